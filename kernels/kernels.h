@@ -211,7 +211,6 @@ typedef struct sgt_gemm_shape {
     int bias;       /* add bias[n] to each row */
     int accumulate; /* add to the content of C */
     int bf16;       /* A and B are bfloat16; lda and ldb count bfloat16 numbers */
-    int onednn;     /* always use oneDNN's product, for comparison */
     /* sgt_gemm_scratch(threads) bytes for runs, SGT_ARENA_ALIGN-aligned; plans that never run at
      * the same time may share it. NULL: the plan allocates its own. */
     void *scratch;
@@ -220,9 +219,8 @@ typedef struct sgt_gemm_shape {
 
 typedef struct sgt_gemm sgt_gemm;
 
-/* Plan a product into *out, which the caller frees with sgt_gemm_free. We use our own products,
- * except for plans with `onednn` set. The first of these loads oneDNN (dlopen). If oneDNN is
- * missing, the call fails with SGT_EUNSUPPORTED, and the message names the package. */
+/* Plan a product into *out, which the caller frees with sgt_gemm_free. SGT_EUNSUPPORTED for
+ * bfloat16 if the CPU does not multiply it (sgt_gemm_has_bf16). */
 int sgt_gemm_plan(sgt_gemm **out, const sgt_gemm_shape *s, int threads, sgt_error *err);
 void sgt_gemm_run(const sgt_gemm *g, const void *a, const void *b, const float *bias, float *c);
 
@@ -250,15 +248,13 @@ void sgt_beside_finish(sgt_beside *w, size_t end, int threads);
  * 1.8e19 on. Any number of threads gives the same bits. */
 double sgt_gemm_squares(const sgt_gemm *g);
 void sgt_gemm_free(sgt_gemm *g);
-/* Return 1 if this CPU has bfloat16 instructions and we or oneDNN can use them, else 0. If only
- * oneDNN can: SGT_EUNSUPPORTED if oneDNN is missing, SGT_EIO if it is there but cannot be
- * loaded. */
-int sgt_gemm_bf16(sgt_error *err);
-int sgt_gemm_has_bf16(void); /* 1 if sgt_gemm_bf16 returns 1, else 0 */
+/* Return 1 if the CPU multiplies bfloat16: with AVX512-BF16, or in AMX tiles that Linux lets us
+ * use. */
+int sgt_gemm_has_bf16(void);
 size_t sgt_gemm_scratch(int threads);
-/* Return the name of the library that a plan in float32 or bfloat16 uses: "own matrix products",
- * "oneDNN 2.6.3"; NULL if that is oneDNN and it is not loaded yet. */
-const char *sgt_gemm_library(int bf16);
+
+/* The name of these products, as runs record it beside those of other libraries. */
+#define SGT_GEMM_LIBRARY "own matrix products"
 
 /* Compute the product by its definition, with sums in double. */
 void sgt_gemm_ref(const sgt_gemm_shape *s, const void *a, const void *b, const float *bias,
@@ -283,8 +279,8 @@ typedef struct sgt_head {
     uint8_t *greedy;
 } sgt_head;
 
-/* Return 1 if the head can run, else 0. It always can in AMX tiles. Otherwise C must be at most
- * 3,072, or in bfloat16 at most 6,144 and even. It cannot if oneDNN does the products. */
+/* Return 1 if the head can run: in float32 and in vectors of bfloat16 if C is at most 3072 groups,
+ * in AMX tiles always. 0 for bfloat16 if the CPU multiplies none. */
 int sgt_head_possible(const sgt_head *h);
 size_t sgt_head_memory(const sgt_head *h);
 double sgt_head_run(const sgt_head *h, size_t n, const void *x, const float *x32, const void *w,

@@ -11,8 +11,8 @@ TIER=${TIER:-all}
 AT_ONCE=${AT_ONCE:-2}
 export TIER AT_ONCE
 
-# Without this, LeakSanitizer crashes ("Tracer caught signal 11") once oneDNN, loaded at run time, ran on OpenMP's
-# threads.
+# Without this, LeakSanitizer may crash ("Tracer caught signal 11") once a library that was loaded at run time ran on
+# OpenMP's threads.
 export ASAN_OPTIONS=intercept_tls_get_addr=0
 
 # The programs set this for OpenMP (tools/cli/spin.h); the suites do not.

@@ -26,7 +26,6 @@ missing() {
     have_header zlib.h || echo zlib1g-dev
     have_header zstd.h || echo libzstd-dev
     have_header jansson.h || echo libjansson-dev
-    have_header oneapi/dnnl/dnnl.h || echo libdnnl-dev
     [ $for_tests -eq 1 ] || return
     have_header snappy-c.h || echo libsnappy-dev
     have_header lz4.h || echo liblz4-dev

@@ -179,7 +179,7 @@ struct sgt_backend {
     const char *name; /* "cpu" */
     /* name of the kernels, such as "avx512"; results depend on it and on `library` to the bit */
     const char *level;
-    const char *library; /* library of matrix products: "own matrix products", "oneDNN 2.6.3" */
+    const char *library; /* library of matrix products: "own matrix products", "cuBLASLt ..." */
     /* delay of metrics: those of step s can be read once step s + lag was queued; 0 on a CPU */
     unsigned lag;
     /* delay in calls: when micro_step returns, the rows given `hold` calls before may be reused; 0
@@ -244,13 +244,12 @@ struct sgt_backend {
 extern const char *const sgt_precision_words[], *const sgt_recompute_words[],
                                                     *const sgt_attention_words[];
 
-/* Open a CPU backend. Returns SGT_ENOMEM, with how much memory is needed, or SGT_EUNSUPPORTED, if
- * oneDNN is missing or an option (named in *err) is not available on a CPU. */
+/* Open a CPU backend. Returns SGT_ENOMEM, with how much memory is needed, or SGT_EUNSUPPORTED if an
+ * option (named in *err) is not available on a CPU. */
 int sgt_cpu_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_error *err);
 
-/* Return the resident memory of the program: this process, its libraries and threads, without the
- * backend's arrays. It is measured while matrix products are planned as in such a backend; if they
- * cannot be planned, without them. */
+/* Return the resident memory of the program: this process, its libraries and such a backend's
+ * threads, without the backend's arrays. */
 uint64_t sgt_cpu_backend_program(const sgt_backend_options *o);
 
 /* Estimate the memory that a CPU backend with these options would hold, by kind and in total,

@@ -92,23 +92,11 @@ static int take_device(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* Find out whether the device multiplies bfloat16, if the default precision depends on it. If the
- * library for that exists but cannot be loaded, fail: another precision would silently give other
- * numbers. */
-static int find_bf16(const sgt_trainer *t, int *bf16, sgt_error *err)
+/* Return whether the device multiplies bfloat16, which the default precision depends on. */
+static int has_bf16(const sgt_trainer *t)
 {
-    sgt_error why;
-    *bf16 = t->cuda != NULL;
-    if (t->cuda || t->s->precision != SGT_DEFAULT_WORD) return SGT_OK;
-    int rc = t->o->bf16 ? t->o->bf16(&why) : sgt_gemm_bf16(&why);
-    if (rc >= 0) *bf16 = rc;
-    else if (rc != SGT_EUNSUPPORTED)
-        return sgt_fail(err, rc, "the default precision, bf16: %s (--precision fp32 works without)",
-                        why.text);
-    else
-        sgt_say(&t->o->warning, "training in fp32 instead of bf16, this CPU's default: %s",
-                why.text);
-    return SGT_OK;
+    if (t->cuda) return 1;
+    return t->o->bf16 ? t->o->bf16() : sgt_gemm_has_bf16();
 }
 
 /* Decide device and precision. Only CUDA has TF32, so a run in TF32 that moves to a CPU continues
@@ -116,7 +104,7 @@ static int find_bf16(const sgt_trainer *t, int *bf16, sgt_error *err)
 static int settle_device(sgt_trainer *t, sgt_error *err)
 {
     sgt_settings *s = t->s;
-    int bf16, rc = take_device(t, err);
+    int rc = take_device(t, err);
     if (rc < 0) return rc;
     int leaves_cuda = t->from && !t->cuda && strcmp(t->state.device, "cuda") == 0;
     if (leaves_cuda && !s->given[SGT_SET_PRECISION] && s->precision == SGT_PRECISION_TF32) {
@@ -124,8 +112,7 @@ static int settle_device(sgt_trainer *t, sgt_error *err)
                 "continuing in fp32 on the CPU; the checkpoint is from tf32 on CUDA");
         s->precision = SGT_PRECISION_FP32;
     }
-    if ((rc = find_bf16(t, &bf16, err)) < 0) return rc;
-    return sgt_settings_take_device(s, t->cuda != NULL, bf16, err);
+    return sgt_settings_take_device(s, t->cuda != NULL, has_bf16(t), err);
 }
 
 /* Check that the ranks divide the batch evenly, and that all have the same kind of device. */

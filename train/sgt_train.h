@@ -10,9 +10,7 @@
  *     sgt_train_result_free(&r);
  *     sgt_settings_free(&s);
  *
- * run.h describes the run directory, checkpoint.h a checkpoint. While sgt_train runs, no signal
- * handler may run on the calling thread, or on a thread created since the call: oneDNN's matrix
- * products leave no stack space for it (see sgt_catch_signals). */
+ * run.h describes the run directory, checkpoint.h a checkpoint. */
 #ifndef SGT_TRAIN_H
 #define SGT_TRAIN_H
 
@@ -54,8 +52,8 @@ typedef struct sgt_train_options {
     const char *cache;
     /* CUDA library to use instead of the installed one, for tests */
     const struct sgt_cuda_library *cuda;
-    /* replacement for sgt_gemm_bf16 (kernels.h), for tests; NULL: sgt_gemm_bf16 */
-    int (*bf16)(sgt_error *err);
+    /* replacement for sgt_gemm_has_bf16 (kernels.h), for tests; NULL: sgt_gemm_has_bf16 */
+    int (*bf16)(void);
     /* program that the self-check of the CUDA paths starts (paths.h); NULL: no self-check */
     const char *checker;
     /* request to stop: sgt_train then finishes the step, saves and returns SGT_ESTOPPED; with

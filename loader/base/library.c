@@ -101,7 +101,6 @@ static int load(sgt_library *l, sgt_error *err)
         for (const char *at = strchr(*name, '/') ? NULL : folders; at && *at && now != FITS;)
             if (in_next(path, sizeof path, &at, *name) && (now = try_one(l, path, &why)) > best)
                 best = now, first = why;
-    l->broken = best == BROKEN;
     if (now != FITS && err) *err = first;
     return now == FITS ? SGT_OK : first.code;
 }
@@ -113,12 +112,4 @@ int sgt_library_load(sgt_library *l, sgt_error *err)
     l->loaded = rc == SGT_OK;
     pthread_mutex_unlock(&l->lock);
     return rc;
-}
-
-int sgt_library_loaded(sgt_library *l)
-{
-    pthread_mutex_lock(&l->lock);
-    int loaded = l->loaded;
-    pthread_mutex_unlock(&l->lock);
-    return loaded;
 }

@@ -35,8 +35,6 @@ typedef struct sgt_library {
     int (*ready)(void *library, sgt_error *err);
     pthread_mutex_t lock;
     int loaded;
-    /* set if loading failed although one of the names exists on this machine */
-    int broken;
 } sgt_library;
 
 /* Set the folders, separated by colons, in which libraries are searched after the system's own
@@ -52,8 +50,5 @@ void *sgt_library_open(const char *name, int flags, char *why, size_t n);
 /* Load the library once per process; any thread may call it. The library stays loaded. On failure,
  * with SGT_EUNSUPPORTED or the error of `ready`, the next call tries again. */
 int sgt_library_load(sgt_library *l, sgt_error *err);
-
-/* Return whether the library has been loaded. */
-int sgt_library_loaded(sgt_library *l);
 
 #endif

@@ -11,7 +11,6 @@ work_in_memory
 run 0 sgt-tokenize --quiet --train-vocab 300 "$ROOT/tests/data/vocab/text.txt" v
 run 0 sgt-tokenize --quiet --vocab v --split 20% --threads 1 --shard-tokens 2000 "$ROOT/tests/data/vocab/text.txt" d
 run 0 sgt-train --quiet $small --steps 20 --save-every 10 --eval-every 5 --run done
-leave_onednn_alone
 texts . 300
 
 # A vocabulary from JSON lines: each allocation is tried, because each has its own message.

@@ -145,11 +145,3 @@ run 1 env SGT_HOST_DEVICE=memory=1M sgt-train $large --run large
 stderr_matches '^sgt-train: out of GPU memory: the model and its step of 2 x 24 tokens need 0\.0[3-9] GiB, the host '\
 'has 0\.00 of 0\.00 GiB for them \(no --batch-size fits: use a smaller --model or --seq-len\)$'
 absent large
-
-# ---- optional libraries: oneDNN is for bf16 on a CPU with AMX ----
-mkdir lib
-: > lib/libdnnl.so.2
-: > lib/libdnnl.so.3
-broken="LD_LIBRARY_PATH=$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-run 0 env "$broken" sgt-train $options --quiet --device cpu --cpu plain --run own
-run 0 env "$broken" sgt-train $options --quiet --device cuda --run no-dnnl

@@ -86,32 +86,6 @@ rows=$(sed -n 's/.*fits is \([0-9]*\).*/\1/p' .stderr)
 again=$(sed -n 's/.* or \([0-9]*\) with --recompute block)$/\1/p' .stderr)
 [ -z "$again" ] || [ "$again" -gt "$rows" ] || fail "$again rows are no more than $rows"
 
-# oneDNN is missing, or the file is not a library: fp32 needs none at any CPU level; the message
-# names the package.
-mkdir lib
-: > lib/libdnnl.so.2
-: > lib/libdnnl.so.3
-broken="LD_LIBRARY_PATH=$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-peer="$BIN/../tests/check-kernels"
-cc=$(command -v cc || command -v gcc || command -v clang || :)
-for level in auto plain; do
-    run 0 env "$broken" sgt-train --quiet $small --precision fp32 --cpu $level --steps 1
-    stderr_is ''
-    rm -r run
-done
-if [ -x "$peer" ]; then
-    run 1 env "$broken" "$peer" --kernel gemm --level onednn
-    stdout_matches "no plan: oneDNN: $PWD/lib/libdnnl\\.so\\.[23]: file too short \
-\\(install Debian's libdnnl-dev, or run \`make deps\`\\)\$"
-fi
-if [ -x "$peer" ] && [ -n "$cc" ]; then
-    echo 'int nothing_of_use;' | $cc -shared -fPIC -x c - -o lib/libdnnl.so.2
-    cp lib/libdnnl.so.2 lib/libdnnl.so.3
-    run 0 env "$broken" "$peer" --kernel gemm --level onednn
-    stdout_matches '^SKIP gemm onednn: oneDNN: libdnnl\.so\.[23] has no function dnnl_[a-z_]+ \(is it oneDNN\?\)$'
-fi
-rm -r lib
-
 # the run directory
 : > file
 run 1 sgt-train --quiet $small --run file --steps 1

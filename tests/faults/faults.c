@@ -13,8 +13,6 @@
  *     faults memory@libjansson:fail:17 ...  ... called by the code of a library
  *     faults clock:back:5 ...               from the 5th query on, clocks are an hour behind;
  *                                           forward: ten years ahead; wild: alternating
- *     faults dlopen@libdnnl:EINTR:1 ...     loading it is interrupted; dlopen: any library;
- *                                           missing: as if there were no such file
  *     faults uring:EIO:2, uring:short:2 ... the result of a read by io_uring is an error, or short
  *
  * seccomp and ptrace catch system calls: those of the program's own process and all its threads,
@@ -181,10 +179,10 @@ static _Noreturn void stop(const char *why, const char *name)
 
 static int is_shims(const char *name)
 {
-    static const char *const whole[] = {"clock", "uring", "memory", "dlopen"};
+    static const char *const whole[] = {"clock", "uring", "memory"};
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
         if (!strcmp(name, whole[i])) return 1;
-    return !strncmp(name, "memory@", 7) || !strncmp(name, "dlopen@", 7);
+    return !strncmp(name, "memory@", 7);
 }
 
 static void add_call(run *r, const char *name)

@@ -1,12 +1,11 @@
 /* shim.c: faults.so, which `faults` preloads (see faults.c), for calls that are not system calls:
- * memory that the code of the program or of a library asks for; clocks; libraries that are loaded
- * by name; results of reads by io_uring. It removes itself from the environment, so that processes
- * that the program starts are left alone. */
+ * memory that the code of the program or of a library asks for; clocks; results of reads by
+ * io_uring. It removes itself from the environment, so that processes that the program starts are
+ * left alone. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <liburing.h>
-#include <limits.h>
 #include <link.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -32,9 +31,9 @@ void *__libc_memalign(size_t align, size_t n);
 
 static fault_counts *counts;
 static fault_place place;
-static enum { NOTHING, MEMORY, CLOCK, LOADING, URING } what;
-/* whose: part of the name of the library whose calls are disturbed; "": the program's, or for
- * dlopen any library. how: what to do. */
+static enum { NOTHING, MEMORY, CLOCK, URING } what;
+/* whose: part of the name of the library whose calls are disturbed; "": the program's. how: what to
+ * do. */
 static const char *whose = "", *how = "";
 static uintptr_t code, code_end; /* address range of the callers that count */
 
@@ -79,12 +78,11 @@ __attribute__((constructor)) static void begin(void)
     counts = mmap(NULL, sizeof *counts, PROT_READ | PROT_WRITE, MAP_SHARED, atoi(fd), 0);
     close(atoi(fd));
     if (counts == MAP_FAILED) return;
-    what = !strcmp(name, "memory")   ? MEMORY
-           : !strcmp(name, "clock")  ? CLOCK
-           : !strcmp(name, "dlopen") ? LOADING
-           : !strcmp(name, "uring")  ? URING
-                                     : NOTHING;
-    if (what != LOADING) dl_iterate_phdr(find_code, NULL);
+    what = !strcmp(name, "memory")  ? MEMORY
+           : !strcmp(name, "clock") ? CLOCK
+           : !strcmp(name, "uring") ? URING
+                                    : NOTHING;
+    dl_iterate_phdr(find_code, NULL);
 }
 
 /* ---- memory ---- */
@@ -245,28 +243,4 @@ unsigned io_uring_peek_batch_cqe(struct io_uring *ring, struct io_uring_cqe **cq
     for (unsigned i = 0; what == URING && i < n; i++)
         if (disturbed()) cqes[i]->res = become(how, cqes[i]->res);
     return n;
-}
-
-/* ---- libraries loaded by name ---- */
-
-/* the text that dlerror returns for the last dlopen; "": glibc's own */
-static _Thread_local char unloaded[PATH_MAX + 128];
-
-void *dlopen(const char *path, int flags)
-{
-    unloaded[0] = 0;
-    if (what != LOADING || !path || !strstr(path, whose) || !disturbed())
-        return REAL(dlopen)(path, flags);
-    snprintf(unloaded, sizeof unloaded, "%s: cannot open shared object file: %s", path,
-             strerror(!strcmp(how, "missing") ? ENOENT : EINTR));
-    return NULL;
-}
-
-char *dlerror(void)
-{
-    static _Thread_local char said[sizeof unloaded];
-    if (!unloaded[0]) return REAL(dlerror)();
-    strcpy(said, unloaded);
-    unloaded[0] = 0;
-    return said;
 }

@@ -41,7 +41,7 @@ typedef struct kernel_case {
     void (*against_ref)(check *t); /* compare t->k with t->ref at many sizes */
     void (*bench)(check *t);
     /* Not NULL: the case tests something that is not in the table sgt_kernels. Its results have one
-     * column beside ref, with this name, e.g. "onednn". If it is the name of a level below the
+     * column beside ref, with this name, e.g. "amx". If it is the name of a level below the
      * CPU's own, sgt_cpu() returns that level while the case runs. */
     const char *library;
 } kernel_case;

@@ -5,9 +5,7 @@
 #define sgt_gemm_run_beside twin_gemm_run_beside
 #define sgt_gemm_squares twin_gemm_squares
 #define sgt_gemm_free twin_gemm_free
-#define sgt_gemm_bf16 twin_gemm_bf16
 #define sgt_gemm_has_bf16 twin_gemm_has_bf16
-#define sgt_gemm_library twin_gemm_library
 #define sgt_beside_finish twin_beside_finish
 #include "kernels/cpu/product.h"
 #include "tests/kernels/twin_amx.h"

@@ -27,7 +27,7 @@ void make_data(void)
 
 char said[8192], warned[8192];
 const struct sgt_cuda_library *use_cuda;
-int (*use_bf16)(sgt_error *err);
+int (*use_bf16)(void);
 int (*use_examples)(const char *path, sgt_examples *e, sgt_error *err);
 
 void hear(void *into, const char *line)

@@ -137,7 +137,7 @@ int gemm_on_cpu(gemm_bench *b, sgt_error *err)
     if ((rc = time_square(&b->peak_flops, &o, b, err)) == SGT_OK) {
         snprintf(b->device, sizeof b->device, "%d thread%s", b->threads,
                  b->threads == 1 ? "" : "s");
-        snprintf(b->library, sizeof b->library, "%s", sgt_gemm_library(b->type == SGT_BF16));
+        snprintf(b->library, sizeof b->library, "%s", SGT_GEMM_LIBRARY);
         rc = time_lines(b, &o, err);
     }
     sgt_arena_unmap(&o.memory);

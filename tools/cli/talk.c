@@ -124,10 +124,8 @@ static void end_waiting(void)
 }
 
 /* Block the signals in this thread and in every later one, and let a separate thread take them. A
- * handler would run on the stack of the interrupted thread. While oneDNN 2.6's matrix products run,
- * their stack pointer points into a heap buffer, and the kernel's signal frame would overwrite the
- * heap below it. After Ctrl-C, that gave "corrupted size vs. prev_size"
- * (tests/cli/train-interrupt.sh). */
+ * handler would interrupt the system calls of the thread that it runs on, also those of libraries
+ * that we cannot change, and would need space on that thread's stack. */
 sgt_stop *sgt_catch_signals(void)
 {
     struct sigaction action;

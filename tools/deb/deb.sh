@@ -48,11 +48,6 @@ take libsgt-dev "$lib/pkgconfig" usr/include usr/share/man/man3
 rmdir "all/$lib"
 mv all sgt
 
-# oneDNN is loaded by name: something that is linked with it says which package that is.
-needs_dnnl() {
-    echo 'int dnnl_version(void); int needs_dnnl(void); int needs_dnnl(void) { return dnnl_version(); }' |
-        ${CC:-cc} -shared -fPIC -x c -o sgt/needs-dnnl.so - -ldnnl
-}
 for package in libsgt-loader$abi libsgt-tokenize$abi libsgt-dev sgt; do
     doc=$package/usr/share/doc/$package control=$package/DEBIAN
     mkdir -p "$doc" "$control"
@@ -60,12 +55,10 @@ for package in libsgt-loader$abi libsgt-tokenize$abi libsgt-dev sgt; do
     gzip -9nc debian/changelog > "$doc/changelog.gz"
     case $package in
     sgt)
-        needs_dnnl
-        set -- -dDepends "$PWD"/sgt/usr/bin/* "$PWD/sgt/needs-dnnl.so" -dSuggests
+        set -- -dDepends "$PWD"/sgt/usr/bin/* -dSuggests
         for file in "$PWD"/sgt/usr/lib/sgt/*.so; do [ ! -e "$file" ] || set -- "$@" "$file"; done
         dpkg-shlibdeps -Tsubstvars --warnings=0 "$@"
-        grep -q '^shlibs:Suggests=' substvars || echo 'shlibs:Suggests=' >> substvars # without CUDA and MPI
-        rm sgt/needs-dnnl.so ;;
+        grep -q '^shlibs:Suggests=' substvars || echo 'shlibs:Suggests=' >> substvars ;; # without CUDA and MPI
     libsgt-dev) : > substvars ;;
     *)
         dpkg-shlibdeps -Tsubstvars --warnings=0 "$PWD/$package/$lib"/*.so.*

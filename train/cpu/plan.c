@@ -323,7 +323,7 @@ static int check_options(const sgt_backend_options *o, sgt_error *err)
     return refuse(o, err);
 }
 
-static void take_options(sgt_cpu_shape *s, const sgt_backend_options *o, int bf16)
+static void take_options(sgt_cpu_shape *s, const sgt_backend_options *o)
 {
     s->model = o->model;
     s->optim = o->optim;
@@ -333,7 +333,7 @@ static void take_options(sgt_cpu_shape *s, const sgt_backend_options *o, int bf1
     s->no_overlap = o->no_overlap;
     s->rounding = o->precision == SGT_PRECISION_BF16 || o->precision == SGT_PRECISION_FP16;
     s->format = o->precision == SGT_PRECISION_FP16 ? SGT_FORMAT_FP16 : SGT_FORMAT_BF16;
-    s->bf16 = bf16;
+    s->bf16 = o->precision == SGT_PRECISION_BF16 && sgt_gemm_has_bf16();
     s->scaling = o->precision == SGT_PRECISION_FP16;
     s->skip_spikes = o->skip_spikes;
     s->dropout = o->dropout;
@@ -344,7 +344,7 @@ static void take_options(sgt_cpu_shape *s, const sgt_backend_options *o, int bf1
     s->eot = o->eot;
     s->accum = o->accum ? o->accum : 1;
     s->ranks = 1;
-    s->k = bf16 ? sgt_kernels_bf16() : sgt_kernels_cpu();
+    s->k = s->bf16 ? sgt_kernels_bf16() : sgt_kernels_cpu();
     s->attention_rounds = s->k != sgt_kernels_cpu();
 }
 
@@ -361,9 +361,6 @@ static int new_backend(sgt_cpu_backend **out, const sgt_backend_options *o, sgt_
 {
     int rc = check_options(o, err);
     if (rc < 0) return rc;
-    int bf16 = o->precision == SGT_PRECISION_BF16 ? sgt_gemm_bf16(err) : 0;
-    if (bf16 < 0 && bf16 != SGT_EUNSUPPORTED)
-        return bf16; /* falling back to rounded float32 gives other bits */
     sgt_cpu_backend *c = calloc(1, sizeof *c);
     if (c) c->blocks = calloc(o->model.layers, sizeof *c->blocks);
     if (!c || !c->blocks) {
@@ -374,7 +371,7 @@ static int new_backend(sgt_cpu_backend **out, const sgt_backend_options *o, sgt_
     c->base.put_scaler = sgt_cpu_put_scaler;
     c->base.get_scaler = sgt_cpu_get_scaler;
     c->report.trace = o->trace;
-    take_options(&c->shape, o, bf16 > 0);
+    take_options(&c->shape, o);
     begin_step(&c->step, o);
     decide_sizes(&c->shape, o);
     decide_head(&c->shape, &c->head);
@@ -385,49 +382,10 @@ static int new_backend(sgt_cpu_backend **out, const sgt_backend_options *o, sgt_
     return rc;
 }
 
-/* Run a product of each kind (forward, to the input, to the weight), because oneDNN compiles some
- * kernels at first use. */
-static void run_small_products(const sgt_cpu_shape *shape)
-{
-    const size_t side = 256;
-    sgt_gemm *g;
-    float *room = calloc(3 * side * side, sizeof *room);
-    for (int i = 0; i < 3 && room; i++) {
-        sgt_gemm_shape s = {.m = side,
-                            .n = side,
-                            .k = side,
-                            .trans_a = i == 2,
-                            .trans_b = i == 1,
-                            .lda = side,
-                            .ldb = side,
-                            .ldc = side,
-                            .bias = i == 0,
-                            .bf16 = shape->bf16};
-        if (sgt_gemm_plan(&g, &s, shape->threads, NULL) < 0) break;
-        sgt_gemm_run(g, room, room + side * side, room, room + 2 * side * side);
-        sgt_gemm_free(g);
-    }
-    free(room);
-}
-
-/* Return the bytes that a thread needs while products run, as measured: heap, stack and oneDNN's
- * copies of operands. */
-static uint64_t thread_bytes(int bf16)
-{
-    const char *whose = sgt_gemm_library(bf16);
-    return whose && strncmp(whose, "oneDNN", 6) == 0 ? (uint64_t)2 << 20 : (uint64_t)256 << 10;
-}
-
 uint64_t sgt_cpu_backend_program(const sgt_backend_options *o)
 {
-    sgt_cpu_backend *c;
-    if (new_backend(&c, o, NULL) < 0) return sgt_memory_resident();
-    /* sgt_cpu_backend_open reports failures */
-    if (plan_products(c, NULL) == SGT_OK) run_small_products(&c->shape);
-    uint64_t bytes =
-        sgt_memory_resident() + (uint64_t)c->shape.threads * thread_bytes(c->shape.bf16);
-    sgt_cpu_close(&c->base);
-    return bytes;
+    const uint64_t per_thread = (uint64_t)256 << 10; /* heap and stack, as measured */
+    return sgt_memory_resident() + (uint64_t)o->threads * per_thread;
 }
 
 int sgt_cpu_backend_estimate(const sgt_backend_options *o, sgt_memory_kind kinds[SGT_MEMORY_KINDS],
@@ -460,7 +418,7 @@ int sgt_cpu_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_er
     count_shares(c);
     name_level(c, &o->notice);
     sgt_cpu_find_peak(c);
-    c->base.library = sgt_gemm_library(c->shape.bf16);
+    c->base.library = SGT_GEMM_LIBRARY;
     *out = &c->base;
     return SGT_OK;
 fail:
