@@ -253,6 +253,10 @@ void sgt_gemm_free(sgt_gemm *g);
 int sgt_gemm_has_bf16(void);
 size_t sgt_gemm_scratch(int threads);
 
+/* Return the operations per second that `threads` threads reach, each with products of its own that
+ * fit into its second-level cache; 0 if this cannot be measured. It takes 10 to 100 ms. */
+double sgt_gemm_peak(int bf16, int threads);
+
 /* The name of these products, as runs record it beside those of other libraries. */
 #define SGT_GEMM_LIBRARY "own matrix products"
 

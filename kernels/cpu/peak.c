@@ -1,0 +1,117 @@
+/* peak.c: measures the speed of our own products when nothing but the cores limits them. */
+#include <math.h>
+#include <omp.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "loader/base/arena.h"
+#include "loader/base/clock.h"
+#include "loader/base/cpu.h"
+#include "kernels/kernels.h"
+#include "kernels/cpu/product.h"
+
+#define SPEND 10e-3       /* seconds to measure at least, after one product that prepares */
+#define SPEND_MOST 100e-3 /* seconds to measure at most */
+#define CLOSE 1.05        /* ratio of the two fastest times below which nothing disturbed either */
+
+enum {
+    PRODUCTS = 8,       /* products of each thread between two looks at the clock */
+    ROUNDS = 1000,      /* most rounds of so many products, whatever the clock says */
+    ROUGHLY = 512 << 10 /* a second-level cache of unknown size */
+};
+
+/* Each thread multiplies (side, side) matrices of its own, which fit into its second-level cache
+ * together with the packed copy of B. */
+typedef struct peak {
+    const sgt_product *own;
+    sgt_gemm_shape s;
+    size_t scratch, operand, each; /* bytes of: the scratch, A or B, all that a thread has */
+    char *memory;                  /* (threads, each) */
+    double best, next, spent;      /* fastest round, second fastest, all, in seconds */
+    int rounds, threads;
+} peak;
+
+static void plan(peak *p, int bf16)
+{
+    const size_t number = bf16 ? 2 : 4, cache = sgt_cpu_cache(2) ? sgt_cpu_cache(2) : ROUGHLY;
+    const size_t most = SGT_PRODUCT_PANELS * SGT_PRODUCT_COLUMNS; /* columns of a block */
+    size_t side = 64;
+    while (side < most && (side + 64) * (side + 64) * (3 * number + sizeof(float)) <= cache)
+        side += 64;
+    p->own = sgt_own_product(bf16);
+    p->s = (sgt_gemm_shape){
+        .m = side, .n = side, .k = side, .lda = side, .ldb = side, .ldc = side, .bf16 = bf16};
+    p->scratch = (p->own->scratch + SGT_ARENA_ALIGN - 1) / SGT_ARENA_ALIGN * SGT_ARENA_ALIGN;
+    p->operand = side * side * number;
+    p->each = p->scratch + 2 * p->operand + side * side * sizeof(float);
+}
+
+/* Fill x with numbers from 1 to 2, valid as floats and as pairs of bfloat16. Zeros would draw less
+ * power, so the CPU would run faster. */
+static void fill(char *x, size_t bytes)
+{
+    for (uint32_t i = 0; i < bytes / sizeof i; i++) {
+        uint32_t half = 0x3f80u | (i * 2654435761u >> 25), bits = half << 16 | half;
+        memcpy(x + i * sizeof bits, &bits, sizeof bits);
+    }
+}
+
+static void multiply(const peak *p, int times)
+{
+    char *own = p->memory + (size_t)omp_get_thread_num() * p->each, *a = own + p->scratch;
+    float *c = (float *)(void *)(a + 2 * p->operand);
+    for (int i = 0; i < times; i++)
+        p->own->run(&p->s, a, a + p->operand, NULL, c, 0, p->s.m, 0, p->s.n, NULL, NULL, 0, own);
+}
+
+/* Count a round. The clock may have gone back. */
+static void count(peak *p, double took)
+{
+    p->rounds++;
+    if (!(took > 0)) return;
+    p->spent += took;
+    if (took < p->best) p->next = p->best, p->best = took;
+    else if (took < p->next) p->next = took;
+}
+
+/* Return whether the two fastest rounds agree: other programs may use the cores. */
+static int is_over(const peak *p)
+{
+    if (p->rounds >= ROUNDS || p->spent >= SPEND_MOST) return 1;
+    return p->spent >= SPEND && p->next <= CLOSE * p->best;
+}
+
+static void measure(peak *p, int threads)
+{
+#pragma omp parallel num_threads(threads)
+    {
+        fill(p->memory + (size_t)omp_get_thread_num() * p->each + p->scratch, 2 * p->operand);
+        multiply(p, 1);
+#pragma omp barrier
+        do {
+            double from = sgt_now();
+            multiply(p, PRODUCTS);
+#pragma omp barrier
+#pragma omp master
+            {
+                p->threads = omp_get_num_threads();
+                count(p, sgt_now() - from);
+            }
+#pragma omp barrier
+        } while (!is_over(p));
+    }
+}
+
+double sgt_gemm_peak(int bf16, int threads)
+{
+    peak p = {.best = HUGE_VAL, .next = HUGE_VAL};
+    sgt_arena memory = {0};
+    if (bf16 && !sgt_gemm_has_bf16()) return 0;
+    plan(&p, bf16);
+    if (sgt_arena_map(&memory, (size_t)threads * p.each, 0, NULL) < 0) return 0;
+    p.memory = memory.base;
+    measure(&p, threads);
+    sgt_arena_unmap(&memory);
+    double side = (double)p.s.m;
+    return isfinite(p.best) ? 2 * side * side * side * PRODUCTS * p.threads / p.best : 0;
+}
