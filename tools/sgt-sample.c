@@ -68,7 +68,7 @@ static const sgt_option table[] = {
     {"threads", 't', SGT_OPT_COUNT, &o.threads, "N",
      "number of CPU threads; does not change the texts", .def = "all available cores", .min = 1,
      .max = 1024},
-    {"cpu", 0, SGT_OPT_TEXT, &o.cpu, "LEVEL", "auto, plain, avx2 or avx512", .def = "auto"},
+    {"cpu", 0, SGT_OPT_TEXT, &o.cpu, "LEVEL", "auto, plain, avx2, avx512 or amx", .def = "auto"},
 
     {.name = "Output"},
     {"no-prompt", 0, SGT_OPT_FLAG, &o.no_prompt, .help = "print only what follows the prompt"},

@@ -95,7 +95,7 @@ static const sgt_option table[] = {
     {"threads", 't', SGT_OPT_COUNT, &o.threads, "N",
      "number of CPU threads; the output is the same for any number", .def = "all available cores",
      .min = 1, .max = 1024},
-    {"cpu", 0, SGT_OPT_TEXT, &o.cpu, "auto|plain|avx2|avx512",
+    {"cpu", 0, SGT_OPT_TEXT, &o.cpu, "auto|plain|avx2|avx512|amx",
      "highest CPU instruction level to use", .def = "auto"},
     {"rank", 0, SGT_OPT_COUNT, &o.rank, "I", "number of this process, from 0 to N - 1 of --ranks",
      .def = "the launcher's, or 0", .min = 0, .max = 999999, .given = &o.rank_given},

@@ -139,7 +139,7 @@ const sgt_option sgt_settings_rows[SGT_SETTINGS + 1] = {
     COUNT(MACHINE, THREADS, threads, "threads", "N", 1, 1024, "all available cores",
           "number of CPU threads; the results do not depend on it", MAY_CHANGE | LOCAL | LATER,
           .letter = 't'),
-    TEXT(MACHINE, CPU, cpu, "cpu", "auto|plain|avx2|avx512", "auto",
+    TEXT(MACHINE, CPU, cpu, "cpu", "auto|plain|avx2|avx512|amx", "auto",
          "highest CPU instruction level to use", MAY_CHANGE | LOCAL),
     FLAG(MACHINE, DETERMINISTIC, deterministic, "deterministic",
          "give the same bits in every run, on CUDA too (a CPU always does)", 0),

@@ -21,7 +21,7 @@ int sgt_tiles(void)
     return is > 0;
 }
 #elif defined(__x86_64__)
-int sgt_tiles(void) { return sgt_cpu() == SGT_CPU_AVX512; }
+int sgt_tiles(void) { return sgt_cpu_amx(); }
 #else
 int sgt_tiles(void) { return 0; }
 #endif

@@ -11,48 +11,16 @@
 #include <cpuid.h>
 #endif
 
-static const char *const names[SGT_CPU_LEVELS] = {"plain", "avx2", "avx512"};
+/* AMX is a level of its own above those of vectors. */
+enum { AMX_LEVEL = SGT_CPU_LEVELS, NAMES };
+static const char *const names[NAMES] = {"plain", "avx2", "avx512", "amx"};
 
 /* `detected` is an sgt_cpu_level, `limit` the highest level allowed; -1: not set. Several threads
  * may set `detected`, all to the same value, so relaxed atomics suffice. */
 static int detected = -1, limit = -1;
 
-static int detect(void)
-{
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-    int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-               __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
-               __builtin_cpu_supports("popcnt");
-    int avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                 __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-                 __builtin_cpu_supports("avx512vl");
-    return avx2 && avx512 ? SGT_CPU_AVX512 : avx2 ? SGT_CPU_AVX2 : SGT_CPU_PLAIN;
-#else
-    return SGT_CPU_PLAIN;
-#endif
-}
-
-static int machine(void)
-{
-    int level = __atomic_load_n(&detected, __ATOMIC_RELAXED);
-    if (level >= 0) return level;
-    level = detect();
-#ifdef SGT_CPU_MOST /* `make CPU=plain` builds programs that use lower levels, for tests */
-    while (level > 0 && strcmp(names[level], SGT_CPU_MOST) != 0) level--;
-#endif
-    __atomic_store_n(&detected, level, __ATOMIC_RELAXED);
-    return level;
-}
-
-sgt_cpu_level sgt_cpu(void)
-{
-    int level = machine(), most = __atomic_load_n(&limit, __ATOMIC_RELAXED);
-    return (sgt_cpu_level)(most >= 0 && most < level ? most : level);
-}
-
-/* Features read from CPUID leaf 7, by bit number because not every compiler has names for them.
- * CPUID is executed only once: a hypervisor intercepts it, which takes microseconds. */
+/* Bits of CPUID leaf 7: EAX of subleaf 1, EDX and ECX of subleaf 0. Not every compiler has names
+ * for all of them. Asked once: under a hypervisor each CPUID takes as long as a small product. */
 enum { ASKED = 1, BF16 = 2, AMX = 4, VBMI2 = 8 };
 static int detected_more;
 
@@ -68,17 +36,64 @@ static int more(void)
             if (d >> 22 & 1) bits |= AMX;
             if ((c >> 1 & 1) && (c >> 6 & 1)) bits |= VBMI2;
         }
+#ifdef SGT_AMX_TWIN /* make CPU=amx imitates AMX */
+        bits |= AMX;
+#endif
         __atomic_store_n(&detected_more, bits, __ATOMIC_RELAXED);
     }
 #endif
-    return sgt_cpu() == SGT_CPU_AVX512 ? bits : 0;
+    return bits;
 }
 
-int sgt_cpu_bf16(void) { return (more() & BF16) != 0; }
+static int detect(void)
+{
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+               __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
+               __builtin_cpu_supports("popcnt");
+    int avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                 __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+                 __builtin_cpu_supports("avx512vl");
+    if (avx2 && avx512) return more() & AMX ? (int)AMX_LEVEL : SGT_CPU_AVX512;
+    return avx2 ? SGT_CPU_AVX2 : SGT_CPU_PLAIN;
+#else
+    return SGT_CPU_PLAIN;
+#endif
+}
 
-int sgt_cpu_amx(void) { return (more() & AMX) != 0; }
+static int machine(void)
+{
+    int level = __atomic_load_n(&detected, __ATOMIC_RELAXED);
+    if (level >= 0) return level;
+    level = detect();
+#ifdef SGT_CPU_MOST /* make CPU=plain imitates a lesser machine, for tests */
+    while (level > 0 && strcmp(names[level], SGT_CPU_MOST) != 0) level--;
+#endif
+    __atomic_store_n(&detected, level, __ATOMIC_RELAXED);
+    return level;
+}
 
-int sgt_cpu_vbmi2(void) { return (more() & VBMI2) != 0; }
+/* Return the level to use, AMX's included. */
+static int used(void)
+{
+    int level = machine(), most = __atomic_load_n(&limit, __ATOMIC_RELAXED);
+    return most >= 0 && most < level ? most : level;
+}
+
+sgt_cpu_level sgt_cpu(void)
+{
+    int level = used();
+    return level < SGT_CPU_LEVELS ? (sgt_cpu_level)level : SGT_CPU_AVX512;
+}
+
+const char *sgt_cpu_name(void) { return names[used()]; }
+
+int sgt_cpu_bf16(void) { return sgt_cpu() == SGT_CPU_AVX512 && (more() & BF16); }
+
+int sgt_cpu_amx(void) { return used() == AMX_LEVEL; }
+
+int sgt_cpu_vbmi2(void) { return sgt_cpu() == SGT_CPU_AVX512 && (more() & VBMI2); }
 
 int sgt_cpu_neon(void)
 {
@@ -126,7 +141,7 @@ int sgt_cpu_limit(const char *name, sgt_error *err)
         __atomic_store_n(&limit, -1, __ATOMIC_RELAXED);
         return SGT_OK;
     }
-    for (int i = 0; i < SGT_CPU_LEVELS; i++) {
+    for (int i = 0; i < NAMES; i++) {
         if (strcmp(name, names[i])) continue;
         if (i > machine())
             return sgt_fail(err, SGT_EUNSUPPORTED,
@@ -135,7 +150,7 @@ int sgt_cpu_limit(const char *name, sgt_error *err)
         __atomic_store_n(&limit, i, __ATOMIC_RELAXED);
         return SGT_OK;
     }
-    return sgt_fail(err, SGT_EUSAGE, "%s: not one of auto, plain, avx2, avx512", name);
+    return sgt_fail(err, SGT_EUSAGE, "%s: not one of auto, plain, avx2, avx512, amx", name);
 }
 
 int sgt_cpu_count(void)

@@ -22,10 +22,13 @@ typedef enum sgt_cpu_level {
 /* Return the level to use: the machine's, or the limit if that is lower. */
 sgt_cpu_level sgt_cpu(void);
 const char *sgt_cpu_level_name(sgt_cpu_level level); /* "plain", "avx2", "avx512" */
+/* Return the name of that level, or "amx" above AVX-512: AMX has vectors of that level, and tiles
+ * beside them (sgt_cpu_amx). */
+const char *sgt_cpu_name(void);
 
-/* Return whether the CPU has a feature beyond AVX-512; 0 if sgt_cpu() is below that level. bf16:
- * products of bfloat16 vectors (AVX512-BF16); amx: of bfloat16 tiles (AMX-BF16); vbmi2: look-up,
- * compression and expansion of bytes (AVX512-VBMI and VBMI2; Ice Lake, Zen 4). */
+/* Features beyond AVX-512; all 0 below that level: bfloat16 products in vectors (AVX512-BF16) and
+ * in tiles (AMX-BF16; 0 also if the limit is "avx512"); look-up, compression and expansion of bytes (AVX512-VBMI and VBMI2; Ice Lake
+ * and Zen 4 have both). */
 int sgt_cpu_bf16(void);
 int sgt_cpu_amx(void);
 int sgt_cpu_vbmi2(void);

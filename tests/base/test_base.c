@@ -99,10 +99,17 @@ Test(cpu, limit_lowers_and_refuses)
     sgt_cpu_level own = sgt_cpu();
     cr_assert_eq(sgt_cpu_limit("plain", &err), 0);
     cr_assert_eq(sgt_cpu(), SGT_CPU_PLAIN);
+    cr_assert_str_eq(sgt_cpu_name(), "plain");
+    cr_assert(!sgt_cpu_amx());
+    cr_assert_eq(sgt_cpu_limit("avx512", &err), own == SGT_CPU_AVX512 ? SGT_OK : SGT_EUNSUPPORTED);
+    cr_assert(!sgt_cpu_amx(), "AMX is above AVX-512");
     cr_assert_eq(sgt_cpu_limit("auto", &err), 0);
     cr_assert_eq(sgt_cpu(), own);
+    cr_assert_str_eq(sgt_cpu_name(), sgt_cpu_amx() ? "amx" : sgt_cpu_level_name(own));
+    cr_assert_eq(sgt_cpu_limit("amx", &err), sgt_cpu_amx() ? SGT_OK : SGT_EUNSUPPORTED);
+    cr_assert_eq(sgt_cpu_limit("auto", &err), 0);
     cr_assert_eq(sgt_cpu_limit("sse9", &err), SGT_EUSAGE);
-    cr_assert_str_eq(err.text, "sse9: not one of auto, plain, avx2, avx512");
+    cr_assert_str_eq(err.text, "sse9: not one of auto, plain, avx2, avx512, amx");
     cr_assert_geq(sgt_cpu_count(), 1);
 }
 

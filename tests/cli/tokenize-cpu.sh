@@ -11,14 +11,18 @@ done > in/scripts
 
 # A build for an older CPU (make CPU=avx2) has only the levels of that CPU, on any machine.
 most=$(sed -n 's/.*-DSGT_CPU_MOST=[^a-z]*\([a-z0-9]*\).*/\1/p' "$BIN/../flags")
+# A build with AMX's twin (make CPU=amx) has that level on any CPU with AVX-512.
+amx=amx_bf16
+! grep -q SGT_AMX_TWIN "$BIN/../flags" || amx=avx512vl
 run 0 sgt-tokenize --quiet in auto
-for level in plain avx2 avx512 auto; do
+for level in plain avx2 avx512 amx auto; do
     case $level in
     avx2) flag=avx2 ;;
     avx512) flag=avx512vl ;;
+    amx) flag=$amx ;;
     *) flag='' ;;
     esac
-    case $most-$level in plain-avx* | avx2-avx512) flag=none ;; esac
+    case $most-$level in plain-a[vm]* | avx2-avx512 | avx2-amx | avx512-amx) flag=none ;; esac
     if [ -z "$flag" ] || grep -qw "$flag" /proc/cpuinfo; then
         run 0 sgt-tokenize --quiet --cpu $level in $level.out
         same_folders auto $level.out
@@ -33,7 +37,7 @@ for level in plain avx2 avx512 auto; do
     fi
 done
 
-unknown='--cpu sse9: not one of auto, plain, avx2, avx512'
+unknown='--cpu sse9: not one of auto, plain, avx2, avx512, amx'
 run_usage "$unknown" sgt-tokenize --cpu sse9 in out
 absent out
 run_usage "$unknown" sgt-bench tokenize --cpu sse9 in

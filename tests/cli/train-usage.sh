@@ -60,8 +60,8 @@ run_usage '--scale-lr: give the --lr to scale (--lr auto follows the batch by it
 run_usage '--resume: not together with --force' sgt-train --data d --resume --force
 run_usage '--seq-len 65: the model has 64 positions (take no more)' \
     sgt-train --quiet --data d --device cpu --init "$curve" --seq-len 65
-run_usage '--cpu 486: not one of auto, plain, avx2, avx512' sgt-train --data d --cpu 486
-run_usage '--cpu avx521: not one of auto, plain, avx2, avx512; did you mean avx512?' sgt-train --data d --cpu avx521
+run_usage '--cpu 486: not one of auto, plain, avx2, avx512, amx' sgt-train --data d --cpu 486
+run_usage '--cpu avx521: not one of auto, plain, avx2, avx512, amx; did you mean avx512?' sgt-train --data d --cpu avx521
 absent run
 
 # A --config file follows the same rules; the command line overrides it.

@@ -174,7 +174,7 @@ int main(int argc, char **argv)
     if (code) return code;
     catch_crashes();
     if (!o.list)
-        printf("%s, level %s, seed %llu\n", sgt_cpu_model(), sgt_cpu_level_name(sgt_cpu()),
+        printf("%s, level %s, seed %llu\n", sgt_cpu_model(), sgt_cpu_name(),
                (unsigned long long)o.seed);
     for (size_t i = 0; i < sizeof all_cases / sizeof *all_cases; i++)
         for (const kernel_case *which = all_cases[i]; which->name; which++)

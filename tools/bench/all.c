@@ -122,7 +122,7 @@ static int bench_all(int argc, char **argv)
     give("json", shape.output.json ? "1" : NULL);
     give("quiet", shape.output.quiet ? "1" : NULL);
     give("cpu", sgt_printable(model, sizeof model, sgt_cpu_model()));
-    give("level", sgt_cpu_level_name(sgt_cpu()));
+    give("level", sgt_cpu_name());
     give("machine", bench_machine(machine, sizeof machine));
     give("threads", NULL);
     if (shape.threads) give_number("threads", shape.threads);

@@ -12,8 +12,7 @@ char *bench_machine(char *buf, size_t n)
     int cores = sgt_cpu_count();
     snprintf(buf, n, "%s, %d core%s, %s, %s of memory",
              sgt_printable(cpu, sizeof cpu, sgt_cpu_model()), cores, cores == 1 ? "" : "s",
-             sgt_cpu_level_name(sgt_cpu()),
-             sgt_format_bytes(memory, sizeof memory, sgt_memory_total()));
+             sgt_cpu_name(), sgt_format_bytes(memory, sizeof memory, sgt_memory_total()));
     return buf;
 }
 

@@ -33,7 +33,7 @@ static const sgt_option table[] = {
     {.name = "Options"},
     {"threads", 0, SGT_OPT_COUNT, &o.threads, "N", "threads that encode",
      .def = "all available cores", .min = 1, .max = 1024},
-    {"cpu", 0, SGT_OPT_TEXT, &o.cpu, "auto|plain|avx2|avx512",
+    {"cpu", 0, SGT_OPT_TEXT, &o.cpu, "auto|plain|avx2|avx512|amx",
      "highest CPU instruction level to use", .def = "auto"},
     {"peer", 0, SGT_OPT_TEXT, &o.peer, "PYTHON",
      .help = "compare with gigatoken and tiktoken, run by this interpreter in alternating turns"},
@@ -347,8 +347,8 @@ static json_t *to_json(void *bench)
 {
     text_bench *b = bench;
     json_t *top = json_pack("{s:s, s:s, s:i, s:i, s:I, s:I, s:I, s:f, s:f}", "cpu", sgt_cpu_model(),
-                            "level", sgt_cpu_level_name(sgt_cpu()), "cores", sgt_cpu_count(),
-                            "threads", b->threads, "files", (json_int_t)b->corpus->count, "bytes",
+                            "level", sgt_cpu_name(), "cores", sgt_cpu_count(), "threads",
+                            b->threads, "files", (json_int_t)b->corpus->count, "bytes",
                             (json_int_t)b->bytes, "tokens", (json_int_t)b->tokens, "seconds",
                             b->seconds, "mb_per_s", (double)b->bytes / b->seconds * 1e-6);
     if (top && o.peer) add_peers(top, b);

@@ -250,7 +250,7 @@ void sgt_take_cpu(const sgt_program *p, const char *level)
     int rc = sgt_cpu_limit(level, &err);
     if (rc == SGT_OK) return;
     sgt_near near = sgt_near_to(level, strlen(level));
-    sgt_near_offer_all(&near, "auto|plain|avx2|avx512");
+    sgt_near_offer_all(&near, "auto|plain|avx2|avx512|amx");
     sgt_usage(p, "--cpu %s%s", err.text, rc == SGT_EUSAGE ? sgt_near_hint(&near, "", hint) : "");
 }
 
