@@ -15,21 +15,27 @@
 #define CLOSE 1.05        /* ratio of the two fastest times below which nothing disturbed either */
 
 enum {
-    PRODUCTS = 8,       /* products of each thread between two looks at the clock */
-    ROUNDS = 1000,      /* most rounds of so many products, whatever the clock says */
+    MOST = 1000,        /* most products of a thread, whatever the clock says */
     ROUGHLY = 512 << 10 /* a second-level cache of unknown size */
 };
 
 /* Each thread multiplies (side, side) matrices of its own, which fit into its second-level cache
- * together with the packed copy of B. */
+ * together with the packed copy of B. Its fastest product counts: other programs may have used its
+ * core during others. */
 typedef struct peak {
     const sgt_product *own;
     sgt_gemm_shape s;
     size_t scratch, operand, each; /* bytes of: the scratch, A or B, all that a thread has */
     char *memory;                  /* (threads, each) */
-    double best, next, spent;      /* fastest round, second fastest, all, in seconds */
-    int rounds, threads;
+    int done;                      /* threads that are measured */
+    double speed;                  /* theirs, in products per second */
 } peak;
+
+/* One thread's products: the fastest, the second fastest and all of them in seconds. */
+typedef struct times {
+    double best, next, spent;
+    int count;
+} times;
 
 static void plan(peak *p, int bf16)
 {
@@ -56,55 +62,53 @@ static void fill(char *x, size_t bytes)
     }
 }
 
-static void multiply(const peak *p, int times)
+static void multiply(const peak *p)
 {
     char *own = p->memory + (size_t)omp_get_thread_num() * p->each, *a = own + p->scratch;
     float *c = (float *)(void *)(a + 2 * p->operand);
-    for (int i = 0; i < times; i++)
-        p->own->run(&p->s, a, a + p->operand, NULL, c, 0, p->s.m, 0, p->s.n, NULL, NULL, 0, own);
+    p->own->run(&p->s, a, a + p->operand, NULL, c, 0, p->s.m, 0, p->s.n, NULL, NULL, 0, own);
 }
 
-/* Count a round. The clock may have gone back. */
-static void count(peak *p, double took)
+/* Time one product. The clock may go back. */
+static void time_one(const peak *p, times *t)
 {
-    p->rounds++;
+    double from = sgt_now();
+    multiply(p);
+    double took = sgt_now() - from;
+    t->count++;
     if (!(took > 0)) return;
-    p->spent += took;
-    if (took < p->best) p->next = p->best, p->best = took;
-    else if (took < p->next) p->next = took;
+    t->spent += took;
+    if (took < t->best) t->next = t->best, t->best = took;
+    else if (took < t->next) t->next = took;
 }
 
-/* Return whether the two fastest rounds agree: other programs may use the cores. */
-static int is_over(const peak *p)
+/* Return whether the two fastest products agree, or it takes too long. */
+static int is_over(const times *t)
 {
-    if (p->rounds >= ROUNDS || p->spent >= SPEND_MOST) return 1;
-    return p->spent >= SPEND && p->next <= CLOSE * p->best;
+    if (t->count >= MOST || t->spent >= SPEND_MOST) return 1;
+    return t->spent >= SPEND && t->next <= CLOSE * t->best;
 }
 
 static void measure(peak *p, int threads)
 {
 #pragma omp parallel num_threads(threads)
     {
+        times own = {.best = HUGE_VAL, .next = HUGE_VAL};
         fill(p->memory + (size_t)omp_get_thread_num() * p->each + p->scratch, 2 * p->operand);
-        multiply(p, 1);
+        multiply(p);
 #pragma omp barrier
-        do {
-            double from = sgt_now();
-            multiply(p, PRODUCTS);
-#pragma omp barrier
-#pragma omp master
-            {
-                p->threads = omp_get_num_threads();
-                count(p, sgt_now() - from);
-            }
-#pragma omp barrier
-        } while (!is_over(p));
+        while (!is_over(&own)) time_one(p, &own);
+        __atomic_fetch_add(&p->done, 1, __ATOMIC_RELAXED);
+        /* keep this core busy while others are measured: they share caches and power with it */
+        while (__atomic_load_n(&p->done, __ATOMIC_RELAXED) < omp_get_num_threads()) multiply(p);
+#pragma omp critical
+        p->speed += 1 / own.best;
     }
 }
 
 double sgt_gemm_peak(int bf16, int threads)
 {
-    peak p = {.best = HUGE_VAL, .next = HUGE_VAL};
+    peak p = {0};
     sgt_arena memory = {0};
     if (bf16 && !sgt_gemm_has_bf16()) return 0;
     plan(&p, bf16);
@@ -113,5 +117,5 @@ double sgt_gemm_peak(int bf16, int threads)
     measure(&p, threads);
     sgt_arena_unmap(&memory);
     double side = (double)p.s.m;
-    return isfinite(p.best) ? 2 * side * side * side * PRODUCTS * p.threads / p.best : 0;
+    return 2 * side * side * side * p.speed;
 }
