@@ -28,7 +28,7 @@
 #define UNPACKED 268435456. /* most bytes of text unpacked from all packed files together */
 /* least bytes of text unpacked from each packed file, if it has so many */
 #define PACKED 1048576.
-#define LEAST_UNITS 4       /* least number of pieces encoded of each packed file */
+#define LEAST_UNITS 4 /* least number of pieces encoded of each packed file */
 /* minimum number of files read only in part from which an error can be estimated */
 #define BEGUN 16
 #define SHARD_TOKENS 100000000u /* sgt_tokenize's default */
@@ -39,7 +39,7 @@
 
 /* The result of one place. */
 typedef struct sample {
-    double bytes;     /* bytes on disk that it covers */
+    double bytes; /* bytes on disk that it covers */
     /* number of tokens, without the end-of-text ids of text files, which follow from the number of
      * files */
     double tokens;

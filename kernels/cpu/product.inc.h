@@ -133,8 +133,8 @@ static inline size_t left_of(size_t end, size_t at) { return end > at ? end - at
  * no cache */
 enum { AHEAD = 4 };
 
-/* Pack one group of WIDE columns, of which `left` exist. `at` is its first element; its second, if
- * k has one, is `line` bytes further. */
+/* Pack one group of each of WIDE columns, of which `left` exist. `at` has the groups' first
+ * elements; their second ones, if k has them, are `line` bytes further. */
 SGT_INLINE void pack_group(char *out, const char *at, size_t line, int second_too, size_t left)
 {
 #if PRODUCT_BF16

@@ -19,8 +19,8 @@ static const char *const names[NAMES] = {"plain", "avx2", "avx512", "amx"};
  * may set `detected`, all to the same value, so relaxed atomics suffice. */
 static int detected = -1, limit = -1;
 
-/* Bits of CPUID leaf 7: EAX of subleaf 1, EDX and ECX of subleaf 0. Not every compiler has names
- * for all of them. Asked once: under a hypervisor each CPUID takes as long as a small product. */
+/* Features read from CPUID leaf 7, by bit number because not every compiler has names for them.
+ * CPUID is executed only once: a hypervisor intercepts it, which takes microseconds. */
 enum { ASKED = 1, BF16 = 2, AMX = 4, VBMI2 = 8 };
 static int detected_more;
 
@@ -67,7 +67,7 @@ static int machine(void)
     int level = __atomic_load_n(&detected, __ATOMIC_RELAXED);
     if (level >= 0) return level;
     level = detect();
-#ifdef SGT_CPU_MOST /* make CPU=plain imitates a lesser machine, for tests */
+#ifdef SGT_CPU_MOST /* `make CPU=plain` builds programs that use lower levels, for tests */
     while (level > 0 && strcmp(names[level], SGT_CPU_MOST) != 0) level--;
 #endif
     __atomic_store_n(&detected, level, __ATOMIC_RELAXED);

@@ -47,7 +47,7 @@ typedef struct sgt_option {
     /* for a WORD: its words, in the order of their numbers; for a LIST: words that the help names.
      * Ended by NULL */
     const char *const *choices;
-    int below;                   /* 1: the value must be below max, also after rounding to float */
+    int below; /* 1: the value must be below max, also after rounding to float */
     /* in a program's table: row of train/settings.c that gives all members that are 0 or NULL
      * here */
     const struct sgt_option *as;

@@ -23,7 +23,7 @@ struct sgt_ranks {
     uint32_t local;      /* number of this rank among those of its machine, from 0 */
     /* number of ranks that may run on the same cores as this rank, itself included; 0 means 1 */
     uint32_t sharing;
-    int given_up;        /* 1 once give_up was called; read and written atomically */
+    int given_up; /* 1 once give_up was called; read and written atomically */
 
     /* Copy the n bytes of rank `root` to all ranks. broadcast, sum, barrier and give_up are NULL if
      * the ranks share only a file system, which is enough for sgt_tokenize. */

@@ -49,7 +49,7 @@ typedef struct reader {
     int random;           /* windows come in random order */
     /* sampling `block`: windows that are needed soon lie in the same blocks */
     int chunks;
-    uintptr_t page;       /* bytes */
+    uintptr_t page; /* bytes */
     file files[];
 } reader;
 
@@ -67,7 +67,7 @@ typedef struct cursor {
     /* value of `idle` at which advice ends; doubled when a later fault shows that it ended too
      * early */
     unsigned patience;
-    pthread_t thread;    /* thread that `faults` and `blocks` were read for */
+    pthread_t thread; /* thread that `faults` and `blocks` were read for */
     /* the thread's major page faults; blocks read from disk for it, also through advice */
     long faults, blocks;
     /* hash table of the chunks already requested: their addresses */

@@ -27,12 +27,12 @@ typedef struct sgt_reader_fault {
     unsigned rings_first;
     /* errno with which creating an io_uring with SINGLE_ISSUER and DEFER_TASKRUN fails */
     int flags_error;
-    int enter_error;       /* errno with which io_uring_enter fails, after enters_first successes */
+    int enter_error; /* errno with which io_uring_enter fails, after enters_first successes */
     unsigned enters_first;
-    int files_error;       /* errno with which registering files fails */
-    int pipe_error;        /* errno with which creating the pipe that reports a ring's end fails */
-    int memory_error;      /* errno with which registering memory fails */
-    int direct_error;      /* errno with which opening with O_DIRECT fails */
+    int files_error;  /* errno with which registering files fails */
+    int pipe_error;   /* errno with which creating the pipe that reports a ring's end fails */
+    int memory_error; /* errno with which registering memory fails */
+    int direct_error; /* errno with which opening with O_DIRECT fails */
     /* errno with which direct reads fail, after reads_first successes, although opening with
      * O_DIRECT succeeded */
     int direct_read_error;
@@ -40,8 +40,8 @@ typedef struct sgt_reader_fault {
     /* most bytes that a read returns, but at least its alignment if it is a direct read; 0: no
      * limit */
     size_t most_bytes;
-    int first_error;       /* errno with which the first try of each read fails */
-    int read_error;        /* errno with which every read fails, after reads_first successes */
+    int first_error; /* errno with which the first try of each read fails */
+    int read_error;  /* errno with which every read fails, after reads_first successes */
     unsigned reads_first;
     unsigned ring_entries; /* entries of an io_uring, instead of its depth; 0: its depth */
     unsigned most_files;   /* most descriptors that stay open; 0: half of the process's limit */

@@ -107,7 +107,6 @@ static void counted_free(void *ctx, void *p)
     free(p);
 }
 
-
 Test(stream, in_order_and_whole)
 {
     for (int reader = 0; reader < SGT_READERS; reader++) {

@@ -80,7 +80,7 @@ typedef struct scan {
     size_t depth;    /* number of open objects and arrays */
     /* number of open containers, from the outermost, that the path leads through */
     size_t matched;
-    found found;     /* kind of the field's value */
+    found found; /* kind of the field's value */
     uint8_t *text, *text_end;
     uint8_t *value, *value_end; /* the field's value, of any kind; NULL: not there, or not ended */
     size_t value_depth;

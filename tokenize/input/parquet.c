@@ -10,11 +10,11 @@
 #include "tokenize/input/parquet_page.h"
 #include "tokenize/input/raw.h"
 
-#define MARK 4                          /* "PAR1", at both ends */
+#define MARK 4 /* "PAR1", at both ends */
 /* bytes at the file's end: the length of the metadata, and the mark */
 #define TAIL 8
-#define META ((uint64_t)256 << 20)      /* maximum bytes of the metadata */
-#define WINDOW ((size_t)64 << 10)       /* bytes read at first for a page's head */
+#define META ((uint64_t)256 << 20) /* maximum bytes of the metadata */
+#define WINDOW ((size_t)64 << 10)  /* bytes read at first for a page's head */
 /* most bytes of a page's head; its statistics may hold long strings */
 #define LONGEST_HEAD ((size_t)16 << 20)
 

@@ -27,7 +27,7 @@ typedef struct sgt_parquet_head {
     size_t levels;      /* version 2: bytes of definition levels before the packed strings */
     /* version 2: 1 if the page has repetition levels; a column with one string per row has none */
     int repeats;
-    int is_packed;      /* version 2: 1 if the strings are packed */
+    int is_packed; /* version 2: 1 if the strings are packed */
     int has_crc;
     uint32_t crc; /* CRC-32 of the packed page */
 } sgt_parquet_head;

@@ -43,8 +43,8 @@ typedef struct sgt_part {
     /* 1 for the first and last part of a document; a part with neither flag and no text stands for
      * no document */
     int first, last;
-    int closes;               /* 1: it is the last part of its file */
-    int folded;               /* 1: it holds lines of JSONL, or a page of Parquet, as they were read */
+    int closes; /* 1: it is the last part of its file */
+    int folded; /* 1: it holds lines of JSONL, or a page of Parquet, as they were read */
     size_t kept, kept_length; /* JSONL: extent of the fields to keep, in the unit's `kept` */
     size_t page; /* of a page of Parquet: 1 + its index in the unit's pages; 0: no page */
     int split;   /* 0 train, 1 val */
@@ -66,7 +66,7 @@ typedef struct sgt_invalid_at {
 
 typedef struct sgt_unit {
     uint8_t *text;
-    size_t used, room;        /* bytes of text; bytes allocated for it */
+    size_t used, room; /* bytes of text; bytes allocated for it */
     /* folded: the parts as they were read, before lines were divided into documents */
     sgt_part *parts, *folded;
     size_t count, part_room, folded_room; /* each room is at least SGT_UNIT_PARTS */

@@ -16,9 +16,9 @@
 typedef struct translator {
     const char *begin, *p; /* the pattern; the next byte to read */
     char *out;
-    size_t n;         /* bytes in `out` */
-    int to;           /* 1: translate to Oniguruma; 0: from it */
-    int depth;        /* current nesting of groups */
+    size_t n;  /* bytes in `out` */
+    int to;    /* 1: translate to Oniguruma; 0: from it */
+    int depth; /* current nesting of groups */
     /* the character before, in lower case, if it is a letter whose case is ignored; else 0 */
     char last;
     const char *what; /* failure: start of the construct, of `length` bytes */

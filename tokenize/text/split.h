@@ -55,7 +55,7 @@ typedef struct sgt_splitter {
     /* rules of rules.h: offset at which the blocks began; offset up to which text is split one
      * character at a time */
     size_t base, hard;
-    size_t block;      /* offset of the next block to look at */
+    size_t block; /* offset of the next block to look at */
     /* piece starts in the previous block that were not returned yet */
     uint64_t starts;
     sgt_split_carry carry;

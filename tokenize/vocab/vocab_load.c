@@ -195,7 +195,7 @@ static int add_eot(source *s, sgt_error *err)
         if (p->tokens[i].id > largest) largest = p->tokens[i].id;
         sum += p->tokens[i].id;
     }
-    if (largest >= SGT_VOCAB_MAX_IDS) return SGT_OK;       /* refused later for its ids */
+    if (largest >= SGT_VOCAB_MAX_IDS) return SGT_OK; /* refused later for its ids */
     /* the unused id, if there is exactly one */
     uint64_t left_out = largest * (largest + 1) / 2 - sum;
     uint64_t id = p->token_count == largest ? left_out : largest + 1;

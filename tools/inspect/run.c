@@ -257,7 +257,7 @@ static void show_log(FILE *to, const run *r)
 {
     char steps[32], a[32], b[32], bits[64] = "";
     fprintf(to, "  %-12s%s step%s", "log", sgt_format_count(steps, sizeof steps, r->logged),
-           r->logged == 1 ? "" : "s");
+            r->logged == 1 ? "" : "s");
     if (r->logged)
         fprintf(to, ", loss %s to %s", loss_text(a, r->first, "loss"),
                 loss_text(b, r->last, "loss"));
@@ -266,8 +266,8 @@ static void show_log(FILE *to, const run *r)
                  loss_text(a, r->evaluated, "val_bits_per_byte"));
     if (r->evaluated)
         fprintf(to, ", validation %s%s after step %" JSON_INTEGER_FORMAT,
-               loss_text(b, r->evaluated, "val_loss"), bits,
-               json_integer_value(json_object_get(r->evaluated, "step")) + 1);
+                loss_text(b, r->evaluated, "val_loss"), bits,
+                json_integer_value(json_object_get(r->evaluated, "step")) + 1);
     fprintf(to, "\n");
 }
 

@@ -411,12 +411,13 @@ int sgt_cpu_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_er
     sgt_cpu_backend *c;
     int rc = new_backend(&c, o, err);
     if (rc < 0) return rc;
-    if ((rc = check_memory(c, o, err)) < 0 ||
-        (rc = cut_pieces(&c->update, &c->shape.model, err)) < 0 ||
+    if ((rc = check_memory(c, o, err)) < 0 || (rc = cut_pieces(&c->update, &c->shape, err)) < 0 ||
         (rc = sgt_cpu_ranks_open(c, err)) < 0)
         goto fail;
     sgt_cpu_find_peak(c); /* before the arena is mapped, so that its memory adds nothing */
-    if ((rc = map_arena(c, err)) < 0 || (rc = plan_products(c, err)) < 0) goto fail;
+    if ((rc = map_arena(c, err)) < 0 || (rc = plan_products(c, err)) < 0 ||
+        (rc = sgt_cpu_muon_plan(c, err)) < 0)
+        goto fail;
     count_shares(c);
     name_level(c, &o->notice);
     c->base.library = SGT_GEMM_LIBRARY;
