@@ -113,6 +113,7 @@ int sgt_cpu_ranks_new(sgt_cpu_backend *c, sgt_ranks *r, sgt_error *err)
     if (!g) return sgt_fail_memory(err, "backend");
     g->r = r;
     g->buckets = s->model.layers + 2;
+    g->rotate = s->optim.kind == SGT_MUON;
     g->part = calloc(g->buckets * (r->size + 1), sizeof *g->part);
     g->end = calloc(g->buckets + 1, sizeof *g->end);
     g->shm.grads = calloc(r->size, sizeof *g->shm.grads);

@@ -65,7 +65,10 @@ struct sgt_cpu_group {
     sgt_ranks *r;
     const sgt_cpu_transport *transport;
     size_t buckets;
-    size_t *part; /* (buckets, ranks + 1): first float of each rank's part, then the bucket's end */
+    size_t *part; /* (buckets, ranks + 1): first float of each part, then the bucket's end */
+    /* 1: ranks take turns at the parts of a block. Muon's are whole matrices: of two parts, the
+     * first has twice the arithmetic of the second. */
+    int rotate;
     size_t *end;  /* (buckets + 1): this rank's pieces of bucket b are end[b + 1] .. end[b] - 1 */
     size_t ready; /* number of buckets whose gradients are complete on this rank, in this step */
     int reducing; /* the step's last micro-step is running */
@@ -73,9 +76,15 @@ struct sgt_cpu_group {
     sgt_cpu_mpi_state mpi;
 };
 
-static inline size_t *sgt_cpu_part_of(const sgt_cpu_group *g, size_t bucket, size_t rank)
+/* Return the parts of a bucket. */
+static inline size_t *sgt_cpu_parts(const sgt_cpu_group *g, size_t bucket)
 {
-    return g->part + bucket * (g->r->size + 1) + rank;
+    return g->part + bucket * (g->r->size + 1);
+}
+/* Return the first float of a rank's part, which is followed by the part's end. */
+static inline const size_t *sgt_cpu_part_of(const sgt_cpu_group *g, size_t bucket, size_t rank)
+{
+    return sgt_cpu_parts(g, bucket) + (g->rotate ? (rank + bucket) % g->r->size : rank);
 }
 
 /* ---- ranks_parts.c ---- */

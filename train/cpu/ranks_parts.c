@@ -28,7 +28,7 @@ static void divide(const sgt_cpu_group *g, const sgt_model *m, const sgt_cpu_upd
     sgt_model_tensor(m, first, &t);
     size_t begin = t.offset;
     sgt_model_tensor(m, first + n - 1, &t);
-    size_t end = t.offset + t.count, *part = sgt_cpu_part_of(g, bucket, 0);
+    size_t end = t.offset + t.count, *part = sgt_cpu_parts(g, bucket);
     for (size_t i = 0; i <= ranks; i++) part[i] = end;
     part[0] = begin;
     for (size_t i = u->piece_count; i-- > 0;) {
@@ -45,7 +45,7 @@ static void keep_own_pieces(const sgt_cpu_group *g, sgt_cpu_update *u)
     size_t n = 0, i = 0;
     for (size_t b = g->buckets; b-- > 0;) {
         const size_t *part = sgt_cpu_part_of(g, b, g->r->rank);
-        size_t end = *sgt_cpu_part_of(g, b, g->r->size);
+        size_t end = sgt_cpu_parts(g, b)[g->r->size];
         for (; i < u->piece_count && u->pieces[i].offset < end; i++)
             if (u->pieces[i].offset >= part[0] && u->pieces[i].offset < part[1])
                 u->pieces[n++] = u->pieces[i];
