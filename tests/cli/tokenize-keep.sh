@@ -1,5 +1,6 @@
 # tokenize-keep.sh: --keep-fields keeps fields of JSONL, and columns of Parquet, in sources.jsonl.
 . "$ROOT/tests/cli/lib.sh"
+work_in_memory
 data=$ROOT/tests/data/parquet
 
 # ---- JSONL: values as they are written, whatever their kind; null where there is none ----
