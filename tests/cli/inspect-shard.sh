@@ -143,6 +143,8 @@ cp run/log.jsonl old-log
 known old-log 'the log of a run, not a shard: pass ./'
 echo '{}' > run/options.json
 known run/options.json 'the options of a run, not a shard: pass run/'
+echo '{"step": 0}' > run/starts.jsonl
+known run/starts.jsonl 'the list of the starts of a run, not a shard: pass run/'
 echo '{}' > run/step-00000001/model.safetensors
 known run/step-00000001/model.safetensors 'part of a checkpoint, not a shard: pass run/step-00000001/'
 known few/manifest.json 'the manifest of a set of shards, not a shard: pass few/'

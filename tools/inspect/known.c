@@ -23,6 +23,7 @@ typedef struct part {
 static const part parts[] = {
     {"log.jsonl", "the log of a run"},
     {"memory.jsonl", "the memory log of a run"},
+    {"starts.jsonl", "the list of the starts of a run"},
     {"options.json", "the options of a run"},
     {"latest", "the name of a run's latest checkpoint"},
     {"manifest.json", "the manifest of a set of shards"},
