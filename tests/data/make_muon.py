@@ -3,7 +3,8 @@
 adjust_lr_fn="match_rms_adamw" (kernels/muon.h has it). Needs numpy. Little endian: for each matrix int32 rows, columns; float32 parameters at the end.
 tests/train/test_muon.c draws the same parameters and gradients: exact numbers from a hash (sgt_moments_random in kernels/moments.h).
 
-`make_muon.py torch` writes nothing. It prints how far torch.optim.Muon, whose Newton-Schulz runs in bfloat16, is from these numbers."""
+`make_muon.py torch` writes nothing. It prints how far torch.optim.Muon, whose Newton-Schulz runs in bfloat16, is from these numbers; then the same with
+its source changed to run in float32. Needs PyTorch 2.9."""
 import os, sys
 import numpy as np
 
@@ -44,6 +45,15 @@ def trained(rows, columns):
     for s in range(STEPS): p, m = update(p, m, gradient(rows, columns, s), rate(s))
     return p
 
+def in_float32():
+    """change torch.optim.Muon's Newton-Schulz to float32"""
+    import inspect, torch
+    from torch.optim import _muon
+    source, names = inspect.getsource(_muon._zeropower_via_newtonschulz), dict(vars(_muon))
+    assert source.count("torch.bfloat16") == 1
+    exec(source.replace("torch.bfloat16", "torch.float32"), names)
+    _muon._zeropower_via_newtonschulz = names["_zeropower_via_newtonschulz"]
+
 def by_torch(rows, columns):
     import torch
     p = torch.nn.Parameter(torch.from_numpy(parameters(rows, columns)))
@@ -53,11 +63,16 @@ def by_torch(rows, columns):
         o.step()
     return p.detach().numpy()
 
-if sys.argv[1:] == ["torch"]:
+def compare(how):
     for rows, columns in SHAPES:
         p = trained(rows, columns)
         moved = np.linalg.norm(p - parameters(rows, columns))
-        print(f"{rows} x {columns}: {np.linalg.norm(p - by_torch(rows, columns)) / moved:.2g} of what {STEPS} updates moved")
+        print(f"{rows} x {columns}, {how}: {np.linalg.norm(p - by_torch(rows, columns)) / moved:.2g} of what {STEPS} updates moved")
+
+if sys.argv[1:] == ["torch"]:
+    compare("bfloat16")
+    in_float32()
+    compare("float32")
 else:
     with open(f"{HERE}/muon.bin", "wb") as f:
         for rows, columns in SHAPES:
