@@ -1,7 +1,6 @@
-/* dry_run.c: estimate from samples. Sampled places are spread evenly over all bytes on disk. The
- * tokens found at all places, divided by the bytes on disk that the places cover, estimate the
- * tokens per byte (a ratio estimate). How far single places differ from that ratio gives its
- * error. */
+/* dry_run.c: estimate from samples. Sampled places are spread evenly over all bytes on disk. Their
+ * tokens, divided by the bytes on disk that they cover, estimate the tokens per byte (a ratio
+ * estimate). How far single places differ from that ratio gives its error. */
 #include "tokenize/dry_run.h"
 
 #include <fcntl.h>
@@ -26,9 +25,8 @@
 #define PLACES 256
 #define PIECE ((size_t)32 << 10)
 #define UNPACKED 268435456. /* most bytes of text unpacked from all packed files together */
-/* least bytes of text unpacked from each packed file, if it has so many */
-#define PACKED 1048576.
-#define LEAST_UNITS 4 /* least number of pieces encoded of each packed file */
+#define PACKED 1048576. /* least bytes of text unpacked from each packed file, if it has so many */
+#define LEAST_UNITS 4   /* least number of pieces encoded of each packed file */
 /* minimum number of files read only in part from which an error can be estimated */
 #define BEGUN 16
 #define SHARD_TOKENS 100000000u /* sgt_tokenize's default */
@@ -39,10 +37,8 @@
 
 /* The result of one place. */
 typedef struct sample {
-    double bytes; /* bytes on disk that it covers */
-    /* number of tokens, without the end-of-text ids of text files, which follow from the number of
-     * files */
-    double tokens;
+    double bytes;     /* bytes on disk that it covers */
+    double tokens;    /* without end-of-text ids of text files, as many as there are files */
     double documents; /* JSONL documents */
 } sample;
 
@@ -184,8 +180,7 @@ typedef struct unpacking {
     int ended;
 } unpacking;
 
-/* Read the next unit of the file; its first *parts parts belong to the file. Return 1 at the
- * end. */
+/* Read the next unit; its first *parts parts belong to the file. Return 1 at the end. */
 static int unpack_unit(dry_run *d, sgt_text_feed *f, uint64_t file, unpacking *p, size_t *parts,
                        sgt_error *err)
 {

@@ -1,7 +1,6 @@
 /* product.inc.h: sgt_product and sgt_softmax_part, compiled once per level for float32, and with
  * AVX-512 once more for bfloat16. A file for each defines PRODUCT_NAME, PRODUCT_SOFTMAX and
- * PRODUCT_BF16 and includes this file.
- * kernels/NOTES.md has measurements. */
+ * PRODUCT_BF16 and includes this file. kernels/NOTES.md has measurements. */
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/simd.h"
 
@@ -312,9 +311,8 @@ static void edge_tile(const product_room *room, const tile_end *e, const char *a
     if (e->squares) *e->squares += vtotal(squares);
 }
 
-/* Return whether to write C with non-temporal stores. A weight's gradient (the product with a
- * transposed A) is next read after the backward pass, so fetching its lines first would be
- * wasted. */
+/* Return whether to write C with non-temporal stores: a weight's gradient (A is transposed) is next
+ * read after the backward pass, so that fetching its lines first would be wasted. */
 static int streams(const sgt_gemm_shape *s, const float *c)
 {
     return s->trans_a && s->k <= SGT_PRODUCT_GROUPS * PER_GROUP && s->ldc % W == 0 &&

@@ -5,7 +5,6 @@
 #include "kernels/dropout.h"
 
 enum { MOST_T = 1024 }; /* tokens per row */
-
 struct shape {
     size_t B, T, H, D;
 };
@@ -13,11 +12,9 @@ using shape_list = std::initializer_list<shape>;
 static const shape_list shapes = {{1, 1, 1, 64},   {1, 17, 1, 64},  {2, 64, 2, 64}, {1, 65, 2, 64},
                                   {1, 129, 1, 64}, {1, 193, 1, 64}, {1, 70, 3, 8},  {1, 100, 1, 40},
                                   {1, 80, 2, 80},  {1, 97, 1, 128}, {1, 92, 1, 64}};
-/* Shapes for dropout: numbers of keys that are no multiple of four, several tiles of keys, and both
- * widths of these tiles. */
+/* for dropout: key counts that are no multiple of 4, several tiles of keys, of both widths */
 static const shape_list dropped_shapes = {
     {2, 19, 3, 8}, {1, 130, 1, 64}, {1, 66, 2, 128}, {3, 1, 2, 8}};
-
 static const shape tiled_shapes[] = {
     {1, 1, 1, 4}, {2, 33, 3, 5}, {1, 16, 1, 64}, {1, 67, 1, 24}, {1, 40, 1, 130}};
 
@@ -37,14 +34,12 @@ struct heads {
     const float *qkv, *dout;            /* as floats */
     float *out, *lse, *grads, *scratch; /* computed by kernels/ref */
     const sgt_cuda_dropout *drop;       /* NULL: none */
-    /* (B, T): first token of each token's document; NULL: a row is one document */
-    const int32_t *start;
+    const int32_t *start; /* (B, T): first token of each token's document; NULL: one per row */
     sgt_cuda_documents documents;
 };
 
-/* Options of an attention case: dropout, and documents with a maximum number of tokens. */
 struct extras {
-    bool drops;
+    bool drops;     /* with dropout */
     size_t longest; /* maximum tokens of a document; 0: one document per row */
 };
 static const extras plain = {false, 0}, dropping = {true, 0};
@@ -372,18 +367,14 @@ CUDA_CASE(card_attention_rows)
 }
 
 template <class T> static void dropout(check *t) { forward<T>(t, tensor_cores, dropping); }
-template <class T> static void dropout_backward(check *t)
-{
-    backward<T>(t, tensor_cores, dropping);
-}
+template <class T> static void dropout_back(check *t) { backward<T>(t, tensor_cores, dropping); }
 
 CUDA_CASES_BY_TYPE(cuda_attention_dropout, dropout)
-CUDA_CASES_BY_TYPE(cuda_attention_dropout_backward, dropout_backward)
+CUDA_CASES_BY_TYPE(cuda_attention_dropout_backward, dropout_back)
 CUDA_CASE(cuda_attention_dropout_tf32) { forward<float>(t, tf32, dropping); }
 CUDA_CASE(cuda_attention_dropout_backward_tf32) { backward<float>(t, tf32, dropping); }
 
-/* Documents that begin and end within tiles, and documents longer than a tile, with both tile
- * widths. */
+/* Documents that begin and end within tiles, and longer ones, with both tile widths. */
 static const shape document_shapes[] = {{2, 203, 2, 64}, {2, 150, 1, 128}, {1, 70, 1, 8}};
 
 template <class T> static void documents(check *t)
@@ -418,69 +409,66 @@ template <class T> static void tiled_backward(check *t)
 CUDA_CASES_BY_TYPE(cuda_attention_tiled, tiled_forward)
 CUDA_CASES_BY_TYPE(cuda_attention_tiled_backward, tiled_backward)
 
-/* Rows that end within a tile and at its end, in several sequences. The next sequence's keys must
- * not be read. */
+/* A case for each type that Hopper's attention has. */
+#define HOPPER_CASE(name, call)   \
+    CUDA_CASE(name)               \
+    {                             \
+        if (cuda_hopper(t)) call; \
+    }
+#define HOPPER_CASES(name, function)                 \
+    HOPPER_CASE(name##_bf16, function<dev::bf16>(t)) \
+    HOPPER_CASE(name##_f16, function<dev::f16>(t))
+
+/* Rows that end within a tile and at its end. The next sequence's keys must not be read. */
 static const shape hopper_shapes[] = {{1, 1, 1, 64},   {2, 17, 2, 64},  {2, 128, 1, 64},
                                       {1, 129, 2, 64}, {2, 450, 1, 64}, {1, 70, 2, 128},
                                       {2, 261, 1, 128}};
 
 template <class T> static void hopper_forward(check *t)
 {
-    if (!cuda_hopper(t)) return;
     for (const shape &s : hopper_shapes) forward_at<T>(t, s, hopper, plain);
 }
 
 template <class T> static void hopper_backward(check *t)
 {
-    if (!cuda_hopper(t)) return;
     for (const shape &s : hopper_shapes) backward_at<T>(t, s, hopper, plain);
 }
 
-CUDA_CASE(cuda_attention_hopper_bf16) { hopper_forward<dev::bf16>(t); }
-CUDA_CASE(cuda_attention_hopper_f16) { hopper_forward<dev::f16>(t); }
-CUDA_CASE(cuda_attention_hopper_backward_bf16) { hopper_backward<dev::bf16>(t); }
-CUDA_CASE(cuda_attention_hopper_backward_f16) { hopper_backward<dev::f16>(t); }
+HOPPER_CASES(cuda_attention_hopper, hopper_forward)
+HOPPER_CASES(cuda_attention_hopper_backward, hopper_backward)
 
 template <class T> static void hopper_dropout(check *t)
 {
-    if (!cuda_hopper(t)) return;
     for (size_t D : {64, 128}) forward_at<T>(t, {2, 203, 2, D}, hopper, dropping);
     forward_at<T>(t, {1, 390, 1, 64}, hopper, dropping);
 }
 
 template <class T> static void hopper_dropout_backward(check *t)
 {
-    if (!cuda_hopper(t)) return;
     for (size_t D : {64, 128}) backward_at<T>(t, {2, 203, 2, D}, hopper, dropping);
     backward_at<T>(t, {1, 390, 1, 64}, hopper, dropping);
 }
 
-CUDA_CASE(cuda_attention_hopper_dropout_bf16) { hopper_dropout<dev::bf16>(t); }
-CUDA_CASE(cuda_attention_hopper_dropout_f16) { hopper_dropout<dev::f16>(t); }
-CUDA_CASE(cuda_attention_hopper_dropout_backward_bf16) { hopper_dropout_backward<dev::bf16>(t); }
-CUDA_CASE(cuda_attention_hopper_dropout_backward_f16) { hopper_dropout_backward<dev::f16>(t); }
+HOPPER_CASES(cuda_attention_hopper_dropout, hopper_dropout)
+HOPPER_CASES(cuda_attention_hopper_dropout_backward, hopper_dropout_backward)
 
 /* Documents for which whole tiles are skipped, by both warpgroups of a block or by one of them. */
 static const shape hopper_document_shapes[] = {{2, 450, 1, 64}, {2, 203, 2, 128}};
 
 template <class T> static void hopper_documents(check *t)
 {
-    if (!cuda_hopper(t)) return;
     for (const shape &s : hopper_document_shapes)
         for (size_t longest : {9, 130}) forward_at<T>(t, s, hopper, {longest == 9, longest});
 }
 
 template <class T> static void hopper_documents_back(check *t)
 {
-    if (!cuda_hopper(t)) return;
     for (const shape &s : hopper_document_shapes)
         for (size_t longest : {9, 130}) backward_at<T>(t, s, hopper, {longest != 9, longest});
 }
 
-CUDA_CASE(cuda_attention_hopper_documents_bf16) { hopper_documents<dev::bf16>(t); }
-CUDA_CASE(cuda_attention_hopper_documents_f16) { hopper_documents<dev::f16>(t); }
-CUDA_CASE(cuda_attention_hopper_documents_backward_bf16) { hopper_documents_back<dev::bf16>(t); }
-CUDA_CASE(cuda_attention_hopper_documents_backward_f16) { hopper_documents_back<dev::f16>(t); }
+HOPPER_CASES(cuda_attention_hopper_documents, hopper_documents)
+HOPPER_CASES(cuda_attention_hopper_documents_backward, hopper_documents_back)
 
 /* Memory behind a sequence must not affect its results, even if it holds NaN. */
 CUDA_CASE(cuda_attention_hopper_apart)
