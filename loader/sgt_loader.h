@@ -55,8 +55,8 @@ extern "C" {
 /* ---- opening ---- */
 
 typedef enum sgt_reader {
-    /* everything in RAM, in huge pages (the default); SGT_ENOMEM if the machine or the container has
-     * less free memory */
+    /* everything in RAM, in huge pages (the default); SGT_ENOMEM if the machine or the container
+     * has less free memory */
     SGT_READER_PRELOAD,
     /* files mapped into memory, through the page cache; see sgt_loader_guard_sigbus for files that
      * are cut short while they are mapped. The first cursor takes up to a quarter of a second: it
@@ -278,8 +278,9 @@ int sgt_loader_batches_i32(const sgt_loader *l, sgt_cursor *c, uint64_t first, u
 /* Write the same as int64, the type that PyTorch's cross_entropy needs for its targets. */
 int sgt_loader_batches_i64(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t count,
                            int64_t *inputs, int64_t *targets, sgt_error *err);
-/* Write the same as one array of int32 rows of T+1 ids, of which inputs and targets are views: rows[:-1]
- * and rows[1:]. Short rows of documents hold the padding's id, as sgt_loader_batch's do. */
+/* Write the same as one array of int32 rows of T+1 ids, of which inputs and targets are views:
+ * rows[:-1] and rows[1:]. Short rows of documents hold the padding's id, as sgt_loader_batch's
+ * do. */
 int sgt_loader_batches_i32_rows(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t count,
                                 int32_t *rows, sgt_error *err);
 

@@ -215,8 +215,9 @@ static void bf16_against_ref(check *t)
 }
 
 /* A first moment of 1 that moves by 1/1024 a step, a quarter of bfloat16's unit above 1/2: rounded
- * to nearest it would stay, rounded at random it moves by that on average. Of 4096 elements the mean
- * is within five standard deviations, 5 * unit/2 / sqrt(4096). Infinities and NaNs stay what they are. */
+ * to nearest it would stay, rounded at random it moves by that on average. Of 4096 elements the
+ * mean is within five standard deviations, 5 * unit/2 / sqrt(4096). Infinities and NaNs stay what
+ * they are. */
 static void bf16_definition(check *t)
 {
     enum { N = 4096 };

@@ -60,8 +60,8 @@ static void draw_largest(drawn *d)
     d->lead = largest - second;
 }
 
-/* The first row's target is where the logit is lowest, or in a last part of small weights, far below
- * the largest. */
+/* The first row's target is where the logit is lowest, or in a last part of small weights, far
+ * below the largest. */
 static drawn draw(check *t, const head_shape *s, int bf16)
 {
     drawn d = {

@@ -1,5 +1,5 @@
-/* fake_cupti.h: a stand-in for CUPTI. It stores what it is told, requests buffers as CUPTI does, and
- * returns them when it is flushed or when one is full. For test_cupti.c alone. */
+/* fake_cupti.h: a stand-in for CUPTI. It stores what it is told, requests buffers as CUPTI does,
+ * and returns them when it is flushed or when one is full. For test_cupti.c alone. */
 #ifndef SGT_TESTS_FAKE_CUPTI_H
 #define SGT_TESTS_FAKE_CUPTI_H
 

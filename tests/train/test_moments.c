@@ -1,5 +1,5 @@
-/* test_moments.c: AdamW's moments in bfloat16 (--optimizer-state bf16): the same bits for any number
- * of threads, deferred or not, after a resume, and on ranks that share memory or not. */
+/* test_moments.c: AdamW's moments in bfloat16 (--optimizer-state bf16): the same bits for any
+ * number of threads, deferred or not, after a resume, and on ranks that share memory or not. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

@@ -9,11 +9,11 @@
  *
  * Text is cut where no token crosses the cut. JSONL comes as whole lines, which sgt_json_parts
  * turns into documents, and Parquet as pages of rows. Every part has an offset in the stream of its
- * file (unpacked if it is packed; of Parquet, the number of a row), and a run can begin at any part.
- * If the split rule gives no place to cut in a long text
- * (a mebibyte of one letter), the vocabulary's merges give one (bpe/extent.h). More than 1 GiB is
- * an error for a line, and for text that is not cut. Text is not cut if it is split by a
- * pattern, or if it is to be normalized and has neither white space nor only ASCII. */
+ * file (unpacked if it is packed; of Parquet, the number of a row), and a run can begin at any
+ * part. If the split rule gives no place to cut in a long text (a mebibyte of one letter), the
+ * vocabulary's merges give one (bpe/extent.h). More than 1 GiB is an error for a line, and for text
+ * that is not cut. Text is not cut if it is split by a pattern, or if it is to be normalized and
+ * has neither white space nor only ASCII. */
 #ifndef SGT_FEED_H
 #define SGT_FEED_H
 

@@ -20,7 +20,8 @@ typedef struct sgt_kept_names {
 } sgt_kept_names;
 
 /* Parse "url,date"; NULL names nothing. Return SGT_EUSAGE for too many names, and for one that is
- * empty, occurs twice, is not UTF-8, or holds a quote, a backslash or a control character. Free with sgt_kept_names_free, which may be called after a failure, too. */
+ * empty, occurs twice, is not UTF-8, or holds a quote, a backslash or a control character. Free
+ * with sgt_kept_names_free, which may be called after a failure, too. */
 int sgt_kept_names_set(sgt_kept_names *k, const char *list, sgt_error *err);
 void sgt_kept_names_free(sgt_kept_names *k);
 

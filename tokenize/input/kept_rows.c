@@ -1,5 +1,5 @@
-/* kept_rows.c: columns beside the text's, each read by a reader of its own: their pages end at other
- * rows than the text's. */
+/* kept_rows.c: columns beside the text's, each read by a reader of its own: their pages end at
+ * other rows than the text's. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* parquet_head.c: heads of pages. The numbers of fields are those of parquet.thrift's PageHeader. */
+/* parquet_head.c: heads of pages. The numbers of fields are those of parquet.thrift's
+ * PageHeader. */
 #include "tokenize/input/parquet_page.h"
 #include "tokenize/input/parquet_thrift.h"
 

@@ -1,5 +1,5 @@
-/* parquet_thrift.h: read Thrift's compact protocol, in which Parquet writes its metadata. Nothing is
- * copied. After a failure every read returns 0 and no field follows, so callers check once.
+/* parquet_thrift.h: read Thrift's compact protocol, in which Parquet writes its metadata. Nothing
+ * is copied. After a failure every read returns 0 and no field follows, so callers check once.
  *
  *     sgt_thrift t = {bytes, bytes + n, 0, 0};
  *     int type;
@@ -36,8 +36,8 @@ typedef struct sgt_thrift {
 
 uint64_t sgt_thrift_varint(sgt_thrift *t);
 int64_t sgt_thrift_int(sgt_thrift *t);
-/* Return the type of the next field, whose id becomes *id; 0: the struct has ended. *id is the id of
- * the field before, and 0 at first. */
+/* Return the type of the next field, whose id becomes *id; 0: the struct has ended. *id is the id
+ * of the field before, and 0 at first. */
 int sgt_thrift_field(sgt_thrift *t, int *id);
 /* Return the number of elements of a list, which is at most the number of bytes left. */
 size_t sgt_thrift_list(sgt_thrift *t, int *type);

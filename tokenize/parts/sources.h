@@ -14,8 +14,8 @@ typedef struct sgt_part_sources {
     sgt_corpus_counts counts;
 } sgt_part_sources;
 
-/* Append the lines of rank `rank`, which are in the file at `path`, to s->to. Ranks come in order. A
- * file that is cut gets one line, with the sums of its parts. */
+/* Append the lines of rank `rank`, which are in the file at `path`, to s->to. Ranks come in order.
+ * A file that is cut gets one line, with the sums of its parts. */
 int sgt_part_sources_add(sgt_part_sources *s, uint32_t rank, const char *path, sgt_error *err);
 
 #endif

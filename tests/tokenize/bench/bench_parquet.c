@@ -1,8 +1,8 @@
 /* bench_parquet.c: how fast rows of Parquet become documents, beside the bare unpacking of the same
  * pages by the same library. One thread; make bench-parquet ARGS='FILE...', with the column in
  * $FIELD. Reading the file is not counted. Both are timed in turn, by the thread's CPU time, and
- * medians are printed, of the ratio too. Pages that are not packed are decoded where they lie; what they
- * stand beside is a memcpy. */
+ * medians are printed, of the ratio too. Pages that are not packed are decoded where they lie; what
+ * they stand beside is a memcpy. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
