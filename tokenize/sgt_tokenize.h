@@ -101,7 +101,7 @@ int sgt_vocab_save(const sgt_vocab *v, const char *folder, sgt_error *err);
 
 #define SGT_ENCODE_FAILED SIZE_MAX /* what sgt_encode returns if it fails */
 
-/* Create an encoder for v, which must outlive it. The encoder caches the words it has met (25 MiB),
+/* Create an encoder for v, which must outlive it. The encoder caches the words it has met (13 MiB),
  * so one encoder for a whole corpus is faster than one per text. Return 0, SGT_ENOMEM, or
  * SGT_EUSAGE for a rule that PCRE2 refuses. */
 int sgt_encoder_new(sgt_encoder **out, const sgt_vocab *v, sgt_error *err);

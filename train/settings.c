@@ -179,7 +179,7 @@ int sgt_settings_check_together(const sgt_settings *s, sgt_error *err)
 }
 
 /* Set an option that only CUDA supports back to its default; fail if the user gave it. Such options
- * are texts, words or flags. */
+ * are texts, choices of a word, or flags. */
 static int without_cuda(sgt_settings *s, const sgt_option *row, sgt_error *err)
 {
     sgt_settings usual;

@@ -40,7 +40,7 @@ typedef struct attention_parts {
     char *q_down, *o_down;     /* (deep, blocks) right pairs: columns are channels, k the query */
     char *p, *ds;              /* (AROUND keys, AROUND queries) left pairs: k is the query */
     char *ds_right;            /* (AROUND queries, AROUND keys) right pairs: k is the key */
-    float *s, *dp;             /* blocks of scores: CHUNK, and one of dP' */
+    float *s, *dp;             /* scores: CHUNK blocks; dP, transposed: one block */
     float *dq;                 /* (blocks, deep) blocks of dQ'; forward: (deep) of O' */
     float *dk, *dv;            /* (AROUND, deep) blocks */
     float *lse, *delta;        /* (blocks * SIDE), 0 past T; delta_i = dout_i . out_i */
@@ -358,8 +358,8 @@ SGT_INLINE void attention_score_lanes(const attention_parts *a, size_t b, size_t
     }
 }
 
-/* Compute the pairs of f P' and dS' for key block v and query block b. These are blocks vi and bi
- * of the AROUND x AROUND blocks that are stored at a time. */
+/* Compute P and dS of key block v and query block b, transposed (rows are keys), P times the dropout
+ * factors. They are stored as pairs of tiles, blocks vi and bi of AROUND x AROUND. */
 static void attention_scores(const attention_parts *a, size_t v, size_t vi, size_t b, size_t bi)
 {
     size_t deep = a->deep, at = (vi * AROUND + bi) * PAIR;

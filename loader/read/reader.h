@@ -43,7 +43,7 @@ typedef struct sgt_reader_fault {
     int first_error; /* errno with which the first try of each read fails */
     int read_error;  /* errno with which every read fails, after reads_first successes */
     unsigned reads_first;
-    unsigned ring_entries; /* entries of an io_uring, instead of its depth; 0: its depth */
+    unsigned ring_entries; /* entries of an io_uring; 0: as many as reads may be in flight */
     unsigned most_files;   /* most descriptors that stay open; 0: half of the process's limit */
     int no_cachestat;      /* the kernel has no cachestat */
     int cache_error;       /* not 0: reading from the page cache fails */

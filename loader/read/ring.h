@@ -2,7 +2,7 @@
  * threads that call pread if io_uring is unavailable. Readers that read files themselves are built
  * on this.
  *
- *     sgt_rings *all;       // one per reader: descriptors, faults, notices already given
+ *     sgt_rings *all;       // one per reader: open files, planted faults, notices given
  *     if (sgt_rings_open(&all, set, options, n, 2050, &err) < 0) ...;
  *     size_t room = sgt_rings_room(all, 2050);
  *     sgt_ring *r;          // one per thread that reads
@@ -28,8 +28,8 @@
  * If a kernel, a container or a file system refuses a feature, the ring works without it. Each such
  * fallback is reported once per reader, in a notice and in sgt_rings_detail: SINGLE_ISSUER and
  * DEFER_TASKRUN, registered files, registered memory, O_DIRECT, io_uring itself. A ring that fails
- * later is replaced by threads too, and a notice says so. That makes a wait fail only if it is
- * unknown when the ring's reads in flight will end. */
+ * later is replaced by threads too, and a notice says so. After such a failure, sgt_ring_wait fails
+ * only if nothing tells when the reads in flight will end. */
 #ifndef SGT_RING_H
 #define SGT_RING_H
 

@@ -194,7 +194,7 @@ typedef struct walk {
     uint64_t size;  /* tokens of the .bin */
     uint64_t read;  /* numbers read so far from the column of documents */
     uint64_t bound; /* the last number read from that column: the first sequence of a document */
-    uint64_t from;  /* byte of the .bin at which the last document begins */
+    uint64_t from;  /* byte of the .bin at which the document read last begins */
     uint64_t documents;
     int (*start)(void *ctx, uint64_t token, sgt_error *err);
     void *ctx;

@@ -32,7 +32,8 @@ static size_t span(size_t rows, size_t ld, size_t width)
     return rows && width ? (rows - 1) * ld + width : 0;
 }
 
-/* Round x to bfloat16 in place and return the bfloat16 numbers. */
+/* Round the floats x to values of bfloat16, in place. Return the same values as an array of 16-bit
+ * numbers. */
 static const void *as_bf16(check *t, float *x, size_t n)
 {
     uint16_t *out = check_bytes(t, n * sizeof *out);

@@ -31,10 +31,10 @@ static double gradient_bound(const fixture *f)
     return bit > 0 ? sqrt(16 * 0x1p-17 / bit) * bit : 5e-6;
 }
 
-/* Return the bound of the loss. The forward pass rounds about 2^15 numbers, which differ from the
- * reference's by 2^2 units. So 2^15 * 2^-21 / last bit of them are rounded the other way. Each
- * changes the loss of one of N positions, whose logits are below 1/2, by a last bit. The squares of
- * such errors add up. */
+/* Return the bound of the loss. Let e be last_bit(f), the relative step of the 16-bit format. The
+ * forward pass rounds about 2^15 numbers to it, which before differ from the reference's by 4 units
+ * of float32, 2^-21. So 2^15 * 2^-21 / e of them are rounded the other way. Each changes the loss
+ * of one of N positions, whose logits are below 1/2, by e. The squares of such errors add up. */
 static double loss_bound(const fixture *f)
 {
     return 5e-6 + sqrt(0x1p-6 * last_bit(f)) / (f->batch * f->seq);

@@ -23,8 +23,8 @@ Test(paths, differ)
         {"{\"products\": \"wrong\", \"NCCL\": \"hung\"}", "products", "wrong"},
         {"{\"attention cudnn\": \"ok\", \"NCCL\": \"hung\"}", "attention cudnn", "ok"},
         {"{\"attention cudnn\": \"absent\", \"NCCL\": \"crashed\"}", "NCCL", "crashed"},
-        /* a checkpoint without verdicts: its paths count as ok, so those that are not ok here
-         * differ */
+        /* a checkpoint without results of a self-check: every kernel counts as ok in it, so that
+         * one which is not ok here differs */
         {"{}", "NCCL", "ok"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -25,7 +25,7 @@ extern "C" {
 #define SGT_WORD_SHORT 7  /* most bytes of a word in the table's first part */
 #define SGT_WORD_BYTES 15 /* most bytes of a word in the table */
 #define SGT_WINDOW_STEP 7 /* bytes from the start of a window to that of the next */
-#define SGT_WORD_LINES 18 /* log2 of the number of lines in each part */
+#define SGT_WORD_LINES 17 /* log2 of the number of lines in each part */
 #define SGT_WORD_SHORT_LINE 32
 #define SGT_WORD_LONG_LINE 64
 /* bytes of the table */

@@ -25,9 +25,9 @@ typedef struct sgt_part {
      * rows of the file */
     uint64_t offset, end;
     uint64_t hashed,
-        /* hash: XXH3-64 of the first `hashed` bytes of the stream, which are those before this part
-         * or before the lines it was read with. Both are 0 for a file that is neither packed nor
-         * filtered */
+        /* hash: XXH3-64 of the first `hashed` bytes of the file's text: those before this part, or
+         * before the unit of lines that it is in. Both are 0 for a file that is neither compressed
+         * nor from a --filter command */
         hash;
     /* bytes read from the file on disk when the part ends; for progress only */
     uint64_t raw;

@@ -32,9 +32,10 @@ int sgt_out_check_size(const char *folder, const char *name, uint64_t want, int 
 /* Return whether `folder` holds anything but the `count` names. A missing folder holds nothing. */
 int sgt_out_holds_other_than(const char *folder, const char *const *names, size_t count);
 
-/* Return whether a file name in .work is that of a folder with a part, or with what is made from
- * parts; and whether `work` has such a folder. */
+/* Return whether .work's folder `name` holds a rank's part of the shards, or shards made from such
+ * parts. */
 int sgt_out_is_part(const char *name);
+/* Return whether the folder `work` has such a folder. */
 int sgt_out_has_parts(const char *work);
 
 int sgt_out_file_exists(const char *folder, const char *name);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 typedef struct group {
-    uint64_t before[4]; /* bit set: all bytes that some token has before a member */
+    uint64_t before[4]; /* bit set: all bytes that come before one of the members in some token */
     uint64_t members;   /* bit set: first bytes, by their lower 6 bits */
 } group;
 

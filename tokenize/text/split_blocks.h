@@ -14,13 +14,14 @@
  *
  * Nanoseconds a piece, over 0.8 MB of English / code / many scripts (4.4, 2.9 and 6.0 bytes a
  * piece), one thread, AMD EPYC Zen 4, 2026-11-21:
- *   one character at a time (split.c's definition; 70 MB)  15.3   9.7  16.1
+ *   one character at a time (split.c's definition)         15.3   9.7  16.1
  *   plain C, words of eight bytes                           5.6   3.4  11.0
  *   AVX2                                                    1.86  1.16  3.62
  *   AVX-512 (class bits, state in registers, inlined)       0.77  0.39  1.70
- * Slower with AVX-512 are branch-free contractions (1.03, 0.54, 2.25 against 0.90, 0.46, 2.00) and
- * unconditional look-ups of two- and three-byte characters (0.91, 0.43, 2.10). Slower in plain C
- * are four ends at a time (code: 4.6 against 3.6). 16 MiB of random bytes run at 0.18 / 1.0 / 1.7
+ * (The first row: over 70 MB.) Slower with AVX-512 were contractions without branches (1.03, 0.54,
+ * 2.25 against 0.90, 0.46, 2.00 in the same run) and unconditional look-ups of two- and three-byte
+ * characters (0.91, 0.43, 2.10). Slower in plain C was writing four pieces' ends at a time (code:
+ * 4.6 against 3.6). 16 MiB of random bytes run at 0.18 / 1.0 / 1.7
  * GB/s (plain, AVX2, AVX-512). Random characters of two bytes run at 0.24 / 0.40 / 2.4, of three at
  * 0.36 / 0.77 / 1.1. Those of four bytes, looked up one by one, run at 0.25 / 0.38 / 0.40. */
 #ifndef SGT_SPLIT_BLOCKS_H

@@ -30,8 +30,8 @@ static double fit(const report_point *p, size_t count, size_t at, size_t side, i
 }
 
 /* The residuals are smoothed too and added (Tukey's twicing), because a line would cut across the
- * bend of a loss curve. At a run's steep start, the window is only as wide as there are points
- * before. */
+ * bend of a loss curve. At a run's steep start, the window reaches as far to each
+ * side as there are points before. logs: smooth logarithms of the values. */
 void report_smooth(report_point *to, const report_point *from, size_t count, int logs)
 {
     size_t most = count / PART > LEAST ? count / PART : LEAST;

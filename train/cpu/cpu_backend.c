@@ -29,8 +29,8 @@ void sgt_cpu_close(sgt_backend *b)
 
 /* A range of a tensor's parameters, moments or gradients. */
 typedef struct state_part {
-    void *flat;     /* the flat array that holds the range: float, or bfloat16 if `half` */
-    size_t at;      /* index of its first element there */
+    void *flat; /* array of all parameters, moments or gradients: float, or bfloat16 if `half` */
+    size_t at;  /* index of the range's first element there */
     size_t element; /* its place in the model's flat layout */
     int half;
 } state_part;

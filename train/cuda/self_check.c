@@ -1,6 +1,7 @@
-/* self_check.c: the table of paths that the self-check tries, and the line that identifies the
- * machine for which the verdicts hold. Whether the time limits are long enough can only be
- * confirmed on a GPU; runs on the host have longer ones (sgt_cuda_patience). */
+/* self_check.c: the table of what the self-check tries (kernels and libraries, each called a path),
+ * and the line that identifies the machine for which its results hold. Whether each try's time
+ * limit is long enough can only be confirmed on a GPU. Emulation on the CPU multiplies the limits
+ * (sgt_cuda_patience). */
 #include "train/cuda/self_check.h"
 
 #include <dlfcn.h>

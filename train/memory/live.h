@@ -48,9 +48,9 @@ typedef struct sgt_live {
 
 void sgt_live_free(sgt_live *l);
 
-/* sgt_live_buffer_at adds a buffer while memory is laid out, unless it has 0 bytes. Then declare
- * its uses: sgt_live_always, or sgt_live_during for a span of parts. A buffer may have several
- * spans. */
+/* sgt_live_buffer_at adds a buffer while memory is laid out, unless it has 0 bytes; `kind` is what
+ * it is counted as. Then declare when it is in use: sgt_live_always, or sgt_live_during from part
+ * `first` of a step to part `last`. A buffer may have several such spans. */
 void sgt_live_buffer_at(sgt_live *l, void *at, uint64_t bytes, unsigned kind);
 void sgt_live_always(sgt_live *l, const void *at);
 void sgt_live_during(sgt_live *l, const void *at, unsigned first, unsigned last);

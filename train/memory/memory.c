@@ -164,8 +164,8 @@ static int measure(const plan *p, sgt_train_estimate *e, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return the bytes that a run with the options p->o takes; UINT64_MAX if they cannot be
- * computed. */
+/* Return the bytes of memory (the device's, if it is a GPU) that a run with the options p->o takes;
+ * UINT64_MAX if they cannot be computed. */
 static uint64_t bytes_of(const plan *p)
 {
     sgt_train_estimate e;

@@ -12,9 +12,10 @@ namespace host
 enum LtAlgo {
     /* needs operands at multiples of 256 bytes, which is the preferences' default */
     LT_ALIGNED,
-    LT_OUTPUT_TYPE, /* split sums: the parts rounded to D's type, in the workspace */
-    LT_INPLACE,     /* the same, with the parts in D */
-    LT_SPLIT,       /* the same, with float parts in the workspace */
+    /* sums over k in several parts (split K): */
+    LT_OUTPUT_TYPE, /* each part is rounded to D's type, in the workspace */
+    LT_INPLACE,     /* each part is added in D */
+    LT_SPLIT,       /* each part is float, in the workspace */
     LT_TENSOR,      /* needs operands, rows and strides at multiples of 16 bytes */
     LT_PLAIN,       /* needs only the alignment of the type */
     LT_ALGOS

@@ -59,8 +59,9 @@ __asm__(".text\n.globl sgt_fiber_swap\n.type sgt_fiber_swap,@function\nsgt_fiber
 
 static void *launch_sp;
 
-/* The layout that the switch leaves on a stack: six registers, then where to continue. The call's
- * own return address is never used. */
+/* Make a stack as the switch leaves one: six registers, then the address to continue at, which is
+ * fiber_main. The word above that is where fiber_main would find its return address; it never
+ * returns. */
 void fiber_new(Thread *t)
 {
     char *stack = stack_of(t->index);

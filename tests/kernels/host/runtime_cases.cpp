@@ -65,7 +65,8 @@ struct Two {
     }
 };
 
-/* Return what stream b reads of what stream a writes, with or without a wait between them. */
+/* Let stream a write a 1 to the device and stream b read it, in an order that `schedule` chooses.
+ * Return the number that b reads. waits: b waits for a's event first. */
 static unsigned there_and_back(unsigned schedule, bool waits)
 {
     unsigned before = host::options.seed;
