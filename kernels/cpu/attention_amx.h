@@ -358,8 +358,8 @@ SGT_INLINE void attention_score_lanes(const attention_parts *a, size_t b, size_t
     }
 }
 
-/* Compute P and dS of key block v and query block b, transposed (rows are keys), P times the dropout
- * factors. They are stored as pairs of tiles, blocks vi and bi of AROUND x AROUND. */
+/* Compute P and dS of key block v and query block b, transposed (rows are keys), P times the
+ * dropout factors. They are stored as pairs of tiles, blocks vi and bi of AROUND x AROUND. */
 static void attention_scores(const attention_parts *a, size_t v, size_t vi, size_t b, size_t bi)
 {
     size_t deep = a->deep, at = (vi * AROUND + bi) * PAIR;

@@ -307,8 +307,8 @@ uint32_t sgt_ring_pending(const sgt_ring_read *reads, uint32_t n)
 
 void sgt_ring_ask(sgt_ring *r, sgt_ring_read *d)
 {
-    /* Ignore a read that already waits or is in flight. After a fork, those of the parent count as in
-     * flight in the child for ever, which cannot learn when they end. */
+    /* Ignore a read that already waits or is in flight. After a fork, those of the parent count as
+     * in flight in the child for ever, which cannot learn when they end. */
     if (r->ruined || sgt_ring_pending(d, 1)) return;
     d->fd = -1;
     d->taken = d->tried = d->turned = d->error = 0;

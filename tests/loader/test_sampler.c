@@ -286,8 +286,8 @@ Test(sampler, equals_the_slow_model)
                 check_set(&sets[i], (sgt_sampling)sampling, seed * 0x123456789abcdef);
 }
 
-/* A memo that was filled by rows of other epochs and other pools of blocks gives the same rows as no
- * memo. */
+/* A memo that was filled by rows of other epochs and other pools of blocks gives the same rows as
+ * no memo. */
 Test(sampler, rows_in_any_order)
 {
     const set *d = &sets[10];

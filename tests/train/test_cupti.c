@@ -101,8 +101,8 @@ static void call(int kind, uint32_t which, uint64_t from, uint64_t to, uint32_t 
                           .correlation = correlation});
 }
 
-/* Report a launch as CUPTI does: the range pushed last (if any) that it belongs to, the runtime call,
- * and the kernel that it started, which ran from `from` to `to` ns. */
+/* Report a launch as CUPTI does: the range pushed last (if any) that it belongs to, the runtime
+ * call, and the kernel that it started, which ran from `from` to `to` ns. */
 static void launch(const char *name, uint32_t stream, uint64_t from, uint64_t to,
                    uint32_t correlation)
 {

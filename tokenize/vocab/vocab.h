@@ -141,9 +141,9 @@ static inline int sgt_vocab_normalizes(const sgt_vocab *v)
     return v->normalize > SGT_NORMALIZE_NONE;
 }
 
-/* Compute v's fingerprints. They cover the tokens in the order of the ids that files of tokens hold,
- * and the split rule; also the merges, unless the ids imply them. Ids in merge order do: a token's
- * bytes, encoded with lower ids alone, become exactly two tokens, which are its merge
+/* Compute v's fingerprints. They cover the tokens in the order of the ids that files of tokens
+ * hold, and the split rule; also the merges, unless the ids imply them. Ids in merge order do: a
+ * token's bytes, encoded with lower ids alone, become exactly two tokens, which are its merge
  * (vocab_file.h). So GPT-2 and most vocabularies keep the fingerprint of older releases, and their
  * sets can still be resumed, completed and merged. */
 int sgt_vocab_take_fingerprint(sgt_vocab *v, sgt_error *err);

@@ -208,8 +208,8 @@ int sgt_cuda_decide(sgt_cuda_backend *c, const sgt_backend_options *o, sgt_error
 /* Compute the address of everything in the arena. Call it first without an arena, to measure how
  * many bytes it needs, then with one. */
 void sgt_cuda_lay_out(sgt_cuda_backend *c);
-/* Return the largest batch (rows of T tokens) of a micro-step that fits into `bytes` bytes of device
- * memory; 0 if none does. */
+/* Return the largest batch (rows of T tokens) of a micro-step that fits into `bytes` bytes of
+ * device memory; 0 if none does. */
 uint32_t sgt_cuda_most_rows(const sgt_backend_options *o, uint64_t bytes);
 
 /* ---- live.c ---- */

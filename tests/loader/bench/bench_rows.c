@@ -3,7 +3,8 @@
  * rows/rows.h). In microseconds per batch, medians of alternating turns; all lines of a table
  * come from one run.
  *
- *     make bench-rows [ARGS=MIB]        random windows of MIB MiB (default 1024, more than caches hold) */
+ *     make bench-rows [ARGS=MIB]        random windows of MIB MiB (default 1024, more than
+ * caches hold) */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 /* stress.c: stress the pipeline: several runs at the same time, with many threads and tiny units of
  * input, stopped and resumed at random. Every OUT must have the same bytes as one that a single
- * thread makes without interruption. A plain program without Criterion, so that it runs under the thread
- * sanitizer:
+ * thread makes without interruption. A plain program without Criterion, so that it runs under the
+ * thread sanitizer:
  *
  *     make SAN=thread build/thread/tests/stress-pipeline && build/thread/tests/stress-pipeline [RUNS] [SEED]
  *
- * It makes RUNS folders OUT (default 60). Exit 0: each was right, and no thread and no descriptor was
- * leaked. */
+ * It makes RUNS folders OUT (default 60). Exit 0: each was right, and no thread and no descriptor
+ * was leaked. */
 #include <dirent.h>
 #include <pthread.h>
 #include <stdio.h>
