@@ -17,7 +17,7 @@ from ctypes import (
     c_uint64,
     c_void_p,
 )
-from typing import Any, Callable, List, Optional, Tuple, Union
+from typing import Any, Callable, List, Optional, Set, Tuple, Union
 
 from ._errors import CLASSES, Error
 
@@ -200,6 +200,9 @@ class Handle:
     If a handle needs another one, as a cursor needs its loader, it is a child of that one. A
     parent is closed after its last child, in whatever order garbage is collected. A forked
     process closes nothing, because the handles belong to its parent process.
+
+    `memory` is what the library writes to until it is closed. It is kept until then, even if a
+    KeyboardInterrupt hits the finalizer, so that the handle is never closed.
     """
 
     def __init__(
@@ -207,10 +210,11 @@ class Handle:
         pointer: "c_void_p",
         close: Callable[["c_void_p"], None],
         parent: "Optional[Handle]" = None,
+        memory: Any = None,
     ) -> None:
         self.pointer = pointer
         above: Optional[_Count] = parent.count if parent else None
-        self.count: _Count = _Count(pointer, close, above)
+        self.count: _Count = _Count(pointer, close, above, memory)
         self.close = weakref.finalize(self, self.count.drop)
 
     @property
@@ -219,28 +223,38 @@ class Handle:
         return self.count.pid != os.getpid()
 
 
+_unclosed: "Set[_Count]" = set()
+
+
 class _Count:
     """Counts the users of a pointer: its Handle, and the children of that."""
 
     def __init__(
-        self, pointer: "c_void_p", close: Callable[["c_void_p"], None], parent: "Optional[_Count]"
+        self,
+        pointer: "c_void_p",
+        close: Callable[["c_void_p"], None],
+        parent: "Optional[_Count]",
+        memory: Any,
     ) -> None:
-        self.pointer, self.close, self.parent = pointer, close, parent
+        self.pointer, self.close, self.parent, self.memory = pointer, close, parent, memory
         self.pid = os.getpid()
         self.users = 1
         self.lock = threading.Lock()
         if parent:
             with parent.lock:
                 parent.users += 1
+        _unclosed.add(self)
 
     def drop(self) -> None:
         if self.pid != os.getpid():
+            _unclosed.discard(self)
             return
         with self.lock:
             self.users -= 1
             left = self.users
         if left == 0:
             self.close(self.pointer)
+            _unclosed.discard(self)
             if self.parent:
                 self.parent.drop()
 

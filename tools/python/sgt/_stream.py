@@ -1,6 +1,6 @@
 """Batches that the library's threads make ahead of time, in a ring of buffers."""
 
-import threading
+import _thread
 from ctypes import byref, c_void_p
 from typing import Any, List, Optional, Tuple
 
@@ -40,21 +40,24 @@ class Stream:
         )
         options.alloc = ALLOC(alloc)
         failed: List[Exception] = []
+        done = _thread.allocate_lock()
 
         def open_stream() -> None:
             pointer = c_void_p()
             refs = byref(pointer), native.pointer, byref(options), byref(self._error)
             try:
                 check(library.sgt_stream_open(*refs), self._error)
-                self.handle = Handle(pointer, library.sgt_stream_close, native)
+                self.handle = Handle(pointer, library.sgt_stream_close, native, self._buffers)
             except Exception as error:
                 failed.append(error)
+            finally:
+                done.release()
 
-        # Python raises KeyboardInterrupt in the main thread only. Within `alloc` ctypes would drop
-        # it, and hand the library an undefined address.
-        thread = threading.Thread(target=open_stream)
-        thread.start()
-        thread.join()
+        # Python raises KeyboardInterrupt in the main thread only. Within `alloc`, ctypes would drop
+        # it and hand the library an undefined address. (An interrupt may break Thread.start.)
+        done.acquire()
+        _thread.start_new_thread(open_stream, ())
+        done.acquire()
         if failed:
             raise failed[0]
 
