@@ -40,7 +40,7 @@ typedef struct times {
 static void plan(peak *p, int bf16)
 {
     const size_t number = bf16 ? 2 : 4, cache = sgt_cpu_cache(2) ? sgt_cpu_cache(2) : ROUGHLY;
-    const size_t most = SGT_PRODUCT_PANELS * SGT_PRODUCT_COLUMNS; /* columns of a block */
+    const size_t most = (size_t)SGT_PRODUCT_PANELS * SGT_PRODUCT_COLUMNS; /* columns of a block */
     size_t side = 64;
     while (side < most && (side + 64) * (side + 64) * (3 * number + sizeof(float)) <= cache)
         side += 64;

@@ -182,7 +182,7 @@ static void product(const sgt_gemm_shape *s, const void *a, const void *b, const
  * as large as the panels. */
 const sgt_product sgt_product_bf16_amx = {
     .run = product,
-    .scratch = RIGHT_BYTES + LEFT_BYTES + PANELS * BLOCK_BYTES,
+    .scratch = (size_t)RIGHT_BYTES + LEFT_BYTES + (size_t)PANELS * BLOCK_BYTES,
     .rows = SIDE,
     .columns = SIDE,
     .deep = DEEP * SIDE,

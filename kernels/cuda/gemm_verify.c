@@ -173,7 +173,7 @@ static int result_sums(const gemm_trial *t, column_sum sums[COLUMNS], sgt_error 
            rounded = unit(s->out) * m / sqrt((double)rows_that_differ(t)),
            added = 0x1p-24 * m * sqrt(m);
     sgt_cuda_zero(t->stream, t->sums, s->ldd * sizeof(float));
-    sgt_cuda_bias_backward(t->stream, s->out, (float *)t->sums, t->d, s->m, s->ldd,
+    sgt_cuda_bias_backward(t->stream, s->out, (void *)t->sums, t->d, s->m, s->ldd,
                            t->sums + aligned(s->ldd * sizeof(float)));
     int rc = look(t, t->sums, SGT_F32, err);
     for (size_t c = 0; c < COLUMNS && rc == SGT_OK; c++)
