@@ -182,10 +182,10 @@ static void product(const sgt_gemm_shape *s, const void *a, const void *b, const
  * as large as the panels. */
 const sgt_product sgt_product_bf16_amx = {
     .run = product,
-    .scratch = (size_t)RIGHT_BYTES + LEFT_BYTES + (size_t)PANELS * BLOCK_BYTES,
+    .scratch = RIGHT_BYTES + LEFT_BYTES + (size_t)PANELS * BLOCK_BYTES,
     .rows = SIDE,
     .columns = SIDE,
-    .deep = DEEP * SIDE,
+    .deep = (size_t)DEEP * SIDE,
     .most_rows = 512,
     .unit_cost = 64,
     .left_cost = {40, 160},
