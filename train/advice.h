@@ -11,7 +11,7 @@ typedef struct sgt_lr_range {
      * given number */
     uint64_t parameters;
     double low, high;
-    /* rate of --lr auto for 64 rows: the lower end of the range, or more for models below
+    /* rate of --lr auto for 64 rows: `low`, or more for models of fewer parameters than
      * SGT_LR_SMALLEST */
     double chosen;
 } sgt_lr_range;

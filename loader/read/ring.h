@@ -54,7 +54,7 @@ typedef struct sgt_ring_read {
     /* internal to the ring */
     int state, error, tried, turned;
     /* fd: a descriptor, or an index in the ring's table if `registered` is set. taken: the
-     * descriptor must be given back */
+     * descriptor must be returned to the rings' open files */
     int fd, taken, registered;
     unsigned align; /* alignment of the read, in bytes */
     /* skip: bytes read before `at`, for alignment; done: bytes that have arrived so far */

@@ -1,4 +1,5 @@
-/* twin_head_amx.c: compiles the head for AMX with the twin, under other names. */
+/* twin_head_amx.c: compiles the head for AMX with the twin (amx.h: the same in plain vectors),
+ * under other names. */
 #include "tests/kernels/twin_amx.h"
 
 #if defined(__x86_64__)

@@ -291,8 +291,8 @@ Test(documents, of_one_file)
     }
 }
 
-/* Values recorded when the definition was made. They must not change, because resumed runs depend
- * on them. */
+/* Rows recorded when sampler.h's definition of sampling `documents` was made. They must not change,
+ * because resumed runs depend on them. */
 Test(documents, frozen)
 {
     static const uint64_t in[] = {0, 5000, 0, 8000, 1},

@@ -10,7 +10,8 @@
 #define LONGS (SGT_LONG_WORDS_BYTES / sizeof(long_word))
 #define LONG_BYTES 126 /* most bytes of a word that the table holds */
 #define LONG_IDS 64
-/* longer words are not cut: for them the fixed costs of runs.h do not matter */
+/* Words of more bytes are encoded whole by runs.h, whose cost per call is then small beside the
+ * rest. Shorter ones are cut into parts first. */
 #define RUN_BYTES 512
 
 typedef struct long_word {

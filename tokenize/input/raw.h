@@ -29,7 +29,8 @@ typedef struct sgt_raw {
 /* Open r->file. The caller sets r->file, stop and cancel, which must live until sgt_raw_close. Call
  * sgt_raw_close only after success. */
 int sgt_raw_open(sgt_raw *r, sgt_error *err);
-/* Continue at byte `at`; not for standard input and filters. */
+/* Continue at byte `at` of the file on disk. Not for standard input, nor the output of --filter
+ * commands. */
 int sgt_raw_seek(sgt_raw *r, uint64_t at, sgt_error *err);
 /* Read into p[*n ... want) as much as is available, and advance *n. Set *end to 1 once no byte can
  * follow. */

@@ -449,8 +449,8 @@ int sgt_out_publish(sgt_out *o, const sgt_manifest *m, const sgt_vocab *v, sgt_e
         (rc = sgt_file_put(path, text, n, err)) < 0 ||
         (rc = move(o->work, o->path, "tokenizer.json", "tokenizer.json", NULL, err)) < 0 ||
         (rc = move(o->work, o->path, "sources.jsonl", "sources.jsonl", NULL, err)) < 0 ||
-        (rc = move(o->work, o->path, SGT_DEDUP_FILE, SGT_DEDUP_FILE, &none, err)) <
-            0 || /* only a part has this file */
+        /* only a rank's part of a set has a SGT_DEDUP_FILE */
+        (rc = move(o->work, o->path, SGT_DEDUP_FILE, SGT_DEDUP_FILE, &none, err)) < 0 ||
         (rc = sgt_manifest_write(m, o->work, err)) < 0)
         goto done;
     /* Every other name must be durable before the manifest, which says that they all are. */

@@ -32,7 +32,8 @@ typedef struct sgt_vocab_slot {
     uint32_t key, value;
 } sgt_vocab_slot;
 
-/* How users see a vocabulary whose ids are not in merge order, or whose rule is not GPT-2's. */
+/* The ids that files of tokens hold, and the split rule, of a vocabulary whose own ids are not in
+ * merge order, or whose rule is not GPT-2's. */
 typedef struct sgt_vocab_file {
     char name[64];
     uint32_t size, eot;

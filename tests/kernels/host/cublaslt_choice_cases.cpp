@@ -1,4 +1,5 @@
-/* cublaslt_choice_cases.cpp: gemm.c's choices as text, streams and graphs. */
+/* cublaslt_choice_cases.cpp: the algorithms that gemm.c chooses, written as text and read again;
+ * products on several streams, and in graphs. */
 #include "tests/kernels/host/cublaslt_fixture.h"
 
 /* ---- choices ---- */
