@@ -51,7 +51,8 @@ int sgt_part_sources_add(sgt_part_sources *s, uint32_t rank, const char *path, s
         if (!rc && !whole && ends) rc = put_counts(s, file, path, err);
         file += !sgt_corpus_is_document(line);
     }
-    if (!rc && ferror(f)) rc = sgt_fail_errno(err, "%s", path);
+    /* getline also returns -1 if memory runs out, without an error of the stream */
+    if (!rc && !feof(f)) rc = sgt_fail_errno(err, "%s", path);
     if (f) fclose(f);
     free(line);
     return rc;
