@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -422,6 +423,18 @@ static char *with_ranks(const parts *p, const char *options)
                : text;
 }
 
+/* Fail unless connected ranks have rank 0's options. Without this, a rank with others might start
+ * OUT over while rank 0 writes to it. */
+static int check_same(const parts *p, const char *divided, sgt_error *err)
+{
+    sgt_ranks *r = p->o->ranks;
+    uint64_t mine = XXH3_64bits(divided, strlen(divided)), first = mine;
+    if (!sgt_ranks_connected(r)) return SGT_OK;
+    int rc = r->broadcast(r, &first, sizeof first, 0, err);
+    if (rc < 0 || first == mine) return rc;
+    return sgt_fail(err, SGT_EFORMAT, "%s: other options than those of rank 0", p->o->out);
+}
+
 static int check(const parts *p, sgt_error *err)
 {
     if (p->ranks > SGT_OUT_PARTS)
@@ -456,6 +469,7 @@ int sgt_parts_make(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt
         rc = sgt_fail_memory(err, p.o->out);
         goto done;
     }
+    if ((rc = check_same(&p, divided, err)) < 0) goto done;
     sgt_out_request r = {o->out, c, v, options, divided, o->force, o->notice, o->stop};
     if ((rc = sgt_out_join(&p.out, &r, err)) == 0) {
         rc = make_part(&p, divided, result, err);
