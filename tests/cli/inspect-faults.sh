@@ -76,12 +76,7 @@ kept() {
     [ $old = none ] || [ $code -ne 1 ] || exists out
 }
 again='sgt-inspect --merge --quiet a b out'
-disturb $changes:kill
-disturb $changes:EIO
-disturb $reads:EIO
-disturb $writes:ENOSPC
-disturb $transfers:short
-disturb $transfers,openat,fsync:EINTR
+disturb_files
 if sees_memory; then
     disturb memory:fail
     disturb memory@libxxhash:fail

@@ -31,12 +31,7 @@ everything() {
     rm -rf undisturbed out
     run 0 $again
     mv out undisturbed
-    disturb $changes:kill
-    disturb $changes:EIO
-    disturb $reads:EIO
-    disturb $writes:ENOSPC
-    disturb $transfers:short
-    disturb $transfers,openat,fsync:EINTR
+    disturb_files
     sees_memory || return 0
     disturb memory:fail
     disturb memory@libxxhash:fail

@@ -27,12 +27,7 @@ begin() { # run it undisturbed, to have the expected output
 }
 everything() {
     begin
-    disturb $changes:kill
-    disturb $changes:EIO
-    disturb $reads:EIO
-    disturb $writes:ENOSPC
-    disturb $transfers:short
-    disturb $transfers,openat,fsync:EINTR
+    disturb_files
     disturb clone,clone3,vfork:EAGAIN
     sees_memory || return 0
     disturb memory:fail

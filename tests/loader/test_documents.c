@@ -11,68 +11,16 @@
 #include "loader/shards/documents.h"
 #include "loader/handle.h"
 #include "loader/shards/manifest.h"
+#include "tests/loader/documents.h"
 #include "tests/loader/shards.h"
 
 TestSuite(documents, .init = enter_scratch, .fini = leave_scratch);
 
-enum { EOT = 50256, SHARDS = 6, MOST = 2000 };
-
-/* Tokens of each shard. One document extends from shard 0 through shards 1 and 2 into shard 3. The
- * last document extends into shard 5, in which none starts. */
-static const uint64_t sizes[SHARDS] = {700, 3, 1, 400, 60, 9};
-
-static uint16_t stream[MOST];      /* all tokens, shard after shard */
-static uint64_t first[SHARDS + 1]; /* first token of each shard */
-/* first token of each document, then the end of the last one */
-static uint64_t starts[MOST], documents;
-
-static int begins(uint64_t at)
-{
-    /* the documents begin at 1 and 2, among others: token 0 is in none, and token 1 is a document
-     * of its own */
-    if (at < 3 || at == 40) return at != 0;
-    if (at >= first[1] && at < first[3] + 5) return 0;
-    if (at >= first[5]) return 0;
-    return sgt_philox_u64(77, at, 0) % 23 == 0;
-}
-
-static void make_stream(void)
-{
-    first[0] = documents = 0;
-    for (int s = 0; s < SHARDS; s++) first[s + 1] = first[s] + sizes[s];
-    for (uint64_t i = 0; i < first[SHARDS]; i++) {
-        stream[i] = begins(i) ? EOT : (uint16_t)(sgt_philox_u64(78, i, 0) % EOT);
-        if (begins(i)) starts[documents++] = i;
-    }
-    starts[documents] = first[SHARDS];
-    cr_assert_gt(documents, 30);
-}
-
-static void put_index(const char *path, int s)
-{
-    uint64_t at[MOST];
-    size_t n = 0;
-    for (uint64_t d = 0; d < documents; d++)
-        if (starts[d] >= first[s] && starts[d] < first[s + 1]) at[n++] = starts[d] - first[s];
-    put_bytes(path, at, 8 * n);
-}
-
-/* Write folder `name`, with or without .idx files. */
 static void put_set(const char *name, int indexed)
 {
-    char path[64];
-    make_stream();
-    cr_assert_eq(mkdir(name, 0777), 0);
-    for (int s = 0; s < SHARDS; s++) {
-        uint8_t bytes[SGT_SHARD_HEADER + 2 * MOST];
-        sgt_shard_header h = {.tokens = sizes[s], .vocab = 50257, .eot = EOT};
-        sgt_shard_pack(bytes, &h);
-        memcpy(bytes + SGT_SHARD_HEADER, stream + first[s], 2 * sizes[s]);
-        snprintf(path, sizeof path, "%s/train_%06d.bin", name, s);
-        put_bytes(path, bytes, SGT_SHARD_HEADER + 2 * sizes[s]);
-        snprintf(path, sizeof path, "%s/train_%06d.idx", name, s);
-        if (indexed) put_index(path, s);
-    }
+    static const uint64_t sizes[SHARDS] = {700, 3, 1, 400, 60, 9};
+    put_documents(name, sizes, 23, 23, indexed);
+    cr_assert_gt(documents, 30);
 }
 
 /* Return the document in row `row` by the definition in sampler.h. It uses sgt_permute, which
@@ -220,7 +168,7 @@ Test(documents, epochs_are_exact)
             uint64_t at;
             sgt_loader_window(l, epoch * documents + i, &shard, &at);
             at += first[shard];
-            cr_assert(begins(at) && !seen[at]);
+            cr_assert(stream[at] == EOT && !seen[at]);
             seen[at] = 1;
             same += before[i] == at;
             before[i] = at;
@@ -339,7 +287,7 @@ Test(documents, indexes_that_cannot_be)
         try("d", &o, why), SGT_EFORMAT,
         "d/train_000003.idx: 1073741824 bytes, more than the %ld that such a file may have",
         (st.st_size - SGT_SHARD_HEADER) / 2 * 8);
-    put_index("d/train_000003.idx", 3);
+    put_documents_index("d/train_000003.idx", 3);
     patch("d/train_000000.idx", 16, &late, 8);
     expect_failure(try("d", &o, why), SGT_EFORMAT,
                    "d/train_000000.idx: at byte 16: document 2 starts at token 700, expected after "
@@ -356,8 +304,10 @@ Test(documents, indexes_that_the_manifest_knows_better)
     sgt_error err;
     sgt_loader_options o = {.seq = 8};
     put_set("d", 1);
-    sgt_manifest_shard shard = {
-        .file = "train_000004.bin", .split = "train", .tokens = sizes[4], .documents = 100};
+    sgt_manifest_shard shard = {.file = "train_000004.bin",
+                                .split = "train",
+                                .tokens = first[5] - first[4],
+                                .documents = 100};
     sgt_manifest m = {
         .vocabulary = "gpt2", .vocab = 50257, .eot = EOT, .shards = &shard, .count = 1};
     cr_assert_eq(sgt_manifest_write(&m, "d", &err), 0, "%s", err.text);

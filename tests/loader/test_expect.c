@@ -158,6 +158,19 @@ Test(expect, end_of_64_bits)
     sgt_loader_close(l);
 }
 
+/* Compare the first 60 batches of a loader with those of another. */
+static void expect_equal_batches(const sgt_loader *l, sgt_cursor *c, const sgt_loader *plain,
+                                 sgt_cursor *other)
+{
+    for (uint64_t k = 0; k < 60; k++) {
+        uint16_t rows[B * (T + 1)], want[B * (T + 1)];
+        sgt_error err;
+        cr_assert_eq(sgt_loader_batch(l, c, k, rows, &err), 0, "%s", err.text);
+        cr_assert_eq(sgt_loader_batch(plain, other, k, want, &err), 0, "%s", err.text);
+        cr_assert_arr_eq(rows, want, sizeof rows);
+    }
+}
+
 /* The first pieces of documents are announced. A document that continues in the next shard has
  * further pieces, which are fetched between the announced ones. */
 Test(expect, documents)
@@ -171,13 +184,7 @@ Test(expect, documents)
     sgt_loader_options o = {.batch = B, .seq = T, .sampling = SGT_SAMPLING_DOCUMENTS};
     sgt_loader *l = open_listening(o.sampling), *plain = open_loader("d", &o, NULL);
     sgt_cursor *c = open_cursor(l), *other = open_cursor(plain);
-    for (uint64_t k = 0; k < 60; k++) {
-        uint16_t rows[B * (T + 1)], want[B * (T + 1)];
-        sgt_error err;
-        cr_assert_eq(sgt_loader_batch(l, c, k, rows, &err), 0, "%s", err.text);
-        cr_assert_eq(sgt_loader_batch(plain, other, k, want, &err), 0, "%s", err.text);
-        cr_assert_arr_eq(rows, want, sizeof rows);
-    }
+    expect_equal_batches(l, c, plain, other);
     cr_assert_eq(heard.met, 58);
     cr_assert_gt(heard.missed, 2); /* pieces of documents in later shards are not announced */
     cr_assert_eq(heard.forgotten, 0);
@@ -199,13 +206,7 @@ Test(expect, pieces_of_packed_rows)
     sgt_loader *l = open_listening(o.sampling), *plain = open_loader("d", &o, NULL);
     sgt_cursor *c = open_cursor(l), *other = open_cursor(plain);
     heard.room = 3 * B;
-    for (uint64_t k = 0; k < 60; k++) {
-        uint16_t rows[B * (T + 1)], want[B * (T + 1)];
-        sgt_error err;
-        cr_assert_eq(sgt_loader_batch(l, c, k, rows, &err), 0, "%s", err.text);
-        cr_assert_eq(sgt_loader_batch(plain, other, k, want, &err), 0, "%s", err.text);
-        cr_assert_arr_eq(rows, want, sizeof rows);
-    }
+    expect_equal_batches(l, c, plain, other);
     cr_assert_gt(heard.met, 100);
     cr_assert_eq(heard.missed, 0);
     cr_assert(heard.forgotten == 0 && heard.waiting > B);

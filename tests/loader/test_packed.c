@@ -9,66 +9,15 @@
 
 #include "loader/base/philox.h"
 #include "tests/loader/batches.h"
+#include "tests/loader/documents.h"
 
 TestSuite(packed, .init = enter_scratch, .fini = leave_scratch);
 
-enum { EOT = 50256, SHARDS = 6, MOST = 4000 };
-
-/* Shards of these many tokens. A document runs from shard 0 through 1 and 2 into 3, and the last
- * one into 5, in which none starts. */
-static const uint64_t sizes[SHARDS] = {1700, 3, 1, 900, 60, 9};
-
-static uint16_t stream[MOST];      /* all tokens, shard after shard */
-static uint64_t first[SHARDS + 1]; /* first token of each shard */
-/* first token of each document, then the end of the last one */
-static uint64_t starts[MOST], documents;
-
-static int begins(uint64_t at)
-{
-    /* token 0 is in no document; token 1 is a document of its own */
-    if (at < 3 || at == 40) return at != 0;
-    if (at >= first[1] && at < first[3] + 5) return 0;
-    if (at >= first[5]) return 0;
-    return sgt_philox_u64(77, at, 0) % (at < 1000 ? 11 : 70) == 0;
-}
-
-static void make_stream(void)
-{
-    first[0] = documents = 0;
-    for (int s = 0; s < SHARDS; s++) first[s + 1] = first[s] + sizes[s];
-    for (uint64_t i = 0; i < first[SHARDS]; i++) {
-        stream[i] = begins(i) ? EOT : (uint16_t)(sgt_philox_u64(78, i, 0) % EOT);
-        if (begins(i)) starts[documents++] = i;
-    }
-    starts[documents] = first[SHARDS];
-    cr_assert_gt(documents, 90);
-}
-
-static void put_index(const char *path, int s)
-{
-    uint64_t at[MOST];
-    size_t n = 0;
-    for (uint64_t d = 0; d < documents; d++)
-        if (starts[d] >= first[s] && starts[d] < first[s + 1]) at[n++] = starts[d] - first[s];
-    put_bytes(path, at, 8 * n);
-}
-
-/* Write folder `name`, with or without .idx files. */
 static void put_set(const char *name, int indexed)
 {
-    char path[64];
-    make_stream();
-    cr_assert_eq(mkdir(name, 0777), 0);
-    for (int s = 0; s < SHARDS; s++) {
-        static uint8_t bytes[SGT_SHARD_HEADER + 2 * MOST];
-        sgt_shard_header h = {.tokens = sizes[s], .vocab = 50257, .eot = EOT};
-        sgt_shard_pack(bytes, &h);
-        memcpy(bytes + SGT_SHARD_HEADER, stream + first[s], 2 * sizes[s]);
-        snprintf(path, sizeof path, "%s/train_%06d.bin", name, s);
-        put_bytes(path, bytes, SGT_SHARD_HEADER + 2 * sizes[s]);
-        snprintf(path, sizeof path, "%s/train_%06d.idx", name, s);
-        if (indexed) put_index(path, s);
-    }
+    static const uint64_t sizes[SHARDS] = {1700, 3, 1, 900, 60, 9};
+    put_documents(name, sizes, 11, 70, indexed);
+    cr_assert_gt(documents, 90);
 }
 
 /* ---- what is expected ---- */

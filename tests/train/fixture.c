@@ -210,6 +210,14 @@ void fixture_finish(const fixture *f, sgt_backend *b, uint64_t step, sgt_step_me
     must(b->metrics(b, step, m, &err) == 0, "%s", err.text);
 }
 
+double fixture_step(const fixture *f, sgt_backend *b, uint64_t step)
+{
+    sgt_step_metrics m;
+    fixture_accumulate(f, b, step, f->batch);
+    fixture_finish(f, b, step, &m);
+    return m.loss;
+}
+
 void fixture_pin(fixture *f, const sgt_backend *b)
 {
     size_t bytes = f->batch * (f->seq + 1) * sizeof *f->tokens;

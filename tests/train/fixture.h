@@ -49,6 +49,8 @@ uint32_t fixture_targets(const fixture *f, uint32_t first, uint32_t count);
 /* Run step `step` in micro-steps of `rows` rows, up to the update; then the update. */
 void fixture_accumulate(const fixture *f, sgt_backend *b, uint64_t step, uint32_t rows);
 void fixture_finish(const fixture *f, sgt_backend *b, uint64_t step, sgt_step_metrics *m);
+/* Run both, in one micro-step of all rows, and return the loss. */
+double fixture_step(const fixture *f, sgt_backend *b, uint64_t step);
 
 /* Copy the rows to memory that the backend can read. Valid until fixture_free, which must come
  * before the backend's library is closed. */

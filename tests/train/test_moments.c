@@ -43,14 +43,6 @@ static sgt_backend *opened(const fixture *f, int threads, int no_overlap)
     return fixture_open(f, &o);
 }
 
-static double step(const fixture *f, sgt_backend *b, uint64_t s)
-{
-    sgt_step_metrics m;
-    fixture_accumulate(f, b, s, f->batch);
-    fixture_finish(f, b, s, &m);
-    return m.loss;
-}
-
 /* Rounding changes m by at most 2^-7 of itself and the root of v by 2^-8, in each step before the
  * last update: with a third such error for sums whose terms cancel, 3.5 % of the way. */
 static void expect_near_float32(const fixture *f, const numbers *got)
@@ -71,7 +63,7 @@ static void bits_of(const char *name)
     numbers first = {{0}};
     for (int i = 0; i < 3; i++) { /* one thread; two, deferred; two, at once */
         sgt_backend *b = opened(&f, i ? 2 : 1, i == 2);
-        for (uint64_t s = 0; s < STEPS; s++) step(&f, b, s);
+        for (uint64_t s = 0; s < STEPS; s++) fixture_step(&f, b, s);
         numbers n = numbers_of(b, &f.model);
         if (i) expect_same(&first, &n, &f.model, i == 2 ? "updated at once" : "two threads");
         else expect_near_float32(&f, &n);
@@ -90,7 +82,7 @@ Test(moments, are_in_bf16)
     fixture f;
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
     sgt_backend *b = opened(&f, 1, 0);
-    step(&f, b, 0);
+    fixture_step(&f, b, 0);
     numbers n = numbers_of(b, &f.model);
     size_t set = 0, lower = 0;
     for (int i = 1; i < STATES; i++)
@@ -113,14 +105,14 @@ Test(moments, stored_and_loaded_they_continue_with_the_same_bits)
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
     f.options.precision = SGT_PRECISION_BF16;
     sgt_backend *whole = opened(&f, 2, 0), *later = opened(&f, 1, 0);
-    for (uint64_t s = 0; s < 2; s++) step(&f, whole, s);
+    for (uint64_t s = 0; s < 2; s++) fixture_step(&f, whole, s);
     numbers n = numbers_of(whole, &f.model);
     for (int i = 0; i < STATES; i++) put_flat(later, &f.model, (sgt_state)i, n.of[i]);
     numbers loaded = numbers_of(later, &f.model);
     expect_same(&n, &loaded, &f.model, "loaded");
     forget(&n);
     forget(&loaded);
-    cr_expect_eq(step(&f, whole, 2), step(&f, later, 2));
+    cr_expect_eq(fixture_step(&f, whole, 2), fixture_step(&f, later, 2));
     numbers a = numbers_of(whole, &f.model), b = numbers_of(later, &f.model);
     expect_same(&a, &b, &f.model, "continued");
     forget(&a);

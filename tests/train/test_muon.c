@@ -104,14 +104,6 @@ static sgt_backend *opened(const fixture *f, sgt_precision precision, int thread
     return fixture_open(f, &o);
 }
 
-static double step(const fixture *f, sgt_backend *b, uint64_t s)
-{
-    sgt_step_metrics m;
-    fixture_accumulate(f, b, s, f->batch);
-    fixture_finish(f, b, s, &m);
-    return m.loss;
-}
-
 static void expect_same(sgt_backend *a, sgt_backend *b, const sgt_model *m, const char *what)
 {
     for (int i = 0; i < STATES; i++) {
@@ -131,14 +123,14 @@ Test(muon, stored_and_loaded_it_continues_with_the_same_bits)
         fixture f;
         fixture_load(&f, "options_muon", SGT_GELU_TANH);
         sgt_backend *whole = opened(&f, precisions[k], 2), *later = opened(&f, precisions[k], 1);
-        for (uint64_t s = 0; s < 2; s++) step(&f, whole, s);
+        for (uint64_t s = 0; s < 2; s++) fixture_step(&f, whole, s);
         for (int i = 0; i < STATES; i++) {
             float *x = flat_state(whole, &f.model, (sgt_state)i);
             put_flat(later, &f.model, (sgt_state)i, x);
             free(x);
         }
         expect_same(whole, later, &f.model, "loaded");
-        cr_expect_eq(step(&f, whole, 2), step(&f, later, 2));
+        cr_expect_eq(fixture_step(&f, whole, 2), fixture_step(&f, later, 2));
         expect_same(whole, later, &f.model, "continued");
         whole->close(whole);
         later->close(later);
@@ -163,7 +155,7 @@ Test(muon, matrices_have_one_moment)
     sgt_backend *b = opened(&f, SGT_PRECISION_FP32, 1);
     sgt_tensor t, next;
     size_t matrices = 0;
-    step(&f, b, 0);
+    fixture_step(&f, b, 0);
     float *m = flat_state(b, &f.model, SGT_MOMENT1), *v = flat_state(b, &f.model, SGT_MOMENT2);
     for (size_t i = 0; i < sgt_model_tensors(&f.model); i++) {
         float three = 3, got[2];

@@ -13,13 +13,6 @@ static const char *const names[] = {"tiny_tanh",    "options_sgd",  "options_unt
                                     "options_bf16", "options_fp16", "options_dropout",
                                     "options_muon"};
 
-static void step(const fixture *f, sgt_backend *b, uint64_t s)
-{
-    sgt_step_metrics m;
-    fixture_accumulate(f, b, s, f->batch);
-    fixture_finish(f, b, s, &m);
-}
-
 static void same(const fixture *f, sgt_backend *a, sgt_backend *b, sgt_state what, const char *name)
 {
     float *x = flat_state(a, &f->model, what), *y = flat_state(b, &f->model, what);
@@ -49,7 +42,7 @@ Test(update, most_of_it_is_put_off_where_that_gains)
             o.threads = threads;
             o.no_overlap = at_once;
             sgt_backend *b = fixture_open(&f, &o);
-            step(&f, b, 0);
+            fixture_step(&f, b, 0);
             is_put_off(b, threads == 2 && !at_once);
             b->close(b);
         }
@@ -93,8 +86,8 @@ Test(update, parameters_and_moments_are_there_as_soon_as_they_are_asked_for)
             sgt_backend *one = fixture_backend(&f, f.batch, 1),
                         *two = fixture_backend(&f, f.batch, 2);
             for (uint64_t s = 0; s < 3; s++) {
-                step(&f, one, s);
-                step(&f, two, s);
+                fixture_step(&f, one, s);
+                fixture_step(&f, two, s);
                 same(&f, one, two, (sgt_state)what, names[i]);
             }
             one->close(one);
@@ -113,7 +106,7 @@ Test(update, an_evaluation_has_the_new_parameters)
         sgt_batch rows = {.tokens = f.tokens, .targets = f.y};
         for (int threads = 1; threads <= 2; threads++) {
             sgt_backend *b = fixture_backend(&f, f.batch, threads);
-            step(&f, b, 0);
+            fixture_step(&f, b, 0);
             cr_assert_eq(b->eval(b, &rows, &loss[threads - 1], &targets, NULL), 0);
             b->close(b);
         }
@@ -128,7 +121,7 @@ Test(update, what_is_put_after_it_stays)
     fixture f;
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
     sgt_backend *b = fixture_backend(&f, f.batch, 2), *fresh = fixture_backend(&f, f.batch, 2);
-    step(&f, b, 0);
+    fixture_step(&f, b, 0);
     put_flat(b, &f.model, SGT_PARAMETERS, f.initial);
     same(&f, b, fresh, SGT_PARAMETERS, "put");
     b->close(b);

@@ -1,0 +1,62 @@
+/* documents.c: draws where documents begin, and their tokens, and writes them as shards. */
+#include "tests/loader/documents.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "loader/base/philox.h"
+#include "tests/loader/shards.h"
+
+uint16_t stream[MOST];
+uint64_t first[SHARDS + 1], starts[MOST], documents;
+
+static int begins(uint64_t at, unsigned mean)
+{
+    /* the documents begin at 1 and 2, among others: token 0 is in none, and token 1 is a document
+     * of its own */
+    if (at < 3 || at == 40) return at != 0;
+    if (at >= first[1] && at < first[3] + 5) return 0;
+    if (at >= first[5]) return 0;
+    return sgt_philox_u64(77, at, 0) % mean == 0;
+}
+
+static void make_stream(const uint64_t sizes[SHARDS], unsigned mean, unsigned later)
+{
+    first[0] = documents = 0;
+    for (int s = 0; s < SHARDS; s++) first[s + 1] = first[s] + sizes[s];
+    cr_assert_leq(first[SHARDS], MOST);
+    for (uint64_t i = 0; i < first[SHARDS]; i++) {
+        int is = begins(i, i < 1000 ? mean : later);
+        stream[i] = is ? EOT : (uint16_t)(sgt_philox_u64(78, i, 0) % EOT);
+        if (is) starts[documents++] = i;
+    }
+    starts[documents] = first[SHARDS];
+}
+
+void put_documents_index(const char *path, int s)
+{
+    uint64_t at[MOST];
+    size_t n = 0;
+    for (uint64_t d = 0; d < documents; d++)
+        if (starts[d] >= first[s] && starts[d] < first[s + 1]) at[n++] = starts[d] - first[s];
+    put_bytes(path, at, 8 * n);
+}
+
+void put_documents(const char *name, const uint64_t sizes[SHARDS], unsigned mean, unsigned later,
+                   int indexed)
+{
+    char path[64];
+    make_stream(sizes, mean, later);
+    cr_assert_eq(mkdir(name, 0777), 0);
+    for (int s = 0; s < SHARDS; s++) {
+        static uint8_t bytes[SGT_SHARD_HEADER + 2 * MOST];
+        sgt_shard_header h = {.tokens = sizes[s], .vocab = 50257, .eot = EOT};
+        sgt_shard_pack(bytes, &h);
+        memcpy(bytes + SGT_SHARD_HEADER, stream + first[s], 2 * sizes[s]);
+        snprintf(path, sizeof path, "%s/train_%06d.bin", name, s);
+        put_bytes(path, bytes, SGT_SHARD_HEADER + 2 * sizes[s]);
+        snprintf(path, sizeof path, "%s/train_%06d.idx", name, s);
+        if (indexed) put_documents_index(path, s);
+    }
+}

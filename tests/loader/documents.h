@@ -1,0 +1,24 @@
+/* documents.h: a set in which documents run over the ends of shards, and what is in it; for the
+ * tests beside this file. */
+#ifndef SGT_TEST_DOCUMENTS_H
+#define SGT_TEST_DOCUMENTS_H
+
+#include <stdint.h>
+
+enum { EOT = 50256, SHARDS = 6, MOST = 4000 /* tokens */ };
+
+/* What put_documents made last. */
+extern uint16_t stream[MOST];      /* all tokens, shard after shard */
+extern uint64_t first[SHARDS + 1]; /* first token of each shard, and the end of the last one */
+/* first token of each document, then the end of the last one */
+extern uint64_t starts[MOST], documents;
+
+/* Write folder `name`, with or without .idx files: shards of `sizes` tokens. One document extends
+ * from shard 0 through shards 1 and 2 into shard 3. The last document extends into shard 5, in
+ * which none starts. Documents have about `mean` tokens, from token 1,000 on `later`. */
+void put_documents(const char *name, const uint64_t sizes[SHARDS], unsigned mean, unsigned later,
+                   int indexed);
+/* Write the .idx file of shard s alone. */
+void put_documents_index(const char *path, int s);
+
+#endif
