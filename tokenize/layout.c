@@ -48,17 +48,6 @@ static int write_out(layout *l, sgt_tokenize_result *result, sgt_error *err)
     return rc;
 }
 
-static int already_complete(const layout *l, sgt_tokenize_result *result, sgt_error *err)
-{
-    sgt_manifest m;
-    int rc = sgt_manifest_read(&m, l->o->out, err);
-    if (rc < 0) return rc;
-    *result = (sgt_tokenize_result){.bytes_read = result->bytes_read};
-    sgt_pipeline_result(result, &m);
-    sgt_manifest_free(&m);
-    return SGT_OK;
-}
-
 /* Finish, when this rank has nothing more to do for the set. The rank that completed the set, or of
  * connected ranks rank 0, writes OUT. */
 static int finish(layout *l, const sgt_out_request *r, sgt_tokenize_result *result, sgt_error *err)
@@ -67,7 +56,7 @@ static int finish(layout *l, const sgt_out_request *r, sgt_tokenize_result *resu
     if (result->waiting) return SGT_OK;
     int rc = sgt_out_alone(&l->out, r, err);
     if (rc < 0) return rc;
-    return rc ? already_complete(l, result, err) : write_out(l, result, err);
+    return rc ? sgt_pipeline_reread(result, l->o->out, err) : write_out(l, result, err);
 }
 
 int sgt_layout_make(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
@@ -84,7 +73,7 @@ int sgt_layout_make(const sgt_tokenize_options *o, const sgt_corpus *c, const sg
         if (!rc) rc = finish(&l, &r, result, err);
         sgt_out_leave(&l.out);
     } else if (rc == 1) {
-        rc = already_complete(&l, result, err);
+        rc = sgt_pipeline_reread(result, o->out, err);
         result->already_done = 1;
     }
     free(l.set);

@@ -290,14 +290,13 @@ static int fill_out(sgt_out *out, const sgt_tokenize_options *o, const sgt_corpu
     return rc;
 }
 
-static int already_complete(const sgt_tokenize_options *o, sgt_tokenize_result *result,
-                            sgt_error *err)
+int sgt_pipeline_reread(sgt_tokenize_result *r, const char *out, sgt_error *err)
 {
     sgt_manifest m;
-    int rc = sgt_manifest_read(&m, o->out, err);
+    int rc = sgt_manifest_read(&m, out, err);
     if (rc < 0) return rc;
-    sgt_pipeline_result(result, &m);
-    result->already_done = 1;
+    *r = (sgt_tokenize_result){.bytes_read = r->bytes_read};
+    sgt_pipeline_result(r, &m);
     sgt_manifest_free(&m);
     return SGT_OK;
 }
@@ -308,8 +307,10 @@ int sgt_pipeline_make(const sgt_tokenize_options *o, const sgt_corpus *c, const 
     sgt_out out;
     sgt_out_request r = {o->out, c, v, options, NULL, o->force, o->notice, o->stop};
     int rc = sgt_out_claim(&out, &r, err);
-    if (rc == 1) rc = already_complete(o, result, err);
-    else if (rc == 0) {
+    if (rc == 1) {
+        rc = sgt_pipeline_reread(result, o->out, err);
+        result->already_done = rc == SGT_OK;
+    } else if (rc == 0) {
         rc = fill_out(&out, o, c, v, options, result, err);
         /* Keep complete shards and the state of a clean stop. Remove anything less. */
         int keep = rc == 0 || !sgt_journal_empty(out.journal) || (rc == SGT_ESTOPPED && !c->stream);

@@ -13,6 +13,8 @@ int sgt_pipeline_make(const sgt_tokenize_options *o, const sgt_corpus *c, const 
 
 /* Fill in *r from the numbers of a manifest. */
 void sgt_pipeline_result(sgt_tokenize_result *r, const sgt_manifest *m);
+/* Fill in *r from the manifest of a complete OUT, but for r->bytes_read, which stays. */
+int sgt_pipeline_reread(sgt_tokenize_result *r, const char *out, sgt_error *err);
 
 /* Return the tokens per shard that these options ask for. */
 uint64_t sgt_pipeline_shard_tokens(const sgt_tokenize_options *o);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "loader/base/clock.h"
 #include "tokenize/input/feed.h"
@@ -77,12 +78,27 @@ static void notice_names(const sgt_tokenize_options *o, const sgt_corpus *c)
                 c->files[first].path, found, found == 1 ? "name" : "names");
 }
 
+/* Fail unless connected ranks have rank 0's options. Without this, a rank with others might start
+ * OUT over while rank 0 writes to it. */
+static int check_same(const sgt_tokenize_options *o, const sgt_vocab *v, const char *options,
+                      sgt_error *err)
+{
+    const uint64_t mine[] = {XXH3_64bits(options, strlen(options)), o->layout,
+                             sgt_vocab_fingerprint(v)};
+    uint64_t theirs[] = {mine[0], mine[1], mine[2]};
+    if (!sgt_ranks_connected(o->ranks)) return SGT_OK;
+    int rc = o->ranks->broadcast(o->ranks, theirs, sizeof theirs, 0, err);
+    if (rc < 0 || !memcmp(mine, theirs, sizeof mine)) return rc;
+    return sgt_fail(err, SGT_EFORMAT, "%s: other options than those of rank 0", o->out);
+}
+
 static int tokenize_into(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
                          int as_before, sgt_tokenize_result *result, sgt_error *err)
 {
     char *options = options_json(o, v, as_before);
     if (!options) return sgt_fail_memory(err, o->out);
     int rc = sgt_space_check(o, c, v, err);
+    if (!rc) rc = check_same(o, v, options, err);
     if (!rc)
         rc = (o->layout             ? sgt_layout_make
               : sgt_parts_wanted(o) ? sgt_parts_make

@@ -196,16 +196,20 @@ for also in '--shuffle 7' '--dedup' '--shuffle 7 --dedup'; do
     two 0 sgt-tokenize --quiet $talks $also corpus out
     same_folders out alone
 done
-# A failure of one rank ends both, with one line.
-rm -rf out
-next_port
-echo 'a rank with other options' > .ran
-start 0 sgt-tokenize $talks corpus out && pid0=$pid
-start 1 sgt-tokenize $talks --special eot corpus out && pid1=$pid
-gather any
-[ "$code0 $code1" = '1 1' ] || fail "exit codes $code0 and $code1"
-stderr_lines 1
-stderr_is 'sgt-tokenize: rank 1: out: other options than those of rank 0'
+# A rank with other options than rank 0's ends both, with one line.
+other_options() { # OPTIONS-OF-RANK-0 OPTIONS-OF-RANK-1
+    rm -rf out
+    next_port
+    echo "a rank with $2 beside $1" > .ran
+    start 0 sgt-tokenize $1 corpus out && pid0=$pid
+    start 1 sgt-tokenize $2 corpus out && pid1=$pid
+    gather any
+    [ "$code0 $code1" = '1 1' ] || fail "exit codes $code0 and $code1"
+    stderr_lines 1
+    stderr_is 'sgt-tokenize: rank 1: out: other options than those of rank 0'
+}
+other_options "$talks" "$talks --special eot"
+other_options '--shards megatron' '--shards nanogpt'
 rm -rf out
 command -v mpirun > /dev/null && [ -e "$BIN/../lib/libsgt-mpi.so" ] || skip 'no Open MPI; all else passed'
 mpi="mpirun --allow-run-as-root --oversubscribe"

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -314,17 +313,6 @@ static int complete(parts *p, const char *options, sgt_tokenize_result *result, 
     return rc;
 }
 
-static int already_complete(const parts *p, sgt_tokenize_result *result, sgt_error *err)
-{
-    sgt_manifest m;
-    int rc = sgt_manifest_read(&m, p->o->out, err);
-    if (rc < 0) return rc;
-    *result = (sgt_tokenize_result){.bytes_read = result->bytes_read};
-    sgt_pipeline_result(result, &m);
-    sgt_manifest_free(&m);
-    return SGT_OK;
-}
-
 /* ---- ranks ---- */
 
 /* Wait until the complete parts of other machines are visible here. */
@@ -385,7 +373,8 @@ static int finish_all(parts *p, const sgt_out_request *r, sgt_tokenize_result *r
     int rc = sgt_out_alone(&p->out, r, err), mine = rc == 0;
     if (rc >= 0 && sgt_ranks_connected(p->o->ranks)) rc = help(p, mine && !p->o->dedup, err);
     if (rc < 0) return rc;
-    return mine ? complete(p, r->options, result, err) : already_complete(p, result, err);
+    return mine ? complete(p, r->options, result, err)
+                : sgt_pipeline_reread(result, p->o->out, err);
 }
 
 /* Finish, when our own part is complete. */
@@ -423,18 +412,6 @@ static char *with_ranks(const parts *p, const char *options)
                : text;
 }
 
-/* Fail unless connected ranks have rank 0's options. Without this, a rank with others might start
- * OUT over while rank 0 writes to it. */
-static int check_same(const parts *p, const char *divided, sgt_error *err)
-{
-    sgt_ranks *r = p->o->ranks;
-    uint64_t mine = XXH3_64bits(divided, strlen(divided)), first = mine;
-    if (!sgt_ranks_connected(r)) return SGT_OK;
-    int rc = r->broadcast(r, &first, sizeof first, 0, err);
-    if (rc < 0 || first == mine) return rc;
-    return sgt_fail(err, SGT_EFORMAT, "%s: other options than those of rank 0", p->o->out);
-}
-
 static int check(const parts *p, sgt_error *err)
 {
     if (p->ranks > SGT_OUT_PARTS)
@@ -469,14 +446,13 @@ int sgt_parts_make(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt
         rc = sgt_fail_memory(err, p.o->out);
         goto done;
     }
-    if ((rc = check_same(&p, divided, err)) < 0) goto done;
     sgt_out_request r = {o->out, c, v, options, divided, o->force, o->notice, o->stop};
     if ((rc = sgt_out_join(&p.out, &r, err)) == 0) {
         rc = make_part(&p, divided, result, err);
         if (!rc) rc = finish(&p, &r, result, err);
         sgt_out_leave(&p.out);
     } else if (rc == 1) {
-        rc = already_complete(&p, result, err);
+        rc = sgt_pipeline_reread(result, o->out, err);
         result->already_done = 1;
         for (int i = 0; i < SUMS && !rc; i++) rc = sum(&p, &result->bytes_read, err);
     }
