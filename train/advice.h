@@ -77,8 +77,8 @@ const char *sgt_advice_not_finite(char *buf, size_t n, uint64_t step, double los
 /* steps in a row with this mean above the start that count as divergence */
 #define SGT_ABOVE_STEPS 50
 #define SGT_RISE_STEPS 5 /* steps of the mean whose rise after the warm-up is reported */
-/* a rise counts if it comes this many steps after the warm-up; it is reported within twice as
- * many */
+/* a rise counts if it comes at most this many steps after the warm-up; it is reported at most twice
+ * as many after it */
 #define SGT_RISE_WITHIN 64
 #define SGT_RISE_PART 0.05 /* least rise that counts, as a fraction of the loss */
 

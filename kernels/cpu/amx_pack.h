@@ -140,7 +140,8 @@ SGT_INLINE void amx_put_transposed(char *out, __m512i group[W])
     for (int i = 0; i < W; i++) amx_put(out + i * 64, (__m512i)v[i]);
 }
 
-/* Pack a right pair of which each column is a row of x with k numbers, `ld` numbers apart. */
+/* Pack a right pair (see above) from x transposed: a column is a row of x, which has k numbers.
+ * Rows of x are `ld` numbers apart. */
 SGT_INLINE void amx_pack_transposed(char *out, const uint16_t *x, size_t ld, size_t rows, size_t k)
 {
     for (size_t i = 0; i < SIDE; i += W) {

@@ -1,4 +1,4 @@
-/* product_avx512.c: our own products of float32 with 16 lanes. */
+/* product_avx512.c: our own matrix products of float32, in vectors of 16 numbers. */
 #if defined(__x86_64__)
 #define PRODUCT_NAME sgt_product_f32_avx512
 #define PRODUCT_SOFTMAX sgt_softmax_f32_avx512

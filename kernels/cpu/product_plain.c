@@ -1,4 +1,4 @@
-/* product_plain.c: our own products of float32 for any machine. */
+/* product_plain.c: our own matrix products of float32, for any machine. */
 #define PRODUCT_NAME sgt_product_f32_plain
 #define PRODUCT_SOFTMAX sgt_softmax_f32_plain
 #define PRODUCT_BF16 0

@@ -32,7 +32,7 @@ sgt_lt_status gemm_set_pointers(const sgt_cuda_gemm *p, const void *bias, const 
     return rc;
 }
 
-/* Put D = onto + the product on a stream, if it accumulates; onto may be D itself. */
+/* Put a product on a stream: D = onto + a b if p accumulates, else D = a b. onto may be D. */
 static sgt_lt_status put_onto(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, sgt_cuda_stream s,
                               void *d, const void *onto, const void *a, const void *b, void *bias,
                               void *aux)

@@ -118,7 +118,8 @@ void sgt_pack_free(sgt_pack *p);
 /* Return the number of rows of the first epoch. Later ones may have one more or less. */
 uint64_t sgt_pack_epoch_rows(const sgt_pack *p);
 
-/* Values that rows of one epoch share, for up to `sizes` sizes. NULL if out of memory. */
+/* Keeps values that are the same for all rows of an epoch, for up to `sizes` different sizes of
+ * documents. sgt_pack_memo_new returns NULL if out of memory. */
 typedef struct sgt_pack_memo sgt_pack_memo;
 sgt_pack_memo *sgt_pack_memo_new(uint32_t sizes);
 void sgt_pack_memo_free(sgt_pack_memo *memo);

@@ -88,7 +88,7 @@ static drawn draw(check *t, const head_shape *s, int bf16)
     return d;
 }
 
-/* Return whether this is the column of the head for AMX, which runs by the twin. */
+/* Return whether the check runs the head's kernel for AMX, with the twin of its instructions. */
 static int by_twin(const check *t) { return strcmp(t->level, "amx") == 0; }
 
 static void run(check *t, const drawn *d, int bf16, double scale, int threads, float *dw, int add)

@@ -86,7 +86,8 @@ json_t *__wrap_json_pack(const char *fmt, ...)
     return j;
 }
 
-/* The variables that `fmt` describes: in an object every second `s` is a key, which is read. */
+/* Mark the variables that json_unpack has set by `fmt` as initialized. In an object, every second
+ * item is a value; the items before them are keys, which json_unpack only reads. */
 static void unpacked(const char *fmt, va_list args)
 {
     int key = 0, depth = 0, object[16] = {0};

@@ -40,7 +40,7 @@ void sgt_ahead_free(sgt_ahead *a); /* NULL is allowed */
  * first file that is packed or filtered. */
 int sgt_ahead_begin(sgt_ahead *a, uint64_t file, sgt_error *err);
 /* Continue the current file at byte `at`. Allowed only right after sgt_ahead_begin, for a file that
- * is neither packed nor filtered. */
+ * is neither compressed nor read through a program (--filter). */
 int sgt_ahead_seek(sgt_ahead *a, uint64_t at, sgt_error *err);
 /* Do what sgt_source_read and sgt_source_raw do, for the current file. */
 int sgt_ahead_read(sgt_ahead *a, uint8_t *p, size_t *n, size_t want, int *end, sgt_error *err);

@@ -24,7 +24,7 @@ struct sgt_parquet {
     sgt_parquet_meta meta;
     size_t group;   /* the current row group */
     uint64_t begun; /* where the share of the file begins, in bytes, for progress */
-    uint64_t at;    /* file offset of its next page */
+    uint64_t at;    /* file offset of the next page of the group */
     uint64_t row;   /* the first row of that page */
     uint64_t taken; /* rows of that page that are done */
     sgt_parquet_dictionary *dictionary;

@@ -14,7 +14,8 @@
 #include "tokenize/text/normalize.h"
 #include "tokenize/text/rules.h"
 
-/* maximum parts read into a unit (documents may be empty); unfolding lines of JSONL makes more */
+/* maximum parts read into a unit (documents may be empty); if a part is a block of JSONL lines,
+ * each line becomes a part later, so that a unit may have more */
 #define SGT_UNIT_PARTS 4096
 #define SGT_UNIT_PAD 32       /* bytes after a unit's text that may be read and written */
 #define SGT_INVALID_LISTED 16 /* number of places of ill-formed UTF-8 that the manifest names */

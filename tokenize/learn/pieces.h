@@ -19,7 +19,7 @@
 
 typedef struct sgt_piece {
     uint64_t hash, count; /* count 0: the slot is free */
-    uint64_t at;          /* offset of the piece in `text` */
+    uint64_t at;          /* offset of its bytes in sgt_pieces.text */
     uint64_t n;
 } sgt_piece;
 

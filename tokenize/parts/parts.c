@@ -1,4 +1,5 @@
-/* parts.c: run the ranks in parallel, and assemble their parts. */
+/* parts.c: several ranks (processes) each make a part of OUT at the same time, and then join the
+ * parts. */
 #include "tokenize/parts/parts.h"
 
 #include <errno.h>

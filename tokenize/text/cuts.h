@@ -17,7 +17,8 @@ extern "C" {
 typedef struct sgt_cuts {
     /* for each byte from C0 to FF, by its lower 6 bits: the bit of its group; 0: inside no token */
     uint8_t first[64];
-    /* for each byte: the bits of all groups with a first byte that some token has right after it */
+    /* for each byte b: the bits of the groups of all bytes from C0 to FF that come right after b
+     * within some token */
     uint8_t before[256];
 } sgt_cuts;
 

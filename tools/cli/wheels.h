@@ -9,8 +9,8 @@
  * Python is started. */
 char *sgt_wheel_folders(void);
 
-/* Pass these folders to sgt_library_search. A program calls this before anything else; the list is
- * kept until the program ends. */
+/* Pass the folders of sgt_wheel_folders to sgt_library_search. A program calls this before anything
+ * else; the list is kept until the program ends. */
 void sgt_search_wheels(void);
 
 #endif

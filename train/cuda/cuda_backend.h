@@ -128,8 +128,8 @@ typedef struct sgt_cuda_buffers {
     sgt_cuda_block *blocks;
     /* share_cheap: the first block that recomputes GELU's and LayerNorm's outputs; share_inside:
      * the first that recomputes all of a block; share_last: the last that recomputes anything,
-     * whose activations are still in the shared memory when the backward pass begins. NULL: no such
-     * block. */
+     * whose activations are still in the buffer that all recomputing blocks use in turn when the
+     * backward pass begins. NULL: no such block. */
     sgt_cuda_block *share_cheap, *share_inside, *share_last;
     void *x0, *lnf; /* embeddings and the last LayerNorm's output, (N, C) each */
     float *meanf, *rstdf;
