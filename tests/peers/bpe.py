@@ -14,6 +14,7 @@ import glob
 import importlib.metadata
 import importlib.util
 import json
+import multiprocessing
 import os
 import shutil
 import sys
@@ -89,12 +90,18 @@ def in_memory(peer, files, threads):
         t = time.perf_counter()
         ids = [e.encode_ordinary(d) for d in docs] if threads == 1 else e.encode_ordinary_batch(docs, num_threads=threads)
         return time.perf_counter() - t, sum(map(len, ids))
+    return min(in_new_process(gigatoken_in_memory, files, most, threads) for most in (1 << 62, CHUNK))
+
+
+def in_new_process(function, *arguments):
+    """Call a function in a process of its own: memory that an earlier call has freed would help it."""
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        return pool.apply(function, arguments)
+
+
+def gigatoken_in_memory(files, most, threads):
+    """Return (seconds, tokens) of a new tokenizer that is given about `most` characters a call."""
     docs = [read(p) for p in files]
-    return min(gigatoken_in_memory(docs, most, threads) for most in (1 << 62, CHUNK))
-
-
-def gigatoken_in_memory(docs, most, threads):
-    """(seconds, tokens) of a new tokenizer that is given about `most` characters a call"""
     e = gigatoken_tokenizer()
     seconds = tokens = i = 0
     while i < len(docs):
@@ -116,8 +123,6 @@ def to_disk(peer, files, out, threads):
 
     with open(out, "wb") as f:
         if peer == "tiktoken":
-            import multiprocessing
-
             with multiprocessing.Pool(threads, initializer=start) as pool:
                 for ids in pool.imap(encode_file, files, chunksize=16):
                     ids.tofile(f)
