@@ -20,6 +20,8 @@ const sgt_variant sgt_variants[SGT_VARIANTS] = {
      "our attention is that for sm_90, by TMA and wgmma, with heads of 64 or 128"},
     {"gradients-written",
      "with one micro-step a step, weight gradients are written, not zeroed and added to"},
+    {"dq-uncleared",
+     "cuDNN's attention clears its sums of dQ itself, where a trial shows that it does"},
 };
 
 /* Return the set that one word of n bytes stands for; -1 if the word is unknown. */

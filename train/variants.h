@@ -22,7 +22,8 @@ enum {
     SGT_VARIANT_BIAS_BRANCHES = 1 << 5,
     SGT_VARIANT_ATTENTION_HOPPER = 1 << 6,
     SGT_VARIANT_GRADIENTS_WRITTEN = 1 << 7,
-    SGT_VARIANTS = 8, /* number of variants */
+    SGT_VARIANT_DQ_UNCLEARED = 1 << 8,
+    SGT_VARIANTS = 9, /* number of variants */
     /* The variants that are on by default: plain CUDA that does less work on any GPU. A variant
      * that relies on special hardware or a library stays off until it was confirmed on a GPU. */
     SGT_VARIANTS_DEFAULT = SGT_VARIANT_LAYERNORM_ROWS

@@ -54,16 +54,20 @@ refuses 'cudnn: its dropout is not ours: no --dropout with it' --attention cudnn
 # is used, with one line.
 SGT_HOST_CUDNN=1
 export SGT_HOST_CUDNN
-takes 1 "cuDNN's attention" --model 1x16x2 --attention cudnn
+takes 0 "cuDNN's attention" --model 1x16x2 --attention cudnn
+takes 1 "cuDNN's attention" --model 1x16x2 --attention cudnn --variant dq-uncleared
 takes 0 'our attention' --model 1x16x2 --deterministic
 takes 0 'our attention' --model 1x16x2 --document-mask
 run 0 sgt-train $cuda --run r --force --model 1x16x2 --verbose
 stderr_matches "^sgt-train: attention: (ours|cuDNN's) \\(a layer both ways: ours [0-9.]+ ms, cuDNN's [0-9.]+ ms\\)$"
-# Engines of cuDNN are tested for whether they clear dQ's sums: if neither they nor sgt did, losses
-# would be NaN.
+# With the variant dq-uncleared, engines of cuDNN are tested for whether they clear dQ's sums: if
+# neither they nor sgt did, losses would be NaN. Without it, sgt clears them for each layer.
 for engines in 1 adds; do
     SGT_HOST_CUDNN=$engines
     run 0 sgt-train $cuda --run r --force --model 1x16x2 --attention cudnn --verbose --steps 3
+    grep -q "dQ's sums" .stderr && fail 'the engines are tested without the variant'
+    [ "$(grep -cE '"loss":[0-9.]+,' r/log.jsonl)" = 3 ] || fail "losses: $(cat r/log.jsonl)"
+    run 0 sgt-train $cuda --run r --force --model 1x16x2 --attention cudnn --verbose --steps 3 --variant dq-uncleared
     case $engines in
     1) stderr_has "sgt-train: attention: cuDNN clears dQ's sums itself" ;;
     *) stderr_has "sgt-train: attention: cuDNN adds to dQ's sums, which are cleared for each layer" ;;

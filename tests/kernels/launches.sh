@@ -16,7 +16,8 @@ trap 'rm -rf "$scratch"' EXIT INT TERM
 unchecked=
 ! "$B/host/bin/sgt-bench" step --help | grep -q -e --no-self-check || unchecked=--no-self-check
 
-# cuDNN's engines clear dQ's sums themselves, as NVIDIA's frontend assumes from 9.6 on (SGT_HOST_CUDNN=adds: we do).
+# cuDNN's engines clear dQ's sums themselves, as NVIDIA's frontend assumes from 9.6 on (SGT_HOST_CUDNN=adds, or
+# without the variant dq-uncleared: we do).
 # The device has an H100's memory. Without a graph, what is launched once is listed once. The cache
 # holds timings.
 if ! SGT_HOST_LIST=$scratch/list SGT_HOST_DEVICE=memory=80000M SGT_HOST_CUDNN="${SGT_HOST_CUDNN:-1}" \
