@@ -201,3 +201,20 @@ int sgt_made_start(sgt_made *s, int split, uint64_t index, uint64_t *at, sgt_err
     *at = ((const uint64_t *)w->bytes)[index - w->at];
     return SGT_OK;
 }
+
+int sgt_made_document(sgt_made *s, int split, uint64_t index, uint64_t *start, uint64_t *tokens,
+                      sgt_error *err)
+{
+    uint64_t end;
+    int rc;
+    if ((rc = sgt_made_start(s, split, index, start, err)) < 0 ||
+        (rc = sgt_made_start(s, split, index + 1, &end, err)) < 0)
+        return rc;
+    if ((!index && *start) || end <= *start || end > sgt_made_tokens(s, split))
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: document %" PRIu64 " begins at token %" PRIu64 " and ends at %" PRIu64
+                        ", damaged (remove this folder, and its rank makes it again)",
+                        s->path, index, *start, end);
+    *tokens = end - *start;
+    return SGT_OK;
+}

@@ -9,7 +9,7 @@
 struct sgt_order {
     sgt_order_request r;
     uint64_t *before;       /* tokens of the parts before part i; of all parts for i = count */
-    uint64_t *numbers;      /* index in the split of the first document of part i */
+    uint64_t *numbers;      /* documents of the parts before part i, also those left out */
     size_t part;            /* index of the current part; count: the end */
     uint64_t document;      /* index in that part of the next document */
     uint64_t start, tokens; /* extent in the part of the last document delivered */
@@ -28,57 +28,34 @@ static uint64_t documents_here(const sgt_order *o)
     return sgt_made_documents(o->r.parts[o->part], o->r.split);
 }
 
-/* Go to the next document of the current part, even if it is a duplicate. */
-static int step(sgt_order *o, sgt_error *err)
+/* Return 1 if the document just reached is left out, 0 if not, or a negative SGT_E*. */
+static int left_out(const sgt_order *o, sgt_error *err)
 {
-    sgt_made *s = o->r.parts[o->part];
-    uint64_t end, want = o->start + o->tokens; /* documents follow each other without gaps */
-    int rc;
-    if ((rc = sgt_made_start(s, o->r.split, o->document, &o->start, err)) < 0 ||
-        (rc = sgt_made_start(s, o->r.split, o->document + 1, &end, err)) < 0)
-        return rc;
-    if (o->start != want || end <= o->start || end > sgt_made_tokens(s, o->r.split))
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: document %" PRIu64 " begins at token %" PRIu64 " and ends at %" PRIu64
-                        ", damaged (remove this folder, and its rank makes it again)",
-                        sgt_made_path(s), o->document, o->start, end);
-    o->document++;
-    o->tokens = end - o->start;
-    return SGT_OK;
-}
-
-static int left_out(const sgt_order *o)
-{
-    return o->r.dedup && sgt_dedup_is_duplicate(o->r.dedup, o->r.split, sgt_order_number(o));
+    if (!o->r.dedup) return 0;
+    return sgt_dedup_is_duplicate(o->r.dedup, o->r.split, sgt_order_number(o), err);
 }
 
 static int next_of_part(sgt_order *o, sgt_error *err)
 {
-    while (o->document < documents_here(o)) {
-        int rc = step(o, err);
-        if (rc < 0 || !left_out(o)) return rc;
+    int rc = 1;
+    while (rc == 1 && o->document < documents_here(o)) {
+        rc = sgt_made_document(o->r.parts[o->part], o->r.split, o->document, &o->start, &o->tokens,
+                               err);
+        o->document++;
+        if (!rc) rc = left_out(o, err);
     }
-    return 1;
+    return rc;
 }
 
-/* Count the tokens of each part that are in this order. If duplicates are left out, this reads the
- * starts of all documents. */
-static int add_up(sgt_order *o, sgt_error *err)
+/* Count the tokens of each part that are in this order. */
+static void add_up(sgt_order *o)
 {
-    uint64_t number = 0;
     for (size_t i = 0; i < o->r.count; i++) {
         const sgt_made *s = o->r.parts[i];
-        uint64_t tokens = o->r.dedup ? 0 : sgt_made_tokens(s, o->r.split);
-        int rc = o->r.dedup ? 0 : 1;
-        o->numbers[i] = number;
-        number += sgt_made_documents(s, o->r.split);
-        go_to_part(o, i);
-        while (!rc && (rc = next_of_part(o, err)) == 0) tokens += o->tokens;
-        if (rc < 0) return rc;
-        o->before[i + 1] = o->before[i] + tokens;
+        const uint64_t less = o->r.dedup ? sgt_dedup_left_out(o->r.dedup, i, o->r.split) : 0;
+        o->numbers[i + 1] = o->numbers[i] + sgt_made_documents(s, o->r.split);
+        o->before[i + 1] = o->before[i] + sgt_made_tokens(s, o->r.split) - less;
     }
-    go_to_part(o, 0);
-    return SGT_OK;
 }
 
 int sgt_order_open(sgt_order **out, const sgt_order_request *r, sgt_error *err)
@@ -88,9 +65,9 @@ int sgt_order_open(sgt_order **out, const sgt_order_request *r, sgt_error *err)
     o->r = *r;
     o->before = calloc(r->count + 1, sizeof *o->before);
     o->numbers = calloc(r->count + 1, sizeof *o->numbers);
-    int rc =
-        o->before && o->numbers ? add_up(o, err) : sgt_fail_memory(err, "the order of documents");
+    int rc = o->before && o->numbers ? SGT_OK : sgt_fail_memory(err, "the order of documents");
     sgt_shuffle *shuffle = NULL;
+    if (!rc) add_up(o);
     if (!rc && r->shuffle) rc = sgt_shuffle_open(&shuffle, r, o, err);
     /* sgt_shuffle_open reads `o` in the order of the input, so set o->shuffle afterwards */
     o->shuffle = shuffle;

@@ -25,7 +25,7 @@ typedef struct sgt_order_request {
     size_t count;
     int split;
     /* tells which documents are duplicates, which are left out; NULL: keep all */
-    const sgt_dedup *dedup;
+    sgt_dedup *dedup;
     int shuffle;
     uint64_t seed;
     const char *work; /* folder for shuffled documents */

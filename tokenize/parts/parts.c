@@ -40,7 +40,8 @@ typedef struct parts {
     sgt_made **sets; /* sets of the parts that have files, in order */
     char **paths;
     size_t count;
-    int helped; /* all ranks have assembled their shares of OUT */
+    sgt_dedup *dedup; /* NULL until duplicates are found, or if they are kept */
+    int helped;       /* all ranks have assembled their shares of OUT */
     /* first pass: bytes done, bytes in all (0: unknown), tokens */
     uint64_t read, read_bytes, tokens;
     /* second pass so far: tokens shuffled, and tokens written to our share of the shards */
@@ -61,7 +62,7 @@ static uint64_t times_again(const parts *p)
     const uint64_t shuffled = p->o->shuffle != 0;
     /* most likely another rank assembles the parts */
     if (p->ranks > 1 && !sgt_ranks_connected(p->o->ranks)) return 0;
-    if (p->o->dedup) return p->ranks * (1 + shuffled);
+    if (p->o->dedup && shuffled) return 2 * (uint64_t)p->ranks;
     return p->rank ? 1 : 1 + p->ranks * shuffled;
 }
 
@@ -185,6 +186,8 @@ static int open_sets(parts *p, sgt_error *err)
 
 static void close_sets(parts *p)
 {
+    sgt_dedup_close(p->dedup);
+    p->dedup = NULL;
     for (size_t i = 0; i < p->count; i++) {
         sgt_made_close(p->sets[i]);
         free(p->paths[i]);
@@ -238,8 +241,8 @@ static int join_invalid(const parts *p, sgt_manifest *m, sgt_error *err)
 }
 
 /* Assemble share `share` of `shares` of the shards. With 0 shares, only shuffle. */
-static int assemble_shards(parts *p, const sgt_dedup *dedup, uint32_t share, uint32_t shares,
-                           int force, sgt_manifest *m, sgt_error *err)
+static int assemble_shards(parts *p, uint32_t share, uint32_t shares, int force, sgt_manifest *m,
+                           sgt_error *err)
 {
     const sgt_tokenize_options *o = p->o;
     sgt_assembly a = {&p->out, p->vocab, sgt_pipeline_shard_tokens(o), o->force, o->stop,
@@ -250,7 +253,7 @@ static int assemble_shards(parts *p, const sgt_dedup *dedup, uint32_t share, uin
         sgt_order_request r = {.parts = p->sets,
                                .count = p->count,
                                .split = split,
-                               .dedup = dedup,
+                               .dedup = p->dedup,
                                .shuffle = o->shuffle,
                                .seed = o->shuffle_seed,
                                .work = p->out.work,
@@ -267,15 +270,26 @@ static int assemble_shards(parts *p, const sgt_dedup *dedup, uint32_t share, uin
     return rc;
 }
 
+/* Find the duplicates, if they are to be left out: all ranks together, or this one alone. */
+static int find_duplicates(parts *p, int together, sgt_error *err)
+{
+    const uint32_t shares = p->ranks < SGT_SHARE_MOST ? p->ranks : SGT_SHARE_MOST;
+    const sgt_share everything = {.count = 1},
+                    mine = {.index = p->rank, .count = shares, .ranks = p->o->ranks};
+    sgt_dedup_request r = {.parts = p->sets,
+                           .paths = (const char *const *)p->paths,
+                           .count = p->count,
+                           .work = p->out.work,
+                           .share = together ? mine : everything,
+                           .stop = p->o->stop};
+    return p->o->dedup && !p->dedup ? sgt_dedup_open(&p->dedup, &r, err) : SGT_OK;
+}
+
 static int put_together(parts *p, sgt_manifest *m, sgt_error *err)
 {
-    sgt_dedup *dedup = NULL;
-    sgt_dedup_request r = {p->sets, (const char *const *)p->paths, p->count, p->out.work,
-                           p->o->stop};
-    int rc = p->o->dedup ? sgt_dedup_open(&dedup, &r, err) : SGT_OK;
-    if (!rc) rc = assemble_shards(p, dedup, 0, 1, p->o->force && !p->helped, m, err);
-    if (dedup) m->duplicates = sgt_dedup_count(dedup);
-    sgt_dedup_close(dedup);
+    int rc = find_duplicates(p, 0, err);
+    if (!rc) rc = assemble_shards(p, 0, 1, p->o->force && !p->helped, m, err);
+    if (p->dedup) m->duplicates = sgt_dedup_count(p->dedup);
     return rc;
 }
 
@@ -344,23 +358,25 @@ static int sum(const parts *p, uint64_t *n, sgt_error *err)
 }
 
 /* Help, as a connected rank: assemble our share of the shards. Rank 0, which holds OUT, passes
- * `ready` 1 if there is something to do; the others pass 0. Only rank 0 knows the duplicates, so
- * with dedup it works alone. */
-static int help(parts *p, uint64_t ready, sgt_error *err)
+ * `ready` 1 if there is something to do; the others pass 0. If a rank is missing, because it found
+ * OUT complete, rank 0 works alone. */
+static int help(parts *p, int ready, sgt_error *err)
 {
     sgt_manifest ignored = {0};
-    uint64_t none = 0;
+    uint64_t votes = p->rank ? 1 : ready ? p->ranks : 0, none = 0;
     int rc = SGT_OK;
-    if (ready && (rc = open_sets(p, err)) == 0) {
+    if (ready && p->o->shuffle && (rc = open_sets(p, err)) == 0) {
         begin_second(p, p->ranks);
-        rc = assemble_shards(p, NULL, 0, 0, p->o->force, &ignored, err);
+        rc = assemble_shards(p, 0, 0, p->o->force, &ignored, err);
     }
-    if (rc < 0 || (rc = sum(p, &ready, err)) < 0) return rc;
-    p->helped = ready != 0;
-    if (ready && p->rank && (rc = sgt_out_help(&p->out, err)) < 0) return rc;
-    if (ready && (rc = open_sets(p, err)) == 0) {
+    if (rc < 0 || (rc = sum(p, &votes, err)) < 0) return rc;
+    p->helped = votes == 2 * (uint64_t)p->ranks - 1;
+    if (p->helped && p->rank) rc = sgt_out_help(&p->out, err);
+    /* nothing is written before all ranks hold their locks */
+    if (p->helped && !rc && (rc = sum(p, &none, err)) == 0 && (rc = open_sets(p, err)) == 0) {
         begin_second(p, p->ranks);
-        rc = assemble_shards(p, NULL, p->rank, p->ranks, 0, &ignored, err);
+        rc = find_duplicates(p, 1, err);
+        if (!rc) rc = assemble_shards(p, p->rank, p->ranks, 0, &ignored, err);
     }
     sgt_manifest_free(&ignored);
     if (p->rank) sgt_out_share_no_more(&p->out);
@@ -372,7 +388,8 @@ static int finish_all(parts *p, const sgt_out_request *r, sgt_tokenize_result *r
                       sgt_error *err)
 {
     int rc = sgt_out_alone(&p->out, r, err), mine = rc == 0;
-    if (rc >= 0 && sgt_ranks_connected(p->o->ranks)) rc = help(p, mine && !p->o->dedup, err);
+    if (rc >= 0 && sgt_ranks_connected(p->o->ranks))
+        rc = help(p, mine && !(p->o->dedup && p->o->shuffle), err);
     if (rc < 0) return rc;
     return mine ? complete(p, r->options, result, err)
                 : sgt_pipeline_reread(result, p->o->out, err);
@@ -438,7 +455,7 @@ int sgt_parts_make(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt
                .rank = o->ranks ? o->ranks->rank : 0,
                .ranks = sgt_ranks_size(o->ranks)};
     char *divided = NULL;
-    int rc = check(&p, err);
+    int sums = SUMS, rc = check(&p, err);
     if (rc < 0) return rc;
     p.cuts = calloc(p.ranks + 1u, sizeof *p.cuts);
     if (!p.cuts) return sgt_fail_memory(err, p.o->out);
@@ -455,7 +472,8 @@ int sgt_parts_make(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt
     } else if (rc == 1) {
         rc = sgt_pipeline_reread(result, o->out, err);
         result->already_done = 1;
-        for (int i = 0; i < SUMS && !rc; i++) rc = sum(&p, &result->bytes_read, err);
+        if (!rc) rc = sum(&p, &result->bytes_read, err);
+        for (uint64_t none = 0; sums-- > 1 && !rc; none = 0) rc = sum(&p, &none, err);
     }
 done:
     close_sets(&p);

@@ -8,8 +8,8 @@
  * An OUT that is shuffled (shuffle.h) or free of duplicates (dedup.h) is made by parts even with
  * one rank: these steps need all documents, so they happen during assembly.
  *
- * Connected ranks (base/ranks.h) wait for each other. Each then assembles its share of the shards,
- * unless duplicates are left out, and rank 0 does the rest. */
+ * Connected ranks (base/ranks.h) wait for each other and divide the second pass (share.h): each
+ * finds its share of the duplicates and assembles its share of the shards. Rank 0 does the rest. */
 #ifndef SGT_PARTS_H
 #define SGT_PARTS_H
 

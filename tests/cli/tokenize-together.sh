@@ -1,0 +1,114 @@
+# tokenize-together.sh: connected ranks divide the second pass of --dedup and --shuffle. OUT has the same bytes as from
+# one process, for 1 to 5 ranks; each rank makes shards; ranks are killed at many calls and started again.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/corpus.inc"
+. "$ROOT/tests/cli/ranks.inc"
+. "$ROOT/tests/cli/faults.inc"
+
+work_in_memory
+some_corpus corpus
+some_corpus corpus/zz # all of it again, below other names
+echo 'document that differs' > corpus/zz/m
+head -c 3000 corpus/m > corpus/zz/part
+touch -d @1700000000 corpus/* corpus/zz/*
+options='--quiet --threads 1 --shard-tokens 1k --split 30%'
+
+begin_all() { # COMMAND...: start it on $world ranks; set $pids
+    echo "$world ranks: $*" > .ran
+    next_port
+    pids=
+    r=0
+    while [ $r -lt $world ]; do
+        start $r "$@"
+        pids="$pids $pid"
+        r=$((r + 1))
+    done
+}
+end_all() { # wait for them; set $codes
+    codes=
+    for pid in $pids; do
+        code=0
+        wait $pid 2> /dev/null || code=$?
+        codes="$codes $code"
+    done
+    cat .stdout[0-9] > .stdout
+    cat .stderr[0-9] > .stderr
+}
+together() { # COMMAND...: all ranks must exit with 0
+    begin_all "$@"
+    end_all
+    [ -z "$(echo "$codes" | tr -d ' 0')" ] || fail "exit codes$codes"
+}
+
+# ---- the same bytes ----
+modes='dedup'
+also_dedup='--dedup'
+for mode in $modes; do
+    eval "also=\$also_$mode"
+    run 0 sgt-tokenize $options $also corpus one-$mode
+    [ "$(ls one-$mode/*.bin | wc -l)" -gt 20 ] || fail 'too few shards'
+    for world in 1 2 3 4; do
+        rm -rf out
+        together sgt-tokenize $options $also corpus out
+        same_folders out one-$mode
+    done
+done
+# more ranks than files
+world=4
+for mode in $modes; do
+    eval "also=\$also_$mode"
+    run 0 sgt-tokenize $options $also corpus/m corpus/zz/part few-$mode
+    rm -rf out
+    together sgt-tokenize $options $also corpus/m corpus/zz/part out
+    same_folders out few-$mode
+done
+
+# ---- each rank makes shards ----
+need_strace
+world=2
+for mode in $modes; do
+    eval "also=\$also_$mode"
+    rm -rf out
+    together sh -c 'exec strace -f -o trace$RANK -e trace=rename "$@"' sh sgt-tokenize $options $also corpus out
+    same_folders out one-$mode
+    for r in 0 1; do
+        [ "$(grep -c '"out/train_[0-9]*.bin") = 0' trace$r)" -gt 4 ] || fail "rank $r has made no shards"
+    done
+done
+
+# ---- ranks are killed, and calls fail, in the second pass ----
+# disturbed MODE RANK CALLS:WHAT:N: run on $world ranks; in one of them, call number N is disturbed
+disturbed() {
+    eval "also=\$also_$1"
+    begin_all sh -c '[ $RANK = '"$2"' ] || exec "$@"; exec '"'$faults' -o seen '$3'"' "$@"' sh \
+        sgt-tokenize $options $also corpus out
+    end_all
+}
+# .work may remain if the file system refused to remove it
+whole() { diff -r -x .work out one-$mode > .diff 2>&1 || { head -5 .diff; fail 'not the set of one process'; }; }
+need_faults
+tries=0 ended=0
+for mode in $modes; do
+    for world in 2 4; do
+        for victim in 0 $((world - 1)); do
+            rm -rf out
+            disturbed $mode $victim $changes:count
+            read -r places _ < seen
+            same_folders out one-$mode
+            n=$((places / 3 + victim + 1)) # before it, this rank makes its part
+            while [ $n -le "$places" ]; do
+                rm -rf out
+                for what in kill EIO; do # the second disturbs the run that goes on
+                    disturbed $mode $victim $changes:$what:$n
+                    tries=$((tries + 1))
+                    case $codes in *[!\ 0]*) ended=$((ended + 1)) ;; *) whole ;; esac
+                done
+                together sgt-tokenize $options $also corpus out
+                same_folders out one-$mode
+                n=$((n + places / ${TOGETHER_PLACES:-5}))
+            done
+        done
+    done
+done
+echo "$tries runs were disturbed, $ended of them ended; the same command then made the same"
+[ $((2 * ended)) -ge $tries ] || fail 'too few runs ended'
