@@ -185,8 +185,8 @@ Test(pipeline_sets, stopped_and_resumed)
     cr_assert_gt(all, 30);
 }
 
-/* Return all ids of an order. seek: also find the document that holds each of some tokens. */
-static stream walk(sgt_order *o, int seek)
+/* Return all ids of an order. Also find the documents that hold every `step`-th token. */
+static stream walk(sgt_order *o, uint64_t step)
 {
     sgt_error err;
     stream s = {.ids = malloc((sgt_order_tokens(o) + 1) * sizeof *s.ids),
@@ -204,7 +204,7 @@ static stream walk(sgt_order *o, int seek)
         }
     }
     cr_assert(rc == 1 && s.count == sgt_order_tokens(o));
-    for (uint64_t at = 0; seek && at < s.count; at += 97) {
+    for (uint64_t at = 0; at < s.count; at += step) {
         const uint16_t *ids;
         cr_assert_eq(sgt_order_seek(o, at, &tokens, &skip, &err), 0, "%s", err.text);
         cr_assert_eq(sgt_order_ids(o, 0, 1, &ids, &err), 0);
@@ -217,28 +217,48 @@ static stream walk(sgt_order *o, int seek)
     return s;
 }
 
-/* Shuffled documents are the same whether their file is loaded into memory or not. They can be read
- * from the beginning or from any token. Files of an earlier run are used again. */
-Test(pipeline_sets, orders_are_walked_and_sought)
+/* Make a set of some of the files. */
+static sgt_made *some_files(const char *out, int from, int to)
 {
     sgt_error err;
     sgt_made *set;
+    const sgt_tokenize_options o = {.inputs = paths + from,
+                                    .input_count = (size_t)(to - from),
+                                    .out = out,
+                                    .shard_tokens = 777};
+    cr_assert_eq(sgt_tokenize(&o, NULL, &err), 0, "%s", err.text);
+    cr_assert_eq(sgt_made_open(&set, out, &err), 0, "%s", err.text);
+    return set;
+}
+
+/* Shuffled documents are the same for any number of ranks, and whether a bucket is loaded into
+ * memory or not. They can be read from the beginning or from any token. Files of an earlier run are
+ * used again. */
+Test(pipeline_sets, orders_are_walked_and_sought)
+{
+    static const struct {
+        int shuffle;
+        uint32_t ranks;
+        uint64_t memory;
+    } cases[] = {{0, 1, 0}, {1, 1, 0}, {1, 1, 20000}, {1, 2, 0}, {1, 2, 20000}, {1, 3, 1000000}};
+    sgt_error err;
     sgt_order *o;
-    sgt_tokenize_options plain = {.shard_tokens = 777},
-                         shuffled = {.shuffle = 1, .shuffle_seed = 5};
+    sgt_tokenize_options options[] = {{0}, {.shuffle = 1, .shuffle_seed = 5}};
     make_corpus();
-    cr_assert_eq(make(plain, "plain", NULL, &err), 0, "%s", err.text);
-    cr_assert_eq(sgt_made_open(&set, "plain", &err), 0, "%s", err.text);
-    for (int k = 0; k < 3; k++) {
-        sgt_order_request r = {.parts = &set,
-                               .count = 1,
-                               .shuffle = k > 0,
+    sgt_made *sets[] = {some_files("a", 0, 15), some_files("b", 15, FILES)};
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        sgt_order_request r = {.parts = sets,
+                               .count = 2,
+                               .shuffle = cases[k].shuffle,
                                .seed = 5,
                                .work = "work",
-                               .memory = k == 2 ? 1 : 0};
-        stream want = slow_set(k ? &shuffled : &plain, 0);
+                               .share = {.count = cases[k].ranks},
+                               .memory = cases[k].memory};
+        stream want = slow_set(&options[r.shuffle], 0);
+        for (; r.shuffle && r.share.index < r.share.count; r.share.index++)
+            cr_assert_eq(sgt_order_scatter(&r, &err), 0, "%s", err.text);
         cr_assert_eq(sgt_order_open(&o, &r, &err), 0, "%s", err.text);
-        stream got = walk(o, 1);
+        stream got = walk(o, r.memory ? 1009 : 97);
         cr_assert(got.count == want.count && !memcmp(got.ids, want.ids, got.count * 2));
         cr_assert(got.documents == want.documents &&
                   !memcmp(got.starts, want.starts, got.documents * 8));
@@ -246,8 +266,9 @@ Test(pipeline_sets, orders_are_walked_and_sought)
         free_stream(&got);
         free_stream(&want);
     }
-    sgt_made_close(set);
-    cr_assert_eq(access("work/sorting/train/table", F_OK), 0);
+    for (int i = 0; i < 2; i++) sgt_made_close(sets[i]);
+    cr_assert_eq(access("work/sorting/train/00001-of-00002/table", F_OK), 0);
+    cr_assert_lt(access("work/sorting/train/apart-00002", F_OK), 0, "it was not removed");
 }
 
 /* Each rank gets consecutive files, and the ranks get nearly equal shares. If there are more ranks
@@ -297,7 +318,7 @@ Test(pipeline_sets, buckets_hold_what_was_put)
             cr_assert_eq(sgt_buckets_put(b, 1, want + n, k, &err), 0, "%s", err.text);
             n += k;
         }
-        cr_assert_eq(sgt_buckets_close(b, &err), 0, "%s", err.text);
+        cr_assert_eq(sgt_buckets_close(b, run, &err), 0, "%s", err.text);
         int fd = sgt_buckets_read("a/b", 1, &path, &size, &err);
         cr_assert(fd >= 0 && size == n);
         close(fd);

@@ -91,11 +91,12 @@ int sgt_buckets_put(sgt_buckets *b, size_t bucket, const void *p, size_t n, sgt_
     return SGT_OK;
 }
 
-int sgt_buckets_close(sgt_buckets *b, sgt_error *err)
+int sgt_buckets_close(sgt_buckets *b, int durable, sgt_error *err)
 {
     int rc = SGT_OK;
-    for (size_t i = 0; i < b->count && !rc; i++) rc = flush(b, i, 1, err);
-    if (!rc) rc = sgt_sync_folder(b->folder, err);
+    for (size_t i = 0; i < b->count && !rc; i++)
+        if (durable || b->used[i]) rc = flush(b, i, durable, err);
+    if (!rc && durable) rc = sgt_sync_folder(b->folder, err);
     sgt_buckets_abandon(b);
     return rc;
 }

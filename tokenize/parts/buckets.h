@@ -3,7 +3,7 @@
  *     sgt_buckets *b;
  *     if (sgt_buckets_open(&b, "out/.work/sorting/train", 64, &err) < 0) ...; // a new folder
  *     sgt_buckets_put(b, 7, &record, sizeof record, &err);                    // append to file 7
- *     rc = sgt_buckets_close(b, &err);                                        // all is on disk
+ *     rc = sgt_buckets_close(b, 1, &err);                                     // all is on disk
  *
  * Each file has a buffer of 64 KiB, and no file stays open. One thread at a time. */
 #ifndef SGT_BUCKETS_H
@@ -24,8 +24,9 @@ size_t sgt_buckets_count(uint64_t bytes, uint64_t want);
 
 int sgt_buckets_open(sgt_buckets **out, const char *folder, size_t count, sgt_error *err);
 int sgt_buckets_put(sgt_buckets *b, size_t bucket, const void *p, size_t n, sgt_error *err);
-int sgt_buckets_close(sgt_buckets *b, sgt_error *err); /* frees b even if it fails */
-void sgt_buckets_abandon(sgt_buckets *b);              /* NULL is allowed */
+/* Write what the buffers hold; durable: and flush all files to disk. Frees b even if it fails. */
+int sgt_buckets_close(sgt_buckets *b, int durable, sgt_error *err);
+void sgt_buckets_abandon(sgt_buckets *b); /* NULL is allowed */
 
 /* Open file `bucket` of a folder for reading. Return the descriptor, its size in *size and malloc'd
  * *path; or a negative SGT_E*. A file that received nothing exists and is empty. */

@@ -16,8 +16,7 @@
 #include "tokenize/out/out.h"
 
 #define BUCKET_BYTES ((uint64_t)32 << 20)
-#define READ 4096           /* records per read */
-#define BUCKETS_PER_SHARE 4 /* at least, so that shares of the buckets are about equal */
+#define READ 4096 /* records per read */
 
 /* A record in a bucket file, with the document it belongs to. */
 typedef struct where {
@@ -217,7 +216,7 @@ static int scatter(const sgt_dedup *d, sgt_error *err)
                           " (--force starts over)",
                           d->r.work, s.place[k] - d->first[k][mine], sgt_split_names[k],
                           d->first[k][mine + 1] - d->first[k][mine]);
-    if (!rc) return sgt_buckets_close(s.b, err);
+    if (!rc) return sgt_buckets_close(s.b, 0, err);
     sgt_buckets_abandon(s.b);
     return rc;
 }
@@ -304,7 +303,7 @@ static int search(const sgt_dedup *d, sgt_error *err)
         rc = search_bucket(d, i, found, err);
         if (!rc && sgt_stopped(d->r.stop)) rc = sgt_fail(err, SGT_ESTOPPED, "stopped");
     }
-    if (!rc) return sgt_buckets_close(found, err);
+    if (!rc) return sgt_buckets_close(found, 0, err);
     sgt_buckets_abandon(found);
     return rc;
 }
@@ -412,8 +411,8 @@ static int prepare(sgt_dedup *d, sgt_error *err)
         }
         documents += d->first[k][shares];
     }
-    d->buckets = sgt_buckets_count(documents * sizeof(where), BUCKET_BYTES);
-    while (shares > 1 && d->buckets < (size_t)BUCKETS_PER_SHARE * shares) d->buckets *= 2;
+    d->buckets =
+        sgt_share_pieces(&d->r.share, sgt_buckets_count(documents * sizeof(where), BUCKET_BYTES));
     return SGT_OK;
 }
 
@@ -422,6 +421,7 @@ int sgt_dedup_open(sgt_dedup **out, const sgt_dedup_request *r, sgt_error *err)
     sgt_dedup *d = calloc(1, sizeof *d);
     if (!d) return sgt_fail_memory(err, r->work);
     d->r = *r;
+    d->r.share = sgt_share_or_all(r->share);
     d->folder = sgt_join(r->work, SGT_OUT_SORTING "/duplicates");
     int rc = d->folder ? prepare(d, err) : sgt_fail_memory(err, r->work);
     if (!rc && (rc = scatter(d, err)) == 0 && (rc = sgt_share_meet(&r->share, err)) == 0 &&

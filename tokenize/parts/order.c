@@ -10,7 +10,7 @@ struct sgt_order {
     sgt_order_request r;
     uint64_t *before;       /* tokens of the parts before part i; of all parts for i = count */
     uint64_t *numbers;      /* documents of the parts before part i, also those left out */
-    size_t part;            /* index of the current part; count: the end */
+    size_t part, end;       /* index of the current part; where the order ends */
     uint64_t document;      /* index in that part of the next document */
     uint64_t start, tokens; /* extent in the part of the last document delivered */
     sgt_shuffle *shuffle;   /* NULL: the documents come in the order of the input */
@@ -58,19 +58,44 @@ static void add_up(sgt_order *o)
     }
 }
 
-int sgt_order_open(sgt_order **out, const sgt_order_request *r, sgt_error *err)
+/* Open the order of the input. */
+static int open_input(sgt_order **out, const sgt_order_request *r, sgt_error *err)
 {
     sgt_order *o = calloc(1, sizeof *o);
     if (!o) return sgt_fail_memory(err, "the order of documents");
     o->r = *r;
+    o->r.share = sgt_share_or_all(r->share);
+    o->end = r->count;
     o->before = calloc(r->count + 1, sizeof *o->before);
     o->numbers = calloc(r->count + 1, sizeof *o->numbers);
-    int rc = o->before && o->numbers ? SGT_OK : sgt_fail_memory(err, "the order of documents");
-    sgt_shuffle *shuffle = NULL;
-    if (!rc) add_up(o);
-    if (!rc && r->shuffle) rc = sgt_shuffle_open(&shuffle, r, o, err);
-    /* sgt_shuffle_open reads `o` in the order of the input, so set o->shuffle afterwards */
-    o->shuffle = shuffle;
+    if (!o->before || !o->numbers) {
+        sgt_order_close(o);
+        return sgt_fail_memory(err, "the order of documents");
+    }
+    add_up(o);
+    *out = o;
+    return SGT_OK;
+}
+
+int sgt_order_scatter(const sgt_order_request *r, sgt_error *err)
+{
+    sgt_order *o;
+    int rc = open_input(&o, r, err);
+    if (rc < 0) return rc;
+    const sgt_share *s = &o->r.share;
+    o->part = (size_t)sgt_share_first(s, r->count, s->index);
+    o->end = (size_t)sgt_share_first(s, r->count, s->index + 1ull);
+    if (s->index < s->count) rc = sgt_shuffle_scatter(&o->r, o, err);
+    sgt_order_close(o);
+    return rc;
+}
+
+int sgt_order_open(sgt_order **out, const sgt_order_request *r, sgt_error *err)
+{
+    sgt_order *o;
+    int rc = open_input(&o, r, err);
+    if (rc < 0) return rc;
+    if (r->shuffle) rc = sgt_shuffle_open(&o->shuffle, &o->r, sgt_order_tokens(o), err);
     if (rc < 0) sgt_order_close(o);
     else *out = o;
     return rc;
@@ -93,7 +118,7 @@ int sgt_order_next(sgt_order *o, uint64_t *tokens, sgt_error *err)
 {
     if (o->shuffle) return sgt_shuffle_next(o->shuffle, tokens, err);
     int rc = 1;
-    while (o->part < o->r.count && (rc = next_of_part(o, err)) == 1) go_to_part(o, o->part + 1);
+    while (o->part < o->end && (rc = next_of_part(o, err)) == 1) go_to_part(o, o->part + 1);
     *tokens = o->tokens;
     return rc;
 }

@@ -2,6 +2,7 @@
  *
  *     sgt_order *o;
  *     sgt_order_request r = {.parts = parts, .count = n, .split = 0};
+ *     if (sgt_order_scatter(&r, &err) < 0) ...; // if it is shuffled
  *     if (sgt_order_open(&o, &r, &err) < 0) ...;
  *     while ((rc = sgt_order_next(o, &tokens, &err)) == 0)
  *         for (at = 0; at < tokens; at += n) sgt_order_ids(o, at, n = ..., &ids, &err);
@@ -19,6 +20,7 @@
 #include "loader/base/error.h"
 #include "tokenize/parts/dedup.h"
 #include "tokenize/parts/made.h"
+#include "tokenize/parts/share.h"
 
 typedef struct sgt_order_request {
     sgt_made *const *parts; /* in the order of the input; only one order at a time may use them */
@@ -29,8 +31,9 @@ typedef struct sgt_order_request {
     int shuffle;
     uint64_t seed;
     const char *work; /* folder for shuffled documents */
-    int force;        /* 1: shuffle again, ignoring the result of an earlier run */
-    /* largest file of shuffled documents, in bytes, that is loaded into memory; 0: 96 MiB */
+    int force;        /* 1: scatter again, ignoring the result of an earlier run */
+    sgt_share share;  /* which of the documents this rank scatters */
+    /* largest bucket of shuffled documents, in bytes, that is loaded into memory; 0: 96 MiB */
     uint64_t memory;
     const sgt_stop *stop;
     sgt_advance advance; /* progress of shuffling */
@@ -38,7 +41,11 @@ typedef struct sgt_order_request {
 
 typedef struct sgt_order sgt_order;
 
-/* Open an order. If documents are to be shuffled, they are shuffled before this returns. */
+/* Prepare an order that is shuffled: scatter our share of the documents. After this, and a barrier
+ * of all ranks, each rank can open the order. */
+int sgt_order_scatter(const sgt_order_request *r, sgt_error *err);
+
+/* Open an order. */
 int sgt_order_open(sgt_order **out, const sgt_order_request *r, sgt_error *err);
 void sgt_order_close(sgt_order *o); /* NULL is allowed */
 

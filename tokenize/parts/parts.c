@@ -41,6 +41,7 @@ typedef struct parts {
     char **paths;
     size_t count;
     sgt_dedup *dedup; /* NULL until duplicates are found, or if they are kept */
+    sgt_share share;  /* our share of the second pass; {0}: all of it */
     int helped;       /* all ranks have assembled their shares of OUT */
     /* first pass: bytes done, bytes in all (0: unknown), tokens */
     uint64_t read, read_bytes, tokens;
@@ -59,11 +60,9 @@ int sgt_parts_wanted(const sgt_tokenize_options *o)
 /* Return about how many tokens the second pass goes over, as a multiple of those of our part. */
 static uint64_t times_again(const parts *p)
 {
-    const uint64_t shuffled = p->o->shuffle != 0;
     /* most likely another rank assembles the parts */
     if (p->ranks > 1 && !sgt_ranks_connected(p->o->ranks)) return 0;
-    if (p->o->dedup && shuffled) return 2 * (uint64_t)p->ranks;
-    return p->rank ? 1 : 1 + p->ranks * shuffled;
+    return p->o->shuffle ? 2 : 1;
 }
 
 static void tell(const parts *p, uint64_t second)
@@ -104,7 +103,7 @@ static void begin_second(parts *p, uint32_t shares)
         for (int k = 0; k < SGT_SPLITS; k++) all += sgt_made_tokens(p->sets[i], k);
     if (p->read_bytes) p->read = p->read_bytes;
     if (!p->tokens) p->tokens = all; /* our part was complete, so this run has not counted */
-    p->second = all / (shares ? shares : 1) + (p->o->shuffle && !p->rank ? all : 0);
+    p->second = all / shares * (p->o->shuffle ? 2 : 1);
     tell(p, p->second);
 }
 
@@ -240,8 +239,41 @@ static int join_invalid(const parts *p, sgt_manifest *m, sgt_error *err)
     return m->invalid ? SGT_OK : sgt_fail_memory(err, p->o->out);
 }
 
-/* Assemble share `share` of `shares` of the shards. With 0 shares, only shuffle. */
-static int assemble_shards(parts *p, uint32_t share, uint32_t shares, int force, sgt_manifest *m,
+static sgt_order_request order_of(parts *p, int split, int force)
+{
+    return (sgt_order_request){.parts = p->sets,
+                               .count = p->count,
+                               .split = split,
+                               .dedup = p->dedup,
+                               .shuffle = p->o->shuffle,
+                               .seed = p->o->shuffle_seed,
+                               .work = p->out.work,
+                               .force = force,
+                               .share = p->share,
+                               .stop = p->o->stop,
+                               .advance = {tell_shuffled, p}};
+}
+
+/* Do our share of what all ranks must have done before any shard is made: find duplicates, and
+ * scatter documents. */
+static int prepare(parts *p, int force, sgt_error *err)
+{
+    sgt_dedup_request r = {.parts = p->sets,
+                           .paths = (const char *const *)p->paths,
+                           .count = p->count,
+                           .work = p->out.work,
+                           .share = p->share,
+                           .stop = p->o->stop};
+    int rc = p->o->dedup ? sgt_dedup_open(&p->dedup, &r, err) : SGT_OK;
+    for (int split = 0; split < SGT_SPLITS && p->o->shuffle && !rc; split++) {
+        const sgt_order_request order = order_of(p, split, force);
+        rc = sgt_order_scatter(&order, err);
+    }
+    return rc ? rc : sgt_share_meet(&p->share, err);
+}
+
+/* Assemble share `share` of `shares` of the shards. */
+static int assemble_shards(parts *p, uint32_t share, uint32_t shares, sgt_manifest *m,
                            sgt_error *err)
 {
     const sgt_tokenize_options *o = p->o;
@@ -249,46 +281,22 @@ static int assemble_shards(parts *p, uint32_t share, uint32_t shares, int force,
                       share,   shares,   {tell_assembled, p}};
     int rc = SGT_OK;
     for (int split = 0; split < SGT_SPLITS && !rc; split++) {
+        const sgt_order_request r = order_of(p, split, 0);
         sgt_order *order;
-        sgt_order_request r = {.parts = p->sets,
-                               .count = p->count,
-                               .split = split,
-                               .dedup = p->dedup,
-                               .shuffle = o->shuffle,
-                               .seed = o->shuffle_seed,
-                               .work = p->out.work,
-                               .force = force,
-                               .stop = o->stop,
-                               .advance = {tell_shuffled, p}};
         if ((rc = sgt_order_open(&order, &r, err)) < 0) break;
-        uint64_t tokens = sgt_order_tokens(order);
+        const uint64_t tokens = sgt_order_tokens(order) / shares;
         if (o->shuffle) tell_shuffled(p, split, tokens);
         rc = sgt_assemble(&a, split, order, m, &m->documents, err);
-        if (!rc && shares) tell_assembled(p, split, tokens / shares);
+        if (!rc) tell_assembled(p, split, tokens);
         sgt_order_close(order);
     }
     return rc;
 }
 
-/* Find the duplicates, if they are to be left out: all ranks together, or this one alone. */
-static int find_duplicates(parts *p, int together, sgt_error *err)
-{
-    const uint32_t shares = p->ranks < SGT_SHARE_MOST ? p->ranks : SGT_SHARE_MOST;
-    const sgt_share everything = {.count = 1},
-                    mine = {.index = p->rank, .count = shares, .ranks = p->o->ranks};
-    sgt_dedup_request r = {.parts = p->sets,
-                           .paths = (const char *const *)p->paths,
-                           .count = p->count,
-                           .work = p->out.work,
-                           .share = together ? mine : everything,
-                           .stop = p->o->stop};
-    return p->o->dedup && !p->dedup ? sgt_dedup_open(&p->dedup, &r, err) : SGT_OK;
-}
-
 static int put_together(parts *p, sgt_manifest *m, sgt_error *err)
 {
-    int rc = find_duplicates(p, 0, err);
-    if (!rc) rc = assemble_shards(p, 0, 1, p->o->force && !p->helped, m, err);
+    int rc = p->helped ? SGT_OK : prepare(p, p->o->force, err);
+    if (!rc) rc = assemble_shards(p, 0, 1, m, err);
     if (p->dedup) m->duplicates = sgt_dedup_count(p->dedup);
     return rc;
 }
@@ -357,28 +365,33 @@ static int sum(const parts *p, uint64_t *n, sgt_error *err)
     return rc;
 }
 
-/* Help, as a connected rank: assemble our share of the shards. Rank 0, which holds OUT, passes
- * `ready` 1 if there is something to do; the others pass 0. If a rank is missing, because it found
- * OUT complete, rank 0 works alone. */
+/* Do our share of the second pass, as a connected rank. */
+static int help_along(parts *p, sgt_error *err)
+{
+    const uint32_t shares = p->ranks < SGT_SHARE_MOST ? p->ranks : SGT_SHARE_MOST;
+    sgt_manifest ignored = {0};
+    int rc = open_sets(p, err);
+    if (rc < 0) return rc;
+    p->share = (sgt_share){.index = p->rank, .count = shares, .ranks = p->o->ranks};
+    begin_second(p, p->ranks);
+    if ((rc = prepare(p, p->o->force, err)) == 0)
+        rc = assemble_shards(p, p->rank, p->ranks, &ignored, err);
+    sgt_manifest_free(&ignored);
+    return rc;
+}
+
+/* Divide the second pass among connected ranks. Rank 0, which holds OUT, passes `ready` 1 if there
+ * is something to do; the others pass 0. If a rank is missing, because it found OUT complete, then
+ * rank 0 works alone. */
 static int help(parts *p, int ready, sgt_error *err)
 {
-    sgt_manifest ignored = {0};
     uint64_t votes = p->rank ? 1 : ready ? p->ranks : 0, none = 0;
-    int rc = SGT_OK;
-    if (ready && p->o->shuffle && (rc = open_sets(p, err)) == 0) {
-        begin_second(p, p->ranks);
-        rc = assemble_shards(p, 0, 0, p->o->force, &ignored, err);
-    }
-    if (rc < 0 || (rc = sum(p, &votes, err)) < 0) return rc;
+    int rc = sum(p, &votes, err);
+    if (rc < 0) return rc;
     p->helped = votes == 2 * (uint64_t)p->ranks - 1;
     if (p->helped && p->rank) rc = sgt_out_help(&p->out, err);
     /* nothing is written before all ranks hold their locks */
-    if (p->helped && !rc && (rc = sum(p, &none, err)) == 0 && (rc = open_sets(p, err)) == 0) {
-        begin_second(p, p->ranks);
-        rc = find_duplicates(p, 1, err);
-        if (!rc) rc = assemble_shards(p, p->rank, p->ranks, 0, &ignored, err);
-    }
-    sgt_manifest_free(&ignored);
+    if (p->helped && !rc && (rc = sum(p, &none, err)) == 0) rc = help_along(p, err);
     if (p->rank) sgt_out_share_no_more(&p->out);
     return rc < 0 ? rc : sum(p, &none, err);
 }
@@ -388,8 +401,7 @@ static int finish_all(parts *p, const sgt_out_request *r, sgt_tokenize_result *r
                       sgt_error *err)
 {
     int rc = sgt_out_alone(&p->out, r, err), mine = rc == 0;
-    if (rc >= 0 && sgt_ranks_connected(p->o->ranks))
-        rc = help(p, mine && !(p->o->dedup && p->o->shuffle), err);
+    if (rc >= 0 && sgt_ranks_connected(p->o->ranks)) rc = help(p, mine, err);
     if (rc < 0) return rc;
     return mine ? complete(p, r->options, result, err)
                 : sgt_pipeline_reread(result, p->o->out, err);

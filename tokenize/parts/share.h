@@ -5,10 +5,11 @@
  *         ...;                               // our share of n things
  *     rc = sgt_share_meet(&s, &err);         // now all ranks have done theirs
  *
- * A process that is alone has share 0 of 1, which is everything. */
+ * A process that is alone has share 0 of 1, which is everything; so has a zeroed sgt_share. */
 #ifndef SGT_SHARE_H
 #define SGT_SHARE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "loader/base/error.h"
@@ -18,10 +19,18 @@
  * rank with a number from there on has an empty share. */
 #define SGT_SHARE_MOST 256
 
+#define SGT_SHARE_PIECES 4 /* pieces of work for each share, at least */
+
 typedef struct sgt_share {
     uint32_t index, count; /* index >= count: an empty share */
     sgt_ranks *ranks;      /* the ranks with the other shares; NULL: none */
 } sgt_share;
+
+/* Return s, or share 0 of 1 if s is zeroed. */
+static inline sgt_share sgt_share_or_all(sgt_share s)
+{
+    return s.count ? s : (sgt_share){.count = 1};
+}
 
 /* Return the index of the first of n things that are in share `index`, or in a later one. */
 static inline uint64_t sgt_share_first(const sgt_share *s, uint64_t n, uint64_t index)
@@ -30,12 +39,11 @@ static inline uint64_t sgt_share_first(const sgt_share *s, uint64_t n, uint64_t 
     return n / s->count * i + n % s->count * i / s->count;
 }
 
-/* Return the share that thing `at` of n is in. */
-static inline uint32_t sgt_share_of(const sgt_share *s, uint64_t n, uint64_t at)
+/* Return `pieces`, a power of two, or enough times as many that the shares are about equal. */
+static inline size_t sgt_share_pieces(const sgt_share *s, size_t pieces)
 {
-    uint32_t i = 0;
-    while (sgt_share_first(s, n, i + 1) <= at) i++;
-    return i;
+    while (s->count > 1 && pieces < (size_t)SGT_SHARE_PIECES * s->count) pieces *= 2;
+    return pieces;
 }
 
 /* Barrier: what other ranks wrote before it can be read after it. */

@@ -1,13 +1,18 @@
 /* shuffle.h: put the documents of a split into a pseudo-random order that is always the same.
  *
  * Document n of a split (in input order, duplicates counted) has the key XXH3-64(n as 8 bytes,
- * little endian; seed); the order is that of (key, n). Documents are copied once into files in
- * WORK/sorting/SPLIT, by the leading bits of their keys. A file has about 64 MiB (more above 64 GiB
- * of tokens). Each file is then read in the order of the keys.
+ * little endian; seed); the order is that of (key, n). Documents are copied once into the files of
+ * buckets, by the leading bits of their keys. Each rank copies its share of the documents into
+ * files of its own: WORK/sorting/SPLIT, or WORK/sorting/SPLIT/RANK-of-RANKS with several ranks. A
+ * bucket, which is one file of each rank, has about 64 MiB (more above 64 GiB of tokens).
  *
- * Memory: 24 bytes per document of one file, and the file itself unless it exceeds 96 MiB; also 64
- * KiB per file while they are written. WORK/sorting/SPLIT/table appears when all files are on disk,
- * and a later run then does not write them again.
+ * Any rank can then read the buckets in the order of the keys. It loads one bucket at a time. A
+ * bucket of more than 96 MiB is first copied into smaller ones, WORK/sorting/SPLIT/apart-RANK, by
+ * further bits. A document longer than that is read from its file.
+ *
+ * Memory of a rank: 24 bytes per document of one bucket, and the bucket itself; also 64 KiB per
+ * file while files are written. The file "table" in a rank's folder appears when all its files are
+ * on disk, and a later run then does not write them again.
  *
  * Use these functions through order.h. The two files call each other: order.c delivers what
  * shuffle.c sorted, and shuffle.c reads the documents in input order by an sgt_order. */
@@ -18,9 +23,12 @@
 
 typedef struct sgt_shuffle sgt_shuffle;
 
-/* Open a shuffled order. `input`: the same documents in input order, from the first on. It is read
- * to its end, unless an earlier run has done so. */
-int sgt_shuffle_open(sgt_shuffle **out, const sgt_order_request *r, sgt_order *input,
+/* Write the files of our share. `input`: its documents in input order. It is read to its end,
+ * unless an earlier run has done so. */
+int sgt_shuffle_scatter(const sgt_order_request *r, sgt_order *input, sgt_error *err);
+
+/* Open a shuffled order, of which all ranks have written their files. tokens: of all documents. */
+int sgt_shuffle_open(sgt_shuffle **out, const sgt_order_request *r, uint64_t tokens,
                      sgt_error *err);
 void sgt_shuffle_close(sgt_shuffle *s); /* NULL is allowed */
 int sgt_shuffle_next(sgt_shuffle *s, uint64_t *tokens, sgt_error *err);
