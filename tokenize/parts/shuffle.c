@@ -41,8 +41,10 @@ struct sgt_shuffle {
     /* The bucket that was begun last is read as `piles` piles, of which `pile` are done: one, which
      * is the bucket itself, or the smaller buckets that it was copied into. */
     size_t piles, pile;
-    bucket *apart;  /* (piles): of those; NULL: the bucket itself */
-    char *bytes;    /* the loaded pile; NULL: it is too large, or none is loaded */
+    bucket *apart; /* (piles): of those; NULL: the bucket itself */
+    char *buffer;  /* (room): used for one pile after another, as new memory costs time */
+    uint64_t room;
+    char *bytes;    /* the loaded pile, in `buffer`; NULL: it is too large, or none is loaded */
     int fd;         /* file of a pile that is too large; -1: none */
     char *path;     /* the last file of the pile */
     entry *entries; /* (documents): of the loaded pile, in order */
@@ -210,8 +212,9 @@ int sgt_shuffle_open(sgt_shuffle **out, const sgt_order_request *r, uint64_t tok
 {
     sgt_shuffle *s;
     int rc = new_shuffle(&s, r, tokens, err);
-    if (!rc && (rc = read_tables(s, err)) == 0) *out = s;
-    else if (rc < 0 && s) sgt_shuffle_close(s);
+    if (rc < 0) return rc;
+    if ((rc = read_tables(s, err)) < 0) sgt_shuffle_close(s);
+    else *out = s;
     return rc;
 }
 
@@ -221,7 +224,6 @@ static void unload(sgt_shuffle *s)
     s->fd = -1;
     free(s->path);
     free(s->entries);
-    free(s->bytes);
     s->path = s->bytes = NULL;
     s->entries = NULL;
     s->documents = s->next = 0;
@@ -243,6 +245,7 @@ void sgt_shuffle_close(sgt_shuffle *s)
 {
     if (!s) return;
     end_bucket(s);
+    free(s->buffer);
     free(s->buckets);
     free(s->tables);
     free(s->ids);
@@ -393,6 +396,20 @@ static int load_file(sgt_shuffle *s, const char *folder, size_t index, const buc
     return rc;
 }
 
+/* Make room for `size` bytes of a pile. */
+static int make_room(sgt_shuffle *s, uint64_t size, sgt_error *err)
+{
+    if (size > s->room) {
+        free(s->buffer);
+        s->room = 0;
+        s->buffer = malloc(size);
+        if (!s->buffer) return sgt_fail_memory(err, s->r.work);
+        s->room = size;
+    }
+    s->bytes = s->buffer;
+    return SGT_OK;
+}
+
 /* Load pile s->pile: its bytes, unless it is too large for memory, and its headers, sorted. */
 static int load(sgt_shuffle *s, sgt_error *err)
 {
@@ -404,9 +421,8 @@ static int load(sgt_shuffle *s, sgt_error *err)
     s->pile++;
     if (!all->documents) return SGT_OK;
     s->entries = calloc(all->documents, sizeof *s->entries);
-    if (bytes_of(all) <= s->r.memory) s->bytes = malloc(bytes_of(all) + 1);
-    if (!s->entries || (bytes_of(all) <= s->r.memory && !s->bytes))
-        return sgt_fail_memory(err, s->r.work);
+    if (!s->entries) return sgt_fail_memory(err, s->r.work);
+    if (bytes_of(all) <= s->r.memory) rc = make_room(s, bytes_of(all), err);
     for (uint32_t i = 0; i < (s->apart ? 1 : s->r.share.count) && !rc; i++) {
         char *folder = s->apart ? folder_of(s, "apart", s->r.share.index) : folder_of(s, NULL, i);
         const bucket *b = s->apart ? all : &s->tables[i * s->count + index];
