@@ -49,6 +49,13 @@ for encoding in plain dict length delta; do
     is long-some --threads 2 --field ${encoding}_some "$data/long.parquet"
 done
 
+# A dictionary whose strings are used in any order, and some never; by tests/data/make_parquet.py. Rows 41 and 42 are bad.
+awk 'BEGIN { split("three,two é,one,two é", t, ",")
+    for (i = 0; i < 60; i++) if (i != 40 && i != 41) print "{\"text\": \"" t[i % 4 + 1] "\"}" }' > order.jsonl
+run 0 sgt-tokenize --quiet order.jsonl want-order
+is order --threads 1 "$data/order.parquet"
+is order --threads 3 "$data/order.parquet"
+
 # All that is done with JSONL: an estimate, ranks, an order, duplicates, a vocabulary, a resumed run.
 mkdir rows lines
 for i in 1 2 3 4 5 6 7; do cp "$data/zstd-v1.parquet" rows/$i.parquet && cp none.jsonl lines/$i.jsonl; done

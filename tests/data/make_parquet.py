@@ -72,6 +72,17 @@ def write_web():
     pq.write_table(table, OUT / "web.parquet", compression="zstd", **{**PAGES, "row_group_size": 25})
 
 
+def write_order():
+    """A dictionary whose strings are used in another order, often, never, or are not UTF-8, alone or
+    joined. The first row group has one page, the second has three."""
+    strings = pa.array([b"one", b"caf\xc3", b"\xa9b", "two é".encode(), b"unused \xff", b"three"], pa.binary())
+    indices = [1 if i == 40 else 2 if i == 41 else (5, 3, 0, 3)[i % 4] for i in range(60)]
+    schema = pa.schema([pa.field("text", pa.dictionary(pa.int32(), pa.binary()))])
+    with pq.ParquetWriter(OUT / "order.parquet", schema, compression="zstd", max_rows_per_page=20) as writer:
+        for part in indices[:12], indices[12:]:
+            writer.write_table(pa.table([pa.DictionaryArray.from_arrays(pa.array(part, pa.int32()), strings)], schema))
+
+
 class Keys(pe.KmsClient):
     """Keys that are not secret."""
 
@@ -117,6 +128,7 @@ def main():
     write_encrypted(few)
     write_long()
     write_web()
+    write_order()
     pq.write_table(few.slice(0, 0), OUT / "empty.parquet")
     pq.write_table(pa.table({"text": pa.array([b"good", b"bad \xff"])}), OUT / "bytes.parquet", compression="none")
 

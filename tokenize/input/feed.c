@@ -292,9 +292,7 @@ static int take_rows(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
                                       .folded = 1,
                                       .page = ended ? 0 : u->page_count};
     f->offset += rows;
-    if (page && page->head.rows)
-        u->unpacked +=
-            (size_t)((double)page->head.unpacked * (double)rows / (double)page->head.rows);
+    if (page) u->unpacked += page->text;
     if (!ended) return u->unpacked >= f->o.piece;
     close_file(f);
     begin_file(f, f->file + 1);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tokenize/input/parquet_body.h"
+#include "tokenize/input/parquet_dictionary.h"
 #include "tokenize/input/parquet_meta.h"
 #include "tokenize/input/parquet_page.h"
 #include "tokenize/input/raw.h"
@@ -17,6 +18,7 @@
 #define WINDOW ((size_t)64 << 10)  /* bytes read at first for a page's head */
 /* most bytes of a page's head; its statistics may hold long strings */
 #define LONGEST_HEAD ((size_t)16 << 20)
+#define LIKELY ((size_t)16 << 20) /* bytes of text that a unit usually has at most */
 
 struct sgt_parquet {
     sgt_parquet_request r;
@@ -28,8 +30,9 @@ struct sgt_parquet {
     uint64_t row;   /* the first row of that page */
     uint64_t taken; /* rows of that page that are done */
     sgt_parquet_dictionary *dictionary;
-    sgt_parquet_body *body; /* of that page, if it is shared */
-    uint8_t *window;        /* the bytes of the file from window_at on */
+    sgt_parquet_dictionary *before; /* that of an earlier row group, for its memory */
+    sgt_parquet_body *body;         /* of that page, if it is shared */
+    uint8_t *window;                /* the bytes of the file from window_at on */
     size_t window_room, window_size;
     uint64_t window_at;
 };
@@ -109,8 +112,11 @@ static int read_meta(sgt_parquet *p, sgt_error *err)
 
 static void begin_group(sgt_parquet *p)
 {
-    sgt_parquet_dictionary_drop(p->dictionary);
-    p->dictionary = NULL;
+    if (p->dictionary) {
+        sgt_parquet_dictionary_drop(p->before);
+        p->before = p->dictionary;
+        p->dictionary = NULL;
+    }
     if (p->group == p->meta.count) return;
     p->at = p->meta.groups[p->group].at;
     p->row = p->meta.groups[p->group].row;
@@ -156,6 +162,7 @@ void sgt_parquet_close(sgt_parquet *p)
     if (!p) return;
     sgt_raw_close(&p->raw);
     sgt_parquet_dictionary_drop(p->dictionary);
+    sgt_parquet_dictionary_drop(p->before);
     sgt_parquet_body_drop(p->body);
     sgt_parquet_meta_free(&p->meta);
     free(p->window);
@@ -239,14 +246,21 @@ static int copy_bytes(sgt_parquet *p, uint64_t at, size_t n, uint8_t *to, sgt_er
 static int take_dictionary(sgt_parquet *p, const sgt_parquet_head *h, sgt_error *err)
 {
     if (p->dictionary) return damaged(p, p->at, "damaged: a second dictionary", err);
-    uint8_t *packed = malloc(h->packed + 1);
-    if (!packed) return sgt_fail_memory(err, p->r.file->path);
-    int rc = copy_bytes(p, p->at + h->size, h->packed, packed, err);
-    if (!rc)
-        rc = sgt_parquet_dictionary_new(&p->dictionary, h, p->meta.groups[p->group].codec,
-                                        p->meta.type, packed, p->at, err);
-    if (rc < 0) free(packed);
-    return rc;
+    uint8_t *packed;
+    int rc =
+        sgt_parquet_dictionary_new(&p->dictionary, p->before, h, p->meta.groups[p->group].codec,
+                                   p->meta.type, p->at, &packed, err);
+    p->before = NULL;
+    return rc < 0 ? rc : copy_bytes(p, p->at + h->size, h->packed, packed, err);
+}
+
+/* Return about how many bytes `rows` rows of a page have, unpacked. */
+static size_t text_bytes(const sgt_parquet *p, const sgt_parquet_head *h, uint64_t rows)
+{
+    const int indices = sgt_parquet_has_indices(h);
+    const uint64_t all =
+        h->unpacked + (indices ? sgt_parquet_dictionary_text(p->dictionary, h->rows) : 0);
+    return (size_t)((double)all * (double)rows / (double)h->rows);
 }
 
 /* Read the packed bytes of a page: into a body that all its rows share, or behind u's text. */
@@ -255,10 +269,13 @@ static int take_bytes(sgt_parquet *p, const sgt_parquet_page *page, sgt_unit *u,
     const sgt_parquet_head *h = &page->head;
     uint8_t *to = NULL;
     int rc = SGT_OK;
+    /* a damaged head may state any size */
+    const size_t all = u->unpacked + page->text, likely = all < LIKELY ? all : 0;
     if (p->body) return SGT_OK;
     if (h->rows > SGT_PARQUET_ROWS) rc = sgt_parquet_body_new(&p->body, page, &to, err);
     else {
-        rc = sgt_unit_reserve(u, page->at + h->packed, err);
+        /* room for the rows, too: a buffer that grows later is copied */
+        rc = sgt_unit_reserve(u, page->at + h->packed + likely, err);
         to = u->text + page->at;
         u->used = page->at + h->packed;
     }
@@ -273,6 +290,7 @@ static int add_page(sgt_parquet *p, const sgt_parquet_head *h, sgt_unit *u, uint
                              .offset = p->at,
                              .first = p->taken,
                              .count = n,
+                             .text = text_bytes(p, h, n),
                              .at = u->used,
                              .codec = p->meta.groups[p->group].codec,
                              .type = p->meta.type,

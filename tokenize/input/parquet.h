@@ -10,7 +10,7 @@
  * snappy, zstd, gzip, lz4_raw or nothing. The column may lie in groups ("page.text"), but not in
  * lists. A position in a file is the number of a row, so a run can begin at any row. If the file
  * has from_row and end_row, which lie between row groups, only these rows are read. Memory: the
- * metadata (at most 256 MiB), a dictionary, and a page. */
+ * metadata (at most 256 MiB), two dictionaries, and a page. */
 #ifndef SGT_PARQUET_H
 #define SGT_PARQUET_H
 

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tokenize/input/parquet_dictionary.h"
+
 struct sgt_parquet_body {
     atomic_int users;
     pthread_mutex_t lock; /* guards all below until the page is decoded */

@@ -1,19 +1,20 @@
 /* parquet_page.c: unpack a page, then read levels and strings from it.
  *
- * Strings of PLAIN and DELTA_LENGTH_BYTE_ARRAY stay where they were unpacked. Those of a dictionary
- * and of DELTA_BYTE_ARRAY are copied behind them. The lengths between strings of PLAIN become zeros
- * once they are read, so that all strings of a page can be checked as one text. */
+ * Strings of PLAIN and DELTA_LENGTH_BYTE_ARRAY stay where they were unpacked. Those of
+ * DELTA_BYTE_ARRAY are copied behind them. The lengths between strings of PLAIN become zeros once
+ * they are read, so that all strings of a page can be checked as one text.
+ * A dictionary is in the unit's text or shared (parquet_dictionary.h); in the latter case its
+ * strings are copied behind the page. */
 #include "tokenize/input/parquet_page.h"
 
 #include <inttypes.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
 #include "tokenize/input/parquet_body.h"
 #include "tokenize/input/parquet_codec.h"
+#include "tokenize/input/parquet_dictionary.h"
 #include "tokenize/input/parquet_meta.h"
 #include "tokenize/input/parquet_runs.h"
 
@@ -40,57 +41,13 @@ static int fail(sgt_error *err, const char *path, uint64_t offset, const char *w
                     path, offset, why);
 }
 
-static const char *check_crc(const sgt_parquet_head *h, const uint8_t *packed)
+const char *sgt_parquet_check_crc(const sgt_parquet_head *h, const uint8_t *packed)
 {
     if (!h->has_crc || crc32(0, packed, (uInt)h->packed) == h->crc) return NULL;
     return "its checksum is another";
 }
 
-/* ---- dictionaries ---- */
-
-struct sgt_parquet_dictionary {
-    atomic_int users;
-    pthread_mutex_t lock; /* guards all below until it is unpacked */
-    sgt_parquet_head head;
-    uint64_t offset;
-    int codec, type;
-    uint8_t *packed;
-    uint8_t *text;               /* its page, unpacked */
-    sgt_parquet_string *strings; /* in `text`; NULL: not unpacked yet */
-    const char *why;             /* why it cannot be unpacked */
-};
-
-int sgt_parquet_dictionary_new(sgt_parquet_dictionary **out, const sgt_parquet_head *h, int codec,
-                               int type, uint8_t *packed, uint64_t offset, sgt_error *err)
-{
-    sgt_parquet_dictionary *d = calloc(1, sizeof *d);
-    if (!d) return sgt_fail_memory(err, "a dictionary");
-    d->users = 1;
-    d->head = *h;
-    d->offset = offset;
-    d->codec = codec;
-    d->type = type;
-    d->packed = packed;
-    pthread_mutex_init(&d->lock, NULL);
-    *out = d;
-    return SGT_OK;
-}
-
-sgt_parquet_dictionary *sgt_parquet_dictionary_use(sgt_parquet_dictionary *d)
-{
-    if (d) atomic_fetch_add(&d->users, 1);
-    return d;
-}
-
-void sgt_parquet_dictionary_drop(sgt_parquet_dictionary *d)
-{
-    if (!d || atomic_fetch_sub(&d->users, 1) > 1) return;
-    pthread_mutex_destroy(&d->lock);
-    free(d->packed);
-    free(d->text);
-    free(d->strings);
-    free(d);
-}
+/* ---- strings, by encoding ---- */
 
 /* Find n strings of the encoding PLAIN in text[end], from *at on. Their positions are offsets in
  * `text`. */
@@ -121,59 +78,37 @@ static const char *take_numbers(unsigned width, size_t *at, size_t end, sgt_parq
     return NULL;
 }
 
-/* Find n values of PLAIN, of any type. */
-static const char *take_values(int type, uint8_t *text, size_t *at, size_t end,
-                               sgt_parquet_string *out, size_t n)
+const char *sgt_parquet_take_plain(int type, uint8_t *text, size_t *at, size_t end,
+                                   sgt_parquet_string *out, size_t n)
 {
     const unsigned width = sgt_parquet_width(type);
     return width ? take_numbers(width, at, end, out, n) : take_plain(text, at, end, out, n);
 }
 
-static const char *unpack_dictionary(sgt_parquet_dictionary *d)
+int sgt_parquet_has_indices(const sgt_parquet_head *h)
 {
-    const sgt_parquet_head *h = &d->head;
-    size_t at = 0;
-    const char *why = check_crc(h, d->packed);
-    if (why) return why;
-    if (h->encoding != PLAIN && h->encoding != PLAIN_DICTIONARY)
-        return "a dictionary of another encoding than PLAIN";
-    if (h->rows > h->unpacked / 4) return "its dictionary ends too early";
-    if (!sgt_parquet_codec_may(d->codec, d->packed, h->packed, h->unpacked))
-        return "its packed bytes are damaged";
-    d->text = malloc(h->unpacked + 1);
-    sgt_parquet_string *strings = calloc(h->rows + 1, sizeof *strings);
-    if (!d->text || !strings) why = "out of memory for its dictionary";
-    if (!why) why = sgt_parquet_unpack(d->codec, d->packed, h->packed, d->text, h->unpacked);
-    if (!why) why = take_values(d->type, d->text, &at, h->unpacked, strings, (size_t)h->rows);
-    if (why) free(strings);
-    else d->strings = strings;
-    free(d->packed);
-    d->packed = NULL;
-    return why;
+    return h->encoding == PLAIN_DICTIONARY || h->encoding == RLE_DICTIONARY;
 }
-
-static const char *ready_dictionary(sgt_parquet_dictionary *d)
-{
-    if (!d) return "it uses a dictionary, and there is none";
-    pthread_mutex_lock(&d->lock);
-    if (!d->strings && !d->why) d->why = unpack_dictionary(d);
-    const char *why = d->why;
-    pthread_mutex_unlock(&d->lock);
-    return why;
-}
-
-/* ---- strings, by encoding ---- */
 
 typedef struct decoder {
     const sgt_parquet_page *p;
     sgt_unit *u;
-    size_t at, end; /* bytes left of PLAIN and delta strings, in the unit's text */
-    const sgt_parquet_dictionary *dictionary;
+    size_t at, end;          /* bytes left of PLAIN and delta strings, in the unit's text */
+    sgt_parquet_words words; /* its dictionary */
     sgt_runs levels, indices;
     sgt_deltas prefixes, lengths;
     size_t made; /* bytes of strings written behind the unpacked page */
     sgt_parquet_string last;
 } decoder;
+
+/* Unpack the page's dictionary, if it needs one. */
+static const char *ready_dictionary(decoder *d)
+{
+    sgt_parquet_dictionary *of = d->p->dictionary;
+    if (!sgt_parquet_has_indices(&d->p->head)) return NULL;
+    if (!of) return "it uses a dictionary, and there is none";
+    return sgt_parquet_dictionary_open(&d->words, of, d->u);
+}
 
 /* Begin to read the strings, which lie in u's text from `at` to `end`. count: the most strings
  * there can be. */
@@ -185,14 +120,10 @@ static const char *begin_strings(decoder *d, size_t at, size_t end, uint64_t cou
     switch (d->p->head.encoding) {
     case PLAIN: return NULL;
     case PLAIN_DICTIONARY:
-    case RLE_DICTIONARY: {
-        const char *why = ready_dictionary(d->p->dictionary);
-        if (why) return why;
-        d->dictionary = d->p->dictionary;
+    case RLE_DICTIONARY:
         if (at == end) return NULL; /* all rows are null */
         d->indices = (sgt_runs){.at = p + 1, .end = text + end, .width = *p};
         return *p > 32 ? "indices of more than 32 bits" : NULL;
-    }
     case DELTA_LENGTH:
     case DELTA_STRINGS:
         if (d->p->type == SGT_PARQUET_BYTES) break;
@@ -216,12 +147,13 @@ static const char *begin_strings(decoder *d, size_t at, size_t end, uint64_t cou
 
 static const char *take_indexed(decoder *d, sgt_parquet_string *out, size_t n)
 {
-    const uint64_t count = d->dictionary->head.rows;
+    const sgt_parquet_words *w = &d->words;
     uint32_t index[BATCH];
     if (sgt_runs_take(&d->indices, index, n) < 0) return ended;
     for (size_t i = 0; i < n; i++) {
-        if (index[i] >= count) return "an index beyond its dictionary";
-        out[i] = d->dictionary->strings[index[i]];
+        if (index[i] >= w->count) return "an index beyond its dictionary";
+        const sgt_parquet_string *s = &w->strings[index[i]];
+        out[i] = (sgt_parquet_string){w->base + s->at, s->length};
     }
     return NULL;
 }
@@ -298,7 +230,7 @@ static const char *take_strings(decoder *d, sgt_parquet_string *out, size_t n)
 {
     if (!n) return NULL;
     switch (d->p->head.encoding) {
-    case PLAIN: return take_values(d->p->type, d->u->text, &d->at, d->end, out, n);
+    case PLAIN: return sgt_parquet_take_plain(d->p->type, d->u->text, &d->at, d->end, out, n);
     case DELTA_LENGTH: return take_lengths(d, out, n);
     case DELTA_STRINGS: return take_prefixed(d, out, n);
     default: return take_indexed(d, out, n);
@@ -356,7 +288,7 @@ static const char *unpack_page(decoder *d, size_t *at, size_t *levels, size_t *e
     const sgt_parquet_head *h = &p->head;
     const size_t apart = h->levels, packed = h->packed - apart, size = h->unpacked - apart;
     const int codec = h->kind == SGT_PARQUET_DATA2 && !h->is_packed ? SGT_PARQUET_PLAIN : p->codec;
-    const char *why = check_crc(h, d->u->text + p->at);
+    const char *why = sgt_parquet_check_crc(h, d->u->text + p->at);
     if (why) return why;
     if (h->repeats) return "it has repetition levels, and its column has one string a row";
     *at = codec == SGT_PARQUET_PLAIN ? p->at : d->u->used;
@@ -388,11 +320,12 @@ int sgt_parquet_page_strings(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet
     decoder d = {.p = p, .u = u};
     size_t at, levels, end;
     const char *why = unpack_page(&d, &at, &levels, &end, err);
+    if (!why) why = ready_dictionary(&d);
     if (!why) {
         why = decode(&d, at, levels, end, rows);
         u->used += d.made;
     }
-    *strings = d.dictionary ? d.dictionary->text : u->text;
+    *strings = d.words.text ? d.words.text : u->text;
     return why ? fail(err, path, p->offset, why) : SGT_OK;
 }
 
@@ -402,8 +335,10 @@ int sgt_parquet_rows_copy(sgt_unit *u, sgt_parquet_string *rows, uint64_t count,
     size_t all = 0;
     for (uint64_t i = 0; i < count && all <= SGT_PARQUET_PAGE; i++) all += rows[i].length;
     if (all > SGT_PARQUET_PAGE) return fail(err, path, offset, too_long);
+    const int own = strings == u->text;
     int rc = sgt_unit_reserve(u, u->used + all, err);
     if (rc < 0) return rc;
+    if (own) strings = u->text;
     for (uint64_t i = 0; i < count; i++) {
         if (rows[i].at == SGT_PARQUET_NULL) continue;
         memcpy(u->text + u->used, strings + rows[i].at, rows[i].length);
@@ -413,13 +348,27 @@ int sgt_parquet_rows_copy(sgt_unit *u, sgt_parquet_string *rows, uint64_t count,
     return SGT_OK;
 }
 
+/* Return whether the rows have more bytes than `most`. */
+static int exceed(const sgt_parquet_string *rows, uint64_t count, size_t most)
+{
+    size_t all = 0;
+    for (uint64_t i = 0; i < count && all <= most; i++) all += rows[i].length;
+    return all > most;
+}
+
 int sgt_parquet_page_decode(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet_string *rows,
                             const char *path, sgt_error *err)
 {
     const uint8_t *strings;
+    const size_t before = u->used;
     if (p->body) return sgt_parquet_body_rows(p->body, p->first, p->count, u, rows, path, err);
     int rc = sgt_parquet_page_strings(p, u, rows, &strings, path, err);
-    if (rc < 0 || strings == u->text) return rc;
+    if (rc < 0) return rc;
+    /* rows that repeat strings of the dictionary often are copied: parts of a unit have no more
+     * bytes than its text */
+    if (strings == u->text &&
+        (!sgt_parquet_has_indices(&p->head) || !exceed(rows, p->count, u->used - before)))
+        return rc;
     return sgt_parquet_rows_copy(u, rows, p->count, strings, path, p->offset, err);
 }
 

@@ -43,17 +43,14 @@ enum {
  * may complete the head. */
 const char *sgt_parquet_head_read(sgt_parquet_head *h, const uint8_t *p, size_t n, int *more);
 
-/* The dictionary of a column in a row group, which the pages that use it share. */
-typedef struct sgt_parquet_dictionary sgt_parquet_dictionary;
+/* Return whether the page has indices of a dictionary in place of strings. */
+int sgt_parquet_has_indices(const sgt_parquet_head *h);
 
-/* Make a dictionary from a page. It takes ownership of the malloc'd `packed` bytes. offset: the
- * page's offset in the file. */
-int sgt_parquet_dictionary_new(sgt_parquet_dictionary **out, const sgt_parquet_head *h, int codec,
-                               int type, uint8_t *packed, uint64_t offset, sgt_error *err);
-sgt_parquet_dictionary *sgt_parquet_dictionary_use(sgt_parquet_dictionary *d); /* NULL is allowed */
-void sgt_parquet_dictionary_drop(sgt_parquet_dictionary *d);                   /* NULL is allowed */
+/* Return NULL, or that the packed page has another checksum than its head says. */
+const char *sgt_parquet_check_crc(const sgt_parquet_head *h, const uint8_t *packed);
 
-typedef struct sgt_parquet_body sgt_parquet_body; /* parquet_body.h */
+typedef struct sgt_parquet_dictionary sgt_parquet_dictionary; /* parquet_dictionary.h */
+typedef struct sgt_parquet_body sgt_parquet_body;             /* parquet_body.h */
 
 /* Rows first ... first + count - 1 of a page whose packed bytes lie in the unit's text, or in
  * `body`. */
@@ -61,6 +58,7 @@ typedef struct sgt_parquet_page {
     sgt_parquet_head head;
     uint64_t offset; /* offset of the page in the file */
     uint64_t first, count;
+    size_t text;     /* about how many bytes these rows have, unpacked */
     size_t at;       /* offset of the packed bytes in the unit's text */
     int codec, type; /* type: parquet_meta.h; of numbers, a "string" is the number's bytes */
     unsigned levels; /* definition level of a string */
@@ -74,19 +72,28 @@ typedef struct sgt_parquet_string {
     size_t at, length;
 } sgt_parquet_string;
 
-/* Decode the page's rows into rows[p->count], and their bytes into u's text after u->used, in
- * order. Bytes between the strings are ASCII. path: of the file, for errors. Any number of threads
- * may call this, each with its own unit. */
+/* Find n strings or numbers of the encoding PLAIN in text[end], from *at on. Their positions are
+ * offsets in `text`. The lengths before strings become zeros. Return NULL, or what is wrong. */
+const char *sgt_parquet_take_plain(int type, uint8_t *text, size_t *at, size_t end,
+                                   sgt_parquet_string *out, size_t n);
+
+/* Decode the page's rows into rows[p->count], and their bytes into u's text after u->used. Strings
+ * are in order, with only ASCII between them. The exception is a page whose dictionary was unpacked
+ * into u's text: there every string has ASCII before and after it, and strings may be in any order,
+ * unused, or shared by rows, which together have no more bytes than that text. path: of the file,
+ * for errors. Any number of threads may call this, each with its own unit. */
 int sgt_parquet_page_decode(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet_string *rows,
                             const char *path, sgt_error *err);
 
-/* Do the same without p->body, and leave strings of a dictionary there. Positions are in *strings:
- * u's text, or that of the dictionary, which lives as long as it is used. */
+/* Do the same without p->body, and leave strings of a dictionary where they are, however often they
+ * repeat. Positions are in *strings: u's text, or that of the dictionary, which lives as long as it
+ * is used. */
 int sgt_parquet_page_strings(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet_string *rows,
                              const uint8_t **strings, const char *path, sgt_error *err);
 
-/* Copy the strings of rows[count], whose positions are in `strings`, into u's text after u->used,
- * and set the positions to those in u's text. path, offset: of the page, for errors. */
+/* Copy the strings of rows[count] into u's text after u->used, and set their positions to those
+ * there. strings: what the positions are in, which may be u's text. path, offset: of the page, for
+ * errors. */
 int sgt_parquet_rows_copy(sgt_unit *u, sgt_parquet_string *rows, uint64_t count,
                           const uint8_t *strings, const char *path, uint64_t offset,
                           sgt_error *err);

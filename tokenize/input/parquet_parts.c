@@ -7,16 +7,19 @@
 #include "tokenize/input/parquet_page.h"
 #include "tokenize/text/utf8.h"
 
-/* Return whether all strings are UTF-8, in one look: they follow each other in the unit's text,
- * with only ASCII between them (sgt_parquet_page_decode), and none begins within a character. */
+/* Return whether all strings are UTF-8, in one look: between them in the unit's text is only ASCII,
+ * or strings of the same kind (sgt_parquet_page_decode), and none begins within a character. */
 static int all_valid(const sgt_unit *u, const sgt_parquet_string *rows, uint64_t count)
 {
-    size_t from = SIZE_MAX, to = 0;
+    size_t from = SIZE_MAX, to = 0, before = SIZE_MAX;
     for (uint64_t i = 0; i < count; i++) {
-        if (rows[i].at == SGT_PARQUET_NULL || !rows[i].length) continue;
-        if ((u->text[rows[i].at] & 0xC0) == 0x80) return 0;
-        if (from == SIZE_MAX) from = rows[i].at;
-        to = rows[i].at + rows[i].length;
+        const size_t at = rows[i].at, end = at + rows[i].length;
+        if (at == SGT_PARQUET_NULL || at == end) continue;
+        /* a string that does not follow another one at once has ASCII before it */
+        if (at == before && (u->text[at] & 0xC0) == 0x80) return 0;
+        if (at < from) from = at;
+        if (end > to) to = end;
+        before = end;
     }
     return from == SIZE_MAX || sgt_utf8_valid(u->text + from, to - from) == to - from;
 }

@@ -91,7 +91,8 @@ int sgt_bad_line_fail(const sgt_bad_line *b, const sgt_corpus *c, uint64_t line,
 
 void sgt_unit_trim(sgt_unit *u, size_t bytes)
 {
-    if (u->room > 4 * bytes) {
+    u->wanted = !u->unpacked ? 0 : u->used > u->wanted ? u->used : u->wanted - u->wanted / 8;
+    if (u->room > 4 * bytes && u->room > 2 * u->wanted) {
         free(u->text);
         u->text = NULL;
         u->room = 0;

@@ -74,6 +74,9 @@ typedef struct sgt_unit {
     struct sgt_parquet_page *pages;       /* pages of the folded parts (parquet_page.h) */
     size_t page_count, page_room;
     size_t unpacked; /* bytes of the pages' rows, once unpacked */
+    /* bytes of text that the last units with pages used: a file's pages are of about one size, and
+     * to free a large buffer and allocate it again takes longer than lz4 takes to unpack a page */
+    size_t wanted;
     uint16_t *ids;
     size_t id_count, id_room;
     /* buffer for a part with U+FFFD in place of ill-formed units, and for decoding JSON strings */
