@@ -173,4 +173,21 @@ stderr_is 'sgt-bench tokenize: in/empty.txt: no text in it: nothing to measure'
 run 2 sgt-bench tokenize - --disk work
 stderr_is "sgt-bench tokenize: --disk: standard input can be read once only (name a file)
 try 'sgt-bench tokenize --help'"
+# Parquet files have another peer, and are measured as whole commands only.
+mkdir rows
+cp "$ROOT/tests/data/parquet/fallback.parquet" rows/a.parquet
+cp "$ROOT/tests/data/parquet/web.parquet" rows/b.parquet
+rm asked
+run 0 sgt-bench tokenize rows --threads 2 --disk work --peer ./python --turns 2 --json
+stderr_is ''
+check 'two turns of it' test "$(cut -d' ' -f1,2,5,6 asked | tr '\n' ' ')" = \
+    'datasets disk --threads 2 datasets disk --threads 2 '
+stdout_has '"peer": "datasets 0.1"'
+check 'nothing is left' test -z "$(ls work)"
+run 2 sgt-bench tokenize rows
+stderr_is "sgt-bench tokenize: Parquet files are measured as whole commands only (add --disk FOLDER)
+try 'sgt-bench tokenize --help'"
+run 2 sgt-bench tokenize rows in --disk work --peer ./python
+stderr_is "sgt-bench tokenize: --peer: no peer reads Parquet and other files (measure them apart)
+try 'sgt-bench tokenize --help'"
 printf 'bad \377' > bad.txt

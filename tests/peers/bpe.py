@@ -5,9 +5,12 @@
                                                                 empty caches
     bpe.py gigatoken|tiktoken disk DIR|@LIST OUT [--threads N]  read files, write 16-bit ids to OUT;
                                                                 the caller times the process
+    bpe.py datasets disk @LIST OUT [--threads N]                the same for the column `text` of
+                                                                Parquet files, with tiktoken
 
 DIR: all of its *.txt. @LIST: a file of paths, with a NUL after each. Needs gigatoken==0.10.0, or
-tiktoken; numpy; and openai-whisper (--no-deps), which has GPT-2's ranks."""
+tiktoken, or tiktoken and datasets; numpy; and openai-whisper (--no-deps), which has GPT-2's
+ranks."""
 import argparse
 import base64
 import glob
@@ -20,6 +23,7 @@ import shutil
 import sys
 import tempfile
 import time
+from functools import partial
 
 EOT = 50256
 CHUNK = 20_000_000  # characters a call: gigatoken's faster form from about 100 MB of text on
@@ -28,7 +32,7 @@ PATTERN = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$
 
 def options():
     a = argparse.ArgumentParser()
-    a.add_argument("peer", choices=["gigatoken", "tiktoken"])
+    a.add_argument("peer", choices=["gigatoken", "tiktoken", "datasets"])
     a.add_argument("where", choices=["memory", "disk"])
     a.add_argument("texts")
     a.add_argument("out", nargs="?", default=os.devnull)
@@ -140,6 +144,34 @@ def to_disk(peer, files, out, threads):
         return f.tell() // 2
 
 
+def rows_to_disk(files, out, threads):
+    """What nanoGPT's data/openwebtext/prepare.py does; the cache of `datasets` is beside `out`."""
+    os.environ.update(HF_HUB_OFFLINE="1", HF_DATASETS_DISABLE_PROGRESS_BARS="1")
+    import datasets
+    import numpy as np
+
+    encoding, cache = tiktoken_encoding(), out + ".cache"
+
+    def process(row):
+        ids = [EOT] + encoding.encode_ordinary(row["text"])
+        return {"ids": ids, "len": len(ids)}
+
+    try:
+        rows = datasets.load_dataset("parquet", data_files=files, split="train", columns=["text"], cache_dir=cache)
+        rows = rows.map(process, remove_columns=["text"], num_proc=threads)
+        tokens, at = int(np.sum(rows["len"], dtype=np.uint64)), 0
+        ids = np.memmap(out, dtype=np.uint16, mode="w+", shape=(tokens,))
+        parts = min(1024, len(rows))
+        for i in range(parts):
+            part = np.concatenate(rows.shard(num_shards=parts, index=i, contiguous=True).with_format("numpy")["ids"])
+            ids[at:at + len(part)] = part
+            at += len(part)
+        ids.flush()
+        return tokens
+    finally:
+        shutil.rmtree(cache, ignore_errors=True)
+
+
 def main():
     o = options()
     begin = time.perf_counter()
@@ -150,7 +182,8 @@ def main():
     if o.where == "memory":
         seconds, result["tokens"] = in_memory(o.peer, files, o.threads)
     else:
-        result["tokens"] = to_disk(o.peer, files, o.out, o.threads)
+        write = rows_to_disk if o.peer == "datasets" else partial(to_disk, o.peer)
+        result["tokens"] = write(files, o.out, o.threads)
         seconds = time.perf_counter() - begin
     print(json.dumps(dict(result, seconds=seconds, mb_per_s=size / 1e6 / seconds)))
 

@@ -36,7 +36,9 @@ static const sgt_option table[] = {
     {"cpu", 0, SGT_OPT_TEXT, &o.cpu, "auto|plain|avx2|avx512|amx",
      "highest CPU instruction level to use", .def = "auto"},
     {"peer", 0, SGT_OPT_TEXT, &o.peer, "PYTHON",
-     .help = "compare with gigatoken and tiktoken, run by this interpreter in alternating turns"},
+     .help =
+         "compare with gigatoken and tiktoken (Parquet: with datasets and tiktoken), run by this "
+         "interpreter in alternating turns"},
     {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "turns of each row, where there are several",
      .def = "3", .min = 1, .max = TOKENIZE_TURNS},
     {"vocab", 0, SGT_OPT_TEXT, &o.vocab, "gpt2|FILE|DIR", "vocabulary, as sgt-tokenize takes it",
@@ -62,7 +64,8 @@ static const sgt_program program = {
                 "  sgt-bench tokenize --threads 1 --json corpus/\n"
                 "  sgt-bench tokenize --threads 1 --peer python3 corpus/\n"
                 "  sgt-bench tokenize --threads 1 --pattern llama3 corpus/\n"
-                "  sgt-bench tokenize --disk /tmp --peer python3 corpus/"};
+                "  sgt-bench tokenize --disk /tmp --peer python3 corpus/\n"
+                "  sgt-bench tokenize --disk /tmp --peer python3 fineweb/*.parquet"};
 
 typedef struct text_bench {
     sgt_corpus *corpus;
@@ -263,6 +266,22 @@ static int make_work(text_bench *b, sgt_error *err)
     return SGT_OK;
 }
 
+/* Choose the peers by the corpus: another program reads Parquet than text. */
+static int choose_peers(text_bench *b, sgt_error *err)
+{
+    const sgt_corpus *c = b->corpus;
+    b->peers[0] =
+        (tokenize_peer){.kind = c->row_files ? "datasets" : "gigatoken", .best = !c->row_files};
+    b->peers[1] = (tokenize_peer){.kind = "tiktoken", .left_out = c->row_files > 0};
+    if (c->row_files && !o.disk)
+        return sgt_fail(err, SGT_EUSAGE,
+                        "Parquet files are measured as whole commands only (add --disk FOLDER)");
+    if (o.peer && c->row_files && c->row_files < c->count)
+        return sgt_fail(err, SGT_EUSAGE,
+                        "--peer: no peer reads Parquet and other files (measure them apart)");
+    return SGT_OK;
+}
+
 static int measure(void *bench, const bench_call *call, sgt_error *err)
 {
     text_bench *b = bench;
@@ -277,15 +296,13 @@ static int measure(void *bench, const bench_call *call, sgt_error *err)
                         "expected INPUT...: files or folders of text, or - for standard input");
     sgt_take_cpu(&program, o.cpu);
     b->threads = o.threads ? (int)o.threads : sgt_cpu_count();
-    b->peers[0] = (tokenize_peer){.kind = "gigatoken", .best = 1};
-    b->peers[1] = (tokenize_peer){.kind = "tiktoken"};
     if ((o.vocab || o.pattern) && (o.peer || o.disk))
         return sgt_fail(err, SGT_EUSAGE, "%s: measured with GPT-2's vocabulary (not with %s)",
                         o.peer ? "--peer" : "--disk", o.vocab ? "--vocab" : "--pattern");
     const char *vocab = o.vocab ? o.vocab : "gpt2";
     if ((rc = sgt_vocab_load(&b->vocab, vocab, o.pattern, err)) < 0 ||
         (rc = bench_tokenize_ways(&b->ways, b->vocab, vocab, err)) < 0 ||
-        (rc = sgt_corpus_list(&b->corpus, &request, err)) < 0)
+        (rc = sgt_corpus_list(&b->corpus, &request, err)) < 0 || (rc = choose_peers(b, err)) < 0)
         return rc;
     if ((o.peer || o.disk) && b->corpus->stream)
         return sgt_fail(err, SGT_EUSAGE, "%s: standard input can be read once only (name a file)",

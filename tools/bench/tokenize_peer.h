@@ -10,7 +10,7 @@
 enum { TOKENIZE_PEERS = 2, TOKENIZE_TURNS = 100 };
 
 typedef struct tokenize_peer {
-    const char *kind; /* "gigatoken", "tiktoken" */
+    const char *kind; /* "gigatoken", "tiktoken", "datasets" */
     int best;         /* 1: report the peer's best turn, not the median */
     int left_out;     /* 1: the interpreter lacks this package */
     char name[64];    /* "gigatoken 0.10.0" */
