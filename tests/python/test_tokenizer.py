@@ -3,6 +3,7 @@
 import os
 import pickle
 import signal
+import sys
 import threading
 
 import numpy as np
@@ -24,6 +25,44 @@ def test_any_text_comes_back():
     assert sgt.decode(sgt.encode("\ud800x")) == "\ufffdx"
     raw = bytes(range(256))
     assert sgt.Tokenizer().decode_bytes(sgt.encode(raw)) == raw
+
+
+class Text(str):
+    """A str that CPython lays out in another way."""
+
+
+STRINGS = [
+    "",
+    "naïve été " * 9,
+    "“quoted” 日本語 " * 9,
+    "🙂 and \ud83d\ude00 " * 9,
+    "a\udc00\ud83d" * 9,
+]
+
+
+@pytest.mark.parametrize("layout", [True, False])
+def test_strings_of_every_width(monkeypatch, layout):
+    from sgt import _strings
+
+    if not layout:  # as in a Python whose strings are laid out in an unknown way
+        monkeypatch.setattr(_strings, "_WIDTHS", {})
+    texts = [kind(s) for s in STRINGS for kind in (str, Text, sys.intern)]
+    want = [s.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for s in texts]
+    t = sgt.Tokenizer()
+    for got in (t.encode_batch(texts), t.encode_batch([w.encode() for w in want])):
+        assert t.decode_batch(got) == want
+    for wrong in (None, 7, bytearray(b"x")):
+        with pytest.raises(TypeError):
+            t.encode_batch(["good", wrong])
+
+
+def test_layout_of_strings():
+    from sgt import _strings
+
+    samples = _strings._samples()
+    if sys.implementation.name == "cpython" and sys.version_info < (3, 14):
+        assert sorted(_strings.find_layout(samples)[2].values()) == [1, 2, 4]
+    assert _strings.find_layout(samples[::-1]) == (0, 0, {})
 
 
 def test_tiktokens_methods():

@@ -20,6 +20,7 @@
 #include "tokenize/bpe/runs.h"
 #include "tokenize/text/pattern.h"
 #include "tokenize/text/rules.h"
+#include "tokenize/text/wide.h"
 #include "tokenize/bpe/words.h"
 
 struct sgt_encoder {
@@ -32,6 +33,8 @@ struct sgt_encoder {
     const sgt_rule *known; /* rule to split by; NULL: GPT-2's */
     sgt_pattern *rule;     /* if set, the pattern to split by */
     sgt_error failure;     /* last failure of `rule` */
+    uint8_t *utf8;         /* the last wide text as UTF-8 */
+    size_t utf8_room;
 };
 
 static const sgt_words_level *words_level(void)
@@ -75,6 +78,7 @@ void sgt_encoder_free(sgt_encoder *e)
     if (!e) return;
     sgt_arena_unmap(&e->memory);
     sgt_pattern_free(e->rule);
+    free(e->utf8);
     free(e);
 }
 
@@ -164,3 +168,44 @@ size_t sgt_encode(sgt_encoder *e, const void *text, size_t n, uint16_t *ids)
 }
 
 const sgt_error *sgt_encoder_failure(const sgt_encoder *e) { return &e->failure; }
+
+/* Set *s and *n to a text's UTF-8, which the next call may overwrite. */
+static int as_utf8(sgt_encoder *e, const sgt_text *text, const void **s, size_t *n, sgt_error *err)
+{
+    *s = text->units;
+    *n = text->n;
+    if (!text->width) return SGT_OK;
+    if (text->width != 1 && text->width != 2 && text->width != 4)
+        return sgt_fail(err, SGT_EUSAGE, "width of a text %zu: expected 0, 1, 2 or 4", text->width);
+    size_t most = text->width == 1 ? 2 : text->width == 2 ? 3 : 4;
+    if (text->n > (SIZE_MAX - SGT_WIDE_PAD) / most) return sgt_fail_memory(err, "text as UTF-8");
+    if (text->n * most + SGT_WIDE_PAD > e->utf8_room) {
+        free(e->utf8);
+        e->utf8_room = 0;
+        e->utf8 = malloc(text->n * most + SGT_WIDE_PAD);
+        if (!e->utf8) return sgt_fail_memory(err, "text as UTF-8");
+        e->utf8_room = text->n * most + SGT_WIDE_PAD;
+    }
+    *s = e->utf8;
+    *n = sgt_wide_to_utf8(e->utf8, text->units, text->n, text->width);
+    return SGT_OK;
+}
+
+int sgt_encode_texts(sgt_encoder *e, const sgt_text *texts, size_t count, uint16_t *ids,
+                     size_t *ends, sgt_error *err)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < count; i++) {
+        const void *s;
+        size_t n;
+        int rc = as_utf8(e, &texts[i], &s, &n, err);
+        if (rc < 0) return rc;
+        size_t got = sgt_encode(e, s, n, ids + at);
+        if (got == SGT_ENCODE_FAILED) {
+            if (err) *err = e->failure;
+            return e->failure.code;
+        }
+        ends[i] = at += got;
+    }
+    return SGT_OK;
+}

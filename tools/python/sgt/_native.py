@@ -166,8 +166,7 @@ _TOKENIZE = {
     "sgt_vocab_save": (c_int, [c_void_p, c_char_p, _ERROR]),
     "sgt_encoder_new": (c_int, [POINTER(c_void_p), c_void_p, _ERROR]),
     "sgt_encoder_free": (None, [c_void_p]),
-    "sgt_encode": (c_size_t, [c_void_p, c_void_p, c_size_t, c_void_p]),
-    "sgt_encoder_failure": (_ERROR, [c_void_p]),
+    "sgt_encode_texts": (c_int, [c_void_p, c_void_p, c_size_t, c_void_p, c_void_p, _ERROR]),
     "sgt_decode": (
         c_int,
         [c_void_p, c_void_p, c_size_t, POINTER(c_void_p), POINTER(c_size_t), _ERROR],

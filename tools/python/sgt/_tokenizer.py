@@ -4,68 +4,68 @@ import ctypes
 import os
 import threading
 from ctypes import byref, c_size_t, c_void_p
-from typing import AbstractSet, Any, Collection, Iterable, List, Optional, Sequence, Tuple, Union
+from typing import (
+    AbstractSet,
+    Any,
+    Collection,
+    Iterable,
+    Iterator,
+    List,
+    Optional,
+    Sequence,
+    Tuple,
+    Union,
+)
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._native import ErrorText, Handle, Path, check
 from ._native import tokenize_library as library
+from ._strings import Text, as_bytes, locate
 
 Ids = NDArray[np.uint16]
-_FAILED = c_size_t(-1).value
+_GROUP = 1 << 18  # characters of texts that are encoded in one call: they fit in a core's cache
 _free = ctypes.CDLL(None).free
 _free.argtypes, _free.restype = [c_void_p], None
-_ascii = getattr(ctypes.pythonapi, "PyUnicode_AsUTF8", None)  # points into an ASCII string, no copy
-if _ascii:
-    _ascii.argtypes, _ascii.restype = [ctypes.py_object], c_void_p
-
-
-def _bytes(text: Union[str, bytes]) -> bytes:
-    """Return the text as UTF-8."""
-    if isinstance(text, bytes):
-        return text
-    try:
-        return text.encode()
-    except UnicodeEncodeError:  # lone surrogates become U+FFFD, as in tiktoken
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
-
-
-def _most_bytes(text: Union[str, bytes]) -> int:
-    """Return a length that the text as UTF-8 does not exceed, without converting it."""
-    return len(text) if isinstance(text, bytes) or text.isascii() else 4 * len(text)
 
 
 class _Encoder:
     """An encoder of the library with room for its ids. Only one thread at a time may use it."""
 
     def __init__(self, vocab: Handle) -> None:
-        pointer, error = c_void_p(), ErrorText()
-        check(library.sgt_encoder_new(byref(pointer), vocab.pointer, byref(error)), error)
+        pointer, self.error = c_void_p(), ErrorText()
+        check(library.sgt_encoder_new(byref(pointer), vocab.pointer, byref(self.error)), self.error)
         self.handle = Handle(pointer, library.sgt_encoder_free, vocab)
         self.room = np.empty(0, np.uint16)
         self.address = 0
 
-    def encode(self, texts: Sequence[Union[str, bytes]]) -> List[Ids]:
+    def encode(self, texts: List[Text]) -> List[Ids]:
         """Return the ids of each text, as views of one array."""
-        size = sum(map(_most_bytes, texts))
+        found, size, _kept = locate(texts)
         if size > len(self.room):
             self.room = np.empty(max(size, 2 * len(self.room), 4096), np.uint16)
             self.address = self.room.ctypes.data
-        encode, pointer, at, ends = library.sgt_encode, self.handle.pointer, 0, [0]
-        for text in texts:
-            if _ascii and isinstance(text, str) and text.isascii():
-                count = encode(pointer, _ascii(text), len(text), self.address + 2 * at)
-            else:
-                data = _bytes(text)
-                count = encode(pointer, data, len(data), self.address + 2 * at)
-            if count == _FAILED:
-                error = library.sgt_encoder_failure(pointer).contents
-                check(error.code, error)
-            at += count
-            ends.append(at)
-        ids: Ids = self.room[:at].copy()
-        return [ids[a:b] for a, b in zip(ends, ends[1:])]
+        ends = (c_size_t * len(texts))()
+        given = self.handle.pointer, found, len(texts), self.address, ends, byref(self.error)
+        check(library.sgt_encode_texts(*given), self.error)
+        if len(texts) == 1:
+            return [self.room[: ends[0]].copy()]
+        cuts = [0, *ends]
+        ids: Ids = self.room[: cuts[-1]].copy()
+        return [ids[a:b] for a, b in zip(cuts, cuts[1:])]
+
+
+def _groups(texts: List[Text], most: int) -> Iterator[List[Text]]:
+    """Divide the texts into groups of about `most` characters."""
+    begin = size = 0
+    for end, text in enumerate(texts, 1):
+        size += len(text)
+        if size >= most or end - begin == 4096:
+            yield texts[begin:end]
+            begin, size = end, 0
+    if begin < len(texts):
+        yield texts[begin:]
 
 
 class Tokenizer:
@@ -109,11 +109,11 @@ class Tokenizer:
     def eot_token(self) -> int:
         return int(library.sgt_vocab_eot(self._vocab.pointer))
 
-    def encode_ordinary(self, text: Union[str, bytes]) -> Ids:
+    def encode_ordinary(self, text: Text) -> Ids:
         """Return the ids of the text, uint16. A literal <|endoftext|> in it is plain text."""
         return self._encode_all([text])[0]
 
-    def _encode_all(self, texts: Sequence[Union[str, bytes]]) -> List[Ids]:
+    def _encode_all(self, texts: List[Text]) -> List[Ids]:
         with self._lock:
             encoder = self._encoders.pop() if self._encoders else None
         encoder = encoder or _Encoder(self._vocab)
@@ -124,7 +124,7 @@ class Tokenizer:
 
     def encode(
         self,
-        text: Union[str, bytes],
+        text: Text,
         *,
         allowed_special: Union[str, AbstractSet[str]] = frozenset(),
         disallowed_special: Union[str, Collection[str]] = (),
@@ -132,7 +132,7 @@ class Tokenizer:
         """Return the ids of the text. An allowed end of text ("all", or a set that has it) becomes
         its id. A disallowed one raises ValueError; tiktoken disallows it by default."""
         end = self.decode_single_token_bytes(self.eot_token).decode("utf-8", "replace")
-        data = _bytes(text)
+        data = as_bytes(text)
         if allowed_special == "all" or end in allowed_special:
             parts = [self.encode_ordinary(part) for part in data.split(end.encode())]
             mark = np.array([self.eot_token], np.uint16)
@@ -144,7 +144,7 @@ class Tokenizer:
 
     def encode_batch(
         self,
-        texts: Iterable[Union[str, bytes]],
+        texts: Iterable[Text],
         *,
         num_threads: Optional[int] = None,
         **special: Any,
@@ -153,23 +153,22 @@ class Tokenizer:
         texts = list(texts)
         threads = min(num_threads or len(os.sched_getaffinity(0)), len(texts))
 
-        def work(part: List[Union[str, bytes]]) -> List[Ids]:
+        def work(part: List[Text]) -> List[Ids]:
             if special:
                 return [self.encode(text, **special) for text in part]
             return self._encode_all(part)
 
-        step = max(-(-len(texts) // (4 * max(threads, 1))), 1)
-        step = min(step, 1024)  # most texts whose ids share one array
-        parts = [texts[i : i + step] for i in range(0, len(texts), step)]
         if threads < 2:
-            return [ids for part in parts for ids in work(part)]
+            return [ids for part in _groups(texts, _GROUP) for ids in work(part)]
         from concurrent.futures import ThreadPoolExecutor
 
+        share = sum(map(len, texts)) // (4 * threads) + 1
         with ThreadPoolExecutor(threads) as pool:
-            return [ids for part in pool.map(work, parts) for ids in part]
+            done = pool.map(work, _groups(texts, min(share, _GROUP)))
+            return [ids for part in done for ids in part]
 
     def encode_ordinary_batch(
-        self, texts: Iterable[Union[str, bytes]], *, num_threads: Optional[int] = None
+        self, texts: Iterable[Text], *, num_threads: Optional[int] = None
     ) -> List[Ids]:
         return self.encode_batch(texts, num_threads=num_threads)
 
@@ -223,7 +222,7 @@ def _default() -> Tokenizer:
     return _gpt2
 
 
-def encode(text: Union[str, bytes]) -> Ids:
+def encode(text: Text) -> Ids:
     """Return the GPT-2 ids of the text, uint16: those of tiktoken's encode_ordinary."""
     return _default().encode_ordinary(text)
 
