@@ -55,6 +55,33 @@ def test_torchtitan(folder, load):
     assert same((next(iter(one))[1],), load()[2][1:])
 
 
+def test_torchtitan_itself(folder, load):
+    pytest.importorskip("torchtitan")
+    given = {"tokenizer": None, "seq_len": 32, "snapshot_every_n_steps": 1}
+    config = torchtitan.Config(dataset_path=folder, options={"documents": True})
+    for r in range(2):
+        data = config.build(dp_world_size=2, dp_rank=r, local_batch_size=2, **given)
+        inputs, y = next(iter(data))
+        assert same((inputs["input"], y), (a[r::2] for a in load()[0]))
+        assert inputs["positions"].shape == y.shape
+    assert config.to_dict()["dataset_path"] == folder
+
+
+def test_torchs_checkpoints(folder, load, tmp_path):
+    """As torchtitan saves its loader. The state is loaded with another number of ranks."""
+    torch = pytest.importorskip("torch")
+    checkpoint = pytest.importorskip("torch.distributed.checkpoint")
+    saved = torchtitan.DataLoader(folder, 2, 32, 1, 2)
+    batches = iter(saved)
+    for _ in range(3):
+        next(batches)
+    checkpoint.save({"dataloader": saved}, checkpoint_id=tmp_path)
+    one = torchtitan.DataLoader(folder, 4, 32)
+    checkpoint.load({"dataloader": one}, checkpoint_id=tmp_path)
+    inputs, y = next(iter(one))
+    assert isinstance(y, torch.Tensor) and same((inputs["input"], y), load()[3])
+
+
 def test_grain(load):
     source = grain_source.Source(load())
     assert len(source) == len(load())
@@ -67,10 +94,24 @@ def test_grain(load):
         source[len(source)]
 
 
-def test_grain_itself(load):
+@pytest.mark.parametrize("workers", [0, 2])
+def test_grain_itself(load, workers):
+    """Its iterators resume, and its worker processes open the set again."""
     grain = pytest.importorskip("grain")
-    mapped = grain.MapDataset.source(grain_source.Source(load()))
+    source = grain_source.Source(load(reader="mmap"))
+    assert isinstance(source, grain.sources.RandomAccessDataSource)
+    mapped = grain.MapDataset.source(source)
     assert same((mapped[3]["inputs"],), load()[3])
+    assert same((mapped[1 : len(source)][4]["targets"],), load()[5][1:])
+    dataset = mapped.repeat().to_iter_dataset()
+    if workers:
+        dataset = dataset.mp_prefetch(grain.MultiprocessingOptions(num_workers=workers))
+    batches = iter(dataset)
+    for k in range(5):
+        assert same((next(batches)["inputs"],), load()[k])
+    again = iter(dataset)
+    again.set_state(json.loads(json.dumps(batches.get_state())))
+    assert same((next(again)["inputs"],), load()[5])
 
 
 @pytest.mark.parametrize("workers", [0, 1, 3])
@@ -99,6 +140,30 @@ def test_torchdatas_protocol(load):
     again = Batches(load(arrays="torch"))
     again.load_state_dict(state)
     assert same(next(iter(again)), load()[3])
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_torchdata_itself(load, workers):
+    """StatefulDataLoader resumes in the middle of an epoch, and goes on to the next one."""
+    pytest.importorskip("torchdata")
+    from torchdata.stateful_dataloader import StatefulDataLoader
+
+    from sgt.adapters.torch_dataset import Batches
+
+    def make():
+        dataset = Batches(load(arrays="torch", reader="mmap", batch=64))
+        return StatefulDataLoader(dataset, batch_size=None, num_workers=workers)
+
+    loader = make()
+    batches = iter(loader)
+    for k in range(3):
+        assert same(next(batches), load(batch=64)[k])
+    state = loader.state_dict()
+    again = make()
+    again.load_state_dict(state)
+    rest = list(again)
+    assert len(rest) == len(load(batch=64)) - 3
+    assert all(same(b, load(batch=64)[3 + k]) for k, b in enumerate(rest))
 
 
 def test_torch_tensors(load):
@@ -134,3 +199,39 @@ def test_hugging_face(folder, load):
     assert row["labels"][0] == -100 and same((row["labels"][1:],), (want[1][0][:-1],))
     loader = torch.utils.data.DataLoader(rows, batch_size=4, num_workers=2)
     assert sum(len(b["labels"]) for b in loader) == len(rows)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_trainer_itself(folder, load, tmp_path, workers):
+    """A Trainer that resumes a checkpoint sees the rows that come next."""
+    pytest.importorskip("accelerate")
+    transformers = pytest.importorskip("transformers")
+    torch = pytest.importorskip("torch")
+    from sgt.adapters.huggingface import Rows
+
+    class Model(transformers.GPT2LMHeadModel):
+        def forward(self, input_ids=None, labels=None, **more):
+            seen.append(input_ids.clone())
+            return super().forward(input_ids=input_ids, labels=labels, **more)
+
+    def train(steps, **given):
+        seen.clear()
+        torch.manual_seed(1)
+        config = transformers.GPT2Config(n_embd=8, n_layer=1, n_head=1, n_positions=32)
+        arguments = transformers.TrainingArguments(
+            tmp_path, max_steps=steps, per_device_train_batch_size=4, save_steps=3, use_cpu=True,
+            dataloader_num_workers=workers, report_to=[], disable_tqdm=True,
+        )  # fmt: skip
+        trainer = transformers.Trainer(Model(config), arguments, train_dataset=Rows(folder, 32))
+        loss = trainer.train(**given).training_loss
+        assert 0 < loss < 20
+
+    seen = []
+    train(3)
+    order = [load(batch=1)[k][0][0] for k in range(24)]
+    assert [len(rows) for rows in seen] == [4, 4, 4]
+    assert same(torch.cat(seen), order[:12]) or workers  # a worker makes whole batches
+    train(6)
+    whole = torch.cat(seen)
+    train(6, resume_from_checkpoint=str(tmp_path / "checkpoint-3"))
+    assert same(torch.cat(seen), whole[12:])

@@ -3,6 +3,7 @@
 import json
 import pathlib
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -208,3 +209,36 @@ def test_indices(load):
         data[3:]
     assert data[123456789][0].shape == (4, 32)
     assert data[5:5][0].shape == (0, 4, 32)
+
+
+def test_bench(folder, monkeypatch, capsys):
+    from sgt import _bench_peers, bench
+
+    for name in ("torch_peers", "grain_peers", "mosaic_peers", "nemo_peers"):
+        monkeypatch.setattr(_bench_peers, name, missing)
+    given = ["sgt.bench", folder, "--batch", "4", "--seq", "32", "--seconds", "0.01"]
+    monkeypatch.setattr(sys, "argv", given)
+    bench.main()
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "A peer. Left out: No module named 'peer'"
+    assert lines[-1].startswith("sgt int64 is ") and "nanoGPT's loop" in lines[-1]
+
+
+def missing(*_):
+    """A peer."""
+    raise ImportError("No module named 'peer'")
+
+
+@pytest.mark.parametrize("peer, module", [
+    ("torch_peers", "torch"), ("grain_peers", "grain"), ("mosaic_peers", "streaming"),
+    ("nemo_peers", "nemo_automodel"),
+])  # fmt: skip
+def test_peers_of_the_bench(folder, peer, module):
+    """Each makes int64 batches of the set's windows."""
+    pytest.importorskip(module)
+    from sgt import _bench_peers
+
+    for name, make in getattr(_bench_peers, peer)(folder, 4, 32):
+        for x, y in (make(), make()):
+            assert x.shape == y.shape == (4, 32) and "int64" in str(x.dtype), name
+            assert (np.asarray(x)[:, 1:] == np.asarray(y)[:, :-1]).all()
