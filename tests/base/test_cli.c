@@ -308,6 +308,20 @@ static void make_package(const char *root, const char *below)
     cr_assert_eq(sgt_make_folders(path, NULL), SGT_OK);
 }
 
+Test(wheels, folders_of_the_environment_that_holds_the_program)
+{
+    char prefix[200] = "", path[300];
+    cr_assert_gt(readlink("/proc/self/exe", prefix, sizeof prefix - 1), 0);
+    for (int up = 0; up < 2; up++) *strrchr(prefix, '/') = '\0';
+    make_package(prefix, "/lib/python3.0/site-packages/nvidia/cudnn/lib");
+    char *list = sgt_wheel_folders();
+    snprintf(path, sizeof path, "%s/lib/python3.0/site-packages/nvidia/cudnn/lib", prefix);
+    cr_expect(strstr(list, path) != NULL, "%s", list);
+    free(list);
+    snprintf(path, sizeof path, "%s/lib/python3.0", prefix);
+    sgt_remove_tree(path, NULL);
+}
+
 Test(wheels, folders_of_environments_and_of_the_python_in_path)
 {
     char root[] = "/tmp/sgt-wheels.XXXXXX", path[300], want[900];

@@ -46,6 +46,16 @@ static void add_prefix_of(char **list, char *file)
     add(list, file, PACKAGES);
 }
 
+/* Add the prefix of this program: a virtual environment, if pip installed it there. */
+static void add_own_prefix(char **list)
+{
+    char file[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", file, sizeof file - 1);
+    if (n < 0) return;
+    file[n] = '\0';
+    add_prefix_of(list, file);
+}
+
 /* Add the prefixes of the python3 in PATH: of its name there (in a virtual environment's bin) and
  * of the file that this links to. */
 static void add_python_of_path(char **list)
@@ -69,6 +79,7 @@ char *sgt_wheel_folders(void)
     char *list = strdup("");
     add(&list, getenv("VIRTUAL_ENV"), PACKAGES);
     add(&list, getenv("CONDA_PREFIX"), PACKAGES);
+    add_own_prefix(&list);
     add_python_of_path(&list);
     add(&list, getenv("HOME"), "/.local" PACKAGES);
     add(&list, "/usr/local", "/lib/python3*/dist-packages");

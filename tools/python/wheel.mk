@@ -1,5 +1,5 @@
-# wheel.mk: make wheel builds the Python wheel, build/wheel/sgt-VERSION-py3-none-manylinux_*.whl, and
-# the sdist. The wheel's libraries and programs are made of the same objects as the others, but
+# wheel.mk: make wheel builds the Python wheel, build/wheel/sgt-VERSION-py3-none-manylinux_*.whl, the
+# sdist, and where nvcc is the wheel sgt_cuda-VERSION-*.whl with the CUDA backend. The wheel's libraries and programs are made of the same objects as the others, but
 # linked statically with every library except glibc's, so that they run where no package is
 # installed. Debian's libjansson.a cannot be part of a shared library, so libjansson.so.4 is carried
 # along. hatchling and auditwheel come from PyPI, into build/wheel-venv.
@@ -34,10 +34,20 @@ $(foreach p,$(PROGRAMS),$(eval $(call wheel_program,$(p))))
 $(W)/lib/libjansson.so.4: $(W)/lib/libsgt-loader.so.$(ABI)
 	$(Q)cp -L "$$($(CC) -print-file-name=libjansson.so.4)" $@ && $(STRIP) $@
 
+# The CUDA backend, with OpenMP's library carried along: libgomp.a cannot be part of a library.
+WHEEL_CUDA := $(if $(HAVE_NVCC),$(W)/cuda/libsgt-cuda.so $(W)/cuda/libgomp.so.1)
+$(W)/cuda/libsgt-cuda.so: $(CUDA_LIB)
+	$(call say,LD,$@)mkdir -p $(@D) && $(NVCC) -shared -cudart static -o $@ \
+	    $(CUDA_CU:%=$(B)/obj/device/%.o) $(CUDA_C:%.c=$(B)/obj/%.o) $(call lib,train kernels loader) \
+	    -Xlinker '-s,--version-script=$(CUDA_MAP),-z,defs,-rpath,$$ORIGIN' \
+	    -Xcompiler -static-libstdc++,-static-libgcc,-fopenmp -ldl -lm
+$(W)/cuda/libgomp.so.1: $(W)/cuda/libsgt-cuda.so
+	$(Q)cp -L "$$($(CC) -print-file-name=libgomp.so.1)" $@ && $(STRIP) $@
+
 .PHONY: wheel wheel-files
 wheel-files: need-packages $(PROGRAMS:%=$(W)/bin/%) $(PUBLIC:%=$(W)/lib/libsgt-%.so.$(ABI)) \
     $(W)/lib/libjansson.so.4
 	@$(end_line)
 
-wheel: wheel-files                     ## the Python wheel and the sdist, in build/wheel (hatchling and auditwheel from PyPI)
-	@tools/python/wheel.sh $(B)
+wheel: wheel-files $(WHEEL_CUDA)       ## the Python wheels and the sdist, in build/wheel (hatchling and auditwheel from PyPI)
+	@tools/python/wheel.sh $(B) $(dir $(firstword $(WHEEL_CUDA)))

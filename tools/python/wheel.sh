@@ -1,6 +1,6 @@
 #!/bin/sh
-# wheel.sh BUILD: make the wheel and the sdist in BUILD/wheel from BUILD/wheel-files. What is missing is said in one
-# line, with exit code 1.
+# wheel.sh BUILD [CUDA]: make the wheel and the sdist in BUILD/wheel from BUILD/wheel-files, and the wheel sgt-cuda from
+# the folder CUDA, if it is given. What is missing is said in one line, with exit code 1.
 set -eu
 cd "$(dirname "$0")/../.."
 build=$(cd "$1" && pwd)
@@ -27,11 +27,18 @@ for target in wheel sdist; do
         "$venv/bin/python" -m hatchling build --target $target --directory "$build/wheel") > "$log" 2>&1 ||
         { tail -20 "$log" >&2 && exit 1; }
 done
-wheel=$(echo "$build"/wheel/*.whl)
+if [ $# -gt 1 ]; then
+    cuda=$(realpath "$2")
+    (cd tools/python/cuda && SGT_CUDA_FILES=$cuda SOURCE_DATE_EPOCH=1577836800 \
+        "$venv/bin/python" -m hatchling build --target wheel --directory "$build/wheel") > "$log" 2>&1 ||
+        { tail -20 "$log" >&2 && exit 1; }
+fi
 
 # auditwheel must find no library that the tag does not allow.
-tag=$(echo "$wheel" | sed 's/.*-\(manylinux_[0-9_]*x86_64\).*/\1/')
-PATH=$venv/bin:$PATH "$venv/bin/python" -m auditwheel show "$wheel" > "$log" 2>&1 || { cat "$log" >&2 && exit 1; }
-tr '\n' ' ' < "$log" | grep -q "consistent with the following platform tag: *\"$tag\"" ||
-    { cat "$log" >&2 && echo "auditwheel does not agree with the tag $tag" >&2 && exit 1; }
+for wheel in "$build"/wheel/*.whl; do
+    tag=$(echo "$wheel" | sed 's/.*-\(manylinux_[0-9_]*x86_64\).*/\1/')
+    PATH=$venv/bin:$PATH "$venv/bin/python" -m auditwheel show "$wheel" > "$log" 2>&1 || { cat "$log" >&2 && exit 1; }
+    tr '\n' ' ' < "$log" | grep -q "consistent with the following platform tag: *\"$tag\"" ||
+        { cat "$log" >&2 && echo "auditwheel does not agree with the tag $tag" >&2 && exit 1; }
+done
 ls "$build"/wheel/*
