@@ -27,6 +27,10 @@
 
 #include "kernels/kernels.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define SGT_MUON_MOMENTUM .95
 #define SGT_MUON_EPS 1e-7
 #define SGT_MUON_STEPS 5 /* of Newton-Schulz */
@@ -68,4 +72,7 @@ void sgt_muon_run(const sgt_muon *u, float *p, float *m, const float *g, const s
 void sgt_muon_ref(float *p, float *m, const float *g, const sgt_muon_shape *s,
                   const sgt_muon_update *o, double *room);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

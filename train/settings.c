@@ -199,8 +199,6 @@ static int without_cuda(sgt_settings *s, const sgt_option *row, sgt_error *err)
 int sgt_settings_take_device(sgt_settings *s, int cuda, int bf16, sgt_error *err)
 {
     int rc = SGT_OK;
-    if (cuda && s->optimizer == SGT_MUON)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "--optimizer muon: needs --device cpu");
     for (const sgt_option *row = next(NULL); row && !cuda && rc == SGT_OK; row = next(row))
         if (row->flags & CUDA) rc = without_cuda(s, row, err);
     if (cuda && !s->variant) s->variant = "default";

@@ -105,8 +105,7 @@ const sgt_option sgt_settings_rows[SGT_SETTINGS + 1] = {
          "learning-rate schedule after the warm-up", 0),
     WORD(OPTIMIZER, OPTIMIZER, optimizer, "optimizer", optimizers, "adamw",
          "optimizer that updates the parameters; muon: Muon for the matrices of blocks, AdamW for "
-         "the "
-         "rest (CPU)",
+         "the rest",
          0),
     WORD(OPTIMIZER, OPTIMIZER_STATE, optimizer_state, "optimizer-state", optimizer_states, "fp32",
          "type that AdamW's two moments are stored in; bf16 takes half the memory and is rounded "

@@ -295,6 +295,32 @@ void sgt_cuda_sgd_update(sgt_cuda_stream s, sgt_cuda_type type, void *copy, floa
                          float *g, size_t n, size_t decayed, int keep, const sgt_sgd *o,
                          const sgt_cuda_control *c);
 
+/* ---- Muon (kernels/muon.h): the passes before and after its matrix products ---- */
+
+/* Unless found_inf or spike is set, update the momentum, and replace the gradients by Nesterov's
+ * steps: g' = g*grad_scale; m = .95*m + .05*g'; g = .05*g' + .95*m.          m, g (n) float */
+void sgt_cuda_muon_momentum(sgt_cuda_stream s, float *m, float *g, size_t n,
+                            const sgt_cuda_control *c);
+
+/* `matrices` matrices of n numbers each; matrix i begins at x + i*stride_x, and of flat arrays at
+ * i*stride. Both strides, and where the first matrix begins, are aligned to 16 bytes. */
+typedef struct sgt_cuda_matrices {
+    size_t n, matrices, stride, stride_x;
+} sgt_cuda_matrices;
+
+/* x = u / max(|u|, 1e-7) for each matrix, with its Frobenius norm, converted to the type.
+ *   u float, with `stride`; scratch: sgt_cuda_muon_scratch(matrices) bytes */
+size_t sgt_cuda_muon_scratch(size_t matrices);
+void sgt_cuda_muon_normalize(sgt_cuda_stream s, sgt_cuda_type type, void *x, const float *u,
+                             const sgt_cuda_matrices *l, void *scratch);
+
+/* Unless found_inf or spike is set, p = p*(1 - lr*decay) - lr*reach*x with lr from *c, and copy = p
+ * converted to the type (unless copy is NULL). Then set g = 0 (unless `keep`).
+ *   p, g float and copy, with `stride` */
+void sgt_cuda_muon_update(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p, float *g,
+                          const void *x, const sgt_cuda_matrices *l, float decay, float reach,
+                          int keep, const sgt_cuda_control *c);
+
 /* After an update, set step, skipped, the loss scale, and the last_* fields for the host, and reset
  * the step's sums to 0. */
 void sgt_cuda_end_step(sgt_cuda_stream s, sgt_cuda_control *c);

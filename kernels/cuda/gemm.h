@@ -118,6 +118,11 @@ void sgt_cuda_gemm_run(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, const
 void sgt_cuda_gemm_run_onto(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, const void *onto,
                             const void *a, const void *b, void *bias, void *aux);
 
+/* Run a product that accumulates and has no epilogue: D (m, n) = f*op(A) op(B) + h*onto, rounded
+ * once, to `out`. onto has D's layout; neither A nor B may be D. */
+void sgt_cuda_gemm_run_mixed(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, float f,
+                             const void *a, const void *b, float h, const void *onto);
+
 /* The functions that measure products, as a table: libsgt-cuda.so gives it to sgt-bench
  * (train/cuda/cuda_library.h). */
 typedef struct sgt_cuda_gemm_calls {

@@ -32,13 +32,24 @@ sgt_lt_status gemm_set_pointers(const sgt_cuda_gemm *p, const void *bias, const 
     return rc;
 }
 
-/* Put a product on a stream: D = onto + a b if p accumulates, else D = a b. onto may be D. */
+/* D = product * the product + onto * a matrix */
+typedef struct factors {
+    float product, onto;
+} factors;
+
+/* Return the factors of a plan: onto is added if it accumulates. */
+static factors plain_sum(const sgt_cuda_gemm *p)
+{
+    return (factors){1, p->shape.accumulate ? 1 : 0};
+}
+
+/* Put the product on a stream, with its sum with `onto`, which may be D itself. */
 static sgt_lt_status put_onto(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, sgt_cuda_stream s,
-                              void *d, const void *onto, const void *a, const void *b, void *bias,
-                              void *aux)
+                              void *d, factors f, const void *onto, const void *a, const void *b,
+                              void *bias, void *aux)
 {
     const sgt_cuda_gemms *g = p->owner;
-    const float alpha = 1, beta = p->shape.accumulate ? 1 : 0;
+    const float alpha = f.product, beta = f.onto;
     sgt_lt_status rc = gemm_set_pointers(p, bias, aux);
     if (rc) return rc;
     rc = g->lt->matmul(g->handle, p->desc, &alpha, b, p->b, a, p->a, &beta, onto, p->d, d, p->d,
@@ -50,21 +61,33 @@ static sgt_lt_status put_onto(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, s
 sgt_lt_status gemm_put(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, sgt_cuda_stream s, void *d,
                        const void *a, const void *b, void *bias, void *aux)
 {
-    return put_onto(p, algo, s, d, d, a, b, bias, aux);
+    return put_onto(p, algo, s, d, plain_sum(p), d, a, b, bias, aux);
 }
 
-void sgt_cuda_gemm_run_onto(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, const void *onto,
-                            const void *a, const void *b, void *bias, void *aux)
+/* Count a product as launched, or note why the library refused it. */
+static void count_or_note(const sgt_cuda_gemm *p, sgt_lt_status rc)
 {
     const sgt_cuda_gemms *g = p->owner;
     char what[GEMM_KEY + 128];
-    sgt_lt_status rc = put_onto(p, &p->algo, s, d, onto, a, b, bias, aux);
     if (!rc) {
         sgt_cuda_count_launch();
         return;
     }
     snprintf(what, sizeof what, "%s: %s: %s", g->library, p->key, g->lt->status_name(rc));
     sgt_cuda_note_failure(what, rc);
+}
+
+void sgt_cuda_gemm_run_onto(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, const void *onto,
+                            const void *a, const void *b, void *bias, void *aux)
+{
+    count_or_note(p, put_onto(p, &p->algo, s, d, plain_sum(p), onto, a, b, bias, aux));
+}
+
+void sgt_cuda_gemm_run_mixed(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, float f,
+                             const void *a, const void *b, float h, const void *onto)
+{
+    const factors mix = {f, h};
+    count_or_note(p, put_onto(p, &p->algo, s, d, mix, onto, a, b, NULL, NULL));
 }
 
 void sgt_cuda_gemm_run(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, const void *a,

@@ -27,9 +27,6 @@ for technique in --no-graphs --no-overlap --sync-metrics; do
     same again/step-00000004/model.safetensors whole-bf16/step-00000004/model.safetensors
 done
 
-run 1 sgt-train --quiet $cuda --optimizer muon --run muon
-stderr_is 'sgt-train: --optimizer muon: needs --device cpu'
-
 # ---- stopped and resumed ----
 for precision in bf16 fp16; do
     run 0 sgt-train --quiet $cuda --precision $precision --run cut --force --steps 2
@@ -96,7 +93,7 @@ close cpu from-cuda
 
 # Cases without a PyTorch fixture are compared with the CPU.
 for technique in '--no-tie' '--ignore-index 101' '--optimizer sgd --nesterov' '--recompute block --dropout 0.25' \
-    '--document-mask'; do
+    '--document-mask' '--optimizer muon'; do
     run 0 sgt-train $options $fp32 $technique --device cpu --run cpu --force
     for switches in '' '--no-fuse --no-pad-vocab'; do
         run 0 sgt-train $options $fp32 $technique $switches --device cuda --run cuda --force
@@ -123,6 +120,23 @@ run 0 sgt-train $cuda --precision fp32 --quiet --run sgd --resume
 run 0 sgt-train $cuda --precision fp32 --quiet --optimizer sgd --run whole-sgd
 same_facts whole-sgd/log.jsonl sgd/log.jsonl
 same_folders whole-sgd/step-00000004 sgd/step-00000004
+
+# Muon: stopped and resumed, and checkpoints go from one device to the other.
+muon='--optimizer muon'
+for precision in bf16 fp16; do
+    run 0 sgt-train --quiet $cuda $muon --precision $precision --run whole-muon --force
+    stderr_is ''
+    run 0 sgt-train --quiet $cuda $muon --precision $precision --run muon --force --steps 2
+    run 0 sgt-train --quiet $cuda $muon --precision $precision --run muon --resume
+    same_facts whole-muon/log.jsonl muon/log.jsonl
+    same_folders whole-muon/step-00000004 muon/step-00000004
+done
+run 0 sgt-train $options $fp32 $muon --device cpu --run cpu --force
+for from in cpu cuda; do
+    run 0 sgt-train $options $fp32 $muon --device $from --run muon --force --steps 2
+    run 0 sgt-train $options $fp32 $muon --device "$([ $from = cpu ] && echo cuda || echo cpu)" --run muon --resume
+    close cpu muon
+done
 
 # ---- auto selects CUDA and says so; a batch that does not fit is refused with the largest that fits ----
 run 0 sgt-train $options --device auto --run auto --verbose

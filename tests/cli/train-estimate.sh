@@ -82,7 +82,7 @@ for device in nodriver none driver=12040 arch=61; do
 done
 cuda="--data d --device cuda --model 2x32x2 --seq-len 24 --batch-size 2 --steps 2 --eval-every 0"
 for technique in '' '--precision fp32' '--precision fp16 --recompute block' '--attention naive --no-fuse' \
-    '--no-tie --optimizer sgd --dropout 0.1' '--document-mask'; do
+    '--no-tie --optimizer sgd --dropout 0.1' '--document-mask' '--optimizer muon'; do
     run 0 sgt-train --estimate-memory --json $cuda $technique
     total=$(field total_bytes .stdout)
     run 0 sgt-train --quiet $cuda $technique --run held --force

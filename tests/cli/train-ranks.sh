@@ -10,7 +10,8 @@ ranks_data --device cuda --deterministic --model 2x16x2 --batch-size 4 --grad-ac
 
 # ---- the same losses, to 2e-5, for all that is divided: dropout masks, tensors, norms, the head ----
 for variant in '--dropout 0.2 --eval-every 2' '--no-tie --optimizer sgd --nesterov' \
-    '--grad-clip 0.1 --recompute block --no-fuse' '--grad-accum 1 --variant gradients-written'; do
+    '--grad-clip 0.1 --recompute block --no-fuse' '--grad-accum 1 --variant gradients-written' \
+    '--optimizer muon' '--optimizer muon --no-tie --no-fuse --variant gradients-written --grad-accum 1'; do
     run 0 sgt-train $options --precision fp32 $variant --run one --force
     two 0 sgt-train $options --precision fp32 $variant --run two --force
     stderr_is ''

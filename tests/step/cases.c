@@ -348,6 +348,8 @@ static void as_the_cpu(step_check *s)
     compare_with_cpu(s, "SGD with momentum", &o);
     o.optim.nesterov = 1;
     compare_with_cpu(s, "SGD with Nesterov's momentum", &o);
+    o.optim.kind = SGT_MUON;
+    compare_with_cpu(s, "Muon", &o);
     o = plain;
     o.dropout = 0.2f;
     compare_with_cpu(s, "dropout", &o);
@@ -445,5 +447,8 @@ const step_case step_cases[] = {
     {"waits", waits, EXACT, 1, 0},
     {"launches", launches, 1 << SGT_PRECISION_BF16, 1, 0},
     {"overflow", overflow, 1 << SGT_PRECISION_FP16, 0, 0},
+    {"muon", muon, ALL, 0, 0},
+    {"muon_on_cuda", muon_on_cuda, ALL, 1, 0},
+    {"muon_overflow", muon_overflow, 1 << SGT_PRECISION_FP16, 0, 0},
     {NULL, NULL, 0, 0, 0},
 };

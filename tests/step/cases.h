@@ -43,6 +43,11 @@ void launches(step_check *s);
 /* documents.c */
 void documents(step_check *s);
 
+/* muon.c */
+void muon(step_check *s);
+void muon_on_cuda(step_check *s);
+void muon_overflow(step_check *s);
+
 /* curves.c: 200 steps, or fewer with --steps */
 void curve_plain(step_check *s);
 void curve_odd(step_check *s);

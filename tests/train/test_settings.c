@@ -298,18 +298,6 @@ Test(settings, whose_shape_came_from_elsewhere)
     sgt_settings_free(&s);
 }
 
-Test(settings, muon_is_refused_on_cuda)
-{
-    sgt_settings s;
-    sgt_error err;
-    sgt_settings_default(&s);
-    s.optimizer = SGT_MUON;
-    cr_expect_eq(sgt_settings_take_device(&s, 0, 0, &err), 0);
-    cr_expect_eq(sgt_settings_take_device(&s, 1, 0, &err), SGT_EUNSUPPORTED);
-    cr_expect_str_eq(err.text, "--optimizer muon: needs --device cpu");
-    sgt_settings_free(&s);
-}
-
 /* A run may be resumed on another device. Then options that only one of the devices has may differ,
  * and no others. */
 Test(settings, which_may_differ_on_another_device)

@@ -300,7 +300,9 @@ static int clear_state(sgt_cuda_backend *c, sgt_error *err)
     sgt_cuda_zero(c->queue.compute, c->flat.grads, c->flat.count * sizeof(float));
     if (c->group) sgt_cuda_zero(c->queue.compute, c->flat.own_grads, bytes);
     sgt_cuda_zero(c->queue.compute, c->flat.m, bytes);
-    if (c->flat.v) sgt_cuda_zero(c->queue.compute, c->flat.v, bytes);
+    if (c->flat.v)
+        sgt_cuda_zero(c->queue.compute, c->flat.v,
+                      bytes - (c->flat.muon_end - c->flat.muon_at) * sizeof(float));
     c->flat.stale = 1;
     sgt_cuda_place place = {.ranks = c->shape.ranks};
     memcpy(c->queue.staging, &place, sizeof place);

@@ -84,7 +84,12 @@ typedef struct sgt_cuda_flat {
     /* numbers in each array; how many of them, from the first on, weight decay applies to */
     size_t count, decayed;
     size_t wte, wpe, lnf_w, lnf_b, head; /* offsets of tensors outside the blocks, in numbers */
-    float *params, *grads, *m, *v;
+    float *params, *grads, *m;
+    /* Second moments, NULL with SGD. With Muon, the matrices of blocks have none, and v is shorter:
+     * sgt_cuda_second finds a number's place in it. */
+    float *v;
+    /* where the numbers that Muon updates begin and end in this rank's parts; 0 and 0: none */
+    size_t muon_at, muon_end;
     /* working copies: the parameters in `type`; the same array as params if that is float32 */
     void *copy;
     /* offset of each bucket (sgt_cuda_buckets of them), then the end of the last */
@@ -97,6 +102,15 @@ typedef struct sgt_cuda_flat {
     void *own_copy;
     int stale; /* 1: parameters were put, so the working copies must be made again */
 } sgt_cuda_flat;
+
+/* Muon's products, each for one matrix of every layer (kernels/muon.h): gram = X X' or X'X, square =
+ * gram gram, product = square X or X square. The arrays are by SGT_CUDA_QKV to SGT_CUDA_FCPROJ.
+ * Then its buffers, which hold one kind of matrix at a time. */
+typedef struct sgt_cuda_muon {
+    const sgt_cuda_gemm *gram[SGT_CUDA_HEAD], *square, *product[SGT_CUDA_HEAD];
+    void *x, *y; /* (L, 4C*C) each, padded: X, and X after a step of Newton-Schulz */
+    void *a, *b; /* (L, C*C) each, padded: gram, and what X is multiplied by */
+} sgt_cuda_muon;
 
 /* The kernels and library calls that compute a step, chosen at open. */
 typedef struct sgt_cuda_plan {
@@ -119,6 +133,7 @@ typedef struct sgt_cuda_plan {
     char path_text[64];
     sgt_cudnn_attention *cudnn;
     sgt_cuda_naive naive;
+    sgt_cuda_muon muon;
 } sgt_cuda_plan;
 
 /* Everything in the device's memory except the flat arrays. */
@@ -286,6 +301,8 @@ void sgt_cuda_ranks_end(sgt_cuda_backend *c);
  * `forget` is set, it zeroes the gradients at the same time. */
 void sgt_cuda_ranks_norm(sgt_cuda_backend *c);
 void sgt_cuda_ranks_share(sgt_cuda_backend *c, int forget);
+/* Gather own_grads of all ranks into grads, for the matrices that Muon updates. */
+void sgt_cuda_ranks_gather_steps(sgt_cuda_backend *c);
 /* Write or read the floats at .. at + count of a flat array, of which `state` holds this rank's
  * parts. put stores the floats that this rank owns. get returns all of them on every rank. All
  * ranks must call these together. */
@@ -293,6 +310,22 @@ int sgt_cuda_ranks_put(sgt_cuda_backend *c, float *state, size_t at, size_t coun
                        const float *from, sgt_error *err);
 int sgt_cuda_ranks_get(sgt_cuda_backend *c, const float *state, size_t at, size_t count, float *to,
                        sgt_error *err);
+
+/* ---- muon.c ---- */
+/* Return whether Muon updates a tensor. */
+int sgt_cuda_by_muon(const sgt_cuda_backend *c, size_t tensor);
+/* Return the numbers from one matrix of n numbers to the next in Muon's buffers, whose matrices are
+ * aligned. */
+static inline size_t sgt_cuda_muon_stride(size_t n) { return (n + 63) / 64 * 64; }
+/* Plan the products; nothing to do with another optimizer. */
+int sgt_cuda_muon_plan(sgt_cuda_backend *c, sgt_error *err);
+/* Update all matrices of blocks, after the gradient's norm is known. */
+void sgt_cuda_muon_step(sgt_cuda_backend *c);
+/* Return the place in `v` of number `at` of this rank's parts. */
+static inline float *sgt_cuda_second(const sgt_cuda_backend *c, size_t at)
+{
+    return c->flat.v + at - (at < c->flat.muon_end ? 0 : c->flat.muon_end - c->flat.muon_at);
+}
 
 /* ---- trace.c ---- */
 /* Prepare the trace, if one was asked for. CUPTI's records are added to it when its last step has

@@ -76,8 +76,6 @@ static int check_options(const sgt_backend_options *o, sgt_error *err)
                         o->batch, o->seq, MOST_POSITIONS);
     if (o->optim.bf16_moments)
         return sgt_fail(err, SGT_EUNSUPPORTED, "--optimizer-state bf16: needs --device cpu");
-    if (o->optim.kind == SGT_MUON)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "--optimizer muon: needs --device cpu");
     if (o->model.channels > 12672)
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "model: %u channels, CUDA's LayerNorm takes at most 12672",
@@ -135,6 +133,10 @@ int sgt_cuda_decide(sgt_cuda_backend *c, const sgt_backend_options *o, sgt_error
     c->flat.count = place_tensors(c);
     c->flat.own = c->flat.count / c->shape.ranks;
     c->flat.own_decayed = c->flat.decayed / c->shape.ranks;
+    if (c->o.optim.kind == SGT_MUON) {
+        c->flat.muon_at = c->flat.bucket_at[SGT_BUCKET_BLOCKS] / c->shape.ranks;
+        c->flat.muon_end = c->flat.bucket_at[SGT_BUCKET_BLOCKS + c->shape.L] / c->shape.ranks;
+    }
     find_tensors(c);
     decide_recompute(c);
     return SGT_OK;
@@ -204,6 +206,17 @@ static void lay_out_naive(sgt_cuda_backend *c)
     n->dscores = numbers(c, c->shape.N * c->shape.H * c->shape.T);
 }
 
+static void lay_out_muon(sgt_cuda_backend *c)
+{
+    sgt_cuda_muon *u = &c->plan.muon;
+    size_t C = c->shape.C, L = c->shape.L;
+    u->x = numbers(c, L * sgt_cuda_muon_stride(4 * C * C));
+    u->y = numbers(c, L * sgt_cuda_muon_stride(4 * C * C));
+    u->a = numbers(c, L * sgt_cuda_muon_stride(C * C));
+    u->b = numbers(c, L * sgt_cuda_muon_stride(C * C));
+    kind(c, "Muon");
+}
+
 static void lay_out_parameters(sgt_cuda_backend *c)
 {
     int parts = c->shape.ranks > 1;
@@ -218,8 +231,11 @@ static void lay_out_parameters(sgt_cuda_backend *c)
     c->flat.own_grads = parts ? floats(c, c->flat.own) : c->flat.grads;
     kind(c, "gradients");
     c->flat.m = floats(c, c->flat.own);
-    c->flat.v = c->o.optim.kind == SGT_ADAMW ? floats(c, c->flat.own) : NULL;
+    c->flat.v = c->o.optim.kind == SGT_SGD
+                    ? NULL
+                    : floats(c, c->flat.own - (c->flat.muon_end - c->flat.muon_at));
     kind(c, "moments");
+    if (c->o.optim.kind == SGT_MUON) lay_out_muon(c);
 }
 
 static size_t most(size_t a, size_t b) { return a > b ? a : b; }
@@ -232,6 +248,7 @@ static size_t scratch_bytes(const sgt_cuda_backend *c)
     if (c->plan.norm_rows)
         n = most(n, sgt_cuda_layernorm_rows_scratch(c->shape.type, c->shape.N, c->shape.C));
     n = most(n, sgt_cuda_bias_backward_scratch(c->shape.N, 4 * c->shape.C));
+    n = most(n, c->o.optim.kind == SGT_MUON ? sgt_cuda_muon_scratch(c->shape.L) : 0);
     return most(n, sgt_cuda_grad_norm_scratch());
 }
 

@@ -75,7 +75,8 @@ void sgt_cuda_live(sgt_cuda_backend *c)
     const void *const of_head[] = {c->buf.logits, c->buf.loss, c->buf.row_lse, c->buf.dln,
                                    c->buf.scratch};
     const void *const of_embeddings[] = {c->buf.sorted, c->buf.order, c->buf.scratch, c->buf.ddrop};
-    const void *const of_update[] = {c->buf.scratch};
+    const sgt_cuda_muon *u = &c->plan.muon;
+    const void *const of_update[] = {c->buf.scratch, u->x, u->y, u->a, u->b};
     for (size_t i = 0; i < sizeof always / sizeof *always; i++)
         sgt_live_always(&c->live, always[i]);
     sgt_live_during(&c->live, c->buf.x0, 0, sgt_part_backward(L, 0));

@@ -256,6 +256,7 @@ int sgt_cuda_plan_products(sgt_cuda_backend *c, sgt_error *err)
     if (rc == SGT_OK) rc = plan_linear(c, SGT_CUDA_FCPROJ, 4 * c->shape.C, c->shape.C, err);
     if (rc == SGT_OK) rc = plan_head(c, err);
     if (rc == SGT_OK && c->plan.path == SGT_PATH_NAIVE) rc = plan_naive(c, err);
+    if (rc == SGT_OK) rc = sgt_cuda_muon_plan(c, err);
     if (rc == SGT_OK) plan_gelu(c);
     if (rc == SGT_OK) plan_residual(c);
     if (rc == SGT_OK && c->plan.variants & SGT_VARIANT_QKV_BIAS_IN_DW)

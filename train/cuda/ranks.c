@@ -171,6 +171,22 @@ void sgt_cuda_ranks_share(sgt_cuda_backend *c, int forget)
     leave(c);
 }
 
+void sgt_cuda_ranks_gather_steps(sgt_cuda_backend *c)
+{
+    struct sgt_cuda_group *g = c->group;
+    enter(c);
+    check("ncclGroupStart", g->nccl->group_start());
+    for (size_t b = SGT_BUCKET_BLOCKS; b < SGT_BUCKET_BLOCKS + c->shape.L; b++) {
+        size_t at, n = part(c, b, &at);
+        check("ncclAllGather",
+              g->nccl->all_gather(c->flat.own_grads + at, c->flat.grads + c->flat.bucket_at[b], n,
+                                  SGT_NCCL_FLOAT32, g->comm, g->stream));
+    }
+    check("ncclGroupEnd", g->nccl->group_end());
+    sgt_cuda_launched(g->stream, "ncclAllGather (Muon's steps, %zu buckets)", c->shape.L);
+    leave(c);
+}
+
 /* ---- state in and out ---- */
 
 /* A range of floats that one rank owns: the rank, the offset in its own arrays, and the length. */

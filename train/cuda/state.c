@@ -4,6 +4,13 @@
 
 #include "train/cuda/cuda_backend.h"
 
+/* Return how many numbers of this rank's parts before a tensor have no second moment. */
+static size_t without_second(const sgt_cuda_backend *c, size_t tensor)
+{
+    size_t end = c->flat.bucket_at[SGT_BUCKET_BLOCKS + c->shape.L];
+    return c->flat.tensor_at[tensor] < end ? 0 : c->flat.muon_end - c->flat.muon_at;
+}
+
 /* Return the array of a state, and set *at to the offset of float `first` of the tensor in it.
  * Returns NULL with an error if there are no such floats. */
 static float *state_at(sgt_cuda_backend *c, size_t *at, sgt_state what, size_t tensor, size_t first,
@@ -20,14 +27,14 @@ static float *state_at(sgt_cuda_backend *c, size_t *at, sgt_state what, size_t t
     }
     if (sgt_model_part(&c->model, tensor, first, count, &t, err) < 0) return NULL;
     *at = c->flat.tensor_at[tensor] + first;
-    return flat[what];
+    return what == SGT_MOMENT2 ? flat[what] - without_second(c, tensor) : flat[what];
 }
 
-/* Return whether the optimizer does not have this state. SGD has no second moment: reads give
- * zeros, and writes are ignored. */
-static int is_nothing(const sgt_cuda_backend *c, sgt_state what)
+/* Return whether the optimizer does not have this state. SGD and Muon have no second moment: reads
+ * give zeros, and writes are ignored. */
+static int is_nothing(const sgt_cuda_backend *c, sgt_state what, size_t tensor)
 {
-    return what == SGT_MOMENT2 && c->o.optim.kind == SGT_SGD;
+    return what == SGT_MOMENT2 && (c->o.optim.kind == SGT_SGD || sgt_cuda_by_muon(c, tensor));
 }
 
 int sgt_cuda_put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count,
@@ -35,7 +42,7 @@ int sgt_cuda_put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, si
 {
     sgt_cuda_backend *c = (sgt_cuda_backend *)b;
     size_t at;
-    if (is_nothing(c, what)) return SGT_OK;
+    if (is_nothing(c, what, tensor)) return SGT_OK;
     float *state = state_at(c, &at, what, tensor, first, count, err);
     if (!state) return SGT_EUSAGE;
     if (what == SGT_PARAMETERS) c->flat.stale = 1;
@@ -48,7 +55,7 @@ int sgt_cuda_get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, si
 {
     sgt_cuda_backend *c = (sgt_cuda_backend *)b;
     size_t at;
-    if (is_nothing(c, what)) {
+    if (is_nothing(c, what, tensor)) {
         memset(to, 0, count * sizeof *to);
         return SGT_OK;
     }

@@ -21,8 +21,8 @@ static void update_range(sgt_cuda_backend *c, size_t at, size_t n, size_t decaye
                             c->plan.written, &sgd, c->buf.control);
     } else {
         sgt_adamw a = adamw(c);
-        sgt_cuda_adamw(c->queue.compute, c->shape.type, copy, p, m, c->flat.v + at, g, n, decayed,
-                       c->plan.written, &a, c->buf.control);
+        sgt_cuda_adamw(c->queue.compute, c->shape.type, copy, p, m, sgt_cuda_second(c, at), g, n,
+                       decayed, c->plan.written, &a, c->buf.control);
     }
 }
 
@@ -31,9 +31,18 @@ static void update_tensors(sgt_cuda_backend *c)
 {
     for (size_t i = 0; i < sgt_model_tensors(&c->model); i++) {
         sgt_tensor t;
+        if (sgt_cuda_by_muon(c, i)) continue;
         sgt_model_tensor(&c->model, i, &t);
         update_range(c, c->flat.tensor_at[i], t.count, t.dims > 1 ? t.count : 0);
     }
+}
+
+/* Update this rank's parts in one launch; with Muon, what comes before and after its matrices. */
+static void update_flat(sgt_cuda_backend *c)
+{
+    size_t begin = c->flat.muon_at, end = c->flat.muon_end;
+    if (begin) update_range(c, 0, begin, begin);
+    update_range(c, end, c->flat.own - end, c->flat.own_decayed - end);
 }
 
 static void compute_update(sgt_cuda_backend *c)
@@ -49,9 +58,10 @@ static void compute_update(sgt_cuda_backend *c)
         sgt_cuda_spikes(c->queue.compute, c->buf.control, c->buf.outliers, c->o.skip_spikes);
     if (c->o.no_fuse)
         sgt_cuda_scale(c->queue.compute, c->buf.control, c->flat.own_grads, c->flat.own);
+    sgt_cuda_muon_step(c);
     /* with several ranks, a rank's part does not end where a tensor ends */
     if (c->o.no_fuse && !c->group) update_tensors(c);
-    else update_range(c, 0, c->flat.own, c->flat.own_decayed);
+    else update_flat(c);
     if (c->group) sgt_cuda_ranks_share(c, !c->plan.written);
     sgt_cuda_end_step(c->queue.compute, c->buf.control);
     sgt_cuda_part_ends(c, sgt_part_update((unsigned)c->shape.L));

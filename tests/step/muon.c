@@ -1,0 +1,265 @@
+/* muon.c: Muon (--optimizer muon) in the whole step, against PyTorch's numbers, against the CPU
+ * backend with the same gradients, and against itself computed in other ways. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/moments.h"
+#include "tests/step/cases.h"
+
+static const sgt_state states[] = {SGT_PARAMETERS, SGT_MOMENT1, SGT_MOMENT2};
+#define STATES (sizeof states / sizeof *states)
+
+static sgt_backend_options muon_options(const step_check *s, const char *shape, uint32_t micro)
+{
+    sgt_backend_options o = options_of(s, shape, micro);
+    o.optim.kind = SGT_MUON;
+    return o;
+}
+
+/* Losses and norms are held to the bounds of as_pytorch, and parameters in fp32 to those of
+ * tests/train/test_options.c. */
+static void as_pytorch_with_muon(step_check *s)
+{
+    fixture f;
+    fixture_load(&f, "options_muon", SGT_GELU_TANH);
+    sgt_backend_options o = f.options;
+    double wide = s->precision == SGT_PRECISION_FP32, unit = unit_of(s->precision), worst = 0;
+    o.precision = s->precision;
+    snprintf(s->at, sizeof s->at, "against PyTorch");
+    sgt_backend *b = open_fixture(s, &f, &o, f.batch);
+    for (uint32_t k = 0; k < f.steps; k++) {
+        sgt_step_metrics m = run_steps(s, &f, b, k, 1, 1);
+        expect(s, fabs(m.loss - f.loss[k]) <= (wide != 0 ? 5e-6 : 4 * unit),
+               "step %u: loss %.9f, not %.9f", k, m.loss, f.loss[k]);
+        expect(s, fabs(m.grad_norm / f.norm[k] - 1) <= (wide != 0 ? 5e-6 : 8 * unit),
+               "step %u: norm %.9f, not %.9f", k, m.grad_norm, f.norm[k]);
+    }
+    float *p = flat_state(b, &f.model, SGT_PARAMETERS);
+    for (size_t i = 0; i < sgt_model_floats(&f.model); i++)
+        worst = fmax(worst, fabs((double)p[i] - f.final[i]));
+    expect(s, !(wide > 0) || worst <= f.lr / 5, "parameters differ by %g", worst);
+    free(p);
+    b->close(b);
+    fixture_free(&f);
+}
+
+/* ---- 50 updates with the same gradients ---- */
+
+/* Draw a gradient like tests/train/test_muon.c: of rank one, and noise. */
+static void draw_gradient(float *g, const sgt_model *m, uint64_t step)
+{
+    for (size_t i = 0; i < sgt_model_tensors(m); i++) {
+        sgt_tensor t;
+        sgt_model_tensor(m, i, &t);
+        size_t columns = t.dims > 1 ? t.dim[1] : 1;
+        for (size_t j = 0; j < t.count; j++) {
+            int32_t down = (int32_t)(sgt_moments_random(1001 + i, j / columns) & 15) - 8,
+                    across = (int32_t)(sgt_moments_random(2001 + i, j % columns) & 15) - 8,
+                    noise = (int32_t)(sgt_moments_random(1 + step, t.offset + j) & 255) - 128;
+            g[t.offset + j] = (float)(16 * down * across + noise) * 0x1p-10f;
+        }
+    }
+}
+
+/* Update 50 times with drawn gradients in place of those of the rows, and return the parameters. */
+static float *driven(step_check *s, const fixture *f, sgt_backend *b)
+{
+    sgt_error err = {0};
+    float *g = calloc(sgt_model_floats(&f->model), sizeof *g);
+    for (uint64_t k = 0; k < 50; k++) {
+        fixture_micro_step_of(f, b, k, 0, 0, f->batch, 1.0 / (f->batch * f->seq));
+        draw_gradient(g, &f->model, k);
+        put_flat(b, &f->model, SGT_GRADIENTS, g);
+        expect(s, b->update(b, k, (double)(64 - k) * 0x1p-12, &err) == 0, "%s", err.text);
+    }
+    free(g);
+    return flat_state(b, &f->model, SGT_PARAMETERS);
+}
+
+/* The CPU's updates are within 1e-5 of numpy's (tests/train/test_muon.c); CUDA's are within 1e-5 of
+ * the CPU's, relative to the largest move. */
+static void fifty_updates(step_check *s, const char *shape)
+{
+    fixture f;
+    fixture_load(&f, shape, SGT_GELU_TANH);
+    sgt_backend_options o = muon_options(s, shape, 1);
+    o.optim.grad_clip = 0; /* the CPU sums the squares of its own gradients in the backward pass */
+    snprintf(s->at, sizeof s->at, "50 updates of %s", shape);
+    sgt_backend *b = open_fixture(s, &f, &o, f.batch), *cpu = open_on_cpu(s, &f, &o, f.batch);
+    float *got = driven(s, &f, b), *want = driven(s, &f, cpu);
+    size_t n = sgt_model_floats(&f.model);
+    double off = largest_difference(got, want, n), moved = largest_difference(want, f.initial, n);
+    expect(s, moved > .01 && off <= 1e-5 * moved, "differ by %g and moved by %g", off, moved);
+    free(got);
+    free(want);
+    cpu->close(cpu);
+    b->close(b);
+    fixture_free(&f);
+}
+
+/* ---- against itself ---- */
+
+/* What changes no bit: graphs, buffers that are overwritten when they are no longer in use, and
+ * gradients that are written. */
+static void same_bits(step_check *s)
+{
+    for (int way = 0; way < 3; way++) {
+        uint32_t micro = way < 2 ? 2 : 1;
+        sgt_backend_options plain = muon_options(s, "tiny_tanh", micro), o;
+        plain.variants &= ~(uint32_t)SGT_VARIANT_GRADIENTS_WRITTEN;
+        o = plain;
+        if (way == 0) o.no_graphs = s->cuda;
+        if (way == 1) o.scrub = 1;
+        if (way == 2) o.variants |= s->cuda ? SGT_VARIANT_GRADIENTS_WRITTEN : 0;
+        snprintf(s->at, sizeof s->at, "way %d", way);
+        outcome want = three_steps(s, &plain, "tiny_tanh", micro),
+                got = three_steps(s, &o, "tiny_tanh", micro);
+        expect_same(s, &want, &got);
+        forget(&want);
+        forget(&got);
+    }
+}
+
+static void without_fusion(step_check *s)
+{
+    double bound = s->precision == SGT_PRECISION_FP32 ? 5e-6 : 4 * unit_of(s->precision);
+    sgt_backend_options o = muon_options(s, "tiny_tanh", 1);
+    outcome want = three_steps(s, &o, "tiny_tanh", 1);
+    o.no_fuse = 1;
+    outcome got = three_steps(s, &o, "tiny_tanh", 1);
+    snprintf(s->at, sizeof s->at, "without fusion");
+    expect(s, fabs(got.loss - want.loss) <= bound, "loss %.9f, not %.9f", got.loss, want.loss);
+    expect(s, fabs(got.norm / want.norm - 1) <= bound, "norm %.9f, not %.9f", got.norm, want.norm);
+    forget(&want);
+    forget(&got);
+}
+
+static void copy_states(sgt_backend *to, sgt_backend *from, const sgt_model *m)
+{
+    for (size_t i = 0; i < STATES; i++) {
+        float *flat = flat_state(from, m, states[i]);
+        put_flat(to, m, states[i], flat);
+        free(flat);
+    }
+}
+
+static void expect_same_states(step_check *s, sgt_backend *a, sgt_backend *b, const sgt_model *m)
+{
+    for (size_t i = 0; i < STATES; i++) {
+        float *x = flat_state(a, m, states[i]), *y = flat_state(b, m, states[i]);
+        expect(s, memcmp(x, y, sgt_model_floats(m) * sizeof *x) == 0, "state %zu has other bits",
+               i);
+        free(x);
+        free(y);
+    }
+}
+
+/* Two steps, then the third on another backend that has the state: the same bits on the same
+ * device, and the CPU's numbers from CUDA's state. */
+static void moved(step_check *s)
+{
+    fixture f;
+    fixture_load(&f, "options_muon", SGT_GELU_TANH);
+    sgt_backend_options o = f.options;
+    o.precision = s->precision;
+    o.deterministic = s->cuda;
+    sgt_backend *b = open_fixture(s, &f, &o, f.batch), *later = open_fixture(s, &f, &o, f.batch);
+    if (o.precision == SGT_PRECISION_TF32) o.precision = SGT_PRECISION_FP32; /* no CPU has it */
+    sgt_backend *cpu = open_on_cpu(s, &f, &o, f.batch);
+    double bound = s->precision == SGT_PRECISION_FP32 ? 1e-5 : 8 * unit_of(s->precision);
+    snprintf(s->at, sizeof s->at, "moved to another backend");
+    run_steps(s, &f, b, 0, 2, 1);
+    copy_states(later, b, &f.model);
+    copy_states(cpu, b, &f.model);
+    expect_same_states(s, b, later, &f.model);
+    expect_same_states(s, b, cpu, &f.model);
+    run_steps(s, &f, b, 2, 1, 1);
+    run_steps(s, &f, later, 2, 1, 1);
+    run_steps(s, &f, cpu, 2, 1, 1);
+    expect_same_states(s, b, later, &f.model);
+    sgt_step_metrics m = run_steps(s, &f, b, 3, 1, 1), want = run_steps(s, &f, cpu, 3, 1, 1);
+    expect(s, fabs(m.loss - want.loss) <= bound, "loss %.9f, the CPU has %.9f", m.loss, want.loss);
+    expect(s, fabs(m.grad_norm / want.grad_norm - 1) <= bound, "norm %.9f, the CPU has %.9f",
+           m.grad_norm, want.grad_norm);
+    cpu->close(cpu);
+    later->close(later);
+    b->close(b);
+    fixture_free(&f);
+}
+
+/* Only the matrices of blocks lack a second moment: it reads as zeros, and is not written to. */
+static void moments(step_check *s)
+{
+    fixture f;
+    fixture_load(&f, "options_muon", SGT_GELU_TANH);
+    sgt_backend_options o = f.options;
+    o.precision = s->precision;
+    sgt_backend *b = open_fixture(s, &f, &o, f.batch);
+    float *v, *m, *other = calloc(sgt_model_floats(&f.model), sizeof *other);
+    run_steps(s, &f, b, 0, 1, 1);
+    m = flat_state(b, &f.model, SGT_MOMENT1);
+    v = flat_state(b, &f.model, SGT_MOMENT2);
+    for (size_t i = 0; i < sgt_model_tensors(&f.model); i++) {
+        sgt_tensor t;
+        sgt_model_tensor(&f.model, i, &t);
+        int matrix = i >= 2 && i < 2 + (size_t)SGT_BLOCK_TENSORS * f.model.layers && t.dims > 1;
+        size_t first = 0, second = 0;
+        for (size_t j = t.offset; j < t.offset + t.count; j++)
+            first += m[j] != 0, second += v[j] != 0, other[j] = v[j] + 1;
+        snprintf(s->at, sizeof s->at, "moments of %s", t.name);
+        expect(s, first > 0, "no momentum");
+        expect(s, (second > 0) == !matrix, "%zu second moments", second);
+    }
+    put_flat(b, &f.model, SGT_MOMENT2, other);
+    float *again = flat_state(b, &f.model, SGT_MOMENT2), *m2 = flat_state(b, &f.model, SGT_MOMENT1);
+    expect(s, memcmp(m, m2, sgt_model_floats(&f.model) * sizeof *m) == 0, "first moments changed");
+    for (size_t i = 0; i < sgt_model_tensors(&f.model); i++) {
+        sgt_tensor t;
+        sgt_model_tensor(&f.model, i, &t);
+        int matrix = i >= 2 && i < 2 + (size_t)SGT_BLOCK_TENSORS * f.model.layers && t.dims > 1;
+        for (size_t j = t.offset; j < t.offset + t.count; j++)
+            if (again[j] != (matrix ? 0 : other[j])) s->failures++;
+    }
+    free(again), free(m2), free(m), free(v), free(other);
+    b->close(b);
+    fixture_free(&f);
+}
+
+void muon(step_check *s)
+{
+    as_pytorch_with_muon(s);
+    moments(s);
+    moved(s);
+    same_bits(s);
+}
+
+void muon_on_cuda(step_check *s)
+{
+    without_fusion(s);
+    if (s->precision != SGT_PRECISION_FP32) return;
+    fifty_updates(s, "tiny_tanh");
+    fifty_updates(s, "odd_tanh");
+}
+
+/* A step whose gradients overflow changes no parameter and no momentum, and the scale comes down. */
+void muon_overflow(step_check *s)
+{
+    fixture f;
+    fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
+    sgt_backend_options o = muon_options(s, "tiny_tanh", 1);
+    o.loss_scale = 0x1p24f;
+    sgt_backend *b = open_fixture(s, &f, &o, f.batch), *fresh = open_fixture(s, &f, &o, f.batch);
+    sgt_step_metrics m = run_steps(s, &f, b, 0, 1, 1);
+    snprintf(s->at, sizeof s->at, "an overflow");
+    expect(s, m.skipped == 1, "%llu skipped", (unsigned long long)m.skipped);
+    expect_same_states(s, b, fresh, &f.model);
+    m = run_steps(s, &f, b, 1, 20, 1);
+    expect(s, m.skipped > 1 && m.skipped < 20, "%llu of 21 updates skipped",
+           (unsigned long long)m.skipped);
+    expect(s, m.loss < f.loss[0], "loss %g after the scale came down to %g", m.loss, m.loss_scale);
+    fresh->close(fresh);
+    b->close(b);
+    fixture_free(&f);
+}

@@ -1,0 +1,146 @@
+/* muon.c: Muon for the four matrices of each block (kernels/muon.h); update.c has AdamW for the
+ * rest. The matrices of one kind in all layers share each launch and each product, because one
+ * matrix is too small for a GPU.
+ *
+ * With several ranks, the momentum belongs to the rank's parts, as the parameters do. All ranks
+ * gather each other's steps and make all matrices orthogonal, and each updates its own parts. Not
+ * yet run on a GPU. */
+#include <math.h>
+
+#include "kernels/muon.h"
+#include "train/cuda/cuda_backend.h"
+
+/* Rows and columns of a kind of matrix, in channels, and its place among a block's tensors. */
+static const struct {
+    size_t rows, columns, tensor;
+} kinds[SGT_CUDA_HEAD] = {[SGT_CUDA_QKV] = {1, 3, SGT_QKV_W},
+                          [SGT_CUDA_PROJ] = {1, 1, SGT_PROJ_W},
+                          [SGT_CUDA_FC] = {1, 4, SGT_FC_W},
+                          [SGT_CUDA_FCPROJ] = {4, 1, SGT_FCPROJ_W}};
+
+int sgt_cuda_by_muon(const sgt_cuda_backend *c, size_t tensor)
+{
+    const size_t *bucket = c->flat.bucket_at + SGT_BUCKET_BLOCKS;
+    size_t at = c->flat.tensor_at[tensor];
+    return c->o.optim.kind == SGT_MUON && at >= bucket[0] && at < bucket[c->shape.L];
+}
+
+/* ---- set-up ---- */
+
+/* Return the shape of a product of matrices that are stored with these row strides. */
+static sgt_cuda_gemm_shape product(const sgt_cuda_backend *c, size_t m, size_t n, size_t k,
+                                   size_t lda, size_t ldb)
+{
+    return (sgt_cuda_gemm_shape){.m = m,
+                                 .n = n,
+                                 .k = k,
+                                 .lda = lda,
+                                 .ldb = ldb,
+                                 .ldd = n,
+                                 .type = c->shape.type,
+                                 .out = c->shape.type,
+                                 .tf32 = c->o.precision == SGT_PRECISION_TF32,
+                                 .batch = c->shape.L};
+}
+
+static int plan_kind(sgt_cuda_backend *c, int kind, sgt_error *err)
+{
+    sgt_cuda_muon *u = &c->plan.muon;
+    size_t C = c->shape.C, rows = kinds[kind].rows * C, columns = kinds[kind].columns * C;
+    size_t stride = sgt_cuda_muon_stride(rows * columns), square = sgt_cuda_muon_stride(C * C);
+    int tall = rows > columns;
+    sgt_cuda_gemm_shape gram = product(c, C, C, tall ? rows : columns, columns, columns),
+                        next = product(c, rows, columns, C, C, columns);
+    gram.trans_a = tall;
+    gram.trans_b = !tall;
+    gram.stride_a = gram.stride_b = stride;
+    gram.stride_d = square;
+    next.accumulate = 1;
+    next.stride_a = tall ? stride : square;
+    next.stride_b = tall ? square : stride;
+    next.stride_d = stride;
+    int rc = sgt_cuda_gemm_plan(&u->gram[kind], c->plan.gemms, &gram, err);
+    return rc < 0 ? rc : sgt_cuda_gemm_plan(&u->product[kind], c->plan.gemms, &next, err);
+}
+
+int sgt_cuda_muon_plan(sgt_cuda_backend *c, sgt_error *err)
+{
+    size_t C = c->shape.C;
+    sgt_cuda_gemm_shape square = product(c, C, C, C, C, C);
+    int rc = SGT_OK;
+    if (c->o.optim.kind != SGT_MUON) return SGT_OK;
+    for (int i = 0; i < SGT_CUDA_HEAD && rc == SGT_OK; i++) rc = plan_kind(c, i, err);
+    square.accumulate = 1;
+    square.stride_a = square.stride_b = square.stride_d = sgt_cuda_muon_stride(C * C);
+    return rc < 0 ? rc : sgt_cuda_gemm_plan(&c->plan.muon.square, c->plan.gemms, &square, err);
+}
+
+/* ---- an update ---- */
+
+/* Make the matrices at u->x nearly orthogonal, and return where they are then. */
+static void *newton_schulz(const sgt_cuda_backend *c, int kind)
+{
+    const sgt_cuda_muon *u = &c->plan.muon;
+    sgt_cuda_stream s = c->queue.compute;
+    const float A = (float)SGT_MUON_A, B = (float)SGT_MUON_B, CC = (float)SGT_MUON_C;
+    int tall = kinds[kind].rows > kinds[kind].columns;
+    void *x = u->x, *y = u->y;
+    for (int i = 0; i < SGT_MUON_STEPS; i++) {
+        void *old = x;
+        sgt_cuda_gemm_run(u->gram[kind], s, u->a, x, x, NULL, NULL);
+        sgt_cuda_gemm_run_mixed(u->square, s, u->b, CC, u->a, u->a, B, u->a);
+        sgt_cuda_gemm_run_mixed(u->product[kind], s, y, 1, tall ? x : u->b, tall ? u->b : x, A, x);
+        x = y;
+        y = old;
+    }
+    return x;
+}
+
+/* Return how many numbers of a kind's matrix this rank owns; it is the same in every layer. Set
+ * *from to the first of them in the matrix of layer 0, and *own to its place in the rank's parts. */
+static size_t own_part(const sgt_cuda_backend *c, int kind, size_t *from, size_t *own)
+{
+    const size_t *bucket = c->flat.bucket_at + SGT_BUCKET_BLOCKS;
+    size_t part = (bucket[1] - bucket[0]) / c->shape.ranks,
+           first = bucket[0] + part * c->shape.rank, last = first + part,
+           begin = c->buf.blocks->at[kinds[kind].tensor],
+           end = begin + kinds[kind].rows * kinds[kind].columns * c->shape.C * c->shape.C,
+           at = begin > first ? begin : first;
+    if (end > last) end = last;
+    *from = at - begin;
+    *own = bucket[0] / c->shape.ranks + (at - first);
+    return at < end ? end - at : 0;
+}
+
+static void step_kind(sgt_cuda_backend *c, int kind)
+{
+    const size_t *bucket = c->flat.bucket_at + SGT_BUCKET_BLOCKS, width = c->shape.width;
+    size_t C = c->shape.C, rows = kinds[kind].rows * C, columns = kinds[kind].columns * C, from, at;
+    sgt_cuda_matrices l = {.n = rows * columns,
+                           .matrices = c->shape.L,
+                           .stride = bucket[1] - bucket[0],
+                           .stride_x = sgt_cuda_muon_stride(rows * columns)};
+    float reach = (float)(.2 * sqrt((double)(rows > columns ? rows : columns)));
+    sgt_cuda_muon_normalize(c->queue.compute, c->shape.type, c->plan.muon.x,
+                            c->flat.grads + c->buf.blocks->at[kinds[kind].tensor], &l,
+                            c->buf.scratch);
+    const unsigned char *x = newton_schulz(c, kind);
+    l.n = own_part(c, kind, &from, &at);
+    l.stride /= c->shape.ranks;
+    void *copy = c->flat.own_copy ? (unsigned char *)c->flat.own_copy + at * width : NULL;
+    sgt_cuda_muon_update(c->queue.compute, c->shape.type, copy, c->flat.params + at,
+                         c->flat.own_grads + at, x + from * width, &l, c->o.optim.weight_decay,
+                         reach, c->plan.written, c->buf.control);
+}
+
+void sgt_cuda_muon_step(sgt_cuda_backend *c)
+{
+    size_t at = c->flat.muon_at, n = c->flat.muon_end - at;
+    if (n == 0) return;
+    sgt_cuda_range(c, "muon");
+    sgt_cuda_muon_momentum(c->queue.compute, c->flat.m + at, c->flat.own_grads + at, n,
+                           c->buf.control);
+    if (c->group) sgt_cuda_ranks_gather_steps(c);
+    for (int i = 0; i < SGT_CUDA_HEAD; i++) step_kind(c, i);
+    sgt_cuda_range_end(c);
+}
