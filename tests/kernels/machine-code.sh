@@ -41,6 +41,7 @@ list cudnn --batch-size 64 --attention cudnn
 list own --batch-size 64 --attention own
 list small --batch-size 12 --attention own
 list dropout --batch-size 64 --attention own --dropout 0.1
+list muon --batch-size 64 --attention cudnn --optimizer muon
 list hopper --batch-size 64 --attention own --variant attention-hopper
 for variant in $(tests/kernels/variants.sh "$B"); do
     list "variant-$variant" --batch-size 64 --attention cudnn --variant "$variant"
