@@ -21,8 +21,9 @@ static const struct {
 int sgt_cuda_by_muon(const sgt_cuda_backend *c, size_t tensor)
 {
     const size_t *bucket = c->flat.bucket_at + SGT_BUCKET_BLOCKS;
+    if (c->o.optim.kind != SGT_MUON || tensor >= sgt_model_tensors(&c->model)) return 0;
     size_t at = c->flat.tensor_at[tensor];
-    return c->o.optim.kind == SGT_MUON && at >= bucket[0] && at < bucket[c->shape.L];
+    return at >= bucket[0] && at < bucket[c->shape.L];
 }
 
 /* ---- set-up ---- */
