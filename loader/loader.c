@@ -3,26 +3,11 @@
 #include <stdlib.h>
 
 #include "loader/handle.h"
-#include "loader/words.h"
 
-#define WORD(name) #name,
 #define OPS(name) &sgt_read_##name,
-const char *const sgt_reader_words[] = {SGT_READ_ALL(WORD) NULL};
-const char *const sgt_sampling_words[] = {"shuffle",   "random", "block", "sequential",
-                                          "documents", "packed", NULL};
 static const sgt_reader_ops *const readers[] = {SGT_READ_ALL(OPS)};
 _Static_assert(sizeof readers / sizeof *readers == SGT_READERS,
                "a reader for each member of sgt_reader");
-
-const char *sgt_reader_name(sgt_reader r)
-{
-    return (unsigned)r < SGT_READERS ? sgt_reader_words[r] : "unknown";
-}
-
-const char *sgt_sampling_name(sgt_sampling s)
-{
-    return (unsigned)s < SGT_SAMPLINGS ? sgt_sampling_words[s] : "unknown";
-}
 
 static int settle(sgt_loader_options *o, sgt_error *err)
 {
