@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-#include "loader/base/cpu.h"
 #include "tokenize/text/split_levels.h"
 #include "tokenize/text/split_words.h"
 #include "tokenize/text/unicode.h"
@@ -100,17 +99,6 @@ size_t sgt_split_ref(sgt_splitter *sp, uint32_t *ends, size_t max)
     }
     return count;
 }
-
-sgt_splitter sgt_splitter_start(const void *text, size_t n)
-{
-    sgt_splitter s = {.text = (const uint8_t *)text, .n = n, .split = sgt_split_plain};
-#if defined(__x86_64__)
-    if (sgt_cpu() >= SGT_CPU_AVX2) s.split = sgt_cpu_vbmi2() ? sgt_split_avx512 : sgt_split_avx2;
-#endif
-    return s;
-}
-
-size_t sgt_split(sgt_splitter *s, uint32_t *ends, size_t max) { return s->split(s, ends, max); }
 
 /* Return the unit that ends at p > 0. A unit must end there: s[p] is no continuation byte. Its lead
  * is the nearest byte before p that is no continuation byte, if that unit reaches to p. Otherwise

@@ -1,4 +1,4 @@
-/* split_levels.h: the implementations of sgt_split, for split.c and its tests. All give the same
+/* split_levels.h: the implementations of sgt_split, for splitter.c and tests. All give the same
  * pieces. */
 #ifndef SGT_SPLIT_LEVELS_H
 #define SGT_SPLIT_LEVELS_H

@@ -8,7 +8,6 @@
  * case. Both read a run at most twice. */
 #include <string.h>
 
-#include "loader/base/cpu.h"
 #include "tokenize/text/rules.h"
 #include "tokenize/text/split_levels.h"
 #include "tokenize/text/split_words.h"
@@ -238,19 +237,6 @@ size_t sgt_split_rule_hard(sgt_splitter *sp, uint32_t *ends, size_t max)
 int sgt_rule_is_space(const uint8_t *s, size_t n, size_t *len)
 {
     return (look(s, n, len) & BLANKS) != 0;
-}
-
-sgt_splitter sgt_splitter_by(const sgt_rule *r, const void *text, size_t n)
-{
-    sgt_splitter s = sgt_splitter_start(text, n);
-    if (!r) return s;
-    s.rule = r;
-    s.split = sgt_split_rule_plain;
-#if defined(__x86_64__)
-    if (sgt_cpu() >= SGT_CPU_AVX2)
-        s.split = sgt_cpu_vbmi2() ? sgt_split_rule_avx512 : sgt_split_rule_avx2;
-#endif
-    return s;
 }
 
 /* ---- safe cuts ---- */
