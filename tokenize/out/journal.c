@@ -12,12 +12,9 @@
 #include <xxhash.h>
 
 #include "loader/base/file.h"
-#include "tokenize/out/writer.h"
 
 #define MAX_BYTES ((size_t)1 << 30) /* largest journal; two million shards take 700 MB */
 #define NUMBERS (sizeof(sgt_checkpoint) / sizeof(uint64_t))
-
-const char *const sgt_split_names[SGT_SPLITS] = {"train", "val"};
 
 /* ---- writing ---- */
 

@@ -16,10 +16,9 @@
 #include <stdint.h>
 
 #include "loader/base/error.h"
-#include "tokenize/input/unit.h"
 #include "loader/shards/manifest.h"
-
-#define SGT_SPLITS 2
+#include "tokenize/input/unit.h"
+#include "tokenize/out/writer.h"
 
 /* The position of a run. The next part of a document begins at byte `offset` of the stream of file
  * `file`; the first `skip` tokens from there on are already written. All other fields count what
@@ -51,8 +50,6 @@ typedef struct sgt_journal {
     size_t invalid_count, invalid_written;
     int lost; /* 1: memory ran out, so the contents are incomplete */
 } sgt_journal;
-
-extern const char *const sgt_split_names[SGT_SPLITS]; /* "train", "val" */
 
 /* Create a journal with only its first line, replacing any other atomically. */
 int sgt_journal_create(sgt_journal **out, const char *work, uint64_t fingerprint,

@@ -14,7 +14,6 @@
 
 #include "loader/base/file.h"
 #include "loader/shards/shard.h"
-#include "tokenize/out/journal.h"
 
 #define ID_BUFFER ((size_t)1 << 18)    /* number of ids in a buffer */
 #define START_BUFFER ((size_t)1 << 12) /* number of document starts in a buffer */
@@ -34,6 +33,8 @@ struct sgt_writer {
     sink bin, idx;
     XXH3_state_t *hash; /* hash of the token bytes that left the buffer */
 };
+
+const char *const sgt_split_names[SGT_SPLITS] = {"train", "val"};
 
 void sgt_writer_name(char name[64], const char *split, uint64_t index, const char *suffix)
 {

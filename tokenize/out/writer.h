@@ -14,6 +14,9 @@
 
 #define SGT_WRITER_SHARDS 1000000 /* limit: a shard's number has six digits */
 
+#define SGT_SPLITS 2
+extern const char *const sgt_split_names[SGT_SPLITS]; /* "train", "val" */
+
 typedef struct sgt_writer sgt_writer;
 
 typedef struct sgt_writer_options {
