@@ -7,6 +7,23 @@
 #include "tools/cli/talk.h"
 #include "tools/report/charts.h"
 
+double report_bytes_unit(double most, const char **name)
+{
+    static const struct {
+        double bytes;
+        const char *name;
+    } units[] = {{0x1p30, "GiB"}, {0x1p20, "MiB"}, {0x1p10, "KiB"}};
+    size_t i = 0;
+    while (i + 1 < sizeof units / sizeof *units && most < 2 * units[i].bytes) i++;
+    *name = units[i].name;
+    return units[i].bytes;
+}
+
+char *report_says_bytes(char *buf, size_t n, double bytes)
+{
+    return sgt_format_bytes(buf, n, bytes > 0 ? (uint64_t)bytes : 0);
+}
+
 /* Return where a bin is on the x axis `x`: in completed steps, tokens, or seconds. */
 static double place(const report_bin *b, int x) { return b->mean.v[x] + (x == REPORT_STEP); }
 

@@ -8,23 +8,6 @@
 #include "tools/page/page.h"
 #include "tools/report/figures.h"
 
-double report_bytes_unit(double most, const char **name)
-{
-    static const struct {
-        double bytes;
-        const char *name;
-    } units[] = {{0x1p30, "GiB"}, {0x1p20, "MiB"}, {0x1p10, "KiB"}};
-    size_t i = 0;
-    while (i + 1 < sizeof units / sizeof *units && most < 2 * units[i].bytes) i++;
-    *name = units[i].name;
-    return units[i].bytes;
-}
-
-char *report_says_bytes(char *buf, size_t n, double bytes)
-{
-    return sgt_format_bytes(buf, n, bytes > 0 ? (uint64_t)bytes : 0);
-}
-
 /* Return the index of the kind with this name in the estimate; -1 if there is none. */
 static int estimated_as(const report_run *run, const char *name)
 {
