@@ -125,13 +125,12 @@ typedef struct loader_bench {
     sgt_notice notice;
 } loader_bench;
 
+/* ---- loader_names.c ---- */
+
 const char *loader_who_name(int who);
-/* Write the name of a result's row: "preload", "mmap (cached)", "plain loop". */
-void loader_row_name(char *name, size_t size, const loader_result *r);
 const char *loader_output_name(int output);
 const char *loader_sampling_name(int sampling);
-double loader_tokens_per_s(const loader_result *r);
-double loader_gb_per_s(const loader_result *r); /* counts the 2(T+1) bytes that a row has on disk */
+const char *loader_pass_name(loader_pass pass);
 
 /* ---- groups ---- */
 
@@ -178,7 +177,6 @@ json_t *loader_limits_json(const loader_bench *b);
 
 /* ---- loader_passes.c ---- */
 
-const char *loader_pass_name(loader_pass pass);
 /* Fill in the times that each result of the grid is compared with. Call it after all
  * measurements. */
 void loader_relate(loader_bench *b);
@@ -191,6 +189,9 @@ void loader_passes_show(const loader_bench *b);
 
 /* ---- loader_show.c, loader_plot.c ---- */
 
+/* Write the name of a result's row: "preload", "mmap (cached)", "plain loop". */
+void loader_row_name(char *name, size_t size, const loader_result *r);
+double loader_tokens_per_s(const loader_result *r);
 /* Functions for bench_subcommand (subcommand.h); `bench` is a loader_bench. */
 void loader_show(void *bench);
 json_t *loader_json(void *bench);

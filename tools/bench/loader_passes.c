@@ -10,12 +10,6 @@
 #include "tools/bench/loader.h"
 #include "tools/cli/talk.h"
 
-const char *loader_pass_name(loader_pass pass)
-{
-    static const char *const names[] = {"", "mapped", "cached", "cold"};
-    return names[pass];
-}
-
 /* Return the result that r is compared with: preload with the same output, batch and options,
  * without --cold; NULL if there is none. */
 static const loader_result *beside(const loader_bench *b, const loader_result *r, loader_way way)

@@ -7,23 +7,8 @@
 #include "tools/bench/loader.h"
 #include "tools/cli/talk.h"
 
-const char *loader_who_name(int who)
-{
-    static const char *const others[] = {"memcpy",          "read",           "fio",
-                                         "numpy window",    "numpy gather",   "numpy loop",
-                                         "torch 0 workers", "torch 2 workers"};
-    return loader_is_reader(who) ? sgt_reader_name((sgt_reader)who) : others[who - LOADER_MEMCPY];
-}
-
-const char *loader_output_name(int i)
-{
-    static const char *const names[LOADER_OUTPUTS] = {"u16", "i32", "i64", "-"};
-    return names[i];
-}
-
-const char *loader_sampling_name(int s) { return sgt_sampling_name((sgt_sampling)s); }
-
-double loader_gb_per_s(const loader_result *r)
+/* Count the 2(T+1) bytes that a row has on disk. */
+static double gb_per_s(const loader_result *r)
 {
     return 2.0 * r->batch * (r->seq + 1.0) / r->us_per_batch * 1e-3;
 }
@@ -68,7 +53,7 @@ static void show_row(const loader_bench *b, const loader_result *r)
     printf("%c %-15s %-3s %-10s %6" PRIu32 " %6" PRIu32 " %10.2f %9.1f %7.3f", r->best ? '*' : ' ',
            loader_who_name(r->who), loader_output_name(r->output),
            loader_sampling_name(r->sampling), r->batch, r->seq, r->us_per_batch,
-           loader_tokens_per_s(r) * 1e-6, loader_gb_per_s(r));
+           loader_tokens_per_s(r) * 1e-6, gb_per_s(r));
     /* memcpy and preload read from memory, so the disk does not limit them */
     int from_memory = r->who == LOADER_MEMCPY || r->who == SGT_READER_PRELOAD;
     if (limit > 0 && !(from_memory && b->o->cold)) printf(" %8.4f", limit / r->us_per_batch);
@@ -165,7 +150,7 @@ static json_t *result_json(const loader_bench *b, const loader_group *g, const l
                   loader_who_name(r->who), "batch", (int)r->batch, "seq", (int)r->seq, "sampling",
                   loader_sampling_name(r->sampling), "output", loader_output_name(r->output),
                   "cold", r->cold, "threads", r->threads, "us_per_batch", r->us_per_batch,
-                  "tokens_per_s", loader_tokens_per_s(r), "gb_per_s", loader_gb_per_s(r),
+                  "tokens_per_s", loader_tokens_per_s(r), "gb_per_s", gb_per_s(r),
                   "memcpy_fraction", memcpy_fraction(r), "open_ms", r->open_ms);
     if (!loader_is_python(r->who)) json_object_set_new(j, "cpu_share", json_real(r->cpu_share));
     if (r->fio_us > 0)
@@ -184,8 +169,7 @@ static void add_results(json_t *results, json_t *peers, json_t *out, const loade
             json_array_append_new(out, json_pack("{s:s, s:s, s:s}", "reader",
                                                  loader_who_name(r->who), "output",
                                                  loader_output_name(r->output), "why", r->why));
-        else if (r->who == LOADER_MEMCPY)
-            *limit = loader_gb_per_s(r) > *limit ? loader_gb_per_s(r) : *limit;
+        else if (r->who == LOADER_MEMCPY) *limit = gb_per_s(r) > *limit ? gb_per_s(r) : *limit;
         else if (r->way == LOADER_DRAW)
             json_array_append_new(loader_is_reader(r->who) ? results : peers, result_json(b, g, r));
     }
