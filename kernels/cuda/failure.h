@@ -1,6 +1,6 @@
 /* failure.h: keeps the first CUDA failure, with the name of the kernel that was launched. Both
  * runtime.cu and the host's stand-in (tests/kernels/host/runtime.cpp) use it and supply
- * sgt_cuda_device_error.
+ * sgt_cuda_device_error, so that failure.c, which calls it, needs no CUDA.
  *
  *     sgt_cuda_note("cudaMemcpyAsync: %s", why);              // kept if it is the first
  *     return sgt_cuda_noted(err);                             // reported once, then forgotten */

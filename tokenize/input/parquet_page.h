@@ -1,5 +1,8 @@
 /* parquet_page.h: one page of a column, from its packed bytes to its strings. The feed reads pages
- * (parquet.h), and the threads that encode unpack and decode them, each its own. */
+ * (parquet.h), and the threads that encode unpack and decode them, each its own.
+ *
+ * unit.c, parquet_page.c and parquet_body.c call each other: a unit owns its pages, a page is
+ * decoded into its unit's text, and a body has a unit of its own, which its page is decoded into. */
 #ifndef SGT_PARQUET_PAGE_H
 #define SGT_PARQUET_PAGE_H
 
