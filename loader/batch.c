@@ -151,14 +151,14 @@ void sgt_cursor_set_past(sgt_cursor *c, int past) { c->past = past; }
 static void draw_asked(const sgt_loader *l, sgt_cursor *c, uint64_t index)
 {
     sgt_cursor_steer(c, index);
-    int met = c->known && c->next == index;
-    if (c->known && !met) {
+    int announced = c->known && c->next == index;
+    if (c->known && !announced) {
         l->ops->expect(c->reader_cursor, NULL, 0);
         c->known = 0;
     }
     c->windows = c->drawn + (size_t)c->at * local_batch(l);
     c->at = (c->at + 1) % (c->ahead + 1);
-    if (met) c->known--;
+    if (announced) c->known--;
     else sgt_loader_draw_batch(l, &c->memo, index, c->windows);
     c->next = index + c->stride;
 }

@@ -12,7 +12,7 @@
 
 #define STEP ((size_t)2 << 20) /* a huge page */
 
-static void *touch(void *arg)
+static void *prefault_steps(void *arg)
 {
     sgt_prefault *t = arg;
     size_t at;
@@ -28,7 +28,7 @@ void sgt_prefault_begin(sgt_prefault *t, char *base, size_t size)
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     *t = (sgt_prefault){.base = base, .size = size};
     while (t->count < SGT_PREFAULT_THREADS && t->count < cores &&
-           !sgt_thread_start(&t->threads[t->count], touch, t))
+           !sgt_thread_start(&t->threads[t->count], prefault_steps, t))
         t->count++;
 }
 

@@ -296,7 +296,7 @@ static void ask_for_less(struct user_regs_struct *regs, int argument)
 
 /* Handle one of the plan's calls. Returns how to continue: PTRACE_SYSCALL to stop at its end
  * too. */
-static enum __ptrace_request meet_call(run *r, pid_t tid)
+static enum __ptrace_request fail_call(run *r, pid_t tid)
 {
     struct user_regs_struct regs;
     if (!r->began || !is_of_program(r, tid) || ptrace(PTRACE_GETREGS, tid, 0, &regs) < 0)
@@ -321,11 +321,11 @@ static enum __ptrace_request meet_call(run *r, pid_t tid)
     return PTRACE_CONT;
 }
 
-static void meet_stop(run *r, pid_t tid, int status)
+static void handle_stop(run *r, pid_t tid, int status)
 {
     enum __ptrace_request on = PTRACE_CONT;
     int signal = WSTOPSIG(status), event = status >> 16;
-    if (event == PTRACE_EVENT_SECCOMP) on = meet_call(r, tid);
+    if (event == PTRACE_EVENT_SECCOMP) on = fail_call(r, tid);
     else if (event == PTRACE_EVENT_EXEC && tid == r->pid) break_at_entry(r);
     else if (signal == (SIGTRAP | 0x80) && tid == r->dying) kill(r->pid, SIGKILL);
     if (event || signal == (SIGTRAP | 0x80) || (signal == SIGTRAP && came_to_entry(r, tid)))
@@ -352,7 +352,7 @@ static int trace(run *r, char **argv)
         pid_t tid = waitpid(-1, &status, __WALL);
         if (tid < 0 && errno == EINTR) continue;
         if (tid < 0) stop("wait: ", "");
-        if (WIFSTOPPED(status)) meet_stop(r, tid, status);
+        if (WIFSTOPPED(status)) handle_stop(r, tid, status);
         else if (tid == r->pid) return status;
     }
 }

@@ -48,7 +48,7 @@ static size_t by_definition(const uint8_t *text, size_t n, uint16_t *ids)
 /* Repeat the text to 3,000 bytes or more, and find a cut in them with sgt_extent_cut. Append
  * another half of the text, which sgt_extent_cut has not seen. Compare the ids of the two parts
  * with those of the whole. */
-static void check_stretch(const uint8_t *text, size_t n)
+static void check_extent(const uint8_t *text, size_t n)
 {
     size_t times = n ? 3000 / n + 1 : 0, seen = times * n, size = seen + n - n / 2;
     uint8_t *s = malloc(size + 1);
@@ -97,7 +97,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     must(left + right == wanted && !memcmp(got, want, wanted * sizeof *want),
          "a cut leaves the ids as they are");
 
-    if (size) check_stretch(text, size);
+    if (size) check_extent(text, size);
 
     char *back;
     size_t n;

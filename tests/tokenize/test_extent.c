@@ -63,7 +63,7 @@ static void expect_same(sgt_encoder *e, const uint8_t *text, size_t cut, size_t 
     free(parts);
 }
 
-Test(stretch, cutting_long_pieces_changes_nothing)
+Test(extent, cutting_long_pieces_changes_nothing)
 {
     static const char *const ends[] = {"",  "s",    "'s it", " text", "\n", " \n",
                                        "=", "\xC3", "9",     "  x",   "'",  "re"};
@@ -144,7 +144,7 @@ static size_t merge(const sgt_vocab *v, const uint8_t *s, size_t n, uint16_t *id
     }
 }
 
-Test(stretch, vocabularies_of_chance)
+Test(extent, vocabularies_of_chance)
 {
     uint64_t seed = test_seed();
     rng r = {seed, 0};
@@ -182,7 +182,7 @@ Test(stretch, vocabularies_of_chance)
 
 /* Ill-formed bytes become U+FFFD before they are encoded, so no cut between them may depend on
  * their values. */
-Test(stretch, cuts_hold_for_replaced_text)
+Test(extent, cuts_hold_for_replaced_text)
 {
     sgt_vocab *v = gpt2();
     sgt_encoder *e = new_encoder(v);

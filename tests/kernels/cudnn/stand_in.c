@@ -301,7 +301,7 @@ static void done(value *v)
 }
 
 /* Return the element of x at y's element i. Dimensions of 1 in x are broadcast to those of y. */
-static double stretched(const value *x, const value *y, int64_t i)
+static double broadcast(const value *x, const value *y, int64_t i)
 {
     int64_t at = 0, scale = 1;
     for (int k = 3; k >= 0; k--) {
@@ -312,7 +312,7 @@ static double stretched(const value *x, const value *y, int64_t i)
     return x->x[at];
 }
 
-static int stretches(const value *x, const value *y)
+static int broadcasts(const value *x, const value *y)
 {
     for (int k = 0; k < 4; k++)
         if (x->dim[k] != 1 && x->dim[k] != y->dim[k]) return 0;
@@ -362,11 +362,11 @@ static void pointwise(machine *m, const desc *op)
                          ? input(m, op, N(ATTR_OPERATION_POINTWISE_TDESC))
                          : x;
     value *y = output(m, op, N(ATTR_OPERATION_POINTWISE_YDESC));
-    if (!stretches(x, y) || !stretches(b, y) || !stretches(t, y))
+    if (!broadcasts(x, y) || !broadcasts(b, y) || !broadcasts(t, y))
         m->status = refuse(UNSUPPORTED, "pointwise on tensor %d: shapes", (int)x->uid);
     if (m->status) return;
     for (int64_t i = 0; i < y->count; i++) {
-        double p = stretched(x, y, i), q = stretched(b, y, i);
+        double p = broadcast(x, y, i), q = broadcast(b, y, i);
         switch (mode) {
         case N(POINTWISE_ADD): y->x[i] = p + q; break;
         case N(POINTWISE_SUB): y->x[i] = p - q; break;
@@ -377,7 +377,7 @@ static void pointwise(machine *m, const desc *op)
         case N(POINTWISE_IDENTITY): y->x[i] = p; break;
         case N(POINTWISE_CMP_GE): y->x[i] = p >= q; break;
         case N(POINTWISE_GEN_INDEX): y->x[i] = index_along(y, axis, i); break;
-        case N(POINTWISE_BINARY_SELECT): y->x[i] = stretched(t, y, i) != 0 ? p : q; break;
+        case N(POINTWISE_BINARY_SELECT): y->x[i] = broadcast(t, y, i) != 0 ? p : q; break;
         default: m->status = refuse(UNSUPPORTED, "pointwise mode %d", mode); return;
         }
     }

@@ -1,6 +1,6 @@
 /* nccl.cpp: NCCL for the CUDA backend that runs on a CPU, between processes of one machine. A call
- * waits in its stream's queue like all other work, and meets the other ranks' calls in a file that
- * all have mapped. Sums are added in rank order.
+ * waits in its stream's queue like all other work. It then waits for the other ranks' calls, in a
+ * file that all have mapped. Sums are added in rank order.
  *
  * It is a failure, which names both calls, if ranks make different calls. It is one too if a rank
  * waits longer than SGT_HOST_NCCL's patience=SECONDS (60) for the others. trace=FILE writes a line
@@ -98,7 +98,7 @@ struct ncclComm {
     }
 
     /* Barrier over all ranks: the last rank to arrive releases the others. */
-    void meet(const char *what)
+    void barrier(const char *what)
     {
         double until = now() + settings.patience;
         uint32_t turn = shared->turn;
@@ -120,7 +120,7 @@ struct ncclComm {
     void agree(const Call &c)
     {
         shared->calls[rank] = c;
-        meet(text(c).c_str());
+        barrier(text(c).c_str());
         for (int i = 0; i < ranks; i++)
             if (!(shared->calls[i] == c))
                 host::fail("NCCL: rank %d makes %s where rank %d makes %s", rank, text(c).c_str(),
@@ -152,13 +152,13 @@ struct ncclComm {
         if (c.kind == REDUCE_SCATTER)
             for (int r = 0; r < ranks; r++) memcpy(own + r * bytes, from + r * all + here, bytes);
         else if (c.kind != BROADCAST || c.root == rank) memcpy(own, from + here, bytes);
-        meet("a piece of a call");
+        barrier("a piece of a call");
         if (c.kind == ALL_REDUCE) add_any(c.type, to + here, 0, n);
         else if (c.kind == REDUCE_SCATTER) add_any(c.type, to + here, rank * n, n);
         else if (c.kind == BROADCAST) memcpy(to + here, shared->areas[c.root], bytes);
         else
             for (int r = 0; r < ranks; r++) memcpy(to + r * all + here, shared->areas[r], bytes);
-        meet("the end of a piece"); /* barrier before any rank overwrites its area */
+        barrier("the end of a piece"); /* barrier before any rank overwrites its area */
     }
 
     void run(Call c, const unsigned char *from, unsigned char *to)
@@ -259,7 +259,7 @@ int comm_init_rank(sgt_nccl_comm *out, int ranks, sgt_nccl_id id, int rank)
         c->trace = fopen((settings.trace + "." + std::to_string(rank)).c_str(), "w");
     if (!settings.ran.empty())
         c->ran = fopen((settings.ran + "." + std::to_string(rank)).c_str(), "w");
-    c->meet("the beginning");
+    c->barrier("the beginning");
     if (rank == 0) unlink(id.bytes);
     *out = (ncclComm *)new Handle{c};
     return 0;

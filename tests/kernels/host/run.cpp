@@ -30,7 +30,7 @@ long kernels_run;
 Edges edges;
 
 /* The point where the lanes of a warp, or the threads of a warpgroup, wait for each other. */
-struct Meeting {
+struct Collective {
     int arrived;
     Op op;
     const char *name;
@@ -39,7 +39,7 @@ struct Meeting {
 };
 
 struct Warp {
-    Meeting meeting;
+    Collective collective;
     int ready[LANES], ready_count; /* threads that can run */
 };
 
@@ -54,7 +54,7 @@ enum Schedule { LOW_WARPS_FIRST, HIGH_WARPS_FIRST, RANDOM_THREADS, RANDOM_WARPS 
 enum { BARRIERS = 16, SHOWN = 5, MAX_SPINS = 4000000 };
 
 static Warp warps[MAX_WARPS];
-static Meeting groups[MAX_THREADS / GROUP];
+static Collective groups[MAX_THREADS / GROUP];
 static Barrier barriers[BARRIERS];
 static int priority[MAX_WARPS];
 static Schedule schedule;
@@ -131,9 +131,9 @@ static Thread *pick(bool at_random)
 static void deadlock()
 {
     for (int w = 0; w < warp_count; w++)
-        if (warps[w].meeting.arrived)
-            printf("  warp %d: %d of %d lanes at %s\n", w, warps[w].meeting.arrived, LANES,
-                   warps[w].meeting.name);
+        if (warps[w].collective.arrived)
+            printf("  warp %d: %d of %d lanes at %s\n", w, warps[w].collective.arrived, LANES,
+                   warps[w].collective.name);
     for (int g = 0; g < thread_count / GROUP; g++)
         if (groups[g].arrived)
             printf("  group %d: %d of %d at %s\n", g, groups[g].arrived, GROUP, groups[g].name);
@@ -163,7 +163,7 @@ void made_progress() { spins = 0; }
 
 /* ---- collectives ---- */
 
-static void meet(Meeting &m, int need, int slot, Op op, void *arg, const char *name)
+static void collect(Collective &m, int need, int slot, Op op, void *arg, const char *name)
 {
     if (m.arrived && (m.op != op || m.name != name))
         fail("divergent collective: this lane at %s, others at %s", name, m.name);
@@ -186,14 +186,14 @@ static void meet(Meeting &m, int need, int slot, Op op, void *arg, const char *n
 
 void warp_collective(Op op, void *arg, const char *name)
 {
-    meet(warps[current->warp].meeting, LANES, current->lane, op, arg, name);
+    collect(warps[current->warp].collective, LANES, current->lane, op, arg, name);
 }
 
 void group_collective(Op op, void *arg, const char *name)
 {
     if (current->index / GROUP >= thread_count / GROUP)
         fail("%s in less than a group of %d threads", name, GROUP);
-    meet(groups[current->index / GROUP], GROUP, current->index % GROUP, op, arg, name);
+    collect(groups[current->index / GROUP], GROUP, current->index % GROUP, op, arg, name);
 }
 
 void warp_sync()
