@@ -1,5 +1,6 @@
 # Every code block of README.md, run as written: sh blocks in a folder with a corpus/, the C block compiled, make's
-# blocks planned with make -n (running them would run this test). The READMEs of the folders have no such blocks.
+# blocks planned with make -n (running them would run this test). The READMEs of the folders have no such blocks, but for
+# tools/python's (tests/python runs it); tokenize-walk.sh and tests/python run those of the walk-throughs.
 . "$ROOT/tests/cli/lib.sh"
 
 # block LANGUAGE N: print the N-th code block of that language
@@ -21,11 +22,11 @@ done
 for folder in tokenize loader train kernels tools tests tools/bench; do
     ! grep -E '^```(sh|c|python)$' "$ROOT/$folder/README.md" || fail "$folder/README.md has code that no test runs"
 done
-for folder in tokenize loader train kernels tools tests; do
+for folder in tokenize loader train kernels tools tests tools/python tests/gpu-results; do
     [ "$(wc -l < "$ROOT/$folder/README.md")" -le 60 ] || fail "$folder/README.md is longer than 60 lines"
 done
 # Names in backquotes that look like paths are files of the README's own folder, or of the project.
-for folder in . tokenize loader train kernels tools tests tools/bench; do
+for folder in . tokenize loader train kernels tools tests tools/bench tools/python; do
     grep -oE '`[a-z_/-]+(/|\.(c|h|cu|cuh|sh|txt|py|inc|mk))`' "$ROOT/$folder/README.md" | tr -d '`' | sort -u |
         grep -vE 'relu2|pread' | while read -r name; do # example names of kernels and calls to add
         [ -e "$ROOT/$name" ] || find "$ROOT/$folder" -path "*/${name%/}" | grep -q . ||

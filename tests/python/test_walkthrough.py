@@ -1,16 +1,18 @@
-"""Run the code blocks of tools/python/walkthrough.md in a folder that has a corpus/."""
+"""Run the code blocks of tools/python/walkthrough.md and README.md in a folder that has a corpus/."""
 
 import re
 
+import pytest
 from conftest import ROOT
 
 
-def test_walkthrough(folder, tmp_path, monkeypatch):
+@pytest.mark.parametrize("page, count", [("walkthrough.md", 8), ("README.md", 1)])
+def test_page(page, count, folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "corpus").symlink_to(f"{folder}/../corpus")
-    text = (ROOT / "tools/python/walkthrough.md").read_text()
+    text = (ROOT / "tools/python" / page).read_text()
     blocks = re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S)
-    assert len(blocks) == 8
+    assert len(blocks) == count
     names = {}
     for block in blocks:
-        exec(compile(block, "walkthrough.md", "exec"), names)
+        exec(compile(block, page, "exec"), names)
