@@ -116,10 +116,3 @@ void sgt_blocks_put(const sgt_blocks_cursor *c, const uint16_t **tokens)
 {
     for (uint32_t i = 0; i < c->n; i++) tokens[c->places[i]] = c->tokens[i];
 }
-
-uint64_t sgt_blocks_read(sgt_blocks *b)
-{
-    uint64_t n = 0;
-    for (uint32_t i = 0; i < b->mix->sets; i++) n += sgt_pool_blocks_read(b->pools[i]);
-    return n;
-}

@@ -41,8 +41,4 @@ uint32_t sgt_blocks_fetch(sgt_blocks_cursor *c, const sgt_window *windows, uint3
 /* Copy the pointers in *where of the last fetch to their places in `tokens`. */
 void sgt_blocks_put(const sgt_blocks_cursor *c, const uint16_t **tokens);
 
-/* Return how many block reads of all pools have ended, successfully or not. Tests check that each
- * block is read once. */
-uint64_t sgt_blocks_read(sgt_blocks *b);
-
 #endif

@@ -169,7 +169,6 @@ void sgt_parquet_close(sgt_parquet *p)
     free(p);
 }
 
-uint64_t sgt_parquet_rows(const sgt_parquet *p) { return p->meta.rows; }
 size_t sgt_parquet_groups(const sgt_parquet *p) { return p->meta.count; }
 
 void sgt_parquet_group_begin(const sgt_parquet *p, size_t i, uint64_t *row, uint64_t *bytes)

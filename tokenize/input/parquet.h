@@ -34,7 +34,6 @@ typedef struct sgt_parquet_request {
 int sgt_parquet_open(sgt_parquet **out, const sgt_parquet_request *r, sgt_error *err);
 void sgt_parquet_close(sgt_parquet *p); /* NULL is allowed */
 
-uint64_t sgt_parquet_rows(const sgt_parquet *p); /* in the whole file */
 size_t sgt_parquet_groups(const sgt_parquet *p); /* row groups in the whole file */
 /* Set *row to the first row of group i, and *bytes to the column's bytes in the groups before it. i
  * may be the number of groups. */
