@@ -71,7 +71,7 @@ struct sgt_cursor {
 int sgt_loader_open_packs(sgt_loader *l, sgt_error *err);
 void sgt_loader_seed_packs(sgt_loader *l);
 void sgt_loader_close_packs(sgt_loader *l);
-sgt_window sgt_loader_draw_packed(const sgt_loader *l, sgt_mix_memo *memo, uint64_t row);
+sgt_window sgt_loader_draw_packed(const sgt_loader *l, uint64_t row);
 
 /* packed.c: allocate what sampling packed needs for n rows (returns 0 if out of memory), free it,
  * and fetch the rows of batch `index` into c->gathered. */
@@ -123,11 +123,8 @@ int sgt_loader_write(const sgt_loader *l, sgt_cursor *c, uint64_t index, const s
 int sgt_loader_open_sets(sgt_loader *l, const char *path, sgt_error *err);
 void sgt_loader_close_sets(sgt_loader *l);
 
-/* Return where row `row` starts. For sampling documents, also return how many tokens it has. */
-sgt_window sgt_loader_draw(const sgt_loader *l, sgt_mix_memo *memo, uint64_t row);
-
-/* Fill in `windows` for this rank's rows of batch `index`, as sgt_loader_draw returns them. memo
- * must not be NULL. */
+/* Fill in `windows` with where this rank's rows of batch `index` start; for sampling
+ * documents, also how many tokens each has. memo must not be NULL. Not for sampling packed. */
 void sgt_loader_draw_batch(const sgt_loader *l, sgt_mix_memo *memo, uint64_t index,
                            sgt_window *windows);
 

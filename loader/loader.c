@@ -169,13 +169,6 @@ static sgt_window find_document(const sgt_loader *l, sgt_window w)
     return sgt_documents_window(&l->documents, &l->set, p->first + p->shards, &w, l->o.seq + 1);
 }
 
-sgt_window sgt_loader_draw(const sgt_loader *l, sgt_mix_memo *memo, uint64_t row)
-{
-    if (l->packs) return sgt_loader_draw_packed(l, memo, row);
-    sgt_window w = sgt_mix_window(&l->mix, memo, row);
-    return l->o.sampling == SGT_SAMPLING_DOCUMENTS ? find_document(l, w) : w;
-}
-
 void sgt_loader_draw_batch(const sgt_loader *l, sgt_mix_memo *memo, uint64_t index,
                            sgt_window *windows)
 {
@@ -187,7 +180,8 @@ void sgt_loader_draw_batch(const sgt_loader *l, sgt_mix_memo *memo, uint64_t ind
 
 void sgt_loader_window(const sgt_loader *l, uint64_t row, uint32_t *shard, uint64_t *offset)
 {
-    sgt_window w = sgt_loader_draw(l, NULL, row);
+    sgt_window w = l->packs ? sgt_loader_draw_packed(l, row) : sgt_mix_window(&l->mix, NULL, row);
+    if (l->o.sampling == SGT_SAMPLING_DOCUMENTS) w = find_document(l, w);
     *shard = w.shard;
     *offset = w.offset;
 }

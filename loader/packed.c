@@ -96,9 +96,9 @@ void sgt_loader_close_packs(sgt_loader *l)
     free(l->packs);
 }
 
-sgt_window sgt_loader_draw_packed(const sgt_loader *l, sgt_mix_memo *memo, uint64_t row)
+sgt_window sgt_loader_draw_packed(const sgt_loader *l, uint64_t row)
 {
-    sgt_window w = sgt_mix_window(&l->mix, memo, row);
+    sgt_window w = sgt_mix_window(&l->mix, NULL, row);
     sgt_pack_piece first;
     sgt_pack_row(&l->packs[sgt_mix_set_of(&l->mix, w.shard)], NULL, w.offset, &first, 1);
     return (sgt_window){.shard = (uint32_t)(first.place >> 32),

@@ -403,7 +403,7 @@ static uint64_t held_bytes(const sgt_backend *b)
     return sum;
 }
 
-int sgt_trainer_run(sgt_trainer *t, sgt_train_result *r, sgt_error *err)
+static int run(sgt_trainer *t, sgt_train_result *r, sgt_error *err)
 {
     int rc = SGT_OK;
     loop l = {.t = t,
@@ -440,7 +440,7 @@ int sgt_train(sgt_settings *s, const sgt_train_options *o, sgt_train_result *r, 
     sgt_trainer t;
     *r = (sgt_train_result){0};
     int rc = sgt_trainer_open(&t, s, o, err);
-    if (rc == SGT_OK) rc = sgt_trainer_run(&t, r, err);
+    if (rc == SGT_OK) rc = run(&t, r, err);
     if (rc < 0 && o->ranks) o->ranks->give_up(o->ranks, err);
     sgt_trainer_close(&t);
     return rc;

@@ -93,6 +93,4 @@ int sgt_trainer_resolve(const sgt_trainer *t, sgt_plan *plan, sgt_error *err);
 /* Print three lines about the run, and details (announce.c). */
 void sgt_trainer_announce(const sgt_trainer *t);
 
-int sgt_trainer_run(sgt_trainer *t, sgt_train_result *r, sgt_error *err);
-
 #endif

@@ -117,7 +117,7 @@ static int read_own_words(sgt_shard_header *h, const uint8_t *bytes, const char 
     return SGT_OK;
 }
 
-int sgt_shard_read_header(sgt_shard_header *h, int fd, const char *path, int raw, sgt_error *err)
+static int read_header(sgt_shard_header *h, int fd, const char *path, int raw, sgt_error *err)
 {
     struct stat st;
     if (fstat(fd, &st) < 0) return sgt_fail_errno(err, "%s", path);
@@ -165,7 +165,7 @@ int sgt_shard_open(sgt_shard_header *h, const char *path, int raw, sgt_error *er
     if (!S_ISREG(st.st_mode)) return sgt_fail(err, SGT_EFORMAT, "%s: not a regular file", path);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return sgt_fail_errno(err, "%s", path);
-    int rc = sgt_shard_read_header(h, fd, path, raw, err);
+    int rc = read_header(h, fd, path, raw, err);
     if (rc < 0) {
         close(fd);
         return rc;

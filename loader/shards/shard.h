@@ -58,13 +58,11 @@ static inline uint64_t sgt_shard_bytes(const sgt_shard_header *h)
 
 void sgt_shard_pack(uint8_t bytes[SGT_SHARD_HEADER], const sgt_shard_header *h);
 
-/* Read the header of the file at `fd` and check it against the file's size. SGT_EFORMAT, with both
- * sizes, if the file is not header + 2*tokens bytes long. raw 1: the file has no header, only ids.
- * raw 0: there must be a header, or Megatron-LM's .idx beside the file, of which only the beginning
- * is checked. raw -1: with or without a header. */
-int sgt_shard_read_header(sgt_shard_header *h, int fd, const char *path, int raw, sgt_error *err);
-
-/* Open and check a shard. Returns the descriptor (>= 0) or a negative SGT_E*. */
+/* Open a shard, read its header and check it against the file's size. Returns the descriptor
+ * (>= 0) or a negative SGT_E*: SGT_EFORMAT, with both sizes, if the file is not header + 2*tokens
+ * bytes long. raw 1: the file has no header, only ids. raw 0: there must be a header, or
+ * Megatron-LM's .idx beside the file, of which only the beginning is checked. raw -1: with or
+ * without a header. */
 int sgt_shard_open(sgt_shard_header *h, const char *path, int raw, sgt_error *err);
 
 /* Receives all tokens of a shard in turn, before its checksum has been compared. `see` gets ids[n],

@@ -26,7 +26,9 @@ static size_t match(const uint8_t *s, size_t n, size_t *want)
     return i;
 }
 
-int sgt_utf8_step(const uint8_t *s, size_t n)
+/* Return the length of the well-formed UTF-8 sequence at s, where n >= 1 bytes are. If it is
+ * ill-formed, return minus the length of its maximal subpart (Unicode 15, 3.9, D93b). */
+static int utf8_step(const uint8_t *s, size_t n)
 {
     size_t want, got = match(s, n, &want);
     return want && got == want ? (int)want : -(int)got;
@@ -44,7 +46,7 @@ json_t *sgt_json_text(const char *text, size_t n)
     if (!clean) sgt_no_memory(); /* otherwise jansson would leave out the field */
     size_t used = 0;
     for (size_t i = 0; i < n;) {
-        int step = sgt_utf8_step((const uint8_t *)text + i, n - i);
+        int step = utf8_step((const uint8_t *)text + i, n - i);
         const char *from = step < 0 ? "\xef\xbf\xbd" : text + i;
         size_t take = step < 0 ? 3 : (size_t)step;
         memcpy(clean + used, from, take);
@@ -67,7 +69,7 @@ static int steers(const uint8_t *s, size_t n)
 void sgt_print_escaped(const uint8_t *s, size_t n)
 {
     for (size_t i = 0; i < n;) {
-        int step = sgt_utf8_step(s + i, n - i);
+        int step = utf8_step(s + i, n - i);
         size_t take = (size_t)(step < 0 ? -step : step);
         if (step > 0 && !steers(s + i, take)) fwrite(s + i, 1, take, stdout);
         else

@@ -6,10 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Return the length of the well-formed UTF-8 sequence at s, where n >= 1 bytes are. If it is
- * ill-formed, return minus the length of its maximal subpart (Unicode 15, 3.9, D93b). */
-int sgt_utf8_step(const uint8_t *s, size_t n);
-
 /* Return whether the n bytes at s are the beginning of a well-formed sequence that needs more
  * bytes. */
 int sgt_utf8_begins(const uint8_t *s, size_t n);

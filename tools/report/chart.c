@@ -171,7 +171,7 @@ static void find_axes(const report_chart *c, axis *x, axis *y, int wide, int hig
 
 /* ---- drawing ---- */
 
-double report_frame_y(const report_frame *f, double y)
+static double frame_y(const report_frame *f, double y)
 {
     double part = f->log_y ? log(y / f->y_low) / log(f->y_high / f->y_low)
                            : (y - f->y_low) / (f->y_high - f->y_low);
@@ -225,7 +225,7 @@ static void put_line(FILE *page, const report_chart *c, const report_frame *f,
             continue;
         }
         to[0] = report_frame_x(f, p->x);
-        to[1] = report_frame_y(f, p->y);
+        to[1] = frame_y(f, p->y);
         if (before) put_segment(page, f, from, to, &begun);
         memcpy(from, to, sizeof from);
         before = 1;
@@ -245,8 +245,8 @@ static int put_filled(FILE *page, const report_chart *c, const report_frame *f,
         for (size_t k = 0; k < n; k++) {
             const report_point *p = &s->points[i + k];
             outline[k][0] = outline[2 * n - 1 - k][0] = report_frame_x(f, p->x);
-            outline[k][1] = report_frame_y(f, inside(p->high, f->y_low, f->y_high));
-            outline[2 * n - 1 - k][1] = report_frame_y(f, inside(p->low, f->y_low, f->y_high));
+            outline[k][1] = frame_y(f, inside(p->high, f->y_low, f->y_high));
+            outline[2 * n - 1 - k][1] = frame_y(f, inside(p->low, f->y_low, f->y_high));
         }
         if (n > 1) sgt_svg_polygon(page, class, (const double(*)[2])outline, 2 * n);
     }
@@ -273,7 +273,7 @@ static void put_dots(FILE *page, const report_chart *c, const report_frame *f,
             sgt_svg_circle(page, class, report_frame_x(f, p->x), f->bottom, 1.8, NULL);
         } else if (p->y >= f->y_low && p->y <= f->y_high) {
             report_hover_dot(title, sizeof title, c, s, p);
-            sgt_svg_circle(page, class, report_frame_x(f, p->x), report_frame_y(f, p->y), 2.6,
+            sgt_svg_circle(page, class, report_frame_x(f, p->x), frame_y(f, p->y), 2.6,
                            *title ? title : NULL);
         }
     }
@@ -283,7 +283,7 @@ static void put_axes(FILE *page, const report_chart *c, const report_frame *f, c
                      const axis *y, int high)
 {
     for (size_t i = 0; i < y->count; i++) {
-        double at = report_frame_y(f, y->ticks[i].at);
+        double at = frame_y(f, y->ticks[i].at);
         sgt_svg_line(page, "grid", f->left, at, f->right, at);
         sgt_svg_text(page, "", f->left - 7, at + 4, "end", y->ticks[i].text);
     }

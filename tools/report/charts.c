@@ -59,7 +59,7 @@ int report_add_smooth(report_chart *c, const report *r, size_t run, int x, int c
 }
 
 /* Return where the longest run ended on the x axis `x`. */
-double report_end_of(const report *r, int x)
+static double end_of(const report *r, int x)
 {
     double end = 0;
     for (size_t i = 0; i < r->count; i++) {
@@ -93,7 +93,7 @@ static char *says_time(char *buf, size_t n, double v)
     return buf;
 }
 
-void report_label_x(report_chart *c, int x)
+static void label_x(report_chart *c, int x)
 {
     c->x_says = x == REPORT_STEP ? says_step : x == REPORT_TOKENS ? says_tokens : says_time;
     snprintf(c->x_label, sizeof c->x_label, "%s", x == REPORT_STEP ? "steps" : "tokens");
@@ -103,8 +103,8 @@ int report_add_curves(report_chart *c, const report *r, int x, int column, int n
                       sgt_error *err)
 {
     int rc = SGT_OK;
-    c->x_end = report_end_of(r, x);
-    report_label_x(c, x);
+    c->x_end = end_of(r, x);
+    label_x(c, x);
     for (size_t i = 0; i < r->count && rc == SGT_OK; i++)
         rc = noisy ? report_add_smooth(c, r, i, x, column, err)
                    : report_add_curve(c, &r->runs[i].bins, REPORT_LINE, (unsigned)i,
@@ -307,8 +307,8 @@ static int put_wait(FILE *page, const report *r, sgt_error *err)
                                  .y_says = says_percent}};
     double most = 0;
     int rc = SGT_OK;
-    g.chart.x_end = report_end_of(r, REPORT_STEP);
-    report_label_x(&g.chart, REPORT_STEP);
+    g.chart.x_end = end_of(r, REPORT_STEP);
+    label_x(&g.chart, REPORT_STEP);
     for (size_t i = 0; i < r->count && rc == SGT_OK; i++) {
         const report_bins *b = &r->runs[i].bins;
         const char *name = r->count > 1 ? r->runs[i].name : "value";

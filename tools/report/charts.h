@@ -15,8 +15,6 @@ int report_add_smooth(report_chart *c, const report *r, size_t run, int x, int c
 int report_add_curves(report_chart *c, const report *r, int x, int column, int noisy,
                       sgt_error *err);
 
-double report_end_of(const report *r, int x); /* where the longest run ended on the x axis */
-void report_label_x(report_chart *c, int x);
 /* Append to the caption how steps were averaged. */
 void report_say_thinning(report_figure *g, const report *r, int band);
 /* Write the factor of an axis's numbers, such as "× 10⁻⁴"; "" if it is 1. Return buf. */

@@ -8,6 +8,11 @@
 
 #define LEAST (-3) /* batch sizes from the run's times 2^-3 ... */
 #define MOST 2     /* ... to the run's times 2^2 */
+#define SIZES (MOST - LEAST + 1)
+
+typedef struct estimate {
+    uint64_t batch, activations, total;
+} estimate;
 
 /* Return the bytes of the program alone, which are those of this process now: sgt-report's. */
 static uint64_t program(const sgt_train_estimate *e)
@@ -17,7 +22,9 @@ static uint64_t program(const sgt_train_estimate *e)
     return 0;
 }
 
-size_t report_estimates(const report_run *r, report_estimate e[REPORT_ESTIMATES])
+/* Estimate for batch sizes from an eighth of the run's to four times as many. Return how many there
+ * are, in rising order; 0: the run has no estimate. */
+static size_t estimate_sizes(const report_run *r, estimate e[SIZES])
 {
     const uint64_t own = r->settings.batch;
     const sgt_train_options o = {.run = r->path};
@@ -31,7 +38,7 @@ size_t report_estimates(const report_run *r, report_estimate e[REPORT_ESTIMATES]
         if (sgt_train_estimate_memory(&s, &o, &got, NULL) < 0) break;
         /* as when the run's own estimate was made, before there was a page in memory */
         const uint64_t total = got.total - program(&got) + program(&r->estimate);
-        e[n++] = (report_estimate){s.batch, sgt_train_estimate_activations(&got), total};
+        e[n++] = (estimate){s.batch, sgt_train_estimate_activations(&got), total};
     }
     return n;
 }
@@ -42,7 +49,7 @@ static char *says_rows(char *buf, size_t n, double v)
     return buf;
 }
 
-static int add(report_chart *c, const report_estimate *e, size_t n, int total, sgt_error *err)
+static int add(report_chart *c, const estimate *e, size_t n, int total, sgt_error *err)
 {
     report_point *p = report_chart_add(c, REPORT_MARKS, (unsigned)!total, n);
     if (!p) return sgt_fail_memory(err, "a picture");
@@ -67,8 +74,8 @@ static int add_peak(report_figure *g, const report_run *run, sgt_error *err)
 
 int report_put_estimates(FILE *page, const report *r, const report_run *run, sgt_error *err)
 {
-    report_estimate e[REPORT_ESTIMATES];
-    const size_t n = report_estimates(run, e);
+    estimate e[SIZES];
+    const size_t n = estimate_sizes(run, e);
     report_figure g = {.id = "memory-batch", .title = "Estimate by batch size"};
     const char *unit;
     if (n < 2) return SGT_OK;

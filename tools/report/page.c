@@ -9,7 +9,8 @@
 
 #define LEAST_NOISE 5e-5 /* smallest noise of a loss that four digits can show */
 
-char *report_loss(char *buf, size_t n, const report_run *run)
+/* Format the final loss with one digit more than its noise allows. */
+static char *final_loss(char *buf, size_t n, const report_run *run)
 {
     double noise = run->loss_noise;
     int digits = noise >= LEAST_NOISE ? 1 - (int)floor(log10(noise)) : 4;
@@ -36,7 +37,7 @@ static char *figure_text(char *buf, size_t n, figure f, const report_run *run)
 {
     double x = figure_of(run, f);
     if (isnan(x)) snprintf(buf, n, "\u2013");
-    else if (f == LOSS) report_loss(buf, n, run);
+    else if (f == LOSS) final_loss(buf, n, run);
     else if (f == VAL || f == BITS) snprintf(buf, n, "%.4f", x);
     else if (f == TIME) report_time(buf, n, x);
     else if (f == MFU) snprintf(buf, n, "%.1f\u00a0%%", 100 * x);

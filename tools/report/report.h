@@ -135,20 +135,7 @@ typedef struct report_run {
     int grave[REPORT_ADVICE];
 } report_run;
 
-/* ---- estimates.c: the memory of the run's steps, if they had other batch sizes ---- */
-
-#define REPORT_ESTIMATES 8
-
-typedef struct report_estimate {
-    uint64_t batch, activations, total;
-} report_estimate;
-
-/* Estimate for batch sizes from an eighth of the run's to four times as many. Return how many there
- * are, in rising order; 0: the run has no estimate. */
-size_t report_estimates(const report_run *r, report_estimate e[REPORT_ESTIMATES]);
-
 int report_run_open(report_run *r, const char *path, const sgt_notice *notice, sgt_error *err);
-void report_read_starts(report_run *r); /* read starts.jsonl */
 
 /* Let the newest checkpoint generate REPORT_SAMPLE_TOKENS tokens without a prompt, with
  * sgt-sample's defaults, and put the text into r->sample; on failure, put the reason into
@@ -234,7 +221,6 @@ static inline double report_frame_x(const report_frame *f, double x)
 {
     return f->left + (x - f->x_low) / (f->x_high - f->x_low) * (f->right - f->left);
 }
-double report_frame_y(const report_frame *f, double y);
 
 /* Add vertical strips whose tooltips give the value of each named series: at most REPORT_HOVERS in
  * a chart of this width, and fewer if there are many series. */
@@ -284,8 +270,6 @@ void report_put_options(FILE *page, const report *r);
 /* report_big formats a count ("1.23 M"), report_time a time ("3 h 20 min"); both return buf. */
 char *report_big(char *buf, size_t n, double x);
 char *report_time(char *buf, size_t n, double seconds);
-/* Format the final loss with one digit more than its noise allows. */
-char *report_loss(char *buf, size_t n, const report_run *run);
 char *report_says_bytes(char *buf, size_t n, double bytes);
 /* Return the best unit for byte counts up to `most`, such as 2^20, and set *name, such as to
  * "MiB". */

@@ -88,7 +88,7 @@ static void take_text(char *buf, size_t n, const json_t *line, const char *name)
 }
 
 /* Read starts.jsonl, which runs of older versions do not have. */
-void report_read_starts(report_run *r)
+static void read_starts(report_run *r)
 {
     char *text = NULL, *path = sgt_join(r->path, "starts.jsonl");
     size_t n;
@@ -229,7 +229,7 @@ int report_run_open(report_run *r, const char *path, const sgt_notice *notice, s
                 (unsigned long long)r->log.damaged, r->log.damaged == 1 ? "" : "s");
     read_options(r, notice);
     read_checkpoint(r);
-    report_read_starts(r);
+    read_starts(r);
     sum_up(r);
     if (r->log.count) estimate(r);
     if (r->log.count && r->settings_known && !r->estimated)
