@@ -2,6 +2,7 @@
 # measure_muon.sh BIN TEXT DIR [STEPS [MODEL]]: how many steps Muon needs to reach AdamW's loss (--optimizer).
 # BIN: a folder with sgt-tokenize and sgt-train; TEXT: a folder of text files, such as the Jargon File that `make demo`
 # leaves in build/demo/corpus/text; DIR: where everything goes. Runs that are there already are not made again.
+# HOW: other options of sgt-train than --precision fp32 --threads 1 --batch-size 16 --seq-len 64.
 #
 # First it searches the learning rate of each optimizer, for runs of STEPS steps (400): a factor of two apart, until the
 # best has a worse one on either side. Then Muon trains at its best rate for fewer steps, with a whole schedule each.
@@ -10,16 +11,16 @@
 set -eu
 PATH=$(cd "$1" && pwd):$PATH
 text=$(cd "$2" && pwd)
-steps=${4:-400} model=${5:-4x96x4}
+steps=${4:-400} model=${5:-4x96x4} how=${HOW:---precision fp32 --threads 1 --batch-size 16 --seq-len 64}
 mkdir -p "$3/logs"
 cd "$3"
 [ -d v2k ] || sgt-tokenize --quiet --train-vocab 2048 "$text" v2k
 [ -d data ] || sgt-tokenize --quiet --vocab v2k --split 10% "$text" data
 
 train() { # OPTIMIZER RATE STEPS
-    sgt-train --quiet --device cpu --precision fp32 --threads 1 --force --data data --run run --model "$model" \
-        --batch-size 16 --seq-len 64 --steps "$3" --optimizer "$1" --lr "$2" --save-every 0 --eval-every "$3" \
-        2> warnings
+    # shellcheck disable=SC2086
+    sgt-train --quiet --device cpu $how --force --data data --run run --model "$model" --steps "$3" \
+        --optimizer "$1" --lr "$2" --save-every 0 --eval-every "$3" 2> warnings
 }
 loss() { # OPTIMIZER RATE STEPS
     log=logs/$model-$1-$2-$3.jsonl
