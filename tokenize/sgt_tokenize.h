@@ -128,8 +128,8 @@ typedef struct sgt_text {
 
 /* Encode `count` texts in one call: the ids of text i are ids[ends[i - 1]] (the first text's:
  * ids[0]) up to, but not including, ids[ends[i]]. `ids` has room for n ids of each text of width 0,
- * 2n of width 1, 3n of width 2, and 4n of width 4. Wide text is converted in a buffer of the encoder,
- * which grows to the longest text. Return 0, SGT_ENOMEM, SGT_EUSAGE for another width, or the
+ * 2n of width 1, 3n of width 2, and 4n of width 4. Meanwhile the encoder needs as much memory for
+ * the longest wide text, in bytes. Return 0, SGT_ENOMEM, SGT_EUSAGE for another width, or the
  * reason of SGT_ENCODE_FAILED; after a failure `ids` and `ends` are undefined. */
 int sgt_encode_texts(sgt_encoder *e, const sgt_text *texts, size_t count, uint16_t *ids,
                      size_t *ends, sgt_error *err);

@@ -224,6 +224,19 @@ def test_bench(folder, monkeypatch, capsys):
     assert lines[-1].startswith("sgt int64 is ") and "nanoGPT's loop" in lines[-1]
 
 
+def test_bench_of_texts(tmp_path, monkeypatch, capsys):
+    from sgt import _bench_texts, bench
+
+    (tmp_path / "a.txt").write_text("naïve words " * 1000)
+    monkeypatch.setattr(sys, "argv", ["sgt.bench", "--texts", str(tmp_path)])
+    monkeypatch.setattr(_bench_texts, "TURNS", 1)
+    monkeypatch.setattr(sys, "executable", "nowhere/python")  # the program is in PATH
+    bench.main()
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("1 texts, 13000 bytes; 100% of characters")
+    assert lines[2].split()[0] == "1"
+
+
 def missing(*_):
     """A peer."""
     raise ImportError("No module named 'peer'")

@@ -23,6 +23,8 @@
 #include "tokenize/text/wide.h"
 #include "tokenize/bpe/words.h"
 
+#define WIDE_KEPT ((size_t)1 << 20) /* bytes of `utf8` that an encoder keeps between calls */
+
 struct sgt_encoder {
     const sgt_vocab *v;
     /* memory of the tables, in huge pages that are faulted in on first use */
@@ -33,7 +35,7 @@ struct sgt_encoder {
     const sgt_rule *known; /* rule to split by; NULL: GPT-2's */
     sgt_pattern *rule;     /* if set, the pattern to split by */
     sgt_error failure;     /* last failure of `rule` */
-    uint8_t *utf8;         /* the last wide text as UTF-8 */
+    uint8_t *utf8;         /* buffer for a wide text as UTF-8 */
     size_t utf8_room;
 };
 
@@ -169,6 +171,13 @@ size_t sgt_encode(sgt_encoder *e, const void *text, size_t n, uint16_t *ids)
 
 const sgt_error *sgt_encoder_failure(const sgt_encoder *e) { return &e->failure; }
 
+static void free_utf8(sgt_encoder *e)
+{
+    free(e->utf8);
+    e->utf8 = NULL;
+    e->utf8_room = 0;
+}
+
 /* Set *s and *n to a text's UTF-8, which the next call may overwrite. */
 static int as_utf8(sgt_encoder *e, const sgt_text *text, const void **s, size_t *n, sgt_error *err)
 {
@@ -179,20 +188,19 @@ static int as_utf8(sgt_encoder *e, const sgt_text *text, const void **s, size_t 
         return sgt_fail(err, SGT_EUSAGE, "width of a text %zu: expected 0, 1, 2 or 4", text->width);
     size_t most = text->width == 1 ? 2 : text->width == 2 ? 3 : 4;
     if (text->n > (SIZE_MAX - SGT_WIDE_PAD) / most) return sgt_fail_memory(err, "text as UTF-8");
-    if (text->n * most + SGT_WIDE_PAD > e->utf8_room) {
-        free(e->utf8);
-        e->utf8_room = 0;
-        e->utf8 = malloc(text->n * most + SGT_WIDE_PAD);
-        if (!e->utf8) return sgt_fail_memory(err, "text as UTF-8");
-        e->utf8_room = text->n * most + SGT_WIDE_PAD;
+    size_t room = text->n * most + SGT_WIDE_PAD;
+    if (room > e->utf8_room) {
+        free_utf8(e);
+        if (!(e->utf8 = malloc(room))) return sgt_fail_memory(err, "text as UTF-8");
+        e->utf8_room = room;
     }
     *s = e->utf8;
     *n = sgt_wide_to_utf8(e->utf8, text->units, text->n, text->width);
     return SGT_OK;
 }
 
-int sgt_encode_texts(sgt_encoder *e, const sgt_text *texts, size_t count, uint16_t *ids,
-                     size_t *ends, sgt_error *err)
+static int encode_texts(sgt_encoder *e, const sgt_text *texts, size_t count, uint16_t *ids,
+                        size_t *ends, sgt_error *err)
 {
     size_t at = 0;
     for (size_t i = 0; i < count; i++) {
@@ -208,4 +216,12 @@ int sgt_encode_texts(sgt_encoder *e, const sgt_text *texts, size_t count, uint16
         ends[i] = at += got;
     }
     return SGT_OK;
+}
+
+int sgt_encode_texts(sgt_encoder *e, const sgt_text *texts, size_t count, uint16_t *ids,
+                     size_t *ends, sgt_error *err)
+{
+    int rc = encode_texts(e, texts, count, ids, ends, err);
+    if (e->utf8_room > WIDE_KEPT) free_utf8(e);
+    return rc;
 }

@@ -26,6 +26,7 @@ from ._strings import Text, as_bytes, locate
 
 Ids = NDArray[np.uint16]
 _GROUP = 1 << 18  # characters of texts that are encoded in one call: they fit in a core's cache
+_MOST_KEPT = 1 << 22  # ids that an encoder keeps room for between calls
 _free = ctypes.CDLL(None).free
 _free.argtypes, _free.restype = [c_void_p], None
 
@@ -49,11 +50,11 @@ class _Encoder:
         ends = (c_size_t * len(texts))()
         given = self.handle.pointer, found, len(texts), self.address, ends, byref(self.error)
         check(library.sgt_encode_texts(*given), self.error)
-        if len(texts) == 1:
-            return [self.room[: ends[0]].copy()]
         cuts = [0, *ends]
         ids: Ids = self.room[: cuts[-1]].copy()
-        return [ids[a:b] for a, b in zip(cuts, cuts[1:])]
+        if len(self.room) > _MOST_KEPT:
+            self.room = np.empty(0, np.uint16)
+        return [ids] if len(texts) == 1 else [ids[a:b] for a, b in zip(cuts, cuts[1:])]
 
 
 def _groups(texts: List[Text], most: int) -> Iterator[List[Text]]:

@@ -1,6 +1,8 @@
 """python -m sgt.bench OUT/ [--batch 32] [--seq 1024] [--seconds 1]: the speed of batches, beside
 other ways to make them in Python from the same set, in alternating turns of one process. Each
-figure is the median of five turns. A peer that is not installed is left out."""
+figure is the median of five turns. A peer that is not installed is left out.
+
+python -m sgt.bench --texts FILE...: the speed of encode_batch, beside sgt-bench tokenize."""
 
 import argparse
 import statistics
@@ -9,6 +11,7 @@ from typing import Any, Dict, Iterator, List, Tuple
 
 from . import Loader
 from ._bench_peers import Make, peers
+from ._bench_texts import main as encode_texts
 
 
 def rate(make: Make, seconds: float, tokens: int) -> float:
@@ -39,11 +42,21 @@ def numbered(data: Loader) -> Make:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m sgt.bench", description=__doc__)
-    parser.add_argument("folder", help="a set of shards, at least 100 MB to be telling")
+    parser.add_argument("folder", help="a set of shards, at least 100 MB to be telling", nargs="?")
+    parser.add_argument("--texts", nargs="+", help="measure encode_batch on these files or folders")
     parser.add_argument("--batch", type=int, default=32, help="rows of a batch")
     parser.add_argument("--seq", type=int, default=1024, help="tokens of a row")
     parser.add_argument("--seconds", type=float, default=0.5, help="length of a turn")
     args = parser.parse_args()
+    if args.texts:
+        encode_texts(args.texts)
+    elif args.folder:
+        batches(args)
+    else:
+        parser.error("expected a set of shards, or --texts")
+
+
+def batches(args: argparse.Namespace) -> None:
     shape = args.folder, args.batch, args.seq
     makers = [*own(*shape), *peers(*shape)]
     tokens = args.batch * args.seq

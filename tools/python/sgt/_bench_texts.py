@@ -1,0 +1,56 @@
+"""The speed of encode_batch beside that of sgt-bench tokenize, in alternating turns."""
+
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from typing import List, Tuple
+
+from ._tokenizer import Tokenizer
+
+TURNS = 9
+
+
+def read(paths: List[str]) -> Tuple[List[str], List[str]]:
+    """Return the files in the folders and files given, and their texts."""
+    files: List[str] = []
+    for path in map(pathlib.Path, paths):
+        found = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+        files += map(str, found)
+    return files, [pathlib.Path(f).read_text("utf-8", "replace") for f in files]
+
+
+def own_seconds(texts: List[str], threads: int) -> float:
+    """Return the time of encode_batch, from empty caches as sgt-bench's."""
+    tokenizer = Tokenizer()
+    begin = time.perf_counter()
+    tokenizer.encode_batch(texts, num_threads=threads)
+    return time.perf_counter() - begin
+
+
+def bench_seconds(files: List[str], threads: int) -> float:
+    """Return the time of the same encoder in C, on the files' bytes."""
+    beside = os.path.join(os.path.dirname(sys.executable), "sgt-bench")
+    program = beside if os.path.exists(beside) else "sgt-bench"
+    with tempfile.NamedTemporaryFile("w") as names:
+        names.write("\n".join(files))
+        names.flush()
+        command = [program, "tokenize", "--threads", str(threads), "--json", f"@{names.name}"]
+        return float(json.loads(subprocess.check_output(command))["seconds"])
+
+
+def main(paths: List[str]) -> None:
+    files, texts = read(paths)
+    size = sum(map(os.path.getsize, files))
+    others = sum(len(t) for t in texts if not t.isascii()) / max(sum(map(len, texts)), 1)
+    print(f"{len(files)} texts, {size} bytes; {others:.0%} of characters are in texts beyond ASCII")
+    print("threads  encode_batch MB/s  sgt-bench MB/s  median of the ratios")
+    for threads in sorted({1, len(os.sched_getaffinity(0))}):
+        pairs = [(own_seconds(texts, threads), bench_seconds(files, threads)) for _ in range(TURNS)]
+        own, bench = (size / statistics.median(s) / 1e6 for s in zip(*pairs))
+        ratio = statistics.median(b / a for a, b in pairs)
+        print(f"{threads:7} {own:18.1f} {bench:15.1f} {ratio:21.2f}")
