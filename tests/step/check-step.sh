@@ -32,7 +32,7 @@ expected() { [ -z "$part" ] || [ "$part" = "$1" ]; }
 host=$B/host/bin/check-step
 # make check leaves these out: they take as long as all other cases, and tests/train has them on the
 # CPU.
-long=variants,recompute_mix,live
+long=variants,recompute_mix,live,muon_on_cuda
 case $tier in
 torture)
     run "$B/bin/check-step" --device cpu
