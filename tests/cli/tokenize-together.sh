@@ -1,5 +1,5 @@
 # tokenize-together.sh: connected ranks divide the second pass of --dedup and --shuffle. OUT has the same bytes as from
-# one process, for 1 to 5 ranks; each rank makes shards; ranks are killed at many calls and started again.
+# one process, for 1 to 4 ranks; each rank makes shards; ranks are killed, or their calls fail, and they start again.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/corpus.inc"
 . "$ROOT/tests/cli/ranks.inc"
@@ -16,6 +16,7 @@ options='--quiet --threads 1 --shard-tokens 1k --split 30%'
 begin_all() { # COMMAND...: start it on $world ranks; set $pids
     echo "$world ranks: $*" > .ran
     next_port
+    rm -f .stdout[0-9] .stderr[0-9]
     pids=
     r=0
     while [ $r -lt $world ]; do

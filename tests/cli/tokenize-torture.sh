@@ -1,10 +1,11 @@
 # sgt-tokenize is killed (SIGKILL) at TORTURE_KILLS random moments (12; make torture: 500), and run again each time
 # with another number of threads. OUT ends with the bytes of an undisturbed run. Complete shards are never made again,
 # and files with their final names are complete at any moment. Several kinds of run take turns, some shuffled and
-# deduplicated, two of them with three ranks at the same time. SEED=N repeats the moments, as far as a machine repeats
-# itself.
+# deduplicated, three of them with three ranks at the same time, connected ones in the last. SEED=N repeats the
+# moments, as far as a machine repeats itself.
 # In make check-all only: it kills and resumes over and over.
 . "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/ranks.inc"
 work_in_memory
 expected=${TORTURE_KILLS:-12} seed=${SEED:-$$}
 echo "SEED=$seed TORTURE_KILLS=$expected"
@@ -25,13 +26,14 @@ cp text/large.txt text/zzz mixed
 ! command -v zstd > /dev/null || zstd -q text/large.txt -o mixed/b.zst
 head -n 9000 lines.jsonl > mixed/c.jsonl
 
-kinds=6
+kinds=7
 inputs1="--shard-tokens 20k --split 20% text"
 inputs2="--shard-tokens 30k --special eot --invalid-utf8 replace --field page.text --skip-bad mixed text/large.txt"
 inputs3="--shard-tokens 70k --field page.text --skip-bad --vocab $ROOT/tests/data/vocab/trained lines.jsonl"
 inputs4=$inputs1 # made by three ranks
 inputs5="$inputs1 --shuffle 3 --dedup"
 inputs6=$inputs5 # made by three ranks
+inputs7=$inputs5 # made by three connected ranks
 for kind in $(seq $kinds); do
     eval "inputs=\$inputs$kind"
     began=$(date +%s%N)
@@ -47,17 +49,23 @@ done
 numbers() { awk -v seed="$seed" 'BEGIN { srand(seed); while (1) print rand(), rand(), rand() }'; }
 below() { awk -v x="$1" -v n="$2" 'BEGIN { print int(x * n) }'; }
 
-has_ranks() { [ "$1" -eq 4 ] || [ "$1" -eq 6 ]; }
+has_ranks() { [ "$1" -eq 4 ] || [ "$1" -ge 6 ]; }
+connected() { [ "$1" -eq 7 ]; }
 begin() { # KIND THREADS [SECONDS BITS]: start it, set $pids; processes whose bit is set are killed after SECONDS
     eval "inputs=\$inputs$1"
     pids= ranks=0
     ! has_ranks "$1" || ranks='0 1 2'
+    ! connected "$1" || next_port
+    rm -f .stderr?
     for rank in $ranks; do
         as=
         ! has_ranks "$1" || as="--rank $rank --ranks 3"
+        ! connected "$1" || as=
         dies=
         [ $((${4:-0} >> rank & 1)) -eq 0 ] || dies="timeout --foreground -s KILL $3"
-        $dies sgt-tokenize --quiet --threads "$2" $as $inputs cut$1 > .stdout$rank 2> .stderr$rank &
+        link=
+        ! connected "$1" || link="RANK=$rank WORLD_SIZE=3 LOCAL_RANK=$rank MASTER_ADDR=127.0.0.1 MASTER_PORT=$port"
+        env $link $dies sgt-tokenize --quiet --threads "$2" $as $inputs cut$1 > .stdout$rank 2> .stderr$rank &
         pids="$pids $!"
     done
 }
@@ -86,13 +94,19 @@ numbers | while read -r length threads which; do
     ! has_ranks $kind || doomed=$(($(below "$which" 7) + 1))
     begin $kind "$(($(below "$threads" 3) + 1))" \
         "$(awk -v x="$length" -v ms="$longest" 'BEGIN { printf "%.4f", x * ms / 1000 + .0001 }')" $doomed
-    died=0
+    died=0 gave_up=0
     for pid in $pids; do
         code=0
         wait $pid 2> /dev/null || code=$?
-        case $code in 0 | 124) ;; 137) died=$((died + 1)) ;; *) fail "kind $kind: exit $code: $(cat .stderr?)" ;; esac
+        case $code:$kind in
+        0:* | 124:*) ;;
+        1:7) gave_up=1 ;; # because another rank was killed
+        137:*) died=$((died + 1)) ;;
+        *) fail "kind $kind: exit $code: $(cat .stderr?)" ;;
+        esac
     done
-    [ -z "$(cat .stderr?)" ] || fail "kind $kind said something: $(cat .stderr?)"
+    [ $died -ge $gave_up ] || fail "kind $kind: a rank failed: $(cat .stderr?)"
+    [ -z "$(cat .stderr?)" ] || [ $gave_up -eq 1 ] || fail "kind $kind said something: $(cat .stderr?)"
     kills=$((kills + died))
     # The machine's load varies, and the rest of a run gets shorter. The aim is to kill two of three
     # runs.
