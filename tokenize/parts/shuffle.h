@@ -10,9 +10,9 @@
  * bucket of more than 96 MiB is first copied into smaller ones, WORK/sorting/SPLIT/apart-RANK, by
  * further bits. A document longer than that is read from its file.
  *
- * Memory of a rank: 24 bytes per document of one bucket, and the bucket itself; also 64 KiB per
- * file while files are written. The file "table" in a rank's folder appears when all its files are
- * on disk, and a later run then does not write them again.
+ * Memory of a rank: the bucket that is loaded, and 48 bytes for each of its documents, half of them
+ * to sort; also 64 KiB per file while files are written. The file "table" in a rank's folder
+ * appears when all its files are on disk, and a later run then does not write them again.
  *
  * Use these functions through order.h. The two files call each other: order.c delivers what
  * shuffle.c sorted, and shuffle.c reads the documents in input order by an sgt_order. */
