@@ -49,6 +49,20 @@ fields() { grep '^{"document"' "$1/sources.jsonl" > got && same got want; }
 fields rows
 run 0 sgt-inspect --verify rows
 
+# Names with a dot in them, and numbers without a sign; one encoding is not read, and is not called damage.
+run 0 sgt-tokenize --quiet --field a.b --keep-fields c.d.e,small,middle,large "$data/names.parquet" names
+grep '^{"document"' names/sources.jsonl | cut -d' ' -f5- > got
+cat > want-names <<'END'
+"fields": {"c.d.e": "x", "small": 1, "middle": 1, "large": 4294967296}}
+"fields": {"c.d.e": "y", "small": 255, "middle": 4294967295, "large": 18446744069414584320}}
+"fields": {"c.d.e": "z", "small": 128, "middle": 2147483648, "large": 9223372036854775808}}
+END
+same got want-names
+run 1 sgt-tokenize --quiet --field a.b --keep-fields delta "$data/names.parquet" delta
+stderr_matches "^sgt-tokenize: $data/names\.parquet: offset [0-9]+: an encoding of numbers that is not read \(write it with \
+PLAIN or a dictionary\)$"
+absent delta
+
 # They stay in the order of the input, whatever becomes of the documents; ranks and kills change nothing.
 cat "$data/web.jsonl" "$data/web.jsonl" > twice.jsonl
 run 0 sgt-tokenize --quiet --dedup --keep-fields url twice.jsonl dedup

@@ -83,6 +83,17 @@ def write_order():
             writer.write_table(pa.table([pa.DictionaryArray.from_arrays(pa.array(part, pa.int32()), strings)], schema))
 
 
+def write_names():
+    """Columns with a dot in their names, as in flattened tables; numbers without a sign, and in an
+    encoding that is not read."""
+    numbers = [1, 2**32 - 1, 2**31]
+    table = pa.table({"a.b": ["one", "two", "three"], "c": [{"d.e": "x"}, {"d.e": "y"}, {"d.e": "z"}],
+                      "small": pa.array([1, 255, 128], pa.uint8()), "middle": pa.array(numbers, pa.uint32()),
+                      "large": pa.array([2**32 * n for n in numbers], pa.uint64()), "delta": pa.array([1, 2, 3])})
+    pq.write_table(table, OUT / "names.parquet", compression="none", use_dictionary=["small", "middle"],
+                   column_encoding={"delta": "DELTA_BINARY_PACKED"})
+
+
 class Keys(pe.KmsClient):
     """Keys that are not secret."""
 
@@ -129,6 +140,7 @@ def main():
     write_long()
     write_web()
     write_order()
+    write_names()
     pq.write_table(few.slice(0, 0), OUT / "empty.parquet")
     pq.write_table(pa.table({"text": pa.array([b"good", b"bad \xff"])}), OUT / "bytes.parquet", compression="none")
 

@@ -85,15 +85,23 @@ static int go_to(column *c, const sgt_corpus_file *f, uint64_t row, sgt_error *e
 }
 
 /* Write a number, which may be any bits. JSON has no infinity. */
-static void put_number(FILE *to, int type, const uint8_t *p)
+static void put_number(FILE *to, int type, int is_unsigned, const uint8_t *p)
 {
     int32_t i;
     int64_t l;
     float f;
     double d;
     switch (type) {
-    case SGT_PARQUET_INT32: fprintf(to, "%" PRId32, (memcpy(&i, p, sizeof i), i)); return;
-    case SGT_PARQUET_INT64: fprintf(to, "%" PRId64, (memcpy(&l, p, sizeof l), l)); return;
+    case SGT_PARQUET_INT32:
+        memcpy(&i, p, sizeof i);
+        if (is_unsigned) fprintf(to, "%" PRIu32, (uint32_t)i);
+        else fprintf(to, "%" PRId32, i);
+        return;
+    case SGT_PARQUET_INT64:
+        memcpy(&l, p, sizeof l);
+        if (is_unsigned) fprintf(to, "%" PRIu64, (uint64_t)l);
+        else fprintf(to, "%" PRId64, l);
+        return;
     case SGT_PARQUET_FLOAT:
         memcpy(&f, p, sizeof f);
         if (isfinite(f)) fprintf(to, "%.9g", (double)f);
@@ -128,7 +136,7 @@ static int put_value(sgt_kept_rows *r, const column *c, uint64_t row, sgt_error 
         return SGT_OK;
     }
     if (type != SGT_PARQUET_BYTES) {
-        put_number(r->to, type, s);
+        put_number(r->to, type, sgt_parquet_is_unsigned(c->reader), s);
         return SGT_OK;
     }
     if (sgt_utf8_valid(s, n) < n) {

@@ -39,6 +39,9 @@ size_t sgt_parquet_groups(const sgt_parquet *p); /* row groups in the whole file
  * may be the number of groups. */
 void sgt_parquet_group_begin(const sgt_parquet *p, size_t i, uint64_t *row, uint64_t *bytes);
 
+/* Return whether the column holds integers without a sign. */
+int sgt_parquet_is_unsigned(const sgt_parquet *p);
+
 /* Append the next page, or the next rows of a page that has many, to u's text and pages; *rows is
  * their number. Return 0; 1 at the end; or a negative SGT_E*. */
 int sgt_parquet_next(sgt_parquet *p, sgt_unit *u, uint64_t *rows, sgt_error *err);

@@ -14,6 +14,8 @@
 #define NONE SIZE_MAX /* no such column */
 #define OPTIONAL 1
 #define REPEATED 2
+#define UINT_8 11 /* converted types of unsigned numbers, the others between them */
+#define UINT_64 14
 #define LIST_HINT "--filter 'parquet=jsonl:COMMAND' can join its strings"
 
 /* ---- the schema: a tree, as a list of elements in depth-first order ---- */
@@ -21,16 +23,17 @@
 typedef struct element {
     const uint8_t *name;
     size_t length;
-    int64_t type, repetition, children;
+    int64_t type, repetition, children, converted;
 } element;
 
 typedef struct walk {
     sgt_thrift *t;
-    const sgt_json_path *path;
+    const char *field;
     size_t left;   /* elements that follow */
     size_t leaf;   /* columns so far */
     size_t column; /* index of the column asked for; NONE: not found */
     int64_t type;
+    int is_unsigned;
     unsigned levels;
     /* list: its path has a repeated element; group: its path names a group of columns */
     int list, group;
@@ -50,6 +53,7 @@ static element read_element(walk *w)
         else if (id == 3 && type == SGT_THRIFT_I32) e.repetition = sgt_thrift_int(w->t);
         else if (id == 4 && type == SGT_THRIFT_BYTES) e.name = sgt_thrift_bytes(w->t, &e.length);
         else if (id == 5 && type == SGT_THRIFT_I32) e.children = sgt_thrift_int(w->t);
+        else if (id == 6 && type == SGT_THRIFT_I32) e.converted = sgt_thrift_int(w->t);
         else sgt_thrift_skip(w->t, type);
     }
     return e;
@@ -81,41 +85,50 @@ static size_t enter_group(walk *w, const element *e)
     return before;
 }
 
-static void read_tree(walk *w, size_t depth, unsigned levels, int matches, int list);
+/* Go from `rest`, what is left of the field above the element, past the element's name, in which
+ * there may be dots. Return "" for the field's last name, NULL if the field is another. */
+static const char *follow(const char *rest, const element *e)
+{
+    if (!rest || !e->name || !e->length || strnlen(rest, e->length) < e->length ||
+        memcmp(rest, e->name, e->length))
+        return NULL;
+    rest += e->length;
+    return *rest == '.' ? rest + 1 : *rest ? NULL : rest;
+}
 
-static void read_children(walk *w, const element *e, size_t depth, unsigned levels, int matches,
-                          int list)
+static void read_tree(walk *w, size_t depth, unsigned levels, const char *rest, int list);
+
+static void read_children(walk *w, const element *e, size_t depth, unsigned levels,
+                          const char *rest, int list)
 {
     const size_t before = depth ? enter_group(w, e) : 0;
-    w->group |= depth && matches && depth == w->path->count;
+    w->group |= depth && rest && !*rest;
     for (int64_t i = 0; i < e->children && !w->t->wrong && !w->t->cut; i++)
-        read_tree(w, depth + 1, levels, matches, list);
+        read_tree(w, depth + 1, levels, rest, list);
     w->above_used = before;
 }
 
-/* Read the element at `depth` and all below it. levels: definition level of its parent; matches:
- * whether the parent is on the path; list: whether a repeated element is above. */
-static void read_tree(walk *w, size_t depth, unsigned levels, int matches, int list)
+/* Read the element at `depth` and all below it. levels: definition level of its parent; rest: what
+ * is left of the field below the parent (follow); list: whether a repeated element is above. */
+static void read_tree(walk *w, size_t depth, unsigned levels, const char *rest, int list)
 {
-    const sgt_json_path *path = w->path;
     if (!w->left || depth > DEPTH) w->t->wrong = 1;
     if (w->t->wrong || w->t->cut) return;
     const element e = read_element(w);
     if (depth) {
-        matches = matches && e.name && depth <= path->count &&
-                  path->lengths[depth - 1] == e.length &&
-                  !memcmp(path->names[depth - 1], e.name, e.length);
+        rest = follow(rest, &e);
         levels += e.repetition == OPTIONAL || e.repetition == REPEATED;
         list |= e.repetition == REPEATED;
     }
     if (e.children > 0 || !depth) {
-        read_children(w, &e, depth, levels, matches, list);
+        read_children(w, &e, depth, levels, rest, list);
         return;
     }
     if (!list) list_name(w, &e);
-    if (matches && depth == path->count && w->column == NONE) {
+    if (rest && !*rest && w->column == NONE) {
         w->column = w->leaf;
         w->type = e.type;
+        w->is_unsigned = e.converted >= UINT_8 && e.converted <= UINT_64;
         w->levels = levels;
         w->list = list;
     }
@@ -127,7 +140,7 @@ static int find_column(walk *w, const sgt_parquet_where *from, sgt_error *err)
     int type;
     w->left = sgt_thrift_list(w->t, &type);
     if (type != SGT_THRIFT_STRUCT) w->t->wrong = 1;
-    read_tree(w, 0, 0, 1, 0);
+    read_tree(w, 0, 0, w->field, 0);
     if (w->t->wrong || w->t->cut) return SGT_OK; /* the caller reports these */
     const int good =
         w->type == SGT_PARQUET_BYTES || (from->kept && sgt_parquet_width((int)w->type));
@@ -284,12 +297,13 @@ int sgt_parquet_meta_read(sgt_parquet_meta *m, const uint8_t *bytes, size_t n,
         if (id == 3 && type == SGT_THRIFT_I64) rows = sgt_thrift_int(&t);
         else sgt_thrift_skip(&t, type);
     }
-    walk found = {.t = &schema, .path = &path, .column = NONE};
+    walk found = {.t = &schema, .field = w->field, .column = NONE};
     int bad = t.cut || t.wrong || !schema.at || !groups.at;
     if (!bad) rc = find_column(&found, w, err);
     bad |= schema.cut || schema.wrong;
     m->levels = found.levels;
     m->type = (int)found.type;
+    m->is_unsigned = found.is_unsigned;
     if (!bad && !rc) rc = read_groups(m, &groups, found.column, w, err);
     bad |= groups.cut || groups.wrong || (uint64_t)rows != m->rows;
     if (!rc && bad)

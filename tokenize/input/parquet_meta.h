@@ -20,6 +20,7 @@ typedef struct sgt_parquet_meta {
     size_t count;
     uint64_t rows;
     int type;        /* SGT_PARQUET_BYTES, or that of numbers */
+    int is_unsigned; /* integers have no sign */
     unsigned levels; /* definition level of a string; below it is null; 0: no row is null */
 } sgt_parquet_meta;
 

@@ -30,15 +30,20 @@ enum {
 };
 
 static const char ended[] = "its strings end too early";
+/* pages that are not damaged, but are not read */
 static const char other_encoding[] = "an encoding of numbers that is not read";
+static const char old_levels[] = "levels of BIT_PACKED, which Parquet has given up, are not read";
 static const char too_long[] = "more than 1 GiB of text in its rows";
 
 static int fail(sgt_error *err, const char *path, uint64_t offset, const char *why)
 {
-    return sgt_fail(err, SGT_EFORMAT,
-                    "%s: offset %" PRIu64 ": damaged page: %s (fetch the file "
-                    "again)",
-                    path, offset, why);
+    const int good = why == other_encoding || why == old_levels || why == too_long;
+    return sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": %s%s (%s)", path, offset,
+                    good ? "" : "damaged page: ", why,
+                    why == other_encoding ? "write it with PLAIN or a dictionary"
+                    : why == old_levels   ? "write it with a current program"
+                    : good                ? "write smaller pages"
+                                          : "fetch the file again");
 }
 
 const char *sgt_parquet_check_crc(const sgt_parquet_head *h, const uint8_t *packed)
@@ -306,7 +311,7 @@ static const char *unpack_page(decoder *d, size_t *at, size_t *levels, size_t *e
     const uint8_t *text = d->u->text;
     if (why || h->kind == SGT_PARQUET_DATA2 || !p->levels) return why;
     uint32_t n;
-    if (h->level_encoding != RLE) return "its levels are of BIT_PACKED, which Parquet has given up";
+    if (h->level_encoding != RLE) return old_levels;
     if (h->unpacked < sizeof n) return "its levels end too early";
     memcpy(&n, text + *at, sizeof n);
     *at += sizeof n;
