@@ -255,12 +255,13 @@ typedef struct sgt_tokenize_result {
  * be NULL.
  *
  * All inputs are checked before anything is written. Folders are walked in byte order of the path,
- * including the targets of symbolic links. Names that begin with a dot are skipped unless `hidden`
- * is set; `binary` says what happens to files that are not text. Names may hold any bytes. These
- * are errors, and name the path: a missing or unreadable path; a folder without a file; a link that
- * leads nowhere, or back to a folder that contains it; an INPUT that is OUT or lies in it (an OUT
- * below an INPUT is skipped); a file whose size changes between listing and reading, or whose size
- * or time stamp changes while it is read. An OUT with other options, or from inputs of other paths
+ * including the targets of symbolic links. Names that begin with a dot, and _SUCCESS, _metadata and
+ * _common_metadata, are skipped unless `hidden` is set; `binary` says what happens to files that
+ * are not text. Names may hold any bytes. These are errors, and name the path: a missing or
+ * unreadable path; a folder without a file; a link that leads nowhere, or back to a folder that
+ * contains it; an INPUT that is OUT or lies in it (an OUT below an INPUT is skipped); a file whose
+ * size changes between listing and reading, or whose size or time stamp changes while it is read. An
+ * OUT with other options, or from inputs of other paths
  * or sizes, is refused and left as it is. So are an OUT that another run is writing and a folder
  * that holds anything else. `force` replaces them, but never one that another run is writing.
  *

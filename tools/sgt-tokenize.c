@@ -55,7 +55,8 @@ static const sgt_option table[] = {
      "read them byte for byte",
      .def = "skip"},
     {"hidden", 0, SGT_OPT_FLAG, &o.hidden,
-     .help = "also read hidden files and folders below INPUT (names that begin with a dot)"},
+     .help = "also read hidden files and folders below INPUT (names that begin with a dot, and "
+             "_SUCCESS, _metadata and _common_metadata)"},
     {"filter", 0, SGT_OPT_LIST, &o.filters, "EXT=COMMAND",
      .help = "read files with extension EXT through COMMAND, which prints text (EXT=jsonl:COMMAND: "
              "JSONL)"},

@@ -56,6 +56,19 @@ run 0 sgt-tokenize --quiet order.jsonl want-order
 is order --threads 1 "$data/order.parquet"
 is order --threads 3 "$data/order.parquet"
 
+# What Hadoop's programs write beside Parquet files is hidden.
+mkdir table
+cp "$data/order.parquet" table/part-0.parquet
+: > table/_SUCCESS
+printf 'PAR1no rowsPAR1' > table/_metadata
+cp table/_metadata table/_common_metadata
+rm -rf out
+run 0 sgt-tokenize --skip-bad table out
+stderr_has 'sgt-tokenize: table/_SUCCESS: hidden, skipped (3 such below table; --hidden reads them)'
+same want-order/train_000000.bin out/train_000000.bin
+run 1 sgt-tokenize --quiet --hidden table no
+stderr_matches '^sgt-tokenize: table/_common_metadata: offset'
+
 # All that is done with JSONL: an estimate, ranks, an order, duplicates, a vocabulary, a resumed run.
 mkdir rows lines
 for i in 1 2 3 4 5 6 7; do cp "$data/zstd-v1.parquet" rows/$i.parquet && cp none.jsonl lines/$i.jsonl; done

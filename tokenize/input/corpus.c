@@ -221,6 +221,14 @@ static void free_listing(listing *l)
     free(l->entries);
 }
 
+/* Return whether a name below a folder is hidden: it begins with a dot, or it is what Hadoop's
+ * programs write beside the Parquet files of a table, without rows of its own. */
+static int is_hidden(const char *name)
+{
+    return name[0] == '.' || !strcmp(name, "_SUCCESS") || !strcmp(name, "_metadata") ||
+           !strcmp(name, "_common_metadata");
+}
+
 /* Count the name, and keep the first one in byte order for the notice, because a folder's entries
  * come in any order. */
 static int pass_hidden(walk *w, const char *folder, const char *name)
@@ -250,7 +258,7 @@ static int read_folder(walk *w, listing *l, const char *path)
         const struct dirent *e = readdir(d);
         if (!e) break;
         if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
-        if (w->r->skip_hidden && e->d_name[0] == '.') rc = pass_hidden(w, path, e->d_name);
+        if (w->r->skip_hidden && is_hidden(e->d_name)) rc = pass_hidden(w, path, e->d_name);
         else rc = read_entry(l, path, e->d_name, err);
         if (rc < 0) goto done;
     }
