@@ -260,10 +260,9 @@ typedef struct sgt_tokenize_result {
  * are not text. Names may hold any bytes. These are errors, and name the path: a missing or
  * unreadable path; a folder without a file; a link that leads nowhere, or back to a folder that
  * contains it; an INPUT that is OUT or lies in it (an OUT below an INPUT is skipped); a file whose
- * size changes between listing and reading, or whose size or time stamp changes while it is read. An
- * OUT with other options, or from inputs of other paths
- * or sizes, is refused and left as it is. So are an OUT that another run is writing and a folder
- * that holds anything else. `force` replaces them, but never one that another run is writing.
+ * size changes between listing and reading, or whose size or time stamp changes while it is read.
+ * An OUT with other options, or from inputs of other paths or sizes, is refused and left as it is.
+ * So are an OUT that another run is writing and a folder that holds anything else. `force` replaces them, but never one that another run is writing.
  *
  * With another `layout`, a set of shards is made in OUT/.work first and then rewritten, so the disk
  * holds the tokens twice meanwhile. OUT gets the manifest and tokenizer.json too.

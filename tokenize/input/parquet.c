@@ -274,8 +274,9 @@ static int take_bytes(sgt_parquet *p, const sgt_parquet_page *page, sgt_unit *u,
     if (p->body) return SGT_OK;
     if (h->rows > SGT_PARQUET_ROWS) rc = sgt_parquet_body_new(&p->body, page, &to, err);
     else {
-        /* room for the rows, too: a buffer that grows later is copied */
-        rc = sgt_unit_reserve(u, page->at + h->packed + likely, err);
+        /* room for the rows, too, and for those of a page that is a little larger: a buffer that
+         * grows later is copied */
+        rc = sgt_unit_reserve(u, page->at + h->packed + likely + likely / 4, err);
         to = u->text + page->at;
         u->used = page->at + h->packed;
     }

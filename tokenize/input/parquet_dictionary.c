@@ -85,7 +85,7 @@ void sgt_parquet_dictionary_drop(sgt_parquet_dictionary *d)
 
 uint64_t sgt_parquet_dictionary_text(const sgt_parquet_dictionary *d, uint64_t rows)
 {
-    return d && d->head.rows ? (uint64_t)(d->head.unpacked / d->head.rows) * rows : 0;
+    return d && d->head.rows ? (uint64_t)d->head.unpacked * rows / d->head.rows : 0;
 }
 
 static const char *check(const sgt_parquet_dictionary *d)

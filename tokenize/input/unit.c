@@ -89,9 +89,11 @@ int sgt_bad_line_fail(const sgt_bad_line *b, const sgt_corpus *c, uint64_t line,
                     b->byte ? "" : "--field NAME says which has the text, ", kind);
 }
 
+static size_t more(size_t a, size_t b) { return a > b ? a : b; }
+
 void sgt_unit_trim(sgt_unit *u, size_t bytes)
 {
-    u->wanted = !u->unpacked ? 0 : u->used > u->wanted ? u->used : u->wanted - u->wanted / 8;
+    if (u->used) u->wanted = !u->unpacked ? 0 : more(u->used, u->wanted - u->wanted / 8);
     if (u->room > 4 * bytes && u->room > 2 * u->wanted) {
         free(u->text);
         u->text = NULL;
