@@ -262,7 +262,8 @@ typedef struct sgt_tokenize_result {
  * contains it; an INPUT that is OUT or lies in it (an OUT below an INPUT is skipped); a file whose
  * size changes between listing and reading, or whose size or time stamp changes while it is read.
  * An OUT with other options, or from inputs of other paths or sizes, is refused and left as it is.
- * So are an OUT that another run is writing and a folder that holds anything else. `force` replaces them, but never one that another run is writing.
+ * So are an OUT that another run is writing and a folder that holds anything else. `force` replaces
+ * them, but never one that another run is writing.
  *
  * With another `layout`, a set of shards is made in OUT/.work first and then rewritten, so the disk
  * holds the tokens twice meanwhile. OUT gets the manifest and tokenizer.json too.

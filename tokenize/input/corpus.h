@@ -16,8 +16,9 @@
  * that is not text is skipped. @- is such a list on standard input. Blank lines are skipped.
  *
  * Two kinds of files can be left out, with a notice. skip_hidden leaves out names below a folder
- * that begin with a dot, and _SUCCESS, _metadata and _common_metadata. skip_binary leaves out files that are not text (binary.h), unless a filter
- * reads them. Such a file given as an INPUT is an error, and so is a corpus with no file left.
+ * that begin with a dot, and _SUCCESS, _metadata and _common_metadata. skip_binary leaves out files
+ * that are not text (binary.h), unless a filter reads them. Such a file given as an INPUT is an
+ * error, and so is a corpus with no file left.
  *
  * The name says what a file holds. The first filter for a name reads it. Otherwise .gz and .zst are
  * packed, and with the format auto .jsonl and .ndjson are JSONL, packed or not, and .parquet is
