@@ -21,8 +21,6 @@ from typing import Any, Callable, List, Optional, Set, Tuple, Union
 
 from ._errors import CLASSES, Error
 
-READERS = ("preload", "mmap", "uring")
-SAMPLINGS = ("shuffle", "random", "block", "sequential", "documents", "packed")
 Path = Union[str, "os.PathLike[str]"]
 
 SAY = CFUNCTYPE(None, c_void_p, c_char_p)
@@ -131,6 +129,8 @@ _BATCHES = [c_void_p, c_void_p, c_uint64, c_uint64, c_void_p]
 _ERROR = POINTER(ErrorText)
 # name: result, arguments
 _LOADER = {
+    "sgt_reader_name": (c_char_p, [c_int]),
+    "sgt_sampling_name": (c_char_p, [c_int]),
     "sgt_loader_open": (c_int, [POINTER(c_void_p), c_char_p, POINTER(LoaderOptions), _ERROR]),
     "sgt_loader_open_data": (c_int, [POINTER(c_void_p), c_char_p, POINTER(LoaderOptions), _ERROR]),
     "sgt_loader_close": (None, [c_void_p]),
@@ -184,6 +184,18 @@ def _bind(library: ctypes.CDLL, functions: Any) -> ctypes.CDLL:
 
 loader_library = _bind(_open("libsgt-loader.so.0"), _LOADER)
 tokenize_library = _bind(_open("libsgt-tokenize.so.0"), _TOKENIZE)
+
+
+def _names(function: Any) -> Tuple[str, ...]:
+    """Return the names of an enumeration's members, in order."""
+    names: List[str] = []
+    while (name := function(len(names)).decode()) != "unknown":
+        names.append(name)
+    return tuple(names)
+
+
+READERS = _names(loader_library.sgt_reader_name)
+SAMPLINGS = _names(loader_library.sgt_sampling_name)
 
 
 def check(rc: int, error: ErrorText) -> int:
