@@ -19,6 +19,7 @@ done
 [ "$(grep -cE '^```(sh|c|python)$' "$ROOT/README.md")" -eq 6 ] ||
     fail "README has another number of code blocks than this test runs"
 [ "$(wc -c < "$ROOT/README.md")" -le 9216 ] || fail "README is longer than 9 KiB"
+! LC_ALL=C.UTF-8 grep -nE '^.{101}' "$ROOT/README.md" || fail "README has lines of more than 100 columns"
 for folder in tokenize loader train kernels tools tests tools/bench; do
     ! grep -E '^```(sh|c|python)$' "$ROOT/$folder/README.md" || fail "$folder/README.md has code that no test runs"
 done
@@ -75,4 +76,4 @@ run 0 sh -c "$(sed 's/-MMD -MP//' "$BIN/../flags") -I$ROOT/loader -o example exa
     -lxxhash -luring -ljansson -pthread"
 run 0 ./example
 stdout_lines 3
-stdout_matches '^batch 2 begins with [0-9]+ [0-9]+ [0-9]+$'
+stdout_matches '^batch 2 begins [0-9]+ [0-9]+ [0-9]+$'
