@@ -16,8 +16,6 @@
 extern "C" {
 #endif
 
-#define SGT_UNICODE_VERSION "16.0"
-
 typedef enum sgt_class {
     SGT_CLASS_OTHER,
     SGT_CLASS_LETTER,

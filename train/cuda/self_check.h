@@ -89,6 +89,5 @@ double sgt_check_decode(const void *x, sgt_cuda_type type, size_t i);
  * float32. */
 double sgt_check_unit(sgt_cuda_type type);
 const char *sgt_check_type(sgt_cuda_type type); /* return its name: "float32", "bf16", "fp16" */
-static inline size_t sgt_check_width(sgt_cuda_type type) { return type == SGT_F32 ? 4 : 2; }
 
 #endif

@@ -24,7 +24,6 @@ static inline unsigned sgt_part_backward(unsigned layers, unsigned layer)
 }
 static inline unsigned sgt_part_embeddings(unsigned layers) { return 2 * layers + 2; }
 static inline unsigned sgt_part_update(unsigned layers) { return 2 * layers + 3; }
-static inline unsigned sgt_parts(unsigned layers) { return 2 * layers + 4; }
 
 typedef struct sgt_live_buffer {
     unsigned char *at;
