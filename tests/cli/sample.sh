@@ -39,6 +39,10 @@ for o in '--threads 1' '--threads 3' '--batch-size 1' '--vocab gpt2'; do
     run 0 sgt-sample run --quiet -p 'Hello' --tokens 20 $o
     same .stdout first
 done
+run 0 sgt-sample run --quiet -p 'Hello' --tokens 20 --temperature 0
+cp .stdout greedy
+run 0 sgt-sample run --quiet -p 'Hello' --tokens 20 --top-k 1
+same .stdout greedy
 run 0 sgt-sample run --quiet -p 'Hello' --tokens 20 --no-prompt
 check 'without its prompt' [ "Hello$(cat .stdout)" = "$(cat first)" ]
 

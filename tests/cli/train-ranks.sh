@@ -66,17 +66,7 @@ awk '/^reduce_scatter/ { at[++n] = $4 }
     fail "calls: $(cat .calls)"
 
 # ---- one rank resumes checkpoints of two, and the reverse ----
-run 0 sgt-train $options --precision fp32 --run one --force
-run 0 sgt-train $options --precision fp32 --run grows --steps 2
-two 0 sgt-train $options --precision fp32 --run grows --resume
-stderr_lines 1 # a notice that results will differ
-stderr_matches '^sgt-train: continuing with cuda, .*, 2 ranks, .*: results will differ in the last bits from an uninterrupted run$'
-close one grows 2e-5
-two 0 sgt-train $options --precision fp32 --run shrinks --steps 2
-run 0 sgt-train $options --precision fp32 --run shrinks --resume
-close one shrinks 2e-5
-two 0 sgt-train $options --precision bf16 --run again --force --steps 2
-two 0 sgt-train $options --precision bf16 --run again --resume
+resumes_ranks cuda
 again
 
 # ---- each rank keeps half of the optimizer's state ----
