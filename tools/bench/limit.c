@@ -101,7 +101,7 @@ int bench_limit_aim(bench_limit *l, const sgt_loader *loader, int threads, sgt_e
                                          : sgt_fail_memory(err, NULL);
     for (; rc == SGT_OK && l->threads < threads; l->threads++)
         if (!(l->rows[l->threads] = calloc(l->batch * l->row_tokens, sizeof **l->rows)))
-            rc = sgt_fail(err, SGT_ENOMEM, "out of memory for a batch");
+            rc = sgt_fail_memory(err, "a batch");
     uint64_t span = l->memory.size / 2 - l->row_tokens + 1; /* possible starts of a row */
     for (size_t w = 0; w < WINDOWS && rc == SGT_OK; w++) {
         uint32_t shard;

@@ -58,7 +58,7 @@ static int add_thread(drawer *d, const loader_result *r, sgt_error *err)
      * and caches serve both alike */
     size_t bytes = ((size_t)r->batch * (r->seq + 1) * 2 * sizeof(int32_t) + 63) / 64 * 64;
     void *buffer = aligned_alloc(64, bytes);
-    if (!buffer) return sgt_fail(err, SGT_ENOMEM, "out of memory for a batch");
+    if (!buffer) return sgt_fail_memory(err, "a batch");
     memset(buffer, 1, bytes);
     int rc = sgt_cursor_open(&d->cursors[d->threads], d->loader, err);
     if (rc < 0) free(buffer);
