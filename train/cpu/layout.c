@@ -83,13 +83,9 @@ static void lay_out_gradients(sgt_cpu_backend *c, size_t flat)
     kind(c, "gradients");
 }
 
-void sgt_cpu_lay_out(sgt_cpu_backend *c)
+static void lay_out_parameters(sgt_cpu_backend *c, size_t flat)
 {
     const sgt_cpu_shape *s = &c->shape;
-    size_t N = s->N, C = s->C, flat = sgt_model_floats(&s->model);
-    c->report.kinds = 0;
-    sgt_live_free(&c->report.live);
-    sgt_cpu_ranks_lay_out(c);
     c->buf.params = common(c, flat, sizeof(float));
     kind(c, "weights");
     c->buf.weights = c->buf.params;
@@ -101,6 +97,28 @@ void sgt_cpu_lay_out(sgt_cpu_backend *c)
     if (s->optim.kind != SGT_SGD)
         c->buf.v = common(c, sgt_cpu_second(s, SIZE_MAX), sgt_cpu_moment_bytes(s));
     kind(c, "moments");
+}
+
+static void lay_out_head(sgt_cpu_backend *c)
+{
+    const sgt_cpu_shape *s = &c->shape;
+    if (s->own_head) c->head.memory = take(c, sgt_head_memory(&c->head), 1);
+    else c->buf.logits = floats(c, s->head_rows * s->ldv);
+    c->head.scratch = c->buf.products;
+    if (s->bf16 && !s->own_head)
+        c->buf.packed_logits = take(c, s->head_rows * s->ldv, sizeof(uint16_t));
+    c->buf.loss = floats(c, s->N);
+    kind(c, "head");
+}
+
+void sgt_cpu_lay_out(sgt_cpu_backend *c)
+{
+    const sgt_cpu_shape *s = &c->shape;
+    size_t N = s->N, C = s->C, flat = sgt_model_floats(&s->model);
+    c->report.kinds = 0;
+    sgt_live_free(&c->report.live);
+    sgt_cpu_ranks_lay_out(c);
+    lay_out_parameters(c, flat);
     lay_out_gradients(c, flat);
     c->buf.x0 = floats(c, N * C);
     for (size_t i = 0; i < s->model.layers; i++) lay_out_block(c, c->blocks + i);
@@ -127,13 +145,7 @@ void sgt_cpu_lay_out(sgt_cpu_backend *c)
         c->buf.muon = take(c, sgt_cpu_muon_memory(s), 1);
         kind(c, "Muon");
     }
-    if (s->own_head) c->head.memory = take(c, sgt_head_memory(&c->head), 1);
-    else c->buf.logits = floats(c, s->head_rows * s->ldv);
-    c->head.scratch = c->buf.products;
-    if (s->bf16 && !s->own_head)
-        c->buf.packed_logits = take(c, s->head_rows * s->ldv, sizeof(uint16_t));
-    c->buf.loss = floats(c, N);
-    kind(c, "head");
+    lay_out_head(c);
     c->buf.ids = take(c, N, sizeof(int32_t));
     c->buf.targets = take(c, N, sizeof(int32_t));
     if (s->documents) c->buf.start = take(c, N, sizeof(int32_t));
