@@ -79,8 +79,8 @@ int sgt_cursor_open_packed(sgt_cursor *c, const sgt_loader *l, uint32_t n);
 void sgt_cursor_close_packed(sgt_cursor *c);
 int sgt_cursor_fetch_packed(const sgt_loader *l, sgt_cursor *c, uint64_t index, sgt_error *err);
 
-/* course.c: guess, from the batches asked for until now, how far apart they are. Then return whether
- * there is a `known`-th batch after the next one, and its index. */
+/* course.c: guess, from the batches asked for until now, how far apart they are. Then return
+ * whether there is a `known`-th batch after the next one, and its index. */
 void sgt_cursor_steer(sgt_cursor *c, uint64_t index);
 int sgt_cursor_coming(const sgt_loader *l, const sgt_cursor *c, uint64_t next, uint32_t known,
                       uint64_t *index);

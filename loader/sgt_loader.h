@@ -3,7 +3,7 @@
  *
  *     sgt_error err;
  *     sgt_loader *l;
- *     sgt_loader_options o = {.seed = 1, .batch = 16, .seq = 1024};   // 0 means the default everywhere
+ *     sgt_loader_options o = {.seed = 1, .batch = 16, .seq = 1024};   // 0 means the default
  *     if (sgt_loader_open(&l, "out", &o, &err) < 0) { fprintf(stderr, "%s\n", err.text); exit(1); }
  *     sgt_cursor *c;
  *     if (sgt_cursor_open(&c, l, &err) < 0) ...;

@@ -78,9 +78,8 @@ static void adamw_bf16(float *p, uint16_t *m, uint16_t *v, const float *g, size_
         uint64_t element = r->first + i, left = UINT64_C(0x100000000) - (uint32_t)element;
         if (!(uint32_t)element) key = sgt_moments_key(r->seed, r->draw, element);
         part = n - i < COPIED_FLOATS ? n - i : COPIED_FLOATS;
-        if (part > left)
-            part =
-                left; /* stop where the random generator's next key begins: one serves 2^32 elements */
+        /* stop where the random generator's next key begins: one serves 2^32 elements */
+        if (part > left) part = left;
         widen_moments(m1, m + i, part);
         widen_moments(v1, v + i, part);
         for (size_t j = 0; j < part; j += W)

@@ -2,7 +2,7 @@
  *
  *     static struct { int (*get_version)(int *); ... } table;
  *     static const char *const names[] = {"libnccl.so.2", NULL};
- *     static const sgt_symbol symbols[] = {{"ncclGetVersion", &table.get_version}, ..., {NULL, NULL}};
+ *     static const sgt_symbol symbols[] = {{"ncclGetVersion", &table.get_version}, ..., {0}};
  *     static sgt_library nccl = {.what = "NCCL", .names = names, .symbols = symbols,
  *                                .lock = PTHREAD_MUTEX_INITIALIZER};
  *

@@ -8,7 +8,7 @@
  *     sgt_guard_add(g);                           // from here on the handler knows them
  *     ... read ...
  *     if (g->torn && g->maps[i].torn) ...         // what was read from maps[i] may be wrong
- *     sgt_guard_remove(g);                        // when nobody reads any more: then unmap, free(g)
+ *     sgt_guard_remove(g);                        // when nobody reads any more: unmap, free(g)
  *
  * Any thread may call these, even while other threads fault. Without the handler they have no
  * effect on what happens at a fault. */

@@ -5,7 +5,7 @@
  *   word 1  1                        word 5    end-of-text id
  *   word 2  tokens                   word 6-7  vocabulary fingerprint, low word first (0: unknown)
  *   word 3  header revision (sgt writes 1; 0: written by another program, only words 0-2 are valid)
- *                                  word 8-9  XXH3-64 of the token bytes, low word first (0: unknown)
+ *                                  word 8-9  XXH3-64 of token bytes, low word first (0: unknown)
  *
  * Words 0-2 are llm.c's layout, so llm.c's readers, and numpy.memmap(path, '<u2', 'r',
  * offset=1024), read these files. Files of other programs:

@@ -2,8 +2,8 @@
  *
  *     static void against_ref(check *t)
  *     {
- *         const float *x = check_random(t, n, 1);                     // inputs: uniform in -1 ... 1
- *         float *want = check_output(t, n), *got = check_output(t, n); // outputs: NaN until written
+ *         const float *x = check_random(t, n, 1);                    // inputs: uniform in -1 ... 1
+ *         float *want = check_output(t, n), *got = check_output(t, n); // outputs: NaN at first
  *         check_at(t, "n %zu", n);                                    // how a failure is described
  *         t->ref->gelu(want, x, n, SGT_GELU_TANH);
  *         t->k->gelu(got, x, n, SGT_GELU_TANH);

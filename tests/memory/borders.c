@@ -2,8 +2,9 @@
  * which it would take for uninitialized memory. Linked only into the programs of SAN=memory
  * (--wrap in the Makefile), so that all of sgt's own code is still checked.
  *
- *   jansson   its memory counts as written when it is allocated; calls of libc with its own buffers are not
- *             checked; what json_unpack and errors write into our variables counts as written
+ *   jansson   its memory counts as written when it is allocated; calls of libc with its own buffers
+ *             are not checked; what json_unpack and errors write into our variables counts as
+ *             written
  *   pcre2     the ends that a match has found */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <jansson.h>

@@ -2,7 +2,7 @@
  * (parquet.h), and the threads that encode unpack and decode them, each its own.
  *
  * unit.c, parquet_page.c and parquet_body.c call each other: a unit owns its pages, a page is
- * decoded into its unit's text, and a body has a unit of its own, which its page is decoded into. */
+ * decoded into its unit's text, and a body has a unit of its own, into which it decodes a page. */
 #ifndef SGT_PARQUET_PAGE_H
 #define SGT_PARQUET_PAGE_H
 

@@ -74,8 +74,8 @@ int sgt_options_parse(const sgt_program *p, int argc, char **argv);
 /* Run the subcommand that argv[1] names, and return its exit code. p must have subcommands. */
 int sgt_run_command(const sgt_program *p, int argc, char **argv);
 
-/* Tests only: set one option, as sgt_options_parse does with one argument. value is NULL for a flag.
- * Returns 0 or SGT_EUSAGE. */
+/* Tests only: set one option, as sgt_options_parse does with one argument. value is NULL for a
+ * flag. Returns 0 or SGT_EUSAGE. */
 int sgt_options_set(const sgt_program *p, const char *name, const char *value, sgt_error *err);
 
 /* Print "sgt-x: message" and "try 'sgt-x --help'", and exit with code 2. */
