@@ -124,6 +124,13 @@ __global__ void __launch_bounds__(THREADS) tiled_delta_kernel(Heads<T> a, size_t
 template <class T> struct Pair {
     const T *first, *second;
     size_t first_ld, second_ld;
+
+    // Read `rows` rows of both from row `at` on; rows from `length` on do not exist.
+    DEV void read(float *const to[2], int at, int rows, int length, int D) const
+    {
+        read_tile(to[0], first + at * first_ld, first_ld, rows, length - at, D);
+        read_tile(to[1], second + at * second_ld, second_ld, rows, length - at, D);
+    }
 };
 
 // Eight blocks leave 64 registers per thread; if the compiler aims at more blocks, it spills.
@@ -149,18 +156,13 @@ __global__ void __launch_bounds__(THREADS, 8) tiled_backward_kernel(Heads<T> a)
         weights[i] = at + (2 * ROWS + WALK) * P + row * WEIGHTS;
         for (int d = part; d < D; d += SHARE) sum[i][d] = 0;
     }
-    read_tile(own[0], kept.first + first * kept.first_ld, kept.first_ld, ROWS, a.length - first, D);
-    read_tile(own[1], kept.second + first * kept.second_ld, kept.second_ld, ROWS, a.length - first,
-              D);
+    kept.read(own, first, ROWS, a.length, D);
     int from = (KEYS ? first : sight.first_key(first)) / WALK * WALK;
     int end = KEYS                      ? sight.after_queries(first + ROWS - 1)
               : first + ROWS < a.length ? first + ROWS
                                         : a.length;
     for (int other = from; other < end; other += WALK) {
-        read_tile(tile[0], walked.first + other * walked.first_ld, walked.first_ld, WALK,
-                  a.length - other, D);
-        read_tile(tile[1], walked.second + other * walked.second_ld, walked.second_ld, WALK,
-                  a.length - other, D);
+        walked.read(tile, other, WALK, a.length, D);
         dev::block_sync(); // the tiles are complete
         for (int j = part; j < WALK; j += SHARE) {
             int query = KEYS ? other + j : mine, key = KEYS ? mine : other + j;
