@@ -26,12 +26,15 @@ check 'one update of all' test "$(lines 'kernel update_kernel<bf16,Adamw> .* 124
 check 'every kernel has its name' test "$(lines 'kernel unknown')" -eq 0
 check 'a step begins' grep -q '^kernel begin_micro_step_kernel ' gpt2
 check 'a step ends' test "$(sed -n '$s/ grid.*//p' gpt2)" = 'kernel end_step_kernel'
-check 'cuDNN clears dQ itself' test "$(lines fill)" -eq 0
+check 'we clear dQ' test "$(lines 'fill 201326592$')" -eq 12
+cudnn='--model gpt2 --batch-size 64 --seq-len 1024 --precision bf16 --attention cudnn --variant dq-uncleared'
+run 0 launches "$PWD/uncleared" $cudnn
+check 'with dq-uncleared, cuDNN clears dQ itself' test "$(grep -c '^fill' uncleared)" -eq 0
 SGT_HOST_CUDNN=adds
 export SGT_HOST_CUDNN
-run 0 launches "$PWD/adds" --model gpt2 --batch-size 64 --seq-len 1024 --precision bf16 --attention cudnn
+run 0 launches "$PWD/adds" $cudnn
 unset SGT_HOST_CUDNN
-check 'before cuDNN 9.6 we clear it' test "$(grep -c '^fill 201326592$' adds)" -eq 12
+check 'if cuDNN does not, we clear it' test "$(grep -c '^fill 201326592$' adds)" -eq 12
 run 1 launches "$PWD/bad" --attention own --model 1x24x2
 stderr_matches '^sgt-bench step: --attention own: heads of 12 numbers, it takes multiples of 8 to 128$'
 

@@ -64,10 +64,9 @@ block sh 4 > gpu.sh
 sed -n 's/^sgt-train/& --estimate-memory/p' gpu.sh > estimate.sh
 run 0 env PATH="$BIN/../host/bin:$PATH" sh -eu estimate.sh
 stdout_matches 'activations'
-sed -n '/^sgt-bench/p' gpu.sh > bench.sh
-[ "$(wc -l < bench.sh)" -eq 1 ] || fail "README's GPU block is not what this test runs"
+[ "$(grep -c '^sgt-train' gpu.sh) $(wc -l < gpu.sh)" = '1 1' ] || fail "README's GPU block is not what this test runs"
 if ! [ -e /dev/nvidia0 ]; then
-    run 1 sh -eu bench.sh
+    run 1 sh -eu gpu.sh
     stderr_matches 'no CUDA (driver|device)'
 fi
 
