@@ -44,6 +44,16 @@ static void check_gradients(step_check *s, const fixture *f, sgt_backend *b, flo
     free(g);
 }
 
+void expect_pytorch_step(step_check *s, const fixture *f, uint32_t k, const sgt_step_metrics *m)
+{
+    const double wide = s->precision == SGT_PRECISION_FP32, unit = unit_of(s->precision);
+    const double loss = fabs(m->loss - f->loss[k]), norm = fabs(m->grad_norm / f->norm[k] - 1);
+    expect(s, loss <= (wide != 0 ? 5e-6 : 4 * unit), "step %u: loss %.9f, not %.9f", k, m->loss,
+           f->loss[k]);
+    expect(s, norm <= (wide != 0 ? 5e-6 : 8 * unit), "step %u: norm %.9f, not %.9f", k,
+           m->grad_norm, f->norm[k]);
+}
+
 void as_pytorch(step_check *s)
 {
     for (size_t i = 0; i < SHAPES; i++) {
@@ -53,17 +63,12 @@ void as_pytorch(step_check *s)
         snprintf(s->at, sizeof s->at, "%s", shapes[i].name);
         fixture_load(&f, shapes[i].name, shapes[i].gelu);
         sgt_backend *b = open_fixture(s, &f, NULL, f.batch);
-        double wide = s->precision == SGT_PRECISION_FP32, unit = unit_of(s->precision);
         for (uint32_t k = 0; k < f.steps; k++) {
             fixture_micro_step_of(&f, b, k, 0, 0, f.batch, 1.0 / (f.batch * f.seq));
             if (k == 0) check_gradients(s, &f, b, s->precision == SGT_PRECISION_FP16 ? 65536 : 1);
             if (b->update(b, k, 1e-3, &err) < 0 || b->metrics(b, k, &m, &err) < 0)
                 expect(s, 0, "%s", err.text);
-            double loss = fabs(m.loss - f.loss[k]), norm = fabs(m.grad_norm / f.norm[k] - 1);
-            expect(s, loss <= (wide != 0 ? 5e-6 : 4 * unit), "step %u: loss %.9f, not %.9f", k,
-                   m.loss, f.loss[k]);
-            expect(s, norm <= (wide != 0 ? 5e-6 : 8 * unit), "step %u: norm %.9f, not %.9f", k,
-                   m.grad_norm, f.norm[k]);
+            expect_pytorch_step(s, &f, k, &m);
         }
         b->close(b);
         fixture_free(&f);

@@ -27,6 +27,9 @@ void expect_same(step_check *s, const outcome *a, const outcome *b);
 /* Return the fixture's options. On CUDA nothing is chosen by timing, so that two backends compute
  * the same products. */
 sgt_backend_options options_of(const step_check *s, const char *shape, uint32_t micro);
+/* Compare the metrics of step k with PyTorch's numbers in the fixture, within the precision's
+ * bounds. */
+void expect_pytorch_step(step_check *s, const fixture *f, uint32_t k, const sgt_step_metrics *m);
 void as_pytorch(step_check *s); /* compare losses, norms and first gradients with PyTorch's */
 
 /* variants.c */

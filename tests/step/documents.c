@@ -14,17 +14,13 @@ static void as_pytorch_by(step_check *s, sgt_attention attention)
     fixture f;
     fixture_load(&f, "options_documents", SGT_GELU_TANH);
     sgt_backend_options o = f.options;
-    double wide = s->precision == SGT_PRECISION_FP32, unit = unit_of(s->precision);
     o.precision = s->precision;
     o.attention = attention;
     snprintf(s->at, sizeof s->at, "against PyTorch, attention %d", (int)attention);
     sgt_backend *b = open_fixture(s, &f, &o, f.batch);
     for (uint32_t k = 0; k < f.steps; k++) {
         sgt_step_metrics m = run_steps(s, &f, b, k, 1, 1);
-        expect(s, fabs(m.loss - f.loss[k]) <= (wide != 0 ? 5e-6 : 4 * unit),
-               "step %u: loss %.9f, not %.9f", k, m.loss, f.loss[k]);
-        expect(s, fabs(m.grad_norm / f.norm[k] - 1) <= (wide != 0 ? 5e-6 : 8 * unit),
-               "step %u: norm %.9f, not %.9f", k, m.grad_norm, f.norm[k]);
+        expect_pytorch_step(s, &f, k, &m);
     }
     b->close(b);
     fixture_free(&f);
