@@ -152,6 +152,16 @@ static char *rank_folder(const sgt_dedup *d, const char *kind, uint32_t share)
     return sgt_join(d->folder, name);
 }
 
+/* Open a new folder of ours for writing `count` buckets. */
+static int open_ours(const sgt_dedup *d, const char *kind, size_t count, sgt_buckets **b,
+                     sgt_error *err)
+{
+    char *folder = rank_folder(d, kind, d->r.share.index);
+    int rc = folder ? sgt_buckets_open(b, folder, count, err) : sgt_fail_memory(err, d->folder);
+    free(folder);
+    return rc;
+}
+
 typedef struct scattering {
     sgt_buckets *b;
     size_t count;
@@ -201,10 +211,7 @@ static int scatter(const sgt_dedup *d, sgt_error *err)
     const uint32_t mine = d->r.share.index;
     if (mine >= d->r.share.count) return SGT_OK;
     scattering s = {.count = d->buckets};
-    char *folder = rank_folder(d, "from", mine);
-    int rc =
-        folder ? sgt_buckets_open(&s.b, folder, s.count, err) : sgt_fail_memory(err, d->folder);
-    free(folder);
+    int rc = open_ours(d, "from", s.count, &s.b, err);
     if (rc < 0) return rc;
     for (int k = 0; k < SGT_SPLITS; k++) s.number += s.place[k] = d->first[k][mine];
     for (size_t i = part_of(d, mine); i < part_of(d, mine + 1) && !rc; i++)
@@ -293,10 +300,7 @@ static int search(const sgt_dedup *d, sgt_error *err)
     const sgt_share *s = &d->r.share;
     if (s->index >= s->count) return SGT_OK;
     sgt_buckets *found;
-    char *folder = rank_folder(d, "found", s->index);
-    int rc =
-        folder ? sgt_buckets_open(&found, folder, s->count, err) : sgt_fail_memory(err, d->folder);
-    free(folder);
+    int rc = open_ours(d, "found", s->count, &found, err);
     if (rc < 0) return rc;
     const size_t end = (size_t)sgt_share_first(s, d->buckets, s->index + 1);
     for (size_t i = (size_t)sgt_share_first(s, d->buckets, s->index); i < end && !rc; i++) {

@@ -73,6 +73,16 @@ static char *folder_of(const sgt_shuffle *s, const char *kind, uint32_t rank)
     return sgt_join(s->r.work, name);
 }
 
+/* Open a new folder of ours for writing `count` buckets. */
+static int open_ours(const sgt_shuffle *s, const char *kind, size_t count, sgt_buckets **b,
+                     sgt_error *err)
+{
+    char *folder = folder_of(s, kind, s->r.share.index);
+    int rc = folder ? sgt_buckets_open(b, folder, count, err) : sgt_fail_memory(err, s->r.work);
+    free(folder);
+    return rc;
+}
+
 static char *table_path(const sgt_shuffle *s, uint32_t rank)
 {
     char *folder = folder_of(s, NULL, rank), *path = folder ? sgt_join(folder, "table") : NULL;
@@ -156,9 +166,7 @@ static int scatter(const sgt_shuffle *s, bucket *table, sgt_order *input, sgt_er
     sgt_buckets *b;
     head h;
     uint64_t tokens = 0, told = 0;
-    char *folder = folder_of(s, NULL, r->share.index);
-    int rc = folder ? sgt_buckets_open(&b, folder, s->count, err) : sgt_fail_memory(err, r->work);
-    free(folder);
+    int rc = open_ours(s, NULL, s->count, &b, err);
     if (rc < 0) return rc;
     memset(table, 0, s->count * sizeof *table);
     while (!rc && (rc = sgt_order_next(input, &h.tokens, err)) == 0) {
@@ -315,9 +323,7 @@ static int copy_file(sgt_shuffle *s, sgt_buckets *b, size_t index, uint32_t rank
 static int set_apart(sgt_shuffle *s, size_t index, size_t piles, sgt_error *err)
 {
     sgt_buckets *b;
-    char *folder = folder_of(s, "apart", s->r.share.index);
-    int rc = folder ? sgt_buckets_open(&b, folder, piles, err) : sgt_fail_memory(err, s->r.work);
-    free(folder);
+    int rc = open_ours(s, "apart", piles, &b, err);
     if (rc < 0) return rc;
     s->piles = piles;
     s->pile = 0;
