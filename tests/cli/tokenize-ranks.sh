@@ -197,7 +197,7 @@ for also in '--shuffle 7' '--dedup' '--shuffle 7 --dedup'; do
     same_folders out alone
 done
 # A rank with other options than rank 0's ends both, with one line.
-other_options() { # OPTIONS-OF-RANK-0 OPTIONS-OF-RANK-1
+other_options() { # OPTIONS-OF-RANK-0 OPTIONS-OF-RANK-1 MESSAGE
     rm -rf out
     next_port
     echo "a rank with $2 beside $1" > .ran
@@ -206,10 +206,14 @@ other_options() { # OPTIONS-OF-RANK-0 OPTIONS-OF-RANK-1
     gather any
     [ "$code0 $code1" = '1 1' ] || fail "exit codes $code0 and $code1"
     stderr_lines 1
-    stderr_is 'sgt-tokenize: rank 1: out: other options than those of rank 0'
+    stderr_is "sgt-tokenize: rank 1: out: $3"
 }
-other_options "$talks" "$talks --special eot"
-other_options '--shards megatron' '--shards nanogpt'
+other_options "$talks" "$talks --special eot" '--special eot, but rank 0 has none'
+other_options '--dedup' '' '--dedup not given, but rank 0 has true'
+other_options '--shards megatron' '--shards nanogpt' '--shards nanogpt, but rank 0 has megatron'
+run 0 sgt-tokenize --quiet --train-vocab 300 corpus a/v
+run 0 sgt-tokenize --quiet --train-vocab 301 corpus b/v
+other_options '--vocab a/v' '--vocab b/v' 'the vocabulary differs from that of rank 0'
 rm -rf out
 command -v mpirun > /dev/null && [ -e "$BIN/../lib/libsgt-mpi.so" ] || skip 'no Open MPI; all else passed'
 mpi="mpirun --allow-run-as-root --oversubscribe"
