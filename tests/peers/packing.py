@@ -48,4 +48,5 @@ if __name__ == "__main__":
         sys.exit("usage: packing.py OUT T")
     documents = lengths(sys.argv[1])
     lost, used = cropped(documents, int(sys.argv[2]) + 1)
-    print(f"{len(documents)} documents of {np.mean(documents):.0f} tokens: {100 * lost / (lost + used):.1f} % cropped")
+    share = 100 * lost / (lost + used)
+    print(f"{len(documents)} documents of {np.mean(documents):.0f} tokens: {share:.1f} % cropped")
