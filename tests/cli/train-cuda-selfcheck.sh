@@ -16,10 +16,10 @@ row() { stdout_matches "^  $1 +$2($|  )"; }
 run 0 sgt-train --self-check --device cuda
 stderr_is ''
 stdout_has 'the host (sm_90)'
-stdout_lines 16
+stdout_lines 17
 for path in products 'products with bias' 'products with GELU' "products with GELU's slope" \
     'products with slope and bias sums' 'variant residual-in-gemm' 'variant qkv-bias-in-dw' \
-    'variant cross-entropy-bulk' 'attention naive' 'attention own' 'attention hopper' \
+    'products for Muon' 'variant cross-entropy-bulk' 'attention naive' 'attention own' 'attention hopper' \
     'attention tiled' 'attention cudnn' NCCL CUPTI; do
     row "$path" ok
 done
@@ -50,16 +50,16 @@ for how in wrong:wrong crash:crashed hang:hung error:failed; do
     faults= last=cupti
     [ $how != error:failed ] || last=all_gather # all_gather is the last path: CUPTI reports its errors itself
     for name in product_bias product_gelu product_slope product_sums product_residual product_dw_bias \
-        cross_entropy_bulk_kernel causal_softmax_kernel attention_kernel attention_hopper_kernel \
+        product_mixed cross_entropy_bulk_kernel causal_softmax_kernel attention_kernel attention_hopper_kernel \
         tiled_kernel cudnn all_gather $last; do
         faults="$faults $name:${how%:*}"
     done
     run 1 env "SGT_HOST_FAULT=$faults" sgt-train --self-check
     row products ok
-    paths=14
-    [ $last = cupti ] || paths=13
+    paths=15
+    [ $last = cupti ] || paths=14
     [ "$(grep -c "  ${how#*:}  " .stdout)" -eq $paths ] || fail "not $paths paths that are ${how#*:}"
-    stderr_is "sgt-train: self-check: $paths of 15 paths are out"
+    stderr_is "sgt-train: self-check: $paths of 16 paths are out"
 done
 row 'attention own' 'failed   the device: an illegal memory access was encountered .*'
 
@@ -67,8 +67,8 @@ row 'attention own' 'failed   the device: an illegal memory access was encounter
 alone() { # FAULT PATH VERDICT
     run 1 env "SGT_HOST_FAULT=$1" sgt-train --self-check
     row "$2" "$3"
-    [ "$(grep -c ' ok *$' .stdout)" -eq 14 ] || fail 'other paths are out, too'
-    stderr_is 'sgt-train: self-check: 1 of 15 paths is out'
+    [ "$(grep -c ' ok *$' .stdout)" -eq 15 ] || fail 'other paths are out, too'
+    stderr_is 'sgt-train: self-check: 1 of 16 paths is out'
 }
 alone keys_kernel:wrong 'attention own' 'wrong    dk in bf16 is off by 1 of its size, at most 0.023 may be'
 alone queries_kernel:crash 'attention own' 'crashed  signal 11, Segmentation fault'
@@ -77,6 +77,7 @@ alone queries_dropout_kernel:wrong 'attention own' \
 alone tiled_backward_kernel:hang 'attention tiled' 'hung     it did not end within its limit'
 alone product_residual:wrong 'variant residual-in-gemm' 'wrong    A B added in bf16: D \(0, 0\) is .*, not .*'
 alone product_dw_bias:wrong 'variant qkv-bias-in-dw' 'wrong    A\^T B added in float32: D \(0, 0\) is .*, not .*'
+alone product_mixed:wrong 'products for Muon' 'wrong    A B added, in a batch in bf16: D \(0, 0\) is .*, not .*'
 alone cross_entropy_bulk_kernel:wrong 'variant cross-entropy-bulk' 'wrong    logits in bf16: loss 0 of 540 is -?nan, not .*'
 # All implementations of attention but one need products.
 run 1 env SGT_HOST_FAULT=product_plain:crash sgt-train --self-check
@@ -106,6 +107,7 @@ trains product_bias:crash 'products with bias' crashed 'our attention' --documen
 trains product_gelu:hang 'products with GELU' hung 'our attention' --document-mask
 trains product_slope:crash "products with GELU's slope" crashed 'our attention' --document-mask
 trains product_sums:crash 'products with slope and bias sums' crashed 'our attention' --document-mask
+trains product_mixed:crash 'products for Muon' crashed 'our attention' --document-mask # by AdamW
 
 # Each variant: a run that uses it fails because of its fault. After the self-check, a run does not
 # use it.
@@ -144,6 +146,10 @@ rm -rf cache
 refuses 'attention_kernel:crash cudnn:crash causal_softmax_kernel:crash' "--attention own: $crashed" --attention own
 refuses '' "--attention cudnn: $crashed" --attention cudnn
 refuses '' "--attention naive: $crashed" --attention naive
+rm -rf cache
+refuses product_mixed:crash "--optimizer muon: $(echo "$crashed" | sed 's/found it/found its products/')" \
+    --optimizer muon
+run 0 sgt-train $cuda --run r --force --quiet --optimizer muon --no-self-check
 rm -rf cache
 run 1 env SGT_HOST_FAULT=product_plain:crash sgt-train $cuda --run refused --quiet
 stderr_has "sgt-train: cuBLASLt: the self-check found its products crashed: signal 11, Segmentation fault (--no-self-check \

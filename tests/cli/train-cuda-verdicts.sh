@@ -9,8 +9,8 @@ export XDG_CACHE_HOME
 
 run 0 sgt-train --self-check --device cuda
 stderr_is ''
-stdout_lines 16
-[ "$(grep -c ' ok *$' .stdout)" -eq 14 ] || fail 'a path is out'
+stdout_lines 17
+[ "$(grep -c ' ok *$' .stdout)" -eq 15 ] || fail 'a path is out'
 stdout_matches '^  attention cudnn +absent '
 rm -rf cache
 

@@ -30,6 +30,7 @@ static const struct row {
     {SGT_CHECK_SLOPE_BIAS, 2, sgt_check_products_slope_bias},
     {SGT_CHECK_RESIDUAL, 2, sgt_check_products_residual},
     {SGT_CHECK_DW_BIAS, 2, sgt_check_products_dw_bias},
+    {SGT_CHECK_MUON, 2, sgt_check_products_muon},
     {SGT_CHECK_BULK_LOSS, 2, sgt_check_bulk_loss},
     {SGT_CHECK_NAIVE, 2, sgt_check_attention_naive},
     {SGT_CHECK_OWN, 2, sgt_check_attention_own},

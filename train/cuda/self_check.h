@@ -31,6 +31,7 @@
 #define SGT_CHECK_BULK_LOSS "variant cross-entropy-bulk"
 #define SGT_CHECK_RESIDUAL "variant residual-in-gemm"
 #define SGT_CHECK_DW_BIAS "variant qkv-bias-in-dw"
+#define SGT_CHECK_MUON "products for Muon"
 #define SGT_CHECK_NCCL "NCCL"
 #define SGT_CHECK_CUPTI "CUPTI"
 
@@ -60,6 +61,7 @@ int sgt_check_products_slope(int device, sgt_error *err);
 int sgt_check_products_slope_bias(int device, sgt_error *err);
 int sgt_check_products_residual(int device, sgt_error *err);
 int sgt_check_products_dw_bias(int device, sgt_error *err);
+int sgt_check_products_muon(int device, sgt_error *err);
 int sgt_check_bulk_loss(int device, sgt_error *err);
 int sgt_check_nccl(int device, sgt_error *err);
 int sgt_check_cupti(int device, sgt_error *err);

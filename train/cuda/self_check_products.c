@@ -9,25 +9,38 @@
 #include "kernels/cuda/runtime.h"
 #include "train/cuda/self_check.h"
 
-enum { M = 128, N = 192, K = 64, MATRIX = M * N }; /* the largest matrix has M*N numbers */
+/* MATRIX: numbers of the largest matrix. BATCH: most products in one call. */
+enum { M = 128, N = 192, K = 64, MATRIX = M * N, BATCH = 3 };
 enum { IN_A, IN_B, IN_OUT, IN_BIAS, IN_AUX, ARRAYS };
 
 typedef struct products {
     sgt_cuda_gemms *gemms;
-    sgt_check_space space; /* ARRAYS arrays, with room for MATRIX floats each */
+    sgt_check_space space; /* ARRAYS arrays, with room for BATCH matrices of MATRIX floats each */
     float *x; /* the same arrays as floats on the host, as they were before the product */
+    size_t z; /* index in the batch of the product that is compared */
 } products;
 
 /* A kind of product that a step makes. */
 typedef struct form {
     int trans_a, trans_b, accumulate;
-    int added; /* array that an accumulating product adds to: IN_OUT for D itself */
+    int added;    /* array that an accumulating product adds to: IN_OUT for D itself */
+    size_t batch; /* products in one call; 0: one */
+    float f, h;   /* D = f * product + h * `added`; f is 0: the factors of sgt_cuda_gemm_run_onto */
 } form;
-static const form forward = {0, 0, 0, 0}, dx = {0, 1, 0, 0}, dw = {1, 0, 1, IN_OUT};
-static const form residual = {0, 0, 1, IN_AUX}; /* `forward`, added to another matrix of D's type */
+static const form forward = {0}, dx = {.trans_b = 1},
+                  dw = {.trans_a = 1, .accumulate = 1, .added = IN_OUT};
+/* `forward`, added to another matrix of D's type */
+static const form residual = {.accumulate = 1, .added = IN_AUX};
+/* Muon's products, one for each layer (muon.c). Powers of 2 as factors keep the sums exact. */
+static const form gram = {.trans_b = 1, .batch = BATCH}, gram_tall = {.trans_a = 1, .batch = BATCH},
+                  mixed = {.accumulate = 1, .added = IN_AUX, .batch = BATCH, .f = 2, .h = -.5f};
 
-static float *host(const products *p, int array) { return p->x + (size_t)array * MATRIX; }
-static size_t at(int array) { return (size_t)array * MATRIX * sizeof(float); }
+/* Return the matrix of an array that belongs to product p->z. */
+static float *host(const products *p, int array)
+{
+    return p->x + ((size_t)array * BATCH + p->z) * MATRIX;
+}
+static size_t at(int array) { return (size_t)array * BATCH * MATRIX * sizeof(float); }
 static void *device(const products *p, int array) { return (char *)p->space.device + at(array); }
 static void *pinned(const products *p, int array) { return (char *)p->space.pinned + at(array); }
 
@@ -52,11 +65,11 @@ static int products_open(products *p, sgt_error *err)
 static double product(const products *p, const form *f, size_t i, size_t j)
 {
     const float *a = host(p, IN_A), *b = host(p, IN_B);
-    double sum = f->accumulate ? (double)host(p, f->added)[i * N + j] : 0;
+    double sum = 0, added = f->accumulate ? (double)host(p, f->added)[i * N + j] : 0;
     for (size_t l = 0; l < K; l++)
         sum += (double)(f->trans_a ? a[l * M + i] : a[i * K + l]) *
                (double)(f->trans_b ? b[j * K + l] : b[l * N + j]);
-    return sum;
+    return f->f ? (double)f->f * sum + (double)f->h * added : sum + added;
 }
 
 /* Return the sum of column j of B, which is stored (K, N). */
@@ -104,12 +117,12 @@ static int is_near(const products *p, const sgt_cuda_gemm_shape *s, int array, s
                    double want, double off, sgt_error *err)
 {
     static const char *const names[] = {"", "", "D", "bias", "aux"};
-    double got = sgt_check_decode(pinned(p, array), s->out, i * N + j);
+    double got = sgt_check_decode(pinned(p, array), s->out, p->z * MATRIX + i * N + j);
     if (fabs(got - want) <= off) return SGT_OK;
-    return sgt_fail(err, SGT_EFORMAT, "%s%s%s%s in %s: %s (%zu, %zu) is %.6g, not %.6g",
+    return sgt_fail(err, SGT_EFORMAT, "%s%s%s%s%s in %s: %s (%zu, %zu) is %.6g, not %.6g",
                     s->trans_a ? "A^T " : "A ", s->trans_b ? "B^T" : "B",
-                    s->accumulate ? " added" : "", s->tf32 ? ", TF32" : "", sgt_check_type(s->out),
-                    names[array], i, j, got, want);
+                    s->accumulate ? " added" : "", s->batch ? ", in a batch" : "",
+                    s->tf32 ? ", TF32" : "", sgt_check_type(s->out), names[array], i, j, got, want);
 }
 
 /* Compare column j of D, and of aux if the product writes it, with the expected numbers. Set *sum
@@ -151,17 +164,23 @@ static int run(products *p, const form *f, const sgt_cuda_gemm_shape *s, sgt_err
     sgt_check_space *x = &p->space;
     int rc = sgt_cuda_gemm_plan(&plan, p->gemms, s, err);
     if (rc < 0) return rc;
+    void *d = device(p, IN_OUT), *added = device(p, f->accumulate ? f->added : IN_OUT);
+    p->z = 0;
     for (int i = 0; i < ARRAYS; i++) {
-        sgt_check_fill(host(p, i), MATRIX, (uint32_t)i + 1);
-        sgt_check_encode(pinned(p, i), i < IN_OUT ? s->type : s->out, host(p, i), MATRIX);
+        sgt_check_fill(host(p, i), BATCH * MATRIX, (uint32_t)i + 1);
+        sgt_check_encode(pinned(p, i), i < IN_OUT ? s->type : s->out, host(p, i), BATCH * MATRIX);
     }
     sgt_cuda_copy(x->stream, x->device, x->pinned, at(ARRAYS));
-    sgt_cuda_gemm_run_onto(plan, x->stream, device(p, IN_OUT),
-                           device(p, f->accumulate ? f->added : IN_OUT), device(p, IN_A),
-                           device(p, IN_B), device(p, IN_BIAS), device(p, IN_AUX));
+    if (f->f)
+        sgt_cuda_gemm_run_mixed(plan, x->stream, d, f->f, device(p, IN_A), device(p, IN_B), f->h,
+                                added);
+    else
+        sgt_cuda_gemm_run_onto(plan, x->stream, d, added, device(p, IN_A), device(p, IN_B),
+                               device(p, IN_BIAS), device(p, IN_AUX));
     sgt_cuda_copy(x->stream, x->pinned, x->device, at(ARRAYS));
     rc = sgt_cuda_finish(x->stream, err);
-    return rc == SGT_OK ? compare(p, f, s, err) : rc;
+    for (; rc == SGT_OK && p->z < (f->batch ? f->batch : 1); p->z++) rc = compare(p, f, s, err);
+    return rc;
 }
 
 /* ---- the paths ---- */
@@ -182,7 +201,11 @@ static int in_type(products *p, const form *f, sgt_cuda_epilogue epilogue, sgt_c
                              .out = f->added == IN_OUT ? SGT_F32 : type,
                              .tf32 = tf32,
                              .accumulate = f->accumulate,
-                             .epilogue = epilogue};
+                             .epilogue = epilogue,
+                             .batch = f->batch,
+                             .stride_a = MATRIX,
+                             .stride_b = MATRIX,
+                             .stride_d = MATRIX};
     return run(p, f, &s, err);
 }
 
@@ -254,4 +277,12 @@ int sgt_check_products_dw_bias(int device, sgt_error *err)
 {
     (void)device;
     return check(&dw, SGT_EPILOGUE_BGRAD, err);
+}
+
+int sgt_check_products_muon(int device, sgt_error *err)
+{
+    (void)device;
+    int rc = check(&gram, SGT_EPILOGUE_NONE, err);
+    if (rc == SGT_OK) rc = check(&gram_tall, SGT_EPILOGUE_NONE, err);
+    return rc == SGT_OK ? check(&mixed, SGT_EPILOGUE_NONE, err) : rc;
 }

@@ -428,13 +428,14 @@ void list_product(cudaStream_t s, const Job &job)
               aux ? size_of(job.p.aux_type) : 0);
 }
 
-const char *product_name(uint32_t epilogue, bool added)
+const char *product_name(uint32_t epilogue, double alpha, double beta)
 {
-    return epilogue == SGT_LT_EPILOGUE_BIAS            ? added ? "product_residual" : "product_bias"
-           : epilogue == SGT_LT_EPILOGUE_BGRADA        ? "product_dw_bias"
+    return epilogue == SGT_LT_EPILOGUE_BIAS     ? beta != 0 ? "product_residual" : "product_bias"
+           : epilogue == SGT_LT_EPILOGUE_BGRADA ? "product_dw_bias"
            : epilogue == SGT_LT_EPILOGUE_GELU_AUX_BIAS ? "product_gelu"
            : epilogue == SGT_LT_EPILOGUE_DGELU         ? "product_slope"
            : epilogue == SGT_LT_EPILOGUE_DGELU_BGRAD   ? "product_sums"
+           : alpha != 1 || (beta != 0 && beta != 1)    ? "product_mixed"
                                                        : "product_plain";
 }
 
@@ -466,7 +467,7 @@ sgt_lt_status matmul(sgt_lt_handle handle, sgt_lt_desc desc, const void *alpha, 
     if (listing()) list_product(stream, job);
     else
         enqueue(
-            stream, [job] { run(job); }, product_name(desc->epilogue, job.beta != 0));
+            stream, [job] { run(job); }, product_name(desc->epilogue, job.alpha, job.beta));
     return SGT_LT_SUCCESS;
 }
 
