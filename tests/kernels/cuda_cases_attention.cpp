@@ -258,7 +258,7 @@ static void forward_at(check *t, const shape &s, const path &by, const extras &w
     heads h = draw(t, s, &qkv, &dout, with);
     float *lse = cuda_output<float>(t, rows);
     double *bound = check_doubles(t, n), *lse_bound = check_doubles(t, rows);
-    by.forward(0, Type<T>::id, out, lse, qkv, s.B, s.T, s.H, s.D, h.scale, h.drop,
+    by.forward(0, Type<T>::id, out, lse, cuda_there(t, qkv), s.B, s.T, s.H, s.D, h.scale, h.drop,
                h.start ? &h.documents : NULL);
     for (size_t i = 0; i < s.B * s.H; i++) forward_bounds<T>(bound, lse_bound, h, i, by.operand);
     stored_as<T>(bound, h.out, n);
@@ -316,9 +316,9 @@ static void backward_at(check *t, const shape &s, const path &by, const extras &
         out[i] = dev::from_float<T>(h.out[i]);
         h.out[i] = dev::to_float(out[i]);
     }
-    by.backward(0, Type<T>::id, grads, cuda_output<float>(t, rows), dout, out,
-                cuda_copy<float>(t, h.lse, rows), qkv, s.B, s.T, s.H, s.D, h.scale, h.drop,
-                h.start ? &h.documents : NULL);
+    by.backward(0, Type<T>::id, grads, cuda_output<float>(t, rows), cuda_there(t, dout), out,
+                cuda_copy<float>(t, h.lse, rows), cuda_there(t, qkv), s.B, s.T, s.H, s.D, h.scale,
+                h.drop, h.start ? &h.documents : NULL);
     for (size_t i = 0; i < s.B * s.H; i++) {
         const float *q = h.qkv + packed_at(h, i);
         float *to = h.grads + packed_at(h, i);
@@ -482,9 +482,10 @@ CUDA_CASE(cuda_attention_hopper_apart)
     for (int again = 0; again < 2; again++) {
         dev::bf16 *out = cuda_output<dev::bf16>(t, 2 * N), *dqkv = cuda_output<dev::bf16>(t, 6 * N);
         float *lse = cuda_output<float>(t, 2 * T), *delta = cuda_output<float>(t, 2 * T);
-        sgt_cuda_attention_hopper(0, SGT_BF16, out, lse, qkv, 2, T, 1, D, 0.125f, NULL, NULL);
-        sgt_cuda_attention_hopper_backward(0, SGT_BF16, dqkv, delta, dout, out, lse, qkv, 2, T, 1,
-                                           D, 0.125f, NULL, NULL);
+        const dev::bf16 *in = cuda_there(t, qkv);
+        sgt_cuda_attention_hopper(0, SGT_BF16, out, lse, in, 2, T, 1, D, 0.125f, NULL, NULL);
+        sgt_cuda_attention_hopper_backward(0, SGT_BF16, dqkv, delta, cuda_there(t, dout), out, lse,
+                                           in, 2, T, 1, D, 0.125f, NULL, NULL);
         cuda_sync(t);
         if (again) {
             check_equal(t, "out", cuda_floats(t, out, N), want, N);

@@ -110,6 +110,8 @@ void mbar_init(uint64_t *bar, int arrivals)
     *bar = 0;
 }
 
+bool (*may_be_mapped)(const void *base);
+
 void mbar_init_fence()
 {
     for (auto &m : mbars) m.second.fenced |= m.second.maker == current->index;

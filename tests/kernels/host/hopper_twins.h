@@ -59,7 +59,7 @@ bool tensor_map(TensorMap *map, const T *base, size_t planes, size_t rows, size_
                 size_t stride, unsigned box_rows)
 {
     if ((uintptr_t)base % 16 || stride % 8 || box_rows < 1 || box_rows > 256 || !rows || !columns ||
-        !planes)
+        !planes || (host::may_be_mapped && !host::may_be_mapped(base)))
         return false;
     *map = TensorMap{&base->bits,   (long)planes, (long)rows,
                      (long)columns, (long)stride, (int)box_rows};

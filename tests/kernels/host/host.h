@@ -132,6 +132,8 @@ struct TensorMap {
     long planes, rows, columns, stride; /* in elements */
     int box_rows;                       /* rows of a box, which is 64 columns wide */
 };
+/* whether a tensor map may be of this address; NULL: of any */
+extern bool (*may_be_mapped)(const void *base);
 void mbar_init(uint64_t *bar, int arrivals);
 void mbar_init_fence();
 void mbar_arrive(uint64_t *bar, int bytes);
