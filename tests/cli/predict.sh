@@ -72,8 +72,18 @@ adds_up() { # LIST
 adds_up gpt2
 check 'tokens a second' awk '$1 == "sum" { ms = $2 } /^predicted/ { x = $5 * ms / 65536e3 }
     END { exit !(x > .9999 && x < 1.0001) }' shown
+# With every variant, the step must not become slower than this (tokens/s, a limit for each batch size).
+at_least() { # BATCH LIMIT
+    run 0 launches "$PWD/all" --model gpt2 --batch-size "$1" --seq-len 1024 --precision bf16 --attention cudnn \
+        --variant all
+    run 0 predict all
+    awk -v limit="$2" '/^predicted/ { x = $5 } END { exit !(x >= limit) }' .stdout || fail "less than $2 tokens/s"
+}
+at_least 64 620000
+at_least 12 530000
 # The product has 2 x 65536 x 2304 x 768 operations, at 650 and 700 TFLOP/s; 12 of them take 12
 # times as long.
+run 0 predict gpt2
 stdout_matches '^   12  product 65536 x 2304 x 768 +[0-9.]+ +231\.9  tensor +356\.8 +4\.282 +3\.976$'
 run 0 launches "$PWD/small" --model 2x64x2 --batch-size 2 --seq-len 64 --precision bf16 --attention cudnn --variant none
 adds_up small

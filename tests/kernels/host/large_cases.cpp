@@ -406,3 +406,41 @@ LARGE_CASE(embed_backward)
     same(t, "dwpe", dwpe + (LENGTH - 2) * C,
          (const float *)cuda_floats(t, dout + (n - 2) * C, 2 * C), 2 * C);
 }
+
+/* ---- Muon: matrices that are 2^31 numbers apart ---- */
+
+LARGE_CASE(muon)
+{
+    typedef dev::bf16 T;
+    enum { N = 133, MATRICES = 3 };
+    Sparse sparse(t);
+    const sgt_cuda_matrices all[] = {{N, MATRICES, 136, 144},
+                                     {N, MATRICES, HUGE_COUNT / 2, HUGE_COUNT / 2 + 8}};
+    const float *given = check_random(t, N * MATRICES, 1);
+    sgt_cuda_control *control = cuda_output<sgt_cuda_control>(t, 1);
+    float *p[2], *g[2];
+    T *x[2], *copy[2];
+    *control = sgt_cuda_control();
+    control->lr = .25f;
+    for (int i = 0; i < 2; i++) {
+        const sgt_cuda_matrices &l = all[i];
+        p[i] = sparse.array<float>(MATRICES * l.stride);
+        g[i] = sparse.array<float>(MATRICES * l.stride);
+        copy[i] = sparse.array<T>(MATRICES * l.stride);
+        x[i] = sparse.array<T>(MATRICES * l.stride_x);
+        if (!p[i] || !g[i] || !copy[i] || !x[i]) return;
+        for (size_t m = 0; m < MATRICES; m++)
+            memcpy(g[i] + m * l.stride, given + m * N, N * sizeof *given);
+        sgt_cuda_muon_normalize(0, SGT_BF16, x[i], g[i], &l,
+                                cuda_output<char>(t, sgt_cuda_muon_scratch(MATRICES)));
+        sgt_cuda_muon_update(0, SGT_BF16, copy[i], p[i], g[i], x[i], &l, .1f, 1.5f, 0, control);
+    }
+    cuda_sync(t);
+    for (size_t m = 0; m < MATRICES; m++) {
+        same(t, "x", x[1] + m * all[1].stride_x, x[0] + m * all[0].stride_x, N);
+        same(t, "p", p[1] + m * all[1].stride, p[0] + m * all[0].stride, N);
+        same(t, "copy", copy[1] + m * all[1].stride, copy[0] + m * all[0].stride, N);
+        same(t, "g", g[1] + m * all[1].stride, g[0] + m * all[0].stride, N);
+        if (!written(copy[1] + m * all[1].stride, N)) check_fail(t, "matrix %zu is all zeros", m);
+    }
+}
