@@ -144,6 +144,24 @@ Test(utf8, four_bytes_at_borders)
         }
 }
 
+/* Put characters, whole and broken off, at the ends of the blocks and of the groups of blocks that
+ * the vector code looks at together: the first begins at 64 and has 4, the others have 64. */
+Test(utf8, characters_between_groups_of_blocks)
+{
+    static const char *const cases[] = {
+        "\xC3\xA9", "\xE2\x82\xAC", "\xF0\x9F\x98\x80", "\xC3", "\xE2\x82", "\xF0\x9F\x98", "\x80"};
+    const size_t groups[] = {64, 64 + 4 * 64, 64 + 68 * 64, 64 + 132 * 64};
+    uint8_t text[64 + 140 * 64];
+    for (size_t i = 0; i < 4 * (sizeof cases / sizeof *cases); i++)
+        for (size_t before = 0; before < 5; before++)
+            for (size_t blocks = 0; blocks < 2; blocks++) {
+                const char *c = cases[i / 4];
+                memset(text, 'a', sizeof text);
+                memcpy(text + groups[i % 4] + 64 * blocks - before, c, strlen(c));
+                hold_levels_to_units(text, sizeof text, "a character");
+            }
+}
+
 Test(utf8, random_text_by_every_level)
 {
     uint64_t seed = test_seed();

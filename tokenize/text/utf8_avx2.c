@@ -3,9 +3,11 @@
  * half bytes, of each byte and the one before it, are looked up in tables with a bit for each
  * error. An error is present if all three look-ups have its bit.
  *
- * 70 MB of English / code / many scripts run at 19 / 22 / 17 GB/s on one thread (AMD EPYC Zen 4,
- * 2026-11-21); words of eight bytes and single characters at 4.0 / 14 / 0.7. That is memory's
- * speed, so there is no AVX-512 version. */
+ * A first look finds which blocks are not all ASCII, and only those are checked. A branch for each
+ * block would cost more: in English a tenth of the blocks has a dash or an accent, and which they
+ * are is hard to predict. So decoded, pages of lz4_raw take 1.16 times as long as their unpacking,
+ * and took 1.19 with one look (make bench-parquet; AMD EPYC, Zen 4, 2026-11-26). NOTES.md says why
+ * there is no AVX-512 version. */
 #include "tokenize/text/utf8_levels.h"
 
 #if defined(__x86_64__)
@@ -81,30 +83,43 @@ static inline __m256i errors(const uint8_t *p)
     return _mm256_xor_si256(found, _mm256_and_si256(_mm256_or_si256(third, fourth), BYTES(0x80)));
 }
 
-/* Return whether p is in the middle of a character, judging by the three bytes before it. */
-static inline int broken_off(const uint8_t *p)
+/* Return `at`, or where the character begins that is in the middle there. */
+static inline size_t begun_at(const uint8_t *s, size_t at)
 {
-    return p[-1] >= 0xC0 || p[-2] >= 0xE0 || p[-3] >= 0xF0;
+    for (unsigned i = 1; i <= 3; i++)
+        if (s[at - i] >= (i == 1 ? 0xC0 : i == 2 ? 0xE0 : 0xF0)) return at - i;
+    return at;
+}
+
+/* Return a bit for each of the blocks of 64 bytes at p, at most 64 of them, that is set if the block
+ * has a byte beyond ASCII. */
+static inline uint64_t beyond_ascii(const uint8_t *p, size_t blocks)
+{
+    uint64_t found = 0;
+    for (size_t i = 0; i < blocks; i++, p += 64) {
+        const __m256i both = _mm256_or_si256(load(p), load(p + 32));
+        found |= (uint64_t)!_mm256_testz_si256(both, BYTES(0x80)) << i;
+    }
+    return found;
 }
 
 size_t sgt_utf8_skip_avx2(const uint8_t *s, size_t at, size_t n)
 {
-    int wide = 1;
-    for (; n - at >= 64; at += 64) {
-        const uint8_t *p = s + at;
-        if (!_mm256_movemask_epi8(_mm256_or_si256(load(p), load(p + 32)))) {
-            if (wide && broken_off(p)) break;
-            wide = 0;
-            continue;
+    uint64_t before = 0; /* 1: the block before has bytes beyond ASCII */
+    /* few blocks at first, for text that is full of ill-formed units */
+    for (size_t blocks = 4; n - at >= 64; at += 64 * blocks, blocks = 64) {
+        if (blocks > (n - at) / 64) blocks = (n - at) / 64;
+        const uint64_t beyond = beyond_ascii(s + at, blocks);
+        /* the block after may have to end a character */
+        uint64_t left = (beyond | beyond << 1 | before) & UINT64_MAX >> (64 - blocks);
+        before = beyond >> (blocks - 1);
+        for (; left; left &= left - 1) {
+            const size_t block = at + 64 * (size_t)__builtin_ctzll(left);
+            const __m256i found = _mm256_or_si256(errors(s + block), errors(s + block + 32));
+            if (!_mm256_testz_si256(found, found)) return begun_at(s, block);
         }
-        __m256i found = _mm256_or_si256(errors(p), errors(p + 32));
-        if (!_mm256_testz_si256(found, found)) break;
-        wide = 1;
     }
-    /* a character that the last block breaks off: return its start */
-    for (unsigned i = 1; i <= 3; i++)
-        if (s[at - i] >= (i == 1 ? 0xC0 : i == 2 ? 0xE0 : 0xF0)) return at - i;
-    return at;
+    return begun_at(s, at);
 }
 #else
 typedef int nothing_here;
