@@ -49,19 +49,60 @@ fields() { grep '^{"document"' "$1/sources.jsonl" > got && same got want; }
 fields rows
 run 0 sgt-inspect --verify rows
 
-# Names with a dot in them, and numbers without a sign; one encoding is not read, and is not called damage.
-run 0 sgt-tokenize --quiet --field a.b --keep-fields c.d.e,small,middle,large "$data/names.parquet" names
+# Names with a dot in them, and numbers without a sign.
+run 0 sgt-tokenize --quiet --field a.b --keep-fields c.d.e,small,middle,large,delta "$data/names.parquet" names
 grep '^{"document"' names/sources.jsonl | cut -d' ' -f5- > got
 cat > want-names <<'END'
-"fields": {"c.d.e": "x", "small": 1, "middle": 1, "large": 4294967296}}
-"fields": {"c.d.e": "y", "small": 255, "middle": 4294967295, "large": 18446744069414584320}}
-"fields": {"c.d.e": "z", "small": 128, "middle": 2147483648, "large": 9223372036854775808}}
+"fields": {"c.d.e": "x", "small": 1, "middle": 1, "large": 4294967296, "delta": 1}}
+"fields": {"c.d.e": "y", "small": 255, "middle": 4294967295, "large": 18446744069414584320, "delta": 2}}
+"fields": {"c.d.e": "z", "small": 128, "middle": 2147483648, "large": 9223372036854775808, "delta": 3}}
 END
 same got want-names
-run 1 sgt-tokenize --quiet --field a.b --keep-fields delta "$data/names.parquet" delta
-stderr_matches "^sgt-tokenize: $data/names\.parquet: offset [0-9]+: an encoding of numbers that is not read \(write it with \
-PLAIN or a dictionary\)$"
-absent delta
+
+# The encodings that only numbers have; the edges of their types among them.
+numbers=delta32,delta64,same,split32,split64,float,double
+for from in jsonl parquet; do
+    run 0 sgt-tokenize --quiet --keep-fields $numbers "$data/numbers.$from" numbers-$from
+    grep '^{"document"' numbers-$from/sources.jsonl > got-$from
+done
+[ "$(wc -l < got-parquet)" -eq 40 ] || fail "$(wc -l < got-parquet) documents"
+same got-parquet got-jsonl
+
+# Damage is one line: names.parquet has the numbers 1, 2, 3 as 256 and 4 (numbers in a block, and miniblocks), 3, 1, and the
+# smallest difference, 1; then the miniblocks' widths. An encoding that is not read is not called damage.
+damaged() { # MESSAGE BYTES-BEFORE BYTES OFFSET-IN-THEM: the byte there is another
+    at=$(LC_ALL=C grep -obUaP "$2" "$data/names.parquet" | cut -d: -f1)
+    cp "$data/names.parquet" names.parquet
+    printf "$3" | dd of=names.parquet bs=1 seek=$((at + $4)) conv=notrunc 2> .dd
+    run 1 sgt-tokenize --quiet --field a.b --keep-fields delta names.parquet no
+    stderr_matches "^sgt-tokenize: names\.parquet: offset [0-9]+: $1$"
+    absent no
+}
+head='\x80\x02\x04\x03\x02\x02\x00'
+damaged 'damaged page: its numbers are damaged \(fetch the file again\)' "$head" '\004' 3
+damaged 'damaged page: its numbers are damaged \(fetch the file again\)' "$head" '\377\377\377\017' 3
+damaged 'damaged page: its numbers are damaged \(fetch the file again\)' "$head" '\000' 2
+damaged 'damaged page: its values end too early \(fetch the file again\)' "$head" '\002' 3
+damaged 'damaged page: its values end too early \(fetch the file again\)' "$head" '\101' 6 # a width of 65
+damaged 'damaged page: its values end too early \(fetch the file again\)' "$head" '\100' 6 # of 64, whose bytes are missing
+page='\x15\x20\x2c\x15\x06\x15' # 3 values, and their encoding
+damaged 'an encoding of numbers that is not read \(write it with PLAIN or a dictionary\)' "$page" '\024' 6
+damaged 'an encoding of numbers that is not read \(write it with PLAIN or a dictionary\)' "$page" '\014' 6 # strings'
+damaged 'damaged page: its numbers are damaged \(fetch the file again\)' "$page" '\022' 6 # BYTE_STREAM_SPLIT, of 10 bytes
+size=$(wc -c < "$data/numbers.parquet")
+for step in $(seq 90); do # any wrong byte is one line, or another number
+    cp "$data/numbers.parquet" bad.parquet
+    printf '\377' | dd of=bad.parquet bs=1 seek=$((size * step / 91)) conv=notrunc 2> .dd
+    code=0
+    sgt-tokenize --quiet --skip-bad --keep-fields $numbers bad.parquet bad-out > .stdout 2> .stderr || code=$?
+    echo "byte $((size * step / 91)) is 255" > .ran
+    case $code in
+    0) stderr_is '' ;;
+    1) stderr_lines 1 && stderr_has 'sgt-tokenize: bad.parquet: ' && absent bad-out ;;
+    *) fail "exit code $code" ;;
+    esac
+    rm -rf bad-out
+done
 
 # They stay in the order of the input, whatever becomes of the documents; ranks and kills change nothing.
 cat "$data/web.jsonl" "$data/web.jsonl" > twice.jsonl
@@ -126,3 +167,54 @@ wrong 'a"b' '"a"b" holds a quote, a backslash or a control character'
 wrong 'a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q' 'more than 16 names'
 run_usage '--train-vocab makes a vocabulary and no shards: not with --keep-fields' sgt-tokenize --train-vocab 300 \
     --keep-fields url a.jsonl no
+
+# ---- numbers as pyarrow reads them, in files that it writes: every encoding, width, page and pattern of nulls ----
+for python in ${PYTHON:-python3} /usr/bin/python3; do
+    "$python" -c 'import pyarrow.parquet' 2> /dev/null && break
+    python=
+done
+[ -n "$python" ] || skip 'numbers by pyarrow: no python3 with it (PYTHON=... names one); all else passed'
+cat > columns.py << 'END'
+import json, random, sys
+import pyarrow as pa, pyarrow.parquet as pq
+seed = int(sys.argv[1])
+random.seed(seed)
+whole = seed % 4 == 0 # pages of 20,000 rows, more than our reader decodes at once
+def some(*values):
+    return 1 << 20 if whole else random.choice(values)
+count = 20000 if whole else random.choice([1, 129, 700, 20000])
+kinds = [random.randrange(5) for i in range(count)]
+def bits(width, i):
+    return [7, i, random.getrandbits(width), random.getrandbits(1 + i // 50 % width),
+            [0, 1 << width - 1, (1 << width) - 1][i % 3]][kinds[i // 200]]
+nulls = random.choice([0, .1, .9])
+types = {"int32": pa.int32(), "int64": pa.int64(), "uint32": pa.uint32(), "uint64": pa.uint64(), "float": pa.float32(),
+         "double": pa.float64()}
+arrays, encodings = [[f"row {i}" for i in range(count)]], {}
+names = ["text"]
+for encoding in "DELTA_BINARY_PACKED", "BYTE_STREAM_SPLIT":
+    for name, t in types.items():
+        if name in ("float", "double") and encoding[0] == "D": continue
+        signed = 1 << t.bit_width - 1 if name[0] == "i" else 0
+        values = [None if random.random() < nulls else (i % 4096) / 2 if name in ("float", "double") else
+                  (bits(t.bit_width, i) ^ signed) - signed for i in range(count)]
+        names.append(f"{name}_{encoding[0]}")
+        encodings[names[-1]] = encoding
+        arrays.append(pa.array(values, t))
+pq.write_table(pa.table([pa.array(a) for a in arrays], names), "x.parquet", use_dictionary=False, column_encoding=encodings,
+               compression=random.choice(["none", "zstd", "gzip"]), data_page_version=random.choice(["1.0", "2.0"]),
+               data_page_size=some(100, 3000, 1 << 20), write_batch_size=some(7, 1000, 1 << 20),
+               row_group_size=some(50 + count // 3, 1 << 20), max_rows_per_page=some(300, 1 << 20))
+with open("want", "w") as f:
+    for row in pq.read_table("x.parquet").to_pylist():
+        del row["text"]
+        f.write(json.dumps(row).replace(".0,", ",").replace(".0}", "}") + "\n")
+print(",".join(names[1:]))
+END
+for seed in $(seq 8); do
+    columns=$("$python" columns.py "$seed") || fail "seed $seed: pyarrow wrote no file"
+    rm -rf out
+    run 0 sgt-tokenize --quiet --keep-fields "$columns" x.parquet out
+    sed -n 's/^{"document".*"fields": \(.*\)}$/\1/p' out/sources.jsonl > got
+    cmp got want > .cmp || fail "seed $seed: $(cat .cmp)"
+done

@@ -84,14 +84,38 @@ def write_order():
 
 
 def write_names():
-    """Columns with a dot in their names, as in flattened tables; numbers without a sign, and in an
-    encoding that is not read."""
+    """Columns with a dot in their names, as in flattened tables; numbers without a sign, and three
+    whose bytes tests damage."""
     numbers = [1, 2**32 - 1, 2**31]
     table = pa.table({"a.b": ["one", "two", "three"], "c": [{"d.e": "x"}, {"d.e": "y"}, {"d.e": "z"}],
                       "small": pa.array([1, 255, 128], pa.uint8()), "middle": pa.array(numbers, pa.uint32()),
                       "large": pa.array([2**32 * n for n in numbers], pa.uint64()), "delta": pa.array([1, 2, 3])})
     pq.write_table(table, OUT / "names.parquet", compression="none", use_dictionary=["small", "middle"],
                    column_encoding={"delta": "DELTA_BINARY_PACKED"})
+
+
+def write_numbers():
+    """Numbers in the encodings that only numbers have, and the same as JSONL."""
+    random.seed(3)
+    types = {"delta32": pa.int32(), "delta64": pa.int64(), "same": pa.int64(), "split32": pa.int32(), "split64": pa.int64(),
+             "float": pa.float32(), "double": pa.float64()}
+    rows = []
+    for i in range(40):
+        row = {"text": f"row {i}"}
+        for name, t in types.items():
+            bits = t.bit_width - 1
+            edge = i % 4 < 2 and i < 20
+            number = -2**bits + (i % 4) * (2**(bits + 1) - 1) if edge else random.randrange(-2**(i % bits), 2**(i % bits))
+            row[name] = i + .5 if pa.types.is_floating(t) else 7 if name == "same" else number
+            if i % 5 == 3 and name != "delta64":
+                row[name] = None
+        rows.append(row)
+    (OUT / "numbers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    names = [*rows[0]]
+    table = pa.table([pa.array([row[name] for row in rows], types.get(name, pa.string())) for name in names], names)
+    encodings = {n: "DELTA_BINARY_PACKED" if n in ("delta32", "delta64", "same") else "BYTE_STREAM_SPLIT" for n in types}
+    pq.write_table(table, OUT / "numbers.parquet", compression="none", use_dictionary=False, column_encoding=encodings,
+                   data_page_version="2.0", write_statistics=False, store_schema=False, **PAGES)
 
 
 class Keys(pe.KmsClient):
@@ -141,6 +165,7 @@ def main():
     write_web()
     write_order()
     write_names()
+    write_numbers()
     pq.write_table(few.slice(0, 0), OUT / "empty.parquet")
     pq.write_table(pa.table({"text": pa.array([b"good", b"bad \xff"])}), OUT / "bytes.parquet", compression="none")
 

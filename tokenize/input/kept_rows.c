@@ -129,12 +129,12 @@ static int put_value(sgt_kept_rows *r, const column *c, uint64_t row, sgt_error 
 {
     const sgt_parquet_string at = c->rows[row - c->first];
     const int type = c->unit.pages[0].type;
-    const uint8_t *s = c->unit.text + at.at;
-    size_t n = at.length;
     if (at.at == SGT_PARQUET_NULL) {
         fputs("null", r->to);
         return SGT_OK;
     }
+    const uint8_t *s = c->unit.text + at.at;
+    size_t n = at.length;
     if (type != SGT_PARQUET_BYTES) {
         put_number(r->to, type, sgt_parquet_is_unsigned(c->reader), s);
         return SGT_OK;

@@ -6,11 +6,12 @@
  *     while ((rc = sgt_parquet_next(p, unit, &rows, &err)) == 0) ...;
  *     sgt_parquet_close(p);
  *
- * Read are data pages of version 1 and 2 in PLAIN, dictionary and both delta encodings, packed by
- * snappy, zstd, gzip, lz4_raw or nothing. The column may lie in groups ("page.text"), but not in
- * lists. A position in a file is the number of a row, so a run can begin at any row. If the file
- * has from_row and end_row, which lie between row groups, only these rows are read. Memory: the
- * metadata (at most 256 MiB), two dictionaries, and a page. */
+ * Read are data pages of version 1 and 2 in PLAIN, dictionary and both delta encodings of strings,
+ * and of numbers in DELTA_BINARY_PACKED and BYTE_STREAM_SPLIT, packed by snappy, zstd, gzip, lz4_raw
+ * or nothing. The column may lie in groups ("page.text"), but not in lists. A position in a file is
+ * the number of a row, so a run can begin at any row. If the file has from_row and end_row, which
+ * lie between row groups, only these rows are read. Memory: the metadata (at most 256 MiB), two
+ * dictionaries, and a page. */
 #ifndef SGT_PARQUET_H
 #define SGT_PARQUET_H
 

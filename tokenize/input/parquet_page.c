@@ -1,8 +1,9 @@
 /* parquet_page.c: unpack a page, then read levels and strings from it.
  *
  * Strings of PLAIN and DELTA_LENGTH_BYTE_ARRAY stay where they were unpacked. Those of
- * DELTA_BYTE_ARRAY are copied behind them. The lengths between strings of PLAIN become zeros once
- * they are read, so that all strings of a page can be checked as one text.
+ * DELTA_BYTE_ARRAY are put together behind them, and so are numbers that are neither PLAIN nor in a
+ * dictionary. The lengths between strings of PLAIN become zeros once they are read, so that all
+ * strings of a page can be checked as one text.
  * A dictionary is in the unit's text or shared (parquet_dictionary.h); in the latter case its
  * strings are copied behind the page. */
 #include "tokenize/input/parquet_page.h"
@@ -24,12 +25,14 @@ enum {
     PLAIN = 0,
     PLAIN_DICTIONARY = 2,
     RLE = 3,
+    DELTA_NUMBERS = 5,
     DELTA_LENGTH = 6,
     DELTA_STRINGS = 7,
-    RLE_DICTIONARY = 8
+    RLE_DICTIONARY = 8,
+    SPLIT_NUMBERS = 9
 };
 
-static const char ended[] = "its strings end too early";
+static const char ended[] = "its values end too early";
 /* pages that are not damaged, but are not read */
 static const char other_encoding[] = "an encoding of numbers that is not read";
 static const char old_levels[] = "levels of BIT_PACKED, which Parquet has given up, are not read";
@@ -101,8 +104,9 @@ typedef struct decoder {
     size_t at, end;          /* bytes left of PLAIN and delta strings, in the unit's text */
     sgt_parquet_words words; /* its dictionary */
     sgt_runs levels, indices;
-    sgt_deltas prefixes, lengths;
-    size_t made; /* bytes of strings written behind the unpacked page */
+    sgt_deltas prefixes, lengths; /* lengths: also of numbers */
+    size_t stride; /* BYTE_STREAM_SPLIT: bytes from one byte of a number to its next one */
+    size_t made;   /* bytes of strings written behind the unpacked page */
     sgt_parquet_string last;
 } decoder;
 
@@ -113,6 +117,28 @@ static const char *ready_dictionary(decoder *d)
     if (!sgt_parquet_has_indices(&d->p->head)) return NULL;
     if (!of) return "it uses a dictionary, and there is none";
     return sgt_parquet_dictionary_open(&d->words, of, d->u);
+}
+
+/* Begin to read numbers that are neither PLAIN nor in a dictionary, from d->at to d->end. count: the
+ * most numbers there can be. */
+static const char *begin_numbers(decoder *d, uint64_t count)
+{
+    static const char damaged[] = "its numbers are damaged";
+    const int type = d->p->type;
+    const unsigned width = sgt_parquet_width(type);
+    const uint8_t *text = d->u->text;
+    const size_t size = d->end - d->at;
+    if (d->p->head.encoding == SPLIT_NUMBERS) {
+        d->stride = size / width;
+        d->end = d->at + d->stride;
+        return size % width || d->stride > count ? damaged : NULL;
+    }
+    if (d->p->head.encoding != DELTA_NUMBERS ||
+        (type != SGT_PARQUET_INT32 && type != SGT_PARQUET_INT64))
+        return other_encoding;
+    if (!size) return NULL; /* all rows are null */
+    const int rc = sgt_deltas_open(&d->lengths, text + d->at, text + d->end);
+    return rc < 0 || d->lengths.left > count ? damaged : NULL;
 }
 
 /* Begin to read the strings, which lie in u's text from `at` to `end`. count: the most strings
@@ -129,14 +155,10 @@ static const char *begin_strings(decoder *d, size_t at, size_t end, uint64_t cou
         if (at == end) return NULL; /* all rows are null */
         d->indices = (sgt_runs){.at = p + 1, .end = text + end, .width = *p};
         return *p > 32 ? "indices of more than 32 bits" : NULL;
-    case DELTA_LENGTH:
-    case DELTA_STRINGS:
-        if (d->p->type == SGT_PARQUET_BYTES) break;
-        return other_encoding;
-    default:
-        return d->p->type == SGT_PARQUET_BYTES ? "an encoding that strings do not have"
-                                               : other_encoding;
     }
+    if (d->p->type != SGT_PARQUET_BYTES) return begin_numbers(d, count);
+    if (d->p->head.encoding != DELTA_LENGTH && d->p->head.encoding != DELTA_STRINGS)
+        return "an encoding that strings do not have";
     if (at == end) return NULL;
     if (d->p->head.encoding == DELTA_STRINGS) {
         if (sgt_deltas_open(&d->prefixes, p, text + end) < 0 || d->prefixes.left > count ||
@@ -230,6 +252,30 @@ static const char *take_prefixed(decoder *d, sgt_parquet_string *out, size_t n)
     return NULL;
 }
 
+/* Take n numbers of DELTA_BINARY_PACKED or BYTE_STREAM_SPLIT. In the latter the first bytes of all
+ * numbers come first, then the second ones, and so on. */
+static const char *take_made(decoder *d, sgt_parquet_string *out, size_t n)
+{
+    const unsigned width = sgt_parquet_width(d->p->type);
+    const char *why = make_room(d, n * width);
+    if (why) return why;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t number = 0;
+        uint8_t *text = d->u->text, *to = text + d->u->used + d->made;
+        if (!d->stride) {
+            if (sgt_deltas_next(&d->lengths, &number) < 0) return ended;
+            memcpy(to, &number, width);
+        } else {
+            if (d->at == d->end) return ended;
+            for (unsigned b = 0; b < width; b++) to[b] = text[d->at + b * d->stride];
+            d->at++;
+        }
+        out[i] = (sgt_parquet_string){(size_t)(to - text), width};
+        d->made += width;
+    }
+    return NULL;
+}
+
 /* Take n strings, at most BATCH. */
 static const char *take_strings(decoder *d, sgt_parquet_string *out, size_t n)
 {
@@ -238,6 +284,8 @@ static const char *take_strings(decoder *d, sgt_parquet_string *out, size_t n)
     case PLAIN: return sgt_parquet_take_plain(d->p->type, d->u->text, &d->at, d->end, out, n);
     case DELTA_LENGTH: return take_lengths(d, out, n);
     case DELTA_STRINGS: return take_prefixed(d, out, n);
+    case DELTA_NUMBERS:
+    case SPLIT_NUMBERS: return take_made(d, out, n);
     default: return take_indexed(d, out, n);
     }
 }

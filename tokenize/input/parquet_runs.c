@@ -151,21 +151,28 @@ static int next_mini(sgt_deltas *d)
     return 0;
 }
 
+int sgt_deltas_next(sgt_deltas *d, uint64_t *out)
+{
+    if (!d->left) return -1;
+    if (d->begun) {
+        if (!d->in_mini && next_mini(d) < 0) return -1;
+        const unsigned width = d->widths[d->mini];
+        d->last += d->least + get_bits(d->bits, d->bit, width, d->end);
+        d->bit += width;
+        d->in_mini--;
+    }
+    d->begun = 1;
+    d->left--;
+    *out = d->last;
+    return 0;
+}
+
 int sgt_deltas_take(sgt_deltas *d, uint32_t *out, size_t n)
 {
-    for (; n; n--, d->left--) {
-        if (!d->left) return -1;
-        if (d->begun) {
-            if (!d->in_mini && next_mini(d) < 0) return -1;
-            const unsigned width = d->widths[d->mini];
-            d->last += d->least + get_bits(d->bits, d->bit, width, d->end);
-            d->bit += width;
-            d->in_mini--;
-        }
-        d->begun = 1;
+    for (uint64_t number; n; n--) {
         /* numbers have 32 bits and wrap around; they are lengths, so a negative one is damage */
-        if ((uint32_t)d->last > INT32_MAX) return -1;
-        *out++ = (uint32_t)d->last;
+        if (sgt_deltas_next(d, &number) < 0 || (uint32_t)number > INT32_MAX) return -1;
+        *out++ = (uint32_t)number;
     }
     return 0;
 }

@@ -1,8 +1,8 @@
 /* parquet_runs.h: Parquet's two ways to write numbers in few bits. One thread at a time.
  *
  * Runs (the RLE and bit-packed hybrid): levels and the indices of a dictionary. Deltas
- * (DELTA_BINARY_PACKED): lengths. Both are read in order, any number at a time, so no length in a
- * file decides how much memory is allocated. */
+ * (DELTA_BINARY_PACKED): lengths, and integers of a column. Both are read in order, any number at a
+ * time, so no length in a file decides how much memory is allocated. */
 #ifndef SGT_PARQUET_RUNS_H
 #define SGT_PARQUET_RUNS_H
 
@@ -46,6 +46,9 @@ typedef struct sgt_deltas {
 int sgt_deltas_open(sgt_deltas *d, const uint8_t *p, const uint8_t *end);
 /* Take the next n numbers. Return 0, or -1 if there are fewer, or one is not a length. */
 int sgt_deltas_take(sgt_deltas *d, uint32_t *out, size_t n);
+/* Take the next number, of any kind. Its lower 32 bits are a number of 32 bits. Return 0, or -1 if
+ * there is none. */
+int sgt_deltas_next(sgt_deltas *d, uint64_t *out);
 /* Return where the bytes of the deltas end; NULL: they are damaged. */
 const uint8_t *sgt_deltas_end(const sgt_deltas *d);
 
