@@ -231,16 +231,19 @@ static sgt_made *some_files(const char *out, int from, int to)
     return set;
 }
 
-/* Shuffled documents are the same for any number of ranks, and whether a bucket is loaded into
- * memory or not. They can be read from the beginning or from any token. Files of an earlier run are
- * used again. */
+/* Shuffled documents are the same for any number of ranks, whether a bucket is loaded into memory
+ * or not, and if they are read from the parts. They can be read from the beginning or from any
+ * token. Files of an earlier run are used again, unless `force` is set. */
 Test(pipeline_sets, orders_are_walked_and_sought)
 {
     static const struct {
         int shuffle;
         uint32_t ranks;
         uint64_t memory;
-    } cases[] = {{0, 1, 0}, {1, 1, 0}, {1, 1, 20000}, {1, 2, 0}, {1, 2, 20000}, {1, 3, 1000000}};
+        int copies, force;
+    } cases[] = {{0, 1, 0, 0, 0},     {1, 1, 0, 0, 0},      {1, 1, 20000, 1, 0}, {1, 1, 0, 1, 0},
+                 {1, 1, 1000, 1, 1},  {1, 1, 0, 0, 1},      {1, 1, 0, 0, 0},     {1, 2, 0, 1, 0},
+                 {1, 2, 20000, 1, 0}, {1, 3, 1000000, 1, 0}};
     sgt_error err;
     sgt_order *o;
     sgt_tokenize_options options[] = {{0}, {.shuffle = 1, .shuffle_seed = 5}};
@@ -252,11 +255,15 @@ Test(pipeline_sets, orders_are_walked_and_sought)
                                .shuffle = cases[k].shuffle,
                                .seed = 5,
                                .work = "work",
+                               .force = cases[k].force,
                                .share = {.count = cases[k].ranks},
                                .memory = cases[k].memory};
         stream want = slow_set(&options[r.shuffle], 0);
+        cr_assert_eq(sgt_order_copies(&r, &err), cases[k].copies, "case %zu", k);
         for (; r.shuffle && r.share.index < r.share.count; r.share.index++)
             cr_assert_eq(sgt_order_scatter(&r, &err), 0, "%s", err.text);
+        cr_assert(r.share.count > 1 ||
+                  cases[k].copies == !access("work/sorting/train/table", F_OK));
         cr_assert_eq(sgt_order_open(&o, &r, &err), 0, "%s", err.text);
         stream got = walk(o, r.memory ? 1009 : 97);
         cr_assert(got.count == want.count && !memcmp(got.ids, want.ids, got.count * 2));

@@ -1,9 +1,10 @@
-/* order.c: walk the parts one after the other, or hand over to shuffle.c. */
+/* order.c: walk the parts one after the other, or hand over to gather.c or shuffle.c. */
 #include "tokenize/parts/order.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "tokenize/parts/gather.h"
 #include "tokenize/parts/shuffle.h"
 
 struct sgt_order {
@@ -13,7 +14,9 @@ struct sgt_order {
     size_t part, end;       /* index of the current part; where the order ends */
     uint64_t document;      /* index in that part of the next document */
     uint64_t start, tokens; /* extent in the part of the last document delivered */
-    sgt_shuffle *shuffle;   /* NULL: the documents come in the order of the input */
+    /* both NULL: the documents come in the order of the input */
+    sgt_shuffle *shuffle;
+    sgt_gather *gather;
 };
 
 static void go_to_part(sgt_order *o, size_t part)
@@ -77,6 +80,14 @@ static int open_input(sgt_order **out, const sgt_order_request *r, sgt_error *er
     return SGT_OK;
 }
 
+int sgt_order_copies(const sgt_order_request *r, sgt_error *err)
+{
+    sgt_order_request all = *r;
+    all.share = sgt_share_or_all(r->share);
+    if (!r->shuffle || !sgt_gather_suits(&all)) return r->shuffle;
+    return r->force ? 0 : sgt_shuffle_exists(&all, err);
+}
+
 int sgt_order_scatter(const sgt_order_request *r, sgt_error *err)
 {
     sgt_order *o;
@@ -85,9 +96,19 @@ int sgt_order_scatter(const sgt_order_request *r, sgt_error *err)
     const sgt_share *s = &o->r.share;
     o->part = (size_t)sgt_share_first(s, r->count, s->index);
     o->end = (size_t)sgt_share_first(s, r->count, s->index + 1ull);
-    if (s->index < s->count) rc = sgt_shuffle_scatter(&o->r, o, err);
+    if ((rc = sgt_order_copies(r, err)) == 0) rc = sgt_shuffle_remove(&o->r, err);
+    else if (rc > 0) rc = s->index < s->count ? sgt_shuffle_scatter(&o->r, o, err) : SGT_OK;
     sgt_order_close(o);
     return rc;
+}
+
+/* Open the shuffled order. Only a rank that is alone may have not scattered the documents. */
+static int open_shuffled(sgt_order *o, sgt_error *err)
+{
+    const int there = o->r.share.count > 1 ? 1 : sgt_shuffle_exists(&o->r, err);
+    if (there < 0) return there;
+    return there ? sgt_shuffle_open(&o->shuffle, &o->r, sgt_order_tokens(o), err)
+                 : sgt_gather_open(&o->gather, &o->r, err);
 }
 
 int sgt_order_open(sgt_order **out, const sgt_order_request *r, sgt_error *err)
@@ -95,7 +116,7 @@ int sgt_order_open(sgt_order **out, const sgt_order_request *r, sgt_error *err)
     sgt_order *o;
     int rc = open_input(&o, r, err);
     if (rc < 0) return rc;
-    if (r->shuffle) rc = sgt_shuffle_open(&o->shuffle, &o->r, sgt_order_tokens(o), err);
+    if (r->shuffle) rc = open_shuffled(o, err);
     if (rc < 0) sgt_order_close(o);
     else *out = o;
     return rc;
@@ -106,6 +127,7 @@ void sgt_order_close(sgt_order *o)
     if (!o) return;
     for (size_t i = 0; i < o->r.count; i++) sgt_made_rest(o->r.parts[i]);
     sgt_shuffle_close(o->shuffle);
+    sgt_gather_close(o->gather);
     free(o->before);
     free(o->numbers);
     free(o);
@@ -117,6 +139,7 @@ uint64_t sgt_order_number(const sgt_order *o) { return o->numbers[o->part] + o->
 int sgt_order_next(sgt_order *o, uint64_t *tokens, sgt_error *err)
 {
     if (o->shuffle) return sgt_shuffle_next(o->shuffle, tokens, err);
+    if (o->gather) return sgt_gather_next(o->gather, tokens, err);
     int rc = 1;
     while (o->part < o->end && (rc = next_of_part(o, err)) == 1) go_to_part(o, o->part + 1);
     *tokens = o->tokens;
@@ -126,6 +149,7 @@ int sgt_order_next(sgt_order *o, uint64_t *tokens, sgt_error *err)
 int sgt_order_seek(sgt_order *o, uint64_t at, uint64_t *tokens, uint64_t *skip, sgt_error *err)
 {
     if (o->shuffle) return sgt_shuffle_seek(o->shuffle, at, tokens, skip, err);
+    if (o->gather) return sgt_gather_seek(o->gather, at, tokens, skip, err);
     size_t part = 0;
     int rc;
     while (part + 1 < o->r.count && o->before[part + 1] <= at) part++;
@@ -140,5 +164,6 @@ int sgt_order_seek(sgt_order *o, uint64_t at, uint64_t *tokens, uint64_t *skip, 
 int sgt_order_ids(sgt_order *o, uint64_t at, size_t n, const uint16_t **ids, sgt_error *err)
 {
     if (o->shuffle) return sgt_shuffle_ids(o->shuffle, at, n, ids, err);
+    if (o->gather) return sgt_gather_ids(o->gather, at, n, ids, err);
     return sgt_made_ids(o->r.parts[o->part], o->r.split, o->start + at, n, ids, err);
 }

@@ -8,7 +8,7 @@
  *         for (at = 0; at < tokens; at += n) sgt_order_ids(o, at, n = ..., &ids, &err);
  *     sgt_order_close(o);
  *
- * The order is that of the input, part after part, or shuffled (shuffle.h). Duplicates are left out
+ * The order is that of the input, part after part, or shuffled (shuffle.h, gather.h). Duplicates are left out
  * (dedup.h). Only one thread at a time may use an order. */
 #ifndef SGT_ORDER_H
 #define SGT_ORDER_H
@@ -41,8 +41,12 @@ typedef struct sgt_order_request {
 
 typedef struct sgt_order sgt_order;
 
-/* Prepare an order that is shuffled: scatter our share of the documents. After this, and a barrier
- * of all ranks, each rank can open the order. */
+/* Return 1 if sgt_order_scatter copies the documents into buckets (shuffle.h); 0 if they are read
+ * from the parts; or a negative SGT_E*. */
+int sgt_order_copies(const sgt_order_request *r, sgt_error *err);
+
+/* Prepare an order that is shuffled: scatter our share of the documents, if they are copied. After
+ * this, and a barrier of all ranks, each rank can open the order. */
 int sgt_order_scatter(const sgt_order_request *r, sgt_error *err);
 
 /* Open an order. */

@@ -60,9 +60,10 @@ int sgt_parts_wanted(const sgt_tokenize_options *o)
 /* Return about how many tokens the second pass goes over, as a multiple of those of our part. */
 static uint64_t times_again(const parts *p)
 {
+    const int connected = sgt_ranks_connected(p->o->ranks);
     /* most likely another rank assembles the parts */
-    if (p->ranks > 1 && !sgt_ranks_connected(p->o->ranks)) return 0;
-    return p->o->shuffle ? 2 : 1;
+    if (p->ranks > 1 && !connected) return 0;
+    return p->o->shuffle && connected ? 2 : 1; /* one rank seldom copies them into buckets */
 }
 
 static void tell(const parts *p, uint64_t second)
@@ -95,15 +96,33 @@ static void tell_shuffled(void *ctx, int split, uint64_t tokens) { go_on(ctx, 0,
 
 static void tell_assembled(void *ctx, int split, uint64_t tokens) { go_on(ctx, 1, split, tokens); }
 
+static sgt_order_request order_of(parts *p, int split, int force)
+{
+    return (sgt_order_request){.parts = p->sets,
+                               .count = p->count,
+                               .split = split,
+                               .dedup = p->dedup,
+                               .shuffle = p->o->shuffle,
+                               .seed = p->o->shuffle_seed,
+                               .work = p->out.work,
+                               .force = force,
+                               .share = p->share,
+                               .stop = p->o->stop,
+                               .advance = {tell_shuffled, p}};
+}
+
 /* Start the progress of the second pass, when all parts are open. The first pass is done. */
 static void begin_second(parts *p, uint32_t shares)
 {
     uint64_t all = 0;
-    for (size_t i = 0; i < p->count; i++)
-        for (int k = 0; k < SGT_SPLITS; k++) all += sgt_made_tokens(p->sets[i], k);
+    for (int k = 0; k < SGT_SPLITS; k++) {
+        const sgt_order_request r = order_of(p, k, p->o->force);
+        const uint64_t times = sgt_order_copies(&r, NULL) > 0 ? 2 : 1, before = all;
+        for (size_t i = 0; i < p->count; i++) all += sgt_made_tokens(p->sets[i], k);
+        p->second += times * (all - before) / shares;
+    }
     if (p->read_bytes) p->read = p->read_bytes;
     if (!p->tokens) p->tokens = all; /* our part was complete, so this run has not counted */
-    p->second = all / shares * (p->o->shuffle ? 2 : 1);
     tell(p, p->second);
 }
 
@@ -239,21 +258,6 @@ static int join_invalid(const parts *p, sgt_manifest *m, sgt_error *err)
     return m->invalid ? SGT_OK : sgt_fail_memory(err, p->o->out);
 }
 
-static sgt_order_request order_of(parts *p, int split, int force)
-{
-    return (sgt_order_request){.parts = p->sets,
-                               .count = p->count,
-                               .split = split,
-                               .dedup = p->dedup,
-                               .shuffle = p->o->shuffle,
-                               .seed = p->o->shuffle_seed,
-                               .work = p->out.work,
-                               .force = force,
-                               .share = p->share,
-                               .stop = p->o->stop,
-                               .advance = {tell_shuffled, p}};
-}
-
 /* Do our share of what all ranks must have done before any shard is made: find duplicates, and
  * scatter documents. */
 static int prepare(parts *p, int force, sgt_error *err)
@@ -285,7 +289,7 @@ static int assemble_shards(parts *p, uint32_t share, uint32_t shares, sgt_manife
         sgt_order *order;
         if ((rc = sgt_order_open(&order, &r, err)) < 0) break;
         const uint64_t tokens = sgt_order_tokens(order) / shares;
-        if (o->shuffle) tell_shuffled(p, split, tokens);
+        if (sgt_order_copies(&r, NULL) > 0) tell_shuffled(p, split, tokens);
         rc = sgt_assemble(&a, split, order, m, &m->documents, err);
         if (!rc) tell_assembled(p, split, tokens);
         sgt_order_close(order);

@@ -7,16 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include "loader/base/file.h"
 #include "tokenize/parts/buckets.h"
+#include "tokenize/parts/table.h"
 #include "tokenize/out/journal.h"
 #include "tokenize/out/out.h"
 
 #define BUCKET_BYTES ((uint64_t)64 << 20)
-#define MEMORY_BYTES ((uint64_t)96 << 20)  /* a larger bucket is not loaded */
-#define MAGIC UINT64_C(0x31656c6666756873) /* "shuffle1" */
+#define MEMORY_BYTES ((uint64_t)96 << 20) /* a larger bucket is not loaded */
 
 /* The header of each document in its file. */
 typedef struct head {
@@ -28,9 +27,7 @@ typedef struct entry {
     uint64_t key, number, at; /* at: byte of its header in the bucket */
 } entry;
 
-typedef struct bucket {
-    uint64_t documents, tokens;
-} bucket;
+typedef sgt_table_bucket bucket;
 
 struct sgt_shuffle {
     sgt_order_request r;
@@ -63,61 +60,46 @@ static size_t bucket_of(uint64_t key, int skip, size_t count)
 }
 
 /* Return the folder of a rank's files, malloc'd; kind "apart": of those that only it reads. */
-static char *folder_of(const sgt_shuffle *s, const char *kind, uint32_t rank)
+static char *folder_of(const sgt_order_request *r, const char *kind, uint32_t rank)
 {
     char name[96];
-    const int n = snprintf(name, sizeof name, SGT_OUT_SORTING "/%s", sgt_split_names[s->r.split]);
+    const int n = snprintf(name, sizeof name, SGT_OUT_SORTING "/%s", sgt_split_names[r->split]);
     if (kind) snprintf(name + n, sizeof name - (size_t)n, "/%s-%05u", kind, rank);
-    else if (s->r.share.count > 1)
-        snprintf(name + n, sizeof name - (size_t)n, "/%05u-of-%05u", rank, s->r.share.count);
-    return sgt_join(s->r.work, name);
+    else if (r->share.count > 1)
+        snprintf(name + n, sizeof name - (size_t)n, "/%05u-of-%05u", rank, r->share.count);
+    return sgt_join(r->work, name);
 }
 
 /* Open a new folder of ours for writing `count` buckets. */
 static int open_ours(const sgt_shuffle *s, const char *kind, size_t count, sgt_buckets **b,
                      sgt_error *err)
 {
-    char *folder = folder_of(s, kind, s->r.share.index);
+    char *folder = folder_of(&s->r, kind, s->r.share.index);
     int rc = folder ? sgt_buckets_open(b, folder, count, err) : sgt_fail_memory(err, s->r.work);
     free(folder);
     return rc;
 }
 
-static char *table_path(const sgt_shuffle *s, uint32_t rank)
+static char *table_path(const sgt_order_request *r, uint32_t rank)
 {
-    char *folder = folder_of(s, NULL, rank), *path = folder ? sgt_join(folder, "table") : NULL;
+    char *folder = folder_of(r, NULL, rank), *path = folder ? sgt_join(folder, "table") : NULL;
     free(folder);
     return path;
 }
 
-/* ---- a rank's table: MAGIC, its buckets, and a checksum of both ---- */
-
-static int write_table(const sgt_shuffle *s, const bucket *table, const char *path, sgt_error *err)
+int sgt_shuffle_exists(const sgt_order_request *r, sgt_error *err)
 {
-    size_t n = 8 + s->count * sizeof(bucket);
-    uint64_t *words = malloc(n + 8);
-    if (!words) return sgt_fail_memory(err, path);
-    words[0] = MAGIC;
-    memcpy(words + 1, table, n - 8);
-    words[n / 8] = XXH3_64bits(words, n);
-    int rc = sgt_file_put(path, words, n + 8, err);
-    free(words);
+    char *path = table_path(r, 0);
+    const int rc = path ? !sgt_file_gone(path) : sgt_fail_memory(err, r->work);
+    free(path);
     return rc;
 }
 
-/* Read a table. Return 1 if it is valid and has as many buckets, 0 if not, or a negative SGT_E*. */
-static int read_table(const sgt_shuffle *s, bucket *table, const char *path, sgt_error *err)
+int sgt_shuffle_remove(const sgt_order_request *r, sgt_error *err)
 {
-    char *text = NULL;
-    size_t n = 8 + s->count * sizeof(bucket), got;
-    uint64_t sum;
-    if (access(path, F_OK) < 0) return 0;
-    int rc = sgt_file_get(&text, &got, path, n + 8, err);
-    if (rc < 0) return rc;
-    rc = got == n + 8 && (memcpy(&sum, text + n, 8), sum == XXH3_64bits(text, n)) &&
-         *(uint64_t *)(void *)text == MAGIC;
-    if (rc) memcpy(table, text + 8, n - 8);
-    free(text);
+    char *folder = folder_of(r, NULL, 0);
+    const int rc = folder ? sgt_remove_tree(folder, err) : sgt_fail_memory(err, r->work);
+    free(folder);
     return rc;
 }
 
@@ -172,7 +154,7 @@ static int scatter(const sgt_shuffle *s, bucket *table, sgt_order *input, sgt_er
     while (!rc && (rc = sgt_order_next(input, &h.tokens, err)) == 0) {
         if (sgt_stopped(r->stop)) rc = sgt_fail(err, SGT_ESTOPPED, "stopped");
         h.number = sgt_order_number(input);
-        h.key = XXH3_64bits_withSeed(&h.number, sizeof h.number, r->seed);
+        h.key = sgt_shuffle_key(h.number, r->seed);
         if (!rc) rc = put_document(s, table, b, input, &h, err);
         sgt_advance_to(&r->advance, r->split, tokens += h.tokens, &told);
     }
@@ -187,10 +169,11 @@ int sgt_shuffle_scatter(const sgt_order_request *r, sgt_order *input, sgt_error 
     int rc = new_shuffle(&s, r, sgt_order_tokens(input), err);
     if (rc < 0) return rc;
     bucket *table = s->tables + r->share.index * s->count;
-    char *path = table_path(s, r->share.index);
+    char *path = table_path(&s->r, r->share.index);
     if (!path) rc = sgt_fail_memory(err, r->work);
-    if (!rc && !r->force) rc = read_table(s, table, path, err);
-    if (!rc && (rc = scatter(s, table, input, err)) == 0) rc = write_table(s, table, path, err);
+    if (!rc && !r->force) rc = sgt_table_read(path, table, s->count, err);
+    if (!rc && (rc = scatter(s, table, input, err)) == 0)
+        rc = sgt_table_write(path, table, s->count, err);
     free(path);
     sgt_shuffle_close(s);
     return rc < 0 ? rc : SGT_OK;
@@ -203,8 +186,8 @@ static int read_tables(sgt_shuffle *s, sgt_error *err)
     int rc = 1;
     for (uint32_t i = 0; i < s->r.share.count && rc == 1; i++) {
         bucket *table = s->tables + i * s->count;
-        char *path = table_path(s, i);
-        rc = path ? read_table(s, table, path, err) : sgt_fail_memory(err, s->r.work);
+        char *path = table_path(&s->r, i);
+        rc = path ? sgt_table_read(path, table, s->count, err) : sgt_fail_memory(err, s->r.work);
         if (!rc)
             rc = sgt_fail(err, SGT_EFORMAT, "%s: missing or damaged (--force starts over)", path);
         free(path);
@@ -240,7 +223,7 @@ static void unload(sgt_shuffle *s)
 /* Forget the bucket that was begun, and remove the files that it was copied into. */
 static void end_bucket(sgt_shuffle *s)
 {
-    char *folder = s->apart ? folder_of(s, "apart", s->r.share.index) : NULL;
+    char *folder = s->apart ? folder_of(&s->r, "apart", s->r.share.index) : NULL;
     unload(s);
     if (folder) (void)sgt_remove_tree(folder, NULL);
     free(folder);
@@ -305,7 +288,7 @@ static int copy_document(sgt_shuffle *s, sgt_buckets *b, int fd, const char *pat
 static int copy_file(sgt_shuffle *s, sgt_buckets *b, size_t index, uint32_t rank, sgt_error *err)
 {
     const bucket *want = &s->tables[rank * s->count + index];
-    char *path = NULL, *folder = folder_of(s, NULL, rank);
+    char *path = NULL, *folder = folder_of(&s->r, NULL, rank);
     const int fd =
         folder ? open_file(folder, index, want, &path, err) : sgt_fail_memory(err, s->r.work);
     int rc = fd < 0 ? fd : SGT_OK;
@@ -430,7 +413,8 @@ static int load(sgt_shuffle *s, sgt_error *err)
     if (!s->entries) return sgt_fail_memory(err, s->r.work);
     if (bytes_of(all) <= s->r.memory) rc = make_room(s, bytes_of(all), err);
     for (uint32_t i = 0; i < (s->apart ? 1 : s->r.share.count) && !rc; i++) {
-        char *folder = s->apart ? folder_of(s, "apart", s->r.share.index) : folder_of(s, NULL, i);
+        char *folder =
+            s->apart ? folder_of(&s->r, "apart", s->r.share.index) : folder_of(&s->r, NULL, i);
         const bucket *b = s->apart ? all : &s->tables[i * s->count + index];
         rc = folder ? load_file(s, folder, index, b, &at, err) : sgt_fail_memory(err, s->r.work);
         free(folder);

@@ -19,9 +19,23 @@
 #ifndef SGT_SHUFFLE_H
 #define SGT_SHUFFLE_H
 
+#include <xxhash.h>
+
 #include "tokenize/parts/order.h"
 
 typedef struct sgt_shuffle sgt_shuffle;
+
+/* Return the key of a document. */
+static inline uint64_t sgt_shuffle_key(uint64_t number, uint64_t seed)
+{
+    return XXH3_64bits_withSeed(&number, sizeof number, seed);
+}
+
+/* Return 1 if files of all documents are there, which a rank that was alone wrote; 0 if not, or a
+ * negative SGT_E*. */
+int sgt_shuffle_exists(const sgt_order_request *r, sgt_error *err);
+/* Remove the files that a rank that was alone wrote, complete or not. */
+int sgt_shuffle_remove(const sgt_order_request *r, sgt_error *err);
 
 /* Write the files of our share. `input`: its documents in input order. It is read to its end,
  * unless an earlier run has done so. */
