@@ -73,44 +73,78 @@ run_usage '--train-vocab makes a vocabulary and no shards: not with --shuffle' \
 run 0 sgt-tokenize $options --shuffle 7 corpus seven
 stdout_has 'complete already, nothing was done'
 
-# ---- stopped while shards are assembled: complete shards stay, and documents are not scattered again ----
+# ---- stopped while shards are assembled: complete shards stay ----
 need_strace
-stop_late() { # kill it at rename number $1
+late() { # of a run with $options into the set $1: the rename after which half of the shards are in OUT
+    rm -rf counted
+    renames=$(strace -f -c -e trace=rename sgt-tokenize --quiet $options --shuffle 7 corpus counted 2>&1 > /dev/null |
+        awk '$NF == "rename" { print $4 }')
+    echo $((renames - $(ls "$1"/*.bin | wc -l))) # a shard takes two
+}
+stop_late() { # kill it at rename number $at
     rm -rf out
-    strace -f -o trace -e trace=rename -e inject=rename:signal=KILL:when="$1" \
+    strace -f -o trace -e trace=rename -e inject=rename:signal=KILL:when="$at" \
         sgt-tokenize --quiet --threads 1 $options --shuffle 7 corpus out > .stdout 2> .stderr
     absent out/manifest.json
-    exists out/.work/sorting/train/table
 }
-shards=$(ls seven/*.bin | wc -l) # each shard takes two renames: half of the shards are in OUT then
-renames=$(strace -f -c -e trace=rename sgt-tokenize --quiet $options --shuffle 7 corpus counted 2>&1 > /dev/null |
-    awk '$NF == "rename" { print $4 }')
-stop_late $((renames - shards))
-inodes out/*.bin out/.work/sorting/train/* > had
-[ "$(grep -c 'bin$' had)" -gt 5 ] || fail 'too few shards were whole'
-run 0 strace -f -o trace -e trace=rename,openat sgt-tokenize --quiet $options --shuffle 7 corpus out
-grep -q 'openat.*/sorting/train/00000.*O_APPEND' trace && fail 'it was scattered again'
-inodes out/*.bin | sort > has
-[ "$(grep 'out/train' had | sort | comm -23 - has | wc -l)" -eq 0 ] || fail 'shards were made again'
-same_folders out seven
-# Damage to the scattered documents is found. --force scatters them again.
-stop_late $((renames - shards))
+goes_on() { # WANT: a run that goes on makes the same, and no shard again
+    inodes out/*.bin > had
+    [ "$(grep -c 'bin$' had)" -gt 5 ] || fail 'too few shards were whole'
+    run 0 strace -f -o trace -e trace=rename,openat sgt-tokenize --quiet $options --shuffle 7 corpus out
+    inodes out/*.bin | sort > has
+    [ "$(grep 'out/train' had | sort | comm -23 - has | wc -l)" -eq 0 ] || fail 'shards were made again'
+    same_folders out "$1"
+}
+# One rank reads the documents from its part, and copies none.
+at=$(late seven)
+stop_late
+absent out/.work/sorting/train
+goes_on seven
+! grep -q '/sorting/train' trace || fail 'documents were copied'
+# A damaged part of another rank is found.
+rm -r out
+run 0 sgt-tokenize --quiet $options --shuffle 7 --rank 1 --ranks 2 corpus out
+part=out/.work/part-000001/train_000003.bin
+truncate -s -2 $part
+run 1 sgt-tokenize --quiet $options --shuffle 7 --rank 0 --ranks 2 corpus out
+stderr_is "sgt-tokenize: $part: ends at offset 3022, 2 bytes early (was it cut while being read?)"
+rm $part
+run 1 sgt-tokenize --quiet $options --shuffle 7 --rank 0 --ranks 2 corpus out
+stderr_is "sgt-tokenize: $part: No such file or directory"
+rm -r out
+
+# ---- more shards than may be open: documents are copied, and a resumed run does not copy them again ----
+options='--shard-tokens 100 --split 30%'
+run 0 sgt-tokenize --quiet $options --shuffle 7 corpus many
+[ "$(ls many/train*.bin | wc -l)" -gt 256 ] || fail 'too few shards'
+for split in train val; do
+    listed many $split > many.$split
+    same many.$split seven.$split
+done
+at=$(late many)
+stop_late
+exists out/.work/sorting/train/table
+goes_on many
+grep -q 'openat.*/sorting/train/00000.*O_RDONLY' trace || fail 'the copy was not read'
+grep -q 'openat.*/sorting/train/00000.*O_APPEND' trace && fail 'it was copied again'
+# Damage to the copied documents is found. --force copies them again.
+stop_late
 truncate -s -2 out/.work/sorting/train/00000
 run 1 sgt-tokenize --quiet $options --shuffle 7 corpus out
 stderr_matches '^sgt-tokenize: out/\.work/sorting/train/00000: [0-9]+ bytes, [0-9]+ were written \(--force starts '\
 'over\)$'
 run 0 sgt-tokenize --quiet --force $options --shuffle 7 corpus out
-same_folders out seven
-stop_late $((renames - shards))
+same_folders out many
+stop_late
 printf '\377\377\377\377' | dd of=out/.work/sorting/train/00000 bs=1 seek=16 conv=notrunc 2> /dev/null
 run 1 sgt-tokenize --quiet $options --shuffle 7 corpus out
 stderr_is 'sgt-tokenize: out/.work/sorting/train/00000: offset 0: damaged (--force starts over)'
 run 0 sgt-tokenize --quiet --force $options --shuffle 7 corpus out
-same_folders out seven
+same_folders out many
 # A shard in OUT with another length is not accepted as this run's.
-stop_late $((renames - shards))
+stop_late
 head -c 1026 one/train_000000.bin > out/train_000001.bin
 run 1 sgt-tokenize --quiet $options --shuffle 7 corpus out
 stderr_matches '^sgt-tokenize: out/train_000001.bin: '
 run 0 sgt-tokenize --quiet --force $options --shuffle 7 corpus out
-same_folders out seven
+same_folders out many

@@ -13,6 +13,7 @@
 #include "tokenize/input/feed.h"
 #include "tokenize/parts/buckets.h"
 #include "tokenize/parts/divide.h"
+#include "tokenize/parts/gather.h"
 #include "tokenize/parts/order.h"
 #include "tests/tokenize/pipeline.h"
 
@@ -109,8 +110,8 @@ static uint64_t count_duplicates(void)
     return n;
 }
 
-/* Make a set with every combination of the options that need parts, for several numbers of
- * ranks. */
+/* Make a set with every combination of the options that need parts, for several numbers of ranks.
+ * Parts of more than SGT_GATHER_SHARDS shards are shuffled through buckets. */
 Test(pipeline_sets, equals_the_slow_way)
 {
     static const uint32_t ranks[] = {1, 3, 40};
@@ -126,7 +127,9 @@ Test(pipeline_sets, equals_the_slow_way)
                                   .shuffle_seed = (uint64_t)mode * 77,
                                   .dedup = mode >> 1 & 1,
                                   .val_fraction = mode & 4 ? .4 : 0,
-                                  .shard_tokens = mode & 1 ? 3001 : 20000,
+                                  .shard_tokens = mode & 4   ? 61
+                                                  : mode & 1 ? 3001
+                                                             : 20000,
                                   .piece_bytes = 700};
         stream train = slow_set(&o, 0), val = slow_set(&o, 1);
         for (size_t k = 0; k < (mode == 7 ? 3 : 2); k++) {
@@ -139,6 +142,7 @@ Test(pipeline_sets, equals_the_slow_way)
                 cr_assert_eq(make(o, out, &r, &err), 0, "%s", err.text);
                 cr_assert(rank.rank == 0 || r.waiting, "a rank has not waited for the others");
             }
+            cr_assert_eq(mode >= 4, train.count > SGT_GATHER_SHARDS * o.shard_tokens);
             expect_shards(out, "train", &train, o.shard_tokens);
             expect_shards(out, "val", &val, o.shard_tokens);
             cr_assert_eq(r.documents, train.documents + val.documents);
