@@ -18,7 +18,7 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 
 # These build programs without coverage, or take hours.
-LEFT_OUT='deps|demo|examples|examples-python|examples-torch|install|library|manual|readme|readme-python|valgrind'
+LEFT_OUT='deps|demo|examples|install|library|manual|readme|readme-python|valgrind'
 LEFT_OUT="$LEFT_OUT|gpu-check|gpu-rehearsal|loader-neon|.*-torture"
 
 run_tests() {

@@ -1,7 +1,7 @@
 # rules.mk: how the tests, the analyzers and the measurements are built and run.
 
 .PHONY: run-check format lint layout tidy coverage run-coverage check-kernels check-cuda check-nvcc
-.PHONY: machine-code predict check-memory fuzz torture torture-variants torture-runs bench-json bench-parquet bench-rows
+.PHONY: machine-code predict check-memory fuzz torture torture-variants torture-runs bench-parquet bench-rows
 
 torture: check-all torture-variants torture-runs ## every variant (clang, no optimization, lesser CPUs, sanitizers) and the exhaustive runs: a day
 
@@ -184,11 +184,8 @@ $(eval $(call single,stress-guard,loader/stress/guard,loader))
 $(eval $(call single,stress-saver,train/stress/stress,train kernels loader))
 $(eval $(call single,stress-ranks,train/stress/ranks train/ranks_fixture,train kernels loader))
 $(eval $(call single,stress-pipeline,tokenize/stress/stress,tokenize loader))
-$(eval $(call single,bench-json,tokenize/bench/bench_json,tokenize loader))
 $(eval $(call single,bench-parquet,tokenize/bench/bench_parquet,tokenize loader))
 $(eval $(call single,bench-rows,loader/bench/bench_rows,loader))
-bench-json: $(B)/tests/bench-json      ## how fast lines of JSONL become documents
-	@$<
 bench-parquet: $(B)/tests/bench-parquet ## how fast rows of Parquet become documents, beside bare unpacking (ARGS='FILE...')
 	@$< $(ARGS)
 bench-rows: $(B)/tests/bench-rows      ## what drawing windows and making rows takes, by CPU level (ARGS=MIB)

@@ -15,11 +15,9 @@
 #include "loader/base/cpu.h"
 #include "loader/base/thread.h"
 #include "tokenize/input/feed.h"
-#include "tokenize/input/json_line.h"
 #include "tokenize/input/unit.h"
 #include "tokenize/out/out.h"
 #include "tokenize/out/record.h"
-#include "loader/shards/shard.h"
 #include "tokenize/vocab/vocab.h"
 
 #define PIECE ((size_t)256 << 10) /* bytes of text per unit: with its ids, it stays in L2 */

@@ -2,11 +2,9 @@
  * evaluations. */
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "loader/base/cpu.h"
-#include "loader/base/file.h"
 #include "train/device.h"
 #include "train/run/checkpoint.h"
 #include "loader/sgt_loader.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "loader/base/cpu.h"
 #include "train/run/checkpoint.h"
 #include "tools/cli/options.h"
 #include "tools/cli/talk.h"

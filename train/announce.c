@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "train/advice.h"
 #include "loader/base/cpu.h"
 #include "train/trainer.h"
 

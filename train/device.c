@@ -2,7 +2,6 @@
 #include "train/device.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "loader/base/clock.h"
-#include "loader/base/cpu.h"
 #include "train/data/feed.h"
 #include "train/memory/memory_log.h"
 #include "train/run/saver.h"

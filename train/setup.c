@@ -9,8 +9,6 @@
 
 #include "train/advice.h"
 #include "loader/base/cpu.h"
-#include "loader/base/file.h"
-#include "train/model/config.h"
 #include "train/device.h"
 #include "train/memory/memory.h"
 #include "train/run/nearby.h"

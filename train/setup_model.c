@@ -2,7 +2,6 @@
  * config.json, or of --model. */
 #include <inttypes.h>
 
-#include "train/model/config.h"
 #include "train/trainer.h"
 
 #define POSITIONS 1024 /* longest context, as in GPT-2 */

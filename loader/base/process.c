@@ -1,7 +1,6 @@
 /* process.c: see process.h. */
 #include "loader/base/process.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <unistd.h>

@@ -5,7 +5,6 @@
 
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #define CACHESTAT 451 /* on every architecture; newer than the headers of many machines */

@@ -8,7 +8,6 @@
 #include "tokenize/input/feed.h"
 #include "tokenize/input/json_parts.h"
 #include "tokenize/input/kept.h"
-#include "tokenize/vocab/vocab.h"
 
 static const char *const columns[] = {"text",        "plain_some", "dict_some",
                                       "length_some", "delta_some", "page.in.text"};

@@ -6,7 +6,6 @@
 
 #include "tokenize/text/pattern.h"
 #include "tokenize/text/split.h"
-#include "tokenize/vocab/vocab.h"
 
 enum { SOME = 7 }; /* most pieces per call, few so that calls begin at many places */
 

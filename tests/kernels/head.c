@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "loader/base/arena.h"
 #include "tests/kernels/twin_amx.h"
 
 typedef struct head_shape {

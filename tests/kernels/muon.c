@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "loader/base/arena.h"
 #include "kernels/muon.h"
 
 typedef struct matrix_size {

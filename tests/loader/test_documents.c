@@ -5,10 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "loader/base/philox.h"
-#include "loader/shards/documents.h"
 #include "loader/handle.h"
 #include "loader/shards/manifest.h"
 #include "tests/loader/documents.h"

@@ -4,8 +4,6 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "loader/base/philox.h"
 #include "tests/loader/batches.h"

@@ -2,7 +2,6 @@
  * these match the shards' content. */
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

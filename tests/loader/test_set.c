@@ -7,8 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "loader/base/file.h"
-#include "loader/handle.h"
 #include "loader/shards/manifest.h"
 #include "tests/loader/batches.h"
 

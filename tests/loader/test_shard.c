@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "loader/base/file.h"
 #include "tests/loader/shards.h"
 
 TestSuite(shard, .init = enter_scratch, .fini = leave_scratch);

@@ -2,7 +2,6 @@
  * reader, sampling, output and rank, from .idx files or from the tokens; in streams; and the
  * positions and numbers derived from it. */
 #include <criterion/criterion.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,6 +1,5 @@
 /* test_state.c: continue a run at a saved position. */
 #include <criterion/criterion.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 

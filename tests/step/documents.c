@@ -1,5 +1,4 @@
 /* documents.c: rows of several documents, with attention masked between them. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

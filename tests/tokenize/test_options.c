@@ -1,6 +1,5 @@
 /* test_options.c: invalid options, and calls without pointers for results. */
 #include <criterion/criterion.h>
-#include <string.h>
 
 #include "tests/tokenize/pipeline.h"
 #include "tokenize/sgt_tokenize.h"

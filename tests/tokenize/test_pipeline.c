@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "loader/base/philox.h"
 #include "tests/tokenize/pipeline.h"
 
 TestSuite(pipeline, .init = enter_scratch, .fini = leave_scratch);

@@ -5,11 +5,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "loader/base/cpu.h"
 #include "tests/tokenize/common.h"
 #include "tests/tokenize/splits.h"
 #include "tokenize/text/split.h"
-#include "tokenize/text/split_levels.h"
 
 #define PAGE 4096
 

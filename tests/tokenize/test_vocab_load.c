@@ -2,7 +2,6 @@
  * of encoding give the same ids with them. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "loader/base/file.h"
 #include "tokenize/bpe/bpe.h"

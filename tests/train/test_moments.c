@@ -7,7 +7,6 @@
 
 #include "tests/train/fixture.h"
 #include "tests/train/ranks_fixture.h"
-#include "train/cpu/cpu_backend.h"
 
 enum { STATES = 3, STEPS = 3 };
 

@@ -1,6 +1,5 @@
 /* test_outliers.c: the steps that --skip-spikes leaves out. */
 #include <criterion/criterion.h>
-#include <math.h>
 
 #include "kernels/outliers.h"
 

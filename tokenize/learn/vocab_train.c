@@ -10,7 +10,6 @@
 
 #include "loader/base/clock.h"
 #include "loader/base/cpu.h"
-#include "loader/base/file.h"
 #include "loader/base/thread.h"
 #include "tokenize/input/feed.h"
 #include "tokenize/input/json_parts.h"

@@ -2,7 +2,6 @@
  * machine. */
 #include "tools/bench/ablation.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

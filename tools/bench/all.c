@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "loader/base/cpu.h"
-#include "loader/base/file.h"
 #include "train/device.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/script.h"

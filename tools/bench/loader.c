@@ -11,7 +11,6 @@
 #include "tools/bench/loader.h"
 #include "tools/cli/near.h"
 #include "tools/cli/options.h"
-#include "tools/cli/talk.h"
 #include "loader/words.h"
 
 enum { DEFAULT_SEQ = 1024, DEFAULT_TURNS = 5 };

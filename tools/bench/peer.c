@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "tools/bench/script.h"
-#include "tools/bench/step.h"
 
 BENCH_EMBED(sgt_torch_step, "tests/peers/torch_step.py");
 

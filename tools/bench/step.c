@@ -11,7 +11,6 @@
 #include "train/device.h"
 #include "train/plan.h"
 #include "tools/bench/bench.h"
-#include "tools/bench/gemm.h"
 #include "tools/bench/peer.h"
 #include "tools/bench/picture.h"
 #include "tools/bench/shape.h"

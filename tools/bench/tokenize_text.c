@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "loader/base/file.h"
-#include "tokenize/text/split.h"
 #include "tokenize/vocab/vocab.h"
 
 /* most bytes of a file; a larger one does not fit into memory */

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "loader/base/clock.h"
-#include "loader/shards/json_dumps.h"
 #include "tools/cli/talk.h"
 #include "tools/cli/text.h"
 #include "tools/cli/wrap.h"

@@ -5,7 +5,6 @@
 
 #include "loader/sgt_loader.h"
 #include "tools/cli/talk.h"
-#include "tools/cli/text.h"
 #include "tools/inspect/inspect.h"
 
 static int print_json(const inspect *o, const sgt_loader_packing *is, sgt_error *err)

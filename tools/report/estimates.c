@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/cli/talk.h"
 #include "tools/report/figures.h"
 
 #define LEAST (-3) /* batch sizes from the run's times 2^-3 ... */

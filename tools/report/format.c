@@ -1,5 +1,4 @@
 /* format.c: formats large numbers and times as short texts. */
-#include <math.h>
 #include <stdio.h>
 
 #include "loader/base/clock.h"

@@ -1,7 +1,6 @@
 /* gloss.c: short explanations of the kinds of memory on the page. */
 #include <string.h>
 
-#include "tools/page/page.h"
 #include "tools/report/figures.h"
 
 static const struct {

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/cli/talk.h"
 #include "tools/cli/text.h"
 #include "tools/page/page.h"
 #include "tools/report/figures.h"

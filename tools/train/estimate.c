@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "tools/cli/talk.h"
-#include "tools/ranks/ranks.h"
 #include "train/advice.h"
 
 /* ---- the list of --batch-size ---- */

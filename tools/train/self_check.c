@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #include "tools/cli/talk.h"
-#include "tools/cli/text.h"
 #include "train/device.h"
 #include "train/paths.h"
 

@@ -12,7 +12,6 @@
 
 #include "loader/base/file.h"
 #include "loader/shards/json_dumps.h"
-#include "loader/shards/manifest.h"
 #include "loader/shards/shard.h"
 #include "train/trainer.h"
 

@@ -10,7 +10,6 @@
 
 #include "loader/base/philox.h"
 #include "tests/kernels/cudnn/check-cudnn.h"
-#include "kernels/cuda/cudnn.h"
 #include "kernels/ref/ref.h"
 #include "tests/kernels/cudnn/sixteen.h"
 #include "tests/kernels/cudnn/stand_in.h"
