@@ -21,9 +21,9 @@ static const struct {
 
 /* ---- against PyTorch in float64 ---- */
 
-/* Return the bound of a gradient's relative error. In float32 it is that of test_step.c. Otherwise
- * a gradient passes through at most 12 roundings per layer, each with an error of at most half a
- * unit. Most of these cancel: 12 sqrt(layers) units. TF32 rounds only operands. */
+/* Return the bound of a gradient's relative error. In float32 it is 5e-6, about 2^6 units of 2^-24.
+ * Otherwise a gradient passes through at most 12 roundings per layer, each with an error of at most
+ * half a unit. Most of these cancel: 12 sqrt(layers) units. TF32 rounds only operands. */
 static double gradient_bound(const step_check *s, const fixture *f)
 {
     if (s->precision == SGT_PRECISION_FP32) return 5e-6;
@@ -70,6 +70,13 @@ void as_pytorch(step_check *s)
                 expect(s, 0, "%s", err.text);
             expect_pytorch_step(s, &f, k, &m);
         }
+        float *p = flat_state(b, &f.model, SGT_PARAMETERS);
+        double worst = 0;
+        for (size_t j = 0; j < sgt_model_floats(&f.model); j++)
+            worst = fmax(worst, fabs((double)p[j] - f.final[j]));
+        expect(s, s->precision != SGT_PRECISION_FP32 || worst <= 2e-4,
+               "parameters after %u steps differ by %g", f.steps, worst);
+        free(p);
         b->close(b);
         fixture_free(&f);
     }
@@ -287,38 +294,66 @@ static void targets(step_check *s)
     fixture_free(&f);
 }
 
-/* Check rows of one token. A position attends only to itself there: queries and keys have no
- * gradient, not even one from rounding, which AdamW would turn into a full step. */
+/* Run the fixture's rows, up to the metrics of a step that changes nothing (its rate is 0). */
+static sgt_step_metrics metrics_of(step_check *s, const fixture *f, sgt_backend *b)
+{
+    sgt_error err = {0};
+    sgt_step_metrics m = {0};
+    fixture_micro_step_of(f, b, 0, 0, 0, f->batch, 1.0 / f->batch);
+    if (b->update(b, 0, 0, &err) < 0 || b->metrics(b, 0, &m, &err) < 0)
+        expect(s, 0, "%s", err.text);
+    return m;
+}
+
+/* Check that queries and keys have no gradient in rows of one token, not even one from rounding,
+ * which AdamW would turn into a full step: a position attends only to itself there. */
+static void expect_values_alone(step_check *s, const fixture *f, sgt_backend *b)
+{
+    size_t differ = 0;
+    fixture_micro_step_of(f, b, 0, 0, 0, f->batch, 1.0 / f->batch);
+    float *g = flat_state(b, &f->model, SGT_GRADIENTS);
+    for (size_t l = 0; l < f->model.layers; l++)
+        for (size_t k = SGT_QKV_W; k <= SGT_QKV_B; k++) {
+            sgt_tensor t;
+            double values = 0;
+            sgt_model_tensor(&f->model, 2 + SGT_BLOCK_TENSORS * l + k, &t);
+            for (size_t i = 0; i < t.count; i++) {
+                int of_values = i % (3 * f->model.channels) >= 2 * f->model.channels;
+                if (of_values) values += fabs((double)g[t.offset + i]);
+                else differ += g[t.offset + i] != 0;
+            }
+            expect(s, values > 0, "%s: values have a gradient", t.name);
+        }
+    expect(s, differ == 0, "%zu gradients of queries and keys are not 0", differ);
+    free(g);
+}
+
+/* Check rows of one token: loss and norm are those of longer rows in which only the first position
+ * has a target. */
 static void one_token(step_check *s)
 {
     for (int naive = 0; naive <= (s->cuda != 0); naive++) {
         fixture f;
-        size_t differ = 0;
+        sgt_step_metrics m[2];
         fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
-        for (uint32_t r = 0; r < f.batch; r++)
-            f.tokens[2 * r] = (uint16_t)f.x[r * f.seq], f.y[r] = f.y[r * f.seq];
-        f.seq = 1;
-        sgt_backend_options o = fixture_options(s, &f, f.batch);
-        o.attention = naive ? SGT_ATTENTION_NAIVE : SGT_ATTENTION_AUTO;
         snprintf(s->at, sizeof s->at, "one token%s", naive ? ", naive attention" : "");
-        sgt_backend *b = open_fixture(s, &f, &o, f.batch);
-        fixture_micro_step_of(&f, b, 0, 0, 0, f.batch, 1.0 / f.batch);
-        float *g = flat_state(b, &f.model, SGT_GRADIENTS);
-        for (size_t l = 0; l < f.model.layers; l++)
-            for (size_t k = SGT_QKV_W; k <= SGT_QKV_B; k++) {
-                sgt_tensor t;
-                double values = 0;
-                sgt_model_tensor(&f.model, 2 + SGT_BLOCK_TENSORS * l + k, &t);
-                for (size_t i = 0; i < t.count; i++) {
-                    int of_values = i % (3 * f.model.channels) >= 2 * f.model.channels;
-                    if (of_values) values += fabs((double)g[t.offset + i]);
-                    else differ += g[t.offset + i] != 0;
-                }
-                expect(s, values > 0, "%s: values have a gradient", t.name);
-            }
-        expect(s, differ == 0, "%zu gradients of queries and keys are not 0", differ);
-        free(g);
-        b->close(b);
+        for (int one = 0; one < 2; one++) {
+            for (uint32_t i = 0; i < f.batch * f.seq; i++) f.y[i] = i % f.seq ? -1 : f.y[i];
+            for (uint32_t r = 0; one && r < f.batch; r++)
+                f.tokens[2 * r] = (uint16_t)f.x[r * f.seq], f.y[r] = f.y[r * f.seq];
+            f.seq = one ? 1 : f.seq;
+            sgt_backend_options o = fixture_options(s, &f, f.batch);
+            o.attention = naive ? SGT_ATTENTION_NAIVE : SGT_ATTENTION_AUTO;
+            sgt_backend *b = open_fixture(s, &f, &o, f.batch);
+            m[one] = metrics_of(s, &f, b);
+            if (one) expect_values_alone(s, &f, b);
+            b->close(b);
+        }
+        double bound = s->precision == SGT_PRECISION_FP32 ? 5e-6 : 4 * unit_of(s->precision);
+        expect(s, fabs(m[1].loss - m[0].loss) <= bound, "loss %.9f, not %.9f", m[1].loss,
+               m[0].loss);
+        expect(s, fabs(m[1].grad_norm / m[0].grad_norm - 1) <= bound, "norm %.9f, not %.9f",
+               m[1].grad_norm, m[0].grad_norm);
         fixture_free(&f);
     }
 }

@@ -114,7 +114,8 @@ static double gradient_of(step_check *s, sgt_attention attention, int32_t eot, i
 static void told_by_rows(step_check *s, sgt_attention attention)
 {
     enum { BY_ID, BY_ROWS, BY_NOTHING, WAYS };
-    static const int32_t eots[WAYS] = {255, -1, -1};
+    /* 1 is an id within a row's first document */
+    static const int32_t eots[WAYS] = {255, 1, -1};
     double loss[WAYS];
     float *gradient[WAYS];
     fixture f;

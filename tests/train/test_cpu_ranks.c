@@ -15,7 +15,7 @@
 typedef struct seen {
     int rc;
     sgt_error err;
-    float *grads, *params, *moments; /* flat; gradients of the first step */
+    float *grads, *params, *m1, *m2; /* flat; gradients of the first step */
     sgt_step_metrics m[STEPS];
 } seen;
 
@@ -43,7 +43,8 @@ static void free_job(job *j)
     for (int i = 0; i < MOST_RANKS; i++) {
         free(j->ranks[i].grads);
         free(j->ranks[i].params);
-        free(j->ranks[i].moments);
+        free(j->ranks[i].m1);
+        free(j->ranks[i].m2);
     }
 }
 
@@ -80,7 +81,8 @@ static int steps(const job *j, sgt_backend *b, sgt_ranks *r, seen *s)
     }
     if (rc == SGT_OK) {
         s->params = flat_state(b, &j->f->model, SGT_PARAMETERS);
-        s->moments = flat_state(b, &j->f->model, SGT_MOMENT1);
+        s->m1 = flat_state(b, &j->f->model, SGT_MOMENT1);
+        s->m2 = flat_state(b, &j->f->model, SGT_MOMENT2);
     }
     return rc;
 }
@@ -137,8 +139,8 @@ static void check_same(const job *a, const job *b, uint32_t ranks)
     for (uint32_t i = 0; i < ranks; i++) {
         cr_expect_arr_eq(b->ranks[i].params, a->ranks[0].params, n, "parameters of rank %u of %u",
                          i, ranks);
-        cr_expect_arr_eq(b->ranks[i].moments, a->ranks[0].moments, n, "moments of rank %u of %u", i,
-                         ranks);
+        cr_expect_arr_eq(b->ranks[i].m1, a->ranks[0].m1, n, "moments of rank %u of %u", i, ranks);
+        cr_expect_arr_eq(b->ranks[i].m2, a->ranks[0].m2, n, "moments of rank %u of %u", i, ranks);
         for (int s = 0; s < STEPS; s++)
             cr_expect_arr_eq(&b->ranks[i].m[s], &a->ranks[0].m[s], sizeof(sgt_step_metrics),
                              "metrics of rank %u", i);
@@ -163,12 +165,14 @@ static void no_failure(const job *j, uint32_t ranks)
         cr_assert_eq(j->ranks[i].rc, 0, "rank %u: %s", i, j->ranks[i].err.text);
 }
 
-static void ranks_of(const char *name, uint32_t ranks, uint32_t micro, sgt_optim_kind optimizer)
+static void ranks_of(const char *name, uint32_t ranks, uint32_t micro, sgt_optim_kind optimizer,
+                     int bf16_moments)
 {
     fixture f;
     fixture_load(&f, name, SGT_GELU_TANH);
     f.options.optim.kind = optimizer;
     f.options.optim.momentum = .9f;
+    f.options.optim.bf16_moments = bf16_moments;
     f.batch = f.batch / ranks * ranks;
     job one = job_of(&f, 1, micro), memory = job_of(&f, ranks, micro), swapped = memory;
     work(&one, NULL);
@@ -187,10 +191,14 @@ static void ranks_of(const char *name, uint32_t ranks, uint32_t micro, sgt_optim
     fixture_free(&f);
 }
 
-Test(cpu_ranks, two) { ranks_of("tiny_tanh", 2, 1, SGT_ADAMW); }
-Test(cpu_ranks, two_of_two_micro_steps) { ranks_of("tiny_tanh", 2, 2, SGT_SGD); }
-Test(cpu_ranks, four) { ranks_of("tiny_tanh", 4, 1, SGT_ADAMW); }
-Test(cpu_ranks, odd_sizes) { ranks_of("odd_tanh", 3, 1, SGT_ADAMW); }
+Test(cpu_ranks, two) { ranks_of("tiny_tanh", 2, 1, SGT_ADAMW, 0); }
+Test(cpu_ranks, two_of_two_micro_steps) { ranks_of("tiny_tanh", 2, 2, SGT_SGD, 0); }
+Test(cpu_ranks, four) { ranks_of("tiny_tanh", 4, 1, SGT_ADAMW, 0); }
+Test(cpu_ranks, odd_sizes) { ranks_of("odd_tanh", 3, 1, SGT_ADAMW, 0); }
+
+Test(cpu_ranks, moments_in_bf16) { ranks_of("tiny_tanh", 2, 1, SGT_ADAMW, 1); }
+Test(cpu_ranks, two_with_muon) { ranks_of("tiny_tanh", 2, 1, SGT_MUON, 0); }
+Test(cpu_ranks, four_with_muon) { ranks_of("tiny_tanh", 4, 1, SGT_MUON, 0); }
 
 /* Products read 16-bit copies of the weights. The copies must follow the updates of all ranks. */
 static void in_16_bits(sgt_precision precision)

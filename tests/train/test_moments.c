@@ -1,12 +1,11 @@
 /* test_moments.c: AdamW's moments in bfloat16 (--optimizer-state bf16): the same bits for any
- * number of threads, deferred or not, after a resume, and on ranks that share memory or not. */
+ * number of threads, deferred or not; and those and Muon's, stored and loaded again. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/train/fixture.h"
-#include "tests/train/ranks_fixture.h"
 
 enum { STATES = 3, STEPS = 3 };
 
@@ -98,68 +97,39 @@ Test(moments, are_in_bf16)
     fixture_free(&f);
 }
 
-Test(moments, stored_and_loaded_they_continue_with_the_same_bits)
+/* Set the parameters and moments of a backend to those of another: both continue with the same
+ * bits. The options are the fixture's. */
+static void continues(const fixture *f)
 {
-    fixture f;
-    fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
-    f.options.precision = SGT_PRECISION_BF16;
-    sgt_backend *whole = opened(&f, 2, 0), *later = opened(&f, 1, 0);
-    for (uint64_t s = 0; s < 2; s++) fixture_step(&f, whole, s);
-    numbers n = numbers_of(whole, &f.model);
-    for (int i = 0; i < STATES; i++) put_flat(later, &f.model, (sgt_state)i, n.of[i]);
-    numbers loaded = numbers_of(later, &f.model);
-    expect_same(&n, &loaded, &f.model, "loaded");
+    sgt_backend_options o = f->options;
+    o.threads = 1;
+    sgt_backend *whole = fixture_open(f, &f->options), *later = fixture_open(f, &o);
+    for (uint64_t s = 0; s < 2; s++) fixture_step(f, whole, s);
+    numbers n = numbers_of(whole, &f->model);
+    for (int i = 0; i < STATES; i++) put_flat(later, &f->model, (sgt_state)i, n.of[i]);
+    numbers loaded = numbers_of(later, &f->model);
+    expect_same(&n, &loaded, &f->model, "loaded");
     forget(&n);
     forget(&loaded);
-    cr_expect_eq(fixture_step(&f, whole, 2), fixture_step(&f, later, 2));
-    numbers a = numbers_of(whole, &f.model), b = numbers_of(later, &f.model);
-    expect_same(&a, &b, &f.model, "continued");
+    cr_expect_eq(fixture_step(f, whole, 2), fixture_step(f, later, 2));
+    numbers a = numbers_of(whole, &f->model), b = numbers_of(later, &f->model);
+    expect_same(&a, &b, &f->model, "continued");
     forget(&a);
     forget(&b);
     whole->close(whole);
     later->close(later);
-    fixture_free(&f);
 }
 
-/* ---- ranks ---- */
-
-typedef struct job {
-    const fixture *f;
-    numbers of_rank[2];
-} job;
-
-static void of_a_rank(void *ctx, sgt_ranks *r)
+Test(moments, stored_and_loaded_they_continue_with_the_same_bits)
 {
-    job *j = ctx;
-    const fixture *f = j->f;
-    sgt_backend *b;
-    sgt_backend_options o = f->options;
-    sgt_batch rows = {.tokens = f->tokens, .targets = f->y};
-    o.optim.bf16_moments = 1;
-    o.ranks = r;
-    o.batch = f->batch;
-    o.threads = 1;
-    cr_assert_eq(sgt_cpu_backend_open(&b, &o, NULL), 0);
-    put_flat(b, &f->model, SGT_PARAMETERS, f->initial);
-    for (uint64_t s = 0; s < STEPS; s++) {
-        cr_assert_eq(b->micro_step(b, s, 0, &rows, 1, NULL), 0);
-        cr_assert_eq(b->update(b, s, 1e-3, NULL), 0);
+    static const sgt_precision precisions[] = {SGT_PRECISION_FP32, SGT_PRECISION_BF16,
+                                               SGT_PRECISION_FP16};
+    for (int k = 0; k < 6; k++) {
+        fixture f;
+        fixture_load(&f, k < 3 ? "options_muon" : "tiny_tanh", SGT_GELU_TANH);
+        f.options.optim.bf16_moments = k >= 3;
+        f.options.precision = precisions[k % 3];
+        continues(&f);
+        fixture_free(&f);
     }
-    j->of_rank[r->rank] = numbers_of(b, &f->model);
-    b->close(b);
-}
-
-Test(moments, ranks_have_the_same_bits_with_and_without_shared_memory)
-{
-    fixture f;
-    fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
-    job memory = {.f = &f}, swapped = {.f = &f};
-    as_ranks(2, BY_MEMORY, of_a_rank, &memory);
-    as_ranks(2, BY_SWAP, of_a_rank, &swapped);
-    for (int i = 0; i < 2; i++) {
-        expect_same(&memory.of_rank[0], &memory.of_rank[i], &f.model, "another rank");
-        expect_same(&memory.of_rank[0], &swapped.of_rank[i], &f.model, "without shared memory");
-    }
-    for (int i = 0; i < 2; i++) forget(&memory.of_rank[i]), forget(&swapped.of_rank[i]);
-    fixture_free(&f);
 }

@@ -154,35 +154,6 @@ static float *step_gradients(const fixture *f, const sgt_backend_options *o, dou
     return g;
 }
 
-/* In row b, a document begins at position 40 + b, and only positions from there on have targets.
- * With the mask, the tokens before it change no bit of the result. Without the mask, they do. */
-Test(options, a_document_does_not_see_the_one_before)
-{
-    for (int masked = 0; masked <= 1; masked++) {
-        fixture f;
-        double loss[2];
-        float *g[2];
-        fixture_load(&f, "options_documents", SGT_GELU_TANH);
-        f.options.documents = masked;
-        f.options.ignoring = 1, f.options.ignore = 36;
-        for (int other = 0; other < 2; other++) {
-            for (uint32_t b = 0; b < f.batch; b++)
-                for (uint32_t t = 0; t < 41 + b; t++) {
-                    f.tokens[b * (f.seq + 1) + t] =
-                        t == 40 + b ? 5 : (uint16_t)(6 + t * (other ? 7 : 3) % 30);
-                    if (t < 40 + b) f.y[b * f.seq + t] = 36;
-                }
-            g[other] = step_gradients(&f, &f.options, &loss[other]);
-        }
-        int same = loss[0] == loss[1];
-        for (size_t i = 0; i < sgt_model_floats(&f.model); i++) same &= g[0][i] == g[1][i];
-        cr_expect_eq(same, masked, "masked %d: losses %.9g and %.9g", masked, loss[0], loss[1]);
-        free(g[0]);
-        free(g[1]);
-        fixture_free(&f);
-    }
-}
-
 /* Rows without the id are one document each. */
 Test(options, a_row_of_one_document_has_the_bits_of_a_row_without_the_mask)
 {
