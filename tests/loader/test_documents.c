@@ -7,10 +7,9 @@
 #include <sys/stat.h>
 
 #include "loader/base/philox.h"
-#include "loader/handle.h"
 #include "loader/shards/manifest.h"
+#include "tests/loader/batches.h"
 #include "tests/loader/documents.h"
-#include "tests/loader/shards.h"
 
 TestSuite(documents, .init = enter_scratch, .fini = leave_scratch);
 
@@ -28,23 +27,6 @@ static uint64_t document_of(uint64_t seed, uint64_t row)
     sgt_permutation p;
     sgt_permutation_init(&p, sgt_philox_u64(seed, row / documents, 2), documents);
     return sgt_permute(&p, row % documents);
-}
-
-static sgt_loader *open_loader(const char *path, const sgt_loader_options *o,
-                               const sgt_reader_fault *fault)
-{
-    sgt_loader *l;
-    sgt_error err;
-    cr_assert_eq(sgt_loader_open_faulty(&l, path, o, fault, &err), 0, "%s", err.text);
-    return l;
-}
-
-static sgt_cursor *open_cursor(const sgt_loader *l)
-{
-    sgt_cursor *c;
-    sgt_error err;
-    cr_assert_eq(sgt_cursor_open(&c, l, &err), 0, "%s", err.text);
-    return c;
 }
 
 static void check_row(const sgt_loader *l, uint64_t row, const uint16_t *got, uint32_t length,
@@ -65,7 +47,7 @@ static void check_row(const sgt_loader *l, uint64_t row, const uint16_t *got, ui
     }
 }
 
-static void check_batch(const sgt_loader *l, sgt_cursor *c, uint64_t k)
+static void check_padded(const sgt_loader *l, sgt_cursor *c, uint64_t k)
 {
     sgt_error err;
     size_t T = l->o.seq, n = l->o.batch / l->o.ranks, ids = n * (T + 1);
@@ -84,8 +66,8 @@ static void check_batch(const sgt_loader *l, sgt_cursor *c, uint64_t k)
     free(rows);
 }
 
-static void check_loader(const char *path, const sgt_loader_options *o,
-                         const sgt_reader_fault *fault)
+static void check_documents(const char *path, const sgt_loader_options *o,
+                            const sgt_reader_fault *fault)
 {
     sgt_loader_info info;
     sgt_loader *l = open_loader(path, o, fault);
@@ -94,9 +76,9 @@ static void check_loader(const char *path, const sgt_loader_options *o,
     cr_assert(info.padded && info.windows_per_epoch == documents && info.shards == SHARDS &&
               !info.skipped);
     cr_assert_eq(info.tokens, first[SHARDS]);
-    for (uint64_t k = 0; k < 60; k++) check_batch(l, c, k);
-    check_batch(l, c, 123456789);
-    check_batch(l, c, 0);
+    for (uint64_t k = 0; k < 60; k++) check_padded(l, c, k);
+    check_padded(l, c, 123456789);
+    check_padded(l, c, 0);
     sgt_cursor_close(c);
     sgt_loader_close(l);
 }
@@ -112,12 +94,12 @@ Test(documents, equal_the_slow_list)
                                     .batch = 5,
                                     .seq = T,
                                     .seed = 3};
-            check_loader("indexed", &o, NULL);
-            check_loader("bare", &o, NULL);
+            check_documents("indexed", &o, NULL);
+            check_documents("bare", &o, NULL);
             o.scalar = o.padded_by = 1;
-            check_loader("bare", &o, NULL);
+            check_documents("bare", &o, NULL);
             o.pad = 50255;
-            check_loader("bare", &o, NULL);
+            check_documents("bare", &o, NULL);
         }
 }
 
@@ -132,7 +114,7 @@ Test(documents, short_reads)
                                 .sampling = SGT_SAMPLING_DOCUMENTS,
                                 .batch = 200,
                                 .seq = 33};
-        check_loader("d", &o, &faults[i]);
+        check_documents("d", &o, &faults[i]);
     }
 }
 
@@ -148,7 +130,7 @@ Test(documents, ranks_and_accumulation)
                                     .ranks = ranks,
                                     .seed = 9};
             /* document_of counts the rows of the whole run, whatever the batch size */
-            check_loader("d", &o, NULL);
+            check_documents("d", &o, NULL);
         }
 }
 
