@@ -1,4 +1,4 @@
-# loader/examples in C and C++, compiled as their first lines say, and the man page's, against both libraries.
+# loader/examples, compiled as its first lines say, against both libraries.
 . "$ROOT/tests/cli/lib.sh"
 LIB=$BIN/../lib
 CC=$(sed 's/ .*//' "$BIN/../flags") CXX=$(sed 's/ .*//' "$BIN/../flags-cxx" 2> /dev/null || echo c++)
@@ -33,13 +33,4 @@ for library in "$static" "$shared"; do
     run 1 ./train nowhere 1
     stderr_is 'train: nowhere: No such file or directory'
     stdout_is ''
-
-    # shellcheck disable=SC2086
-    run 0 "$CXX" -std=c++17 -Wall -Wextra -Wshadow -pedantic -Werror -O2 $san "-I$ROOT/loader" -o threads \
-        "$ROOT/loader/examples/threads.cpp" $library -pthread
-    run 0 ./threads out 50
-    stderr_is ''
-    stdout_matches "^50 batches of $tokens tokens: ids sum to ([0-9]+) by 4 threads, \1 by one$"
-    run 1 ./threads nowhere 1
-    stderr_is 'threads: nowhere: No such file or directory'
 done

@@ -1,41 +1,18 @@
 /* rules.c: for each rule of rules.h, the pieces of a text are those of the regular expression. The
  * text may be cut where rules.h says so, whatever follows the cut. */
-#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/pieces.h"
 
 #include <string.h>
 
-#include "tokenize/text/pattern.h"
 #include "tokenize/text/rules.h"
 
-/* SOME: most pieces per call, few so that calls begin at many places */
-enum { SOME = 7, RULES = 16 };
-
-static size_t *pattern_ends(size_t rule, const uint8_t *text, size_t n, size_t *count)
-{
-    static sgt_pattern *p[RULES];
-    sgt_error err;
-    size_t *ends = malloc((n + SOME) * sizeof *ends);
-    int got;
-    must(ends && rule < RULES, "there is memory");
-    must(p[rule] || sgt_pattern_new(&p[rule], sgt_rule_at(rule)->text, &err) == 0,
-         "the expression compiles");
-    must(sgt_pattern_start(p[rule], text, n, &err) == 0, "the expression takes any text");
-    *count = 0;
-    while ((got = sgt_pattern_split(p[rule], ends + *count, SOME, &err)) > 0) *count += (size_t)got;
-    must(got == 0, "the expression comes to an end");
-    return ends;
-}
+enum { RULES = 16 };
 
 /* Store the ends of the pieces of text[from .. n), as offsets in `text`; return their number. */
 static size_t split_ends(const sgt_rule *r, const uint8_t *text, size_t from, size_t n,
                          size_t *ends)
 {
-    sgt_splitter sp = sgt_splitter_by(r, text + from, n - from);
-    uint32_t some[SOME];
-    size_t count = 0, got;
-    for (size_t at = from; (got = sgt_split(&sp, some, SOME)) > 0; at = ends[count - 1])
-        for (size_t i = 0; i < got; i++) ends[count++] = at + some[i];
-    return count;
+    return ends_of(sgt_splitter_by(r, text + from, n - from), from, ends);
 }
 
 /* Check that the pieces on both sides of a cut at p are those of the whole text. If `divides` is
@@ -76,7 +53,10 @@ static void check(size_t rule, const uint8_t *text, size_t n)
     const sgt_rule *r = sgt_rule_at(rule);
     size_t want, *ends = malloc((n + 1) * sizeof *ends);
     must(ends != NULL, "there is memory");
-    size_t *pattern = pattern_ends(rule, text, n, &want);
+    static sgt_pattern *p[RULES];
+    must(rule < RULES && (p[rule] || sgt_pattern_new(&p[rule], r->text, NULL) == 0),
+         "the expression compiles");
+    size_t *pattern = pattern_ends(p[rule], text, n, &want);
     must(split_ends(r, text, 0, n, ends) == want, "there are as many pieces");
     must(!memcmp(ends, pattern, want * sizeof *ends), "the pieces are the same");
     for (size_t seen = n; seen > n / 2; seen -= 1 + seen / 8) {

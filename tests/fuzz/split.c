@@ -1,37 +1,13 @@
 /* split.c: split.h gives the pieces of GPT-2's regular expression, and text may be cut where
  * sgt_split_cut says so. */
-#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/pieces.h"
 
 #include <string.h>
-
-#include "tokenize/text/pattern.h"
-#include "tokenize/text/split.h"
-
-enum { SOME = 7 }; /* most pieces per call, few so that calls begin at many places */
-
-static size_t *pattern_ends(const uint8_t *text, size_t n, size_t *count)
-{
-    static sgt_pattern *p;
-    sgt_error err;
-    size_t *ends = malloc((n + SOME) * sizeof *ends);
-    int got;
-    must(ends && (p || sgt_pattern_gpt2(&p, &err) == 0), "there is memory");
-    must(sgt_pattern_start(p, text, n, &err) == 0, "the expression takes any text");
-    *count = 0;
-    while ((got = sgt_pattern_split(p, ends + *count, SOME, &err)) > 0) *count += (size_t)got;
-    must(got == 0, "the expression comes to an end");
-    return ends;
-}
 
 /* Store the ends of the pieces of text[from .. n), as offsets in `text`; return their number. */
 static size_t split_ends(const uint8_t *text, size_t from, size_t n, size_t *ends)
 {
-    sgt_splitter sp = sgt_splitter_start(text + from, n - from);
-    uint32_t some[SOME];
-    size_t count = 0, got;
-    for (size_t at = from; (got = sgt_split(&sp, some, SOME)) > 0; at = ends[count - 1])
-        for (size_t i = 0; i < got; i++) ends[count++] = at + some[i];
-    return count;
+    return ends_of(sgt_splitter_start(text + from, n - from), from, ends);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -42,7 +18,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t want, *ends = malloc((size + 1) * sizeof *ends);
     must(text && ends, "there is memory");
     if (size) memcpy(text, data, size);
-    size_t *pattern = pattern_ends(text, size, &want);
+    static sgt_pattern *p;
+    must(p || sgt_pattern_gpt2(&p, NULL) == 0, "the expression compiles");
+    size_t *pattern = pattern_ends(p, text, size, &want);
     must(split_ends(text, 0, size, ends) == want, "there are as many pieces");
     must(!memcmp(ends, pattern, want * sizeof *ends), "the pieces are the same");
 

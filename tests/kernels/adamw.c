@@ -84,35 +84,36 @@ static void copies(check *t, size_t n)
     if (memcmp(at, rounded, n * sizeof *at) != 0) check_fail(t, "the copy is not p in bfloat16");
 }
 
+static const sgt_adamw settings[] = {
+    {.lr = 3e-4f,
+     .beta1 = 0.9f,
+     .beta2 = 0.95f,
+     .eps = 1e-8f,
+     .decay = 0.1f,
+     .grad_scale = 0.37f,
+     .c1 = 1 - 0.9,
+     .c2 = 1 - 0.95},
+    {.lr = 1e-2f,
+     .beta1 = 0.9f,
+     .beta2 = 0.999f,
+     .eps = 1e-8f,
+     .decay = 0,
+     .grad_scale = 1,
+     .c1 = 0.995,
+     .c2 = 0.9},
+    {.lr = 0.5f,
+     .beta1 = 0.5f,
+     .beta2 = 0.5f,
+     .eps = 1e-3f,
+     .decay = 0.5f,
+     .grad_scale = 1e-4f,
+     .c1 = 0.75,
+     .c2 = 0.75},
+};
+
 static void against_ref(check *t)
 {
     copies(t, 4133);
-    const sgt_adamw settings[] = {
-        {.lr = 3e-4f,
-         .beta1 = 0.9f,
-         .beta2 = 0.95f,
-         .eps = 1e-8f,
-         .decay = 0.1f,
-         .grad_scale = 0.37f,
-         .c1 = 1 - 0.9,
-         .c2 = 1 - 0.95},
-        {.lr = 1e-2f,
-         .beta1 = 0.9f,
-         .beta2 = 0.999f,
-         .eps = 1e-8f,
-         .decay = 0,
-         .grad_scale = 1,
-         .c1 = 0.995,
-         .c2 = 0.9},
-        {.lr = 0.5f,
-         .beta1 = 0.5f,
-         .beta2 = 0.5f,
-         .eps = 1e-3f,
-         .decay = 0.5f,
-         .grad_scale = 1e-4f,
-         .c1 = 0.75,
-         .c2 = 0.75},
-    };
     for (size_t s = 0; s < sizeof settings / sizeof *settings; s++)
         for (size_t a = 0; a < sizeof sizes / sizeof *sizes; a++) update(t, sizes[a], &settings[s]);
 }
@@ -167,14 +168,7 @@ static float widened(uint16_t x)
  * definition of moments.h: of the float between two numbers of bfloat16, one of the two. */
 static void update_bf16(check *t, size_t n, uint64_t first)
 {
-    const sgt_adamw a = {.lr = 1e-2f,
-                         .beta1 = 0.9f,
-                         .beta2 = 0.999f,
-                         .eps = 1e-8f,
-                         .decay = 0.1f,
-                         .grad_scale = 0.37f,
-                         .c1 = 0.995,
-                         .c2 = 0.9};
+    const sgt_adamw *a = &settings[1];
     const sgt_random r = {.seed = 7, .draw = sgt_moments_draw(5), .first = first};
     const float *g = check_random(t, n, 3), *start = check_random(t, n, 1);
     float *p = check_copy(t, start, n), *want = check_copy(t, start, n);
@@ -192,8 +186,8 @@ static void update_bf16(check *t, size_t n, uint64_t first)
     }
     uint16_t *copy = check_bytes(t, n * sizeof *copy), *rounded = check_bytes(t, n * sizeof *copy);
     check_at(t, "n %zu, from element %llu", n, (unsigned long long)first);
-    t->k->adamw(want, wide[0], wide[1], g, n, &a, rounded);
-    t->k->adamw_bf16(p, kept[0], kept[1], g, n, &a, &r, copy);
+    t->k->adamw(want, wide[0], wide[1], g, n, a, rounded);
+    t->k->adamw_bf16(p, kept[0], kept[1], g, n, a, &r, copy);
     if (memcmp(p, want, n * sizeof *p) != 0) check_fail(t, "p is not adamw's");
     if (memcmp(copy, rounded, n * sizeof *copy) != 0) check_fail(t, "the copy is not adamw's");
     for (size_t j = 0; j < n; j++)
@@ -246,15 +240,8 @@ static void bf16_bench(check *t)
     uint16_t *m = check_bytes(t, n * sizeof *m), *v = check_bytes(t, n * sizeof *v),
              *copy = check_bytes(t, n * sizeof *copy);
     memset(m, 0, n * sizeof *m), memset(v, 0, n * sizeof *v);
-    const sgt_adamw a = {.lr = 3e-4f,
-                         .beta1 = 0.9f,
-                         .beta2 = 0.95f,
-                         .eps = 1e-8f,
-                         .grad_scale = 1,
-                         .c1 = 1,
-                         .c2 = 1};
     const sgt_random r = {.seed = 1, .draw = sgt_moments_draw(0)};
-    for (bench_start(t); bench_next(t);) t->k->adamw_bf16(p, m, v, g, n, &a, &r, copy);
+    for (bench_start(t); bench_next(t);) t->k->adamw_bf16(p, m, v, g, n, &settings[0], &r, copy);
     bench_report(t, "4194304, and in bfloat16", 22.0 * (double)n, 0);
 }
 
@@ -264,18 +251,10 @@ static void bench(check *t)
     float *p = check_random(t, n, 1), *m = check_random(t, n, 1), *v = check_random(t, n, 1),
           *g = check_random(t, n, 1);
     for (size_t i = 0; i < n; i++) v[i] = fabsf(v[i]);
-    const sgt_adamw a = {.lr = 3e-4f,
-                         .beta1 = 0.9f,
-                         .beta2 = 0.95f,
-                         .eps = 1e-8f,
-                         .decay = 0.1f,
-                         .grad_scale = 1,
-                         .c1 = 0.5,
-                         .c2 = 0.5};
-    for (bench_start(t); bench_next(t);) t->k->adamw(p, m, v, g, n, &a, NULL);
+    for (bench_start(t); bench_next(t);) t->k->adamw(p, m, v, g, n, &settings[0], NULL);
     bench_report(t, "4194304", 28.0 * (double)n, 0);
     uint16_t *copy = check_bytes(t, n * sizeof *copy);
-    for (bench_start(t); bench_next(t);) t->k->adamw(p, m, v, g, n, &a, copy);
+    for (bench_start(t); bench_next(t);) t->k->adamw(p, m, v, g, n, &settings[0], copy);
     bench_report(t, "4194304, and in bfloat16", 30.0 * (double)n, 0);
 }
 
