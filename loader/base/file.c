@@ -319,3 +319,30 @@ int sgt_remove_tree(const char *path, sgt_error *err)
 {
     return remove_at(AT_FDCWD, path, path, err);
 }
+
+int sgt_sweep(const char *folder, int (*which)(const char *name, const void *ctx), const void *ctx,
+              sgt_error *err)
+{
+    int rc = SGT_OK;
+    DIR *d = opendir(folder);
+    if (!d) return sgt_fail_errno(err, "%s", folder);
+    for (const struct dirent *e; !rc && (e = readdir(d));)
+        if (which(e->d_name, ctx) && unlinkat(dirfd(d), e->d_name, 0) < 0 && errno != ENOENT)
+            rc = sgt_fail_errno(err, "%s/%s: cannot remove", folder, e->d_name);
+    closedir(d);
+    return rc;
+}
+
+int sgt_move(const char *from_folder, const char *to_folder, const char *from, const char *to,
+             int *gone, sgt_error *err)
+{
+    char *a = sgt_join(from_folder, from), *b = sgt_join(to_folder, to);
+    int rc = a && b ? SGT_OK : sgt_fail_memory(err, to_folder);
+    if (!rc && rename(a, b) < 0) {
+        if (gone && errno == ENOENT) *gone = 1;
+        else rc = sgt_fail_errno(err, "%s: cannot move to %s", a, b);
+    }
+    free(a);
+    free(b);
+    return rc;
+}

@@ -72,6 +72,13 @@ int sgt_sync_parent(const char *path, sgt_error *err); /* fsync the folder that 
 /* remove `path` and everything in it; a missing path is fine, and symbolic links are not
  * followed */
 int sgt_remove_tree(const char *path, sgt_error *err);
+/* remove the files in a folder for whose names `which` returns 1 */
+int sgt_sweep(const char *folder, int (*which)(const char *name, const void *ctx), const void *ctx,
+              sgt_error *err);
+/* Rename file `from` of one folder to `to` of another. If there is no such file, set *gone to 1;
+ * that is an error if gone is NULL. */
+int sgt_move(const char *from_folder, const char *to_folder, const char *from, const char *to,
+             int *gone, sgt_error *err);
 /* return malloc'd "folder/name"; NULL: out of memory */
 char *sgt_join(const char *folder, const char *name);
 

@@ -1,6 +1,8 @@
 /* json_dumps.c: see json_dumps.h. A first pass counts the bytes, a second pass writes them. */
 #include "loader/shards/json_dumps.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 char *sgt_json_dumps(const json_t *json, size_t flags)
@@ -14,4 +16,11 @@ char *sgt_json_dumps(const json_t *json, size_t flags)
     }
     text[n] = 0;
     return text;
+}
+
+json_t *sgt_json_hex(uint64_t v)
+{
+    char text[17];
+    snprintf(text, sizeof text, "%016" PRIx64, v);
+    return json_string(text);
 }

@@ -26,13 +26,6 @@
 
 /* ---- writing ---- */
 
-static json_t *hex(uint64_t v)
-{
-    char text[17];
-    snprintf(text, sizeof text, "%016" PRIx64, v);
-    return json_string(text);
-}
-
 static json_t *count_of(uint64_t v) { return json_integer((json_int_t)v); }
 
 static json_t *shard_object(const sgt_manifest_shard *s)
@@ -42,7 +35,7 @@ static json_t *shard_object(const sgt_manifest_shard *s)
     json_object_set_new(o, "split", json_string(s->split));
     json_object_set_new(o, "tokens", count_of(s->tokens));
     json_object_set_new(o, "documents", count_of(s->documents));
-    json_object_set_new(o, "xxh3", hex(s->xxh3));
+    json_object_set_new(o, "xxh3", sgt_json_hex(s->xxh3));
     return o;
 }
 
@@ -70,7 +63,7 @@ static json_t *to_json(const sgt_manifest *m, json_t *options, json_t *invalid)
     json_t *o = json_object(), *vocabulary = json_object(), *shards = json_array(),
            *totals = json_object();
     json_object_set_new(vocabulary, "name", json_string(m->vocabulary));
-    json_object_set_new(vocabulary, "fingerprint", hex(m->fingerprint));
+    json_object_set_new(vocabulary, "fingerprint", sgt_json_hex(m->fingerprint));
     json_object_set_new(vocabulary, "size", count_of(m->vocab));
     json_object_set_new(vocabulary, "eot", count_of(m->eot));
     for (size_t i = 0; i < m->count; i++)

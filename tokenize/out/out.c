@@ -41,10 +41,11 @@ static int listed(const char *name, const char *const *names, size_t count)
     return 0;
 }
 
-/* Return whether `name` in OUT belongs to a complete set and is not a shard that `j` (NULL: none)
- * lists. */
-static int stale_in_out(const char *name, const sgt_journal *j)
+/* Return whether `name` in OUT belongs to a complete set and is not a shard that the journal `ctx`
+ * (NULL: none) lists. */
+static int stale_in_out(const char *name, const void *ctx)
 {
+    const sgt_journal *j = ctx;
     int split;
     uint64_t index;
     if (listed(name, finished_names, COUNT(finished_names))) return 1;
@@ -53,8 +54,9 @@ static int stale_in_out(const char *name, const sgt_journal *j)
 
 /* Return whether `name` in .work is a file to remove: one of ours, but not the lock. With `j`, only
  * temporary files count, and not those of the shard that `j` has begun. */
-static int stale_in_work(const char *name, const sgt_journal *j)
+static int stale_in_work(const char *name, const void *ctx)
 {
+    const sgt_journal *j = ctx;
     char known[64];
     size_t n = strlen(name);
     if (!j && listed(name, work_names, COUNT(work_names))) return 1;
@@ -66,20 +68,6 @@ static int stale_in_work(const char *name, const sgt_journal *j)
             if (!strcmp(name, known)) return 0;
         }
     return 1;
-}
-
-/* Remove the files from `folder` for which `stale` returns 1. */
-static int sweep(const char *folder, int (*stale)(const char *, const sgt_journal *),
-                 const sgt_journal *j, sgt_error *err)
-{
-    int rc = SGT_OK;
-    DIR *d = opendir(folder);
-    if (!d) return sgt_fail_errno(err, "%s", folder);
-    for (const struct dirent *e; !rc && (e = readdir(d));)
-        if (stale(e->d_name, j) && unlinkat(dirfd(d), e->d_name, 0) < 0 && errno != ENOENT)
-            rc = sgt_fail_errno(err, "%s/%s: cannot remove", folder, e->d_name);
-    closedir(d);
-    return rc;
 }
 
 void sgt_out_part_name(char name[32], uint32_t part) { snprintf(name, 32, "part-%06u", part); }
@@ -96,21 +84,6 @@ static int remove_parts(const char *work, sgt_error *err)
         free(path);
     }
     closedir(d);
-    return rc;
-}
-
-/* Rename a file. If it does not exist, set *gone to 1; that is an error if gone is NULL. */
-static int move(const char *from_folder, const char *to_folder, const char *from, const char *to,
-                int *gone, sgt_error *err)
-{
-    char *a = sgt_join(from_folder, from), *b = sgt_join(to_folder, to);
-    int rc = a && b ? SGT_OK : sgt_fail_memory(err, to_folder);
-    if (!rc && rename(a, b) < 0) {
-        if (gone && errno == ENOENT) *gone = 1;
-        else rc = sgt_fail_errno(err, "%s: cannot move to %s", a, b);
-    }
-    free(a);
-    free(b);
     return rc;
 }
 
@@ -173,7 +146,7 @@ static void unlock(sgt_out *o)
 static void remove_work(sgt_out *o)
 {
     char *path = sgt_join(o->work, "lock");
-    sweep(o->work, stale_in_work, NULL, NULL);
+    sgt_sweep(o->work, stale_in_work, NULL, NULL);
     remove_parts(o->work, NULL);
     if (path) unlink(path);
     rmdir(o->work); /* fails, as it should, if another program keeps a file there */
@@ -212,14 +185,14 @@ static int start_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     int rc;
     sgt_journal_close(o->journal);
     o->journal = NULL;
-    if ((rc = sweep(o->work, stale_in_work, NULL, err)) < 0 ||
+    if ((rc = sgt_sweep(o->work, stale_in_work, NULL, err)) < 0 ||
         (rc = sgt_out_write_inputs(o->work, r->corpus, err)) < 0 ||
         (rc = sgt_journal_create(&o->journal, o->work, sgt_vocab_fingerprint(r->vocab),
                                  r->journal_options ? r->journal_options : r->options, err)) < 0 ||
         (rc = remove_parts(o->work, err)) < 0)
         return rc;
     if ((rc = sgt_export_retire(o->path, o->work, err)) < 0 ||
-        (rc = sweep(o->path, stale_in_out, NULL, err)) < 0)
+        (rc = sgt_sweep(o->path, stale_in_out, NULL, err)) < 0)
         return rc;
     /* Parts begin from a clean OUT. Until the journal has a state, every later run starts over. */
     const sgt_manifest_shard none[SGT_SPLITS] = {0};
@@ -232,7 +205,7 @@ static int start_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 static int take_back(const sgt_out *o, const char *name, const char *as, sgt_error *err)
 {
     if (sgt_out_file_exists(o->work, as) || !sgt_out_file_exists(o->path, name)) return SGT_OK;
-    return move(o->path, o->work, name, as, NULL, err);
+    return sgt_move(o->path, o->work, name, as, NULL, err);
 }
 
 /* Check a file of the unfinished shard: it has at least the bytes that the journal says. It is in
@@ -277,8 +250,8 @@ static int go_on(sgt_out *o, sgt_error *err)
     if (!rc && j->now.sources) rc = take_back(o, "sources.jsonl", "sources.jsonl", err);
     if (!rc) rc = take_back(o, SGT_DEDUP_FILE, SGT_DEDUP_FILE, err);
     if (!rc) rc = sgt_out_check_size(o->work, "sources.jsonl", j->now.sources, 1, err);
-    if (!rc) rc = sweep(o->work, stale_in_work, j, err);
-    if (!rc) rc = sweep(o->path, stale_in_out, j, err);
+    if (!rc) rc = sgt_sweep(o->work, stale_in_work, j, err);
+    if (!rc) rc = sgt_sweep(o->path, stale_in_out, j, err);
     return rc;
 }
 
@@ -419,7 +392,7 @@ void sgt_out_leave(sgt_out *o)
  * it is gone: a wrong lookup on some file system must not complete a set without it. */
 static int move_if_there(const sgt_out *o, const char *from, const char *to, sgt_error *err)
 {
-    int gone = 0, rc = move(o->work, o->path, from, to, &gone, err);
+    int gone = 0, rc = sgt_move(o->work, o->path, from, to, &gone, err);
     return gone ? sgt_out_check_size(o->path, to, 0, 1, err) : rc;
 }
 
@@ -447,15 +420,15 @@ int sgt_out_publish(sgt_out *o, const sgt_manifest *m, const sgt_vocab *v, sgt_e
     int rc = path ? SGT_OK : sgt_fail_memory(err, o->path);
     if (rc < 0 || (rc = sgt_vocab_tokenizer_json(v, &text, &n, err)) < 0 ||
         (rc = sgt_file_put(path, text, n, err)) < 0 ||
-        (rc = move(o->work, o->path, "tokenizer.json", "tokenizer.json", NULL, err)) < 0 ||
-        (rc = move(o->work, o->path, "sources.jsonl", "sources.jsonl", NULL, err)) < 0 ||
+        (rc = sgt_move(o->work, o->path, "tokenizer.json", "tokenizer.json", NULL, err)) < 0 ||
+        (rc = sgt_move(o->work, o->path, "sources.jsonl", "sources.jsonl", NULL, err)) < 0 ||
         /* only a rank's part of a set has a SGT_DEDUP_FILE */
-        (rc = move(o->work, o->path, SGT_DEDUP_FILE, SGT_DEDUP_FILE, &none, err)) < 0 ||
+        (rc = sgt_move(o->work, o->path, SGT_DEDUP_FILE, SGT_DEDUP_FILE, &none, err)) < 0 ||
         (rc = sgt_manifest_write(m, o->work, err)) < 0)
         goto done;
     /* Every other name must be durable before the manifest, which says that they all are. */
     if ((rc = sgt_sync_folder(o->path, err)) < 0 ||
-        (rc = move(o->work, o->path, "manifest.json", "manifest.json", NULL, err)) < 0 ||
+        (rc = sgt_move(o->work, o->path, "manifest.json", "manifest.json", NULL, err)) < 0 ||
         (rc = sgt_sync_folder(o->path, err)) < 0)
         goto done;
     remove_work(o);

@@ -30,38 +30,26 @@ static int is_shard_name(const char *name)
     return 0;
 }
 
-static int is_own_name(const char *name)
+static int is_own_name(const char *name, const void *ctx)
 {
+    (void)ctx;
     for (size_t i = 0; i < sizeof own_names / sizeof *own_names; i++)
         if (!strcmp(name, own_names[i])) return 1;
     return is_shard_name(name);
 }
 
-static int is_not_lock(const char *name)
+static int is_not_lock(const char *name, const void *ctx)
 {
+    (void)ctx;
     return strcmp(name, ".") && strcmp(name, "..") && strcmp(name, "lock");
 }
 
-static int is_of_worth(const char *name)
+/* Count a name that may be of worth; accept none. */
+static int is_of_worth(const char *name, const void *ctx)
 {
-    return is_not_lock(name) && strcmp(name, "lost+found") && strcmp(name, ".work");
-}
-
-/* Remove the files in `folder` whose names `which` accepts; if `count` is given, only count
- * them. */
-static int sweep(const char *folder, int (*which)(const char *), size_t *count, sgt_error *err)
-{
-    int rc = SGT_OK;
-    DIR *d = opendir(folder);
-    if (!d) return sgt_fail_errno(err, "%s", folder);
-    for (const struct dirent *e; !rc && (e = readdir(d));) {
-        if (!which(e->d_name)) continue;
-        if (count) ++*count;
-        else if (unlinkat(dirfd(d), e->d_name, 0) < 0 && errno != ENOENT)
-            rc = sgt_fail_errno(err, "%s/%s: cannot remove", folder, e->d_name);
-    }
-    closedir(d);
-    return rc;
+    size_t *const *found = ctx;
+    **found += is_not_lock(name, NULL) && strcmp(name, "lost+found") && strcmp(name, ".work");
+    return 0;
 }
 
 /* ---- claiming ---- */
@@ -78,12 +66,12 @@ int merge_check_not_out(const merge *m, const char *path, sgt_error *err)
 
 static int check_out(const merge *m, sgt_error *err)
 {
-    size_t found = 0;
+    size_t found = 0, *const count = &found;
     struct stat st;
     if (stat(m->out, &st) < 0) return errno == ENOENT ? SGT_OK : sgt_fail_errno(err, "%s", m->out);
     if (!S_ISDIR(st.st_mode))
         return sgt_fail(err, SGT_EIO, "%s: OUT is a file, not a folder (name another OUT)", m->out);
-    int rc = sweep(m->out, is_of_worth, &found, err);
+    int rc = sgt_sweep(m->out, is_of_worth, &count, err);
     if (rc < 0 || m->o->force) return rc;
     /* with a journal, sgt-tokenize has begun a set there */
     if (!found && !inspect_exists(m->work, "journal")) return SGT_OK;
@@ -156,7 +144,7 @@ int merge_claim(merge *m, sgt_error *err)
         return rc;
     }
     if ((rc = sgt_export_retire_rest(m->out, m->work, err)) < 0 ||
-        (rc = sweep(m->work, is_not_lock, NULL, err)) < 0 || (rc = write_mark(m, err)) < 0)
+        (rc = sgt_sweep(m->work, is_not_lock, NULL, err)) < 0 || (rc = write_mark(m, err)) < 0)
         merge_release(m, 1);
     return rc;
 }
@@ -165,12 +153,7 @@ int merge_claim(merge *m, sgt_error *err)
 
 static int move(const merge *m, const char *from, const char *to, sgt_error *err)
 {
-    char *a = sgt_join(m->work, from), *b = sgt_join(m->out, to);
-    int rc = a && b ? SGT_OK : sgt_fail_memory(err, m->out);
-    if (!rc && rename(a, b) < 0) rc = sgt_fail_errno(err, "%s: cannot move to %s", a, b);
-    free(a);
-    free(b);
-    return rc;
+    return sgt_move(m->work, m->out, from, to, NULL, err);
 }
 
 static int move_shard(const merge *m, const sgt_manifest_shard *s, sgt_error *err)
@@ -203,7 +186,7 @@ int merge_publish(merge *m, sgt_error *err)
     if (!rc && sgt_stopped(m->o->stop)) rc = sgt_fail(err, SGT_ESTOPPED, "stopped");
     if (!rc) rc = sgt_export_retire(m->out, m->work, err);
     m->publishing = !rc;
-    if (!rc) rc = sweep(m->out, is_own_name, NULL, err);
+    if (!rc) rc = sgt_sweep(m->out, is_own_name, NULL, err);
     if (!rc) rc = move_all(m, err);
     /* the manifest says that all files are there, so their names must be durable before its own
      * is */
@@ -217,9 +200,9 @@ void merge_release(merge *m, int failed)
     char *lock = sgt_join(m->work, "lock");
     if (failed && m->publishing) {
         sgt_export_remove(m->out, &m->manifest, NULL);
-        sweep(m->out, is_own_name, NULL, NULL);
+        sgt_sweep(m->out, is_own_name, NULL, NULL);
     }
-    sweep(m->work, is_not_lock, NULL, NULL);
+    sgt_sweep(m->work, is_not_lock, NULL, NULL);
     if (lock) unlink(lock);
     rmdir(m->work);
     if (failed && m->made) rmdir(m->out);

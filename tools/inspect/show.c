@@ -170,12 +170,7 @@ static void show(FILE *to, const inspect_set *s, const inspect *o)
 
 /* ---- JSON ---- */
 
-static json_t *hex(uint64_t v)
-{
-    char text[17];
-    snprintf(text, sizeof text, "%016" PRIx64, v);
-    return v ? json_string(text) : json_null();
-}
+static json_t *hex(uint64_t v) { return v ? sgt_json_hex(v) : json_null(); }
 
 static json_t *count_or_null(uint64_t v, int known)
 {

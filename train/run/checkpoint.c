@@ -97,13 +97,6 @@ out:
 
 /* ---- state.json ---- */
 
-static json_t *hex(uint64_t v)
-{
-    char text[20];
-    snprintf(text, sizeof text, "%016" PRIx64, v);
-    return json_string(text);
-}
-
 static json_t *scaler_json(const sgt_checkpoint_state *s)
 {
     if (!s->scaling) return json_null();
@@ -156,7 +149,7 @@ static json_t *state_json(const sgt_checkpoint_state *s, json_t *files)
                      "seed", (json_int_t)s->seed, "next_batch", (json_int_t)s->next_batch, "scaler",
                      scaler_json(s), "schedule", "kind", sgt_schedule_words[c->kind], "lr", c->lr,
                      "min_lr", c->min_lr, "warmup", (json_int_t)c->warmup, "steps",
-                     (json_int_t)c->steps, "data", "hash", hex(s->data_hash), "machine",
+                     (json_int_t)c->steps, "data", "hash", sgt_json_hex(s->data_hash), "machine",
                      machine_json(s), "options", json_loads(s->options, 0, NULL), "files", files);
 }
 

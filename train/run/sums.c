@@ -16,16 +16,9 @@
 
 #define PIECE ((size_t)1 << 20) /* bytes read at a time */
 
-static json_t *hex(uint64_t v)
-{
-    char text[20];
-    snprintf(text, sizeof text, "%016" PRIx64, v);
-    return json_string(text);
-}
-
 int sgt_sums_add(json_t *files, const char *name, uint64_t bytes, uint64_t xxh3, sgt_error *err)
 {
-    json_t *sum = json_pack("{s:I, s:o}", "bytes", (json_int_t)bytes, "xxh3", hex(xxh3));
+    json_t *sum = json_pack("{s:I, s:o}", "bytes", (json_int_t)bytes, "xxh3", sgt_json_hex(xxh3));
     if (json_object_set_new(files, name, sum) < 0) return sgt_fail_memory(err, name);
     return SGT_OK;
 }
@@ -121,7 +114,7 @@ int sgt_sums_seal(json_t *state, sgt_error *err)
 {
     uint64_t sum = 0;
     int rc = own_sum(&sum, state, "state.json", err);
-    if (rc == SGT_OK && json_object_set_new(state, "xxh3", hex(sum)) < 0)
+    if (rc == SGT_OK && json_object_set_new(state, "xxh3", sgt_json_hex(sum)) < 0)
         rc = sgt_fail_memory(err, "state.json");
     return rc;
 }
