@@ -145,19 +145,22 @@ Test(utf8, four_bytes_at_borders)
 }
 
 /* Put characters, whole and broken off, at the ends of the blocks and of the groups of blocks that
- * the vector code looks at together: the first begins at 64 and has 4, the others have 64. */
+ * the vector code looks at together: the first begins at 64 and has 4, then each has 64. If most
+ * blocks are beyond ASCII, it then takes 256 blocks without a look, by fours. */
 Test(utf8, characters_between_groups_of_blocks)
 {
     static const char *const cases[] = {
         "\xC3\xA9", "\xE2\x82\xAC", "\xF0\x9F\x98\x80", "\xC3", "\xE2\x82", "\xF0\x9F\x98", "\x80"};
-    const size_t groups[] = {64, 64 + 4 * 64, 64 + 68 * 64, 64 + 132 * 64};
-    uint8_t text[64 + 140 * 64];
-    for (size_t i = 0; i < 4 * (sizeof cases / sizeof *cases); i++)
+    static const size_t begins[] = {1, 2, 5, 6, 69, 70, 73, 133, 325, 326, 389};
+    const size_t places = sizeof begins / sizeof *begins;
+    static uint8_t text[650 * 64];
+    for (size_t i = 0; i < places * (sizeof cases / sizeof *cases); i++)
         for (size_t before = 0; before < 5; before++)
-            for (size_t blocks = 0; blocks < 2; blocks++) {
-                const char *c = cases[i / 4];
-                memset(text, 'a', sizeof text);
-                memcpy(text + groups[i % 4] + 64 * blocks - before, c, strlen(c));
+            for (size_t dense = 0; dense <= sizeof text; dense += 325 * 64) {
+                const char *c = cases[i / places];
+                for (size_t k = 0; k < sizeof text; k += 2)
+                    memcpy(text + k, k < dense ? "\xD0\xB6" : "ab", 2);
+                memcpy(text + 64 * begins[i % places] - before, c, strlen(c));
                 hold_levels_to_units(text, sizeof text, "a character");
             }
 }
