@@ -6,8 +6,8 @@
  * write and read all tokens once more. Nothing is kept for a later run, which may as well use
  * buckets: OUT gets the same bytes.
  *
- * Memory: 24 bytes for each document, 8 of them only to sort, and a buffer of SGT_MADE_WINDOW ids.
- * The shards of the parts stay open.
+ * Memory: 24 bytes for each document of the split, duplicates included, 8 of them only to sort; at
+ * most 96 MiB. Also a buffer of SGT_MADE_WINDOW ids. The shards of the parts stay open.
  *
  * Use these functions through order.h. */
 #ifndef SGT_GATHER_H
@@ -15,7 +15,7 @@
 
 #include "tokenize/parts/order.h"
 
-#define SGT_GATHER_SHARDS 256 /* limit of the shards that are open */
+#define SGT_GATHER_SHARDS 256 /* limit: shards of all parts */
 
 typedef struct sgt_gather sgt_gather;
 
