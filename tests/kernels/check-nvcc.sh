@@ -30,6 +30,16 @@ if tests/kernels/registers.sh "$@"; then
 else
     failed=$((failed + 1))
 fi
+cat > "$B/nvcc/sample.log" << 'END' # each of these has to be seen
+ptxas info    : (C7508) Potential Performance Loss: 'setmaxnreg' ignored; unable to determine register count at entry.
+ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to a call
+END
+if [ "$(tests/kernels/registers.sh "$B/nvcc/sample.log" | grep -c 'FAIL ptxas')" -eq 2 ]; then
+    passed=$((passed + 1))
+else
+    echo "FAIL registers.sh: not every line of the sample is seen"
+    failed=$((failed + 1))
+fi
 code=0
 tests/kernels/machine-code.sh "$B" || code=$?
 case $code in
