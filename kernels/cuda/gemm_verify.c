@@ -77,6 +77,7 @@ static double wanted(const gemm_trial *t, size_t z, size_t i, size_t j, double *
     double sizes, x = product(t, z, i, j, &sizes), k = (double)s->k;
     double u = unit(s->out);
     *off = 8 * sizes * (0x1p-24 * sqrt(k) + (s->tf32 ? 0x1p-10 / sqrt(k) : 0));
+    if (s->accumulate) x += input(t, t->d, s->out, z * s->stride_d + i * s->ldd + j);
     if (s->epilogue == SGT_EPILOGUE_BIAS || s->epilogue == SGT_EPILOGUE_GELU)
         x += input(t, t->bias, s->out, j);
     if (s->epilogue == SGT_EPILOGUE_GELU) {
@@ -204,12 +205,27 @@ static int column_sums(const gemm_trial *t, sgt_error *err)
     return rc;
 }
 
+/* Set row i of the batch's product z to the pattern, to which a product that accumulates adds. */
+static void fill_row(const gemm_trial *t, size_t z, size_t i)
+{
+    const sgt_cuda_gemm_shape *s = &t->p->shape;
+    size_t size = gemm_type_bytes(s->out), left = s->n * size, n;
+    char *to = t->d + (z * s->stride_d + i * s->ldd) * size;
+    for (; left; left -= n, to += n) {
+        size_t from = (size_t)(to - t->memory) % t->period;
+        n = t->period - from < left ? t->period - from : left;
+        sgt_cuda_copy(t->stream, to, t->pattern + from, n);
+    }
+}
+
 int gemm_verify(const gemm_trial *t, const sgt_lt_algo *algo, sgt_error *err)
 {
     const sgt_cuda_gemm_shape *s = &t->p->shape;
     int sums = s->epilogue == SGT_EPILOGUE_BGRAD || s->epilogue == SGT_EPILOGUE_DGELU_BGRAD;
-    /* zero D, because a product that accumulates adds to it */
+    /* D has an earlier product: an accumulating one adds to zeros, and to numbers where we look */
     sgt_cuda_zero(t->stream, t->d, gemm_spans_of(s).d * gemm_type_bytes(s->out));
+    for (size_t r = 0; r < ROWS && s->accumulate; r++)
+        fill_row(t, spread(r, ROWS, s->batch), spread(r, ROWS, s->m));
     sgt_lt_status status = gemm_put(t->p, algo, t->stream, t->d, t->a, t->b, t->bias, t->aux);
     int rc = status ? sgt_fail(err, SGT_EUNSUPPORTED, "%s: %s: %s", t->p->owner->library, t->p->key,
                                t->p->owner->lt->status_name(status))

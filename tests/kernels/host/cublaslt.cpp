@@ -19,12 +19,12 @@
 namespace host
 {
 
-Lt lt = {false, false, 130100, 0, -1, -1, 0, 0, 0, 0, 0, -1, 0, 0, 0};
+Lt lt = {false, false, 130100, 0, -1, -1, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0};
 
 void lt_reset()
 {
     int alive = lt.alive;
-    lt = {false, false, 130100, 0, -1, -1, 0, 0, 0, 0, alive, -1, 0, 0, 0};
+    lt = {false, false, 130100, 0, -1, -1, 0, 0, 0, 0, alive, -1, 0, 0, 0, 0};
 }
 
 namespace
@@ -217,7 +217,8 @@ void multiply(const Job &job, int32_t which)
         for (uint64_t i = 0; i < d.rows; i++) {
             double x = job.alpha * column[i] / (lt.wrong >> job.algo & 1 ? 2 : 1);
             /* if beta is 0, C is not read, because it may hold NaN */
-            if (job.beta != 0) x += job.beta * load(job.c, c.type, offsets[2] + at(c, i, j));
+            if (job.beta != 0 && !(lt.forgetful >> job.algo & 1))
+                x += job.beta * load(job.c, c.type, offsets[2] + at(c, i, j));
             x = finish(job, i, j, x);
             sums[i] += x;
             store(job.d, d.type, offsets[3] + at(d, i, j), x);
@@ -464,10 +465,9 @@ sgt_lt_status matmul(sgt_lt_handle handle, sgt_lt_desc desc, const void *alpha, 
     if (lt.broken >> job.algo & 1) return SGT_LT_NOT_SUPPORTED;
     lt.matmuls++;
     lt.last = job.algo;
+    auto work = [job] { run(job); };
     if (listing()) list_product(stream, job);
-    else
-        enqueue(
-            stream, [job] { run(job); }, product_name(desc->epilogue, job.alpha, job.beta));
+    else enqueue(stream, work, product_name(desc->epilogue, job.alpha, job.beta));
     return SGT_LT_SUCCESS;
 }
 

@@ -40,6 +40,7 @@ struct Lt {
     double tanh_error; /* set by a test: relative error of the library's tanh, up or down */
     int wrong;         /* set by a test: bits of algorithms whose sums are half of the right ones */
     int wrong_bias;    /* set by a test: the same of algorithms whose column sums alone are */
+    int forgetful;     /* set by a test: bits of algorithms that do not add C */
 };
 extern Lt lt;
 void lt_reset(); /* Reset the fields: version 13.1.0, no faults, all counts 0 except `alive`. */

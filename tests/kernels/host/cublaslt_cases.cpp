@@ -270,6 +270,31 @@ CUDA_CASE(cublaslt_wrong_results)
     f.expect_text(err.text, "8x16x24,nn,24,16,16,f32,f32,none: an algorithm gives ");
 }
 
+/* The fastest algorithm does not add the product to D's old content. */
+CUDA_CASE(cublaslt_wrong_added)
+{
+    if (t->placement || t->turn) return; /* the buffers do not matter here */
+    Fixture f(t);
+    f.o.timing = 1;
+    f.o.notice = sgt_notice{note, nullptr};
+    lt.fast = host::LT_TENSOR;
+    for (int i = 0; i < 2 * 3; i++) {
+        int form = i / 2, wrong = i % 2;
+        sgt_cuda_gemm_shape s = shape_of(40, 24, 72, form == 1 ? SGT_F32 : SGT_BF16);
+        s.accumulate = 1;
+        if (form == 0) s.trans_a = 1, s.lda = s.m, s.out = SGT_F32;
+        if (form == 2)
+            s.batch = 3, s.stride_a = 40 * 72, s.stride_b = 72 * 24, s.stride_d = 40 * 24;
+        lt.forgetful = wrong ? 1 << host::LT_TENSOR : 0;
+        check_at(t, "form %d, %s", form, wrong ? "wrong" : "right");
+        noticed = "";
+        if (!f.open()) return;
+        const sgt_cuda_gemm *p = f.plan(s);
+        if (!p || (sgt_cuda_gemm_ms(p) < 1) == wrong) check_fail(t, "another one was taken");
+        if (noticed.empty() == wrong) check_fail(t, "notice: \"%s\"", noticed.c_str());
+    }
+}
+
 /* The column sums alone are wrong. The last product's rows repeat, because its operands repeat the
  * pattern that they are filled with. */
 CUDA_CASE(cublaslt_wrong_sums)
