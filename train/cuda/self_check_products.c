@@ -165,10 +165,11 @@ static int run(products *p, const form *f, const sgt_cuda_gemm_shape *s, sgt_err
     int rc = sgt_cuda_gemm_plan(&plan, p->gemms, s, err);
     if (rc < 0) return rc;
     void *d = device(p, IN_OUT), *added = device(p, f->accumulate ? f->added : IN_OUT);
+    const size_t n = (size_t)BATCH * MATRIX;
     p->z = 0;
     for (int i = 0; i < ARRAYS; i++) {
-        sgt_check_fill(host(p, i), BATCH * MATRIX, (uint32_t)i + 1);
-        sgt_check_encode(pinned(p, i), i < IN_OUT ? s->type : s->out, host(p, i), BATCH * MATRIX);
+        sgt_check_fill(host(p, i), n, (uint32_t)i + 1);
+        sgt_check_encode(pinned(p, i), i < IN_OUT ? s->type : s->out, host(p, i), n);
     }
     sgt_cuda_copy(x->stream, x->device, x->pinned, at(ARRAYS));
     if (f->f)
