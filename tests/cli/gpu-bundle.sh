@@ -1,0 +1,28 @@
+# gpu-bundle.sh with the host's programs in place of nvcc's: what a bundle holds, and that it refuses one that is too
+# large to go to a machine with a GPU.
+# In make check-all only: it needs the programs of the host run.
+. "$ROOT/tests/cli/lib.sh"
+cuda_on_the_host
+B=$BIN/..
+for need in "$B/bin/check-step" "$B/tests/check-cuda-pretend" "$B/obj/tests/kernels/harness.o"; do
+    [ -e "$need" ] || skip "$need is not built"
+done
+command -v objcopy > /dev/null || skip 'no objcopy'
+mkdir -p b/lib b/tests b/obj/tests/kernels
+ln -s "$B/bin" b/bin
+ln -s "$B/host/lib/libsgt-cuda.so" b/lib
+ln -s "$B"/obj/libsgt-train.a "$B"/obj/libsgt-kernels.a "$B"/obj/libsgt-loader.a b/obj
+ln -s "$B/obj/tests/kernels/harness.o" b/obj/tests/kernels
+ln -s "$B/tests/check-cuda-pretend" b/tests/check-cuda-device
+
+run 0 "$ROOT/tools/gpu-bundle.sh" "$PWD/b"
+stdout_matches '/b/gpu-bundle: [0-9.]+ MiB; there: tools/gpu-check.sh$'
+for file in bin/sgt-train bin/check-step bin/check-cuda-device lib/libsgt-cuda.so link/libsgt-train.a tools/gpu-check.sh \
+    tools/gpu/smoke.sh data/shards/manifest.json commit README; do exists "b/gpu-bundle/$file"; done
+absent b/gpu-bundle/tests
+
+dd if=/dev/zero of=large bs=1048576 count=43 2> /dev/null
+objcopy --add-section .large=large "$B/tests/check-cuda-pretend" check
+ln -sf "$PWD/check" b/tests/check-cuda-device
+run 1 "$ROOT/tools/gpu-bundle.sh" "$PWD/b"
+stderr_matches '/b/gpu-bundle: [4-9][0-9] MiB, at most [34][0-9] \(what is large: .*/bin/check-cuda-device .*\)$'
