@@ -1,6 +1,7 @@
 /* rows_avx2.c: 16 ids at a time, widened by vpmovzxwd from two loads one id apart. The first vector
  * is stored at the row's beginning, the next at the following multiple of 32 bytes. So all stores
- * but the first and the last are aligned. Where two of them overlap they write the same ids.
+ * but the first and the last are aligned. Where two of them overlap they write the same ids. Rows
+ * of fewer than 16 ids are left to plain C.
  * Non-temporal stores are not used: AVX2 writes half a cache line at a time, and they were
  * slower. */
 #include "loader/rows/rows.h"
@@ -35,16 +36,6 @@ static uint16_t largest(const uint16_t *src, size_t n)
 
 /* ---- copy ---- */
 
-static uint16_t copy_few(uint16_t *dst, const uint16_t *src, size_t n)
-{
-    uint16_t t = 0;
-    for (size_t i = 0; i < n; i++) {
-        dst[i] = src[i];
-        t = src[i] > t ? src[i] : t;
-    }
-    return t;
-}
-
 static inline __m256i copy16(uint16_t *dst, const uint16_t *src)
 {
     __m256i v = load(src);
@@ -54,7 +45,7 @@ static inline __m256i copy16(uint16_t *dst, const uint16_t *src)
 
 static uint16_t copy(uint16_t *dst, const uint16_t *src, size_t n)
 {
-    if (n < 16) return copy_few(dst, src, n);
+    if (n < 16) return sgt_rows_plain.copy(dst, src, n);
     __m256i top = copy16(dst, src);
     size_t i = 16 - ((uintptr_t)dst & 31) / 2;
     for (; i + 64 <= n; i += 64) { /* four loads, then four stores */
@@ -73,17 +64,6 @@ static uint16_t copy(uint16_t *dst, const uint16_t *src, size_t n)
 
 /* ---- widen ---- */
 
-static uint16_t widen_few(int32_t *inputs, int32_t *targets, const uint16_t *src, size_t n)
-{
-    uint16_t t = src[0];
-    for (size_t i = 0; i < n; i++) {
-        inputs[i] = src[i];
-        targets[i] = src[i + 1];
-        t = src[i + 1] > t ? src[i + 1] : t;
-    }
-    return t;
-}
-
 static inline void store16(int32_t *dst, __m256i v)
 {
     store(dst, _mm256_cvtepu16_epi32(_mm256_castsi256_si128(v)));
@@ -100,7 +80,7 @@ static inline __m256i widen16(int32_t *inputs, int32_t *targets, const uint16_t 
 
 static uint16_t widen(int32_t *inputs, int32_t *targets, const uint16_t *src, size_t n)
 {
-    if (n < 16) return widen_few(inputs, targets, src, n);
+    if (n < 16) return sgt_rows_plain.widen(inputs, targets, src, n);
     __m256i top = _mm256_max_epu16(load(src), widen16(inputs, targets, src));
     for (size_t i = 8 - ((uintptr_t)inputs & 31) / 4; i + 16 <= n; i += 16)
         top = _mm256_max_epu16(top, widen16(inputs + i, targets + i, src + i));
@@ -108,17 +88,6 @@ static uint16_t widen(int32_t *inputs, int32_t *targets, const uint16_t *src, si
 }
 
 /* ---- widen to int64 ---- */
-
-static uint16_t widen64_few(int64_t *inputs, int64_t *targets, const uint16_t *src, size_t n)
-{
-    uint16_t t = src[0];
-    for (size_t i = 0; i < n; i++) {
-        inputs[i] = src[i];
-        targets[i] = src[i + 1];
-        t = src[i + 1] > t ? src[i + 1] : t;
-    }
-    return t;
-}
 
 /* vpmovzxwq loads its 4 ids from memory. Taking them from a vector would need shuffles. */
 static inline void store4(int64_t *dst, const uint16_t *src)
@@ -137,7 +106,7 @@ static inline __m256i widen64_16(int64_t *inputs, int64_t *targets, const uint16
 
 static uint16_t widen64(int64_t *inputs, int64_t *targets, const uint16_t *src, size_t n)
 {
-    if (n < 16) return widen64_few(inputs, targets, src, n);
+    if (n < 16) return sgt_rows_plain.widen64(inputs, targets, src, n);
     __m256i top = _mm256_max_epu16(load(src), widen64_16(inputs, targets, src));
     for (size_t i = 4 - ((uintptr_t)inputs & 31) / 8; i + 16 <= n; i += 16)
         top = _mm256_max_epu16(top, widen64_16(inputs + i, targets + i, src + i));
@@ -146,16 +115,6 @@ static uint16_t widen64(int64_t *inputs, int64_t *targets, const uint16_t *src, 
 }
 
 /* ---- widen into one array ---- */
-
-static uint16_t widen_row_few(int32_t *dst, const uint16_t *src, size_t n)
-{
-    uint16_t t = 0;
-    for (size_t i = 0; i < n; i++) {
-        dst[i] = src[i];
-        t = src[i] > t ? src[i] : t;
-    }
-    return t;
-}
 
 static inline __m256i widen_row16(int32_t *dst, const uint16_t *src)
 {
@@ -166,7 +125,7 @@ static inline __m256i widen_row16(int32_t *dst, const uint16_t *src)
 
 static uint16_t widen_row(int32_t *dst, const uint16_t *src, size_t n)
 {
-    if (n < 16) return widen_row_few(dst, src, n);
+    if (n < 16) return sgt_rows_plain.widen_row(dst, src, n);
     __m256i top = widen_row16(dst, src);
     for (size_t i = 8 - ((uintptr_t)dst & 31) / 4; i + 16 <= n; i += 16)
         top = _mm256_max_epu16(top, widen_row16(dst + i, src + i));

@@ -1,18 +1,23 @@
 /* rows_neon.c: NEON for aarch64, where every CPU has it: 8 ids at a time. Non-temporal stores
- * (stnp) are not used: compilers do not emit them from C, and cores may ignore the hint. */
+ * (stnp) are not used: compilers do not emit them from C, and cores may ignore the hint. The last
+ * ids of a row are left to plain C. */
 #include "loader/rows/rows.h"
 
 #if defined(__aarch64__)
 #include <arm_neon.h>
+
+static uint16_t larger(uint16x8_t v, uint16_t x)
+{
+    uint16_t t = vmaxvq_u16(v);
+    return t > x ? t : x;
+}
 
 static uint16_t largest(const uint16_t *src, size_t n)
 {
     uint16x8_t top = vdupq_n_u16(0);
     size_t i = 0;
     for (; i + 8 <= n; i += 8) top = vmaxq_u16(top, vld1q_u16(src + i));
-    uint16_t t = vmaxvq_u16(top);
-    for (; i < n; i++) t = src[i] > t ? src[i] : t;
-    return t;
+    return larger(top, sgt_rows_plain.largest(src + i, n - i));
 }
 
 static uint16_t copy(uint16_t *dst, const uint16_t *src, size_t n)
@@ -24,12 +29,7 @@ static uint16_t copy(uint16_t *dst, const uint16_t *src, size_t n)
         vst1q_u16(dst + i, v);
         top = vmaxq_u16(top, v);
     }
-    uint16_t t = vmaxvq_u16(top);
-    for (; i < n; i++) {
-        dst[i] = src[i];
-        t = src[i] > t ? src[i] : t;
-    }
-    return t;
+    return larger(top, sgt_rows_plain.copy(dst + i, src + i, n - i));
 }
 
 static void store8(int32_t *dst, uint16x8_t v)
@@ -48,13 +48,7 @@ static uint16_t widen(int32_t *inputs, int32_t *targets, const uint16_t *src, si
         store8(targets + i, next);
         top = vmaxq_u16(top, next);
     }
-    uint16_t t = vmaxvq_u16(top);
-    for (; i < n; i++) {
-        inputs[i] = src[i];
-        targets[i] = src[i + 1];
-        t = src[i + 1] > t ? src[i + 1] : t;
-    }
-    return t;
+    return larger(top, sgt_rows_plain.widen(inputs + i, targets + i, src + i, n - i));
 }
 
 static void store4(int64_t *dst, uint16x4_t v)
@@ -76,13 +70,7 @@ static uint16_t widen64(int64_t *inputs, int64_t *targets, const uint16_t *src, 
         store4(targets + i + 4, vget_high_u16(next));
         top = vmaxq_u16(top, next);
     }
-    uint16_t t = vmaxvq_u16(top);
-    for (; i < n; i++) {
-        inputs[i] = src[i];
-        targets[i] = src[i + 1];
-        t = src[i + 1] > t ? src[i + 1] : t;
-    }
-    return t;
+    return larger(top, sgt_rows_plain.widen64(inputs + i, targets + i, src + i, n - i));
 }
 
 static uint16_t widen_row(int32_t *dst, const uint16_t *src, size_t n)
@@ -94,12 +82,7 @@ static uint16_t widen_row(int32_t *dst, const uint16_t *src, size_t n)
         store8(dst + i, v);
         top = vmaxq_u16(top, v);
     }
-    uint16_t t = vmaxvq_u16(top);
-    for (; i < n; i++) {
-        dst[i] = src[i];
-        t = src[i] > t ? src[i] : t;
-    }
-    return t;
+    return larger(top, sgt_rows_plain.widen_row(dst + i, src + i, n - i));
 }
 
 const sgt_rows sgt_rows_neon = {"neon",    copy, widen, largest, widen64,
