@@ -12,10 +12,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "loader/base/file.h"
 #include "loader/base/philox.h"
 #include "loader/handle.h"
-#include "loader/shards/shard.h"
+
+#define STRESS "stress-blocks"
+#include "tests/loader/stress/shards.h"
 
 enum { B = 8, T = 64, SHARDS = 3, TOKENS = 20000, SIDE = 3, BATCHES = 400 };
 
@@ -25,12 +26,6 @@ typedef struct job {
     uint32_t number;
 } job;
 
-static void fail(const char *what, const char *why)
-{
-    fprintf(stderr, "stress-blocks: %s: %s\n", what, why);
-    exit(1);
-}
-
 static uint16_t token_at(uint32_t shard, uint64_t i)
 {
     return (uint16_t)((shard * 7919 + i * 31 + (i >> 8)) % 50257);
@@ -38,17 +33,10 @@ static uint16_t token_at(uint32_t shard, uint64_t i)
 
 static void make_shards(void)
 {
-    static uint8_t bytes[SGT_SHARD_HEADER + 2 * TOKENS];
-    sgt_error err;
     for (uint32_t s = 0; s < SHARDS; s++) {
         char name[32];
         snprintf(name, sizeof name, "train_%06u.bin", s);
-        sgt_shard_pack(bytes, &(sgt_shard_header){.tokens = TOKENS, .vocab = 50257, .eot = 50256});
-        for (uint64_t i = 0; i < TOKENS; i++) {
-            bytes[SGT_SHARD_HEADER + 2 * i] = (uint8_t)token_at(s, i);
-            bytes[SGT_SHARD_HEADER + 2 * i + 1] = (uint8_t)(token_at(s, i) >> 8);
-        }
-        if (sgt_file_put(name, bytes, sizeof bytes, &err) < 0) fail("shards", err.text);
+        make_shard(name, s, TOKENS);
     }
 }
 

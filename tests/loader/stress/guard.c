@@ -18,19 +18,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "loader/base/file.h"
 #include "loader/sgt_loader.h"
-#include "loader/shards/shard.h"
+
+#define STRESS "stress-guard"
+#include "tests/loader/stress/shards.h"
 
 enum { B = 4, T = 512, SHARDS = 3, TOKENS = 60000, DRAWERS = 3, BATCHES = 300, PAGE = 4096 };
 
 static int ending; /* atomic */
-
-static void fail(const char *what, const char *why)
-{
-    fprintf(stderr, "stress-guard: %s: %s\n", what, why);
-    exit(1);
-}
 
 static uint16_t token_at(uint32_t shard, uint64_t i)
 {
@@ -43,21 +38,11 @@ static char *name_of(char name[32], uint32_t shard)
     return name;
 }
 
+/* Loaders that have mapped the old files keep them. */
 static void make_shards(void)
 {
-    static uint8_t bytes[SGT_SHARD_HEADER + 2 * TOKENS];
     char name[32];
-    for (uint32_t s = 0; s < SHARDS; s++) {
-        sgt_shard_pack(bytes, &(sgt_shard_header){.tokens = TOKENS, .vocab = 50257, .eot = 50256});
-        for (uint64_t i = 0; i < TOKENS; i++) {
-            bytes[SGT_SHARD_HEADER + 2 * i] = (uint8_t)token_at(s, i);
-            bytes[SGT_SHARD_HEADER + 2 * i + 1] = (uint8_t)(token_at(s, i) >> 8);
-        }
-        unlink(name_of(name, s)); /* a loader that has mapped the old file keeps it */
-        FILE *f = fopen(name, "wb");
-        if (!f || fwrite(bytes, 1, sizeof bytes, f) != sizeof bytes || fclose(f))
-            fail(name, "cannot write it");
-    }
+    for (uint32_t s = 0; s < SHARDS; s++) make_shard(name_of(name, s), s, TOKENS);
 }
 
 static sgt_loader *open_set(void)

@@ -15,10 +15,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "loader/base/file.h"
 #include "loader/base/philox.h"
 #include "loader/handle.h"
-#include "loader/shards/shard.h"
+
+#define STRESS "stress-loader"
+#include "tests/loader/stress/shards.h"
 
 enum { B = 8, T = 64, SHARDS = 3, TOKENS = 20000, EOT = 50256, DRAWERS = 3, WAYS = 3 };
 
@@ -37,27 +38,12 @@ static uint16_t token_at(uint32_t shard, uint64_t i)
     return i % 97 == 5 * shard ? EOT : (uint16_t)((shard * 7919 + i * 31 + (i >> 8)) % EOT);
 }
 
-static void fail(const char *what, const char *why)
-{
-    fprintf(stderr, "stress-loader: %s: %s\n", what, why);
-    exit(1);
-}
-
 static void make_shards(void)
 {
-    static uint8_t bytes[SGT_SHARD_HEADER + 2 * TOKENS];
     static const char *const names[SHARDS] = {"a/train_000000.bin", "a/train_000001.bin",
                                               "b/train_000000.bin"};
-    sgt_error err;
     if (mkdir("a", 0777) < 0 || mkdir("b", 0777) < 0) fail("folders", "cannot make them");
-    for (uint32_t s = 0; s < SHARDS; s++) {
-        sgt_shard_pack(bytes, &(sgt_shard_header){.tokens = TOKENS, .vocab = EOT + 1, .eot = EOT});
-        for (uint64_t i = 0; i < TOKENS; i++) {
-            bytes[SGT_SHARD_HEADER + 2 * i] = (uint8_t)token_at(s, i);
-            bytes[SGT_SHARD_HEADER + 2 * i + 1] = (uint8_t)(token_at(s, i) >> 8);
-        }
-        if (sgt_file_put(names[s], bytes, sizeof bytes, &err) < 0) fail("shards", err.text);
-    }
+    for (uint32_t s = 0; s < SHARDS; s++) make_shard(names[s], s, TOKENS);
 }
 
 /* ---- the expected content of a row ---- */

@@ -1,0 +1,35 @@
+/* shards.h: the shards of the stress programs, and how they fail. Each defines token_at and, before
+ * it includes this file, STRESS: its name. */
+#ifndef SGT_STRESS_SHARDS_H
+#define SGT_STRESS_SHARDS_H
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "loader/base/file.h"
+#include "loader/shards/shard.h"
+
+static uint16_t token_at(uint32_t shard, uint64_t i);
+
+static void fail(const char *what, const char *why)
+{
+    fprintf(stderr, STRESS ": %s: %s\n", what, why);
+    exit(1);
+}
+
+/* Write shard `shard` with its `count` tokens to a new file. */
+static void make_shard(const char *path, uint32_t shard, uint64_t count)
+{
+    sgt_error err;
+    uint8_t *bytes = malloc(SGT_SHARD_HEADER + 2 * count);
+    if (!bytes) fail(path, "out of memory");
+    sgt_shard_pack(bytes, &(sgt_shard_header){.tokens = count, .vocab = 50257, .eot = 50256});
+    for (uint64_t i = 0; i < count; i++) {
+        bytes[SGT_SHARD_HEADER + 2 * i] = (uint8_t)token_at(shard, i);
+        bytes[SGT_SHARD_HEADER + 2 * i + 1] = (uint8_t)(token_at(shard, i) >> 8);
+    }
+    if (sgt_file_put(path, bytes, SGT_SHARD_HEADER + 2 * count, &err) < 0) fail(path, err.text);
+    free(bytes);
+}
+
+#endif
