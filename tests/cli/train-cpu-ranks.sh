@@ -7,29 +7,15 @@
 unset SGT_RANKS_SHARE
 ranks_data --device cpu --model 2x16x2 --batch-size 6 --grad-accum 2
 
-pair() { # EXIT COMMAND-OF-RANK-0 COMMAND-OF-RANK-1: run both; a command is one argument of several words
-    echo "two ranks: $2 | $3" > .ran
-    next_port
-    start 0 $2 && pid0=$pid
-    start 1 $3 && pid1=$pid
-    gather "$1"
-}
 same_run() { # RUN RUN
     same_facts "$1/log.jsonl" "$2/log.jsonl"
     for file in model optimizer; do same "$1/step-00000004/$file.safetensors" "$2/step-00000004/$file.safetensors"; done
 }
 
 # ---- the same losses, up to 2e-5, with all that is divided: dropout, tensors, norms, ignored targets ----
-for variant in '--dropout 0.2 --eval-every 2' '--no-tie --optimizer sgd --nesterov --ignore-index 32' \
+same_losses '--dropout 0.2 --eval-every 2' '--no-tie --optimizer sgd --nesterov --ignore-index 32' \
     '--optimizer muon' '--grad-clip 0.1 --recompute block' '--sampling documents --document-mask' \
-    '--sampling packed --document-mask'; do
-    run 0 sgt-train $options --precision fp32 $variant --run one --force
-    two 0 sgt-train $options --precision fp32 $variant --run two --force
-    stderr_is ''
-    stdout_is ''
-    close one two 2e-5
-    case $variant in *eval*) [ "$(grep -c . .a)" = 6 ] || fail "losses: $(cat .a)" ;; esac
-done
+    '--sampling packed --document-mask'
 
 # ---- prompts and completions, whose rows have different numbers of losses ----
 for i in 1 2 3 4 5 6 7; do
@@ -41,18 +27,7 @@ two 0 sgt-train $tune --run tuned-two
 stderr_is ''
 close tuned tuned-two 2e-5
 
-# ---- 16 bits: sums of rounded numbers in another order differ in their last bits, so that rounding to bf16 after the
-# update may go the other way: by 2^-8 of a weight, for some weights ----
-for precision in bf16 fp16; do
-    run 0 sgt-train $options --precision $precision --run one-$precision
-    two 0 sgt-train $options --precision $precision --run two-$precision
-    close one-$precision two-$precision 5e-3
-done
-# An overflow on one rank makes both skip the update.
-run 0 sgt-train $options --precision fp16 --loss-scale 16777216 --run one --force
-two 0 sgt-train $options --precision fp16 --loss-scale 16777216 --run two --force
-[ "$(skipped one)" -gt 0 ] || fail 'no overflow'
-[ "$(skipped two)" = "$(skipped one)" ] || fail 'another number of overflows'
+close_in_16_bits
 
 # ---- the bits depend neither on the run nor on threads ----
 two 0 sgt-train $options --precision bf16 --threads 3 --run again
@@ -80,10 +55,7 @@ two 0 sgt-train $talk --precision fp32 --run two --force --verbose
 stderr_matches "^sgt-train: ranks: 2, each with 3 of the 6 rows of a micro-step, on $threads threads?\$"
 
 # ---- failures are reported once, by the first rank ----
-two 2 sgt-train $options --batch-size 3 --run odd
-stderr_is 'sgt-train: --batch-size 3: its rows are divided among 2 ranks, evenly (4 is the next that can be)
-try '\''sgt-train --help'\'''
-absent odd
+refuses_odd_rows
 pair 1 "sgt-train $options --run odd" "sgt-train $options --run odd --data nowhere"
 stderr_lines 1
 stderr_matches '^sgt-train: rank 1: nowhere: No such file or directory'

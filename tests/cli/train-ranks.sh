@@ -9,29 +9,11 @@ cuda_on_the_host
 ranks_data --device cuda --deterministic --model 2x16x2 --batch-size 4 --grad-accum 2
 
 # ---- the same losses, to 2e-5, for all that is divided: dropout masks, tensors, norms, the head ----
-for variant in '--dropout 0.2 --eval-every 2' '--no-tie --optimizer sgd --nesterov' \
+same_losses '--dropout 0.2 --eval-every 2' '--no-tie --optimizer sgd --nesterov' \
     '--grad-clip 0.1 --recompute block --no-fuse' '--grad-accum 1 --variant gradients-written' \
-    '--optimizer muon' '--optimizer muon --no-tie --no-fuse --variant gradients-written --grad-accum 1'; do
-    run 0 sgt-train $options --precision fp32 $variant --run one --force
-    two 0 sgt-train $options --precision fp32 $variant --run two --force
-    stderr_is ''
-    stdout_is ''
-    close one two 2e-5
-    case $variant in *eval*) [ "$(grep -c . .a)" = 6 ] || fail "losses: $(cat .a)" ;; esac
-done
+    '--optimizer muon' '--optimizer muon --no-tie --no-fuse --variant gradients-written --grad-accum 1'
 
-# ---- 16 bits: sums of rounded numbers in another order differ in their last bits, so that rounding to bf16 after the
-# update may go the other way: by 2^-8 of a weight, for some weights ----
-for precision in bf16 fp16; do
-    run 0 sgt-train $options --precision $precision --run one-$precision
-    two 0 sgt-train $options --precision $precision --run two-$precision
-    close one-$precision two-$precision 5e-3
-done
-# An overflow on one rank makes both skip the update.
-run 0 sgt-train $options --precision fp16 --loss-scale 16777216 --run one --force
-two 0 sgt-train $options --precision fp16 --loss-scale 16777216 --run two --force
-[ "$(skipped one)" -gt 0 ] || fail 'no overflow'
-[ "$(skipped two)" = "$(skipped one)" ] || fail 'another number of overflows'
+close_in_16_bits
 
 # ---- the bits depend neither on the order in which a rank's streams run, nor on graphs ----
 again() {
@@ -39,12 +21,8 @@ again() {
     same_folders two-bf16/step-00000004 again/step-00000004
 }
 for schedules in '1 1' '2 3' '0 1'; do
-    echo "schedules $schedules" > .ran
-    next_port
     bf16="sgt-train $options --precision bf16 --run again --force"
-    start 0 env SGT_HOST_DEVICE="schedule=${schedules% *}" $bf16 && pid0=$pid
-    start 1 env SGT_HOST_DEVICE="schedule=${schedules#* }" $bf16 && pid1=$pid
-    gather 0
+    pair 0 "env SGT_HOST_DEVICE=schedule=${schedules% *} $bf16" "env SGT_HOST_DEVICE=schedule=${schedules#* } $bf16"
     again
 done
 two 0 sgt-train $options --precision bf16 --no-graphs --run again --force
@@ -80,28 +58,19 @@ two 0 sgt-train $options --precision bf16 --estimate-memory --json
 [ $(($(bytes weights) * 6)) -le $((weights * 5 + 6 * 3 * 4 * 2 * 256)) ] || fail "weights: $(bytes weights) of $weights"
 
 # ---- failures are reported once, by the first rank ----
-two 2 sgt-train $options --batch-size 3 --run odd
-stderr_is 'sgt-train: --batch-size 3: its rows are divided among 2 ranks, evenly (4 is the next that can be)
-try '\''sgt-train --help'\'''
-absent odd
+refuses_odd_rows
 two 2 sgt-train --nonsense
 stderr_lines 2
 two 1 sgt-train $options --run two
 stderr_is 'sgt-train: two: it holds step-00000004 (--resume goes on from there, --force starts over)'
 run 2 env RANK=2 WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=$port sgt-train $options --run odd
 stderr_is 'sgt-train: RANK: rank 2 of 2'
-next_port
-start 0 sgt-train $options --run odd && pid0=$pid
-start 1 env SGT_HOST_DEVICE=memory=1M sgt-train $options --run odd && pid1=$pid
-gather 1
+pair 1 "sgt-train $options --run odd" "env SGT_HOST_DEVICE=memory=1M sgt-train $options --run odd"
 stderr_lines 1
 stderr_matches '^sgt-train: rank 1: out of GPU memory'
 
 # ---- ranks with different commands are refused ----
-next_port
-start 0 sgt-train $options --run odd && pid0=$pid
-start 1 sgt-train $options --run odd --no-tie && pid1=$pid
-gather any
+pair any "sgt-train $options --run odd" "sgt-train $options --run odd --no-tie"
 [ "$code0" != 0 ] && [ "$code1" != 0 ] || fail "exit codes $code0 and $code1"
 stderr_matches 'NCCL: rank [01] makes call [0-9]+, '
 
