@@ -114,7 +114,7 @@ $(foreach s,$(SUITES),$(eval $(call suite,$(s))))
 # CUDA's profiler is tested with a stand-in for CUPTI.
 $(B)/tests/test-train: $(addprefix $(B)/obj/kernels/cuda/,cupti.o cupti_records.o cupti_api.o nvtx.o)
 
-$(B)/tests/check-kernels: $(call objects,tests/kernels) $(call lib,kernels loader)
+$(B)/tests/check-kernels: $(call objects,tests/kernels tests/kernels/trap) $(call lib,kernels loader)
 	$(call link,$(CC),$(LD_kernels))
 check-kernels: need-packages $(B)/tests/check-kernels ## every fast kernel against its definition (ARGS=--bench: speed)
 	@$(B)/tests/check-kernels $(ARGS)

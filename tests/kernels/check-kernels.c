@@ -19,9 +19,9 @@
 #include "tests/kernels/run.h"
 
 static const kernel_case *const all_cases[] = {
-    cases_adamw,   cases_attention, cases_bias, cases_cross_entropy, cases_decode,    cases_dropout,
-    cases_embed,   cases_gelu,      cases_gemm, cases_head,          cases_layernorm, cases_muon,
-    cases_normals, cases_round,     cases_sgd,  cases_tiles,         cases_vector};
+    cases_adamw,   cases_attention, cases_bias,  cases_code, cases_cross_entropy, cases_decode,
+    cases_dropout, cases_embed,     cases_gelu,  cases_gemm, cases_head,          cases_layernorm,
+    cases_muon,    cases_normals,   cases_round, cases_sgd,  cases_tiles,         cases_vector};
 
 typedef struct options {
     int list, bench;

@@ -5,6 +5,8 @@
 
 #include "kernels/kernels.h"
 
+struct check;
+
 /* NULL if this CPU has no AVX-512. */
 const sgt_kernels *twin_table(void);
 
@@ -14,8 +16,12 @@ double twin_head_run(const sgt_head *h, size_t n, const void *x, const float *x3
                      const int32_t *targets, double scale, float *loss, float *dx, float *dw,
                      int add);
 
+/* Let the calling process execute AMX's instructions: by the CPU, if it has AMX and Linux permits
+ * it, or in emulation (trap/trap_amx.h). Return 0, with the case skipped, if neither is possible. */
+int tiles_ready(struct check *t);
+
 /* A chain of tile products (tiles_chain.h), by the twin and by AMX's instructions. x86-64 only; the
- * first needs AVX-512, the second AMX and Linux's permission. */
+ * first needs AVX-512, the second tiles_ready. */
 void tiles_by_twin(float *c, const uint16_t *a, const uint16_t *b, int steps);
 void tiles_by_instruction(float *c, const uint16_t *a, const uint16_t *b, int steps);
 

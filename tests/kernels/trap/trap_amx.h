@@ -1,0 +1,26 @@
+/* trap_amx.h: emulates AMX's instructions on a CPU without AMX, so that the compiled code runs.
+ *
+ *     trap_amx();              // from now on, a handler of SIGILL executes AMX's instructions
+ *     tiles_by_instruction(c, a, b, steps);
+ *
+ * Only tests link it. It needs AVX-512. Each thread has its own tiles. An instruction that is
+ * invalid on a CPU with AMX, or that would fault there, ends the process by the same signal, after
+ * a line on standard error that says why. Tiles are 16 rows of 64 bytes or not configured: other
+ * shapes are refused. In `make CPU=amx-trap`, asking Linux for AMX (kernels/cpu/tiles.c) calls
+ * trap_amx, and programs and tests pass for ones on a CPU with AMX. */
+#ifndef SGT_CHECK_TRAP_AMX_H
+#define SGT_CHECK_TRAP_AMX_H
+
+/* Install the handler, once. */
+void trap_amx(void);
+
+/* Return how many instructions were executed so far, and how many threads have configured tiles
+ * that they have not released. */
+long trap_amx_count(void);
+long trap_amx_held(void);
+
+/* Take the place of syscall() in kernels/cpu/tiles.c: if that asks for AMX, call trap_amx and return
+ * 0. Return -1 for another call. */
+long trap_amx_syscall(long number, ...);
+
+#endif
