@@ -134,7 +134,7 @@ static void configure(const instruction *i, const char *from)
     if (!c.palette) memset(&c, 0, sizeof c);
     shapes = c;
     tile_config(); /* the twin's: tiles hold NaN, so that reliance on their contents shows */
-    __atomic_fetch_add(&held, c.palette - before, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&held, c.palette ? 1 : -before, __ATOMIC_RELAXED);
 }
 
 /* Fault unless tile number t is configured. */

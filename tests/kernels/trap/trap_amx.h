@@ -14,8 +14,8 @@
 /* Install the handler, once. */
 void trap_amx(void);
 
-/* Return how many instructions were executed so far, and how many threads have configured tiles
- * that they have not released. */
+/* Return how many instructions were executed so far, and how many configurations of tiles were not
+ * followed by a release in their thread. */
 long trap_amx_count(void);
 long trap_amx_held(void);
 
