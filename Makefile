@@ -2,8 +2,9 @@
 #
 # tests/rules.mk tests what this file builds; tools/install.mk and tools/python/wheel.mk package it.
 # Variants have folders of their own: make DEBUG=1, SAN=address,undefined, CC=clang, CPU=plain (or
-# avx2: programs and tests see a CPU of that level), CPU=amx (a twin of AMX's instructions, on any
-# CPU with AVX-512). B=DIR builds in another folder, V=1 shows the commands.
+# avx2: programs and tests see a CPU of that level), CPU=amx (a twin of AMX's instructions) or
+# amx-trap (the instructions in emulation), on any CPU with AVX-512. B=DIR builds in another folder,
+# V=1 shows the commands.
 
 $(if $(filter memory,$(SAN)),$(if $(findstring clang,$(CC)),,\
     $(error SAN=memory needs CC=clang: gcc has no such sanitizer)))
@@ -42,8 +43,7 @@ SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-
 INCLUDE := -I. -Iloader -Itokenize # the last two for the installed headers
 # -ffp-contract=off: multiply and add are fused only where the code says so, with every compiler.
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(INCLUDE) $(WARN) $(PEDANTIC) $(OPT) -ffp-contract=off -fPIC \
-    -pthread $(SANFLAGS) $(if $(filter amx,$(CPU)),-DSGT_AMX_TWIN,\
-    $(if $(CPU),-DSGT_CPU_MOST='"$(CPU)"')) $(CFLAGS) -MMD -MP
+    -pthread $(SANFLAGS) $(or $(CPU_$(CPU)),$(CPU:%=-DSGT_CPU_MOST='"%"')) $(CFLAGS) -MMD -MP
 ALL_LDFLAGS = -Wl,--as-needed -pthread $(SANFLAGS) $(if $(COVERAGE),--coverage) $(LDFLAGS)
 
 # Flags per folder and per file. On other processors, files for x86-64's vectors compile to nothing.

@@ -5,6 +5,14 @@
 
 torture: check-all torture-variants torture-runs ## every variant (clang, no optimization, lesser CPUs, sanitizers) and the exhaustive runs: a day
 
+# ---- AMX on CPUs without it: its twin, or its instructions in emulation ----
+CPU_amx := -DSGT_AMX_TWIN
+CPU_amx-trap := -DSGT_AMX_TRAP
+ifeq ($(CPU),amx-trap)
+$(B)/obj/kernels/cpu/tiles.o: private CPU_amx-trap += -Dsyscall=trap_amx_syscall
+$(B)/obj/libsgt-kernels.a: $(B)/obj/tests/kernels/trap/trap_amx.o
+endif
+
 # ---- the CUDA kernels as C++ ----
 # They run on the host, where the files of tests/kernels/host stand in for CUDA and its libraries;
 # check-cuda-race also watches their accesses to shared memory (sanitizers leave no room for that).

@@ -36,7 +36,7 @@ static int more(void)
             if (d >> 22 & 1) bits |= AMX;
             if ((c >> 1 & 1) && (c >> 6 & 1)) bits |= VBMI2;
         }
-#ifdef SGT_AMX_TWIN /* make CPU=amx imitates AMX */
+#if defined(SGT_AMX_TWIN) || defined(SGT_AMX_TRAP) /* make CPU=amx, CPU=amx-trap imitate AMX */
         bits |= AMX;
 #endif
         __atomic_store_n(&detected_more, bits, __ATOMIC_RELAXED);
