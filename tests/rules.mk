@@ -268,6 +268,9 @@ torture-variants: need-packages
 	@PEAK_ALL=1 tests/cli/run.sh $(B)/bin train-peak
 	+@$(variant) CPU=avx2
 	+@$(variant) CPU=plain
+	+@$(variant) CPU=amx
+	+@$(variant) CPU=amx-trap
+	@tests/kernels/amx-runs.sh build/amx build/amx-trap || [ $$? = 77 ]
 	+@$(variant) DEBUG=1
 	+@$(variant) SAN=address,undefined
 	+@! command -v clang > /dev/null || $(again) check-memory

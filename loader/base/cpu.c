@@ -33,7 +33,7 @@ static int more(void)
         bits = ASKED;
         if (__get_cpuid_count(7, 1, &a, &b, &c, &d) && a >> 5 & 1) bits |= BF16;
         if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
-            if (d >> 22 & 1) bits |= AMX;
+            if ((d >> 22 & 1) && (d >> 24 & 1)) bits |= AMX; /* AMX-BF16 and AMX-TILE */
             if ((c >> 1 & 1) && (c >> 6 & 1)) bits |= VBMI2;
         }
 #if defined(SGT_AMX_TWIN) || defined(SGT_AMX_TRAP) /* make CPU=amx, CPU=amx-trap imitate AMX */
