@@ -3,8 +3,8 @@
 # tests/rules.mk tests what this file builds; tools/install.mk and tools/python/wheel.mk package it.
 # Variants have folders of their own: make DEBUG=1, SAN=address,undefined, CC=clang, CPU=plain (or
 # avx2: programs and tests see a CPU of that level), CPU=amx (a twin of AMX's instructions) or
-# amx-trap (the instructions in emulation), on any CPU with AVX-512. B=DIR builds in another folder,
-# V=1 shows the commands.
+# amx-trap (the instructions in emulation), on any CPU with AVX512-BF16. B=DIR builds in another
+# folder, V=1 shows the commands.
 
 $(if $(filter memory,$(SAN)),$(if $(findstring clang,$(CC)),,\
     $(error SAN=memory needs CC=clang: gcc has no such sanitizer)))
@@ -61,7 +61,7 @@ flags = $(if $(filter loader/% tokenize/%,$(1)),-Wconversion) \
     $(if $(filter %_avx2.c,$(1)),$(AVX2)) \
     $(if $(filter %_avx512.c,$(1)),$(AVX512)) \
     $(if $(filter %_bf16_avx512.c,$(1)),$(if $(AVX512),-mavx512bf16)) \
-    $(if $(filter %_amx.c,$(1)),$(if $(AVX512),$(AVX512) -mamx-tile -mamx-bf16)) \
+    $(if $(filter %_amx.c,$(1)),$(if $(AVX512),$(AVX512) -mavx512bf16 -mamx-tile -mamx-bf16)) \
     $(if $(filter %_vbmi2_avx512.c,$(1)),$(if $(AVX512),-mavx512vbmi -mavx512vbmi2))
 
 # ---- libraries: each folder becomes build/obj/libsgt-FOLDER.a ----

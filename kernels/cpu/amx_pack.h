@@ -77,9 +77,8 @@ SGT_INLINE __m512i amx_odd(void)
     return _mm512_add_epi32(amx_even(), _mm512_set1_epi32(0x10001));
 }
 
-/* Round a and b to bfloat16, side by side in each lane, a in the lower half. The instruction and
- * its replacement differ in denormal numbers alone, which AMX takes for 0. */
-#if defined(__AVX512BF16__)
+/* Round a and b to bfloat16, side by side in each lane, a in the lower half. Denormal numbers
+ * become 0, as in the tiles. */
 SGT_INLINE __m512i amx_pair(vf a, vf b)
 {
     __m512i halves = (__m512i)_mm512_cvtne2ps_pbh(b, a);
@@ -91,27 +90,6 @@ SGT_INLINE __m512i amx_pair(vf a, vf b)
 
 /* Round a and b to bfloat16, a's numbers first. */
 SGT_INLINE __m512i amx_along(vf a, vf b) { return (__m512i)_mm512_cvtne2ps_pbh(b, a); }
-#else
-/* Round to bfloat16, ties to even, in the upper half of each lane; the lower half is undefined. A
- * NaN stays one. */
-SGT_INLINE __m512i amx_upper(vf x)
-{
-    __m512i u = (__m512i)x, odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
-    __m512i r = _mm512_add_epi32(_mm512_add_epi32(u, _mm512_set1_epi32(0x7fff)), odd);
-    return _mm512_mask_or_epi32(r, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), u,
-                                _mm512_set1_epi32(0x400000));
-}
-
-SGT_INLINE __m512i amx_pair(vf a, vf b)
-{
-    return _mm512_mask_blend_epi16(0xaaaaaaaa, _mm512_srli_epi32(amx_upper(a), 16), amx_upper(b));
-}
-
-SGT_INLINE __m512i amx_along(vf a, vf b)
-{
-    return _mm512_permutex2var_epi16(amx_upper(a), amx_odd(), amx_upper(b));
-}
-#endif
 
 /* Round as the others do: bfloat16 is the upper half of a float. */
 SGT_INLINE vf amx_rounded(vf x)

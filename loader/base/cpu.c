@@ -33,11 +33,12 @@ static int more(void)
         bits = ASKED;
         if (__get_cpuid_count(7, 1, &a, &b, &c, &d) && a >> 5 & 1) bits |= BF16;
         if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
-            if ((d >> 22 & 1) && (d >> 24 & 1)) bits |= AMX; /* AMX-BF16 and AMX-TILE */
+            /* AMX-BF16 and AMX-TILE; the kernels for AMX round to bfloat16 in vectors */
+            if ((d >> 22 & 1) && (d >> 24 & 1) && (bits & BF16)) bits |= AMX;
             if ((c >> 1 & 1) && (c >> 6 & 1)) bits |= VBMI2;
         }
 #if defined(SGT_AMX_TWIN) || defined(SGT_AMX_TRAP) /* make CPU=amx, CPU=amx-trap imitate AMX */
-        bits |= AMX;
+        if (bits & BF16) bits |= AMX;
 #endif
         __atomic_store_n(&detected_more, bits, __ATOMIC_RELAXED);
     }

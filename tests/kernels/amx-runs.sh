@@ -6,8 +6,8 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 case $1 in /*) twin=$1 ;; *) twin=$PWD/$1 ;; esac
 case $2 in /*) trap=$2 ;; *) trap=$PWD/$2 ;; esac
-if ! grep -qw avx512vl /proc/cpuinfo; then
-    echo 'skipped: AMX in emulation needs AVX-512, which this CPU does not have'
+if ! grep -qw avx512_bf16 /proc/cpuinfo; then
+    echo 'skipped: AMX in emulation needs AVX512-BF16, which this CPU does not have'
     echo '0 passed, 0 failed, 1 skipped'
     exit 77
 fi

@@ -424,7 +424,7 @@ static int bf16_table(check *t)
 {
     int twin = strcmp(t->level, "amx") == 0;
     t->k = twin ? twin_table() : sgt_kernels_bf16();
-    if (!t->k) check_skip(t, "AMX's twin needs AVX-512, which this CPU does not have");
+    if (!t->k) check_skip(t, "AMX's twin needs AVX512-BF16, which this CPU does not have");
     else if (t->k == sgt_kernels_cpu())
         check_skip(t, "this CPU has neither vectors nor tiles of bfloat16");
     return !t->skipped;

@@ -200,7 +200,7 @@ static void bf16_against_ref(check *t)
 static void twin_against_ref(check *t)
 {
     if (twin_table()) all_shapes(t, BF16);
-    else check_skip(t, "AMX's twin needs AVX-512, which this CPU does not have");
+    else check_skip(t, "AMX's twin needs AVX512-BF16, which this CPU does not have");
 }
 
 static void definition(check *t)

@@ -178,7 +178,7 @@ static void all(check *t, int bf16)
 {
     sgt_head h = {.n = 1, .V = 8, .C = 8, .bf16 = bf16, .threads = 1};
     if (by_twin(t) && !twin_table()) {
-        check_skip(t, "AMX's twin needs AVX-512, which this CPU does not have");
+        check_skip(t, "AMX's twin needs AVX512-BF16, which this CPU does not have");
         return;
     }
     if (!by_twin(t) && !sgt_head_possible(&h)) {

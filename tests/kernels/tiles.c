@@ -102,7 +102,7 @@ static void compare(check *t, chain *got, chain *want, int rounds)
 static void twin_by_definition(check *t)
 {
     if (twin_table()) compare(t, tiles_by_twin, by_definition, 40);
-    else check_skip(t, "AMX's twin needs AVX-512, which this CPU does not have");
+    else check_skip(t, "AMX's twin needs AVX512-BF16, which this CPU does not have");
 }
 
 int tiles_ready(check *t)
@@ -110,7 +110,8 @@ int tiles_ready(check *t)
 #if defined(SGT_AMX_TWIN)
     check_skip(t, "built with AMX's twin in place of its instructions");
 #else
-    if (!twin_table()) check_skip(t, "AMX's emulation needs AVX-512, which this CPU does not have");
+    if (!twin_table())
+        check_skip(t, "AMX's emulation needs AVX512-BF16, which this CPU does not have");
     else if (!sgt_tiles()) trap_amx();
 #endif
     return !t->skipped;

@@ -13,7 +13,7 @@
 extern const sgt_kernels twin;
 #include "kernels/cpu/kernels.inc.h"
 
-const sgt_kernels *twin_table(void) { return sgt_cpu() == SGT_CPU_AVX512 ? &twin : NULL; }
+const sgt_kernels *twin_table(void) { return sgt_cpu_bf16() ? &twin : NULL; }
 #else
 const sgt_kernels *twin_table(void) { return NULL; }
 #endif

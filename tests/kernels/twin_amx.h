@@ -1,5 +1,5 @@
 /* twin_amx.h: the kernels for AMX, compiled with the twin of its instructions (kernels/cpu/amx.h).
- * They run on any CPU with AVX-512. */
+ * They run on any CPU with AVX512-BF16. */
 #ifndef SGT_CHECK_TWIN_AMX_H
 #define SGT_CHECK_TWIN_AMX_H
 
@@ -7,7 +7,7 @@
 
 struct check;
 
-/* NULL if this CPU has no AVX-512. */
+/* NULL if this CPU has no AVX512-BF16. */
 const sgt_kernels *twin_table(void);
 
 /* sgt_head_memory and sgt_head_run of the twin. Call them only if twin_table() is not NULL. */
@@ -21,7 +21,7 @@ double twin_head_run(const sgt_head *h, size_t n, const void *x, const float *x3
 int tiles_ready(struct check *t);
 
 /* A chain of tile products (tiles_chain.h), by the twin and by AMX's instructions. x86-64 only; the
- * first needs AVX-512, the second tiles_ready. */
+ * first needs AVX512-BF16, the second tiles_ready. */
 void tiles_by_twin(float *c, const uint16_t *a, const uint16_t *b, int steps);
 void tiles_by_instruction(float *c, const uint16_t *a, const uint16_t *b, int steps);
 

@@ -3,7 +3,7 @@
  *     trap_amx();              // from now on, a handler of SIGILL executes AMX's instructions
  *     tiles_by_instruction(c, a, b, steps);
  *
- * Only tests link it. It needs AVX-512. Each thread has its own tiles. An instruction that is
+ * Only tests link it. It needs AVX512-BF16. Each thread has its own tiles. An instruction that is
  * invalid on a CPU with AMX, or that would fault there, ends the process by the same signal, after
  * a line on standard error that says why. Tiles are 16 rows of 64 bytes or not configured: other
  * shapes are refused. In `make CPU=amx-trap`, asking Linux for AMX (kernels/cpu/tiles.c) calls
