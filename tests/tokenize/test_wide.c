@@ -4,6 +4,7 @@
 
 #include "tests/tokenize/common.h"
 #include "tokenize/text/wide.h"
+#include "tokenize/text/wide_levels.h"
 
 enum { MOST = 300 };
 
@@ -44,22 +45,27 @@ static size_t random_text(rng *r, void *text, size_t width, size_t n, uint8_t *w
     return bytes;
 }
 
-Test(wide, becomes_utf8)
+static void check_converter(size_t (*convert)(uint8_t *, const void *, size_t, size_t))
 {
     uint64_t seed = test_seed();
     rng r = {seed, 0};
     for (int i = 0; i < 30000; i++) {
         size_t width = (size_t)1 << i % 3, n = below(&r, i % 5 ? 40 : MOST);
+        size_t most = width == 1 ? 2 : width == 2 ? 3 : 4;
         uint32_t *text = malloc(n * width + 1); /* no more than the text */
-        uint8_t want[4 * MOST], *got = malloc(4 * n + SGT_WIDE_PAD);
+        uint8_t want[4 * MOST], *got = malloc(most * n + SGT_WIDE_PAD);
         size_t bytes = random_text(&r, text, width, n, want);
-        cr_assert_eq(sgt_wide_to_utf8(got, text, n, width), bytes, "SEED=%llu, text %d",
+        cr_assert_eq(convert(got, text, n, width), bytes, "SEED=%llu, text %d",
                      (unsigned long long)seed, i);
         cr_assert_arr_eq(got, want, bytes, "SEED=%llu, text %d", (unsigned long long)seed, i);
         free(text);
         free(got);
     }
 }
+
+Test(wide, becomes_utf8) { check_converter(sgt_wide_to_utf8); }
+
+Test(wide, becomes_utf8_by_the_definition) { check_converter(sgt_wide_to_utf8_plain); }
 
 Test(wide, a_high_surrogate_alone)
 {

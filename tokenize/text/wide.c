@@ -2,6 +2,9 @@
  * tested and narrowed at a time. */
 #include "tokenize/text/wide.h"
 
+#include "loader/base/cpu.h"
+#include "tokenize/text/wide_levels.h"
+
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
@@ -81,28 +84,52 @@ static inline size_t put(uint8_t *out, uint32_t c)
     return 4;
 }
 
-/* Inline: each width gets a loop of its own. */
-static inline size_t convert(uint8_t *out, const void *text, size_t n, size_t width)
+/* Convert text[from ... to), and the unit behind it if a pair begins there. Add the number of bytes
+ * to *used, and return the place of the next unit. Inline: each width gets a loop of its own. */
+static inline size_t convert(uint8_t *out, size_t *used, const void *text, size_t from, size_t to,
+                             size_t n, size_t width)
 {
-    size_t used = 0;
-    for (size_t i = 0; i < n;) {
-        size_t ascii = copy_ascii(out + used, text, i, n, width);
-        used += ascii;
+    size_t i = from;
+    while (i < to) {
+        size_t ascii = copy_ascii(out + *used, text, i, to, width);
+        *used += ascii;
         i += ascii;
-        for (uint32_t c; i < n && (c = unit(text, i, width)) >= 0x80; i++) {
+        for (uint32_t c; i < to && (c = unit(text, i, width)) >= 0x80; i++) {
             uint32_t low = i + 1 < n ? unit(text, i + 1, width) : 0;
             if (width > 1 && c >> 10 == 0xD800 >> 10 && low >> 10 == 0xDC00 >> 10) {
                 c = 0x10000 + ((c & 0x3FF) << 10 | (low & 0x3FF));
                 i++;
             }
-            used += put(out + used, c);
+            *used += put(out + *used, c);
         }
     }
+    return i;
+}
+
+size_t sgt_wide_to_utf8_plain(uint8_t *out, const void *text, size_t n, size_t width)
+{
+    size_t used = 0;
+    if (width == 1) convert(out, &used, text, 0, n, n, 1);
+    else if (width == 2) convert(out, &used, text, 0, n, n, 2);
+    else convert(out, &used, text, 0, n, n, 4);
     return used;
 }
 
 size_t sgt_wide_to_utf8(uint8_t *out, const void *text, size_t n, size_t width)
 {
-    if (width == 1) return convert(out, text, n, 1);
-    return width == 2 ? convert(out, text, n, 2) : convert(out, text, n, 4);
+#if defined(__x86_64__)
+    if (sgt_cpu_vbmi2()) {
+        size_t used = 0, i = 0;
+        for (;;) {
+            size_t units;
+            const uint8_t *p = (const uint8_t *)text + i * width;
+            used += sgt_wide_avx512(out + used, p, n - i, width, &units);
+            i += units;
+            if (i == n) return used;
+            size_t to = n - i < 16 ? n : i + 16;
+            i = convert(out, &used, text, i, to, n, width);
+        }
+    }
+#endif
+    return sgt_wide_to_utf8_plain(out, text, n, width);
 }
