@@ -22,13 +22,14 @@ static void set_unit(void *text, size_t width, size_t i, uint32_t c)
 /* Write random units to text, and what they are as UTF-8 to `want`. Return the bytes of `want`. */
 static size_t random_text(rng *r, void *text, size_t width, size_t n, uint8_t *want)
 {
-    enum { ASCII, EDGE, ANY, PAIR, BAD, KINDS };
+    enum { ASCII, ANY, EDGE, PAIR, BAD, KINDS };
     size_t bytes = 0;
-    uint32_t often = 1 + below(r, 40);
+    uint32_t often = 1 + below(r, 40), kinds = 1 + below(r, KINDS);
+    uint32_t any = width == 1 ? 0x100 : below(r, 2) ? 0x800 : 0xD800;
     for (size_t i = 0; i < n; i++) {
-        uint32_t c = below(r, 128), kind = below(r, often) ? ASCII : below(r, KINDS);
+        uint32_t c = below(r, 128), kind = below(r, often) ? ASCII : below(r, kinds);
         if (kind == EDGE) c = edges[below(r, width == 1 ? 4 : width == 2 ? 11 : 13)];
-        if (kind == ANY) c = below(r, width == 1 ? 0x100 : 0xD800);
+        if (kind == ANY) c = below(r, any);
         set_unit(text, width, i, c);
         if (width > 1 && kind == PAIR && i + 1 < n) {
             c = 0x10000 + below(r, 0x100000);
@@ -36,7 +37,7 @@ static size_t random_text(rng *r, void *text, size_t width, size_t n, uint8_t *w
             set_unit(text, width, ++i, 0xDC00 + (c & 0x3FF));
         }
         if (width > 1 && kind == BAD) { /* a surrogate without a partner, or too large a number */
-            uint32_t large = 0x110000u << c % 12;
+            uint32_t large = 0x110000u << c / 2 % 12;
             set_unit(text, width, i, width == 4 && c % 2 ? large : 0xDC00 + c);
             c = 0xFFFD;
         }
