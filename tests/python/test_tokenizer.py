@@ -33,6 +33,7 @@ class Text(str):
 
 STRINGS = [
     "",
+    "plain words " * 9,
     "naïve été " * 9,
     "“quoted” 日本語 " * 9,
     "🙂 and \ud83d\ude00 " * 9,
@@ -45,12 +46,14 @@ def test_strings_of_every_width(monkeypatch, layout):
     from sgt import _strings
 
     if not layout:  # as in a Python whose strings are laid out in an unknown way
-        monkeypatch.setattr(_strings, "_WIDTHS", {})
-    texts = [kind(s) for s in STRINGS for kind in (str, Text, sys.intern)]
-    want = [s.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for s in texts]
+        monkeypatch.setattr(_strings, "_LAYOUT", {})
     t = sgt.Tokenizer()
-    for got in (t.encode_batch(texts), t.encode_batch([w.encode() for w in want])):
-        assert t.decode_batch(got) == want
+    for kinds in ([str], [str, sys.intern], [str, Text, sys.intern]):
+        texts = [kind(s) for s in STRINGS for kind in kinds]
+        want = [s.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for s in texts]
+        for got in (t.encode_batch(texts), t.encode_batch([w.encode() for w in want])):
+            assert t.decode_batch(got) == want
+        assert [t.decode(t.encode(text)) for text in texts] == want
     for wrong in (None, 7, bytearray(b"x")):
         with pytest.raises(TypeError):
             t.encode_batch(["good", wrong])
@@ -61,8 +64,9 @@ def test_layout_of_strings():
 
     samples = _strings._samples()
     if sys.implementation.name == "cpython" and sys.version_info < (3, 14):
-        assert sorted(_strings.find_layout(samples)[2].values()) == [1, 2, 4]
-    assert _strings.find_layout(samples[::-1]) == (0, 0, {})
+        layout = _strings.find_layout(samples)[1]
+        assert sorted(width for _, width in layout.values()) == [0, 1, 2, 4]
+    assert _strings.find_layout(samples[::-1]) == (0, {})
 
 
 def test_tiktokens_methods():
@@ -90,6 +94,52 @@ def test_batches_are_the_single_calls(threads):
     assert all((a == sgt.encode(b)).all() for a, b in zip(got, texts))
     assert t.decode_batch(got) == texts
     assert t.encode_batch([]) == []
+    ends = t.encode_batch(["a<|endoftext|>"] * 5, num_threads=threads, allowed_special="all")
+    assert [e.tolist() for e in ends] == [[64, 50256]] * 5
+    with pytest.raises(ValueError, match="disallowed"):
+        t.encode_batch(["<|endoftext|>"], num_threads=threads, disallowed_special="all")
+
+
+def test_batches_in_many_groups_and_arrays(monkeypatch):
+    from sgt import _encoder
+
+    monkeypatch.setattr(_encoder, "_GROUP", 50)
+    monkeypatch.setattr(_encoder, "_BLOCK", 400)
+    t = sgt.Tokenizer()
+    texts = [f"{i} naïve “x” "[: i % 14] * (i % 9) for i in range(300)] + ["long " * 500, ""]
+    got = t.encode_batch(texts, num_threads=3)
+    assert t.decode_batch(got) == texts
+    arrays = {id(ids.base): ids.base for ids in got}.values()
+    assert len(arrays) > 3
+    assert sum(map(len, arrays)) == sum(map(len, got))  # no room is left over
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_batch_that_fails(threads):
+    t = sgt.Tokenizer(pattern="(a+)+$|b")  # backtracks without end
+    with pytest.raises(sgt.Error, match="pattern"):
+        t.encode_batch(["b"] * 50 + ["a" * 40000 + "c"] + ["b"] * 50, num_threads=threads)
+    assert t.decode_batch(t.encode_batch(["b"] * 9, num_threads=threads)) == ["b"] * 9
+
+
+def test_an_interrupted_batch(monkeypatch):
+    from sgt import _encoder
+
+    t, main, real = sgt.Tokenizer(), threading.get_ident(), _encoder.Encoder.encode
+    interrupted, threads = threading.Event(), threading.active_count()
+
+    def encode(*given):
+        if threading.get_ident() == main:
+            interrupted.set()
+            raise KeyboardInterrupt
+        interrupted.wait(60)  # leave a group to the main thread
+        real(*given)
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(_encoder.Encoder, "encode", encode)
+        t.encode_batch(["text"] * 10_000, num_threads=2)
+    assert threading.active_count() == threads
+    assert t.encode_batch(["hello world"] * 2)[1].tolist() == [31373, 995]
 
 
 def test_files(folder, tmp_path):

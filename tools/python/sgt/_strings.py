@@ -1,17 +1,23 @@
 """Where texts lie in memory, so that the library can read them without a copy.
 
-CPython keeps a str as Latin-1, UCS-2 or UCS-4 behind a header. No function returns the address, so
-it is derived from strings of each kind, and only used if their characters are found there. A str
-whose state differs from theirs, and every str where this fails, is converted to UTF-8 instead."""
+CPython keeps a str as ASCII, Latin-1, UCS-2 or UCS-4 behind a header. No function returns the
+address, so it is derived from strings of each kind, and only used if their characters are found
+there. A str whose state differs from theirs, and every str where this fails, is converted to UTF-8
+instead."""
 
 import ctypes
 import sys
-from ctypes import c_size_t, c_uint8, c_void_p, py_object
-from typing import Any, Dict, List, Tuple, Union
+from ctypes import c_uint8, c_void_p, py_object
+from typing import Any, Dict, List, Sequence, Tuple, Union
+
+import numpy as np
+from numpy.typing import NDArray
 
 Text = Union[str, bytes]
+Fields = Tuple[int, int, int]  # an sgt_text: address, length and width
 _state = c_uint8.from_address
-_CODECS = {1: "latin-1", 2: "utf-16", 4: "utf-32"}
+_CODECS = {0: "ascii", 1: "latin-1", 2: "utf-16", 4: "utf-32"}  # by width
+MOST = (1, 2, 3, 0, 4)  # ids that a unit of each width may become
 
 
 def _pointer_to(name: str) -> Any:
@@ -25,29 +31,41 @@ _ascii = _pointer_to("PyUnicode_AsUTF8")  # points into an ASCII str, without a 
 _bytes_at = _pointer_to("PyBytes_AsString")
 
 
-def find_layout(strings: List[str]) -> Tuple[int, int, Dict[int, int]]:
-    """Return the offsets of state and characters, and the bytes of a character for each state."""
-    header = 0
+def find_layout(strings: List[str]) -> Tuple[int, Dict[int, Tuple[int, int]]]:
+    """Return the offset of a str's state, and for each state the offset and width of the units."""
+    kinds = []
     for text, width in zip(strings, _CODECS):
-        header = text.__sizeof__() - width * (len(text) + 1)
-        found = ctypes.string_at(id(text) + header, width * len(text))
+        size = width or 1
+        header = text.__sizeof__() - size * (len(text) + 1)
+        found = ctypes.string_at(id(text) + header, size * len(text))
         if text.encode(_CODECS[width], "replace")[-len(found) :] != found:
-            return 0, 0, {}
+            return 0, {}
+        kinds.append((header, width))
     first = object.__basicsize__ + 16  # behind length and hash
-    for state in (first, first + 1):
-        widths = {_state(id(t) + state).value: width for t, width in zip(strings, _CODECS)}
-        if len(widths) == 3:
-            return state, header, widths
-    return 0, 0, {}
+    for state in range(first, first + 4):
+        layout = dict(zip((_state(id(t) + state).value for t in strings), kinds))
+        if len(layout) == len(_CODECS):
+            return state, layout
+    return 0, {}
 
 
 def _samples() -> List[str]:
     """Return a new string of each width."""
-    return [chr(last) * 2 + "text" for last in (0xE9, 0x201C, 0x1F600)]
+    return [chr(last) * 2 + "text" for last in (0x41, 0xE9, 0x201C, 0x1F600)]
+
+
+class _Memory:
+    """All memory from address 1 on, as bytes: an array that is only used to look up a few."""
+
+    __array_interface__ = {"data": (1, True), "shape": ((1 << 47) - 2,), "typestr": "|u1"}
 
 
 _is_cpython = sys.implementation.name == "cpython"
-_STATE, _HEADER, _WIDTHS = find_layout(_samples()) if _is_cpython else (0, 0, {})
+_STATE, _LAYOUT = find_layout(_samples()) if _is_cpython else (0, {})
+_memory = np.asarray(_Memory())
+_headers, _widths = np.full(256, -1), np.zeros(256, np.int64)  # by state
+for _key, (_header, _width) in _LAYOUT.items():
+    _headers[_key], _widths[_key] = _header, _width
 
 
 def as_bytes(text: Text) -> bytes:
@@ -60,27 +78,34 @@ def as_bytes(text: Text) -> bytes:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
-def locate(texts: List[Text]) -> Tuple[Any, int, List[bytes]]:
-    """Return sgt_text structs, the most ids that the texts have, and what to keep while the structs
-    are in use, apart from `texts`."""
-    fields: List[int] = []
-    kept: List[bytes] = []
-    most = 0
-    for text in texts:
-        size = len(text)
-        if isinstance(text, str):
-            if text.isascii():
-                fields += (_ascii(text), size, 0)
-                most += size
-                continue
-            width = _WIDTHS.get(_state(id(text) + _STATE).value) if type(text) is str else None
+def locate(text: Text, kept: List[bytes]) -> Fields:
+    """Return where a text is. What has to live as long as the address, beside the text, is appended
+    to `kept`."""
+    if isinstance(text, str):
+        if text.isascii():
+            return _ascii(text), len(text), 0
+        if type(text) is str and _LAYOUT:
+            header, width = _LAYOUT.get(_state(id(text) + _STATE).value, (0, 0))
             if width:
-                fields += (id(text) + _HEADER, size, width)
-                most += 4 * size
-                continue
-            text = as_bytes(text)
-            size = len(text)
-        kept.append(text)
-        fields += (_bytes_at(text), size, 0)
-        most += size
-    return (c_size_t * len(fields))(*fields), most, kept
+                return id(text) + header, len(text), width
+        text = as_bytes(text)
+    kept.append(text)
+    return _bytes_at(text), len(text), 0
+
+
+def locate_all(texts: Sequence[Text], kept: List[bytes]) -> NDArray[np.int64]:
+    """Return locate() of each text as a row of an array. Strings cost an eighth of that."""
+    fields = np.empty((len(texts), 3), np.int64)
+    if not _LAYOUT or set(map(type, texts)) != {str}:
+        for i, text in enumerate(texts):
+            fields[i] = locate(text, kept)
+        return fields
+    fields[:, 0] = np.fromiter(map(id, texts), np.int64, len(texts))
+    fields[:, 1] = np.fromiter(map(len, texts), np.int64, len(texts))
+    states = _memory[fields[:, 0] + (_STATE - 1)]
+    headers = _headers[states]
+    fields[:, 0] += headers
+    fields[:, 2] = _widths[states]
+    for i in np.flatnonzero(headers < 0).tolist():
+        fields[i] = locate(texts[i], kept)
+    return fields

@@ -2,14 +2,13 @@
 
 import ctypes
 import os
-import threading
 from ctypes import byref, c_size_t, c_void_p
 from typing import (
     AbstractSet,
     Any,
     Collection,
+    Dict,
     Iterable,
-    Iterator,
     List,
     Optional,
     Sequence,
@@ -18,55 +17,15 @@ from typing import (
 )
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ._encoder import Encoders, Ids
 from ._native import ErrorText, Handle, Path, check
 from ._native import tokenize_library as library
-from ._strings import Text, as_bytes, locate
+from ._strings import Text, as_bytes
 
-Ids = NDArray[np.uint16]
-_GROUP = 1 << 18  # characters of texts that are encoded in one call: they fit in a core's cache
-_MOST_KEPT = 1 << 22  # ids that an encoder keeps room for between calls
 _free = ctypes.CDLL(None).free
 _free.argtypes, _free.restype = [c_void_p], None
-
-
-class _Encoder:
-    """An encoder of the library with room for its ids. Only one thread at a time may use it."""
-
-    def __init__(self, vocab: Handle) -> None:
-        pointer, self.error = c_void_p(), ErrorText()
-        check(library.sgt_encoder_new(byref(pointer), vocab.pointer, byref(self.error)), self.error)
-        self.handle = Handle(pointer, library.sgt_encoder_free, vocab)
-        self.room = np.empty(0, np.uint16)
-        self.address = 0
-
-    def encode(self, texts: List[Text]) -> List[Ids]:
-        """Return the ids of each text, as views of one array."""
-        found, size, _kept = locate(texts)
-        if size > len(self.room):
-            self.room = np.empty(max(size, 2 * len(self.room), 4096), np.uint16)
-            self.address = self.room.ctypes.data
-        ends = (c_size_t * len(texts))()
-        given = self.handle.pointer, found, len(texts), self.address, ends, byref(self.error)
-        check(library.sgt_encode_texts(*given), self.error)
-        cuts = [0, *ends]
-        ids: Ids = self.room[: cuts[-1]].copy()
-        if len(self.room) > _MOST_KEPT:
-            self.room = np.empty(0, np.uint16)
-        return [ids] if len(texts) == 1 else [ids[a:b] for a, b in zip(cuts, cuts[1:])]
-
-
-def _groups(texts: List[Text], most: int) -> Iterator[List[Text]]:
-    """Divide the texts into groups of about `most` characters."""
-    begin = size = 0
-    for end, text in enumerate(texts, 1):
-        size += len(text)
-        if size >= most or end - begin == 4096:
-            yield texts[begin:end]
-            begin, size = end, 0
-    if begin < len(texts):
-        yield texts[begin:]
 
 
 class Tokenizer:
@@ -83,8 +42,7 @@ class Tokenizer:
         path = os.fsencode(self._path)
         check(library.sgt_vocab_load(byref(pointer), path, rule, byref(error)), error)
         self._vocab = Handle(pointer, library.sgt_vocab_free)
-        self._encoders: List[_Encoder] = []  # encoders that no thread is using
-        self._lock = threading.Lock()
+        self._encoders = Encoders(self._vocab)
 
     @classmethod
     def from_file(cls, path: Path, *, pattern: Optional[str] = None) -> "Tokenizer":
@@ -112,16 +70,7 @@ class Tokenizer:
 
     def encode_ordinary(self, text: Text) -> Ids:
         """Return the ids of the text, uint16. A literal <|endoftext|> in it is plain text."""
-        return self._encode_all([text])[0]
-
-    def _encode_all(self, texts: List[Text]) -> List[Ids]:
-        with self._lock:
-            encoder = self._encoders.pop() if self._encoders else None
-        encoder = encoder or _Encoder(self._vocab)
-        ids = encoder.encode(texts)
-        with self._lock:
-            self._encoders.append(encoder)
-        return ids
+        return self._encoders.encode(text)
 
     def encode(
         self,
@@ -132,15 +81,18 @@ class Tokenizer:
     ) -> Ids:
         """Return the ids of the text. An allowed end of text ("all", or a set that has it) becomes
         its id. A disallowed one raises ValueError; tiktoken disallows it by default."""
-        end = self.decode_single_token_bytes(self.eot_token).decode("utf-8", "replace")
+        if not allowed_special and not disallowed_special:
+            return self.encode_ordinary(text)
+        end = self.decode_single_token_bytes(self.eot_token)
+        name = end.decode("utf-8", "replace")
         data = as_bytes(text)
-        if allowed_special == "all" or end in allowed_special:
-            parts = [self.encode_ordinary(part) for part in data.split(end.encode())]
+        if allowed_special == "all" or name in allowed_special:
+            parts = [self.encode_ordinary(part) for part in data.split(end)]
             mark = np.array([self.eot_token], np.uint16)
             return np.concatenate([p for part in parts for p in (mark, part)][1:])
-        is_disallowed = disallowed_special == "all" or end in disallowed_special
-        if is_disallowed and end.encode() in data:
-            raise ValueError(f"the text holds {end!r}, which is disallowed as special token")
+        is_disallowed = disallowed_special == "all" or name in disallowed_special
+        if is_disallowed and end in data:
+            raise ValueError(f"the text holds {name!r}, which is disallowed as special token")
         return self.encode_ordinary(data)
 
     def encode_batch(
@@ -148,25 +100,23 @@ class Tokenizer:
         texts: Iterable[Text],
         *,
         num_threads: Optional[int] = None,
-        **special: Any,
+        allowed_special: Union[str, AbstractSet[str]] = frozenset(),
+        disallowed_special: Union[str, Collection[str]] = (),
     ) -> List[Ids]:
-        """Return encode() of each text, with num_threads threads; default: one per core."""
+        """Return encode() of each text, with num_threads threads; default: one per core. Texts
+        share arrays of up to 16 MiB: copy the ids of the few that you keep of many."""
         texts = list(texts)
-        threads = min(num_threads or len(os.sched_getaffinity(0)), len(texts))
-
-        def work(part: List[Text]) -> List[Ids]:
-            if special:
-                return [self.encode(text, **special) for text in part]
-            return self._encode_all(part)
-
-        if threads < 2:
-            return [ids for part in _groups(texts, _GROUP) for ids in work(part)]
+        threads = max(min(num_threads or len(os.sched_getaffinity(0)), len(texts)), 1)
+        special: Dict[str, Any] = {
+            "allowed_special": allowed_special,
+            "disallowed_special": disallowed_special,
+        }
+        if not any(special.values()):
+            return self._encoders.encode_all(texts, threads)
         from concurrent.futures import ThreadPoolExecutor
 
-        share = sum(map(len, texts)) // (4 * threads) + 1
         with ThreadPoolExecutor(threads) as pool:
-            done = pool.map(work, _groups(texts, min(share, _GROUP)))
-            return [ids for part in done for ids in part]
+            return list(pool.map(lambda text: self.encode(text, **special), texts))
 
     def encode_ordinary_batch(
         self, texts: Iterable[Text], *, num_threads: Optional[int] = None

@@ -1,0 +1,138 @@
+"""Encoders of the library, and texts that several threads divide among them."""
+
+import threading
+from collections import deque
+from ctypes import byref, c_size_t, c_void_p
+from typing import Deque, List, Sequence, Tuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._native import ErrorText, Handle, check
+from ._native import tokenize_library as library
+from ._strings import MOST, Text, locate, locate_all
+
+Ids = NDArray[np.uint16]
+_ROOM = 1 << 12  # ids that a single text may have to be short: they are copied out of the encoder
+_GROUP = 1 << 18  # ids that a group of texts may have; a thread takes a group at a time
+_BLOCK = 1 << 23  # ids that an array may have that several texts share
+
+
+class Encoder:
+    """An encoder, which caches the words it has met. Only one thread at a time may use it."""
+
+    def __init__(self, vocab: Handle) -> None:
+        pointer, self.error = c_void_p(), ErrorText()
+        check(library.sgt_encoder_new(byref(pointer), vocab.pointer, byref(self.error)), self.error)
+        self.handle = Handle(pointer, library.sgt_encoder_free, vocab)
+        self.room = np.empty(_ROOM, np.uint16)  # for the ids of a short text
+        self.address = self.room.ctypes.data
+
+    def encode(self, texts: object, count: int, ids: int, ends: object) -> None:
+        """Call sgt_encode_texts."""
+        given = self.handle.pointer, texts, count, ids, ends, byref(self.error)
+        check(library.sgt_encode_texts(*given), self.error)
+
+
+class Encoders:
+    """The encoders of a vocabulary that no thread is using."""
+
+    def __init__(self, vocab: Handle) -> None:
+        self._vocab = vocab
+        self._free: Deque[Encoder] = deque()
+
+    def take(self) -> Encoder:
+        try:
+            return self._free.pop()
+        except IndexError:
+            return Encoder(self._vocab)
+
+    def give(self, encoder: Encoder) -> None:
+        self._free.append(encoder)
+
+    def encode(self, text: Text) -> Ids:
+        """Return the ids of a text."""
+        kept: List[bytes] = []
+        found = locate(text, kept)
+        most, end = found[1] * MOST[found[2]], c_size_t()
+        encoder = self.take()
+        is_short = most <= _ROOM
+        ids = encoder.room if is_short else np.empty(most, np.uint16)
+        address = encoder.address if is_short else ids.ctypes.data
+        encoder.encode((c_size_t * 3)(*found), 1, address, byref(end))
+        if is_short:
+            ids = ids[: end.value].copy()
+        else:
+            ids.resize(end.value, refcheck=False)  # in place: nothing else refers to it
+        self.give(encoder)
+        return ids
+
+    def encode_all(self, texts: Sequence[Text], threads: int) -> List[Ids]:
+        """Return the ids of each text. The calling thread is one of the threads."""
+        batch = _Batch(self, texts, threads)
+        helpers = [threading.Thread(target=batch.help) for _ in range(threads - 1)]
+        try:
+            for helper in helpers:
+                helper.start()
+            batch.work()
+        finally:
+            batch.groups.clear()  # if a thread has failed
+            for helper in helpers:
+                if helper.ident:
+                    helper.join()
+        if batch.failures:
+            raise batch.failures[0]
+        return batch.out
+
+
+class _Batch:
+    """Texts to encode. Threads take groups of them until none is left."""
+
+    def __init__(self, encoders: Encoders, texts: Sequence[Text], threads: int) -> None:
+        self.encoders, self.texts = encoders, texts
+        self.kept: List[bytes] = []
+        self.fields = locate_all(texts, self.kept)
+        self.ends = np.empty(len(texts), np.int64)  # of each text's ids, from its group's first
+        room = np.cumsum(np.take(MOST, self.fields[:, 2]) * self.fields[:, 1])
+        self.most = int(room[-1]) if texts else 0
+        step = min(_GROUP, self.most // (8 * threads) + 1)
+        cuts = np.unique(np.searchsorted(room, np.arange(step, self.most, step)) + 1)
+        cuts = np.unique([0, *cuts, len(texts)])
+        needs = np.diff(room[cuts[1:] - 1], prepend=0)
+        self.groups = deque(zip(cuts.tolist(), cuts[1:].tolist(), needs.tolist()))
+        self.failures: List[BaseException] = []
+        self.out: List[Ids] = [np.empty(0, np.uint16)] * len(texts)
+
+    def help(self) -> None:
+        try:
+            self.work()
+        except BaseException as failure:  # raised by the calling thread
+            self.failures.append(failure)
+            self.groups.clear()
+
+    def work(self) -> None:
+        encoder = self.encoders.take()
+        ids, used = np.empty(0, np.uint16), 0
+        done: List[Tuple[int, int, int]] = []  # groups in `ids`: their texts, and their first id
+        fields, ends = self.fields.ctypes.data, self.ends.ctypes.data
+        while True:
+            try:
+                begin, end, need = self.groups.popleft()
+            except IndexError:
+                break
+            if used + need > len(ids):
+                self.divide(ids, used, done)
+                ids, used, done = np.empty(max(need, min(_BLOCK, self.most)), np.uint16), 0, []
+                address = ids.ctypes.data
+            encoder.encode(fields + 24 * begin, end - begin, address + 2 * used, ends + 8 * begin)
+            done.append((begin, end, used))
+            used += int(self.ends[end - 1])
+        self.divide(ids, used, done)
+        self.encoders.give(encoder)
+
+    def divide(self, ids: Ids, used: int, done: List[Tuple[int, int, int]]) -> None:
+        """Set the ids of each text of the groups. `ids` gives back what it does not need."""
+        ids.resize(used, refcheck=False)  # in place: nothing else refers to it
+        for begin, end, first in done:
+            cuts = [first, *(self.ends[begin:end] + first).tolist()]
+            self.out[begin:end] = [ids[a:b] for a, b in zip(cuts, cuts[1:])]
