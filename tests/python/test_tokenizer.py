@@ -55,15 +55,20 @@ def test_strings_of_every_width(monkeypatch, layout):
             assert t.decode_batch(got) == want
         assert [t.decode(t.encode(text)) for text in texts] == want
     for wrong in (None, 7, bytearray(b"x")):
-        with pytest.raises(TypeError):
+        with pytest.raises(TypeError, match="a str or bytes, not"):
             t.encode_batch(["good", wrong])
+        with pytest.raises(TypeError, match="a str or bytes, not"):
+            t.encode(wrong)
+    for one in ("text", b"text"):
+        with pytest.raises(TypeError, match="list of texts"):
+            t.encode_batch(one)
 
 
 def test_layout_of_strings():
     from sgt import _strings
 
     samples = _strings._samples()
-    if sys.implementation.name == "cpython" and sys.version_info < (3, 14):
+    if sys.implementation.name == "cpython":
         layout = _strings.find_layout(samples)[1]
         assert sorted(width for _, width in layout.values()) == [0, 1, 2, 4]
     assert _strings.find_layout(samples[::-1]) == (0, {})
@@ -71,6 +76,7 @@ def test_layout_of_strings():
 
 def test_tiktokens_methods():
     t = sgt.Tokenizer()
+    assert repr(t) == "sgt.Tokenizer('gpt2')"
     assert (t.n_vocab, t.max_token_value, t.eot_token, t.name) == (50257, 50256, 50256, "gpt2")
     assert t.encode("a<|endoftext|>b", allowed_special="all").tolist() == [64, 50256, 65]
     with pytest.raises(ValueError, match="disallowed"):

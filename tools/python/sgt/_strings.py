@@ -72,6 +72,8 @@ def as_bytes(text: Text) -> bytes:
     """Return the text as UTF-8."""
     if isinstance(text, bytes):
         return text
+    if not isinstance(text, str):
+        raise TypeError(f"a text is a str or bytes, not {type(text).__name__}")
     try:
         return text.encode()
     except UnicodeEncodeError:  # lone surrogates become U+FFFD, as in tiktoken
@@ -88,7 +90,7 @@ def locate(text: Text, kept: List[bytes]) -> Fields:
             header, width = _LAYOUT.get(_state(id(text) + _STATE).value, (0, 0))
             if width:
                 return id(text) + header, len(text), width
-        text = as_bytes(text)
+    text = as_bytes(text)
     kept.append(text)
     return _bytes_at(text), len(text), 0
 

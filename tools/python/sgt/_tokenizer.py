@@ -49,6 +49,9 @@ class Tokenizer:
         """Load a vocabulary; `pattern` is a PCRE2 pattern for the split, else the file's own."""
         return cls(path, pattern=pattern)
 
+    def __repr__(self) -> str:
+        return f"sgt.Tokenizer({self._path!r})"
+
     def __reduce__(self) -> Tuple[Any, ...]:
         return _load, (self._path, self._pattern)
 
@@ -105,6 +108,8 @@ class Tokenizer:
     ) -> List[Ids]:
         """Return encode() of each text, with num_threads threads; default: one per core. Texts
         share arrays of up to 16 MiB: copy the ids of the few that you keep of many."""
+        if isinstance(texts, (str, bytes)):
+            raise TypeError("encode_batch takes a list of texts; encode takes one text")
         texts = list(texts)
         threads = max(min(num_threads or len(os.sched_getaffinity(0)), len(texts)), 1)
         special: Dict[str, Any] = {
