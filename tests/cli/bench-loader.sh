@@ -26,6 +26,9 @@ for output in u16 i32; do
 done
 table 'Limit: memcpy of the same windows, from memory.'
 
+run 0 sgt-bench loader set --seconds .05 --loader preload --outputs i64
+stdout_matches '^  preload +i64 +random +32 +1024 '
+
 run 0 sgt-bench loader set --json --seconds .05 --loader mmap,preload --outputs i32 --batch-size 2,4 --seq-len 16,64 \
     --threads 2 --sampling shuffle,block
 stderr_is ''
@@ -110,7 +113,7 @@ usage 'expected a folder of shards (sgt-tokenize INPUT... OUT/ makes one)' loade
 usage 'one folder at a time, not 2 (A,B mixes two)' loader set short
 usage '--loader floppy: no such word (preload, mmap, uring)' loader set --loader mmap,floppy
 usage '--loader mmpa: no such word (preload, mmap, uring); did you mean mmap?' loader set --loader uring,mmpa
-usage '--outputs i64: no such word (u16, i32)' loader set --outputs i64
+usage '--outputs i16: no such word (u16, i32, i64)' loader set --outputs i16
 usage '--sampling nearest: no such word (shuffle, random, block, sequential, documents, packed)' loader set --sampling nearest
 usage '--batch-size 0: must be a whole number from 1 to 1048576' loader set --batch-size 8,0
 usage '--seq-len x: must be a whole number from 1 to 1048576' loader set --seq-len x

@@ -29,8 +29,8 @@ static const sgt_option table[] = {
     {.name = "What to measure (a LIST is separated by commas)"},
     {"loader", 0, SGT_OPT_TEXT, &o.readers, "LIST", "readers:", .def = "all",
      .choices = sgt_reader_words},
-    {"outputs", 0, SGT_OPT_TEXT, &o.outputs, "LIST", "u16 rows of T+1, i32 inputs and targets",
-     .def = "u16,i32", .words = "u16|i32"},
+    {"outputs", 0, SGT_OPT_TEXT, &o.outputs, "LIST",
+     "u16 rows of T+1, i32 or i64 inputs and targets", .def = "u16,i32", .words = "u16|i32|i64"},
     {"batch-size", 0, SGT_OPT_TEXT, &o.batches, "LIST", "rows per batch", .def = "32"},
     {"seq-len", 0, SGT_OPT_TEXT, &o.seqs, "LIST", "tokens per row",
      .def = "1024, or less if the shards are shorter", .given = &o.seq_given},
@@ -266,9 +266,10 @@ static int lay_out_uncached(loader_bench *b, loader_result base, sgt_error *err)
  * Python peers draw random windows from memory, and fio measures the disk. */
 static int lay_out_group(loader_bench *b, loader_result base, sgt_error *err)
 {
-    static const int peers[][2] = {{LOADER_WINDOW, SGT_OUTPUT_U16}, {LOADER_WINDOW, SGT_OUTPUT_I32},
-                                   {LOADER_GATHER, LOADER_I64},     {LOADER_LOOP, LOADER_I64},
-                                   {LOADER_TORCH0, LOADER_I64},     {LOADER_TORCH2, LOADER_I64}};
+    static const int peers[][2] = {
+        {LOADER_WINDOW, SGT_OUTPUT_U16}, {LOADER_WINDOW, SGT_OUTPUT_I32},
+        {LOADER_GATHER, SGT_OUTPUT_I64}, {LOADER_LOOP, SGT_OUTPUT_I64},
+        {LOADER_TORCH0, SGT_OUTPUT_I64}, {LOADER_TORCH2, SGT_OUTPUT_I64}};
     enum { PEERS = sizeof peers / sizeof *peers };
     const loader_lists *in = &b->in;
     loader_group *g;

@@ -32,8 +32,8 @@ static inline int loader_is_reader(int who) { return who < SGT_READERS; }
 static inline int loader_is_limit(int who) { return who >= SGT_READERS && who <= LOADER_FIO; }
 static inline int loader_is_python(int who) { return who >= LOADER_WINDOW; }
 
-/* Output formats that only peers have, numbered after sgt's own. */
-enum { LOADER_I64 = SGT_OUTPUT_I64, LOADER_BYTES, LOADER_OUTPUTS, LOADER_OURS = LOADER_I64 };
+/* Output formats: sgt's own, and bytes, in which fio is measured. */
+enum { LOADER_OURS = SGT_OUTPUT_I64 + 1, LOADER_BYTES = LOADER_OURS, LOADER_OUTPUTS };
 
 typedef enum loader_way {
     LOADER_DRAW,   /* draw batches through a cursor */

@@ -54,9 +54,9 @@ static void drawer_close(drawer *d)
 
 static int add_thread(drawer *d, const loader_result *r, sgt_error *err)
 {
-    /* room for int32 inputs and targets, the larger output: so both outputs use the same memory,
-     * and caches serve both alike */
-    size_t bytes = ((size_t)r->batch * (r->seq + 1) * 2 * sizeof(int32_t) + 63) / 64 * 64;
+    /* room for int64 inputs and targets, the largest output: so all outputs use the same memory,
+     * and caches serve them alike */
+    size_t bytes = ((size_t)r->batch * (r->seq + 1) * 2 * sizeof(int64_t) + 63) / 64 * 64;
     void *buffer = aligned_alloc(64, bytes);
     if (!buffer) return sgt_fail_memory(err, "a batch");
     memset(buffer, 1, bytes);
@@ -109,6 +109,11 @@ static int draw_batch(void *ctx, int thread, uint64_t k, sgt_error *err)
     sgt_cursor *c = d->cursors[thread];
     if (d->output == SGT_OUTPUT_U16)
         return sgt_loader_batch(d->loader, c, k, d->buffers[thread], err);
+    if (d->output == SGT_OUTPUT_I64) {
+        int64_t *wide = d->buffers[thread];
+        return sgt_loader_batches_i64(d->loader, c, k, 1, wide,
+                                      wide + (size_t)d->info.batch * d->info.seq, err);
+    }
     int32_t *inputs = d->buffers[thread], *targets = inputs + (size_t)d->info.batch * d->info.seq;
     return (d->scalar ? sgt_loader_batch_i32_scalar : sgt_loader_batch_i32)(d->loader, c, k, inputs,
                                                                             targets, err);
