@@ -113,7 +113,7 @@ usage 'expected a folder of shards (sgt-tokenize INPUT... OUT/ makes one)' loade
 usage 'one folder at a time, not 2 (A,B mixes two)' loader set short
 usage '--loader floppy: no such word (preload, mmap, uring)' loader set --loader mmap,floppy
 usage '--loader mmpa: no such word (preload, mmap, uring); did you mean mmap?' loader set --loader uring,mmpa
-usage '--outputs i16: no such word (u16, i32, i64)' loader set --outputs i16
+usage '--outputs fp32: no such word (u16, i32, i64)' loader set --outputs fp32
 usage '--sampling nearest: no such word (shuffle, random, block, sequential, documents, packed)' loader set --sampling nearest
 usage '--batch-size 0: must be a whole number from 1 to 1048576' loader set --batch-size 8,0
 usage '--seq-len x: must be a whole number from 1 to 1048576' loader set --seq-len x
