@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "loader/base/clock.h"
@@ -72,7 +73,8 @@ typedef struct text_bench {
     bench_text text;
     size_t next; /* atomic: the piece that the next free thread takes */
     uint64_t bytes, tokens, sum;
-    double seconds; /* the median of the turns */
+    double seconds;     /* the median of the turns */
+    double cpu_seconds; /* CPU time of all threads, in the last turn */
     /* seconds of the limit: reading the text from memory; with --disk, writing as many ids to the
      * same disk */
     double limit_s;
@@ -138,7 +140,11 @@ static int encode_all(text_bench *b, const sgt_vocab *v, double *seconds, sgt_er
     for (int t = 0; t < b->threads && rc == SGT_OK; t++)
         rc = sgt_encoder_new(&b->encoders[t], v, err);
     b->next = b->tokens = 0;
-    return rc == SGT_OK ? bench_run(&s, encode_pieces, b, &units, seconds, err) : rc;
+    if (rc < 0) return rc;
+    const clock_t cpu = clock();
+    rc = bench_run(&s, encode_pieces, b, &units, seconds, err);
+    b->cpu_seconds = (double)(clock() - cpu) / CLOCKS_PER_SEC;
+    return rc;
 }
 
 /* Read pieces of the text and discard them, which measures the limit that memory sets. The sum
@@ -368,6 +374,7 @@ static json_t *to_json(void *bench)
                             b->threads, "files", (json_int_t)b->corpus->count, "bytes",
                             (json_int_t)b->bytes, "tokens", (json_int_t)b->tokens, "seconds",
                             b->seconds, "mb_per_s", (double)b->bytes / b->seconds * 1e-6);
+    if (top && !o.disk) json_object_set_new(top, "cpu_seconds", json_real(b->cpu_seconds));
     if (top && o.peer) add_peers(top, b);
     if (top && b->ways.count) bench_tokenize_ways_add(top, &b->ways, b->bytes, b->seconds);
     return top;

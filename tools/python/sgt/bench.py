@@ -5,7 +5,8 @@ figure is the median of five turns. A peer that is not installed is left out.
 python -m sgt.bench --texts FILE...: the speed of encode_batch, beside sgt-bench tokenize, each file
 being a text. Both have the texts in memory, start their threads and begin with empty caches of
 words. encode_batch also turns strings into UTF-8 and keeps the ids of all texts, as arrays;
-sgt-bench has UTF-8 and writes the ids of each piece over those of the one before."""
+sgt-bench has UTF-8 and writes the ids of each piece over those of the one before. Where other
+programs run, trust the ratio of CPU times."""
 
 import argparse
 import statistics
