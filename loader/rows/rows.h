@@ -58,7 +58,7 @@ static inline void sgt_rows_expect(const uint16_t *src, size_t n)
     __asm__ volatile("");
 }
 
-/* used by rows.c only */
+/* used by rows.c, and the plain ones by the others */
 extern const sgt_rows sgt_rows_plain, sgt_rows_avx2, sgt_rows_avx512, sgt_rows_neon;
 
 #endif
