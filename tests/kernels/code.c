@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "loader/base/cpu.h"
 #include "kernels/cpu/head_amx.h"
 #include "kernels/cpu/levels.h"
 #include "kernels/cpu/product.h"
@@ -175,6 +176,7 @@ static void by_twin(check *t)
 {
     const char *wrong = tiles_ready(t) ? amx_wrong_address() : NULL;
     if (t->skipped) return;
+    if (!sgt_cpu_amx() && tiles_of_linux()) check_fail(t, "Linux does not refuse AMX");
     if (wrong) check_fail(t, "other bytes were moved: %s", wrong);
     products(t), check_released(t);
     attentions(t), check_released(t);

@@ -20,6 +20,9 @@ double twin_head_run(const sgt_head *h, size_t n, const void *x, const float *x3
  * it, or in emulation (trap/trap_amx.h). Return 0, with the case skipped, if neither is possible. */
 int tiles_ready(struct check *t);
 
+/* sgt_tiles on a CPU that claims AMX: whether Linux permits its use. */
+int tiles_of_linux(void);
+
 /* A chain of tile products (tiles_chain.h), by the twin and by AMX's instructions. x86-64 only; the
  * first needs AVX512-BF16, the second tiles_ready. */
 void tiles_by_twin(float *c, const uint16_t *a, const uint16_t *b, int steps);
