@@ -1,8 +1,9 @@
 /* parquet_page.h: one page of a column, from its packed bytes to its strings. The feed reads pages
  * (parquet.h), and the threads that encode unpack and decode them, each its own.
  *
- * unit.c, parquet_page.c and parquet_body.c call each other: a unit owns its pages, a page is
- * decoded into its unit's text, and a body has a unit of its own, into which it decodes a page. */
+ * unit.c, parquet_page.c, parquet_body.c and parquet_dictionary.c call each other: a unit owns its
+ * pages, a page is decoded into its unit's text, a body has a unit of its own, into which it decodes
+ * a page, and a dictionary is itself a page, which its first user unpacks. */
 #ifndef SGT_PARQUET_PAGE_H
 #define SGT_PARQUET_PAGE_H
 

@@ -8,8 +8,8 @@
  *         for (at = 0; at < tokens; at += n) sgt_order_ids(o, at, n = ..., &ids, &err);
  *     sgt_order_close(o);
  *
- * The order is that of the input, part after part, or shuffled (shuffle.h, gather.h). Duplicates are left out
- * (dedup.h). Only one thread at a time may use an order. */
+ * The order is that of the input, part after part, or shuffled (shuffle.h, gather.h). Duplicates
+ * are left out (dedup.h). Only one thread at a time may use an order. */
 #ifndef SGT_ORDER_H
 #define SGT_ORDER_H
 
