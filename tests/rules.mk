@@ -269,7 +269,7 @@ torture-variants: need-packages
 	+@$(variant) CPU=avx2
 	+@$(variant) CPU=plain
 	+@$(variant) CPU=amx
-	+@$(variant) CPU=amx-trap
+	+@SCRIPT_SECONDS=36000 $(variant) CPU=amx-trap
 	@tests/kernels/amx-runs.sh build/amx build/amx-trap || [ $$? = 77 ]
 	+@$(variant) DEBUG=1
 	+@$(variant) SAN=address,undefined
