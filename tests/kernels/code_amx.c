@@ -3,6 +3,7 @@
 #undef SGT_AMX_TWIN
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 
 #include "kernels/cpu/amx.h"
 #include "tests/kernels/code_amx.h"
@@ -79,9 +80,9 @@ static void other_thread(void)
     if (pthread_create(&thread, NULL, in_thread, NULL) == 0) pthread_join(thread, NULL);
 }
 
-static void null_pointer(void)
+static void no_memory(void)
 {
-    char *volatile none = NULL;
+    char *none = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     tile_config();
     tile_load(0, none, 64);
 }
@@ -106,7 +107,7 @@ const amx_misuse amx_misuses[] = {
     {"a load without a SIB byte", SIGILL, without_sib},
     {"a load with a third operand", SIGILL, third_operand},
     {"configured in another thread", SIGILL, other_thread},
-    {"a load from NULL", SIGSEGV, null_pointer},
+    {"a load from a page without access", SIGSEGV, no_memory},
     {0},
 };
 
