@@ -25,7 +25,7 @@ typedef struct tile_shapes {
 } tile_shapes;
 
 static _Thread_local tile_shapes shapes; /* palette 0: no tile is configured */
-static long count, held;
+static long held;
 
 /* An instruction: the fields of its VEX prefix, its opcode and its operands. */
 typedef struct instruction {
@@ -192,7 +192,6 @@ static int execute(const instruction *i)
     case 0x5c2: /* TDPBF16PS */ multiply(i); break;
     default: return 0;
     }
-    __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED);
     return 1;
 }
 
@@ -217,7 +216,6 @@ void trap_amx(void)
     sigaction(SIGILL, &action, NULL);
 }
 
-long trap_amx_count(void) { return __atomic_load_n(&count, __ATOMIC_RELAXED); }
 long trap_amx_held(void) { return __atomic_load_n(&held, __ATOMIC_RELAXED); }
 
 long trap_amx_syscall(long number, ...)

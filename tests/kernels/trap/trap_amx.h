@@ -14,9 +14,7 @@
 /* Install the handler, once. */
 void trap_amx(void);
 
-/* Return how many instructions were executed so far, and how many configurations of tiles were not
- * followed by a release in their thread. */
-long trap_amx_count(void);
+/* Return how many configurations of tiles were not followed by a release in their thread. */
 long trap_amx_held(void);
 
 /* Take the place of syscall() in kernels/cpu/tiles.c: if that asks for AMX, call trap_amx and return
