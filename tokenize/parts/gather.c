@@ -143,7 +143,7 @@ int sgt_gather_open(sgt_gather **out, const sgt_order_request *r, sgt_error *err
 void sgt_gather_close(sgt_gather *g)
 {
     if (!g) return;
-    for (size_t i = 0; i < g->count; i++) {
+    for (size_t i = 0; g->pieces && i < g->count; i++) {
         if (g->pieces[i].fd >= 0) close(g->pieces[i].fd);
         free(g->pieces[i].path);
     }
