@@ -428,9 +428,9 @@ int sgt_dedup_open(sgt_dedup **out, const sgt_dedup_request *r, sgt_error *err)
     d->r.share = sgt_share_or_all(r->share);
     d->folder = sgt_join(r->work, SGT_OUT_SORTING "/duplicates");
     int rc = d->folder ? prepare(d, err) : sgt_fail_memory(err, r->work);
-    if (!rc && (rc = scatter(d, err)) == 0 && (rc = sgt_share_meet(&r->share, err)) == 0 &&
-        (rc = search(d, err)) == 0 && (rc = sgt_share_meet(&r->share, err)) == 0 &&
-        (rc = mark(d, err)) == 0 && (rc = sgt_share_meet(&r->share, err)) == 0)
+    if (!rc && (rc = scatter(d, err)) == 0 && (rc = sgt_share_barrier(&r->share, err)) == 0 &&
+        (rc = search(d, err)) == 0 && (rc = sgt_share_barrier(&r->share, err)) == 0 &&
+        (rc = mark(d, err)) == 0 && (rc = sgt_share_barrier(&r->share, err)) == 0)
         rc = add_up(d, err);
     if (rc < 0) sgt_dedup_close(d);
     else *out = d;

@@ -273,7 +273,7 @@ static int prepare(parts *p, int force, sgt_error *err)
         const sgt_order_request order = order_of(p, split, force);
         rc = sgt_order_scatter(&order, err);
     }
-    return rc ? rc : sgt_share_meet(&p->share, err);
+    return rc ? rc : sgt_share_barrier(&p->share, err);
 }
 
 /* Assemble share `share` of `shares` of the shards. */

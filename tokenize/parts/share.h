@@ -3,7 +3,7 @@
  *     sgt_share s = {.index = rank, .count = ranks, .ranks = connected};
  *     for (i = sgt_share_first(&s, n, s.index); i < sgt_share_first(&s, n, s.index + 1); i++)
  *         ...;                               // our share of n things
- *     rc = sgt_share_meet(&s, &err);         // now all ranks have done theirs
+ *     rc = sgt_share_barrier(&s, &err);      // now all ranks have done theirs
  *
  * A process that is alone has share 0 of 1, which is everything; so has a zeroed sgt_share. */
 #ifndef SGT_SHARE_H
@@ -47,7 +47,7 @@ static inline size_t sgt_share_pieces(const sgt_share *s, size_t pieces)
 }
 
 /* Barrier: what other ranks wrote before it can be read after it. */
-static inline int sgt_share_meet(const sgt_share *s, sgt_error *err)
+static inline int sgt_share_barrier(const sgt_share *s, sgt_error *err)
 {
     double none = 0;
     return s->ranks ? s->ranks->sum(s->ranks, &none, 1, err) : SGT_OK;

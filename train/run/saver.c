@@ -57,7 +57,7 @@ static int get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size
 
 /* Prefault the memory with all threads: in a virtual machine, the host may first have to find every
  * page, which takes seconds. */
-static void touch(char *p, size_t n, int threads)
+static void prefault(char *p, size_t n, int threads)
 {
 #pragma omp parallel for num_threads(threads) schedule(static)
     for (size_t i = 0; i < n; i += 4096) p[i] = 0;
@@ -71,7 +71,7 @@ static int map_copy(sgt_saver *s, sgt_error *err)
                         (double)need / 0x1p30, (double)available / 0x1p30);
     int rc = sgt_arena_map(&s->copy.memory, (size_t)need, 0, err);
     if (rc < 0) return rc;
-    touch(s->copy.memory.base, (size_t)need, s->o.threads);
+    prefault(s->copy.memory.base, (size_t)need, s->o.threads);
     for (int i = 0; i < s->states; i++)
         s->copy.flat[i] = (float *)s->copy.memory.base + (size_t)i * sgt_model_floats(s->o.model);
     return SGT_OK;
