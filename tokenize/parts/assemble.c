@@ -56,17 +56,6 @@ static int whole(const sgt_assembly *a, int split, uint64_t k, uint64_t tokens,
     return rc;
 }
 
-static int rename_into_out(const sgt_out *o, const char *temporary, const char *name,
-                           sgt_error *err)
-{
-    char *from = sgt_join(o->work, temporary), *to = sgt_join(o->path, name);
-    int rc = from && to ? SGT_OK : sgt_fail_memory(err, o->path);
-    if (!rc && rename(from, to) < 0) rc = sgt_fail_errno(err, "%s: cannot move to %s", from, to);
-    free(from);
-    free(to);
-    return rc;
-}
-
 /* Move a shard and its index into OUT. The index goes first, so that a shard in OUT always has its
  * index. */
 static int publish(const sgt_out *o, const sgt_manifest_shard *s, sgt_error *err)
@@ -75,9 +64,9 @@ static int publish(const sgt_out *o, const sgt_manifest_shard *s, sgt_error *err
     int n = (int)strlen(s->file) - 3; /* without "bin" */
     snprintf(name, sizeof name, "%.*sidx", n, s->file);
     snprintf(temporary, sizeof temporary, "%s.tmp", name);
-    int rc = rename_into_out(o, temporary, name, err);
+    int rc = sgt_move(o->work, o->path, temporary, name, NULL, err);
     snprintf(temporary, sizeof temporary, "%s.tmp", s->file);
-    return rc < 0 ? rc : rename_into_out(o, temporary, s->file, err);
+    return rc < 0 ? rc : sgt_move(o->work, o->path, temporary, s->file, NULL, err);
 }
 
 static int next_document(reader *r, sgt_error *err)

@@ -134,6 +134,7 @@ void sgt_order_close(sgt_order *o)
 }
 
 uint64_t sgt_order_tokens(const sgt_order *o) { return o->before[o->r.count]; }
+int sgt_order_copied(const sgt_order *o) { return o->shuffle != NULL; }
 uint64_t sgt_order_number(const sgt_order *o) { return o->numbers[o->part] + o->document - 1; }
 
 int sgt_order_next(sgt_order *o, uint64_t *tokens, sgt_error *err)

@@ -55,6 +55,7 @@ int sgt_order_open(sgt_order **out, const sgt_order_request *r, sgt_error *err);
 void sgt_order_close(sgt_order *o); /* NULL is allowed */
 
 uint64_t sgt_order_tokens(const sgt_order *o); /* tokens of all documents */
+int sgt_order_copied(const sgt_order *o);      /* whether they were copied into buckets */
 
 /* Go to the next document and set *tokens to its length. Return 0; 1 if there is no next one; or a
  * negative SGT_E*. */

@@ -289,7 +289,7 @@ static int assemble_shards(parts *p, uint32_t share, uint32_t shares, sgt_manife
         sgt_order *order;
         if ((rc = sgt_order_open(&order, &r, err)) < 0) break;
         const uint64_t tokens = sgt_order_tokens(order) / shares;
-        if (sgt_order_copies(&r, NULL) > 0) tell_shuffled(p, split, tokens);
+        if (sgt_order_copied(order)) tell_shuffled(p, split, tokens);
         rc = sgt_assemble(&a, split, order, m, &m->documents, err);
         if (!rc) tell_assembled(p, split, tokens);
         sgt_order_close(order);
