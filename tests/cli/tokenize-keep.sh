@@ -1,5 +1,6 @@
 # tokenize-keep.sh: --keep-fields keeps fields of JSONL, and columns of Parquet, in sources.jsonl.
 . "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/parquet.inc"
 work_in_memory
 data=$ROOT/tests/data/parquet
 
@@ -91,17 +92,8 @@ damaged 'an encoding of numbers that is not read \(write it with PLAIN or a dict
 damaged 'damaged page: its numbers are damaged \(fetch the file again\)' "$page" '\022' 6 # BYTE_STREAM_SPLIT, of 10 bytes
 size=$(wc -c < "$data/numbers.parquet")
 for step in $(seq 90); do # any wrong byte is one line, or another number
-    cp "$data/numbers.parquet" bad.parquet
-    printf '\377' | dd of=bad.parquet bs=1 seek=$((size * step / 91)) conv=notrunc 2> .dd
-    code=0
-    sgt-tokenize --quiet --skip-bad --keep-fields $numbers bad.parquet bad-out > .stdout 2> .stderr || code=$?
-    echo "byte $((size * step / 91)) is 255" > .ran
-    case $code in
-    0) stderr_is '' ;;
-    1) stderr_lines 1 && stderr_has 'sgt-tokenize: bad.parquet: ' && absent bad-out ;;
-    *) fail "exit code $code" ;;
-    esac
-    rm -rf bad-out
+    # shellcheck disable=SC2086
+    wrong_byte "$data/numbers.parquet" $((size * step / 91)) 377 --keep-fields $numbers
 done
 
 # They stay in the order of the input, whatever becomes of the documents; ranks and kills change nothing.

@@ -1,5 +1,6 @@
 # tokenize-parquet.sh: Parquet gives the same shards as its texts in JSONL; a damaged file gives one line.
 . "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/parquet.inc"
 work_in_memory
 data=$ROOT/tests/data/parquet
 
@@ -170,19 +171,7 @@ refused 'nested.parquet: column "list.list.element" holds lists or groups, not o
 size=$(wc -c < zstd-v1.parquet)
 for at in 1 7 50 90 300 600 900 1500 2500 4000 $((size - 2000)) $((size - 900)) $((size - 300)) $((size - 40)) \
     $((size - 8)) $((size - 6)) $((size - 1)); do
-    for byte in 377 000 200; do
-        cp zstd-v1.parquet bad.parquet
-        printf "\\$byte" | dd of=bad.parquet bs=1 seek="$at" conv=notrunc 2> .dd
-        code=0
-        sgt-tokenize --quiet --skip-bad --field delta_none bad.parquet bad-out > .stdout 2> .stderr || code=$?
-        echo "byte $at is $byte" > .ran
-        case $code in
-        0) stderr_is '' ;;
-        1) stderr_lines 1 && stderr_has 'sgt-tokenize: bad.parquet: ' && absent bad-out ;;
-        *) fail "exit code $code" ;;
-        esac
-        rm -rf bad-out
-    done
+    for byte in 377 000 200; do wrong_byte zstd-v1.parquet "$at" $byte --field delta_none; done
 done
 for size in 0 3 4 8 11 12 100 5000 $((size - 1)); do
     head -c "$size" zstd-v1.parquet > short.parquet
