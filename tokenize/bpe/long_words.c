@@ -47,7 +47,10 @@ static inline uint64_t load64(const uint8_t *p)
 /* Return the table index of s[0..n), n >= 16. */
 static inline size_t long_line(const uint8_t *s, size_t n)
 {
-    uint64_t h = load64(s + n - 8) ^ n;
+    uint64_t h = 0;
+    if (n >= 8) h = load64(s + n - 8);
+    else for (size_t i = 0; i < n; i++) h = h << 8 | s[i];
+    h = (h ^ n) * 0x9E3779B97F4A7C15u;
     for (size_t i = 0; i + 8 < n; i += 8) h = (h ^ h >> 29 ^ load64(s + i)) * 0x9E3779B97F4A7C15u;
     return (size_t)(h >> 40) % LONGS;
 }

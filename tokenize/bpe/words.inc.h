@@ -201,7 +201,8 @@ INLINE void keep(sgt_words *w, size_t missing)
         const sgt_word_key *k = &w->keys[i];
         size_t most = k->high ? 8 : 4, size = k->high ? 32 : 16;
         uint8_t *p = w->table + w->places[i];
-        if (n == 0 || n > most) continue;
+        if (k->high == NEVER.high) continue;
+        if (n > most) n = 0;
         uint64_t tagged[2] = {k->low, k->high};
         tagged[k->high != 0] |= (uint64_t)n << COUNT_SHIFT;
         /* the batch held the word twice, and it is already stored */
