@@ -138,40 +138,70 @@ INLINE const uint16_t *second_place(const sgt_words *w, uint32_t place, const sg
     return (const uint16_t *)(const void *)(p + 8);
 }
 
-/* Look the missing words up in the second places of their lines, and copy the ids of those found to
- * `merged`. Store in `left` the indices in `missing` of the others, and return their number. */
-INLINE size_t look_again(sgt_words *w, size_t missing, uint16_t *left)
+/* The missing words that must be merged, each once: their indices in `missing`. */
+typedef struct sgt_words_left {
+    uint16_t at[SGT_WORDS + LANES];
+    size_t count;
+    /* (missing): index in `missing` of the first word with the same bytes */
+    uint16_t first[SGT_WORDS];
+    uint16_t seen[64]; /* by hash: the last one found, plus 1 */
+} words_left;
+
+/* Add word m, with key k, unless the batch has it already. */
+INLINE void add_left(words_left *left, const sgt_words *w, size_t m, uint32_t place,
+                     const sgt_word_key *k)
 {
-    size_t count = 0;
+    uint16_t *seen = &left->seen[place / SGT_WORD_SHORT_LINE % 64];
+    if (*seen) {
+        const sgt_word_key *other = &w->keys[w->missing[*seen - 1]];
+        if (other->low == k->low && other->high == k->high) {
+            left->first[m] = (uint16_t)(*seen - 1);
+            return;
+        }
+    }
+    *seen = (uint16_t)(m + 1);
+    left->at[left->count++] = (uint16_t)m;
+}
+
+/* Look the missing words up in the second places of their lines, and copy the ids of those found to
+ * `merged`. Put the others in `left`. */
+INLINE void look_again(sgt_words *w, size_t missing, words_left *left)
+{
+    left->count = 0;
+    memset(left->seen, 0, sizeof left->seen);
     for (size_t m = 0; m < missing; m++) {
         size_t i = w->missing[m];
         const sgt_word_key *k = &w->keys[i];
         const uint16_t *second = NULL;
         w->found[i] = w->merged[m].ids;
+        left->first[m] = (uint16_t)m;
         if (k->high == NEVER.high) w->counts[i] = 0;
         else if ((second = second_place(w, w->places[i], k, &w->counts[i])))
             memcpy(w->merged[m].ids, second, 16);
-        else left[count++] = (uint16_t)m;
+        else add_left(left, w, m, w->places[i], k);
     }
-    return count;
 }
 
 INLINE void merge(sgt_words *w, size_t missing)
 {
-    uint16_t left[SGT_WORDS + LANES];
-    size_t count = look_again(w, missing, left);
-    for (size_t m = 0; m < count; m += LANES) {
+    words_left left;
+    look_again(w, missing, &left);
+    for (size_t m = 0; m < left.count; m += LANES) {
         sgt_word_key keys[LANES];
         sgt_word_ids ids[LANES];
         uint32_t starts[LANES];
-        size_t lanes = count - m < LANES ? count - m : LANES;
+        size_t lanes = left.count - m < LANES ? left.count - m : LANES;
         for (size_t j = 0; j < LANES; j++)
-            keys[j] = w->keys[w->missing[left[m + (j < lanes ? j : 0)]]];
+            keys[j] = w->keys[w->missing[left.at[m + (j < lanes ? j : 0)]]];
         merge_lanes(w->v, keys, ids, starts);
         for (size_t j = 0; j < lanes; j++) {
-            w->merged[left[m + j]] = ids[j];
-            w->counts[w->missing[left[m + j]]] = (uint16_t)(__builtin_popcount(starts[j]) - 1);
+            w->merged[left.at[m + j]] = ids[j];
+            w->counts[w->missing[left.at[m + j]]] = (uint16_t)(__builtin_popcount(starts[j]) - 1);
         }
+    }
+    for (size_t m = 0; m < missing; m++) {
+        w->found[w->missing[m]] = w->merged[left.first[m]].ids;
+        w->counts[w->missing[m]] = w->counts[w->missing[left.first[m]]];
     }
 }
 
