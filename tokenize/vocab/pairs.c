@@ -75,42 +75,42 @@ static int place_all(sgt_pairs *p, const groups *g)
     return 1;
 }
 
-static int make_slots(sgt_pairs *p, unsigned log)
+/* Make 2^log empty slots. All factors are 1. */
+static int make_slots(sgt_pairs *p, unsigned log, sgt_error *err)
 {
-    size_t bytes = sizeof *p->slots << log;
-    free(p->slots);
-    p->slots = aligned_alloc(64, bytes);
-    if (!p->slots) return 0;
-    memset(p->slots, 0xFF, bytes);
+    const size_t slots = sizeof *p->slots << log;
+    sgt_arena_unmap(&p->memory);
+    int rc = sgt_arena_map(&p->memory, slots + SGT_PAIR_GROUPS * sizeof *p->factors, 0, err);
+    if (rc < 0) return rc;
+    p->slots = sgt_arena_take(&p->memory, slots, 1);
+    p->factors = sgt_arena_take(&p->memory, SGT_PAIR_GROUPS, sizeof *p->factors);
+    memset(p->slots, 0xFF, slots);
+    for (uint32_t i = 0; i < SGT_PAIR_GROUPS; i++) p->factors[i] = 1;
     p->shift = 32 - log;
-    return 1;
+    return SGT_OK;
 }
 
 int sgt_pairs_make(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, uint32_t end,
                    sgt_error *err)
 {
     groups *g = calloc(1, sizeof *g);
-    p->factors = malloc(SGT_PAIR_GROUPS * sizeof *p->factors);
-    for (uint32_t i = 0; p->factors && i < SGT_PAIR_GROUPS; i++) p->factors[i] = 1;
-    if (g) {
-        g->halves = halves;
-        sort(g, first, end);
-    }
+    if (!g) return sgt_fail_memory(err, "vocabulary");
+    g->halves = halves;
+    sort(g, first, end);
+    int rc = SGT_OK, done = 0;
     /* Double the table until all pairs find a slot. No trained vocabulary is known to need that. */
-    for (unsigned log = SLOTS_LOG; g && p->factors && log <= 22 && make_slots(p, log); log++) {
-        if (!place_all(p, g)) continue;
-        free(g);
-        return SGT_OK;
-    }
+    for (unsigned log = SLOTS_LOG; !rc && !done && log <= 22; log++)
+        if ((rc = make_slots(p, log, err)) == 0) done = place_all(p, g);
     free(g);
-    return sgt_fail(err, SGT_ENOMEM, "vocabulary: no table for its %u merges", end - first);
+    return rc || done ? rc
+                      : sgt_fail(err, SGT_ENOMEM, "vocabulary: no table for its %u merges", end - first);
 }
 
 int sgt_pairs_take(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, uint32_t end,
                    const uint16_t *factors, sgt_error *err)
 {
-    p->factors = malloc(SGT_PAIR_GROUPS * sizeof *p->factors);
-    if (!p->factors || !make_slots(p, SLOTS_LOG)) return sgt_fail_memory(err, "vocabulary");
+    int rc = make_slots(p, SLOTS_LOG, err);
+    if (rc < 0) return rc;
     memcpy(p->factors, factors, SGT_PAIR_GROUPS * sizeof *p->factors);
     for (uint32_t id = first; id < end; id++) {
         uint32_t key = (uint32_t)halves[id][0] << 16 | halves[id][1], hash = sgt_pair_hash(key);
@@ -119,8 +119,4 @@ int sgt_pairs_take(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, ui
     return SGT_OK;
 }
 
-void sgt_pairs_free(sgt_pairs *p)
-{
-    free(p->slots);
-    free(p->factors);
-}
+void sgt_pairs_free(sgt_pairs *p) { sgt_arena_unmap(&p->memory); }

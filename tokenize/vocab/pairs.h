@@ -11,6 +11,7 @@
 
 #include <stdint.h>
 
+#include "loader/base/arena.h"
 #include "loader/base/error.h"
 
 #ifdef __cplusplus
@@ -25,6 +26,7 @@ typedef struct sgt_pair_slot {
 } sgt_pair_slot;
 
 typedef struct sgt_pairs {
+    sgt_arena memory; /* of slots and factors: a huge page, as each look-up is a random access */
     sgt_pair_slot *slots;
     uint16_t *factors; /* (SGT_PAIR_GROUPS): odd factors */
     unsigned shift;    /* 32 - log2(slots) */
