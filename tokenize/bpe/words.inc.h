@@ -67,14 +67,10 @@ static inline uint64_t low_bytes(uint64_t x, size_t n)
 
 INLINE sgt_word_key make_key(const uint8_t *s, size_t n)
 {
-    uint64_t a = load64(s), b = load64(s + 8), length = (uint64_t)n << 56;
-    size_t m = n < 16 ? n : 16;
-    int longer = n > SGT_WORD_SHORT;
-    uint64_t low = low_bytes(a, m < 8 ? m : 8) | (longer ? 0 : length);
-    uint64_t high = low_bytes(b, longer ? m - 8 : 0) | length;
-    high = longer ? high : 0;
-    return (sgt_word_key){n > SGT_WORD_BYTES ? NEVER.low : low,
-                          n > SGT_WORD_BYTES ? NEVER.high : high};
+    const uint64_t length = (uint64_t)n << 56;
+    if (n <= SGT_WORD_SHORT) return (sgt_word_key){low_bytes(load64(s), n) | length, 0};
+    if (n > SGT_WORD_BYTES) return NEVER;
+    return (sgt_word_key){load64(s), low_bytes(load64(s + 8), n - 8) | length};
 }
 
 INLINE uint32_t place_of(const sgt_word_key *k)
