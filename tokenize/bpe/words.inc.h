@@ -99,12 +99,17 @@ INLINE size_t look(sgt_words *w, size_t count)
     size_t missing = 0;
     for (size_t i = 0; i < count; i++) {
         const uint8_t *p = w->table + w->places[i];
-        uint64_t a = load64(p), b = load64(p + 8);
-        sgt_word_key k = w->keys[i];
-        int longer = k.high != 0;
-        uint64_t differ = longer ? (a ^ k.low) | ((b ^ k.high) & KEY_MASK) : (a ^ k.low) & KEY_MASK;
-        w->counts[i] = (uint16_t)((longer ? b : a) >> COUNT_SHIFT);
-        w->found[i] = (const uint16_t *)(const void *)(p + (longer ? 16 : 8));
+        const sgt_word_key *k = &w->keys[i];
+        uint64_t a = load64(p), differ = a ^ k->low;
+        if (k->high) {
+            p += 8;
+            a = load64(p);
+            differ |= (a ^ k->high) & KEY_MASK;
+        } else {
+            differ &= KEY_MASK;
+        }
+        w->counts[i] = (uint16_t)(a >> COUNT_SHIFT);
+        w->found[i] = (const uint16_t *)(const void *)(p + 8);
         w->missing[missing] = (uint16_t)i;
         missing += differ != 0;
     }
