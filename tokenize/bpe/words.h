@@ -44,6 +44,13 @@ typedef struct sgt_word_ids {
     uint16_t ids[16];
 } sgt_word_ids;
 
+/* Ids as the table holds them: behind a number whose upper four bits say how many they are. 0: the
+ * table of long words has them. */
+typedef struct sgt_word_found {
+    uint64_t count; /* << 60 */
+    uint16_t ids[16];
+} sgt_word_found;
+
 typedef struct sgt_words sgt_words;
 
 /* The functions of one CPU level. All levels give the same ids. */
@@ -67,11 +74,10 @@ struct sgt_words {
     uint8_t *table;              /* SGT_WORD_TABLE bytes, and 16 more that may be read */
     sgt_word_key keys[SGT_WORDS];
     uint32_t places[SGT_WORDS];       /* (word): byte offset of its line in the table */
-    const uint16_t *found[SGT_WORDS]; /* (word): its ids, in the table or in `merged` */
-    /* (word): number of its ids; 0: the word is too long for the table */
-    uint16_t counts[SGT_WORDS];
-    uint16_t missing[SGT_WORDS];    /* indices of the words that the table does not hold */
-    sgt_word_ids merged[SGT_WORDS]; /* ids of word missing[i] */
+    /* (word): its sgt_word_found, of which the table may hold only a part, or one of `merged` */
+    const uint8_t *found[SGT_WORDS];
+    uint16_t missing[SGT_WORDS];      /* indices of the words that the table does not hold */
+    sgt_word_found merged[SGT_WORDS]; /* of word missing[i] */
 };
 
 extern const sgt_words_level sgt_words_plain;

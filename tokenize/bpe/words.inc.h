@@ -108,8 +108,7 @@ INLINE size_t look(sgt_words *w, size_t count)
         } else {
             differ &= KEY_MASK;
         }
-        w->counts[i] = (uint16_t)(a >> COUNT_SHIFT);
-        w->found[i] = (const uint16_t *)(const void *)(p + 8);
+        w->found[i] = p;
         w->missing[missing] = (uint16_t)i;
         missing += differ != 0;
     }
@@ -122,87 +121,58 @@ INLINE size_t key_length(const sgt_word_key *k) { return (k->high ? k->high : k-
 
 #include "tokenize/bpe/merge.inc.h"
 
-/* Return the ids of the key from the second place of its line, or NULL. */
-INLINE const uint16_t *second_place(const sgt_words *w, uint32_t place, const sgt_word_key *k,
-                                    uint16_t *count)
+/* Return what the second place of a line holds, if it has this key; else NULL. */
+INLINE const uint8_t *second_place(const uint8_t *line, const sgt_word_key *k)
 {
-    const uint8_t *p = w->table + place;
-    if (k->high) {
-        p += 32;
-        if (load64(p) != k->low || ((load64(p + 8) ^ k->high) & KEY_MASK)) return NULL;
-        *count = (uint16_t)(load64(p + 8) >> COUNT_SHIFT);
-        return (const uint16_t *)(const void *)(p + 16);
-    }
-    p += 16;
-    if ((load64(p) ^ k->low) & KEY_MASK) return NULL;
-    *count = (uint16_t)(load64(p) >> COUNT_SHIFT);
-    return (const uint16_t *)(const void *)(p + 8);
+    const uint8_t *p = line + (k->high ? 32 : 16);
+    if (!k->high) return (load64(p) ^ k->low) & KEY_MASK ? NULL : p;
+    return load64(p) != k->low || ((load64(p + 8) ^ k->high) & KEY_MASK) ? NULL : p + 8;
 }
 
-/* The missing words that must be merged, each once: their indices in `missing`. */
-typedef struct sgt_words_left {
-    uint16_t at[SGT_WORDS + LANES];
-    size_t count;
-    /* (missing): index in `missing` of the first word with the same bytes */
-    uint16_t first[SGT_WORDS];
-    uint16_t seen[64]; /* by hash: the last one found, plus 1 */
-} words_left;
-
-/* Add word m, with key k, unless the batch has it already. */
-INLINE void add_left(words_left *left, const sgt_words *w, size_t m, uint32_t place,
-                     const sgt_word_key *k)
+/* Look the missing words up in the second places of their lines, and copy what is found to `merged`,
+ * as `keep` moves it. Store in `left` the indices in `missing` of the others, each word once, and
+ * return their number. */
+INLINE size_t look_again(sgt_words *w, size_t missing, uint16_t *left)
 {
-    uint16_t *seen = &left->seen[place / SGT_WORD_SHORT_LINE % 64];
-    if (*seen) {
-        const sgt_word_key *other = &w->keys[w->missing[*seen - 1]];
-        if (other->low == k->low && other->high == k->high) {
-            left->first[m] = (uint16_t)(*seen - 1);
-            return;
+    uint16_t seen[64] = {0}; /* by place: the last word in `left`, plus 1 */
+    size_t count = 0;
+    for (size_t m = 0; m < missing; m++) {
+        const size_t i = w->missing[m];
+        const sgt_word_key *k = &w->keys[i];
+        const uint8_t *second = second_place(w->table + w->places[i], k);
+        uint16_t *last = &seen[w->places[i] / SGT_WORD_SHORT_LINE % 64];
+        w->found[i] = (const uint8_t *)&w->merged[m];
+        w->merged[m].count = 0;
+        if (k->high == NEVER.high) continue;
+        if (second) {
+            memcpy(&w->merged[m], second, 8 + 16);
+        } else if (*last && !memcmp(k, &w->keys[*last - 1], sizeof *k)) {
+            w->found[i] = w->found[*last - 1];
+        } else {
+            *last = (uint16_t)(i + 1);
+            left[count++] = (uint16_t)m;
         }
     }
-    *seen = (uint16_t)(m + 1);
-    left->at[left->count++] = (uint16_t)m;
-}
-
-/* Look the missing words up in the second places of their lines, and copy the ids of those found to
- * `merged`. Put the others in `left`. */
-INLINE void look_again(sgt_words *w, size_t missing, words_left *left)
-{
-    left->count = 0;
-    memset(left->seen, 0, sizeof left->seen);
-    for (size_t m = 0; m < missing; m++) {
-        size_t i = w->missing[m];
-        const sgt_word_key *k = &w->keys[i];
-        const uint16_t *second = NULL;
-        w->found[i] = w->merged[m].ids;
-        left->first[m] = (uint16_t)m;
-        if (k->high == NEVER.high) w->counts[i] = 0;
-        else if ((second = second_place(w, w->places[i], k, &w->counts[i])))
-            memcpy(w->merged[m].ids, second, 16);
-        else add_left(left, w, m, w->places[i], k);
-    }
+    return count;
 }
 
 INLINE void merge(sgt_words *w, size_t missing)
 {
-    words_left left;
-    look_again(w, missing, &left);
-    for (size_t m = 0; m < left.count; m += LANES) {
+    uint16_t left[SGT_WORDS + LANES];
+    size_t count = look_again(w, missing, left);
+    for (size_t m = 0; m < count; m += LANES) {
         sgt_word_key keys[LANES];
         sgt_word_ids ids[LANES];
         uint32_t starts[LANES];
-        size_t lanes = left.count - m < LANES ? left.count - m : LANES;
+        size_t lanes = count - m < LANES ? count - m : LANES;
         for (size_t j = 0; j < LANES; j++)
-            keys[j] = w->keys[w->missing[left.at[m + (j < lanes ? j : 0)]]];
+            keys[j] = w->keys[w->missing[left[m + (j < lanes ? j : 0)]]];
         merge_lanes(w->v, keys, ids, starts);
         for (size_t j = 0; j < lanes; j++) {
-            w->merged[left.at[m + j]] = ids[j];
-            w->counts[w->missing[left.at[m + j]]] = (uint16_t)(__builtin_popcount(starts[j]) - 1);
+            sgt_word_found *to = &w->merged[left[m + j]];
+            to->count = (uint64_t)(__builtin_popcount(starts[j]) - 1) << COUNT_SHIFT;
+            memcpy(to->ids, ids[j].ids, sizeof to->ids);
         }
-    }
-    for (size_t m = 0; m < missing; m++) {
-        w->found[w->missing[m]] = w->merged[left.first[m]].ids;
-        w->counts[w->missing[m]] = w->counts[w->missing[left.first[m]]];
     }
 }
 
@@ -210,11 +180,12 @@ INLINE uint16_t *emit(sgt_words *w, const uint8_t *s, const uint32_t *ends, size
                       uint16_t *ids)
 {
     for (size_t i = 0; i < count; i++) {
-        size_t n = w->counts[i];
+        const uint8_t *p = w->found[i];
+        size_t n = (size_t)(load64(p) >> COUNT_SHIFT);
         if (__builtin_expect(n - 1 < 8, 1)) {
-            memcpy(ids, w->found[i], 16);
+            memcpy(ids, p + 8, 16);
         } else if (n) {
-            memcpy(ids, w->found[i], n * sizeof *ids);
+            memcpy(ids, p + 8, n * sizeof *ids);
         } else {
             uint32_t from = i ? ends[i - 1] : 0;
             n = sgt_encode_long(w->longs, s + from, ends[i] - from, ids);
@@ -228,19 +199,19 @@ INLINE uint16_t *emit(sgt_words *w, const uint8_t *s, const uint32_t *ends, size
 INLINE void keep(sgt_words *w, size_t missing)
 {
     for (size_t m = 0; m < missing; m++) {
-        size_t i = w->missing[m], n = w->counts[i];
+        const size_t i = w->missing[m];
         const sgt_word_key *k = &w->keys[i];
-        size_t most = k->high ? 8 : 4, size = k->high ? 32 : 16;
+        const uint64_t most = k->high ? 8 : 4, count = load64(w->found[i]);
+        const size_t size = k->high ? 32 : 16;
+        uint64_t tagged[2] = {k->low, k->high};
         uint8_t *p = w->table + w->places[i];
         if (k->high == NEVER.high) continue;
-        if (n > most) n = 0;
-        uint64_t tagged[2] = {k->low, k->high};
-        tagged[k->high != 0] |= (uint64_t)n << COUNT_SHIFT;
+        if (count >> COUNT_SHIFT <= most) tagged[k->high != 0] |= count & ~KEY_MASK;
         /* the batch held the word twice, and it is already stored */
         if (!memcmp(p, tagged, size / 2)) continue;
         memcpy(p + size, p, size);
         memcpy(p, tagged, size / 2);
-        memcpy(p + size / 2, w->found[i], size / 2);
+        memcpy(p + size / 2, w->found[i] + 8, size / 2);
     }
 }
 
