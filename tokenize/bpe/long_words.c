@@ -1,5 +1,5 @@
-/* long_words.c: encode words that are too long for the table of words.h. Words of up to 126 bytes
- * are cached in a table of their own. */
+/* long_words.c: encode words that are too long for the table of words.h, in bytes or in ids. Words
+ * of up to 126 bytes are cached in a table of their own. */
 #include "tokenize/bpe/long_words.h"
 
 #include <string.h>
@@ -44,13 +44,14 @@ static inline uint64_t load64(const uint8_t *p)
     return x;
 }
 
-/* Return the table index of s[0..n), n >= 16. */
+/* Return the table index of s[0..n). */
 static inline size_t long_line(const uint8_t *s, size_t n)
 {
-    uint64_t h = 0;
-    if (n >= 8) h = load64(s + n - 8);
-    else for (size_t i = 0; i < n; i++) h = h << 8 | s[i];
-    h = (h ^ n) * 0x9E3779B97F4A7C15u;
+    uint64_t h = n;
+    if (n >= 8) h ^= load64(s + n - 8);
+    else
+        for (size_t i = 0; i < n; i++) h = h << 8 | s[i];
+    h *= 0x9E3779B97F4A7C15u;
     for (size_t i = 0; i + 8 < n; i += 8) h = (h ^ h >> 29 ^ load64(s + i)) * 0x9E3779B97F4A7C15u;
     return (size_t)(h >> 40) % LONGS;
 }

@@ -33,9 +33,9 @@ extern "C" {
 
 /* A word's bytes, zero-padded, with its length in the last byte (of `low` for up to 7 bytes, and
  * `high` is 0 then). In the table, the upper half of that byte is the number of its ids, which
- * follow. A short word has `low` and up to 4 ids (8 bytes), a longer one up to 8 ids. No word has
- * length 0, so an empty place equals no word. A word that is too long has a key that is never in
- * the table. */
+ * follow. A short word has `low` and up to 4 ids (8 bytes), a longer one up to 8 ids. A word with
+ * more ids has the number 0: the table of long words has them. No word has length 0, so an empty
+ * place equals no word. A word that is too long has a key that is never in the table. */
 typedef struct sgt_word_key {
     uint64_t low, high;
 } sgt_word_key;
@@ -44,10 +44,10 @@ typedef struct sgt_word_ids {
     uint16_t ids[16];
 } sgt_word_ids;
 
-/* Ids as the table holds them: behind a number whose upper four bits say how many they are. 0: the
- * table of long words has them. */
+/* Ids as they follow a key in the table: `count` has their number in its upper four bits, as the
+ * last half of a key does. */
 typedef struct sgt_word_found {
-    uint64_t count; /* << 60 */
+    uint64_t count;
     uint16_t ids[16];
 } sgt_word_found;
 
@@ -73,8 +73,8 @@ struct sgt_words {
     const sgt_long_words *longs; /* for words that are too long for the table */
     uint8_t *table;              /* SGT_WORD_TABLE bytes, and 16 more that may be read */
     sgt_word_key keys[SGT_WORDS];
-    uint32_t places[SGT_WORDS];       /* (word): byte offset of its line in the table */
-    /* (word): its sgt_word_found, of which the table may hold only a part, or one of `merged` */
+    uint32_t places[SGT_WORDS]; /* (word): byte offset of its line in the table */
+    /* (word): its number of ids and the ids, as in sgt_word_found, in the table or in `merged` */
     const uint8_t *found[SGT_WORDS];
     uint16_t missing[SGT_WORDS];      /* indices of the words that the table does not hold */
     sgt_word_found merged[SGT_WORDS]; /* of word missing[i] */

@@ -5,17 +5,16 @@
  * from misses:
  *   fill   Turn a word's bytes into a key, a hash and a place in the table; prefetch that place.
  *   look   Compare the key with the table. Note where the ids are, or add the word to the missing.
- *   merge  Merge the missing words four side by side: each merging step waits for the one before.
+ *   merge  Merge the missing words, each once, four side by side: each merging step waits for the
+ *          one before.
  *   emit   Copy 16 bytes of ids from where they are, and advance the output by their number.
  * Then the missing words are put into the table, once no pointer into it is in use.
  *
- * Time in ns a word, for 70 MB of English / code / many scripts (one thread, AVX-512, AMD EPYC Zen
- * 4, 2026-11-21; on this shared machine other hours took up to twice as long): fill 3.5 / 2.8 /
- * 2.9, look 2.1 / 1.5 / 1.6, merge 3.1 / 1.5 / 1.5, emit 2.0 / 1.8 / 1.6, keep .6 / .3 / .4. 4.5 /
- * 2.5 / 2.5 % of the words are missing, counting those found in a second place, at 60 to 70 ns
- * each.
+ * Of the words of 70 MB of English / code / many scripts, 3.5 / 2.0 / 2.0 % are missing. A third of
+ * them are found in a second place, and a sixth are in the batch twice.
  *
- * Measured choices, in ns a piece or a word without the splitter's share:
+ * Measured choices, in ns a piece or a word without the splitter's share (one thread, AVX-512, AMD
+ * EPYC Zen 4, 2026-11-21):
  *   - pieces cut by the splitter's vectors instead of byte by byte: English 18.8 to 12.8,
  *     scripts 25.4 to 16.3
  *   - two look-ups a merge, and the rest of it, without branches: a missing word 100 to 69
@@ -30,6 +29,17 @@
  *     entries of 32 bytes without a lock forbids replacing them, which costs 7 %, 8 % and 12 %.
  *     Passing new words between threads after each unit would not pay: four in five never occur
  *     in the other thread, and storing a word takes a fifth of the time of merging it.
+ * And in times as fast as before (the same kind of machine, 2026-11-26; builds of the library in
+ * turns of 1 MiB in one process; English / code / many scripts):
+ *   - words with more ids than a place holds are cached too, and no word is merged twice in a batch:
+ *     1.02 / 1.03 / 1.03; Cyrillic, Greek and Hangul gain 1.22 to 1.39 by all changes together
+ *   - the table of pairs in a huge page: 1.03 / 1.01 / 1.01
+ *   - a short word's key takes one load, and no minimum or selection: 1.02 / 1.06 / 1.08
+ *   - look loads only what it compares: 1.01 / 1.02 / 1.03
+ *   - the number of ids is read where the ids are: 1.02 / 1.05 / 1.04
+ *   - slower, and not taken: lines of four short or two longer words whose places are compared at
+ *     once by vectors: .94 / .91 / .91; eight words merged side by side: .98; first places apart
+ *     from second ones: .90 / .96 / .95; look within fill, 48 words behind: 1.00 / .99
  * A vocabulary's own tokens are not stored in advance: they are only 8 to 14 % of a text's distinct
  * words. */
 #include <string.h>
