@@ -102,9 +102,8 @@ int sgt_pairs_make(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, ui
     for (unsigned log = SLOTS_LOG; !rc && !done && log <= 22; log++)
         if ((rc = make_slots(p, log, err)) == 0) done = place_all(p, g);
     free(g);
-    return rc || done
-               ? rc
-               : sgt_fail(err, SGT_ENOMEM, "vocabulary: no table for its %u merges", end - first);
+    if (rc < 0 || done) return rc;
+    return sgt_fail(err, SGT_ENOMEM, "vocabulary: no table for its %u merges", end - first);
 }
 
 int sgt_pairs_take(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, uint32_t end,
