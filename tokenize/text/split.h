@@ -34,8 +34,10 @@ typedef struct sgt_split_carry {
     uint64_t clear, set;       /* next block: piece starts that a contraction removes and adds */
     /* rules of rules.h: a flag each for the previous block's last byte, and how many numbers its
      * last piece has; for these rules `blank` is such a flag too */
-    uint64_t takes, blanks, line, other, letter, plain, lower, newline, number;
+    uint64_t takes, blanks, line, other, letter, plain, lower, both, newline, number;
     unsigned digits;
+    unsigned over, kind; /* bytes of the next block that continue a character, and its sgt_kind */
+    size_t piece;        /* offset at which the last piece starts; parts may start behind it */
 } sgt_split_carry;
 
 /* A splitter's position and state. It owns no memory, so nothing is freed, and a copy continues

@@ -1,6 +1,6 @@
 /* split_rule.c: where the pieces of rules.h end, one character at a time (runs of ASCII letters
  * eight bytes at a time), and where text may be cut. Programs mostly take 64 bytes at a time
- * (split_rule_blocks.h); the text between such blocks that split by case is left to this code.
+ * (split_rule_blocks.h); blocks that are hard there are left to this code.
  *
  * The regular expressions backtrack; this code does not. It looks at a character and at the one
  * behind it, and then runs to the end of a class. Only two things look further: white space, which
@@ -225,11 +225,14 @@ size_t sgt_split_rule(sgt_splitter *sp, uint32_t *ends, size_t max)
 
 size_t sgt_split_rule_hard(sgt_splitter *sp, uint32_t *ends, size_t max)
 {
+    /* the last piece may have been returned in part */
+    if (sp->carry.piece < sp->at && sp->end <= sp->at)
+        sp->end = piece_end(sp->rule, sp->text, sp->n, sp->carry.piece);
     size_t count = split_until(sp, sp->hard, ends, max);
     if (sp->at < sp->hard || sp->at < sp->end) return count;
     /* the rules look at nothing before a piece, so blocks can start anew here */
     sp->base = sp->block = sp->at;
-    sp->carry = (sgt_split_carry){0};
+    sp->carry = (sgt_split_carry){.piece = sp->at};
     sp->in[0] = sp->in[1] = 0;
     return count;
 }

@@ -10,10 +10,13 @@
  *   - behind the last newline in a run of white space;
  *   - that begins the last white-space character before another class, unless it is a newline;
  *   - behind a contraction.
- * By case, a piece also starts at upper case behind lower case, and a contraction belongs to the
- * word before it. Only ASCII is split by case here: a block with other characters, or with a slash
- * behind a newline, is hard. It is left to split_rule.c, after which the next blocks begin anew
- * where a piece does. */
+ * By case, marks are letters, and a contraction belongs to the word before it. A piece also starts at
+ * a run of upper case
+ *   - behind lower case, or behind letters without case that follow lower case;
+ *   - behind a letter without case, if the run ends a run of letters.
+ * Some blocks are hard: those with a slash behind a newline, a mark that is not behind a letter, a
+ * contraction and letters without case, or such an upper-case run that goes on behind the block.
+ * They are left to split_rule.c, after which the next blocks begin anew where a piece does. */
 #ifndef SGT_SPLIT_RULE_BLOCKS_H
 #define SGT_SPLIT_RULE_BLOCKS_H
 
@@ -138,6 +141,57 @@ SPLIT_INLINE uint64_t rule_blank_starts(const sgt_splitter *s, sgt_split_carry *
     return starts;
 }
 
+/* The letters and marks of a block by case. both: letters without case, and marks. */
+typedef struct rule_cases {
+    uint64_t upper, lower, both, mark;
+} rule_cases;
+
+static inline void rule_add_case(rule_cases *k, unsigned kind, uint64_t bytes)
+{
+    if (kind == SGT_KIND_LU || kind == SGT_KIND_LT) k->upper |= bytes;
+    if (kind == SGT_KIND_LL) k->lower |= bytes;
+    if (kind == SGT_KIND_LM || kind == SGT_KIND_LO || kind == SGT_KIND_MARK) k->both |= bytes;
+    if (kind == SGT_KIND_MARK) k->mark |= bytes;
+}
+
+/* Add the characters that are not ASCII, whose bytes are `wide`. */
+static inline void rule_wide_cases(const uint8_t *p, uint64_t wide, sgt_split_carry *c,
+                                   rule_cases *k)
+{
+    uint64_t bytes = ((uint64_t)1 << c->over) - 1;
+    rule_add_case(k, c->kind, bytes);
+    c->over = 0;
+    for (uint64_t left = wide & ~bytes; left; left &= ~bytes) {
+        const unsigned at = (unsigned)__builtin_ctzll(left);
+        uint32_t cp;
+        const unsigned len = (unsigned)sgt_utf8_unit_in_four(p + at, &cp);
+        bytes = (((uint64_t)1 << len) - 1) << at;
+        c->kind = sgt_unicode_kind(cp);
+        rule_add_case(k, c->kind, bytes);
+        if (at + len > 64) c->over = at + len - 64;
+    }
+}
+
+/* Return the mask of starts of upper-case runs that begin a piece. letter: letters and marks. Set
+ * *hard to 1 if what follows the block decides. */
+SPLIT_INLINE uint64_t rule_case_starts(const rule_cases *k, uint64_t letter, sgt_split_carry *c,
+                                       int *hard)
+{
+    /* the addition carries through runs without case behind lower case */
+    const uint64_t below = k->lower << 1 | c->lower;
+    uint64_t sum, starts = 0;
+    const uint64_t over = __builtin_add_overflow(k->both, k->both & below, &sum);
+    const uint64_t behind = below | (sum & ~k->both);
+    for (uint64_t left = k->upper & (k->both << 1 | c->both); left; left &= left - 1) {
+        const uint64_t start = left & -left, rest = ~k->upper & ~(start - 1);
+        if (!rest) *hard = 1;
+        if (!(rest & -rest & letter)) starts |= start;
+    }
+    c->lower = k->lower >> 63 | over;
+    c->both = k->both >> 63;
+    return starts | (k->upper & behind);
+}
+
 /* Return the mask of piece starts in p[0..64), the block at offset `at`. Set *hard to 1 if the
  * block is hard (see above). */
 SPLIT_INLINE uint64_t rule_starts(const split_level *level, const sgt_splitter *s,
@@ -145,20 +199,21 @@ SPLIT_INLINE uint64_t rule_starts(const split_level *level, const sgt_splitter *
                                   int by_case, int *hard)
 {
     split_block b = {0};
+    rule_cases k = {0};
     level->look(p, &b);
-    if (b.wide && by_case) return *hard = 1, 0;
     if (b.wide) level->look_wide(p, in, &b);
+    if (b.wide && by_case) rule_wide_cases(p, b.wide, c, &k);
     const uint64_t newline = level->equal(p, '\n') | level->equal(p, '\r'),
-                   letter = b.low & ~b.high, other = ~(b.low | b.high),
-                   plain = b.low & b.high & ~newline;
-    if (by_case && (level->equal(p, '/') & (newline << 1 | c->newline))) return *hard = 1, 0;
+                   letter = (b.low & ~b.high) | k.mark, other = ~(b.low | b.high) & ~k.mark,
+                   plain = b.low & b.high & ~newline, after_letter = letter << 1 | c->letter;
+    if (by_case && ((level->equal(p, '/') & (newline << 1 | c->newline)) || k.mark & ~after_letter))
+        return *hard = 1, 0;
 
     /* newlines right after such characters; the addition carries through a run of newlines */
     const uint64_t taken = newline & ~(newline + (newline & (other << 1 | c->takes)));
     uint64_t starts = rule_blank_starts(s, c, in, p, at, &b, newline, taken);
     uint64_t others = other & ~(other << 1 | c->other) & ~(b.blank << 1 | c->blank);
-    const uint64_t behind = rule_behind(p, others, b.wide, &c->clear),
-                   after_letter = letter << 1 | c->letter;
+    const uint64_t behind = rule_behind(p, others, b.wide, &c->clear);
     starts |= letter & ~after_letter & ~(plain << 1 | c->plain) & ~behind;
     starts |= rule_number_starts(p, s->rule->digits, &b, b.high & ~b.low, c);
     const uint64_t quotes = b.quote & (by_case ? after_letter : others);
@@ -166,10 +221,11 @@ SPLIT_INLINE uint64_t rule_starts(const split_level *level, const sgt_splitter *
     if (quotes | c->set) contracted = rule_contractions(p, quotes, by_case, &others, &c->set);
     starts |= others | contracted;
     if (by_case) {
-        const uint64_t upper = level->upper(p), lower = letter & ~upper;
+        if (k.both && (contracted | c->set)) return *hard = 1, 0;
+        k.upper |= level->upper(p);
+        k.lower |= letter & ~(k.upper | k.both);
         /* not inside a contraction, whose last letter is right before the place after it */
-        starts |= upper & (lower << 1 | c->lower) & ~(contracted >> 1 | c->set << 63);
-        c->lower = lower >> 63;
+        starts |= rule_case_starts(&k, letter, c, hard) & ~(contracted >> 1 | c->set << 63);
         c->newline = newline >> 63;
     }
     c->takes = (other | taken) >> 63;
@@ -177,8 +233,9 @@ SPLIT_INLINE uint64_t rule_starts(const split_level *level, const sgt_splitter *
     c->blank = b.blank >> 63;
     c->letter = letter >> 63;
     c->plain = plain >> 63;
-    if (s->cuts && b.wide) starts |= level->cut(s->cuts, p, at == s->base);
-    return starts;
+    if (!s->cuts) return starts;
+    if (by_case && starts && !*hard) c->piece = at + 63 - (unsigned)__builtin_clzll(starts);
+    return b.wide ? starts | level->cut(s->cuts, p, at == s->base) : starts;
 }
 
 /* Return what split_block_at returns, for the rules of rules.h. */
