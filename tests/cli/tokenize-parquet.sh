@@ -57,6 +57,17 @@ run 0 sgt-tokenize --quiet order.jsonl want-order
 is order --threads 1 "$data/order.parquet"
 is order --threads 3 "$data/order.parquet"
 
+# A page that gzip packed as two members: a string's length, 2, and its bytes.
+{
+    printf 'PAR1\25\0\25\14\25\134\54\25\2\25\0\25\6\25\6\0\0'
+    printf '\2\0\0\0' | gzip -nc && printf no | gzip -nc
+    printf '\25\2\31\54\110\0\25\2\0\25\14\45\0\30\4text\0\26\2\31\34\31\34\46\10\34\25\14\31\25\0\31\30\4text\25\4\26\2'
+    printf '\26\176\26\176\46\10\0\0\26\176\26\2\0\0\73\0\0\0PAR1'
+} > members.parquet
+run 0 sgt-tokenize --quiet members.parquet members
+run 0 sgt-inspect --decode 1:9 members
+stdout_is no
+
 # What Hadoop's programs write beside Parquet files is hidden.
 mkdir table
 cp "$data/order.parquet" table/part-0.parquet

@@ -62,6 +62,7 @@ int sgt_parquet_codec_may(int codec, const uint8_t *in, size_t n, size_t size)
     }
 }
 
+/* The bytes may have several members, one after the other. */
 static size_t unpack_gzip(const uint8_t *in, size_t n, uint8_t *out, size_t size)
 {
     z_stream z = {.next_in = (uint8_t *)(uintptr_t)in, .avail_in = (uInt)n};
@@ -69,8 +70,9 @@ static size_t unpack_gzip(const uint8_t *in, size_t n, uint8_t *out, size_t size
     if (rc != Z_OK) return SIZE_MAX;
     z.next_out = out;
     z.avail_out = (uInt)size;
-    rc = inflate(&z, Z_FINISH);
-    const size_t got = z.total_out;
+    do rc = inflate(&z, Z_FINISH);
+    while (rc == Z_STREAM_END && z.avail_in && z.avail_out && inflateReset(&z) == Z_OK);
+    const size_t got = size - z.avail_out;
     inflateEnd(&z);
     return rc == Z_STREAM_END ? got : SIZE_MAX;
 }
