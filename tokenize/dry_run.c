@@ -108,8 +108,7 @@ static int take_parts(dry_run *d, size_t n, uint64_t file, uint64_t limit, sampl
     sgt_unit *u = &d->unit;
     double began = sgt_now();
     u->count = n;
-    u->used = u->parts[n - 1].at + u->parts[n - 1].length;
-    d->r->sample_bytes += u->used;
+    d->r->sample_bytes += u->parts[n - 1].at + u->parts[n - 1].length;
     trim_character(u);
     int rc = sgt_unit_encode(u, d->encoder, d->vocab, d->corpus, &d->o, err);
     d->encode_seconds += sgt_now() - began;

@@ -48,6 +48,7 @@ exact --filter rev=rev few
 rm few/made.rev
 printf '{"text": "one\\u00e9"}\n{"text": ""}\n\n{"text": "three words here"}' > few.jsonl
 exact few.jsonl few/part-07
+exact "$ROOT/tests/data/parquet/fallback.parquet" few.jsonl
 exact few/empty
 
 # Nothing is written, with or without OUT.
