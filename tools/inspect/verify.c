@@ -215,7 +215,8 @@ static int read_shards(work *w, const inspect *o, sgt_error *err)
 /* ---- sources.jsonl ---- */
 
 typedef struct sums {
-    uint64_t files, documents, tokens;
+    uint64_t lines, files, documents, tokens;
+    uint64_t kept; /* documents whose fields stand before the next file's line (--keep-fields) */
 } sums;
 
 static int add_line(sums *t, const char *line, size_t n, const char *path, sgt_error *err)
@@ -225,14 +226,22 @@ static int add_line(sums *t, const char *line, size_t n, const char *path, sgt_e
     const json_t *documents = json_object_get(o, "documents"),
                  *tokens = json_object_get(o, "tokens");
     int good = json_is_integer(documents) && json_is_integer(tokens);
+    const uint64_t count = (uint64_t)json_integer_value(documents), kept = t->kept;
     t->files++;
-    t->documents += (uint64_t)json_integer_value(documents);
+    t->documents += count;
     t->tokens += (uint64_t)json_integer_value(tokens);
+    t->kept = 0;
     json_decref(o);
-    if (good) return SGT_OK;
-    return sgt_fail(err, SGT_EFORMAT,
-                    "%s: line %" PRIu64 ": expected a JSON object with documents and tokens", path,
-                    t->files);
+    if (!good)
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: line %" PRIu64 ": expected a JSON object with documents and tokens",
+                        path, t->lines);
+    if (kept && kept != count)
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: line %" PRIu64 ": %" PRIu64
+                        " documents, but before it are the fields of %" PRIu64,
+                        path, t->lines, count, kept);
+    return SGT_OK;
 }
 
 static int compare_sums(const sums *t, const sgt_manifest *m, const char *path, sgt_error *err)
@@ -261,10 +270,12 @@ int inspect_sources_verify(const inspect_set *s, const inspect *o, sgt_error *er
     if (!path) return sgt_fail_memory(err, s->path);
     FILE *f = NULL;
     rc = sgt_file_lines(&f, path, err);
-    while (!rc && (n = sgt_file_line(line, sizeof line, f)) > 0)
-        rc = sgt_stopped(o->stop)           ? sgt_fail(err, SGT_ESTOPPED, "%s: stopped", path)
-             : sgt_corpus_is_document(line) ? SGT_OK
-                                            : add_line(&t, line, n, path, err);
+    while (!rc && (n = sgt_file_line(line, sizeof line, f)) > 0) {
+        t.lines++;
+        if (sgt_stopped(o->stop)) rc = sgt_fail(err, SGT_ESTOPPED, "%s: stopped", path);
+        else if (sgt_corpus_is_document(line)) t.kept++;
+        else rc = add_line(&t, line, n, path, err);
+    }
     if (!rc && ferror(f)) rc = sgt_fail_errno(err, "%s", path);
     if (!rc) rc = compare_sums(&t, s->manifest, path, err);
     if (f) fclose(f);
