@@ -234,7 +234,7 @@ static void write_summary(FILE *to, const char *out, const sgt_tokenize_result *
     if (r->duplicates)
         print_things(to, "", r->duplicates, "duplicate", "duplicates", " left out\n");
     if (r->bad_lines)
-        print_things(to, "", r->bad_lines, "bad line", "bad lines", " of JSONL left out\n");
+        print_things(to, "", r->bad_lines, "bad line or row", "bad lines or rows", " left out\n");
     if (r->lone_surrogates)
         print_things(to, "", r->lone_surrogates, "lone surrogate", "lone surrogates",
                      " in JSONL, now U+FFFD\n");

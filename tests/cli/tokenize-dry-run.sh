@@ -123,7 +123,7 @@ rm large.gz
 estimate long.jsonl
 sed '2 s/.*/{"no": "text"}/' few.jsonl > bad.jsonl
 run 0 sgt-tokenize --dry-run bad.jsonl
-stdout_has 'in samples  1 bad line of JSONL (--skip-bad leaves such lines out)'
+stdout_has 'in samples  1 bad line or row (--skip-bad leaves such out)'
 run 1 sgt-tokenize --dry-run nowhere out
 stderr_is 'sgt-tokenize: nowhere: No such file or directory'
 run 2 sgt-tokenize --dry-run - < few.jsonl

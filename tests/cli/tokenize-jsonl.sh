@@ -39,7 +39,7 @@ bad() { # LINE MESSAGE
     nothing_left out-bad
     run 0 sgt-tokenize --skip-bad bad.jsonl out-bad
     stdout_has 'out-bad: 4 tokens, 2 documents'
-    stdout_has '1 bad line of JSONL left out'
+    stdout_has '1 bad line or row left out'
     grep -q '"bad_lines": 1$' out-bad/manifest.json || fail "no bad line in manifest.json"
     run 0 sgt-tokenize --json --skip-bad --force --threads 1 bad.jsonl out-bad
     stdout_has '"bad_lines": 1, "lone_surrogates": 0'

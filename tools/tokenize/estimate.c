@@ -94,8 +94,9 @@ static void print_text(FILE *to, const sgt_dry_run_result *r, uint64_t threads)
         fprintf(to, "skipped     %s: not UTF-8 text (see --binary)\n",
                 sgt_format_things(b, sizeof b, r->skipped, "file", "files"));
     if (r->bad_lines)
-        fprintf(to, "in samples  %s bad line%s of JSONL (--skip-bad leaves such lines out)\n",
-                sgt_format_count(a, sizeof a, r->bad_lines), r->bad_lines == 1 ? "" : "s");
+        fprintf(
+            to, "in samples  %s (--skip-bad leaves such out)\n",
+            sgt_format_things(a, sizeof a, r->bad_lines, "bad line or row", "bad lines or rows"));
     if (r->invalid_utf8)
         fprintf(to, "in samples  %s place%s not UTF-8\n",
                 sgt_format_count(a, sizeof a, r->invalid_utf8), r->invalid_utf8 == 1 ? "" : "s");
