@@ -15,10 +15,9 @@
 #include "loader/base/file.h"
 #include "tokenize/input/corpus.h"
 #include "tokenize/input/feed.h"
+#include "tokenize/input/kept.h"
 #include "tokenize/input/unit.h"
 #include "tokenize/options.h"
-#include "tokenize/parts/parts.h"
-#include "loader/shards/shard.h"
 #include "tokenize/space.h"
 #include "tokenize/vocab/vocab.h"
 
@@ -29,10 +28,8 @@
 #define LEAST_UNITS 4   /* least number of pieces encoded of each packed file */
 /* minimum number of files read only in part from which an error can be estimated */
 #define BEGUN 16
-#define SHARD_TOKENS 100000000u /* sgt_tokenize's default */
-#define SOURCE_LINE 80          /* approximate bytes of a line of sources.jsonl without the name */
-#define SHARD_ENTRY 160         /* bytes of a shard's entry in manifest.json */
-#define START_UP .02            /* seconds to start */
+#define KEPT_LINE 52 /* approximate bytes of a document's line in sources.jsonl, without fields */
+#define START_UP .02 /* seconds to start */
 #define ANY_FILE UINT64_MAX
 
 /* The result of one place. */
@@ -55,6 +52,9 @@ typedef struct dry_run {
     double seen, encoded;
     double packed; /* bytes on disk of all files that are packed or come from a command */
     size_t begun;  /* number of these files that were read only in part */
+    sgt_kept_names kept;
+    sgt_kept_rows *kept_rows;
+    double kept_bytes; /* lines in sources.jsonl of the documents in the samples */
     sgt_dry_run_result *r;
 } dry_run;
 
@@ -100,6 +100,17 @@ static void trim_character(sgt_unit *u)
     }
 }
 
+/* Count the line of sources.jsonl for the document of this part, if fields are kept. */
+static int take_kept(dry_run *d, const sgt_corpus_file *f, const sgt_part *p, sgt_error *err)
+{
+    const char *json;
+    size_t n = 0;
+    if (!p->first || !d->kept.count) return SGT_OK;
+    int rc = sgt_kept_of(&d->kept_rows, &d->kept, f, &d->unit, p, &json, &n, err);
+    d->kept_bytes += (double)(n + KEPT_LINE);
+    return rc;
+}
+
 /* Encode the first n parts of the unit and add the result to s. Of JSONL, count only lines that
  * begin before `limit` in file number `file` (or ANY_FILE). */
 static int take_parts(dry_run *d, size_t n, uint64_t file, uint64_t limit, sample *s,
@@ -120,6 +131,7 @@ static int take_parts(dry_run *d, size_t n, uint64_t file, uint64_t limit, sampl
         s->bytes += (double)(p->end - p->offset);
         s->tokens += (double)p->ids - (lines ? 0 : p->first);
         s->documents += lines ? p->first : 0;
+        if (lines) rc = take_kept(d, f, p, err);
         d->r->bad_lines += p->bad;
         d->r->invalid_utf8 += p->invalid;
         d->r->sample_tokens += p->ids;
@@ -362,7 +374,9 @@ static int take_samples(dry_run *d, int *exact, sgt_error *err)
     if (rc <= 0) return rc;
     *d->r = (sgt_dry_run_result){0};
     d->count = 0;
-    d->seen = d->encoded = d->read_seconds = d->encode_seconds = 0;
+    sgt_kept_rows_close(d->kept_rows); /* it only goes forwards */
+    d->kept_rows = NULL;
+    d->seen = d->encoded = d->read_seconds = d->encode_seconds = d->kept_bytes = 0;
     return take_places(d, err);
 }
 
@@ -407,34 +421,6 @@ static void estimate_tokens(dry_run *d, int exact)
     r->tokens = texts + (uint64_t)(all.tokens * share + .5);
 }
 
-static uint64_t shards_of(double tokens, double size)
-{
-    return tokens > 0 ? (uint64_t)ceil(tokens / size) : 0;
-}
-
-static int estimate_disk(dry_run *d, sgt_error *err)
-{
-    sgt_dry_run_result *r = d->r;
-    const sgt_corpus *c = d->corpus;
-    double size = d->o.layout         ? 1e18 /* one file for a split */
-                  : d->o.shard_tokens ? (double)d->o.shard_tokens
-                                      : SHARD_TOKENS;
-    char *text;
-    size_t n;
-    int rc = sgt_vocab_tokenizer_json(d->vocab, &text, &n, err);
-    if (rc < 0) return rc;
-    free(text);
-    r->shards = shards_of((double)r->tokens * (1 - d->o.val_fraction), size) +
-                shards_of((double)r->tokens * d->o.val_fraction, size);
-    /* the parts, and the set that another layout is written from */
-    uint64_t sets = (sgt_parts_wanted(&d->o) ? 1u : 0u) + (d->o.layout ? 1u : 0u);
-    r->disk_meanwhile = sets * (2 * r->tokens + 8 * r->documents);
-    r->disk = 2 * r->tokens + r->shards * (SGT_SHARD_HEADER + SHARD_ENTRY) +
-              (d->o.layout == SGT_LAYOUT_MEGATRON ? 20 : 8) * r->documents + n;
-    for (size_t i = 0; i < c->count; i++) r->disk += strlen(c->files[i].name) + SOURCE_LINE;
-    return SGT_OK;
-}
-
 /* Estimate the time. Reading, by one thread at a time, and encoding overlap. */
 static void estimate_time(dry_run *d)
 {
@@ -451,7 +437,8 @@ static int look(dry_run *d, sgt_error *err)
     int exact, rc;
     for (size_t i = 0; i < c->count; i++)
         d->packed += !sgt_corpus_sought(&c->files[i]) ? (double)c->files[i].size : 0;
-    if ((rc = sgt_encoder_new(&d->encoder, d->vocab, err)) < 0 ||
+    if ((rc = sgt_kept_names_set(&d->kept, d->o.keep_fields, err)) < 0 ||
+        (rc = sgt_encoder_new(&d->encoder, d->vocab, err)) < 0 ||
         (rc = sgt_unit_new(&d->unit, err)) < 0 || (rc = take_samples(d, &exact, err)) < 0)
         return rc;
     d->r->files = c->count;
@@ -462,7 +449,10 @@ static int look(dry_run *d, sgt_error *err)
     estimate_time(d);
     d->r->disk_free = sgt_space_free(d->o.out);
     d->r->disk_there = sgt_space_used(d->o.out);
-    return estimate_disk(d, err);
+    const double tokens = (double)d->r->sample_tokens;
+    return sgt_space_needed(
+        d->r, d->o.keep_fields && tokens > 0 ? d->kept_bytes * ((double)d->r->tokens / tokens) : 0,
+        &d->o, c, d->vocab, err);
 }
 
 int sgt_dry_run_corpus(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
@@ -475,6 +465,8 @@ int sgt_dry_run_corpus(const sgt_tokenize_options *o, const sgt_corpus *c, const
     int rc = look(&d, err);
     sgt_encoder_free(d.encoder);
     sgt_unit_free(&d.unit);
+    sgt_kept_rows_close(d.kept_rows);
+    sgt_kept_names_free(&d.kept);
     free(d.samples);
     return rc;
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "loader/base/error.h"
+#include "tokenize/dry_run.h"
 #include "tokenize/input/corpus.h"
 #include "tokenize/sgt_tokenize.h"
 
@@ -21,6 +22,11 @@ uint64_t sgt_space_used(const char *out);
 /* Return whether a set of `need` bytes does not fit into `avail` free bytes. `there` of its bytes
  * are already written. */
 int sgt_space_lacks(uint64_t need, uint64_t there, uint64_t avail);
+
+/* Set r->shards, r->disk and r->disk_meanwhile, given the tokens and the documents of r, and the
+ * bytes of the lines that keep fields of documents in sources.jsonl. */
+int sgt_space_needed(sgt_dry_run_result *r, double kept, const sgt_tokenize_options *o,
+                     const sgt_corpus *c, const sgt_vocab *v, sgt_error *err);
 
 /* Return SGT_EIO, with both numbers, if OUT needs more bytes than are free. Return SGT_OK without a
  * check if o->force is set, OUT is complete, or an input is standard input. Of connected ranks,

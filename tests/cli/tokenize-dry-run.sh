@@ -49,6 +49,12 @@ rm few/made.rev
 printf '{"text": "one\\u00e9"}\n{"text": ""}\n\n{"text": "three words here"}' > few.jsonl
 exact few.jsonl few/part-07
 exact "$ROOT/tests/data/parquet/fallback.parquet" few.jsonl
+exact --keep-fields text,url --shuffle 1 "$ROOT/tests/data/parquet/web.jsonl" "$ROOT/tests/data/parquet/web.parquet"
+fields=$(grep '^{"document"' out/sources.jsonl | wc -c)
+said=$(($(field disk_meanwhile dry) - 2 * tokens - 8 * 200))
+[ $said -gt $((fields - fields / 50)) ] && [ $said -lt $((fields + fields / 50)) ] || fail "$said bytes of fields, not $fields"
+run 1 sgt-tokenize --dry-run --keep-fields no "$ROOT/tests/data/parquet/web.parquet"
+stderr_is "sgt-tokenize: $ROOT/tests/data/parquet/web.parquet: --keep-fields: column \"no\" is missing"
 exact few/empty
 
 # Nothing is written, with or without OUT.

@@ -42,4 +42,10 @@ void sgt_kept_rows_close(sgt_kept_rows *r); /* NULL is allowed */
  * ascending order. */
 int sgt_kept_rows_get(sgt_kept_rows *r, uint64_t row, const char **json, size_t *n, sgt_error *err);
 
+/* Set *json[*n], until the next call, to the fields of the document that part p of u ends; f is its
+ * file, JSONL or Parquet. Documents come in order. *rows is opened and closed as needed: the caller
+ * begins with NULL and closes it after the last document. */
+int sgt_kept_of(sgt_kept_rows **rows, const sgt_kept_names *k, const sgt_corpus_file *f,
+                const sgt_unit *u, const sgt_part *p, const char **json, size_t *n, sgt_error *err);
+
 #endif

@@ -168,3 +168,21 @@ int sgt_kept_rows_get(sgt_kept_rows *r, uint64_t row, const char **json, size_t 
     *n = r->size;
     return rc;
 }
+
+int sgt_kept_of(sgt_kept_rows **rows, const sgt_kept_names *k, const sgt_corpus_file *f,
+                const sgt_unit *u, const sgt_part *p, const char **json, size_t *n, sgt_error *err)
+{
+    int rc = SGT_OK;
+    if (f->lines) {
+        *json = u->kept + p->kept;
+        *n = p->kept_length;
+        return SGT_OK;
+    }
+    if (*rows && (*rows)->file != f) {
+        sgt_kept_rows_close(*rows);
+        *rows = NULL;
+    }
+    const uint64_t row = p->end - 1;
+    if (!*rows) rc = sgt_kept_rows_open(rows, k, f, row, err);
+    return rc < 0 ? rc : sgt_kept_rows_get(*rows, row, json, n, err);
+}

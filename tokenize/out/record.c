@@ -150,18 +150,12 @@ static int write_source(sgt_record *r, const char *text, size_t n, sgt_error *er
 static int record_fields(sgt_record *r, const sgt_part *p, const sgt_unit *u, sgt_error *err)
 {
     const sgt_corpus_file *f = &r->corpus->files[p->file];
-    const char *json = "";
+    const char *json;
     char begin[96];
-    size_t n = p->kept_length;
-    int rc = SGT_OK;
+    size_t n;
     if (!f->rows && !f->lines) return SGT_OK;
-    if (f->lines) json = u->kept + p->kept;
-    else {
-        const uint64_t row = p->end - 1;
-        if (!r->kept_rows) rc = sgt_kept_rows_open(&r->kept_rows, &r->kept, f, row, err);
-        if (!rc) rc = sgt_kept_rows_get(r->kept_rows, row, &json, &n, err);
-        if (rc < 0) return rc;
-    }
+    int rc = sgt_kept_of(&r->kept_rows, &r->kept, f, u, p, &json, &n, err);
+    if (rc < 0) return rc;
     const int size =
         snprintf(begin, sizeof begin,
                  "{\"document\": %" PRIu64 ", \"split\": \"%s\", \"fields\": ", r->now.line,
@@ -183,8 +177,6 @@ static int record_source(sgt_record *r, sgt_error *err)
     const int rc = write_source(r, line, strlen(line), err);
     free(line);
     if (rc < 0) return rc;
-    sgt_kept_rows_close(r->kept_rows);
-    r->kept_rows = NULL;
     r->now.file++;
     r->now.offset = r->now.hashed = r->now.hash = r->now.line = 0;
     r->now.file_tokens = r->now.file_documents = r->now.file_bytes = 0;
