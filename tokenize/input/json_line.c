@@ -7,9 +7,14 @@
 #include <emmintrin.h>
 #endif
 
+#include "tokenize/text/utf8.h"
+
 int sgt_json_path_set(sgt_json_path *p, const char *field, sgt_error *err)
 {
+    const size_t all = strlen(field);
     *p = (sgt_json_path){.count = 0};
+    if (sgt_utf8_valid((const uint8_t *)field, all) < all)
+        return sgt_fail(err, SGT_EUSAGE, "field: \"%s\" is not UTF-8", field);
     for (const char *at = field;; at++) {
         size_t n = strcspn(at, ".");
         if (!n) return sgt_fail(err, SGT_EUSAGE, "field: \"%s\": a name in it is empty", field);
