@@ -33,12 +33,12 @@ int sgt_option_check(const sgt_option *o, double x, const char *shown, sgt_error
     if (!(o->max > o->min)) return SGT_OK;
     if (o->below) {
         if ((float)x >= (float)o->min && (float)x < (float)o->max) return SGT_OK;
-        return sgt_fail(err, SGT_EUSAGE, "--%s %s: must be at least %.15g and below %.15g", o->name,
+        return sgt_fail(err, SGT_EUSAGE, "--%s %s: must be at least %.16g and below %.16g", o->name,
                         shown, o->min, o->max);
     }
     if (isfinite(x) && x >= o->min && x <= o->max) return SGT_OK;
     if (isinf(o->max))
-        return sgt_fail(err, SGT_EUSAGE, "--%s %s: must be at least %.15g", o->name, shown, o->min);
-    return sgt_fail(err, SGT_EUSAGE, "--%s %s: must be from %.15g to %.15g", o->name, shown, o->min,
+        return sgt_fail(err, SGT_EUSAGE, "--%s %s: must be at least %.16g", o->name, shown, o->min);
+    return sgt_fail(err, SGT_EUSAGE, "--%s %s: must be from %.16g to %.16g", o->name, shown, o->min,
                     o->max);
 }

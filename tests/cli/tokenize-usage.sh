@@ -8,12 +8,15 @@ run_usage '--no-such-option: no such option' sgt-tokenize --no-such-option
 run_usage '--shard-tokens 0: must be from 1 to 2147483647' sgt-tokenize --shard-tokens 0 in out
 run_usage '--shard-tokens 2147483648: must be from 1 to 2147483647' sgt-tokenize --shard-tokens 2147483648 in out
 run_usage '--shard-tokens ten: not a whole number (such as 12, 512k, 1.5M)' sgt-tokenize --shard-tokens ten in out
+run_usage '--shuffle 10000T: must be from 0 to 9007199254740992' sgt-tokenize --shuffle 10000T in out
 run_usage '--threads 0: must be from 1 to 1024' sgt-tokenize --threads 0 in out
 run_usage '--split 5: not a percentage (such as 1%, with the sign) or none' sgt-tokenize --split 5 in out
 run_usage '--split 101%: not a percentage (such as 1%, with the sign) or none' sgt-tokenize --split 101% in out
 run_usage '--format html: must be one of auto|text|jsonl' sgt-tokenize --format html in out
 run 2 sgt-tokenize --field a..b in out
 stderr_is 'sgt-tokenize: field: "a..b": a name in it is empty'
+run 2 sgt-tokenize --field "$(printf 'gr\366sse')" in out
+stderr_is 'sgt-tokenize: field: "gr\xf6sse" is not UTF-8'
 run_usage '--special all: must be one of none|eot' sgt-tokenize --special all in out
 run_usage '--invalid-utf8 drop: must be one of keep|replace|fail' sgt-tokenize --invalid-utf8 drop in out
 run 2 sgt-tokenize - - out
