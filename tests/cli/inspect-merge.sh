@@ -31,6 +31,22 @@ same_folders m whole
 run 0 sgt-tokenize $options --shard-tokens 5k one two three m # sgt-tokenize accepts it as its own
 same_folders m whole
 
+# A whole set may have no document, and no shard.
+: > nothing.jsonl
+run 0 sgt-tokenize $options --shard-tokens 5k nothing.jsonl zero
+run 0 sgt-inspect --verify zero
+stdout_has '0 tokens in 0 shards, 0 documents'
+run 0 sgt-tokenize $options --shard-tokens 5k nothing.jsonl one nothing.jsonl around
+run 0 sgt-inspect --merge --quiet zero a zero m0
+same_folders m0 around
+run 0 sgt-inspect --compare m0 around
+run 1 sgt-inspect --compare zero a
+stdout_has 'ends after 0 tokens'
+run 0 sgt-inspect --export npy --quiet zero zero-npy
+run 0 sgt-tokenize $options --shards npy nothing.jsonl zero-same
+grep -v shard_tokens zero-npy/manifest.json > got
+same got zero-same/manifest.json
+
 # One set is merged to shards of another size, and back.
 run 0 sgt-inspect --merge --quiet --shard-tokens 999 whole small
 stdout_is ''

@@ -79,14 +79,14 @@ static inspect_shard *next_place(inspect_set *s, const char *path, const char *s
 {
     inspect_shard *more = realloc(s->shards, (s->count + 1) * sizeof *more);
     char *copy = strdup(path);
-    if (more) s->shards = more;
-    if (!more || !copy) {
-        free(copy);
-        sgt_fail_memory(err, path);
-        return NULL;
+    if (more) {
+        s->shards = more;
+        more[s->count] = (inspect_shard){.path = copy, .split = split};
+        if (copy) return &more[s->count];
     }
-    s->shards[s->count] = (inspect_shard){.path = copy, .split = split};
-    return &s->shards[s->count];
+    free(copy);
+    sgt_fail_memory(err, path);
+    return NULL;
 }
 
 static int add_shard(inspect_set *s, const char *path, const char *split, const inspect *o,
@@ -241,6 +241,19 @@ static int compare_manifest(inspect_set *s, const inspect *o, sgt_error *err)
     return SGT_OK;
 }
 
+/* A whole set without a document has no shard. What its manifest says of the vocabulary goes where
+ * the first shard would be, which s->count does not include. */
+static int open_empty(inspect_set *s, sgt_error *err)
+{
+    char *path = sgt_join(s->path, "manifest.json");
+    inspect_shard *first = path ? next_place(s, path, "", err) : NULL;
+    if (!path) sgt_fail_memory(err, s->path);
+    free(path);
+    if (!first) return SGT_ENOMEM;
+    first->header.fingerprint = s->manifest->fingerprint;
+    return SGT_OK;
+}
+
 static int open_folder(inspect_set *s, const inspect *o, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -262,6 +275,7 @@ static int open_folder(inspect_set *s, const inspect *o, sgt_error *err)
             err, SGT_EFORMAT,
             "%s: no shards yet: %s has not ended there (the same command again finishes it)",
             s->path, s->unfinished);
+    if (!s->count && s->manifest && !s->manifest->count && !o->split) return open_empty(s, err);
     if (!s->count)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: no shards, %s_NNNNNN.bin (sgt-tokenize INPUT... OUT/ makes them)",
@@ -294,7 +308,8 @@ int inspect_set_open(inspect_set *s, const inspect *o, sgt_error *err)
 
 void inspect_set_close(inspect_set *s)
 {
-    for (size_t i = 0; i < s->count; i++) {
+    const size_t empty = !s->count && s->shards; /* see open_empty */
+    for (size_t i = 0; i < s->count + empty; i++) {
         free(s->shards[i].path);
         free(s->shards[i].damage);
     }
