@@ -120,10 +120,10 @@ run 1 sgt-tokenize --quiet short.dat out13
 
 # Standard input is checked as it is read, whatever the size of its pieces.
 { printf '%%P' && sleep .2 && printf 'DF-1.4'; } | run 1 sgt-tokenize - out13
-stderr_is 'sgt-tokenize: standard input: a PDF, not UTF-8 text (--binary keep takes its bytes)'
+stderr_is 'sgt-tokenize: standard input: a PDF, not UTF-8 text (pass it as a file, or --binary keep takes its bytes)'
 absent out13
 run 1 sgt-tokenize in/a.txt - out13 < last.dat
-stderr_is 'sgt-tokenize: standard input: binary data, not UTF-8 text (--binary keep takes its bytes)'
+stderr_is 'sgt-tokenize: standard input: binary data, not UTF-8 text (pass it as a file, or --binary keep takes its bytes)'
 run 0 sgt-tokenize --quiet - out13 < cut.txt
 run 0 sgt-tokenize --quiet --binary keep - out14 < last.dat
 

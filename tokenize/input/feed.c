@@ -237,7 +237,9 @@ static int check_stream(const sgt_text_feed *f, const uint8_t *text, size_t n, i
     const sgt_binary *b = sgt_binary_of(text, most, end && n == most, current(f)->lines);
     if (!b) return SGT_OK;
     return sgt_fail(err, SGT_EFORMAT,
-                    "standard input: %s, not UTF-8 text (--binary keep takes its bytes)", b->what);
+                    "standard input: %s, not UTF-8 text (pass it as a file, or --binary keep takes "
+                    "its bytes)",
+                    b->what);
 }
 
 /* Append the next part of the open file to the unit. Return 1 if the unit is full. */
