@@ -52,8 +52,10 @@ static int fail_beginning(const sgt_loader *l, uint32_t shard, uint64_t offset, 
  * instead. */
 static int check_beginning(const sgt_loader *l, const sgt_pack *p, sgt_error *err)
 {
-    uint32_t shard = (uint32_t)(p->places[0] >> 32);
-    uint64_t offset = (uint32_t)p->places[0];
+    /* of the largest size: a document of one token may be an end-of-text id at its end, too */
+    uint64_t place = p->places[p->first[p->most]];
+    uint32_t shard = (uint32_t)(place >> 32);
+    uint64_t offset = (uint32_t)place;
     const sgt_set_shard *h = &l->set.shards[shard];
     uint16_t id;
     int fd = sgt_set_open_shard(&l->set, shard, err);

@@ -62,10 +62,10 @@ mkdir none
 shard none/train_000000.bin 1 2 3 4 5 6 7 8
 run 1 sgt-inspect none --sampling packed --seq-len 4
 stderr_has 'sgt-inspect: none: no document starts in it: '
-# Megatron-LM's documents end with the end-of-text id
+# Megatron-LM's documents end with the end-of-text id; an empty one also begins with it
 mkdir m
-ids 5 6 50256 7 8 9 50256 > m/set.bin
-megatron m/set 8 3 4
+ids 50256 5 6 50256 7 8 9 50256 > m/set.bin
+megatron m/set 8 1 3 4
 run 1 sgt-inspect m/set --sampling packed --seq-len 4
-stderr_is 'sgt-inspect: m/set.bin: token 0: a document begins with id 5, and packed rows need the end-of-text id 50256 '\
+stderr_is 'sgt-inspect: m/set.bin: token 4: a document begins with id 7, and packed rows need the end-of-text id 50256 '\
 'there (the other samplings do not)'
