@@ -80,8 +80,20 @@ static void close_file(sgt_file *f)
     free(f);
 }
 
+/* Return whether a file that replaced `path` would take the place of a device, a pipe or a socket,
+ * or of a link to one, such as /dev/stdout. */
+static int is_special(const char *path)
+{
+    static const char procfs[] = "/proc/";
+    char to[sizeof procfs - 1];
+    struct stat st;
+    if (readlink(path, to, sizeof to) == sizeof to && !memcmp(to, procfs, sizeof to)) return 1;
+    return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+}
+
 int sgt_file_begin(sgt_file **out, const char *path, sgt_error *err)
 {
+    if (is_special(path)) return sgt_fail(err, SGT_EIO, "%s: is not a regular file", path);
     sgt_file *f = calloc(1, sizeof *f);
     size_t n = strlen(path);
     if (f) *f = (sgt_file){-1, strdup(path), malloc(n + 32)};

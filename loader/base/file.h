@@ -26,6 +26,8 @@ extern "C" {
 
 typedef struct sgt_file sgt_file;
 
+/* Begin a file that commit puts in the place of `path`. A device, a pipe or a socket there, or a
+ * link to one, is refused. */
 int sgt_file_begin(sgt_file **out, const char *path, sgt_error *err);
 /* Append n bytes. Nothing is buffered. */
 int sgt_file_write(sgt_file *f, const void *p, size_t n, sgt_error *err);

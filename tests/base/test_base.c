@@ -196,6 +196,8 @@ Test(file, failures_name_the_file, .init = enter_folder, .fini = leave_folder)
     cr_assert_eq(mkfifo("pipe", 0600), 0);
     cr_assert_eq(sgt_file_get(&text, &n, "pipe", 1 << 20, &err), SGT_EIO);
     cr_assert_str_eq(err.text, "pipe: is not a regular file");
+    cr_assert_eq(sgt_file_put("pipe", "x", 1, &err), SGT_EIO);
+    cr_assert_str_eq(err.text, "pipe: is not a regular file");
     cr_assert_eq(sgt_make_folders("big/x", &err), SGT_EIO);
     cr_assert_str_eq(err.text, "big: is a file, not a folder");
     int fd = open("big", O_RDONLY);

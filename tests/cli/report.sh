@@ -156,6 +156,12 @@ stdout_is ''
 stderr_is ''
 run 1 sh -c 'sgt-report plain > /dev/full'
 stderr_is 'sgt-report: standard output: No space left on device'
+ln -s /proc/self/fd/1 out # as /dev/stdout is: the page must not take its place
+for page in odd/log.jsonl out; do
+    run 1 sgt-report plain -o $page
+    stderr_is "sgt-report: $page: is not a regular file"
+    [ ! -f $page ] || [ -L $page ] || fail "$page was replaced"
+done
 run 1 sgt-report plain -o nowhere/report.html
 stderr_is 'sgt-report: nowhere/report.html: cannot create: No such file or directory'
 
