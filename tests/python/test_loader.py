@@ -179,6 +179,8 @@ def test_mix_and_paths(folder, load, tmp_path):
     [
         ({"sampling": "best"}, sgt.UsageError, "sampling 'best': expected one of shuffle"),
         ({"batch": -1}, sgt.UsageError, "batch: -1 is out of range"),
+        ({"slots": 1}, sgt.UsageError, "slots: 1 is out of range, 2 to 65536"),
+        ({"threads": 0}, sgt.UsageError, "threads: 0 is out of range"),
         ({"rank": 2, "ranks": 2}, sgt.UsageError, "rank 2 of 2"),
         ({"rank": 0, "ranks": 3}, sgt.UsageError, "3"),
         ({"rank": 1}, ValueError, "given together"),
@@ -195,6 +197,8 @@ def test_wrong_arguments(load, more, error, says):
 def test_errors_are_of_pythons_kinds_too():
     with pytest.raises(OSError, match="nowhere: No such file"):
         sgt.Loader("nowhere")
+    with pytest.raises(ValueError, match="holds a NUL"):
+        sgt.Loader("nowhere\0")
     assert issubclass(sgt.OutOfMemoryError, MemoryError)
     assert issubclass(sgt.FormatError, ValueError)
 
@@ -205,8 +209,14 @@ def test_indices(load):
         data[-1]
     with pytest.raises(sgt.UsageError, match="64 bits"):
         data[2**64 - 1]
-    with pytest.raises(TypeError):
-        data[3:]
+    for wrong in (slice(3, None), slice(1.5, 3), 1.0, "1"):
+        with pytest.raises(TypeError):
+            data[wrong]
+    with pytest.raises(IndexError):
+        data[2:-1]
+    for wrong, error in ((2**64, sgt.UsageError), (-1, sgt.UsageError), (1.5, TypeError)):
+        with pytest.raises(error):
+            data.seek(wrong)
     assert data[123456789][0].shape == (4, 32)
     assert data[5:5][0].shape == (0, 4, 32)
 

@@ -88,8 +88,13 @@ def test_tiktokens_methods():
     for wrong in ([70000], [-1]):
         with pytest.raises(ValueError):
             t.decode(wrong)
+    for wrong in ([1.5], [float("nan")], [True], "text"):
+        with pytest.raises(TypeError, match="ids are integers"):
+            t.decode(wrong)
     with pytest.raises(sgt.FormatError, match="50257"):
         t.decode([50257])
+    with pytest.raises(sgt.UsageError, match="holds a NUL"):
+        sgt.Tokenizer(pattern="a+|b\0")
 
 
 @pytest.mark.parametrize("threads", [None, 1, 3])

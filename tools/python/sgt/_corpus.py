@@ -13,6 +13,7 @@ from ._native import (
     Path,
     TokenizeOptions,
     TokenizeResult,
+    c_string,
     check,
     strings,
 )
@@ -99,9 +100,9 @@ def tokenize(
     options = TokenizeOptions(
         inputs=array,
         input_count=count,
-        out=os.fsencode(out),
-        vocab=None if vocab is None else os.fsencode(vocab),
-        rule=None if pattern is None else pattern.encode(),
+        out=c_string(os.fsencode(out)),
+        vocab=None if vocab is None else c_string(os.fsencode(vocab)),
+        rule=None if pattern is None else c_string(pattern.encode()),
         normalize=_index(NORMALIZE, normalize, "normalize"),
         val_fraction=_fraction(split),
         layout=_index(LAYOUTS, shards, "shards"),

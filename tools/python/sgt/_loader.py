@@ -1,5 +1,6 @@
 """Loader: batches of a set. Batch k depends only on the set, the options, the seed and k."""
 
+import operator
 import os
 import threading
 from ctypes import byref, c_uint64, c_void_p
@@ -19,6 +20,7 @@ from ._native import (
     LoaderPacking,
     LoaderState,
     Path,
+    c_string,
     check,
 )
 from ._native import loader_library as library
@@ -31,6 +33,7 @@ _READ = {
     "int64": library.sgt_loader_batches_i64,
 }
 VERSION = 1
+_U32, _U64 = (1 << 32) - 1, (1 << 64) - 1
 
 
 class Loader:
@@ -84,12 +87,13 @@ class Loader:
         ):
             if value not in names:
                 raise UsageError(f"{name} {value!r}: expected one of {', '.join(names)}")
-        for name, number, bits in (
-            ("batch", batch, 32), ("seq", seq, 32), ("seed", seed, 64), ("vocab", vocab, 32),
-            ("pad", pad or 0, 32), ("slots", slots - 2, 16), ("threads", threads - 1, 10),
+        for name, number, least, most in (
+            ("batch", batch, 0, _U32), ("seq", seq, 0, _U32), ("seed", seed, 0, _U64),
+            ("vocab", vocab, 0, _U32), ("pad", pad or 0, 0, _U32), ("slots", slots, 2, 1 << 16),
+            ("threads", threads, 1, 1024),
         ):  # fmt: skip
-            if not 0 <= number < 1 << bits:  # ctypes would cut it
-                raise UsageError(f"{name}: {number} is out of range")
+            if not least <= number <= most:  # ctypes would cut it
+                raise UsageError(f"{name}: {number} is out of range, {least} to {most}")
         rank, ranks = find_ranks(rank, ranks)
         if not 0 <= rank < ranks < 1 << 32:
             raise UsageError(f"rank {rank} of {ranks}: ranks are numbered from 0")
@@ -142,9 +146,9 @@ class Loader:
         )  # fmt: skip
         if s["reader"] == "mmap":  # a file that is cut short is then an error instead of SIGBUS
             check(library.sgt_loader_guard_sigbus(byref(error)), error)
-        is_text = isinstance(self._path, str)
+        is_text, path = isinstance(self._path, str), c_string(os.fsencode(self._path))
         call = library.sgt_loader_open_data if is_text else library.sgt_loader_open
-        check(call(byref(pointer), os.fsencode(self._path), byref(options), byref(error)), error)
+        check(call(byref(pointer), path, byref(options), byref(error)), error)
         native = Handle(pointer, library.sgt_loader_close)
         self._info = LoaderInfo()
         library.sgt_loader_get_info(pointer, byref(self._info))
@@ -230,8 +234,9 @@ class Loader:
 
     def seek(self, batch: int) -> None:
         """Continue at this batch."""
-        if batch < 0:
-            raise UsageError(f"batch {batch}: batches are numbered from 0")
+        batch = operator.index(batch)
+        if not 0 <= batch <= _U64:
+            raise UsageError(f"batch {batch}: batches are numbered from 0, in 64 bits")
         self._ready()
         with self._lock:
             self._position = batch
@@ -300,17 +305,19 @@ class Loader:
     def __getitem__(self, index: Union[int, slice]) -> Any:
         """Return batch `index`; or for a slice, its batches in one array, (count, rows, seq)."""
         if not isinstance(index, slice):
-            batch = self._read(index.__index__(), 1)
+            batch = self._read(operator.index(index), 1)
             return (batch[0][0], batch[1][0], *batch[2:])
         if self._settings["documents"]:
             raise TypeError("a slice has no documents: take batches one by one")
         if index.step not in (None, 1) or index.stop is None:
             raise TypeError("a slice of batches has an end, and step 1")
-        first = index.start or 0
-        return self._read(first, max(index.stop - first, 0))
+        first, end = operator.index(index.start or 0), operator.index(index.stop)
+        if end < 0:
+            raise IndexError(f"batches up to {end}: batches are numbered from 0")
+        return self._read(first, max(end - first, 0))
 
     def _read(self, first: int, count: int) -> Tuple[Any, ...]:
-        if not 0 <= first < 1 << 64:
+        if not 0 <= first <= _U64:
             raise IndexError(f"batch {first}: batches are numbered from 0, in 64 bits")
         native, kind = self._ready(), self._made_of()
         x, y, _owners, at, targets_at = kind.fresh(count)

@@ -19,7 +19,7 @@ from ctypes import (
 )
 from typing import Any, Callable, List, Optional, Set, Tuple, Union
 
-from ._errors import CLASSES, Error
+from ._errors import CLASSES, Error, UsageError
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -280,6 +280,13 @@ def say_notice(_ctx: Any, line: bytes) -> None:
 NOTICE = Notice(SAY(say_notice), None)
 
 
+def c_string(text: bytes) -> bytes:
+    """Return the text, which C reads up to a NUL."""
+    if 0 in text:
+        raise UsageError(f"{text.decode(errors='replace')!r} holds a NUL")
+    return text
+
+
 def strings(texts: "List[bytes]") -> Tuple[Any, int]:
     """Return a C array of strings, and its length."""
-    return (c_char_p * len(texts))(*texts), len(texts)
+    return (c_char_p * len(texts))(*map(c_string, texts)), len(texts)

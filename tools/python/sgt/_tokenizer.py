@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ._encoder import Encoders, Ids
-from ._native import ErrorText, Handle, Path, check
+from ._native import ErrorText, Handle, Path, c_string, check
 from ._native import tokenize_library as library
 from ._strings import Text, as_bytes
 
@@ -38,8 +38,8 @@ class Tokenizer:
 
     def _open(self) -> None:
         pointer, error = c_void_p(), ErrorText()
-        rule = self._pattern.encode() if self._pattern is not None else None
-        path = os.fsencode(self._path)
+        rule = c_string(self._pattern.encode()) if self._pattern is not None else None
+        path = c_string(os.fsencode(self._path))
         check(library.sgt_vocab_load(byref(pointer), path, rule, byref(error)), error)
         self._vocab = Handle(pointer, library.sgt_vocab_free)
         self._encoders = Encoders(self._vocab)
@@ -131,6 +131,8 @@ class Tokenizer:
     def decode_bytes(self, ids: ArrayLike) -> bytes:
         """Return the bytes of the ids: a list, an array or a tensor."""
         wide = np.asarray(ids)
+        if wide.size and wide.dtype.kind not in "iuO":  # O: numbers of more than 64 bits
+            raise TypeError(f"ids are integers, not {wide.dtype}")
         if wide.size and (wide.min() < 0 or wide.max() > 0xFFFF):
             raise ValueError(f"ids are from 0 to {self.n_vocab - 1}")
         array = np.ascontiguousarray(wide, np.uint16).reshape(-1)
