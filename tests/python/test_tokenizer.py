@@ -172,7 +172,11 @@ def test_tokenize(tmp_path):
         tmp_path / "in.jsonl", tmp_path / "out", field="body", progress=lambda *n: seen.append(n)
     )
     assert (done.documents, done.tokens, done.already_done) == (2, 5, False)
-    assert sgt.tokenize(tmp_path / "in.jsonl", tmp_path / "out", field="body").already_done
+    same = bytes(tmp_path / "in.jsonl"), tmp_path / "out"
+    assert sgt.tokenize(*same, field="body", shuffle=False).already_done
+    for name, wrong in (("shuffle", -1), ("shard_tokens", 2**64), ("threads", 2**32 + 1)):
+        with pytest.raises(sgt.UsageError, match=f"{name}: {wrong} is out of range, 0 to"):
+            sgt.tokenize("x", "y", **{name: wrong})
     with pytest.raises(sgt.FormatError, match="line 1: the field is missing"):
         (tmp_path / "bad.jsonl").write_text("{}\n")
         sgt.tokenize([tmp_path / "bad.jsonl"], tmp_path / "bad", field="body")

@@ -6,6 +6,7 @@ import threading
 from ctypes import byref, c_int, pointer
 from typing import Callable, NamedTuple, Optional, Sequence, Union
 
+from ._errors import UsageError
 from ._native import (
     NOTICE,
     PROGRESS,
@@ -86,12 +87,18 @@ def tokenize(
 
     A call that was interrupted (Ctrl-C too) or killed is finished by the same call. `split` is the
     part of the documents for validation, "1%" or .01. `shuffle` is the seed of the documents'
-    order, or None for none. `keep_fields` are kept of each document in sources.jsonl. `shards`
-    names the files' layout: sgt, or another trainer's: megatron, nanogpt or npy. progress=True
-    draws one line on stderr; a function gets the bytes done, the bytes in all (0: unknown) and the
-    tokens, from another thread.
+    order; None or False keeps it. `keep_fields` are kept of each document in sources.jsonl.
+    `shards` names the files' layout: sgt, or another trainer's: megatron, nanogpt or npy.
+    progress=True draws one line on stderr; a function gets the bytes done, the bytes in all (0:
+    unknown) and the tokens, from another thread.
     """
-    several = [inputs] if isinstance(inputs, (str, os.PathLike)) else list(inputs)
+    for name, number, most in (
+        ("shard_tokens", shard_tokens, (1 << 31) - 1), ("threads", threads, 1024),
+        ("shuffle", shuffle or 0, (1 << 64) - 1),
+    ):  # fmt: skip
+        if not 0 <= number <= most:  # ctypes would cut it
+            raise UsageError(f"{name}: {number} is out of range, 0 to {most}")
+    several = [inputs] if isinstance(inputs, (str, bytes, os.PathLike)) else list(inputs)
     array, count = strings([os.fsencode(path) for path in several])
     kept = ",".join([keep_fields] if isinstance(keep_fields, str) else keep_fields or [])
     show = progress if callable(progress) else _show if progress else None
@@ -114,7 +121,7 @@ def tokenize(
         skip_bad=skip_bad,
         special_eot=special_eot,
         invalid_utf8=_index(INVALID, invalid_utf8, "invalid_utf8"),
-        shuffle=shuffle is not None,
+        shuffle=shuffle is not None and shuffle is not False,
         shuffle_seed=shuffle or 0,
         dedup=dedup,
         force=force,
