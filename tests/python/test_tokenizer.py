@@ -79,8 +79,12 @@ def test_tiktokens_methods():
     assert repr(t) == "sgt.Tokenizer('gpt2')"
     assert (t.n_vocab, t.max_token_value, t.eot_token, t.name) == (50257, 50256, 50256, "gpt2")
     assert t.encode("a<|endoftext|>b", allowed_special="all").tolist() == [64, 50256, 65]
-    with pytest.raises(ValueError, match="disallowed"):
-        t.encode("a<|endoftext|>b", disallowed_special="all")
+    assert t.encode("<|endoftext|>", allowed_special="all", disallowed_special="all") == [50256]
+    for words in ("all", {"<|im_start|>"}, ["<|endoftext|>"]):
+        allowed = set() if words == "all" else "all"
+        with pytest.raises(ValueError, match="disallowed"):
+            given = "a<|endoftext|><|im_start|>"
+            t.encode(given, allowed_special=allowed, disallowed_special=words)
     assert t.decode_single_token_bytes(995) == b" world"
     for wrong in (-1, 50257, 10**9):
         with pytest.raises(KeyError):

@@ -83,20 +83,24 @@ class Tokenizer:
         disallowed_special: Union[str, Collection[str]] = (),
     ) -> Ids:
         """Return the ids of the text. An allowed end of text ("all", or a set that has it) becomes
-        its id. A disallowed one raises ValueError; tiktoken disallows it by default."""
+        its id. A disallowed string in the text raises ValueError; "all" is the end of text, unless
+        it is allowed. tiktoken disallows "all" by default."""
         if not allowed_special and not disallowed_special:
             return self.encode_ordinary(text)
         end = self.decode_single_token_bytes(self.eot_token)
         name = end.decode("utf-8", "replace")
         data = as_bytes(text)
-        if allowed_special == "all" or name in allowed_special:
-            parts = [self.encode_ordinary(part) for part in data.split(end)]
-            mark = np.array([self.eot_token], np.uint16)
-            return np.concatenate([p for part in parts for p in (mark, part)][1:])
-        is_disallowed = disallowed_special == "all" or name in disallowed_special
-        if is_disallowed and end in data:
-            raise ValueError(f"the text holds {name!r}, which is disallowed as special token")
-        return self.encode_ordinary(data)
+        is_allowed = allowed_special == "all" or name in allowed_special
+        if disallowed_special == "all":
+            disallowed_special = () if is_allowed else (name,)
+        for word in disallowed_special:
+            if as_bytes(word) in data:
+                raise ValueError(f"the text holds {word!r}, which is disallowed as special token")
+        if not is_allowed:
+            return self.encode_ordinary(data)
+        parts = [self.encode_ordinary(part) for part in data.split(end)]
+        mark = np.array([self.eot_token], np.uint16)
+        return np.concatenate([p for part in parts for p in (mark, part)][1:])
 
     def encode_batch(
         self,
