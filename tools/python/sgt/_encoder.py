@@ -14,7 +14,7 @@ from ._strings import MOST, Text, locate, locate_all
 
 Ids = NDArray[np.uint16]
 _ROOM = 1 << 12  # ids that a single text may have to be short: they are copied out of the encoder
-_GROUP = 1 << 18  # ids that a group of texts may have; a thread takes a group at a time
+_GROUP = 1 << 18  # characters or bytes of a group of texts; a thread takes a group at a time
 _BLOCK = 1 << 23  # ids that an array may have that several texts share
 
 
@@ -93,10 +93,11 @@ class _Batch:
         self.kept: List[bytes] = []
         self.fields = locate_all(texts, self.kept)
         self.ends = np.empty(len(texts), np.int64)  # of each text's ids, from its group's first
+        size = np.cumsum(self.fields[:, 1])
         room = np.cumsum(np.take(MOST, self.fields[:, 2]) * self.fields[:, 1])
-        self.most = int(room[-1]) if texts else 0
-        step = min(_GROUP, self.most // (8 * threads) + 1)
-        cuts = np.unique(np.searchsorted(room, np.arange(step, self.most, step)) + 1)
+        total, self.most = (int(size[-1]), int(room[-1])) if texts else (0, 0)
+        step = min(_GROUP, total // (8 * threads) + 1)
+        cuts = np.unique(np.searchsorted(size, np.arange(step, total, step)) + 1)
         cuts = np.unique([0, *cuts, len(texts)])
         needs = np.diff(room[cuts[1:] - 1], prepend=0)
         self.groups = deque(zip(cuts.tolist(), cuts[1:].tolist(), needs.tolist()))
