@@ -109,6 +109,7 @@ def test_batches_are_the_single_calls(threads):
     assert all((a == sgt.encode(b)).all() for a, b in zip(got, texts))
     assert t.decode_batch(got) == texts
     assert t.encode_batch([]) == []
+    assert [len(ids) for ids in t.encode_batch(["", b""], num_threads=threads)] == [0, 0]
     ends = t.encode_batch(["a<|endoftext|>"] * 5, num_threads=threads, allowed_special="all")
     assert [e.tolist() for e in ends] == [[64, 50256]] * 5
     with pytest.raises(ValueError, match="disallowed"):

@@ -113,7 +113,7 @@ class _Batch:
 
     def work(self) -> None:
         encoder = self.encoders.take()
-        ids, used = np.empty(0, np.uint16), 0
+        ids, used, address = np.empty(0, np.uint16), 0, 0
         done: List[Tuple[int, int, int]] = []  # groups in `ids`: their texts, and their first id
         fields, ends = self.fields.ctypes.data, self.ends.ctypes.data
         while True:
