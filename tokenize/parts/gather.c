@@ -29,7 +29,9 @@ struct sgt_gather {
     /* (all documents + 1): index of the first token of each in the order of the input, among the
      * tokens of all parts; duplicates included */
     uint64_t *starts;
-    uint64_t *numbers; /* (documents): of those delivered, in their order */
+    /* (documents): of those delivered, in their order: the upper half of a document's key, and its
+     * number (MEMORY_BYTES allows fewer than 2^32 documents) */
+    uint64_t *numbers;
     uint64_t documents, next;
     uint16_t *ids; /* buffer of SGT_MADE_WINDOW ids */
 };
@@ -90,6 +92,11 @@ static int open_pieces(sgt_gather *g, sgt_error *err)
     return SGT_OK;
 }
 
+static uint64_t pack(uint64_t number, uint64_t seed)
+{
+    return (sgt_shuffle_key(number, seed) & ~(uint64_t)UINT32_MAX) | number;
+}
+
 /* Add the documents of a part, of which the first has number *number and begins at token *at of the
  * split. Set both to those after the part. */
 static int list_part(sgt_gather *g, sgt_made *part, uint64_t *number, uint64_t *at, sgt_error *err)
@@ -101,18 +108,20 @@ static int list_part(sgt_gather *g, sgt_made *part, uint64_t *number, uint64_t *
         rc = sgt_made_document(part, g->r.split, i, &start, &tokens, err);
         if (!rc && g->r.dedup) rc = sgt_dedup_is_duplicate(g->r.dedup, g->r.split, *number, err);
         if (!rc && sgt_stopped(g->r.stop)) rc = sgt_fail(err, SGT_ESTOPPED, "stopped");
-        if (!rc) g->numbers[g->documents++] = *number;
+        if (!rc) g->numbers[g->documents++] = pack(*number, g->r.seed);
         g->starts[++*number] = *at += tokens;
     }
     sgt_made_rest(part);
     return rc < 0 ? rc : SGT_OK;
 }
 
+/* Order packed documents by (key, number). */
 static int by_key(const void *a, const void *b, void *seed)
 {
     const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    const uint64_t p = sgt_shuffle_key(x, *(uint64_t *)seed);
-    const uint64_t q = sgt_shuffle_key(y, *(uint64_t *)seed);
+    if ((x ^ y) >> 32) return x < y ? -1 : 1;
+    const uint64_t p = sgt_shuffle_key((uint32_t)x, *(uint64_t *)seed);
+    const uint64_t q = sgt_shuffle_key((uint32_t)y, *(uint64_t *)seed);
     if (p != q) return p < q ? -1 : 1;
     return x < y ? -1 : x > y;
 }
@@ -160,7 +169,7 @@ int sgt_gather_next(sgt_gather *g, uint64_t *tokens, sgt_error *err)
 {
     (void)err;
     if (g->next == g->documents) return 1;
-    const uint64_t number = g->numbers[g->next++];
+    const uint64_t number = (uint32_t)g->numbers[g->next++];
     *tokens = g->starts[number + 1] - g->starts[number];
     return SGT_OK;
 }
@@ -190,7 +199,7 @@ static const piece *find(const sgt_gather *g, uint64_t at)
 
 int sgt_gather_ids(sgt_gather *g, uint64_t at, size_t n, const uint16_t **ids, sgt_error *err)
 {
-    uint64_t from = g->starts[g->numbers[g->next - 1]] + at;
+    uint64_t from = g->starts[(uint32_t)g->numbers[g->next - 1]] + at;
     int rc = SGT_OK;
     *ids = g->ids;
     for (uint16_t *to = g->ids; n && !rc;) {
