@@ -42,8 +42,10 @@ together() { # COMMAND...: all ranks must exit with 0
 }
 
 # ---- the same bytes ----
-modes='dedup shuffle both'
+# copied: so many shards that ranks on one machine copy the documents, too, as those on several do
+modes='dedup shuffle both copied'
 also_dedup='--dedup' also_shuffle='--shuffle 7' also_both='--dedup --shuffle 7'
+also_copied='--shuffle 7 --shard-tokens 100'
 for mode in $modes; do
     eval "also=\$also_$mode"
     run 0 sgt-tokenize $options $also corpus one-$mode
@@ -70,9 +72,11 @@ world=2
 for mode in $modes; do
     eval "also=\$also_$mode"
     rm -rf out
-    together sh -c 'exec strace -f -o trace$RANK -e trace=rename "$@"' sh sgt-tokenize $options $also corpus out
+    together sh -c 'exec strace -f -o trace$RANK -e trace=rename,openat "$@"' sh sgt-tokenize $options $also corpus out
     same_folders out one-$mode
     for r in 0 1; do
+        [ $mode = copied ] || ! grep -q '/sorting/train' trace$r || fail "rank $r has copied documents"
+        [ $mode != copied ] || grep -q "/sorting/train/0000$r-of-00002" trace$r || fail "rank $r has copied no document"
         [ "$(grep -c '"out/train_[0-9]*.bin") = 0' trace$r)" -gt 4 ] || fail "rank $r has made no shards"
     done
 done

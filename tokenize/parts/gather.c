@@ -13,7 +13,7 @@
 #include "tokenize/out/writer.h"
 #include "tokenize/parts/shuffle.h"
 
-#define MEMORY_BYTES ((uint64_t)96 << 20) /* limit of the memory for documents */
+#define MEMORY_BYTES ((uint64_t)96 << 20) /* limit of the memory for documents, in all ranks */
 
 /* A shard of a part. */
 typedef struct piece {
@@ -60,14 +60,17 @@ static uint64_t count_documents(const sgt_order_request *r)
 
 int sgt_gather_suits(const sgt_order_request *r)
 {
-    sgt_memory m;
-    uint64_t bytes = 24 * count_documents(r);
-    if (r->share.count > 1 || r->memory || bytes > MEMORY_BYTES ||
-        count_shards(r) > SGT_GATHER_SHARDS)
-        return 0;
+    const sgt_share *s = &r->share;
+    const uint64_t lists = (s->count > 1 ? sgt_ranks_size(s->ranks) : 1) * 24 * count_documents(r);
+    uint64_t bytes = lists, most = s->memory;
+    if (r->memory || lists > MEMORY_BYTES || count_shards(r) > SGT_GATHER_SHARDS) return 0;
     for (size_t i = 0; i < r->count; i++) bytes += 2 * sgt_made_tokens(r->parts[i], r->split);
-    sgt_memory_look(&m, NULL);
-    return bytes <= m.available / 2;
+    if (s->count == 1) {
+        sgt_memory m;
+        sgt_memory_look(&m, NULL);
+        most = m.available / 2;
+    }
+    return bytes <= most;
 }
 
 /* ---- opening ---- */

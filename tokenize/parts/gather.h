@@ -1,13 +1,14 @@
 /* gather.h: read the documents of a split from the parts in the shuffled order (shuffle.h), without
  * a copy in buckets.
  *
- * One rank does this if the tokens of the split fit in half of the memory that is free. The parts
- * were just written, so they are in the page cache, and random reads of them cost less than to
- * write and read all tokens once more. Nothing is kept for a later run, which may as well use
- * buckets: OUT gets the same bytes.
+ * One rank, or all ranks of one machine, do this if the tokens of the split fit in half of the
+ * memory that is free. The parts were just written, so they are in the page cache, and random reads
+ * of them cost less than to write and read all tokens once more. Nothing is kept for a later run,
+ * which may as well use buckets: OUT gets the same bytes.
  *
- * Memory: 24 bytes for each document of the split, duplicates included, 8 of them only to sort; at
- * most 96 MiB. Also a buffer of SGT_MADE_WINDOW ids. The shards of the parts stay open.
+ * Memory of each rank: 24 bytes for each document of the split, duplicates included, 8 of them only
+ * to sort; at most 96 MiB in all ranks. Also a buffer of SGT_MADE_WINDOW ids. The shards of the
+ * parts stay open.
  *
  * Use these functions through order.h. */
 #ifndef SGT_GATHER_H
@@ -19,7 +20,8 @@
 
 typedef struct sgt_gather sgt_gather;
 
-/* Return whether this rank can read the documents of a request so. */
+/* Return whether the ranks of r->share read the documents of a request so. All of them get the same
+ * answer. */
 int sgt_gather_suits(const sgt_order_request *r);
 
 /* List the documents and sort them. */

@@ -85,7 +85,7 @@ int sgt_order_copies(const sgt_order_request *r, sgt_error *err)
     sgt_order_request all = *r;
     all.share = sgt_share_or_all(r->share);
     if (!r->shuffle || !sgt_gather_suits(&all)) return r->shuffle;
-    return r->force ? 0 : sgt_shuffle_exists(&all, err);
+    return r->force || all.share.count > 1 ? 0 : sgt_shuffle_exists(&all, err);
 }
 
 int sgt_order_scatter(const sgt_order_request *r, sgt_error *err)
@@ -96,16 +96,19 @@ int sgt_order_scatter(const sgt_order_request *r, sgt_error *err)
     const sgt_share *s = &o->r.share;
     o->part = (size_t)sgt_share_first(s, r->count, s->index);
     o->end = (size_t)sgt_share_first(s, r->count, s->index + 1ull);
-    if ((rc = sgt_order_copies(r, err)) == 0) rc = sgt_shuffle_remove(&o->r, err);
-    else if (rc > 0) rc = s->index < s->count ? sgt_shuffle_scatter(&o->r, o, err) : SGT_OK;
+    rc = sgt_order_copies(r, err);
+    if (rc > 0) rc = s->index < s->count ? sgt_shuffle_scatter(&o->r, o, err) : SGT_OK;
+    else if (!rc && s->count == 1) rc = sgt_shuffle_remove(&o->r, err);
     sgt_order_close(o);
     return rc;
 }
 
-/* Open the shuffled order. Only a rank that is alone may have not scattered the documents. */
+/* Open the shuffled order. A rank that is alone has scattered the documents if their files are
+ * there. */
 static int open_shuffled(sgt_order *o, sgt_error *err)
 {
-    const int there = o->r.share.count > 1 ? 1 : sgt_shuffle_exists(&o->r, err);
+    const int there =
+        o->r.share.count > 1 ? !sgt_gather_suits(&o->r) : sgt_shuffle_exists(&o->r, err);
     if (there < 0) return there;
     return there ? sgt_shuffle_open(&o->shuffle, &o->r, sgt_order_tokens(o), err)
                  : sgt_gather_open(&o->gather, &o->r, err);

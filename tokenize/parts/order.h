@@ -33,8 +33,8 @@ typedef struct sgt_order_request {
     const char *work; /* folder for shuffled documents */
     int force;        /* 1: scatter again, ignoring the result of an earlier run */
     sgt_share share;  /* which of the documents this rank scatters */
-    /* largest bucket of shuffled documents, in bytes, that is loaded into memory; 0: 96 MiB, and one
-     * rank may read documents from the parts (gather.h) */
+    /* largest bucket of shuffled documents, in bytes, that is loaded into memory; 0: 96 MiB, and
+     * documents may be read from the parts (gather.h) */
     uint64_t memory;
     const sgt_stop *stop;
     sgt_advance advance; /* progress of shuffling */

@@ -60,10 +60,10 @@ int sgt_parts_wanted(const sgt_tokenize_options *o)
 /* Return about how many tokens the second pass goes over, as a multiple of those of our part. */
 static uint64_t times_again(const parts *p)
 {
-    const int connected = sgt_ranks_connected(p->o->ranks);
-    /* most likely another rank assembles the parts */
-    if (p->ranks > 1 && !connected) return 0;
-    return p->o->shuffle && connected ? 2 : 1; /* one rank seldom copies them into buckets */
+    const sgt_ranks *r = p->o->ranks;
+    if (p->ranks > 1 && !sgt_ranks_connected(r)) return 0; /* likely, another one assembles */
+    /* the ranks of one machine seldom copy them into buckets */
+    return p->o->shuffle && p->ranks > 1 && !r->share ? 2 : 1;
 }
 
 static void tell(const parts *p, uint64_t second)
@@ -377,6 +377,7 @@ static int help_along(parts *p, sgt_error *err)
     int rc = open_sets(p, err);
     if (rc < 0) return rc;
     p->share = (sgt_share){.index = p->rank, .count = shares, .ranks = p->o->ranks};
+    if ((rc = sgt_share_memory(&p->share, err)) < 0) return rc;
     begin_second(p, p->ranks);
     if ((rc = prepare(p, p->o->force, err)) == 0)
         rc = assemble_shards(p, p->rank, p->ranks, &ignored, err);

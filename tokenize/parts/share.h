@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "loader/base/error.h"
+#include "loader/base/memory.h"
 #include "loader/base/ranks.h"
 
 /* Limit of `count`, for what is divided through files: each rank writes a file for each share. A
@@ -24,6 +25,9 @@
 typedef struct sgt_share {
     uint32_t index, count; /* index >= count: an empty share */
     sgt_ranks *ranks;      /* the ranks with the other shares; NULL: none */
+    /* half of the bytes of memory that are free on the machine that all ranks run on; 0: they run on
+     * several machines (sgt_share_memory) */
+    uint64_t memory;
 } sgt_share;
 
 /* Return s, or share 0 of 1 if s is zeroed. */
@@ -51,6 +55,19 @@ static inline int sgt_share_barrier(const sgt_share *s, sgt_error *err)
 {
     double none = 0;
     return s->ranks ? s->ranks->sum(s->ranks, &none, 1, err) : SGT_OK;
+}
+
+/* Set s->memory to the same number in all ranks. Collective. */
+static inline int sgt_share_memory(sgt_share *s, sgt_error *err)
+{
+    sgt_memory m;
+    double sum;
+    sgt_memory_look(&m, NULL);
+    sum = (double)m.available;
+    int rc = s->ranks->sum(s->ranks, &sum, 1, err);
+    /* ranks on one machine can share memory */
+    s->memory = !rc && s->ranks->share ? (uint64_t)(sum / s->ranks->size) / 2 : 0;
+    return rc;
 }
 
 #endif

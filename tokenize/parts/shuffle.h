@@ -14,7 +14,7 @@
  * to sort; also 64 KiB per file while files are written. The file "table" in a rank's folder
  * appears when all its files are on disk, and a later run then does not write them again.
  *
- * A rank that is alone needs no buckets if the tokens fit in memory: gather.h.
+ * The ranks of one machine need no buckets if the tokens fit in memory: gather.h.
  *
  * Use these functions through order.h. The two files call each other: order.c delivers what
  * shuffle.c sorted, and shuffle.c reads the documents in input order by an sgt_order. */
