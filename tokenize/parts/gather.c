@@ -61,7 +61,8 @@ static uint64_t count_documents(const sgt_order_request *r)
 int sgt_gather_suits(const sgt_order_request *r)
 {
     const sgt_share *s = &r->share;
-    const uint64_t lists = (s->count > 1 ? sgt_ranks_size(s->ranks) : 1) * 24 * count_documents(r);
+    const uint64_t ranks = s->count > 1 ? sgt_ranks_size(s->ranks) : 1;
+    const uint64_t lists = 24 * ranks * count_documents(r);
     uint64_t bytes = lists, most = s->memory;
     if (r->memory || lists > MEMORY_BYTES || count_shards(r) > SGT_GATHER_SHARDS) return 0;
     for (size_t i = 0; i < r->count; i++) bytes += 2 * sgt_made_tokens(r->parts[i], r->split);

@@ -62,6 +62,7 @@ static inline int sgt_share_memory(sgt_share *s, sgt_error *err)
 {
     sgt_memory m;
     double sum;
+    if (!s->ranks) return SGT_OK;
     sgt_memory_look(&m, NULL);
     sum = (double)m.available;
     int rc = s->ranks->sum(s->ranks, &sum, 1, err);
