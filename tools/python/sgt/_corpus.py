@@ -6,7 +6,6 @@ import threading
 from ctypes import byref, c_int, pointer
 from typing import Callable, NamedTuple, Optional, Sequence, Union
 
-from ._errors import UsageError
 from ._native import (
     NOTICE,
     PROGRESS,
@@ -16,6 +15,7 @@ from ._native import (
     TokenizeResult,
     c_string,
     check,
+    check_range,
     strings,
 )
 from ._native import tokenize_library as library
@@ -92,12 +92,9 @@ def tokenize(
     progress=True draws one line on stderr; a function gets the bytes done, the bytes in all (0:
     unknown) and the tokens, from another thread.
     """
-    for name, number, most in (
-        ("shard_tokens", shard_tokens, (1 << 31) - 1), ("threads", threads, 1024),
-        ("shuffle", shuffle or 0, (1 << 64) - 1),
-    ):  # fmt: skip
-        if not 0 <= number <= most:  # ctypes would cut it
-            raise UsageError(f"{name}: {number} is out of range, 0 to {most}")
+    check_range("shard_tokens", shard_tokens, 0, (1 << 31) - 1)
+    check_range("threads", threads, 0, 1024)
+    check_range("shuffle", shuffle or 0, 0, (1 << 64) - 1)
     several = [inputs] if isinstance(inputs, (str, bytes, os.PathLike)) else list(inputs)
     array, count = strings([os.fsencode(path) for path in several])
     kept = ",".join([keep_fields] if isinstance(keep_fields, str) else keep_fields or [])

@@ -22,6 +22,7 @@ from ._native import (
     Path,
     c_string,
     check,
+    check_range,
 )
 from ._native import loader_library as library
 from ._stream import Stream
@@ -92,8 +93,7 @@ class Loader:
             ("vocab", vocab, 0, _U32), ("pad", pad or 0, 0, _U32), ("slots", slots, 2, 1 << 16),
             ("threads", threads, 1, 1024),
         ):  # fmt: skip
-            if not least <= number <= most:  # ctypes would cut it
-                raise UsageError(f"{name}: {number} is out of range, {least} to {most}")
+            check_range(name, number, least, most)
         rank, ranks = find_ranks(rank, ranks)
         if not 0 <= rank < ranks < 1 << 32:
             raise UsageError(f"rank {rank} of {ranks}: ranks are numbered from 0")

@@ -280,6 +280,12 @@ def say_notice(_ctx: Any, line: bytes) -> None:
 NOTICE = Notice(SAY(say_notice), None)
 
 
+def check_range(name: str, number: int, least: int, most: int) -> None:
+    """Refuse a number that ctypes would cut."""
+    if not least <= number <= most:
+        raise UsageError(f"{name}: {number} is out of range, {least} to {most}")
+
+
 def c_string(text: bytes) -> bytes:
     """Return the text, which C reads up to a NUL."""
     if 0 in text:
