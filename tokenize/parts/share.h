@@ -25,8 +25,8 @@
 typedef struct sgt_share {
     uint32_t index, count; /* index >= count: an empty share */
     sgt_ranks *ranks;      /* the ranks with the other shares; NULL: none */
-    /* half of the bytes of memory that are free on the machine that all ranks run on; 0: they run on
-     * several machines (sgt_share_memory) */
+    /* half of the free memory of the machine, in bytes; 0: the ranks run on several machines
+     * (sgt_share_memory) */
     uint64_t memory;
 } sgt_share;
 
@@ -67,7 +67,7 @@ static inline int sgt_share_memory(sgt_share *s, sgt_error *err)
     sum = (double)m.available;
     int rc = s->ranks->sum(s->ranks, &sum, 1, err);
     /* ranks on one machine can share memory */
-    s->memory = !rc && s->ranks->share ? (uint64_t)(sum / s->ranks->size) / 2 : 0;
+    s->memory = !rc && s->ranks->share ? (uint64_t)(sum / 2 / s->ranks->size) : 0;
     return rc;
 }
 
