@@ -70,7 +70,7 @@ typedef struct sgt_words_level {
 struct sgt_words {
     const sgt_vocab *v;
     const sgt_words_level *level;
-    const sgt_long_words *longs; /* for words that are too long for the table */
+    const sgt_long_words *longs; /* for words that the table cannot hold */
     uint8_t *table;              /* SGT_WORD_TABLE bytes, and 16 more that may be read */
     sgt_word_key keys[SGT_WORDS];
     uint32_t places[SGT_WORDS]; /* (word): byte offset of its line in the table */

@@ -10,9 +10,6 @@
  *   emit   Copy 16 bytes of ids from where they are, and advance the output by their number.
  * Then the missing words are put into the table, once no pointer into it is in use.
  *
- * Of the words of 70 MB of English / code / many scripts, 3.5 / 2.0 / 2.0 % are missing. A third of
- * them are found in a second place, and a sixth are in the batch twice.
- *
  * Measured choices, in ns a piece or a word without the splitter's share (one thread, AVX-512, AMD
  * EPYC Zen 4, 2026-11-21):
  *   - pieces cut by the splitter's vectors instead of byte by byte: English 18.8 to 12.8,
@@ -29,17 +26,19 @@
  *     entries of 32 bytes without a lock forbids replacing them, which costs 7 %, 8 % and 12 %.
  *     Passing new words between threads after each unit would not pay: four in five never occur
  *     in the other thread, and storing a word takes a fifth of the time of merging it.
- * And in times as fast as before (the same kind of machine, 2026-11-26; builds of the library in
- * turns of 1 MiB in one process; English / code / many scripts):
- *   - words with more ids than a place holds are cached too, and no word is merged twice in a batch:
- *     1.02 / 1.03 / 1.03; Cyrillic, Greek and Hangul gain 1.22 to 1.39 by all changes together
- *   - the table of pairs in a huge page: 1.03 / 1.01 / 1.01
- *   - a short word's key takes one load, and no minimum or selection: 1.02 / 1.06 / 1.08
- *   - look loads only what it compares: 1.01 / 1.02 / 1.03
- *   - the number of ids is read where the ids are: 1.02 / 1.05 / 1.04
- *   - slower, and not taken: lines of four short or two longer words whose places are compared at
- *     once by vectors: .94 / .91 / .91; eight words merged side by side: .98; first places apart
- *     from second ones: .90 / .96 / .95; look within fill, 48 words behind: 1.00 / .99
+ * Later gains, all together 1.12 / 1.15 / 1.13 times as fast (English / code / many scripts, 70 MB
+ * each, `sgt-bench tokenize --threads 1 --turns 3 FILE` of both builds, medians of 11 pairs in turn,
+ * Zen 4, 2026-11-26):
+ *   - words with more ids than a place holds are cached, too (long_words.h): runs of spaces, and
+ *     many words that are not ASCII
+ *   - a missing word that a batch holds twice is merged once
+ *   - the table of pairs lies in a huge page
+ *   - a short word's key takes one load, and neither a minimum nor a selection
+ *   - `look` loads the second half of longer words' keys only
+ *   - the number of ids is read where the ids are, instead of kept for each word
+ * Slower, and not taken: lines whose places are compared at once by vectors; eight words merged side
+ * by side; first places in a table apart from second ones; `look` in the loop of `fill`, 48 words
+ * behind.
  * A vocabulary's own tokens are not stored in advance: they are only 8 to 14 % of a text's distinct
  * words. */
 #include <string.h>
@@ -144,7 +143,7 @@ INLINE const uint8_t *second_place(const uint8_t *line, const sgt_word_key *k)
  * return their number. */
 INLINE size_t look_again(sgt_words *w, size_t missing, uint16_t *left)
 {
-    uint16_t seen[64] = {0}; /* by place: the last word in `left`, plus 1 */
+    uint16_t seen[64] = {0}; /* by six bits of the place: the last word put in `left`, plus 1 */
     size_t count = 0;
     for (size_t m = 0; m < missing; m++) {
         const size_t i = w->missing[m];

@@ -9,8 +9,8 @@
  * one rank: these steps need all documents, so they happen during assembly.
  *
  * Connected ranks (base/ranks.h) wait for each other and divide the second pass (share.h): each
- * finds its share of the duplicates, copies its share of the documents if they are copied
- * (order.h), and assembles its share of the shards. Rank 0 does the rest. */
+ * finds its share of the duplicates, copies its share of the documents into buckets if the order
+ * needs that (order.h), and assembles its share of the shards. Rank 0 does the rest. */
 #ifndef SGT_PARTS_H
 #define SGT_PARTS_H
 

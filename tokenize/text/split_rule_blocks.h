@@ -14,8 +14,8 @@
  * a run of upper case
  *   - behind lower case, or behind letters without case that follow lower case;
  *   - behind a letter without case, if the run ends a run of letters.
- * Some blocks are hard: those with a slash behind a newline, a mark that is not behind a letter, a
- * contraction and letters without case, or such an upper-case run that goes on behind the block.
+ * Some blocks are hard: those with a slash behind a newline, a mark without a letter or mark before
+ * it, a contraction and letters without case, or such an upper-case run that reaches the block's end.
  * They are left to split_rule.c, after which the next blocks begin anew where a piece does. */
 #ifndef SGT_SPLIT_RULE_BLOCKS_H
 #define SGT_SPLIT_RULE_BLOCKS_H
@@ -146,6 +146,7 @@ typedef struct rule_cases {
     uint64_t upper, lower, both, mark;
 } rule_cases;
 
+/* Add the bytes of characters of this sgt_kind. */
 static inline void rule_add_case(rule_cases *k, unsigned kind, uint64_t bytes)
 {
     if (kind == SGT_KIND_LU || kind == SGT_KIND_LT) k->upper |= bytes;
@@ -173,11 +174,11 @@ static inline void rule_wide_cases(const uint8_t *p, uint64_t wide, sgt_split_ca
 }
 
 /* Return the mask of starts of upper-case runs that begin a piece. letter: letters and marks. Set
- * *hard to 1 if what follows the block decides. */
+ * *hard to 1 if the text behind the block decides whether a run does. */
 SPLIT_INLINE uint64_t rule_case_starts(const rule_cases *k, uint64_t letter, sgt_split_carry *c,
                                        int *hard)
 {
-    /* the addition carries through runs without case behind lower case */
+    /* letters without case that follow lower case: the addition carries through each run of them */
     const uint64_t below = k->lower << 1 | c->lower;
     uint64_t sum, starts = 0;
     const uint64_t over = __builtin_add_overflow(k->both, k->both & below, &sum);
