@@ -230,7 +230,7 @@ template <> DEV void mma<f16>(float (&c)[4], const uint32_t (&a)[4], uint32_t b0
 }
 
 /* Round x to TF32, 10 fraction bits, ties away from 0. Return the float's bits, of which the low 13
- * are undefined. */
+ * are undefined. A NaN of which only those are set may become an infinity. */
 DEV uint32_t to_tf32(float x)
 {
     uint32_t r;

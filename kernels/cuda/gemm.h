@@ -11,9 +11,8 @@
  *
  * Matrices are row-major, in device memory, 16-byte aligned. Sums are float32, and so are the
  * partial sums if the library splits k. All products of one sgt_cuda_gemms share a workspace: put
- * them on one stream, or order the streams with events. All calls come from one thread. Not yet run
- * on a GPU; on the host, tests/kernels/host/cublaslt.cpp stands in for the library, and results are
- * compared with double sums. */
+ * them on one stream, or order the streams with events. All calls come from one thread. On the
+ * host, tests/kernels/host/cublaslt.cpp stands in for the library. */
 #ifndef SGT_CUDA_GEMM_H
 #define SGT_CUDA_GEMM_H
 
@@ -24,7 +23,9 @@
 extern "C" {
 #endif
 
-/* What is done before D is stored. x is the product, plus the old D if `accumulate` is set. */
+/* What is done before D is stored. x is the product, plus the old D if `accumulate` is set. The
+ * library may round the product to D's type first: cuBLASLt 13.1 does in some algorithms, as seen
+ * on an H100. */
 typedef enum sgt_cuda_epilogue {
     SGT_EPILOGUE_NONE, /* D = x */
     /* D = x + bias                                   bias (n) of `out`'s type, read */
@@ -118,8 +119,8 @@ void sgt_cuda_gemm_run(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, const
 void sgt_cuda_gemm_run_onto(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, const void *onto,
                             const void *a, const void *b, void *bias, void *aux);
 
-/* Run a product that accumulates and has no epilogue: D (m, n) = f*op(A) op(B) + h*onto, rounded
- * once, to `out`. onto has D's layout; neither A nor B may be D. */
+/* Run a product that accumulates and has no epilogue: D (m, n) = f*op(A) op(B) + h*onto. onto has
+ * D's layout; neither A nor B may be D. */
 void sgt_cuda_gemm_run_mixed(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, float f,
                              const void *a, const void *b, float h, const void *onto);
 

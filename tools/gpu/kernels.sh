@@ -1,7 +1,28 @@
-# kernels.sh: the parts conformance and kernels. check-cuda-device runs each case in a separate process.
+# kernels.sh: the parts conformance and kernels. check-cuda-device runs each case in a process of its own.
 # shellcheck shell=sh disable=SC2154
 
-# Run each case of a list for at most 60 s. Of the cases that pass, only the number is printed.
+# Run each case in $work/todo for at most 60 s, several at once: most of their time goes to kernels/ref on the CPU. Those
+# named card_ take much of the GPU's memory, so they run alone, at the end. Outputs and exit codes are kept by case.
+run_cases() { # OPTION...
+    rm -rf "$work/of" && mkdir "$work/of"
+    cat > "$work/one" << 'END'
+of=$1/$2 && shift 2
+timeout -k 5 60 "$@" > "$of.out" 2> "$of.err" < /dev/null
+echo $? > "$of.code"
+END
+    cores=$(nproc)
+    grep -v ^card_ "$work/todo" | at_once $((cores < 16 ? (cores + 1) / 2 : 8)) "$@"
+    grep ^card_ "$work/todo" | at_once 1 "$@"
+}
+
+at_once() { # NUMBER OPTION...
+    number=$1 seconds=$(left)
+    shift
+    [ "$seconds" -le 5 ] || LD_LIBRARY_PATH=$our_path timeout -k 5 "$seconds" xargs -P "$number" -I CASE \
+        sh "$work/one" "$work/of" CASE "$checks/check-cuda-device" "$@" --limit 55 --case CASE
+}
+
+# Of the cases that pass, only the number is printed.
 cases() { # WHAT OPTION...
     what=$1 quiet=1
     shift
@@ -11,12 +32,19 @@ cases() { # WHAT OPTION...
     fi
     attempt "list of cases" 0 "$checks/check-cuda-device" "$@" --list || return
     cp "$work/out" "$work/cases"
+    while read -r case; do ! todo "$what $case" || echo "$case"; done < "$work/cases" > "$work/todo"
+    run_cases "$@"
     while read -r case; do
-        todo "$what $case" || continue
-        [ "$(left)" -gt 5 ] || { result cut "$what cases" "the part's $part_seconds s are over before $case" && break; }
-        attempt "$what $case" 60 "$checks/check-cuda-device" --limit 55 --case "$case" || continue
-        result pass "$what $case" "$(grep '^ok' "$work/out" | tail -1)"
-    done < "$work/cases"
+        name="$what $case" most=60 code=$(cat "$work/of/$case.code" 2> /dev/null || echo 137)
+        if [ "$code" -eq 137 ] && [ "$(left)" -le 5 ]; then
+            result cut "$what cases" "the part's $part_seconds s are over before $case"
+            break
+        fi
+        cp "$work/of/$case.out" "$work/out"
+        cp "$work/of/$case.err" "$work/err"
+        keep_log "$name" "$code" "$checks/check-cuda-device" "$@" --limit 55 --case "$case"
+        tell_end && result pass "$name" "$(grep '^ok' "$work/out" | tail -1)"
+    done < "$work/todo"
     quiet=
     echo "     $what: $(grep -sc "\"pass\", \"name\": \"$what " "$work/$part.results") of" \
         "$(grep -c . "$work/cases") cases passed"

@@ -1,5 +1,5 @@
-/* mirror.cpp: a list of buffers, each with its device copy and the contents of both when they were
- * last equal. */
+/* mirror.cpp: a list of buffers, each with its device copy and what that held after the last
+ * copy. */
 #include "tests/kernels/device/mirror.h"
 
 #include <stdint.h>
@@ -10,7 +10,8 @@ namespace
 {
 
 struct buffer {
-    unsigned char *here, *there, *met; /* met: the contents when both were last equal */
+    unsigned char *here, *there;
+    unsigned char *met, *seen; /* the device's contents: after the last copy; space for the next */
     size_t size;
     bool fresh; /* the device copy is still empty */
     buffer *next;
@@ -33,17 +34,21 @@ const char *push(buffer *b)
     return calls.copy(b->there + from, b->here + from, to - from);
 }
 
+/* Take over only what kernels changed: since the last push, the test may have written more. */
 const char *pull(buffer *b)
 {
-    const char *why = b->fresh ? nullptr : calls.copy(b->here, b->there, b->size);
-    if (!b->fresh && !why) memcpy(b->met, b->here, b->size);
-    return why;
+    const char *why = b->fresh ? nullptr : calls.copy(b->seen, b->there, b->size);
+    if (b->fresh || why || memcmp(b->seen, b->met, b->size) == 0) return why;
+    for (size_t i = 0; i < b->size; i++)
+        if (b->seen[i] != b->met[i]) b->here[i] = b->met[i] = b->seen[i];
+    return nullptr;
 }
 
 void forget(buffer *b)
 {
     free(b->here);
     free(b->met);
+    free(b->seen);
     if (b->there) calls.release(b->there);
     free(b);
 }
@@ -60,10 +65,11 @@ void *mirror_allocate(size_t size)
     *b = {static_cast<unsigned char *>(aligned_alloc(256, whole)),
           static_cast<unsigned char *>(calls.allocate(size)),
           static_cast<unsigned char *>(malloc(whole)),
+          static_cast<unsigned char *>(malloc(whole)),
           size,
           true,
           buffers};
-    if (!b->here || !b->there || !b->met) {
+    if (!b->here || !b->there || !b->met || !b->seen) {
         forget(b);
         return nullptr;
     }

@@ -94,7 +94,11 @@ CUDA_CASE(mirror)
     same(t, "pushed again", !mirror_push() && copied > 0 && copied <= 4);
     same(t, "what a kernel wrote is not written over",
          a.x[0] == 50 && a.x[85] == 90.5f && x[5] == 5);
-    same(t, "pulled", !mirror_pull() && x[5] == 50 && x[90] == 90.5f && y[2] == 7);
+    a.x[1] = 51;
+    x[30] = 30.5f; /* between the launch and the wait */
+    same(t, "pulled", !mirror_pull() && x[5] == 50 && x[6] == 51 && x[90] == 90.5f && y[2] == 7);
+    same(t, "what the test wrote is kept, and pushed",
+         x[30] == 30.5f && !mirror_push() && a.x[25] == 30.5f && a.x[1] == 51);
     copied = 0;
     same(t, "nothing changed", !mirror_push() && copied == 0);
     mirror_release(y);

@@ -19,12 +19,12 @@
 namespace host
 {
 
-Lt lt = {false, false, 130100, 0, -1, -1, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0};
+Lt lt = {false, false, 130100, 0, -1, -1, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0};
 
 void lt_reset()
 {
     int alive = lt.alive;
-    lt = {false, false, 130100, 0, -1, -1, 0, 0, 0, 0, alive, -1, 0, 0, 0, 0};
+    lt = {false, false, 130100, 0, -1, -1, 0, 0, 0, 0, alive, -1, 0, 0, 0, 0, 0};
 }
 
 namespace
@@ -203,6 +203,12 @@ double finish(const Job &job, uint64_t i, uint64_t j, double x)
     return x;
 }
 
+/* Return whether the epilogue computes with the product. */
+bool finishes(const Desc &p)
+{
+    return p.epilogue != SGT_LT_EPILOGUE_DEFAULT && p.epilogue != SGT_LT_EPILOGUE_BGRADA;
+}
+
 void multiply(const Job &job, int32_t which)
 {
     const Layout &a = job.layouts[0], &b = job.layouts[1], &c = job.layouts[2], &d = job.layouts[3];
@@ -216,6 +222,8 @@ void multiply(const Job &job, int32_t which)
         std::vector<double> column = column_of(job, left, right, k, j);
         for (uint64_t i = 0; i < d.rows; i++) {
             double x = job.alpha * column[i] / (lt.wrong >> job.algo & 1 ? 2 : 1);
+            if (lt.rounds >> job.algo & 1 && (job.beta != 0 || finishes(job.p)))
+                x = rounded(x, d.type);
             /* if beta is 0, C is not read, because it may hold NaN */
             if (job.beta != 0 && !(lt.forgetful >> job.algo & 1))
                 x += job.beta * load(job.c, c.type, offsets[2] + at(c, i, j));
@@ -494,6 +502,8 @@ const sgt_cublaslt table = {version,
 
 const sgt_cublaslt *sgt_cublaslt_load(sgt_error *err)
 {
+    const char *asked = getenv("SGT_HOST_CUBLASLT");
+    if (asked && strcmp(asked, "rounds") == 0) host::lt.rounds = ~0;
     if (!host::lt.missing) return &host::table;
     sgt_fail(err, SGT_EUNSUPPORTED, "cuBLASLt: told to be missing");
     return nullptr;

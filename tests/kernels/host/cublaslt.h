@@ -41,6 +41,9 @@ struct Lt {
     int wrong;         /* set by a test: bits of algorithms whose sums are half of the right ones */
     int wrong_bias;    /* set by a test: the same of algorithms whose column sums alone are */
     int forgetful;     /* set by a test: bits of algorithms that do not add C */
+    /* set by a test, or all by SGT_HOST_CUBLASLT=rounds: bits of algorithms that round the product
+     * to D's type before they add C or apply the epilogue, as cuBLASLt 13.1 does on an H100 */
+    int rounds;
 };
 extern Lt lt;
 void lt_reset(); /* Reset the fields: version 13.1.0, no faults, all counts 0 except `alive`. */

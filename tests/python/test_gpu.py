@@ -1,0 +1,83 @@
+"""Batches on a GPU, which need torch and a GPU. tests/python runs these where both are."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+if not torch.cuda.is_available():
+    pytest.skip("no GPU", allow_module_level=True)
+
+DEVICE = "cuda"
+
+
+def first(data, n):
+    return itertools.islice(data, n)
+
+
+def same(there, here):
+    return all((a.cpu().numpy() == np.asarray(b)).all() for a, b in zip(there, here))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32"])
+def test_batches_are_the_hosts(load, dtype):
+    there, here = load(arrays="torch", dtype=dtype).to(DEVICE), load(dtype=dtype)
+    for (x, y), host in zip(first(there, 300), here):
+        assert x.device.type == DEVICE and x.dtype == getattr(torch, dtype)
+        assert same((x, y), host)
+
+
+def test_the_ring_is_pinned(load):
+    x, y = next(iter(load(arrays="torch")))
+    assert x.is_pinned() and y.is_pinned()
+
+
+def test_batches_wait_for_the_work_before_them(load):
+    """The GPU reads each batch long after the host has asked for the next ones."""
+    there, here = load(arrays="torch").to(DEVICE), load()
+    busy = torch.randn(4096, 4096, device=DEVICE)
+    kept = []
+    for x, y in first(there, 60):
+        for _ in range(4):
+            busy = busy @ busy * 1e-4
+        kept.append((x * 1, y * 1))
+    torch.cuda.synchronize()
+    assert len(kept) == 60
+    assert all(same(batch, host) for batch, host in zip(kept, here))
+
+
+def test_a_resumed_loader(load):
+    there, here = load(arrays="torch").to(DEVICE), load()
+    assert len(list(first(there, 5))) == 5
+    again = load(arrays="torch").to(DEVICE)
+    again.load_state_dict(there.state_dict())
+    assert [same(batch, here[5 + i]) for i, batch in enumerate(first(again, 2))] == [True, True]
+
+
+def test_documents(load):
+    more = {"documents": True}
+    there, here = load(arrays="torch", **more).to(DEVICE), load(**more)
+    for (x, y, d), (a, b, e) in zip(first(there, 20), here):
+        assert same((x, y, *d), (a, b, *e))
+
+
+def test_training_on_it(load):
+    """A model learns from batches on the GPU, bit for bit as from copies of the host's."""
+
+    def losses(batches):
+        torch.manual_seed(0)
+        model = torch.nn.Embedding(50257, 8).to(DEVICE)
+        head = torch.nn.Linear(8, 50257).to(DEVICE)
+        adam = torch.optim.SGD([*model.parameters(), *head.parameters()], lr=0.1)
+        found = []
+        for x, y in batches:
+            loss = torch.nn.functional.cross_entropy(head(model(x)).flatten(0, 1), y.flatten())
+            loss.backward()
+            adam.step()
+            adam.zero_grad()
+            found.append(loss.detach())
+        return torch.stack(found).cpu()
+
+    moved = ((x.to(DEVICE), y.to(DEVICE)) for x, y in first(load(arrays="torch", copy=True), 30))
+    assert torch.allclose(losses(first(load(arrays="torch").to(DEVICE), 30)), losses(moved), atol=1e-4)
