@@ -5,20 +5,39 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 namespace
 {
 
+/* Where each buffer begins in a range of 4 GiB. Where a struct among the arguments has a number of 4
+ * bytes and then padding, the padding can hold the upper half of an old pointer into a buffer. If
+ * the number could be a lower half, mirror_translate would change it. As a float, this one is
+ * negative; as an integer, it is too large. */
+constexpr uintptr_t RANGE = (uintptr_t)1 << 32, LOWER_HALF = 0x80000000;
+
 struct buffer {
     unsigned char *here, *there;
     unsigned char *met, *seen; /* the device's contents: after the last copy; space for the next */
-    size_t size;
-    bool fresh; /* the device copy is still empty */
+    size_t size, whole;        /* whole: bytes of `here`, a multiple of the page size */
+    bool fresh;                /* the device copy is still empty */
     buffer *next;
 };
 
 mirror_calls calls;
 buffer *buffers;
+
+unsigned char *map_here(size_t whole)
+{
+    void *p = mmap(nullptr, RANGE + whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) return nullptr;
+    uintptr_t from = (uintptr_t)p, at = from + (LOWER_HALF - from) % RANGE;
+    if (at > from) munmap(p, at - from);
+    munmap((void *)(at + whole), from + RANGE - at);
+    if (mprotect((void *)at, whole, PROT_READ | PROT_WRITE) == 0) return (unsigned char *)at;
+    munmap((void *)at, whole);
+    return nullptr;
+}
 
 /* Return the range from the first byte that differs to the last. */
 const char *push(buffer *b)
@@ -46,7 +65,7 @@ const char *pull(buffer *b)
 
 void forget(buffer *b)
 {
-    free(b->here);
+    if (b->here) munmap(b->here, b->whole);
     free(b->met);
     free(b->seen);
     if (b->there) calls.release(b->there);
@@ -59,14 +78,15 @@ void mirror_open(const mirror_calls *c) { calls = *c; }
 
 void *mirror_allocate(size_t size)
 {
-    size_t whole = (size + 255) / 256 * 256;
+    size_t page = 65536, whole = (size + page) / page * page; /* at least one page */
     buffer *b = static_cast<buffer *>(calloc(1, sizeof *b));
     if (!b) return nullptr;
-    *b = {static_cast<unsigned char *>(aligned_alloc(256, whole)),
+    *b = {map_here(whole),
           static_cast<unsigned char *>(calls.allocate(size)),
           static_cast<unsigned char *>(malloc(whole)),
           static_cast<unsigned char *>(malloc(whole)),
           size,
+          whole,
           true,
           buffers};
     if (!b->here || !b->there || !b->met || !b->seen) {

@@ -90,6 +90,14 @@ CUDA_CASE(mirror)
     same(t, "others stay", b.x == &outside && !b.in.y && mirror_there(y + 10) == y + 10);
     a.x[0] = 50; /* a kernel's write; then the CPU's, elsewhere, and a second launch */
     x[90] = 90.5f;
+    struct {
+        float number;
+        uint32_t padding;
+    } c = {1 / 0.7f, (uint32_t)((uintptr_t)x >> 32)}, same_c = c;
+    mirror_translate(&c, sizeof c);
+    same(t, "a number before padding stays",
+         memcmp(&c, &same_c, sizeof c) == 0 && (uint32_t)(uintptr_t)x == 0x80000000 &&
+             (uint32_t)(uintptr_t)y == 0x80000000);
     copied = 0;
     same(t, "pushed again", !mirror_push() && copied > 0 && copied <= 4);
     same(t, "what a kernel wrote is not written over",
