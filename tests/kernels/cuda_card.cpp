@@ -251,11 +251,11 @@ template <class T> static void attend_again(check *t, const attention_shape &a)
 CUDA_CASE(card_attention_hopper_again)
 {
     if (!cuda_card(t) || !cuda_hopper(t)) return;
-    for (size_t D : {64, 128})
+    for (size_t width : {64, 128})
         for (bool drops : {false, true})
             for (size_t longest : {0, 7, 130}) {
-                attend_again<bf16>(t, {D, drops, longest});
-                attend_again<dev::f16>(t, {D, drops, longest});
+                attend_again<bf16>(t, {width, drops, longest});
+                attend_again<dev::f16>(t, {width, drops, longest});
             }
 }
 
