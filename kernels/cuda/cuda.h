@@ -98,29 +98,29 @@ size_t sgt_cuda_embed_backward_scratch(size_t n, size_t C);
 
 /* sum = x + dropout(y); then, over each row of sum: mean, rstd = 1/sqrt(var + eps), out = (sum -
  * mean)*rstd*w + b
- *   x, y, sum, out (n, C); w, b (C); mean, rstd (n); sum may be x; drop may be NULL
+ *   x, y, sum, out (n, C); w, b (C) float; mean, rstd (n); sum may be x; drop may be NULL
  * If y is NULL, the rows are those of x, and sum is not written. Here and in
  * sgt_cuda_layernorm_backward, C is at most 12,672, because two floats per column must fit in a
  * block's shared memory. */
 void sgt_cuda_residual_layernorm(sgt_cuda_stream s, sgt_cuda_type type, void *sum, void *out,
                                  float *mean, float *rstd, const void *x, const void *y,
-                                 const void *w, const void *b, size_t n, size_t C, float eps,
+                                 const float *w, const float *b, size_t n, size_t C, float eps,
                                  const sgt_cuda_dropout *drop);
 
 /* dx += dL/dx; dw += sum_i dout*xhat; db += sum_i dout, with xhat = (x - mean)*rstd
- *   dx, dout, x (n, C); dw, db (C) float; scratch: sgt_cuda_layernorm_backward_scratch(n, C) bytes
+ *   dx, dout, x (n, C); w, dw, db (C) float; scratch: sgt_cuda_layernorm_backward_scratch(n, C) bytes
  * If `first` is set, dx = dL/dx instead. */
 void sgt_cuda_layernorm_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx, int first,
                                  float *dw, float *db, const void *dout, const void *x,
-                                 const float *mean, const float *rstd, const void *w, size_t n,
+                                 const float *mean, const float *rstd, const float *w, size_t n,
                                  size_t C, void *scratch);
 size_t sgt_cuda_layernorm_backward_scratch(size_t n, size_t C);
 
 /* Compute sgt_cuda_residual_layernorm with the same bits, for rows that a warp can keep in
  * registers (see sgt_cuda_layernorm_rows_serves). If y is NULL, sum and drop are not used. */
 void sgt_cuda_layernorm_rows(sgt_cuda_stream s, sgt_cuda_type type, void *sum, void *out,
-                             float *mean, float *rstd, const void *x, const void *y, const void *w,
-                             const void *b, size_t n, size_t C, float eps,
+                             float *mean, float *rstd, const void *x, const void *y, const float *w,
+                             const float *b, size_t n, size_t C, float eps,
                              const sgt_cuda_dropout *drop);
 
 /* Compute sgt_cuda_layernorm_backward with the same dx, for rows that a warp can keep in registers.
@@ -130,7 +130,7 @@ void sgt_cuda_layernorm_rows(sgt_cuda_stream s, sgt_cuda_type type, void *sum, v
 void sgt_cuda_layernorm_rows_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx, int first,
                                       float *dw, float *db, float *dbias, const void *dout,
                                       const void *x, const float *mean, const float *rstd,
-                                      const void *w, size_t n, size_t C, void *scratch);
+                                      const float *w, size_t n, size_t C, void *scratch);
 size_t sgt_cuda_layernorm_rows_scratch(sgt_cuda_type type, size_t n, size_t C);
 int sgt_cuda_layernorm_rows_serves(sgt_cuda_type type, size_t C);
 

@@ -43,8 +43,8 @@ __global__ void __launch_bounds__(WARPS * 32) norm_kernel(NormForward<T> a)
     for (int c = lane * V; c < a.C; c += 32 * V) {
         float x[V], w[V], b[V];
         load(x, kept + c);
-        load(w, a.w + c);
-        load(b, a.b + c);
+        load_floats(w, a.w + c);
+        load_floats(b, a.b + c);
         DEV_UNROLL_FOR (int i = 0; i < V; i++) x[i] = (x[i] - mean) * rstd * w[i] + b[i];
         store(a.out + row * a.C + c, x);
     }
@@ -77,16 +77,15 @@ static void launch_norm(sgt_cuda_stream s, sgt_cuda_type type, const NormForward
 
 void sgt_cuda_residual_layernorm(sgt_cuda_stream s, sgt_cuda_type type, void *sum, void *out,
                                  float *mean, float *rstd, const void *x, const void *y,
-                                 const void *w, const void *b, size_t n, size_t C, float eps,
+                                 const float *w, const float *b, size_t n, size_t C, float eps,
                                  const sgt_cuda_dropout *drop)
 {
     by_type(type, [&](auto zero) {
         using T = decltype(zero);
         sgt_cuda_dropout none = {};
         launch_norm(s, type,
-                    NormForward<T>{(T *)sum, (T *)out, mean, rstd, (const T *)x, (const T *)y,
-                                   (const T *)w, (const T *)b, n, (int)C, eps,
-                                   drop ? *drop : none});
+                    NormForward<T>{(T *)sum, (T *)out, mean, rstd, (const T *)x, (const T *)y, w, b,
+                                   n, (int)C, eps, drop ? *drop : none});
     });
 }
 
@@ -95,8 +94,8 @@ void sgt_cuda_residual_layernorm(sgt_cuda_stream s, sgt_cuda_type type, void *su
 template <class T> struct NormBackward {
     T *dx;
     float *partial; // (blocks, 2, C): dw and db of each block's rows
-    const T *dout, *x, *w;
-    const float *mean, *rstd;
+    const T *dout, *x;
+    const float *mean, *rstd, *w;
     size_t n;
     int C, first; // first: 1: dx is stored; 0: it is added to
 };
@@ -111,7 +110,7 @@ DEV void load_chunk(Chunk<V> &k, const NormBackward<T> &a, size_t row, int c)
     float w[V], mean = a.mean[row], rstd = a.rstd[row];
     load(k.dout, a.dout + row * a.C + c);
     load(k.xhat, a.x + row * a.C + c);
-    load(w, a.w + c);
+    load_floats(w, a.w + c);
     DEV_UNROLL_FOR (int i = 0; i < V; i++) {
         k.g[i] = k.dout[i] * w[i];
         k.xhat[i] = (k.xhat[i] - mean) * rstd;
@@ -187,7 +186,7 @@ size_t sgt_cuda_layernorm_backward_scratch(size_t n, size_t C)
 
 void sgt_cuda_layernorm_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx, int first,
                                  float *dw, float *db, const void *dout, const void *x,
-                                 const float *mean, const float *rstd, const void *w, size_t n,
+                                 const float *mean, const float *rstd, const float *w, size_t n,
                                  size_t C, void *scratch)
 {
     if (n == 0) return;
@@ -195,16 +194,9 @@ void sgt_cuda_layernorm_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx
     unsigned blocks = backward_blocks(n, C);
     by_type_and_width(type, C, [&](auto zero, auto width) {
         using T = decltype(zero);
-        NormBackward<T> a = {(T *)dx,
-                             (float *)scratch,
-                             (const T *)dout,
-                             (const T *)x,
-                             (const T *)w,
-                             mean,
-                             rstd,
-                             n,
-                             (int)C,
-                             first};
+        NormBackward<T> a = {
+            (T *)dx, (float *)scratch, (const T *)dout, (const T *)x, mean, rstd, w, n, (int)C,
+            first};
         DEV_LAUNCH((norm_backward_kernel<T, width>), dim3(blocks), dim3(warps * 32),
                    warps * 2 * C * sizeof(float), s, a);
     });

@@ -11,7 +11,8 @@ namespace sgt
 template <class T> struct NormForward {
     T *sum, *out;
     float *mean, *rstd;
-    const T *x, *y, *w, *b; // y NULL: no residual, and sum is not written
+    const T *x, *y; // y NULL: no residual, and sum is not written
+    const float *w, *b;
     size_t n;
     int C;
     float eps;

@@ -17,7 +17,7 @@ constexpr int blocks_each(int chunks) { return chunks <= 3 ? 3 : 2; }
 
 constexpr int forward_blocks_each(int chunks) { return chunks <= 3 ? 4 : 3; }
 
-// A lane's part of a row or a vector: in each chunk of 32 * V numbers, the V from lane * V on;
+// A lane's part of a row: in each chunk of 32 * V numbers, the V from lane * V on;
 // zeros past C.
 template <class T, int CHUNKS> struct Lane {
     static constexpr int V = PER16<T>;
@@ -35,8 +35,7 @@ template <class T, int CHUNKS> struct Lane {
 // Normalize a row. Sums are made in the same order as in norm_kernel (layernorm.cu), for the same
 // bits.
 template <class T, int CHUNKS, bool RESIDUAL>
-DEV void normalize_row(const NormForward<T> &a, size_t row, const Lane<T, CHUNKS> &w,
-                       const Lane<T, CHUNKS> &b)
+DEV void normalize_row(const NormForward<T> &a, size_t row)
 {
     constexpr int V = PER16<T>;
     int first = threadIdx.x % 32 * V;
@@ -61,11 +60,12 @@ DEV void normalize_row(const NormForward<T> &a, size_t row, const Lane<T, CHUNKS
     float rstd = 1 / sqrtf(dev::warp_sum(squares) / (float)a.C + a.eps);
     DEV_UNROLL_FOR (int i = 0; i < CHUNKS; i++) {
         int c = first + i * 32 * V;
-        float by[V], plus[V];
-        dev::unpack16<T>(by, w.raw[i]);
-        dev::unpack16<T>(plus, b.raw[i]);
-        DEV_UNROLL_FOR (int j = 0; j < V; j++) x[i][j] = (x[i][j] - mean) * rstd * by[j] + plus[j];
-        if (c < a.C) store(a.out + row * a.C + c, x[i]);
+        float w[V], b[V];
+        if (c >= a.C) break;
+        load_floats(w, a.w + c);
+        load_floats(b, a.b + c);
+        DEV_UNROLL_FOR (int j = 0; j < V; j++) x[i][j] = (x[i][j] - mean) * rstd * w[j] + b[j];
+        store(a.out + row * a.C + c, x[i]);
     }
     if (threadIdx.x % 32 == 0) {
         a.mean[row] = mean;
@@ -77,12 +77,9 @@ template <class T, int CHUNKS, bool RESIDUAL>
 __global__ void __launch_bounds__(ROW_WARPS * 32, forward_blocks_each(CHUNKS))
     norm_rows_kernel(NormForward<T> a)
 {
-    Lane<T, CHUNKS> w, b;
-    w.load(a.w, a.C);
-    b.load(a.b, a.C);
     for (size_t row = (size_t)blockIdx.x * ROW_WARPS + threadIdx.x / 32; row < a.n;
          row += (size_t)gridDim.x * ROW_WARPS)
-        normalize_row<T, CHUNKS, RESIDUAL>(a, row, w, b);
+        normalize_row<T, CHUNKS, RESIDUAL>(a, row);
 }
 
 // ---- backward ----
@@ -90,8 +87,8 @@ __global__ void __launch_bounds__(ROW_WARPS * 32, forward_blocks_each(CHUNKS))
 template <class T> struct RowsBackward {
     T *dx;
     float *partial; // (blocks, 3, C): dw, db and dx's column sums of each block's rows
-    const T *dout, *x, *w;
-    const float *mean, *rstd;
+    const T *dout, *x;
+    const float *mean, *rstd, *w;
     size_t n;
     int C, first; // first: 1: dx is stored; 0: it is added to
 };
@@ -123,9 +120,10 @@ template <class T, int CHUNKS> struct Row {
         int c = (i * 32 + threadIdx.x % 32) * V;
         dev::unpack16<T>(d, dout[i]);
         dev::unpack16<T>(xhat, x[i]);
-        dev::unpack16<T>(g, c < a.C ? dev::ld16(a.w + c) : dev::Vec16{});
+        float w[V] = {};
+        if (c < a.C) load_floats(w, a.w + c);
         DEV_UNROLL_FOR (int j = 0; j < V; j++) {
-            g[j] *= d[j];
+            g[j] = w[j] * d[j];
             xhat[j] = (xhat[j] - mean) * rstd;
         }
     }
@@ -257,15 +255,15 @@ static void launch_forward(sgt_cuda_stream s, const NormForward<T> &a)
 }
 
 void sgt_cuda_layernorm_rows(sgt_cuda_stream s, sgt_cuda_type type, void *sum, void *out,
-                             float *mean, float *rstd, const void *x, const void *y, const void *w,
-                             const void *b, size_t n, size_t C, float eps,
+                             float *mean, float *rstd, const void *x, const void *y, const float *w,
+                             const float *b, size_t n, size_t C, float eps,
                              const sgt_cuda_dropout *drop)
 {
     if (n == 0) return;
     by_type(type, [&](auto zero) {
         using T = decltype(zero);
-        NormForward<T> a = {(T *)sum,     (T *)out,     mean, rstd,   (const T *)x, (const T *)y,
-                            (const T *)w, (const T *)b, n,    (int)C, eps,          {}};
+        NormForward<T> a = {(T *)sum, (T *)out, mean, rstd,   (const T *)x, (const T *)y,
+                            w,        b,        n,    (int)C, eps,          {}};
         if (drop) a.drop = *drop;
         launch_forward<T, 1>(s, a);
     });
@@ -297,7 +295,7 @@ static void launch_rows(sgt_cuda_stream s, unsigned blocks, const RowsBackward<T
 void sgt_cuda_layernorm_rows_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx, int first,
                                       float *dw, float *db, float *dbias, const void *dout,
                                       const void *x, const float *mean, const float *rstd,
-                                      const void *w, size_t n, size_t C, void *scratch)
+                                      const float *w, size_t n, size_t C, void *scratch)
 {
     if (n == 0) return;
     unsigned blocks = blocks_of(type, n, C);
@@ -305,7 +303,7 @@ void sgt_cuda_layernorm_rows_backward(sgt_cuda_stream s, sgt_cuda_type type, voi
         using T = decltype(zero);
         launch_rows<T, 1>(s, blocks,
                           RowsBackward<T>{(T *)dx, (float *)scratch, (const T *)dout, (const T *)x,
-                                          (const T *)w, mean, rstd, n, (int)C, first});
+                                          mean, rstd, w, n, (int)C, first});
     });
     fold_columns(s, {{dw, db, dbias}}, dbias ? 3 : 2, 3, (const float *)scratch, blocks, C);
 }

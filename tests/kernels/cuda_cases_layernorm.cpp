@@ -40,9 +40,9 @@ template <class T> static void forward_at(check *t, size_t n, size_t C)
     float offset = check_number(t, 3) ? 0 : 30, *stats[2], *want[3];
     float *shifted = check_random(t, n * C, 3);
     for (size_t i = 0; i < n * C; i++) shifted[i] += offset;
-    T *x = cuda_output<T>(t, n * C), *y = cuda_random<T>(t, n * C, 2), *w = cuda_random<T>(t, C, 2);
-    T *b = cuda_random<T>(t, C, 1), *sum = cuda_output<T>(t, n * C),
-      *out = cuda_output<T>(t, n * C);
+    T *x = cuda_output<T>(t, n * C), *y = cuda_random<T>(t, n * C, 2);
+    T *sum = cuda_output<T>(t, n * C), *out = cuda_output<T>(t, n * C);
+    const float *w = cuda_random<float>(t, C, 2), *b = cuda_random<float>(t, C, 1);
     for (size_t i = 0; i < n * C; i++) x[i] = dev::from_float<T>(shifted[i]);
     for (int i = 0; i < 2; i++) stats[i] = cuda_output<float>(t, n), want[i] = check_output(t, n);
     want[2] = check_output(t, n * C);
@@ -51,17 +51,16 @@ template <class T> static void forward_at(check *t, size_t n, size_t C)
                                 NULL);
     cuda_sync(t);
     const float *fx = cuda_floats(t, x, n * C), *fy = cuda_floats(t, y, n * C),
-                *fw = cuda_floats(t, w, C);
-    const float *fb = cuda_floats(t, b, C), *got = cuda_floats(t, sum, n * C);
+                *got = cuda_floats(t, sum, n * C);
     float *plain = check_output(t, n * C);
     for (size_t i = 0; i < n * C; i++) plain[i] = dev::to_float(dev::from_float<T>(fx[i] + fy[i]));
     check_equal(t, "sum", got, plain, n * C);
     /* layernorm of the sum in its stored form */
-    t->ref->layernorm(want[2], want[0], want[1], plain, fw, fb, n, C, EPS);
+    t->ref->layernorm(want[2], want[0], want[1], plain, w, b, n, C, EPS);
     double *bound = check_doubles(t, n * C), *mean = check_doubles(t, n),
            *rstd = check_doubles(t, n);
     for (size_t i = 0; i < n; i++)
-        row_bounds(bound + i * C, mean + i, rstd + i, plain + i * C, fw, fb, C);
+        row_bounds(bound + i * C, mean + i, rstd + i, plain + i * C, w, b, C);
     stored_as<T>(bound, want[2], n * C);
     check_close(t, "mean", stats[0], want[0], mean, n);
     check_close(t, "rstd", stats[1], want[1], rstd, n);
@@ -82,7 +81,8 @@ template <class T> static void forward_at(check *t, size_t n, size_t C)
 template <class T> static void forward_rows_at(check *t, size_t n, size_t C)
 {
     T *x = cuda_random<T>(t, n * C, 3), *y = cuda_random<T>(t, n * C, 2);
-    T *w = cuda_random<T>(t, C, 2), *b = cuda_random<T>(t, C, 1), *none = nullptr;
+    const float *w = cuda_random<float>(t, C, 2), *b = cuda_random<float>(t, C, 1);
+    T *none = nullptr;
     sgt_cuda_place place = {9, 4, 2, 2};
     sgt_cuda_dropout drop = {cuda_copy<sgt_cuda_place>(t, &place, 1), C, 1, SGT_DROP_PROJ, 0.25f};
     for (int kind = 0; kind < 3; kind++) { /* 0: no residual, 1: with one, 2: with dropout */
@@ -133,12 +133,11 @@ template <class T> static void forward(check *t)
  *     term of dw has four more roundings */
 template <class T> static void backward_at(check *t, size_t n, size_t C, bool rows, int first)
 {
-    T *x = cuda_random<T>(t, n * C, 3), *w = cuda_random<T>(t, C, 2),
-      *dout = cuda_random<T>(t, n * C, 1);
+    T *x = cuda_random<T>(t, n * C, 3), *dout = cuda_random<T>(t, n * C, 1);
     T *dx = cuda_random<T>(t, n * C, 1);
+    const float *w = cuda_random<float>(t, C, 2);
     float *mean = cuda_output<float>(t, n), *rstd = cuda_output<float>(t, n);
-    const float *fx = cuda_floats(t, x, n * C), *fw = cuda_floats(t, w, C),
-                *fd = cuda_floats(t, dout, n * C);
+    const float *fx = cuda_floats(t, x, n * C), *fd = cuda_floats(t, dout, n * C);
     float *want = cuda_floats(t, dx, n * C), *sums[3], *want_sums[3],
           *unused = check_output(t, n * C);
     for (int i = 0; i < 3; i++) {
@@ -150,8 +149,8 @@ template <class T> static void backward_at(check *t, size_t n, size_t C, bool ro
     double *bound = check_doubles(t, n * C),
            *bounds[2] = {check_doubles(t, C), check_doubles(t, C)};
     check_at(t, "n %zu, C %zu, rows %d, first %d", n, C, rows, first);
-    t->ref->layernorm(unused, mean, rstd, fx, fw, want_sums[0], n, C, EPS);
-    t->ref->layernorm_backward(want, want_sums[0], want_sums[1], fd, fx, mean, rstd, fw, n, C);
+    t->ref->layernorm(unused, mean, rstd, fx, w, want_sums[0], n, C, EPS);
+    t->ref->layernorm_backward(want, want_sums[0], want_sums[1], fd, fx, mean, rstd, w, n, C);
     char *scratch = cuda_output<char>(t, rows ? sgt_cuda_layernorm_rows_scratch(Type<T>::id, n, C)
                                               : sgt_cuda_layernorm_backward_scratch(n, C));
     if (rows)
@@ -164,14 +163,14 @@ template <class T> static void backward_at(check *t, size_t n, size_t C, bool ro
     for (size_t i = 0; i < n; i++) {
         double sum = 0, sum_x = 0, r = rstd[i], k = (chain(C) + 4) * UNIT / (double)C;
         for (size_t c = 0; c < C; c++) {
-            double term = fabs((double)fd[i * C + c] * fw[c]),
+            double term = fabs((double)fd[i * C + c] * w[c]),
                    xhat = fabs(((double)fx[i * C + c] - mean[i]) * r);
             sum += term, sum_x += term * xhat;
             bounds[0][c] += (double)(n + 17) * UNIT * fabs(fd[i * C + c]) * xhat;
             bounds[1][c] += (double)(n + 13) * UNIT * fabs(fd[i * C + c]);
         }
         for (size_t c = 0; c < C; c++) {
-            double term = fabs((double)fd[i * C + c] * fw[c]),
+            double term = fabs((double)fd[i * C + c] * w[c]),
                    xhat = fabs(((double)fx[i * C + c] - mean[i]) * r);
             bound[i * C + c] = r * (k * (sum + xhat * sum_x) +
                                     6 * UNIT * (term + (sum + xhat * sum_x) / (double)C)) +

@@ -323,8 +323,8 @@ template <class T> static void fused_dropout(check *t)
         sgt_cuda_place place = {9, 4, 2, 3};
         sgt_cuda_dropout drop = {cuda_copy<sgt_cuda_place>(t, &place, 1), 2 * C, 1, SGT_DROP_PROJ,
                                  0.5f};
-        T *x = cuda_random<T>(t, n * C, 1), *y = cuda_random<T>(t, n * C, 1),
-          *w = cuda_random<T>(t, C, 1);
+        T *x = cuda_random<T>(t, n * C, 1), *y = cuda_random<T>(t, n * C, 1);
+        const float *w = cuda_random<float>(t, C, 1);
         T *sum = cuda_output<T>(t, n * C), *out = cuda_output<T>(t, n * C);
         float *stats = cuda_output<float>(t, 2 * n), *fx = cuda_floats(t, x, n * C),
               *fy = cuda_floats(t, y, n * C);

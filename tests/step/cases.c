@@ -486,6 +486,7 @@ const step_case step_cases[] = {
     {"gradients_written", gradients_written, EXACT, 1, 0},
     {"waits", waits, EXACT, 1, 0},
     {"launches", launches, 1 << SGT_PRECISION_BF16, 1, 0},
+    {"norm_weights", norm_weights, ALL, 0, 0},
     {"overflow", overflow, 1 << SGT_PRECISION_FP16, 0, 0},
     {"muon", muon, ALL, 0, 0},
     {"muon_on_cuda", muon_on_cuda, ALL, 1, 0},

@@ -42,6 +42,7 @@ void hopper(step_check *s);
 void cudnn(step_check *s);
 void waits(step_check *s);
 void launches(step_check *s);
+void norm_weights(step_check *s);
 
 /* documents.c */
 void documents(step_check *s);

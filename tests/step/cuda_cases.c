@@ -1,4 +1,4 @@
-/* cuda_cases.c: CUDA's switches, and what the host does in a step. */
+/* cuda_cases.c: CUDA's switches, what the host does in a step, and LayerNorm's parameters. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -169,4 +169,30 @@ void launches(step_check *s)
         b->close(b);
         fixture_free(&f);
     }
+}
+
+/* ---- LayerNorm's parameters ---- */
+
+/* Check that LayerNorm's weights act in float32 in every precision. They begin at 1 and move by
+ * less than a 16-bit number near 1 can, so a change that would be lost in 16 bits must change the
+ * loss. */
+void norm_weights(step_check *s)
+{
+    fixture f;
+    double loss[2];
+    fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
+    for (int i = 0; i < 2; i++) {
+        for (size_t k = 0; k < sgt_model_tensors(&f.model); k++) {
+            sgt_tensor t;
+            sgt_model_tensor(&f.model, k, &t);
+            for (size_t j = 0; j < t.count && strstr(t.name, "ln_") && strstr(t.name, "weight");
+                 j++)
+                f.initial[t.offset + j] = i ? 1 + 0x1p-12f : 1;
+        }
+        sgt_backend *b = open_fixture(s, &f, NULL, f.batch);
+        loss[i] = run_steps(s, &f, b, 0, 1, 1).loss;
+        b->close(b);
+    }
+    expect(s, loss[1] != loss[0], "loss %.9f with weights of 1, and of 1 + 2^-12", loss[0]);
+    fixture_free(&f);
 }

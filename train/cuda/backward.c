@@ -23,7 +23,7 @@ typedef struct norm {
 static void layernorm(sgt_cuda_backend *c, const norm *n)
 {
     float *dw = c->flat.grads + n->w, *db = c->flat.grads + n->b;
-    const void *w = sgt_cuda_weight(c, n->w);
+    const float *w = sgt_cuda_vector(c, n->w);
     float *dbias = c->o.dropout > 0 ? NULL : n->bias;
     if (c->plan.norm_rows)
         sgt_cuda_layernorm_rows_backward(c->queue.compute, c->shape.type, c->buf.dx, n->first, dw,

@@ -92,6 +92,9 @@ typedef struct sgt_cuda_flat {
     size_t muon_at, muon_end;
     /* working copies: the parameters in `type`; the same array as params if that is float32 */
     void *copy;
+    /* the vectors in float32, from number `decayed` on, for several ranks that train in a 16-bit
+     * type; otherwise NULL, because params or copy has them */
+    float *vectors;
     /* offset of each bucket (sgt_cuda_buckets of them), then the end of the last */
     size_t *bucket_at;
     /* numbers in this rank's parts; how many of them, from the first on, weight decay applies to */
@@ -343,6 +346,14 @@ void sgt_cuda_range_end(sgt_cuda_backend *c);
 static inline const void *sgt_cuda_weight(const sgt_cuda_backend *c, size_t at)
 {
     return (const unsigned char *)c->flat.copy + at * c->shape.width;
+}
+
+/* Return the address of number `at`, which must be in a vector, in float32. LayerNorm's parameters
+ * are read here: near 1, a bf16 number moves in steps of 1/256 or 1/128, which are many times an update. */
+static inline const float *sgt_cuda_vector(const sgt_cuda_backend *c, size_t at)
+{
+    if (c->flat.vectors) return c->flat.vectors + (at - c->flat.decayed);
+    return (c->flat.own_copy ? c->flat.params : (const float *)c->flat.copy) + at;
 }
 
 /* Copy `count` floats between device and host through pinned memory, piece by piece: from the

@@ -20,8 +20,8 @@ static void layernorm(sgt_cuda_backend *c, void *sum, void *out, float *mean, fl
                       const sgt_cuda_dropout *drop)
 {
     (c->plan.norm_rows ? sgt_cuda_layernorm_rows : sgt_cuda_residual_layernorm)(
-        c->queue.compute, c->shape.type, sum, out, mean, rstd, x, y, sgt_cuda_weight(c, w),
-        sgt_cuda_weight(c, b), c->shape.N, c->shape.C, c->model.eps, drop);
+        c->queue.compute, c->shape.type, sum, out, mean, rstd, x, y, sgt_cuda_vector(c, w),
+        sgt_cuda_vector(c, b), c->shape.N, c->shape.C, c->model.eps, drop);
 }
 
 /* One of a block's two additions to the residual stream: sum = x + dropout(in W + b), and its

@@ -164,6 +164,11 @@ void sgt_cuda_ranks_share(sgt_cuda_backend *c, int forget)
                                                        c->flat.bucket_at[b] * c->shape.width,
                                                    n, types[c->shape.type], g->comm, g->stream));
     }
+    if (c->flat.vectors) {
+        size_t at, n = part(c, sgt_cuda_bucket_vectors(c), &at);
+        check("ncclAllGather", g->nccl->all_gather(c->flat.params + at, c->flat.vectors, n,
+                                                   SGT_NCCL_FLOAT32, g->comm, g->stream));
+    }
     check("ncclGroupEnd", g->nccl->group_end());
     sgt_cuda_launched(g->stream, "ncclAllGather (the parameters, %zu buckets)",
                       sgt_cuda_buckets(c));

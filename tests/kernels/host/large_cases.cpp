@@ -265,7 +265,7 @@ LARGE_CASE(layernorm)
     T *out = sparse.array<T>(n * C);
     float *mean = sparse.array<float>(n), *rstd = sparse.array<float>(n);
     if (!x || !y || !sum || !out || !mean || !rstd) return;
-    T *w = cuda_random<T>(t, C, 1), *b = cuda_random<T>(t, C, 1);
+    const float *w = cuda_random<float>(t, C, 1), *b = cuda_random<float>(t, C, 1);
     for (size_t i = 0; i < Rows::COUNT; i++)
         fill(t, x + WIDE_ROWS.at(i) * C, C), fill(t, y + WIDE_ROWS.at(i) * C, C);
     sgt_cuda_place where = {11, 5, 0, 1};
@@ -302,7 +302,7 @@ LARGE_CASE(layernorm_backward)
     float *dw = sparse.array<float>(C);
     void *scratch = sparse.array<char>(sgt_cuda_layernorm_backward_scratch(n, C));
     if (!dx || !dout || !x || !mean || !rstd || !dw || !db || !scratch) return;
-    T *w = cuda_random<T>(t, C, 1);
+    const float *w = cuda_random<float>(t, C, 1);
     fill(t, dx + at * C, 2 * C), fill(t, dout + at * C, 2 * C), fill(t, x + at * C, 2 * C),
         fill(t, mean + at, 2);
     rstd[at] = rstd[at + 1] = 1.5f;
