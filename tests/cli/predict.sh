@@ -19,7 +19,7 @@ check 'the logits' test "$(lines 'product m=65536 n=50304 k=768 ')" -eq 1
 check 'gradients add up' test "$(lines 'product .* in=2 out=4 add=1 ')" -eq 49
 check 'a forward and a backward pass of attention' test "$(lines 'attention products=[25] ')" -eq 24
 check 'operations of attention' test "$(lines 'attention products=2 flops=206158430208$')" -eq 12
-residual='kernel norm_rows_kernel<bf16,3,true> grid 528 1 1 block 128 smem 0 : p2 p2 p4 p4 p2 p2 p2 p2 65536 768 '
+residual='kernel norm_rows_kernel<bf16,3,true> grid 528 1 1 block 128 smem 0 : p2 p2 p4 p4 p2 p2 p4 p4 65536 768 '
 check 'residuals' test "$(lines "$residual")" -eq 24
 check 'no residual before the first' test "$(lines 'kernel norm_rows_kernel<bf16,3,false> .* : p0 p2 p4 p4 p2 p0 ')" -eq 1
 check 'one update of all' test "$(lines 'kernel update_kernel<bf16,Adamw> .* 124475904 124354560 ')" -eq 1
