@@ -4,10 +4,11 @@ its losses from those in float64 shows which error sgt may have in that precisio
 and gradient norm, in the format of the fixture's tables.
 
     torch_curve.py CURVE [--precision fp32|tf32|bf16|fp16] [--residual fp32|half]
-                         [--device cuda|cpu] [--loss-scale 1024] [--steps 200]
+                         [--device cuda|cpu] [--loss-scale 1024] [--steps 200] [--jitter SEED]
 
 --residual half keeps the residual stream in the 16-bit type too, as sgt does; autocast alone keeps
-it in float32."""
+it in float32. --jitter multiplies each initial parameter by 1 plus 1e-6 times a normal random
+number: that hardly changes the losses in float64, but all rounding errors of a 16-bit run."""
 import argparse
 import contextlib
 import json
@@ -30,6 +31,7 @@ def options():
     a.add_argument("--steps", type=int, default=STEPS)
     a.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     a.add_argument("--loss-scale", type=float, default=1024)
+    a.add_argument("--jitter", type=int)
     return a.parse_args()
 
 
@@ -78,6 +80,11 @@ def main():
     with open(os.path.join(o.curve, "config.json")) as f:
         config = json.load(f)
     p = parameters(os.path.join(o.curve, "model.safetensors"), o.device)
+    if o.jitter is not None:
+        random = torch.Generator().manual_seed(o.jitter)
+        with torch.no_grad():
+            for v in p.values():
+                v.mul_(1 + 1e-6 * torch.randn(v.shape, generator=random).to(o.device))
     ids = tokens(os.path.join(o.curve, "tokens.bin"), o.device)
     groups = [{"params": [v for v in p.values() if v.dim() > 1], "weight_decay": 0.1},
               {"params": [v for v in p.values() if v.dim() == 1], "weight_decay": 0.0}]

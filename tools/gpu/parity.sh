@@ -15,34 +15,43 @@ train_curve() { # NAME FILE OPTION...
         "$work/run/log.jsonl" > "$rows"
 }
 
-# Print the largest difference of loss and largest relative difference of norm; nothing if a step is missing.
+# Print four errors: of loss and norm (relative), the root mean square of the first 40 steps and the largest of all.
+# Print nothing if a step is missing.
 curve_errors() { # ROWS
     awk -F '\t' -v steps=$curve_steps '
         function size(x) { return x < 0 ? -x : x }
         FNR == NR { if (FNR > 1) { loss[$1] = $2; norm[$1] = $3 } next }
         $1 in loss && $1 < steps && $2 ~ /^[0-9.]/ && $3 ~ /^[0-9.]/ {
             rows++
-            if (size($2 - loss[$1]) > worst_loss) worst_loss = size($2 - loss[$1])
-            if (size($3 / norm[$1] - 1) > worst_norm) worst_norm = size($3 / norm[$1] - 1)
+            off = size($2 - loss[$1])
+            part = size($3 / norm[$1] - 1)
+            if (off > worst_loss) worst_loss = off
+            if (part > worst_norm) worst_norm = part
+            if ($1 < 40) { early++; losses += off * off; norms += part * part }
         }
-        END { if (rows == steps) printf "%.3g %.3g\n", worst_loss, worst_norm }' "$fixtures/curve/f64.tsv" "$1"
+        END {
+            if (rows == steps)
+                printf "%.3g %.3g %.3g %.3g\n", sqrt(losses / early), sqrt(norms / early), worst_loss, worst_norm
+        }' "$fixtures/curve/f64.tsv" "$1"
 }
 
 # Put PyTorch's own errors into $theirs. Its curve is trained once for all comparisons.
 peer_curve() { # NAME PRECISION RESIDUAL
-    theirs=$(kept "$1" | sed -n 's/.*"loss_error": \([^,}]*\), "norm_error": \([^,}]*\).*/\1 \2/p')
+    theirs=$(kept "$1" | sed -n 's/.*"errors": \[\([^]]*\)\].*/\1/p' | tr -d ,)
     todo "$1" || return 0
     attempt_peer "$1" 180 "$peers/torch_curve.py" "$fixtures/curve" --steps $curve_steps --precision "$2" --residual "$3" \
         --loss-scale 1024 ||
         return 0
     theirs=$(curve_errors "$work/out")
     [ -n "$theirs" ] || { result fail "$1" "it did not give $curve_steps steps of numbers" && return 0; }
-    result info "$1" "loss off by at most ${theirs% *}, norm by ${theirs#* } of itself" \
-        "\"loss_error\": ${theirs% *}, \"norm_error\": ${theirs#* }"
+    result info "$1" "$(errors_text $theirs)" "\"errors\": $(errors_list $theirs)"
 }
 
-# Our error may be twice PyTorch's in that precision, plus 2e-5 and 1e-4, the limits of float32 on a CPU.
-# Our residual stream is bf16 or fp16. Compare with PyTorch in the same type: autocast keeps it in float32.
+errors_text() { echo "loss off by $1 in the first 40 steps, $3 at most; norm by $2, $4 of itself"; }
+errors_list() { echo "[$1, $2, $3, $4]"; }
+
+# Compare our errors with those of PyTorch in the same precision. Our residual stream is bf16 or fp16, so compare with
+# PyTorch in the same type: autocast keeps it in float32.
 curve_of() { # PRECISION ATTENTION
     name="curve in $1, $2 attention" scale=''
     [ "$1" != fp16 ] || scale="--loss-scale 1024" # no overflow in these 200 steps, so that none is left out
@@ -59,22 +68,37 @@ curve_of() { # PRECISION ATTENTION
     [ -n "$dry" ] || tell_curve "$1" "curve in $1, $2 attention"
 }
 
+# The most that each error may be: PyTorch's times FACTORS, plus a floor, which is the limit of float32 on a CPU.
+#
+# From step 40 or so on, rounding errors grow in one direction of the parameters, by chance more or less. PyTorch's own
+# runs in fp16, residual too, show it: on an H100, and on a CPU with --jitter 1 and 2 (torch_curve.py), loss was off by
+# 8.6e-5, 2.2e-4 and 1.8e-4 at most, norm by .0021, .011 and .0067. In the first 40 steps, it was 3.2e-5, 2.3e-5 and
+# 1.9e-5, and .00023, .00039 and .00027. So the first steps must be close to PyTorch's, and the largest errors may be a
+# few times as large. LayerNorm with bf16 parameters fails: its 1.7e-3 in the first steps is 4 times PyTorch's.
+limits_of() { # PRECISION: FACTORS, then the floors of loss and norm
+    case $1 in
+    bf16 | fp16) echo 2 3 4 8 0 0 ;;
+    *) echo 2 2 2 2 2e-5 1e-4 ;;
+    esac
+}
+
 tell_curve() { # PRECISION NAME
-    text="loss off by at most ${ours% *}, norm by ${ours#* } of itself"
-    more="\"loss_error\": ${ours% *}, \"norm_error\": ${ours#* }"
     if [ -z "$ours" ]; then
         result fail "$2" "the log does not hold $curve_steps steps of numbers"
-    elif [ -z "$theirs" ] && [ "$1" != fp32 ]; then
+        return
+    fi
+    text=$(errors_text $ours) more="\"errors\": $(errors_list $ours)"
+    if [ -z "$theirs" ] && [ "$1" != fp32 ]; then
         result info "$2" "$text; no PyTorch to hold it to" "$more"
     else
-        theirs=${theirs:-0 0}
-        awk -v a="$ours" -v b="$theirs" 'BEGIN {
+        theirs=${theirs:-0 0 0 0}
+        awk -v a="$ours" -v b="$theirs" -v c="$(limits_of "$1")" 'BEGIN {
             split(a, x, " ")
             split(b, y, " ")
-            exit !(x[1] <= 2 * y[1] + 2e-5 && x[2] <= 2 * y[2] + 1e-4)
+            split(c, by, " ")
+            for (i = 1; i <= 4; i++) if (!(x[i] <= by[i] * y[i] + by[i % 2 ? 5 : 6])) exit 1
         }' && verdict=pass || verdict=fail
-        result "$verdict" "$2" "$text; PyTorch ${theirs% *}, ${theirs#* }" \
-            "$more, \"loss_error_pytorch\": ${theirs% *}, \"norm_error_pytorch\": ${theirs#* }"
+        result "$verdict" "$2" "$text; PyTorch: $(errors_text $theirs)" "$more, \"errors_pytorch\": $(errors_list $theirs)"
     fi
 }
 
