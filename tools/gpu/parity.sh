@@ -98,7 +98,8 @@ tell_curve() { # PRECISION NAME
             split(c, by, " ")
             for (i = 1; i <= 4; i++) if (!(x[i] <= by[i] * y[i] + by[i % 2 ? 5 : 6])) exit 1
         }' && verdict=pass || verdict=fail
-        result "$verdict" "$2" "$text; PyTorch: $(errors_text $theirs)" "$more, \"errors_pytorch\": $(errors_list $theirs)"
+        result "$verdict" "$2" "$text; PyTorch: $(errors_text $theirs)" \
+            "$more, \"errors_pytorch\": $(errors_list $theirs)"
     fi
 }
 

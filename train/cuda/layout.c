@@ -226,7 +226,8 @@ static void lay_out_parameters(sgt_cuda_backend *c)
     c->flat.own_copy = c->shape.type == SGT_F32 ? NULL
                        : parts                  ? numbers(c, c->flat.own)
                                                 : c->flat.copy;
-    if (parts && c->flat.own_copy) c->flat.vectors = floats(c, c->flat.count - c->flat.decayed);
+    if (parts && c->shape.type != SGT_F32)
+        c->flat.vectors = floats(c, c->flat.count - c->flat.decayed);
     kind(c, c->shape.type == SGT_F32 ? "weights" : "16-bit copies");
     c->flat.grads = floats(c, c->flat.count);
     c->flat.own_grads = parts ? floats(c, c->flat.own) : c->flat.grads;
