@@ -349,7 +349,7 @@ static inline const void *sgt_cuda_weight(const sgt_cuda_backend *c, size_t at)
 }
 
 /* Return the address of number `at`, which must be in a vector, in float32. LayerNorm's parameters
- * are read here: near 1, a bf16 number moves in steps of 1/256 or 1/128, which are many times an update. */
+ * are read here: bf16 numbers near 1 are 1/256 or 1/128 apart, many times what an update adds. */
 static inline const float *sgt_cuda_vector(const sgt_cuda_backend *c, size_t at)
 {
     if (c->flat.vectors) return c->flat.vectors + (at - c->flat.decayed);
