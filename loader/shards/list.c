@@ -129,15 +129,18 @@ int sgt_shard_list(char ***paths, size_t *count, const char *folder, const char 
     for (naming how = OURS; how < NAMINGS && !n && rc == SGT_OK; how++) {
         rewinddir(dir);
         rc = collect(&found, &n, dir, how, folder, split, err);
+        if (n) qsort(found, n, sizeof *found, by_bytes);
         if (rc == SGT_OK && how == NAMED) rc = one_name(found, n, folder, split, err);
     }
     closedir(dir);
-    if (rc == SGT_OK && !n) rc = collect_listed(&found, &n, folder, split, err);
+    if (rc == SGT_OK && !n) {
+        rc = collect_listed(&found, &n, folder, split, err);
+        if (n) qsort(found, n, sizeof *found, by_bytes);
+    }
     if (rc < 0) {
         sgt_shard_list_free(found, n);
         return rc;
     }
-    if (n) qsort(found, n, sizeof *found, by_bytes);
     *paths = found;
     *count = n;
     return SGT_OK;

@@ -46,7 +46,10 @@ check 'the windows' test "$(peers | grep -c '"us_per_batch": 250.0')" -eq 2
 check 'their speed' test "$(peers | grep -c '"tokens_per_s": 256000.0')" -eq 2
 check 'and bytes' test "$(peers | grep -c '"gb_per_s": 0.000544')" -eq 2
 check 'six of them' test "$(peers | grep -c '"reader"')" -eq 6
-stdout_has '"left_out": []'
+# A file system in memory has no cold passes: they are left out, and --cold fails.
+left_out() { sed -n '/"left_out"/,$p' .stdout | grep '"why"' | grep -v 'stay in memory'; }
+check 'nothing is left out' test "$(left_out | wc -l)" -eq 0
+in_memory=$(grep -c 'stay in memory' .stdout)
 
 run 0 sgt-bench loader set $small --peer ./python --plot a.svg
 stdout_matches '^median of 3; beside numpy 0\.1, torch 0\.2$'
@@ -57,7 +60,8 @@ picture a.svg $((8 + $(grep -c '>mmap (cold), ' a.svg))) 1 7 # the plain loop is
 for row in 'memcpy, u16' 'preload, i32' 'uring, u16' 'numpy window, i32' 'torch 2 workers, i64'; do
     check "$row is in the picture" grep -qF ">$row</text>" a.svg
 done
-run 0 sgt-bench loader set $small --cold --loader preload --peer ./nowhere --json # the interpreter is not started
+# the interpreter is not started
+run $((in_memory > 0)) sgt-bench loader set $small --cold --loader preload --peer ./nowhere --json
 run 0 sgt-bench loader set $small --sampling shuffle --peer ./nowhere --json
 stdout_has '"peers": []'
 
@@ -79,7 +83,7 @@ stderr_is "sgt-bench loader: numpy loop is left out: --peer ./python: no batches
 sgt-bench loader: torch 0 workers is left out: --peer ./python: ModuleNotFoundError: No module named 'torch'
 sgt-bench loader: torch 2 workers is left out: --peer ./python: ModuleNotFoundError: No module named 'torch'"
 check 'three are there' test "$(peers | grep -c '"us_per_batch"')" -eq 3
-check 'three are not' test "$(sed -n '/"left_out"/,$p' .stdout | grep -c '"why"')" -eq 3
+check 'three are not' test "$(left_out | wc -l)" -eq 3
 
 # ---- an interpreter that ends at once, or in the middle ----
 printf '#!/bin/sh\necho "ModuleNotFoundError: No module named numpy" >&2\nexit 1\n' > python
