@@ -46,7 +46,7 @@ Test(foreign, names_of_modded_nanogpt)
     put_foreign("d/edu_train.bin", 3, 300); /* llm.c's name for a set of one shard */
     /* The first two by name are said, in whatever order the file system lists them. */
     static const char *const more[] = {"d/web_train.bin", "d/ice_train.bin", "d/law_train.bin",
-                                       "d/sea_train.bin", "d/zoo_train.bin",     "d/sun_train.bin"};
+                                       "d/sea_train.bin", "d/zoo_train.bin", "d/sun_train.bin"};
     for (size_t i = 0; i < sizeof more / sizeof *more; i++) put_foreign(more[i], 4, 300);
     expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
                    "d: edu_train.bin and fineweb_train_000001.bin belong to two sets (put each "
