@@ -110,6 +110,16 @@ DEV Vec16 ld16(const void *p)
     return {v.x, v.y, v.z, v.w};
 }
 
+/* Load where this stands among the other loads that are now. */
+DEV Vec16 ld16_now(const void *p)
+{
+    Vec16 v;
+    asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v.w[0]), "=r"(v.w[1]), "=r"(v.w[2]), "=r"(v.w[3])
+                 : "l"(p));
+    return v;
+}
+
 DEV void st16(void *p, const Vec16 &v) { *(uint4 *)p = make_uint4(v.w[0], v.w[1], v.w[2], v.w[3]); }
 
 /* Add v to *p atomically and return the old value. There is no version for floats: their sum would

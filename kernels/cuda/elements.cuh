@@ -44,6 +44,19 @@ template <int V> DEV void load_floats(float (&x)[V], const float *p)
     }
 }
 
+/* Do the same now: the compiler does not move the load to where x is needed. */
+template <int V> DEV void load_floats_now(float (&x)[V], const float *p)
+{
+    if constexpr (V == 1) {
+        x[0] = *p;
+    } else {
+        DEV_UNROLL_FOR (int i = 0; i < V; i += 4) {
+            dev::Vec16 raw = dev::ld16_now(p + i);
+            DEV_UNROLL_FOR (int j = 0; j < 4; j++) x[i + j] = dev::bits_float(raw.w[j]);
+        }
+    }
+}
+
 template <int V> DEV void store_floats(float *p, const float (&x)[V])
 {
     if constexpr (V == 1) {

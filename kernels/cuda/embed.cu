@@ -5,7 +5,7 @@
 
 using namespace sgt;
 
-enum { THREADS = 128, CHUNK = 64 };
+enum { THREADS = 128, CHUNK = 64, JOINED = 8 };
 
 template <class T, int V>
 __global__ void __launch_bounds__(THREADS)
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(THREADS) embed_chunk_kernel(EmbedBackward<T> a
 }
 
 // Complete the run that begins in this chunk and continues in the next: add up its partial sums,
-// chunk by chunk.
+// chunk by chunk. Several loads are in flight: the run of a frequent token has hundreds of chunks.
 template <class T> __global__ void __launch_bounds__(THREADS) embed_join_kernel(EmbedBackward<T> a)
 {
     int first = blockIdx.x * CHUNK, end = first + CHUNK;
@@ -98,9 +98,17 @@ template <class T> __global__ void __launch_bounds__(THREADS) embed_join_kernel(
     // another block completes a run that began before this chunk
     if (first > 0 && a.sorted[first] == id && a.sorted[first - 1] == id) return;
     for (int c = threadIdx.x; c < a.C; c += THREADS) {
-        float total = a.partial[(size_t)blockIdx.x * 2 * a.C + a.C + c];
-        for (int k = blockIdx.x + 1; k * CHUNK < a.n && a.sorted[k * CHUNK] == id; k++)
-            total += a.partial[(size_t)k * 2 * a.C + c];
+        float total = a.partial[(size_t)blockIdx.x * 2 * a.C + a.C + c], x[JOINED];
+        for (int k = blockIdx.x + 1, n = JOINED; n == JOINED; k += JOINED) {
+            n = 0; // of these chunks, the first n have the run
+            DEV_UNROLL_FOR (int i = 0; i < JOINED; i++) {
+                bool has = (k + i) * CHUNK < a.n && a.sorted[(k + i) * CHUNK] == id;
+                x[i] = has ? a.partial[(size_t)(k + i) * 2 * a.C + c] : 0;
+                n += has;
+            }
+            DEV_UNROLL_FOR (int i = 0; i < JOINED; i++)
+                if (i < n) total += x[i];
+        }
         a.dwte[(size_t)id * a.C + c] += total;
     }
 }

@@ -24,8 +24,8 @@ extern "C" {
 #endif
 
 /* What is done before D is stored. x is the product, plus the old D if `accumulate` is set. The
- * library may round the product to D's type first: cuBLASLt 13.1 does in some algorithms, as seen
- * on an H100. */
+ * library may round the product, and x, to D's type first: cuBLASLt 13.1 does in some algorithms,
+ * as seen on an H100. */
 typedef enum sgt_cuda_epilogue {
     SGT_EPILOGUE_NONE, /* D = x */
     /* D = x + bias                                   bias (n) of `out`'s type, read */

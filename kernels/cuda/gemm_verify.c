@@ -69,8 +69,8 @@ static double slope(double x)
 /* Return the expected D at (i, j), and set *off to the allowed error. A float32 sum rounds at each
  * of its k terms, and TF32 rounds each factor. Such errors have random signs, so their sum grows
  * with the square root of their number; it does not exceed eight times that by chance. The library
- * may round the product to D's type before it adds C or the bias, or multiplies it by GELU's slope
- * (cuBLASLt 13.1 does on an H100). The epilogue's error is added (its tanh may be the GPU's
+ * may round the product to D's type before it adds C, the sum before it adds the bias, and either
+ * before it applies GELU or its slope (cuBLASLt 13.1 does on an H100). The epilogue's error is added (its tanh may be the GPU's
  * approximation, with an error of 2^-11), and one rounding to D's type. */
 static double wanted(const gemm_trial *t, size_t z, size_t i, size_t j, double *off)
 {
@@ -80,6 +80,7 @@ static double wanted(const gemm_trial *t, size_t z, size_t i, size_t j, double *
     *off = 8 * sizes * (0x1p-24 * sqrt(k) + (s->tf32 ? 0x1p-10 / sqrt(k) : 0));
     if (s->accumulate || s->epilogue) *off += u * fabs(x);
     if (s->accumulate) x += input(t, t->d, s->out, z * s->stride_d + i * s->ldd + j);
+    if (s->accumulate && s->epilogue) *off += u * fabs(x);
     if (s->epilogue == SGT_EPILOGUE_BIAS || s->epilogue == SGT_EPILOGUE_GELU)
         x += input(t, t->bias, s->out, j);
     if (s->epilogue == SGT_EPILOGUE_GELU) {

@@ -4,7 +4,7 @@
 
 using namespace sgt;
 
-enum { THREADS = 256, WARPS = THREADS / 32, NORM_BLOCKS = 512, NORM_LOADS = 4 };
+enum { THREADS = 256, WARPS = THREADS / 32, NORM_BLOCKS = 512, NORM_LOADS = 4, TURNS = 8 };
 
 // partial[block] = the block's sum of g^2 in double. The square of a float cannot overflow a
 // double, so the sum is finite unless some g is not.
@@ -119,7 +119,7 @@ void sgt_cuda_spikes(sgt_cuda_stream s, sgt_cuda_control *c, sgt_outliers *o, do
     DEV_LAUNCH(spikes_kernel, dim3(1), dim3(32), 0, s, c, o, z);
 }
 
-// ---- updates: four numbers per thread, the last few one by one ----
+// ---- updates: four numbers at a time, the last few one by one ----
 
 template <class T> struct Update {
     T *copy;
@@ -190,18 +190,19 @@ template <class T> DEV void store_copy(T *copy, const float (&p)[1])
     *copy = dev::from_float<T>(p[0]);
 }
 
-// Update V numbers from i on, unless `skip` is set (the step overflowed or was a spike). Then zero
-// their gradients, even if skipped, unless `keep` is set.
-template <class T, class Rule, int V> DEV void update_at(const Update<T> &u, size_t i, bool skip)
+// Update V numbers from i on, unless `skip` is set (the step overflowed or was a spike). Zero their
+// gradients, even if skipped, unless `keep` is set. All loads begin before the first result is
+// needed: a load that waits for another costs as much time as the whole rest.
+template <class T, class Rule, int V>
+DEV void update_at(const Update<T> &u, const Rule &rule, size_t i, bool skip)
 {
     float p[V], m[V], v[V] = {}, g[V], zero[V] = {};
-    load_floats(g, u.g + i);
+    load_floats_now(p, u.p + i);
+    load_floats_now(m, u.m + i);
+    if (Rule::SECOND) load_floats_now(v, u.v + i);
+    load_floats_now(g, u.g + i);
     if (!u.keep) store_floats(u.g + i, zero);
     if (skip) return;
-    Rule rule(u);
-    load_floats(p, u.p + i);
-    load_floats(m, u.m + i);
-    if (Rule::SECOND) load_floats(v, u.v + i);
     DEV_UNROLL_FOR (int j = 0; j < V; j++) rule.step(u, p[j], m[j], v[j], g[j], i + j < u.decayed);
     store_floats(u.p + i, p);
     store_floats(u.m + i, m);
@@ -209,19 +210,23 @@ template <class T, class Rule, int V> DEV void update_at(const Update<T> &u, siz
     if (u.copy) store_copy(u.copy + i, p);
 }
 
+// A thread makes several turns with the rule that it has read once.
 template <class T, class Rule> __global__ void __launch_bounds__(THREADS) update_kernel(Update<T> u)
 {
-    size_t at = (size_t)blockIdx.x * THREADS + threadIdx.x, whole = u.n / 4,
-           rest = whole * 4 + (at - whole);
-    bool skip = u.control->found_inf || u.control->spike;
-    if (at < whole) update_at<T, Rule, 4>(u, at * 4, skip);
-    else if (rest < u.n) update_at<T, Rule, 1>(u, rest, skip);
+    const Rule rule(u);
+    const bool skip = u.control->found_inf | u.control->spike;
+    size_t at = (size_t)blockIdx.x * TURNS * THREADS + threadIdx.x, whole = u.n / 4;
+    for (int turn = 0; turn < TURNS; turn++, at += THREADS) {
+        size_t rest = whole * 4 + (at - whole);
+        if (at < whole) update_at<T, Rule, 4>(u, rule, at * 4, skip);
+        else if (rest < u.n) update_at<T, Rule, 1>(u, rule, rest, skip);
+    }
 }
 
 template <class Rule, class T> static void launch_update(sgt_cuda_stream s, const Update<T> &u)
 {
     if (u.n == 0) return;
-    DEV_LAUNCH((update_kernel<T, Rule>), dim3(blocks_for(u.n / 4 + u.n % 4, THREADS)),
+    DEV_LAUNCH((update_kernel<T, Rule>), dim3(blocks_for(u.n / 4 + u.n % 4, TURNS * THREADS)),
                dim3(THREADS), 0, s, u);
 }
 

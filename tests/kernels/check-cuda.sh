@@ -4,6 +4,8 @@
 # torture: also four schedules and every planted bug. The last line is "N passed, N failed, N
 # skipped".
 set -u
+LC_ALL=C # the order of sort
+export LC_ALL
 cd "$(dirname "$0")/../.." || exit 1
 B=$1
 tier=${2:-all}

@@ -66,18 +66,24 @@ BYTES(load_to_9, "0xc4, 0x62, 0x7b, 0x4b, 0x04, 0x20") /* tileloadd tmm8, [rax +
 BYTES(without_sib, "0xc4, 0xe2, 0x7b, 0x4b, 0x00")     /* tileloadd tmm0, [rax], no SIB byte */
 BYTES(third_operand, "0xc4, 0xe2, 0x43, 0x4b, 0x04, 0x20")
 
-/* Tiles are configured in one thread alone. */
-static void *in_thread(void *none)
+/* Tiles are configured in one thread, while another waits. (On Linux, a thread that begins later
+ * has its creator's configuration.) */
+static void *in_thread(void *configured)
 {
+    pthread_barrier_wait(configured);
     zero_first();
-    return none;
+    return NULL;
 }
 
 static void other_thread(void)
 {
+    pthread_barrier_t configured;
     pthread_t thread;
+    pthread_barrier_init(&configured, NULL, 2);
+    if (pthread_create(&thread, NULL, in_thread, &configured) != 0) return;
     tile_config();
-    if (pthread_create(&thread, NULL, in_thread, NULL) == 0) pthread_join(thread, NULL);
+    pthread_barrier_wait(&configured);
+    pthread_join(thread, NULL);
 }
 
 static void no_memory(void)

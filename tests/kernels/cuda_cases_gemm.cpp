@@ -71,8 +71,8 @@ static double gelu_slope(double x, double *bound)
 }
 
 /* Return element (i, j) of op(A) op(B) [+ D], and in *bound the error of float sums in any order: k
- * products, and one or two more terms. The library may round the product to D's type, of roundoff
- * `unit`, before it adds anything or applies an epilogue (gemm.h). */
+ * products, and one or two more terms. The library may round the product, and its sum
+ * with D, to D's type, of roundoff `unit`, before it does more (gemm.h). */
 static double sum_at(const product &p, const operands &o, size_t i, size_t j, double unit,
                      double *bound)
 {
@@ -87,6 +87,7 @@ static double sum_at(const product &p, const operands &o, size_t i, size_t j, do
     *bound = 2 * p.unit * terms;
     if (s.accumulate || s.epilogue) *bound += unit * fabs(sum);
     if (s.accumulate) sum += o.d[i * s.ldd + j], terms += fabs((double)o.d[i * s.ldd + j]);
+    if (s.accumulate && s.epilogue) *bound += unit * fabs(sum);
     if (o.bias) terms += fabs((double)o.bias[j]);
     *bound += (double)(s.k + 3) * UNIT * terms;
     return sum;
@@ -201,11 +202,11 @@ static void run(check *t, const sgt_cuda_gemm *plan, void *d, void *a, void *b,
                       cuda_there(t, bias), cuda_there(t, aux));
 }
 
-/* The library has no algorithm for some products with column sums of op(B) whose k is no multiple
- * of 8, as seen on an H100. The step then adds up the columns itself. */
+/* The library has no algorithm for some products with column sums of op(B) whose m or k is no
+ * multiple of 8, as seen on an H100. The step then adds up the columns itself. */
 static bool may_be_refused(const sgt_cuda_gemm_shape &s)
 {
-    return s.epilogue == SGT_EPILOGUE_BGRAD && s.k % 8;
+    return s.epilogue == SGT_EPILOGUE_BGRAD && (s.m % 8 || s.k % 8);
 }
 
 /* apart: an accumulating product adds to an array other than D, and D holds NaN. */

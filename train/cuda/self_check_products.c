@@ -95,8 +95,8 @@ static double slope(double x)
     return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * root * (1 + 3 * cube * x * x);
 }
 
-/* Return the error that a product x may have before anything is added to it: the library may round
- * it to D's type (gemm.h). */
+/* Return the error that a product, or its sum with C, may have before more is done with it: the
+ * library may round it to D's type (gemm.h). */
 static double rounding(const sgt_cuda_gemm_shape *s, double x)
 {
     return s->accumulate || s->epilogue ? sgt_check_unit(s->out) * fabs(x) : 0;
@@ -114,6 +114,7 @@ static double wanted(const products *p, const form *f, const sgt_cuda_gemm_shape
     double aux = (double)host(p, IN_AUX)[i * N + j];
     *off = rounding(s, x);
     x += added(p, f, i, j);
+    if (s->accumulate && s->epilogue) *off += rounding(s, x);
     if (s->epilogue == SGT_EPILOGUE_BIAS || s->epilogue == SGT_EPILOGUE_GELU) x += bias;
     if (s->epilogue == SGT_EPILOGUE_GELU) {
         *off = fabs(x) * (approximate + 1.2 * u) + 1.2 * *off; /* D may come from the rounded aux */

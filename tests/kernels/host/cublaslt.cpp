@@ -227,6 +227,8 @@ void multiply(const Job &job, int32_t which)
             /* if beta is 0, C is not read, because it may hold NaN */
             if (job.beta != 0 && !(lt.forgetful >> job.algo & 1))
                 x += job.beta * load(job.c, c.type, offsets[2] + at(c, i, j));
+            if (lt.rounds >> job.algo & 1 && job.beta != 0 && finishes(job.p))
+                x = rounded(x, d.type);
             x = finish(job, i, j, x);
             sums[i] += x;
             store(job.d, d.type, offsets[3] + at(d, i, j), x);

@@ -103,6 +103,7 @@ DEV_WRAPPER Vec16 ld16(const void *p)
     memcpy(&v, p, 16);
     return v;
 }
+DEV_WRAPPER Vec16 ld16_now(const void *p) { return ld16(p); }
 
 DEV_WRAPPER void st16(void *p, const Vec16 &v)
 {
