@@ -108,7 +108,8 @@ void sgt_cuda_residual_layernorm(sgt_cuda_stream s, sgt_cuda_type type, void *su
                                  const sgt_cuda_dropout *drop);
 
 /* dx += dL/dx; dw += sum_i dout*xhat; db += sum_i dout, with xhat = (x - mean)*rstd
- *   dx, dout, x (n, C); w, dw, db (C) float; scratch: sgt_cuda_layernorm_backward_scratch(n, C) bytes
+ *   dx, dout, x (n, C); w, dw, db (C) float
+ *   scratch: sgt_cuda_layernorm_backward_scratch(n, C) bytes
  * If `first` is set, dx = dL/dx instead. */
 void sgt_cuda_layernorm_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx, int first,
                                  float *dw, float *db, const void *dout, const void *x,
