@@ -12,7 +12,8 @@ predict() { python3 "$kernels/predict.py" "$1" "${2:-$kernels/machine-code.txt}"
 launches() { (cd "$ROOT" && tests/kernels/launches.sh "$build" "$@"); }
 
 # ---- the whole step of GPT-2 124M is listed on any machine: each product with its size ----
-run 0 launches "$PWD/gpt2" --model gpt2 --batch-size 64 --seq-len 1024 --precision bf16 --attention cudnn
+run 0 launches "$PWD/gpt2" --model gpt2 --batch-size 64 --seq-len 1024 --precision bf16 --attention cudnn \
+    --variant layernorm-rows
 lines() { grep -cE "^$1" gpt2; }
 check 'two products of a block with its 2,304 columns' test "$(lines 'product m=65536 n=2304 k=768 .*add=0')" -eq 12
 check 'the logits' test "$(lines 'product m=65536 n=50304 k=768 ')" -eq 1
@@ -39,7 +40,7 @@ run 1 launches "$PWD/bad" --attention own --model 1x24x2
 stderr_matches '^sgt-bench step: --attention own: heads of 12 numbers, it takes multiples of 8 to 128$'
 
 # ---- a step can be set up from the smallest model and a single token to GPT-2 XL and rows of 8,192 tokens ----
-run 0 launches "$PWD/xl" --model gpt2-xl --batch-size 1 --seq-len 8192 --precision bf16 --attention own
+run 0 launches "$PWD/xl" --model gpt2-xl --batch-size 1 --seq-len 8192 --precision bf16 --attention own --variant none
 check 'attention of 48 layers' test "$(grep -cE '^kernel attention_kernel<bf16,64,false> grid 25 64 1 ' xl)" -eq 48
 check 'the logits' test "$(grep -cE '^product m=8192 n=50304 k=1600 ' xl)" -eq 1
 run 0 launches "$PWD/least" --model 1x8x1 --batch-size 1 --seq-len 1 --precision bf16 --attention own
