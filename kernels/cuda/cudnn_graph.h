@@ -11,7 +11,7 @@
  *
  * A call after a failed one does nothing; the graph keeps the failure and sgt_cudnn_graph_plan
  * returns it. Tensors have four dimensions. Arithmetic is float32. Use it from one thread at a
- * time. Not yet run on a GPU. */
+ * time. */
 #ifndef SGT_CUDNN_GRAPH_H
 #define SGT_CUDNN_GRAPH_H
 

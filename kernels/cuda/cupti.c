@@ -1,6 +1,6 @@
 /* cupti.c: manages CUPTI: its buffers, which kinds of records it makes, and which range is open.
  * Records stay in their buffers until the end, because the record that gives a kernel's range may
- * come in a later buffer than the kernel's own. Not yet run on a GPU. */
+ * come in a later buffer than the kernel's own. */
 #include "kernels/cuda/cupti.h"
 
 #include <pthread.h>

@@ -20,7 +20,7 @@
  *
  * A process has one CUPTI: a second open is refused, and so is one under Nsight. All calls come
  * from the thread that uses the device. Times are nanoseconds of CLOCK_MONOTONIC, which we give to
- * CUPTI as its clock. Not yet run on a GPU. */
+ * CUPTI as its clock. */
 #ifndef SGT_CUPTI_H
 #define SGT_CUPTI_H
 

@@ -3,7 +3,7 @@
  * host in tests/kernels/host, which computes the same for each lane and is used if a plain C++
  * compiler compiles the file. So a kernel runs unchanged on a CPU, under schedules and checks that
  * a GPU does not have. tests/kernels/cuda_wrappers.cu compares both forms with the same exact
- * results on integers. The device forms are not yet run on a GPU.
+ * results on integers.
  *
  *     #include "device.cuh"
  *     using namespace dev;

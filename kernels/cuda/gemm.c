@@ -1,6 +1,6 @@
 /* gemm.c: plans matrix products for cuBLASLt and runs them. The library is column-major: our D (m,
  * n) is its D^T (n, m), so we ask for D^T = op(B)^T op(A)^T, and our B is its first operand. Its
- * bias has one number per row of its output, that is, per column of D. Not yet run on a GPU. */
+ * bias has one number per row of its output, that is, per column of D. */
 #include "kernels/cuda/gemm.h"
 
 #include <ctype.h>

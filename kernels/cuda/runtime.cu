@@ -1,5 +1,5 @@
 /* runtime.cu: implements runtime.h with the CUDA runtime, which is linked in and loads the driver
- * at its first call. Not yet run on a GPU. */
+ * at its first call. */
 #include "kernels/cuda/device.cuh"
 
 #ifndef DEV_ON_HOST /* on the host, tests/kernels/host/runtime.cpp replaces all of this */

@@ -1,8 +1,7 @@
 /* cuda_card.cpp: kernels at the sizes of a whole training step, where an index no longer fits in 31
  * bits or a grid has its full width. Only a GPU has the memory and the speed for these cases. The
  * result for a row or a head does not depend on the number of the others, so each must have the
- * same bits as in a small launch. Other cases compare small launches with kernels/ref. Not yet run
- * on a GPU. */
+ * same bits as in a small launch. Other cases compare small launches with kernels/ref. */
 #include <string.h>
 
 #include "kernels/cuda/nccl.h"

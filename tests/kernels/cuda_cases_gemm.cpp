@@ -31,8 +31,8 @@ static size_t columns_b(const sgt_cuda_gemm_shape &s) { return s.trans_b ? s.k :
 
 static const double ROOT = 0.79788456080286535588, CUBE = 0.044715; /* sqrt(2/pi) */
 
-/* Relative error assumed for the library's tanh, until it is measured on a GPU. The worst candidate
- * is the instruction tanh.approx.f32, with 2^-11 by PTX's manual. The host's stand-in is as
+/* Relative error allowed to the library's tanh: that of the instruction tanh.approx.f32, with 2^-11
+ * by PTX's manual. The host's stand-in is as
  * good as tanhf. */
 #ifdef DEV_ON_HOST
 static double tanh_error = 4 * UNIT;

@@ -1,6 +1,6 @@
 /* cuda_gemm.cu: tests of the wrappers used together, as kernels use them: matrix products pipelined
  * with cp.async, ldmatrix and mma, and with TMA, mbarriers and wgmma. All numbers are integers, so
- * every result is exact. Not yet run on a GPU. */
+ * every result is exact. */
 #include "kernels/cuda/hopper.cuh"
 #include "tests/kernels/host/check-cuda.h"
 

@@ -1,6 +1,6 @@
 /* cuda_wrappers.cu: tests of each wrapper of device.cuh, on integers, whose results are exact.
  * Plain code here computes what device.cuh promises. Compiled by nvcc, this source tests the
- * wrappers' device forms; not yet run on a GPU. */
+ * wrappers' device forms. */
 #include "kernels/cuda/hopper.cuh"
 #include "tests/kernels/host/check-cuda.h"
 

@@ -1,6 +1,6 @@
 /* trace.c: adds CUPTI's records of the traced steps to the trace. The host waits for the device
  * before the first traced step, so that the trace contains no work of the step before it, and after
- * the last. Between these waits, steps run as usual. Not yet run on a GPU. */
+ * the last. Between these waits, steps run as usual. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* update.c: the end of a step: the optimizer, and the step's metrics. Not yet run on a GPU. */
+/* update.c: the end of a step: the optimizer, and the step's metrics. */
 #include "train/cuda/cuda_backend.h"
 
 static sgt_adamw adamw(const sgt_cuda_backend *c)

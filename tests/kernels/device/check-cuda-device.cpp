@@ -1,6 +1,5 @@
 /* check-cuda-device.cpp: the cases of check-cuda on a GPU. They compare every CUDA kernel with
- * kernels/ref, and each wrapper of device.cuh and hopper.cuh with its description. Not yet run on a
- * GPU.
+ * kernels/ref, and each wrapper of device.cuh and hopper.cuh with its description.
  *
  *     check-cuda-device [--list] [--conformance] [--case NAME] [--seed N] [--exact]
  *                       [--limit SECONDS] [--once] [--one-process]

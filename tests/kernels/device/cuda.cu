@@ -1,7 +1,6 @@
 /* cuda.cu: the first CUDA device, for check-cuda-device. Buffers come from cudaMalloc and have a
  * copy for the CPU (mirror.h). The linker's --wrap redirects launches to this file, so that the
- * CPU's writes are copied first and arguments point to the device's buffers. Not yet run on a
- * GPU. */
+ * CPU's writes are copied first and arguments point to the device's buffers. */
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <stdio.h>
