@@ -34,10 +34,11 @@ cases() { # WHAT OPTION...
     cp "$work/out" "$work/cases"
     while read -r case; do ! todo "$what $case" || echo "$case"; done < "$work/cases" > "$work/todo"
     run_cases "$@"
+    first='' not_run=0
     while read -r case; do
         name="$what $case" most=60 code=$(cat "$work/of/$case.code" 2> /dev/null || echo 137)
         if [ "$code" -eq 137 ] && [ "$(left)" -le 5 ]; then
-            not_run="${not_run-}$case "
+            first=${first:-$case} not_run=$((not_run + 1))
             continue
         fi
         cp "$work/of/$case.out" "$work/out"
@@ -45,8 +46,9 @@ cases() { # WHAT OPTION...
         keep_log "$name" "$code" "$checks/check-cuda-device" "$@" --limit 55 --case "$case"
         tell_end && result pass "$name" "$(grep '^ok' "$work/out" | tail -1)"
     done < "$work/todo"
-    [ -z "${not_run-}" ] || result cut "$what cases" "the part's $part_seconds s are over, not run: $not_run"
-    quiet= not_run=
+    quiet=
+    [ $not_run -eq 0 ] ||
+        result cut "$what cases" "the part's $part_seconds s are over, $not_run have not run: first $first"
     echo "     $what: $(grep -sc "\"pass\", \"name\": \"$what " "$work/$part.results") of" \
         "$(grep -c . "$work/cases") cases passed"
 }
