@@ -2,8 +2,8 @@
 // takes row after row. One thread starts a bulk copy of a whole row into shared memory, and of the
 // next row as soon as one has been read. This keeps as many bytes in flight as shared memory holds.
 // With 50,304 logits of 16 bits, one row of 100 KB is copied while another is computed; loads by
-// the threads themselves keep 8 KB in flight. On an H100, both take the time of
-// their bytes, so cross_entropy.cu is the default.
+// the threads themselves keep 8 KB in flight. On an H100, both take the time of their bytes, so
+// cross_entropy.cu is the default.
 #include "kernels/cuda/hopper.cuh"
 #include "kernels/cuda/softmax.cuh"
 

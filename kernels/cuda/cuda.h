@@ -11,7 +11,8 @@
  * nothing. No kernel uses floating-point atomics, so the same call gives the same bits. A launch
  * that the driver refuses is reported by cudaGetLastError.
  *
- * Every kernel also runs on the host (tests/kernels/host), where it is compared with kernels/ref. */
+ * Every kernel also runs on the host (tests/kernels/host), where it is compared with
+ * kernels/ref. */
 #ifndef SGT_CUDA_H
 #define SGT_CUDA_H
 

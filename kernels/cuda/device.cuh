@@ -110,7 +110,8 @@ DEV Vec16 ld16(const void *p)
     return {v.x, v.y, v.z, v.w};
 }
 
-/* Load where this stands among the other loads that are now. */
+/* The same, but the compiler keeps the order of these loads, and does not move one to where its
+ * result is needed. */
 DEV Vec16 ld16_now(const void *p)
 {
     Vec16 v;

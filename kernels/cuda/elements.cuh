@@ -44,7 +44,7 @@ template <int V> DEV void load_floats(float (&x)[V], const float *p)
     }
 }
 
-/* Do the same now: the compiler does not move the load to where x is needed. */
+/* The same by dev::ld16_now. */
 template <int V> DEV void load_floats_now(float (&x)[V], const float *p)
 {
     if constexpr (V == 1) {

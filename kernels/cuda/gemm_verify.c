@@ -70,8 +70,9 @@ static double slope(double x)
  * of its k terms, and TF32 rounds each factor. Such errors have random signs, so their sum grows
  * with the square root of their number; it does not exceed eight times that by chance. The library
  * may round the product to D's type before it adds C, the sum before it adds the bias, and either
- * before it applies GELU or its slope (cuBLASLt 13.1 does on an H100). The epilogue's error is added (its tanh may be the GPU's
- * approximation, with an error of 2^-11), and one rounding to D's type. */
+ * before it applies GELU or its slope (cuBLASLt 13.1 does on an H100). The epilogue's error is
+ * added (its tanh may be the GPU's approximation, with an error of 2^-11), and one rounding to D's
+ * type. */
 static double wanted(const gemm_trial *t, size_t z, size_t i, size_t j, double *off)
 {
     const sgt_cuda_gemm_shape *s = &t->p->shape;

@@ -1,6 +1,6 @@
 /* hopper.cuh: wrappers of features that only sm_90a has: mbarriers with byte counts, TMA, wgmma. As
- * in device.cuh, each has a second form for the host. Compiled for an older device, a wrapper traps; kernels that use these wrappers are launched on
- * sm_90 only. */
+ * in device.cuh, each has a second form for the host. Compiled for an older device, a wrapper
+ * traps; kernels that use these wrappers are launched on sm_90 only. */
 #ifndef SGT_HOPPER_CUH
 #define SGT_HOPPER_CUH
 

@@ -10,7 +10,7 @@
 namespace
 {
 
-/* Where each buffer begins in a range of 4 GiB. Where a struct among the arguments has a number of 4
+/* Where each buffer begins in a range of 4 GiB. If a struct among the arguments has a number of 4
  * bytes and then padding, the padding can hold the upper half of an old pointer into a buffer. If
  * the number could be a lower half, mirror_translate would change it. As a float, this one is
  * negative; as an integer, it is too large. */
