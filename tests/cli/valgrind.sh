@@ -5,9 +5,10 @@
 command -v valgrind > /dev/null || skip "no valgrind"
 grep -q fsanitize "$BIN/../flags" && skip "built with sanitizers, which valgrind cannot run"
 
+# Threads take turns fairly: else, one that keeps its core busy until another is done can keep the other from its turn.
 clean() { # EXIT COMMAND...
     want=$1 && shift
-    run "$want" valgrind --quiet --leak-check=full --show-leak-kinds=definite,indirect \
+    run "$want" valgrind --quiet --fair-sched=try --leak-check=full --show-leak-kinds=definite,indirect \
         --errors-for-leak-kinds=definite,indirect --error-exitcode=99 "$@"
 }
 mkdir corpus
