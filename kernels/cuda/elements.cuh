@@ -31,27 +31,15 @@ template <int V, class T> DEV void store(T *p, const float (&x)[V])
     else dev::store16(p, x);
 }
 
-// Load V floats of global or shared memory, aligned to 16 bytes unless V is 1.
-template <int V> DEV void load_floats(float (&x)[V], const float *p)
+// Load V floats of global or shared memory, aligned to 16 bytes unless V is 1. NOW: global memory
+// alone, by dev::ld16_now.
+template <bool NOW = false, int V> DEV void load_floats(float (&x)[V], const float *p)
 {
     if constexpr (V == 1) {
         x[0] = *p;
     } else {
         DEV_UNROLL_FOR (int i = 0; i < V; i += 4) {
-            dev::Vec16 raw = dev::ld16(p + i);
-            DEV_UNROLL_FOR (int j = 0; j < 4; j++) x[i + j] = dev::bits_float(raw.w[j]);
-        }
-    }
-}
-
-/* The same by dev::ld16_now. */
-template <int V> DEV void load_floats_now(float (&x)[V], const float *p)
-{
-    if constexpr (V == 1) {
-        x[0] = *p;
-    } else {
-        DEV_UNROLL_FOR (int i = 0; i < V; i += 4) {
-            dev::Vec16 raw = dev::ld16_now(p + i);
+            dev::Vec16 raw = NOW ? dev::ld16_now(p + i) : dev::ld16(p + i);
             DEV_UNROLL_FOR (int j = 0; j < 4; j++) x[i + j] = dev::bits_float(raw.w[j]);
         }
     }

@@ -197,10 +197,10 @@ template <class T, class Rule, int V>
 DEV void update_at(const Update<T> &u, const Rule &rule, size_t i, bool skip)
 {
     float p[V], m[V], v[V] = {}, g[V], zero[V] = {};
-    load_floats_now(p, u.p + i);
-    load_floats_now(m, u.m + i);
-    if (Rule::SECOND) load_floats_now(v, u.v + i);
-    load_floats_now(g, u.g + i);
+    load_floats<true>(p, u.p + i);
+    load_floats<true>(m, u.m + i);
+    if (Rule::SECOND) load_floats<true>(v, u.v + i);
+    load_floats<true>(g, u.g + i);
     if (!u.keep) store_floats(u.g + i, zero);
     if (skip) return;
     DEV_UNROLL_FOR (int j = 0; j < V; j++) rule.step(u, p[j], m[j], v[j], g[j], i + j < u.decayed);

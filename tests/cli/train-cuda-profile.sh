@@ -14,10 +14,10 @@ expect() {
     [ "$got" -eq "$1" ] || fail "$got spans '$2' of $3, not $1"
 }
 
-ranges() { # STEPS [STREAMS]
+ranges() { # STEPS
     for layer in 0 1; do
         expect $((2 * $1)) "h.$layer forward" range
-        expect $((2 * ${2:-2} * $1)) "h.$layer backward" range # on each of its streams
+        expect $((4 * $1)) "h.$layer backward" range # on both of its streams
     done
     for name in 'embeddings forward' 'head and loss' 'head backward' 'embeddings backward'; do
         expect $((2 * $1)) "$name" range

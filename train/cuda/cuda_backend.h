@@ -348,8 +348,9 @@ static inline const void *sgt_cuda_weight(const sgt_cuda_backend *c, size_t at)
     return (const unsigned char *)c->flat.copy + at * c->shape.width;
 }
 
-/* Return the address of number `at`, which must be in a vector, in float32. LayerNorm's parameters
- * are read here: bf16 numbers near 1 are 1/256 or 1/128 apart, many times what an update adds. */
+/* Return the address, in float32, of parameter number `at`, which must belong to a vector.
+ * LayerNorm's parameters are read here: bf16 numbers near 1 are 1/256 or 1/128 apart, many times
+ * what an update adds. */
 static inline const float *sgt_cuda_vector(const sgt_cuda_backend *c, size_t at)
 {
     if (c->flat.vectors) return c->flat.vectors + (at - c->flat.decayed);
