@@ -116,18 +116,36 @@ def test_batches_are_the_single_calls(threads):
         t.encode_batch(["<|endoftext|>"], num_threads=threads, disallowed_special="all")
 
 
-def test_batches_in_many_groups_and_arrays(monkeypatch):
-    from sgt import _encoder
+def test_batches_in_many_groups_and_blocks(monkeypatch):
+    from sgt import _blocks, _encoder
 
     monkeypatch.setattr(_encoder, "_GROUP", 50)
-    monkeypatch.setattr(_encoder, "_BLOCK", 400)
+    monkeypatch.setattr(_blocks, "SIZE", 400)
+    monkeypatch.setattr(_blocks, "_waiting", [])
     t = sgt.Tokenizer()
     texts = [f"{i} naïve “x” "[: i % 14] * (i % 9) for i in range(300)] + ["long " * 500, ""]
-    got = t.encode_batch(texts, num_threads=3)
-    assert t.decode_batch(got) == texts
-    arrays = {id(ids.base): ids.base for ids in got}.values()
-    assert len(arrays) > 3
-    assert sum(map(len, arrays)) == sum(map(len, got))  # no room is left over
+    kept = t.encode_batch(texts, num_threads=3)
+    blocks = {id(ids.base): ids.base for ids in kept}.values()
+    assert len(blocks) > 3
+    assert all(len(ids) <= 400 for ids in blocks if ids is not kept[-2].base)
+    for _ in range(3):
+        assert t.decode_batch(t.encode_batch(texts, num_threads=3)) == texts
+        assert 0 < len(_blocks._waiting) <= _blocks._KEPT
+    assert t.decode_batch(kept) == texts  # its blocks were not used again
+
+
+def test_a_batch_that_is_small_takes_no_block(monkeypatch):
+    from sgt import _blocks
+
+    monkeypatch.setattr(_blocks, "SIZE", 4000)
+    monkeypatch.setattr(_blocks, "_waiting", [])
+    t = sgt.Tokenizer()
+    (ids,) = t.encode_batch(["x " * 1000])
+    assert len(ids.base) == len(ids)  # no room is left over
+    assert not _blocks._waiting
+    few = t.encode_batch(["tokenization" * 20 + "😀"] * 10, num_threads=1)  # less than half a block
+    assert len(few[0].base) == sum(map(len, few))
+    assert len(_blocks._waiting) == 1
 
 
 def test_groups_have_equal_lengths_whatever_the_width():

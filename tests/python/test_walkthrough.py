@@ -1,4 +1,4 @@
-"""Run the code blocks of tools/python/walkthrough.md and README.md in a folder that has a corpus/."""
+"""Run the code blocks of tools/python/walkthrough.md and of README.md where a corpus/ is."""
 
 import re
 

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SGT_WIDE_PAD 64 /* bytes after the UTF-8 that sgt_wide_to_utf8 may write */
+#define SGT_WIDE_PAD 80 /* bytes after the UTF-8 that sgt_wide_to_utf8 may write */
 
 /* Write n units as UTF-8 to `out`, and return the number of bytes. `out` has room for 2n bytes at
  * width 1, 3n at width 2 or 4n at width 4, and SGT_WIDE_PAD more. `text` is aligned to its

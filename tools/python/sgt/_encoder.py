@@ -8,6 +8,7 @@ from typing import Deque, List, Sequence, Tuple
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _blocks
 from ._native import ErrorText, Handle, check
 from ._native import tokenize_library as library
 from ._strings import MOST, Text, locate, locate_all
@@ -15,7 +16,6 @@ from ._strings import MOST, Text, locate, locate_all
 Ids = NDArray[np.uint16]
 _ROOM = 1 << 12  # ids that a single text may have to be short: they are copied out of the encoder
 _GROUP = 1 << 18  # characters or bytes of a group of texts; a thread takes a group at a time
-_BLOCK = 1 << 23  # ids that an array may have that several texts share
 
 
 class Encoder:
@@ -123,7 +123,7 @@ class _Batch:
                 break
             if used + need > len(ids):
                 self.divide(ids, used, done)
-                ids, used, done = np.empty(max(need, min(_BLOCK, self.most)), np.uint16), 0, []
+                ids, used, done = self.room_for(need), 0, []
                 address = ids.ctypes.data
             encoder.encode(fields + 24 * begin, end - begin, address + 2 * used, ends + 8 * begin)
             done.append((begin, end, used))
@@ -131,9 +131,18 @@ class _Batch:
         self.divide(ids, used, done)
         self.encoders.give(encoder)
 
+    def room_for(self, need: int) -> Ids:
+        """Return an array of at least `need` ids."""
+        if need <= _blocks.SIZE < self.most:
+            return _blocks.take()
+        return np.empty(max(need, min(_blocks.SIZE, self.most)), np.uint16)
+
     def divide(self, ids: Ids, used: int, done: List[Tuple[int, int, int]]) -> None:
         """Set the ids of each text of the groups. `ids` gives back what it does not need."""
-        ids.resize(used, refcheck=False)  # in place: nothing else refers to it
+        if ids.base is None:
+            ids.resize(used, refcheck=False)  # in place: nothing else refers to it
+        elif used < len(ids) // 8:
+            ids = ids[:used].copy()  # instead of a block that is nearly empty
         for begin, end, first in done:
             cuts = [first, *(self.ends[begin:end] + first).tolist()]
             self.out[begin:end] = [ids[a:b] for a, b in zip(cuts, cuts[1:])]
