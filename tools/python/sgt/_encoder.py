@@ -3,7 +3,7 @@
 import threading
 from collections import deque
 from ctypes import byref, c_size_t, c_void_p
-from typing import Deque, List, Sequence, Tuple
+from typing import Deque, List, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,7 +67,7 @@ class Encoders:
         self.give(encoder)
         return ids
 
-    def encode_all(self, texts: Sequence[Text], threads: int) -> List[Ids]:
+    def encode_all(self, texts: List[Text], threads: int) -> List[Ids]:
         """Return the ids of each text. The calling thread is one of the threads."""
         batch = _Batch(self, texts, threads)
         helpers = [threading.Thread(target=batch.help) for _ in range(threads - 1)]
@@ -88,7 +88,7 @@ class Encoders:
 class _Batch:
     """Texts to encode. Threads take groups of them until none is left."""
 
-    def __init__(self, encoders: Encoders, texts: Sequence[Text], threads: int) -> None:
+    def __init__(self, encoders: Encoders, texts: List[Text], threads: int) -> None:
         self.encoders, self.texts = encoders, texts
         self.kept: List[bytes] = []
         self.fields = locate_all(texts, self.kept)
