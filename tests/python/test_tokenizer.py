@@ -28,7 +28,21 @@ def test_any_text_comes_back():
 
 
 class Text(str):
-    """A str that CPython lays out in another way."""
+    """A str that CPython lays out in another way, and with methods of its own."""
+
+    def __len__(self):
+        return 1 << 20
+
+    def isascii(self):
+        return True
+
+    def encode(self, *_given):
+        return b"other"
+
+
+class Bytes(bytes):
+    def __len__(self):
+        return 1 << 20
 
 
 STRINGS = [
@@ -50,9 +64,10 @@ def test_strings_of_every_width(monkeypatch, layout):
     t = sgt.Tokenizer()
     for kinds in ([str], [str, sys.intern], [str, Text, sys.intern]):
         texts = [kind(s) for s in STRINGS for kind in kinds]
-        want = [s.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for s in texts]
-        for got in (t.encode_batch(texts), t.encode_batch([w.encode() for w in want])):
-            assert t.decode_batch(got) == want
+        wide = [str.encode(s, "utf-16", "surrogatepass") for s in texts]
+        want = [w.decode("utf-16", "replace") for w in wide]
+        for given in (texts, [w.encode() for w in want], [Bytes(w.encode()) for w in want]):
+            assert t.decode_batch(t.encode_batch(given)) == want
         assert [t.decode(t.encode(text)) for text in texts] == want
     for wrong in (None, 7, bytearray(b"x")):
         with pytest.raises(TypeError, match="a str or bytes, not"):

@@ -88,30 +88,31 @@ for _key, (_header, _width) in _LAYOUT.items():
 
 
 def as_bytes(text: Text) -> bytes:
-    """Return the text as UTF-8."""
+    """Return the text as UTF-8. The methods are those of str: a subclass may have others."""
     if isinstance(text, bytes):
         return text
     if not isinstance(text, str):
         raise TypeError(f"a text is a str or bytes, not {type(text).__name__}")
     try:
-        return text.encode()
+        return str.encode(text)
     except UnicodeEncodeError:  # lone surrogates become U+FFFD, as in tiktoken
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+        wide = str.encode(text, "utf-16", "surrogatepass")
+        return wide.decode("utf-16", "replace").encode()
 
 
 def locate(text: Text, kept: List[bytes]) -> Fields:
     """Return where a text is. What has to live as long as the address, beside the text, is appended
     to `kept`."""
     if isinstance(text, str):
-        if text.isascii():
-            return _ascii(text), len(text), 0
+        if str.isascii(text):
+            return _ascii(text), str.__len__(text), 0
         if type(text) is str and _LAYOUT:
             header, width = _LAYOUT.get(_state(id(text) + _STATE).value, (0, 0))
             if width:
                 return id(text) + header, len(text), width
     text = as_bytes(text)
     kept.append(text)
-    return _bytes_at(text), len(text), 0
+    return _bytes_at(text), bytes.__len__(text), 0
 
 
 def locate_all(texts: List[Text], kept: List[bytes]) -> NDArray[np.int64]:
