@@ -1,8 +1,10 @@
 """PyTorch's IterableDataset, with torchdata's state_dict protocol. An item is a whole batch:
 
-    DataLoader(Batches(sgt.Loader("out/", batch=32, reader="mmap")), batch_size=None, num_workers=2)
+    data = Batches(sgt.Loader("out/", batch=32, reader="mmap"))
+    DataLoader(data, batch_size=None, num_workers=2, persistent_workers=True)
 
-The order is the loader's, with any number of workers. torchdata's StatefulDataLoader resumes it.
+The order is the loader's, with any number of workers. torchdata's StatefulDataLoader resumes it. If
+workers are not persistent, each `for` starts at data's position and repeats the epoch: seek first.
 """
 
 from typing import Any, Dict, Iterator, Optional, Tuple
