@@ -126,6 +126,34 @@ def test_torch_workers_keep_the_order(load, workers):
         assert same(batch, load(batch=64)[k])
         count += 1
     assert count == len(data)
+    count *= not workers
+    assert same(next(iter(loader)), load(batch=64)[count])  # new workers repeat the epoch
+    if workers:
+        data.seek(len(data))
+        assert same(next(iter(loader)), load(batch=64)[len(data)])
+
+
+def test_torchs_persistent_workers_take_the_next_epoch(load):
+    torch = pytest.importorskip("torch")
+    from sgt.adapters.torch_dataset import Batches
+
+    data = load(arrays="torch", reader="mmap", batch=64)
+    given = {"batch_size": None, "num_workers": 2, "persistent_workers": True}
+    loader = torch.utils.data.DataLoader(Batches(data), **given)
+    for epoch in range(2):
+        for k, batch in enumerate(loader):
+            assert same(batch, load(batch=64)[epoch * len(data) + k])
+
+
+def test_devices_that_are_not_there(load):
+    torch = pytest.importorskip("torch")
+    data = load(arrays="torch")
+    with pytest.raises(RuntimeError, match="bogus"):
+        data.to("bogus")
+    if not torch.cuda.is_available():
+        with pytest.raises(sgt.UnsupportedError, match="device cuda: torch finds no GPU"):
+            data.to("cuda")
+    assert same(next(iter(data)), load()[0])
 
 
 def test_torchdatas_protocol(load):

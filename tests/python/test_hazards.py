@@ -4,6 +4,7 @@ import gc
 import multiprocessing
 import os
 import pathlib
+import pickle
 import random
 import shutil
 import subprocess
@@ -89,6 +90,16 @@ def test_closing(load):
     for use in (lambda: next(batches), lambda: data[0], data.state_dict, lambda: len(data)):
         with pytest.raises(sgt.UsageError, match="closed"):
             use()
+    for closed in (data, pickle.loads(pickle.dumps(data))):
+        child = os.fork()
+        if child == 0:  # the set is not opened again
+            try:
+                closed.state_dict()
+            except sgt.UsageError:
+                os._exit(0)
+            finally:
+                os._exit(1)
+        assert os.waitpid(child, 0)[1] == 0
 
 
 def test_garbage_in_any_order(load):

@@ -109,7 +109,9 @@ def test_state_survives_json_ranks_reader_and_batch(load):
         ({"hash": "00"}, "the data are others"),
         ({"version": 9}, "of version 9"),
         ({"hash": None}, "damaged"),
-        ({"sampling": "none"}, "damaged"),
+        ({"sampling": "none"}, "damaged: sampling 'none': expected one of shuffle"),
+        ({"rows": 1 << 70}, "damaged: rows: 1180591620717411303424 is out of range"),
+        ({"seq": 1.0}, "damaged: seq: expected an integer, not float"),
     ],
 )
 def test_another_runs_state_is_refused(load, change, says):
@@ -117,6 +119,15 @@ def test_another_runs_state_is_refused(load, change, says):
     with pytest.raises(sgt.UsageError, match=says):
         data.load_state_dict({**data.state_dict(), **change})
     assert data.position == 0
+
+
+def test_what_is_no_state_is_refused(load):
+    state = load().state_dict()
+    with pytest.raises(TypeError, match="not a dict, as state_dict returns, but of type str"):
+        load().load_state_dict(json.dumps(state))
+    del state["seed"]
+    with pytest.raises(sgt.UsageError, match="damaged: it has no 'seed'"):
+        load().load_state_dict(state)
 
 
 def test_pickle_keeps_the_position(load):
@@ -181,17 +192,30 @@ def test_mix_and_paths(folder, load, tmp_path):
         ({"batch": -1}, sgt.UsageError, "batch: -1 is out of range"),
         ({"slots": 1}, sgt.UsageError, "slots: 1 is out of range, 2 to 65536"),
         ({"threads": 0}, sgt.UsageError, "threads: 0 is out of range"),
-        ({"rank": 2, "ranks": 2}, sgt.UsageError, "rank 2 of 2"),
+        ({"rank": 2, "ranks": 2}, sgt.UsageError, "rank: 2 is out of range, 0 to 1"),
+        ({"rank": 0, "ranks": 0}, sgt.UsageError, "ranks: 0 is out of range, 1 to"),
+        ({"rank": "0", "ranks": "2"}, TypeError, "ranks: expected an integer, not str"),
+        ({"batch": 2.5}, TypeError, "batch: expected an integer, not float"),
+        ({"epochs": -1}, sgt.UsageError, "epochs: -1 is out of range"),
+        ({"epochs": "1"}, TypeError, "epochs: expected an integer, not str"),
+        ({"split": None}, TypeError, "split: expected a str, not NoneType"),
+        ({"split": "v\0al"}, sgt.UsageError, "holds a NUL"),
         ({"rank": 0, "ranks": 3}, sgt.UsageError, "3"),
-        ({"rank": 1}, ValueError, "given together"),
+        ({"rank": 1}, sgt.UsageError, "given together"),
         ({"seq": 10**9}, sgt.Error, "1000000001|1000000000"),
         ({"split": "none"}, sgt.Error, "none"),
-        ({"arrays": "jax"}, ValueError, "expected auto, torch or numpy"),
+        ({"arrays": "jax"}, sgt.UsageError, "arrays 'jax': expected one of auto, torch, numpy"),
     ],
 )
 def test_wrong_arguments(load, more, error, says):
     with pytest.raises(error, match=says):
-        load(**more)[0]
+        load(**more)
+
+
+@pytest.mark.parametrize("count", [10**12, 2**64])
+def test_too_many_batches_at_once(load, count):
+    with pytest.raises(sgt.OutOfMemoryError, match="^arrays of [0-9]+ bytes: out of memory$"):
+        load()[:count]
 
 
 def test_errors_are_of_pythons_kinds_too():

@@ -107,13 +107,23 @@ def test_tiktokens_methods():
     for wrong in ([70000], [-1]):
         with pytest.raises(ValueError):
             t.decode(wrong)
-    for wrong in ([1.5], [float("nan")], [True], "text"):
+    for wrong in ([1.5], [float("nan")], [True], "text", None, {1}, [1, None], iter([1])):
         with pytest.raises(TypeError, match="ids are integers"):
             t.decode(wrong)
     with pytest.raises(sgt.FormatError, match="50257"):
         t.decode([50257])
     with pytest.raises(sgt.UsageError, match="holds a NUL"):
         sgt.Tokenizer(pattern="a+|b\0")
+    with pytest.raises(sgt.UsageError, match="holds a NUL"):
+        t.save("folder\0")
+    with pytest.raises(TypeError, match="pattern: expected a str, not int"):
+        sgt.Tokenizer(pattern=5)
+    assert t.encode("tea", disallowed_special="<|end|>").tolist() == [660, 64]
+    with pytest.raises(ValueError, match="'<|end|>', which is disallowed"):
+        t.encode("a<|end|>", disallowed_special="<|end|>")
+    for wrong, error in ((-1, sgt.UsageError), (1025, sgt.UsageError), ("2", TypeError)):
+        with pytest.raises(error, match="num_threads: "):
+            t.encode_batch(["a"], num_threads=wrong)
 
 
 @pytest.mark.parametrize("threads", [None, 1, 3])
@@ -229,8 +239,17 @@ def test_tokenize(tmp_path):
     with pytest.raises(sgt.FormatError, match="line 1: the field is missing"):
         (tmp_path / "bad.jsonl").write_text("{}\n")
         sgt.tokenize([tmp_path / "bad.jsonl"], tmp_path / "bad", field="body")
-    with pytest.raises(ValueError, match="expected one of auto"):
-        sgt.tokenize("x", "y", format="xml")
+    for wrong, error, says in (
+        ({"format": "xml"}, sgt.UsageError, "format 'xml': expected one of auto"),
+        ({"threads": "2"}, TypeError, "threads: expected an integer, not str"),
+        ({"field": "te\0xt"}, sgt.UsageError, "holds a NUL"),
+        ({"field": 5}, TypeError, "field: expected a str, not int"),
+        ({"keep_fields": "url\0"}, sgt.UsageError, "holds a NUL"),
+        ({"split": "x%"}, sgt.UsageError, "split 'x%': expected a part, such as '1%' or .01"),
+        ({"split": [1]}, sgt.UsageError, "split .1.: expected a part"),
+    ):
+        with pytest.raises(error, match=says):
+            sgt.tokenize("x", "y", **wrong)
 
 
 def test_other_trainers_files(tmp_path):

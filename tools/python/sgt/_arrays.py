@@ -1,11 +1,13 @@
 """The arrays that the library fills, of numpy or torch: new ones, or those of a ring."""
 
+import math
 import os
 import sys
 from typing import Any, NamedTuple, Optional, Tuple
 
 import numpy as np
 
+from ._errors import OutOfMemoryError, UsageError
 from ._native import RowDocuments, loader_library
 
 # dtype: number in sgt_output, bytes of an id
@@ -60,9 +62,13 @@ class Kind(NamedTuple):
         return owners[0], owners[1], owners, at[0], at[1]
 
     def _empty(self, shape: Tuple[int, ...]) -> Any:
-        if not self.torch:
-            return np.empty(shape, self.dtype)
-        return self.torch.empty(shape, dtype=getattr(self.torch, self.dtype))
+        try:
+            if not self.torch:
+                return np.empty(shape, self.dtype)
+            return self.torch.empty(shape, dtype=getattr(self.torch, self.dtype))
+        except Exception:  # of several classes, and torch's text has several lines
+            size = math.prod(shape) * OUTPUTS[self.dtype][1]
+            raise OutOfMemoryError(f"arrays of {size} bytes: out of memory") from None
 
     def buffer(self, size: int, pinned: bool) -> Tuple[Any, int]:
         """Return a buffer of `size` bytes that begins at a page, and its address."""
@@ -105,8 +111,6 @@ def _cuts(found: RowDocuments, lengths: "Any", rows: int, seq: int) -> Any:
 
 def find_torch(arrays: str) -> Any:
     """Return the module torch if batches are tensors, or None if they are numpy's arrays."""
-    if arrays not in ("auto", "torch", "numpy"):
-        raise ValueError(f"arrays {arrays!r}: expected auto, torch or numpy")
     if arrays == "numpy":
         return None
     try:
@@ -138,5 +142,5 @@ def find_ranks(rank: Optional[int], ranks: Optional[int]) -> Tuple[int, int]:
             return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
         return 0, 1
     if rank is None or ranks is None:
-        raise ValueError("rank and ranks are given together, or neither")
+        raise UsageError("rank and ranks are given together, or neither")
     return rank, ranks

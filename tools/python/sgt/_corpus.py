@@ -4,8 +4,9 @@ import os
 import sys
 import threading
 from ctypes import byref, c_int, pointer
-from typing import Callable, NamedTuple, Optional, Sequence, Union
+from typing import Any, Callable, NamedTuple, Optional, Sequence, Union
 
+from ._errors import UsageError
 from ._native import (
     NOTICE,
     PROGRESS,
@@ -14,7 +15,9 @@ from ._native import (
     TokenizeOptions,
     TokenizeResult,
     c_string,
+    c_text,
     check,
+    check_name,
     check_range,
     strings,
 )
@@ -41,17 +44,18 @@ class Tokenized(NamedTuple):
     already_done: bool
 
 
-def _fraction(split: Union[str, float, None]) -> float:
+def _fraction(split: Any) -> float:
     if split is None or split == "none":
         return 0.0
-    if isinstance(split, str):
-        return float(split[:-1]) / 100 if split.endswith("%") else float(split)
-    return float(split)
+    is_percent = isinstance(split, str) and split.endswith("%")
+    try:
+        return float(split[:-1]) / 100 if is_percent else float(split)
+    except (TypeError, ValueError):
+        raise UsageError(f"split {split!r}: expected a part, such as '1%' or .01") from None
 
 
 def _index(names: Sequence[str], name: str, what: str) -> int:
-    if name not in names:
-        raise ValueError(f"{what} {name!r}: expected one of {', '.join(names)}")
+    check_name(what, name, names)
     return names.index(name)
 
 
@@ -106,15 +110,15 @@ def tokenize(
         input_count=count,
         out=c_string(os.fsencode(out)),
         vocab=None if vocab is None else c_string(os.fsencode(vocab)),
-        rule=None if pattern is None else c_string(pattern.encode()),
+        rule=None if pattern is None else c_text("pattern", pattern),
         normalize=_index(NORMALIZE, normalize, "normalize"),
         val_fraction=_fraction(split),
         layout=_index(LAYOUTS, shards, "shards"),
         shard_tokens=shard_tokens,
         threads=threads,
         format=_index(FORMATS, format, "format"),
-        field=None if field is None else field.encode(),
-        keep_fields=kept.encode() or None,
+        field=None if field is None else c_text("field", field),
+        keep_fields=c_text("keep_fields", kept) or None,
         skip_bad=skip_bad,
         special_eot=special_eot,
         invalid_utf8=_index(INVALID, invalid_utf8, "invalid_utf8"),

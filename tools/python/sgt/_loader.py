@@ -8,7 +8,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
 from ._arrays import OUTPUTS, Documents, Kind, find_ranks, find_torch
 from ._device import Mover
-from ._errors import UsageError
+from ._errors import UnsupportedError, UsageError
 from ._native import (
     NOTICE,
     READERS,
@@ -21,7 +21,9 @@ from ._native import (
     LoaderState,
     Path,
     c_string,
+    c_text,
     check,
+    check_name,
     check_range,
 )
 from ._native import loader_library as library
@@ -85,28 +87,28 @@ class Loader:
             ("sampling", sampling, SAMPLINGS),
             ("reader", reader, READERS),
             ("dtype", dtype, tuple(OUTPUTS)),
+            ("arrays", arrays, ("auto", "torch", "numpy")),
         ):
-            if value not in names:
-                raise UsageError(f"{name} {value!r}: expected one of {', '.join(names)}")
+            check_name(name, value, names)
         for name, number, least, most in (
             ("batch", batch, 0, _U32), ("seq", seq, 0, _U32), ("seed", seed, 0, _U64),
             ("vocab", vocab, 0, _U32), ("pad", pad or 0, 0, _U32), ("slots", slots, 2, 1 << 16),
-            ("threads", threads, 1, 1024),
+            ("threads", threads, 1, 1024), ("epochs", epochs or 0, 0, _U64),
         ):  # fmt: skip
             check_range(name, number, least, most)
         rank, ranks = find_ranks(rank, ranks)
-        if not 0 <= rank < ranks < 1 << 32:
-            raise UsageError(f"rank {rank} of {ranks}: ranks are numbered from 0")
+        check_range("ranks", ranks, 1, _U32)
+        check_range("rank", rank, 0, ranks - 1)
         self._path = path
         self._settings: Dict[str, Any] = {
             "batch": batch, "seq": seq, "sampling": sampling, "seed": seed, "rank": rank,
             "ranks": ranks, "reader": reader, "split": split, "vocab": vocab, "pad": pad,
-            "raw": raw, "documents": documents,
+            "raw": bool(raw), "documents": bool(documents),
         }  # fmt: skip
         self._dtype, self._copy, self._arrays = dtype, copy, arrays
         self._epochs, self._slots, self._threads = epochs, slots, threads
         self._device: Any = None
-        self._position = 0
+        self._position, self._is_closed = 0, False
         self._forget()
         self._ready()
 
@@ -121,7 +123,6 @@ class Loader:
         self._mover: Optional[Mover] = None
         self._cursors: List[Handle] = []  # cursors that no thread is using
         self._kind: Optional[Kind] = None
-        self._is_closed = False
 
     def _ready(self) -> Handle:
         """Return the open loader of this process."""
@@ -141,7 +142,7 @@ class Loader:
         options = LoaderOptions(
             reader=READERS.index(s["reader"]), sampling=SAMPLINGS.index(s["sampling"]),
             seed=s["seed"], batch=s["batch"], seq=s["seq"], rank=s["rank"], ranks=s["ranks"],
-            vocab=s["vocab"], split=s["split"].encode(), padded_by=s["pad"] is not None,
+            vocab=s["vocab"], split=c_text("split", s["split"]), padded_by=s["pad"] is not None,
             pad=s["pad"] or 0, raw=s["raw"], notice=NOTICE, documents=s["documents"],
         )  # fmt: skip
         if s["reader"] == "mmap":  # a file that is cut short is then an error instead of SIGBUS
@@ -167,8 +168,9 @@ class Loader:
         self.close()
 
     def __getstate__(self) -> Dict[str, Any]:
-        kept = "_path _settings _dtype _copy _arrays _epochs _slots _threads _device _position"
-        return {name: self.__dict__[name] for name in kept.split()}
+        options = "_path _settings _dtype _copy _arrays _epochs _slots _threads _device"
+        kept = (*options.split(), "_position", "_is_closed")
+        return {name: self.__dict__[name] for name in kept}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -253,8 +255,13 @@ class Loader:
     def to(self, device: Any) -> "Loader":
         """Return batches on this device of torch's from now on. Each is copied, on a stream of its
         own, while the one before it is in use. Returns the loader."""
-        if device is not None and not self._made_of().torch:
-            raise UsageError("to: batches are numpy's arrays, which have no device")
+        if device is not None:
+            torch = self._made_of().torch
+            if not torch:
+                raise UsageError("to: batches are numpy's arrays, which have no device")
+            device = torch.device(device)
+            if device.type == "cuda" and not torch.cuda.is_available():
+                raise UnsupportedError(f"to: device {device}: torch finds no GPU")
         self._device = None if device is None else str(device)
         with self._lock:
             self._mover = None
@@ -362,16 +369,24 @@ class Loader:
         """Continue at the position of a loader with the same rows. The number of ranks and the
         reader may differ, and so may the batch size if it divides the rows drawn. If anything
         else differs, UsageError names it."""
+        if not isinstance(state, Mapping):
+            name = type(state).__name__
+            raise TypeError(f"the state is not a dict, as state_dict returns, but of type {name}")
         if state.get("version") != VERSION:
             raise UsageError(f"the state is of version {state.get('version')}, not {VERSION}")
         native, error, next_ = self._ready(), ErrorText(), c_uint64()
         try:
+            check_name("sampling", state["sampling"], SAMPLINGS)
+            for name in ("rows", "tokens", "seed", "seq", "pad"):
+                check_range(name, state[name], 0, _U32 if name in ("seq", "pad") else _U64)
             saved = LoaderState(
                 rows=state["rows"], hash=int(state["hash"], 16), tokens=state["tokens"],
                 seed=state["seed"], sampling=SAMPLINGS.index(state["sampling"]), seq=state["seq"],
                 pad=state["pad"],
             )  # fmt: skip
-        except (KeyError, TypeError, ValueError) as why:
+        except KeyError as name:
+            raise UsageError(f"the state is damaged: it has no {name}") from None
+        except (TypeError, ValueError) as why:
             raise UsageError(f"the state is damaged: {why}") from None
         check(
             library.sgt_loader_resume(native.pointer, byref(saved), byref(next_), byref(error)),

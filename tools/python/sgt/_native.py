@@ -17,7 +17,7 @@ from ctypes import (
     c_uint64,
     c_void_p,
 )
-from typing import Any, Callable, List, Optional, Set, Tuple, Union
+from typing import Any, Callable, List, Optional, Sequence, Set, Tuple, Union
 
 from ._errors import CLASSES, Error, UsageError
 
@@ -281,9 +281,23 @@ NOTICE = Notice(SAY(say_notice), None)
 
 
 def check_range(name: str, number: int, least: int, most: int) -> None:
-    """Refuse a number that ctypes would cut."""
+    """Refuse a number that ctypes would cut, and anything that is no integer."""
+    if not hasattr(number, "__index__"):
+        raise TypeError(f"{name}: expected an integer, not {type(number).__name__}")
     if not least <= number <= most:
         raise UsageError(f"{name}: {number} is out of range, {least} to {most}")
+
+
+def check_name(name: str, value: Any, names: Sequence[str]) -> None:
+    if value not in names:
+        raise UsageError(f"{name} {value!r}: expected one of {', '.join(names)}")
+
+
+def c_text(name: str, text: str) -> bytes:
+    """Return the text of an argument as a C string."""
+    if not isinstance(text, str):
+        raise TypeError(f"{name}: expected a str, not {type(text).__name__}")
+    return c_string(text.encode())
 
 
 def c_string(text: bytes) -> bytes:

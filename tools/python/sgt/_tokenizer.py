@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ._encoder import Encoders, Ids
-from ._native import ErrorText, Handle, Path, c_string, check
+from ._native import ErrorText, Handle, Path, c_string, c_text, check, check_range
 from ._native import tokenize_library as library
 from ._strings import Text, as_bytes
 
@@ -38,7 +38,7 @@ class Tokenizer:
 
     def _open(self) -> None:
         pointer, error = c_void_p(), ErrorText()
-        rule = c_string(self._pattern.encode()) if self._pattern is not None else None
+        rule = c_text("pattern", self._pattern) if self._pattern is not None else None
         path = c_string(os.fsencode(self._path))
         check(library.sgt_vocab_load(byref(pointer), path, rule, byref(error)), error)
         self._vocab = Handle(pointer, library.sgt_vocab_free)
@@ -93,6 +93,8 @@ class Tokenizer:
         is_allowed = allowed_special == "all" or name in allowed_special
         if disallowed_special == "all":
             disallowed_special = () if is_allowed else (name,)
+        elif isinstance(disallowed_special, str):
+            disallowed_special = (disallowed_special,)
         for word in disallowed_special:
             if as_bytes(word) in data:
                 raise ValueError(f"the text holds {word!r}, which is disallowed as special token")
@@ -114,6 +116,7 @@ class Tokenizer:
         share arrays of up to 16 MiB: copy the ids of the few that you keep of many."""
         if isinstance(texts, (str, bytes)):
             raise TypeError("encode_batch takes a list of texts; encode takes one text")
+        check_range("num_threads", num_threads or 0, 0, 1024)
         texts = list(texts)
         threads = max(min(num_threads or len(os.sched_getaffinity(0)), len(texts)), 1)
         special: Dict[str, Any] = {
@@ -135,8 +138,10 @@ class Tokenizer:
     def decode_bytes(self, ids: ArrayLike) -> bytes:
         """Return the bytes of the ids: a list, an array or a tensor."""
         wide = np.asarray(ids)
-        if wide.size and wide.dtype.kind not in "iuO":  # O: numbers of more than 64 bits
-            raise TypeError(f"ids are integers, not {wide.dtype}")
+        is_large = wide.dtype.kind == "O" and all(isinstance(i, int) for i in wide.flat)
+        if wide.size and wide.dtype.kind not in "iu" and not is_large:
+            name = wide.dtype if wide.dtype.kind != "O" else type(wide.flat[0]).__name__
+            raise TypeError(f"ids are integers, not {name}")
         if wide.size and (wide.min() < 0 or wide.max() > 0xFFFF):
             raise ValueError(f"ids are from 0 to {self.n_vocab - 1}")
         array = np.ascontiguousarray(wide, np.uint16).reshape(-1)
@@ -167,7 +172,8 @@ class Tokenizer:
     def save(self, folder: Path) -> None:
         """Write merges.txt, vocab.json and tokenizer.json into `folder`."""
         error = ErrorText()
-        check(library.sgt_vocab_save(self._vocab.pointer, os.fsencode(folder), byref(error)), error)
+        path = c_string(os.fsencode(folder))
+        check(library.sgt_vocab_save(self._vocab.pointer, path, byref(error)), error)
 
 
 def _load(path: str, pattern: Optional[str]) -> Tokenizer:
