@@ -34,7 +34,7 @@ _bytes_at = _pointer_to("PyBytes_AsString")
 class _Memory:
     """All memory from address 8 on, as words of 8 bytes: an array to look up a few of them."""
 
-    __array_interface__ = {"data": (8, True), "shape": ((1 << 44) - 2,), "typestr": "=i8"}
+    __array_interface__ = {"data": (8, True), "shape": ((1 << 45) - 2,), "typestr": "=i8"}
 
 
 _words = np.asarray(_Memory())
