@@ -1,6 +1,7 @@
 """Text to ids and back, and whole corpora."""
 
 import os
+import pathlib
 import pickle
 import signal
 import sys
@@ -171,6 +172,26 @@ def test_a_batch_that_is_small_takes_no_block(monkeypatch):
     few = t.encode_batch(["tokenization" * 20 + "😀"] * 10, num_threads=1)  # less than half a block
     assert len(few[0].base) == sum(map(len, few))
     assert len(_blocks._waiting) == 1
+
+
+def test_memory_of_blocks_goes_back_to_the_kernel(monkeypatch):
+    from sgt import _blocks
+
+    monkeypatch.setattr(_blocks, "SIZE", 1 << 21)  # blocks of 4 MiB
+    monkeypatch.setattr(_blocks, "_waiting", [])
+
+    def resident():
+        return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+    before, later = resident(), []
+    for _ in range(2):  # malloc only keeps large memory after some was freed
+        blocks = [_blocks.take() for _ in range(16)]
+        for block in blocks:
+            block[:] = 1
+        later.append(bytes(100_000))  # behind the blocks if malloc made them
+        del block, blocks
+    assert len(_blocks._waiting) == _blocks._KEPT
+    assert resident() - before < 2 * _blocks._KEPT << 22
 
 
 def test_groups_have_equal_lengths_whatever_the_width():

@@ -1,7 +1,9 @@
 """Blocks: arrays that the ids of several texts share. Their memory is used again: to clear the
 pages of new memory takes the kernel longer than to write ids to them."""
 
+import mmap
 import weakref
+from contextlib import suppress
 from typing import List
 
 import numpy as np
@@ -17,10 +19,20 @@ def take() -> NDArray[np.uint16]:
     try:
         memory = _waiting.pop()
     except IndexError:
-        memory = np.empty(SIZE, np.uint16).data
+        memory = _map()
     block = np.frombuffer(memory, np.uint16)  # slices refer to it, and not to what `memory` shows
     weakref.finalize(block, _give, memory).atexit = False
     return block
+
+
+def _map() -> memoryview:
+    """Return new memory for SIZE ids. The kernel gets it back when it is garbage: malloc would keep
+    it, because texts that live longer lie behind it."""
+    mapped = mmap.mmap(-1, 2 * SIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with suppress(OSError):  # a kernel without huge pages
+            mapped.madvise(mmap.MADV_HUGEPAGE)
+    return memoryview(mapped)
 
 
 def _give(memory: memoryview) -> None:
