@@ -156,6 +156,33 @@ def test_devices_that_are_not_there(load):
     assert same(next(iter(data)), load()[0])
 
 
+def test_batches_that_a_worker_sends_are_copies(load):
+    torch = pytest.importorskip("torch")
+
+    class Mine(torch.utils.data.IterableDataset):
+        def __init__(self, data):
+            self.data = data
+
+        def __iter__(self):
+            return iter(self.data)
+
+    mine = Mine(load(arrays="torch", batch=64, slots=2))
+    got = list(torch.utils.data.DataLoader(mine, batch_size=None, num_workers=1))
+    assert len(got) == len(mine.data)
+    assert all(same(batch, mine.data[k]) for k, batch in enumerate(got))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint16"])
+def test_batches_that_are_shared_leave_the_ring(load, dtype):
+    """share_memory_() moves a tensor, as sending it to another process does."""
+    pytest.importorskip("torch")
+    data = load(arrays="torch", batch=64, seq=64, slots=2, dtype=dtype)
+    for k, batch in enumerate(data):
+        assert same(batch, data[k])
+        batch[k % 2].share_memory_()
+        assert same(batch, data[k])
+
+
 def test_torchdatas_protocol(load):
     pytest.importorskip("torch")
     from sgt.adapters.torch_dataset import Batches

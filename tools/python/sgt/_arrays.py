@@ -43,7 +43,8 @@ class Kind(NamedTuple):
         if not self.torch:
             typed = buffer.view(self.dtype)
         else:
-            typed = buffer.view(getattr(self.torch, self.dtype))
+            owner = self.torch.from_numpy(buffer) if isinstance(buffer, np.ndarray) else buffer
+            typed = owner.view(getattr(self.torch, self.dtype))
         if self.is_rows:
             both = typed[: rows * (seq + 1)].reshape(rows, seq + 1)
             return both[:, :-1], both[:, 1:]
@@ -71,7 +72,9 @@ class Kind(NamedTuple):
             raise OutOfMemoryError(f"arrays of {size} bytes: out of memory") from None
 
     def buffer(self, size: int, pinned: bool) -> Tuple[Any, int]:
-        """Return a buffer of `size` bytes that begins at a page, and its address."""
+        """Return a buffer of `size` bytes that begins at a page, and its address. It is no tensor
+        unless it is pinned: to share a tensor with another process moves it, and frees its memory,
+        which the library goes on writing to."""
         if pinned:
             raw = self.torch.empty(size + PAGE, dtype=self.torch.uint8, pin_memory=True)
             skip = -raw.data_ptr() % PAGE
@@ -79,8 +82,7 @@ class Kind(NamedTuple):
         array = np.empty(size + PAGE, np.uint8)
         skip = -array.ctypes.data % PAGE
         array = array[skip : skip + size]
-        at = array.ctypes.data
-        return (self.torch.from_numpy(array) if self.torch else array), at
+        return array, array.ctypes.data
 
     def documents(self, found: Any, lengths: Any) -> Documents:
         """Return copies of what the library found about the documents of a batch."""
@@ -122,12 +124,16 @@ def find_torch(arrays: str) -> Any:
     return torch
 
 
+def is_worker() -> bool:
+    """Return whether this process is a worker of PyTorch's DataLoader."""
+    worker = sys.modules.get("torch.utils.data._utils.worker")
+    return worker is not None and worker.get_worker_info() is not None
+
+
 def may_pin(torch: Any) -> bool:
-    """Return whether to pin the ring's memory: there is a GPU, and this process is not a worker of
-    a DataLoader, which must not start CUDA."""
-    if not torch or not torch.cuda.is_available():
-        return False
-    return torch.utils.data.get_worker_info() is None
+    """Return whether to pin the ring's memory: there is a GPU, and this process is not a worker,
+    which must not start CUDA."""
+    return bool(torch) and torch.cuda.is_available() and not is_worker()
 
 
 def find_ranks(rank: Optional[int], ranks: Optional[int]) -> Tuple[int, int]:

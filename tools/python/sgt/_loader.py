@@ -6,7 +6,7 @@ import threading
 from ctypes import byref, c_uint64, c_void_p
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
-from ._arrays import OUTPUTS, Documents, Kind, find_ranks, find_torch
+from ._arrays import OUTPUTS, Documents, Kind, find_ranks, find_torch, is_worker
 from ._device import Mover
 from ._errors import UnsupportedError, UsageError
 from ._native import (
@@ -44,7 +44,8 @@ class Loader:
 
     `for x, y in data` continues at the loader's position, to the end of its epoch (epochs=None:
     for ever). Threads of the library make batches ahead, in a ring: x and y are overwritten when
-    the next batch is taken, unless copy=True. `data[k]` is batch k in new arrays, at any time.
+    the next batch is taken, unless copy=True, or in a worker of PyTorch's DataLoader. `data[k]` is
+    batch k in new arrays, at any time.
 
     path: a folder of shards, a shard, or several folders with weights, "web:0.7,books:0.3", as
         `sgt-train --data` takes it; a pathlib path is one folder or shard
@@ -294,7 +295,8 @@ class Loader:
         except Exception:
             self._stream = None  # a further call tries again
             raise
-        if self._copy and self._device is None:
+        # A worker of a DataLoader takes the next batch while this one waits to be sent.
+        if (self._copy or is_worker()) and self._device is None:
             batch = (
                 batch[0].clone() if stream.kind.torch else batch[0].copy(),
                 (batch[1].clone() if stream.kind.torch else batch[1].copy()),

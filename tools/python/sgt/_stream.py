@@ -75,7 +75,10 @@ class Stream:
         self.next += 1
         self.is_clean = True
         slot = self._batch.slot
-        return self._views[slot] or self._view(slot)
+        views = self._views[slot]
+        if views and self.kind.torch and views[0].data_ptr() != self._addresses[slot]:
+            views = None  # they were shared with another process, and moved
+        return views or self._view(slot)
 
     def documents(self) -> Any:
         """Return the documents of the batch that take() returned last."""
