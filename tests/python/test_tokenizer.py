@@ -305,6 +305,22 @@ def test_interrupted_tokenizing_is_finished_by_the_same_call(tmp_path):
     assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
+def test_an_exception_of_progress_stops_the_call(tmp_path):
+    (tmp_path / "in").mkdir()
+    for i in range(8):
+        (tmp_path / "in" / f"{i}.txt").write_text(f"some words {i} " * 1000)
+    calls = []
+
+    def fail(*given):
+        calls.append(given)
+        raise LookupError("of the user")
+
+    with pytest.raises(LookupError, match="^of the user$"):
+        sgt.tokenize(tmp_path / "in", tmp_path / "out", progress=fail)
+    assert len(calls) == 1
+    assert sgt.tokenize(tmp_path / "in", tmp_path / "out").documents == 8
+
+
 @pytest.mark.parametrize("names", ["url,n", ["url", "n"]])
 def test_fields_are_kept(tmp_path, names):
     lines = tmp_path / "a.jsonl"

@@ -4,9 +4,9 @@ import os
 import sys
 import threading
 from ctypes import byref, c_int, pointer
-from typing import Any, Callable, NamedTuple, Optional, Sequence, Union
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Union
 
-from ._errors import UsageError
+from ._errors import StoppedError, UsageError
 from ._native import (
     NOTICE,
     PROGRESS,
@@ -94,7 +94,7 @@ def tokenize(
     order; None or False keeps it. `keep_fields` are kept of each document in sources.jsonl.
     `shards` names the files' layout: sgt, or another trainer's: megatron, nanogpt or npy.
     progress=True draws one line on stderr; a function gets the bytes done, the bytes in all (0:
-    unknown) and the tokens, from another thread.
+    unknown) and the tokens, from another thread. If it raises, the call stops and raises the same.
     """
     check_range("shard_tokens", shard_tokens, 0, (1 << 31) - 1)
     check_range("threads", threads, 0, 1024)
@@ -129,10 +129,25 @@ def tokenize(
         notice=NOTICE,
         stop=pointer(stop),
     )
+    failures: List[BaseException] = []
+
+    def report(_ctx: object, done: int, total: int, tokens: int) -> None:
+        try:
+            if show and not failures:
+                show(done, total, tokens)
+        except BaseException as failure:  # raised by the calling thread
+            failures.append(failure)
+            stop.value = 1
+
     if show:
-        call = show
-        options.progress = PROGRESS(lambda _ctx, done, total, tokens: call(done, total, tokens))
-    _run(options, result, error, stop)
+        options.progress = PROGRESS(report)
+    try:
+        _run(options, result, error, stop)
+    except StoppedError:
+        if not failures:
+            raise
+    if failures:
+        raise failures[0]
     if show is _show:
         sys.stderr.write("\r\x1b[K")
     done = Tokenized._make(getattr(result, name) for name in Tokenized._fields)
