@@ -3,11 +3,12 @@
 
 # Run each case in $work/todo for at most 60 s, several at once: most of their time goes to kernels/ref on the CPU. Those
 # named card_ take much of the GPU's memory, so they run alone, at the end. Outputs and exit codes are kept by case.
+# --foreground: a case stays in the process group of at_once's timeout, which ends it when the part's time is over.
 run_cases() { # OPTION...
     rm -rf "$work/of" && mkdir "$work/of"
     cat > "$work/one" << 'END'
 of=$1/$2 && shift 2
-timeout -k 5 60 "$@" > "$of.out" 2> "$of.err" < /dev/null
+timeout --foreground -k 5 60 "$@" > "$of.out" 2> "$of.err" < /dev/null
 echo $? > "$of.code"
 END
     cores=$(nproc)
