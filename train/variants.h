@@ -1,6 +1,6 @@
-/* variants.h: faster methods for parts of a CUDA step, each off unless --variant names it, until a
- * GPU has measured it. A step is correct with any set of them, within the same error bounds, but
- * each may change its bits.
+/* variants.h: other methods for parts of a CUDA step. Those that made a step faster on a GPU are on
+ * by default; --variant chooses. A step is correct with any set of them, within the same error
+ * bounds, but each may change its bits.
  *
  *     uint32_t set;
  *     if (sgt_variants_parse(&set, "default,gemm-tune", &err) < 0) ...;

@@ -1,5 +1,4 @@
-/* cublaslt.c: loads cuBLASLt from the machine and fills the table of its functions. Not yet run on
- * a GPU. */
+/* cublaslt.c: loads cuBLASLt from the machine and fills the table of its functions. */
 #include "kernels/cuda/cublaslt.h"
 
 #include "loader/base/library.h"

@@ -1,5 +1,4 @@
-/* cupti_api.c: loads CUPTI from the machine and fills the table of its functions. Not yet run on a
- * GPU. */
+/* cupti_api.c: loads CUPTI from the machine and fills the table of its functions. */
 #include "kernels/cuda/cupti_api.h"
 
 #include "loader/base/library.h"

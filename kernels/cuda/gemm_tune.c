@@ -1,8 +1,8 @@
 /* gemm_tune.c: finds the fastest algorithm for a product by timing the candidates, or the first one
- * whose results are correct, if timing must not decide. The candidates
- * take turns, so that a drifting clock favours none of them. Between two runs, a buffer larger than
- * most second-level caches is overwritten, because in a step too, operands come from memory.
- * Operands are random, because a GPU multiplies zeros faster than the numbers of a step. */
+ * whose results are correct, if timing must not decide. The candidates take turns, so that a
+ * drifting clock favours none of them. Between two runs, a buffer larger than most second-level
+ * caches is overwritten, because in a step too, operands come from memory. Operands are random,
+ * because a GPU multiplies zeros faster than the numbers of a step. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -11,8 +11,7 @@
  *     if (sgt_cuda_finish(s, &err) < 0) ...;                // waits; reports errors since then
  *
  * Calls without an error argument return at once; if one fails, the next sgt_cuda_check or
- * sgt_cuda_finish reports it. All calls of one backend come from one thread. Not yet run on a
- * GPU. */
+ * sgt_cuda_finish reports it. All calls of one backend come from one thread. */
 #ifndef SGT_CUDA_RUNTIME_H
 #define SGT_CUDA_RUNTIME_H
 

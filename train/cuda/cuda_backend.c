@@ -1,6 +1,6 @@
 /* cuda_backend.c: the CUDA implementation of backend.h: set-up, state in and out, and the work
- * queued on the streams for a step. The step's kernels are in forward.c and backward.c. Not yet run
- * on a GPU; all of it runs on the host in tests/kernels/host. */
+ * queued on the streams for a step. The step's kernels are in forward.c and backward.c. All of
+ * it also runs on the host (tests/kernels/host). */
 #include "train/cuda/cuda_backend.h"
 
 #include <math.h>

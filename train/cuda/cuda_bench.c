@@ -1,5 +1,4 @@
-/* cuda_bench.c: times separate parts of the CUDA backend, as training runs them. Not yet run on a
- * GPU. */
+/* cuda_bench.c: times separate parts of the CUDA backend, as training runs them. */
 #include "train/cuda/cuda_bench.h"
 
 #include <stdio.h>

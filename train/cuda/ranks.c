@@ -5,8 +5,8 @@
  *
  * All NCCL calls are on one stream, in the order of the backward pass. Events join it to the
  * compute stream in both directions, so that graphs capture it. Not yet run on several GPUs: in
- * tests, a stand-in connects the processes (tests/kernels/host/nccl.cpp). NCCL chooses
- * the order of its sums; it is the same from run to run on the same machines and links. */
+ * tests, a stand-in connects the processes (tests/kernels/host/nccl.cpp). NCCL chooses the order of
+ * its sums; it is the same from run to run on the same machines and links. */
 #include <stdlib.h>
 
 #include "kernels/cuda/nccl.h"
