@@ -63,19 +63,19 @@ def test_documents(load):
 
 
 def test_training_on_it(load):
-    """A model learns from batches on the GPU, bit for bit as from copies of the host's."""
+    """A model's losses are those of copies of the host's batches, but for the order of sums."""
 
     def losses(batches):
         torch.manual_seed(0)
         model = torch.nn.Embedding(50257, 8).to(DEVICE)
         head = torch.nn.Linear(8, 50257).to(DEVICE)
-        adam = torch.optim.SGD([*model.parameters(), *head.parameters()], lr=0.1)
+        sgd = torch.optim.SGD([*model.parameters(), *head.parameters()], lr=0.1)
         found = []
         for x, y in batches:
             loss = torch.nn.functional.cross_entropy(head(model(x)).flatten(0, 1), y.flatten())
             loss.backward()
-            adam.step()
-            adam.zero_grad()
+            sgd.step()
+            sgd.zero_grad()
             found.append(loss.detach())
         return torch.stack(found).cpu()
 
