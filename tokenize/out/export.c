@@ -36,11 +36,16 @@ static void index_name(char name[64], const char *file)
     snprintf(name, 64, "%.*s.idx", (int)strcspn(file, "."), file);
 }
 
+static void temporary_name(char text[80], const char *name)
+{
+    snprintf(text, 80, "%.63s.tmp", name);
+}
+
 /* Return WORK/NAME.tmp, malloc'd. */
 static char *temporary(const char *work, const char *name)
 {
     char text[80];
-    snprintf(text, sizeof text, "%.63s.tmp", name);
+    temporary_name(text, name);
     return sgt_join(work, text);
 }
 
@@ -201,12 +206,9 @@ int sgt_export_write(const sgt_export *e, sgt_manifest *to, sgt_error *err)
 
 static int move_file(const char *work, const char *out, const char *name, sgt_error *err)
 {
-    char *from = temporary(work, name), *to = sgt_join(out, name);
-    int rc = from && to ? SGT_OK : sgt_fail_memory(err, name);
-    if (!rc && rename(from, to) < 0) rc = sgt_fail_errno(err, "%s: cannot move to %s", from, to);
-    free(from);
-    free(to);
-    return rc;
+    char from[80];
+    temporary_name(from, name);
+    return sgt_move(work, out, from, name, NULL, err);
 }
 
 int sgt_export_move(const char *work, const char *out, const sgt_manifest *to, sgt_error *err)
