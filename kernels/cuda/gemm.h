@@ -124,6 +124,16 @@ void sgt_cuda_gemm_run_onto(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, 
 void sgt_cuda_gemm_run_mixed(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, float f,
                              const void *a, const void *b, float h, const void *onto);
 
+/* Return, in double, what one number of D should be. x is the product; `onto`, `bias` and `aux` are
+ * the numbers that a product of this shape adds or reads, and are ignored if it does not. `*off` is
+ * the largest error of x, and becomes that of D. It includes each rounding to D's type that the
+ * library may do before the last one (see sgt_cuda_epilogue). The library may use the GPU's
+ * approximation of tanh, which has a relative error of at most e = 2^-11. GELU's error is then at
+ * most e |x| / 2, and that of its slope at most 1.5 e for |aux| <= 1. GELU's slope is at most 1.13,
+ * so an error of x grows by less than 1.2 times. */
+double sgt_cuda_gemm_expected(const sgt_cuda_gemm_shape *s, double x, double onto, double bias,
+                              double aux, double *off);
+
 /* The functions that measure products, as a table: libsgt-cuda.so gives it to sgt-bench
  * (train/cuda/cuda_library.h). */
 typedef struct sgt_cuda_gemm_calls {

@@ -66,33 +66,37 @@ static double slope(double x)
     return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * root * (1 + 3 * cube * x * x);
 }
 
-/* Return the expected D at (i, j), and set *off to the allowed error. A float32 sum rounds at each
- * of its k terms, and TF32 rounds each factor. Such errors have random signs, so their sum grows
- * with the square root of their number; it does not exceed eight times that by chance. The library
- * may round the product to D's type before it adds C, the sum before it adds the bias, and either
- * before it applies GELU or its slope (cuBLASLt 13.1 does on an H100). The epilogue's error is
- * added (its tanh may be the GPU's approximation, with an error of 2^-11), and one rounding to D's
- * type. */
-static double wanted(const gemm_trial *t, size_t z, size_t i, size_t j, double *off)
+double sgt_cuda_gemm_expected(const sgt_cuda_gemm_shape *s, double x, double onto, double bias,
+                              double aux, double *off)
 {
-    const sgt_cuda_gemm_shape *s = &t->p->shape;
-    double sizes, x = product(t, z, i, j, &sizes), k = (double)s->k;
     double u = unit(s->out);
-    *off = 8 * sizes * (0x1p-24 * sqrt(k) + (s->tf32 ? 0x1p-10 / sqrt(k) : 0));
     if (s->accumulate || s->epilogue) *off += u * fabs(x);
-    if (s->accumulate) x += input(t, t->d, s->out, z * s->stride_d + i * s->ldd + j);
+    if (s->accumulate) x += onto;
     if (s->accumulate && s->epilogue) *off += u * fabs(x);
-    if (s->epilogue == SGT_EPILOGUE_BIAS || s->epilogue == SGT_EPILOGUE_GELU)
-        x += input(t, t->bias, s->out, j);
+    if (s->epilogue == SGT_EPILOGUE_BIAS || s->epilogue == SGT_EPILOGUE_GELU) x += bias;
     if (s->epilogue == SGT_EPILOGUE_GELU) {
+        /* D may come from the rounded aux */
         *off = 1.2 * *off + fabs(x) * (0x1p-11 + 1.2 * u);
         x = 0.5 * x * (1 + tanh(root * (x + cube * x * x * x)));
     } else if (s->epilogue >= SGT_EPILOGUE_DGELU) {
         *off = 1.2 * *off + fabs(x) * 1.5 * 0x1p-11;
-        x *= slope(input(t, t->aux, s->out, i * s->ldd + j));
+        x *= slope(aux);
     }
     *off += u * fabs(x);
     return x;
+}
+
+/* Return the expected D at (i, j), and set *off to the allowed error. A float32 sum rounds at each
+ * of its k terms, and TF32 rounds each factor. Such errors have random signs, so their sum grows
+ * with the square root of their number; it does not exceed eight times that by chance. */
+static double wanted(const gemm_trial *t, size_t z, size_t i, size_t j, double *off)
+{
+    const sgt_cuda_gemm_shape *s = &t->p->shape;
+    double sizes, x = product(t, z, i, j, &sizes), k = (double)s->k;
+    size_t at = i * s->ldd + j;
+    *off = 8 * sizes * (0x1p-24 * sqrt(k) + (s->tf32 ? 0x1p-10 / sqrt(k) : 0));
+    return sgt_cuda_gemm_expected(s, x, input(t, t->d, s->out, z * s->stride_d + at),
+                                  input(t, t->bias, s->out, j), input(t, t->aux, s->out, at), off);
 }
 
 static size_t spread(size_t index, size_t count, size_t size)

@@ -87,44 +87,13 @@ static double column_sum(const products *p, size_t j)
     return sum;
 }
 
-static const double root = 0.79788456080286535588, cube = 0.044715; /* sqrt(2/pi) */
-
-static double slope(double x)
-{
-    double t = tanh(root * (x + cube * x * x * x));
-    return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * root * (1 + 3 * cube * x * x);
-}
-
-/* Return the error that a product, or its sum with C, may have before more is done with it: the
- * library may round it to D's type (gemm.h). */
-static double rounding(const sgt_cuda_gemm_shape *s, double x)
-{
-    return s->accumulate || s->epilogue ? sgt_check_unit(s->out) * fabs(x) : 0;
-}
-
-/* Return the expected D at (i, j), and set *off to the allowed error. The library may use the
- * card's approximation of tanh, which has a relative error of at most e = 2^-11. GELU's error is
- * then at most e |x| / 2, and that of its slope at most 1.5 e for |x| <= 1. GELU's slope is at most
- * 1.13, so an error of x grows by less than 1.2 times. */
+/* Return the expected D at (i, j), and set *off to the allowed error. */
 static double wanted(const products *p, const form *f, const sgt_cuda_gemm_shape *s, size_t i,
                      size_t j, double *off)
 {
-    const double approximate = 0x1p-11, u = sgt_check_unit(s->out);
-    double x = product(p, f, i, j), bias = (double)host(p, IN_BIAS)[j];
-    double aux = (double)host(p, IN_AUX)[i * N + j];
-    *off = rounding(s, x);
-    x += added(p, f, i, j);
-    if (s->accumulate && s->epilogue) *off += rounding(s, x);
-    if (s->epilogue == SGT_EPILOGUE_BIAS || s->epilogue == SGT_EPILOGUE_GELU) x += bias;
-    if (s->epilogue == SGT_EPILOGUE_GELU) {
-        *off = fabs(x) * (approximate + 1.2 * u) + 1.2 * *off; /* D may come from the rounded aux */
-        x = 0.5 * x * (1 + tanh(root * (x + cube * x * x * x)));
-    } else if (s->epilogue == SGT_EPILOGUE_DGELU || s->epilogue == SGT_EPILOGUE_DGELU_BGRAD) {
-        *off = fabs(x) * 1.5 * approximate + 1.2 * *off;
-        x *= slope(aux);
-    }
-    *off += u * fabs(x);
-    return x;
+    *off = 0;
+    return sgt_cuda_gemm_expected(s, product(p, f, i, j), added(p, f, i, j), host(p, IN_BIAS)[j],
+                                  host(p, IN_AUX)[i * N + j], off);
 }
 
 /* ---- one product ---- */
@@ -146,18 +115,18 @@ static int is_near(const products *p, const sgt_cuda_gemm_shape *s, int array, s
 static int compare_column(const products *p, const form *f, const sgt_cuda_gemm_shape *s, size_t j,
                           double *sum, double *sum_off, sgt_error *err)
 {
-    int rc = SGT_OK, gelu = s->epilogue == SGT_EPILOGUE_GELU;
+    int rc = SGT_OK;
+    sgt_cuda_gemm_shape with_bias = *s; /* GELU's aux is D of a product with bias */
+    with_bias.epilogue = SGT_EPILOGUE_BIAS;
     *sum = *sum_off = 0;
     for (size_t i = 0; i < M && rc == SGT_OK; i++) {
         double off, x = wanted(p, f, s, i, j, &off);
         rc = is_near(p, s, IN_OUT, i, j, x, off, err);
         *sum += x;
         *sum_off += off;
-        if (rc < 0 || !gelu) continue;
-        x = product(p, f, i, j);
-        off = rounding(s, x);
-        x += (double)host(p, IN_BIAS)[j];
-        rc = is_near(p, s, IN_AUX, i, j, x, off + sgt_check_unit(s->out) * fabs(x), err);
+        if (rc < 0 || s->epilogue != SGT_EPILOGUE_GELU) continue;
+        x = wanted(p, f, &with_bias, i, j, &off);
+        rc = is_near(p, s, IN_AUX, i, j, x, off, err);
     }
     return rc;
 }
