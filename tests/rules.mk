@@ -9,8 +9,8 @@ torture: check-all torture-variants torture-runs ## every variant (clang, no opt
 CPU_amx := -DSGT_AMX_TWIN
 CPU_amx-trap := -DSGT_AMX_TRAP
 ifeq ($(CPU),amx-trap)
-$(B)/obj/kernels/cpu/tiles.o: private CPU_amx-trap += -Dsyscall=trap_amx_syscall
-$(B)/obj/libsgt-kernels.a: $(B)/obj/tests/kernels/trap/trap_amx.o
+$(B)/obj/loader/base/cpu.o: private CPU_amx-trap += -Dsyscall=trap_amx_syscall
+$(B)/obj/libsgt-loader.a: $(B)/obj/tests/kernels/trap/trap_amx.o
 endif
 
 # ---- the CUDA kernels as C++ ----

@@ -2,7 +2,6 @@
 #include "loader/base/cpu.h"
 #include "kernels/cpu/levels.h"
 #include "kernels/cpu/product.h"
-#include "kernels/cpu/tiles.h"
 
 const sgt_kernels *sgt_kernels_level(int level)
 {
@@ -19,7 +18,7 @@ const sgt_kernels *sgt_kernels_cpu(void) { return sgt_kernels_level(sgt_cpu()); 
 const sgt_kernels *sgt_kernels_bf16(void)
 {
 #if defined(__x86_64__)
-    if (sgt_tiles()) return &sgt_table_amx;
+    if (sgt_cpu_amx()) return &sgt_table_amx;
     if (sgt_own_product(1)) return &sgt_table_bf16_avx512;
 #endif
     return sgt_kernels_cpu();

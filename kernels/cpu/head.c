@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "loader/base/arena.h"
+#include "loader/base/cpu.h"
 #include "kernels/kernels.h"
 #include "kernels/cpu/head_amx.h"
 #include "kernels/cpu/product.h"
-#include "kernels/cpu/tiles.h"
 
 enum { PER_ROW = 3 }; /* arrays of shape (parts, n): max, sum, factor */
 
@@ -28,7 +28,7 @@ static size_t part_of(const sgt_head *h)
 }
 
 /* Return whether the head is computed in AMX tiles. */
-static int tiled(const sgt_head *h) { return h->bf16 && sgt_tiles(); }
+static int tiled(const sgt_head *h) { return h->bf16 && sgt_cpu_amx(); }
 
 int sgt_head_possible(const sgt_head *h)
 {

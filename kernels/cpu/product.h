@@ -80,7 +80,7 @@ enum { SGT_SOFTMAX_COLUMNS = SGT_PRODUCT_PANELS * SGT_PRODUCT_COLUMNS };
 
 extern const sgt_product sgt_product_f32_plain;
 sgt_softmax_part sgt_softmax_f32_plain;
-/* x86-64 only; bfloat16 only if sgt_cpu_bf16(), or in tiles if sgt_tiles(). */
+/* x86-64 only; bfloat16 only if sgt_cpu_bf16(), or in tiles if sgt_cpu_amx(). */
 extern const sgt_product sgt_product_f32_avx2, sgt_product_f32_avx512, sgt_product_bf16_avx512,
     sgt_product_bf16_amx;
 sgt_softmax_part sgt_softmax_f32_avx2, sgt_softmax_f32_avx512, sgt_softmax_bf16_avx512;

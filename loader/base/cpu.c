@@ -9,6 +9,7 @@
 #include <unistd.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
 #endif
 
 /* AMX is a level of its own above those of vectors. */
@@ -88,11 +89,27 @@ sgt_cpu_level sgt_cpu(void)
     return level < SGT_CPU_LEVELS ? (sgt_cpu_level)level : SGT_CPU_AVX512;
 }
 
-const char *sgt_cpu_name(void) { return names[used()]; }
+/* Return whether Linux lets this process use the registers of AMX, which the first call asks for. */
+static int permitted(void)
+{
+#if defined(__x86_64__) && !defined(SGT_AMX_TWIN)
+    /* arguments of arch_prctl, which older asm/prctl.h lack */
+    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
+    static int answer; /* 0: not asked, 1: yes, -1: no. Every thread gets the same answer. */
+    int is = __atomic_load_n(&answer, __ATOMIC_RELAXED);
+    if (!is) is = syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0 ? 1 : -1;
+    __atomic_store_n(&answer, is, __ATOMIC_RELAXED);
+    return is > 0;
+#else
+    return 1;
+#endif
+}
+
+const char *sgt_cpu_name(void) { return sgt_cpu_amx() ? "amx" : names[sgt_cpu()]; }
 
 int sgt_cpu_bf16(void) { return sgt_cpu() == SGT_CPU_AVX512 && (more() & BF16); }
 
-int sgt_cpu_amx(void) { return used() == AMX_LEVEL; }
+int sgt_cpu_amx(void) { return used() == AMX_LEVEL && permitted(); }
 
 int sgt_cpu_vbmi2(void) { return sgt_cpu() == SGT_CPU_AVX512 && (more() & VBMI2); }
 
@@ -144,6 +161,10 @@ int sgt_cpu_limit(const char *name, sgt_error *err)
     }
     for (int i = 0; i < NAMES; i++) {
         if (strcmp(name, names[i])) continue;
+        if (i == AMX_LEVEL && machine() == AMX_LEVEL && !permitted())
+            return sgt_fail(err, SGT_EUNSUPPORTED,
+                            "amx: Linux does not let this process use it (take a lower level, or "
+                            "auto)");
         if (i > machine())
             return sgt_fail(err, SGT_EUNSUPPORTED,
                             "%s: this machine has %s (take a lower level, or auto)", name,

@@ -27,7 +27,8 @@ const char *sgt_cpu_level_name(sgt_cpu_level level); /* "plain", "avx2", "avx512
 const char *sgt_cpu_name(void);
 
 /* Features beyond AVX-512; all 0 below that level: bfloat16 products in vectors (AVX512-BF16) and
- * in tiles (AMX-BF16 beside AVX512-BF16; 0 also if the limit is "avx512"); look-up, compression and
+ * in tiles (AMX-BF16 beside AVX512-BF16; 0 also if the limit is "avx512", or if Linux does not let
+ * this process use the tiles' registers, which the first call asks for); look-up, compression and
  * expansion of bytes (AVX512-VBMI and VBMI2; Ice Lake and Zen 4 have both). */
 int sgt_cpu_bf16(void);
 int sgt_cpu_amx(void);

@@ -172,11 +172,23 @@ static void check_released(check *t)
     if (held) check_fail(t, "tiles were configured and not released, %ld times", held);
 }
 
+/* Check that Linux refuses AMX on a CPU without it, and that the level is then AVX-512. */
+static void check_refused(check *t)
+{
+    static const char want[] =
+        "amx: Linux does not let this process use it (take a lower level, or auto)";
+    sgt_error err = {.text = ""};
+    if (claimed_cpu_amx()) check_fail(t, "Linux does not refuse AMX");
+    if (strcmp(claimed_cpu_name(), "avx512") != 0) check_fail(t, "%s", claimed_cpu_name());
+    if (claimed_cpu_limit("amx", &err) != SGT_EUNSUPPORTED || strcmp(err.text, want) != 0)
+        check_fail(t, "--cpu amx: %s", err.text);
+}
+
 static void by_twin(check *t)
 {
     const char *wrong = tiles_ready(t) ? amx_wrong_address() : NULL;
     if (t->skipped) return;
-    if (!sgt_cpu_amx() && tiles_of_linux()) check_fail(t, "Linux does not refuse AMX");
+    if (!sgt_cpu_amx()) check_refused(t);
     if (wrong) check_fail(t, "other bytes were moved: %s", wrong);
     products(t), check_released(t);
     attentions(t), check_released(t);

@@ -1,8 +1,17 @@
-/* linux_tiles.c: sgt_tiles for a CPU that claims AMX, under another name: only Linux can refuse. */
+/* linux_tiles.c: functions of cpu.h, under other names, for a CPU that claims AMX: only Linux can
+ * refuse it. */
 #undef SGT_AMX_TWIN
-#include "loader/base/cpu.h"
-#include "tests/kernels/twin_amx.h"
-
-#define sgt_tiles tiles_of_linux
-#define sgt_cpu_amx() 1
-#include "kernels/cpu/tiles.c"
+#undef SGT_AMX_TRAP
+#define SGT_AMX_TRAP
+#define sgt_cpu claimed_cpu
+#define sgt_cpu_level_name claimed_cpu_level_name
+#define sgt_cpu_name claimed_cpu_name
+#define sgt_cpu_bf16 claimed_cpu_bf16
+#define sgt_cpu_amx claimed_cpu_amx
+#define sgt_cpu_vbmi2 claimed_cpu_vbmi2
+#define sgt_cpu_neon claimed_cpu_neon
+#define sgt_cpu_limit claimed_cpu_limit
+#define sgt_cpu_cache claimed_cpu_cache
+#define sgt_cpu_count claimed_cpu_count
+#define sgt_cpu_model claimed_cpu_model
+#include "loader/base/cpu.c"

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "kernels/cpu/tiles.h"
+#include "loader/base/cpu.h"
 #include "tests/kernels/trap/trap_amx.h"
 #include "tests/kernels/twin_amx.h"
 
@@ -112,7 +112,7 @@ int tiles_ready(check *t)
 #else
     if (!twin_table())
         check_skip(t, "AMX's emulation needs AVX512-BF16, which this CPU does not have");
-    else if (!sgt_tiles()) trap_amx();
+    else if (!sgt_cpu_amx()) trap_amx();
 #endif
     return !t->skipped;
 }

@@ -20,8 +20,10 @@ double twin_head_run(const sgt_head *h, size_t n, const void *x, const float *x3
  * it, or in emulation (trap/trap_amx.h). Return 0, with the case skipped, if neither is possible. */
 int tiles_ready(struct check *t);
 
-/* sgt_tiles on a CPU that claims AMX: whether Linux permits its use. */
-int tiles_of_linux(void);
+/* Functions of cpu.h on a CPU that claims AMX, where Linux may refuse it. */
+int claimed_cpu_amx(void);
+const char *claimed_cpu_name(void);
+int claimed_cpu_limit(const char *name, sgt_error *err);
 
 /* A chain of tile products (tiles_chain.h), by the twin and by AMX's instructions. x86-64 only; the
  * first needs AVX512-BF16, the second tiles_ready. */
