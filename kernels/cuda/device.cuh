@@ -110,14 +110,15 @@ DEV Vec16 ld16(const void *p)
     return {v.x, v.y, v.z, v.w};
 }
 
-/* The same, but the compiler keeps the order of these loads, and does not move one to where its
- * result is needed. */
+/* The same, but the compiler keeps the order of these loads and of other accesses to memory, and
+ * does not move one to where its result is needed. */
 DEV Vec16 ld16_now(const void *p)
 {
     Vec16 v;
     asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(v.w[0]), "=r"(v.w[1]), "=r"(v.w[2]), "=r"(v.w[3])
-                 : "l"(p));
+                 : "l"(p)
+                 : "memory");
     return v;
 }
 
