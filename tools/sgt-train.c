@@ -347,7 +347,10 @@ int main(int argc, char **argv)
     /* if this fails, reading a truncated shard ends the program */
     sgt_loader_guard_sigbus(NULL);
     take_options(argc, argv);
-    if (o.rates) return estimate_print_rates(o.json), SGT_EXIT_OK;
+    if (o.rates) {
+        if (!sgt_ranks_number()) estimate_print_rates(o.json);
+        return SGT_EXIT_OK;
+    }
     if (s.device != SGT_DEVICE_CPU) sgt_search_wheels();
     sgt_talk talk = {program.name, o.quiet};
     sgt_train_options options = {.run = o.run,

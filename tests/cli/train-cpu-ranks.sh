@@ -47,6 +47,13 @@ two 0 sgt-train $options --precision bf16 --estimate-memory --json
 [ $(($(bytes weights) - weights / 2)) = 128 ] || fail "weights: $(bytes weights) of $weights"
 [ "$(bytes gradients)" = "$gradients" ] || fail "gradients: $(bytes gradients), not $gradients"
 
+# ---- rank 0 alone prints the learning rates ----
+two 0 sgt-train --lr-table
+[ "$(wc -l < .stdout0)" -eq 10 ] || fail 'rank 0 prints no table'
+same .stdout0 .stdout
+two 0 sgt-train --lr-table --json
+stdout_lines 1
+
 # ---- threads: each rank uses its part of the cores ----
 talk=$(echo "$options" | sed 's/--quiet//; s/--threads 1//')
 cores=$(nproc)
