@@ -349,7 +349,7 @@ int main(int argc, char **argv)
     take_options(argc, argv);
     if (o.rates) {
         if (!sgt_ranks_number()) estimate_print_rates(o.json);
-        return SGT_EXIT_OK;
+        return flush(SGT_EXIT_OK);
     }
     if (s.device != SGT_DEVICE_CPU) sgt_search_wheels();
     sgt_talk talk = {program.name, o.quiet};

@@ -100,6 +100,11 @@ if [ "$(id -u)" -ne 0 ]; then
     stderr_has 'Permission denied'
 fi
 
+if [ -w /dev/full ]; then
+    run 1 sh -c 'sgt-train --lr-table > /dev/full'
+    stderr_is 'sgt-train: standard output: cannot write'
+fi
+
 # A full disk, imitated by a limit on the size of files: no partial checkpoint is left.
 run 1 sh -c "ulimit -f 8; trap '' XFSZ; exec sgt-train --quiet $small --run full --steps 2 --save-every 1"
 stderr_lines 1
