@@ -1,15 +1,32 @@
 /* setup_model.c: decides the model that a run trains: that of a checkpoint, of --init's
  * config.json, or of --model. */
 #include <inttypes.h>
+#include <stdlib.h>
 
+#include "loader/base/file.h"
 #include "train/trainer.h"
 
 #define POSITIONS 1024 /* longest context, as in GPT-2 */
 
+/* If --init names a run instead of a checkpoint, replace the error by one that names the run's
+ * newest checkpoint. */
+static void explain_run(const char *init, int rc, sgt_error *err)
+{
+    char *config = sgt_join(init, "config.json"), *newest = NULL;
+    if (config && sgt_file_gone(config) && sgt_run_newest(&newest, init, 0, NULL, NULL) == SGT_OK &&
+        newest)
+        sgt_fail(err, rc, "--init %s: it is a run, not a checkpoint (its newest one is %s)", init,
+                 newest);
+    free(newest);
+    free(config);
+}
+
 int sgt_trainer_read_shape(sgt_trainer *t, sgt_error *err)
 {
     const char *dir = t->from ? t->from : t->s->init;
-    return dir ? sgt_checkpoint_shape(&t->model, dir, err) : SGT_OK;
+    int rc = dir ? sgt_checkpoint_shape(&t->model, dir, err) : SGT_OK;
+    if (rc < 0 && !t->from) explain_run(dir, rc, err);
+    return rc;
 }
 
 int sgt_trainer_decide_model(sgt_trainer *t, sgt_error *err)
