@@ -275,6 +275,7 @@ static void take_options(int argc, char **argv)
         sgt_usage(&program, "%s: no operands; shards are named by --data (--data %s)", argv[first],
                   argv[first]);
     if (!*o.run) sgt_usage(&program, "--run: needs a name");
+    if (o.profile && !*o.profile) sgt_usage(&program, "--profile: needs a name");
     if (o.verbose && o.quiet) sgt_usage(&program, "--verbose: not together with --quiet");
     if (o.resume && o.resume_or_start)
         sgt_usage(&program, "--resume: not together with --resume-or-start, which starts where "

@@ -42,6 +42,13 @@ same_facts short/log.jsonl plain/log.jsonl
 run 1 sgt-train --quiet $small --run none --steps 3 --profile nowhere/t.json
 stderr_is "sgt-train: nowhere/t.json: cannot create: No such file or directory"
 absent none
+mkdir traces
+for folder in traces traces/; do
+    run 1 sgt-train --quiet $small --run none --steps 3 --profile $folder
+    stderr_is "sgt-train: $folder: is a folder, not a file"
+    absent none
+done
+check 'nothing is left in the folder' rmdir traces
 
 # A finished run has no step to trace.
 run 0 sgt-train $small --run plain --steps 15 --resume --profile nothing.json

@@ -26,6 +26,7 @@ run_usage '--steps 0: must be from 1 to 99999999' sgt-train --data d --steps 0
 run_usage '--batch-size 1.5: not a whole number (such as 12, 512k, 1.5M) or auto' sgt-train --data d --batch-size 1.5
 run_usage '--epochs 0: must be from 1e-06 to 1000000' sgt-train --data d --epochs 0
 run_usage '--run: needs a name' sgt-train --data d --run ''
+run_usage '--profile: needs a name' sgt-train $small --steps 1 --profile ''
 run_usage '--epochs 1e+06: 4799500000 steps, more than 99999999 (give --steps)' \
     sgt-train --quiet --data d --device cpu --model 1x8x1 --seq-len 16 --batch-size 2 --epochs 1000000
 run_usage '--betas 0.9: not two numbers from 0 to below 1, such as 0.9,0.95' sgt-train --data d --betas 0.9

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "loader/base/file.h"
@@ -64,9 +65,12 @@ static void decide_window(sgt_trace *t)
 int sgt_trace_open(sgt_trace **out, const char *path, const sgt_trace_options *o, sgt_error *err)
 {
     sgt_file *f;
+    struct stat st;
     int rc = sgt_file_begin(&f, path, err);
     if (rc < 0) return rc;
     sgt_file_abandon(f);
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) /* else found when the file is renamed */
+        return sgt_fail(err, SGT_EIO, "%s: is a folder, not a file", path);
     sgt_trace *t = calloc(1, sizeof *t);
     if (t) {
         pthread_mutex_init(&t->lock, NULL);
