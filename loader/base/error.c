@@ -7,7 +7,8 @@
 #include <string.h>
 
 /* Return the length of the well-formed UTF-8 sequence at s if a terminal may show it. Return 0 for
- * control characters (C0, DEL, C1) and for ill-formed UTF-8 (Unicode's table 3-7). */
+ * control characters (C0, DEL, C1), for the byte order mark U+FEFF, which nobody would see, and for
+ * ill-formed UTF-8 (Unicode's table 3-7). */
 static unsigned printable_length(const unsigned char *s)
 {
     if (s[0] >= 0x20 && s[0] < 0x7f) return 1;
@@ -19,6 +20,7 @@ static unsigned printable_length(const unsigned char *s)
     if (s[0] == 0xf0) low = 0x90;
     if (s[0] == 0xf4) high = 0x8f;
     if (s[0] < 0xe0 || s[0] > 0xf4 || s[1] < low || s[1] > high || (s[2] & 0xc0) != 0x80) return 0;
+    if (s[0] == 0xef && s[1] == 0xbb && s[2] == 0xbf) return 0;
     if (s[0] < 0xf0) return 3;
     return (s[3] & 0xc0) == 0x80 ? 4 : 0;
 }

@@ -42,8 +42,8 @@ enum {
 
 typedef struct sgt_error {
     int code; /* SGT_E*, as the function returned it */
-    /* one line without a newline; control characters and bytes that are not UTF-8 appear as \xNN,
-     * and a text that is too long is cut in its middle */
+    /* one line without a newline, as sgt_printable writes it; a text that is too long is cut in its
+     * middle */
     char text[1024];
 } sgt_error;
 
@@ -63,8 +63,8 @@ static inline int sgt_fail_memory(sgt_error *err, const char *what)
     return SGT_ENOMEM;
 }
 
-/* Copy `s` into out[size], cut to fit, with control characters and ill-formed UTF-8 written as
- * \xNN, so that a terminal can show it. Return out. */
+/* Copy `s` into out[size], cut to fit, with control characters, byte order marks and ill-formed
+ * UTF-8 written as \xNN, so that a terminal can show it. Return out. */
 char *sgt_printable(char *out, unsigned long size, const char *s);
 
 /* A receiver of remarks that are not failures, such as "io_uring is forbidden here: reading with

@@ -71,6 +71,14 @@ Test(error, errno_is_named_and_memory_told_apart)
     cr_assert_str_eq(err.text, "out of memory");
 }
 
+Test(error, byte_order_marks_are_shown)
+{
+    char shown[32];
+    static const char text[] = "\xef\xbb\xbfx\xef\xbb\xbe\xef\xbb\xbf";
+    cr_assert_str_eq(sgt_printable(shown, sizeof shown, text),
+                     "\\xef\\xbb\\xbfx\xef\xbb\xbe\\xef\\xbb\\xbf");
+}
+
 Test(error, long_messages_are_cut_between_characters)
 {
     sgt_error err;

@@ -181,6 +181,11 @@ bad 'expected {"text": TEXT}: no two words with a space between them' '{"text": 
 bad 'expected {"text": TEXT}: no text "text"' '{"text": 3}'
 bad 'expected {"text": TEXT}: it is no object' '[3]'
 bad "not JSON: '}' expected near end of file" '{"text": "one two"'
+mark=$(printf '\357\273\277') # a byte order mark, which nobody would see
+bad "not JSON: '[' or '{' expected near '\\xef\\xbb\\xbf'" "$mark{\"text\": \"one two\"}"
+cp words.jsonl "$mark.jsonl"
+run 0 $score "$mark.jsonl"
+stdout_has '\xef\xbb\xbf.jsonl: 30 last words'
 choice() { # MESSAGE LINE
     echo "$2" > bad.jsonl
     run 1 $score bad.jsonl
