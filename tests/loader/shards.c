@@ -2,6 +2,7 @@
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,12 +12,15 @@
 #include "loader/base/file.h"
 #include "loader/base/philox.h"
 
-static char folder[64];
+static char folder[PATH_MAX];
 
 void enter_scratch(void)
 {
-    strcpy(folder, "/tmp/sgt-loader.XXXXXX");
-    cr_assert(mkdtemp(folder) && chdir(folder) == 0);
+    /* The files must be on a disk. Files in memory, as those in /tmp often are, are always in the
+     * page cache, and older kernels refuse direct reads of them. */
+    const char *above = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%s/sgt-loader.XXXXXX", above ? above : "/var/tmp");
+    cr_assert(mkdtemp(folder) && chdir(folder) == 0, "%s", folder);
 }
 
 void leave_scratch(void)
