@@ -31,8 +31,8 @@ template <int V, class T> DEV void store(T *p, const float (&x)[V])
     else dev::store16(p, x);
 }
 
-// Load V floats of global or shared memory, aligned to 16 bytes unless V is 1. NOW: global memory
-// alone, by dev::ld16_now.
+// Load V floats of global or shared memory, aligned to 16 bytes unless V is 1. If NOW is set, they
+// are in global memory, and dev::ld16_now loads them.
 template <bool NOW = false, int V> DEV void load_floats(float (&x)[V], const float *p)
 {
     if constexpr (V == 1) {

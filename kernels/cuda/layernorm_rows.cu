@@ -17,8 +17,7 @@ constexpr int blocks_each(int chunks) { return chunks <= 3 ? 3 : 2; }
 
 constexpr int forward_blocks_each(int chunks) { return chunks <= 3 ? 4 : 3; }
 
-// A lane's part of a row: in each chunk of 32 * V numbers, the V from lane * V on;
-// zeros past C.
+// A lane's part of a row: in each chunk of 32 * V numbers, the V from lane * V on; zeros past C.
 template <class T, int CHUNKS> struct Lane {
     static constexpr int V = PER16<T>;
     dev::Vec16 raw[CHUNKS];
