@@ -70,9 +70,10 @@ double sgt_cuda_gemm_expected(const sgt_cuda_gemm_shape *s, double x, double ont
                               double aux, double *off)
 {
     double u = unit(s->out);
-    if (s->accumulate || s->epilogue) *off += u * fabs(x);
+    int changes = s->epilogue != SGT_EPILOGUE_NONE && s->epilogue != SGT_EPILOGUE_BGRAD;
+    if (s->accumulate || changes) *off += u * fabs(x);
     if (s->accumulate) x += onto;
-    if (s->accumulate && s->epilogue) *off += u * fabs(x);
+    if (s->accumulate && changes) *off += u * fabs(x);
     if (s->epilogue == SGT_EPILOGUE_BIAS || s->epilogue == SGT_EPILOGUE_GELU) x += bias;
     if (s->epilogue == SGT_EPILOGUE_GELU) {
         /* D may come from the rounded aux */

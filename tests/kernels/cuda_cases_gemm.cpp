@@ -31,9 +31,8 @@ static size_t columns_b(const sgt_cuda_gemm_shape &s) { return s.trans_b ? s.k :
 
 static const double ROOT = 0.79788456080286535588, CUBE = 0.044715; /* sqrt(2/pi) */
 
-/* Relative error allowed to the library's tanh: that of the instruction tanh.approx.f32, with 2^-11
- * by PTX's manual. The host's stand-in is as
- * good as tanhf. */
+/* Relative error allowed to the library's tanh: on a GPU that of the instruction tanh.approx.f32,
+ * 2^-11 by PTX's manual. The host's stand-in is as good as tanhf. */
 #ifdef DEV_ON_HOST
 static double tanh_error = 4 * UNIT;
 #else
@@ -71,12 +70,13 @@ static double gelu_slope(double x, double *bound)
 }
 
 /* Return element (i, j) of op(A) op(B) [+ D], and in *bound the error of float sums in any order: k
- * products, and one or two more terms. The library may round the product, and its sum
- * with D, to D's type, of roundoff `unit`, before it does more (gemm.h). */
+ * products, and one or two more terms. The library may round the product, and its sum with D, to D's
+ * type, of roundoff `unit`, before it changes them further (gemm.h). */
 static double sum_at(const product &p, const operands &o, size_t i, size_t j, double unit,
                      double *bound)
 {
     const sgt_cuda_gemm_shape &s = p.s;
+    const bool changes = s.epilogue != SGT_EPILOGUE_NONE && s.epilogue != SGT_EPILOGUE_BGRAD;
     double sum = 0, terms = 0;
     for (size_t x = 0; x < s.k; x++) {
         double term = (double)o.a[s.trans_a ? x * s.lda + i : i * s.lda + x] *
@@ -85,9 +85,9 @@ static double sum_at(const product &p, const operands &o, size_t i, size_t j, do
         terms += fabs(term);
     }
     *bound = 2 * p.unit * terms;
-    if (s.accumulate || s.epilogue) *bound += unit * fabs(sum);
+    if (s.accumulate || changes) *bound += unit * fabs(sum);
     if (s.accumulate) sum += o.d[i * s.ldd + j], terms += fabs((double)o.d[i * s.ldd + j]);
-    if (s.accumulate && s.epilogue) *bound += unit * fabs(sum);
+    if (s.accumulate && changes) *bound += unit * fabs(sum);
     if (o.bias) terms += fabs((double)o.bias[j]);
     *bound += (double)(s.k + 3) * UNIT * terms;
     return sum;
