@@ -17,7 +17,7 @@ typedef struct units16 {
 INLINE int load(units16 *u, uint8_t *out, const uint8_t *p, size_t width)
 {
     const __m128i *in = (const __m128i *)(const void *)p;
-    __m128i narrow, low = _mm_loadu_si128(in), high = low;
+    __m128i narrow, low = _mm_loadu_si128(in);
     int ascii;
     if (width == 1) {
         narrow = low;
@@ -25,7 +25,7 @@ INLINE int load(units16 *u, uint8_t *out, const uint8_t *p, size_t width)
         u->a = _mm256_cvtepu8_epi32(low);
         u->b = _mm256_cvtepu8_epi32(_mm_srli_si128(low, 8));
     } else if (width == 2) {
-        high = _mm_loadu_si128(in + 1);
+        const __m128i high = _mm_loadu_si128(in + 1);
         narrow = _mm_packus_epi16(low, high);
         ascii = _mm_testz_si128(_mm_or_si128(low, high), _mm_set1_epi16((short)0xFF80));
         u->a = _mm256_cvtepu16_epi32(low);
