@@ -89,21 +89,23 @@ sgt_cpu_level sgt_cpu(void)
     return level < SGT_CPU_LEVELS ? (sgt_cpu_level)level : SGT_CPU_AVX512;
 }
 
+#if defined(__x86_64__) && !defined(SGT_AMX_TWIN)
+/* arguments of arch_prctl, which older asm/prctl.h lack */
+enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
+
+static int allowed; /* 0: not asked, 1: yes, -1: no. Every thread gets the same answer. */
+
 /* Return whether Linux lets this process use the registers of AMX, which the first call asks for. */
 static int permitted(void)
 {
-#if defined(__x86_64__) && !defined(SGT_AMX_TWIN)
-    /* arguments of arch_prctl, which older asm/prctl.h lack */
-    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
-    static int answer; /* 0: not asked, 1: yes, -1: no. Every thread gets the same answer. */
-    int is = __atomic_load_n(&answer, __ATOMIC_RELAXED);
+    int is = __atomic_load_n(&allowed, __ATOMIC_RELAXED);
     if (!is) is = syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0 ? 1 : -1;
-    __atomic_store_n(&answer, is, __ATOMIC_RELAXED);
+    __atomic_store_n(&allowed, is, __ATOMIC_RELAXED);
     return is > 0;
-#else
-    return 1;
-#endif
 }
+#else
+static int permitted(void) { return 1; }
+#endif
 
 const char *sgt_cpu_name(void) { return sgt_cpu_amx() ? "amx" : names[sgt_cpu()]; }
 
