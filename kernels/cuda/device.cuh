@@ -111,7 +111,7 @@ DEV Vec16 ld16(const void *p)
 }
 
 /* The same, but the compiler keeps the order of these loads and of other accesses to memory, and
- * does not move one to where its result is needed. */
+ * does not delay a load until its result is needed. */
 DEV Vec16 ld16_now(const void *p)
 {
     Vec16 v;

@@ -130,7 +130,7 @@ void sgt_cuda_gemm_run_mixed(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d,
  * library may do before the last one (see sgt_cuda_epilogue). The library may use the GPU's
  * approximation of tanh, which has a relative error of at most e = 2^-11. GELU's error is then at
  * most e |x| / 2, and that of its slope at most 1.5 e for |aux| <= 1. GELU's slope is at most 1.13,
- * so an error of x grows by less than 1.2 times. */
+ * so D's error from an error of x is less than 1.2 times that. */
 double sgt_cuda_gemm_expected(const sgt_cuda_gemm_shape *s, double x, double onto, double bias,
                               double aux, double *off);
 

@@ -39,8 +39,8 @@ int sgt_cpu_vbmi2(void);
 int sgt_cpu_neon(void);
 
 /* Use at most the level called `name` from now on; "auto" removes the limit. Returns SGT_EUSAGE for
- * an unknown name, and SGT_EUNSUPPORTED for a level that this machine does not have. Call it before
- * any code chooses its functions by level. */
+ * an unknown name, and SGT_EUNSUPPORTED for a level that this machine does not have, or that Linux
+ * does not let this process use. Call it before any code chooses its functions by level. */
 int sgt_cpu_limit(const char *name, sgt_error *err);
 
 /* Return the size in bytes of the data cache of this level (1 to 3) that core 0 owns or shares; 0

@@ -169,7 +169,7 @@ def test_a_batch_that_is_small_takes_no_block(monkeypatch):
     (ids,) = t.encode_batch(["x " * 1000])
     assert len(ids.base) == len(ids)  # no room is left over
     assert not _blocks._waiting
-    few = t.encode_batch(["tokenization" * 20 + "😀"] * 10, num_threads=1)  # less than half a block
+    few = t.encode_batch(["tokenization" * 20 + "😀"] * 10, num_threads=1)  # few ids: copied
     assert len(few[0].base) == sum(map(len, few))
     assert len(_blocks._waiting) == 1
 

@@ -41,16 +41,16 @@ INLINE int load(units16 *u, uint8_t *out, const uint8_t *p, size_t width)
     return ascii;
 }
 
-/* Return whether one of the units, not all below U+0800, is a surrogate or above U+FFFF. */
-INLINE int is_hard(const units16 *u, size_t width)
+/* Return whether one of the units is a surrogate or above U+FFFF. */
+INLINE int holds_unknown(const units16 *u, size_t width)
 {
     const __m256i upper = UNITS(0xFFFFF800), surrogate = UNITS(0xD800);
-    __m256i hard = _mm256_or_si256(_mm256_cmpeq_epi32(_mm256_and_si256(u->a, upper), surrogate),
-                                   _mm256_cmpeq_epi32(_mm256_and_si256(u->b, upper), surrogate));
+    __m256i unknown = _mm256_or_si256(_mm256_cmpeq_epi32(_mm256_and_si256(u->a, upper), surrogate),
+                                      _mm256_cmpeq_epi32(_mm256_and_si256(u->b, upper), surrogate));
     if (width == 4)
-        hard =
-            _mm256_or_si256(hard, _mm256_and_si256(_mm256_or_si256(u->a, u->b), UNITS(0xFFFF0000)));
-    return !_mm256_testz_si256(hard, hard);
+        unknown = _mm256_or_si256(unknown,
+                                  _mm256_and_si256(_mm256_or_si256(u->a, u->b), UNITS(0xFFFF0000)));
+    return !_mm256_testz_si256(unknown, unknown);
 }
 
 /* Return characters as two or three bytes. */
@@ -98,7 +98,7 @@ INLINE size_t convert(uint8_t *out, const uint8_t *text, size_t n, size_t width,
             used += 16;
             continue;
         }
-        if (width > 1 && is_hard(&u, width)) break;
+        if (width > 1 && holds_unknown(&u, width)) break;
         used += put(out + used, u.a);
         used += put(out + used, u.b);
     }
