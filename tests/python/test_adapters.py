@@ -172,10 +172,15 @@ def test_batches_that_a_worker_sends_are_copies(load):
     assert all(same(batch, mine.data[k]) for k, batch in enumerate(got))
 
 
+@pytest.mark.parametrize("pinned", [False, True])
 @pytest.mark.parametrize("dtype", ["int64", "uint16"])
-def test_batches_that_are_shared_leave_the_ring(load, dtype):
+def test_batches_that_are_shared_leave_the_ring(load, dtype, pinned, monkeypatch):
     """share_memory_() moves a tensor, as sending it to another process does."""
-    pytest.importorskip("torch")
+    torch = pytest.importorskip("torch")
+    if pinned and not torch.cuda.is_available():
+        empty = torch.empty
+        monkeypatch.setattr(torch, "empty", lambda *a, pin_memory=False, **k: empty(*a, **k))
+        monkeypatch.setattr("sgt._stream.may_pin", lambda torch: True)
     data = load(arrays="torch", batch=64, seq=64, slots=2, dtype=dtype)
     for k, batch in enumerate(data):
         assert same(batch, data[k])

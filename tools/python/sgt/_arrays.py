@@ -43,8 +43,7 @@ class Kind(NamedTuple):
         if not self.torch:
             typed = buffer.view(self.dtype)
         else:
-            owner = self.torch.from_numpy(buffer) if isinstance(buffer, np.ndarray) else buffer
-            typed = owner.view(getattr(self.torch, self.dtype))
+            typed = self.torch.from_numpy(buffer).view(getattr(self.torch, self.dtype))
         if self.is_rows:
             both = typed[: rows * (seq + 1)].reshape(rows, seq + 1)
             return both[:, :-1], both[:, 1:]
@@ -72,14 +71,14 @@ class Kind(NamedTuple):
             raise OutOfMemoryError(f"arrays of {size} bytes: out of memory") from None
 
     def buffer(self, size: int, pinned: bool) -> Tuple[Any, int]:
-        """Return a buffer of `size` bytes that begins at a page, and its address. It is no tensor
-        unless it is pinned: to share a tensor with another process moves it, and frees its memory,
-        which the library goes on writing to."""
+        """Return a buffer of `size` bytes that begins at a page, and its address. It is an array:
+        to share a tensor with another process moves it, and frees its memory, which the library
+        goes on writing to. No caller sees the tensor that owns the pinned memory."""
         if pinned:
-            raw = self.torch.empty(size + PAGE, dtype=self.torch.uint8, pin_memory=True)
-            skip = -raw.data_ptr() % PAGE
-            return raw[skip : skip + size], raw.data_ptr() + skip
-        array = np.empty(size + PAGE, np.uint8)
+            owner = self.torch.empty(size + PAGE, dtype=self.torch.uint8, pin_memory=True)
+            array = owner.numpy()
+        else:
+            array = np.empty(size + PAGE, np.uint8)
         skip = -array.ctypes.data % PAGE
         array = array[skip : skip + size]
         return array, array.ctypes.data
