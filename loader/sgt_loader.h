@@ -113,7 +113,7 @@ typedef struct sgt_loader_options {
     /* copy tokens one at a time in plain C: the simple method, kept for comparison */
     int scalar;
     /* read a folder's shards, and nanoGPT's SPLIT.bin, as files without headers. A path that names
-     * one file needs no flag: its header may be missing */
+     * one file needs no flag: its header may be missing, unless the file looks like text */
     int raw;
     sgt_notice notice; /* receives notices of skipped shards and of fallbacks */
     /* sets to mix, instead of sgt_loader_open's path; read only during the open call */

@@ -15,6 +15,7 @@
 #include "loader/shards/megatron.h"
 
 #define REVISION 1
+#define LEAST_TEXT 64 /* bytes: fewer are too few to tell text from tokens */
 /* bytes per read of sgt_shard_verify: they are still in the L2 cache when they are checked */
 #define VERIFY_BYTES ((size_t)1 << 18)
 /* bytes of readahead that sgt_shard_verify requests at a time */
@@ -68,13 +69,54 @@ static int raw_header(sgt_shard_header *h, uint64_t size, const char *path, sgt_
     return SGT_OK;
 }
 
-/* Fill in the header of a file that does not begin with sgt's magic number: a raw file, if `raw`
- * allows one, or Megatron-LM's .bin. */
-static int foreign_header(sgt_shard_header *h, uint64_t size, uint32_t magic, const char *path,
-                          int raw, sgt_error *err)
+/* Return whether head[n] is UTF-8 without control characters, but tabs and ends of lines. The last
+ * three bytes may be a part of a character. */
+static int is_text(const uint8_t *head, size_t n)
+{
+    char text[SGT_SHARD_HEADER + 1] = {0}, shown[4 * sizeof text];
+    memcpy(text, head, n);
+    for (size_t i = 0; i < n; i++)
+        if (memchr("\t\n\r", text[i], 3)) text[i] = ' ';
+    /* what is not printable becomes \xNN, and byte 0 ends the text */
+    sgt_printable(shown, sizeof shown, text);
+    return strlen(text) == n && !strncmp(text, shown, n - 3);
+}
+
+/* Return the kind of a file that begins with head[n] if its bytes cannot be tokens, or NULL. The
+ * ids of a whole head are not like text: the most frequent ids are small, and their high byte is a
+ * control character. The magic numbers are ids that GPT-2 lacks, or that no text has one after the
+ * other. */
+static const char *kind_of_no_tokens(const uint8_t *head, size_t n)
+{
+    static const struct {
+        const char *bytes, *kind;
+        size_t count;
+    } magics[] = {{"\x1f\x8b\x08\0", "gzip", 4},
+                  {"\x1f\x8b\x08\x08", "gzip", 4},
+                  {"\x28\xb5\x2f\xfd", "Zstandard", 4},
+                  {"PAR1\x15", "Parquet", 5}};
+    if (n < LEAST_TEXT) return NULL;
+    for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
+        if (!memcmp(head, magics[i].bytes, magics[i].count)) return magics[i].kind;
+    size_t mark = memcmp(head, "\xef\xbb\xbf", 3) ? 0 : 3; /* UTF-8's byte order mark */
+    if (!is_text(head + mark, n - mark)) return NULL;
+    return head[mark] == '{' || head[mark] == '[' ? "JSON" : "text";
+}
+
+/* Fill in the header of a file that does not begin with sgt's magic number, but with head[n]: a raw
+ * file, if `raw` allows one, or Megatron-LM's .bin. */
+static int foreign_header(sgt_shard_header *h, uint64_t size, const uint8_t *head, size_t n,
+                          const char *path, int raw, sgt_error *err)
 {
     int beside = sgt_megatron_beside(path, err), rc;
+    uint32_t magic = get32(head, 0);
+    const char *kind = beside || !raw ? NULL : kind_of_no_tokens(head, n);
     if (beside < 0) return beside;
+    if (kind)
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: %s, not 16-bit tokens (sgt-tokenize %s OUT/ makes tokens of it; --raw "
+                        "reads its bytes as tokens all the same)",
+                        path, kind, path);
     if (!beside && magic == SGT_SHARD_LLMC_WIDE)
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "%s: at byte 0: magic number %" PRIu32
@@ -126,12 +168,11 @@ static int read_header(sgt_shard_header *h, int fd, const char *path, int raw, s
     if (raw > 0) return raw_header(h, size, path, err);
 
     uint8_t bytes[SGT_SHARD_HEADER] = {0};
-    int rc = size < 4 ? SGT_OK
-                      : sgt_pread_all(fd, bytes, size < sizeof bytes ? size : sizeof bytes, 0, path,
-                                      err);
+    size_t n = size < 4 ? 0 : size < sizeof bytes ? (size_t)size : sizeof bytes;
+    int rc = sgt_pread_all(fd, bytes, n, 0, path, err);
     if (rc < 0) return rc;
     if (get32(bytes, 0) != SGT_SHARD_MAGIC)
-        return foreign_header(h, size, get32(bytes, 0), path, raw, err);
+        return foreign_header(h, size, bytes, n, path, raw, err);
     if (size < SGT_SHARD_HEADER)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: %" PRIu64 " bytes, expected at least the header's %d: cut short", path,

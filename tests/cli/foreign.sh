@@ -96,3 +96,18 @@ stdout_matches '"reader": "preload"'
 run 1 sgt-bench loader nano
 stderr_is "sgt-bench loader: nano: no train shards in it, but a train.bin: where it is nanoGPT's, without a header, \
 --raw reads it"
+
+# A text, named as data, is not read as tokens. --raw reads it so.
+yes 'It was the best of times.' | head -c 4096 > book.bin
+text='book.bin: text, not 16-bit tokens (sgt-tokenize book.bin OUT/ makes tokens of it; --raw reads its bytes as tokens '\
+'all the same)'
+run 1 sgt-train --data book.bin --run run4 --model 1x8x1 --seq-len 4 --device cpu
+stderr_is "sgt-train: $text"
+run 1 sgt-bench loader book.bin --seq-len 4 --batch-size 2
+stderr_is "sgt-bench loader: $text"
+run 1 sgt-inspect book.bin
+stderr_is "sgt-inspect: $text"
+run 0 sgt-inspect --raw book.bin
+stdout_has '2,048 tokens in 1 shard'
+run 0 sgt-bench loader book.bin --raw --seq-len 4 --batch-size 2 --loader mmap --json
+stdout_matches '"reader": "mmap"'

@@ -108,6 +108,56 @@ Test(shard, raw_file_of_odd_size)
                    "r.bin: 3 bytes: a file of 16-bit tokens has an even number of them");
 }
 
+/* Text and its packed forms are no tokens, unless raw 1 says that they are. */
+Test(shard, text_named_as_a_shard)
+{
+    static const struct {
+        const char *begin, *kind;
+    } heads[] = {{"It was na\xc3\xafve.\r\n\t", "text"},
+                 {"\xef\xbb\xbf{\"text\": \"A\"}\n", "JSON"},
+                 {"[1]", "JSON"},
+                 {"\x1f\x8b\x08", "gzip"},
+                 {"\x1f\x8b\x08\x08", "gzip"},
+                 {"\x28\xb5\x2f\xfd", "Zstandard"},
+                 {"PAR1\x15", "Parquet"}};
+    char bytes[2048];
+    sgt_error err;
+    for (size_t i = 0; i < 3 * sizeof heads / sizeof *heads; i++) {
+        size_t k = i / 3, n = (size_t[]){64, 1027, 2048}[i % 3];
+        /* of text, bytes 1021 to 1023 are the beginning of a character of four bytes */
+        memset(bytes, k < 3 ? 'e' : 0, sizeof bytes);
+        memcpy(bytes, heads[k].begin, strlen(heads[k].begin));
+        memcpy(bytes + 1021, "\xf0\x9f\x98\x80", 4);
+        put_bytes("book", bytes, n);
+        expect_failure(open_and_close("book", -1, why), SGT_EFORMAT,
+                       "book: %s, not 16-bit tokens (sgt-tokenize book OUT/ makes tokens of it; "
+                       "--raw reads its bytes as tokens all the same)",
+                       heads[k].kind);
+        put_bytes("book", bytes, n & ~(size_t)1);
+        cr_assert_eq(open_and_close("book", 1, &err), 0, "%s", err.text);
+        put_bytes("book", bytes, 62);
+        cr_assert_eq(open_and_close("book", -1, &err), 0, "%s", err.text);
+    }
+}
+
+/* One id among 512 that text cannot have is enough. Its bytes: a control character, DEL, C1, a
+ * byte that no UTF-8 has, a surrogate, and a character that is cut. */
+Test(shard, tokens_that_are_almost_text)
+{
+    static const char *const ids[] = {"e\x1f", "e\x7f", "\xc2\x80", "e\xff", "\xed\xa0", "e\xe2"};
+    char bytes[1024];
+    sgt_error err;
+    for (size_t i = 0; i < 2 * sizeof ids / sizeof *ids; i++) {
+        memset(bytes, 'e', sizeof bytes);
+        memcpy(bytes + (i % 2 ? 1018 : 0), ids[i / 2], 2);
+        put_bytes("r.bin", bytes, sizeof bytes);
+        cr_assert_eq(open_and_close("r.bin", -1, &err), 0, "%s", err.text);
+    }
+    memset(bytes, 0, 512);
+    put_bytes("r.bin", bytes, sizeof bytes);
+    cr_assert_eq(open_and_close("r.bin", -1, &err), 0, "%s", err.text);
+}
+
 Test(shard, what_is_no_shard)
 {
     put_shard("a.bin", 0, 10);

@@ -25,6 +25,16 @@ def test_sequential_is_the_files_own_order(load, folder):
     assert (y.reshape(-1) == tokens[1 : 4 * 32 + 1]).all()
 
 
+def test_a_text_is_not_tokens(tmp_path):
+    """Unless raw says that they are."""
+    book = tmp_path / "book.txt"
+    book.write_text("It was the best of times. " * 100)
+    with pytest.raises(sgt.FormatError, match=r"book.txt: text, not 16-bit tokens \(sgt-tokenize"):
+        sgt.Loader(book, batch=2, seq=4)
+    x, _ = sgt.Loader(book, batch=2, seq=4, raw=True, arrays="numpy", sampling="sequential")[0]
+    assert x[0, 0] == int.from_bytes(b"It", "little")
+
+
 @pytest.mark.parametrize("dtype", ["int64", "int32", "uint16"])
 @pytest.mark.parametrize("reader", sgt._native.READERS)
 def test_iteration_gives_the_numbered_batches(load, dtype, reader):

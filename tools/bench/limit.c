@@ -63,10 +63,10 @@ void bench_limit_close(bench_limit *l)
 
 uint64_t bench_limit_bytes(const bench_limit *l) { return l->memory.size; }
 
-static int tokens_of(uint64_t *tokens, const char *path, sgt_error *err)
+static int tokens_of(uint64_t *tokens, const char *path, int raw, sgt_error *err)
 {
     sgt_shard_header h;
-    int fd = sgt_shard_open(&h, path, -1, err);
+    int fd = sgt_shard_open(&h, path, raw ? 1 : -1, err);
     if (fd < 0) return fd;
     close(fd);
     *tokens = h.tokens;
@@ -74,12 +74,13 @@ static int tokens_of(uint64_t *tokens, const char *path, sgt_error *err)
 }
 
 /* Set bases[i] to the number of tokens in all shards before shard i. */
-static int find_bases(uint64_t *bases, const sgt_loader *loader, uint64_t shards, sgt_error *err)
+static int find_bases(uint64_t *bases, const sgt_loader *loader, int raw, uint64_t shards,
+                      sgt_error *err)
 {
     uint64_t at = 0;
     for (uint64_t i = 0; i < shards; i++) {
         uint64_t tokens;
-        int rc = tokens_of(&tokens, sgt_loader_shard_path(loader, (uint32_t)i), err);
+        int rc = tokens_of(&tokens, sgt_loader_shard_path(loader, (uint32_t)i), raw, err);
         if (rc < 0) return rc;
         bases[i] = at;
         at += tokens;
@@ -87,7 +88,7 @@ static int find_bases(uint64_t *bases, const sgt_loader *loader, uint64_t shards
     return SGT_OK;
 }
 
-int bench_limit_aim(bench_limit *l, const sgt_loader *loader, int threads, sgt_error *err)
+int bench_limit_aim(bench_limit *l, const sgt_loader *loader, int raw, int threads, sgt_error *err)
 {
     sgt_loader_info info;
     sgt_loader_get_info(loader, &info);
@@ -97,7 +98,7 @@ int bench_limit_aim(bench_limit *l, const sgt_loader *loader, int threads, sgt_e
     uint64_t *bases = calloc(info.shards, sizeof *bases);
     l->rows = calloc((size_t)threads, sizeof *l->rows);
     l->sums = calloc((size_t)threads, sizeof *l->sums);
-    int rc = bases && l->rows && l->sums ? find_bases(bases, loader, info.shards, err)
+    int rc = bases && l->rows && l->sums ? find_bases(bases, loader, raw, info.shards, err)
                                          : sgt_fail_memory(err, NULL);
     for (; rc == SGT_OK && l->threads < threads; l->threads++)
         if (!(l->rows[l->threads] = calloc(l->batch * l->row_tokens, sizeof **l->rows)))

@@ -464,7 +464,7 @@ static int aim(loader_bench *b, const loader_result *r, int threads, sgt_error *
     /* mmap opens at once, and every reader draws the same windows */
     as_mapped.who = SGT_READER_MMAP;
     int rc = drawer_open(&d, b, &as_mapped, threads, err);
-    if (rc == SGT_OK) rc = bench_limit_aim(b->limit, d.loader, threads, err);
+    if (rc == SGT_OK) rc = bench_limit_aim(b->limit, d.loader, b->o->raw, threads, err);
     drawer_close(&d);
     return rc;
 }
