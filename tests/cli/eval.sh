@@ -183,7 +183,7 @@ bad 'expected {"text": TEXT}: it is no object' '[3]'
 bad "not JSON: '}' expected near end of file" '{"text": "one two"'
 mark=$(printf '\357\273\277') # a byte order mark, which nobody would see
 bad "not JSON: '[' or '{' expected near '\\xef\\xbb\\xbf'" "$mark{\"text\": \"one two\"}"
-cp words.jsonl "$mark.jsonl"
+{ printf %s "$mark" && cat words.jsonl; } > "$mark.jsonl"
 run 0 $score "$mark.jsonl"
 stdout_has '\xef\xbb\xbf.jsonl: 30 last words'
 choice() { # MESSAGE LINE

@@ -15,6 +15,9 @@ tune="sgt-train --quiet --device cpu --model 1x16x2 --seq-len 12 --batch-size 2 
 
 run 0 $tune --data some.jsonl --steps 6 --save-every 2 --run whole
 stderr_is ''
+printf '\357\273\277' | cat - some.jsonl > marked.jsonl # a byte order mark
+run 0 $tune --data marked.jsonl --val-data marked.jsonl --steps 6 --save-every 6 --run marked
+same marked/step-00000006/model.safetensors whole/step-00000006/model.safetensors
 run 0 sgt-train --device cpu --model 1x16x2 --seq-len 12 --batch-size 2 --steps 1 --data some.jsonl --run said
 stderr_has 'sgt-train: some.jsonl: 1 of 6 prompts fill the row of 12 tokens: nothing is learnt from those '\
 '(use a longer --seq-len)'

@@ -5,6 +5,7 @@
 
 #include "loader/base/file.h"
 #include "tokenize/sgt_tokenize.h"
+#include "tools/cli/text.h"
 #include "tools/eval/eval.h"
 
 #define MOST_BYTES ((size_t)1 << 32) /* most bytes of a file */
@@ -191,7 +192,7 @@ int eval_items_read(eval_items *s, const char *path, uint32_t positions, const s
     reading r = {.s = s, .path = path, .positions = positions, .vocab = v, .err = err};
     int rc = sgt_file_get(&text, &n, path, MOST_BYTES, err);
     if (rc == SGT_OK) rc = sgt_encoder_new(&r.encoder, v, err);
-    for (size_t at = 0, end; rc == SGT_OK && at < n; at = end + 1) {
+    for (size_t at = sgt_utf8_mark(text, n), end; rc == SGT_OK && at < n; at = end + 1) {
         const char *newline = memchr(text + at, '\n', n - at);
         end = newline ? (size_t)(newline - text) : n;
         r.line++;

@@ -12,6 +12,7 @@
 #include "loader/base/file.h"
 #include "loader/base/json.h"
 #include "tokenize/sgt_tokenize.h"
+#include "tools/cli/text.h"
 
 #define MOST_BYTES ((size_t)1 << 34)  /* most bytes of a file */
 #define MOST_VALUES ((size_t)1 << 16) /* most JSON values in a line, which needs three */
@@ -101,7 +102,7 @@ static int read_line(reading *r, const char *text, size_t n)
 static int read_lines(reading *r, const char *text, size_t n)
 {
     int rc = SGT_OK;
-    for (size_t at = 0, end; at < n && rc == SGT_OK; at = end + 1) {
+    for (size_t at = sgt_utf8_mark(text, n), end; at < n && rc == SGT_OK; at = end + 1) {
         const char *newline = memchr(text + at, '\n', n - at);
         end = newline ? (size_t)(newline - text) : n;
         r->line++;
