@@ -16,14 +16,24 @@ def first(data, n):
     return itertools.islice(data, n)
 
 
+def pairs(there, here, n):
+    """The first n batches of both, which must have as many."""
+    count = 0
+    for pair in zip(first(there, n), here):
+        count += 1
+        yield pair
+    assert count == n > 0
+
+
 def same(there, here):
+    assert len(there) == len(here) > 0
     return all((a.cpu().numpy() == np.asarray(b)).all() for a, b in zip(there, here))
 
 
 @pytest.mark.parametrize("dtype", ["int64", "int32"])
 def test_batches_are_the_hosts(load, dtype):
     there, here = load(arrays="torch", dtype=dtype).to(DEVICE), load(dtype=dtype)
-    for (x, y), host in zip(first(there, 300), here):
+    for (x, y), host in pairs(there, here, 300):
         assert x.device.type == DEVICE and x.dtype == getattr(torch, dtype)
         assert same((x, y), host)
 
@@ -43,8 +53,7 @@ def test_batches_wait_for_the_work_before_them(load):
             busy = busy @ busy * 1e-4
         kept.append((x * 1, y * 1))
     torch.cuda.synchronize()
-    assert len(kept) == 60
-    assert all(same(batch, host) for batch, host in zip(kept, here))
+    assert all(same(batch, host) for batch, host in pairs(kept, here, 60))
 
 
 def test_a_resumed_loader(load):
@@ -58,7 +67,7 @@ def test_a_resumed_loader(load):
 def test_documents(load):
     more = {"documents": True}
     there, here = load(arrays="torch", **more).to(DEVICE), load(**more)
-    for (x, y, d), (a, b, e) in zip(first(there, 20), here):
+    for (x, y, d), (a, b, e) in pairs(there, here, 20):
         assert same((x, y, *d), (a, b, *e))
 
 
