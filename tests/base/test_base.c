@@ -19,13 +19,13 @@
 #include "loader/base/json.h"
 #include "loader/base/thread.h"
 #include "loader/base/philox.h"
+#include "tests/scratch.h"
 
-static char folder[64];
+static char folder[SCRATCH_SIZE];
 
 static void enter_folder(void)
 {
-    strcpy(folder, "/tmp/sgt-base.XXXXXX");
-    cr_assert(mkdtemp(folder) && chdir(folder) == 0);
+    cr_assert(scratch_folder(folder, "/tmp", "base") && chdir(folder) == 0, "%s", folder);
 }
 
 static void leave_folder(void)
@@ -251,8 +251,8 @@ Test(file, folders_are_made_and_removed_without_following_links, .init = enter_f
 
 Test(file, stream_takes_no_link)
 {
-    char scratch[] = "/tmp/sgt-base-XXXXXX", text[8] = "";
-    cr_assert(mkdtemp(scratch));
+    char scratch[SCRATCH_SIZE], text[8] = "";
+    cr_assert(scratch_folder(scratch, "/tmp", "base"), "%s", scratch);
     char *file = sgt_join(scratch, "file"), *link = sgt_join(scratch, "link");
     FILE *f = sgt_file_stream(file, 0);
     cr_assert(f && fputs("one", f) >= 0 && !fclose(f));
@@ -277,12 +277,12 @@ Test(file, stream_takes_no_link)
 
 Test(file, lines_have_a_length_and_only_files_have_lines)
 {
-    char scratch[] = "/tmp/sgt-base-XXXXXX", line[8];
+    char scratch[SCRATCH_SIZE], line[8];
     static const char text[] = "one\n1234567\n123456\n\nlonger than that\n12345678\nlast";
     static const char *const want[] = {"one\n",   "1234567", "123456\n", "\n",
                                        "longer ", "1234567", "last"};
     static const size_t sizes[] = {4, 8, 7, 1, 8, 8, 4};
-    cr_assert(mkdtemp(scratch));
+    cr_assert(scratch_folder(scratch, "/tmp", "base"), "%s", scratch);
     char *path = sgt_join(scratch, "file"), *pipe = sgt_join(scratch, "pipe");
     FILE *f = NULL;
     sgt_error err;

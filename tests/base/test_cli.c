@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "loader/base/file.h"
+#include "tests/scratch.h"
 #include "tools/cli/near.h"
 #include "tools/cli/options.h"
 #include "tools/cli/talk.h"
@@ -324,8 +325,8 @@ Test(wheels, folders_of_the_environment_that_holds_the_program)
 
 Test(wheels, folders_of_environments_and_of_the_python_in_path)
 {
-    char root[] = "/tmp/sgt-wheels.XXXXXX", path[300], want[900];
-    cr_assert(mkdtemp(root) != NULL);
+    char root[SCRATCH_SIZE], path[300], want[900];
+    cr_assert(scratch_folder(root, "/tmp", "wheels"), "%s", root);
     make_package(root, "/venv/lib/python3.12/site-packages/nvidia/cudnn/lib");
     make_package(root, "/venv/lib/python3.12/site-packages/nvidia/cu13/lib");
     make_package(root, "/venv/lib/python3.12/site-packages/nvidia/nothing/include");

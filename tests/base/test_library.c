@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "loader/base/library.h"
+#include "tests/scratch.h"
 
 static double (*cosine)(double), (*sine)(double), (*none)(double);
 static unsigned made_ready;
@@ -95,8 +96,8 @@ Test(library, what_is_missing_is_named)
 Test(library, what_is_wrong_with_one_that_is_there)
 {
     sgt_error err;
-    char path[] = "/tmp/sgt-library.XXXXXX", want[128];
-    int fd = mkstemp(path);
+    char path[SCRATCH_SIZE], want[SCRATCH_SIZE + 64];
+    int fd = scratch_template(path, "/tmp", "library") ? mkstemp(path) : -1;
     const char *const broken[] = {"libno-such-thing.so.9", path, "libnor-this.so.9", NULL};
     sgt_library l = library();
     l.names = broken;
@@ -125,11 +126,11 @@ Test(library, the_next_call_tries_again)
 Test(library, folders_come_after_the_system)
 {
     sgt_error err;
-    char folder[] = "/tmp/sgt-library.XXXXXX", path[64], list[128];
+    char folder[SCRATCH_SIZE], path[SCRATCH_SIZE + 32], list[SCRATCH_SIZE + 32];
     const char *const only_there[] = {"/nowhere/libno.so", "libno-such-thing.so.9", NULL};
     sgt_library l = library();
     l.names = only_there;
-    cr_assert(mkdtemp(folder) != NULL);
+    cr_assert(scratch_folder(folder, "/tmp", "library"), "%s", folder);
     snprintf(path, sizeof path, "%s/libno-such-thing.so.9", folder);
     snprintf(list, sizeof list, "/nowhere:%s:", folder);
     cr_assert_eq(symlink(where_libm_is(), path), 0);

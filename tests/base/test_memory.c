@@ -9,14 +9,11 @@
 
 #include "loader/base/file.h"
 #include "loader/base/memory.h"
+#include "tests/scratch.h"
 
-static char folder[64];
+static char folder[SCRATCH_SIZE];
 
-static void enter(void)
-{
-    strcpy(folder, "/tmp/sgt-memory.XXXXXX");
-    cr_assert(mkdtemp(folder));
-}
+static void enter(void) { cr_assert(scratch_folder(folder, "/tmp", "memory"), "%s", folder); }
 
 static void leave(void)
 {

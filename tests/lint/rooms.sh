@@ -2,7 +2,7 @@
 # rooms.sh: check that every file includes others by their path from the root, and only from its own
 # room (top-level folder) or rooms below it. The installed headers, and the examples, include each
 # other as users see them. On the host, the CUDA headers may include the twins that imitate
-# instructions.
+# instructions. Tests in C make their temporary files in TMPDIR (tests/scratch.h).
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 find loader tokenize kernels train tools tests \( -name '*.[ch]' -o -name '*.cu*' -o -name '*.cpp' \) \
@@ -28,4 +28,4 @@ find loader tokenize kernels train tools tests \( -name '*.[ch]' -o -name '*.cu*
             found = 1
         }
     }
-    END { exit found }' {} +
+    END { exit found }' {} + && ! grep -rn --include='*.[ch]' '"/tmp/[^"]*XXXXXX"' tests

@@ -2,7 +2,6 @@
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,16 +10,15 @@
 
 #include "loader/base/file.h"
 #include "loader/base/philox.h"
+#include "tests/scratch.h"
 
-static char folder[PATH_MAX];
+static char folder[SCRATCH_SIZE];
 
 void enter_scratch(void)
 {
     /* The files must be on a disk. Files in memory, as those in /tmp often are, are always in the
      * page cache, and older kernels refuse direct reads of them. */
-    const char *above = getenv("TMPDIR");
-    snprintf(folder, sizeof folder, "%s/sgt-loader.XXXXXX", above ? above : "/var/tmp");
-    cr_assert(mkdtemp(folder) && chdir(folder) == 0, "%s", folder);
+    cr_assert(scratch_folder(folder, "/var/tmp", "loader") && chdir(folder) == 0, "%s", folder);
 }
 
 void leave_scratch(void)

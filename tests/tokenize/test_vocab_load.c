@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "loader/base/file.h"
+#include "tests/scratch.h"
 #include "tokenize/bpe/bpe.h"
 #include "tests/tokenize/common.h"
 #include "tokenize/learn/merges.h"
@@ -69,9 +70,9 @@ Test(vocab_load, gpt2_by_any_name_is_gpt2)
 {
     sgt_error err;
     sgt_vocab *built_in = gpt2(), *named = load("gpt2", NULL), *file, *other;
-    char folder[] = "/tmp/sgt-vocab.XXXXXX", path[64], *json;
+    char folder[SCRATCH_SIZE], path[SCRATCH_SIZE + 16], *json;
     size_t n;
-    cr_assert(mkdtemp(folder));
+    cr_assert(scratch_folder(folder, "/tmp", "vocab"), "%s", folder);
     snprintf(path, sizeof path, "%s/any.bpe", folder);
     cr_assert_eq(sgt_vocab_tokenizer_json(built_in, &json, &n, &err), SGT_OK);
     const uint8_t *merges = sgt_vocab_gpt2_file(&n);

@@ -8,13 +8,9 @@
 
 #include "loader/base/file.h"
 
-char folder[64];
+char folder[SCRATCH_SIZE];
 
-void make_folder(void)
-{
-    strcpy(folder, "/tmp/sgt-train.XXXXXX");
-    cr_assert(mkdtemp(folder));
-}
+void make_folder(void) { cr_assert(scratch_folder(folder, "/tmp", "train"), "%s", folder); }
 
 void remove_folder(void) { cr_assert_eq(sgt_remove_tree(folder, NULL), 0); }
 

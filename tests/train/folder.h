@@ -5,7 +5,9 @@
 
 #include <stddef.h>
 
-extern char folder[64];
+#include "tests/scratch.h"
+
+extern char folder[SCRATCH_SIZE];
 
 void make_folder(void);   /* for .init */
 void remove_folder(void); /* for .fini */

@@ -152,9 +152,10 @@ int main(int argc, char **argv)
 {
     uint64_t rounds = argc > 1 ? strtoull(argv[1], NULL, 10) : 60,
              seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
-    char folder[] = "/tmp/sgt-stress.XXXXXX";
+    char folder[SCRATCH_SIZE];
     sgt_error err;
-    if (!mkdtemp(folder) || chdir(folder) < 0) fail("scratch folder", "cannot make it");
+    if (!scratch_folder(folder, "/tmp", "stress") || chdir(folder) < 0)
+        fail("scratch folder", "cannot make it");
     make_shards();
     for (uint64_t round = 0; round < rounds; round++) run(round, seed);
     if (chdir("/") < 0 || sgt_remove_tree(folder, &err) < 0) fail(folder, "cannot remove it");

@@ -174,11 +174,11 @@ static void *open_and_close(void *arg)
 int main(int argc, char **argv)
 {
     unsigned rounds = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 40;
-    char folder[] = "/tmp/sgt-stress.XXXXXX";
+    char folder[SCRATCH_SIZE];
     pthread_t id[2];
     sgt_error err;
     struct sigaction a = {.sa_sigaction = own, .sa_flags = SA_SIGINFO};
-    if (!mkdtemp(folder) || chdir(folder) < 0 || mkdir("d", 0777) < 0)
+    if (!scratch_folder(folder, "/tmp", "stress") || chdir(folder) < 0 || mkdir("d", 0777) < 0)
         fail(folder, "cannot make it");
     make_shards();
     if (rename("d/train_000002.bin", "still.bin") < 0) fail("still.bin", "cannot make it");

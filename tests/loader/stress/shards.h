@@ -8,6 +8,7 @@
 
 #include "loader/base/file.h"
 #include "loader/shards/shard.h"
+#include "tests/scratch.h"
 
 static uint16_t token_at(uint32_t shard, uint64_t i);
 

@@ -246,9 +246,10 @@ int main(int argc, char **argv)
     pthread_t first; /* also starts the thread that the thread sanitizer keeps for itself */
     uint64_t batches = argc > 1 ? strtoull(argv[1], NULL, 10) : 100000,
              seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
-    char folder[] = "/tmp/sgt-stress.XXXXXX";
+    char folder[SCRATCH_SIZE];
     sgt_error err;
-    if (!mkdtemp(folder) || chdir(folder) < 0) fail("scratch folder", "cannot make it");
+    if (!scratch_folder(folder, "/tmp", "stress") || chdir(folder) < 0)
+        fail("scratch folder", "cannot make it");
     if (pthread_create(&first, NULL, nothing, NULL) || pthread_join(first, NULL))
         fail("threads", "cannot start one");
     make_shards();

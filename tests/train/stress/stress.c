@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "loader/base/file.h"
+#include "tests/scratch.h"
 #include "train/run/saver.h"
 
 enum { STATES = 3 }; /* parameters and two moments */
@@ -135,12 +136,13 @@ static void train(const sgt_model *m, uint64_t from, uint64_t to)
 
 int main(int argc, char **argv)
 {
-    char *end = NULL, work[] = "/tmp/sgt-stress-saver.XXXXXX";
+    char *end = NULL, work[SCRATCH_SIZE];
     unsigned long long saves = argc > 1 ? strtoull(argv[1], &end, 10) : 400;
     sgt_model m;
     sgt_error err;
     if (saves < 4 || (end && *end)) fail("SAVES", "expected a number from 4 on");
-    if (!mkdtemp(work) || chdir(work) < 0) fail(work, "cannot be made");
+    if (!scratch_folder(work, "/tmp", "stress-saver") || chdir(work) < 0)
+        fail(work, "cannot be made");
     if (sgt_model_named(&m, "2x16x2", &err) < 0) fail("model", err.text);
     m.vocab = 97;
     for (uint64_t from = 0, part = saves / 4; from < 4 * part; from += part)
