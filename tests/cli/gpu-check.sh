@@ -78,6 +78,7 @@ case "$*" in *--list*) echo gelu && echo wrapper_mma && echo large && exit 0 ;; 
 case "$SAY $*" in
 kernel*gelu*) printf '  out: element 3 is 1, not 2\nFAIL gelu\n0 passed, 1 failed, 0 skipped\n' && exit 1 ;;
 hang*gelu*) printf '  gelu: no end after 55 s\nFAIL gelu\n0 passed, 1 failed, 0 skipped\n' && exit 1 ;;
+late*large*) i=0 && until [ -e "$RAN.go" ] || [ $((i += 1)) -gt 900 ]; do sleep 0.1; done ;;
 slow*) sleep 15 && echo "$*" >> "$RAN.late" ;;
 *large*) echo 'SKIP large: it needs a card' && exit 77 ;;
 esac
@@ -312,11 +313,11 @@ absent ran.late # no case of the first part went on in the second
 json_has '"complete": true'
 again 0 '' conformance kernels --seconds 60
 stdout_has '     wrapper: 2 of 3 cases passed'
-rm -f gpu-check.json .stdout
-SAY=slow PATH=$PWD/stand:$PATH PYTHON=$PWD/stand/python b/tools/gpu-check.sh speed kernels > .stdout 2> .stderr &
+rm -f gpu-check.json
+SAY=slow PATH=$PWD/stand:$PATH PYTHON=$PWD/stand/python b/tools/gpu-check.sh speed kernels > slow 2>&1 & # its subshells go on
 pid=$!
 i=0
-until grep -q '^== kernels' .stdout; do
+until grep -qs '^== kernels' slow; do
     sleep 0.1
     i=$((i + 1))
     [ $i -lt 600 ] || fail 'the part did not begin'
@@ -326,6 +327,21 @@ wait $pid 2> /dev/null
 is_json
 json_has '"complete": false'
 json_has 'ablation, first row to fastest'
+
+# A result is kept as soon as its case ends.
+SAY=late PATH=$PWD/stand:$PATH PYTHON=$PWD/stand/python b/tools/gpu-check.sh kernels -o late.json > late 2>&1 &
+pid=$!
+i=0
+until grep -qs '"pass", "name": "kernel wrapper_mma"' late.json; do
+    sleep 0.1
+    i=$((i + 1))
+    [ $i -lt 600 ] || fail 'the result of a case that ended was not kept'
+done
+kill -KILL $pid
+wait $pid 2> /dev/null
+grep -q '"pass", "name": "kernel gelu"' late.json || fail 'the case before it has no result'
+! grep -q 'kernel large' late.json || fail 'this case had not ended'
+touch ran.go
 
 # ---- check-cuda-device itself ----
 

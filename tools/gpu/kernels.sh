@@ -2,7 +2,8 @@
 # shellcheck shell=sh disable=SC2154
 
 # Run each case in $work/todo for at most 60 s, several at once: most of their time goes to kernels/ref on the CPU. Those
-# named card_ take much of the GPU's memory, so they run alone, at the end. Outputs and exit codes are kept by case.
+# named card_ take much of the GPU's memory, so they run alone, at the end. Outputs and exit codes are kept by case. Print
+# the name of each case when it ends.
 # --foreground: a case stays in the process group of at_once's timeout, which ends it when the part's time is over.
 run_cases() { # OPTION...
     rm -rf "$work/of" && mkdir "$work/of"
@@ -10,6 +11,7 @@ run_cases() { # OPTION...
 of=$1/$2 && shift 2
 timeout --foreground -k 5 60 "$@" > "$of.out" 2> "$of.err" < /dev/null
 echo $? > "$of.code"
+echo "${of##*/}"
 END
     cores=$(nproc)
     grep -v ^card_ "$work/todo" | at_once $((cores < 16 ? (cores + 1) / 2 : 8)) "$@"
@@ -23,7 +25,20 @@ at_once() { # NUMBER OPTION...
         sh "$work/one" "$work/of" CASE "$checks/check-cuda-device" "$@" --limit 55 --case CASE
 }
 
-# Of the cases that pass, only the number is printed.
+# Record the result of a case. Return 1 if the part's time was over before the case ended.
+case_ended() { # CASE OPTION...
+    of=$work/of/$1 case=$1 name="$what $1" most=60
+    shift
+    code=$(cat "$of.code" 2> /dev/null || echo 137)
+    [ "$code" -ne 137 ] || [ "$(left)" -gt 5 ] || return 1
+    cp "$of.out" "$work/out"
+    cp "$of.err" "$work/err"
+    keep_log "$name" "$code" "$checks/check-cuda-device" "$@" --limit 55 --case "$case"
+    ! tell_end || result pass "$name" "$(grep '^ok' "$work/out" | tail -1)"
+}
+
+# Each result is kept when its case ends: this call may be killed before the last one. Of the cases that pass, only the
+# number is printed.
 cases() { # WHAT OPTION...
     what=$1 quiet=1
     shift
@@ -34,18 +49,10 @@ cases() { # WHAT OPTION...
     attempt "list of cases" 0 "$checks/check-cuda-device" "$@" --list || return
     cp "$work/out" "$work/cases"
     while read -r case; do ! todo "$what $case" || echo "$case"; done < "$work/cases" > "$work/todo"
-    run_cases "$@"
+    run_cases "$@" | while read -r case; do case_ended "$case" "$@"; done
     first='' not_run=0
     while read -r case; do
-        name="$what $case" most=60 code=$(cat "$work/of/$case.code" 2> /dev/null || echo 137)
-        if [ "$code" -eq 137 ] && [ "$(left)" -le 5 ]; then
-            first=${first:-$case} not_run=$((not_run + 1))
-            continue
-        fi
-        cp "$work/of/$case.out" "$work/out"
-        cp "$work/of/$case.err" "$work/err"
-        keep_log "$name" "$code" "$checks/check-cuda-device" "$@" --limit 55 --case "$case"
-        tell_end && result pass "$name" "$(grep '^ok' "$work/out" | tail -1)"
+        ! todo "$what $case" || case_ended "$case" "$@" || first=${first:-$case} not_run=$((not_run + 1))
     done < "$work/todo"
     quiet=
     [ $not_run -eq 0 ] ||
