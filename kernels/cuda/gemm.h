@@ -134,6 +134,12 @@ void sgt_cuda_gemm_run_mixed(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d,
 double sgt_cuda_gemm_expected(const sgt_cuda_gemm_shape *s, double x, double onto, double bias,
                               double aux, double *off);
 
+/* Return number i of an array of `type` on the host; NAN for an infinite number in fp16. */
+double sgt_cuda_decode(const void *x, sgt_cuda_type type, size_t i);
+/* Return the largest relative error of rounding to `type`: 2^-8 for bf16, 2^-11 for fp16, 2^-24 for
+ * float32. */
+double sgt_cuda_unit(sgt_cuda_type type);
+
 /* The functions that measure products, as a table: libsgt-cuda.so gives it to sgt-bench
  * (train/cuda/cuda_library.h). */
 typedef struct sgt_cuda_gemm_calls {

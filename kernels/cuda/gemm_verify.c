@@ -10,28 +10,29 @@
 /* numbers checked in each direction: the first, the last, and some between */
 enum { ROWS = 8, COLUMNS = 16 };
 
-static double decode(sgt_cuda_type type, const void *p)
+double sgt_cuda_decode(const void *x, sgt_cuda_type type, size_t i)
 {
-    float x;
-    if (type == SGT_F32) return (double)*(const float *)p;
-    uint16_t half = *(const uint16_t *)p;
+    float value;
+    if (type == SGT_F32) return (double)((const float *)x)[i];
+    uint16_t half = ((const uint16_t *)x)[i];
     uint32_t bits = (uint32_t)half << 16;
     /* Move the bits to the positions of a float. Multiplying by 2^112 then corrects the exponent,
      * for subnormals too. */
     if (type == SGT_F16) {
         bits = (bits & 0x80000000u) | (bits & 0x7fff0000u) >> 3;
-        memcpy(&x, &bits, sizeof x);
-        return (half & 0x7c00) == 0x7c00 ? NAN : (double)x * 0x1p112;
+        memcpy(&value, &bits, sizeof value);
+        return (half & 0x7c00) == 0x7c00 ? NAN : (double)value * 0x1p112;
     }
-    memcpy(&x, &bits, sizeof x);
-    return (double)x;
+    memcpy(&value, &bits, sizeof value);
+    return (double)value;
 }
 
 /* Return number `at` of an array, computed from the pattern. */
 static double input(const gemm_trial *t, const char *array, sgt_cuda_type type, size_t at)
 {
     size_t size = gemm_type_bytes(type);
-    return decode(type, t->pattern + ((size_t)(array - t->memory) + at * size) % t->period);
+    return sgt_cuda_decode(t->pattern + ((size_t)(array - t->memory) + at * size) % t->period, type,
+                           0);
 }
 
 /* Return element (i, j) of op(A) op(B) of the batch's product z. *sizes becomes the sum of its
@@ -52,8 +53,7 @@ static double product(const gemm_trial *t, size_t z, size_t i, size_t j, double 
     return sum;
 }
 
-/* Return the largest relative error of rounding to `type`. */
-static double unit(sgt_cuda_type type)
+double sgt_cuda_unit(sgt_cuda_type type)
 {
     return type == SGT_F32 ? 0x1p-24 : type == SGT_F16 ? 0x1p-11 : 0x1p-8;
 }
@@ -69,7 +69,7 @@ static double slope(double x)
 double sgt_cuda_gemm_expected(const sgt_cuda_gemm_shape *s, double x, double onto, double bias,
                               double aux, double *off)
 {
-    double u = unit(s->out);
+    double u = sgt_cuda_unit(s->out);
     int changes = s->epilogue != SGT_EPILOGUE_NONE && s->epilogue != SGT_EPILOGUE_BGRAD;
     if (s->accumulate || changes) *off += u * fabs(x);
     if (s->accumulate) x += onto;
@@ -123,7 +123,7 @@ static int row(const gemm_trial *t, size_t z, size_t i, sgt_error *err)
     int rc = look(t, t->d + (z * s->stride_d + i * s->ldd) * size, s->out, err);
     for (size_t c = 0; c < COLUMNS && rc == SGT_OK; c++) {
         size_t j = spread(c, COLUMNS, s->n);
-        double off, want = wanted(t, z, i, j, &off), got = decode(s->out, t->seen + c * size);
+        double off, want = wanted(t, z, i, j, &off), got = sgt_cuda_decode(t->seen, s->out, c);
         if (!(fabs(got - want) <= off))
             rc = sgt_fail(err, SGT_EFORMAT,
                           "%s: %s: an algorithm gives %.6g at (%zu, %zu), not %.6g",
@@ -180,15 +180,14 @@ static int result_sums(const gemm_trial *t, column_sum sums[COLUMNS], sgt_error 
 {
     const sgt_cuda_gemm_shape *s = &t->p->shape;
     double m = (double)s->m, size = 1.13 * 7 / 12 * sqrt((double)s->k),
-           rounded = unit(s->out) * m / sqrt((double)rows_that_differ(t)),
+           rounded = sgt_cuda_unit(s->out) * m / sqrt((double)rows_that_differ(t)),
            added = 0x1p-24 * m * sqrt(m);
     sgt_cuda_zero(t->stream, t->sums, s->ldd * sizeof(float));
     sgt_cuda_bias_backward(t->stream, s->out, (void *)t->sums, t->d, s->m, s->ldd,
                            t->sums + aligned(s->ldd * sizeof(float)));
     int rc = look(t, t->sums, SGT_F32, err);
     for (size_t c = 0; c < COLUMNS && rc == SGT_OK; c++)
-        sums[c] = (column_sum){decode(SGT_F32, t->seen + c * sizeof(float)),
-                               8 * size * (rounded + added)};
+        sums[c] = (column_sum){sgt_cuda_decode(t->seen, SGT_F32, c), 8 * size * (rounded + added)};
     return rc;
 }
 
@@ -204,8 +203,8 @@ static int column_sums(const gemm_trial *t, sgt_error *err)
         for (size_t c = 0; c < COLUMNS; c++) sums[c] = operand_sum(t, spread(c, COLUMNS, s->n));
     if (rc == SGT_OK) rc = look(t, t->bias, s->out, err);
     for (size_t c = 0; c < COLUMNS && rc == SGT_OK; c++) {
-        double want = sums[c].want, off = sums[c].off + unit(s->out) * fabs(want),
-               got = decode(s->out, t->seen + c * gemm_type_bytes(s->out));
+        double want = sums[c].want, off = sums[c].off + sgt_cuda_unit(s->out) * fabs(want),
+               got = sgt_cuda_decode(t->seen, s->out, c);
         if (!(fabs(got - want) <= off) && fabs(want) + off < most)
             rc = sgt_fail(err, SGT_EFORMAT,
                           "%s: %s: an algorithm gives %.6g as the sum of column %zu, not %.6g",

@@ -85,11 +85,6 @@ void sgt_check_space_close(sgt_check_space *x);
 void sgt_check_fill(float *x, size_t n, uint32_t seed);
 /* Convert n floats, which must come from sgt_check_fill, to `type`. */
 void sgt_check_encode(void *out, sgt_cuda_type type, const float *x, size_t n);
-/* Return number i of an array of `type`. */
-double sgt_check_decode(const void *x, sgt_cuda_type type, size_t i);
-/* Return the largest relative error of rounding to `type`: 2^-8 for bf16, 2^-11 for fp16, 2^-24 for
- * float32. */
-double sgt_check_unit(sgt_cuda_type type);
 const char *sgt_check_type(sgt_cuda_type type); /* return its name: "float32", "bf16", "fp16" */
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "train/cuda/cuda_backend.h"
+#include "kernels/cuda/gemm.h"
 #include "kernels/dropout.h"
 #include "kernels/ref/ref.h"
 #include "train/cuda/self_check.h"
@@ -89,7 +90,7 @@ static double distance(const numbers *x, sgt_cuda_type type, const float *want, 
     size_t row = H * x->D;
     for (size_t i = 0; i < parts * x->one; i++) {
         if (i / row % parts != part) continue;
-        double d = sgt_check_decode(x->packed, type, i) - (double)want[i];
+        double d = sgt_cuda_decode(x->packed, type, i) - (double)want[i];
         off += d * d;
         all += (double)want[i] * (double)want[i];
     }
@@ -106,7 +107,7 @@ static double bound(const sgt_cuda_backend *c, const numbers *x)
     int roundings = 6 + x->masked;
     /* Each product rounds its factors once. */
     if (c->o.precision == SGT_PRECISION_TF32) return roundings * 0x1p-11;
-    return (c->shape.type == SGT_F32 ? T : roundings) * sgt_check_unit(c->shape.type);
+    return (c->shape.type == SGT_F32 ? T : roundings) * sgt_cuda_unit(c->shape.type);
 }
 
 static int compare(const sgt_cuda_backend *c, const numbers *x, const float *want, size_t parts,

@@ -53,31 +53,6 @@ void sgt_check_encode(void *out, sgt_cuda_type type, const float *x, size_t n)
         for (size_t i = 0; i < n; i++) to[i] = type == SGT_F16 ? half_of(x[i]) : bfloat_of(x[i]);
 }
 
-static double from_half(uint16_t h)
-{
-    int exponent = h >> 10 & 31, fraction = h & 1023;
-    double x = exponent == 31 ? (fraction ? NAN : INFINITY)
-               : exponent     ? ldexp(1024 + fraction, exponent - 25)
-                              : ldexp(fraction, -24);
-    return h & 0x8000 ? -x : x;
-}
-
-double sgt_check_decode(const void *x, sgt_cuda_type type, size_t i)
-{
-    float f;
-    if (type == SGT_F32) return (double)((const float *)x)[i];
-    uint16_t half = ((const uint16_t *)x)[i];
-    uint32_t bits = (uint32_t)half << 16;
-    if (type == SGT_F16) return from_half(half);
-    memcpy(&f, &bits, sizeof f);
-    return (double)f;
-}
-
-double sgt_check_unit(sgt_cuda_type type)
-{
-    return type == SGT_F32 ? 0x1p-24 : type == SGT_F16 ? 0x1p-11 : 0x1p-8;
-}
-
 const char *sgt_check_type(sgt_cuda_type type)
 {
     return type == SGT_F32 ? "float32" : type == SGT_F16 ? "fp16" : "bf16";

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "kernels/cuda/gemm.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/ref/ref.h"
 #include "train/cuda/self_check.h"
@@ -47,8 +48,8 @@ static int compare(const numbers *x, const shape *s, sgt_cuda_type type, sgt_err
                             sgt_check_type(type), i, s->n, loss, want);
     }
     for (size_t i = 0; i < s->n * s->ld; i++) {
-        double slope = sgt_check_decode(got->logits, type, i), want = (double)x->want[i];
-        if (!(fabs(slope - want) <= (sums + sgt_check_unit(type)) * fabs(want)))
+        double slope = sgt_cuda_decode(got->logits, type, i), want = (double)x->want[i];
+        if (!(fabs(slope - want) <= (sums + sgt_cuda_unit(type)) * fabs(want)))
             return sgt_fail(err, SGT_EFORMAT, "logits in %s: gradient (%zu, %zu) is %.6g, not %.6g",
                             sgt_check_type(type), i / s->ld, i % s->ld, slope, want);
     }

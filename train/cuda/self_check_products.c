@@ -102,7 +102,7 @@ static int is_near(const products *p, const sgt_cuda_gemm_shape *s, int array, s
                    double want, double off, sgt_error *err)
 {
     static const char *const names[] = {"", "", "D", "bias", "aux"};
-    double got = sgt_check_decode(pinned(p, array), s->out, p->z * MATRIX + i * N + j);
+    double got = sgt_cuda_decode(pinned(p, array), s->out, p->z * MATRIX + i * N + j);
     if (fabs(got - want) <= off) return SGT_OK;
     return sgt_fail(err, SGT_EFORMAT, "%s%s%s%s%s in %s: %s (%zu, %zu) is %.6g, not %.6g",
                     s->trans_a ? "A^T " : "A ", s->trans_b ? "B^T" : "B",
@@ -140,7 +140,7 @@ static int compare(const products *p, const form *f, const sgt_cuda_gemm_shape *
         if (s->epilogue == SGT_EPILOGUE_BGRAD) sum = column_sum(p, j), off = 0;
         else if (s->epilogue != SGT_EPILOGUE_DGELU_BGRAD) continue;
         if (rc == SGT_OK)
-            rc = is_near(p, s, IN_BIAS, 0, j, sum, off + sgt_check_unit(s->out) * fabs(sum), err);
+            rc = is_near(p, s, IN_BIAS, 0, j, sum, off + sgt_cuda_unit(s->out) * fabs(sum), err);
     }
     return rc;
 }
