@@ -281,18 +281,15 @@ int sgt_export_retire(const char *out, const char *work, sgt_error *err)
 {
     int rc = sgt_export_retire_rest(out, work, err);
     if (rc < 0) return rc;
-    char *manifest = sgt_join(out, "manifest.json"), *old = sgt_join(work, RETIRED),
-         *kept = old ? sgt_join(old, "manifest.json") : NULL;
-    if (!manifest || !kept) rc = sgt_fail_memory(err, out);
+    char *manifest = sgt_join(out, "manifest.json"), *old = sgt_join(work, RETIRED);
+    if (!manifest || !old) rc = sgt_fail_memory(err, out);
     if (!rc && !sgt_file_gone(manifest)) {
         if (mkdir(old, 0777) < 0) rc = sgt_fail_errno(err, "%s: cannot make this folder", old);
-        else if (rename(manifest, kept) < 0)
-            rc = sgt_fail_errno(err, "%s: cannot move to %s", manifest, kept);
-        else rc = sgt_sync_folder(old, err);
+        else rc = sgt_move(out, old, "manifest.json", "manifest.json", NULL, err);
+        if (!rc) rc = sgt_sync_folder(old, err);
     }
     if (!rc) rc = sgt_sync_folder(out, err);
     free(manifest);
     free(old);
-    free(kept);
     return rc < 0 ? rc : sgt_export_retire_rest(out, work, err);
 }
