@@ -150,6 +150,19 @@ numbers, one a row"
     absent no
     ;;
 esac
+# Decimals have their point.
+run 0 sgt-tokenize --quiet --keep-fields small,large,whole "$data/decimals.parquet" decimals
+sed -n 's/.*"fields": \(.*\)}$/\1/p' decimals/sources.jsonl > got
+cat > want << 'END'
+{"small": 12.34, "large": 0.000000000000000001, "whole": 7}
+{"small": -0.05, "large": -0.999999999999999999, "whole": -8}
+{"small": 0.00, "large": 0.500000000000000000, "whole": 9}
+{"small": -9999999.99, "large": 0.000000000000000000, "whole": 0}
+END
+same got want
+run 1 sgt-tokenize --quiet --keep-fields wide "$data/decimals.parquet" no
+stderr_is "sgt-tokenize: $data/decimals.parquet: --keep-fields: column \"wide\" holds neither strings nor numbers, one a row"
+absent no
 run 1 sgt-tokenize --quiet --keep-fields url,nope "$data/web.parquet" no
 stderr_is "sgt-tokenize: $data/web.parquet: --keep-fields: column \"nope\" is missing"
 absent no

@@ -10,6 +10,7 @@ of nulls: `none` (no row is null, and the column is not nullable), `some` (every
 """
 
 import base64
+import decimal
 import json
 import pathlib
 import random
@@ -94,6 +95,16 @@ def write_names():
                    column_encoding={"delta": "DELTA_BINARY_PACKED"})
 
 
+def write_decimals():
+    """Decimals as integers of 32 and 64 bits, and as bytes."""
+    small = [decimal.Decimal(x) for x in ("12.34", "-0.05", "0.00", "-9999999.99")]
+    large = [decimal.Decimal(x) for x in ("0.000000000000000001", "-0.999999999999999999", "0.5", "0")]
+    table = pa.table({"text": ["one", "two", "three", "four"], "small": pa.array(small, pa.decimal128(9, 2)),
+                      "large": pa.array(large, pa.decimal128(18, 18)), "whole": pa.array([7, -8, 9, 0], pa.decimal128(9, 0)),
+                      "wide": pa.array(large, pa.decimal128(38, 18))})
+    pq.write_table(table, OUT / "decimals.parquet", compression="none", store_decimal_as_integer=True)
+
+
 def write_numbers():
     """Numbers in the encodings that only numbers have, and the same as JSONL."""
     random.seed(3)
@@ -165,6 +176,7 @@ def main():
     write_web()
     write_order()
     write_names()
+    write_decimals()
     write_numbers()
     pq.write_table(few.slice(0, 0), OUT / "empty.parquet")
     pq.write_table(pa.table({"text": pa.array([b"good", b"bad \xff"])}), OUT / "bytes.parquet", compression="none")

@@ -84,9 +84,18 @@ static int go_to(column *c, const sgt_corpus_file *f, uint64_t row, sgt_error *e
     return SGT_OK;
 }
 
-/* Write a number, which may be any bits. JSON has no infinity. */
-static void put_number(FILE *to, int type, int is_unsigned, const uint8_t *p)
+/* Write v / 10^scale. */
+static void put_decimal(FILE *to, int64_t v, int scale)
 {
+    uint64_t size = v < 0 ? 0 - (uint64_t)v : (uint64_t)v, one = 1;
+    for (int i = 0; i < scale; i++) one *= 10;
+    fprintf(to, "%s%" PRIu64 ".%0*" PRIu64, v < 0 ? "-" : "", size / one, scale, size % one);
+}
+
+/* Write a number, which may be any bits. JSON has no infinity. */
+static void put_number(FILE *to, int type, const sgt_parquet *reader, const uint8_t *p)
+{
+    const int is_unsigned = sgt_parquet_is_unsigned(reader), scale = sgt_parquet_scale(reader);
     int32_t i;
     int64_t l;
     float f;
@@ -94,12 +103,14 @@ static void put_number(FILE *to, int type, int is_unsigned, const uint8_t *p)
     switch (type) {
     case SGT_PARQUET_INT32:
         memcpy(&i, p, sizeof i);
-        if (is_unsigned) fprintf(to, "%" PRIu32, (uint32_t)i);
+        if (scale) put_decimal(to, i, scale);
+        else if (is_unsigned) fprintf(to, "%" PRIu32, (uint32_t)i);
         else fprintf(to, "%" PRId32, i);
         return;
     case SGT_PARQUET_INT64:
         memcpy(&l, p, sizeof l);
-        if (is_unsigned) fprintf(to, "%" PRIu64, (uint64_t)l);
+        if (scale) put_decimal(to, l, scale);
+        else if (is_unsigned) fprintf(to, "%" PRIu64, (uint64_t)l);
         else fprintf(to, "%" PRId64, l);
         return;
     case SGT_PARQUET_FLOAT:
@@ -136,7 +147,7 @@ static int put_value(sgt_kept_rows *r, const column *c, uint64_t row, sgt_error 
     const uint8_t *s = c->unit.text + at.at;
     size_t n = at.length;
     if (type != SGT_PARQUET_BYTES) {
-        put_number(r->to, type, sgt_parquet_is_unsigned(c->reader), s);
+        put_number(r->to, type, c->reader, s);
         return SGT_OK;
     }
     if (sgt_utf8_valid(s, n) < n) {

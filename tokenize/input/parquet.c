@@ -171,6 +171,7 @@ void sgt_parquet_close(sgt_parquet *p)
 
 size_t sgt_parquet_groups(const sgt_parquet *p) { return p->meta.count; }
 int sgt_parquet_is_unsigned(const sgt_parquet *p) { return p->meta.is_unsigned; }
+int sgt_parquet_scale(const sgt_parquet *p) { return p->meta.scale; }
 
 void sgt_parquet_group_begin(const sgt_parquet *p, size_t i, uint64_t *row, uint64_t *bytes)
 {

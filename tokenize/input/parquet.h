@@ -42,6 +42,8 @@ void sgt_parquet_group_begin(const sgt_parquet *p, size_t i, uint64_t *row, uint
 
 /* Return whether the column holds integers without a sign. */
 int sgt_parquet_is_unsigned(const sgt_parquet *p);
+/* Return how many of an integer's decimal digits are after the point. */
+int sgt_parquet_scale(const sgt_parquet *p);
 
 /* Append the next page, or the next rows of a page that has many, to u's text and pages; *rows is
  * their number. Return 0; 1 at the end; or a negative SGT_E*. */

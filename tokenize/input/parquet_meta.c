@@ -14,7 +14,9 @@
 #define NONE SIZE_MAX /* no such column */
 #define OPTIONAL 1
 #define REPEATED 2
-#define UINT_8 11 /* converted types of unsigned numbers, the others between them */
+#define DECIMAL 5     /* converted type */
+#define MOST_SCALE 18 /* digits after the point that 64 bits hold */
+#define UINT_8 11     /* converted types of unsigned numbers, the others between them */
 #define UINT_64 14
 #define LIST_HINT "--filter 'parquet=jsonl:COMMAND' can join its strings"
 
@@ -23,7 +25,7 @@
 typedef struct element {
     const uint8_t *name;
     size_t length;
-    int64_t type, repetition, children, converted;
+    int64_t type, repetition, children, converted, scale;
 } element;
 
 typedef struct walk {
@@ -32,8 +34,8 @@ typedef struct walk {
     size_t left;   /* elements that follow */
     size_t leaf;   /* columns so far */
     size_t column; /* index of the column asked for; NONE: not found */
-    int64_t type;
-    int is_unsigned;
+    int64_t type, scale;
+    int is_unsigned, decimal;
     unsigned levels;
     /* list: its path has a repeated element; group: its path names a group of columns */
     int list, group;
@@ -54,6 +56,7 @@ static element read_element(walk *w)
         else if (id == 4 && type == SGT_THRIFT_BYTES) e.name = sgt_thrift_bytes(w->t, &e.length);
         else if (id == 5 && type == SGT_THRIFT_I32) e.children = sgt_thrift_int(w->t);
         else if (id == 6 && type == SGT_THRIFT_I32) e.converted = sgt_thrift_int(w->t);
+        else if (id == 7 && type == SGT_THRIFT_I32) e.scale = sgt_thrift_int(w->t);
         else sgt_thrift_skip(w->t, type);
     }
     return e;
@@ -129,6 +132,8 @@ static void read_tree(walk *w, size_t depth, unsigned levels, const char *rest, 
         w->column = w->leaf;
         w->type = e.type;
         w->is_unsigned = e.converted >= UINT_8 && e.converted <= UINT_64;
+        w->decimal = e.converted == DECIMAL;
+        w->scale = w->decimal ? e.scale : 0;
         w->levels = levels;
         w->list = list;
     }
@@ -142,8 +147,10 @@ static int find_column(walk *w, const sgt_parquet_where *from, sgt_error *err)
     if (type != SGT_THRIFT_STRUCT) w->t->wrong = 1;
     read_tree(w, 0, 0, w->field, 0);
     if (w->t->wrong || w->t->cut) return SGT_OK; /* the caller reports these */
-    const int good =
-        w->type == SGT_PARQUET_BYTES || (from->kept && sgt_parquet_width((int)w->type));
+    /* a decimal of bytes is no string */
+    const int good = w->type == SGT_PARQUET_BYTES ? !(from->kept && w->decimal)
+                                                  : from->kept && sgt_parquet_width((int)w->type) &&
+                                                        w->scale >= 0 && w->scale <= MOST_SCALE;
     if (w->column != NONE && !w->list && good) return SGT_OK;
     if (from->kept)
         return sgt_fail(
@@ -304,6 +311,7 @@ int sgt_parquet_meta_read(sgt_parquet_meta *m, const uint8_t *bytes, size_t n,
     m->levels = found.levels;
     m->type = (int)found.type;
     m->is_unsigned = found.is_unsigned;
+    m->scale = (int)found.scale;
     if (!bad && !rc) rc = read_groups(m, &groups, found.column, w, err);
     bad |= groups.cut || groups.wrong || (uint64_t)rows != m->rows;
     if (!rc && bad)

@@ -21,6 +21,7 @@ typedef struct sgt_parquet_meta {
     uint64_t rows;
     int type;        /* SGT_PARQUET_BYTES, or that of numbers */
     int is_unsigned; /* integers have no sign */
+    int scale;       /* integers are decimals with as many digits after the point; else 0 */
     unsigned levels; /* definition level of a string; below it is null; 0: no row is null */
 } sgt_parquet_meta;
 
