@@ -1,7 +1,7 @@
 # The Python package sgt: its tests (tests/python), mypy --strict, ruff, and the code blocks of its walk-through.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/python.inc"
-python_venv numpy pytest mypy ruff
+python_venv numpy pytest mypy ruff tiktoken
 KILLS=3
 export KILLS
 "$python" -m pytest -q -p no:cacheprovider "$ROOT/tests/python" > .stdout 2> .stderr || {

@@ -1,18 +1,22 @@
-"""Text to ids and back, with the method names of tiktoken."""
+"""Text to ids and back, with the method names of tiktoken, except encode_with_unstable's, which is
+for the completion of a text that is being typed."""
 
 import ctypes
 import os
 from ctypes import byref, c_size_t, c_void_p
+from functools import cached_property, partial
 from typing import (
     AbstractSet,
     Any,
+    Callable,
     Collection,
     Dict,
     Iterable,
     List,
     Optional,
-    Sequence,
+    Set,
     Tuple,
+    TypeVar,
     Union,
 )
 
@@ -24,6 +28,8 @@ from ._native import ErrorText, Handle, Path, c_string, c_text, check, check_ran
 from ._native import tokenize_library as library
 from ._strings import Text, as_bytes
 
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 _free = ctypes.CDLL(None).free
 _free.argtypes, _free.restype = [c_void_p], None
 
@@ -71,6 +77,26 @@ class Tokenizer:
     def eot_token(self) -> int:
         return int(library.sgt_vocab_eot(self._vocab.pointer))
 
+    @property
+    def special_tokens_set(self) -> Set[str]:
+        return {self.decode_single_token_bytes(self.eot_token).decode("utf-8", "replace")}
+
+    def is_special_token(self, token: int) -> bool:
+        return token == self.eot_token
+
+    @cached_property
+    def _by_bytes(self) -> Dict[bytes, int]:
+        return {self.decode_single_token_bytes(i): i for i in range(self.n_vocab)}
+
+    def token_byte_values(self) -> List[bytes]:
+        """Return the bytes of all tokens but the special one, in order of the bytes."""
+        return sorted(b for b, token in self._by_bytes.items() if not self.is_special_token(token))
+
+    def encode_single_token(self, text_or_bytes: Text) -> int:
+        """Return the id of the token with exactly this text, also of the end of text; KeyError if
+        there is none."""
+        return self._by_bytes[as_bytes(text_or_bytes)]
+
     def encode_ordinary(self, text: Text) -> Ids:
         """Return the ids of the text, uint16. A literal <|endoftext|> in it is plain text."""
         return self._encoders.encode(text)
@@ -88,7 +114,7 @@ class Tokenizer:
         if not allowed_special and not disallowed_special:
             return self.encode_ordinary(text)
         end = self.decode_single_token_bytes(self.eot_token)
-        name = end.decode("utf-8", "replace")
+        (name,) = self.special_tokens_set
         data = as_bytes(text)
         is_allowed = allowed_special == "all" or name in allowed_special
         if disallowed_special == "all":
@@ -104,9 +130,11 @@ class Tokenizer:
         mark = np.array([self.eot_token], np.uint16)
         return np.concatenate([p for part in parts for p in (mark, part)][1:])
 
+    encode_to_numpy = encode
+
     def encode_batch(
         self,
-        texts: Iterable[Text],
+        text: Iterable[Text],
         *,
         num_threads: Optional[int] = None,
         allowed_special: Union[str, AbstractSet[str]] = frozenset(),
@@ -114,10 +142,10 @@ class Tokenizer:
     ) -> List[Ids]:
         """Return encode() of each text, with num_threads threads; default: one per core. Texts
         share arrays of up to 16 MiB: copy the ids of the few that you keep of many."""
-        if isinstance(texts, (str, bytes)):
+        if isinstance(text, (str, bytes)):
             raise TypeError("encode_batch takes a list of texts; encode takes one text")
         check_range("num_threads", num_threads or 0, 0, 1024)
-        texts = list(texts)
+        texts = list(text)
         threads = max(min(num_threads or len(os.sched_getaffinity(0)), len(texts)), 1)
         special: Dict[str, Any] = {
             "allowed_special": allowed_special,
@@ -125,19 +153,16 @@ class Tokenizer:
         }
         if not any(special.values()):
             return self._encoders.encode_all(texts, threads)
-        from concurrent.futures import ThreadPoolExecutor
-
-        with ThreadPoolExecutor(threads) as pool:
-            return list(pool.map(lambda text: self.encode(text, **special), texts))
+        return _each(partial(self.encode, **special), texts, threads)
 
     def encode_ordinary_batch(
-        self, texts: Iterable[Text], *, num_threads: Optional[int] = None
+        self, text: Iterable[Text], *, num_threads: Optional[int] = None
     ) -> List[Ids]:
-        return self.encode_batch(texts, num_threads=num_threads)
+        return self.encode_batch(text, num_threads=num_threads)
 
-    def decode_bytes(self, ids: ArrayLike) -> bytes:
+    def decode_bytes(self, tokens: ArrayLike) -> bytes:
         """Return the bytes of the ids: a list, an array or a tensor."""
-        wide = np.asarray(ids)
+        wide = np.asarray(tokens)
         is_large = wide.dtype.kind == "O" and all(isinstance(i, int) for i in wide.flat)
         if wide.size and wide.dtype.kind not in "iu" and not is_large:
             name = wide.dtype if wide.dtype.kind != "O" else type(wide.flat[0]).__name__
@@ -153,12 +178,33 @@ class Tokenizer:
         finally:
             _free(text)
 
-    def decode(self, ids: ArrayLike, errors: str = "replace") -> str:
+    def decode(self, tokens: ArrayLike, errors: str = "replace") -> str:
         """Return the text of the ids; bytes that are not UTF-8 become U+FFFD."""
-        return self.decode_bytes(ids).decode("utf-8", errors)
+        return self.decode_bytes(tokens).decode("utf-8", errors)
 
-    def decode_batch(self, batch: Sequence[ArrayLike], *, errors: str = "replace") -> List[str]:
-        return [self.decode(ids, errors) for ids in batch]
+    def decode_batch(
+        self, batch: Iterable[ArrayLike], *, errors: str = "replace", num_threads: int = 1
+    ) -> List[str]:
+        return _each(partial(self.decode, errors=errors), batch, num_threads)
+
+    def decode_bytes_batch(
+        self, batch: Iterable[ArrayLike], *, num_threads: int = 1
+    ) -> List[bytes]:
+        return _each(self.decode_bytes, batch, num_threads)
+
+    def decode_tokens_bytes(self, tokens: Iterable[int]) -> List[bytes]:
+        """Return the bytes of each id."""
+        return [self.decode_single_token_bytes(token) for token in tokens]
+
+    def decode_with_offsets(self, tokens: Iterable[int]) -> Tuple[str, List[int]]:
+        """Return the text of the ids, and where each begins in it: the index of the first character
+        that has bytes of it. Bytes that are not UTF-8 raise UnicodeDecodeError."""
+        length, offsets, pieces = 0, [], self.decode_tokens_bytes(tokens)
+        for piece in pieces:
+            begins = sum(byte & 0xC0 != 0x80 for byte in piece)  # characters that begin in it
+            offsets.append(max(0, length - (piece[0] & 0xC0 == 0x80)))
+            length += begins
+        return b"".join(pieces).decode(), offsets
 
     def decode_single_token_bytes(self, token: int) -> bytes:
         size = c_size_t()
@@ -174,6 +220,19 @@ class Tokenizer:
         error = ErrorText()
         path = c_string(os.fsencode(folder))
         check(library.sgt_vocab_save(self._vocab.pointer, path, byref(error)), error)
+
+
+def _each(
+    call: Callable[[_Item], _Result], items: Iterable[_Item], num_threads: int
+) -> List[_Result]:
+    """Return the call's result for each item."""
+    check_range("num_threads", num_threads, 1, 1024)
+    if num_threads == 1:
+        return [call(item) for item in items]
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(num_threads) as pool:
+        return list(pool.map(call, items))
 
 
 def _load(path: str, pattern: Optional[str]) -> Tokenizer:
