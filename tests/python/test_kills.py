@@ -1,10 +1,10 @@
 """Training that is killed at random and resumed with another number of processes gets the same
 global batches as an undisturbed run. KILLS=N (default 3) sets the number of kills.
 
-Each rank trains the same small model on its rows, as data-parallel training does. Gradients are
-summed over the ranks by torch's gloo; without torch, ranks only wait for each other. Rank 0 saves
-the loader's state every few steps. A rank writes down the rows of each step before it waits for
-the others."""
+Each rank trains the same model on its rows, as data-parallel training does: a transformer of the
+size of nanoGPT's example for a CPU. Gradients are summed over the ranks by torch's gloo; without
+torch, ranks only wait for each other. Rank 0 saves the loader's state every few steps. A rank
+writes down the rows of each step before it waits for the others."""
 
 import json
 import multiprocessing
@@ -19,6 +19,7 @@ import pytest
 import sgt
 
 BATCH, SEQ, STEPS, SAVE_EVERY = 8, 64, 400, 7
+VOCAB = 512  # of the model, which takes ids modulo it
 KILLS = int(os.environ.get("KILLS", "3"))
 CONTEXT = multiprocessing.get_context("spawn")
 
@@ -37,16 +38,21 @@ def write(path, data):
 
 
 class Model:
-    """A bigram model: logits are the rows of a table. Without torch, a step only counts ids."""
+    """A transformer of 4 layers of 128 channels. Without torch, a step only waits."""
 
-    def __init__(self, vocab, rank, ranks, meeting, run):
+    def __init__(self, rank, ranks, meeting, run):
         self.ranks, self.meeting = ranks, meeting
         if torch:
             torch.set_num_threads(1)
             torch.manual_seed(1)
-            self.net = torch.nn.Sequential(
-                torch.nn.Embedding(vocab, 16), torch.nn.GELU(), torch.nn.Linear(16, vocab)
-            )
+            layer = torch.nn.TransformerEncoderLayer(128, 4, 512, 0.0, batch_first=True)
+            self.net = torch.nn.ModuleDict({
+                "tokens": torch.nn.Embedding(VOCAB, 128),
+                "positions": torch.nn.Embedding(SEQ, 128),
+                "layers": torch.nn.TransformerEncoder(layer, 4, enable_nested_tensor=False),
+                "logits": torch.nn.Linear(128, VOCAB),
+            })  # fmt: skip
+            self.mask = torch.nn.Transformer.generate_square_subsequent_mask(SEQ)
             self.optimizer = torch.optim.AdamW(self.net.parameters(), lr=1e-3)
             torch.distributed.init_process_group(
                 "gloo", f"file://{run}/meet-{os.getppid()}-{time_of(run)}", None, ranks, rank
@@ -54,15 +60,17 @@ class Model:
 
     def step(self, x, y):
         if not torch:
-            np.bincount(np.asarray(y).reshape(-1) % 97)
             self.meeting.wait()
             return
-        logits = self.net(torch.as_tensor(x) % self.net[0].num_embeddings)
-        targets = torch.as_tensor(y).reshape(-1) % self.net[0].num_embeddings
-        torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets).backward()
-        for p in self.net.parameters():
-            torch.distributed.all_reduce(p.grad)
-            p.grad /= self.ranks
+        net = self.net
+        h = net["tokens"](x % VOCAB) + net["positions"].weight
+        logits = net["logits"](net["layers"](h, self.mask, is_causal=True))
+        torch.nn.functional.cross_entropy(logits.flatten(0, 1), y.flatten() % VOCAB).backward()
+        gradients = torch.cat([p.grad.flatten() for p in net.parameters()])
+        torch.distributed.all_reduce(gradients)
+        parts = gradients.split([p.numel() for p in net.parameters()])
+        for p, part in zip(net.parameters(), parts):
+            p.grad = part.view_as(p) / self.ranks
         self.optimizer.step()
         self.optimizer.zero_grad()
 
@@ -74,17 +82,17 @@ def time_of(run):
 def train(rank, ranks, folder, run, meeting):
     """Train until step STEPS, or until killed."""
     data = sgt.Loader(folder, batch=BATCH, seq=SEQ, epochs=None, rank=rank, ranks=ranks)
-    saved = os.path.join(run, "state.json")
+    saved, life = os.path.join(run, "state.json"), time_of(run)
     if os.path.exists(saved):
         with open(saved) as file:
             data.load_state_dict(json.load(file))
-    model = Model(512, rank, ranks, meeting, run)
+    model = Model(rank, ranks, meeting, run)
     for x, y in data:
         k = data.position - 1
         rows = np.stack([np.asarray(x), np.asarray(y)]).astype(np.uint16)
-        write(os.path.join(run, f"{k}-{rank}-{ranks}"), rows.tobytes())
+        write(os.path.join(run, f"{life}-{rank}-{k}"), rows.tobytes())
         model.step(x, y)
-        if rank == 0 and data.position % SAVE_EVERY == 0:
+        if rank == 0 and (data.position % SAVE_EVERY == 0 or data.position == STEPS):
             write(saved, json.dumps(data.state_dict()).encode())
         if data.position == STEPS:
             return
@@ -114,14 +122,30 @@ def live(folder, run, ranks, kill_after):
     return codes == {0}
 
 
-def check(run, want):
-    """Compare every row that any rank trained on with the undisturbed run's."""
-    for name in os.listdir(run):
-        if name[0].isdigit() and not name.endswith(".part"):
-            k, rank, ranks = map(int, name.split("-"))
-            rows = np.fromfile(os.path.join(run, name), np.uint16).reshape(2, -1, SEQ)
-            assert (rows[0] == want[k][0][rank::ranks]).all(), name
-            assert (rows[1] == want[k][1][rank::ranks]).all(), name
+def saved_step(run):
+    """Return the step at which a life begins that starts now."""
+    path = os.path.join(run, "state.json")
+    if not os.path.exists(path):
+        return 0
+    with open(path) as file:
+        return json.load(file)["rows"] // BATCH
+
+
+def check(run, ranks, begin, want):
+    """Compare every row that a rank of the newest life trained on with the undisturbed run's. The
+    steps follow each other from `begin`. All ranks took those up to the state that is saved now,
+    where the next life begins: so the lives together are the undisturbed run."""
+    end, life = saved_step(run), time_of(run)
+    for rank in range(ranks):
+        steps = 0
+        while os.path.exists(name := os.path.join(run, f"{life}-{rank}-{begin + steps}")):
+            rows = np.fromfile(name, np.uint16).reshape(2, -1, SEQ)
+            x, y = want[begin + steps]
+            assert (rows == np.stack([x[rank::ranks], y[rank::ranks]])).all(), name
+            steps += 1
+        names = [n for n in os.listdir(run) if n.startswith(f"{life}-{rank}-")]
+        assert steps == sum(not n.endswith(".part") for n in names), names
+        assert begin + steps >= end, (begin, steps, end)
 
 
 def test_killed_training_sees_the_undisturbed_batches(folder, tmp_path):
@@ -132,18 +156,10 @@ def test_killed_training_sees_the_undisturbed_batches(folder, tmp_path):
     os.mkdir(os.path.join(run, "lives"))
     with sgt.Loader(folder, batch=BATCH, seq=SEQ, epochs=None, arrays="numpy", copy=True) as data:
         want = [batch for _, batch in zip(range(STEPS), data)]
-    finished = False
-    for n in range(KILLS):
-        finished = live(folder, run, (2, 1, 4)[n % 3], random.randrange(STEPS // (KILLS + 1) + 8))
-        check(run, want)
-        if finished:
-            pytest.fail(f"only {n} kills: the run was done (SEED={seed})")
-    assert live(folder, run, 2, None)
-    check(run, want)
-    # Of every step, the rows of all ranks of at least one life were recorded.
-    for k in range(STEPS):
-        lives = {}
-        for name in os.listdir(run):
-            if name.startswith(f"{k}-") and not name.endswith(".part"):
-                lives.setdefault(int(name.split("-")[2]), set()).add(name)
-        assert any(len(names) == ranks for ranks, names in lives.items()), k
+    for n in range(KILLS + 1):
+        ranks, begin = (2, 1, 4)[n % 3], saved_step(run)
+        kill_after = random.randrange(STEPS // (KILLS + 1) + 8) if n < KILLS else None
+        finished = live(folder, run, ranks, kill_after)
+        check(run, ranks, begin, want)
+        assert finished == (n == KILLS), f"{n} kills (SEED={seed})"
+    assert saved_step(run) == STEPS
