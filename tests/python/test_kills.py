@@ -106,10 +106,11 @@ def live(folder, run, ranks, kill_after):
     processes = [CONTEXT.Process(target=train, args=(r, *given)) for r in range(ranks)]
     for p in processes:
         p.start()
-    begun = len(os.listdir(run))
+    begun, is_killed = len(os.listdir(run)), False
     while any(p.is_alive() for p in processes):
         steps = (len(os.listdir(run)) - begun) / ranks
         if kill_after is not None and steps > kill_after:
+            is_killed = True
             victims = random.sample(processes, len(processes))
             for p in victims:
                 p.kill()
@@ -118,6 +119,7 @@ def live(folder, run, ranks, kill_after):
     for p in processes:
         p.join()
     codes = {p.exitcode for p in processes}
+    assert is_killed or codes == {0}
     assert codes <= {0, 1, -signal.SIGABRT, -signal.SIGKILL}  # 1 and ABRT: another rank was lost
     return codes == {0}
 
