@@ -1,5 +1,6 @@
-# make wheel: the tag is the one that auditwheel finds. The wheel works in a new venv, and in an empty root of Debian
-# without a compiler and without sgt's packages: README's Python lines, and three steps of training.
+# make wheel: the tag is the one that auditwheel finds. The wheel works in a new venv, with uvx, and in an empty root of
+# Debian without a compiler and without sgt's packages: README's Python lines, and three steps of training. The sdist
+# is installed by pip, which calls make.
 # In make check-all only: it links every program again and installs a root of Debian.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/python.inc"
@@ -37,6 +38,22 @@ for x, y in data:
 END2
 run 0 sh try.sh "$PWD/v"
 stdout_has '(4, 16) ok'
+
+run 0 v/bin/pip install --quiet uv
+run 0 v/bin/uvx --python v/bin/python --from "$wheel" sgt-tokenize --version
+stdout_is "sgt-tokenize $(v/bin/python -c 'import sgt; print(sgt.__version__)')"
+
+# The sdist's files have an old date, so make takes the objects of this build unless a source is missing.
+tar -xzf "$build"/wheel/sgt-*.tar.gz
+mkdir sgt-*/source/build
+cp -Rp "$build/obj" "$build/flags" sgt-*/source/build
+run 0 "$python" -m venv s
+run 0 s/bin/pip install --quiet ./sgt-*/
+mkdir from-source
+cd from-source || exit 1
+run 0 sh ../try.sh "$OLDPWD/s"
+stdout_has '(4, 16) ok'
+cd ..
 
 # The root has Python and what it needs to install a wheel, and nothing else.
 command -v debootstrap > /dev/null || skip 'no debootstrap: no empty root was tried'
