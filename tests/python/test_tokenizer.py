@@ -4,7 +4,9 @@ import inspect
 import os
 import pathlib
 import pickle
+import shutil
 import signal
+import subprocess
 import sys
 import threading
 
@@ -282,6 +284,53 @@ def test_other_trainers_files(tmp_path):
         assert np.fromfile(out / name, "<u2").tolist() == [505, 734, 50256, 15542, 50256]
     with pytest.raises(sgt.UsageError, match="shard-tokens"):
         sgt.tokenize(tmp_path / "in.jsonl", tmp_path / "x", shards="npy", shard_tokens=9)
+
+
+def test_the_options_are_the_programs(tmp_path):
+    """The same bytes as sgt-tokenize writes with each option, and other bytes than without it."""
+    corpus = tmp_path / "in"
+    corpus.mkdir()
+    for name, text in (
+        ("a.txt", "One\tﬁne <|endoftext|> day"), (".hid.txt", "hidden"), ("b.txt", "ﬁ 2000000001"),
+        ("c.txt", "\0\xff"), ("d.up", "shout"), ("e.txt", "same"), ("f.txt", "same"),
+        ("g.jsonl", '{"text": "t", "body": "b"}\n{"x": 1}\n{"text": "u", "body": "v"}\n'),
+    ):  # fmt: skip
+        (corpus / name).write_bytes(text.encode("latin-1" if name == "c.txt" else "utf-8"))
+    vocab = tmp_path / "small"
+    base = ["--train-vocab", "300", "--skip-bad", corpus, vocab]
+    subprocess.run(["sgt-tokenize", "--quiet", *base], check=True)
+
+    def files(out):
+        names = sorted(p.name for p in out.iterdir() if p.suffix == ".bin")
+        assert names
+        bodies = b"".join((out / n).read_bytes()[1024:] for n in names)
+        return names, bodies, (out / "sources.jsonl").read_bytes()
+
+    plain = None
+    for given, words in (
+        ({}, []), ({"split": "50%"}, ["--split", "50%"]), ({"vocab": vocab}, ["--vocab", vocab]),
+        ({"pattern": "cl100k"}, ["--pattern", "cl100k"]), ({"dedup": True}, ["--dedup"]),
+        ({"normalize": "nfkc"}, ["--normalize", "nfkc"]), ({"hidden": True}, ["--hidden"]),
+        ({"format": "text"}, ["--format", "text"]), ({"field": "body"}, ["--field", "body"]),
+        ({"keep_fields": ["body"]}, ["--keep-fields", "body"]),
+        ({"shard_tokens": 9}, ["--shard-tokens", "9"]), ({"shuffle": 3}, ["--shuffle", "3"]),
+        ({"special_eot": True}, ["--special", "eot"]), ({"binary": "keep"}, ["--binary", "keep"]),
+        ({"filters": ["up=head -c 3 {}"]}, ["--filter", "up=head -c 3 {}"]),
+        ({"binary": "keep", "invalid_utf8": "replace"},
+         ["--binary", "keep", "--invalid-utf8", "replace"]),
+    ):  # fmt: skip
+        mine, its = tmp_path / "mine", tmp_path / "its"
+        sgt.tokenize(corpus, mine, **{"skip_bad": True, "force": True, **given})
+        command = ["sgt-tokenize", "--quiet", "--force", "--skip-bad", *words, corpus, its]
+        subprocess.run(command, check=True)
+        assert files(mine) == files(its), given
+        plain = plain or files(mine)
+        assert (files(mine) != plain) == bool(given), given
+        shutil.rmtree(mine)
+        shutil.rmtree(its)
+    for wrong, says in (({"binary": "drop"}, "binary 'drop'"), ({"filters": ["a=b\0"]}, "a NUL")):
+        with pytest.raises(sgt.UsageError, match=says):
+            sgt.tokenize(corpus, tmp_path / "x", **wrong)
 
 
 def test_interrupted_tokenizing_is_finished_by_the_same_call(tmp_path):

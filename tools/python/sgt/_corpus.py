@@ -27,6 +27,7 @@ FORMATS = ("auto", "text", "jsonl")
 NORMALIZE = ("as-vocab", "none", "nfc", "nfkc")
 LAYOUTS = ("sgt", "megatron", "nanogpt", "npy")
 INVALID = ("keep", "replace", "fail")
+BINARY = ("skip", "keep")
 
 
 class Tokenized(NamedTuple):
@@ -84,6 +85,9 @@ def tokenize(
     skip_bad: bool = False,
     special_eot: bool = False,
     invalid_utf8: str = "keep",
+    binary: Optional[str] = None,
+    hidden: bool = False,
+    filters: Sequence[str] = (),
     force: bool = False,
     progress: Union[bool, Callable[[int, int, int], None]] = False,
 ) -> Tokenized:
@@ -92,6 +96,8 @@ def tokenize(
     A call that was interrupted (Ctrl-C too) or killed is finished by the same call. `split` is the
     part of the documents for validation, "1%" or .01. `shuffle` is the seed of the documents'
     order; None or False keeps it. `keep_fields` are kept of each document in sources.jsonl.
+    `binary` is skip (the default) or keep: what to do with files that are not text. `filters` are
+    commands that read files of an extension: ["pdf=pdftotext {} -"].
     `shards` names the files' layout: sgt, or another trainer's: megatron, nanogpt or npy.
     progress=True draws one line on stderr; a function gets the bytes done, the bytes in all (0:
     unknown) and the tokens, from another thread. If it raises, the call stops and raises the same.
@@ -101,6 +107,7 @@ def tokenize(
     check_range("shuffle", shuffle or 0, 0, (1 << 64) - 1)
     several = [inputs] if isinstance(inputs, (str, bytes, os.PathLike)) else list(inputs)
     array, count = strings([os.fsencode(path) for path in several])
+    commands, command_count = strings([c_text("filters", command) for command in filters])
     kept = ",".join([keep_fields] if isinstance(keep_fields, str) else keep_fields or [])
     show = progress if callable(progress) else _show if progress else None
     stop = c_int(0)
@@ -122,6 +129,10 @@ def tokenize(
         skip_bad=skip_bad,
         special_eot=special_eot,
         invalid_utf8=_index(INVALID, invalid_utf8, "invalid_utf8"),
+        binary=0 if binary is None else 1 + _index(BINARY, binary, "binary"),
+        hidden=hidden,
+        filters=commands,
+        filter_count=command_count,
         shuffle=shuffle is not None and shuffle is not False,
         shuffle_seed=shuffle or 0,
         dedup=dedup,
