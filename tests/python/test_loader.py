@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from conftest import SEQ
 
 import sgt
 
@@ -14,6 +15,10 @@ import sgt
 def tokens_of(folder):
     shards = sorted(pathlib.Path(folder).glob("train_*.bin"))
     return [np.fromfile(s, "<u2", offset=1024) for s in shards]
+
+
+def same(batch, want):
+    return all(a.shape == b.shape and (a == b).all() for a, b in zip(batch, want))
 
 
 def test_sequential_is_the_files_own_order(load, folder):
@@ -74,6 +79,20 @@ def test_ranks_come_from_torchruns_variables(load, monkeypatch):
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert load().shape == (2, 32)
+
+
+def test_ranks_come_from_torch_distributed(load, monkeypatch):
+    torch = pytest.importorskip("torch")
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    monkeypatch.setenv("RANK", "0")  # torch.distributed has priority
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    torch.distributed.init_process_group("fake", store=FakeStore(), rank=1, world_size=2)
+    try:
+        assert same(load()[3], load(rank=1, ranks=2)[3])
+        assert load(rank=0, ranks=1).shape == (4, 32)
+    finally:
+        torch.distributed.destroy_process_group()
 
 
 def test_ring_and_copies(load):
@@ -163,6 +182,45 @@ def test_documents(load):
     assert (where.positions.reshape(-1)[starts] == 0).all()
     assert len(starts) == (where.positions == 0).sum()
     assert all((a == b).all() for a, b in zip(where, next(iter(data))[2]))
+
+
+@pytest.mark.parametrize("sampling", ["shuffle", "random", "sequential", "packed"])
+def test_documents_are_those_of_a_plain_search(load, sampling):
+    """A document begins at each <|endoftext|>, and a row begins in the middle of one."""
+    data = load(documents=True, sampling=sampling, seq=48)
+    for _, (x, _y, where) in zip(range(20), data):
+        cuts, ids, positions = [], np.zeros(x.shape, int), np.zeros(x.shape, int)
+        for row, column in np.ndindex(x.shape):
+            if column == 0 or x[row, column] == 50256:
+                cuts.append(row * 48 + column)
+            ids[row, column] = sum(row * 48 < cut for cut in cuts)
+            positions[row, column] = row * 48 + column - cuts[-1]
+        assert where.cu_seqlens.tolist() == [*cuts, x.size]
+        assert (where.ids == ids).all()
+        in_first = ids == 0  # its document begins before the row
+        assert (where.positions == positions)[~in_first].all()
+        before = where.positions[:, :1] + np.arange(48)
+        assert (where.positions == before)[in_first].all()
+        assert all(a.dtype == np.int32 for a in where)
+
+
+def test_documents_end_before_padding(tmp_path):
+    for n in range(9):
+        (tmp_path / f"{n}.txt").write_text("word" + " word" * n)
+    sgt.tokenize(tmp_path, tmp_path / "out")
+    given = {"batch": 3, "seq": 6, "arrays": "numpy", "sampling": "documents", "pad": 7}
+    lengths = []
+    for x, y, where in sgt.Loader(tmp_path / "out", documents=True, **given):
+        real = [row[row >= 0].size for row in where.ids]
+        for row, length in enumerate(real):
+            assert (x[row, length:] == 7).all() and (x[row, :length] != 7).all()
+            assert (y[row, length:] == -100).all() and (y[row, : length - 1] != 7).all()
+            assert (where.ids[row, :length] == 0).all()
+            assert (where.positions[row, :length] == np.arange(length)).all()
+        edges = {edge for row, n in enumerate(real) for edge in (row * 6, row * 6 + n)}
+        assert where.cu_seqlens.tolist() == sorted(edges | {x.size})
+        lengths += real
+    assert min(lengths) < 6 == max(lengths)
 
 
 def test_packed_rows_begin_with_documents(load, folder):

@@ -55,6 +55,8 @@ class Loader:
     rank, ranks: default torch.distributed's, else torchrun's RANK and WORLD_SIZE, else 0 of 1
     dtype: int64, int32 or uint16; arrays: torch, numpy, or auto (torch if it is installed)
     documents: also give `Documents` (positions, ids, cu_seqlens): `for x, y, where in data`
+    pad: id behind a document that is shorter than its row (sampling documents; default: end of
+        text). Its targets are -100, which cross_entropy ignores; but also pad if they are uint16
     slots, threads: buffers of the ring, and threads that fill it
 
     Any number of threads may use one loader. A forked process opens the set again at its first
