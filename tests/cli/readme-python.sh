@@ -10,20 +10,22 @@ texts corpus 200000
 run 0 sgt-tokenize --quiet corpus/ out/
 awk '$0 == "```python" { on = 1; next } $0 == "```" { on = 0 } on' "$ROOT/README.md" > block.py
 mkdir seen
-# A rank writes down its rows, and ends itself in a random step.
+# A rank writes down its rows and waits for the other ranks, as training does. It ends itself in a random step.
 cat > train.py << 'END2'
-import os, random, signal, sys
+import os, random, signal, sys, time
 import numpy as np
 
 sys.modules["torch"] = None  # as if it were not installed: to import it takes seconds
-rank, ranks = os.environ["RANK"], os.environ["WORLD_SIZE"]
+life, rank, ranks = (int(os.environ[name]) for name in ("LIFE", "RANK", "WORLD_SIZE"))
 left = random.randrange(int(os.environ["MOST_STEPS"]))
 
 def train(x, y):
     global left
     k = data.position - 1
-    with open(f"seen/{k}-{rank}-{ranks}", "wb") as file:
-        file.write(np.stack([x, y]).astype(np.uint16).tobytes())
+    np.stack([x, y]).astype(np.uint16).tofile(f"part-{rank}")
+    os.replace(f"part-{rank}", f"seen/{life}-{rank}-{k}")
+    while not all(os.path.exists(f"seen/{life}-{r}-{k}") for r in range(ranks)):
+        time.sleep(0.001)
     if k == 99:
         raise SystemExit
     left -= 1
@@ -33,27 +35,38 @@ def train(x, y):
 END2
 cat block.py >> train.py
 cat > lives.py << 'END2'
-import os, pathlib, subprocess, sys
+import json, os, subprocess, sys, time
 import numpy as np
 import sgt
 
 kills = 20
-for n in range(kills + 1):
-    ranks = (2, 1, 4)[n % 3]
-    most = 300 // (kills + 1) if n < kills else 10**9
-    given = {"WORLD_SIZE": str(ranks), "MOST_STEPS": str(most)}
-    lives = [subprocess.Popen([sys.executable, "train.py"], env={**os.environ, **given, "RANK": str(r)}) for r in range(ranks)]
-    codes = {life.wait() for life in lives}
-    assert codes <= {0, -9}, codes
-assert codes == {0}
 want = sgt.Loader("out/", batch=32, epochs=None, arrays="numpy")
-ks = set()
-for path in pathlib.Path("seen").iterdir():
-    k, rank, ranks = map(int, path.name.split("-"))
-    rows = np.fromfile(path, np.uint16)
-    assert (rows == np.stack([a[rank::ranks] for a in want[k]]).reshape(-1)).all(), path
-    ks.add(k)
-assert ks == set(range(100))
+
+def saved_step():
+    return json.load(open("state.json"))["rows"] // 32 if os.path.exists("state.json") else 0
+
+for n in range(kills + 1):
+    ranks, begin = (2, 1, 4)[n % 3], saved_step()
+    assert begin % 10 == 0, begin
+    most = 300 // (kills + 1) if n < kills else 10**9
+    given = {"LIFE": str(n), "WORLD_SIZE": str(ranks), "MOST_STEPS": str(most)}
+    envs = [{**os.environ, **given, "RANK": str(r)} for r in range(ranks)]
+    lives = [subprocess.Popen([sys.executable, "train.py"], env=env) for env in envs]
+    while None in {life.poll() for life in lives}:
+        if -9 in {life.poll() for life in lives}:
+            for life in lives:
+                life.kill()  # the others wait for the one that is gone
+        time.sleep(0.001)
+    codes = {life.poll() for life in lives}
+    assert -9 in codes <= {0, -9} if n < kills else codes == {0}, codes
+    # Each rank had its rows of the steps from the saved one on, at least up to where the next life begins.
+    for r in range(ranks):
+        ks = sorted(int(name.split("-")[2]) for name in os.listdir("seen") if name.startswith(f"{n}-{r}-"))
+        assert ks == list(range(begin, begin + len(ks))) and begin + len(ks) >= saved_step(), (begin, ks)
+        for k in ks:
+            rows = np.fromfile(f"seen/{n}-{r}-{k}", np.uint16)
+            assert (rows == np.stack([a[r::ranks] for a in want[k]]).reshape(-1)).all(), (n, r, k)
+assert ks[-1] == 99
 print("the undisturbed sequence")
 END2
 run 0 "$python" lives.py

@@ -163,5 +163,6 @@ def test_killed_training_sees_the_undisturbed_batches(folder, tmp_path):
         kill_after = random.randrange(STEPS // (KILLS + 1) + 8) if n < KILLS else None
         finished = live(folder, run, ranks, kill_after)
         check(run, ranks, begin, want)
+        assert begin % SAVE_EVERY == 0, "the state is saved at these steps"
         assert finished == (n == KILLS), f"{n} kills (SEED={seed})"
     assert saved_step(run) == STEPS
