@@ -1,10 +1,13 @@
 # The Python package sgt: its tests (tests/python), mypy --strict, ruff, and the code blocks of its walk-through.
+# The adapters are tested with the frameworks (torch, grain, ...) that the Python in PYTHON=PATH has.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/python.inc"
 python_venv numpy pytest mypy ruff tiktoken
 KILLS=3
 export KILLS
-"$python" -m pytest -q -p no:cacheprovider "$ROOT/tests/python" > .stdout 2> .stderr || {
+tester=$python
+"${PYTHON:-false}" -c 'import numpy, pytest' 2> /dev/null && tester=$PYTHON
+"$tester" -m pytest -q -p no:cacheprovider "$ROOT/tests/python" > .stdout 2> .stderr || {
     cat .stdout
     fail 'pytest'
 }
