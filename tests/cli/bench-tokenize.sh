@@ -65,7 +65,7 @@ try 'sgt-bench tokenize --help'"
 run 2 sgt-bench tokenize --pattern '(' in
 stderr_has 'pattern: at byte 1: missing closing parenthesis'
 run 1 sgt-bench tokenize --vocab nowhere in
-stderr_is 'sgt-bench tokenize: nowhere: No such file or directory'
+stderr_is "sgt-bench tokenize: nowhere: No such file or directory (name gpt2, or a vocabulary's file or folder)"
 
 run 1 sgt-bench tokenize nowhere
 stdout_is ''

@@ -28,7 +28,7 @@ for library in "$static" "$shared"; do
     run 0 ./encode "$ROOT/tests/data/vocab/trained" < lines
     stdout_matches '^[0-9]+ [^|]+ \| '
     run 1 ./encode nowhere < lines
-    stderr_is 'encode: nowhere: No such file or directory'
+    stderr_is "encode: nowhere: No such file or directory (name gpt2, or a vocabulary's file or folder)"
 
     compile corpus
     rm -rf out

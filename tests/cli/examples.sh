@@ -31,6 +31,6 @@ for library in "$static" "$shared"; do
     [ "$(head -1 .stdout)" = 'batch 123456789 loss 4.8520' ] || fail "the first is $(head -1 .stdout)"
     stdout_matches '^batch 123456790 loss'
     run 1 ./train nowhere 1
-    stderr_is 'train: nowhere: No such file or directory'
+    stderr_is 'train: nowhere: No such file or directory (sgt-tokenize makes a folder of shards)'
     stdout_is ''
 done

@@ -68,13 +68,13 @@ refused() { # MESSAGE VOCAB [OPTION]...
     run 1 sgt-tokenize --vocab "$@" in.txt refused
     stdout_is ''
     case $message in
-    *')' | nowhere*) ;;
+    *')') ;;
     *) message="$message (expected a complete byte-level BPE: tokenizer.json, merges.txt, vocab.json or .tiktoken)" ;;
     esac
     stderr_is "sgt-tokenize: $message"
     absent refused
 }
-refused 'nowhere: No such file or directory' nowhere
+refused "nowhere: No such file or directory (name gpt2, or a vocabulary's file or folder)" nowhere
 mkdir empty
 refused 'empty: holds no tokenizer.json, vocab.json or merges.txt' empty
 : > empty.tiktoken

@@ -151,7 +151,8 @@ Test(foreign, megatron_by_any_name)
         cr_assert_eq(hash_of(names[i]), hash_of("m"));
     }
     expect_failure(open_only("m/gpt2_text", NULL, why), SGT_EIO,
-                   "m/gpt2_text: No such file or directory");
+                   "m/gpt2_text: No such file or directory"
+                   " (sgt-tokenize makes a folder of shards)");
 }
 
 Test(foreign, megatron_splits_of_a_folder)

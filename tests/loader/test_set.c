@@ -81,7 +81,8 @@ Test(set, nothing_there)
     put_bytes("d/val_000000.txt", "", 0);
     expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
                    "d: no train shards in it, train_*.bin (sgt-tokenize makes them)");
-    expect_failure(open_only("e", NULL, why), SGT_EIO, "e: No such file or directory");
+    expect_failure(open_only("e", NULL, why), SGT_EIO,
+                   "e: No such file or directory (sgt-tokenize makes a folder of shards)");
     put_manifest(0, 0);
     expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
                    "d: no train shards in it, train_*.bin (sgt-tokenize makes them)");

@@ -305,7 +305,7 @@ Test(sets, that_cannot_be_mixed)
 {
     put_sets();
     expect_failure(open_sets((sgt_loader_set[]){{"d", 1}, {"gone", 1}}, 2, why), SGT_EIO,
-                   "gone: No such file or directory");
+                   "gone: No such file or directory (sgt-tokenize makes a folder of shards)");
     expect_failure(open_sets((sgt_loader_set[]){{"d", 1}, {"e", -1}}, 2, why), SGT_EUSAGE,
                    "e:-1: the weight must be a number from 1e-09 to 1e+06");
     expect_failure(open_sets((sgt_loader_set[]){{"d", 1}, {"e", 0}}, 2, why), SGT_EUSAGE,
