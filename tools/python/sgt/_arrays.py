@@ -116,8 +116,8 @@ def find_torch(arrays: str) -> Any:
         return None
     try:
         import torch
-    except ImportError:
-        if arrays == "torch":
+    except ModuleNotFoundError as missing:
+        if arrays == "torch" or missing.name != "torch":  # torch is there, but cannot be imported
             raise
         return None
     return torch
