@@ -259,6 +259,9 @@ def test_hugging_face(folder, load):
     assert row["labels"][0] == -100 and same((row["labels"][1:],), (want[1][0][:-1],))
     loader = torch.utils.data.DataLoader(rows, batch_size=4, num_workers=2)
     assert sum(len(b["labels"]) for b in loader) == len(rows)
+    rows.set_epoch(1)
+    assert same((next(iter(rows))["input_ids"],), load(batch=1)[len(rows)][0])
+    assert sum(1 for _ in rows) == len(rows)
 
 
 @pytest.mark.parametrize("workers", [0, 2])

@@ -3,7 +3,8 @@
     Trainer(model, TrainingArguments(..., max_steps=1000), train_dataset=Rows("out/", seq=1024))
 
 Trainer makes the batches and divides the rows among the ranks, so the loader returns all rows. Its
-models shift the labels. A resumed Trainer skips the rows that it has seen.
+models shift the labels. A resumed Trainer skips the rows that it has seen. Each epoch has another
+order. Resume with the same dataloader_num_workers: each worker makes batches of its own rows.
 """
 
 from typing import Any, Dict, Iterator
@@ -18,6 +19,11 @@ class Rows(IterableDataset):  # type: ignore[misc]
     def __init__(self, path: str, seq: int = 1024, **more: Any) -> None:
         given = {"batch": 1, "rank": 0, "ranks": 1, "arrays": "torch", **more}
         self.data = Loader(path, seq=seq, **given)
+        self.epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Take the rows of this epoch from now on. Trainer calls this."""
+        self.epoch = epoch
 
     def __len__(self) -> int:
         return self.data.windows
@@ -25,7 +31,8 @@ class Rows(IterableDataset):  # type: ignore[misc]
     def __iter__(self) -> Iterator[Dict[str, Any]]:
         info = get_worker_info()
         worker, workers = (info.id, info.num_workers) if info else (0, 1)
-        for k in range(worker, len(self.data), workers):
+        first, count = self.epoch * len(self.data), len(self.data)
+        for k in range(first + worker, first + count, workers):
             for x, y in zip(*self.data[k][:2]):
                 labels = torch.cat([torch.full_like(y[:1], -100), y[:-1]])
                 yield {"input_ids": x, "labels": labels}
