@@ -257,7 +257,8 @@ def test_mix_and_paths(folder, load, tmp_path):
     "more, error, says",
     [
         ({"sampling": "best"}, sgt.UsageError, "sampling 'best': expected one of shuffle"),
-        ({"batch": -1}, sgt.UsageError, "batch: -1 is out of range"),
+        ({"batch": 0}, sgt.UsageError, "batch: 0 is out of range, 1 to"),
+        ({"seq": 0}, sgt.UsageError, "seq: 0 is out of range, 1 to"),
         ({"slots": 1}, sgt.UsageError, "slots: 1 is out of range, 2 to 65536"),
         ({"threads": 0}, sgt.UsageError, "threads: 0 is out of range"),
         ({"rank": 2, "ranks": 2}, sgt.UsageError, "rank: 2 is out of range, 0 to 1"),
@@ -287,12 +288,27 @@ def test_too_many_batches_at_once(load, count):
 
 
 def test_errors_are_of_pythons_kinds_too():
-    with pytest.raises(OSError, match="nowhere: No such file"):
+    with pytest.raises(OSError, match="nowhere: No such file .*sgt-tokenize makes a folder"):
         sgt.Loader("nowhere")
     with pytest.raises(ValueError, match="holds a NUL"):
         sgt.Loader("nowhere\0")
     assert issubclass(sgt.OutOfMemoryError, MemoryError)
     assert issubclass(sgt.FormatError, ValueError)
+
+
+def test_messages_name_keyword_arguments(tmp_path):
+    (tmp_path / "--raw").mkdir()
+    np.zeros(100, np.uint16).tofile(tmp_path / "--raw" / "train.bin")
+    with pytest.raises(sgt.FormatError, match="/--raw: .*without a header, raw=True reads it$"):
+        sgt.Loader(tmp_path / "--raw")
+
+
+def test_a_torch_that_cannot_be_imported_is_no_reason_for_numpy(load, tmp_path, monkeypatch):
+    (tmp_path / "torch.py").write_text("raise ImportError('libcudart.so: cannot open')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    with pytest.raises(ImportError, match="libcudart"):
+        load(arrays="auto")[0]
 
 
 def test_indices(load):

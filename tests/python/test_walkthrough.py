@@ -6,7 +6,7 @@ import pytest
 from conftest import ROOT
 
 
-@pytest.mark.parametrize("page, count", [("walkthrough.md", 8), ("README.md", 1)])
+@pytest.mark.parametrize("page, count", [("walkthrough.md", 9), ("README.md", 1)])
 def test_page(page, count, folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "corpus").symlink_to(f"{folder}/../corpus")

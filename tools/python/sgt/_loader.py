@@ -45,18 +45,23 @@ class Loader:
     `for x, y in data` continues at the loader's position, to the end of its epoch (epochs=None:
     for ever). Threads of the library make batches ahead, in a ring: x and y are overwritten when
     the next batch is taken, unless copy=True, or in a worker of PyTorch's DataLoader. `data[k]` is
-    batch k in new arrays, at any time.
+    batch k in new arrays, at any time. PyTorch's DataLoader(data) reads data[0], data[1], ... and
+    ignores the position: give it Batches(data), of sgt.adapters.torch_dataset.
 
     path: a folder of shards, a shard, or several folders with weights, "web:0.7,books:0.3", as
         `sgt-train --data` takes it; a pathlib path is one folder or shard
     batch: rows of a batch over all ranks, as sgt-train's --batch-size; seq: tokens of a row
-    sampling: shuffle, random, block, sequential, documents or packed
+    sampling: shuffle, random, block, sequential, documents or packed; seed: of the order
     reader: preload, mmap or uring
+    split: the shards SPLIT_*.bin of a folder: train, or val (sgt.tokenize's split makes some)
     rank, ranks: default torch.distributed's, else torchrun's RANK and WORLD_SIZE, else 0 of 1
     dtype: int64, int32 or uint16; arrays: torch, numpy, or auto (torch if it is installed)
     documents: also give `Documents` (positions, ids, cu_seqlens): `for x, y, where in data`
-    pad: id behind a document that is shorter than its row (sampling documents; default: end of
-        text). Its targets are -100, which cross_entropy ignores; but also pad if they are uint16
+    epochs: epochs of one `for`; None: for ever
+    vocab: refuse ids from this one on; 0: those past the set's vocabulary
+    pad: id behind a document that is shorter than its row (sampling documents or packed; None: the
+        end of text). Its targets are -100, which cross_entropy ignores; but pad if they are uint16
+    raw: files have no header, as nanoGPT's train.bin and val.bin
     slots, threads: buffers of the ring, and threads that fill it
 
     Any number of threads may use one loader. A forked process opens the set again at its first
@@ -94,7 +99,7 @@ class Loader:
         ):
             check_name(name, value, names)
         for name, number, least, most in (
-            ("batch", batch, 0, _U32), ("seq", seq, 0, _U32), ("seed", seed, 0, _U64),
+            ("batch", batch, 1, _U32), ("seq", seq, 1, _U32), ("seed", seed, 0, _U64),
             ("vocab", vocab, 0, _U32), ("pad", pad or 0, 0, _U32), ("slots", slots, 2, 1 << 16),
             ("threads", threads, 1, 1024), ("epochs", epochs or 0, 0, _U64),
         ):  # fmt: skip

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import re
 import threading
 import weakref
 from ctypes import (
@@ -201,8 +202,24 @@ SAMPLINGS = _names(loader_library.sgt_sampling_name)
 def check(rc: int, error: ErrorText) -> int:
     """Return rc, or raise the exception for a negative one."""
     if rc < 0:
-        raise CLASSES.get(rc, Error)(error.text.decode("utf-8", "replace"))
+        raise CLASSES.get(rc, Error)(_as_keywords(error.text))
     return rc
+
+
+# What the libraries' messages call options of the programs, and Python's keyword arguments.
+_KEYWORDS = {
+    "--force": "force=True", "--raw": "raw=True", "--skip-bad": "skip_bad=True",
+    "--dedup": "dedup=True", "--loader": "reader", "--field": "field", "--format": "format",
+    "--invalid-utf8": "invalid_utf8", "--keep-fields": "keep_fields", "--normalize": "normalize",
+    "--pattern": "pattern", "--sampling": "sampling", "--shard-tokens": "shard_tokens",
+    "--shards": "shards", "--shuffle": "shuffle", "--split": "split", "--vocab": "vocab",
+}  # fmt: skip
+
+
+def _as_keywords(message: bytes) -> str:
+    """Return a message of the library, with keyword arguments instead of options of programs."""
+    text = message.decode("utf-8", "replace")
+    return re.sub(r"(?<![^ (])--[a-z0-9-]+", lambda found: _KEYWORDS.get(found[0], found[0]), text)
 
 
 class Handle:
@@ -274,7 +291,7 @@ def say_notice(_ctx: Any, line: bytes) -> None:
     """Pass a notice of the library to Python's logging, which by default prints it to stderr."""
     import logging
 
-    logging.getLogger("sgt").warning("%s", line.decode("utf-8", "replace"))
+    logging.getLogger("sgt").warning("%s", _as_keywords(line))
 
 
 NOTICE = Notice(SAY(say_notice), None)

@@ -36,7 +36,10 @@ _free.argtypes, _free.restype = [c_void_p], None
 
 class Tokenizer:
     """A byte-level BPE vocabulary. Any number of threads may use one. `path` is "gpt2" (built in),
-    a tokenizer.json, a merges.txt, a NAME.tiktoken, or a folder with one of them."""
+    a tokenizer.json, a merges.txt, a NAME.tiktoken, or a folder with one of them.
+
+    Ids are numpy arrays, not lists as tiktoken's: `ids + [enc.eot_token]` adds numbers. Use
+    ids.tolist() for a list, and numpy.append(ids, numpy.uint16(enc.eot_token)) for one more id."""
 
     def __init__(self, path: Path = "gpt2", *, pattern: Optional[str] = None) -> None:
         self._path, self._pattern = os.fspath(path), pattern
