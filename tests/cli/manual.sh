@@ -59,7 +59,7 @@ stderr_is ''
 stdout_lines 10
 stdout_matches '^batch 9: [0-9]+\.[0-9]$'
 run 1 ./example nowhere
-stderr_is 'nowhere: No such file or directory'
+stderr_is 'nowhere: No such file or directory (sgt-tokenize makes a folder of shards)'
 
 page=$ROOT/tokenize/sgt_tokenize.3
 generated_from_header tokenize
