@@ -15,7 +15,8 @@
 #include "loader/shards/megatron.h"
 
 #define REVISION 1
-#define LEAST_TEXT 64 /* bytes: fewer are too few to tell text from tokens */
+#define LEAST_TEXT 64     /* bytes: fewer are too few to tell text from tokens */
+#define NUMPY "\x93NUMPY" /* how files by numpy.save begin */
 /* bytes per read of sgt_shard_verify: they are still in the L2 cache when they are checked */
 #define VERIFY_BYTES ((size_t)1 << 18)
 /* bytes of readahead that sgt_shard_verify requests at a time */
@@ -112,6 +113,11 @@ static int foreign_header(sgt_shard_header *h, uint64_t size, const uint8_t *hea
     uint32_t magic = get32(head, 0);
     const char *kind = beside || !raw ? NULL : kind_of_no_tokens(head, n);
     if (beside < 0) return beside;
+    if (!beside && raw && !memcmp(head, NUMPY, sizeof NUMPY - 1))
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: an array with the header of numpy.save, which sgt does not read "
+                        "(tofile writes 16-bit tokens alone)",
+                        path);
     if (kind)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: %s, not 16-bit tokens (sgt-tokenize %s OUT/ makes tokens of it; --raw "

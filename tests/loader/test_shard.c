@@ -140,6 +140,18 @@ Test(shard, text_named_as_a_shard)
     }
 }
 
+Test(shard, array_by_numpy_save)
+{
+    char bytes[200] = "\x93NUMPY\x01";
+    put_bytes("a.npy", bytes, sizeof bytes);
+    expect_failure(open_and_close("a.npy", -1, why), SGT_EFORMAT,
+                   "a.npy: an array with the header of numpy.save, which sgt does not read (tofile "
+                   "writes 16-bit tokens alone)");
+    bytes[5] = 'X';
+    put_bytes("a.npy", bytes, sizeof bytes);
+    cr_assert_eq(open_and_close("a.npy", -1, NULL), 0);
+}
+
 /* One id among 512 that text cannot have is enough. Its bytes: a control character, DEL, C1, a
  * byte that no UTF-8 has, a surrogate, and a character that is cut. */
 Test(shard, tokens_that_are_almost_text)

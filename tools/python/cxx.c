@@ -1,6 +1,7 @@
 /* cxx.c: the part of C++'s runtime that Snappy's archive needs. libstdc++.a would need glibc 2.36 on
  * Debian 12 and add a megabyte to each program. Snappy throws no exceptions, and what unpacks to
  * memory of the caller's uses no std::string. */
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -40,7 +41,8 @@ void cxx_delete(void *memory) { free(memory); }
 
 void cxx_delete_array(void *memory) { free(memory); }
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Recursive: to initialize a variable may take initializing another one. */
+static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
 /* Return whether the caller must initialize the guard's variable, and then release the guard. The
  * first byte says that it is done: code that the compiler makes reads it without the lock. */

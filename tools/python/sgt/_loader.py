@@ -59,8 +59,8 @@ class Loader:
     documents: also give `Documents` (positions, ids, cu_seqlens): `for x, y, where in data`
     epochs: epochs of one `for`; None: for ever
     vocab: refuse ids from this one on; 0: those past the set's vocabulary
-    pad: id behind a document that is shorter than its row (sampling documents or packed; None: the
-        end of text). Its targets are -100, which cross_entropy ignores; but pad if they are uint16
+    pad: id behind a document that is shorter than its row (sampling documents; None: the end of
+        text). Its targets are -100, which cross_entropy ignores; but pad if they are uint16
     raw: files have no header, as nanoGPT's train.bin and val.bin
     slots, threads: buffers of the ring, and threads that fill it
 
