@@ -1,6 +1,6 @@
 # Training through sgt.Loader is killed 20 times and resumed with 2, 1 and 4 processes: it gets the batches of an
 # undisturbed run. PyTorch trains the model if PYTHON=PATH names a Python that has torch and pytest.
-# In make check-all only: it takes a minute, and three with PyTorch.
+# In make check-all only: it takes a minute, and several with PyTorch.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/python.inc"
 python_venv numpy pytest
