@@ -85,7 +85,7 @@ stderr_is "sgt-bench ablation: --rows text: the data has 256 ids, and is not GPT
 run 1 sgt-bench ablation $cpu --data out --rows graphs
 stderr_is 'sgt-bench ablation: --rows graphs: a CPU launches nothing'
 run 1 sgt-bench ablation $cpu --data nowhere
-stderr_is 'sgt-bench ablation: nowhere: No such file or directory'
+stderr_is 'sgt-bench ablation: nowhere: No such file or directory (sgt-tokenize makes a folder of shards)'
 run 1 sgt-bench ablation $cpu --data out --rows mmap --plot nowhere/a.svg
 stdout_is ''
 stderr_has 'nowhere/a.svg'

@@ -111,7 +111,7 @@ stderr_matches '^sgt-bench step: the model and its step need [0-9.]+ GiB of memo
 run 1 sgt-bench step $cpu --no-fuse
 stderr_is 'sgt-bench step: --no-fuse: needs --device cuda'
 run 1 sgt-bench step $cpu --data nowhere
-stderr_is 'sgt-bench step: nowhere: No such file or directory'
+stderr_is 'sgt-bench step: nowhere: No such file or directory (sgt-tokenize makes a folder of shards)'
 run_usage 'out: no operands here, only options' sgt-bench step out
 run_usage '--turns 0: must be from 1 to 100' sgt-bench step --turns 0
 run_usage '--batch-size x: not a whole number (such as 12, 512k, 1.5M)' sgt-bench step --batch-size x

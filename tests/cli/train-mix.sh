@@ -95,7 +95,7 @@ wrong web:1,books:nan '--data: books:nan: the weight must be a number from 1e-09
 wrong web:1,books '--data: web has a weight, and books has none: all sets have one, or none has'
 wrong web:1,./web:1 './web: the same set as web (a larger weight draws more of it)'
 run 1 sgt-train --data web:1,gone:1 --run x --device cpu --quiet
-stderr_is 'sgt-train: gone: No such file or directory'
+stderr_is 'sgt-train: gone: No such file or directory (sgt-tokenize makes a folder of shards)'
 
 # A folder whose name looks like a mix is a folder.
 mkdir 'web:1,books:1'
