@@ -14,7 +14,6 @@ import signal
 import time
 
 import numpy as np
-import pytest
 
 import sgt
 

@@ -1,5 +1,6 @@
 """Batches: what they hold, in which order, and how a loader resumes."""
 
+import contextlib
 import json
 import pathlib
 import pickle
@@ -7,7 +8,6 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import SEQ
 
 import sgt
 
@@ -51,6 +51,15 @@ def test_iteration_gives_the_numbered_batches(load, dtype, reader):
     xs, ys = data[3:7]
     for i in range(4):
         assert (xs[i] == plain[3 + i][0]).all() and (ys[i] == plain[3 + i][1]).all()
+
+
+def test_dtypes_of_numpy_and_torch(load):
+    types = [np.int32, np.dtype("int32")]
+    with contextlib.suppress(ImportError):
+        types.append(__import__("torch").int32)
+    assert {load(dtype=t)[0][0].dtype for t in types} == {np.dtype("int32")}
+    with pytest.raises(sgt.UsageError, match="dtype 'float32': expected one of"):
+        load(dtype=np.float32)
 
 
 def test_an_epoch_ends_and_the_next_one_goes_on(load):

@@ -271,6 +271,7 @@ def test_tokenize(tmp_path):
         ({"keep_fields": "url\0"}, sgt.UsageError, "holds a NUL"),
         ({"split": "x%"}, sgt.UsageError, "split 'x%': expected a part, such as '1%' or .01"),
         ({"split": [1]}, sgt.UsageError, "split .1.: expected a part"),
+        ({"split": True}, sgt.UsageError, "split True: expected a part"),
     ):
         with pytest.raises(error, match=says):
             sgt.tokenize("x", "y", **wrong)
@@ -381,7 +382,8 @@ def test_fields_are_kept(tmp_path, names):
 
 
 ODD = [
-    "", " ", "  ", "\n\n", "\n\n0", " \t\n x", "\0", "naïve", "日本語", "🙂" * 50, "\ud800", "\udc00x",
+    "", " ", "  ", "\n\n", "\n\n0", " \t\n x", "\0", "naïve", "日本語", "🙂" * 50, "\ud800",
+    "\udc00x",
     "\ud83d\ude00", "a\ud83d", "\ufeffx", "\ufffd", "<|endoftext|", "<|endoftext|>",
     "a<|endoftext|>b<|endoftext|>", "<|endoftext|><|endoftext|>", "~<|endoftext|> <|endoftext|>",
     "<|im_start|>", "don't", "DON'T", "'s'll've", "1234567890", "١٢٣", "e\u0301", "\u200b",

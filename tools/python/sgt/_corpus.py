@@ -50,6 +50,8 @@ def _fraction(split: Any) -> float:
         return 0.0
     is_percent = isinstance(split, str) and split.endswith("%")
     try:
+        if isinstance(split, bool):
+            raise TypeError
         return float(split[:-1]) / 100 if is_percent else float(split)
     except (TypeError, ValueError):
         raise UsageError(f"split {split!r}: expected a part, such as '1%' or .01") from None

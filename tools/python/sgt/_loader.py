@@ -55,7 +55,8 @@ class Loader:
     reader: preload, mmap or uring
     split: the shards SPLIT_*.bin of a folder: train, or val (sgt.tokenize's split makes some)
     rank, ranks: default torch.distributed's, else torchrun's RANK and WORLD_SIZE, else 0 of 1
-    dtype: int64, int32 or uint16; arrays: torch, numpy, or auto (torch if it is installed)
+    dtype: int64, int32 or uint16, also as torch's or numpy's dtype
+    arrays: torch, numpy, or auto (torch if it is installed)
     documents: also give `Documents` (positions, ids, cu_seqlens): `for x, y, where in data`
     epochs: epochs of one `for`; None: for ever
     vocab: refuse ids from this one on; 0: those past the set's vocabulary
@@ -80,7 +81,7 @@ class Loader:
         ranks: Optional[int] = None,
         reader: str = "preload",
         split: str = "train",
-        dtype: str = "int64",
+        dtype: Any = "int64",
         copy: bool = False,
         arrays: str = "auto",
         documents: bool = False,
@@ -91,6 +92,9 @@ class Loader:
         slots: int = 4,
         threads: int = 1,
     ) -> None:
+        dtype = getattr(dtype, "__name__", str(dtype)).rpartition(".")[
+            2
+        ]  # torch.int64, numpy.int64
         for name, value, names in (
             ("sampling", sampling, SAMPLINGS),
             ("reader", reader, READERS),
