@@ -61,8 +61,8 @@ int bench_limit_open(bench_limit **out, uint64_t bytes, sgt_error *err);
 void bench_limit_close(bench_limit *l);
 uint64_t bench_limit_bytes(const bench_limit *l);
 /* From now on, bench_limit_copy and bench_limit_read use as many rows, at the same places in the
- * memory, as the first batches of `loader`, with up to `threads` threads. raw: the
- * loader's option. */
+ * memory, as the first batches of `loader`, which has the option `raw`, with up to `threads`
+ * threads. */
 int bench_limit_aim(bench_limit *l, const sgt_loader *loader, int raw, int threads, sgt_error *err);
 bench_work bench_limit_copy; /* a unit copies one batch by memcpy; ctx: the bench_limit */
 /* A unit reads a batch's windows with prefetching, and discards them; ctx: the bench_limit. */
