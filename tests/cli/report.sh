@@ -404,7 +404,7 @@ run 0 sgt-report --no-sample trained -o report.html
 ! grep -q '<dt>Sample' report.html || fail '--no-sample'
 mv d gone
 report trained
-stderr_is 'sgt-report: trained: no estimate of its memory: d: No such file or directory'
+stderr_is 'sgt-report: trained: no estimate of its memory: d: No such file or directory (sgt-tokenize makes a folder of shards)'
 grep -q '<p class="none">No estimate: ' report.html || fail 'it is not said why there is no estimate'
 rm -r trained
 

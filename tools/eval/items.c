@@ -188,7 +188,7 @@ int eval_items_read(eval_items *s, const char *path, uint32_t positions, const s
                     sgt_error *err)
 {
     char *text = NULL;
-    size_t n;
+    size_t n = 0;
     reading r = {.s = s, .path = path, .positions = positions, .vocab = v, .err = err};
     int rc = sgt_file_get(&text, &n, path, MOST_BYTES, err);
     if (rc == SGT_OK) rc = sgt_encoder_new(&r.encoder, v, err);
