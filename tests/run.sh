@@ -63,7 +63,7 @@ if [ -n "$one" ]; then
         *) set -- "$B/tests/$one" ;;
         esac
         "$@" > "$log" 2>&1 < /dev/null || code=$?
-        grep -vE '^(ok|[0-9]+ passed, )' "$log"
+        grep -avE '^(ok|[0-9]+ passed, )' "$log"
         sum_up "$code" '^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$' '\3'
         ;;
     esac > "$RESULTS/$one" 2>&1
@@ -88,7 +88,7 @@ trap 'rm -rf "$RESULTS"' EXIT
 xargs -P "$AT_ONCE" -I NAME sh tests/run.sh --one NAME "$B" < "$RESULTS/.suites"
 echo "== programs"
 tests/cli/run.sh "$B/bin" > "$RESULTS/.programs" 2>&1 < /dev/null
-grep -vE '^(ok|[0-9]+ passed, )' "$RESULTS/.programs"
+grep -avE '^(ok|[0-9]+ passed, )' "$RESULTS/.programs"
 sed -nE 's/^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$/sum \1 \2 \3/p' "$RESULTS/.programs" > "$RESULTS/programs"
 echo programs >> "$RESULTS/.suites"
 
@@ -97,7 +97,7 @@ failures() { # SUITE
     log=$1
     [ "$1" != programs ] || log=.programs
     sed 's/\x1b\[[0-9;]*m//g' "$RESULTS/$log" 2> /dev/null |
-        grep -E '^(\[(FAIL|----|CRSH)|FAIL|.*: exit [0-9]|.* gave no sum|.*[Ss]anitizer)' | head -20 | sed "s/^/$1: /"
+        grep -aE '^(\[(FAIL|----|CRSH)|FAIL|.*: exit [0-9]|.* gave no sum|.*[Ss]anitizer)' | head -20 | sed "s/^/$1: /"
 }
 
 passed=0 failed=0 skipped=0
