@@ -156,6 +156,17 @@ int sgt_file_put(const char *path, const void *p, size_t n, sgt_error *err)
     return sgt_file_commit(f, err);
 }
 
+int sgt_fail_path(sgt_error *err, const char *path, const char *hint)
+{
+    if (errno != ENOENT) return sgt_fail_errno(err, "%s", path);
+    return sgt_fail(err, SGT_EIO, "%s: %s (%s)", path, strerror(ENOENT), hint);
+}
+
+size_t sgt_utf8_mark(const void *bytes, size_t n)
+{
+    return n >= 3 && !memcmp(bytes, "\xef\xbb\xbf", 3) ? 3 : 0;
+}
+
 int sgt_file_get(char **out, size_t *n, const char *path, size_t max, sgt_error *err)
 {
     /* if `path` is a FIFO, open must not wait for a writer */

@@ -45,6 +45,14 @@ int sgt_file_put(const char *path, const void *p, size_t n, sgt_error *err);
  * that cannot be examined counts as present: opening it reports the reason. */
 int sgt_file_gone(const char *path);
 
+/* Fill in *err after a failed system call, as sgt_fail_errno(err, "%s", path); if there is no such
+ * file, with `hint` behind it in parentheses. Return SGT_ENOMEM or SGT_EIO. */
+int sgt_fail_path(sgt_error *err, const char *path, const char *hint);
+
+/* Return the length of UTF-8's byte order mark, with which a file of n bytes may begin: 3, or 0
+ * without one. */
+size_t sgt_utf8_mark(const void *bytes, size_t n);
+
 /* Read a whole file into malloc'd *out, and append a NUL that *n does not count. The caller frees
  * *out. A file of more than `max` bytes is refused. */
 int sgt_file_get(char **out, size_t *n, const char *path, size_t max, sgt_error *err);

@@ -1,7 +1,6 @@
 /* set.c: turn a folder of shards, or one file, into a list of checked shards. */
 #include "loader/shards/set.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -344,13 +343,6 @@ static int open_folder(sgt_set *s, const char *folder, const sgt_loader_options 
     return rc;
 }
 
-static int fail_access(const char *path, sgt_error *err)
-{
-    if (errno != ENOENT) return sgt_fail_errno(err, "%s", path);
-    return sgt_fail(err, SGT_EIO, "%s: %s (sgt-tokenize makes a folder of shards)", path,
-                    strerror(ENOENT));
-}
-
 int sgt_set_open(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_error *err)
 {
     sgt_set got = {0};
@@ -359,7 +351,8 @@ int sgt_set_open(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_
     char *shard = NULL;
     int rc, folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
     if (!folder) shard = sgt_megatron_shard(path);
-    if (!folder && !shard && access(path, F_OK) < 0) return fail_access(path, err);
+    if (!folder && !shard && access(path, F_OK) < 0)
+        return sgt_fail_path(err, path, "sgt-tokenize makes a folder of shards");
     got.raw = o->raw ? 1 : folder ? 0 : -1;
     if (folder) rc = open_folder(&got, path, o, err);
     else if ((rc = one_path(&got, shard ? shard : path, err)) == 0)

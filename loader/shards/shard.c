@@ -15,8 +15,7 @@
 #include "loader/shards/megatron.h"
 
 #define REVISION 1
-#define LEAST_TEXT 64     /* bytes: fewer are too few to tell text from tokens */
-#define NUMPY "\x93NUMPY" /* how files by numpy.save begin */
+#define LEAST_TEXT 64 /* bytes: fewer are too few to tell text from tokens */
 /* bytes per read of sgt_shard_verify: they are still in the L2 cache when they are checked */
 #define VERIFY_BYTES ((size_t)1 << 18)
 /* bytes of readahead that sgt_shard_verify requests at a time */
@@ -83,11 +82,11 @@ static int is_text(const uint8_t *head, size_t n)
     return strlen(text) == n && !strncmp(text, shown, n - 3);
 }
 
-/* Return the kind of a file that begins with head[n] if its bytes cannot be tokens, or NULL. The
- * ids of a whole head are not like text: the most frequent ids are small, and their high byte is a
- * control character. The magic numbers are ids that GPT-2 lacks, or that no text has one after the
- * other. */
-static const char *kind_of_no_tokens(const uint8_t *head, size_t n)
+/* Return the kind of a file that begins with head[n] if sgt-tokenize makes tokens of it, or NULL.
+ * The ids of a whole head are not like text: the most frequent ids are small, and their high byte is
+ * a control character. A magic number, read as ids, has one that GPT-2 lacks, or two that do not
+ * follow each other in a text. */
+static const char *kind_of_text(const uint8_t *head, size_t n)
 {
     static const struct {
         const char *bytes, *kind;
@@ -99,9 +98,26 @@ static const char *kind_of_no_tokens(const uint8_t *head, size_t n)
     if (n < LEAST_TEXT) return NULL;
     for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
         if (!memcmp(head, magics[i].bytes, magics[i].count)) return magics[i].kind;
-    size_t mark = memcmp(head, "\xef\xbb\xbf", 3) ? 0 : 3; /* UTF-8's byte order mark */
+    size_t mark = sgt_utf8_mark(head, n);
     if (!is_text(head + mark, n - mark)) return NULL;
     return head[mark] == '{' || head[mark] == '[' ? "JSON" : "text";
+}
+
+/* Refuse a file that begins with head[n] if those bytes cannot be tokens. */
+static int check_tokens(const uint8_t *head, size_t n, const char *path, sgt_error *err)
+{
+    const char *kind = kind_of_text(head, n);
+    if (kind)
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: %s, not 16-bit tokens (sgt-tokenize %s OUT/ makes tokens of it; --raw "
+                        "reads its bytes as tokens all the same)",
+                        path, kind, path);
+    if (n >= 6 && !memcmp(head, "\x93NUMPY", 6))
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: an array with the header of numpy.save, which sgt does not read "
+                        "(tofile writes 16-bit tokens alone)",
+                        path);
+    return SGT_OK;
 }
 
 /* Fill in the header of a file that does not begin with sgt's magic number, but with head[n]: a raw
@@ -111,18 +127,8 @@ static int foreign_header(sgt_shard_header *h, uint64_t size, const uint8_t *hea
 {
     int beside = sgt_megatron_beside(path, err), rc;
     uint32_t magic = get32(head, 0);
-    const char *kind = beside || !raw ? NULL : kind_of_no_tokens(head, n);
     if (beside < 0) return beside;
-    if (!beside && raw && !memcmp(head, NUMPY, sizeof NUMPY - 1))
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: an array with the header of numpy.save, which sgt does not read "
-                        "(tofile writes 16-bit tokens alone)",
-                        path);
-    if (kind)
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: %s, not 16-bit tokens (sgt-tokenize %s OUT/ makes tokens of it; --raw "
-                        "reads its bytes as tokens all the same)",
-                        path, kind, path);
+    if (!beside && raw && (rc = check_tokens(head, n, path, err)) < 0) return rc;
     if (!beside && magic == SGT_SHARD_LLMC_WIDE)
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "%s: at byte 0: magic number %" PRIu32

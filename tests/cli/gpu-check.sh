@@ -313,32 +313,30 @@ absent ran.late # no case of the first part went on in the second
 json_has '"complete": true'
 again 0 '' conformance kernels --seconds 60
 stdout_has '     wrapper: 2 of 3 cases passed'
+# killed WHEN FILE SAY OPTION...: run it, and kill it when FILE has a line with WHEN. Its subshells go on, and write to
+# the file SAY.
+killed() {
+    when=$1 file=$2 SAY=$3
+    shift 3
+    PATH=$PWD/stand:$PATH PYTHON=$PWD/stand/python b/tools/gpu-check.sh "$@" > "$SAY" 2>&1 &
+    pid=$!
+    i=0
+    until grep -qs -e "$when" "$file"; do
+        sleep 0.1
+        i=$((i + 1))
+        [ $i -lt 600 ] || fail "$file has no line with $when"
+    done
+    kill -KILL $pid
+    wait $pid 2> /dev/null
+}
 rm -f gpu-check.json
-SAY=slow PATH=$PWD/stand:$PATH PYTHON=$PWD/stand/python b/tools/gpu-check.sh speed kernels > slow 2>&1 & # its subshells go on
-pid=$!
-i=0
-until grep -qs '^== kernels' slow; do
-    sleep 0.1
-    i=$((i + 1))
-    [ $i -lt 600 ] || fail 'the part did not begin'
-done
-kill -KILL $pid
-wait $pid 2> /dev/null
+killed '^== kernels' slow slow speed kernels
 is_json
 json_has '"complete": false'
 json_has 'ablation, first row to fastest'
 
 # A result is kept as soon as its case ends.
-SAY=late PATH=$PWD/stand:$PATH PYTHON=$PWD/stand/python b/tools/gpu-check.sh kernels -o late.json > late 2>&1 &
-pid=$!
-i=0
-until grep -qs '"pass", "name": "kernel wrapper_mma"' late.json; do
-    sleep 0.1
-    i=$((i + 1))
-    [ $i -lt 600 ] || fail 'the result of a case that ended was not kept'
-done
-kill -KILL $pid
-wait $pid 2> /dev/null
+killed '"pass", "name": "kernel wrapper_mma"' late.json late kernels -o late.json
 grep -q '"pass", "name": "kernel gelu"' late.json || fail 'the case before it has no result'
 ! grep -q 'kernel large' late.json || fail 'this case had not ended'
 touch ran.go

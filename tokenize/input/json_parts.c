@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loader/base/file.h"
 #include "tokenize/input/feed.h"
 #include "tokenize/input/json_line.h"
 #include "tokenize/input/kept.h"
@@ -51,7 +52,7 @@ static int unfold_line(unfolding *f, uint8_t *text, size_t at, size_t n, uint64_
                        sgt_error *err)
 {
     sgt_part *next = &f->next;
-    size_t bom = position == 0 && n >= 3 && !memcmp(text + at, "\xEF\xBB\xBF", 3) ? 3 : 0;
+    size_t bom = position == 0 ? sgt_utf8_mark(text + at, n) : 0;
     uint8_t *line = text + at + bom;
     sgt_json_text t;
     const char *why;

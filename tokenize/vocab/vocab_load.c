@@ -1,6 +1,5 @@
 /* vocab_load.c: sgt_vocab_load. Finds out a file's format, and reads the simple ones: merges and
  * vocab.json, and .tiktoken. */
-#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -340,11 +339,8 @@ static int find_source(source *s, const char *path, sgt_error *err)
 {
     struct stat st;
     if (strcmp(path, "gpt2")) {
-        if (stat(path, &st) < 0) {
-            if (errno != ENOENT) return sgt_fail_errno(err, "%s", path);
-            return sgt_fail(err, SGT_EIO, "%s: %s (name gpt2, or a vocabulary's file or folder)",
-                            path, strerror(ENOENT));
-        }
+        if (stat(path, &st) < 0)
+            return sgt_fail_path(err, path, "name gpt2, or a vocabulary's file or folder");
         return S_ISDIR(st.st_mode) ? find_files(s, path, err) : find_file(s, path, err);
     }
     const uint8_t *text = sgt_vocab_gpt2_file(&s->merges_n);

@@ -66,11 +66,6 @@ static int steers(const uint8_t *s, size_t n)
     return n == 2 && s[0] == 0xc2 && s[1] < 0xa0;
 }
 
-size_t sgt_utf8_mark(const char *s, size_t n)
-{
-    return n >= 3 && !memcmp(s, "\xef\xbb\xbf", 3) ? 3 : 0;
-}
-
 void sgt_print_escaped(const uint8_t *s, size_t n)
 {
     for (size_t i = 0; i < n;) {

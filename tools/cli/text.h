@@ -10,10 +10,6 @@
  * bytes. */
 int sgt_utf8_begins(const uint8_t *s, size_t n);
 
-/* Return the length of the byte order mark with which the n bytes at s begin: 3, or 0 without
- * one. */
-size_t sgt_utf8_mark(const char *s, size_t n);
-
 /* Print the n bytes at s on standard output in a form that is safe for a terminal: control
  * characters except newline and tab, and bytes that are not UTF-8, appear as \xNN. */
 void sgt_print_escaped(const uint8_t *s, size_t n);

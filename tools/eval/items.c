@@ -5,7 +5,6 @@
 
 #include "loader/base/file.h"
 #include "tokenize/sgt_tokenize.h"
-#include "tools/cli/text.h"
 #include "tools/eval/eval.h"
 
 #define MOST_BYTES ((size_t)1 << 32) /* most bytes of a file */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "tokenize/input/binary.h"
+#include "loader/base/file.h"
 #include "loader/shards/megatron.h"
 #include "tools/inspect/inspect.h"
 
@@ -65,7 +66,7 @@ static int has_header(const char *p, ssize_t n)
 
 static int is_html(const char *p)
 {
-    if (!strncmp(p, "\357\273\277", 3)) p += 3;
+    p += sgt_utf8_mark(p, strlen(p));
     p += strspn(p, " \t\r\n");
     return !strncasecmp(p, "<!doctype html", 14) || !strncasecmp(p, "<html", 5);
 }

@@ -1,6 +1,6 @@
 /* cxx.c: the part of C++'s runtime that Snappy's archive needs. libstdc++.a would need glibc 2.36 on
- * Debian 12 and add a megabyte to each program. Snappy throws no exceptions, and what unpacks to
- * memory of the caller's uses no std::string. */
+ * Debian 12 and add a megabyte to each program. Snappy throws no exceptions, and to unpack
+ * into the caller's memory uses no std::string. */
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -12,7 +12,6 @@
 #include "loader/base/file.h"
 #include "loader/base/json.h"
 #include "tokenize/sgt_tokenize.h"
-#include "tools/cli/text.h"
 
 #define MOST_BYTES ((size_t)1 << 34)  /* most bytes of a file */
 #define MOST_VALUES ((size_t)1 << 16) /* most JSON values in a line, which needs three */
