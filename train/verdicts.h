@@ -10,10 +10,10 @@
 #define SGT_CHECKED_MOST 24 /* most paths */
 #define SGT_CHECKED_WHY 240 /* bytes of a reason, with its terminator */
 
-/* A verdict is "ok", or "absent" if this machine, card or library does not have the path. With any
- * other verdict, training does not use the path: "wrong" (its results), "failed" (CUDA or a library
- * reported an error), "crashed" (its process died), "hung" (it did not end within its time
- * limit). */
+/* A verdict is "ok", or "absent" if this machine, card or library does not have the path, which was
+ * then not tried. With any other verdict, training does not use the path: "wrong" (its results),
+ * "failed" (CUDA or a library reported an error), "crashed" (its process died), "hung" (it did not
+ * end within its time limit). */
 typedef struct sgt_checked {
     char path[40], verdict[12];
     char why[SGT_CHECKED_WHY]; /* the reason; "" if the verdict is "ok" */

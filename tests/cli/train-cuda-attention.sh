@@ -74,6 +74,10 @@ for engines in 1 adds; do
     esac
     [ "$(grep -cE '"loss":[0-9.]+,' r/log.jsonl)" = 3 ] || fail "losses: $(cat r/log.jsonl)"
 done
+# The last rows are tested, even if all rows need more memory than the test has.
+wide='--data d --device cuda --seq-len 8 --batch-size 1400 --steps 1 --eval-every 0 --model 1x64x1'
+run 0 env SGT_HOST_CUDNN=adds-last sgt-train $wide --run r --force --attention cudnn --verbose --variant dq-uncleared
+stderr_has "sgt-train: attention: cuDNN adds to dQ's sums, which are cleared for each layer"
 # If cuDNN fails while it is tried, the other implementation is used; if it was requested by name,
 # the run ends with one line.
 SGT_HOST_CUDNN=1

@@ -26,11 +26,11 @@ static int open_cudnn(sgt_cuda_backend *c, sgt_error *err)
     return sgt_cudnn_attention_open(&c->plan.cudnn, &o, err);
 }
 
-/* Return the reason why a path cannot be used, if the self-check has rejected it, or NULL. */
+/* Return the reason why a path cannot be used, if the self-check did not find it right, or NULL. */
 static const char *left_out(const sgt_cuda_backend *c, const char *path, sgt_error *why)
 {
-    const sgt_checked *v = sgt_verdict_out(c->o.verdicts, path);
-    if (!v) return NULL;
+    const sgt_checked *v = sgt_verdict_of(c->o.verdicts, path);
+    if (!v || strcmp(v->verdict, "ok") == 0) return NULL;
     sgt_fail(why, SGT_EUNSUPPORTED,
              "the self-check found it %s: %s (--no-self-check takes it all the same)", v->verdict,
              v->why);
@@ -41,9 +41,10 @@ static const char *left_out(const sgt_cuda_backend *c, const char *path, sgt_err
  * head size and passed the self-check. */
 static sgt_cuda_path our_path(const sgt_cuda_backend *c)
 {
+    sgt_error why;
     int asked = (c->plan.variants & SGT_VARIANT_ATTENTION_HOPPER) != 0;
     return asked && sgt_cuda_attention_hopper_serves(c->shape.type, c->shape.D) &&
-                   !sgt_verdict_out(c->o.verdicts, SGT_CHECK_HOPPER)
+                   !left_out(c, SGT_CHECK_HOPPER, &why)
                ? SGT_PATH_HOPPER
                : SGT_PATH_OWN;
 }
@@ -60,8 +61,12 @@ static const char *cudnn_lacks(sgt_cuda_backend *c, sgt_error *why)
 {
     if (c->o.dropout > 0) return "its dropout is not ours: no --dropout with it";
     if (c->o.documents) return "it does not know documents: no --document-mask with it";
-    if (left_out(c, SGT_CHECK_CUDNN, why)) return why->text;
-    if (open_cudnn(c, why) == SGT_OK) return NULL;
+    if (sgt_verdict_out(c->o.verdicts, SGT_CHECK_CUDNN)) return left_out(c, SGT_CHECK_CUDNN, why);
+    if (open_cudnn(c, why) == SGT_OK) {
+        /* absent: cuDNN takes this shape, but took none of those that the self-check tries */
+        if (!left_out(c, SGT_CHECK_CUDNN, why)) return NULL;
+        sgt_cudnn_attention_close(c->plan.cudnn);
+    }
     c->plan.cudnn = NULL;
     return why->text;
 }
@@ -110,7 +115,7 @@ int sgt_cuda_choose_attention(sgt_cuda_backend *c, sgt_error *err)
     if (c->o.attention != SGT_ATTENTION_AUTO) return take_named(c, err);
     const char *own = own_lacks(c, &own_space), *cudnn;
     c->plan.path = our_path(c);
-    if (own && !sgt_verdict_out(c->o.verdicts, SGT_CHECK_OWN)) return take_slow(c, own, err);
+    if (!sgt_cuda_attention_serves(c->shape.D)) return take_slow(c, own, err);
     int ours = c->shape.type == SGT_F32 || c->o.deterministic || c->o.dropout > 0 || c->o.documents;
     if (!own && ours) return SGT_OK;
     cudnn = cudnn_lacks(c, &cudnn_space);
@@ -133,27 +138,32 @@ static int is_nan(const sgt_cuda_backend *c, uint16_t bits)
 }
 
 /* Run a layer once, and find out whether cuDNN's engines clear dQ's sums themselves. NVIDIA's
- * frontend assumes so from 9.6 on, but no document says so, so we test each card. Fill the first
- * few MiB of the sums with NaN, and run with zeros for qkv and dout. If dqkv then has a NaN, or
- * without the variant dq-uncleared, let the sums be cleared before each backward pass. */
+ * frontend assumes so from 9.6 on, but no document says so, so we test each card. Fill the last few
+ * MiB of the sums with NaN, and run with zeros for qkv and dout. If the last rows of dqkv, to which
+ * the most blocks of keys add, then have a NaN, or without the variant dq-uncleared, let the sums be
+ * cleared before each backward pass. */
 static int ask_for_sums(sgt_cuda_backend *c, sgt_error *err)
 {
-    size_t bytes, first = c->shape.N * 3 * c->shape.C * c->shape.width;
-    void *sums = sgt_cudnn_attention_sums(c->plan.cudnn, c->buf.cudnn_space, &bytes);
+    size_t bytes, all = c->shape.N * 3 * c->shape.C * c->shape.width, most = c->queue.staging_bytes,
+                  last = all < most ? all : most;
+    unsigned char *sums = sgt_cudnn_attention_sums(c->plan.cudnn, c->buf.cudnn_space, &bytes);
     sgt_cuda_path path = c->plan.path;
     int nans = 0, wanted = (c->plan.variants & SGT_VARIANT_DQ_UNCLEARED) != 0;
     if (!sums || sgt_cudnn_attention_clear_sums(c->plan.cudnn, 0)) return SGT_OK;
-    if (bytes > c->queue.staging_bytes) bytes = c->queue.staging_bytes;
-    if (first > c->queue.staging_bytes) first = c->queue.staging_bytes;
+    if (bytes > most) {
+        sums += bytes - most;
+        bytes = most;
+    }
     c->plan.path = SGT_PATH_CUDNN;
     memset(c->queue.staging, 0xff, bytes);
     sgt_cuda_attend(c, 0, 0);
     sgt_cuda_copy(c->queue.compute, sums, c->queue.staging, bytes);
     sgt_cuda_attend_backward(c, 0);
-    sgt_cuda_copy(c->queue.compute, c->queue.staging, c->buf.dwide, first);
+    sgt_cuda_copy(c->queue.compute, c->queue.staging,
+                  (const unsigned char *)c->buf.dwide + all - last, last);
     int rc = sgt_cuda_finish(c->queue.compute, err);
     const uint16_t *dqkv = (const uint16_t *)(const void *)c->queue.staging;
-    for (size_t i = 0; rc == SGT_OK && i < first / sizeof *dqkv; i++) nans += is_nan(c, dqkv[i]);
+    for (size_t i = 0; rc == SGT_OK && i < last / sizeof *dqkv; i++) nans += is_nan(c, dqkv[i]);
     sgt_cudnn_attention_clear_sums(c->plan.cudnn, rc < 0 || nans > 0 || !wanted);
     c->plan.path = path;
     if (rc < 0 || !wanted) return rc;

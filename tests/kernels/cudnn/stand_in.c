@@ -332,10 +332,11 @@ static void matmul(machine *m, const desc *op)
     if (m->status) return;
     /* Sums in memory: parts are added in any order, to zeros, or to the present contents if the
      * engine does not clear them. */
-    int adds = !c->inside && c->type == N(DATA_FLOAT) && stand_in.adds;
+    int adds = !c->inside && c->type == N(DATA_FLOAT) ? stand_in.adds : 0;
     for (int64_t i = 0; i < c->count; i++) {
         int64_t head = i / (rows * cols), row = i / cols % rows, col = i % cols;
-        double sum = adds ? load(c, offset_of(c, i)) : 0;
+        int add = adds == 1 || (adds == 2 && i == c->count - 1);
+        double sum = add ? load(c, offset_of(c, i)) : 0;
         for (int64_t k = 0; k < inner; k++)
             sum += a->x[(head * rows + row) * inner + k] * b->x[(head * inner + k) * cols + col];
         c->x[i] = sum;

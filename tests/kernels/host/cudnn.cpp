@@ -1,16 +1,15 @@
 /* cudnn.cpp: cuDNN for the CUDA backend on the host. It is tests/kernels/cudnn/stand_in.c, whose
  * work waits in the stream's queue like all other work. It exists if SGT_HOST_CUDNN is set in the
- * environment. With the value "adds", its engines leave clearing dQ's sums to the caller. The real
- * cuDNN is never used: on a machine with a GPU it would take host addresses for device
- * addresses. */
+ * environment. With the value "adds", its engines leave clearing dQ's sums to the caller; with
+ * "adds-last", that of the last sum. With "old" it is cuDNN 9.15.0. The real cuDNN is never used: on
+ * a machine with a GPU it would take host addresses for device addresses. */
 #include "kernels/cuda/cudnn.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include <set>
-
-#include <string.h>
+#include <string>
 
 #include "tests/kernels/cudnn/stand_in.h"
 #include "tests/kernels/host/host.h"
@@ -82,7 +81,9 @@ int sgt_cudnn_load(const sgt_cudnn **out, sgt_error *err)
     api.BackendExecute = host::execute;
     api.BackendDestroyDescriptor = host::destroy;
     api.version = (int)cudnnGetVersion();
-    stand_in.adds = strcmp(getenv("SGT_HOST_CUDNN"), "adds") == 0;
+    std::string how = getenv("SGT_HOST_CUDNN");
+    if (how == "old") api.version = 91500;
+    stand_in.adds = how == "adds" ? 1 : how == "adds-last" ? 2 : 0;
     /* only the list mode needs it: no test could show the difference */
     if (stand_in.adds && host::listing()) api.version = SGT_CUDNN_CLEARS - 1;
     snprintf(api.title, sizeof api.title, "cuDNN on the host");

@@ -3,6 +3,7 @@
  * of a part: a kernel, "product_gelu" and the like, "cudnn", "all_reduce", "cupti", "copy". HOW is
  * one of
  *   wrong: the work does nothing
+ *   first: of a kernel's grid, only the first row of blocks runs, which is all of it for few tokens
  *   crash: it ends the process
  *   hang: it never ends. The self-check (train/paths.c) then waits only a second, not minutes.
  *   error: from then on the device reports an error
@@ -16,6 +17,7 @@
 
 #include <string>
 
+#include "tests/kernels/host/state.h"
 #include "tests/kernels/host/streams.h"
 
 namespace host
@@ -24,12 +26,13 @@ namespace host
 enum { INVALID_VALUE = 1, ILLEGAL_ADDRESS = 700 }; /* CUDA's error code */
 int refused_launch, failed_device;
 
-enum Fault { NONE, WRONG, CRASH, HANG, ERROR, REFUSE };
+enum Fault { NONE, WRONG, CRASH, HANG, ERROR, REFUSE, FIRST };
 
 /* DEV_LAUNCH names a launch like this: "norm_kernel", "(norm_kernel<T, 4>)". */
 static Fault fault_of(const char *launch)
 {
-    static const char *const hows[] = {"", ":wrong", ":crash", ":hang", ":error", ":refuse"};
+    static const char *const hows[] = {"",       ":wrong",  ":crash", ":hang",
+                                       ":error", ":refuse", ":first"};
     const char *text = getenv("SGT_HOST_FAULT");
     if (!text) return NONE;
     launch += strspn(launch, "(");
@@ -39,7 +42,7 @@ static Fault fault_of(const char *launch)
         char *colon = strrchr(word, ':');
         if (!colon || fnmatch(("*" + std::string(word, colon) + "*").c_str(), name.c_str(), 0))
             continue;
-        for (int how = WRONG; how <= REFUSE; how++)
+        for (int how = WRONG; how <= FIRST; how++)
             if (strcmp(colon, hows[how]) == 0) return (Fault)how;
     }
     return NONE;
@@ -51,6 +54,8 @@ bool refused(const char *name)
     refused_launch = INVALID_VALUE;
     return true;
 }
+
+bool first_only(const char *kernel) { return fault_of(kernel) == FIRST; }
 
 static void crash()
 {

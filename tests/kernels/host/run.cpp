@@ -313,6 +313,7 @@ void launch(dim3 grid, dim3 block, size_t smem, void (*body)(void *), void *arg,
     current = nullptr;
     kernel_name = name;
     check_launch(grid, block);
+    if (first_only(name)) grid.y = 1;
     kernel_body = body;
     kernel_arg = arg;
     grid_size = grid;

@@ -28,6 +28,10 @@ void join_clock(uint32_t *into, const uint32_t *from);
 /* Call when a spinning thread has got what it waited for: resets the count of spins. */
 void made_progress();
 
+/* ---- fault.cpp ---- */
+/* return whether only the first row of a grid's blocks runs (SGT_HOST_FAULT) */
+bool first_only(const char *kernel);
+
 /* ---- smem.cpp: shared memory ---- */
 /* start of a block: fill all bytes with 0xff, a NaN in every type */
 void smem_begin(size_t dynamic);
