@@ -8,22 +8,31 @@
 #include "train/device.h"
 #include "train/paths.h"
 
-static void print_table(const sgt_cuda_device *d, const sgt_verdicts *v)
+static void print_table(const sgt_cuda_device *d, const sgt_cuda_versions *libraries,
+                        const sgt_verdicts *v)
 {
-    printf("%s (sm_%d%d)\n", d->name, d->major, d->minor);
+    printf("%s (sm_%d%d)", d->name, d->major, d->minor);
+    for (size_t i = 0; i < libraries->count; i++)
+        printf(", %s %s", libraries->of[i].library, libraries->of[i].version);
+    putchar('\n');
     for (size_t i = 0; i < v->count; i++) {
         const sgt_checked *c = &v->of[i];
         printf("  %-33s  %-7s%s%s\n", c->path, c->verdict, *c->why ? "  " : "", c->why);
     }
 }
 
-static void print_json(const sgt_cuda_device *d, const sgt_verdicts *v)
+static void print_json(const sgt_cuda_device *d, const sgt_cuda_versions *libraries,
+                       const sgt_verdicts *v)
 {
-    json_t *paths = json_array();
+    json_t *paths = json_array(), *versions = json_object();
+    for (size_t i = 0; i < libraries->count; i++)
+        json_object_set_new(versions, libraries->of[i].library,
+                            json_string(libraries->of[i].version));
     for (size_t i = 0; i < v->count; i++)
         json_array_append_new(paths, json_pack("{s:s, s:s, s:s}", "path", v->of[i].path, "verdict",
                                                v->of[i].verdict, "why", v->of[i].why));
-    json_t *doc = json_pack("{s:s, s:o}", "device", d->name, "paths", paths);
+    json_t *doc =
+        json_pack("{s:s, s:o, s:o}", "device", d->name, "libraries", versions, "paths", paths);
     json_dumpf(doc, stdout, 0);
     putchar('\n');
     json_decref(doc);
@@ -33,6 +42,7 @@ int self_check(const sgt_program *program, const char *cache, const sgt_stop *st
 {
     sgt_error err, why;
     sgt_verdicts v = {0};
+    sgt_cuda_versions libraries;
     sgt_cuda_device d;
     sgt_talk talk = {program->name, 0};
     const sgt_cuda_library *lib;
@@ -45,7 +55,8 @@ int self_check(const sgt_program *program, const char *cache, const sgt_stop *st
     if (rc < 0) sgt_fail(&err, rc, "--self-check: %s", why.text);
     else rc = sgt_paths_check(&v, lib, &o, &err);
     if (rc < 0) return sgt_report_failure(program, &err);
-    (json ? print_json : print_table)(&d, &v);
+    lib->checks->versions(&libraries, &d);
+    (json ? print_json : print_table)(&d, &libraries, &v);
     for (size_t i = 0; i < v.count; i++) out += !sgt_checked_good(&v.of[i]);
     if (out)
         fprintf(stderr, "%s: self-check: %d of %zu paths %s out\n", program->name, out, v.count,

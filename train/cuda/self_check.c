@@ -5,8 +5,8 @@
 #include "train/cuda/self_check.h"
 
 #include <dlfcn.h>
-#include <math.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "loader/base/version.h"
@@ -74,28 +74,58 @@ static void identify_build(char *text, size_t n)
              (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
 }
 
-static int identity(char *text, size_t n, int device, sgt_error *err)
+/* Add a library to the list, unless its version is 0: it cannot be loaded. CUPTI has counted from 1
+ * to 28 before CUDA 13; all other versions are major * 10000 + minor * 100 + patch. */
+static void add_version(sgt_cuda_versions *v, const char *library, size_t version)
 {
-    sgt_cuda_device d;
+    if (!version) return;
+    char *to = v->of[v->count].version;
+    size_t n = sizeof v->of->version;
+    snprintf(v->of[v->count++].library, sizeof v->of->library, "%s", library);
+    if (version < 10000) snprintf(to, n, "%zu", version);
+    else snprintf(to, n, "%zu.%zu.%zu", version / 10000, version / 100 % 100, version % 100);
+}
+
+static void versions(sgt_cuda_versions *v, const sgt_cuda_device *d)
+{
     sgt_error why;
-    char build[96];
     const sgt_cublaslt *lt = sgt_cublaslt_load(&why);
     const sgt_nccl *nccl = sgt_nccl_load(&why);
     const sgt_cupti_api *cupti = sgt_cupti_load(&why);
     const sgt_cudnn *cudnn;
-    int nccl_version = 0, rc = open_device(&d, device, err);
+    int nccl_version = 0;
     uint32_t cupti_version = 0;
-    if (rc < 0) return rc;
     if (nccl) nccl->version(&nccl_version);
     if (cupti) cupti->version(&cupti_version);
+    *v = (sgt_cuda_versions){0};
+    add_version(v, "driver", (size_t)d->driver * 10); /* CUDA's 13010 is 13.1 */
+    add_version(v, "runtime", (size_t)d->runtime * 10);
+    add_version(v, "cublaslt", lt ? lt->version() : 0);
+    add_version(v, "cudnn", sgt_cudnn_load(&cudnn, &why) == SGT_OK ? (size_t)cudnn->version : 0);
+    add_version(v, "nccl", (size_t)nccl_version);
+    add_version(v, "cupti", cupti_version);
+}
+
+static int identity(char *text, size_t n, int device, sgt_error *err)
+{
+    sgt_cuda_device d;
+    sgt_cuda_versions v;
+    char build[96];
+    int rc = open_device(&d, device, err);
+    if (rc < 0) return rc;
     identify_build(build, sizeof build);
-    snprintf(text, n,
-             "%s, sm_%d%d; driver %d, CUDA %d; sgt %s; cuBLASLt %zu, %s, NCCL %d, CUPTI %u", d.name,
-             d.major, d.minor, d.driver, d.runtime, build, lt ? lt->version() : 0,
-             sgt_cudnn_load(&cudnn, &why) == SGT_OK ? cudnn->title : "no cuDNN", nccl_version,
-             cupti_version);
+    versions(&v, &d);
+    snprintf(text, n, "%s, sm_%d%d; sgt %s", d.name, d.major, d.minor, build);
+    for (size_t i = 0; i < v.count; i++) {
+        size_t at = strlen(text);
+        snprintf(text + at, n - at, ", %s %s", v.of[i].library, v.of[i].version);
+    }
     return SGT_OK;
 }
 
-const sgt_cuda_checks sgt_cuda_self_check = {
-    .count = count, .name = name, .seconds = seconds, .identity = identity, .run = run};
+const sgt_cuda_checks sgt_cuda_self_check = {.count = count,
+                                             .name = name,
+                                             .seconds = seconds,
+                                             .identity = identity,
+                                             .versions = versions,
+                                             .run = run};

@@ -14,6 +14,7 @@
 
 #include "train/backend.h"
 #include "kernels/cuda/cuda.h"
+#include "kernels/cuda/runtime.h"
 #include "train/verdicts.h"
 
 /* Names of the paths, as the backend passes them to sgt_verdict_out. The path of a variant is named
@@ -35,6 +36,15 @@
 #define SGT_CHECK_NCCL "NCCL"
 #define SGT_CHECK_CUPTI "CUPTI"
 
+/* Versions of the driver ("driver": of the CUDA that it supports), the CUDA runtime ("runtime") and
+ * NVIDIA's libraries ("cublaslt", "cudnn", "nccl", "cupti"), of those that can be loaded. */
+typedef struct sgt_cuda_versions {
+    size_t count;
+    struct {
+        char library[12], version[28]; /* "cublaslt", "13.1.0" */
+    } of[6];
+} sgt_cuda_versions;
+
 /* The functions that libsgt-cuda.so gives to train/paths.c. Paths are numbered from 0; `device` is
  * the argument of sgt_cuda_device_open. */
 typedef struct sgt_cuda_checks {
@@ -44,6 +54,8 @@ typedef struct sgt_cuda_checks {
     /* Write one line that identifies the machine for which the verdicts hold: card, driver, this
      * build, library versions. */
     int (*identity)(char *text, size_t n, int device, sgt_error *err);
+    /* Load the libraries, and list their versions; d is the device in use. */
+    void (*versions)(sgt_cuda_versions *v, const sgt_cuda_device *d);
     int (*run)(size_t i, int device, sgt_error *err);
 } sgt_cuda_checks;
 extern const sgt_cuda_checks sgt_cuda_self_check;
