@@ -11,22 +11,22 @@
 #include "kernels/cuda/cupti_parts.h"
 #include "kernels/cuda/nvtx.h"
 
-#define RANGES 2048 /* most names of ranges; a GPT-2 has 2 per layer and a few more */
+#define NAMES 2048 /* most names of ranges and labels; a GPT-2 has 2 per layer and a few more */
 #define DEPTH 16
 
 struct sgt_cupti {
     const sgt_cupti_api *api;
     sgt_cupti_subscriber subscriber;
     int subscribed, active; /* active: between sgt_cupti_begin and sgt_cupti_end */
-    sgt_cupti_what what;
-    char *ranges[RANGES];
-    size_t range_count;
+    char *names[NAMES];
+    size_t name_count;
     struct {
-        uint32_t range;
-        int told; /* 1: CUPTI was told of the range too */
+        sgt_cupti_mark mark;
+        int told; /* 1: CUPTI was told of the mark too */
     } stack[DEPTH];
     size_t depth;
-    sgt_cupti_node_range *nodes;
+    float flops, bytes; /* of the work that is launched next */
+    sgt_cupti_marked_node *nodes;
     size_t node_count, node_room;
     sgt_cupti_buffer *full, *spare;
 };
@@ -47,7 +47,7 @@ static int check(const sgt_cupti_api *api, sgt_cupti_result rc, const char *what
     if (rc == SGT_CUPTI_INSUFFICIENT_PRIVILEGES)
         hint = " (the driver lets only root profile on this machine)";
     if (api->result_string(rc, &text) != SGT_CUPTI_SUCCESS || !text) text = "unknown error";
-    return sgt_fail(err, SGT_EUNSUPPORTED, "--profile: CUPTI: %s: %s%s", what, text, hint);
+    return sgt_fail(err, SGT_EUNSUPPORTED, "CUPTI: %s: %s%s", what, text, hint);
 }
 
 static uint64_t monotonic(void)
@@ -108,7 +108,7 @@ static int make_spares(sgt_cupti *p, int count, sgt_error *err)
 {
     for (int i = 0; i < count; i++) {
         sgt_cupti_buffer *b = malloc(sizeof *b);
-        if (!b) return sgt_fail_memory(err, "--profile");
+        if (!b) return sgt_fail_memory(err, "CUPTI");
         memset(b, 0, sizeof *b);
         b->next = p->spare;
         p->spare = b;
@@ -118,60 +118,88 @@ static int make_spares(sgt_cupti *p, int count, sgt_error *err)
 
 /* ---- ranges ---- */
 
-static uint32_t range_of(sgt_cupti *p, const char *name)
+static uint32_t number_of(sgt_cupti *p, const char *name)
 {
-    for (size_t i = 0; i < p->range_count; i++)
-        if (strcmp(p->ranges[i], name) == 0) return (uint32_t)i + 1;
-    if (p->range_count == RANGES || !(p->ranges[p->range_count] = strdup(name))) return 0;
-    return (uint32_t)++p->range_count;
+    for (size_t i = 0; i < p->name_count; i++)
+        if (strcmp(p->names[i], name) == 0) return (uint32_t)i + 1;
+    if (p->name_count == NAMES || !(p->names[p->name_count] = strdup(name))) return 0;
+    return (uint32_t)++p->name_count;
 }
 
-void sgt_cupti_push(sgt_cupti *p, const char *name)
+/* Return the mark of the innermost range or label. */
+static sgt_cupti_mark innermost(const sgt_cupti *p)
 {
+    size_t depth = p->depth < DEPTH ? p->depth : DEPTH;
+    return depth ? p->stack[depth - 1].mark : (sgt_cupti_mark){0};
+}
+
+/* Put a range, or a label within the range around it, on the stack. */
+static void push(const char *name, int is_label)
+{
+    sgt_cupti *p = process.open;
     sgt_nvtx_push(name);
-    if (!p || p->depth++ >= DEPTH) return;
-    uint32_t range = range_of(p, name);
-    int tell = p->active && p->what == SGT_CUPTI_ALL;
-    p->stack[p->depth - 1].range = range;
+    if (!p) return;
+    sgt_cupti_mark mark = innermost(p);
+    if (p->depth++ >= DEPTH) return;
+    mark.label = is_label ? number_of(p, name) : 0;
+    if (!is_label) mark.range = number_of(p, name);
+    p->flops = p->bytes = 0;
+    p->stack[p->depth - 1].mark = mark;
     p->stack[p->depth - 1].told =
-        tell && p->api->push(SGT_CUPTI_CUSTOM0, range) == SGT_CUPTI_SUCCESS;
+        p->active && p->api->push(SGT_CUPTI_CUSTOM0, mark.range | (uint64_t)mark.label << 32) ==
+                         SGT_CUPTI_SUCCESS;
 }
 
-void sgt_cupti_pop(sgt_cupti *p)
+void sgt_cupti_push(const char *name) { push(name, 0); }
+
+void sgt_cupti_push_label(const char *name) { push(name, 1); }
+
+void sgt_cupti_pop(void)
 {
+    sgt_cupti *p = process.open;
     sgt_nvtx_pop();
     if (!p || p->depth == 0 || --p->depth >= DEPTH) return;
     uint64_t last;
     if (p->stack[p->depth].told) p->api->pop(SGT_CUPTI_CUSTOM0, &last);
 }
 
-static uint32_t open_range(const sgt_cupti *p)
+void sgt_cupti_work(double flops, double bytes)
 {
-    size_t depth = p->depth < DEPTH ? p->depth : DEPTH;
-    return depth ? p->stack[depth - 1].range : 0;
+    if (!process.open) return;
+    process.open->flops = (float)flops;
+    process.open->bytes = (float)bytes;
 }
 
-static void keep_node(sgt_cupti *p, uint64_t node, uint32_t range)
+static void keep_node(sgt_cupti *p, uint64_t node, sgt_cupti_mark mark)
 {
     if (p->node_count == p->node_room) {
         size_t room = p->node_room ? 2 * p->node_room : 1024;
-        sgt_cupti_node_range *more = realloc(p->nodes, room * sizeof *more);
-        if (!more) return; /* out of memory: the node's kernels are shown without their range */
+        sgt_cupti_marked_node *more = realloc(p->nodes, room * sizeof *more);
+        if (!more) return; /* out of memory: the node's kernels are shown without their mark */
         p->nodes = more;
         p->node_room = room;
     }
-    p->nodes[p->node_count++] = (sgt_cupti_node_range){node, range};
+    p->nodes[p->node_count++] = (sgt_cupti_marked_node){node, mark};
 }
 
-static uint32_t range_of_node(const sgt_cupti *p, uint64_t node)
+static sgt_cupti_mark mark_of_node(const sgt_cupti *p, uint64_t node)
 {
     for (size_t i = p->node_count; i-- > 0;)
-        if (p->nodes[i].node == node) return p->nodes[i].range;
-    return 0;
+        if (p->nodes[i].node == node) return p->nodes[i].mark;
+    return (sgt_cupti_mark){0};
 }
 
-/* Assign a node made by capturing to the range that is open. Making a graph executable copies its
- * nodes. */
+/* Return the mark of the node that is being made. */
+static sgt_cupti_mark take_mark(sgt_cupti *p)
+{
+    sgt_cupti_mark mark = innermost(p);
+    mark.flops = p->flops;
+    mark.bytes = p->bytes;
+    p->flops = p->bytes = 0;
+    return mark;
+}
+
+/* Mark a node made by capturing. Making a graph executable copies its nodes. */
 static void on_node(void *ctx, sgt_cupti_domain domain, sgt_cupti_callback_id which,
                     const void *data)
 {
@@ -186,8 +214,7 @@ static void on_node(void *ctx, sgt_cupti_domain domain, sgt_cupti_callback_id wh
     if (p->api->node_id(graph->node, &node) != SGT_CUPTI_SUCCESS) return;
     if (cloned && p->api->node_id(graph->original_node, &original) != SGT_CUPTI_SUCCESS) return;
     pthread_mutex_lock(&process.lock);
-    uint32_t range = cloned ? range_of_node(p, original) : open_range(p);
-    if (range) keep_node(p, node, range);
+    keep_node(p, node, cloned ? mark_of_node(p, original) : take_mark(p));
     pthread_mutex_unlock(&process.lock);
 }
 
@@ -212,7 +239,7 @@ static int subscribe(sgt_cupti *p, sgt_error *err)
 int sgt_cupti_open_with(sgt_cupti **out, const sgt_cupti_api *api, sgt_error *err)
 {
     sgt_cupti *p = calloc(1, sizeof *p);
-    if (!p) return sgt_fail_memory(err, "--profile");
+    if (!p) return sgt_fail_memory(err, "CUPTI");
     p->api = api;
     pthread_mutex_lock(&process.lock);
     int busy = process.open != NULL;
@@ -220,7 +247,7 @@ int sgt_cupti_open_with(sgt_cupti **out, const sgt_cupti_api *api, sgt_error *er
     pthread_mutex_unlock(&process.lock);
     if (busy) {
         free(p);
-        return sgt_fail(err, SGT_EUSAGE, "--profile: this process has a profile open already");
+        return sgt_fail(err, SGT_EUSAGE, "CUPTI: it is open in this process already");
     }
     int rc = make_spares(p, 2, err);
     if (rc == SGT_OK) rc = subscribe(p, err);
@@ -240,15 +267,13 @@ int sgt_cupti_open(sgt_cupti **out, sgt_error *err)
 
 /* ---- begin and end ---- */
 
-/* The kinds of records, first those for counting (COUNTED). Markers, the last kind, need NVTX, so
- * the recording goes ahead if they cannot be switched on. */
+/* The kinds of records. Markers, the last kind, need NVTX, so the recording goes ahead if they cannot
+ * be switched on. */
 static const sgt_cupti_kind kinds[] = {SGT_CUPTI_KERNEL, SGT_CUPTI_MEMCPY,
                                        SGT_CUPTI_MEMSET, SGT_CUPTI_RUNTIME,
                                        SGT_CUPTI_DRIVER, SGT_CUPTI_EXTERNAL_CORRELATION,
                                        SGT_CUPTI_MARKER};
-enum { COUNTED = 3, NEEDED = 6, KINDS = sizeof kinds / sizeof *kinds };
-
-static size_t wanted(sgt_cupti_what what) { return what == SGT_CUPTI_ALL ? KINDS : COUNTED; }
+enum { NEEDED = 6, KINDS = sizeof kinds / sizeof *kinds };
 
 static int disable(const sgt_cupti *p, size_t count, sgt_error *err)
 {
@@ -261,19 +286,18 @@ static int disable(const sgt_cupti *p, size_t count, sgt_error *err)
     return rc;
 }
 
-int sgt_cupti_begin(sgt_cupti *p, sgt_cupti_what what, sgt_error *err)
+int sgt_cupti_begin(sgt_cupti *p, sgt_error *err)
 {
     size_t dropped;
-    if (p->active) return sgt_fail(err, SGT_EUSAGE, "--profile: begun twice");
+    if (p->active) return sgt_fail(err, SGT_EUSAGE, "CUPTI: begun twice");
     p->api->dropped(NULL, 0, &dropped); /* this call resets the count to 0 */
-    for (size_t i = 0; i < wanted(what); i++) {
+    for (size_t i = 0; i < KINDS; i++) {
         int rc = check(p->api, p->api->enable(kinds[i]), "switching on", err);
         if (rc < 0 && i < NEEDED) {
             disable(p, i, NULL);
             return rc;
         }
     }
-    p->what = what;
     p->active = 1;
     return SGT_OK;
 }
@@ -292,15 +316,15 @@ int sgt_cupti_end(sgt_cupti *p, void (*show)(void *ctx, const sgt_cupti_span *s)
 {
     sgt_cupti_counts c = {0};
     size_t dropped = 0;
-    if (!p->active) return sgt_fail(err, SGT_EUSAGE, "--profile: ended before it began");
+    if (!p->active) return sgt_fail(err, SGT_EUSAGE, "CUPTI: ended before it began");
     p->active = 0;
-    int rc = disable(p, wanted(p->what), err);
+    int rc = disable(p, KINDS, err);
     int flushed = check(p->api, p->api->flush(SGT_CUPTI_FLUSH_FORCED), "collecting",
                         rc == SGT_OK ? err : NULL);
     if (rc == SGT_OK) rc = flushed;
     if (p->api->dropped(NULL, 0, &dropped) == SGT_CUPTI_SUCCESS) c.lost = dropped;
     sgt_cupti_buffer *first = take_full(p);
-    sgt_cupti_records r = {p->api, first, p->ranges, p->range_count, p->nodes, p->node_count};
+    sgt_cupti_records r = {p->api, first, p->names, p->name_count, p->nodes, p->node_count};
     if (rc == SGT_OK) rc = sgt_cupti_convert(&r, show, ctx, &c, err);
     free_buffers(first);
     if (counts) *counts = c;
@@ -318,7 +342,7 @@ void sgt_cupti_close(sgt_cupti *p)
     pthread_mutex_unlock(&process.lock);
     free_buffers(p->full);
     free_buffers(p->spare);
-    for (size_t i = 0; i < p->range_count; i++) free(p->ranges[i]);
+    for (size_t i = 0; i < p->name_count; i++) free(p->names[i]);
     free(p->nodes);
     free(p);
 }

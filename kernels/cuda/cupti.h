@@ -1,13 +1,17 @@
 /* cupti.h: records GPU activity with CUPTI: every kernel, copy and fill with its time, the host
- * calls that started them, and the layer that they belong to. Used for traces, and for counting
- * kernels as the device sees them.
+ * calls that started them, and the layer that they belong to. Used for traces, and for the table of
+ * a step's kernels.
  *
  *     sgt_cupti *p;
  *     if (sgt_cupti_open(&p, &err) < 0) ...;              // before any graph is captured
- *     sgt_cupti_push(p, "h.3 forward");                   // p NULL: only Nsight sees it
+ *     sgt_cupti_push("h.3 forward");
  *     kernels...;
- *     sgt_cupti_pop(p);
- *     if (sgt_cupti_begin(p, SGT_CUPTI_ALL, &err) < 0) ...;
+ *     sgt_cupti_push_label("qkv forward");
+ *     sgt_cupti_work(2 * m * n * k, 0);
+ *     a library's product...;
+ *     sgt_cupti_pop();
+ *     sgt_cupti_pop();
+ *     if (sgt_cupti_begin(p, &err) < 0) ...;
  *     steps...; wait for the device;
  *     if (sgt_cupti_end(p, show, ctx, &counts, &err) < 0) ...;
  *     sgt_cupti_close(p);
@@ -41,15 +45,18 @@ int sgt_cupti_open(sgt_cupti **out, sgt_error *err);
 void sgt_cupti_close(sgt_cupti *p); /* p may be NULL */
 
 /* Begin a range: it covers the kernels launched before its sgt_cupti_pop. Ranges nest; a kernel
- * belongs to the innermost. */
-void sgt_cupti_push(sgt_cupti *p, const char *name);
-void sgt_cupti_pop(sgt_cupti *p);
+ * belongs to the innermost. Without an open sgt_cupti, only Nsight sees them. */
+void sgt_cupti_push(const char *name);
+void sgt_cupti_pop(void);
+/* Begin a label, which ends with sgt_cupti_pop: it tells what a library's kernels compute. They
+ * belong to the range around it. */
+void sgt_cupti_push_label(const char *name);
+/* Tell the floating-point operations and the bytes of memory traffic (0: unknown) of the work that
+ * is launched next. If that is several kernels, the first one counts for all. Kept only for a graph
+ * that captures them. */
+void sgt_cupti_work(double flops, double bytes);
 
-typedef enum sgt_cupti_what {
-    SGT_CUPTI_COUNT, /* kernels, copies, fills: for counting */
-    SGT_CUPTI_ALL    /* also host calls, ranges and markers */
-} sgt_cupti_what;
-int sgt_cupti_begin(sgt_cupti *p, sgt_cupti_what what, sgt_error *err);
+int sgt_cupti_begin(sgt_cupti *p, sgt_error *err);
 
 typedef struct sgt_cupti_arg {
     const char *key; /* NULL: none */
@@ -69,13 +76,13 @@ typedef struct sgt_cupti_span {
     uint64_t flow;   /* same number for a host call and the work that it started; 0: none */
     int starts_flow; /* 1 for the host call of the flow */
     sgt_cupti_arg args[SGT_CUPTI_ARGS];
+    const char *label; /* of a kernel, copy or fill (sgt_cupti_push_label); NULL: none */
+    double flops,
+        bytes; /* as given to sgt_cupti_work, or the bytes of a copy or fill; 0: unknown */
 } sgt_cupti_span;
 
 typedef struct sgt_cupti_counts {
-    uint64_t kernels, copies, fills;
-    /* calls: host calls, with waits; waits: those that wait for the device; both only with
-     * SGT_CUPTI_ALL */
-    uint64_t calls, waits;
+    uint64_t kernels;
     uint64_t lost; /* records that CUPTI had no room for, or that had no times */
 } sgt_cupti_counts;
 
@@ -90,7 +97,7 @@ int sgt_cupti_end(sgt_cupti *p, void (*show)(void *ctx, const sgt_cupti_span *s)
 typedef struct sgt_cupti_calls {
     int (*open)(sgt_cupti **out, sgt_error *err);
     void (*close)(sgt_cupti *p);
-    int (*begin)(sgt_cupti *p, sgt_cupti_what what, sgt_error *err);
+    int (*begin)(sgt_cupti *p, sgt_error *err);
     int (*end)(sgt_cupti *p, void (*show)(void *ctx, const sgt_cupti_span *s), void *ctx,
                sgt_cupti_counts *counts, sgt_error *err);
 } sgt_cupti_calls;

@@ -35,7 +35,7 @@ _Static_assert(sizeof symbols / sizeof *symbols == sizeof table / sizeof(void *)
                "a function a member");
 
 static sgt_library library = {
-    .what = "--profile: CUPTI",
+    .what = "CUPTI",
     .names = names,
     .symbols = symbols,
     .install = "it comes with CUDA 12.8 or newer; name its folder in LD_LIBRARY_PATH",

@@ -14,18 +14,24 @@ typedef struct sgt_cupti_buffer {
     size_t valid;
 } sgt_cupti_buffer;
 
-/* A node of a CUDA graph, and the range that was open when the node was made. */
-typedef struct sgt_cupti_node_range {
+/* What the host told about a kernel, copy or fill. */
+typedef struct sgt_cupti_mark {
+    uint32_t range, label; /* numbers of names, from 1; 0: none */
+    float flops, bytes;    /* 0: unknown */
+} sgt_cupti_mark;
+
+/* A node of a CUDA graph, and what was open when the node was made. */
+typedef struct sgt_cupti_marked_node {
     uint64_t node;
-    uint32_t range;
-} sgt_cupti_node_range;
+    sgt_cupti_mark mark;
+} sgt_cupti_marked_node;
 
 typedef struct sgt_cupti_records {
     const sgt_cupti_api *api;
     sgt_cupti_buffer *first;
-    char *const *ranges; /* names of ranges: range r is ranges[r - 1]; r = 0 means none */
-    size_t range_count;
-    sgt_cupti_node_range *nodes; /* nodes and their ranges; sgt_cupti_convert sorts the array */
+    char *const *names; /* of ranges and labels: that of range r is names[r - 1] */
+    size_t name_count;
+    sgt_cupti_marked_node *nodes; /* sgt_cupti_convert sorts the array */
     size_t node_count;
 } sgt_cupti_records;
 

@@ -12,15 +12,15 @@
 #define THREADS 64
 
 typedef struct pair {
-    uint64_t key;
-    uint32_t value;
+    uint64_t key, value;
 } pair;
 
 /* A kernel, copy or fill. */
 typedef struct work {
     const sgt_cupti_record *record;
     uint64_t start, end, node;
-    uint32_t device, stream, correlation, range;
+    uint32_t device, stream, correlation;
+    sgt_cupti_mark mark;
 } work;
 
 typedef struct reader {
@@ -31,7 +31,7 @@ typedef struct reader {
     work *works;
     const sgt_cupti_call **calls;
     const sgt_cupti_marker **markers;
-    pair *ranges;     /* correlation → range */
+    pair *ranges;     /* correlation → number of the range, and that of the label times 2^32 */
     uint64_t *called; /* correlations of runtime calls, sorted */
     uint64_t *worked; /* correlations of kernels, copies and fills, sorted */
     size_t work_count, call_count, marker_count, range_count, called_count;
@@ -103,7 +103,7 @@ static void add_work(reader *d, const sgt_cupti_record *record, uint64_t start, 
 {
     if (start && end >= start && d->work_count < d->work_room)
         d->works[d->work_count++] =
-            (work){record, start, end, node, device, stream, correlation, 0};
+            (work){record, start, end, node, device, stream, correlation, {0}};
     else d->counts->lost++;
 }
 
@@ -111,8 +111,8 @@ static void count_record(reader *d, const sgt_cupti_record *record)
 {
     switch (record->kind) {
     case SGT_CUPTI_KERNEL: d->counts->kernels++, d->work_room++; break;
-    case SGT_CUPTI_MEMCPY: d->counts->copies++, d->work_room++; break;
-    case SGT_CUPTI_MEMSET: d->counts->fills++, d->work_room++; break;
+    case SGT_CUPTI_MEMCPY:
+    case SGT_CUPTI_MEMSET: d->work_room++; break;
     case SGT_CUPTI_RUNTIME:
     case SGT_CUPTI_DRIVER: d->call_room++; break;
     case SGT_CUPTI_MARKER: d->marker_room++; break;
@@ -143,9 +143,9 @@ static void read_record(reader *d, const sgt_cupti_record *record)
     case SGT_CUPTI_DRIVER: d->calls[d->call_count++] = (const void *)record; break;
     case SGT_CUPTI_MARKER: d->markers[d->marker_count++] = (const void *)record; break;
     case SGT_CUPTI_EXTERNAL_CORRELATION:
-        if (e->external_kind == SGT_CUPTI_CUSTOM0 && e->external &&
-            e->external <= d->r->range_count)
-            d->ranges[d->range_count++] = (pair){e->correlation, (uint32_t)e->external};
+        if (e->external_kind == SGT_CUPTI_CUSTOM0 && (uint32_t)e->external <= d->r->name_count &&
+            e->external >> 32 <= d->r->name_count)
+            d->ranges[d->range_count++] = (pair){e->correlation, e->external};
         break;
     default: break;
     }
@@ -187,21 +187,22 @@ static void sort_keys(void *p, size_t n, size_t size)
     if (n) qsort(p, n, size, by_key);
 }
 
-/* Return the range of a kernel, copy or fill. Those of a graph are found by their node, because
- * they all have the correlation of the call that launched the graph. */
-static uint32_t range_of(const reader *d, const work *w)
+/* Return the mark of a kernel, copy or fill. Those of a graph are found by their node, because they
+ * all have the correlation of the call that launched the graph. */
+static sgt_cupti_mark mark_of(const reader *d, const work *w)
 {
     const sgt_cupti_records *r = d->r;
     if (w->node) {
-        const sgt_cupti_node_range *n =
+        const sgt_cupti_marked_node *n =
             r->node_count ? bsearch(&w->node, r->nodes, r->node_count, sizeof *r->nodes, by_key)
                           : NULL;
-        return n ? n->range : 0;
+        return n ? n->mark : (sgt_cupti_mark){0};
     }
     uint64_t key = w->correlation;
     const pair *p =
         d->range_count ? bsearch(&key, d->ranges, d->range_count, sizeof *d->ranges, by_key) : NULL;
-    return p ? p->value : 0;
+    uint64_t value = p ? p->value : 0;
+    return (sgt_cupti_mark){.range = (uint32_t)value, .label = (uint32_t)(value >> 32)};
 }
 
 static void prepare(reader *d)
@@ -211,7 +212,7 @@ static void prepare(reader *d)
     sort_keys(d->called, d->called_count, sizeof *d->called);
     for (size_t i = 0; i < d->work_count; i++) {
         d->worked[i] = d->works[i].correlation;
-        d->works[i].range = range_of(d, &d->works[i]);
+        d->works[i].mark = mark_of(d, &d->works[i]);
     }
     sort_keys(d->worked, d->work_count, sizeof *d->worked);
     if (d->work_count) qsort(d->works, d->work_count, sizeof *d->works, by_place);
@@ -247,8 +248,14 @@ static void show_work(const reader *d, const work *w)
     char name[NAME], track[NAME];
     const sgt_cupti_copy *c = (const void *)w->record;
     snprintf(track, sizeof track, "GPU %u, stream %u", w->device, w->stream);
-    sgt_cupti_span s = {
-        .track = track, .on_device = 1, .start = w->start, .end = w->end, .flow = w->correlation};
+    sgt_cupti_span s = {.track = track,
+                        .on_device = 1,
+                        .start = w->start,
+                        .end = w->end,
+                        .flow = w->correlation,
+                        .label = w->mark.label ? d->r->names[w->mark.label - 1] : NULL,
+                        .flops = (double)w->mark.flops,
+                        .bytes = (double)w->mark.bytes};
     if (w->record->kind == SGT_CUPTI_KERNEL) {
         describe_kernel(&s, name, (const void *)w->record);
     } else {
@@ -257,6 +264,7 @@ static void show_work(const reader *d, const work *w)
         s.category = copy ? "copy" : "fill";
         /* a field at the same offset in the records of copies and fills */
         s.args[0] = (sgt_cupti_arg){"bytes", c->bytes};
+        s.bytes = (double)c->bytes;
     }
     d->show(d->ctx, &s);
 }
@@ -272,15 +280,15 @@ static void show_ranges(const reader *d)
         for (next = i + 1; next < d->work_count; next++) {
             const work *n = &d->works[next];
             if (n->device != w->device || n->stream != w->stream) break;
-            if (n->range != w->range) {
+            if (n->mark.range != w->mark.range) {
                 if (n->start < end) end = n->start;
                 break;
             }
             if (n->end > end) end = n->end;
         }
-        if (!w->range) continue;
+        if (!w->mark.range) continue;
         snprintf(track, sizeof track, "GPU %u, stream %u, by range", w->device, w->stream);
-        sgt_cupti_span s = {.name = d->r->ranges[w->range - 1],
+        sgt_cupti_span s = {.name = d->r->names[w->mark.range - 1],
                             .category = "range",
                             .track = track,
                             .on_device = 1,
@@ -313,9 +321,6 @@ static void show_calls(reader *d)
         }
         call_name(name, d, c);
         int waiting = waits(name), starts = has(d->worked, d->work_count, c->correlation);
-        d->counts->calls++;
-        d->counts->waits += (uint64_t)waiting;
-        if (!d->show) continue;
         snprintf(track, sizeof track, "CUDA calls, thread %zu", thread_number(d, c->thread));
         sgt_cupti_span s = {.name = name,
                             .category = waiting ? "wait" : "call",
@@ -371,7 +376,7 @@ static int make_room(reader *d, sgt_error *err)
     d->markers = malloc((d->marker_room + 1) * sizeof *d->markers);
     d->ranges = malloc((d->range_room + 1) * sizeof *d->ranges);
     if (d->works && d->worked && d->calls && d->called && d->markers && d->ranges) return SGT_OK;
-    return sgt_fail_memory(err, "--profile");
+    return sgt_fail_memory(err, "CUPTI");
 }
 
 int sgt_cupti_convert(const sgt_cupti_records *r, void (*show)(void *ctx, const sgt_cupti_span *s),
@@ -383,7 +388,7 @@ int sgt_cupti_convert(const sgt_cupti_records *r, void (*show)(void *ctx, const 
     if (rc == SGT_OK) {
         for_each(&d, read_record);
         prepare(&d);
-        show_calls(&d);
+        if (show) show_calls(&d);
         for (size_t i = 0; show && i < d.work_count; i++) show_work(&d, &d.works[i]);
         if (show) show_ranges(&d);
         if (show) show_markers(&d);

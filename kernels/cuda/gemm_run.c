@@ -16,6 +16,12 @@ gemm_spans gemm_spans_of(const sgt_cuda_gemm_shape *s)
                         more * s->stride_d + s->m * s->ldd};
 }
 
+double sgt_cuda_gemm_flops(const sgt_cuda_gemm *p)
+{
+    const sgt_cuda_gemm_shape *s = &p->shape;
+    return 2.0 * (double)s->m * (double)s->n * (double)s->k * (double)s->batch;
+}
+
 static int has_bias(const sgt_cuda_gemm_shape *s)
 {
     return s->epilogue != SGT_EPILOGUE_NONE && s->epilogue != SGT_EPILOGUE_DGELU;

@@ -126,7 +126,7 @@ cut -f1 .stdout > variants
 run 0 sgt-bench step --help
 stdout_has 'usage: sgt-bench step [OPTION]...'
 
-# ---- CUDA on the host: the number of launches, and the parts of a step ----
+# ---- CUDA on the host: the number of launches ----
 cuda_on_the_host
 run 0 sgt-bench step $tiny --device cuda --data d --deterministic --json
 for name in launches_forward launches_step cupti_kernels_step peak_bytes; do stdout_matches "\"$name\": [1-9]"; done
@@ -143,7 +143,45 @@ run 0 sgt-bench step $tiny --device cuda --data d --sync-metrics --deterministic
 check 'the same numbers' test "$(field loss .stdout)" = "$(field loss async)"
 run 0 sgt-bench step $tiny --device cuda --data d --variant all --deterministic --json
 check 'every variant' test "$(sed -n 's/.*"variants": "\([^"]*\)".*/\1/p' .stdout | tr , '\n')" = "$(cat variants)"
-run 0 sgt-bench step $tiny --device cuda --data d --precision bf16 --parts
-stdout_matches '^  blocks backward +[0-9.]+ +[0-9.]+ %$'
+
+# ---- CUDA on the host: the table of kernels ----
+parts="$tiny --device cuda --data d --precision bf16 --grad-accum 2 --parts"
+run 0 sgt-bench step $parts --plot s.svg
+known='[0-9]+\.[0-9]' number='[0-9]+\.[0-9]{3} +[0-9]+\.[0-9] %'
+for product in 'qkv forward' 'proj dX' 'fc dW' 'fcproj forward' 'head forward' 'head dW'; do
+    stdout_matches "^  $product +2 +$number +- +$known$"
+done
+stdout_matches "^  attention_kernel +2 +$number +- +$known$"
+stdout_matches "^  cross_entropy[a-z_]*_kernel +2 +$number +$known +-$"
+stdout_matches "^  norm_[a-z_]*kernel +6 +$number +$known +-$"
+stdout_matches "^  update_kernel +1 +$number +$known +-$"
+stdout_matches "^  begin_micro_step_kernel +2 +$number +- +-$" # its work is not known
+stdout_matches "^  copy +3 +$number +- +-$" # this CUPTI does not tell the bytes
+for row in 'two at once' idle step; do stdout_matches "^  $row +-?$number$"; done
+grep -qE '^  (other|anything|product_|\()' .stdout && fail 'a row that does not say what it is'
+picture s.svg $((2 + $(sed -n '/^  kernel /,/^  two at once/p' .stdout | wc -l) - 2)) 0 0
+
+# rows [NAME=VALUE]...: set launches, ms, idle and step from the JSON document; each kernel has its own row
+rows() {
+    run 0 env "$@" sgt-bench step $parts --json
+    eval "$(tr '{},' '\n' < .stdout | awk '
+        /"launches": / { launches += $2 }
+        /"ms": / { ms += $2 }
+        /"(idle|step)_ms": / { printf "%s=%s\n", substr($1, 2, 4), $2 }
+        END { printf "launches=%d ms=%.9g\n", launches, ms }')"
+}
+rows SGT_HOST_CUPTI=
+check 'one after another: rows and idle time are the step' awk -v a="$ms" -v b="$idle" -v c="$step" \
+    'BEGIN { x = (a + b) / c; exit !(b > 0 && x > 1 - 1e-4 && x < 1 + 1e-4) }'
+# Time in which two kernels run counts once: five steps, each microsecond overlaps a quarter with the next.
+rows SGT_HOST_CUPTI=overlap
+check 'kernels at once' awk -v n="$launches" -v a="$ms" -v b="$idle" -v c="$step" 'BEGIN {
+    x = c * 5000 / (.75 * (5 * n - 1) + 1)
+    exit !(n > 50 && b == 0 && a > n * .99e-3 && a < n * 1.01e-3 && x > 1 - 1e-4 && x < 1 + 1e-4) }'
+run 1 env SGT_HOST_CUPTI=refuse sgt-bench step $parts
+stderr_has 'sgt-bench step: CUPTI: switching on: refused by the host run (the driver lets only root profile on this machine)'
+SGT_HOST_CUDNN=1 run 0 sgt-bench step $parts --attention cudnn
+stdout_matches "^  cuDNN attention forward +2 +$number +- +$known$"
+stdout_matches "^  cuDNN attention backward +2 +$number +- +$known$"
 run 1 env SGT_HOST_DEVICE=memory=33M sgt-bench step --device cuda --batch-size 4096 --model 2x32x2 --seq-len 24
 stderr_has 'sgt-bench step: out of GPU memory: '

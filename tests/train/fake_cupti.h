@@ -8,7 +8,7 @@
 
 #include "kernels/cuda/cupti_parts.h"
 
-enum { KINDS = 64, DEEP = 8 };
+enum { KINDS = 64, DEEP = 16 };
 
 static struct {
     int on[KINDS], fails; /* fails: the kind of activity that cannot be enabled */

@@ -64,7 +64,7 @@ static const sgt_option table[] = {
     {"warmup", 0, SGT_OPT_COUNT, &o.warmup, "N", "steps before the measured ones", .def = "3",
      .min = 0, .max = 100000},
     {"parts", 0, SGT_OPT_FLAG, &o.parts,
-     .help = "also print milliseconds for each part of a step, from a trace of ten steps"},
+     .help = "also print milliseconds for each part of a step, or with CUDA for each kernel"},
     {"peer", 0, SGT_OPT_TEXT, &o.peer, "PYTHON",
      .help = "compare with PyTorch's step, run by this interpreter in alternating turns"},
     {"peer-mode", 0, SGT_OPT_CHOICE, &o.peer_mode, "default|max-autotune|eager",
@@ -153,7 +153,6 @@ static int our_turn(step_bench *b, sgt_error *err)
                     .steps = (unsigned)o.steps,
                     .sync_metrics = s.sync_metrics,
                     .parts = o.parts,
-                    .count_kernels = !o.parts, /* with --parts, the trace uses CUPTI */
                     .stop = b->stop};
     return bench_step_measure(&b->r, &run, err);
 }
@@ -196,6 +195,25 @@ static json_t *parts_json(const step_result *r)
     return parts;
 }
 
+/* Add the kernels of a step, with their speeds where bytes or operations are known. */
+static void add_kernels(json_t *top, const step_result *r)
+{
+    json_t *kernels = json_array();
+    for (size_t i = 0; i < r->part_count; i++) {
+        const step_part *p = &r->parts[i];
+        json_t *k =
+            json_pack("{s:s, s:f, s:f}", "name", p->name, "launches", p->launches, "ms", p->ms);
+        if (p->bytes > 0 && p->ms > 0)
+            json_object_set_new(k, "gb_per_s", json_real(p->bytes / p->ms * 1e-6));
+        if (p->flops > 0 && p->ms > 0)
+            json_object_set_new(k, "tflops", json_real(p->flops / p->ms * 1e-9));
+        json_array_append_new(kernels, k);
+    }
+    json_object_set_new(top, "kernels", kernels);
+    json_object_set_new(top, "idle_ms", json_real(r->idle_ms));
+    json_object_set_new(top, "step_ms", json_real(r->parts_ms));
+}
+
 static json_t *peer_json(const step_bench *b)
 {
     const peer_result *p = &b->peer;
@@ -225,7 +243,8 @@ static void add_known(json_t *top, const step_bench *b)
                             json_string(sgt_variants_words(names, b->backend.variants)));
     if (r->seen_step)
         json_object_set_new(top, "cupti_kernels_step", json_integer((json_int_t)r->seen_step));
-    if (o.parts) json_object_set_new(top, "parts_ms", parts_json(r));
+    if (o.parts && r->parts_ms > 0) add_kernels(top, r);
+    else if (o.parts) json_object_set_new(top, "parts_ms", parts_json(r));
     if (o.peer) json_object_set_new(top, "peer", peer_json(b));
 }
 
@@ -262,6 +281,37 @@ static void show_parts(const step_bench *b)
            100 * (r->ms - sum) / r->ms);
     if (strcmp(r->device, "cpu") == 0 && b->backend.threads > 1)
         puts("\nmost of an update is done beside the next step's forward pass, and counts there");
+}
+
+static void show_speed(double amount, double ms, double unit, int width)
+{
+    if (amount > 0 && ms > 0) printf("  %*.1f", width, amount / ms * 1e3 / unit);
+    else printf("  %*s", width, "-");
+}
+
+/* Print the table of kernels. What is idle is added, and time in which two kernels ran at once is
+ * subtracted, so that the rows add up to the step. */
+static void show_kernels(const step_result *r)
+{
+    double sum = r->idle_ms;
+    printf("\n  kernel                            launches    ms/step  of the step     GB/s  "
+           "TFLOP/s\n");
+    for (size_t i = 0; i < r->part_count; i++) {
+        const step_part *p = &r->parts[i];
+        printf("  %-32.32s  %8.6g  %9.3f  %9.1f %%", p->name, p->launches, p->ms,
+               100 * p->ms / r->parts_ms);
+        show_speed(p->bytes, p->ms, 1e9, 7);
+        show_speed(p->flops, p->ms, 1e12, 7);
+        putchar('\n');
+        sum += p->ms;
+    }
+    const struct {
+        const char *name;
+        double ms;
+    } rest[] = {{"two at once", r->parts_ms - sum}, {"idle", r->idle_ms}, {"step", r->parts_ms}};
+    for (int i = 0; i < 3; i++)
+        printf("  %-42s  %9.3f  %9.1f %%\n", rest[i].name, rest[i].ms,
+               100 * rest[i].ms / r->parts_ms);
 }
 
 static void show_peer(const step_bench *b)
@@ -314,7 +364,8 @@ static void show(void *bench)
     if (r->launches_step)
         printf("\n%u kernels a forward pass, %u a step\n", r->launches_forward, r->launches_step);
     if (r->seen_step) printf("%u a step, as CUPTI counts them\n", r->seen_step);
-    if (o.parts) show_parts(b);
+    if (o.parts && r->parts_ms > 0) show_kernels(r);
+    else if (o.parts) show_parts(b);
 }
 
 static int plot(void *bench, const char *path, sgt_error *err)
@@ -337,8 +388,8 @@ static int plot(void *bench, const char *path, sgt_error *err)
     if (r->peak_flops > 0)
         bench_picture_bar(p, BENCH_LIMIT, r->peak_flops, "a large product of matrices", "%.1f",
                           r->peak_flops * scale);
-    if (r->part_count) bench_picture_group(p, "milliseconds of a step");
-    for (size_t i = 0; i < r->part_count; i++)
+    if (o.parts) bench_picture_group(p, "milliseconds of a step");
+    for (size_t i = 0; o.parts && i < r->part_count; i++)
         bench_picture_bar(p, BENCH_OURS, r->parts[i].ms, r->parts[i].name, "%.3f: %.1f %%",
                           r->parts[i].ms, 100 * r->parts[i].ms / r->ms);
     return bench_picture_write(p, path, err);

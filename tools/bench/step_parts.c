@@ -37,14 +37,12 @@ static void add_part(step_result *r, part_times *times, const char *name, double
     times->steps += strcmp(part, "update") == 0;
 }
 
-/* Return whether an event of this category is a part of a step: on CUDA a range of the device's
- * work, if the trace has any; else a span of the backend. */
-static int is_part(const char *category, int ranges)
+/* Return whether events of this category are parts of a step. */
+static int is_part(const char *category)
 {
     static const char *const names[] = {"forward",  "head",      "recompute",
                                         "backward", "optimizer", NULL};
     int i = 0;
-    if (ranges) return strcmp(category, "range") == 0;
     while (names[i] && strcmp(names[i], category) != 0) i++;
     return names[i] != NULL;
 }
@@ -60,14 +58,12 @@ int bench_step_parts(step_result *r, const char *path, sgt_error *err)
     json_error_t why;
     json_t *top = json_load_file(path, 0, &why), *events = json_object_get(top, "traceEvents"), *e;
     size_t i;
-    int ranges = 0;
     part_times times = {.steps = 0};
     if (!events) {
         json_decref(top);
         return sgt_fail(err, SGT_EIO, "%s: not a trace: %s", path, why.text);
     }
-    json_array_foreach(events, i, e) ranges |= strcmp(text_of(e, "cat"), "range") == 0;
-    json_array_foreach(events, i, e) if (is_part(text_of(e, "cat"), ranges))
+    json_array_foreach(events, i, e) if (is_part(text_of(e, "cat")))
         add_part(r, &times, text_of(e, "name"), json_number_value(json_object_get(e, "dur")) / 1e3);
     json_decref(top);
     for (i = 0; i < r->part_count; i++) r->parts[i].ms = bench_median(times.ms[i], times.steps);

@@ -199,6 +199,12 @@ int sgt_cuda_time_attention(sgt_cuda_backend *c, sgt_error *err)
     return SGT_OK;
 }
 
+/* Return the floating-point operations of `products` products with causal scores (T, T). */
+static double flops(const sgt_cuda_backend *c, int products)
+{
+    return products * (double)c->shape.N * (double)c->shape.T * (double)c->shape.C;
+}
+
 static const sgt_cuda_documents *documents(const sgt_cuda_backend *c)
 {
     return c->o.documents ? &c->buf.documents : NULL;
@@ -223,10 +229,10 @@ static void naive(sgt_cuda_backend *c, size_t layer, const sgt_cuda_dropout *dro
     sgt_cuda_naive *n = &c->plan.naive;
     sgt_cuda_split_heads(c->queue.compute, c->shape.type, n->q, n->k, n->v, l->qkv, c->shape.B,
                          c->shape.T, c->shape.H, c->shape.D);
-    sgt_cuda_gemm_run(n->outer, c->queue.compute, l->probs, n->q, n->k, NULL, NULL);
+    sgt_cuda_product(c, n->outer, l->probs, n->q, n->k, NULL, NULL);
     sgt_cuda_causal_softmax(c->queue.compute, c->shape.type, l->probs, c->shape.B, c->shape.H,
                             c->shape.T, c->shape.scale, documents(c));
-    sgt_cuda_gemm_run(n->rows, c->queue.compute, n->o, dropped(c, l, drop), n->v, NULL, NULL);
+    sgt_cuda_product(c, n->rows, n->o, dropped(c, l, drop), n->v, NULL, NULL);
     sgt_cuda_merge_heads(c->queue.compute, c->shape.type, l->att, n->o, c->shape.B, c->shape.T,
                          c->shape.H, c->shape.D);
 }
@@ -239,13 +245,13 @@ static void naive_backward(sgt_cuda_backend *c, size_t layer, const sgt_cuda_dro
                          c->shape.T, c->shape.H, c->shape.D);
     sgt_cuda_split_head(c->queue.compute, c->shape.type, n->o, c->buf.dln, c->shape.B, c->shape.T,
                         c->shape.H, c->shape.D);
-    sgt_cuda_gemm_run(n->columns, c->queue.compute, n->dv, dropped(c, l, drop), n->o, NULL, NULL);
-    sgt_cuda_gemm_run(n->outer, c->queue.compute, n->dscores, n->o, n->v, NULL, NULL);
+    sgt_cuda_product(c, n->columns, n->dv, dropped(c, l, drop), n->o, NULL, NULL);
+    sgt_cuda_product(c, n->outer, n->dscores, n->o, n->v, NULL, NULL);
     sgt_cuda_causal_softmax_backward(c->queue.compute, c->shape.type, n->dscores, l->probs,
                                      c->shape.B, c->shape.H, c->shape.T, c->shape.scale, drop,
                                      documents(c));
-    sgt_cuda_gemm_run(n->rows, c->queue.compute, n->dq, n->dscores, n->k, NULL, NULL);
-    sgt_cuda_gemm_run(n->columns, c->queue.compute, n->dk, n->dscores, n->q, NULL, NULL);
+    sgt_cuda_product(c, n->rows, n->dq, n->dscores, n->k, NULL, NULL);
+    sgt_cuda_product(c, n->columns, n->dk, n->dscores, n->q, NULL, NULL);
     sgt_cuda_join_heads(c->queue.compute, c->shape.type, c->buf.dwide, n->dq, n->dk, n->dv,
                         c->shape.B, c->shape.T, c->shape.H, c->shape.D);
 }
@@ -263,11 +269,13 @@ void sgt_cuda_attend(sgt_cuda_backend *c, size_t layer, int training)
     sgt_cuda_block *l = c->buf.blocks + layer;
     switch (c->plan.path) {
     case SGT_PATH_OWN:
+        sgt_cupti_work(flops(c, 2), 0);
         (tf32(c) ? sgt_cuda_attention_tf32 : sgt_cuda_attention)(
             c->queue.compute, c->shape.type, l->att, l->lse, l->qkv, c->shape.B, c->shape.T,
             c->shape.H, c->shape.D, c->shape.scale, drop, documents(c));
         return;
     case SGT_PATH_HOPPER:
+        sgt_cupti_work(flops(c, 2), 0);
         sgt_cuda_attention_hopper(c->queue.compute, c->shape.type, l->att, l->lse, l->qkv,
                                   c->shape.B, c->shape.T, c->shape.H, c->shape.D, c->shape.scale,
                                   drop, documents(c));
@@ -278,8 +286,11 @@ void sgt_cuda_attend(sgt_cuda_backend *c, size_t layer, int training)
                                  drop, documents(c));
         return;
     case SGT_PATH_CUDNN:
+        sgt_cupti_push_label("cuDNN attention forward");
+        sgt_cupti_work(flops(c, 2), 0);
         sgt_cudnn_attention_forward(c->plan.cudnn, c->queue.compute, l->att, l->lse, l->qkv,
                                     c->buf.cudnn_space);
+        sgt_cupti_pop();
         return;
     case SGT_PATH_NAIVE: naive(c, layer, drop); return;
     }
@@ -310,8 +321,11 @@ void sgt_cuda_attend_backward(sgt_cuda_backend *c, size_t layer)
                                           c->shape.scale, drop, documents(c));
         return;
     case SGT_PATH_CUDNN:
+        sgt_cupti_push_label("cuDNN attention backward");
+        sgt_cupti_work(flops(c, 5), 0);
         sgt_cudnn_attention_backward(c->plan.cudnn, c->queue.compute, c->buf.dwide, c->buf.dln,
                                      l->att, l->lse, l->qkv, c->buf.cudnn_space);
+        sgt_cupti_pop();
         return;
     case SGT_PATH_NAIVE: naive_backward(c, layer, drop); return;
     }

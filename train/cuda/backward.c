@@ -25,6 +25,8 @@ static void layernorm(sgt_cuda_backend *c, const norm *n)
     float *dw = c->flat.grads + n->w, *db = c->flat.grads + n->b;
     const float *w = sgt_cuda_vector(c, n->w);
     float *dbias = c->o.dropout > 0 ? NULL : n->bias;
+    /* dln, x and dx are read (dx unless it is the first), and dx is written */
+    sgt_cupti_work(0, (double)(c->shape.N * c->shape.C * c->shape.width) * (n->first ? 3 : 4));
     if (c->plan.norm_rows)
         sgt_cuda_layernorm_rows_backward(c->queue.compute, c->shape.type, c->buf.dx, n->first, dw,
                                          db, dbias, c->buf.dln, n->x, n->mean, n->rstd, w,
@@ -39,6 +41,7 @@ static void layernorm(sgt_cuda_backend *c, const norm *n)
 static void bias(sgt_cuda_backend *c, const sgt_cuda_block *l, size_t weight, const void *dy,
                  size_t rows, size_t width)
 {
+    sgt_cupti_work(0, (double)(rows * width * c->shape.width));
     sgt_cuda_bias_backward(c->queue.compute, c->shape.type, c->flat.grads + l->at[weight + 1], dy,
                            rows, width, c->buf.scratch);
 }
@@ -53,6 +56,7 @@ static void wide_bias(sgt_cuda_backend *c, const sgt_cuda_block *l, size_t weigh
     }
     sgt_cuda_record(c->queue.forked, c->queue.compute);
     sgt_cuda_wait(c->queue.beside, c->queue.forked);
+    sgt_cupti_work(0, (double)(c->shape.N * width * c->shape.width));
     sgt_cuda_bias_backward(c->queue.beside, c->shape.type, c->flat.grads + l->at[weight + 1],
                            c->buf.dwide, c->shape.N, width, c->buf.beside_scratch);
     sgt_cuda_record(c->queue.rejoined, c->queue.beside);
@@ -70,8 +74,7 @@ static void rejoin(sgt_cuda_backend *c)
 static void weight_gradient(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, size_t weight,
                             const void *x, const void *dy)
 {
-    sgt_cuda_gemm_run(c->plan.linear[which].dw, c->queue.compute, c->flat.grads + l->at[weight], x,
-                      dy, NULL, NULL);
+    sgt_cuda_product(c, c->plan.linear[which].dw, c->flat.grads + l->at[weight], x, dy, NULL, NULL);
 }
 
 /* Add the bias gradient of a residual branch's last product, unless layernorm has already added
@@ -84,8 +87,8 @@ static void branch_bias(sgt_cuda_backend *c, const sgt_cuda_block *l, size_t wei
 static void input(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, size_t weight,
                   const void *dy, void *dx)
 {
-    sgt_cuda_gemm_run(c->plan.linear[which].dx, c->queue.compute, dx, dy,
-                      sgt_cuda_weight(c, l->at[weight]), NULL, NULL);
+    sgt_cuda_product(c, c->plan.linear[which].dx, dx, dy, sgt_cuda_weight(c, l->at[weight]), NULL,
+                     NULL);
 }
 
 /* Return the gradient of a residual branch's output: dx, times dropout's factors if there is
@@ -105,13 +108,12 @@ static void gelu_slope(sgt_cuda_backend *c, const sgt_cuda_block *l, const void 
 {
     const void *w = sgt_cuda_weight(c, l->at[SGT_FCPROJ_W]);
     if (c->plan.dgelu_bias) {
-        sgt_cuda_gemm_run(c->plan.dgelu_bias, c->queue.compute, c->buf.dwide, dy, w,
-                          c->buf.bias_sums, l->fc);
+        sgt_cuda_product(c, c->plan.dgelu_bias, c->buf.dwide, dy, w, c->buf.bias_sums, l->fc);
         bias(c, l, SGT_FC_W, c->buf.bias_sums, 1, 4 * c->shape.C);
         return;
     }
     if (c->plan.dgelu) {
-        sgt_cuda_gemm_run(c->plan.dgelu, c->queue.compute, c->buf.dwide, dy, w, NULL, l->fc);
+        sgt_cuda_product(c, c->plan.dgelu, c->buf.dwide, dy, w, NULL, l->fc);
     } else {
         input(c, SGT_CUDA_FCPROJ, l, SGT_FCPROJ_W, dy, c->buf.dwide);
         sgt_cuda_gelu_backward(c->queue.compute, c->shape.type, c->buf.dwide, c->buf.dwide, l->fc,
@@ -141,8 +143,8 @@ static void qkv_parameters(sgt_cuda_backend *c, const sgt_cuda_block *l)
         weight_gradient(c, SGT_CUDA_QKV, l, SGT_QKV_W, l->ln1, c->buf.dwide);
         return;
     }
-    sgt_cuda_gemm_run(c->plan.qkv_dw_bias, c->queue.compute, c->flat.grads + l->at[SGT_QKV_W],
-                      l->ln1, c->buf.dwide, c->buf.bias_sums, NULL);
+    sgt_cuda_product(c, c->plan.qkv_dw_bias, c->flat.grads + l->at[SGT_QKV_W], l->ln1, c->buf.dwide,
+                     c->buf.bias_sums, NULL);
     sgt_cuda_bias_backward(c->queue.compute, SGT_F32, c->flat.grads + l->at[SGT_QKV_B],
                            c->buf.bias_sums, 1, 3 * c->shape.C, c->buf.scratch);
 }
@@ -190,31 +192,31 @@ void sgt_cuda_backward(sgt_cuda_backend *c)
 {
     const sgt_cuda_linear *head = &c->plan.linear[SGT_CUDA_HEAD];
     unsigned L = (unsigned)c->shape.L;
-    sgt_cuda_range(c, "head backward");
+    sgt_cupti_push("head backward");
     if (c->plan.written) zero_rest(c);
-    sgt_cuda_gemm_run(head->dx, c->queue.compute, c->buf.dln, c->buf.logits,
-                      sgt_cuda_weight(c, c->flat.head), NULL, NULL);
-    sgt_cuda_gemm_run(head->dw, c->queue.compute, c->flat.grads + c->flat.head, c->buf.logits,
-                      c->buf.lnf, NULL, NULL);
+    sgt_cuda_product(c, head->dx, c->buf.dln, c->buf.logits, sgt_cuda_weight(c, c->flat.head), NULL,
+                     NULL);
+    sgt_cuda_product(c, head->dw, c->flat.grads + c->flat.head, c->buf.logits, c->buf.lnf, NULL,
+                     NULL);
     if (c->model.untied) sgt_cuda_ranks_reduce(c, SGT_BUCKET_BLOCKS + c->shape.L);
     const sgt_cuda_block *last = c->buf.blocks + c->shape.L - 1;
     layernorm(c, &(norm){last->out, c->buf.meanf, c->buf.rstdf, c->flat.lnf_w, c->flat.lnf_b,
                          c->flat.grads + last->at[SGT_FCPROJ_W + 1], 1});
     sgt_cuda_part_ends(c, sgt_part_head(L));
-    sgt_cuda_range_end(c);
+    sgt_cupti_pop();
     for (size_t i = c->shape.L; i-- > 0;) {
-        sgt_cuda_range_layer(c, "backward", i);
+        sgt_cuda_push_layer("backward", i);
         sgt_cuda_forward_again(c, i);
         mlp(c, i);
         attention(c, i);
         sgt_cuda_ranks_reduce(c, SGT_BUCKET_BLOCKS + i);
         sgt_cuda_part_ends(c, sgt_part_backward(L, (unsigned)i));
-        sgt_cuda_range_end(c);
+        sgt_cupti_pop();
     }
     sgt_cuda_ranks_reduce(c, sgt_cuda_bucket_vectors(c));
-    sgt_cuda_range(c, "embeddings backward");
+    sgt_cupti_push("embeddings backward");
     embeddings(c);
     sgt_cuda_ranks_reduce(c, SGT_BUCKET_EMBEDDINGS);
     sgt_cuda_part_ends(c, sgt_part_embeddings(L));
-    sgt_cuda_range_end(c);
+    sgt_cupti_pop();
 }

@@ -211,7 +211,7 @@ typedef struct sgt_cuda_backend {
     sgt_cuda_buffers buf;
     sgt_cuda_queue queue;
     struct sgt_cuda_group *group; /* NCCL's state; NULL with one rank */
-    sgt_cupti *cupti;             /* NULL: no trace was asked for */
+    sgt_cupti *cupti;             /* of the trace; NULL: no trace was asked for */
     sgt_memory_kind memory[SGT_MEMORY_KINDS];
     size_t kinds;
     sgt_live live; /* when each buffer is in use (live.h); filled once memory is allocated */
@@ -335,11 +335,13 @@ static inline float *sgt_cuda_second(const sgt_cuda_backend *c, size_t at)
  * ended. Call this before anything is captured. */
 int sgt_cuda_trace_open(sgt_cuda_backend *c, sgt_error *err);
 void sgt_cuda_trace_close(sgt_cuda_backend *c);
-/* Begin a range: the kernels launched until range_end belong to it, in traces and in Nsight.
- * sgt_cuda_range_layer names it "h.LAYER PASS". Ranges nest, and a captured graph keeps them. */
-void sgt_cuda_range(sgt_cuda_backend *c, const char *name);
-void sgt_cuda_range_layer(sgt_cuda_backend *c, const char *pass, size_t layer);
-void sgt_cuda_range_end(sgt_cuda_backend *c);
+/* Begin a range "h.LAYER PASS" of traces (sgt_cupti_push). */
+void sgt_cuda_push_layer(const char *pass, size_t layer);
+/* Begin a label that names a product, with its operations; sgt_cupti_pop ends it. */
+void sgt_cuda_push_product(const sgt_cuda_backend *c, const sgt_cuda_gemm *p);
+/* Run a product on the compute stream, under such a label. */
+void sgt_cuda_product(const sgt_cuda_backend *c, const sgt_cuda_gemm *p, void *d, const void *a,
+                      const void *b, void *bias, void *aux);
 
 /* ---- shared by these files ---- */
 /* Return the address of number `at` in the working copies. */

@@ -8,9 +8,14 @@ static void linear(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, size
                    const void *x, size_t width)
 {
     const void *w = sgt_cuda_weight(c, l->at[weight]), *b = sgt_cuda_weight(c, l->at[weight + 1]);
-    sgt_cuda_gemm_run(c->plan.linear[which].forward, c->queue.compute, y, x, w, (void *)b, NULL);
+    sgt_cuda_product(c, c->plan.linear[which].forward, y, x, w, (void *)b, NULL);
     if (c->plan.bias_apart)
         sgt_cuda_add_bias(c->queue.compute, c->shape.type, y, b, c->shape.N, width);
+}
+
+static double tensor_bytes(const sgt_cuda_backend *c)
+{
+    return (double)(c->shape.N * c->shape.C * c->shape.width);
 }
 
 /* Compute the LayerNorm of x + dropout(y), and keep that sum; if y is NULL, the LayerNorm of x
@@ -19,6 +24,7 @@ static void layernorm(sgt_cuda_backend *c, void *sum, void *out, float *mean, fl
                       const void *x, const void *y, size_t w, size_t b,
                       const sgt_cuda_dropout *drop)
 {
+    sgt_cupti_work(0, tensor_bytes(c) * (y ? 4 : 2));
     (c->plan.norm_rows ? sgt_cuda_layernorm_rows : sgt_cuda_residual_layernorm)(
         c->queue.compute, c->shape.type, sum, out, mean, rstd, x, y, sgt_cuda_vector(c, w),
         sgt_cuda_vector(c, b), c->shape.N, c->shape.C, c->model.eps, drop);
@@ -43,9 +49,11 @@ static void residual(sgt_cuda_backend *c, size_t layer, const addition *a, int t
     const sgt_cuda_gemm *whole = c->plan.linear[a->which].residual;
     const sgt_cuda_dropout *drop = sgt_cuda_drop(c, &space, layer, a->site, training);
     if (whole) {
+        sgt_cuda_push_product(c, whole);
         sgt_cuda_gemm_run_onto(whole, c->queue.compute, a->sum, a->x, a->in,
                                sgt_cuda_weight(c, l->at[a->weight]),
                                (void *)sgt_cuda_weight(c, l->at[a->weight + 1]), NULL);
+        sgt_cupti_pop();
         layernorm(c, NULL, a->ln, a->mean, a->rstd, a->sum, NULL, a->ln_w, a->ln_b, NULL);
         return;
     }
@@ -65,9 +73,8 @@ static void residual(sgt_cuda_backend *c, size_t layer, const addition *a, int t
 static void mlp(sgt_cuda_backend *c, const sgt_cuda_block *l)
 {
     if (c->plan.fc_gelu) {
-        sgt_cuda_gemm_run(c->plan.fc_gelu, c->queue.compute, l->gelu, l->ln2,
-                          sgt_cuda_weight(c, l->at[SGT_FC_W]),
-                          (void *)sgt_cuda_weight(c, l->at[SGT_FC_B]), l->fc);
+        sgt_cuda_product(c, c->plan.fc_gelu, l->gelu, l->ln2, sgt_cuda_weight(c, l->at[SGT_FC_W]),
+                         (void *)sgt_cuda_weight(c, l->at[SGT_FC_B]), l->fc);
         return;
     }
     linear(c, SGT_CUDA_FC, l, SGT_FC_W, l->fc, l->ln2, 4 * c->shape.C);
@@ -93,17 +100,17 @@ void sgt_cuda_forward(sgt_cuda_backend *c, int training)
     sgt_cuda_dropout space;
     const sgt_cuda_dropout *drop = sgt_cuda_drop(c, &space, 0, SGT_DROP_EMBED, training);
     const sgt_cuda_block *first = c->buf.blocks;
-    sgt_cuda_range(c, "embeddings forward");
+    sgt_cupti_push("embeddings forward");
     sgt_cuda_embed(c->queue.compute, c->shape.type, c->buf.x0, c->buf.ids,
                    sgt_cuda_weight(c, c->flat.wte), sgt_cuda_weight(c, c->flat.wpe), c->shape.N,
                    c->shape.T, c->shape.C, drop);
     layernorm(c, NULL, first->ln1, first->mean1, first->rstd1, c->buf.x0, NULL,
               first->at[SGT_LN1_W], first->at[SGT_LN1_B], NULL);
     sgt_cuda_part_ends(c, 0);
-    sgt_cuda_range_end(c);
+    sgt_cupti_pop();
     for (size_t i = 0; i < c->shape.L; i++) {
         sgt_cuda_block *l = c->buf.blocks + i;
-        sgt_cuda_range_layer(c, "forward", i);
+        sgt_cuda_push_layer("forward", i);
         inside(c, i, i ? l[-1].out : c->buf.x0, training);
         addition a = {SGT_CUDA_FCPROJ, SGT_FCPROJ_W,  l->gelu,        l->mid,
                       l->out,          c->buf.lnf,    c->buf.meanf,   c->buf.rstdf,
@@ -117,7 +124,7 @@ void sgt_cuda_forward(sgt_cuda_backend *c, int training)
         }
         residual(c, i, &a, training);
         sgt_cuda_part_ends(c, sgt_part_forward((unsigned)i));
-        sgt_cuda_range_end(c);
+        sgt_cupti_pop();
     }
 }
 
@@ -128,7 +135,7 @@ void sgt_cuda_forward_again(sgt_cuda_backend *c, size_t layer)
     sgt_cuda_block *l = c->buf.blocks + layer;
     if (l->recompute == SGT_RECOMPUTE_NONE || l == c->buf.share_last) return;
     const void *x = layer ? l[-1].out : c->buf.x0;
-    sgt_cuda_range_layer(c, "recompute", layer);
+    sgt_cuda_push_layer("recompute", layer);
     layernorm(c, NULL, l->ln1, l->mean1, l->rstd1, x, NULL, l->at[SGT_LN1_W], l->at[SGT_LN1_B],
               NULL);
     if (l->recompute == SGT_RECOMPUTE_BLOCK) {
@@ -139,7 +146,7 @@ void sgt_cuda_forward_again(sgt_cuda_backend *c, size_t layer)
         sgt_cuda_gelu(c->queue.compute, c->shape.type, l->gelu, l->fc, c->shape.N * 4 * c->shape.C,
                       c->model.gelu);
     }
-    sgt_cuda_range_end(c);
+    sgt_cupti_pop();
 }
 
 /* Compute the loss; then softmax; then its gradient, each in a separate pass over the logits. */
@@ -158,10 +165,13 @@ static void classify(sgt_cuda_backend *c, const float *scale)
 
 void sgt_cuda_head(sgt_cuda_backend *c, int training)
 {
-    sgt_cuda_range(c, "head and loss");
-    sgt_cuda_gemm_run(c->plan.linear[SGT_CUDA_HEAD].forward, c->queue.compute, c->buf.logits,
-                      c->buf.lnf, sgt_cuda_weight(c, c->flat.head), NULL, NULL);
+    sgt_cupti_push("head and loss");
+    sgt_cuda_product(c, c->plan.linear[SGT_CUDA_HEAD].forward, c->buf.logits, c->buf.lnf,
+                     sgt_cuda_weight(c, c->flat.head), NULL, NULL);
     const float *scale = training ? &c->buf.control->dlogits_scale : NULL;
+    if (!c->o.no_fuse)
+        sgt_cupti_work(0, (double)(c->shape.N * c->shape.width) *
+                              (double)(c->shape.V + (scale ? c->shape.ldv : 0)));
     if (c->o.no_fuse) {
         classify(c, scale);
     } else if (c->plan.bulk_loss && scale) {
@@ -173,5 +183,5 @@ void sgt_cuda_head(sgt_cuda_backend *c, int training)
     }
     sgt_cuda_loss_sum(c->queue.compute, training ? c->buf.control : c->buf.eval_control,
                       c->buf.loss, c->buf.targets, c->shape.N);
-    sgt_cuda_range_end(c);
+    sgt_cupti_pop();
 }

@@ -132,7 +132,9 @@ static void step_kind(sgt_cuda_backend *c, int kind)
     sgt_cuda_muon_normalize(c->queue.compute, c->shape.type, c->plan.muon.x,
                             c->flat.grads + c->buf.blocks->at[kinds[kind].tensor], &l,
                             c->buf.scratch);
+    sgt_cupti_push_label("Muon's products");
     const unsigned char *x = newton_schulz(c, kind);
+    sgt_cupti_pop();
     l.n = own_part(c, kind, &from, &at);
     l.stride /= c->shape.ranks;
     void *copy = c->flat.own_copy ? (unsigned char *)c->flat.own_copy + at * width : NULL;
@@ -145,10 +147,10 @@ void sgt_cuda_muon_step(sgt_cuda_backend *c)
 {
     size_t at = c->flat.muon_at, n = c->flat.muon_end - at;
     if (n == 0) return;
-    sgt_cuda_range(c, "muon");
+    sgt_cupti_push("muon");
     sgt_cuda_muon_momentum(c->queue.compute, c->flat.m + at, c->flat.own_grads + at, n,
                            c->buf.control);
     if (c->group) sgt_cuda_ranks_gather_steps(c);
     for (int i = 0; i < SGT_CUDA_HEAD; i++) step_kind(c, i);
-    sgt_cuda_range_end(c);
+    sgt_cupti_pop();
 }

@@ -83,7 +83,7 @@ int sgt_check_cupti(int device, sgt_error *err)
     int rc = sgt_cupti_open(&p, err);
     if (rc < 0) return rc;
     rc = sgt_check_space_open(&x, BYTES, err);
-    if (rc == SGT_OK) rc = sgt_cupti_begin(p, SGT_CUPTI_COUNT, err);
+    if (rc == SGT_OK) rc = sgt_cupti_begin(p, err);
     if (rc == SGT_OK) {
         float *d = x.device;
         sgt_cuda_zero(x.stream, d, COUNT * sizeof *d);

@@ -1,6 +1,6 @@
-/* trace.c: adds CUPTI's records of the traced steps to the trace. The host waits for the device
- * before the first traced step, so that the trace contains no work of the step before it, and after
- * the last. Between these waits, steps run as usual. */
+/* trace.c: adds CUPTI's records of the traced steps to the trace, and names products. The host waits
+ * for the device before the first traced step, so that the trace contains no work of the step before
+ * it, and after the last. Between these waits, steps run as usual. */
 #include <stdio.h>
 #include <string.h>
 
@@ -33,19 +33,28 @@ static int finish(const sgt_cuda_backend *c, sgt_error *err)
     return rc == SGT_OK ? sgt_cuda_finish(c->queue.compute, err) : rc;
 }
 
+/* Add the option to CUPTI's message. */
+static int told(int rc, const sgt_error *why, sgt_error *err)
+{
+    return rc < 0 ? sgt_fail(err, rc, "--profile: %s", why->text) : rc;
+}
+
 static int begin(void *ctx, sgt_error *err)
 {
     sgt_cuda_backend *c = ctx;
+    sgt_error why;
     int rc = finish(c, err);
-    return rc == SGT_OK ? sgt_cupti_begin(c->cupti, SGT_CUPTI_ALL, err) : rc;
+    return rc == SGT_OK ? told(sgt_cupti_begin(c->cupti, &why), &why, err) : rc;
 }
 
 static int end(void *ctx, sgt_error *err)
 {
     sgt_cuda_backend *c = ctx;
+    sgt_error why;
     sgt_cupti_counts counts;
     int rc = finish(c, err);
-    if (rc == SGT_OK) rc = sgt_cupti_end(c->cupti, show, c->o.trace, &counts, err);
+    if (rc == SGT_OK)
+        rc = told(sgt_cupti_end(c->cupti, show, c->o.trace, &counts, &why), &why, err);
     if (rc == SGT_OK && counts.lost)
         sgt_say(&c->o.notice, "trace: CUPTI lost %llu records", (unsigned long long)counts.lost);
     return rc;
@@ -55,7 +64,8 @@ int sgt_cuda_trace_open(sgt_cuda_backend *c, sgt_error *err)
 {
     /* without CUPTI, the trace has only the host's part */
     if (!c->o.trace || sgt_verdict_out(c->o.verdicts, SGT_CHECK_CUPTI)) return SGT_OK;
-    int rc = sgt_cupti_open(&c->cupti, err);
+    sgt_error why;
+    int rc = told(sgt_cupti_open(&c->cupti, &why), &why, err);
     if (rc == SGT_OK) sgt_trace_watch(c->o.trace, &(sgt_trace_watcher){begin, end, c});
     return rc;
 }
@@ -67,13 +77,43 @@ void sgt_cuda_trace_close(sgt_cuda_backend *c)
     c->cupti = NULL;
 }
 
-void sgt_cuda_range(sgt_cuda_backend *c, const char *name) { sgt_cupti_push(c->cupti, name); }
-
-void sgt_cuda_range_layer(sgt_cuda_backend *c, const char *pass, size_t layer)
+void sgt_cuda_push_layer(const char *pass, size_t layer)
 {
     char name[48];
     snprintf(name, sizeof name, "h.%zu %s", layer, pass);
-    sgt_cupti_push(c->cupti, name);
+    sgt_cupti_push(name);
 }
 
-void sgt_cuda_range_end(sgt_cuda_backend *c) { sgt_cupti_pop(c->cupti); }
+/* Return what a product computes. Products of the same shape share a plan, and the first name. */
+static const char *name_of(const sgt_cuda_backend *c, const sgt_cuda_gemm *p)
+{
+    static const char *const names[SGT_CUDA_LINEARS][3] = {
+        [SGT_CUDA_QKV] = {"qkv forward", "qkv dX", "qkv dW"},
+        [SGT_CUDA_PROJ] = {"proj forward", "proj dX", "proj dW"},
+        [SGT_CUDA_FC] = {"fc forward", "fc dX", "fc dW"},
+        [SGT_CUDA_FCPROJ] = {"fcproj forward", "fcproj dX", "fcproj dW"},
+        [SGT_CUDA_HEAD] = {"head forward", "head dX", "head dW"}};
+    for (int i = 0; i < SGT_CUDA_LINEARS; i++) {
+        const sgt_cuda_linear *l = &c->plan.linear[i];
+        if (p == l->forward || p == l->residual) return names[i][0];
+        if (p == l->dx) return names[i][1];
+        if (p == l->dw) return names[i][2];
+    }
+    if (p == c->plan.fc_gelu) return names[SGT_CUDA_FC][0];
+    if (p == c->plan.dgelu || p == c->plan.dgelu_bias) return names[SGT_CUDA_FCPROJ][1];
+    return p == c->plan.qkv_dw_bias ? names[SGT_CUDA_QKV][2] : "attention products";
+}
+
+void sgt_cuda_push_product(const sgt_cuda_backend *c, const sgt_cuda_gemm *p)
+{
+    sgt_cupti_push_label(name_of(c, p));
+    sgt_cupti_work(sgt_cuda_gemm_flops(p), 0);
+}
+
+void sgt_cuda_product(const sgt_cuda_backend *c, const sgt_cuda_gemm *p, void *d, const void *a,
+                      const void *b, void *bias, void *aux)
+{
+    sgt_cuda_push_product(c, p);
+    sgt_cuda_gemm_run(p, c->queue.compute, d, a, b, bias, aux);
+    sgt_cupti_pop();
+}

@@ -15,6 +15,9 @@ static void update_range(sgt_cuda_backend *c, size_t at, size_t n, size_t decaye
     void *copy = c->flat.own_copy ? (unsigned char *)c->flat.own_copy + at * c->shape.width : NULL;
     float *p = c->flat.params + at, *m = c->flat.m + at, *g = c->flat.own_grads + at;
     const sgt_optim *o = &c->o.optim;
+    /* p and the moments are read and written, g is read, and zeroed unless products write it */
+    size_t floats = (o->kind == SGT_SGD ? 5 : 7) + (c->plan.written ? 0 : 1);
+    sgt_cupti_work(0, (double)(n * (floats * sizeof *p + (copy ? c->shape.width : 0))));
     if (o->kind == SGT_SGD) {
         sgt_sgd sgd = {.momentum = o->momentum, .decay = o->weight_decay, .nesterov = o->nesterov};
         sgt_cuda_sgd_update(c->queue.compute, c->shape.type, copy, p, m, g, n, decayed,
@@ -49,7 +52,8 @@ static void compute_update(sgt_cuda_backend *c)
 {
     const sgt_optim *o = &c->o.optim;
     uint64_t before = sgt_cuda_count().launches;
-    sgt_cuda_range(c, "update");
+    sgt_cupti_push("update");
+    if (!c->group) sgt_cupti_work(0, (double)(c->flat.count * sizeof *c->flat.grads));
     if (c->group) sgt_cuda_ranks_norm(c);
     else
         sgt_cuda_grad_norm(c->queue.compute, c->buf.control, c->flat.grads, c->flat.count,
@@ -65,7 +69,7 @@ static void compute_update(sgt_cuda_backend *c)
     if (c->group) sgt_cuda_ranks_share(c, !c->plan.written);
     sgt_cuda_end_step(c->queue.compute, c->buf.control);
     sgt_cuda_part_ends(c, sgt_part_update((unsigned)c->shape.L));
-    sgt_cuda_range_end(c);
+    sgt_cupti_pop();
     /* count the kernel that begins an update too */
     unsigned launched = (unsigned)(sgt_cuda_count().launches - before) + 1;
     c->base.launches_step = c->queue.launched_micro * (c->o.accum ? c->o.accum : 1) + launched;

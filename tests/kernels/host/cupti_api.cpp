@@ -1,13 +1,16 @@
 /* cupti_api.cpp: kernels/cuda/cupti_api.h on a CPU. This CUPTI reports what streams.cpp does, when
  * it is done, under the name that the work was put on its stream with. "copy" and "fill" are
  * reported as such, everything else as a kernel. With SGT_HOST_CUPTI=refuse in the environment it
- * records nothing, like a machine whose counters only root may read. */
+ * records nothing, like a machine whose counters only root may read. With SGT_HOST_CUPTI=overlap all
+ * work takes 1 us, and begins 0.75 us after the one before it. */
 #include "kernels/cuda/cupti_api.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "tests/kernels/host/streams.h"
@@ -26,9 +29,16 @@ static struct {
     size_t room, used;
     std::vector<uint64_t> ranges;      /* ranges pushed */
     std::vector<cudaStream_t> streams; /* by number */
-    uint64_t nodes;
-    uint32_t calls, graph_call; /* number of calls so far; the call whose graph runs */
+    std::set<std::string> names;       /* of kernels */
+    uint64_t nodes, works;             /* works: those recorded so far */
+    uint32_t calls, graph_call;        /* number of calls so far; the call whose graph runs */
 } cupti;
+
+static bool asked_to(const char *what)
+{
+    const char *text = getenv("SGT_HOST_CUPTI");
+    return text && !strcmp(text, what);
+}
 
 /* ---- records ---- */
 
@@ -92,9 +102,18 @@ static void emit_work(T record, int kind, uint32_t stream, uint64_t from, uint32
     record.stream = stream;
     record.start = from;
     record.end = cupti.now();
+    if (asked_to("overlap"))
+        record.start = 1000 + 750 * cupti.works++, record.end = record.start + 1000;
     record.correlation = call;
     record.node = node;
     emit(record);
+}
+
+/* Return a kernel's name without what DEV_LAUNCH has around it: "(norm_kernel<T, 4>)". */
+static const char *plain(const char *name)
+{
+    name += strspn(name, "(");
+    return cupti.names.emplace(name, strcspn(name, "<)")).first->c_str();
 }
 
 static uint32_t stream_number(cudaStream_t s)
@@ -137,7 +156,7 @@ std::function<void()> watched(cudaStream_t s, bool captured, std::function<void(
         work();
         uint32_t by = node ? cupti.graph_call : call;
         sgt_cupti_kernel k = {};
-        k.name = name;
+        k.name = plain(name);
         std::fill_n(k.grid, 3, 1);
         std::fill_n(k.block, 3, 1);
         if (!strcmp(name, "copy"))
@@ -193,7 +212,7 @@ static sgt_cupti_result next_record(uint8_t *buffer, size_t valid, sgt_cupti_rec
 const sgt_cupti_api *sgt_cupti_load(sgt_error *)
 {
     static sgt_cupti_api t;
-    t.version = [](uint32_t *version) { return *version = 0, 0; };
+    t.version = [](uint32_t *version) { return *version = 130001, 0; };
     t.result_string = [](sgt_cupti_result, const char **text) {
         return *text = "refused by the host run", 0;
     };
@@ -208,7 +227,7 @@ const sgt_cupti_api *sgt_cupti_load(sgt_error *)
         return cupti.request = r, cupti.complete = c, 0;
     };
     t.enable = [](sgt_cupti_kind kind) -> sgt_cupti_result {
-        if (getenv("SGT_HOST_CUPTI")) return SGT_CUPTI_INSUFFICIENT_PRIVILEGES;
+        if (asked_to("refuse")) return SGT_CUPTI_INSUFFICIENT_PRIVILEGES;
         return cupti.on[kind] = true, 0;
     };
     t.disable = [](sgt_cupti_kind kind) { return cupti.on[kind] = false, 0; };
