@@ -23,6 +23,7 @@ static int make_set(layout *l, const char *options, sgt_tokenize_result *result,
     sgt_tokenize_options o = *l->o;
     o.out = l->set;
     o.layout = SGT_LAYOUT_SGT;
+    o.force = o.force ? SGT_OUT_DIFFERENT : SGT_OUT_KEEP;
     return (sgt_parts_wanted(&o) ? sgt_parts_make : sgt_pipeline_make)(&o, l->corpus, l->vocab,
                                                                        options, result, err);
 }
@@ -65,7 +66,7 @@ int sgt_layout_make(const sgt_tokenize_options *o, const sgt_corpus *c, const sg
     layout l = {.o = o, .corpus = c, .vocab = v};
     char *laid_out = sgt_export_options(options, o->layout);
     if (!laid_out) return sgt_fail_memory(err, o->out);
-    sgt_out_request r = {o->out, c, v, laid_out, laid_out, o->force, o->notice, o->stop};
+    sgt_out_request r = {o->out, c, v, laid_out, laid_out, o->force, o->notice, o->stop, o->field};
     int rc = sgt_out_join(&l.out, &r, err);
     if (rc == 0) {
         l.set = sgt_join(l.out.work, SGT_OUT_SET);

@@ -202,21 +202,22 @@ static int run(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_voc
     pipeline p = {
         .o = o, .corpus = c, .vocab = v, .piece = o->piece_bytes ? o->piece_bytes : PIECE};
     size_t threads = useful_threads(&p);
-    sgt_text_feed_options f = {.corpus = c,
-                               .joins = sgt_vocab_joins(v),
-                               .piece = p.piece,
-                               .field = o->field,
-                               .special = o->special_eot ? v->eot_text : NULL,
-                               .vocab = v,
-                               .replaced = o->invalid_utf8 == SGT_INVALID_REPLACE,
-                               .rule = sgt_vocab_known_rule(v),
-                               .whole = sgt_vocab_pattern(v) != NULL,
-                               .normalized = sgt_vocab_normalizes(v),
-                               .val_fraction = o->val_fraction,
-                               .stop = o->stop,
-                               .cancel = &p.cancelled,
-                               .threads = threads,
-                               .from = {from->file, from->offset, from->hashed, from->hash}};
+    sgt_text_feed_options f = {
+        .corpus = c,
+        .joins = sgt_vocab_joins(v),
+        .piece = p.piece,
+        .field = o->field,
+        .special = o->special_eot ? v->eot_text : NULL,
+        .vocab = v,
+        .replaced = o->invalid_utf8 == SGT_INVALID_REPLACE,
+        .rule = sgt_vocab_known_rule(v),
+        .whole = sgt_vocab_pattern(v) != NULL,
+        .normalized = sgt_vocab_normalizes(v),
+        .val_fraction = o->val_fraction,
+        .stop = o->stop,
+        .cancel = &p.cancelled,
+        .threads = threads,
+        .from = {from->file, from->offset, from->hashed, from->hash, from->block}};
     int rc = sgt_text_feed_open(&p.feed, &f, err);
     if (rc < 0) return rc;
     /* one place for the unit being written, and two per thread: a unit being encoded and one
@@ -239,6 +240,15 @@ static int run(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_voc
 uint64_t sgt_pipeline_shard_tokens(const sgt_tokenize_options *o)
 {
     return o->shard_tokens ? o->shard_tokens : SHARD_TOKENS;
+}
+
+int sgt_pipeline_check(const sgt_manifest *m, const sgt_corpus *c, sgt_error *err)
+{
+    if (!m->bad_lines || m->documents) return SGT_OK;
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: nothing is left to tokenize: all %" PRIu64
+                    " lines or rows are bad (without --skip-bad, the first one is named)",
+                    c->files[0].path, m->bad_lines);
 }
 
 void sgt_pipeline_result(sgt_tokenize_result *r, const sgt_manifest *m)
@@ -273,6 +283,7 @@ static int fill_out(sgt_out *out, const sgt_tokenize_options *o, const sgt_corpu
     if (rc == SGT_ESTOPPED && sgt_record_save(r, err) < 0) rc = err ? err->code : SGT_EIO;
     result->bytes_read = sgt_record_bytes(r) - from.all_bytes;
     if (!rc) rc = sgt_record_finish(r, &m, err);
+    if (!rc && sgt_ranks_size(o->ranks) < 2) rc = sgt_pipeline_check(&m, c, err);
     if (!rc) {
         m.options = (char *)options; /* only read; the caller frees it */
         snprintf(m.vocabulary, sizeof m.vocabulary, "%s", sgt_vocab_name(v));
@@ -303,7 +314,7 @@ int sgt_pipeline_make(const sgt_tokenize_options *o, const sgt_corpus *c, const 
                       const char *options, sgt_tokenize_result *result, sgt_error *err)
 {
     sgt_out out;
-    sgt_out_request r = {o->out, c, v, options, NULL, o->force, o->notice, o->stop};
+    sgt_out_request r = {o->out, c, v, options, NULL, o->force, o->notice, o->stop, o->field};
     int rc = sgt_out_claim(&out, &r, err);
     if (rc == 1) {
         rc = sgt_pipeline_reread(result, o->out, err);

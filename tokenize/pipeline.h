@@ -12,6 +12,8 @@ int sgt_pipeline_make(const sgt_tokenize_options *o, const sgt_corpus *c, const 
                       const char *options, sgt_tokenize_result *result, sgt_error *err);
 
 /* Fill in *r from the numbers of a manifest. */
+/* Fail if bad lines and rows were left out, and nothing else was there. */
+int sgt_pipeline_check(const sgt_manifest *m, const sgt_corpus *c, sgt_error *err);
 void sgt_pipeline_result(sgt_tokenize_result *r, const sgt_manifest *m);
 /* Fill in *r from the manifest of a complete OUT, but for r->bytes_read, which stays. */
 int sgt_pipeline_reread(sgt_tokenize_result *r, const char *out, sgt_error *err);

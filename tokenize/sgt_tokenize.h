@@ -212,7 +212,8 @@ typedef struct sgt_tokenize_options {
     int dedup;
     /* processes that fill OUT together (see sgt_tokenize); NULL: only this one */
     sgt_ranks *ranks;
-    int force;            /* replace an OUT that was made with other options or from other inputs */
+    /* replace an OUT that is complete, or that was made with other options or from other inputs */
+    int force;
     sgt_notice notice;    /* receives remarks that are not failures, one line each */
     const sgt_stop *stop; /* checked now and then; NULL: the call cannot be stopped */
     /* Called now and then, by one thread at a time: bytes of the inputs done, bytes in all (0:
@@ -260,8 +261,8 @@ typedef struct sgt_tokenize_result {
  * are not text. Names may hold any bytes. These are errors, and name the path: a missing or
  * unreadable path; a folder without a file; a link that leads nowhere, or back to a folder that
  * contains it; an INPUT that is OUT or lies in it (an OUT below an INPUT is skipped); a file whose
- * size changes between listing and reading, or whose size or time stamp changes while it is read.
- * An OUT with other options, or from inputs of other paths or sizes, is refused and left as it is.
+ * size or time stamp changes between listing and the end of reading. An OUT with other options,
+ * or from inputs of other paths or bytes, is refused and left as it is.
  * So are an OUT that another run is writing and a folder that holds anything else. `force` replaces
  * them, but never one that another run is writing.
  *

@@ -117,35 +117,20 @@ static int tokenize_into(const sgt_tokenize_options *o, const sgt_corpus *c, con
     return rc;
 }
 
-/* Return whether OUT is complete and was made before --binary existed; then --force does not
- * replace it. */
-static int is_complete_as_before(const sgt_tokenize_options *o, const sgt_corpus *c,
-                                 const sgt_vocab *v)
-{
-    char *options = options_json(o, v, 1);
-    const sgt_out_request r = {.path = o->out, .corpus = c, .vocab = v, .options = options};
-    int complete = options && sgt_out_is_complete(&r, NULL) == 1;
-    free(options);
-    return complete;
-}
-
 /* List the corpus. *as_before: OUT was begun before --binary and --hidden existed. All files were
  * read then and no file was chosen for validation, so OUT is finished in that way. */
-static int list_inputs(sgt_corpus **c, const sgt_tokenize_options *o, const sgt_vocab *v,
-                       int *as_before, sgt_error *err)
+static int list_inputs(sgt_corpus **c, const sgt_tokenize_options *o, int *as_before,
+                       sgt_error *err)
 {
     sgt_tokenize_options before = *o;
     before.binary = SGT_BINARY_KEEP;
     before.hidden = 1;
-    *as_before = o->binary != SGT_BINARY_SKIP && sgt_out_predates(o->out, "binary");
+    *as_before = !o->force && o->binary != SGT_BINARY_SKIP && sgt_out_predates(o->out, "binary");
     int rc = sgt_corpus_of(c, *as_before ? &before : o, err);
-    if (!rc && *as_before && o->force && !is_complete_as_before(o, *c, v)) {
-        sgt_corpus_free(*c);
-        *c = NULL;
-        *as_before = 0;
-        rc = sgt_corpus_of(c, o, err);
-    }
-    if (!rc && !*as_before) sgt_text_feed_choose(*c, o->val_fraction);
+    if (!rc && !*as_before && sgt_text_feed_choose(*c, o->val_fraction))
+        sgt_say(&o->notice,
+                "--split: its hash puts all documents into the validation split, so one stays in "
+                "training (whole files are chosen)");
     return rc;
 }
 
@@ -159,8 +144,7 @@ int sgt_tokenize(const sgt_tokenize_options *o, sgt_tokenize_result *result, sgt
     *result = (sgt_tokenize_result){0};
     if (rc < 0) return rc;
     double began = sgt_now();
-    if ((rc = sgt_vocab_of(&v, o, err)) == 0 &&
-        (rc = list_inputs(&c, o, v, &as_before, err)) == 0) {
+    if ((rc = sgt_vocab_of(&v, o, err)) == 0 && (rc = list_inputs(&c, o, &as_before, err)) == 0) {
         sgt_vocab_say(v, &o->notice);
         notice_names(o, c);
         rc = tokenize_into(o, c, v, as_before, result, err);

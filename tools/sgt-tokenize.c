@@ -91,7 +91,7 @@ static const sgt_option table[] = {
     {"dedup", 0, SGT_OPT_FLAG, &o.dedup,
      .help = "leave out documents whose whole text already occurred"},
     {"force", 0, SGT_OPT_FLAG, &o.force,
-     .help = "replace an OUT made with other options or from other inputs"},
+     .help = "make OUT anew, also if it is complete or was made from other inputs"},
     {.name = "Running"},
     {"threads", 't', SGT_OPT_COUNT, &o.threads, "N",
      "number of CPU threads; the output is the same for any number", .def = "all available cores",

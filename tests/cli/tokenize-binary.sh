@@ -147,7 +147,7 @@ rm -rf old
 run 0 sgt-tokenize --quiet --binary keep --hidden --format text in old
 cp -r old before
 sed -i '/"binary"/d; s/"invalid_utf8": "keep",/"invalid_utf8": "keep"/' before/manifest.json
-for given in '' '--binary keep' '--hidden' '--force'; do
+for given in '' '--binary keep' '--hidden'; do
     cp -r before old2
     run 0 sgt-tokenize --quiet --json --format text $given in old2
     stdout_has '"already_done": true'

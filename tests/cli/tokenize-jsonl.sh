@@ -20,13 +20,14 @@ want='50256 15496 995 50256 50256 15496 995 50256 15496 995 50256 4895 5239 2404
 [ "$(ids out/train_000000.bin)" = "$want" ] ||
     fail "ids: $(ids out/train_000000.bin)"
 cat > want << 'END'
-{"path": "a.jsonl", "size": 90, "mtime": 1700000000, "documents": 3, "bytes": 22, "tokens": 7}
-{"path": "b.NDJSON", "size": 26, "mtime": 1700000000, "documents": 1, "bytes": 11, "tokens": 3}
-{"path": "c.jsonl", "size": 0, "mtime": 1700000000, "documents": 0, "bytes": 0, "tokens": 0}
-{"path": "d.jsonl", "size": 2, "mtime": 1700000000, "documents": 0, "bytes": 0, "tokens": 0}
-{"path": "e.txt", "size": 13, "mtime": 1700000000, "documents": 1, "bytes": 13, "tokens": 7}
+{"path": "a.jsonl", "size": 90, "mtime": 1700000000, "documents": 3, "bytes": 22, "tokens": 7, "xxh3": "HASH"}
+{"path": "b.NDJSON", "size": 26, "mtime": 1700000000, "documents": 1, "bytes": 11, "tokens": 3, "xxh3": "HASH"}
+{"path": "c.jsonl", "size": 0, "mtime": 1700000000, "documents": 0, "bytes": 0, "tokens": 0, "xxh3": "HASH"}
+{"path": "d.jsonl", "size": 2, "mtime": 1700000000, "documents": 0, "bytes": 0, "tokens": 0, "xxh3": "HASH"}
+{"path": "e.txt", "size": 13, "mtime": 1700000000, "documents": 1, "bytes": 13, "tokens": 7, "xxh3": "HASH"}
 END
-same out/sources.jsonl want
+sed 's/[0-9a-f]\{16\}"}$/HASH"}/' out/sources.jsonl > got
+same got want
 run 0 sgt-inspect --verify out
 
 # A bad line is an error that names file, line and byte, and leaves nothing; with --skip-bad, it is
@@ -45,6 +46,16 @@ bad() { # LINE MESSAGE
     stdout_has '"bad_lines": 1, "lone_surrogates": 0'
     rm -r out-bad
 }
+# If all lines are bad, nothing is left, as for files that are not text.
+printf '{"txt":"a"}\n{"txt":"b"}\n' > all-bad.jsonl
+run 1 sgt-tokenize --skip-bad all-bad.jsonl out-bad
+stdout_is ''
+stderr_is 'sgt-tokenize: all-bad.jsonl: nothing is left to tokenize: all 2 lines or rows are bad (without --skip-bad, the '\
+'first one is named)'
+nothing_left out-bad
+run 1 sgt-tokenize --skip-bad --shuffle 1 all-bad.jsonl out-bad
+stderr_has 'all-bad.jsonl: nothing is left to tokenize: all 2 lines or rows are bad'
+nothing_left out-bad
 bad '{"text":1}' 'the field is not a string' '--field NAME says which has the text, '
 bad '{"txt":"a"}' 'the field is missing' '--field NAME says which has the text, '
 bad '{"text":"a"' 'byte 12: expected , or }'

@@ -36,26 +36,26 @@ mv ..3 in/0.txt
 refused 'out: made from other inputs: input 1 was 1.txt, now in/0.txt (--force replaces it)' sgt-tokenize in out
 mv in/0.txt in/3.txt
 
-# Another time stamp of an input gives a notice. Where the inputs are and how they are spelled does
-# not matter.
+# Neither the time stamp of an input matters, nor where the inputs are and how they are spelled.
 touch -d @1700000000 in/1.txt
 run 0 sgt-tokenize in out
-stderr_is 'sgt-tokenize: out: inputs of the same size as then are taken for the same; 1 of them has a new time stamp'
+stderr_is ''
 stdout_has 'complete already'
 cp -rp in moved
 run 0 sgt-tokenize moved/1.txt moved/2.txt moved/3.txt out
 stdout_has 'complete already'
 same_folders out kept
 
-# --force replaces the old set completely. With the same command as before, it does nothing.
+# --force replaces the old set completely, also with the same command as before.
 run 0 sgt-tokenize --quiet --split 50% --shard-tokens 3 in many
 n=$(ls many | wc -l)
 run 0 sgt-tokenize --force --split none in many
-[ "$(ls -A many | paste -sd' ')" = 'manifest.json sources.jsonl tokenizer.json train_000000.bin train_000000.idx' ] ||
+[ "$(ls -A many | paste -sd' ')" = '.inputs.jsonl manifest.json sources.jsonl tokenizer.json train_000000.bin train_000000.idx' ] ||
     fail "of $n files there are $(ls many | wc -l)"
 same many/train_000000.bin out/train_000000.bin
 run 0 sgt-tokenize --force in many
-stdout_has 'complete already'
+! grep -q 'complete already' .stdout || fail 'it was not made anew'
+same many/train_000000.bin out/train_000000.bin
 
 # Missing files and wrong sizes are found. --force makes the set again.
 truncate -s -2 many/train_000000.bin

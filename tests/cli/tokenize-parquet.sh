@@ -190,3 +190,22 @@ for size in 0 3 4 8 11 12 100 5000 $((size - 1)); do
     stderr_lines 1
     stderr_has 'sgt-tokenize: short.parquet: '
 done
+
+# Two columns of one name are refused.
+sed 's/date/text/g' "$data/web.parquet" > twice.parquet
+run 1 sgt-tokenize twice.parquet out-twice
+stderr_is 'sgt-tokenize: twice.parquet: two columns are named "text" (write the file with another name for one of them)'
+absent out-twice
+# Rows are compared by the pages that hold their text, also where ranks divide a file.
+mkdir same
+cp "$data/web.parquet" same
+for rank in 0 1 2; do run 0 sgt-tokenize --quiet --rank $rank --ranks 3 same apart; done
+run 0 sgt-tokenize --quiet same rows-one
+same_folders apart rows-one
+touch -d @1700000000 same/*
+run 0 sgt-tokenize same rows-one
+stdout_has 'complete already'
+sed 's/jumped dog/jumped cat/g' "$data/web.parquet" > same/web.parquet
+run 1 sgt-tokenize same rows-one
+stderr_is 'sgt-tokenize: rows-one: made from other inputs: same/web.parquet has other bytes than then (--force replaces '\
+'it)'

@@ -167,6 +167,9 @@ static int add_file(walk *w, const char *path, size_t base, const struct stat *s
     if (st) {
         f.size = (uint64_t)st->st_size;
         f.mtime = st->st_mtim.tv_sec;
+        f.nanoseconds = st->st_mtim.tv_nsec;
+        f.device = st->st_dev;
+        f.inode = st->st_ino;
     } else f.stream = c->stream = 1;
     tell_kind(c, &f, w->r->format);
     int rc = st ? look_at(w, &f, named) : SGT_OK;

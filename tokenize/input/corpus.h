@@ -40,8 +40,11 @@ typedef struct sgt_corpus_file {
     char *path; /* path to open: INPUT, or INPUT/name; "-" for standard input */
     /* part of `path`: relative to its INPUT, or the last component of an INPUT that is a file */
     const char *name;
-    uint64_t size;            /* bytes; 0 for standard input */
-    int64_t mtime;            /* seconds since 1970; 0 for standard input */
+    uint64_t size; /* bytes; 0 for standard input */
+    int64_t mtime; /* seconds since 1970; 0 for standard input */
+    /* more of its stat: they and `mtime` tell whether it has been changed (same.h) */
+    uint64_t device, inode;
+    int64_t nanoseconds;
     int stream;               /* 1: the file is standard input */
     sgt_pack pack;            /* compression of the bytes on disk */
     const sgt_filter *filter; /* filter whose output is read instead of the file; NULL: none */
@@ -52,8 +55,9 @@ typedef struct sgt_corpus_file {
      * its end */
     uint64_t from_row, end_row;
     uint64_t share; /* about how many bytes of the file these rows take; 0: all */
-    /* a text file that goes to the val split whatever its hash says (sgt_text_feed_choose) */
-    int val;
+    /* a text file that goes to the val, or the train, split whatever its hash says
+     * (sgt_text_feed_choose) */
+    int val, train;
 } sgt_corpus_file;
 
 typedef struct sgt_corpus {
@@ -124,10 +128,14 @@ char *sgt_corpus_json_name(const sgt_corpus *c, size_t i);
  * malloc'd; NULL: out of memory. A file of which only some rows are read also has "rows". */
 char *sgt_corpus_describe(const sgt_corpus *c, size_t i, uint64_t size);
 
+/* Return the line of inputs.jsonl for file i, with its newline, malloc'd; NULL: out of memory. */
+char *sgt_corpus_input(const sgt_corpus *c, size_t i);
+
 /* What sources.jsonl says of a file beyond its name and size. */
 typedef struct sgt_corpus_counts {
     int64_t mtime;
     uint64_t documents, bytes, tokens;
+    uint64_t hash; /* of what was read of it (same.h) */
 } sgt_corpus_counts;
 
 /* Return the whole line of sources.jsonl for file i, with its newline, malloc'd; NULL: out of

@@ -5,13 +5,13 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "tokenize/input/ahead.h"
 #include "tokenize/input/binary.h"
 #include "tokenize/bpe/extent.h"
 #include "tokenize/input/parquet.h"
 #include "tokenize/input/parquet_page.h"
+#include "tokenize/input/same.h"
 #include "tokenize/text/utf8.h"
 
 /* text that has no other place to cut for so many bytes is cut between tokens */
@@ -24,11 +24,11 @@ struct sgt_text_feed {
     uint64_t file;   /* index of the current or next file */
     uint64_t offset; /* offset in the file's stream of the first byte not yet delivered */
     sgt_ahead *inputs;
-    sgt_parquet *rows;  /* `file`, if it is open and Parquet */
-    int opened;         /* 1: `file` is open */
-    int split;          /* split of the current text: 0 train, 1 val */
-    XXH3_state_t *hash; /* hash of the stream up to `offset`, if the stream cannot be sought in */
-    uint8_t *carry;     /* bytes already read but not delivered */
+    sgt_parquet *rows;    /* `file`, if it is open and Parquet */
+    int opened;           /* 1: `file` is open */
+    int split;            /* split of the current text: 0 train, 1 val */
+    sgt_stream_hash hash; /* of the stream up to `offset` */
+    uint8_t *carry;       /* bytes already read but not delivered */
     size_t carried, carry_room;
     sgt_encoder *encoder; /* finds cuts in long pieces; NULL: not needed yet */
     sgt_error failure;    /* code 0: none */
@@ -47,16 +47,20 @@ int sgt_text_feed_split(const char *name, uint64_t position, double val_fraction
     return (double)hash_of(name, position) < val_fraction * 18446744073709551616.0;
 }
 
-void sgt_text_feed_choose(sgt_corpus *c, double val_fraction)
+int sgt_text_feed_choose(sgt_corpus *c, double val_fraction)
 {
-    sgt_corpus_file *least = NULL;
-    if (val_fraction <= 0 || c->count < 2 || c->line_files || c->stream) return;
+    sgt_corpus_file *least = NULL, *most = NULL;
+    size_t val = 0;
+    if (val_fraction <= 0 || !c->count || c->line_files || c->stream) return 0;
     for (size_t i = 0; i < c->count; i++) {
         sgt_corpus_file *f = &c->files[i];
-        if (sgt_text_feed_split(f->name, 0, val_fraction)) return;
+        val += sgt_text_feed_split(f->name, 0, val_fraction) != 0;
         if (!least || hash_of(f->name, 0) < hash_of(least->name, 0)) least = f;
+        if (!most || hash_of(f->name, 0) > hash_of(most->name, 0)) most = f;
     }
-    least->val = 1;
+    if (!val && c->count > 1) least->val = 1;
+    most->train = val == c->count && val_fraction < 1;
+    return most->train;
 }
 
 /* Begin with file number `file`. */
@@ -77,23 +81,30 @@ static int other_bytes(const sgt_text_feed *f, sgt_error *err)
         err, SGT_EFORMAT,
         "%s: its %s are others than when the run was interrupted, within the first %" PRIu64
         " (--force starts over)",
-        current(f)->path, current(f)->filter ? "filter's bytes" : "bytes, unpacked,", f->offset);
+        current(f)->path,
+        current(f)->filter            ? "filter's bytes"
+        : sgt_corpus_made(current(f)) ? "bytes, unpacked,"
+                                      : "bytes",
+        f->offset);
 }
 
-/* Read the stream again up to where an earlier run stopped. The hash of its first `hashed` bytes
- * must be the same as then. */
+/* Go to where an earlier run stopped: read the stream again up to there, or, if it can be sought in,
+ * the block of the hash that it was in. The hash of the first `hashed` bytes must be the same as
+ * then. */
 static int read_again(sgt_text_feed *f, sgt_error *err)
 {
     uint8_t buffer[16384];
     uint64_t hashed = f->o.from.hashed;
-    int rc = SGT_OK, end = 0;
-    for (uint64_t done = 0; done < f->offset && !rc;) {
+    uint64_t done = sgt_corpus_made(current(f)) ? 0 : hashed - hashed % SGT_SAME_BLOCK;
+    int rc = done ? sgt_ahead_seek(f->inputs, done, err) : SGT_OK, end = 0;
+    if (done) sgt_stream_hash_begin(&f->hash, done, f->o.from.block);
+    while (done < f->offset && !rc) {
         uint64_t left = (done < hashed ? hashed : f->offset) - done;
         size_t n = 0, want = left < sizeof buffer ? (size_t)left : sizeof buffer;
         if ((rc = sgt_ahead_read(f->inputs, buffer, &n, want, &end, err)) < 0) return rc;
-        XXH3_64bits_update(f->hash, buffer, n);
+        sgt_stream_hash_add(&f->hash, buffer, n);
         done += n;
-        if (n < want || (done == hashed && XXH3_64bits_digest(f->hash) != f->o.from.hash))
+        if (n < want || (done == hashed && sgt_stream_hash_now(&f->hash) != f->o.from.hash))
             rc = other_bytes(f, err);
     }
     return rc;
@@ -106,18 +117,19 @@ static int open_file(sgt_text_feed *f, sgt_error *err)
         const sgt_parquet_request r = {.file = s,
                                        .field = f->o.field ? f->o.field : "text",
                                        .row = f->offset,
+                                       .hashed = f->file == f->o.from.file ? f->o.from.hashed : 0,
+                                       .hash = f->o.from.hash,
                                        .stop = f->o.stop,
                                        .cancel = f->o.cancel};
         const int opened = sgt_parquet_open(&f->rows, &r, err);
         f->opened = opened == 0;
         return opened;
     }
-    f->split = s->val || sgt_text_feed_split(s->name, 0, f->o.val_fraction);
+    f->split = !s->train && (s->val || sgt_text_feed_split(s->name, 0, f->o.val_fraction));
     int rc = sgt_ahead_begin(f->inputs, f->file, err);
     f->opened = 1;
-    XXH3_64bits_reset(f->hash);
-    if (rc < 0 || !f->offset) return rc;
-    return sgt_corpus_made(s) ? read_again(f, err) : sgt_ahead_seek(f->inputs, f->offset, err);
+    sgt_stream_hash_begin(&f->hash, 0, 0);
+    return rc < 0 || !f->offset ? rc : read_again(f, err);
 }
 
 static void close_file(sgt_text_feed *f)
@@ -144,12 +156,13 @@ static int set_carry(sgt_text_feed *f, const uint8_t *bytes, size_t n, sgt_error
 
 static void add_part(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, int closes)
 {
-    int lines = current(f)->lines, made = sgt_corpus_made(current(f));
+    int lines = current(f)->lines;
     u->parts[u->count++] = (sgt_part){.file = f->file,
                                       .offset = f->offset,
                                       .end = f->offset + n,
-                                      .hashed = made ? f->offset : 0,
-                                      .hash = made ? XXH3_64bits_digest(f->hash) : 0,
+                                      .hashed = f->offset,
+                                      .hash = sgt_stream_hash_now(&f->hash),
+                                      .block = f->hash.block,
                                       .raw = sgt_ahead_raw(f->inputs),
                                       .at = at,
                                       .length = n,
@@ -160,7 +173,8 @@ static void add_part(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, int clo
                                       .split = f->split};
     u->used = at + n;
     f->offset += n;
-    if (made) XXH3_64bits_update(f->hash, u->text + at, n);
+    sgt_stream_hash_add(&f->hash, u->text + at, n);
+    u->parts[u->count - 1].all = closes ? sgt_stream_hash_now(&f->hash) : 0;
     /* the unit's last line must end in a newline too */
     if (lines && n && u->text[u->used - 1] != '\n') u->text[u->used++] = '\n';
     if (!closes) return;
@@ -279,14 +293,19 @@ static int take_part(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
 static int take_rows(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
 {
     const size_t at = u->used;
-    uint64_t rows;
+    uint64_t rows, hashed;
+    const uint64_t hash = sgt_parquet_hash(f->rows, &hashed);
     int rc = sgt_parquet_next(f->rows, u, &rows, err);
     if (rc < 0) return rc;
     const int ended = rc == 1;
+    uint64_t after;
     const sgt_parquet_page *page = ended ? NULL : &u->pages[u->page_count - 1];
     u->parts[u->count++] = (sgt_part){.file = f->file,
                                       .offset = f->offset,
                                       .end = f->offset + rows,
+                                      .hashed = hashed,
+                                      .hash = hash,
+                                      .all = sgt_parquet_hash(f->rows, &after),
                                       .raw = sgt_parquet_raw(f->rows),
                                       .at = at,
                                       .length = u->used - at,
@@ -309,7 +328,7 @@ int sgt_text_feed_open(sgt_text_feed **out, const sgt_text_feed_options *o, sgt_
     f->o = *o;
     begin_file(f, o->from.file);
     if (f->offset < o->from.offset) f->offset = o->from.offset;
-    int rc = (f->hash = XXH3_createState()) ? SGT_OK : sgt_fail_memory(err, "reading inputs");
+    int rc = (f->hash.state = XXH3_createState()) ? SGT_OK : sgt_fail_memory(err, "reading inputs");
     if (!rc) rc = sgt_ahead_new(&f->inputs, &ahead, err);
     if (rc < 0) sgt_text_feed_close(f);
     else *out = f;
@@ -341,7 +360,7 @@ void sgt_text_feed_close(sgt_text_feed *f)
     sgt_parquet_close(f->rows);
     sgt_ahead_free(f->inputs);
     sgt_encoder_free(f->encoder);
-    XXH3_freeState(f->hash);
+    XXH3_freeState(f->hash.state);
     free(f->carry);
     free(f);
 }

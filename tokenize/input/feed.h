@@ -24,10 +24,10 @@
 #include "tokenize/input/unit.h"
 
 /* Where the feed begins: byte `offset` of the stream of file `file`, where a part of an earlier run
- * began. If the stream has to be produced again up to there, its first `hashed` bytes must still
- * have the hash `hash` (sgt_part). */
+ * began. The first `hashed` bytes of the stream must still have the hash `hash` (sgt_part), as far as
+ * they are read again. */
 typedef struct sgt_text_feed_from {
-    uint64_t file, offset, hashed, hash;
+    uint64_t file, offset, hashed, hash, block;
 } sgt_text_feed_from;
 
 typedef struct sgt_text_feed_options {
@@ -69,9 +69,9 @@ void sgt_text_feed_close(sgt_text_feed *f);
  * line, begins; 0 for text. */
 int sgt_text_feed_split(const char *name, uint64_t position, double val_fraction);
 
-/* If c holds two or more files, all of them text on disk, and none falls into the val split, choose
- * one for it: the first with the smallest hash. Only the names decide, so all ranks choose the same
- * file. */
-void sgt_text_feed_choose(sgt_corpus *c, double val_fraction);
+/* If all files of c are text and none falls into the val split, choose one of several for it: the
+ * first with the smallest hash. If all do, and val_fraction is less than 1, choose one for the train
+ * split, and return 1: the first with the largest hash. Only the names decide, so all ranks choose the same file. */
+int sgt_text_feed_choose(sgt_corpus *c, double val_fraction);
 
 #endif

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "tokenize/input/parquet_body.h"
 #include "tokenize/input/parquet_dictionary.h"
@@ -32,7 +33,10 @@ struct sgt_parquet {
     sgt_parquet_dictionary *dictionary;
     sgt_parquet_dictionary *before; /* that of an earlier row group, for its memory */
     sgt_parquet_body *body;         /* of that page, if it is shared */
-    uint8_t *window;                /* the bytes of the file from window_at on */
+    /* hash of all before row `covered`, of the group's dictionary, of the page at `at`, and of its
+     * head */
+    uint64_t hash, covered, dictionary_hash, page_hash, head_hash;
+    uint8_t *window; /* the bytes of the file from window_at on */
     size_t window_room, window_size;
     uint64_t window_at;
 };
@@ -106,6 +110,11 @@ static int read_meta(sgt_parquet *p, sgt_error *err)
     const sgt_parquet_where w = {p->r.file->path, p->r.file->size, at, p->r.field, p->r.kept};
     if ((rc = read_at(p, at, bytes, n, err)) == 0)
         rc = sgt_parquet_meta_read(&p->meta, bytes, n, &w, err);
+    p->covered = p->r.file->from_row;
+    if (p->r.hashed > p->covered) {
+        p->covered = p->r.hashed;
+        p->hash = p->r.hash;
+    } else if (!rc && !p->covered) p->hash = XXH3_64bits(bytes, n);
     free(bytes);
     return rc;
 }
@@ -117,6 +126,7 @@ static void begin_group(sgt_parquet *p)
         p->before = p->dictionary;
         p->dictionary = NULL;
     }
+    p->dictionary_hash = 0;
     if (p->group == p->meta.count) return;
     p->at = p->meta.groups[p->group].at;
     p->row = p->meta.groups[p->group].row;
@@ -144,7 +154,7 @@ int sgt_parquet_open(sgt_parquet **out, const sgt_parquet_request *r, sgt_error 
                       r->file->path, p->meta.rows, r->row);
     if (p->r.row < r->file->from_row) p->r.row = r->file->from_row;
     while (!rc && p->group < p->meta.count &&
-           p->meta.groups[p->group].row + p->meta.groups[p->group].rows <= p->r.row) {
+           p->meta.groups[p->group].row + p->meta.groups[p->group].rows <= p->covered) {
         if (p->meta.groups[p->group].row < r->file->from_row)
             p->begun = p->meta.groups[p->group].end;
         p->group++;
@@ -170,6 +180,12 @@ void sgt_parquet_close(sgt_parquet *p)
 }
 
 size_t sgt_parquet_groups(const sgt_parquet *p) { return p->meta.count; }
+uint64_t sgt_parquet_hash(const sgt_parquet *p, uint64_t *covered)
+{
+    *covered = p->covered;
+    return p->hash;
+}
+
 int sgt_parquet_is_unsigned(const sgt_parquet *p) { return p->meta.is_unsigned; }
 int sgt_parquet_scale(const sgt_parquet *p) { return p->meta.scale; }
 
@@ -222,7 +238,10 @@ static int read_head(sgt_parquet *p, uint64_t end, sgt_parquet_head *h, sgt_erro
         if (rc < 0) return rc;
         const char *why = sgt_parquet_head_read(h, from, n, &more);
         if (!why && h->packed > left - h->size) why = "cut off: the page is longer than its column";
-        if (!why) return SGT_OK;
+        if (!why) {
+            p->head_hash = XXH3_64bits_withSeed(from, h->size, p->at);
+            return SGT_OK;
+        }
         if (!more || n == left || n >= LONGEST_HEAD) return damaged(p, p->at, why, err);
         uint8_t *window = realloc(p->window, 2 * p->window_room);
         if (!window) return sgt_fail_memory(err, p->r.file->path);
@@ -252,7 +271,9 @@ static int take_dictionary(sgt_parquet *p, const sgt_parquet_head *h, sgt_error 
         sgt_parquet_dictionary_new(&p->dictionary, p->before, h, p->meta.groups[p->group].codec,
                                    p->meta.type, p->at, &packed, err);
     p->before = NULL;
-    return rc < 0 ? rc : copy_bytes(p, p->at + h->size, h->packed, packed, err);
+    if (!rc) rc = copy_bytes(p, p->at + h->size, h->packed, packed, err);
+    if (!rc) p->dictionary_hash = XXH3_64bits_withSeed(packed, h->packed, p->head_hash);
+    return rc;
 }
 
 /* Return about how many bytes `rows` rows of a page have, unpacked. */
@@ -281,7 +302,20 @@ static int take_bytes(sgt_parquet *p, const sgt_parquet_page *page, sgt_unit *u,
         to = u->text + page->at;
         u->used = page->at + h->packed;
     }
-    return rc < 0 ? rc : copy_bytes(p, p->at + h->size, h->packed, to, err);
+    if (!rc) rc = copy_bytes(p, p->at + h->size, h->packed, to, err);
+    if (!rc) p->page_hash = XXH3_64bits_withSeed(to, h->packed, p->head_hash);
+    return rc;
+}
+
+/* Hash a page of which an earlier run has read the rows, but not counted the hash. */
+static int hash_page(sgt_parquet *p, const sgt_parquet_head *h, sgt_error *err)
+{
+    uint8_t *bytes = malloc(h->packed + 1);
+    if (!bytes) return sgt_fail_memory(err, p->r.file->path);
+    const int rc = copy_bytes(p, p->at + h->size, h->packed, bytes, err);
+    if (!rc) p->page_hash = XXH3_64bits_withSeed(bytes, h->packed, p->head_hash);
+    free(bytes);
+    return rc;
 }
 
 static int add_page(sgt_parquet *p, const sgt_parquet_head *h, sgt_unit *u, uint64_t *rows,
@@ -312,6 +346,11 @@ static int add_page(sgt_parquet *p, const sgt_parquet_head *h, sgt_unit *u, uint
 static void pass_page(sgt_parquet *p, const sgt_parquet_head *h, uint64_t rows)
 {
     p->at += h->size + h->packed;
+    if (p->row + rows > p->covered) {
+        p->hash += p->page_hash;
+        if (p->row == p->meta.groups[p->group].row) p->hash += p->dictionary_hash;
+        p->covered = p->row + rows;
+    }
     p->row += rows;
     p->taken = 0;
     sgt_parquet_body_drop(p->body);
@@ -334,7 +373,9 @@ static int read_page(sgt_parquet *p, const sgt_parquet_group *g, sgt_unit *u, ui
         return damaged(p, p->at, "damaged: its row group has fewer rows than its pages", err);
     if (p->row + p->taken < p->r.row)
         p->taken = p->row + h.rows <= p->r.row ? h.rows : p->r.row - p->row;
-    if (p->taken < h.rows && (rc = add_page(p, &h, u, rows, err)) < 0) return rc;
+    if (p->taken < h.rows) rc = add_page(p, &h, u, rows, err);
+    else if (p->row + h.rows > p->covered) rc = hash_page(p, &h, err);
+    if (rc < 0) return rc;
     if (p->taken == h.rows) pass_page(p, &h, h.rows);
     return *rows > 0;
 }

@@ -27,6 +27,8 @@ typedef struct sgt_parquet_request {
     const sgt_corpus_file *file;
     const char *field; /* "text", or "a.b" in a group */
     uint64_t row;      /* first row to read, if it is after the file's from_row */
+    /* an earlier run's hash, and the rows that it covers (sgt_parquet_hash); 0: begin anew */
+    uint64_t hashed, hash;
     const sgt_stop *stop, *cancel;
     int kept; /* the column is kept beside the text (kept.h), and may hold numbers */
 } sgt_parquet_request;
@@ -48,6 +50,11 @@ int sgt_parquet_scale(const sgt_parquet *p);
 /* Append the next page, or the next rows of a page that has many, to u's text and pages; *rows is
  * their number. Return 0; 1 at the end; or a negative SGT_E*. */
 int sgt_parquet_next(sgt_parquet *p, sgt_unit *u, uint64_t *rows, sgt_error *err);
+
+/* Return the hash of what was read: the sum of the hashes of the metadata and of all pages before
+ * row *covered, each with its dictionary. A sum, because ranks divide a file. The metadata count
+ * where the share begins with the first row. */
+uint64_t sgt_parquet_hash(const sgt_parquet *p, uint64_t *covered);
 
 /* Return about how many bytes of the file's share are read (sgt_corpus_share). */
 uint64_t sgt_parquet_raw(const sgt_parquet *p);

@@ -39,6 +39,7 @@ typedef struct walk {
     unsigned levels;
     /* list: its path has a repeated element; group: its path names a group of columns */
     int list, group;
+    int twice;          /* more than one column has the name asked for */
     char names[LISTED]; /* columns of strings, for a message */
     size_t used;
     char above[LISTED]; /* names of the groups that the walk is in, each with a dot */
@@ -128,6 +129,7 @@ static void read_tree(walk *w, size_t depth, unsigned levels, const char *rest, 
         return;
     }
     if (!list) list_name(w, &e);
+    if (rest && !*rest) w->twice |= w->column != NONE;
     if (rest && !*rest && w->column == NONE) {
         w->column = w->leaf;
         w->type = e.type;
@@ -151,6 +153,11 @@ static int find_column(walk *w, const sgt_parquet_where *from, sgt_error *err)
     const int good = w->type == SGT_PARQUET_BYTES ? !(from->kept && w->decimal)
                                                   : from->kept && sgt_parquet_width((int)w->type) &&
                                                         w->scale >= 0 && w->scale <= MOST_SCALE;
+    if (w->twice)
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: two columns are named \"%s\" (write the file with another name for "
+                        "one of them)",
+                        from->path, from->field);
     if (w->column != NONE && !w->list && good) return SGT_OK;
     if (from->kept)
         return sgt_fail(

@@ -34,6 +34,12 @@ int sgt_raw_open(sgt_raw *r, sgt_error *err)
                       "%s: changed since the inputs were listed: %" PRIu64
                       " bytes then, now %lld (start again)",
                       f->path, f->size, (long long)r->opened.st_size);
+    if (!rc &&
+        (r->opened.st_mtim.tv_sec != f->mtime || r->opened.st_mtim.tv_nsec != f->nanoseconds))
+        rc = sgt_fail(err, SGT_EIO,
+                      "%s: changed since the inputs were listed: its time stamp is new (start "
+                      "again)",
+                      f->path);
     r->fd = fd;
     if (!rc && f->filter) rc = sgt_filter_start(f->filter, f->path, &r->child, err);
     if (rc < 0) {

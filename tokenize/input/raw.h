@@ -1,7 +1,7 @@
 /* raw.h: read the bytes of an input as the system delivers them, before anything is unpacked: a
  * file, standard input, or the output of a filter. source.h is built on it. One thread at a time.
  *
- * A file must have the size it had when the inputs were listed. Its size and time stamp must not
+ * A file must have the size and the time stamp it had when the inputs were listed. They must not
  * change until its last byte is read; otherwise the bytes read may never have been its content. For
  * a file of 8 MiB or more, pages that were not in the page cache before are not left there. */
 #ifndef SGT_RAW_H

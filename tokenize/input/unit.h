@@ -25,11 +25,10 @@ typedef struct sgt_part {
     /* bytes of the file's stream (source.h) where this part and the next one begin; of Parquet,
      * rows of the file */
     uint64_t offset, end;
-    uint64_t hashed,
-        /* hash: XXH3-64 of the first `hashed` bytes of the file's text: those before this part, or
-         * before the unit of lines that it is in. Both are 0 for a file that is neither compressed
-         * nor from a --filter command */
-        hash;
+    /* hash: that of the first `hashed` bytes (of Parquet: rows) of the stream (same.h): those before
+     * this part, or before the unit of lines or the page that it is in; block: of its whole blocks;
+     * all: of the whole stream, if the part closes its file */
+    uint64_t hashed, hash, block, all;
     /* bytes read from the file on disk when the part ends; for progress only */
     uint64_t raw;
     uint64_t line;       /* JSONL: lines that end in the part; Parquet: rows */

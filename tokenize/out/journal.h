@@ -31,9 +31,8 @@ typedef struct sgt_checkpoint {
     uint64_t file_tokens, file_documents, file_bytes; /* of file `file`, so far */
     uint64_t line;                                    /* JSONL: lines of file `file`, so far */
     uint64_t all_documents, all_bytes, all_invalid, all_bad, all_surrogates;
-    /* length and XXH3 of the first bytes of the stream of file `file`, if it has to be produced
-     * again (sgt_part) */
-    uint64_t hashed, hash;
+    /* of the first bytes of the stream of file `file` (sgt_part) */
+    uint64_t hashed, hash, block;
 } sgt_checkpoint;
 
 typedef struct sgt_journal {

@@ -26,7 +26,7 @@
 #define WAIT_TURNS 200 /* ten seconds of waits of WAIT_MS: a rank sets OUT up in less */
 
 static const char *const finished_names[] = {"manifest.json", "sources.jsonl", "tokenizer.json",
-                                             SGT_DEDUP_FILE};
+                                             SGT_DEDUP_FILE, SGT_OUT_INPUTS};
 static const char *const work_names[] = {"journal",       "inputs.jsonl",   "sources.jsonl",
                                          "manifest.json", "tokenizer.json", SGT_DEDUP_FILE,
                                          HELPERS};
@@ -186,7 +186,7 @@ static int start_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     sgt_journal_close(o->journal);
     o->journal = NULL;
     if ((rc = sgt_sweep(o->work, stale_in_work, NULL, err)) < 0 ||
-        (rc = sgt_out_write_inputs(o->work, r->corpus, err)) < 0 ||
+        (rc = sgt_out_write_inputs(o->work, "inputs.jsonl", r->corpus, err)) < 0 ||
         (rc = sgt_journal_create(&o->journal, o->work, sgt_vocab_fingerprint(r->vocab),
                                  r->journal_options ? r->journal_options : r->options, err)) < 0 ||
         (rc = remove_parts(o->work, err)) < 0)
@@ -259,6 +259,8 @@ static int go_on(sgt_out *o, sgt_error *err)
  * over. */
 static int take_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
+    if (r->force == SGT_OUT_ANEW && sgt_out_file_exists(r->path, "manifest.json"))
+        return start_over(o, r, err);
     int rc = sgt_out_is_complete(r, err);
     if (rc == 1) {
         remove_work(o); /* .work was left by a run that was killed at its very end */
@@ -280,7 +282,9 @@ static int approach(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     *o = (sgt_out){.path = r->path, .lock = -1, .made = stat(r->path, &st) < 0};
     o->had_work = sgt_out_file_exists(r->path, ".work");
     if (rc < 0) return rc;
-    if (!o->had_work && (rc = sgt_out_is_complete(r, err)) != 0 && (rc > 0 || !r->force)) return rc;
+    if (!o->had_work && r->force != SGT_OUT_ANEW && (rc = sgt_out_is_complete(r, err)) != 0 &&
+        (rc > 0 || !r->force))
+        return rc;
     if (!o->made && access(r->path, R_OK | W_OK | X_OK) < 0)
         return sgt_fail_errno(err, "%s: cannot write to OUT", r->path);
     if (!(o->work = sgt_join(r->path, ".work"))) return sgt_fail_memory(err, r->path);
@@ -376,7 +380,7 @@ int sgt_out_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err)
         rc = r->corpus->stream || sgt_out_may_resume(o->journal, r, o->work, err) == 1
                  ? SGT_OK
                  : sgt_fail(err, SGT_EIO, "%s: another command has taken it over", o->path);
-    return rc;
+    return rc ? rc : sgt_out_write_inputs(o->work, "inputs.jsonl", r->corpus, err);
 }
 
 void sgt_out_leave(sgt_out *o)
@@ -429,6 +433,8 @@ int sgt_out_publish(sgt_out *o, const sgt_manifest *m, const sgt_vocab *v, sgt_e
     /* Every other name must be durable before the manifest, which says that they all are. */
     if ((rc = sgt_sync_folder(o->path, err)) < 0 ||
         (rc = sgt_move(o->work, o->path, "manifest.json", "manifest.json", NULL, err)) < 0 ||
+        /* After the manifest: until that is there, a run that resumes looks for it in .work. */
+        (rc = sgt_move(o->work, o->path, "inputs.jsonl", SGT_OUT_INPUTS, NULL, err)) < 0 ||
         (rc = sgt_sync_folder(o->path, err)) < 0)
         goto done;
     remove_work(o);

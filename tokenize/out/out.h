@@ -17,7 +17,7 @@
  * OUT belongs to one run at a time (by a lock in OUT/.work, which ranks share). Unless `force` is
  * set, an OUT with other options or from other inputs is refused. So is a folder with files that
  * sgt-tokenize did not make. `force` replaces only files with names that sgt-tokenize uses. OUT is
- * complete if manifest.json exists, which is written last. */
+ * complete if manifest.json exists; only SGT_OUT_INPUTS, which may be missing, comes after it. */
 #ifndef SGT_OUT_H
 #define SGT_OUT_H
 
@@ -29,6 +29,13 @@
 #include "loader/shards/manifest.h"
 #include "tokenize/sgt_tokenize.h"
 
+/* What an earlier run has left in OUT, if this run may replace it. */
+typedef enum sgt_out_force {
+    SGT_OUT_KEEP,
+    SGT_OUT_ANEW, /* replaced, unless it is an unfinished run of the same set, which is resumed */
+    SGT_OUT_DIFFERENT /* replaced if it differs; for parts of a set */
+} sgt_out_force;
+
 typedef struct sgt_out_request {
     const char *path;
     const sgt_corpus *corpus;
@@ -39,13 +46,15 @@ typedef struct sgt_out_request {
     /* options for the journal: `options`, and what decides how OUT is divided into parts; NULL: OUT
      * is not made by parts */
     const char *journal_options;
-    int force;
+    int force; /* sgt_out_force */
     sgt_notice notice;
     const sgt_stop *stop;
+    const char *field; /* column of Parquet that holds the text; NULL: "text" */
 } sgt_out_request;
 
-#define SGT_OUT_PARTS 1000000     /* limit: a part's number has six digits */
-#define SGT_OUT_SORTING "sorting" /* folder in .work for documents that are being reordered */
+#define SGT_OUT_PARTS 1000000          /* limit: a part's number has six digits */
+#define SGT_OUT_SORTING "sorting"      /* folder in .work for documents that are being reordered */
+#define SGT_OUT_INPUTS ".inputs.jsonl" /* of a complete set: inputs.jsonl (same.h) */
 #define SGT_OUT_SET "set" /* folder in .work: set that OUT's files are written from (layout.h) */
 
 typedef struct sgt_out {

@@ -15,6 +15,7 @@
 #include "loader/base/file.h"
 #include "loader/shards/json_dumps.h"
 #include "loader/shards/shard.h"
+#include "tokenize/input/same.h"
 #include "tokenize/vocab/vocab.h"
 #include "tokenize/out/writer.h"
 
@@ -222,67 +223,150 @@ static int other_input(const char *out, const char *line, const sgt_corpus *c, s
     return rc;
 }
 
-/* Compare line i of a list of inputs with input i of the corpus. *touched counts inputs that differ
- * only in their time stamp. */
-static int compare_line(const char *out, const char *line, const sgt_corpus *c, size_t i,
-                        uint64_t *touched, sgt_error *err)
+/* What is known of the inputs of an earlier run (same.h). Each list has a line per input. */
+typedef struct known {
+    FILE *inputs;    /* inputs.jsonl; NULL: there is none, so inputs are compared by their hashes */
+    FILE *sources;   /* sources.jsonl; NULL: there is none */
+    uint64_t hashed; /* number of inputs whose hashes are in `sources` */
+    const sgt_checkpoint *now; /* NULL, or how far the input after these was read */
+    char *input, *source;      /* (SGT_CORPUS_LINE): the last lines read */
+} known;
+
+/* Read the next line about a file into line[SGT_CORPUS_LINE]; "" at the end. */
+static void next_line(char *line, FILE *f)
 {
-    static const char mtime[] = " \"mtime\": ";
-    char *want = i < c->count ? sgt_corpus_describe(c, i, c->files[i].size) : NULL;
-    if (i < c->count && !want) return sgt_fail_memory(err, out);
-    size_t n = want ? strlen(want) : 0;
-    int same = want && !strncmp(line, want, n) && !strncmp(line + n, mtime, sizeof mtime - 1);
-    if (same) *touched += strtoll(line + n + sizeof mtime - 1, NULL, 10) != c->files[i].mtime;
-    free(want);
-    return same ? SGT_OK : other_input(out, line, c, i, err);
+    do
+        if (!f || !sgt_file_line(line, SGT_CORPUS_LINE, f)) *line = 0;
+    while (*line && sgt_corpus_is_document(line));
 }
 
-/* Compare the list FOLDER/NAME, which has one line per input, with the corpus. */
-static int compare_inputs(const sgt_out_request *r, const char *folder, const char *name,
-                          sgt_error *err)
+/* Check that input i, which is not known to be unchanged, has the bytes that were read: all of it,
+ * or the part that an interrupted run has read. */
+static int compare_bytes(const sgt_out_request *r, const known *k, size_t i, sgt_error *err)
 {
-    char *line = malloc(SGT_CORPUS_LINE), *path = sgt_join(folder, name);
-    size_t i = 0;
-    uint64_t touched = 0;
+    static const char key[] = "\"xxh3\": \"", mtime[] = " \"mtime\": ";
+    const sgt_corpus_file *f = &r->corpus->files[i];
+    const char *at = strstr(k->source, key), *time = strstr(k->source, mtime);
+    const int begun = k->now && i == k->now->file && k->now->hashed > f->from_row;
+    uint64_t hash = 0, was = at ? strtoull(at + sizeof key - 1, NULL, 16) : 0;
+    if (!*k->source && !begun) return SGT_OK; /* not read yet, or compared by the parts */
+    if (*k->source && !at) {
+        /* made by an earlier version, without hashes */
+        if (time && strtoll(time + sizeof mtime - 1, NULL, 10) == f->mtime) return SGT_OK;
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: made from other inputs: %s has a new time, and this set of an earlier "
+                        "version has no hash to compare it with (--force replaces it)",
+                        r->path, f->path);
+    }
+    if (!at) was = k->now->hash;
+    int rc = sgt_same_hash(&hash, f, r->field ? r->field : "text", at ? UINT64_MAX : k->now->hashed,
+                           r->stop, err);
+    if (rc < 0 || hash == was) return rc;
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: made from other inputs: %s has other bytes than then (--force replaces "
+                    "it)",
+                    r->path, f->path);
+}
+
+/* Compare the next lines with input i of the corpus. *changed counts inputs that do not have the
+ * device, inode and time that are recorded. */
+static int compare_input(const sgt_out_request *r, known *k, size_t i, uint64_t *changed,
+                         sgt_error *err)
+{
+    const sgt_corpus *c = r->corpus;
+    next_line(k->input, k->inputs);
+    if (i < k->hashed) next_line(k->source, k->sources);
+    else *k->source = 0;
+    const char *line = k->hashed == UINT64_MAX ? k->source : k->input;
+    if (!*line) return other_input(r->path, NULL, c, i, err);
+    if (i == c->count) return other_input(r->path, line, c, i, err);
+    char *name = sgt_corpus_describe(c, i, c->files[i].size), *stat = sgt_corpus_input(c, i);
     int rc = SGT_OK;
-    FILE *f = NULL;
+    if (!name || !stat) rc = sgt_fail_memory(err, r->path);
+    else if (strncmp(line, name, strlen(name))) rc = other_input(r->path, line, c, i, err);
+    else if (strcmp(k->input, stat)) {
+        *changed += 1;
+        rc = c->stream ? SGT_OK : compare_bytes(r, k, i, err);
+    }
+    free(name);
+    free(stat);
+    return rc;
+}
+
+static int more_lines(known *k)
+{
+    next_line(k->hashed == UINT64_MAX ? k->source : k->input,
+              k->hashed == UINT64_MAX ? k->sources : k->inputs);
+    return k->hashed == UINT64_MAX ? *k->source : *k->input;
+}
+
+/* Open FOLDER/NAME in *f. */
+static int open_list(FILE **f, const char *folder, const char *name, sgt_error *err)
+{
+    char *path = sgt_join(folder, name);
     sgt_error why;
-    if (!path || !line) rc = sgt_fail_memory(err, folder);
-    else if ((rc = sgt_file_lines(&f, path, &why)) < 0)
-        sgt_fail(err, rc, "%s (--force starts over)", why.text);
-    while (!rc && sgt_file_line(line, SGT_CORPUS_LINE, f) > 0)
-        if (!sgt_corpus_is_document(line))
-            rc = compare_line(r->path, line, r->corpus, i++, &touched, err);
-    if (!rc && ferror(f)) rc = sgt_fail_errno(err, "%s", path);
-    if (!rc && i < r->corpus->count) rc = other_input(r->path, NULL, r->corpus, i, err);
-    if (!rc && touched)
-        sgt_say(&r->notice,
-                "%s: inputs of the same size as then are taken for the same; %" PRIu64
-                " of them %s a new time stamp",
-                r->path, touched, touched == 1 ? "has" : "have");
-    if (f) fclose(f);
-    free(line);
+    int rc = path ? sgt_file_lines(f, path, &why) : sgt_fail_memory(err, folder);
+    if (path && rc < 0) sgt_fail(err, rc, "%s (--force starts over)", why.text);
     free(path);
     return rc;
 }
 
-int sgt_out_write_inputs(const char *work, const sgt_corpus *c, sgt_error *err)
+/* Compare what FOLDER says of the inputs with the corpus: the folder of a complete set, or, with
+ * the journal's state `now`, the .work of a run that is resumed. Record new inodes and times once
+ * all inputs are known to be the same. */
+static int compare_inputs(const sgt_out_request *r, const char *folder, const sgt_checkpoint *now,
+                          sgt_error *err)
 {
-    char *path = sgt_join(work, "inputs.jsonl");
-    int rc = SGT_OK;
-    FILE *f = path ? sgt_file_stream(path, 0) : NULL;
-    if (!f) rc = path ? sgt_fail_errno(err, "%s", path) : sgt_fail_memory(err, work);
+    const char *name = now ? "inputs.jsonl" : SGT_OUT_INPUTS;
+    known k = {.hashed = now ? now->file : UINT64_MAX,
+               .now = now,
+               .input = malloc(SGT_CORPUS_LINE),
+               .source = malloc(SGT_CORPUS_LINE)};
+    uint64_t changed = 0;
+    int rc = k.input && k.source ? SGT_OK : sgt_fail_memory(err, folder);
+    if (!rc && (now || sgt_out_file_exists(folder, name)))
+        rc = open_list(&k.inputs, folder, name, err);
+    if (!rc && (!now || (now->sources && sgt_out_file_exists(folder, "sources.jsonl"))))
+        rc = open_list(&k.sources, folder, "sources.jsonl", err);
+    /* a run that was killed while it completed OUT has moved it there */
+    if (!rc && !k.sources && now && now->sources)
+        rc = open_list(&k.sources, r->path, "sources.jsonl", err);
+    for (size_t i = 0; i < r->corpus->count && !rc; i++)
+        rc = compare_input(r, &k, i, &changed, err);
+    if (!rc && more_lines(&k))
+        rc = other_input(r->path, now ? k.input : k.source, r->corpus, r->corpus->count, err);
+    /* A complete set may be read-only. With parts, ranks are here at once, and the one that takes
+     * OUT alone records them. */
+    if (!rc && changed && !now) sgt_out_write_inputs(folder, name, r->corpus, NULL);
+    if (!rc && changed && now && !r->journal_options)
+        rc = sgt_out_write_inputs(folder, name, r->corpus, err);
+    if (k.inputs) fclose(k.inputs);
+    if (k.sources) fclose(k.sources);
+    free(k.input);
+    free(k.source);
+    return rc;
+}
+
+int sgt_out_compare_inputs(const sgt_out_request *r, const char *folder, sgt_error *err)
+{
+    return compare_inputs(r, folder, NULL, err);
+}
+
+int sgt_out_write_inputs(const char *folder, const char *name, const sgt_corpus *c, sgt_error *err)
+{
+    char *path = NULL, *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    int rc = f && (path = sgt_join(folder, name)) ? SGT_OK : sgt_fail_memory(err, folder);
     for (size_t i = 0; i < c->count && !rc; i++) {
-        char *line = sgt_corpus_describe(c, i, c->files[i].size);
-        if (!line) rc = sgt_fail_memory(err, path);
-        if (!rc && fprintf(f, "%s \"mtime\": %" PRId64 "}\n", line, c->files[i].mtime) < 0)
-            rc = sgt_fail_errno(err, "%s", path);
+        char *line = sgt_corpus_input(c, i);
+        if (!line || fputs(line, f) < 0) rc = sgt_fail_memory(err, folder);
         free(line);
     }
-    if (!rc && (fflush(f) != 0 || fsync(fileno(f)) < 0))
-        rc = sgt_fail_errno(err, "%s: cannot flush to disk", path);
-    if (f && fclose(f) != 0 && !rc) rc = sgt_fail_errno(err, "%s", path);
+    if (f && fclose(f) != 0 && !rc) rc = sgt_fail_memory(err, folder);
+    if (!rc) rc = sgt_file_put(path, text, n, err);
     free(path);
+    free(text);
     return rc;
 }
 
@@ -323,8 +407,7 @@ int sgt_out_is_complete(const sgt_out_request *r, sgt_error *err)
                       r->path);
         goto done;
     }
-    if ((rc = compare_inputs(r, r->path, "sources.jsonl", err)) == 0)
-        rc = check_shards(r->path, &m, err);
+    if ((rc = compare_inputs(r, r->path, NULL, err)) == 0) rc = check_shards(r->path, &m, err);
 done:
     sgt_manifest_free(&m);
     return rc < 0 ? rc : 1;
@@ -379,7 +462,7 @@ int sgt_out_may_resume(const sgt_journal *j, const sgt_out_request *r, const cha
     if ((rc = compare_vocabulary(r->path, j->fingerprint, r->vocab, err)) == 0 &&
         (rc = compare_options(r->path, j->options,
                               r->journal_options ? r->journal_options : r->options, err)) == 0 &&
-        (rc = compare_inputs(r, work, "inputs.jsonl", err)) == 0 && !r->corpus->stream)
+        (rc = compare_inputs(r, work, &j->now, err)) == 0 && !r->corpus->stream)
         rc = check_journal(j, r, err);
     /* without a complete shard or part, starting over loses nothing */
     if (rc < 0) return sgt_journal_empty(j) && !sgt_out_has_parts(work) ? 0 : rc;

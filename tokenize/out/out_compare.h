@@ -1,5 +1,5 @@
 /* out_compare.h: compare what is in OUT with the request of this run. Options, vocabulary, and the
- * inputs' paths and sizes must agree. A different time stamp of an input only gives a notice. */
+ * inputs' paths, sizes and bytes (same.h) must agree. */
 #ifndef SGT_OUT_COMPARE_H
 #define SGT_OUT_COMPARE_H
 
@@ -20,9 +20,12 @@ int sgt_out_predates(const char *out, const char *key);
 int sgt_out_may_resume(const sgt_journal *j, const sgt_out_request *r, const char *work,
                        sgt_error *err);
 
-/* Write WORK/inputs.jsonl, with path, size and time stamp of every input, from which a later run
- * checks that the inputs are the same. */
-int sgt_out_write_inputs(const char *work, const sgt_corpus *c, sgt_error *err);
+/* Write FOLDER/NAME with a line per input (sgt_corpus_input), from which a later run sees that
+ * inputs are unchanged (same.h). */
+int sgt_out_write_inputs(const char *folder, const char *name, const sgt_corpus *c, sgt_error *err);
+
+/* Compare the inputs of a complete set in `folder`, OUT or a part of it, with r->corpus. */
+int sgt_out_compare_inputs(const sgt_out_request *r, const char *folder, sgt_error *err);
 
 /* Compare options, as JSON text, with those of rank 0. Return 0, or SGT_EFORMAT with one line that
  * names the first option that differs. */

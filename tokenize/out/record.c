@@ -165,12 +165,12 @@ static int record_fields(sgt_record *r, const sgt_part *p, const sgt_unit *u, sg
     return rc < 0 ? rc : write_source(r, "}\n", 2, err);
 }
 
-/* Write the line of sources.jsonl for the file that ended. */
-static int record_source(sgt_record *r, sgt_error *err)
+/* Write the line of sources.jsonl for the file that ended, whose stream has this hash. */
+static int record_source(sgt_record *r, uint64_t hash, sgt_error *err)
 {
     const sgt_corpus_file *f = &r->corpus->files[r->now.file];
     const sgt_corpus_counts counts = {f->mtime, r->now.file_documents, r->now.file_bytes,
-                                      r->now.file_tokens};
+                                      r->now.file_tokens, hash};
     char *line =
         sgt_corpus_source(r->corpus, r->now.file, f->stream ? r->now.offset : f->size, &counts);
     if (!line) return sgt_fail_memory(err, r->o->path);
@@ -178,7 +178,7 @@ static int record_source(sgt_record *r, sgt_error *err)
     free(line);
     if (rc < 0) return rc;
     r->now.file++;
-    r->now.offset = r->now.hashed = r->now.hash = r->now.line = 0;
+    r->now.offset = r->now.hashed = r->now.hash = r->now.block = r->now.line = 0;
     r->now.file_tokens = r->now.file_documents = r->now.file_bytes = 0;
     r->done += sgt_corpus_share(f);
     r->reading = 0;
@@ -250,11 +250,12 @@ int sgt_record_unit(sgt_record *r, const sgt_unit *u, sgt_error *err)
         assert(p->file == r->now.file && p->offset == r->now.offset);
         r->now.hashed = p->hashed;
         r->now.hash = p->hash;
+        r->now.block = p->block;
         int rc = record_part(r, p, u, err);
         if (rc < 0) return rc;
         while (noted < u->invalid_count && in_part(&u->invalid[noted], p))
             sgt_journal_invalid(r->o->journal, u->invalid[noted++]);
-        if (p->closes && (rc = record_source(r, err)) < 0) return rc;
+        if (p->closes && (rc = record_source(r, p->all, err)) < 0) return rc;
     }
     return u->bad.why ? sgt_bad_line_fail(&u->bad, r->corpus, r->now.line + 1, err) : SGT_OK;
 }

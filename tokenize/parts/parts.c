@@ -149,6 +149,7 @@ static int make_part(parts *p, const char *options, sgt_tokenize_result *result,
         return sgt_fail_memory(err, p->o->out);
     }
     o.out = path;
+    o.force = o.force ? SGT_OUT_DIFFERENT : SGT_OUT_KEEP;
     o.progress = first_pass;
     o.progress_ctx = p;
     p->read_bytes = mine.bytes; /* set even if the part is complete already */
@@ -184,6 +185,29 @@ static int count_missing(const parts *p, uint32_t *missing, sgt_error *err)
 }
 
 /* ---- all parts ---- */
+
+/* Check that the parts, which ranks may have made at other times, are all of these inputs. */
+static int check_inputs(const parts *p, sgt_error *err)
+{
+    int rc = SGT_OK;
+    for (uint32_t i = 0; i < p->ranks && !rc; i++) {
+        sgt_corpus files;
+        if (!sgt_divide_any(p->cuts, i)) continue;
+        char *part = part_path(p, i);
+        if (!part) return sgt_fail_memory(err, p->o->out);
+        const sgt_out_request r = {.path = p->o->out,
+                                   .corpus = &files,
+                                   .notice = p->o->notice,
+                                   .stop = p->o->stop,
+                                   .field = p->o->field};
+        if ((rc = sgt_divide_take(&files, p->corpus, p->cuts, i, err)) == 0) {
+            rc = sgt_out_compare_inputs(&r, part, err);
+            free(files.files);
+        }
+        free(part);
+    }
+    return rc;
+}
 
 static int open_sets(parts *p, sgt_error *err)
 {
@@ -309,7 +333,8 @@ static int put_together(parts *p, sgt_manifest *m, sgt_error *err)
 static int complete(parts *p, const char *options, sgt_tokenize_result *result, sgt_error *err)
 {
     sgt_manifest m = {0};
-    int rc = open_sets(p, err);
+    int rc = check_inputs(p, err);
+    if (!rc) rc = open_sets(p, err);
     for (size_t i = 0; i < p->count; i++) {
         const sgt_manifest *part = sgt_made_manifest(p->sets[i]);
         m.bytes += part->bytes;
@@ -321,7 +346,8 @@ static int complete(parts *p, const char *options, sgt_tokenize_result *result, 
     m.skipped = p->corpus->skipped;
     if (!rc && !p->helped) begin_second(p, 1);
     if (!rc && (rc = put_together(p, &m, err)) == 0 && (rc = join_sources(p, err)) == 0 &&
-        (rc = join_invalid(p, &m, err)) == 0) {
+        (rc = join_invalid(p, &m, err)) == 0 &&
+        (rc = sgt_pipeline_check(&m, p->corpus, err)) == 0) {
         if (!(m.options = strdup(options))) rc = sgt_fail_memory(err, p->o->out);
         snprintf(m.vocabulary, sizeof m.vocabulary, "%s", sgt_vocab_name(p->vocab));
         m.fingerprint = sgt_vocab_fingerprint(p->vocab);
@@ -481,7 +507,7 @@ int sgt_parts_make(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt
         rc = sgt_fail_memory(err, p.o->out);
         goto done;
     }
-    sgt_out_request r = {o->out, c, v, options, divided, o->force, o->notice, o->stop};
+    sgt_out_request r = {o->out, c, v, options, divided, o->force, o->notice, o->stop, o->field};
     if ((rc = sgt_out_join(&p.out, &r, err)) == 0) {
         rc = make_part(&p, divided, result, err);
         if (!rc) rc = finish(&p, &r, result, err);

@@ -59,8 +59,26 @@ done:
     return rc;
 }
 
+/* Refuse a set whose manifest would not be true of all sets together: that duplicates are left out,
+ * and that the documents are shuffled. */
+static int check_claims(const inspect_set *s, sgt_error *err)
+{
+    static const char *const claims[] = {"dedup", "shuffle"};
+    json_t *options = json_loads(s->manifest->options, 0, NULL);
+    int rc = SGT_OK;
+    for (size_t i = 0; i < sizeof claims / sizeof *claims && !rc; i++)
+        if (json_object_get(options, claims[i]))
+            rc = sgt_fail(err, SGT_EFORMAT,
+                          "%s: made with --%s, which would not hold for the merged set (give "
+                          "sgt-tokenize all inputs together)",
+                          s->path, claims[i]);
+    json_decref(options);
+    return rc;
+}
+
 static int check_set(const merge *m, const inspect_set *s, sgt_error *err)
 {
+    int rc;
     if (!s->folder || !s->manifest)
         return sgt_fail(
             err, SGT_EFORMAT,
@@ -69,13 +87,14 @@ static int check_set(const merge *m, const inspect_set *s, sgt_error *err)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: made for another trainer: only sets of sgt's own shards are merged",
                         s->path);
+    if ((rc = check_claims(s, err)) < 0) return rc;
     if (s->manifest->fingerprint != m->sets[0].manifest->fingerprint)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: made with another vocabulary: fingerprint %016" PRIx64
                         ", that of %s is %016" PRIx64 " (tokenize its text again with --vocab %s)",
                         s->path, s->manifest->fingerprint, m->sets[0].path,
                         m->sets[0].manifest->fingerprint, m->sets[0].path);
-    int rc = check_merges(m, s, err);
+    rc = check_merges(m, s, err);
     return rc < 0 ? rc : inspect_sources_verify(s, m->o, err);
 }
 

@@ -1,0 +1,137 @@
+# tokenize-same.sh: a set is only complete, and a run is only resumed, for inputs of the same bytes. Files whose device,
+# inode, size and time are those recorded are not read again.
+. "$ROOT/tests/cli/lib.sh"
+
+other() { # FILE COMMAND...: it is refused, because FILE has other bytes, and changes nothing
+    file=$1
+    shift
+    for out; do :; done
+    run 1 "$@"
+    stdout_is ''
+    stderr_is "sgt-tokenize: $out: made from other inputs: $file has other bytes than then (--force replaces it)"
+}
+
+# Other files with the same names and sizes.
+mkdir dA dB
+printf 'aaaa bbbb\n' > dA/p0.txt
+printf 'cccc dddd\n' > dB/p0.txt
+printf '{"text":"aaaa"}\n' > dA/p1.jsonl
+printf '{"text":"aaaa"}\n' > dB/p1.jsonl
+run 0 sgt-tokenize --quiet dA a
+run 0 sgt-tokenize --quiet dB b
+cp -r a o
+other dB/p0.txt sgt-tokenize dB o
+same_folders o a
+run 0 sgt-inspect --verify --quiet o
+run 0 sgt-tokenize --quiet --force dB o
+same_folders o b
+other dA/p0.txt sgt-tokenize dA o
+
+# --force makes a complete set anew, also with the same inputs.
+run 0 sgt-tokenize --force dB o
+stdout_has '2 documents, 1 shard'
+! grep -q 'complete already' .stdout || fail 'it was not made anew'
+
+# Copies with other times are compared, and recorded: the next run reads nothing.
+cp -r dB copy
+touch -d @1600000000 copy/p0.txt
+run 0 sgt-tokenize copy o
+stdout_has 'complete already'
+grep -q '"path": "p0.txt", "size": 10, "mtime": 1600000000,' o/.inputs.jsonl || fail "$(cat o/.inputs.jsonl)"
+# A file that is known by its stat counts as unchanged; its bytes decide once the stat is unknown.
+printf 'cccc dddx\n' > copy/p0.txt
+touch -d @1600000000 copy/p0.txt
+run 0 sgt-tokenize copy o
+stdout_has 'complete already'
+mv o/.inputs.jsonl kept
+other copy/p0.txt sgt-tokenize copy o
+# Edited in place, with the size it had.
+mv kept o/.inputs.jsonl
+printf 'eeee dddd\n' > copy/p0.txt
+other copy/p0.txt sgt-tokenize copy o
+# A set of an earlier version has no hashes: the time stamp must be the same.
+rm o/.inputs.jsonl
+sed 's/, "xxh3": "[0-9a-f]*"//; s/"mtime": [0-9]*/"mtime": 1500000000/' o/sources.jsonl > kept
+cp kept o/sources.jsonl
+touch -d @1500000000 copy/p1.jsonl
+run 1 sgt-tokenize copy o
+stderr_is 'sgt-tokenize: o: made from other inputs: copy/p0.txt has a new time, and this set of an earlier version has '\
+'no hash to compare it with (--force replaces it)'
+touch -d @1500000000 copy/p0.txt
+run 0 sgt-tokenize copy o
+stdout_has 'complete already'
+
+# Packed files and the output of filters are compared by their text.
+mkdir packed
+gzip -nc dA/p0.txt > packed/a.gz
+cat dA/p0.txt > packed/b.pdf
+filter='pdf=cat {}'
+run 0 sgt-tokenize --quiet --filter "$filter" packed p
+gzip -nc dB/p0.txt > packed/a.gz
+other packed/a.gz sgt-tokenize --filter "$filter" packed p
+gzip -nc dA/p0.txt > packed/a.gz
+cat dB/p0.txt > packed/b.pdf
+other packed/b.pdf sgt-tokenize --filter "$filter" packed p
+cat dA/p0.txt > packed/b.pdf
+run 0 sgt-tokenize --filter "$filter" packed p
+stdout_has 'complete already'
+
+# ---- an interrupted run ----
+mkdir cA
+cp "$ROOT/tokenize/text/unicode_tables.c" cA/a
+for i in $(seq 40); do
+    cat "$ROOT/tokenize/text/unicode_tables.c"
+done > cA/b # more than a block of the hash
+cp cA/a cA/c
+printf 'bad \377' > cA/stop
+cp -r cA cB
+options='--quiet --threads 1 --invalid-utf8 fail --shard-tokens 100k'
+interrupt() {
+    printf 'bad \377' > cA/stop
+    touch -d @1700000000 cA/*
+    rm -rf o
+    run 1 sgt-tokenize $options cA o
+    exists o/train_000003.bin
+    printf 'good!' > cA/stop
+    touch -d @1700000000 cA/stop
+}
+printf 'good!' > cB/stop
+touch -d @1700000000 cB/*
+cp -rp cB whole
+run 0 sgt-tokenize $options cB undisturbed
+# of a complete file, and of what was read of the file in which it stopped
+for name in a b; do
+    interrupt
+    tr 0-9 1-90 < whole/$name > cB/$name
+    other cB/$name sgt-tokenize $options cB o
+    run 0 sgt-tokenize $options cA o
+    same_folders o undisturbed
+    cp -p whole/$name cB/$name
+done
+# copies of the same files finish it, and so does --force with others
+interrupt
+run 0 sgt-tokenize $options whole o
+same_folders o undisturbed
+interrupt
+tr 0-9 1-90 < whole/b > cB/b
+run 0 sgt-tokenize $options --force cB o
+run 0 sgt-tokenize $options cB b2
+same_folders o b2
+
+# ---- ranks that are not connected ----
+mkdir rA rB
+for i in 1 2 3 4; do
+    printf 'aaaa %s\n' $i > rA/$i
+    printf 'bbbb %s\n' $i > rB/$i
+done
+run 0 sgt-tokenize --quiet --rank 1 --ranks 2 rA r
+run 1 sgt-tokenize --quiet --rank 0 --ranks 2 rB r
+stderr_is 'sgt-tokenize: r: made from other inputs: rB/3 has other bytes than then (--force replaces it)'
+rm -r r
+for rank in 0 1; do run 0 sgt-tokenize --quiet --rank $rank --ranks 2 rA r; done
+run 0 sgt-tokenize --quiet rA one
+same_folders r one
+other rB/1 sgt-tokenize --quiet --rank 0 --ranks 2 rB r
+for rank in 1 0; do run 0 sgt-tokenize --quiet --force --rank $rank --ranks 2 rB r; done
+run 0 sgt-tokenize --quiet rB two
+same_folders r two
