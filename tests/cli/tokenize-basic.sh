@@ -108,11 +108,28 @@ run 0 sgt-tokenize --split 5% --shuffle 7 few one-val3
 same one-val/val_000000.bin one-val3/val_000000.bin
 for rank in 0 1 2; do run 0 sgt-tokenize --quiet --rank $rank --ranks 3 --split 5% few one-val4; done
 same_folders one-val one-val4
+# If the hash puts all files into val, one stays in training, for any number of ranks.
+kept=0
+for name in 1 2 3 4 5 6 7 8 9; do
+    run 0 sgt-tokenize --split 50% few/$name one-train
+    exists one-train/train_000000.bin
+    ! grep -q 'so one stays in training' .stderr || kept=$((kept + 1))
+    rm -r one-train
+done
+[ $kept -gt 0 ] && [ $kept -lt 9 ] || fail "of 9 files, the hash puts $kept into val"
+run 0 sgt-tokenize --split 99.999% few one-train
+stderr_is 'sgt-tokenize: --split: its hash puts all documents into the validation split, so one stays in training (whole '\
+'files are chosen)'
+stdout_matches 'train 4, val 32 tokens'
+for rank in 0 1 2; do run 0 sgt-tokenize --quiet --rank $rank --ranks 3 --split 99.999% few one-train2; done
+same_folders one-train one-train2
 # JSONL and standard input are split while they are read, so the split may pick no document.
 run 0 sgt-tokenize --split 1% in/b.txt no-val
 stdout_has 'No document fell into the validation split: there is only one, and it is not cut.'
 absent no-val/val_000000.bin
 printf '{"text": "a"}\n{"text": "b"}\n' > two.jsonl
+run 0 sgt-tokenize --split 99.999% two.jsonl no-train
+stdout_has 'No document is left for training: all fell into the validation split. Try a smaller --split.'
 run 0 sgt-tokenize --split 1% two.jsonl no-val2
 stdout_has 'No document fell into the validation split: with 2 documents, 1 % may pick none. Try --split 20%.'
 run 0 sgt-tokenize --split 2.5% --format jsonl - no-val3 < two.jsonl
