@@ -333,7 +333,7 @@ static int put_together(parts *p, sgt_manifest *m, sgt_error *err)
 static int complete(parts *p, const char *options, sgt_tokenize_result *result, sgt_error *err)
 {
     sgt_manifest m = {0};
-    int rc = check_inputs(p, err);
+    int rc = p->corpus->stream ? SGT_OK : check_inputs(p, err);
     if (!rc) rc = open_sets(p, err);
     for (size_t i = 0; i < p->count; i++) {
         const sgt_manifest *part = sgt_made_manifest(p->sets[i]);
