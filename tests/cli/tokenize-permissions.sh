@@ -38,8 +38,8 @@ run 0 $try ./program fine open/out
 chmod 555 open/out
 run 0 $try ./program fine open/out
 stdout_has 'complete already'
-run 1 $try ./program --split 1% fine open/out
-stderr_is 'sgt-tokenize: open/out: made with --split none, now 1% (--force replaces it)'
-run 1 $try ./program --split 1% --force fine open/out
+run 1 $try ./program --split 0.01% fine open/out
+stderr_is 'sgt-tokenize: open/out: made with --split none, now 0.01% (--force replaces it)'
+run 1 $try ./program --split 0.01% --force fine open/out
 stderr_is 'sgt-tokenize: open/out: cannot write to OUT: Permission denied'
 chmod 755 open/out
