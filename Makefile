@@ -79,7 +79,7 @@ SRC_ranks := tools/ranks
 
 LD_loader := -lxxhash -luring -ljansson
 # codecs of Parquet: files that need one which is missing are refused
-codec = $(if $(shell echo '\#include <$(1)>' | $(CC) -E -x c - 2> /dev/null),-l$(2))
+codec = $(shell printf '\043include <$(1)>\n' | $(CC) -E -x c - > /dev/null 2>&1 && echo -l$(2))
 LD_codecs := $(call codec,snappy-c.h,snappy) $(call codec,lz4.h,lz4)
 LD_tokenize := -lutf8proc -lpcre2-8 -lxxhash -ljansson -lz -lzstd $(LD_codecs) -lm
 LD_kernels := -fopenmp -ldl -lm

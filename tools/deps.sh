@@ -37,6 +37,8 @@ missing() {
     have zstd || echo zstd
     have pkg-config || echo pkg-config
     have jq || echo jq
+    have pgrep || echo procps
+    have_venv || echo python3-venv
     have mpirun || echo openmpi-bin
     have mpicc || echo libopenmpi-dev
 }
@@ -58,7 +60,6 @@ heavy() {
     have fish || echo fish
     have fio || echo fio
     have debootstrap || echo debootstrap
-    python3 -c 'import ensurepip, venv' 2> /dev/null || echo python3-venv
     have qemu-aarch64 || echo qemu-user
     have aarch64-linux-gnu-gcc || echo gcc-aarch64-linux-gnu
     links aarch64-linux-gnu-gcc || echo libc6-dev-arm64-cross
@@ -67,6 +68,7 @@ links() { have "$1" && echo 'int main(void) { return 0; }' | "$@" -x c -o /dev/n
 have() { command -v "$1" > /dev/null 2>&1; }
 # README's Python block is tested with whichever Python has numpy; a python3 first on PATH may be another than Debian's.
 have_numpy() { python3 -c 'import numpy' 2> /dev/null || /usr/bin/python3 -c 'import numpy' 2> /dev/null; }
+have_venv() { python3 -c 'import ensurepip, venv' 2> /dev/null || /usr/bin/python3 -c 'import ensurepip, venv' 2> /dev/null; }
 
 packages=$(missing | tr '\n' ' ' | sed 's/ $//')
 if [ "${1:-}" = --missing ]; then

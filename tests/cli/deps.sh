@@ -89,7 +89,7 @@ libjansson-dev"
 
 # Packages that only tests need are installed, and no others.
 printf '#!/bin/sh\n' > bin/cc
-for tool in c++ valgrind strace zstd pkg-config jq python3 mpirun mpicc; do
+for tool in c++ valgrind strace zstd pkg-config jq pgrep python3 mpirun mpicc; do
     printf '#!/bin/sh\n' > bin/$tool && chmod +x bin/$tool
 done
 run 0 env PATH="$PWD/bin" CC=cc "$deps" --missing

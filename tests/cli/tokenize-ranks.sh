@@ -226,7 +226,7 @@ run 0 sgt-tokenize --quiet $talks --shuffle 3 more two --force
 $mpi -n 2 sgt-tokenize --quiet --threads 1 $talks --shuffle 3 more out > .stdout 2> .stderr &
 launcher=$!
 until [ -e out/.work/part-000000/train_000001.bin ]; do kill -0 $launcher || fail 'ended too early'; done
-kill -9 "$(pgrep -P $launcher | tail -1)"
+kill -9 "$(pgrep -P $launcher | tail -1)" || { kill $launcher && fail "no rank to kill"; }
 ! wait $launcher || fail 'mpirun has ended well'
 absent out/manifest.json
 run 0 $mpi -n 2 sgt-tokenize --quiet $talks --shuffle 3 more out

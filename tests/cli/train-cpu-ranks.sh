@@ -128,7 +128,7 @@ for share in 1 0; do
     env SGT_RANKS_SHARE=$share $mpi -n 2 sgt-train $long --run dead > .stdout 2> .stderr &
     launcher=$!
     saved dead
-    kill -9 "$(pgrep -P $launcher | tail -1)"
+    kill -9 "$(pgrep -P $launcher | tail -1)" || { kill $launcher && fail "no rank to kill"; }
     killed=$(date +%s)
     ! wait $launcher || fail 'mpirun has ended well'
     [ $(($(date +%s) - killed)) -le 30 ] || fail 'the other rank went on for more than 30 s'
