@@ -87,8 +87,9 @@ trap 'rm -rf "$RESULTS"' EXIT
 } > "$RESULTS/.suites"
 xargs -P "$AT_ONCE" -I NAME sh tests/run.sh --one NAME "$B" < "$RESULTS/.suites"
 echo "== programs"
-tests/cli/run.sh "$B/bin" > "$RESULTS/.programs" 2>&1 < /dev/null
-grep -avE '^(ok|[0-9]+ passed, )' "$RESULTS/.programs"
+COUNTED=1 tests/cli/run.sh "$B/bin" 2>&1 < /dev/null | tee "$RESULTS/.counted" |
+    grep -avE --line-buffered '^[0-9]+ passed, '
+sed -E 's/^\[[0-9]+\/[0-9]+\] //' "$RESULTS/.counted" > "$RESULTS/.programs"
 sed -nE 's/^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$/sum \1 \2 \3/p' "$RESULTS/.programs" > "$RESULTS/programs"
 echo programs >> "$RESULTS/.suites"
 

@@ -350,6 +350,8 @@ int main(int argc, char **argv)
     take_options(argc, argv);
     if (o.rates) {
         if (!sgt_ranks_number()) estimate_print_rates(o.json);
+        free(command);
+        free(cache);
         return flush(SGT_EXIT_OK);
     }
     if (s.device != SGT_DEVICE_CPU) sgt_search_wheels();

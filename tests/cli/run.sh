@@ -2,7 +2,7 @@
 # run.sh BIN [PATTERN]: run tests/cli/*.sh (those whose names contain PATTERN) against the programs in BIN, each in an
 # empty folder, AT_ONCE (2) at a time. Leave out names that match LEFT_OUT, a regular expression, and with TIER=check
 # scripts with a line "# In make check-all only: WHY". Print one line per script when it ends, and with SHOW=1 its
-# output; TIMES=FILE gets a line with its name and its CPU time. The last line is "N passed, N failed, N skipped". Exit
+# output, with COUNTED=1 how many ended; TIMES=FILE gets a line with its name and its CPU time. The last line is "N passed, N failed, N skipped". Exit
 # with 1 if one failed.
 set -u
 
@@ -10,6 +10,8 @@ set -u
 if [ "$1" = --one ]; then
     script=$2
     name=$(basename "$script" .sh)
+    counted=${COUNTED:-}
+    unset COUNTED
     out=$CLI_WORK/.$name
     code=0
     mkdir "$CLI_WORK/$name"
@@ -27,7 +29,9 @@ if [ "$1" = --one ]; then
     } > "$out.said"
     # Print the output by a single write: cat may use copy_file_range, which overwrites what another
     # script prints at the same time.
-    printf '%s\n' "$(cat "$out.said")"
+    [ -z "$counted" ] ||
+        counted="[$(find "$CLI_WORK" -maxdepth 1 -name '.*.said' | wc -l)/$(wc -l < "$CLI_WORK/scripts")] "
+    printf '%s\n' "$counted$(cat "$out.said")"
     exit 0
 fi
 
