@@ -10,6 +10,10 @@
  *   five times (Newton-Schulz):  A = X X'   X = 3.4445 X + (-4.7750 A + 2.0315 A A) X
  *   p = p*(1 - lr*decay) - lr*0.2*sqrt(max(rows, columns))*X
  *
+ * grad_scale makes the gradient a mean and does not clip it, because X has a norm of 1 whatever the
+ * gradient's is. Clipping would only make a step small beside the momentum of earlier steps and,
+ * once |X| is below 1e-7, stop the matrices from learning.
+ *
  * A transposed matrix gets the transposed update. So it makes no difference that weights are stored
  * (in, out), as GPT-2's Conv1D has them, and not (out, in). A matrix with more rows than columns
  * takes A = X'X and X (...) instead, which are smaller. GPT-2's fused qkv weight, (C, 3C), is

@@ -17,7 +17,9 @@ typedef struct sgt_optim {
     float momentum;          /* for SGD; its momentum is stored where AdamW has the first moment */
     int nesterov;
     float weight_decay; /* decoupled weight decay, on tensors of two dimensions only */
-    float grad_clip;    /* largest global norm of the gradients; 0: no clipping */
+    /* largest global norm of the gradients of SGD and AdamW (Muon's are not clipped, but count
+     * towards the norm); 0: no clipping */
+    float grad_clip;
 } sgt_optim;
 
 /* Return the factor for gradients of norm `norm` that scales them to at most o->grad_clip. */

@@ -48,7 +48,8 @@ typedef struct sgt_cuda_control {
     /* sum of squared gradients; ranks all-reduce loss, targets and squares together */
     double squares;
     double norm;       /* norm of the averaged gradient, before clipping */
-    float grad_scale;  /* factor of gradients in the update: it averages, unscales and clips */
+    float mean_scale;  /* factor of Muon's gradients in the update: it averages and unscales */
+    float grad_scale;  /* the same of all other gradients: it clips, too */
     int32_t found_inf; /* 1 if a gradient is infinite or NaN, so that this update is skipped */
     double c1, c2;     /* AdamW's bias corrections of this update */
     /* results of the previous step, for the host to read */
@@ -263,9 +264,9 @@ void sgt_cuda_begin_micro_step(sgt_cuda_stream s, sgt_cuda_control *c, sgt_cuda_
  * skipped updates. */
 void sgt_cuda_begin_update(sgt_cuda_stream s, sgt_cuda_control *c, float lr, uint64_t step);
 
-/* Before an update, compute norm, found_inf, c1, c2, and grad_scale = min(1, clip/(norm + 1e-6)) /
- * (dlogits_scale * targets) from all n gradients. clip 0: no clipping. scratch:
- * sgt_cuda_grad_norm_scratch() bytes. */
+/* Before an update, compute norm, found_inf, c1, c2, mean_scale = 1/(dlogits_scale * targets), and
+ * grad_scale = min(1, clip/(norm + 1e-6)) * mean_scale from all n gradients. clip 0: no clipping.
+ * scratch: sgt_cuda_grad_norm_scratch() bytes. */
 void sgt_cuda_grad_norm(sgt_cuda_stream s, sgt_cuda_control *c, const float *g, size_t n,
                         float clip, float beta1, float beta2, void *scratch);
 size_t sgt_cuda_grad_norm_scratch(void);
@@ -299,7 +300,7 @@ void sgt_cuda_sgd_update(sgt_cuda_stream s, sgt_cuda_type type, void *copy, floa
 /* ---- Muon (kernels/muon.h): the passes before and after its matrix products ---- */
 
 /* Unless found_inf or spike is set, update the momentum, and replace the gradients by Nesterov's
- * steps: g' = g*grad_scale; m = .95*m + .05*g'; g = .05*g' + .95*m.          m, g (n) float */
+ * steps: g' = g*mean_scale; m = .95*m + .05*g'; g = .05*g' + .95*m.          m, g (n) float */
 void sgt_cuda_muon_momentum(sgt_cuda_stream s, float *m, float *g, size_t n,
                             const sgt_cuda_control *c);
 

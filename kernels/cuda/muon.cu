@@ -31,8 +31,8 @@ __global__ void __launch_bounds__(THREADS)
     size_t at = (size_t)blockIdx.x * THREADS + threadIdx.x, whole = n / 4,
            rest = whole * 4 + (at - whole);
     if (c->found_inf || c->spike) return;
-    if (at < whole) momentum_at<4>(m, g, at * 4, c->grad_scale);
-    else if (rest < n) momentum_at<1>(m, g, rest, c->grad_scale);
+    if (at < whole) momentum_at<4>(m, g, at * 4, c->mean_scale);
+    else if (rest < n) momentum_at<1>(m, g, rest, c->mean_scale);
 }
 
 void sgt_cuda_muon_momentum(sgt_cuda_stream s, float *m, float *g, size_t n,

@@ -50,6 +50,7 @@ DEV void finish_norm(sgt_cuda_control *c, const Norm &n)
     double clipped = n.clip > 0 ? n.clip / (norm + 1e-6) : 1;
     c->norm = norm;
     c->found_inf = !isfinite(c->squares);
+    c->mean_scale = (float)average;
     c->grad_scale = (float)(clipped < 1 ? average * clipped : average);
     c->c1 = 1 - pow((double)n.beta1, t);
     c->c2 = 1 - pow((double)n.beta2, t);

@@ -11,7 +11,7 @@ static sgt_cuda_control *control(check *t)
 {
     sgt_cuda_control *c = cuda_output<sgt_cuda_control>(t, 1);
     *c = sgt_cuda_control();
-    c->lr = .25f, c->grad_scale = .37f;
+    c->lr = .25f, c->mean_scale = .37f, c->grad_scale = .11f;
     return c;
 }
 
@@ -30,7 +30,7 @@ CUDA_CASE(cuda_muon_momentum)
             check_at(t, "n %zu%s", n, skip ? ", skipped" : "");
             sgt_cuda_muon_momentum(0, m, g, n, c);
             for (size_t i = 0; i < n && !skip; i++) {
-                double grad = (double)want_g[i] * c->grad_scale,
+                double grad = (double)want_g[i] * c->mean_scale,
                        moment = .95 * want_m[i] + .05 * grad;
                 bound[i] = 8 * UNIT * (fabs((double)want_m[i]) + fabs(grad));
                 want_m[i] = (float)moment;

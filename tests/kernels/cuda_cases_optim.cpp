@@ -35,6 +35,7 @@ CUDA_CASE(cuda_grad_norm)
                                cuda_output<char>(t, sgt_cuda_grad_norm_scratch()));
             cuda_sync(t);
             check_near(t, "norm", c->norm, norm, norm * (double)(n + 4) * 0x1p-53);
+            check_near(t, "mean_scale", c->mean_scale, average, UNIT * average);
             check_near(t, "grad_scale", c->grad_scale, scale, 2 * UNIT * scale);
             check_near(t, "c1", c->c1, 1 - pow((double)0.9f, 3), 0x1p-50);
             check_near(t, "c2", c->c2, 1 - pow((double)0.95f, 3), 0x1p-50);

@@ -188,6 +188,44 @@ static void moved(step_check *s)
     fixture_free(&f);
 }
 
+static int is_matrix(const sgt_model *m, size_t i, const sgt_tensor *t)
+{
+    return i >= 2 && i < 2 + (size_t)SGT_BLOCK_TENSORS * m->layers && t->dims > 1;
+}
+
+/* The norm is a billion times what gradients are clipped to. Clipping changes no bit of a matrix
+ * that Muon updates, nor the norm of the first step, and it changes every other tensor. */
+static void clipped(step_check *s, int no_fuse)
+{
+    fixture f;
+    float *p[2];
+    sgt_step_metrics m[2];
+    fixture_load(&f, "options_muon", SGT_GELU_TANH);
+    sgt_backend_options o = f.options;
+    o.precision = s->precision;
+    o.deterministic = s->cuda;
+    o.no_fuse = no_fuse;
+    snprintf(s->at, sizeof s->at, "clipped%s", no_fuse ? ", without fusion" : "");
+    for (int clips = 0; clips < 2; clips++) {
+        o.optim.grad_clip = clips ? 1e-9f : 0;
+        sgt_backend *b = open_fixture(s, &f, &o, f.batch);
+        m[clips] = run_steps(s, &f, b, 0, 1, 1);
+        p[clips] = flat_state(b, &f.model, SGT_PARAMETERS);
+        b->close(b);
+    }
+    expect(s, m[0].grad_norm == m[1].grad_norm && m[0].grad_norm > .5, "norm %g, and clipped %g",
+           m[0].grad_norm, m[1].grad_norm);
+    for (size_t i = 0; i < sgt_model_tensors(&f.model); i++) {
+        sgt_tensor t;
+        sgt_model_tensor(&f.model, i, &t);
+        int same = !memcmp(p[0] + t.offset, p[1] + t.offset, t.count * sizeof **p);
+        expect(s, same == is_matrix(&f.model, i, &t), "%s: %s", t.name, same ? "same" : "other");
+    }
+    free(p[0]);
+    free(p[1]);
+    fixture_free(&f);
+}
+
 /* Only the matrices of blocks lack a second moment: it reads as zeros, and is not written to. */
 static void moments(step_check *s)
 {
@@ -203,7 +241,7 @@ static void moments(step_check *s)
     for (size_t i = 0; i < sgt_model_tensors(&f.model); i++) {
         sgt_tensor t;
         sgt_model_tensor(&f.model, i, &t);
-        int matrix = i >= 2 && i < 2 + (size_t)SGT_BLOCK_TENSORS * f.model.layers && t.dims > 1;
+        int matrix = is_matrix(&f.model, i, &t);
         size_t first = 0, second = 0;
         for (size_t j = t.offset; j < t.offset + t.count; j++)
             first += m[j] != 0, second += v[j] != 0, other[j] = v[j] + 1;
@@ -217,7 +255,7 @@ static void moments(step_check *s)
     for (size_t i = 0; i < sgt_model_tensors(&f.model); i++) {
         sgt_tensor t;
         sgt_model_tensor(&f.model, i, &t);
-        int matrix = i >= 2 && i < 2 + (size_t)SGT_BLOCK_TENSORS * f.model.layers && t.dims > 1;
+        int matrix = is_matrix(&f.model, i, &t);
         for (size_t j = t.offset; j < t.offset + t.count; j++)
             if (again[j] != (matrix ? 0 : other[j])) s->failures++;
     }
@@ -229,6 +267,7 @@ static void moments(step_check *s)
 void muon(step_check *s)
 {
     as_pytorch_with_muon(s);
+    clipped(s, 0);
     moments(s);
     moved(s);
     same_bits(s);
@@ -237,6 +276,7 @@ void muon(step_check *s)
 void muon_on_cuda(step_check *s)
 {
     without_fusion(s);
+    clipped(s, 1);
     if (s->precision != SGT_PRECISION_FP32) return;
     fifty_updates(s, "tiny_tanh");
     fifty_updates(s, "odd_tanh");

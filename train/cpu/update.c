@@ -61,16 +61,19 @@ void sgt_cpu_settle(sgt_cpu_backend *c)
     c->update.behind = 0;
 }
 
-static void begin_update(sgt_cpu_backend *c, uint64_t updates, double lr, double scale)
+/* Begin an update with gradients whose mean over targets has this norm, and is `mean` times
+ * them. */
+static void begin_update(sgt_cpu_backend *c, uint64_t updates, double lr, double mean, double norm)
 {
     const sgt_optim *o = &c->shape.optim;
     sgt_cpu_update *u = &c->update;
+    double scale = mean * sgt_optim_clip(o, norm);
     for (int decay = 0; decay < 2; decay++) {
         u->adamw[decay] = sgt_optim_adamw(o, updates, lr, scale, decay);
         u->sgd[decay] = sgt_optim_sgd(o, lr, scale, decay);
     }
     u->draw = sgt_moments_draw(updates);
-    sgt_cpu_muon_update(c, lr, scale);
+    sgt_cpu_muon_update(c, lr, mean);
     u->pending = (sgt_beside){
         .share = update_piece, .of = c, .count = u->piece_count, .rank = (unsigned)c->shape.rank};
     if ((u->behind = sgt_cpu_defers(c))) sgt_cpu_settle_to(c, c->blocks, SGT_LN1_B);
@@ -132,13 +135,12 @@ int sgt_cpu_end_step(sgt_backend *b, uint64_t step, double lr, sgt_error *err)
     /* Gradients hold the sum over targets times `nominal`; make it a mean. */
     double correction = s->counted ? 1 / (s->nominal * (double)s->counted) : 0;
     double norm = sqrt(squares) * correction;
-    double scale = correction * sgt_optim_clip(&c->shape.optim, norm);
     int overflow = !isfinite(norm); /* such a step is dropped in any precision */
     s->last_metrics = (sgt_step_metrics){.loss = s->counted ? s->loss_sum / (double)s->counted : 0,
                                          .grad_norm = norm,
                                          .loss_scale = (double)s->scaler.scale};
     int dropped = overflow || is_spike(s, c->shape.skip_spikes, norm);
-    if (!dropped) begin_update(c, step - s->scaler.skipped, lr, scale);
+    if (!dropped) begin_update(c, step - s->scaler.skipped, lr, correction, norm);
     if (c->group && (rc = sgt_cpu_ranks_gather(c, !dropped, err)) < 0) return rc;
     s->scaler.skipped += (uint64_t)dropped;
     adjust_scale(&s->scaler, overflow, c->shape.scaling);

@@ -60,9 +60,9 @@ static void compute_update(sgt_cuda_backend *c)
                            o->grad_clip, o->beta1, o->beta2, c->buf.scratch);
     if (c->o.skip_spikes > 0)
         sgt_cuda_spikes(c->queue.compute, c->buf.control, c->buf.outliers, c->o.skip_spikes);
+    sgt_cuda_muon_step(c); /* before sgt_cuda_scale, which clips */
     if (c->o.no_fuse)
         sgt_cuda_scale(c->queue.compute, c->buf.control, c->flat.own_grads, c->flat.own);
-    sgt_cuda_muon_step(c);
     /* with several ranks, a rank's part does not end where a tensor ends */
     if (c->o.no_fuse && !c->group) update_tensors(c);
     else update_flat(c);
