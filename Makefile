@@ -107,6 +107,7 @@ USES_sgt-train := ranks $(USES)
 PARTS_sgt-bench := tools/page
 PARTS_sgt-eval := tools/sample
 PARTS_sgt-report := tools/page tools/sample
+PARTS_sgt-train := tools/sample
 
 # ---- the CUDA backend, libsgt-cuda.so: machine code for sm_80 and sm_90a, PTX for the rest ----
 NVCC ?= nvcc

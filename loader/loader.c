@@ -186,6 +186,12 @@ void sgt_loader_window(const sgt_loader *l, uint64_t row, uint32_t *shard, uint6
     *offset = w.offset;
 }
 
+uint64_t sgt_loader_fingerprint(const sgt_loader *l)
+{
+    const sgt_set_shard *marked = sgt_set_marked(&l->set);
+    return marked ? marked->head.fingerprint : 0;
+}
+
 const char *sgt_loader_shard_path(const sgt_loader *l, uint32_t shard)
 {
     return shard < l->set.count ? l->set.shards[shard].path : NULL;

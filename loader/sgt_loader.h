@@ -113,7 +113,8 @@ typedef struct sgt_loader_options {
     /* copy tokens one at a time in plain C: the simple method, kept for comparison */
     int scalar;
     /* read a folder's shards, and nanoGPT's SPLIT.bin, as files without headers. A path that names
-     * one file needs no flag: its header may be missing, unless the file looks like text */
+     * one file needs no flag: its header may be missing, unless the file looks like text.
+     * Files of 32-bit or 64-bit ids without a header are refused in any case */
     int raw;
     sgt_notice notice; /* receives notices of skipped shards and of fallbacks */
     /* sets to mix, instead of sgt_loader_open's path; read only during the open call */
@@ -322,6 +323,9 @@ void sgt_row_documents_expand(const sgt_row_documents *d, const uint32_t *length
  * shard. Pure. */
 void sgt_loader_window(const sgt_loader *l, uint64_t row, uint32_t *shard, uint64_t *offset);
 const char *sgt_loader_shard_path(const sgt_loader *l, uint32_t shard);
+/* Return the fingerprint of the vocabulary (sgt_vocab_fingerprint) that the shards' headers or the
+ * manifest state; 0: unknown. */
+uint64_t sgt_loader_fingerprint(const sgt_loader *l);
 
 /* ---- streams ---- */
 

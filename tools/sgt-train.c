@@ -20,7 +20,7 @@
 #include "tools/train/estimate.h"
 #include "tools/train/finetune.h"
 #include "tools/train/self_check.h"
-#include "tools/train/text_bytes.h"
+#include "tools/train/vocabulary.h"
 #include "train/paths.h"
 
 #define MAX_CONFIG ((size_t)1 << 20) /* most bytes of the --config file */
@@ -367,7 +367,8 @@ int main(int argc, char **argv)
                                  .command = command,
                                  .profile = o.profile,
                                  .examples = finetune_read,
-                                 .text_bytes = text_bytes_of,
+                                 .text_bytes = vocabulary_text_bytes,
+                                 .same_ids = vocabulary_same_ids,
                                  .cache = cache,
                                  .checker = o.no_self_check ? NULL : "/proc/self/exe",
                                  .stop = stop,

@@ -120,7 +120,7 @@ const sgt_option sgt_settings_rows[SGT_SETTINGS + 1] = {
     REAL(OPTIMIZER, WEIGHT_DECAY, weight_decay, "weight-decay", "X", 0, 1e9, "0.1",
          "decoupled weight decay, on tensors of two dimensions", 0),
     REAL(OPTIMIZER, GRAD_CLIP, grad_clip, "grad-clip", "X", 0, 1e9, "1",
-         "global norm that gradients are clipped to; 0: no clipping", 0),
+         "global norm that gradients are clipped to; 0: no clipping; Muon's are not clipped", 0),
     REAL(OPTIMIZER, SKIP_SPIKES, skip_spikes, "skip-spikes", "Z", 0, 1e9, "0: none",
          "skip updates whose loss or gradient norm is Z standard deviations above the last 128", 0),
 

@@ -37,16 +37,23 @@ typedef struct sgt_train_options {
     const char *command; /* command line, recorded in starts.jsonl; NULL: not recorded */
     /* file for a trace of a few steps (see trace.h); NULL: no trace */
     const char *profile;
-    /* Reads prompts and completions if --data names a FILE.jsonl. It fills in all fields of *e
-     * except `rows` and `order` with malloc'd arrays, which sgt_train frees, even after a failure.
-     * NULL: such data is refused. */
-    int (*examples)(const char *path, sgt_examples *e, sgt_error *err);
+    /* Reads prompts and completions if --data names a FILE.jsonl, as tokens of the vocabulary
+     * beside the model at `model`, which has `vocab` ids; model NULL: of GPT-2's. It fills in all
+     * fields of *e except `rows` and `order` with malloc'd arrays, which sgt_train frees, even
+     * after a failure. NULL: such data is refused. */
+    int (*examples)(const char *path, const char *model, uint32_t vocab, sgt_examples *e,
+                    sgt_error *err);
     /* Fills in bytes[n] with the bytes of each id's text, 0 for an id without a text, such as the
      * end of text. The vocabulary is that of the file `tokenizer` (NULL: there is none) or has this
      * fingerprint (0: unknown). A failure only leaves out validation in bits per byte. NULL: so
      * does this. */
     int (*text_bytes)(const char *tokenizer, uint64_t fingerprint, uint32_t *bytes, uint32_t n,
                       sgt_error *err);
+    /* Returns whether the ids of data stand for the same tokens in the vocabulary beside the model
+     * at `model`; 1 also if that has none. The data's vocabulary has this fingerprint, which is not
+     * 0, and may be that of the file `tokenizer` (NULL: there is none). A negative SGT_E* if the
+     * model's vocabulary cannot be read. NULL: this is not checked. */
+    int (*same_ids)(const char *model, const char *tokenizer, uint64_t fingerprint, sgt_error *err);
     /* cache folder for a device's timing results and verdicts, created if missing; NULL: no
      * cache */
     const char *cache;

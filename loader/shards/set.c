@@ -36,7 +36,7 @@ static int take_paths(sgt_set *s, char **paths, size_t n, const char *where, sgt
         return sgt_fail(err, SGT_ENOMEM, "%s: %zu shards: out of memory", where, n);
     }
     for (size_t i = 0; i < n; i++)
-        s->shards[i] = (sgt_set_shard){.path = paths[i], .documents = UINT64_MAX};
+        s->shards[i] = (sgt_set_shard){.path = paths[i], .documents = UINT64_MAX, .raw = s->raw};
     s->count = (uint32_t)n;
     free(paths);
     return SGT_OK;
@@ -78,8 +78,8 @@ static int one_raw(sgt_set *s, const char *folder, const sgt_loader_options *o, 
     if (there && o->raw) rc = one_path(s, path, err);
     else if (there)
         rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: no %s shards in it, but a %s: where it is nanoGPT's, without a header, "
-                      "--raw reads it",
+                      "%s: no %s shards in it, but a %s (if that is nanoGPT's, without a header, "
+                      "pass the file itself)",
                       folder, o->split, name);
     free(path);
     return rc;
@@ -211,7 +211,7 @@ static int read_headers(sgt_set *s, const char *path, sgt_error *err)
     if (!hash) return sgt_fail_memory(err, path);
     XXH3_64bits_reset(hash);
     for (uint32_t i = 0; i < s->count; i++) {
-        int fd = sgt_shard_open(&s->shards[i].head, s->shards[i].path, s->raw, err);
+        int fd = sgt_shard_open(&s->shards[i].head, s->shards[i].path, s->shards[i].raw, err);
         if (fd < 0) {
             rc = fd;
             break;
@@ -319,7 +319,10 @@ static void take_vocabulary(sgt_set *s, const sgt_manifest *m, uint32_t asked)
 {
     if (!m->foreign || !m->vocab) return;
     s->vocab = asked && asked < m->vocab ? asked : m->vocab;
-    for (uint32_t i = 0; i < s->count; i++) s->shards[i].eot = m->eot;
+    for (uint32_t i = 0; i < s->count; i++) {
+        s->shards[i].eot = m->eot;
+        s->shards[i].head.fingerprint = m->fingerprint;
+    }
 }
 
 static int open_folder(sgt_set *s, const char *folder, const sgt_loader_options *o, sgt_error *err)
@@ -331,7 +334,7 @@ static int open_folder(sgt_set *s, const char *folder, const sgt_loader_options 
         if ((rc = list_folder(s, folder, o, err)) == 0) rc = check_shards(s, folder, o, err);
     } else {
         sgt_manifest m = {0};
-        if ((rc = sgt_manifest_read(&m, folder, err)) == 0) s->raw = m.raw;
+        if ((rc = sgt_manifest_read(&m, folder, err)) == 0) s->raw = m.raw ? SGT_SHARD_RAW16 : 0;
         if (rc == 0 && (rc = paths_of(s, &m, folder, o->split, err)) == 0 &&
             (rc = check_shards(s, folder, o, err)) == 0 &&
             (rc = agree(s, &m, o->split, path, err)) == 0)
@@ -371,8 +374,7 @@ void sgt_set_close(sgt_set *s)
     *s = (sgt_set){0};
 }
 
-/* Return the first shard whose header has a vocabulary fingerprint, or NULL. */
-static const sgt_set_shard *marked(const sgt_set *s)
+const sgt_set_shard *sgt_set_marked(const sgt_set *s)
 {
     for (uint32_t i = 0; i < s->count; i++)
         if (s->shards[i].head.fingerprint) return &s->shards[i];
@@ -381,7 +383,7 @@ static const sgt_set_shard *marked(const sgt_set *s)
 
 int sgt_set_append(sgt_set *s, sgt_set *more, sgt_error *err)
 {
-    const sgt_set_shard *a = marked(s), *b = marked(more);
+    const sgt_set_shard *a = sgt_set_marked(s), *b = sgt_set_marked(more);
     if (a && b && a->head.fingerprint != b->head.fingerprint) {
         int rc = sgt_fail(err, SGT_EFORMAT,
                           "%s: vocabulary %016" PRIx64 ", but %s has %016" PRIx64
@@ -399,15 +401,12 @@ int sgt_set_append(sgt_set *s, sgt_set *more, sgt_error *err)
         sgt_set_close(more);
         return rc;
     }
-    if (!s->count) s->raw = more->raw;
     memcpy(all + s->count, more->shards, more->count * sizeof *all);
     s->shards = all;
     s->count = (uint32_t)count;
     s->skipped += more->skipped;
     s->tokens += more->tokens;
     if (!s->vocab || more->vocab < s->vocab) s->vocab = more->vocab;
-    /* -1 lets sgt_set_open_shard open files with and without a header: the mix has both */
-    if (s->raw != more->raw) s->raw = -1;
     free(more->shards);
     *more = (sgt_set){0};
     return SGT_OK;
@@ -429,7 +428,7 @@ int sgt_set_open_shard(const sgt_set *s, uint32_t shard, sgt_error *err)
 {
     const sgt_set_shard *h = &s->shards[shard];
     sgt_set_shard now = {.path = h->path};
-    int fd = sgt_shard_open(&now.head, h->path, s->raw, err);
+    int fd = sgt_shard_open(&now.head, h->path, h->raw, err);
     if (fd < 0) return fd;
     int rc = note_file(&now, fd, err);
     if (rc == SGT_OK && (!same_header(&now.head, &h->head) || !same_file(&now, h)))

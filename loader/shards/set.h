@@ -19,6 +19,7 @@ typedef struct sgt_set_shard {
     dev_t device;       /* identity of the file, and when it was written: */
     ino_t inode;
     struct timespec written;
+    int raw; /* argument `raw` of sgt_shard_open, to open the shard again */
 } sgt_set_shard;
 
 typedef struct sgt_set {
@@ -29,7 +30,7 @@ typedef struct sgt_set {
     /* hash of the manifest's bytes. Without a manifest: of names, sizes and headers, and of the
      * tokens at the ends of shards whose header has no checksum */
     uint64_t hash;
-    int raw; /* argument `raw` of sgt_shard_open, to open the shards again */
+    int raw; /* argument `raw` of sgt_shard_open for all shards, until sgt_set_open returns */
 } sgt_set;
 
 /* Open the shards of o->split in a folder (those that its manifest names, if it has one), or the
@@ -46,6 +47,10 @@ int sgt_set_append(sgt_set *s, sgt_set *more, sgt_error *err);
  * header and time of last writing. Returns a descriptor, or a negative SGT_E*. Any number of
  * threads may call it. */
 int sgt_set_open_shard(const sgt_set *s, uint32_t shard, sgt_error *err);
+
+/* Return the first shard whose vocabulary's fingerprint is known, from its header or the manifest,
+ * or NULL. */
+const sgt_set_shard *sgt_set_marked(const sgt_set *s);
 
 /* Return the id that begins a document of a shard: the header's, the manifest's, or GPT-2's. */
 uint32_t sgt_set_eot(const sgt_set *s, uint32_t shard);

@@ -16,6 +16,9 @@
 
 #define REVISION 1
 #define LEAST_TEXT 64 /* bytes: fewer are too few to tell text from tokens */
+/* bytes at the beginning of a file without a header that are looked at */
+#define SAMPLE ((size_t)16384)
+#define LEAST_WIDE 16 /* numbers: fewer are too few to tell 32-bit ids from 16-bit ones */
 /* bytes per read of sgt_shard_verify: they are still in the L2 cache when they are checked */
 #define VERIFY_BYTES ((size_t)1 << 18)
 /* bytes of readahead that sgt_shard_verify requests at a time */
@@ -59,6 +62,32 @@ void sgt_shard_pack(uint8_t bytes[SGT_SHARD_HEADER], const sgt_shard_header *h)
     put32(bytes, 9, (uint32_t)(h->xxh3 >> 32));
 }
 
+static uint16_t get16(const uint8_t *p) { return (uint16_t)(p[0] | p[1] << 8); }
+
+/* Return the width in bits of the numbers of a file without a header that begins with head[n]: 16,
+ * or 32 or 64 if its 16-bit words cannot be ids. The words at odd and at even places of 16-bit ids
+ * are alike. The odd words of 32-bit ids are their high halves. These are below 16, because no
+ * vocabulary has a million ids, and an eighth of them or more is 0, because frequent ids are small.
+ * The even words vary: LEAST_WIDE of them are above all the odd ones, and differ from the even word
+ * before. (Commas between words, "red, green, blue", are odd words that are all 11.) */
+static int width_of(const uint8_t *head, size_t n, uint64_t size)
+{
+    size_t pairs = n / 4, zeros = 0, varied = 0, long_zeros = 0;
+    uint16_t most = 0;
+    for (size_t i = 0; i < pairs; i++) {
+        uint16_t high = get16(head + 4 * i + 2);
+        most = high > most ? high : most;
+        zeros += !high;
+        long_zeros += i % 2 && !get32(head, (int)i);
+    }
+    for (size_t i = 1; i < pairs; i++) {
+        uint16_t low = get16(head + 4 * i), before = get16(head + 4 * i - 4);
+        varied += low > most && low != before;
+    }
+    if (size % 4 || most >= 16 || zeros < pairs / 8 || varied < LEAST_WIDE) return 16;
+    return size % 8 || long_zeros < pairs / 2 ? 32 : 64;
+}
+
 static int raw_header(sgt_shard_header *h, uint64_t size, const char *path, sgt_error *err)
 {
     if (size % 2)
@@ -98,6 +127,7 @@ static const char *kind_of_text(const uint8_t *head, size_t n)
     if (n < LEAST_TEXT) return NULL;
     for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
         if (!memcmp(head, magics[i].bytes, magics[i].count)) return magics[i].kind;
+    if (n > SGT_SHARD_HEADER) n = SGT_SHARD_HEADER;
     size_t mark = sgt_utf8_mark(head, n);
     if (!is_text(head + mark, n - mark)) return NULL;
     return head[mark] == '{' || head[mark] == '[' ? "JSON" : "text";
@@ -109,9 +139,8 @@ static int check_tokens(const uint8_t *head, size_t n, const char *path, sgt_err
     const char *kind = kind_of_text(head, n);
     if (kind)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: %s, not 16-bit tokens (sgt-tokenize %s OUT/ makes tokens of it; --raw "
-                        "reads its bytes as tokens all the same)",
-                        path, kind, path);
+                        "%s: %s, not 16-bit tokens (sgt-tokenize %s OUT/ makes tokens of it)", path,
+                        kind, path);
     if (n >= 6 && !memcmp(head, "\x93NUMPY", 6))
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: an array with the header of numpy.save, which sgt does not read "
@@ -125,19 +154,25 @@ static int check_tokens(const uint8_t *head, size_t n, const char *path, sgt_err
 static int foreign_header(sgt_shard_header *h, uint64_t size, const uint8_t *head, size_t n,
                           const char *path, int raw, sgt_error *err)
 {
-    int beside = sgt_megatron_beside(path, err), rc;
+    int beside = raw > 0 ? 0 : sgt_megatron_beside(path, err), rc, width = 16;
     uint32_t magic = get32(head, 0);
     if (beside < 0) return beside;
-    if (!beside && raw && (rc = check_tokens(head, n, path, err)) < 0) return rc;
+    if (!beside && raw < 0 && (rc = check_tokens(head, n, path, err)) < 0) return rc;
     if (!beside && magic == SGT_SHARD_LLMC_WIDE)
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "%s: at byte 0: magic number %" PRIu32
                         ", llm.c's for 32-bit tokens: sgt reads 16-bit ones",
                         path, magic);
+    if (!beside && raw != SGT_SHARD_RAW16) width = width_of(head, n, size);
+    if (width > 16)
+        return sgt_fail(err, SGT_EUNSUPPORTED,
+                        "%s: %d-bit ids without a header: sgt reads 16-bit ones (if all are below "
+                        "65536: numpy.fromfile(FILE, 'u%d').astype('u2').tofile(NEW))",
+                        path, width, width / 8);
     if (!beside && raw == 0)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: at byte 0: magic number %" PRIu32
-                        ", expected %d: not a shard (--raw reads files without a header)",
+                        ", expected %d: not a shard (if it has no header, pass the file itself)",
                         path, magic, SGT_SHARD_MAGIC);
     if ((rc = raw_header(h, size, path, err)) == SGT_OK && beside) h->format = SGT_SHARD_MEGATRON;
     return rc;
@@ -177,13 +212,12 @@ static int read_header(sgt_shard_header *h, int fd, const char *path, int raw, s
     if (fstat(fd, &st) < 0) return sgt_fail_errno(err, "%s", path);
     if (!S_ISREG(st.st_mode)) return sgt_fail(err, SGT_EFORMAT, "%s: not a regular file", path);
     uint64_t size = (uint64_t)st.st_size;
-    if (raw > 0) return raw_header(h, size, path, err);
 
-    uint8_t bytes[SGT_SHARD_HEADER] = {0};
+    uint8_t bytes[SAMPLE] = {0};
     size_t n = size < 4 ? 0 : size < sizeof bytes ? (size_t)size : sizeof bytes;
     int rc = sgt_pread_all(fd, bytes, n, 0, path, err);
     if (rc < 0) return rc;
-    if (get32(bytes, 0) != SGT_SHARD_MAGIC)
+    if (raw > 0 || get32(bytes, 0) != SGT_SHARD_MAGIC)
         return foreign_header(h, size, bytes, n, path, raw, err);
     if (size < SGT_SHARD_HEADER)
         return sgt_fail(err, SGT_EFORMAT,

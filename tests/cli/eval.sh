@@ -161,8 +161,12 @@ check 'nats alone' grep -q '"val_loss"' watched3/log.jsonl
 run 0 sgt-tokenize --quiet --train-vocab 300 texts small
 run 0 sgt-tokenize --quiet --vocab small texts other
 run 1 $score --data other --split train
-stderr_is "sgt-eval: other/train_000000.bin: its tokens are of another vocabulary than the model's, gpt2 \
-(--vocab FILE names the model's)"
+stderr_is "sgt-eval: other: its tokens are of another vocabulary than the model's, gpt2 (--vocab FILE names the model's)"
+run 0 sgt-inspect --quiet --export nanogpt other their-files # files without a header, whose manifest tells
+run 1 $score --data their-files --split train
+stderr_is "sgt-eval: their-files: its tokens are of another vocabulary than the model's, gpt2 (--vocab FILE names the \
+model's)"
+run_usage "--vocab small: not the vocabulary beside the model $model (leave --vocab out)" $score --vocab small --data other
 run 1 $score --data set
 stderr_is 'sgt-eval: set: no validation shards (sgt-tokenize --split 5% makes them; --split train takes the training'\
 ' shards)'

@@ -97,6 +97,9 @@ hint='(--vocab FILE names its own)'
 run_usage "small: a vocabulary of 256 ids, which is not GPT-2's, and no tokenizer.json beside it $hint" sgt-sample small
 run_usage "gpt2 has 50257 ids, and the model small 256: it was trained on another vocabulary (--vocab FILE names it)" \
     sgt-sample small --vocab gpt2
+run 0 sgt-tokenize --quiet --train-vocab 300 "$ROOT/tests/data/vocab/text.txt" other
+run_usage "--vocab other: not the vocabulary beside the model run/$(cat run/latest) (leave --vocab out)" \
+    sgt-sample run --vocab other
 if [ -w /dev/full ]; then
     sgt-sample run --quiet --tokens 3 > /dev/full 2> .stderr && fail 'a full disk is a success'
     stderr_is 'sgt-sample: standard output: No space left on device'

@@ -18,6 +18,7 @@ for layout in megatron nanogpt npy; do
     run 0 sgt-tokenize $options --shards $layout --threads 1 corpus $layout
     stdout_is ''
     absent $layout/.work
+    grep -q '"eos_token": "<|endoftext|>"' $layout/tokenizer_config.json || fail 'transformers gets no end of text'
     check_layout own $layout $layout
     run 0 sgt-inspect --quiet --export $layout own exported
     stdout_is ''

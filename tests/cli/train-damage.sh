@@ -32,7 +32,8 @@ flip() { # FILE OFFSET
     old=$(od -An -tu1 -j "$2" -N1 "$1" | tr -d ' ')
     printf "\\$(printf %03o $((old ^ 1)))" | dd of="$1" bs=1 seek="$2" conv=notrunc 2> .dd
 }
-for file in model.safetensors optimizer.safetensors config.json generation_config.json tokenizer.json state.json; do
+for file in model.safetensors optimizer.safetensors config.json generation_config.json tokenizer.json \
+    tokenizer_config.json state.json; do
     size=$(wc -c < whole/step-00000006/$file)
     for at in $((size / 2)) $((size - 1)); do damage "$passed(/$file)?: " flip $newest/$file $at; done
 done
@@ -51,7 +52,7 @@ for file in model.safetensors optimizer.safetensors config.json state.json; do
     damage "$passed" truncate -s 0 $newest/$file
     damage "$passed" rm $newest/$file
 done
-for file in generation_config.json tokenizer.json; do
+for file in generation_config.json tokenizer.json tokenizer_config.json; do
     damage "$passed/$file: [0-9]+ bytes, state.json says [0-9]+\$" truncate -s 1 $newest/$file
     damage "$passed/$file: it is missing\$" rm $newest/$file
 done

@@ -37,6 +37,33 @@ run 0 sgt-train --quiet --device cpu --init learnt/step-00000060 --data some.jso
     --steps 1 --lr 0 --run again
 check 'what was learnt is there' awk "BEGIN { exit !($(field loss again/log.jsonl) < 3) }"
 
+# Lines are tokens of the vocabulary beside the model, also if it has as many ids as GPT-2's: here those of two words are
+# exchanged. Prompts and completions are brought into its normal form.
+one() { # MODEL COMPLETION: set $loss to the loss of one example
+    printf '{"prompt": "one two", "completion": "%s"}\n' "$2" > one.jsonl
+    rm -rf one
+    run 0 sgt-train --quiet --device cpu --init "$1" --data one.jsonl --seq-len 12 --batch-size 1 --steps 1 --lr 0 --run one
+    loss=$(field loss one/log.jsonl)
+}
+same_loss() { one "$1" "$2" && first=$loss && one "$3" "$4" && [ "$first" = "$loss" ]; }
+tuned=learnt/step-00000060
+cp -r $tuned own
+sed 's/"\xc4\xa0four":1440,/"\xc4\xa0four":1936,/; s/"\xc4\xa0five":1936,/"\xc4\xa0five":1440,/' \
+    $tuned/tokenizer.json > own/tokenizer.json
+! same_loss $tuned ' four' $tuned ' five' || fail 'both completions are as likely'
+check "tokens of the model's vocabulary" same_loss own ' four' $tuned ' five'
+check "tokens of the model's vocabulary" same_loss own ' five' $tuned ' four'
+! same_loss own 'e\u0301' own '\u00e9' || fail 'both forms are as likely'
+sed -i 's/^"normalizer":null/"normalizer":{"type":"NFC"}/' own/tokenizer.json
+check "the vocabulary's normal form" same_loss own 'e\u0301' own '\u00e9'
+run 0 sgt-tokenize --quiet --train-vocab 300 "$ROOT/tests/data/vocab/text.txt" v
+run 0 sgt-tokenize --quiet --vocab v "$ROOT/tests/data/vocab/text.txt" small
+run 0 sgt-train --quiet --device cpu --data small --model 1x16x2 --seq-len 12 --batch-size 2 --steps 1 --run small-run
+run 0 sgt-train --quiet --device cpu --init small-run/step-00000001 --data some.jsonl --seq-len 12 --batch-size 2 \
+    --steps 1 --run small-tuned
+same v/tokenizer.json small-tuned/step-00000001/tokenizer.json
+run 0 sgt-train --quiet --run small-tuned --resume --steps 2
+
 # The run is stopped and resumed; the original options need not be repeated.
 run 0 $tune --data some.jsonl --steps 4 --save-every 2 --run cut --schedule constant --warmup 0
 run 0 $tune --data some.jsonl --steps 6 --save-every 2 --run full --schedule constant --warmup 0
@@ -80,6 +107,7 @@ run_usage '--val-data: needs a --data FILE.jsonl' $tune --data d --val-data some
 run_usage '--pad-id 50257: must be below 50257' $tune --data some.jsonl --pad-id 50257
 run 0 sgt-train $small --steps 1 --run bytes
 run 1 sgt-train --quiet --device cpu --data some.jsonl --seq-len 12 --init bytes/step-00000001 --run bad
-stderr_is 'sgt-train: --data some.jsonl: tokens of a vocabulary of 50257, but the model has 256'
+stderr_is "sgt-train: bytes/step-00000001: a vocabulary of 256 ids, which is not GPT-2's, and no tokenizer.json beside \
+it (copy its tokenizer.json there)"
 run 0 sgt-train --estimate-memory --device cpu --model 1x16x2 --seq-len 12 --batch-size 2 --data some.jsonl
 stdout_has '50257 ids'

@@ -1,13 +1,37 @@
-# sgt's checkpoints in transformers: they load without a warning, with the same loss up to 1e-5, and with the
-# tokenizer.
+# sgt's checkpoints in transformers: the tokenizer gives the same ids and text, for own vocabularies too; and with torch,
+# models load without a warning, with the same loss up to 1e-5.
 # In make check-all only: it loads PyTorch and transformers.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 for python in ${PYTHON:-python3} /usr/bin/python3; do
-    $python -c 'import torch, transformers' 2> /dev/null && break
+    $python -c 'import transformers' 2> /dev/null && break
     python=
 done
-[ -n "$python" ] || skip 'no python3 with torch and transformers (PYTHON=... names one)'
+[ -n "$python" ] || skip 'no python3 with transformers (PYTHON=... names one)'
+
+# as_tokenizer NAME OPTION...: compare AutoTokenizer with the ids of a text, tokenized with these options
+as_tokenizer() {
+    name=$1
+    shift
+    run 0 sgt-tokenize --quiet "$@" text.txt "$name"
+    run 0 sgt-train --quiet --data "$name" --device cpu --model 1x8x1 --seq-len 16 --batch-size 1 --steps 1 --eval-every 0 \
+        --run "$name-run"
+    run 0 env HF_HUB_OFFLINE=1 $python "$ROOT/tests/train/check_tokenizer.py" "$name-run/step-00000001" text.txt \
+        "$name/train_000000.bin"
+}
+grep -vF '<|endoftext|>' "$ROOT/tests/data/vocab/text.txt" > text.txt # AutoTokenizer takes the literal for the token
+printf "Hello , world ! It 's  1234567 , isn 't it ? DON'T\n\n  cafe\314\201 a\314\212 \357\254\201 ?  \t.\n" >> text.txt
+as_tokenizer gpt2
+for pattern in gpt2 cl100k llama3 nanochat '\p{L}+|\p{N}|[^\p{L}\p{N}]+'; do
+    rm -rf v own own-run
+    run 0 sgt-tokenize --quiet --train-vocab 400 --pattern "$pattern" text.txt v
+    as_tokenizer own --vocab v
+done
+for form in nfc nfkc; do as_tokenizer $form --vocab v --normalize $form; done
+sed 's/<|endoftext|>/<\/s>/g' v/tokenizer.json > end.json
+as_tokenizer end --vocab end.json
+
+$python -c 'import torch' 2> /dev/null || skip "the models' losses: no python3 with torch (PYTHON=... names one)"
 
 check_run() { # DATA SHARD OPTION...: train a little, then compare the loss of one batch
     out=$1 shard=$2

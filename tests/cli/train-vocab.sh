@@ -13,6 +13,54 @@ check 'its end of text' [ "$(field eos_token_id $c/config.json)" = 0 ]
 same $c/tokenizer.json d/tokenizer.json
 same $c/tokenizer.json v/tokenizer.json
 
+train="sgt-train --quiet --seq-len 16 --batch-size 2 --device cpu --threads 1 --eval-every 0 --steps 1"
+
+# transformers' AutoTokenizer then takes tokenizer.json as it is, and adds no end of text.
+[ "$(cat $c/tokenizer_config.json)" = '{
+  "tokenizer_class": "PreTrainedTokenizerFast",
+  "bos_token": "<|endoftext|>",
+  "eos_token": "<|endoftext|>",
+  "clean_up_tokenization_spaces": false,
+  "model_max_length": 1024
+}' ] || fail "tokenizer_config.json is $(cat $c/tokenizer_config.json)"
+mkdir named # an end of text of another name
+sed 's/<|endoftext|>/<\/s>/' v/tokenizer.json > named/tokenizer.json
+run 0 sgt-tokenize --quiet --vocab named "$ROOT/tests/data/vocab/text.txt" n
+run 0 $train --model 1x8x1 --data n --run named-run
+c2=named-run/step-00000001
+check 'its name' [ "$(field eos_token $c2/tokenizer_config.json)" = '</s>' ]
+check 'its id' [ "$(field eos_token_id $c2/config.json)" = 0 ]
+
+# A model is trained further on sets of its own vocabulary alone. Two vocabularies are told apart by what their ids stand
+# for: one of more ids may begin with all of another's.
+run 0 sgt-tokenize --quiet "$ROOT/tests/data/vocab/text.txt" g
+run 1 $train --data g --run other --init $c
+stderr_is "sgt-train: --init $c: its vocabulary is not that of --data g, whose ids stand for other tokens (sgt-tokenize \
+--vocab $c makes a set for it)"
+absent other
+run 0 $train --model 1x8x1 --data g --run gpt2
+run 1 $train --data d --run other --init gpt2/step-00000001
+stderr_has "sgt-train: --init gpt2/step-00000001: its vocabulary is not that of --data d, "
+run 0 sgt-inspect --quiet --export nanogpt d files # files without a header, whose manifest tells
+run 1 $train --data files --run other --init gpt2/step-00000001
+stderr_has "sgt-train: --init gpt2/step-00000001: its vocabulary is not that of --data files, "
+run 0 sgt-tokenize --quiet --vocab $c "$ROOT/tests/data/vocab/text.txt" again
+run 0 $train --data again --run same --init $c
+stderr_is ''
+cp -r gpt2/step-00000001 padded
+sed 's/,"<|endoftext|>":50256}/,"<|endoftext|>":50256,"<|pad|>":50257}/; s/"added_tokens":\[/&{"id":50257,'\
+'"content":"<|pad|>","single_word":false,"lstrip":false,"rstrip":false,"normalized":false,"special":true},/' \
+    gpt2/step-00000001/tokenizer.json > padded/tokenizer.json
+grep -q pad padded/tokenizer.json || fail 'there is no token more'
+run 0 $train --data g --run more --init padded
+stderr_is ''
+echo '{"model": 1}' > padded/tokenizer.json
+run 0 $(echo "$train" | sed 's/--quiet//') --data g --run unread --init padded
+stderr_matches "^sgt-train: padded: .*: not compared with the data's vocabulary$"
+rm padded/tokenizer.json
+run 0 $train --data g --run unknown --init padded
+stderr_is ''
+
 # Ids beyond the vocabulary are found, and the message names the shard.
 cp -r d hurt
 chmod u+w hurt/train_000000.bin

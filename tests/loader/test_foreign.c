@@ -76,6 +76,8 @@ Test(foreign, llmc_for_llama_has_wide_tokens)
     expect_failure(open_only("a.bin", NULL, why), SGT_EUNSUPPORTED,
                    "a.bin: at byte 0: magic number 20240801, llm.c's for 32-bit tokens: sgt reads "
                    "16-bit ones");
+    sgt_loader_options o = {.raw = 1};
+    cr_assert_eq(open_only("a.bin", &o, NULL), SGT_EUNSUPPORTED);
 }
 
 Test(foreign, nanogpt_folder)
@@ -90,8 +92,8 @@ Test(foreign, nanogpt_folder)
     o.split = "val";
     check_loader("d", &o, NULL, val);
     expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
-                   "d: no train shards in it, but a train.bin: where it is nanoGPT's, without a "
-                   "header, --raw reads it");
+                   "d: no train shards in it, but a train.bin (if that is nanoGPT's, without a "
+                   "header, pass the file itself)");
 }
 
 /* ---- Megatron-LM ---- */

@@ -130,8 +130,7 @@ Test(shard, text_named_as_a_shard)
         memcpy(bytes + 1021, "\xf0\x9f\x98\x80", 4);
         put_bytes("book", bytes, n);
         expect_failure(open_and_close("book", -1, why), SGT_EFORMAT,
-                       "book: %s, not 16-bit tokens (sgt-tokenize book OUT/ makes tokens of it; "
-                       "--raw reads its bytes as tokens all the same)",
+                       "book: %s, not 16-bit tokens (sgt-tokenize book OUT/ makes tokens of it)",
                        heads[k].kind);
         put_bytes("book", bytes, n & ~(size_t)1);
         cr_assert_eq(open_and_close("book", 1, &err), 0, "%s", err.text);
@@ -150,6 +149,71 @@ Test(shard, array_by_numpy_save)
     bytes[5] = 'X';
     put_bytes("a.npy", bytes, sizeof bytes);
     cr_assert_eq(open_and_close("a.npy", -1, NULL), 0);
+}
+
+static void put_numbers(const char *path, const uint64_t *numbers, size_t n, size_t width)
+{
+    uint8_t bytes[32768];
+    for (size_t i = 0; i < n; i++) memcpy(bytes + i * width, &numbers[i], width);
+    put_bytes(path, bytes, n * width);
+}
+
+/* Files of numpy.uint32 or int64 have no header either. Their 16-bit halves would all be valid
+ * ids. */
+Test(shard, wide_ids_without_a_header)
+{
+    uint64_t ids[4096];
+    sgt_error err;
+    for (size_t i = 0; i < 4096; i++) ids[i] = token_at(7, i);
+    for (size_t width = 4; width <= 8; width += 4)
+        for (int raw = -1; raw <= 1; raw++)
+            for (size_t n = 32; n <= 4096; n *= 2) {
+                put_numbers("w.bin", ids, n, width);
+                expect_failure(open_and_close("w.bin", raw, why), SGT_EUNSUPPORTED,
+                               "w.bin: %zu-bit ids without a header: sgt reads 16-bit ones (if all "
+                               "are below 65536: numpy.fromfile(FILE, "
+                               "'u%zu').astype('u2').tofile(NEW))",
+                               8 * width, width);
+                cr_assert_eq(open_and_close("w.bin", SGT_SHARD_RAW16, &err), 0, "%s", err.text);
+            }
+    /* ids of a vocabulary of 1,048,576; ids of one of 5 */
+    for (size_t i = 0; i < 4096; i++)
+        ids[i] = i % 3 ? token_at(7, i) : token_at(7, i) % 16 << 16 | 30;
+    put_numbers("w.bin", ids, 4096, 4);
+    cr_assert_eq(open_and_close("w.bin", -1, NULL), SGT_EUNSUPPORTED);
+    for (size_t i = 0; i < 4096; i++) ids[i] = token_at(7, i) % 5;
+    put_numbers("w.bin", ids, 4096, 4);
+    cr_assert_eq(open_and_close("w.bin", -1, NULL), SGT_EUNSUPPORTED);
+}
+
+/* 16-bit ids that resemble 32-bit ones: zeros, one id over and over, few ids, bytes, commas between
+ * words, a number of ids that is odd, and one larger id at an odd place. */
+Test(shard, narrow_ids_that_look_wide)
+{
+    enum { N = 4096 };
+    sgt_error err;
+    for (int kind = 0; kind < 8; kind++) {
+        uint64_t ids[N] = {0};
+        size_t n = kind == 6 ? N - 1 : N;
+        for (size_t i = 0; i < n; i++) {
+            uint64_t id = token_at(7, i), odd = i % 2;
+            if (kind == 1) ids[i] = odd ? 0 : 500;
+            if (kind == 2) ids[i] = id % 5;
+            if (kind == 3) ids[i] = id % 24;
+            if (kind == 4) ids[i] = id % 257;
+            if (kind == 5) ids[i] = odd ? 11 : id;
+            if (kind >= 6) ids[i] = odd ? 0 : id;
+        }
+        if (kind == 7) ids[N / 2 + 1] = 16;
+        put_numbers("n.bin", ids, n, 2);
+        for (int raw = -1; raw <= 1; raw += 2)
+            cr_assert_eq(open_and_close("n.bin", raw, &err), 0, "%d: %s", kind, err.text);
+    }
+    /* too few to tell */
+    uint64_t few[32] = {0};
+    for (size_t i = 0; i < 32; i += 2) few[i] = 100 + i;
+    put_numbers("n.bin", few, 32, 2);
+    cr_assert_eq(open_and_close("n.bin", -1, &err), 0, "%s", err.text);
 }
 
 /* One id among 512 that text cannot have is enough. Its bytes: a control character, DEL, C1, a
@@ -175,16 +239,16 @@ Test(shard, what_is_no_shard)
     put_shard("a.bin", 0, 10);
     put_word("a.bin", 0, 12345);
     expect_failure(open_and_close("a.bin", 0, why), SGT_EFORMAT,
-                   "a.bin: at byte 0: magic number 12345, expected 20240520: not a shard (--raw "
-                   "reads files without a header)");
+                   "a.bin: at byte 0: magic number 12345, expected 20240520: not a shard (if it "
+                   "has no header, pass the file itself)");
     put_bytes("empty.bin", "", 0);
     expect_failure(open_and_close("empty.bin", 0, why), SGT_EFORMAT,
-                   "empty.bin: at byte 0: magic number 0, expected 20240520: not a shard (--raw "
-                   "reads files without a header)");
+                   "empty.bin: at byte 0: magic number 0, expected 20240520: not a shard (if it "
+                   "has no header, pass the file itself)");
     put_bytes("three.bin", "\x88\xd8\x34", 3);
     expect_failure(open_and_close("three.bin", 0, why), SGT_EFORMAT,
-                   "three.bin: at byte 0: magic number 0, expected 20240520: not a shard (--raw "
-                   "reads files without a header)");
+                   "three.bin: at byte 0: magic number 0, expected 20240520: not a shard (if it "
+                   "has no header, pass the file itself)");
     expect_failure(open_and_close("none.bin", 0, why), SGT_EIO,
                    "none.bin: No such file or directory");
     cr_assert_eq(mkdir("folder.bin", 0777), 0);

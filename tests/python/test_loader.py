@@ -36,6 +36,15 @@ def test_a_text_is_not_tokens(tmp_path):
     assert x[0, 0] == int.from_bytes(b"It", "little")
 
 
+@pytest.mark.parametrize("width", ["uint32", "int64"])
+def test_wide_ids_are_not_read_as_narrow_ones(tmp_path, width):
+    wide = tmp_path / "train.bin"
+    np.arange(100, 400, dtype=width).tofile(wide)
+    for path, raw in (wide, False), (wide, True), (tmp_path, True):
+        with pytest.raises(sgt.Error, match=r"train.bin: (32|64)-bit ids without a header: "):
+            sgt.Loader(path, batch=2, seq=4, raw=raw)
+
+
 @pytest.mark.parametrize("dtype", ["int64", "int32", "uint16"])
 @pytest.mark.parametrize("reader", sgt._native.READERS)
 def test_iteration_gives_the_numbered_batches(load, dtype, reader):
@@ -302,10 +311,10 @@ def test_errors_are_of_pythons_kinds_too():
 
 
 def test_messages_name_keyword_arguments(tmp_path):
-    (tmp_path / "--raw").mkdir()
-    np.zeros(100, np.uint16).tofile(tmp_path / "--raw" / "train.bin")
-    with pytest.raises(sgt.FormatError, match="/--raw: .*without a header, raw=True reads it$"):
-        sgt.Loader(tmp_path / "--raw")
+    (tmp_path / "--force").mkdir()
+    (tmp_path / "--force" / "manifest.json").write_text("{")
+    with pytest.raises(sgt.FormatError, match=r"/--force/manifest.json: .* with force=True\)$"):
+        sgt.Loader(tmp_path / "--force")
 
 
 def test_a_torch_that_cannot_be_imported_is_no_reason_for_numpy(load, tmp_path, monkeypatch):

@@ -28,7 +28,8 @@ void make_data(void)
 char said[8192], warned[8192];
 const struct sgt_cuda_library *use_cuda;
 int (*use_bf16)(void);
-int (*use_examples)(const char *path, sgt_examples *e, sgt_error *err);
+int (*use_examples)(const char *path, const char *model, uint32_t vocab, sgt_examples *e,
+                    sgt_error *err);
 
 void hear(void *into, const char *line)
 {

@@ -19,7 +19,8 @@ extern const struct sgt_cuda_library *use_cuda;
 extern int (*use_bf16)(void);
 
 /* The function that reads FILE.jsonl in later runs with --data FILE.jsonl. */
-extern int (*use_examples)(const char *path, sgt_examples *e, sgt_error *err);
+extern int (*use_examples)(const char *path, const char *model, uint32_t vocab, sgt_examples *e,
+                           sgt_error *err);
 
 /* Criterion's .init for a test that needs data; remove_folder is its .fini. Writes FOLDER/data.bin,
  * a shard with 20,001 tokens from FIXTURES/curve/tokens.bin. The tokens are bytes (vocabulary 256),

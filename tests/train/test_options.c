@@ -264,6 +264,96 @@ Test(untied, a_head_with_a_weight_of_its_own_is_kept)
     fixture_free(&f);
 }
 
+/* Replace a text in a file by another of the same length. */
+static void replace(const char *name, const char *from, const char *to)
+{
+    size_t n;
+    char *text = get_file(name, &n), *at = memmem(text, n, from, strlen(from));
+    cr_assert(at && strlen(from) == strlen(to), "%s: %s", name, from);
+    memcpy(at, to, strlen(to));
+    put_file(name, text, n);
+    free(text);
+}
+
+static void write_model(const fixture *f, const float *p)
+{
+    sgt_error err;
+    sgt_checkpoint_state state = {
+        .sampling = "shuffle", .device = "cpu", .level = "", .library = "", .options = "{}"};
+    sgt_backend *b = fixture_open(f, &f->options);
+    put_flat(b, &f->model, SGT_PARAMETERS, p);
+    cr_assert_eq(sgt_checkpoint_write(folder, &state, b, &f->model, NULL, -1, &err), 0, "%s",
+                 err.text);
+    b->close(b);
+}
+
+/* Load the model in the folder as its config.json describes it; *p is its parameters. */
+static int load_model(const fixture *f, float **p, sgt_model *m, sgt_error *err)
+{
+    sgt_backend_options o = f->options;
+    cr_assert_eq(sgt_config_read(m, folder, err), 0, "%s", err->text);
+    o.model = *m;
+    fixture of_file = *f;
+    of_file.model = *m;
+    sgt_backend *b = fixture_open(&of_file, &o);
+    int rc = sgt_checkpoint_load_model(folder, b, m, err);
+    if (rc == 0) *p = flat_state(b, m, SGT_PARAMETERS);
+    b->close(b);
+    return rc;
+}
+
+/* config.json ties the head to wte, but the file has a weight for each. They load if they have the
+ * same bits. */
+Test(untied, a_head_that_would_be_lost_is_refused)
+{
+    fixture f;
+    sgt_error err;
+    sgt_model m;
+    sgt_tensor wte, head;
+    float *p;
+    fixture_load(&f, "options_untied", SGT_GELU_TANH);
+    sgt_model_tensor(&f.model, 0, &wte);
+    sgt_model_tensor(&f.model, sgt_model_tensors(&f.model) - 1, &head);
+    float *q = calloc(sgt_model_floats(&f.model), sizeof *q);
+    memcpy(q, f.initial, sgt_model_floats(&f.model) * sizeof *q);
+    for (int last = 0; last < 2; last++) { /* one number of the head is another: the last; none */
+        memcpy(q + head.offset, q + wte.offset, wte.count * sizeof *q);
+        if (!last) q[head.offset + head.count - 1] += 1;
+        write_model(&f, q);
+        replace("config.json", "\"tie_word_embeddings\": false", "\"tie_word_embeddings\": true ");
+        int rc = load_model(&f, &p, &m, &err);
+        cr_expect_eq(rc, last ? 0 : SGT_EFORMAT);
+        cr_expect(last ||
+                      strstr(err.text, "/model.safetensors: its lm_head.weight is not its "
+                                       "wte.weight, and would be lost: config.json ties the two "
+                                       "(\"tie_word_embeddings\": false there loads both)"),
+                  "%s", err.text);
+        if (rc < 0) continue;
+        cr_expect(!m.untied && !memcmp(p, q, wte.count * sizeof *p));
+        free(p);
+    }
+    free(q);
+    fixture_free(&f);
+}
+
+Test(untied, a_tied_weight_may_be_named_as_the_head)
+{
+    fixture f;
+    sgt_error err;
+    sgt_model m;
+    float *p;
+    fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
+    write_model(&f, f.initial);
+    replace("model.safetensors", "\"transformer.wte.weight\":", "\"lm_head.weight\":        ");
+    cr_assert_eq(load_model(&f, &p, &m, &err), 0, "%s", err.text);
+    cr_expect(!memcmp(p, f.initial, sgt_model_floats(&m) * sizeof *p));
+    free(p);
+    replace("model.safetensors", "\"lm_head.weight\":", "\"lm_tail.weight\":");
+    cr_expect_eq(load_model(&f, &p, &m, &err), SGT_EFORMAT);
+    cr_expect(strstr(err.text, "/model.safetensors: no tensor wte.weight"), "%s", err.text);
+    fixture_free(&f);
+}
+
 /* If a step overflows in fp16, only the loss scale is lowered. The next update is then still
  * AdamW's first. */
 Test(options, an_overflow_skips_the_update_and_halves_the_scale)

@@ -18,6 +18,7 @@
 #include "tokenize/out/export.h"
 #include "tokenize/out/out_compare.h"
 #include "loader/shards/shard.h"
+#include "loader/shards/tokenizer.h"
 #include "tokenize/out/writer.h"
 
 /* file in .work, locked by ranks that write shards for the rank that holds the lock */
@@ -25,11 +26,12 @@
 #define WAIT_MS 50
 #define WAIT_TURNS 200 /* ten seconds of waits of WAIT_MS: a rank sets OUT up in less */
 
-static const char *const finished_names[] = {"manifest.json", "sources.jsonl", "tokenizer.json",
-                                             SGT_DEDUP_FILE, SGT_OUT_INPUTS};
+static const char *const finished_names[] = {"manifest.json",  "sources.jsonl",
+                                             "tokenizer.json", SGT_TOKENIZER_CONFIG,
+                                             SGT_DEDUP_FILE,   SGT_OUT_INPUTS};
 static const char *const work_names[] = {"journal",       "inputs.jsonl",   "sources.jsonl",
-                                         "manifest.json", "tokenizer.json", SGT_DEDUP_FILE,
-                                         HELPERS};
+                                         "manifest.json", "tokenizer.json", SGT_TOKENIZER_CONFIG,
+                                         SGT_DEDUP_FILE,  HELPERS};
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
 /* ---- names ---- */
@@ -425,6 +427,10 @@ int sgt_out_publish(sgt_out *o, const sgt_manifest *m, const sgt_vocab *v, sgt_e
     if (rc < 0 || (rc = sgt_vocab_tokenizer_json(v, &text, &n, err)) < 0 ||
         (rc = sgt_file_put(path, text, n, err)) < 0 ||
         (rc = sgt_move(o->work, o->path, "tokenizer.json", "tokenizer.json", NULL, err)) < 0 ||
+        (m->foreign &&
+         ((rc = sgt_tokenizer_config_write(o->work, text, n, sgt_vocab_eot(v), 0, err)) < 0 ||
+          (rc = sgt_move(o->work, o->path, SGT_TOKENIZER_CONFIG, SGT_TOKENIZER_CONFIG, NULL, err)) <
+              0)) ||
         (rc = sgt_move(o->work, o->path, "sources.jsonl", "sources.jsonl", NULL, err)) < 0 ||
         /* only a rank's part of a set has a SGT_DEDUP_FILE */
         (rc = sgt_move(o->work, o->path, SGT_DEDUP_FILE, SGT_DEDUP_FILE, &none, err)) < 0 ||

@@ -32,16 +32,12 @@ typedef struct set {
  * nothing. */
 static int check_vocabulary(const set *s, const eval *e, sgt_error *err)
 {
-    sgt_shard_header h;
-    const char *shard = sgt_loader_shard_path(s->loader, 0);
-    int fd = sgt_shard_open(&h, shard, -1, err);
-    if (fd < 0) return fd;
-    close(fd);
-    if (!h.fingerprint || sgt_vocab_reads(e->model.vocab, h.fingerprint)) return SGT_OK;
+    uint64_t fingerprint = sgt_loader_fingerprint(s->loader);
+    if (!fingerprint || sgt_vocab_reads(e->model.vocab, fingerprint)) return SGT_OK;
     return sgt_fail(err, SGT_EUNSUPPORTED,
                     "%s: its tokens are of another vocabulary than the model's, %s (--vocab FILE "
                     "names the model's)",
-                    shard, sgt_vocab_name(e->model.vocab));
+                    s->path, sgt_vocab_name(e->model.vocab));
 }
 
 /* Fail if the val split is empty, and explain that sgt-tokenize without --split makes no validation

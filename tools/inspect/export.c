@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "loader/base/clock.h"
+#include "loader/base/file.h"
+#include "loader/shards/tokenizer.h"
 #include "tools/cli/talk.h"
 #include "tools/cli/text.h"
 #include "tools/cli/wrap.h"
@@ -42,6 +44,19 @@ static void show_progress(void *ctx, uint64_t tokens)
     sgt_progress_update(m->bar, 2 * tokens, 2 * m->all_tokens, 0, NULL);
 }
 
+/* Write tokenizer_config.json for the tokenizer.json that has been copied. */
+static int describe_tokenizer(const merge *m, sgt_error *err)
+{
+    char *text = NULL, *path = sgt_join(m->work, "tokenizer.json");
+    size_t n;
+    int rc = path ? sgt_file_get(&text, &n, path, SGT_TOKENIZER_MOST, err)
+                  : sgt_fail_memory(err, m->out);
+    if (!rc) rc = sgt_tokenizer_config_write(m->work, text, n, m->manifest.eot, 0, err);
+    free(text);
+    free(path);
+    return rc;
+}
+
 static int make_files(merge *m, sgt_error *err)
 {
     const inspect_set *s = m->sets;
@@ -55,6 +70,7 @@ static int make_files(merge *m, sgt_error *err)
     int rc = sgt_export_write(&e, &m->manifest, err);
     if (!rc) rc = sgt_export_copy(s->path, m->work, "sources.jsonl", err);
     if (!rc) rc = sgt_export_copy(s->path, m->work, "tokenizer.json", err);
+    if (!rc) rc = describe_tokenizer(m, err);
     return rc < 0 ? rc : sgt_manifest_write(&m->manifest, m->work, err);
 }
 

@@ -17,16 +17,15 @@
 
 #include "loader/base/clock.h"
 #include "loader/base/file.h"
-#include "tokenize/input/unit.h"
 #include "loader/shards/json_dumps.h"
+#include "loader/shards/tokenizer.h"
+#include "tokenize/input/unit.h"
 #include "tools/cli/talk.h"
 #include "tools/cli/text.h"
 #include "tokenize/vocab/vocab.h"
 
 #define SHARD_TOKENS 100000000u /* tokens per shard, if the first set does not tell */
 #define COPY ((size_t)1 << 20)
-/* most bytes of tokenizer.json, as in sgt_vocab_load */
-#define MAX_TOKENIZER ((size_t)64 << 20)
 
 /* ---- the sets ---- */
 
@@ -42,7 +41,7 @@ static int check_merges(const merge *m, const inspect_set *s, sgt_error *err)
     int rc = path[0] && path[1] ? SGT_OK : sgt_fail_memory(err, s->path);
     if (rc < 0 || s == m->sets || sgt_file_gone(path[0]) || sgt_file_gone(path[1])) goto done;
     for (int i = 0; i < 2 && !rc; i++)
-        rc = sgt_file_get(&text[i], &n[i], path[i], MAX_TOKENIZER, err);
+        rc = sgt_file_get(&text[i], &n[i], path[i], SGT_TOKENIZER_MOST, err);
     if (rc < 0 || (n[0] == n[1] && !memcmp(text[0], text[1], n[0]))) goto done;
     for (int i = 0; i < 2 && !rc; i++) rc = sgt_vocab_load(&v[i], path[i], NULL, err);
     if (!rc && !sgt_vocab_same_merges(v[0], v[1]))

@@ -12,10 +12,12 @@
 #include <unistd.h>
 
 #include "loader/base/file.h"
+#include "loader/shards/tokenizer.h"
 #include "tokenize/out/export.h"
 #include "tools/inspect/merge.h"
 
-static const char *const own_names[] = {"manifest.json", "sources.jsonl", "tokenizer.json"};
+static const char *const own_names[] = {"manifest.json", "sources.jsonl", "tokenizer.json",
+                                        SGT_TOKENIZER_CONFIG};
 
 /* Return whether the name is like "train_000000.bin" or "val_000012.idx". */
 static int is_shard_name(const char *name)
@@ -176,6 +178,7 @@ static int move_all(const merge *m, sgt_error *err)
     if (all->foreign) rc = sgt_export_move(m->work, m->out, all, err);
     for (size_t i = 0; i < all->count && !all->foreign && !rc; i++)
         rc = move_shard(m, &all->shards[i], err);
+    if (!rc && all->foreign) rc = move(m, SGT_TOKENIZER_CONFIG, SGT_TOKENIZER_CONFIG, err);
     if (!rc) rc = move(m, "sources.jsonl", "sources.jsonl", err);
     return rc < 0 ? rc : move(m, "tokenizer.json", "tokenizer.json", err);
 }

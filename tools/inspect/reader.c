@@ -54,7 +54,7 @@ static int open_shard(inspect_reader *r, sgt_error *err)
 {
     const inspect_shard *d = &r->s->shards[r->shard];
     sgt_shard_header h;
-    r->fd = sgt_shard_open(&h, d->path, d->header.data ? 0 : 1, err);
+    r->fd = sgt_shard_open(&h, d->path, d->header.data ? 0 : SGT_SHARD_RAW16, err);
     if (r->fd < 0) return r->fd;
     if (h.tokens != d->header.tokens)
         return sgt_fail(err, SGT_EFORMAT,

@@ -96,8 +96,8 @@ static int add_shard(inspect_set *s, const char *path, const char *split, const 
     if (!d) return SGT_ENOMEM;
     s->count++;
     /* a shard that is not in a folder may have no header */
-    int raw = o->raw || (s->manifest && s->manifest->raw);
-    int fd = sgt_shard_open(&d->header, path, raw ? 1 : s->folder ? 0 : -1, err);
+    int raw = o->raw ? 1 : s->manifest && s->manifest->raw ? SGT_SHARD_RAW16 : s->folder ? 0 : -1;
+    int fd = sgt_shard_open(&d->header, path, raw, err);
     if (fd < 0) return judge(s, d, fd, o, err);
     close(fd);
     s->tokens += d->header.tokens;

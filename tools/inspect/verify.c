@@ -116,7 +116,8 @@ int inspect_shard_verify(const inspect_set *s, const inspect_shard *d, const sgt
         if (!(p.hash = XXH3_createState())) rc = sgt_fail_memory(err, d->path);
         else XXH3_64bits_reset(p.hash);
     }
-    if (!rc) rc = sgt_shard_verify(d->path, d->header.data == 0, inspect_ids(d), &v, stop, err);
+    int raw = d->header.data ? 0 : SGT_SHARD_RAW16;
+    if (!rc) rc = sgt_shard_verify(d->path, raw, inspect_ids(d), &v, stop, err);
     if (!rc && p.hash) rc = compare_checksum(&p, err);
     XXH3_freeState(p.hash);
     inspect_starts_free(&p.starts);

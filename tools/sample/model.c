@@ -49,23 +49,57 @@ static const char *vocabulary_beside(const char *path)
     return NULL;
 }
 
-static int find_vocab(sample_model *m, const char *given, sgt_error *err)
+int sample_vocab_beside(sgt_vocab **out, const char *path, uint32_t n, const char *hint,
+                        sgt_error *err)
 {
-    uint32_t n = m->shape.vocab;
-    const char *from = given ? given : vocabulary_beside(m->path);
+    const char *from = vocabulary_beside(path);
     if (!from && (n < GPT2_VOCAB || n > GPT2_PADDED))
         return sgt_fail(err, SGT_EUSAGE,
                         "%s: a vocabulary of %u ids, which is not GPT-2's, and no tokenizer.json "
-                        "beside it (--vocab FILE names its own)",
-                        m->path, n);
-    int rc = from ? sgt_vocab_load(&m->vocab, from, NULL, err) : sgt_vocab_gpt2(&m->vocab, err);
-    if (rc < 0) return rc;
-    if (sgt_vocab_size(m->vocab) > n)
-        return sgt_fail(err, SGT_EUSAGE,
-                        "%s has %u ids, and the model %s %u: it was trained on another vocabulary "
-                        "(--vocab FILE names it)",
-                        from ? from : "GPT-2's vocabulary", sgt_vocab_size(m->vocab), m->path, n);
-    return SGT_OK;
+                        "beside it (%s)",
+                        path, n, hint);
+    return from ? sgt_vocab_load(out, from, NULL, err) : sgt_vocab_gpt2(out, err);
+}
+
+int sample_vocab_agrees(const sgt_vocab *a, const sgt_vocab *b)
+{
+    int same = sgt_vocab_size(a) <= sgt_vocab_size(b);
+    for (uint32_t id = 0; same && id < sgt_vocab_size(a); id++) {
+        size_t n, m;
+        const uint8_t *s = sgt_vocab_token(a, id, &n), *t = sgt_vocab_token(b, id, &m);
+        same = s && t && n == m && !memcmp(s, t, n);
+    }
+    return same;
+}
+
+/* Check that the ids of --vocab stand for the tokens of the vocabulary beside the model, if there is
+ * one that can be read. */
+static int check_given(const sample_model *m, const char *given, sgt_error *err)
+{
+    sgt_vocab *own = NULL;
+    const char *beside = vocabulary_beside(m->path);
+    if (!beside || sgt_vocab_load(&own, beside, NULL, NULL) < 0) return SGT_OK;
+    int same = sample_vocab_agrees(m->vocab, own);
+    sgt_vocab_free(own);
+    if (same) return SGT_OK;
+    return sgt_fail(err, SGT_EUSAGE,
+                    "--vocab %s: not the vocabulary beside the model %s (leave --vocab out)", given,
+                    m->path);
+}
+
+static int find_vocab(sample_model *m, const char *given, sgt_error *err)
+{
+    static const char hint[] = "--vocab FILE names its own";
+    uint32_t n = m->shape.vocab;
+    int rc = given ? sgt_vocab_load(&m->vocab, given, NULL, err)
+                   : sample_vocab_beside(&m->vocab, m->path, n, hint, err);
+    if (rc == SGT_OK && sgt_vocab_size(m->vocab) > n)
+        rc = sgt_fail(err, SGT_EUSAGE,
+                      "%s has %u ids, and the model %s %u: it was trained on another vocabulary "
+                      "(--vocab FILE names it)",
+                      given ? given : "the vocabulary beside it", sgt_vocab_size(m->vocab), m->path,
+                      n);
+    return rc == SGT_OK && given ? check_given(m, given, err) : rc;
 }
 
 int sample_model_find(sample_model *m, const char *path, const char *vocab,

@@ -26,6 +26,14 @@ int sample_model_find(sample_model *m, const char *path, const char *vocab,
                       const sgt_notice *notice, sgt_error *err);
 void sample_model_free(sample_model *m);
 
+/* Open the vocabulary beside the model at `path`, which has n ids: that of a tokenizer.json or of
+ * another file that sgt_vocab_load reads; without one, GPT-2's, if n allows that. Else SGT_EUSAGE,
+ * with `hint` at the end of the message. */
+int sample_vocab_beside(sgt_vocab **out, const char *path, uint32_t n, const char *hint,
+                        sgt_error *err);
+/* Return whether every id of `a` stands for the same bytes in `b`, which may have more ids. */
+int sample_vocab_agrees(const sgt_vocab *a, const sgt_vocab *b);
+
 /* ---- prompts.c ---- */
 
 typedef struct sample_prompt {

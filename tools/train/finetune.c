@@ -2,6 +2,7 @@
  * fine-tuning are small. */
 #include "tools/train/finetune.h"
 
+#include <inttypes.h>
 #include <jansson.h>
 #include <limits.h>
 #include <stdio.h>
@@ -11,7 +12,9 @@
 
 #include "loader/base/file.h"
 #include "loader/base/json.h"
-#include "tokenize/sgt_tokenize.h"
+#include "tokenize/text/normalize.h"
+#include "tokenize/vocab/vocab.h"
+#include "tools/sample/sample.h"
 
 #define MOST_BYTES ((size_t)1 << 34)  /* most bytes of a file */
 #define MOST_VALUES ((size_t)1 << 16) /* most JSON values in a line, which needs three */
@@ -19,8 +22,9 @@
 typedef struct reading {
     const char *path;
     size_t line;
+    sgt_vocab *vocab;
     sgt_encoder *encoder;
-    uint32_t eot;
+    sgt_normalizer normal;
     sgt_examples *e;
     uint64_t tokens, room, examples_room;
     sgt_error *err;
@@ -49,22 +53,35 @@ static int make_room(reading *r, size_t bytes)
     return SGT_OK;
 }
 
+/* Append the ids of a text, in the normal form of the vocabulary, and leave room for two more. */
+static int encode(reading *r, const json_t *string)
+{
+    size_t n = json_string_length(string);
+    const uint8_t *text = (const uint8_t *)json_string_value(string);
+    int rc = sgt_normalize_text(&r->normal, r->vocab->normalize, text, n, &text, &n, r->err);
+    /* room for as many ids as bytes is enough */
+    if (rc < 0 || (rc = make_room(r, n + 2)) < 0) return rc;
+    size_t ids = sgt_encode(r->encoder, text, n, r->e->tokens + r->tokens);
+    if (ids == SGT_ENCODE_FAILED)
+        return sgt_fail(r->err, SGT_EFORMAT, "%s: line %zu: %s", r->path, r->line,
+                        sgt_encoder_failure(r->encoder)->text);
+    r->tokens += ids;
+    return SGT_OK;
+}
+
 static int add_example(reading *r, const json_t *prompt, const json_t *completion)
 {
     sgt_examples *e = r->e;
-    size_t p = json_string_length(prompt), c = json_string_length(completion);
-    /* room for as many ids as bytes is enough */
-    int rc = p < UINT32_MAX ? make_room(r, p + c + 2) : SGT_EFORMAT;
-    if (rc == SGT_EFORMAT)
-        return sgt_fail(r->err, rc, "%s: line %zu: a prompt of %zu bytes, more than 4 GiB", r->path,
-                        r->line, p);
-    if (rc < 0) return rc;
     uint64_t start = r->tokens;
-    if (p) r->tokens += sgt_encode(r->encoder, json_string_value(prompt), p, e->tokens + start);
-    else e->tokens[r->tokens++] = (uint16_t)r->eot;
+    int rc = encode(r, prompt);
+    if (rc < 0) return rc;
+    if (r->tokens - start > UINT32_MAX)
+        return sgt_fail(r->err, SGT_EFORMAT, "%s: line %zu: a prompt of %" PRIu64 " tokens",
+                        r->path, r->line, r->tokens - start);
+    if (r->tokens == start) e->tokens[r->tokens++] = (uint16_t)e->eot;
     e->learnt[e->count] = (uint32_t)(r->tokens - start);
-    r->tokens += sgt_encode(r->encoder, json_string_value(completion), c, e->tokens + r->tokens);
-    e->tokens[r->tokens++] = (uint16_t)r->eot;
+    if ((rc = encode(r, completion)) < 0) return rc;
+    e->tokens[r->tokens++] = (uint16_t)e->eot;
     e->starts[e->count++] = start;
     e->starts[e->count] = r->tokens;
     return SGT_OK;
@@ -114,24 +131,33 @@ static int read_lines(reading *r, const char *text, size_t n)
     return rc;
 }
 
-int finetune_read(const char *path, sgt_examples *e, sgt_error *err)
+/* Open the vocabulary beside the model, or GPT-2's if there is no model. */
+static int open_vocabulary(reading *r, const char *model, uint32_t vocab)
 {
-    sgt_vocab *v = NULL;
+    if (!model) return sgt_vocab_gpt2(&r->vocab, r->err);
+    int rc = sample_vocab_beside(&r->vocab, model, vocab, "copy its tokenizer.json there", r->err);
+    return rc == SGT_EUSAGE ? sgt_fail(r->err, SGT_EUNSUPPORTED, "%s", r->err->text) : rc;
+}
+
+int finetune_read(const char *path, const char *model, uint32_t vocab, sgt_examples *e,
+                  sgt_error *err)
+{
     char *text = NULL;
     size_t n, m;
     reading r = {.path = path, .e = e, .err = err};
     int rc = sgt_file_get(&text, &n, path, MOST_BYTES, err);
-    if (rc == SGT_OK) rc = sgt_vocab_gpt2(&v, err);
-    if (rc == SGT_OK) rc = sgt_encoder_new(&r.encoder, v, err);
+    if (rc == SGT_OK) rc = open_vocabulary(&r, model, vocab);
+    if (rc == SGT_OK) rc = sgt_encoder_new(&r.encoder, r.vocab, err);
     if (rc == SGT_OK) {
-        r.eot = e->eot = sgt_vocab_eot(v);
-        e->vocab = sgt_vocab_size(v);
+        e->eot = sgt_vocab_eot(r.vocab);
+        e->vocab = sgt_vocab_size(r.vocab);
         e->hash = XXH3_64bits(text, n);
         rc = read_lines(&r, text, n);
     }
-    if (rc == SGT_OK) rc = sgt_vocab_tokenizer_json(v, &e->tokenizer, &m, err);
+    if (rc == SGT_OK) rc = sgt_vocab_tokenizer_json(r.vocab, &e->tokenizer, &m, err);
+    sgt_normalizer_free(&r.normal);
     sgt_encoder_free(r.encoder);
-    sgt_vocab_free(v);
+    sgt_vocab_free(r.vocab);
     free(text);
     return rc;
 }

@@ -12,12 +12,12 @@
 
 #include "loader/base/file.h"
 #include "loader/shards/json_dumps.h"
-#include "loader/shards/shard.h"
+#include "loader/shards/set.h"
+#include "loader/shards/tokenizer.h"
 #include "train/trainer.h"
 
 /* most batches of an evaluation, about as many as nanoGPT and llm.c use */
 #define EVAL_BATCHES 20
-#define MAX_TOKENIZER ((size_t)64 << 20) /* most bytes of tokenizer.json */
 
 int sgt_trainer_has_shards(const char *folder)
 {
@@ -242,7 +242,7 @@ static int find_eot(sgt_trainer *t, sgt_error *err)
     int fd = sgt_shard_open(&h, sgt_loader_shard_path(t->train, 0), -1, err);
     if (fd < 0) return fd;
     close(fd);
-    t->fingerprint = h.fingerprint;
+    t->fingerprint = sgt_loader_fingerprint(t->train);
     if (h.revision >= 1) t->eot = h.eot;
     else t->eot = t->info.vocab == 50257 ? 50256 : -1;
     if (t->s->document_mask && t->eot < 0 && !t->info.documents)
@@ -269,7 +269,7 @@ static int read_tokenizer(sgt_trainer *t, sgt_error *err)
         char *path = set.path ? sgt_join(set.path, "tokenizer.json") : NULL;
         if (set.path && !path) rc = sgt_fail_memory(err, set.path);
         if (path && !sgt_file_gone(path))
-            rc = sgt_file_get(&t->tokenizer, &n, path, MAX_TOKENIZER, err);
+            rc = sgt_file_get(&t->tokenizer, &n, path, SGT_TOKENIZER_MOST, err);
         if (t->tokenizer) t->tokenizer_path = path;
         else free(path);
     }
@@ -312,12 +312,58 @@ static sgt_loader_options loader_options(const sgt_trainer *t)
                                 .notice = t->o->notice};
 }
 
+/* Compare the ids of a set with the vocabulary beside the model of --init, if both vocabularies are
+ * known. What is wrong with the set otherwise is reported when it is opened. */
+static int compare_ids(const sgt_trainer *t, const char *path, const sgt_loader_options *o,
+                       sgt_error *err)
+{
+    const char *init = t->s->init;
+    sgt_error why;
+    sgt_set set;
+    if (sgt_set_open(&set, path, o, NULL) < 0) return SGT_OK;
+    const sgt_set_shard *marked = sgt_set_marked(&set);
+    uint64_t fingerprint = marked ? marked->head.fingerprint : 0;
+    sgt_set_close(&set);
+    if (!fingerprint) return SGT_OK;
+    char *tokenizer = sgt_join(path, "tokenizer.json");
+    if (!tokenizer) return sgt_fail_memory(err, path);
+    int same = t->o->same_ids(init, sgt_file_gone(tokenizer) ? NULL : tokenizer, fingerprint, &why);
+    free(tokenizer);
+    if (same == SGT_ENOMEM) return sgt_fail(err, same, "%s", why.text);
+    if (same < 0) sgt_say(&t->o->notice, "%s: not compared with the data's vocabulary", why.text);
+    if (same) return SGT_OK;
+    return sgt_fail(err, SGT_EUNSUPPORTED,
+                    "--init %s: its vocabulary is not that of --data %s, whose ids stand for other "
+                    "tokens (sgt-tokenize --vocab %s makes a set for it)",
+                    init, path, init);
+}
+
+/* Check the ids of all sets before any token is read: beyond the model's vocabulary, an id alone
+ * would be named. */
+static int check_ids(const sgt_trainer *t, const sgt_loader_options *o, sgt_error *err)
+{
+    sgt_loader_set *sets;
+    uint32_t count;
+    sgt_loader_options headers = *o;
+    if (t->from || !t->s->init || !t->o->same_ids || sgt_settings_examples(t->s)) return SGT_OK;
+    int rc = parse_sets(t, &sets, &count, err);
+    if (rc < 0) return rc;
+    headers.split = "train";
+    headers.notice = (sgt_notice){0};
+    for (uint32_t i = 0; i < count && rc == SGT_OK; i++)
+        rc = compare_ids(t, sets[i].path, &headers, err);
+    sgt_loader_sets_free(sets);
+    return rc;
+}
+
 static int open_examples(const sgt_trainer *t, sgt_examples *e, const char *path, uint64_t seed,
                          sgt_error *err)
 {
     const sgt_settings *s = t->s;
     if (!t->o->examples) return sgt_fail(err, SGT_EUNSUPPORTED, "--data %s: expected shards", path);
-    int rc = t->o->examples(path, e, err);
+    /* a model whose shape could not be read is reported after the data */
+    const char *model = !t->model.vocab ? NULL : t->from ? t->from : s->init;
+    int rc = t->o->examples(path, model, t->model.vocab, e, err);
     if (rc < 0) return rc;
     if (t->model.vocab && t->model.vocab < e->vocab)
         return sgt_fail(err, SGT_EUNSUPPORTED,
@@ -448,7 +494,9 @@ static int open_validation(sgt_trainer *t, sgt_error *err)
 int sgt_trainer_open_data(sgt_trainer *t, sgt_error *err)
 {
     sgt_loader_options o = loader_options(t);
-    int rc = sgt_trainer_open_train(t, &o, err);
+    int rc = check_ids(t, &o, err);
+    if (rc < 0) return rc;
+    rc = sgt_trainer_open_train(t, &o, err);
     if (rc < 0 && sgt_settings_examples(t->s) && lost(t, SGT_SET_DATA, t->s->data))
         return say_gone(t, "trained", t->s->data, "--data FILE.jsonl", err);
     if (rc < 0) return rc;

@@ -14,6 +14,7 @@
 #include "train/model/config.h"
 #include "train/run/safetensors.h"
 #include "loader/shards/json_dumps.h"
+#include "loader/shards/tokenizer.h"
 #include "train/run/sums.h"
 
 #define PIECE SGT_CHECKPOINT_PIECE
@@ -349,9 +350,13 @@ static int write_files(const char *dir, json_t *files, sgt_backend *b, const sgt
                             err)) < 0 ||
         !tokenizer)
         return rc;
-    if ((rc = write_text(dir, "tokenizer.json", tokenizer, err)) < 0) return rc;
-    return sgt_sums_add(files, "tokenizer.json", strlen(tokenizer),
-                        XXH3_64bits(tokenizer, strlen(tokenizer)), err);
+    if ((rc = write_text(dir, "tokenizer.json", tokenizer, err)) < 0 ||
+        (rc = sgt_sums_add(files, "tokenizer.json", strlen(tokenizer),
+                           XXH3_64bits(tokenizer, strlen(tokenizer)), err)) < 0 ||
+        (rc = sgt_tokenizer_config_write(dir, tokenizer, strlen(tokenizer), eot, m->positions,
+                                         err)) < 0)
+        return rc;
+    return sgt_sums_add_file(files, dir, SGT_TOKENIZER_CONFIG, err);
 }
 
 int sgt_checkpoint_write(const char *dir, const sgt_checkpoint_state *state, sgt_backend *b,

@@ -3,7 +3,7 @@
  *
  *   config.json, generation_config.json,
  *   model.safetensors        the model, with the names that transformers uses
- *   tokenizer.json           if the data had one
+ *   tokenizer.json, tokenizer_config.json    if the data had a tokenizer.json
  *   optimizer.safetensors    both moments, "m.NAME" and "v.NAME"
  *   state.json               step, tokens, sampler, scaler, schedule, data, machine, options, and
  *                            the checksum of every file (sums.h) */
@@ -74,7 +74,8 @@ int sgt_checkpoint_check(const char *dir, uint64_t step, int sums, sgt_error *er
 int sgt_checkpoint_shape(sgt_model *m, const char *path, sgt_error *err);
 
 /* sgt_checkpoint_load_model loads the parameters from model.safetensors, or from the files that
- * model.safetensors.index.json names (tensor names with or without "transformer.").
+ * model.safetensors.index.json names (tensor names with or without "transformer."; a tied weight as
+ * wte or as lm_head, and if they are both there and differ, SGT_EFORMAT).
  * sgt_checkpoint_load_moments loads the moments. Both return SGT_EFORMAT, with its name, if a
  * tensor is missing or has another shape. */
 int sgt_checkpoint_load_model(const char *dir, sgt_backend *b, const sgt_model *m, sgt_error *err);

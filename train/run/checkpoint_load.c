@@ -14,6 +14,8 @@
 #include "train/run/llmc.h"
 #include "train/run/safetensors.h"
 
+#define WTE "wte.weight"
+#define HEAD "lm_head.weight"
 #define PIECE ((size_t)1 << 20) /* floats copied at a time */
 #define MAX_PARTS 64            /* most files of a model; GPT-2 XL in fp32 has 2 */
 /* most bytes of model.safetensors.index.json; a tensor takes about 100 */
@@ -111,19 +113,28 @@ static int same_shape(const sgt_safetensor *found, const sgt_tensor *t)
     return same;
 }
 
-/* Find tensor `t` of the model in one of the files, under its name with any of the prefixes, and
- * check its shape. */
-static int find_tensor(const sgt_safetensor **out, const sgt_safetensors **in, const parts *p,
-                       const sgt_tensor *t, const char *const *prefixes, const char *where,
-                       sgt_error *err)
+/* Return the tensor in one of the files that has this name after any of the prefixes, or NULL. */
+static const sgt_safetensor *find(const sgt_safetensors **in, const parts *p,
+                                  const char *const *prefixes, const char *name)
 {
     const sgt_safetensor *found = NULL;
-    char name[80];
+    char full[80];
     for (; *prefixes && !found; prefixes++) {
-        snprintf(name, sizeof name, "%s%s", *prefixes, t->name);
+        snprintf(full, sizeof full, "%s%s", *prefixes, name);
         for (size_t i = 0; i < p->count && !found; i++)
-            found = sgt_safetensors_find(*in = p->file[i], name);
+            found = sgt_safetensors_find(*in = p->file[i], full);
     }
+    return found;
+}
+
+/* Find tensor `t` of the model in one of the files, and check its shape. A tied weight may be there
+ * as wte, as lm_head, or as both. */
+static int find_tensor(const sgt_safetensor **out, const sgt_safetensors **in, const parts *p,
+                       const sgt_model *m, const sgt_tensor *t, const char *const *prefixes,
+                       const char *where, sgt_error *err)
+{
+    const sgt_safetensor *found = find(in, p, prefixes, t->name);
+    if (!found && !m->untied && strcmp(t->name, WTE) == 0) found = find(in, p, prefixes, HEAD);
     if (!found) return sgt_fail(err, SGT_EFORMAT, "%s: no tensor %s", where, t->name);
     if (!same_shape(found, t))
         return sgt_fail(
@@ -147,7 +158,7 @@ static int load_tensors(const parts *p, const char *const *prefixes, const char 
         const sgt_safetensor *from = NULL;
         const sgt_safetensors *in = NULL;
         sgt_model_tensor(m, i, &t);
-        rc = find_tensor(&from, &in, p, &t, prefixes, where, err);
+        rc = find_tensor(&from, &in, p, m, &t, prefixes, where, err);
         for (size_t at = 0; b && at < t.count && rc == SGT_OK; at += PIECE) {
             size_t n = t.count - at < PIECE ? t.count - at : PIECE;
             rc = sgt_safetensors_read(in, from, at, n, buffer, err);
@@ -156,6 +167,30 @@ static int load_tensors(const parts *p, const char *const *prefixes, const char 
     }
     free(buffer);
     return rc;
+}
+
+/* Refuse a file with another lm_head than wte for a model in which they are one tensor. */
+static int check_tied(const parts *p, const char *const *prefixes, const char *where,
+                      const sgt_model *m, sgt_error *err)
+{
+    const sgt_safetensors *in[2];
+    const sgt_safetensor *wte = find(&in[0], p, prefixes, WTE),
+                         *head = find(&in[1], p, prefixes, HEAD);
+    if (m->untied || !wte || !head) return SGT_OK;
+    float *numbers = malloc(2 * PIECE * sizeof *numbers);
+    int rc = numbers ? SGT_OK : sgt_fail_memory(err, where), same = wte->count == head->count;
+    for (uint64_t at = 0; same && at < wte->count && rc == SGT_OK; at += PIECE) {
+        size_t n = wte->count - at < PIECE ? (size_t)(wte->count - at) : PIECE;
+        rc = sgt_safetensors_read(in[0], wte, at, n, numbers, err);
+        if (rc == SGT_OK) rc = sgt_safetensors_read(in[1], head, at, n, numbers + PIECE, err);
+        if (rc == SGT_OK) same = !memcmp(numbers, numbers + PIECE, n * sizeof *numbers);
+    }
+    free(numbers);
+    if (rc < 0 || same) return rc;
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: its " HEAD " is not its " WTE ", and would be lost: config.json ties the "
+                    "two (\"tie_word_embeddings\": false there loads both)",
+                    where);
 }
 
 /* Return whether path is a file: a model of llm.c is a file, every other model is a folder. */
@@ -178,6 +213,7 @@ int sgt_checkpoint_load_model(const char *dir, sgt_backend *b, const sgt_model *
     if (b && is_file(dir)) return sgt_llmc_load(dir, b, m, err);
     int rc = open_model(&p, dir, err);
     snprintf(where, sizeof where, "%s/model.safetensors%s", dir, p.count > 1 ? ".index.json" : "");
+    if (rc == SGT_OK && b) rc = check_tied(&p, prefixes, where, m, err);
     if (rc == SGT_OK) rc = load_tensors(&p, prefixes, where, b, SGT_PARAMETERS, m, err);
     close_parts(&p);
     return rc;

@@ -208,7 +208,7 @@ def check(rc: int, error: ErrorText) -> int:
 
 # What the libraries' messages call options of the programs, and Python's keyword arguments.
 _KEYWORDS = {
-    "--force": "force=True", "--raw": "raw=True", "--skip-bad": "skip_bad=True",
+    "--force": "force=True", "--skip-bad": "skip_bad=True",
     "--dedup": "dedup=True", "--hidden": "hidden=True", "--binary": "binary",
     "--filter": "filters", "--loader": "reader", "--field": "field", "--format": "format",
     "--invalid-utf8": "invalid_utf8", "--keep-fields": "keep_fields", "--normalize": "normalize",
