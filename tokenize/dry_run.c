@@ -412,12 +412,16 @@ static sample sum_up(const dry_run *d, uint64_t *error)
 static void estimate_tokens(dry_run *d, int exact)
 {
     sgt_dry_run_result *r = d->r;
-    uint64_t texts = d->corpus->count - d->corpus->line_files;
+    uint64_t texts = 0;
+    for (size_t i = 0; i < d->corpus->count; i++) {
+        const sgt_corpus_file *f = &d->corpus->files[i];
+        texts += !f->lines && !f->rows; /* the feed has found out the form of a filter's output */
+    }
     sample all = sum_up(d, &r->tokens_error);
     double share = exact ? 1 : all.bytes > 0 ? (double)d->corpus->bytes / all.bytes : 0;
     if (exact) r->tokens_error = 0;
     r->documents = texts + (uint64_t)(all.documents * share + .5);
-    r->documents_exact = exact || !d->corpus->line_files;
+    r->documents_exact = exact || texts == d->corpus->count;
     r->tokens = texts + (uint64_t)(all.tokens * share + .5);
 }
 

@@ -217,6 +217,7 @@ static int run(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_voc
         .stop = o->stop,
         .cancel = &p.cancelled,
         .threads = threads,
+        .notice = o->notice,
         .from = {from->file, from->offset, from->hashed, from->hash, from->block}};
     int rc = sgt_text_feed_open(&p.feed, &f, err);
     if (rc < 0) return rc;

@@ -144,7 +144,9 @@ int sgt_decode(const sgt_vocab *v, const uint16_t *ids, size_t count, char **tex
 
 typedef enum sgt_format {
     /* .jsonl and .ndjson are JSONL, also with .gz or .zst after them; .parquet is Parquet, each row
-     * of whose column `field` is a document; all other files are text */
+     * of whose column `field` is a document. A file of any other name is JSONL, too, if its first
+     * two lines are objects with such a field (a notice says so); gzip, zstd and Parquet are told by
+     * their magic numbers. All other files are text. The first 16 MiB decide (form.h) */
     SGT_FORMAT_AUTO,
     SGT_FORMAT_TEXT, /* each file is one document of text */
     SGT_FORMAT_JSONL /* each line of each file is an object, and one of its fields is a document */
@@ -157,8 +159,9 @@ typedef enum sgt_invalid_utf8 {
 } sgt_invalid_utf8;
 
 /* What to do with files that are not text. Such a file begins with a known magic number (PDF, ELF,
- * PNG, JPEG, ZIP, Parquet) or UTF-16's byte order mark; or its first 64 KiB hold both a NUL byte
- * and bytes that are not UTF-8 (binary.h). */
+ * PNG, JPEG, ZIP, tar, WARC, Parquet, and others) or the byte order mark of UTF-16 or UTF-32. Or its
+ * first 64 KiB are UTF-16 or UTF-32 without a mark, or hold both a NUL byte and bytes that are not
+ * UTF-8 (binary.h). With SGT_FORMAT_AUTO, a JSON array of objects with `field` is no text either. */
 typedef enum sgt_binary_files {
     /* skip; but keep when finishing an OUT that was begun before this option existed */
     SGT_BINARY_DEFAULT,

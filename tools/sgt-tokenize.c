@@ -38,7 +38,7 @@ static struct {
 static const sgt_option table[] = {
     {.name = "Input"},
     {"format", 0, SGT_OPT_WORD, &o.format, "auto|text|jsonl",
-     "text: each file is a document; jsonl: each line is one; auto: by file name", .def = "auto"},
+     "text: each file is a document; jsonl: each line is one; auto: by name and first lines", .def = "auto"},
     {"field", 0, SGT_OPT_TEXT, &o.field, "NAME",
      "field of JSONL, or column of Parquet, that holds the text; a.b for a nested one",
      .def = "text"},
@@ -230,7 +230,7 @@ static void write_summary(FILE *to, const char *out, const sgt_tokenize_result *
     if (o.layout && r->shards) fprintf(to, "%s\n", sgt_layout_says[o.layout]);
     if (r->skipped)
         print_things(to, "", r->skipped, "file", "files",
-                     " skipped: not UTF-8 text (see --binary)\n");
+                     " skipped: not plain text (see --binary)\n");
     if (r->duplicates)
         print_things(to, "", r->duplicates, "duplicate", "duplicates", " left out\n");
     if (r->bad_lines)

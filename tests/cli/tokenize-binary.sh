@@ -28,11 +28,11 @@ sgt-tokenize: in/sub/i.png: skipped: a PNG picture, not UTF-8 text (--binary kee
 sgt-tokenize: in/sub/j.JPG: skipped: a JPEG picture, not UTF-8 text (--binary keep takes its bytes)
 sgt-tokenize: in/sub/k.docx: skipped: a ZIP archive, not UTF-8 text (unpack it, or --filter reads it through a command)
 sgt-tokenize: in/.env: hidden, skipped (2 such below in; --hidden reads them)
-sgt-tokenize: 4 more files skipped: not UTF-8 text (--binary keep takes their bytes)
+sgt-tokenize: 4 more files skipped: not plain text (--binary keep takes their bytes)
 END
 same .stderr want
 stdout_has 'out: 16 tokens, 3 documents, 1 shard'
-stdout_has '9 files skipped: not UTF-8 text (see --binary)'
+stdout_has '9 files skipped: not plain text (see --binary)'
 stdout_has '1 place not UTF-8, kept byte for byte'
 [ "$(paths out)" = '"a.txt" "latin1.txt" "nul.txt"' ] || fail "what was read: $(paths out)"
 grep -qF '"binary": "skip"' out/manifest.json || fail 'the option is not in the manifest'
@@ -42,15 +42,15 @@ stderr_is ''
 [ "$(field skipped .stdout)" -eq 9 ] || fail '--json does not count them'
 stdout_has '"already_done": true'
 run 0 sgt-inspect out
-stdout_has '  skipped     9 files: not UTF-8 text'
+stdout_has '  skipped     9 files: not plain text'
 run 0 sgt-tokenize --dry-run --json in
 [ "$(field skipped .stdout)" -eq 9 ] && [ "$(field tokens .stdout)" -eq 16 ] || fail '--dry-run counts otherwise'
 run 0 sgt-tokenize --dry-run --quiet in
 stderr_is ''
 run 0 sgt-tokenize --dry-run in
-stdout_has 'skipped     9 files: not UTF-8 text (see --binary)'
+stdout_has 'skipped     9 files: not plain text (see --binary)'
 run 0 sgt-tokenize --train-vocab 257 in vocab
-stdout_has '9 files skipped: not UTF-8 text (see --binary)'
+stdout_has '9 files skipped: not plain text (see --binary)'
 
 # The remaining kinds of files, each of which is named.
 mkdir rest && mv in/sub/l.par in/sub/utf16* in/sub/z.dat rest && echo text > rest/a
@@ -130,7 +130,7 @@ run 0 sgt-tokenize --quiet --binary keep - out14 < last.dat
 # It is an error if no file is left.
 mkdir only dots && cp in/p.pdf in/prog only && : > dots/.x
 run 1 sgt-tokenize --quiet only out15
-stderr_is 'sgt-tokenize: only: nothing is left to tokenize: no file is UTF-8 text, 2 skipped (--filter names a '\
+stderr_is 'sgt-tokenize: only: nothing is left to tokenize: no file is plain text, 2 skipped (--filter names a '\
 'program that makes text of a format)'
 run 1 sgt-tokenize --quiet dots out15
 stderr_is 'sgt-tokenize: dots: no file in this folder but hidden ones (--hidden reads them)'
@@ -164,3 +164,88 @@ run 0 sgt-tokenize --quiet --force --format text --shard-tokens 9 in before
 [ "$(paths before)" = '"a.txt" "latin1.txt" "nul.txt"' ] || fail "--force: $(paths before)"
 
 run_usage '--binary maybe: must be one of skip|keep' sgt-tokenize --binary maybe in out16
+
+# Archives of text are no text: their headers and their padding would be read as such.
+mkdir -p packed/sub
+echo 'some text' > packed/sub/a.txt
+echo 'more text' > packed/sub/b.txt
+mkdir archives
+for format in v7 ustar gnu pax; do tar -C packed --format $format -cf archives/$format.tar sub; done
+gzip -c archives/pax.tar > archives/x.tar.gz
+printf 'WARC/1.0\r\nWARC-Type: response\r\nContent-Length: 4\r\n\r\ntext\r\n\r\n' > archives/y.warc
+gzip -c archives/y.warc > archives/y.warc.gz
+printf '!<arch>\na.txt/          0           0     0     644     5         `\ntext\n' > archives/z.a
+{ printf '070701' && printf '%0104d' 0 && printf 'a.txt\0text'; } > archives/z.cpio
+for f in archives/*; do
+    run 1 sgt-tokenize "$f" out16
+    stdout_is ''
+    case $f in
+    *.tar | *.tar.gz) what="a tar archive, not UTF-8 text (unpack it, or --filter 'EXT=tar -xOf {}' reads its files as one"\
+' document)' ;;
+    *.warc | *.gz) what="a WARC archive, not UTF-8 text (--filter 'EXT=COMMAND' reads it through a command that prints"\
+' its text)' ;;
+    *.a) what='an ar archive, not UTF-8 text (unpack it, or --filter reads it through a command)' ;;
+    *) what='a cpio archive, not UTF-8 text (unpack it, or --filter reads it through a command)' ;;
+    esac
+    stderr_is "sgt-tokenize: $f: $what"
+    absent out16
+done
+echo text > archives/text
+run 0 sgt-tokenize archives out16
+stdout_has ': 3 tokens, 1 document,'
+stdout_has '9 files skipped'
+run 1 sgt-tokenize - out17 < archives/gnu.tar
+stderr_has 'standard input: a tar archive, not UTF-8 text'
+run 1 sgt-tokenize --format jsonl archives/gnu.tar out17
+stderr_has 'archives/gnu.tar: a tar archive, not UTF-8 text'
+run 0 sgt-tokenize --quiet --filter 'tar.gz=tar -xOf {}' archives/x.tar.gz out17
+sgt-inspect --decode 1:100 out17 > decoded 2> .decoded
+cat packed/sub/*.txt > want
+sort decoded > sorted
+sort want | cmp -s - sorted || fail 'what the hint of a tar archive reads'
+
+# UTF-16 and UTF-32, in both byte orders, with a mark and without. (printf does not depend on iconv.)
+wide() { printf 'Some words\nin two lines, caf\351s\n' | od -An -v -tu1 -w1 | while read -r c; do printf "$1" "$(printf '\\%03o' "$c")"; done; }
+mkdir wide
+wide '%b\000' > wide/16le
+wide '\000%b' > wide/16be
+wide '%b\000\000\000' > wide/32le
+wide '\000\000\000%b' > wide/32be
+{ printf '\377\376' && cat wide/16le; } > wide/m16le
+{ printf '\376\377' && cat wide/16be; } > wide/m16be
+{ printf '\377\376\000\000' && cat wide/32le; } > wide/m32le
+{ printf '\000\000\376\377' && cat wide/32be; } > wide/m32be
+printf '\037\004@\004\070\004\062\004\065\004B\004 \000' > word # "Привет " as UTF-16: no byte of it is above 127
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do cat word; done > wide/russian
+for f in wide/*; do
+    name=UTF-$(basename "$f" | tr lebm 'LEB ' | tr -d ' ')
+    case $f in
+    wide/m*) name=${name%[LB]E} ;;
+    wide/russian) name=UTF-16LE ;;
+    esac
+    run 1 sgt-tokenize "$f" out18
+    stderr_is "sgt-tokenize: $f: $name, not UTF-8 text (iconv -f $name -t UTF-8 converts it)"
+    [ "$f" = wide/russian ] || ! command -v iconv > .iconv ||
+        [ "$(iconv -f $name -t UTF-8 "$f")" = 'Some words
+in two lines, cafés' ] || fail "$f is not what its name says"
+done
+absent out18
+echo text > wide/text
+run 0 sgt-tokenize wide out18
+stdout_has '9 files skipped'
+run 1 sgt-tokenize - out19 < wide/16le
+stderr_has 'standard input: UTF-16LE, not UTF-8 text'
+# Numbers are no text either. Text that holds NUL bytes is.
+i=0
+while [ $i -lt 40 ]; do printf "\\$(printf %o $((i + 1)))\\000" && i=$((i + 1)); done > numbers16
+run 1 sgt-tokenize numbers16 out19
+stderr_is 'sgt-tokenize: numbers16: 16-bit numbers, not UTF-8 text (--binary keep takes its bytes)'
+printf '\001\000\000\000\002\000\000\000\000\000\000\000' > numbers32
+run 1 sgt-tokenize numbers32 out19
+stderr_is 'sgt-tokenize: numbers32: 32-bit numbers, not UTF-8 text (--binary keep takes its bytes)'
+absent out19
+for i in 1 2 3 4 5 6 7 8 9; do printf 'file %d\000another name\000' $i; done > names
+head -c 100 /dev/zero > zeros
+printf 'a\000b' > three
+run 0 sgt-tokenize names zeros three out19
+stderr_is ''

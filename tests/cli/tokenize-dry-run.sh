@@ -7,7 +7,7 @@ work_in_memory
 # error is two standard errors. The test allows twice the stated error, which chance exceeds once in
 # 15,000 times. The same inputs always give the same estimate.
 estimate() {
-    run 0 sgt-tokenize --dry-run --json "$@"
+    run 0 sgt-tokenize --dry-run --json --quiet "$@"
     stdout_lines 1
     stderr_is ''
     cp .stdout dry

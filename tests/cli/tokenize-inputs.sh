@@ -106,7 +106,7 @@ stderr_has 'around/link: skipped: it is OUT or inside OUT'
 
 # Files whose names suggest another format are read as text, with one notice.
 mkdir kinds
-echo '{}' > kinds/a.xz
+echo y > kinds/a.xz
 echo x > kinds/b.zip
 echo x > kinds/c.txt
 run 0 sgt-tokenize kinds out9

@@ -11,12 +11,12 @@ printf '{"id":1,"text":"Hello world"}\n\n  \t\r\n{"text":"","x":[{}]}\r\n{"text"
 printf '\357\273\277{"text":"Hello world"}\n' > in/b.NDJSON
 : > in/c.jsonl
 printf '\n\n' > in/d.jsonl
-printf '{"text":"x"}\n' > in/e.txt
+printf '{"test":"x"}\n' > in/e.txt
 for f in in/*; do touch -d @1700000000 $f; done
 run 0 sgt-tokenize in out
 stdout_has 'out: 17 tokens, 5 documents, 1 shard'
 stdout_matches '^46 B of text in 5 files'
-want='50256 15496 995 50256 50256 15496 995 50256 15496 995 50256 4895 5239 2404 87 20662 198'
+want='50256 15496 995 50256 50256 15496 995 50256 15496 995 50256 4895 9288 2404 87 20662 198'
 [ "$(ids out/train_000000.bin)" = "$want" ] ||
     fail "ids: $(ids out/train_000000.bin)"
 cat > want << 'END'
@@ -137,3 +137,166 @@ run 0 sgt-tokenize --quiet packed out-packed
 same out-both/train_000000.bin out-packed/train_000000.bin
 counts() { sed 's/.*"documents"/"documents"/' "$1/sources.jsonl"; }
 [ "$(counts out-both)" = "$(counts out-packed)" ] || fail 'sources of packed files'
+
+# ---- JSONL under other names ----
+
+# The first two lines tell JSONL under any name, packed or not, and the same tokens come out as under
+# the right name. One line says so, however many files there are.
+mkdir plain other
+head -3000 many.jsonl > plain/a.jsonl
+printf '{"text":"one"}\n' > plain/b.jsonl
+printf '{"text":"two"}' > plain/c.jsonl
+{ printf '\357\273\277\n\r\n{"text":"three","n":[{}]}\r\n\n' && printf '{"text":"four"}'; } > plain/d.jsonl
+gzip -c plain/a.jsonl > other/a.json.gz
+cp plain/b.jsonl other/b.JL
+zstd -q -c plain/c.jsonl > other/c.JSON.ZST 2> .zstd || cp plain/c.jsonl other/c.json
+cp plain/d.jsonl other/d
+run 0 sgt-tokenize --quiet plain as-named
+run 0 sgt-tokenize other as-found
+stdout_has ', 3,004 documents'
+stderr_is 'sgt-tokenize: other/a.json.gz: its lines are JSON objects with the field "text": read as JSONL (4 such '\
+'files; --format text reads them as text)'
+same as-named/train_000000.bin as-found/train_000000.bin
+same as-named/train_000000.idx as-found/train_000000.idx
+grep -q '"path": "b.JL", "size": 15, "format": "jsonl", "mtime"' as-found/sources.jsonl || fail 'sources.jsonl'
+run 0 sgt-tokenize other/d one-file
+stderr_is 'sgt-tokenize: other/d: its lines are JSON objects with the field "text": read as JSONL (1 such file; '\
+'--format text reads it as text)'
+stdout_has ', 2 documents'
+for options in '--threads 1' '--threads 3 --shuffle 7' '--split 30%'; do # the names differ, so compare with itself
+    rm -rf x1 x2
+    run 0 sgt-tokenize --quiet $options --shard-tokens 2k other x1
+    for rank in 0 1 2; do run 0 sgt-tokenize --quiet $options --shard-tokens 2k --rank $rank --ranks 3 other x2; done
+    same_folders x1 x2
+done
+run 0 sgt-tokenize --json --dry-run --quiet other
+[ "$(field documents .stdout)" -eq 3004 ] || fail 'documents of a dry run'
+run 0 sgt-tokenize --quiet --train-vocab 260 --json other vocab
+[ "$(field documents .stdout)" -eq 3004 ] || fail 'documents of --train-vocab'
+
+# Standard input, and what a filter prints, are recognized when they are read. A filter may say
+# otherwise, and so may --format.
+run 0 sgt-tokenize - from-stdin < plain/a.jsonl
+stdout_has ', 3,000 documents'
+stderr_is 'sgt-tokenize: standard input: its lines are JSON objects with the field "text": read as JSONL (--format '\
+'text reads them as text)'
+run 0 sgt-tokenize --quiet plain/a.jsonl a-file
+same from-stdin/train_000000.bin a-file/train_000000.bin
+printf '{"text":"only"}' | run 0 sgt-tokenize - short-stdin
+stdout_has ': 2 tokens, 1 document'
+run 0 sgt-tokenize --format text - text-stdin < plain/a.jsonl
+stdout_has ', 1 document,'
+stderr_is ''
+mkdir filtered
+cp plain/a.jsonl filtered/a.x
+cp plain/b.jsonl filtered/b.x
+run 0 sgt-tokenize --filter x=cat --shard-tokens 2k --keep-fields n filtered by-filter
+stdout_has ', 3,001 documents'
+stderr_is 'sgt-tokenize: filtered/a.x: its filter'"'"'s lines are JSON objects with the field "text": read as JSONL '\
+'(EXT=text:COMMAND reads them as text)'
+grep -q '{"document": 2, "split": "train", "fields": {"n": 2}}' by-filter/sources.jsonl || fail 'fields of a filter'
+run 0 sgt-tokenize --filter x=text:cat filtered by-text
+stdout_has ', 2 documents'
+stderr_is ''
+run 0 sgt-tokenize --json --dry-run --quiet --filter x=cat filtered
+[ "$(field documents .stdout)" -eq 3001 ] || fail 'documents of a dry run of a filter'
+# A filter that fails at first: the run resumes.
+printf '#!/bin/sh\ncat "$1"; [ -e now-it-works ]\n' > fails
+chmod +x fails
+run 1 sgt-tokenize --quiet --filter x=./fails --shard-tokens 2k filtered resumed
+touch now-it-works
+run 0 sgt-tokenize --quiet --filter x=./fails --shard-tokens 2k filtered resumed
+run 0 sgt-tokenize --quiet --filter x=./fails --shard-tokens 2k filtered undisturbed
+same_folders resumed undisturbed
+
+# Everything else that begins with a brace is text, and is counted in one line.
+mkdir text-like
+printf '{"name":"x","version":"1.0.0","text":{"a":1}}\n' > text-like/package.json
+printf '{\n  "text": "a",\n  "b": 1\n}\n' > text-like/pretty.json
+printf '{"type":"FeatureCollection","features":[{"text":"a"}]}' > text-like/map.geojson
+printf '{\n "cells": [\n  {"text": "a"}\n ]\n}\n' > text-like/book.ipynb
+printf '{ he said, and left. }\nThen "text": nothing.\n' > text-like/story.txt
+printf '{"text":"a"}\nand then a line that is none\n' > text-like/first.txt
+printf '{"text":"a"} {"text":"b"}\n' > text-like/two.txt
+printf '{"text":1}\n' > text-like/number.json
+printf 'A story.\n{"text":"a"}\n' > text-like/late.txt
+run 0 sgt-tokenize text-like as-text
+stdout_has ', 9 documents'
+stderr_is 'sgt-tokenize: text-like/book.ipynb: begins with a brace, but its first lines are no objects with the field '\
+'"text": read as text (8 such files; --field names the field of JSONL)'
+run 0 sgt-tokenize --quiet --format text text-like as-told
+same as-text/train_000000.bin as-told/train_000000.bin
+run 0 sgt-tokenize - text-stdin2 < text-like/package.json
+stderr_is 'sgt-tokenize: standard input: begins with a brace, but its first lines are no objects with the field '\
+'"text": read as text (--field names the field of JSONL)'
+printf '{"body":"a"}\n{"body":"b"}\n' > body.json
+run 0 sgt-tokenize --field body body.json by-field
+stdout_has ', 2 documents'
+
+# Lines may be long: the first 16 MiB of the stream decide. A first line beyond that makes it text.
+long() { printf '{"text":"%s"}\n' "$(head -c "$1" /dev/zero | tr '\0' a | sed 's/aaaaaaaaaa/some words/g')"; }
+{ long 5000000 && long 3000000 && long 9000000; } > long.json
+run 0 sgt-tokenize long.json long-lines
+stdout_has ', 3 documents'
+gzip -1 -c long.json > long2.json.gz
+run 0 sgt-tokenize long2.json.gz long-packed
+stdout_has ', 3 documents'
+run 0 sgt-tokenize - long-stdin < long.json
+stdout_has ', 3 documents'
+same long-lines/train_000000.bin long-packed/train_000000.bin
+same long-lines/train_000000.bin long-stdin/train_000000.bin
+{ long 9000000 && long 9000000; } > second.json # the second line ends beyond
+run 0 sgt-tokenize second.json long-second
+stdout_has ', 2 documents'
+long 17000000 > beyond.json
+run 0 sgt-tokenize beyond.json long-beyond
+stdout_has ', 1 document,'
+stderr_has 'beyond.json: begins with a brace, but its first lines are no objects with the field "text": read as text'
+rm -r long*
+
+# A JSON array of such objects is no line at all.
+mkdir arrays
+printf '[{"text":"a"},{"text":"b"}]' > arrays/a.json
+printf '\n[\n  {\n    "id": 1,\n    "text": "a"\n  },\n  {"text": "b"}\n]\n' > arrays/b.json
+printf '[1, 2]\n' > arrays/c.json
+printf '[{"body":"a"}]\n' > arrays/d.json
+printf 'text' > arrays/e.txt
+run 0 sgt-tokenize arrays out-arrays
+cat > want << 'END'
+sgt-tokenize: arrays/a.json: skipped: a JSON array, not JSON Lines (jq -c '.[]' makes lines of it, and --format text reads it as it is)
+sgt-tokenize: arrays/b.json: skipped: a JSON array, not JSON Lines (jq -c '.[]' makes lines of it, and --format text reads it as it is)
+END
+same .stderr want
+stdout_has ', 3 documents'
+run 1 sgt-tokenize arrays/b.json out-array
+stderr_is "sgt-tokenize: arrays/b.json: a JSON array, not JSON Lines (jq -c '.[]' makes lines of it, and --format text "\
+'reads it as it is)'
+absent out-array
+gzip arrays/a.json
+run 1 sgt-tokenize arrays/a.json.gz out-array
+stderr_has 'arrays/a.json.gz: a JSON array, not JSON Lines'
+run 1 sgt-tokenize - out-array < arrays/b.json
+stderr_is "sgt-tokenize: standard input: a JSON array, not JSON Lines (jq -c '.[]' makes lines of it, and --format "\
+'text reads it as it is)'
+run 1 sgt-tokenize --filter json=cat arrays/b.json out-array
+stderr_is "sgt-tokenize: arrays/b.json: a JSON array, not JSON Lines (jq -c '.[]' makes lines of it, and "\
+'EXT=text:COMMAND reads it as it is)'
+absent out-array
+run 0 sgt-tokenize --binary keep arrays out-keep
+stderr_is 'sgt-tokenize: arrays/a.json.gz: a JSON array, read as text (2 such files)'
+stdout_has ', 5 documents'
+run 0 sgt-tokenize --format text arrays out-told
+stderr_is ''
+stdout_has ', 5 documents'
+
+# gzip and zstd are told by their first bytes, too.
+gzip -c plain/a.jsonl > no-ending
+run 0 sgt-tokenize no-ending out-magic
+stdout_has ', 3,000 documents'
+same a-file/train_000000.bin out-magic/train_000000.bin
+
+# A set that was begun when such a file was text is not continued as JSONL.
+cp -r one-file older
+sed -i 's/ "format": "jsonl",//' older/sources.jsonl
+run 1 sgt-tokenize --quiet other/d older
+stderr_is 'sgt-tokenize: older: made from other inputs: other/d was read as text, now as JSONL (--force replaces it)'

@@ -21,7 +21,7 @@ cp -r b set
 mv cut short && cp -r whole cut
 run 1 sgt-tokenize --vocab cut in.txt set
 stdout_is ''
-stderr_is "sgt-tokenize: set: made with another vocabulary: fingerprint $bad, now $good (--force replaces it)"
+stderr_has "sgt-tokenize: set: made with another vocabulary: fingerprint $bad, now $good (--force replaces it)"
 same_folders set b
 run 0 sgt-tokenize --quiet --force --vocab cut in.txt set
 same set/train_000000.bin a/train_000000.bin
@@ -87,7 +87,7 @@ mkdir then && cp -r short then/cut
 run 0 sgt-tokenize --vocab then/cut in.txt old
 stdout_matches '; complete already, nothing was done$'
 run 1 sgt-tokenize --vocab whole in.txt old
-stderr_is "sgt-tokenize: old: made with another vocabulary: fingerprint $bad, now $good (--force replaces it)"
+stderr_has "sgt-tokenize: old: made with another vocabulary: fingerprint $bad, now $good (--force replaces it)"
 run 1 sgt-inspect --merge a old m
 stderr_is 'sgt-inspect: old: made with another vocabulary: the merges in its tokenizer.json are not those of a '\
 '(tokenize its text again with --vocab a)'

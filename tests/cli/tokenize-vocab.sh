@@ -178,6 +178,46 @@ hf cut '400,$d'
 run 1 sgt-tokenize --vocab cut.json in.txt refused
 stderr_matches '^sgt-tokenize: cut.json: line [0-9]+: '
 
+# ---- settings and patterns that are not what they seem ----
+
+# --special eot finds the literal alone, so settings by which Hugging Face's library takes blanks with it, or finds
+# whole words only, are refused.
+for setting in lstrip rstrip single_word; do
+    hf $setting 's/"'$setting'": false/"'$setting'": true/'
+    run 1 sgt-tokenize --vocab $setting.json --special eot in.txt refused
+    stderr_is "sgt-tokenize: $setting.json: added_tokens: <|endoftext|> has $setting: true, which --special eot does not "\
+'apply (set it to false, or leave --special eot out)'
+    run 1 sgt-tokenize --dry-run --vocab $setting.json --special eot in.txt
+    stderr_has "$setting.json: added_tokens: <|endoftext|> has $setting: true"
+    absent refused
+    run 0 sgt-tokenize --vocab $setting.json in.txt stripped # without --special eot, the token is never found in text
+    stderr_is ''
+    rm -r stripped
+done
+
+# If neither the file nor --pattern says what text is split by, a line does, but not for GPT-2's own.
+said() { # VOCAB NAME [OPTION]...
+    vocab=$1
+    name=$2
+    shift 2
+    run 0 sgt-tokenize --vocab "$vocab" "$@" in.txt assumed
+    line="sgt-tokenize: $name: does not say what splits text before merging: GPT-2's pattern is used (--pattern gives "\
+'another, such as cl100k or o200k)'
+    [ -n "$name" ] || line=
+    stderr_is "$line"
+    rm -r assumed
+}
+said "$D/ranks.tiktoken" ranks.tiktoken
+said "$D/ranks.tiktoken" '' --pattern gpt2
+said "$D/ranks.tiktoken" '' --pattern cl100k
+said "$D/trained/merges.txt" merges.txt
+said "$D/trained/vocab.json" vocab.json
+said alone.json alone.json
+said trained/tokenizer.json ''
+said "$ROOT/tokenize/vocab/gpt2.bpe" ''
+run 0 sgt-tokenize --dry-run --vocab "$D/ranks.tiktoken" in.txt
+stderr_has 'ranks.tiktoken: does not say what splits text before merging'
+
 # ---- unusable patterns ----
 
 run 2 sgt-tokenize --pattern 'a(b' in.txt refused

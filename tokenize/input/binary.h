@@ -5,9 +5,10 @@
  *     const sgt_binary *b = sgt_binary_of(bytes, n, n < SGT_BINARY_PREFIX, 0);
  *     if (b) printf("%s: %s, not UTF-8 text (%s)\n", path, b->what, b->hint);
  *
- * A file that begins with the magic number of a known format or with UTF-16's byte order mark is
- * not text. A file that holds both a NUL byte and bytes that are not UTF-8 is not text either.
- * U+0000 in UTF-8 is text. */
+ * A file that begins with the magic number of a known format or with the byte order mark of UTF-16
+ * or UTF-32 is not text. Neither is UTF-16 or UTF-32 without a mark, which NUL bytes at every second
+ * or fourth place tell, nor a file that holds both a NUL byte and bytes that are not UTF-8. U+0000
+ * in UTF-8 is text. */
 #ifndef SGT_BINARY_H
 #define SGT_BINARY_H
 

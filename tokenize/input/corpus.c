@@ -15,6 +15,7 @@
 
 #include "loader/base/file.h"
 #include "tokenize/input/binary.h"
+#include "tokenize/input/form.h"
 #include "tokenize/input/source.h"
 
 /* number of files that are not text for which a notice names the file; one more notice counts the
@@ -41,11 +42,17 @@ typedef struct walk {
     char *first_odd;
     uint64_t hidden; /* number of names below this INPUT that begin with a dot */
     char *first_hidden;
-    int listed; /* this INPUT is a line of a list */
-    /* buffer of SGT_BINARY_PREFIX bytes for a file's prefix; NULL: not needed yet */
-    uint8_t *prefix;
+    int listed;      /* this INPUT is a line of a list */
+    uint8_t *prefix; /* buffer for a file's first bytes; NULL: not needed yet */
+    size_t prefix_room;
+    size_t found[SGT_FORM_MORE];      /* number of files of each form that no name told */
+    char *first_found[SGT_FORM_MORE]; /* path of the first of them */
+    const char *field;                /* field of JSONL that holds the text */
     sgt_error *err;
 } walk;
+
+static const sgt_binary json_array = {
+    "a JSON array", "jq -c '.[]' makes lines of it, and --format text reads it as it is"};
 
 typedef struct entry {
     char *name;
@@ -69,10 +76,12 @@ static void tell_kind(const sgt_corpus *c, sgt_corpus_file *f, sgt_format format
 {
     static const char *const packs[SGT_PACKS] = {[SGT_PACK_GZ] = ".gz", [SGT_PACK_ZST] = ".zst"};
     size_t n = strlen(f->name);
+    f->look = format == SGT_FORMAT_AUTO && f->stream;
     for (size_t i = 0; i < c->filter_count && !f->stream; i++) {
         if (!sgt_filter_ends(&c->filters[i], f->name)) continue;
         f->filter = &c->filters[i];
         f->lines = f->filter->lines;
+        f->look = format == SGT_FORMAT_AUTO && !f->filter->told;
         return;
     }
     for (int p = SGT_PACK_NONE + 1; p < SGT_PACKS; p++)
@@ -84,25 +93,31 @@ static void tell_kind(const sgt_corpus *c, sgt_corpus_file *f, sgt_format format
                 (ends_in(f->name, n, ".jsonl") || ends_in(f->name, n, ".ndjson")));
 }
 
-/* Read the first bytes of the file's stream into w->prefix. An error in a packed file is reported
- * later, when the file is tokenized. Here only the bytes before the error are checked. */
-static int read_prefix(walk *w, const sgt_corpus_file *f, size_t *n, int *whole)
+/* Read the first `want` bytes of the file's stream into w->prefix. An error in a packed file is
+ * reported later, when the file is tokenized. Here only the bytes before the error are checked. */
+static int read_prefix(walk *w, const sgt_corpus_file *f, size_t want, size_t *n, int *whole)
 {
     sgt_source *source;
     ssize_t got = 1;
     *n = 0;
     *whole = 0;
+    if (w->prefix_room < want) {
+        free(w->prefix);
+        w->prefix = malloc(want);
+        w->prefix_room = w->prefix ? want : 0;
+        if (!w->prefix) return sgt_fail_memory(w->err, "list of inputs");
+    }
     if (f->pack != SGT_PACK_NONE) {
         int rc = sgt_source_open(&source, f, w->r->stop, NULL, w->err);
         if (rc < 0) return rc;
-        sgt_source_read(source, w->prefix, n, SGT_BINARY_PREFIX, whole, NULL);
+        sgt_source_read(source, w->prefix, n, want, whole, NULL);
         sgt_source_close(source);
         return SGT_OK;
     }
     int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), rc = SGT_OK;
     if (fd < 0) return sgt_fail_errno(w->err, "%s", f->path);
-    while (!rc && got && *n < SGT_BINARY_PREFIX) {
-        got = pread(fd, w->prefix + *n, SGT_BINARY_PREFIX - *n, (off_t)*n);
+    while (!rc && got && *n < want) {
+        got = pread(fd, w->prefix + *n, want - *n, (off_t)*n);
         if (got < 0 && errno != EINTR) rc = sgt_fail_errno(w->err, "%s: offset %zu", f->path, *n);
         if (got > 0) *n += (size_t)got;
         *whole = got == 0 || *n == f->size;
@@ -126,29 +141,66 @@ static int is_parquet(const walk *w, const sgt_corpus_file *f, const uint8_t *p,
     return got == 4 && !memcmp(end, "PAR1", 4);
 }
 
-/* Check that a file can be read, because failing now is better than failing after an hour of work.
- * Return 1 if it is left out because it is not text. `named`: the file itself is an INPUT. */
+/* Leave out a file that is not text, with a notice. `named`: the file itself is an INPUT, so it is
+ * an error. */
+static int leave_out(walk *w, const sgt_corpus_file *f, const sgt_binary *b, int named)
+{
+    const char *lacks = b == &json_array ? "JSON Lines" : "UTF-8 text";
+    if (named)
+        return sgt_fail(w->err, SGT_EFORMAT, "%s: %s, not %s (%s)", f->path, b->what, lacks,
+                        b->hint);
+    if (w->c->skipped++ < SKIPPED_SAID)
+        sgt_say(&w->r->notice, "%s: skipped: %s, not %s (%s)", f->path, b->what, lacks, b->hint);
+    return 1;
+}
+
+/* Tell from the first bytes whether a text is JSON Lines. w->prefix holds n of them. Return 1 if
+ * the file is a JSON array, which is left out. */
+static int tell_form(walk *w, sgt_corpus_file *f, size_t n, int whole, int named)
+{
+    sgt_form form = SGT_FORM_MORE;
+    int rc = SGT_OK;
+    for (size_t want = SGT_BINARY_PREFIX; !rc && form == SGT_FORM_MORE; want *= 4) {
+        if (want > SGT_BINARY_PREFIX) rc = read_prefix(w, f, want, &n, &whole);
+        if (!rc) rc = sgt_form_look(&form, w->prefix, n, whole || n < want, w->field, w->err);
+    }
+    if (rc < 0) return rc;
+    if (form == SGT_FORM_ARRAY && w->r->skip_binary) return leave_out(w, f, &json_array, named);
+    f->lines = form == SGT_FORM_LINES ? 2 : 0;
+    if (form != SGT_FORM_TEXT && !w->found[form]++ && !(w->first_found[form] = strdup(f->path)))
+        return sgt_fail_memory(w->err, "list of inputs");
+    return SGT_OK;
+}
+
+/* Return the compression that the first bytes of a file tell. */
+static sgt_pack pack_of(const uint8_t *p, size_t n)
+{
+    return n >= 3 && !memcmp(p, "\037\213\b", 3)         ? SGT_PACK_GZ
+           : n >= 4 && !memcmp(p, "\050\265\057\375", 4) ? SGT_PACK_ZST
+                                                         : SGT_PACK_NONE;
+}
+
+/* Check that a file can be read, because failing now is better than failing after an hour of work,
+ * and find out what it holds. Return 1 if it is left out because it is not text. `named`: the file
+ * itself is an INPUT. */
 static int look_at(walk *w, sgt_corpus_file *f, int named)
 {
     size_t n;
+    const int open = w->r->format == SGT_FORMAT_AUTO;
     int whole, rc;
-    if (!w->r->skip_binary || f->filter || f->rows || !f->size)
+    if (!(w->r->skip_binary || open) || f->filter || f->rows || !f->size)
         return faccessat(AT_FDCWD, f->path, R_OK, AT_EACCESS) < 0
                    ? sgt_fail_errno(w->err, "%s", f->path)
                    : SGT_OK;
-    if (!w->prefix && !(w->prefix = malloc(SGT_BINARY_PREFIX)))
-        return sgt_fail_memory(w->err, "list of inputs");
-    if ((rc = read_prefix(w, f, &n, &whole)) < 0) return rc;
-    const sgt_binary *b = sgt_binary_of(w->prefix, n, whole, f->lines);
+    rc = read_prefix(w, f, SGT_BINARY_PREFIX, &n, &whole);
+    if (!rc && open && f->pack == SGT_PACK_NONE && (f->pack = pack_of(w->prefix, n)))
+        rc = read_prefix(w, f, SGT_BINARY_PREFIX, &n, &whole);
+    if (rc < 0) return rc;
+    const sgt_binary *b = w->r->skip_binary ? sgt_binary_of(w->prefix, n, whole, f->lines) : NULL;
     if (b) f->rows = is_parquet(w, f, w->prefix, n);
     if (f->rows) f->lines = 0;
-    if (!b || f->rows) return SGT_OK;
-    if (named)
-        return sgt_fail(w->err, SGT_EFORMAT, "%s: %s, not UTF-8 text (%s)", f->path, b->what,
-                        b->hint);
-    if (w->c->skipped++ < SKIPPED_SAID)
-        sgt_say(&w->r->notice, "%s: skipped: %s, not UTF-8 text (%s)", f->path, b->what, b->hint);
-    return 1;
+    if (b && !f->rows) return leave_out(w, f, b, named);
+    return open && !f->lines && !f->rows ? tell_form(w, f, n, whole, named) : SGT_OK;
 }
 
 static int add_file(walk *w, const char *path, size_t base, const struct stat *st, int named)
@@ -427,6 +479,27 @@ static int set_filters(sgt_corpus *c, const sgt_corpus_request *r, sgt_error *er
     return SGT_OK;
 }
 
+/* Report the files whose form their first bytes told. */
+static void sum_up_forms(const walk *w)
+{
+    const size_t lines = w->found[SGT_FORM_LINES], braces = w->found[SGT_FORM_BRACE],
+                 arrays = w->found[SGT_FORM_ARRAY];
+    if (lines)
+        sgt_say(&w->r->notice,
+                "%s: its lines are JSON objects with the field \"%s\": read as JSONL (%zu such "
+                "file%s; --format text reads %s as text)",
+                w->first_found[SGT_FORM_LINES], w->field, lines, lines == 1 ? "" : "s",
+                lines == 1 ? "it" : "them");
+    if (braces)
+        sgt_say(&w->r->notice,
+                "%s: begins with a brace, but its first lines are no objects with the field "
+                "\"%s\": read as text (%zu such file%s; --field names the field of JSONL)",
+                w->first_found[SGT_FORM_BRACE], w->field, braces, braces == 1 ? "" : "s");
+    if (arrays)
+        sgt_say(&w->r->notice, "%s: a JSON array, read as text (%zu such file%s)",
+                w->first_found[SGT_FORM_ARRAY], arrays, arrays == 1 ? "" : "s");
+}
+
 /* After the last INPUT, report the skipped files that had no notice of their own. Fail if no file
  * is left. */
 static int sum_up_skipped(const walk *w)
@@ -434,11 +507,11 @@ static int sum_up_skipped(const walk *w)
     const uint64_t n = w->c->skipped, more = n > SKIPPED_SAID ? n - SKIPPED_SAID : 0;
     if (more)
         sgt_say(&w->r->notice,
-                "%" PRIu64 " more file%s skipped: not UTF-8 text (--binary keep takes %s bytes)",
+                "%" PRIu64 " more file%s skipped: not plain text (--binary keep takes %s bytes)",
                 more, more == 1 ? "" : "s", more == 1 ? "its" : "their");
     if (w->c->count || !n) return SGT_OK;
     return sgt_fail(w->err, SGT_EFORMAT,
-                    "%s: nothing is left to tokenize: no file is UTF-8 text, %" PRIu64
+                    "%s: nothing is left to tokenize: no file is plain text, %" PRIu64
                     " skipped (--filter names a program that makes text of a format)",
                     w->r->inputs[0], n);
 }
@@ -446,7 +519,8 @@ static int sum_up_skipped(const walk *w)
 int sgt_corpus_list(sgt_corpus **out, const sgt_corpus_request *r, sgt_error *err)
 {
     int rc, streams = 0;
-    walk w = {.c = calloc(1, sizeof *w.c), .r = r, .err = err};
+    walk w = {
+        .c = calloc(1, sizeof *w.c), .r = r, .field = r->field ? r->field : "text", .err = err};
     if (!w.c) return sgt_fail_memory(err, "list of inputs");
     rc = set_filters(w.c, r, err);
     w.c->skip_binary = r->skip_binary;
@@ -458,8 +532,10 @@ int sgt_corpus_list(sgt_corpus **out, const sgt_corpus_request *r, sgt_error *er
                           "standard input (-) can be read only once (name it once)");
         else rc = list_input(&w, r->inputs[i]);
     }
+    if (!rc) sum_up_forms(&w);
     if (!rc) rc = sum_up_skipped(&w);
     free(w.out_real);
+    for (int form = 0; form < SGT_FORM_MORE; form++) free(w.first_found[form]);
     free(w.first_odd);
     free(w.first_hidden);
     free(w.prefix);
@@ -474,6 +550,7 @@ int sgt_corpus_of(sgt_corpus **out, const sgt_tokenize_options *o, sgt_error *er
                             .count = o->input_count,
                             .out = o->out ? o->out : "",
                             .format = o->format,
+                            .field = o->field,
                             .filters = o->filters,
                             .filter_count = o->filter_count,
                             .skip_binary = o->binary != SGT_BINARY_KEEP,

@@ -22,8 +22,9 @@
  *
  * The name says what a file holds. The first filter for a name reads it. Otherwise .gz and .zst are
  * packed, and with the format auto .jsonl and .ndjson are JSONL, packed or not, and .parquet is
- * Parquet. Case is ignored. With skip_binary and the format auto, a file that begins and ends with
- * PAR1 is Parquet, too. */
+ * Parquet. Case is ignored. With the format auto the first bytes tell, too: gzip and zstd by their
+ * magic numbers; JSONL by its first lines (form.h), with a notice; and with skip_binary, Parquet by
+ * PAR1 at its beginning and end, and a JSON array, which is left out. */
 #ifndef SGT_CORPUS_H
 #define SGT_CORPUS_H
 
@@ -48,8 +49,12 @@ typedef struct sgt_corpus_file {
     int stream;               /* 1: the file is standard input */
     sgt_pack pack;            /* compression of the bytes on disk */
     const sgt_filter *filter; /* filter whose output is read instead of the file; NULL: none */
-    /* 1: JSONL, one document per line; otherwise the file is one document of text */
+    /* not 0: JSONL, one document per line; otherwise the file is one document of text. 2: its first
+     * lines tell, which sources.jsonl says */
     int lines;
+    /* 1: the first bytes tell whether it is JSONL, and `lines` is set when its turn comes (feed.h);
+     * standard input and files with a filter */
+    int look;
     int rows; /* 1: Parquet, one document per row */
     /* rows to read, from_row ... end_row - 1, of a Parquet file that ranks divide; end_row 0: to
      * its end */
@@ -83,6 +88,7 @@ typedef struct sgt_corpus_request {
     size_t count;
     const char *out; /* folder that will be written; it need not exist */
     sgt_format format;
+    const char *field;          /* field of JSONL that holds the text; NULL: "text" */
     const char *const *filters; /* "EXT=COMMAND" (filter.h) */
     size_t filter_count;
     int skip_binary, skip_hidden;

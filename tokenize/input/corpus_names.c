@@ -48,10 +48,12 @@ char *sgt_corpus_describe(const sgt_corpus *c, size_t i, uint64_t size)
 {
     const sgt_corpus_file *f = &c->files[i];
     char *line = NULL, *name = sgt_corpus_json_name(c, i), rows[80] = "";
+    const char *format = f->lines == 2 ? " \"format\": \"jsonl\"," : "";
     if (f->from_row || f->end_row)
         snprintf(rows, sizeof rows, " \"rows\": [%" PRIu64 ", %" PRIu64 "],", f->from_row,
                  f->end_row);
-    if (name && asprintf(&line, "{%s, \"size\": %" PRIu64 ",%s", name, size, rows) < 0) line = NULL;
+    if (name && asprintf(&line, "{%s, \"size\": %" PRIu64 ",%s%s", name, size, format, rows) < 0)
+        line = NULL;
     free(name);
     return line;
 }

@@ -9,6 +9,7 @@
 #include "tokenize/input/ahead.h"
 #include "tokenize/input/binary.h"
 #include "tokenize/bpe/extent.h"
+#include "tokenize/input/form.h"
 #include "tokenize/input/parquet.h"
 #include "tokenize/input/parquet_page.h"
 #include "tokenize/input/same.h"
@@ -26,6 +27,8 @@ struct sgt_text_feed {
     sgt_ahead *inputs;
     sgt_parquet *rows;    /* `file`, if it is open and Parquet */
     int opened;           /* 1: `file` is open */
+    int ended;            /* 1: its stream has no bytes after those in `carry` */
+    int said;             /* 1: the notice about JSONL was given */
     int split;            /* split of the current text: 0 train, 1 val */
     sgt_stream_hash hash; /* of the stream up to `offset` */
     uint8_t *carry;       /* bytes already read but not delivered */
@@ -88,25 +91,99 @@ static int other_bytes(const sgt_text_feed *f, sgt_error *err)
         f->offset);
 }
 
+static int reserve_carry(sgt_text_feed *f, size_t bytes, sgt_error *err)
+{
+    if (bytes <= f->carry_room) return SGT_OK;
+    uint8_t *more = realloc(f->carry, bytes);
+    if (!more) return sgt_fail_memory(err, current(f)->path);
+    f->carry = more;
+    f->carry_room = bytes;
+    return SGT_OK;
+}
+
+/* Check that standard input is text. Files are checked when they are listed. */
+static int check_stream(const sgt_text_feed *f, sgt_error *err)
+{
+    const size_t n = f->carried;
+    const sgt_binary *b = sgt_binary_of(f->carry, n, f->ended, current(f)->lines);
+    if (!b || !f->o.corpus->skip_binary) return SGT_OK;
+    return sgt_fail(err, SGT_EFORMAT,
+                    "standard input: %s, not UTF-8 text (pass it as a file, or --binary keep takes "
+                    "its bytes)",
+                    b->what);
+}
+
+/* Take the form that the first bytes of a stream tell. */
+static int take_form(sgt_text_feed *f, sgt_form form, sgt_error *err)
+{
+    sgt_corpus_file *s = &f->o.corpus->files[f->file];
+    const char *name = s->stream ? "standard input" : s->path,
+               *field = f->o.field ? f->o.field : "text",
+               *other = s->filter ? "EXT=text:COMMAND" : "--format text";
+    if (form == SGT_FORM_ARRAY)
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: a JSON array, not JSON Lines (jq -c '.[]' makes lines of it, and %s "
+                        "reads it as it is)",
+                        name, other);
+    s->lines = form == SGT_FORM_LINES;
+    if (form == SGT_FORM_LINES && !f->said++)
+        sgt_say(&f->o.notice,
+                "%s: %s lines are JSON objects with the field \"%s\": read as JSONL (%s reads them "
+                "as text)",
+                name, s->filter ? "its filter's" : "its", field, other);
+    if (form == SGT_FORM_BRACE && !f->said++)
+        sgt_say(&f->o.notice,
+                "%s: begins with a brace, but its first lines are no objects with the field "
+                "\"%s\": read as text (--field names the field of JSONL)",
+                name, field);
+    return SGT_OK;
+}
+
+/* Look at the first bytes of the stream that has just been opened, and keep them in the carry. */
+static int look(sgt_text_feed *f, sgt_error *err)
+{
+    const sgt_corpus_file *s = current(f);
+    sgt_form form = SGT_FORM_MORE;
+    int rc = SGT_OK;
+    for (size_t want = SGT_BINARY_PREFIX; !rc && form == SGT_FORM_MORE; want *= 4) {
+        if ((rc = reserve_carry(f, want, err)) < 0 ||
+            (rc = sgt_ahead_read(f->inputs, f->carry, &f->carried, want, &f->ended, err)) < 0)
+            return rc;
+        if (s->stream && want == SGT_BINARY_PREFIX) rc = check_stream(f, err);
+        if (!s->look) return rc;
+        if (!rc)
+            rc = sgt_form_look(&form, f->carry, f->carried, f->ended,
+                               f->o.field ? f->o.field : "text", err);
+    }
+    return rc < 0 ? rc : take_form(f, form, err);
+}
+
 /* Go to where an earlier run stopped: read the stream again up to there, or, if it can be sought in,
  * the block of the hash that it was in. The hash of the first `hashed` bytes must be the same as
- * then. */
+ * then. The first bytes of a stream that cannot be sought in may be in the carry. */
 static int read_again(sgt_text_feed *f, sgt_error *err)
 {
     uint8_t buffer[16384];
-    uint64_t hashed = f->o.from.hashed;
+    const uint64_t hashed = f->o.from.hashed;
     uint64_t done = sgt_corpus_made(current(f)) ? 0 : hashed - hashed % SGT_SAME_BLOCK;
-    int rc = done ? sgt_ahead_seek(f->inputs, done, err) : SGT_OK, end = 0;
+    size_t carried = 0; /* bytes of the carry that were used */
+    int rc = done ? sgt_ahead_seek(f->inputs, done, err) : SGT_OK;
     if (done) sgt_stream_hash_begin(&f->hash, done, f->o.from.block);
     while (done < f->offset && !rc) {
-        uint64_t left = (done < hashed ? hashed : f->offset) - done;
-        size_t n = 0, want = left < sizeof buffer ? (size_t)left : sizeof buffer;
-        if ((rc = sgt_ahead_read(f->inputs, buffer, &n, want, &end, err)) < 0) return rc;
-        sgt_stream_hash_add(&f->hash, buffer, n);
+        const uint64_t left = (done < hashed ? hashed : f->offset) - done;
+        const size_t held = f->carried - carried;
+        const uint8_t *bytes = held ? f->carry + carried : buffer;
+        size_t n = 0, want = held ? held : sizeof buffer;
+        if (left < want) want = (size_t)left;
+        if (held) carried += n = want;
+        else if ((rc = sgt_ahead_read(f->inputs, buffer, &n, want, &f->ended, err)) < 0) return rc;
+        sgt_stream_hash_add(&f->hash, bytes, n);
         done += n;
         if (n < want || (done == hashed && sgt_stream_hash_now(&f->hash) != f->o.from.hash))
             rc = other_bytes(f, err);
     }
+    f->carried -= carried;
+    if (carried) memmove(f->carry, f->carry + carried, f->carried);
     return rc;
 }
 
@@ -128,7 +205,9 @@ static int open_file(sgt_text_feed *f, sgt_error *err)
     f->split = !s->train && (s->val || sgt_text_feed_split(s->name, 0, f->o.val_fraction));
     int rc = sgt_ahead_begin(f->inputs, f->file, err);
     f->opened = 1;
+    f->ended = 0;
     sgt_stream_hash_begin(&f->hash, 0, 0);
+    if (!rc && (s->stream || s->look)) rc = look(f, err);
     return rc < 0 || !f->offset ? rc : read_again(f, err);
 }
 
@@ -242,29 +321,13 @@ static int cut(sgt_text_feed *f, const uint8_t *text, size_t n, size_t seen, siz
     return *good ? SGT_OK : cut_long(f, text, n, good, err);
 }
 
-/* Check that standard input is text. Files are checked when they are listed; standard input only
- * when it is read. */
-static int check_stream(const sgt_text_feed *f, const uint8_t *text, size_t n, int end,
-                        sgt_error *err)
-{
-    const size_t most = n < SGT_BINARY_PREFIX ? n : SGT_BINARY_PREFIX;
-    const sgt_binary *b = sgt_binary_of(text, most, end && n == most, current(f)->lines);
-    if (!b) return SGT_OK;
-    return sgt_fail(err, SGT_EFORMAT,
-                    "standard input: %s, not UTF-8 text (pass it as a file, or --binary keep takes "
-                    "its bytes)",
-                    b->what);
-}
-
 /* Append the next part of the open file to the unit. Return 1 if the unit is full. */
 static int take_part(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
 {
     size_t at = u->used, n = f->carried, want = f->o.piece > at ? f->o.piece - at : 1, seen = 0,
            good;
-    int end = 0, rc;
+    int rc;
     const size_t most = f->o.extent ? f->o.extent : EXTENT;
-    int unseen = current(f)->stream && f->o.corpus->skip_binary && !f->offset && !n;
-    if (unseen && want < SGT_BINARY_PREFIX) want = SGT_BINARY_PREFIX;
     for (;; seen = n, want = 2 * n < most ? 2 * n : most + 1) {
         if (n > most)
             return sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": more than %zu MiB %s",
@@ -273,10 +336,8 @@ static int take_part(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
         if ((rc = sgt_unit_reserve(u, at + (want > n ? want : n), err)) < 0) return rc;
         if (f->carried) memcpy(u->text + at, f->carry, f->carried);
         f->carried = 0;
-        if ((rc = sgt_ahead_read(f->inputs, u->text + at, &n, want, &end, err)) < 0) return rc;
-        if (unseen && (rc = check_stream(f, u->text + at, n, end, err)) < 0) return rc;
-        unseen = 0;
-        if (end) {
+        if ((rc = sgt_ahead_read(f->inputs, u->text + at, &n, want, &f->ended, err)) < 0) return rc;
+        if (f->ended) {
             add_part(f, u, at, n, 1);
             return 0;
         }

@@ -35,7 +35,7 @@ typedef struct sgt_text_feed_options {
     const uint64_t *joins; /* the vocabulary's table for sgt_split_cut */
     /* bytes per unit; an extent of text that cannot be cut makes a longer unit */
     size_t piece;
-    const char *field;    /* Parquet: the column that holds the text; NULL: "text" */
+    const char *field;    /* field or column that holds the text; NULL: "text" */
     const char *special;  /* literal that is never cut; NULL: none */
     const sgt_rule *rule; /* rule that text is split by; NULL: GPT-2's */
     /* documents are not cut at all, because they are split by a pattern */
@@ -52,6 +52,8 @@ typedef struct sgt_text_feed_options {
     size_t long_piece;
     size_t extent;  /* most bytes of text without a cut; more is an error; 0: 1 GiB */
     size_t threads; /* threads that unpack and filter in parallel; 0: one */
+    /* told, once, of a stream whose first bytes decide whether it is JSONL */
+    sgt_notice notice;
     sgt_text_feed_from from;
 } sgt_text_feed_options;
 

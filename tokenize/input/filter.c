@@ -72,6 +72,7 @@ int sgt_filter_set(sgt_filter *f, const char *said, int lines, sgt_error *err)
                         "filter: \"%s\": expected EXT=COMMAND, such as 'pdf=pdftotext {} -'", said);
     if (!strncmp(command, "text:", 5) || !strncmp(command, "jsonl:", 6)) {
         f->lines = *command == 'j';
+        f->told = 1;
         command = strchr(command, ':') + 1;
     }
     size_t n = (size_t)(equals - ext);

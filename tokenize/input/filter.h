@@ -24,6 +24,7 @@ typedef struct sgt_filter {
     char **words; /* words of the command, NULL after the last */
     size_t count;
     int lines; /* 1: the command prints JSONL */
+    int told;  /* 1: its text says what the command prints */
 } sgt_filter;
 
 /* Parse a filter's text `said`. lines: 1 if the command prints JSONL unless `said` tells. Return 0

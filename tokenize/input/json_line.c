@@ -358,6 +358,13 @@ static int read_object(scan *c)
         skip_space(c);
         if ((opened = read_value(c, on_path)) < 0) return -1;
     }
+    return 0;
+}
+
+/* Read an object, and check that nothing follows it in the line. */
+static int read_line(scan *c)
+{
+    if (read_object(c) < 0) return -1;
     skip_space(c);
     return *c->s == '\n' ? 0 : wrong(c, "something after the object");
 }
@@ -380,19 +387,20 @@ const char *sgt_json_value(const sgt_json_path *p, uint8_t *line, uint8_t *scrat
     scan c;
     begin(&c, p, line, scratch);
     *at = *n = 0;
-    if (read_object(&c) < 0) return c.why;
+    if (read_line(&c) < 0) return c.why;
     if (!c.value) return NULL;
     *at = (size_t)(c.value - line);
     *n = (size_t)(c.value_end - c.value);
     return NULL;
 }
 
-const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratch, sgt_json_text *t)
+static const char *find_text(const sgt_json_path *p, uint8_t *line, uint8_t *scratch,
+                             sgt_json_text *t, int (*read)(scan *))
 {
     scan c; /* its last member is left unset: it is 8 KiB, and read only where it was written */
     begin(&c, p, line, scratch);
     *t = (sgt_json_text){.at = SGT_JSON_NOWHERE};
-    if (read_object(&c) < 0) {
+    if (read(&c) < 0) {
         t->at = (size_t)(c.s - line);
         return c.why;
     }
@@ -402,4 +410,15 @@ const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratc
     t->length = (size_t)(c.text_end - c.text);
     if (c.found == ESCAPED_TEXT) t->length = unescape(c.text, t->length, scratch, &t->surrogates);
     return NULL;
+}
+
+const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratch, sgt_json_text *t)
+{
+    return find_text(p, line, scratch, t, read_line);
+}
+
+const char *sgt_json_first(const sgt_json_path *p, uint8_t *line, uint8_t *scratch,
+                           sgt_json_text *t)
+{
+    return find_text(p, line, scratch, t, read_object);
 }

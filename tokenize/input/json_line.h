@@ -53,6 +53,10 @@ typedef struct sgt_json_text {
 const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratch,
                           sgt_json_text *t);
 
+/* Do what sgt_json_line does, for the first object of a line: anything may follow it. */
+const char *sgt_json_first(const sgt_json_path *p, uint8_t *line, uint8_t *scratch,
+                           sgt_json_text *t);
+
 /* Find the value at the end of the path, of any kind, as it is written: line[*at ... *at + *n), or
  * *n 0 if it is missing. The line stays as it is. Otherwise like sgt_json_line. */
 const char *sgt_json_value(const sgt_json_path *p, uint8_t *line, uint8_t *scratch, size_t *at,

@@ -280,7 +280,8 @@ static int train(sgt_vocab **out, const sgt_tokenize_options *o, const sgt_corpu
                                .whole = c.rule && !c.known,
                                .normalized = o->normalize > SGT_NORMALIZE_NONE,
                                .stop = o->stop,
-                               .threads = threads};
+                               .threads = threads,
+                               .notice = o->notice};
     sgt_vocab_parts parts = {.path = o->out, .rule = c.rule, .normalize = o->normalize};
     sgt_merges m = {0};
     counter *all = calloc(threads, sizeof *all);

@@ -214,6 +214,11 @@ static int other_input(const char *out, const char *line, const sgt_corpus *c, s
         rc = sgt_fail(err, SGT_EFORMAT,
                       "%s: made from other inputs: input %zu was %s, now %s (--force replaces it)",
                       out, i + 1, path, f->path);
+    else if ((json_object_get(o, "format") != NULL) != (f->lines == 2))
+        rc = sgt_fail(err, SGT_EFORMAT,
+                      "%s: made from other inputs: %s was read as %s, now as %s (--force replaces "
+                      "it)",
+                      out, f->path, f->lines ? "text" : "JSONL", f->lines ? "JSONL" : "text");
     else
         rc = sgt_fail(err, SGT_EFORMAT,
                       "%s: made from other inputs: %s had %lld bytes, now %" PRIu64

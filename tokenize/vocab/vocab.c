@@ -363,6 +363,11 @@ void sgt_vocab_say(const sgt_vocab *v, const sgt_notice *n)
         sgt_say(
             n, "%s: its %s ignored: documents are tokenized whole, and nothing is appended to them",
             v->name, f->ignored);
+    if (f && f->assumed && v->fingerprint != SGT_GPT2_FINGERPRINT)
+        sgt_say(n,
+                "%s: does not say what splits text before merging: GPT-2's pattern is used "
+                "(--pattern gives another, such as cl100k or o200k)",
+                v->name);
     if (!f || !f->rule || f->regex) return;
     if (sgt_pattern_translate(&regex, f->rule, SGT_TO_ONIGURUMA, &why) == SGT_EUNSUPPORTED)
         sgt_say(n, "pattern: %s (transformers may split text otherwise by OUT's tokenizer.json)",

@@ -42,6 +42,7 @@ typedef struct sgt_vocab_file {
     uint8_t *bytes;
     uint8_t *added; /* (size): 1: added token, written as it is; 0: written in the byte alphabet */
     char *rule;     /* PCRE2 pattern to split by; NULL: GPT-2's */
+    int assumed;    /* 1: neither the file nor the caller says that the rule is GPT-2's */
     const sgt_rule *known; /* that rule, if it is one of rules.h */
     /* `rule` as Hugging Face's library reads it; NULL: it has no equivalent there (oniguruma.h) */
     char *regex;
@@ -54,7 +55,10 @@ struct sgt_vocab {
     /* normal form of text before encoding; applies to whole corpora, not to sgt_encode */
     sgt_normalize normalize;
     const char *eot_text; /* "<|endoftext|>", or the name in the file */
-    uint32_t size, eot;   /* in merge order: 257 + number of merges; the last id */
+    /* setting of tokenizer.json that sgt does not apply to a literal end of text: "lstrip"; NULL:
+     * none */
+    const char *eot_setting;
+    uint32_t size, eot; /* in merge order: 257 + number of merges; the last id */
     uint64_t fingerprint;
     /* fingerprint as older releases computed it, without the merges */
     uint64_t older;
@@ -118,7 +122,8 @@ int sgt_vocab_may_follow(const sgt_vocab *v, uint32_t left, uint32_t right, uint
 int sgt_vocab_from_merges(sgt_vocab **out, const char *name, const uint8_t *text, size_t n,
                           sgt_error *err);
 
-/* Load the vocabulary and the normal form that these options name. The caller frees *out. */
+/* Load the vocabulary and the normal form that these options name. The caller frees *out. Return
+ * SGT_EFORMAT if special_eot would find other literals than the file's settings say. */
 int sgt_vocab_of(sgt_vocab **out, const sgt_tokenize_options *o, sgt_error *err);
 
 /* Return the pattern to split by as it was given, or SGT_PIECE_RULE. v owns it. */
@@ -161,8 +166,8 @@ static inline int sgt_vocab_reads(const sgt_vocab *v, uint64_t fingerprint)
  * text and merges. */
 int sgt_vocab_same_merges(const sgt_vocab *a, const sgt_vocab *b);
 
-/* Report settings of the vocabulary's file that sgt ignores, and constructs that Hugging Face's
- * library cannot express in the files sgt writes. */
+/* Report settings of the vocabulary's file that sgt ignores, a split rule that is only assumed, and
+ * constructs that Hugging Face's library cannot express in the files sgt writes. */
 void sgt_vocab_say(const sgt_vocab *v, const sgt_notice *n);
 
 /* Return GPT-2's embedded merges, *n bytes, for tests that check them. */

@@ -401,6 +401,7 @@ static int fill_file(sgt_vocab_file *f, builder *b, sgt_error *err)
     f->bytes = malloc(total + 1);
     f->added = calloc(b->size, 1);
     f->ignored = b->p->ignored;
+    f->assumed = b->p->assumed;
     if (b->p->rule) f->rule = strdup(b->p->rule);
     if (f->rule) f->known = sgt_rule_of(f->rule);
     if (!f->offsets || !f->bytes || !f->added || (b->p->rule && !f->rule))
@@ -418,6 +419,14 @@ static int fill_file(sgt_vocab_file *f, builder *b, sgt_error *err)
     f->ids = b->ids;
     b->ids = NULL;
     return SGT_OK;
+}
+
+static const char *setting_of(int added)
+{
+    return added & SGT_ADDED_LSTRIP        ? "lstrip"
+           : added & SGT_ADDED_RSTRIP      ? "rstrip"
+           : added & SGT_ADDED_SINGLE_WORD ? "single_word"
+                                           : NULL;
 }
 
 static int build(sgt_vocab **out, builder *b, sgt_error *err)
@@ -440,6 +449,7 @@ static int build(sgt_vocab **out, builder *b, sgt_error *err)
     }
     v->name = v->file->name;
     v->eot_text = b->eot_text;
+    v->eot_setting = setting_of(b->tokens[b->eot]->added);
     v->normalize = b->p->normalize;
     *out = v;
     return SGT_OK;

@@ -26,8 +26,13 @@
 typedef struct sgt_vocab_part {
     uint64_t id; /* id of a token; or, for a merge, length of its left token in bytes */
     size_t at, n;
-    int added; /* 1: added token, which no merge makes and no text is encoded to */
+    /* not 0: added token, which no merge makes and no text is encoded to; more bits than the first
+     * are SGT_ADDED_* */
+    int added;
 } sgt_vocab_part;
+
+/* settings of an added token that change where it is found in text, and what of the text stays */
+enum { SGT_ADDED_LSTRIP = 2, SGT_ADDED_RSTRIP = 4, SGT_ADDED_SINGLE_WORD = 8 };
 
 typedef struct sgt_vocab_parts {
     const char *path; /* for messages */
@@ -42,6 +47,7 @@ typedef struct sgt_vocab_parts {
     uint8_t *bytes;
     size_t used, room;
     const char *rule; /* NULL: GPT-2's */
+    int assumed;      /* 1: nothing says that the rule is GPT-2's */
     /* memory of `rule` if it comes from the file; sgt_vocab_parts_free frees it */
     char *own_rule;
     sgt_normalize normalize;

@@ -140,6 +140,14 @@ static int read_normalizer(sgt_vocab_parts *p, const json_t *root, sgt_error *er
 
 /* ---- tokens ---- */
 
+/* Return the settings SGT_ADDED_* of an added token. */
+static int settings_of(const json_t *o)
+{
+    return (json_is_true(json_object_get(o, "lstrip")) ? SGT_ADDED_LSTRIP : 0) |
+           (json_is_true(json_object_get(o, "rstrip")) ? SGT_ADDED_RSTRIP : 0) |
+           (json_is_true(json_object_get(o, "single_word")) ? SGT_ADDED_SINGLE_WORD : 0);
+}
+
 static int read_added(sgt_vocab_parts *p, const json_t *root, json_t *names, sgt_error *err)
 {
     size_t i;
@@ -156,8 +164,8 @@ static int read_added(sgt_vocab_parts *p, const json_t *root, json_t *names, sgt
                             "%s: added_tokens: %lld (%s) is not special: it would have to be found "
                             "in text before merging, which sgt does not do",
                             p->path, (long long)json_integer_value(id), text);
-        int rc =
-            sgt_vocab_parts_token(p, (uint64_t)json_integer_value(id), text, strlen(text), 1, err);
+        int rc = sgt_vocab_parts_token(p, (uint64_t)json_integer_value(id), text, strlen(text),
+                                       1 | settings_of(o), err);
         if (rc < 0) return rc;
         if (json_object_set(names, text, (json_t *)id) < 0)
             return refuse(p, "out of ", "memory", err);

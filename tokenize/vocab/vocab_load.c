@@ -310,12 +310,13 @@ static int read_source(source *s, sgt_error *err)
 {
     int rc = s->merges ? read_merges(s, err) : SGT_OK;
     if (rc < 0) return rc;
+    s->parts.assumed = 1;
     if (!s->vocab) return number_as_gpt2(s, err);
     s->parts.ranks = !s->merges;
     if (s->merges) return read_vocab_json(s, err);
     if (!is_json(s->vocab, s->vocab_n)) return read_tiktoken(s, err);
     if (!is_huggingface(s->vocab, s->vocab_n)) return read_vocab_json(s, err);
-    s->parts.ranks = 0;
+    s->parts.ranks = s->parts.assumed = 0;
     return sgt_vocab_read_huggingface(&s->parts, s->vocab, s->vocab_n, err);
 }
 
@@ -360,6 +361,7 @@ int sgt_vocab_load(sgt_vocab **out, const char *path, const char *rule, sgt_erro
         return sgt_vocab_gpt2(out, err);
     int rc = find_source(&s, path, err);
     if (!rc) rc = read_source(&s, err);
+    if (rule) s.parts.assumed = 0;
     if (!rc && s.parts.rule && sgt_pattern_is_gpt2(s.parts.rule)) s.parts.rule = NULL;
     if (!rc && s.parts.rule) rc = check_rule(path, s.parts.rule, rule, err);
     if (!rc) rc = sgt_vocab_from_parts(out, &s.parts, err);
@@ -377,7 +379,18 @@ int sgt_vocab_load(sgt_vocab **out, const char *path, const char *rule, sgt_erro
 
 int sgt_vocab_of(sgt_vocab **out, const sgt_tokenize_options *o, sgt_error *err)
 {
-    int rc = sgt_vocab_load(out, o->vocab ? o->vocab : "gpt2", o->rule, err);
-    if (!rc && o->normalize != SGT_NORMALIZE_AS_VOCAB) (*out)->normalize = o->normalize;
-    return rc;
+    sgt_vocab *v = NULL;
+    int rc = sgt_vocab_load(&v, o->vocab ? o->vocab : "gpt2", o->rule, err);
+    if (!rc && o->special_eot && v->eot_setting)
+        rc = sgt_fail(err, SGT_EFORMAT,
+                      "%s: added_tokens: %s has %s: true, which --special eot does not apply (set "
+                      "it to false, or leave --special eot out)",
+                      o->vocab, v->eot_text, v->eot_setting);
+    if (rc < 0) {
+        sgt_vocab_free(v);
+        return rc;
+    }
+    if (o->normalize != SGT_NORMALIZE_AS_VOCAB) v->normalize = o->normalize;
+    *out = v;
+    return SGT_OK;
 }

@@ -108,7 +108,7 @@ static void show_manifest(FILE *to, const sgt_manifest *m)
         fprintf(to, ", %.3g bytes a token", (double)m->bytes / (double)m->tokens);
     fprintf(to, "\n");
     if (m->skipped)
-        fprintf(to, "  %-12s%s: not UTF-8 text\n", "skipped",
+        fprintf(to, "  %-12s%s: not plain text\n", "skipped",
                 sgt_format_things(files, sizeof files, m->skipped, "file", "files"));
     fprintf(to, "  %-12s%s: %s tokens, end of text %" PRIu32 ", fingerprint %016" PRIx64 "\n",
             "vocabulary", sgt_printable(name, sizeof name, m->vocabulary),

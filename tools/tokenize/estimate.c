@@ -91,7 +91,7 @@ static void print_text(FILE *to, const sgt_dry_run_result *r, uint64_t threads)
     fprintf(to, "\ntime        about %s on this machine, %s thread%s\n", a,
             sgt_format_count(b, sizeof b, threads), threads == 1 ? "" : "s");
     if (r->skipped)
-        fprintf(to, "skipped     %s: not UTF-8 text (see --binary)\n",
+        fprintf(to, "skipped     %s: not plain text (see --binary)\n",
                 sgt_format_things(b, sizeof b, r->skipped, "file", "files"));
     if (r->bad_lines)
         fprintf(

@@ -48,7 +48,7 @@ static void print_summary(const char *out, const sgt_train_result *r)
            sgt_format_duration(time, sizeof time, r->seconds),
            sgt_format_rate(rate, sizeof rate, 1e6 * mb_per_s(r), "B/s"));
     if (r->skipped)
-        printf("%s skipped: not UTF-8 text (see --binary)\n",
+        printf("%s skipped: not plain text (see --binary)\n",
                sgt_format_things(files, sizeof files, r->skipped, "file", "files"));
 }
 

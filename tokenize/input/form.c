@@ -1,0 +1,95 @@
+/* form.c: parse the first object or two of a copy of the bytes. */
+#include "tokenize/input/form.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "loader/base/file.h"
+#include "tokenize/input/json_line.h"
+#include "tokenize/text/utf8.h"
+
+/* a parser that stops so near the end may lack the rest of an escape or a word */
+#define CUT 8
+
+typedef struct look {
+    sgt_json_path path;
+    uint8_t *text,
+        *scratch; /* copy of the bytes, with SGT_JSON_PAD bytes after them; as much room */
+    size_t n;
+    int whole;
+} look;
+
+static int is_space(uint8_t c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
+
+/* Return the first byte from `at` on that is not white space, or n. */
+static size_t skip_space(const uint8_t *p, size_t at, size_t n)
+{
+    while (at < n && is_space(p[at])) at++;
+    return at;
+}
+
+/* Return what the object at text[at ... end) is: LINES, a whole object with the field; MORE, one
+ * that may be whole with more bytes; BRACE, anything else. text[end] is a newline. */
+static sgt_form look_at_object(look *l, size_t at, size_t end, int alone)
+{
+    sgt_json_text t;
+    const char *why =
+        (alone ? sgt_json_line : sgt_json_first)(&l->path, l->text + at, l->scratch, &t);
+    if (!why) return SGT_FORM_LINES;
+    return end == l->n && !l->whole && t.at != SGT_JSON_NOWHERE && at + t.at + CUT >= end
+               ? SGT_FORM_MORE
+               : SGT_FORM_BRACE;
+}
+
+static sgt_form look_at_lines(look *l, size_t at)
+{
+    sgt_form form = SGT_FORM_MORE;
+    for (int lines = 0; lines < 2 && at < l->n; lines++) {
+        const size_t end =
+            at + (size_t)((uint8_t *)memchr(l->text + at, '\n', l->n + 1 - at) - (l->text + at));
+        form = look_at_object(l, at, end, 1);
+        /* a last line without a newline may go on */
+        if (form == SGT_FORM_LINES && end == l->n && !l->whole) form = SGT_FORM_MORE;
+        if (form == SGT_FORM_MORE && lines && l->n >= SGT_FORM_PREFIX) return SGT_FORM_LINES;
+        if (form != SGT_FORM_LINES) return form;
+        at = skip_space(l->text, end, l->n);
+        if (at == l->n && !lines && !l->whole && l->n < SGT_FORM_PREFIX) return SGT_FORM_MORE;
+    }
+    return form;
+}
+
+static sgt_form look_at_array(look *l, size_t at)
+{
+    for (size_t i = at; i < l->n; i++)
+        if (l->text[i] == '\n') l->text[i] = ' '; /* an element may have several lines */
+    at = skip_space(l->text, at + 1, l->n);
+    if (at == l->n && !l->whole) return SGT_FORM_MORE;
+    if (l->text[at] != '{') return SGT_FORM_TEXT;
+    const sgt_form form = look_at_object(l, at, l->n, 0);
+    return form == SGT_FORM_LINES ? SGT_FORM_ARRAY : form == SGT_FORM_BRACE ? SGT_FORM_TEXT : form;
+}
+
+int sgt_form_look(sgt_form *form, const uint8_t *p, size_t n, int whole, const char *field,
+                  sgt_error *err)
+{
+    look l = {.n = n < SGT_FORM_PREFIX ? n : SGT_FORM_PREFIX, .whole = whole};
+    const size_t at = skip_space(p, sgt_utf8_mark(p, l.n), l.n);
+    *form = SGT_FORM_TEXT;
+    if (at == l.n || (p[at] != '{' && p[at] != '[')) return SGT_OK;
+    int rc = sgt_json_path_set(&l.path, field, err);
+    if (rc < 0) return rc;
+    l.text = malloc(l.n + 1 + SGT_JSON_PAD);
+    l.scratch = malloc(l.n + 1 + SGT_JSON_PAD);
+    if (!l.text || !l.scratch) rc = sgt_fail_memory(err, "the first bytes of an input");
+    else {
+        memcpy(l.text, p, l.n);
+        memset(l.text + l.n, '\n', 1 + SGT_JSON_PAD);
+        *form = p[at] == '{' ? look_at_lines(&l, at) : look_at_array(&l, at);
+        /* no more bytes will be looked at */
+        if (*form == SGT_FORM_MORE && (whole || n >= SGT_FORM_PREFIX))
+            *form = p[at] == '{' ? SGT_FORM_BRACE : SGT_FORM_TEXT;
+    }
+    free(l.text);
+    free(l.scratch);
+    return rc;
+}

@@ -1,0 +1,33 @@
+/* form.h: tell JSON Lines from other text by the first bytes of a stream, whatever its name.
+ *
+ *     sgt_form form;
+ *     if (sgt_form_look(&form, bytes, n, n < sizeof bytes, "text", &err) < 0) ...;
+ *
+ * A stream is JSON Lines if its first line, and the second if there is one, is an object whose
+ * field is a string. Blank lines do not count. A line without a newline counts only at the end of
+ * the stream. At most SGT_FORM_PREFIX bytes decide, so the answer is the same for any threads, ranks
+ * and resumed runs, and a stream whose first line is longer is text. */
+#ifndef SGT_FORM_H
+#define SGT_FORM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "loader/base/error.h"
+
+#define SGT_FORM_PREFIX ((size_t)16 << 20) /* bytes examined at most */
+
+typedef enum sgt_form {
+    SGT_FORM_TEXT,
+    SGT_FORM_BRACE, /* text that begins with a brace */
+    SGT_FORM_LINES, /* JSON Lines */
+    SGT_FORM_ARRAY, /* a JSON array, whose first element is an object with that field */
+    SGT_FORM_MORE   /* not known yet: look again at more bytes, such as four times as many */
+} sgt_form;
+
+/* Set *form to that of the stream that begins with p[n]. whole: p[n] is the entire stream. field:
+ * as in sgt_json_path_set. Return 0, SGT_EUSAGE for a wrong field, or SGT_ENOMEM. */
+int sgt_form_look(sgt_form *form, const uint8_t *p, size_t n, int whole, const char *field,
+                  sgt_error *err);
+
+#endif
