@@ -38,7 +38,8 @@ static struct {
 static const sgt_option table[] = {
     {.name = "Input"},
     {"format", 0, SGT_OPT_WORD, &o.format, "auto|text|jsonl",
-     "text: each file is a document; jsonl: each line is one; auto: by name and first lines", .def = "auto"},
+     "text: each file is a document; jsonl: each line is one; auto: by name and first lines",
+     .def = "auto"},
     {"field", 0, SGT_OPT_TEXT, &o.field, "NAME",
      "field of JSONL, or column of Parquet, that holds the text; a.b for a nested one",
      .def = "text"},
