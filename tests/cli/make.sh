@@ -13,6 +13,11 @@ rm -rf b
 run 0 build V=1
 [ "$(grep -cE '^mkdir .* -o .*/b/tests/faults' .stdout)" -eq 2 ] || fail 'not the two commands'
 
+# A codec of Parquet is linked only if the compiler finds its header.
+make -C "$ROOT" --no-print-directory -pn NVCC=none CC='cc -nostdinc' clean > database
+grep '^LD_codecs := ' database > codecs || fail 'no list of codecs'
+! grep -e -l codecs || fail 'without headers, there are codecs'
+
 command -v script > /dev/null || skip 'script is not there: nothing was shown on a terminal'
 rm -rf b
 script -qec "make -C '$ROOT' --no-print-directory 'B=$PWD/b' '$PWD/b/tests/faults' '$PWD/b/tests/faults.so'" /dev/null \
