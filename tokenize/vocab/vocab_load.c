@@ -379,18 +379,17 @@ int sgt_vocab_load(sgt_vocab **out, const char *path, const char *rule, sgt_erro
 
 int sgt_vocab_of(sgt_vocab **out, const sgt_tokenize_options *o, sgt_error *err)
 {
-    sgt_vocab *v = NULL;
-    int rc = sgt_vocab_load(&v, o->vocab ? o->vocab : "gpt2", o->rule, err);
-    if (!rc && o->special_eot && v->eot_setting)
-        rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: added_tokens: %s has %s: true, which --special eot does not apply (set "
-                      "it to false, or leave --special eot out)",
-                      o->vocab, v->eot_text, v->eot_setting);
-    if (rc < 0) {
-        sgt_vocab_free(v);
-        return rc;
-    }
+    int rc = sgt_vocab_load(out, o->vocab ? o->vocab : "gpt2", o->rule, err);
+    if (rc < 0) return rc;
+    sgt_vocab *v = *out;
     if (o->normalize != SGT_NORMALIZE_AS_VOCAB) v->normalize = o->normalize;
-    *out = v;
-    return SGT_OK;
+    if (!o->special_eot || !v->eot_setting) return SGT_OK;
+    rc =
+        sgt_fail(err, SGT_EFORMAT,
+                 "%s: added_tokens: %s has %s: true, which --special eot does not apply (set it to "
+                 "false, or leave --special eot out)",
+                 o->vocab, v->eot_text, v->eot_setting);
+    sgt_vocab_free(v);
+    *out = NULL;
+    return rc;
 }
