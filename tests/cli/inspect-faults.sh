@@ -11,7 +11,7 @@ work_in_memory
 
 mkdir corpus more
 for i in 1 2 3 4 5 6; do head -c 600 "$ROOT/tokenize/vocab/gpt2.bpe" | tail -c $((i * 90)) > corpus/$i; done
-head -c 900 "$ROOT/tokenize/vocab/gpt2.bpe" > more/text
+head -c 900 "$ROOT/tokenize/vocab/gpt2.bpe" > more/words
 run 0 sgt-tokenize --quiet --shard-tokens 900 --split 40% corpus a
 run 0 sgt-tokenize --quiet --shard-tokens 900 --split 40% more b
 run 0 sgt-tokenize --quiet --shard-tokens 500 --split 40% more old
@@ -57,7 +57,7 @@ prepare() {
     [ $old = none ] || cp -r $old out
 }
 whole() { # .work may remain if the file system refuses to remove it
-    diff -r -x .work undisturbed out > .diff 2>&1 || { head -5 .diff; fail 'not the set of an undisturbed run'; }
+    diff -r -x .work -x .inputs.jsonl undisturbed out > .diff 2>&1 || { head -5 .diff; fail 'not the set of an undisturbed run'; }
 }
 is_over() { [ $old = none ] && [ -e out/manifest.json ]; }
 kept() {

@@ -32,7 +32,7 @@ static size_t skip_space(const uint8_t *p, size_t at, size_t n)
  * that may be whole with more bytes; BRACE, anything else. text[end] is a newline. */
 static sgt_form look_at_object(look *l, size_t at, size_t end, int alone)
 {
-    sgt_json_text t;
+    sgt_json_text t = {.at = SGT_JSON_NOWHERE};
     const char *why =
         (alone ? sgt_json_line : sgt_json_first)(&l->path, l->text + at, l->scratch, &t);
     if (!why) return SGT_FORM_LINES;
