@@ -29,24 +29,36 @@ static const char *name_of(const json_t *tokenizer, json_int_t id)
     return NULL;
 }
 
-int sgt_tokenizer_config_write(const char *dir, const char *tokenizer, size_t n, int64_t eot,
-                               uint32_t positions, sgt_error *err)
+int sgt_tokenizer_name(char **name, const char *tokenizer, size_t n, int64_t id, sgt_error *err)
+{
+    json_error_t why;
+    *name = NULL;
+    if (id < 0 || sgt_json_fits(tokenizer, n, MOST_VALUES, "tokenizer.json", NULL) < 0)
+        return SGT_OK;
+    json_t *json = json_loadb(tokenizer, n, 0, &why);
+    if (!json)
+        return json_error_code(&why) == json_error_out_of_memory
+                   ? sgt_fail_memory(err, "tokenizer.json")
+                   : SGT_OK;
+    const char *found = name_of(json, id);
+    if (found) *name = strdup(found);
+    json_decref(json);
+    return found && !*name ? sgt_fail_memory(err, "tokenizer.json") : SGT_OK;
+}
+
+int sgt_tokenizer_config_write(const char *dir, const char *eot, uint32_t positions, sgt_error *err)
 {
     char *text = NULL, *path = sgt_join(dir, SGT_TOKENIZER_CONFIG);
-    json_t *from = eot >= 0 && sgt_json_fits(tokenizer, n, MOST_VALUES, dir, NULL) == SGT_OK
-                       ? json_loadb(tokenizer, n, 0, NULL)
-                       : NULL;
-    const char *name = from ? name_of(from, eot) : NULL;
-    json_t *json =
-        json_pack("{s:s, s:s*, s:s*, s:b}", "tokenizer_class", "PreTrainedTokenizerFast",
-                  "bos_token", name, "eos_token", name, "clean_up_tokenization_spaces", 0);
-    if (positions) json_object_set_new(json, "model_max_length", json_integer(positions));
+    json_t *json = json_pack("{s:s, s:s*, s:s*, s:b}", "tokenizer_class", "PreTrainedTokenizerFast",
+                             "bos_token", eot, "eos_token", eot, "clean_up_tokenization_spaces", 0);
+    if (json && positions &&
+        json_object_set_new(json, "model_max_length", json_integer(positions)) < 0) {
+        json_decref(json);
+        json = NULL;
+    }
     if (json) text = sgt_json_dumps(json, JSON_INDENT(2));
-    int rc = path && text
-                 ? sgt_file_put(path, text, strlen(text), err)
-                 : sgt_fail(err, SGT_ENOMEM, "%s/" SGT_TOKENIZER_CONFIG ": out of memory", dir);
+    int rc = path && text ? sgt_file_put(path, text, strlen(text), err) : sgt_fail_memory(err, dir);
     json_decref(json);
-    json_decref(from);
     free(path);
     free(text);
     return rc;

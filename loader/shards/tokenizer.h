@@ -18,10 +18,14 @@
 extern "C" {
 #endif
 
-/* Write DIR/tokenizer_config.json for a tokenizer.json, `n` bytes of text. eot: id of the end-of-text token,
- * which also begins a text; -1: unknown. positions: longest text in tokens; 0: no limit. */
-int sgt_tokenizer_config_write(const char *dir, const char *tokenizer, size_t n, int64_t eot,
-                               uint32_t positions, sgt_error *err);
+/* Find the name of token `id` in a tokenizer.json, `n` bytes of text. The caller frees *name; it is
+ * NULL if the text does not tell. Return 0 or SGT_ENOMEM. */
+int sgt_tokenizer_name(char **name, const char *tokenizer, size_t n, int64_t id, sgt_error *err);
+
+/* Write DIR/tokenizer_config.json. eot: name of the end-of-text token, which also begins a text;
+ * NULL: unknown. positions: longest text in tokens; 0: no limit. */
+int sgt_tokenizer_config_write(const char *dir, const char *eot, uint32_t positions,
+                               sgt_error *err);
 
 #ifdef __cplusplus
 }

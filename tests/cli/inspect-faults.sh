@@ -57,7 +57,7 @@ prepare() {
     [ $old = none ] || cp -r $old out
 }
 whole() { # .work may remain if the file system refuses to remove it
-    diff -r -x .work -x .inputs.jsonl undisturbed out > .diff 2>&1 || { head -5 .diff; fail 'not the set of an undisturbed run'; }
+    diff -r -x .work undisturbed out > .diff 2>&1 || { head -5 .diff; fail 'not the set of an undisturbed run'; }
 }
 is_over() { [ $old = none ] && [ -e out/manifest.json ]; }
 kept() {

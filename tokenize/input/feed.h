@@ -73,7 +73,8 @@ int sgt_text_feed_split(const char *name, uint64_t position, double val_fraction
 
 /* If all files of c are text and none falls into the val split, choose one of several for it: the
  * first with the smallest hash. If all do, and val_fraction is less than 1, choose one for the train
- * split, and return 1: the first with the largest hash. Only the names decide, so all ranks choose the same file. */
+ * split, and return 1: the first with the largest hash. Only the names decide, so all ranks choose
+ * the same file. */
 int sgt_text_feed_choose(sgt_corpus *c, double val_fraction);
 
 #endif

@@ -20,6 +20,7 @@
 #include "loader/shards/shard.h"
 #include "loader/shards/tokenizer.h"
 #include "tokenize/out/writer.h"
+#include "tokenize/vocab/vocab.h"
 
 /* file in .work, locked by ranks that write shards for the rank that holds the lock */
 #define HELPERS "helpers"
@@ -427,10 +428,9 @@ int sgt_out_publish(sgt_out *o, const sgt_manifest *m, const sgt_vocab *v, sgt_e
     if (rc < 0 || (rc = sgt_vocab_tokenizer_json(v, &text, &n, err)) < 0 ||
         (rc = sgt_file_put(path, text, n, err)) < 0 ||
         (rc = sgt_move(o->work, o->path, "tokenizer.json", "tokenizer.json", NULL, err)) < 0 ||
-        (m->foreign &&
-         ((rc = sgt_tokenizer_config_write(o->work, text, n, sgt_vocab_eot(v), 0, err)) < 0 ||
-          (rc = sgt_move(o->work, o->path, SGT_TOKENIZER_CONFIG, SGT_TOKENIZER_CONFIG, NULL, err)) <
-              0)) ||
+        (m->foreign && ((rc = sgt_tokenizer_config_write(o->work, v->eot_text, 0, err)) < 0 ||
+                        (rc = sgt_move(o->work, o->path, SGT_TOKENIZER_CONFIG, SGT_TOKENIZER_CONFIG,
+                                       NULL, err)) < 0)) ||
         (rc = sgt_move(o->work, o->path, "sources.jsonl", "sources.jsonl", NULL, err)) < 0 ||
         /* only a rank's part of a set has a SGT_DEDUP_FILE */
         (rc = sgt_move(o->work, o->path, SGT_DEDUP_FILE, SGT_DEDUP_FILE, &none, err)) < 0 ||

@@ -10,6 +10,7 @@
 #include "loader/base/clock.h"
 #include "loader/base/file.h"
 #include "loader/shards/tokenizer.h"
+#include "tokenize/vocab/vocab.h"
 #include "tools/cli/talk.h"
 #include "tools/cli/text.h"
 #include "tools/cli/wrap.h"
@@ -47,11 +48,15 @@ static void show_progress(void *ctx, uint64_t tokens)
 /* Write tokenizer_config.json for the tokenizer.json that has been copied. */
 static int describe_tokenizer(const merge *m, sgt_error *err)
 {
-    char *text = NULL, *path = sgt_join(m->work, "tokenizer.json");
+    if (m->sets->manifest->fingerprint == SGT_GPT2_FINGERPRINT)
+        return sgt_tokenizer_config_write(m->work, "<|endoftext|>", 0, err);
+    char *text = NULL, *name = NULL, *path = sgt_join(m->work, "tokenizer.json");
     size_t n;
     int rc = path ? sgt_file_get(&text, &n, path, SGT_TOKENIZER_MOST, err)
                   : sgt_fail_memory(err, m->out);
-    if (!rc) rc = sgt_tokenizer_config_write(m->work, text, n, m->manifest.eot, 0, err);
+    if (!rc) rc = sgt_tokenizer_name(&name, text, n, m->manifest.eot, err);
+    if (!rc) rc = sgt_tokenizer_config_write(m->work, name, 0, err);
+    free(name);
     free(text);
     free(path);
     return rc;

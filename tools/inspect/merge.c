@@ -360,15 +360,9 @@ static json_t *common_value(json_t *const *options, size_t count, const char *ke
     return json_incref(first);
 }
 
-static int is_on(const json_t *v)
-{
-    return v && !json_is_false(v) && !json_is_null(v) &&
-           strcmp(json_is_string(v) ? json_string_value(v) : "", "none");
-}
-
 /* Return the options with which sgt-tokenize would have made the merged set, as malloc'd JSON text:
- * those that all sets share. If the sets differ, or if each was shuffled or deduplicated by itself,
- * there are no such options, and "merged" is the number of sets. */
+ * those that all sets share. If the sets differ, there are no such options, and "merged" is the
+ * number of sets. */
 static char *merge_options(const merge *m)
 {
     json_t **options = calloc(m->count, sizeof *options), *all = json_object(), *value;
@@ -385,7 +379,6 @@ static char *merge_options(const merge *m)
                                     ? common_value(options, m->count, key, &agree)
                                     : json_integer((json_int_t)m->shard_tokens));
         }
-    agree &= !is_on(json_object_get(all, "shuffle")) && !is_on(json_object_get(all, "dedup"));
     if (!agree) json_object_set_new(all, "merged", json_integer((json_int_t)m->count));
     if (options) text = sgt_json_dumps(all, JSON_COMPACT);
     for (size_t i = 0; options && i < m->count; i++) json_decref(options[i]);
@@ -426,7 +419,6 @@ static int merge_manifest(merge *m, sgt_error *err)
         all->bad_lines += one->bad_lines;
         all->skipped += one->skipped;
         all->lone_surrogates += one->lone_surrogates;
-        all->duplicates += one->duplicates;
     }
     memcpy(all->vocabulary, first->vocabulary, sizeof all->vocabulary);
     all->fingerprint = first->fingerprint;

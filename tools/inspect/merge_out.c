@@ -14,10 +14,11 @@
 #include "loader/base/file.h"
 #include "loader/shards/tokenizer.h"
 #include "tokenize/out/export.h"
+#include "tokenize/out/out.h"
 #include "tools/inspect/merge.h"
 
 static const char *const own_names[] = {"manifest.json", "sources.jsonl", "tokenizer.json",
-                                        SGT_TOKENIZER_CONFIG};
+                                        SGT_TOKENIZER_CONFIG, SGT_OUT_INPUTS};
 
 /* Return whether the name is like "train_000000.bin" or "val_000012.idx". */
 static int is_shard_name(const char *name)

@@ -340,6 +340,7 @@ static int write_files(const char *dir, json_t *files, sgt_backend *b, const sgt
 {
     static const char *const model_prefix[] = {"transformer."};
     static const sgt_state model_state[] = {SGT_PARAMETERS};
+    char *name;
     int rc;
     if ((rc = sgt_config_write(m, dir, eot, err)) < 0 ||
         (rc = sgt_sums_add_file(files, dir, "config.json", err)) < 0 ||
@@ -353,9 +354,11 @@ static int write_files(const char *dir, json_t *files, sgt_backend *b, const sgt
     if ((rc = write_text(dir, "tokenizer.json", tokenizer, err)) < 0 ||
         (rc = sgt_sums_add(files, "tokenizer.json", strlen(tokenizer),
                            XXH3_64bits(tokenizer, strlen(tokenizer)), err)) < 0 ||
-        (rc = sgt_tokenizer_config_write(dir, tokenizer, strlen(tokenizer), eot, m->positions,
-                                         err)) < 0)
+        (rc = sgt_tokenizer_name(&name, tokenizer, strlen(tokenizer), eot, err)) < 0)
         return rc;
+    rc = sgt_tokenizer_config_write(dir, name, m->positions, err);
+    free(name);
+    if (rc < 0) return rc;
     return sgt_sums_add_file(files, dir, SGT_TOKENIZER_CONFIG, err);
 }
 
