@@ -214,11 +214,14 @@ static int read_header(sgt_shard_header *h, int fd, const char *path, int raw, s
     uint64_t size = (uint64_t)st.st_size;
 
     uint8_t bytes[SAMPLE] = {0};
-    size_t n = size < 4 ? 0 : size < sizeof bytes ? (size_t)size : sizeof bytes;
+    size_t all = size < 4 ? 0 : size < SAMPLE ? (size_t)size : SAMPLE;
+    size_t n = all < SGT_SHARD_HEADER ? all : SGT_SHARD_HEADER;
     int rc = sgt_pread_all(fd, bytes, n, 0, path, err);
     if (rc < 0) return rc;
-    if (raw > 0 || get32(bytes, 0) != SGT_SHARD_MAGIC)
-        return foreign_header(h, size, bytes, n, path, raw, err);
+    if (raw > 0 || get32(bytes, 0) != SGT_SHARD_MAGIC) {
+        rc = sgt_pread_all(fd, bytes + n, all - n, n, path, err);
+        return rc < 0 ? rc : foreign_header(h, size, bytes, all, path, raw, err);
+    }
     if (size < SGT_SHARD_HEADER)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: %" PRIu64 " bytes, expected at least the header's %d: cut short", path,

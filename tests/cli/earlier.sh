@@ -12,7 +12,12 @@ stdout_has 'checkpoints step-00000006 (latest)'
 stdout_has 'loss 6.5512 to 6.2597, validation 6.3294 after step 6'
 run 0 sgt-report run -o page.html
 
-# The same command finds the set complete; with another OUT it makes the same bytes.
+# The same command finds the set complete if its inputs have the time that it recorded: it has no hashes of them. With
+# another OUT it makes the same bytes.
+run 1 sgt-tokenize --quiet --vocab ranks.tiktoken --split 50% corpus set
+stderr_is 'sgt-tokenize: set: made from other inputs: corpus/a.txt has a new time, and this set of an earlier version '\
+'has no hash to compare it with (--force replaces it)'
+touch -d @1795589756 corpus/a.txt corpus/b.txt
 run 0 sgt-tokenize --vocab ranks.tiktoken --split 50% corpus set
 stdout_has 'complete already, nothing was done'
 run 0 sgt-tokenize --quiet --vocab ranks.tiktoken --split 50% corpus again
