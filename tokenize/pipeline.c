@@ -243,15 +243,6 @@ uint64_t sgt_pipeline_shard_tokens(const sgt_tokenize_options *o)
     return o->shard_tokens ? o->shard_tokens : SHARD_TOKENS;
 }
 
-int sgt_pipeline_check(const sgt_manifest *m, const sgt_corpus *c, sgt_error *err)
-{
-    if (!m->bad_lines || m->documents) return SGT_OK;
-    return sgt_fail(err, SGT_EFORMAT,
-                    "%s: nothing is left to tokenize: all %" PRIu64
-                    " lines or rows are bad (without --skip-bad, the first one is named)",
-                    c->files[0].path, m->bad_lines);
-}
-
 void sgt_pipeline_result(sgt_tokenize_result *r, const sgt_manifest *m)
 {
     r->tokens = m->tokens;
@@ -269,6 +260,25 @@ void sgt_pipeline_result(sgt_tokenize_result *r, const sgt_manifest *m)
             m->shards[i].tokens;
 }
 
+int sgt_pipeline_check(const sgt_manifest *m, const sgt_corpus *c, const sgt_tokenize_options *o,
+                       sgt_error *err)
+{
+    sgt_tokenize_result r = {0};
+    if (m->bad_lines && !m->documents)
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: nothing is left to tokenize: all %" PRIu64
+                        " lines or rows are bad (without --skip-bad, the first one is named)",
+                        c->files[0].path, m->bad_lines);
+    sgt_pipeline_result(&r, m);
+    if (r.train_tokens || !r.documents || o->val_fraction <= 0 || o->val_fraction >= 1)
+        return SGT_OK;
+    return sgt_fail(err, SGT_EFORMAT,
+                    "--split %.15g%%: all documents (%" PRIu64
+                    ") fall into the validation split, and none is left for training (try a "
+                    "smaller part, with --force)",
+                    100 * o->val_fraction, r.documents);
+}
+
 /* Complete an OUT that has been claimed. */
 static int fill_out(sgt_out *out, const sgt_tokenize_options *o, const sgt_corpus *c,
                     const sgt_vocab *v, const char *options, sgt_tokenize_result *result,
@@ -284,7 +294,7 @@ static int fill_out(sgt_out *out, const sgt_tokenize_options *o, const sgt_corpu
     if (rc == SGT_ESTOPPED && sgt_record_save(r, err) < 0) rc = err ? err->code : SGT_EIO;
     result->bytes_read = sgt_record_bytes(r) - from.all_bytes;
     if (!rc) rc = sgt_record_finish(r, &m, err);
-    if (!rc && sgt_ranks_size(o->ranks) < 2) rc = sgt_pipeline_check(&m, c, err);
+    if (!rc && sgt_ranks_size(o->ranks) < 2) rc = sgt_pipeline_check(&m, c, o, err);
     if (!rc) {
         m.options = (char *)options; /* only read; the caller frees it */
         snprintf(m.vocabulary, sizeof m.vocabulary, "%s", sgt_vocab_name(v));

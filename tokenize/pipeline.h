@@ -11,9 +11,11 @@
 int sgt_pipeline_make(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
                       const char *options, sgt_tokenize_result *result, sgt_error *err);
 
+/* Fail if bad lines and rows were left out, and nothing else was there; or if val_fraction is less
+ * than 1, and all documents are in the val split. */
+int sgt_pipeline_check(const sgt_manifest *m, const sgt_corpus *c, const sgt_tokenize_options *o,
+                       sgt_error *err);
 /* Fill in *r from the numbers of a manifest. */
-/* Fail if bad lines and rows were left out, and nothing else was there. */
-int sgt_pipeline_check(const sgt_manifest *m, const sgt_corpus *c, sgt_error *err);
 void sgt_pipeline_result(sgt_tokenize_result *r, const sgt_manifest *m);
 /* Fill in *r from the manifest of a complete OUT, but for r->bytes_read, which stays. */
 int sgt_pipeline_reread(sgt_tokenize_result *r, const char *out, sgt_error *err);

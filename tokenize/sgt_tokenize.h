@@ -191,7 +191,8 @@ typedef struct sgt_tokenize_options {
     /* normal form of each document's text, applied before the split; GPT-2 uses none */
     sgt_normalize normalize;
     /* fraction of documents in the val split, chosen by a hash of path and position; 0: none. Of
-     * two or more text files, at least one goes to val: the file with the smallest hash */
+     * two or more text files, at least one goes to val: the file with the smallest hash. Unless
+     * it is 1, one document stays in train, or sgt_tokenize fails */
     double val_fraction;
     uint64_t shard_tokens; /* tokens per shard; default 100,000,000; at most 2,147,483,647 */
     int threads;           /* at most 1,024; default: the cores available */

@@ -126,12 +126,7 @@ static int list_inputs(sgt_corpus **c, const sgt_tokenize_options *o, int *as_be
     before.binary = SGT_BINARY_KEEP;
     before.hidden = 1;
     *as_before = !o->force && o->binary != SGT_BINARY_SKIP && sgt_out_predates(o->out, "binary");
-    int rc = sgt_corpus_of(c, *as_before ? &before : o, err);
-    if (!rc && !*as_before && sgt_text_feed_choose(*c, o->val_fraction))
-        sgt_say(&o->notice,
-                "--split: its hash puts all documents into the validation split, so one stays in "
-                "training (whole files are chosen)");
-    return rc;
+    return sgt_corpus_of(c, *as_before ? &before : o, err);
 }
 
 int sgt_tokenize(const sgt_tokenize_options *o, sgt_tokenize_result *result, sgt_error *err)
@@ -139,7 +134,7 @@ int sgt_tokenize(const sgt_tokenize_options *o, sgt_tokenize_result *result, sgt
     sgt_vocab *v = NULL;
     sgt_corpus *c = NULL;
     sgt_tokenize_result ignored;
-    int as_before, rc = sgt_tokenize_options_check_out(o, err);
+    int as_before, kept = 0, rc = sgt_tokenize_options_check_out(o, err);
     if (!result) result = &ignored;
     *result = (sgt_tokenize_result){0};
     if (rc < 0) return rc;
@@ -147,8 +142,13 @@ int sgt_tokenize(const sgt_tokenize_options *o, sgt_tokenize_result *result, sgt
     if ((rc = sgt_vocab_of(&v, o, err)) == 0 && (rc = list_inputs(&c, o, &as_before, err)) == 0) {
         sgt_vocab_say(v, &o->notice);
         notice_names(o, c);
+        kept = !as_before && sgt_text_feed_choose(c, o->val_fraction);
         rc = tokenize_into(o, c, v, as_before, result, err);
     }
+    if (kept && !rc && !result->already_done)
+        sgt_say(&o->notice,
+                "--split: its hash puts all documents into the validation split, so one stays in "
+                "training (whole files are chosen)");
     sgt_vocab_free(v);
     sgt_corpus_free(c);
     result->seconds = sgt_now() - began;

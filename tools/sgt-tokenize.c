@@ -240,9 +240,6 @@ static void write_summary(FILE *to, const char *out, const sgt_tokenize_result *
         print_things(to, "", r->lone_surrogates, "lone surrogate", "lone surrogates",
                      " in JSONL, now U+FFFD\n");
     if (o.split > 0 && r->documents && !r->val_tokens) print_no_validation(to, r);
-    if (o.split > 0 && o.split < 1 && r->documents && !r->train_tokens)
-        fprintf(to, "No document is left for training: all fell into the validation split. Try a "
-                    "smaller --split.\n");
     if (!r->invalid_utf8) return;
     print_things(to, "", r->invalid_utf8, "place", "places", " not UTF-8, ");
     fprintf(to, "%s; manifest.json names the first\n",

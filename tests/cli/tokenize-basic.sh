@@ -128,8 +128,38 @@ run 0 sgt-tokenize --split 1% in/b.txt no-val
 stdout_has 'No document fell into the validation split: there is only one, and it is not cut.'
 absent no-val/val_000000.bin
 printf '{"text": "a"}\n{"text": "b"}\n' > two.jsonl
-run 0 sgt-tokenize --split 99.999% two.jsonl no-train
-stdout_has 'No document is left for training: all fell into the validation split. Try a smaller --split.'
+# If it leaves none for training, no set is made, whichever way the documents take.
+cp "$ROOT/tests/data/parquet/zstd-v1.parquet" rows.parquet
+all_val() { # DOCUMENTS OPTION...
+    documents=$1
+    shift
+    run 1 sgt-tokenize --split 99.999% "$@"
+    stdout_is ''
+    stderr_is "sgt-tokenize: --split 99.999%: all documents ($documents) fall into the validation split, and none is left \
+for training (try a smaller part, with --force)"
+    absent no-train/manifest.json
+}
+all_val 2 two.jsonl no-train
+all_val 2 two.jsonl no-train
+all_val 2 --force --threads 1 --shuffle 1 two.jsonl no-train
+all_val 3 --force --dedup two.jsonl in/b.txt no-train
+all_val 2 --force --shards nanogpt two.jsonl no-train
+all_val 2 --force --format jsonl - no-train < two.jsonl
+all_val 1 --force - no-train < in/b.txt
+all_val 1 --force --field plain_all --skip-bad rows.parquet no-train
+run 0 sgt-tokenize --force --split 30% two.jsonl no-train
+exists no-train/train_000000.bin
+# With ranks, the one that completes OUT fails.
+run 0 sgt-tokenize --quiet --rank 0 --ranks 2 --split 99.999% two.jsonl in/b.txt no-train2
+run 1 sgt-tokenize --quiet --rank 1 --ranks 2 --split 99.999% two.jsonl in/b.txt no-train2
+stderr_matches ': all documents \(3\) fall into the validation split'
+absent no-train2/manifest.json
+# What is kept in training is not told of an OUT that is refused, or complete already.
+run 0 sgt-tokenize --split 99.999% few one-train
+stderr_is ''
+stdout_has 'complete already'
+run 1 sgt-tokenize --split 99.99% few one-train
+stderr_lines 1
 run 0 sgt-tokenize --split 1% two.jsonl no-val2
 stdout_has 'No document fell into the validation split: with 2 documents, 1 % may pick none. Try --split 20%.'
 run 0 sgt-tokenize --split 2.5% --format jsonl - no-val3 < two.jsonl

@@ -347,7 +347,7 @@ static int complete(parts *p, const char *options, sgt_tokenize_result *result, 
     if (!rc && !p->helped) begin_second(p, 1);
     if (!rc && (rc = put_together(p, &m, err)) == 0 && (rc = join_sources(p, err)) == 0 &&
         (rc = join_invalid(p, &m, err)) == 0 &&
-        (rc = sgt_pipeline_check(&m, p->corpus, err)) == 0) {
+        (rc = sgt_pipeline_check(&m, p->corpus, p->o, err)) == 0) {
         if (!(m.options = strdup(options))) rc = sgt_fail_memory(err, p->o->out);
         snprintf(m.vocabulary, sizeof m.vocabulary, "%s", sgt_vocab_name(p->vocab));
         m.fingerprint = sgt_vocab_fingerprint(p->vocab);
