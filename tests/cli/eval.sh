@@ -52,6 +52,21 @@ kept right 010001000101010100010001010101 "$(list right words.json)"
 check 'some are right, some are not' test "$(list right words.json | tr -d 0 | wc -c)" -gt 3
 check 'and some wrong' test "$(list right words.json | tr -d 1 | wc -c)" -gt 3
 
+# Texts are brought into the normal form that the vocabulary asks for, which may be longer.
+perplexity_of() { # TEXT: set $perplexity for the model `own`
+    printf '{"text": "They %s said"}\n' "$1" > word.jsonl
+    run 0 sgt-eval --device cpu own word.jsonl --json --quiet
+    perplexity=$(figure perplexity .stdout)
+}
+same_perplexity() { perplexity_of "$1" && first=$perplexity && perplexity_of "$2" && [ "$first" = "$perplexity" ]; }
+cp -r $model own
+! same_perplexity 'e\u0301' '\u00e9' || fail 'both forms are as likely'
+sed -i 's/^"normalizer":null/"normalizer":{"type":"NFKC"}/' own/tokenizer.json
+check "the vocabulary's normal form" same_perplexity 'e\u0301' '\u00e9'
+longer='\u0635\u0644\u0649 \u0627\u0644\u0644\u0647 \u0639\u0644\u064a\u0647 \u0648\u0633\u0644\u0645'
+many() { for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do printf '%s' "$1"; done; }
+check 'a longer form' same_perplexity "$(many '\ufdfa')" "$(many "$longer")"
+
 # Results are the same for any number of questions at a time and of threads. For a run, the newest
 # checkpoint is used.
 for option in '--batch-size 1' '--batch-size 7 --threads 1' '--batch-size 500'; do

@@ -37,6 +37,17 @@ stdout_has '"tokens": 47, '
 sample -p G --json --tokens 3
 stdout_has '"ids": [114, 195, 188], "end": "tokens"}]}'
 
+# A prompt has the ids that sgt-tokenize gives its text, in the normal form that the vocabulary asks for.
+ids() { od -An -tu2 -v -w2 -j1026 set/train_000000.bin | paste -sd, | tr -d ' ' | sed 's/,/, /g'; }
+cp -r "$says" own
+printf 'e\314\201 \357\267\272' > raw.txt # e with a separate accent, and a ligature that NFKC makes 18 letters of
+for form in none nfc nfkc; do
+    run 0 sgt-tokenize --quiet --force --vocab "$says" --normalize $form raw.txt set
+    cp set/tokenizer.json own
+    run 0 sgt-sample own --quiet --json --tokens 1 --prompt-file raw.txt
+    stdout_has "\"prompt_ids\": [$(ids)]"
+done
+
 # A character is written whole, as soon as its last byte is generated.
 need_strace
 strace -f -o .traced -e trace=write -xx sgt-sample "$says" -q -p G --temperature 0 -t 1 > .stdout || fail 'under strace'

@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "loader/base/file.h"
-#include "tokenize/sgt_tokenize.h"
+#include "tokenize/text/normalize.h"
+#include "tokenize/vocab/vocab.h"
 #include "tools/eval/eval.h"
 
 #define MOST_BYTES ((size_t)1 << 32) /* most bytes of a file */
@@ -24,6 +25,7 @@ typedef struct reading {
     uint32_t positions;
     const sgt_vocab *vocab;
     sgt_encoder *encoder;
+    sgt_normalizer normal;
     sgt_error *err;
 } reading;
 
@@ -46,10 +48,16 @@ static int grow(void *array, size_t *room, size_t count, size_t size, const read
     return SGT_OK;
 }
 
-/* Append the ids of a text, for which there is room already, and set *count to their number. */
-static int encode(reading *r, const char *text, size_t n, uint32_t *count)
+/* Append the ids of a text, in the normal form of the vocabulary, and set *count to their number.
+ * Leave room for one more. */
+static int encode(reading *r, const char *string, size_t n, uint32_t *count)
 {
     eval_items *s = r->s;
+    const uint8_t *text = (const uint8_t *)string;
+    int rc = sgt_normalize_text(&r->normal, r->vocab->normalize, text, n, &text, &n, r->err);
+    if (rc == SGT_OK)
+        rc = grow(&s->tokens, &s->token_room, s->token_count + n, sizeof *s->tokens, r);
+    if (rc < 0) return rc;
     size_t ids = sgt_encode(r->encoder, text, n, s->tokens + s->token_count);
     if (ids == SGT_ENCODE_FAILED)
         return sgt_fail(r->err, SGT_EFORMAT, "%s: line %zu: %s", r->path, r->line,
@@ -82,17 +90,18 @@ static int add_row(reading *r, const char *context, size_t c, const char *answer
 {
     eval_items *s = r->s;
     eval_row row = {.start = s->token_count};
-    uint32_t before = 1;
+    uint32_t before;
     char *spaced = malloc(a + 2);
     int rc = grow(&s->rows, &s->row_room, s->row_count, sizeof *s->rows, r);
-    if (rc == SGT_OK)
-        rc = grow(&s->tokens, &s->token_room, s->token_count + c + a + 2, sizeof *s->tokens, r);
     if (!spaced && rc == SGT_OK) rc = sgt_fail_memory(r->err, r->path);
     if (rc == SGT_OK) {
         spaced[0] = ' ';
         memcpy(spaced + 1, answer, a);
-        if (c) rc = encode(r, context, c, &before);
-        else s->tokens[s->token_count++] = (uint16_t)sgt_vocab_eot(r->vocab);
+        rc = encode(r, context, c, &before);
+        if (rc == SGT_OK && !before) {
+            s->tokens[s->token_count++] = (uint16_t)sgt_vocab_eot(r->vocab);
+            before = 1;
+        }
     }
     if (rc == SGT_OK) rc = encode(r, spaced, a + 1, &row.asked);
     row.count = before + row.asked;
@@ -200,6 +209,7 @@ int eval_items_read(eval_items *s, const char *path, uint32_t positions, const s
     if (rc == SGT_OK && !s->count)
         rc = sgt_fail(err, SGT_EFORMAT, "%s: no line in it: expected %s a line", path,
                       wanted[EVAL_NONE]);
+    sgt_normalizer_free(&r.normal);
     sgt_encoder_free(r.encoder);
     free(text);
     return rc;

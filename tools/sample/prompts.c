@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tokenize/text/normalize.h"
+#include "tokenize/vocab/vocab.h"
 #include "tools/sample/sample.h"
 
 #define MOST ((size_t)64 << 20) /* most bytes of a prompt: far more than any GPT-2 can use */
@@ -78,19 +80,24 @@ int sample_prompts_read(sample_prompts *p, const sgt_option_list *texts,
 int sample_prompts_encode(sample_prompts *p, const sgt_vocab *v, sgt_error *err)
 {
     sgt_encoder *e = NULL;
+    sgt_normalizer normal = {0};
     int rc = sgt_encoder_new(&e, v, err);
     for (size_t i = 0; i < p->count && rc == SGT_OK; i++) {
         sample_prompt *q = p->items + i;
-        q->ids = malloc((q->bytes + 1) * sizeof *q->ids);
+        const uint8_t *text = (const uint8_t *)q->text;
+        size_t n = q->bytes;
+        if ((rc = sgt_normalize_text(&normal, v->normalize, text, n, &text, &n, err)) < 0) break;
+        q->ids = malloc((n + 1) * sizeof *q->ids);
         if (!q->ids) {
             rc = sgt_fail_memory(err, "prompts");
             break;
         }
-        q->count = sgt_encode(e, q->text, q->bytes, q->ids);
+        q->count = sgt_encode(e, text, n, q->ids);
         if (q->count == SGT_ENCODE_FAILED)
             rc = sgt_fail(err, SGT_EFORMAT, "prompt %zu: %s", i + 1, sgt_encoder_failure(e)->text);
         else if (!q->count) q->ids[q->count++] = (uint16_t)sgt_vocab_eot(v);
     }
+    sgt_normalizer_free(&normal);
     sgt_encoder_free(e);
     return rc;
 }
