@@ -144,6 +144,33 @@ run 2 sgt-bench tokenize - --peer ./python < text
 stderr_matches '^sgt-bench tokenize: --peer: standard input can be read once only \(name a file\)'
 run_usage '--turns 0: must be from 1 to 100' sgt-bench tokenize --turns 0 in
 
+# ---- the peers' own script, with stand-ins for the packages ----
+# A peer that lacks a package, or whose process dies, ends and is left out.
+if python=$(command -v "${PYTHON:-python3}"); then
+    mkdir -p packages/gigatoken-0.1.dist-info packages/tiktoken-0.1.dist-info
+    for peer in gigatoken tiktoken; do
+        printf 'Metadata-Version: 2.1\nName: %s\nVersion: 0.1\n' $peer > packages/$peer-0.1.dist-info/METADATA
+        echo 'import os; os.kill(os.getpid(), 9)' > packages/$peer.py
+    done
+    left_out() { # WHY OPTION...
+        why=$1
+        shift
+        run 0 timeout -k 5 300 env PYTHONPATH=packages sgt-bench tokenize in --peer "$python" --threads 2 --turns 1 --json "$@"
+        stdout_has '"peers": []'
+        stderr_has "gigatoken is left out: --peer $python: exit 1: $why"
+    }
+    lacks="ModuleNotFoundError: No module named 'whisper' (pip install --no-deps openai-whisper)"
+    if ! "$python" -c 'import whisper' 2> .says; then
+        left_out "$lacks"
+        left_out "$lacks" --disk .
+        stderr_has "tiktoken is left out: --peer $python: exit 1: $lacks"
+    fi
+    mkdir -p packages/whisper/assets
+    : > packages/whisper/__init__.py
+    : > packages/whisper/assets/gpt2.tiktoken
+    left_out 'concurrent.futures.process.BrokenProcessPool: '
+fi
+
 # ---- whole commands: sgt-tokenize, and the peers from files to a file ----
 mkdir work
 cat > python <<'END'

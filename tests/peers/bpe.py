@@ -23,6 +23,7 @@ import shutil
 import sys
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
 EOT = 50256
@@ -98,9 +99,10 @@ def in_memory(peer, files, threads):
 
 
 def in_new_process(function, *arguments):
-    """Call a function in a process of its own: memory that an earlier call has freed would help it."""
-    with multiprocessing.get_context("fork").Pool(1) as pool:
-        return pool.apply(function, arguments)
+    """Call a function in a process of its own: memory that an earlier call has freed would help it. Fail if that
+    process dies, for which a Pool would wait for ever."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
+        return pool.submit(function, *arguments).result()
 
 
 def gigatoken_in_memory(files, most, threads):
@@ -176,6 +178,7 @@ def main():
     o = options()
     begin = time.perf_counter()
     name = f"{o.peer} {importlib.metadata.version(o.peer)}"
+    ranks()  # here, because a process of a Pool that exits is started again and again
     files = paths(o.texts)
     size = sum(map(os.path.getsize, files))
     result = dict(peer=name, where=o.where, bytes=size)
