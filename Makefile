@@ -127,7 +127,7 @@ MPI_LIB := $(B)/lib/libsgt-mpi.so
 MPICC := $(if $(SAN),,$(shell command -v mpicc 2> /dev/null))
 
 # ---- what to type ----
-.PHONY: all programs libs cuda mpi deps demo run-demo check check-all clean help need-packages
+.PHONY: all programs libs cuda mpi deps demo run-demo check check-all check-bare clean help need-packages
 all: need-packages programs libs cuda mpi ## build every program, and the CUDA backend if nvcc is here
 	@$(end_line)
 	@echo 'built $(PROGRAMS) in $(B)/bin$(if $(filter 2,$(words $(LD_codecs))),,; Parquet without lz4 or snappy (liblz4-dev, libsnappy-dev))'
@@ -164,6 +164,8 @@ check: deps                            ## the tests, within 8 minutes on two cor
 check-all: deps                        ## lint, nvcc on the CUDA kernels, and the tests that take longer: within 40 minutes
 	+@$(again) lint
 	+@$(again) run-check TIER=all
+check-bare:                            ## make demo and make check in an empty Debian, as a new user: needs root and debootstrap
+	@tests/bare.sh build/bare
 
 clean:                                 ## remove build/ (every variant)
 	$(Q)rm -rf build
@@ -233,9 +235,11 @@ $(B)/obj/device/%.o: % $(B)/flags-nvcc
 
 # Objects are compiled again when the compiler or its flags change.
 $(B)/flags: MADE_BY = $(CC) $(ALL_CFLAGS)
+$(B)/flags-codecs: MADE_BY = $(LD_codecs)
+$(B)/obj/tokenize/input/parquet_codec.o: $(B)/flags-codecs
 $(B)/flags-cxx: MADE_BY = $(HOST_CXX) $(HOST_CXXFLAGS)
 $(B)/flags-nvcc: MADE_BY = $(NVCC) $(NVCCFLAGS)
-$(B)/flags $(B)/flags-cxx $(B)/flags-nvcc: $(if $(COUNTING),,FORCE) | need-packages
+$(B)/flags $(B)/flags-codecs $(B)/flags-cxx $(B)/flags-nvcc: $(if $(COUNTING),,FORCE) | need-packages
 	$(Q)mkdir -p $(@D) && echo "$(MADE_BY)" | cmp -s - $@ || echo "$(MADE_BY)" > $@
 .PHONY: FORCE
 
