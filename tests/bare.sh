@@ -1,8 +1,9 @@
 #!/bin/bash
 # bare.sh ROOT: README's two commands where nothing is installed. ROOT becomes a minimal Debian with git, make, sudo and
 # certificates. There an ordinary user clones HEAD and calls bare.sh --inside: make demo, which builds without any
-# optional package, make check, and make with one optional package less. ROOT is removed in any case. Only root can do
-# this; the machine's /proc, /sys and /dev are mounted in ROOT for these processes alone.
+# optional package, make check, and make with one optional package less. ROOT.passed gets what passed (tests/run.sh);
+# ROOT is removed in any case. Only root can do this; the machine's /proc, /sys and /dev are mounted in ROOT for these
+# processes alone.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -62,4 +63,6 @@ set -- env -i HOME=/home/newcomer USER=newcomer LANG=C.UTF-8 PATH="/usr/local/bi
     exec tests/bare.sh --inside"
 unshare --mount --propagation private bash -c '
     for each in proc sys dev; do mount --rbind /$each "$0/$each" || exit; done
-    exec chroot --userspec newcomer: "$0" "$@"' "$root" "$@" < /dev/null || failed 'the lines above say what failed in the root'
+    exec chroot --userspec newcomer: "$0" "$@"' "$root" "$@" < /dev/null ||
+    failed 'the lines above say what failed in the root'
+cp "$root/home/newcomer/sgt/build/passed" "$root.passed"
