@@ -51,9 +51,6 @@ heavy() {
     have clang-format || echo clang-format
     have cppcheck || echo cppcheck
     have shellcheck || echo shellcheck
-    have dpkg-shlibdeps || echo dpkg-dev
-    have fakeroot || echo fakeroot
-    have lintian || echo lintian
     have chromium || echo chromium
     have mandoc || echo mandoc
     have zsh || echo zsh

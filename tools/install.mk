@@ -1,4 +1,4 @@
-# install.mk: make man, install, uninstall, dist, deb and gpu-bundle.
+# install.mk: make man, install, uninstall and gpu-bundle.
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -7,7 +7,7 @@ DESTDIR ?=
 LIBDIR ?= lib
 AT = $(DESTDIR)$(PREFIX)
 
-# Where shells look for completions, below share/ (Debian's zsh: ZSH_DIR=zsh/vendor-completions).
+# Where shells look for completions, below share/.
 BASH_DIR ?= bash-completion/completions
 ZSH_DIR ?= zsh/site-functions
 FISH_DIR ?= fish/vendor_completions.d
@@ -16,7 +16,7 @@ OWN_LIBS = $(if $(HAVE_NVCC),$(CUDA_LIB)) $(if $(MPICC),$(MPI_LIB))
 UP = $(subst $(space),/,$(patsubst %,..,$(subst /, ,$(LIBDIR)) x)) # from pkgconfig/ to PREFIX
 PC = s|@VERSION@|$(VERSION)|; s|@LIBDIR@|$(LIBDIR)|; s|@UP@|$(strip $(UP))|; s|@CODECS@|$(strip $(LD_codecs:-lsnappy=-lsnappy -lstdc++))|
 
-.PHONY: man install uninstall dist deb gpu-bundle
+.PHONY: man install uninstall deb dist gpu-bundle
 man: need-packages programs            ## rewrite the manual pages: options from the programs' tables, section 3 from the headers
 	$(Q)for p in $(PROGRAMS); do $(B)/bin/$$p --completion table | \
 	    awk -f tools/man.awk - tools/$$p.1 > $(B)/$$p.1 && cp $(B)/$$p.1 tools/$$p.1 || exit 1; done
@@ -55,18 +55,9 @@ uninstall:                             ## remove what install put there
 	$(Q)rm -rf $(AT)/include/sgt $(AT)/lib/sgt
 	$(Q)[ -n "$(DESTDIR)" ] || ldconfig 2> /dev/null || true
 
-dist:                                  ## build/sgt-VERSION.tar.gz: the sources, the same bytes each time
-	@tools/dist.sh $(VERSION) $(DIST)
-DIST ?= build/sgt-$(VERSION).tar.gz
-
-# A package depends on what its programs load. It holds a build for this machine, with CUDA and MPI
-# if they were found here.
-DEB ?= $(B)/deb
-MULTIARCH = $(shell $(CC) -print-multiarch 2> /dev/null || gcc -print-multiarch)
-deb: need-packages programs libs $(if $(HAVE_NVCC),cuda) $(if $(MPICC),mpi) ## Debian packages for this machine's release, in build/deb
-	$(Q)rm -rf $(DEB) && $(MAKE) --no-print-directory -o programs -o libs -o cuda -o mpi install \
-	    DESTDIR=$(DEB)/all PREFIX=/usr LIBDIR=lib/$(MULTIARCH) ZSH_DIR=zsh/vendor-completions
-	@CC='$(CC)' tools/deb/deb.sh $(VERSION) $(ABI) lib/$(MULTIARCH) $(DEB)
+deb dist:
+	@echo 'there is no make $@ any more: make install DESTDIR=DIR PREFIX=/usr lays out a package, git archive the sources' >&2
+	@exit 1
 
 ifneq ($(HAVE_NVCC),)
 gpu-bundle: need-packages programs cuda $(B)/tests/check-cuda-device $(B)/bin/check-step
