@@ -249,7 +249,6 @@ $(B)/obj/tools/bench/peer.o: tests/peers/torch_step.py
 $(B)/obj/tools/bench/sample.o: tests/peers/torch_sample.py
 $(B)/obj/tools/bench/tokenize_peer.o: tests/peers/bpe.py
 $(B)/obj/tools/bench/loader_peers.o: tests/peers/loaders.py
-$(B)/obj/tools/bench/all.o: tools/bench/all.sh
 
 include tests/rules.mk tools/install.mk tools/python/wheel.mk
 -include $(shell find $(B)/obj -name '*.d' 2> /dev/null)

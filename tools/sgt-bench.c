@@ -15,15 +15,14 @@ static const sgt_command *const commands[] = {&bench_loader_command, &bench_toke
                                               &bench_gemm_command,   &bench_attention_command,
                                               &bench_step_command,   &bench_ablation_command,
                                               &bench_memory_command, &bench_sample_command,
-                                              &bench_all_command,    NULL};
+                                              NULL};
 
 static const sgt_program program = {
     .name = "sgt-bench",
     .usage = "sgt-bench SUBCOMMAND [OPTION]...",
     .about = "Measures the parts of sgt on this machine, each beside its limit or its peers.",
     .options = none,
-    .examples = "  sgt-bench all -o bench.html\n"
-                "  sgt-bench loader out/\n"
+    .examples = "  sgt-bench loader out/\n"
                 "  sgt-bench tokenize corpus/\n"
                 "  sgt-bench gemm --device cuda\n"
                 "  sgt-bench attention --device cuda\n"
@@ -33,12 +32,18 @@ static const sgt_program program = {
                 "  sgt-bench sample --peer python3",
     .commands = commands};
 
+static const struct {
+    const char *name, *now;
+} gone[] = {{"all", "is gone: run the other subcommands, one after the other"},
+            {"score", "is a program of its own now: sgt-eval RUN/ FILE.jsonl"}};
+
 int main(int argc, char **argv)
 {
-    if (argc > 1 && strcmp(argv[1], "score") == 0) {
-        fputs("sgt-bench: score is a program of its own now: sgt-eval RUN/ FILE.jsonl\n", stderr);
-        return SGT_EXIT_USAGE;
-    }
+    for (size_t i = 0; argc > 1 && i < sizeof gone / sizeof *gone; i++)
+        if (strcmp(argv[1], gone[i].name) == 0) {
+            fprintf(stderr, "sgt-bench: %s %s\n", gone[i].name, gone[i].now);
+            return SGT_EXIT_USAGE;
+        }
     sgt_spin_little(argv);
     sgt_search_wheels();
     /* if this fails, reading a truncated shard ends the program */

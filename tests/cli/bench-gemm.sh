@@ -51,3 +51,7 @@ done
 run 2 sgt-bench gemm --model 1x17x2
 stderr_has 'sgt-bench gemm: '
 run_usage 'out/: no operands here, only options' sgt-bench gemm out/
+
+# A subcommand that is gone.
+run 2 sgt-bench all -o bench.html
+stderr_is 'sgt-bench: all is gone: run the other subcommands, one after the other'
