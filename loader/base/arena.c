@@ -23,8 +23,9 @@ int sgt_arena_map(sgt_arena *a, size_t size, int prefault, sgt_error *err)
     if (head) munmap(p, head);
     if (HUGE - head) munmap(p + head + rounded, HUGE - head);
     p += head;
-    /* refusal is harmless: the memory then has 4 KiB pages */
-    (void)madvise(p, rounded, MADV_HUGEPAGE);
+    /* refusal is harmless: the memory then has 4 KiB pages. So has less than a huge page: io_uring
+     * counts the whole of it against the memory that a user may lock, 8 MiB as a rule. */
+    if (size >= HUGE) (void)madvise(p, rounded, MADV_HUGEPAGE);
     if (prefault)
         for (size_t i = 0; i < rounded; i += 4096) ((volatile char *)p)[i] = 0;
     *a = (sgt_arena){p, rounded, 0};

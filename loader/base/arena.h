@@ -27,7 +27,7 @@ typedef struct sgt_arena {
     size_t used; /* bytes handed out; while measuring, bytes needed so far */
 } sgt_arena;
 
-/* Map `size` zeroed bytes, advise huge pages for them, and start handing out from byte 0. If
+/* Map `size` zeroed bytes, advise huge pages if they fill one, and start handing out from byte 0. If
  * `prefault` is set, fault in every page now. */
 int sgt_arena_map(sgt_arena *a, size_t size, int prefault, sgt_error *err);
 
