@@ -157,7 +157,7 @@ stdout_matches "^  norm_[a-z_]*kernel +6 +$number +$known +-$"
 stdout_matches "^  update_kernel +1 +$number +$known +-$"
 stdout_matches "^  begin_micro_step_kernel +2 +$number +- +-$" # its work is not known
 stdout_matches "^  copy +3 +$number +- +-$" # this CUPTI does not tell the bytes
-for row in 'two at once' idle step; do stdout_matches "^  $row +-?$number$"; done
+for row in 'two at once' idle step; do stdout_matches "^  $row +-?[0-9]+\.[0-9]{3} +-?[0-9]+\.[0-9] %$"; done
 grep -qE '^  (other|anything|product_|\()' .stdout && fail 'a row that does not say what it is'
 picture s.svg $((2 + $(sed -n '/^  kernel /,/^  two at once/p' .stdout | wc -l) - 2)) 0 0
 

@@ -35,7 +35,7 @@ case "$*" in
 *) [ -e lists ] && echo '#!/bin/sh' > bin/cc ;;
 esac
 END
-printf '#!/bin/sh\nexec "$@"\n' > bin/sudo
+printf '#!/bin/sh\n[ "$1" != -n ] || shift\nexec "$@"\n' > bin/sudo
 chmod +x bin/apt-get bin/sudo
 run 0 env PATH="$PWD/bin" CC=cc "$deps" build
 stdout_is "installing with apt-get: $all
