@@ -1,6 +1,7 @@
 /* test_options.c: options of a step on a CPU beyond AdamW in float32, compared with PyTorch in
  * float64 and with itself. */
 #include <criterion/criterion.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -330,6 +331,83 @@ Test(untied, a_head_that_would_be_lost_is_refused)
                   "%s", err.text);
         if (rc < 0) continue;
         cr_expect(!m.untied && !memcmp(p, q, wte.count * sizeof *p));
+        free(p);
+    }
+    free(q);
+    fixture_free(&f);
+}
+
+/* Return the bits of a number in BF16, or in F16, where it is exact. */
+static uint16_t bits16(float x, int brain)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if (brain || x == 0) return (uint16_t)(bits >> 16);
+    return (uint16_t)((bits >> 16 & 0x8000) | (((bits >> 23 & 255) - 112) << 10) |
+                      (bits >> 13 & 1023));
+}
+
+/* Store the head, the last tensor of the model's file, in 16 bits. */
+static void shorten_head(const float *head, size_t count, int brain)
+{
+    char now[128], later[128];
+    size_t n;
+    char *text = get_file("model.safetensors", &n), *json = text + 8,
+         *at = strstr(json, "\"lm_head.weight\"");
+    uint64_t header, from, to;
+    memcpy(&header, text, sizeof header);
+    const char *range = at ? strstr(at, "\"data_offsets\":[") : NULL;
+    cr_assert(range && sscanf(range, "\"data_offsets\":[%" SCNu64 ",%" SCNu64, &from, &to) == 2);
+    cr_assert(to - from == 4 * count && 8 + header + to == n, "the head is not at the end");
+    snprintf(now, sizeof now, ",%" PRIu64 "]", to);
+    snprintf(later, sizeof later, ",%" PRIu64 "]", from + 2 * count);
+    char *type = strstr(at, "F32"), *end = strstr(range, now), *made = calloc(1, n + 64);
+    cr_assert(type && end && made);
+    size_t used = 8;
+    used += (size_t)sprintf(made + used, "%.*s%s%.*s%s", (int)(type - json), json,
+                            brain ? "BF16" : "F16", (int)(end - type - 3), type + 3, later);
+    memcpy(made + used, end + strlen(now), header - (size_t)(end + strlen(now) - json));
+    used += header - (size_t)(end + strlen(now) - json);
+    while (used % 8) made[used++] = ' ';
+    header = used - 8;
+    memcpy(made, &header, sizeof header);
+    memcpy(made + used, text + n - to, from);
+    used += from;
+    for (size_t i = 0; i < count; i++, used += 2)
+        memcpy(made + used, &(uint16_t){bits16(head[i], brain)}, 2);
+    put_file("model.safetensors", made, used);
+    free(made);
+    free(text);
+}
+
+/* It is the numbers that are compared, also if the head is stored in 16 bits. */
+Test(untied, a_head_of_16_bits_is_the_embedding_or_refused)
+{
+    fixture f;
+    sgt_error err;
+    sgt_model m;
+    sgt_tensor wte, head;
+    float *p;
+    fixture_load(&f, "options_untied", SGT_GELU_TANH);
+    sgt_model_tensor(&f.model, 0, &wte);
+    sgt_model_tensor(&f.model, sgt_model_tensors(&f.model) - 1, &head);
+    float *q = calloc(sgt_model_floats(&f.model), sizeof *q);
+    memcpy(q, f.initial, sgt_model_floats(&f.model) * sizeof *q);
+    for (size_t i = 0; i < wte.count; i++) q[wte.offset + i] = rintf(1024 * q[i]) / 1024;
+    for (int turn = 0; turn < 4; turn++) {
+        const int brain = turn & 1, other = turn & 2;
+        memcpy(q + head.offset, q + wte.offset, wte.count * sizeof *q);
+        if (other) q[head.offset + head.count - 1] += 0x1p-10f;
+        write_model(&f, q);
+        replace("config.json", "\"tie_word_embeddings\": false", "\"tie_word_embeddings\": true ");
+        shorten_head(q + head.offset, head.count, brain);
+        int rc = load_model(&f, &p, &m, &err);
+        cr_expect_eq(rc, other ? SGT_EFORMAT : 0, "turn %d: %s", turn, rc < 0 ? err.text : "");
+        if (rc < 0)
+            cr_expect(strstr(err.text, ": its lm_head.weight is not its wte.weight"), "%s",
+                      err.text);
+        if (rc < 0) continue;
+        cr_expect(!memcmp(p, q, wte.count * sizeof *p));
         free(p);
     }
     free(q);
