@@ -11,11 +11,10 @@
 
 static const sgt_option none[] = {{0}};
 
-static const sgt_command *const commands[] = {&bench_loader_command, &bench_tokenize_command,
-                                              &bench_gemm_command,   &bench_attention_command,
-                                              &bench_step_command,   &bench_ablation_command,
-                                              &bench_memory_command, &bench_sample_command,
-                                              NULL};
+static const sgt_command *const commands[] = {
+    &bench_loader_command,    &bench_tokenize_command, &bench_gemm_command,
+    &bench_attention_command, &bench_step_command,     &bench_ablation_command,
+    &bench_memory_command,    &bench_sample_command,   NULL};
 
 static const sgt_program program = {
     .name = "sgt-bench",
