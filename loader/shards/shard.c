@@ -12,6 +12,7 @@
 #include <xxhash.h>
 
 #include "loader/base/file.h"
+#include "loader/base/magic.h"
 #include "loader/shards/megatron.h"
 
 #define REVISION 1
@@ -98,55 +99,48 @@ static int raw_header(sgt_shard_header *h, uint64_t size, const char *path, sgt_
     return SGT_OK;
 }
 
-/* Return whether head[n] is UTF-8 without control characters, but tabs and ends of lines. The last
- * three bytes may be a part of a character. */
+/* Return whether head[n] has no control characters but those of text, in UTF-8 or any other
+ * encoding that has ASCII. */
 static int is_text(const uint8_t *head, size_t n)
 {
-    char text[SGT_SHARD_HEADER + 1] = {0}, shown[4 * sizeof text];
-    memcpy(text, head, n);
     for (size_t i = 0; i < n; i++)
-        if (memchr("\t\n\r", text[i], 3)) text[i] = ' ';
-    /* what is not printable becomes \xNN, and byte 0 ends the text */
-    sgt_printable(shown, sizeof shown, text);
-    return strlen(text) == n && !strncmp(text, shown, n - 3);
+        if (head[i] == 127 || (head[i] < ' ' && !memchr("\t\n\f\r\033", head[i], 5))) return 0;
+    return 1;
 }
 
-/* Return the kind of a file that begins with head[n] if sgt-tokenize makes tokens of it, or NULL.
- * The ids of a whole head are not like text: the most frequent ids are small, and their high byte is
- * a control character. A magic number, read as ids, has one that GPT-2 lacks, or two that do not
- * follow each other in a text. */
-static const char *kind_of_text(const uint8_t *head, size_t n)
+/* Return whether the name of the file says that it holds ids. */
+static int is_bin(const char *path)
 {
-    static const struct {
-        const char *bytes, *kind;
-        size_t count;
-    } magics[] = {{"\x1f\x8b\x08\0", "gzip", 4},
-                  {"\x1f\x8b\x08\x08", "gzip", 4},
-                  {"\x28\xb5\x2f\xfd", "Zstandard", 4},
-                  {"PAR1\x15", "Parquet", 5}};
-    if (n < LEAST_TEXT) return NULL;
-    for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
-        if (!memcmp(head, magics[i].bytes, magics[i].count)) return magics[i].kind;
+    const size_t n = strlen(path);
+    return n > 4 && !strcmp(path + n - 4, ".bin");
+}
+
+/* Refuse a file that begins with head[n] if those bytes cannot be tokens. The ids of a whole head
+ * are not like text: the most frequent ids are small, and their high byte is a control character.
+ * Bytes as ids look like UTF-16, so only a file without .bin in its name is taken for that. */
+static int check_tokens(const uint8_t *head, size_t n, uint64_t size, const char *path,
+                        sgt_error *err)
+{
+    static const char *const advice[] = {
+        [SGT_MAGIC_OTHER] = "sgt-tokenize makes tokens of text",
+        [SGT_MAGIC_ARRAY] = "numpy's tofile writes 16-bit ids without it",
+        [SGT_MAGIC_WIDE] = "if it holds ids, give it a name that ends in .bin"};
+    if (n < LEAST_TEXT) return SGT_OK;
+    const sgt_magic *m = sgt_magic_of(head, n);
+    if (!m && !is_bin(path)) m = sgt_magic_wide(head, n, n == size);
+    if (m && m->kind == SGT_MAGIC_NUMBERS) m = NULL;
+    if (m && advice[m->kind])
+        return sgt_fail(err, SGT_EFORMAT, "%s: %s, not 16-bit tokens (%s)", path, m->what,
+                        advice[m->kind]);
     if (n > SGT_SHARD_HEADER) n = SGT_SHARD_HEADER;
-    size_t mark = sgt_utf8_mark(head, n);
-    if (!is_text(head + mark, n - mark)) return NULL;
-    return head[mark] == '{' || head[mark] == '[' ? "JSON" : "text";
-}
-
-/* Refuse a file that begins with head[n] if those bytes cannot be tokens. */
-static int check_tokens(const uint8_t *head, size_t n, const char *path, sgt_error *err)
-{
-    const char *kind = kind_of_text(head, n);
-    if (kind)
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: %s, not 16-bit tokens (sgt-tokenize %s OUT/ makes tokens of it)", path,
-                        kind, path);
-    if (n >= 6 && !memcmp(head, "\x93NUMPY", 6))
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: an array with the header of numpy.save, which sgt does not read "
-                        "(tofile writes 16-bit tokens alone)",
-                        path);
-    return SGT_OK;
+    const size_t mark = sgt_utf8_mark(head, n);
+    if (!m && !is_text(head, n)) return SGT_OK;
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: %s, not 16-bit tokens (sgt-tokenize %s OUT/ makes tokens of it)", path,
+                    m                                        ? m->what
+                    : head[mark] == '{' || head[mark] == '[' ? "JSON"
+                                                             : "text",
+                    path);
 }
 
 /* Fill in the header of a file that does not begin with sgt's magic number, but with head[n]: a raw
@@ -157,7 +151,7 @@ static int foreign_header(sgt_shard_header *h, uint64_t size, const uint8_t *hea
     int beside = raw > 0 ? 0 : sgt_megatron_beside(path, err), rc, width = 16;
     uint32_t magic = get32(head, 0);
     if (beside < 0) return beside;
-    if (!beside && raw < 0 && (rc = check_tokens(head, n, path, err)) < 0) return rc;
+    if (!beside && raw < 0 && (rc = check_tokens(head, n, size, path, err)) < 0) return rc;
     if (!beside && magic == SGT_SHARD_LLMC_WIDE)
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "%s: at byte 0: magic number %" PRIu32

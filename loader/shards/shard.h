@@ -62,11 +62,10 @@ void sgt_shard_pack(uint8_t bytes[SGT_SHARD_HEADER], const sgt_shard_header *h);
 /* Open a shard, read its header and check it against the file's size. Returns the descriptor
  * (>= 0) or a negative SGT_E*: SGT_EFORMAT, with both sizes, if the file is not header + 2*tokens
  * bytes long. raw 1: the file has no header, only ids; SGT_SHARD_RAW16: 16-bit ones, as its manifest
- * says. raw 0: there must be a header, or
- * Megatron-LM's .idx beside the file, of which only the beginning is checked. raw -1: with or
- * without a header, but a file that begins like text, JSON, gzip, Zstandard, Parquet or one by
- * numpy.save is refused (SGT_EFORMAT) unless it has such an .idx. Without any of these, and with
- * raw 1, a file of 32-bit or 64-bit ids is refused (SGT_EUNSUPPORTED). */
+ * says. raw 0: there must be a header, or Megatron-LM's .idx beside the file, of which only the
+ * beginning is checked. raw -1: with or without a header, but a file that begins like text, JSON or
+ * another format (base/magic.h) is refused (SGT_EFORMAT) unless it has such an .idx. Without any of
+ * these, and with raw 1, a file of 32-bit or 64-bit ids is refused (SGT_EUNSUPPORTED). */
 int sgt_shard_open(sgt_shard_header *h, const char *path, int raw, sgt_error *err);
 
 /* Receives all tokens of a shard in turn, before its checksum has been compared. `see` gets ids[n],

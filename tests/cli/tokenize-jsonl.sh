@@ -161,7 +161,7 @@ same as-named/train_000000.idx as-found/train_000000.idx
 grep -q '"path": "b.JL", "size": 15, "format": "jsonl", "mtime"' as-found/sources.jsonl || fail 'sources.jsonl'
 run 0 sgt-tokenize other/d one-file
 stderr_is 'sgt-tokenize: other/d: its lines are JSON objects with the field "text": read as JSONL (1 such file; '\
-'--format text reads it as text)'
+'--format text reads them as text)'
 stdout_has ', 2 documents'
 for options in '--threads 1' '--threads 3 --shuffle 7' '--split 30%'; do # the names differ, so compare with itself
     rm -rf x1 x2
@@ -192,7 +192,7 @@ cp plain/a.jsonl filtered/a.x
 cp plain/b.jsonl filtered/b.x
 run 0 sgt-tokenize --filter x=cat --shard-tokens 2k --keep-fields n filtered by-filter
 stdout_has ', 3,001 documents'
-stderr_is 'sgt-tokenize: filtered/a.x: its filter'"'"'s lines are JSON objects with the field "text": read as JSONL '\
+stderr_is 'sgt-tokenize: filtered/a.x: its lines are JSON objects with the field "text": read as JSONL '\
 '(EXT=text:COMMAND reads them as text)'
 grep -q '{"document": 2, "split": "train", "fields": {"n": 2}}' by-filter/sources.jsonl || fail 'fields of a filter'
 run 0 sgt-tokenize --filter x=text:cat filtered by-text
@@ -283,7 +283,7 @@ stderr_is "sgt-tokenize: arrays/b.json: a JSON array, not JSON Lines (jq -c '.[]
 'EXT=text:COMMAND reads it as it is)'
 absent out-array
 run 0 sgt-tokenize --binary keep arrays out-keep
-stderr_is 'sgt-tokenize: arrays/a.json.gz: a JSON array, read as text (2 such files)'
+stderr_is 'sgt-tokenize: arrays/a.json.gz: a JSON array, read as text (2 such files; jq -c '\''.[]'\'' makes lines of it)'
 stdout_has ', 5 documents'
 run 0 sgt-tokenize --format text arrays out-told
 stderr_is ''

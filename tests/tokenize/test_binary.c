@@ -19,7 +19,7 @@ TestSuite(binary, .init = enter_scratch, .fini = leave_scratch);
 
 static const char *what(const char *bytes, size_t n, int whole, int lines)
 {
-    const sgt_binary *b = sgt_binary_of((const uint8_t *)bytes, n, whole, lines);
+    const sgt_magic *b = sgt_binary_of((const uint8_t *)bytes, n, whole, lines);
     return b ? b->what : "text";
 }
 
@@ -36,6 +36,11 @@ Test(binary, told_by_its_first_bytes)
     IS("PK\3\4", "a ZIP archive");
     IS("PK\5\6", "a ZIP archive");
     IS("PK", "text");
+    IS("\037\213\b\4", "gzip data"); /* within gzip */
+    IS("\050\265\057\375", "Zstandard data");
+    IS("\223NUMPY\1", "an array with the header of numpy.save");
+    IS("ARROW1\0\0", "an Arrow file");
+    IS("\377\377\377\377", "an Arrow stream");
     IS("PAR1", "a Parquet file");
     IS("\377\376a\0", "UTF-16");
     IS("\376\377\0a", "UTF-16");

@@ -2,7 +2,7 @@
  * bytes of its stream (unpacked if it is packed). So it is the same for any threads, ranks and
  * resumed runs.
  *
- *     const sgt_binary *b = sgt_binary_of(bytes, n, n < SGT_BINARY_PREFIX, 0);
+ *     const sgt_magic *b = sgt_binary_of(bytes, n, n < SGT_BINARY_PREFIX, 0);
  *     if (b) printf("%s: %s, not UTF-8 text (%s)\n", path, b->what, b->hint);
  *
  * A file that begins with the magic number of a known format or with the byte order mark of UTF-16
@@ -12,19 +12,13 @@
 #ifndef SGT_BINARY_H
 #define SGT_BINARY_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "loader/base/magic.h"
 
 #define SGT_BINARY_PREFIX ((size_t)64 << 10) /* bytes examined */
-
-typedef struct sgt_binary {
-    const char *what; /* name of the format: "a PDF" */
-    const char *hint; /* how to get its text, for a message */
-} sgt_binary;
 
 /* Return what the file that begins with p[n] is, or NULL if it is text. whole: p[n] is the entire
  * file. lines: the file is JSONL; only magic numbers are looked for, because the JSON parser
  * reports invalid bytes. */
-const sgt_binary *sgt_binary_of(const uint8_t *p, size_t n, int whole, int lines);
+const sgt_magic *sgt_binary_of(const uint8_t *p, size_t n, int whole, int lines);
 
 #endif

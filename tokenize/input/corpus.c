@@ -51,8 +51,9 @@ typedef struct walk {
     sgt_error *err;
 } walk;
 
-static const sgt_binary json_array = {
-    "a JSON array", "jq -c '.[]' makes lines of it, and --format text reads it as it is"};
+static const sgt_magic json_array = {
+    "a JSON array", "jq -c '.[]' makes lines of it, and --format text reads it as it is",
+    SGT_MAGIC_OTHER};
 
 typedef struct entry {
     char *name;
@@ -127,14 +128,11 @@ static int read_prefix(walk *w, const sgt_corpus_file *f, size_t want, size_t *n
     return rc;
 }
 
-/* Return whether a file that begins with the bytes p[n] is Parquet, which begins and ends with
- * "PAR1". */
-static int is_parquet(const walk *w, const sgt_corpus_file *f, const uint8_t *p, size_t n)
+/* Return whether a file that begins like Parquet also ends so. */
+static int is_parquet(const walk *w, const sgt_corpus_file *f)
 {
     char end[4] = "";
-    if (w->r->format != SGT_FORMAT_AUTO || f->pack != SGT_PACK_NONE || n < 8 ||
-        memcmp(p, "PAR1", 4))
-        return 0;
+    if (w->r->format != SGT_FORMAT_AUTO || f->pack != SGT_PACK_NONE || f->size < 8) return 0;
     int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     const ssize_t got = fd < 0 ? -1 : pread(fd, end, sizeof end, (off_t)f->size - 4);
     if (fd >= 0) close(fd);
@@ -143,7 +141,7 @@ static int is_parquet(const walk *w, const sgt_corpus_file *f, const uint8_t *p,
 
 /* Leave out a file that is not text, with a notice. `named`: the file itself is an INPUT, so it is
  * an error. */
-static int leave_out(walk *w, const sgt_corpus_file *f, const sgt_binary *b, int named)
+static int leave_out(walk *w, const sgt_corpus_file *f, const sgt_magic *b, int named)
 {
     const char *lacks = b == &json_array ? "JSON Lines" : "UTF-8 text";
     if (named)
@@ -175,9 +173,11 @@ static int tell_form(walk *w, sgt_corpus_file *f, size_t n, int whole, int named
 /* Return the compression that the first bytes of a file tell. */
 static sgt_pack pack_of(const uint8_t *p, size_t n)
 {
-    return n >= 3 && !memcmp(p, "\037\213\b", 3)         ? SGT_PACK_GZ
-           : n >= 4 && !memcmp(p, "\050\265\057\375", 4) ? SGT_PACK_ZST
-                                                         : SGT_PACK_NONE;
+    const sgt_magic *m = sgt_magic_of(p, n);
+    return !m                          ? SGT_PACK_NONE
+           : m->kind == SGT_MAGIC_GZIP ? SGT_PACK_GZ
+           : m->kind == SGT_MAGIC_ZSTD ? SGT_PACK_ZST
+                                       : SGT_PACK_NONE;
 }
 
 /* Check that a file can be read, because failing now is better than failing after an hour of work,
@@ -196,8 +196,8 @@ static int look_at(walk *w, sgt_corpus_file *f, int named)
     if (!rc && open && f->pack == SGT_PACK_NONE && (f->pack = pack_of(w->prefix, n)))
         rc = read_prefix(w, f, SGT_BINARY_PREFIX, &n, &whole);
     if (rc < 0) return rc;
-    const sgt_binary *b = w->r->skip_binary ? sgt_binary_of(w->prefix, n, whole, f->lines) : NULL;
-    if (b) f->rows = is_parquet(w, f, w->prefix, n);
+    const sgt_magic *b = w->r->skip_binary ? sgt_binary_of(w->prefix, n, whole, f->lines) : NULL;
+    if (b && b->kind == SGT_MAGIC_PARQUET) f->rows = is_parquet(w, f);
     if (f->rows) f->lines = 0;
     if (b && !f->rows) return leave_out(w, f, b, named);
     return open && !f->lines && !f->rows ? tell_form(w, f, n, whole, named) : SGT_OK;
@@ -479,27 +479,6 @@ static int set_filters(sgt_corpus *c, const sgt_corpus_request *r, sgt_error *er
     return SGT_OK;
 }
 
-/* Report the files whose form their first bytes told. */
-static void sum_up_forms(const walk *w)
-{
-    const size_t lines = w->found[SGT_FORM_LINES], braces = w->found[SGT_FORM_BRACE],
-                 arrays = w->found[SGT_FORM_ARRAY];
-    if (lines)
-        sgt_say(&w->r->notice,
-                "%s: its lines are JSON objects with the field \"%s\": read as JSONL (%zu such "
-                "file%s; --format text reads %s as text)",
-                w->first_found[SGT_FORM_LINES], w->field, lines, lines == 1 ? "" : "s",
-                lines == 1 ? "it" : "them");
-    if (braces)
-        sgt_say(&w->r->notice,
-                "%s: begins with a brace, but its first lines are no objects with the field "
-                "\"%s\": read as text (%zu such file%s; --field names the field of JSONL)",
-                w->first_found[SGT_FORM_BRACE], w->field, braces, braces == 1 ? "" : "s");
-    if (arrays)
-        sgt_say(&w->r->notice, "%s: a JSON array, read as text (%zu such file%s)",
-                w->first_found[SGT_FORM_ARRAY], arrays, arrays == 1 ? "" : "s");
-}
-
 /* After the last INPUT, report the skipped files that had no notice of their own. Fail if no file
  * is left. */
 static int sum_up_skipped(const walk *w)
@@ -532,7 +511,10 @@ int sgt_corpus_list(sgt_corpus **out, const sgt_corpus_request *r, sgt_error *er
                           "standard input (-) can be read only once (name it once)");
         else rc = list_input(&w, r->inputs[i]);
     }
-    if (!rc) sum_up_forms(&w);
+    for (int form = 0; form < SGT_FORM_MORE && !rc; form++)
+        if (w.found[form])
+            sgt_form_say(&r->notice, (sgt_form)form, w.first_found[form], w.found[form], w.field,
+                         "--format text");
     if (!rc) rc = sum_up_skipped(&w);
     free(w.out_real);
     for (int form = 0; form < SGT_FORM_MORE; form++) free(w.first_found[form]);

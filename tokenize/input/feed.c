@@ -105,7 +105,7 @@ static int reserve_carry(sgt_text_feed *f, size_t bytes, sgt_error *err)
 static int check_stream(const sgt_text_feed *f, sgt_error *err)
 {
     const size_t n = f->carried;
-    const sgt_binary *b = sgt_binary_of(f->carry, n, f->ended, current(f)->lines);
+    const sgt_magic *b = sgt_binary_of(f->carry, n, f->ended, current(f)->lines);
     if (!b || !f->o.corpus->skip_binary) return SGT_OK;
     return sgt_fail(err, SGT_EFORMAT,
                     "standard input: %s, not UTF-8 text (pass it as a file, or --binary keep takes "
@@ -126,16 +126,8 @@ static int take_form(sgt_text_feed *f, sgt_form form, sgt_error *err)
                         "reads it as it is)",
                         name, other);
     s->lines = form == SGT_FORM_LINES;
-    if (form == SGT_FORM_LINES && !f->said++)
-        sgt_say(&f->o.notice,
-                "%s: %s lines are JSON objects with the field \"%s\": read as JSONL (%s reads them "
-                "as text)",
-                name, s->filter ? "its filter's" : "its", field, other);
-    if (form == SGT_FORM_BRACE && !f->said++)
-        sgt_say(&f->o.notice,
-                "%s: begins with a brace, but its first lines are no objects with the field "
-                "\"%s\": read as text (--field names the field of JSONL)",
-                name, field);
+    if (form != SGT_FORM_TEXT && !f->said++)
+        sgt_form_say(&f->o.notice, form, name, 0, field, other);
     return SGT_OK;
 }
 

@@ -1,6 +1,7 @@
 /* form.c: parse the first object or two of a copy of the bytes. */
 #include "tokenize/input/form.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,4 +93,23 @@ int sgt_form_look(sgt_form *form, const uint8_t *p, size_t n, int whole, const c
     free(l.text);
     free(l.scratch);
     return rc;
+}
+
+void sgt_form_say(const sgt_notice *to, sgt_form form, const char *name, size_t count,
+                  const char *field, const char *text)
+{
+    char such[48] = "";
+    if (count) snprintf(such, sizeof such, "%zu such file%s; ", count, count == 1 ? "" : "s");
+    if (form == SGT_FORM_LINES)
+        sgt_say(to,
+                "%s: its lines are JSON objects with the field \"%s\": read as JSONL (%s%s reads "
+                "them as text)",
+                name, field, such, text);
+    if (form == SGT_FORM_BRACE)
+        sgt_say(to,
+                "%s: begins with a brace, but its first lines are no objects with the field "
+                "\"%s\": read as text (%s--field names the field of JSONL)",
+                name, field, such);
+    if (form == SGT_FORM_ARRAY)
+        sgt_say(to, "%s: a JSON array, read as text (%sjq -c '.[]' makes lines of it)", name, such);
 }

@@ -30,4 +30,10 @@ typedef enum sgt_form {
 int sgt_form_look(sgt_form *form, const uint8_t *p, size_t n, int whole, const char *field,
                   sgt_error *err);
 
+/* Say how a stream is read whose form its first bytes told, unless it is plain text. name: of the
+ * stream, or of the first of `count` such files; count 0: there is only this one. text: the option
+ * that reads it as text. */
+void sgt_form_say(const sgt_notice *to, sgt_form form, const char *name, size_t count,
+                  const char *field, const char *text);
+
 #endif

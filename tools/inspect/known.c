@@ -104,7 +104,7 @@ int inspect_known(const char *path, sgt_error *err)
     if (ends(name, ".idx"))
         return sgt_fail(err, SGT_EFORMAT, "%s: where the documents of a shard begin: pass %.*s.bin",
                         path, (int)strlen(path) - 4, path);
-    const sgt_binary *b = sgt_binary_of((const uint8_t *)p, (size_t)n, 0, 1);
+    const sgt_magic *b = sgt_binary_of((const uint8_t *)p, (size_t)n, 0, 1);
     if (b) return sgt_fail(err, SGT_EFORMAT, "%s: %s, not a shard", path, b->what);
     return sgt_fail(err, SGT_EFORMAT,
                     "%s: not a file that sgt knows (a shard without a header is read with --raw, "

@@ -1,0 +1,164 @@
+/* magic.c: see magic.h. */
+#include "loader/base/magic.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#define KEEP "--binary keep takes its bytes"
+#define UNPACK "unpack it, or --filter reads it through a command"
+#define UNTAR "unpack it, or --filter 'EXT=tar -xOf {}' reads its files as one document"
+#define TO_PARQUET "--format auto reads Parquet, which Dataset.to_parquet makes of it"
+#define PRINTED "--filter 'EXT=COMMAND' reads it through a command that prints its text"
+#define CONVERT(name)                                                  \
+    {                                                                  \
+        name, "iconv -f " name " -t UTF-8 converts it", SGT_MAGIC_WIDE \
+    }
+
+typedef struct number {
+    const char *bytes;
+    size_t count;
+    sgt_magic is;
+} number;
+
+static const number numbers[] = {
+    {"\037\213\b", 3, {"gzip data", UNPACK, SGT_MAGIC_GZIP}},
+    {"\050\265\057\375", 4, {"Zstandard data", UNPACK, SGT_MAGIC_ZSTD}},
+    {"PAR1", 4, {"a Parquet file", "--format auto reads whole ones", SGT_MAGIC_PARQUET}},
+    {"\223NUMPY", 6, {"an array with the header of numpy.save", KEEP, SGT_MAGIC_ARRAY}},
+    {"ARROW1\0\0", 8, {"an Arrow file", TO_PARQUET, SGT_MAGIC_OTHER}},
+    {"\377\377\377\377", 4, {"an Arrow stream", TO_PARQUET, SGT_MAGIC_OTHER}},
+    {"%PDF", 4, {"a PDF", "--filter 'pdf=pdftotext {} -' reads its text", SGT_MAGIC_OTHER}},
+    {"\177ELF", 4, {"an ELF program", KEEP, SGT_MAGIC_OTHER}},
+    {"\211PNG", 4, {"a PNG picture", KEEP, SGT_MAGIC_OTHER}},
+    {"\377\330\377", 3, {"a JPEG picture", KEEP, SGT_MAGIC_OTHER}},
+    {"PK\3\4", 4, {"a ZIP archive", UNPACK, SGT_MAGIC_OTHER}},
+    {"PK\5\6", 4, {"a ZIP archive", UNPACK, SGT_MAGIC_OTHER}},
+    {"7z\274\257'\034", 6, {"a 7z archive", UNPACK, SGT_MAGIC_OTHER}},
+    {"\3757zXZ", 6, {"xz data", "--filter 'xz=xzcat {}' reads its text", SGT_MAGIC_OTHER}},
+    {"!<arch>\n", 8, {"an ar archive", UNPACK, SGT_MAGIC_OTHER}},
+    {"WARC/0.", 7, {"a WARC archive", PRINTED, SGT_MAGIC_OTHER}},
+    {"WARC/1.", 7, {"a WARC archive", PRINTED, SGT_MAGIC_OTHER}},
+};
+
+/* UTF-32 comes first: its little-endian mark begins with that of UTF-16. */
+static const number marks[] = {{"\377\376\0\0", 4, CONVERT("UTF-32")},
+                               {"\0\0\376\377", 4, CONVERT("UTF-32")},
+                               {"\377\376", 2, CONVERT("UTF-16")},
+                               {"\376\377", 2, CONVERT("UTF-16")}};
+
+static const sgt_magic tar = {"a tar archive", UNTAR, SGT_MAGIC_OTHER},
+                       cpio = {"a cpio archive", UNPACK, SGT_MAGIC_OTHER},
+                       bzip2 = {"bzip2 data", "--filter 'bz2=bzcat {}' reads its text",
+                                SGT_MAGIC_OTHER},
+                       tensors = {"a safetensors file", KEEP, SGT_MAGIC_OTHER};
+
+static const sgt_magic *find(const number *table, size_t count, const uint8_t *p, size_t n)
+{
+    for (size_t i = 0; i < count; i++)
+        if (n >= table[i].count && !memcmp(p, table[i].bytes, table[i].count)) return &table[i].is;
+    return NULL;
+}
+
+/* Return whether p[n] begins with the header of a tar archive, which holds the sum of its own
+ * bytes as octal digits; the digits themselves count as blanks. */
+static int is_tar(const uint8_t *p, size_t n)
+{
+    unsigned sum = 0, noted = 0;
+    if (n < 512 || !p[0]) return 0;
+    for (size_t i = 0; i < 512; i++) sum += i >= 148 && i < 156 ? ' ' : p[i];
+    for (size_t i = 148; i < 156 && (p[i] == ' ' || (p[i] >= '0' && p[i] <= '7')); i++)
+        if (p[i] != ' ') noted = 8 * noted + (p[i] - '0');
+    return noted == sum;
+}
+
+/* Return whether p[n] begins with the header of a cpio archive: so many hex digits, and a name. */
+static int is_cpio(const uint8_t *p, size_t n)
+{
+    size_t digits = 0;
+    while (digits < n && isxdigit(p[digits])) digits++;
+    return digits >= 76 && !memcmp(p, "07070", 5) && (p[5] == '7' || digits >= 110);
+}
+
+/* Return whether p[n] begins with the length of a JSON header, as 64 little-endian bits, and with
+ * that header. */
+static int is_tensors(const uint8_t *p, size_t n)
+{
+    return n > 9 && !memcmp(p + 4, "\0\0\0", 4) && p[8] == '{' && (p[9] == '"' || p[9] == '}');
+}
+
+const sgt_magic *sgt_magic_of(const uint8_t *p, size_t n)
+{
+    const sgt_magic *known = find(numbers, sizeof numbers / sizeof *numbers, p, n);
+    if (known) return known;
+    if (is_tar(p, n)) return &tar;
+    if (is_cpio(p, n)) return &cpio;
+    if (n >= 10 && !memcmp(p, "BZh", 3) && !memcmp(p + 4, "1AY&SY", 6)) return &bzip2;
+    return is_tensors(p, n) ? &tensors : NULL;
+}
+
+/* ---- UTF-16 and UTF-32 without a mark ---- */
+
+/* The units of `width` bytes at the beginning of a file. */
+typedef struct wide {
+    size_t count, zeros; /* units, and those that are 0 */
+    size_t narrow;       /* units of 1 to 255, such as ASCII has */
+    size_t swapped;      /* units that would be narrow in the other byte order */
+    size_t close;        /* other units below 0x2100: most alphabets, and punctuation */
+    size_t odd;          /* control characters, and surrogates of 32 bits */
+    size_t large;        /* units beyond the last character */
+} wide;
+
+static int is_odd(uint32_t c)
+{
+    if (c < 0x20) return c && !(c >= '\t' && c <= '\r' && c != '\v');
+    return c >= 0x7F && c < 0xA0;
+}
+
+static wide count_units(const uint8_t *p, size_t n, size_t width, int big)
+{
+    wide w = {.count = n / width};
+    for (size_t i = 0; i < w.count; i++, p += width) {
+        uint32_t c = 0;
+        for (size_t k = 0; k < width; k++) c = c << 8 | p[big ? k : width - 1 - k];
+        w.zeros += !c;
+        w.narrow += c && c < 256;
+        w.swapped += c && !(c & 0xFF);
+        w.close += c >= 256 && c < 0x2100;
+        w.odd += is_odd(c) || (width == 4 && c >= 0xD800 && c < 0xE000);
+        w.large += c > 0x10FFFF;
+    }
+    return w;
+}
+
+/* Return what p[n] is if it consists of numbers of 16 or 32 bits, most of which are small or are
+ * characters; else NULL. At most one unit in two may be 0, because text may hold NUL bytes. */
+static const sgt_magic *find_wide(const uint8_t *p, size_t n, int whole)
+{
+    static const sgt_magic texts[] = {CONVERT("UTF-16LE"), CONVERT("UTF-16BE"), CONVERT("UTF-32LE"),
+                                      CONVERT("UTF-32BE")},
+                           figures[] = {{"16-bit numbers", KEEP, SGT_MAGIC_NUMBERS},
+                                        {"32-bit numbers", KEEP, SGT_MAGIC_NUMBERS}};
+    for (int big = 0; big < 2 && n >= 8 && !(whole && n % 4); big++) {
+        const wide w = count_units(p, n, 4, big);
+        if (!w.large && 2 * w.zeros <= w.count)
+            return w.odd || w.zeros ? &figures[1] : &texts[2 + big];
+    }
+    for (int big = 0; big < 2 && n >= 4 && !(whole && n % 2); big++) {
+        const wide w = count_units(p, n, 2, big);
+        /* ASCII: NUL at every second place */
+        if (4 * w.narrow >= 3 * w.count) return w.odd || w.zeros ? &figures[0] : &texts[big];
+        /* another alphabet, with blanks and line ends in ASCII */
+        if (!w.zeros && !w.odd && w.narrow >= 16 && 16 * w.narrow >= w.count &&
+            8 * w.swapped <= w.narrow && 8 * (w.narrow + w.close) >= 7 * w.count)
+            return &texts[big];
+    }
+    return NULL;
+}
+
+const sgt_magic *sgt_magic_wide(const uint8_t *p, size_t n, int whole)
+{
+    /* a whole file with an odd number of bytes is not UTF-16 */
+    const sgt_magic *marked =
+        whole && n % 2 ? NULL : find(marks, sizeof marks / sizeof *marks, p, n);
+    return marked || !memchr(p, 0, n) ? marked : find_wide(p, n, whole);
+}
