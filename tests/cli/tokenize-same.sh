@@ -76,6 +76,15 @@ cat dA/p0.txt > packed/b.pdf
 run 0 sgt-tokenize --filter "$filter" packed p
 stdout_has 'complete already'
 
+# A file that gets another time between the list of the inputs and its turn. The inputs are listed once standard input
+# is read, which does not end before the file has its new time.
+printf 'aaaa bbbb\n' > later
+{ head -c 1000000 /dev/zero | tr '\0' '\n' && touch -d @1600000000 later; } |
+    run 1 sgt-tokenize --quiet --threads 1 - later o-later
+stdout_is ''
+stderr_is 'sgt-tokenize: later: changed since the inputs were listed: its time stamp is new (start again)'
+absent o-later/manifest.json
+
 # ---- an interrupted run ----
 mkdir cA
 cp "$ROOT/tokenize/text/unicode_tables.c" cA/a
