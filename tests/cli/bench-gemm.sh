@@ -29,6 +29,9 @@ check 'none is zero' test "$(grep -cE '"(us|tflops|of_peak|peak_tflops)": (0\.0+
 stdout_has '"rows": 8'
 stdout_has '"precision": "fp32"'
 
+run 0 sgt-bench gemm --device cpu --model 1x16x2 --batch-size 1 --seq-len 8 --layer head --seconds .001 --json
+check 'three products' test "$(grep -c '"layer": "head"' .stdout) $(grep -c '"layer"' .stdout)" = '3 3'
+
 run 0 sgt-bench gemm --device cpu --model 1x16x2 --batch-size 1 --seq-len 1 --seconds .001 --quiet
 stdout_is ''
 stderr_is ''

@@ -15,6 +15,7 @@
 
 static bench_shape shape = BENCH_SHAPE;
 static double seconds = 0.2;
+static const char *only = "all";
 
 static const sgt_option table[] = {{.name = "What to run"},
                                    BENCH_DEVICE(shape),
@@ -22,6 +23,9 @@ static const sgt_option table[] = {{.name = "What to run"},
                                    BENCH_BATCH(shape, "rows of a micro-step", 1 << 16),
                                    BENCH_SEQ(shape, "64", 1 << 15),
                                    BENCH_PRECISION(shape, "number format of the matrices"),
+                                   {"layer", 0, SGT_OPT_CHOICE, &only,
+                                    "all|qkv|proj|fc|fcproj|head",
+                                    "layer whose products to measure", .def = "all"},
                                    BENCH_THREADS(shape),
                                    {.name = "How"},
                                    {"seconds", 0, SGT_OPT_REAL, &seconds, "X",
@@ -49,6 +53,7 @@ static const char *const epilogues[] = {"none", "bias", "bgrad", "gelu", "dgelu"
 static void add(gemm_bench *b, const char *layer, const char *pass, sgt_cuda_gemm_shape s,
                 sgt_cuda_epilogue epilogue)
 {
+    if (strcmp(only, "all") != 0 && strcmp(only, layer) != 0) return;
     s.lda = s.trans_a ? s.m : s.k;
     s.ldb = s.trans_b ? s.k : s.n;
     s.ldd = s.n;
