@@ -8,18 +8,16 @@ set -eu
 cd "$(dirname "$0")/.."
 B=$1
 out=$B/gpu-bundle
-# At most 42 MiB, and below 64 MiB with the tracked files, which go to the machine too.
-most=$((42 << 20)) all=$((64 << 20))
+# At most 36 MiB, and below 64 MiB with the tracked files, which go to the machine too.
+most=$((36 << 20)) all=$((64 << 20))
 tracked=$(git ls-files -z 2> /dev/null | xargs -0 -r stat -c %s 2> /dev/null | awk '{ s += $1 } END { print s + 0 }')
 [ $most -le $((all - tracked)) ] || most=$((all - tracked))
 [ -z "${ALONE:-}" ] || most=$all
 
 rm -rf "$out"
 mkdir -p "$out/bin" "$out/lib" "$out/link" "$out/tools" "$out/data"
-for f in "$B"/bin/sgt-tokenize "$B"/bin/sgt-train "$B"/bin/sgt-bench "$B/bin/check-step" "$B/tests/check-cuda-device"; do
-    strip --strip-debug -o "$out/bin/$(basename "$f")" "$f"
-done
-strip --strip-debug -o "$out/lib/libsgt-cuda.so" "$B/lib/libsgt-cuda.so"
+for f in bin/sgt-train bin/sgt-bench tests/check-cuda-device; do strip -o "$out/bin/$(basename $f)" "$B/$f"; done
+strip -o "$out/lib/libsgt-cuda.so" "$B/lib/libsgt-cuda.so"
 for f in libsgt-train.a libsgt-kernels.a libsgt-loader.a tests/kernels/harness.o; do
     strip --strip-debug -o "$out/link/$(basename "$f")" "$B/obj/$f"
 done
@@ -34,14 +32,14 @@ rm "$out/libraries"
 
 cp -r tools/gpu-check.sh tools/gpu-build.sh tools/gpu "$out/tools"
 if [ -n "${ALONE:-}" ]; then
-    mkdir -p "$out/tests/data"
-    cp -r tests/peers "$out/tests"
-    cp -r tests/data/fixtures "$out/tests/data"
+    mkdir -p "$out/tests/data/fixtures"
+    cp -r tests/peers tests/gpu-results "$out/tests"
+    cp -r tests/data/fixtures/curve "$out/tests/data/fixtures"
 fi
 "$B/bin/sgt-tokenize" --quiet --split 5% README.md loader kernels train tools "$out/data/shards"
 { git describe --always --dirty --abbrev=12 2> /dev/null || echo unknown; } > "$out/commit"
 cat > "$out/README" << 'END'
-tools/gpu-check.sh runs all checks on this machine's GPU; --help tells of its parts. Programs by hand:
+tools/gpu-check.sh --budget 560 runs all checks on this machine's GPU; --help lists its parts. Programs by hand:
     LD_LIBRARY_PATH=lib bin/sgt-train --device cuda --data data/shards --run run
 with the folders of cuBLAS and cuDNN on that path too, where the system does not know them.
 END

@@ -60,7 +60,7 @@ deb dist:
 	@exit 1
 
 ifneq ($(HAVE_NVCC),)
-gpu-bundle: need-packages programs cuda $(B)/tests/check-cuda-device $(B)/bin/check-step
+gpu-bundle: need-packages programs cuda $(B)/tests/check-cuda-device
 	@tools/gpu-bundle.sh $(B)
 else
 gpu-bundle:                            ## what tools/gpu-check.sh needs on a machine with a GPU, in build/gpu-bundle

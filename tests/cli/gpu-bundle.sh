@@ -4,7 +4,7 @@
 . "$ROOT/tests/cli/lib.sh"
 cuda_on_the_host
 B=$BIN/..
-for need in "$B/bin/check-step" "$B/tests/check-cuda-pretend" "$B/obj/tests/kernels/harness.o"; do
+for need in "$B/tests/check-cuda-pretend" "$B/obj/tests/kernels/harness.o"; do
     [ -e "$need" ] || skip "$need is not built"
 done
 command -v objcopy > /dev/null || skip 'no objcopy'
@@ -17,12 +17,14 @@ ln -s "$B/tests/check-cuda-pretend" b/tests/check-cuda-device
 
 run 0 "$ROOT/tools/gpu-bundle.sh" "$PWD/b"
 stdout_matches '/b/gpu-bundle: [0-9.]+ MiB; there: tools/gpu-check.sh$'
-for file in bin/sgt-train bin/check-step bin/check-cuda-device lib/libsgt-cuda.so link/libsgt-train.a tools/gpu-check.sh \
-    tools/gpu/smoke.sh data/shards/manifest.json commit README; do exists "b/gpu-bundle/$file"; done
+for file in bin/sgt-train bin/sgt-bench bin/check-cuda-device lib/libsgt-cuda.so link/libsgt-train.a tools/gpu-check.sh \
+    tools/gpu/parts.sh data/shards/manifest.json commit README; do exists "b/gpu-bundle/$file"; done
 absent b/gpu-bundle/tests
+run 0 env ALONE=1 "$ROOT/tools/gpu-bundle.sh" "$PWD/b"
+for file in data/fixtures/curve/f64.tsv peers/torch_step.py gpu-results/README.md; do exists "b/gpu-bundle/tests/$file"; done
 
-dd if=/dev/zero of=large bs=1048576 count=43 2> /dev/null
+dd if=/dev/zero of=large bs=1048576 count=37 2> /dev/null
 objcopy --add-section .large=large "$B/tests/check-cuda-pretend" check
 ln -sf "$PWD/check" b/tests/check-cuda-device
 run 1 "$ROOT/tools/gpu-bundle.sh" "$PWD/b"
-stderr_matches '/b/gpu-bundle: [4-9][0-9] MiB, at most [34][0-9] \(what is large: .*/bin/check-cuda-device .*\)$'
+stderr_matches '/b/gpu-bundle: [4-9][0-9] MiB, at most 3[0-6] \(what is large: .*/bin/check-cuda-device .*\)$'

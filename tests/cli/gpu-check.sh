@@ -1,68 +1,92 @@
-# gpu-check.sh without a GPU: its plan. With stand-ins for all programs that need a GPU: good, bad and missing figures,
-# an early end, and a second call. Then check-cuda-device, with the host as its device.
+# gpu-check.sh without a GPU: its plan. With stand-ins for all programs that need a GPU, and for the clock: good, bad and
+# missing figures, time that runs out in each part, an early end, and a second call. Then check-cuda-device, with the
+# host as its device.
 # In make check-all only: it runs all kernels on the host, as a GPU would.
 . "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/clock.inc"
 [ ! -e /dev/nvidia0 ] || skip 'there is a GPU here: tools/gpu-check.sh itself shows more'
 check=$ROOT/tools/gpu-check.sh
 TMPDIR=$PWD # files left by a killed run are removed with this folder
 CUDA_HOME=$PWD/toolkit
 export TMPDIR CUDA_HOME
+table='versions first profile ab products ablation compile cases curves last'
 
 # ---- no GPU ----
 
 run 77 "$check"
-stdout_lines 9
-stdout_matches '^SKIP conformance: no CUDA device; it would '
-stdout_has '0 passed, 0 failed, 8 skipped'
+stdout_lines 11
+stdout_has 'SKIP ablation: no CUDA device (the chain of techniques)'
+stdout_has '0 passed, 0 failed, 10 skipped'
 stderr_is ''
 absent gpu-check.json
-run 77 "$check" speed -o f.json
+run 77 "$check" curves -o f.json
 stdout_lines 2
 absent f.json
-run 0 "$check" --dry-run --max-autotune
-[ "$(grep -c '^== ' .stdout)" -eq 8 ] || fail 'eight parts'
-[ "$(grep '^== ' .stdout | head -1 | cut -c 1-9)" = '== smoke:' ] || fail 'smoke is first'
-for p in fp32 tf32 bf16 fp16; do stdout_matches "^  .*/bin/sgt-train .* --device cuda .* --precision $p\\b"; done
-stdout_matches '^  .*/bin/sgt-bench step --device cuda --model gpt2 --batch-size 12 --seq-len 1024 --precision bf16 '\
-'--json$'
-stdout_matches '^  .* --batch-size 8 .* --attention naive --no-graphs --no-fuse --steps 12 --warmup 3 --json$'
-stdout_matches '^  compute-sanitizer --tool racecheck .*/check-cuda-device --one-process'
-stdout_matches '^  .*torch_step.py 12x768x12 64 1024 --precision bf16 --mode default --sdpa cudnn --device cuda$'
-stdout_matches '^  .*torch_step.py .* --mode max-autotune '
+# The plan: each part of ten minutes with a card, in the order of its value, and the second at which it must end.
+run 0 "$check" --dry-run --budget 560
+check 'the table' test "$(sed -n 's/^== \([a-z]*\), until \([0-9]*\) s: .*/\1 \2/p' .stdout | xargs)" = \
+    'versions 20 first 35 profile 75 ab 165 products 215 ablation 275 compile 395 cases 455 curves 495 last 560'
+stdout_matches '^  nvidia-smi --query-gpu=clocks.sm,.*,power.limit,power.max_limit --format=csv$'
+stdout_matches '^  .*/sgt-train --self-check --device cuda --json$'
+step='/sgt-bench step --device cuda --model gpt2 --batch-size'
+for b in 64 12; do
+    stdout_matches "^  .*$step $b --seq-len 1024 --precision bf16 --parts --json$"
+    stdout_matches "^  .*$step $b --seq-len 1024 --precision bf16 --variant default,NAME --json$"
+    stdout_matches "^  python3 .*/torch_step.py 12x768x12 $b 1024 --precision bf16 --sdpa cudnn --device cuda --steps 20$"
+done
+stdout_matches '^  .*/sgt-bench gemm --device cuda --model gpt2 --batch-size 64 --seq-len 1024 --json$'
+for m in 128 256 384; do stdout_matches "^  .*/sgt-bench gemm .* --layer head --batch-size 1 --seq-len $m --json$"; done
+stdout_matches '^  .*/sgt-bench attention --device cuda --batch-size 64 --seq-len 1024 --heads 12 --json$'
+stdout_matches '^  .*/sgt-bench ablation --device cuda --data .*/data/shards --model gpt2 --seq-len 1024 --rows text,.*,tied '
+stdout_matches '^  .*/check-cuda-device --limit 55 --case NAME$'
+for a in cudnn own; do stdout_matches "^  .*/sgt-train .* --steps 200 .* --precision bf16 --attention $a$"; done
+for case in cuda_attention_hopper_bf16 cuda_attention_hopper_backward_bf16; do
+    stdout_matches "^  compute-sanitizer --tool racecheck .*/check-cuda-device --one-process .* --case $case$"
+done
+check 'the step again' test "$(grep -cE "^  .*$step 64 .* --data .*/shards --json$" .stdout)" -eq 2
 stderr_is ''
 absent gpu-check.json
 absent gpu-check.json.log
-run 0 "$check" --dry-run peer
-! grep -q autotune .stdout || fail 'max-autotune takes minutes, and is only done when asked for'
-run 0 "$check" --dry-run speed --skip ablation --skip 'first step, the'
-stdout_matches '^left ablation: --skip ablation$'
-stdout_has 'left start to first step, the second time: '
-! grep -q 'sgt-bench ablation' .stdout || fail 'ablation was to be left out'
+run 0 "$check" --dry-run more ranks
+for p in fp16 tf32 fp32; do stdout_matches "^  .*/sgt-train .* --device cuda .* --precision $p --attention auto\\b"; done
+stdout_matches "^  .*$step 64 .* --optimizer muon --json$"
+stdout_matches '^  .*/sgt-bench step --device cpu .* --precision bf16 --steps 5 --json$'
+stdout_matches '^  python3 .*/torch_step.py 12x768x12 4 1024 --precision bf16 --device cpu '
+stdout_matches '^  compute-sanitizer --tool memcheck .*/check-cuda-device --one-process --once --exact --limit 0$'
+run 0 "$check" --dry-run --budget 60 curves first ab pdl --skip 'attention own' --skip 'own attention'
+check 'what is named, in the order of the table' test \
+    "$(sed -n 's/^== \([a-z]*\), until \([0-9]*\) s: .*/\1 \2/p' .stdout | xargs)" = 'first 6 ab 43 curves 60'
+stdout_has 'left curve in bf16, own attention: --skip own attention'
+stdout_matches "^  .*$step 12 .* --variant default,pdl --json$"
 run 2 "$check" fast
-stderr_matches '^gpu-check.sh: fast: no such part or option \(gpu-check.sh \[-o FILE\] .*\[smoke\|.*\|ranks\]\.\.\.\)$'
+stderr_matches '^gpu-check.sh: fast: no such part or option \(gpu-check.sh \[--budget N\] .*\[versions\|.*\|ranks\]\.\.\.\)$'
 run 2 "$check" -o
 stderr_matches '^gpu-check.sh: -o needs a value '
-run 2 "$check" --seconds 9m
-stderr_matches '^gpu-check.sh: --seconds 9m: not a number '
+for n in 9m 0; do
+    run 2 "$check" --budget $n
+    stderr_matches "^gpu-check.sh: --budget $n: not a number of seconds "
+done
 run 0 "$check" --help
 stdout_has 'Exit 0: what ran passed'
+stdout_has '    ablation   60  the chain of techniques'
 
 # ---- stand-ins for programs that need a GPU; SAY chooses their fault ----
 
-mkdir -p b/bin b/tools b/tests/data/fixtures b/tests/peers b/data/shards stand toolkit/lib64
+mkdir -p b/bin b/tools b/tests/data/fixtures b/tests/peers b/tests/gpu-results b/data/shards stand toolkit
 cp -r "$check" "$ROOT/tools/gpu" b/tools
 cp -r "$ROOT/tests/data/fixtures/curve" b/tests/data/fixtures
 echo 0123456789ab > b/commit
-: > toolkit/lib64/libcudnn.so.9
+echo '{"result": "pass", "name": "kernel old"}' > b/tests/gpu-results/a.json
 export CURVE="$PWD/b/tests/data/fixtures/curve/f64.tsv" SAY='' RAN="$PWD/ran"
+clock stand
 
 stand() { # FILE: make a program from standard input that also records its calls in $RAN
     { echo '#!/bin/sh' && printf '%s\n' 'printf "%s\n" "$(basename "$0") $*" | head -1 >> "$RAN"' && cat; } > "$1"
     chmod +x "$1"
 }
 stand stand/nvidia-smi << 'END'
-case "$*" in *gpu=name*) [ "$SAY" = other ] && echo other || echo 'An "H100"' ;; *driver_version*) echo 1.2 ;;
-*total*) echo '5 MiB' ;; -L) echo 'GPU 0: it' ;; esac
+case "$SAY $*" in noclocks*-lms*) exit ;; *-lms*) echo '1500, 2600, 300, 50' && exit ;; *clocks*) printf 'clocks.sm [MHz]\n1500 MHz\n' ;;
+*gpu=name*) [ "$SAY" = other ] && echo 'other, 1.2, 5 MiB' || echo 'An "H100", 1.2, 5 MiB' ;; -L) echo 'GPU 0: it' ;; esac
 END
 stand stand/compute-sanitizer << 'END'
 case "$SAY $*" in
@@ -71,28 +95,26 @@ virtual*) echo '========= Error: Device not supported' && exit 1 ;;
 esac
 echo '========= ERROR SUMMARY: 0 errors'
 END
-stand stand/ldconfig << 'END'
-END
 stand b/bin/check-cuda-device << 'END'
-case "$*" in *--list*) echo gelu && echo wrapper_mma && echo large && exit 0 ;; esac
+case "$*" in *--list*) printf '%s\n' gelu old wrapper_mma large card_heads && exit 0 ;; esac
 case "$SAY $*" in
 kernel*gelu*) printf '  out: element 3 is 1, not 2\nFAIL gelu\n0 passed, 1 failed, 0 skipped\n' && exit 1 ;;
-hang*gelu*) printf '  gelu: no end after 55 s\nFAIL gelu\n0 passed, 1 failed, 0 skipped\n' && exit 1 ;;
 late*large*) i=0 && until [ -e "$RAN.go" ] || [ $((i += 1)) -gt 900 ]; do sleep 0.1; done ;;
-slow*) sleep 15 && echo "$*" >> "$RAN.late" ;;
 *large*) echo 'SKIP large: it needs a card' && exit 77 ;;
 esac
 printf 'CUDA kernels on it\nok   it 34\n1 passed, 0 failed, 0 skipped\n'
 END
-stand b/bin/check-step << 'END'
-echo '9 passed, 0 failed, 0 skipped'
-END
 stand b/bin/sgt-train << 'END'
 all=$*
-case "$SAY $*" in
-self*--help*) echo '      --self-check   look at each path' && exit 0 ;;
-self*--self-check*) printf 'own attention ok\ncudnn attention out\n' && exit 0 ;;
+case "$*" in *--self-check*)
+    i=0 # until the clocks are there
+    until [ -s gpu-check.json.clocks ] || [ $((i += 1)) -gt 600 ]; do sleep 0.1; done
+    [ "$SAY" != out ] || printf '{"device": "it", "libraries": {"driver": "13.1"}, "paths": [{"verdict": "out"}]}\n'
+    [ "$SAY" != out ] || { echo 'sgt-train: self-check: 1 of 1 paths is out' >&2 && exit 1; }
+    echo '{"device": "it", "libraries": {"driver": "13.0.0", "cudnn": "9.19.0"},'
+    echo '"paths": [{"path": "a", "verdict": "ok"}, {"path": "b", "verdict": "ok"}]}' && exit 0 ;;
 esac
+case "$SAY $*" in nocudnn*cudnn*) echo 'sgt-train: --attention cudnn: cuDNN: libcudnn.so.9 is not there' >&2 && exit 1 ;; esac
 while [ $# -gt 0 ]; do [ "$1" = --run ] && run=$2; [ "$1" = --steps ] && steps=$2; shift; done
 mkdir "$run"
 awk -F '\t' -v say="$SAY" -v steps="$steps" -v all="$all" 'NR > 1 && NR <= steps + 1 {
@@ -104,59 +126,62 @@ awk -F '\t' -v say="$SAY" -v steps="$steps" -v all="$all" 'NR > 1 && NR <= steps
     if (fault[1] == "one-norm" && NR == 150 && all ~ /bf16/) $3 *= fault[2]
     if (say == "short" && NR == 150 && all ~ /fp32/) $2 = "null"
     if (say == "chance" && NR == 77 && all ~ /deterministic/) $2 = "1.0000" '$$'
-    printf "{\"step\":%d,\"loss\":%s,\"lr\":1,\"grad_norm\":%s,\"ms_per_step\":50,\"data_wait_ms\":%s}\n", $1, $2, $3,
-        say == "wait" ? 5 : 0.01 }' "$CURVE" > "$run/log.jsonl"
+    printf "{\"step\":%d,\"loss\":%s,\"lr\":1,\"grad_norm\":%s,\"ms_per_step\":50}\n", $1, $2, $3 }' \
+    "$CURVE" > "$run/log.jsonl"
 END
 stand b/bin/sgt-bench << 'END'
-tokens=700000 level="cuDNN's attention" loss=10.9
-case "$*" in *own*) level='our attention' ;; *naive*) level='naive attention' ;; esac
+# What FILE has when the part versions is over: the head of it.
+[ -e "$RAN.head" ] || ! grep '"libraries"' gpu-check.json > "$RAN.head" 2> /dev/null
+tokens=700000 level="cuDNN's attention" wait=0.01
 case "$SAY $*" in
-fp16*fp16*) tokens=600000 ;;
-peer*" 12 "*) tokens=10 ;;
+plan*--variants*) printf '%s\tit\n' rows pdl bulk a b && exit 0 ;;
+*--variants*) printf '%s\tit\n' rows pdl bulk && exit 0 ;;
 *"size 12 "*) tokens=800000 ;;
+fast*'--variant default,bulk'*) tokens=770000 ;;
+slow*) tokens=500000 ;;
 cudnn*) level='our attention' && echo 'attention: ours (cuDNN: no)' >&2 ;;
-nan*own*) loss=20.5 ;;
-fault*own*--no-graphs*) echo 'sgt-bench step: a kernel failed' >&2 && exit 1 ;;
-endless*own*--no-graphs*) sleep 100 ;;
-variants*--variants*) printf 'pdl\tlaunches overlap\nbulk\tcopies by rows\n' && exit 0 ;;
-variants*'--variant bulk'*) tokens=770000 ;;
-*--variants*) echo 'sgt-bench step: unknown option --variants' >&2 && exit 2 ;;
+fault*'--variant default,bulk'*) echo 'sgt-bench step: a kernel failed' >&2 && exit 1 ;;
+wait*) wait=9 ;;
 esac
-case $1 in
-step) echo '{"tokens_per_s": '$tokens', "ms_per_step": 93.6, "mfu": 0.6, "mfu_datasheet": 0.5, "loss": '$loss','
-    echo " \"level\": \"sm_90, $level\"," '"peak_bytes": 2147483648, "launches_forward": 109, "data_wait_ms": 0}' ;;
-ablation) echo '{"results": [{"name": "all off", "tokens_per_s": 10000},'
-    echo ' {"name": "all on", "tokens_per_s": 700000}]}' ;;
-*) [ "$SAY" = none ] && echo '{"results": []}' ||
-    echo '{"results": [{"shape": "a", "us": 1}, {"shape": "b", "us": 2}]}' ;;
+case "$1 $*" in
+*--parts*)
+    [ "$SAY" = none ] && echo '{"kernels": [], "idle_ms": 0, "step_ms": 0}' && exit
+    echo '{"kernels": [{"name": "fc dW", "launches": 12, "ms": 9, "tflops": 700},'
+    echo ' {"name": "update", "launches": 1, "ms": 1.5, "gb_per_s": 3000}], "idle_ms": 0.5, "step_ms": 93.5}' ;;
+step*)
+    echo '{"tokens_per_s": '$tokens', "ms_per_step": 90, "mfu": 0.6, "loss": 10.9, "variants": "rows", "open_s": 1,'
+    echo ' "first_step_s": 0.5, "level": "sm_90, '$level'", "peak_bytes": 2147483648, "data_wait_ms": '$wait'}' ;;
+ablation*)
+    for row in $(echo "$*" | sed 's/.*--rows \([^ ]*\) .*/\1/' | tr , ' '); do
+        ms=100 && [ "$row" != text ] || ms=2000
+        [ "$SAY $row" != 'after tf32' ] || exit 0
+        echo "sgt-bench ablation: $row: $ms.500 ms/step" >&2
+    done
+    echo '{"results": [{"name": "text", "ms": 1}]}' ;;
+*)
+    [ "$SAY" = none ] && echo '{"results": []}' || echo '{"results": [{"shape": "a", "us": 1}, {"shape": "b", "us": 2}]}' ;;
 esac
 END
 stand stand/python << 'END'
-[ "$SAY" != torch ] || exit 1
-case "$*" in
-*'import torch'*) echo True ;;
+case "$SAY $*" in
+torch*.py*) echo "ModuleNotFoundError: No module named 'torch'" >&2 && exit 1 ;;
 *torch_curve*half*) awk -F '\t' 'NR > 1 { printf "%d\t%.9f\t%.9f\n", $1, $2 + 2e-4, $3 * 1.002 }' "$CURVE" ;;
 *torch_curve*) awk -F '\t' 'NR > 1 { printf "%d\t%.9f\t%.9f\n", $1, $2 + 1e-4, $3 * 1.001 }' "$CURVE" ;;
-*torch_step*)
-    tokens=500000
-    case "$SAY $*" in
-    noflash*"sdpa flash"*) echo 'RuntimeError: no kernel' >&2 && exit 1 ;;
-    *"sdpa flash"*) tokens=400000 ;;
-    esac
-    echo '{"tokens_per_s": '$tokens', "ms_per_step": 131, "first_steps_s": 20, "peak_bytes": 3000000000}' ;;
-*torch_attention*) echo '{"results": [{"path": "cudnn", "us": 1}]}' ;;
+peer*torch_step*) echo 'RuntimeError: no kernel' >&2 && exit 1 ;;
+*torch_step*) echo '{"tokens_per_s": 500000, "ms_per_step": 131, "first_steps_s": 20, "peak_bytes": 3000000000}' ;;
 esac
 END
 again() { # EXIT SAY OPTION...: run it again with the existing JSON
     want=$1 SAY=$2
     shift 2
     : > ran
+    echo 1000 > clock
     run "$want" env PATH="$PWD/stand:$PATH" PYTHON="$PWD/stand/python" b/tools/gpu-check.sh "$@"
     stderr_is ''
     is_json
 }
 gpu() { # EXIT SAY OPTION...
-    rm -f gpu-check.json gpu-check.json.log
+    rm -f gpu-check.json gpu-check.json.* ran.head
     again "$@"
 }
 is_json() {
@@ -169,176 +194,235 @@ log_has() { grep -qF -e "$1" gpu-check.json.log || fail "gpu-check.json.log lack
 
 # ---- no fault ----
 
-gpu 0 ''
-stdout_has "info libraries: libcublasLt.so.13: not there; libcudnn.so.9: $PWD/toolkit/lib64/libcudnn.so.9; "
-stdout_has 'skip self-check: this sgt-train has no --self-check'
-[ "$(grep -c '^pass 15 steps, ' .stdout)" -eq 12 ] || fail 'not 12 ways of doing a step'
-stdout_has 'pass 15 steps, naive, no graphs, not fused: 700000 tokens/s, 93.6 ms, mfu 0.6 '
-stdout_has "pass first step, B=64 T=1024 bf16: "
-stdout_has '     kernel: 2 of 3 cases passed'
-stdout_has 'skip kernel large: it needs a card'
-stdout_has 'pass compute-sanitizer racecheck: ERROR SUMMARY: 0 errors'
-off() { echo "loss off by $1 in the first 40 steps, $1 at most; norm by $2, $2 of itself"; }
-stdout_has "pass curve in tf32, auto attention: $(off 0 0); PyTorch: $(off 0.0001 0.001)"
-stdout_has "pass curve in bf16, cudnn attention: $(off 0 0); PyTorch: $(off 0.0002 0.002)"
-stdout_has "info PyTorch's curve in bf16, autocast: $(off 0.0001 0.001)"
-stdout_has 'pass deterministic: the same losses and norms twice'
-stdout_matches '^info step, B=64 T=1024 bf16: 700000 tokens/s, 93.6 ms, mfu 0.6 .* 2.00 GiB, loss 10.9, sm_90, cuDNN'
-stdout_has 'pass tokens a second, B=64 T=1024 bf16: 700000 tokens/s (floor >= 600000, goal >= 680000: goal met)'
-stdout_has 'pass fp16 with scaler against bf16: 1.000 times (floor >= 0.97, goal >= 1: goal met)'
-stdout_matches '^info start to first step, the first time: [0-9.]+ s$'
-stdout_matches '^pass start to first step, the second time: [0-9.]+ s \(floor <= 3, goal <= 2: goal '
-stdout_has 'pass data wait, of a step: 0.0200 % (floor <= 0.1, goal <= 0.05: goal met)'
-stdout_has 'pass ablation, first row to fastest: 70.000 times (floor >= 16, goal >= 40: goal met)'
+gpu 0 '' --budget 560 -o gpu-check.json
+check 'the order' test "$(sed -n 's/^== \([a-z]*\),.*/\1/p' .stdout | xargs)" = "$table"
+stdout_has 'info clocks and limits: clocks.sm [MHz];1500 MHz'
+stdout_has 'pass self-check: 2 ok, of driver 13.0.0, cudnn 9.19.0'
+stdout_has 'pass self-check, the time it takes: 1.00 s (floor <= 5, goal <= 3: goal met)'
+check 'versions, from the first part on' grep -qF ' "libraries": {"driver": "13.0.0", "cudnn": "9.19.0"},' ran.head
+stdout_has 'info clocks during versions: 1500 MHz at least, 1500 on average; 300 W and 50 C at most'
+stdout_has "info step, B=64 T=1024 bf16: 700000 tokens/s, 90 ms, mfu 0.6, loss 10.9, sm_90, cuDNN's attention"
+stdout_has 'pass data wait, of a step: 0.011 % (floor <= 0.1, goal <= 0.05: goal met)'
+stdout_has 'pass start to first step: 1.50 s (floor <= 3, goal <= 2: goal met)'
+stdout_has 'pass tokens a second: 700000 tokens/s (floor >= 600000, goal >= 680000: goal met)'
+for b in 64 12; do
+    stdout_has "info kernels of a step, B=$b T=1024 bf16: 2 kernels, idle 0.5 ms of 93.5 ms"
+    stdout_has "info --variant default,pdl, B=$b, to base: 1.000 times"
+    stdout_has "info --variant default,bulk, B=$b, to base: 1.000 times"
+done
+! grep -q 'default,rows' .stdout || fail 'the base has this variant already'
+stdout_has 'info matrix products: 2 rows, as above'
 stdout_has '     shape: b, us: 2'
-stdout_has 'pass B=64 T=1024 bf16 against torch.compile: 1.400 times (floor >= 1.35, goal >= 1.5: goal not met)'
-stdout_has 'pass B=12 T=1024 bf16 against torch.compile: 1.600 times (floor >= 1.5, goal >= 1.8: goal not met)'
-stdout_has 'pass peak memory against torch.compile, B=64 T=1024 bf16: 0.716 times'
-stdout_has 'skip variants: this sgt-bench step has no --variants'
-stdout_has 'pass NCCL, one rank: ok   it 34'
-stdout_matches '^[0-9]+ passed, 0 failed, 4 skipped$'
-json_has '"card": "An \"H100\"", "driver": "1.2", "memory": "5 MiB"'
+stdout_has 'info products of the head, 384 rows: 2 rows, as above'
+stdout_has 'info row text: 2000.500 ms a step'
+stdout_has 'info row cold: 100.500 ms a step'
+stdout_has 'pass ablation, from text to tied: 19.905 times (floor >= 16, goal >= 40: goal not met)'
+stdout_has 'pass ours against torch.compile, B=64 T=1024 bf16: 1.400 times (floor >= 1.35, goal >= 1.5: goal not met)'
+stdout_has 'pass ours against torch.compile, B=12 T=1024 bf16: 1.600 times (floor >= 1.5, goal >= 1.55: goal met)'
+stdout_has '     kernels: 3 of 4 cases passed'
+stdout_has 'skip kernel large: it needs a card'
+! grep -q -- '--case old' ran || fail 'this case has passed on a card'
+off() { echo "loss off by $1 in the first 40 steps, $1 at most; norm by $2, $2 of itself"; }
+for a in cudnn own; do
+    stdout_has "pass curve in bf16, $a attention: $(off 0 0); PyTorch: $(off 0.0002 0.002)"
+done
+stdout_has 'pass compute-sanitizer racecheck, cuda_attention_hopper_backward_bf16: ERROR SUMMARY: 0 errors'
+stdout_has 'info step again, B=64 T=1024 bf16: 700000 tokens/s'
+stdout_matches '^[0-9]+ passed, 0 failed, 1 skipped$'
+json_has '{"card": "An \"H100\"", "driver": "1.2", "memory": "5 MiB"'
 json_has '"commit": "0123456789ab", "complete": true'
-json_has '"value": 1.600, "floor": 1.5, "goal": 1.8'
+json_has '"value": 1.600, "floor": 1.5, "goal": 1.55'
+json_has '{"name": "update", "launches": 1, "ms": 1.5, "gb_per_s": 3000}'
 json_has '"document": {"results": [{"shape": "a", "us": 1}, {"shape": "b", "us": 2}]}'
-log_has '---- kernels: kernel gelu: exit 0'
+log_has '---- cases: kernel gelu: exit 0'
 log_has 'ok   it 34'
-# The programs alternate, two turns each: sgt, then PyTorch with each attention.
-turns=$(grep -E '"name": "(ours|torch.compile).*B=12 ' gpu-check.json | sed 's/.*"name": "\([^,]*\),.*/\1/')
-[ "$(echo $turns)" = \
-    'ours torch.compile flash torch.compile cudnn ours torch.compile flash torch.compile cudnn' ] ||
-    fail 'not in turn'
+turns() { sed -n "s/.*size $1 .*--variant \([^ ]*\) .*/\1/p; s/.*sgt-bench step .*size $1 .*bf16 --json/base/p
+    s/.*torch_step.py 12x768x12 $1 .*/torch/p" ran | xargs; }
+check 'in turn' test "$(turns 12)" = 'base default,pdl base default,bulk base torch base torch'
+
+gpu 0 fast ab bulk rows
+stdout_has 'info --variant default,bulk, B=64, to base: 1.100 times'
+stdout_has 'info --variant none, B=12, to base: 1.000 times' # the base without rows
+! grep -q pdl .stdout || fail 'only bulk and rows were named'
+gpu 0 '' more
+for p in tf32 fp32; do stdout_has "pass curve in $p, auto attention: $(off 0 0); PyTorch: $(off 0.0001 0.001)"; done
+stdout_has 'pass deterministic: the same losses and norms twice'
+stdout_has 'info step with Muon, B=64: 700000 tokens/s'
+stdout_has 'info step on the CPU, B=4 T=1024 bf16: 700000 tokens/s'
+stdout_has 'info torch.compile on the CPU, B=4 T=1024 bf16: 500000 tokens/s'
+stdout_has '     kernels: 4 of 5 cases passed'
+stdout_has 'pass compute-sanitizer memcheck: ERROR SUMMARY: 0 errors'
+gpu 77 noclocks ranks
+stdout_has 'skip training, several ranks: it needs several cards'
 
 # ---- a second call runs what is missing ----
 
-again 0 ''
-stdout_has 'kept first step, B=64 T=1024 bf16: 700000 tokens/s, '
-stdout_has 'kept B=64 T=1024 bf16 against torch.compile: 1.400 times'
-stdout_matches '^[0-9]+ passed, 0 failed, 4 skipped$'
-# Only skipped parts run again, and the checks that decide whether they can run.
-! grep -vE 'nvidia-smi|ldconfig|python -c|check-cuda-device --(conformance --)?list|--case large|--help|--variants' ran | grep . ||
-    fail 'these ran again'
+gpu 0 '' first ablation cases
+again 0 '' first ablation cases
+stdout_has 'kept step, B=64 T=1024 bf16: 700000 tokens/s, '
+stdout_has 'kept ablation, from text to tied: 19.905 times'
+stdout_has '     kernels: 0 of 1 cases passed'
+# Only skipped checks run again, and those that decide which can run.
+! grep -vE 'nvidia-smi|python -c|check-cuda-device --list|--case large' ran | grep . || fail 'these ran again'
 run 2 env SAY=other PATH="$PWD/stand:$PATH" b/tools/gpu-check.sh
 stderr_is 'gpu-check.sh: gpu-check.json is of another card or commit: move it away, or name another file with -o'
 echo abc > b/commit
 run 2 env PATH="$PWD/stand:$PATH" b/tools/gpu-check.sh
 echo 0123456789ab > b/commit
-gpu 0 '' conformance
-stdout_has '2 passed, 0 failed, 1 skipped'
 
-# ---- one fault at a time; the other parts run ----
+# ---- one fault at a time; the other checks run ----
 
-gpu 1 kernel conformance kernels
-stdout_has 'fail wrapper gelu: exit 1: 0 passed, 1 failed, 0 skipped'
+gpu 1 kernel cases
+stdout_has 'fail kernel gelu: exit 1: 0 passed, 1 failed, 0 skipped'
 stdout_has '    |   out: element 3 is 1, not 2'
-stdout_has 'pass compute-sanitizer memcheck'
-json_has '"conformance": {"status": "fail"'
 log_has 'out: element 3 is 1, not 2'
-again 1 '' conformance kernels
-stdout_has '     kernel: 1 of 3 cases passed'
-again 0 '' conformance kernels --again
-stdout_has '     kernel: 2 of 3 cases passed'
-gpu 1 hang kernels
-stdout_has '    |   gelu: no end after 55 s'
-gpu 1 race kernels
-stdout_has 'fail compute-sanitizer racecheck: exit 9'
-gpu 0 virtual kernels
-stdout_has 'skip compute-sanitizer memcheck: it does not support this device'
-gpu 0 self smoke
-stdout_has 'pass self-check: 2 lines, as above'
-stdout_matches '^pass self-check, the time it takes: [0-9.]+ s \(floor <= 5, goal <= 3: goal (not )?met\)$'
-gpu 1 cudnn smoke
-stdout_matches '^fail 15 steps, cudnn, graphs, fused: it took sm_90, our attention: attention: ours \(cuDNN: no\)$'
-stdout_matches '^fail first step, .*: cuDNN is there \(.*libcudnn.so.9\) and was not taken: .* ours \(cuDNN: no\)$'
-gpu 1 nan smoke
-stdout_has 'fail 15 steps, own, graphs, fused: loss 20.5'
-gpu 1 fault smoke
-stdout_has 'fail 15 steps, own, no graphs, fused: exit 1: sgt-bench step: a kernel failed'
-stdout_has 'pass 15 steps, own, graphs, not fused: '
-gpu 1 endless smoke --skip 'not fused'
-stdout_has 'fail 15 steps, own, no graphs, fused: no end after 40 s'
-stdout_has 'pass 15 steps, naive, no graphs, fused: '
-stdout_has 'left 15 steps, own, graphs, not fused: --skip not fused'
-gpu 1 curve parity
+again 0 '' cases --again
+stdout_has '     kernels: 1 of 2 cases passed'
+gpu 1 race last
+stdout_has 'fail compute-sanitizer racecheck, cuda_attention_hopper_bf16: exit 9'
+stdout_has 'info step again, '
+gpu 0 virtual last
+stdout_has 'skip compute-sanitizer racecheck, cuda_attention_hopper_bf16: ========= Error: Device not supported'
+gpu 1 out versions
+stdout_has 'fail self-check: exit 1: sgt-train: self-check: 1 of 1 paths is out'
+json_has ' "libraries": {"driver": "13.1"},'
+gpu 1 cudnn versions first
+stdout_matches '^fail attention by cuDNN: it is there and was not taken: .* sm_90, our attention; .* ours \(cuDNN: no\)$'
+gpu 1 slow first
+stdout_has 'fail tokens a second: 500000 tokens/s (floor >= 600000'
+gpu 1 wait first
+stdout_has 'fail data wait, of a step: 10.000 %'
+gpu 1 none profile products
+stdout_has 'fail kernels of a step, B=12 T=1024 bf16: no kernels came'
+stdout_has 'fail matrix products: no results came'
+gpu 1 fault ab
+stdout_has 'fail --variant default,bulk, B=64: exit 1: sgt-bench step: a kernel failed'
+stdout_has 'info --variant default,pdl, B=12, to base: 1.000 times'
+gpu 1 peer compile
+stdout_has 'fail torch.compile, B=64 T=1024 bf16, before ours: exit 1: RuntimeError: no kernel'
+stdout_has 'info ours, B=12 T=1024 bf16: 800000 tokens/s'
+gpu 1 curve curves more --skip kernel --skip compute
 stdout_matches '^fail curve in bf16, own attention: loss off by 0 in the first 40 steps, 1 at most; norm by 0, 0 '
-stdout_matches '^pass curve in fp16, own attention: '
+stdout_matches '^pass curve in fp16, auto attention: '
 for fault in loss=0.00042 norm=1.0062 one-loss=0.00082 one-norm=1.0162; do
-    gpu 1 $fault parity
+    gpu 1 $fault curves --skip cudnn
     stdout_matches '^fail curve in bf16, own attention: '
-    stdout_matches '^pass curve in fp32, auto attention: '
 done
 for fault in loss=0.00038 norm=1.0058 one-loss=0.00078 one-norm=1.0158; do
-    gpu 0 $fault parity
+    gpu 0 $fault curves --skip cudnn
     stdout_matches '^pass curve in bf16, own attention: '
 done
-gpu 1 short parity
+gpu 1 short more --skip kernel
 stdout_has 'fail curve in fp32, auto attention: the log does not hold 200 steps of numbers'
-gpu 1 chance parity
+gpu 1 chance more --skip kernel --skip curve
 stdout_has 'fail deterministic: two runs part at step 75'
-gpu 1 fp16 speed
-stdout_has 'fail fp16 with scaler against bf16: 0.857 times'
-gpu 1 wait speed
-stdout_has 'fail data wait, of a step: 10.0000 %'
-gpu 1 none speed
-stdout_has 'fail matrix products: no results came'
-stdout_has 'pass ablation'
-gpu 1 peer peer
-stdout_matches '^fail B=12 T=1024 bf16 against torch.compile: 0.000 times'
-stdout_matches '^pass B=64 T=1024 bf16 against torch.compile'
-gpu 1 noflash peer
-stdout_has 'fail torch.compile flash, B=64 T=1024 bf16, turn 1: exit 1: RuntimeError: no kernel'
-stdout_has 'pass B=64 T=1024 bf16 against torch.compile: 1.400 times'
-gpu 0 variants variants
-stdout_has 'info variant bulk, B=64 T=1024 bf16: 1.100 times'
-stdout_has 'info variant pdl, B=64 T=1024 bf16: 1.000 times'
 
-# Without PyTorch its parts are skipped and counted; float32 is still compared with float64.
-gpu 0 torch parity peer
-stdout_has 'no PyTorch in'
+# Without PyTorch or cuDNN, what needs them is skipped and counted; float32 is still compared with float64.
+gpu 0 torch curves compile more --skip kernel
+stdout_has "skip torch.compile, B=12 T=1024 bf16, after ours: ModuleNotFoundError: No module named 'torch'"
 stdout_matches '^pass curve in fp32, auto attention: '
 stdout_matches '^info curve in bf16, own attention: .*no PyTorch to hold it to$'
-stdout_has 'skip B=12 T=1024 bf16 against torch.compile: a figure is missing'
-rm b/bin/check-step toolkit/lib64/libcudnn.so.9
-gpu 0 '' parity smoke
-stdout_matches '^skip steps of the fixtures in fp32: .*check-step is not there$'
-stdout_has 'skip 15 steps, cudnn, graphs, fused: no libcudnn.so.9 on this machine'
-! grep -q 'curve in bf16, cudnn' .stdout || fail 'there is no cuDNN to train with'
+gpu 0 nocudnn curves
+stdout_has 'skip curve in bf16, cudnn attention: sgt-train: --attention cudnn: cuDNN: libcudnn.so.9 is not there'
 
-# ---- ended early: by a part's time limit, by a signal ----
+# ---- time that runs out ----
 
-gpu 1 slow conformance kernels --seconds 12 # no part begins if less than 6 s are left
-stdout_has "cut  wrapper cases: the part's 12 s are over, 3 have not run: first gelu"
-stdout_has "cut  kernel cases: the part's 12 s are over, 3 have not run: first gelu"
-absent ran.late # no case of the first part went on in the second
-json_has '"complete": true'
-again 0 '' conformance kernels --seconds 60
-stdout_has '     wrapper: 2 of 3 cases passed'
-# killed WHEN FILE SAY OPTION...: run it, and kill it when FILE has a line with WHEN. Its subshells go on, and write to
-# the file SAY.
-killed() {
-    when=$1 file=$2 SAY=$3
-    shift 3
-    PATH=$PWD/stand:$PATH PYTHON=$PWD/stand/python b/tools/gpu-check.sh "$@" > "$SAY" 2>&1 &
-    pid=$!
-    i=0
-    until grep -qs -e "$when" "$file"; do
-        sleep 0.1
-        i=$((i + 1))
-        [ $i -lt 600 ] || fail "$file has no line with $when"
-    done
-    kill -KILL $pid
-    wait $pid 2> /dev/null
+# With the seconds that an H100 or its host may take, there is time for all, and four variants.
+cat > took << 'END'
+sgt-bench*gemm*layer* 6
+sgt-bench*gemm* 20
+sgt-bench*ablation*text* 35
+sgt-bench*ablation* 8
+sgt-bench* 4
+sgt-train*self* 5
+sgt-train* 5
+*torch_step* 25
+*torch_curve* 15
+check-cuda-device*--case* 8
+compute-sanitizer* 20
+nvidia-smi* 2
+END
+gpu 0 plan --budget 560
+[ "$(cat clock)" -le 1560 ] || fail 'more than 560 s'
+# One program of each part has no end: it is cut, what ended before it is kept, and the next part runs. The last part ends
+# with the budget.
+cut_in() { # PART BUDGET PATTERN NAME KEPT [SAY SECONDS]: the check NAME, whose command matches PATTERN; KEPT has a result
+    echo "$3 ${7-10000}" > took
+    following=$(echo "$table more" | sed "s/.*$1 \([a-z]*\).*/\1/")
+    gpu 1 "${6-}" --budget "$2" "$1" "$following"
+    stdout_matches "^cut  $4: (the part's time was over after [0-9]+ s of it|the part's time is over, .*)$"
+    [ -z "$5" ] || json_has "\"name\": \"$5"
+    json_has '"complete": true'
+    [ "$(cat clock)" -le $((1000 + $2)) ] || fail "$1: more than $2 s"
+    check "$1: the next part" grep -q "^  \"$following\"" gpu-check.json
+    check "$1: its limit" test "$(grep -A 99 "^  \"$1\"" gpu-check.json | sed '/^  ]}/q' |
+        sed -n 's/.*"at": \([0-9]*\).*/\1/p' | tail -1)" -le \
+        "$(sed -n "s/^== $1, until \([0-9]*\) s.*/\1/p" .stdout)"
 }
-rm -f gpu-check.json
-killed '^== kernels' slow slow speed kernels
-is_json
-json_has '"complete": false'
-json_has 'ablation, first row to fastest'
+cut_in versions 60 '*self-check*' self-check 'clocks and limits'
+cut_in first 60 '*size?64*' 'step, B=64 T=1024 bf16' ''
+cut_in profile 60 '*size?12*--parts*' 'kernels of a step, B=12 T=1024 bf16' 'kernels of a step, B=64 T=1024 bf16'
+cut_in ab 60 '*default,bulk*' '--variant default,bulk, B=64' '--variant default,pdl, B=64, to base'
+cut_in products 60 '*layer?head*' 'products of the head, 128 rows' 'matrix products'
+cut_in ablation 60 '*ablation*' 'ablation of text,.*' 'row overlap' after 9999
+cut_in compile 60 '*torch_step.py?12x768x12?12*' 'torch.compile, B=12 T=1024 bf16, before ours' \
+    'ours against torch.compile, B=64 T=1024 bf16'
+cut_in cases 60 '*wrapper_mma*' 'kernel cases' 'kernel gelu'
+cut_in curves 60 '*attention?own*' 'curve in bf16, own attention' 'curve in bf16, cudnn attention'
+cut_in last 300 '*size?64*--data*' 'step again, B=64 T=1024 bf16' 'compute-sanitizer racecheck, cuda_attention_hopper_bf16'
 
-# A result is kept as soon as its case ends.
-killed '"pass", "name": "kernel wrapper_mma"' late.json late kernels -o late.json
+# If all programs hang, the first result comes within 20 s, and all parts end in time.
+cat > took << 'END'
+nvidia-smi*gpu=name* 4
+* 10000
+END
+gpu 1 '' --budget 560
+[ "$(sed -n 's/.*"at": \([0-9]*\).*/\1/p' gpu-check.json | head -1)" -le 20 ] || fail 'the first result comes late'
+[ "$(cat clock)" -le 1560 ] || fail 'more than 560 s'
+for part in $table; do grep -q "^  \"$part\"" gpu-check.json || fail "$part has no result"; done
+: > took
+
+# ---- with the real clock: programs are ended, and so is gpu-check.sh ----
+
+mkdir real
+for f in nvidia-smi python; do cp stand/$f real; done
+real() { # OUT SAY OPTION...: run it in the background
+    out=$1 SAY=$2
+    shift 2
+    PATH=$PWD/real:$PATH PYTHON=$PWD/real/python b/tools/gpu-check.sh "$@" > "$out" 2>&1 &
+    pid=$!
+}
+# A case that has no end does not go on in the next part. No program begins if less than 6 s are left.
+cat > b/bin/check-cuda-device << 'END'
+#!/bin/sh
+case "$*" in *--list*) echo gelu && exit ;; *wrapper*) exit 0 ;; esac
+echo $$ > "$RAN.pid"
+exec sleep 1000
+END
+real ended '' --budget 16 cases -o ended.json
+wait $pid && fail 'it was cut'
+check 'cut' grep -q "^cut  kernel cases: the part's time is over, 1 have not run: first gelu$" ended
+[ ! -e ran.pid ] || ! kill -0 "$(cat ran.pid)" 2> /dev/null || fail 'the case goes on'
+
+# A result is kept as soon as it is there, even if gpu-check.sh is killed then.
+cat > b/bin/check-cuda-device << 'END'
+#!/bin/sh
+case "$*" in *--list*) printf 'gelu\nwrapper_mma\nlarge\n' && exit ;; esac
+case "$*" in *large*) i=0 && until [ -e "$RAN.go" ] || [ $((i += 1)) -gt 900 ]; do sleep 0.1; done ;; esac
+echo 'ok   it 34'
+END
+real late '' --budget 900 cases -o late.json
+i=0
+until grep -qs '"pass", "name": "kernel wrapper_mma"' late.json; do
+    sleep 0.1
+    i=$((i + 1))
+    [ $i -lt 600 ] || fail 'late.json has no result of wrapper_mma'
+done
+kill -KILL $pid
+wait $pid 2> /dev/null
 grep -q '"pass", "name": "kernel gelu"' late.json || fail 'the case before it has no result'
 ! grep -q 'kernel large' late.json || fail 'this case had not ended'
+grep -q '"complete": false' late.json || fail 'the run did not end'
 touch ran.go
 
 # ---- check-cuda-device itself ----

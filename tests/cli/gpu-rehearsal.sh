@@ -1,131 +1,136 @@
-# gpu-check.sh with the host build instead of a card, at small shapes: all parts as they run on a card; with missing
-# libraries; with kernels that fail, crash or hang; and with too little time. Then gpu-build.sh without its compilers.
+# gpu-check.sh with the host build instead of a card, at small shapes: all parts as they run on a card, then with time
+# that runs out in each; with missing libraries; and with kernels that fail or crash. Then gpu-build.sh without its
+# compilers.
 # In make check-all only: it trains on the host in place of a GPU, for some minutes.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
+. "$ROOT/tests/cli/clock.inc"
 [ ! -e /dev/nvidia0 ] || skip 'there is a GPU here: tools/gpu-check.sh itself shows more'
 B=$BIN/..
 [ -x "$B/tests/check-cuda-pretend" ] || skip 'check-cuda-pretend is not built'
 cuda_on_the_host
-data d
-export TMPDIR="$PWD" CUDA_HOME="$PWD/toolkit" XDG_CACHE_HOME="$PWD/cache" GPU_CHECK_SMALL="$PWD/d"
-export GPU_CHECK_PATIENCE=10 # results must not depend on other load of the machine
+export TMPDIR="$PWD" CUDA_HOME="$PWD/toolkit" XDG_CACHE_HOME="$PWD/cache" GPU_CHECK_SMALL=1
 export LD_LIBRARY_PATH="$PWD/libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT SGT_HOST_CUDNN SGT_HOST_DEVICE SGT_HOST_FAULT
 
 # ---- the bundle, with the host's programs ----
 
-mkdir -p b/bin b/tools b/tests stand libraries toolkit
-ln -s "$B"/host/bin/sgt-train "$B"/host/bin/sgt-bench "$B"/host/bin/check-step "$B"/bin/sgt-tokenize b/bin
+mkdir -p b/bin b/tools b/tests b/data stand libraries toolkit
+data b/data/shards
+ln -s "$B"/host/bin/sgt-train "$B"/host/bin/sgt-bench b/bin
 ln -s "$B"/tests/check-cuda-pretend b/bin/check-cuda-device
-ln -s "$ROOT/tests/data" "$ROOT/tests/peers" b/tests
-ln -s "$ROOT/README.md" "$ROOT/loader" "$ROOT/kernels" "$ROOT/train" b
+ln -s "$ROOT/tests/data" "$ROOT/tests/peers" "$ROOT/tests/gpu-results" b/tests
 cp -r "$ROOT/tools/gpu-check.sh" "$ROOT/tools/gpu" b/tools
 echo 0123456789ab > b/commit
 stand() { # FILE: make a program from standard input
     { echo '#!/bin/sh' && cat; } > "$1"
     chmod +x "$1"
 }
+clock stand
 stand stand/nvidia-smi << 'END'
-case "$*" in *gpu=name*) echo 'the host' ;; *driver_version*) echo 13.0 ;; *total*) echo '1024 MiB' ;;
--L) echo 'GPU 0: the host' && [ -z "${TWO:-}" ] || echo 'GPU 1: the host' ;; esac
+case "$*" in *gpu=name*) echo 'the host, 13.0, 1024 MiB' ;; -L) echo 'GPU 0: the host' && [ -z "${TWO:-}" ] || echo 'GPU 1: the host' ;;
+*) echo '1500, 2600, 300, 50' ;; esac
 END
 stand stand/compute-sanitizer << 'END'
-echo '========= Error: Device not supported' && exit 1
-END
-stand stand/ldconfig << 'END'
+while [ "${1#*/}" = "$1" ]; do shift; done
+exec "$@"
 END
 stand stand/python << 'END'
+echo "ModuleNotFoundError: No module named 'torch'" >&2
 exit 1
 END
-gpu() { # EXIT NAME=VALUE... -- OPTION...: gpu-check.sh -o r.json. EXIT any: 0 or 1, as fast as the machine is
+gpu() { # EXIT NAME=VALUE... -- OPTION...: gpu-check.sh -o r.json
     want=$1
     shift
     set=''
     while [ "$1" != -- ]; do set="$set $1" && shift; done
     shift
-    echo "$set gpu-check.sh $*" > .ran
-    code=0
+    rm -f r.json r.json.*
+    echo 1000 > clock
     # shellcheck disable=SC2086
-    env PATH="$PWD/stand:$PATH" PYTHON="$PWD/stand/python" $set b/tools/gpu-check.sh -o r.json "$@" \
-        > .stdout 2> .stderr || code=$?
-    [ "$code" = "$want" ] || { [ "$want" = any ] && [ "$code" -le 1 ]; } || fail "exit code $code, not $want"
+    run "$want" env PATH="$PWD/stand:$PATH" PYTHON="$PWD/stand/python" $set b/tools/gpu-check.sh -o r.json "$@"
     stderr_is ''
     ! command -v python3 > /dev/null || python3 -m json.tool r.json > .json || fail 'r.json is no JSON'
 }
-fresh() { rm -f r.json r.json.log; }
 
-# ---- missing libraries; then failing kernels ----
-
-gpu 0 -- smoke
-stdout_matches '^skip 15 steps, cudnn, graphs, fused: no libcudnn.so.9 on this machine$'
-[ "$(grep -c '^pass 15 steps, ' .stdout)" -eq 8 ] || fail 'not 8 ways without cuDNN'
-stdout_matches '^info first step, B=2 T=64 bf16: .*, sm_90, our attention$'
-fresh
-# a library that exists but cannot be loaded: 4 variants of a step fail, and so does the choice among them
-: > libraries/libcudnn.so.9
-gpu 1 -- smoke --skip no --skip own --skip naive
-stdout_has 'fail 15 steps, cudnn, graphs, fused: exit 1: sgt-bench step: --attention cudnn: cuDNN: libcudnn.so.9 is not'
-stdout_matches '^fail first step, .*: cuDNN is there \(.*/libraries/libcudnn.so.9\) and was not taken: '
-fresh
-rm libraries/libcudnn.so.9
-# An error, crash or hang of a kernel cancels the steps that need it, and no others.
-gpu 1 SGT_HOST_FAULT=attention_kernel:error -- smoke --skip 'no graphs'
-stdout_matches '^fail 15 steps, own, graphs, fused: exit 1: sgt-bench step: '
-stdout_matches '^    [|] sgt-bench step: '
-stdout_matches '^fail 15 steps, own, graphs, not fused: exit 1: '
-stdout_matches '^pass 15 steps, naive, graphs, fused: '
-grep -q '^sgt-bench step: .' r.json.log || fail 'the log has nothing of it'
-# Without the fault, the next call continues.
-gpu 0 -- smoke --again
-stdout_matches '^kept 15 steps, naive, graphs, fused: '
-stdout_matches '^pass 15 steps, own, graphs, fused: '
-fresh
-gpu 1 SGT_HOST_FAULT=causal_softmax_kernel:crash -- smoke --skip 'not fused' --skip 'no graphs'
-stdout_matches '^fail 15 steps, naive, graphs, fused: exit [1-9]'
-stdout_matches '^pass 15 steps, own, graphs, fused: '
-fresh
-gpu 1 SGT_HOST_FAULT=each_kernel:hang GPU_CHECK_PATIENCE=1 -- smoke --skip ', fused' --skip 'no graphs' \
-    --skip naive --skip 'first step'
-stdout_matches '^fail 15 steps, own, graphs, not fused: '
-fresh
-
-# ---- with cuDNN's stand-in and two cards: all parts until the time limit, then the missing ones ----
+# ---- all parts, with cuDNN's stand-in ----
 
 : > libraries/libcudnn.so.9
-gpu 0 SGT_HOST_CUDNN=1 -- smoke --skip 'first step'
-[ "$(grep -c '^pass 15 steps, ' .stdout)" -eq 12 ] || fail 'not 12 ways with cuDNN'
-gpu 1 SGT_HOST_CUDNN=1 -- parity --seconds 8
-stdout_matches "^cut  deterministic: the part's 8 s are over$"
-grep -q '"complete": true' r.json || fail 'the run came to its end'
-gpu 1 SGT_HOST_CUDNN=1 -- kernels --seconds 20
-stdout_matches "^cut  kernel cases: the part's 20 s are over, [0-9]+ have not run: first [a-z0-9_]+$"
-passed=$(grep -c '"result": "pass", "name": "kernel ' r.json)
-[ "$passed" -gt 0 ] || fail 'no kernel passed in 20 s'
-gpu 1 SGT_HOST_CUDNN=1 -- kernels --seconds 20
-[ "$(grep -c '"result": "pass", "name": "kernel ' r.json)" -gt "$passed" ] || fail 'the second call went no further'
-fresh
-gpu 0 SGT_HOST_CUDNN=1 -- conformance
-stdout_matches '^     wrapper: [1-9][0-9]* of [1-9][0-9]* cases passed$'
-gpu 0 SGT_HOST_CUDNN=1 -- parity --skip cudnn --skip tf32 --skip fp16
-stdout_matches '^pass steps of the fixtures in bf16: [1-9][0-9]* passed, 0 failed, '
-stdout_matches '^info curve in bf16, own attention: .*; no PyTorch to hold it to$'
-stdout_matches '^pass curve in fp32, auto attention: loss off by '
-stdout_matches '^pass deterministic: the same losses and norms twice, 1 steps in bf16$'
-gpu any -- speed --skip 'step, B=1' --skip T=32 --skip products --skip ablation --skip 'first step'
-stdout_matches '^info step, B=2 T=64 fp16: [0-9.]+ tokens/s, '
-stdout_matches '^(pass|fail) fp16 with scaler against bf16: [0-9.]+ times '
-stdout_matches '^(pass|fail) data wait, of a step: [0-9.]+ % '
+gpu 0 SGT_HOST_CUDNN=1 -- --budget 560 versions first profile ab gemm-tune products ablation compile cases curves last
+stdout_matches '^pass self-check: [0-9]+ ok, of driver [0-9.]+, .*cudnn [0-9.]+'
+grep -q '^ "libraries": {"driver": "[0-9.]*", .*"cudnn": "[0-9.]*"' r.json || fail 'no versions'
+stdout_matches '^info step, B=2 T=16 bf16: [0-9.]+ tokens/s, .*, loss [0-9.]+, sm_90, .* attention$'
+stdout_matches '^info data wait, of a step: [0-9.]+ %$'
+for b in 2 1; do
+    stdout_matches "^info kernels of a step, B=$b T=16 bf16: [1-9][0-9]* kernels, idle [0-9.]+ ms of [0-9.]+ ms$"
+    stdout_matches "^info --variant default,[a-z-]+, B=$b, to base: [0-9.]+ times$"
+    stdout_has "skip torch.compile, B=$b T=16 bf16, after ours: ModuleNotFoundError: No module named 'torch'"
+    stdout_matches "^info ours, B=$b T=16 bf16: [0-9.]+ tokens/s, "
+done
+stdout_matches '^info matrix products: [1-9][0-9]* rows, as above$'
+stdout_matches '^info products of the head, 8 rows: 3 rows, as above$'
 stdout_matches '^info attention: [1-9] rows, as above$'
-gpu any -- peer variants --skip B=1
-stdout_has "skip torch.compile flash, B=2 T=64 bf16, turn 1: no PyTorch in $PWD/stand/python"
-stdout_has 'skip B=2 T=64 bf16 against torch.compile: a figure is missing'
-stdout_matches '^(skip variants: this sgt-bench step has no --variants|(info|fail) variant .*)$'
-fresh
+for row in mmap tied recompute cold; do stdout_matches "^info row $row: [0-9.]+ ms a step$"; done
+stdout_matches '^info ablation, from mmap to tied: [0-9.]+ times$'
+stdout_matches '^     kernels: ([1-9][0-9]*) of [1-9][0-9]* cases passed$'
+for a in cudnn own; do stdout_matches "^info curve in bf16, $a attention: loss off by .*; no PyTorch to hold it to$"; done
+stdout_has 'pass compute-sanitizer racecheck, cuda_attention_hopper_backward_bf16: '
+stdout_matches '^info step again, B=2 T=16 bf16: '
+stdout_matches '^[0-9]+ passed, 0 failed, [0-9]+ skipped$'
+
+# ---- time that runs out in each part: what ended before is kept, and the next part runs ----
+
+cat > took << 'END'
+*self-check* 10000
+*size?2*--data*--data* 10000
+*size?1*--parts* 10000
+*--variant?default* 10000
+*layer?head* 10000
+*ablation*mmap,overlap* 9999
+*torch_step.py?1x16x2?1* 10000
+*case?cublaslt_epilogue_f32* 10000
+*attention?own* 10000
+*racecheck*backward* 10000
+END
+gpu 1 SGT_HOST_CUDNN=1 -- --budget 560
+: > took
+over="the part's time was over after [0-9]+ s of it"
+stdout_matches "^cut  self-check: $over$"
+stdout_matches "^cut  step, B=2 T=16 bf16: $over$"
+stdout_matches "^info kernels of a step, B=2 T=16 bf16: [1-9][0-9]* kernels, "
+stdout_matches "^cut  kernels of a step, B=1 T=16 bf16: $over$"
+stdout_matches '^info base 0, B=2: [0-9.]+ tokens/s, '
+stdout_has 'fail --variant default,gemm-tune, B=2: no end after 40 s'
+stdout_matches "^cut  --variant default,[a-z-]+, B=2: $over$"
+stdout_matches '^info matrix products: [1-9][0-9]* rows, as above$'
+stdout_matches "^cut  products of the head, 8 rows: $over$"
+stdout_matches '^info row tied: [0-9.]+ ms a step$'
+stdout_matches "^cut  ablation of mmap,overlap,.*: $over$"
+stdout_matches '^info ours, B=2 T=16 bf16: [0-9.]+ tokens/s, '
+stdout_has 'fail torch.compile, B=1 T=16 bf16, before ours: no end after 90 s'
+stdout_matches "^cut  torch.compile, B=1 T=16 bf16, after ours: $over$"
+stdout_matches "^cut  kernel cases: the part's time is over, [1-9][0-9]* have not run: first cublaslt_epilogue_f32$"
+grep -q '"pass", "name": "kernel cublaslt_epilogue_f16"' r.json || fail 'the case before it has no result'
+stdout_matches '^info curve in bf16, cudnn attention: loss off by '
+stdout_matches "^cut  curve in bf16, own attention: $over$"
+stdout_has 'pass compute-sanitizer racecheck, cuda_attention_hopper_bf16: '
+stdout_has 'fail compute-sanitizer racecheck, cuda_attention_hopper_backward_bf16: no end after 25 s'
+stdout_matches "^cut  step again, B=2 T=16 bf16: $over$"
+grep -q '"complete": true' r.json || fail 'the run came to its end'
+[ "$(cat clock)" -eq 1560 ] || fail 'the last part does not end with the budget'
+
+# ---- missing libraries, failing kernels, two cards ----
+
+rm libraries/libcudnn.so.9
+gpu 0 -- first
+stdout_matches '^info step, B=2 T=16 bf16: .*, sm_90, our attention$'
+gpu 1 SGT_HOST_FAULT=attention_kernel:error -- curves
+stdout_matches '^skip curve in bf16, cudnn attention: sgt-train: .*libcudnn.so.9 is not'
+stdout_matches '^fail curve in bf16, own attention: exit 1: sgt-train: '
+stdout_matches '^    [|] sgt-train: '
+grep -q '^sgt-train: .' r.json.log || fail 'the log has nothing of it'
 gpu 0 TWO=1 -- ranks
-stdout_matches '^pass NCCL, one rank: ok   nccl_one_rank '
-stdout_matches "^pass training, 2 ranks: [0-9.e-]+ nats from one rank's losses "
-fresh
+stdout_matches "^info training, 2 ranks: [0-9.e-]+ nats from one rank's losses$"
 gpu 1 TWO=1 SGT_HOST_FAULT=norm_squares_kernel:error -- ranks
 stdout_matches '^fail training, 2 ranks: exit [1-9]'
 

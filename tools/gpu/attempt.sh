@@ -5,44 +5,40 @@ cuda=${CUDA_HOME:-/usr/local/cuda}
 PATH=$PATH:$cuda/bin:/usr/local/nvidia/bin # compute-sanitizer; nvidia-smi where a container mounts the driver
 export PATH
 
+quick() { timeout -k 1 5 "$@" 2> /dev/null < /dev/null; } # COMMAND...: anything on a new machine may hang
+
 # Find folders with cuBLASLt, cuDNN and NCCL, from a toolkit or PyTorch's wheels. Python keeps its own libraries.
 library_folders() {
     for d in "$cuda/lib64" "$cuda/extras/CUPTI/lib64" /usr/local/nvidia/lib64; do [ ! -d "$d" ] || echo "$d"; done
-    "$PYTHON" -c 'import glob, importlib.util, os
+    quick "$PYTHON" -c 'import glob, importlib.util, os
 spec = importlib.util.find_spec("nvidia")
 for base in spec.submodule_search_locations or [] if spec else []:
-    print("\n".join(sorted(glob.glob(os.path.join(base, "*", "lib")))))' 2> /dev/null
+    print("\n".join(sorted(glob.glob(os.path.join(base, "*", "lib")))))'
 }
 system_path=${LD_LIBRARY_PATH:-}
 our_path="$root/lib${system_path:+:$system_path}$(library_folders | sed 's/^/:/' | tr -d '\n')"
 
-# Print the path of the library that our programs would load, or nothing if there is none.
-library() { # NAME
-    for d in $(echo "$our_path" | tr ':' ' '); do [ ! -e "$d/$1" ] || { echo "$d/$1" && return; }; done
-    ldconfig -p 2> /dev/null | sed -n "s/^[[:space:]]*$1 .*=> //p" | head -1
-}
-
-smi() { nvidia-smi --query-gpu="$1" --format=csv,noheader 2> /dev/null | head -1; }
-card=$(smi name)
-driver=$(smi driver_version)
-memory=$(smi memory.total)
+card=$(quick nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader | head -1)
+memory=${card##*, } card=${card%, *}
+driver=${card##*, } card=${card%, *}
 date=$(date -u +%Y-%m-%dT%H:%M:%SZ)
 have_gpu() { [ -n "$card" ] || [ -e /dev/nvidia0 ]; }
 
 # ---- shapes: for a full GPU, or for a rehearsal ----
 
+data=$root/data/shards
 if [ -z "${GPU_CHECK_SMALL:-}" ]; then
-    model=gpt2 torch_shape=12x768x12 large=64 small=12 naive=8 seq=1024 short=512
-    data=$root/data/shards bench='' curve_steps=200 step_cases='' smoke_steps='--steps 12 --warmup 3' patience=1
-else
-    model=2x64x2 torch_shape=2x64x2 large=2 small=1 naive=2 seq=64 short=32
-    data=$GPU_CHECK_SMALL bench="--data $data --steps 2 --warmup 1" smoke_steps='' curve_steps=1
-    step_cases='--steps 2 --case curve_odd' patience=${GPU_CHECK_PATIENCE:-1}
+    model=gpt2 torch_shape=12x768x12 large=64 small=12 seq=1024 chunks='128 256 384' heads=12 bench='' curve_steps=200
+    chain=text,overlap,tf32,bf16,fused,graphs,flash,padded,tied chain_rows=
+else # the shards are not in GPT-2's vocabulary
+    model=1x16x2 torch_shape=1x16x2 large=2 small=1 seq=16 chunks=8 heads=1 curve_steps=1
+    chain=mmap,overlap,tf32,bf16,fused,graphs,flash,padded,tied chain_rows='--batch-size 2'
+    bench="--data $data --steps 1 --warmup 1"
 fi
 
 # ---- running things ----
 
-left() { echo $((part_start + part_seconds - $(date +%s))); }
+left() { echo $((ends - $(date +%s))); }
 
 # Append the last command and its whole output to the log beside FILE.
 keep_log() { # NAME EXIT COMMAND...
@@ -56,13 +52,11 @@ keep_log() { # NAME EXIT COMMAND...
     } >> "$json.log"
 }
 
-# Print the output of a failed command, without its lines about successes.
-show_block() { cat "$work/out" "$work/err" | grep -vE '^(ok|SKIP) ' | tail -25 | sed 's/^/    | /'; }
-
-# Run a command for at most SECONDS (0: only the part's limit), with stdout and stderr in files. Return 0, or 1 if it is
-# missing, failed or was cut; that is reported already.
+# Run a command for at most SECONDS (0: until the part's end), with stdout and stderr in files. Return 0, or 1 if it is
+# missing, failed or was cut; that is reported already. If $listen is the name of a function, call it with each line of
+# stderr as it comes.
 attempt() { # NAME SECONDS COMMAND...
-    name=$1 most=$(($2 * patience))
+    name=$1 most=$2
     shift 2
     if [ -n "$dry" ]; then
         echo "  $*"
@@ -70,35 +64,50 @@ attempt() { # NAME SECONDS COMMAND...
     fi
     command -v "$1" > /dev/null || { result skip "$name" "$1 is not there" && return 1; }
     seconds=$(left)
-    [ "$seconds" -gt 5 ] || { result cut "$name" "the part's $part_seconds s are over" && return 1; }
+    [ "$seconds" -gt 5 ] || { result cut "$name" "no time was left for it" && return 1; }
     if [ "$most" -gt 0 ] && [ "$most" -lt "$seconds" ]; then seconds=$most; else most=0; fi
-    code=0
-    LD_LIBRARY_PATH=${libraries-$our_path} timeout -k 5 "$seconds" "$@" \
-        > "$work/out" 2> "$work/err" < /dev/null || code=$?
-    keep_log "$name" $code "$@"
+    : > "$work/err"
+    if [ -n "${listen-}" ]; then
+        run_limited "$@" 2>&1 | while read -r line; do echo "$line" >> "$work/err" && "$listen" "$line"; done
+    else
+        run_limited "$@" 2> "$work/err"
+    fi
+    code=$(cat "$work/code")
+    keep_log "$name" "$code" "$@"
     tell_end
 }
 
+run_limited() { # COMMAND...
+    LD_LIBRARY_PATH=${libraries-$our_path} timeout -k 5 "$seconds" "$@" > "$work/out" < /dev/null
+    echo $? > "$work/code"
+}
+
+# What programs print if the machine lacks what they need.
+lacks='No module named|libcudnn.so.9 is not|Device not supported'
+
+# Print the output of a failed command, without its lines about successes.
+show_block() { cat "$work/out" "$work/err" | grep -vE '^(ok|SKIP) ' | tail -25 | sed 's/^/    | /'; }
+
 tell_end() {
+    both=$(cat "$work/out" "$work/err")
     case $code in
     0) return 0 ;;
-    77) result skip "$name" "$(cat "$work/out" "$work/err" | sed -n 's/^SKIP[^:]*: //p' | head -1)" && return 1 ;;
+    77) result skip "$name" "$(echo "$both" | sed -n 's/^SKIP[^:]*: //p' | head -1)" && return 1 ;;
     124 | 137)
         if [ "$most" -gt 0 ]; then result fail "$name" "no end after $most s"
-        else result cut "$name" "the part's $part_seconds s were over after $seconds s of it"; fi
+        else result cut "$name" "the part's time was over after $seconds s of it" "$(document)"; fi
         ;;
-    *) result fail "$name" "exit $code: $(cat "$work/out" "$work/err" | grep -vE '^(ok|SKIP)' | tail -1)" ;;
+    *)
+        if why=$(echo "$both" | grep -E "$lacks"); then result skip "$name" "$(echo "$why" | tail -1)" && return 1; fi
+        result fail "$name" "exit $code: $(echo "$both" | grep -vE '^(ok|SKIP)|^{' | tail -1)" "$(document)"
+        ;;
     esac
     show_block
     return 1
 }
 
-# Do the same with Python's own libraries. Without PyTorch, the check is skipped.
+# Do the same with Python's own libraries.
 attempt_peer() { # NAME SECONDS SCRIPT ARGUMENT...
-    if [ -z "$dry" ] && ! have_torch; then
-        result skip "$1" "no PyTorch in $PYTHON"
-        return 1
-    fi
     name=$1 most=$2
     shift 2
     libraries=$system_path
@@ -108,18 +117,9 @@ attempt_peer() { # NAME SECONDS SCRIPT ARGUMENT...
     return $code
 }
 
-have_torch() {
-    [ -n "${torch-}" ] ||
-        torch=$("$PYTHON" -c 'import torch; print(torch.cuda.is_available())' 2> /dev/null || echo no)
-    [ "$torch" = True ]
-}
-
 # Print the first number, or text, of that name in the JSON output; or the whole document on one line.
 number() { # NAME
     tr '{},[]' '\n' < "$work/out" | sed -n "s/^ *\"$1\": *\(-\{0,1\}[0-9][0-9.eE+-]*\) *$/\1/p" | head -1
 }
 text() { sed -n "s/.*\"$1\": *\"\([^\"]*\)\".*/\1/p" "$work/out" | head -1; } # NAME
 document() { tr '\n' ' ' < "$work/out" | sed -n 's/^ *\({.*}\) *$/"document": \1/p'; }
-
-# Return whether a program has $option.
-has_option() { LD_LIBRARY_PATH=$our_path "$@" --help 2> /dev/null | grep -qE -- "^ +(-., )?$option( |\$)"; }

@@ -1,9 +1,12 @@
 # report.sh: stores the results of gpu-check.sh: a line of JSON each in $work/PART.results, joined into one document.
 # shellcheck shell=sh disable=SC2154
 
-quote() { printf '%s' "$1" | tr '\n\t\r' '   ' | sed 's/[\\"]/\\&/g; s/.*/"&"/'; }
+quote() { printf '"%s"' "$(printf '%s' "$1" | tr '\001-\037' ' ' | sed 's/[\\"]/\\&/g')"; }
 
 count() { cat "$work"/*.results 2> /dev/null | grep -c "^{\"result\": \"$1\""; }
+
+# Print the versions of the libraries, as the self-check found them.
+versions() { sed -n 's/.*"name": "self-check",.*"libraries": \({[^}]*}\).*/\1/p' "$work/versions.results" 2> /dev/null; }
 
 # Write the results so far as one document. It is renamed when complete, so FILE is always whole.
 write_json() { # COMPLETE
@@ -11,15 +14,14 @@ write_json() { # COMPLETE
     {
         printf '{"card": %s, "driver": %s, "memory": %s,\n' "$(quote "$card")" "$(quote "$driver")" "$(quote "$memory")"
         printf ' "date": "%s", "commit": %s, "complete": %s,\n' "$date" "$(quote "$commit")" "$1"
+        libraries_json=$(versions)
+        printf ' "libraries": %s,\n' "${libraries_json:-null}"
         printf ' "passed": %d, "failed": %d, "skipped": %d, "parts": {' "$(count pass)" \
             $(($(count fail) + $(count cut))) "$(count skip)"
         comma=
         for each in $all_parts; do
             [ -f "$work/$each.results" ] || continue
-            status=ok
-            ! grep -qE '^\{"result": "(fail|cut)"' "$work/$each.results" || status=fail
-            printf '%s\n  "%s": {"status": "%s", "seconds": %d, "results": [\n' "$comma" "$each" $status \
-                "$(cat "$work/$each.seconds" 2> /dev/null || echo 0)"
+            printf '%s\n  "%s": {"results": [\n' "$comma" "$each"
             sed 's/^/    /; $!s/$/,/' "$work/$each.results"
             printf '  ]}'
             comma=,
@@ -37,45 +39,29 @@ load_json() {
         exit 2
     }
     date=$(sed -n '2s/.*"date": "\([^"]*\)".*/\1/p' "$json")
-    drop='cut|skip'
-    [ -z "$again" ] || drop='cut|skip|fail'
-    awk -v work="$work" -v drop="^    {\"result\": \"($drop)\"" '
-        /^  "[a-z]*": {"status": / {
-            split($0, field, "\"")
-            part = field[2]
-            seconds = $0
-            gsub(/.*"seconds": |,.*/, "", seconds)
-            print seconds > (work "/" part ".before")
-        }
+    awk -v work="$work" -v drop="^    {\"result\": \"(cut|skip${again:+|fail})\"" '
+        /^  "[a-z]*": {"results": / { split($0, field, "\"") }
         /^    {"result": / && $0 !~ drop {
             sub(/^    /, "")
             sub(/,$/, "")
-            print > (work "/" part ".results")
+            print > (work "/" field[2] ".results")
         }' "$json"
-    for each in $all_parts; do
-        [ ! -f "$work/$each.before" ] || cp "$work/$each.before" "$work/$each.seconds"
-    done
-}
-
-# Print a part's seconds, including those of earlier calls.
-keep_seconds() {
-    echo $(($(cat "$work/$part.before" 2> /dev/null || echo 0) + $(date +%s) - part_start)) > "$work/$part.seconds"
 }
 
 # Record a result: print a line for the user and append a line of JSON. With $quiet, results that passed are not
-# printed.
+# printed. "at" is the number of seconds since gpu-check.sh began.
 result() { # pass|fail|skip|cut|info NAME TEXT [MORE-JSON]
     [ -n "${quiet-}" ] && [ "$1" = pass ] || printf '%-4s %s: %s\n' "$1" "$2" "$3"
-    printf '{"result": "%s", "name": %s, "text": %s%s}\n' "$1" "$(quote "$2")" "$(quote "$3")" "${4:+, $4}" \
-        >> "$work/$part.results"
-    keep_seconds
+    printf '{"result": "%s", "name": %s, "text": %s, "at": %d%s}\n' "$1" "$(quote "$2")" "$(quote "$3")" \
+        $(($(date +%s) - began)) "${4:+, $4}" >> "$work/$part.results"
     write_json false
 }
 
-# Record a figure that must be at least (>=) or at most (<=) its limit.
+# Record a figure that must be at least (>=) or at most (<=) its limit, unless this is a rehearsal.
 figure() { # NAME VALUE UNIT [SENSE FLOOR GOAL]
+    todo "$1" || return 0
     [ -n "$2" ] || { result fail "$1" "no figure came" && return; }
-    if [ $# -eq 3 ]; then
+    if [ $# -eq 3 ] || [ -n "${GPU_CHECK_SMALL:-}" ]; then
         result info "$1" "$2 $3" "\"value\": $2"
         return
     fi
@@ -102,7 +88,7 @@ value_of() { kept "$1" | sed -n 's/.*, "value": \([0-9.eE+-]*\)[,}].*/\1/p'; }  
 # Return whether a check must still run: neither --skip nor an earlier call covers it.
 todo() { # NAME
     [ -n "$dry" ] || ! grep -qsF "\"name\": $(quote "$1"), \"text\"" "$work/$part.results" || {
-        [ -n "${quiet-}" ] || echo "kept $1: $(kept "$1" | sed 's/.*"text": "\(.*\)".*/\1/; s/", ".*//')"
+        [ -n "${quiet-}" ] || echo "kept $1: $(kept "$1" | sed 's/.*"text": "\(.*\)", "at".*/\1/')"
         return 1
     }
     ! is_left_out "$1"
