@@ -64,7 +64,7 @@ cp -r $model own
 sed -i 's/^"normalizer":null/"normalizer":{"type":"NFKC"}/' own/tokenizer.json
 check "the vocabulary's normal form" same_perplexity 'e\u0301' '\u00e9'
 longer='\u0635\u0644\u0649 \u0627\u0644\u0644\u0647 \u0639\u0644\u064a\u0647 \u0648\u0633\u0644\u0645'
-many() { for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do printf '%s' "$1"; done; }
+many() { for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do printf '%s' "$1"; done; }
 check 'a longer form' same_perplexity "$(many '\ufdfa')" "$(many "$longer")"
 
 # Results are the same for any number of questions at a time and of threads. For a run, the newest

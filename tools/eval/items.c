@@ -90,7 +90,7 @@ static int add_row(reading *r, const char *context, size_t c, const char *answer
 {
     eval_items *s = r->s;
     eval_row row = {.start = s->token_count};
-    uint32_t before;
+    uint32_t before = 0;
     char *spaced = malloc(a + 2);
     int rc = grow(&s->rows, &s->row_room, s->row_count, sizeof *s->rows, r);
     if (!spaced && rc == SGT_OK) rc = sgt_fail_memory(r->err, r->path);
