@@ -129,8 +129,9 @@ static int take_parts(dry_run *d, size_t n, uint64_t file, uint64_t limit, sampl
         int lines = f->lines || f->rows;
         if (lines && ((file != ANY_FILE && p->file != file) || p->offset >= limit)) continue;
         s->bytes += (double)(p->end - p->offset);
-        s->tokens += (double)p->ids - (lines ? 0 : p->first);
-        s->documents += lines ? p->first : 0;
+        const int begins = p->first && !lines && !p->offset; /* a file of text, counted apart */
+        s->tokens += (double)p->ids - begins;
+        s->documents += p->first && !begins;
         if (lines) rc = take_kept(d, f, p, err);
         d->r->bad_lines += p->bad;
         d->r->invalid_utf8 += p->invalid;
@@ -300,7 +301,7 @@ static int open_feed(const dry_run *d, sgt_text_feed **f, uint64_t file, uint64_
                                .joins = sgt_vocab_joins(d->vocab),
                                .piece = PIECE,
                                .field = d->o.field,
-                               .special = d->o.special_eot ? d->vocab->eot_text : NULL,
+                               .literal = {d->vocab->eot_text, d->o.special_eot},
                                .normalized = sgt_vocab_normalizes(d->vocab),
                                .vocab = d->vocab,
                                .replaced = d->o.invalid_utf8 == SGT_INVALID_REPLACE,

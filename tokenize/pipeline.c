@@ -207,7 +207,7 @@ static int run(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_voc
         .joins = sgt_vocab_joins(v),
         .piece = p.piece,
         .field = o->field,
-        .special = o->special_eot ? v->eot_text : NULL,
+        .literal = {v->eot_text, o->special_eot},
         .vocab = v,
         .replaced = o->invalid_utf8 == SGT_INVALID_REPLACE,
         .rule = sgt_vocab_known_rule(v),
@@ -218,7 +218,7 @@ static int run(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_voc
         .cancel = &p.cancelled,
         .threads = threads,
         .notice = o->notice,
-        .from = {from->file, from->offset, from->hashed, from->hash, from->block}};
+        .from = {from->file, from->offset, from->hashed, from->hash, from->block, from->split}};
     int rc = sgt_text_feed_open(&p.feed, &f, err);
     if (rc < 0) return rc;
     /* one place for the unit being written, and two per thread: a unit being encoded and one
@@ -253,6 +253,7 @@ void sgt_pipeline_result(sgt_tokenize_result *r, const sgt_manifest *m)
     r->bad_lines = m->bad_lines;
     r->duplicates = m->duplicates;
     r->lone_surrogates = m->lone_surrogates;
+    r->eot_literals = m->eot_literals;
     r->skipped = m->skipped;
     r->shards = m->count;
     for (size_t i = 0; i < m->count; i++)
@@ -287,8 +288,7 @@ static int fill_out(sgt_out *out, const sgt_tokenize_options *o, const sgt_corpu
     const sgt_checkpoint from = out->journal->now;
     sgt_manifest m = {0};
     sgt_record *r;
-    int rc =
-        sgt_record_open(&r, out, c, v, sgt_pipeline_shard_tokens(o), o->dedup, o->keep_fields, err);
+    int rc = sgt_record_open(&r, out, c, v, o, err);
     if (rc < 0) return rc;
     rc = run(o, c, v, &from, r, err);
     if (rc == SGT_ESTOPPED && sgt_record_save(r, err) < 0) rc = err ? err->code : SGT_EIO;

@@ -191,8 +191,8 @@ typedef struct sgt_tokenize_options {
     /* normal form of each document's text, applied before the split; GPT-2 uses none */
     sgt_normalize normalize;
     /* fraction of documents in the val split, chosen by a hash of path and position; 0: none. Of
-     * two or more text files, at least one goes to val: the file with the smallest hash. Unless
-     * it is 1, one document stays in train, or sgt_tokenize fails */
+     * two or more text files, at least one goes to val, unless special_eot is set: the file with the
+     * smallest hash. Unless it is 1, one document stays in train, or sgt_tokenize fails */
     double val_fraction;
     uint64_t shard_tokens; /* tokens per shard; default 100,000,000; at most 2,147,483,647 */
     int threads;           /* at most 1,024; default: the cores available */
@@ -206,7 +206,8 @@ typedef struct sgt_tokenize_options {
     size_t filter_count;
     /* skip and count JSONL lines without such a string; default: fail */
     int skip_bad;
-    /* encode a literal <|endoftext|> in the text as the end-of-text id; default: as text */
+    /* each literal <|endoftext|> in the text begins a document, with the end-of-text id; default: it
+     * is text */
     int special_eot;
     sgt_invalid_utf8 invalid_utf8; /* what to do with bytes that are not UTF-8 */
     /* write the documents of each split in the order that shuffle_seed decides (shuffle.h) */
@@ -251,6 +252,8 @@ typedef struct sgt_tokenize_result {
     int already_done; /* the same command had completed OUT before: nothing was written */
     double seconds;   /* duration of this call */
     uint64_t skipped; /* files left out because they are not text */
+    /* literal ends of text, such as <|endoftext|>, that were tokenized as text (special_eot) */
+    uint64_t eot_literals;
 } sgt_tokenize_result;
 
 /* Tokenize the inputs into OUT: shards in the format that sgt_loader.h reads, the documents'

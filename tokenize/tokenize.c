@@ -37,6 +37,8 @@ static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v, int
     const char *binary = o->binary == SGT_BINARY_KEEP ? "keep" : "skip";
     int bad = 0; /* out of memory: without this option, OUT would look made with other options */
     if (!as_before) bad |= json_object_set_new(j, "binary", json_string(binary));
+    /* 1, which was not written: a literal began no document */
+    if (o->special_eot) bad |= json_object_set_new(j, "special_revision", json_integer(2));
     if (sgt_vocab_normalizes(v))
         bad |= json_object_set_new(j, "normalize",
                                    json_string(v->normalize == SGT_NORMALIZE_NFC ? "nfc" : "nfkc"));
@@ -142,7 +144,8 @@ int sgt_tokenize(const sgt_tokenize_options *o, sgt_tokenize_result *result, sgt
     if ((rc = sgt_vocab_of(&v, o, err)) == 0 && (rc = list_inputs(&c, o, &as_before, err)) == 0) {
         sgt_vocab_say(v, &o->notice);
         notice_names(o, c);
-        kept = !as_before && sgt_text_feed_choose(c, o->val_fraction);
+        /* if literals begin documents, names alone do not tell which documents there are */
+        kept = !as_before && !o->special_eot && sgt_text_feed_choose(c, o->val_fraction);
         rc = tokenize_into(o, c, v, as_before, result, err);
     }
     if (kept && !rc && !result->already_done)

@@ -62,7 +62,7 @@ static const sgt_option table[] = {
      .help = "read files with extension EXT through COMMAND, which prints text (EXT=jsonl:COMMAND: "
              "JSONL)"},
     {"special", 0, SGT_OPT_WORD, &o.special, "none|eot",
-     "eot: a literal <|endoftext|> is the end-of-text id; none: it is text", .def = "none"},
+     "eot: each literal <|endoftext|> begins a document; none: it is text", .def = "none"},
     {"normalize", 0, SGT_OPT_WORD, &o.normalize, "none|nfc|nfkc",
      "Unicode normalization of each document, before it is split; GPT-2 uses none",
      .def = "the vocabulary's, or none"},
@@ -155,15 +155,15 @@ static double mb_per_s(const sgt_tokenize_result *r)
 static int print_json(const sgt_tokenize_result *r)
 {
     json_t *j = json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:b}",
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:b}",
         "tokens", (json_int_t)r->tokens, "documents", (json_int_t)r->documents, "bytes",
         (json_int_t)r->bytes, "files", (json_int_t)r->files, "invalid_utf8",
         (json_int_t)r->invalid_utf8, "bad_lines", (json_int_t)r->bad_lines, "lone_surrogates",
         (json_int_t)r->lone_surrogates, "duplicates", (json_int_t)r->duplicates, "skipped",
-        (json_int_t)r->skipped, "bytes_read", (json_int_t)r->bytes_read, "seconds", r->seconds,
-        "mb_per_s", mb_per_s(r), "shards", (json_int_t)r->shards, "train_tokens",
-        (json_int_t)r->train_tokens, "val_tokens", (json_int_t)r->val_tokens, "already_done",
-        r->already_done);
+        (json_int_t)r->skipped, "eot_literals", (json_int_t)r->eot_literals, "bytes_read",
+        (json_int_t)r->bytes_read, "seconds", r->seconds, "mb_per_s", mb_per_s(r), "shards",
+        (json_int_t)r->shards, "train_tokens", (json_int_t)r->train_tokens, "val_tokens",
+        (json_int_t)r->val_tokens, "already_done", r->already_done);
     char *text = j ? sgt_json_dumps(j, JSON_REAL_PRECISION(6)) : NULL;
     if (text) puts(text);
     free(text);
@@ -239,6 +239,10 @@ static void write_summary(FILE *to, const char *out, const sgt_tokenize_result *
     if (r->lone_surrogates)
         print_things(to, "", r->lone_surrogates, "lone surrogate", "lone surrogates",
                      " in JSONL, now U+FFFD\n");
+    if (r->eot_literals)
+        print_things(to, "", r->eot_literals, "literal end of text", "literal ends of text",
+                     " in the documents, tokenized as text (with --special eot each begins a "
+                     "document)\n");
     if (o.split > 0 && r->documents && !r->val_tokens) print_no_validation(to, r);
     if (!r->invalid_utf8) return;
     print_things(to, "", r->invalid_utf8, "place", "places", " not UTF-8, ");

@@ -76,11 +76,13 @@ static json_t *to_json(const sgt_manifest *m, json_t *options, json_t *invalid)
     if (m->bad_lines) json_object_set_new(totals, "bad_lines", count_of(m->bad_lines));
     if (m->lone_surrogates)
         json_object_set_new(totals, "lone_surrogates", count_of(m->lone_surrogates));
+    if (m->eot_literals) json_object_set_new(totals, "eot_literals", count_of(m->eot_literals));
     if (m->duplicates) json_object_set_new(totals, "duplicates", count_of(m->duplicates));
     if (m->skipped) json_object_set_new(totals, "skipped", count_of(m->skipped));
     int whole = json_object_size(vocabulary) == 4 && json_array_size(shards) == m->count &&
                 json_object_size(totals) == 5u + (m->bad_lines != 0) + (m->lone_surrogates != 0) +
-                                                (m->duplicates != 0) + (m->skipped != 0);
+                                                (m->duplicates != 0) + (m->skipped != 0) +
+                                                (m->eot_literals != 0);
     for (size_t i = 0; i < json_array_size(shards); i++)
         whole &= json_object_size(json_array_get(shards, i)) == 5;
     json_object_set_new(o, "version", count_of(VERSION));
@@ -254,6 +256,7 @@ static int from_json(sgt_manifest *m, const json_t *o, const source *s)
         (rc = read_optional(&m->bad_lines, totals, "bad_lines", s)) < 0 ||
         (rc = read_optional(&m->duplicates, totals, "duplicates", s)) < 0 ||
         (rc = read_optional(&m->lone_surrogates, totals, "lone_surrogates", s)) < 0 ||
+        (rc = read_optional(&m->eot_literals, totals, "eot_literals", s)) < 0 ||
         (rc = read_optional(&m->skipped, totals, "skipped", s)) < 0)
         return rc;
     return read_shards(m, o, s);

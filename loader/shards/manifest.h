@@ -31,6 +31,8 @@ typedef struct sgt_manifest {
     /* JSONL lines left out; lone surrogates in JSONL. Not written if 0 */
     uint64_t bad_lines, lone_surrogates;
     uint64_t duplicates; /* documents left out as duplicates; not written if 0 */
+    /* literal ends of text that were tokenized as text; not written if 0 */
+    uint64_t eot_literals;
     /* files left out because they are not text; not written if 0 */
     uint64_t skipped;
     /* JSON array, as text: {path, offset} of the first ill-formed UTF-8 sequences; NULL: none */

@@ -41,6 +41,12 @@ is none --field plain_none rows.data
 run 0 sgt-tokenize "$data/empty.parquet" empty
 stdout_has 'empty: 0 tokens, 0 documents, 0 shards'
 
+# With --special eot a literal in a row begins a document, as in a field of JSONL, and keeps the row's fields.
+run 0 sgt-tokenize --quiet --special eot --keep-fields url "$data/web.jsonl" want-web
+is web --special eot --keep-fields url "$data/web.parquet"
+check 'documents of the rows' [ "$(grep -c '"document"' out/sources.jsonl)" -eq 111 ]
+check 'fields of the rows' [ "$(grep '"document"' out/sources.jsonl)" = "$(grep '"document"' want-web/sources.jsonl)" ]
+
 # Pages of more rows than are decoded at once, which threads share; their rows, by tests/data/make_parquet.py.
 awk 'BEGIN { for (i = 0; i < 40000; i++) print "{\"text\": \"row " i % 7 "\"}" }' > long.jsonl
 awk 'NR % 3 != 2' long.jsonl > long-some.jsonl

@@ -10,9 +10,12 @@ cp "$ROOT"/tokenize/vocab/gpt2.bpe corpus # one large document
 gzip -n corpus/vocab.c # a run is resumed within packed data and within JSONL
 sed 's/["\\]//g; s/	/ /g; s/.*/{"text":"&"}/' corpus/bpe.c > corpus/lines.jsonl
 sed 's/["\\]//g; s/	/ /g; s/.*/{"text":"&"}/' corpus/feed.c corpus/unit.c | gzip -n > corpus/more.jsonl.gz
+# literals that begin documents: of one line to hundreds of lines in a text, and several in a line of JSONL
+awk '{ print (NR * NR % 89 == 1 ? "<|endoftext|>" : "") $0 }' corpus/*.h > corpus/stories.txt
+sed 's/["\\]//g; s/	/ /g; s/ the /<|endoftext|>/g; s/.*/{"text":"&"}/' corpus/unit.h corpus/feed.h > corpus/stories.jsonl
 printf 'not UTF-8: \377\376' > corpus/zzz
 touch -d @1700000000 corpus/zzz
-again='sgt-tokenize --quiet --threads 2 --shard-tokens 2k --split 30% corpus'
+again='sgt-tokenize --quiet --threads 2 --shard-tokens 2k --split 30% --special eot corpus'
 began=$(date +%s%N)
 run 0 $again undisturbed
 took=$((($(date +%s%N) - began) / 1000000 + 1)) # ms
@@ -94,7 +97,7 @@ run 1 sgt-tokenize --shard-tokens 6k corpus - out
 stderr_is 'sgt-tokenize: out: made with --shard-tokens 5000, now 6000 (--force replaces it)'
 run 1 sgt-tokenize --shard-tokens 5k corpus out
 stderr_has 'sgt-tokenize: out: made from other inputs: input '
-run 0 sgt-tokenize --quiet --force --threads 2 --shard-tokens 2k --split 30% corpus out
+run 0 sgt-tokenize --quiet --force --threads 2 --shard-tokens 2k --split 30% --special eot corpus out
 same_folders out undisturbed
 
 # If inputs have changed since the interruption, or files of the earlier run are missing, the command is refused.
@@ -116,17 +119,17 @@ stderr_is "sgt-tokenize: out: made from other inputs: corpus/zzz had 13 bytes, n
 printf 'not UTF-8: \377\376' > corpus/zzz
 touch -d @1700000000 corpus/zzz
 # The summary tells what was there already and what this run did.
-run 0 sgt-tokenize --threads 2 --shard-tokens 2k --split 30% corpus out
+run 0 sgt-tokenize --threads 2 --shard-tokens 2k --split 30% --special eot corpus out
 size='[0-9.]+ ([KM]i)?B'
 stdout_matches "^$size of text in [0-9]+ files: $size there already, $size in this run, ([0-9]+ m|[0-9.]+ )s, [0-9.]+ [kMG]?B/s\$"
 same_folders out undisturbed
 interrupt
-run 0 sgt-tokenize --json --threads 2 --shard-tokens 2k --split 30% corpus out
+run 0 sgt-tokenize --json --threads 2 --shard-tokens 2k --split 30% --special eot corpus out
 read_here=$(field bytes_read .stdout)
 [ "$read_here" -gt 0 ] && [ "$read_here" -lt "$(field bytes .stdout)" ] || fail "this run read $read_here bytes"
 interrupt
 # Standard input instead of the inputs is refused too.
-sgt-tokenize --quiet --shard-tokens 2k --split 30% - out < corpus/zzz > .stdout 2> .stderr &&
+sgt-tokenize --quiet --shard-tokens 2k --split 30% --special eot - out < corpus/zzz > .stdout 2> .stderr &&
     fail 'shards of other inputs were replaced'
 stderr_is "sgt-tokenize: out: made from other inputs: input 1 was $(ls corpus | head -1), now - (--force replaces it)"
 rm out/train_000002.bin

@@ -12,7 +12,8 @@ echo "SEED=$seed TORTURE_KILLS=$expected"
 
 mkdir text mixed
 i=0
-while [ $i -lt 4 ]; do cat "$ROOT"/*/*.c "$ROOT"/*/*/*.c && i=$((i + 1)); done > text/large.txt
+while [ $i -lt 4 ]; do cat "$ROOT"/*/*.c "$ROOT"/*/*/*.c && i=$((i + 1)); done |
+    awk '{ print (NR % 151 ? "" : "<|endoftext|>") $0 }' > text/large.txt
 here=$PWD
 (cd "$ROOT" && cp -r --parents tokenize/*/*.[ch] loader/base tokenize/vocab/gpt2.bpe tests/data/vocab/text.txt "$here/text")
 printf 'not UTF-8: \377\376' > text/zzz
@@ -28,10 +29,10 @@ head -n 9000 lines.jsonl > mixed/c.jsonl
 
 kinds=7
 inputs1="--shard-tokens 20k --split 20% text"
-inputs2="--shard-tokens 30k --special eot --invalid-utf8 replace --field page.text --skip-bad mixed text/large.txt"
+inputs2="--shard-tokens 30k --split 20% --special eot --invalid-utf8 replace --field page.text --skip-bad mixed text/large.txt"
 inputs3="--shard-tokens 70k --field page.text --skip-bad --vocab $ROOT/tests/data/vocab/trained lines.jsonl"
 inputs4=$inputs1 # made by three ranks
-inputs5="$inputs1 --shuffle 3 --dedup"
+inputs5="$inputs1 --special eot --shuffle 3 --dedup"
 inputs6=$inputs5 # made by three ranks
 inputs7=$inputs5 # made by three connected ranks
 for kind in $(seq $kinds); do

@@ -257,6 +257,11 @@ def test_tokenize(tmp_path):
     assert (done.documents, done.tokens, done.already_done) == (2, 5, False)
     same = bytes(tmp_path / "in.jsonl"), tmp_path / "out"
     assert sgt.tokenize(*same, field="body", shuffle=False).already_done
+    (tmp_path / "stories.txt").write_text("one<|endoftext|>two<|endoftext|>three")
+    for special, documents, literals in ((False, 1, 2), (True, 3, 0)):
+        out = tmp_path / f"special-{special}"
+        done = sgt.tokenize(tmp_path / "stories.txt", out, special_eot=special)
+        assert (done.documents, done.eot_literals) == (documents, literals)
     for name, wrong in (("shuffle", -1), ("shard_tokens", 2**64), ("threads", 2**32 + 1)):
         with pytest.raises(sgt.UsageError, match=f"{name}: {wrong} is out of range, 0 to"):
             sgt.tokenize("x", "y", **{name: wrong})

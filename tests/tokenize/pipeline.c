@@ -15,6 +15,8 @@
 #include "loader/shards/shard.h"
 #include "tokenize/text/utf8.h"
 
+#define EOT "<|endoftext|>"
+
 static char folder[64];
 
 void enter_scratch(void)
@@ -74,18 +76,18 @@ char *mixed_text(uint64_t seed, size_t *n, int odd)
     return text;
 }
 
-/* Encode `text` as --special eot does: each literal <|endoftext|> becomes its id. */
-static size_t encode_special(sgt_encoder *e, const char *text, size_t n, uint16_t *ids)
+/* Add the document text[n] to the stream. */
+static void add_document(stream *s, sgt_encoder *e, const char *text, size_t n, int replace)
 {
-    size_t count = 0;
-    for (;;) {
-        const char *found = memmem(text, n, "<|endoftext|>", 13);
-        if (!found) return count + sgt_encode(e, text, n, ids + count);
-        count += sgt_encode(e, text, (size_t)(found - text), ids + count);
-        ids[count++] = 50256;
-        n -= (size_t)(found - text) + 13;
-        text = found + 13;
-    }
+    char *good = malloc(3 * n + 1);
+    if (replace) n = sgt_utf8_replace((uint8_t *)good, (const uint8_t *)text, n);
+    s->ids = realloc(s->ids, (s->count + n + 1) * sizeof *s->ids);
+    s->starts = realloc(s->starts, (s->documents + 2) * sizeof *s->starts);
+    cr_assert(good && s->ids && s->starts);
+    s->starts[s->documents++] = s->count;
+    s->ids[s->count++] = 50256;
+    s->count += sgt_encode(e, replace ? good : text, n, s->ids + s->count);
+    free(good);
 }
 
 stream slow_stream(const char *const *paths, size_t count, const sgt_tokenize_options *o, int split)
@@ -93,27 +95,23 @@ stream slow_stream(const char *const *paths, size_t count, const sgt_tokenize_op
     sgt_error err;
     sgt_vocab *v;
     sgt_encoder *e;
-    stream s = {.starts = calloc(count + 1, sizeof *s.starts)};
+    stream s = {.starts = calloc(1, sizeof *s.starts)};
     cr_assert_eq(sgt_vocab_gpt2(&v, &err), 0, "%s", err.text);
     cr_assert_eq(sgt_encoder_new(&e, v, &err), 0, "%s", err.text);
     for (size_t i = 0; i < count; i++) {
-        const char *slash = strrchr(paths[i], '/');
-        if (sgt_text_feed_split(slash ? slash + 1 : paths[i], 0, o->val_fraction) != split)
-            continue;
+        const char *slash = strrchr(paths[i], '/'), *name = slash ? slash + 1 : paths[i];
         char *text;
-        size_t n = get_file(&text, paths[i]);
-        if (o->invalid_utf8 == SGT_INVALID_REPLACE) {
-            char *good = malloc(3 * n + 1);
-            n = sgt_utf8_replace((uint8_t *)good, (const uint8_t *)text, n);
-            free(text);
-            text = good;
+        const size_t n = get_file(&text, paths[i]);
+        /* a document's position is its literal's, and its text begins after that */
+        size_t position = 0, from = o->special_eot && n >= 13 && !memcmp(text, EOT, 13) ? 13 : 0;
+        for (const char *found; from <= n;
+             position = (size_t)(found - text), from = position + 13) {
+            found = o->special_eot ? memmem(text + from, n - from, EOT, 13) : NULL;
+            if (sgt_text_feed_split(name, position, o->val_fraction) == split)
+                add_document(&s, e, text + from, (found ? (size_t)(found - text) : n) - from,
+                             o->invalid_utf8 == SGT_INVALID_REPLACE);
+            if (!found) break;
         }
-        s.ids = realloc(s.ids, (s.count + n + 1) * sizeof *s.ids);
-        cr_assert(s.ids);
-        s.starts[s.documents++] = s.count;
-        s.ids[s.count++] = 50256;
-        s.count += o->special_eot ? encode_special(e, text, n, s.ids + s.count)
-                                  : sgt_encode(e, text, n, s.ids + s.count);
         free(text);
     }
     sgt_encoder_free(e);

@@ -133,30 +133,27 @@ Test(binary, space_that_is_lacking)
     free(text);
 }
 
-/* ---- a run that was begun before --binary existed ---- */
+/* ---- runs that were begun by an older version ---- */
 
-/* Remove the option from the journal's first line, as in an older release, and compute the line's
- * checksum again. */
-static void make_older(const char *path)
+/* Write the journal as an older version would: without this option (NULL: with all of them) and
+ * without the last numbers of each state, and with the checksums of its lines. */
+static void make_older(const char *path, const char *option, int numbers)
 {
-    static const char option[] = ", \"binary\": \"keep\"";
-    char *text, line[2048];
-    size_t n = get_file(&text, path), first = strcspn(text, "\n");
-    char *found = memmem(text, first, option, sizeof option - 1);
-    cr_assert_not_null(found, "%.*s", (int)first, text);
-    int head = (int)(found - text), tail = (int)(first - 19 - (size_t)head - (sizeof option - 1));
-    cr_assert(tail >= 0 && first < sizeof line - 64);
-    int k =
-        snprintf(line, sizeof line, "%.*s%.*s", head, text, tail + 1, found + sizeof option - 1);
-    while (k && line[k - 1] == ' ') line[--k] = 0; /* the space before the checksum */
-    snprintf(line + k, sizeof line - (size_t)k, " #%016" PRIx64 "\n",
-             (uint64_t)XXH3_64bits(line, (size_t)k));
-    char *whole = malloc(strlen(line) + n);
-    size_t all = strlen(line);
-    memcpy(whole, line, all);
-    memcpy(whole + all, text + first + 1, n - first - 1);
-    put_text(path, whole, all + n - first - 1);
-    free(whole);
+    char *text, *line, *rest = NULL;
+    const size_t n = get_file(&text, path);
+    text[n - 1] = 0; /* the last newline */
+    FILE *f = fopen(path, "w");
+    cr_assert_not_null(f);
+    for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        line[strlen(line) - 18] = 0; /* a space, # and 16 digits */
+        char *found = line == text && option ? strstr(line, option) : NULL;
+        cr_assert(found || line != text || !option, "%s", line);
+        if (found) memmove(found, found + strlen(option), strlen(found + strlen(option)) + 1);
+        for (int i = 0; i < numbers && !strncmp(line, "state ", 6); i++) *strrchr(line, ' ') = 0;
+        cr_assert_gt(
+            fprintf(f, "%s #%016" PRIx64 "\n", line, (uint64_t)XXH3_64bits(line, strlen(line))), 0);
+    }
+    cr_assert_eq(fclose(f), 0);
     free(text);
 }
 
@@ -187,7 +184,7 @@ Test(binary, begun_before_there_was_a_choice)
                               .progress = stop_after,
                               .progress_ctx = &s};
     cr_assert_eq(sgt_tokenize(&o, &r, &err), SGT_ESTOPPED, "%s", err.text);
-    make_older("out/.work/journal");
+    make_older("out/.work/journal", ", \"binary\": \"keep\"", 0);
     sgt_tokenize_options now = {.inputs = inputs,
                                 .input_count = 1,
                                 .out = "out",
@@ -206,4 +203,49 @@ Test(binary, begun_before_there_was_a_choice)
     now.binary = SGT_BINARY_DEFAULT, now.out = "out2";
     cr_assert_eq(sgt_tokenize(&now, &r, &err), 0, "%s", err.text);
     cr_assert(r.files == 1 && r.skipped == 1);
+}
+
+/* A run of a version in which literals began no document, or whose journal has other numbers, is not
+ * continued, and nothing of it is lost. */
+Test(binary, begun_by_another_version)
+{
+    static const char *const inputs[] = {"in"};
+    static const char *const why[] = {
+        "out0: made with --special eot by another version, in which a literal end of text began no "
+        "document (--force replaces it)",
+        "out1: begun by another version, whose journal this one cannot continue (finish it with "
+        "that "
+        "version, or --force starts over)"};
+    size_t n = 60000;
+    char *text = mixed_text(5, &n, 1);
+    put_text("in", text, n);
+    free(text);
+    for (int k = 0; k < 2; k++) {
+        sgt_error err;
+        sgt_tokenize_result r;
+        stopper s = {.after = 20};
+        const char *out = k ? "out1" : "out0";
+        sgt_tokenize_options o = {.inputs = inputs,
+                                  .input_count = 1,
+                                  .out = out,
+                                  .shard_tokens = 500,
+                                  .piece_bytes = 1000,
+                                  .threads = 2,
+                                  .special_eot = !k,
+                                  .stop = &s.stop,
+                                  .progress = stop_after,
+                                  .progress_ctx = &s};
+        cr_assert_eq(sgt_tokenize(&o, &r, &err), SGT_ESTOPPED, "%s", err.text);
+        char journal[32];
+        snprintf(journal, sizeof journal, "%s/.work/journal", out);
+        make_older(journal, k ? NULL : ", \"special_revision\": 2", 2);
+        o.stop = NULL, o.progress = NULL;
+        for (int again = 0; again < 2; again++) {
+            cr_assert_eq(sgt_tokenize(&o, &r, &err), SGT_EFORMAT);
+            cr_assert_str_eq(err.text, why[k]);
+        }
+        o.force = 1;
+        cr_assert_eq(sgt_tokenize(&o, &r, &err), 0, "%s", err.text);
+        cr_assert_eq(r.bytes_read, r.bytes);
+    }
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "tests/tokenize/pipeline.h"
+#include "tokenize/input/literal.h"
 
 TestSuite(pipeline, .init = enter_scratch, .fini = leave_scratch);
 
@@ -38,7 +39,21 @@ static int fails(sgt_tokenize_options o, const char *input, const char *out, sgt
     return sgt_tokenize(&o, &r, err);
 }
 
-/* Tokenize three documents with every combination of the options. */
+/* Return the bytes of these files without the literals that begin documents. */
+static uint64_t text_bytes(const char *const *paths, size_t count, int special)
+{
+    const sgt_literal l = {"<|endoftext|>", 1};
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < count; i++) {
+        char *text;
+        const size_t n = get_file(&text, paths[i]);
+        bytes += n - (special ? 13 * sgt_literal_count(&l, (const uint8_t *)text, n) : 0);
+        free(text);
+    }
+    return bytes;
+}
+
+/* Tokenize three files with every combination of the options. */
 Test(pipeline, equals_the_slow_way)
 {
     static const char *const paths[] = {"in/a", "in/b", "in/c"};
@@ -53,6 +68,9 @@ Test(pipeline, equals_the_slow_way)
                                   .invalid_utf8 = mode & 2 ? SGT_INVALID_REPLACE : SGT_INVALID_KEEP,
                                   .val_fraction = mode == 1 ? .5 : 0};
         stream train = slow_stream(paths, 3, &o, 0), val = slow_stream(paths, 3, &o, 1);
+        const uint64_t bytes = text_bytes(paths, 3, o.special_eot),
+                       literals = (27012 - text_bytes(paths, 3, 1)) / 13;
+        cr_assert(literals > 20 && (!o.special_eot || train.documents + val.documents > 20));
         for (size_t k = 0; k < 12; k++) {
             char out[32];
             snprintf(out, sizeof out, "out%d-%zu", mode, k);
@@ -62,8 +80,9 @@ Test(pipeline, equals_the_slow_way)
             sgt_tokenize_result r = tokenize(o, "in", out);
             expect_shards(out, "train", &train, o.shard_tokens);
             expect_shards(out, "val", &val, o.shard_tokens);
-            cr_assert(r.documents == 3 && r.files == 3 && r.bytes == 27012 &&
-                      r.bytes_read == 27012 && !r.already_done);
+            cr_assert(r.documents == train.documents + val.documents && r.files == 3 &&
+                      r.bytes == bytes && r.bytes_read == bytes && !r.already_done &&
+                      r.eot_literals == (o.special_eot ? 0 : literals));
             cr_assert(r.train_tokens == train.count && r.val_tokens == val.count &&
                       r.tokens == train.count + val.count);
         }
@@ -145,16 +164,20 @@ Test(pipeline, stopped_anywhere_and_resumed)
         snprintf(path, sizeof path, "in/%d", i);
         put_mixed(path, (uint64_t)i, 3000, 1);
     }
-    sgt_tokenize_options o = {
-        .shard_tokens = 1500, .val_fraction = .4, .threads = 2, .piece_bytes = 700};
-    tokenize(o, "in", "whole");
-    for (int after = 1; after < 12; after++) {
+    for (int k = 0; k < 22; k++) {
+        sgt_tokenize_options o = {.shard_tokens = 1500,
+                                  .val_fraction = .4,
+                                  .special_eot = k % 2,
+                                  .threads = 2,
+                                  .piece_bytes = 700};
+        const char *whole = o.special_eot ? "whole" : "whole-plain";
         char out[16];
         sgt_error err;
         int stops = 0, rc;
-        snprintf(out, sizeof out, "out%d", after);
+        if (k < 2) tokenize(o, "in", whole);
+        snprintf(out, sizeof out, "out%d", k);
         for (;;) {
-            stopper s = {.after = after};
+            stopper s = {.after = 1 + k / 2};
             o.stop = &s.stop;
             o.progress = stop_after;
             o.progress_ctx = &s;
@@ -167,7 +190,7 @@ Test(pipeline, stopped_anywhere_and_resumed)
             stops++;
         }
         cr_assert_gt(stops, 0);
-        expect_same_folders("whole", out);
+        expect_same_folders(whole, out);
     }
 }
 

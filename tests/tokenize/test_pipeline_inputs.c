@@ -131,12 +131,14 @@ Test(pipeline_inputs, equal_files_of_text)
     sgt_error err;
     sgt_tokenize_options o = {.threads = 2};
     put_inputs();
-    cr_assert_eq(tokenize(&o, "text", "want", &err), 0, "%s", err.text);
-    for (int k = 0; k < 8; k++) {
+    for (int k = 0; k < 16; k++) {
         static const size_t pieces[] = {1, 333, 5000, 0};
         char out[16];
         snprintf(out, sizeof out, "out%d", k);
-        o.piece_bytes = pieces[k / 2];
+        o.special_eot = k / 8; /* literals in a field begin documents as they do in a file */
+        o.force = 1;
+        if (k % 8 == 0) cr_assert_eq(tokenize(&o, "text", "want", &err), 0, "%s", err.text);
+        o.piece_bytes = pieces[k / 2 % 4];
         o.threads = k % 2 ? 1 : 4;
         cr_assert_eq(tokenize(&o, "in", out, &err), 0, "%s", err.text);
         expect_same("want", out, "train_000000.bin");
@@ -165,14 +167,18 @@ static int run_stopped(sgt_tokenize_options o, const char *out, int after)
 Test(pipeline_inputs, stopped_anywhere_and_resumed)
 {
     sgt_error err;
-    sgt_tokenize_options o = {.shard_tokens = 2500, .val_fraction = .4, .threads = 1};
     put_inputs();
-    cr_assert_eq(tokenize(&o, "in", "whole", &err), 0, "%s", err.text);
-    for (int after = 1; after < 14; after += 3) {
-        char out[16];
-        snprintf(out, sizeof out, "out%d", after);
-        cr_assert_gt(run_stopped(o, out, after), 0);
-        expect_same_folders("whole", out);
+    for (int special = 0; special < 2; special++) {
+        const char *whole = special ? "whole-special" : "whole";
+        sgt_tokenize_options o = {
+            .shard_tokens = 2500, .val_fraction = .4, .special_eot = special, .threads = 1};
+        cr_assert_eq(tokenize(&o, "in", whole, &err), 0, "%s", err.text);
+        for (int after = 1; after < 14; after += 3) {
+            char out[16];
+            snprintf(out, sizeof out, "out%d-%d", special, after);
+            cr_assert_gt(run_stopped(o, out, after), 0);
+            expect_same_folders(whole, out);
+        }
     }
 }
 

@@ -103,7 +103,7 @@ static void expect_long_pieces(const char *text, size_t n, int replaced, size_t 
                                 .vocab = v,
                                 .replaced = replaced,
                                 .long_piece = 4000,
-                                .special = "<|endoftext|>"};
+                                .literal = {"<|endoftext|>", 1}};
     sgt_text_feed *f;
     cr_assert_eq(sgt_text_feed_open(&f, &fo, &err), 0);
     uint16_t *whole = malloc(3 * n * sizeof *whole), *parts = malloc(3 * (n + 1) * sizeof *parts);
@@ -246,23 +246,40 @@ Test(pipeline_parts, stretch_that_cannot_be_cut)
     free(text);
 }
 
-/* No cut is inside a literal <|endoftext|>, even if only its beginning has been read. */
+/* No cut is inside a literal <|endoftext|>, even if only its beginning has been read. If it begins
+ * documents, the cut is before the last one, or there is none after byte 0 and none begins unseen
+ * behind the cut. */
 Test(pipeline_parts, literals_are_never_cut)
 {
     size_t n = 60000;
     char *text = mixed_text(11, &n, 1);
-    for (uint64_t i = 0; i < 3000; i++) {
+    for (uint64_t i = 0; i < 6000; i++) {
         size_t from = sgt_philox_u64(1, i, 0) % (n - 200), len = 1 + sgt_philox_u64(2, i, 0) % 150;
-        size_t cut = sgt_unit_cut((const uint8_t *)text + from, len, NULL, NULL, "<|endoftext|>");
+        const sgt_literal l = {"<|endoftext|>", i % 2};
+        const uint8_t *at = (const uint8_t *)text + from;
+        size_t cut = sgt_unit_cut(at, len, NULL, NULL, &l), last = sgt_literal_last(&l, at, len);
         cr_assert_leq(cut, len);
         for (size_t back = 1; cut && back < 13 && back <= cut; back++)
-            cr_assert(memcmp(text + from + cut - back, "<|endoftext|>", 13) != 0,
-                      "a literal at %zu is cut", from + cut - back);
+            cr_assert(memcmp(at + cut - back, "<|endoftext|>", 13) != 0, "a literal at %zu is cut",
+                      from + cut - back);
+        if (l.divides && last) cr_assert_eq(cut, last);
+        if (l.divides && !last && cut) cr_assert(memcmp(at + cut, "<|endoftext|>", 13) != 0);
     }
-    cr_assert_eq(sgt_unit_cut((const uint8_t *)"<|endoftext|>", 13, NULL, NULL, "<|endoftext|>"),
-                 13);
-    cr_assert_eq(sgt_unit_cut((const uint8_t *)"<|endoftext|", 12, NULL, NULL, "<|endoftext|>"), 0);
-    cr_assert_eq(sgt_unit_cut((const uint8_t *)"", 0, NULL, NULL, NULL), 0);
+    const sgt_literal l = {"<|endoftext|>", 1}, plain = {"<|endoftext|>", 0}, none = {0};
+    const uint8_t *one = (const uint8_t *)"<|endoftext|>a b c",
+                  *two = (const uint8_t *)"x<|endoftext|>";
+    cr_assert_eq(sgt_unit_cut(one, 13, NULL, NULL, &l), 0);
+    cr_assert_eq(sgt_unit_cut(one, 12, NULL, NULL, &l), 0);
+    cr_assert_eq(sgt_unit_cut(one, 18, NULL, NULL, &l), 16);
+    cr_assert_eq(sgt_unit_cut(one, 18, NULL, NULL, &plain), 16);
+    cr_assert_eq(sgt_unit_cut(two, 14, NULL, NULL, &l), 1);
+    cr_assert_eq(sgt_unit_cut(one, 0, NULL, NULL, &none), 0);
+    cr_assert_eq(
+        sgt_literal_count(&l, (const uint8_t *)"<<|endoftext|><|endoftext|><|endoftext|", 40), 2);
+    cr_assert_eq(sgt_literal_around(&plain, two, 14, 14), 14);
+    cr_assert_eq(sgt_literal_around(&plain, two, 14, 13), 1);
+    cr_assert_eq(sgt_literal_around(&plain, two, 7, 7), 1);
+    cr_assert_eq(sgt_literal_around(&plain, two, 7, 1), 1);
     free(text);
 }
 

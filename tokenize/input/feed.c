@@ -195,6 +195,7 @@ static int open_file(sgt_text_feed *f, sgt_error *err)
         return opened;
     }
     f->split = !s->train && (s->val || sgt_text_feed_split(s->name, 0, f->o.val_fraction));
+    if (f->offset && f->o.literal.divides) f->split = f->o.from.split != 0;
     int rc = sgt_ahead_begin(f->inputs, f->file, err);
     f->opened = 1;
     f->ended = 0;
@@ -225,23 +226,32 @@ static int set_carry(sgt_text_feed *f, const uint8_t *bytes, size_t n, sgt_error
     return SGT_OK;
 }
 
+/* Return whether these bytes of text begin a document with a literal. */
+static int begins_document(const sgt_text_feed *f, const uint8_t *text, size_t n)
+{
+    return f->o.literal.divides && !current(f)->lines && sgt_literal_begins(&f->o.literal, text, n);
+}
+
 static void add_part(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, int closes)
 {
-    int lines = current(f)->lines;
-    u->parts[u->count++] = (sgt_part){.file = f->file,
-                                      .offset = f->offset,
-                                      .end = f->offset + n,
-                                      .hashed = f->offset,
-                                      .hash = sgt_stream_hash_now(&f->hash),
-                                      .block = f->hash.block,
-                                      .raw = sgt_ahead_raw(f->inputs),
-                                      .at = at,
-                                      .length = n,
-                                      .first = !lines && f->offset == 0,
-                                      .last = !lines && closes,
-                                      .closes = closes,
-                                      .folded = lines,
-                                      .split = f->split};
+    const int lines = current(f)->lines, begins = begins_document(f, u->text + at, n);
+    if (begins && f->offset)
+        f->split = sgt_text_feed_split(current(f)->name, f->offset, f->o.val_fraction);
+    u->parts[u->count++] =
+        (sgt_part){.file = f->file,
+                   .offset = f->offset,
+                   .end = f->offset + n,
+                   .hashed = f->offset,
+                   .hash = sgt_stream_hash_now(&f->hash),
+                   .block = f->hash.block,
+                   .raw = sgt_ahead_raw(f->inputs),
+                   .at = at,
+                   .length = n,
+                   .first = !lines && (f->offset == 0 || begins),
+                   .last = !lines && (closes || begins_document(f, f->carry, f->carried)),
+                   .closes = closes,
+                   .folded = lines,
+                   .split = f->split};
     u->used = at + n;
     f->offset += n;
     sgt_stream_hash_add(&f->hash, u->text + at, n);
@@ -279,16 +289,13 @@ static int cut_replaced(sgt_text_feed *f, const uint8_t *text, size_t n, size_t 
     return SGT_OK;
 }
 
-/* Find a cut between tokens, in text without another place to cut. What follows the text cannot
- * change the tokens before this cut. A literal `special` begun at the end lies after the cut, and
- * sgt_unit_cut has found whole literals. In normalized text, what follows changes only the last
- * character, which lies after the cut too. */
+/* Find a cut between tokens, in text without another place to cut and without a literal that
+ * divides it. What follows the text cannot change the tokens before this cut. In normalized text,
+ * what follows changes only the last character, which lies after the cut too. */
 static int cut_long(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good, sgt_error *err)
 {
-    const char *special = f->o.special;
     if (!f->o.vocab || n < (f->o.long_piece ? f->o.long_piece : LONG_PIECE)) return SGT_OK;
     if (f->o.normalized && !is_ascii(text, n)) return SGT_OK;
-    if (f->o.normalized && special && memmem(text, n, special, strlen(special))) return SGT_OK;
     int rc = f->encoder ? SGT_OK : sgt_encoder_new(&f->encoder, f->o.vocab, err);
     if (rc < 0) return rc;
     if (f->o.replaced && sgt_utf8_valid(text, n) < n) return cut_replaced(f, text, n, good, err);
@@ -296,21 +303,36 @@ static int cut_long(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *goo
     return SGT_OK;
 }
 
+/* Do what cut does for text that is cut anywhere. */
+static int cut_text(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good, sgt_error *err)
+{
+    const sgt_literal *l = &f->o.literal;
+    if (l->divides && (*good = sgt_literal_last(l, text, n)) > 0) return SGT_OK;
+    if (f->o.whole) return SGT_OK;
+    *good = f->o.normalized ? sgt_normalize_cut(text, n, !f->o.rule)
+                            : sgt_unit_cut(text, n, f->o.rule, f->o.joins, l);
+    if (*good) return SGT_OK;
+    const size_t from = begins_document(f, text, n) ? strlen(l->text) : 0;
+    const int rc = cut_long(f, text + from, n - from, good, err);
+    if (*good) *good += from;
+    /* a literal must not be cut, nor begin right behind the cut, where it would not be seen */
+    if (*good && l->text &&
+        (sgt_literal_around(l, text, n, *good) < *good ||
+         sgt_literal_around(l, text, n, *good + 1) == *good))
+        *good = 0;
+    return rc;
+}
+
 /* Set *good to the number of bytes that can be cut off text[n] as a part; 0: none yet. The first
  * `seen` bytes were searched before and have no cut. */
 static int cut(sgt_text_feed *f, const uint8_t *text, size_t n, size_t seen, size_t *good,
                sgt_error *err)
 {
-    if (current(f)->lines) {
-        const uint8_t *newline = memrchr(text + seen, '\n', n - seen);
-        *good = newline ? (size_t)(newline + 1 - text) : 0;
-        return SGT_OK;
-    }
     *good = 0;
-    if (f->o.whole) return SGT_OK;
-    *good = f->o.normalized ? sgt_normalize_cut(text, n, !f->o.rule)
-                            : sgt_unit_cut(text, n, f->o.rule, f->o.joins, f->o.special);
-    return *good ? SGT_OK : cut_long(f, text, n, good, err);
+    if (!current(f)->lines) return cut_text(f, text, n, good, err);
+    const uint8_t *newline = memrchr(text + seen, '\n', n - seen);
+    if (newline) *good = (size_t)(newline + 1 - text);
+    return SGT_OK;
 }
 
 /* Append the next part of the open file to the unit. Return 1 if the unit is full. */

@@ -13,7 +13,10 @@
  * part. If the split rule gives no place to cut in a long text (a mebibyte of one letter), the
  * vocabulary's merges give one (bpe/extent.h). More than 1 GiB is an error for a line, and for text
  * that is not cut. Text is not cut if it is split by a pattern, or if it is to be normalized and
- * has neither white space nor only ASCII. */
+ * has neither white space nor only ASCII.
+ *
+ * If a literal end of text begins a document, a part is cut before the last one in it, so that no
+ * part ends within a document that a literal inside it has begun; json_parts.h divides the rest. */
 #ifndef SGT_FEED_H
 #define SGT_FEED_H
 
@@ -25,9 +28,9 @@
 
 /* Where the feed begins: byte `offset` of the stream of file `file`, where a part of an earlier run
  * began. The first `hashed` bytes of the stream must still have the hash `hash` (sgt_part), as far as
- * they are read again. */
+ * they are read again. `split` is that of the document which goes on there. */
 typedef struct sgt_text_feed_from {
-    uint64_t file, offset, hashed, hash, block;
+    uint64_t file, offset, hashed, hash, block, split;
 } sgt_text_feed_from;
 
 typedef struct sgt_text_feed_options {
@@ -36,7 +39,7 @@ typedef struct sgt_text_feed_options {
     /* bytes per unit; an extent of text that cannot be cut makes a longer unit */
     size_t piece;
     const char *field;    /* field or column that holds the text; NULL: "text" */
-    const char *special;  /* literal that is never cut; NULL: none */
+    sgt_literal literal;  /* the literal end of text, which is never cut */
     const sgt_rule *rule; /* rule that text is split by; NULL: GPT-2's */
     /* documents are not cut at all, because they are split by a pattern */
     int whole;
@@ -68,7 +71,7 @@ void sgt_text_feed_close(sgt_text_feed *f);
 
 /* Return the split of a document, 0 train or 1 val, which depends only on the arguments. `name`:
  * its file's name. `position`: the byte of the file's stream at which the document, or its JSONL
- * line, begins; 0 for text. */
+ * line, begins; 0 for a file of text, and the first byte of the literal that begins a document. */
 int sgt_text_feed_split(const char *name, uint64_t position, double val_fraction);
 
 /* If all files of c are text and none falls into the val split, choose one of several for it: the

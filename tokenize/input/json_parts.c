@@ -119,10 +119,25 @@ static int unfold_part(unfolding *f, const sgt_part *p, sgt_error *err)
     return unfold(f, p, err);
 }
 
-int sgt_json_parts(sgt_unit *u, const sgt_corpus *c, const sgt_tokenize_options *o, sgt_error *err)
+/* Set the unit's parts aside, to be replaced by others. Return them, and their number in *count. */
+static const sgt_part *set_aside(sgt_unit *u, size_t *count)
+{
+    sgt_part *parts = u->parts;
+    const size_t room = u->part_room;
+    u->parts = u->folded;
+    u->part_room = u->folded_room;
+    u->folded = parts;
+    u->folded_room = room;
+    *count = u->count;
+    u->count = 0;
+    return parts;
+}
+
+static int unfold_parts(sgt_unit *u, const sgt_corpus *c, const sgt_tokenize_options *o,
+                        sgt_error *err)
 {
     unfolding f = {.u = u, .corpus = c, .o = o};
-    size_t count = u->count, room = u->part_room, longest = 0;
+    size_t count = u->count, longest = 0;
     int any = 0;
     for (size_t i = 0; i < count; i++) {
         const sgt_part *p = &u->parts[i];
@@ -135,15 +150,73 @@ int sgt_json_parts(sgt_unit *u, const sgt_corpus *c, const sgt_tokenize_options 
     if (!rc) rc = sgt_kept_names_set(&f.kept, o->keep_fields, err);
     if (!rc) rc = sgt_unit_reserve_scratch(u, longest, err);
     if (rc < 0) goto done;
-    sgt_part *read = u->parts;
-    u->parts = u->folded;
-    u->part_room = u->folded_room;
-    u->folded = read;
-    u->folded_room = room;
-    u->count = 0;
-    for (size_t i = 0; i < count && !rc; i++) rc = unfold_part(&f, &u->folded[i], err);
+    const sgt_part *read = set_aside(u, &count);
+    for (size_t i = 0; i < count && !rc; i++) rc = unfold_part(&f, &read[i], err);
     sgt_parquet_pages_drop(u);
 done:
     sgt_kept_names_free(&f.kept);
     return rc < 0 ? rc : SGT_OK;
+}
+
+/* ---- literal ends of text ---- */
+
+/* Append the documents that the literals in p's text begin, and first the text before them. */
+static int divide(sgt_unit *u, const sgt_part *p, const sgt_corpus_file *f, double val_fraction,
+                  const char *literal, sgt_error *err)
+{
+    const size_t bytes = strlen(literal);
+    const uint8_t *begin = u->text + p->at, *end = begin + p->length, *found;
+    const int text = !f->lines && !f->rows; /* its extents are bytes of the stream */
+    sgt_part next = *p;
+    int rc = SGT_OK;
+    if (p->first && p->length >= bytes && !memcmp(begin, literal, bytes)) begin += bytes;
+    for (uint64_t k = 1; !rc; k++) {
+        found = memmem(begin, (size_t)(end - begin), literal, bytes);
+        next.at = (size_t)(begin - u->text);
+        next.length = (size_t)((found ? found : end) - begin);
+        next.end = !found ? p->end : text ? p->end - (uint64_t)(end - found) : p->offset;
+        next.last = found ? 1 : p->last;
+        next.closes = found ? 0 : p->closes;
+        rc = sgt_unit_add_part(u, &next, err);
+        if (!found) break;
+        begin = found + bytes;
+        next.first = 1;
+        next.offset = next.end;
+        next.line = next.bad = next.surrogates = 0;
+        /* of a line or row, its end and the document's number tell the position */
+        next.split =
+            sgt_text_feed_split(f->name, text ? next.offset : p->end ^ k << 40, val_fraction);
+    }
+    return rc;
+}
+
+static int divide_parts(sgt_unit *u, const sgt_corpus *c, const sgt_tokenize_options *o,
+                        const sgt_literal *l, sgt_error *err)
+{
+    int any = 0, rc = SGT_OK;
+    size_t count;
+    for (size_t i = 0; i < u->count && !any; i++) {
+        const sgt_part *p = &u->parts[i];
+        any = memmem(u->text + p->at, p->length, l->text, strlen(l->text)) != NULL;
+    }
+    if (!any) return SGT_OK;
+    const sgt_part *whole = set_aside(u, &count);
+    for (size_t i = 0; i < count && !rc; i++) {
+        const sgt_part *p = &whole[i];
+        rc = divide(u, p, &c->files[p->file], o->val_fraction, l->text, err);
+    }
+    return rc;
+}
+
+int sgt_json_parts(sgt_unit *u, const sgt_corpus *c, const sgt_tokenize_options *o,
+                   const sgt_literal *literal, sgt_error *err)
+{
+    const int rc = unfold_parts(u, c, o, err);
+    if (rc < 0 || !literal->text) return rc;
+    if (literal->divides) return divide_parts(u, c, o, literal, err);
+    for (size_t i = 0; i < u->count; i++) {
+        sgt_part *p = &u->parts[i];
+        p->literals = sgt_literal_count(literal, u->text + p->at, p->length);
+    }
+    return SGT_OK;
 }

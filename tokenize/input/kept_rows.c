@@ -193,7 +193,7 @@ int sgt_kept_of(sgt_kept_rows **rows, const sgt_kept_names *k, const sgt_corpus_
         sgt_kept_rows_close(*rows);
         *rows = NULL;
     }
-    const uint64_t row = p->end - 1;
+    const uint64_t row = p->kept;
     if (!*rows) rc = sgt_kept_rows_open(rows, k, f, row, err);
     return rc < 0 ? rc : sgt_kept_rows_get(*rows, row, json, n, err);
 }

@@ -60,6 +60,7 @@ static int add_rows(sgt_unit *u, const sgt_part *p, const sgt_parquet_string *ro
         row.at = rows[i].at;
         row.length = rows[i].length;
         row.first = row.last = 1;
+        row.kept = p->offset + i;
         row.split = sgt_text_feed_split(name, p->offset + i, o->val_fraction);
         rc = sgt_unit_add_part(u, &row, err);
         next.offset = next.end;

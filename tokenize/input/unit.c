@@ -125,7 +125,7 @@ static void locate_invalid(sgt_unit *u, sgt_part *p)
     size_t free_places = SGT_INVALID_LISTED - u->invalid_count;
     p->invalid = sgt_utf8_count_ill_formed(u->text + p->at, p->length, at, free_places);
     for (size_t i = 0; i < p->invalid && i < free_places; i++)
-        u->invalid[u->invalid_count++] = (sgt_invalid_at){p->file, p->offset + at[i]};
+        u->invalid[u->invalid_count++] = (sgt_invalid_at){p->file, p->end - p->length + at[i]};
 }
 
 int sgt_unit_text(sgt_unit *u, sgt_part *p, const sgt_tokenize_options *o, const uint8_t **text,
@@ -148,27 +148,23 @@ int sgt_unit_text(sgt_unit *u, sgt_part *p, const sgt_tokenize_options *o, const
     return SGT_OK;
 }
 
-/* Return the length of the longest end of text[n] that may be the beginning of the literal. */
-static size_t begun_literal(const uint8_t *text, size_t n, const char *special, size_t bytes)
-{
-    size_t k = n < bytes - 1 ? n : bytes - 1;
-    while (k && memcmp(text + n - k, special, k)) k--;
-    return k;
-}
-
 size_t sgt_unit_cut(const uint8_t *text, size_t n, const sgt_rule *rule, const uint64_t *joins,
-                    const char *special)
+                    const sgt_literal *literal)
 {
-    if (!special) return n ? sgt_rule_cut(rule, text, n, joins) : 0;
-    /* The text between two literals is encoded separately. So a cut just after a literal is always
-     * safe; a cut in the text after the last one is safe unless it lies in a literal that has
-     * begun. */
-    const size_t bytes = strlen(special);
-    size_t after = 0;
-    const uint8_t *found;
-    while ((found = memmem(text + after, n - after, special, bytes)))
-        after = (size_t)(found - text) + bytes;
-    size_t rest = n - after - begun_literal(text + after, n - after, special, bytes);
-    size_t cut = rest ? sgt_rule_cut(rule, text + after, rest, joins) : 0;
-    return after + cut;
+    size_t from = 0, cut, around;
+    if (!literal->text) return n ? sgt_rule_cut(rule, text, n, joins) : 0;
+    if (literal->divides) {
+        if ((cut = sgt_literal_last(literal, text, n)) > 0) return cut;
+        /* the text after the literal is encoded by itself */
+        if (sgt_literal_begins(literal, text, n)) from = strlen(literal->text);
+    }
+    /* a literal that has begun at the end lies behind the cut, so that the next one is before it */
+    for (size_t end = literal->divides ? sgt_literal_around(literal, text, n, n) : n;;
+         end = around) {
+        cut = end > from ? sgt_rule_cut(rule, text + from, end - from, joins) : 0;
+        if (!cut) return 0;
+        around = sgt_literal_around(literal, text, n, from + cut);
+        if (around == from + cut) return around;
+        if (around <= from) return 0;
+    }
 }

@@ -2,7 +2,10 @@
  * some 256 KiB together. A small document is one part. A large one is cut where no token crosses
  * the cut, so that the ids of its parts, joined, are the ids of the document. JSONL comes as whole
  * lines, many to a part, and Parquet as pages of rows, one to a part. They are unfolded into one
- * part per document before they are encoded (json_parts.h). */
+ * part per document before they are encoded (json_parts.h).
+ *
+ * If a literal end of text begins a document (--special eot), a part of text holds the literal that
+ * begins its document, but its extent in the unit's text leaves the literal out. */
 #ifndef SGT_UNIT_H
 #define SGT_UNIT_H
 
@@ -11,6 +14,7 @@
 
 #include "loader/base/error.h"
 #include "tokenize/input/corpus.h"
+#include "tokenize/input/literal.h"
 #include "tokenize/text/normalize.h"
 #include "tokenize/text/rules.h"
 
@@ -34,7 +38,9 @@ typedef struct sgt_part {
     uint64_t line;       /* JSONL: lines that end in the part; Parquet: rows */
     uint64_t bad;        /* number of bad lines among them, which are left out */
     uint64_t surrogates; /* lone surrogates in it that became U+FFFD */
-    size_t at, length;   /* extent of its text in the unit's text */
+    uint64_t literals;   /* literal ends of text that were encoded as text */
+    /* extent of its text in the unit's text; of a text file it ends where the part ends */
+    size_t at, length;
     /* extent of its ids in the unit's ids; a document's first part begins with the end-of-text
      * id */
     size_t first_id, ids;
@@ -45,7 +51,8 @@ typedef struct sgt_part {
     int first, last;
     int closes; /* 1: it is the last part of its file */
     int folded; /* 1: it holds lines of JSONL, or a page of Parquet, as they were read */
-    size_t kept, kept_length; /* JSONL: extent of the fields to keep, in the unit's `kept` */
+    /* JSONL: extent of the fields to keep, in the unit's `kept`; Parquet: `kept` is the row */
+    size_t kept, kept_length;
     size_t page; /* of a page of Parquet: 1 + its index in the unit's pages; 0: no page */
     int split;   /* 0 train, 1 val */
 } sgt_part;
@@ -115,8 +122,9 @@ int sgt_unit_encode(sgt_unit *u, sgt_encoder *e, const sgt_vocab *v, const sgt_c
 
 /* Return how many bytes of text[n], which begins at a document's start or a cut, can be cut off as
  * a part; 0: none yet, look at more text. Whatever follows, no token, no UTF-8 sequence and no
- * literal `special` (NULL: none) crosses the cut. rule: the split rule; NULL: GPT-2's. */
+ * literal crosses the cut. rule: the split rule; NULL: GPT-2's. A literal that divides is cut
+ * before its first byte, if text[n] has one after byte 0. */
 size_t sgt_unit_cut(const uint8_t *text, size_t n, const sgt_rule *rule, const uint64_t *joins,
-                    const char *special);
+                    const sgt_literal *literal);
 
 #endif

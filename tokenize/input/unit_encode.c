@@ -31,24 +31,6 @@ static int encode_text(sgt_unit *u, sgt_encoder *e, const sgt_vocab *v, const ui
     return SGT_OK;
 }
 
-/* Encode a literal end of text as its id, and the text on either side separately, as tiktoken
- * does. */
-static int encode_special(sgt_unit *u, sgt_encoder *e, const sgt_vocab *v, const uint8_t *text,
-                          size_t n, sgt_error *err)
-{
-    const uint8_t *end = text + n, *found;
-    const size_t bytes = strlen(v->eot_text);
-    int rc = SGT_OK;
-    while (!rc && (found = memmem(text, (size_t)(end - text), v->eot_text, bytes))) {
-        if ((rc = encode_text(u, e, v, text, (size_t)(found - text), err)) < 0 ||
-            (rc = reserve_ids(u, 1, err)) < 0)
-            break;
-        u->ids[u->id_count++] = (uint16_t)sgt_vocab_eot(v);
-        text = found + bytes;
-    }
-    return rc < 0 ? rc : encode_text(u, e, v, text, (size_t)(end - text), err);
-}
-
 static int encode_part(sgt_unit *u, sgt_part *p, sgt_encoder *e, const sgt_vocab *v,
                        const sgt_tokenize_options *o, sgt_error *err)
 {
@@ -58,8 +40,7 @@ static int encode_part(sgt_unit *u, sgt_part *p, sgt_encoder *e, const sgt_vocab
     if (rc < 0 || (rc = reserve_ids(u, n + 1, err)) < 0) return rc;
     p->first_id = u->id_count;
     if (p->first) u->ids[u->id_count++] = (uint16_t)sgt_vocab_eot(v);
-    rc =
-        o->special_eot ? encode_special(u, e, v, text, n, err) : encode_text(u, e, v, text, n, err);
+    rc = encode_text(u, e, v, text, n, err);
     p->ids = u->id_count - p->first_id;
     return rc;
 }
@@ -69,7 +50,8 @@ int sgt_unit_encode(sgt_unit *u, sgt_encoder *e, const sgt_vocab *v, const sgt_c
 {
     u->id_count = u->invalid_count = 0;
     u->bad.why = NULL;
-    int rc = sgt_json_parts(u, c, o, err);
+    const sgt_literal literal = {v->eot_text, o->special_eot};
+    int rc = sgt_json_parts(u, c, o, &literal, err);
     if (!rc) rc = reserve_ids(u, u->used + u->count, err);
     for (size_t i = 0; i < u->count && !rc; i++) {
         sgt_error why;

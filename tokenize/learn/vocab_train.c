@@ -86,17 +86,10 @@ static int count_text(counter *k, const uint8_t *s, size_t n, sgt_error *err)
 
 static int count_part(counter *k, sgt_part *p, sgt_error *err)
 {
-    const uint8_t *text, *end, *found;
+    const uint8_t *text;
     size_t n;
-    int rc = sgt_unit_text(&k->unit, p, k->c->o, &text, &n, err);
-    if (rc < 0) return rc;
-    end = text + n;
-    while (!rc && k->c->o->special_eot &&
-           (found = memmem(text, (size_t)(end - text), EOT, EOT_BYTES))) {
-        rc = count_text(k, text, (size_t)(found - text), err);
-        text = found + EOT_BYTES;
-    }
-    return rc < 0 ? rc : count_text(k, text, (size_t)(end - text), err);
+    const int rc = sgt_unit_text(&k->unit, p, k->c->o, &text, &n, err);
+    return rc < 0 ? rc : count_text(k, text, n, err);
 }
 
 static int count_unit(counter *k, sgt_error *err)
@@ -105,7 +98,8 @@ static int count_unit(counter *k, sgt_error *err)
     sgt_error why;
     u->invalid_count = 0;
     u->bad.why = NULL;
-    int rc = sgt_json_parts(u, k->c->corpus, k->c->o, err);
+    const sgt_literal literal = {EOT, k->c->o->special_eot};
+    int rc = sgt_json_parts(u, k->c->corpus, k->c->o, &literal, err);
     for (size_t i = 0; i < u->count && !rc; i++) {
         rc = count_part(k, &u->parts[i], &why);
         if (rc < 0)
@@ -275,7 +269,7 @@ static int train(sgt_vocab **out, const sgt_tokenize_options *o, const sgt_corpu
     sgt_text_feed_options f = {.corpus = corpus,
                                .piece = PIECE,
                                .field = o->field,
-                               .special = o->special_eot ? EOT : NULL,
+                               .literal = {EOT, o->special_eot},
                                .rule = c.known,
                                .whole = c.rule && !c.known,
                                .normalized = o->normalize > SGT_NORMALIZE_NONE,

@@ -195,6 +195,12 @@ static int read_invalid(sgt_journal *j, const char *line)
 static int read_state(sgt_journal *j, const char *line)
 {
     uint64_t numbers[NUMBERS];
+    size_t count = 1;
+    for (const char *c = line; *c; c++) count += *c == ' ';
+    if (count != NUMBERS) {
+        j->other = 1;
+        return 0;
+    }
     for (size_t i = 0; i < NUMBERS; i++)
         if (take(&line, 10, i + 1 < NUMBERS ? ' ' : 0, &numbers[i]) < 0) return -1;
     memcpy(&j->now, numbers, sizeof numbers);

@@ -33,6 +33,10 @@ typedef struct sgt_checkpoint {
     uint64_t all_documents, all_bytes, all_invalid, all_bad, all_surrogates;
     /* of the first bytes of the stream of file `file` (sgt_part) */
     uint64_t hashed, hash, block;
+    uint64_t all_literals; /* literal ends of text that are text */
+    /* split of the document at `offset`: if literals begin documents, nothing else tells a later run
+     * the split of the one that goes on there */
+    uint64_t split;
 } sgt_checkpoint;
 
 typedef struct sgt_journal {
@@ -47,7 +51,8 @@ typedef struct sgt_journal {
     size_t count[SGT_SPLITS], room[SGT_SPLITS];
     sgt_invalid_at invalid[SGT_INVALID_LISTED];
     size_t invalid_count, invalid_written;
-    int lost; /* 1: memory ran out, so the contents are incomplete */
+    int lost;  /* 1: memory ran out, so the contents are incomplete */
+    int other; /* 1: another version wrote the states; they are counted, and not known */
 } sgt_journal;
 
 /* Create a journal with only its first line, replacing any other atomically. */

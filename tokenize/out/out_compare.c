@@ -93,6 +93,11 @@ static char *as_typed(const json_t *v)
 static int differs(const char *out, int rank0, const char *key, const json_t *a, const json_t *b,
                    sgt_error *err)
 {
+    if (!strcmp(key, "special_revision"))
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: made with --special eot by another version, in which a literal end of "
+                        "text began no document (--force replaces it)",
+                        out);
     char *had = as_typed(a), *has = as_typed(b), *option = strdup(key);
     int rc;
     for (char *p = option; p && *p; p++)
@@ -453,6 +458,15 @@ static int check_journal(const sgt_journal *j, const sgt_out_request *r, sgt_err
                  : sgt_fail(err, SGT_EFORMAT, "%s: damaged (--force starts over)", j->path);
 }
 
+static int compare_version(const sgt_journal *j, const sgt_out_request *r, sgt_error *err)
+{
+    if (!j->other || r->corpus->stream) return SGT_OK;
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: begun by another version, whose journal this one cannot continue (finish "
+                    "it with that version, or --force starts over)",
+                    r->path);
+}
+
 int sgt_out_may_resume(const sgt_journal *j, const sgt_out_request *r, const char *work,
                        sgt_error *err)
 {
@@ -467,6 +481,7 @@ int sgt_out_may_resume(const sgt_journal *j, const sgt_out_request *r, const cha
     if ((rc = compare_vocabulary(r->path, j->fingerprint, r->vocab, err)) == 0 &&
         (rc = compare_options(r->path, j->options,
                               r->journal_options ? r->journal_options : r->options, err)) == 0 &&
+        (rc = compare_version(j, r, err)) == 0 &&
         (rc = compare_inputs(r, work, &j->now, err)) == 0 && !r->corpus->stream)
         rc = check_journal(j, r, err);
     /* without a complete shard or part, starting over loses nothing */

@@ -6,7 +6,8 @@
  * crosses, so any division into parts gives the same tokens.
  *
  * With digests (dedup.h), which cannot resume in the middle of a document, all counts refer to the
- * document's beginning instead. */
+ * document's beginning instead. If literals begin several documents in one line or row, which has one
+ * offset, they refer to the first of them. */
 #include "tokenize/out/record.h"
 
 #include <assert.h>
@@ -21,6 +22,7 @@
 #include "tokenize/input/kept.h"
 #include "tokenize/out/digests.h"
 #include "tokenize/out/writer.h"
+#include "tokenize/pipeline.h"
 
 struct sgt_record {
     const sgt_out *o;
@@ -34,9 +36,9 @@ struct sgt_record {
     uint64_t done;         /* bytes on disk of all files recorded to their end */
     uint64_t reading;      /* bytes read from disk of the current file */
     sgt_digests *digests;  /* NULL: digests are not wanted */
-    sgt_checkpoint begun;  /* value of `now` at the start of the current document */
-    uint64_t begun_tokens; /* tokens of the current document in parts already recorded */
-    int inside;            /* 1: a document has begun and not ended */
+    sgt_checkpoint begun;  /* value of `now` at the start of the current document, or of its line */
+    uint64_t begun_tokens; /* tokens since then in parts already recorded */
+    int inside;            /* 1: a document, or a line of several, has begun and not ended */
     sgt_kept_names kept;
     sgt_kept_rows *kept_rows; /* of the current file, if it is Parquet */
 };
@@ -52,18 +54,19 @@ static int open_sources(sgt_record *r, sgt_error *err)
     return SGT_OK;
 }
 
-int sgt_record_open(sgt_record **out, const sgt_out *o, const sgt_corpus *c, const sgt_vocab *v,
-                    uint64_t shard_tokens, int digests, const char *keep_fields, sgt_error *err)
+int sgt_record_open(sgt_record **record, const sgt_out *out, const sgt_corpus *c,
+                    const sgt_vocab *v, const sgt_tokenize_options *o, sgt_error *err)
 {
-    const sgt_journal *j = o->journal;
+    const sgt_journal *j = out->journal;
     sgt_record *r = calloc(1, sizeof *r);
-    if (!r) return sgt_fail_memory(err, o->path);
-    *r = (sgt_record){.o = o, .corpus = c, .shard_tokens = shard_tokens, .now = j->now};
-    int rc = sgt_kept_names_set(&r->kept, keep_fields, err);
+    if (!r) return sgt_fail_memory(err, out->path);
+    *r = (sgt_record){
+        .o = out, .corpus = c, .shard_tokens = sgt_pipeline_shard_tokens(o), .now = j->now};
+    int rc = sgt_kept_names_set(&r->kept, o->keep_fields, err);
     if (!rc) rc = open_sources(r, err);
-    if (!rc && digests) rc = sgt_digests_open(&r->digests, o->work, r->now.all_documents, err);
+    if (!rc && o->dedup) rc = sgt_digests_open(&r->digests, out->work, r->now.all_documents, err);
     for (int s = 0; s < SGT_SPLITS && !rc; s++) {
-        sgt_writer_options w = {o->work, sgt_split_names[s], shard_tokens, v};
+        sgt_writer_options w = {out->work, sgt_split_names[s], r->shard_tokens, v};
         rc = sgt_writer_open(&r->writers[s], &w, j->count[s], j->now.tokens[s], j->now.documents[s],
                              err);
         r->tokens += j->now.tokens[s];
@@ -76,7 +79,7 @@ int sgt_record_open(sgt_record **out, const sgt_out *o, const sgt_corpus *c, con
     if (r->now.file < c->count && sgt_corpus_sought(&c->files[r->now.file]))
         r->reading = r->now.offset;
     if (rc < 0) sgt_record_close(r);
-    else *out = r;
+    else *record = r;
     return rc;
 }
 
@@ -99,7 +102,9 @@ uint64_t sgt_record_tokens(const sgt_record *r) { return r->tokens; }
 /* Return the checkpoint from which a later run resumes. */
 static sgt_checkpoint resume_point(const sgt_record *r)
 {
-    if (!r->digests || !r->inside) return r->now;
+    /* the offset moves on with the last document of a line */
+    const int line = r->now.file == r->begun.file && r->now.offset == r->begun.offset;
+    if (!r->inside || !(r->digests || line)) return r->now;
     sgt_checkpoint at = r->begun;
     memcpy(at.tokens, r->now.tokens, sizeof at.tokens);
     memcpy(at.documents, r->now.documents, sizeof at.documents);
@@ -206,7 +211,7 @@ static int record_ids(sgt_record *r, const sgt_part *p, const uint16_t *ids, siz
 
 static int in_part(const sgt_invalid_at *at, const sgt_part *p)
 {
-    return at->file == p->file && at->offset - p->offset < p->length;
+    return at->file == p->file && at->offset - p->offset < p->end - p->offset;
 }
 
 static void count_part(sgt_record *r, const sgt_part *p)
@@ -221,12 +226,13 @@ static void count_part(sgt_record *r, const sgt_part *p)
     r->now.all_invalid += p->invalid;
     r->now.all_bad += p->bad;
     r->now.all_surrogates += p->surrogates;
+    r->now.all_literals += p->literals;
     r->reading = p->raw;
 }
 
 static int record_part(sgt_record *r, const sgt_part *p, const sgt_unit *u, sgt_error *err)
 {
-    if (p->first) {
+    if (p->first && !r->inside) {
         r->begun = r->now;
         r->begun_tokens = 0;
         r->inside = 1;
@@ -236,7 +242,7 @@ static int record_part(sgt_record *r, const sgt_part *p, const sgt_unit *u, sgt_
     count_part(r, p);
     if (p->first && r->kept.count && (rc = record_fields(r, p, u, err)) < 0) return rc;
     r->begun_tokens += p->ids;
-    if (p->last) r->inside = 0;
+    if (p->last && (p->end > p->offset || p->closes)) r->inside = 0;
     if (!r->digests || !(p->first || p->last || p->length)) return SGT_OK;
     return sgt_digests_add(r->digests, u->text + p->at, p->length, p->first, p->last, p->split,
                            err);
@@ -251,6 +257,7 @@ int sgt_record_unit(sgt_record *r, const sgt_unit *u, sgt_error *err)
         r->now.hashed = p->hashed;
         r->now.hash = p->hash;
         r->now.block = p->block;
+        r->now.split = (uint64_t)p->split;
         int rc = record_part(r, p, u, err);
         if (rc < 0) return rc;
         while (noted < u->invalid_count && in_part(&u->invalid[noted], p))
@@ -291,6 +298,7 @@ int sgt_record_finish(sgt_record *r, sgt_manifest *m, sgt_error *err)
                         .invalid_utf8 = r->now.all_invalid,
                         .bad_lines = r->now.all_bad,
                         .lone_surrogates = r->now.all_surrogates,
+                        .eot_literals = r->now.all_literals,
                         .skipped = r->corpus->skipped,
                         .tokens = r->tokens};
     m->shards = calloc(j->count[0] + j->count[1] + 1, sizeof *m->shards);

@@ -8,11 +8,10 @@
 
 typedef struct sgt_record sgt_record;
 
-/* Continue from the state of o->journal. o, corpus and vocab must outlive the record. digests: also
- * write the record of each document that dedup.h needs. keep_fields: fields of documents to keep in
- * sources.jsonl (kept.h); NULL: none. */
-int sgt_record_open(sgt_record **out, const sgt_out *o, const sgt_corpus *c, const sgt_vocab *v,
-                    uint64_t shard_tokens, int digests, const char *keep_fields, sgt_error *err);
+/* Continue from the state of out->journal. All arguments must outlive the record. If o->dedup is
+ * set, also write the record of each document that dedup.h needs. */
+int sgt_record_open(sgt_record **r, const sgt_out *out, const sgt_corpus *c, const sgt_vocab *v,
+                    const sgt_tokenize_options *o, sgt_error *err);
 void sgt_record_close(sgt_record *r); /* NULL is allowed */
 
 int sgt_record_unit(sgt_record *r, const sgt_unit *u, sgt_error *err);

@@ -341,6 +341,7 @@ static int complete(parts *p, const char *options, sgt_tokenize_result *result, 
         m.invalid_utf8 += part->invalid_utf8;
         m.bad_lines += part->bad_lines;
         m.lone_surrogates += part->lone_surrogates;
+        m.eot_literals += part->eot_literals;
     }
     m.files = p->corpus->count;
     m.skipped = p->corpus->skipped;

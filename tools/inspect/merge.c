@@ -419,6 +419,7 @@ static int merge_manifest(merge *m, sgt_error *err)
         all->bad_lines += one->bad_lines;
         all->skipped += one->skipped;
         all->lone_surrogates += one->lone_surrogates;
+        all->eot_literals += one->eot_literals;
     }
     memcpy(all->vocabulary, first->vocabulary, sizeof all->vocabulary);
     all->fingerprint = first->fingerprint;

@@ -43,6 +43,7 @@ class Tokenized(NamedTuple):
     skipped: int
     seconds: float
     already_done: bool
+    eot_literals: int
 
 
 def _fraction(split: Any) -> float:
@@ -99,7 +100,9 @@ def tokenize(
     part of the documents for validation, "1%" or .01. `shuffle` is the seed of the documents'
     order; None or False keeps it. `keep_fields` are kept of each document in sources.jsonl.
     `binary` is skip (the default) or keep: what to do with files that are not text. `filters` are
-    commands that read files of an extension: ["pdf=pdftotext {} -"].
+    commands that read files of an extension: ["pdf=pdftotext {} -"]. With `special_eot`, each
+    literal <|endoftext|> begins a document; otherwise it is text, and `eot_literals` of the result
+    counts such literals.
     `shards` names the files' layout: sgt, or another trainer's: megatron, nanogpt or npy.
     progress=True draws one line on stderr; a function gets the bytes done, the bytes in all (0:
     unknown) and the tokens, from another thread. If it raises, the call stops and raises the same.

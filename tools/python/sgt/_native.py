@@ -117,6 +117,7 @@ class TokenizeResult(Structure):  # sgt_tokenize_result
         ("duplicates", c_uint64), ("lone_surrogates", c_uint64), ("train_tokens", c_uint64),
         ("val_tokens", c_uint64), ("bytes_read", c_uint64), ("waiting", c_uint32),
         ("already_done", c_int), ("seconds", c_double), ("skipped", c_uint64),
+        ("eot_literals", c_uint64),
     ]  # fmt: skip
 
 
