@@ -306,6 +306,7 @@ static int open_feed(const dry_run *d, sgt_text_feed **f, uint64_t file, uint64_
                                .vocab = d->vocab,
                                .replaced = d->o.invalid_utf8 == SGT_INVALID_REPLACE,
                                .stop = d->o.stop,
+                               .sample = 1,
                                .from = {.file = file, .offset = at}};
     return sgt_text_feed_open(f, &o, err);
 }

@@ -152,15 +152,14 @@ static int look(sgt_text_feed *f, sgt_error *err)
 
 /* Go to where an earlier run stopped: read the stream again up to there, or, if it can be sought in,
  * the block of the hash that it was in. The hash of the first `hashed` bytes must be the same as
- * then; a sample, which begins anywhere, has none. The first bytes of a stream that cannot be sought
- * in may be in the carry. */
+ * then. The first bytes of a stream that cannot be sought in may be in the carry. */
 static int read_again(sgt_text_feed *f, sgt_error *err)
 {
     uint8_t buffer[16384];
     const uint64_t hashed = f->o.from.hashed;
     uint64_t done = sgt_corpus_made(current(f)) ? 0
-                    : hashed                    ? hashed - hashed % SGT_SAME_BLOCK
-                                                : f->offset;
+                    : f->o.sample               ? f->offset
+                                                : hashed - hashed % SGT_SAME_BLOCK;
     size_t carried = 0; /* bytes of the carry that were used */
     int rc = done ? sgt_ahead_seek(f->inputs, done, err) : SGT_OK;
     if (done) sgt_stream_hash_begin(&f->hash, done, f->o.from.block);
