@@ -125,8 +125,8 @@ usage '--turns 0: must be from 1 to 100' loader set --turns 0
 usage '--limits sky: no such word (numpy, memcpy, memory, scalar, mmap, threads, stream, random, ahead, block, fill)' \
     loader set --limits memcpy,sky
 name=
-usage 'expected a subcommand (loader, tokenize, gemm, attention, step, ablation, memory, sample, all)'
-usage 'matmul: no such subcommand (loader, tokenize, gemm, attention, step, ablation, memory, sample, all)' matmul
+usage 'expected a subcommand (loader, tokenize, gemm, attention, step, ablation, memory, sample)'
+usage 'matmul: no such subcommand (loader, tokenize, gemm, attention, step, ablation, memory, sample)' matmul
 usage '--json: no such option' --json loader set
 run 0 sgt-bench --help
 stdout_has 'usage: sgt-bench SUBCOMMAND [OPTION]...'

@@ -35,8 +35,13 @@ asks madvise --loader mmap --sampling sequential
 check 'in order' test "$(seen 'MADV_SEQUENTIAL\) += 0')" -eq "$shards"
 check 'nothing at random' test "$(seen 'MADV_RANDOM|MADV_WILLNEED')" -eq 0
 
-# preload: its memory gets huge pages.
+# preload: its memory gets huge pages, unless it is smaller than one.
 asks madvise --loader preload
+check 'no huge page' test "$(seen 'MADV_HUGEPAGE')" -eq 0
+i=0
+while [ $i -lt 20 ]; do cat "$ROOT/tokenize/vocab/gpt2.bpe" && i=$((i + 1)); done > large.txt
+run 0 sgt-tokenize --quiet large.txt large
+run 0 strace -f -o traced -e trace=madvise sgt-inspect large --batch 0:3 --batch-size 4 --seq-len 64 --json --loader preload
 check 'huge pages' test "$(seen 'MADV_HUGEPAGE')" -ge 1
 
 # uring: direct reads with the alignment from statx, a single issuer, and registered files and
