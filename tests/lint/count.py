@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""Count the code lines of each room and hold them to its budget: whoever exceeds one deletes first.
+
+A code line holds something besides white space and comments. Every source that git tracks counts, but for data,
+generated tables and the peers' scripts. All lines of manuals and of Markdown count, apart from the rooms. Whoever
+makes a room smaller lowers its budget in the same commit. Exit 1 if a budget is exceeded."""
+import os
+import re
+import subprocess
+import sys
+
+BUDGET = {
+    "tokenize": 17980,
+    "loader": 9358,
+    "train": 14604,
+    "kernels": 12422,
+    "tools": 21863,
+    "tests": 56652,
+    "manuals": 4260,
+    "pages": 1236,
+}
+DATA = set(
+    "json jsonl bin safetensors tsv txt ids parquet idx png tiktoken bpe tables in typed symbols toml pattern out gz zst"
+    .split())
+APART = ("tests/data/", "tests/gpu-results/", "tests/fuzz/seeds/", "tests/peers/")
+C = {"c", "h", "cu", "cuh", "cpp"}
+TOKEN = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|/\*.*?\*/|//[^\n]*', re.S)
+
+
+def without_comments(text, ending):
+    if ending in C:
+        return TOKEN.sub(lambda m: m[0] if m[0][0] in "\"'" else "\n" * m[0].count("\n"), text)
+    return re.sub(r"^\s*#(?!include).*$", "", text, flags=re.M)
+
+
+def main():
+    root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+    files = subprocess.run(["git", "-C", root, "ls-files", "-z"], capture_output=True, text=True)
+    if files.returncode:
+        print("not a git repository: left out the budgets of lines")
+        return 0
+    count = dict.fromkeys(BUDGET, 0)
+    for path in files.stdout.split("\0")[:-1]:
+        file, room = os.path.join(root, path), path.split("/")[0]
+        ending = os.path.basename(path).rpartition(".")[2] if "." in os.path.basename(path) else ""
+        if ending in DATA or path.endswith("unicode_tables.c") or path.startswith(APART) or os.path.islink(file):
+            continue
+        try:
+            with open(file, encoding="utf8") as f:
+                text = f.read()
+        except (OSError, UnicodeDecodeError):
+            continue
+        kind = {"1": "manuals", "3": "manuals", "7": "manuals", "md": "pages"}.get(ending)
+        code = text if kind else without_comments(text, ending)
+        lines = code.count("\n") if kind else sum(bool(line.strip()) for line in code.split("\n"))
+        count[kind or (room if room in BUDGET else "tools")] += lines
+    for room, n in count.items():
+        if n > BUDGET[room]:
+            print(f"{room} has {n} lines of code, {n - BUDGET[room]} more than its budget (tests/lint/count.py)")
+    return any(n > BUDGET[room] for room, n in count.items())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
