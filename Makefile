@@ -124,7 +124,8 @@ CUDA_LIB := $(B)/lib/libsgt-cuda.so
 
 # ---- MPI, which connects the ranks: loaded if mpirun or srun started the program ----
 MPI_LIB := $(B)/lib/libsgt-mpi.so
-MPICC := $(if $(SAN),,$(shell command -v mpicc 2> /dev/null))
+# Debian's openmpi-bin has mpicc without the header.
+MPICC := $(if $(SAN),,$(shell printf '\043include <mpi.h>\n' | mpicc -E -x c - > /dev/null 2>&1 && command -v mpicc))
 
 # ---- what to type ----
 .PHONY: all programs libs cuda mpi deps demo run-demo check check-all check-bare clean help need-packages
@@ -224,7 +225,7 @@ $(CUDA_LIB): $(CUDA_CU:%=$(B)/obj/device/%.o) $(CUDA_C:%.c=$(B)/obj/%.o) \
 
 $(MPI_LIB): tools/ranks/libsgt-mpi/mpi.c $(B)/obj/loader/base/error.o # Open MPI's headers are not pedantic
 	$(call say,LD,$@)mkdir -p $(@D) && OMPI_CC=$(CC) $(MPICC) $(filter-out -Wpedantic,$(ALL_CFLAGS)) \
-	    -MF $(B)/obj/mpi.d -shared -Wl,-soname,$(@F) -o $@ $^
+	    -MF $(B)/obj/mpi.d -shared -Wl,-soname,$(@F) -o $@ $(filter %.c %.o,$^)
 
 $(B)/obj/%.o: %.c $(B)/flags
 	$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) $(call flags,$<) -c -o $@ $<

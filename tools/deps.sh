@@ -40,7 +40,7 @@ missing() {
     have pgrep || echo procps
     have_venv || echo python3-venv
     have mpirun || echo openmpi-bin
-    have mpicc || echo libopenmpi-dev
+    (CC=mpicc && have_header mpi.h) || echo libopenmpi-dev # openmpi-bin has mpicc without it
 }
 # Tests that need one of these report SKIP if it is missing.
 heavy() {
