@@ -39,7 +39,8 @@ mkdir -p "$root"
 
 # The machine's first mirror of Debian, its certificates, names and proxies.
 mirror=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME)' 'Created-By: Packages' 'Origin: Debian' | head -1)
-read -r address suite <<< "${mirror:-http://deb.debian.org/debian stable}"
+[ -n "$mirror" ] || mirror="http://deb.debian.org/debian $(. /etc/os-release && echo "${VERSION_CODENAME:-stable}")"
+read -r address suite <<< "$mirror"
 echo "== a minimal root: $suite"
 debootstrap --variant=minbase --include=git,make,ca-certificates,sudo "$suite" "$root" "$address" > "$root.log" 2>&1 ||
     failed "debootstrap cannot make a root of $suite from $address: $(tail -1 "$root.log")"
