@@ -39,11 +39,12 @@ mkdir -p "$root"
 
 # The machine's first mirror of Debian, its certificates, names and proxies.
 mirror=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME)' 'Created-By: Packages' 'Origin: Debian' | head -1)
-[ -n "$mirror" ] || mirror="http://deb.debian.org/debian $(. /etc/os-release && echo "${VERSION_CODENAME:-stable}")"
 read -r address suite <<< "$mirror"
+[ -n "$suite" ] || suite=$(. /etc/os-release && echo "${VERSION_CODENAME:-stable}") # and debootstrap's own mirror
 echo "== a minimal root: $suite"
-debootstrap --variant=minbase --include=git,make,ca-certificates,sudo "$suite" "$root" "$address" > "$root.log" 2>&1 ||
-    failed "debootstrap cannot make a root of $suite from $address: $(tail -1 "$root.log")"
+debootstrap --variant=minbase --include=git,make,ca-certificates,sudo "$suite" "$root" ${address:+"$address"} \
+    > "$root.log" 2>&1 ||
+    failed "debootstrap cannot make a root of $suite: $(tail -1 "$root.log")"
 certificates=/etc/ssl/certs/ca-certificates.crt
 for file in /etc/resolv.conf /etc/hosts $certificates; do
     [ ! -e "$file" ] || cp -L "$file" "$root$file"
