@@ -79,8 +79,9 @@ SRC_ranks := tools/ranks
 
 LD_loader := -lxxhash -luring -ljansson
 # codecs of Parquet: files that need one which is missing are refused
-codec = $(shell printf '\043include <$(1)>\n' | $(CC) -E -x c - > /dev/null 2>&1 && echo -l$(2))
-LD_codecs := $(call codec,snappy-c.h,snappy) $(call codec,lz4.h,lz4)
+# $(call if_header,HEADER,COMPILER,WORD) is WORD if the compiler finds the header.
+if_header = $(shell printf '\043include <$(1)>\n' | $(2) -E -x c - > /dev/null 2>&1 && echo $(3))
+LD_codecs := $(call if_header,snappy-c.h,$(CC),-lsnappy) $(call if_header,lz4.h,$(CC),-llz4)
 LD_tokenize := -lutf8proc -lpcre2-8 -lxxhash -ljansson -lz -lzstd $(LD_codecs) -lm
 LD_kernels := -fopenmp -ldl -lm
 LD_train := -fopenmp -lxxhash -ljansson -lm
@@ -125,7 +126,7 @@ CUDA_LIB := $(B)/lib/libsgt-cuda.so
 # ---- MPI, which connects the ranks: loaded if mpirun or srun started the program ----
 MPI_LIB := $(B)/lib/libsgt-mpi.so
 # Debian's openmpi-bin has mpicc without the header.
-MPICC := $(if $(SAN),,$(shell printf '\043include <mpi.h>\n' | mpicc -E -x c - > /dev/null 2>&1 && command -v mpicc))
+MPICC := $(if $(SAN),,$(call if_header,mpi.h,mpicc,mpicc))
 
 # ---- what to type ----
 .PHONY: all programs libs cuda mpi deps demo run-demo check check-all check-bare clean help need-packages

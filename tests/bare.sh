@@ -40,7 +40,8 @@ mkdir -p "$root"
 # The machine's first mirror of Debian, its certificates, names and proxies.
 mirror=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME)' 'Created-By: Packages' 'Origin: Debian' | head -1)
 read -r address suite <<< "$mirror"
-[ -n "$suite" ] || suite=$(. /etc/os-release && echo "${VERSION_CODENAME:-stable}") # and debootstrap's own mirror
+# Without lists of packages, debootstrap chooses the mirror.
+[ -n "$suite" ] || suite=$(. /etc/os-release && echo "${VERSION_CODENAME:-stable}")
 echo "== a minimal root: $suite"
 debootstrap --variant=minbase --include=git,make,ca-certificates,sudo "$suite" "$root" ${address:+"$address"} \
     > "$root.log" 2>&1 ||

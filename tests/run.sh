@@ -2,7 +2,8 @@
 # run.sh BUILD: run every suite that BUILD holds, AT_ONCE (2) at a time: Criterion's, check-kernels, the training step,
 # the seeds of fuzzing; then the scripts of tests/cli. $TIER says how much of each: check (make check) or all (the
 # default). The last line is "N passed, N failed, N skipped". Exit 1 if anything failed or nothing ran. BUILD/passed gets
-# the names of what passed whole and is the same in each tier; a regular expression in LEFT_OUT leaves names out.
+# the names of suites and scripts that passed without a skip and test the same in each tier. Names that match LEFT_OUT,
+# a regular expression, are left out.
 set -u
 one=''
 [ "$1" != --one ] || { one=$2 && shift 2; }

@@ -13,7 +13,7 @@ build) for_tests=0 && shift ;;
 all) for_all=1 && shift ;;
 esac
 
-have_header() { echo "#include <$1>" | ${CC:-cc} -E -x "${2:-c}" - > /dev/null 2>&1; }
+have_header() { echo "#include <$1>" | ${2:-${CC:-cc}} -E -x c - > /dev/null 2>&1; } # HEADER [COMPILER]
 
 # package: how to check that it is installed
 missing() {
@@ -40,7 +40,7 @@ missing() {
     have pgrep || echo procps
     have_venv || echo python3-venv
     have mpirun || echo openmpi-bin
-    (CC=mpicc && have_header mpi.h) || echo libopenmpi-dev # openmpi-bin has mpicc without it
+    have_header mpi.h mpicc || echo libopenmpi-dev # openmpi-bin has mpicc without it
 }
 # Tests that need one of these report SKIP if it is missing.
 heavy() {

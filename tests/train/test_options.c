@@ -303,6 +303,17 @@ static int load_model(const fixture *f, float **p, sgt_model *m, sgt_error *err)
     return rc;
 }
 
+/* Load a model with a head of its own. Return a copy of its parameters; the caller frees both. */
+static float *load_untied(fixture *f, sgt_tensor *wte, sgt_tensor *head)
+{
+    fixture_load(f, "options_untied", SGT_GELU_TANH);
+    sgt_model_tensor(&f->model, 0, wte);
+    sgt_model_tensor(&f->model, sgt_model_tensors(&f->model) - 1, head);
+    float *q = calloc(sgt_model_floats(&f->model), sizeof *q);
+    memcpy(q, f->initial, sgt_model_floats(&f->model) * sizeof *q);
+    return q;
+}
+
 /* config.json ties the head to wte, but the file has a weight for each. They load if they have the
  * same bits. */
 Test(untied, a_head_that_would_be_lost_is_refused)
@@ -312,11 +323,7 @@ Test(untied, a_head_that_would_be_lost_is_refused)
     sgt_model m;
     sgt_tensor wte, head;
     float *p;
-    fixture_load(&f, "options_untied", SGT_GELU_TANH);
-    sgt_model_tensor(&f.model, 0, &wte);
-    sgt_model_tensor(&f.model, sgt_model_tensors(&f.model) - 1, &head);
-    float *q = calloc(sgt_model_floats(&f.model), sizeof *q);
-    memcpy(q, f.initial, sgt_model_floats(&f.model) * sizeof *q);
+    float *q = load_untied(&f, &wte, &head);
     for (int last = 0; last < 2; last++) { /* one number of the head is another: the last; none */
         memcpy(q + head.offset, q + wte.offset, wte.count * sizeof *q);
         if (!last) q[head.offset + head.count - 1] += 1;
@@ -388,11 +395,7 @@ Test(untied, a_head_of_16_bits_is_the_embedding_or_refused)
     sgt_model m;
     sgt_tensor wte, head;
     float *p;
-    fixture_load(&f, "options_untied", SGT_GELU_TANH);
-    sgt_model_tensor(&f.model, 0, &wte);
-    sgt_model_tensor(&f.model, sgt_model_tensors(&f.model) - 1, &head);
-    float *q = calloc(sgt_model_floats(&f.model), sizeof *q);
-    memcpy(q, f.initial, sgt_model_floats(&f.model) * sizeof *q);
+    float *q = load_untied(&f, &wte, &head);
     for (size_t i = 0; i < wte.count; i++) q[wte.offset + i] = rintf(1024 * q[i]) / 1024;
     for (int turn = 0; turn < 4; turn++) {
         const int brain = turn & 1, other = turn & 2;
@@ -403,9 +406,8 @@ Test(untied, a_head_of_16_bits_is_the_embedding_or_refused)
         shorten_head(q + head.offset, head.count, brain);
         int rc = load_model(&f, &p, &m, &err);
         cr_expect_eq(rc, other ? SGT_EFORMAT : 0, "turn %d: %s", turn, rc < 0 ? err.text : "");
-        if (rc < 0)
-            cr_expect(strstr(err.text, ": its lm_head.weight is not its wte.weight"), "%s",
-                      err.text);
+        cr_expect(!other || strstr(err.text, ": its lm_head.weight is not its wte.weight"), "%s",
+                  err.text);
         if (rc < 0) continue;
         cr_expect(!memcmp(p, q, wte.count * sizeof *p));
         free(p);

@@ -305,7 +305,7 @@ static int cut_long(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *goo
     return SGT_OK;
 }
 
-/* Do what cut does for text that is cut anywhere. */
+/* Set *good as cut does, in text, where a cut may lie within a line. */
 static int cut_text(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good, sgt_error *err)
 {
     const sgt_literal *l = &f->o.literal;

@@ -53,8 +53,8 @@ typedef struct sgt_text_feed_options {
     /* text that has no other place to cut for so many bytes is cut between tokens of `vocab`; 0: 1
      * MiB */
     size_t long_piece;
-    size_t extent; /* most bytes of text without a cut; more is an error; 0: 1 GiB */
-    int sample; /* units are read here and there: the hash of what is before `from` is not needed */
+    size_t extent;  /* most bytes of text without a cut; more is an error; 0: 1 GiB */
+    int sample;     /* 1: what is read is a sample: no hash of what is before `from` is needed */
     size_t threads; /* threads that unpack and filter in parallel; 0: one */
     /* told, once, of a stream whose first bytes decide whether it is JSONL */
     sgt_notice notice;

@@ -38,7 +38,7 @@ struct sgt_record {
     sgt_digests *digests;  /* NULL: digests are not wanted */
     sgt_checkpoint begun;  /* value of `now` at the start of the current document, or of its line */
     uint64_t begun_tokens; /* tokens since then in parts already recorded */
-    int inside;            /* 1: a document, or a line of several, has begun and not ended */
+    int inside; /* 1: a document, or a line that holds several, has begun and not ended */
     sgt_kept_names kept;
     sgt_kept_rows *kept_rows; /* of the current file, if it is Parquet */
 };

@@ -52,7 +52,8 @@ typedef struct sample_prompts {
  * `files`, without the last newline. If there are none, there is one empty prompt. */
 int sample_prompts_read(sample_prompts *p, const sgt_option_list *texts,
                         const sgt_option_list *files, sgt_error *err);
-/* Set the ids of all prompts, in the normal form of the vocabulary; an empty prompt becomes the end-of-text id. */
+/* Set the ids of all prompts, which are brought into the vocabulary's normal form first; an empty
+ * prompt becomes the end-of-text id. */
 int sample_prompts_encode(sample_prompts *p, const sgt_vocab *v, sgt_error *err);
 void sample_prompts_free(sample_prompts *p);
 
