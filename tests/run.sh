@@ -17,7 +17,7 @@ export TIER AT_ONCE
 # OpenMP's threads.
 export ASAN_OPTIONS=intercept_tls_get_addr=0
 
-# The programs set this for OpenMP (tools/cli/spin.h); the suites do not.
+# The programs set this for OpenMP (tools/cli/process.h); the suites do not.
 export GOMP_SPINCOUNT=1000
 
 # ---- one suite: its output, then a line "sum PASSED FAILED SKIPPED" ----

@@ -6,8 +6,7 @@
 #include "loader/sgt_loader.h"
 #include "tools/bench/bench.h"
 #include "tools/cli/options.h"
-#include "tools/cli/spin.h"
-#include "tools/cli/wheels.h"
+#include "tools/cli/process.h"
 
 static const sgt_option none[] = {{0}};
 

@@ -10,10 +10,8 @@
 #include "loader/sgt_loader.h"
 #include "train/settings.h"
 #include "tools/cli/options.h"
-#include "tools/cli/spin.h"
+#include "tools/cli/process.h"
 #include "tools/cli/talk.h"
-#include "tools/cli/text.h"
-#include "tools/cli/wheels.h"
 #include "tools/eval/eval.h"
 
 #define CPU_ROWS 8

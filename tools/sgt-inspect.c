@@ -13,9 +13,9 @@
 #include "loader/sgt_loader.h"
 #include "loader/shards/megatron.h"
 #include "tokenize/out/export.h"
-#include "tools/cli/no_memory.h"
-#include "tools/cli/options.h"
+#include "tools/cli/process.h"
 #include "tools/cli/talk.h"
+#include "tools/cli/options.h"
 #include "tools/inspect/inspect.h"
 
 static inspect o = {.loader = SGT_READER_MMAP, .seed = 1, .batch_size = 8, .seq_len = 512};

@@ -7,6 +7,7 @@
 
 #include "loader/base/file.h"
 #include "tools/cli/options.h"
+#include "tools/cli/process.h"
 #include "tools/cli/talk.h"
 #include "tools/report/report.h"
 

@@ -7,8 +7,8 @@
 
 #include "train/run/checkpoint.h"
 #include "tools/cli/options.h"
+#include "tools/cli/process.h"
 #include "tools/cli/talk.h"
-#include "tools/cli/text.h"
 #include "tools/sample/sample.h"
 
 #define MAX_SAMPLES 4096

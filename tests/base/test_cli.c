@@ -3,15 +3,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "loader/base/file.h"
 #include "tests/scratch.h"
-#include "tools/cli/near.h"
-#include "tools/cli/options.h"
+#include "tools/cli/process.h"
 #include "tools/cli/talk.h"
-#include "tools/cli/wheels.h"
-#include "tools/cli/wrap.h"
+#include "tools/cli/options.h"
 
 Test(numbers, counts_are_parsed_to_the_last_character)
 {
@@ -216,38 +215,59 @@ Test(options, rows_of_settings_stand_in_the_table)
     cr_assert(settings.rate == SGT_DEFAULT_REAL && o.word == 1 && o.x == .5);
 }
 
+/* Parse an option that is wrong in a process of its own, and set `said` to what that prints. */
+static void refuse(char *said, size_t n, const char *option, const char *value)
+{
+    int ends[2], status;
+    cr_assert_eq(pipe(ends), 0);
+    pid_t child = fork();
+    if (!child) {
+        dup2(ends[1], STDERR_FILENO);
+        parse(value ? 2 : 1, option, value);
+        _exit(SGT_EXIT_OK);
+    }
+    close(ends[1]);
+    size_t at = 0;
+    for (ssize_t got; (got = read(ends[0], said + at, n - 1 - at)) > 0;) at += (size_t)got;
+    said[at] = '\0';
+    close(ends[0]);
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == SGT_EXIT_USAGE, "%s: %s", option, said);
+}
+
 Test(options, wrong_values_say_what_was_expected)
 {
     static const struct {
-        const char *name, *value, *says;
+        const char *option, *value, *says;
     } bad[] = {
-        {"number", "many", "--number many: not a whole number (such as 12, 512k, 1.5M)"},
-        {"number", "101", "--number 101: must be from 1 to 100"},
-        {"size", "1Q", "--size 1Q: not a size (such as 4096, 512k, 64MiB)"},
-        {"rate", "fast", "--rate fast: not a number (such as 0.1, 3e-4)"},
-        {"split", "1", "--split 1: not a percentage (such as 1%, with the sign) or none"},
-        {"split", "101%", "--split 101%: not a percentage (such as 1%, with the sign) or none"},
-        {"choice", "three", "--choice three: must be one of one|two"},
-        {"choice", "ONE", "--choice ONE: must be one of one|two; did you mean one?"},
-        {"choice", "tow", "--choice tow: must be one of one|two; did you mean two?"},
-        {"choice", "one|two", "--choice one|two: must be one of one|two"},
-        {"word", "third", "--word third: must be one of first|second"},
-        {"word", "secnod", "--word secnod: must be one of first|second; did you mean second?"},
-        {"word", NULL, "--word: needs a value (first|second)"},
-        {"share", "1", "--share 1: must be at least 0 and below 1"},
-        {"share", "0.999999999", "--share 0.999999999: must be at least 0 and below 1"},
-        {"part", "-1", "--part -1: must be at least 0 and below 1"},
-        {"lr", "-1", "--lr -1: must be at least 0"},
-        {"lr", "fast", "--lr fast: not a number (such as 3e-4) or auto"},
-        {"rows", "3", "rows: no such option"}, /* the table leaves out the section of this option */
-        {"number", NULL, "--number: needs a value (N)"},
-        {"flag", "1", "--flag: takes no value"},
-        {"nothing", "1", "nothing: no such option"}};
-    sgt_error err;
+        {"--number", "many", "--number many: not a whole number (such as 12, 512k, 1.5M)"},
+        {"--number", "101", "--number 101: must be from 1 to 100"},
+        {"--size", "1Q", "--size 1Q: not a size (such as 4096, 512k, 64MiB)"},
+        {"--rate", "fast", "--rate fast: not a number (such as 0.1, 3e-4)"},
+        {"--split", "1", "--split 1: not a percentage (such as 1%, with the sign) or none"},
+        {"--split", "101%", "--split 101%: not a percentage (such as 1%, with the sign) or none"},
+        {"--choice", "three", "--choice three: must be one of one|two"},
+        {"--choice", "ONE", "--choice ONE: must be one of one|two; did you mean one?"},
+        {"--choice", "tow", "--choice tow: must be one of one|two; did you mean two?"},
+        {"--choice", "one|two", "--choice one|two: must be one of one|two"},
+        {"--word", "third", "--word third: must be one of first|second"},
+        {"--word", "secnod", "--word secnod: must be one of first|second; did you mean second?"},
+        {"--word", NULL, "--word: needs a value (first|second)"},
+        {"--share", "1", "--share 1: must be at least 0 and below 1"},
+        {"--share", "0.999999999", "--share 0.999999999: must be at least 0 and below 1"},
+        {"--part", "-1", "--part -1: must be at least 0 and below 1"},
+        {"--lr", "-1", "--lr -1: must be at least 0"},
+        {"--lr", "fast", "--lr fast: not a number (such as 3e-4) or auto"},
+        /* the table leaves out the section of this option */
+        {"--rows", "3", "--rows: no such option"},
+        {"--number", NULL, "--number: needs a value (N)"},
+        {"--flag=1", NULL, "--flag: takes no value"},
+        {"--nothing", "1", "--nothing: no such option"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        cr_assert_eq(sgt_options_set(&program, bad[i].name, bad[i].value, &err), SGT_EUSAGE, "%s",
-                     bad[i].says);
-        cr_assert_str_eq(err.text, bad[i].says);
+        char said[1024], want[1024];
+        refuse(said, sizeof said, bad[i].option, bad[i].value);
+        snprintf(want, sizeof want, "sgt-x: %s\ntry 'sgt-x --help'\n", bad[i].says);
+        cr_assert_str_eq(said, want);
     }
 }
 
@@ -263,19 +283,10 @@ Test(options, lists)
     cr_assert_eq(sgt_split_list("", p, 3), -1);
 }
 
-/* Return the hint for `word` among the option names of this test. */
-static const char *hint(const char *word)
+Test(suggestions, a_word_with_slips_or_a_part_of_one)
 {
-    static char text[SGT_NEAR_HINT];
-    sgt_near near = sgt_near_to(word, strlen(word));
-    sgt_near_offer_all(
-        &near,
-        "seed|steps|batch-size|seq-len|no-tie|no-fuse|no-graphs|no-overlap|no-pad-vocab|FILE");
-    return sgt_near_hint(&near, "--", text);
-}
-
-Test(near, a_word_with_slips_or_a_part_of_one)
-{
+    static const char known[] =
+        "seed|steps|batch-size|seq-len|no-tie|no-fuse|no-graphs|no-overlap|no-pad-vocab|FILE";
     static const struct {
         const char *word, *says;
     } cases[] = {{"bacth-size", "; did you mean --batch-size?"},
@@ -295,9 +306,10 @@ Test(near, a_word_with_slips_or_a_part_of_one)
                  {"file", ""},
                  {"atch-size", "; did you mean --batch-size?"},
                  {"batch-size-batch-size-batch-size-batch-size-batch-size", ""}};
+    char hint[SGT_HINT];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        cr_assert_str_eq(hint(cases[i].word), cases[i].says, "%s: %s", cases[i].word,
-                         hint(cases[i].word));
+        cr_assert_str_eq(sgt_suggest(cases[i].word, strlen(cases[i].word), known, "--", hint),
+                         cases[i].says);
 }
 
 /* ---- NVIDIA's libraries in Python's packages ---- */

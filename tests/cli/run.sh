@@ -41,7 +41,7 @@ PATTERN=${2:-}
 PATH=$BIN:$PATH
 CLI_WORK=$(mktemp -d "${TMPDIR:-/tmp}/sgt-cli.XXXXXX")
 export ROOT BIN PATH CLI_WORK
-export GOMP_SPINCOUNT=1000 # as the programs set it when they start themselves again (tools/cli/spin.h)
+export GOMP_SPINCOUNT=1000 # as the programs set it when they start themselves again (tools/cli/process.h)
 trap 'chmod -R u+rwx "$CLI_WORK" 2>/dev/null; rm -rf "$CLI_WORK"' EXIT
 trap 'exit 130' INT TERM
 for script in "$ROOT"/tests/cli/*.sh; do

@@ -17,30 +17,17 @@ static struct {
     int flag;
     sgt_option_list list;
 } o;
-#define OPTION(n, l, k, t, v) \
-    {                         \
-        .name = n, .letter = l, .kind = SGT_OPT_##k, .to = t, .value = v, .help = "help"
-static const sgt_option table[] = {{.name = "Heading"},
-                                   OPTION("count", 'n', COUNT, &o.count, "N"),
-                                   .min = 1,
-                                   .max = 1 << 20},
-                        OPTION("size", 's', SIZE, &o.size, "SIZE")
-}
-, OPTION("real", 0, REAL, &o.real, "X")
-}
-, OPTION("percent", 0, PERCENT, &o.percent, "N%")
-}
-, OPTION("text", 't', TEXT, &o.text, "TEXT")
-}
-, OPTION("choice", 0, CHOICE, &o.choice, "one|two")
-}
-, OPTION("list", 0, LIST, &o.list, "TEXT")
-}
-, OPTION("flag", 'f', FLAG, &o.flag, NULL)
-}
-, { 0 }
-}
-;
+static const sgt_option table[] = {
+    {.name = "Heading"},
+    {"count", 'n', SGT_OPT_COUNT, &o.count, "N", .help = "help", .min = 1, .max = 1 << 20},
+    {"size", 's', SGT_OPT_SIZE, &o.size, "SIZE", .help = "help"},
+    {"real", 0, SGT_OPT_REAL, &o.real, "X", .help = "help"},
+    {"percent", 0, SGT_OPT_PERCENT, &o.percent, "N%", .help = "help"},
+    {"text", 't', SGT_OPT_TEXT, &o.text, "TEXT", .help = "help"},
+    {"choice", 0, SGT_OPT_CHOICE, &o.choice, "one|two", .help = "help"},
+    {"list", 0, SGT_OPT_LIST, &o.list, "TEXT", .help = "help"},
+    {"flag", 'f', SGT_OPT_FLAG, &o.flag, .help = "help"},
+    {0}};
 static const sgt_program program = {
     .name = "sgt-x", .usage = "sgt-x", .about = "x", .options = table};
 

@@ -16,7 +16,7 @@
 
 #include "tests/step/cases.h"
 #include "train/device.h"
-#include "tools/cli/wheels.h"
+#include "tools/cli/process.h"
 
 static const sgt_cuda_library *library;
 static const char *const precisions[] = {"fp32", "tf32", "bf16", "fp16"};

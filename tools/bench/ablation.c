@@ -8,8 +8,7 @@
 #include "train/device.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/shape.h"
-#include "tools/cli/near.h"
-#include "tools/cli/talk.h"
+#include "tools/cli/process.h"
 
 static struct {
     const char *data, *rows;
@@ -70,11 +69,9 @@ static int no_technique(const char *name, sgt_error *err)
     static const char all[] = "text, cold, mmap, preload, simd, overlap, async, tf32, bf16, fused, "
                               "graphs, flash, padded, "
                               "tied, accum, recompute";
-    char hint[SGT_NEAR_HINT];
-    sgt_near near = sgt_near_to(name, strlen(name));
-    sgt_near_offer_all(&near, all);
+    char hint[SGT_HINT];
     return sgt_fail(err, SGT_EUSAGE, "--rows %s: no such technique (%s)%s", name, all,
-                    sgt_near_hint(&near, "", hint));
+                    sgt_suggest(name, strlen(name), all, "", hint));
 }
 
 static int take_rows(ablation *a, sgt_error *err)

@@ -10,6 +10,7 @@
 #include "tools/bench/bench.h"
 #include "tools/bench/picture.h"
 #include "tools/bench/shape.h"
+#include "tools/cli/process.h"
 #include "tools/cli/talk.h"
 
 static bench_shape shape = BENCH_SHAPE;

@@ -9,7 +9,6 @@
 #include "loader/base/memory.h"
 #include "loader/shards/shard.h"
 #include "tools/bench/loader.h"
-#include "tools/cli/near.h"
 #include "tools/cli/options.h"
 #include "loader/words.h"
 
@@ -94,14 +93,12 @@ static int words(int *out, const char *option, const char *list, int kinds,
         int k = 0, seen = 0;
         while (k < kinds && strcmp(pieces[i], name(k))) k++;
         if (k == kinds) {
-            char all[160] = "", hint[SGT_NEAR_HINT];
-            sgt_near near = sgt_near_to(pieces[i], strlen(pieces[i]));
+            char all[160] = "", hint[SGT_HINT];
             for (k = 0; k < kinds; k++)
                 snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", k ? ", " : "",
                          name(k));
-            sgt_near_offer_all(&near, all);
             sgt_usage(&program, "--%s %s: no such word (%s)%s", option, pieces[i], all,
-                      sgt_near_hint(&near, "", hint));
+                      sgt_suggest(pieces[i], strlen(pieces[i]), all, "", hint));
         }
         for (int j = 0; j < count; j++) seen |= out[j] == k;
         if (!seen) out[count++] = k;

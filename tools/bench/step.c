@@ -14,6 +14,7 @@
 #include "tools/bench/peer.h"
 #include "tools/bench/picture.h"
 #include "tools/bench/shape.h"
+#include "tools/cli/process.h"
 #include "tools/cli/talk.h"
 
 enum { MOST_TURNS = 100 };

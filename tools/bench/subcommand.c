@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tools/cli/process.h"
 #include "tools/cli/talk.h"
 
 static int print_json(json_t *top, int digits, sgt_error *err)

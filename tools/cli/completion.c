@@ -1,56 +1,73 @@
 /* completion.c: prints scripts for the completion of arguments in bash, zsh and fish, and the table
- * of options in a form for tests. Both are made from the tables alone. */
-#include "tools/cli/completion.h"
-
+ * of options in a form for manual pages and tests. One loop goes over the tables of a program and
+ * its subcommands; each form prints its line for an option, and what stands before and after. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
-/* ---- kinds of values ---- */
+#include "tools/cli/options.h"
+
+/* A program or one of its subcommands. */
+typedef struct part {
+    const char *program; /* the program's name */
+    const char *command; /* the subcommand's name; "" for the program */
+    const sgt_program *table;
+} part;
+
+/* One form of the output: what it prints for an option, and before and after; NULL: nothing. */
+typedef struct form {
+    const char *name;
+    void (*begin)(const sgt_program *p);
+    void (*begin_options)(const part *p);
+    void (*option)(const part *p, const sgt_option *o);
+    void (*end_options)(const part *p);
+    void (*end)(const sgt_program *p);
+} form;
+
+/* ---- values ---- */
 
 enum { WORDS = 1, FILES = 2, FOLDERS = 4, COMMANDS = 8, PIECES = 16 };
+
+/* What may be offered as an option's value. */
+typedef struct offer {
+    int kinds;
+    char words[512]; /* separated by spaces */
+} offer;
+
+static void add_word(offer *o, const char *word, size_t n)
+{
+    size_t at = strlen(o->words);
+    snprintf(o->words + at, sizeof o->words - at, "%s%.*s", at ? " " : "", (int)n, word);
+}
 
 static int begins(const char *s, size_t n, const char *with)
 {
     return n >= strlen(with) && !memcmp(s, with, strlen(with));
 }
 
-static int stands_for_itself(const char *word)
-{
-    return islower((unsigned char)*word) || isdigit((unsigned char)*word);
-}
-
-static int kinds_of_value(const sgt_option *o)
+/* Return what is offered for an option. Of a value such as "a|b|FILE", these are the words that are
+ * typed as they are, a and b, and files. */
+static offer offer_for(const sgt_option *o)
 {
     char buf[SGT_OPTION_VALUE];
-    const char *value = sgt_option_value(o, buf);
-    int kinds = o->words || (o->choices && o->kind != SGT_OPT_WORD) ? PIECES : 0;
-    for (const char *p = value ? value : ""; *p;) {
-        size_t n = strcspn(p, "| ");
-        if (n && stands_for_itself(p)) kinds |= WORDS;
-        if (begins(p, n, "FILE") || begins(p, n, "SHARD")) kinds |= FILES;
-        if (begins(p, n, "DIR") || begins(p, n, "FOLDER") || begins(p, n, "OUT/")) kinds |= FOLDERS;
-        if (begins(p, n, "PYTHON")) kinds |= COMMANDS;
-        p += n + (p[n] != 0);
+    const char *value = sgt_option_value(o, buf), *words = o->words ? o->words : value;
+    offer f = {.kinds = o->words || (o->choices && o->kind != SGT_OPT_WORD) ? PIECES : 0};
+    for (int i = 0; o->choices && o->choices[i]; i++)
+        add_word(&f, o->choices[i], strlen(o->choices[i]));
+    size_t n;
+    for (const char *p = o->choices || !words ? "" : words; *p; p += n + (p[n] != 0)) {
+        n = strcspn(p, "| ");
+        if (islower((unsigned char)*p) || isdigit((unsigned char)*p)) add_word(&f, p, n);
     }
-    return kinds;
-}
-
-/* Print the words that an option accepts, separated by spaces. Of a value such as "a|b|FILE", these
- * are the words that are typed as they are: a and b. */
-static void print_words(const sgt_option *o)
-{
-    char buf[SGT_OPTION_VALUE];
-    const char *space = "";
-    for (int i = 0; o->choices && o->choices[i]; i++) printf("%s%s", i ? " " : "", o->choices[i]);
-    for (const char *p = o->choices ? "" : o->words ? o->words : sgt_option_value(o, buf); *p;) {
-        size_t n = strcspn(p, "| ");
-        if (n && stands_for_itself(p)) {
-            printf("%s%.*s", space, (int)n, p);
-            space = " ";
-        }
-        p += n + (p[n] != 0);
+    for (const char *p = value ? value : ""; *p; p += n + (p[n] != 0)) {
+        n = strcspn(p, "| ");
+        if (islower((unsigned char)*p) || isdigit((unsigned char)*p)) f.kinds |= WORDS;
+        if (begins(p, n, "FILE") || begins(p, n, "SHARD")) f.kinds |= FILES;
+        if (begins(p, n, "DIR") || begins(p, n, "FOLDER") || begins(p, n, "OUT/"))
+            f.kinds |= FOLDERS;
+        if (begins(p, n, "PYTHON")) f.kinds |= COMMANDS;
     }
+    return f;
 }
 
 /* Return whether p takes operands: whether a usage line has, after [OPTION]..., a word that is
@@ -85,248 +102,218 @@ static void print_quoted(const char *s, const char *quote, const char *escaped)
     }
 }
 
+/* Print the names of the subcommands, with blanks between them. */
+static void print_commands(const sgt_program *p)
+{
+    for (const sgt_command *const *c = p->commands; c && *c; c++)
+        printf("%s%s", c == p->commands ? "" : " ", (*c)->name);
+}
+
 /* ---- bash ---- */
 
-static void bash_value(const sgt_option *o, const char *command)
+/* The script is a function that calls _sgt_option for each option. It sets COMPREPLY if the word
+ * before the cursor is that option, and otherwise keeps the option's name. */
+static void begin_bash(const sgt_program *p)
 {
-    int kinds = kinds_of_value(o);
-    printf("        '%s --%s'", command, o->name);
-    if (o->letter) printf(" | '%s -%c'", command, o->letter);
-    printf(")\n");
-    if (kinds & PIECES) {
-        printf("            [[ $cur == *,* ]] && head=${cur%%,*},\n            compopt -o nospace "
-               "2> /dev/null\n"
-               "            mapfile -t COMPREPLY < <(compgen -P \"$head\" -W '");
-        print_words(o);
-        printf("' -- \"${cur##*,}\")\n");
-    } else if (kinds) {
-        if (kinds & (FILES | FOLDERS)) printf("            compopt -o filenames 2> /dev/null\n");
-        printf("            mapfile -t COMPREPLY < <(compgen%s%s",
-               kinds & FILES     ? " -f"
-               : kinds & FOLDERS ? " -d"
-                                 : "",
-               kinds & COMMANDS ? " -c" : "");
-        if (kinds & WORDS) {
-            printf(" -W '");
-            print_words(o);
-            printf("'");
-        }
-        printf(" -- \"$cur\")\n");
-    }
-    printf("            return ;;\n");
-}
-
-static void bash_values(const sgt_program *p, const char *command)
-{
-    sgt_option o;
-    for (size_t i = 0; sgt_option_at(p, i, &o); i++)
-        if (o.kind != SGT_OPT_HEADING && o.kind != SGT_OPT_FLAG) bash_value(&o, command);
-}
-
-static void bash_options(const sgt_program *p, const char *command)
-{
-    sgt_option o;
-    printf("        '%s -'*)\n            mapfile -t COMPREPLY < <(compgen -W '", command);
-    for (size_t i = 0; sgt_option_at(p, i, &o); i++)
-        if (o.kind != SGT_OPT_HEADING) printf("--%s ", o.name);
-    printf("--help --version' -- \"$cur\") ;;\n");
-    if (!has_operands(p)) return;
-    printf("        '%s '*)\n            compopt -o filenames 2> /dev/null\n"
-           "            mapfile -t COMPREPLY < <(compgen -f -- \"$cur\") ;;\n",
-           command);
-}
-
-static void bash_commands(const sgt_program *p)
-{
-    printf("    for ((i = 1; i < COMP_CWORD; i++)); do\n        case ${COMP_WORDS[i]} in\n         "
-           "   ");
-    for (const sgt_command *const *c = p->commands; *c; c++)
-        printf("%s%s", c == p->commands ? "" : " | ", (*c)->name);
-    printf(") command=${COMP_WORDS[i]} && break ;;\n        esac\n    done\n");
-}
-
-static void print_bash(const sgt_program *p)
-{
+    static const char option[] =
+        "_sgt_option() # COMMAND NAME LETTER KIND WORDS; KIND: flag, pieces, options of compgen\n"
+        "{\n"
+        "    local head= kind=$4\n"
+        "    [[ $1 == \"$command\" ]] || return\n"
+        "    names+=\" --$2\"\n"
+        "    [[ $prev == \"--$2\" || (-n $3 && $prev == \"-$3\") ]] && [[ $4 != flag ]] || return\n"
+        "    is_value=1\n"
+        "    [[ $4 == *-[fd]* ]] && compopt -o filenames 2> /dev/null\n"
+        "    if [[ $4 == pieces ]]; then\n"
+        "        kind=\n"
+        "        [[ $cur == *,* ]] && head=${cur%,*},\n"
+        "        compopt -o nospace 2> /dev/null\n"
+        "    fi\n"
+        "    mapfile -t COMPREPLY < <(compgen $kind -P \"$head\" -W \"$5\" -- "
+        "\"${cur#\"$head\"}\")\n"
+        "}\n\n";
+    static const char words[] =
+        "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}\n"
+        "    local command= names= is_value= operands= word\n"
+        "    COMPREPLY=()\n"
+        "    if [[ $cur == = ]]; then cur= # --name=VALUE is three words here\n"
+        "    elif [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD - 2]}\n"
+        "    fi\n"
+        "    for word in \"${COMP_WORDS[@]:1:COMP_CWORD - 1}\"; do\n"
+        "        [[ \" $commands \" == *\" $word \"* ]] && command=$word && break\n"
+        "    done\n";
     printf("# %s: completion in bash, which '%s --completion bash' prints from the table of its "
-           "options\n_",
-           p->name, p->name);
+           "options\n%s_",
+           p->name, p->name, option);
     print_identifier(p->name);
-    printf("()\n{\n    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} "
-           "command= head= i\n"
-           "    COMPREPLY=()\n"
-           "    if [[ $cur == = ]]; then cur= # --name=VALUE is three words here\n"
-           "    elif [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD - 2]}\n    fi\n");
-    if (p->commands) bash_commands(p);
-    printf("    case \"$command $prev\" in\n");
-    bash_values(p, "");
-    for (const sgt_command *const *c = p->commands; c && *c; c++)
-        bash_values((*c)->program, (*c)->name);
-    printf("        *) ;;\n    esac\n    case \"$command $cur\" in\n");
-    bash_options(p, "");
-    for (const sgt_command *const *c = p->commands; c && *c; c++)
-        bash_options((*c)->program, (*c)->name);
-    if (p->commands) {
-        printf("        ' '*) mapfile -t COMPREPLY < <(compgen -W '");
-        for (const sgt_command *const *c = p->commands; *c; c++) printf("%s ", (*c)->name);
-        printf("' -- \"$cur\") ;;\n");
-    }
-    printf("    esac\n}\ncomplete -F _");
+    printf("()\n{\n    local commands='");
+    print_commands(p);
+    printf("'\n%s", words);
+}
+
+static void bash_option(const part *p, const sgt_option *o)
+{
+    offer f = offer_for(o);
+    printf("    _sgt_option '%s' %s '%.1s' '", p->command, o->name, &o->letter);
+    if (o->kind == SGT_OPT_FLAG) printf("flag");
+    else if (f.kinds & PIECES) printf("pieces");
+    else
+        printf("%s%s",
+               f.kinds & FILES     ? "-f "
+               : f.kinds & FOLDERS ? "-d "
+                                   : "",
+               f.kinds & COMMANDS ? "-c" : "");
+    printf("' '%s'\n", f.words);
+}
+
+static void end_bash_options(const part *p)
+{
+    if (has_operands(p->table)) printf("    [[ $command == '%s' ]] && operands=-f\n", p->command);
+}
+
+static void end_bash(const sgt_program *p)
+{
+    printf("    if [[ -n $is_value ]]; then return\n"
+           "    elif [[ $cur == -* ]]; then\n"
+           "        mapfile -t COMPREPLY < <(compgen -W \"$names --help --version\" -- \"$cur\")\n"
+           "    elif [[ -n $operands ]]; then\n"
+           "        compopt -o filenames 2> /dev/null\n"
+           "        mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n"
+           "    elif [[ -z $command ]]; then\n"
+           "        mapfile -t COMPREPLY < <(compgen -W \"$commands\" -- \"$cur\")\n"
+           "    fi\n}\ncomplete -F _");
     print_identifier(p->name);
     printf(" %s\n", p->name);
 }
 
 /* ---- zsh ---- */
 
-static void zsh_quoted(const char *s) { print_quoted(s, "'\\''", "[]:\\"); }
+static void print_zsh_quoted(const char *s) { print_quoted(s, "'\\''", "[]:\\"); }
 
-static void zsh_action(const sgt_option *o)
-{
-    char buf[SGT_OPTION_VALUE];
-    int kinds = kinds_of_value(o);
-    printf(":");
-    zsh_quoted(sgt_option_value(o, buf));
-    printf(":");
-    if (kinds & PIECES) {
-        printf("_sequence compadd - ");
-        print_words(o);
-    } else if (kinds & WORDS && kinds & (FILES | FOLDERS)) {
-        printf(" _alternative \"words\\:word\\:(");
-        print_words(o);
-        printf(")\" \"files\\:file\\:_files%s\"", kinds & FILES ? "" : " -/");
-    } else if (kinds & WORDS) {
-        printf("(");
-        print_words(o);
-        printf(")");
-    } else {
-        printf("%s", kinds & FILES      ? "_files"
-                     : kinds & FOLDERS  ? "_files -/"
-                     : kinds & COMMANDS ? "_command_names -e"
-                                        : " ");
-    }
-}
-
-static void zsh_option(const sgt_option *o)
-{
-    const char *equals = o->kind == SGT_OPT_FLAG ? "" : "=";
-    printf(" \\\n        '");
-    if (o->kind == SGT_OPT_LIST) printf("*--%s%s", o->name, equals);
-    else if (o->letter)
-        printf("(-%c --%s)'{-%c,--%s%s}'", o->letter, o->name, o->letter, o->name, equals);
-    else printf("--%s%s", o->name, equals);
-    printf("[");
-    zsh_quoted(o->help);
-    if (o->def) {
-        printf(" (");
-        zsh_quoted(o->def);
-        printf(")");
-    }
-    printf("]");
-    if (o->kind != SGT_OPT_FLAG) zsh_action(o);
-    printf("'");
-}
-
-static void zsh_arguments(const sgt_program *p)
-{
-    sgt_option o;
-    printf("_arguments -s -S :");
-    for (size_t i = 0; sgt_option_at(p, i, &o); i++)
-        if (o.kind != SGT_OPT_HEADING) zsh_option(&o);
-    printf(
-        " \\\n        '(- *)'{-h,--help}'[a list of the options]' '(- *)--version[the version]'");
-    if (has_operands(p)) printf(" \\\n        '*:file:_files'");
-    printf("\n");
-}
-
-static void zsh_commands(const sgt_program *p)
-{
-    printf("local curcontext=$curcontext state line\n_arguments -C '(- *)'{-h,--help}'[a list of "
-           "the subcommands]' '(- *)--version[the version]' \\\n    '1:subcommand:((");
-    for (const sgt_command *const *c = p->commands; *c; c++) {
-        printf("%s%s\\:\"", c == p->commands ? "" : " ", (*c)->name);
-        zsh_quoted((*c)->what);
-        printf("\"");
-    }
-    printf("))' \\\n    '*::argument:->arguments' && return\ncase $words[1] in\n");
-    for (const sgt_command *const *c = p->commands; *c; c++) {
-        printf("%s)\n    ", (*c)->name);
-        zsh_arguments((*c)->program);
-        printf("    ;;\n");
-    }
-    printf("esac\n");
-}
-
-static void print_zsh(const sgt_program *p)
+static void begin_zsh(const sgt_program *p)
 {
     printf("#compdef %s\n# completion in zsh, which '%s --completion zsh' prints from the table of "
            "its options\n",
            p->name, p->name);
-    if (p->commands) zsh_commands(p);
-    else zsh_arguments(p);
+    if (!p->commands) return;
+    printf("local curcontext=$curcontext state line\n_arguments -C '(- *)'{-h,--help}'[a list of "
+           "the subcommands]' '(- *)--version[the version]' \\\n    '1:subcommand:((");
+    for (const sgt_command *const *c = p->commands; *c; c++) {
+        printf("%s%s\\:\"", c == p->commands ? "" : " ", (*c)->name);
+        print_zsh_quoted((*c)->what);
+        printf("\"");
+    }
+    printf("))' \\\n    '*::argument:->arguments' && return\ncase $words[1] in\n");
+}
+
+static void begin_zsh_options(const part *p)
+{
+    printf("%s%s_arguments -s -S :", p->command, *p->command ? ")\n    " : "");
+}
+
+static void print_zsh_value(const sgt_option *o)
+{
+    char buf[SGT_OPTION_VALUE];
+    offer f = offer_for(o);
+    printf(":");
+    print_zsh_quoted(sgt_option_value(o, buf));
+    printf(":");
+    if (f.kinds & PIECES) printf("_sequence compadd - %s", f.words);
+    else if (f.kinds & WORDS && f.kinds & (FILES | FOLDERS))
+        printf(" _alternative \"words\\:word\\:(%s)\" \"files\\:file\\:_files%s\"", f.words,
+               f.kinds & FILES ? "" : " -/");
+    else if (f.kinds & WORDS) printf("(%s)", f.words);
+    else
+        printf("%s", f.kinds & FILES      ? "_files"
+                     : f.kinds & FOLDERS  ? "_files -/"
+                     : f.kinds & COMMANDS ? "_command_names -e"
+                                          : " ");
+}
+
+static void zsh_option(const part *p, const sgt_option *o)
+{
+    const char *equals = o->kind == SGT_OPT_FLAG ? "" : "=";
+    (void)p;
+    printf(" \\\n        '");
+    if (o->kind == SGT_OPT_LIST) printf("*--%s=", o->name);
+    else if (o->letter)
+        printf("(-%c --%s)'{-%c,--%s%s}'", o->letter, o->name, o->letter, o->name, equals);
+    else printf("--%s%s", o->name, equals);
+    printf("[");
+    print_zsh_quoted(o->help);
+    printf("%s", o->def ? " (" : "");
+    print_zsh_quoted(o->def ? o->def : "");
+    printf("%s", o->def ? ")]" : "]");
+    if (o->kind != SGT_OPT_FLAG) print_zsh_value(o);
+    printf("'");
+}
+
+static void end_zsh_options(const part *p)
+{
+    printf(
+        " \\\n        '(- *)'{-h,--help}'[a list of the options]' '(- *)--version[the version]'");
+    if (has_operands(p->table)) printf(" \\\n        '*:file:_files'");
+    printf("\n%s", *p->command ? "    ;;\n" : "");
+}
+
+static void end_zsh(const sgt_program *p)
+{
+    if (p->commands) printf("esac\n");
 }
 
 /* ---- fish ---- */
 
-static void fish_quoted(const char *s) { print_quoted(s, "\\'", "\\"); }
+static void print_fish_quoted(const char *s) { print_quoted(s, "\\'", "\\"); }
 
-static void fish_begin(const sgt_program *p, const char *command)
+static void begin_fish(const sgt_program *p)
 {
-    printf("complete -c %s", p->name);
-    if (command) printf(" -n '__fish_seen_subcommand_from %s'", command);
+    printf(
+        "# completion in fish, which '%s --completion fish' prints from the table of its options\n"
+        "complete -c %s -f\ncomplete -c %s -s h -l help -d 'a list of the options'\n"
+        "complete -c %s -l version -d 'the version'\n",
+        p->name, p->name, p->name, p->name);
+    for (const sgt_command *const *c = p->commands; c && *c; c++) {
+        printf("complete -c %s -n __fish_use_subcommand -a %s -d '", p->name, (*c)->name);
+        print_fish_quoted((*c)->what);
+        printf("'\n");
+    }
 }
 
-static void fish_option(const sgt_program *p, const sgt_option *o, const char *command)
+static void begin_fish_line(const part *p)
 {
-    int kinds = kinds_of_value(o);
-    fish_begin(p, command);
+    printf("complete -c %s", p->program);
+    if (*p->command) printf(" -n '__fish_seen_subcommand_from %s'", p->command);
+}
+
+static void fish_option(const part *p, const sgt_option *o)
+{
+    offer f = offer_for(o);
+    begin_fish_line(p);
     printf(" -l %s", o->name);
     if (o->letter) printf(" -s %c", o->letter);
-    if (o->kind != SGT_OPT_FLAG) printf(kinds & FILES ? " -r -F" : " -x");
-    if (kinds & (WORDS | FOLDERS | COMMANDS | PIECES)) {
-        printf(" -a '");
-        if (kinds & PIECES) printf("(__fish_append , ");
-        print_words(o);
-        if (kinds & PIECES) printf(")");
-        if (kinds & FOLDERS && !(kinds & FILES)) printf(" (__fish_complete_directories)");
-        if (kinds & COMMANDS) printf(" (__fish_complete_command)");
-        printf("'");
-    }
+    if (o->kind != SGT_OPT_FLAG) printf(f.kinds & FILES ? " -r -F" : " -x");
+    if (f.kinds & ~FILES)
+        printf(" -a '%s%s%s%s%s'", f.kinds & PIECES ? "(__fish_append , " : "", f.words,
+               f.kinds & PIECES ? ")" : "",
+               f.kinds & FOLDERS && !(f.kinds & FILES) ? " (__fish_complete_directories)" : "",
+               f.kinds & COMMANDS ? " (__fish_complete_command)" : "");
     printf(" -d '");
-    fish_quoted(o->help);
-    if (o->def) printf(" (");
-    fish_quoted(o->def ? o->def : "");
+    print_fish_quoted(o->help);
+    printf("%s", o->def ? " (" : "");
+    print_fish_quoted(o->def ? o->def : "");
     printf("%s'\n", o->def ? ")" : "");
 }
 
-static void fish_options(const sgt_program *whole, const sgt_program *p, const char *command)
+static void end_fish_options(const part *p)
 {
-    sgt_option o;
-    for (size_t i = 0; sgt_option_at(p, i, &o); i++)
-        if (o.kind != SGT_OPT_HEADING) fish_option(whole, &o, command);
-    if (!has_operands(p)) return;
-    fish_begin(whole, command);
+    if (!has_operands(p->table)) return;
+    begin_fish_line(p);
     printf(" -F\n");
-}
-
-static void print_fish(const sgt_program *p)
-{
-    printf(
-        "# completion in fish, which '%s --completion fish' prints from the table of its options\n",
-        p->name);
-    printf("complete -c %s -f\ncomplete -c %s -s h -l help -d 'a list of the options'\n"
-           "complete -c %s -l version -d 'the version'\n",
-           p->name, p->name, p->name);
-    if (!p->commands) fish_options(p, p, NULL);
-    for (const sgt_command *const *c = p->commands; c && *c; c++) {
-        printf("complete -c %s -n __fish_use_subcommand -a %s -d '", p->name, (*c)->name);
-        fish_quoted((*c)->what);
-        printf("'\n");
-        fish_options(p, (*c)->program, (*c)->name);
-    }
 }
 
 /* ---- the table ---- */
 
-static void print_set(const sgt_option *o, const char *value)
+static void print_current_value(const sgt_option *o, const char *value)
 {
     switch (o->kind) {
     case SGT_OPT_COUNT:
@@ -346,30 +333,44 @@ static void print_set(const sgt_option *o, const char *value)
     }
 }
 
-static void print_table(const sgt_program *p, const char *command)
+static void table_option(const part *p, const sgt_option *o)
 {
     static const char *const kinds[] = {"heading", "flag", "count",  "size",   "real",
                                         "percent", "text", "choice", "choice", "list"};
     char buf[SGT_OPTION_VALUE];
-    sgt_option o;
-    for (size_t i = 0; sgt_option_at(p, i, &o); i++) {
-        const char *value = sgt_option_value(&o, buf);
-        if (o.kind == SGT_OPT_HEADING) continue;
-        printf("%s\t%s\t%c\t%s\t%s\t", command, o.name, o.letter ? o.letter : '-',
-               value ? value : "-", o.def ? o.def : "-");
-        print_set(&o, value);
-        printf("\t%s\t%s\n", kinds[o.kind], o.help);
-    }
-    for (const sgt_command *const *c = p->commands; c && *c; c++)
-        print_table((*c)->program, (*c)->name);
+    const char *value = sgt_option_value(o, buf);
+    printf("%s\t%s\t%c\t%s\t%s\t", *p->command ? p->command : "-", o->name,
+           o->letter ? o->letter : '-', value ? value : "-", o->def ? o->def : "-");
+    print_current_value(o, value);
+    printf("\t%s\t%s\n", kinds[o->kind], o->help);
 }
 
-int sgt_print_completion(const sgt_program *p, const char *form)
+/* ---- all forms ---- */
+
+static void print_options(const form *f, const part *p)
 {
-    if (!strcmp(form, "bash")) print_bash(p);
-    else if (!strcmp(form, "zsh")) print_zsh(p);
-    else if (!strcmp(form, "fish")) print_fish(p);
-    else if (!strcmp(form, "table")) print_table(p, "-");
-    else return -1;
+    sgt_option o;
+    if (f->begin_options) f->begin_options(p);
+    for (size_t i = 0; sgt_option_at(p->table, i, &o); i++)
+        if (o.kind != SGT_OPT_HEADING) f->option(p, &o);
+    if (f->end_options) f->end_options(p);
+}
+
+int sgt_print_completion(const sgt_program *p, const char *name)
+{
+    static const form forms[] = {
+        {"bash", begin_bash, NULL, bash_option, end_bash_options, end_bash},
+        {"zsh", begin_zsh, begin_zsh_options, zsh_option, end_zsh_options, end_zsh},
+        {"fish", begin_fish, NULL, fish_option, end_fish_options, NULL},
+        {"table", NULL, NULL, table_option, NULL, NULL},
+        {0}};
+    const form *f = forms;
+    while (f->name && strcmp(f->name, name) != 0) f++;
+    if (!f->name) return -1;
+    if (f->begin) f->begin(p);
+    if (!p->commands) print_options(f, &(part){p->name, "", p});
+    for (const sgt_command *const *c = p->commands; c && *c; c++)
+        print_options(f, &(part){p->name, (*c)->name, (*c)->program});
+    if (f->end) f->end(p);
     return 0;
 }

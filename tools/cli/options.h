@@ -67,16 +67,21 @@ int sgt_option_at(const sgt_program *p, size_t i, sgt_option *o);
 
 /* Parse argv. Returns the index of the first operand in argv, to whose end all operands are moved
  * in their order. --help and --version print to stdout and exit with code 0, and so does
- * --completion bash|zsh|fish (completion.h), which --help does not list. Wrong usage prints one
+ * --completion bash|zsh|fish (see below), which --help does not list. Wrong usage prints one
  * line with a suggestion, and "try 'NAME --help'", on stderr, and exits with code 2. */
 int sgt_options_parse(const sgt_program *p, int argc, char **argv);
 
+/* Print the table of options on stdout in one of these forms. Return -1 if `form` is
+ * unknown, else 0.
+ *
+ *     bash, zsh, fish  a script with which that shell completes options, their choices, files,
+ *                      folders and subcommands
+ *     table            for tests: a line per option with fields separated by tabs: subcommand,
+ *                      name, letter, value, default, current value, kind, help ("-": none) */
+int sgt_print_completion(const sgt_program *p, const char *form);
+
 /* Run the subcommand that argv[1] names, and return its exit code. p must have subcommands. */
 int sgt_run_command(const sgt_program *p, int argc, char **argv);
-
-/* Tests only: set one option, as sgt_options_parse does with one argument. value is NULL for a
- * flag. Returns 0 or SGT_EUSAGE. */
-int sgt_options_set(const sgt_program *p, const char *name, const char *value, sgt_error *err);
 
 /* Print "sgt-x: message" and "try 'sgt-x --help'", and exit with code 2. */
 _Noreturn void sgt_usage(const sgt_program *p, const char *fmt, ...) SGT_PRINTF(2, 3);
@@ -88,6 +93,17 @@ int sgt_report_failure(const sgt_program *p, const sgt_error *err);
 /* Apply --cpu LEVEL. End the program with wrong usage if the level is unknown or this machine lacks
  * it. Call it before any work. */
 void sgt_take_cpu(const sgt_program *p, const char *level);
+
+enum { SGT_HINT = 320 }; /* bytes of a suggestion */
+
+/* Write a suggestion to hint, "; did you mean --batch-size?", and return hint; it is "" if no known
+ * word is similar to the n bytes at `word`, which are the unknown word. `known` holds the known
+ * words, separated by | or by commas and spaces. Only words that begin with a small letter or a
+ * digit count; others are placeholders, such as FILE. `before` is put in front of each word. Words
+ * are suggested that begin with `word`, else those with a later part that does (weight-decay for
+ * "decay"), else the one with the fewest typing errors. */
+const char *sgt_suggest(const char *word, size_t n, const char *known, const char *before,
+                        char hint[SGT_HINT]);
 
 /* Split a comma-separated list into at most `max` pieces, which the caller must free. Return their
  * number, or -1 if there are too many, if one is empty, or if memory runs out. */

@@ -9,7 +9,6 @@
 
 #include "loader/base/clock.h"
 #include "tools/cli/talk.h"
-#include "tools/cli/wrap.h"
 
 #define REDRAW .2  /* seconds between redraws on a terminal */
 #define LOGGED 10. /* seconds between lines if there is no terminal */

@@ -1,14 +1,17 @@
-/* talk.c: formats numbers with units, prints notices, handles signals. */
+/* talk.c: formats numbers with units, breaks lines between words, prints notices and bytes that may
+ * not be UTF-8. */
 #include "tools/cli/talk.h"
 
-#include <pthread.h>
-#include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "tools/cli/wrap.h"
+#include "tools/cli/process.h"
+
+/* ---- units ---- */
 
 char *sgt_format_bytes(char *buf, size_t n, uint64_t bytes)
 {
@@ -67,20 +70,12 @@ const char *sgt_format_things(char *buf, size_t n, uint64_t count, const char *s
     return buf;
 }
 
+/* ---- lines ---- */
+
 int sgt_can_redraw(void)
 {
     const char *term = getenv("TERM");
     return isatty(STDERR_FILENO) && !(term && !strcmp(term, "dumb"));
-}
-
-char *sgt_cache_folder(void)
-{
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    char path[4096];
-    if (cache && *cache == '/') snprintf(path, sizeof path, "%s/sgt", cache);
-    else if (home && *home == '/') snprintf(path, sizeof path, "%s/.cache/sgt", home);
-    else return NULL;
-    return strlen(path) + 1 < sizeof path ? strdup(path) : NULL;
 }
 
 static void print_notice(void *ctx, const char *line)
@@ -91,59 +86,205 @@ static void print_notice(void *ctx, const char *line)
 
 sgt_notice sgt_talk_notice(sgt_talk *t) { return (sgt_notice){print_notice, t}; }
 
-static sgt_stop stop; /* global, because a signal handler gets no argument that could lead to it */
+#define LEAST 16           /* fewest columns of a terminal for which lines are wrapped */
+#define INDENT ((size_t)2) /* additional columns before a line that continues another */
 
-static struct {
-    sigset_t set;
-    pthread_t thread;
-    int ending; /* 1: the thread must return; set before the signal that wakes it */
-} waiter;
-
-static void on_signal(int number)
+int sgt_columns(int fd)
 {
-    (void)number;
-    if (sgt_stopped(&stop)) _exit(130);
-    sgt_stop_request(&stop);
+    struct winsize w;
+    return isatty(fd) && ioctl(fd, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
 }
 
-static void *wait_for_signals(void *unused)
+/* Return how many columns n bytes of UTF-8 take, one per character. */
+static size_t width(const char *s, size_t n)
 {
-    int number;
-    while (!__atomic_load_n(&waiter.ending, __ATOMIC_ACQUIRE))
-        if (sigwait(&waiter.set, &number) == 0 &&
-            !__atomic_load_n(&waiter.ending, __ATOMIC_ACQUIRE))
-            on_signal(number);
-    return unused;
+    size_t columns = 0;
+    for (size_t i = 0; i < n; i++) columns += ((unsigned char)s[i] & 0xc0) != 0x80;
+    return columns;
 }
 
-static void end_waiting(void)
+static size_t put(char *out, size_t size, size_t at, const char *s, size_t n)
 {
-    __atomic_store_n(&waiter.ending, 1, __ATOMIC_RELEASE);
-    pthread_kill(waiter.thread, SIGTERM);
-    pthread_join(waiter.thread, NULL);
+    for (size_t i = 0; i < n && at + 1 < size; i++) out[at++] = s[i];
+    return at;
 }
 
-/* Block the signals in this thread and in every later one, and let a separate thread take them. A
- * handler would interrupt the system calls of the thread that it runs on, also those of libraries
- * that we cannot change, and would need space on that thread's stack. */
-sgt_stop *sgt_catch_signals(void)
+/* Return the number of bytes in the word at s. If it is wider than a line, it ends after the last |
+ * that fits, because such words are lists of choices. */
+static size_t word(const char *s, size_t most)
 {
-    struct sigaction action;
-    memset(&action, 0, sizeof action);
-    /* shells ignore SIGINT in background processes; a handler undoes that */
-    action.sa_handler = on_signal;
-    action.sa_flags = SA_RESTART;
-    sigemptyset(&waiter.set);
-    sigaddset(&waiter.set, SIGINT);
-    sigaddset(&waiter.set, SIGTERM);
-    /* a write beyond `ulimit -f` then fails with EFBIG, which gives a message and exit code 1 */
-    signal(SIGXFSZ, SIG_IGN);
-    pthread_sigmask(SIG_BLOCK, &waiter.set, NULL);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    if (pthread_create(&waiter.thread, NULL, wait_for_signals, NULL) == 0) atexit(end_waiting);
-    else
-        pthread_sigmask(SIG_UNBLOCK, &waiter.set,
-                        NULL); /* if the thread cannot be started, use the handler after all */
-    return &stop;
+    size_t n = strcspn(s, " \n");
+    if (most == SIZE_MAX || width(s, n) + 2 * INDENT <= most) return n;
+    size_t bar = 0;
+    for (size_t i = 0; i < n && i + 2 * INDENT < most; i++)
+        if (s[i] == '|') bar = i + 1;
+    return bar ? bar : n;
+}
+
+char *sgt_wrap(char *out, size_t size, const char *text, int columns)
+{
+    size_t at = 0, column = 0, indent = INDENT,
+           most = columns >= LEAST ? (size_t)columns : SIZE_MAX;
+    int begun = 0; /* 1: the line has at least one word */
+    if (!size) return out;
+    for (const char *p = text; *p;) {
+        size_t blanks = strspn(p, " "), n = word(p + blanks, most), w = width(p + blanks, n);
+        if (!column) indent = blanks + INDENT < most / 2 ? blanks + INDENT : INDENT;
+        if (begun && n && column + blanks + w > most) {
+            at = put(out, size, at, "\n", 1);
+            for (column = 0; column < indent; column++) at = put(out, size, at, " ", 1);
+        } else {
+            at = put(out, size, at, p, blanks);
+            column += blanks;
+        }
+        at = put(out, size, at, p + blanks, n);
+        column += w;
+        begun |= n > 0;
+        p += blanks + n;
+        if (*p == '\n') {
+            at = put(out, size, at, p++, 1);
+            column = 0;
+            begun = 0;
+        }
+    }
+    out[at] = '\0';
+    return out;
+}
+
+void sgt_put_line(FILE *to, const char *fmt, ...)
+{
+    char line[4096], wrapped[2 * sizeof line];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(line, sizeof line, fmt, args);
+    va_end(args);
+    fprintf(to, "%s\n", sgt_wrap(wrapped, sizeof wrapped, line, sgt_columns(fileno(to))));
+}
+
+FILE *sgt_wrapped_open(sgt_wrapped *w)
+{
+    *w = (sgt_wrapped){.to = stdout};
+    FILE *memory = sgt_columns(STDOUT_FILENO) ? open_memstream(&w->text, &w->n) : NULL;
+    if (memory) w->to = memory;
+    return w->to;
+}
+
+void sgt_wrapped_close(sgt_wrapped *w)
+{
+    if (w->to == stdout) return;
+    int whole = !fclose(w->to);
+    size_t size = 4 * w->n + 1; /* a blank becomes a newline and the indentation */
+    char *wrapped = whole ? malloc(size) : NULL;
+    if (whole && w->text)
+        fputs(wrapped ? sgt_wrap(wrapped, size, w->text, sgt_columns(STDOUT_FILENO)) : w->text,
+              stdout);
+    free(wrapped);
+    free(w->text);
+}
+
+/* ---- bytes ---- */
+
+/* Set *want to the length of the UTF-8 sequence that begins with s[0], or 0 if that byte begins
+ * none. Return how many of the n bytes at s belong to such a sequence. */
+static size_t match(const uint8_t *s, size_t n, size_t *want)
+{
+    uint8_t a = s[0], low = 0x80, high = 0xbf;
+    *want = a < 0x80 ? 1 : a < 0xc2 ? 0 : a < 0xe0 ? 2 : a < 0xf0 ? 3 : a < 0xf5 ? 4 : 0;
+    if (a == 0xe0) low = 0xa0;
+    if (a == 0xed) high = 0x9f;
+    if (a == 0xf0) low = 0x90;
+    if (a == 0xf4) high = 0x8f;
+    size_t i = 1;
+    for (; i < *want && i < n && s[i] >= low && s[i] <= high; i++) {
+        low = 0x80;
+        high = 0xbf;
+    }
+    return i;
+}
+
+/* Return the length of the well-formed UTF-8 sequence at s, where n >= 1 bytes are. If it is
+ * ill-formed, return minus the length of its maximal subpart (Unicode 15, 3.9, D93b). */
+static int utf8_step(const uint8_t *s, size_t n)
+{
+    size_t want, got = match(s, n, &want);
+    return want && got == want ? (int)want : -(int)got;
+}
+
+int sgt_utf8_begins(const uint8_t *s, size_t n)
+{
+    size_t want;
+    return match(s, n, &want) == n && n < want;
+}
+
+json_t *sgt_json_text(const char *text, size_t n)
+{
+    char *clean = malloc(3 * n + 1);
+    if (!clean) sgt_no_memory(); /* otherwise jansson would leave out the field */
+    size_t used = 0;
+    for (size_t i = 0; i < n;) {
+        int step = utf8_step((const uint8_t *)text + i, n - i);
+        const char *from = step < 0 ? "\xef\xbf\xbd" : text + i;
+        size_t take = step < 0 ? 3 : (size_t)step;
+        memcpy(clean + used, from, take);
+        used += take;
+        i += (size_t)(step < 0 ? -step : step);
+    }
+    json_t *s = json_stringn(clean, used);
+    free(clean);
+    return s;
+}
+
+/* Return whether the character of n bytes at s could control a terminal: C0 controls except newline
+ * and tab, DEL, and C1 controls. */
+static int steers(const uint8_t *s, size_t n)
+{
+    if (n == 1) return (*s < 0x20 && *s != '\n' && *s != '\t') || *s == 0x7f;
+    return n == 2 && s[0] == 0xc2 && s[1] < 0xa0;
+}
+
+void sgt_print_escaped(const uint8_t *s, size_t n)
+{
+    for (size_t i = 0; i < n;) {
+        int step = utf8_step(s + i, n - i);
+        size_t take = (size_t)(step < 0 ? -step : step);
+        if (step > 0 && !steers(s + i, take)) fwrite(s + i, 1, take, stdout);
+        else
+            for (size_t j = 0; j < take; j++) printf("\\x%02x", s[i + j]);
+        i += take;
+    }
+}
+
+/* Copy a word to `to`, quoted for a shell if necessary: it's becomes 'it'\''s'. Return its
+ * length. */
+static size_t quote(char *to, const char *word)
+{
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,@%+-";
+    size_t n = strlen(word), at = 0;
+    if (n && strspn(word, plain) == n) {
+        memcpy(to, word, n);
+        return n;
+    }
+    to[at++] = '\'';
+    for (; *word; word++) {
+        if (*word == '\'') at += (size_t)sprintf(to + at, "'\\'");
+        to[at++] = *word;
+    }
+    to[at++] = '\'';
+    return at;
+}
+
+char *sgt_command_line(const char *program, int argc, char **argv)
+{
+    size_t room = strlen(program) + 1, at;
+    for (int i = 1; i < argc; i++) room += 4 * strlen(argv[i]) + 3;
+    char *line = malloc(room);
+    if (!line) sgt_no_memory();
+    at = (size_t)sprintf(line, "%s", program);
+    for (int i = 1; i < argc; i++) {
+        line[at++] = ' ';
+        at += quote(line + at, argv[i]);
+    }
+    line[at] = '\0';
+    return line;
 }

@@ -1,9 +1,12 @@
-/* talk.h: functions with which all programs talk to people: units, notices, signals. */
+/* talk.h: functions with which all programs talk to people: units, notices, lines that fit a
+ * terminal, and bytes that should be UTF-8 but may not be. */
 #ifndef SGT_CLI_TALK_H
 #define SGT_CLI_TALK_H
 
+#include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "loader/base/clock.h" /* for sgt_format_duration */
 #include "loader/base/error.h"
@@ -23,9 +26,32 @@ const char *sgt_format_things(char *buf, size_t n, uint64_t count, const char *s
  * and not TERM=dumb. No program prints colours, so NO_COLOR has no effect. */
 int sgt_can_redraw(void);
 
-/* Return the folder for a device's timings, which are kept between runs: by the XDG base
- * directories, or NULL if there is none. The caller must free it. */
-char *sgt_cache_folder(void);
+/* Return how many columns the terminal `fd` has; 0 if fd is no terminal or its width is unknown. */
+int sgt_columns(int fd);
+
+/* Copy `text` to out[size], cut if it does not fit, and return out. With `columns` above 0, lines
+ * that are longer are broken at blanks, and continued with two more columns of indentation. A word
+ * longer than a line stays whole, unless it can be broken after a |. */
+char *sgt_wrap(char *out, size_t size, const char *text, int columns);
+
+/* Print the text and a newline to `to`, wrapped if that is a terminal. */
+void sgt_put_line(FILE *to, const char *fmt, ...) SGT_PRINTF(2, 3);
+
+/* A text of several lines on standard output, wrapped if that is a terminal: print it to the stream
+ * that sgt_wrapped_open returns, then close it.
+ *
+ *     sgt_wrapped w;
+ *     FILE *to = sgt_wrapped_open(&w);
+ *     fprintf(to, ...);
+ *     sgt_wrapped_close(&w); */
+typedef struct sgt_wrapped {
+    FILE *to;
+    char *text;
+    size_t n;
+} sgt_wrapped;
+/* Return a stream in memory; stdout itself if that is no terminal, or if memory runs out. */
+FILE *sgt_wrapped_open(sgt_wrapped *w);
+void sgt_wrapped_close(sgt_wrapped *w);
 
 /* A notice that prints "sgt-x: line" on stderr, unless `quiet` is set. The string `program` must
  * live as long as the notice. */
@@ -35,8 +61,21 @@ typedef struct sgt_talk {
 } sgt_talk;
 sgt_notice sgt_talk_notice(sgt_talk *t);
 
-/* Let SIGINT and SIGTERM set the returned flag; a second signal ends the program at once with exit
- * code 130. SIGXFSZ is ignored. Call this before anything slow. */
-sgt_stop *sgt_catch_signals(void);
+/* Return whether the n bytes at s are the beginning of a well-formed sequence that needs more
+ * bytes. */
+int sgt_utf8_begins(const uint8_t *s, size_t n);
+
+/* Print the n bytes at s on standard output in a form that is safe for a terminal: control
+ * characters except newline and tab, and bytes that are not UTF-8, appear as \xNN. */
+void sgt_print_escaped(const uint8_t *s, size_t n);
+
+/* Return the text as a JSON string, with U+FFFD for each ill-formed subpart; NULL if memory runs
+ * out. */
+json_t *sgt_json_text(const char *text, size_t n);
+
+/* Return the command line as one would type it in a shell: words with other characters than
+ * letters, digits and a few signs are quoted. The caller must free it. Ends the program if memory
+ * runs out. */
+char *sgt_command_line(const char *program, int argc, char **argv);
 
 #endif

@@ -6,7 +6,6 @@
 
 #include "tools/cli/progress.h"
 #include "tools/cli/talk.h"
-#include "tools/cli/text.h"
 #include "tools/eval/eval.h"
 
 typedef struct answers {

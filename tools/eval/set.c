@@ -13,7 +13,6 @@
 #include "loader/shards/shard.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/talk.h"
-#include "tools/cli/text.h"
 #include "tools/eval/eval.h"
 #include "tokenize/vocab/vocab.h"
 #include "train/log/metrics.h"

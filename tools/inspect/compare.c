@@ -8,7 +8,6 @@
 
 #include "tools/cli/progress.h"
 #include "tools/cli/talk.h"
-#include "tools/cli/text.h"
 #include "tools/inspect/inspect.h"
 
 /* tokens compared at a time: both blocks together fit in the L2 cache */

@@ -12,8 +12,6 @@
 #include "loader/shards/tokenizer.h"
 #include "tokenize/vocab/vocab.h"
 #include "tools/cli/talk.h"
-#include "tools/cli/text.h"
-#include "tools/cli/wrap.h"
 #include "tools/inspect/merge.h"
 
 static int open_set(merge *m, const char *path, sgt_error *err)

@@ -21,7 +21,6 @@
 #include "loader/shards/tokenizer.h"
 #include "tokenize/input/unit.h"
 #include "tools/cli/talk.h"
-#include "tools/cli/text.h"
 #include "tokenize/vocab/vocab.h"
 
 #define SHARD_TOKENS 100000000u /* tokens per shard, if the first set does not tell */

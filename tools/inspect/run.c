@@ -11,8 +11,6 @@
 #include "train/model/config.h"
 #include "train/run/safetensors.h"
 #include "tools/cli/talk.h"
-#include "tools/cli/text.h"
-#include "tools/cli/wrap.h"
 #include "tools/inspect/inspect.h"
 
 /* Most bytes of state.json and of options.json; they have a few kilobytes. */

@@ -10,7 +10,7 @@
 
 #include "loader/base/file.h"
 #include "loader/shards/megatron.h"
-#include "tools/cli/no_memory.h"
+#include "tools/cli/process.h"
 #include "tools/inspect/inspect.h"
 
 /* this is also the order of strcmp, which by_place uses */

@@ -6,10 +6,8 @@
 #include <unistd.h>
 
 #include "loader/shards/json_dumps.h"
-#include "tools/cli/no_memory.h"
+#include "tools/cli/process.h"
 #include "tools/cli/talk.h"
-#include "tools/cli/text.h"
-#include "tools/cli/wrap.h"
 #include "tools/inspect/inspect.h"
 
 typedef struct totals {

@@ -7,7 +7,7 @@
 
 #include "loader/base/file.h"
 #include "tools/cli/options.h"
-#include "tools/cli/text.h"
+#include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
 #include "tokenize/vocab/vocab.h"
 

@@ -19,7 +19,6 @@
 #include "loader/base/clock.h"
 #include "tools/cli/options.h"
 #include "tools/cli/talk.h"
-#include "tools/cli/wrap.h"
 
 #define MAGIC 0x52746773u /* "sgtR" */
 #define JOIN_SECONDS 120

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/cli/text.h"
+#include "tools/cli/talk.h"
 #include "tools/page/page.h"
 #include "tools/report/figures.h"
 

@@ -6,7 +6,7 @@
 #include "loader/base/file.h"
 #include "train/run/checkpoint.h"
 #include "train/run/run.h"
-#include "tools/cli/no_memory.h"
+#include "tools/cli/process.h"
 #include "tools/sample/sample.h"
 
 #define GPT2_VOCAB 50257

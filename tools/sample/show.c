@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/cli/text.h"
+#include "tools/cli/talk.h"
 #include "tools/sample/sample.h"
 
 static int append(sample_text *t, const void *bytes, size_t n, sgt_error *err)

@@ -13,7 +13,6 @@
 #include "loader/shards/json_dumps.h"
 #include "tokenize/space.h"
 #include "tools/cli/talk.h"
-#include "tools/cli/wrap.h"
 
 static int can_be_out(const char *path)
 {

@@ -1,0 +1,223 @@
+/* process.c: handles signals, ends a program without memory, limits OpenMP's spinning, and finds
+ * folders. */
+#include "tools/cli/process.h"
+
+#include <glob.h>
+#include <jansson.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "loader/base/library.h"
+#include "tools/cli/options.h"
+
+/* ---- signals ---- */
+
+static sgt_stop stop; /* global, because a signal handler gets no argument that could lead to it */
+
+static struct {
+    sigset_t set;
+    pthread_t thread;
+    int ending; /* 1: the thread must return; set before the signal that wakes it */
+} waiter;
+
+static void on_signal(int number)
+{
+    (void)number;
+    if (sgt_stopped(&stop)) _exit(SGT_EXIT_INTERRUPTED);
+    sgt_stop_request(&stop);
+}
+
+static void *wait_for_signals(void *unused)
+{
+    int number;
+    while (!__atomic_load_n(&waiter.ending, __ATOMIC_ACQUIRE))
+        if (sigwait(&waiter.set, &number) == 0 &&
+            !__atomic_load_n(&waiter.ending, __ATOMIC_ACQUIRE))
+            on_signal(number);
+    return unused;
+}
+
+static void end_waiting(void)
+{
+    __atomic_store_n(&waiter.ending, 1, __ATOMIC_RELEASE);
+    pthread_kill(waiter.thread, SIGTERM);
+    pthread_join(waiter.thread, NULL);
+}
+
+/* Block the signals in this thread and in every later one, and let a separate thread take them. A
+ * handler would interrupt the system calls of the thread that it runs on, also those of libraries
+ * that we cannot change, and would need space on that thread's stack. */
+sgt_stop *sgt_catch_signals(void)
+{
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    /* shells ignore SIGINT in background processes; a handler undoes that */
+    action.sa_handler = on_signal;
+    action.sa_flags = SA_RESTART;
+    sigemptyset(&waiter.set);
+    sigaddset(&waiter.set, SIGINT);
+    sigaddset(&waiter.set, SIGTERM);
+    /* a write beyond `ulimit -f` then fails with EFBIG, which gives a message and exit code 1 */
+    signal(SIGXFSZ, SIG_IGN);
+    pthread_sigmask(SIG_BLOCK, &waiter.set, NULL);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    if (pthread_create(&waiter.thread, NULL, wait_for_signals, NULL) == 0) atexit(end_waiting);
+    else
+        pthread_sigmask(SIG_UNBLOCK, &waiter.set,
+                        NULL); /* if the thread cannot be started, use the handler after all */
+    return &stop;
+}
+
+/* ---- memory ---- */
+
+/* These functions allocate no memory. They do not flush stdout's buffer, because it may hold an
+ * incomplete result. */
+static const char *program = "sgt";
+
+void sgt_no_memory(void)
+{
+    static const char text[] = ": out of memory\n";
+    struct iovec parts[] = {{(void *)(uintptr_t)program, strlen(program)},
+                            {(void *)(uintptr_t)text, sizeof text - 1}};
+    (void)!writev(STDERR_FILENO, parts, 2);
+    _exit(SGT_EXIT_FAILED);
+}
+
+static void *allocate(size_t n)
+{
+    void *p = malloc(n);
+    if (!p && n) sgt_no_memory();
+    return p;
+}
+
+void sgt_end_without_memory(const char *name)
+{
+    program = name;
+    json_set_alloc_funcs(allocate, free);
+}
+
+/* ---- OpenMP ---- */
+
+#define SPINS "1000" /* polls before a thread sleeps: about 20 us, as in SGT_TEAM_SPINS */
+
+void sgt_spin_little(char **argv)
+{
+    const char *spins = getenv("GOMP_SPINCOUNT");
+    char self[PATH_MAX] = "";
+    if (spins && strcmp(spins, SPINS) == 0) {
+        /* libgomp has read the variable; child processes must see only what the user has set */
+        unsetenv("GOMP_SPINCOUNT");
+        return;
+    }
+    if (spins || getenv("OMP_WAIT_POLICY") || setenv("GOMP_SPINCOUNT", SPINS, 1) < 0) return;
+    /* execute by the program's own path, so that ps and pkill still show its name */
+    if (readlink("/proc/self/exe", self, sizeof self - 1) > 0) execv(self, argv);
+    /* execv failed, perhaps because /proc is missing: restore the environment */
+    unsetenv("GOMP_SPINCOUNT");
+}
+
+/* ---- folders ---- */
+
+#define PACKAGES "/lib/python3*/site-packages"
+
+/* Append the folders ROOT/PACKAGES/nvidia/NAME/lib that exist to *found. */
+static void find_libraries(glob_t *found, const char *root, const char *packages)
+{
+    char pattern[PATH_MAX];
+    if (!root || *root != '/' || strpbrk(root, "*?[\\:")) return;
+    int n = snprintf(pattern, sizeof pattern, "%s%s/nvidia/*/lib", root, packages);
+    if ((size_t)n < sizeof pattern) glob(pattern, GLOB_APPEND, NULL, found);
+}
+
+/* Search the prefix in which the program `file` is installed: /usr for /usr/bin/python3. Overwrites
+ * `file`. */
+static void find_below_prefix(glob_t *found, char *file)
+{
+    for (int up = 0; up < 2; up++) {
+        char *slash = strrchr(file, '/');
+        if (!slash) return;
+        *slash = '\0';
+    }
+    find_libraries(found, file, PACKAGES);
+}
+
+/* Search the prefix of this program: a virtual environment, if pip installed it there. */
+static void find_below_own_prefix(glob_t *found)
+{
+    char file[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", file, sizeof file - 1);
+    if (n < 0) return;
+    file[n] = '\0';
+    find_below_prefix(found, file);
+}
+
+/* Search the prefixes of the python3 in PATH: of its name there (in a virtual environment's bin) and
+ * of the file that this links to. */
+static void find_below_python_of_path(glob_t *found)
+{
+    char file[PATH_MAX], real[PATH_MAX];
+    const char *at = getenv("PATH");
+    while (at && *at) {
+        size_t n = strcspn(at, ":");
+        snprintf(file, sizeof file, "%.*s/python3", (int)n, at);
+        at += n + (at[n] == ':');
+        if (*file != '/' || access(file, X_OK) < 0) continue;
+        int behind = realpath(file, real) != NULL;
+        find_below_prefix(found, file);
+        if (behind) find_below_prefix(found, real);
+        return;
+    }
+}
+
+/* Return the paths, separated by colons, without those that repeat one before or hold a colon. */
+static char *join(const glob_t *found)
+{
+    size_t room = 1, at = 0;
+    for (size_t i = 0; i < found->gl_pathc; i++) room += strlen(found->gl_pathv[i]) + 1;
+    char *list = calloc(1, room);
+    for (size_t i = 0; list && i < found->gl_pathc; i++) {
+        const char *path = found->gl_pathv[i];
+        if (strstr(list, path) || strchr(path, ':')) continue;
+        at += (size_t)snprintf(list + at, room - at, "%s%s", at ? ":" : "", path);
+    }
+    return list;
+}
+
+char *sgt_wheel_folders(void)
+{
+    glob_t found = {0};
+    find_libraries(&found, getenv("VIRTUAL_ENV"), PACKAGES);
+    find_libraries(&found, getenv("CONDA_PREFIX"), PACKAGES);
+    find_below_own_prefix(&found);
+    find_below_python_of_path(&found);
+    find_libraries(&found, getenv("HOME"), "/.local" PACKAGES);
+    find_libraries(&found, "/usr/local", "/lib/python3*/dist-packages");
+    find_libraries(&found, "/usr", "/lib/python3/dist-packages");
+    char *list = join(&found);
+    globfree(&found);
+    return list;
+}
+
+void sgt_search_wheels(void)
+{
+    static char *list;
+    if (!list) sgt_library_search(list = sgt_wheel_folders());
+}
+
+char *sgt_cache_folder(void)
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    char path[4096];
+    if (cache && *cache == '/') snprintf(path, sizeof path, "%s/sgt", cache);
+    else if (home && *home == '/') snprintf(path, sizeof path, "%s/.cache/sgt", home);
+    else return NULL;
+    return strlen(path) + 1 < sizeof path ? strdup(path) : NULL;
+}

@@ -1,0 +1,47 @@
+/* process.h: what a program does with its process: signals, memory that runs out, OpenMP's threads,
+ * and the folders of NVIDIA's libraries and of the cache.
+ *
+ *     sgt_spin_little(argv);            // first in main: it may execute the program again
+ *     sgt_search_wheels();              // before anything that uses CUDA
+ *     sgt_stop *stop = sgt_catch_signals(); */
+#ifndef SGT_CLI_PROCESS_H
+#define SGT_CLI_PROCESS_H
+
+#include "loader/base/error.h"
+
+/* Let SIGINT and SIGTERM set the returned flag; a second signal ends the program at once with exit
+ * code 130. SIGXFSZ is ignored. Call this before anything slow. */
+sgt_stop *sgt_catch_signals(void);
+
+/* Make jansson end the program when its memory runs out; otherwise most of its calls would silently
+ * leave out data. Messages begin with `name`, whose pointer is kept. */
+void sgt_end_without_memory(const char *name);
+
+/* Print "NAME: out of memory" and exit with code 1. The program's files are then as after a kill,
+ * and every program can continue from those. */
+_Noreturn void sgt_no_memory(void);
+
+/* Limit how long OpenMP's threads look for work before they sleep. libgomp's threads spin for
+ * milliseconds at the end of each loop, and a training step has hundreds of loops. If another
+ * program uses one of the cores, a thread with work may have to wait until a spinning thread leaves
+ * its core. With 2 threads on two cores and 13 other programs, training made 200 tokens a second,
+ * and 830 with the limit. libgomp reads the limit only from the environment, before main, so this
+ * function sets it there and executes the program again. Values that the user has set are kept. */
+void sgt_spin_little(char **argv);
+
+/* Return the folders of NVIDIA's libraries in Python packages (cuDNN, cuBLASLt, NCCL and CUPTI come
+ * with PyTorch), separated by colons; "" if there are none, NULL if memory runs out. The caller
+ * must free it. They are site-packages/nvidia/NAME/lib, which the dynamic linker does not search.
+ * Their order is: the active virtual environment and Conda environment, the environment of the
+ * python3 in PATH, the user's packages, the system's. No Python is started. */
+char *sgt_wheel_folders(void);
+
+/* Pass the folders of sgt_wheel_folders to sgt_library_search. A program calls this before anything
+ * else; the list is kept until the program ends. */
+void sgt_search_wheels(void);
+
+/* Return the folder for a device's timings, which are kept between runs: by the XDG base
+ * directories, or NULL if there is none. The caller must free it. */
+char *sgt_cache_folder(void);
+
+#endif
