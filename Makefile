@@ -105,7 +105,6 @@ USES := cli train kernels tokenize loader
 USES_sgt-tokenize := ranks cli tokenize loader
 USES_sgt-train := ranks $(USES)
 # Folders beside tools/X:
-PARTS_sgt-bench := tools/page
 PARTS_sgt-eval := tools/sample
 PARTS_sgt-report := tools/page tools/sample
 PARTS_sgt-train := tools/sample
@@ -248,7 +247,6 @@ $(B)/flags $(B)/flags-codecs $(B)/flags-cxx $(B)/flags-nvcc: $(if $(COUNTING),,F
 # Files that the assembler embeds, which the compiler's dependencies do not list.
 $(B)/obj/tokenize/vocab/vocab.o: $(wildcard tokenize/vocab/*.bpe tokenize/vocab/*.tables)
 $(B)/obj/tools/bench/peer.o: tests/peers/torch_step.py
-$(B)/obj/tools/bench/sample.o: tests/peers/torch_sample.py
 $(B)/obj/tools/bench/tokenize_peer.o: tests/peers/bpe.py
 $(B)/obj/tools/bench/loader_peers.o: tests/peers/loaders.py
 

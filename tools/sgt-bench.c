@@ -11,9 +11,8 @@
 static const sgt_option none[] = {{0}};
 
 static const sgt_command *const commands[] = {
-    &bench_loader_command,    &bench_tokenize_command, &bench_gemm_command,
-    &bench_attention_command, &bench_step_command,     &bench_ablation_command,
-    &bench_memory_command,    &bench_sample_command,   NULL};
+    &bench_loader_command, &bench_tokenize_command, &bench_gemm_command,   &bench_attention_command,
+    &bench_step_command,   &bench_ablation_command, &bench_memory_command, NULL};
 
 static const sgt_program program = {
     .name = "sgt-bench",
@@ -26,22 +25,33 @@ static const sgt_program program = {
                 "  sgt-bench attention --device cuda\n"
                 "  sgt-bench step --model 4x256x4 --seq-len 512 --batch-size 8\n"
                 "  sgt-bench ablation --data out/ --model 4x256x4 --seq-len 128\n"
-                "  sgt-bench memory --model 4x256x4 --batch-size 4,8,16\n"
-                "  sgt-bench sample --peer python3",
+                "  sgt-bench memory --model 4x256x4 --batch-size 4,8,16",
     .commands = commands};
 
+/* Subcommands and options that earlier versions had, and what to type now. */
 static const struct {
-    const char *name, *now;
-} gone[] = {{"all", "is gone: run the other subcommands, one after the other"},
-            {"score", "is a program of its own now: sgt-eval RUN/ FILE.jsonl"}};
+    const char *word, *now;
+} gone[] = {{"all", "run the other subcommands, one after the other"},
+            {"sample", "sgt-sample RUN/ prints its tokens/s"},
+            {"score", "it is a program of its own now: sgt-eval RUN/ FILE.jsonl"},
+            {"--plot", "--json has every number of the table"}};
+
+/* Return whether argument i is the word, or for an option --word=VALUE. Subcommands come first. */
+static int is_word(char **argv, int i, const char *word)
+{
+    size_t n = strlen(word);
+    if (word[0] != '-') return i == 1 && strcmp(argv[i], word) == 0;
+    return strncmp(argv[i], word, n) == 0 && (!argv[i][n] || argv[i][n] == '=');
+}
 
 int main(int argc, char **argv)
 {
-    for (size_t i = 0; argc > 1 && i < sizeof gone / sizeof *gone; i++)
-        if (strcmp(argv[1], gone[i].name) == 0) {
-            fprintf(stderr, "sgt-bench: %s %s\n", gone[i].name, gone[i].now);
-            return SGT_EXIT_USAGE;
-        }
+    for (size_t g = 0; g < sizeof gone / sizeof *gone; g++)
+        for (int i = 1; i < argc; i++)
+            if (is_word(argv, i, gone[g].word)) {
+                fprintf(stderr, "sgt-bench: %s is gone: %s\n", gone[g].word, gone[g].now);
+                return SGT_EXIT_USAGE;
+            }
     sgt_spin_little(argv);
     sgt_search_wheels();
     /* if this fails, reading a truncated shard ends the program */

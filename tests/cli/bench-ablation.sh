@@ -1,4 +1,4 @@
-# sgt-bench ablation: its rows train on the same batches; its table, JSON, picture, and the options it refuses. The
+# sgt-bench ablation: its rows train on the same batches; its table, JSON, and the options it refuses. The
 # test does not check speeds.
 # In make check-all only: it trains once for each technique.
 . "$ROOT/tests/cli/lib.sh"
@@ -29,7 +29,7 @@ table ' % of the speed of a large matrix product.'
 check 'one is the fastest' test "$(grep -cE '^\* (text|cold|mmap|preload|simd|overlap|bf16|tied|accum|recompute) ' .stdout)" -eq 1
 
 # The method of making rows changes no loss. An untied head, which all rows above `tied` have, does.
-run 0 sgt-bench ablation $cpu --data out --quiet --json --plot a.svg --rows tied,preload,mmap,simd,overlap
+run 0 sgt-bench ablation $cpu --data out --quiet --json --rows tied,preload,mmap,simd,overlap
 stderr_is ''
 check 'in their own order' test "$(rows)" = 'mmap preload simd overlap tied '
 check 'the same losses' test "$(losses | head -4 | uniq | wc -l)" -eq 1
@@ -46,7 +46,6 @@ check 'factors' awk '
 for name in ms_per_step tokens_per_s bytes largest_batch; do
     check "$name of five" test "$(grep -cE "\"$name\": [1-9]" .stdout)" -eq 5
 done
-picture a.svg 5 0 0
 
 grep -q largest_tokens_per_s .stdout && fail 'nobody asked for the largest batch'
 
@@ -86,9 +85,6 @@ run 1 sgt-bench ablation $cpu --data out --rows graphs
 stderr_is 'sgt-bench ablation: --rows graphs: a CPU launches nothing'
 run 1 sgt-bench ablation $cpu --data nowhere
 stderr_is 'sgt-bench ablation: nowhere: No such file or directory (sgt-tokenize makes a folder of shards)'
-run 1 sgt-bench ablation $cpu --data out --rows mmap --plot nowhere/a.svg
-stdout_is ''
-stderr_has 'nowhere/a.svg'
 run_usage '--data: needed: the shards to train on (--data OUT/)' sgt-bench ablation
 run_usage 'out: no operands here, only options' sgt-bench ablation out
 run_usage '--rows fast: no such technique (text, cold, mmap, preload, simd, overlap, async, tf32, bf16, fused, '\
@@ -154,12 +150,10 @@ check 'float32 until TF32' test "$(losses | head -5 | uniq | wc -l)" -eq 1
 bytes() { sed -n 's/.*"bytes": \([0-9]*\).*/\1/p' .stdout | sed -n "$1p"; }
 check 'no T x T scores' test "$(bytes 10)" -lt "$(bytes 9)"
 check 'one weight less' test "$(bytes 12)" -lt "$(bytes 11)"
-run 0 env SGT_HOST_DEVICE=memory=34M sgt-bench ablation $tiny --device cuda --data d --rows mmap,tied --largest \
-    --plot b.svg
+run 0 env SGT_HOST_DEVICE=memory=34M sgt-bench ablation $tiny --device cuda --data d --rows mmap,tied --largest
 stdout_matches '^mmap +[0-9]+ +[0-9.]+ +[0-9]+ +1\.00 +[0-9.]+ MiB$'
 stdout_matches '^tied +[0-9]+ +[0-9.]+ +[0-9]+ +[0-9.]+ +[0-9.]+ MiB$'
 check '100 columns' test "$(awk 'length > 100' .stdout | wc -l)" -eq 0
-picture b.svg 4 0 0 # two bars for each row
 run 0 env SGT_HOST_DEVICE=memory=34M sgt-bench ablation $cuda --json --rows mmap,tied --largest
 for name in ms_per_step tokens_per_s factor_first bytes; do
     check "largest_$name of both" test "$(grep -cE "\"largest_$name\": [0-9.]*[1-9]" .stdout)" -eq 2

@@ -6,12 +6,11 @@ XDG_CACHE_HOME=$PWD/cache
 export XDG_CACHE_HOME
 small="--batch-size 2 --seq-len 20 --heads 3 --head-size 16"
 
-run 0 sgt-bench attention --device cpu $small --threads 2 --plot a.svg
+run 0 sgt-bench attention --device cpu $small --threads 2
 stderr_is ''
 stdout_has 'fp32, 2 rows of 20 tokens, 3 heads of 16; causal, the masked half is not counted'
 stdout_matches '^\* own +[0-9.]+ +[0-9.]+ +[0-9.]+ % +[0-9.]+ +[0-9.]+ +[0-9.]+ %$'
 table 'Peak, a large product of matrices: '
-picture a.svg 2 1 0
 run 0 sgt-bench attention --device cpu $small --threads 1 --json
 for name in forward_ms backward_ms forward_tflops backward_tflops; do stdout_matches "\"$name\": [0-9.e-]*[1-9]"; done
 # The printed speeds count two products forward and five backward, each half masked: B H T T D

@@ -2,7 +2,7 @@
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/bench.inc"
 
-run 0 sgt-bench gemm --device cpu --model 1x16x2 --batch-size 2 --seq-len 4 --seconds .001 --threads 1 --plot g.svg
+run 0 sgt-bench gemm --device cpu --model 1x16x2 --batch-size 2 --seq-len 4 --seconds .001 --threads 1
 stderr_is ''
 stdout_matches '^1x16x2, fp32, 8 rows; peak, a large square product: [0-9.]* GFLOP/s$'
 stdout_matches '^[* ] qkv +forward +none +8 +48 +16 .* %$'
@@ -16,8 +16,6 @@ check 'one is the fastest' test "$(grep -cE '^\* [a-z]+ +(forward|dx|dw) ' .stdo
 check 'of all' awk '/GFLOP/ && /pass/ { on = 1; next } on && $NF == "%" { if ($1 == "*") best = $(NF - 2)
         if ($(NF - 2) > most) most = $(NF - 2) }
     END { exit best + 0 != most + 0 || !best }' .stdout
-picture g.svg 19 1 0
-check 'the line of the limit' test "$(grep -c '<line ' g.svg)" -eq 1
 
 run 0 sgt-bench gemm --device cpu --model 1x16x2 --batch-size 1 --seq-len 8 --seconds .001 --json
 stderr_is ''
@@ -54,7 +52,3 @@ done
 run 2 sgt-bench gemm --model 1x17x2
 stderr_has 'sgt-bench gemm: '
 run_usage 'out/: no operands here, only options' sgt-bench gemm out/
-
-# A subcommand that is gone.
-run 2 sgt-bench all -o bench.html
-stderr_is 'sgt-bench: all is gone: run the other subcommands, one after the other'

@@ -11,7 +11,7 @@ quick='--seconds .02 --turns 1 --batch-size 4 --seq-len 16'
 lines() { sed -n '/"limits"/,$p' .stdout; }
 
 # ---- warm ----
-run 0 sgt-bench loader set $quick --limits memcpy,memory,scalar,mmap,threads,stream --json --plot a.svg
+run 0 sgt-bench loader set $quick --limits memcpy,memory,scalar,mmap,threads,stream --json
 stderr_is ''
 check 'no table' grep -q '"results": \[\]' .stdout
 check 'twelve lines' test "$(lines | grep -c '"limit"')" -eq 12
@@ -20,8 +20,6 @@ check 'all measured' test "$(lines | grep -c '"left_out"')" -eq 0
 check 'ten shares' test "$(lines | grep -c '"share"')" -eq 10
 check 'each is the quotient of its figures' test "$(lines | awk -F'[:,]' '/"ours_is"/ { a = $2 } /"other_is"/ { b = $2 }
     /"share"/ { q = a / b / $2; n += q > 1 - 3e-5 && q < 1 + 3e-5 } END { print n }')" -eq 10
-picture a.svg 10 0 0 # 10 bars, beside the line of the limit
-check 'and the line' test "$(grep -c '<line ' a.svg)" -eq 1
 run 0 sgt-bench loader set $quick --limits numpy,scalar
 stdout_has 'preload, i32                   not measured: --peer PYTHON was not given'
 stdout_matches '^preload, i32, 64 rows of 512 +[0-9.]+ Mtokens/s  a token at a time +[0-9.]+ +[0-9.]+$'

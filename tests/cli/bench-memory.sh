@@ -1,4 +1,4 @@
-# sgt-bench memory: the estimate beside the measured peak, by batch size; its JSON, its picture, the options it refuses.
+# sgt-bench memory: the estimate beside the measured peak, by batch size; its JSON, the options it refuses.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/bench.inc"
 XDG_CACHE_HOME=$PWD/cache
@@ -6,13 +6,12 @@ export XDG_CACHE_HOME
 tiny="--model 2x64x2 --seq-len 64 --threads 1 --device cpu"
 holds() { jq -e "$1" .stdout > .jq; }
 
-run 0 sgt-bench memory $tiny --batch-size 2,64 --plot m.svg
+run 0 sgt-bench memory $tiny --batch-size 2,64
 stderr_is 'sgt-bench memory: 2 rows done
 sgt-bench memory: 64 rows done'
 stdout_matches '^2x64x2 on the CPU, fp32, rows of 64 tokens$'
 for rows in 2 64; do stdout_matches "^ +$rows +[0-9.]+ [KM]iB +[0-9.]+ MiB +[0-9.]+ MiB +[0-9.]+$"; done
 check '100 columns' test "$(awk 'length > 100' .stdout | wc -l)" -eq 0
-picture m.svg 4 0 0
 
 # The rows that the measured peak grows by are those that the estimate foresees.
 run 0 sgt-bench memory --quiet --json $tiny --batch-size 2,64

@@ -33,11 +33,10 @@ stdout_is ''
 stderr_is ''
 
 # ---- the parts of a step ----
-run 0 sgt-bench step $cpu --parts --plot s.svg
+run 0 sgt-bench step $cpu --parts
 for part in 'embeddings forward' 'blocks forward' 'head and loss' 'blocks backward' update 'anything else'; do
     stdout_matches "^  $part +-?[0-9.]+ +-?[0-9.]+ %$"
 done
-picture s.svg $((2 + $(grep -cE '^  (embeddings|blocks|head|update)' .stdout))) 1 0
 check 'one thread puts nothing off' test -z "$(grep 'beside' .stdout)"
 run 0 sgt-bench step $cpu --threads 2 --parts
 stdout_matches "^most of an update is done beside the next step's forward pass, and counts there$"
@@ -75,9 +74,8 @@ check "the median's turn" test "$(sed -n '/"peer"/,$p' .stdout | grep ms_per_ste
 check 'its ratio' awk -v ms="$(field ms_per_step .stdout)" -v ratio="$(field ratio .stdout)" \
     'BEGIN { x = ratio * ms / 2000; exit !(x > 1 - 2e-5 && x < 1 + 2e-5) }'
 rm asked
-run 0 sgt-bench step $cpu --peer ./python --peer-mode eager --plot s.svg
+run 0 sgt-bench step $cpu --peer ./python --peer-mode eager
 table 'peak, a large product of matrices: '
-picture s.svg 2 1 1
 stdout_matches '^   1500\.000 +[0-9]+  torch 0 default, its first five steps 2\.5 s, peak 4\.0 KiB$'
 stdout_matches '^\* the fastest; ours is [0-9.]+ times as fast, with [0-9.]+ times the memory; medians of 2 turns$'
 grep -q -- '--mode eager' asked || fail 'the mode was not passed on'
@@ -146,7 +144,7 @@ check 'every variant' test "$(sed -n 's/.*"variants": "\([^"]*\)".*/\1/p' .stdou
 
 # ---- CUDA on the host: the table of kernels ----
 parts="$tiny --device cuda --data d --precision bf16 --grad-accum 2 --parts"
-run 0 sgt-bench step $parts --plot s.svg
+run 0 sgt-bench step $parts
 known='[0-9]+\.[0-9]' number='[0-9]+\.[0-9]{3} +[0-9]+\.[0-9] %'
 for product in 'qkv forward' 'proj dX' 'fc dW' 'fcproj forward' 'head forward' 'head dW'; do
     stdout_matches "^  $product +2 +$number +- +$known$"
@@ -159,7 +157,6 @@ stdout_matches "^  begin_micro_step_kernel +2 +$number +- +-$" # its work is not
 stdout_matches "^  copy +3 +$number +- +-$" # this CUPTI does not tell the bytes
 for row in 'two at once' idle step; do stdout_matches "^  $row +-?[0-9]+\.[0-9]{3} +-?[0-9]+\.[0-9] %$"; done
 grep -qE '^  (other|anything|product_|\()' .stdout && fail 'a row that does not say what it is'
-picture s.svg $((2 + $(sed -n '/^  kernel /,/^  two at once/p' .stdout | wc -l) - 2)) 0 0
 
 # rows [NAME=VALUE]...: set launches, ms, idle and step from the JSON document; each kernel has its own row
 rows() {

@@ -48,7 +48,7 @@ END
     offers 'weights.bin with a space ' sgt-tokenize w
     offers 'gpt2 ' sgt-tokenize --vocab g
     offers '--quiet ' sgt-tokenize corpus --q
-    offers 'ablation attention gemm loader memory sample step tokenize ' sgt-bench ''
+    offers 'ablation attention gemm loader memory step tokenize ' sgt-bench ''
     offers 'tokenize ' sgt-bench t
     offers '--help ' sgt-bench --h
     offers '--data --deterministic --device --dropout ' sgt-bench step --d
@@ -98,7 +98,7 @@ if command -v fish > /dev/null; then
     offers 'corpus/ runs/ ' 'sgt-train --run '
     offers '' 'sgt-train w'
     offers 'weights.bin with a space ' 'sgt-tokenize w'
-    offers 'ablation attention gemm loader memory sample step tokenize ' 'sgt-bench '
+    offers 'ablation attention gemm loader memory step tokenize ' 'sgt-bench '
     offers '--data --deterministic --device --dropout ' 'sgt-bench step --d'
     offers 'preload,mmap ' 'sgt-bench loader --loader preload,m'
     offers '' 'sgt-bench gemm w'

@@ -14,10 +14,10 @@ BUDGET = {
     "loader": 9358,
     "train": 14604,
     "kernels": 12422,
-    "tools": 21740,
-    "tests": 56651,
-    "manuals": 4260,
-    "pages": 1234,
+    "tools": 21054,
+    "tests": 56577,
+    "manuals": 4198,
+    "pages": 1233,
 }
 DATA = set(
     "json jsonl bin safetensors tsv txt ids parquet idx png tiktoken bpe tables in typed symbols toml pattern out gz zst"

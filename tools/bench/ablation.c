@@ -62,7 +62,7 @@ static const sgt_program program = {
     .options = table,
     .examples = "  sgt-bench ablation --data out/ --model 4x256x4 --seq-len 128\n"
                 "  sgt-bench ablation --data out/ --rows text,preload,tied --steps 30\n"
-                "  sgt-bench ablation --data out/ --device cuda --plot ablation.svg"};
+                "  sgt-bench ablation --data out/ --device cuda"};
 
 static int no_technique(const char *name, sgt_error *err)
 {
@@ -146,7 +146,6 @@ static const bench_subcommand techniques_in_turn = {.program = &program,
                                                     .digits = 9,
                                                     .measure = measure,
                                                     .worth = worth,
-                                                    .plot = ablation_plot,
                                                     .json = ablation_json,
                                                     .show = ablation_show,
                                                     .release = release};

@@ -1,6 +1,5 @@
 /* ablation.h: the training techniques, switched on one after the other (ablation.c). Each is
- * measured together with all before it (ablation_measure.c) and shown in a table and a picture
- * (ablation_show.c). */
+ * measured together with all before it (ablation_measure.c) and shown in a table (ablation_show.c). */
 #ifndef SGT_TOOLS_BENCH_ABLATION_H
 #define SGT_TOOLS_BENCH_ABLATION_H
 
@@ -80,6 +79,5 @@ int ablation_any(const ablation *a);
 /* Functions for bench_subcommand (subcommand.h); `bench` is an ablation. */
 void ablation_show(void *bench);
 json_t *ablation_json(void *bench);
-int ablation_plot(void *bench, const char *path, sgt_error *err);
 
 #endif

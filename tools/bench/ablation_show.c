@@ -1,11 +1,10 @@
-/* ablation_show.c: shows the rows of an ablation as a table, as JSON, and as bars. */
+/* ablation_show.c: shows the rows of an ablation as a table and as JSON. */
 #include <jansson.h>
 #include <stdio.h>
 
 #include "loader/base/cpu.h"
 #include "tools/bench/ablation.h"
 #include "tools/bench/bench.h"
-#include "tools/bench/picture.h"
 #include "tools/cli/talk.h"
 
 /* Return the index of the nearest measured row above `t`, or `t` itself if there is none. */
@@ -229,28 +228,4 @@ json_t *ablation_json(void *bench)
         "total_bytes", (json_int_t)r->total_bytes, "results", results, "left_out", out);
     if (top && a->interrupted) json_object_set_new(top, "interrupted", json_true());
     return top;
-}
-
-/* ---- bars ---- */
-
-int ablation_plot(void *bench, const char *path, sgt_error *err)
-{
-    const ablation *a = bench;
-    const step_result *last = &a->rows[last_row(a)].r;
-    bench_picture *p =
-        bench_picture_new("What each technique brings: %s on %s", a->model_name, last->device);
-    bench_picture_group(p, "%u x %u tokens a step: tokens a second%s", a->batch, a->seq,
-                        a->at_largest ? "; light: with the largest batch that fits" : "");
-    for (int t = 0; t < TECHNIQUES; t++) {
-        const ablation_row *row = &a->rows[t];
-        if (!row->wanted) continue;
-        bench_picture_bar(p, BENCH_OURS, row->r.tokens_per_s, techniques[t].about,
-                          "%.0f, %.2f times%s", row->r.tokens_per_s, factor(a, first_row(a), t),
-                          t == best_row(a) ? ", the fastest" : "");
-        if (row->at_largest.ms > 0)
-            bench_picture_bar(p, BENCH_LIGHT, row->at_largest.tokens_per_s, "",
-                              "%.0f, %.2f times, %u rows", row->at_largest.tokens_per_s,
-                              largest_factor(a, t), row->in_time);
-    }
-    return bench_picture_write(p, path, err);
 }

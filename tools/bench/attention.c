@@ -8,7 +8,6 @@
 #include "loader/base/cpu.h"
 #include "train/device.h"
 #include "tools/bench/bench.h"
-#include "tools/bench/picture.h"
 #include "tools/bench/shape.h"
 #include "tools/cli/process.h"
 #include "tools/cli/talk.h"
@@ -126,34 +125,6 @@ static void show(void *bench)
     else printf("not known\n");
 }
 
-static int plot(void *bench, const char *path, sgt_error *err)
-{
-    const attention_bench *b = bench;
-    char name[48];
-    double scale = b->cuda ? 1e-9 : 1e-6;
-    bench_picture *p =
-        bench_picture_new("Causal attention: %s, %zu rows of %zu tokens, %zu heads of %zu",
-                          sgt_precision_words[b->precision], b->B, b->T, b->H, b->D);
-    bench_picture_group(p, "%s on %s, %s", b->cuda ? "TFLOP/s" : "GFLOP/s", b->device, b->library);
-    if (b->peak_flops > 0)
-        bench_picture_bar(p, BENCH_LIMIT, b->peak_flops, "a large product of matrices", "%.1f",
-                          b->peak_flops * scale * 1e-3);
-    bench_picture_limit(p, b->peak_flops);
-    for (size_t i = 0; i < b->count; i++) {
-        const attention_line *l = &b->lines[i];
-        double forward = forward_flops(b) / l->forward_ms,
-               backward = backward_flops(b) / l->backward_ms;
-        if (!(l->forward_ms > 0)) continue;
-        snprintf(name, sizeof name, "%s, forward", l->way);
-        bench_picture_bar(p, BENCH_OURS, forward * 1e3, name, "%.1f: %.3f ms", forward * scale,
-                          l->forward_ms);
-        snprintf(name, sizeof name, "%s, backward", l->way);
-        bench_picture_bar(p, BENCH_OURS, backward * 1e3, name, "%.1f: %.3f ms", backward * scale,
-                          l->backward_ms);
-    }
-    return bench_picture_write(p, path, err);
-}
-
 /* ---- the subcommand ---- */
 
 static int take_options(attention_bench *b, int cuda, sgt_error *err)
@@ -195,7 +166,6 @@ static const bench_subcommand attention = {.program = &program,
                                            .output = &shape.output,
                                            .size = sizeof(attention_bench),
                                            .measure = measure,
-                                           .plot = plot,
                                            .json = to_json,
                                            .show = show,
                                            .release = release};

@@ -12,8 +12,7 @@
 
 /* The subcommands, each defined at the end of the file of its name. */
 extern const sgt_command bench_loader_command, bench_tokenize_command, bench_gemm_command,
-    bench_attention_command, bench_step_command, bench_ablation_command, bench_sample_command,
-    bench_memory_command;
+    bench_attention_command, bench_step_command, bench_ablation_command, bench_memory_command;
 
 /* ---- machine.c ---- */
 

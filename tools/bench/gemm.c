@@ -9,7 +9,6 @@
 #include "loader/base/cpu.h"
 #include "kernels/kernels.h"
 #include "tools/bench/bench.h"
-#include "tools/bench/picture.h"
 #include "tools/bench/shape.h"
 #include "tools/cli/talk.h"
 
@@ -179,31 +178,6 @@ static void show(void *bench)
     printf("\n* the fastest\n");
 }
 
-static int plot(void *bench, const char *path, sgt_error *err)
-{
-    const gemm_bench *b = bench;
-    char name[48];
-    const char *unit = b->cuda ? "TFLOP/s" : "GFLOP/s";
-    double scale = b->cuda ? 1e-12 : 1e-9;
-    bench_picture *p = bench_picture_new("Matrix products of a step: %s, %s, %zu rows", shape.model,
-                                         precision_name(b), b->rows);
-    bench_picture_group(p, "%s on %s, %s", unit, b->device, b->library);
-    if (b->peak_flops > 0)
-        bench_picture_bar(p, BENCH_LIMIT, b->peak_flops, "a large square product", "%.1f",
-                          b->peak_flops * scale);
-    bench_picture_limit(p, b->peak_flops);
-    for (size_t i = 0; i < b->count; i++) {
-        const gemm_line *l = &b->lines[i];
-        if (!(l->ms > 0)) continue;
-        snprintf(name, sizeof name, "%s, %s%s%s", l->layer, l->pass,
-                 strcmp(l->epilogue, "none") ? ", " : "",
-                 strcmp(l->epilogue, "none") ? l->epilogue : "");
-        bench_picture_bar(p, BENCH_OURS, line_flops(l), name, "%.1f%s", line_flops(l) * scale,
-                          l == best_line(b) ? ", the fastest" : "");
-    }
-    return bench_picture_write(p, path, err);
-}
-
 /* ---- the subcommand ---- */
 
 static int check_cpu(sgt_precision p, sgt_error *err)
@@ -259,7 +233,6 @@ static const bench_subcommand gemm = {.program = &program,
                                       .output = &shape.output,
                                       .size = sizeof(gemm_bench),
                                       .measure = measure,
-                                      .plot = plot,
                                       .json = to_json,
                                       .show = show,
                                       .release = release};

@@ -69,7 +69,7 @@ static const sgt_program program = {
     .examples = "  sgt-bench loader out/\n"
                 "  sgt-bench loader out/ --batch-size 16,32,64 --seq-len 512,1024 --threads 2\n"
                 "  sgt-bench loader out/ --cold --loader mmap,uring --outputs u16 --json\n"
-                "  sgt-bench loader out/ --limits all --peer python3 --plot loader.svg"};
+                "  sgt-bench loader out/ --limits all --peer python3"};
 
 /* ---- lists ---- */
 
@@ -390,7 +390,6 @@ static const bench_subcommand loader = {.program = &program,
                                         .size = sizeof(loader_bench),
                                         .operands = 1,
                                         .measure = measure,
-                                        .plot = loader_plot,
                                         .json = loader_json,
                                         .show = loader_show,
                                         .release = release};

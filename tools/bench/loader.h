@@ -1,7 +1,7 @@
 /* loader.h: the parts of sgt-bench loader. loader.c has the command line and the grid of
  * measurements; loader_limits.c has the lines that compare each part with its limit. Both make
  * groups of results. loader_measure.c measures a group, loader_peers.c runs the other programs'
- * turns, loader_show.c prints, and loader_plot.c draws. */
+ * turns, and loader_show.c prints. */
 #ifndef SGT_TOOLS_BENCH_LOADER_H
 #define SGT_TOOLS_BENCH_LOADER_H
 
@@ -187,7 +187,7 @@ double loader_epoch(const loader_bench *b, const loader_result *r);
 double loader_pays_from(const loader_bench *b, const loader_group *g, const loader_result *cached);
 void loader_passes_show(const loader_bench *b);
 
-/* ---- loader_show.c, loader_plot.c ---- */
+/* ---- loader_show.c ---- */
 
 /* Write the name of a result's row: "preload", "mmap (cached)", "plain loop". */
 void loader_row_name(char *name, size_t size, const loader_result *r);
@@ -195,6 +195,5 @@ double loader_tokens_per_s(const loader_result *r);
 /* Functions for bench_subcommand (subcommand.h); `bench` is a loader_bench. */
 void loader_show(void *bench);
 json_t *loader_json(void *bench);
-int loader_plot(void *bench, const char *path, sgt_error *err);
 
 #endif

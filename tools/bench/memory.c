@@ -10,7 +10,6 @@
 #include "train/device.h"
 #include "train/sgt_train.h"
 #include "tools/bench/bench.h"
-#include "tools/bench/picture.h"
 #include "tools/bench/script.h"
 #include "tools/bench/shape.h"
 #include "tools/cli/talk.h"
@@ -49,8 +48,7 @@ static const sgt_program program = {
              "says, beside the peak\nof a process that runs three steps over random tokens.",
     .options = table,
     .examples = "  sgt-bench memory --model 4x256x4 --seq-len 512 --batch-size 4,8,16,32\n"
-                "  sgt-bench memory --device cuda --batch-size 16,32,64 --seq-len 1024\n"
-                "  sgt-bench memory --model 4x256x4 --plot memory.svg"};
+                "  sgt-bench memory --device cuda --batch-size 16,32,64 --seq-len 1024"};
 
 /* A batch size. Bytes are of the process on a CPU, and of the device on CUDA. */
 typedef struct row {
@@ -223,32 +221,11 @@ static json_t *to_json(void *bench)
                      results);
 }
 
-static int plot(void *bench, const char *path, sgt_error *err)
-{
-    const memory_bench *b = bench;
-    char bytes[32], name[32];
-    bench_picture *p =
-        bench_picture_new("Memory of a step: %s, %s, rows of %llu tokens", shape.model,
-                          sgt_precision_words[s.precision], (unsigned long long)s.seq);
-    bench_picture_group(p, "by rows a step: the estimate; light: the measured peak");
-    for (size_t i = 0; i < b->count; i++) {
-        const row *r = &b->rows[i];
-        snprintf(name, sizeof name, "%llu rows", (unsigned long long)r->batch);
-        bench_picture_bar(p, BENCH_OURS, (double)r->estimate, name, "%s",
-                          sgt_format_bytes(bytes, sizeof bytes, r->estimate));
-        if (r->measured)
-            bench_picture_bar(p, BENCH_LIGHT, (double)r->measured, "", "%s",
-                              sgt_format_bytes(bytes, sizeof bytes, r->measured));
-    }
-    return bench_picture_write(p, path, err);
-}
-
 static const bench_subcommand memory = {.program = &program,
                                         .output = &shape.output,
                                         .size = sizeof(memory_bench),
                                         .digits = 6,
                                         .measure = measure,
-                                        .plot = plot,
                                         .json = to_json,
                                         .show = show};
 

@@ -12,7 +12,6 @@
 #include "train/plan.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/peer.h"
-#include "tools/bench/picture.h"
 #include "tools/bench/shape.h"
 #include "tools/cli/process.h"
 #include "tools/cli/talk.h"
@@ -369,33 +368,6 @@ static void show(void *bench)
     else if (o.parts) show_parts(b);
 }
 
-static int plot(void *bench, const char *path, sgt_error *err)
-{
-    const step_bench *b = bench;
-    const step_result *r = &b->r;
-    const sgt_backend_options *k = &b->backend;
-    double scale = r->flops < 1e12 ? 1e-9 : 1e-12;
-    bench_picture *p =
-        bench_picture_new("A training step: %s, %s, %u x %u x %u tokens", shape.model,
-                          sgt_precision_words[k->precision], k->accum, k->batch, k->seq);
-    bench_picture_group(p, "tokens a second on %s, %s", r->device, r->library);
-    bench_picture_bar(p, BENCH_OURS, r->tokens_per_s, "sgt", "%.0f: %.1f ms a step",
-                      r->tokens_per_s, r->ms);
-    if (o.peer)
-        bench_picture_bar(p, BENCH_PEER, b->peer.tokens_per_s, b->peer.name, "%.0f: %.1f ms a step",
-                          b->peer.tokens_per_s, b->peer.ms);
-    bench_picture_group(p, "%s", scale > 1e-10 ? "GFLOP/s" : "TFLOP/s");
-    bench_picture_bar(p, BENCH_OURS, r->flops, "the step", "%.1f", r->flops * scale);
-    if (r->peak_flops > 0)
-        bench_picture_bar(p, BENCH_LIMIT, r->peak_flops, "a large product of matrices", "%.1f",
-                          r->peak_flops * scale);
-    if (o.parts) bench_picture_group(p, "milliseconds of a step");
-    for (size_t i = 0; o.parts && i < r->part_count; i++)
-        bench_picture_bar(p, BENCH_OURS, r->parts[i].ms, r->parts[i].name, "%.3f: %.1f %%",
-                          r->parts[i].ms, 100 * r->parts[i].ms / r->ms);
-    return bench_picture_write(p, path, err);
-}
-
 static int list_variants(void)
 {
     for (int i = 0; i < SGT_VARIANTS; i++)
@@ -426,7 +398,6 @@ static const bench_subcommand step = {.program = &program,
                                       .output = &shape.output,
                                       .size = sizeof(step_bench),
                                       .measure = measure,
-                                      .plot = plot,
                                       .json = to_json,
                                       .show = show,
                                       .release = release};

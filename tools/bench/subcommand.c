@@ -19,10 +19,9 @@ static int print_json(json_t *top, int digits, sgt_error *err)
 static int print(const bench_subcommand *s, void *bench, sgt_error *err)
 {
     const bench_output *o = s->output;
-    int rc = o->plot ? s->plot(bench, o->plot, err) : SGT_OK;
-    if (rc == SGT_OK && o->json) rc = print_json(s->json(bench), s->digits ? s->digits : 6, err);
-    else if (rc == SGT_OK && !o->quiet) s->show(bench);
-    return rc;
+    if (o->json) return print_json(s->json(bench), s->digits ? s->digits : 6, err);
+    if (!o->quiet) s->show(bench);
+    return SGT_OK;
 }
 
 int bench_subcommand_run(const bench_subcommand *s, int argc, char **argv)

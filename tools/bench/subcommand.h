@@ -1,9 +1,9 @@
-/* subcommand.h: runs a subcommand of sgt-bench: it parses the options, measures, writes the
- * picture, prints the JSON document or the table, and returns the exit code.
+/* subcommand.h: runs a subcommand of sgt-bench: it parses the options, measures, prints
+ * the JSON document or the table, and returns the exit code.
  *
  *     static const bench_subcommand gemm = {.program = &program, .output = &shape.output,
  *                                           .size = sizeof(gemm_bench), .measure = measure,
- *                                           .plot = plot, .json = to_json, .show = show};
+ *                                           .json = to_json, .show = show};
  *     int bench_gemm(int argc, char **argv) { return bench_subcommand_run(&gemm, argc, argv); } */
 #ifndef SGT_TOOLS_BENCH_SUBCOMMAND_H
 #define SGT_TOOLS_BENCH_SUBCOMMAND_H
@@ -13,18 +13,16 @@
 #include "loader/base/error.h"
 #include "tools/cli/options.h"
 
-/* The values of --plot, --json and --quiet. */
+/* The values of --json and --quiet. */
 typedef struct bench_output {
-    const char *plot;
     int json, quiet;
 } bench_output;
 
-#define BENCH_OUTPUT(o)                                                          \
-    {"plot", 0, SGT_OPT_TEXT, &(o).plot, "FILE.svg", .help = "a picture of it"}, \
-        {"json", 0, SGT_OPT_FLAG, &(o).json, NULL, .help = "one JSON document"}, \
-    {                                                                            \
-        "quiet", 'q', SGT_OPT_FLAG, &(o).quiet, NULL,                            \
-            .help = "print only failures and what --json asks for"               \
+#define BENCH_OUTPUT(o)                                                      \
+    {"json", 0, SGT_OPT_FLAG, &(o).json, NULL, .help = "one JSON document"}, \
+    {                                                                        \
+        "quiet", 'q', SGT_OPT_FLAG, &(o).quiet, NULL,                        \
+            .help = "print only failures and what --json asks for"           \
     }
 
 /* Arguments of a measurement, from the command line. */
@@ -45,7 +43,6 @@ typedef struct bench_subcommand {
     int (*measure)(void *bench, const bench_call *call, sgt_error *err);
     /* return whether to show a failed measurement; NULL: no */
     int (*worth)(const void *bench, int rc);
-    int (*plot)(void *bench, const char *path, sgt_error *err);
     json_t *(*json)(void *bench); /* returns NULL if memory is out */
     void (*show)(void *bench);
     void (*release)(void *bench); /* NULL: nothing to release */

@@ -14,7 +14,6 @@
 #include "tokenize/input/corpus.h"
 #include "tokenize/sgt_tokenize.h"
 #include "tools/bench/bench.h"
-#include "tools/bench/picture.h"
 #include "tools/bench/subcommand.h"
 #include "tools/bench/tokenize_peer.h"
 #include "tools/bench/tokenize_text.h"
@@ -439,39 +438,11 @@ static void show(void *bench)
                o.disk || !o.peer ? "" : ", and the best turn of gigatoken");
 }
 
-static int plot(void *bench, const char *path, sgt_error *err)
-{
-    text_bench *b = bench;
-    char bytes[32], files[32];
-    double best = fastest(b), mb = (double)b->bytes * 1e-6;
-    bench_picture *p = bench_picture_new(
-        "Text to tokens: %s in %s file%s, %s", sgt_format_bytes(bytes, sizeof bytes, b->bytes),
-        sgt_format_count(files, sizeof files, b->corpus->count), b->corpus->count == 1 ? "" : "s",
-        o.disk ? "from files to files" : "in memory");
-    bench_picture_group(p, "MB/s, %d thread%s", b->threads, b->threads == 1 ? "" : "s");
-    bench_picture_bar(p, BENCH_OURS, mb / b->seconds, "sgt", "%.1f: %.2f Mtokens/s%s",
-                      mb / b->seconds, (double)b->tokens / b->seconds * 1e-6,
-                      b->seconds <= best ? ", the fastest" : "");
-    for (int i = 0; i < TOKENIZE_PEERS && o.peer; i++) {
-        tokenize_peer *peer = &b->peers[i];
-        double s = peer->left_out ? 0 : peer_seconds(peer);
-        if (!peer->left_out)
-            bench_picture_bar(p, BENCH_PEER, mb / s, peer->name, "%.1f%s", mb / s,
-                              s <= best ? ", the fastest" : "");
-    }
-    bench_picture_group(p, "MB/s, beside its limit");
-    bench_picture_bar(p, BENCH_OURS, mb / b->seconds, "sgt", "%.1f", mb / b->seconds);
-    bench_picture_bar(p, BENCH_LIMIT, mb / b->limit_s,
-                      o.disk ? "writing as many ids" : "reading the text", "%.0f", mb / b->limit_s);
-    return bench_picture_write(p, path, err);
-}
-
 static const bench_subcommand tokenize = {.program = &program,
                                           .output = &o.output,
                                           .size = sizeof(text_bench),
                                           .operands = 1,
                                           .measure = measure,
-                                          .plot = plot,
                                           .json = to_json,
                                           .show = show,
                                           .release = release};

@@ -1,0 +1,15 @@
+# sgt-bench: subcommands and options that are gone are refused by a line that says what to type now.
+. "$ROOT/tests/cli/lib.sh"
+
+gone() { # WORD NOW ARGUMENT...
+    refused="sgt-bench: $1 is gone: $2"
+    shift 2
+    run 2 sgt-bench "$@"
+    stdout_is ''
+    stderr_is "$refused"
+}
+gone all 'run the other subcommands, one after the other' all -o bench.html
+gone sample 'sgt-sample RUN/ prints its tokens/s' sample --tokens 16
+gone score 'it is a program of its own now: sgt-eval RUN/ FILE.jsonl' score run
+gone --plot '--json has every number of the table' step --plot a.svg
+gone --plot '--json has every number of the table' loader out --plot=a.svg
