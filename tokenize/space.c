@@ -1,8 +1,9 @@
-/* space.c: compare the space needed with the space that is free. */
+/* space.c: estimate the space needed, and compare it with the space that is free. */
 #include "tokenize/space.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +11,21 @@
 #include <sys/statvfs.h>
 
 #include "loader/base/file.h"
-#include "tokenize/dry_run.h"
+#include "loader/shards/shard.h"
+#include "tokenize/input/parquet.h"
+#include "tokenize/options.h"
 #include "tokenize/out/out_compare.h"
+#include "tokenize/parts/parts.h"
+#include "tokenize/vocab/vocab.h"
+
+#define SHARD_TOKENS 100000000u /* sgt_tokenize's default */
+#define TOKEN_BYTES 4           /* bytes of text taken for a token */
+#define UNPACKED 3              /* bytes of text taken for a byte of a packed file */
+#define SOURCE_LINE 80          /* approximate bytes of a line of sources.jsonl without the name */
+#define VOCAB_ENTRY 28          /* approximate bytes of a token in tokenizer.json */
+#define SHARD_ENTRY 160         /* bytes of a shard's entry in manifest.json */
+
+/* ---- the disk ---- */
 
 uint64_t sgt_space_free(const char *out)
 {
@@ -77,4 +91,104 @@ int sgt_space_fail(const char *out, uint64_t need, uint64_t there, uint64_t avai
                     "elsewhere, or --force)",
                     out, shown(a, sizeof a, need - there), there ? " more" : "",
                     shown(b, sizeof b, avail));
+}
+
+/* ---- the inputs ---- */
+
+/* Set *documents to the rows of a Parquet file, and *bytes to those of its column of text. */
+static int measure_rows(const sgt_tokenize_options *o, const sgt_corpus_file *f,
+                        uint64_t *documents, uint64_t *bytes, sgt_error *err)
+{
+    const sgt_parquet_request request = {
+        .file = f, .field = o->field ? o->field : "text", .stop = o->stop};
+    sgt_parquet *p;
+    int rc = sgt_parquet_open(&p, &request, err);
+    if (rc < 0) return rc;
+    sgt_parquet_group_begin(p, sgt_parquet_groups(p), documents, bytes);
+    sgt_parquet_close(p);
+    return SGT_OK;
+}
+
+/* Count files, documents, bytes and tokens of the inputs. */
+static int measure_inputs(sgt_dry_run_result *r, const sgt_tokenize_options *o, const sgt_corpus *c,
+                          sgt_error *err)
+{
+    double text = 0;
+    int known = !o->special_eot; /* a file of text is one document */
+    *r = (sgt_dry_run_result){.files = c->count, .bytes = c->bytes, .skipped = c->skipped};
+    for (size_t i = 0; i < c->count; i++) {
+        const sgt_corpus_file *f = &c->files[i];
+        uint64_t documents = 1, bytes = f->size;
+        int rc = sgt_stopped(o->stop) ? sgt_fail(err, SGT_ESTOPPED, "stopped") : SGT_OK;
+        if (!rc && f->rows) rc = measure_rows(o, f, &documents, &bytes, err);
+        if (rc < 0) return rc;
+        known &= !f->lines && !f->look;
+        r->documents += documents;
+        r->packed |= !sgt_corpus_sought(f);
+        text += (double)bytes * (sgt_corpus_sought(f) ? 1 : UNPACKED);
+    }
+    if (!known) r->documents = SGT_NOT_KNOWN;
+    r->tokens = (uint64_t)ceil(text / TOKEN_BYTES);
+    return SGT_OK;
+}
+
+static uint64_t shards_of(double tokens, double size)
+{
+    return tokens > 0 ? (uint64_t)ceil(tokens / size) : 0;
+}
+
+/* Estimate what the inputs of this corpus give, and what that needs. */
+static int estimate(sgt_dry_run_result *r, const sgt_tokenize_options *o, const sgt_corpus *c,
+                    const sgt_vocab *v, sgt_error *err)
+{
+    const double size = o->layout         ? 1e18 /* one file for a split */
+                        : o->shard_tokens ? (double)o->shard_tokens
+                                          : SHARD_TOKENS;
+    int rc = measure_inputs(r, o, c, err);
+    if (rc < 0) return rc;
+    const uint64_t documents = r->documents == SGT_NOT_KNOWN ? 0 : r->documents;
+    r->shards = shards_of((double)r->tokens * (1 - o->val_fraction), size) +
+                shards_of((double)r->tokens * o->val_fraction, size);
+    /* the parts, and the set that another layout is written from */
+    const uint64_t sets = (sgt_parts_wanted(o) ? 1u : 0u) + (o->layout ? 1u : 0u);
+    r->disk_meanwhile = sets * (2 * r->tokens + 8 * documents);
+    r->disk = 2 * r->tokens + r->shards * (SGT_SHARD_HEADER + SHARD_ENTRY) +
+              (o->layout == SGT_LAYOUT_MEGATRON ? 20 : 8) * documents +
+              VOCAB_ENTRY * (uint64_t)sgt_vocab_size(v);
+    for (size_t i = 0; i < c->count; i++) r->disk += strlen(c->files[i].name) + SOURCE_LINE;
+    r->disk_free = sgt_space_free(o->out);
+    r->disk_there = sgt_space_used(o->out);
+    return SGT_OK;
+}
+
+int sgt_dry_run(const sgt_tokenize_options *o, sgt_dry_run_result *r, sgt_error *err)
+{
+    sgt_corpus *c = NULL;
+    sgt_vocab *v = NULL;
+    int rc = sgt_tokenize_options_check(o, err);
+    if (rc < 0) return rc;
+    if ((rc = sgt_corpus_of(&c, o, err)) == 0 && c->stream)
+        rc = sgt_fail(err, SGT_EUSAGE, "standard input (-) has no size to estimate tokens from");
+    if (!rc && (rc = sgt_vocab_of(&v, o, err)) == 0) {
+        sgt_vocab_say(v, &o->notice);
+        rc = estimate(r, o, c, v, err);
+    }
+    sgt_vocab_free(v);
+    sgt_corpus_free(c);
+    return rc;
+}
+
+int sgt_space_check(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
+                    sgt_error *err)
+{
+    if (o->force || c->stream || (sgt_ranks_connected(o->ranks) && o->ranks->rank)) return SGT_OK;
+    if (sgt_out_file_exists(o->out, "manifest.json")) return SGT_OK;
+    sgt_dry_run_result r;
+    sgt_error why;
+    int rc = estimate(&r, o, c, v, &why);
+    if (rc == SGT_ESTOPPED) return sgt_fail(err, rc, "%s", why.text);
+    /* Ignore errors in the inputs: the run reports them, after the work that it can do. */
+    if (rc < 0) return SGT_OK;
+    if (!sgt_space_lacks(r.disk + r.disk_meanwhile, r.disk_there, r.disk_free)) return SGT_OK;
+    return sgt_space_fail(o->out, r.disk + r.disk_meanwhile, r.disk_there, r.disk_free, err);
 }

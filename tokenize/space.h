@@ -1,19 +1,49 @@
-/* space.h: check whether a set fits on the disk, before anything is written.
+/* space.h: estimate, from the sizes of the inputs, the tokens that they give and the disk space that
+ * these need (--dry-run), and check before a run that OUT fits on its disk.
  *
- * A generous estimate from the sizes of the inputs costs nothing. Samples are taken (dry_run.h)
- * only if that would not fit. */
+ *     sgt_dry_run_result r;
+ *     sgt_tokenize_options o = {.inputs = in, .input_count = n, .out = "out"};
+ *     if (sgt_dry_run(&o, &r, &err) < 0) ...;
+ *
+ * The estimate is rough: four bytes of text are taken for a token, and a packed file for three times
+ * as many bytes of text. No text is read, only the metadata of Parquet files. */
 #ifndef SGT_SPACE_H
 #define SGT_SPACE_H
 
 #include <stdint.h>
 
 #include "loader/base/error.h"
-#include "tokenize/dry_run.h"
 #include "tokenize/input/corpus.h"
 #include "tokenize/sgt_tokenize.h"
 
+#define SGT_NOT_KNOWN UINT64_MAX
+
+typedef struct sgt_dry_run_result {
+    uint64_t files, bytes; /* of the inputs, as stored on disk */
+    uint64_t skipped;      /* files left out because they are not text */
+    uint64_t documents;    /* exact; SGT_NOT_KNOWN if only reading the inputs would tell */
+    uint64_t tokens;       /* roughly, including duplicates */
+    int packed;            /* 1: some files are packed, or come from a command */
+    uint64_t shards, disk; /* disk: bytes of the complete OUT */
+    /* further bytes until then: parts of ranks, of --shuffle or of --dedup; and the set that files
+     * in another layout are written from */
+    uint64_t disk_meanwhile;
+    uint64_t disk_free;  /* bytes free for this user; SGT_NOT_KNOWN if OUT is not given */
+    uint64_t disk_there; /* bytes of OUT already on disk from an earlier run */
+} sgt_dry_run_result;
+
+/* Estimate what sgt_tokenize(o) would give; o->out may be NULL. Return 0 or a negative SGT_E*:
+ * standard input is refused, because it has no size. */
+int sgt_dry_run(const sgt_tokenize_options *o, sgt_dry_run_result *r, sgt_error *err);
+
+/* Return SGT_EIO, with both numbers, if OUT needs more bytes than are free. Return SGT_OK without a
+ * check if o->force is set, OUT is complete, or an input is standard input. Of connected ranks,
+ * only rank 0 checks. */
+int sgt_space_check(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
+                    sgt_error *err);
+
 /* Return the bytes free for this user on the file system that OUT is on, or will be. Return
- * SGT_NOT_KNOWN (dry_run.h) if out is NULL or the system does not say. */
+ * SGT_NOT_KNOWN if out is NULL or the system does not say. */
 uint64_t sgt_space_free(const char *out);
 
 /* Return the bytes on disk of the set in OUT, complete or not; 0 if there is none. */
@@ -22,17 +52,6 @@ uint64_t sgt_space_used(const char *out);
 /* Return whether a set of `need` bytes does not fit into `avail` free bytes. `there` of its bytes
  * are already written. */
 int sgt_space_lacks(uint64_t need, uint64_t there, uint64_t avail);
-
-/* Set r->shards, r->disk and r->disk_meanwhile, given the tokens and the documents of r, and the
- * bytes of the lines that keep fields of documents in sources.jsonl. */
-int sgt_space_needed(sgt_dry_run_result *r, double kept, const sgt_tokenize_options *o,
-                     const sgt_corpus *c, const sgt_vocab *v, sgt_error *err);
-
-/* Return SGT_EIO, with both numbers, if OUT needs more bytes than are free. Return SGT_OK without a
- * check if o->force is set, OUT is complete, or an input is standard input. Of connected ranks,
- * only rank 0 checks. */
-int sgt_space_check(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
-                    sgt_error *err);
 
 /* Fail with SGT_EIO and a message that gives these numbers for `out`. */
 int sgt_space_fail(const char *out, uint64_t need, uint64_t there, uint64_t avail, sgt_error *err);

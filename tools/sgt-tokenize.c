@@ -104,8 +104,8 @@ static const sgt_option table[] = {
     {"ranks", 0, SGT_OPT_COUNT, &o.ranks, "N", "number of processes that make OUT together",
      .def = "the launcher's, or 1", .min = 1, .max = 1000000, .given = &o.ranks_given},
     {"dry-run", 0, SGT_OPT_FLAG, &o.dry_run,
-     .help = "write nothing: estimate documents, tokens, disk and time from samples; OUT may be "
-             "left out"},
+     .help = "write nothing: count files, and estimate tokens and disk from their bytes; OUT may "
+             "be left out"},
     {"json", 0, SGT_OPT_FLAG, &o.json, .help = "print one JSON document on standard output"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, .help = "print nothing unless something is wrong"},
     {0}};

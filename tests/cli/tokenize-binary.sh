@@ -44,7 +44,7 @@ stdout_has '"already_done": true'
 run 0 sgt-inspect out
 stdout_has '  skipped     9 files: not plain text'
 run 0 sgt-tokenize --dry-run --json in
-[ "$(field skipped .stdout)" -eq 9 ] && [ "$(field tokens .stdout)" -eq 16 ] || fail '--dry-run counts otherwise'
+[ "$(field skipped .stdout)" -eq 9 ] && [ "$(field documents .stdout)" -eq 3 ] || fail '--dry-run counts otherwise'
 run 0 sgt-tokenize --dry-run --quiet in
 stderr_is ''
 run 0 sgt-tokenize --dry-run in

@@ -169,8 +169,6 @@ for options in '--threads 1' '--threads 3 --shuffle 7' '--split 30%'; do # the n
     for rank in 0 1 2; do run 0 sgt-tokenize --quiet $options --shard-tokens 2k --rank $rank --ranks 3 other x2; done
     same_folders x1 x2
 done
-run 0 sgt-tokenize --json --dry-run --quiet other
-[ "$(field documents .stdout)" -eq 3004 ] || fail 'documents of a dry run'
 run 0 sgt-tokenize --quiet --train-vocab 260 --json other vocab
 [ "$(field documents .stdout)" -eq 3004 ] || fail 'documents of --train-vocab'
 
@@ -198,8 +196,6 @@ grep -q '{"document": 2, "split": "train", "fields": {"n": 2}}' by-filter/source
 run 0 sgt-tokenize --filter x=text:cat filtered by-text
 stdout_has ', 2 documents'
 stderr_is ''
-run 0 sgt-tokenize --json --dry-run --quiet --filter x=cat filtered
-[ "$(field documents .stdout)" -eq 3001 ] || fail 'documents of a dry run of a filter'
 # A filter that fails at first: the run resumes.
 printf '#!/bin/sh\ncat "$1"; [ -e now-it-works ]\n' > fails
 chmod +x fails

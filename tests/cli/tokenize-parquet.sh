@@ -98,7 +98,7 @@ both() { # OPTION...: the same shards
 }
 both
 run 0 sgt-tokenize --dry-run --json --field dict_none rows
-[ "$(field tokens .stdout)" -eq "$(field tokens a/manifest.json)" ] || fail 'the estimate of a small set is exact'
+[ "$(field documents .stdout)" -eq "$(field documents a/manifest.json)" ] || fail 'rows of a dry run'
 for rank in 0 1; do run 0 sgt-tokenize --quiet --field dict_none --rank $rank --ranks 2 rows ranks; done
 same a/train_000000.bin ranks/train_000000.bin
 both --shuffle 3

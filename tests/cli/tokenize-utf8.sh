@@ -117,8 +117,6 @@ done
 same_folders m1 m2
 run 0 sgt-tokenize --quiet --special eot --dedup --shuffle 3 --json many-stories m3
 [ "$(field documents .stdout)" -eq 3000 ] && [ "$(field duplicates .stdout)" -eq 5000 ] || fail 'duplicates'
-run 0 sgt-tokenize --quiet --special eot --dry-run --json many-stories
-[ "$(field documents .stdout)" -eq 8000 ] || fail 'documents of a dry run'
 run 0 sgt-tokenize --quiet --special eot --train-vocab 300 --json many-stories m4
 [ "$(field documents .stdout)" -eq 8000 ] || fail 'documents of --train-vocab'
 run 0 sgt-tokenize --threads 1 many-stories m5

@@ -9,7 +9,6 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "tokenize/dry_run.h"
 #include "tokenize/input/binary.h"
 #include "tokenize/input/feed.h"
 #include "tokenize/space.h"

@@ -157,9 +157,7 @@ static int read_again(sgt_text_feed *f, sgt_error *err)
 {
     uint8_t buffer[16384];
     const uint64_t hashed = f->o.from.hashed;
-    uint64_t done = sgt_corpus_made(current(f)) ? 0
-                    : f->o.sample               ? f->offset
-                                                : hashed - hashed % SGT_SAME_BLOCK;
+    uint64_t done = sgt_corpus_made(current(f)) ? 0 : hashed - hashed % SGT_SAME_BLOCK;
     size_t carried = 0; /* bytes of the carry that were used */
     int rc = done ? sgt_ahead_seek(f->inputs, done, err) : SGT_OK;
     if (done) sgt_stream_hash_begin(&f->hash, done, f->o.from.block);

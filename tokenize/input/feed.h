@@ -54,7 +54,6 @@ typedef struct sgt_text_feed_options {
      * MiB */
     size_t long_piece;
     size_t extent;  /* most bytes of text without a cut; more is an error; 0: 1 GiB */
-    int sample;     /* 1: what is read is a sample: no hash of what is before `from` is needed */
     size_t threads; /* threads that unpack and filter in parallel; 0: one */
     /* told, once, of a stream whose first bytes decide whether it is JSONL */
     sgt_notice notice;

@@ -8,8 +8,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "loader/base/cpu.h"
-#include "tokenize/dry_run.h"
 #include "loader/shards/json_dumps.h"
 #include "tokenize/space.h"
 #include "tools/cli/talk.h"
@@ -37,47 +35,32 @@ static json_t *or_null(uint64_t v)
     return v == SGT_NOT_KNOWN ? json_null() : json_integer(number(v));
 }
 
-static int print_json(const sgt_dry_run_result *r, uint64_t threads)
+static int print_json(const sgt_dry_run_result *r)
 {
-    json_t *o = json_pack("{s:b, s:I, s:I, s:I, s:b, s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
-                          "s:I, s:I, s:o, s:I, s:f}",
-                          "dry_run", 1, "files", number(r->files), "bytes", number(r->bytes),
-                          "documents", number(r->documents), "documents_exact", r->documents_exact,
-                          "tokens", number(r->tokens), "tokens_error", or_null(r->tokens_error),
-                          "samples", number(r->samples), "sample_bytes", number(r->sample_bytes),
-                          "sample_tokens", number(r->sample_tokens), "bad_lines",
-                          number(r->bad_lines), "invalid_utf8", number(r->invalid_utf8), "skipped",
-                          number(r->skipped), "shards", number(r->shards), "disk_bytes",
-                          number(r->disk), "disk_meanwhile", number(r->disk_meanwhile), "disk_free",
-                          or_null(r->disk_free), "threads", number(threads), "seconds", r->seconds);
-    char *text = sgt_json_dumps(o, JSON_REAL_PRECISION(3));
+    json_t *o =
+        json_pack("{s:b, s:I, s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:o}", "dry_run", 1, "files",
+                  number(r->files), "bytes", number(r->bytes), "documents", or_null(r->documents),
+                  "tokens", number(r->tokens), "skipped", number(r->skipped), "shards",
+                  number(r->shards), "disk_bytes", number(r->disk), "disk_meanwhile",
+                  number(r->disk_meanwhile), "disk_free", or_null(r->disk_free));
+    char *text = sgt_json_dumps(o, 0);
     if (text) puts(text);
     free(text);
     json_decref(o);
     return text ? 0 : -1;
 }
 
-static void print_tokens(FILE *to, const sgt_dry_run_result *r)
-{
-    char a[40], b[40];
-    fprintf(to, "tokens      %s%s", r->tokens_error ? "about " : "",
-            sgt_format_count(a, sizeof a, r->tokens));
-    if (r->tokens_error && r->tokens_error != SGT_NOT_KNOWN)
-        fprintf(to, " ± %s", sgt_format_count(b, sizeof b, r->tokens_error));
-    fprintf(to, ", from %s sample%s of %s\n", sgt_format_count(a, sizeof a, r->samples),
-            r->samples == 1 ? "" : "s", sgt_format_bytes(b, sizeof b, r->sample_bytes));
-}
-
-static void print_text(FILE *to, const sgt_dry_run_result *r, uint64_t threads)
+static void print_text(FILE *to, const sgt_dry_run_result *r)
 {
     char a[40], b[40], c[40];
-    fprintf(to, "inputs      %s in %s file%s, %s%s document%s\n",
-            sgt_format_bytes(a, sizeof a, r->bytes), sgt_format_count(b, sizeof b, r->files),
-            r->files == 1 ? "" : "s", r->documents_exact ? "" : "about ",
-            sgt_format_count(c, sizeof c, r->documents), r->documents == 1 ? "" : "s");
-    if (r->tokens_error) print_tokens(to, r);
-    else fprintf(to, "tokens      %s\n", sgt_format_count(a, sizeof a, r->tokens));
-    fprintf(to, "disk        %s in %s shard%s", sgt_format_bytes(a, sizeof a, r->disk),
+    fprintf(to, "inputs      %s in %s file%s", sgt_format_bytes(a, sizeof a, r->bytes),
+            sgt_format_count(b, sizeof b, r->files), r->files == 1 ? "" : "s");
+    if (r->documents != SGT_NOT_KNOWN)
+        fprintf(to, ", %s document%s", sgt_format_count(c, sizeof c, r->documents),
+                r->documents == 1 ? "" : "s");
+    fprintf(to, "\ntokens      about %s: bytes / 4%s\n", sgt_format_count(a, sizeof a, r->tokens),
+            r->packed ? ", and packed files are taken for 3 times their bytes" : "");
+    fprintf(to, "disk        about %s in %s shard%s", sgt_format_bytes(a, sizeof a, r->disk),
             sgt_format_count(b, sizeof b, r->shards), r->shards == 1 ? "" : "s");
     if (r->disk_meanwhile)
         fprintf(to, ", and %s while it is made", sgt_format_bytes(c, sizeof c, r->disk_meanwhile));
@@ -86,26 +69,17 @@ static void print_text(FILE *to, const sgt_dry_run_result *r, uint64_t threads)
                 sgt_space_lacks(r->disk + r->disk_meanwhile, r->disk_there, r->disk_free)
                     ? ": too little"
                     : "");
-    sgt_format_duration(a, sizeof a, r->seconds);
-    fprintf(to, "\ntime        about %s on this machine, %s thread%s\n", a,
-            sgt_format_count(b, sizeof b, threads), threads == 1 ? "" : "s");
+    fputc('\n', to);
     if (r->skipped)
         fprintf(to, "skipped     %s: not plain text (see --binary)\n",
                 sgt_format_things(b, sizeof b, r->skipped, "file", "files"));
-    if (r->bad_lines)
-        fprintf(
-            to, "in samples  %s (--skip-bad leaves such out)\n",
-            sgt_format_things(a, sizeof a, r->bad_lines, "bad line or row", "bad lines or rows"));
-    if (r->invalid_utf8)
-        fprintf(to, "in samples  %s place%s not UTF-8\n",
-                sgt_format_count(a, sizeof a, r->invalid_utf8), r->invalid_utf8 == 1 ? "" : "s");
 }
 
 /* Print the estimate; its lines are wrapped between words to the terminal's width. */
-static void print_wrapped(const sgt_dry_run_result *r, uint64_t threads)
+static void print_wrapped(const sgt_dry_run_result *r)
 {
     sgt_wrapped w;
-    print_text(sgt_wrapped_open(&w), r, threads);
+    print_text(sgt_wrapped_open(&w), r);
     sgt_wrapped_close(&w);
 }
 
@@ -113,15 +87,14 @@ int tokenize_dry_run(sgt_tokenize_options *o, const char *const *operands, size_
                      int quiet, sgt_error *err)
 {
     sgt_dry_run_result r;
-    uint64_t threads = o->threads ? (uint64_t)o->threads : (uint64_t)sgt_cpu_count();
     int last_is_out = count > 1 && can_be_out(operands[count - 1]);
     o->inputs = operands;
     o->input_count = last_is_out ? count - 1 : count;
     o->out = last_is_out ? operands[count - 1] : NULL;
     int rc = sgt_dry_run(o, &r, err);
     if (rc < 0) return rc;
-    if (json && print_json(&r, threads) < 0) return sgt_fail_memory(err, NULL);
-    if (!json && !quiet) print_wrapped(&r, threads);
+    if (json && print_json(&r) < 0) return sgt_fail_memory(err, NULL);
+    if (!json && !quiet) print_wrapped(&r);
     fflush(stdout);
     if (o->force || !sgt_space_lacks(r.disk + r.disk_meanwhile, r.disk_there, r.disk_free))
         return SGT_OK;
