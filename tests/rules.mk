@@ -117,6 +117,7 @@ USES_train := train kernels loader
 define suite
 $(B)/tests/test-$(1): $$(call objects,tests/$(1)) $$(call lib,$$(USES_$(1)))
 	$$(call link,$$(CC),-lcriterion $$(call ld,$$(USES_$(1))))
+	$(Q)echo '$$(CC) $$(ALL_LDFLAGS) "$$$$@" $$^ -lcriterion $$(call ld,$$(USES_$(1)))' > $$@.link
 endef
 $(foreach s,$(SUITES),$(eval $(call suite,$(s))))
 # CUDA's profiler is tested with a stand-in for CUPTI.

@@ -1,9 +1,9 @@
 #!/bin/sh
 # run.sh BUILD: run every suite that BUILD holds, AT_ONCE (2) at a time: Criterion's, check-kernels, the training step,
-# the seeds of fuzzing; then the scripts of tests/cli. $TIER says how much of each: check (make check) or all (the
-# default). The last line is "N passed, N failed, N skipped". Exit 1 if anything failed or nothing ran. BUILD/passed gets
-# the names of suites and scripts that passed without a skip and test the same in each tier. Names that match LEFT_OUT,
-# a regular expression, are left out.
+# the seeds of fuzzing, and with TIER=all planted bugs; then the scripts of tests/cli. $TIER says how much of each: check
+# (make check) or all (the default). The last line is "N passed, N failed, N skipped". Exit 1 if anything failed or
+# nothing ran. BUILD/passed gets the names of suites and scripts that passed without a skip and test the same in each
+# tier. Names that match LEFT_OUT, a regular expression, are left out.
 set -u
 one=''
 [ "$1" != --one ] || { one=$2 && shift 2; }
@@ -62,6 +62,7 @@ if [ -n "$one" ]; then
         check-cudnn) set -- tests/kernels/check-cudnn.sh "$B" ;;
         step-*) set -- tests/step/check-step.sh "$B" "$TIER" "${one#step-}" ;;
         seeds) set -- tests/fuzz/replay.sh "$B" ;;
+        mutants) set -- tests/mutants.sh "$B" ;;
         *) set -- "$B/tests/$one" ;;
         esac
         "$@" > "$log" 2>&1 < /dev/null || code=$?
@@ -85,6 +86,7 @@ trap 'rm -rf "$RESULTS"' EXIT
         [ ! -x "$B/tests/$suite" ] || echo "$suite"
     done
     [ ! -x "$B/bin/check-step" ] || echo step-cudnn
+    [ "$TIER" != all ] || echo mutants
     echo seeds
 } | grep -vxE "${LEFT_OUT:-}" > "$RESULTS/.suites"
 xargs -P "$AT_ONCE" -I NAME sh tests/run.sh --one NAME "$B" < "$RESULTS/.suites"
