@@ -1,6 +1,6 @@
 /* sgt-inspect: describes a folder of shards, a shard, a run or a checkpoint. It verifies and
- * decodes shards, shows the batches that a trainer would draw, compares two sets, and merges
- * several into one. */
+ * decodes shards, shows the batches that a trainer would draw, compares two sets, and rewrites one
+ * for another trainer. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +20,8 @@
 
 static inspect o = {.loader = SGT_READER_MMAP, .seed = 1, .batch_size = 8, .seq_len = 512};
 static int loader_given, sampling_given, seed_given, batch_size_given, seq_len_given, threads_given,
-    shard_tokens_given, export_given;
-static int compare, merge;
+    export_given;
+static int compare;
 
 static const sgt_option table[] = {
     {.name = "What to show"},
@@ -41,17 +41,12 @@ static const sgt_option table[] = {
     {.name = "Several sets"},
     {"compare", 0, SGT_OPT_FLAG, &compare, NULL,
      .help = "compare the tokens of A and B and their order; show where they first differ"},
-    {"merge", 0, SGT_OPT_FLAG, &merge, NULL,
-     .help = "make one set OUT of all sets A, B, ..., without tokenizing again"},
-    {"shard-tokens", 0, SGT_OPT_COUNT, &o.shard_tokens, "N", "tokens per shard of the merged set",
-     .def = "that of A", .min = 1, .max = 2147483647, .given = &shard_tokens_given},
     {"export", 0, SGT_OPT_WORD, &o.layout, "megatron|nanogpt|npy",
      .help =
          "write set A as files of Megatron-LM, nanoGPT or OLMo-core in OUT, one for each split, "
          "as sgt-tokenize --shards does",
      .given = &export_given},
-    {"force", 0, SGT_OPT_FLAG, &o.force, NULL,
-     .help = "--merge and --export replace a set that is in OUT"},
+    {"force", 0, SGT_OPT_FLAG, &o.force, NULL, .help = "--export replaces a set that is in OUT"},
     {.name = "Sampling of --batch (the trainer's options)"},
     {"loader", .as = &sgt_settings_rows[SGT_SET_LOADER], .to = &o.loader, .given = &loader_given,
      .help = "how shards are read; the batches are the same", .def = "mmap"},
@@ -78,11 +73,10 @@ static const sgt_program program = {
     .usage = "sgt-inspect [OPTION]... OUT/ | SHARD | RUN/ | RUN/step-NNNNNNNN/\n"
              "       sgt-inspect --batch K[:N] [OPTION]... A:0.7,B:0.3\n"
              "       sgt-inspect --compare [OPTION]... A B\n"
-             "       sgt-inspect --merge [OPTION]... A... OUT/\n"
              "       sgt-inspect --export LAYOUT [OPTION]... A OUT/",
     .about = "Says what a folder of shards, a shard, a training run or a checkpoint is and holds; "
              "compares sets of\n"
-             "shards, joins them, and rewrites them for other trainers.",
+             "shards, and rewrites them for other trainers.",
     .options = table,
     .examples = "  sgt-inspect out/\n"
                 "  sgt-inspect out/ --verify\n"
@@ -91,7 +85,6 @@ static const sgt_program program = {
                 "  sgt-inspect out/ --sampling packed --seq-len 1024\n"
                 "  sgt-inspect run/\n"
                 "  sgt-inspect --compare out/ out2/\n"
-                "  sgt-inspect --merge web/ books/ code/ all/\n"
                 "  sgt-inspect --export megatron out/ for-megatron/"};
 
 typedef enum kind { KIND_SHARDS, KIND_RUN, KIND_CHECKPOINT } kind;
@@ -212,9 +205,7 @@ static void check_one_path(int count)
     if (!count)
         sgt_usage(&program, "expected a path: a folder of shards, a shard, a run or a checkpoint");
     if (count > 1)
-        sgt_usage(&program,
-                  "one path at a time, not %d (--compare, --merge and --export take several)",
-                  count);
+        sgt_usage(&program, "one path at a time, not %d (--compare and --export take two)", count);
     if (o.batch && (o.decode || o.verify))
         sgt_usage(&program,
                   "--batch: not together with --verify or --decode (run them one after the other)");
@@ -233,12 +224,10 @@ static void check_one_path(int count)
     if (threads_given && !o.verify) sgt_usage(&program, "--threads: needs --verify");
 }
 
-static void check_several(int count)
+static void check_two_paths(int count)
 {
-    const char *what = compare ? "--compare" : merge ? "--merge" : "--export";
-    if (compare + merge + export_given > 1)
-        sgt_usage(&program, "%s: not together with %s", what,
-                  compare && merge ? "--merge" : "--export");
+    const char *what = compare ? "--compare" : "--export";
+    if (compare && export_given) sgt_usage(&program, "--compare: not together with --export");
     if (o.verify || o.decode || o.batch)
         sgt_usage(&program, "%s: not together with --verify, --decode or --batch", what);
     if (loader_given || sampling_given || seed_given || batch_size_given || seq_len_given ||
@@ -249,34 +238,35 @@ static void check_several(int count)
     if (threads_given) sgt_usage(&program, "--threads: needs --verify");
     if (compare && count != 2)
         sgt_usage(&program, "--compare: expected two sets, A B, got %d", count);
-    if (merge && count < 2)
-        sgt_usage(&program, "--merge: expected sets and OUT, got %d (sgt-inspect --merge A B OUT)",
-                  count);
     if (export_given && count != 2)
         sgt_usage(&program,
                   "--export: expected a set and OUT, got %d (sgt-inspect --export %s A OUT)", count,
                   sgt_layout_names[o.layout]);
-    if (!compare && (o.split || o.raw))
-        sgt_usage(&program, "%s takes whole sets: no --split, no --raw", what);
+    if (export_given && (o.split || o.raw))
+        sgt_usage(&program, "--export takes whole sets: no --split, no --raw");
 }
 
-static int run_several(char **paths, int count, sgt_error *err)
+/* Refuse --merge, which joined sets, before its other options are looked at. */
+static void refuse_merge(int argc, char **argv)
 {
-    const char *const *all = (const char *const *)paths;
-    if (export_given) return inspect_export(&o, all, err);
-    return compare ? inspect_compare(&o, all, err) : inspect_merge(&o, all, (size_t)count - 1, err);
+    for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
+        if (!strcmp(argv[i], "--merge"))
+            sgt_usage(&program,
+                      "--merge is gone: sgt-train --data A,B mixes sets without a copy; or link "
+                      "the .bin and .idx files of all sets into one folder, as train_a_000000.bin "
+                      "and train_b_000000.bin, with one tokenizer.json and no manifest.json");
 }
 
 int main(int argc, char **argv)
 {
     sgt_error err;
+    refuse_merge(argc, argv);
     int first = sgt_options_parse(&program, argc, argv), count = argc - first;
-    int several = compare || merge || export_given;
+    const char *const *paths = (const char *const *)argv + first;
     o.layout += export_given; /* the first word is the second layout */
-    if (several) check_several(count);
+    if (compare || export_given) check_two_paths(count);
     else check_one_path(count);
-    if (!merge && (shard_tokens_given || (o.force && !export_given)))
-        sgt_usage(&program, "--shard-tokens, --force: need --merge");
+    if (o.force && !export_given) sgt_usage(&program, "--force: needs --export");
 
     sgt_talk talk = {program.name, o.quiet};
     o.path = argv[first];
@@ -284,7 +274,9 @@ int main(int argc, char **argv)
     o.stop = sgt_catch_signals();
     /* if this fails, reading a truncated shard ends the program */
     sgt_loader_guard_sigbus(NULL);
-    int rc = several ? run_several(argv + first, count, &err) : run(&err);
+    int rc = compare        ? inspect_compare(&o, paths, &err)
+             : export_given ? inspect_export(&o, paths, &err)
+                            : run(&err);
     if (rc >= 0 && (fflush(stdout) == EOF || ferror(stdout)))
         rc = sgt_fail_errno(&err, "standard output");
     if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err.text);

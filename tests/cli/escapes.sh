@@ -52,12 +52,13 @@ unnamed 0 sgt-inspect --batch 0 --seq-len 16 --batch-size 2 "set$evil"
 tame 1 sgt-inspect "no$evil"
 tame 2 sgt-inspect --decode "$evil" "set$evil"
 tame 0 sgt-inspect --compare "set$evil" "set$evil"
-tame 0 sgt-inspect --merge "set$evil" "merged$evil"
+tame 0 sgt-inspect --export npy "set$evil" "files$evil"
 run 0 sgt-tokenize --quiet text plain
 truncate -s -2 plain/train_000000.bin
 mv plain "plain$evil"
 tame 1 sgt-inspect "plain$evil"
 
+cp -r "set$evil" "other$evil"
 small='--device cpu --model 1x8x1 --seq-len 16 --batch-size 2 --steps 2'
 # shellcheck disable=SC2086
 {
@@ -69,9 +70,9 @@ small='--device cpu --model 1x8x1 --seq-len 16 --batch-size 2 --steps 2'
     tame 1 sgt-train --data "plain$evil" $small --run other
     tame 1 sgt-train --config "no$evil" --data "set$evil"
     tame 2 sgt-train --data "set$evil" --model "$evil"
-    tame 0 sgt-train --data "set$evil:1,merged$evil:3" --run mixed $small
-    run 0 sgt-train --json --data "set$evil:1,merged$evil:3" --run "json$evil" $small
-    grep -q '"run": "jsone.u001B' .stdout && grep -q '"data": "merged' .stdout ||
+    tame 0 sgt-train --data "set$evil:1,other$evil:3" --run mixed $small
+    run 0 sgt-train --json --data "set$evil:1,other$evil:3" --run "json$evil" $small
+    grep -q '"run": "jsone.u001B' .stdout && grep -q '"data": "other' .stdout ||
         fail 'JSON lacks names that are not UTF-8'
 }
 tame 0 sgt-inspect "run$evil"

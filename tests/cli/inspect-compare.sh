@@ -102,7 +102,7 @@ stdout_is ''
 stderr_is 'sgt-inspect: nowhere: No such file or directory'
 run_usage '--compare: expected two sets, A B, got 1' sgt-inspect --compare a
 run_usage '--compare: expected two sets, A B, got 3' sgt-inspect --compare a b c
-run_usage '--compare: not together with --merge' sgt-inspect --compare --merge a b
+run_usage '--compare: not together with --export' sgt-inspect --compare --export npy a b
 run_usage '--compare: not together with --verify, --decode or --batch' sgt-inspect --compare --verify a b
 run_usage '--threads: needs --verify' sgt-inspect --compare --threads 2 a b
 run_usage '--loader, --sampling, --seed, --batch-size, --seq-len, --pad-id: need --batch K, which they shape' \

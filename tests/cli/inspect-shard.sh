@@ -167,7 +167,7 @@ run 1 sgt-inspect empty --split val
 stderr_is 'sgt-inspect: empty: no shards, val_NNNNNN.bin (sgt-tokenize INPUT... OUT/ makes them)'
 mkdir empty/.work
 run 1 sgt-inspect empty
-stderr_is 'sgt-inspect: empty: no shards yet: sgt-tokenize has not ended there (the same command again finishes it)'
+stderr_is 'sgt-inspect: empty: no shards yet: unfinished (the same command again finishes it)'
 mkdir bad
 printf 'no shard at all\n' > bad/train_000000.bin
 run 1 sgt-inspect bad
@@ -189,7 +189,7 @@ stderr_is 'sgt-inspect: bad/train_000000.bin: token 2 (byte 1028): id 50257, exp
 
 # wrong usage
 run_usage 'expected a path: a folder of shards, a shard, a run or a checkpoint' sgt-inspect
-run_usage 'one path at a time, not 2 (--compare, --merge and --export take several)' sgt-inspect one.bin set
+run_usage 'one path at a time, not 2 (--compare and --export take two)' sgt-inspect one.bin set
 run_usage '--no-such-option: no such option' sgt-inspect --no-such-option
 run_usage '--batch: not together with --verify or --decode (run them one after the other)' \
     sgt-inspect one.bin --batch 0 --verify

@@ -1,7 +1,6 @@
 # tokenize-merges.sh: vocabularies with the same tokens but other merges are different: a set is not completed,
-# resumed or merged with another one. Sets of older releases, whose fingerprints did not cover merges, are still read.
+# resumed or mixed with another one.
 . "$ROOT/tests/cli/lib.sh"
-. "$ROOT/tests/cli/shards.inc"
 
 work_in_memory
 D=$ROOT/tests/data/vocab
@@ -46,15 +45,6 @@ run 0 sgt-tokenize $options --vocab short corpus begun
 run 0 sgt-tokenize $options --force --vocab cut corpus other
 run 1 sgt-inspect --compare --quiet begun other
 
-# Sets of the two vocabularies are not merged.
-for first in a b; do
-    [ $first = a ] && second=b || second=a
-    run 1 sgt-inspect --merge $first $second m
-    [ $first = a ] && is="$bad, that of a is $good" || is="$good, that of b is $bad"
-    stderr_is "sgt-inspect: $second: made with another vocabulary: fingerprint $is (tokenize its text again with "\
-"--vocab $first)"
-    absent m
-done
 run 1 sgt-inspect --compare a b
 stdout_has "a and b are of different vocabularies: fingerprints $good and $bad"
 
@@ -65,40 +55,6 @@ same .stdout decoded
 run 0 sgt-tokenize --quiet --vocab b/tokenizer.json in.txt again
 same again/train_000000.bin b/train_000000.bin
 
-# ---- sets of older releases: both vocabularies have the fingerprint of the whole one ----
-
-older() { # SET: change it to what such a release made
-    sed "s/\"fingerprint\": \"$bad\"/\"fingerprint\": \"$good\"/" "$1/manifest.json" > .manifest
-    mv .manifest "$1/manifest.json"
-    for shard in "$1"/*.bin; do
-        for i in 0 1 2 3 4 5 6 7; do
-            patch "$shard" $((24 + i)) $((0x$(echo "$good" | cut -c $((15 - 2 * i))-$((16 - 2 * i)))))
-        done
-    done
-}
-cp -r b old
-older old
-run 0 sgt-inspect --verify --quiet old
-run 0 sgt-inspect --decode 0:100000 old
-same .stdout decoded
-run 0 sgt-inspect --compare --quiet old b
-run 0 sgt-inspect --batch 0 --batch-size 1 --seq-len 64 old
-mkdir then && cp -r short then/cut
-run 0 sgt-tokenize --vocab then/cut in.txt old
-stdout_matches '; complete already, nothing was done$'
-run 1 sgt-tokenize --vocab whole in.txt old
-stderr_has "sgt-tokenize: old: made with another vocabulary: fingerprint $bad, now $good (--force replaces it)"
-run 1 sgt-inspect --merge a old m
-stderr_is 'sgt-inspect: old: made with another vocabulary: the merges in its tokenizer.json are not those of a '\
-'(tokenize its text again with --vocab a)'
-run 0 sgt-inspect --merge --quiet old old twice # both sets have the same tokenizer.json
-run 0 sgt-inspect --verify --quiet twice
-same twice/tokenizer.json b/tokenizer.json
-run 0 sgt-inspect --merge --quiet --shard-tokens 1k twice small
-run 0 sgt-inspect --verify --quiet small
-run 0 sgt-tokenize --quiet --force --vocab whole in.txt old
-same old/train_000000.bin a/train_000000.bin
-
 # A vocabulary with GPT-2's tokens and fewer merges is not GPT-2's.
 run 0 sgt-tokenize --quiet in.txt gpt2
 mkdir gpt
@@ -107,5 +63,5 @@ head -40001 "$ROOT/tokenize/vocab/gpt2.bpe" > gpt/merges.txt
 run 0 sgt-tokenize --quiet --vocab gpt in.txt less
 run 1 sgt-tokenize in.txt less
 stderr_matches '^sgt-tokenize: less: made with another vocabulary: fingerprint [0-9a-f]{16}, now d7f9b057243f9be1 '
-run 1 sgt-inspect --merge gpt2 less m
-stderr_matches '^sgt-inspect: less: made with another vocabulary: fingerprint '
+run 1 sgt-inspect --batch 0 --batch-size 1 --seq-len 8 gpt2,less
+stderr_matches '^sgt-inspect: less/train_000000.bin: vocabulary [0-9a-f]{16}, but gpt2/train_000000.bin has '

@@ -92,6 +92,17 @@ check_layout piped-own piped npy
 run 0 sgt-tokenize --quiet --shards megatron nothing one-id
 run 0 sgt-tokenize --quiet nothing one-id-own
 check_layout one-id-own one-id megatron
+# a whole set may have no document, and no shard
+: > nothing.jsonl
+run 0 sgt-tokenize $options nothing.jsonl zero
+run 0 sgt-inspect --verify zero
+stdout_has '0 tokens in 0 shards, 0 documents'
+run 0 sgt-inspect --compare zero zero
+run 1 sgt-inspect --compare zero own
+stdout_has 'ends after 0 tokens'
+run 0 sgt-inspect --quiet --export npy zero zero-npy
+run 0 sgt-tokenize $options --shards npy nothing.jsonl zero-same
+same_folders zero-npy zero-same
 
 # --dry-run foresees the files, and the shards meanwhile
 run 0 sgt-tokenize --dry-run --json --shards megatron --split 30% corpus
@@ -119,7 +130,7 @@ exists changing/train.bin.notes
 # unfinished: every program says so
 run 0 sgt-tokenize $options --shards npy --rank 1 --ranks 2 corpus half
 run 1 sgt-inspect half
-stderr_is 'sgt-inspect: half: no shards yet: sgt-tokenize has not ended there (the same command again finishes it)'
+stderr_is 'sgt-inspect: half: no shards yet: unfinished (the same command again finishes it)'
 run 1 sgt-bench loader half
 stderr_is 'sgt-bench loader: half: unfinished (the same sgt-tokenize command again finishes it)'
 run 1 sgt-tokenize $options corpus half
@@ -130,14 +141,33 @@ same_folders half npy
 # refused
 run 1 sgt-inspect --export npy megatron new
 stderr_is "sgt-inspect: megatron: made for another trainer already: only sets of sgt's own shards are exported"
-run 1 sgt-inspect --merge own megatron new
-stderr_is "sgt-inspect: megatron: made for another trainer: only sets of sgt's own shards are merged"
 run 1 sgt-inspect --export npy raw new
 stderr_is 'sgt-inspect: raw: no shards, train_NNNNNN.bin or val_NNNNNN.bin (sgt-tokenize INPUT... OUT/ makes them)'
 run 1 sgt-inspect --export npy own/train_000000.bin new
 stderr_is 'sgt-inspect: own/train_000000.bin: has no manifest.json: only sets that sgt-tokenize made whole are exported'
 run 1 sgt-inspect --export npy own megatron
+stdout_is ''
 stderr_is 'sgt-inspect: megatron: OUT is there already (name a new folder, or --force replaces the set in it)'
+echo x > file
+run 1 sgt-inspect --export npy own file
+stderr_is 'sgt-inspect: file: OUT is a file, not a folder (name another OUT)'
+mkdir kept && echo mine > kept/notes.txt
+run 1 sgt-inspect --export npy own kept
+stderr_is 'sgt-inspect: kept: OUT is not empty, and sgt-tokenize did not make it (name a new folder, or --force writes '\
+'beside what is there)'
+run 0 sgt-inspect --quiet --force --export npy own kept
+[ "$(cat kept/notes.txt)" = mine ] || fail 'a file that is not ours is gone'
+rm kept/notes.txt && same_folders kept other
+mkdir empty
+run 0 sgt-inspect --quiet --export npy own empty
+same_folders empty other
+mkdir half-done half-done/.work && : > half-done/.work/train.npy.tmp # as a killed command leaves it
+run 0 sgt-inspect --quiet --export npy own half-done
+same_folders half-done other
+mkdir -p busy/.work
+run 1 flock busy/.work/lock sgt-inspect --force --export npy own busy
+stderr_is 'sgt-inspect: busy: another program is at work here (wait for it)'
+run_usage 'own: is the set, and cannot be OUT (name a new folder)' sgt-inspect --force --export npy own own
 cp -r own hurt
 patch hurt/train_000000.bin 1500 7
 run 1 sgt-inspect --export npy hurt new
@@ -172,6 +202,26 @@ run_usage '--train-vocab makes a vocabulary and no shards: not with --shards' \
     sgt-tokenize --train-vocab 300 --shards npy corpus new
 run_usage '--export: expected a set and OUT, got 1 (sgt-inspect --export npy A OUT)' sgt-inspect --export npy own
 run_usage '--export takes whole sets: no --split, no --raw' sgt-inspect --export npy --raw own new
-run_usage '--merge: not together with --export' sgt-inspect --merge --export npy own new
+for merge in '--merge own own new' '--shard-tokens 1k --merge own new' '--export npy --merge own new'; do
+    run_usage '--merge is gone: sgt-train --data A,B mixes sets without a copy; or link the .bin and .idx files of all '\
+'sets into one folder, as train_a_000000.bin and train_b_000000.bin, with one tokenizer.json and no manifest.json' \
+        sgt-inspect $merge
+done
+# what that line says: the linked shards of two sets are one set, with the documents of both
+mkdir more linked
+texts more 20000
+run 0 sgt-tokenize $options --shard-tokens 1k more second
+for set in own second; do
+    for shard in $set/*_0*; do
+        name=${shard#*/}
+        ln "$shard" "linked/${name%%_*}_${set}_${name#*_}"
+    done
+done
+cp own/tokenizer.json linked
+run 0 sgt-inspect --verify linked
+for set in linked own second; do sgt-inspect --json $set | field documents /dev/stdin; done > counts
+check 'the documents of both' awk 'NR == 1 { left = $1 } NR > 1 { left -= $1 } END { exit left }' counts
+run 0 sgt-train --quiet --data linked --run run-linked --model 1x8x1 --seq-len 16 --batch-size 2 --steps 1 --device cpu
+run 0 sgt-train --quiet --data own,second --run run-both --model 1x8x1 --seq-len 16 --batch-size 2 --steps 1 --device cpu
 run_usage '--export: not together with --verify, --decode or --batch' sgt-inspect --export npy --verify own new
-run_usage '--shard-tokens, --force: need --merge' sgt-inspect --export npy --shard-tokens 1k own new
+run_usage '--force: needs --export' sgt-inspect --force own

@@ -18,7 +18,7 @@ if [ "${1:-}" != mounted ]; then # RLIMIT_FSIZE: the write fails, instead of a s
     texts few 30000
     run 0 sgt-tokenize --quiet few set
     limited() { (ulimit -f 8 && exec "$@"); }
-    run 1 limited sgt-inspect --quiet --merge set set out
+    run 1 limited sgt-inspect --quiet --export npy set out
     stderr_matches '^sgt-inspect: out/\.work/.*: File too large$'
     stderr_lines 1
     limited() { (ulimit -f 100 && exec "$@"); }

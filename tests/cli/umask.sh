@@ -8,7 +8,7 @@ modes() { # UMASK FORBIDDEN WANTED FOLDER_WANTED: check the modes of all files b
     mkdir "$1" && cd "$1" || exit 1
     umask "$1"
     run 0 sgt-tokenize --quiet --split 20% ../text out
-    run 0 sgt-inspect --quiet --merge out out both
+    run 0 sgt-inspect --quiet --export megatron out files
     # shellcheck disable=SC2086
     run 0 sgt-train --quiet --data out --run run $small --steps 2 --profile trace.json
     [ "$(find . -type f | wc -l)" -gt 20 ] || fail "so few files: $(find . -type f)"
@@ -16,8 +16,8 @@ modes() { # UMASK FORBIDDEN WANTED FOLDER_WANTED: check the modes of all files b
         fail "umask $1, yet: $(find . -perm "/$2" | head -3)"
     [ -z "$(find . -type f ! -name '.[a-z]*' ! -perm "$3")" ] ||
         fail "umask $1, yet not $3: $(find . -type f ! -perm "$3" | head -3)"
-    [ -z "$(find out both run -type d ! -perm "$4")" ] ||
-        fail "umask $1, yet not $4: $(find out both run -type d ! -perm "$4")"
+    [ -z "$(find out files run -type d ! -perm "$4")" ] ||
+        fail "umask $1, yet not $4: $(find out files run -type d ! -perm "$4")"
     cd ..
 }
 modes 077 0077 0600 0700

@@ -242,7 +242,8 @@ int sgt_export_copy(const char *from, const char *to, const char *name, sgt_erro
     return rc;
 }
 
-int sgt_export_remove(const char *out, const sgt_manifest *m, sgt_error *err)
+/* Remove the files that the manifest of a set in another layout lists. */
+static int remove_listed(const char *out, const sgt_manifest *m, sgt_error *err)
 {
     int rc = SGT_OK;
     for (size_t i = 0; i < m->count && m->foreign && !rc; i++) {
@@ -261,7 +262,8 @@ int sgt_export_remove(const char *out, const sgt_manifest *m, sgt_error *err)
 
 /* ---- an earlier set ---- */
 
-int sgt_export_retire_rest(const char *out, const char *work, sgt_error *err)
+/* Remove the earlier set whose manifest is kept in `work`, if there is one. */
+static int remove_retired(const char *out, const char *work, sgt_error *err)
 {
     sgt_manifest m = {0};
     char *old = sgt_join(work, RETIRED), *path = old ? sgt_join(old, "manifest.json") : NULL;
@@ -269,7 +271,7 @@ int sgt_export_retire_rest(const char *out, const char *work, sgt_error *err)
     /* a damaged manifest lists nothing */
     if (!rc && !sgt_file_gone(path) && sgt_manifest_read(&m, old, err) == SGT_ENOMEM)
         rc = SGT_ENOMEM;
-    if (!rc) rc = sgt_export_remove(out, &m, err);
+    if (!rc) rc = remove_listed(out, &m, err);
     if (!rc) rc = sgt_remove_tree(old, err);
     sgt_manifest_free(&m);
     free(old);
@@ -279,7 +281,7 @@ int sgt_export_retire_rest(const char *out, const char *work, sgt_error *err)
 
 int sgt_export_retire(const char *out, const char *work, sgt_error *err)
 {
-    int rc = sgt_export_retire_rest(out, work, err);
+    int rc = remove_retired(out, work, err);
     if (rc < 0) return rc;
     char *manifest = sgt_join(out, "manifest.json"), *old = sgt_join(work, RETIRED);
     if (!manifest || !old) rc = sgt_fail_memory(err, out);
@@ -291,5 +293,5 @@ int sgt_export_retire(const char *out, const char *work, sgt_error *err)
     if (!rc) rc = sgt_sync_folder(out, err);
     free(manifest);
     free(old);
-    return rc < 0 ? rc : sgt_export_retire_rest(out, work, err);
+    return rc < 0 ? rc : remove_retired(out, work, err);
 }

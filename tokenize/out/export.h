@@ -51,15 +51,11 @@ int sgt_export_move(const char *work, const char *out, const sgt_manifest *to, s
 /* Copy NAME from one folder to another, and flush it to disk. */
 int sgt_export_copy(const char *from, const char *to, const char *name, sgt_error *err);
 
-/* Remove the files that the manifest of a set in another layout lists. Does nothing for a set in
- * our own, whose files are known by their names. */
-int sgt_export_remove(const char *out, const sgt_manifest *m, sgt_error *err);
-
 /* Take the manifest of an earlier set away from `out`, durably, so that `out` never looks complete
- * while files are missing. Then do what sgt_export_remove does. The manifest is kept in `work`
- * meanwhile: sgt_export_retire_rest finishes what a killed call has begun. */
+ * while files are missing. If that set is in another layout, then remove the files that the manifest
+ * lists; the files of our own are known by their names. The manifest is kept in `work` meanwhile, so
+ * that another call finishes what a killed one has begun. */
 int sgt_export_retire(const char *out, const char *work, sgt_error *err);
-int sgt_export_retire_rest(const char *out, const char *work, sgt_error *err);
 
 /* Write Megatron-LM's index of a split's documents to f (export_idx.c; megatron.h has the
  * format). */

@@ -181,6 +181,12 @@ static int check_folder(const sgt_out_request *r, sgt_error *err)
     return SGT_OK;
 }
 
+int sgt_out_clear(const sgt_out *o, sgt_error *err)
+{
+    int rc = sgt_export_retire(o->path, o->work, err);
+    return rc < 0 ? rc : sgt_sweep(o->path, stale_in_out, NULL, err);
+}
+
 /* Start over, ignoring any earlier run. Once the new journal exists, the old files are stale, and
  * are then removed. */
 static int start_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
@@ -194,9 +200,7 @@ static int start_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
                                  r->journal_options ? r->journal_options : r->options, err)) < 0 ||
         (rc = remove_parts(o->work, err)) < 0)
         return rc;
-    if ((rc = sgt_export_retire(o->path, o->work, err)) < 0 ||
-        (rc = sgt_sweep(o->path, stale_in_out, NULL, err)) < 0)
-        return rc;
+    if ((rc = sgt_out_clear(o, err)) < 0) return rc;
     /* Parts begin from a clean OUT. Until the journal has a state, every later run starts over. */
     const sgt_manifest_shard none[SGT_SPLITS] = {0};
     return r->journal_options ? sgt_journal_commit(o->journal, none, &o->journal->now, err)
@@ -285,8 +289,8 @@ static int approach(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     *o = (sgt_out){.path = r->path, .lock = -1, .made = stat(r->path, &st) < 0};
     o->had_work = sgt_out_file_exists(r->path, ".work");
     if (rc < 0) return rc;
-    if (!o->had_work && r->force != SGT_OUT_ANEW && (rc = sgt_out_is_complete(r, err)) != 0 &&
-        (rc > 0 || !r->force))
+    if (!o->had_work && r->corpus && r->force != SGT_OUT_ANEW &&
+        (rc = sgt_out_is_complete(r, err)) != 0 && (rc > 0 || !r->force))
         return rc;
     if (!o->made && access(r->path, R_OK | W_OK | X_OK) < 0)
         return sgt_fail_errno(err, "%s: cannot write to OUT", r->path);
@@ -300,6 +304,25 @@ int sgt_out_claim(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     if (rc > 0 || (rc < 0 && !o->work)) return rc;
     if (!rc && (rc = lock_work(o, LOCK_EX, err)) == 1) rc = at_work(o, err);
     if (!rc && (rc = take_over(o, r, err)) == 0) return SGT_OK;
+    sgt_out_release(o, o->had_work);
+    return rc;
+}
+
+int sgt_out_claim_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err)
+{
+    if (!r->force && (sgt_out_file_exists(r->path, "manifest.json") ||
+                      sgt_out_file_exists(r->path, ".work/journal")))
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: OUT is there already (name a new folder, or --force replaces the set "
+                        "in it)",
+                        r->path);
+    int rc = approach(o, r, err);
+    if (rc < 0 && !o->work) return rc;
+    if (!rc && (rc = lock_work(o, LOCK_EX, err)) == 1)
+        rc = sgt_fail(err, SGT_EIO, "%s: another program is at work here (wait for it)", o->path);
+    if (!rc && (rc = sgt_sweep(o->work, stale_in_work, NULL, err)) == 0 &&
+        (rc = remove_parts(o->work, err)) == 0)
+        return SGT_OK;
     sgt_out_release(o, o->had_work);
     return rc;
 }
@@ -439,8 +462,9 @@ int sgt_out_publish(sgt_out *o, const sgt_manifest *m, const sgt_vocab *v, sgt_e
     /* Every other name must be durable before the manifest, which says that they all are. */
     if ((rc = sgt_sync_folder(o->path, err)) < 0 ||
         (rc = sgt_move(o->work, o->path, "manifest.json", "manifest.json", NULL, err)) < 0 ||
-        /* After the manifest: until that is there, a run that resumes looks for it in .work. */
-        (rc = sgt_move(o->work, o->path, "inputs.jsonl", SGT_OUT_INPUTS, NULL, err)) < 0 ||
+        /* After the manifest: until that is there, a run that resumes looks for it in .work. A set
+         * that was not made from text has none. */
+        (rc = sgt_move(o->work, o->path, "inputs.jsonl", SGT_OUT_INPUTS, &none, err)) < 0 ||
         (rc = sgt_sync_folder(o->path, err)) < 0)
         goto done;
     remove_work(o);

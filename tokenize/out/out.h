@@ -71,6 +71,13 @@ typedef struct sgt_out {
  * 0. */
 int sgt_out_claim(sgt_out *o, const sgt_out_request *r, sgt_error *err);
 
+/* Claim OUT, of which the request needs only `path` and `force`, for files that are not made from
+ * text: OUT must be new, empty, or left by such a claim that did not end in sgt_out_publish. With
+ * `force`, an earlier set may be in it, and stays there until sgt_out_clear. */
+int sgt_out_claim_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err);
+/* Remove an earlier set from OUT, its manifest first. */
+int sgt_out_clear(const sgt_out *o, sgt_error *err);
+
 /* Claim OUT for one of several ranks of the same request, which share it. Nothing in OUT itself may
  * be written before sgt_out_alone. If a rank is setting OUT up or completing it, wait up to ten
  * seconds. */

@@ -20,7 +20,6 @@
 #include "tokenize/out/writer.h"
 
 #define MEGATRON_INDEX 42 /* bytes of Megatron-LM's index for no document (megatron.h) */
-#define MAX_TOKENIZER ((size_t)64 << 20) /* maximum bytes of tokenizer.json, as in sgt_vocab_load */
 
 /* ---- files ---- */
 
@@ -160,35 +159,6 @@ static int compare_vocabulary(const char *out, uint64_t made, const sgt_vocab *v
                     "%s: made with another vocabulary: fingerprint %016" PRIx64 ", now %016" PRIx64
                     " (--force replaces it)",
                     out, made, sgt_vocab_fingerprint(v));
-}
-
-/* Compare the vocabulary of a complete set by its tokenizer.json. Older releases left the merges
- * out of the fingerprint, so the merges themselves are compared too. */
-static int compare_carried(const char *out, uint64_t made, const sgt_vocab *v, sgt_error *err)
-{
-    char *path = sgt_join(out, "tokenizer.json"), *had = NULL, *now = NULL;
-    sgt_vocab *carried = NULL;
-    size_t had_n = 0, now_n = 0;
-    sgt_error why;
-    int rc = path ? SGT_OK : sgt_fail_memory(err, out);
-    if (!rc && (!sgt_vocab_reads(v, made) || sgt_file_gone(path))) {
-        rc = compare_vocabulary(out, made, v, err);
-        goto done;
-    }
-    if (rc < 0) goto done;
-    if ((rc = sgt_file_get(&had, &had_n, path, MAX_TOKENIZER, &why)) == 0 &&
-        (rc = sgt_vocab_tokenizer_json(v, &now, &now_n, &why)) == 0 &&
-        (had_n != now_n || memcmp(had, now, now_n)))
-        rc = sgt_vocab_load(&carried, path, NULL, &why);
-    if (rc < 0) rc = sgt_fail(err, rc, "%s (--force replaces the set)", why.text);
-    else if (carried && !sgt_vocab_same_merges(carried, v))
-        rc = compare_vocabulary(out, sgt_vocab_fingerprint(carried), v, err);
-done:
-    sgt_vocab_free(carried);
-    free(path);
-    free(had);
-    free(now);
-    return rc;
 }
 
 /* ---- inputs ---- */
@@ -407,7 +377,7 @@ int sgt_out_is_complete(const sgt_out_request *r, sgt_error *err)
     if (!sgt_out_file_exists(r->path, "manifest.json")) return 0;
     int rc = sgt_manifest_read(&m, r->path, err);
     if (rc < 0) return rc;
-    if ((rc = compare_carried(r->path, m.fingerprint, r->vocab, err)) < 0 ||
+    if ((rc = compare_vocabulary(r->path, m.fingerprint, r->vocab, err)) < 0 ||
         (rc = compare_options(r->path, m.options, r->options, err)) < 0)
         goto done;
     if (r->corpus->stream) {

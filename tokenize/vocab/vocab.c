@@ -174,7 +174,7 @@ int sgt_vocab_take_fingerprint(sgt_vocab *v, sgt_error *err)
         p += sizeof n + n;
     }
     memcpy(p, rule, strlen(rule));
-    v->fingerprint = v->older = XXH3_64bits(all, total);
+    v->fingerprint = XXH3_64bits(all, total);
     if (!ids_say_merges(v)) {
         p = memcpy(all + total, &count, sizeof count);
         for (uint32_t id = 256; id < v->eot; id++)
@@ -283,7 +283,7 @@ int sgt_vocab_gpt2(sgt_vocab **out, sgt_error *err)
     if (rc == SGT_OK) {
         add_halves(v, (const uint16_t(*)[2])sgt_gpt2_tables);
         make_tables(v);
-        v->fingerprint = v->older = SGT_GPT2_FINGERPRINT;
+        v->fingerprint = SGT_GPT2_FINGERPRINT;
         rc = sgt_pairs_take(&v->pairs, (const uint16_t(*)[2])v->halves, 256, v->eot,
                             sgt_gpt2_tables + (size_t)2 * GPT2_MERGES, err);
     }
@@ -326,22 +326,6 @@ const uint64_t *sgt_vocab_joins(const sgt_vocab *v) { return v->joins; }
 const char *sgt_vocab_rule(const sgt_vocab *v)
 {
     return v->file && v->file->rule ? v->file->rule : SGT_PIECE_RULE;
-}
-
-int sgt_vocab_same_merges(const sgt_vocab *a, const sgt_vocab *b)
-{
-    size_t n, m;
-    if (a->size != b->size || sgt_vocab_size(a) != sgt_vocab_size(b) ||
-        sgt_vocab_eot(a) != sgt_vocab_eot(b) ||
-        memcmp(a->halves, b->halves, a->eot * sizeof *a->halves))
-        return 0;
-    for (uint32_t id = 0; id < a->size; id++)
-        if (given_out(a, id) != given_out(b, id)) return 0;
-    for (uint32_t id = 0; id < sgt_vocab_size(a); id++) {
-        const uint8_t *s = sgt_vocab_token(a, id, &n), *t = sgt_vocab_token(b, id, &m);
-        if (n != m || memcmp(s, t, n)) return 0;
-    }
-    return 1;
 }
 
 void sgt_vocab_text_bytes(const sgt_vocab *v, uint32_t *bytes, uint32_t n)

@@ -60,8 +60,6 @@ struct sgt_vocab {
     const char *eot_setting;
     uint32_t size, eot; /* in merge order: 257 + number of merges; the last id */
     uint64_t fingerprint;
-    /* fingerprint as older releases computed it, without the merges */
-    uint64_t older;
     uint32_t *offsets; /* (size + 1): token `id` is bytes[offsets[id] .. offsets[id + 1]) */
     uint8_t *bytes;
     uint16_t byte_id[256];
@@ -147,24 +145,11 @@ static inline int sgt_vocab_normalizes(const sgt_vocab *v)
     return v->normalize > SGT_NORMALIZE_NONE;
 }
 
-/* Compute v's fingerprints. They cover the tokens in the order of the ids that files of tokens
- * hold, and the split rule; also the merges, unless the ids imply them. Ids in merge order do: a
- * token's bytes, encoded with lower ids alone, become exactly two tokens, which are its merge
- * (vocab_file.h). So GPT-2 and most vocabularies keep the fingerprint of older releases, and their
- * sets can still be resumed, completed and merged. */
+/* Compute v's fingerprint. It covers the tokens in the order of the ids that files of tokens hold,
+ * and the split rule; also the merges, unless the ids imply them. Ids in merge order do: a token's
+ * bytes, encoded with lower ids alone, become exactly two tokens, which are its merge
+ * (vocab_file.h). */
 int sgt_vocab_take_fingerprint(sgt_vocab *v, sgt_error *err);
-
-/* Return whether the ids of a set with this fingerprint stand for v's tokens, which is enough to
- * read it. A set of an older release may have been made with other merges: sgt_vocab_same_merges
- * tells, from the tokenizer.json in the set. */
-static inline int sgt_vocab_reads(const sgt_vocab *v, uint64_t fingerprint)
-{
-    return fingerprint == v->fingerprint || fingerprint == v->older;
-}
-
-/* Return whether two vocabularies give the same ids for the same pieces: the same tokens, end of
- * text and merges. */
-int sgt_vocab_same_merges(const sgt_vocab *a, const sgt_vocab *b);
 
 /* Report settings of the vocabulary's file that sgt ignores, a split rule that is only assumed, and
  * constructs that Hugging Face's library cannot express in the files sgt writes. */

@@ -32,7 +32,7 @@ typedef struct set {
 static int check_vocabulary(const set *s, const eval *e, sgt_error *err)
 {
     uint64_t fingerprint = sgt_loader_fingerprint(s->loader);
-    if (!fingerprint || sgt_vocab_reads(e->model.vocab, fingerprint)) return SGT_OK;
+    if (!fingerprint || sgt_vocab_fingerprint(e->model.vocab) == fingerprint) return SGT_OK;
     return sgt_fail(err, SGT_EUNSUPPORTED,
                     "%s: its tokens are of another vocabulary than the model's, %s (--vocab FILE "
                     "names the model's)",

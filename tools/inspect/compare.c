@@ -89,20 +89,6 @@ static int compare_tokens(pair *p, const inspect *o, sgt_error *err)
     return rc;
 }
 
-/* Return whether the vocabularies in the folders of the two sets are the same. Fingerprints are
- * computed again, because an older release left the merges out of some of them. */
-static int same_carried(const pair *p)
-{
-    sgt_vocab *v[2] = {NULL, NULL};
-    for (int i = 0; i < 2; i++) {
-        const inspect_shard *first = &p->sets[i].shards[0];
-        if (inspect_vocabulary(&v[i], &first->header, first->path, NULL) < 0) v[i] = NULL;
-    }
-    int same = v[0] && v[1] && sgt_vocab_fingerprint(v[0]) == sgt_vocab_fingerprint(v[1]);
-    for (int i = 0; i < 2; i++) sgt_vocab_free(v[i]);
-    return same;
-}
-
 /* Compare the vocabularies, as far as manifests and headers tell. A set with a manifest has one
  * vocabulary, which was checked when the set was opened; otherwise its first shard's counts. */
 static void compare_vocabularies(pair *p)
@@ -114,7 +100,6 @@ static void compare_vocabularies(pair *p)
     }
     p->vocabularies =
         !p->fingerprints[0] || !p->fingerprints[1] ? -1 : p->fingerprints[0] == p->fingerprints[1];
-    if (!p->vocabularies) p->vocabularies = same_carried(p);
 }
 
 /* ---- output ---- */

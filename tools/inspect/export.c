@@ -1,121 +1,138 @@
-/* export.c: rewrites a set that sgt-tokenize or --merge made as another trainer's files. OUT is
- * handled as in a merge: an earlier set stays until all files are written and verified. */
+/* export.c: rewrites a set of sgt's own shards as another trainer's files. All of them are written
+ * in OUT/.work, and an earlier set in OUT stays until they are complete and verified. */
 #include "tokenize/out/export.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "loader/base/clock.h"
-#include "loader/base/file.h"
-#include "loader/shards/tokenizer.h"
-#include "tokenize/vocab/vocab.h"
+#include "tokenize/out/out.h"
+#include "tools/cli/progress.h"
 #include "tools/cli/talk.h"
-#include "tools/inspect/merge.h"
+#include "tools/inspect/inspect.h"
 
-static int open_set(merge *m, const char *path, sgt_error *err)
+typedef struct exporting {
+    const inspect *o;
+    inspect_set set;
+    const char *path; /* path of OUT */
+    sgt_out out;
+    int replacing;         /* 1: an earlier set has been removed from OUT */
+    sgt_manifest manifest; /* manifest of OUT */
+    sgt_progress *bar;
+} exporting;
+
+static int is_same_folder(const char *a, const char *b)
 {
-    inspect one = *m->o;
-    one.path = path;
-    if (!(m->sets = calloc(1, sizeof *m->sets))) return sgt_fail_memory(err, path);
-    int rc = merge_check_not_out(m, path, err);
-    if (rc < 0 || (rc = inspect_set_open(m->sets, &one, err)) < 0) return rc;
-    m->count = 1;
-    const inspect_set *s = m->sets;
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+static int check_set(const exporting *e, sgt_error *err)
+{
+    const inspect_set *s = &e->set;
+    if (is_same_folder(s->path, e->path))
+        return sgt_fail(err, SGT_EUSAGE, "%s: is the set, and cannot be OUT (name a new folder)",
+                        e->path);
     if (!s->folder || !s->manifest)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: has no manifest.json: only sets that sgt-tokenize made whole are "
                         "exported",
-                        path);
+                        s->path);
     if (s->manifest->foreign)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: made for another trainer already: only sets of sgt's own shards are "
                         "exported",
-                        path);
-    m->all_tokens = s->tokens;
+                        s->path);
     return SGT_OK;
 }
 
 static void show_progress(void *ctx, uint64_t tokens)
 {
-    const merge *m = ctx;
-    sgt_progress_update(m->bar, 2 * tokens, 2 * m->all_tokens, 0, NULL);
+    const exporting *e = ctx;
+    sgt_progress_update(e->bar, 2 * tokens, 2 * e->set.tokens, 0, NULL);
 }
 
-/* Write tokenizer_config.json for the tokenizer.json that has been copied. */
-static int describe_tokenizer(const merge *m, sgt_error *err)
+static int write_files(exporting *e, sgt_error *err)
 {
-    if (m->sets->manifest->fingerprint == SGT_GPT2_FINGERPRINT)
-        return sgt_tokenizer_config_write(m->work, "<|endoftext|>", 0, err);
-    char *text = NULL, *name = NULL, *path = sgt_join(m->work, "tokenizer.json");
-    size_t n;
-    int rc = path ? sgt_file_get(&text, &n, path, SGT_TOKENIZER_MOST, err)
-                  : sgt_fail_memory(err, m->out);
-    if (!rc) rc = sgt_tokenizer_name(&name, text, n, m->manifest.eot, err);
-    if (!rc) rc = sgt_tokenizer_config_write(m->work, name, 0, err);
-    free(name);
-    free(text);
-    free(path);
+    sgt_export x = {.set = e->set.path,
+                    .from = e->set.manifest,
+                    .work = e->out.work,
+                    .layout = (sgt_layout)e->o->layout,
+                    .stop = e->o->stop,
+                    .progress = show_progress,
+                    .ctx = e};
+    e->bar = sgt_progress_new("B", SGT_PROGRESS_BYTES, e->o->quiet);
+    int rc = sgt_export_write(&x, &e->manifest, err);
+    if (!rc) rc = sgt_export_copy(x.set, x.work, "sources.jsonl", err);
+    if (!rc && sgt_stopped(x.stop)) rc = sgt_fail(err, SGT_ESTOPPED, "stopped");
+    sgt_progress_end(e->bar);
     return rc;
 }
 
-static int make_files(merge *m, sgt_error *err)
+static int fill_out(exporting *e, const sgt_vocab *v, sgt_error *err)
 {
-    const inspect_set *s = m->sets;
-    sgt_export e = {.set = s->path,
-                    .from = s->manifest,
-                    .work = m->work,
-                    .layout = (sgt_layout)m->o->layout,
-                    .stop = m->o->stop,
-                    .progress = show_progress,
-                    .ctx = m};
-    int rc = sgt_export_write(&e, &m->manifest, err);
-    if (!rc) rc = sgt_export_copy(s->path, m->work, "sources.jsonl", err);
-    if (!rc) rc = sgt_export_copy(s->path, m->work, "tokenizer.json", err);
-    if (!rc) rc = describe_tokenizer(m, err);
-    return rc < 0 ? rc : sgt_manifest_write(&m->manifest, m->work, err);
+    int rc = write_files(e, err);
+    if (rc < 0) return rc;
+    e->replacing = 1;
+    if ((rc = sgt_out_clear(&e->out, err)) < 0 ||
+        (rc = sgt_export_move(e->out.work, e->path, &e->manifest, err)) < 0)
+        return rc;
+    return sgt_out_publish(&e->out, &e->manifest, v, err);
 }
 
-static int show(const merge *m, double seconds, sgt_error *err)
+static int export_set(exporting *e, sgt_error *err)
+{
+    sgt_vocab *v;
+    sgt_out_request r = {.path = e->path, .force = e->o->force};
+    int rc = check_set(e, err);
+    if (!rc) rc = inspect_vocabulary(&v, &e->set.shards[0].header, e->set.shards[0].path, err);
+    if (rc < 0) return rc;
+    if ((rc = sgt_out_claim_alone(&e->out, &r, err)) == 0) {
+        rc = fill_out(e, v, err);
+        /* once the earlier set is gone, .work stays: it tells that the same command may go on */
+        sgt_out_release(&e->out, e->replacing);
+    }
+    sgt_vocab_free(v);
+    return rc;
+}
+
+static int show(const exporting *e, double seconds, sgt_error *err)
 {
     char a[64], b[64], c[64], d[32], t[32], name[1024];
-    const sgt_manifest *all = &m->manifest;
-    const char *layout = sgt_layout_names[m->o->layout];
-    if (m->o->json)
+    const sgt_manifest *all = &e->manifest;
+    const char *layout = sgt_layout_names[e->o->layout];
+    if (e->o->json)
         return inspect_print_json(json_pack("{s:o, s:s, s:I, s:I, s:I, s:f}", "out",
-                                            sgt_json_text(m->out, strlen(m->out)), "layout", layout,
-                                            "tokens", (json_int_t)all->tokens, "documents",
+                                            sgt_json_text(e->path, strlen(e->path)), "layout",
+                                            layout, "tokens", (json_int_t)all->tokens, "documents",
                                             (json_int_t)all->documents, "files",
                                             (json_int_t)all->count, "seconds", seconds),
                                   0, err);
-    if (m->o->quiet) return SGT_OK;
+    if (e->o->quiet) return SGT_OK;
     printf(
-        "%s: %s, %s, %s, in %s, %s\n", sgt_printable(name, sizeof name, m->out),
+        "%s: %s, %s, %s, in %s, %s\n", sgt_printable(name, sizeof name, e->path),
         sgt_format_things(a, sizeof a, all->tokens, "token", "tokens"),
         sgt_format_things(b, sizeof b, all->documents, "document", "documents"),
         sgt_format_things(c, sizeof c, all->count, "file", "files"),
         sgt_format_duration(t, sizeof t, seconds),
         sgt_format_rate(d, sizeof d, seconds > 0 ? 2 * (double)all->tokens / seconds : 0, "B/s"));
-    if (all->count) sgt_put_line(stdout, "%s", sgt_layout_says[m->o->layout]);
+    if (all->count) sgt_put_line(stdout, "%s", sgt_layout_says[e->o->layout]);
     return SGT_OK;
 }
 
 int inspect_export(const inspect *o, const char *const *paths, sgt_error *err)
 {
-    merge m = {.o = o, .out = paths[1], .lock = -1};
+    inspect one = *o;
+    one.path = paths[0];
+    exporting e = {.o = o, .path = paths[1]};
     double began = sgt_now();
-    int rc = open_set(&m, paths[0], err);
-    if (!rc && (rc = merge_claim(&m, err)) == 0) {
-        m.bar = sgt_progress_new("B", SGT_PROGRESS_BYTES, o->quiet);
-        rc = make_files(&m, err);
-        sgt_progress_end(m.bar);
-        if (!rc) rc = merge_publish(&m, err);
-        merge_release(&m, rc < 0);
-    }
-    if (!rc) rc = show(&m, sgt_now() - began, err);
-    if (m.count) inspect_set_close(m.sets);
-    free(m.sets);
-    sgt_manifest_free(&m.manifest);
+    int rc = inspect_set_open(&e.set, &one, err);
+    if (rc < 0) return rc;
+    rc = export_set(&e, err);
+    if (!rc) rc = show(&e, sgt_now() - began, err);
+    inspect_set_close(&e.set);
+    sgt_manifest_free(&e.manifest);
     return rc;
 }

@@ -1,6 +1,6 @@
 /* inspect.h: the parts of sgt-inspect. set.c opens a set: a shard, or a folder of shards. text.c
- * decodes it, verify.c checks all of it, compare.c compares two sets, merge.c joins several, and
- * export.c rewrites one for another trainer.
+ * decodes it, verify.c checks all of it, compare.c compares two sets, and export.c rewrites one for
+ * another trainer.
  * batch.c shows the batches that training would use. run.c reads run directories and checkpoints.
  * sgt-inspect.c has the command line. */
 #ifndef SGT_TOOLS_INSPECT_H
@@ -24,11 +24,10 @@ typedef struct inspect {
     const char *split;          /* NULL: every split */
     int loader, sampling;       /* sgt_reader, sgt_sampling */
     uint64_t seed, batch_size, seq_len, pad;
-    int padded_by;         /* 1: --pad was given */
-    int documents;         /* for --batch: 1: also show where documents begin */
-    uint64_t threads;      /* for --verify: number of threads; 0: all available cores */
-    uint64_t shard_tokens; /* for --merge: tokens per shard of the result; 0: as in the first set */
-    int layout;            /* sgt_layout of --export; 0: not given */
+    int padded_by;    /* 1: --pad was given */
+    int documents;    /* for --batch: 1: also show where documents begin */
+    uint64_t threads; /* for --verify: number of threads; 0: all available cores */
+    int layout;       /* sgt_layout of --export; 0: not given */
     int force;
     sgt_notice notice;
     const sgt_stop *stop;
@@ -55,8 +54,7 @@ extern const char *const inspect_splits[INSPECT_SPLITS]; /* the splits, in the o
 typedef struct inspect_set {
     const char *path;
     int folder;
-    /* name of a program that has not finished writing the set; NULL: the set is finished */
-    const char *unfinished;
+    int unfinished;         /* 1: a program has not finished writing the set */
     sgt_manifest *manifest; /* contents of manifest.json; NULL: there is none */
     inspect_shard *shards;
     size_t count;
@@ -130,8 +128,6 @@ uint32_t inspect_ids(const inspect_shard *d);
 int inspect_compare(const inspect *o, const char *const paths[2], sgt_error *err);
 /* Rewrite the set at paths[0] as files of the layout o->layout, in the folder paths[1]. */
 int inspect_export(const inspect *o, const char *const *paths, sgt_error *err);
-/* Merge the sets at paths[0 .. count - 1] into OUT, which is paths[count]. */
-int inspect_merge(const inspect *o, const char *const *paths, size_t count, sgt_error *err);
 
 int inspect_decode(const inspect_set *s, const inspect *o, sgt_error *err);
 int inspect_batches(const inspect *o, sgt_error *err);

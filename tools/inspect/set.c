@@ -259,7 +259,7 @@ static int open_folder(inspect_set *s, const inspect *o, sgt_error *err)
     int rc = SGT_OK;
     s->folder = 1;
     if (inspect_exists(s->path, ".work") && !inspect_exists(s->path, "manifest.json"))
-        s->unfinished = inspect_exists(s->path, ".work/merge") ? "sgt-inspect" : "sgt-tokenize";
+        s->unfinished = 1;
     if (inspect_exists(s->path, "manifest.json")) {
         s->manifest = calloc(1, sizeof *s->manifest);
         if (!s->manifest) return sgt_fail_memory(err, s->path);
@@ -271,10 +271,9 @@ static int open_folder(inspect_set *s, const inspect *o, sgt_error *err)
     }
     if (s->manifest && (rc = compare_manifest(s, o, err)) < 0) return rc;
     if (!s->count && s->unfinished)
-        return sgt_fail(
-            err, SGT_EFORMAT,
-            "%s: no shards yet: %s has not ended there (the same command again finishes it)",
-            s->path, s->unfinished);
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: no shards yet: unfinished (the same command again finishes it)",
+                        s->path);
     if (!s->count && s->manifest && !s->manifest->count && !o->split) return open_empty(s, err);
     if (!s->count)
         return sgt_fail(err, SGT_EFORMAT,

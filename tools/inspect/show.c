@@ -137,8 +137,7 @@ static void show_kind(FILE *to, const inspect_set *s)
 {
     if (!s->folder) fprintf(to, "a shard of tokens\n");
     else if (s->unfinished)
-        fprintf(to, "a set of shards, unfinished (the same %s command again finishes it)\n",
-                s->unfinished);
+        fprintf(to, "a set of shards, unfinished (the same command again finishes it)\n");
     else
         fprintf(to, "a set of shards%s\n",
                 s->manifest ? ", made by sgt-tokenize" : " without a manifest");
@@ -226,7 +225,7 @@ static json_t *set_json(const inspect_set *s, const inspect *o)
     json_object_set_new(top, "path", sgt_json_text(s->path, strlen(s->path)));
     json_object_set_new(top, "tokens", json_integer((json_int_t)s->tokens));
     json_object_set_new(top, "documents", count_or_null(s->documents, s->documents_known));
-    if (s->folder) json_object_set_new(top, "unfinished", json_boolean(s->unfinished != NULL));
+    if (s->folder) json_object_set_new(top, "unfinished", json_boolean(s->unfinished));
     if (m) {
         json_object_set_new(top, "bytes", json_integer((json_int_t)m->bytes));
         json_object_set_new(top, "files", json_integer((json_int_t)m->files));

@@ -55,7 +55,7 @@ int inspect_vocabulary(sgt_vocab **out, const sgt_shard_header *h, const char *p
         v = NULL;
         if (!file) return sgt_fail_memory(err, path);
         if (access(file, F_OK) == 0 && (rc = sgt_vocab_load(&v, file, NULL, &why)) == 0 &&
-            !sgt_vocab_reads(v, h->fingerprint)) {
+            sgt_vocab_fingerprint(v) != h->fingerprint) {
             rc = sgt_fail(&why, SGT_EFORMAT, "%s is yet another", file);
             sgt_vocab_free(v);
             v = NULL;

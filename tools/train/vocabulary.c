@@ -12,8 +12,8 @@ static int open_vocabulary(sgt_vocab **out, const char *tokenizer, uint64_t fing
     sgt_vocab *v;
     int rc = sgt_vocab_gpt2(&v, err);
     if (rc < 0) return rc;
-    int known =
-        fingerprint ? sgt_vocab_reads(v, fingerprint) : !tokenizer && n == sgt_vocab_size(v);
+    int known = fingerprint ? sgt_vocab_fingerprint(v) == fingerprint
+                            : !tokenizer && n == sgt_vocab_size(v);
     if (!known) {
         sgt_vocab_free(v);
         if (!tokenizer) return sgt_fail(err, SGT_EUNSUPPORTED, "the data's vocabulary is unknown");
@@ -41,9 +41,9 @@ int vocabulary_same_ids(const char *path, const char *tokenizer, uint64_t finger
     int rc = sample_vocab_beside(&model, path, 0, "", err);
     if (rc == SGT_EUSAGE) return 1; /* the model has no vocabulary beside it */
     if (rc < 0) return rc;
-    int same = sgt_vocab_reads(model, fingerprint);
+    int same = sgt_vocab_fingerprint(model) == fingerprint;
     if (!same) rc = open_vocabulary(&data, tokenizer, fingerprint, 0, err);
-    if (data) same = sgt_vocab_reads(data, fingerprint) && sample_vocab_agrees(data, model);
+    if (data) same = sgt_vocab_fingerprint(data) == fingerprint && sample_vocab_agrees(data, model);
     sgt_vocab_free(model);
     sgt_vocab_free(data);
     return rc == SGT_ENOMEM ? rc : same;
