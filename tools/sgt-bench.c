@@ -31,10 +31,12 @@ static const sgt_program program = {
 /* Subcommands and options that earlier versions had, and what to type now. */
 static const struct {
     const char *word, *now;
-} gone[] = {{"all", "run the other subcommands, one after the other"},
-            {"sample", "sgt-sample RUN/ prints its tokens/s"},
-            {"score", "it is a program of its own now: sgt-eval RUN/ FILE.jsonl"},
-            {"--plot", "--json has every number of the table"}};
+} gone[] = {
+    {"all", "run the other subcommands, one after the other"},
+    {"sample", "sgt-sample RUN/ prints its tokens/s"},
+    {"score", "it is a program of its own now: sgt-eval RUN/ FILE.jsonl"},
+    {"--limits", "loader compares with memcpy, numpy (--peer) and fio (--cold) in its table"},
+    {"--plot", "--json has every number of the table"}};
 
 /* Return whether argument i is the word, or for an option --word=VALUE. Subcommands come first. */
 static int is_word(char **argv, int i, const char *word)

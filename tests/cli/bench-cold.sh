@@ -1,4 +1,5 @@
-# sgt-bench loader --cold: measures files that can be dropped from the page cache, and refuses others.
+# sgt-bench loader --cold: measures files that can be dropped from the page cache, and refuses others; beside fio, with
+# usable and unusable answers of it.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/shards.inc"
 
@@ -24,6 +25,72 @@ fi
 [ $code -eq 0 ] || fail "exit code $code: $(cat .stderr)"
 stderr_is ''
 check 'all are cold' test "$(sed -n '/"results"/,/"peers"/p' .stdout | grep -c '"cold": true')" -eq 6
+
+# ---- a stand-in for fio that stores its arguments and reports 1,000 requests per second ----
+mkdir bin
+cat > bin/fio <<'END2'
+#!/bin/sh
+for a; do echo "$a"; done > fio.args
+echo "$*" >> fio.asked
+echo "$GLIBC_TUNABLES" > fio.pages
+echo 'a note that stands before it'
+echo '{"fio version": "fio-0.3", "jobs": [{"error": 0, "read": {"iops": 1000.0}, "usr_cpu": 10.0, "sys_cpu": 15.0}]}'
+END2
+chmod +x bin/fio
+PATH=$PWD/bin:$PATH
+cp set/train_000000.bin 'set/train_a:b.bin'
+quick='--cold --seconds .02 --turns 1 --batch-size 4'
+peers() { sed -n '/"peers"/,$p' .stdout; }
+run 0 sgt-bench loader set $quick --seq-len 16 --sampling random,block,sequential --loader uring,mmap --json
+stderr_is ''
+stdout_has '"fio": "fio-0.3"'
+check 'no more than reading' test "$(grep -c -- '--readonly' fio.asked)" -eq 3
+check 'as ours reads' test "$(sed 's/.*--rw=\([a-z]*\) .*--bs=\([0-9]*\) --iodepth=\([0-9]*\) .*/\1 \2 \3/' fio.asked |
+    tr '\n' ';')" = 'randread 4096 128;randread 262144 16;read 1048576 16;'
+for word in --ioengine=io_uring --registerfiles=1 --fixedbufs=1 --direct=1 --iomem_align=2m --output-format=json \
+    '--filename=set/train_000000.bin:set/train_a\:b.bin'; do
+    check "fio is told $word" grep -qxF -e "$word" fio.args
+done
+check 'into huge pages' grep -qx 'glibc.malloc.hugetlb=1' fio.pages
+# At random each row is a request. Of a block of 131,072 tokens and of 1 MiB, the 64 tokens of a batch take a part.
+check 'microseconds per batch' test "$(peers | sed -n 's/.*"us_per_batch": \(.*\),/\1/p' | tr '\n' ' ')" = \
+    '4000.0 0.488281 0.12207 '
+check 'its CPU' test "$(peers | grep -c '"cpu_share": 0.25')" -eq 3
+
+# A window of 4,098 bytes is two pages, and a batch of 4 rows takes 4 requests, that is 4,000 us.
+run 0 sgt-bench loader set $quick --seq-len 2048 --json --loader uring,mmap
+check 'two pages' grep -qx -- '--bs=8192' fio.args
+check 'as many requests as rows' test "$(peers | grep -c '"us_per_batch": 4000.0')" -eq 1
+check 'a share each' test "$(sed -n '/"results"/,/"peers"/p' .stdout | grep -c '"fio_fraction"')" -eq 4
+check 'the quotient' awk -F'[:,]' '/"us_per_batch"/ { us = $2 } /"fio_fraction"/ { q = $2 * us / 4000
+    if (q < 1 - 3e-5 || q > 1 + 3e-5) exit 1 }' .stdout
+run 0 sgt-bench loader set $quick --seq-len 64
+stdout_has "Dropped from the page cache before each measurement, 1 thread"
+stdout_has "Limit: the disk, read by fio at the same depth."
+stdout_matches '^  fio             -   random          4     64    4000\.00       0\.1   0\.000   1\.0000  0\.25$'
+check '100 columns' test "$(awk 'length > 100' .stdout | wc -l)" -eq 0
+
+# ---- fio that fails, fio that reports nothing usable, no fio ----
+printf '#!/bin/sh\necho "fio: engine io_uring not loadable" >&2\nexit 1\n' > bin/fio
+run 0 sgt-bench loader set $quick --seq-len 16 --json
+stderr_is 'sgt-bench loader: fio is left out: fio: exit 1: fio: engine io_uring not loadable'
+check 'the document says why' test "$(grep -c '"why": "fio: exit 1: fio: engine io_uring not loadable"' .stdout)" -eq 1
+printf '#!/bin/sh\necho hello\n' > bin/fio
+run 0 sgt-bench loader set $quick --seq-len 16
+stderr_is 'sgt-bench loader: fio is left out: fio: no jobs[0].read.iops in what it said: hello'
+printf '#!/bin/sh\necho %s\n' "'{\"jobs\": [{\"error\": 5, \"read\": {\"iops\": 7}}]}'" > bin/fio
+run 0 sgt-bench loader set $quick --seq-len 16
+stderr_is 'sgt-bench loader: fio is left out: fio: error 5 (Input/output error)'
+rm bin/fio
+mkdir only
+ln -s "$BIN/sgt-bench" only/
+run 0 env PATH="$PWD/only" sgt-bench loader set $quick --seq-len 16 --loader mmap --json
+stderr_is ''
+stdout_has '"why": "fio is not here (apt-get install fio)"'
+run 0 env PATH="$PWD/only" sgt-bench loader set $quick --seq-len 16 --loader mmap
+stdout_has "Limit: memcpy of the same windows (the disk's limit needs fio: apt-get install fio)."
+stderr_is ''
+rm 'set/train_a:b.bin'
 
 # No reader reads a window twice, for either output. io_uring is refused here: the reads are then
 # single system calls, whose offsets strace shows.

@@ -11,5 +11,6 @@ gone() { # WORD NOW ARGUMENT...
 gone all 'run the other subcommands, one after the other' all -o bench.html
 gone sample 'sgt-sample RUN/ prints its tokens/s' sample --tokens 16
 gone score 'it is a program of its own now: sgt-eval RUN/ FILE.jsonl' score run
+gone --limits 'loader compares with memcpy, numpy (--peer) and fio (--cold) in its table' loader out --limits all
 gone --plot '--json has every number of the table' step --plot a.svg
 gone --plot '--json has every number of the table' loader out --plot=a.svg

@@ -25,7 +25,7 @@ done
 echo ended > last
 END2
 chmod +x python
-small='--limits none --seconds .02 --turns 3 --batch-size 4 --seq-len 16'
+small='--seconds .02 --turns 3 --batch-size 4 --seq-len 16'
 run 0 sgt-bench loader set $small --outputs i32 --peer ./python --json
 stderr_is ''
 same script "$ROOT/tests/peers/loaders.py"

@@ -122,11 +122,9 @@ usage '--threads 0: must be from 1 to 1024' loader set --threads 0
 usage 'a batch of 1048576 x 1024 tokens is over the 268,435,456 that are measured' loader set --batch-size 1048576
 usage '--peers: no such option; did you mean --peer?' loader set --peers
 usage '--turns 0: must be from 1 to 100' loader set --turns 0
-usage '--limits sky: no such word (numpy, memcpy, memory, scalar, mmap, threads, stream, random, ahead, block, fill)' \
-    loader set --limits memcpy,sky
 name=
-usage 'expected a subcommand (loader, tokenize, gemm, attention, step, ablation, memory, sample)'
-usage 'matmul: no such subcommand (loader, tokenize, gemm, attention, step, ablation, memory, sample)' matmul
+usage 'expected a subcommand (loader, tokenize, gemm, attention, step, ablation, memory)'
+usage 'matmul: no such subcommand (loader, tokenize, gemm, attention, step, ablation, memory)' matmul
 usage '--json: no such option' --json loader set
 run 0 sgt-bench --help
 stdout_has 'usage: sgt-bench SUBCOMMAND [OPTION]...'

@@ -23,8 +23,6 @@ rm -rf out && sgt-tokenize --quiet corpus out
 clean 0 sgt-inspect out --verify --decode 0:20
 clean 0 sgt-inspect out --batch 3 --seq-len 16 --batch-size 4
 clean 0 sgt-bench loader out --loader mmap,preload --seq-len 16 --batch-size 4 --seconds 0.2 --quiet
-clean 0 sgt-bench loader out --limits memcpy,memory,scalar,mmap,threads,stream --seq-len 16 --batch-size 4 --turns 1 \
-    --seconds 0.2 --quiet
 clean 0 sgt-bench tokenize --quiet --threads 2 corpus
 set -- --data out --run run --model 1x16x2 --seq-len 8 --batch-size 2 --save-every 1 --eval-every 0 --device cpu --quiet
 clean 0 sgt-train "$@" --steps 2

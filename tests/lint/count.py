@@ -14,10 +14,10 @@ BUDGET = {
     "loader": 9358,
     "train": 14604,
     "kernels": 12422,
-    "tools": 20370,
-    "tests": 56430,
-    "manuals": 4185,
-    "pages": 1233,
+    "tools": 19682,
+    "tests": 56387,
+    "manuals": 4154,
+    "pages": 1228,
 }
 DATA = set(
     "json jsonl bin safetensors tsv txt ids parquet idx png tiktoken bpe tables in typed symbols toml pattern out gz zst"

@@ -48,23 +48,4 @@ double bench_median(double *x, size_t n); /* sorts x */
 int bench_cache_evict(const char *path, sgt_error *err);
 int bench_cache_fill(const char *path, sgt_error *err); /* reads the pages that are not cached */
 
-/* ---- limit.c: the speed limits that memory sets: memcpy of a loader's windows, and reading them
- * ---- */
-
-typedef struct sgt_loader sgt_loader;
-typedef struct bench_limit bench_limit;
-
-/* Allocate the memory that windows are taken from, in huge pages: `bytes` bytes, the size of a
- * set's tokens, or less if memory is short. */
-int bench_limit_open(bench_limit **out, uint64_t bytes, sgt_error *err);
-void bench_limit_close(bench_limit *l);
-uint64_t bench_limit_bytes(const bench_limit *l);
-/* From now on, bench_limit_copy and bench_limit_read use as many rows, at the same places in the
- * memory, as the first batches of `loader`, which has the option `raw`, with up to `threads`
- * threads. */
-int bench_limit_aim(bench_limit *l, const sgt_loader *loader, int raw, int threads, sgt_error *err);
-bench_work bench_limit_copy; /* a unit copies one batch by memcpy; ctx: the bench_limit */
-/* A unit reads a batch's windows with prefetching, and discards them; ctx: the bench_limit. */
-bench_work bench_limit_read;
-
 #endif

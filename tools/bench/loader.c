@@ -6,13 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "loader/base/memory.h"
 #include "loader/shards/shard.h"
 #include "tools/bench/loader.h"
 #include "tools/cli/options.h"
 #include "loader/words.h"
 
-enum { DEFAULT_SEQ = 1024, DEFAULT_TURNS = 5 };
+enum { DEFAULT_SEQ = 1024, LIST_MOST = 16 }; /* LIST_MOST: most words of an option's list */
 
 static loader_options o = {.outputs = "u16,i32",
                            .batches = "32",
@@ -21,7 +20,7 @@ static loader_options o = {.outputs = "u16,i32",
                            .split = "train",
                            .seconds = 3,
                            .threads = 1,
-                           .turns = DEFAULT_TURNS,
+                           .turns = 5,
                            .seed = 1};
 
 static const sgt_option table[] = {
@@ -50,12 +49,6 @@ static const sgt_option table[] = {
     {"peer", 0, SGT_OPT_TEXT, &o.peer, "PYTHON",
      .help = "compare with numpy and PyTorch (if installed), run by this interpreter in "
              "alternating turns"},
-    {"limits", 0, SGT_OPT_TEXT, &o.limits, "LIST",
-     "compare each part with its limit, instead of printing the table: numpy, memcpy, memory, "
-     "scalar, mmap, "
-     "threads, stream, random, ahead, block, fill; all, none",
-     .def = "all, after the table, with --peer; else none", .given = &o.limits_given,
-     .words = "numpy|memcpy|memory|scalar|mmap|threads|stream|random|ahead|block|fill|all|none"},
     {.name = "Output"},
     BENCH_OUTPUT(o.output),
     {0}};
@@ -69,37 +62,50 @@ static const sgt_program program = {
     .examples = "  sgt-bench loader out/\n"
                 "  sgt-bench loader out/ --batch-size 16,32,64 --seq-len 512,1024 --threads 2\n"
                 "  sgt-bench loader out/ --cold --loader mmap,uring --outputs u16 --json\n"
-                "  sgt-bench loader out/ --limits all --peer python3"};
+                "  sgt-bench loader out/ --peer python3"};
 
 /* ---- lists ---- */
 
-static int split_option(const char *option, const char *list, char **pieces, int most)
+static const char *const output_words[] = {"u16", "i32", "i64", NULL};
+
+typedef struct lists {
+    int readers[LIST_MOST], outputs[LIST_MOST], samplings[LIST_MOST];
+    uint32_t batches[LIST_MOST], seqs[LIST_MOST];
+    int reader_count, output_count, sampling_count, batch_count, seq_count;
+} lists;
+
+static int split_option(char **pieces, const char *option, const char *list)
 {
-    int n = sgt_split_list(list, pieces, most);
+    int n = sgt_split_list(list, pieces, LIST_MOST);
     if (n < 1)
         sgt_usage(&program, "--%s %s: expected one to %d pieces with commas between them", option,
-                  list, most);
+                  list, LIST_MOST);
     return n;
 }
 
-/* Convert the words of `list` to their indices among the `kinds` names. Return how many there are;
- * a repeated name counts once. */
-static int words(int *out, const char *option, const char *list, int kinds,
-                 const char *(*name)(int))
+/* Return the index of `word` among `names`, which NULL ends; an unknown word is wrong usage. */
+static int find_word(const char *option, const char *word, const char *const *names)
 {
-    char *pieces[LOADER_LIST];
-    int n = split_option(option, list, pieces, LOADER_LIST), count = 0;
+    char all[160] = "", hint[SGT_HINT];
+    for (int k = 0; names[k]; k++) {
+        if (!strcmp(word, names[k])) return k;
+        size_t used = strlen(all);
+        snprintf(all + used, sizeof all - used, "%s%s", k ? ", " : "", names[k]);
+    }
+    sgt_usage(&program, "--%s %s: no such word (%s)%s", option, word, all,
+              sgt_suggest(word, strlen(word), all, "", hint));
+}
+
+/* Convert the words of `list`, or all names if it is NULL, to their indices among `names`. Return
+ * how many there are; a repeated word counts once. */
+static int read_words(int *out, const char *option, const char *list, const char *const *names)
+{
+    char *pieces[LIST_MOST];
+    int count = 0;
+    while (!list && names[count]) out[count] = count, count++;
+    int n = list ? split_option(pieces, option, list) : 0;
     for (int i = 0; i < n; i++) {
-        int k = 0, seen = 0;
-        while (k < kinds && strcmp(pieces[i], name(k))) k++;
-        if (k == kinds) {
-            char all[160] = "", hint[SGT_HINT];
-            for (k = 0; k < kinds; k++)
-                snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", k ? ", " : "",
-                         name(k));
-            sgt_usage(&program, "--%s %s: no such word (%s)%s", option, pieces[i], all,
-                      sgt_suggest(pieces[i], strlen(pieces[i]), all, "", hint));
-        }
+        int k = find_word(option, pieces[i], names), seen = 0;
         for (int j = 0; j < count; j++) seen |= out[j] == k;
         if (!seen) out[count++] = k;
         free(pieces[i]);
@@ -107,10 +113,10 @@ static int words(int *out, const char *option, const char *list, int kinds,
     return count;
 }
 
-static int numbers(uint32_t *out, const char *option, const char *list)
+static int read_numbers(uint32_t *out, const char *option, const char *list)
 {
-    char *pieces[LOADER_LIST];
-    int n = split_option(option, list, pieces, LOADER_LIST);
+    char *pieces[LIST_MOST];
+    int n = split_option(pieces, option, list);
     for (int i = 0; i < n; i++) {
         uint64_t v;
         if (sgt_parse_count(pieces[i], &v) < 0 || v < 1 || v > 1 << 20)
@@ -122,32 +128,13 @@ static int numbers(uint32_t *out, const char *option, const char *list)
     return n;
 }
 
-static void read_lines(loader_lists *in)
+static void read_lists(lists *in)
 {
-    const char *list = o.limits_given ? o.limits : o.peer ? "all" : "none";
-    if (!strcmp(list, "none")) return;
-    if (strcmp(list, "all")) {
-        in->line_count = words(in->lines, "limits", list, loader_limit_count(), loader_limit_name);
-        return;
-    }
-    while (in->line_count < loader_limit_count()) {
-        in->lines[in->line_count] = in->line_count;
-        in->line_count++;
-    }
-}
-
-static void read_lists(loader_lists *in)
-{
-    read_lines(in);
-    while (!o.readers && in->reader_count < SGT_READERS)
-        in->readers[in->reader_count] = in->reader_count, in->reader_count++;
-    if (o.readers)
-        in->reader_count = words(in->readers, "loader", o.readers, SGT_READERS, loader_who_name);
-    in->output_count = words(in->outputs, "outputs", o.outputs, LOADER_OURS, loader_output_name);
-    in->sampling_count =
-        words(in->samplings, "sampling", o.samplings, SGT_SAMPLINGS, loader_sampling_name);
-    in->batch_count = numbers(in->batches, "batch-size", o.batches);
-    in->seq_count = numbers(in->seqs, "seq-len", o.seqs);
+    in->reader_count = read_words(in->readers, "loader", o.readers, sgt_reader_words);
+    in->output_count = read_words(in->outputs, "outputs", o.outputs, output_words);
+    in->sampling_count = read_words(in->samplings, "sampling", o.samplings, sgt_sampling_words);
+    in->batch_count = read_numbers(in->batches, "batch-size", o.batches);
+    in->seq_count = read_numbers(in->seqs, "seq-len", o.seqs);
     for (int b = 0; b < in->batch_count; b++)
         for (int s = 0; s < in->seq_count; s++)
             if ((uint64_t)in->batches[b] * in->seqs[s] > 1 << 28)
@@ -167,7 +154,7 @@ static int add_shard(loader_bench *b, const char *path, sgt_error *err)
     if (fd < 0) return fd;
     close(fd);
     loader_shard *s = &b->shards[b->shard_count];
-    *s = (loader_shard){strdup(path), h.data, h.tokens, sgt_shard_bytes(&h)};
+    *s = (loader_shard){strdup(path), h.data, h.tokens, sgt_shard_bytes(&h), b->tokens};
     if (!s->path) return sgt_fail_memory(err, NULL);
     b->shard_count++;
     b->tokens += h.tokens;
@@ -195,7 +182,7 @@ static int find_shards(loader_bench *b, sgt_error *err)
 }
 
 /* Shorten the default row if no shard is long enough for it, as in a new user's small set. */
-static void shorten_default(loader_bench *b)
+static void shorten_default(const loader_bench *b, lists *in)
 {
     uint32_t seq = DEFAULT_SEQ;
     if (o.seq_given) return;
@@ -203,186 +190,135 @@ static void shorten_default(loader_bench *b)
     if (seq < DEFAULT_SEQ)
         sgt_say(&b->notice, "--seq-len %" PRIu32 ", since no shard has the %d tokens per row of %d",
                 seq, DEFAULT_SEQ + 1, DEFAULT_SEQ);
-    b->in.seqs[0] = seq;
+    in->seqs[0] = seq;
 }
 
-static void see_room(loader_bench *b)
+/* ---- the rows of the table ---- */
+
+/* a group's most rows: memcpy, each output of each reader, of mmap in two more states, the plain
+ * loop, and other programs */
+_Static_assert(1 + LOADER_OURS * (SGT_READERS + 2) + 1 + LOADER_MAKERS - LOADER_FIO + 1 <=
+                   LOADER_ROWS,
+               "room for all rows");
+
+static void add_row(loader_group *g, loader_row row, int maker, int output, loader_state state)
 {
-    sgt_memory memory;
-    sgt_memory_look(&memory, NULL);
-    b->may_be_warm = 2 * b->tokens <= memory.available / 2;
-    if (!b->may_be_warm)
-        sgt_say(&b->notice, "the set is larger than half of the free memory: mmap may meet pages "
-                            "that are not there");
+    row.maker = maker;
+    row.output = output;
+    row.state = state;
+    g->rows[g->count++] = row;
 }
 
-/* ---- the grid ---- */
-
-/* Add a reader's result. Without --cold, also add mmap of a set that is cached but not mapped yet,
- * and the plain loop that int32 batches are compared with. */
-static void add_reader(loader_group *g, loader_result r, int who, int output)
+/* Add a reader's row. Without --cold, also add mmap of a set that is cached but not mapped yet, and
+ * the plain loop that int32 batches are compared with. */
+static void add_reader(loader_group *g, loader_row row, int reader, int output)
 {
-    r.who = who;
-    r.output = output;
-    if (who == SGT_READER_MMAP) r.pass = r.cold ? LOADER_COLD : LOADER_MAPPED;
-    loader_add_result(g, r);
-    if (r.cold) return;
-    if (who == SGT_READER_MMAP) {
-        r.pass = LOADER_CACHED;
-        loader_add_result(g, r);
-    }
-    if (who == SGT_READER_PRELOAD && output == SGT_OUTPUT_I32) {
-        r.way = LOADER_SCALAR;
-        loader_add_result(g, r);
-    }
+    int is_mmap = reader == SGT_READER_MMAP;
+    add_row(g, row, reader, output, o.cold ? LOADER_COLD : is_mmap ? LOADER_MAPPED : LOADER_WARM);
+    if (!o.cold && is_mmap) add_row(g, row, reader, output, LOADER_CACHED);
+    row.plain = 1;
+    if (!o.cold && reader == SGT_READER_PRELOAD && output == SGT_OUTPUT_I32)
+        add_row(g, row, reader, output, LOADER_WARM);
 }
 
-/* Add a group that measures mmap of a set that is not cached. It is a group of its own, because it
- * drops the set from the page cache. Block sampling reads whole pools ahead, for which only --cold
- * has time. */
-static int lay_out_uncached(loader_bench *b, loader_result base, sgt_error *err)
-{
-    const loader_lists *in = &b->in;
-    loader_group *g;
-    int has_mmap = 0;
-    for (int r = 0; r < in->reader_count; r++) has_mmap |= in->readers[r] == SGT_READER_MMAP;
-    if (!has_mmap || o.cold || base.sampling == SGT_SAMPLING_BLOCK) return SGT_OK;
-    int rc = loader_add_group(b, (size_t)in->output_count, &g, err);
-    base.who = SGT_READER_MMAP;
-    base.pass = LOADER_COLD;
-    base.threads = (int)o.threads;
-    base.cold = 1;
-    for (int i = 0; i < in->output_count && rc == SGT_OK; i++) {
-        base.output = in->outputs[i];
-        loader_add_result(g, base);
-    }
-    return rc;
-}
-
-/* Add a group of results: memcpy first, then each output of each reader, then other programs. The
- * Python peers draw random windows from memory, and fio measures the disk. */
-static int lay_out_group(loader_bench *b, loader_result base, sgt_error *err)
+/* Add the rows of other programs. The Python peers draw random windows from memory, and fio
+ * measures the disk. */
+static void add_peers(loader_group *g, loader_row row)
 {
     static const int peers[][2] = {
         {LOADER_WINDOW, SGT_OUTPUT_U16}, {LOADER_WINDOW, SGT_OUTPUT_I32},
         {LOADER_GATHER, SGT_OUTPUT_I64}, {LOADER_LOOP, SGT_OUTPUT_I64},
         {LOADER_TORCH0, SGT_OUTPUT_I64}, {LOADER_TORCH2, SGT_OUTPUT_I64}};
-    enum { PEERS = sizeof peers / sizeof *peers };
-    const loader_lists *in = &b->in;
-    loader_group *g;
-    int rc = loader_add_group(
-        b, 2 + PEERS + 3 * (size_t)in->reader_count * (size_t)in->output_count, &g, err);
-    if (rc < 0) return rc;
-    base.who = LOADER_MEMCPY;
-    base.output = SGT_OUTPUT_U16;
-    base.threads = (int)o.threads;
-    base.cold = o.cold;
-    loader_add_result(g, base);
-    for (int i = 0; i < in->output_count; i++)
-        for (int r = 0; r < in->reader_count; r++)
-            add_reader(g, base, in->readers[r], in->outputs[i]);
-    base.threads = 1;
-    for (int i = 0; i < PEERS && o.peer && !o.cold && base.sampling == SGT_SAMPLING_RANDOM; i++) {
-        base.who = peers[i][0];
-        base.output = peers[i][1];
-        loader_add_result(g, base);
-    }
-    base.who = LOADER_FIO;
-    base.output = LOADER_BYTES;
-    if (o.cold) loader_add_result(g, base);
-    return SGT_OK;
+    row.threads = 1;
+    if (o.cold) add_row(g, row, LOADER_FIO, LOADER_BYTES, LOADER_COLD);
+    else if (o.peer && row.sampling == SGT_SAMPLING_RANDOM)
+        for (size_t i = 0; i < sizeof peers / sizeof *peers; i++)
+            add_row(g, row, peers[i][0], peers[i][1], LOADER_WARM);
 }
 
-static int lay_out(loader_bench *b, sgt_error *err)
+/* Add the rows of a group: memcpy first, then each output of each reader, other programs, and mmap
+ * of a set that is not cached. Block sampling reads whole pools ahead, for which only --cold has
+ * time. */
+static void add_rows(loader_group *g, loader_row row, const lists *in)
 {
-    const loader_lists *in = &b->in;
-    int rc = SGT_OK;
+    int has_mmap = 0;
+    row.threads = (int)o.threads;
+    add_row(g, row, LOADER_MEMCPY, SGT_OUTPUT_U16, o.cold ? LOADER_COLD : LOADER_WARM);
+    for (int i = 0; i < in->output_count; i++)
+        for (int r = 0; r < in->reader_count; r++)
+            add_reader(g, row, in->readers[r], in->outputs[i]);
+    add_peers(g, row);
+    g->main_count = g->count;
+    for (int r = 0; r < in->reader_count; r++) has_mmap |= in->readers[r] == SGT_READER_MMAP;
+    if (!has_mmap || o.cold || row.sampling == SGT_SAMPLING_BLOCK) return;
+    for (int i = 0; i < in->output_count; i++)
+        add_row(g, row, SGT_READER_MMAP, in->outputs[i], LOADER_COLD);
+}
+
+static int add_groups(loader_bench *b, const lists *in, sgt_error *err)
+{
+    size_t most = (size_t)in->sampling_count * (size_t)in->batch_count * (size_t)in->seq_count;
+    if (!(b->groups = calloc(most, sizeof *b->groups))) return sgt_fail_memory(err, NULL);
     for (int s = 0; s < in->sampling_count; s++)
         for (int k = 0; k < in->batch_count; k++)
-            for (int t = 0; t < in->seq_count && rc == SGT_OK; t++) {
-                loader_result base = {
-                    .sampling = in->samplings[s], .batch = in->batches[k], .seq = in->seqs[t]};
-                if ((rc = lay_out_group(b, base, err)) == SGT_OK)
-                    rc = lay_out_uncached(b, base, err);
-            }
-    b->grid_count = b->group_count;
-    return rc;
+            for (int t = 0; t < in->seq_count; t++)
+                add_rows(&b->groups[b->group_count++],
+                         (loader_row){.sampling = in->samplings[s],
+                                      .batch = in->batches[k],
+                                      .seq = in->seqs[t]},
+                         in);
+    return SGT_OK;
 }
 
 /* ---- all of it ---- */
-
-static int prepare(loader_bench *b, sgt_error *err)
-{
-    int rc = SGT_OK, warm_ones = 0, copies = 0;
-    for (size_t i = 0; i < b->group_count; i++) {
-        warm_ones |= !b->groups[i].results[0].cold;
-        copies |= b->groups[i].results[0].who == LOADER_MEMCPY;
-    }
-    if (warm_ones) see_room(b);
-    if (warm_ones) rc = loader_warm(b, err);
-    if (rc < 0 || !copies || (rc = bench_limit_open(&b->limit, 2 * b->tokens, err)) < 0) return rc;
-    if (bench_limit_bytes(b->limit) < 2 * b->tokens)
-        sgt_say(&b->notice, "memcpy takes its windows from a smaller block, since the set is "
-                            "larger than a third of the free memory");
-    return SGT_OK;
-}
 
 /* Notices that were printed: a set is opened many times, but each notice is printed once. */
 static struct {
     sgt_notice to;
     char *lines[16];
     int count;
-} heard;
+} printed;
 
 static void say_once(void *ctx, const char *line)
 {
     (void)ctx;
-    for (int i = 0; i < heard.count; i++)
-        if (!strcmp(heard.lines[i], line)) return;
-    sgt_say(&heard.to, "%s", line);
-    if (heard.count < 16 && (heard.lines[heard.count] = strdup(line))) heard.count++;
+    for (int i = 0; i < printed.count; i++)
+        if (!strcmp(printed.lines[i], line)) return;
+    sgt_say(&printed.to, "%s", line);
+    if (printed.count < 16 && (printed.lines[printed.count] = strdup(line))) printed.count++;
 }
 
 static int measure(void *bench, const bench_call *call, sgt_error *err)
 {
     loader_bench *b = bench;
+    lists in;
     if (!call->count)
         return sgt_fail(err, SGT_EUSAGE,
                         "expected a folder of shards (sgt-tokenize INPUT... OUT/ makes one)");
     if (call->count > 1)
         return sgt_fail(err, SGT_EUSAGE, "one folder at a time, not %zu (A,B mixes two)",
                         call->count);
-    heard.to = call->notice;
+    printed.to = call->notice;
     b->path = call->operands[0];
     b->o = &o;
     b->stop = call->stop;
     b->notice = (sgt_notice){.say = say_once};
-    read_lists(&b->in);
+    read_lists(&in);
     int rc = find_shards(b, err);
     if (rc < 0) return rc;
-    shorten_default(b);
-    if (!o.limits_given || !b->in.line_count) rc = lay_out(b, err);
-    if (rc == SGT_OK) rc = loader_limits_lay_out(b, err);
-    if (rc == SGT_OK) rc = prepare(b, err);
-    for (size_t i = 0; i < b->group_count && rc == SGT_OK; i++)
-        rc = loader_measure(b, &b->groups[i], err);
-    if (rc == SGT_OK) loader_limits_conclude(b);
-    if (rc == SGT_OK) loader_relate(b);
-    /* fill the page cache again, as it was before the measurements */
-    if (rc == SGT_OK && !o.cold && b->grid_count) rc = loader_warm(b, err);
-    return rc;
+    shorten_default(b, &in);
+    rc = add_groups(b, &in, err);
+    return rc == SGT_OK ? loader_measure(b, err) : rc;
 }
 
 static void release(void *bench)
 {
     loader_bench *b = bench;
     loader_python_close(b);
-    bench_limit_close(b->limit);
     for (size_t i = 0; i < b->shard_count; i++) free(b->shards[i].path);
     free(b->shards);
-    for (size_t i = 0; i < b->group_count; i++) free(b->groups[i].results);
     free(b->groups);
-    while (heard.count) free(heard.lines[--heard.count]);
+    while (printed.count) free(printed.lines[--printed.count]);
 }
 
 static const bench_subcommand loader = {.program = &program,

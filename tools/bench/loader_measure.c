@@ -7,9 +7,37 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "loader/base/arena.h"
 #include "loader/base/clock.h"
+#include "loader/base/memory.h"
 #include "loader/sample/sampler.h"
 #include "tools/bench/loader.h"
+
+static double cpu_seconds(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
+/* Run units of work, one batch each, and add them to *sum. *next, the first unit, moves on. */
+static int run_slice(loader_slice *sum, bench_slice s, bench_work *work, void *ctx, uint64_t *next,
+                     sgt_error *err)
+{
+    double cpu = cpu_seconds(), seconds;
+    uint64_t units;
+    s.first = *next;
+    int rc = bench_run(&s, work, ctx, &units, &seconds, err);
+    if (rc < 0) return rc;
+    *next += units;
+    sum->batches += (double)units;
+    sum->seconds += seconds;
+    sum->cpu_s += cpu_seconds() - cpu;
+    return SGT_OK;
+}
+
+/* ---- batches by a reader ---- */
 
 /* batches skipped after a cold slice, more than a reader looks ahead: no window is read twice */
 #define AHEAD 64
@@ -19,26 +47,12 @@
 typedef struct drawer {
     sgt_loader *loader;
     sgt_loader_info info;
-    int output, scalar, threads; /* threads: number of cursors and buffers */
+    int output, plain, threads; /* threads: number of cursors and buffers */
     sgt_cursor **cursors;
     void **buffers;
     uint64_t next; /* first batch of the next slice */
-    double opened_s, opened_cpu_s;
-    int turn; /* turn in which the loader was opened */
+    double opened_s;
 } drawer;
-
-typedef struct slice_sum {
-    uint64_t units;
-    double seconds, cpu_s;
-} slice_sum;
-
-static double cpu_seconds(void)
-{
-    struct rusage u;
-    getrusage(RUSAGE_SELF, &u);
-    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-           1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
-}
 
 static void drawer_close(drawer *d)
 {
@@ -49,10 +63,10 @@ static void drawer_close(drawer *d)
     free(d->cursors);
     free(d->buffers);
     sgt_loader_close(d->loader);
-    *d = (drawer){.next = d->next};
+    *d = (drawer){0};
 }
 
-static int add_thread(drawer *d, const loader_result *r, sgt_error *err)
+static int add_thread(drawer *d, const loader_row *r, sgt_error *err)
 {
     /* room for int64 inputs and targets, the largest output: so all outputs use the same memory,
      * and caches serve them alike */
@@ -74,10 +88,10 @@ static int evict_all(const loader_bench *b, sgt_error *err)
     return rc;
 }
 
-static int drawer_open(drawer *d, const loader_bench *b, const loader_result *r, int threads,
+static int drawer_open(drawer *d, const loader_bench *b, const loader_row *r, int reader,
                        sgt_error *err)
 {
-    sgt_loader_options options = {.reader = (sgt_reader)r->who,
+    sgt_loader_options options = {.reader = (sgt_reader)reader,
                                   .sampling = (sgt_sampling)r->sampling,
                                   .seed = b->o->seed,
                                   .batch = r->batch,
@@ -85,20 +99,19 @@ static int drawer_open(drawer *d, const loader_bench *b, const loader_result *r,
                                   .split = b->o->split,
                                   .raw = b->o->raw,
                                   .notice = b->notice};
-    double start = sgt_now(), cpu = cpu_seconds();
+    double start = sgt_now();
     int rc = sgt_loader_open_data(&d->loader, b->path, &options, err);
     if (rc < 0) return rc;
     d->opened_s = sgt_now() - start;
-    d->opened_cpu_s = cpu_seconds() - cpu;
     sgt_loader_get_info(d->loader, &d->info);
-    d->cursors = calloc((size_t)threads, sizeof *d->cursors);
-    d->buffers = calloc((size_t)threads, sizeof *d->buffers);
+    d->cursors = calloc((size_t)r->threads, sizeof *d->cursors);
+    d->buffers = calloc((size_t)r->threads, sizeof *d->buffers);
     if (!d->cursors || !d->buffers) return sgt_fail_memory(err, NULL);
     /* evict again, because opening reads headers; then the first cursor of mmap maps what is
      * cached */
-    if (r->cold && r->who != SGT_READER_PRELOAD) rc = evict_all(b, err);
+    if (r->state == LOADER_COLD && reader != SGT_READER_PRELOAD) rc = evict_all(b, err);
     start = sgt_now();
-    while (rc == SGT_OK && d->threads < threads) rc = add_thread(d, r, err);
+    while (rc == SGT_OK && d->threads < r->threads) rc = add_thread(d, r, err);
     d->opened_s += sgt_now() - start;
     return rc;
 }
@@ -115,377 +128,325 @@ static int draw_batch(void *ctx, int thread, uint64_t k, sgt_error *err)
                                       wide + (size_t)d->info.batch * d->info.seq, err);
     }
     int32_t *inputs = d->buffers[thread], *targets = inputs + (size_t)d->info.batch * d->info.seq;
-    return (d->scalar ? sgt_loader_batch_i32_scalar : sgt_loader_batch_i32)(d->loader, c, k, inputs,
-                                                                            targets, err);
+    return (d->plain ? sgt_loader_batch_i32_scalar : sgt_loader_batch_i32)(d->loader, c, k, inputs,
+                                                                           targets, err);
 }
 
-/* ---- slices of ours ---- */
-
-static int draw_slice(drawer *d, const loader_result *r, uint64_t most, double seconds,
-                      slice_sum *sum, sgt_error *err)
+/* Draw batches for `seconds`, or at most `most` per thread if that is not 0. */
+static int draw_slice(drawer *d, const loader_row *r, uint64_t most, double seconds,
+                      loader_slice *sum, sgt_error *err)
 {
-    bench_slice s = {.first = d->next, .most = most, .seconds = seconds, .threads = r->threads};
-    double cpu = cpu_seconds(), took;
-    uint64_t units;
+    bench_slice s = {.most = most, .seconds = seconds, .threads = r->threads};
     d->output = r->output;
-    d->scalar = r->way == LOADER_SCALAR;
-    int rc = bench_run(&s, draw_batch, d, &units, &took, err);
-    if (rc < 0) return rc;
-    d->next += units;
-    sum->units += units;
-    sum->seconds += took;
-    sum->cpu_s += cpu_seconds() - cpu;
-    return SGT_OK;
+    d->plain = r->plain;
+    sum->open_s = d->opened_s;
+    return run_slice(sum, s, draw_batch, d, &d->next, err);
 }
 
-static void note(loader_result *r, int turn, const slice_sum *sum, double open_s)
-{
-    if (turn < 0) return;
-    r->us[turn] = sum->seconds * 1e6 / (double)sum->units;
-    r->cpu[turn] = sum->cpu_s / sum->seconds;
-    r->open_s[turn] = open_s;
-}
+/* ---- memcpy of the same windows ---- */
 
-/* Spin for `us` microseconds: the consumer's work, which keeps its core busy as a training step
- * would. */
-static void work_for(double us)
+/* least bytes of memory that windows are copied from: room for the longest row */
+#define LEAST_BYTES ((uint64_t)4 << 20)
+/* windows chosen before the clock starts, then used in turn: 512 MiB at T = 1024 */
+#define WINDOWS ((size_t)1 << 18)
+
+/* Copies the windows of a loader's first batches, out of huge pages that are already mapped; it
+ * waits for the beginning of each window. Only the windows' addresses matter, so the memory holds
+ * no tokens. */
+typedef struct copier {
+    sgt_arena memory;         /* as large as the set's tokens, or less if memory is short */
+    const uint16_t **windows; /* (WINDOWS) */
+    uint16_t *rows;           /* (threads, B, T+1) */
+    size_t batch, row_tokens; /* B, T+1 */
+    uint64_t next;            /* first batch of the next slice */
+} copier;
+
+static int copier_open(copier *c, const loader_bench *b, sgt_error *err)
 {
-    double until = sgt_now() + us * 1e-6;
-    while (sgt_now() < until) {
+    uint64_t bytes = 2 * b->tokens;
+    sgt_memory memory;
+    sgt_memory_look(&memory, NULL);
+    if (bytes > memory.available / 3) {
+        bytes = memory.available / 3;
+        sgt_say(&b->notice, "memcpy takes its windows from a smaller block, since the set is "
+                            "larger than a third of the free memory");
     }
+    if (!(c->windows = calloc(WINDOWS, sizeof *c->windows))) return sgt_fail_memory(err, NULL);
+    return sgt_arena_map(&c->memory, (size_t)(bytes > LEAST_BYTES ? bytes : LEAST_BYTES), 1, err);
 }
 
-/* Take and release batches for `seconds`, and time only the calls that may wait. */
-static int consume(sgt_stream *s, double work_us, double seconds, slice_sum *sum, sgt_error *err)
+static void copier_close(copier *c)
 {
-    double until = sgt_now() + seconds, from, to;
-    do {
-        sgt_stream_batch got;
-        from = sgt_now();
-        int rc = sgt_stream_next(s, &got, err);
-        to = sgt_now();
-        if (rc < 0) return rc;
-        sum->seconds += to - from;
-        work_for(work_us);
-        from = sgt_now();
-        sgt_stream_release(s, &got);
-        to = sgt_now();
-        sum->seconds += to - from;
-        sum->units++;
-    } while (to < until);
-    return SGT_OK;
+    sgt_arena_unmap(&c->memory);
+    free(c->windows);
+    free(c->rows);
 }
 
-/* Measure a turn of a stream. The warm-up turn (-1) measures how long a batch takes when the
- * consumer does nothing; in later turns the consumer's work takes twice that. */
-static int stream_slice(drawer *d, loader_result *r, int turn, double seconds, sgt_error *err)
-{
-    sgt_stream *s;
-    sgt_stream_options options = {
-        .first = d->next, .output = (sgt_output)r->output, .threads = (uint32_t)r->threads};
-    slice_sum begin = {0}, sum = {0};
-    int rc = sgt_stream_open(&s, d->loader, &options, err);
-    if (rc < 0) return rc;
-    /* let the stream's ring fill up */
-    rc = consume(s, turn < 0 ? 0 : r->work_us, turn < 0 ? seconds : seconds / 10, &begin, err);
-    if (turn < 0) r->work_us = 2 * begin.seconds * 1e6 / (double)begin.units;
-    if (rc == SGT_OK) rc = consume(s, r->work_us, seconds, &sum, err);
-    sgt_stream_close(s);
-    d->next += begin.units + sum.units;
-    if (rc == SGT_OK) note(r, turn, &sum, d->opened_s);
-    return rc;
-}
-
-static int warm_turn(drawer *d, loader_result *r, int turn, double seconds, sgt_error *err)
-{
-    slice_sum sum = {0};
-    if (r->way == LOADER_STREAM) return stream_slice(d, r, turn, seconds, err);
-    int rc = draw_slice(d, r, 0, seconds, &sum, err);
-    if (rc == SGT_OK) note(r, turn, &sum, d->opened_s);
-    return rc;
-}
-
-/* ---- a cached set that is not mapped yet ---- */
-
-/* how often a set is opened in a turn at most: opening a small set takes longer than its epoch */
-enum { OPENED_MOST = 10 };
-
-/* Measure the first epoch after opening, or its beginning. A small set is opened again and
- * again. */
-static int cached_slice(const loader_bench *b, loader_result *r, int turn, double seconds,
-                        sgt_error *err)
+/* Choose the windows and allocate the rows for this row of the table. */
+static int copier_aim(copier *c, const loader_bench *b, const loader_row *r, sgt_error *err)
 {
     drawer d = {0};
-    double open_s = 0;
-    slice_sum sum = {0};
-    int rc = SGT_OK, n = 0;
-    while (rc == SGT_OK && n < OPENED_MOST && sum.seconds < 0.9 * seconds) {
-        if ((rc = drawer_open(&d, b, r, r->threads, err)) == SGT_OK) {
-            uint64_t rows = (uint64_t)r->batch * (uint64_t)r->threads,
-                     epoch = (d.info.windows_per_epoch + rows - 1) / rows;
-            rc = draw_slice(&d, r, epoch, seconds - sum.seconds, &sum, err);
-        }
-        open_s += d.opened_s;
-        n++;
-        drawer_close(&d);
+    c->batch = r->batch;
+    c->row_tokens = (size_t)r->seq + 1;
+    free(c->rows);
+    c->rows = calloc((size_t)r->threads * c->batch, c->row_tokens * sizeof *c->rows);
+    if (!c->rows) return sgt_fail_memory(err, "a batch");
+    /* mmap opens at once, and every reader draws the same windows */
+    int rc = drawer_open(&d, b, r, SGT_READER_MMAP, err);
+    uint64_t span = c->memory.size / 2 - c->row_tokens + 1; /* possible starts of a row */
+    for (size_t w = 0; w < WINDOWS && rc == SGT_OK; w++) {
+        uint32_t shard;
+        uint64_t at;
+        sgt_loader_window(d.loader, w, &shard, &at);
+        c->windows[w] =
+            (const uint16_t *)(const void *)c->memory.base + (b->shards[shard].first + at) % span;
     }
-    if (rc == SGT_OK) note(r, turn, &sum, open_s / n);
+    drawer_close(&d);
     return rc;
 }
 
-/* ---- a set that is not cached ---- */
-
-/* Return how many batches per thread read a tenth of the set's pages. Beyond that, more and more
- * windows would meet cached pages. */
-static uint64_t cold_batches(const loader_bench *b, const loader_result *r)
+static int copy_batch(void *ctx, int thread, uint64_t k, sgt_error *err)
 {
-    uint64_t pages = b->tokens / 2048, a_row = ((uint64_t)r->seq + 1) / 2048 + 2;
-    uint64_t n = pages / 10 / (a_row * r->batch * (uint64_t)r->threads);
-    return n ? n : 1;
-}
-
-/* Return how many batches per thread make up a pool of blocks. The reader reads whole pools
- * ahead. */
-static uint64_t pool_batches(const drawer *d, const loader_result *r)
-{
-    uint64_t block = (SGT_BLOCK_TOKENS + (uint64_t)r->seq - 1) / r->seq,
-             windows = block * SGT_POOL_BLOCKS;
-    if (windows > d->info.windows_per_epoch) windows = d->info.windows_per_epoch;
-    uint64_t n = windows / ((uint64_t)r->batch * (uint64_t)r->threads);
-    return n ? n : 1;
-}
-
-/* Measure as many whole pools as the time allows, after POOLS_BEFORE that do not count. So the
- * reader is equally far ahead when the clock starts and when it stops, and its memory was used
- * before. No page is read twice within an epoch. */
-enum { POOLS_BEFORE = 3 };
-static int block_slice(drawer *d, const loader_result *r, double seconds, slice_sum *sum,
-                       sgt_error *err)
-{
-    uint64_t n = pool_batches(d, r), whole = n * (uint64_t)r->threads;
-    uint64_t most = d->info.windows_per_epoch / (whole * r->batch), pools = 0;
-    slice_sum pace = {0};
-    d->next = (d->next + whole - 1) / whole * whole;
-    int rc = draw_slice(d, r, (POOLS_BEFORE - 1) * n, 1e9, &pace, err);
-    if (rc < 0) return rc;
-    pace = (slice_sum){0};
-    if ((rc = draw_slice(d, r, n, 1e9, &pace, err)) < 0) return rc;
-    pools = (uint64_t)(seconds / pace.seconds + 0.5);
-    if (pools + POOLS_BEFORE > most) pools = most > POOLS_BEFORE ? most - POOLS_BEFORE : 1;
-    return draw_slice(d, r, pools ? n * pools : n, 1e9, sum, err);
-}
-
-/* Measure a slice from an evicted set. The loader is opened anew each time, because mapped pages
- * cannot be evicted. */
-static int cold_slice(loader_bench *b, drawer *d, loader_result *r, int turn, double seconds,
-                      sgt_error *err)
-{
-    double open_s = 0;
-    slice_sum sum = {0};
-    int rc, n = 0;
-    do {
-        drawer_close(d);
-        d->next = (b->cold_rows + r->batch - 1) / r->batch;
-        if ((rc = evict_all(b, err)) == SGT_OK &&
-            (rc = drawer_open(d, b, r, r->threads, err)) == SGT_OK)
-            rc = r->sampling == SGT_SAMPLING_BLOCK
-                     ? block_slice(d, r, seconds, &sum, err)
-                     : draw_slice(d, r, cold_batches(b, r), seconds - sum.seconds, &sum, err);
-        b->cold_rows = (d->next + AHEAD) * r->batch;
-        open_s += d->opened_s;
-        n++;
-    } while (rc == SGT_OK && sum.seconds < 0.9 * seconds && r->sampling != SGT_SAMPLING_BLOCK &&
-             (b->o->cold || n < OPENED_MOST));
-    drawer_close(d);
-    if (rc == SGT_OK) note(r, turn, &sum, open_s / n);
-    return rc;
-}
-
-/* Measure preload from an evicted set. It reads everything when it opens and nothing later, so it
- * is opened once per turn, for all its outputs. */
-static int cold_preload(loader_bench *b, drawer *d, loader_result *r, int turn, double seconds,
-                        sgt_error *err)
-{
-    slice_sum sum = {0};
-    int rc = SGT_OK;
-    if (!d->loader || d->turn != turn) {
-        drawer_close(d);
-        if ((rc = evict_all(b, err)) == SGT_OK) rc = drawer_open(d, b, r, r->threads, err);
-        d->turn = turn;
-    }
-    if (rc == SGT_OK && r->way == LOADER_FILL) sum = (slice_sum){1, d->opened_s, d->opened_cpu_s};
-    else if (rc == SGT_OK) rc = draw_slice(d, r, 0, seconds, &sum, err);
-    if (rc == SGT_OK) note(r, turn, &sum, d->opened_s);
-    return rc;
+    const copier *c = ctx;
+    uint16_t *to = c->rows + (size_t)thread * c->batch * c->row_tokens;
+    (void)err;
+    for (size_t r = 0; r < c->batch; r++, to += c->row_tokens)
+        memcpy(to, c->windows[(k * c->batch + r) % WINDOWS], c->row_tokens * sizeof *to);
+    return SGT_OK;
 }
 
 /* ---- turns ---- */
 
-static int copy_turn(loader_bench *b, loader_result *r, int turn, uint64_t *copied, double seconds,
-                     sgt_error *err)
+typedef struct measurer {
+    loader_bench *b;
+    copier copy;
+    drawer drawers[SGT_READERS]; /* open from turn to turn, for rows of a set that stays warm */
+    int fits;                    /* 1: there is room in the page cache for all shards */
+    /* rows read cold so far, counted from the run's first; none of them is read cold again */
+    uint64_t cold_rows;
+} measurer;
+
+/* Read the parts of the shards that are not in the page cache, if there is room for all shards. */
+static int fill_cache(const measurer *m, sgt_error *err)
 {
-    bench_slice s = {.first = *copied, .seconds = seconds, .threads = r->threads};
-    slice_sum sum = {0};
-    double cpu = cpu_seconds();
-    int rc = bench_run(&s, r->who == LOADER_READ ? bench_limit_read : bench_limit_copy, b->limit,
-                       &sum.units, &sum.seconds, err);
-    sum.cpu_s = cpu_seconds() - cpu;
-    *copied += sum.units;
-    if (rc == SGT_OK) note(r, turn, &sum, 0);
+    int rc = SGT_OK;
+    for (size_t i = 0; i < m->b->shard_count && rc == SGT_OK && m->fits; i++)
+        rc = bench_cache_fill(m->b->shards[i].path, err);
     return rc;
 }
 
-static int take_turn(loader_bench *b, loader_result *r, drawer *drawers, int turn, uint64_t *copied,
-                     double seconds, sgt_error *err)
+/* Return the batches per thread after which a reopened set is opened again; 0: only the time ends
+ * the slice. A cached set: an epoch, after which all is mapped. A cold one: a tenth of its pages;
+ * beyond that, more and more windows would meet cached pages. */
+static uint64_t batches_until_reopened(const loader_bench *b, const drawer *d, const loader_row *r)
 {
-    double us, cpu = 0;
-    int rc;
-    if (r->who == LOADER_MEMCPY || r->who == LOADER_READ)
-        return copy_turn(b, r, turn, copied, seconds, err);
-    if (loader_is_reader(r->who)) {
-        drawer *d = &drawers[r->who];
-        if (r->pass == LOADER_CACHED) return cached_slice(b, r, turn, seconds, err);
-        if (!r->cold) return warm_turn(d, r, turn, seconds, err);
-        return (r->who == SGT_READER_PRELOAD ? cold_preload : cold_slice)(b, d, r, turn, seconds,
-                                                                          err);
-    }
-    rc = r->who == LOADER_FIO ? loader_fio_turn(b, r, seconds, &us, &cpu, err)
-                              : loader_python_turn(b, r, seconds, &us, err);
-    if (rc == SGT_OK && turn >= 0) {
-        r->us[turn] = us;
-        r->cpu[turn] = cpu;
+    uint64_t rows = (uint64_t)r->batch * (uint64_t)r->threads;
+    uint64_t row_pages = ((uint64_t)r->seq + 1) / 2048 + 2;
+    if (r->maker == SGT_READER_PRELOAD) return 0;
+    if (r->state == LOADER_CACHED) return (d->info.windows_per_epoch + rows - 1) / rows;
+    uint64_t n = b->tokens / 2048 / 10 / (row_pages * rows);
+    return n ? n : 1;
+}
+
+/* Draw whole pools of blocks until the time is over, after POOLS_BEFORE that do not count. The
+ * reader reads whole pools ahead, so it is equally far ahead when the clock starts and when it
+ * stops, and its memory was used before. No page is read twice within an epoch. */
+enum { POOLS_BEFORE = 3 };
+static int draw_pools(drawer *d, const loader_row *r, double seconds, loader_slice *sum,
+                      sgt_error *err)
+{
+    uint64_t block = (SGT_BLOCK_TOKENS + (uint64_t)r->seq - 1) / r->seq;
+    uint64_t windows = block * SGT_POOL_BLOCKS, epoch = d->info.windows_per_epoch;
+    if (windows > epoch) windows = epoch;
+    uint64_t n = windows / ((uint64_t)r->batch * (uint64_t)r->threads);
+    if (!n) n = 1;
+    uint64_t pool = n * (uint64_t)r->threads, most = epoch / (pool * r->batch), pools = 0;
+    loader_slice before = {0};
+    d->next = (d->next + pool - 1) / pool * pool;
+    int rc = draw_slice(d, r, POOLS_BEFORE * n, 1e9, &before, err);
+    while (rc == SGT_OK && sum->seconds < seconds && (!pools || POOLS_BEFORE + pools < most)) {
+        rc = draw_slice(d, r, n, 1e9, sum, err);
+        pools++;
     }
     return rc;
 }
 
-/* Return whether this is a group of lay_out_uncached: mmap of an uncached set, measured without
- * --cold. */
-static int is_extra(const loader_bench *b, const loader_group *g)
+/* how often a set is opened in a turn at most, without --cold: opening a small set takes longer
+ * than its epoch */
+enum { OPENED_MOST = 10 };
+
+/* Measure a slice of a set that is opened anew: a cached one, whose pages are not mapped yet, or an
+ * evicted one. A small set is opened again and again. Mapped pages cannot be evicted. preload reads
+ * everything when it opens and nothing later. */
+static int reopened_slice(measurer *m, const loader_row *r, double seconds, loader_slice *sum,
+                          sgt_error *err)
 {
-    return !b->o->cold && !g->lenient && g->results[0].cold;
+    const loader_bench *b = m->b;
+    int cold = r->state == LOADER_COLD, reads = cold && r->maker != SGT_READER_PRELOAD;
+    int pools = reads && r->sampling == SGT_SAMPLING_BLOCK, rc = SGT_OK, n = 0;
+    double open_s = 0;
+    do {
+        drawer d = {.next = reads ? (m->cold_rows + r->batch - 1) / r->batch : 0};
+        if (cold) rc = evict_all(b, err);
+        if (rc == SGT_OK) rc = drawer_open(&d, b, r, r->maker, err);
+        if (rc == SGT_OK)
+            rc = pools ? draw_pools(&d, r, seconds, sum, err)
+                       : draw_slice(&d, r, batches_until_reopened(b, &d, r), seconds - sum->seconds,
+                                    sum, err);
+        if (reads) m->cold_rows = (d.next + AHEAD) * r->batch;
+        open_s += d.opened_s;
+        n++;
+        drawer_close(&d);
+    } while (rc == SGT_OK && !pools && sum->seconds < 0.9 * seconds &&
+             (b->o->cold || n < OPENED_MOST));
+    sum->open_s = open_s / n;
+    return rc;
 }
 
-/* Return the seconds for a group. A group of lay_out_uncached takes a sixth of the time of its
- * combination. */
-static double share_of_time(const loader_bench *b, const loader_group *g)
+static int take_turn(measurer *m, loader_row *r, double seconds, loader_slice *sum, sgt_error *err)
 {
-    size_t combinations = 0, extra = 0;
-    if (!b->grid_count || g->lenient) return b->o->seconds;
-    for (size_t i = 0; i < b->grid_count; i++) extra += (size_t)is_extra(b, &b->groups[i]);
-    combinations = b->grid_count - extra;
-    double each = b->o->seconds / (double)combinations;
-    if (is_extra(b, g)) return each / 6;
-    return extra ? each * 5 / 6 : each;
+    if (r->maker == LOADER_MEMCPY) {
+        bench_slice s = {.seconds = seconds, .threads = r->threads};
+        return run_slice(sum, s, copy_batch, &m->copy, &m->copy.next, err);
+    }
+    if (r->maker == LOADER_FIO) return loader_fio_turn(m->b, r, seconds, sum, err);
+    if (loader_is_python(r->maker)) return loader_python_turn(m->b, r, seconds, sum, err);
+    if (r->state == LOADER_CACHED || r->state == LOADER_COLD)
+        return reopened_slice(m, r, seconds, sum, err);
+    return draw_slice(&m->drawers[r->maker], r, 0, seconds, sum, err);
 }
 
-/* Leave out a result that this machine cannot measure, with a reason. A reader that the user asked
- * for is an error instead. */
-static int leave_out(loader_bench *b, const loader_group *g, loader_result *r, int rc,
-                     const sgt_error *err)
+/* Leave out a row that this machine cannot measure, with a reason. A reader that the user asked for
+ * is an error instead, but not mmap of a set that is not cached, which nobody asked for. */
+static int leave_out(loader_bench *b, loader_row *r, int rc, const sgt_error *err)
 {
-    int asked_for = !g->lenient && !is_extra(b, g);
-    if (rc != SGT_EUNSUPPORTED || (loader_is_reader(r->who) && asked_for)) return rc;
+    int asked_for = b->o->cold || r->state != LOADER_COLD;
+    if (rc != SGT_EUNSUPPORTED || (loader_is_reader(r->maker) && asked_for)) return rc;
     sgt_printable(r->why, sizeof r->why, err->text);
-    if (loader_is_python(r->who))
-        sgt_say(&b->notice, "%s is left out: %s", loader_who_name(r->who), r->why);
-    else if (r->who == LOADER_FIO && b->fio_runs)
+    if (loader_is_python(r->maker))
+        sgt_say(&b->notice, "%s is left out: %s", loader_maker_name(r->maker), r->why);
+    else if (r->maker == LOADER_FIO && b->fio_runs)
         sgt_say(&b->notice, "fio is left out: %s", r->why);
     return SGT_OK;
 }
 
-/* Take all turns of a group. Turn -1 is a warm-up, in which nothing cold is measured. */
-static int take_turns(loader_bench *b, loader_group *g, drawer *drawers, sgt_error *err)
+/* Take all turns of these rows. Turn -1 is a warm-up, in which nothing cold is measured. */
+static int take_turns(measurer *m, loader_row *rows, size_t count, double seconds, sgt_error *err)
 {
-    int turns = (int)b->o->turns;
-    double seconds = share_of_time(b, g) / (double)(g->count * (size_t)(turns + 1));
-    uint64_t copied = 0;
+    int turns = (int)m->b->o->turns;
+    seconds /= (double)(count * (size_t)(turns + 1));
     for (int turn = -1; turn < turns; turn++) {
         /* allocating huge pages, by this process or a peer, may evict pages from the page cache */
-        int rc = g->results[0].cold ? SGT_OK : loader_warm(b, err);
+        int rc = rows->state == LOADER_COLD ? SGT_OK : fill_cache(m, err);
         if (rc < 0) return rc;
-        for (size_t i = 0; i < g->count; i++) {
-            loader_result *r = &g->results[i];
-            if (r->why[0] || (turn < 0 && r->cold)) continue;
-            if (sgt_stopped(b->stop)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
-            rc = take_turn(b, r, drawers, turn, &copied, seconds, err);
-            if (rc < 0 && (rc = leave_out(b, g, r, rc, err)) < 0) return rc;
+        for (loader_row *r = rows; r < rows + count; r++) {
+            loader_slice sum = {0};
+            if (r->why[0] || (turn < 0 && r->state == LOADER_COLD)) continue;
+            if (sgt_stopped(m->b->stop)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
+            if ((rc = take_turn(m, r, seconds, &sum, err)) < 0) {
+                if ((rc = leave_out(m->b, r, rc, err)) < 0) return rc;
+            } else if (turn >= 0) {
+                r->us[turn] = sum.seconds * 1e6 / sum.batches;
+                r->cpu[turn] = sum.cpu_s / sum.seconds;
+                r->open_s[turn] = sum.open_s;
+            }
         }
     }
     return SGT_OK;
 }
 
-/* ---- conclusions ---- */
-
-static int competes(const loader_result *r)
+/* Open the readers of these rows that stay open, and measure the rows for `seconds` in all. */
+static int measure_rows(measurer *m, loader_row *rows, size_t count, double seconds, sgt_error *err)
 {
-    return !loader_is_limit(r->who) && r->way != LOADER_SCALAR && r->pass != LOADER_CACHED;
+    int rc = SGT_OK;
+    if (!count) return SGT_OK;
+    if (rows->maker == LOADER_MEMCPY) rc = copier_aim(&m->copy, m->b, rows, err);
+    if (rows->state == LOADER_COLD) loader_python_close(m->b);
+    /* the previous group may have evicted the set, and mmap maps what is cached when it opens */
+    else if (rc == SGT_OK) rc = fill_cache(m, err);
+    for (const loader_row *r = rows; r < rows + count && rc == SGT_OK; r++) {
+        int stays = r->state == LOADER_WARM || r->state == LOADER_MAPPED;
+        if (stays && loader_is_reader(r->maker) && !m->drawers[r->maker].loader)
+            rc = drawer_open(&m->drawers[r->maker], m->b, r, r->maker, err);
+    }
+    if (rc == SGT_OK) rc = take_turns(m, rows, count, seconds, err);
+    for (int r = 0; r < SGT_READERS; r++) drawer_close(&m->drawers[r]);
+    return rc;
 }
 
-static void find_best(loader_group *g)
+/* ---- conclusions ---- */
+
+/* Return whether the row takes part in the comparison for the fastest. */
+static int competes(const loader_row *r)
 {
+    return !r->why[0] && r->maker != LOADER_MEMCPY && r->maker != LOADER_FIO && !r->plain &&
+           r->state != LOADER_CACHED;
+}
+
+/* Store in *r the times of the other rows that it is compared with. */
+static void compare(loader_row *r, const loader_group *g)
+{
+    size_t main_row = (size_t)(r - g->rows) < g->main_count, others = 0, better = 0;
     for (size_t i = 0; i < g->count; i++) {
-        loader_result *r = &g->results[i];
-        size_t better = 0, others = 0;
-        if (r->why[0] || !competes(r)) continue;
-        for (size_t j = 0; j < g->count; j++) {
-            const loader_result *s = &g->results[j];
-            if (s->why[0] || !competes(s) || s->output != r->output || i == j) continue;
-            others++;
-            better += s->us_per_batch < r->us_per_batch;
-        }
-        r->best = others && !better;
+        const loader_row *s = &g->rows[i];
+        int same_output = s->output == r->output;
+        if (s->why[0]) continue;
+        if (s->maker == LOADER_FIO) r->fio_us = s->us_per_batch;
+        if (s->maker == LOADER_MEMCPY && s->threads == r->threads) r->memcpy_us = s->us_per_batch;
+        if (s->maker == SGT_READER_PRELOAD && same_output && loader_is_reader(r->maker))
+            *(s->plain ? &r->loop_us : &r->preload_us) = s->us_per_batch;
+        if (s == r || !same_output || !competes(s) || (i < g->main_count) != main_row) continue;
+        others++;
+        better += s->us_per_batch < r->us_per_batch;
     }
+    r->best = competes(r) && others && !better;
 }
 
 static void conclude(loader_group *g, size_t turns)
 {
-    for (size_t i = 0; i < g->count; i++) {
-        loader_result *r = &g->results[i];
+    for (loader_row *r = g->rows; r < g->rows + g->count; r++) {
         if (r->why[0]) continue;
         r->us_per_batch = bench_median(r->us, turns);
         r->cpu_share = bench_median(r->cpu, turns);
         r->open_ms = bench_median(r->open_s, turns) * 1e3;
     }
-    for (size_t i = 0; i < g->count; i++)
-        for (size_t j = 0; j < g->count; j++) {
-            const loader_result *other = &g->results[j];
-            if (other->why[0]) continue;
-            if (other->who == LOADER_FIO) g->results[i].fio_us = other->us_per_batch;
-            if (other->who == LOADER_MEMCPY && other->threads == g->results[i].threads)
-                g->results[i].memcpy_us = other->us_per_batch;
-        }
-    find_best(g);
+    for (loader_row *r = g->rows; r < g->rows + g->count; r++)
+        if (!r->why[0]) compare(r, g);
 }
 
-static int aim(loader_bench *b, const loader_result *r, int threads, sgt_error *err)
+/* Measure a group. mmap of a set that is not cached gets a sixth of its time. */
+static int measure_group(measurer *m, loader_group *g, sgt_error *err)
 {
-    drawer d = {0};
-    loader_result as_mapped = *r;
-    /* mmap opens at once, and every reader draws the same windows */
-    as_mapped.who = SGT_READER_MMAP;
-    int rc = drawer_open(&d, b, &as_mapped, threads, err);
-    if (rc == SGT_OK) rc = bench_limit_aim(b->limit, d.loader, b->o->raw, threads, err);
-    drawer_close(&d);
+    double seconds = m->b->o->seconds / (double)m->b->group_count;
+    double extra = g->count > g->main_count ? seconds / 6 : 0;
+    int rc = measure_rows(m, g->rows, g->main_count, seconds - extra, err);
+    if (rc == SGT_OK)
+        rc = measure_rows(m, g->rows + g->main_count, g->count - g->main_count, extra, err);
+    if (rc == SGT_OK) conclude(g, (size_t)m->b->o->turns);
     return rc;
 }
 
-int loader_measure(loader_bench *b, loader_group *g, sgt_error *err)
+/* Find out whether the set fits into the page cache, and read it into the cache. */
+static int prepare_cache(measurer *m, sgt_error *err)
 {
-    drawer drawers[SGT_READERS] = {{0}};
-    int rc = SGT_OK, threads = 1;
-    for (size_t i = 0; i < g->count; i++)
-        if (g->results[i].threads > threads) threads = g->results[i].threads;
-    if (g->results[0].who == LOADER_MEMCPY) rc = aim(b, &g->results[0], threads, err);
-    if (g->results[0].cold) loader_python_close(b);
-    /* the previous group may have evicted the set, and mmap maps what is cached when it opens */
-    else if (rc == SGT_OK) rc = loader_warm(b, err);
-    for (size_t i = 0; i < g->count && rc == SGT_OK; i++) {
-        const loader_result *r = &g->results[i];
-        if (!r->cold && loader_is_reader(r->who) && !drawers[r->who].loader)
-            rc = drawer_open(&drawers[r->who], b, r, threads, err);
-    }
-    if (rc == SGT_OK) rc = take_turns(b, g, drawers, err);
-    for (int r = 0; r < SGT_READERS; r++) drawer_close(&drawers[r]);
-    if (rc == SGT_OK) conclude(g, (size_t)b->o->turns);
+    sgt_memory memory;
+    sgt_memory_look(&memory, NULL);
+    m->fits = 2 * m->b->tokens <= memory.available / 2;
+    if (!m->fits)
+        sgt_say(&m->b->notice, "the set is larger than half of the free memory: mmap may meet "
+                               "pages that are not there");
+    return fill_cache(m, err);
+}
+
+int loader_measure(loader_bench *b, sgt_error *err)
+{
+    measurer m = {.b = b};
+    int rc = b->o->cold ? SGT_OK : prepare_cache(&m, err);
+    if (rc == SGT_OK) rc = copier_open(&m.copy, b, err);
+    for (size_t i = 0; i < b->group_count && rc == SGT_OK; i++)
+        rc = measure_group(&m, &b->groups[i], err);
+    /* fill the page cache again, as it was before the measurements */
+    if (rc == SGT_OK && !b->o->cold) rc = fill_cache(&m, err);
+    copier_close(&m.copy);
     return rc;
 }

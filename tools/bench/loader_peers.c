@@ -77,43 +77,44 @@ static int python_open(loader_bench *b, char *said, sgt_error *err)
     return sgt_fail(err, SGT_EIO, "%s%s", why, lacks ? " (needs an interpreter with numpy)" : "");
 }
 
-static int take_answer(loader_bench *b, const loader_result *r, const char *said, double *us,
+/* Read the result of a turn, one line of JSON. */
+static int read_answer(loader_bench *b, const loader_row *r, const char *said, loader_slice *s,
                        sgt_error *err)
 {
     json_t *j = json_loads(said, 0, NULL);
     const char *name = json_string_value(json_object_get(j, "peer")),
                *why = json_string_value(json_object_get(j, "error"));
-    double batches = json_number_value(json_object_get(j, "batches")),
-           s = json_number_value(json_object_get(j, "seconds"));
-    char *to = r->who >= LOADER_TORCH0 ? b->torch : b->numpy;
+    char *version = r->maker >= LOADER_TORCH0 ? b->torch : b->numpy;
     int rc = SGT_OK;
+    s->batches = json_number_value(json_object_get(j, "batches"));
+    s->seconds = json_number_value(json_object_get(j, "seconds"));
     if (why) rc = sgt_fail(err, SGT_EUNSUPPORTED, "--peer %s: %s", b->o->peer, why);
-    else if (!(batches > 0 && s > 0))
+    else if (!(s->batches > 0 && s->seconds > 0))
         rc =
             sgt_fail(err, SGT_EUNSUPPORTED,
                      "--peer %s: no batches and seconds in what it said: %.200s", b->o->peer, said);
-    else *us = s * 1e6 / batches;
-    if (rc == SGT_OK && name) snprintf(to, sizeof b->torch, "%s", name);
+    else if (name) snprintf(version, sizeof b->torch, "%s", name);
     json_decref(j);
     return rc;
 }
 
-static const char *const asked_as[LOADER_WHO] = {[LOADER_WINDOW] = "window",
-                                                 [LOADER_GATHER] = "gather",
-                                                 [LOADER_LOOP] = "loop",
-                                                 [LOADER_TORCH0] = "torch0",
-                                                 [LOADER_TORCH2] = "torch2"};
+/* the names that loaders.py has for its ways to make batches */
+static const char *const peer_words[LOADER_MAKERS] = {[LOADER_WINDOW] = "window",
+                                                      [LOADER_GATHER] = "gather",
+                                                      [LOADER_LOOP] = "loop",
+                                                      [LOADER_TORCH0] = "torch0",
+                                                      [LOADER_TORCH2] = "torch2"};
 
-int loader_python_turn(loader_bench *b, const loader_result *r, double seconds, double *us,
+int loader_python_turn(loader_bench *b, const loader_row *r, double seconds, loader_slice *s,
                        sgt_error *err)
 {
     char line[128], *said = malloc(BENCH_SAID);
     int rc = said ? SGT_OK : sgt_fail_memory(err, NULL);
     if (rc == SGT_OK && !b->python) rc = python_open(b, said, err);
-    snprintf(line, sizeof line, "%s %s %" PRIu32 " %" PRIu32 " %.6f\n", asked_as[r->who],
+    snprintf(line, sizeof line, "%s %s %" PRIu32 " %" PRIu32 " %.6f\n", peer_words[r->maker],
              loader_output_name(r->output), r->batch, r->seq, seconds);
     if (rc == SGT_OK) rc = bench_script_ask(b->python->child, line, said, err);
-    if (rc == SGT_OK) rc = take_answer(b, r, said, us, err);
+    if (rc == SGT_OK) rc = read_answer(b, r, said, s, err);
     free(said);
     return rc;
 }
@@ -133,10 +134,10 @@ typedef struct fio_run {
 
 /* Return how fio must read to match our reader. Requests are whole pages, as those of a file system
  * are. */
-static fio_run wanted(const loader_result *r)
+static fio_run plan_fio(const loader_row *r)
 {
     uint64_t row = 2 * ((uint64_t)r->seq + 1);
-    if (r->way == LOADER_FILL || r->sampling == SGT_SAMPLING_SEQUENTIAL)
+    if (r->sampling == SGT_SAMPLING_SEQUENTIAL)
         return (fio_run){"read", "sequential", 1 << 20, LARGE_DEPTH};
     if (r->sampling == SGT_SAMPLING_BLOCK)
         return (fio_run){"randread", "random", (uint64_t)2 * SGT_BLOCK_TOKENS, LARGE_DEPTH};
@@ -145,31 +146,27 @@ static fio_run wanted(const loader_result *r)
 
 /* Return "--filename=A:B:C", with a backslash before each colon of a name; the caller frees it. If
  * there are very many shards, it lists some from all over the set. */
-static char *file_list(const loader_bench *b, size_t *files, uint64_t *bytes)
+static char *list_files(const loader_bench *b)
 {
     char *list = malloc(LIST_BYTES), *p = list ? stpcpy(list, "--filename=") : NULL;
     size_t step = (b->shard_count + MOST_FILES - 1) / MOST_FILES;
-    *files = 0;
-    *bytes = 0;
     for (size_t i = 0; p && i < b->shard_count; i += step) {
         const char *s = b->shards[i].path;
         if ((size_t)(p - list) + 2 * strlen(s) + 2 > LIST_BYTES) break;
-        if (*files) *p++ = ':';
+        if (i) *p++ = ':';
         for (; *s; s++) {
             if (*s == ':') *p++ = '\\';
             *p++ = *s;
         }
         *p = 0;
-        ++*files;
-        *bytes += b->shards[i].bytes;
     }
     return list;
 }
 
 /* Read the result of a run from fio's JSON, which begins at the first brace; notes may come before
- * it. */
-static int take_fio(loader_bench *b, const loader_result *r, const fio_run *run, const char *said,
-                    double *us, double *cpu, sgt_error *err)
+ * it. As many batches count as its requests per second make up. */
+static int read_fio(loader_bench *b, const loader_row *r, const fio_run *run, const char *said,
+                    loader_slice *s, sgt_error *err)
 {
     const char *text = strchr(said, '{');
     json_t *j = text ? json_loads(text, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
@@ -177,13 +174,13 @@ static int take_fio(loader_bench *b, const loader_result *r, const fio_run *run,
            *read = json_object_get(job, "read");
     const char *name = json_string_value(json_object_get(j, "fio version"));
     double iops = json_number_value(json_object_get(read, "iops"));
-    double row_requests = r->way == LOADER_FILL ? 2.0 * (double)b->tokens / (double)run->bytes
-                          : run->depth == DEPTH ? r->batch
-                                                : 2.0 * r->batch * r->seq / (double)run->bytes;
-    *us = row_requests / iops * 1e6;
+    double batch_requests =
+        run->depth == DEPTH ? r->batch : 2.0 * r->batch * r->seq / (double)run->bytes;
     double user = json_number_value(json_object_get(job, "usr_cpu"));
-    *cpu = (user + json_number_value(json_object_get(job, "sys_cpu"))) / 100;
+    double system = json_number_value(json_object_get(job, "sys_cpu"));
     int failed = (int)json_integer_value(json_object_get(job, "error"));
+    *s = (loader_slice){
+        .batches = iops / batch_requests, .seconds = 1, .cpu_s = (user + system) / 100};
     if (name) snprintf(b->fio, sizeof b->fio, "%s", name);
     json_decref(j);
     if (iops > 0 && !failed) return SGT_OK;
@@ -201,9 +198,7 @@ static int run_fio(const loader_bench *b, const fio_run *run, double seconds, ch
                    sgt_error *err)
 {
     char rw[32], order[48], bytes[48], depth[32], runtime[48];
-    size_t files;
-    uint64_t total;
-    char *list = file_list(b, &files, &total);
+    char *list = list_files(b);
     if (!list) return sgt_fail_memory(err, NULL);
     snprintf(bytes, sizeof bytes, "--bs=%" PRIu64, run->bytes);
     snprintf(depth, sizeof depth, "--iodepth=%d", run->depth);
@@ -238,14 +233,14 @@ static int run_fio(const loader_bench *b, const fio_run *run, double seconds, ch
     return rc;
 }
 
-int loader_fio_turn(loader_bench *b, const loader_result *r, double seconds, double *us,
-                    double *cpu, sgt_error *err)
+int loader_fio_turn(loader_bench *b, const loader_row *r, double seconds, loader_slice *s,
+                    sgt_error *err)
 {
     char *said = malloc(BENCH_SAID);
     if (!said) return sgt_fail_memory(err, NULL);
-    fio_run run = wanted(r);
+    fio_run run = plan_fio(r);
     int rc = run_fio(b, &run, seconds, said, err);
-    if (rc == SGT_OK) rc = take_fio(b, r, &run, said, us, cpu, err);
+    if (rc == SGT_OK) rc = read_fio(b, r, &run, said, s, err);
     if (rc != SGT_EIO) b->fio_runs = 1;
     else rc = sgt_fail(err, SGT_EUNSUPPORTED, "fio is not here (apt-get install fio)");
     free(said);
