@@ -14,8 +14,8 @@ BUDGET = {
     "loader": 9358,
     "train": 14604,
     "kernels": 12422,
-    "tools": 19682,
-    "tests": 56387,
+    "tools": 19621,
+    "tests": 56386,
     "manuals": 4154,
     "pages": 1228,
 }

@@ -180,7 +180,7 @@ def test_batches_that_are_shared_leave_the_ring(load, dtype, pinned, monkeypatch
     if pinned and not torch.cuda.is_available():
         empty = torch.empty
         monkeypatch.setattr(torch, "empty", lambda *a, pin_memory=False, **k: empty(*a, **k))
-        monkeypatch.setattr("sgt._stream.may_pin", lambda torch: True)
+        monkeypatch.setattr("sgt._batches.may_pin", lambda torch: True)
     data = load(arrays="torch", batch=64, seq=64, slots=2, dtype=dtype)
     for k, batch in enumerate(data):
         assert same(batch, data[k])

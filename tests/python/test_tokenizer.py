@@ -146,11 +146,11 @@ def test_batches_are_the_single_calls(threads):
 
 
 def test_batches_in_many_groups_and_blocks(monkeypatch):
-    from sgt import _blocks, _encoder
+    from sgt import _encoder
 
     monkeypatch.setattr(_encoder, "_GROUP", 50)
-    monkeypatch.setattr(_blocks, "SIZE", 400)
-    monkeypatch.setattr(_blocks, "_waiting", [])
+    monkeypatch.setattr(_encoder, "BLOCK", 400)
+    monkeypatch.setattr(_encoder, "_waiting", [])
     t = sgt.Tokenizer()
     texts = [f"{i} naïve “x” "[: i % 14] * (i % 9) for i in range(300)] + ["long " * 500, ""]
     kept = t.encode_batch(texts, num_threads=3)
@@ -159,42 +159,42 @@ def test_batches_in_many_groups_and_blocks(monkeypatch):
     assert all(len(ids) <= 400 for ids in blocks if ids is not kept[-2].base)
     for _ in range(3):
         assert t.decode_batch(t.encode_batch(texts, num_threads=3)) == texts
-        assert 0 < len(_blocks._waiting) <= _blocks._KEPT
+        assert 0 < len(_encoder._waiting) <= _encoder._KEPT
     assert t.decode_batch(kept) == texts  # its blocks were not used again
 
 
 def test_a_batch_that_is_small_takes_no_block(monkeypatch):
-    from sgt import _blocks
+    from sgt import _encoder
 
-    monkeypatch.setattr(_blocks, "SIZE", 4000)
-    monkeypatch.setattr(_blocks, "_waiting", [])
+    monkeypatch.setattr(_encoder, "BLOCK", 4000)
+    monkeypatch.setattr(_encoder, "_waiting", [])
     t = sgt.Tokenizer()
     (ids,) = t.encode_batch(["x " * 1000])
     assert len(ids.base) == len(ids)  # no room is left over
-    assert not _blocks._waiting
+    assert not _encoder._waiting
     few = t.encode_batch(["tokenization" * 20 + "😀"] * 10, num_threads=1)  # few ids: copied
     assert len(few[0].base) == sum(map(len, few))
-    assert len(_blocks._waiting) == 1
+    assert len(_encoder._waiting) == 1
 
 
 def test_memory_of_blocks_goes_back_to_the_kernel(monkeypatch):
-    from sgt import _blocks
+    from sgt import _encoder
 
-    monkeypatch.setattr(_blocks, "SIZE", 1 << 21)  # blocks of 4 MiB
-    monkeypatch.setattr(_blocks, "_waiting", [])
+    monkeypatch.setattr(_encoder, "BLOCK", 1 << 21)  # blocks of 4 MiB
+    monkeypatch.setattr(_encoder, "_waiting", [])
 
     def resident():
         return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * 4096
 
     before, later = resident(), []
     for _ in range(2):  # malloc only keeps large memory after some was freed
-        blocks = [_blocks.take() for _ in range(16)]
+        blocks = [_encoder.take_block() for _ in range(16)]
         for block in blocks:
             block[:] = 1
         later.append(bytes(100_000))  # behind the blocks if malloc made them
         del block, blocks
-    assert len(_blocks._waiting) == _blocks._KEPT
-    assert resident() - before < 2 * _blocks._KEPT << 22
+    assert len(_encoder._waiting) == _encoder._KEPT
+    assert resident() - before < 2 * _encoder._KEPT << 22
 
 
 def test_groups_have_equal_lengths_whatever_the_width():

@@ -14,7 +14,8 @@ requirement. torch is imported when the first batch is made, if it is installed.
 """
 
 from ._corpus import Tokenized, tokenize
-from ._errors import (
+from ._loader import Documents, Loader
+from ._native import (
     Error,
     FileError,
     FormatError,
@@ -23,7 +24,6 @@ from ._errors import (
     UnsupportedError,
     UsageError,
 )
-from ._loader import Documents, Loader
 from ._tokenizer import Tokenizer, decode, encode
 
 __version__ = "0.1.0"

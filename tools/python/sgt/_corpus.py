@@ -6,20 +6,21 @@ import threading
 from ctypes import byref, c_int, pointer
 from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Union
 
-from ._errors import StoppedError, UsageError
 from ._native import (
     NOTICE,
     PROGRESS,
     ErrorText,
     Path,
+    StoppedError,
     TokenizeOptions,
     TokenizeResult,
-    c_string,
+    UsageError,
     c_text,
+    c_texts,
     check,
-    check_name,
     check_range,
-    strings,
+    fill,
+    index_of,
 )
 from ._native import tokenize_library as library
 
@@ -56,11 +57,6 @@ def _fraction(split: Any) -> float:
         return float(split[:-1]) / 100 if is_percent else float(split)
     except (TypeError, ValueError):
         raise UsageError(f"split {split!r}: expected a part, such as '1%' or .01") from None
-
-
-def _index(names: Sequence[str], name: str, what: str) -> int:
-    check_name(what, name, names)
-    return names.index(name)
 
 
 def _show(done: int, total: int, tokens: int) -> None:
@@ -107,37 +103,34 @@ def tokenize(
     progress=True draws one line on stderr; a function gets the bytes done, the bytes in all (0:
     unknown) and the tokens, from another thread. If it raises, the call stops and raises the same.
     """
-    check_range("shard_tokens", shard_tokens, 0, (1 << 31) - 1)
-    check_range("threads", threads, 0, 1024)
     check_range("shuffle", shuffle or 0, 0, (1 << 64) - 1)
     several = [inputs] if isinstance(inputs, (str, bytes, os.PathLike)) else list(inputs)
-    array, count = strings([os.fsencode(path) for path in several])
-    commands, command_count = strings([c_text("filters", command) for command in filters])
-    kept = ",".join([keep_fields] if isinstance(keep_fields, str) else keep_fields or [])
+    kept = keep_fields if isinstance(keep_fields, str) else ",".join(keep_fields or [])
     show = progress if callable(progress) else _show if progress else None
     stop = c_int(0)
     error, result = ErrorText(), TokenizeResult()
-    options = TokenizeOptions(
-        inputs=array,
-        input_count=count,
-        out=c_string(os.fsencode(out)),
-        vocab=None if vocab is None else c_string(os.fsencode(vocab)),
+    options = fill(
+        TokenizeOptions,
+        inputs=c_texts("inputs", [os.fsencode(path) for path in several]),
+        input_count=len(several),
+        out=os.fsencode(out),
+        vocab=None if vocab is None else os.fsencode(vocab),
         rule=None if pattern is None else c_text("pattern", pattern),
-        normalize=_index(NORMALIZE, normalize, "normalize"),
+        normalize=index_of("normalize", normalize, NORMALIZE),
         val_fraction=_fraction(split),
-        layout=_index(LAYOUTS, shards, "shards"),
+        layout=index_of("shards", shards, LAYOUTS),
         shard_tokens=shard_tokens,
         threads=threads,
-        format=_index(FORMATS, format, "format"),
-        field=None if field is None else c_text("field", field),
-        keep_fields=c_text("keep_fields", kept) or None,
+        format=index_of("format", format, FORMATS),
+        field=field,
+        keep_fields=kept or None,
         skip_bad=skip_bad,
         special_eot=special_eot,
-        invalid_utf8=_index(INVALID, invalid_utf8, "invalid_utf8"),
-        binary=0 if binary is None else 1 + _index(BINARY, binary, "binary"),
+        invalid_utf8=index_of("invalid_utf8", invalid_utf8, INVALID),
+        binary=0 if binary is None else 1 + index_of("binary", binary, BINARY),
         hidden=hidden,
-        filters=commands,
-        filter_count=command_count,
+        filters=c_texts("filters", filters),
+        filter_count=len(filters),
         shuffle=shuffle is not None and shuffle is not False,
         shuffle_seed=shuffle or 0,
         dedup=dedup,

@@ -1,20 +1,25 @@
-"""Encoders of the library, and texts that several threads divide among them."""
+"""Encoders of the library, texts that several threads divide among them, and the blocks of memory
+that hold the ids of many texts."""
 
+import mmap
 import threading
+import weakref
 from collections import deque
-from ctypes import byref, c_size_t, c_void_p
+from contextlib import suppress
+from ctypes import byref, c_size_t
 from typing import Deque, List, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _blocks
-from ._native import ErrorText, Handle, check
+from ._native import ErrorText, Handle, check, open_handle
 from ._native import tokenize_library as library
 from ._strings import MOST, Text, locate, locate_all
 
 Ids = NDArray[np.uint16]
 _ROOM = 1 << 12  # ids that a single text may have to be short: they are copied out of the encoder
+BLOCK = 1 << 23  # ids of a block
+_KEPT = 4  # most blocks that wait to be used again
 _GROUP = 1 << 18  # characters or bytes of a group of texts; a thread takes a group at a time
 
 
@@ -22,9 +27,8 @@ class Encoder:
     """An encoder, which caches the words it has met. Only one thread at a time may use it."""
 
     def __init__(self, vocab: Handle) -> None:
-        pointer, self.error = c_void_p(), ErrorText()
-        check(library.sgt_encoder_new(byref(pointer), vocab.pointer, byref(self.error)), self.error)
-        self.handle = Handle(pointer, library.sgt_encoder_free, vocab)
+        functions = library.sgt_encoder_new, library.sgt_encoder_free
+        self.handle, self.error = open_handle(*functions, vocab.pointer, kept=[vocab]), ErrorText()
         self.room = np.empty(_ROOM, np.uint16)  # for the ids of a short text
         self.address = self.room.ctypes.data
 
@@ -133,9 +137,9 @@ class _Batch:
 
     def room_for(self, need: int) -> Ids:
         """Return an array of at least `need` ids."""
-        if need <= _blocks.SIZE < self.most:
-            return _blocks.take()
-        return np.empty(max(need, min(_blocks.SIZE, self.most)), np.uint16)
+        if need <= BLOCK < self.most:
+            return take_block()
+        return np.empty(max(need, min(BLOCK, self.most)), np.uint16)
 
     def divide(self, ids: Ids, used: int, done: List[Tuple[int, int, int]]) -> None:
         """Set the ids of each text of the groups. `ids` gives back what it does not need."""
@@ -146,3 +150,36 @@ class _Batch:
         for begin, end, first in done:
             cuts = [first, *(self.ends[begin:end] + first).tolist()]
             self.out[begin:end] = [ids[a:b] for a, b in zip(cuts, cuts[1:])]
+
+
+# ---- blocks: arrays that the ids of several texts share ----
+
+# Their memory is used again: to clear the pages of new memory takes the kernel longer than to write
+# ids to them.
+_waiting: List[memoryview] = []
+
+
+def take_block() -> NDArray[np.uint16]:
+    """Return an array of BLOCK ids. When no slice of it is left, its memory may be used again."""
+    try:
+        memory = _waiting.pop()
+    except IndexError:
+        memory = _map_block()
+    block = np.frombuffer(memory, np.uint16)  # slices refer to it, and not to what `memory` shows
+    weakref.finalize(block, _give_back, memory).atexit = False
+    return block
+
+
+def _map_block() -> memoryview:
+    """Return new memory for a block. The kernel gets it back when it is garbage: malloc would keep
+    it, because texts that live longer lie behind it."""
+    mapped = mmap.mmap(-1, 2 * BLOCK, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with suppress(OSError):  # a kernel without huge pages
+            mapped.madvise(mmap.MADV_HUGEPAGE)
+    return memoryview(mapped)
+
+
+def _give_back(memory: memoryview) -> None:
+    if len(_waiting) < _KEPT:
+        _waiting.append(memory)

@@ -2,32 +2,33 @@
 
 import operator
 import os
+import sys
 import threading
-from ctypes import byref, c_uint64, c_void_p
+from ctypes import byref, c_uint64
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
-from ._arrays import OUTPUTS, Documents, Kind, find_ranks, find_torch, is_worker
-from ._device import Mover
-from ._errors import UnsupportedError, UsageError
+from ._batches import OUTPUTS, Documents, Kind, Mover, Stream, find_torch, is_worker
 from ._native import (
     NOTICE,
     READERS,
     SAMPLINGS,
-    ErrorText,
     Handle,
     LoaderInfo,
     LoaderOptions,
     LoaderPacking,
     LoaderState,
     Path,
-    c_string,
+    UnsupportedError,
+    UsageError,
+    c_path,
     c_text,
-    check,
-    check_name,
+    call,
     check_range,
+    fill,
+    index_of,
+    open_handle,
 )
 from ._native import loader_library as library
-from ._stream import Stream
 
 __all__ = ["Documents", "Loader"]
 _READ = {
@@ -37,6 +38,27 @@ _READ = {
 }
 VERSION = 1
 _U32, _U64 = (1 << 32) - 1, (1 << 64) - 1
+
+
+def find_ranks(rank: Optional[int], ranks: Optional[int]) -> Tuple[int, int]:
+    """Return rank and number of ranks: those given, else torch.distributed's, else those of
+    torchrun's variables, else 0 and 1."""
+    if rank is None and ranks is None:
+        torch = sys.modules.get("torch")
+        distributed = getattr(torch, "distributed", None)
+        if distributed and distributed.is_available() and distributed.is_initialized():
+            return distributed.get_rank(), distributed.get_world_size()
+        if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
+            return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+        return 0, 1
+    if rank is None or ranks is None:
+        raise UsageError("rank and ranks are given together, or neither")
+    return rank, ranks
+
+
+def _name_of(dtype: Any) -> str:
+    """Return "int64" for it and for the types of numpy and torch."""
+    return getattr(dtype, "__name__", str(dtype)).rpartition(".")[2]
 
 
 class Loader:
@@ -92,25 +114,21 @@ class Loader:
         slots: int = 4,
         threads: int = 1,
     ) -> None:
-        dtype = getattr(dtype, "__name__", str(dtype)).rpartition(".")[
-            2
-        ]  # torch.int64, numpy.int64
+        dtype = _name_of(dtype)
+        rank, ranks = find_ranks(rank, ranks)
         for name, value, names in (
             ("sampling", sampling, SAMPLINGS),
             ("reader", reader, READERS),
             ("dtype", dtype, tuple(OUTPUTS)),
             ("arrays", arrays, ("auto", "torch", "numpy")),
         ):
-            check_name(name, value, names)
-        for name, number, least, most in (
-            ("batch", batch, 1, _U32), ("seq", seq, 1, _U32), ("seed", seed, 0, _U64),
-            ("vocab", vocab, 0, _U32), ("pad", pad or 0, 0, _U32), ("slots", slots, 2, 1 << 16),
-            ("threads", threads, 1, 1024), ("epochs", epochs or 0, 0, _U64),
+            index_of(name, value, names)
+        for name, number, least, most in (  # 0 would be the library's default, not an error
+            ("batch", batch, 1, _U32), ("seq", seq, 1, _U32), ("ranks", ranks, 1, _U32),
+            ("slots", slots, 2, 1 << 16), ("threads", threads, 1, 1024),
+            ("epochs", epochs or 0, 0, _U64),
         ):  # fmt: skip
             check_range(name, number, least, most)
-        rank, ranks = find_ranks(rank, ranks)
-        check_range("ranks", ranks, 1, _U32)
-        check_range("rank", rank, 0, ranks - 1)
         self._path = path
         self._settings: Dict[str, Any] = {
             "batch": batch, "seq": seq, "sampling": sampling, "seed": seed, "rank": rank,
@@ -150,21 +168,21 @@ class Loader:
         if self._is_closed:
             raise UsageError(f"{os.fspath(self._path)}: the loader is closed")
         s = self._settings
-        pointer, error = c_void_p(), ErrorText()
-        options = LoaderOptions(
-            reader=READERS.index(s["reader"]), sampling=SAMPLINGS.index(s["sampling"]),
-            seed=s["seed"], batch=s["batch"], seq=s["seq"], rank=s["rank"], ranks=s["ranks"],
-            vocab=s["vocab"], split=c_text("split", s["split"]), padded_by=s["pad"] is not None,
-            pad=s["pad"] or 0, raw=s["raw"], notice=NOTICE, documents=s["documents"],
+        options = fill(
+            LoaderOptions, reader=READERS.index(s["reader"]),
+            sampling=SAMPLINGS.index(s["sampling"]), seed=s["seed"], batch=s["batch"],
+            seq=s["seq"], rank=s["rank"], ranks=s["ranks"], vocab=s["vocab"],
+            split=c_text("split", s["split"]), padded_by=s["pad"] is not None, pad=s["pad"] or 0,
+            raw=s["raw"], documents=s["documents"], notice=NOTICE,
         )  # fmt: skip
         if s["reader"] == "mmap":  # a file that is cut short is then an error instead of SIGBUS
-            check(library.sgt_loader_guard_sigbus(byref(error)), error)
-        is_text, path = isinstance(self._path, str), c_string(os.fsencode(self._path))
-        call = library.sgt_loader_open_data if is_text else library.sgt_loader_open
-        check(call(byref(pointer), path, byref(options), byref(error)), error)
-        native = Handle(pointer, library.sgt_loader_close)
+            call(library.sgt_loader_guard_sigbus)
+        is_text = isinstance(self._path, str)
+        function = library.sgt_loader_open_data if is_text else library.sgt_loader_open
+        given = c_path(self._path), byref(options)
+        native = open_handle(function, library.sgt_loader_close, *given)
         self._info = LoaderInfo()
-        library.sgt_loader_get_info(pointer, byref(self._info))
+        library.sgt_loader_get_info(native.pointer, byref(self._info))
         return native
 
     def close(self) -> None:
@@ -202,8 +220,8 @@ class Loader:
     def packing(self) -> Dict[str, int]:
         """What rows hold with sampling="packed", in the first epoch: rows, documents, their tokens,
         the cropped ones of these, and the fewest and the most documents of a row."""
-        native, packing, error = self._ready(), LoaderPacking(), ErrorText()
-        check(library.sgt_loader_get_packing(native.pointer, byref(packing), byref(error)), error)
+        packing = LoaderPacking()
+        call(library.sgt_loader_get_packing, self._ready().pointer, byref(packing))
         return {field[0]: int(getattr(packing, field[0])) for field in packing._fields_}
 
     @property
@@ -308,10 +326,8 @@ class Loader:
             raise
         # A worker of a DataLoader takes the next batch while this one waits to be sent.
         if (self._copy or is_worker()) and self._device is None:
-            batch = (
-                batch[0].clone() if stream.kind.torch else batch[0].copy(),
-                (batch[1].clone() if stream.kind.torch else batch[1].copy()),
-            )
+            x, y = batch
+            batch = (x.clone(), y.clone()) if stream.kind.torch else (x.copy(), y.copy())
         return (*batch, stream.documents()) if self._settings["documents"] else batch
 
     def _made_of(self) -> Kind:
@@ -341,16 +357,13 @@ class Loader:
             raise IndexError(f"batch {first}: batches are numbered from 0, in 64 bits")
         native, kind = self._ready(), self._made_of()
         x, y, _owners, at, targets_at = kind.fresh(count)
-        error = ErrorText()
         with self._lock:
             cursor = self._cursors.pop() if self._cursors else None
         if cursor is None:
-            pointer = c_void_p()
-            check(library.sgt_cursor_open(byref(pointer), native.pointer, byref(error)), error)
-            cursor = Handle(pointer, library.sgt_cursor_close, native)
+            functions = library.sgt_cursor_open, library.sgt_cursor_close
+            cursor = open_handle(*functions, native.pointer, kept=[native])
         to = (at,) if kind.is_rows else (at, targets_at)
-        rc = _READ[kind.dtype](native.pointer, cursor.pointer, first, count, *to, byref(error))
-        check(rc, error)
+        call(_READ[kind.dtype], native.pointer, cursor.pointer, first, count, *to)
         batch: Tuple[Any, ...] = (x, y)
         if self._settings["documents"]:
             found = library.sgt_cursor_documents(cursor.pointer)
@@ -387,24 +400,17 @@ class Loader:
             raise TypeError(f"the state is not a dict, as state_dict returns, but of type {name}")
         if state.get("version") != VERSION:
             raise UsageError(f"the state is of version {state.get('version')}, not {VERSION}")
-        native, error, next_ = self._ready(), ErrorText(), c_uint64()
+        native, next_ = self._ready(), c_uint64()
         try:
-            check_name("sampling", state["sampling"], SAMPLINGS)
-            for name in ("rows", "tokens", "seed", "seq", "pad"):
-                check_range(name, state[name], 0, _U32 if name in ("seq", "pad") else _U64)
-            saved = LoaderState(
-                rows=state["rows"], hash=int(state["hash"], 16), tokens=state["tokens"],
-                seed=state["seed"], sampling=SAMPLINGS.index(state["sampling"]), seq=state["seq"],
-                pad=state["pad"],
-            )  # fmt: skip
+            fields = {name: state[name] for name in ("rows", "tokens", "seed", "seq", "pad")}
+            sampling, digest = state["sampling"], int(state["hash"], 16)
+            number = index_of("sampling", sampling, SAMPLINGS)
+            saved = fill(LoaderState, hash=digest, sampling=number, **fields)
         except KeyError as name:
             raise UsageError(f"the state is damaged: it has no {name}") from None
         except (TypeError, ValueError) as why:
             raise UsageError(f"the state is damaged: {why}") from None
-        check(
-            library.sgt_loader_resume(native.pointer, byref(saved), byref(next_), byref(error)),
-            error,
-        )
+        call(library.sgt_loader_resume, native.pointer, byref(saved), byref(next_))
         self.seek(next_.value)
 
 

@@ -1,14 +1,13 @@
-"""The C libraries: their structs and functions, and handles that close themselves."""
+"""The C libraries: their errors, structs and functions, and handles that close themselves."""
 
 import ctypes
 import os
-import re
-import threading
 import weakref
 from ctypes import (
     CFUNCTYPE,
     POINTER,
     Structure,
+    byref,
     c_char,
     c_char_p,
     c_double,
@@ -18,11 +17,50 @@ from ctypes import (
     c_uint64,
     c_void_p,
 )
-from typing import Any, Callable, List, Optional, Sequence, Set, Tuple, Union
-
-from ._errors import CLASSES, Error, UsageError
+from typing import Any, Callable, Dict, List, Sequence, Tuple, Type, TypeVar, Union
 
 Path = Union[str, "os.PathLike[str]"]
+S = TypeVar("S", bound=Structure)
+
+
+class Error(Exception):
+    """Any failure that the C libraries report, in their message of one line. It names options as
+    the programs do: --skip-bad is skip_bad=True here, and --loader is a Loader's reader."""
+
+
+class OutOfMemoryError(Error, MemoryError):
+    """Memory ran out, or a set does not fit into it."""
+
+
+class FileError(Error, OSError):
+    """A system call failed: a missing file, a full disk."""
+
+
+class FormatError(Error, ValueError):
+    """A file does not have the expected format, or changed while it was in use."""
+
+
+class UsageError(Error, ValueError):
+    """An argument, or a combination of arguments, is invalid."""
+
+
+class UnsupportedError(Error, RuntimeError):
+    """This machine or this build cannot do it."""
+
+
+class StoppedError(Error):
+    """The call was stopped; what was finished is kept."""
+
+
+# By the codes of loader/base/error.h.
+CLASSES: Dict[int, Type[Error]] = {
+    -1: OutOfMemoryError,
+    -2: FileError,
+    -3: FormatError,
+    -4: UsageError,
+    -5: UnsupportedError,
+    -6: StoppedError,
+}
 
 SAY = CFUNCTYPE(None, c_void_p, c_char_p)
 ALLOC = CFUNCTYPE(c_void_p, c_void_p, c_size_t)
@@ -203,129 +241,104 @@ SAMPLINGS = _names(loader_library.sgt_sampling_name)
 def check(rc: int, error: ErrorText) -> int:
     """Return rc, or raise the exception for a negative one."""
     if rc < 0:
-        raise CLASSES.get(rc, Error)(_as_keywords(error.text))
+        raise CLASSES.get(rc, Error)(error.text.decode("utf-8", "replace"))
     return rc
 
 
-# What the libraries' messages call options of the programs, and Python's keyword arguments.
-_KEYWORDS = {
-    "--force": "force=True", "--skip-bad": "skip_bad=True",
-    "--dedup": "dedup=True", "--hidden": "hidden=True", "--binary": "binary",
-    "--filter": "filters", "--loader": "reader", "--field": "field", "--format": "format",
-    "--invalid-utf8": "invalid_utf8", "--keep-fields": "keep_fields", "--normalize": "normalize",
-    "--pattern": "pattern", "--sampling": "sampling", "--shard-tokens": "shard_tokens",
-    "--shards": "shards", "--shuffle": "shuffle", "--split": "split", "--vocab": "vocab",
-}  # fmt: skip
-
-
-def _as_keywords(message: bytes) -> str:
-    """Return a message of the library, with keyword arguments instead of options of programs."""
-    text = message.decode("utf-8", "replace")
-    return re.sub(r"(?<![^ (])--[a-z0-9-]+", lambda found: _KEYWORDS.get(found[0], found[0]), text)
+def call(function: Any, *given: Any) -> int:
+    """Call a function of a library that takes these arguments and an error."""
+    error = ErrorText()
+    return check(function(*given, byref(error)), error)
 
 
 class Handle:
     """A pointer of the library. It is closed once: when it is garbage, or when the process ends.
 
-    If a handle needs another one, as a cursor needs its loader, it is a child of that one. A
-    parent is closed after its last child, in whatever order garbage is collected. A forked
-    process closes nothing, because the handles belong to its parent process.
-
-    `memory` is what the library writes to until it is closed. It is kept until then, even if a
-    KeyboardInterrupt hits the finalizer, so that the handle is never closed.
+    `kept` is not freed before: the handle that this one needs, as a cursor needs its loader, and
+    memory that the library writes to. It stays even if a KeyboardInterrupt hits the finalizer, so
+    that the pointer is never closed. A forked process closes nothing, because the handles belong
+    to its parent process.
     """
 
-    def __init__(
-        self,
-        pointer: "c_void_p",
-        close: Callable[["c_void_p"], None],
-        parent: "Optional[Handle]" = None,
-        memory: Any = None,
-    ) -> None:
+    def __init__(self, pointer: "c_void_p", close: Callable[["c_void_p"], None], *kept: Any):
         self.pointer = pointer
-        above: Optional[_Count] = parent.count if parent else None
-        self.count: _Count = _Count(pointer, close, above, memory)
-        self.close = weakref.finalize(self, self.count.drop)
-
-    @property
-    def is_inherited(self) -> bool:
-        """Return whether the handle was made before a fork: this process must not use it."""
-        return self.count.pid != os.getpid()
+        key = object()
+        _kept[key] = kept
+        weakref.finalize(self, _close, os.getpid(), key, close, pointer)
 
 
-_unclosed: "Set[_Count]" = set()
+_kept: Dict[object, Tuple[Any, ...]] = {}  # by handle that is not closed
 
 
-class _Count:
-    """Counts the users of a pointer: its Handle, and the children of that."""
+def _close(pid: int, key: object, close: Callable[["c_void_p"], None], pointer: "c_void_p") -> None:
+    if pid == os.getpid():
+        close(pointer)
+    _kept.pop(key, None)
 
-    def __init__(
-        self,
-        pointer: "c_void_p",
-        close: Callable[["c_void_p"], None],
-        parent: "Optional[_Count]",
-        memory: Any,
-    ) -> None:
-        self.pointer, self.close, self.parent, self.memory = pointer, close, parent, memory
-        self.pid = os.getpid()
-        self.users = 1
-        self.lock = threading.Lock()
-        if parent:
-            with parent.lock:
-                parent.users += 1
-        _unclosed.add(self)
 
-    def drop(self) -> None:
-        if self.pid != os.getpid():
-            _unclosed.discard(self)
-            return
-        with self.lock:
-            self.users -= 1
-            left = self.users
-        if left == 0:
-            self.close(self.pointer)
-            _unclosed.discard(self)
-            if self.parent:
-                self.parent.drop()
+def open_handle(function: Any, close: Any, *given: Any, kept: Sequence[Any] = ()) -> Handle:
+    """Return the handle that a function of a library makes of these arguments."""
+    pointer = c_void_p()
+    call(function, byref(pointer), *given)
+    return Handle(pointer, close, *kept)
 
 
 def say_notice(_ctx: Any, line: bytes) -> None:
     """Pass a notice of the library to Python's logging, which by default prints it to stderr."""
     import logging
 
-    logging.getLogger("sgt").warning("%s", _as_keywords(line))
+    logging.getLogger("sgt").warning("%s", line.decode("utf-8", "replace"))
 
 
 NOTICE = Notice(SAY(say_notice), None)
 
 
+# ---- arguments ----
+
+_MOST: Dict[Any, int] = {c_int: (1 << 31) - 1, c_uint32: (1 << 32) - 1, c_uint64: (1 << 64) - 1}
+
+
+def fill(struct: Type[S], **given: Any) -> S:
+    """Return a struct of the library with these fields. The library checks what the values mean;
+    here they are only refused, by the field's name, if C would get another value."""
+    kinds: Dict[str, Any] = {field[0]: field[1] for field in struct._fields_}
+    for name, value in given.items():
+        if kinds[name] in _MOST:
+            check_range(name, value, 0, _MOST[kinds[name]])
+        elif kinds[name] is c_char_p and value is not None:
+            given[name] = c_text(name, value)
+    return struct(**given)
+
+
 def check_range(name: str, number: int, least: int, most: int) -> None:
-    """Refuse a number that ctypes would cut, and anything that is no integer."""
+    """Refuse a number out of range, and anything that is no integer."""
     if not hasattr(number, "__index__"):
         raise TypeError(f"{name}: expected an integer, not {type(number).__name__}")
     if not least <= number <= most:
         raise UsageError(f"{name}: {number} is out of range, {least} to {most}")
 
 
-def check_name(name: str, value: Any, names: Sequence[str]) -> None:
+def index_of(name: str, value: Any, names: Sequence[str]) -> int:
+    """Return the number of an enumeration's member."""
     if value not in names:
         raise UsageError(f"{name} {value!r}: expected one of {', '.join(names)}")
+    return names.index(value)
 
 
-def c_text(name: str, text: str) -> bytes:
-    """Return the text of an argument as a C string."""
-    if not isinstance(text, str):
+def c_text(name: str, text: Union[str, bytes]) -> bytes:
+    """Return the text of an argument as a C string; C would read it up to a NUL."""
+    data = text.encode(errors="surrogateescape") if isinstance(text, str) else text
+    if not isinstance(data, bytes):
         raise TypeError(f"{name}: expected a str, not {type(text).__name__}")
-    return c_string(text.encode())
+    if 0 in data:
+        raise UsageError(f"{name}: {text!r} holds a NUL")
+    return data
 
 
-def c_string(text: bytes) -> bytes:
-    """Return the text, which C reads up to a NUL."""
-    if 0 in text:
-        raise UsageError(f"{text.decode(errors='replace')!r} holds a NUL")
-    return text
+def c_path(path: Path) -> bytes:
+    return c_text("path", os.fsencode(path))
 
 
-def strings(texts: "List[bytes]") -> Tuple[Any, int]:
-    """Return a C array of strings, and its length."""
-    return (c_char_p * len(texts))(*map(c_string, texts)), len(texts)
+def c_texts(name: str, texts: "Sequence[Union[str, bytes]]") -> Any:
+    """Return a C array of strings."""
+    return (c_char_p * len(texts))(*(c_text(name, text) for text in texts))

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ._encoder import Encoders, Ids
-from ._native import ErrorText, Handle, Path, c_string, c_text, check, check_range
+from ._native import Path, c_path, c_text, call, check_range, open_handle
 from ._native import tokenize_library as library
 from ._strings import Text, as_bytes
 
@@ -46,11 +46,9 @@ class Tokenizer:
         self._open()
 
     def _open(self) -> None:
-        pointer, error = c_void_p(), ErrorText()
-        rule = c_text("pattern", self._pattern) if self._pattern is not None else None
-        path = c_string(os.fsencode(self._path))
-        check(library.sgt_vocab_load(byref(pointer), path, rule, byref(error)), error)
-        self._vocab = Handle(pointer, library.sgt_vocab_free)
+        rule = None if self._pattern is None else c_text("pattern", self._pattern)
+        functions = library.sgt_vocab_load, library.sgt_vocab_free
+        self._vocab = open_handle(*functions, c_path(self._path), rule)
         self._encoders = Encoders(self._vocab)
 
     @classmethod
@@ -173,9 +171,9 @@ class Tokenizer:
         if wide.size and (wide.min() < 0 or wide.max() > 0xFFFF):
             raise ValueError(f"ids are from 0 to {self.n_vocab - 1}")
         array = np.ascontiguousarray(wide, np.uint16).reshape(-1)
-        text, size, error = c_void_p(), c_size_t(), ErrorText()
+        text, size = c_void_p(), c_size_t()
         given = self._vocab.pointer, array.ctypes.data, len(array)
-        check(library.sgt_decode(*given, byref(text), byref(size), byref(error)), error)
+        call(library.sgt_decode, *given, byref(text), byref(size))
         try:
             return ctypes.string_at(text, size.value)
         finally:
@@ -220,9 +218,7 @@ class Tokenizer:
 
     def save(self, folder: Path) -> None:
         """Write merges.txt, vocab.json and tokenizer.json into `folder`."""
-        error = ErrorText()
-        path = c_string(os.fsencode(folder))
-        check(library.sgt_vocab_save(self._vocab.pointer, path, byref(error)), error)
+        call(library.sgt_vocab_save, self._vocab.pointer, c_path(folder))
 
 
 def _each(

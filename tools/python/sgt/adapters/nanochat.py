@@ -4,7 +4,7 @@
 from typing import Any, Dict, Iterator, Optional, Tuple
 
 from .. import Loader
-from .._arrays import find_ranks
+from .._loader import find_ranks
 
 Item = Tuple[Any, Any, Dict[str, Any]]
 

@@ -10,7 +10,7 @@ with raw=True. Under torchrun each rank gets its own rows.
 from typing import Any, Dict, Tuple
 
 from .. import Loader
-from .._arrays import find_ranks
+from .._loader import find_ranks
 
 
 class GetBatch:
