@@ -173,7 +173,10 @@ refused 'special.json: added_tokens: 0 (<|endoftext|>) is not special: it would 
 hf two 's/"<|endoftext|>": 0,/"<|endoftext|>": 700,/'
 refused 'two.json: token <|endoftext|> has two ids, 700 and 0' two.json
 hf regex 's/"Regex": "/&(/'
-refused 'regex.json: its pattern: at byte 275: missing closing parenthesis (--pattern gives another)' regex.json
+refused "regex.json: its pattern is not one that sgt knows (--pattern gives it, by a name such as cl100k or in PCRE2's "\
+'syntax)' regex.json
+hf pcre2 's/"behavior": "Isolated"/"pcre2": "a(", &/'
+refused 'pcre2.json: its pattern: at byte 2: missing closing parenthesis (--pattern gives another)' pcre2.json
 hf cut '400,$d'
 run 1 sgt-tokenize --vocab cut.json in.txt refused
 stderr_matches '^sgt-tokenize: cut.json: line [0-9]+: '
@@ -226,7 +229,7 @@ absent refused
 head -c 200 /dev/zero | tr '\0' a > long.txt
 echo ! >> long.txt
 run 1 sgt-tokenize --pattern '(*LIMIT_MATCH=100)(a|aa)+$|.' long.txt refused
-stderr_is "sgt-tokenize: pattern: at byte 0: (*: Hugging Face's regex library and sgt's do not agree on it "\
-"(transformers may split text otherwise by OUT's tokenizer.json)
+stderr_is "sgt-tokenize: pattern: transformers may split text otherwise by OUT's tokenizer.json (its library reads some "\
+"patterns differently)
 sgt-tokenize: long.txt: pattern: at byte 0 of the text: match limit exceeded"
 absent refused

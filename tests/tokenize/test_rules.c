@@ -8,7 +8,6 @@
 #include "tests/tokenize/common.h"
 #include "tests/tokenize/splits.h"
 #include "tokenize/bpe/extent.h"
-#include "tokenize/text/oniguruma.h"
 #include "tokenize/text/rules.h"
 #include "tokenize/text/split_levels.h"
 #include "tokenize/vocab/vocab.h"
@@ -242,7 +241,6 @@ Test(rules, ids_are_tiktokens_and_pieces_hugging_faces)
         const sgt_rule *r = sgt_rule_of(regex);
         sgt_vocab *v;
         sgt_error err;
-        char *rule;
         cr_assert_not_null(r, "%s", regex);
         cr_assert_eq(sgt_vocab_load(&v, "tests/data/vocab/ranks.tiktoken", regex, &err), SGT_OK,
                      "%s", err.text);
@@ -258,10 +256,50 @@ Test(rules, ids_are_tiktokens_and_pieces_hugging_faces)
         sgt_vocab_free(v);
         /* the same rule in a tokenizer.json is recognized. The exception is cl100k: in Oniguruma
          * its {1,3}+ takes any number of digits */
-        cr_assert_eq(sgt_pattern_translate(&rule, regex, SGT_FROM_ONIGURUMA, &err), SGT_OK);
-        cr_assert_eq(sgt_rule_of(rule), k ? r : NULL, "%s", rule);
-        free(rule);
+        const char *rule = sgt_rule_from_regex(regex);
+        cr_assert(k ? rule && sgt_rule_of(rule) == r : !rule, "%s", regex);
+        rule = sgt_rule_from_regex(sgt_rule_to_regex(regex));
+        cr_assert(rule && sgt_rule_of(rule) == r, "%s", regex);
     }
+    json_decref(all);
+}
+
+static void pattern_ends_are(const char *rule, const char *text, const json_t *want)
+{
+    sgt_pattern *p;
+    sgt_error err;
+    size_t ends[256], count = 0, limit = json_array_size(want);
+    int got;
+    cr_assert_eq(sgt_pattern_new(&p, rule, &err), SGT_OK, "%s: %s", rule, err.text);
+    cr_assert_eq(sgt_pattern_start(p, text, strlen(text), &err), SGT_OK);
+    while ((got = sgt_pattern_split(p, ends, 256, &err)) > 0)
+        for (int i = 0; i < got; i++, count++)
+            cr_assert(count < limit &&
+                          (json_int_t)ends[i] == json_integer_value(json_array_get(want, count)),
+                      "%s: piece %zu ends at %zu", rule, count, ends[i]);
+    cr_assert_eq(got, 0, "%s: %s", rule, err.text);
+    cr_assert_eq(count, limit, "%s: %zu pieces, not %zu", rule, count, limit);
+    sgt_pattern_free(p);
+}
+
+/* The patterns that have two spellings, or are split by PCRE2. */
+Test(rules, of_a_tokenizer_json_split_as_hugging_faces_library)
+{
+    json_t *all = json_load_file("tests/data/vocab/regex.json", 0, NULL);
+    const char *text = json_string_value(json_object_get(json_array_get(all, 0), "text"));
+    cr_assert(text && json_array_size(all) == 4);
+    for (size_t i = 1; i < json_array_size(all); i++) {
+        const json_t *one = json_array_get(all, i);
+        const char *regex = json_string_value(json_object_get(one, "regex")),
+                   *rule = sgt_rule_from_regex(regex);
+        cr_assert_not_null(rule, "%s", regex);
+        pattern_ends_are(rule, text, json_object_get(one, "ends"));
+        cr_assert_str_eq(sgt_rule_to_regex(rule), regex);
+    }
+    cr_assert(sgt_pattern_is_gpt2(sgt_rule_from_regex(SGT_PIECE_RULE)));
+    cr_assert_null(sgt_rule_from_regex("\\w+"));
+    cr_assert_null(sgt_rule_from_regex("(?s).+"));
+    cr_assert_null(sgt_rule_to_regex("\\w+"));
     json_decref(all);
 }
 

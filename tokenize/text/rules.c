@@ -17,10 +17,18 @@
     "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|" numbers \
     "| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+"
 
+/* o200k's without contractions, and each digit alone */
+#define TEKKEN                                                                                 \
+    "[^\\r\\n\\p{L}\\p{N}]?[" UPPER "]*[" LOWER "]+|[^\\r\\n\\p{L}\\p{N}]?[" UPPER "]+[" LOWER \
+    "]*|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+
 static const sgt_rule rules[] = {
     {.name = "cl100k",
      .text = "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}++|\\p{N}{1,3}+|"
              " ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*+|\\s++$|\\s*[\\r\\n]|\\s+(?!\\S)|\\s",
+     /* {1,3}+ is a repeat of {1,3} in Oniguruma, and $ the end of a line */
+     .regex = "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}++|(?>\\p{N}{1,3})|"
+              " ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*+|\\s++\\z|\\s*[\\r\\n]|\\s+(?!\\S)|\\s",
      .digits = 3,
      .whole_end = 1},
     {.name = "o200k",
@@ -36,12 +44,42 @@ static const sgt_rule rules[] = {
 };
 enum { RULES = sizeof rules / sizeof *rules };
 
+/* patterns in a tokenizer.json that are known, but split by PCRE2 */
+static const struct {
+    const char *text, *regex;
+} others[] = {
+    {"(?s).+", "(?m).+"},
+    {TEKKEN, TEKKEN},
+};
+enum { OTHERS = sizeof others / sizeof *others };
+
 const sgt_rule *sgt_rule_at(size_t i) { return i < RULES ? &rules[i] : NULL; }
 
 const sgt_rule *sgt_rule_of(const char *pattern)
 {
     for (size_t i = 0; i < RULES; i++)
         if (!strcmp(pattern, rules[i].text)) return &rules[i];
+    return NULL;
+}
+
+static const char *regex_of(const sgt_rule *r) { return r->regex ? r->regex : r->text; }
+
+const char *sgt_rule_from_regex(const char *regex)
+{
+    if (sgt_pattern_is_gpt2(regex)) return SGT_PIECE_RULE;
+    for (size_t i = 0; i < RULES; i++)
+        if (!strcmp(regex, regex_of(&rules[i]))) return rules[i].text;
+    for (size_t i = 0; i < OTHERS; i++)
+        if (!strcmp(regex, others[i].regex)) return others[i].text;
+    return NULL;
+}
+
+const char *sgt_rule_to_regex(const char *pattern)
+{
+    const sgt_rule *r = sgt_rule_of(pattern);
+    if (r) return regex_of(r);
+    for (size_t i = 0; i < OTHERS; i++)
+        if (!strcmp(pattern, others[i].text)) return others[i].regex;
     return NULL;
 }
 

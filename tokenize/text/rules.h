@@ -30,11 +30,22 @@ extern "C" {
 struct sgt_rule {
     const char *name; /* name that --pattern takes; NULL: another spelling of a rule */
     const char *text; /* pattern in PCRE2's syntax */
+    /* the same pattern in Oniguruma's syntax, which Hugging Face's library reads; NULL: `text` */
+    const char *regex;
     uint8_t digits, cased, whole_end;
 };
 
 /* Return the rule whose text is this PCRE2 pattern, or NULL. The result is static. */
 const sgt_rule *sgt_rule_of(const char *pattern);
+
+/* Return the PCRE2 pattern that splits as Hugging Face's library does by the regular expression of a
+ * tokenizer.json; NULL: not known. Known are GPT-2's, the rules, Mistral's (Tekken), and the one
+ * that makes the whole text a piece. The result is static. */
+const char *sgt_rule_from_regex(const char *regex);
+
+/* Return the regular expression by which Hugging Face's library splits as this PCRE2 pattern does;
+ * NULL: not known. The result is static. */
+const char *sgt_rule_to_regex(const char *pattern);
 
 /* Return the pattern called gpt2, cl100k, o200k, llama3, qwen2 or nanochat. Any other argument,
  * NULL too, is returned as it is. */

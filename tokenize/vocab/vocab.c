@@ -7,7 +7,6 @@
 #include <xxhash.h>
 
 #include "tokenize/vocab/alphabet.h"
-#include "tokenize/text/oniguruma.h"
 #include "tokenize/text/pattern.h"
 
 #define EOT_TEXT "<|endoftext|>"
@@ -310,7 +309,6 @@ void sgt_vocab_free(sgt_vocab *v)
         free(v->file->bytes);
         free(v->file->added);
         free(v->file->rule);
-        free(v->file->regex);
         free(v->file);
     }
     free(v);
@@ -341,8 +339,6 @@ void sgt_vocab_text_bytes(const sgt_vocab *v, uint32_t *bytes, uint32_t n)
 void sgt_vocab_say(const sgt_vocab *v, const sgt_notice *n)
 {
     const sgt_vocab_file *f = v->file;
-    sgt_error why;
-    char *regex = NULL;
     if (f && f->ignored)
         sgt_say(
             n, "%s: its %s ignored: documents are tokenized whole, and nothing is appended to them",
@@ -352,11 +348,9 @@ void sgt_vocab_say(const sgt_vocab *v, const sgt_notice *n)
                 "%s: does not say what splits text before merging: GPT-2's pattern is used "
                 "(--pattern gives another, such as cl100k or o200k)",
                 v->name);
-    if (!f || !f->rule || f->regex) return;
-    if (sgt_pattern_translate(&regex, f->rule, SGT_TO_ONIGURUMA, &why) == SGT_EUNSUPPORTED)
-        sgt_say(n, "pattern: %s (transformers may split text otherwise by OUT's tokenizer.json)",
-                why.text);
-    free(regex);
+    if (f && f->rule && !f->regex)
+        sgt_say(n, "pattern: transformers may split text otherwise by OUT's tokenizer.json (its "
+                   "library reads some patterns differently)");
 }
 
 const uint8_t *sgt_vocab_token(const sgt_vocab *v, uint32_t id, size_t *n)

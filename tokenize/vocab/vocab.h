@@ -44,8 +44,8 @@ typedef struct sgt_vocab_file {
     char *rule;     /* PCRE2 pattern to split by; NULL: GPT-2's */
     int assumed;    /* 1: neither the file nor the caller says that the rule is GPT-2's */
     const sgt_rule *known; /* that rule, if it is one of rules.h */
-    /* `rule` as Hugging Face's library reads it; NULL: it has no equivalent there (oniguruma.h) */
-    char *regex;
+    /* `rule` as Hugging Face's library reads it; NULL: not known (sgt_rule_to_regex) */
+    const char *regex;
     const char *ignored; /* a list of the file's settings that sgt ignores; NULL: none */
 } sgt_vocab_file;
 

@@ -9,7 +9,6 @@
 #include <xxhash.h>
 
 #include "tokenize/vocab/alphabet.h"
-#include "tokenize/text/oniguruma.h"
 
 #define MAX_BYTES ((size_t)1 << 23) /* most bytes of all tokens: the trie's keys hold 2^24 nodes */
 /* most tokens or merges. o200k has 446,189 merges: it is read, and then refused for its ids */
@@ -403,10 +402,11 @@ static int fill_file(sgt_vocab_file *f, builder *b, sgt_error *err)
     f->ignored = b->p->ignored;
     f->assumed = b->p->assumed;
     if (b->p->rule) f->rule = strdup(b->p->rule);
-    if (f->rule) f->known = sgt_rule_of(f->rule);
+    if (f->rule) {
+        f->known = sgt_rule_of(f->rule);
+        f->regex = sgt_rule_to_regex(f->rule);
+    }
     if (!f->offsets || !f->bytes || !f->added || (b->p->rule && !f->rule))
-        return sgt_fail_memory(err, b->p->path);
-    if (f->rule && sgt_pattern_translate(&f->regex, f->rule, SGT_TO_ONIGURUMA, NULL) == SGT_ENOMEM)
         return sgt_fail_memory(err, b->p->path);
     for (uint32_t id = 0; id < b->size; id++) {
         memcpy(f->bytes + f->offsets[id], b->p->bytes + b->tokens[id]->at, b->tokens[id]->n);

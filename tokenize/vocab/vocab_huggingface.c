@@ -7,8 +7,7 @@
 
 #include "tokenize/vocab/alphabet.h"
 #include "loader/base/json.h"
-#include "tokenize/text/oniguruma.h"
-#include "tokenize/text/pattern.h"
+#include "tokenize/text/rules.h"
 #include "tokenize/vocab/vocab_file.h"
 
 static int refuse(const sgt_vocab_parts *p, const char *what, const char *why, sgt_error *err)
@@ -25,20 +24,23 @@ static const char *type_of(const json_t *o)
 /* ---- how text is split ---- */
 
 /* Set p->rule to the pattern of a Split in PCRE2's syntax. It is the member "pcre2", which sgt
- * writes if Hugging Face's library reads the pattern differently. Without it, the pattern is
- * translated. ours: sgt_vocab_is_ours. */
+ * writes if Hugging Face's library reads the pattern differently. Without it, the pattern must be a
+ * known one, or the file one of ours (sgt_vocab_is_ours). */
 static int take_regex(sgt_vocab_parts *p, const json_t *o, const char *regex, int ours,
                       sgt_error *err)
 {
-    const char *pcre2 = json_string_value(json_object_get(o, "pcre2"));
-    sgt_error why;
-    int rc = SGT_OK;
-    if (pcre2 || ours || sgt_pattern_is_gpt2(regex)) p->own_rule = strdup(pcre2 ? pcre2 : regex);
-    else rc = sgt_pattern_translate(&p->own_rule, regex, SGT_FROM_ONIGURUMA, &why);
-    if (rc == SGT_EUNSUPPORTED)
-        return sgt_fail(err, SGT_EFORMAT, "%s: its pattern: %s (--pattern gives another)", p->path,
-                        why.text);
-    p->rule = p->own_rule;
+    const char *pcre2 = json_string_value(json_object_get(o, "pcre2")),
+               *known = sgt_rule_from_regex(regex),
+               *rule = pcre2   ? pcre2
+                       : known ? known
+                       : ours  ? regex
+                               : NULL;
+    if (!rule)
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: its pattern is not one that sgt knows (--pattern gives it, by a name "
+                        "such as cl100k or in PCRE2's syntax)",
+                        p->path);
+    p->rule = p->own_rule = strdup(rule);
     return p->rule ? SGT_OK : sgt_fail_memory(err, p->path);
 }
 
