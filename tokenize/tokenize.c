@@ -22,8 +22,8 @@
 #include "tokenize/vocab/vocab.h"
 
 /* Return the options that change the output, as malloc'd JSON. --split is a percentage with 15
- * digits, which a double always holds. as_before: write them as before --binary existed. */
-static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v, int as_before)
+ * digits, which a double always holds. */
+static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v)
 {
     static const char *const formats[] = {"auto", "text", "jsonl"}, *const invalid[] = {
                                                                         "keep", "replace", "fail"};
@@ -36,8 +36,7 @@ static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v, int
         o->special_eot ? "eot" : "none", "invalid_utf8", invalid[o->invalid_utf8]);
     const char *binary = o->binary == SGT_BINARY_KEEP ? "keep" : "skip";
     int bad = 0; /* out of memory: without this option, OUT would look made with other options */
-    if (!as_before) bad |= json_object_set_new(j, "binary", json_string(binary));
-    /* 1, which was not written: a literal began no document */
+    bad |= json_object_set_new(j, "binary", json_string(binary));
     if (o->special_eot) bad |= json_object_set_new(j, "special_revision", json_integer(2));
     if (sgt_vocab_normalizes(v))
         bad |= json_object_set_new(j, "normalize",
@@ -105,9 +104,9 @@ static int check_same(const sgt_tokenize_options *o, const sgt_vocab *v, const c
 }
 
 static int tokenize_into(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
-                         int as_before, sgt_tokenize_result *result, sgt_error *err)
+                         sgt_tokenize_result *result, sgt_error *err)
 {
-    char *options = options_json(o, v, as_before);
+    char *options = options_json(o, v);
     if (!options) return sgt_fail_memory(err, o->out);
     int rc = sgt_space_check(o, c, v, err);
     if (!rc) rc = check_same(o, v, options, err);
@@ -119,34 +118,22 @@ static int tokenize_into(const sgt_tokenize_options *o, const sgt_corpus *c, con
     return rc;
 }
 
-/* List the corpus. *as_before: OUT was begun before --binary and --hidden existed. All files were
- * read then and no file was chosen for validation, so OUT is finished in that way. */
-static int list_inputs(sgt_corpus **c, const sgt_tokenize_options *o, int *as_before,
-                       sgt_error *err)
-{
-    sgt_tokenize_options before = *o;
-    before.binary = SGT_BINARY_KEEP;
-    before.hidden = 1;
-    *as_before = !o->force && o->binary != SGT_BINARY_SKIP && sgt_out_predates(o->out, "binary");
-    return sgt_corpus_of(c, *as_before ? &before : o, err);
-}
-
 int sgt_tokenize(const sgt_tokenize_options *o, sgt_tokenize_result *result, sgt_error *err)
 {
     sgt_vocab *v = NULL;
     sgt_corpus *c = NULL;
     sgt_tokenize_result ignored;
-    int as_before, kept = 0, rc = sgt_tokenize_options_check_out(o, err);
+    int kept = 0, rc = sgt_tokenize_options_check_out(o, err);
     if (!result) result = &ignored;
     *result = (sgt_tokenize_result){0};
     if (rc < 0) return rc;
     double began = sgt_now();
-    if ((rc = sgt_vocab_of(&v, o, err)) == 0 && (rc = list_inputs(&c, o, &as_before, err)) == 0) {
+    if ((rc = sgt_vocab_of(&v, o, err)) == 0 && (rc = sgt_corpus_of(&c, o, err)) == 0) {
         sgt_vocab_say(v, &o->notice);
         notice_names(o, c);
         /* if literals begin documents, names alone do not tell which documents there are */
-        kept = !as_before && !o->special_eot && sgt_text_feed_choose(c, o->val_fraction);
-        rc = tokenize_into(o, c, v, as_before, result, err);
+        kept = !o->special_eot && sgt_text_feed_choose(c, o->val_fraction);
+        rc = tokenize_into(o, c, v, result, err);
     }
     if (kept && !rc && !result->already_done)
         sgt_say(&o->notice,

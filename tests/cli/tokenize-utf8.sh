@@ -93,14 +93,6 @@ run 0 sgt-tokenize --special eot odd.txt odd
 tr -d ' \n' < odd/manifest.json | grep -q '{"path":"odd.txt","offset":3},{"path":"odd.txt","offset":17}' ||
     fail 'offsets of ill-formed bytes'
 
-# A set of an earlier version, in which a literal began no document, is not taken for complete.
-sed -i '/special_revision/d; s/"binary": "skip",/"binary": "skip"/' eot/manifest.json
-run 1 sgt-tokenize --special eot special eot
-stderr_is 'sgt-tokenize: eot: made with --special eot by another version, in which a literal end of text began no '\
-'document (--force replaces it)'
-run 0 sgt-tokenize --force --special eot special eot
-stdout_has 'eot: 12 tokens, 4 documents,'
-
 # One file of many stories: --split, --shuffle and --dedup see them, the same for any threads and ranks.
 stories() { awk 'BEGIN { for (i = 0; i < 4000; i++) printf "%sStory %d of many, told briefly.\n", i ? "<|endoftext|>" : "", i % 3000 }'; }
 mkdir many-stories lines

@@ -1,5 +1,5 @@
 /* test_binary.c: which files are not text; which file goes to the val split if the hash picks none;
- * the check of free disk space; runs begun before these features existed. */
+ * the check of free disk space; a run that another version began. */
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -132,41 +132,15 @@ Test(binary, space_that_is_lacking)
     free(text);
 }
 
-/* ---- runs that were begun by an older version ---- */
-
-/* Write the journal as an older version would: without this option (NULL: with all of them) and
- * without the last numbers of each state, and with the checksums of its lines. */
-static void make_older(const char *path, const char *option, int numbers)
+/* A run whose journal has other numbers, as another version would write it, is not continued, and
+ * nothing of it is lost. */
+Test(binary, begun_by_another_version)
 {
-    char *text, *line, *rest = NULL;
-    const size_t n = get_file(&text, path);
-    text[n - 1] = 0; /* the last newline */
-    FILE *f = fopen(path, "w");
-    cr_assert_not_null(f);
-    for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-        line[strlen(line) - 18] = 0; /* a space, # and 16 digits */
-        char *found = line == text && option ? strstr(line, option) : NULL;
-        cr_assert(found || line != text || !option, "%s", line);
-        if (found) memmove(found, found + strlen(option), strlen(found + strlen(option)) + 1);
-        for (int i = 0; i < numbers && !strncmp(line, "state ", 6); i++) *strrchr(line, ' ') = 0;
-        cr_assert_gt(
-            fprintf(f, "%s #%016" PRIx64 "\n", line, (uint64_t)XXH3_64bits(line, strlen(line))), 0);
-    }
-    cr_assert_eq(fclose(f), 0);
+    static const char *const inputs[] = {"in"};
+    size_t n = 60000;
+    char *text = mixed_text(5, &n, 1), *line, *rest = NULL;
+    put_text("in", text, n);
     free(text);
-}
-
-Test(binary, begun_before_there_was_a_choice)
-{
-    static const char *const inputs[] = {"in"}, *const paths[] = {"in/.a", "in/b", "in/c"};
-    mkdir("in", 0777);
-    for (int i = 0; i < 3; i++) {
-        size_t n = 60000;
-        char *text = mixed_text((uint64_t)i, &n, 1);
-        if (i == 1) memcpy(text, "%PDF", 4);
-        put_text(paths[i], text, n);
-        free(text);
-    }
     sgt_error err;
     sgt_tokenize_result r;
     stopper s = {.after = 20};
@@ -176,75 +150,30 @@ Test(binary, begun_before_there_was_a_choice)
                               .shard_tokens = 500,
                               .piece_bytes = 1000,
                               .threads = 2,
-                              .val_fraction = 1e-9,
-                              .binary = SGT_BINARY_KEEP,
-                              .hidden = 1,
                               .stop = &s.stop,
                               .progress = stop_after,
                               .progress_ctx = &s};
     cr_assert_eq(sgt_tokenize(&o, &r, &err), SGT_ESTOPPED, "%s", err.text);
-    make_older("out/.work/journal", ", \"binary\": \"keep\"", 0);
-    sgt_tokenize_options now = {.inputs = inputs,
-                                .input_count = 1,
-                                .out = "out",
-                                .shard_tokens = 500,
-                                .val_fraction = 1e-9};
-    cr_assert_eq(sgt_tokenize(&now, &r, &err), 0, "%s", err.text);
-    cr_assert(r.files == 3 && r.skipped == 0 && r.bytes_read < r.bytes && r.val_tokens == 0);
-    stream all = slow_stream(paths, 3, &(sgt_tokenize_options){.val_fraction = 0}, 0);
-    expect_shards("out", "train", &all, 500);
-    free_stream(&all);
-    cr_assert_eq(sgt_tokenize(&now, &r, &err), 0, "%s", err.text);
-    cr_assert(r.already_done && r.files == 3);
-    now.binary = SGT_BINARY_SKIP;
-    cr_assert_eq(sgt_tokenize(&now, &r, &err), SGT_EFORMAT);
-    /* with a new OUT, files that are not text are skipped */
-    now.binary = SGT_BINARY_DEFAULT, now.out = "out2";
-    cr_assert_eq(sgt_tokenize(&now, &r, &err), 0, "%s", err.text);
-    cr_assert(r.files == 1 && r.skipped == 1);
-}
-
-/* A run of a version in which literals began no document, or whose journal has other numbers, is not
- * continued, and nothing of it is lost. */
-Test(binary, begun_by_another_version)
-{
-    static const char *const inputs[] = {"in"};
-    static const char *const why[] = {
-        "out0: made with --special eot by another version, in which a literal end of text began no "
-        "document (--force replaces it)",
-        "out1: begun by another version, whose journal this one cannot continue (finish it with "
-        "that "
-        "version, or --force starts over)"};
-    size_t n = 60000;
-    char *text = mixed_text(5, &n, 1);
-    put_text("in", text, n);
-    free(text);
-    for (int k = 0; k < 2; k++) {
-        sgt_error err;
-        sgt_tokenize_result r;
-        stopper s = {.after = 20};
-        const char *out = k ? "out1" : "out0";
-        sgt_tokenize_options o = {.inputs = inputs,
-                                  .input_count = 1,
-                                  .out = out,
-                                  .shard_tokens = 500,
-                                  .piece_bytes = 1000,
-                                  .threads = 2,
-                                  .special_eot = !k,
-                                  .stop = &s.stop,
-                                  .progress = stop_after,
-                                  .progress_ctx = &s};
-        cr_assert_eq(sgt_tokenize(&o, &r, &err), SGT_ESTOPPED, "%s", err.text);
-        char journal[32];
-        snprintf(journal, sizeof journal, "%s/.work/journal", out);
-        make_older(journal, k ? NULL : ", \"special_revision\": 2", 2);
-        o.stop = NULL, o.progress = NULL;
-        for (int again = 0; again < 2; again++) {
-            cr_assert_eq(sgt_tokenize(&o, &r, &err), SGT_EFORMAT);
-            cr_assert_str_eq(err.text, why[k]);
-        }
-        o.force = 1;
-        cr_assert_eq(sgt_tokenize(&o, &r, &err), 0, "%s", err.text);
-        cr_assert_eq(r.bytes_read, r.bytes);
+    n = get_file(&text, "out/.work/journal");
+    text[n - 1] = 0; /* the last newline */
+    FILE *f = fopen("out/.work/journal", "w");
+    cr_assert_not_null(f);
+    for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        line[strlen(line) - 18] = 0; /* a space, # and 16 digits */
+        for (int i = 0; i < 2 && !strncmp(line, "state ", 6); i++) *strrchr(line, ' ') = 0;
+        cr_assert_gt(
+            fprintf(f, "%s #%016" PRIx64 "\n", line, (uint64_t)XXH3_64bits(line, strlen(line))), 0);
     }
+    cr_assert_eq(fclose(f), 0);
+    free(text);
+    o.stop = NULL, o.progress = NULL;
+    for (int again = 0; again < 2; again++) {
+        cr_assert_eq(sgt_tokenize(&o, &r, &err), SGT_EFORMAT);
+        cr_assert_str_eq(err.text,
+                         "out: begun by another version, whose journal this one cannot continue "
+                         "(finish it with that version, or --force starts over)");
+    }
+    o.force = 1;
+    cr_assert_eq(sgt_tokenize(&o, &r, &err), 0, "%s", err.text);
+    cr_assert_eq(r.bytes_read, r.bytes);
 }

@@ -11,8 +11,7 @@
  * beside the files that users compare: they differ between copies of the same inputs. A file for
  * which they are equal counts as unchanged. Any other is read and hashed: if the hash is equal, the
  * new values are recorded, and otherwise the run is refused. So a set whose .inputs.jsonl is
- * missing is compared by reading all inputs. Sets of earlier versions have no hashes: their inputs
- * must have the size and the time, in seconds, that they had.
+ * missing is compared by reading all inputs.
  *
  * A stream is hashed in blocks: the hash of each is the seed of the next one's. So a run that
  * resumes within a large file needs only the block in which it stopped. */

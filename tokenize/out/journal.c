@@ -259,19 +259,6 @@ int sgt_journal_open(sgt_journal **out, const char *work, sgt_error *err)
     return SGT_OK;
 }
 
-char *sgt_journal_options(const char *work)
-{
-    sgt_journal j = {0};
-    sgt_error why;
-    char *text = NULL, *path = sgt_join(work, "journal");
-    size_t n, at = 0;
-    if (path && !sgt_file_gone(path) && sgt_file_get(&text, &n, path, MAX_BYTES, &why) == 0)
-        read_first(&j, next_line(text, n, &at));
-    free(text);
-    free(path);
-    return j.options;
-}
-
 void sgt_journal_close(sgt_journal *j)
 {
     if (!j) return;

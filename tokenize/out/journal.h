@@ -61,9 +61,6 @@ int sgt_journal_create(sgt_journal **out, const char *work, uint64_t fingerprint
 /* Open the journal of an earlier run and cut it after its last good state. *out is NULL if there is
  * no journal, or none with a valid first line. */
 int sgt_journal_open(sgt_journal **out, const char *work, sgt_error *err);
-/* Return the options in the first line of that journal, without changing it: JSON text, malloc'd;
- * NULL if they cannot be read. */
-char *sgt_journal_options(const char *work);
 void sgt_journal_close(sgt_journal *j); /* NULL is allowed */
 
 /* Record a place of ill-formed UTF-8, in order; the next commit writes it. A place that is already

@@ -92,11 +92,6 @@ static char *as_typed(const json_t *v)
 static int differs(const char *out, int rank0, const char *key, const json_t *a, const json_t *b,
                    sgt_error *err)
 {
-    if (!strcmp(key, "special_revision"))
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: made with --special eot by another version, in which a literal end of "
-                        "text began no document (--force replaces it)",
-                        out);
     char *had = as_typed(a), *has = as_typed(b), *option = strdup(key);
     int rc;
     for (char *p = option; p && *p; p++)
@@ -224,20 +219,13 @@ static void next_line(char *line, FILE *f)
  * or the part that an interrupted run has read. */
 static int compare_bytes(const sgt_out_request *r, const known *k, size_t i, sgt_error *err)
 {
-    static const char key[] = "\"xxh3\": \"", mtime[] = " \"mtime\": ";
+    static const char key[] = "\"xxh3\": \"";
     const sgt_corpus_file *f = &r->corpus->files[i];
-    const char *at = strstr(k->source, key), *time = strstr(k->source, mtime);
+    const char *at = strstr(k->source, key);
     const int begun = k->now && i == k->now->file && k->now->hashed > f->from_row;
     uint64_t hash = 0, was = at ? strtoull(at + sizeof key - 1, NULL, 16) : 0;
     if (!*k->source && !begun) return SGT_OK; /* not read yet, or compared by the parts */
-    if (*k->source && !at) {
-        /* made by an earlier version, without hashes */
-        if (time && strtoll(time + sizeof mtime - 1, NULL, 10) == f->mtime) return SGT_OK;
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: made from other inputs: %s has a new time, and this set of an earlier "
-                        "version has no hash to compare it with (--force replaces it)",
-                        r->path, f->path);
-    }
+    if (*k->source && !at) return other_input(r->path, "", r->corpus, i, err);
     if (!at) was = k->now->hash;
     int rc = sgt_same_hash(&hash, f, r->field ? r->field : "text", at ? UINT64_MAX : k->now->hashed,
                            r->stop, err);
@@ -391,22 +379,6 @@ int sgt_out_is_complete(const sgt_out_request *r, sgt_error *err)
 done:
     sgt_manifest_free(&m);
     return rc < 0 ? rc : 1;
-}
-
-int sgt_out_predates(const char *out, const char *key)
-{
-    sgt_manifest m = {0};
-    sgt_error why;
-    char *work = sgt_join(out, ".work"), *begun = NULL;
-    int there = sgt_out_file_exists(out, "manifest.json") && sgt_manifest_read(&m, out, &why) == 0;
-    if (work && !there) begun = sgt_journal_options(work);
-    json_t *options = there || begun ? json_loads(there ? m.options : begun, 0, NULL) : NULL;
-    int lacks = json_is_object(options) && !json_object_get(options, key);
-    json_decref(options);
-    sgt_manifest_free(&m);
-    free(begun);
-    free(work);
-    return lacks;
 }
 
 /* Check that the journal makes sense for these inputs and options; its contents are not trusted. */

@@ -9,10 +9,6 @@
  * negative SGT_E* if another request made it, or if it is damaged. */
 int sgt_out_is_complete(const sgt_out_request *r, sgt_error *err);
 
-/* Return whether OUT, complete or not, was begun by a release without the option `key`, which its
- * recorded options do not mention. */
-int sgt_out_predates(const char *out, const char *key);
-
 /* Return 1 if the run that left `j` (NULL: none) in `work` can be resumed. Return 0 if there is
  * nothing worth keeping, or it cannot be resumed (standard input). Return a negative SGT_E* if
  * `work` has complete shards of another request, or OUT has files that sgt-tokenize did not
