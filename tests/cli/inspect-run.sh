@@ -1,4 +1,4 @@
-# sgt-inspect on a checkpoint and on a run's folder, both made by this script; other tests use those of sgt-train.
+# sgt-inspect on a checkpoint and on a run's folder, both made by this script, and on a run that sgt-train has written.
 . "$ROOT/tests/cli/lib.sh"
 
 model=$ROOT/tests/data/fixtures/curve
@@ -97,3 +97,22 @@ for option in '--verify' '--decode 0:1' '--batch 0' '--split train' '--raw'; do
 done
 run_usage 'run/step-00000010 is a checkpoint: --verify, --decode, --batch, --split and --raw are for shards' \
     sgt-inspect run/step-00000010 --verify
+
+# What sgt-train writes.
+i=0
+while [ $i -lt 20 ]; do cat "$ROOT/README.md" && i=$((i + 1)); done > text
+run 0 sgt-tokenize --quiet text out
+run 0 sgt-train --quiet --data out --run trained --model 1x16x2 --seq-len 8 --batch-size 2 --steps 4 --save-every 2 \
+    --eval-every 0 --device cpu
+run 0 sgt-inspect trained
+stdout_has 'trained: a training run'
+stdout_has '  checkpoints step-00000002, step-00000004 (latest)'
+stdout_matches '^  log         4 steps, loss [0-9.]+ to [0-9.]+$'
+stdout_has 'model 1x16x2'
+run 0 sgt-inspect trained/step-00000004
+stdout_has 'trained/step-00000004: a GPT-2 checkpoint'
+stdout_has '  model       1 x 16 x 2 (layers, channels, heads), 1024 positions, 50,257 ids, tanh GELU'
+stdout_matches '^  parameters  [0-9,]+$'
+stdout_matches '^  state .*step 4, tokens 64'
+run 0 sgt-inspect trained/step-00000004 --json
+stdout_has '"resumable": true'

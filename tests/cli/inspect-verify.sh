@@ -1,20 +1,127 @@
-# sgt-inspect --verify on sets with several faults: one line for each damaged shard, the same for any number of
-# threads.
+# sgt-inspect on sets of sgt-tokenize: totals, --verify, and every kind of damage, which the message names: one line for
+# each damaged shard, the same for any number of threads.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/shards.inc"
 
+mkdir -p in
+for i in 1 2 3 4 5 6 7 8 9; do
+    for line in 1 2 3 4 5 6 7 8 9 10; do echo "Text $i, line $line: the quick brown fox isn't lazy."; done > "in/$i.txt"
+done
+printf 'broken \377 text' > in/bad.txt
+run 0 sgt-tokenize --quiet --split 30% --shard-tokens 200 in out
+stderr_is ''
+tokens=$(cat in/*.txt | wc -c)
+
+run 0 sgt-inspect out
+stdout_has 'out: a set of shards, made by sgt-tokenize'
+stdout_matches '^  tokens      [0-9,]+ tokens in [0-9]+ shards, 10 documents, '
+stdout_matches '^  train       [0-9,]+ tokens in [0-9]+ shards?, [0-9]+ documents'
+stdout_matches '^  val         [0-9,]+ tokens in [0-9]+ shards?, [0-9]+ documents?'
+stdout_has '50,257 tokens, end of text 50256, fingerprint '
+stdout_has ' in 10 files, 10 documents, '
+stdout_has '  invalid     1 ill-formed UTF-8 sequence, the first in bad.txt at byte 7'
+stderr_is ''
+run 0 sgt-inspect out --verify
+stdout_has 'verified    sizes and ids are right, checksums too'
+run 0 sgt-inspect out --json --verify
+stdout_has '"kind": "shards"'
+stdout_has '"documents": 10'
+stdout_has "\"bytes\": $tokens"
+stdout_has '"invalid_utf8": 1'
+stdout_has '"verified": true'
+stdout_has '"shard_tokens": 200'
+stderr_is ''
+
+# Decoding gives back all text, document by document.
+run 0 sgt-tokenize --quiet in whole
+run 0 sgt-inspect whole --decode 0:1M
+for f in in/1.txt in/2.txt in/3.txt in/4.txt in/5.txt in/6.txt in/7.txt in/8.txt in/9.txt in/bad.txt; do
+    printf '<|endoftext|>' && cat $f
+done > want
+same want .stdout
+stderr_matches '^sgt-inspect: whole ends after [0-9]+ tokens$'
+
+# damage [SET]: copy the set, of which then one thing is damaged
+damage() { rm -rf hurt && cp -r "${1:-out}" hurt; }
+verify() {
+    run 1 sgt-inspect --verify hurt
+    stdout_is ''
+    stderr_lines 1
+}
+
+damage && patch hurt/train_000001.bin 1100 7
+verify
+stderr_matches '^sgt-inspect: hurt/train_000001.bin: checksum [0-9a-f]{16}, expected [0-9a-f]{16}: its tokens have '\
+'changed since it was written \(make it again\)$'
+run 0 sgt-inspect hurt
+
+damage && patch hurt/train_000001.bin 1101 255
+verify
+stderr_matches '^sgt-inspect: hurt/train_000001.bin: token 38 \(byte 1100\): id 65[0-9]+, expected below 50257$'
+
+damage && truncate -s -10 hurt/train_000000.bin
+verify
+stderr_is 'sgt-inspect: hurt/train_000000.bin: 1414 bytes, but its header says 200 tokens, which make 1424 (cut '\
+'short; make it again)'
+run 1 sgt-inspect hurt
+
+damage && cp hurt/train_000000.bin hurt/train_000099.bin
+verify
+stderr_is 'sgt-inspect: hurt/train_000099.bin: not listed in hurt/manifest.json (left from another run? remove it)'
+
+damage && cp hurt/train_000000.bin hurt/train_000001.bin
+verify
+stderr_matches '^sgt-inspect: hurt/train_000001.bin: at byte 32: checksum [0-9a-f]{16}, but hurt/manifest.json says '\
+'[0-9a-f]{16}$'
+
+damage && rm hurt/train_000000.idx
+verify
+stderr_is 'sgt-inspect: hurt/train_000000.idx: missing, or not a whole number of 8-byte offsets'
+
+damage && patch hurt/train_000000.idx 0 3
+verify
+stderr_matches '^sgt-inspect: hurt/train_000000.idx: at byte 0: document 0 starts at token 3, which is [0-9]+, expected '\
+'the end-of-text id 50256$'
+
+damage && truncate -s +8 hurt/train_000000.idx
+verify
+stderr_matches '^sgt-inspect: hurt/train_000000.idx: [0-9]+ documents, but the manifest says [0-9]+$'
+
+damage && printf '{"version": 1' > hurt/manifest.json
+verify
+stderr_has 'sgt-inspect: hurt/manifest.json: line 1: '
+
+damage && sed 's/"tokens": \([0-9]*\)$/"tokens": \1/; s/"file": "train_000000.bin"/"file": "..\/train_000000.bin"/' \
+    out/manifest.json > hurt/manifest.json
+verify
+stderr_is 'sgt-inspect: hurt/manifest.json: shard "../train_000000.bin" lies outside the folder: refused (damaged: copy the folder again, or tokenize again with --force)'
+
+# Tokens of an unknown vocabulary are not decoded.
+damage && rm hurt/manifest.json && patch hurt/train_000000.bin 24 1
+run 1 sgt-inspect hurt --decode 0:3
+stderr_matches '^sgt-inspect: hurt/train_000000.bin: made with a vocabulary that is not GPT-2.s \(fingerprint '\
+'[0-9a-f]{16}\): its text is not known here \(hurt/tokenizer.json is yet another\)$'
+# A whole shard beside .work without a manifest is reported as unfinished.
+mkdir half half/.work
+cp out/train_000000.bin out/train_000000.idx half
+run 0 sgt-inspect half
+stdout_has 'half: a set of shards, unfinished (the same command again finishes it)'
+run 0 sgt-inspect half --json
+stdout_has '"unfinished": true'
+
+# Sets with several faults.
 mkdir text
 texts text 90000
-run 0 sgt-tokenize --quiet --split 30% --shard-tokens 5k --format text text out
-n=$(ls out/*.bin | wc -l)
+run 0 sgt-tokenize --quiet --split 30% --shard-tokens 5k --format text text large
+n=$(ls large/*.bin | wc -l)
 for threads in 1 2 5; do
-    run 0 sgt-inspect --verify --threads $threads out
+    run 0 sgt-inspect --verify --threads $threads large
     stdout_has 'verified    sizes and ids are right, checksums too'
     stderr_is ''
 done
 
 # Five shards are damaged in five ways, which are reported in the order of the set.
-cp -r out hurt
+damage large
 patch hurt/train_000001.bin 3000 7
 truncate -s -100 hurt/train_000002.bin
 rm hurt/train_000004.bin
@@ -49,7 +156,7 @@ run 1 sgt-inspect hurt # without --verify, only the first one is reported
 stderr_lines 1
 
 # A header without a checksum, and one with the size of another vocabulary.
-rm -r hurt && cp -r out hurt
+damage large
 for byte in 32 33 34 35 36 37 38 39; do patch hurt/train_000000.bin $byte 0; done
 patch hurt/train_000001.bin 16 82
 run 1 sgt-inspect --verify hurt
@@ -60,19 +167,19 @@ stderr_has 'hurt/train_000001.bin: at byte 16: 50258 ids, end of text 50256, but
 stderr_lines 3
 
 # The manifest's totals differ from its shards, or from sources.jsonl.
-rm -r hurt && cp -r out hurt
-sed '/"totals"/,$ s/"documents": [0-9]*/"documents": 7/' out/manifest.json > hurt/manifest.json
+damage large
+sed '/"totals"/,$ s/"documents": [0-9]*/"documents": 7/' large/manifest.json > hurt/manifest.json
 run 1 sgt-inspect --verify hurt
 stderr_matches '^sgt-inspect: hurt/manifest.json: totals say 7 documents, of its shards it says [0-9]+$'
-cp out/manifest.json hurt
-sed '/"totals"/,$ s/"tokens": [0-9]*/"tokens": 7/' out/manifest.json > hurt/manifest.json
+cp large/manifest.json hurt
+sed '/"totals"/,$ s/"tokens": [0-9]*/"tokens": 7/' large/manifest.json > hurt/manifest.json
 run 1 sgt-inspect --verify hurt
 stderr_matches '^sgt-inspect: hurt/manifest.json: totals say 7 tokens, its shards hold [0-9]+$'
-cp out/manifest.json hurt
-sed 1d out/sources.jsonl > hurt/sources.jsonl
+cp large/manifest.json hurt
+sed 1d large/sources.jsonl > hurt/sources.jsonl
 run 1 sgt-inspect --verify hurt
 stderr_matches '^sgt-inspect: hurt/sources.jsonl: [0-9]+ files, but the manifest says [0-9]+$'
-sed '2 s/"tokens": /"tokens": 1/' out/sources.jsonl > hurt/sources.jsonl
+sed '2 s/"tokens": /"tokens": 1/' large/sources.jsonl > hurt/sources.jsonl
 run 1 sgt-inspect --verify hurt
 stderr_matches '^sgt-inspect: hurt/sources.jsonl: [0-9]+ tokens, but the manifest says [0-9]+$'
 echo 'no JSON' >> hurt/sources.jsonl
@@ -82,5 +189,5 @@ rm hurt/sources.jsonl
 run 1 sgt-inspect --verify hurt
 stderr_is 'sgt-inspect: hurt/sources.jsonl: No such file or directory'
 
-run_usage '--threads: needs --verify' sgt-inspect --threads 2 out
-run_usage '--threads 0: must be from 1 to 1024' sgt-inspect --verify --threads 0 out
+run_usage '--threads: needs --verify' sgt-inspect --threads 2 large
+run_usage '--threads 0: must be from 1 to 1024' sgt-inspect --verify --threads 0 large
