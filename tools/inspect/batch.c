@@ -1,5 +1,6 @@
-/* batch.c: shows the batches that training would use, taken from the loader with the same
- * options. */
+/* batch.c: shows the batches that training would use, taken from the loader with the same options,
+ * and what the rows of --sampling packed hold: how many documents, and how many tokens of these are
+ * cropped. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,7 @@
 
 typedef struct drawing {
     const inspect *o;
-    const sgt_loader *loader;
+    sgt_loader *loader;
     sgt_loader_info info;
     sgt_cursor *cursor;
     sgt_vocab *vocab;          /* vocabulary that decodes ids; NULL: unknown */
@@ -131,16 +132,32 @@ static int print_rows(const drawing *d, uint64_t k, sgt_error *err)
     return SGT_OK;
 }
 
-static int draw(drawing *d, uint64_t from, uint64_t count, sgt_error *err)
+static int show_batches(drawing *d, uint64_t from, uint64_t count, sgt_error *err)
 {
     int rc = SGT_OK;
     for (uint64_t k = from; k < from + count && rc == SGT_OK; k++) {
         if (sgt_stopped(d->o->stop)) return sgt_fail(err, SGT_ESTOPPED, "%s: stopped", d->o->path);
-        if ((rc = sgt_loader_batch_i32(d->loader, d->cursor, k, d->inputs, d->targets, err)) < 0)
-            return rc;
-        rc = d->o->json ? print_json(d, k, err) : print_rows(d, k, err);
+        rc = sgt_loader_batch_i32(d->loader, d->cursor, k, d->inputs, d->targets, err);
+        if (rc == SGT_OK) rc = d->o->json ? print_json(d, k, err) : print_rows(d, k, err);
     }
     return rc;
+}
+
+static int open_loader(sgt_loader **l, const inspect *o, sgt_error *err)
+{
+    return sgt_loader_open_data(l, o->path,
+                                &(sgt_loader_options){.reader = (sgt_reader)o->loader,
+                                                      .sampling = (sgt_sampling)o->sampling,
+                                                      .seed = o->seed,
+                                                      .batch = (uint32_t)o->batch_size,
+                                                      .seq = (uint32_t)o->seq_len,
+                                                      .split = o->split,
+                                                      .padded_by = o->padded_by,
+                                                      .pad = (uint32_t)o->pad,
+                                                      .raw = o->raw,
+                                                      .documents = o->documents,
+                                                      .notice = o->notice},
+                                err);
 }
 
 /* Open the vocabulary that decodes the rows. If it is unknown, that is no error: the rows are
@@ -159,47 +176,74 @@ static int find_vocabulary(drawing *d, sgt_error *err)
 int inspect_batches(const inspect *o, sgt_error *err)
 {
     drawing d = {.o = o};
-    sgt_loader *l = NULL;
     uint64_t from, count;
     int rc = inspect_span(&from, &count, o->batch, "batch", err);
-    if (rc < 0) return rc;
-    sgt_loader_options options = {.reader = (sgt_reader)o->loader,
-                                  .sampling = (sgt_sampling)o->sampling,
-                                  .seed = o->seed,
-                                  .batch = (uint32_t)o->batch_size,
-                                  .seq = (uint32_t)o->seq_len,
-                                  .split = o->split,
-                                  .padded_by = o->padded_by,
-                                  .pad = (uint32_t)o->pad,
-                                  .raw = o->raw,
-                                  .documents = o->documents,
-                                  .notice = o->notice};
-    if ((rc = sgt_loader_open_data(&l, o->path, &options, err)) < 0) return rc;
-    sgt_loader_get_info(l, &d.info);
-    d.loader = l;
+    if (rc < 0 || (rc = open_loader(&d.loader, o, err)) < 0) return rc;
+    sgt_loader_get_info(d.loader, &d.info);
     /* cannot overflow: the bounds of both options keep the product below 2^40 */
     size_t ids = (size_t)d.info.batch * d.info.seq;
-    d.inputs = calloc(ids, sizeof *d.inputs);
-    d.targets = calloc(ids, sizeof *d.targets);
-    d.positions = o->documents ? calloc(ids, sizeof *d.positions) : NULL;
-    d.ids = o->documents ? calloc(ids, sizeof *d.ids) : NULL;
+    d.inputs = calloc(4 * ids, sizeof *d.inputs);
     /* inspect_span has checked that the sum does not overflow */
     if (from + count > INT64_MAX / d.info.batch)
         rc = sgt_fail(err, SGT_EUSAGE, "--batch %s: batches of %" PRIu32 " rows end before that",
                       o->batch, d.info.batch);
-    else if (!d.inputs || !d.targets || (o->documents && (!d.positions || !d.ids)))
+    else if (!d.inputs)
         rc = sgt_fail(err, SGT_ENOMEM,
                       "%s: no memory for a batch of %" PRIu32 " x %" PRIu32 " tokens", o->path,
                       d.info.batch, d.info.seq);
-    else if ((rc = sgt_cursor_open(&d.cursor, l, err)) == SGT_OK &&
-             (rc = o->json ? SGT_OK : find_vocabulary(&d, err)) == SGT_OK)
-        rc = draw(&d, from, count, err);
+    else {
+        d.targets = d.inputs + ids;
+        d.positions = d.targets + ids;
+        d.ids = d.positions + ids;
+        rc = sgt_cursor_open(&d.cursor, d.loader, err);
+        if (rc == SGT_OK && !o->json) rc = find_vocabulary(&d, err);
+        if (rc == SGT_OK) rc = show_batches(&d, from, count, err);
+    }
     sgt_vocab_free(d.vocab);
     free(d.inputs);
-    free(d.targets);
-    free(d.positions);
-    free(d.ids);
     sgt_cursor_close(d.cursor);
-    sgt_loader_close(l);
+    sgt_loader_close(d.loader);
     return rc;
+}
+
+/* ---- packed rows ---- */
+
+static int print_packing_json(const inspect *o, const sgt_loader_packing *is, sgt_error *err)
+{
+    json_t *doc = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:i, s:i}", "sampling",
+                            "packed", "seq", (json_int_t)o->seq_len, "rows", (json_int_t)is->rows,
+                            "documents", (json_int_t)is->documents, "tokens",
+                            (json_int_t)is->tokens, "cropped_tokens", (json_int_t)is->cropped,
+                            "cropped_fraction", (double)is->cropped / (double)is->tokens,
+                            "documents_per_row", (double)is->documents / (double)is->rows,
+                            "fewest_documents", (int)is->fewest, "most_documents", (int)is->most);
+    return inspect_print_json(doc, 0, err);
+}
+
+static void print_packing(const inspect *o, const sgt_loader_packing *is)
+{
+    char a[64], b[64], name[256];
+    printf("%s: rows of %" PRIu64 " tokens and their targets, packed\n",
+           sgt_printable(name, sizeof name, o->path), o->seq_len);
+    printf("  %-12s%s an epoch\n", "rows", sgt_format_count(a, sizeof a, is->rows));
+    printf("  %-12s%s, %.3g a row (%" PRIu32 " to %" PRIu32 ")\n", "documents",
+           sgt_format_count(a, sizeof a, is->documents), (double)is->documents / (double)is->rows,
+           is->fewest, is->most);
+    printf("  %-12s%s of %s, %.3g %%\n", "cropped", sgt_format_count(a, sizeof a, is->cropped),
+           sgt_format_things(b, sizeof b, is->tokens, "token", "tokens"),
+           100 * (double)is->cropped / (double)is->tokens);
+}
+
+int inspect_packing(const inspect *o, sgt_error *err)
+{
+    sgt_loader *l;
+    sgt_loader_packing is;
+    int rc = open_loader(&l, o, err);
+    if (rc < 0) return rc;
+    rc = sgt_loader_get_packing(l, &is, err);
+    sgt_loader_close(l);
+    if (rc < 0) return rc;
+    if (o->json) return print_packing_json(o, &is, err);
+    if (!o->quiet) print_packing(o, &is);
+    return SGT_OK;
 }

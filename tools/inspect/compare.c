@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tools/cli/progress.h"
+#include "loader/shards/json_dumps.h"
 #include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
 
@@ -62,28 +63,31 @@ static int walk_both(walk *w, inspect_reader r[2], uint64_t *token, sgt_error *e
     }
 }
 
+/* Compare one split, or with split NULL, all tokens. */
 static int compare_split(pair *p, walk *w, const char *split, sgt_error *err)
 {
     inspect_reader r[2];
     for (int i = 0; i < 2; i++) inspect_reader_start(&r[i], &p->sets[i], split, 0);
-    int rc = walk_both(w, r, &p->token, err);
+    int same = walk_both(w, r, &p->token, err);
     for (int i = 0; i < 2; i++) inspect_reader_end(&r[i]);
-    if (rc < 0) return rc;
     p->split = split;
-    p->differs = !rc;
-    return SGT_OK;
+    p->differs = same == 0;
+    return same < 0 ? same : SGT_OK;
 }
 
 static int compare_tokens(pair *p, const inspect *o, sgt_error *err)
 {
     walk w = {.o = o,
               .bar = sgt_progress_new("B", SGT_PROGRESS_BYTES, o->quiet),
-              .all = p->sets[0].tokens + p->sets[1].tokens};
-    int rc = SGT_OK, by_split = p->sets[0].folder && p->sets[1].folder;
-    for (int i = 0; i < 2; i++)
-        if (!(w.ids[i] = malloc(BLOCK * sizeof *w.ids[i]))) rc = sgt_fail_memory(err, NULL);
-    for (int i = 0; i < (by_split ? INSPECT_SPLITS : 1) && !rc && !p->differs; i++)
-        rc = compare_split(p, &w, by_split ? inspect_splits[i] : NULL, err);
+              .all = p->sets[0].tokens + p->sets[1].tokens,
+              .ids = {malloc(BLOCK * sizeof **w.ids), malloc(BLOCK * sizeof **w.ids)}};
+    int rc = w.ids[0] && w.ids[1] ? SGT_OK : sgt_fail_memory(err, NULL);
+    if (!p->sets[0].folder || !p->sets[1].folder) {
+        if (!rc) rc = compare_split(p, &w, NULL, err);
+    } else {
+        for (int i = 0; i < INSPECT_SPLITS && !rc && !p->differs; i++)
+            rc = compare_split(p, &w, inspect_splits[i], err);
+    }
     for (int i = 0; i < 2; i++) free(w.ids[i]);
     sgt_progress_end(w.bar);
     return rc;
@@ -115,7 +119,7 @@ typedef struct excerpt {
     size_t bytes;
 } excerpt;
 
-static int take_excerpt(excerpt *e, const pair *p, int side, sgt_error *err)
+static int read_excerpt(excerpt *e, const pair *p, int side, sgt_error *err)
 {
     const inspect_set *s = &p->sets[side];
     sgt_vocab *v;
@@ -178,17 +182,14 @@ static void show(const pair *p, const excerpt e[2])
 
 static json_t *excerpt_json(const excerpt *e)
 {
-    json_t *o = json_object(), *ids = json_array();
+    json_t *ids = json_array();
     for (size_t i = 0; i < e->n; i++) json_array_append_new(ids, json_integer(e->ids[i]));
-    if (e->shard) {
-        json_object_set_new(o, "shard", sgt_json_text(e->shard->path, strlen(e->shard->path)));
-        json_object_set_new(o, "token", json_integer((json_int_t)e->offset));
-        json_object_set_new(
-            o, "byte", json_integer((json_int_t)e->shard->header.data + 2 * (json_int_t)e->offset));
-        json_object_set_new(o, "id", json_integer(e->ids[e->at]));
-    } else {
-        json_object_set_new(o, "shard", json_null());
-    }
+    json_t *o = e->shard ? json_pack("{s:o, s:I, s:I, s:i}", "shard",
+                                     sgt_json_text(e->shard->path, strlen(e->shard->path)), "token",
+                                     (json_int_t)e->offset, "byte",
+                                     (json_int_t)(e->shard->header.data + 2 * e->offset), "id",
+                                     e->ids[e->at])
+                         : json_pack("{s:n}", "shard");
     json_object_set_new(o, "from", json_integer((json_int_t)e->from));
     json_object_set_new(o, "ids", ids);
     json_object_set_new(o, "text", e->text ? sgt_json_text(e->text, e->bytes) : json_null());
@@ -197,33 +198,23 @@ static json_t *excerpt_json(const excerpt *e)
 
 static json_t *side_json(const pair *p, int side)
 {
-    char hex[17];
-    json_t *o = json_object();
-    snprintf(hex, sizeof hex, "%016" PRIx64, p->fingerprints[side]);
-    json_object_set_new(o, "path", sgt_json_text(p->sets[side].path, strlen(p->sets[side].path)));
-    json_object_set_new(o, "tokens", json_integer((json_int_t)p->sets[side].tokens));
-    json_object_set_new(o, "shards", json_integer((json_int_t)p->sets[side].count));
-    json_object_set_new(o, "fingerprint", p->fingerprints[side] ? json_string(hex) : json_null());
-    return o;
+    const inspect_set *s = &p->sets[side];
+    uint64_t fingerprint = p->fingerprints[side];
+    return json_pack("{s:o, s:I, s:I, s:o}", "path", sgt_json_text(s->path, strlen(s->path)),
+                     "tokens", (json_int_t)s->tokens, "shards", (json_int_t)s->count, "fingerprint",
+                     fingerprint ? sgt_json_hex(fingerprint) : json_null());
 }
 
 static json_t *pair_json(const pair *p, const excerpt e[2])
 {
-    json_t *o = json_object(), *first = json_null();
-    json_object_set_new(o, "same", json_boolean(!p->differs && p->vocabularies));
-    json_object_set_new(o, "same_vocabulary",
-                        p->vocabularies < 0 ? json_null() : json_boolean(p->vocabularies));
-    json_object_set_new(o, "a", side_json(p, 0));
-    json_object_set_new(o, "b", side_json(p, 1));
-    if (p->differs) {
-        first = json_object();
-        json_object_set_new(first, "split", p->split ? json_string(p->split) : json_null());
-        json_object_set_new(first, "token", json_integer((json_int_t)p->token));
-        json_object_set_new(first, "a", excerpt_json(&e[0]));
-        json_object_set_new(first, "b", excerpt_json(&e[1]));
-    }
-    json_object_set_new(o, "first_difference", first);
-    return o;
+    json_t *first = !p->differs ? json_null()
+                                : json_pack("{s:s?, s:I, s:o, s:o}", "split", p->split, "token",
+                                            (json_int_t)p->token, "a", excerpt_json(&e[0]), "b",
+                                            excerpt_json(&e[1]));
+    return json_pack("{s:b, s:o, s:o, s:o, s:o}", "same", !p->differs && p->vocabularies,
+                     "same_vocabulary",
+                     p->vocabularies < 0 ? json_null() : json_boolean(p->vocabularies), "a",
+                     side_json(p, 0), "b", side_json(p, 1), "first_difference", first);
 }
 
 int inspect_compare(const inspect *o, const char *const paths[2], sgt_error *err)
@@ -240,7 +231,7 @@ int inspect_compare(const inspect *o, const char *const paths[2], sgt_error *err
         compare_vocabularies(&p);
         rc = compare_tokens(&p, o, err);
     }
-    for (int i = 0; i < 2 && !rc && p.differs; i++) rc = take_excerpt(&e[i], &p, i, err);
+    for (int i = 0; i < 2 && !rc && p.differs; i++) rc = read_excerpt(&e[i], &p, i, err);
     if (!rc && o->json) rc = inspect_print_json(pair_json(&p, e), 0, err);
     else if (!rc && !o->quiet) show(&p, e);
     for (int i = 0; i < 2; i++) {

@@ -75,28 +75,6 @@ int inspect_set_show(const inspect_set *s, const inspect *o, sgt_error *err);
  * Megatron's, or one whose name ends in .bin counts as a shard. */
 int inspect_known(const char *path, sgt_error *err);
 
-/* The starts of a shard's documents, from its .idx file: rising, and all within the shard. */
-typedef struct inspect_starts {
-    char *path;
-    uint64_t *at; /* index of each document's first token in the shard */
-    uint64_t count;
-} inspect_starts;
-
-/* Read the starts of a shard's documents. If there is no .idx file, there are none; in a set with a
- * manifest, that is an error. Call inspect_starts_free after an error too. */
-int inspect_starts_read(inspect_starts *k, const inspect_set *s, const inspect_shard *d,
-                        sgt_error *err);
-void inspect_starts_free(inspect_starts *k);
-/* Check that `id`, the token at start number i, begins a document. */
-int inspect_starts_check(const inspect_starts *k, uint64_t i, const inspect_shard *d, uint16_t id,
-                         sgt_error *err);
-
-/* inspect_shard_verify verifies all of one shard, and atomically adds the bytes read to *bytes.
- * inspect_sources_verify verifies sources.jsonl. */
-int inspect_shard_verify(const inspect_set *s, const inspect_shard *d, const sgt_stop *stop,
-                         uint64_t *bytes, sgt_error *err);
-int inspect_sources_verify(const inspect_set *s, const inspect *o, sgt_error *err);
-
 /* Reads the tokens of a set in order: of all its shards, or of one split (NULL: all). */
 typedef struct inspect_reader {
     const inspect_set *s;
@@ -131,7 +109,7 @@ int inspect_export(const inspect *o, const char *const *paths, sgt_error *err);
 
 int inspect_decode(const inspect_set *s, const inspect *o, sgt_error *err);
 int inspect_batches(const inspect *o, sgt_error *err);
-/* Show what the packed rows of an epoch hold, and how many tokens they leave out. */
+/* Show what the packed rows of an epoch hold, and how many tokens they crop. */
 int inspect_packing(const inspect *o, sgt_error *err);
 
 int inspect_run(const inspect *o, sgt_error *err); /* show a run directory */

@@ -1,7 +1,7 @@
 /* run.c: shows a training run's folder, or one of its checkpoints. */
 #include <dirent.h>
-#include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,29 +19,36 @@
 /* most bytes of a line of log.jsonl; lines have a few hundred */
 #define MAX_LINE 8192
 
-/* Return FOLDER/NAME as a JSON object; NULL if there is no such file. If the file has no object,
- * return NULL and set *rc to an error. */
-static json_t *read_object(const char *folder, const char *name, int *rc, sgt_error *err)
+/* Read FOLDER/NAME into malloc'd *text; NULL if there is no such file. */
+static int read_text(char **text, size_t *n, const char *folder, const char *name, sgt_error *err)
+{
+    char *path = sgt_join(folder, name);
+    if (!path) return sgt_fail_memory(err, folder);
+    int rc = sgt_file_gone(path) ? SGT_OK : sgt_file_get(text, n, path, MAX_JSON, err);
+    free(path);
+    return rc;
+}
+
+/* Read FOLDER/NAME, which must hold a JSON object; *out is NULL if there is no such file. */
+static int read_object(json_t **out, const char *folder, const char *name, sgt_error *err)
 {
     json_error_t why;
-    char *text = NULL, *path = sgt_join(folder, name);
+    char *text = NULL, path[PATH_MAX];
     size_t n;
-    json_t *o = NULL;
-    if (!path) *rc = sgt_fail_memory(err, folder);
-    else if (inspect_exists(folder, name) &&
-             (*rc = sgt_file_get(&text, &n, path, MAX_JSON, err)) == SGT_OK) {
-        if ((*rc = sgt_json_fits(text, n, MAX_VALUES, path, err)) == SGT_OK)
-            o = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
-        if (*rc == SGT_OK && !json_is_object(o)) {
-            *rc = sgt_fail(err, SGT_EFORMAT, "%s: line %d: %s", path, o ? 1 : why.line,
-                           o ? "expected a JSON object" : why.text);
+    int rc = read_text(&text, &n, folder, name, err);
+    if (rc < 0 || !text) return rc;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    if ((rc = sgt_json_fits(text, n, MAX_VALUES, path, err)) == SGT_OK) {
+        json_t *o = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
+        if (json_is_object(o)) *out = o;
+        else {
+            rc = sgt_fail(err, SGT_EFORMAT, "%s: line %d: %s", path, o ? 1 : why.line,
+                          o ? "expected a JSON object" : why.text);
             json_decref(o);
-            o = NULL;
         }
     }
     free(text);
-    free(path);
-    return o;
+    return rc;
 }
 
 /* ---- a checkpoint ---- */
@@ -102,21 +109,20 @@ int inspect_checkpoint(const inspect *o, sgt_error *err)
 {
     sgt_model m;
     sgt_safetensors *s = NULL;
+    json_t *state = NULL;
     sgt_wrapped w;
     int rc = sgt_config_read(&m, o->path, err);
     if (rc < 0) return rc;
     char *path = sgt_join(o->path, "model.safetensors");
     if (!path) return sgt_fail_memory(err, o->path);
-    if ((rc = sgt_safetensors_open(&s, path, err)) == SGT_OK) {
-        json_t *state = read_object(o->path, "state.json", &rc, err);
-        if (rc == SGT_OK && o->json)
-            rc = inspect_print_json(checkpoint_json(o, &m, s, state), 0, err);
-        else if (rc == SGT_OK && !o->quiet) {
-            show_checkpoint(sgt_wrapped_open(&w), o, &m, s, state);
-            sgt_wrapped_close(&w);
-        }
-        json_decref(state);
+    if ((rc = sgt_safetensors_open(&s, path, err)) == SGT_OK)
+        rc = read_object(&state, o->path, "state.json", err);
+    if (rc == SGT_OK && o->json) rc = inspect_print_json(checkpoint_json(o, &m, s, state), 0, err);
+    else if (rc == SGT_OK && !o->quiet) {
+        show_checkpoint(sgt_wrapped_open(&w), o, &m, s, state);
+        sgt_wrapped_close(&w);
     }
+    json_decref(state);
     sgt_safetensors_close(s);
     free(path);
     return rc;
@@ -125,8 +131,8 @@ int inspect_checkpoint(const inspect *o, sgt_error *err)
 /* ---- a run ---- */
 
 typedef struct run {
-    char **steps; /* names of the complete checkpoints, in order */
-    size_t count;
+    struct dirent **steps; /* names of the complete checkpoints, in order */
+    int count;
     char *latest;    /* contents of RUN/latest; NULL: there is no such file */
     uint64_t logged; /* lines of log.jsonl */
     /* lines of the log: the first, the last, and the last with a val_loss */
@@ -134,54 +140,26 @@ typedef struct run {
     json_t *options;
 } run;
 
-static int is_step(const char *name)
+static int is_step(const struct dirent *e)
 {
+    const char *name = e->d_name;
     return !strncmp(name, "step-", 5) && strlen(name) == 13 && strspn(name + 5, "0123456789") == 8;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
+/* List the checkpoints of the run, and leave out those that have not been written whole. */
 static int list_steps(run *r, const char *folder, sgt_error *err)
 {
-    int rc = SGT_OK;
-    DIR *dir = opendir(folder);
-    if (!dir) return sgt_fail_errno(err, "%s", folder);
-    for (const struct dirent *e; rc == SGT_OK;) {
-        errno = 0;
-        if (!(e = readdir(dir))) {
-            if (errno) rc = sgt_fail_errno(err, "%s", folder);
-            break;
-        }
-        if (!is_step(e->d_name)) continue;
-        char *path = sgt_join(folder, e->d_name);
-        char **more = realloc(r->steps, (r->count + 1) * sizeof *more);
-        if (more) r->steps = more;
-        if (!path || !more) rc = sgt_fail_memory(err, folder);
-        else if (inspect_exists(path, "model.safetensors") && inspect_exists(path, "state.json")) {
-            if ((r->steps[r->count] = strdup(e->d_name))) r->count++;
-            else rc = sgt_fail_memory(err, folder);
-        }
-        free(path);
+    int found = scandir(folder, &r->steps, is_step, alphasort);
+    if (found < 0) return sgt_fail_errno(err, "%s", folder);
+    for (int i = 0; i < found; i++) {
+        char model[64], state[64];
+        snprintf(model, sizeof model, "%.13s/model.safetensors", r->steps[i]->d_name);
+        snprintf(state, sizeof state, "%.13s/state.json", r->steps[i]->d_name);
+        if (inspect_exists(folder, model) && inspect_exists(folder, state))
+            r->steps[r->count++] = r->steps[i];
+        else free(r->steps[i]);
     }
-    closedir(dir);
-    if (r->count) qsort(r->steps, r->count, sizeof *r->steps, by_name);
-    return rc;
-}
-
-static int read_latest(run *r, const char *folder, sgt_error *err)
-{
-    size_t n;
-    int rc = SGT_OK;
-    char *path = sgt_join(folder, "latest");
-    if (!path) return sgt_fail_memory(err, folder);
-    if (inspect_exists(folder, "latest") &&
-        (rc = sgt_file_get(&r->latest, &n, path, 4096, err)) == SGT_OK)
-        r->latest[strcspn(r->latest, "\n")] = 0;
-    free(path);
-    return rc;
+    return SGT_OK;
 }
 
 /* Read the lines of the log. A last line without a newline is still being written, and is not
@@ -215,11 +193,10 @@ static int read_lines(run *r, FILE *f, const char *path, sgt_error *err)
 
 static int read_log(run *r, const char *folder, sgt_error *err)
 {
-    int rc = SGT_OK;
+    FILE *f = NULL;
     char *path = sgt_join(folder, "log.jsonl");
     if (!path) return sgt_fail_memory(err, folder);
-    FILE *f = NULL;
-    if (inspect_exists(folder, "log.jsonl")) rc = sgt_file_lines(&f, path, err);
+    int rc = sgt_file_gone(path) ? SGT_OK : sgt_file_lines(&f, path, err);
     if (f) {
         rc = read_lines(r, f, path, err);
         fclose(f);
@@ -228,10 +205,21 @@ static int read_log(run *r, const char *folder, sgt_error *err)
     return rc;
 }
 
+static int read_run(run *r, const char *folder, sgt_error *err)
+{
+    size_t n;
+    int rc = list_steps(r, folder, err);
+    if (!rc) rc = read_text(&r->latest, &n, folder, "latest", err);
+    if (r->latest) r->latest[strcspn(r->latest, "\n")] = 0;
+    if (!rc) rc = read_log(r, folder, err);
+    return rc < 0 ? rc : read_object(&r->options, folder, "options.json", err);
+}
+
 static json_t *run_json(const inspect *o, const run *r)
 {
     json_t *steps = json_array();
-    for (size_t i = 0; i < r->count; i++) json_array_append_new(steps, json_string(r->steps[i]));
+    for (int i = 0; i < r->count; i++)
+        json_array_append_new(steps, json_string(r->steps[i]->d_name));
     return json_pack("{s:s, s:o, s:I, s:O?, s:O?, s:O?, s:O?, s:o, s:o, s:O?}", "kind", "run",
                      "path", sgt_json_text(o->path, strlen(o->path)), "steps",
                      (json_int_t)r->logged, "loss", json_object_get(r->last, "loss"), "first_loss",
@@ -274,9 +262,11 @@ static void show_run(FILE *to, const inspect *o, const run *r)
     char name[1024];
     fprintf(to, "%s: a training run\n  %-12s", sgt_printable(name, sizeof name, o->path),
             "checkpoints");
-    for (size_t i = 0; i < r->count; i++)
-        fprintf(to, "%s%s%s", i ? ", " : "", r->steps[i],
-                r->latest && !strcmp(r->latest, r->steps[i]) ? " (latest)" : "");
+    for (int i = 0; i < r->count; i++) {
+        const char *step = r->steps[i]->d_name;
+        fprintf(to, "%s%s%s", i ? ", " : "", step,
+                r->latest && !strcmp(r->latest, step) ? " (latest)" : "");
+    }
     fprintf(to, "%s\n", r->count ? "" : "none yet");
     show_log(to, r);
     if (r->options) inspect_show_pairs(to, "options", r->options);
@@ -286,17 +276,13 @@ int inspect_run(const inspect *o, sgt_error *err)
 {
     run r = {0};
     sgt_wrapped w;
-    int rc;
-    if ((rc = list_steps(&r, o->path, err)) == SGT_OK &&
-        (rc = read_latest(&r, o->path, err)) == SGT_OK &&
-        (rc = read_log(&r, o->path, err)) == SGT_OK)
-        r.options = read_object(o->path, "options.json", &rc, err);
+    int rc = read_run(&r, o->path, err);
     if (rc == SGT_OK && o->json) rc = inspect_print_json(run_json(o, &r), 0, err);
     else if (rc == SGT_OK && !o->quiet) {
         show_run(sgt_wrapped_open(&w), o, &r);
         sgt_wrapped_close(&w);
     }
-    for (size_t i = 0; i < r.count; i++) free(r.steps[i]);
+    for (int i = 0; i < r.count; i++) free(r.steps[i]);
     free(r.steps);
     free(r.latest);
     json_decref(r.first);
