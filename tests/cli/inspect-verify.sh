@@ -32,6 +32,16 @@ stdout_has '"verified": true'
 stdout_has '"shard_tokens": 200'
 stderr_is ''
 
+# What sgt-tokenize left out, and literals that it encoded as text.
+printf '{"text": "a <|endoftext|> b"}\n{"no": 1}\n{"text": 2}\n' > lines.jsonl
+run 0 sgt-tokenize --quiet --skip-bad lines.jsonl lines
+run 0 sgt-inspect lines
+stdout_has '  left out    2 lines that hold no document'
+stdout_has '  end of text 1 literal in the text, encoded as text'
+run 0 sgt-inspect lines --json
+stdout_has '"bad_lines": 2'
+stdout_has '"eot_literals": 1'
+
 # Decoding gives back all text, document by document.
 run 0 sgt-tokenize --quiet in whole
 run 0 sgt-inspect whole --decode 0:1M

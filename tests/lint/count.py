@@ -14,8 +14,8 @@ BUDGET = {
     "loader": 9358,
     "train": 14604,
     "kernels": 12422,
-    "tools": 19621,
-    "tests": 56134,
+    "tools": 19519,
+    "tests": 56130,
     "manuals": 4153,
     "pages": 1228,
 }

@@ -1,8 +1,8 @@
-/* inspect.h: the parts of sgt-inspect. set.c opens a set: a shard, or a folder of shards. text.c
- * decodes it, verify.c checks all of it, compare.c compares two sets, and export.c rewrites one for
- * another trainer.
- * batch.c shows the batches that training would use. run.c reads run directories and checkpoints.
- * sgt-inspect.c has the command line. */
+/* inspect.h: the parts of sgt-inspect. set.c opens a set: a shard, or a folder of shards. known.c
+ * says what a file is that is no shard. show.c prints what a set holds. text.c reads its tokens in
+ * order and decodes them, verify.c checks all of it, compare.c compares two sets, and export.c
+ * rewrites one for another trainer. batch.c shows the batches that training would use. run.c reads
+ * run directories and checkpoints. sgt-inspect.c has the command line. */
 #ifndef SGT_TOOLS_INSPECT_H
 #define SGT_TOOLS_INSPECT_H
 
@@ -49,11 +49,11 @@ enum { INSPECT_SPLITS = 2 };
 extern const char *const inspect_splits[INSPECT_SPLITS]; /* the splits, in the order of a set */
 
 /* A set: its shards are ordered by split (train, val) and name, and each header was compared with
- * its file's size. With --verify, a damaged shard does not stop the check of other shards: its
- * `damage` is set. */
+ * its file's size. */
 typedef struct inspect_set {
     const char *path;
     int folder;
+    int verify;             /* 1: damage of a shard does not stop the check of the others */
     int unfinished;         /* 1: a program has not finished writing the set */
     sgt_manifest *manifest; /* contents of manifest.json; NULL: there is none */
     inspect_shard *shards;
@@ -138,8 +138,8 @@ int inspect_exists(const char *folder, const char *name);
 /* Return "x.idx" for "x.bin", malloc'd; NULL if memory runs out or the name has another ending. */
 char *inspect_index_path(const char *shard);
 
-/* If rc is an error of the shard alone, store its message as the shard's `damage` and return
- * SGT_OK; otherwise return rc. */
-int inspect_note_damage(inspect_set *s, inspect_shard *d, int rc, const sgt_error *err);
+/* Return the result of a shard's check. If the set is verified, an error of the shard alone becomes
+ * its `damage`, and SGT_OK is returned. */
+int inspect_keep_damage(inspect_set *s, inspect_shard *d, int rc, const sgt_error *err);
 
 #endif

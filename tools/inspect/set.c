@@ -56,26 +56,19 @@ static int read_index(inspect_shard *s, sgt_error *err)
     return SGT_OK;
 }
 
-int inspect_note_damage(inspect_set *s, inspect_shard *d, int rc, const sgt_error *err)
+int inspect_keep_damage(inspect_set *s, inspect_shard *d, int rc, const sgt_error *err)
 {
-    if (rc != SGT_EFORMAT && rc != SGT_EIO) return rc;
+    if (!s->verify || (rc != SGT_EFORMAT && rc != SGT_EIO)) return rc;
     if (d->damage) return SGT_OK;
     if (!(d->damage = strdup(err->text))) return SGT_ENOMEM;
     s->damaged++;
     return SGT_OK;
 }
 
-/* Return the result of a shard's check. With --verify, an error becomes the shard's damage, and is
- * not returned. */
-static int judge(inspect_set *s, inspect_shard *d, int rc, const inspect *o, const sgt_error *err)
-{
-    return rc < 0 && o->verify ? inspect_note_damage(s, d, rc, err) : rc;
-}
-
 /* Return a new entry at the end of s->shards, which s->count does not yet include; NULL if memory
  * runs out. */
-static inspect_shard *next_place(inspect_set *s, const char *path, const char *split,
-                                 sgt_error *err)
+static inspect_shard *append_shard(inspect_set *s, const char *path, const char *split,
+                                   sgt_error *err)
 {
     inspect_shard *more = realloc(s->shards, (s->count + 1) * sizeof *more);
     char *copy = strdup(path);
@@ -92,16 +85,16 @@ static inspect_shard *next_place(inspect_set *s, const char *path, const char *s
 static int add_shard(inspect_set *s, const char *path, const char *split, const inspect *o,
                      sgt_error *err)
 {
-    inspect_shard *d = next_place(s, path, split, err);
+    inspect_shard *d = append_shard(s, path, split, err);
     if (!d) return SGT_ENOMEM;
     s->count++;
     /* a shard that is not in a folder may have no header */
     int raw = o->raw ? 1 : s->manifest && s->manifest->raw ? SGT_SHARD_RAW16 : s->folder ? 0 : -1;
     int fd = sgt_shard_open(&d->header, path, raw, err);
-    if (fd < 0) return judge(s, d, fd, o, err);
+    if (fd < 0) return inspect_keep_damage(s, d, fd, err);
     close(fd);
     s->tokens += d->header.tokens;
-    return judge(s, d, read_index(d, err), o, err);
+    return inspect_keep_damage(s, d, read_index(d, err), err);
 }
 
 static int add_split(inspect_set *s, const char *split, const inspect *o, sgt_error *err)
@@ -164,20 +157,17 @@ static int compare_shard(const inspect_set *s, const inspect_shard *got,
     return SGT_OK;
 }
 
-static int add_missing(inspect_set *s, const sgt_manifest_shard *want, const inspect *o,
-                       sgt_error *err)
+/* Add a shard that the manifest lists and the folder lacks. */
+static int add_missing(inspect_set *s, const sgt_manifest_shard *want, sgt_error *err)
 {
     char *path = sgt_join(s->path, want->file);
-    inspect_shard *d = path ? next_place(s, path, want->split, err) : NULL;
-    int rc = path ? SGT_ENOMEM : sgt_fail_memory(err, s->path);
-    if (d) {
-        s->count++;
-        rc =
-            sgt_fail(err, SGT_EFORMAT, "%s: missing, but %s/manifest.json lists it", path, s->path);
-        rc = judge(s, d, rc, o, err);
-    }
+    inspect_shard *d = path ? append_shard(s, path, want->split, err) : NULL;
     free(path);
-    return rc;
+    if (!d) return sgt_fail_memory(err, s->path);
+    s->count++;
+    int rc =
+        sgt_fail(err, SGT_EFORMAT, "%s: missing, but %s/manifest.json lists it", d->path, s->path);
+    return inspect_keep_damage(s, d, rc, err);
 }
 
 /* Compare two shards by split, then by name: the order of a set. */
@@ -196,9 +186,10 @@ static int compare_listed(inspect_set *s, const inspect *o, sgt_error *err)
         const sgt_manifest_shard *want = &m->shards[i];
         if (o->split && strcmp(o->split, want->split)) continue;
         inspect_shard *got = find_shard(s, want->file, i);
-        int rc = got ? SGT_OK : add_missing(s, want, o, err);
+        int rc = got ? SGT_OK : add_missing(s, want, err);
         if (!got && !rc) got = &s->shards[s->count - 1];
-        if (!rc && !got->damage) rc = judge(s, got, compare_shard(s, got, want, err), o, err);
+        if (!rc && !got->damage)
+            rc = inspect_keep_damage(s, got, compare_shard(s, got, want, err), err);
         if (rc < 0) return rc;
         got->documents = want->documents;
         got->documents_known = got->listed = 1;
@@ -226,7 +217,7 @@ static int compare_manifest(inspect_set *s, const inspect *o, sgt_error *err)
         rc = sgt_fail(err, SGT_EFORMAT,
                       "%s: not listed in %s/manifest.json (left from another run? remove it)",
                       d->path, s->path);
-        rc = judge(s, d, rc, o, err);
+        rc = inspect_keep_damage(s, d, rc, err);
     }
     if (rc < 0 || o->split || s->damaged) return rc;
     if (m->tokens != s->tokens)
@@ -246,10 +237,9 @@ static int compare_manifest(inspect_set *s, const inspect *o, sgt_error *err)
 static int open_empty(inspect_set *s, sgt_error *err)
 {
     char *path = sgt_join(s->path, "manifest.json");
-    inspect_shard *first = path ? next_place(s, path, "", err) : NULL;
-    if (!path) sgt_fail_memory(err, s->path);
+    inspect_shard *first = path ? append_shard(s, path, "", err) : NULL;
     free(path);
-    if (!first) return SGT_ENOMEM;
+    if (!first) return sgt_fail_memory(err, s->path);
     first->header.fingerprint = s->manifest->fingerprint;
     return SGT_OK;
 }
@@ -286,7 +276,7 @@ int inspect_set_open(inspect_set *s, const inspect *o, sgt_error *err)
 {
     struct stat st;
     int rc, folder = stat(o->path, &st) == 0 && S_ISDIR(st.st_mode);
-    *s = (inspect_set){.path = o->path};
+    *s = (inspect_set){.path = o->path, .verify = o->verify};
     char *shard = folder ? NULL : sgt_megatron_shard(o->path);
     if (folder) rc = open_folder(s, o, err);
     else if (!shard && access(o->path, F_OK) < 0) rc = sgt_fail_errno(err, "%s", o->path);

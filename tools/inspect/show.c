@@ -87,13 +87,6 @@ void inspect_show_pairs(FILE *to, const char *label, const json_t *object)
     fprintf(to, "\n");
 }
 
-static void show_options(FILE *to, const sgt_manifest *m)
-{
-    json_t *options = json_loads(m->options, 0, NULL);
-    inspect_show_pairs(to, "options", options);
-    json_decref(options);
-}
-
 static void show_manifest(FILE *to, const sgt_manifest *m)
 {
     char files[32], documents[32], bytes[32], vocab[32], name[128];
@@ -108,10 +101,18 @@ static void show_manifest(FILE *to, const sgt_manifest *m)
     if (m->skipped)
         fprintf(to, "  %-12s%s: not plain text\n", "skipped",
                 sgt_format_things(files, sizeof files, m->skipped, "file", "files"));
+    if (m->bad_lines)
+        fprintf(to, "  %-12s%s that hold no document\n", "left out",
+                sgt_format_things(files, sizeof files, m->bad_lines, "line", "lines"));
+    if (m->eot_literals)
+        fprintf(to, "  %-12s%s in the text, encoded as text\n", "end of text",
+                sgt_format_things(files, sizeof files, m->eot_literals, "literal", "literals"));
     fprintf(to, "  %-12s%s: %s tokens, end of text %" PRIu32 ", fingerprint %016" PRIx64 "\n",
             "vocabulary", sgt_printable(name, sizeof name, m->vocabulary),
             sgt_format_count(vocab, sizeof vocab, m->vocab), m->eot, m->fingerprint);
-    show_options(to, m);
+    json_t *options = json_loads(m->options, 0, NULL);
+    inspect_show_pairs(to, "options", options);
+    json_decref(options);
     if (m->invalid_utf8) show_invalid(to, m);
 }
 
@@ -176,30 +177,25 @@ static json_t *count_or_null(uint64_t v, int known)
 
 static json_t *shard_json(const inspect_shard *s)
 {
-    const char *slash = strrchr(s->path, '/');
-    const char *name = slash ? slash + 1 : s->path;
-    json_t *o = json_object();
-    json_object_set_new(o, "file", sgt_json_text(name, strlen(name)));
-    if (*s->split) json_object_set_new(o, "split", json_string(s->split));
-    json_object_set_new(o, "format", json_string(sgt_shard_format_name(s->header.format)));
-    json_object_set_new(o, "tokens", json_integer((json_int_t)s->header.tokens));
-    json_object_set_new(o, "documents", count_or_null(s->documents, s->documents_known));
-    json_object_set_new(o, "bytes", json_integer((json_int_t)sgt_shard_bytes(&s->header)));
-    json_object_set_new(o, "xxh3", hex(s->header.xxh3));
-    if (s->damage) json_object_set_new(o, "damage", sgt_json_text(s->damage, strlen(s->damage)));
-    return o;
+    const char *slash = strrchr(s->path, '/'), *name = slash ? slash + 1 : s->path;
+    return json_pack("{s:o, s:s*, s:s, s:I, s:o, s:I, s:o, s:o*}", "file",
+                     sgt_json_text(name, strlen(name)), "split", *s->split ? s->split : NULL,
+                     "format", sgt_shard_format_name(s->header.format), "tokens",
+                     (json_int_t)s->header.tokens, "documents",
+                     count_or_null(s->documents, s->documents_known), "bytes",
+                     (json_int_t)sgt_shard_bytes(&s->header), "xxh3", hex(s->header.xxh3), "damage",
+                     s->damage ? sgt_json_text(s->damage, strlen(s->damage)) : NULL);
 }
 
 static json_t *vocabulary_json(const inspect_set *s)
 {
     const sgt_shard_header *h = &s->shards[0].header;
     const sgt_manifest *m = s->manifest;
-    json_t *o = json_object();
-    if (m) json_object_set_new(o, "name", json_string(m->vocabulary));
-    json_object_set_new(o, "size", count_or_null(m ? m->vocab : h->vocab, m || h->vocab));
-    json_object_set_new(o, "eot", count_or_null(m ? m->eot : h->eot, m || h->vocab));
-    json_object_set_new(o, "fingerprint", hex(m ? m->fingerprint : h->fingerprint));
-    return o;
+    int known = m || h->vocab;
+    return json_pack("{s:s*, s:o, s:o, s:o}", "name", m ? m->vocabulary : NULL, "size",
+                     count_or_null(m ? m->vocab : h->vocab, known), "eot",
+                     count_or_null(m ? m->eot : h->eot, known), "fingerprint",
+                     hex(m ? m->fingerprint : h->fingerprint));
 }
 
 static json_t *splits_json(const inspect_set *s)
@@ -208,34 +204,39 @@ static json_t *splits_json(const inspect_set *s)
     for (int i = 0; i < INSPECT_SPLITS; i++) {
         totals t = total_of(s, inspect_splits[i]);
         if (!t.shards) continue;
-        json_t *split = json_object();
-        json_object_set_new(split, "shards", json_integer((json_int_t)t.shards));
-        json_object_set_new(split, "tokens", json_integer((json_int_t)t.tokens));
-        json_object_set_new(split, "documents", count_or_null(t.documents, t.documents_known));
-        json_object_set_new(o, inspect_splits[i], split);
+        json_object_set_new(o, inspect_splits[i],
+                            json_pack("{s:I, s:I, s:o}", "shards", (json_int_t)t.shards, "tokens",
+                                      (json_int_t)t.tokens, "documents",
+                                      count_or_null(t.documents, t.documents_known)));
     }
     return o;
+}
+
+/* Add what the manifest says of the text that the set was made from. */
+static void add_manifest(json_t *top, const sgt_manifest *m)
+{
+    json_t *more =
+        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "bytes", (json_int_t)m->bytes, "files",
+                  (json_int_t)m->files, "invalid_utf8", (json_int_t)m->invalid_utf8, "bad_lines",
+                  (json_int_t)m->bad_lines, "eot_literals", (json_int_t)m->eot_literals, "skipped",
+                  (json_int_t)m->skipped, "options", json_loads(m->options, 0, NULL));
+    json_object_update(top, more);
+    json_decref(more);
 }
 
 static json_t *set_json(const inspect_set *s, const inspect *o)
 {
     const sgt_manifest *m = s->manifest;
-    json_t *top = json_object(), *shards = json_array();
-    json_object_set_new(top, "kind", json_string(s->folder ? "shards" : "shard"));
-    json_object_set_new(top, "path", sgt_json_text(s->path, strlen(s->path)));
-    json_object_set_new(top, "tokens", json_integer((json_int_t)s->tokens));
-    json_object_set_new(top, "documents", count_or_null(s->documents, s->documents_known));
-    if (s->folder) json_object_set_new(top, "unfinished", json_boolean(s->unfinished));
-    if (m) {
-        json_object_set_new(top, "bytes", json_integer((json_int_t)m->bytes));
-        json_object_set_new(top, "files", json_integer((json_int_t)m->files));
-        json_object_set_new(top, "invalid_utf8", json_integer((json_int_t)m->invalid_utf8));
-        json_object_set_new(top, "skipped", json_integer((json_int_t)m->skipped));
-        json_object_set_new(top, "options", json_loads(m->options, 0, NULL));
-    }
+    json_t *shards = json_array();
+    for (size_t i = 0; i < s->count; i++) json_array_append_new(shards, shard_json(&s->shards[i]));
+    json_t *top =
+        json_pack("{s:s, s:o, s:I, s:o, s:o*}", "kind", s->folder ? "shards" : "shard", "path",
+                  sgt_json_text(s->path, strlen(s->path)), "tokens", (json_int_t)s->tokens,
+                  "documents", count_or_null(s->documents, s->documents_known), "unfinished",
+                  s->folder ? json_boolean(s->unfinished) : NULL);
+    if (m) add_manifest(top, m);
     json_object_set_new(top, "vocabulary", vocabulary_json(s));
     if (s->folder) json_object_set_new(top, "splits", splits_json(s));
-    for (size_t i = 0; i < s->count; i++) json_array_append_new(shards, shard_json(&s->shards[i]));
     json_object_set_new(top, "shards", shards);
     if (o->verify) json_object_set_new(top, "verified", json_boolean(!s->damaged));
     return top;

@@ -150,7 +150,7 @@ static void *verify_shards(void *arg)
     for (inspect_shard *d; (d = take_shard(w));) {
         int rc = verify_shard(w, d, &err);
         pthread_mutex_lock(&w->lock);
-        if (rc < 0 && (rc = inspect_note_damage(w->set, d, rc, &err)) < 0 && !w->rc) {
+        if (rc < 0 && (rc = inspect_keep_damage(w->set, d, rc, &err)) < 0 && !w->rc) {
             w->rc = rc;
             w->err = err;
         }
