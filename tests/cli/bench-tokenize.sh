@@ -189,7 +189,7 @@ check 'ours was removed before' test "$(cat written)" = ids
 check 'nothing is left' test -z "$(ls work)"
 run 0 sgt-bench tokenize in --disk work --turns 1
 stdout_has '18 B in 3 files, from files to files'
-table 'Limit, writing and flushing as many ids there: '
+table 'turns: 1; medians'
 check 'nothing is left of that' test -z "$(ls work)"
 run 1 sgt-bench tokenize in --disk nowhere
 stderr_is 'sgt-bench tokenize: --disk nowhere: no folder can be made there: No such file or directory'

@@ -1,6 +1,8 @@
 /* tokenize.c: sgt-bench tokenize: measures how fast text that is already in memory is encoded, from
  * empty caches. Reading files is not measured and no byte is encoded twice in a turn. With --disk,
- * it measures whole commands instead. */
+ * it measures whole commands instead. Rows take turns: sgt, the same text split in another way, and
+ * other tokenizers (tests/peers/bpe.py). */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,15 +15,16 @@
 #include "loader/base/file.h"
 #include "tokenize/input/corpus.h"
 #include "tokenize/sgt_tokenize.h"
+#include "tokenize/vocab/vocab.h"
 #include "tools/bench/bench.h"
+#include "tools/bench/script.h"
 #include "tools/bench/subcommand.h"
-#include "tools/bench/tokenize_peer.h"
-#include "tools/bench/tokenize_text.h"
-#include "tools/bench/tokenize_ways.h"
 #include "tools/cli/options.h"
 #include "tools/cli/talk.h"
 
-#define LIMIT_TURNS 3
+BENCH_EMBED(sgt_bpe_py, "tests/peers/bpe.py");
+
+enum { MOST_ROWS = 3, MOST_TURNS = 100, LIMIT_TURNS = 3 };
 
 static struct {
     const char *cpu, *peer, *disk, *vocab, *pattern;
@@ -40,7 +43,7 @@ static const sgt_option table[] = {
          "compare with gigatoken and tiktoken (Parquet: with datasets and tiktoken), run by this "
          "interpreter in alternating turns"},
     {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "turns of each row, where there are several",
-     .def = "3", .min = 1, .max = TOKENIZE_TURNS},
+     .def = "3", .min = 1, .max = MOST_TURNS},
     {"vocab", 0, SGT_OPT_TEXT, &o.vocab, "gpt2|FILE|DIR", "vocabulary, as sgt-tokenize takes it",
      .def = "gpt2, built in"},
     {"pattern", 0, SGT_OPT_TEXT, &o.pattern, "REGEX|NAME",
@@ -67,57 +70,163 @@ static const sgt_program program = {
                 "  sgt-bench tokenize --disk /tmp --peer python3 corpus/\n"
                 "  sgt-bench tokenize --disk /tmp --peer python3 fineweb/*.parquet"};
 
+typedef struct piece {
+    const char *text;
+    size_t n;
+} piece;
+
+/* The inputs in memory, cut into pieces. */
+typedef struct text {
+    char **files; /* (file_count) */
+    size_t file_count;
+    piece *pieces;
+    size_t count, room, longest; /* longest: bytes of the longest piece */
+    uint64_t bytes;
+} text;
+
+/* A row of the table. */
+typedef struct row {
+    char name[64];            /* "sgt", "gigatoken 0.10.0" */
+    sgt_vocab *vocab;         /* ours: the vocabulary to encode with */
+    const char *peer;         /* the tokenizer's name in bpe.py; NULL: ours */
+    int best_counts;          /* 1: the best turn counts, not the median */
+    int left_out;             /* 1: the interpreter lacks this tokenizer */
+    uint64_t tokens;          /* in one turn */
+    double cpu_seconds;       /* ours: CPU time of all threads, in the last turn */
+    double turns[MOST_TURNS]; /* seconds of each turn */
+    double seconds;           /* of the turn that counts */
+} row;
+
 typedef struct text_bench {
     sgt_corpus *corpus;
-    bench_text text;
-    size_t next; /* atomic: the piece that the next free thread takes */
-    uint64_t bytes, tokens, sum;
-    double seconds;     /* the median of the turns */
-    double cpu_seconds; /* CPU time of all threads, in the last turn */
-    /* seconds of the limit: reading the text from memory; with --disk, writing as many ids to the
-     * same disk */
-    double limit_s;
-    tokenize_turn turn;
+    const bench_call *call;
+    text text;
+    uint64_t bytes;      /* of all inputs */
+    row rows[MOST_ROWS]; /* ours; then two other ways to split, or two peers */
+    size_t row_count;
     char *work, *out; /* --disk: a temporary folder, and a name in it */
-    tokenize_peer peers[TOKENIZE_PEERS];
-    tokenize_ways ways;
-    sgt_vocab *vocab;
-    sgt_encoder **encoders;
-    uint16_t **ids;
+    double limit_s;   /* seconds that reading the text from memory takes */
     int threads;
+    /* what the threads of a turn share */
+    size_t next;            /* atomic: the piece that the next free thread takes */
+    uint64_t tokens, sum;   /* atomic */
+    sgt_encoder **encoders; /* (threads) */
+    uint16_t **ids;         /* (threads, longest) */
 } text_bench;
 
-/* ---- measuring ---- */
+/* ---- the text ---- */
 
-static int prepare(text_bench *b, sgt_error *err)
+/* bytes of a piece: texts are cut to this size where possible, as sgt-tokenize cuts documents */
+#define PIECE_BYTES ((size_t)256 << 10)
+/* most bytes of a file; a larger one does not fit into memory */
+#define MOST_BYTES ((size_t)1 << 40)
+
+static int read_stream(char **out, size_t *n, sgt_error *err)
 {
-    b->bytes = b->text.bytes;
-    b->encoders = calloc((size_t)b->threads, sizeof *b->encoders);
-    b->ids = calloc((size_t)b->threads, sizeof *b->ids);
-    if (!b->encoders || !b->ids) return sgt_fail_memory(err, NULL);
-    for (int t = 0; t < b->threads; t++) {
-        if (!(b->ids[t] = malloc(b->text.longest * sizeof **b->ids)))
-            return sgt_fail_memory(err, NULL);
-        memset(b->ids[t], 0,
-               b->text.longest * sizeof **b->ids); /* prefault the pages before the clock runs */
+    size_t room = PIECE_BYTES, used = 0;
+    char *p = malloc(room);
+    while (p) {
+        ssize_t got = read(STDIN_FILENO, p + used, room - used);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) {
+            free(p);
+            return sgt_fail_errno(err, "standard input");
+        }
+        used += (size_t)got;
+        if (!got) break;
+        if (used < room) continue;
+        char *more = realloc(p, room *= 2);
+        if (!more) free(p);
+        p = more;
+    }
+    if (!p) return sgt_fail_memory(err, "standard input");
+    *out = p;
+    *n = used;
+    return SGT_OK;
+}
+
+static int add_piece(text *t, const char *p, size_t n, sgt_error *err)
+{
+    if (t->count == t->room) {
+        size_t room = t->room ? 2 * t->room : 1024;
+        piece *more = reallocarray(t->pieces, room, sizeof *more);
+        if (!more) return sgt_fail_memory(err, NULL);
+        t->pieces = more;
+        t->room = room;
+    }
+    t->pieces[t->count++] = (piece){p, n};
+    if (n > t->longest) t->longest = n;
+    return SGT_OK;
+}
+
+/* Cut a file's text into pieces, only where that does not change its tokens. If there is no such
+ * place within PIECE_BYTES, try twice as many. */
+static int add_pieces(text *t, const sgt_vocab *vocab, const char *p, size_t n, sgt_error *err)
+{
+    size_t want = PIECE_BYTES;
+    while (n) {
+        size_t at =
+            n <= want ? n
+                      : sgt_rule_cut(sgt_vocab_known_rule(vocab), p, want, sgt_vocab_joins(vocab));
+        if (!at) {
+            want *= 2;
+            continue;
+        }
+        int rc = add_piece(t, p, at, err);
+        if (rc < 0) return rc;
+        p += at;
+        n -= at;
+        want = PIECE_BYTES;
     }
     return SGT_OK;
 }
 
-/* Encode pieces until none is left: the only unit of work of a thread. */
-static int encode_pieces(void *ctx, int thread, uint64_t k, sgt_error *err)
+/* Return a failure if the inputs have no bytes. */
+static int check_bytes(const text_bench *b, sgt_error *err)
 {
-    text_bench *b = ctx;
-    uint64_t tokens = 0;
-    (void)k;
-    (void)err;
-    for (;;) {
-        size_t i = __atomic_fetch_add(&b->next, 1, __ATOMIC_RELAXED);
-        if (i >= b->text.count) break;
-        tokens += sgt_encode(b->encoders[thread], b->text.pieces[i].text, b->text.pieces[i].n,
-                             b->ids[thread]);
+    if (b->bytes) return SGT_OK;
+    return sgt_fail(err, SGT_EFORMAT, "%s: no text in it: nothing to measure",
+                    b->corpus->files[0].path);
+}
+
+/* Read all files of the corpus, and standard input for "-", and cut them for our vocabulary. */
+static int read_text(text_bench *b, sgt_error *err)
+{
+    text *t = &b->text;
+    t->file_count = b->corpus->count;
+    t->files = calloc(t->file_count + 1, sizeof *t->files);
+    if (!t->files) return sgt_fail_memory(err, NULL);
+    for (size_t i = 0; i < t->file_count; i++) {
+        const sgt_corpus_file *f = &b->corpus->files[i];
+        size_t n;
+        if (sgt_stopped(b->call->stop)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
+        int rc = f->stream ? read_stream(&t->files[i], &n, err)
+                           : sgt_file_get(&t->files[i], &n, f->path, MOST_BYTES, err);
+        if (rc < 0 || (rc = add_pieces(t, b->rows[0].vocab, t->files[i], n, err)) < 0) return rc;
+        b->bytes += n;
     }
-    __atomic_fetch_add(&b->tokens, tokens, __ATOMIC_RELAXED);
+    return check_bytes(b, err);
+}
+
+static void free_text(text *t)
+{
+    for (size_t i = 0; t->files && i < t->file_count; i++) free(t->files[i]);
+    free(t->files);
+    free(t->pieces);
+}
+
+/* ---- in memory ---- */
+
+static int allocate_ids(text_bench *b, sgt_error *err)
+{
+    b->encoders = calloc((size_t)b->threads, sizeof *b->encoders);
+    b->ids = calloc((size_t)b->threads, sizeof *b->ids);
+    if (!b->encoders || !b->ids) return sgt_fail_memory(err, NULL);
+    for (int t = 0; t < b->threads; t++) {
+        size_t bytes = b->text.longest * sizeof **b->ids;
+        if (!(b->ids[t] = malloc(bytes))) return sgt_fail_memory(err, NULL);
+        memset(b->ids[t], 0, bytes); /* prefault the pages before the clock runs */
+    }
     return SGT_OK;
 }
 
@@ -129,25 +238,28 @@ static void free_encoders(text_bench *b)
     }
 }
 
-/* Run a turn with new encoders of vocabulary v, whose caches are empty. */
-static int encode_all(text_bench *b, const sgt_vocab *v, double *seconds, sgt_error *err)
+/* Return the next piece that no thread has taken; NULL if none is left. */
+static const piece *take_piece(text_bench *b)
 {
-    uint64_t units;
-    bench_slice s = {.most = 1, .seconds = 1e9, .threads = b->threads};
-    int rc = SGT_OK;
-    free_encoders(b);
-    for (int t = 0; t < b->threads && rc == SGT_OK; t++)
-        rc = sgt_encoder_new(&b->encoders[t], v, err);
-    b->next = b->tokens = 0;
-    if (rc < 0) return rc;
-    const clock_t cpu = clock();
-    rc = bench_run(&s, encode_pieces, b, &units, seconds, err);
-    b->cpu_seconds = (double)(clock() - cpu) / CLOCKS_PER_SEC;
-    return rc;
+    size_t i = __atomic_fetch_add(&b->next, 1, __ATOMIC_RELAXED);
+    return i < b->text.count ? &b->text.pieces[i] : NULL;
 }
 
-/* Read pieces of the text and discard them, which measures the limit that memory sets. The sum
- * keeps the compiler from removing the loop. */
+/* Encode pieces until none is left: the only unit of work of a thread. */
+static int encode_pieces(void *ctx, int thread, uint64_t k, sgt_error *err)
+{
+    text_bench *b = ctx;
+    uint64_t tokens = 0;
+    (void)k;
+    (void)err;
+    for (const piece *p; (p = take_piece(b));)
+        tokens += sgt_encode(b->encoders[thread], p->text, p->n, b->ids[thread]);
+    __atomic_fetch_add(&b->tokens, tokens, __ATOMIC_RELAXED);
+    return SGT_OK;
+}
+
+/* Read pieces and discard them, which measures the limit that memory sets. The sum keeps the
+ * compiler from removing the loop. */
 static int read_pieces(void *ctx, int thread, uint64_t k, sgt_error *err)
 {
     text_bench *b = ctx;
@@ -155,175 +267,272 @@ static int read_pieces(void *ctx, int thread, uint64_t k, sgt_error *err)
     (void)thread;
     (void)k;
     (void)err;
-    for (;;) {
-        size_t i = __atomic_fetch_add(&b->next, 1, __ATOMIC_RELAXED), at = 0;
-        if (i >= b->text.count) break;
-        for (; at + sizeof word <= b->text.pieces[i].n; at += sizeof word) {
-            memcpy(&word, b->text.pieces[i].text + at, sizeof word);
+    for (const piece *p; (p = take_piece(b));)
+        for (size_t at = 0; at + sizeof word <= p->n; at += sizeof word) {
+            memcpy(&word, p->text + at, sizeof word);
             sum += word;
         }
-    }
     __atomic_fetch_add(&b->sum, sum, __ATOMIC_RELAXED);
     return SGT_OK;
 }
 
-/* Measure the limit of --disk: write and flush as many bytes as the ids have. */
-static int write_ids(text_bench *b, sgt_error *err)
+static int run_pieces(text_bench *b, bench_work *work, double *seconds, sgt_error *err)
 {
-    static const char zeros[BENCH_PIECE];
-    sgt_error why;
-    sgt_file *f;
-    double began = sgt_now();
-    int rc = sgt_file_begin(&f, b->out, err);
+    bench_slice s = {.most = 1, .seconds = 1e9, .threads = b->threads};
+    uint64_t units;
+    b->next = 0;
+    return bench_run(&s, work, b, &units, seconds, err);
+}
+
+/* Encode the text with new encoders, whose caches are empty. */
+static int encode_text(text_bench *b, row *r, double *seconds, sgt_error *err)
+{
+    int rc = SGT_OK;
+    free_encoders(b);
+    for (int t = 0; t < b->threads && rc == SGT_OK; t++)
+        rc = sgt_encoder_new(&b->encoders[t], r->vocab, err);
     if (rc < 0) return rc;
-    for (uint64_t left = 2 * b->tokens; left && rc == SGT_OK;) {
-        size_t n = left < BENCH_PIECE ? (size_t)left : BENCH_PIECE;
-        rc = sgt_file_write(f, zeros, n, err);
-        left -= n;
-    }
-    if (rc < 0) sgt_file_abandon(f);
-    else rc = sgt_file_commit(f, err);
-    b->limit_s = sgt_now() - began;
-    sgt_remove_tree(b->out, &why);
+    b->tokens = 0;
+    const clock_t cpu = clock();
+    rc = run_pieces(b, encode_pieces, seconds, err);
+    r->cpu_seconds = (double)(clock() - cpu) / CLOCKS_PER_SEC;
+    r->tokens = b->tokens;
     return rc;
 }
 
-static int take_limit(text_bench *b, sgt_error *err)
+static int measure_limit(text_bench *b, sgt_error *err)
 {
     double seconds[LIMIT_TURNS];
-    uint64_t units;
     int rc = SGT_OK;
-    bench_slice s = {.most = 1, .seconds = 1e9, .threads = b->threads};
-    if (o.disk) return write_ids(b, err);
-    for (int i = 0; i < LIMIT_TURNS && rc == SGT_OK; i++) {
-        b->next = 0;
-        rc = bench_run(&s, read_pieces, b, &units, &seconds[i], err);
-    }
+    for (int i = 0; i < LIMIT_TURNS && rc == SGT_OK; i++)
+        rc = run_pieces(b, read_pieces, &seconds[i], err);
     if (rc == SGT_OK) b->limit_s = bench_median(seconds, LIMIT_TURNS);
     return rc;
 }
 
-/* Run a turn of our encoder; with --disk, of the program sgt-tokenize. */
-static int take_ours(text_bench *b, double *seconds, sgt_error *err)
+/* ---- commands ---- */
+
+/* Run a command on as many cores as we use, and read the JSON line that it prints. *seconds is the
+ * time of the whole process. The caller frees *answer. */
+static int run_command(const text_bench *b, bench_script command, json_t **answer, char *said,
+                       double *seconds, sgt_error *err)
+{
+    command.threads = b->threads;
+    command.stop = b->call->stop;
+    double from = sgt_now();
+    int rc = bench_script_run(&command, said, err);
+    *seconds = sgt_now() - from;
+    *answer = rc == SGT_OK ? json_loads(said, 0, NULL) : NULL;
+    return rc;
+}
+
+/* Run the program sgt-tokenize of this program's folder from the inputs to b->out. */
+static int run_ours(const text_bench *b, row *r, double *seconds, char *said, sgt_error *err)
+{
+    char *program_path = sgt_beside_program(1, "sgt-tokenize"), count[16];
+    const char *options[] = {"--json", "--quiet", "--threads", count, "--cpu", o.cpu};
+    size_t n = sizeof options / sizeof *options, inputs = b->call->count;
+    const char **args = calloc(n + inputs + 2, sizeof *args);
+    json_t *answer = NULL;
+    int rc = program_path && args ? SGT_OK : sgt_fail_memory(err, NULL);
+    if (rc == SGT_OK) {
+        snprintf(count, sizeof count, "%d", b->threads);
+        memcpy(args, options, sizeof options);
+        memcpy(args + n, b->call->operands, inputs * sizeof *args);
+        args[n + inputs] = b->out;
+        bench_script command = {.python = program_path, .name = "nothing", .args = args};
+        rc = run_command(b, command, &answer, said, seconds, err);
+        r->tokens = (uint64_t)json_integer_value(json_object_get(answer, "tokens"));
+    }
+    json_decref(answer);
+    free(program_path);
+    free(args);
+    return rc;
+}
+
+/* Return a memory file with the paths of the corpus, with a NUL after each: there may be more than
+ * a command line holds. */
+static int list_files(const sgt_corpus *c, sgt_error *err)
+{
+    size_t n = 0, at = 0;
+    for (size_t i = 0; i < c->count; i++) n += strlen(c->files[i].path) + 1;
+    char *all = malloc(n + 1);
+    if (!all) return sgt_fail_memory(err, NULL);
+    for (size_t i = 0; i < c->count; i++)
+        at = (size_t)(stpcpy(all + at, c->files[i].path) - all) + 1;
+    int fd = bench_memory_file("inputs", all, n, err);
+    free(all);
+    return fd;
+}
+
+/* Run bpe.py, which is embedded in the program, on every file of the corpus. In memory, the texts
+ * are read before its clock starts; with --disk, the whole process is timed. If it fails, returns
+ * SGT_EUNSUPPORTED with its last line of output. */
+static int run_peer(const text_bench *b, row *r, double *seconds, char *said, sgt_error *err)
+{
+    char files[32], count[16];
+    double whole;
+    json_t *answer;
+    int fd = list_files(b->corpus, err);
+    if (fd < 0) return fd;
+    snprintf(files, sizeof files, "@/proc/self/fd/%d", fd);
+    snprintf(count, sizeof count, "%d", b->threads);
+    const char *memory[] = {r->peer, "memory", files, "--threads", count, NULL};
+    const char *disk[] = {r->peer, "disk", files, b->out, "--threads", count, NULL};
+    bench_script command = {
+        .python = o.peer, .name = "bpe.py", .text = sgt_bpe_py, .args = o.disk ? disk : memory};
+    int rc = run_command(b, command, &answer, said, &whole, err);
+    close(fd);
+    const char *name = json_string_value(json_object_get(answer, "peer"));
+    *seconds = json_number_value(json_object_get(answer, "seconds"));
+    r->tokens = (uint64_t)json_integer_value(json_object_get(answer, "tokens"));
+    if (name) snprintf(r->name, sizeof r->name, "%s", name);
+    json_decref(answer);
+    if (rc == SGT_OK && !(*seconds > 0))
+        return sgt_fail(err, SGT_EUNSUPPORTED, "--peer %s: %s: no seconds in what it said: %.*s",
+                        o.peer, r->peer, (int)strcspn(said, "\n"), said);
+    if (o.disk) *seconds = whole;
+    return rc;
+}
+
+/* ---- turns ---- */
+
+static int take_turn(text_bench *b, row *r, double *seconds, sgt_error *err)
 {
     sgt_error why;
-    if (!o.disk) return encode_all(b, b->vocab, seconds, err);
-    int rc = bench_tokenize_ours(seconds, &b->tokens, &b->turn, err);
-    sgt_remove_tree(b->out, &why);
+    if (!o.disk && !r->peer) return encode_text(b, r, seconds, err);
+    char *said = malloc(BENCH_SAID);
+    if (!said) return sgt_fail_memory(err, NULL);
+    int rc = (r->peer ? run_peer : run_ours)(b, r, seconds, said, err);
+    if (b->out) sgt_remove_tree(b->out, &why);
+    free(said);
     return rc;
 }
 
-/* Run turn i of the other ways to split (tokenize_ways.h). */
-static int take_ways(text_bench *b, int i, sgt_error *err)
+/* Run turns that alternate between the rows. A peer that the interpreter lacks is left out with a
+ * notice. */
+static int take_turns(text_bench *b, sgt_error *err)
 {
-    uint64_t ours = b->tokens;
-    int rc = SGT_OK;
-    for (tokenize_way *w = b->ways.all; w < b->ways.all + b->ways.count && rc == SGT_OK; w++) {
-        rc = encode_all(b, w->vocab, &w->seconds[i], err);
-        w->tokens = b->tokens;
-    }
-    b->tokens = ours;
-    return rc;
-}
-
-/* Run turns that alternate between ours, the other ways and the peers. A peer that the interpreter
- * lacks is left out with a notice. */
-static int take_turns(text_bench *b, const sgt_notice *notice, sgt_error *err)
-{
-    double ours[TOKENIZE_TURNS];
-    int turns = o.peer || o.disk || b->ways.count ? (int)o.turns : 1, rc = SGT_OK;
+    int turns = b->row_count > 1 || o.disk ? (int)o.turns : 1, rc = SGT_OK;
     /* read the files into the page cache for all programs */
-    if (o.disk) rc = take_ours(b, ours, err);
-    for (int i = 0; i < turns && rc == SGT_OK; i++) {
-        rc = take_ours(b, &ours[i], err);
-        if (rc == SGT_OK) rc = take_ways(b, i, err);
-        for (int p = 0; o.peer && p < TOKENIZE_PEERS && rc == SGT_OK; p++) {
-            tokenize_peer *peer = &b->peers[p];
-            if (!peer->left_out) rc = bench_tokenize_peer(peer, i, &b->turn, err);
-            if (o.disk) unlink(b->out);
-            if (rc != SGT_EUNSUPPORTED) continue;
-            sgt_say(notice, "%s is left out: %s", peer->kind, err->text);
-            peer->left_out = 1;
+    if (o.disk) rc = take_turn(b, &b->rows[0], &b->rows[0].seconds, err);
+    for (int i = 0; i < turns; i++)
+        for (row *r = b->rows; r < b->rows + b->row_count && rc == SGT_OK; r++) {
+            if (r->left_out) continue;
+            rc = take_turn(b, r, &r->turns[i], err);
+            if (rc != SGT_EUNSUPPORTED || !r->peer) continue;
+            sgt_say(&b->call->notice, "%s is left out: %s", r->peer, err->text);
+            r->left_out = 1;
             rc = SGT_OK;
         }
+    for (row *r = b->rows; r < b->rows + b->row_count; r++) {
+        double median = bench_median(r->turns, (size_t)turns); /* sorts the turns */
+        r->seconds = r->best_counts && !o.disk ? r->turns[0] : median;
     }
-    if (rc != SGT_OK) return rc;
-    b->seconds = bench_median(ours, (size_t)turns);
-    bench_tokenize_ways_settle(&b->ways, turns);
     return rc;
+}
+
+/* ---- what is measured ---- */
+
+static row *add_row(text_bench *b, const char *name)
+{
+    row *r = &b->rows[b->row_count++];
+    snprintf(r->name, sizeof r->name, "%s", name);
+    return r;
+}
+
+/* Load our vocabulary. If its pattern is one that our own code splits by, the text is split by
+ * PCRE2 too, and also by GPT-2's pattern. A pattern in brackets is not among the known ones, so
+ * PCRE2 splits by it. */
+static int add_ours(text_bench *b, sgt_error *err)
+{
+    const char *path = o.vocab ? o.vocab : "gpt2";
+    row *ours = add_row(b, "sgt");
+    int rc = sgt_vocab_load(&ours->vocab, path, o.pattern, err);
+    if (rc < 0 || !sgt_vocab_known_rule(ours->vocab)) return rc;
+    const char *rule = sgt_vocab_rule(ours->vocab);
+    const size_t room = strlen(rule) + sizeof "(?:)";
+    char *bracketed = malloc(room);
+    if (!bracketed) return sgt_fail_memory(err, NULL);
+    snprintf(bracketed, room, "(?:%s)", rule);
+    rc = sgt_vocab_load(&add_row(b, "the same by PCRE2")->vocab, path, bracketed, err);
+    free(bracketed);
+    if (rc < 0) return rc;
+    return sgt_vocab_load(&add_row(b, "by GPT-2's pattern")->vocab, path, "gpt2", err);
+}
+
+/* Choose the peers by the corpus: another program reads Parquet than text. */
+static int add_peers(text_bench *b, sgt_error *err)
+{
+    const sgt_corpus *c = b->corpus;
+    if (c->row_files && !o.disk)
+        return sgt_fail(err, SGT_EUSAGE,
+                        "Parquet files are measured as whole commands only (add --disk FOLDER)");
+    if (!o.peer) return SGT_OK;
+    if (c->row_files && c->row_files < c->count)
+        return sgt_fail(err, SGT_EUSAGE,
+                        "--peer: no peer reads Parquet and other files (measure them apart)");
+    const char *peers[] = {c->row_files ? "datasets" : "gigatoken", "tiktoken"};
+    for (int i = 0; i < (c->row_files ? 1 : 2); i++) {
+        row *r = add_row(b, peers[i]);
+        r->peer = peers[i];
+        r->best_counts = strcmp(peers[i], "gigatoken") == 0;
+    }
+    return SGT_OK;
 }
 
 static int make_work(text_bench *b, sgt_error *err)
 {
     b->bytes = b->corpus->bytes;
-    if (!b->bytes)
-        return sgt_fail(err, SGT_EFORMAT, "%s: no text in it: nothing to measure",
-                        b->corpus->files[0].path);
+    int rc = check_bytes(b, err);
+    if (rc < 0) return rc;
     char *work = sgt_join(o.disk, "sgt-bench.XXXXXX");
     if (!work) return sgt_fail_memory(err, NULL);
     if (!mkdtemp(work)) {
-        int rc = sgt_fail_errno(err, "--disk %s: no folder can be made there", o.disk);
+        rc = sgt_fail_errno(err, "--disk %s: no folder can be made there", o.disk);
         free(work);
         return rc;
     }
     b->work = work;
-    if (!(b->turn.out = b->out = sgt_join(work, "ids"))) return sgt_fail_memory(err, NULL);
-    return SGT_OK;
+    return (b->out = sgt_join(work, "ids")) ? SGT_OK : sgt_fail_memory(err, NULL);
 }
 
-/* Choose the peers by the corpus: another program reads Parquet than text. */
-static int choose_peers(text_bench *b, sgt_error *err)
+/* List the inputs and load the vocabularies. */
+static int prepare(text_bench *b, const bench_call *call, sgt_error *err)
 {
-    const sgt_corpus *c = b->corpus;
-    b->peers[0] =
-        (tokenize_peer){.kind = c->row_files ? "datasets" : "gigatoken", .best = !c->row_files};
-    b->peers[1] = (tokenize_peer){.kind = "tiktoken", .left_out = c->row_files > 0};
-    if (c->row_files && !o.disk)
-        return sgt_fail(err, SGT_EUSAGE,
-                        "Parquet files are measured as whole commands only (add --disk FOLDER)");
-    if (o.peer && c->row_files && c->row_files < c->count)
-        return sgt_fail(err, SGT_EUSAGE,
-                        "--peer: no peer reads Parquet and other files (measure them apart)");
-    return SGT_OK;
-}
-
-static int measure(void *bench, const bench_call *call, sgt_error *err)
-{
-    text_bench *b = bench;
+    const char *whole = o.peer ? "--peer" : o.disk ? "--disk" : NULL;
     sgt_corpus_request request = {.inputs = (const char *const *)call->operands,
                                   .count = call->count,
                                   .out = "",
                                   .notice = call->notice,
                                   .stop = call->stop};
     int rc;
+    if ((o.vocab || o.pattern) && whole)
+        return sgt_fail(err, SGT_EUSAGE, "%s: measured with GPT-2's vocabulary (not with %s)",
+                        whole, o.vocab ? "--vocab" : "--pattern");
+    if ((rc = add_ours(b, err)) < 0 || (rc = sgt_corpus_list(&b->corpus, &request, err)) < 0 ||
+        (rc = add_peers(b, err)) < 0)
+        return rc;
+    if (whole && b->corpus->stream)
+        return sgt_fail(err, SGT_EUSAGE, "%s: standard input can be read once only (name a file)",
+                        whole);
+    return SGT_OK;
+}
+
+static int measure(void *bench, const bench_call *call, sgt_error *err)
+{
+    text_bench *b = bench;
     if (!call->count)
         return sgt_fail(err, SGT_EUSAGE,
                         "expected INPUT...: files or folders of text, or - for standard input");
     sgt_take_cpu(&program, o.cpu);
     b->threads = o.threads ? (int)o.threads : sgt_cpu_count();
-    if ((o.vocab || o.pattern) && (o.peer || o.disk))
-        return sgt_fail(err, SGT_EUSAGE, "%s: measured with GPT-2's vocabulary (not with %s)",
-                        o.peer ? "--peer" : "--disk", o.vocab ? "--vocab" : "--pattern");
-    const char *vocab = o.vocab ? o.vocab : "gpt2";
-    if ((rc = sgt_vocab_load(&b->vocab, vocab, o.pattern, err)) < 0 ||
-        (rc = bench_tokenize_ways(&b->ways, b->vocab, vocab, err)) < 0 ||
-        (rc = sgt_corpus_list(&b->corpus, &request, err)) < 0 || (rc = choose_peers(b, err)) < 0)
-        return rc;
-    if ((o.peer || o.disk) && b->corpus->stream)
-        return sgt_fail(err, SGT_EUSAGE, "%s: standard input can be read once only (name a file)",
-                        o.peer ? "--peer" : "--disk");
-    b->turn = (tokenize_turn){.corpus = b->corpus,
-                              .inputs = request.inputs,
-                              .input_count = call->count,
-                              .python = o.peer,
-                              .cpu = o.cpu,
-                              .threads = b->threads,
-                              .stop = call->stop};
-    rc = o.disk ? make_work(b, err)
-                : bench_text_read(&b->text, b->corpus, b->vocab, call->stop, err);
-    if (rc == SGT_OK && !o.disk) rc = prepare(b, err);
-    if (rc == SGT_OK) rc = take_turns(b, &call->notice, err);
-    return rc == SGT_OK ? take_limit(b, err) : rc;
+    b->call = call;
+    int rc = prepare(b, call, err);
+    if (rc == SGT_OK) rc = o.disk ? make_work(b, err) : read_text(b, err);
+    if (rc == SGT_OK && !o.disk) rc = allocate_ids(b, err);
+    if (rc == SGT_OK) rc = take_turns(b, err);
+    return rc == SGT_OK && !o.disk ? measure_limit(b, err) : rc;
 }
 
 static void release(void *bench)
@@ -337,103 +546,79 @@ static void release(void *bench)
     for (int t = 0; b->ids && t < b->threads; t++) free(b->ids[t]);
     free(b->encoders);
     free(b->ids);
-    bench_text_free(&b->text);
+    free_text(&b->text);
     sgt_corpus_free(b->corpus);
-    sgt_vocab_free(b->vocab);
-    bench_tokenize_ways_free(&b->ways);
+    for (size_t i = 0; i < b->row_count; i++) sgt_vocab_free(b->rows[i].vocab);
 }
 
 /* ---- results ---- */
 
-static double peer_seconds(tokenize_peer *p)
+static double mb_per_s(const text_bench *b, const row *r)
 {
-    double median = bench_median(p->seconds, (size_t)o.turns); /* sorts its argument */
-    return p->best && !o.disk ? p->seconds[0] : median;
+    return (double)b->bytes / r->seconds * 1e-6;
 }
 
-static void add_peers(json_t *top, text_bench *b)
+/* Add an array of the rows behind ours, whose names are in the field `name`. */
+static void add_rows(json_t *top, const text_bench *b, const char *array, const char *name)
 {
     json_t *all = json_array();
-    for (int i = 0; i < TOKENIZE_PEERS; i++) {
-        tokenize_peer *p = &b->peers[i];
-        if (p->left_out) continue;
-        double s = peer_seconds(p);
-        json_array_append_new(all, json_pack("{s:s, s:I, s:f, s:f, s:f}", "peer", p->name, "tokens",
-                                             (json_int_t)p->tokens, "seconds", s, "mb_per_s",
-                                             (double)b->bytes / s * 1e-6, "ratio", s / b->seconds));
-    }
-    json_object_set_new(top, "peers", all);
+    for (const row *r = b->rows + 1; r < b->rows + b->row_count; r++)
+        if (!r->left_out)
+            json_array_append_new(all, json_pack("{s:s, s:I, s:f, s:f, s:f}", name, r->name,
+                                                 "tokens", (json_int_t)r->tokens, "seconds",
+                                                 r->seconds, "mb_per_s", mb_per_s(b, r), "ratio",
+                                                 r->seconds / b->rows[0].seconds));
+    json_object_set_new(top, array, all);
 }
 
 static json_t *to_json(void *bench)
 {
-    text_bench *b = bench;
+    const text_bench *b = bench;
+    const row *ours = &b->rows[0];
     json_t *top = json_pack("{s:s, s:s, s:i, s:i, s:I, s:I, s:I, s:f, s:f}", "cpu", sgt_cpu_model(),
                             "level", sgt_cpu_name(), "cores", sgt_cpu_count(), "threads",
                             b->threads, "files", (json_int_t)b->corpus->count, "bytes",
-                            (json_int_t)b->bytes, "tokens", (json_int_t)b->tokens, "seconds",
-                            b->seconds, "mb_per_s", (double)b->bytes / b->seconds * 1e-6);
-    if (top && !o.disk) json_object_set_new(top, "cpu_seconds", json_real(b->cpu_seconds));
-    if (top && o.peer) add_peers(top, b);
-    if (top && b->ways.count) bench_tokenize_ways_add(top, &b->ways, b->bytes, b->seconds);
+                            (json_int_t)b->bytes, "tokens", (json_int_t)ours->tokens, "seconds",
+                            ours->seconds, "mb_per_s", mb_per_s(b, ours));
+    if (top && !o.disk) json_object_set_new(top, "cpu_seconds", json_real(ours->cpu_seconds));
+    if (top && o.peer) add_rows(top, b, "peers", "peer");
+    else if (top && b->row_count > 1) add_rows(top, b, "ways", "split");
     return top;
 }
 
-static void show_row(const text_bench *b, uint64_t tokens, double seconds, int best,
-                     const char *who)
+static void show_row(const text_bench *b, const row *r, double best)
 {
     char count[32];
-    printf("%c %-24.24s %7d  %15s  %11.3f  %9.3f  %9.1f  %10.2f\n", best ? '*' : ' ', who,
-           b->threads, sgt_format_count(count, sizeof count, tokens),
-           (double)b->bytes / (double)tokens, seconds, (double)b->bytes / seconds * 1e-6,
-           (double)tokens / seconds * 1e-6);
-}
-
-/* Return the seconds of the fastest program. Also sorts each peer's times. */
-static double fastest(text_bench *b)
-{
-    double best = b->seconds;
-    for (int i = 0; i < b->ways.count; i++)
-        if (b->ways.all[i].seconds[0] < best) best = b->ways.all[i].seconds[0];
-    for (int i = 0; i < TOKENIZE_PEERS && o.peer; i++)
-        if (!b->peers[i].left_out && peer_seconds(&b->peers[i]) < best)
-            best = peer_seconds(&b->peers[i]);
-    return best;
-}
-
-static const char *limit_text(void)
-{
-    return o.disk ? "writing and flushing as many ids there"
-                  : "reading the text from memory, and no more";
+    printf("%c %-24.24s %7d  %15s  %11.3f  %9.3f  %9.1f  %10.2f\n", r->seconds <= best ? '*' : ' ',
+           r->name, b->threads, sgt_format_count(count, sizeof count, r->tokens),
+           (double)b->bytes / (double)r->tokens, r->seconds, mb_per_s(b, r),
+           (double)r->tokens / r->seconds * 1e-6);
+    if (r != b->rows) printf("  ours is %.2f times as fast\n", r->seconds / b->rows[0].seconds);
 }
 
 static void show(void *bench)
 {
-    text_bench *b = bench;
+    const text_bench *b = bench;
+    const row *ours = &b->rows[0], *end = b->rows + b->row_count;
     char bytes[32], files[32], machine[160];
-    double best = fastest(b);
+    double best = ours->seconds;
+    for (const row *r = ours; r < end; r++)
+        if (!r->left_out && r->seconds < best) best = r->seconds;
     printf("%s\n%s in %s file%s, %s\n\n", bench_machine(machine, sizeof machine),
            sgt_format_bytes(bytes, sizeof bytes, b->bytes),
            sgt_format_count(files, sizeof files, b->corpus->count),
            b->corpus->count == 1 ? "" : "s", o.disk ? "from files to files" : "in memory");
     printf("                           threads           tokens  bytes/token    seconds       MB/s "
            "  Mtokens/s\n");
-    show_row(b, b->tokens, b->seconds, b->seconds <= best, "sgt");
-    for (int i = 0; i < b->ways.count; i++) {
-        const tokenize_way *w = &b->ways.all[i];
-        show_row(b, w->tokens, w->seconds[0], w->seconds[0] <= best, w->name);
-        printf("  ours is %.2f times as fast\n", w->seconds[0] / b->seconds);
-    }
-    for (int i = 0; i < TOKENIZE_PEERS && o.peer; i++) {
-        tokenize_peer *p = &b->peers[i];
-        double s = p->left_out ? 0 : peer_seconds(p);
-        if (p->left_out) continue;
-        show_row(b, p->tokens, s, s <= best, p->name);
-        printf("  ours is %.2f times as fast\n", s / b->seconds);
-    }
-    printf("\n* the fastest. Limit, %s: %.0f MB/s; ours is %.2f %% of that.\n", limit_text(),
-           (double)b->bytes / b->limit_s * 1e-6, 100 * b->limit_s / b->seconds);
-    if (o.peer || b->ways.count)
+    for (const row *r = ours; r < end; r++)
+        if (!r->left_out) show_row(b, r, best);
+    printf("\n* the fastest.");
+    if (!o.disk)
+        printf(" Limit, reading the text from memory, and no more: %.0f MB/s; ours is %.2f %% of "
+               "that.",
+               (double)b->bytes / b->limit_s * 1e-6, 100 * b->limit_s / ours->seconds);
+    printf("\n");
+    if (b->row_count > 1 || o.disk)
         printf("  turns: %" PRIu64 "; medians%s\n", o.turns,
                o.disk || !o.peer ? "" : ", and the best turn of gigatoken");
 }
