@@ -106,7 +106,7 @@ USES_sgt-tokenize := ranks cli tokenize loader
 USES_sgt-train := ranks $(USES)
 # Folders beside tools/X:
 PARTS_sgt-eval := tools/sample
-PARTS_sgt-report := tools/page tools/sample
+PARTS_sgt-report := tools/sample
 PARTS_sgt-train := tools/sample
 
 # ---- the CUDA backend, libsgt-cuda.so: machine code for sm_80 and sm_90a, PTX for the rest ----

@@ -86,8 +86,8 @@ static int write_page(const report *r, const char *out, size_t *bytes, sgt_error
     char *text = NULL;
     FILE *page = open_memstream(&text, bytes);
     if (!page) return sgt_fail_memory(err, out);
-    int rc = report_put_page(page, r, err);
-    if ((ferror(page) | fclose(page)) && rc == SGT_OK) rc = sgt_fail_memory(err, out);
+    report_put_page(page, r);
+    int rc = (ferror(page) | fclose(page)) ? sgt_fail_memory(err, out) : SGT_OK;
     if (rc == SGT_OK && sgt_stopped(r->stop)) rc = sgt_fail(err, SGT_ESTOPPED, "interrupted");
     if (rc == SGT_OK) rc = put_file(out, text, *bytes, err);
     free(text);
@@ -103,7 +103,8 @@ static int open_runs(report *r, char **paths, const sgt_notice *notice, sgt_erro
         report_run *run = &r->runs[r->count];
         rc = report_run_open(run, paths[r->count], notice, err);
         r->count++;
-        if (rc == SGT_OK && !o.no_sample) rc = report_sample(run, r->stop, err);
+        if (rc == SGT_OK && !o.no_sample)
+            rc = report_sample_write(&run->sample, run->checkpoint, run->parameters, r->stop, err);
     }
     return rc;
 }

@@ -1,65 +1,77 @@
-/* chart.c: lays out a chart, that is, the ranges and ticks of its axes, and draws it. */
+/* chart.c: writes a <figure>: its legend, its caption, and its chart as SVG. It finds the ranges
+ * and ticks of the axes, draws the series, and adds tooltips. Coordinates are pixels from the top
+ * left. A shape takes the colour of its class from the page's style. */
+#include <assert.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/page/svg.h"
+#include "tools/cli/process.h"
+#include "tools/cli/talk.h"
 #include "tools/report/report.h"
 
-#define NARROW 500 /* in pixels: narrower charts have fewer and shorter ticks */
-#define ROOM 0.04  /* part of the height that stays free above the highest point */
+/* Sizes of charts in pixels. A large chart is written in both sizes, and the style shows one of
+ * them, so that its text keeps the usual size. */
+enum { LARGE = 760, LARGE_HIGH = 590, SMALL = 360, SMALL_HIGH = 252 };
 /* Margins around the frame, in pixels. LABEL: additional margin for an axis label. */
 enum { LEFT = 46, RIGHT = 12, TOP = 10, BOTTOM = 27, LABEL = 17 };
 
-typedef struct axis {
-    double low, high; /* range of values shown */
-    report_tick ticks[REPORT_TICKS];
-    size_t count;
-} axis;
+#define ROOM 0.04  /* part of the height that stays free above the highest point */
+#define TITLE 2048 /* most bytes of a tooltip */
 
-report_point *report_chart_add(report_chart *c, report_kind kind, unsigned color, size_t points)
+report_point *report_add_series(report_figure *g, report_kind kind, unsigned color,
+                                const char *name, size_t points)
 {
-    if (c->count == REPORT_SERIES) return NULL;
-    report_series *s = &c->series[c->count];
-    *s = (report_series){
-        .kind = kind, .color = color, .points = calloc(points + !points, sizeof *s->points)};
-    if (!s->points) return NULL;
-    s->count = points;
-    c->count++;
+    assert(g->count < REPORT_SERIES);
+    report_series *s = &g->series[g->count++];
+    *s = (report_series){.kind = kind, .color = color, .name = name, .count = points};
+    s->points = calloc(points + !points, sizeof *s->points);
+    if (!s->points) sgt_no_memory();
     return s->points;
 }
 
-void report_chart_free(report_chart *c)
+static int is_empty(const report_figure *g)
 {
-    for (size_t i = 0; i < c->count; i++) free(c->series[i].points);
-    c->count = 0;
-}
-
-int report_chart_empty(const report_chart *c)
-{
-    for (size_t i = 0; i < c->count; i++)
-        for (size_t p = 0; p < c->series[i].count && c->series[i].kind != REPORT_LIMIT; p++)
-            if (!isnan(c->series[i].points[p].y) && !isnan(c->series[i].points[p].x)) return 0;
+    for (size_t i = 0; i < g->count; i++)
+        for (size_t p = 0; p < g->series[i].count && g->series[i].kind != REPORT_LIMIT; p++)
+            if (!isnan(g->series[i].points[p].y) && !isnan(g->series[i].points[p].x)) return 0;
     return 1;
 }
 
 /* ---- axes ---- */
 
-static void stretch(axis *a, double v, int log)
+typedef struct axis {
+    double low, high; /* range of values shown */
+    int log;
+    double start, end; /* positions of its ends, in pixels */
+    report_tick ticks[REPORT_TICKS];
+    size_t count;
+} axis;
+
+typedef struct frame {
+    axis x, y; /* y's start is the bottom, its end the top */
+    int wide, high;
+} frame;
+
+static void include(axis *a, double v)
 {
-    if (isnan(v) || (log && v <= 0)) return;
+    if (isnan(v) || (a->log && v <= 0)) return;
     if (!(v >= a->low)) a->low = v;
     if (!(v <= a->high)) a->high = v;
 }
 
 /* Widen the range of an axis if it is empty or too small. */
-static void widen(axis *a, int log)
+static void widen(axis *a)
 {
-    if (isnan(a->low)) *a = (axis){.low = log ? 0.1 : 0, .high = 1};
-    if (log && a->high < 1.5 * a->low) {
+    if (isnan(a->low)) {
+        a->low = a->log ? 0.1 : 0;
+        a->high = 1;
+    }
+    if (a->log && a->high < 1.5 * a->low) {
         a->low /= 1.5;
         a->high *= 1.5;
-    } else if (!log && a->high - a->low <= 1e-9 * fabs(a->high)) {
+    } else if (!a->log && a->high - a->low <= 1e-9 * fabs(a->high)) {
         double room = a->high != 0 ? 0.1 * fabs(a->high) : 1;
         a->low -= a->low >= room || a->low < 0 ? room : 0;
         a->high += room;
@@ -76,7 +88,7 @@ static double nice_step(double width, int count)
 
 /* Format a tick's value: "500", "1.5k", "2M". A number below 10,000 gets no suffix if the axis has
  * steps below 500. */
-static void tick_text(char *buf, size_t n, double v, double step)
+static void format_tick(char *buf, size_t n, double v, double step)
 {
     static const char *const names[] = {"", "k", "M", "G", "T", "P"};
     size_t i = 0;
@@ -95,32 +107,26 @@ static void tick_text(char *buf, size_t n, double v, double step)
     memmove(keep, end, strlen(end) + 1);
 }
 
-static void put_linear_ticks(axis *a, double unit, int count)
+static void add_linear_ticks(axis *a, double unit, int count)
 {
     double low = a->low / unit, high = a->high / unit, step = nice_step(high - low, count);
     for (double k = ceil(low / step - 1e-6); k <= high / step + 1e-6 && a->count < REPORT_TICKS;
          k++) {
         report_tick *t = &a->ticks[a->count++];
         t->at = k * step * unit;
-        tick_text(t->text, sizeof t->text, fabs(k) < 0.5 ? 0 : k * step, step);
+        format_tick(t->text, sizeof t->text, fabs(k) < 0.5 ? 0 : k * step, step);
     }
 }
 
-/* Put ticks at powers of ten, or at every few of them. If fewer than three powers are in the range,
- * also put ticks at 2 and 5 times them. If the range is less than a factor of 6, put ticks in even
- * steps. */
-static void put_log_ticks(axis *a, double unit, int count)
+/* Add ticks at powers of ten, or at every few of them. If fewer than three powers are in the range,
+ * also add ticks at 2 and 5 times them. */
+static void add_log_ticks(axis *a, double unit, int count)
 {
-    if (a->high < 6 * a->low) {
-        put_linear_ticks(a, unit, count);
-        return;
-    }
+    static const double parts[] = {1, 2, 5};
     int from = (int)ceil(log10(a->low / unit) - 1e-6),
         to = (int)floor(log10(a->high / unit) + 1e-6);
     int each = (to - from) / count + 1;
-    static const double parts[] = {1, 2, 5};
-    for (int power = to - from < 2 ? from - 1 : from; power <= to && a->count < REPORT_TICKS;
-         power += each)
+    for (int power = to - from < 2 ? from - 1 : from; power <= to; power += each)
         for (int i = 0; i < (to - from < 2 ? 3 : 1) && a->count < REPORT_TICKS; i++) {
             double v = parts[i] * pow(10, power);
             if (v * unit < a->low / 1.0001 || v * unit > a->high * 1.0001) continue;
@@ -131,70 +137,166 @@ static void put_log_ticks(axis *a, double unit, int count)
         }
 }
 
-static void find_axes(const report_chart *c, axis *x, axis *y, int wide, int high)
+/* Add ticks, about `count` of them. A logarithmic axis of less than a factor of 6 has even steps. */
+static void add_ticks(axis *a, double unit, int count)
 {
-    *x = *y = (axis){.low = NAN, .high = NAN};
-    for (size_t i = 0; i < c->count; i++) {
-        const report_series *s = &c->series[i];
+    if (!(unit > 0)) unit = 1;
+    if (a->log && a->high >= 6 * a->low) add_log_ticks(a, unit, count);
+    else add_linear_ticks(a, unit, count);
+}
+
+static void find_ranges(const report_figure *g, axis *x, axis *y)
+{
+    for (size_t i = 0; i < g->count; i++) {
+        const report_series *s = &g->series[i];
         for (size_t p = 0; p < s->count; p++) {
             const report_point *at = &s->points[p];
-            stretch(x, at->x, 0);
+            include(x, at->x);
             if (s->kind == REPORT_RUG) continue;
-            stretch(y, at->y, c->log_y);
-            if (s->band || s->kind == REPORT_AREA)
-                stretch(y, at->low, c->log_y), stretch(y, at->high, c->log_y);
+            include(y, at->y);
+            if (s->band || s->kind == REPORT_AREA) include(y, at->low), include(y, at->high);
         }
     }
-    if (c->x_end > 0) x->low = 0, x->high = c->x_end;
-    if (c->y_most > 0 && y->high > c->y_most) y->high = c->y_most;
-    if (c->zero) y->low = 0;
-    if (c->zero && y->high < c->y_room) y->high = c->y_room;
-    if (c->zero && !(y->high > 0)) y->high = c->y_unit > 0 ? c->y_unit : 1;
-    widen(x, 0);
-    widen(y, c->log_y);
-    if (!c->log_y) y->high += ROOM * (y->high - y->low);
-    if (!c->log_y && !c->zero) y->low -= ROOM * (y->high - y->low);
-    if (!c->log_y && y->low < 0 && !c->zero) y->low = y->low < -ROOM * y->high ? y->low : 0;
-    double x_unit = c->x_unit > 0 ? c->x_unit : 1, y_unit = c->y_unit > 0 ? c->y_unit : 1;
-    if (c->x_tick_count) {
-        memcpy(x->ticks, c->x_ticks, c->x_tick_count * sizeof *x->ticks);
-        x->count = c->x_tick_count;
-        for (size_t i = 0; i < x->count && wide <= NARROW; i++)
-            if (*x->ticks[i].brief)
-                memcpy(x->ticks[i].text, x->ticks[i].brief, sizeof x->ticks[i].brief);
-    } else {
-        put_linear_ticks(x, x_unit, wide > NARROW ? 8 : 4);
+    if (g->x_end > 0) x->low = 0, x->high = g->x_end;
+    if (g->y_most > 0 && y->high > g->y_most) y->high = g->y_most;
+    if (g->zero) y->low = 0;
+    if (g->zero && y->high < g->y_room) y->high = g->y_room;
+    if (g->zero && !(y->high > 0)) y->high = g->y_unit > 0 ? g->y_unit : 1;
+    widen(x);
+    widen(y);
+    if (y->log) return;
+    y->high += ROOM * (y->high - y->low);
+    if (g->zero) return;
+    y->low -= ROOM * (y->high - y->low);
+    if (y->low < 0) y->low = y->low < -ROOM * y->high ? y->low : 0;
+}
+
+static frame lay_out(const report_figure *g, int wide, int high)
+{
+    frame f = {.x = {.low = NAN, .high = NAN, .start = LEFT, .end = wide - RIGHT},
+               .y = {.low = NAN,
+                     .high = NAN,
+                     .log = g->log_y,
+                     .start = high - (*g->x_label ? BOTTOM + LABEL : BOTTOM),
+                     .end = *g->y_label ? TOP + LABEL : TOP},
+               .wide = wide,
+               .high = high};
+    find_ranges(g, &f.x, &f.y);
+    add_ticks(&f.y, g->y_unit, high == LARGE_HIGH ? 8 : 5);
+    if (!g->x_tick_count) add_ticks(&f.x, g->x_unit, wide == LARGE ? 8 : 4);
+    for (size_t i = 0; i < g->x_tick_count; i++) {
+        report_tick *t = &f.x.ticks[f.x.count++];
+        *t = g->x_ticks[i];
+        if (wide < LARGE && *t->brief) memcpy(t->text, t->brief, sizeof t->brief);
     }
-    if (c->log_y) put_log_ticks(y, y_unit, high > 350 ? 8 : 5);
-    else put_linear_ticks(y, y_unit, high > 350 ? 8 : 5);
+    return f;
 }
 
-/* ---- drawing ---- */
-
-static double frame_y(const report_frame *f, double y)
+/* Return the position of a value on an axis. */
+static double position(const axis *a, double v)
 {
-    double part = f->log_y ? log(y / f->y_low) / log(f->y_high / f->y_low)
-                           : (y - f->y_low) / (f->y_high - f->y_low);
-    return f->bottom - part * (f->bottom - f->top);
+    double part =
+        a->log ? log(v / a->low) / log(a->high / a->low) : (v - a->low) / (a->high - a->low);
+    return a->start + part * (a->end - a->start);
 }
 
-static int is_gap(const report_chart *c, const report_point *p)
+/* ---- shapes ---- */
+
+/* Write a number rounded to tenths, without ".0", because half of a page's bytes are
+ * coordinates. */
+static void put_number(FILE *page, double v)
 {
-    return isnan(p->x) || isnan(p->y) || (c->log_y && p->y <= 0);
+    double tenths = floor(10 * v + 0.5);
+    fprintf(page, fmod(tenths, 10) != 0 ? "%.1f" : "%.0f", tenths / 10);
 }
 
-static double inside(double v, double low, double high)
+static void put_point(FILE *page, double x, double y)
+{
+    put_number(page, x);
+    fputc(',', page);
+    put_number(page, y);
+}
+
+/* Begin an element of the class ("": none). `names` are its attributes, a word each; their values
+ * follow. */
+static void begin_shape(FILE *page, const char *element, const char *class, const char *names, ...)
+{
+    va_list values;
+    va_start(values, names);
+    fprintf(page, "<%s", element);
+    if (*class) fprintf(page, " class=\"%s\"", class);
+    for (size_t n; *names; names += n + strspn(names + n, " ")) {
+        n = strcspn(names, " ");
+        fprintf(page, " %.*s=\"", (int)n, names);
+        put_number(page, va_arg(values, double));
+        fputc('"', page);
+    }
+    va_end(values);
+}
+
+/* End a shape. `title` is its tooltip; NULL: none. */
+static void end_shape(FILE *page, const char *element, const char *title)
+{
+    if (title) {
+        fputs("><title>", page);
+        report_put_text(page, title);
+        fprintf(page, "</title></%s>\n", element);
+    } else {
+        fputs("/>\n", page);
+    }
+}
+
+static void put_label(FILE *page, const char *class, double x, double y, const char *anchor,
+                      const char *text)
+{
+    begin_shape(page, "text", class, "x y", x, y);
+    fprintf(page, " text-anchor=\"%s\">", anchor);
+    report_put_text(page, text);
+    fputs("</text>\n", page);
+}
+
+static void put_rule(FILE *page, const char *class, double x1, double x2, double y)
+{
+    begin_shape(page, "line", class, "x1 y1 x2 y2", x1, y, x2, y);
+    end_shape(page, "line", NULL);
+}
+
+static void put_axes(FILE *page, const report_figure *g, const frame *f)
+{
+    for (size_t i = 0; i < f->y.count; i++) {
+        double at = position(&f->y, f->y.ticks[i].at);
+        put_rule(page, "grid", f->x.start, f->x.end, at);
+        put_label(page, "", f->x.start - 7, at + 4, "end", f->y.ticks[i].text);
+    }
+    put_rule(page, "axis", f->x.start, f->x.end, f->y.start);
+    for (size_t i = 0; i < f->x.count; i++)
+        put_label(page, "", position(&f->x, f->x.ticks[i].at), f->y.start + 19, "middle",
+                  f->x.ticks[i].text);
+    if (*g->y_label) put_label(page, "label", 0, 11, "start", g->y_label);
+    if (*g->x_label)
+        put_label(page, "label", (f->x.start + f->x.end) / 2, f->high - 4, "middle", g->x_label);
+}
+
+/* ---- series ---- */
+
+static int is_gap(const frame *f, const report_point *p)
+{
+    return isnan(p->x) || isnan(p->y) || (f->y.log && p->y <= 0);
+}
+
+static double clamp(double v, double low, double high)
 {
     return v < low ? low : v > high ? high : v;
 }
 
-/* Draw the part of a line segment that is between the chart's top and bottom. */
-static void put_segment(FILE *page, const report_frame *f, const double from[2], const double to[2],
+/* Draw the part of a line segment that is between the chart's top and bottom. *begun: whether the
+ * path has reached `from`. */
+static void put_segment(FILE *page, const frame *f, const double from[2], const double to[2],
                         int *begun)
 {
     double part[2] = {0, 1}, x[2], y[2];
     for (int end = 0; end < 2; end++) {
-        double v = end ? to[1] : from[1], edge = inside(v, f->top, f->bottom),
+        double v = end ? to[1] : from[1], edge = clamp(v, f->y.end, f->y.start),
                rise = to[1] - from[1];
         if (v != edge && rise != 0) part[end] = (edge - from[1]) / rise;
         else if (v != edge) part[end] = end ? -1 : 2; /* a horizontal segment outside the chart */
@@ -207,99 +309,215 @@ static void put_segment(FILE *page, const report_frame *f, const double from[2],
         x[end] = from[0] + part[end] * (to[0] - from[0]);
         y[end] = from[1] + part[end] * (to[1] - from[1]);
     }
-    if (!*begun || part[0] > 0) sgt_svg_path_to(page, 'M', x[0], y[0]);
-    sgt_svg_path_to(page, 'L', x[1], y[1]);
+    if (!*begun || part[0] > 0) {
+        fputs("\nM", page);
+        put_point(page, x[0], y[0]);
+    }
+    fputc('L', page);
+    put_point(page, x[1], y[1]);
     *begun = part[1] >= 1;
 }
 
-static void put_line(FILE *page, const report_chart *c, const report_frame *f,
-                     const report_series *s, const char *class)
+static void put_line(FILE *page, const frame *f, const report_series *s, const char *class)
 {
     double from[2], to[2];
     int begun = 0, before = 0;
-    sgt_svg_path_begin(page, class);
+    begin_shape(page, "path", class, "");
+    fputs(" d=\"", page);
     for (size_t i = 0; i < s->count; i++) {
         const report_point *p = &s->points[i];
-        if (is_gap(c, p)) {
+        if (is_gap(f, p)) {
             begun = before = 0;
             continue;
         }
-        to[0] = report_frame_x(f, p->x);
-        to[1] = frame_y(f, p->y);
+        to[0] = position(&f->x, p->x);
+        to[1] = position(&f->y, p->y);
         if (before) put_segment(page, f, from, to, &begun);
         memcpy(from, to, sizeof from);
         before = 1;
     }
-    sgt_svg_path_end(page);
+    fputc('"', page);
+    end_shape(page, "path", NULL);
 }
 
-/* Draw a filled area. Its outline follows the upper edge, then the lower edge back. Values outside
- * the chart are drawn at its border. After a gap, a new polygon begins. */
-static int put_filled(FILE *page, const report_chart *c, const report_frame *f,
-                      const report_series *s, const char *class, sgt_error *err)
+/* Draw points first .. end - 1 as a filled area. Its outline follows the upper edge, then the lower
+ * edge back. Values outside the chart are drawn at its border. */
+static void put_polygon(FILE *page, const frame *f, const report_series *s, const char *class,
+                        size_t first, size_t end)
 {
-    double(*outline)[2] = malloc(2 * (s->count + 1) * sizeof *outline);
-    if (!outline) return sgt_fail_memory(err, "a picture");
-    for (size_t i = 0, n; i < s->count; i += n + 1) {
-        for (n = 0; i + n < s->count && !is_gap(c, &s->points[i + n]);) n++;
-        for (size_t k = 0; k < n; k++) {
-            const report_point *p = &s->points[i + k];
-            outline[k][0] = outline[2 * n - 1 - k][0] = report_frame_x(f, p->x);
-            outline[k][1] = frame_y(f, inside(p->high, f->y_low, f->y_high));
-            outline[2 * n - 1 - k][1] = frame_y(f, inside(p->low, f->y_low, f->y_high));
-        }
-        if (n > 1) sgt_svg_polygon(page, class, (const double(*)[2])outline, 2 * n);
+    const size_t n = end - first;
+    begin_shape(page, "polygon", class, "");
+    fputs(" points=\"", page);
+    for (size_t i = 0; i < 2 * n; i++) {
+        const report_point *p = &s->points[i < n ? first + i : end - 1 - (i - n)];
+        double y = clamp(i < n ? p->high : p->low, f->y.low, f->y.high);
+        if (i) fputc(i % 8 ? ' ' : '\n', page); /* 8 points a line, so that it stays readable */
+        put_point(page, position(&f->x, p->x), position(&f->y, y));
     }
-    free(outline);
-    return SGT_OK;
+    fputc('"', page);
+    end_shape(page, "polygon", NULL);
+}
+
+/* Draw a filled area, with a new polygon after each gap. */
+static void put_area(FILE *page, const frame *f, const report_series *s, const char *class)
+{
+    for (size_t i = 0, end; i < s->count; i = end + 1) {
+        for (end = i; end < s->count && !is_gap(f, &s->points[end]);) end++;
+        if (end - i > 1) put_polygon(page, f, s, class, i, end);
+    }
+}
+
+/* Format a value with its unit for a tooltip. */
+static char *format_value(char *buf, size_t n, const report_words *w, double v)
+{
+    char number[64] = "";
+    switch (w->number) {
+    case REPORT_DIGITS: snprintf(number, sizeof number, "%.4g", v); break;
+    case REPORT_COUNT: sgt_format_count(number, sizeof number, (uint64_t)fmax(0, v + 0.5)); break;
+    case REPORT_BIG: report_big(number, sizeof number, v); break;
+    case REPORT_PERCENT: snprintf(number, sizeof number, "%.4g\u00a0%%", 100 * v); break;
+    case REPORT_BYTES: sgt_format_bytes(number, sizeof number, (uint64_t)fmax(0, v)); break;
+    case REPORT_TIME: report_time(number, sizeof number, v); break;
+    }
+    snprintf(buf, n, "%s%s%s", w->before, number, w->after);
+    return buf;
 }
 
 /* Return whether point i has no neighbour to which a line could connect it. */
-static int alone(const report_chart *c, const report_series *s, size_t i)
+static int is_alone(const frame *f, const report_series *s, size_t i)
 {
-    return (i == 0 || is_gap(c, &s->points[i - 1])) &&
-           (i + 1 == s->count || is_gap(c, &s->points[i + 1]));
+    return (i == 0 || is_gap(f, &s->points[i - 1])) &&
+           (i + 1 == s->count || is_gap(f, &s->points[i + 1]));
 }
 
-static void put_dots(FILE *page, const report_chart *c, const report_frame *f,
-                     const report_series *s)
+static void put_dots(FILE *page, const report_figure *g, const frame *f, const report_series *s)
 {
-    char class[16], title[128];
+    char class[16], title[TITLE], x[64], y[64];
     snprintf(class, sizeof class, "%s s%u", s->kind == REPORT_RUG ? "rug" : "dot", s->color);
     for (size_t i = 0; i < s->count; i++) {
         const report_point *p = &s->points[i];
-        if (is_gap(c, p) || (s->kind == REPORT_LINE && !alone(c, s, i))) continue;
+        const double at = position(&f->x, p->x);
+        if (is_gap(f, p) || (s->kind == REPORT_LINE && !is_alone(f, s, i))) continue;
         if (s->kind == REPORT_RUG) {
-            sgt_svg_circle(page, class, report_frame_x(f, p->x), f->bottom, 1.8, NULL);
-        } else if (p->y >= f->y_low && p->y <= f->y_high) {
-            report_hover_dot(title, sizeof title, c, s, p);
-            sgt_svg_circle(page, class, report_frame_x(f, p->x), frame_y(f, p->y), 2.6,
-                           *title ? title : NULL);
+            begin_shape(page, "circle", class, "cx cy r", at, f->y.start, 1.8);
+            end_shape(page, "circle", NULL);
+        } else if (p->y >= f->y.low && p->y <= f->y.high) {
+            begin_shape(page, "circle", class, "cx cy r", at, position(&f->y, p->y), 2.6);
+            if (s->name)
+                snprintf(title, sizeof title, "%s\n%s %s",
+                         format_value(x, sizeof x, &g->x_words, p->x), s->name,
+                         format_value(y, sizeof y, &g->y_words, p->y));
+            end_shape(page, "circle", s->name ? title : NULL);
         }
     }
 }
 
-static void put_axes(FILE *page, const report_chart *c, const report_frame *f, const axis *x,
-                     const axis *y, int high)
+/* ---- tooltips: strips across the chart's whole height have a <title>, which browsers show without
+ * a script. However many points a chart has, the number of strips is limited. ---- */
+
+/* Most strips in a chart, and most lines of all its tooltips; LEAST strips are there for any number
+ * of series. */
+enum { MOST_LARGE = 100, MOST_SMALL = 30, LINES = 512, LEAST = 16 };
+
+/* Return the middle of points first .. end - 1 on the x axis. In a chart of areas, points come in
+ * pairs, one at each end of a part of a step. */
+static double middle(const report_series *s, size_t first, size_t end)
 {
-    for (size_t i = 0; i < y->count; i++) {
-        double at = frame_y(f, y->ticks[i].at);
-        sgt_svg_line(page, "grid", f->left, at, f->right, at);
-        sgt_svg_text(page, "", f->left - 7, at + 4, "end", y->ticks[i].text);
-    }
-    sgt_svg_line(page, "axis", f->left, f->bottom, f->right, f->bottom);
-    for (size_t i = 0; i < x->count; i++)
-        sgt_svg_text(page, "", report_frame_x(f, x->ticks[i].at), f->bottom + 19, "middle",
-                     x->ticks[i].text);
-    if (*c->y_label) sgt_svg_text(page, "label", 0, 11, "start", c->y_label);
-    if (*c->x_label)
-        sgt_svg_text(page, "label", (f->left + f->right) / 2, high - 4, "middle", c->x_label);
+    if (s->kind == REPORT_AREA) return (s->points[first].x + s->points[end - 1].x) / 2;
+    return s->points[first + (end - first) / 2].x;
 }
 
-/* Draw all series, from back to front: areas and bands, faint lines, other lines, hover strips,
+/* Return the series whose points determine the strips: the one that reaches farthest, and of
+ * several such the one with the most points. */
+static const report_series *find_ruler(const report_figure *g)
+{
+    const report_series *best = NULL;
+    for (size_t i = 0; i < g->count; i++) {
+        const report_series *s = &g->series[i];
+        if (!s->name || !s->count || s->kind == REPORT_LIMIT) continue;
+        double end = s->points[s->count - 1].x, far = best ? best->points[best->count - 1].x : 0;
+        if (!best || end > far || (end == far && s->count > best->count)) best = s;
+    }
+    return best;
+}
+
+/* Return the series' point nearest to x if it is no farther away than the series' points are from
+ * each other; else NULL. */
+static const report_point *find_nearest(const report_series *s, double x)
+{
+    const report_point *best = NULL;
+    for (size_t i = 0; i < s->count; i++) {
+        const report_point *p = &s->points[i];
+        if (!isnan(p->x) && !isnan(p->y) && (!best || fabs(p->x - x) < fabs(best->x - x))) best = p;
+    }
+    if (!best || s->kind == REPORT_LIMIT) return best;
+    double apart =
+        s->count > 1 ? (s->points[s->count - 1].x - s->points[0].x) / (double)(s->count - 1) : 0;
+    return fabs(best->x - x) <= apart ? best : NULL;
+}
+
+static size_t append_value(char *title, size_t at, const report_figure *g, const report_series *s,
+                           const report_point *p)
+{
+    char value[64], low[64], high[64];
+    format_value(value, sizeof value, &g->y_words,
+                 s->kind == REPORT_AREA ? p->high - p->low : p->y);
+    int n = s->band ? snprintf(title + at, TITLE - at, "\n%s %s (%s to %s)", s->name, value,
+                               format_value(low, sizeof low, &g->y_words, p->low),
+                               format_value(high, sizeof high, &g->y_words, p->high))
+                    : snprintf(title + at, TITLE - at, "\n%s %s", s->name, value);
+    return n > 0 && at + (size_t)n < TITLE ? at + (size_t)n : at;
+}
+
+/* Write the strip from `from` to `to`, with the values at x. */
+static void put_strip(FILE *page, const report_figure *g, const frame *f, double x, double from,
+                      double to)
+{
+    char title[TITLE];
+    size_t values = 0, at = strlen(format_value(title, sizeof title, &g->x_words, x));
+    for (size_t i = 0; i < g->count; i++) {
+        const report_series *s = &g->series[i];
+        const report_point *p = s->name ? find_nearest(s, x) : NULL;
+        if (!p) continue;
+        at = append_value(title, at, g, s, p);
+        values += s->kind != REPORT_LIMIT;
+    }
+    title[at] = '\0';
+    double left = fmax(position(&f->x, from), f->x.start),
+           right = fmin(position(&f->x, to), f->x.end);
+    if (!values || right <= left) return;
+    begin_shape(page, "rect", "", "x y width height", left, f->y.end, right - left,
+                f->y.start - f->y.end);
+    end_shape(page, "rect", title);
+}
+
+static void put_tooltips(FILE *page, const report_figure *g, const frame *f)
+{
+    const report_series *r = find_ruler(g);
+    size_t lines = 0, most = f->wide == LARGE ? MOST_LARGE : MOST_SMALL;
+    if (!r) return;
+    for (size_t i = 0; i < g->count; i++) lines += g->series[i].name != NULL;
+    while (most > LEAST && most * lines > LINES) most--;
+    size_t pair = r->kind == REPORT_AREA ? 2 : 1, points = r->count / pair,
+           each = pair * ((points + most - 1) / most);
+    const report_point *p = r->points;
+    fputs("<g class=\"hits\">\n", page);
+    for (size_t i = 0; i < r->count; i += each) {
+        size_t end = i + each < r->count ? i + each : r->count;
+        double from = i ? (p[i - 1].x + p[i].x) / 2 : pair == 2 ? p[0].x : f->x.low;
+        double to = end < r->count ? (p[end - 1].x + p[end].x) / 2
+                    : pair == 2    ? p[end - 1].x
+                                   : f->x.high;
+        put_strip(page, g, f, middle(r, i, end), from, to);
+    }
+    fputs("</g>\n", page);
+}
+
+/* ---- the figure ---- */
+
+/* Draw all series, from back to front: areas and bands, faint lines, other lines, tooltips,
  * dots. */
-static int put_series(FILE *page, const report_chart *c, const report_frame *f, int wide,
-                      sgt_error *err)
+static void put_series(FILE *page, const report_figure *g, const frame *f)
 {
     static const struct {
         report_kind kind;
@@ -309,44 +527,73 @@ static int put_series(FILE *page, const report_chart *c, const report_frame *f, 
                    {REPORT_MARKS, "line"},
                    {REPORT_LIMIT, "limit"}};
     char class[24];
-    int rc = SGT_OK;
-    for (size_t i = 0; i < c->count && rc == SGT_OK; i++) {
-        const report_series *s = &c->series[i];
-        if (s->kind != REPORT_AREA && !s->band) continue;
+    for (size_t i = 0; i < g->count; i++) {
+        const report_series *s = &g->series[i];
         snprintf(class, sizeof class, s->kind == REPORT_AREA ? "area m%u" : "band s%u", s->color);
-        rc = put_filled(page, c, f, s, class, err);
+        if (s->kind == REPORT_AREA || s->band) put_area(page, f, s, class);
     }
     for (size_t k = 0; k < sizeof strokes / sizeof *strokes; k++)
-        for (size_t i = 0; i < c->count; i++) {
-            if (c->series[i].kind != strokes[k].kind || c->series[i].count < 2) continue;
-            snprintf(class, sizeof class, "%s s%u", strokes[k].class, c->series[i].color);
-            put_line(page, c, f, &c->series[i], class);
+        for (size_t i = 0; i < g->count; i++) {
+            snprintf(class, sizeof class, "%s s%u", strokes[k].class, g->series[i].color);
+            if (g->series[i].kind == strokes[k].kind && g->series[i].count > 1)
+                put_line(page, f, &g->series[i], class);
         }
-    report_hover_put(page, c, f, REPORT_HOVERS(wide));
-    for (size_t i = 0; i < c->count; i++)
-        if (c->series[i].kind == REPORT_MARKS || c->series[i].kind == REPORT_RUG ||
-            c->series[i].kind == REPORT_LINE)
-            put_dots(page, c, f, &c->series[i]);
-    return rc;
+    put_tooltips(page, g, f);
+    for (size_t i = 0; i < g->count; i++) {
+        report_kind kind = g->series[i].kind;
+        if (kind == REPORT_MARKS || kind == REPORT_RUG || kind == REPORT_LINE)
+            put_dots(page, g, f, &g->series[i]);
+    }
 }
 
-int report_chart_draw(FILE *page, const report_chart *c, int wide, int high, const char *class,
-                      const char *says, sgt_error *err)
+static void put_chart(FILE *page, const report_figure *g, int wide, int high, const char *class)
 {
-    axis x, y;
-    find_axes(c, &x, &y, wide, high);
-    report_frame f = {.x_low = x.low,
-                      .x_high = x.high,
-                      .y_low = y.low,
-                      .y_high = y.high,
-                      .log_y = c->log_y,
-                      .left = LEFT,
-                      .right = wide - RIGHT,
-                      .top = *c->y_label ? TOP + LABEL : TOP,
-                      .bottom = high - (*c->x_label ? BOTTOM + LABEL : BOTTOM)};
-    sgt_svg_begin(page, class, wide, high, says, 0);
-    put_axes(page, c, &f, &x, &y, high);
-    int rc = put_series(page, c, &f, wide, err);
-    sgt_svg_end(page);
-    return rc;
+    const frame f = lay_out(g, wide, high);
+    fprintf(page, "<svg class=\"%s\" role=\"img\" viewBox=\"0 0 %d %d\" aria-label=\"%s\">\n",
+            class, wide, high, g->title);
+    put_axes(page, g, &f);
+    put_series(page, g, &f);
+    fputs("</svg>\n", page);
+}
+
+static void put_key(FILE *page, const char *class, unsigned color, const char *name)
+{
+    fputs("<li>", page);
+    report_put_swatch(page, class, color);
+    report_put_text(page, name);
+    fputs("</li>\n", page);
+}
+
+static void put_legend(FILE *page, const report *r, const report_figure *g)
+{
+    size_t runs = g->of_runs && r->count > 1 ? r->count : 0;
+    if (!runs && !g->key_count) return;
+    fputs("<ul class=\"legend\">\n", page);
+    for (size_t i = 0; i < runs; i++) put_key(page, "line", (unsigned)i, r->runs[i].name);
+    for (size_t i = 0; i < g->key_count; i++)
+        put_key(page, g->keys[i].class, g->keys[i].color, g->keys[i].name);
+    fputs("</ul>\n", page);
+}
+
+static void put_content(FILE *page, const report *r, const report_figure *g)
+{
+    if (is_empty(g)) {
+        fputs("<p class=\"none\">The log has no number to show here.</p>\n", page);
+        return;
+    }
+    put_legend(page, r, g);
+    if (g->large) put_chart(page, g, LARGE, LARGE_HIGH, "chart wide");
+    put_chart(page, g, SMALL, SMALL_HIGH, g->large ? "chart narrow" : "chart");
+    fputs("<figcaption>", page);
+    report_put_text(page, g->caption);
+    fputs("</figcaption>\n", page);
+}
+
+void report_put_figure(FILE *page, const report *r, report_figure *g)
+{
+    fprintf(page, "<figure id=\"%s\"%s>\n<h3>%s</h3>\n", g->id, g->large ? " class=\"large\"" : "",
+            g->title);
+    if (!sgt_stopped(r->stop)) put_content(page, r, g);
+    fputs("</figure>\n", page);
+    for (size_t i = 0; i < g->count; i++) free(g->series[i].points);
 }

@@ -1,24 +1,112 @@
-/* page.c: writes the whole page. */
+/* page.c: writes the page: its head, the headline numbers, advice, the tables of runs and options,
+ * and the sections of figures. The page is a single file; its content-security policy forbids it to
+ * load anything. The caller checks for write errors (ferror). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "loader/base/clock.h"
+#include "loader/base/version.h"
+#include "tools/cli/process.h"
 #include "tools/cli/talk.h"
-#include "tools/page/page.h"
-#include "tools/report/figures.h"
+#include "tools/report/report.h"
 
-#define LEAST_NOISE 5e-5 /* smallest noise of a loss that four digits can show */
+/* ---- texts and numbers ---- */
 
-/* Format the final loss with one digit more than its noise allows. */
-static char *final_loss(char *buf, size_t n, const report_run *run)
+void report_put_text(FILE *page, const char *text)
 {
-    double noise = run->loss_noise;
-    int digits = noise >= LEAST_NOISE ? 1 - (int)floor(log10(noise)) : 4;
-    snprintf(buf, n, "%.*f", digits < 1 ? 1 : digits > 4 ? 4 : digits, run->loss);
+    for (; *text; text++) {
+        if (*text == '&') fputs("&amp;", page);
+        else if (*text == '<') fputs("&lt;", page);
+        else if (*text == '>') fputs("&gt;", page);
+        else if (*text == '"') fputs("&quot;", page);
+        else if (*text == '\'') fputs("&#39;", page);
+        else if ((unsigned char)*text >= ' ' || *text == '\n') fputc(*text, page);
+    }
+}
+
+static void put_printable(FILE *page, const char *text)
+{
+    char printable[1024];
+    report_put_text(page, sgt_printable(printable, sizeof printable, text));
+}
+
+void report_put_swatch(FILE *page, const char *class, unsigned color)
+{
+    fprintf(page, "<i class=\"key %s %c%u\"></i>", class, strcmp(class, "area") == 0 ? 'm' : 's',
+            color);
+}
+
+/* Write a run's name after the mark of its colour. */
+static void put_name(FILE *page, const report *r, size_t run)
+{
+    report_put_swatch(page, "line", (unsigned)run);
+    report_put_text(page, r->runs[run].name);
+}
+
+char *report_big(char *buf, size_t n, double x)
+{
+    static const char *const names[] = {"", "\u00a0k", "\u00a0M", "\u00a0G", "\u00a0T", "\u00a0P"};
+    size_t i = 0;
+    for (; x >= 999.5 && i + 1 < sizeof names / sizeof *names; i++) x /= 1000;
+    snprintf(buf, n, "%.*f%s", i && x < 99.95 ? (x < 9.995 ? 2 : 1) : 0, x, names[i]);
     return buf;
 }
 
+char *report_time(char *buf, size_t n, double seconds)
+{
+    char plain[40];
+    size_t at = 0;
+    sgt_format_duration(plain, sizeof plain, seconds);
+    buf[0] = 0;
+    for (const char *p = plain; *p && at < n; p++) {
+        const char letter[] = {*p, 0};
+        at += (size_t)snprintf(buf + at, n - at, "%s", *p == ' ' ? "\u00a0" : letter);
+    }
+    return buf;
+}
+
+/* ---- tables ---- */
+
+void report_begin_table(FILE *page, const report_table *t)
+{
+    if (t->scroll)
+        fprintf(page, "<div class=\"%s\" tabindex=\"0\" role=\"region\" aria-label=\"%s\">\n",
+                t->scroll, t->caption);
+    fprintf(page, "<table class=\"%s\">\n<caption>%s</caption>\n<thead><tr>", t->class, t->caption);
+    for (size_t i = 0; i < t->count; i++) {
+        fputs("<th scope=\"col\">", page);
+        if (t->swatches && i) report_put_swatch(page, "line", (unsigned)i - 1);
+        report_put_text(page, t->titles[i]);
+        fputs("</th>", page);
+    }
+    fputs("</tr></thead>\n<tbody>\n", page);
+}
+
+void report_begin_row(FILE *page, const char *class, unsigned color, const char *title)
+{
+    fputs("<tr><th scope=\"row\">", page);
+    report_put_swatch(page, class, color);
+    report_put_text(page, title);
+    fputs("</th>", page);
+}
+
+void report_put_cell(FILE *page, const char *text)
+{
+    fputs(text ? "<td>" : "<td class=\"none\">\u2013", page);
+    if (text) report_put_text(page, text);
+    fputs("</td>", page);
+}
+
+void report_end_table(FILE *page, const report_table *t)
+{
+    fprintf(page, "</tbody>\n</table>\n%s", t->scroll ? "</div>\n" : "");
+}
+
 /* ---- headline numbers ---- */
+
+#define LEAST_NOISE 5e-5 /* smallest noise of a loss that four digits can show */
 
 typedef enum figure { LOSS, VAL, BITS, TOKENS, TIME, SPEED, MFU, PEAK, FIGURES } figure;
 
@@ -33,31 +121,57 @@ static double figure_of(const report_run *run, figure f)
     return all[f];
 }
 
-static char *figure_text(char *buf, size_t n, figure f, const report_run *run)
+/* Format the final loss with one digit more than its noise allows. */
+static char *format_final_loss(char *buf, size_t n, const report_run *run)
+{
+    double noise = run->loss_noise;
+    int digits = noise >= LEAST_NOISE ? 1 - (int)floor(log10(noise)) : 4;
+    snprintf(buf, n, "%.*f", digits < 1 ? 1 : digits > 4 ? 4 : digits, run->loss);
+    return buf;
+}
+
+/* Format a headline number; NULL if it is unknown. */
+static char *format_figure(char *buf, size_t n, figure f, const report_run *run)
 {
     double x = figure_of(run, f);
-    if (isnan(x)) snprintf(buf, n, "\u2013");
-    else if (f == LOSS) final_loss(buf, n, run);
-    else if (f == VAL || f == BITS) snprintf(buf, n, "%.4f", x);
-    else if (f == TIME) report_time(buf, n, x);
+    if (isnan(x)) return NULL;
+    if (f == LOSS) return format_final_loss(buf, n, run);
+    if (f == TIME) return report_time(buf, n, x);
+    if (f == PEAK) return sgt_format_bytes(buf, n, (uint64_t)x);
+    if (f == VAL || f == BITS) snprintf(buf, n, "%.4f", x);
     else if (f == MFU) snprintf(buf, n, "%.1f\u00a0%%", 100 * x);
-    else if (f == PEAK) sgt_format_bytes(buf, n, (uint64_t)x);
     else report_big(buf, n, x);
     return buf;
 }
 
+static char *format_steps_done(char *buf, size_t n, const report_run *run)
+{
+    return sgt_format_count(buf, n, isnan(run->steps) ? 0 : (uint64_t)run->steps);
+}
+
 /* Format the number of steps done, and that of all steps if it is known. */
-static char *steps_text(char *buf, size_t n, const report_run *run)
+static void put_steps(FILE *page, const report_run *run)
 {
     char done[32], all[32];
     uint64_t wanted =
         run->settings_known && run->settings.steps != SGT_DEFAULT_COUNT ? run->settings.steps : 0;
-    sgt_format_count(done, sizeof done, isnan(run->steps) ? 0 : (uint64_t)run->steps);
-    if (wanted)
-        snprintf(buf, n, "%s of %s step%s", done, sgt_format_count(all, sizeof all, wanted),
-                 wanted == 1 ? "" : "s");
-    else snprintf(buf, n, "%s step%s", done, run->steps == 1 ? "" : "s");
-    return buf;
+    fputs(format_steps_done(done, sizeof done, run), page);
+    if (wanted) fprintf(page, " of %s", sgt_format_count(all, sizeof all, wanted));
+    fputs((wanted ? wanted == 1 : run->steps == 1) ? " step" : " steps", page);
+}
+
+static void put_noise(FILE *page, const report_run *run)
+{
+    char steps[48];
+    if (run->loss_noise >= LEAST_NOISE)
+        fprintf(page, run->loss_noise < 1 ? "\u00b1\u00a0%.1g " : "\u00b1\u00a0%.0f ",
+                run->loss_noise);
+    if (run->loss_steps == 1) fputs("nats, of 1 step", page);
+    else
+        fprintf(page, "nats, mean of %s%s steps",
+                (double)run->loss_steps < run->steps ? "the last " : "",
+                sgt_format_count(steps, sizeof steps, run->loss_steps));
+    fputs("; lower is better", page);
 }
 
 /* Write the small print below a headline number. */
@@ -67,43 +181,36 @@ static void put_more(FILE *page, const report_run *run, figure f)
                                                [BITS] = "of validation; lower is better",
                                                [SPEED] = "higher is better",
                                                [MFU] = "of the peak speed"};
-    char text[48], noise[32] = "";
-    if (f == LOSS && !isnan(run->loss) && run->loss_steps == 1) {
-        fputs("<dd class=\"more\">nats, of 1 step; lower is better</dd>", page);
-    } else if (f == LOSS && !isnan(run->loss)) {
-        if (run->loss_noise >= LEAST_NOISE)
-            snprintf(noise, sizeof noise,
-                     run->loss_noise < 1 ? "\u00b1\u00a0%.1g " : "\u00b1\u00a0%.0f ",
-                     run->loss_noise);
-        fprintf(page, "<dd class=\"more\">%snats, mean of %s%s steps; lower is better</dd>", noise,
-                (double)run->loss_steps < run->steps ? "the last " : "",
-                sgt_format_count(text, sizeof text, run->loss_steps));
-    } else if (f == VAL && run->best_val < run->val_loss)
-        fprintf(page, "<dd class=\"more\">lowest %.4f, step %s</dd>", run->best_val,
-                sgt_format_count(text, sizeof text, (uint64_t)run->best_step));
-    else if (f == TIME)
-        fprintf(page, "<dd class=\"more\">%s</dd>", steps_text(text, sizeof text, run));
-    else if (fixed[f] && !isnan(figure_of(run, f)))
-        fprintf(page, "<dd class=\"more\">%s</dd>", fixed[f]);
+    char step[48];
+    int known = !isnan(figure_of(run, f));
+    if (f != TIME && !(known && (f == LOSS || fixed[f]))) return;
+    fputs("<dd class=\"more\">", page);
+    if (f == LOSS) put_noise(page, run);
+    else if (f == TIME) put_steps(page, run);
+    else if (f == VAL && run->best_val < run->val_loss)
+        fprintf(page, "lowest %.4f, step %s", run->best_val,
+                sgt_format_count(step, sizeof step, (uint64_t)run->best_step));
+    else fputs(fixed[f], page);
+    fputs("</dd>", page);
 }
 
+/* Write the headline numbers of a single run. */
 static void put_strip(FILE *page, const report_run *run)
 {
-    char text[48];
+    char buf[48];
     fputs("<dl class=\"strip\">\n", page);
-    for (int f = 0; f < FIGURES; f++) {
-        double x = figure_of(run, (figure)f);
-        if ((f == VAL || f == BITS) && isnan(x)) continue;
-        int broken = f == LOSS && isnan(x) && run->steps > 0;
-        fprintf(page, "<div><dt>%s</dt><dd>%s</dd>", figure_names[f],
-                broken ? "not a number" : figure_text(text, sizeof text, (figure)f, run));
-        put_more(page, run, (figure)f);
+    for (figure f = 0; f < FIGURES; f++) {
+        const char *text = format_figure(buf, sizeof buf, f, run);
+        if ((f == VAL || f == BITS) && !text) continue;
+        if (!text) text = f == LOSS && run->steps > 0 ? "not a number" : "\u2013";
+        fprintf(page, "<div><dt>%s</dt><dd>%s</dd>", figure_names[f], text);
+        put_more(page, run, f);
         fputs("</div>\n", page);
     }
     fputs("</dl>\n", page);
 }
 
-/* Return the best value over all runs: the lowest loss, the highest speed. */
+/* Return the best value over all runs: the lowest loss, the highest speed; NAN if none is best. */
 static double best_of(const report *r, figure f)
 {
     double best = NAN;
@@ -115,51 +222,249 @@ static double best_of(const report *r, figure f)
     return best;
 }
 
-/* Return whether the table has this column. Older logs have no bits per byte. */
-static int has_column(const report *r, figure f)
+static const char *option_of(const report_run *run, const char *name)
 {
-    int known = f != BITS;
-    for (size_t i = 0; i < r->count; i++) known |= !isnan(figure_of(&r->runs[i], f));
-    return known;
+    return json_string_value(json_object_get(run->options, name));
 }
 
+static int is_same(const char *a, const char *b) { return a && b ? strcmp(a, b) == 0 : a == b; }
+
+/* Return whether two runs were trained and evaluated on the same data, as far as that is known.
+ * Compare the hashes of the training data from their checkpoints, or if a hash is missing, the
+ * paths. */
+static int have_same_data(const report_run *a, const report_run *b)
+{
+    if (a->data_hash && b->data_hash && a->data_hash != b->data_hash) return 0;
+    if (!(a->data_hash && b->data_hash) && !is_same(option_of(a, "data"), option_of(b, "data")))
+        return 0;
+    return is_same(option_of(a, "val-data"), option_of(b, "val-data"));
+}
+
+static void put_run_row(FILE *page, const report *r, size_t i, const figure *columns, size_t count,
+                        int comparable)
+{
+    const report_run *run = &r->runs[i];
+    char text[48];
+    report_begin_row(page, "line", (unsigned)i, run->name);
+    report_put_cell(page, format_steps_done(text, sizeof text, run));
+    for (size_t k = 0; k < count; k++) {
+        const char *x = format_figure(text, sizeof text, columns[k], run);
+        if (comparable && figure_of(run, columns[k]) == best_of(r, columns[k]))
+            fprintf(page, "<td><strong>%s</strong></td>", x);
+        else report_put_cell(page, x);
+    }
+    fputs("</tr>\n", page);
+}
+
+/* Write the headline numbers of several runs. Bits per byte are left out if no run has them. */
 static void put_runs(FILE *page, const report *r)
 {
-    char text[48];
-    int comparable = report_same_data(r);
-    fputs("<div class=\"scroll card\" tabindex=\"0\" role=\"region\" aria-label=\"Runs\">\n<table "
-          "class=\"numbers\">\n"
-          "<caption class=\"hidden\">Runs</caption>\n<thead><tr><th scope=\"col\">Run</th>"
-          "<th scope=\"col\">Steps</th>",
-          page);
-    for (int f = 0; f < FIGURES; f++)
-        if (has_column(r, (figure)f)) fprintf(page, "<th scope=\"col\">%s</th>", figure_names[f]);
-    fputs("</tr></thead>\n<tbody>\n", page);
+    const char *titles[2 + FIGURES] = {"Run", "Steps"};
+    figure columns[FIGURES];
+    size_t count = 0;
+    int comparable = 1, bits = 0;
     for (size_t i = 0; i < r->count; i++) {
-        const report_run *run = &r->runs[i];
-        fputs("<tr><th scope=\"row\">", page);
-        report_put_swatch(page, "line", (unsigned)i);
-        sgt_page_text(page, run->name);
-        sgt_format_count(text, sizeof text, isnan(run->steps) ? 0 : (uint64_t)run->steps);
-        fprintf(page, "</th><td>%s</td>", text);
-        for (int f = 0; f < FIGURES; f++) {
-            if (!has_column(r, (figure)f)) continue;
-            int best = comparable && figure_of(run, (figure)f) == best_of(r, (figure)f);
-            fprintf(page, "<td>%s%s%s</td>", best ? "<strong>" : "",
-                    figure_text(text, sizeof text, (figure)f, run), best ? "</strong>" : "");
-        }
-        fputs("</tr>\n", page);
+        comparable &= have_same_data(&r->runs[0], &r->runs[i]);
+        bits |= !isnan(r->runs[i].val_bits);
     }
+    for (figure f = 0; f < FIGURES; f++) {
+        if (f == BITS && !bits) continue;
+        titles[2 + count] = figure_names[f];
+        columns[count++] = f;
+    }
+    const report_table t = {"scroll card", "numbers", "Runs", titles, 2 + count, 0};
+    report_begin_table(page, &t);
+    for (size_t i = 0; i < r->count; i++) put_run_row(page, r, i, columns, count, comparable);
+    report_end_table(page, &t);
     fprintf(page,
-            "</tbody>\n</table>\n</div>\n<p class=\"none\">Losses in nats per token, final ones "
-            "means of the last 1 %% of the steps (at least 20): lower is better. Speed and MFU: "
-            "higher is better. %s</p>\n",
+            "<p class=\"none\">Losses in nats per token, final ones means of the last 1 %% of the "
+            "steps (at least 20): lower is better. Speed and MFU: higher is better. %s</p>\n",
             comparable ? "Bold: the best of all runs."
                        : "None is set in bold, because the runs' data differ: their losses cannot "
                          "be compared.");
 }
 
-/* ---- sentences ---- */
+/* ---- facts about runs ---- */
+
+typedef enum fact { MODEL, DATA, HOST, BEGUN, COMMAND, FACTS } fact;
+
+static const char *const fact_names[FACTS] = {"Model", "Data", "Host", "Begun", "Command"};
+
+static int has_fact(const report_run *run, fact f)
+{
+    switch (f) {
+    case MODEL: return run->parameters || run->settings_known;
+    case DATA: return option_of(run, "data") || run->data_hash;
+    case HOST: return *run->host || *run->machine || *run->device;
+    case BEGUN: return *run->begun != '\0';
+    default: return *run->command != '\0';
+    }
+}
+
+static void put_model(FILE *page, const report_run *run)
+{
+    char text[64];
+    const char *model = run->settings_known ? run->settings.model : NULL;
+    if (model) put_printable(page, model);
+    report_big(text, sizeof text, (double)run->parameters);
+    if (run->parameters) fprintf(page, "%s%s parameters", model ? ", " : "", text);
+    if (run->settings_known && run->settings.precision != SGT_DEFAULT_WORD)
+        fprintf(page, "%s%s", model || run->parameters ? ", " : "",
+                sgt_precision_words[run->settings.precision]);
+}
+
+static void put_data(FILE *page, const report_run *run)
+{
+    const char *data = option_of(run, "data");
+    if (data) put_printable(page, data);
+    if (run->data_hash)
+        fprintf(page, "%s<small>%sfingerprint %08llx</small>", data ? " " : "",
+                data ? "\u00b7 " : "", (unsigned long long)run->data_hash >> 32);
+}
+
+static void put_host(FILE *page, const report_run *run)
+{
+    report_put_text(page, run->host);
+    if (*run->host && *run->machine) fputs(", ", page);
+    report_put_text(page, run->machine);
+    if (!*run->device) return;
+    fputs(*run->host || *run->machine ? " <small>\u00b7 " : "<small>", page);
+    put_printable(page, run->device);
+    fputs("</small>", page);
+}
+
+/* Write "2026-11-23T14:59:01Z" as "2026-11-23 14:59 UTC". */
+static void put_time(FILE *page, const char *time)
+{
+    if (strlen(time) != 20 || time[10] != 'T') {
+        report_put_text(page, time);
+        return;
+    }
+    char text[32];
+    snprintf(text, sizeof text, "%.10s %.5s UTC", time, time + 11);
+    report_put_text(page, text);
+}
+
+static void put_begun(FILE *page, const report_run *run)
+{
+    put_time(page, run->begun);
+    if (run->starts < 2) return;
+    fprintf(page, " <small>\u00b7 resumed %llu time%s, last ", (unsigned long long)run->starts - 1,
+            run->starts == 2 ? "" : "s");
+    put_time(page, run->resumed);
+    fputs("</small>", page);
+}
+
+/* Write the command with one element per word, because a browser would break "--steps" after its
+ * dashes. */
+static void put_command(FILE *page, const report_run *run)
+{
+    char word[sizeof run->command];
+    fputs("<code class=\"words\">", page);
+    for (const char *at = run->command; *at;) {
+        size_t n = strcspn(at, " ");
+        snprintf(word, sizeof word, "%.*s", (int)n, at);
+        fputs("<span>", page);
+        report_put_text(page, word);
+        fputs(at[n] ? "</span> " : "</span>", page);
+        at += n + (at[n] == ' ');
+    }
+    fputs("</code>", page);
+}
+
+static void put_fact(FILE *page, const report_run *run, fact f)
+{
+    static void (*const put[FACTS])(FILE *, const report_run *) = {put_model, put_data, put_host,
+                                                                   put_begun, put_command};
+    put[f](page, run);
+}
+
+/* ---- samples ---- */
+
+#define HOW "tokens of the newest checkpoint, as sgt-sample draws them"
+
+/* Write the text that a run's model made, with U+FFFD for bytes that are not UTF-8, or why there is
+ * none. */
+static void put_sample(FILE *page, const report_sample *s)
+{
+    const char *text = s->text ? s->text + strspn(s->text, " ") : "";
+    if (!*text) {
+        fputs("<span class=\"none\">none: ", page);
+        put_printable(page, s->why_not ? s->why_not : "the model writes nothing but blanks");
+        fputs("</span>", page);
+        return;
+    }
+    json_t *valid = sgt_json_text(text, strlen(text));
+    fputs("<blockquote>", page);
+    if (valid) report_put_text(page, json_string_value(valid));
+    fputs("</blockquote>", page);
+    json_decref(valid);
+}
+
+static int has_sample(const report_run *run) { return run->sample.text || run->sample.why_not; }
+
+/* Describe a single run. */
+static void put_about(FILE *page, const report_run *run)
+{
+    fputs("<dl class=\"about\">\n", page);
+    for (fact f = 0; f < FACTS; f++) {
+        if (!has_fact(run, f)) continue;
+        fprintf(page, "<div><dt>%s</dt><dd>", fact_names[f]);
+        put_fact(page, run, f);
+        fputs("</dd></div>\n", page);
+    }
+    if (has_sample(run)) {
+        fputs("<div><dt>Sample</dt><dd>", page);
+        put_sample(page, &run->sample);
+        if (run->sample.text) fprintf(page, " <small>%d " HOW "</small>", REPORT_SAMPLE_TOKENS);
+        fputs("</dd></div>\n", page);
+    }
+    fputs("</dl>\n", page);
+}
+
+/* Describe several runs in a table. */
+static void put_origins(FILE *page, const report *r)
+{
+    const char *titles[1 + FACTS] = {"Run"};
+    const report_table t = {"scroll", "texts", "Where the runs come from", titles, 1 + FACTS, 0};
+    memcpy(titles + 1, fact_names, sizeof fact_names);
+    fputs("<details>\n<summary>Where they come from: data, host, date, command</summary>\n", page);
+    report_begin_table(page, &t);
+    for (size_t i = 0; i < r->count; i++) {
+        report_begin_row(page, "line", (unsigned)i, r->runs[i].name);
+        for (fact f = 0; f < FACTS; f++) {
+            if (!has_fact(&r->runs[i], f)) {
+                report_put_cell(page, NULL);
+                continue;
+            }
+            fputs("<td>", page);
+            put_fact(page, &r->runs[i], f);
+            fputs("</td>", page);
+        }
+        fputs("</tr>\n", page);
+    }
+    report_end_table(page, &t);
+    fputs("</details>\n", page);
+}
+
+/* Write the samples of several runs, side by side. */
+static void put_samples(FILE *page, const report *r)
+{
+    if (!has_sample(&r->runs[0])) return; /* --no-sample */
+    fputs("<section class=\"figures samples\" aria-labelledby=\"sample\">\n<h2 id=\"sample\">What "
+          "they write</h2>\n",
+          page);
+    for (size_t i = 0; i < r->count; i++) {
+        fputs("<figure class=\"sample\">\n<h3>", page);
+        put_name(page, r, i);
+        fputs("</h3>\n", page);
+        put_sample(page, &r->runs[i].sample);
+        fputs("</figure>\n", page);
+    }
+    fprintf(page, "<p class=\"none\">%d " HOW ".</p>\n</section>\n", REPORT_SAMPLE_TOKENS);
+}
+
+/* ---- notes and advice ---- */
 
 /* Write a sentence. Options in it, such as "--lr 0.001", are set as code, and not broken at their
  * dashes. */
@@ -170,35 +475,30 @@ static void put_sentence(FILE *page, const char *text)
         const char *at = strstr(text, "--");
         size_t n = at ? (size_t)(at - text) : strlen(text);
         snprintf(piece, sizeof piece, "%.*s", (int)n, text);
-        sgt_page_text(page, piece);
+        report_put_text(page, piece);
         if (!at) return;
         n = 2 + strspn(at + 2, "abcdefghijklmnopqrstuvwxyz-");
         snprintf(piece, sizeof piece, "%.*s", (int)n, at);
         fputs("<code>", page);
-        sgt_page_text(page, piece);
+        report_put_text(page, piece);
         fputs("</code>", page);
         text = at + n;
     }
 }
 
-static void put_item_as(FILE *page, const char *tag, const report *r, const report_run *run,
-                        const char *text)
+/* Write a sentence about a run as an item of a list. */
+static void put_item(FILE *page, const report *r, size_t run, int grave, const char *text)
 {
     char printable[1024];
-    fputs(tag, page);
+    fputs(grave ? "<li class=\"grave\">" : "<li>", page);
     if (r->count > 1) {
-        report_put_swatch(page, "line", (unsigned)(run - r->runs));
+        report_put_swatch(page, "line", (unsigned)run);
         fputs("<b>", page);
-        sgt_page_text(page, run->name);
+        report_put_text(page, r->runs[run].name);
         fputs("</b> ", page);
     }
     put_sentence(page, sgt_printable(printable, sizeof printable, text));
     fputs("</li>\n", page);
-}
-
-static void put_item(FILE *page, const report *r, const report_run *run, const char *text)
-{
-    put_item_as(page, "<li>", r, run, text);
 }
 
 static void put_advice(FILE *page, const report *r)
@@ -208,10 +508,10 @@ static void put_advice(FILE *page, const report *r)
           "id=\"advice\">Advice</h2>\n<ul>\n",
           page);
     for (size_t i = 0; i < r->count; i++) {
-        for (size_t k = 0; k < r->runs[i].advice_count; k++, items++)
-            put_item_as(page, r->runs[i].grave[k] ? "<li class=\"grave\">" : "<li>", r, &r->runs[i],
-                        r->runs[i].advice[k]);
-        steps += r->runs[i].log.count;
+        const report_run *run = &r->runs[i];
+        for (size_t k = 0; k < run->advice_count; k++, items++)
+            put_item(page, r, i, run->grave[k], run->advice[k]);
+        steps += run->log.count;
     }
     if (!items)
         fprintf(page, "<li class=\"fine\">%s</li>\n",
@@ -221,61 +521,168 @@ static void put_advice(FILE *page, const report *r)
     fputs("</ul>\n</section>\n", page);
 }
 
+/* Write a note about `lines` lines of a run's log, if there are any. */
+static void put_line_note(FILE *page, const report *r, size_t run, uint64_t lines, const char *one,
+                          const char *many)
+{
+    char text[160];
+    if (!lines) return;
+    snprintf(text, sizeof text, "%llu %s", (unsigned long long)lines, lines == 1 ? one : many);
+    put_item(page, r, run, 0, text);
+}
+
 /* Write notes about the state of the logs. */
 static void put_notes(FILE *page, const report *r)
 {
-    char text[160];
     fputs("<ul class=\"notes\">\n", page);
     for (size_t i = 0; i < r->count; i++) {
         const report_log *l = &r->runs[i].log;
-        if (!l->count) put_item(page, r, &r->runs[i], "No step has been logged yet.");
-        if (l->repeated) {
-            snprintf(text, sizeof text,
-                     "%llu line%s of the log %s replaced by later ones of the same steps.",
-                     (unsigned long long)l->repeated, l->repeated == 1 ? "" : "s",
-                     l->repeated == 1 ? "was" : "were");
-            put_item(page, r, &r->runs[i], text);
-        }
-        if (l->damaged) {
-            snprintf(text, sizeof text, "%llu damaged line%s of the log %s left out.",
-                     (unsigned long long)l->damaged, l->damaged == 1 ? "" : "s",
-                     l->damaged == 1 ? "is" : "are");
-            put_item(page, r, &r->runs[i], text);
-        }
+        if (!l->count) put_item(page, r, i, 0, "No step has been logged yet.");
+        put_line_note(page, r, i, l->repeated,
+                      "line of the log was replaced by later ones of the same steps.",
+                      "lines of the log were replaced by later ones of the same steps.");
+        put_line_note(page, r, i, l->damaged, "damaged line of the log is left out.",
+                      "damaged lines of the log are left out.");
         if (l->half)
-            put_item(page, r, &r->runs[i],
+            put_item(page, r, i, 0,
                      "The log's last line was half written: the run may be going on.");
     }
     fputs("</ul>\n", page);
 }
 
-static void put_head(FILE *page, const report *r)
+/* ---- options ---- */
+
+/* Return the value of an option in options.json as malloc'd text; NULL if it has none. */
+static char *format_option(const report_run *run, const char *name)
 {
-    char many[48];
-    snprintf(many, sizeof many, "%zu training runs", r->count);
-    sgt_page_begin(page, r->count == 1 ? r->runs[0].name : many, "sgt-report");
-    if (r->count == 1) report_put_about(page, r);
-    fputs("</header>\n", page);
+    const json_t *v = json_object_get(run->options, name);
+    char *text = NULL;
+    if (!v) return NULL;
+    if (json_is_string(v)) text = strdup(json_string_value(v));
+    else if (!json_is_real(v)) text = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT);
+    else if (asprintf(&text, "%.7g", json_real_value(v)) < 0) text = NULL;
+    if (!text) sgt_no_memory();
+    return text;
 }
 
-int report_put_page(FILE *page, const report *r, sgt_error *err)
+/* Return whether not all runs have the same value of an option. */
+static int differs(const report *r, const char *name)
 {
+    int differ = 0;
+    char *first = format_option(&r->runs[0], name);
+    for (size_t i = 1; i < r->count && !differ; i++) {
+        char *other = format_option(&r->runs[i], name);
+        differ = !is_same(first, other);
+        free(other);
+    }
+    free(first);
+    return differ;
+}
+
+static void put_option(FILE *page, const report *r, const char *name)
+{
+    char printable[256];
+    fputs("<tr><th scope=\"row\"><code>", page);
+    report_put_text(page, sgt_printable(printable, 64, name));
+    fputs("</code></th>", page);
+    for (size_t i = 0; i < r->count; i++) {
+        char *text = format_option(&r->runs[i], name);
+        report_put_cell(page, text ? sgt_printable(printable, sizeof printable, text) : NULL);
+        free(text);
+    }
+    fputs("</tr>\n", page);
+}
+
+/* Write one row for each option, in the order of the first run that has it; of several runs, only
+ * for those that differ, or only for those that do not. */
+static void put_option_table(FILE *page, const report *r, const char *caption, int differing)
+{
+    const char *titles[1 + REPORT_RUNS] = {"Option", "Value"}, *name;
+    const report_table t = {"scroll", "texts", caption, titles, 1 + r->count, r->count > 1};
+    json_t *value;
+    size_t rows = 0;
+    for (size_t i = 0; i < r->count && r->count > 1; i++) titles[1 + i] = r->runs[i].name;
+    report_begin_table(page, &t);
+    for (size_t i = 0; i < r->count; i++) json_object_foreach(r->runs[i].options, name, value)
+        {
+            int seen = 0;
+            for (size_t k = 0; k < i; k++)
+                seen |= json_object_get(r->runs[k].options, name) != NULL;
+            if (seen || (r->count > 1 && differs(r, name) != differing)) continue;
+            put_option(page, r, name);
+            rows++;
+        }
+    if (!rows)
+        fprintf(page, "<tr><td colspan=\"%zu\" class=\"none\">None.</td></tr>\n", r->count + 1);
+    report_end_table(page, &t);
+}
+
+static void put_options(FILE *page, const report *r)
+{
+    const char *rest = r->count > 1 ? "Options that are the same" : "All options";
+    int any = 0;
+    for (size_t i = 0; i < r->count; i++) any |= r->runs[i].options != NULL;
+    if (!any) return;
+    fputs("<section aria-labelledby=\"options\">\n<h2 id=\"options\">Options</h2>\n", page);
+    if (r->count > 1) put_option_table(page, r, "Options that differ", 1);
+    fprintf(page, "<details>\n<summary>%s</summary>\n", rest);
+    put_option_table(page, r, rest, 0);
+    fputs("</details>\n</section>\n", page);
+}
+
+/* ---- the page ---- */
+
+static void begin_page(FILE *page, const char *title)
+{
+    fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
+          "'unsafe-inline'; img-src data:\">\n"
+          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+          "<meta name=\"color-scheme\" content=\"light dark\">\n"
+          "<link rel=\"icon\" href=\"data:,\">\n<title>",
+          page);
+    report_put_text(page, title);
+    fputs(" \u00b7 sgt-report</title>\n", page);
+    report_put_style(page);
+    fputs("</head>\n<body>\n<main>\n<header>\n<h1>", page);
+    report_put_text(page, title);
+    fputs("</h1>\n", page);
+}
+
+static void end_page(FILE *page)
+{
+    char when[64] = "";
+    time_t now = time(NULL);
+    struct tm t;
+    if (gmtime_r(&now, &t)) strftime(when, sizeof when, "%Y-%m-%d %H:%M UTC", &t);
+    fprintf(page,
+            "<footer>Made by sgt-report " SGT_VERSION ", %s.</footer>\n</main>\n</body>\n</html>\n",
+            when);
+}
+
+void report_put_page(FILE *page, const report *r)
+{
+    char many[48];
     size_t steps = 0;
-    int rc = SGT_OK;
     for (size_t i = 0; i < r->count; i++) steps += r->runs[i].log.count;
-    put_head(page, r);
-    if (r->count == 1) put_strip(page, &r->runs[0]);
-    else put_runs(page, r);
-    if (r->count > 1) {
-        report_put_origins(page, r);
-        report_put_samples(page, r);
+    snprintf(many, sizeof many, "%zu training runs", r->count);
+    begin_page(page, r->count == 1 ? r->runs[0].name : many);
+    if (r->count == 1) put_about(page, &r->runs[0]);
+    fputs("</header>\n", page);
+    if (r->count == 1) {
+        put_strip(page, &r->runs[0]);
+    } else {
+        put_runs(page, r);
+        put_origins(page, r);
+        put_samples(page, r);
     }
     put_notes(page, r);
     put_advice(page, r);
-    if (steps) rc = report_put_loss(page, r, err);
-    if (rc == SGT_OK && steps) rc = report_put_steps(page, r, err);
-    if (rc == SGT_OK && steps) rc = report_put_memory(page, r, err);
-    report_put_options(page, r);
-    sgt_page_end(page, "sgt-report");
-    return rc;
+    if (steps) {
+        report_put_losses(page, r);
+        report_put_steps(page, r);
+        report_put_memory(page, r);
+    }
+    put_options(page, r);
+    end_page(page);
 }

@@ -1,24 +1,33 @@
-/* run.c: reads a run's folder: options.json, the newest checkpoint and the logs. It also computes
- * the headline numbers. */
+/* run.c: reads a run's folder in any state: one that continues, was killed or resumed, or filled
+ * its disk. It keeps curves of a few hundred points, and computes the headline numbers and the
+ * advice, in one pass over the rows of log.jsonl. */
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "loader/base/file.h"
+#include "train/advice.h"
 #include "train/model/config.h"
 #include "train/run/run.h"
+#include "tools/cli/process.h"
 #include "tools/report/report.h"
 
-/* most bytes of options.json and starts.jsonl; options.json has one thousand */
-#define MOST ((size_t)1 << 20)
-
-static int there(const char *folder, const char *name)
+static char *join(const char *folder, const char *name)
 {
     char *path = sgt_join(folder, name);
-    int yes = path && access(path, F_OK) == 0;
+    if (!path) sgt_no_memory();
+    return path;
+}
+
+static int exists(const char *folder, const char *name)
+{
+    char *path = join(folder, name);
+    int yes = access(path, F_OK) == 0;
     free(path);
     return yes;
 }
@@ -28,101 +37,299 @@ static int check_folder(const char *path, sgt_error *err)
     struct stat st;
     if (stat(path, &st) < 0) return sgt_fail_errno(err, "%s", path);
     if (S_ISDIR(st.st_mode) &&
-        (there(path, "log.jsonl") || there(path, "options.json") || there(path, "latest")))
+        (exists(path, "log.jsonl") || exists(path, "options.json") || exists(path, "latest")))
         return SGT_OK;
     return sgt_fail(
         err, SGT_EFORMAT,
         "%s: no run of sgt-train: no log.jsonl in it (a report is made of what --run named)", path);
 }
 
-/* ---- options and checkpoint ---- */
+/* ---- log.jsonl: anything but a complete line of a step is counted and skipped ---- */
 
-/* Read options.json. An error in it is only reported, because the curves can still be shown. */
-static void read_options(report_run *r, const sgt_notice *notice)
+#define LINE 65536     /* most bytes of a line; ours have 400 */
+#define MOST_STEP 1e15 /* highest step; a double represents it exactly */
+/* Larger values are read as NAN, because charts could not be scaled to them. */
+#define MOST_VALUE 1e100
+
+static const char *const names[REPORT_COLUMNS] = {[REPORT_STEP] = "step",
+                                                  [REPORT_LOSS] = "loss",
+                                                  [REPORT_VAL] = "val_loss",
+                                                  [REPORT_BITS] = "val_bits_per_byte",
+                                                  [REPORT_LR] = "lr",
+                                                  [REPORT_NORM] = "grad_norm",
+                                                  [REPORT_SKIPPED] = "skipped",
+                                                  [REPORT_TOKENS] = "tokens",
+                                                  [REPORT_SPEED] = "tokens_per_s",
+                                                  [REPORT_MS] = "ms_per_step",
+                                                  [REPORT_WAIT] = "data_wait_ms",
+                                                  [REPORT_MFU] = "mfu",
+                                                  [REPORT_PEAK] = "peak_bytes"};
+
+/* Read a line to buf, without its newline; a line longer than LINE bytes is cut. Returns 1, or 0 at
+ * the end of the file. *whole: whether the line had a newline. */
+static int next_line(FILE *f, char *buf, size_t *n, int *whole)
 {
-    sgt_error why;
-    char *text = NULL, *path = sgt_join(r->path, "options.json");
+    int c = EOF;
+    *n = 0;
+    while ((c = getc_unlocked(f)) != EOF && c != '\n')
+        if (*n < LINE) buf[(*n)++] = (char)c;
+    *whole = c == '\n';
+    return c == '\n' || *n;
+}
+
+static double read_number(const json_t *line, const char *name)
+{
+    const json_t *x = json_object_get(line, name);
+    double v = json_is_number(x) ? json_number_value(x) : (double)NAN;
+    return fabs(v) <= MOST_VALUE ? v : (double)NAN;
+}
+
+/* Parse a line of the log to *row. Return whether it is the line of a step. */
+static int parse_row(report_row *row, const char *text, size_t n)
+{
+    json_t *line = n < LINE ? json_loadb(text, n, 0, NULL) : NULL;
+    for (size_t i = 0; i < REPORT_COLUMNS; i++)
+        row->v[i] = names[i] ? read_number(line, names[i]) : (double)NAN;
+    json_decref(line);
+    double step = row->v[REPORT_STEP];
+    return step >= 0 && step <= MOST_STEP && floor(step) == step;
+}
+
+static int is_evaluated(const report_row *row) { return !isnan(row->v[REPORT_VAL]); }
+
+/* Append a row. If its step was logged before, the run was resumed from an earlier checkpoint: rows
+ * from that step on no longer belong to the run. */
+static void append_row(report_log *l, const report_row *row)
+{
+    while (l->count && l->rows[l->count - 1].v[REPORT_STEP] >= row->v[REPORT_STEP]) {
+        l->count--;
+        l->evaluated -= (size_t)is_evaluated(&l->rows[l->count]);
+        l->repeated++;
+    }
+    if (l->count == l->room) {
+        l->room = 2 * l->room + 1024;
+        l->rows = realloc(l->rows, l->room * sizeof *l->rows);
+        if (!l->rows) sgt_no_memory();
+    }
+    l->rows[l->count++] = *row;
+    l->evaluated += (size_t)is_evaluated(row);
+}
+
+static int read_rows(report_log *l, FILE *f, const char *path, sgt_error *err)
+{
     size_t n;
-    if (path && access(path, F_OK) == 0) {
-        int rc = sgt_file_get(&text, &n, path, MOST, &why);
-        if (rc == SGT_OK) {
-            r->options = json_loadb(text, n, 0, NULL);
-            if (json_is_object(r->options))
-                rc = sgt_settings_merge(&r->settings, text, path, 1, &why);
-            else rc = sgt_fail(&why, SGT_EFORMAT, "%s: expected a JSON object", path);
-            r->settings_known =
-                rc == SGT_OK && r->settings.given[SGT_SET_LR] && r->settings.given[SGT_SET_BATCH];
+    int whole;
+    char *buf = malloc(LINE);
+    if (!buf) sgt_no_memory();
+    while (next_line(f, buf, &n, &whole)) {
+        report_row row;
+        if (!whole) l->half = 1;
+        else if (!parse_row(&row, buf, n)) l->damaged++;
+        else append_row(l, &row);
+    }
+    free(buf);
+    return ferror(f) ? sgt_fail_errno(err, "%s", path) : SGT_OK;
+}
+
+/* Read the log; if there is no file, it is empty. */
+static int read_log(report_log *l, const char *path, sgt_error *err)
+{
+    struct stat st;
+    /* without O_NONBLOCK, opening a pipe of that name would wait for a writer */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return errno == ENOENT ? SGT_OK : sgt_fail_errno(err, "%s", path);
+    FILE *f = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? fdopen(fd, "r") : NULL;
+    if (!f) {
+        close(fd);
+        return sgt_fail(err, SGT_EFORMAT, "%s: no plain file", path);
+    }
+    int rc = read_rows(l, f, path, err);
+    fclose(f);
+    return rc;
+}
+
+/* ---- the other files; the page can do without them ---- */
+
+/* Most bytes of memory.jsonl or starts.jsonl; that of a model of 48 layers has 100 kB. */
+#define MOST_BYTES ((size_t)64 << 20)
+/* Most parts of steps that are read; 48 layers have 400 for two micro-steps of two steps. */
+#define MOST_PARTS 4096
+
+/* Call add with each complete line of a file in the run's folder; with NULL for a line that is no
+ * JSON. */
+static void read_objects(report_run *r, const char *name, void (*add)(report_run *, json_t *))
+{
+    char *text = NULL, *path = join(r->path, name);
+    size_t n;
+    if (sgt_file_get(&text, &n, path, MOST_BYTES, NULL) == SGT_OK)
+        for (char *at = text, *end; (end = memchr(at, '\n', n - (size_t)(at - text)));
+             at = end + 1) {
+            json_t *line = json_loadb(at, (size_t)(end - at), 0, NULL);
+            add(r, line);
+            json_decref(line);
         }
-        if (rc < 0) sgt_say(notice, "%s: left out", why.text);
-    }
-    if (!json_is_object(r->options)) {
-        json_decref(r->options);
-        r->options = NULL;
-    }
     free(text);
     free(path);
 }
 
-static void read_checkpoint(report_run *r)
-{
-    char *dir = NULL;
-    sgt_checkpoint_state state;
-    sgt_model m;
-    if (sgt_run_newest(&dir, r->path, 0, NULL, NULL) == SGT_OK && dir) {
-        if (sgt_checkpoint_read(&state, dir, NULL) == SGT_OK) {
-            r->data_hash = state.data_hash;
-            snprintf(r->device, sizeof r->device, "%s, %s, %s",
-                     strcmp(state.device, "cuda") == 0 ? "CUDA" : "CPU", state.level,
-                     state.library);
-            sgt_checkpoint_state_free(&state);
-        }
-        if (sgt_config_read(&m, dir, NULL) == SGT_OK) r->parameters = sgt_model_parameters(&m);
-    }
-    r->checkpoint = dir;
-}
-
-static void take_text(char *buf, size_t n, const json_t *line, const char *name)
+static void copy_text(char *buf, size_t n, const json_t *line, const char *name)
 {
     const char *text = json_string_value(json_object_get(line, name));
     if (text) sgt_printable(buf, n, text);
 }
 
-/* Read starts.jsonl, which runs of older versions do not have. */
-static void read_starts(report_run *r)
+static void add_start(report_run *r, json_t *line)
 {
-    char *text = NULL, *path = sgt_join(r->path, "starts.jsonl");
+    if (json_is_object(line) && r->starts++ == 0)
+        copy_text(r->begun, sizeof r->begun, line, "time");
+    copy_text(r->resumed, sizeof r->resumed, line, "time");
+    copy_text(r->host, sizeof r->host, line, "host");
+    copy_text(r->machine, sizeof r->machine, line, "machine");
+    copy_text(r->command, sizeof r->command, line, "command");
+}
+
+/* Return the index of a kind of memory, which is added if it is new; -1 if there is no room for
+ * it. */
+static int find_kind(report_memory *m, const char *kind)
+{
+    for (size_t i = 0; i < m->kind_count; i++)
+        if (strncmp(m->kinds[i], kind, sizeof m->kinds[i] - 1) == 0) return (int)i;
+    if (m->kind_count == SGT_MEMORY_KINDS) return -1;
+    snprintf(m->kinds[m->kind_count], sizeof m->kinds[0], "%s", kind);
+    return (int)m->kind_count++;
+}
+
+static void add_part(report_run *r, json_t *line)
+{
+    report_memory *m = &r->memory;
+    const char *kind, *part = json_string_value(json_object_get(line, "part"));
+    json_t *bytes, *used = json_object_get(line, "used");
+    if (!part || !json_is_object(used) || m->count == MOST_PARTS) return;
+    if (!m->parts && !(m->parts = calloc(MOST_PARTS, sizeof *m->parts))) sgt_no_memory();
+    report_part *p = &m->parts[m->count++];
+    p->step = (uint64_t)json_integer_value(json_object_get(line, "step"));
+    snprintf(p->name, sizeof p->name, "%s", part);
+    json_object_foreach(used, kind, bytes)
+    {
+        int i = find_kind(m, kind);
+        if (i >= 0 && json_integer_value(bytes) > 0)
+            p->used[i] = (uint64_t)json_integer_value(bytes);
+    }
+}
+
+static int parse_options(report_run *r, const char *path, sgt_error *err)
+{
+    char *text = NULL;
     size_t n;
-    if (!path || sgt_file_get(&text, &n, path, MOST, NULL) < 0) n = 0;
-    for (char *at = text, *end; n && (end = memchr(at, '\n', n - (size_t)(at - text)));
-         at = end + 1) {
-        json_t *line = json_loadb(at, (size_t)(end - at), 0, NULL);
-        if (json_is_object(line) && r->starts++ == 0)
-            take_text(r->begun, sizeof r->begun, line, "time");
-        take_text(r->resumed, sizeof r->resumed, line, "time");
-        take_text(r->host, sizeof r->host, line, "host");
-        take_text(r->machine, sizeof r->machine, line, "machine");
-        take_text(r->command, sizeof r->command, line, "command");
-        json_decref(line);
+    int rc = sgt_file_get(&text, &n, path, MOST_BYTES, err);
+    json_t *options = rc == SGT_OK ? json_loadb(text, n, 0, NULL) : NULL;
+    if (json_is_object(options)) {
+        r->options = options;
+        rc = sgt_settings_merge(&r->settings, text, path, 1, err);
+        r->settings_known =
+            rc == SGT_OK && r->settings.given[SGT_SET_LR] && r->settings.given[SGT_SET_BATCH];
+    } else {
+        json_decref(options);
+        if (rc == SGT_OK) rc = sgt_fail(err, SGT_EFORMAT, "%s: expected a JSON object", path);
     }
     free(text);
+    return rc;
+}
+
+static void read_options(report_run *r, const sgt_notice *notice)
+{
+    sgt_error why;
+    char *path = join(r->path, "options.json");
+    if (access(path, F_OK) == 0 && parse_options(r, path, &why) < 0)
+        sgt_say(notice, "%s: left out", why.text);
     free(path);
 }
 
-static void estimate(report_run *r)
+static void read_checkpoint(report_run *r)
+{
+    sgt_checkpoint_state state;
+    sgt_model m;
+    if (sgt_run_newest(&r->checkpoint, r->path, 0, NULL, NULL) < 0 || !r->checkpoint) return;
+    if (sgt_checkpoint_read(&state, r->checkpoint, NULL) == SGT_OK) {
+        r->data_hash = state.data_hash;
+        snprintf(r->device, sizeof r->device, "%s, %s, %s",
+                 strcmp(state.device, "cuda") == 0 ? "CUDA" : "CPU", state.level, state.library);
+        sgt_checkpoint_state_free(&state);
+    }
+    if (sgt_config_read(&m, r->checkpoint, NULL) == SGT_OK)
+        r->parameters = sgt_model_parameters(&m);
+}
+
+static void estimate_memory(report_run *r, const sgt_notice *notice)
 {
     sgt_error why = {0};
+    sgt_model m;
     sgt_train_options o = {.run = r->path};
     if (!r->settings_known) {
         snprintf(r->why_not, sizeof r->why_not, "the run's options are not known");
         return;
     }
     r->estimated = sgt_train_estimate_memory(&r->settings, &o, &r->estimate, &why) == SGT_OK;
-    if (!r->estimated) snprintf(r->why_not, sizeof r->why_not, "%s", why.text);
-    else if (!r->parameters) r->parameters = sgt_model_parameters(&r->estimate.model);
-    sgt_model m;
-    if (!r->parameters && r->settings.model &&
-        sgt_model_named(&m, r->settings.model, NULL) == SGT_OK)
+    if (!r->estimated) {
+        r->estimate = (sgt_train_estimate){0};
+        snprintf(r->why_not, sizeof r->why_not, "%s", why.text);
+        sgt_say(notice, "%s: no estimate of its memory: %s", r->name, r->why_not);
+    }
+    if (r->parameters) return;
+    if (r->estimated) r->parameters = sgt_model_parameters(&r->estimate.model);
+    else if (r->settings.model && sgt_model_named(&m, r->settings.model, NULL) == SGT_OK)
         r->parameters = sgt_model_parameters(&m);
+}
+
+/* ---- curves: means of consecutive steps, with their lowest and highest values, so that no spike
+ * is lost ---- */
+
+#define MOST_BINS 240 /* most points of a curve */
+#define MOST_DOTS 60  /* most points of a curve that has a dot at each point */
+
+typedef struct binner {
+    report_bins *bins;
+    double sum[REPORT_COLUMNS]; /* of the current bin */
+    size_t n[REPORT_COLUMNS];   /* numbers in `sum` */
+    uint64_t filled;            /* rows in the current bin */
+    double skipped;             /* updates skipped so far */
+} binner;
+
+static void start_bins(binner *b, report_bins *bins, size_t rows, size_t most)
+{
+    *b = (binner){.bins = bins};
+    bins->steps = (rows + most - 1) / most;
+    bins->at = rows ? calloc((rows + bins->steps - 1) / bins->steps, sizeof *bins->at) : NULL;
+    if (rows && !bins->at) sgt_no_memory();
+}
+
+static void finish_bin(binner *b)
+{
+    if (!b->filled) return;
+    report_bin *bin = &b->bins->at[b->bins->count++];
+    for (size_t c = 0; c < REPORT_COLUMNS; c++) {
+        bin->mean.v[c] = b->n[c] ? b->sum[c] / (double)b->n[c] : (double)NAN;
+        if (!b->n[c]) bin->low.v[c] = bin->high.v[c] = (double)NAN;
+    }
+    *b = (binner){.bins = b->bins, .skipped = b->skipped};
+}
+
+static void add_to_bin(binner *b, const report_row *row)
+{
+    report_bin *bin = &b->bins->at[b->bins->count];
+    for (size_t c = 0; c < REPORT_COLUMNS; c++) {
+        double v = row->v[c];
+        if (isnan(v)) continue;
+        if (!b->n[c] || v < bin->low.v[c]) bin->low.v[c] = v;
+        if (!b->n[c] || v > bin->high.v[c]) bin->high.v[c] = v;
+        b->sum[c] += v;
+        b->n[c]++;
+    }
+    if (row->v[REPORT_SKIPPED] > b->skipped) {
+        bin->skipped += row->v[REPORT_SKIPPED] - b->skipped;
+        b->skipped = row->v[REPORT_SKIPPED];
+    }
+    if (++b->filled == b->bins->steps) finish_bin(b);
 }
 
 /* ---- headline numbers ---- */
@@ -130,9 +337,46 @@ static void estimate(report_run *r)
 /* steps whose mean is the final loss: at least this many, or 1 % of all if that is more */
 #define FINAL 20
 
+/* What the pass over the log keeps besides the run's numbers. */
+typedef struct totals {
+    double wait, flops, mfu_time; /* milliseconds; flops: weighted by mfu */
+    /* validation losses after the lowest one: how many, and the lowest of them */
+    size_t later;
+    double least_later;
+    sgt_diagnosis diagnosis;
+    double skipped; /* updates skipped before the current step */
+} totals;
+
+static void add_validation(report_run *r, totals *t, const double *v)
+{
+    r->val_loss = v[REPORT_VAL];
+    r->val_bits = v[REPORT_BITS];
+    if (!(r->val_loss >= r->best_val)) {
+        r->best_val = r->val_loss;
+        r->best_step = v[REPORT_STEP] + 1;
+        t->later = 0;
+        t->least_later = HUGE_VAL;
+    } else {
+        t->later++;
+        t->least_later = fmin(t->least_later, r->val_loss);
+    }
+}
+
+static void add_totals(report_run *r, totals *t, const report_row *row)
+{
+    const double *v = row->v, ms = v[REPORT_MS];
+    if (is_evaluated(row)) add_validation(r, t, v);
+    if (v[REPORT_WAIT] > 0) t->wait += v[REPORT_WAIT];
+    if (ms > 0 && v[REPORT_MFU] > 0) {
+        t->flops += v[REPORT_MFU] * ms;
+        t->mfu_time += ms;
+    }
+    if (!(v[REPORT_PEAK] <= r->peak)) r->peak = v[REPORT_PEAK];
+}
+
 /* Compute the final loss and its standard error. The error is estimated from the deviations from a
  * straight line through the last losses. */
-static void final_loss(report_run *r)
+static void compute_final_loss(report_run *r)
 {
     const report_log *l = &r->log;
     size_t n = (l->count + 99) / 100 > FINAL ? (l->count + 99) / 100 : FINAL;
@@ -154,61 +398,127 @@ static void final_loss(report_run *r)
     r->loss_noise = n > 2 ? sqrt(squares / (double)(n - 2) / (double)n) : (double)NAN;
 }
 
-/* Compute the headline numbers. Rates that vary from step to step are averages over the whole run,
- * weighted by time. */
-static void sum_up(report_run *r)
+/* Compute the numbers of the whole run. Rates that vary from step to step are averages over the
+ * whole run, weighted by time. */
+static void finish_totals(report_run *r, const totals *t)
 {
     const report_log *l = &r->log;
-    double before = NAN, wait = 0, flops = 0, mfu_time = 0;
-    r->steps = r->loss = r->val_loss = r->val_bits = r->best_val = r->best_step = r->tokens =
-        r->mfu = r->skipped = r->peak = NAN;
-    r->seconds = r->speed = r->wait = r->loss_noise = NAN;
-    for (size_t i = 0; i < l->count; i++) {
-        const double *v = l->rows[i].v;
-        double ms = v[REPORT_MS];
-        r->broken |= isnan(v[REPORT_LOSS]);
-        if (!isnan(v[REPORT_VAL])) {
-            r->val_loss = v[REPORT_VAL];
-            r->val_bits = v[REPORT_BITS];
-        }
-        if (!isnan(v[REPORT_VAL]) && !(v[REPORT_VAL] >= r->best_val)) {
-            r->best_val = v[REPORT_VAL];
-            r->best_step = v[REPORT_STEP] + 1;
-        }
-        if (v[REPORT_WAIT] > 0) wait += v[REPORT_WAIT];
-        if (ms > 0 && v[REPORT_MFU] > 0) {
-            flops += v[REPORT_MFU] * ms;
-            mfu_time += ms;
-        }
-        if (!(v[REPORT_PEAK] <= r->peak)) r->peak = v[REPORT_PEAK];
-    }
-    if (!l->count) return;
-    final_loss(r);
     const double *first = l->rows[0].v, *last = l->rows[l->count - 1].v;
+    double before = 0; /* tokens before the first step */
     if (l->count > 1)
         before = first[REPORT_TOKENS] - (l->rows[1].v[REPORT_TOKENS] - first[REPORT_TOKENS]);
     r->steps = last[REPORT_STEP] + 1;
     r->tokens = last[REPORT_TOKENS];
     r->skipped = last[REPORT_SKIPPED];
     r->seconds = last[REPORT_SECONDS];
-    if (isnan(before)) before = 0;
-    if (r->seconds > 0) r->speed = (r->tokens - before) / r->seconds;
-    if (r->seconds > 0) r->wait = wait / 1e3 / r->seconds;
-    if (mfu_time > 0) r->mfu = flops / mfu_time;
+    if (r->seconds > 0) r->speed = (r->tokens - (isnan(before) ? 0 : before)) / r->seconds;
+    if (r->seconds > 0) r->wait = t->wait / 1e3 / r->seconds;
+    if (t->mfu_time > 0) r->mfu = t->flops / t->mfu_time;
+    compute_final_loss(r);
+}
+
+/* ---- advice: the diagnosis that sgt-train makes while it runs, and problems that show only over
+ * the whole run ---- */
+
+/* The loader is worth a look if waiting for data takes more than this share of the time, and at
+ * least AT_LEAST seconds: every run waits a little at its start. */
+#define WAITING 0.05
+#define AT_LEAST 1
+/* The run overfits if at least LATER validation losses come after the lowest, and all of them are
+ * more than WORSE times as high. A single evaluation is no trend. */
+#define WORSE 1.02
+#define LATER 3
+
+static void advise(report_run *r, int grave, const char *fmt, ...) SGT_PRINTF(3, 4);
+static void advise(report_run *r, int grave, const char *fmt, ...)
+{
+    va_list args;
+    if (r->advice_count == REPORT_ADVICE) return;
+    va_start(args, fmt);
+    r->grave[r->advice_count] = grave;
+    if (vasprintf(&r->advice[r->advice_count++], fmt, args) < 0) sgt_no_memory();
+    va_end(args);
+}
+
+/* Judge the learning rate. The known ranges are for AdamW only. */
+static void judge_rate(report_run *r)
+{
+    const sgt_settings *s = &r->settings;
+    sgt_lr_range range = sgt_advice_lr(r->parameters);
+    if (!r->parameters || s->optimizer != SGT_ADAMW) return;
+    int outside = sgt_advice_lr_outside(r->parameters, s->batch * s->accum, s->lr);
+    if (outside)
+        advise(r, 0,
+               "lr %.3g is %s what models of about %.3g million parameters are trained with (%.3g "
+               "to %.3g)",
+               s->lr, outside < 0 ? "below" : "above", (double)range.parameters / 1e6, range.low,
+               range.high);
+}
+
+static void start_diagnosis(totals *t, const sgt_settings *s)
+{
+    sgt_diagnosis_start(&t->diagnosis, s->lr, s->batch * s->accum * s->seq, s->skip_spikes > 0);
+    if (s->steps != SGT_DEFAULT_COUNT) t->diagnosis.steps = s->steps;
+}
+
+/* Diagnose the loss curve. Overflows that loss scaling handles are no problem. */
+static void diagnose(report_run *r, totals *t, const double *v)
+{
+    char line[256];
+    int scaled = r->settings.precision == SGT_PRECISION_FP16;
+    double norm = scaled && v[REPORT_SKIPPED] > t->skipped ? 0 : v[REPORT_NORM];
+    t->skipped = v[REPORT_SKIPPED];
+    if (sgt_diagnosis_step(&t->diagnosis, line, sizeof line, (uint64_t)v[REPORT_STEP] + 1,
+                           v[REPORT_LOSS], norm, v[REPORT_LR]))
+        advise(r, t->diagnosis.grave, "%s", line);
+}
+
+static void judge_whole(report_run *r, const totals *t)
+{
+    if (t->later >= LATER && t->least_later > WORSE * r->best_val)
+        advise(r, 0,
+               "the validation loss was lowest after step %.0f (%.4g) and has risen to %.4g since: "
+               "the model learns its data by heart (fewer --epochs, more data, or --dropout 0.1)",
+               r->best_step, r->best_val, r->val_loss);
+    if (r->wait > WAITING && r->wait * r->seconds > AT_LEAST)
+        advise(r, 0, "%.0f %% of the time went by waiting for batches: %s", 100 * r->wait,
+               r->settings_known && r->settings.loader == SGT_READER_PRELOAD
+                   ? "more --workers"
+                   : "--loader preload, or more --workers");
 }
 
 /* ---- everything ---- */
 
-static int read_logs(report_run *r, sgt_error *err)
+/* Compute the curves, numbers and advice from the rows of the log, in one pass. */
+static void digest_log(report_run *r)
 {
-    char *log = sgt_join(r->path, "log.jsonl"), *memory = sgt_join(r->path, "memory.jsonl");
-    int rc = log && memory ? report_log_read(&r->log, log, err) : sgt_fail_memory(err, r->path);
-    if (rc == SGT_OK) rc = report_memory_read(&r->memory, memory, err);
-    if (rc == SGT_OK) rc = report_thin(&r->bins, &r->log, 0, err);
-    if (rc == SGT_OK) rc = report_thin(&r->evaluations, &r->log, 1, err);
-    free(log);
-    free(memory);
-    return rc;
+    report_log *l = &r->log;
+    binner bins, evaluations;
+    totals t = {0};
+    int judged = r->settings_known && !r->settings.overfit;
+    double seconds = 0;
+    r->steps = r->loss = r->val_loss = r->val_bits = r->best_val = r->best_step = r->tokens =
+        r->mfu = r->skipped = r->peak = r->seconds = r->speed = r->wait = r->loss_noise = NAN;
+    if (!l->count) return;
+    start_bins(&bins, &r->bins, l->count, MOST_BINS);
+    start_bins(&evaluations, &r->evaluations, l->evaluated, MOST_DOTS);
+    if (judged) judge_rate(r);
+    if (judged) start_diagnosis(&t, &r->settings);
+    for (size_t i = 0; i < l->count; i++) {
+        report_row *row = &l->rows[i];
+        if (row->v[REPORT_MS] > 0) seconds += row->v[REPORT_MS] / 1e3;
+        row->v[REPORT_SECONDS] = seconds;
+        add_to_bin(&bins, row);
+        if (is_evaluated(row)) add_to_bin(&evaluations, row);
+        add_totals(r, &t, row);
+        if (judged) diagnose(r, &t, row->v);
+    }
+    finish_bin(&bins);
+    finish_bin(&evaluations);
+    finish_totals(r, &t);
+    judge_whole(r, &t);
+    free(l->rows); /* the rows of 10^6 steps take 100 MB, and there may be more runs */
+    l->rows = NULL;
 }
 
 int report_run_open(report_run *r, const char *path, const sgt_notice *notice, sgt_error *err)
@@ -222,21 +532,20 @@ int report_run_open(report_run *r, const char *path, const sgt_notice *notice, s
     sgt_printable(r->name, sizeof r->name, r->path);
     snprintf(r->validation, sizeof r->validation, "%s, validation", r->name);
     int rc = check_folder(r->path, err);
-    if (rc == SGT_OK) rc = read_logs(r, err);
+    if (rc < 0) return rc;
+    char *log = join(r->path, "log.jsonl");
+    rc = read_log(&r->log, log, err);
+    free(log);
     if (rc < 0) return rc;
     if (r->log.damaged)
         sgt_say(notice, "%s/log.jsonl: %llu damaged line%s left out", r->path,
                 (unsigned long long)r->log.damaged, r->log.damaged == 1 ? "" : "s");
+    read_objects(r, "memory.jsonl", add_part);
     read_options(r, notice);
     read_checkpoint(r);
-    read_starts(r);
-    sum_up(r);
-    if (r->log.count) estimate(r);
-    if (r->log.count && r->settings_known && !r->estimated)
-        sgt_say(notice, "%s: no estimate of its memory: %s", r->name, r->why_not);
-    report_advise(r);
-    free(r->log.rows); /* the rows of 10^6 steps take 100 MB, and there may be more runs */
-    r->log.rows = NULL;
+    read_objects(r, "starts.jsonl", add_start);
+    if (r->log.count) estimate_memory(r, notice);
+    digest_log(r);
     return SGT_OK;
 }
 
@@ -245,11 +554,11 @@ void report_run_close(report_run *r)
     for (size_t i = 0; i < r->advice_count; i++) free(r->advice[i]);
     json_decref(r->options);
     sgt_settings_free(&r->settings);
-    report_log_free(&r->log);
+    free(r->log.rows);
     free(r->bins.at);
     free(r->evaluations.at);
     free(r->memory.parts);
     free(r->checkpoint);
-    free(r->sample);
-    free(r->no_sample);
+    free(r->sample.text);
+    free(r->sample.why_not);
 }
