@@ -367,7 +367,7 @@ void sgt_take_cpu(const sgt_program *p, const char *level)
 
 /* End the program after it has printed what --help or a similar option asks for. The exit code
  * tells if that could not be written. */
-static _Noreturn void printed(void)
+static _Noreturn void end_after_output(void)
 {
     exit(fflush(stdout) || ferror(stdout) ? SGT_EXIT_FAILED : SGT_EXIT_OK);
 }
@@ -390,17 +390,6 @@ static size_t columns(void)
 static int is_narrow(void) { return columns() < NARROW; }
 
 static size_t text_column(void) { return is_narrow() ? 6 : TEXT; }
-
-/* Print lines that have breaks already, the first of them after `before`. They are broken again
- * only if the terminal is too narrow. */
-static void print_lines(const char *before, const char *text)
-{
-    for (const char *p = text; *p; p += *p == '\n') {
-        size_t n = strcspn(p, "\n");
-        sgt_put_line(stdout, "%s%.*s", p == text ? before : "", (int)n, p);
-        p += n;
-    }
-}
 
 /* Print `text`, which begins in column `at`, broken between words; further lines begin in column
  * `indent`. Return the column after its end. */
@@ -455,7 +444,7 @@ static void print_help(const sgt_program *p)
                                         {"help", 'h', SGT_OPT_FLAG, NULL, .help = "this text"},
                                         {"version", 0, SGT_OPT_FLAG, NULL, .help = "the version"},
                                         {0}};
-    print_lines("usage: ", p->usage);
+    sgt_put_line(stdout, "usage: %s", p->usage);
     print_wrapped(p->about, 0, 0);
     printf("\n");
     if (p->commands)
@@ -465,8 +454,7 @@ static void print_help(const sgt_program *p)
     sgt_option own;
     for (size_t i = 0; sgt_option_at(p, i, &own); i++) print_option(&own);
     for (const sgt_option *o = others; o->name; o++) print_option(o);
-    if (p->examples) printf("\nExamples:\n");
-    if (p->examples) print_lines("", p->examples);
+    if (p->examples) sgt_put_line(stdout, "\nExamples:\n%s", p->examples);
 }
 
 /* ---- a whole command line ---- */
@@ -498,7 +486,7 @@ static void answer_question(const sgt_program *p, const char *arg, const char *n
     } else {
         return;
     }
-    printed();
+    end_after_output();
 }
 
 /* Find the option -x. If arg is -xVALUE or -name instead, end with a message that suggests the

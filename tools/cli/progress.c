@@ -61,7 +61,7 @@ static size_t count_facts(const char *text)
     return n;
 }
 
-static void amount(const sgt_progress *p, char *buf, size_t n)
+static void format_amount(const sgt_progress *p, char *buf, size_t n)
 {
     char a[32], b[32];
     if (p->unit == SGT_PROGRESS_BYTES) {
@@ -77,7 +77,7 @@ static void amount(const sgt_progress *p, char *buf, size_t n)
 
 /* Write the times and the rate to buf: "[00:03<00:04, 25.0 MB/s]", or only some of these parts.
  * Without a total, there is no remaining time. */
-static void times(const sgt_progress *p, parts with, char *buf, size_t n)
+static void format_times(const sgt_progress *p, parts with, char *buf, size_t n)
 {
     char elapsed[32], left[40] = "", unit[32], rate[64] = "";
     double seconds = sgt_now() - p->start,
@@ -96,11 +96,11 @@ static void times(const sgt_progress *p, parts with, char *buf, size_t n)
 }
 
 /* Write the text after the bar to `line`. */
-static void tail(const sgt_progress *p, parts with, char *line, size_t n)
+static void format_tail(const sgt_progress *p, parts with, char *line, size_t n)
 {
     char size[80], time[128];
-    amount(p, size, sizeof size);
-    times(p, with, time, sizeof time);
+    format_amount(p, size, sizeof size);
+    format_times(p, with, time, sizeof time);
     size_t at =
         (size_t)snprintf(line, n, "%s%s%s%s", size, *time ? " " : "", time, with.facts ? " " : "");
     for (const char *c = p->text; *c && with.facts && at + 3 < n; c++) {
@@ -151,7 +151,7 @@ static void draw(sgt_progress *p, const char *before)
     /* left: columns that remain for the bar, after head, tail and the blank between them */
     int room = columns() - 1, left;
     do {
-        tail(p, with, line, sizeof line);
+        format_tail(p, with, line, sizeof line);
         left = room - (int)(strlen(head) + strlen(line)) - !!p->total;
     } while (p->terminal && left < (with.bar ? LEAST + 2 : 0) && leave_out(&with, p->unit));
     if (with.bar) put_bar(bar, part, left);
@@ -199,7 +199,7 @@ void sgt_progress_line(sgt_progress *p, const char *line)
     if (p && !p->quiet) put_line(p, "", line);
 }
 
-static void say(void *ctx, const char *line)
+static void print_notice(void *ctx, const char *line)
 {
     sgt_progress *p = ctx;
     if (!p->quiet) put_line(p, p->program, line);
@@ -208,7 +208,7 @@ static void say(void *ctx, const char *line)
 sgt_notice sgt_progress_notice(sgt_progress *p, const char *program)
 {
     if (p) p->program = program;
-    return (sgt_notice){p ? say : NULL, p};
+    return (sgt_notice){p ? print_notice : NULL, p};
 }
 
 void sgt_progress_keep_last(sgt_progress *p)
@@ -218,7 +218,7 @@ void sgt_progress_keep_last(sgt_progress *p)
 
 /* Return whether the last state must still be printed. Without a terminal, it is printed if lines
  * were printed before it, so that the last of them is not 62 %, or if the caller asked for it. */
-static int owes_last(const sgt_progress *p)
+static int must_draw_last(const sgt_progress *p)
 {
     if (p->terminal) return p->drawn || p->done;
     return p->drawn ? p->done != p->drawn_at : p->keep_last && p->done > p->from;
@@ -227,7 +227,7 @@ static int owes_last(const sgt_progress *p)
 void sgt_progress_end(sgt_progress *p)
 {
     if (!p) return;
-    if (!p->quiet && owes_last(p)) {
+    if (!p->quiet && must_draw_last(p)) {
         draw(p, "");
         if (p->terminal) fputc('\n', stderr);
     }

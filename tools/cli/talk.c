@@ -103,7 +103,7 @@ static size_t width(const char *s, size_t n)
     return columns;
 }
 
-static size_t put(char *out, size_t size, size_t at, const char *s, size_t n)
+static size_t append(char *out, size_t size, size_t at, const char *s, size_t n)
 {
     for (size_t i = 0; i < n && at + 1 < size; i++) out[at++] = s[i];
     return at;
@@ -111,7 +111,7 @@ static size_t put(char *out, size_t size, size_t at, const char *s, size_t n)
 
 /* Return the number of bytes in the word at s. If it is wider than a line, it ends after the last |
  * that fits, because such words are lists of choices. */
-static size_t word(const char *s, size_t most)
+static size_t word_length(const char *s, size_t most)
 {
     size_t n = strcspn(s, " \n");
     if (most == SIZE_MAX || width(s, n) + 2 * INDENT <= most) return n;
@@ -128,21 +128,21 @@ char *sgt_wrap(char *out, size_t size, const char *text, int columns)
     int begun = 0; /* 1: the line has at least one word */
     if (!size) return out;
     for (const char *p = text; *p;) {
-        size_t blanks = strspn(p, " "), n = word(p + blanks, most), w = width(p + blanks, n);
+        size_t blanks = strspn(p, " "), n = word_length(p + blanks, most), w = width(p + blanks, n);
         if (!column) indent = blanks + INDENT < most / 2 ? blanks + INDENT : INDENT;
         if (begun && n && column + blanks + w > most) {
-            at = put(out, size, at, "\n", 1);
-            for (column = 0; column < indent; column++) at = put(out, size, at, " ", 1);
+            at = append(out, size, at, "\n", 1);
+            for (column = 0; column < indent; column++) at = append(out, size, at, " ", 1);
         } else {
-            at = put(out, size, at, p, blanks);
+            at = append(out, size, at, p, blanks);
             column += blanks;
         }
-        at = put(out, size, at, p + blanks, n);
+        at = append(out, size, at, p + blanks, n);
         column += w;
         begun |= n > 0;
         p += blanks + n;
         if (*p == '\n') {
-            at = put(out, size, at, p++, 1);
+            at = append(out, size, at, p++, 1);
             column = 0;
             begun = 0;
         }
@@ -186,7 +186,7 @@ void sgt_wrapped_close(sgt_wrapped *w)
 
 /* Set *want to the length of the UTF-8 sequence that begins with s[0], or 0 if that byte begins
  * none. Return how many of the n bytes at s belong to such a sequence. */
-static size_t match(const uint8_t *s, size_t n, size_t *want)
+static size_t match_utf8(const uint8_t *s, size_t n, size_t *want)
 {
     uint8_t a = s[0], low = 0x80, high = 0xbf;
     *want = a < 0x80 ? 1 : a < 0xc2 ? 0 : a < 0xe0 ? 2 : a < 0xf0 ? 3 : a < 0xf5 ? 4 : 0;
@@ -206,14 +206,14 @@ static size_t match(const uint8_t *s, size_t n, size_t *want)
  * ill-formed, return minus the length of its maximal subpart (Unicode 15, 3.9, D93b). */
 static int utf8_step(const uint8_t *s, size_t n)
 {
-    size_t want, got = match(s, n, &want);
+    size_t want, got = match_utf8(s, n, &want);
     return want && got == want ? (int)want : -(int)got;
 }
 
 int sgt_utf8_begins(const uint8_t *s, size_t n)
 {
     size_t want;
-    return match(s, n, &want) == n && n < want;
+    return match_utf8(s, n, &want) == n && n < want;
 }
 
 json_t *sgt_json_text(const char *text, size_t n)
@@ -236,7 +236,7 @@ json_t *sgt_json_text(const char *text, size_t n)
 
 /* Return whether the character of n bytes at s could control a terminal: C0 controls except newline
  * and tab, DEL, and C1 controls. */
-static int steers(const uint8_t *s, size_t n)
+static int controls_terminal(const uint8_t *s, size_t n)
 {
     if (n == 1) return (*s < 0x20 && *s != '\n' && *s != '\t') || *s == 0x7f;
     return n == 2 && s[0] == 0xc2 && s[1] < 0xa0;
@@ -247,7 +247,7 @@ void sgt_print_escaped(const uint8_t *s, size_t n)
     for (size_t i = 0; i < n;) {
         int step = utf8_step(s + i, n - i);
         size_t take = (size_t)(step < 0 ? -step : step);
-        if (step > 0 && !steers(s + i, take)) fwrite(s + i, 1, take, stdout);
+        if (step > 0 && !controls_terminal(s + i, take)) fwrite(s + i, 1, take, stdout);
         else
             for (size_t j = 0; j < take; j++) printf("\\x%02x", s[i + j]);
         i += take;
@@ -256,7 +256,7 @@ void sgt_print_escaped(const uint8_t *s, size_t n)
 
 /* Copy a word to `to`, quoted for a shell if necessary: it's becomes 'it'\''s'. Return its
  * length. */
-static size_t quote(char *to, const char *word)
+static size_t append_quoted(char *to, const char *word)
 {
     static const char plain[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,@%+-";
@@ -283,7 +283,7 @@ char *sgt_command_line(const char *program, int argc, char **argv)
     at = (size_t)sprintf(line, "%s", program);
     for (int i = 1; i < argc; i++) {
         line[at++] = ' ';
-        at += quote(line + at, argv[i]);
+        at += append_quoted(line + at, argv[i]);
     }
     line[at] = '\0';
     return line;
