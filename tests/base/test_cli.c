@@ -257,7 +257,7 @@ Test(options, wrong_values_say_what_was_expected)
         {"--share", "0.999999999", "--share 0.999999999: must be at least 0 and below 1"},
         {"--part", "-1", "--part -1: must be at least 0 and below 1"},
         {"--lr", "-1", "--lr -1: must be at least 0"},
-        {"--lr", "fast", "--lr fast: not a number (such as 3e-4) or auto"},
+        {"--lr", "fast", "--lr fast: not a number (such as 0.1, 3e-4) or auto"},
         /* the table leaves out the section of this option */
         {"--rows", "3", "--rows: no such option"},
         {"--number", NULL, "--number: needs a value (N)"},

@@ -13,7 +13,7 @@ stdout_matches '^sgt-train [0-9]+\.[0-9]+'
 run_usage 'no --data, and no shards in ./out (sgt-tokenize INPUT... out/ makes them)' sgt-train
 run_usage 'corpus: no operands; shards are named by --data (--data corpus)' sgt-train corpus
 run_usage '--no-such-option: no such option' sgt-train --no-such-option
-run_usage '--lr fast: not a number (such as 3e-4) or auto' sgt-train --data d --lr fast
+run_usage '--lr fast: not a number (such as 0.1, 3e-4) or auto' sgt-train --data d --lr fast
 run_usage '--lr -1: must be at least 0' sgt-train --data d --lr -1
 run_usage '--lr -1e308: must be at least 0' sgt-train --data d --lr -1e308
 run_usage '--min-lr -1: must be from 0 to 1000000000' sgt-train --data d --min-lr -1

@@ -14,7 +14,7 @@ BUDGET = {
     "loader": 9358,
     "train": 14604,
     "kernels": 12422,
-    "tools": 18882,
+    "tools": 18864,
     "tests": 56130,
     "manuals": 4152,
     "pages": 1228,

@@ -249,9 +249,6 @@ static int no_number(const sgt_option *o, const char *v, sgt_error *err)
                                        [SGT_OPT_REAL] = "a number (such as 0.1, 3e-4)",
                                        [SGT_OPT_PERCENT] =
                                            "a percentage (such as 1%, with the sign) or none"};
-    if (o->kind == SGT_OPT_REAL && may_be_auto(o))
-        return sgt_fail(err, SGT_EUSAGE, "--%s %s: not a number (such as 3e-4) or auto", o->name,
-                        v);
     return sgt_fail(err, SGT_EUSAGE, "--%s %s: not %s%s", o->name, v, what[o->kind],
                     may_be_auto(o) ? " or auto" : "");
 }

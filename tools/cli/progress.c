@@ -63,16 +63,12 @@ static size_t count_facts(const char *text)
 
 static void format_amount(const sgt_progress *p, char *buf, size_t n)
 {
-    char a[32], b[32];
-    if (p->unit == SGT_PROGRESS_BYTES) {
-        sgt_format_bytes(a, sizeof a, p->done);
-        sgt_format_bytes(b, sizeof b, p->total);
-    } else {
-        sgt_format_count(a, sizeof a, p->done);
-        sgt_format_count(b, sizeof b, p->total);
-    }
-    if (p->total) snprintf(buf, n, "%s/%s", a, b);
-    else snprintf(buf, n, "%s", a);
+    char *(*format)(char *, size_t, uint64_t) =
+        p->unit == SGT_PROGRESS_BYTES ? sgt_format_bytes : sgt_format_count;
+    char done[32], total[32];
+    format(done, sizeof done, p->done);
+    format(total, sizeof total, p->total);
+    snprintf(buf, n, "%s%s%s", done, p->total ? "/" : "", p->total ? total : "");
 }
 
 /* Write the times and the rate to buf: "[00:03<00:04, 25.0 MB/s]", or only some of these parts.

@@ -20,19 +20,20 @@ if ! "$venv/bin/python" -c 'import hatchling, auditwheel' 2> /dev/null; then
         missing "hatchling and auditwheel from PyPI, and pip could not install them: $(tail -1 "$log")"
 fi
 
+# build_target FOLDER TARGET: let hatchling make a wheel or an sdist.
+build_target() {
+    (cd "tools/python/$1" && "$venv/bin/python" -m hatchling build --target "$2" --directory "$build/wheel") \
+        > "$log" 2>&1 ||
+        { tail -20 "$log" >&2 && exit 1; }
+}
+
 rm -rf "$build/wheel"
 mkdir -p "$build/wheel"
-for target in wheel sdist; do
-    (cd tools/python && SGT_WHEEL_FILES=$build/wheel-files SOURCE_DATE_EPOCH=1577836800 \
-        "$venv/bin/python" -m hatchling build --target $target --directory "$build/wheel") > "$log" 2>&1 ||
-        { tail -20 "$log" >&2 && exit 1; }
-done
-if [ $# -gt 1 ]; then
-    cuda=$(realpath "$2")
-    (cd tools/python/cuda && SGT_CUDA_FILES=$cuda SOURCE_DATE_EPOCH=1577836800 \
-        "$venv/bin/python" -m hatchling build --target wheel --directory "$build/wheel") > "$log" 2>&1 ||
-        { tail -20 "$log" >&2 && exit 1; }
-fi
+export SOURCE_DATE_EPOCH=1577836800 "SGT_WHEEL_FILES=$build/wheel-files"
+[ $# -eq 1 ] || export "SGT_CUDA_FILES=$(realpath "$2")"
+build_target . wheel
+build_target . sdist
+[ $# -eq 1 ] || build_target cuda wheel
 
 # auditwheel must find no library that the tag does not allow.
 for wheel in "$build"/wheel/*.whl; do

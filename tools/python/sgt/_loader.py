@@ -168,19 +168,18 @@ class Loader:
         if self._is_closed:
             raise UsageError(f"{os.fspath(self._path)}: the loader is closed")
         s = self._settings
-        options = fill(
-            LoaderOptions, reader=READERS.index(s["reader"]),
-            sampling=SAMPLINGS.index(s["sampling"]), seed=s["seed"], batch=s["batch"],
-            seq=s["seq"], rank=s["rank"], ranks=s["ranks"], vocab=s["vocab"],
-            split=c_text("split", s["split"]), padded_by=s["pad"] is not None, pad=s["pad"] or 0,
-            raw=s["raw"], documents=s["documents"], notice=NOTICE,
-        )  # fmt: skip
+        given = {
+            **s, "reader": READERS.index(s["reader"]), "sampling": SAMPLINGS.index(s["sampling"]),
+            "split": c_text("split", s["split"]), "padded_by": s["pad"] is not None,
+            "pad": s["pad"] or 0,
+        }  # fmt: skip
+        options = fill(LoaderOptions, notice=NOTICE, **given)
         if s["reader"] == "mmap":  # a file that is cut short is then an error instead of SIGBUS
             call(library.sgt_loader_guard_sigbus)
         is_text = isinstance(self._path, str)
         function = library.sgt_loader_open_data if is_text else library.sgt_loader_open
-        given = c_path(self._path), byref(options)
-        native = open_handle(function, library.sgt_loader_close, *given)
+        to_open = c_path(self._path), byref(options)
+        native = open_handle(function, library.sgt_loader_close, *to_open)
         self._info = LoaderInfo()
         library.sgt_loader_get_info(native.pointer, byref(self._info))
         return native
