@@ -132,8 +132,4 @@ void sgt_loader_draw_batch(const sgt_loader *l, sgt_mix_memo *memo, uint64_t ind
  * stay in the caches. */
 void sgt_cursor_set_past(sgt_cursor *c, int past);
 
-/* Tests only: open a loader as sgt_loader_open does, with injected faults (NULL: none). */
-int sgt_loader_open_faulty(sgt_loader **out, const char *path, const sgt_loader_options *o,
-                           const sgt_reader_fault *fault, sgt_error *err);
-
 #endif

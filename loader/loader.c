@@ -82,8 +82,7 @@ static int open_documents(sgt_loader *l, sgt_error *err)
                     l->parts[0].path, l->set.vocab);
 }
 
-int sgt_loader_open_faulty(sgt_loader **out, const char *path, const sgt_loader_options *o,
-                           const sgt_reader_fault *fault, sgt_error *err)
+int sgt_loader_open(sgt_loader **out, const char *path, const sgt_loader_options *o, sgt_error *err)
 {
     sgt_loader *l = calloc(1, sizeof *l);
     if (!l) return sgt_fail_memory(err, "a loader");
@@ -99,11 +98,6 @@ int sgt_loader_open_faulty(sgt_loader **out, const char *path, const sgt_loader_
                              .seq = l->o.seq,
                              .windows = l->o.batch / l->o.ranks,
                              .notice = l->o.notice};
-    if (fault) ro.fault = *fault;
-    for (uint32_t i = 0; i < l->mix.sets && ro.fault.pool_blocks; i++) {
-        l->mix.samplers[i].block_tokens = ro.fault.block_tokens;
-        l->mix.samplers[i].pool_blocks = ro.fault.pool_blocks;
-    }
     l->rows = sgt_rows_best();
     l->ops = readers[l->o.reader];
     if ((rc = l->ops->open(&l->reader, &l->set, &ro, err)) < 0) goto fail;
@@ -112,11 +106,6 @@ int sgt_loader_open_faulty(sgt_loader **out, const char *path, const sgt_loader_
 fail:
     sgt_loader_close(l);
     return rc;
-}
-
-int sgt_loader_open(sgt_loader **out, const char *path, const sgt_loader_options *o, sgt_error *err)
-{
-    return sgt_loader_open_faulty(out, path, o, NULL, err);
 }
 
 int sgt_loader_open_data(sgt_loader **out, const char *text, const sgt_loader_options *o,

@@ -1,7 +1,7 @@
 # rules.mk: how the tests, the analyzers and the measurements are built and run.
 
 .PHONY: run-check format lint layout tidy coverage run-coverage check-kernels check-cuda check-nvcc
-.PHONY: machine-code predict check-memory fuzz torture torture-variants torture-runs bench-parquet bench-rows
+.PHONY: machine-code predict check-memory fuzz torture torture-variants torture-runs bench-parquet
 
 torture: check-all torture-variants torture-runs ## every variant (clang, no optimization, lesser CPUs, sanitizers) and the exhaustive runs: a day
 
@@ -120,6 +120,11 @@ $(B)/tests/test-$(1): $$(call objects,tests/$(1)) $$(call lib,$$(USES_$(1)))
 	$(Q)echo '$$(CC) $$(ALL_LDFLAGS) "$$$$@" $$^ -lcriterion $$(call ld,$$(USES_$(1)))' > $$@.link
 endef
 $(foreach s,$(SUITES),$(eval $(call suite,$(s))))
+# The readers' faults are injected by wraps of the calls that fail (tests/loader/faults.h).
+READER_WRAPS := fcntl io_uring_peek_batch_cqe io_uring_queue_init io_uring_register_buffers \
+    io_uring_register_files_sparse pipe2 sgt_files_open sgt_memory_look sgt_pread_all \
+    sgt_sampler_init sgt_setup_enable sgt_thread_pool_take statx syscall
+$(B)/tests/test-loader $(B)/tests/stress-blocks: LDFLAGS += $(READER_WRAPS:%=-Wl,--wrap=%)
 # CUDA's profiler is tested with a stand-in for CUPTI.
 $(B)/tests/test-train: $(addprefix $(B)/obj/kernels/cuda/,cupti.o cupti_records.o cupti_api.o nvtx.o)
 
@@ -188,16 +193,13 @@ $(B)/tests/$(1): $(2:%=$(B)/obj/tests/%.o) $$(call lib,$(3))
 endef
 STRESS := loader blocks guard saver ranks pipeline
 $(eval $(call single,stress-loader,loader/stress/stress,loader))
-$(eval $(call single,stress-blocks,loader/stress/blocks,loader))
+$(eval $(call single,stress-blocks,loader/stress/blocks loader/faults,loader))
 $(eval $(call single,stress-guard,loader/stress/guard,loader))
 $(eval $(call single,stress-saver,train/stress/stress,train kernels loader))
 $(eval $(call single,stress-ranks,train/stress/ranks train/ranks_fixture,train kernels loader))
 $(eval $(call single,stress-pipeline,tokenize/stress/stress,tokenize loader))
 $(eval $(call single,bench-parquet,tokenize/bench/bench_parquet,tokenize loader))
-$(eval $(call single,bench-rows,loader/bench/bench_rows,loader))
 bench-parquet: $(B)/tests/bench-parquet ## how fast rows of Parquet become documents, beside bare unpacking (ARGS='FILE...')
-	@$< $(ARGS)
-bench-rows: $(B)/tests/bench-rows      ## what drawing windows and making rows takes, by CPU level (ARGS=MIB)
 	@$< $(ARGS)
 
 coverage:                              ## which lines of tokenize, loader and train the tests run (SHOW=FILE: lines that never ran)

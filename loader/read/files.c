@@ -6,12 +6,10 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define NOBODY UINT32_MAX
-#define FEWEST 8 /* descriptors that may stay open, even if the process's limit is very low */
 
 typedef struct file {
     int fd; /* -1: closed */
@@ -23,7 +21,6 @@ typedef struct file {
 
 struct sgt_files {
     const sgt_set *set;
-    const sgt_reader_fault *fault;
     sgt_warn_once *once;
     unsigned kind;
     pthread_mutex_t lock;
@@ -48,17 +45,13 @@ static unsigned try_reads(int fd)
 
 /* Switch fd to direct reads and return their alignment in bytes; 0, with errno set, if the file
  * system refuses them. */
-static unsigned go_direct(const sgt_files *f, int fd)
+static unsigned go_direct(int fd)
 {
     struct statx s = {0};
     int flags = fcntl(fd, F_GETFL);
-    if (f->fault->direct_error) {
-        errno = f->fault->direct_error;
-        return 0;
-    }
     if (flags < 0 || fcntl(fd, F_SETFL, flags | O_DIRECT) < 0) return 0;
     unsigned align = 0;
-    int known = !f->fault->align_unknown && statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &s) == 0 &&
+    int known = statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &s) == 0 &&
                 s.stx_mask & STATX_DIOALIGN; /* reported since Linux 6.1 */
     errno = EINVAL;
     if (!known) align = try_reads(fd);
@@ -94,7 +87,7 @@ static void settle_align(sgt_files *f, uint32_t shard, int fd)
 {
     file *e = &f->files[shard];
     if (e->align == 1) return;
-    unsigned align = f->align == 1 ? 1 : go_direct(f, fd);
+    unsigned align = f->align == 1 ? 1 : go_direct(fd);
     if (align > 1 && f->align && align > f->align) {
         fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_DIRECT);
         errno = EINVAL;
@@ -178,26 +171,15 @@ void sgt_files_give(sgt_files *f, uint32_t shard)
 
 /* ---- all of them ---- */
 
-/* Return how many descriptors may be open: half of the process's limit, so that the program keeps
- * the other half. */
-static uint32_t most_open(const sgt_reader_fault *fault)
-{
-    struct rlimit limit;
-    if (fault->most_files) return fault->most_files;
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur / 2 < FEWEST) return FEWEST;
-    return limit.rlim_cur / 2 > UINT32_MAX ? UINT32_MAX : (uint32_t)(limit.rlim_cur / 2);
-}
-
-int sgt_files_open(sgt_files **out, const sgt_set *set, const sgt_reader_fault *fault,
-                   sgt_warn_once *once, unsigned kind, sgt_error *err)
+int sgt_files_open(sgt_files **out, const sgt_set *set, uint32_t most, sgt_warn_once *once,
+                   unsigned kind, sgt_error *err)
 {
     sgt_files *f = calloc(1, sizeof *f + set->count * sizeof *f->files);
     if (!f) return sgt_fail_memory(err, set->shards[0].path);
     f->set = set;
-    f->fault = fault;
     f->once = once;
     f->kind = kind;
-    f->most = most_open(fault);
+    f->most = most;
     f->oldest = f->newest = NOBODY;
     for (uint32_t i = 0; i < set->count; i++) f->files[i].fd = -1;
     pthread_mutex_init(&f->lock, NULL);

@@ -11,10 +11,10 @@ typedef struct sgt_files sgt_files;
 
 #define SGT_FILES_ALIGN 4096u /* the largest alignment that direct reads are made with */
 
-/* Open the table of files. set, fault and once must outlive it. `kind` identifies in `once` the
- * notice that direct reads are refused. */
-int sgt_files_open(sgt_files **out, const sgt_set *set, const sgt_reader_fault *fault,
-                   sgt_warn_once *once, unsigned kind, sgt_error *err);
+/* Open the table of files, of which at most `most` stay open. set and once must outlive it. `kind`
+ * identifies in `once` the notice that direct reads are refused. */
+int sgt_files_open(sgt_files **out, const sgt_set *set, uint32_t most, sgt_warn_once *once,
+                   unsigned kind, sgt_error *err);
 void sgt_files_close(sgt_files *f); /* NULL is fine */
 
 /* Return a descriptor of the shard that stays open until sgt_files_give, or a negative SGT_E*. If

@@ -30,7 +30,6 @@
 struct sgt_map_ahead {
     const sgt_set *set;
     const sgt_guarded *maps;
-    sgt_reader_fault fault;
     pthread_mutex_t lock; /* protects begun, shard and at */
     int begun;
     uint64_t all;   /* bytes of the set; filled in by sgt_map_ahead_begin */
@@ -42,14 +41,12 @@ struct sgt_map_ahead {
     uint64_t bytes; /* atomic: mapped so far */
 };
 
-sgt_map_ahead *sgt_map_ahead_new(const sgt_set *set, const sgt_guarded *maps,
-                                 const sgt_reader_fault *fault)
+sgt_map_ahead *sgt_map_ahead_new(const sgt_set *set, const sgt_guarded *maps)
 {
     sgt_map_ahead *m = calloc(1, sizeof *m);
     if (!m) return NULL;
     m->set = set;
     m->maps = maps;
-    m->fault = *fault;
     pthread_mutex_init(&m->lock, NULL);
     return m;
 }
@@ -111,7 +108,7 @@ static void work(sgt_map_ahead *m, double seconds)
             fd = sgt_set_open_shard(m->set, shard, NULL);
             open = shard;
         }
-        if (fd < 0 || !sgt_resident(fd, at, n, &m->fault)) continue;
+        if (fd < 0 || !sgt_resident(fd, at, n)) continue;
         if (map((char *)g->base + at, n)) __atomic_fetch_add(&m->bytes, n, __ATOMIC_RELAXED);
         else __atomic_store_n(&m->stop, 1, __ATOMIC_RELAXED);
     }
@@ -136,7 +133,7 @@ void sgt_map_ahead_begin(sgt_map_ahead *m)
     if (!first) return;
     for (uint32_t i = 0; i < m->set->count; i++) all += m->maps->maps[i].size;
     __atomic_store_n(&m->all, all, __ATOMIC_RELAXED);
-    sgt_memory_look(&memory, m->fault.memory);
+    sgt_memory_look(&memory, NULL);
     if (all > memory.available) return;
     while (all > SMALL && m->count < THREADS && (m->count == 0 || m->count + 1 < cores) &&
            !sgt_thread_start(&m->threads[m->count], help, m))

@@ -2,7 +2,7 @@
  * first access to a page is a fault, even if the page is cached. An epoch touches each page for the
  * first time once, so faults would take most of its time.
  *
- *     sgt_map_ahead *m = sgt_map_ahead_new(set, maps, &fault);
+ *     sgt_map_ahead *m = sgt_map_ahead_new(set, maps);
  *     sgt_map_ahead_begin(m);      // before the first batch; later calls do nothing
  *     sgt_map_ahead_free(m);       // before the maps are removed
  *
@@ -17,8 +17,7 @@
 typedef struct sgt_map_ahead sgt_map_ahead;
 
 /* Returns NULL if out of memory. The set and the maps must outlive it. */
-sgt_map_ahead *sgt_map_ahead_new(const sgt_set *set, const sgt_guarded *maps,
-                                 const sgt_reader_fault *fault);
+sgt_map_ahead *sgt_map_ahead_new(const sgt_set *set, const sgt_guarded *maps);
 
 /* Map what is cached, on the calling thread and on others. It returns after at most a quarter of a
  * second; the other threads then go on with the rest of a large set. Any thread may call it. Does

@@ -32,7 +32,6 @@ typedef struct reader {
 typedef struct filling {
     const sgt_set *set;
     const reader *r;
-    const sgt_reader_fault *fault;
     sgt_ring *ring;
     uint32_t shard; /* shard and byte offset at which the next piece begins */
     uint64_t at;
@@ -80,8 +79,7 @@ static int ask(filling *f, sgt_error *err)
                             .to = image(f, f->shard) + f->at,
                             .shard = f->shard};
     if (f->fd < 0 && (f->fd = sgt_set_open_shard(f->set, f->shard, err)) < 0) return f->fd;
-    f->here[slot] = sgt_resident(f->fd, read->at, read->bytes, f->fault) &&
-                    !f->fault->cache_error &&
+    f->here[slot] = sgt_resident(f->fd, read->at, read->bytes) &&
                     sgt_pread_all(f->fd, read->to, read->bytes, read->at, h->path, NULL) == 0;
     if (!f->here[slot]) sgt_ring_ask(f->ring, read);
     f->at += read->bytes;
@@ -123,7 +121,7 @@ static int read_all(filling *f, sgt_error *err)
 static int fill(reader *r, const sgt_set *set, const sgt_reader_options *o, sgt_error *err)
 {
     sgt_rings *rings;
-    filling f = {.set = set, .r = r, .fault = &o->fault, .fd = -1};
+    filling f = {.set = set, .r = r, .fd = -1};
     int rc = sgt_rings_open(&rings, set, o, 0, 0, err);
     if (rc < 0) return rc;
     const char *without = sgt_rings_detail(rings);
@@ -152,10 +150,10 @@ static void lay_out(reader *r, const sgt_set *set)
 
 /* Check free memory before mapping: the kernel would grant the memory and kill the process when it
  * is written. */
-static int check_memory(uint64_t bytes, const char *root, sgt_error *err)
+static int check_memory(uint64_t bytes, sgt_error *err)
 {
     sgt_memory m;
-    sgt_memory_look(&m, root);
+    sgt_memory_look(&m, NULL);
     if (bytes <= m.available) return SGT_OK;
     return sgt_fail(err, SGT_ENOMEM,
                     "the set takes %" PRIu64 " MiB and %s has %" PRIu64
@@ -168,7 +166,7 @@ static int open_reader(void **out, const sgt_set *set, const sgt_reader_options 
 {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < set->count; i++) bytes += image_size(&set->shards[i]);
-    int rc = check_memory(bytes, o->fault.memory, err);
+    int rc = check_memory(bytes, err);
     if (rc < 0) return rc;
     reader *r = calloc(1, sizeof *r + set->count * sizeof *r->tokens);
     if (!r) return sgt_fail_memory(err, set->shards[0].path);

@@ -20,47 +20,12 @@
 #include "loader/sample/mix.h"
 #include "loader/shards/set.h"
 
-/* Tests only: faults that a healthy machine does not show. Zero: none. */
-typedef struct sgt_reader_fault {
-    /* errno with which creating an io_uring fails, after rings_first successes */
-    int ring_error;
-    unsigned rings_first;
-    /* errno with which creating an io_uring with SINGLE_ISSUER and DEFER_TASKRUN fails */
-    int flags_error;
-    int enter_error; /* errno with which io_uring_enter fails, after enters_first successes */
-    unsigned enters_first;
-    int files_error;  /* errno with which registering files fails */
-    int pipe_error;   /* errno with which creating the pipe that reports a ring's end fails */
-    int memory_error; /* errno with which registering memory fails */
-    int direct_error; /* errno with which opening with O_DIRECT fails */
-    /* errno with which direct reads fail, after reads_first successes, although opening with
-     * O_DIRECT succeeded */
-    int direct_read_error;
-    int align_unknown; /* statx reports no alignments */
-    /* most bytes that a read returns, but at least its alignment if it is a direct read; 0: no
-     * limit */
-    size_t most_bytes;
-    int first_error; /* errno with which the first try of each read fails */
-    int read_error;  /* errno with which every read fails, after reads_first successes */
-    unsigned reads_first;
-    unsigned ring_entries; /* entries of an io_uring; 0: as many as reads may be in flight */
-    unsigned most_files;   /* most descriptors that stay open; 0: half of the process's limit */
-    int no_cachestat;      /* the kernel has no cachestat */
-    int cache_error;       /* not 0: reading from the page cache fails */
-    /* folder whose proc/ and sys/ describe free memory; NULL: the machine's own */
-    const char *memory;
-    /* tokens per block and blocks per pool of sampling `block`, which change the order of windows;
-     * 0: the normal sizes */
-    uint32_t block_tokens, pool_blocks;
-} sgt_reader_fault;
-
 typedef struct sgt_reader_options {
     sgt_sampling sampling;
     const sgt_mix *mix; /* computes which windows a batch has; outlives the reader */
     uint32_t seq;       /* T: windows have at most T + 1 tokens */
     uint32_t windows;   /* most windows per fetch */
     sgt_notice notice;  /* called by one thread at a time */
-    sgt_reader_fault fault;
 } sgt_reader_options;
 
 /* The functions of a reader. The set outlives it. Functions with an `err` return 0, or a negative

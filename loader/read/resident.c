@@ -31,12 +31,12 @@ static int by_mincore(int fd, uint64_t at, size_t bytes, uint64_t pages)
     return all;
 }
 
-int sgt_resident(int fd, uint64_t at, size_t bytes, const sgt_reader_fault *fault)
+int sgt_resident(int fd, uint64_t at, size_t bytes)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), before = at % page,
              pages = (before + bytes + page - 1) / page;
     at -= before; /* mmap needs an offset that begins a page */
     bytes += (size_t)before;
-    int all = fault->no_cachestat ? -1 : by_cachestat(fd, at, bytes, pages);
+    int all = by_cachestat(fd, at, bytes, pages);
     return all >= 0 ? all : by_mincore(fd, at, bytes, pages);
 }

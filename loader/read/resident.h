@@ -5,10 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "loader/read/reader.h"
-
 /* Return 1 if all of the `bytes` from offset `at` seem to be in the page cache, else 0. Use it only
  * to choose the faster way: the kernel may drop or load pages at any time. */
-int sgt_resident(int fd, uint64_t at, size_t bytes, const sgt_reader_fault *fault);
+int sgt_resident(int fd, uint64_t at, size_t bytes);
 
 #endif

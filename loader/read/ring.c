@@ -30,12 +30,10 @@ static const char *path_of(const sgt_ring *r, uint32_t shard)
 static size_t needed(const sgt_ring_read *d) { return d->skip + d->bytes; }
 
 /* Return how many bytes to request next: all that are missing, rounded up to the alignment. */
-static size_t ask_bytes(const sgt_ring *r, const sgt_ring_read *d)
+static size_t ask_bytes(const sgt_ring_read *d)
 {
-    size_t most = r->all->fault.most_bytes ? r->all->fault.most_bytes : MOST_BYTES;
     size_t left = (needed(d) + d->align - 1) / d->align * d->align - d->done;
-    if (most < d->align) most = d->align;
-    return left < most ? left : most / d->align * d->align;
+    return left < MOST_BYTES ? left : MOST_BYTES;
 }
 
 static uint64_t ask_at(const sgt_ring_read *d) { return d->at - d->skip + d->done; }
@@ -105,7 +103,7 @@ static int issue(sgt_ring *r, sgt_ring_read *d)
     unsigned slot = r->slots[r->flying];
     flight *f = &r->flights[slot];
     char *to = d->to + d->done;
-    size_t bytes = ask_bytes(r, d);
+    size_t bytes = ask_bytes(d);
     if (r->has_ring) {
         struct io_uring_sqe *sqe = io_uring_get_sqe(&r->ring);
         if (!sqe) return 0;
@@ -141,19 +139,6 @@ static int issue_waiting(sgt_ring *r)
 
 /* ---- what comes back ---- */
 
-static int faulty(sgt_ring *r, sgt_ring_read *d, int result)
-{
-    const sgt_reader_fault *f = &r->all->fault;
-    if (f->first_error && !d->tried) result = -f->first_error;
-    if (f->direct_read_error || f->read_error) {
-        int late = __atomic_fetch_add(&r->all->reads, 1, __ATOMIC_RELAXED) >= f->reads_first;
-        if (late && d->align > 1 && f->direct_read_error) result = -f->direct_read_error;
-        if (late && f->read_error) result = -f->read_error;
-    }
-    d->tried = 1;
-    return result;
-}
-
 /* Queue a read again as a buffered one, because direct reads of its file are refused. Unregister
  * the file, so that it is registered again, opened without O_DIRECT. */
 static void read_otherwise(sgt_ring *r, sgt_ring_read *d)
@@ -172,7 +157,6 @@ static void ended(sgt_ring *r, unsigned slot, int result)
     sgt_ring_read *d = r->flights[slot].read;
     r->flights[slot].read = NULL;
     r->slots[--r->flying] = slot;
-    result = faulty(r, d, result);
     if (result > 0) d->done += (size_t)result;
     if (result > 0 && d->done >= needed(d)) {
         finish(r, d, DONE);
@@ -241,11 +225,7 @@ static unsigned patience(const sgt_ring *r, uint32_t pending)
 
 static int enter_ring(sgt_ring *r, uint32_t pending)
 {
-    const sgt_reader_fault *f = &r->all->fault;
     int rc = sgt_setup_enable(r);
-    if (rc == 0 && f->enter_error &&
-        __atomic_fetch_add(&r->all->enters, 1, __ATOMIC_RELAXED) >= f->enters_first)
-        rc = -f->enter_error;
     if (rc < 0) return rc;
     while (!issue_waiting(r) && (rc = io_uring_submit(&r->ring)) > 0) {
     }
@@ -311,7 +291,7 @@ void sgt_ring_ask(sgt_ring *r, sgt_ring_read *d)
      * in flight in the child for ever, which cannot learn when they end. */
     if (r->ruined || sgt_ring_pending(d, 1)) return;
     d->fd = -1;
-    d->taken = d->tried = d->turned = d->error = 0;
+    d->taken = d->turned = d->error = 0;
     append(r, d);
 }
 

@@ -2,7 +2,7 @@
  * threads that call pread if io_uring is unavailable. Readers that read files themselves are built
  * on this.
  *
- *     sgt_rings *all;       // one per reader: open files, planted faults, notices given
+ *     sgt_rings *all;       // one per reader: open files, notices given
  *     if (sgt_rings_open(&all, set, options, n, 2050, &err) < 0) ...;
  *     size_t room = sgt_rings_room(all, 2050);
  *     sgt_ring *r;          // one per thread that reads
@@ -52,7 +52,7 @@ typedef struct sgt_ring_read {
     const char *data; /* the bytes, once the read has been waited for */
 
     /* internal to the ring */
-    int state, error, tried, turned;
+    int state, error, turned;
     /* fd: a descriptor, or an index in the ring's table if `registered` is set. taken: the
      * descriptor must be returned to the rings' open files */
     int fd, taken, registered;
@@ -63,7 +63,7 @@ typedef struct sgt_ring_read {
 } sgt_ring_read;
 
 /* Open the state that all rings of a reader share. The set must outlive it. Of the options, only
- * notice and fault are used. It opens shard 0, then makes and closes a ring with memory for `reads`
+ * the notice is used. It opens shard 0, then makes and closes a ring with memory for `reads`
  * reads of `bytes` bytes, to find out which fallbacks apply (sgt_rings_detail). Returns SGT_E* if
  * the shard cannot be opened. Any number of threads may use it. */
 int sgt_rings_open(sgt_rings **out, const sgt_set *set, const sgt_reader_options *o, size_t reads,

@@ -23,7 +23,8 @@
 
 /* depth of the ring that is made at open, to find out which features are available */
 #define USUAL_DEPTH 128u
-#define POOL_THREADS 16u  /* threads of the pool that replaces an io_uring */
+#define POOL_THREADS 16u /* threads of the pool that replaces an io_uring */
+#define FEWEST 8 /* descriptors that may stay open, even if the process's limit is very low */
 #define PATIENCE_MS 10000 /* milliseconds to wait for reads in flight after their ring was closed */
 
 #ifndef IORING_SETUP_SINGLE_ISSUER
@@ -52,13 +53,7 @@ static const char *why_no_ring(int error)
 /* Make a ring with these flags; return 0 or a negative errno. */
 static int make_ring(sgt_ring *r, unsigned flags)
 {
-    sgt_rings *all = r->all;
-    const sgt_reader_fault *fault = &all->fault;
-    if (fault->ring_error && __atomic_load_n(&all->made, __ATOMIC_RELAXED) >= fault->rings_first)
-        return -fault->ring_error;
-    if (flags && fault->flags_error) return -fault->flags_error;
-    int rc =
-        io_uring_queue_init(fault->ring_entries ? fault->ring_entries : r->depth, &r->ring, flags);
+    int rc = io_uring_queue_init(r->depth, &r->ring, flags);
     if (rc < 0) return rc;
     /* IORING_OP_READ needs Linux 5.6 */
     struct io_uring_probe *probe = io_uring_get_probe_ring(&r->ring);
@@ -68,10 +63,9 @@ static int make_ring(sgt_ring *r, unsigned flags)
         io_uring_queue_exit(&r->ring);
         return -ENOSYS;
     }
-    __atomic_fetch_add(&all->made, 1, __ATOMIC_RELAXED);
     /* For the thread sanitizer, which sees only atomics: the kernel may give this ring memory that
      * another thread's ring had. This operation acquires what sgt_setup_leave released. */
-    __atomic_fetch_add(&all->order, 1, __ATOMIC_ACQUIRE);
+    __atomic_fetch_add(&r->all->order, 1, __ATOMIC_ACQUIRE);
     r->has_ring = 1;
     r->flags = flags;
     r->enabled = !(flags & IORING_SETUP_R_DISABLED);
@@ -92,7 +86,6 @@ void sgt_setup_leave(sgt_ring *r)
 static int make_table(sgt_ring *r, unsigned n)
 {
     struct rlimit limit;
-    if (r->all->fault.files_error && n > 1) return -r->all->fault.files_error;
     /* newer kernels check this limit themselves and return EMFILE */
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && n > limit.rlim_cur) return -EMFILE;
     return io_uring_register_files_sparse(&r->ring, n);
@@ -102,7 +95,6 @@ static int make_table(sgt_ring *r, unsigned n)
 static int put_pipe(sgt_ring *r, unsigned at)
 {
     int ends[2];
-    if (r->all->fault.pipe_error) return -r->all->fault.pipe_error;
     if (pipe2(ends, O_CLOEXEC) < 0) return -errno;
     int rc = io_uring_register_files_update(&r->ring, at, &ends[1], 1);
     close(ends[1]);
@@ -134,8 +126,7 @@ static void register_memory(sgt_ring *r)
     char buf[128];
     struct iovec v = {r->memory, r->memory_bytes};
     if (!r->memory) return;
-    int rc = r->all->fault.memory_error ? -r->all->fault.memory_error
-                                        : io_uring_register_buffers(&r->ring, &v, 1);
+    int rc = io_uring_register_buffers(&r->ring, &v, 1);
     r->memory_registered = rc == 0;
     if (rc == 0) return;
     sgt_warn_once_say(&r->all->once, SAID_MEMORY,
@@ -260,15 +251,23 @@ static int try_ring(sgt_rings *all, size_t bytes, sgt_error *err)
     return SGT_OK;
 }
 
+/* Return how many descriptors may be open: half of the process's limit, so that the program keeps
+ * the other half. */
+static uint32_t most_open(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur / 2 < FEWEST) return FEWEST;
+    return limit.rlim_cur / 2 > UINT32_MAX ? UINT32_MAX : (uint32_t)(limit.rlim_cur / 2);
+}
+
 int sgt_rings_open(sgt_rings **out, const sgt_set *set, const sgt_reader_options *o, size_t reads,
                    size_t bytes, sgt_error *err)
 {
     sgt_rings *all = calloc(1, sizeof *all);
     if (!all) return sgt_fail_memory(err, set->shards[0].path);
     all->set = set;
-    all->fault = o->fault;
     sgt_warn_once_init(&all->once, &o->notice);
-    int rc = sgt_files_open(&all->files, set, &all->fault, &all->once, SAID_CACHE, err);
+    int rc = sgt_files_open(&all->files, set, most_open(), &all->once, SAID_CACHE, err);
     if (rc == 0) all->align = sgt_files_align(all->files, 0);
     if (rc < 0 || (rc = try_ring(all, reads * sgt_rings_room(all, bytes), err)) < 0) {
         sgt_rings_close(all);

@@ -14,16 +14,14 @@
 
 struct sgt_rings {
     const sgt_set *set;
-    sgt_reader_fault fault;
     sgt_warn_once once;
     sgt_files *files;
     /* alignment in bytes of shard 0's reads at open; no shard gets a larger one, even if direct
      * reads are refused later */
     size_t align;
-    int pread;                    /* 1: read by pread in threads; decided at open */
-    int plain;                    /* 1: make rings without FLAGS (setup.c); decided at open */
-    unsigned made, reads, enters; /* atomic counts, for injected faults */
-    unsigned order;               /* atomic: see make_ring in setup.c */
+    int pread;      /* 1: read by pread in threads; decided at open */
+    int plain;      /* 1: make rings without FLAGS (setup.c); decided at open */
+    unsigned order; /* atomic: see make_ring in setup.c */
     char detail[256];
 };
 

@@ -1,8 +1,8 @@
 /* draws.h: the arithmetic of sampler.c for many rows at once, in plain C and in vectors, with
  * identical results (tests/loader/test_draws.c). For a single row, each multiplication has to wait
  * for the one before it. Microseconds for a batch of 32 rows of 20 shards: one row at a time, then
- * all rows at once in plain C, AVX2 and AVX-512 (`make bench-rows`; AMD EPYC Zen 4, one thread,
- * 2026-11-21):
+ * all rows at once in plain C, AVX2 and AVX-512 (`make bench-rows` of commit aa7c1b9e; AMD EPYC Zen 4,
+ * one thread, 2026-11-21):
  *
  *     random     0.93    0.90    0.58    0.55
  *     shuffle    3.22    2.35    1.15    0.95

@@ -11,7 +11,7 @@ import sys
 
 BUDGET = {
     "tokenize": 17159,
-    "loader": 9358,
+    "loader": 9275,
     "train": 14604,
     "kernels": 12422,
     "tools": 18864,

@@ -18,12 +18,12 @@ void put_folder(void)
     }
 }
 
-sgt_loader *open_loader(const char *path, const sgt_loader_options *o,
-                        const sgt_reader_fault *fault)
+sgt_loader *open_loader(const char *path, const sgt_loader_options *o, const reader_fault *fault)
 {
     sgt_loader *l;
     sgt_error err;
-    cr_assert_eq(sgt_loader_open_faulty(&l, path, o, fault, &err), 0, "%s", err.text);
+    set_faults(fault);
+    cr_assert_eq(sgt_loader_open(&l, path, o, &err), 0, "%s", err.text);
     return l;
 }
 
@@ -94,7 +94,7 @@ void check_batch(const sgt_loader *l, sgt_cursor *c, uint64_t k, const uint32_t 
     free(to1);
 }
 
-void check_loader(const char *path, const sgt_loader_options *o, const sgt_reader_fault *fault,
+void check_loader(const char *path, const sgt_loader_options *o, const reader_fault *fault,
                   const uint32_t *map)
 {
     sgt_loader *l = open_loader(path, o, fault);

@@ -4,6 +4,7 @@
 #define SGT_TEST_BATCHES_H
 
 #include "loader/handle.h"
+#include "tests/loader/faults.h"
 #include "tests/loader/shards.h"
 
 /* Write folder d with shards 0 to 4, of 5000, 17, 1234, 40 and 3000 tokens. With T = 16, shard 1
@@ -11,8 +12,7 @@
 void put_folder(void);
 
 /* Open a loader; a failure fails the test. */
-sgt_loader *open_loader(const char *path, const sgt_loader_options *o,
-                        const sgt_reader_fault *fault);
+sgt_loader *open_loader(const char *path, const sgt_loader_options *o, const reader_fault *fault);
 sgt_cursor *open_cursor(const sgt_loader *l);
 
 /* Call sgt_loader_open, close the loader if there is one, and return what the call returned. */
@@ -27,7 +27,7 @@ void check_batch(const sgt_loader *l, sgt_cursor *c, uint64_t k, const uint32_t 
 void check_run(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t n, const uint32_t *map);
 
 /* Open a loader and check many of its batches. */
-void check_loader(const char *path, const sgt_loader_options *o, const sgt_reader_fault *fault,
+void check_loader(const char *path, const sgt_loader_options *o, const reader_fault *fault,
                   const uint32_t *map);
 
 /* Return the number of descriptors of this process, plus one that the counting itself opens. */

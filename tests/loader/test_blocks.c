@@ -20,10 +20,7 @@ enum { B = 6, T = 16, MOST = 3 };
 static const sgt_loader_options block = {
     .reader = SGT_READER_URING, .sampling = SGT_SAMPLING_BLOCK, .batch = B, .seq = T};
 
-static sgt_reader_fault small(void)
-{
-    return (sgt_reader_fault){.block_tokens = 64, .pool_blocks = 3};
-}
+static const reader_fault small = {.block_tokens = 64, .pool_blocks = 3};
 
 /* ---- pools alone ---- */
 
@@ -36,10 +33,10 @@ typedef struct rig {
     uint64_t blocks; /* blocks in an epoch */
 } rig;
 
-static void open_rig(rig *g, const sgt_reader_fault *fault, int cursors)
+static void open_rig(rig *g, const reader_fault *fault, int cursors)
 {
     sgt_loader_options o = block;
-    sgt_reader_options ro = {.fault = *fault};
+    sgt_reader_options ro = {0};
     sgt_error err;
     *g = (rig){0};
     o.reader = SGT_READER_MMAP;
@@ -91,9 +88,8 @@ static uint64_t blocks_to(const rig *g, uint64_t end)
 Test(blocks, each_is_read_once)
 {
     rig g;
-    sgt_reader_fault f = small();
     put_folder();
-    open_rig(&g, &f, 1);
+    open_rig(&g, &small, 1);
     cr_assert_eq(g.blocks, 144);
     cr_assert_eq(draw(&g, 0, 0), B);
     cr_assert_eq(sgt_pool_blocks_read(g.pool), 0);
@@ -110,9 +106,8 @@ Test(blocks, each_is_read_once)
 Test(blocks, cursors_share_them)
 {
     rig g;
-    sgt_reader_fault f = small();
     put_folder();
-    open_rig(&g, &f, 3);
+    open_rig(&g, &small, 3);
     draw(&g, 0, 0);
     for (uint64_t k = 1; k < 300; k++) {
         cr_assert_eq(draw(&g, (int)(k % 3), k), 0, "batch %lu", k);
@@ -128,9 +123,8 @@ Test(blocks, cursors_share_them)
 Test(blocks, jumps)
 {
     rig g;
-    sgt_reader_fault f = small();
     put_folder();
-    open_rig(&g, &f, 2);
+    open_rig(&g, &small, 2);
     for (uint64_t k = 0; k < 50; k++) cr_assert_eq(draw(&g, 0, k * 1001), B);
     cr_assert_eq(sgt_pool_blocks_read(g.pool), 0);
     static const uint64_t places[] = {7000, 20, 123456789, 0, UINT64_MAX / B - 40, 8000};
@@ -154,9 +148,8 @@ Test(blocks, jumps)
 Test(blocks, two_places_at_once)
 {
     rig g;
-    sgt_reader_fault f = small();
     put_folder();
-    open_rig(&g, &f, 2);
+    open_rig(&g, &small, 2);
     draw(&g, 0, 0);
     draw(&g, 0, 0);
     for (uint64_t k = 1; k < 200; k++) {
@@ -185,12 +178,11 @@ static void *draw_at_one_place(void *arg)
 Test(blocks, two_places_that_take_turns)
 {
     rig g;
-    sgt_reader_fault f = small();
     put_folder();
     for (uint64_t round = 0; round < 300; round++) {
         stay s[2] = {{&g, 0, 96 * round}, {&g, 1, 96 * round + 48}};
         pthread_t threads[2];
-        open_rig(&g, &f, 2);
+        open_rig(&g, &small, 2);
         for (int i = 0; i < 2; i++)
             cr_assert_eq(pthread_create(&threads[i], NULL, draw_at_one_place, &s[i]), 0);
         for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
@@ -201,12 +193,12 @@ Test(blocks, two_places_that_take_turns)
 /* Close with any number of reads in flight. */
 Test(blocks, closed_at_any_moment)
 {
-    sgt_reader_fault f = small(), forbidden = f;
+    reader_fault forbidden = small;
     forbidden.ring_error = EPERM;
     put_folder();
     for (uint64_t i = 0; i < 60; i++) {
         rig g;
-        open_rig(&g, i & 1 ? &f : &forbidden, 1 + (int)(i % 3));
+        open_rig(&g, i & 1 ? &small : &forbidden, 1 + (int)(i % 3));
         for (uint64_t k = 0; k < i / 6; k++) draw(&g, 0, k * (i % 2));
         close_rig(&g);
     }
@@ -215,7 +207,7 @@ Test(blocks, closed_at_any_moment)
 /* Rows longer than a block are large reads of their own. */
 Test(blocks, rows_too_long_for_pools)
 {
-    sgt_reader_fault f = {.block_tokens = 15, .pool_blocks = 3};
+    reader_fault f = {.block_tokens = 15, .pool_blocks = 3};
     put_folder();
     check_loader("d", &block, &f, NULL);
     f.block_tokens = 16;
@@ -228,19 +220,19 @@ Test(blocks, rows_too_long_for_pools)
  * ranks, and with batches larger than pools. */
 Test(blocks, batches_are_those_of_the_other_readers)
 {
-    static const sgt_reader_fault faults[] = {{.ring_error = EPERM},
-                                              {.direct_error = EINVAL},
-                                              {.direct_read_error = EINVAL},
-                                              {.flags_error = EINVAL, .files_error = EINVAL},
-                                              {.first_error = EINTR},
-                                              {.most_bytes = 100},
-                                              {.most_bytes = 1, .direct_error = EINVAL},
-                                              {.most_files = 1},
-                                              {.enter_error = ENOMEM, .enters_first = 30},
-                                              {0}};
+    static const reader_fault faults[] = {{.ring_error = EPERM},
+                                          {.direct_error = EINVAL},
+                                          {.direct_read_error = EINVAL},
+                                          {.flags_error = EINVAL, .files_error = EINVAL},
+                                          {.first_error = EINTR},
+                                          {.most_bytes = 100},
+                                          {.most_bytes = 1, .direct_error = EINVAL},
+                                          {.most_files = 1},
+                                          {.enter_error = ENOMEM, .enters_first = 30},
+                                          {0}};
     put_folder();
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
-        sgt_reader_fault f = faults[i];
+        reader_fault f = faults[i];
         for (f.pool_blocks = 1; f.pool_blocks < 300; f.pool_blocks = f.pool_blocks * 5 + 2) {
             sgt_loader_options o = block;
             f.block_tokens = 64;
@@ -265,7 +257,7 @@ Test(blocks, batches_are_those_of_the_other_readers)
 Test(blocks, of_many_shards)
 {
     char name[64];
-    sgt_reader_fault f = {.block_tokens = 64, .pool_blocks = 2};
+    reader_fault f = {.block_tokens = 64, .pool_blocks = 2};
     cr_assert_eq(mkdir("s", 0777), 0);
     for (uint32_t i = 0; i < 40; i++) {
         snprintf(name, sizeof name, "s/train_%06u.bin", i);
@@ -295,7 +287,7 @@ Test(blocks, file_cut_while_in_use)
 {
     put_folder();
     for (int ring = 0; ring < 2; ring++) {
-        sgt_reader_fault f = small();
+        reader_fault f = small;
         f.ring_error = ring ? 0 : EPERM;
         sgt_loader *l = open_loader("d", &block, &f);
         sgt_cursor *c = open_cursor(l);
@@ -332,7 +324,7 @@ Test(blocks, disk_that_fails)
 {
     put_folder();
     for (int ring = 0; ring < 2; ring++) {
-        sgt_reader_fault f = small();
+        reader_fault f = small;
         sgt_error err = {0};
         f.ring_error = ring ? 0 : EPERM;
         f.read_error = EIO;
@@ -354,8 +346,6 @@ Test(blocks, of_several_sets)
     static const sgt_loader_set sets[] = {{"d", 0.7}, {"e", 0.3}, {"f", 1}, {"g", 1}, {"h", 1}};
     static const uint32_t map[] = {0, 1, 2, 3, 4, 7};
     notices said;
-    sgt_error err;
-    sgt_reader_fault f = small();
     sgt_loader_options o = block;
     put_folder();
     for (int i = 1; i < 5; i++) {
@@ -366,11 +356,10 @@ Test(blocks, of_several_sets)
     }
     o.sets = sets;
     o.set_count = 2;
-    check_loader(NULL, &o, &f, map);
+    check_loader(NULL, &o, &small, map);
     o.set_count = 5;
     o.notice = collect(&said);
-    sgt_loader *l;
-    cr_assert_eq(sgt_loader_open_faulty(&l, NULL, &o, &f, &err), 0, "%s", err.text);
+    sgt_loader *l = open_loader(NULL, &o, &small);
     cr_assert_eq(said.count, 1);
     cr_assert_str_eq(said.last,
                      "blocks of 5 sets would take too much memory: reading windows one by one");
@@ -395,9 +384,8 @@ Test(blocks, threads_share_pools)
 {
     pthread_t threads[3];
     drawer drawers[3];
-    sgt_reader_fault f = small();
     put_folder();
-    sgt_loader *l = open_loader("d", &block, &f);
+    sgt_loader *l = open_loader("d", &block, &small);
     for (uint64_t i = 0; i < 3; i++) {
         drawers[i] = (drawer){l, i};
         cr_assert_eq(pthread_create(&threads[i], NULL, draw_every_third, &drawers[i]), 0);

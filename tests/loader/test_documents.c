@@ -67,7 +67,7 @@ static void check_padded(const sgt_loader *l, sgt_cursor *c, uint64_t k)
 }
 
 static void check_documents(const char *path, const sgt_loader_options *o,
-                            const sgt_reader_fault *fault)
+                            const reader_fault *fault)
 {
     sgt_loader_info info;
     sgt_loader *l = open_loader(path, o, fault);
@@ -106,7 +106,7 @@ Test(documents, equal_the_slow_list)
 /* Read with io_uring and with pread, where every read returns only a few bytes. */
 Test(documents, short_reads)
 {
-    static const sgt_reader_fault faults[] = {
+    static const reader_fault faults[] = {
         {.most_bytes = 3}, {.ring_error = 1}, {.ring_error = 1, .most_bytes = 5}};
     put_set("d", 1);
     for (size_t i = 0; i < 3; i++) {

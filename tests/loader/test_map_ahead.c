@@ -16,7 +16,7 @@ TestSuite(map_ahead, .init = enter_scratch, .fini = leave_scratch);
 static const char *const path = "d.bin";
 
 /* Map the set's only shard, run `cut` on it, map ahead, and return the bytes that were mapped. */
-static uint64_t mapped(const sgt_loader *l, const sgt_reader_fault *fault, void (*cut)(void))
+static uint64_t mapped(const sgt_loader *l, const reader_fault *fault, void (*cut)(void))
 {
     uint64_t bytes;
     sgt_guarded *g = sgt_guard_new(1);
@@ -27,7 +27,8 @@ static uint64_t mapped(const sgt_loader *l, const sgt_reader_fault *fault, void 
     close(fd);
     g->maps[0] = (sgt_guard_map){.base = p, .size = size};
     if (cut) cut();
-    sgt_map_ahead *m = sgt_map_ahead_new(&l->set, g, fault);
+    set_faults(fault);
+    sgt_map_ahead *m = sgt_map_ahead_new(&l->set, g);
     for (int i = 0; i < 3; i++) sgt_map_ahead_begin(m); /* the second and third call do nothing */
     bytes = sgt_map_ahead_bytes(m);
     sgt_map_ahead_free(m);
@@ -40,11 +41,10 @@ static uint64_t mapped(const sgt_loader *l, const sgt_reader_fault *fault, void 
  * cached. */
 static int can_map(uint64_t size)
 {
-    sgt_reader_fault none = {0};
     int fd = open(path, O_RDONLY);
     char *p = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
-    int can = madvise(p, 4096, 22 /* MADV_POPULATE_READ */) == 0 &&
-              sgt_resident(fd, 0, (size_t)size, &none);
+    int can =
+        madvise(p, 4096, 22 /* MADV_POPULATE_READ */) == 0 && sgt_resident(fd, 0, (size_t)size);
     munmap(p, 4096);
     close(fd);
     return can;
@@ -55,7 +55,7 @@ static void shorten(void) { resize(path, 3 << 20); }
 Test(map_ahead, maps_what_is_cached)
 {
     enum { TOKENS = 4 << 20 };
-    sgt_reader_fault none = {0}, old = {.no_cachestat = 1}, poor = {.memory = "poor"};
+    reader_fault old = {.no_cachestat = 1}, poor = {.memory = "poor"};
     put_shard(path, 1, TOKENS);
     sgt_loader *l = open_loader(path, &(sgt_loader_options){.reader = SGT_READER_MMAP}, NULL);
     uint64_t size = sgt_shard_bytes(&l->set.shards[0].head);
@@ -63,13 +63,13 @@ Test(map_ahead, maps_what_is_cached)
         sgt_loader_close(l);
         cr_skip_test("the kernel does not populate maps or does not tell what is cached");
     }
-    cr_assert_eq(mapped(l, &none, NULL), size);
+    cr_assert_eq(mapped(l, NULL, NULL), size);
     cr_assert_eq(mapped(l, &old, NULL), size);
     cr_assert(mkdir("poor", 0777) == 0 && mkdir("poor/proc", 0777) == 0);
     put_bytes("poor/proc/meminfo", "MemAvailable: 8000 kB\n", 22);
     cr_assert_eq(mapped(l, &poor, NULL), 0);
     /* the file is shorter than its map, which raises no SIGBUS */
-    cr_assert_lt(mapped(l, &none, shorten), size);
+    cr_assert_lt(mapped(l, NULL, shorten), size);
     sgt_loader_close(l);
 }
 

@@ -92,7 +92,7 @@ static void check_packed(const sgt_loader *l, sgt_cursor *c, const sgt_pack *p, 
     free(rows);
 }
 
-static void check_set(const char *path, const sgt_loader_options *o, const sgt_reader_fault *fault)
+static void check_set(const char *path, const sgt_loader_options *o, const reader_fault *fault)
 {
     sgt_loader_info info;
     sgt_loader *l = open_loader(path, o, fault);
@@ -131,7 +131,7 @@ Test(packed, equals_the_plan)
 /* io_uring with short reads, and pread instead of it; and more rows than an epoch has. */
 Test(packed, short_reads)
 {
-    static const sgt_reader_fault faults[] = {
+    static const reader_fault faults[] = {
         {.most_bytes = 3}, {.ring_error = 1}, {.ring_error = 1, .most_bytes = 5}};
     put_set("d", 1);
     for (size_t i = 0; i < 3; i++) {

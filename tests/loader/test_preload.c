@@ -60,7 +60,7 @@ static void check_all_tokens(const sgt_loader *l)
     }
 }
 
-static void check_with(const sgt_reader_fault *fault, const char *detail, const char *notice)
+static void check_with(const reader_fault *fault, const char *detail, const char *notice)
 {
     notices said;
     sgt_loader_info info;
@@ -99,13 +99,13 @@ Test(preload, every_token_from_the_disk_and_from_the_page_cache)
     check_with(NULL, "preload", NULL);
     evict("d/train_000003.bin");
     see_pages("d/train_000003.bin", 1 << 20, 2 << 20);
-    check_with(&(sgt_reader_fault){.no_cachestat = 1}, "preload", NULL);
+    check_with(&(reader_fault){.no_cachestat = 1}, "preload", NULL);
 }
 
 Test(preload, without_io_uring_or_direct_reads)
 {
-    sgt_reader_fault forbidden = {.ring_error = EPERM}, cached = {.direct_error = EINVAL};
-    sgt_reader_fault neither = {.ring_error = EPERM, .direct_read_error = EINVAL};
+    reader_fault forbidden = {.ring_error = EPERM}, cached = {.direct_error = EINVAL};
+    reader_fault neither = {.ring_error = EPERM, .direct_read_error = EINVAL};
     static const char no_ring[] =
         "io_uring is forbidden here (Operation not permitted): reading with pread instead";
     static const char no_direct[] = "d/train_000000.bin: direct reads are refused (Invalid "
@@ -118,22 +118,20 @@ Test(preload, without_io_uring_or_direct_reads)
     sgt_loader *l = open_loader("d", &(sgt_loader_options){.seq = T}, &neither);
     check_all_tokens(l);
     sgt_loader_close(l);
-    check_with(&(sgt_reader_fault){.first_error = EINTR}, "preload", NULL);
-    check_with(&(sgt_reader_fault){.align_unknown = 1}, "preload", NULL);
+    check_with(&(reader_fault){.first_error = EINTR}, "preload", NULL);
+    check_with(&(reader_fault){.align_unknown = 1}, "preload", NULL);
     for (size_t most = 1000; most < 3000000; most *= 40) {
-        check_with(&(sgt_reader_fault){.most_bytes = most}, "preload", NULL);
-        check_with(&(sgt_reader_fault){.most_bytes = most, .ring_error = EPERM},
+        check_with(&(reader_fault){.most_bytes = most}, "preload", NULL);
+        check_with(&(reader_fault){.most_bytes = most, .ring_error = EPERM},
                    "preload (pread: io_uring is forbidden)", no_ring);
     }
 }
 
-static int open_with(const sgt_reader_fault *fault, sgt_error *err)
+static int open_with(const reader_fault *fault, sgt_error *err)
 {
-    sgt_loader *l;
     sgt_loader_options o = {.seq = T, .batch = 4};
-    int rc = sgt_loader_open_faulty(&l, "d", &o, fault, err);
-    if (rc == 0) sgt_loader_close(l);
-    return rc;
+    set_faults(fault);
+    return open_only("d", &o, err);
 }
 
 /* Reads fail while others are in flight. */
@@ -141,7 +139,7 @@ Test(preload, reads_that_fail)
 {
     put_shards();
     for (int ring = 0; ring < 2; ring++) {
-        sgt_reader_fault fault = {.read_error = EIO, .ring_error = ring ? 0 : EPERM};
+        reader_fault fault = {.read_error = EIO, .ring_error = ring ? 0 : EPERM};
         evict_shards();
         expect_failure(open_with(&fault, why), SGT_EIO,
                        "d/train_000000.bin: at byte 0: cannot read: %s", strerror(EIO));
@@ -180,25 +178,25 @@ Test(preload, the_first_bad_id_is_named)
 Test(preload, what_is_in_the_page_cache)
 {
     for (int old = 0; old < 2; old++) {
-        sgt_reader_fault f = {.no_cachestat = old};
         char byte;
+        set_faults(&(reader_fault){.no_cachestat = old});
         put_raw("f", 0, 1 << 16);
         int fd = open("f", O_RDONLY);
         cr_assert(fd >= 0);
-        cr_assert_eq(sgt_resident(fd, 0, 1 << 17, &f), 1);
+        cr_assert_eq(sgt_resident(fd, 0, 1 << 17), 1);
         cr_assert(fsync(fd) == 0 && posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) == 0 &&
                   posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM) == 0);
-        if (sgt_resident(fd, 4096, 4096, &f)) {
+        if (sgt_resident(fd, 4096, 4096)) {
             close(fd);
             cr_skip_test("this file system has no pages to drop");
         }
-        cr_assert_eq(sgt_resident(fd, 0, 1 << 17, &f), 0);
+        cr_assert_eq(sgt_resident(fd, 0, 1 << 17), 0);
         cr_assert_eq(pread(fd, &byte, 1, 4096), 1);
-        cr_assert_eq(sgt_resident(fd, 4096, 4096, &f), 1);
-        cr_assert_eq(sgt_resident(fd, 4097, 4095, &f), 1);
-        cr_assert_eq(sgt_resident(fd, 4096, 4097, &f), 0);
-        cr_assert_eq(sgt_resident(fd, 4095, 4096, &f), 0);
-        cr_assert_eq(sgt_resident(fd, 0, 1 << 17, &f), 0);
+        cr_assert_eq(sgt_resident(fd, 4096, 4096), 1);
+        cr_assert_eq(sgt_resident(fd, 4097, 4095), 1);
+        cr_assert_eq(sgt_resident(fd, 4096, 4097), 0);
+        cr_assert_eq(sgt_resident(fd, 4095, 4096), 0);
+        cr_assert_eq(sgt_resident(fd, 0, 1 << 17), 0);
         close(fd);
     }
 }
@@ -213,20 +211,20 @@ Test(preload, what_fails_is_done_otherwise)
             evict_shards();
             notices said;
             sgt_loader_options o = {.seq = T, .batch = 4, .notice = collect(&said)};
-            sgt_reader_fault f = {.enter_error = EIO,
-                                  .enters_first = after,
-                                  /* short reads need more calls of the ring than `after` */
-                                  .most_bytes = 40960,
-                                  .flags_error = plain ? EINVAL : 0,
-                                  .direct_error = EINVAL};
+            reader_fault f = {.enter_error = EIO,
+                              .enters_first = after,
+                              /* short reads need more calls of the ring than `after` */
+                              .most_bytes = 40960,
+                              .flags_error = plain ? EINVAL : 0,
+                              .direct_error = EINVAL};
             sgt_loader *l = open_loader("d", &o, &f);
             cr_assert(said.count == 2 + plain && !strcmp(said.last, failed), "%s", said.last);
             check_all_tokens(l);
             sgt_loader_close(l);
         }
     check_with(NULL, "preload", NULL); /* all shards are in the page cache now */
-    check_with(&(sgt_reader_fault){.cache_error = 1}, "preload", NULL);
-    sgt_reader_fault f = {.cache_error = 1, .read_error = EIO};
+    check_with(&(reader_fault){.cache_error = 1}, "preload", NULL);
+    reader_fault f = {.cache_error = 1, .read_error = EIO};
     expect_failure(open_with(&f, why), SGT_EIO, "d/train_000000.bin: at byte 0: cannot read: %s",
                    strerror(EIO));
 }
@@ -253,13 +251,13 @@ Test(preload, cut_while_it_is_read)
         for (int cached = 0; cached < 2; cached++) {
             int cuts = 0;
             sgt_loader_options o = {.seq = T, .batch = 4, .notice = {cut_when_refused, &cuts}};
-            sgt_reader_fault f = {
+            reader_fault f = {
                 .direct_read_error = EINVAL, .reads_first = 2, .ring_error = ring ? 0 : EPERM};
-            sgt_loader *l;
+            set_faults(&f);
             put_shard("d/train_000000.bin", 0, LONG);
             evict("d/train_000000.bin");
             if (cached) see_pages("d/train_000000.bin", 20 << 20, 32 << 20);
-            expect_failure(sgt_loader_open_faulty(&l, "d", &o, &f, why), SGT_EFORMAT,
+            expect_failure(open_only("d", &o, why), SGT_EFORMAT,
                            "d/train_000000.bin: ends at byte %d, in the middle of a window: cut "
                            "short while in use",
                            LEFT);

@@ -250,7 +250,7 @@ Test(readers, file_cut_while_in_use)
     put_folder();
     for (int ring = 0; ring < 2; ring++) {
         sgt_loader_options o = uring;
-        sgt_reader_fault none = {0}, refused = {.ring_error = EPERM};
+        reader_fault none = {0}, refused = {.ring_error = EPERM};
         o.sampling = SGT_SAMPLING_SEQUENTIAL;
         sgt_loader *l = open_loader("d", &o, ring ? &none : &refused);
         sgt_cursor *c = open_cursor(l);
@@ -313,10 +313,10 @@ Test(readers, more_than_the_container_may_have)
     put_bytes("root/sys/fs/cgroup/job/memory.current", "1048576\n", 8);
     put_raw("d/train_a.bin", 0, 1 << 20);
     put_raw("d/train_b.bin", 1, 1 << 19);
-    sgt_reader_fault fault = {.memory = "root"};
+    reader_fault fault = {.memory = "root"};
     sgt_loader_options o = {.raw = 1, .seq = 16};
-    sgt_loader *l;
-    expect_failure(sgt_loader_open_faulty(&l, "d", &o, &fault, why), SGT_ENOMEM,
+    set_faults(&fault);
+    expect_failure(open_only("d", &o, why), SGT_ENOMEM,
                    "the set takes 3 MiB and this process's control group (container) has 2 MiB of "
                    "free memory: it cannot be preloaded (use --loader mmap or --loader uring, "
                    "which need no memory for it)");

@@ -19,7 +19,7 @@ static const sgt_loader_options uring = {.reader = SGT_READER_URING, .batch = 6,
 
 /* Three cursors draw in turn and are closed while reads are in flight; then a single cursor is
  * used. Check the detail and the notice. */
-static void check_fallback(const sgt_reader_fault *fault, const char *detail, const char *notice)
+static void check_fallback(const reader_fault *fault, const char *detail, const char *notice)
 {
     notices said;
     sgt_loader_info info;
@@ -65,7 +65,7 @@ Test(uring, ring_refused)
         snprintf(detail, sizeof detail, "uring (pread: %s)", cases[i].why);
         snprintf(notice, sizeof notice, "%s here (%s): reading with pread instead", cases[i].why,
                  cases[i].text);
-        check_fallback(&(sgt_reader_fault){.ring_error = cases[i].error}, detail, notice);
+        check_fallback(&(reader_fault){.ring_error = cases[i].error}, detail, notice);
     }
 }
 
@@ -74,7 +74,7 @@ Test(uring, ring_refused)
 Test(uring, ring_refused_to_some)
 {
     put_folder();
-    check_fallback(&(sgt_reader_fault){.ring_error = ENOMEM, .rings_first = 2}, "uring",
+    check_fallback(&(reader_fault){.ring_error = ENOMEM, .rings_first = 2}, "uring",
                    "io_uring is short of memory it may lock here (Cannot allocate memory): reading "
                    "with pread instead");
 }
@@ -100,7 +100,7 @@ Test(uring, ring_forbidden_by_seccomp)
 Test(uring, one_thing_refused)
 {
     static const struct {
-        sgt_reader_fault fault;
+        reader_fault fault;
         const char *detail, *notice;
     } cases[] = {
         {{.flags_error = EINVAL},
@@ -133,7 +133,7 @@ Test(uring, direct_reads_refused_late)
     sgt_loader_options o = uring;
     o.notice = collect(&said);
     for (int ring = 0; ring < 2; ring++) {
-        sgt_reader_fault fault = {.direct_read_error = EINVAL, .ring_error = ring ? 0 : EPERM};
+        reader_fault fault = {.direct_read_error = EINVAL, .ring_error = ring ? 0 : EPERM};
         sgt_loader *l = open_loader("d", &o, &fault);
         sgt_cursor *c = open_cursor(l);
         check_run(l, c, 0, 100, NULL);
@@ -156,8 +156,7 @@ Test(uring, direct_reads_refused_in_between)
         notices said;
         sgt_loader_options o = uring;
         o.notice = collect(&said);
-        sgt_reader_fault fault = {
-            .direct_read_error = EINVAL, .reads_first = 430, .most_files = files};
+        reader_fault fault = {.direct_read_error = EINVAL, .reads_first = 430, .most_files = files};
         sgt_loader *l = open_loader("d", &o, &fault);
         sgt_cursor *c = open_cursor(l), *other = open_cursor(l);
         check_batch(l, other, 7, NULL); /* 18 reads; nothing is read ahead */
@@ -178,10 +177,10 @@ Test(uring, everything_refused)
     notices said;
     sgt_loader_info info;
     sgt_loader_options o = uring;
-    sgt_reader_fault fault = {.flags_error = EINVAL,
-                              .files_error = EMFILE,
-                              .memory_error = ENOMEM,
-                              .direct_error = EINVAL};
+    reader_fault fault = {.flags_error = EINVAL,
+                          .files_error = EMFILE,
+                          .memory_error = ENOMEM,
+                          .direct_error = EINVAL};
     put_folder();
     for (int ring = 0; ring < 2; ring++) {
         o.notice = collect(&said);
@@ -210,7 +209,7 @@ Test(uring, ring_that_fails)
     put_folder();
     unsigned before = open_descriptors();
     for (size_t i = 0; i < sizeof after / sizeof *after; i++) {
-        sgt_reader_fault fault = {.enter_error = ENOMEM, .enters_first = after[i]};
+        reader_fault fault = {.enter_error = ENOMEM, .enters_first = after[i]};
         check_fallback(&fault, "uring", said);
         fault.flags_error = EINVAL;
         notices all;
@@ -234,7 +233,7 @@ Test(uring, ring_that_fails_and_cannot_be_watched)
     unsigned before = open_descriptors();
     int failures = 0;
     for (unsigned after = 0; after < 20; after++) {
-        sgt_reader_fault fault = {.enter_error = EIO, .enters_first = after, .pipe_error = EMFILE};
+        reader_fault fault = {.enter_error = EIO, .enters_first = after, .pipe_error = EMFILE};
         notices said;
         sgt_loader_options o = uring;
         o.notice = collect(&said);

@@ -17,14 +17,13 @@ static const sgt_loader_options uring = {.reader = SGT_READER_URING, .batch = 6,
 
 /* ---- reads that end early ---- */
 
-static const sgt_reader_fault buffered = {.direct_error = EINVAL};
+static const reader_fault buffered = {.direct_error = EINVAL};
 
 /* Read everything, with at most `most` bytes per read, under every fallback. */
-static void check_short(const sgt_reader_fault *fault, size_t most, uint32_t seq,
-                        const uint32_t *map)
+static void check_short(const reader_fault *fault, size_t most, uint32_t seq, const uint32_t *map)
 {
     for (int ring = 0; ring < 2; ring++) {
-        sgt_reader_fault f = *fault;
+        reader_fault f = *fault;
         sgt_loader_options o = uring;
         o.seq = seq;
         f.most_bytes = most;
@@ -45,9 +44,9 @@ Test(uring_reads, short_reads_are_continued)
     put_folder();
     for (size_t most = 1; most <= 35; most += 17) check_short(&buffered, most, 16, NULL);
     check_short(&buffered, 100, 900, map);
-    check_short(&(sgt_reader_fault){0}, 1, 16, NULL);
+    check_short(&(reader_fault){0}, 1, 16, NULL);
     for (size_t most = 1; most <= 1025; most += 512)
-        check_short(&(sgt_reader_fault){0}, most, 900, map);
+        check_short(&(reader_fault){0}, most, 900, map);
 }
 
 Test(uring_reads, interrupted_reads_are_asked_for_again)
@@ -55,7 +54,7 @@ Test(uring_reads, interrupted_reads_are_asked_for_again)
     static const int errors[] = {EINTR, EAGAIN, ECANCELED};
     put_folder();
     for (int i = 0; i < 6; i++) {
-        sgt_reader_fault fault = {.first_error = errors[i / 2], .ring_error = i & 1 ? EPERM : 0};
+        reader_fault fault = {.first_error = errors[i / 2], .ring_error = i & 1 ? EPERM : 0};
         sgt_loader *l = open_loader("d", &uring, &fault);
         sgt_cursor *c = open_cursor(l);
         check_run(l, c, 0, 200, NULL);
@@ -72,8 +71,8 @@ Test(uring_reads, ends_of_files)
     for (size_t i = 0; i < 3; i++)
         for (int direct = 0; direct < 2; direct++)
             for (int ring = 0; ring < 2; ring++) {
-                sgt_reader_fault fault = {.direct_error = direct ? 0 : EINVAL,
-                                          .ring_error = ring ? 0 : EPERM};
+                reader_fault fault = {.direct_error = direct ? 0 : EINVAL,
+                                      .ring_error = ring ? 0 : EPERM};
                 put_shard("one.bin", 0, tokens[i]);
                 sgt_loader_options o = {.reader = SGT_READER_URING,
                                         .batch = 1,
@@ -98,7 +97,7 @@ Test(uring_reads, rings_smaller_than_what_is_in_flight)
 {
     put_folder();
     for (unsigned entries = 1; entries <= 4; entries *= 2) {
-        sgt_reader_fault fault = {.ring_entries = entries};
+        reader_fault fault = {.ring_entries = entries};
         for (int plain = 0; plain < 2; plain++) {
             sgt_loader_options o = {.reader = SGT_READER_URING, .batch = 300, .seq = 16};
             fault.flags_error = plain ? EINVAL : 0;
@@ -128,10 +127,10 @@ Test(uring_reads, disk_errors_name_shard_and_offset)
     for (int i = 0; i < 4; i++) {
         sgt_loader_options o = {
             .reader = SGT_READER_URING, .batch = 1, .seq = 16, .sampling = SGT_SAMPLING_SEQUENTIAL};
-        sgt_reader_fault fault = {.read_error = EIO,
-                                  .reads_first = 310, /* shard 0 has 312 rows */
-                                  .ring_error = i & 1 ? EPERM : 0,
-                                  .direct_error = i & 2 ? EINVAL : 0};
+        reader_fault fault = {.read_error = EIO,
+                              .reads_first = 310, /* shard 0 has 312 rows */
+                              .ring_error = i & 1 ? EPERM : 0,
+                              .direct_error = i & 2 ? EINVAL : 0};
         sgt_loader *l = open_loader("d", &o, &fault);
         sgt_cursor *c = open_cursor(l);
         check_run(l, c, 0, 100, NULL); /* up to 160 more windows are in flight */
@@ -163,7 +162,7 @@ Test(uring_reads, shard_gone)
     sgt_loader_options o = uring;
     o.sampling = SGT_SAMPLING_SEQUENTIAL;
     for (int i = 0; i < 2; i++) {
-        sgt_loader *l = open_loader("d", &o, &(sgt_reader_fault){.ring_error = i ? EPERM : 0});
+        sgt_loader *l = open_loader("d", &o, &(reader_fault){.ring_error = i ? EPERM : 0});
         sgt_cursor *c = open_cursor(l);
         cr_assert_eq(rename("d/train_000004.bin", "d/away"), 0);
         check_run(l, c, 0, 60, NULL);
@@ -212,8 +211,8 @@ Test(uring_reads, more_shards_than_descriptors)
     }
     unsigned before = open_descriptors();
     for (int i = 0; i < 6; i++) {
-        sgt_reader_fault fault = {.most_files = i & 1 ? 2 : 0,
-                                  .ring_error = i == 2 || i == 3 ? EPERM : 0};
+        reader_fault fault = {.most_files = i & 1 ? 2 : 0,
+                              .ring_error = i == 2 || i == 3 ? EPERM : 0};
         if (i == 4) {
             fault.files_error = EMFILE;
             fault.most_files = 1;
@@ -249,8 +248,8 @@ Test(uring_reads, closed_with_reads_in_flight)
     put_folder();
     unsigned before = open_descriptors();
     for (int i = 0; i < 5; i++) {
-        sgt_reader_fault fault = {.ring_error = i == 1 ? EPERM : 0,
-                                  .flags_error = i == 2 || i == 4 ? EINVAL : 0};
+        reader_fault fault = {.ring_error = i == 1 ? EPERM : 0,
+                              .flags_error = i == 2 || i == 4 ? EINVAL : 0};
         if (i >= 3) fault.enter_error = ENXIO, fault.enters_first = 7;
         sgt_loader *l = open_loader("d", &uring, &fault);
         for (uint64_t k = 0; k < 60; k++) {
@@ -294,8 +293,8 @@ Test(uring_reads, cursors_move_between_threads)
     put_folder();
     unsigned before = open_descriptors();
     for (int i = 0; i < 3; i++) {
-        sgt_reader_fault fault = {.ring_error = i == 1 ? EPERM : 0,
-                                  .direct_error = i == 2 ? EINVAL : 0};
+        reader_fault fault = {.ring_error = i == 1 ? EPERM : 0,
+                              .direct_error = i == 2 ? EINVAL : 0};
         sgt_loader *l = open_loader("d", &uring, &fault);
         sgt_cursor *c = open_cursor(l);
         turn here = {l, c, 0, 10, 0}, there = {l, c, 10, 10, 0};
@@ -351,7 +350,7 @@ Test(uring_reads, forks)
         sgt_loader_options o = uring;
         /* with sampling block, a thread of the pool reads ahead */
         o.sampling = i & 2 ? SGT_SAMPLING_BLOCK : SGT_SAMPLING_SHUFFLE;
-        sgt_loader *l = open_loader("d", &o, &(sgt_reader_fault){.ring_error = i & 1 ? EPERM : 0});
+        sgt_loader *l = open_loader("d", &o, &(reader_fault){.ring_error = i & 1 ? EPERM : 0});
         sgt_cursor *c = open_cursor(l);
         check_run(l, c, 0, 3, NULL); /* more reads are in flight */
         /* let that thread sleep: a lock held by another thread at the fork is never released in the

@@ -16,6 +16,7 @@
 #include "loader/handle.h"
 
 #define STRESS "stress-blocks"
+#include "tests/loader/faults.h"
 #include "tests/loader/stress/shards.h"
 
 enum { B = 8, T = 64, SHARDS = 3, TOKENS = 20000, SIDE = 3, BATCHES = 400 };
@@ -119,17 +120,17 @@ static void *drain(void *arg)
 /* Run one round. The number of threads and the refused system calls differ from round to round. */
 static void run(uint64_t round, uint64_t seed)
 {
-    static const sgt_reader_fault faults[] = {{0},
-                                              {.ring_error = EPERM},
-                                              {.direct_error = EINVAL},
-                                              {.most_bytes = 700},
-                                              {.first_error = EINTR}};
+    static const reader_fault faults[] = {{0},
+                                          {.ring_error = EPERM},
+                                          {.direct_error = EINVAL},
+                                          {.most_bytes = 700},
+                                          {.first_error = EINTR}};
     void *(*const kinds[])(void *) = {side_by_side, side_by_side, side_by_side, jump, drain};
     pthread_t threads[5];
     job jobs[5];
     sgt_loader *l;
     sgt_error err;
-    sgt_reader_fault fault = faults[round % 5];
+    reader_fault fault = faults[round % 5];
     fault.block_tokens = 512;
     fault.pool_blocks = 1 + (uint32_t)(round % 7);
     sgt_loader_options o = {.reader = SGT_READER_URING,
@@ -137,7 +138,8 @@ static void run(uint64_t round, uint64_t seed)
                             .batch = B,
                             .seq = T,
                             .seed = seed};
-    if (sgt_loader_open_faulty(&l, ".", &o, &fault, &err) < 0) fail("a loader", err.text);
+    set_faults(&fault);
+    if (sgt_loader_open(&l, ".", &o, &err) < 0) fail("a loader", err.text);
     for (uint32_t i = 0; i < 5; i++) {
         jobs[i] = (job){l, sgt_philox_u64(seed, round, i), i};
         if (i < SIDE) jobs[i].seed = round * 77;

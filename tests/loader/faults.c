@@ -1,0 +1,190 @@
+/* faults.c: see faults.h. Reads fail and are cut short where their results come back, in the ring or
+ * in the thread pool. */
+#include "tests/loader/faults.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "loader/base/file.h"
+#include "loader/base/memory.h"
+#include "loader/read/setup.h"
+
+#define CACHESTAT 451 /* as in loader/read/resident.c */
+
+/* Define what the library calls instead of `name`, which is then __real_name. */
+#define WRAP(type, name, ...)        \
+    type __real_##name(__VA_ARGS__); \
+    type __wrap_##name(__VA_ARGS__); \
+    type __wrap_##name(__VA_ARGS__)
+
+static reader_fault faults;
+static unsigned made, reads, enters; /* atomic counts of successes */
+/* atomic, by a hash of the read: 1 if its last try failed with first_error */
+static uint8_t tried[4096];
+
+void set_faults(const reader_fault *fault)
+{
+    faults = fault ? *fault : (reader_fault){0};
+    made = reads = enters = 0;
+}
+
+/* Count one more, and return whether `first` came before it. */
+static int is_late(unsigned *count, unsigned first)
+{
+    return __atomic_fetch_add(count, 1, __ATOMIC_RELAXED) >= first;
+}
+
+/* ---- results of reads ---- */
+
+/* Return the error with which a read fails, or the number of bytes that it returns. Bytes that it
+ * then does not return are overwritten. */
+static int change_result(const sgt_ring_read *d, int result)
+{
+    int given = result;
+    size_t most = faults.most_bytes < d->align ? d->align : faults.most_bytes;
+    most = most / d->align * d->align;
+    if (faults.most_bytes && result > 0 && (size_t)result > most) given = (int)most;
+    if (faults.first_error &&
+        !__atomic_fetch_xor(&tried[(uintptr_t)d / sizeof *d % sizeof tried], 1, __ATOMIC_RELAXED))
+        given = -faults.first_error;
+    if ((faults.direct_read_error || faults.read_error) && is_late(&reads, faults.reads_first)) {
+        if (d->align > 1 && faults.direct_read_error) given = -faults.direct_read_error;
+        if (faults.read_error) given = -faults.read_error;
+    }
+    int kept = given > 0 ? given : 0;
+    if (kept < result) memset(d->to + d->done + kept, 0xEE, (size_t)(result - kept));
+    return given;
+}
+
+WRAP(unsigned, io_uring_peek_batch_cqe, struct io_uring *ring, struct io_uring_cqe **cqes,
+     unsigned most)
+{
+    const sgt_ring *r =
+        (const sgt_ring *)(const void *)((const char *)ring - offsetof(sgt_ring, ring));
+    unsigned n = __real_io_uring_peek_batch_cqe(ring, cqes, most);
+    for (unsigned i = 0; i < n; i++)
+        cqes[i]->res = change_result(r->flights[cqes[i]->user_data].read, cqes[i]->res);
+    return n;
+}
+
+WRAP(sgt_thread_pool_job *, sgt_thread_pool_take, sgt_thread_pool *pool, int wait)
+{
+    sgt_thread_pool_job *job = __real_sgt_thread_pool_take(pool, wait);
+    if (!job) return NULL;
+    const flight *f = (const flight *)(const void *)((const char *)job - offsetof(flight, job));
+    job->result = change_result(f->read, job->result);
+    return job;
+}
+
+/* ---- rings ---- */
+
+WRAP(int, io_uring_queue_init, unsigned entries, struct io_uring *ring, unsigned flags)
+{
+    if (faults.ring_error && __atomic_load_n(&made, __ATOMIC_RELAXED) >= faults.rings_first)
+        return -faults.ring_error;
+    if (flags && faults.flags_error) return -faults.flags_error;
+    int rc = __real_io_uring_queue_init(faults.ring_entries ? faults.ring_entries : entries, ring,
+                                        flags);
+    if (rc == 0) __atomic_fetch_add(&made, 1, __ATOMIC_RELAXED);
+    return rc;
+}
+
+/* ring.c calls this before each use of a ring. */
+WRAP(int, sgt_setup_enable, sgt_ring *r)
+{
+    int rc = __real_sgt_setup_enable(r);
+    if (rc == 0 && faults.enter_error && is_late(&enters, faults.enters_first))
+        return -faults.enter_error;
+    return rc;
+}
+
+/* A table of one file, the pipe, is never refused. */
+WRAP(int, io_uring_register_files_sparse, struct io_uring *ring, unsigned n)
+{
+    return faults.files_error && n > 1 ? -faults.files_error
+                                       : __real_io_uring_register_files_sparse(ring, n);
+}
+
+WRAP(int, io_uring_register_buffers, struct io_uring *ring, const struct iovec *v, unsigned n)
+{
+    return faults.memory_error ? -faults.memory_error
+                               : __real_io_uring_register_buffers(ring, v, n);
+}
+
+WRAP(int, pipe2, int *ends, int flags)
+{
+    if (!faults.pipe_error) return __real_pipe2(ends, flags);
+    errno = faults.pipe_error;
+    return -1;
+}
+
+/* ---- files ---- */
+
+WRAP(int, sgt_files_open, sgt_files **out, const sgt_set *set, uint32_t most, sgt_warn_once *once,
+     unsigned kind, sgt_error *err)
+{
+    return __real_sgt_files_open(out, set, faults.most_files ? faults.most_files : most, once, kind,
+                                 err);
+}
+
+WRAP(int, fcntl, int fd, int command, ...)
+{
+    va_list args;
+    va_start(args, command);
+    long arg = va_arg(args, long);
+    va_end(args);
+    if (!faults.direct_error || command != F_SETFL || !(arg & O_DIRECT))
+        return __real_fcntl(fd, command, arg);
+    errno = faults.direct_error;
+    return -1;
+}
+
+WRAP(int, statx, int fd, const char *path, int flags, unsigned mask, struct statx *s)
+{
+    int rc = __real_statx(fd, path, flags, mask, s);
+    if (faults.align_unknown) s->stx_mask &= ~(uint32_t)STATX_DIOALIGN;
+    return rc;
+}
+
+WRAP(long, syscall, long number, ...)
+{
+    va_list args;
+    long a[6];
+    va_start(args, number);
+    for (int i = 0; i < 6; i++) a[i] = va_arg(args, long);
+    va_end(args);
+    if (faults.no_cachestat && number == CACHESTAT) {
+        errno = ENOSYS;
+        return -1;
+    }
+    return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+/* preload.c, which copies from the page cache, asks for no message. */
+WRAP(int, sgt_pread_all, int fd, void *to, size_t n, uint64_t at, const char *path, sgt_error *err)
+{
+    if (faults.cache_error && !err) return SGT_EIO;
+    return __real_sgt_pread_all(fd, to, n, at, path, err);
+}
+
+/* ---- sizes ---- */
+
+WRAP(void, sgt_memory_look, sgt_memory *m, const char *root)
+{
+    __real_sgt_memory_look(m, faults.memory ? faults.memory : root);
+}
+
+WRAP(int, sgt_sampler_init, sgt_sampler *s, sgt_sampling sampling, uint64_t seed, uint32_t seq,
+     const uint64_t *tokens, uint32_t shards, sgt_error *err)
+{
+    int rc = __real_sgt_sampler_init(s, sampling, seed, seq, tokens, shards, err);
+    if (rc == SGT_OK && faults.pool_blocks) {
+        s->block_tokens = faults.block_tokens;
+        s->pool_blocks = faults.pool_blocks;
+    }
+    return rc;
+}
