@@ -14,7 +14,7 @@ BUDGET = {
     "loader": 9275,
     "train": 14604,
     "kernels": 12422,
-    "tools": 18864,
+    "tools": 18848,
     "tests": 56130,
     "manuals": 4152,
     "pages": 1228,

@@ -46,6 +46,6 @@ double bench_median(double *x, size_t n); /* sorts x */
 /* Evict the pages of the file at `path` from the page cache and check that they are gone. If some
  * stay, returns SGT_EUNSUPPORTED and says how many. */
 int bench_cache_evict(const char *path, sgt_error *err);
-int bench_cache_fill(const char *path, sgt_error *err); /* reads the pages that are not cached */
+int bench_cache_fill(const char *path, sgt_error *err); /* read it, if it lacks a page */
 
 #endif

@@ -23,38 +23,33 @@ typedef struct residence {
     uint64_t pages, resident;
 } residence;
 
-/* Set *there to an array with a byte per page, whose lowest bit says whether the page is cached,
- * and count the pages in *r. The caller frees *there, which is NULL for an empty file. */
-static int ask(residence *r, unsigned char **there, int fd, uint64_t size, const char *path,
-               sgt_error *err)
+/* Count the pages of the file, and those in the page cache. */
+static int count_pages(residence *r, int fd, uint64_t size, const char *path, sgt_error *err)
 {
-    size_t pages = (size_t)((size + page_bytes() - 1) / page_bytes());
-    *r = (residence){.pages = pages};
-    *there = NULL;
-    if (!pages) return SGT_OK;
-    if (!(*there = malloc(pages))) return sgt_fail_memory(err, path);
+    *r = (residence){.pages = (size + page_bytes() - 1) / page_bytes()};
+    if (!r->pages) return SGT_OK;
+    unsigned char *there =
+        malloc((size_t)r->pages); /* of each page, the lowest bit: it is cached */
+    if (!there) return sgt_fail_memory(err, path);
     void *map = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, fd, 0);
-    int rc = map == MAP_FAILED || mincore(map, (size_t)size, *there) < 0
+    int rc = map == MAP_FAILED || mincore(map, (size_t)size, there) < 0
                  ? sgt_fail_errno(err, "%s: mincore", path)
                  : SGT_OK;
-    for (size_t i = 0; i < pages && rc == SGT_OK; i++) r->resident += (*there)[i] & 1;
+    for (uint64_t i = 0; i < r->pages && rc == SGT_OK; i++) r->resident += there[i] & 1;
     if (map != MAP_FAILED) munmap(map, (size_t)size);
+    free(there);
     return rc;
 }
 
 static int evict(int fd, uint64_t size, const char *path, sgt_error *err)
 {
     residence r;
-    unsigned char *there;
-    int rc;
     for (int i = 0; i < TRIES; i++) {
         if (i) nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
         fdatasync(fd); /* dirty pages cannot be dropped */
         posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-        rc = ask(&r, &there, fd, size, path, err);
-        free(there);
-        if (rc < 0) return rc;
-        if (!r.resident) return SGT_OK;
+        int rc = count_pages(&r, fd, size, path, err);
+        if (rc < 0 || !r.resident) return rc;
     }
     return sgt_fail(err, SGT_EUNSUPPORTED,
                     "%s: %" PRIu64 " of %" PRIu64
@@ -63,34 +58,21 @@ static int evict(int fd, uint64_t size, const char *path, sgt_error *err)
                     path, r.resident, r.pages);
 }
 
-static int all_there(const unsigned char *there, uint64_t first, uint64_t end)
-{
-    while (first < end && there[first] & 1) first++;
-    return first >= end;
-}
-
-/* Read every READ_BYTES of the file that lack a page, to cache them. */
+/* Read the file, to cache it, if it lacks a page. */
 static int fill(int fd, uint64_t size, const char *path, sgt_error *err)
 {
     residence r;
-    unsigned char *there;
-    char *buffer = NULL;
-    int rc = ask(&r, &there, fd, size, path, err);
-    if (rc == SGT_OK && r.resident < r.pages && !(buffer = malloc(READ_BYTES)))
-        rc = sgt_fail_memory(err, path);
-    for (uint64_t at = 0; buffer && at < size && rc == SGT_OK;) {
-        uint64_t first = at / page_bytes(), pages = READ_BYTES / page_bytes();
-        if (all_there(there, first, first + pages < r.pages ? first + pages : r.pages)) {
-            at += READ_BYTES;
-            continue;
-        }
+    int rc = count_pages(&r, fd, size, path, err);
+    if (rc < 0 || r.resident == r.pages) return rc;
+    char *buffer = malloc(READ_BYTES);
+    if (!buffer) return sgt_fail_memory(err, path);
+    for (uint64_t at = 0; at < size && rc == SGT_OK;) {
         ssize_t n = pread(fd, buffer, READ_BYTES, (off_t)at);
         if (n < 0 && errno != EINTR) rc = sgt_fail_errno(err, "%s", path);
         if (n == 0) break; /* the file was cut short: the loader will report it */
         if (n > 0) at += (uint64_t)n;
     }
     free(buffer);
-    free(there);
     return rc;
 }
 

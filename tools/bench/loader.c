@@ -154,7 +154,7 @@ static int add_shard(loader_bench *b, const char *path, sgt_error *err)
     if (fd < 0) return fd;
     close(fd);
     loader_shard *s = &b->shards[b->shard_count];
-    *s = (loader_shard){strdup(path), h.data, h.tokens, sgt_shard_bytes(&h), b->tokens};
+    *s = (loader_shard){strdup(path), h.data, h.tokens, b->tokens};
     if (!s->path) return sgt_fail_memory(err, NULL);
     b->shard_count++;
     b->tokens += h.tokens;

@@ -72,8 +72,8 @@ typedef struct loader_python loader_python;
 
 typedef struct loader_shard {
     char *path;
-    uint64_t data, tokens, bytes; /* offset of the first token; number of tokens; file size */
-    uint64_t first;               /* tokens in all shards before this one */
+    uint64_t data, tokens; /* offset of the first token; number of tokens */
+    uint64_t first;        /* tokens in all shards before this one */
 } loader_shard;
 
 typedef struct loader_bench {
