@@ -246,7 +246,7 @@ $(B)/flags $(B)/flags-codecs $(B)/flags-cxx $(B)/flags-nvcc: $(if $(COUNTING),,F
 
 # Files that the assembler embeds, which the compiler's dependencies do not list.
 $(B)/obj/tokenize/vocab/vocab.o: $(wildcard tokenize/vocab/*.bpe tokenize/vocab/*.tables)
-$(B)/obj/tools/bench/peer.o: tests/peers/torch_step.py
+$(B)/obj/tools/bench/step.o: tests/peers/torch_step.py
 $(B)/obj/tools/bench/tokenize.o: tests/peers/bpe.py
 $(B)/obj/tools/bench/loader_peers.o: tests/peers/loaders.py
 

@@ -10,9 +10,9 @@
 
 static const sgt_option none[] = {{0}};
 
-static const sgt_command *const commands[] = {
-    &bench_loader_command, &bench_tokenize_command, &bench_gemm_command,   &bench_attention_command,
-    &bench_step_command,   &bench_ablation_command, &bench_memory_command, NULL};
+static const sgt_command *const commands[] = {&bench_loader_command,   &bench_tokenize_command,
+                                              &bench_kernels_command,  &bench_step_command,
+                                              &bench_ablation_command, NULL};
 
 static const sgt_program program = {
     .name = "sgt-bench",
@@ -21,11 +21,9 @@ static const sgt_program program = {
     .options = none,
     .examples = "  sgt-bench loader out/\n"
                 "  sgt-bench tokenize corpus/\n"
-                "  sgt-bench gemm --device cuda\n"
-                "  sgt-bench attention --device cuda\n"
+                "  sgt-bench kernels --device cuda\n"
                 "  sgt-bench step --model 4x256x4 --seq-len 512 --batch-size 8\n"
-                "  sgt-bench ablation --data out/ --model 4x256x4 --seq-len 128\n"
-                "  sgt-bench memory --model 4x256x4 --batch-size 4,8,16",
+                "  sgt-bench ablation --data out/ --model 4x256x4 --seq-len 128",
     .commands = commands};
 
 /* Subcommands and options that earlier versions had, and what to type now. */
@@ -33,6 +31,9 @@ static const struct {
     const char *word, *now;
 } gone[] = {
     {"all", "run the other subcommands, one after the other"},
+    {"attention", "type sgt-bench kernels --kind attention; --model 1xCxH gives the heads"},
+    {"gemm", "type sgt-bench kernels --kind gemm"},
+    {"memory", "type sgt-bench step --batch-size 1,2,4,8,16"},
     {"sample", "sgt-sample RUN/ prints its tokens/s"},
     {"score", "it is a program of its own now: sgt-eval RUN/ FILE.jsonl"},
     {"--limits", "loader compares with memcpy, numpy (--peer) and fio (--cold) in its table"},

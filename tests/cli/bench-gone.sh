@@ -9,6 +9,9 @@ gone() { # WORD NOW ARGUMENT...
     stderr_is "$refused"
 }
 gone all 'run the other subcommands, one after the other' all -o bench.html
+gone attention 'type sgt-bench kernels --kind attention; --model 1xCxH gives the heads' attention --heads 12
+gone gemm 'type sgt-bench kernels --kind gemm' gemm --layer head
+gone memory 'type sgt-bench step --batch-size 1,2,4,8,16' memory
 gone sample 'sgt-sample RUN/ prints its tokens/s' sample --tokens 16
 gone score 'it is a program of its own now: sgt-eval RUN/ FILE.jsonl' score run
 gone --limits 'loader compares with memcpy, numpy (--peer) and fio (--cold) in its table' loader out --limits all

@@ -1,4 +1,5 @@
-# sgt-bench step: its table, its JSON, the peer, and the options it refuses. The test does not check speeds.
+# sgt-bench step: its table, its JSON, the peer, several batch sizes, and the options it refuses. The test does not
+# check speeds.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/bench.inc"
 . "$ROOT/tests/cli/train.inc"
@@ -10,7 +11,7 @@ cpu="$tiny --device cpu"
 run 0 sgt-bench step $cpu
 stderr_is ''
 stdout_matches '^1x16x2, fp32, 1 x 2 x 16 tokens a step; median of 3$'
-stdout_matches '^\* +[0-9.]+ +[0-9]+ +[0-9.]+ +[0-9.]+ % +- +[0-9.]+ ms +[0-9.]+ s +[0-9.]+ MiB$'
+stdout_matches '^\* sgt +[0-9.]+ +[0-9]+ +[0-9.]+ +[0-9.]+ % +[0-9.]+ +[0-9.]+ +[0-9.]+ MiB$'
 table 'peak, a large product of matrices: '
 
 run 0 sgt-bench step $cpu --grad-accum 2 --json
@@ -76,8 +77,8 @@ check 'its ratio' awk -v ms="$(field ms_per_step .stdout)" -v ratio="$(field rat
 rm asked
 run 0 sgt-bench step $cpu --peer ./python --peer-mode eager
 table 'peak, a large product of matrices: '
-stdout_matches '^   1500\.000 +[0-9]+  torch 0 default, its first five steps 2\.5 s, peak 4\.0 KiB$'
-stdout_matches '^\* the fastest; ours is [0-9.]+ times as fast, with [0-9.]+ times the memory; medians of 2 turns$'
+stdout_matches '^  torch 0 default +1500\.000 +[0-9]+ +- +- +- +2\.50 +4\.0 KiB$'
+stdout_matches '^ours is [0-9.]+ times as fast, with [0-9.]+ times the memory; medians of 2 turns$'
 grep -q -- '--mode eager' asked || fail 'the mode was not passed on'
 printf '#!/bin/sh\necho "Traceback" >&2\necho "ModuleNotFoundError: No module named torch" >&2\nexit 3\n' > python
 run 1 sgt-bench step $cpu --peer ./python
@@ -101,6 +102,45 @@ wait $pid || code=$?
 [ "$code" -eq 130 ] || fail "exit code $code after SIGINT, not 130"
 kill -0 "$(cat id)" 2> /dev/null && fail 'the peer was left behind'
 
+# ---- several batch sizes: the estimated memory beside the peak ----
+several="--model 2x64x2 --seq-len 64 --threads 1 --device cpu --steps 2 --warmup 1"
+holds() { jq -e "$1" .stdout > .jq; }
+run 0 sgt-bench step $several --batch-size 64,2
+stderr_lines 2
+stderr_matches '^sgt-bench step: 64 rows: [0-9.]+ ms/step$'
+stdout_matches '^2x64x2 on the CPU, fp32, rows of 64 tokens$'
+for rows in 2 64; do
+    stdout_matches "^[* ] +$rows +[0-9.]+ [KM]iB +[0-9.]+ MiB +[0-9.]+ MiB +[0-9.]+ +[0-9.]+ +[0-9]+$"
+done
+table 'estimate: as sgt-train --estimate-memory'
+# The rows that the measured peak grows by are those that the estimate foresees.
+run 0 sgt-bench step --quiet --json $several --batch-size 64,2 --data d
+stderr_is ''
+run 0 sgt-bench step --quiet --json $several --batch-size 64,2
+stderr_is ''
+check 'two sizes' holds '[.results[].batch] == [64, 2] and .model == "2x64x2" and .seq == 64'
+check 'the estimate grows' holds '.results | .[1].estimate_bytes < .[0].estimate_bytes'
+check 'what grows with the rows' holds '.results | .[0].activation_bytes > 3 * .[1].activation_bytes'
+check 'beside the peak' holds '.results | all(.fits and .estimate_bytes / .peak_bytes > .7 and
+    .estimate_bytes / .peak_bytes < 1.4 and .ms_per_step > 0 and .tokens_per_s > 0)'
+# as sgt-train says, but for the size of the program itself
+kinds=$(sgt-train --estimate-memory --json --model 2x64x2 --seq-len 64 --threads 1 --device cpu --precision fp32 \
+    --batch-size 64 | jq '[.kinds[] | select(.name != "loader" and .name != "checkpoint").bytes] | add')
+check 'as sgt-train says' holds ".results[0].estimate_bytes - $kinds | fabs < 16777216"
+# fewer activations with recomputation; what does not fit is not measured
+run 0 sgt-bench step --quiet --json $several --model 8x64x2 --batch-size 1M,1M --recompute block
+jq '.results[0].activation_bytes' .stdout > block
+run 0 sgt-bench step --quiet --json $several --model 8x64x2 --batch-size 1M,1M
+check 'less' test "$(cat block)" -lt "$(jq '.results[0].activation_bytes' .stdout)"
+check 'not measured' holds '.results[0] | (.fits | not) and .peak_bytes == null and .why == "more than the free memory"'
+for bad in x 4,x 0 1,,2; do
+    run_usage "--batch-size $bad: must be a number from 1 to 1048576, or at most 32 of them, such as 16,32" \
+        sgt-bench step --batch-size $bad
+done
+run_usage '--peer: needs one --batch-size' sgt-bench step --batch-size 1,2 --peer ./python
+run_usage '--parts: needs one --batch-size' sgt-bench step --batch-size 1,2 --parts
+run_interrupted sgt-bench step --quiet $several --steps 100000 --batch-size 1,2
+
 # ---- wrong usage ----
 run 1 sgt-bench step --device cpu --model gpt2-xl --batch-size 100000 --seq-len 1024
 stdout_is ''
@@ -112,7 +152,6 @@ run 1 sgt-bench step $cpu --data nowhere
 stderr_is 'sgt-bench step: nowhere: No such file or directory (sgt-tokenize makes a folder of shards)'
 run_usage 'out: no operands here, only options' sgt-bench step out
 run_usage '--turns 0: must be from 1 to 100' sgt-bench step --turns 0
-run_usage '--batch-size x: not a whole number (such as 12, 512k, 1.5M)' sgt-bench step --batch-size x
 run 1 sgt-bench step $cpu --variant all
 stderr_is 'sgt-bench step: --variant: needs --device cuda'
 run 2 sgt-bench step $cpu --variant layernorm-rows,faster
@@ -155,7 +194,9 @@ stdout_matches "^  norm_[a-z_]*kernel +6 +$number +$known +-$"
 stdout_matches "^  update_kernel +1 +$number +$known +-$"
 stdout_matches "^  begin_micro_step_kernel +2 +$number +- +-$" # its work is not known
 stdout_matches "^  copy +3 +$number +- +-$" # this CUPTI does not tell the bytes
-for row in 'two at once' idle step; do stdout_matches "^  $row +-?[0-9]+\.[0-9]{3} +-?[0-9]+\.[0-9] %$"; done
+for row in 'two at once' idle step; do
+    stdout_matches "^  $row +- +-?[0-9]+\.[0-9]{3} +-?[0-9]+\.[0-9] % +- +-$"
+done
 grep -qE '^  (other|anything|product_|\()' .stdout && fail 'a row that does not say what it is'
 
 # rows [NAME=VALUE]...: set launches, ms, idle and step from the JSON document; each kernel has its own row

@@ -48,14 +48,14 @@ END
     offers 'weights.bin with a space ' sgt-tokenize w
     offers 'gpt2 ' sgt-tokenize --vocab g
     offers '--quiet ' sgt-tokenize corpus --q
-    offers 'ablation attention gemm loader memory step tokenize ' sgt-bench ''
+    offers 'ablation kernels loader step tokenize ' sgt-bench ''
     offers 'tokenize ' sgt-bench t
     offers '--help ' sgt-bench --h
     offers '--data --deterministic --device --dropout ' sgt-bench step --d
     offers 'eager ' sgt-bench step --quiet --peer-mode e
     offers 'weights.bin with a space ' sgt-bench loader w
     offers 'preload,mmap ' sgt-bench loader --loader preload,m
-    offers '' sgt-bench gemm w
+    offers '' sgt-bench kernels w
 fi
 
 if command -v zsh > /dev/null; then
@@ -98,8 +98,8 @@ if command -v fish > /dev/null; then
     offers 'corpus/ runs/ ' 'sgt-train --run '
     offers '' 'sgt-train w'
     offers 'weights.bin with a space ' 'sgt-tokenize w'
-    offers 'ablation attention gemm loader memory step tokenize ' 'sgt-bench '
+    offers 'ablation kernels loader step tokenize ' 'sgt-bench '
     offers '--data --deterministic --device --dropout ' 'sgt-bench step --d'
     offers 'preload,mmap ' 'sgt-bench loader --loader preload,m'
-    offers '' 'sgt-bench gemm w'
+    offers '' 'sgt-bench kernels w'
 fi

@@ -34,9 +34,9 @@ for b in 64 12; do
     stdout_matches "^  .*$step $b --seq-len 1024 --precision bf16 --variant default,NAME --json$"
     stdout_matches "^  python3 .*/torch_step.py 12x768x12 $b 1024 --precision bf16 --sdpa cudnn --device cuda --steps 20$"
 done
-stdout_matches '^  .*/sgt-bench gemm --device cuda --model gpt2 --batch-size 64 --seq-len 1024 --json$'
-for m in 128 256 384; do stdout_matches "^  .*/sgt-bench gemm .* --layer head --batch-size 1 --seq-len $m --json$"; done
-stdout_matches '^  .*/sgt-bench attention --device cuda --batch-size 64 --seq-len 1024 --heads 12 --json$'
+stdout_matches '^  .*/sgt-bench kernels --kind gemm --device cuda --model gpt2 --batch-size 64 --seq-len 1024 --json$'
+for m in 128 256 384; do stdout_matches "^  .*/sgt-bench kernels --kind gemm .* --layer head --batch-size 1 --seq-len $m --json$"; done
+stdout_matches '^  .*/sgt-bench kernels --kind attention --device cuda --model gpt2 --batch-size 64 --seq-len 1024 --json$'
 stdout_matches '^  .*/sgt-bench ablation --device cuda --data .*/data/shards --model gpt2 --seq-len 1024 --rows text,.*,tied '
 stdout_matches '^  .*/check-cuda-device --limit 55 --case NAME$'
 for a in cudnn own; do stdout_matches "^  .*/sgt-train .* --steps 200 .* --precision bf16 --attention $a$"; done

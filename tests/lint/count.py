@@ -14,10 +14,10 @@ BUDGET = {
     "loader": 9275,
     "train": 14604,
     "kernels": 12422,
-    "tools": 18848,
-    "tests": 56130,
-    "manuals": 4152,
-    "pages": 1228,
+    "tools": 18457,
+    "tests": 56117,
+    "manuals": 4090,
+    "pages": 1227,
 }
 DATA = set(
     "json jsonl bin safetensors tsv txt ids parquet idx png tiktoken bpe tables in typed symbols toml pattern out gz zst"

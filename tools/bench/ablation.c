@@ -7,7 +7,6 @@
 
 #include "train/device.h"
 #include "tools/bench/bench.h"
-#include "tools/bench/shape.h"
 #include "tools/cli/process.h"
 
 static struct {
@@ -27,7 +26,7 @@ static const sgt_option table[] = {
     {"batch-size", 'b', SGT_OPT_COUNT, &shape.batch, "N",
      "rows per step, the same for all techniques", .def = "64 on CUDA, if they fit; 4 on a CPU",
      .min = 1, .max = 1 << 20},
-    BENCH_SEQ(shape, "64", 1 << 20),
+    BENCH_SEQ(shape, 1 << 20),
     {"rows", 0, SGT_OPT_TEXT, &o.rows, "LIST", "techniques to measure, separated by commas",
      .def = "all",
      .words = "text|cold|mmap|preload|simd|overlap|async|tf32|bf16|fused|graphs|flash|padded|tied|"
@@ -100,7 +99,7 @@ static int take_options(ablation *a, sgt_error *err)
     a->model_name = shape.model;
     /* 0 on CUDA: ablation_settle chooses the largest that fits, up to 64 */
     a->batch = cuda ? (uint32_t)shape.batch : bench_batch(&shape, 0);
-    a->seq = bench_seq(&shape, cuda, 64);
+    a->seq = bench_seq(&shape, cuda);
     a->threads = bench_threads(&shape);
     a->at_largest = o.largest;
     a->memory_limit = o.memory_limit;

@@ -1,5 +1,11 @@
-/* bench.h: what the subcommands of sgt-bench share: work timed on threads, control of the page
- * cache, and medians. Each subcommand has a file of its own. */
+/* bench.h: what the subcommands of sgt-bench share: a skeleton that parses options, measures and
+ * prints a JSON document or a table; options that several have; work timed on threads; control of
+ * the page cache; and medians.
+ *
+ *     static const bench_subcommand kernels = {.program = &program, .output = &shape.output,
+ *                                              .size = sizeof(kernels_bench), .measure = measure,
+ *                                              .json = to_json, .show = show};
+ *     int bench_kernels(int argc, char **argv) { return bench_subcommand_run(&kernels, argc, argv); } */
 #ifndef SGT_TOOLS_BENCH_H
 #define SGT_TOOLS_BENCH_H
 
@@ -9,18 +15,133 @@
 
 #include "loader/base/error.h"
 #include "tools/cli/options.h"
+#include "train/backend.h"
+#include "train/settings.h"
 
 /* The subcommands, each defined at the end of the file of its name. */
-extern const sgt_command bench_loader_command, bench_tokenize_command, bench_gemm_command,
-    bench_attention_command, bench_step_command, bench_ablation_command, bench_memory_command;
+extern const sgt_command bench_loader_command, bench_tokenize_command, bench_kernels_command,
+    bench_step_command, bench_ablation_command;
 
-/* ---- machine.c ---- */
+/* ---- bench.c: the skeleton ---- */
+
+/* The values of --json and --quiet. */
+typedef struct bench_output {
+    int json, quiet;
+} bench_output;
+
+#define BENCH_OUTPUT(o)                                                      \
+    {"json", 0, SGT_OPT_FLAG, &(o).json, NULL, .help = "one JSON document"}, \
+    {                                                                        \
+        "quiet", 'q', SGT_OPT_FLAG, &(o).quiet, NULL,                        \
+            .help = "print only failures and what --json asks for"           \
+    }
+
+/* Arguments of a measurement, from the command line. */
+typedef struct bench_call {
+    char **operands;
+    size_t count;
+    sgt_notice notice;
+    const sgt_stop *stop;
+} bench_call;
+
+typedef struct bench_subcommand {
+    const sgt_program *program;
+    const bench_output *output;
+    size_t size;  /* bytes of `bench`, which the functions below share; zeroed at first */
+    int operands; /* 1: the subcommand takes operands, such as a folder */
+    int digits;   /* significant digits of numbers in the JSON document; 0: 6 */
+    /* Measure. Returns 0, 1 if there is nothing to show, or a negative SGT_E*. */
+    int (*measure)(void *bench, const bench_call *call, sgt_error *err);
+    /* return whether to show a failed measurement; NULL: no */
+    int (*worth)(const void *bench, int rc);
+    json_t *(*json)(void *bench); /* returns NULL if memory is out */
+    void (*show)(void *bench);
+    void (*release)(void *bench); /* NULL: nothing to release */
+} bench_subcommand;
+
+/* Run the subcommand and return the program's exit code. */
+int bench_subcommand_run(const bench_subcommand *s, int argc, char **argv);
 
 /* Write "AMD EPYC 9R14, 2 cores, avx512, 23.5 GiB of memory" into buf and return buf. */
 char *bench_machine(char *buf, size_t n);
 /* Write a path into buf and return buf, for a line of a table: in printable characters, and only
  * its end if it is longer than buf. */
 char *bench_name(char *buf, size_t n, const char *name);
+
+/* Add the number to the object, unless it is 0, which stands for unknown. */
+void bench_put(json_t *object, const char *key, double x);
+
+/* A column of a table: a field of the rows in the JSON document. A table's last column has no
+ * key. */
+typedef struct bench_column {
+    const char *key, *head; /* name of the field; heading */
+    enum { BENCH_NUMBER, BENCH_TEXT, BENCH_PERCENT, BENCH_BYTES } kind;
+    int decimals;
+    double scale; /* the number is multiplied by this; 0: by 1 */
+} bench_column;
+
+/* Print the rows as a table; every column is as wide as its widest cell, and a row that lacks a
+ * field has "-". Columns that no row has are left out. The row with the highest number in field `best`
+ * is marked with a star. A row with the text field "why_not" or "why" ends with that text at the
+ * first number that it lacks. Texts are cut to 32 characters. */
+void bench_table(const json_t *rows, const bench_column *columns, const char *best);
+
+/* ---- bench.c: options that several subcommands have ----
+ *
+ *     static bench_shape shape = BENCH_SHAPE;
+ *     static const sgt_option table[] = {BENCH_DEVICE(shape), BENCH_MODEL(shape), ...,
+ *                                        BENCH_OUTPUT(shape.output), {0}}; */
+
+typedef struct bench_shape {
+    const char *device, *model;
+    int precision;                /* sgt_precision */
+    uint64_t batch, seq, threads; /* 0: not given */
+    int precision_given;
+    bench_output output;
+} bench_shape;
+
+#define BENCH_SHAPE                       \
+    {                                     \
+        .device = "auto", .model = "gpt2" \
+    }
+
+#define BENCH_DEVICE(o)                                                   \
+    {                                                                     \
+        "device", 0, SGT_OPT_CHOICE, &(o).device, "auto|cpu|cuda",        \
+            "where to run; auto is CUDA if it can be used", .def = "auto" \
+    }
+#define BENCH_MODEL(o)                                                                       \
+    {                                                                                        \
+        "model", 'm', SGT_OPT_TEXT, &(o).model, "gpt2|gpt2-medium|gpt2-large|gpt2-xl|LxCxH", \
+            "a GPT-2, or layers x channels x heads", .def = "gpt2"                           \
+    }
+#define BENCH_BATCH(o, about, most)                                                                \
+    {                                                                                              \
+        "batch-size", 'b', SGT_OPT_COUNT, &(o).batch, "N", about, .def = "64 on CUDA, 4 on a CPU", \
+                                                                  .min = 1, .max = most            \
+    }
+#define BENCH_SEQ(o, most)                                            \
+    {                                                                 \
+        "seq-len", 0, SGT_OPT_COUNT, &(o).seq, "N", "tokens per row", \
+            .def = "1024 on CUDA, 64 on a CPU", .min = 1, .max = most \
+    }
+#define BENCH_PRECISION(o, about)                                                       \
+    {                                                                                   \
+        "precision", .as = &sgt_settings_rows[SGT_SET_PRECISION], .to = &(o).precision, \
+                     .help = about, .def = "bf16 on CUDA, fp32 on a CPU",               \
+                     .given = &(o).precision_given                                      \
+    }
+#define BENCH_THREADS(o)                                                         \
+    {                                                                            \
+        "threads", 0, SGT_OPT_COUNT, &(o).threads, "N", "number of CPU threads", \
+            .def = "all available cores", .min = 1, .max = 1024                  \
+    }
+
+/* Return the value that the user gave, or the device's default. */
+uint32_t bench_batch(const bench_shape *o, int cuda);
+uint32_t bench_seq(const bench_shape *o, int cuda);
+sgt_precision bench_precision(const bench_shape *o, int cuda);
+int bench_threads(const bench_shape *o);
 
 /* ---- slice.c: work timed on one or more threads ---- */
 

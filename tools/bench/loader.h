@@ -9,7 +9,6 @@
 
 #include "loader/sgt_loader.h"
 #include "tools/bench/bench.h"
-#include "tools/bench/subcommand.h"
 
 enum { LOADER_TURNS = 100, LOADER_ROWS = 32 }; /* most turns; most rows of a group */
 

@@ -3,9 +3,8 @@
 #ifndef SGT_TOOLS_BENCH_STEP_H
 #define SGT_TOOLS_BENCH_STEP_H
 
-#include "kernels/cuda/cupti.h"
-#include "train/backend.h"
 #include "tools/bench/rows.h"
+#include "train/backend.h"
 
 #define STEP_PARTS 128
 
@@ -52,21 +51,5 @@ typedef struct step_result {
 
 /* Measure the step. Once `stop` is raised, returns SGT_ESTOPPED after the current step. */
 int bench_step_measure(step_result *r, const step_run *run, sgt_error *err);
-
-/* Fill in r->parts from a trace file of steps on a CPU; the times of all layers are summed. */
-int bench_step_parts(step_result *r, const char *path, sgt_error *err);
-
-/* What CUPTI recorded of some steps: give bench_step_span and this, zeroed, to sgt_cupti_end. Then
- * bench_step_kernels fills in r->parts, parts_ms and idle_ms, and frees it. */
-typedef struct step_spans {
-    step_result *r;
-    struct step_interval {
-        uint64_t start, end; /* nanoseconds */
-    } * of;
-    size_t count, room;
-    int lost; /* 1: memory or room for names ran out */
-} step_spans;
-void bench_step_span(void *spans, const sgt_cupti_span *s);
-int bench_step_kernels(step_spans *x, unsigned steps, sgt_error *err);
 
 #endif

@@ -1,16 +1,19 @@
 /* step_measure.c: times steps as the training loop runs them: if the backend allows it, a step is
- * queued before the metrics of the previous one are read. */
+ * queued before the metrics of the previous one are read. For --parts it adds up the times of a
+ * step's parts: on a CPU from a trace, on CUDA from what CUPTI records of the kernels. */
+#include <ctype.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "loader/base/clock.h"
 #include "kernels/cuda/cupti.h"
-#include "train/device.h"
-#include "train/log/metrics.h"
+#include "loader/base/clock.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/step.h"
+#include "train/device.h"
+#include "train/log/metrics.h"
 #include "train/log/trace.h"
 
 #define RECORDED 5 /* steps that CUPTI records for --parts */
@@ -74,21 +77,162 @@ static int run_steps(measurement *m, uint64_t from, uint64_t to, sgt_error *err)
     return SGT_OK;
 }
 
+/* ---- the parts of a step ---- */
+
+/* Return the part of this name, which is added if it is new; NULL if there is no room for it. */
+static step_part *find_part(step_result *r, const char *name)
+{
+    size_t i = 0;
+    while (i < r->part_count && strncmp(r->parts[i].name, name, sizeof r->parts[i].name - 1) != 0)
+        i++;
+    if (i == STEP_PARTS) return NULL;
+    if (i == r->part_count)
+        snprintf(r->parts[r->part_count++].name, sizeof r->parts->name, "%s", name);
+    return &r->parts[i];
+}
+
+/* Divide the sums of all parts by the number of steps. */
+static void divide_parts(step_result *r, unsigned steps)
+{
+    for (size_t i = 0; i < r->part_count; i++) {
+        step_part *p = &r->parts[i];
+        p->ms /= steps;
+        p->launches /= steps;
+        p->bytes /= steps;
+        p->flops /= steps;
+    }
+}
+
+/* Return whether events of this category are parts of a step. */
+static int is_part(const char *category)
+{
+    static const char *const names[] = {"forward",  "head",      "recompute",
+                                        "backward", "optimizer", NULL};
+    int i = 0;
+    while (names[i] && strcmp(names[i], category) != 0) i++;
+    return names[i] != NULL;
+}
+
+static const char *text_of(json_t *event, const char *key)
+{
+    const char *s = json_string_value(json_object_get(event, key));
+    return s ? s : "";
+}
+
+/* Add an event of the trace to its part: for "h.11 forward" it is "blocks forward". Return 1 if it
+ * is an update, the last part of a step. */
+static unsigned add_event(step_result *r, json_t *event)
+{
+    char part[sizeof r->parts->name];
+    const char *name = text_of(event, "name");
+    size_t at = 2;
+    if (!is_part(text_of(event, "cat"))) return 0;
+    while (strncmp(name, "h.", 2) == 0 && isdigit((unsigned char)name[at])) at++;
+    int block = at > 2 && name[at] == ' ';
+    snprintf(part, sizeof part, "%s%s", block ? "blocks" : "", block ? name + at : name);
+    step_part *p = find_part(r, part);
+    if (p) p->ms += json_number_value(json_object_get(event, "dur")) / 1e3;
+    return strcmp(part, "update") == 0;
+}
+
+/* Set the parts from a trace file of some steps on a CPU. */
+static int read_parts(step_result *r, const char *path, sgt_error *err)
+{
+    json_error_t why;
+    json_t *top = json_load_file(path, 0, &why), *events = json_object_get(top, "traceEvents"), *e;
+    size_t i;
+    unsigned steps = 0;
+    json_array_foreach(events, i, e) steps += add_event(r, e);
+    json_decref(top);
+    if (!steps) return sgt_fail(err, SGT_EIO, "%s: not a trace of steps: %s", path, why.text);
+    divide_parts(r, steps);
+    return SGT_OK;
+}
+
 /* ---- the kernels of a step ---- */
+
+/* What CUPTI recorded of some steps. Copies and fills are parts too. */
+typedef struct spans {
+    step_result *r;
+    struct interval {
+        uint64_t start, end; /* nanoseconds */
+    } * of;
+    size_t count, room;
+    int lost; /* 1: memory or room for names ran out */
+} spans;
+
+static void add_span(void *ctx, const sgt_cupti_span *s)
+{
+    spans *x = ctx;
+    if (!s->on_device || strcmp(s->category, "range") == 0) return;
+    step_part *part = find_part(x->r, s->label ? s->label : s->name);
+    if (x->count == x->room) {
+        size_t room = x->room ? 2 * x->room : 1024;
+        struct interval *more = realloc(x->of, room * sizeof *more);
+        if (more) x->of = more, x->room = room;
+    }
+    if (!part || x->count == x->room) {
+        x->lost = 1;
+        return;
+    }
+    x->of[x->count++] = (struct interval){s->start, s->end};
+    part->ms += (double)(s->end - s->start) * 1e-6;
+    part->launches++;
+    part->bytes += s->bytes;
+    part->flops += s->flops;
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const struct interval *x = a, *y = b;
+    return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static int by_ms(const void *a, const void *b)
+{
+    const step_part *x = a, *y = b;
+    return x->ms > y->ms ? -1 : x->ms < y->ms;
+}
+
+/* Set *whole to the time from the first start to the last end, and return how much of it is in no
+ * interval; both in milliseconds. */
+static double sum_gaps(const spans *x, double *whole)
+{
+    uint64_t first = x->count ? x->of[0].start : 0, end = first, gaps = 0;
+    for (size_t i = 0; i < x->count; i++) {
+        if (x->of[i].start > end) gaps += x->of[i].start - end;
+        if (x->of[i].end > end) end = x->of[i].end;
+    }
+    *whole = (double)(end - first) * 1e-6;
+    return (double)gaps * 1e-6;
+}
+
+/* Make the table of kernels. Its parts and the idle time add up to the step, less the time in which
+ * two kernels ran at once. */
+static int finish_kernels(spans *x, unsigned steps, sgt_error *err)
+{
+    step_result *r = x->r;
+    if (x->count) qsort(x->of, x->count, sizeof *x->of, by_start);
+    r->idle_ms = sum_gaps(x, &r->parts_ms) / steps;
+    r->parts_ms /= steps;
+    divide_parts(r, steps);
+    qsort(r->parts, r->part_count, sizeof *r->parts, by_ms);
+    free(x->of);
+    return x->lost ? sgt_fail(err, SGT_ENOMEM, "no room for a step's kernels") : SGT_OK;
+}
 
 /* Run more steps while CUPTI records them, and make the table of their kernels. */
 static int record(measurement *m, uint64_t from, sgt_error *err)
 {
     sgt_cupti_counts counts = {0};
-    step_spans spans = {.r = m->r};
+    spans x = {.r = m->r};
     unsigned steps = m->recorded;
     int rc = m->calls->begin(m->cupti, err);
     if (rc < 0) return rc;
     rc = run_steps(m, from, from + steps, err);
-    int ended =
-        m->calls->end(m->cupti, bench_step_span, &spans, &counts, rc == SGT_OK ? err : NULL);
+    int ended = m->calls->end(m->cupti, add_span, &x, &counts, rc == SGT_OK ? err : NULL);
     if (rc == SGT_OK) rc = ended;
-    int filled = bench_step_kernels(&spans, steps, rc == SGT_OK ? err : NULL);
+    int filled = finish_kernels(&x, steps, rc == SGT_OK ? err : NULL);
     if (rc == SGT_OK) rc = filled;
     if (rc == SGT_OK && counts.lost)
         rc = sgt_fail(err, SGT_EIO, "CUPTI lost %llu records", (unsigned long long)counts.lost);
@@ -188,7 +332,7 @@ int bench_step_measure(step_result *r, const step_run *run, sgt_error *err)
     if (m.b) m.b->close(m.b);
     if (m.cupti) m.calls->close(m.cupti);
     sgt_trace_close(m.trace);
-    if (rc == SGT_OK && m.trace) rc = bench_step_parts(r, m.path, err);
+    if (rc == SGT_OK && m.trace) rc = read_parts(r, m.path, err);
     if (m.trace) unlink(m.path);
     free(m.ms);
     free(m.wait);

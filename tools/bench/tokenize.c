@@ -18,7 +18,6 @@
 #include "tokenize/vocab/vocab.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/script.h"
-#include "tools/bench/subcommand.h"
 #include "tools/cli/options.h"
 #include "tools/cli/talk.h"
 

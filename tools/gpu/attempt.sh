@@ -28,10 +28,10 @@ have_gpu() { [ -n "$card" ] || [ -e /dev/nvidia0 ]; }
 
 data=$root/data/shards
 if [ -z "${GPU_CHECK_SMALL:-}" ]; then
-    model=gpt2 torch_shape=12x768x12 large=64 small=12 seq=1024 chunks='128 256 384' heads=12 bench='' curve_steps=200
+    model=gpt2 torch_shape=12x768x12 large=64 small=12 seq=1024 chunks='128 256 384' bench='' curve_steps=200
     chain=text,overlap,tf32,bf16,fused,graphs,flash,padded,tied chain_rows=
 else # the shards are not in GPT-2's vocabulary
-    model=1x16x2 torch_shape=1x16x2 large=2 small=1 seq=16 chunks=8 heads=1 curve_steps=1
+    model=1x16x2 torch_shape=1x16x2 large=2 small=1 seq=16 chunks=8 curve_steps=1
     chain=mmap,overlap,tf32,bf16,fused,graphs,flash,padded,tied chain_rows='--batch-size 2'
     bench="--data $data --steps 1 --warmup 1"
 fi

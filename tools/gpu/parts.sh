@@ -143,12 +143,12 @@ part_ab() {
 }
 
 part_products() {
-    table_of "matrix products" gemm --device cuda --model $model --batch-size $large --seq-len $seq
+    table_of "matrix products" kernels --kind gemm --device cuda --model $model --batch-size $large --seq-len $seq
     for rows in $chunks; do
-        table_of "products of the head, $rows rows" gemm --device cuda --model $model --layer head --batch-size 1 \
-            --seq-len $rows
+        table_of "products of the head, $rows rows" kernels --kind gemm --device cuda --model $model --layer head \
+            --batch-size 1 --seq-len $rows
     done
-    table_of "attention" attention --device cuda --batch-size $large --seq-len $seq --heads $heads
+    table_of "attention" kernels --kind attention --device cuda --model $model --batch-size $large --seq-len $seq
 }
 
 # Record a row of the ablation when it ends: "sgt-bench ablation: bf16: 12.3 ms/step".
