@@ -57,7 +57,7 @@ flags = $(if $(filter loader/% tokenize/%,$(1)),-Wconversion) \
     $(if $(filter kernels/%,$(1)),$(if $(DEBUG),,-O3)) \
     $(if $(filter kernels/% train/% tests/kernels/% tests/train/% tools/sgt-bench.c,$(1)),-fopenmp) \
     $(if $(filter kernels/cuda/nvtx.c tests/kernels/cudnn/names.c,$(1)),$(CUDA_INCLUDE)) \
-    $(if $(filter %/parquet_codec.c,$(1)),$(LD_codecs:-l%=-DSGT_%)) \
+    $(if $(filter %/parquet_page.c,$(1)),$(LD_codecs:-l%=-DSGT_%)) \
     $(if $(filter %_avx2.c,$(1)),$(AVX2)) \
     $(if $(filter %_avx512.c,$(1)),$(AVX512)) \
     $(if $(filter %_bf16_avx512.c,$(1)),$(if $(AVX512),-mavx512bf16)) \
@@ -237,7 +237,7 @@ $(B)/obj/device/%.o: % $(B)/flags-nvcc
 # Objects are compiled again when the compiler or its flags change.
 $(B)/flags: MADE_BY = $(CC) $(ALL_CFLAGS)
 $(B)/flags-codecs: MADE_BY = $(LD_codecs)
-$(B)/obj/tokenize/input/parquet_codec.o: $(B)/flags-codecs
+$(B)/obj/tokenize/input/parquet_page.o: $(B)/flags-codecs
 $(B)/flags-cxx: MADE_BY = $(HOST_CXX) $(HOST_CXXFLAGS)
 $(B)/flags-nvcc: MADE_BY = $(NVCC) $(NVCCFLAGS)
 $(B)/flags $(B)/flags-codecs $(B)/flags-cxx $(B)/flags-nvcc: $(if $(COUNTING),,FORCE) | need-packages

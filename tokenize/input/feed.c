@@ -11,7 +11,6 @@
 #include "tokenize/bpe/extent.h"
 #include "tokenize/input/form.h"
 #include "tokenize/input/parquet.h"
-#include "tokenize/input/parquet_page.h"
 #include "tokenize/input/same.h"
 #include "tokenize/text/utf8.h"
 

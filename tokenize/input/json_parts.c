@@ -8,8 +8,7 @@
 #include "tokenize/input/feed.h"
 #include "tokenize/input/json_line.h"
 #include "tokenize/input/kept.h"
-#include "tokenize/input/parquet_page.h"
-#include "tokenize/input/parquet_parts.h"
+#include "tokenize/input/parquet.h"
 #include "tokenize/text/utf8.h"
 
 typedef struct unfolding {

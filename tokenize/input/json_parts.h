@@ -9,7 +9,7 @@
  * rest of its lines. Text is decoded in place. A document's position, which decides its split, is
  * where its line begins in the stream. Blank lines are skipped. u ends at the first bad line, which
  * u->bad describes; with o->skip_bad such lines are counted instead. Any number of threads may call
- * this, each with its own unit. Pages of Parquet: see parquet_parts.h.
+ * this, each with its own unit. Pages of Parquet: see parquet.h.
  *
  * If the literal divides, each one in a document begins a document of its own. The text before a
  * literal at the very beginning is no document. The documents of one line or row have one offset,

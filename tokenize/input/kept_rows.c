@@ -8,8 +8,6 @@
 
 #include "tokenize/input/kept.h"
 #include "tokenize/input/parquet.h"
-#include "tokenize/input/parquet_meta.h"
-#include "tokenize/input/parquet_page.h"
 #include "tokenize/text/utf8.h"
 
 typedef struct column {

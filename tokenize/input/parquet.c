@@ -1,15 +1,10 @@
 /* parquet.c: find the metadata at the end of a file, and go from page to page. */
-#include "tokenize/input/parquet.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
-#include "tokenize/input/parquet_body.h"
-#include "tokenize/input/parquet_dictionary.h"
-#include "tokenize/input/parquet_meta.h"
-#include "tokenize/input/parquet_page.h"
+#include "tokenize/input/parquet_format.h"
 #include "tokenize/input/raw.h"
 
 #define MARK 4 /* "PAR1", at both ends */
@@ -213,7 +208,7 @@ uint64_t sgt_parquet_raw(const sgt_parquet *p)
 
 /* Set *from to the n bytes of the file at offset `at`, which stay valid until the next call. n is
  * at most the window's room. */
-static int look(sgt_parquet *p, uint64_t at, size_t n, const uint8_t **from, sgt_error *err)
+static int fill_window(sgt_parquet *p, uint64_t at, size_t n, const uint8_t **from, sgt_error *err)
 {
     int rc = SGT_OK;
     if (at < p->window_at || at - p->window_at > p->window_size ||
@@ -234,7 +229,7 @@ static int read_head(sgt_parquet *p, uint64_t end, sgt_parquet_head *h, sgt_erro
         const uint8_t *from;
         const uint64_t left = end - p->at;
         const size_t n = left < p->window_room ? (size_t)left : p->window_room;
-        int more, rc = look(p, p->at, n, &from, err);
+        int more, rc = fill_window(p, p->at, n, &from, err);
         if (rc < 0) return rc;
         const char *why = sgt_parquet_head_read(h, from, n, &more);
         if (!why && h->packed > left - h->size) why = "cut off: the page is longer than its column";
@@ -263,7 +258,7 @@ static int copy_bytes(sgt_parquet *p, uint64_t at, size_t n, uint8_t *to, sgt_er
     return n > have ? read_at(p, at + have, to + have, n - have, err) : SGT_OK;
 }
 
-static int take_dictionary(sgt_parquet *p, const sgt_parquet_head *h, sgt_error *err)
+static int read_dictionary(sgt_parquet *p, const sgt_parquet_head *h, sgt_error *err)
 {
     if (p->dictionary) return damaged(p, p->at, "damaged: a second dictionary", err);
     uint8_t *packed;
@@ -286,7 +281,7 @@ static size_t text_bytes(const sgt_parquet *p, const sgt_parquet_head *h, uint64
 }
 
 /* Read the packed bytes of a page: into a body that all its rows share, or behind u's text. */
-static int take_bytes(sgt_parquet *p, const sgt_parquet_page *page, sgt_unit *u, sgt_error *err)
+static int read_bytes(sgt_parquet *p, const sgt_parquet_page *page, sgt_unit *u, sgt_error *err)
 {
     const sgt_parquet_head *h = &page->head;
     uint8_t *to = NULL;
@@ -333,7 +328,7 @@ static int add_page(sgt_parquet *p, const sgt_parquet_head *h, sgt_unit *u, uint
                              .levels = p->meta.levels,
                              .dictionary = p->dictionary};
     int rc = sgt_unit_reserve_page(u, err);
-    if (!rc) rc = take_bytes(p, &page, u, err);
+    if (!rc) rc = read_bytes(p, &page, u, err);
     if (rc < 0) return rc;
     page.body = sgt_parquet_body_use(p->body);
     sgt_parquet_dictionary_use(p->dictionary);
@@ -365,7 +360,7 @@ static int read_page(sgt_parquet *p, const sgt_parquet_group *g, sgt_unit *u, ui
     int rc = read_head(p, g->end, &h, err);
     if (rc < 0) return rc;
     if (h.kind != SGT_PARQUET_DATA && h.kind != SGT_PARQUET_DATA2) {
-        if (h.kind == SGT_PARQUET_DICTIONARY) rc = take_dictionary(p, &h, err);
+        if (h.kind == SGT_PARQUET_DICTIONARY) rc = read_dictionary(p, &h, err);
         if (!rc) pass_page(p, &h, 0);
         return rc;
     }

@@ -1,5 +1,5 @@
 /* parquet.h: read one column of strings of a Parquet file, a document per row. One thread at a time
- * reads pages; any number of threads decode them (parquet_parts.h).
+ * reads pages; any number of threads decode them (sgt_parquet_parts).
  *
  *     sgt_parquet *p;
  *     if (sgt_parquet_open(&p, &r, &err) < 0) ...;
@@ -15,6 +15,7 @@
 #ifndef SGT_PARQUET_H
 #define SGT_PARQUET_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "loader/base/error.h"
@@ -35,15 +36,18 @@ typedef struct sgt_parquet_request {
 
 /* The file and the field must outlive the reader. */
 int sgt_parquet_open(sgt_parquet **out, const sgt_parquet_request *r, sgt_error *err);
+
 void sgt_parquet_close(sgt_parquet *p); /* NULL is allowed */
 
 size_t sgt_parquet_groups(const sgt_parquet *p); /* row groups in the whole file */
+
 /* Set *row to the first row of group i, and *bytes to the column's bytes in the groups before it. i
  * may be the number of groups. */
 void sgt_parquet_group_begin(const sgt_parquet *p, size_t i, uint64_t *row, uint64_t *bytes);
 
 /* Return whether the column holds integers without a sign. */
 int sgt_parquet_is_unsigned(const sgt_parquet *p);
+
 /* Return how many of an integer's decimal digits are after the point. */
 int sgt_parquet_scale(const sgt_parquet *p);
 
@@ -58,5 +62,82 @@ uint64_t sgt_parquet_hash(const sgt_parquet *p, uint64_t *covered);
 
 /* Return about how many bytes of the file's share are read (sgt_corpus_share). */
 uint64_t sgt_parquet_raw(const sgt_parquet *p);
+
+/* ---- pages ----
+ *
+ * unit.c and parquet_page.c call each other: a unit owns its pages, a page is decoded into its
+ * unit's text, a page with many rows has a unit of its own, into which it is decoded once, and a
+ * dictionary is itself a page, which its first user unpacks. */
+
+/* rows of a page that become documents at once; a page of more rows is shared (sgt_parquet_body) */
+#define SGT_PARQUET_ROWS 16384
+
+/* Physical types, by parquet.thrift's numbers. */
+enum {
+    SGT_PARQUET_INT32 = 1,
+    SGT_PARQUET_INT64 = 2,
+    SGT_PARQUET_FLOAT = 4,
+    SGT_PARQUET_DOUBLE = 5,
+    SGT_PARQUET_BYTES = 6
+};
+
+/* What the head of a page says. */
+typedef struct sgt_parquet_head {
+    int kind;           /* parquet_format.h; pages of unknown kinds are skipped */
+    size_t size;        /* bytes of the head itself */
+    size_t packed;      /* bytes of the page, packed; they follow the head */
+    size_t unpacked;    /* bytes of the page, unpacked */
+    uint64_t rows;      /* number of rows; in a dictionary, of strings */
+    int encoding;       /* encoding of the strings */
+    int level_encoding; /* encoding of the definition levels; only in data pages of version 1 */
+    size_t levels;      /* version 2: bytes of definition levels before the packed strings */
+    /* version 2: 1 if the page has repetition levels; a column with one string per row has none */
+    int repeats;
+    int is_packed; /* version 2: 1 if the strings are packed */
+    int has_crc;
+    uint32_t crc; /* CRC-32 of the packed page */
+} sgt_parquet_head;
+
+typedef struct sgt_parquet_dictionary sgt_parquet_dictionary; /* of a column in a row group */
+
+typedef struct sgt_parquet_body sgt_parquet_body; /* a page that threads share */
+
+/* Rows first ... first + count - 1 of a page whose packed bytes lie in the unit's text, or in
+ * `body`. */
+typedef struct sgt_parquet_page {
+    sgt_parquet_head head;
+    uint64_t offset; /* offset of the page in the file */
+    uint64_t first, count;
+    size_t text;     /* about how many bytes these rows have, unpacked */
+    size_t at;       /* offset of the packed bytes in the unit's text */
+    int codec, type; /* type: physical; of numbers, a "string" is the number's bytes */
+    unsigned levels; /* definition level of a string */
+    sgt_parquet_dictionary *dictionary;
+    sgt_parquet_body *body; /* NULL: the page has no more rows than SGT_PARQUET_ROWS */
+} sgt_parquet_page;
+
+/* A string in the unit's text; a row that is null is at SGT_PARQUET_NULL. */
+#define SGT_PARQUET_NULL SIZE_MAX
+typedef struct sgt_parquet_string {
+    size_t at, length;
+} sgt_parquet_string;
+
+/* Decode the page's rows into rows[p->count], and their bytes into u's text after u->used. Strings
+ * are in order, with only ASCII between them. The exception is a page whose dictionary was unpacked
+ * into u's text: there every string has ASCII before and after it, and strings may be in any order,
+ * unused, or shared by rows, which together have no more bytes than that text. path: of the file,
+ * for errors. Any number of threads may call this, each with its own unit. */
+int sgt_parquet_page_decode(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet_string *rows,
+                            const char *path, sgt_error *err);
+
+/* Add a part to u for each row of the folded part p, and a last one without a document for rows
+ * left out. A document's position, which decides its split, is the number of its row. Return 1 at
+ * the first bad row, which u->bad describes; with o->skip_bad such rows are counted instead. Any
+ * number of threads may call this, each with its own unit. */
+int sgt_parquet_parts(sgt_unit *u, const sgt_part *p, const sgt_corpus *c,
+                      const sgt_tokenize_options *o, sgt_error *err);
+
+/* Release the unit's pages, so that the unit can be filled again. */
+void sgt_parquet_pages_drop(sgt_unit *u);
 
 #endif

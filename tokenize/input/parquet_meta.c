@@ -1,15 +1,14 @@
-/* parquet_meta.c: find the column in the schema, and its bytes in each row group. The numbers of
- * fields are those of parquet.thrift. */
-#include "tokenize/input/parquet_meta.h"
-
+/* parquet_meta.c: Thrift's compact protocol, and the metadata of a file and of its pages that are
+ * written in it. The numbers of fields are those of parquet.thrift. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tokenize/input/parquet_codec.h"
-#include "tokenize/input/parquet_thrift.h"
+#include "tokenize/input/json_line.h"
+#include "tokenize/input/parquet_format.h"
 
-#define DEPTH 64      /* maximum nesting of the schema */
+#define DEPTH 64      /* maximum nesting, of the schema and of what is skipped */
+#define RLE 3         /* encoding of levels unless a page's head gives another */
 #define LISTED 240    /* bytes of column names in a message */
 #define NONE SIZE_MAX /* no such column */
 #define OPTIONAL 1
@@ -20,6 +19,155 @@
 #define UINT_64 14
 #define LIST_HINT "--filter 'parquet=jsonl:COMMAND' can join its strings"
 
+/* ---- Thrift's compact protocol ----
+ *
+ * Nothing is copied. After a failure every read returns 0 and no field follows, so callers check
+ * once:
+ *
+ *     thrift t = {bytes, bytes + n, 0, 0};
+ *     int type;
+ *     for (int id = 0; (type = thrift_field(&t, &id));)
+ *         if (id == 3) rows = thrift_int(&t);
+ *         else thrift_skip(&t, type);
+ *     if (t.cut || t.wrong) ...; */
+
+enum {
+    THRIFT_TRUE = 1,
+    THRIFT_FALSE,
+    THRIFT_BYTE,
+    THRIFT_I16,
+    THRIFT_I32,
+    THRIFT_I64,
+    THRIFT_DOUBLE,
+    THRIFT_BYTES,
+    THRIFT_LIST,
+    THRIFT_SET,
+    THRIFT_MAP,
+    THRIFT_STRUCT
+};
+
+typedef struct thrift {
+    const uint8_t *at, *end;
+    int cut;   /* the bytes ended too early */
+    int wrong; /* the bytes are not of the protocol, or nest too deep */
+} thrift;
+
+static uint64_t fail(thrift *t, int *why)
+{
+    *why = 1;
+    t->at = t->end;
+    return 0;
+}
+
+static uint8_t byte(thrift *t) { return t->at < t->end ? *t->at++ : (uint8_t)fail(t, &t->cut); }
+
+static uint64_t thrift_varint(thrift *t)
+{
+    uint64_t n = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+        uint8_t b = byte(t);
+        n |= (uint64_t)(b & 0x7F) << shift;
+        if (b < 0x80) return t->cut ? 0 : n;
+    }
+    return fail(t, &t->wrong);
+}
+
+static int64_t thrift_int(thrift *t)
+{
+    uint64_t n = thrift_varint(t);
+    return (int64_t)(n >> 1) ^ -(int64_t)(n & 1);
+}
+
+/* Return the type of the next field, whose id becomes *id; 0: the struct has ended. *id is the id
+ * of the field before, and 0 at first. */
+static int thrift_field(thrift *t, int *id)
+{
+    uint8_t b = byte(t);
+    if (t->cut || t->wrong || !b) return 0;
+    int64_t next = b >> 4 ? *id + (b >> 4) : thrift_int(t);
+    if (t->cut) return 0;
+    if (next < 0 || next > INT16_MAX || !(b & 15) || (b & 15) > THRIFT_STRUCT)
+        return (int)fail(t, &t->wrong);
+    *id = (int)next;
+    return b & 15;
+}
+
+/* Return the number of elements of a list, which is at most the number of bytes left. */
+static size_t thrift_list(thrift *t, int *type)
+{
+    uint8_t b = byte(t);
+    uint64_t n = b >> 4 == 15 ? thrift_varint(t) : b >> 4;
+    *type = b & 15;
+    return n > (uint64_t)(t->end - t->at) ? (size_t)fail(t, &t->cut) : (size_t)n;
+}
+
+/* Return the bytes of a string. */
+static const uint8_t *thrift_bytes(thrift *t, size_t *n)
+{
+    uint64_t length = thrift_varint(t);
+    if (length > (uint64_t)(t->end - t->at)) length = fail(t, &t->cut);
+    const uint8_t *bytes = t->at;
+    t->at += length;
+    *n = (size_t)length;
+    return bytes;
+}
+
+static void skip_fixed(thrift *t, size_t n)
+{
+    if ((size_t)(t->end - t->at) < n) fail(t, &t->cut);
+    else t->at += n;
+}
+
+static void skip(thrift *t, int type, int in_list, int depth);
+
+static void skip_elements(thrift *t, int depth)
+{
+    int type;
+    for (size_t n = thrift_list(t, &type); n-- && !t->cut && !t->wrong;) skip(t, type, 1, depth);
+}
+
+static void skip_map(thrift *t, int depth)
+{
+    uint64_t n = thrift_varint(t);
+    uint8_t types = n ? byte(t) : 0;
+    if (n > (uint64_t)(t->end - t->at)) fail(t, &t->cut);
+    for (; n-- && !t->cut && !t->wrong;) {
+        skip(t, types >> 4, 1, depth);
+        skip(t, types & 15, 1, depth);
+    }
+}
+
+/* Skip a value. in_list: 1 if it is an element of a list. There a boolean takes a byte; a boolean
+ * field is part of the field's type. */
+static void skip(thrift *t, int type, int in_list, int depth)
+{
+    size_t n;
+    int id = 0, field;
+    if (depth == DEPTH) type = 0;
+    switch (type) {
+    case THRIFT_TRUE:
+    case THRIFT_FALSE:
+        if (in_list) skip_fixed(t, 1);
+        break;
+    case THRIFT_BYTE: skip_fixed(t, 1); break;
+    case THRIFT_I16:
+    case THRIFT_I32:
+    case THRIFT_I64: thrift_varint(t); break;
+    case THRIFT_DOUBLE: skip_fixed(t, 8); break;
+    case THRIFT_BYTES: thrift_bytes(t, &n); break;
+    case THRIFT_LIST:
+    case THRIFT_SET: skip_elements(t, depth + 1); break;
+    case THRIFT_MAP: skip_map(t, depth + 1); break;
+    case THRIFT_STRUCT:
+        while ((field = thrift_field(t, &id))) skip(t, field, 0, depth + 1);
+        break;
+    default: fail(t, &t->wrong);
+    }
+}
+
+/* Skip a value of a field. */
+static void thrift_skip(thrift *t, int type) { skip(t, type, 0, 0); }
+
 /* ---- the schema: a tree, as a list of elements in depth-first order ---- */
 
 typedef struct element {
@@ -29,7 +177,7 @@ typedef struct element {
 } element;
 
 typedef struct walk {
-    sgt_thrift *t;
+    thrift *t;
     const char *field;
     size_t left;   /* elements that follow */
     size_t leaf;   /* columns so far */
@@ -51,14 +199,14 @@ static element read_element(walk *w)
     element e = {.type = -1};
     int type;
     w->left--;
-    for (int id = 0; (type = sgt_thrift_field(w->t, &id));) {
-        if (id == 1 && type == SGT_THRIFT_I32) e.type = sgt_thrift_int(w->t);
-        else if (id == 3 && type == SGT_THRIFT_I32) e.repetition = sgt_thrift_int(w->t);
-        else if (id == 4 && type == SGT_THRIFT_BYTES) e.name = sgt_thrift_bytes(w->t, &e.length);
-        else if (id == 5 && type == SGT_THRIFT_I32) e.children = sgt_thrift_int(w->t);
-        else if (id == 6 && type == SGT_THRIFT_I32) e.converted = sgt_thrift_int(w->t);
-        else if (id == 7 && type == SGT_THRIFT_I32) e.scale = sgt_thrift_int(w->t);
-        else sgt_thrift_skip(w->t, type);
+    for (int id = 0; (type = thrift_field(w->t, &id));) {
+        if (id == 1 && type == THRIFT_I32) e.type = thrift_int(w->t);
+        else if (id == 3 && type == THRIFT_I32) e.repetition = thrift_int(w->t);
+        else if (id == 4 && type == THRIFT_BYTES) e.name = thrift_bytes(w->t, &e.length);
+        else if (id == 5 && type == THRIFT_I32) e.children = thrift_int(w->t);
+        else if (id == 6 && type == THRIFT_I32) e.converted = thrift_int(w->t);
+        else if (id == 7 && type == THRIFT_I32) e.scale = thrift_int(w->t);
+        else thrift_skip(w->t, type);
     }
     return e;
 }
@@ -145,8 +293,8 @@ static void read_tree(walk *w, size_t depth, unsigned levels, const char *rest, 
 static int find_column(walk *w, const sgt_parquet_where *from, sgt_error *err)
 {
     int type;
-    w->left = sgt_thrift_list(w->t, &type);
-    if (type != SGT_THRIFT_STRUCT) w->t->wrong = 1;
+    w->left = thrift_list(w->t, &type);
+    if (type != THRIFT_STRUCT) w->t->wrong = 1;
     read_tree(w, 0, 0, w->field, 0);
     if (w->t->wrong || w->t->cut) return SGT_OK; /* the caller reports these */
     /* a decimal of bytes is no string */
@@ -186,36 +334,36 @@ typedef struct chunk {
     int there, encrypted, elsewhere;
 } chunk;
 
-static void read_chunk_meta(sgt_thrift *t, chunk *c)
+static void read_chunk_meta(thrift *t, chunk *c)
 {
     int type;
     c->there = 1;
-    for (int id = 0; (type = sgt_thrift_field(t, &id));) {
+    for (int id = 0; (type = thrift_field(t, &id));) {
         int64_t *to = id == 1   ? &c->type
                       : id == 4 ? &c->codec
                       : id == 7 ? &c->bytes
                       : id == 9 ? &c->data
                                 : &c->dictionary;
         if ((id == 1 || id == 4 || id == 7 || id == 9 || id == 11) &&
-            (type == SGT_THRIFT_I32 || type == SGT_THRIFT_I64))
-            *to = sgt_thrift_int(t);
-        else sgt_thrift_skip(t, type);
+            (type == THRIFT_I32 || type == THRIFT_I64))
+            *to = thrift_int(t);
+        else thrift_skip(t, type);
     }
 }
 
-static chunk read_chunk(sgt_thrift *t)
+static chunk read_chunk(thrift *t)
 {
     chunk c = {.type = -1, .codec = -1};
     size_t n;
     int type;
-    for (int id = 0; (type = sgt_thrift_field(t, &id));) {
-        if (id == 1 && type == SGT_THRIFT_BYTES) {
-            sgt_thrift_bytes(t, &n);
+    for (int id = 0; (type = thrift_field(t, &id));) {
+        if (id == 1 && type == THRIFT_BYTES) {
+            thrift_bytes(t, &n);
             c.elsewhere = n > 0;
-        } else if (id == 3 && type == SGT_THRIFT_STRUCT) read_chunk_meta(t, &c);
+        } else if (id == 3 && type == THRIFT_STRUCT) read_chunk_meta(t, &c);
         else {
             c.encrypted |= id == 8 || id == 9;
-            sgt_thrift_skip(t, type);
+            thrift_skip(t, type);
         }
     }
     return c;
@@ -273,23 +421,23 @@ static int add_group(sgt_parquet_meta *m, const chunk *c, int64_t rows, size_t *
     return SGT_OK;
 }
 
-static int read_groups(sgt_parquet_meta *m, sgt_thrift *t, size_t column,
-                       const sgt_parquet_where *w, sgt_error *err)
+static int read_groups(sgt_parquet_meta *m, thrift *t, size_t column, const sgt_parquet_where *w,
+                       sgt_error *err)
 {
     size_t room = 0;
     int type, rc = SGT_OK;
-    for (size_t n = sgt_thrift_list(t, &type); n-- && !rc && !t->cut && !t->wrong;) {
+    for (size_t n = thrift_list(t, &type); n-- && !rc && !t->cut && !t->wrong;) {
         chunk mine = {0};
         int64_t rows = -1;
-        for (int id = 0; (type = sgt_thrift_field(t, &id));) {
-            if (id == 1 && type == SGT_THRIFT_LIST) {
-                size_t chunks = sgt_thrift_list(t, &type);
+        for (int id = 0; (type = thrift_field(t, &id));) {
+            if (id == 1 && type == THRIFT_LIST) {
+                size_t chunks = thrift_list(t, &type);
                 for (size_t i = 0; i < chunks && !t->cut && !t->wrong; i++) {
                     const chunk c = read_chunk(t);
                     if (i == column) mine = c;
                 }
-            } else if (id == 3 && type == SGT_THRIFT_I64) rows = sgt_thrift_int(t);
-            else sgt_thrift_skip(t, type);
+            } else if (id == 3 && type == THRIFT_I64) rows = thrift_int(t);
+            else thrift_skip(t, type);
         }
         if (!t->cut && !t->wrong) rc = add_group(m, &mine, rows, &room, w, err);
     }
@@ -299,17 +447,17 @@ static int read_groups(sgt_parquet_meta *m, sgt_thrift *t, size_t column,
 int sgt_parquet_meta_read(sgt_parquet_meta *m, const uint8_t *bytes, size_t n,
                           const sgt_parquet_where *w, sgt_error *err)
 {
-    sgt_thrift t = {bytes, bytes + n, 0, 0}, schema = {0}, groups = {0};
+    thrift t = {bytes, bytes + n, 0, 0}, schema = {0}, groups = {0};
     sgt_json_path path;
     int type, rc = sgt_json_path_set(&path, w->field, err);
     int64_t rows = -1;
     *m = (sgt_parquet_meta){0};
     if (rc < 0) return rc;
-    for (int id = 0; (type = sgt_thrift_field(&t, &id));) {
-        if (id == 2 && type == SGT_THRIFT_LIST) schema = t;
-        if (id == 4 && type == SGT_THRIFT_LIST) groups = t;
-        if (id == 3 && type == SGT_THRIFT_I64) rows = sgt_thrift_int(&t);
-        else sgt_thrift_skip(&t, type);
+    for (int id = 0; (type = thrift_field(&t, &id));) {
+        if (id == 2 && type == THRIFT_LIST) schema = t;
+        if (id == 4 && type == THRIFT_LIST) groups = t;
+        if (id == 3 && type == THRIFT_I64) rows = thrift_int(&t);
+        else thrift_skip(&t, type);
     }
     walk found = {.t = &schema, .field = w->field, .column = NONE};
     int bad = t.cut || t.wrong || !schema.at || !groups.at;
@@ -334,4 +482,73 @@ void sgt_parquet_meta_free(sgt_parquet_meta *m)
 {
     free(m->groups);
     *m = (sgt_parquet_meta){0};
+}
+
+/* ---- heads of pages ---- */
+
+/* Read a DataPageHeader or a DictionaryPageHeader: the fields needed here have the same numbers in
+ * both. */
+static void read_data(thrift *t, sgt_parquet_head *h, int64_t *rows)
+{
+    int type;
+    for (int id = 0; (type = thrift_field(t, &id));) {
+        if (id == 1 && type == THRIFT_I32) *rows = thrift_int(t);
+        else if (id == 2 && type == THRIFT_I32) h->encoding = (int)thrift_int(t);
+        else if (id == 3 && type == THRIFT_I32) h->level_encoding = (int)thrift_int(t);
+        else thrift_skip(t, type);
+    }
+}
+
+static void read_data2(thrift *t, sgt_parquet_head *h, int64_t *rows, int64_t *levels)
+{
+    int type;
+    h->is_packed = 1;
+    for (int id = 0; (type = thrift_field(t, &id));) {
+        if (id == 7 && type <= THRIFT_FALSE) h->is_packed = type == THRIFT_TRUE;
+        else if (type != THRIFT_I32) thrift_skip(t, type);
+        else {
+            int64_t n = thrift_int(t);
+            if (id == 1) *rows = n;
+            if (id == 4) h->encoding = (int)n;
+            if (id == 5) *levels = n;
+            if (id == 6) h->repeats = n != 0;
+        }
+    }
+}
+
+const char *sgt_parquet_head_read(sgt_parquet_head *h, const uint8_t *p, size_t n, int *more)
+{
+    thrift t = {p, p + n, 0, 0};
+    int64_t unpacked = -1, packed = -1, rows = 0, levels = 0, kind = -1;
+    int type;
+    *h = (sgt_parquet_head){.level_encoding = RLE, .encoding = -1};
+    for (int id = 0; (type = thrift_field(&t, &id));) {
+        if (id >= 1 && id <= 4 && type == THRIFT_I32) {
+            int64_t got = thrift_int(&t);
+            if (id == 1) kind = got;
+            if (id == 2) unpacked = got;
+            if (id == 3) packed = got;
+            if (id == 4) h->crc = (uint32_t)got;
+            h->has_crc |= id == 4;
+        } else if ((id == 5 || id == 7) && type == THRIFT_STRUCT) read_data(&t, h, &rows);
+        else if (id == 8 && type == THRIFT_STRUCT) read_data2(&t, h, &rows, &levels);
+        else thrift_skip(&t, type);
+    }
+    *more = t.cut;
+    if (t.cut) return "cut off: the head of a page has no end";
+    if (t.wrong || kind < 0 || kind > 1000 || packed < 0 || unpacked < 0 || rows < 0)
+        return "damaged: this is no head of a page";
+    h->kind = (int)kind;
+    h->size = (size_t)(t.at - p);
+    h->packed = (size_t)packed;
+    h->unpacked = (size_t)unpacked;
+    h->rows = (uint64_t)rows;
+    h->levels = (size_t)levels;
+    if (h->packed > SGT_PARQUET_PAGE || h->unpacked > SGT_PARQUET_PAGE)
+        return "a page of more than 1 GiB (write smaller pages)";
+    if (h->rows > SGT_PARQUET_PAGE_ROWS)
+        return "a page of more than 4194304 rows (write smaller pages)";
+    if (levels < 0 || h->levels > h->packed || h->levels > h->unpacked)
+        return "damaged: more levels than bytes in a page";
+    return NULL;
 }

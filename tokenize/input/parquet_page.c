@@ -1,24 +1,32 @@
-/* parquet_page.c: unpack a page, then read levels and strings from it.
+/* parquet_page.c: one page of a column, from its packed bytes to strings, and to documents.
  *
  * Strings of PLAIN and DELTA_LENGTH_BYTE_ARRAY stay where they were unpacked. Those of
  * DELTA_BYTE_ARRAY are put together behind them, and so are numbers that are neither PLAIN nor in a
  * dictionary. The lengths between strings of PLAIN become zeros once they are read, so that all
  * strings of a page can be checked as one text.
- * A dictionary is in the unit's text or shared (parquet_dictionary.h); in the latter case its
- * strings are copied behind the page. */
-#include "tokenize/input/parquet_page.h"
-
+ * A dictionary is in the unit's text or shared; in the latter case its strings are copied behind the
+ * page. Encodings.md of the Parquet format describes the encodings. Numbers in few bits are read in
+ * order, any number at a time, so no length in a file decides how much memory is allocated. */
+#define ZSTD_STATIC_LINKING_ONLY /* for ZSTD_decompressBound */
 #include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
+#include <zstd.h>
+#ifdef SGT_snappy
+#include <snappy-c.h>
+#endif
+#ifdef SGT_lz4
+#include <lz4.h>
+#endif
 
-#include "tokenize/input/parquet_body.h"
-#include "tokenize/input/parquet_codec.h"
-#include "tokenize/input/parquet_dictionary.h"
-#include "tokenize/input/parquet_meta.h"
-#include "tokenize/input/parquet_runs.h"
+#include "tokenize/input/feed.h"
+#include "tokenize/input/parquet_format.h"
+#include "tokenize/text/utf8.h"
 
+#define KEPT ((size_t)16 << 20) /* most bytes of a dictionary whose memory is used again */
 #define BATCH 256
 
 enum {
@@ -33,6 +41,7 @@ enum {
 };
 
 static const char ended[] = "its values end too early";
+static const char no_memory[] = "out of memory for its dictionary";
 /* pages that are not damaged, but are not read */
 static const char other_encoding[] = "an encoding of numbers that is not read";
 static const char old_levels[] = "levels of BIT_PACKED, which Parquet has given up, are not read";
@@ -49,18 +58,349 @@ static int fail(sgt_error *err, const char *path, uint64_t offset, const char *w
                                           : "fetch the file again");
 }
 
-const char *sgt_parquet_check_crc(const sgt_parquet_head *h, const uint8_t *packed)
+/* Return NULL, or that the packed page has another checksum than its head says. */
+static const char *check_crc(const sgt_parquet_head *h, const uint8_t *packed)
 {
     if (!h->has_crc || crc32(0, packed, (uInt)h->packed) == h->crc) return NULL;
     return "its checksum is another";
+}
+
+/* ---- codecs: each one's library, behind one call ---- */
+
+#define OTHER "write it with zstd or snappy, or --filter reads it through a command"
+#define REBUILD(package) "build sgt again where the package " package " is installed"
+
+/* most bytes that one packed byte can become in each format */
+#define SNAPPY_MOST 32
+#define GZIP_MOST 1040
+#define LZ4_MOST 256
+
+const char *sgt_parquet_codec_lacks(int codec, const char **todo)
+{
+    static const char *const names[] = {
+        [3] = "lzo", [4] = "brotli", [5] = "lz4 in Hadoop's frames"};
+    *todo = OTHER;
+    switch (codec) {
+    case SGT_PARQUET_PLAIN:
+    case SGT_PARQUET_GZIP:
+    case SGT_PARQUET_ZSTD: return NULL;
+    case SGT_PARQUET_SNAPPY:
+#ifdef SGT_snappy
+        return NULL;
+#else
+        *todo = REBUILD("libsnappy-dev");
+        return "snappy, which this build is without";
+#endif
+    case SGT_PARQUET_LZ4_RAW:
+#ifdef SGT_lz4
+        return NULL;
+#else
+        *todo = REBUILD("liblz4-dev");
+        return "lz4, which this build is without";
+#endif
+    }
+    return codec > 2 && codec < 6 ? names[codec] : "a codec that Parquet's format does not name";
+}
+
+/* Return whether in[n] can unpack to `size` bytes. Callers ask before they allocate memory, because
+ * a damaged file may state any size. */
+static int can_unpack(int codec, const uint8_t *in, size_t n, size_t size)
+{
+    switch (codec) {
+    case SGT_PARQUET_PLAIN: return size == n;
+    case SGT_PARQUET_SNAPPY: return size / SNAPPY_MOST <= n;
+    case SGT_PARQUET_GZIP: return size / GZIP_MOST <= n;
+    case SGT_PARQUET_LZ4_RAW: return size / LZ4_MOST <= n;
+    default: {
+        const unsigned long long most = ZSTD_decompressBound(in, n);
+        /* if so, unpacking reports the error */
+        return most == ZSTD_CONTENTSIZE_ERROR || size <= most;
+    }
+    }
+}
+
+/* The bytes may have several members, one after the other. */
+static size_t unpack_gzip(const uint8_t *in, size_t n, uint8_t *out, size_t size)
+{
+    z_stream z = {.next_in = (uint8_t *)(uintptr_t)in, .avail_in = (uInt)n};
+    int rc = inflateInit2(&z, 15 + 32); /* accept gzip's header and zlib's */
+    if (rc != Z_OK) return SIZE_MAX;
+    z.next_out = out;
+    z.avail_out = (uInt)size;
+    do rc = inflate(&z, Z_FINISH);
+    while (rc == Z_STREAM_END && z.avail_in && z.avail_out && inflateReset(&z) == Z_OK);
+    const size_t got = size - z.avail_out;
+    inflateEnd(&z);
+    return rc == Z_STREAM_END ? got : SIZE_MAX;
+}
+
+static size_t unpack_zstd(const uint8_t *in, size_t n, uint8_t *out, size_t size)
+{
+    size_t got = ZSTD_decompress(out, size, in, n);
+    return ZSTD_isError(got) ? SIZE_MAX : got;
+}
+
+static size_t unpack(int codec, const uint8_t *in, size_t n, uint8_t *out, size_t size)
+{
+    switch (codec) {
+    case SGT_PARQUET_PLAIN:
+        if (n == size && n) memcpy(out, in, n);
+        return n;
+    case SGT_PARQUET_GZIP: return unpack_gzip(in, n, out, size);
+    case SGT_PARQUET_ZSTD: return unpack_zstd(in, n, out, size);
+#ifdef SGT_snappy
+    case SGT_PARQUET_SNAPPY: {
+        size_t got = size, said;
+        if (snappy_uncompressed_length((const char *)in, n, &said) != SNAPPY_OK || said > size)
+            return SIZE_MAX;
+        return snappy_uncompress((const char *)in, n, (char *)out, &got) ? SIZE_MAX : got;
+    }
+#endif
+#ifdef SGT_lz4
+    case SGT_PARQUET_LZ4_RAW: {
+        int got = LZ4_decompress_safe((const char *)in, (char *)out, (int)n, (int)size);
+        return got < 0 ? SIZE_MAX : (size_t)got;
+    }
+#endif
+    }
+    return SIZE_MAX;
+}
+
+const char *sgt_parquet_unpack(int codec, const uint8_t *in, size_t n, uint8_t *out, size_t size)
+{
+    if (!size && !n) return NULL;
+    size_t got = unpack(codec, in, n, out, size);
+    if (got == size) return NULL;
+    return got == SIZE_MAX ? "its packed bytes are damaged"
+                           : "it unpacks to another length than it says";
+}
+
+/* ---- numbers in few bits ---- */
+
+/* Return the `width` bits from bit number `bit` of p on. Bytes from `end` on are not read. */
+static uint64_t get_bits(const uint8_t *p, uint64_t bit, unsigned width, const uint8_t *end)
+{
+    const uint8_t *at = p + bit / 8;
+    const unsigned shift = (unsigned)(bit % 8);
+    uint64_t low = 0, high = 0;
+    if (!width) return 0;
+    if ((size_t)(end - at) >= 9) {
+        memcpy(&low, at, 8);
+        high = at[8];
+    } else
+        for (size_t i = 0; i < 9 && at + i < end; i++) {
+            if (i < 8) low |= (uint64_t)at[i] << (8 * i);
+            else high = at[i];
+        }
+    low >>= shift;
+    if (shift) low |= high << (64 - shift);
+    return width == 64 ? low : low & (((uint64_t)1 << width) - 1);
+}
+
+/* Read a varint at *at. Return 0 at the end of the bytes, which is no valid head of a run. */
+static uint64_t get_varint(const uint8_t **at, const uint8_t *end, int *bad)
+{
+    uint64_t n = 0;
+    for (unsigned shift = 0; shift < 64 && *at < end; shift += 7) {
+        const uint8_t b = *(*at)++;
+        n |= (uint64_t)(b & 0x7F) << shift;
+        if (b < 0x80) return n;
+    }
+    *bad = 1;
+    return 0;
+}
+
+/* ---- runs: levels, and the indices of a dictionary (the RLE and bit-packed hybrid) ---- */
+
+typedef struct runs {
+    const uint8_t *at, *end;
+    unsigned width; /* bits per number, at most 32 */
+    uint64_t left;  /* numbers left in this run */
+    int packed;     /* the run is packed bits, from bit `bit` of `at`, to `after` */
+    uint64_t bit;
+    const uint8_t *after;
+    uint32_t value; /* the number that a run of equal numbers repeats */
+} runs;
+
+static int next_run(runs *r)
+{
+    int bad = 0;
+    const uint64_t head = get_varint(&r->at, r->end, &bad);
+    const size_t bytes = (r->width + 7) / 8, left = (size_t)(r->end - r->at);
+    if (bad || head < 2) return -1;
+    r->packed = (int)(head & 1);
+    r->left = head >> 1;
+    if (!r->packed) {
+        if (left < bytes) return -1;
+        r->value = (uint32_t)get_bits(r->at, 0, 8 * (unsigned)bytes, r->end);
+        r->at += bytes;
+        return 0;
+    }
+    /* groups of eight numbers; some writers leave out the last bytes of the last group */
+    uint64_t size = r->left > (uint64_t)1 << 32 ? left : r->left * r->width;
+    if (r->left > (uint64_t)1 << 32) return -1;
+    r->left *= 8;
+    if (size > left) {
+        size = left;
+        if (r->width) r->left = size * 8 / r->width;
+    }
+    r->bit = 0;
+    r->after = r->at + size;
+    return r->left ? 0 : -1;
+}
+
+/* Set *value to the number of the current run and *n to how often it still repeats. Return 0 if the
+ * run is packed bits instead. */
+static int runs_repeats(runs *r, uint32_t *value, uint64_t *n)
+{
+    if (!r->left && next_run(r) < 0) return 0;
+    if (r->packed) return 0;
+    *value = r->value;
+    *n = r->left;
+    return 1;
+}
+
+static void pass_numbers(runs *r, uint64_t n)
+{
+    r->left -= n;
+    r->bit += n * r->width;
+    if (r->packed && !r->left) r->at = r->after;
+}
+
+/* Take the next n numbers. Return 0, or -1 if the bytes have ended. */
+static int runs_take(runs *r, uint32_t *out, size_t n)
+{
+    while (n) {
+        if (!r->left && next_run(r) < 0) return -1;
+        const size_t k = r->left < n ? (size_t)r->left : n;
+        if (r->packed)
+            for (size_t i = 0; i < k; i++)
+                out[i] = (uint32_t)get_bits(r->at, r->bit + i * r->width, r->width, r->after);
+        else
+            for (size_t i = 0; i < k; i++) out[i] = r->value;
+        pass_numbers(r, k);
+        out += k;
+        n -= k;
+    }
+    return 0;
+}
+
+/* Skip n numbers. Return like runs_take. */
+static int runs_skip(runs *r, uint64_t n)
+{
+    while (n) {
+        if (!r->left && next_run(r) < 0) return -1;
+        const uint64_t k = r->left < n ? r->left : n;
+        pass_numbers(r, k);
+        n -= k;
+    }
+    return 0;
+}
+
+/* ---- deltas: lengths, and integers of a column (DELTA_BINARY_PACKED) ---- */
+
+typedef struct deltas {
+    const uint8_t *at, *end;
+    uint64_t left;         /* numbers not yet taken */
+    uint64_t last;         /* the last number taken, or the first of all */
+    int begun;             /* the first number has been taken */
+    uint64_t block, minis; /* numbers per block, and miniblocks in it */
+    uint64_t mini;         /* the miniblock within the block */
+    uint64_t in_mini;      /* numbers left in it */
+    uint64_t least;        /* smallest delta of the block */
+    const uint8_t *widths; /* bits of the numbers of each miniblock */
+    /* where the miniblock's bits begin; the next bit is counted from there */
+    const uint8_t *bits;
+    uint64_t bit;
+} deltas;
+
+static uint64_t get_zigzag(const uint8_t **at, const uint8_t *end, int *bad)
+{
+    const uint64_t n = get_varint(at, end, bad);
+    return (n >> 1) ^ (0 - (n & 1));
+}
+
+/* Read the head at p. Return 0, or -1 if it is damaged. */
+static int deltas_open(deltas *d, const uint8_t *p, const uint8_t *end)
+{
+    int bad = 0;
+    *d = (deltas){.at = p, .end = end};
+    d->block = get_varint(&d->at, end, &bad);
+    d->minis = get_varint(&d->at, end, &bad);
+    d->left = get_varint(&d->at, end, &bad);
+    d->last = get_zigzag(&d->at, end, &bad);
+    if (bad || !d->block || d->block % 128 || d->block > (uint64_t)1 << 20 || !d->minis ||
+        d->block % d->minis || d->block / d->minis % 8)
+        return -1;
+    d->mini = d->minis;
+    return 0;
+}
+
+/* Turn to the next miniblock. */
+static int next_mini(deltas *d)
+{
+    int bad = 0;
+    if (++d->mini >= d->minis) {
+        d->least = get_zigzag(&d->at, d->end, &bad);
+        if (bad || (uint64_t)(d->end - d->at) < d->minis) return -1;
+        d->widths = d->at;
+        d->at += d->minis;
+        d->mini = 0;
+    }
+    d->in_mini = d->block / d->minis;
+    const uint64_t size = d->in_mini / 8 * d->widths[d->mini];
+    if (d->widths[d->mini] > 64 || size > (uint64_t)(d->end - d->at)) return -1;
+    d->bits = d->at;
+    d->bit = 0;
+    d->at += size;
+    return 0;
+}
+
+/* Take the next number, of any kind. Its lower 32 bits are a number of 32 bits. Return 0, or -1 if
+ * there is none. */
+static int deltas_next(deltas *d, uint64_t *out)
+{
+    if (!d->left) return -1;
+    if (d->begun) {
+        if (!d->in_mini && next_mini(d) < 0) return -1;
+        const unsigned width = d->widths[d->mini];
+        d->last += d->least + get_bits(d->bits, d->bit, width, d->end);
+        d->bit += width;
+        d->in_mini--;
+    }
+    d->begun = 1;
+    d->left--;
+    *out = d->last;
+    return 0;
+}
+
+/* Take the next n numbers. Return 0, or -1 if there are fewer, or one is not a length. */
+static int deltas_take(deltas *d, uint32_t *out, size_t n)
+{
+    for (uint64_t number; n; n--) {
+        /* numbers have 32 bits and wrap around; they are lengths, so a negative one is damage */
+        if (deltas_next(d, &number) < 0 || (uint32_t)number > INT32_MAX) return -1;
+        *out++ = (uint32_t)number;
+    }
+    return 0;
+}
+
+/* Return where the bytes of the deltas end; NULL: they are damaged. */
+static const uint8_t *deltas_end(const deltas *d)
+{
+    deltas copy = *d;
+    uint32_t some[256];
+    while (copy.left)
+        if (deltas_take(&copy, some, copy.left < 256 ? (size_t)copy.left : 256) < 0) return NULL;
+    return copy.at;
 }
 
 /* ---- strings, by encoding ---- */
 
 /* Find n strings of the encoding PLAIN in text[end], from *at on. Their positions are offsets in
  * `text`. */
-static const char *take_plain(uint8_t *text, size_t *at, size_t end, sgt_parquet_string *out,
-                              size_t n)
+static const char *read_lengths_and_strings(uint8_t *text, size_t *at, size_t end,
+                                            sgt_parquet_string *out, size_t n)
 {
     size_t p = *at;
     for (size_t i = 0; i < n; i++) {
@@ -78,7 +418,7 @@ static const char *take_plain(uint8_t *text, size_t *at, size_t end, sgt_parquet
 }
 
 /* Find n numbers of `width` bytes, likewise. */
-static const char *take_numbers(unsigned width, size_t *at, size_t end, sgt_parquet_string *out,
+static const char *read_numbers(unsigned width, size_t *at, size_t end, sgt_parquet_string *out,
                                 size_t n)
 {
     if ((end - *at) / width < n) return ended;
@@ -86,11 +426,14 @@ static const char *take_numbers(unsigned width, size_t *at, size_t end, sgt_parq
     return NULL;
 }
 
-const char *sgt_parquet_take_plain(int type, uint8_t *text, size_t *at, size_t end,
-                                   sgt_parquet_string *out, size_t n)
+/* Find n strings or numbers of the encoding PLAIN in text[end], from *at on. Their positions are
+ * offsets in `text`. The lengths before strings become zeros. Return NULL, or what is wrong. */
+static const char *read_plain(int type, uint8_t *text, size_t *at, size_t end,
+                              sgt_parquet_string *out, size_t n)
 {
     const unsigned width = sgt_parquet_width(type);
-    return width ? take_numbers(width, at, end, out, n) : take_plain(text, at, end, out, n);
+    return width ? read_numbers(width, at, end, out, n)
+                 : read_lengths_and_strings(text, at, end, out, n);
 }
 
 int sgt_parquet_has_indices(const sgt_parquet_head *h)
@@ -98,13 +441,157 @@ int sgt_parquet_has_indices(const sgt_parquet_head *h)
     return h->encoding == PLAIN_DICTIONARY || h->encoding == RLE_DICTIONARY;
 }
 
+/* ---- dictionaries, their memory, and who unpacks them ---- */
+
+/* Memory that one dictionary leaves to the next. */
+typedef struct memory {
+    void *at;
+    size_t room;
+} memory;
+
+struct sgt_parquet_dictionary {
+    atomic_int users;
+    pthread_mutex_t lock; /* guards text, strings, found, shared and why */
+    sgt_parquet_head head;
+    uint64_t offset;
+    int codec, type;
+    memory packed, text; /* its page, as it is in the file and, for all that use it, unpacked */
+    memory strings;      /* sgt_parquet_string, positions in the unpacked page */
+    int found, shared;   /* `strings` are filled in; `text` is */
+    const char *why;     /* why it cannot be unpacked */
+};
+
+static int reserve_memory(memory *m, size_t n)
+{
+    if (m->at && n <= m->room) return 1;
+    free(m->at);
+    m->room = n + n / 8; /* for the next dictionary, which may be a little larger */
+    return (m->at = malloc(m->room + 1)) != NULL;
+}
+
+int sgt_parquet_dictionary_new(sgt_parquet_dictionary **out, sgt_parquet_dictionary *old,
+                               const sgt_parquet_head *h, int codec, int type, uint64_t offset,
+                               uint8_t **packed, sgt_error *err)
+{
+    sgt_parquet_dictionary *d = old;
+    if (old && (atomic_load(&old->users) > 1 || old->packed.room > KEPT || old->text.room > KEPT ||
+                old->strings.room > KEPT)) {
+        sgt_parquet_dictionary_drop(old);
+        d = NULL;
+    }
+    if (!d) {
+        if (!(d = calloc(1, sizeof *d))) return sgt_fail_memory(err, "a dictionary");
+        d->users = 1;
+        pthread_mutex_init(&d->lock, NULL);
+    }
+    d->head = *h;
+    d->offset = offset;
+    d->codec = codec;
+    d->type = type;
+    d->found = d->shared = 0;
+    d->why = NULL;
+    if (!reserve_memory(&d->packed, h->packed)) {
+        sgt_parquet_dictionary_drop(d);
+        return sgt_fail_memory(err, "a dictionary");
+    }
+    *packed = d->packed.at;
+    *out = d;
+    return SGT_OK;
+}
+
+sgt_parquet_dictionary *sgt_parquet_dictionary_use(sgt_parquet_dictionary *d)
+{
+    if (d) atomic_fetch_add(&d->users, 1);
+    return d;
+}
+
+void sgt_parquet_dictionary_drop(sgt_parquet_dictionary *d)
+{
+    if (!d || atomic_fetch_sub(&d->users, 1) > 1) return;
+    pthread_mutex_destroy(&d->lock);
+    free(d->packed.at);
+    free(d->text.at);
+    free(d->strings.at);
+    free(d);
+}
+
+uint64_t sgt_parquet_dictionary_text(const sgt_parquet_dictionary *d, uint64_t rows)
+{
+    return d && d->head.rows ? (uint64_t)d->head.unpacked * rows / d->head.rows : 0;
+}
+
+static const char *check_dictionary(const sgt_parquet_dictionary *d)
+{
+    const sgt_parquet_head *h = &d->head;
+    const char *why = check_crc(h, d->packed.at);
+    if (why) return why;
+    if (h->encoding != PLAIN && h->encoding != PLAIN_DICTIONARY)
+        return "a dictionary of another encoding than PLAIN";
+    if (h->rows > h->unpacked / 4) return "its dictionary ends too early";
+    if (!can_unpack(d->codec, d->packed.at, h->packed, h->unpacked))
+        return "its packed bytes are damaged";
+    return NULL;
+}
+
+/* Unpack the dictionary behind u's text, and find its strings. */
+static const char *unpack_into(sgt_parquet_dictionary *d, sgt_unit *u)
+{
+    const sgt_parquet_head *h = &d->head;
+    const char *why = check_dictionary(d);
+    size_t at = 0;
+    if (why) return why;
+    if (!reserve_memory(&d->strings, (size_t)h->rows * sizeof(sgt_parquet_string)) ||
+        sgt_unit_reserve(u, u->used + h->unpacked, NULL) < 0)
+        return no_memory;
+    uint8_t *text = u->text + u->used;
+    why = sgt_parquet_unpack(d->codec, d->packed.at, h->packed, text, h->unpacked);
+    if (why) return why;
+    u->used += h->unpacked;
+    return read_plain(d->type, text, &at, h->unpacked, d->strings.at, (size_t)h->rows);
+}
+
+/* Unpack the dictionary, whose strings are found, for all that use it. */
+static const char *unpack_shared(sgt_parquet_dictionary *d)
+{
+    const sgt_parquet_head *h = &d->head;
+    if (!reserve_memory(&d->text, h->unpacked)) return no_memory;
+    return sgt_parquet_unpack(d->codec, d->packed.at, h->packed, d->text.at, h->unpacked);
+}
+
+/* The strings of an open dictionary, which live as long as the dictionary is used. */
+typedef struct words {
+    const sgt_parquet_string *strings; /* their positions, from `base` of the text on */
+    uint64_t count;
+    const uint8_t *text; /* NULL: the text of the unit that opened it */
+    size_t base;
+} words;
+
+/* Unpack the dictionary, behind u's text if this is the first call. Return NULL, or what is wrong.
+ * Any number of threads may call this, each with its own unit. */
+static const char *open_dictionary(words *w, sgt_parquet_dictionary *d, sgt_unit *u)
+{
+    pthread_mutex_lock(&d->lock);
+    const int own = !d->found;
+    const size_t base = u->used;
+    if (own) d->why = unpack_into(d, u);
+    else if (!d->shared && !d->why) d->why = unpack_shared(d);
+    d->found = 1;
+    d->shared |= !own;
+    const char *why = d->why;
+    *w = (words){d->strings.at, d->head.rows, own ? NULL : d->text.at, own ? base : 0};
+    pthread_mutex_unlock(&d->lock);
+    return why;
+}
+
+/* ---- pages: strings, by encoding ---- */
+
 typedef struct decoder {
     const sgt_parquet_page *p;
     sgt_unit *u;
-    size_t at, end;          /* bytes left of PLAIN and delta strings, in the unit's text */
-    sgt_parquet_words words; /* its dictionary */
-    sgt_runs levels, indices;
-    sgt_deltas prefixes, lengths; /* lengths: also of numbers */
+    size_t at, end; /* bytes left of PLAIN and delta strings, in the unit's text */
+    words words;    /* its dictionary */
+    runs levels, indices;
+    deltas prefixes, lengths; /* lengths: also of numbers */
     size_t stride; /* BYTE_STREAM_SPLIT: bytes from one byte of a number to its next one */
     size_t made;   /* bytes of strings written behind the unpacked page */
     sgt_parquet_string last;
@@ -116,7 +603,7 @@ static const char *ready_dictionary(decoder *d)
     sgt_parquet_dictionary *of = d->p->dictionary;
     if (!sgt_parquet_has_indices(&d->p->head)) return NULL;
     if (!of) return "it uses a dictionary, and there is none";
-    return sgt_parquet_dictionary_open(&d->words, of, d->u);
+    return open_dictionary(&d->words, of, d->u);
 }
 
 /* Begin to read numbers that are neither PLAIN nor in a dictionary, from d->at to d->end. count: the
@@ -128,7 +615,7 @@ static const char *begin_numbers(decoder *d, uint64_t count)
     const unsigned width = sgt_parquet_width(type);
     const uint8_t *text = d->u->text;
     const size_t size = d->end - d->at;
-    if (d->p->head.encoding == SPLIT_NUMBERS) {
+    if (d->p->head.encoding == SPLIT_NUMBERS && width) {
         d->stride = size / width;
         d->end = d->at + d->stride;
         return size % width || d->stride > count ? damaged : NULL;
@@ -137,7 +624,7 @@ static const char *begin_numbers(decoder *d, uint64_t count)
         (type != SGT_PARQUET_INT32 && type != SGT_PARQUET_INT64))
         return other_encoding;
     if (!size) return NULL; /* all rows are null */
-    const int rc = sgt_deltas_open(&d->lengths, text + d->at, text + d->end);
+    const int rc = deltas_open(&d->lengths, text + d->at, text + d->end);
     return rc < 0 || d->lengths.left > count ? damaged : NULL;
 }
 
@@ -153,7 +640,7 @@ static const char *begin_strings(decoder *d, size_t at, size_t end, uint64_t cou
     case PLAIN_DICTIONARY:
     case RLE_DICTIONARY:
         if (at == end) return NULL; /* all rows are null */
-        d->indices = (sgt_runs){.at = p + 1, .end = text + end, .width = *p};
+        d->indices = (runs){.at = p + 1, .end = text + end, .width = *p};
         return *p > 32 ? "indices of more than 32 bits" : NULL;
     }
     if (d->p->type != SGT_PARQUET_BYTES) return begin_numbers(d, count);
@@ -161,22 +648,22 @@ static const char *begin_strings(decoder *d, size_t at, size_t end, uint64_t cou
         return "an encoding that strings do not have";
     if (at == end) return NULL;
     if (d->p->head.encoding == DELTA_STRINGS) {
-        if (sgt_deltas_open(&d->prefixes, p, text + end) < 0 || d->prefixes.left > count ||
-            !(p = sgt_deltas_end(&d->prefixes)))
+        if (deltas_open(&d->prefixes, p, text + end) < 0 || d->prefixes.left > count ||
+            !(p = deltas_end(&d->prefixes)))
             return "its prefixes are damaged";
     }
-    if (sgt_deltas_open(&d->lengths, p, text + end) < 0 || d->lengths.left > count ||
-        !(p = sgt_deltas_end(&d->lengths)))
+    if (deltas_open(&d->lengths, p, text + end) < 0 || d->lengths.left > count ||
+        !(p = deltas_end(&d->lengths)))
         return "its lengths are damaged";
     d->at = (size_t)(p - text);
     return NULL;
 }
 
-static const char *take_indexed(decoder *d, sgt_parquet_string *out, size_t n)
+static const char *read_indexed(decoder *d, sgt_parquet_string *out, size_t n)
 {
-    const sgt_parquet_words *w = &d->words;
+    const words *w = &d->words;
     uint32_t index[BATCH];
-    if (sgt_runs_take(&d->indices, index, n) < 0) return ended;
+    if (runs_take(&d->indices, index, n) < 0) return ended;
     for (size_t i = 0; i < n; i++) {
         if (index[i] >= w->count) return "an index beyond its dictionary";
         const sgt_parquet_string *s = &w->strings[index[i]];
@@ -185,10 +672,10 @@ static const char *take_indexed(decoder *d, sgt_parquet_string *out, size_t n)
     return NULL;
 }
 
-static const char *take_lengths(decoder *d, sgt_parquet_string *out, size_t n)
+static const char *read_lengths(decoder *d, sgt_parquet_string *out, size_t n)
 {
     uint32_t length[BATCH];
-    if (sgt_deltas_take(&d->lengths, length, n) < 0) return ended;
+    if (deltas_take(&d->lengths, length, n) < 0) return ended;
     for (size_t i = 0; i < n; i++) {
         if (length[i] > d->end - d->at) return ended;
         out[i] = (sgt_parquet_string){d->at, length[i]};
@@ -205,12 +692,12 @@ static void move_pointer(const uint8_t **p, ptrdiff_t by)
 /* Adjust the decoder's pointers and offsets, because the unit's text has moved by `by` bytes. */
 static void move_all(decoder *d, ptrdiff_t by)
 {
-    sgt_deltas *deltas[] = {&d->prefixes, &d->lengths};
+    deltas *both[] = {&d->prefixes, &d->lengths};
     for (int i = 0; i < 2; i++) {
-        move_pointer(&deltas[i]->at, by);
-        move_pointer(&deltas[i]->end, by);
-        move_pointer(&deltas[i]->widths, by);
-        move_pointer(&deltas[i]->bits, by);
+        move_pointer(&both[i]->at, by);
+        move_pointer(&both[i]->end, by);
+        move_pointer(&both[i]->widths, by);
+        move_pointer(&both[i]->bits, by);
     }
     move_pointer(&d->levels.at, by);
     move_pointer(&d->levels.end, by);
@@ -231,10 +718,10 @@ static const char *make_room(decoder *d, size_t n)
 }
 
 /* Take n strings of DELTA_BYTE_ARRAY. Each begins with a prefix of the string before it. */
-static const char *take_prefixed(decoder *d, sgt_parquet_string *out, size_t n)
+static const char *read_prefixed(decoder *d, sgt_parquet_string *out, size_t n)
 {
     uint32_t prefix[BATCH], length[BATCH];
-    if (sgt_deltas_take(&d->prefixes, prefix, n) < 0 || sgt_deltas_take(&d->lengths, length, n) < 0)
+    if (deltas_take(&d->prefixes, prefix, n) < 0 || deltas_take(&d->lengths, length, n) < 0)
         return ended;
     for (size_t i = 0; i < n; i++) {
         if (prefix[i] > d->last.length) return "a prefix longer than the string before";
@@ -254,7 +741,7 @@ static const char *take_prefixed(decoder *d, sgt_parquet_string *out, size_t n)
 
 /* Take n numbers of DELTA_BINARY_PACKED or BYTE_STREAM_SPLIT. In the latter the first bytes of all
  * numbers come first, then the second ones, and so on. */
-static const char *take_made(decoder *d, sgt_parquet_string *out, size_t n)
+static const char *read_other_numbers(decoder *d, sgt_parquet_string *out, size_t n)
 {
     const unsigned width = sgt_parquet_width(d->p->type);
     const char *why = make_room(d, n * width);
@@ -263,7 +750,7 @@ static const char *take_made(decoder *d, sgt_parquet_string *out, size_t n)
         uint64_t number = 0;
         uint8_t *text = d->u->text, *to = text + d->u->used + d->made;
         if (!d->stride) {
-            if (sgt_deltas_next(&d->lengths, &number) < 0) return ended;
+            if (deltas_next(&d->lengths, &number) < 0) return ended;
             memcpy(to, &number, width);
         } else {
             if (d->at == d->end) return ended;
@@ -277,39 +764,39 @@ static const char *take_made(decoder *d, sgt_parquet_string *out, size_t n)
 }
 
 /* Take n strings, at most BATCH. */
-static const char *take_strings(decoder *d, sgt_parquet_string *out, size_t n)
+static const char *read_strings(decoder *d, sgt_parquet_string *out, size_t n)
 {
     if (!n) return NULL;
     switch (d->p->head.encoding) {
-    case PLAIN: return sgt_parquet_take_plain(d->p->type, d->u->text, &d->at, d->end, out, n);
-    case DELTA_LENGTH: return take_lengths(d, out, n);
-    case DELTA_STRINGS: return take_prefixed(d, out, n);
+    case PLAIN: return read_plain(d->p->type, d->u->text, &d->at, d->end, out, n);
+    case DELTA_LENGTH: return read_lengths(d, out, n);
+    case DELTA_STRINGS: return read_prefixed(d, out, n);
     case DELTA_NUMBERS:
-    case SPLIT_NUMBERS: return take_made(d, out, n);
-    default: return take_indexed(d, out, n);
+    case SPLIT_NUMBERS: return read_other_numbers(d, out, n);
+    default: return read_indexed(d, out, n);
     }
 }
 
 /* ---- rows: strings and nulls ---- */
 
 /* Read the next n rows, at most BATCH; rows that are null take no string. */
-static const char *take_rows(decoder *d, sgt_parquet_string *rows, size_t n)
+static const char *read_rows(decoder *d, sgt_parquet_string *rows, size_t n)
 {
     uint32_t level[BATCH], least = d->p->levels;
     sgt_parquet_string strings[BATCH];
     uint64_t same;
     uint32_t value;
     size_t there = 0;
-    if (!least || (sgt_runs_repeats(&d->levels, &value, &same) && same >= n && value == least)) {
-        if (least) sgt_runs_skip(&d->levels, n);
-        return take_strings(d, rows, n);
+    if (!least || (runs_repeats(&d->levels, &value, &same) && same >= n && value == least)) {
+        if (least) runs_skip(&d->levels, n);
+        return read_strings(d, rows, n);
     }
-    if (sgt_runs_take(&d->levels, level, n) < 0) return "its levels end too early";
+    if (runs_take(&d->levels, level, n) < 0) return "its levels end too early";
     for (size_t i = 0; i < n; i++) {
         if (level[i] > least) return "a level beyond its column's";
         there += level[i] == least;
     }
-    const char *why = take_strings(d, strings, there);
+    const char *why = read_strings(d, strings, there);
     for (size_t i = 0, k = 0; i < n && !why; i++)
         rows[i] = level[i] == least ? strings[k++] : (sgt_parquet_string){SGT_PARQUET_NULL, 0};
     return why;
@@ -320,13 +807,13 @@ static const char *decode(decoder *d, size_t at, size_t levels, size_t end,
 {
     const sgt_parquet_page *p = d->p;
     sgt_parquet_string passed[BATCH];
-    d->levels = (sgt_runs){.at = d->u->text + at, .end = d->u->text + at + levels, .width = 1};
+    d->levels = (runs){.at = d->u->text + at, .end = d->u->text + at + levels, .width = 1};
     while (p->levels >> d->levels.width) d->levels.width++;
     const char *why = begin_strings(d, at + levels, end, p->head.rows);
     for (uint64_t i = 0, all = p->first + p->count, n; i < all && !why; i += n) {
         const uint64_t left = i < p->first ? p->first - i : all - i;
         n = left < BATCH ? left : BATCH;
-        why = take_rows(d, i < p->first ? passed : rows + (i - p->first), (size_t)n);
+        why = read_rows(d, i < p->first ? passed : rows + (i - p->first), (size_t)n);
     }
     return why;
 }
@@ -341,13 +828,13 @@ static const char *unpack_page(decoder *d, size_t *at, size_t *levels, size_t *e
     const sgt_parquet_head *h = &p->head;
     const size_t apart = h->levels, packed = h->packed - apart, size = h->unpacked - apart;
     const int codec = h->kind == SGT_PARQUET_DATA2 && !h->is_packed ? SGT_PARQUET_PLAIN : p->codec;
-    const char *why = sgt_parquet_check_crc(h, d->u->text + p->at);
+    const char *why = check_crc(h, d->u->text + p->at);
     if (why) return why;
     if (h->repeats) return "it has repetition levels, and its column has one string a row";
     *at = codec == SGT_PARQUET_PLAIN ? p->at : d->u->used;
     *end = *at + h->unpacked;
     *levels = apart;
-    if (!sgt_parquet_codec_may(codec, d->u->text + p->at + apart, packed, size))
+    if (!can_unpack(codec, d->u->text + p->at + apart, packed, size))
         return "its packed bytes are damaged";
     if (codec != SGT_PARQUET_PLAIN) {
         if (sgt_unit_reserve(d->u, *end, err) < 0) return "out of memory for its text";
@@ -367,8 +854,11 @@ static const char *unpack_page(decoder *d, size_t *at, size_t *levels, size_t *e
     return n > *end - *at ? "its levels end too early" : NULL;
 }
 
-int sgt_parquet_page_strings(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet_string *rows,
-                             const uint8_t **strings, const char *path, sgt_error *err)
+/* Do what sgt_parquet_page_decode does, without p->body, and leave strings of a dictionary where
+ * they are, however often they repeat. Positions are in *strings: u's text, or that of the
+ * dictionary, which lives as long as it is used. */
+static int decode_page(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet_string *rows,
+                       const uint8_t **strings, const char *path, sgt_error *err)
 {
     decoder d = {.p = p, .u = u};
     size_t at, levels, end;
@@ -382,8 +872,11 @@ int sgt_parquet_page_strings(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet
     return why ? fail(err, path, p->offset, why) : SGT_OK;
 }
 
-int sgt_parquet_rows_copy(sgt_unit *u, sgt_parquet_string *rows, uint64_t count,
-                          const uint8_t *strings, const char *path, uint64_t offset, sgt_error *err)
+/* Copy the strings of rows[count] into u's text after u->used, and set their positions to those
+ * there. strings: what the positions are in, which may be u's text. path, offset: of the page, for
+ * errors. */
+static int copy_rows(sgt_unit *u, sgt_parquet_string *rows, uint64_t count, const uint8_t *strings,
+                     const char *path, uint64_t offset, sgt_error *err)
 {
     size_t all = 0;
     for (uint64_t i = 0; i < count && all <= SGT_PARQUET_PAGE; i++) all += rows[i].length;
@@ -401,6 +894,85 @@ int sgt_parquet_rows_copy(sgt_unit *u, sgt_parquet_string *rows, uint64_t count,
     return SGT_OK;
 }
 
+/* ---- large pages, decoded once for all threads that need rows of them ---- */
+
+struct sgt_parquet_body {
+    atomic_int users;
+    pthread_mutex_t lock; /* guards all below until the page is decoded */
+    sgt_parquet_page page;
+    sgt_unit unit; /* the page's packed bytes, and then its strings */
+    sgt_parquet_string *rows;
+    const uint8_t *strings; /* what the rows' positions are in */
+    int ready, rc;          /* the page was decoded, and the result */
+    sgt_error err;
+};
+
+int sgt_parquet_body_new(sgt_parquet_body **out, const sgt_parquet_page *p, uint8_t **packed,
+                         sgt_error *err)
+{
+    sgt_parquet_body *b = calloc(1, sizeof *b);
+    if (!b) return sgt_fail_memory(err, "a page");
+    int rc = sgt_unit_reserve(&b->unit, p->head.packed, err);
+    if (rc < 0) {
+        free(b);
+        return rc;
+    }
+    b->users = 1;
+    b->page = *p;
+    b->page.at = b->page.first = 0;
+    b->page.count = p->head.rows;
+    b->page.body = NULL;
+    b->page.dictionary = sgt_parquet_dictionary_use(p->dictionary);
+    b->unit.used = p->head.packed;
+    pthread_mutex_init(&b->lock, NULL);
+    *packed = b->unit.text;
+    *out = b;
+    return SGT_OK;
+}
+
+sgt_parquet_body *sgt_parquet_body_use(sgt_parquet_body *b)
+{
+    if (b) atomic_fetch_add(&b->users, 1);
+    return b;
+}
+
+void sgt_parquet_body_drop(sgt_parquet_body *b)
+{
+    if (!b || atomic_fetch_sub(&b->users, 1) > 1) return;
+    pthread_mutex_destroy(&b->lock);
+    sgt_parquet_dictionary_drop(b->page.dictionary);
+    sgt_unit_free(&b->unit);
+    free(b->rows);
+    free(b);
+}
+
+static int decode_body(sgt_parquet_body *b, const char *path)
+{
+    b->rows = calloc((size_t)b->page.count, sizeof *b->rows);
+    if (!b->rows) return sgt_fail_memory(&b->err, "rows of a page");
+    return decode_page(&b->page, &b->unit, b->rows, &b->strings, path, &b->err);
+}
+
+static int decode_body_once(sgt_parquet_body *b, const char *path, sgt_error *err)
+{
+    pthread_mutex_lock(&b->lock);
+    if (!b->ready) b->rc = decode_body(b, path);
+    b->ready = 1;
+    pthread_mutex_unlock(&b->lock);
+    if (b->rc < 0 && err) *err = b->err;
+    return b->rc;
+}
+
+/* Do what sgt_parquet_page_decode does, for rows first ... first + count - 1 of the body. */
+static int copy_body_rows(sgt_parquet_body *b, uint64_t first, uint64_t count, sgt_unit *u,
+                          sgt_parquet_string *rows, const char *path, sgt_error *err)
+{
+    int rc = decode_body_once(b, path, err);
+    if (rc < 0) return rc;
+    memcpy(rows, b->rows + first, (size_t)count * sizeof *rows);
+    return copy_rows(u, rows, count, b->strings, path, b->page.offset, err);
+}
+
 /* Return whether the rows have more bytes than `most`. */
 static int exceed(const sgt_parquet_string *rows, uint64_t count, size_t most)
 {
@@ -414,15 +986,15 @@ int sgt_parquet_page_decode(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet_
 {
     const uint8_t *strings;
     const size_t before = u->used;
-    if (p->body) return sgt_parquet_body_rows(p->body, p->first, p->count, u, rows, path, err);
-    int rc = sgt_parquet_page_strings(p, u, rows, &strings, path, err);
+    if (p->body) return copy_body_rows(p->body, p->first, p->count, u, rows, path, err);
+    int rc = decode_page(p, u, rows, &strings, path, err);
     if (rc < 0) return rc;
     /* rows that repeat strings of the dictionary often are copied: parts of a unit have no more
      * bytes than its text */
     if (strings == u->text &&
         (!sgt_parquet_has_indices(&p->head) || !exceed(rows, p->count, u->used - before)))
         return rc;
-    return sgt_parquet_rows_copy(u, rows, p->count, strings, path, p->offset, err);
+    return copy_rows(u, rows, p->count, strings, path, p->offset, err);
 }
 
 void sgt_parquet_pages_drop(sgt_unit *u)
@@ -432,4 +1004,86 @@ void sgt_parquet_pages_drop(sgt_unit *u)
         sgt_parquet_body_drop(u->pages[i].body);
     }
     u->page_count = 0;
+}
+
+/* ---- rows become parts. A null, and a string that is not UTF-8, is a bad row ---- */
+
+/* Return whether all strings are UTF-8, in one look: between them in the unit's text is only ASCII,
+ * or strings of the same kind (sgt_parquet_page_decode), and none begins within a character. */
+static int all_valid(const sgt_unit *u, const sgt_parquet_string *rows, uint64_t count)
+{
+    size_t from = SIZE_MAX, to = 0, before = SIZE_MAX;
+    for (uint64_t i = 0; i < count; i++) {
+        const size_t at = rows[i].at, end = at + rows[i].length;
+        if (at == SGT_PARQUET_NULL || at == end) continue;
+        /* a string that does not follow another one at once has ASCII before it */
+        if (at == before && (u->text[at] & 0xC0) == 0x80) return 0;
+        if (at < from) from = at;
+        if (end > to) to = end;
+        before = end;
+    }
+    return from == SIZE_MAX || sgt_utf8_valid(u->text + from, to - from) == to - from;
+}
+
+/* Return why the row is no document, and the byte; NULL if it is one. valid: it is UTF-8. */
+static const char *bad_row(const sgt_unit *u, const sgt_parquet_string *s, int valid,
+                           uint64_t *byte)
+{
+    *byte = 0;
+    if (s->at == SGT_PARQUET_NULL) return "the field is null";
+    if (valid) return NULL;
+    const size_t good = sgt_utf8_valid(u->text + s->at, s->length);
+    if (good == s->length) return NULL;
+    *byte = good + 1;
+    return "not UTF-8";
+}
+
+static int add_rows(sgt_unit *u, const sgt_part *p, const sgt_parquet_string *rows, uint64_t count,
+                    const sgt_corpus *c, const sgt_tokenize_options *o, sgt_error *err)
+{
+    const char *name = c->files[p->file].name, *why = NULL;
+    const int valid = all_valid(u, rows, count);
+    sgt_part next = *p;
+    uint64_t byte;
+    int rc = SGT_OK;
+    next.folded = next.closes = next.first = next.last = 0;
+    next.page = 0;
+    next.valid = 1;
+    next.end = p->offset;
+    next.line = next.length = 0;
+    for (uint64_t i = 0; i < count && !rc; i++) {
+        if ((why = bad_row(u, &rows[i], valid, &byte)) && !o->skip_bad) break;
+        next.end = p->offset + i + 1;
+        next.line++;
+        next.bad += why != NULL;
+        if (why) continue;
+        sgt_part row = next;
+        row.at = rows[i].at;
+        row.length = rows[i].length;
+        row.first = row.last = 1;
+        row.kept = p->offset + i;
+        row.split = sgt_text_feed_split(name, p->offset + i, o->val_fraction);
+        rc = sgt_unit_add_part(u, &row, err);
+        next.offset = next.end;
+        next.line = next.bad = 0;
+    }
+    if (rc < 0) return rc;
+    const int stopped = why && !o->skip_bad;
+    if (stopped) u->bad = (sgt_bad_line){p->file, byte, why};
+    next.closes = p->closes && !stopped;
+    if (next.closes || next.end > next.offset) rc = sgt_unit_add_part(u, &next, err);
+    return rc < 0 ? rc : stopped;
+}
+
+int sgt_parquet_parts(sgt_unit *u, const sgt_part *p, const sgt_corpus *c,
+                      const sgt_tokenize_options *o, sgt_error *err)
+{
+    const sgt_parquet_page *page = p->page ? &u->pages[p->page - 1] : NULL;
+    const uint64_t count = page ? page->count : 0;
+    sgt_parquet_string *rows = malloc((size_t)(count + 1) * sizeof *rows);
+    if (!rows) return sgt_fail_memory(err, "rows of a page");
+    int rc = page ? sgt_parquet_page_decode(page, u, rows, c->files[p->file].path, err) : SGT_OK;
+    if (!rc) rc = add_rows(u, p, rows, count, c, o, err);
+    free(rows);
+    return rc;
 }

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "tokenize/input/parquet.h"
-#include "tokenize/input/parquet_page.h"
 #include "tokenize/input/source.h"
 
 #define CHUNK ((size_t)128 << 10)

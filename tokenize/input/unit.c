@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tokenize/input/parquet_page.h"
+#include "tokenize/input/parquet.h"
 #include "tokenize/text/split.h"
 #include "tokenize/text/utf8.h"
 

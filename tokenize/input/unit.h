@@ -77,7 +77,7 @@ typedef struct sgt_unit {
     /* folded: the parts as they were read, before lines were divided into documents */
     sgt_part *parts, *folded;
     size_t count, part_room, folded_room; /* each room is at least SGT_UNIT_PARTS */
-    struct sgt_parquet_page *pages;       /* pages of the folded parts (parquet_page.h) */
+    struct sgt_parquet_page *pages;       /* pages of the folded parts (parquet.h) */
     size_t page_count, page_room;
     size_t unpacked; /* bytes of the pages' rows, once unpacked */
     /* bytes of text that the last units with pages used: a file's pages are of about one size, and

@@ -11,9 +11,7 @@
 #include "loader/base/file.h"
 #include "tokenize/input/feed.h"
 #include "tokenize/input/json_parts.h"
-#include "tokenize/input/parquet_codec.h"
-#include "tokenize/input/parquet_meta.h"
-#include "tokenize/input/parquet_page.h"
+#include "tokenize/input/parquet_format.h"
 
 #define ROUNDS 9
 #define PIECE ((size_t)256 << 10)
