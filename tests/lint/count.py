@@ -14,7 +14,7 @@ BUDGET = {
     "loader": 9275,
     "train": 14604,
     "kernels": 12422,
-    "tools": 18457,
+    "tools": 18449,
     "tests": 56117,
     "manuals": 4090,
     "pages": 1227,

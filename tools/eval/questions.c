@@ -1,25 +1,284 @@
-/* questions.c: counts the questions that a model answers right. The model's answer is the one that
- * it finds the likeliest. */
+/* questions.c: reads questions, makes rows of them, and counts those that a model answers right. The
+ * model's answer is the one that it finds the likeliest. The file is read as a whole; each line is a
+ * JSON object. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "loader/base/file.h"
+#include "tokenize/text/normalize.h"
+#include "tokenize/vocab/vocab.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/talk.h"
 #include "tools/eval/eval.h"
 
+#define MOST_BYTES ((size_t)1 << 32) /* most bytes of a file */
+#define MOST_CHOICES 1000
+#define MOST_TEXT ((size_t)1 << 24) /* most bytes in a line's texts */
+
+typedef enum question_kind {
+    NONE,
+    CHOICE, /* {"ctx", "endings", "label"}: which ending is the likeliest? */
+    WORD    /* {"text"}: what is its last word? */
+} question_kind;
+
+/* A row: a context and one answer to it, and the model's results for the answer. */
+typedef struct answer_row {
+    uint64_t start; /* index of the row's first token in questions.tokens */
+    /* count: tokens of the row; asked: tokens of the answer, which are the last ones */
+    uint32_t count, asked;
+    double loss; /* sum of the losses of the answer's tokens */
+    int greedy;  /* 1: greedy decoding gives this answer */
+} answer_row;
+
+typedef struct question {
+    /* line: number of the question's line in the file, from 1; row: index of its first row */
+    size_t line, row;
+    uint32_t choices; /* number of answers, each of which is a row */
+    uint32_t label;   /* index of the right answer */
+} question;
+
+typedef struct questions {
+    question_kind kind;
+    uint16_t *tokens;
+    answer_row *rows;
+    question *items;
+    size_t token_count, row_count, count;
+    size_t token_room, row_room, room;
+    /* number of rows that were too long, so that the beginning of their context was cut off */
+    size_t cut;
+    uint32_t longest; /* tokens of the longest row */
+} questions;
+
+/* ---- the file's questions ---- */
+
+static const char *const wanted[] = {
+    [NONE] = "{\"ctx\": TEXT, \"endings\": [TEXT, ...], \"label\": N} or {\"text\": TEXT}",
+    [CHOICE] = "{\"ctx\": TEXT, \"endings\": [TEXT, ...], \"label\": N}",
+    [WORD] = "{\"text\": TEXT}",
+};
+
+typedef struct reading {
+    questions *s;
+    const char *path;
+    size_t line;
+    uint32_t positions;
+    const sgt_vocab *vocab;
+    sgt_encoder *encoder;
+    sgt_normalizer normal;
+    sgt_error *err;
+} reading;
+
+static int wrong(const reading *r, const char *why)
+{
+    return sgt_fail(r->err, SGT_EFORMAT, "%s: line %zu: expected %s: %s", r->path, r->line,
+                    wanted[r->s->kind], why);
+}
+
+/* Make room for one more element of `size` bytes in an array with `count` of them. */
+static int grow(void *array, size_t *room, size_t count, size_t size, const reading *r)
+{
+    void **at = array;
+    if (count < *room) return SGT_OK;
+    size_t more = 2 * count + 256;
+    void *p = reallocarray(*at, more, size);
+    if (!p) return sgt_fail_memory(r->err, r->path);
+    *at = p;
+    *room = more;
+    return SGT_OK;
+}
+
+/* Append the ids of a text, in the normal form of the vocabulary, and set *count to their number.
+ * Leave room for one more. */
+static int encode(reading *r, const char *string, size_t n, uint32_t *count)
+{
+    questions *s = r->s;
+    const uint8_t *text = (const uint8_t *)string;
+    int rc = sgt_normalize_text(&r->normal, r->vocab->normalize, text, n, &text, &n, r->err);
+    if (rc == SGT_OK)
+        rc = grow(&s->tokens, &s->token_room, s->token_count + n, sizeof *s->tokens, r);
+    if (rc < 0) return rc;
+    size_t ids = sgt_encode(r->encoder, text, n, s->tokens + s->token_count);
+    if (ids == SGT_ENCODE_FAILED)
+        return sgt_fail(r->err, SGT_EFORMAT, "%s: line %zu: %s", r->path, r->line,
+                        sgt_encoder_failure(r->encoder)->text);
+    s->token_count += ids;
+    *count = (uint32_t)ids;
+    return SGT_OK;
+}
+
+/* Keep a row. If it is longer than the model's context, cut off its beginning. */
+static int keep_row(const reading *r, answer_row row)
+{
+    questions *s = r->s;
+    if (row.asked > r->positions)
+        return sgt_fail(r->err, SGT_EFORMAT,
+                        "%s: line %zu: an answer of %u tokens: the model has %u positions", r->path,
+                        r->line, row.asked, r->positions);
+    if (row.count > r->positions + 1) {
+        row.start += row.count - (r->positions + 1);
+        row.count = r->positions + 1;
+        s->cut++;
+    }
+    if (row.count > s->longest) s->longest = row.count;
+    s->rows[s->row_count++] = row;
+    return SGT_OK;
+}
+
+/* Add the row made of a context and " answer". */
+static int add_row(reading *r, const char *context, size_t c, const char *answer, size_t a)
+{
+    questions *s = r->s;
+    answer_row row = {.start = s->token_count};
+    uint32_t before = 0;
+    char *spaced = malloc(a + 2);
+    int rc = grow(&s->rows, &s->row_room, s->row_count, sizeof *s->rows, r);
+    if (!spaced && rc == SGT_OK) rc = sgt_fail_memory(r->err, r->path);
+    if (rc == SGT_OK) {
+        spaced[0] = ' ';
+        memcpy(spaced + 1, answer, a);
+        rc = encode(r, context, c, &before);
+        if (rc == SGT_OK && !before) {
+            s->tokens[s->token_count++] = (uint16_t)sgt_vocab_eot(r->vocab);
+            before = 1;
+        }
+    }
+    if (rc == SGT_OK) rc = encode(r, spaced, a + 1, &row.asked);
+    row.count = before + row.asked;
+    free(spaced);
+    return rc == SGT_OK ? keep_row(r, row) : rc;
+}
+
+/* ---- the two kinds ---- */
+
+/* Read a label: a number in HellaSwag's own files, a text with a number in other files. Return 0 if
+ * it is neither, or not below `choices`. */
+static int read_label(uint32_t *label, const json_t *v, size_t choices)
+{
+    json_int_t n = -1;
+    const char *text = json_string_value(v);
+    char *end;
+    if (json_is_integer(v)) n = json_integer_value(v);
+    if (text && *text >= '0' && *text <= '9') {
+        n = strtoll(text, &end, 10);
+        if (*end) n = -1;
+    }
+    if (n < 0 || (size_t)n >= choices) return 0;
+    *label = (uint32_t)n;
+    return 1;
+}
+
+static int add_choices(reading *r, const json_t *o, question *item)
+{
+    const json_t *ctx = json_object_get(o, "ctx"), *endings = json_object_get(o, "endings");
+    size_t n = json_array_size(endings);
+    int rc = SGT_OK;
+    if (!json_is_string(ctx)) return wrong(r, "no text \"ctx\"");
+    if (n < 2 || n > MOST_CHOICES) return wrong(r, "\"endings\" are not 2 to 1000 texts");
+    if (!read_label(&item->label, json_object_get(o, "label"), n))
+        return wrong(r, "\"label\" is no ending's number");
+    for (size_t i = 0; i < n && rc == SGT_OK; i++) {
+        const json_t *ending = json_array_get(endings, i);
+        size_t c = json_string_length(ctx), a = json_string_length(ending);
+        if (!json_is_string(ending) || c + a > MOST_TEXT)
+            return wrong(r, "\"endings\" are not 2 to 1000 texts");
+        rc = add_row(r, json_string_value(ctx), c, json_string_value(ending), a);
+    }
+    item->choices = (uint32_t)n;
+    return rc;
+}
+
+static int add_word(reading *r, const json_t *o, question *item)
+{
+    const json_t *v = json_object_get(o, "text");
+    const char *text = json_string_value(v);
+    size_t n = json_string_length(v);
+    if (!text || n > MOST_TEXT) return wrong(r, "no text \"text\"");
+    while (n && strchr(" \t\r\n", text[n - 1])) n--;
+    size_t word = n;
+    while (word && text[word - 1] != ' ') word--;
+    if (word < 2) return wrong(r, "no two words with a space between them");
+    item->choices = 1;
+    return add_row(r, text, word - 1, text + word, n - word);
+}
+
+/* ---- lines ---- */
+
+static int add_item(reading *r, const json_t *o)
+{
+    questions *s = r->s;
+    question_kind kind = json_object_get(o, "text") ? WORD : NONE;
+    if (json_object_get(o, "endings")) kind = CHOICE;
+    question item = {.line = r->line, .row = s->row_count};
+    if (!json_is_object(o)) return wrong(r, "it is no object");
+    if (kind == NONE && !s->kind) return wrong(r, "neither");
+    if (s->kind && kind != s->kind) return wrong(r, "it is of another kind");
+    s->kind = kind;
+    int rc = kind == CHOICE ? add_choices(r, o, &item) : add_word(r, o, &item);
+    if (rc == SGT_OK) rc = grow(&s->items, &s->room, s->count, sizeof *s->items, r);
+    if (rc == SGT_OK) s->items[s->count++] = item;
+    return rc;
+}
+
+static int read_line(reading *r, const char *text, size_t n)
+{
+    json_error_t why;
+    if (strspn(text, " \t\r") >= n) return SGT_OK;
+    json_t *o = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
+    int rc =
+        o ? add_item(r, o)
+          : sgt_fail(r->err, SGT_EFORMAT, "%s: line %zu: not JSON: %s", r->path, r->line, why.text);
+    json_decref(o);
+    return rc;
+}
+
+/* Read all lines of the file, which must be of one kind. A row is a context (the end-of-text id, if
+ * it is empty), then a space and an answer; only its last `positions` + 1 tokens are kept. Returns
+ * SGT_EFORMAT, with file and line, if a line is wrong. */
+static int read_questions(questions *s, const char *path, uint32_t positions, const sgt_vocab *v,
+                          sgt_error *err)
+{
+    char *text = NULL;
+    size_t n = 0;
+    reading r = {.s = s, .path = path, .positions = positions, .vocab = v, .err = err};
+    int rc = sgt_file_get(&text, &n, path, MOST_BYTES, err);
+    if (rc == SGT_OK) rc = sgt_encoder_new(&r.encoder, v, err);
+    for (size_t at = sgt_utf8_mark(text, n), end; rc == SGT_OK && at < n; at = end + 1) {
+        const char *newline = memchr(text + at, '\n', n - at);
+        end = newline ? (size_t)(newline - text) : n;
+        r.line++;
+        rc = read_line(&r, text + at, end - at);
+    }
+    if (rc == SGT_OK && !s->count)
+        rc =
+            sgt_fail(err, SGT_EFORMAT, "%s: no line in it: expected %s a line", path, wanted[NONE]);
+    sgt_normalizer_free(&r.normal);
+    sgt_encoder_free(r.encoder);
+    free(text);
+    return rc;
+}
+
+static void free_questions(questions *s)
+{
+    free(s->tokens);
+    free(s->rows);
+    free(s->items);
+    *s = (questions){0};
+}
+
+/* ---- answers ---- */
+
 typedef struct answers {
-    eval_items items;
+    questions items;
     const char *path;
     size_t right, right_by_length;
     double loss; /* sum of the losses of the last words */
 } answers;
 
-/* ---- rows ---- */
-
 /* Fill in row r of the batch: the tokens of `row`, then zeros. Only the tokens of its answer are
  * targets. If `row` is NULL, there are none. */
-static void put_row(eval_batch *x, size_t r, const eval_items *items, const eval_row *row)
+static void put_row(eval_batch *x, size_t r, const questions *items, const answer_row *row)
 {
     uint16_t *tokens = x->tokens + r * (x->seq + 1);
     int32_t *targets = x->targets + r * x->seq;
@@ -30,7 +289,7 @@ static void put_row(eval_batch *x, size_t r, const eval_items *items, const eval
     for (size_t t = row->count - row->asked; t < row->count; t++) targets[t - 1] = tokens[t];
 }
 
-static void take_row(const eval_batch *x, size_t r, eval_row *row)
+static void take_row(const eval_batch *x, size_t r, answer_row *row)
 {
     row->greedy = 1;
     for (size_t t = row->count - row->asked; t < row->count; t++) {
@@ -41,13 +300,13 @@ static void take_row(const eval_batch *x, size_t r, eval_row *row)
 
 static int run_rows(answers *a, eval_batch *x, const eval *e, sgt_error *err)
 {
-    eval_items *s = &a->items;
+    questions *s = &a->items;
     int rc = SGT_OK;
     sgt_progress *p = sgt_progress_new("answers", SGT_PROGRESS_ITEMS, e->quiet);
     for (size_t at = 0; at < s->row_count && rc == SGT_OK; at += x->rows) {
         size_t n = s->row_count - at < x->rows ? s->row_count - at : x->rows;
         for (size_t r = 0; r < x->rows; r++) put_row(x, r, s, r < n ? &s->rows[at + r] : NULL);
-        if ((rc = eval_batch_run(x, e, a->path, s->kind == EVAL_WORD, err)) < 0) break;
+        if ((rc = eval_batch_run(x, e, a->path, s->kind == WORD, err)) < 0) break;
         for (size_t r = 0; r < n; r++) take_row(x, r, &s->rows[at + r]);
         sgt_progress_update(p, at + n, s->row_count, 0, "");
     }
@@ -59,9 +318,9 @@ static int run_rows(answers *a, eval_batch *x, const eval *e, sgt_error *err)
 
 /* Return the index of the likeliest answer, the first of equal ones: that with the least sum of its
  * tokens' losses, or with by_length, the least mean. */
-static uint32_t pick(const eval_items *s, const eval_item *item, int by_length)
+static uint32_t pick(const questions *s, const question *item, int by_length)
 {
-    const eval_row *rows = s->rows + item->row;
+    const answer_row *rows = s->rows + item->row;
     uint32_t best = 0;
     double least = INFINITY;
     for (uint32_t i = 0; i < item->choices; i++) {
@@ -73,10 +332,10 @@ static uint32_t pick(const eval_items *s, const eval_item *item, int by_length)
 
 static void count_right(answers *a)
 {
-    const eval_items *s = &a->items;
+    const questions *s = &a->items;
     for (size_t i = 0; i < s->count; i++) {
-        const eval_item *item = &s->items[i];
-        if (s->kind == EVAL_CHOICE) {
+        const question *item = &s->items[i];
+        if (s->kind == CHOICE) {
             a->right += pick(s, item, 0) == item->label;
             a->right_by_length += pick(s, item, 1) == item->label;
         } else {
@@ -103,13 +362,13 @@ static double perplexity(const answers *a) { return exp(a->loss / (double)a->ite
 
 /* ---- results ---- */
 
-static json_t *item_json(const eval_items *s, const eval_item *item)
+static json_t *item_json(const questions *s, const question *item)
 {
     json_t *losses = json_array();
-    const eval_row *rows = s->rows + item->row;
+    const answer_row *rows = s->rows + item->row;
     for (uint32_t i = 0; i < item->choices; i++)
         json_array_append_new(losses, json_real(rows[i].loss));
-    if (s->kind == EVAL_CHOICE)
+    if (s->kind == CHOICE)
         return json_pack("{s:I, s:i, s:i, s:i, s:o}", "line", (json_int_t)item->line, "label",
                          (int)item->label, "pick", (int)pick(s, item, 0), "pick_norm",
                          (int)pick(s, item, 1), "losses", losses);
@@ -119,7 +378,7 @@ static json_t *item_json(const eval_items *s, const eval_item *item)
 
 static json_t *to_json(const answers *a)
 {
-    int choice = a->items.kind == EVAL_CHOICE;
+    int choice = a->items.kind == CHOICE;
     json_t *items = json_array();
     for (size_t i = 0; i < a->items.count; i++)
         json_array_append_new(items, item_json(&a->items, &a->items.items[i]));
@@ -146,7 +405,7 @@ static void show_share(const answers *a, const char *name, size_t right)
 static void show(const answers *a, eval *e)
 {
     char count[48];
-    int choice = a->items.kind == EVAL_CHOICE;
+    int choice = a->items.kind == CHOICE;
     double guessed = 0;
     for (size_t i = 0; i < a->items.count; i++) guessed += 1.0 / a->items.items[i].choices;
     eval_show_name(e, a->path);
@@ -167,7 +426,7 @@ int eval_questions(eval *e, const char *path, sgt_error *err)
     answers a = {.path = path};
     eval_batch x = {0};
     uint32_t positions = e->model.shape.positions;
-    int rc = eval_items_read(&a.items, path, positions, e->model.vocab, err);
+    int rc = read_questions(&a.items, path, positions, e->model.vocab, err);
     if (rc == SGT_OK && a.items.cut)
         sgt_say(&e->notice,
                 "%s: %zu of %zu contexts are cut at their beginning to the model's %u positions",
@@ -182,6 +441,6 @@ int eval_questions(eval *e, const char *path, sgt_error *err)
         if (e->results) json_array_append_new(e->results, to_json(&a));
         else if (!e->quiet) show(&a, e);
     }
-    eval_items_free(&a.items);
+    free_questions(&a.items);
     return rc;
 }
