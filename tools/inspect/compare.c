@@ -182,14 +182,14 @@ static void show(const pair *p, const excerpt e[2])
 
 static json_t *excerpt_json(const excerpt *e)
 {
+    const inspect_shard *d = e->shard;
+    uint64_t byte = d ? d->header.data + 2 * e->offset : 0;
     json_t *ids = json_array();
     for (size_t i = 0; i < e->n; i++) json_array_append_new(ids, json_integer(e->ids[i]));
-    json_t *o = e->shard ? json_pack("{s:o, s:I, s:I, s:i}", "shard",
-                                     sgt_json_text(e->shard->path, strlen(e->shard->path)), "token",
-                                     (json_int_t)e->offset, "byte",
-                                     (json_int_t)(e->shard->header.data + 2 * e->offset), "id",
-                                     e->ids[e->at])
-                         : json_pack("{s:n}", "shard");
+    json_t *o =
+        d ? json_pack("{s:o, s:I, s:I, s:i}", "shard", sgt_json_text(d->path, strlen(d->path)),
+                      "token", (json_int_t)e->offset, "byte", (json_int_t)byte, "id", e->ids[e->at])
+          : json_pack("{s:n}", "shard");
     json_object_set_new(o, "from", json_integer((json_int_t)e->from));
     json_object_set_new(o, "ids", ids);
     json_object_set_new(o, "text", e->text ? sgt_json_text(e->text, e->bytes) : json_null());

@@ -84,7 +84,7 @@ static int fill_out(exporting *e, const sgt_vocab *v, sgt_error *err)
 
 static int export_set(exporting *e, sgt_error *err)
 {
-    sgt_vocab *v;
+    sgt_vocab *v = NULL;
     sgt_out_request r = {.path = e->path, .force = e->o->force};
     int rc = check_set(e, err);
     if (!rc) rc = inspect_vocabulary(&v, &e->set.shards[0].header, e->set.shards[0].path, err);

@@ -153,11 +153,13 @@ static int list_steps(run *r, const char *folder, sgt_error *err)
     if (found < 0) return sgt_fail_errno(err, "%s", folder);
     for (int i = 0; i < found; i++) {
         char model[64], state[64];
-        snprintf(model, sizeof model, "%.13s/model.safetensors", r->steps[i]->d_name);
-        snprintf(state, sizeof state, "%.13s/state.json", r->steps[i]->d_name);
+        struct dirent *e = r->steps[i];
+        r->steps[i] = NULL;
+        snprintf(model, sizeof model, "%.13s/model.safetensors", e->d_name);
+        snprintf(state, sizeof state, "%.13s/state.json", e->d_name);
         if (inspect_exists(folder, model) && inspect_exists(folder, state))
-            r->steps[r->count++] = r->steps[i];
-        else free(r->steps[i]);
+            r->steps[r->count++] = e;
+        else free(e);
     }
     return SGT_OK;
 }
