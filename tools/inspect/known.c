@@ -80,7 +80,7 @@ static int is_log(const char *p)
     return found;
 }
 
-static int say_folder(const char *path, const char *what, sgt_error *err)
+static int fail_naming_folder(const char *path, const char *what, sgt_error *err)
 {
     const char *slash = strrchr(path, '/');
     int n = slash ? (int)(slash + 1 - path) : 2;
@@ -98,9 +98,9 @@ int inspect_known(const char *path, sgt_error *err)
     free(shard);
     if (shard) return SGT_OK; /* path is the shard's .idx, or its name without the extension */
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (!strcmp(name, parts[i].name)) return say_folder(path, parts[i].of, err);
+        if (!strcmp(name, parts[i].name)) return fail_naming_folder(path, parts[i].of, err);
     if (is_html(p)) return sgt_fail(err, SGT_EFORMAT, "%s: HTML, not a shard", path);
-    if (is_log(p)) return say_folder(path, "the log of a run", err);
+    if (is_log(p)) return fail_naming_folder(path, "the log of a run", err);
     if (ends(name, ".idx"))
         return sgt_fail(err, SGT_EFORMAT, "%s: where the documents of a shard begin: pass %.*s.bin",
                         path, (int)strlen(path) - 4, path);

@@ -131,7 +131,7 @@ static int verify_shard(work *w, const inspect_shard *d, sgt_error *err)
 /* ---- all shards ---- */
 
 /* Return a shard that no thread has taken yet; NULL if there is none, or after an error. */
-static inspect_shard *take_shard(work *w)
+static inspect_shard *next_shard(work *w)
 {
     inspect_shard *d = NULL;
     pthread_mutex_lock(&w->lock);
@@ -147,7 +147,7 @@ static void *verify_shards(void *arg)
 {
     work *w = arg;
     sgt_error err;
-    for (inspect_shard *d; (d = take_shard(w));) {
+    for (inspect_shard *d; (d = next_shard(w));) {
         int rc = verify_shard(w, d, &err);
         pthread_mutex_lock(&w->lock);
         if (rc < 0 && (rc = inspect_keep_damage(w->set, d, rc, &err)) < 0 && !w->rc) {
