@@ -158,14 +158,6 @@ static int inspect_shards(sgt_error *err)
 /* Return whether to show what packed rows hold, instead of batches. */
 static int packing(void) { return o.sampling == SGT_SAMPLING_PACKED && !o.batch; }
 
-/* Return whether `path` is a file of an unknown kind. Only --batch and --sampling packed need this,
- * because the loader treats any file as a shard. */
-static int is_unknown_file(const char *path, sgt_error *err)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && inspect_known(path, err) < 0;
-}
-
 static int run_one(int mix, sgt_error *err)
 {
     kind k = KIND_SHARDS;
@@ -177,7 +169,9 @@ static int run_one(int mix, sgt_error *err)
                         o.path, k == KIND_RUN ? "run" : "checkpoint");
     if (k == KIND_RUN) return inspect_run(&o, err);
     if (k == KIND_CHECKPOINT) return inspect_checkpoint(&o, err);
-    if ((o.batch || packing()) && !mix && !o.raw && is_unknown_file(o.path, err)) return err->code;
+    /* the loader treats any file as a shard */
+    if ((o.batch || packing()) && !mix && !o.raw && (rc = inspect_known(o.path, err)) < 0)
+        return rc;
     if (packing()) return inspect_packing(&o, err);
     return o.batch ? inspect_batches(&o, err) : inspect_shards(err);
 }

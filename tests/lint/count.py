@@ -14,8 +14,8 @@ BUDGET = {
     "loader": 9275,
     "train": 14604,
     "kernels": 12422,
-    "tools": 18449,
-    "tests": 56117,
+    "tools": 18447,
+    "tests": 56116,
     "manuals": 4090,
     "pages": 1227,
 }
