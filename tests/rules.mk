@@ -150,11 +150,11 @@ $(B)/tests/faults.so: tests/faults/shim.c tests/faults/plan.h $(B)/flags
 # From check-all on, nvcc has to compile and link the CUDA library. In make check and in variants,
 # a library that is there is kept in step with the programs.
 run-check: $(if $(HAVE_NVCC),$(if $(filter check,$(TIER))$(VARIANT),$(wildcard $(CUDA_LIB)),$(CUDA_LIB)))
-run-check: $(if $(filter check,$(TIER)),,$(CHECK_RACE))
-run-check: $(if $(MPICC),$(MPI_LIB:$(B)/%=$(B)/host/%))
-run-check: $(if $(SAN),,$(B)/tests/check-cublaslt)
-run-check: programs libs mpi $(SUITES:%=$(B)/tests/test-%) $(B)/tests/check-kernels $(CHECK_CUDA)
-run-check: $(HOST_LIB) $(HOST_PROGRAMS) $(B)/tests/check-cudnn $(STAND_IN) $(FAULTS)
+# make check tests what a CPU runs; the CUDA backend on the host is left to check-all and check-cuda.
+ON_HOST := $(CHECK_CUDA) $(CHECK_RACE) $(HOST_LIB) $(HOST_PROGRAMS) $(if $(MPICC),$(MPI_LIB:$(B)/%=$(B)/host/%)) \
+    $(if $(SAN),,$(B)/tests/check-cublaslt) $(B)/tests/check-cudnn $(STAND_IN)
+run-check: $(if $(filter check,$(TIER)),,$(ON_HOST))
+run-check: programs libs mpi $(SUITES:%=$(B)/tests/test-%) $(B)/tests/check-kernels $(B)/bin/check-step $(FAULTS)
 	@$(end_line)
 	@TIER=$(TIER) HOST_CXX='$(HOST_CXX)' tests/run.sh $(B)
 

@@ -1,9 +1,9 @@
 #!/bin/sh
-# run.sh BUILD: run every suite that BUILD holds, AT_ONCE (2) at a time: Criterion's, check-kernels, the training step,
-# the seeds of fuzzing, and with TIER=all planted bugs; then the scripts of tests/cli. $TIER says how much of each: check
-# (make check) or all (the default). The last line is "N passed, N failed, N skipped". Exit 1 if anything failed or
-# nothing ran. BUILD/passed gets the names of suites and scripts that passed without a skip and test the same in each
-# tier. Names that match LEFT_OUT, a regular expression, are left out.
+# run.sh BUILD: run the suites, AT_ONCE (2) at a time: Criterion's, check-kernels, the training step, the seeds of
+# fuzzing, and with TIER=all (the default; make check has check) CUDA on the host and planted bugs; then the scripts of
+# tests/cli. The last line is "N passed, N failed, N skipped". Exit 1 if anything failed or nothing ran. BUILD/passed gets
+# the names of suites and scripts that passed without a skip; they test the same in each tier. Names that match LEFT_OUT,
+# a regular expression, are left out.
 set -u
 one=''
 [ "$1" != --one ] || { one=$2 && shift 2; }
@@ -58,9 +58,9 @@ if [ -n "$one" ]; then
         ;;
     *)
         case $one in
-        check-cuda) set -- tests/kernels/check-cuda.sh "$B" "$TIER" ;;
+        check-cuda) set -- tests/kernels/check-cuda.sh "$B" ;;
         check-cudnn) set -- tests/kernels/check-cudnn.sh "$B" ;;
-        step-*) set -- tests/step/check-step.sh "$B" "$TIER" "${one#step-}" ;;
+        step-*) set -- tests/step/check-step.sh "$B" all "${one#step-}" ;;
         seeds) set -- tests/fuzz/replay.sh "$B" ;;
         mutants) set -- tests/mutants.sh "$B" ;;
         *) set -- "$B/tests/$one" ;;
@@ -81,13 +81,11 @@ RESULTS=$(mktemp -d "${TMPDIR:-/tmp}/sgt-check.XXXXXX")
 export RESULTS
 trap 'rm -rf "$RESULTS"' EXIT
 {
-    [ ! -x "$B/bin/check-step" ] || printf 'step-%s\n' host-1 host-2 cpu
-    for suite in test-train check-cuda test-tokenize test-loader check-kernels check-cublaslt check-cudnn test-base; do
-        [ ! -x "$B/tests/$suite" ] || echo "$suite"
+    [ "$TIER" = check ] || printf '%s\n' step-host-1 step-host-2 check-cuda step-curves step-cudnn mutants
+    printf '%s\n' step-cpu test-train test-tokenize test-loader check-kernels test-base seeds
+    [ "$TIER" = check ] || for suite in check-cublaslt check-cudnn; do
+        [ ! -x "$B/tests/$suite" ] || echo $suite
     done
-    [ ! -x "$B/bin/check-step" ] || echo step-cudnn
-    [ "$TIER" != all ] || echo mutants
-    echo seeds
 } | grep -vxE "${LEFT_OUT:-}" > "$RESULTS/.suites"
 xargs -P "$AT_ONCE" -I NAME sh tests/run.sh --one NAME "$B" < "$RESULTS/.suites"
 echo "== programs"
@@ -113,7 +111,7 @@ for suite in $(cat "$RESULTS/.suites"); do
     set -- $sum
     passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
     [ "$2" -eq 0 ] || failures "$suite" >> "$RESULTS/.failures"
-    case $suite,$2,$3 in test-*,0,0 | check-kernels,0,0 | seeds,0,0) echo "$suite" ;; esac
+    case $suite,$2,$3 in programs,*) ;; *,0,0) echo "$suite" ;; esac
 done > "$B/passed"
 sed -n 's/^ok    //p' "$RESULTS/.programs" >> "$B/passed"
 [ ! -s "$RESULTS/.failures" ] || { echo && echo "== failed" && cat "$RESULTS/.failures"; }

@@ -1,5 +1,6 @@
 # The predicted time of a step on a GPU: the list of launches from the host build (launches.sh), the times computed
 # from it (predict.py), and the table of machine code behind them (machine_code.py).
+# In make check-all only: it needs CUDA's backend on the host.
 . "$ROOT/tests/cli/lib.sh"
 cuda_on_the_host
 for tool in python3 nm c++filt; do command -v $tool > /dev/null || skip "no $tool"; done

@@ -61,11 +61,13 @@ run 0 sh -eu small.sh
 stdout_has 'Once upon a time'
 [ "$(wc -l < toy-run/log.jsonl)" -eq 20 ] || fail "20 steps should give 20 lines of log"
 
-# The GPU's block runs as far as the CUDA backend's build for the host can.
+# The GPU's block runs as far as the CUDA backend's build for the host can, where that is built (make check-all).
 block sh 4 > gpu.sh
 sed -n 's/^sgt-train/& --estimate-memory/p' gpu.sh > estimate.sh
-run 0 env PATH="$BIN/../host/bin:$PATH" sh -eu estimate.sh
-stdout_matches 'activations'
+if [ -e "$BIN/../host/bin/sgt-train" ]; then
+    run 0 env PATH="$BIN/../host/bin:$PATH" sh -eu estimate.sh
+    stdout_matches 'activations'
+fi
 [ "$(grep -c '^sgt-train' gpu.sh) $(wc -l < gpu.sh)" = '1 1' ] || fail "README's GPU block is not what this test runs"
 if ! [ -e /dev/nvidia0 ]; then
     run 1 sh -eu gpu.sh

@@ -1,5 +1,6 @@
 # The self-check in brief, CUDA on the host: all paths are right. An injected fault keeps its path out of training,
 # with one line, and the verdict is stored. train-cuda-selfcheck.sh injects every fault into every path.
+# In make check-all only: it needs CUDA's backend on the host.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 cuda_on_the_host

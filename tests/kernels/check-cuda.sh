@@ -1,8 +1,7 @@
 #!/bin/sh
-# check-cuda.sh BUILD [check|all|torture]: test the CUDA kernels on the host. check: under one
-# schedule. all (the default): the same in race mode, and the next three of the planted bugs.
-# torture: also four schedules and every planted bug. The last line is "N passed, N failed, N
-# skipped".
+# check-cuda.sh BUILD [all|torture]: test the CUDA kernels on the host. all (the default): under one schedule, in race
+# mode, and the next three of the planted bugs. torture: under four schedules more, and every planted bug. The last line
+# is "N passed, N failed, N skipped".
 set -u
 LC_ALL=C # the order of sort
 export LC_ALL
@@ -88,7 +87,7 @@ fi
 schedules=0
 [ "$tier" != torture ] || schedules="0 1 2 3"
 for schedule in $schedules; do run "$B/tests/check-cuda" --schedule "$schedule"; done
-if [ "$tier" != check ] && [ -x "$B/tests/check-cuda-race" ]; then
+if [ -x "$B/tests/check-cuda-race" ]; then
     run "$B/tests/check-cuda-race"
     [ "$tier" = torture ] && bugs=all || bugs=3
     run tests/kernels/mutants/run.sh "$B" $bugs
