@@ -20,8 +20,8 @@ run 0 sgt-bench ablation $cpu --data out --rounds 3
 stderr_matches '^sgt-bench ablation: preload: [0-9.]+ ms/step$'
 check "three rounds" test "$(grep -c "ablation: tied: " .stderr)" -eq 3
 stdout_matches '^1x16x2, 2 x 16 tokens a step; median of 3 x 2; a row has all above it'
-stdout_matches '^[* ] text +samples encoded as needed +[0-9.]+ +[0-9]+ % +[0-9.]+ +[0-9]+ +- +- +[0-9.]+ MiB$'
-stdout_matches '^[* ] tied +the head is the embedding +[0-9.]+ +[0-9]+ % +[0-9.]+ +[0-9]+ +([0-9.]+|noise) +[0-9.]+ +[0-9.]+ MiB$'
+stdout_matches '^[* ] text +encoded as needed +[0-9.]+ +[0-9]+ % +[0-9.]+ +[0-9]+ +- +1\.00 +[0-9.]+ MiB$'
+stdout_matches '^[* ] tied +head is the embedding +[0-9.]+ +[0-9]+ % +[0-9.]+ +[0-9]+ +([0-9.]+|noise) +[0-9.]+ +[0-9.]+ MiB$'
 stdout_matches '^[* ] accum '
 stdout_matches '^[* ] recompute '
 stdout_matches '^tf32 +left out: no CPU has TF32$'
@@ -111,7 +111,7 @@ interrupt() { # OPTION...: SIGINT once the first row of two was measured
     [ "$(tail -1 .stderr)" = 'sgt-bench ablation: interrupted' ] || fail 'it does not say so'
 }
 interrupt
-stdout_matches '^[* ] mmap +mapped, token by token +[0-9.]+ +([0-9]+ %|-) +[0-9.]+ +[0-9]+ +- +- '
+stdout_matches '^[* ] mmap +mapped, in memory +[0-9.]+ +([0-9]+ % +|- +)?[0-9.]+ +[0-9]+ +(- +)?1\.00 '
 stdout_matches '^Interrupted: the measurements so far'
 interrupt --json
 stdout_has '"interrupted": true'
@@ -131,11 +131,11 @@ check 'no time for more rows than before' test "$(number largest_measured)" -eq 
 check 'more would fit' test "$(number largest_batch)" -gt 2
 stderr_matches '^sgt-bench ablation: mmap: 2 rows instead of [0-9]+, which --seconds 1e-06 has no time for$'
 run 0 sgt-bench ablation $cpu --data out --rows mmap --largest --memory-limit 64MiB --seconds 0.000001
-stdout_matches '^mmap +[0-9]+ \(2\) +[0-9.]+ +[0-9]+ +1\.00 +[0-9.]+ MiB$'
+stdout_matches '^[* ] mmap +[0-9]+ +2 +[0-9.]+ +[0-9]+ +1\.00 +[0-9.]+ MiB$'
 check '100 columns' test "$(awk 'length > 100' .stdout | wc -l)" -eq 0
-stdout_matches '^Largest: what 64\.0 MiB holds; in parentheses the rows that there was time for\.$'
+stdout_matches '^largest batch: the most rows of a micro-step that 64\.0 MiB holds\.$'
 run 0 sgt-bench ablation $cpu --data out --rows mmap --largest --memory-limit 64k
-stdout_matches '^mmap +none *$'
+stdout_matches '^  mmap +0$'
 run_usage '--memory-limit x: not a size (such as 4096, 512k, 64MiB)' sgt-bench ablation --data out --memory-limit x
 
 # ---- CUDA on the host: all rows, and the batches that fit ----
@@ -151,8 +151,8 @@ bytes() { sed -n 's/.*"bytes": \([0-9]*\).*/\1/p' .stdout | sed -n "$1p"; }
 check 'no T x T scores' test "$(bytes 10)" -lt "$(bytes 9)"
 check 'one weight less' test "$(bytes 12)" -lt "$(bytes 11)"
 run 0 env SGT_HOST_DEVICE=memory=34M sgt-bench ablation $tiny --device cuda --data d --rows mmap,tied --largest
-stdout_matches '^mmap +[0-9]+ +[0-9.]+ +[0-9]+ +1\.00 +[0-9.]+ MiB$'
-stdout_matches '^tied +[0-9]+ +[0-9.]+ +[0-9]+ +[0-9.]+ +[0-9.]+ MiB$'
+stdout_matches '^[* ] mmap +[0-9]+ +[0-9]+ +[0-9]+ +[0-9.]+ +[0-9]+ +1\.00 +[0-9.]+ MiB$'
+stdout_matches '^[* ] tied +[0-9]+ +[0-9]+ +[0-9]+ +[0-9.]+ +[0-9]+ +[0-9.]+ +[0-9.]+ MiB$'
 check '100 columns' test "$(awk 'length > 100' .stdout | wc -l)" -eq 0
 run 0 env SGT_HOST_DEVICE=memory=34M sgt-bench ablation $cuda --json --rows mmap,tied --largest
 for name in ms_per_step tokens_per_s factor_first bytes; do

@@ -1,13 +1,72 @@
 /* ablation.c: sgt-bench ablation: the gain of each training technique, on the user's own data and
- * machine. */
-#include "tools/bench/ablation.h"
-
+ * machine. The techniques are switched on one after the other, and each is measured together with
+ * all before it. */
+#include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "train/device.h"
+#include "loader/base/clock.h"
+#include "loader/base/cpu.h"
 #include "tools/bench/bench.h"
+#include "tools/bench/step.h"
 #include "tools/cli/process.h"
+#include "tools/cli/talk.h"
+#include "train/device.h"
+#include "train/log/metrics.h"
+
+enum {
+    MOST_ROUNDS = 100,
+    MOST_ROWS = 1 << 16, /* rows per micro-step that are tried in search of the largest batch */
+    LARGEST_STEPS = 3    /* steps measured with the largest batch, after one to warm up */
+};
+
+/* The techniques, in the order in which they are switched on. */
+typedef enum technique {
+    TECHNIQUE_TEXT,
+    TECHNIQUE_COLD,
+    TECHNIQUE_MMAP,
+    TECHNIQUE_PRELOAD,
+    TECHNIQUE_SIMD,
+    TECHNIQUE_OVERLAP,
+    TECHNIQUE_ASYNC,
+    TECHNIQUE_TF32,
+    TECHNIQUE_BF16,
+    TECHNIQUE_FUSED,
+    TECHNIQUE_GRAPHS,
+    TECHNIQUE_FLASH,
+    TECHNIQUE_PADDED,
+    TECHNIQUE_TIED,
+    TECHNIQUE_ACCUM,
+    TECHNIQUE_RECOMPUTE,
+    TECHNIQUES
+} technique;
+
+static const struct {
+    const char *name, *about;
+    const char *not_on_cpu; /* why a CPU has no such row; NULL if it has one */
+} techniques[TECHNIQUES] = {
+    [TECHNIQUE_TEXT] = {"text", "encoded as needed", NULL},
+    [TECHNIQUE_COLD] = {"cold", "mapped, not cached", NULL},
+    [TECHNIQUE_MMAP] = {"mmap", "mapped, in memory", NULL},
+    [TECHNIQUE_PRELOAD] = {"preload", "shards in memory", NULL},
+    [TECHNIQUE_SIMD] = {"simd", "rows by vector code", NULL},
+    [TECHNIQUE_OVERLAP] = {"overlap", "rows beside the step", NULL},
+    [TECHNIQUE_ASYNC] = {"async", "metrics a step late",
+                         "a CPU's step is over when its metrics are there"},
+    [TECHNIQUE_TF32] = {"tf32", "products in TF32", "no CPU has TF32"},
+    [TECHNIQUE_BF16] = {"bf16", "matrices in 16 bits", NULL},
+    [TECHNIQUE_FUSED] = {"fused", "fused operations", "the CPU's kernels are fused always"},
+    [TECHNIQUE_GRAPHS] = {"graphs", "launched as a whole", "a CPU launches nothing"},
+    [TECHNIQUE_FLASH] = {"flash", "no T x T scores",
+                         "the CPU's attention never stores T x T scores"},
+    [TECHNIQUE_PADDED] = {"padded", "vocabulary of 50,304", "a CPU gains nothing by it"},
+    [TECHNIQUE_TIED] = {"tied", "head is the embedding", NULL},
+    [TECHNIQUE_ACCUM] = {"accum", "rows in micro-steps", NULL},
+    [TECHNIQUE_RECOMPUTE] = {"recompute", "blocks run twice", NULL},
+};
+
+/* ---- options ---- */
 
 static struct {
     const char *data, *rows;
@@ -38,7 +97,7 @@ static const sgt_option table[] = {
     {"warmup", 0, SGT_OPT_COUNT, &o.warmup, "N", "steps before the measured ones", .def = "2",
      .min = 0, .max = 100000},
     {"rounds", 0, SGT_OPT_COUNT, &o.rounds, "N", "rounds over all techniques; the median is shown",
-     .def = "1 on CUDA, 3 on a CPU", .min = 1, .max = ABLATION_ROUNDS},
+     .def = "1 on CUDA, 3 on a CPU", .min = 1, .max = MOST_ROUNDS},
     {"largest", 0, SGT_OPT_FLAG, &o.largest,
      .help = "measure each technique again with the largest batch that fits"},
     {"memory-limit", 0, SGT_OPT_SIZE, &o.memory_limit, "SIZE", "memory limit for the largest batch",
@@ -63,6 +122,32 @@ static const sgt_program program = {
                 "  sgt-bench ablation --data out/ --rows text,preload,tied --steps 30\n"
                 "  sgt-bench ablation --data out/ --device cuda"};
 
+typedef struct ablation_row {
+    int wanted;      /* 1: the row is to be measured */
+    char why[160];   /* why the row is not measured; "" if it can be */
+    step_result r;   /* results of the last round, but with the median times of all rounds */
+    unsigned rounds; /* rounds in which the row was measured */
+    double ms[MOST_ROUNDS], wait_ms[MOST_ROUNDS];
+    uint32_t largest;       /* the most rows per micro-step that fit, up to MOST_ROWS */
+    uint32_t in_time;       /* rows measured: `largest`, or fewer if time is short */
+    step_result at_largest; /* results with in_time rows; its ms is 0 if it was not measured */
+} ablation_row;
+
+typedef struct ablation {
+    const char *device;
+    char *cache;     /* folder for timing results (backend.h) */
+    sgt_model model; /* its vocabulary is that of the data */
+    uint32_t batch, seq;
+    int threads;
+    unsigned rounds;
+    /* limit of the bytes that the largest batch may hold; 0: what the device allows */
+    uint64_t memory_limit;
+    int interrupted; /* 1: interrupted; show the rows measured so far */
+    sgt_notice notice;
+    const sgt_stop *stop;
+    ablation_row rows[TECHNIQUES];
+} ablation;
+
 static int no_technique(const char *name, sgt_error *err)
 {
     static const char all[] = "text, cold, mmap, preload, simd, overlap, async, tf32, bf16, fused, "
@@ -73,7 +158,8 @@ static int no_technique(const char *name, sgt_error *err)
                     sgt_suggest(name, strlen(name), all, "", hint));
 }
 
-static int take_rows(ablation *a, sgt_error *err)
+/* Mark the rows that --rows names, or all. */
+static int read_rows(ablation *a, sgt_error *err)
 {
     char *names[TECHNIQUES] = {0};
     int count = o.rows ? sgt_split_list(o.rows, names, TECHNIQUES) : 0, rc = SGT_OK;
@@ -92,34 +178,539 @@ static int take_rows(ablation *a, sgt_error *err)
     return rc;
 }
 
-static int take_options(ablation *a, sgt_error *err)
+static int on_cuda(const ablation *a) { return strcmp(a->device, "cuda") == 0; }
+
+static int read_options(ablation *a, sgt_error *err)
 {
-    int cuda = strcmp(a->device, "cuda") == 0;
-    a->data = o.data;
-    a->model_name = shape.model;
-    /* 0 on CUDA: ablation_settle chooses the largest that fits, up to 64 */
-    a->batch = cuda ? (uint32_t)shape.batch : bench_batch(&shape, 0);
-    a->seq = bench_seq(&shape, cuda);
+    /* 0 on CUDA: choose_batch takes the largest that fits, up to 64 */
+    a->batch = on_cuda(a) ? (uint32_t)shape.batch : bench_batch(&shape, 0);
+    a->seq = bench_seq(&shape, on_cuda(a));
     a->threads = bench_threads(&shape);
-    a->at_largest = o.largest;
     a->memory_limit = o.memory_limit;
-    a->seconds = o.seconds;
-    a->warmup = (unsigned)o.warmup;
-    a->steps = (unsigned)o.steps;
-    a->rounds = (unsigned)(o.rounds ? o.rounds : cuda ? 1 : 3);
+    a->rounds = (unsigned)(o.rounds ? o.rounds : on_cuda(a) ? 1 : 3);
     int rc = sgt_model_named(&a->model, shape.model, err);
     if (a->seq > a->model.positions) a->model.positions = a->seq;
-    return rc == SGT_OK ? take_rows(a, err) : rc;
+    return rc == SGT_OK ? read_rows(a, err) : rc;
 }
+
+/* Return the number of micro-steps per step: from TECHNIQUE_ACCUM on, the smallest divisor above 1
+ * of the batch; before it, 1. */
+static uint32_t micro_steps(const ablation *a, technique t)
+{
+    uint32_t n = 2;
+    if (t < TECHNIQUE_ACCUM || a->rows[TECHNIQUE_ACCUM].why[0]) return 1;
+    while (a->batch % n) n++;
+    return n;
+}
+
+/* ---- what a row is ---- */
+
+/* Return the backend's options with all techniques up to `t`, including those that have no row of
+ * their own. */
+static sgt_backend_options backend_options(const ablation *a, technique t)
+{
+    int cuda = on_cuda(a), half = t >= TECHNIQUE_BF16 && !a->rows[TECHNIQUE_BF16].why[0];
+    sgt_backend_options k = {.model = a->model,
+                             .optim = {.kind = SGT_ADAMW,
+                                       .beta1 = 0.9f,
+                                       .beta2 = 0.95f,
+                                       .eps = 1e-8f,
+                                       .weight_decay = 0.1f,
+                                       .grad_clip = 1},
+                             .batch = a->batch,
+                             .seq = a->seq,
+                             .accum = micro_steps(a, t),
+                             .recompute = t >= TECHNIQUE_RECOMPUTE ? SGT_RECOMPUTE_BLOCK
+                                                                   : SGT_RECOMPUTE_NONE,
+                             .threads = a->threads,
+                             .precision = half ? SGT_PRECISION_BF16 : SGT_PRECISION_FP32,
+                             .cache = a->cache};
+    k.model.untied = t < TECHNIQUE_TIED;
+    if (!cuda) return k;
+    if (t == TECHNIQUE_TF32) k.precision = SGT_PRECISION_TF32;
+    k.attention = t < TECHNIQUE_FLASH ? SGT_ATTENTION_NAIVE : SGT_ATTENTION_AUTO;
+    k.no_fuse = t < TECHNIQUE_FUSED;
+    k.no_graphs = t < TECHNIQUE_GRAPHS;
+    k.no_overlap = t < TECHNIQUE_OVERLAP;
+    k.no_pad_vocab = t < TECHNIQUE_PADDED;
+    k.variants = SGT_VARIANTS_DEFAULT;
+    return k;
+}
+
+static int open_loader(sgt_loader **l, const ablation *a, technique t, uint32_t batch,
+                       sgt_error *err)
+{
+    sgt_loader_options options = {.batch = batch,
+                                  .seq = a->seq,
+                                  .seed = 1,
+                                  .reader =
+                                      t < TECHNIQUE_PRELOAD ? SGT_READER_MMAP : SGT_READER_PRELOAD,
+                                  .scalar = t < TECHNIQUE_SIMD};
+    return sgt_loader_open(l, o.data, &options, err);
+}
+
+static int open_rows(step_rows **rows, const sgt_loader *l, technique t, sgt_error *err)
+{
+    return t == TECHNIQUE_TEXT ? bench_rows_text(rows, l, err)
+                               : bench_rows_loader(rows, l, t < TECHNIQUE_OVERLAP, err);
+}
+
+/* Call `change`, which is bench_cache_evict or bench_cache_fill, for each shard. */
+static int each_shard(const sgt_loader *l, int (*change)(const char *, sgt_error *), sgt_error *err)
+{
+    sgt_loader_info info;
+    int rc = SGT_OK;
+    sgt_loader_get_info(l, &info);
+    for (uint32_t i = 0; i < info.shards && rc == SGT_OK; i++)
+        rc = change(sgt_loader_shard_path(l, i), err);
+    return rc;
+}
+
+/* Open the loader in the state of the page cache that the row is about. TECHNIQUE_COLD empties it,
+ * and TECHNIQUE_MMAP fills it again. Mapped pages cannot be evicted, so shards are evicted before
+ * they are mapped, and once more after their headers were read. */
+static int open_in_state(sgt_loader **l, const ablation *a, technique t, uint32_t batch,
+                         sgt_error *err)
+{
+    int rc = open_loader(l, a, t, batch, err);
+    if (rc == SGT_OK && t == TECHNIQUE_MMAP && a->rows[TECHNIQUE_COLD].wanted)
+        rc = each_shard(*l, bench_cache_fill, err);
+    if (rc < 0 || t != TECHNIQUE_COLD) return rc;
+    rc = each_shard(*l, bench_cache_evict, err);
+    if (rc < 0) return rc;
+    sgt_loader_close(*l);
+    *l = NULL;
+    rc = open_loader(l, a, t, batch, err);
+    return rc == SGT_OK ? each_shard(*l, bench_cache_evict, err) : rc;
+}
+
+/* ---- which rows there are ---- */
+
+static int leave_out(ablation *a, technique t, int named, const char *why, sgt_error *err)
+{
+    ablation_row *r = &a->rows[t];
+    snprintf(r->why, sizeof r->why, "%.159s", why);
+    if (r->wanted && named)
+        return sgt_fail(err, SGT_EUNSUPPORTED, "--rows %s: %s", techniques[t].name, why);
+    r->wanted = 0;
+    return SGT_OK;
+}
+
+static int leave_out_on_cpu(ablation *a, int named, sgt_error *err)
+{
+    for (int t = 0; t < TECHNIQUES; t++) {
+        int rc = techniques[t].not_on_cpu
+                     ? leave_out(a, (technique)t, named, techniques[t].not_on_cpu, err)
+                     : SGT_OK;
+        if (rc < 0) return rc;
+    }
+    if (sgt_gemm_has_bf16()) return SGT_OK;
+    return leave_out(a, TECHNIQUE_BF16, named,
+                     "here operands are rounded to bf16 and multiplied in fp32", err);
+}
+
+/* Give the model the data's vocabulary. Leave out TECHNIQUE_COLD if the shards cannot be evicted,
+ * and TECHNIQUE_TEXT if the data is not in GPT-2's vocabulary. */
+static int check_data(ablation *a, int named, sgt_error *err)
+{
+    sgt_loader *l;
+    sgt_loader_info info;
+    step_rows *rows = NULL;
+    sgt_error why;
+    int rc = open_loader(&l, a, TECHNIQUE_MMAP, 1, err);
+    if (rc < 0) return rc;
+    sgt_loader_get_info(l, &info);
+    a->model.vocab = info.vocab;
+    if (a->rows[TECHNIQUE_COLD].wanted) rc = each_shard(l, bench_cache_evict, &why);
+    if (rc < 0) rc = leave_out(a, TECHNIQUE_COLD, named, why.text, err);
+    if (rc < 0) return sgt_loader_close(l), rc;
+    rc = bench_rows_text(&rows, l, &why);
+    bench_rows_free(rows);
+    sgt_loader_close(l);
+    if (rc == SGT_EUNSUPPORTED) return leave_out(a, TECHNIQUE_TEXT, named, why.text, err);
+    return rc < 0 ? sgt_fail(err, rc, "%s", why.text) : SGT_OK;
+}
+
+/* Return the bytes that technique t would hold with `batch` rows; UINT64_MAX if unknown. Set
+ * *available to the bytes of free memory. */
+static uint64_t estimate(const ablation *a, technique t, uint32_t batch, uint64_t *available)
+{
+    sgt_memory_kind kinds[SGT_MEMORY_KINDS];
+    const sgt_cuda_library *lib;
+    sgt_cuda_device d;
+    size_t count;
+    uint64_t bytes;
+    sgt_backend_options k = backend_options(a, t);
+    k.batch = batch;
+    *available = sgt_memory_available();
+    if (!on_cuda(a))
+        return sgt_cpu_backend_estimate(&k, kinds, &count, &bytes, NULL) < 0 ? UINT64_MAX : bytes;
+    if (sgt_device_cuda(&lib, &d, NULL) < 0 || lib->estimate(&k, kinds, &count, &bytes, NULL) < 0)
+        return UINT64_MAX;
+    *available = d.available;
+    return bytes;
+}
+
+/* Return whether technique t with `batch` rows fits in memory. A part of 1/32 is left for libraries
+ * and other programs. */
+static int fits(const ablation *a, technique t, uint32_t batch)
+{
+    uint64_t available, bytes = estimate(a, t, batch, &available),
+                        room = available - available / 32;
+    return bytes <= (a->memory_limit && a->memory_limit < room ? a->memory_limit : room);
+}
+
+static uint32_t largest_batch(const ablation *a, technique t)
+{
+    uint32_t low = 0, high = 1; /* low rows fit, high rows do not */
+    while (high <= MOST_ROWS && fits(a, t, high)) low = high, high *= 2;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (fits(a, t, middle)) low = middle;
+        else high = middle;
+    }
+    return low < MOST_ROWS ? low : MOST_ROWS;
+}
+
+/* Choose `batch` if it is 0: 64, halved until the first wanted row fits, which holds the most
+ * memory. */
+static int choose_batch(ablation *a, sgt_error *err)
+{
+    int t = 0;
+    while (t < TECHNIQUES && !a->rows[t].wanted) t++;
+    if (t == TECHNIQUES) return sgt_fail(err, SGT_EUNSUPPORTED, "no row is left");
+    if (a->batch) return SGT_OK;
+    for (a->batch = 64; a->batch > 1 && !fits(a, (technique)t, a->batch);) a->batch /= 2;
+    if (a->batch < 64)
+        sgt_say(&a->notice, "--batch-size %u, which is what the first row has room for", a->batch);
+    return SGT_OK;
+}
+
+/* Decide which of the wanted rows this device and data support, and choose the batch size. If the
+ * user named the rows, an unsupported one is an error. */
+static int choose_rows(ablation *a, sgt_error *err)
+{
+    int named = o.rows != NULL;
+    int rc = check_data(a, named, err);
+    /* leave the other half of the memory to the user */
+    if (!a->memory_limit && !on_cuda(a)) a->memory_limit = sgt_memory_available() / 2;
+    if (rc == SGT_OK && !on_cuda(a)) rc = leave_out_on_cpu(a, named, err);
+    if (rc == SGT_OK) rc = choose_batch(a, err);
+    if (rc < 0 || a->batch > 1) return rc;
+    return leave_out(a, TECHNIQUE_ACCUM, named, "a batch of one row cannot be divided", err);
+}
+
+/* ---- measuring ---- */
+
+static int measure_row(const ablation *a, technique t, uint32_t batch, unsigned warmup,
+                       unsigned steps, step_result *r, sgt_error *err)
+{
+    sgt_loader *l = NULL;
+    step_rows *rows = NULL;
+    sgt_backend_options k = backend_options(a, t);
+    k.batch = batch;
+    step_run run = {.device = a->device,
+                    .backend = &k,
+                    .warmup = warmup,
+                    .steps = steps,
+                    .sync_metrics = t < TECHNIQUE_ASYNC,
+                    .stop = a->stop};
+    int rc = open_in_state(&l, a, t, batch, err);
+    if (rc == SGT_OK) rc = open_rows(&rows, l, t, err);
+    run.rows = rows;
+    if (rc == SGT_OK) rc = bench_step_measure(r, &run, err);
+    bench_rows_free(rows);
+    sgt_loader_close(l);
+    return rc;
+}
+
+/* Choose the rows per micro-step to measure with: the largest batch, or fewer if its steps would take
+ * more than `seconds`, judged by the time that this row took before, but no fewer than then. */
+static void limit_rows(const ablation *a, ablation_row *row, uint32_t micro, double seconds)
+{
+    double one = row->r.ms * 1e-3 / a->batch * micro; /* seconds of a row, in all micro-steps */
+    double rows = seconds / one / (1 + LARGEST_STEPS);
+    uint32_t least = a->batch / micro;
+    if (rows >= row->largest) return;
+    row->in_time = rows < least ? least : (uint32_t)rows;
+    if (row->in_time > row->largest) row->in_time = row->largest;
+}
+
+static int measure_largest(ablation *a, technique t, double seconds, sgt_error *err)
+{
+    step_result r;
+    sgt_error why;
+    ablation_row *row = &a->rows[t];
+    limit_rows(a, row, micro_steps(a, t), seconds);
+    if (row->in_time < row->largest)
+        sgt_say(&a->notice, "%s: %u rows instead of %u, which --seconds %g has no time for",
+                techniques[t].name, row->in_time, row->largest, o.seconds);
+    int rc = measure_row(a, t, row->in_time, 1, LARGEST_STEPS, &r, &why);
+    if (rc == SGT_OK) {
+        row->at_largest = r;
+        sgt_say(&a->notice, "%s: %u rows: %.3f ms/step", techniques[t].name, row->in_time, r.ms);
+    }
+    if (rc == SGT_ENOMEM) sgt_say(&a->notice, "%s: %s", techniques[t].name, why.text);
+    return rc == SGT_OK || rc == SGT_ENOMEM ? SGT_OK : sgt_fail(err, rc, "%s", why.text);
+}
+
+static int measure_all_largest(ablation *a, sgt_error *err)
+{
+    int rc = SGT_OK, left = 0;
+    double end = sgt_now() + o.seconds;
+    for (int t = 0; t < TECHNIQUES; t++) left += a->rows[t].wanted && a->rows[t].largest;
+    for (int t = 0; t < TECHNIQUES && rc == SGT_OK; t++) {
+        if (!a->rows[t].wanted || !a->rows[t].largest) continue;
+        double seconds = (end - sgt_now()) / left--;
+        rc = measure_largest(a, (technique)t, seconds > 0 ? seconds : 0, err);
+    }
+    return rc;
+}
+
+/* Measure every wanted row once, so that other load on the machine affects all rows alike. */
+static int measure_round(ablation *a, unsigned round, sgt_error *err)
+{
+    int rc = SGT_OK;
+    for (int t = 0; t < TECHNIQUES && rc == SGT_OK; t++) {
+        ablation_row *row = &a->rows[t];
+        if (!row->wanted) continue;
+        step_result r = {0};
+        rc = measure_row(a, (technique)t, a->batch / micro_steps(a, (technique)t),
+                         (unsigned)o.warmup, (unsigned)o.steps, &r, err);
+        if (rc < 0) return rc;
+        row->r = r;
+        row->ms[round] = r.ms;
+        row->wait_ms[round] = r.wait_ms;
+        row->rounds = round + 1;
+        sgt_say(&a->notice, "%s: %.3f ms/step", techniques[t].name, row->r.ms);
+    }
+    return rc;
+}
+
+static void set_medians(ablation_row *row)
+{
+    double ms = bench_median(row->ms, row->rounds);
+    row->r.tokens_per_s *= row->r.ms / ms;
+    row->r.ms = ms;
+    row->r.wait_ms = bench_median(row->wait_ms, row->rounds);
+}
+
+static int any_measured(const ablation *a)
+{
+    int any = 0;
+    for (int t = 0; t < TECHNIQUES; t++) any |= a->rows[t].wanted && a->rows[t].rounds;
+    return any;
+}
+
+static int measure_rounds(ablation *a, sgt_error *err)
+{
+    int rc = SGT_OK;
+    for (unsigned round = 0; round < a->rounds && rc == SGT_OK; round++)
+        rc = measure_round(a, round, err);
+    if (rc < 0 && rc != SGT_ESTOPPED) return rc;
+    a->interrupted = rc == SGT_ESTOPPED;
+    for (int t = 0; t < TECHNIQUES; t++) {
+        ablation_row *row = &a->rows[t];
+        if (!(row->wanted &= row->rounds > 0)) continue;
+        set_medians(row);
+        row->largest = row->in_time = largest_batch(a, (technique)t);
+    }
+    if (rc == SGT_OK && o.largest) rc = measure_all_largest(a, err);
+    a->interrupted = rc == SGT_ESTOPPED;
+    return rc;
+}
+
+/* ---- results ---- */
+
+/* Return the index of the nearest measured row above `t`, or `t` itself if there is none. */
+static int row_before(const ablation *a, int t)
+{
+    int at = t - 1;
+    while (at >= 0 && !a->rows[at].wanted) at--;
+    return at < 0 ? t : at;
+}
+
+static int first_row(const ablation *a)
+{
+    int t = 0;
+    while (!a->rows[t].wanted) t++;
+    return t;
+}
+
+static int last_row(const ablation *a)
+{
+    int t = TECHNIQUES - 1;
+    while (!a->rows[t].wanted) t--;
+    return t;
+}
+
+static double factor(const ablation *a, int from, int to)
+{
+    return a->rows[from].r.ms / a->rows[to].r.ms;
+}
+
+/* ---- the range of the rounds ---- */
+
+typedef struct range {
+    double low, high; /* ms */
+} range;
+
+static range range_of(const ablation_row *row)
+{
+    range r = {row->ms[0], row->ms[0]};
+    for (unsigned i = 1; i < row->rounds; i++) {
+        if (row->ms[i] < r.low) r.low = row->ms[i];
+        if (row->ms[i] > r.high) r.high = row->ms[i];
+    }
+    return r;
+}
+
+/* Return whether two rows may be equally fast: the ranges of their rounds overlap. With a single
+ * round, the noise is unknown, and 0 is returned. */
+static int within_noise(const ablation *a, int from, int to)
+{
+    range x = range_of(&a->rows[from]), y = range_of(&a->rows[to]);
+    return a->rows[from].rounds > 1 && a->rows[to].rounds > 1 && x.low <= y.high && y.low <= x.high;
+}
+
+/* Return the speed of row t divided by that of the table's first row, each with its largest batch.
+ * Rows that were not measured with it are passed over. */
+static double largest_factor(const ablation *a, int t)
+{
+    int first = 0;
+    while (!(a->rows[first].at_largest.ms > 0)) first++;
+    return a->rows[t].at_largest.tokens_per_s / a->rows[first].at_largest.tokens_per_s;
+}
+
+static json_t *row_json(const ablation *a, int t)
+{
+    const ablation_row *row = &a->rows[t];
+    json_t *j =
+        json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I}", "technique", techniques[t].name,
+                  "ms_per_step", row->r.ms, "tokens_per_s", row->r.tokens_per_s, "factor",
+                  factor(a, row_before(a, t), t), "factor_first", factor(a, first_row(a), t),
+                  "data_wait_ms", row->r.wait_ms, "loss", row->r.loss, "bytes",
+                  (json_int_t)row->r.bytes, "largest_batch", (json_int_t)row->largest);
+    if (j && row->rounds > 1) {
+        range r = range_of(row);
+        json_object_set_new(j, "ms_low", json_real(r.low));
+        json_object_set_new(j, "ms_high", json_real(r.high));
+        json_object_set_new(
+            j, "within_noise",
+            json_boolean(row_before(a, t) != t && within_noise(a, row_before(a, t), t)));
+    }
+    if (j && row->r.launches_step)
+        json_object_set_new(j, "kernels_step", json_integer((json_int_t)row->r.launches_step));
+    if (!j || !(row->at_largest.ms > 0)) return j;
+    json_object_set_new(j, "largest_measured", json_integer((json_int_t)row->in_time));
+    json_object_set_new(j, "largest_ms_per_step", json_real(row->at_largest.ms));
+    json_object_set_new(j, "largest_tokens_per_s", json_real(row->at_largest.tokens_per_s));
+    json_object_set_new(j, "largest_factor_first", json_real(largest_factor(a, t)));
+    json_object_set_new(j, "largest_bytes", json_integer((json_int_t)row->at_largest.bytes));
+    return j;
+}
+
+static json_t *to_json(void *bench)
+{
+    const ablation *a = bench;
+    json_t *results = json_array(), *out = json_array();
+    const step_result *r = &a->rows[last_row(a)].r;
+    for (int t = 0; t < TECHNIQUES; t++) {
+        if (a->rows[t].wanted) json_array_append_new(results, row_json(a, t));
+        if (a->rows[t].why[0])
+            json_array_append_new(out, json_pack("{s:s, s:s}", "technique", techniques[t].name,
+                                                 "why", a->rows[t].why));
+    }
+    json_t *top = json_pack(
+        "{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:I, s:o, s:o}", "cpu", sgt_cpu_model(),
+        "device", r->device, "library", r->library, "model", shape.model, "batch", (int)a->batch,
+        "seq", (int)a->seq, "threads", a->threads, "steps", (int)o.steps, "rounds", (int)a->rounds,
+        "total_bytes", (json_int_t)r->total_bytes, "results", results, "left_out", out);
+    if (top && a->interrupted) json_object_set_new(top, "interrupted", json_true());
+    return top;
+}
+
+/* Change the rows of the document into those of the table. */
+static void prepare_rows(const ablation *a, json_t *rows)
+{
+    size_t i = 0;
+    for (int t = 0; t < TECHNIQUES; t++) {
+        const ablation_row *row = &a->rows[t];
+        if (!row->wanted) continue;
+        json_t *j = json_array_get(rows, i++);
+        range r = range_of(row);
+        json_object_set_new(j, "about", json_string(techniques[t].about));
+        if (row->rounds > 1)
+            json_object_set_new(j, "spread", json_real((r.high - r.low) / 2 / row->r.ms));
+        if (json_is_true(json_object_get(j, "within_noise")))
+            json_object_set_new(j, "factor", json_string("noise"));
+        if (t == first_row(a)) json_object_del(j, "factor");
+    }
+}
+
+static void show_tables(const ablation *a)
+{
+    static const bench_column speed[] = {
+        {"technique", "", .kind = BENCH_TEXT},      {"about", "", .kind = BENCH_TEXT},
+        {"ms_per_step", "ms/step", .decimals = 3},  {"spread", "+-", BENCH_PERCENT, 0, 100},
+        {"data_wait_ms", "data ms", .decimals = 3}, {.key = "tokens_per_s", .head = "tokens/s"},
+        {"factor", "faster", .decimals = 3},        {"factor_first", "in all", .decimals = 2},
+        {"bytes", "memory", .kind = BENCH_BYTES},   {0}};
+    static const bench_column largest[] = {{"technique", "", .kind = BENCH_TEXT},
+                                           {.key = "kernels_step", .head = "kernels"},
+                                           {.key = "largest_batch", .head = "largest batch"},
+                                           {.key = "largest_measured", .head = "measured"},
+                                           {"largest_ms_per_step", "ms/step", .decimals = 3},
+                                           {.key = "largest_tokens_per_s", .head = "tokens/s"},
+                                           {"largest_factor_first", "in all", .decimals = 2},
+                                           {"largest_bytes", "memory", .kind = BENCH_BYTES},
+                                           {0}};
+    char limit[32];
+    json_t *top = to_json((void *)(uintptr_t)a), *rows = json_object_get(top, "results");
+    prepare_rows(a, rows);
+    bench_table(rows, speed, "tokens_per_s");
+    printf(
+        "\n* the fastest. +-: half the range of the rounds. data ms: of a step, waiting for rows.\n"
+        "noise: the ranges of this row and the one above overlap.\n\n");
+    bench_table(rows, largest, "largest_tokens_per_s");
+    if (a->memory_limit)
+        printf("\nlargest batch: the most rows of a micro-step that %s holds.\n",
+               sgt_format_bytes(limit, sizeof limit, a->memory_limit));
+    json_decref(top);
+}
+
+static void show(void *bench)
+{
+    const ablation *a = bench;
+    char machine[160], total[32];
+    const step_result *r = &a->rows[last_row(a)].r;
+    printf("%s\n%s, %s, %s; memory is of %s\n", bench_machine(machine, sizeof machine), r->device,
+           r->level, r->library, sgt_format_bytes(total, sizeof total, r->total_bytes));
+    printf("%s, %u x %u tokens a step; median of %u x %u; a row has all above it\n\n", shape.model,
+           a->batch, a->seq, a->rounds, (unsigned)o.steps);
+    show_tables(a);
+    if (r->peak_flops > 0)
+        printf("The last row reaches %.0f %% of the speed of a large matrix product.\n",
+               100 * r->flops / r->peak_flops);
+    if (a->interrupted)
+        printf("\nInterrupted: the measurements so far, each row with the rounds that it "
+               "completed.\n");
+    int said = 0;
+    for (int t = 0; t < TECHNIQUES; t++)
+        if (a->rows[t].why[0])
+            printf("%s%-9s left out: %s\n", said++ ? "" : "\n", techniques[t].name, a->rows[t].why);
+}
+
+/* ---- the subcommand ---- */
 
 /* Return whether to show the result of a measurement that returned rc. The rows of an interrupted
  * ablation are shown too, because they took minutes. */
 static int worth(const void *bench, int rc)
 {
-    return rc == SGT_OK || (rc == SGT_ESTOPPED && ablation_any(bench));
+    return rc == SGT_OK || (rc == SGT_ESTOPPED && any_measured(bench));
 }
 
-/* take_options is called before the device is chosen, so that usage errors are reported first; and
+/* read_options is called before the device is chosen, so that usage errors are reported first; and
  * again once the device is known, because defaults depend on it. */
 static int measure(void *bench, const bench_call *call, sgt_error *err)
 {
@@ -130,11 +721,11 @@ static int measure(void *bench, const bench_call *call, sgt_error *err)
     a->notice = call->notice;
     a->stop = call->stop;
     a->device = shape.device;
-    int rc = take_options(a, err);
+    int rc = read_options(a, err);
     if (rc == SGT_OK) rc = sgt_device_choose(&a->device, &a->notice, err);
-    if (rc == SGT_OK) rc = take_options(a, err);
-    if (rc == SGT_OK) rc = ablation_settle(a, o.rows != NULL, err);
-    return rc == SGT_OK ? ablation_measure(a, err) : rc;
+    if (rc == SGT_OK) rc = read_options(a, err);
+    if (rc == SGT_OK) rc = choose_rows(a, err);
+    return rc == SGT_OK ? measure_rounds(a, err) : rc;
 }
 
 static void release(void *bench) { free(((ablation *)bench)->cache); }
@@ -145,8 +736,8 @@ static const bench_subcommand techniques_in_turn = {.program = &program,
                                                     .digits = 9,
                                                     .measure = measure,
                                                     .worth = worth,
-                                                    .json = ablation_json,
-                                                    .show = ablation_show,
+                                                    .json = to_json,
+                                                    .show = show,
                                                     .release = release};
 
 static int bench_ablation(int argc, char **argv)

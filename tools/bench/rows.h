@@ -3,24 +3,17 @@
  *
  *     step_rows *rows;
  *     if (bench_rows_random(&rows, vocab, batch, seq, &err) < 0) ...;
- *     if (rows->open(rows, backend, micro_steps, &err) == 0)
- *         while (...) rows->next(rows, &tokens, &err);         // (batch, seq + 1)
- *     rows->close(rows);                                       // before the backend is closed
- *     rows->free(rows);                                        // bench_rows_free accepts NULL */
+ *     if (bench_rows_open(rows, backend, micro_steps, &err) == 0)
+ *         while (...) bench_rows_next(rows, &tokens, &err);    // (batch, seq + 1)
+ *     bench_rows_close(rows);                                  // before the backend is closed
+ *     bench_rows_free(rows);                                   // accepts NULL */
 #ifndef SGT_TOOLS_BENCH_ROWS_H
 #define SGT_TOOLS_BENCH_ROWS_H
 
-#include "train/backend.h"
 #include "loader/sgt_loader.h"
+#include "train/backend.h"
 
 typedef struct step_rows step_rows;
-struct step_rows {
-    /* Prepare rows for `count` micro-steps of this backend, as a run does before its first step. */
-    int (*open)(step_rows *r, const sgt_backend *b, uint64_t count, sgt_error *err);
-    int (*next)(step_rows *r, const uint16_t **tokens, sgt_error *err);
-    void (*close)(step_rows *r);
-    void (*free)(step_rows *r);
-};
 
 /* Cycle through eight batches of uniform tokens below `vocab`. */
 int bench_rows_random(step_rows **out, uint32_t vocab, uint32_t batch, uint32_t seq,
@@ -35,9 +28,10 @@ int bench_rows_loader(step_rows **out, const sgt_loader *l, int now, sgt_error *
  * it, may differ from the loader's. SGT_EUNSUPPORTED: the loader's tokens are not GPT-2's. */
 int bench_rows_text(step_rows **out, const sgt_loader *l, sgt_error *err);
 
-static inline void bench_rows_free(step_rows *r)
-{
-    if (r) r->free(r);
-}
+/* Prepare rows for `count` micro-steps of this backend, as a run does before its first step. */
+int bench_rows_open(step_rows *r, const sgt_backend *b, uint64_t count, sgt_error *err);
+int bench_rows_next(step_rows *r, const uint16_t **tokens, sgt_error *err);
+void bench_rows_close(step_rows *r);
+void bench_rows_free(step_rows *r);
 
 #endif

@@ -40,7 +40,7 @@ static int one_step(measurement *m, uint64_t s, sgt_error *err)
     for (uint32_t a = 0; a < m->accum && rc == SGT_OK; a++) {
         sgt_batch batch = {0};
         double before = sgt_now();
-        if ((rc = m->run->rows->next(m->run->rows, &batch.tokens, err)) != SGT_OK) break;
+        if ((rc = bench_rows_next(m->run->rows, &batch.tokens, err)) != SGT_OK) break;
         waited += sgt_now() - before;
         rc = m->b->micro_step(m->b, s, a, &batch,
                               1.0 / ((double)m->o->batch * m->o->seq * m->accum), err);
@@ -308,7 +308,7 @@ static int open_all(measurement *m, sgt_error *err)
     if (rc == SGT_OK) rc = sgt_device_backend(&m->b, m->run->device, &o, err);
     if (rc == SGT_OK) rc = sgt_init_parameters(m->b, &m->o->model, 1, m->o->threads, err);
     m->r->open_s = sgt_now() - began;
-    return rc == SGT_OK ? m->run->rows->open(m->run->rows, m->b, micro_steps, err) : rc;
+    return rc == SGT_OK ? bench_rows_open(m->run->rows, m->b, micro_steps, err) : rc;
 }
 
 int bench_step_measure(step_result *r, const step_run *run, sgt_error *err)
@@ -328,7 +328,7 @@ int bench_step_measure(step_result *r, const step_run *run, sgt_error *err)
     if (rc == SGT_OK) rc = sgt_trace_finish(m.trace, err);
     if (rc == SGT_OK) describe(&m);
     if (rc == SGT_OK && m.recorded) rc = record_kernels(&m, err);
-    if (m.b) run->rows->close(run->rows);
+    if (m.b) bench_rows_close(run->rows);
     if (m.b) m.b->close(m.b);
     if (m.cupti) m.calls->close(m.cupti);
     sgt_trace_close(m.trace);
