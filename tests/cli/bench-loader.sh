@@ -123,8 +123,8 @@ usage 'a batch of 1048576 x 1024 tokens is over the 268,435,456 that are measure
 usage '--peers: no such option; did you mean --peer?' loader set --peers
 usage '--turns 0: must be from 1 to 100' loader set --turns 0
 name=
-usage 'expected a subcommand (loader, tokenize, gemm, attention, step, ablation, memory)'
-usage 'matmul: no such subcommand (loader, tokenize, gemm, attention, step, ablation, memory)' matmul
+usage 'expected a subcommand (loader, tokenize, kernels, step, ablation)'
+usage 'matmul: no such subcommand (loader, tokenize, kernels, step, ablation)' matmul
 usage '--json: no such option' --json loader set
 run 0 sgt-bench --help
 stdout_has 'usage: sgt-bench SUBCOMMAND [OPTION]...'

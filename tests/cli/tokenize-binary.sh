@@ -142,26 +142,13 @@ echo x > dots/a
 run 0 sgt-tokenize dots out15
 stderr_is 'sgt-tokenize: dots/.dangling: hidden, skipped (2 such below dots; --hidden reads them)'
 
-# A set made before --binary existed, whose manifest lacks it, counts as complete with all files.
+# A set made with other options is refused, and made again with --force.
 rm -rf old
 run 0 sgt-tokenize --quiet --binary keep --hidden --format text in old
-cp -r old before
-sed -i '/"binary"/d; s/"invalid_utf8": "keep",/"invalid_utf8": "keep"/' before/manifest.json
-for given in '' '--binary keep' '--hidden'; do
-    cp -r before old2
-    run 0 sgt-tokenize --quiet --json --format text $given in old2
-    stdout_has '"already_done": true'
-    same_folders before old2
-    rm -r old2
-done
-cp -r before old2
-run 1 sgt-tokenize --quiet --format text --binary skip in old2
-stderr_is 'sgt-tokenize: old2: made with --binary not given, now skip (--force replaces it)'
-run 0 sgt-tokenize --quiet --force --format text --binary skip in old2
-[ "$(paths old2)" = '"a.txt" "latin1.txt" "nul.txt"' ] || fail "--force: $(paths old2)"
-# It was made with other options, so it is made again.
-run 0 sgt-tokenize --quiet --force --format text --shard-tokens 9 in before
-[ "$(paths before)" = '"a.txt" "latin1.txt" "nul.txt"' ] || fail "--force: $(paths before)"
+run 1 sgt-tokenize --quiet --hidden --format text in old
+stderr_is 'sgt-tokenize: old: made with --binary keep, now skip (--force replaces it)'
+run 0 sgt-tokenize --quiet --force --format text in old
+[ "$(paths old)" = '"a.txt" "latin1.txt" "nul.txt"' ] || fail "--force: $(paths old)"
 
 run_usage '--binary maybe: must be one of skip|keep' sgt-tokenize --binary maybe in out16
 
