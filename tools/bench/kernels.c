@@ -489,7 +489,7 @@ static json_t *to_json(void *bench)
                      sgt_cpu_model(), "device", b->device, "library", b->library, "model",
                      shape.model, "precision", sgt_precision_words[b->precision], "batch",
                      (json_int_t)b->B, "seq", (json_int_t)b->T, "heads", (json_int_t)b->H,
-                     "head_size", (json_int_t)b->D, "rows", (json_int_t)(b->B * b->T),
+                     "head_size", (json_int_t)b->D, "rows", (json_int_t)b->B * (json_int_t)b->T,
                      "peak_tflops", b->peak_flops * 1e-12, "results", results);
 }
 
