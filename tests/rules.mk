@@ -124,7 +124,7 @@ $(foreach s,$(SUITES),$(eval $(call suite,$(s))))
 READER_WRAPS := fcntl io_uring_peek_batch_cqe io_uring_queue_init io_uring_register_buffers \
     io_uring_register_files_sparse pipe2 sgt_files_open sgt_memory_look sgt_pread_all \
     sgt_sampler_init sgt_setup_enable sgt_thread_pool_take statx syscall
-$(B)/tests/test-loader $(B)/tests/stress-blocks: LDFLAGS += $(READER_WRAPS:%=-Wl,--wrap=%)
+$(B)/tests/test-loader $(B)/tests/stress-blocks: override LDFLAGS += $(READER_WRAPS:%=-Wl,--wrap=%)
 # CUDA's profiler is tested with a stand-in for CUPTI.
 $(B)/tests/test-train: $(addprefix $(B)/obj/kernels/cuda/,cupti.o cupti_records.o cupti_api.o nvtx.o)
 

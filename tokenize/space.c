@@ -24,6 +24,7 @@
 #define SOURCE_LINE 80          /* approximate bytes of a line of sources.jsonl without the name */
 #define VOCAB_ENTRY 28          /* approximate bytes of a token in tokenizer.json */
 #define SHARD_ENTRY 160         /* bytes of a shard's entry in manifest.json */
+#define SMALL (64u << 20)       /* bytes, more than a vocabulary and lists of files take */
 
 /* ---- the disk ---- */
 
@@ -122,7 +123,7 @@ static int measure_inputs(sgt_dry_run_result *r, const sgt_tokenize_options *o, 
         int rc = sgt_stopped(o->stop) ? sgt_fail(err, SGT_ESTOPPED, "stopped") : SGT_OK;
         if (!rc && f->rows) rc = measure_rows(o, f, &documents, &bytes, err);
         if (rc < 0) return rc;
-        known &= !f->lines && !f->look;
+        known &= !f->lines && !f->look && !(f->rows && o->skip_bad);
         r->documents += documents;
         r->packed |= !sgt_corpus_sought(f);
         text += (double)bytes * (sgt_corpus_sought(f) ? 1 : UNPACKED);
@@ -183,6 +184,9 @@ int sgt_space_check(const sgt_tokenize_options *o, const sgt_corpus *c, const sg
 {
     if (o->force || c->stream || (sgt_ranks_connected(o->ranks) && o->ranks->rank)) return SGT_OK;
     if (sgt_out_file_exists(o->out, "manifest.json")) return SGT_OK;
+    /* Nothing that is made takes eight times its inputs: so no Parquet file is opened for this. */
+    const uint64_t avail = sgt_space_free(o->out);
+    if (avail == SGT_NOT_KNOWN || avail / 8 > c->bytes + SMALL) return SGT_OK;
     sgt_dry_run_result r;
     sgt_error why;
     int rc = estimate(&r, o, c, v, &why);

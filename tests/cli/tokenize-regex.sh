@@ -80,6 +80,14 @@ for edit in '' 's/,"pcre2":"[^"]*"//'; do # an earlier version left out "pcre2" 
     same again/train_000000.bin words/train_000000.bin
     rm -r again
 done
+# Even if that text is another library's spelling of a known one.
+run 0 sgt-tokenize --quiet --vocab "$D/o200k/tokenizer.json" --pattern cl100k text spelling
+spelled=$(sed -n 's/.*"Regex":"\([^"]*\)".*/\1/p' spelling/tokenizer.json | sed 's/\\\\/\\/g')
+run 0 sgt-tokenize --quiet --vocab "$D/o200k/tokenizer.json" --pattern "$spelled" text again
+mkdir spelled && sed 's/,"pcre2":"[^"]*"//' again/tokenizer.json > spelled/tokenizer.json
+run 0 sgt-tokenize --vocab spelled/tokenizer.json text again
+stdout_has 'complete already'
+rm -r again
 run 0 sgt-inspect --decode 0:100 words
 stdout_has 'two  three'
 

@@ -164,6 +164,10 @@ same_folders empty other
 mkdir half-done half-done/.work && : > half-done/.work/train.npy.tmp # as a killed command leaves it
 run 0 sgt-inspect --quiet --export npy own half-done
 same_folders half-done other
+mkdir shards shards/.work && cp own/train_000000.* shards # another set, whose journal is gone
+run 1 sgt-inspect --quiet --export npy own shards
+stderr_is 'sgt-inspect: shards: OUT is there already (name a new folder, or --force replaces the set in it)'
+same shards/train_000000.bin own/train_000000.bin
 mkdir -p busy/.work
 run 1 flock busy/.work/lock sgt-inspect --force --export npy own busy
 stderr_is 'sgt-inspect: busy: another program is at work here (wait for it)'

@@ -10,13 +10,13 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 17058,
+    "tokenize": 17057,
     "loader": 9275,
     "train": 14604,
     "kernels": 12422,
     "tools": 18320,
-    "tests": 56089,
-    "manuals": 4089,
+    "tests": 56101,
+    "manuals": 4092,
     "pages": 1227,
 }
 DATA = set(

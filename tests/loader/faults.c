@@ -30,6 +30,7 @@ void set_faults(const reader_fault *fault)
 {
     faults = fault ? *fault : (reader_fault){0};
     made = reads = enters = 0;
+    memset(tried, 0, sizeof tried);
 }
 
 /* Count one more, and return whether `first` came before it. */

@@ -52,12 +52,7 @@ void sgt_parquet_meta_free(sgt_parquet_meta *m);
 #define SGT_PARQUET_PAGE ((size_t)1 << 30)
 #define SGT_PARQUET_PAGE_ROWS ((uint64_t)1 << 22)
 
-enum {
-    SGT_PARQUET_DATA = 0,
-    SGT_PARQUET_INDEX = 1,
-    SGT_PARQUET_DICTIONARY = 2,
-    SGT_PARQUET_DATA2 = 3
-};
+enum { SGT_PARQUET_DATA = 0, SGT_PARQUET_DICTIONARY = 2, SGT_PARQUET_DATA2 = 3 };
 
 /* Read the head of a page at p[n]. Return NULL, or what is wrong; *more is 1 if more bytes than n
  * may complete the head. */

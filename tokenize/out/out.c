@@ -310,8 +310,11 @@ int sgt_out_claim(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 
 int sgt_out_claim_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
-    if (!r->force && (sgt_out_file_exists(r->path, "manifest.json") ||
-                      sgt_out_file_exists(r->path, ".work/journal")))
+    static const char *const of_a_set[] = {"manifest.json", ".work/journal", "train_000000.bin",
+                                           "val_000000.bin"};
+    int found = 0;
+    for (size_t i = 0; i < COUNT(of_a_set); i++) found |= sgt_out_file_exists(r->path, of_a_set[i]);
+    if (found && !r->force)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: OUT is there already (name a new folder, or --force replaces the set "
                         "in it)",

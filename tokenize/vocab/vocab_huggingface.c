@@ -24,17 +24,15 @@ static const char *type_of(const json_t *o)
 /* ---- how text is split ---- */
 
 /* Set p->rule to the pattern of a Split in PCRE2's syntax. It is the member "pcre2", which sgt
- * writes if Hugging Face's library reads the pattern differently. Without it, the pattern must be a
- * known one, or the file one of ours (sgt_vocab_is_ours). */
+ * writes if Hugging Face's library reads the pattern differently. Without it, the file must be one
+ * of ours (sgt_vocab_is_ours), or the pattern a known one. */
 static int take_regex(sgt_vocab_parts *p, const json_t *o, const char *regex, int ours,
                       sgt_error *err)
 {
     const char *pcre2 = json_string_value(json_object_get(o, "pcre2")),
-               *known = sgt_rule_from_regex(regex),
-               *rule = pcre2   ? pcre2
-                       : known ? known
-                       : ours  ? regex
-                               : NULL;
+               *rule = pcre2  ? pcre2
+                       : ours ? regex
+                              : sgt_rule_from_regex(regex);
     if (!rule)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: its pattern is not one that sgt knows (--pattern gives it, by a name "

@@ -92,7 +92,7 @@ static int export_set(exporting *e, sgt_error *err)
     if ((rc = sgt_out_claim_alone(&e->out, &r, err)) == 0) {
         rc = fill_out(e, v, err);
         /* once the earlier set is gone, .work stays: it tells that the same command may go on */
-        sgt_out_release(&e->out, e->replacing);
+        sgt_out_release(&e->out, e->replacing || e->out.had_work);
     }
     sgt_vocab_free(v);
     return rc;
