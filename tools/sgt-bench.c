@@ -50,7 +50,7 @@ static int is_word(char **argv, int i, const char *word)
 int main(int argc, char **argv)
 {
     for (size_t g = 0; g < sizeof gone / sizeof *gone; g++)
-        for (int i = 1; i < argc; i++)
+        for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
             if (is_word(argv, i, gone[g].word)) {
                 fprintf(stderr, "sgt-bench: %s is gone: %s\n", gone[g].word, gone[g].now);
                 return SGT_EXIT_USAGE;

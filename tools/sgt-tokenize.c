@@ -2,7 +2,6 @@
  * the command line and the messages. */
 #include "tokenize/sgt_tokenize.h"
 
-#include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>

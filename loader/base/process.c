@@ -14,7 +14,6 @@ static int describe_files(posix_spawn_file_actions_t *files, const sgt_process *
     if (!rc && p->out) rc = posix_spawn_file_actions_adddup2(files, p->out, STDOUT_FILENO);
     if (!rc && p->errors) rc = posix_spawn_file_actions_adddup2(files, p->errors, STDERR_FILENO);
     if (!rc && !p->keeps) rc = posix_spawn_file_actions_addclosefrom_np(files, STDERR_FILENO + 1);
-    if (!rc && p->folder) rc = posix_spawn_file_actions_addchdir_np(files, p->folder);
     return rc;
 }
 

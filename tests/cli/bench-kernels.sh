@@ -1,5 +1,4 @@
 # sgt-bench kernels: its table, its JSON, and the options it refuses. The test does not check speeds.
-# In make check-all only: it needs CUDA's backend on the host.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/bench.inc"
 XDG_CACHE_HOME=$PWD/cache

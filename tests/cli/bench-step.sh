@@ -1,6 +1,5 @@
 # sgt-bench step: its table, its JSON, the peer, several batch sizes, and the options it refuses. The test does not
 # check speeds.
-# In make check-all only: it needs CUDA's backend on the host.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/bench.inc"
 . "$ROOT/tests/cli/train.inc"

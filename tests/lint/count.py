@@ -11,11 +11,11 @@ import sys
 
 BUDGET = {
     "tokenize": 17057,
-    "loader": 9275,
+    "loader": 9273,
     "train": 14604,
     "kernels": 12422,
-    "tools": 18320,
-    "tests": 56101,
+    "tools": 18319,
+    "tests": 56109,
     "manuals": 4092,
     "pages": 1227,
 }

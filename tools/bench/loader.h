@@ -121,7 +121,7 @@ int loader_fio_turn(loader_bench *b, const loader_row *r, double seconds, loader
 
 const char *loader_maker_name(int maker);
 const char *loader_output_name(int output);
-/* Functions for bench_subcommand (subcommand.h); `bench` is a loader_bench. */
+/* Functions for bench_subcommand (bench.h); `bench` is a loader_bench. */
 void loader_show(void *bench);
 json_t *loader_json(void *bench);
 

@@ -21,9 +21,7 @@ typedef struct bench_script {
     const char *const *args;   /* arguments after the script's name, ended by NULL */
     /* "NAME=VALUE" added before our environment, ended by NULL; NULL: none */
     const char *const *settings;
-    const char *folder; /* working directory; NULL: the current one */
-    int threads;        /* number of cores that the child may use; 0: all of ours */
-    double seconds;     /* bench_script_run: time limit; 0: none */
+    int threads; /* number of cores that the child may use; 0: all of ours */
     const sgt_stop *stop;
 } bench_script;
 

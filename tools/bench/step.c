@@ -296,6 +296,7 @@ static int estimate_row(batch_row *row, sgt_error *err)
     const sgt_train_options none = {.run = "run"};
     sgt_settings copy = s;
     copy.batch = row->batch;
+    copy.data = o.data;
     int rc = sgt_train_estimate_memory(&copy, &none, &e, err);
     if (rc < 0) return rc;
     row->activations = sgt_train_estimate_activations(&e);

@@ -163,8 +163,8 @@ void sgt_progress_update(sgt_progress *p, uint64_t done, uint64_t total, uint64_
                          const char *facts)
 {
     if (!p || p->quiet) return;
-    double now = sgt_now();
     pthread_mutex_lock(&p->lock);
+    double now = sgt_now(); /* of several threads, none draws before the time of the last */
     p->done = done;
     p->total = total;
     p->from = from < done ? from : done;

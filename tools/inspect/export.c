@@ -2,12 +2,13 @@
  * in OUT/.work, and an earlier set in OUT stays until they are complete and verified. */
 #include "tokenize/out/export.h"
 
-#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "loader/base/clock.h"
+#include "loader/base/file.h"
 #include "tokenize/out/out.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/talk.h"
@@ -82,14 +83,25 @@ static int fill_out(exporting *e, const sgt_vocab *v, sgt_error *err)
     return sgt_out_publish(&e->out, &e->manifest, v, err);
 }
 
+/* Load the set's own tokenizer.json, which says how text is normalized, too. */
+static int load_vocabulary(sgt_vocab **v, const inspect_set *s, sgt_error *err)
+{
+    char *path = sgt_join(s->path, "tokenizer.json");
+    if (!path) return sgt_fail_memory(err, s->path);
+    int rc = sgt_vocab_load(v, path, NULL, err);
+    if (!rc && sgt_vocab_fingerprint(*v) != s->manifest->fingerprint)
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: is not the vocabulary that manifest.json names", path);
+    free(path);
+    return rc;
+}
+
 static int export_set(exporting *e, sgt_error *err)
 {
     sgt_vocab *v = NULL;
     sgt_out_request r = {.path = e->path, .force = e->o->force};
     int rc = check_set(e, err);
-    if (!rc) rc = inspect_vocabulary(&v, &e->set.shards[0].header, e->set.shards[0].path, err);
-    if (rc < 0) return rc;
-    if ((rc = sgt_out_claim_alone(&e->out, &r, err)) == 0) {
+    if (!rc) rc = load_vocabulary(&v, &e->set, err);
+    if (!rc && (rc = sgt_out_claim_alone(&e->out, &r, err)) == 0) {
         rc = fill_out(e, v, err);
         /* once the earlier set is gone, .work stays: it tells that the same command may go on */
         sgt_out_release(&e->out, e->replacing || e->out.had_work);

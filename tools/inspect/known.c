@@ -2,7 +2,6 @@
  * not read as tokens. */
 #include <fcntl.h>
 #include <jansson.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

@@ -1,6 +1,5 @@
 /* set.c: opens a set (a folder of shards, or one shard), and checks headers, sizes and the
  * manifest. */
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,4 @@
 /* prompts.c: reads prompts from the command line, files and standard input. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
