@@ -188,21 +188,16 @@ absent new
 mkdir long
 for i in 0 1; do
     { le32 20240520 && le32 1 && le32 2147483647 && le32 1 && le32 50257 && le32 50256; } > long/train_00000$i.bin
-    tail -c +25 own/train_000000.bin | head -c 8 >> long/train_00000$i.bin # the vocabulary's fingerprint
     truncate -s $((1024 + 2 * 2147483647)) long/train_00000$i.bin 2> /dev/null || skip 'files of 4 GiB are refused here'
 done
 le64 0 > long/train_000000.idx
 : > long/train_000001.idx
-cat > long/manifest.json << END
-{"version": 1, "options": {}, "vocabulary": {"name": "gpt2", "fingerprint": "$(field fingerprint own/manifest.json)", "size": 50257, "eot": 50256},
+cat > long/manifest.json << 'END'
+{"version": 1, "options": {}, "vocabulary": {"name": "gpt2", "fingerprint": "0000000000000000", "size": 50257, "eot": 50256},
  "shards": [{"file": "train_000000.bin", "split": "train", "tokens": 2147483647, "documents": 1, "xxh3": "0000000000000000"},
   {"file": "train_000001.bin", "split": "train", "tokens": 2147483647, "documents": 0, "xxh3": "0000000000000000"}],
  "totals": {"tokens": 4294967294, "documents": 1, "bytes": 1, "files": 1, "invalid_utf8": 0}}
 END
-cp "$ROOT/tests/data/vocab/o200k/tokenizer.json" long
-run 1 sgt-inspect --export megatron long new
-stderr_is 'sgt-inspect: long/tokenizer.json: is not the vocabulary that manifest.json names'
-cp own/tokenizer.json long
 run 1 sgt-inspect --export megatron long new
 stderr_has "long: document 0 of split train has 4294967294 tokens: Megatron-LM's index holds at most 2147483647 ("
 absent new

@@ -3,13 +3,12 @@
 #include "tokenize/out/export.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "loader/base/clock.h"
-#include "loader/base/file.h"
 #include "tokenize/out/out.h"
+#include "tokenize/vocab/vocab.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
@@ -83,16 +82,16 @@ static int fill_out(exporting *e, const sgt_vocab *v, sgt_error *err)
     return sgt_out_publish(&e->out, &e->manifest, v, err);
 }
 
-/* Load the set's own tokenizer.json, which says how text is normalized, too. */
-static int load_vocabulary(sgt_vocab **v, const inspect_set *s, sgt_error *err)
+/* Return the normal form of text that the options of a set name. */
+static sgt_normalize read_normal_form(const sgt_manifest *m)
 {
-    char *path = sgt_join(s->path, "tokenizer.json");
-    if (!path) return sgt_fail_memory(err, s->path);
-    int rc = sgt_vocab_load(v, path, NULL, err);
-    if (!rc && sgt_vocab_fingerprint(*v) != s->manifest->fingerprint)
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: is not the vocabulary that manifest.json names", path);
-    free(path);
-    return rc;
+    json_t *options = json_loads(m->options, 0, NULL);
+    const char *form = json_string_value(json_object_get(options, "normalize"));
+    sgt_normalize n = !form                  ? SGT_NORMALIZE_NONE
+                      : !strcmp(form, "nfc") ? SGT_NORMALIZE_NFC
+                                             : SGT_NORMALIZE_NFKC;
+    json_decref(options);
+    return n;
 }
 
 static int export_set(exporting *e, sgt_error *err)
@@ -100,7 +99,8 @@ static int export_set(exporting *e, sgt_error *err)
     sgt_vocab *v = NULL;
     sgt_out_request r = {.path = e->path, .force = e->o->force};
     int rc = check_set(e, err);
-    if (!rc) rc = load_vocabulary(&v, &e->set, err);
+    if (!rc) rc = inspect_vocabulary(&v, &e->set.shards[0].header, e->set.shards[0].path, err);
+    if (!rc) v->normalize = read_normal_form(e->set.manifest); /* GPT-2's built-in one has none */
     if (!rc && (rc = sgt_out_claim_alone(&e->out, &r, err)) == 0) {
         rc = fill_out(e, v, err);
         /* once the earlier set is gone, .work stays: it tells that the same command may go on */
