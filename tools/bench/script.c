@@ -72,15 +72,14 @@ static void narrow(cpu_set_t *before, int threads)
 static int spawn(child *c, const bench_script *s, char *const *argv, char **env, int in, int out,
                  sgt_error *err)
 {
-    int failed = sgt_process_start(&c->id, &(sgt_process){.program = s->python,
-                                                          .argv = argv,
-                                                          .env = env,
-                                                          .in = in >= 0 ? in : 0,
-                                                          .out = out,
-                                                          .errors = c->errors,
-                                                          /* keeps the descriptor of its script
-                                                           * open */
-                                                          .keeps = 1});
+    const sgt_process process = {.program = s->python,
+                                 .argv = argv,
+                                 .env = env,
+                                 .in = in >= 0 ? in : 0,
+                                 .out = out,
+                                 .errors = c->errors,
+                                 .keeps = 1}; /* the descriptor of its script stays open */
+    int failed = sgt_process_start(&c->id, &process);
     if (!failed) return SGT_OK;
     errno = failed;
     return sgt_fail_errno(err, "%s%s", said_by(s), s->python);
