@@ -138,7 +138,7 @@ static uint64_t shards_of(double tokens, double size)
     return tokens > 0 ? (uint64_t)ceil(tokens / size) : 0;
 }
 
-/* Estimate what the inputs of this corpus give, and what that needs. */
+/* Estimate what the inputs of this corpus give, and what that needs; all but r->disk_free. */
 static int estimate(sgt_dry_run_result *r, const sgt_tokenize_options *o, const sgt_corpus *c,
                     const sgt_vocab *v, sgt_error *err)
 {
@@ -157,7 +157,6 @@ static int estimate(sgt_dry_run_result *r, const sgt_tokenize_options *o, const 
               (o->layout == SGT_LAYOUT_MEGATRON ? 20 : 8) * documents +
               VOCAB_ENTRY * (uint64_t)sgt_vocab_size(v);
     for (size_t i = 0; i < c->count; i++) r->disk += strlen(c->files[i].name) + SOURCE_LINE;
-    r->disk_free = sgt_space_free(o->out);
     r->disk_there = sgt_space_used(o->out);
     return SGT_OK;
 }
@@ -173,6 +172,7 @@ int sgt_dry_run(const sgt_tokenize_options *o, sgt_dry_run_result *r, sgt_error 
     if (!rc && (rc = sgt_vocab_of(&v, o, err)) == 0) {
         sgt_vocab_say(v, &o->notice);
         rc = estimate(r, o, c, v, err);
+        r->disk_free = sgt_space_free(o->out);
     }
     sgt_vocab_free(v);
     sgt_corpus_free(c);
@@ -193,6 +193,6 @@ int sgt_space_check(const sgt_tokenize_options *o, const sgt_corpus *c, const sg
     if (rc == SGT_ESTOPPED) return sgt_fail(err, rc, "%s", why.text);
     /* Ignore errors in the inputs: the run reports them, after the work that it can do. */
     if (rc < 0) return SGT_OK;
-    if (!sgt_space_lacks(r.disk + r.disk_meanwhile, r.disk_there, r.disk_free)) return SGT_OK;
-    return sgt_space_fail(o->out, r.disk + r.disk_meanwhile, r.disk_there, r.disk_free, err);
+    if (!sgt_space_lacks(r.disk + r.disk_meanwhile, r.disk_there, avail)) return SGT_OK;
+    return sgt_space_fail(o->out, r.disk + r.disk_meanwhile, r.disk_there, avail, err);
 }

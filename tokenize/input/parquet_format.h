@@ -69,9 +69,9 @@ enum {
 };
 
 /* Snappy and lz4_raw need libraries that a build can be without; then a file that uses them is
- * refused. Return NULL if this build can unpack the codec. Otherwise return its name, and set *todo
- * to what the user can do. */
-const char *sgt_parquet_codec_lacks(int codec, const char **todo);
+ * refused. Return NULL if this build can unpack the codec. Otherwise return its name, and set
+ * *remedy to what the user can do. */
+const char *sgt_parquet_codec_lacks(int codec, const char **remedy);
 
 /* Unpack in[n] to exactly `size` bytes. Return NULL, or what is wrong. Any number of threads may
  * call this. */

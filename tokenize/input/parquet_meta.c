@@ -373,7 +373,7 @@ static chunk read_chunk(thrift *t)
 static int check_chunk(const chunk *c, int type, const sgt_parquet_where *w, size_t group,
                        sgt_error *err)
 {
-    const char *todo;
+    const char *remedy;
     if (c->encrypted)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: column \"%s\" is encrypted (write it without encryption)", w->path,
@@ -382,10 +382,10 @@ static int check_chunk(const chunk *c, int type, const sgt_parquet_where *w, siz
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: row group %zu lies in another file (write it as one file)", w->path,
                         group);
-    const char *codec = sgt_parquet_codec_lacks((int)c->codec, &todo);
+    const char *codec = sgt_parquet_codec_lacks((int)c->codec, &remedy);
     if (c->there && c->codec >= 0 && c->codec < 100 && codec)
         return sgt_fail(err, SGT_EFORMAT, "%s: column \"%s\" is packed by %s (%s)", w->path,
-                        w->field, codec, todo);
+                        w->field, codec, remedy);
     /* a dictionary offset of 0 means there is none, or that it is the first page */
     const int64_t at = c->dictionary > 0 && c->dictionary < c->data ? c->dictionary : c->data;
     if (!c->there || codec || c->type != type || at < 4 || c->bytes < 0 ||

@@ -75,11 +75,11 @@ static const char *check_crc(const sgt_parquet_head *h, const uint8_t *packed)
 #define GZIP_MOST 1040
 #define LZ4_MOST 256
 
-const char *sgt_parquet_codec_lacks(int codec, const char **todo)
+const char *sgt_parquet_codec_lacks(int codec, const char **remedy)
 {
     static const char *const names[] = {
         [3] = "lzo", [4] = "brotli", [5] = "lz4 in Hadoop's frames"};
-    *todo = OTHER;
+    *remedy = OTHER;
     switch (codec) {
     case SGT_PARQUET_PLAIN:
     case SGT_PARQUET_GZIP:
@@ -88,14 +88,14 @@ const char *sgt_parquet_codec_lacks(int codec, const char **todo)
 #ifdef SGT_snappy
         return NULL;
 #else
-        *todo = REBUILD("libsnappy-dev");
+        *remedy = REBUILD("libsnappy-dev");
         return "snappy, which this build is without";
 #endif
     case SGT_PARQUET_LZ4_RAW:
 #ifdef SGT_lz4
         return NULL;
 #else
-        *todo = REBUILD("liblz4-dev");
+        *remedy = REBUILD("liblz4-dev");
         return "lz4, which this build is without";
 #endif
     }
@@ -550,7 +550,7 @@ static const char *unpack_into(sgt_parquet_dictionary *d, sgt_unit *u)
     return read_plain(d->type, text, &at, h->unpacked, d->strings.at, (size_t)h->rows);
 }
 
-/* Unpack the dictionary, whose strings are found, for all that use it. */
+/* Unpack a dictionary once for all units that use it; where its strings begin is known already. */
 static const char *unpack_shared(sgt_parquet_dictionary *d)
 {
     const sgt_parquet_head *h = &d->head;

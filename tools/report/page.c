@@ -99,7 +99,7 @@ void report_put_cell(FILE *page, const char *text)
     fputs("</td>", page);
 }
 
-void report_end_table(FILE *page, const report_table *t)
+static void end_table(FILE *page, const report_table *t)
 {
     fprintf(page, "</tbody>\n</table>\n%s", t->scroll ? "</div>\n" : "");
 }
@@ -275,7 +275,7 @@ static void put_runs(FILE *page, const report *r)
     const report_table t = {"scroll card", "numbers", "Runs", titles, 2 + count, 0};
     report_begin_table(page, &t);
     for (size_t i = 0; i < r->count; i++) put_run_row(page, r, i, columns, count, comparable);
-    report_end_table(page, &t);
+    end_table(page, &t);
     fprintf(page,
             "<p class=\"none\">Losses in nats per token, final ones means of the last 1 %% of the "
             "steps (at least 20): lower is better. Speed and MFU: higher is better. %s</p>\n",
@@ -443,7 +443,7 @@ static void put_origins(FILE *page, const report *r)
         }
         fputs("</tr>\n", page);
     }
-    report_end_table(page, &t);
+    end_table(page, &t);
     fputs("</details>\n", page);
 }
 
@@ -614,7 +614,7 @@ static void put_option_table(FILE *page, const report *r, const char *caption, i
         }
     if (!rows)
         fprintf(page, "<tr><td colspan=\"%zu\" class=\"none\">None.</td></tr>\n", r->count + 1);
-    report_end_table(page, &t);
+    end_table(page, &t);
 }
 
 static void put_options(FILE *page, const report *r)

@@ -232,12 +232,11 @@ typedef struct report_table {
     int swatches; /* 1: the colours of runs are before the titles from the second on */
 } report_table;
 
-/* Write a table: report_begin_table; for each row report_begin_row, its cells, and "</tr>\n"; then
- * report_end_table. */
+/* Write the beginning of a table; for each row call report_begin_row, put its cells and "</tr>\n".
+ * The caller closes <tbody>, <table>, and <div> if the table scrolls. */
 void report_begin_table(FILE *page, const report_table *t);
 void report_begin_row(FILE *page, const char *class, unsigned color, const char *title);
 void report_put_cell(FILE *page, const char *text); /* NULL: a dash */
-void report_end_table(FILE *page, const report_table *t);
 
 /* report_big formats a count ("1.23 M"), report_time a time ("3 h 20 min"); both return buf. */
 char *report_big(char *buf, size_t n, double x);
