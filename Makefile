@@ -2,9 +2,8 @@
 #
 # tests/rules.mk tests what this file builds; tools/install.mk and tools/python/wheel.mk package it.
 # Variants have folders of their own: make DEBUG=1, SAN=address,undefined, CC=clang, CPU=plain (or
-# avx2: programs and tests see a CPU of that level), CPU=amx (a twin of AMX's instructions) or
-# amx-trap (the instructions in emulation), on any CPU with AVX512-BF16. B=DIR builds in another
-# folder, V=1 shows the commands.
+# avx2: programs and tests see a CPU of that level), CPU=amx-trap (AMX's instructions in emulation,
+# on any CPU with AVX512-BF16). B=DIR builds in another folder, V=1 shows the commands.
 
 $(if $(filter memory,$(SAN)),$(if $(findstring clang,$(CC)),,\
     $(error SAN=memory needs CC=clang: gcc has no such sanitizer)))

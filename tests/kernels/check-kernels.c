@@ -16,12 +16,13 @@
 #include <unistd.h>
 
 #include "loader/base/cpu.h"
+#include "tests/kernels/amx.h"
 #include "tests/kernels/run.h"
 
 static const kernel_case *const all_cases[] = {
-    cases_adamw,   cases_attention, cases_bias,  cases_code, cases_cross_entropy, cases_decode,
-    cases_dropout, cases_embed,     cases_gelu,  cases_gemm, cases_head,          cases_layernorm,
-    cases_muon,    cases_normals,   cases_round, cases_sgd,  cases_tiles,         cases_vector};
+    cases_adamw,   cases_amx,     cases_attention, cases_bias, cases_cross_entropy, cases_decode,
+    cases_dropout, cases_embed,   cases_gelu,      cases_gemm, cases_head,          cases_layernorm,
+    cases_muon,    cases_normals, cases_round,     cases_sgd,  cases_vector};
 
 typedef struct options {
     int list, bench;
@@ -65,6 +66,7 @@ static void run_placement(check *t, void (*body)(check *t), uint64_t seed, int p
     else
         check_fail(t, "%s: touched memory outside its buffers",
                    crash == SIGSEGV ? "segmentation fault" : "bus error");
+    amx_end(t);
     check_release(t);
 }
 

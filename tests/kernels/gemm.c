@@ -5,8 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "loader/base/error.h"
-#include "tests/kernels/twin_amx.h"
+#include "tests/kernels/amx.h"
 
 typedef struct shape {
     size_t m, n, k;
@@ -81,15 +80,6 @@ static void bounds(double *bound, const product *p)
         }
 }
 
-static const gemm_calls own_gemm = {sgt_gemm_plan, sgt_gemm_run_beside, sgt_gemm_squares,
-                                    sgt_gemm_free};
-
-/* Return the functions that this column tests: the product for AMX runs by the twin. */
-static const gemm_calls *calls_of(const check *t)
-{
-    return strcmp(t->level, "amx") == 0 ? &twin_gemm : &own_gemm;
-}
-
 enum { SHARES = 40 };
 
 static void count_share(void *of, size_t i)
@@ -105,7 +95,7 @@ static void run_beside(check *t, const sgt_gemm *g, const product *p, float *c, 
 {
     int done[SHARES] = {0}, tiles = p->s.m && p->s.n && p->s.k;
     sgt_beside w = {.share = count_share, .of = done, .count = SHARES, .rank = rank};
-    calls_of(t)->run_beside(g, p->in[0], p->in[1], p->bias, c, &w);
+    sgt_gemm_run_beside(g, p->in[0], p->in[1], p->bias, c, &w);
     if (threads == 1 && w.next != (rank && tiles ? SHARES : 0))
         check_fail(t, "%zu shares begun by rank %u's one thread", w.next, rank);
     for (size_t i = 0; i < SHARES; i++)
@@ -127,7 +117,7 @@ static void check_squares(check *t, const sgt_gemm *g, const product *p, const f
     for (size_t i = 0; i < p->s.m; i++)
         for (size_t j = 0; j < p->s.n; j++)
             sum += (double)c[i * p->s.ldc + j] * (double)c[i * p->s.ldc + j];
-    *squares = calls_of(t)->squares(g);
+    *squares = sgt_gemm_squares(g);
     if (!(fabs(*squares - sum) <= 25 * UNIT * sum))
         check_fail(t, "squares sum to %.9g, not %.9g", *squares, sum);
 }
@@ -136,7 +126,7 @@ static int run(check *t, const product *p, float *c, double *squares, int thread
 {
     sgt_gemm *g;
     sgt_error err;
-    int rc = calls_of(t)->plan(&g, &p->s, threads, &err);
+    int rc = sgt_gemm_plan(&g, &p->s, threads, &err);
     if (rc < 0) check_fail(t, "no plan: %s", err.text);
     if (rc < 0) return rc;
     for (unsigned rank = 2; rank-- > 0;) {
@@ -144,7 +134,7 @@ static int run(check *t, const product *p, float *c, double *squares, int thread
         run_beside(t, g, p, c, threads, rank);
     }
     check_squares(t, g, p, c, squares);
-    calls_of(t)->free(g);
+    sgt_gemm_free(g);
     return SGT_OK;
 }
 
@@ -197,10 +187,9 @@ static void bf16_against_ref(check *t)
     if (has_bf16(t)) all_shapes(t, BF16);
 }
 
-static void twin_against_ref(check *t)
+static void amx_against_ref(check *t)
 {
-    if (twin_table()) all_shapes(t, BF16);
-    else check_skip(t, "AMX's twin needs AVX512-BF16, which this CPU does not have");
+    if (amx_begin(t)) all_shapes(t, BF16);
 }
 
 static void definition(check *t)
@@ -272,7 +261,7 @@ static void bf16_bench(check *t)
     if (strcmp(t->level, "ref") != 0 && has_bf16(t)) bench_all(t, BF16);
 }
 
-/* The twin's speed says nothing. */
+/* The emulation's speed says nothing. */
 static void no_bench(check *t) { (void)t; }
 
 const kernel_case cases_gemm[] = {
@@ -280,5 +269,5 @@ const kernel_case cases_gemm[] = {
     {"gemm", definition, against_ref, bench, "avx2"},
     {"gemm", definition, against_ref, bench, "plain"},
     {"gemm_bf16", bf16_definition, bf16_against_ref, bf16_bench, "fast"},
-    {"gemm_bf16", bf16_definition, twin_against_ref, no_bench, "amx"},
+    {"gemm_bf16", bf16_definition, amx_against_ref, no_bench, "amx"},
     {0}};

@@ -125,10 +125,10 @@ int bench_next(check *t);
 void bench_report(check *t, const char *shape, double bytes, double flops);
 
 /* ---- the cases, each array ended by a zeroed one ---- */
-extern const kernel_case cases_adamw[], cases_attention[], cases_bias[], cases_code[],
+extern const kernel_case cases_adamw[], cases_amx[], cases_attention[], cases_bias[],
     cases_cross_entropy[], cases_decode[], cases_dropout[], cases_embed[], cases_gelu[],
     cases_gemm[], cases_head[], cases_layernorm[], cases_muon[], cases_normals[], cases_round[],
-    cases_sgd[], cases_tiles[], cases_vector[];
+    cases_sgd[], cases_vector[];
 
 #ifdef __cplusplus
 }

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/kernels/twin_amx.h"
+#include "tests/kernels/amx.h"
 
 typedef struct head_shape {
     size_t n, V, C;
@@ -87,19 +87,15 @@ static drawn draw(check *t, const head_shape *s, int bf16)
     return d;
 }
 
-/* Return whether the check runs the head's kernel for AMX, with the twin of its instructions. */
-static int by_twin(const check *t) { return strcmp(t->level, "amx") == 0; }
-
 static void run(check *t, const drawn *d, int bf16, double scale, int threads, float *dw, int add)
 {
     sgt_head h = {.n = d->at.n, .V = d->at.V, .C = d->at.C, .bf16 = bf16, .threads = threads};
     if (!(scale > 0)) h.greedy = d->greedy;
-    size_t memory = by_twin(t) ? twin_head_memory(&h) : sgt_head_memory(&h);
-    h.memory = check_scratch(t, memory / sizeof(float) + 16);
+    h.memory = check_scratch(t, sgt_head_memory(&h) / sizeof(float) + 16);
     h.scratch = check_scratch(t, sgt_gemm_scratch(threads) / sizeof(float));
     double sum = 0;
-    double got = (by_twin(t) ? twin_head_run : sgt_head_run)(
-        &h, d->at.n, d->in[0], d->x, d->in[1], d->targets, scale, d->loss, d->dx, dw, add);
+    double got = sgt_head_run(&h, d->at.n, d->in[0], d->x, d->in[1], d->targets, scale, d->loss,
+                              d->dx, dw, add);
     for (size_t i = 0; i < d->at.V * d->at.C && scale > 0; i++)
         sum += (double)dw[i] * (double)dw[i];
     if (scale > 0 && isfinite(sum) && !(fabs(got - sum) <= 25 * UNIT * sum))
@@ -177,11 +173,8 @@ static void nan_is_seen(check *t, int bf16)
 static void all(check *t, int bf16)
 {
     sgt_head h = {.n = 1, .V = 8, .C = 8, .bf16 = bf16, .threads = 1};
-    if (by_twin(t) && !twin_table()) {
-        check_skip(t, "AMX's twin needs AVX512-BF16, which this CPU does not have");
-        return;
-    }
-    if (!by_twin(t) && !sgt_head_possible(&h)) {
+    if (strcmp(t->level, "amx") == 0 && !amx_begin(t)) return;
+    if (!sgt_head_possible(&h)) {
         if (bf16) check_skip(t, "this CPU has neither vectors nor tiles of bfloat16");
         else check_fail(t, "no head of our own in float32");
         return;
@@ -235,7 +228,7 @@ static void bf16_bench(check *t)
     bench_at(t, 1, 512, 50257, 256), bench_at(t, 1, 256, 50257, 768);
 }
 
-/* The twin's speed says nothing. */
+/* The emulation's speed says nothing. */
 static void no_bench(check *t) { (void)t; }
 
 const kernel_case cases_head[] = {{"head", definition, f32_against_ref, f32_bench, "fast"},

@@ -1,4 +1,4 @@
-/* linux_tiles.c: functions of cpu.h, under other names, for a CPU that claims AMX: only Linux can
+/* claimed_cpu.c: functions of cpu.h, under other names, for a CPU that claims AMX: only Linux can
  * refuse it. */
 #undef SGT_AMX_TWIN
 #undef SGT_AMX_TRAP
