@@ -32,7 +32,7 @@ int sgt_process_start(pid_t *pid, const sgt_process *p)
     posix_spawnattr_setflags(&how, (short)(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
                                            (p->group ? POSIX_SPAWN_SETPGROUP : 0)));
     int rc = describe_files(&files, p);
-    if (!rc) rc = posix_spawnp(pid, p->program, &files, &how, p->argv, p->env ? p->env : environ);
+    if (!rc) rc = posix_spawnp(pid, p->program, &files, &how, p->argv, environ);
     posix_spawnattr_destroy(&how);
     posix_spawn_file_actions_destroy(&files);
     return rc;

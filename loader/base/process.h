@@ -7,7 +7,6 @@
 typedef struct sgt_process {
     const char *program; /* looked up in PATH if it has no slash */
     char *const *argv;
-    char *const *env; /* NULL: the caller's environment */
     /* descriptors for standard input, output and error. 0: /dev/null for input, the caller's
      * descriptor for output and error */
     int in, out, errors;

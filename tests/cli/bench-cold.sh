@@ -41,9 +41,12 @@ PATH=$PWD/bin:$PATH
 cp set/train_000000.bin 'set/train_a:b.bin'
 quick='--cold --seconds .02 --turns 1 --batch-size 4'
 peers() { sed -n '/"peers"/,$p' .stdout; }
-run 0 sgt-bench loader set $quick --seq-len 16 --sampling random,block,sequential --loader uring,mmap --json
-stderr_is ''
-stdout_has '"fio": "fio-0.3"'
+for sampling in random block sequential; do
+    run 0 sgt-bench loader set $quick --seq-len 16 --sampling $sampling --loader uring,mmap --json
+    stderr_is ''
+    stdout_has '"fio": "fio-0.3"'
+    peers >> all-peers
+done
 check 'no more than reading' test "$(grep -c -- '--readonly' fio.asked)" -eq 3
 check 'as ours reads' test "$(sed 's/.*--rw=\([a-z]*\) .*--bs=\([0-9]*\) --iodepth=\([0-9]*\) .*/\1 \2 \3/' fio.asked |
     tr '\n' ';')" = 'randread 4096 128;randread 262144 16;read 1048576 16;'
@@ -53,9 +56,9 @@ for word in --ioengine=io_uring --registerfiles=1 --fixedbufs=1 --direct=1 --iom
 done
 check 'into huge pages' grep -qx 'glibc.malloc.hugetlb=1' fio.pages
 # At random each row is a request. Of a block of 131,072 tokens and of 1 MiB, the 64 tokens of a batch take a part.
-check 'microseconds per batch' test "$(peers | sed -n 's/.*"us_per_batch": \(.*\),/\1/p' | tr '\n' ' ')" = \
+check 'microseconds per batch' test "$(sed -n 's/.*"us_per_batch": \(.*\),/\1/p' all-peers | tr '\n' ' ')" = \
     '4000.0 0.488281 0.12207 '
-check 'its CPU' test "$(peers | grep -c '"cpu_share": 0.25')" -eq 3
+check 'its CPU' test "$(grep -c '"cpu_share": 0.25' all-peers)" -eq 3
 
 # A window of 4,098 bytes is two pages, and a batch of 4 rows takes 4 requests, that is 4,000 us.
 run 0 sgt-bench loader set $quick --seq-len 2048 --json --loader uring,mmap
@@ -65,9 +68,9 @@ check 'a share each' test "$(sed -n '/"results"/,/"peers"/p' .stdout | grep -c '
 check 'the quotient' awk -F'[:,]' '/"us_per_batch"/ { us = $2 } /"fio_fraction"/ { q = $2 * us / 4000
     if (q < 1 - 3e-5 || q > 1 + 3e-5) exit 1 }' .stdout
 run 0 sgt-bench loader set $quick --seq-len 64
-stdout_has "Dropped from the page cache before each measurement, 1 thread"
+stdout_has "Dropped from the page cache before each measurement, 1 thread, random rows, 4 x 64 tokens"
 stdout_has "Limit: the disk, read by fio at the same depth."
-stdout_matches '^  fio             -   random          4     64    4000\.00       0\.1   0\.000   1\.0000  0\.25$'
+stdout_matches '^  fio +- +4000\.00 +0\.1 +0\.000 +1\.0000( +-)+ +0\.25 +-$'
 check '100 columns' test "$(awk 'length > 100' .stdout | wc -l)" -eq 0
 
 # ---- fio that fails, fio that reports nothing usable, no fio ----

@@ -141,8 +141,9 @@ void bench_table(const json_t *rows, const bench_column *columns, const char *be
     print_row(rows, NULL, columns, ' ');
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
-        double x = json_number_value(json_object_get(row, best));
-        print_row(rows, row, columns, x > 0 && x >= highest ? '*' : ' ');
+        const json_t *mark = json_object_get(row, best);
+        int marked = json_is_true(mark) || (highest > 0 && json_number_value(mark) >= highest);
+        print_row(rows, row, columns, marked ? '*' : ' ');
     }
 }
 

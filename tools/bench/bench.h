@@ -81,8 +81,8 @@ typedef struct bench_column {
 } bench_column;
 
 /* Print the rows as a table; every column is as wide as its widest cell, and a row that lacks a
- * field has "-". Columns that no row has are left out. The row with the highest number in field `best`
- * is marked with a star. A row with the text field "why_not" or "why" ends with that text at the
+ * field has "-". Columns that no row has are left out. The row with the highest number in field `best`,
+ * or every row that has `true` there, is marked with a star. A row with the text field "why_not" or "why" ends with that text at the
  * first number that it lacks. Texts are cut to 32 characters. */
 void bench_table(const json_t *rows, const bench_column *columns, const char *best);
 

@@ -10,7 +10,7 @@
 #include "loader/sgt_loader.h"
 #include "tools/bench/bench.h"
 
-enum { LOADER_TURNS = 100, LOADER_ROWS = 32 }; /* most turns; most rows of a group */
+enum { LOADER_TURNS = 100, LOADER_ROWS = 32 }; /* most turns; most rows of the table */
 
 /* What makes the batches of a row (`maker`): a sgt_reader, or one of these. */
 enum {
@@ -35,37 +35,28 @@ enum { LOADER_OURS = SGT_OUTPUT_I64 + 1, LOADER_BYTES = LOADER_OURS, LOADER_OUTP
 typedef enum loader_state { LOADER_WARM, LOADER_MAPPED, LOADER_CACHED, LOADER_COLD } loader_state;
 
 typedef struct loader_options {
-    const char *readers, *outputs, *batches, *seqs, *samplings, *split, *peer;
+    const char *readers, *outputs, *split, *peer;
     double seconds;
-    uint64_t threads, turns, seed;
-    int cold, raw, seq_given;
+    uint64_t batch, seq, threads, turns, seed;
+    int sampling, cold, raw, seq_given;
     bench_output output;
 } loader_options;
 
-/* A row of the table: one combination of maker, output and options. */
+/* A row of the table. */
 typedef struct loader_row {
-    int maker, output, sampling, threads;
+    int maker, output, threads;
     int plain; /* 1: a plain loop makes the batches, one token at a time */
     loader_state state;
-    uint32_t batch, seq;
     double us[LOADER_TURNS];  /* microseconds per batch in each turn */
     double cpu[LOADER_TURNS]; /* CPU seconds per second, in each turn */
     double open_s[LOADER_TURNS];
     double us_per_batch, cpu_share, open_ms; /* medians of the turns */
-    /* us per batch of other rows of the group: memcpy and fio of the same windows, preload with the
-     * same output, and its plain loop; 0: not measured */
+    /* us per batch of other rows: memcpy and fio of the same windows, preload with the same output,
+     * and its plain loop; 0: not measured */
     double memcpy_us, fio_us, preload_us, loop_us;
-    int best;      /* 1: the fastest row with this output in its group */
+    int best;      /* 1: the fastest row with this output */
     char why[320]; /* why the row was left out; "" if it was not */
 } loader_row;
-
-/* Rows with the same sampling, batch and seq. The first `main_count` are measured in alternating
- * turns; then the others, mmap of a set that is not cached, because they drop the set from the page
- * cache. */
-typedef struct loader_group {
-    loader_row rows[LOADER_ROWS];
-    size_t count, main_count;
-} loader_group;
 
 typedef struct loader_python loader_python;
 
@@ -78,11 +69,14 @@ typedef struct loader_shard {
 typedef struct loader_bench {
     const char *path;
     const loader_options *o;
+    uint32_t batch, seq;
     loader_shard *shards; /* shards to read */
     size_t shard_count;
     uint64_t tokens, longest; /* in all shards; in the longest shard */
-    loader_group *groups;
-    size_t group_count;
+    /* The first `main_count` rows are measured in alternating turns; then the others, mmap of a set
+     * that is not cached, because they drop the set from the page cache. */
+    loader_row rows[LOADER_ROWS];
+    size_t count, main_count;
     loader_python *python;              /* NULL: not started */
     char numpy[48], torch[48], fio[48]; /* versions of these programs, once they have answered */
     int fio_runs;                       /* 1: fio can be run */
@@ -97,7 +91,7 @@ typedef struct loader_slice {
 
 /* ---- loader_measure.c ---- */
 
-/* Measure the rows of all groups, and compute their medians and what they are compared with. */
+/* Measure all rows, and compute their medians and what they are compared with. */
 int loader_measure(loader_bench *b, sgt_error *err);
 
 /* ---- loader_peers.c ---- */
@@ -112,10 +106,9 @@ int loader_python_turn(loader_bench *b, const loader_row *r, double seconds, loa
 void loader_python_close(loader_bench *b);
 
 /* Run a turn of fio on the set's own shards: random reads of a row's size at our reader's queue
- * depth, blocks, or sequential reads, by r->sampling. SGT_EUNSUPPORTED: fio is missing or cannot do
+ * depth, blocks, or sequential reads, by the sampling. SGT_EUNSUPPORTED: fio is missing or cannot do
  * this. */
-int loader_fio_turn(loader_bench *b, const loader_row *r, double seconds, loader_slice *s,
-                    sgt_error *err);
+int loader_fio_turn(loader_bench *b, double seconds, loader_slice *s, sgt_error *err);
 
 /* ---- loader_show.c ---- */
 

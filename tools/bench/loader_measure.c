@@ -42,8 +42,7 @@ static int run_slice(loader_slice *sum, bench_slice s, bench_work *work, void *c
 /* batches skipped after a cold slice, more than a reader looks ahead: no window is read twice */
 #define AHEAD 64
 
-/* The open loader of one reader, for one sampling, batch and seq. The threads of a slice share
- * it. */
+/* The open loader of one reader. The threads of a slice share it. */
 typedef struct drawer {
     sgt_loader *loader;
     sgt_loader_info info;
@@ -66,11 +65,12 @@ static void drawer_close(drawer *d)
     *d = (drawer){0};
 }
 
-static int add_thread(drawer *d, const loader_row *r, sgt_error *err)
+static int add_thread(drawer *d, sgt_error *err)
 {
     /* room for int64 inputs and targets, the largest output: so all outputs use the same memory,
      * and caches serve them alike */
-    size_t bytes = ((size_t)r->batch * (r->seq + 1) * 2 * sizeof(int64_t) + 63) / 64 * 64;
+    size_t tokens = (size_t)d->info.batch * ((size_t)d->info.seq + 1);
+    size_t bytes = (tokens * 2 * sizeof(int64_t) + 63) / 64 * 64;
     void *buffer = aligned_alloc(64, bytes);
     if (!buffer) return sgt_fail_memory(err, "a batch");
     memset(buffer, 1, bytes);
@@ -92,10 +92,10 @@ static int drawer_open(drawer *d, const loader_bench *b, const loader_row *r, in
                        sgt_error *err)
 {
     sgt_loader_options options = {.reader = (sgt_reader)reader,
-                                  .sampling = (sgt_sampling)r->sampling,
+                                  .sampling = (sgt_sampling)b->o->sampling,
                                   .seed = b->o->seed,
-                                  .batch = r->batch,
-                                  .seq = r->seq,
+                                  .batch = b->batch,
+                                  .seq = b->seq,
                                   .split = b->o->split,
                                   .raw = b->o->raw,
                                   .notice = b->notice};
@@ -111,7 +111,7 @@ static int drawer_open(drawer *d, const loader_bench *b, const loader_row *r, in
      * cached */
     if (r->state == LOADER_COLD && reader != SGT_READER_PRELOAD) rc = evict_all(b, err);
     start = sgt_now();
-    while (rc == SGT_OK && d->threads < r->threads) rc = add_thread(d, r, err);
+    while (rc == SGT_OK && d->threads < r->threads) rc = add_thread(d, err);
     d->opened_s += sgt_now() - start;
     return rc;
 }
@@ -161,7 +161,7 @@ typedef struct copier {
     uint64_t next;            /* first batch of the next slice */
 } copier;
 
-static int copier_open(copier *c, const loader_bench *b, sgt_error *err)
+static int copier_map(copier *c, const loader_bench *b, sgt_error *err)
 {
     uint64_t bytes = 2 * b->tokens;
     sgt_memory memory;
@@ -171,7 +171,6 @@ static int copier_open(copier *c, const loader_bench *b, sgt_error *err)
         sgt_say(&b->notice, "memcpy takes its windows from a smaller block, since the set is "
                             "larger than a third of the free memory");
     }
-    if (!(c->windows = calloc(WINDOWS, sizeof *c->windows))) return sgt_fail_memory(err, NULL);
     return sgt_arena_map(&c->memory, (size_t)(bytes > LEAST_BYTES ? bytes : LEAST_BYTES), 1, err);
 }
 
@@ -182,17 +181,18 @@ static void copier_close(copier *c)
     free(c->rows);
 }
 
-/* Choose the windows and allocate the rows for this row of the table. */
-static int copier_aim(copier *c, const loader_bench *b, const loader_row *r, sgt_error *err)
+static int copier_open(copier *c, const loader_bench *b, const loader_row *r, sgt_error *err)
 {
     drawer d = {0};
-    c->batch = r->batch;
-    c->row_tokens = (size_t)r->seq + 1;
-    free(c->rows);
+    int rc = copier_map(c, b, err);
+    if (rc < 0) return rc;
+    c->batch = b->batch;
+    c->row_tokens = (size_t)b->seq + 1;
+    c->windows = calloc(WINDOWS, sizeof *c->windows);
     c->rows = calloc((size_t)r->threads * c->batch, c->row_tokens * sizeof *c->rows);
-    if (!c->rows) return sgt_fail_memory(err, "a batch");
+    if (!c->windows || !c->rows) return sgt_fail_memory(err, "a batch");
     /* mmap opens at once, and every reader draws the same windows */
-    int rc = drawer_open(&d, b, r, SGT_READER_MMAP, err);
+    rc = drawer_open(&d, b, r, SGT_READER_MMAP, err);
     uint64_t span = c->memory.size / 2 - c->row_tokens + 1; /* possible starts of a row */
     for (size_t w = 0; w < WINDOWS && rc == SGT_OK; w++) {
         uint32_t shard;
@@ -240,8 +240,8 @@ static int fill_cache(const measurer *m, sgt_error *err)
  * beyond that, more and more windows would meet cached pages. */
 static uint64_t batches_until_reopened(const loader_bench *b, const drawer *d, const loader_row *r)
 {
-    uint64_t rows = (uint64_t)r->batch * (uint64_t)r->threads;
-    uint64_t row_pages = ((uint64_t)r->seq + 1) / 2048 + 2;
+    uint64_t rows = (uint64_t)b->batch * (uint64_t)r->threads;
+    uint64_t row_pages = ((uint64_t)b->seq + 1) / 2048 + 2;
     if (r->maker == SGT_READER_PRELOAD) return 0;
     if (r->state == LOADER_CACHED) return (d->info.windows_per_epoch + rows - 1) / rows;
     uint64_t n = b->tokens / 2048 / 10 / (row_pages * rows);
@@ -255,12 +255,13 @@ enum { POOLS_BEFORE = 3 };
 static int draw_pools(drawer *d, const loader_row *r, double seconds, loader_slice *sum,
                       sgt_error *err)
 {
-    uint64_t block = (SGT_BLOCK_TOKENS + (uint64_t)r->seq - 1) / r->seq;
+    uint64_t seq = d->info.seq, batch = d->info.batch;
+    uint64_t block = (SGT_BLOCK_TOKENS + seq - 1) / seq;
     uint64_t windows = block * SGT_POOL_BLOCKS, epoch = d->info.windows_per_epoch;
     if (windows > epoch) windows = epoch;
-    uint64_t n = windows / ((uint64_t)r->batch * (uint64_t)r->threads);
+    uint64_t n = windows / (batch * (uint64_t)r->threads);
     if (!n) n = 1;
-    uint64_t pool = n * (uint64_t)r->threads, most = epoch / (pool * r->batch), pools = 0;
+    uint64_t pool = n * (uint64_t)r->threads, most = epoch / (pool * batch), pools = 0;
     loader_slice before = {0};
     d->next = (d->next + pool - 1) / pool * pool;
     int rc = draw_slice(d, r, POOLS_BEFORE * n, 1e9, &before, err);
@@ -283,17 +284,17 @@ static int reopened_slice(measurer *m, const loader_row *r, double seconds, load
 {
     const loader_bench *b = m->b;
     int cold = r->state == LOADER_COLD, reads = cold && r->maker != SGT_READER_PRELOAD;
-    int pools = reads && r->sampling == SGT_SAMPLING_BLOCK, rc = SGT_OK, n = 0;
+    int pools = reads && b->o->sampling == SGT_SAMPLING_BLOCK, rc = SGT_OK, n = 0;
     double open_s = 0;
     do {
-        drawer d = {.next = reads ? (m->cold_rows + r->batch - 1) / r->batch : 0};
+        drawer d = {.next = reads ? (m->cold_rows + b->batch - 1) / b->batch : 0};
         if (cold) rc = evict_all(b, err);
         if (rc == SGT_OK) rc = drawer_open(&d, b, r, r->maker, err);
         if (rc == SGT_OK)
             rc = pools ? draw_pools(&d, r, seconds, sum, err)
                        : draw_slice(&d, r, batches_until_reopened(b, &d, r), seconds - sum->seconds,
                                     sum, err);
-        if (reads) m->cold_rows = (d.next + AHEAD) * r->batch;
+        if (reads) m->cold_rows = (d.next + AHEAD) * b->batch;
         open_s += d.opened_s;
         n++;
         drawer_close(&d);
@@ -309,7 +310,7 @@ static int take_turn(measurer *m, loader_row *r, double seconds, loader_slice *s
         bench_slice s = {.seconds = seconds, .threads = r->threads};
         return run_slice(sum, s, copy_batch, &m->copy, &m->copy.next, err);
     }
-    if (r->maker == LOADER_FIO) return loader_fio_turn(m->b, r, seconds, sum, err);
+    if (r->maker == LOADER_FIO) return loader_fio_turn(m->b, seconds, sum, err);
     if (loader_is_python(r->maker)) return loader_python_turn(m->b, r, seconds, sum, err);
     if (r->state == LOADER_CACHED || r->state == LOADER_COLD)
         return reopened_slice(m, r, seconds, sum, err);
@@ -360,9 +361,9 @@ static int measure_rows(measurer *m, loader_row *rows, size_t count, double seco
 {
     int rc = SGT_OK;
     if (!count) return SGT_OK;
-    if (rows->maker == LOADER_MEMCPY) rc = copier_aim(&m->copy, m->b, rows, err);
+    if (rows->maker == LOADER_MEMCPY) rc = copier_open(&m->copy, m->b, rows, err);
     if (rows->state == LOADER_COLD) loader_python_close(m->b);
-    /* the previous group may have evicted the set, and mmap maps what is cached when it opens */
+    /* opening the copier may have evicted pages, and mmap maps what is cached when it opens */
     else if (rc == SGT_OK) rc = fill_cache(m, err);
     for (const loader_row *r = rows; r < rows + count && rc == SGT_OK; r++) {
         int stays = r->state == LOADER_WARM || r->state == LOADER_MAPPED;
@@ -384,46 +385,35 @@ static int competes(const loader_row *r)
 }
 
 /* Store in *r the times of the other rows that it is compared with. */
-static void compare(loader_row *r, const loader_group *g)
+static void compare(loader_row *r, const loader_bench *b)
 {
-    size_t main_row = (size_t)(r - g->rows) < g->main_count, others = 0, better = 0;
-    for (size_t i = 0; i < g->count; i++) {
-        const loader_row *s = &g->rows[i];
+    size_t main_row = (size_t)(r - b->rows) < b->main_count, others = 0, better = 0;
+    for (size_t i = 0; i < b->count; i++) {
+        const loader_row *s = &b->rows[i];
         int same_output = s->output == r->output;
         if (s->why[0]) continue;
         if (s->maker == LOADER_FIO) r->fio_us = s->us_per_batch;
         if (s->maker == LOADER_MEMCPY && s->threads == r->threads) r->memcpy_us = s->us_per_batch;
         if (s->maker == SGT_READER_PRELOAD && same_output && loader_is_reader(r->maker))
             *(s->plain ? &r->loop_us : &r->preload_us) = s->us_per_batch;
-        if (s == r || !same_output || !competes(s) || (i < g->main_count) != main_row) continue;
+        if (s == r || !same_output || !competes(s) || (i < b->main_count) != main_row) continue;
         others++;
         better += s->us_per_batch < r->us_per_batch;
     }
     r->best = competes(r) && others && !better;
 }
 
-static void conclude(loader_group *g, size_t turns)
+static void conclude(loader_bench *b)
 {
-    for (loader_row *r = g->rows; r < g->rows + g->count; r++) {
+    size_t turns = (size_t)b->o->turns;
+    for (loader_row *r = b->rows; r < b->rows + b->count; r++) {
         if (r->why[0]) continue;
         r->us_per_batch = bench_median(r->us, turns);
         r->cpu_share = bench_median(r->cpu, turns);
         r->open_ms = bench_median(r->open_s, turns) * 1e3;
     }
-    for (loader_row *r = g->rows; r < g->rows + g->count; r++)
-        if (!r->why[0]) compare(r, g);
-}
-
-/* Measure a group. mmap of a set that is not cached gets a sixth of its time. */
-static int measure_group(measurer *m, loader_group *g, sgt_error *err)
-{
-    double seconds = m->b->o->seconds / (double)m->b->group_count;
-    double extra = g->count > g->main_count ? seconds / 6 : 0;
-    int rc = measure_rows(m, g->rows, g->main_count, seconds - extra, err);
-    if (rc == SGT_OK)
-        rc = measure_rows(m, g->rows + g->main_count, g->count - g->main_count, extra, err);
-    if (rc == SGT_OK) conclude(g, (size_t)m->b->o->turns);
-    return rc;
+    for (loader_row *r = b->rows; r < b->rows + b->count; r++)
+        if (!r->why[0]) compare(r, b);
 }
 
 /* Find out whether the set fits into the page cache, and read it into the cache. */
@@ -438,13 +428,16 @@ static int prepare_cache(measurer *m, sgt_error *err)
     return fill_cache(m, err);
 }
 
+/* mmap of a set that is not cached gets a sixth of the time. */
 int loader_measure(loader_bench *b, sgt_error *err)
 {
     measurer m = {.b = b};
+    double seconds = b->o->seconds, extra = b->count > b->main_count ? seconds / 6 : 0;
     int rc = b->o->cold ? SGT_OK : prepare_cache(&m, err);
-    if (rc == SGT_OK) rc = copier_open(&m.copy, b, err);
-    for (size_t i = 0; i < b->group_count && rc == SGT_OK; i++)
-        rc = measure_group(&m, &b->groups[i], err);
+    if (rc == SGT_OK) rc = measure_rows(&m, b->rows, b->main_count, seconds - extra, err);
+    if (rc == SGT_OK)
+        rc = measure_rows(&m, b->rows + b->main_count, b->count - b->main_count, extra, err);
+    if (rc == SGT_OK) conclude(b);
     /* fill the page cache again, as it was before the measurements */
     if (rc == SGT_OK && !b->o->cold) rc = fill_cache(&m, err);
     copier_close(&m.copy);

@@ -112,7 +112,7 @@ int loader_python_turn(loader_bench *b, const loader_row *r, double seconds, loa
     int rc = said ? SGT_OK : sgt_fail_memory(err, NULL);
     if (rc == SGT_OK && !b->python) rc = python_open(b, said, err);
     snprintf(line, sizeof line, "%s %s %" PRIu32 " %" PRIu32 " %.6f\n", peer_words[r->maker],
-             loader_output_name(r->output), r->batch, r->seq, seconds);
+             loader_output_name(r->output), b->batch, b->seq, seconds);
     if (rc == SGT_OK) rc = bench_script_ask(b->python->child, line, said, err);
     if (rc == SGT_OK) rc = read_answer(b, r, said, s, err);
     free(said);
@@ -134,12 +134,12 @@ typedef struct fio_run {
 
 /* Return how fio must read to match our reader. Requests are whole pages, as those of a file system
  * are. */
-static fio_run plan_fio(const loader_row *r)
+static fio_run plan_fio(const loader_bench *b)
 {
-    uint64_t row = 2 * ((uint64_t)r->seq + 1);
-    if (r->sampling == SGT_SAMPLING_SEQUENTIAL)
+    uint64_t row = 2 * ((uint64_t)b->seq + 1);
+    if (b->o->sampling == SGT_SAMPLING_SEQUENTIAL)
         return (fio_run){"read", "sequential", 1 << 20, LARGE_DEPTH};
-    if (r->sampling == SGT_SAMPLING_BLOCK)
+    if (b->o->sampling == SGT_SAMPLING_BLOCK)
         return (fio_run){"randread", "random", (uint64_t)2 * SGT_BLOCK_TOKENS, LARGE_DEPTH};
     return (fio_run){"randread", "random", (row + 4095) / 4096 * 4096, DEPTH};
 }
@@ -165,8 +165,8 @@ static char *list_files(const loader_bench *b)
 
 /* Read the result of a run from fio's JSON, which begins at the first brace; notes may come before
  * it. As many batches count as its requests per second make up. */
-static int read_fio(loader_bench *b, const loader_row *r, const fio_run *run, const char *said,
-                    loader_slice *s, sgt_error *err)
+static int read_fio(loader_bench *b, const fio_run *run, const char *said, loader_slice *s,
+                    sgt_error *err)
 {
     const char *text = strchr(said, '{');
     json_t *j = text ? json_loads(text, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
@@ -175,7 +175,7 @@ static int read_fio(loader_bench *b, const loader_row *r, const fio_run *run, co
     const char *name = json_string_value(json_object_get(j, "fio version"));
     double iops = json_number_value(json_object_get(read, "iops"));
     double batch_requests =
-        run->depth == DEPTH ? r->batch : 2.0 * r->batch * r->seq / (double)run->bytes;
+        run->depth == DEPTH ? b->batch : 2.0 * b->batch * b->seq / (double)run->bytes;
     double user = json_number_value(json_object_get(job, "usr_cpu"));
     double system = json_number_value(json_object_get(job, "sys_cpu"));
     int failed = (int)json_integer_value(json_object_get(job, "error"));
@@ -189,10 +189,6 @@ static int read_fio(loader_bench *b, const loader_row *r, const fio_run *run, co
     return sgt_fail(err, SGT_EUNSUPPORTED, "fio: no jobs[0].read.iops in what it said: %.*s",
                     (int)strcspn(said, "\n"), said);
 }
-
-/* Give fio huge pages for its buffers. A request into small pages consists of many pieces, and the
- * disk limits the pieces per request: from huge pages it reads at twice the rate. */
-static const char *const huge_pages[] = {"GLIBC_TUNABLES=glibc.malloc.hugetlb=1", NULL};
 
 static int run_fio(const loader_bench *b, const fio_run *run, double seconds, char *said,
                    sgt_error *err)
@@ -226,21 +222,22 @@ static int run_fio(const loader_bench *b, const fio_run *run, double seconds, ch
                           "--output-format=json",
                           list,
                           NULL};
-    bench_script fio = {
-        .python = "fio", .name = "nothing", .args = args, .settings = huge_pages, .stop = b->stop};
+    bench_script fio = {.python = "fio", .name = "nothing", .args = args, .stop = b->stop};
+    /* Huge pages for its buffers. A request into small pages consists of many pieces, and the disk
+     * limits the pieces per request: from huge pages it reads at twice the rate. */
+    setenv("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1", 1);
     int rc = bench_script_run(&fio, said, err);
     free(list);
     return rc;
 }
 
-int loader_fio_turn(loader_bench *b, const loader_row *r, double seconds, loader_slice *s,
-                    sgt_error *err)
+int loader_fio_turn(loader_bench *b, double seconds, loader_slice *s, sgt_error *err)
 {
     char *said = malloc(BENCH_SAID);
     if (!said) return sgt_fail_memory(err, NULL);
-    fio_run run = plan_fio(r);
+    fio_run run = plan_fio(b);
     int rc = run_fio(b, &run, seconds, said, err);
-    if (rc == SGT_OK) rc = read_fio(b, r, &run, said, s, err);
+    if (rc == SGT_OK) rc = read_fio(b, &run, said, s, err);
     if (rc != SGT_EIO) b->fio_runs = 1;
     else rc = sgt_fail(err, SGT_EUNSUPPORTED, "fio is not here (apt-get install fio)");
     free(said);

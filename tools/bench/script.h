@@ -19,9 +19,7 @@ typedef struct bench_script {
     const char *python, *name; /* the interpreter; the script's name */
     const char *text;          /* the script; NULL: `python` is a program to run itself */
     const char *const *args;   /* arguments after the script's name, ended by NULL */
-    /* "NAME=VALUE" added before our environment, ended by NULL; NULL: none */
-    const char *const *settings;
-    int threads; /* number of cores that the child may use; 0: all of ours */
+    int threads;               /* number of cores that the child may use; 0: all of ours */
     const sgt_stop *stop;
 } bench_script;
 
@@ -43,8 +41,8 @@ int bench_script_open(bench_child **out, const bench_script *s, sgt_error *err);
  * error. */
 int bench_script_ask(bench_child *c, const char *line, char *said, sgt_error *err);
 
-/* Close the script's standard input and give it five seconds to end; then kill it. c may be
- * NULL. */
+/* Close the script's standard input and output, after an interrupt end it by SIGTERM, and give it
+ * five seconds; then kill it. c may be NULL. */
 void bench_script_close(bench_child *c);
 
 /* Create a nameless file that holds this text. Returns its descriptor, which a child inherits, or a

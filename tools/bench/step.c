@@ -207,14 +207,6 @@ static int measure_ours(step_bench *b, sgt_error *err)
 
 /* ---- the peer ---- */
 
-/* Environment for PyTorch. By default glibc returns large blocks to the kernel at every step,
- * and PyTorch then waits for page faults: it is up to 1.9 times slower on a CPU without these
- * settings. */
-static const char *const settings[] = {
-    "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=34359738368:glibc.malloc.trim_threshold="
-    "34359738368:glibc.malloc.hugetlb=1",
-    "THP_MEM_ALLOC_ENABLE=1", NULL};
-
 static int read_peer(peer_result *r, const char *said, sgt_error *err)
 {
     json_t *j = json_loads(said, 0, NULL);
@@ -250,9 +242,17 @@ static int measure_peer(step_bench *b, sgt_error *err)
                            .name = "torch_step.py",
                            .text = sgt_torch_step,
                            .args = args,
-                           .settings = cpu ? settings : NULL,
                            .threads = cpu ? k->threads : 0,
                            .stop = b->stop};
+    if (cpu) {
+        /* By default glibc returns large blocks to the kernel at every step, and PyTorch then waits
+         * for page faults: it is up to 1.9 times slower without these settings. */
+        setenv("GLIBC_TUNABLES",
+               "glibc.malloc.mmap_threshold=34359738368:glibc.malloc.trim_threshold=34359738368:"
+               "glibc.malloc.hugetlb=1",
+               1);
+        setenv("THP_MEM_ALLOC_ENABLE", "1", 1);
+    }
     int rc = bench_script_run(&script, said, err);
     if (rc == SGT_OK) rc = read_peer(&b->peer, said, err);
     free(said);
