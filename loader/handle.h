@@ -34,34 +34,44 @@ struct sgt_loader {
     const sgt_rows *rows;
 };
 
+/* The pieces of a batch, row after row. Each lies in one shard. `block` is 1 in those that a document
+ * begins with; in a window it is the sampler's. */
+typedef struct sgt_pieces {
+    uint64_t index; /* of the batch */
+    sgt_window *pieces;
+    uint32_t count, room;
+    /* how many the reader has been told to expect, and how many were fetched */
+    uint32_t told, fetched;
+    uint32_t *lengths; /* (local_batch): tokens of each row that is gathered */
+} sgt_pieces;
+
 struct sgt_cursor {
     const sgt_loader *l;
     void *reader_cursor;
     sgt_mix_memo memo;
-    sgt_window *windows;     /* (local_batch): windows of the current batch, inside `drawn` */
-    const uint16_t **tokens; /* (local_batch): first token of each window */
 
-    /* The reader has been told to expect `known` batches: next, next + stride, ... Their windows
-     * and those of the current batch are in `drawn`, a ring of (1 + ahead) * local_batch
-     * windows. */
-    sgt_window *drawn;
-    uint32_t ahead, at, known;
-    uint64_t next, stride; /* stride 0: unknown */
+    /* (size): the current batch, in place `at`, and behind it those that were drawn ahead, `stride`
+     * batches apart. `drawn` counts them all; 0: there is no current batch */
+    sgt_pieces *ring;
+    uint32_t size, at, drawn;
     /* index of the last batch; its distance from the batch before it; the stride that
-     * sgt_cursor_set_course announced, or 0 */
-    uint64_t last, step, course;
+     * sgt_cursor_set_course announced, or 0; the stride in use, 0: unknown */
+    uint64_t last, step, course, stride;
     uint64_t end; /* first batch that will not be drawn; 0: none */
 
     int past; /* use non-temporal stores for the output rows */
 
-    /* for sampling documents, (local_batch) each; else NULL */
-    uint32_t *lengths, *left; /* real tokens of each row; those not fetched yet */
-    sgt_window *pieces;       /* pieces of rows that one call of the reader fetches */
-    /* (local_batch, T+1): the rows, for sampling documents and packed */
-    uint16_t *gathered;
-    struct sgt_packed *packed; /* for sampling packed */
+    /* (local_batch): first token of each row; while rows are gathered, of each piece */
+    const uint16_t **tokens;
 
-    /* with options.documents; else NULL. (local_batch + 1); and room for local_batch*(T+1) */
+    /* for samplings documents and packed; else NULL */
+    uint16_t *gathered; /* (local_batch, T+1): the rows */
+    sgt_window *rows;   /* (local_batch): the rows' numbers, as the mix drew them */
+    /* for sampling packed; else NULL */
+    sgt_pack_piece *documents; /* (T+1): the documents of a row */
+    sgt_pack_memo **memos;     /* (sets) */
+
+    /* with options.documents; else NULL */
     uint32_t *starts_first, *starts; /* (local_batch + 1), and room for local_batch*(T+1) */
     sgt_row_documents begun;
 };
@@ -72,36 +82,13 @@ int sgt_loader_open_packs(sgt_loader *l, sgt_error *err);
 void sgt_loader_seed_packs(sgt_loader *l);
 void sgt_loader_close_packs(sgt_loader *l);
 sgt_window sgt_loader_draw_packed(const sgt_loader *l, uint64_t row);
+/* Return where a document of a plan lies; and fail because a row begins with this id. */
+sgt_window sgt_loader_packed_window(const sgt_pack_piece *document);
+int sgt_loader_fail_beginning(const sgt_loader *l, uint32_t shard, uint64_t offset, uint16_t id,
+                              sgt_error *err);
 
-/* packed.c: allocate what sampling packed needs for n rows (returns 0 if out of memory), free it,
- * and fetch the rows of batch `index` into c->gathered. */
-int sgt_cursor_open_packed(sgt_cursor *c, const sgt_loader *l, uint32_t n);
-void sgt_cursor_close_packed(sgt_cursor *c);
-int sgt_cursor_fetch_packed(const sgt_loader *l, sgt_cursor *c, uint64_t index, sgt_error *err);
-
-/* course.c: guess, from the batches asked for until now, how far apart they are. Then return
- * whether there is a `known`-th batch after the next one, and its index. */
-void sgt_cursor_steer(sgt_cursor *c, uint64_t index);
-int sgt_cursor_coming(const sgt_loader *l, const sgt_cursor *c, uint64_t next, uint32_t known,
-                      uint64_t *index);
-
-/* Called before row i of n is made. At the first row of a group, prefetch the windows of the next
- * group, so that they arrive while this group is copied. At row 0, prefetch the first two
- * groups. */
-static inline void sgt_cursor_ask_ahead(const sgt_cursor *c, const sgt_window *windows, uint32_t i,
-                                        uint32_t n)
-{
-    uint32_t group = sgt_rows_group((size_t)c->l->o.seq + 1);
-    if (i % group) return;
-    uint32_t from = i ? i + group : 0, to = n - i > 2 * group ? i + 2 * group : n;
-    for (uint32_t k = from; k < to; k++) sgt_rows_expect(c->tokens[k], windows[k].tokens);
-}
-
-/* Implemented in starts.c. Allocate starts_first, starts and begun for n rows (return 0 if out of
- * memory), free them, and fill them in for the current batch. */
-int sgt_cursor_open_starts(sgt_cursor *c, const sgt_loader *l, size_t n);
-void sgt_cursor_close_starts(sgt_cursor *c);
-void sgt_cursor_find_starts(const sgt_loader *l, sgt_cursor *c);
+/* Return the position and the length of the document that the mix drew, for sampling documents. */
+sgt_window sgt_loader_find_document(const sgt_loader *l, sgt_window w);
 
 /* Announce, before the first batch, that c will draw batches `stride` apart and none from `end` on
  * (0: endless). Without this call a cursor guesses from the batches that it was asked for. A wrong
@@ -122,11 +109,6 @@ int sgt_loader_write(const sgt_loader *l, sgt_cursor *c, uint64_t index, const s
 /* Implemented in sets.c. Fill in l->set and l->parts from `path` or l->o.sets. */
 int sgt_loader_open_sets(sgt_loader *l, const char *path, sgt_error *err);
 void sgt_loader_close_sets(sgt_loader *l);
-
-/* Fill in `windows` with where this rank's rows of batch `index` start; for sampling
- * documents, also how many tokens each has. memo must not be NULL. Not for sampling packed. */
-void sgt_loader_draw_batch(const sgt_loader *l, sgt_mix_memo *memo, uint64_t index,
-                           sgt_window *windows);
 
 /* Set whether rows are written with non-temporal stores: useful if they go into a ring too large to
  * stay in the caches. */

@@ -151,26 +151,16 @@ void sgt_loader_get_info(const sgt_loader *l, sgt_loader_info *info)
                               .reader_detail = l->ops->detail(l->reader)};
 }
 
-/* Return the position and the length of the document that the sampler drew. */
-static sgt_window find_document(const sgt_loader *l, sgt_window w)
+sgt_window sgt_loader_find_document(const sgt_loader *l, sgt_window w)
 {
     const sgt_loader_part *p = &l->parts[sgt_mix_set_of(&l->mix, w.shard)];
     return sgt_documents_window(&l->documents, &l->set, p->first + p->shards, &w, l->o.seq + 1);
 }
 
-void sgt_loader_draw_batch(const sgt_loader *l, sgt_mix_memo *memo, uint64_t index,
-                           sgt_window *windows)
-{
-    uint32_t n = l->o.batch / l->o.ranks;
-    sgt_mix_windows(&l->mix, memo, index * l->o.batch + l->o.rank, l->o.ranks, n, windows);
-    if (l->o.sampling != SGT_SAMPLING_DOCUMENTS) return;
-    for (uint32_t i = 0; i < n; i++) windows[i] = find_document(l, windows[i]);
-}
-
 void sgt_loader_window(const sgt_loader *l, uint64_t row, uint32_t *shard, uint64_t *offset)
 {
     sgt_window w = l->packs ? sgt_loader_draw_packed(l, row) : sgt_mix_window(&l->mix, NULL, row);
-    if (l->o.sampling == SGT_SAMPLING_DOCUMENTS) w = find_document(l, w);
+    if (l->o.sampling == SGT_SAMPLING_DOCUMENTS) w = sgt_loader_find_document(l, w);
     *shard = w.shard;
     *offset = w.offset;
 }

@@ -11,7 +11,7 @@ import sys
 
 BUDGET = {
     "tokenize": 17057,
-    "loader": 9272,
+    "loader": 9143,
     "train": 14604,
     "kernels": 12422,
     "tools": 18158,

@@ -171,8 +171,8 @@ static void expect_equal_batches(const sgt_loader *l, sgt_cursor *c, const sgt_l
     }
 }
 
-/* The first pieces of documents are announced. A document that continues in the next shard has
- * further pieces, which are fetched between the announced ones. */
+/* All pieces of documents are announced, also those of documents that continue in the next shard:
+ * batches with such documents are fetched in several turns. */
 Test(expect, documents)
 {
     put_folder();
@@ -185,8 +185,8 @@ Test(expect, documents)
     sgt_loader *l = open_listening(o.sampling), *plain = open_loader("d", &o, NULL);
     sgt_cursor *c = open_cursor(l), *other = open_cursor(plain);
     expect_equal_batches(l, c, plain, other);
-    cr_assert_eq(heard.met, 58);
-    cr_assert_gt(heard.missed, 2); /* pieces of documents in later shards are not announced */
+    cr_assert_gt(heard.met, 60); /* more turns than batches */
+    cr_assert_leq(heard.missed, 2);
     cr_assert_eq(heard.forgotten, 0);
     sgt_cursor_close(c);
     sgt_cursor_close(other);
