@@ -248,10 +248,6 @@ extern const char *const sgt_precision_words[], *const sgt_recompute_words[],
  * option (named in *err) is not available on a CPU. */
 int sgt_cpu_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_error *err);
 
-/* Return the resident memory of the program: this process, its libraries and such a backend's
- * threads, without the backend's arrays. */
-uint64_t sgt_cpu_backend_program(const sgt_backend_options *o);
-
 /* Estimate the memory that a CPU backend with these options would hold, by kind and in total,
  * without allocating it. */
 int sgt_cpu_backend_estimate(const sgt_backend_options *o, sgt_memory_kind kinds[SGT_MEMORY_KINDS],

@@ -11,7 +11,7 @@
 
 #include "loader/base/clock.h"
 #include "train/data/feed.h"
-#include "train/memory/memory_log.h"
+#include "train/memory/memory.h"
 #include "train/run/saver.h"
 #include "train/trainer.h"
 #include "train/watch.h"

@@ -151,22 +151,29 @@ static int refuse_existing(const sgt_trainer *t, sgt_error *err)
 
 /* ---- steps and learning rate ---- */
 
-/* Set the number of steps that the compute budget allows (see sgt_pf_days). */
-static int decide_budget(sgt_trainer *t, sgt_error *err)
+double sgt_trainer_steps(const sgt_settings *s, const sgt_model *m, uint64_t windows, uint64_t rows)
 {
-    sgt_settings *s = t->s;
+    if (s->steps != SGT_DEFAULT_COUNT) return (double)s->steps;
+    if (s->budget > 0)
+        return floor(s->budget / sgt_pf_days(sgt_model_parameters(m), (double)(rows * s->seq)));
+    return windows ? fmax(1, ceil(s->epochs * (double)windows / (double)rows)) : HUGE_VAL;
+}
+
+/* Check and report the steps that the compute budget allows (see sgt_pf_days). */
+static int check_budget(const sgt_trainer *t, double steps, sgt_error *err)
+{
+    const sgt_settings *s = t->s;
     uint64_t n = sgt_model_parameters(&t->model), tokens = s->batch * s->accum * s->seq;
-    double one = sgt_pf_days(n, (double)tokens), steps = floor(s->budget / one);
+    double one = sgt_pf_days(n, (double)tokens);
     if (steps < 1 || steps > 99999999)
         return sgt_fail(err, SGT_EUSAGE,
                         "--compute-budget %g: %.3g steps of this model and batch, which must be "
                         "from 1 to 99999999 (one takes %.3g PF-days)",
                         s->budget, s->budget / one, one);
-    s->steps = (uint64_t)steps;
     sgt_say(&t->o->notice,
             "--compute-budget %g: 6 N D = %.4g operations are D = %.4g tokens for N = %.4g "
-            "parameters: %" PRIu64 " steps of %" PRIu64,
-            s->budget, s->budget * 8.64e19, s->budget / one * (double)tokens, (double)n, s->steps,
+            "parameters: %.0f steps of %" PRIu64,
+            s->budget, s->budget * 8.64e19, s->budget / one * (double)tokens, (double)n, steps,
             tokens);
     return SGT_OK;
 }
@@ -174,18 +181,27 @@ static int decide_budget(sgt_trainer *t, sgt_error *err)
 static int decide_steps(sgt_trainer *t, sgt_error *err)
 {
     sgt_settings *s = t->s;
-    uint64_t rows = s->batch * s->accum;
-    if (s->steps == SGT_DEFAULT_COUNT && s->budget > 0) {
-        int rc = decide_budget(t, err);
-        if (rc < 0) return rc;
-    } else if (s->steps == SGT_DEFAULT_COUNT) {
-        double steps = ceil(s->epochs * (double)t->info.windows_per_epoch / (double)rows);
-        if (steps > 99999999)
-            return sgt_fail(err, SGT_EUSAGE,
-                            "--epochs %g: %.0f steps, more than 99999999 (give --steps)", s->epochs,
-                            steps);
-        s->steps = steps < 1 ? 1 : (uint64_t)steps;
-    }
+    double steps = sgt_trainer_steps(s, &t->model, t->info.windows_per_epoch, s->batch * s->accum);
+    int asked = s->steps != SGT_DEFAULT_COUNT;
+    int rc = !asked && s->budget > 0 ? check_budget(t, steps, err) : SGT_OK;
+    if (rc < 0) return rc;
+    if (!asked && steps > 99999999)
+        return sgt_fail(err, SGT_EUSAGE,
+                        "--epochs %g: %.0f steps, more than 99999999 (give --steps)", s->epochs,
+                        steps);
+    s->steps = (uint64_t)steps;
+    return SGT_OK;
+}
+
+/* Decide the model, and the settings that follow from it. */
+static int decide_model(sgt_trainer *t, sgt_error *err)
+{
+    sgt_settings *s = t->s;
+    int rc = sgt_trainer_model(t, t->info.vocab, &t->model, err);
+    if (rc < 0) return rc;
+    if (s->gelu == SGT_DEFAULT_WORD) s->gelu = (int)t->model.gelu;
+    s->no_tie = t->model.untied != 0;
+    if (s->init) s->model = NULL; /* config.json gives the shape instead */
     return SGT_OK;
 }
 
@@ -419,10 +435,10 @@ int sgt_trainer_open(sgt_trainer *t, sgt_settings *s, const sgt_train_options *o
         (rc = sgt_trainer_find_data(t, err)) < 0)
         return rc;
     shape = sgt_trainer_read_shape(t, &why);
-    if (shape == SGT_OK && sgt_memory_asked(s) && (rc = sgt_memory_plan(t, err)) < 0) return rc;
+    if (shape == SGT_OK && sgt_memory_asked(s) && (rc = sgt_memory_decide(t, err)) < 0) return rc;
     if ((rc = sgt_trainer_open_data(t, err)) < 0) return rc;
     if (shape < 0) return sgt_fail(err, shape, "%s", why.text);
-    if ((rc = sgt_trainer_decide_model(t, err)) < 0 || (rc = decide_steps(t, err)) < 0 ||
+    if ((rc = decide_model(t, err)) < 0 || (rc = decide_steps(t, err)) < 0 ||
         (rc = sgt_trainer_check_paths(t, err)) < 0 || (rc = open_trace(t, err)) < 0)
         return rc;
     decide_schedule(t);

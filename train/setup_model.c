@@ -29,27 +29,25 @@ int sgt_trainer_read_shape(sgt_trainer *t, sgt_error *err)
     return rc;
 }
 
-int sgt_trainer_decide_model(sgt_trainer *t, sgt_error *err)
+int sgt_trainer_model(const sgt_trainer *t, uint32_t vocab, sgt_model *m, sgt_error *err)
 {
-    sgt_settings *s = t->s;
-    int rc;
+    const sgt_settings *s = t->s;
+    *m = t->model;
     if (!t->from && !s->init) {
-        if ((rc = sgt_model_named(&t->model, s->model, err)) < 0) return rc;
-        t->model.vocab = t->info.vocab;
-        t->model.untied = s->no_tie != 0;
-        if (s->seq > POSITIONS) t->model.positions = (uint32_t)s->seq;
+        int rc = sgt_model_named(m, s->model, err);
+        if (rc < 0) return rc;
+        m->vocab = vocab;
+        m->untied = s->no_tie != 0;
+        if (s->seq > POSITIONS) m->positions = (uint32_t)s->seq;
     }
-    if (s->seq > t->model.positions)
+    if (s->seq > m->positions)
         return sgt_fail(err, SGT_EUSAGE,
                         "--seq-len %" PRIu64 ": the model has %u positions (take no more)", s->seq,
-                        t->model.positions);
-    if (s->gelu != SGT_DEFAULT_WORD && !t->from) t->model.gelu = (sgt_gelu_kind)s->gelu;
-    if (s->gelu == SGT_DEFAULT_WORD) s->gelu = (int)t->model.gelu;
-    if (s->no_tie && !t->model.untied && s->init)
+                        m->positions);
+    if (s->gelu != SGT_DEFAULT_WORD && !t->from) m->gelu = (sgt_gelu_kind)s->gelu;
+    if (s->no_tie && !m->untied && s->init)
         return sgt_fail(err, SGT_EUSAGE,
                         "--no-tie: the model of --init %s has a tied head (leave --no-tie out)",
                         s->init);
-    s->no_tie = t->model.untied != 0;
-    if (s->init) s->model = NULL; /* config.json gives the shape instead */
     return SGT_OK;
 }

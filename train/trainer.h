@@ -12,6 +12,8 @@
 #include "train/sgt_train.h"
 #include "train/log/trace.h"
 
+#define SGT_UNEVALUATED 600 /* bytes of the reason why there is no evaluation */
+
 typedef struct sgt_trainer {
     sgt_settings *s;
     const sgt_train_options *o;
@@ -41,7 +43,7 @@ typedef struct sgt_trainer {
     /* data_is_ours: --data was not given, and ./out was found; lr_is_ours: --lr was auto */
     int data_is_ours, lr_is_ours;
     /* reason why there is no evaluation; "" if there is one or none was requested */
-    char unevaluated[600];
+    char unevaluated[SGT_UNEVALUATED];
     sgt_verdicts verdicts;        /* verdicts of the self-check; count 0: none was made */
     const sgt_cuda_library *cuda; /* CUDA's library; NULL: the run is on the CPU */
 } sgt_trainer;
@@ -50,17 +52,21 @@ typedef struct sgt_trainer {
 int sgt_trainer_settle(sgt_trainer *t, sgt_error *err);
 /* In setup_model.c. sgt_trainer_read_shape reads config.json, if there is one. It comes before the
  * data is opened, because ids are checked against the vocabulary; the caller reports its error only
- * after those of the data. sgt_trainer_decide_model completes the model, once t->info.vocab is
- * known. */
+ * after those of the data. sgt_trainer_model returns the model that the run trains, once the
+ * vocabulary of its data is known. */
 int sgt_trainer_read_shape(sgt_trainer *t, sgt_error *err);
-int sgt_trainer_decide_model(sgt_trainer *t, sgt_error *err);
-/* In data.c. sgt_trainer_open_train opens the training data and fills in t->info.
- * sgt_trainer_open_val opens the validation shards; if there are none, it reports that and leaves
- * t->val NULL. sgt_trainer_open_data opens both, with examples and tokenizer, and compares them
- * with the data of a resumed run. */
-int sgt_trainer_open_train(sgt_trainer *t, const sgt_loader_options *o, sgt_error *err);
-int sgt_trainer_open_val(sgt_trainer *t, const sgt_loader_options *o, sgt_error *err);
+int sgt_trainer_model(const sgt_trainer *t, uint32_t vocab, sgt_model *m, sgt_error *err);
+/* Return the steps that --steps, --compute-budget or --epochs give a run of model `m` with `rows`
+ * rows per step and `windows` rows per epoch; HUGE_VAL if nothing does. */
+double sgt_trainer_steps(const sgt_settings *s, const sgt_model *m, uint64_t windows,
+                         uint64_t rows);
+/* In data.c. sgt_trainer_open_data opens the data for training and validation, with tokenizer, and
+ * compares it with the data of a resumed run. sgt_trainer_measure_data reads only the headers,
+ * without notices: it describes the training data, and sets *val to the tokens of the validation
+ * shards, or 0 if there is no evaluation. */
 int sgt_trainer_open_data(sgt_trainer *t, sgt_error *err);
+int sgt_trainer_measure_data(const sgt_trainer *t, sgt_loader_info *info, uint64_t *val,
+                             sgt_error *err);
 /* Fail if the data of a resumed run is gone and --data was not given. */
 int sgt_trainer_find_data(const sgt_trainer *t, sgt_error *err);
 int sgt_trainer_has_shards(const char *folder); /* whether the folder has training shards */

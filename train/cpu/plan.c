@@ -382,12 +382,6 @@ static int new_backend(sgt_cpu_backend **out, const sgt_backend_options *o, sgt_
     return rc;
 }
 
-uint64_t sgt_cpu_backend_program(const sgt_backend_options *o)
-{
-    const uint64_t per_thread = (uint64_t)256 << 10; /* heap and stack, as measured */
-    return sgt_memory_resident() + (uint64_t)o->threads * per_thread;
-}
-
 int sgt_cpu_backend_estimate(const sgt_backend_options *o, sgt_memory_kind kinds[SGT_MEMORY_KINDS],
                              size_t *count, uint64_t *bytes, sgt_error *err)
 {

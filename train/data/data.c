@@ -185,46 +185,49 @@ static int longest_validation(uint64_t *out, const char *path, sgt_error *err)
 }
 
 /* Move the sets that can be evaluated to the front of `sets`, and set *all to their number. Such a
- * set has a validation shard with at least one window. Report the other sets, once. */
-static int that_evaluate(sgt_trainer *t, sgt_loader_set *sets, uint32_t *all, sgt_error *err)
+ * set has a validation shard with at least one window. Report the other sets, once: a single set in
+ * `why`, which the line about the data repeats, several sets in a notice each. */
+static int keep_evaluable(const sgt_settings *s, sgt_loader_set *sets, uint32_t *all,
+                          char why[SGT_UNEVALUATED], const sgt_notice *notice, sgt_error *err)
 {
-    uint64_t least = by_documents(t->s) ? 0 : t->s->seq;
+    uint64_t least = by_documents(s) ? 0 : s->seq;
     uint32_t n = 0, count = *all;
-    t->unevaluated[0] = '\0';
+    why[0] = '\0';
     const char *what = count == 1 ? "no evaluation" : "evaluation is without them";
     for (uint32_t i = 0; i < count; i++) {
         uint64_t longest;
         int rc = longest_validation(&longest, sets[i].path, err);
         if (rc < 0) return rc;
-        char *why = t->unevaluated;
         if (longest == 0)
-            snprintf(why, sizeof t->unevaluated, "%.500s has no validation shards: %s",
-                     sets[i].path, count == 1 ? what : "evaluation is without it");
+            snprintf(why, SGT_UNEVALUATED, "%.500s has no validation shards: %s", sets[i].path,
+                     count == 1 ? what : "evaluation is without it");
         else if (longest <= least)
-            snprintf(why, sizeof t->unevaluated,
+            snprintf(why, SGT_UNEVALUATED,
                      "the validation shards of %.500s are shorter than %" PRIu64 " tokens: %s",
                      sets[i].path, least + 1, what);
         else sets[n++] = sets[i];
-        /* a single set is reported in the line about the data */
         if (count == 1 || !*why) continue;
-        sgt_say(&t->o->notice, "%s", why);
+        sgt_say(notice, "%s", why);
         *why = '\0';
     }
-    if (n == 0 && count > 1) snprintf(t->unevaluated, sizeof t->unevaluated, "no evaluation");
+    if (n == 0 && count > 1) snprintf(why, SGT_UNEVALUATED, "no evaluation");
     *all = n;
     return SGT_OK;
 }
 
-int sgt_trainer_open_val(sgt_trainer *t, const sgt_loader_options *o, sgt_error *err)
+/* Open the validation shards, with the notices of `o`. If there are none, write the reason to `why`
+ * and leave *val NULL. */
+static int open_val(const sgt_trainer *t, sgt_loader **val, char why[SGT_UNEVALUATED],
+                    const sgt_loader_options *o, sgt_error *err)
 {
     sgt_loader_set *sets;
     uint32_t count;
-    sgt_loader_options val = *o;
-    val.split = "val";
+    sgt_loader_options of_val = *o;
+    of_val.split = "val";
     int rc = parse_sets(t, &sets, &count, err);
     if (rc < 0) return rc;
-    rc = that_evaluate(t, sets, &count, err);
-    if (rc == SGT_OK && count) rc = open_sets(&t->val, sets, count, &val, err);
+    rc = keep_evaluable(t->s, sets, &count, why, &o->notice, err);
+    if (rc == SGT_OK && count) rc = open_sets(val, sets, count, &of_val, err);
     sgt_loader_sets_free(sets);
     return rc;
 }
@@ -356,8 +359,8 @@ static int check_ids(const sgt_trainer *t, const sgt_loader_options *o, sgt_erro
     return rc;
 }
 
-static int open_examples(const sgt_trainer *t, sgt_examples *e, const char *path, uint64_t seed,
-                         sgt_error *err)
+static int open_examples(const sgt_trainer *t, sgt_examples *e, const char *path,
+                         const sgt_loader_options *o, sgt_error *err)
 {
     const sgt_settings *s = t->s;
     if (!t->o->examples) return sgt_fail(err, SGT_EUNSUPPORTED, "--data %s: expected shards", path);
@@ -369,21 +372,20 @@ static int open_examples(const sgt_trainer *t, sgt_examples *e, const char *path
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "--data %s: tokens of a vocabulary of %u, but the model has %u", path,
                         e->vocab, t->model.vocab);
-    sgt_example_rows rows = {.seed = seed,
-                             .batch = (uint32_t)s->batch,
-                             .seq = (uint32_t)s->seq,
-                             .rank = t->o->ranks ? t->o->ranks->rank : 0,
-                             .ranks = sgt_ranks_size(t->o->ranks),
+    sgt_example_rows rows = {.seed = o->seed,
+                             .batch = o->batch,
+                             .seq = o->seq,
+                             .rank = o->rank,
+                             .ranks = o->ranks,
                              .pad = s->pad == SGT_DEFAULT_COUNT ? e->eot : (uint32_t)s->pad};
     if (rows.pad >= e->vocab)
         return sgt_fail(err, SGT_EUSAGE, "--pad-id %u: must be below %u", rows.pad, e->vocab);
-    return sgt_examples_arrange(e, path, &rows, &t->o->notice, err);
+    return sgt_examples_arrange(e, path, &rows, &o->notice, err);
 }
 
 /* Describe the examples as a loader would describe one shard. */
-static void describe_examples(const sgt_trainer *t, sgt_loader_info *info)
+static void describe_examples(const sgt_examples *e, sgt_loader_info *info)
 {
-    const sgt_examples *e = &t->examples;
     *info = (sgt_loader_info){.tokens = e->starts[e->count],
                               .shards = 1,
                               .windows_per_epoch = e->count,
@@ -396,20 +398,48 @@ static void describe_examples(const sgt_trainer *t, sgt_loader_info *info)
                               .hash = e->hash};
 }
 
-int sgt_trainer_open_train(sgt_trainer *t, const sgt_loader_options *o, sgt_error *err)
+/* Open the training data, shards as *train or examples as *e, and describe it in *info. */
+static int open_train(const sgt_trainer *t, sgt_loader **train, sgt_examples *e,
+                      sgt_loader_info *info, const sgt_loader_options *o, sgt_error *err)
 {
     int rc;
     if (!sgt_settings_examples(t->s)) {
         sgt_loader_set *sets;
         uint32_t count;
         if ((rc = parse_sets(t, &sets, &count, err)) < 0) return rc;
-        if ((rc = open_sets(&t->train, sets, count, o, err)) == SGT_OK)
-            sgt_loader_get_info(t->train, &t->info);
+        if ((rc = open_sets(train, sets, count, o, err)) == SGT_OK)
+            sgt_loader_get_info(*train, info);
         sgt_loader_sets_free(sets);
         return rc;
     }
-    if ((rc = open_examples(t, &t->examples, t->s->data, t->s->seed, err)) == SGT_OK)
-        describe_examples(t, &t->info);
+    if ((rc = open_examples(t, e, t->s->data, o, err)) == SGT_OK) describe_examples(e, info);
+    return rc;
+}
+
+int sgt_trainer_measure_data(const sgt_trainer *t, sgt_loader_info *info, uint64_t *val,
+                             sgt_error *err)
+{
+    const sgt_settings *s = t->s;
+    uint32_t ranks = sgt_ranks_size(t->o->ranks);
+    sgt_loader_options o = {
+        .reader = SGT_READER_MMAP, .batch = ranks, .ranks = ranks, .seq = (uint32_t)s->seq};
+    /* these two also use shards that are shorter than a row */
+    if (s->sampling == SGT_SAMPLING_DOCUMENTS || s->sampling == SGT_SAMPLING_PACKED)
+        o.sampling = (sgt_sampling)s->sampling;
+    sgt_loader *train = NULL, *of_val = NULL;
+    sgt_examples e = {0};
+    sgt_loader_info val_info;
+    char why[SGT_UNEVALUATED];
+    *val = 0;
+    int rc = open_train(t, &train, &e, info, &o, err);
+    /* the run itself will report what is wrong with the validation shards */
+    if (train && s->eval_every && open_val(t, &of_val, why, &o, NULL) == SGT_OK && of_val) {
+        sgt_loader_get_info(of_val, &val_info);
+        *val = val_info.tokens;
+    }
+    sgt_loader_close(train);
+    sgt_loader_close(of_val);
+    sgt_examples_free(&e);
     return rc;
 }
 
@@ -460,13 +490,13 @@ static int lost(const sgt_trainer *t, sgt_setting which, const char *path)
     return t->from && !t->s->given[which] && is_gone(path);
 }
 
-static int validate_examples(sgt_trainer *t, sgt_error *err)
+static int validate_examples(sgt_trainer *t, const sgt_loader_options *o, sgt_error *err)
 {
     if (!t->s->val_data) {
         snprintf(t->unevaluated, sizeof t->unevaluated, "no --val-data: no evaluation");
         return SGT_OK;
     }
-    int rc = open_examples(t, &t->val_examples, t->s->val_data, 0, err);
+    int rc = open_examples(t, &t->val_examples, t->s->val_data, o, err);
     if (rc < 0 && lost(t, SGT_SET_VAL_DATA, t->s->val_data))
         return say_gone(t, "evaluated", t->s->val_data, "--val-data FILE.jsonl", err);
     if (rc == SGT_OK) decide_evaluation(t, t->val_examples.count);
@@ -481,11 +511,11 @@ static int open_validation(sgt_trainer *t, sgt_error *err)
     sgt_loader_info info;
     int rc;
     if (t->s->eval_every == 0) return SGT_OK;
-    if (t->examples.count) return validate_examples(t, err);
-    if (!by_documents(t->s)) o.sampling = SGT_SAMPLING_SHUFFLE;
     o.seed = 0;
+    if (t->examples.count) return validate_examples(t, &o, err);
+    if (!by_documents(t->s)) o.sampling = SGT_SAMPLING_SHUFFLE;
     o.vocab = t->info.vocab;
-    if ((rc = sgt_trainer_open_val(t, &o, err)) < 0 || !t->val) return rc;
+    if ((rc = open_val(t, &t->val, t->unevaluated, &o, err)) < 0 || !t->val) return rc;
     sgt_loader_get_info(t->val, &info);
     decide_evaluation(t, info.windows_per_epoch);
     return SGT_OK;
@@ -496,7 +526,7 @@ int sgt_trainer_open_data(sgt_trainer *t, sgt_error *err)
     sgt_loader_options o = loader_options(t);
     int rc = check_ids(t, &o, err);
     if (rc < 0) return rc;
-    rc = sgt_trainer_open_train(t, &o, err);
+    rc = open_train(t, &t->train, &t->examples, &t->info, &o, err);
     if (rc < 0 && sgt_settings_examples(t->s) && lost(t, SGT_SET_DATA, t->s->data))
         return say_gone(t, "trained", t->s->data, "--data FILE.jsonl", err);
     if (rc < 0) return rc;
