@@ -146,17 +146,19 @@ static int wait_for_end(bench_child *c, char *said, int silent, sgt_error *err)
 /* Read more output into kept_bytes, or drop it if there is no room. Returns 1 at its end. */
 static int read_more(bench_child *c, sgt_error *err)
 {
-    char beyond[4096];
+    char some[4096];
     for (;;) {
         struct pollfd f = {.fd = c->line, .events = POLLIN};
         if (sgt_stopped(c->s->stop)) return sgt_fail(err, SGT_ESTOPPED, "interrupted");
         if (poll(&f, 1, 100) <= 0) continue;
-        size_t room = sizeof c->kept_bytes - 1 - c->kept;
-        ssize_t got =
-            read(c->line, room ? c->kept_bytes + c->kept : beyond, room ? room : sizeof beyond);
+        ssize_t got = read(c->line, some, sizeof some);
         if (got < 0 && errno == EINTR) continue;
-        if (got > 0 && room) c->kept += (size_t)got;
-        return got <= 0;
+        if (got <= 0) return 1;
+        size_t room = sizeof c->kept_bytes - 1 - c->kept,
+               n = (size_t)got < room ? (size_t)got : room;
+        memcpy(c->kept_bytes + c->kept, some, n);
+        c->kept += n;
+        return SGT_OK;
     }
 }
 
