@@ -68,6 +68,14 @@ static const sgt_option table[] = {
      .help = "print only failures and what --json, --decode or --batch asks for"},
     {0}};
 
+static const sgt_gone gone[] = {
+    {"--merge",
+     "sgt-train --data A,B mixes sets without a copy; or link the .bin and .idx files of all sets "
+     "into one folder, as train_a_000000.bin and train_b_000000.bin, with one tokenizer.json and "
+     "no "
+     "manifest.json"},
+    {0}};
+
 static const sgt_program program = {
     .name = "sgt-inspect",
     .usage = "sgt-inspect [OPTION]... OUT/ | SHARD | RUN/ | RUN/step-NNNNNNNN/\n"
@@ -85,7 +93,8 @@ static const sgt_program program = {
                 "  sgt-inspect out/ --sampling packed --seq-len 1024\n"
                 "  sgt-inspect run/\n"
                 "  sgt-inspect --compare out/ out2/\n"
-                "  sgt-inspect --export megatron out/ for-megatron/"};
+                "  sgt-inspect --export megatron out/ for-megatron/",
+    .gone = gone};
 
 typedef enum kind { KIND_SHARDS, KIND_RUN, KIND_CHECKPOINT } kind;
 
@@ -240,21 +249,9 @@ static void check_two_paths(int count)
         sgt_usage(&program, "--export takes whole sets: no --split, no --raw");
 }
 
-/* Refuse --merge, which joined sets, before its other options are looked at. */
-static void refuse_merge(int argc, char **argv)
-{
-    for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
-        if (!strcmp(argv[i], "--merge"))
-            sgt_usage(&program,
-                      "--merge is gone: sgt-train --data A,B mixes sets without a copy; or link "
-                      "the .bin and .idx files of all sets into one folder, as train_a_000000.bin "
-                      "and train_b_000000.bin, with one tokenizer.json and no manifest.json");
-}
-
 int main(int argc, char **argv)
 {
     sgt_error err;
-    refuse_merge(argc, argv);
     int first = sgt_options_parse(&program, argc, argv), count = argc - first;
     const char *const *paths = (const char *const *)argv + first;
     o.layout += export_given; /* the first word is the second layout */

@@ -6,7 +6,8 @@ gone() { # WORD NOW ARGUMENT...
     shift 2
     run 2 sgt-bench "$@"
     stdout_is ''
-    stderr_is "$refused"
+    stderr_is "$refused
+try 'sgt-bench --help'"
 }
 gone all 'run the other subcommands, one after the other' all -o bench.html
 gone attention 'type sgt-bench kernels --kind attention; --model 1xCxH gives the heads' attention --heads 12

@@ -456,6 +456,20 @@ static void print_help(const sgt_program *p)
 
 /* ---- a whole command line ---- */
 
+/* Refuse a word that is gone, before others are looked at. A subcommand comes first, an option
+ * anywhere, with or without =VALUE. */
+static void refuse_gone(const sgt_program *p, int argc, char **argv)
+{
+    for (const sgt_gone *g = p->gone; g && g->word; g++)
+        for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
+            size_t n = strlen(g->word);
+            int same = strncmp(argv[i], g->word, n) == 0 &&
+                       (!argv[i][n] || (*g->word == '-' && argv[i][n] == '='));
+            if (same && (i == 1 || *g->word == '-'))
+                sgt_usage(p, "%s is gone: %s", g->word, g->now);
+        }
+}
+
 static _Noreturn void refuse_unknown(const sgt_program *p, const char *dashes, const char *name,
                                      size_t n)
 {
@@ -538,6 +552,7 @@ int sgt_options_parse(const sgt_program *p, int argc, char **argv)
     int operands = 0, only_operands = 0;
     hold_standard_files();
     sgt_end_without_memory(p->name);
+    refuse_gone(p, argc, argv);
     char **kept = malloc(sizeof *kept * (size_t)(argc + 1));
     if (!kept) sgt_no_memory();
     for (int i = 1; i < argc;) {
@@ -555,6 +570,7 @@ int sgt_run_command(const sgt_program *p, int argc, char **argv)
 {
     char hint[SGT_HINT], names[512] = "";
     size_t at = 0;
+    refuse_gone(p, argc, argv);
     for (const sgt_command *const *c = p->commands; *c && argc > 1; c++)
         if (!strcmp(argv[1], (*c)->name)) return (*c)->run(argc - 1, argv + 1);
     int first = sgt_options_parse(p, argc, argv);

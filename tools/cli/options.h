@@ -42,6 +42,11 @@ typedef struct sgt_command {
     int (*run)(int argc, char **argv);
 } sgt_command;
 
+/* A subcommand or an option that earlier versions had, and what to type now. */
+typedef struct sgt_gone {
+    const char *word, *now;
+} sgt_gone;
+
 struct sgt_program {
     const char *name;  /* "sgt-tokenize" */
     const char *usage; /* forms of the command line, one per line; printed after "usage: " */
@@ -57,6 +62,7 @@ struct sgt_program {
     int *given; /* array with a flag for each option of `rows`, set to 1 if the option is given */
     /* list of subcommands that ends with NULL; the first operand names one. NULL: no subcommands */
     const sgt_command *const *commands;
+    const sgt_gone *gone; /* list that ends with a NULL word; NULL: none */
 };
 
 enum { SGT_EXIT_OK = 0, SGT_EXIT_FAILED = 1, SGT_EXIT_USAGE = 2, SGT_EXIT_INTERRUPTED = 130 };
