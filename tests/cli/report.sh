@@ -201,7 +201,7 @@ for gloss in 'in nats per token (1 nat is 1.44 bits)' 'Model FLOPs utilization: 
 done
 [ "$(grep -c 'ower is better' report.html)" -eq 6 ] || fail "lower is better: $(grep -c 'ower is better' report.html)"
 
-# ---- loss over compute, of several runs whose models are known; the estimate by batch size, of one run ----
+# ---- loss over compute, of several runs whose models are known ----
 
 log 100 few && options few lr 0.001
 log 100 many && options many lr 0.001
@@ -217,11 +217,6 @@ awk -v few="$(far s0)" -v many="$(far s1)" 'BEGIN { x = few / many; exit !(x > .
     fail "$(far s0) and $(far s1) over compute"
 report few
 ! grep -q 'id="loss-compute"' report.html || fail 'one run needs no compute'
-labels memory-batch 'rows a micro-step' MiB
-[ "$(grep -o '<circle class="dot s[0-2]"' .figure | sort | uniq -c | xargs)" = \
-    '5 <circle class=dot s0 5 <circle class=dot s1 1 <circle class=dot s2' ] || fail 'not five batch sizes and a peak'
-bytes=$(sed -n 's/.*Peak of the run.*<td>\(.*\)<\/td><\/tr>.*/\1/p' report.html)
-says_there memory-batch '4 rows' "in all $bytes"
 rm -r few many
 
 # ---- noise: a smooth line over a faint one, and only as many digits as the noise allows ----

@@ -603,64 +603,6 @@ static void put_kinds(FILE *page, const report *r, const report_run *run)
     report_put_figure(page, r, &g);
 }
 
-/* ---- the estimate by batch size ---- */
-
-/* powers of 2, by which the run's batch size is multiplied */
-enum { SMALLEST = -3, LARGEST = 2, SIZES = LARGEST - SMALLEST + 1 };
-
-/* Estimate for batch sizes from an eighth of the run's to four times as many, in rising order. Set
- * the points of the total and of what grows with the rows, and return how many there are. The size
- * of the program alone is that of this process, which has grown since the run's own estimate. */
-static size_t estimate_sizes(const report_run *run, report_point *total, report_point *growing)
-{
-    const uint64_t own = run->settings.batch;
-    const sgt_train_options o = {.run = run->path};
-    sgt_settings s = run->settings; /* its texts stay the run's */
-    size_t n = 0;
-    if (!run->estimated || !own || own == SGT_DEFAULT_COUNT) return 0;
-    for (int k = SMALLEST; k <= LARGEST; k++) {
-        sgt_train_estimate e;
-        if (k < 0 && own % (1u << -k)) continue;
-        s.batch = k < 0 ? own >> -k : own << k;
-        if (sgt_train_estimate_memory(&s, &o, &e, NULL) < 0) break;
-        const double rows = (double)s.batch,
-                     grown = estimate_of(&e, "program") - estimate_of(&run->estimate, "program");
-        total[n] = (report_point){.x = rows, .y = (double)e.total - grown};
-        growing[n++] = (report_point){.x = rows, .y = (double)sgt_train_estimate_activations(&e)};
-    }
-    return n;
-}
-
-/* Draw what the steps of a run would hold with other batch sizes, if there are at least two. */
-static void put_estimates(FILE *page, const report *r, const report_run *run)
-{
-    report_point total[SIZES], growing[SIZES], peak = {0};
-    const size_t n = estimate_sizes(run, total, growing);
-    if (n < 2) return;
-    report_figure g = {.id = "memory-batch",
-                       .title = "Estimate by batch size",
-                       .x_end = total[n - 1].x,
-                       .x_label = "rows a micro-step",
-                       .x_words = {"", REPORT_COUNT, " rows"},
-                       .y_words = {"", REPORT_BYTES, ""}};
-    memcpy(report_add_series(&g, REPORT_MARKS, 0, "in all", n), total, n * sizeof *total);
-    memcpy(report_add_series(&g, REPORT_MARKS, 1, "grows with the rows", n), growing,
-           n * sizeof *growing);
-    add_key(&g, "dots", 0, "in all");
-    add_key(&g, "dots", 1, "activations, their gradients and logits");
-    if (run->peak > 0) {
-        peak = (report_point){.x = (double)run->settings.batch, .y = run->peak};
-        *report_add_series(&g, REPORT_MARKS, 2, "measured", 1) = peak;
-        add_key(&g, "dots", 2, "measured: the run's peak");
-    }
-    set_bytes_axis(&g, fmax(total[n - 1].y, peak.y));
-    add_caption(&g,
-                "What the run's steps would hold with other batch sizes, as sgt-train "
-                "--estimate-memory says. The run has %llu rows.",
-                (unsigned long long)run->settings.batch);
-    report_put_figure(page, r, &g);
-}
-
 /* ---- the table and the explanations of memory ---- */
 
 /* Write the cell of a number of bytes; a dash if it is negative. */
@@ -770,10 +712,7 @@ static void put_run_memory(FILE *page, const report *r, const report_run *run)
         fputs("</h3>\n", page);
     }
     if (run->memory.count) put_kinds(page, r, run);
-    if (r->count == 1) {
-        put_estimates(page, r, run);
-        fputs("<div class=\"card\">\n", page);
-    }
+    if (r->count == 1) fputs("<div class=\"card\">\n", page);
     put_memory_table(page, run);
     fputs("</div>\n", page);
 }
