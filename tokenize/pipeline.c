@@ -15,7 +15,6 @@
 #include "loader/base/cpu.h"
 #include "loader/base/thread.h"
 #include "tokenize/input/feed.h"
-#include "tokenize/input/unit.h"
 #include "tokenize/out/out.h"
 #include "tokenize/out/record.h"
 #include "tokenize/vocab/vocab.h"

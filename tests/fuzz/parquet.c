@@ -6,7 +6,6 @@
 
 #include "tests/fuzz/files.h"
 #include "tokenize/input/feed.h"
-#include "tokenize/input/json_parts.h"
 #include "tokenize/input/kept.h"
 
 static const char *const columns[] = {"text",        "plain_some", "dict_some",
@@ -24,7 +23,7 @@ typedef struct result {
 static int take_unit(XXH3_state_t *hash, sgt_unit *u, const sgt_corpus *c,
                      const sgt_tokenize_options *o, uint64_t *rows, sgt_error *err)
 {
-    int rc = sgt_json_parts(u, c, o, &(sgt_literal){0}, err);
+    int rc = sgt_unit_unfold(u, c, o, &(sgt_literal){0}, err);
     for (size_t i = 0; i < u->count && rc == 0; i++) {
         const sgt_part *p = &u->parts[i];
         if (!p->first) continue;

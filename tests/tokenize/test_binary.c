@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "tokenize/input/binary.h"
+#include "tokenize/input/form.h"
 #include "tokenize/input/feed.h"
 #include "tokenize/space.h"
 #include "tests/tokenize/pipeline.h"

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "tests/tokenize/pipeline.h"
-#include "tokenize/input/literal.h"
+#include "tokenize/input/feed.h"
 
 TestSuite(pipeline, .init = enter_scratch, .fini = leave_scratch);
 

@@ -11,7 +11,6 @@
 #include "loader/base/philox.h"
 #include "tokenize/input/corpus.h"
 #include "tokenize/input/feed.h"
-#include "tokenize/input/unit.h"
 #include "tokenize/out/journal.h"
 #include "tokenize/text/utf8.h"
 #include "tokenize/vocab/vocab.h"

@@ -1,33 +1,159 @@
-/* feed.c: read files one after the other and cut them into units. Only this file knows how
- * documents lie in files. */
+/* feed.c: units of work: how files are cut into them, how they are divided into documents, and how
+ * these are encoded. Only this file knows how documents lie in files; json_line.c and parquet_page.c
+ * know how they lie in lines and pages. */
 #include "tokenize/input/feed.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "tokenize/input/ahead.h"
-#include "tokenize/input/binary.h"
 #include "tokenize/bpe/extent.h"
 #include "tokenize/input/form.h"
+#include "tokenize/input/json_line.h"
+#include "tokenize/input/kept.h"
 #include "tokenize/input/parquet.h"
-#include "tokenize/input/same.h"
+#include "tokenize/input/source.h"
+#include "tokenize/text/split.h"
 #include "tokenize/text/utf8.h"
+#include "tokenize/vocab/vocab.h"
 
 /* text that has no other place to cut for so many bytes is cut between tokens */
 #define LONG_PIECE ((size_t)1 << 20)
 /* maximum bytes of a line, or of text, that cannot be cut */
 #define EXTENT ((size_t)1 << 30)
+#define CHUNK ((size_t)128 << 10) /* bytes that sgt_same_hash reads at a time */
+
+/* ---- the literal end of text ---- */
+
+size_t sgt_literal_last(const sgt_literal *l, const uint8_t *text, size_t n)
+{
+    const size_t bytes = strlen(l->text);
+    size_t last = 0;
+    const uint8_t *found;
+    for (size_t at = 1; at < n && (found = memmem(text + at, n - at, l->text, bytes));
+         at = last + bytes)
+        last = (size_t)(found - text);
+    return last;
+}
+
+/* Text has few bytes like the literal's first, and memchr finds one faster than memmem the whole
+ * literal. */
+uint64_t sgt_literal_count(const sgt_literal *l, const uint8_t *text, size_t n)
+{
+    const uint8_t *end = text + n;
+    uint64_t count = 0;
+    for (; (text = memchr(text, *l->text, (size_t)(end - text))); text++)
+        count += sgt_literal_begins(l, text, (size_t)(end - text)) != 0;
+    return count;
+}
+
+size_t sgt_literal_around(const sgt_literal *l, const uint8_t *text, size_t n, size_t cut)
+{
+    const size_t bytes = strlen(l->text);
+    for (size_t back = 1; back < bytes && back <= cut; back++) {
+        const size_t seen = n - (cut - back);
+        if (!memcmp(text + cut - back, l->text, seen < bytes ? seen : bytes)) return cut - back;
+    }
+    return cut;
+}
+
+/* ---- the memory of a unit ---- */
+
+int sgt_unit_new(sgt_unit *u, sgt_error *err)
+{
+    *u = (sgt_unit){.parts = calloc(SGT_UNIT_PARTS, sizeof *u->parts),
+                    .folded = calloc(SGT_UNIT_PARTS, sizeof *u->folded),
+                    .part_room = SGT_UNIT_PARTS,
+                    .folded_room = SGT_UNIT_PARTS};
+    return u->parts && u->folded ? SGT_OK : sgt_fail_memory(err, "a unit of work");
+}
+
+void sgt_unit_free(sgt_unit *u)
+{
+    sgt_parquet_pages_drop(u);
+    free(u->pages);
+    free(u->text);
+    free(u->parts);
+    free(u->folded);
+    free(u->ids);
+    free(u->scratch);
+    free(u->kept);
+    sgt_normalizer_free(&u->normal);
+    *u = (sgt_unit){0};
+}
+
+int sgt_unit_reserve(sgt_unit *u, size_t bytes, sgt_error *err)
+{
+    if (bytes <= u->room) return SGT_OK;
+    uint8_t *more = realloc(u->text, bytes + SGT_UNIT_PAD);
+    if (!more) return sgt_fail_memory(err, "an extent of text that cannot be cut");
+    u->text = more;
+    u->room = bytes;
+    return SGT_OK;
+}
+
+int sgt_unit_reserve_scratch(sgt_unit *u, size_t bytes, sgt_error *err)
+{
+    if (bytes <= u->scratch_room) return SGT_OK;
+    free(u->scratch);
+    u->scratch_room = 0;
+    if (!(u->scratch = malloc(bytes + SGT_UNIT_PAD)))
+        return sgt_fail_memory(err, "text on its way");
+    u->scratch_room = bytes;
+    return SGT_OK;
+}
+
+int sgt_unit_add_part(sgt_unit *u, const sgt_part *p, sgt_error *err)
+{
+    if (u->count == u->part_room) {
+        sgt_part *more = reallocarray(u->parts, 2 * u->part_room, sizeof *more);
+        if (!more) return sgt_fail_memory(err, "documents of a unit of work");
+        u->parts = more;
+        u->part_room *= 2;
+    }
+    u->parts[u->count++] = *p;
+    return SGT_OK;
+}
+
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
+void sgt_unit_trim(sgt_unit *u, size_t bytes)
+{
+    if (u->used) u->wanted = !u->unpacked ? 0 : larger(u->used, u->wanted - u->wanted / 8);
+    if (u->room > 4 * bytes && u->room > 2 * u->wanted) {
+        free(u->text);
+        u->text = NULL;
+        u->room = 0;
+    }
+    if (u->id_room > 4 * (bytes + SGT_UNIT_PARTS)) {
+        free(u->ids);
+        u->ids = NULL;
+        u->id_room = 0;
+    }
+    if (u->scratch_room > 4 * bytes) {
+        free(u->scratch);
+        u->scratch = NULL;
+        u->scratch_room = 0;
+    }
+    if (u->kept_room > 4 * bytes) {
+        free(u->kept);
+        u->kept = NULL;
+        u->kept_room = 0;
+    }
+    if (u->normal.room > 4 * bytes || u->normal.point_room > bytes) sgt_normalizer_free(&u->normal);
+}
+
+/* ---- reading files ---- */
 
 struct sgt_text_feed {
     sgt_text_feed_options o;
     uint64_t file;   /* index of the current or next file */
     uint64_t offset; /* offset in the file's stream of the first byte not yet delivered */
     sgt_ahead *inputs;
+    sgt_source *source;   /* `file`, if it is open and not Parquet */
     sgt_parquet *rows;    /* `file`, if it is open and Parquet */
-    int opened;           /* 1: `file` is open */
     int ended;            /* 1: its stream has no bytes after those in `carry` */
-    int said;             /* 1: the notice about JSONL was given */
+    int noticed;          /* 1: the notice about JSONL was given */
     int split;            /* split of the current text: 0 train, 1 val */
     sgt_stream_hash hash; /* of the stream up to `offset` */
     uint8_t *carry;       /* bytes already read but not delivered */
@@ -112,8 +238,8 @@ static int check_stream(const sgt_text_feed *f, sgt_error *err)
                     b->what);
 }
 
-/* Take the form that the first bytes of a stream tell. */
-static int take_form(sgt_text_feed *f, sgt_form form, sgt_error *err)
+/* Record the form that the first bytes of a stream have. */
+static int set_form(sgt_text_feed *f, sgt_form form, sgt_error *err)
 {
     sgt_corpus_file *s = &f->o.corpus->files[f->file];
     const char *name = s->stream ? "standard input" : s->path,
@@ -125,20 +251,20 @@ static int take_form(sgt_text_feed *f, sgt_form form, sgt_error *err)
                         "reads it as it is)",
                         name, other);
     s->lines = form == SGT_FORM_LINES;
-    if (form != SGT_FORM_TEXT && !f->said++)
+    if (form != SGT_FORM_TEXT && !f->noticed++)
         sgt_form_say(&f->o.notice, form, name, 0, field, other);
     return SGT_OK;
 }
 
-/* Look at the first bytes of the stream that has just been opened, and keep them in the carry. */
-static int look(sgt_text_feed *f, sgt_error *err)
+/* Find out the form of the stream that has just been opened, and keep its first bytes in the carry. */
+static int read_form(sgt_text_feed *f, sgt_error *err)
 {
     const sgt_corpus_file *s = current(f);
     sgt_form form = SGT_FORM_MORE;
     int rc = SGT_OK;
     for (size_t want = SGT_BINARY_PREFIX; !rc && form == SGT_FORM_MORE; want *= 4) {
         if ((rc = reserve_carry(f, want, err)) < 0 ||
-            (rc = sgt_ahead_read(f->inputs, f->carry, &f->carried, want, &f->ended, err)) < 0)
+            (rc = sgt_source_read(f->source, f->carry, &f->carried, want, &f->ended, err)) < 0)
             return rc;
         if (s->stream && want == SGT_BINARY_PREFIX) rc = check_stream(f, err);
         if (!s->look) return rc;
@@ -146,7 +272,7 @@ static int look(sgt_text_feed *f, sgt_error *err)
             rc = sgt_form_look(&form, f->carry, f->carried, f->ended,
                                f->o.field ? f->o.field : "text", err);
     }
-    return rc < 0 ? rc : take_form(f, form, err);
+    return rc < 0 ? rc : set_form(f, form, err);
 }
 
 /* Go to where an earlier run stopped: read the stream again up to there, or, if it can be sought in,
@@ -156,9 +282,9 @@ static int read_again(sgt_text_feed *f, sgt_error *err)
 {
     uint8_t buffer[16384];
     const uint64_t hashed = f->o.from.hashed;
-    uint64_t done = sgt_corpus_made(current(f)) ? 0 : hashed - hashed % SGT_SAME_BLOCK;
+    uint64_t done = sgt_corpus_made(current(f)) ? 0 : hashed - hashed % SGT_HASH_BLOCK;
     size_t carried = 0; /* bytes of the carry that were used */
-    int rc = done ? sgt_ahead_seek(f->inputs, done, err) : SGT_OK;
+    int rc = done ? sgt_source_seek(f->source, done, err) : SGT_OK;
     if (done) sgt_stream_hash_begin(&f->hash, done, f->o.from.block);
     while (done < f->offset && !rc) {
         const uint64_t left = (done < hashed ? hashed : f->offset) - done;
@@ -167,7 +293,7 @@ static int read_again(sgt_text_feed *f, sgt_error *err)
         size_t n = 0, want = held ? held : sizeof buffer;
         if (left < want) want = (size_t)left;
         if (held) carried += n = want;
-        else if ((rc = sgt_ahead_read(f->inputs, buffer, &n, want, &f->ended, err)) < 0) return rc;
+        else if ((rc = sgt_source_read(f->source, buffer, &n, want, &f->ended, err)) < 0) return rc;
         sgt_stream_hash_add(&f->hash, bytes, n);
         done += n;
         if (n < want || (done == hashed && sgt_stream_hash_now(&f->hash) != f->o.from.hash))
@@ -189,27 +315,26 @@ static int open_file(sgt_text_feed *f, sgt_error *err)
                                        .hash = f->o.from.hash,
                                        .stop = f->o.stop,
                                        .cancel = f->o.cancel};
-        const int opened = sgt_parquet_open(&f->rows, &r, err);
-        f->opened = opened == 0;
-        return opened;
+        return sgt_parquet_open(&f->rows, &r, err);
     }
     f->split = !s->train && (s->val || sgt_text_feed_split(s->name, 0, f->o.val_fraction));
     if (f->offset && f->o.literal.divides) f->split = f->o.from.split != 0;
-    int rc = sgt_ahead_begin(f->inputs, f->file, err);
-    f->opened = 1;
+    int rc = sgt_ahead_open(f->inputs, f->file, &f->source, err);
     f->ended = 0;
     sgt_stream_hash_begin(&f->hash, 0, 0);
-    if (!rc && (s->stream || s->look)) rc = look(f, err);
+    if (!rc && (s->stream || s->look)) rc = read_form(f, err);
     return rc < 0 || !f->offset ? rc : read_again(f, err);
 }
 
 static void close_file(sgt_text_feed *f)
 {
-    sgt_ahead_finish(f->inputs);
+    sgt_source_close(f->source);
     sgt_parquet_close(f->rows);
+    f->source = NULL;
     f->rows = NULL;
-    f->opened = 0;
 }
+
+/* ---- cutting text and lines ---- */
 
 static int set_carry(sgt_text_feed *f, const uint8_t *bytes, size_t n, sgt_error *err)
 {
@@ -237,19 +362,19 @@ static void add_part(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, int clo
     if (begins && f->offset)
         f->split = sgt_text_feed_split(current(f)->name, f->offset, f->o.val_fraction);
     u->parts[u->count++] =
-        (sgt_part){.file = f->file,
+        (sgt_part){.kind = lines ? SGT_PART_LINES : SGT_PART_TEXT,
+                   .file = f->file,
                    .offset = f->offset,
                    .end = f->offset + n,
                    .hashed = f->offset,
                    .hash = sgt_stream_hash_now(&f->hash),
                    .block = f->hash.block,
-                   .raw = sgt_ahead_raw(f->inputs),
+                   .raw = sgt_source_raw(f->source),
                    .at = at,
                    .length = n,
                    .first = !lines && (f->offset == 0 || begins),
                    .last = !lines && (closes || begins_document(f, f->carry, f->carried)),
                    .closes = closes,
-                   .folded = lines,
                    .split = f->split};
     u->used = at + n;
     f->offset += n;
@@ -260,6 +385,27 @@ static void add_part(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, int clo
     if (!closes) return;
     close_file(f);
     begin_file(f, f->file + 1);
+}
+
+size_t sgt_unit_cut(const uint8_t *text, size_t n, const sgt_rule *rule, const uint64_t *joins,
+                    const sgt_literal *literal)
+{
+    size_t from = 0, cut, around;
+    if (!literal->text) return n ? sgt_rule_cut(rule, text, n, joins) : 0;
+    if (literal->divides) {
+        if ((cut = sgt_literal_last(literal, text, n)) > 0) return cut;
+        /* the text after the literal is encoded by itself */
+        if (sgt_literal_begins(literal, text, n)) from = strlen(literal->text);
+    }
+    /* a literal that has begun at the end lies behind the cut, so that the next one is before it */
+    for (size_t end = literal->divides ? sgt_literal_around(literal, text, n, n) : n;;
+         end = around) {
+        cut = end > from ? sgt_rule_cut(rule, text + from, end - from, joins) : 0;
+        if (!cut) return 0;
+        around = sgt_literal_around(literal, text, n, from + cut);
+        if (around == from + cut) return around;
+        if (around <= from) return 0;
+    }
 }
 
 static int is_ascii(const uint8_t *text, size_t n)
@@ -335,7 +481,7 @@ static int cut(sgt_text_feed *f, const uint8_t *text, size_t n, size_t seen, siz
 }
 
 /* Append the next part of the open file to the unit. Return 1 if the unit is full. */
-static int take_part(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
+static int read_part(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
 {
     size_t at = u->used, n = f->carried, want = f->o.piece > at ? f->o.piece - at : 1, seen = 0,
            good;
@@ -349,7 +495,8 @@ static int take_part(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
         if ((rc = sgt_unit_reserve(u, at + (want > n ? want : n), err)) < 0) return rc;
         if (f->carried) memcpy(u->text + at, f->carry, f->carried);
         f->carried = 0;
-        if ((rc = sgt_ahead_read(f->inputs, u->text + at, &n, want, &f->ended, err)) < 0) return rc;
+        if ((rc = sgt_source_read(f->source, u->text + at, &n, want, &f->ended, err)) < 0)
+            return rc;
         if (f->ended) {
             add_part(f, u, at, n, 1);
             return 0;
@@ -363,8 +510,10 @@ static int take_part(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
     return 1;
 }
 
+/* ---- rows of Parquet ---- */
+
 /* Append the next rows of the open Parquet file to the unit. Return 1 if the unit is full. */
-static int take_rows(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
+static int read_rows(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
 {
     const size_t at = u->used;
     uint64_t rows, hashed;
@@ -374,7 +523,8 @@ static int take_rows(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
     const int ended = rc == 1;
     uint64_t after;
     const sgt_parquet_page *page = ended ? NULL : &u->pages[u->page_count - 1];
-    u->parts[u->count++] = (sgt_part){.file = f->file,
+    u->parts[u->count++] = (sgt_part){.kind = SGT_PART_PAGE,
+                                      .file = f->file,
                                       .offset = f->offset,
                                       .end = f->offset + rows,
                                       .hashed = hashed,
@@ -384,8 +534,7 @@ static int take_rows(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
                                       .at = at,
                                       .length = u->used - at,
                                       .closes = ended,
-                                      .folded = 1,
-                                      .page = ended ? 0 : u->page_count};
+                                      .page.page = ended ? 0 : u->page_count};
     f->offset += rows;
     if (page) u->unpacked += page->text;
     if (!ended) return u->unpacked >= f->o.piece;
@@ -393,6 +542,8 @@ static int take_rows(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
     begin_file(f, f->file + 1);
     return 0;
 }
+
+/* ---- the feed ---- */
 
 int sgt_text_feed_open(sgt_text_feed **out, const sgt_text_feed_options *o, sgt_error *err)
 {
@@ -416,9 +567,10 @@ int sgt_text_feed_next(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
     sgt_parquet_pages_drop(u);
     while (!f->failure.code && !rc && u->count < SGT_UNIT_PARTS &&
            (u->used < f->o.piece || !u->count)) {
-        if (!f->opened && f->file == f->o.corpus->count) break;
-        rc = !f->opened ? open_file(f, &f->failure) : SGT_OK;
-        if (!rc) rc = f->rows ? take_rows(f, u, &f->failure) : take_part(f, u, &f->failure);
+        const int opened = f->source || f->rows;
+        if (!opened && f->file == f->o.corpus->count) break;
+        rc = opened ? SGT_OK : open_file(f, &f->failure);
+        if (!rc) rc = f->rows ? read_rows(f, u, &f->failure) : read_part(f, u, &f->failure);
     }
     /* Deliver what was read before an error as a unit first. So a run fails at the same place,
      * however text is cut into units. */
@@ -431,10 +583,255 @@ int sgt_text_feed_next(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
 void sgt_text_feed_close(sgt_text_feed *f)
 {
     if (!f) return;
-    sgt_parquet_close(f->rows);
+    close_file(f);
     sgt_ahead_free(f->inputs);
     sgt_encoder_free(f->encoder);
     XXH3_freeState(f->hash.state);
     free(f->carry);
     free(f);
+}
+
+/* ---- from lines and rows to documents ---- */
+
+int sgt_bad_line_fail(const sgt_bad_line *b, const sgt_corpus *c, uint64_t line, sgt_error *err)
+{
+    const sgt_corpus_file *f = &c->files[b->file];
+    const char *kind = f->rows ? "row" : "line";
+    char at[40] = "";
+    if (b->byte) snprintf(at, sizeof at, " byte %" PRIu64 ":", b->byte);
+    /* byte 0: the line is valid JSON, but another field may hold the text */
+    return sgt_fail(err, SGT_EFORMAT, "%s: %s %" PRIu64 ":%s %s (%s--skip-bad leaves such %ss out)",
+                    f->path, kind, line, at, b->why,
+                    b->byte ? "" : "--field NAME says which has the text, ", kind);
+}
+
+/* Set the unit's parts aside, to be replaced by others. Return them, and their number in *count. */
+static const sgt_part *set_aside(sgt_unit *u, size_t *count)
+{
+    sgt_part *parts = u->parts;
+    const size_t room = u->part_room;
+    u->parts = u->folded;
+    u->part_room = u->folded_room;
+    u->folded = parts;
+    u->folded_room = room;
+    *count = u->count;
+    u->count = 0;
+    return parts;
+}
+
+static int unfold_parts(sgt_unit *u, const sgt_corpus *c, const sgt_tokenize_options *o,
+                        sgt_error *err)
+{
+    sgt_json_path path;
+    sgt_kept_names kept = {.count = 0};
+    size_t count = u->count, folded = 0;
+    for (size_t i = 0; i < count; i++) folded += u->parts[i].kind != SGT_PART_TEXT;
+    if (!folded) return SGT_OK;
+    int rc = sgt_json_path_set(&path, o->field ? o->field : "text", err);
+    u->kept_used = 0;
+    if (!rc) rc = sgt_kept_names_set(&kept, o->keep_fields, err);
+    if (rc < 0) goto done;
+    const sgt_part *read = set_aside(u, &count);
+    for (size_t i = 0; i < count && !rc; i++) {
+        const sgt_part *p = &read[i];
+        rc = p->kind == SGT_PART_LINES  ? sgt_json_parts(u, p, &path, &kept, c, o, err)
+             : p->kind == SGT_PART_PAGE ? sgt_parquet_parts(u, p, c, o, err)
+                                        : sgt_unit_add_part(u, p, err);
+    }
+    sgt_parquet_pages_drop(u);
+done:
+    sgt_kept_names_free(&kept);
+    return rc < 0 ? rc : SGT_OK;
+}
+
+/* Append the documents that the literals in p's text begin, and first the text before them. */
+static int divide(sgt_unit *u, const sgt_part *p, const sgt_corpus_file *f, double val_fraction,
+                  const char *literal, sgt_error *err)
+{
+    const size_t bytes = strlen(literal);
+    const uint8_t *begin = u->text + p->at, *end = begin + p->length, *found;
+    const int text = p->kind == SGT_PART_TEXT; /* its extents are bytes of the stream */
+    sgt_part next = *p;
+    int rc = SGT_OK;
+    if (p->first && p->length >= bytes && !memcmp(begin, literal, bytes)) begin += bytes;
+    for (uint64_t k = 1; !rc; k++) {
+        found = memmem(begin, (size_t)(end - begin), literal, bytes);
+        next.at = (size_t)(begin - u->text);
+        next.length = (size_t)((found ? found : end) - begin);
+        next.end = !found ? p->end : text ? p->end - (uint64_t)(end - found) : p->offset;
+        next.last = found ? 1 : p->last;
+        next.closes = found ? 0 : p->closes;
+        rc = sgt_unit_add_part(u, &next, err);
+        if (!found) break;
+        begin = found + bytes;
+        next.first = 1;
+        next.offset = next.end;
+        next.records = next.bad = 0;
+        if (next.kind == SGT_PART_LINE) next.line.surrogates = 0;
+        /* of a line or row, its end and the document's number tell the position */
+        next.split =
+            sgt_text_feed_split(f->name, text ? next.offset : p->end ^ k << 40, val_fraction);
+    }
+    return rc;
+}
+
+static int divide_parts(sgt_unit *u, const sgt_corpus *c, const sgt_tokenize_options *o,
+                        const sgt_literal *l, sgt_error *err)
+{
+    int any = 0, rc = SGT_OK;
+    size_t count;
+    for (size_t i = 0; i < u->count && !any; i++) {
+        const sgt_part *p = &u->parts[i];
+        any = memmem(u->text + p->at, p->length, l->text, strlen(l->text)) != NULL;
+    }
+    if (!any) return SGT_OK;
+    const sgt_part *whole = set_aside(u, &count);
+    for (size_t i = 0; i < count && !rc; i++) {
+        const sgt_part *p = &whole[i];
+        rc = divide(u, p, &c->files[p->file], o->val_fraction, l->text, err);
+    }
+    return rc;
+}
+
+int sgt_unit_unfold(sgt_unit *u, const sgt_corpus *c, const sgt_tokenize_options *o,
+                    const sgt_literal *literal, sgt_error *err)
+{
+    const int rc = unfold_parts(u, c, o, err);
+    if (rc < 0 || !literal->text) return rc;
+    if (literal->divides) return divide_parts(u, c, o, literal, err);
+    for (size_t i = 0; i < u->count; i++) {
+        sgt_part *p = &u->parts[i];
+        p->literals = sgt_literal_count(literal, u->text + p->at, p->length);
+    }
+    return SGT_OK;
+}
+
+/* ---- encoding ---- */
+
+/* Return the number of ill-formed units in a part of text, and record where the first ones of the
+ * unit lie in the file. */
+static uint64_t locate_invalid(sgt_unit *u, sgt_part *p)
+{
+    uint64_t at[SGT_INVALID_LISTED];
+    size_t free_places = SGT_INVALID_LISTED - u->invalid_count;
+    const uint64_t found = sgt_utf8_count_ill_formed(u->text + p->at, p->length, at, free_places);
+    for (size_t i = 0; i < found && i < free_places; i++)
+        u->invalid[u->invalid_count++] = (sgt_invalid_at){p->file, p->end - p->length + at[i]};
+    p->text.invalid = found;
+    return found;
+}
+
+int sgt_unit_text(sgt_unit *u, sgt_part *p, const sgt_tokenize_options *o, const uint8_t **text,
+                  size_t *n, sgt_error *err)
+{
+    *text = u->text + p->at;
+    *n = p->length;
+    /* documents of lines and rows are known to be UTF-8 */
+    const uint64_t invalid = p->kind == SGT_PART_TEXT ? locate_invalid(u, p) : 0;
+    if (invalid && o->invalid_utf8 == SGT_INVALID_FAIL)
+        return sgt_fail(err, SGT_EFORMAT,
+                        "offset %" PRIu64 ": not UTF-8 (--invalid-utf8 keep or replace reads it)",
+                        u->invalid[0].offset);
+    if (invalid && o->invalid_utf8 == SGT_INVALID_REPLACE) {
+        /* each ill-formed unit has at least one byte and becomes three */
+        int rc = sgt_unit_reserve_scratch(u, *n + 2 * invalid, err);
+        if (rc < 0) return rc;
+        *n = sgt_utf8_replace(u->scratch, *text, *n);
+        *text = u->scratch;
+    }
+    return SGT_OK;
+}
+
+static int reserve_ids(sgt_unit *u, size_t more, sgt_error *err)
+{
+    size_t want = u->id_count + more;
+    if (want <= u->id_room) return SGT_OK;
+    uint16_t *ids = reallocarray(u->ids, want, sizeof *ids);
+    if (!ids) return sgt_fail_memory(err, "token ids");
+    u->ids = ids;
+    u->id_room = want;
+    return SGT_OK;
+}
+
+static int encode_part(sgt_unit *u, sgt_part *p, sgt_encoder *e, const sgt_vocab *v,
+                       const sgt_tokenize_options *o, sgt_error *err)
+{
+    const uint8_t *text;
+    size_t n;
+    int rc = sgt_unit_text(u, p, o, &text, &n, err);
+    if (!rc) rc = sgt_normalize_text(&u->normal, v->normalize, text, n, &text, &n, err);
+    if (rc < 0 || (rc = reserve_ids(u, n + 1, err)) < 0) return rc;
+    p->first_id = u->id_count;
+    if (p->first) u->ids[u->id_count++] = (uint16_t)sgt_vocab_eot(v);
+    const size_t count = sgt_encode(e, text, n, u->ids + u->id_count);
+    if (count == SGT_ENCODE_FAILED) {
+        if (err) *err = *sgt_encoder_failure(e);
+        return sgt_encoder_failure(e)->code;
+    }
+    u->id_count += count;
+    p->ids = u->id_count - p->first_id;
+    return SGT_OK;
+}
+
+int sgt_unit_encode(sgt_unit *u, sgt_encoder *e, const sgt_vocab *v, const sgt_corpus *c,
+                    const sgt_tokenize_options *o, sgt_error *err)
+{
+    u->id_count = u->invalid_count = 0;
+    u->bad.why = NULL;
+    const sgt_literal literal = {v->eot_text, o->special_eot};
+    int rc = sgt_unit_unfold(u, c, o, &literal, err);
+    if (!rc) rc = reserve_ids(u, u->used + u->count, err);
+    for (size_t i = 0; i < u->count && !rc; i++) {
+        sgt_error why;
+        rc = encode_part(u, &u->parts[i], e, v, o, &why);
+        if (rc < 0) return sgt_fail(err, rc, "%s: %s", c->files[u->parts[i].file].path, why.text);
+    }
+    return rc;
+}
+
+/* ---- the hash of an input ---- */
+
+static int hash_rows(uint64_t *hash, const sgt_corpus_file *f, const char *field, uint64_t length,
+                     const sgt_stop *stop, sgt_error *err)
+{
+    const sgt_parquet_request r = {.file = f, .field = field, .stop = stop};
+    sgt_parquet *p = NULL;
+    sgt_unit u = {0};
+    uint64_t rows, covered = 0;
+    int rc = sgt_unit_new(&u, err);
+    if (!rc) rc = sgt_parquet_open(&p, &r, err);
+    if (!rc) *hash = sgt_parquet_hash(p, &covered);
+    while (!rc && covered < length) {
+        rc = sgt_parquet_next(p, &u, &rows, err);
+        if (!rc && sgt_stopped(stop)) rc = sgt_fail(err, SGT_ESTOPPED, "stopped");
+        *hash = sgt_parquet_hash(p, &covered);
+        u.used = u.unpacked = 0;
+        sgt_parquet_pages_drop(&u);
+    }
+    sgt_parquet_close(p);
+    sgt_unit_free(&u);
+    return rc < 0 ? rc : SGT_OK;
+}
+
+int sgt_same_hash(uint64_t *hash, const sgt_corpus_file *f, const char *field, uint64_t length,
+                  const sgt_stop *stop, sgt_error *err)
+{
+    if (f->rows) return hash_rows(hash, f, field, length, stop, err);
+    sgt_source *s = NULL;
+    sgt_stream_hash h = {.state = XXH3_createState()};
+    uint8_t *bytes = malloc(CHUNK);
+    int end = 0, rc = h.state && bytes ? SGT_OK : sgt_fail_memory(err, f->path);
+    if (!rc) rc = sgt_source_open(&s, f, stop, NULL, err);
+    if (!rc) sgt_stream_hash_begin(&h, 0, 0);
+    while (!rc && !end && h.at < length) {
+        size_t n = 0, want = length - h.at < CHUNK ? (size_t)(length - h.at) : CHUNK;
+        rc = sgt_source_read(s, bytes, &n, want, &end, err);
+        sgt_stream_hash_add(&h, bytes, n);
+        if (!rc && sgt_stopped(stop)) rc = sgt_fail(err, SGT_ESTOPPED, "stopped");
+    }
+    if (!rc) *hash = sgt_stream_hash_now(&h);
+    sgt_source_close(s);
+    XXH3_freeState(h.state);
+    free(bytes);
+    return rc;
 }

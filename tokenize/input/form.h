@@ -1,12 +1,25 @@
-/* form.h: tell JSON Lines from other text by the first bytes of a stream, whatever its name.
+/* form.h: find out by the first bytes of a stream what it holds, whatever its name. Streams are
+ * unpacked if they are packed. Only these bytes decide, so the answer is the same for any threads,
+ * ranks and resumed runs.
+ *
+ * Whether it is text: the first SGT_BINARY_PREFIX bytes tell.
+ *
+ *     const sgt_magic *b = sgt_binary_of(bytes, n, n < SGT_BINARY_PREFIX, 0);
+ *     if (b) printf("%s: %s, not UTF-8 text (%s)\n", path, b->what, b->hint);
+ *
+ * A file that begins with the magic number of a known format or with the byte order mark of UTF-16
+ * or UTF-32 is not text. Neither is UTF-16 or UTF-32 without a mark, which NUL bytes at every second
+ * or fourth place tell, nor a file that holds both a NUL byte and bytes that are not UTF-8. U+0000
+ * in UTF-8 is text.
+ *
+ * Whether it is JSON Lines:
  *
  *     sgt_form form;
  *     if (sgt_form_look(&form, bytes, n, n < sizeof bytes, "text", &err) < 0) ...;
  *
  * A stream is JSON Lines if its first line, and the second if there is one, is an object whose
  * field is a string. Blank lines do not count. A line without a newline counts only at the end of
- * the stream. At most SGT_FORM_PREFIX bytes decide, so the answer is the same for any threads, ranks
- * and resumed runs, and a stream whose first line is longer is text. */
+ * the stream. At most SGT_FORM_PREFIX bytes decide, so a stream whose first line is longer is text. */
 #ifndef SGT_FORM_H
 #define SGT_FORM_H
 
@@ -14,6 +27,14 @@
 #include <stdint.h>
 
 #include "loader/base/error.h"
+#include "loader/base/magic.h"
+
+#define SGT_BINARY_PREFIX ((size_t)64 << 10) /* bytes examined */
+
+/* Return what the file that begins with p[n] is, or NULL if it is text. whole: p[n] is the entire
+ * file. lines: the file is JSONL; only magic numbers are looked for, because the JSON parser
+ * reports invalid bytes. */
+const sgt_magic *sgt_binary_of(const uint8_t *p, size_t n, int whole, int lines);
 
 #define SGT_FORM_PREFIX ((size_t)16 << 20) /* bytes examined at most */
 

@@ -1,4 +1,4 @@
-/* json_line.c: read JSON once, from left to right. A newline ends every line and is not allowed
+/* json_line.c: read lines of JSON, and make documents of them. JSON is read once, from left to right. A newline ends every line and is not allowed
  * inside one. So no code here checks how much is left: a newline never matches what is expected. */
 #include "tokenize/input/json_line.h"
 
@@ -7,6 +7,9 @@
 #include <emmintrin.h>
 #endif
 
+#include "loader/base/file.h"
+#include "tokenize/input/feed.h"
+#include "tokenize/input/kept.h"
 #include "tokenize/text/utf8.h"
 
 int sgt_json_path_set(sgt_json_path *p, const char *field, sgt_error *err)
@@ -421,4 +424,106 @@ const char *sgt_json_first(const sgt_json_path *p, uint8_t *line, uint8_t *scrat
                            sgt_json_text *t)
 {
     return find_text(p, line, scratch, t, read_object);
+}
+
+/* ---- the documents of a block of lines ---- */
+
+typedef struct block {
+    sgt_unit *u;
+    const sgt_json_path *path;
+    const sgt_kept_names *kept;
+    const sgt_corpus *corpus;
+    const sgt_tokenize_options *o;
+    int valid;     /* 1: the whole block is known to be UTF-8 */
+    sgt_part next; /* the lines after the last document, until one of them holds a document */
+} block;
+
+/* Begin a part where the part before it ends. */
+static void begin_next(sgt_part *next)
+{
+    next->offset = next->end;
+    next->records = next->bad = next->line.surrogates = 0;
+    next->length = next->line.kept_length = 0;
+    next->first = next->last = 0;
+}
+
+static int is_blank(const uint8_t *line)
+{
+    while (*line == ' ' || *line == '\t' || *line == '\r') line++;
+    return *line == '\n';
+}
+
+/* Find the document in line[n]. Return NULL, or what is wrong and at which byte. */
+static const char *read_document(block *b, uint8_t *line, size_t n, sgt_json_text *t)
+{
+    size_t good = b->valid ? n : sgt_utf8_valid(line, n);
+    if (good == n) return sgt_json_line(b->path, line, b->u->scratch, t);
+    t->at = good;
+    return "not UTF-8";
+}
+
+/* Handle the line of n bytes at text + at, which belongs to b->next. Return 1 if the line is bad
+ * and ends the unit. */
+static int add_line(block *b, uint8_t *text, size_t at, size_t n, uint64_t position, sgt_error *err)
+{
+    sgt_part *next = &b->next;
+    size_t bom = position == 0 ? sgt_utf8_mark(text + at, n) : 0;
+    uint8_t *line = text + at + bom;
+    sgt_json_text t;
+    const char *why;
+    if (is_blank(line)) return 0;
+    /* before the text, which is decoded in place */
+    const size_t kept = b->u->kept_used;
+    if (b->kept->count) {
+        const int rc = sgt_kept_line(b->kept, line, b->u, next, err);
+        if (rc < 0) return rc;
+    }
+    if (!(why = read_document(b, line, n - bom, &t))) {
+        next->at = (size_t)(line - b->u->text) + t.at;
+        next->length = t.length;
+        next->line.surrogates = t.surrogates;
+        next->first = next->last = 1;
+        next->split =
+            sgt_text_feed_split(b->corpus->files[next->file].name, position, b->o->val_fraction);
+        return sgt_unit_add_part(b->u, next, err);
+    }
+    b->u->kept_used = kept;
+    next->line.kept_length = 0;
+    if (b->o->skip_bad) {
+        next->bad++;
+        return 0;
+    }
+    b->u->bad = (sgt_bad_line){next->file, t.at == SGT_JSON_NOWHERE ? 0 : bom + t.at + 1, why};
+    return 1;
+}
+
+int sgt_json_parts(sgt_unit *u, const sgt_part *p, const sgt_json_path *path,
+                   const sgt_kept_names *kept, const sgt_corpus *c, const sgt_tokenize_options *o,
+                   sgt_error *err)
+{
+    block b = {.u = u, .path = path, .kept = kept, .corpus = c, .o = o, .next = *p};
+    uint8_t *text = u->text + p->at;
+    int rc = sgt_unit_reserve_scratch(u, p->length + 1, err);
+    if (rc < 0) return rc;
+    b.valid = sgt_utf8_valid(text, p->length) == p->length;
+    b.next.kind = SGT_PART_LINE;
+    b.next.closes = 0;
+    b.next.end = p->offset;
+    begin_next(&b.next);
+    for (size_t at = 0; at < p->length && !rc;) {
+        /* a newline was added after a file's last line if it had none */
+        const uint8_t *newline = memchr(text + at, '\n', p->length + 1 - at);
+        size_t n = (size_t)(newline - (text + at)),
+               after = at + n < p->length ? at + n + 1 : p->length;
+        sgt_part before = b.next;
+        b.next.end = p->offset + after;
+        b.next.records++;
+        if ((rc = add_line(&b, text, at, n, p->offset + at, err)) == 1) b.next = before;
+        if (b.next.first) begin_next(&b.next);
+        at = after;
+    }
+    if (rc < 0) return rc;
+    b.next.closes = p->closes && !rc;
+    int left = b.next.closes || b.next.end > b.next.offset ? sgt_unit_add_part(u, &b.next, err) : 0;
+    return left < 0 ? left : rc;
 }

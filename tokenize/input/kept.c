@@ -1,9 +1,13 @@
-/* kept.c: the names of the fields, and their values in a line of JSONL. */
+/* kept.c: the names of the fields, and their values in a line of JSONL and in a row of Parquet. */
 #include "tokenize/input/kept.h"
 
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tokenize/input/parquet.h"
 #include "tokenize/text/utf8.h"
 
 /* Return why the name, which stands in JSON as it is, cannot be kept; NULL: it can. */
@@ -71,7 +75,7 @@ static int append_text(sgt_unit *u, const char *text, sgt_error *err)
 int sgt_kept_line(const sgt_kept_names *k, uint8_t *line, sgt_unit *u, sgt_part *p, sgt_error *err)
 {
     int rc = SGT_OK;
-    p->kept = u->kept_used;
+    p->line.kept = u->kept_used;
     for (size_t i = 0; i < k->count && !rc; i++) {
         size_t at, n;
         const char *why = sgt_json_value(&k->paths[i], line, u->scratch, &at, &n);
@@ -81,6 +85,194 @@ int sgt_kept_line(const sgt_kept_names *k, uint8_t *line, sgt_unit *u, sgt_part 
         if (!rc) rc = why || !n ? append_text(u, "null", err) : append(u, line + at, n, err);
     }
     if (!rc) rc = append_text(u, "}", err);
-    p->kept_length = u->kept_used - p->kept;
+    p->line.kept_length = u->kept_used - p->line.kept;
     return rc;
+}
+
+/* ---- rows of Parquet: columns beside the text's, each read by a reader of its own, because their
+ * pages end at other rows than the text's ---- */
+
+typedef struct column {
+    sgt_parquet *reader;
+    sgt_unit unit;            /* the page at hand */
+    sgt_parquet_string *rows; /* its rows, first ... first + count - 1 */
+    uint64_t first, count;
+} column;
+
+struct sgt_kept_rows {
+    const sgt_kept_names *names;
+    const sgt_corpus_file *file;
+    column columns[SGT_KEPT_NAMES];
+    FILE *to; /* writes text[size], the row's object */
+    char *text;
+    size_t size;
+    uint8_t *clean; /* a string with U+FFFD in place of what is not UTF-8 */
+    size_t clean_room;
+};
+
+int sgt_kept_rows_open(sgt_kept_rows **out, const sgt_kept_names *k, const sgt_corpus_file *f,
+                       uint64_t row, sgt_error *err)
+{
+    sgt_kept_rows *r = calloc(1, sizeof *r);
+    if (!r) return sgt_fail_memory(err, f->path);
+    r->names = k;
+    r->file = f;
+    int rc = (r->to = open_memstream(&r->text, &r->size)) ? SGT_OK : sgt_fail_memory(err, f->path);
+    for (size_t i = 0; i < k->count && !rc; i++) {
+        const sgt_parquet_request q = {.file = f, .field = k->names[i], .row = row, .kept = 1};
+        column *c = &r->columns[i];
+        c->first = row;
+        c->rows = calloc(SGT_PARQUET_ROWS, sizeof *c->rows); /* as many as a reader gives at once */
+        rc = c->rows ? sgt_parquet_open(&c->reader, &q, err) : sgt_fail_memory(err, f->path);
+    }
+    if (rc < 0) sgt_kept_rows_close(r);
+    else *out = r;
+    return rc;
+}
+
+void sgt_kept_rows_close(sgt_kept_rows *r)
+{
+    if (!r) return;
+    for (size_t i = 0; i < r->names->count; i++) {
+        sgt_parquet_close(r->columns[i].reader);
+        sgt_unit_free(&r->columns[i].unit);
+        free(r->columns[i].rows);
+    }
+    if (r->to) fclose(r->to);
+    free(r->text);
+    free(r->clean);
+    free(r);
+}
+
+/* Go to the page that has the row. */
+static int go_to(column *c, const sgt_corpus_file *f, uint64_t row, sgt_error *err)
+{
+    while (row >= c->first + c->count) {
+        uint64_t n;
+        c->unit.used = 0;
+        sgt_parquet_pages_drop(&c->unit);
+        c->first += c->count;
+        c->count = 0;
+        int rc = sgt_parquet_next(c->reader, &c->unit, &n, err);
+        if (rc == 1)
+            return sgt_fail(err, SGT_EFORMAT, "%s: row %" PRIu64 " is missing", f->path, row);
+        if (rc < 0) return rc;
+        rc = sgt_parquet_page_decode(&c->unit.pages[0], &c->unit, c->rows, f->path, err);
+        if (rc < 0) return rc;
+        c->count = n;
+    }
+    return SGT_OK;
+}
+
+/* Write v / 10^scale. */
+static void put_decimal(FILE *to, int64_t v, int scale)
+{
+    uint64_t size = v < 0 ? 0 - (uint64_t)v : (uint64_t)v, one = 1;
+    for (int i = 0; i < scale; i++) one *= 10;
+    fprintf(to, "%s%" PRIu64 ".%0*" PRIu64, v < 0 ? "-" : "", size / one, scale, size % one);
+}
+
+/* Write a number, which may be any bits. JSON has no infinity. */
+static void put_number(FILE *to, int type, const sgt_parquet *reader, const uint8_t *p)
+{
+    const int is_unsigned = sgt_parquet_is_unsigned(reader), scale = sgt_parquet_scale(reader);
+    int32_t i;
+    int64_t l;
+    float f;
+    double d;
+    switch (type) {
+    case SGT_PARQUET_INT32:
+        memcpy(&i, p, sizeof i);
+        if (scale) put_decimal(to, i, scale);
+        else if (is_unsigned) fprintf(to, "%" PRIu32, (uint32_t)i);
+        else fprintf(to, "%" PRId32, i);
+        return;
+    case SGT_PARQUET_INT64:
+        memcpy(&l, p, sizeof l);
+        if (scale) put_decimal(to, l, scale);
+        else if (is_unsigned) fprintf(to, "%" PRIu64, (uint64_t)l);
+        else fprintf(to, "%" PRId64, l);
+        return;
+    case SGT_PARQUET_FLOAT:
+        memcpy(&f, p, sizeof f);
+        if (isfinite(f)) fprintf(to, "%.9g", (double)f);
+        else fputs("null", to);
+        return;
+    default:
+        memcpy(&d, p, sizeof d);
+        if (isfinite(d)) fprintf(to, "%.17g", d);
+        else fputs("null", to);
+    }
+}
+
+static void put_string(FILE *to, const uint8_t *s, size_t n)
+{
+    fputc('"', to);
+    for (size_t i = 0; i < n; i++) {
+        if (s[i] == '"' || s[i] == '\\') fputc('\\', to);
+        if (s[i] < 0x20) fprintf(to, "\\u%04x", s[i]);
+        else fputc(s[i], to);
+    }
+    fputc('"', to);
+}
+
+static int put_value(sgt_kept_rows *r, const column *c, uint64_t row, sgt_error *err)
+{
+    const sgt_parquet_string at = c->rows[row - c->first];
+    const int type = c->unit.pages[0].type;
+    if (at.at == SGT_PARQUET_NULL) {
+        fputs("null", r->to);
+        return SGT_OK;
+    }
+    const uint8_t *s = c->unit.text + at.at;
+    size_t n = at.length;
+    if (type != SGT_PARQUET_BYTES) {
+        put_number(r->to, type, c->reader, s);
+        return SGT_OK;
+    }
+    if (sgt_utf8_valid(s, n) < n) {
+        if (3 * n > r->clean_room) {
+            free(r->clean);
+            r->clean_room = 0;
+            if (!(r->clean = malloc(3 * n))) return sgt_fail_memory(err, r->file->path);
+            r->clean_room = 3 * n;
+        }
+        n = sgt_utf8_replace(r->clean, s, n);
+        s = r->clean;
+    }
+    put_string(r->to, s, n);
+    return SGT_OK;
+}
+
+int sgt_kept_rows_get(sgt_kept_rows *r, uint64_t row, const char **json, size_t *n, sgt_error *err)
+{
+    int rc = SGT_OK;
+    rewind(r->to);
+    for (size_t i = 0; i < r->names->count && !rc; i++) {
+        rc = go_to(&r->columns[i], r->file, row, err);
+        fprintf(r->to, "%s\"%s\": ", i ? ", " : "{", r->names->names[i]);
+        if (!rc) rc = put_value(r, &r->columns[i], row, err);
+    }
+    fputc('}', r->to);
+    if (!rc && (fflush(r->to) != 0 || ferror(r->to))) rc = sgt_fail_memory(err, r->file->path);
+    *json = r->text;
+    *n = r->size;
+    return rc;
+}
+
+int sgt_kept_of(sgt_kept_rows **rows, const sgt_kept_names *k, const sgt_corpus_file *f,
+                const sgt_unit *u, const sgt_part *p, const char **json, size_t *n, sgt_error *err)
+{
+    int rc = SGT_OK;
+    if (p->kind == SGT_PART_LINE) {
+        *json = u->kept + p->line.kept;
+        *n = p->line.kept_length;
+        return SGT_OK;
+    }
+    if (*rows && (*rows)->file != f) {
+        sgt_kept_rows_close(*rows);
+        *rows = NULL;
+    }
+    if (!*rows) rc = sgt_kept_rows_open(rows, k, f, p->row.number, err);
+    return rc < 0 ? rc : sgt_kept_rows_get(*rows, p->row.number, json, n, err);
 }

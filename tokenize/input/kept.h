@@ -8,8 +8,8 @@
 
 #include "loader/base/error.h"
 #include "tokenize/input/corpus.h"
+#include "tokenize/input/feed.h"
 #include "tokenize/input/json_line.h"
-#include "tokenize/input/unit.h"
 
 #define SGT_KEPT_NAMES 16 /* maximum number of fields */
 
@@ -26,7 +26,7 @@ int sgt_kept_names_set(sgt_kept_names *k, const char *list, sgt_error *err);
 void sgt_kept_names_free(sgt_kept_names *k);
 
 /* Append the fields of a line of JSONL to u->kept as a JSON object, {"url": ..., "date": null}, and
- * set p->kept and p->kept_length. A field that is missing is null. A line that is no JSON object
+ * set p->line.kept and p->line.kept_length. A field that is missing is null. A line that is no JSON object
  * gives any text. Uses the unit's scratch, with room for the line. */
 int sgt_kept_line(const sgt_kept_names *k, uint8_t *line, sgt_unit *u, sgt_part *p, sgt_error *err);
 

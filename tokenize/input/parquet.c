@@ -5,7 +5,7 @@
 #include <xxhash.h>
 
 #include "tokenize/input/parquet_format.h"
-#include "tokenize/input/raw.h"
+#include "tokenize/input/source.h"
 
 #define MARK 4 /* "PAR1", at both ends */
 /* bytes at the file's end: the length of the metadata, and the mark */
@@ -18,7 +18,7 @@
 
 struct sgt_parquet {
     sgt_parquet_request r;
-    sgt_raw raw;
+    sgt_source *source;
     sgt_parquet_meta meta;
     size_t group;   /* the current row group */
     uint64_t begun; /* where the share of the file begins, in bytes, for progress */
@@ -45,8 +45,9 @@ static int damaged(const sgt_parquet *p, uint64_t offset, const char *why, sgt_e
 static int read_at(sgt_parquet *p, uint64_t at, uint8_t *to, size_t n, sgt_error *err)
 {
     size_t got = 0;
-    int end = 0, rc = p->raw.at == at ? SGT_OK : sgt_raw_seek(&p->raw, at, err);
-    if (!rc) rc = sgt_raw_read(&p->raw, to, &got, n, &end, err);
+    int end = 0,
+        rc = sgt_source_raw(p->source) == at ? SGT_OK : sgt_source_seek(p->source, at, err);
+    if (!rc) rc = sgt_source_read(p->source, to, &got, n, &end, err);
     if (!rc && got < n) rc = damaged(p, at + got, "cut off: the file ends here", err);
     return rc;
 }
@@ -133,8 +134,7 @@ int sgt_parquet_open(sgt_parquet **out, const sgt_parquet_request *r, sgt_error 
     sgt_parquet *p = calloc(1, sizeof *p);
     if (!p) return sgt_fail_memory(err, r->file->path);
     p->r = *r;
-    p->raw = (sgt_raw){.file = r->file, .stop = r->stop, .cancel = r->cancel};
-    int rc = sgt_raw_open(&p->raw, err);
+    int rc = sgt_source_open(&p->source, r->file, r->stop, r->cancel, err);
     if (rc < 0) {
         free(p);
         return rc;
@@ -165,7 +165,7 @@ int sgt_parquet_open(sgt_parquet **out, const sgt_parquet_request *r, sgt_error 
 void sgt_parquet_close(sgt_parquet *p)
 {
     if (!p) return;
-    sgt_raw_close(&p->raw);
+    sgt_source_close(p->source);
     sgt_parquet_dictionary_drop(p->dictionary);
     sgt_parquet_dictionary_drop(p->before);
     sgt_parquet_body_drop(p->body);
@@ -313,6 +313,18 @@ static int hash_page(sgt_parquet *p, const sgt_parquet_head *h, sgt_error *err)
     return rc;
 }
 
+/* Make room for one more page. */
+static int reserve_page(sgt_unit *u, sgt_error *err)
+{
+    if (u->page_count < u->page_room) return SGT_OK;
+    const size_t room = 2 * u->page_room + 4;
+    sgt_parquet_page *more = reallocarray(u->pages, room, sizeof *more);
+    if (!more) return sgt_fail_memory(err, "pages of a unit of work");
+    u->pages = more;
+    u->page_room = room;
+    return SGT_OK;
+}
+
 static int add_page(sgt_parquet *p, const sgt_parquet_head *h, sgt_unit *u, uint64_t *rows,
                     sgt_error *err)
 {
@@ -327,7 +339,7 @@ static int add_page(sgt_parquet *p, const sgt_parquet_head *h, sgt_unit *u, uint
                              .type = p->meta.type,
                              .levels = p->meta.levels,
                              .dictionary = p->dictionary};
-    int rc = sgt_unit_reserve_page(u, err);
+    int rc = reserve_page(u, err);
     if (!rc) rc = read_bytes(p, &page, u, err);
     if (rc < 0) return rc;
     page.body = sgt_parquet_body_use(p->body);
@@ -379,8 +391,8 @@ static int read_page(sgt_parquet *p, const sgt_parquet_group *g, sgt_unit *u, ui
 static int finish(sgt_parquet *p, sgt_error *err)
 {
     size_t n = 0;
-    int end = 0, rc = sgt_raw_seek(&p->raw, p->r.file->size, err);
-    return rc < 0 ? rc : sgt_raw_read(&p->raw, p->window, &n, 0, &end, err);
+    int end = 0, rc = sgt_source_seek(p->source, p->r.file->size, err);
+    return rc < 0 ? rc : sgt_source_read(p->source, p->window, &n, 0, &end, err);
 }
 
 int sgt_parquet_next(sgt_parquet *p, sgt_unit *u, uint64_t *rows, sgt_error *err)

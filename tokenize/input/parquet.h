@@ -20,7 +20,7 @@
 
 #include "loader/base/error.h"
 #include "tokenize/input/corpus.h"
-#include "tokenize/input/unit.h"
+#include "tokenize/input/feed.h"
 
 typedef struct sgt_parquet sgt_parquet;
 
@@ -65,7 +65,7 @@ uint64_t sgt_parquet_raw(const sgt_parquet *p);
 
 /* ---- pages ----
  *
- * unit.c and parquet_page.c call each other: a unit owns its pages, a page is decoded into its
+ * feed.c and parquet_page.c call each other: a unit owns its pages, a page is decoded into its
  * unit's text, a page with many rows has a unit of its own, into which it is decoded once, and a
  * dictionary is itself a page, which its first user unpacks. */
 

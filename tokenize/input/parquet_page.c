@@ -1046,26 +1046,25 @@ static int add_rows(sgt_unit *u, const sgt_part *p, const sgt_parquet_string *ro
     sgt_part next = *p;
     uint64_t byte;
     int rc = SGT_OK;
-    next.folded = next.closes = next.first = next.last = 0;
-    next.page = 0;
-    next.valid = 1;
+    next.kind = SGT_PART_ROW;
+    next.closes = next.first = next.last = 0;
     next.end = p->offset;
-    next.line = next.length = 0;
+    next.records = next.length = 0;
     for (uint64_t i = 0; i < count && !rc; i++) {
         if ((why = bad_row(u, &rows[i], valid, &byte)) && !o->skip_bad) break;
         next.end = p->offset + i + 1;
-        next.line++;
+        next.records++;
         next.bad += why != NULL;
         if (why) continue;
         sgt_part row = next;
         row.at = rows[i].at;
         row.length = rows[i].length;
         row.first = row.last = 1;
-        row.kept = p->offset + i;
+        row.row.number = p->offset + i;
         row.split = sgt_text_feed_split(name, p->offset + i, o->val_fraction);
         rc = sgt_unit_add_part(u, &row, err);
         next.offset = next.end;
-        next.line = next.bad = 0;
+        next.records = next.bad = 0;
     }
     if (rc < 0) return rc;
     const int stopped = why && !o->skip_bad;
@@ -1078,7 +1077,7 @@ static int add_rows(sgt_unit *u, const sgt_part *p, const sgt_parquet_string *ro
 int sgt_parquet_parts(sgt_unit *u, const sgt_part *p, const sgt_corpus *c,
                       const sgt_tokenize_options *o, sgt_error *err)
 {
-    const sgt_parquet_page *page = p->page ? &u->pages[p->page - 1] : NULL;
+    const sgt_parquet_page *page = p->page.page ? &u->pages[p->page.page - 1] : NULL;
     const uint64_t count = page ? page->count : 0;
     sgt_parquet_string *rows = malloc((size_t)(count + 1) * sizeof *rows);
     if (!rows) return sgt_fail_memory(err, "rows of a page");

@@ -1,72 +1,176 @@
-/* source.c: reads a file's bytes, and decompresses them if the file is packed (.gz, .zst). */
+/* source.c: read files, standard input and the output of filters, unpack .gz and .zst, and read such
+ * files ahead of their turn. */
 #include "tokenize/input/source.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
-#include "tokenize/input/raw.h"
+#include "loader/base/clock.h"
+#include "loader/base/thread.h"
+#include "tokenize/input/filter.h"
 #include "tokenize/input/unpack.h"
 
+#define DROP ((uint64_t)8 << 20) /* pages are dropped this many bytes at a time */
 /* bytes per read of packed input: zstd's largest block, large enough for cheap reads */
 #define IN ((size_t)128 << 10)
+#define CHUNK ((size_t)256 << 10) /* bytes read ahead at a time, before the caller can read them */
+
+typedef struct slot slot;
 
 struct sgt_source {
-    sgt_raw raw;
-    sgt_unpack *unpack; /* NULL: the file is not packed */
-    uint8_t *in;        /* packed bytes */
+    /* Read as sgt_source_read does. */
+    int (*read)(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end, sgt_error *err);
+    const sgt_corpus_file *file;
+    const sgt_stop *stop, *cancel; /* requesting either ends the wait for a stream */
+    /* the file, or standard input */
+    int fd;          /* -1: not open */
+    uint64_t at;     /* bytes read from fd or the filter */
+    int filtered;    /* 1: the filter has been started */
+    sgt_child child; /* the file's filter, whose output is read instead of the file */
+    struct stat opened;
+    int passing;      /* 1: drop pages from the page cache once they are read */
+    uint64_t dropped; /* bytes whose pages were dropped */
+    /* a packed file */
+    sgt_unpack *unpack;
+    uint8_t *in; /* packed bytes */
     size_t in_at, in_size;
     int in_end; /* 1: the file has no bytes after those in `in` */
+    /* a file that a thread of `ahead` reads into `slot` */
+    sgt_ahead *ahead;
+    slot *slot;
+    uint64_t raw; /* bytes read from disk, when the slot was last checked */
 };
 
-int sgt_source_open(sgt_source **out, const sgt_corpus_file *f, const sgt_stop *stop,
-                    const sgt_stop *cancel, sgt_error *err)
+/* ---- bytes as the system delivers them ---- */
+
+/* Return whether the middle of the file is in the page cache: then another program may use it, and
+ * its pages are kept. */
+static int is_cached(const sgt_source *s)
 {
-    sgt_source *s = calloc(1, sizeof *s);
-    if (!s) return sgt_fail_memory(err, f->path);
-    s->raw = (sgt_raw){.file = f, .stop = stop, .cancel = cancel};
-    int rc = sgt_raw_open(&s->raw, err);
-    if (rc < 0) {
-        free(s);
-        return rc;
+    char byte;
+    struct iovec one = {&byte, 1};
+    return preadv2(s->fd, &one, 1, s->opened.st_size / 2, RWF_NOWAIT) == 1;
+}
+
+static int open_file(sgt_source *s, sgt_error *err)
+{
+    const sgt_corpus_file *f = s->file;
+    struct stat *st = &s->opened;
+    /* O_NONBLOCK: do not wait if the path has become a pipe */
+    s->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (s->fd < 0 || fstat(s->fd, st) < 0) return sgt_fail_errno(err, "%s", f->path);
+    if (!S_ISREG(st->st_mode) || (uint64_t)st->st_size != f->size)
+        return sgt_fail(err, SGT_EIO,
+                        "%s: changed since the inputs were listed: %" PRIu64
+                        " bytes then, now %lld (start again)",
+                        f->path, f->size, (long long)st->st_size);
+    if (st->st_mtim.tv_sec != f->mtime || st->st_mtim.tv_nsec != f->nanoseconds)
+        return sgt_fail(err, SGT_EIO,
+                        "%s: changed since the inputs were listed: its time stamp is new (start "
+                        "again)",
+                        f->path);
+    if (f->filter) {
+        const int rc = sgt_filter_start(f->filter, f->path, &s->child, err);
+        if (rc < 0) return rc;
+        s->filtered = 1;
     }
-    if (f->pack != SGT_PACK_NONE) {
-        s->in = malloc(IN);
-        rc = s->in ? sgt_unpack_new(&s->unpack, f->pack, f->path, err)
-                   : sgt_fail_memory(err, f->path);
+    s->passing = f->size >= DROP && !f->filter && !is_cached(s);
+    posix_fadvise(s->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    return SGT_OK;
+}
+
+/* Wait until a stream or filter can be read, checking at intervals whether to stop. */
+static int wait_stream(const sgt_source *s, int fd, sgt_error *err)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    int rc;
+    do {
+        if (sgt_stopped(s->stop) || sgt_stopped(s->cancel))
+            return sgt_fail(err, SGT_ESTOPPED, "stopped");
+        rc = poll(&p, 1, 100);
+    } while (rc == 0 || (rc < 0 && errno == EINTR));
+    return SGT_OK; /* if poll failed, the read that follows reports it */
+}
+
+static int read_bytes(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end, sgt_error *err)
+{
+    int stream = s->file->stream || s->file->filter, fd = s->file->filter ? s->child.fd : s->fd;
+    while (*n < want && !*end) {
+        int rc = stream ? wait_stream(s, fd, err) : SGT_OK;
+        if (rc < 0) return rc;
+        ssize_t got = read(fd, p + *n, want - *n);
+        if (got < 0 && (errno == EINTR || (errno == EAGAIN && stream))) continue;
+        if (got < 0) return sgt_fail_errno(err, "%s: offset %" PRIu64, s->file->path, s->at);
+        *n += (size_t)got;
+        s->at += (uint64_t)got;
+        *end = got == 0;
     }
-    if (rc < 0) sgt_source_close(s);
-    else *out = s;
-    return rc;
+    return SGT_OK;
 }
 
-void sgt_source_close(sgt_source *s)
+/* Check that this is still the file that was opened. Called at the last expected byte, and at an
+ * early end. */
+static int check_end(sgt_source *s, int *end, sgt_error *err)
 {
-    if (!s) return;
-    sgt_raw_close(&s->raw);
-    sgt_unpack_free(s->unpack);
-    free(s->in);
-    free(s);
+    const sgt_corpus_file *f = s->file;
+    const struct stat *was = &s->opened;
+    struct stat now;
+    uint8_t more;
+    size_t n = 0;
+    int rc = *end ? SGT_OK : read_bytes(s, &more, &n, 1, end, err);
+    if (!rc && f->filter)
+        rc = sgt_filter_end(f->filter, f->path, &s->child, s->stop, s->cancel, err);
+    if (rc < 0) return rc;
+    if (fstat(s->fd, &now) < 0) return sgt_fail_errno(err, "%s", f->path);
+    if ((s->at == f->size || f->filter) && n == 0 && now.st_size == was->st_size &&
+        now.st_mtim.tv_sec == was->st_mtim.tv_sec && now.st_mtim.tv_nsec == was->st_mtim.tv_nsec)
+        return SGT_OK;
+    if (!f->filter && now.st_size == was->st_size && s->at != f->size)
+        return sgt_fail(err, SGT_EIO,
+                        "%s: has no size that can be trusted: the system says %" PRIu64
+                        " bytes, but it holds %s (files in /proc and /sys are like that: copy it "
+                        "with cat, and name the copy)",
+                        f->path, f->size, s->at > f->size ? "more" : "fewer");
+    return sgt_fail(err, SGT_EIO,
+                    "%s: changed while it was read: %" PRIu64
+                    " bytes when it was opened, now %lld (start again)",
+                    f->path, f->size, (long long)now.st_size);
 }
 
-uint64_t sgt_source_raw(const sgt_source *s)
+static void drop_behind(sgt_source *s)
 {
-    uint64_t size = s->raw.file->size;
-    /* how much of the file a filter has read is unknown, so assume as many bytes as it has
-     * printed */
-    if (s->raw.file->filter) return s->raw.at < size ? s->raw.at : size;
-    return s->raw.at - (s->in_size - s->in_at);
+    if (!s->passing || s->at - s->dropped < DROP) return;
+    posix_fadvise(s->fd, (off_t)s->dropped, (off_t)(s->at - s->dropped), POSIX_FADV_DONTNEED);
+    s->dropped = s->at;
 }
 
-int sgt_source_read(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end, sgt_error *err)
+static int read_file(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end, sgt_error *err)
 {
-    if (!s->unpack) return sgt_raw_read(&s->raw, p, n, want, end, err);
+    int rc = read_bytes(s, p, n, want, end, err);
+    if (rc < 0) return rc;
+    drop_behind(s);
+    return *end || (s->at >= s->file->size && !s->file->filter) ? check_end(s, end, err) : SGT_OK;
+}
+
+/* ---- packed files ---- */
+
+static int read_packed(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end, sgt_error *err)
+{
     while (*n < want && !*end) {
         int rc = SGT_OK;
         if (s->in_at == s->in_size && !s->in_end) {
             s->in_at = s->in_size = 0;
-            rc = sgt_raw_read(&s->raw, s->in, &s->in_size, IN, &s->in_end, err);
+            rc = read_file(s, s->in, &s->in_size, IN, &s->in_end, err);
         }
-        sgt_unpack_io io = {s->in, s->in_at, s->in_size, s->raw.at - s->in_size, p, *n, want};
+        sgt_unpack_io io = {s->in, s->in_at, s->in_size, s->at - s->in_size, p, *n, want};
         if (!rc) rc = sgt_unpack_some(s->unpack, &io, err);
         int nothing = io.out_at == *n;
         s->in_at = io.in_at;
@@ -78,12 +182,329 @@ int sgt_source_read(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end,
             return sgt_fail(err, SGT_EFORMAT,
                             "%s: offset %" PRIu64
                             ": cut off: the file ends in the middle of its compressed data",
-                            s->raw.file->path, s->raw.at);
+                            s->file->path, s->at);
     }
     return SGT_OK;
 }
 
+/* ---- one source ---- */
+
+int sgt_source_open(sgt_source **out, const sgt_corpus_file *f, const sgt_stop *stop,
+                    const sgt_stop *cancel, sgt_error *err)
+{
+    sgt_source *s = calloc(1, sizeof *s);
+    if (!s) return sgt_fail_memory(err, f->path);
+    *s = (sgt_source){.file = f, .stop = stop, .cancel = cancel, .fd = STDIN_FILENO};
+    s->read = f->pack != SGT_PACK_NONE ? read_packed : f->stream ? read_bytes : read_file;
+    int rc = f->stream ? SGT_OK : open_file(s, err);
+    if (!rc && f->pack != SGT_PACK_NONE) {
+        s->in = malloc(IN);
+        rc = s->in ? sgt_unpack_new(&s->unpack, f->pack, f->path, err)
+                   : sgt_fail_memory(err, f->path);
+    }
+    if (rc < 0) sgt_source_close(s);
+    else *out = s;
+    return rc;
+}
+
+static void give_back_slot(sgt_ahead *a, slot *s);
+
+void sgt_source_close(sgt_source *s)
+{
+    if (!s) return;
+    if (s->slot) give_back_slot(s->ahead, s->slot);
+    if (s->passing) posix_fadvise(s->fd, (off_t)s->dropped, 0, POSIX_FADV_DONTNEED);
+    if (s->fd >= 0 && !s->file->stream) close(s->fd);
+    if (s->filtered) sgt_filter_stop(&s->child);
+    sgt_unpack_free(s->unpack);
+    free(s->in);
+    free(s);
+}
+
 int sgt_source_seek(sgt_source *s, uint64_t at, sgt_error *err)
 {
-    return sgt_raw_seek(&s->raw, at, err);
+    if (lseek(s->fd, (off_t)at, SEEK_SET) < 0) return sgt_fail_errno(err, "%s", s->file->path);
+    s->at = s->dropped = at;
+    return SGT_OK;
 }
+
+int sgt_source_read(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end, sgt_error *err)
+{
+    return s->read(s, p, n, want, end, err);
+}
+
+uint64_t sgt_source_raw(const sgt_source *s)
+{
+    const uint64_t size = s->file->size;
+    if (s->slot) return s->raw;
+    /* how much of the file a filter has read is unknown, so assume as many bytes as it has
+     * printed */
+    if (s->file->filter) return s->at < size ? s->at : size;
+    return s->at - (s->in_size - s->in_at);
+}
+
+/* ---- reading ahead: the threads ----
+ *
+ * A ring of slots in corpus order, one slot for each file that is packed or filtered. A thread takes
+ * the next of these files whose slot is free and reads it to its end. The slot holds a ring of the
+ * file's bytes, written by that thread and read by the caller. Files are taken in order, so a thread
+ * is always at work on the file that the caller reads next. */
+
+struct slot {
+    uint8_t *bytes;      /* (SGT_AHEAD_BYTES); byte i of the stream lies at i % SGT_AHEAD_BYTES */
+    uint64_t made, used; /* bytes of the stream written and read */
+    uint64_t raw;
+    int ended; /* 1: its thread has finished. Then the stream is complete, or rc is the error */
+    int rc;
+    sgt_error err;
+};
+
+struct sgt_ahead {
+    sgt_ahead_options o;
+    pthread_mutex_t lock; /* guards all fields below, and the numbers in slots */
+    pthread_cond_t changed;
+    sgt_stop closing;
+    slot *slots;
+    size_t slot_count;
+    uint64_t next_file; /* first file that no thread has taken */
+    /* number of files taken by threads and finished by the caller; file k has slots[k %
+     * slot_count] */
+    uint64_t taken, returned;
+    pthread_t *threads;
+    size_t running;
+};
+
+/* Wait for room in the slot's ring. Return the length of the contiguous room at *at, or 0 when
+ * reading is cancelled. */
+static size_t wait_room(sgt_ahead *a, slot *s, uint8_t **at)
+{
+    pthread_mutex_lock(&a->lock);
+    while (s->made - s->used == SGT_AHEAD_BYTES && !sgt_stopped(&a->closing))
+        pthread_cond_wait(&a->changed, &a->lock);
+    size_t room = SGT_AHEAD_BYTES - (size_t)(s->made - s->used),
+           from = (size_t)(s->made % SGT_AHEAD_BYTES);
+    if (sgt_stopped(&a->closing)) room = 0;
+    pthread_mutex_unlock(&a->lock);
+    *at = s->bytes + from;
+    if (room > SGT_AHEAD_BYTES - from) room = SGT_AHEAD_BYTES - from;
+    return room < CHUNK ? room : CHUNK;
+}
+
+/* Record what the thread has read into the slot. */
+static void add_bytes(sgt_ahead *a, slot *s, size_t made, uint64_t raw, int ended, int rc)
+{
+    pthread_mutex_lock(&a->lock);
+    s->made += made;
+    s->raw = raw;
+    s->ended = ended;
+    s->rc = rc;
+    pthread_cond_broadcast(&a->changed);
+    pthread_mutex_unlock(&a->lock);
+}
+
+static void fill_slot(sgt_ahead *a, const sgt_corpus_file *f, slot *s)
+{
+    sgt_source *source = NULL;
+    uint64_t raw = 0;
+    int end = 0, rc = SGT_OK;
+    if (!s->bytes && !(s->bytes = malloc(SGT_AHEAD_BYTES))) rc = sgt_fail_memory(&s->err, f->path);
+    if (!rc) rc = sgt_source_open(&source, f, a->o.stop, &a->closing, &s->err);
+    while (!rc && !end) {
+        uint8_t *at;
+        size_t n = 0, room = wait_room(a, s, &at);
+        if (!room) break;
+        rc = sgt_source_read(source, at, &n, room, &end, &s->err);
+        raw = sgt_source_raw(source);
+        if (!rc && !end) add_bytes(a, s, n, raw, 0, 0);
+        else add_bytes(a, s, n, raw, rc == 0, 0);
+    }
+    sgt_source_close(source);
+    if (rc < 0) add_bytes(a, s, 0, raw, 1, rc);
+}
+
+/* Take the next packed or filtered file and its slot. Return NULL if all are taken, or reading is
+ * cancelled. */
+static slot *next_file(sgt_ahead *a, const sgt_corpus_file **f)
+{
+    const sgt_corpus *c = a->o.corpus;
+    slot *s = NULL;
+    pthread_mutex_lock(&a->lock);
+    while (a->taken - a->returned == a->slot_count && !sgt_stopped(&a->closing))
+        pthread_cond_wait(&a->changed, &a->lock);
+    while (a->next_file < c->count && !sgt_corpus_made(&c->files[a->next_file])) a->next_file++;
+    if (a->next_file < c->count && !sgt_stopped(&a->closing)) {
+        *f = &c->files[a->next_file++];
+        s = &a->slots[a->taken++ % a->slot_count];
+    }
+    pthread_mutex_unlock(&a->lock);
+    return s;
+}
+
+static void *read_files(void *arg)
+{
+    sgt_ahead *a = arg;
+    const sgt_corpus_file *f;
+    for (slot *s; (s = next_file(a, &f));) fill_slot(a, f, s);
+    return NULL;
+}
+
+static int start_threads(sgt_ahead *a, uint64_t first, sgt_error *err)
+{
+    const sgt_corpus *c = a->o.corpus;
+    size_t most = a->o.threads ? a->o.threads : 1, threads = 1; /* one thread for file `first` */
+    int failed = 0;
+    for (uint64_t i = first + 1; i < c->count && threads < most; i++)
+        threads += sgt_corpus_made(&c->files[i]) != 0;
+    a->next_file = first;
+    a->slot_count = 2 * threads;
+    a->slots = calloc(a->slot_count, sizeof *a->slots);
+    a->threads = calloc(threads, sizeof *a->threads);
+    if (!a->slots || !a->threads) return sgt_fail_memory(err, "reading inputs");
+    while (a->running < threads &&
+           !(failed = sgt_thread_start(&a->threads[a->running], read_files, a)))
+        a->running++;
+    if (a->running) return SGT_OK; /* the system may refuse threads: one is enough */
+    errno = failed;
+    return sgt_fail_errno(err, "cannot start a thread");
+}
+
+int sgt_ahead_new(sgt_ahead **out, const sgt_ahead_options *o, sgt_error *err)
+{
+    sgt_ahead *a = calloc(1, sizeof *a);
+    if (!a) return sgt_fail_memory(err, "reading inputs");
+    a->o = *o;
+    pthread_mutex_init(&a->lock, NULL);
+    pthread_cond_init(&a->changed, NULL);
+    *out = a;
+    return SGT_OK;
+}
+
+void sgt_ahead_free(sgt_ahead *a)
+{
+    if (!a) return;
+    pthread_mutex_lock(&a->lock);
+    sgt_stop_request(&a->closing);
+    pthread_cond_broadcast(&a->changed);
+    pthread_mutex_unlock(&a->lock);
+    for (size_t i = 0; i < a->running; i++) pthread_join(a->threads[i], NULL);
+    for (size_t i = 0; a->slots && i < a->slot_count; i++) free(a->slots[i].bytes);
+    free(a->slots);
+    free(a->threads);
+    pthread_cond_destroy(&a->changed);
+    pthread_mutex_destroy(&a->lock);
+    free(a);
+}
+
+/* ---- reading ahead: the caller ---- */
+
+/* Wait until the slot has bytes that the caller has not read, or has ended. Set *made to the bytes
+ * of the stream written so far. */
+static int wait_bytes(sgt_source *s, uint64_t *made, int *ended, sgt_error *err)
+{
+    sgt_ahead *a = s->ahead;
+    slot *from = s->slot;
+    int over = 0;
+    pthread_mutex_lock(&a->lock);
+    while (from->made == from->used && !from->ended && !over) {
+        sgt_wait_briefly(&a->changed, &a->lock);
+        over = sgt_stopped(s->stop) || sgt_stopped(s->cancel);
+    }
+    *made = from->made;
+    *ended = from->ended;
+    s->raw = from->raw;
+    pthread_mutex_unlock(&a->lock);
+    return over ? sgt_fail(err, SGT_ESTOPPED, "stopped") : SGT_OK;
+}
+
+static void give_room(sgt_ahead *a, slot *s, uint64_t used)
+{
+    pthread_mutex_lock(&a->lock);
+    s->used = used;
+    pthread_cond_broadcast(&a->changed);
+    pthread_mutex_unlock(&a->lock);
+}
+
+static int read_slot(sgt_source *source, uint8_t *p, size_t *n, size_t want, int *end,
+                     sgt_error *err)
+{
+    slot *s = source->slot;
+    while (*n < want && !*end) {
+        uint64_t made;
+        int ended, rc = wait_bytes(source, &made, &ended, err);
+        if (rc < 0) return rc;
+        uint64_t used = s->used;
+        while (used < made && *n < want) {
+            size_t from = (size_t)(used % SGT_AHEAD_BYTES), k = SGT_AHEAD_BYTES - from;
+            if (k > made - used) k = (size_t)(made - used);
+            if (k > want - *n) k = want - *n;
+            memcpy(p + *n, s->bytes + from, k);
+            *n += k;
+            used += k;
+        }
+        give_room(source->ahead, s, used);
+        if (!ended || used < made) continue;
+        if (s->rc < 0) {
+            if (err) *err = s->err;
+            return s->rc;
+        }
+        *end = 1;
+    }
+    return SGT_OK;
+}
+
+int sgt_ahead_open(sgt_ahead *a, uint64_t file, sgt_source **out, sgt_error *err)
+{
+    const sgt_corpus_file *f = &a->o.corpus->files[file];
+    if (!sgt_corpus_made(f)) return sgt_source_open(out, f, a->o.stop, a->o.cancel, err);
+    int rc = a->slots ? SGT_OK : start_threads(a, file, err);
+    if (rc < 0) return rc;
+    sgt_source *s = calloc(1, sizeof *s);
+    if (!s) return sgt_fail_memory(err, f->path);
+    *s = (sgt_source){.read = read_slot,
+                      .file = f,
+                      .stop = a->o.stop,
+                      .cancel = a->o.cancel,
+                      .fd = -1,
+                      .ahead = a,
+                      .slot = &a->slots[a->returned % a->slot_count]};
+    *out = s;
+    return SGT_OK;
+}
+
+/* Let a thread use the slot for a later file. If its thread is still at work on it, nothing more is
+ * read ahead. */
+static void give_back_slot(sgt_ahead *a, slot *s)
+{
+    pthread_mutex_lock(&a->lock);
+    if (s->ended) {
+        *s = (slot){.bytes = s->bytes};
+        a->returned++;
+    } else sgt_stop_request(&a->closing);
+    pthread_cond_broadcast(&a->changed);
+    pthread_mutex_unlock(&a->lock);
+}
+
+/* ---- the hash of a stream ---- */
+
+void sgt_stream_hash_begin(sgt_stream_hash *h, uint64_t at, uint64_t block)
+{
+    h->at = at;
+    h->block = block;
+    XXH3_64bits_reset_withSeed(h->state, block);
+}
+
+void sgt_stream_hash_add(sgt_stream_hash *h, const void *bytes, size_t n)
+{
+    const uint8_t *p = bytes;
+    while (n) {
+        const uint64_t room = SGT_HASH_BLOCK - h->at % SGT_HASH_BLOCK;
+        const size_t k = n < room ? n : (size_t)room;
+        XXH3_64bits_update(h->state, p, k);
+        p += k;
+        n -= k;
+        if (k == room) sgt_stream_hash_begin(h, h->at + k, XXH3_64bits_digest(h->state));
+        else h->at += k;
+    }
+}
+
+uint64_t sgt_stream_hash_now(const sgt_stream_hash *h) { return XXH3_64bits_digest(h->state); }

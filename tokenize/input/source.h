@@ -1,17 +1,36 @@
-/* source.h: read an input as the stream of bytes to tokenize: a file as it is, the unpacked bytes
- * of .gz and .zst, the output of a filter, or standard input. One thread at a time.
+/* source.h: read inputs as streams of the bytes to tokenize. A source is one read function: for a
+ * file as it is, the unpacked bytes of .gz and .zst, the output of a filter, or standard input.
  *
  *     sgt_source *s;
  *     size_t n = 0;
  *     int end = 0;
  *     if (sgt_source_open(&s, &corpus->files[i], stop, NULL, &err) < 0) ...;
  *     if (sgt_source_read(s, text, &n, sizeof text, &end, &err) < 0) ...;
- *     sgt_source_close(s); */
+ *     sgt_source_close(s);
+ *
+ * A file must have the size and the time stamp it had when the inputs were listed. They must not
+ * change until its last byte is read; otherwise the bytes read may never have been its content. For
+ * a file of 8 MiB or more, pages that were not in the page cache before are not left there.
+ *
+ * sgt_ahead opens the files of a corpus one after the other. Threads of its own prepare the files
+ * that cost time (packed, or read through a filter) ahead of their turn, several at once:
+ *
+ *     sgt_ahead *a;
+ *     if (sgt_ahead_new(&a, &(sgt_ahead_options){.corpus = c, .threads = 2}, &err) < 0) ...;
+ *     for (uint64_t i = 0; i < c->count; i++) {
+ *         if (sgt_ahead_open(a, i, &s, &err) < 0) ...;
+ *         while (!end && sgt_source_read(s, text, &n, sizeof text, &end, &err) == 0) ...;
+ *         sgt_source_close(s);
+ *     }
+ *     sgt_ahead_free(a);
+ *
+ * One thread at a time may use a source, or a sgt_ahead with its sources. */
 #ifndef SGT_SOURCE_H
 #define SGT_SOURCE_H
 
 #include <stddef.h>
 #include <stdint.h>
+#include <xxhash.h>
 
 #include "loader/base/error.h"
 #include "tokenize/input/corpus.h"
@@ -32,7 +51,51 @@ int sgt_source_seek(sgt_source *s, uint64_t at, sgt_error *err);
  * valid. */
 int sgt_source_read(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end, sgt_error *err);
 
-/* Return the bytes of the file on disk that have been read so far. */
+/* Return the bytes of the file on disk that have been read so far. For a file that is read as it
+ * is, the next byte to read is at this offset. */
 uint64_t sgt_source_raw(const sgt_source *s);
+
+/* ---- reading ahead ---- */
+
+#define SGT_AHEAD_BYTES ((size_t)2 << 20)
+
+typedef struct sgt_ahead_options {
+    const sgt_corpus *corpus;
+    size_t threads;                /* threads that read ahead; 0: one */
+    const sgt_stop *stop, *cancel; /* requesting either ends every wait with SGT_ESTOPPED */
+} sgt_ahead_options;
+
+typedef struct sgt_ahead sgt_ahead;
+
+int sgt_ahead_new(sgt_ahead **out, const sgt_ahead_options *o, sgt_error *err);
+/* Free a, whose sources are closed. NULL is allowed. */
+void sgt_ahead_free(sgt_ahead *a);
+
+/* Open file `file`: any file at first, and the next one from then on, when the one before is
+ * closed; one that is closed before its end must be the last. The threads start at the first file
+ * that is packed or filtered. They hold at most 2 * threads such files at once, each with at most
+ * SGT_AHEAD_BYTES in memory. An error in such a file is reported by sgt_source_read, after the bytes
+ * that could be read. */
+int sgt_ahead_open(sgt_ahead *a, uint64_t file, sgt_source **out, sgt_error *err);
+
+/* ---- the hash of a stream ----
+ *
+ * A stream is hashed in blocks: the hash of each is the seed of the next one's. So a run that
+ * resumes within a large file needs only the block in which it stopped. */
+
+#define SGT_HASH_BLOCK ((uint64_t)4 << 20)
+
+typedef struct sgt_stream_hash {
+    XXH3_state_t *state; /* the caller's */
+    uint64_t at;         /* bytes of the stream so far */
+    uint64_t block;      /* hash of all whole blocks */
+} sgt_stream_hash;
+
+/* Begin at byte `at`, a multiple of SGT_HASH_BLOCK, before which the blocks have the hash `block`;
+ * both are 0 at the beginning. */
+void sgt_stream_hash_begin(sgt_stream_hash *h, uint64_t at, uint64_t block);
+void sgt_stream_hash_add(sgt_stream_hash *h, const void *bytes, size_t n);
+/* Return the hash of the bytes so far, at which more can be added. */
+uint64_t sgt_stream_hash_now(const sgt_stream_hash *h);
 
 #endif

@@ -12,7 +12,6 @@
 #include "loader/base/cpu.h"
 #include "loader/base/thread.h"
 #include "tokenize/input/feed.h"
-#include "tokenize/input/json_parts.h"
 #include "tokenize/learn/merges.h"
 #include "tokenize/options.h"
 #include "tokenize/out/out_compare.h"
@@ -99,7 +98,7 @@ static int count_unit(counter *k, sgt_error *err)
     u->invalid_count = 0;
     u->bad.why = NULL;
     const sgt_literal literal = {EOT, k->c->o->special_eot};
-    int rc = sgt_json_parts(u, k->c->corpus, k->c->o, &literal, err);
+    int rc = sgt_unit_unfold(u, k->c->corpus, k->c->o, &literal, err);
     for (size_t i = 0; i < u->count && !rc; i++) {
         rc = count_part(k, &u->parts[i], &why);
         if (rc < 0)
@@ -113,7 +112,7 @@ static int count_unit(counter *k, sgt_error *err)
 
 static int note_lines(counting *c, uint64_t ticket, const sgt_part *p, sgt_error *err)
 {
-    if (!p->line) return SGT_OK;
+    if (!p->records) return SGT_OK;
     if (c->line_units == c->line_room) {
         size_t room = 2 * c->line_room + 256;
         line_count *more = reallocarray(c->lines, room, sizeof *more);
@@ -121,7 +120,7 @@ static int note_lines(counting *c, uint64_t ticket, const sgt_part *p, sgt_error
         c->lines = more;
         c->line_room = room;
     }
-    c->lines[c->line_units++] = (line_count){ticket, p->file, p->line};
+    c->lines[c->line_units++] = (line_count){ticket, p->file, p->records};
     return SGT_OK;
 }
 
@@ -133,7 +132,7 @@ static void settle(counting *c, const sgt_unit *u, uint64_t ticket, int rc, sgt_
         const sgt_part *p = &u->parts[i];
         c->documents += p->first != 0;
         c->bytes += p->length;
-        c->invalid += p->invalid;
+        if (p->kind == SGT_PART_TEXT) c->invalid += p->text.invalid;
         if (p->raw > c->raw) c->raw = p->raw;
         rc = note_lines(c, ticket, p, why);
     }

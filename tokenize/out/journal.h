@@ -17,7 +17,7 @@
 
 #include "loader/base/error.h"
 #include "loader/shards/manifest.h"
-#include "tokenize/input/unit.h"
+#include "tokenize/input/feed.h"
 #include "tokenize/out/writer.h"
 
 /* The position of a run. The next part of a document begins at byte `offset` of the stream of file

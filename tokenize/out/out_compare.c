@@ -15,7 +15,7 @@
 #include "loader/base/file.h"
 #include "loader/shards/json_dumps.h"
 #include "loader/shards/shard.h"
-#include "tokenize/input/same.h"
+#include "tokenize/input/feed.h"
 #include "tokenize/vocab/vocab.h"
 #include "tokenize/out/writer.h"
 

@@ -158,7 +158,7 @@ static int record_fields(sgt_record *r, const sgt_part *p, const sgt_unit *u, sg
     const char *json;
     char begin[96];
     size_t n;
-    if (!f->rows && !f->lines) return SGT_OK;
+    if (p->kind == SGT_PART_TEXT) return SGT_OK;
     int rc = sgt_kept_of(&r->kept_rows, &r->kept, f, u, p, &json, &n, err);
     if (rc < 0) return rc;
     const int size =
@@ -217,15 +217,15 @@ static int in_part(const sgt_invalid_at *at, const sgt_part *p)
 static void count_part(sgt_record *r, const sgt_part *p)
 {
     r->now.offset = p->end;
-    r->now.line += p->line;
+    r->now.line += p->records;
     r->now.file_tokens += p->ids;
     r->now.file_bytes += p->length;
     r->now.file_documents += p->first != 0;
     r->now.all_documents += p->first != 0;
     r->now.all_bytes += p->length;
-    r->now.all_invalid += p->invalid;
+    if (p->kind == SGT_PART_TEXT) r->now.all_invalid += p->text.invalid;
     r->now.all_bad += p->bad;
-    r->now.all_surrogates += p->surrogates;
+    if (p->kind == SGT_PART_LINE) r->now.all_surrogates += p->line.surrogates;
     r->now.all_literals += p->literals;
     r->reading = p->raw;
 }

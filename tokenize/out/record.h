@@ -3,7 +3,7 @@
 #ifndef SGT_RECORD_H
 #define SGT_RECORD_H
 
-#include "tokenize/input/unit.h"
+#include "tokenize/input/feed.h"
 #include "tokenize/out/out.h"
 
 typedef struct sgt_record sgt_record;

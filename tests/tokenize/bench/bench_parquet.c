@@ -10,7 +10,6 @@
 
 #include "loader/base/file.h"
 #include "tokenize/input/feed.h"
-#include "tokenize/input/json_parts.h"
 #include "tokenize/input/parquet_format.h"
 
 #define ROUNDS 9
@@ -68,7 +67,7 @@ static double decode_all(const sgt_corpus *c, const char *field, sgt_unit *u)
     if (rc < 0) return -1;
     while ((rc = sgt_text_feed_next(f, u, &err)) == 0) {
         double from = now();
-        if (sgt_json_parts(u, c, &options, &(sgt_literal){0}, &err) < 0) break;
+        if (sgt_unit_unfold(u, c, &options, &(sgt_literal){0}, &err) < 0) break;
         spent += now() - from;
         sgt_unit_trim(u, (size_t)1 << 20); /* as the pipeline does */
     }
