@@ -18,6 +18,7 @@ static const sgt_gone gone[] = {
     {"memory", "type sgt-bench step --batch-size 1,2,4,8,16"},
     {"sample", "sgt-sample RUN/ prints its tokens/s"},
     {"score", "it is a program of its own now: sgt-eval RUN/ FILE.jsonl"},
+    {"--largest", "type sgt-bench step --batch-size LIST for larger batches"},
     {"--limits", "loader compares with memcpy, numpy (--peer) and fio (--cold) in its table"},
     {"--plot", "--json has every number of the table"},
     {0}};

@@ -15,6 +15,7 @@ gone gemm 'type sgt-bench kernels --kind gemm' gemm --layer head
 gone memory 'type sgt-bench step --batch-size 1,2,4,8,16' memory
 gone sample 'sgt-sample RUN/ prints its tokens/s' sample --tokens 16
 gone score 'it is a program of its own now: sgt-eval RUN/ FILE.jsonl' score run
+gone --largest 'type sgt-bench step --batch-size LIST for larger batches' ablation --data out --largest
 gone --limits 'loader compares with memcpy, numpy (--peer) and fio (--cold) in its table' loader out --limits all
 gone --plot '--json has every number of the table' step --plot a.svg
 gone --plot '--json has every number of the table' loader out --plot=a.svg

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/base/clock.h"
 #include "loader/base/cpu.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/step.h"
@@ -17,8 +16,7 @@
 
 enum {
     MOST_ROUNDS = 100,
-    MOST_ROWS = 1 << 16, /* rows per micro-step that are tried in search of the largest batch */
-    LARGEST_STEPS = 3    /* steps measured with the largest batch, after one to warm up */
+    MOST_ROWS = 1 << 16 /* rows per micro-step that are tried in search of the largest batch */
 };
 
 /* The techniques, in the order in which they are switched on. */
@@ -70,10 +68,8 @@ static const struct {
 
 static struct {
     const char *data, *rows;
-    uint64_t steps, warmup, rounds, memory_limit;
-    double seconds;
-    int largest;
-} o = {.steps = 10, .warmup = 2, .seconds = 600};
+    uint64_t steps, warmup, rounds;
+} o = {.steps = 10, .warmup = 2};
 
 static bench_shape shape = BENCH_SHAPE;
 
@@ -98,12 +94,6 @@ static const sgt_option table[] = {
      .min = 0, .max = 100000},
     {"rounds", 0, SGT_OPT_COUNT, &o.rounds, "N", "rounds over all techniques; the median is shown",
      .def = "1 on CUDA, 3 on a CPU", .min = 1, .max = MOST_ROUNDS},
-    {"largest", 0, SGT_OPT_FLAG, &o.largest,
-     .help = "measure each technique again with the largest batch that fits"},
-    {"memory-limit", 0, SGT_OPT_SIZE, &o.memory_limit, "SIZE", "memory limit for the largest batch",
-     .def = "half of what is free on a CPU; on CUDA the device's", .min = 1, .max = 9e18},
-    {"seconds", 0, SGT_OPT_REAL, &o.seconds, "X", "time limit in seconds for all of --largest",
-     .def = "600", .min = 1e-6, .max = 1e6},
     BENCH_OUTPUT(shape.output),
     {0}};
 
@@ -128,9 +118,7 @@ typedef struct ablation_row {
     step_result r;   /* results of the last round, but with the median times of all rounds */
     unsigned rounds; /* rounds in which the row was measured */
     double ms[MOST_ROUNDS], wait_ms[MOST_ROUNDS];
-    uint32_t largest;       /* the most rows per micro-step that fit, up to MOST_ROWS */
-    uint32_t in_time;       /* rows measured: `largest`, or fewer if time is short */
-    step_result at_largest; /* results with in_time rows; its ms is 0 if it was not measured */
+    uint32_t largest; /* the most rows per micro-step that fit, up to MOST_ROWS */
 } ablation_row;
 
 typedef struct ablation {
@@ -140,8 +128,6 @@ typedef struct ablation {
     uint32_t batch, seq;
     int threads;
     unsigned rounds;
-    /* limit of the bytes that the largest batch may hold; 0: what the device allows */
-    uint64_t memory_limit;
     int interrupted; /* 1: interrupted; show the rows measured so far */
     sgt_notice notice;
     const sgt_stop *stop;
@@ -186,7 +172,6 @@ static int read_options(ablation *a, sgt_error *err)
     a->batch = on_cuda(a) ? (uint32_t)shape.batch : bench_batch(&shape, 0);
     a->seq = bench_seq(&shape, on_cuda(a));
     a->threads = bench_threads(&shape);
-    a->memory_limit = o.memory_limit;
     a->rounds = (unsigned)(o.rounds ? o.rounds : on_cuda(a) ? 1 : 3);
     int rc = sgt_model_named(&a->model, shape.model, err);
     if (a->seq > a->model.positions) a->model.positions = a->seq;
@@ -351,13 +336,12 @@ static uint64_t estimate(const ablation *a, technique t, uint32_t batch, uint64_
     return bytes;
 }
 
-/* Return whether technique t with `batch` rows fits in memory. A part of 1/32 is left for libraries
- * and other programs. */
+/* Return whether technique t with `batch` rows fits in free memory, of which a part of 1/32 is left
+ * for libraries and other programs. */
 static int fits(const ablation *a, technique t, uint32_t batch)
 {
-    uint64_t available, bytes = estimate(a, t, batch, &available),
-                        room = available - available / 32;
-    return bytes <= (a->memory_limit && a->memory_limit < room ? a->memory_limit : room);
+    uint64_t available, bytes = estimate(a, t, batch, &available);
+    return bytes <= available - available / 32;
 }
 
 static uint32_t largest_batch(const ablation *a, technique t)
@@ -392,8 +376,6 @@ static int choose_rows(ablation *a, sgt_error *err)
 {
     int named = o.rows != NULL;
     int rc = check_data(a, named, err);
-    /* leave the other half of the memory to the user */
-    if (!a->memory_limit && !on_cuda(a)) a->memory_limit = sgt_memory_available() / 2;
     if (rc == SGT_OK && !on_cuda(a)) rc = leave_out_on_cpu(a, named, err);
     if (rc == SGT_OK) rc = choose_batch(a, err);
     if (rc < 0 || a->batch > 1) return rc;
@@ -402,68 +384,24 @@ static int choose_rows(ablation *a, sgt_error *err)
 
 /* ---- measuring ---- */
 
-static int measure_row(const ablation *a, technique t, uint32_t batch, unsigned warmup,
-                       unsigned steps, step_result *r, sgt_error *err)
+static int measure_row(const ablation *a, technique t, step_result *r, sgt_error *err)
 {
     sgt_loader *l = NULL;
     step_rows *rows = NULL;
     sgt_backend_options k = backend_options(a, t);
-    k.batch = batch;
+    k.batch = a->batch / micro_steps(a, t);
     step_run run = {.device = a->device,
                     .backend = &k,
-                    .warmup = warmup,
-                    .steps = steps,
+                    .warmup = (unsigned)o.warmup,
+                    .steps = (unsigned)o.steps,
                     .sync_metrics = t < TECHNIQUE_ASYNC,
                     .stop = a->stop};
-    int rc = open_in_state(&l, a, t, batch, err);
+    int rc = open_in_state(&l, a, t, k.batch, err);
     if (rc == SGT_OK) rc = open_rows(&rows, l, t, err);
     run.rows = rows;
     if (rc == SGT_OK) rc = bench_step_measure(r, &run, err);
     bench_rows_free(rows);
     sgt_loader_close(l);
-    return rc;
-}
-
-/* Choose the rows per micro-step to measure with: the largest batch, or fewer if its steps would take
- * more than `seconds`, judged by the time that this row took before, but no fewer than then. */
-static void limit_rows(const ablation *a, ablation_row *row, uint32_t micro, double seconds)
-{
-    double one = row->r.ms * 1e-3 / a->batch * micro; /* seconds of a row, in all micro-steps */
-    double rows = seconds / one / (1 + LARGEST_STEPS);
-    uint32_t least = a->batch / micro;
-    if (rows >= row->largest) return;
-    row->in_time = rows < least ? least : (uint32_t)rows;
-    if (row->in_time > row->largest) row->in_time = row->largest;
-}
-
-static int measure_largest(ablation *a, technique t, double seconds, sgt_error *err)
-{
-    step_result r;
-    sgt_error why;
-    ablation_row *row = &a->rows[t];
-    limit_rows(a, row, micro_steps(a, t), seconds);
-    if (row->in_time < row->largest)
-        sgt_say(&a->notice, "%s: %u rows instead of %u, which --seconds %g has no time for",
-                techniques[t].name, row->in_time, row->largest, o.seconds);
-    int rc = measure_row(a, t, row->in_time, 1, LARGEST_STEPS, &r, &why);
-    if (rc == SGT_OK) {
-        row->at_largest = r;
-        sgt_say(&a->notice, "%s: %u rows: %.3f ms/step", techniques[t].name, row->in_time, r.ms);
-    }
-    if (rc == SGT_ENOMEM) sgt_say(&a->notice, "%s: %s", techniques[t].name, why.text);
-    return rc == SGT_OK || rc == SGT_ENOMEM ? SGT_OK : sgt_fail(err, rc, "%s", why.text);
-}
-
-static int measure_all_largest(ablation *a, sgt_error *err)
-{
-    int rc = SGT_OK, left = 0;
-    double end = sgt_now() + o.seconds;
-    for (int t = 0; t < TECHNIQUES; t++) left += a->rows[t].wanted && a->rows[t].largest;
-    for (int t = 0; t < TECHNIQUES && rc == SGT_OK; t++) {
-        if (!a->rows[t].wanted || !a->rows[t].largest) continue;
-        double seconds = (end - sgt_now()) / left--;
-        rc = measure_largest(a, (technique)t, seconds > 0 ? seconds : 0, err);
-    }
     return rc;
 }
 
@@ -475,9 +413,7 @@ static int measure_round(ablation *a, unsigned round, sgt_error *err)
         ablation_row *row = &a->rows[t];
         if (!row->wanted) continue;
         step_result r = {0};
-        rc = measure_row(a, (technique)t, a->batch / micro_steps(a, (technique)t),
-                         (unsigned)o.warmup, (unsigned)o.steps, &r, err);
-        if (rc < 0) return rc;
+        if ((rc = measure_row(a, (technique)t, &r, err)) < 0) return rc;
         row->r = r;
         row->ms[round] = r.ms;
         row->wait_ms[round] = r.wait_ms;
@@ -513,10 +449,8 @@ static int measure_rounds(ablation *a, sgt_error *err)
         ablation_row *row = &a->rows[t];
         if (!(row->wanted &= row->rounds > 0)) continue;
         set_medians(row);
-        row->largest = row->in_time = largest_batch(a, (technique)t);
+        row->largest = largest_batch(a, (technique)t);
     }
-    if (rc == SGT_OK && o.largest) rc = measure_all_largest(a, err);
-    a->interrupted = rc == SGT_ESTOPPED;
     return rc;
 }
 
@@ -573,15 +507,6 @@ static int within_noise(const ablation *a, int from, int to)
     return a->rows[from].rounds > 1 && a->rows[to].rounds > 1 && x.low <= y.high && y.low <= x.high;
 }
 
-/* Return the speed of row t divided by that of the table's first row, each with its largest batch.
- * Rows that were not measured with it are passed over. */
-static double largest_factor(const ablation *a, int t)
-{
-    int first = 0;
-    while (!(a->rows[first].at_largest.ms > 0)) first++;
-    return a->rows[t].at_largest.tokens_per_s / a->rows[first].at_largest.tokens_per_s;
-}
-
 static json_t *row_json(const ablation *a, int t)
 {
     const ablation_row *row = &a->rows[t];
@@ -601,12 +526,6 @@ static json_t *row_json(const ablation *a, int t)
     }
     if (j && row->r.launches_step)
         json_object_set_new(j, "kernels_step", json_integer((json_int_t)row->r.launches_step));
-    if (!j || !(row->at_largest.ms > 0)) return j;
-    json_object_set_new(j, "largest_measured", json_integer((json_int_t)row->in_time));
-    json_object_set_new(j, "largest_ms_per_step", json_real(row->at_largest.ms));
-    json_object_set_new(j, "largest_tokens_per_s", json_real(row->at_largest.tokens_per_s));
-    json_object_set_new(j, "largest_factor_first", json_real(largest_factor(a, t)));
-    json_object_set_new(j, "largest_bytes", json_integer((json_int_t)row->at_largest.bytes));
     return j;
 }
 
@@ -648,34 +567,20 @@ static void prepare_rows(const ablation *a, json_t *rows)
     }
 }
 
-static void show_tables(const ablation *a)
+static void show_table(const ablation *a)
 {
-    static const bench_column speed[] = {
+    static const bench_column columns[] = {
         {"technique", "", .kind = BENCH_TEXT},      {"about", "", .kind = BENCH_TEXT},
         {"ms_per_step", "ms/step", .decimals = 3},  {"spread", "+-", BENCH_PERCENT, 0, 100},
         {"data_wait_ms", "data ms", .decimals = 3}, {.key = "tokens_per_s", .head = "tokens/s"},
         {"factor", "faster", .decimals = 3},        {"factor_first", "in all", .decimals = 2},
         {"bytes", "memory", .kind = BENCH_BYTES},   {0}};
-    static const bench_column largest[] = {{"technique", "", .kind = BENCH_TEXT},
-                                           {.key = "kernels_step", .head = "kernels"},
-                                           {.key = "largest_batch", .head = "largest batch"},
-                                           {.key = "largest_measured", .head = "measured"},
-                                           {"largest_ms_per_step", "ms/step", .decimals = 3},
-                                           {.key = "largest_tokens_per_s", .head = "tokens/s"},
-                                           {"largest_factor_first", "in all", .decimals = 2},
-                                           {"largest_bytes", "memory", .kind = BENCH_BYTES},
-                                           {0}};
-    char limit[32];
     json_t *top = to_json((void *)(uintptr_t)a), *rows = json_object_get(top, "results");
     prepare_rows(a, rows);
-    bench_table(rows, speed, "tokens_per_s");
+    bench_table(rows, columns, "tokens_per_s");
     printf(
         "\n* the fastest. +-: half the range of the rounds. data ms: of a step, waiting for rows.\n"
-        "noise: the ranges of this row and the one above overlap.\n\n");
-    bench_table(rows, largest, "largest_tokens_per_s");
-    if (a->memory_limit)
-        printf("\nlargest batch: the most rows of a micro-step that %s holds.\n",
-               sgt_format_bytes(limit, sizeof limit, a->memory_limit));
+        "noise: the ranges of this row and the one above overlap.\n");
     json_decref(top);
 }
 
@@ -688,9 +593,9 @@ static void show(void *bench)
            r->level, r->library, sgt_format_bytes(total, sizeof total, r->total_bytes));
     printf("%s, %u x %u tokens a step; median of %u x %u; a row has all above it\n\n", shape.model,
            a->batch, a->seq, a->rounds, (unsigned)o.steps);
-    show_tables(a);
+    show_table(a);
     if (r->peak_flops > 0)
-        printf("The last row reaches %.0f %% of the speed of a large matrix product.\n",
+        printf("\nThe last row reaches %.0f %% of the speed of a large matrix product.\n",
                100 * r->flops / r->peak_flops);
     if (a->interrupted)
         printf("\nInterrupted: the measurements so far, each row with the rounds that it "
