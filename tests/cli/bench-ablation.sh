@@ -9,11 +9,9 @@ export XDG_CACHE_HOME
 tiny="--model 1x16x2 --batch-size 2 --seq-len 16 --threads 1 --steps 2 --warmup 1 --rounds 1"
 cpu="$tiny --device cpu"
 rows() { sed -n '/"results"/,/\]/p' .stdout | sed -n 's/.*"technique": "\(.*\)".*/\1/p' | tr '\n' ' '; }
-holds() { jq -e "$1" .stdout > .jq; }
 losses() { sed -n 's/.*"loss": \([0-9.]*\),/\1/p' .stdout; }
 
-i=0
-while [ $i -lt 3 ]; do cat "$ROOT/README.md" && i=$((i + 1)); done > text.txt
+repeated 3 "$ROOT/README.md" > text.txt
 run 0 sgt-tokenize --quiet text.txt out
 
 run 0 sgt-bench ablation $cpu --data out --rounds 3
@@ -103,9 +101,7 @@ interrupt() { # OPTION...: SIGINT once the first row of two was measured
         sleep .05
     done
     kill -INT $pid
-    code=0
-    wait $pid || code=$?
-    [ "$code" -eq 130 ] || fail "exit code $code after SIGINT, not 130"
+    ended 130 $pid
     [ "$(tail -1 .stderr)" = 'sgt-bench ablation: interrupted' ] || fail 'it does not say so'
 }
 interrupt

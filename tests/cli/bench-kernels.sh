@@ -4,7 +4,6 @@
 XDG_CACHE_HOME=$PWD/cache
 export XDG_CACHE_HOME
 small="--device cpu --model 1x16x2 --batch-size 1 --seq-len 8 --seconds .001"
-holds() { jq -e "$1" .stdout > .jq; }
 
 run 0 sgt-bench kernels --device cpu --model 1x16x2 --batch-size 2 --seq-len 4 --seconds .001 --threads 1
 stderr_is ''

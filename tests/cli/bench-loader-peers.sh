@@ -100,9 +100,7 @@ bench=$!
 i=0
 while [ ! -s id ] && [ $i -lt 200 ]; do sleep .05 && i=$((i + 1)); done
 kill -INT $bench
-code=0
-wait $bench || code=$?
-check "exit code $code, not 130" test $code -eq 130
+ended 130 $bench
 stderr_is 'sgt-bench loader: interrupted'
 kill -0 "$(cat id)" 2> /dev/null && fail 'the peer was left behind'
 
@@ -117,12 +115,11 @@ run 1 sgt-bench loader raw --raw $small --seq-len 4 --peer ./python
 check 'no header' test "$(tr '\n' ' ' < files)" = 'raw/train_000000.bin 0 9 '
 
 # ---- the real script, if there is a Python with numpy ----
-real=
-for p in python3 /usr/bin/python3; do $p -c 'import numpy' 2> /dev/null && real=$p && break; done
-[ -z "$real" ] || {
+find_python numpy
+[ -z "$python" ] || {
     printf '%s\n' 'window i32 4 16 .001' 'window u16 2 8 .001' 'gather i64 4 16 .001' 'loop i64 4 16 .001' \
         'sky u16 1 1 1' > asks
-    $real "$ROOT/tests/peers/loaders.py" set < asks > answers || fail 'loaders.py failed'
+    "$python" "$ROOT/tests/peers/loaders.py" set < asks > answers || fail 'loaders.py failed'
     check 'it says what it is' test "$(head -1 answers | grep -c '^{"peer": "numpy [0-9.]*"}$')" -eq 1
     check 'four answers' \
         test "$(grep -cE '^\{"peer": "numpy [0-9.]+", "batches": [0-9]+, "seconds": [0-9.]+\}$' answers)" -eq 4

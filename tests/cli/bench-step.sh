@@ -97,14 +97,11 @@ sgt-bench step $cpu --peer ./python > .stdout 2> .stderr &
 pid=$!
 until [ -s id ]; do sleep 0.02; done
 kill -INT $pid
-code=0
-wait $pid || code=$?
-[ "$code" -eq 130 ] || fail "exit code $code after SIGINT, not 130"
+ended 130 $pid
 kill -0 "$(cat id)" 2> /dev/null && fail 'the peer was left behind'
 
 # ---- several batch sizes: the estimated memory beside the peak ----
 several="--model 2x64x2 --seq-len 64 --threads 1 --device cpu --steps 2 --warmup 1"
-holds() { jq -e "$1" .stdout > .jq; }
 run 0 sgt-bench step $several --batch-size 64,2
 stderr_lines 2
 stderr_matches '^sgt-bench step: 64 rows: [0-9.]+ ms/step$'

@@ -29,8 +29,7 @@ stdout_has '"tokens": 4'
 
 # The tokens of a long text do not depend on the cuts between threads. sgt-tokenize writes as many,
 # plus an end-of-text id for each document.
-i=0
-while [ $i -lt 200 ]; do cat "$ROOT/README.md" && i=$((i + 1)); done > long.txt
+repeated 200 "$ROOT/README.md" > long.txt
 run 0 sgt-tokenize --quiet --json long.txt out
 whole=$(field tokens .stdout)
 for threads in 1 2 3; do

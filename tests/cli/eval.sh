@@ -4,10 +4,7 @@
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 work_in_memory
-for python in ${PYTHON:-python3} /usr/bin/python3; do
-    $python -c 'import torch, transformers' 2> /dev/null && break
-    python=
-done
+find_python 'torch, transformers'
 
 # An untrained model mostly predicts the token that it has just seen: some last words are that token.
 mkdir corpus

@@ -1,36 +1,74 @@
-# loader/examples, compiled as its first lines say, against both libraries.
+# loader/examples and tokenize/examples, compiled as their first lines say, against both libraries.
 . "$ROOT/tests/cli/lib.sh"
 LIB=$BIN/../lib
-CC=$(sed 's/ .*//' "$BIN/../flags") CXX=$(sed 's/ .*//' "$BIN/../flags-cxx" 2> /dev/null || echo c++)
-san=$(grep -o -e '-fsanitize=[a-z,]*' "$BIN/../flags" | head -1)
-static="$LIB/libsgt-loader.a -lxxhash -luring -ljansson" shared="-L$LIB -Wl,-rpath,$LIB -lsgt-loader"
-mkdir text
-texts text 100000
-run 0 sgt-tokenize --quiet --shard-tokens 20k text out
-sgt-inspect out --json > set.json
-tokens=$(field tokens set.json)
-[ "$tokens" -gt 20000 ] || fail "$tokens tokens"
+compiler
+shared="-L$LIB -Wl,-rpath,$LIB"
+
+# ---- loader/examples ----
+mkdir short
+texts short 100000
+run 0 sgt-tokenize --quiet --shard-tokens 20k short set
 
 # Compile the C example as C++ too, where initializers must be in the header's order; C++ also warns of missing
 # fields.
 run 0 "$CXX" -x c++ -std=c++20 -Wall -Wextra -Wno-missing-field-initializers -Wshadow -pedantic -Werror -fsyntax-only \
     "-I$ROOT/loader" "$ROOT/loader/examples/train.c"
 
-for library in "$static" "$shared"; do
+for library in "$LIB/libsgt-loader.a -lxxhash -luring -ljansson" "$shared -lsgt-loader"; do
     # shellcheck disable=SC2086
     run 0 "$CC" -std=c11 -Wall -Wextra -Wshadow -pedantic -Werror -O2 $san "-I$ROOT/loader" -o train \
         "$ROOT/loader/examples/train.c" $library -lm -pthread
-    run 0 ./train out 100
+    run 0 ./train set 100
     stderr_is ''
     stdout_lines 100
     # An untrained model gives each of 128 classes the same probability, so its loss is ln 128. Then
     # the loss falls.
     [ "$(head -1 .stdout)" = 'batch 0 loss 4.8520' ] || fail "the first is $(head -1 .stdout)"
     stdout_matches '^batch 99 loss [0-3]\.'
-    run 0 ./train out 2 123456789
+    run 0 ./train set 2 123456789
     [ "$(head -1 .stdout)" = 'batch 123456789 loss 4.8520' ] || fail "the first is $(head -1 .stdout)"
     stdout_matches '^batch 123456790 loss'
     run 1 ./train nowhere 1
     stderr_is 'train: nowhere: No such file or directory (sgt-tokenize makes a folder of shards)'
     stdout_is ''
+done
+
+# ---- tokenize/examples ----
+mkdir text text/a text/b text/c
+for part in a b c; do texts text/$part 400000; done
+run 0 sgt-tokenize --json --split 1% --shard-tokens 1M text expected
+cp .stdout set.json
+[ "$(field val_tokens set.json)" -gt 0 ] || fail 'nothing for validation'
+
+compile() { # NAME
+    # shellcheck disable=SC2086
+    run 0 "$CC" -std=c11 -D_POSIX_C_SOURCE=200809 -Wall -Wextra -Wshadow -pedantic -Werror -O2 $san "-I$ROOT/loader" \
+        "-I$ROOT/tokenize" -o "$1" "$ROOT/tokenize/examples/$1.c" $library -pthread
+}
+for library in "$LIB/libsgt-tokenize.a -lutf8proc -lpcre2-8 -lxxhash -ljansson -lz -lzstd $(codecs_of "${CC:-cc}") -lm" \
+    "$shared -lsgt-tokenize"; do
+    compile encode
+    printf 'Hello, world!\n\nna\303\257ve \377\n' > lines
+    run 0 ./encode < lines
+    stderr_is ''
+    stdout_is '15496 Hello | 11 , | 995  world | 0 !
+
+2616 na | 38776 ïve | 220   | 187 \xff'
+    printf 'Hello, world!\n' > lines
+    run 0 ./encode "$ROOT/tests/data/vocab/trained" < lines
+    stdout_matches '^[0-9]+ [^|]+ \| '
+    run 1 ./encode nowhere < lines
+    stderr_is "encode: nowhere: No such file or directory (name gpt2, or a vocabulary's file or folder)"
+
+    compile corpus
+    rm -rf out
+    run 0 ./corpus out text
+    stdout_is "out: $(field tokens set.json) tokens of 240 documents in $(field shards set.json) shards, \
+$(field val_tokens set.json) for validation"
+    same_folders out expected
+    run 0 ./corpus out text
+    stdout_matches ', which were there$'
+    run 1 ./corpus other nowhere
+    stderr_is 'corpus: nowhere: No such file or directory'
+    absent other
 done

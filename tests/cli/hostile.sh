@@ -62,8 +62,6 @@ manifest '\u001b]0;owned\u0007\u009b31m.bin'
 hostile 'd/\x1b]0;owned\x07\xc2\x9b31m.bin: No such file or directory' sgt-inspect d --batch 0
 manifest 'train_000000.bin\u0000/../../outside.bin'
 hostile 'd/manifest.json: line 1: \u0000 is not allowed' sgt-inspect d
-manifest train_000000.bin -1
-hostile 'field tokens: missing, or not a whole number from 0' sgt-inspect d
 manifest train_000000.bin 9223372036854775807
 hostile 'field tokens: missing, or not what a shard can hold' sgt-inspect d
 for file in deep many; do
@@ -98,12 +96,7 @@ lying() { # MESSAGE BYTE VALUE...
     done
 }
 lying 'its header says 2147483647 tokens' 8 255 255 255 127
-lying 'at byte 8: -1 tokens' 8 255 255 255 255
-lying 'its header says 0 tokens' 8 0 0 0
-lying 'at byte 4: version 2, expected 1' 4 2
-lying 'at byte 12: header revision 9' 12 9
 lying 'at byte 16: a vocabulary of 4294967295' 16 255 255 255 255
-lying 'at byte 20: end-of-text id 65535' 20 255 255
 cp outside.bin d/train_000000.bin
 patch d/train_000000.bin 1025 255
 hostile "d/train_000000.bin: token 0 (byte 1024)" sgt-inspect d --batch 0:9999 --sampling sequential --seq-len 4 --quiet
@@ -113,10 +106,6 @@ documents='sgt-inspect d --batch 0 --sampling documents --seq-len 4'
 index() { for at; do le64 "$at"; done > d/train_000000.idx; }
 index 0 5 153601
 hostile 'd/train_000000.idx: at byte 16: document 2 starts at token 153601' $documents
-index 5 0
-hostile 'd/train_000000.idx: at byte 8: document 1 starts at token 0' $documents
-index 5 5
-hostile 'd/train_000000.idx: at byte 8: document 1 starts at token 5' $documents
 head -c 8 /dev/zero | tr '\0' '\377' > d/train_000000.idx
 hostile 'starts at token 18446744073709551615' $documents
 truncate -s 16G d/train_000000.idx 2> .truncate || skip "no file of 16 GiB here: $(cat .truncate)"
@@ -136,11 +125,7 @@ counted() { # MESSAGE BYTE VALUE...
 }
 counted 'm.idx' 18 255 255 255 255 255 255 255 255
 counted 'm.idx' 26 255 255 255 255 255 255 255 127
-counted 'm.idx' 25 128
 counted 'm.idx: at byte 34: sequence 0 has -1 tokens' 34 255 255 255 255
-counted 'm.idx: at byte 34: sequence 0 has 9 tokens' 34 9
-counted 'm.idx: at byte 50: sequence 1 begins at byte 4 of the .bin' 50 4
-counted 'm.idx: at byte 66: document 1 begins with sequence 9' 66 9
 
 # ---- checkpoints ----
 run 0 sgt-train $small --quiet --keep 1 --run run --steps 2
@@ -161,26 +146,10 @@ a='"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}'
 range() { tensors "{$a,\"b\":{\"dtype\":\"F32\",\"shape\":$1,\"data_offsets\":$2}}" "$3"; }
 range '[2]' '[4,12]' 12
 damaged 'tensor b begins at byte 4, inside the one that ends at byte 8'
-range '[2]' '[12,20]' 20
-damaged 'tensor b begins at byte 12, after a gap from byte 8'
-range '[2]' '[0,8]' 8
-damaged 'inside the one that ends at byte 8'
 range '[2305843009213693951]' '[8,9223372036854775804]' 8
 damaged 'tensor b ends at byte 9223372036854775804 of 8 bytes of data'
 range '[4294967296,4294967296]' '[8,8]' 8
 damaged 'tensor b: its shape overflows'
-range '[2]' '[-8,0]' 8
-damaged 'tensor b: data_offsets are not [begin, end]'
-range '[2]' '[16,8]' 16
-damaged 'tensor b: data_offsets are not [begin, end]'
-range '[-2]' '[8,16]' 16
-damaged 'tensor b: dimension 0 is not a size'
-range '[1,1,1,1,1,1,1,1,2]' '[8,16]' 16
-damaged 'has no shape of at most 8 dimensions'
-range '[2]' '[8,24]' 24
-damaged 'tensor b: 16 bytes for 2 numbers of type F32'
-tensors "{$a,$a}" 8
-damaged 'duplicate object key'
 tensors '{"\u001b[2J\u0007":{"dtype":"X","shape":[],"data_offsets":[0,0]}}' 0
 damaged 'tensor \x1b[2J\x07: unknown type'
 tensors "{\"a\":$(deep)}" 0
@@ -188,11 +157,9 @@ damaged 'maximum parsing depth reached'
 again
 { le64 $(wc -c < many.json) && cat many.json; } > hurt/model.safetensors
 damaged 'more than 262144 values of JSON'
-for v in 255 127; do
-    again
-    patch hurt/model.safetensors 7 $v
-    damaged 'a header of'
-done
+again
+patch hurt/model.safetensors 7 255
+damaged 'a header of'
 truncate -s 100G hurt/model.safetensors
 damaged 'a header of'
 rm hurt/model.safetensors

@@ -99,8 +99,7 @@ run_usage 'run/step-00000010 is a checkpoint: --verify, --decode, --batch, --spl
     sgt-inspect run/step-00000010 --verify
 
 # What sgt-train writes.
-i=0
-while [ $i -lt 20 ]; do cat "$ROOT/README.md" && i=$((i + 1)); done > text
+repeated 20 "$ROOT/README.md" > text
 run 0 sgt-tokenize --quiet text out
 run 0 sgt-train --quiet --data out --run trained --model 1x16x2 --seq-len 8 --batch-size 2 --steps 4 --save-every 2 \
     --eval-every 0 --device cpu

@@ -45,12 +45,11 @@ int main(void)
     return 0;
 }
 END
-flags=$(grep -o -e '-fsanitize=[a-z,]*' "$BIN/../flags" | head -1)
-CC=$(sed 's/ .*//' "$BIN/../flags")
+compiler
 expected='50257
 nowhere: No such file or directory (sgt-tokenize makes a folder of shards)'
 # shellcheck disable=SC2086
-run 0 "$CC" $flags -Iroot/opt/sgt/include -o own own.c root/opt/sgt/lib/libsgt-tokenize.a \
+run 0 "$CC" $san -Iroot/opt/sgt/include -o own own.c root/opt/sgt/lib/libsgt-tokenize.a \
     root/opt/sgt/lib/libsgt-loader.a -lutf8proc -lpcre2-8 -lxxhash -luring -ljansson -lz -lzstd $(codecs_of "$CC") -lm -pthread
 run 0 ./own
 stdout_is "$expected"
@@ -58,7 +57,7 @@ stdout_is "$expected"
 # Use README's command for systems without pkgconf.
 printf '#include <sgt_loader.h>\nint main(void) { sgt_loader_close(0); return 0; }\n' > plain.c
 # shellcheck disable=SC2086
-run 0 "$CC" $flags -Iroot/opt/sgt/include/sgt -Lroot/opt/sgt/lib -o plain plain.c -lsgt-loader
+run 0 "$CC" $san -Iroot/opt/sgt/include/sgt -Lroot/opt/sgt/lib -o plain plain.c -lsgt-loader
 
 # Use pkg-config, which finds the libraries relative to its file: shared, and after a move, static.
 sed -i 's|sgt/sgt_|sgt_|' own.c
@@ -68,7 +67,7 @@ run 0 pkg-config --modversion sgt-loader sgt-tokenize
 stdout_is '0.1.0
 0.1.0'
 # shellcheck disable=SC2086,SC2046
-run 0 "$CC" $flags -o own own.c $(pkg-config --cflags --libs sgt-tokenize sgt-loader)
+run 0 "$CC" $san -o own own.c $(pkg-config --cflags --libs sgt-tokenize sgt-loader)
 rm -f own.needs
 readelf -d own > own.needs
 check 'own does not load libsgt-loader.so.0' grep -qF '[libsgt-loader.so.0]' own.needs
@@ -77,7 +76,7 @@ stdout_is "$expected"
 mv root/opt/sgt root/moved
 PKG_CONFIG_PATH=$PWD/root/moved/lib/pkgconfig
 # shellcheck disable=SC2086,SC2046
-[ -n "$flags" ] || {
+[ -n "$san" ] || {
     run 0 "$CC" -static -o own own.c $(pkg-config --static --cflags --libs sgt-tokenize sgt-loader)
     run 0 ./own
     stdout_is "$expected"
@@ -94,7 +93,7 @@ install_to uninstall
     fail "not for all to read: $(find root/opt/sgt ! -type l ! -perm -444)"
 PKG_CONFIG_PATH=$PWD/root/opt/sgt/lib/of/this-machine/pkgconfig
 # shellcheck disable=SC2086,SC2046
-run 0 "$CC" $flags -o own own.c $(pkg-config --cflags --libs sgt-tokenize sgt-loader)
+run 0 "$CC" $san -o own own.c $(pkg-config --cflags --libs sgt-tokenize sgt-loader)
 run 0 env LD_LIBRARY_PATH="$PWD/root/opt/sgt/lib/of/this-machine" ./own
 stdout_is "$expected"
 install_to LIBDIR=lib/of/this-machine uninstall

@@ -74,6 +74,13 @@ wait_for_handler() {
     done
 }
 
+# ended EXIT PID: wait for a process in the background; fail unless its exit code is EXIT
+ended() {
+    code=0
+    wait "$2" || code=$?
+    [ "$code" -eq "$1" ] || fail "exit code $code, not $1: $(cat .stderr 2> /dev/null)"
+}
+
 # run_interrupted COMMAND...: start it, and interrupt it once it has a signal handler. It must exit
 # with 130 and a line that says that it was interrupted
 run_interrupted() {
@@ -83,9 +90,7 @@ run_interrupted() {
     wait_for_handler $pid
     sleep .5
     kill -TERM $pid
-    code=0
-    wait $pid || code=$?
-    [ "$code" -eq 130 ] || fail "exit code $code after SIGTERM, not 130"
+    ended 130 $pid
     stdout_is ''
     stderr_matches ': interrupted$'
     stderr_lines 1
@@ -106,6 +111,33 @@ absent() { [ ! -e "$1" ] || fail "$1 should not be there"; }
 texts() { head -c "$2" "$ROOT/tokenize/vocab/gpt2.bpe" | split -d -b 5000 - "$1/part-"; }
 # field NAME FILE: print the value of a number or string field of one-line JSON
 field() { sed -n "s/.*\"$1\": *\"\{0,1\}\([^,\"}]*\).*/\1/p" "$2" | head -1; }
+
+# find_python MODULES: set $python to the first Python that imports them, of $PYTHON and this machine's, or to nothing
+find_python() {
+    for python in ${PYTHON:+"$PYTHON"} python3 /usr/bin/python3; do "$python" -c "import $1" 2> /dev/null && return; done
+    python=
+}
+
+# terminal COLUMNS COMMAND: run it on a terminal of that width; ./shown gets what it showed, a line each time that the
+# cursor went back. Skip the test if that is not possible
+terminal() {
+    command -v script > /dev/null || skip 'script is not there: nothing was shown on a terminal'
+    script -qec "stty cols $1; $2" /dev/null < /dev/null > .shown 2> .stderr || fail "exit $?: $(cat .stderr .shown)"
+    tr '\r' '\n' < .shown | sed 's/\x1b\[K//g' | grep -v '^$' > shown
+}
+widest() { awk '{ if (length > n) n = length } END { print n }' "$1"; } # FILE: print the length of its longest line
+
+# repeated TIMES FILE...: print the files that many times
+repeated() {
+    times=$1
+    shift
+    while [ "$times" -gt 0 ] && cat "$@"; do times=$((times - 1)); done
+}
+
+# of sets of shards: ids_of SHARD, starts_of SHARD.idx, and paths_of SET, the paths of its inputs, in a line each
+ids_of() { tail -c +1025 "$1" | od -An -v -tu2 | xargs; }
+starts_of() { od -An -v -tu8 -w8 "$1" | xargs; }
+paths_of() { sed 's/^{"path": \(".*"\), "size".*/\1/' "$1/sources.jsonl" | paste -sd' '; }
 
 # From here on, use the programs whose CUDA backend runs in emulation on the CPU.
 cuda_on_the_host() {
@@ -136,6 +168,12 @@ work_in_memory() {
     trap 'cd / && rm -rf "$scratch"' EXIT
     trap 'exit 1' INT TERM
     cd "$scratch" || exit 1
+}
+
+# compiler: set $CC to this build's compiler, $CXX to that of C++, and $san to its sanitizer's option
+compiler() {
+    CC=$(sed 's/ .*//' "$BIN/../flags") CXX=$(sed 's/ .*//' "$BIN/../flags-cxx" 2> /dev/null || echo c++)
+    san=$(grep -o -e '-fsanitize=[a-z,]*' "$BIN/../flags" | head -1)
 }
 
 # codecs_of CC: print the libraries of Parquet's codecs that a build with this compiler uses

@@ -1,9 +1,7 @@
 # The public libraries export the functions of their headers, and no other name.
 . "$ROOT/tests/cli/lib.sh"
 LIB=$BIN/../lib
-COMPILE=$(sed 's/ -MMD.*//' "$BIN/../flags")
-CC=${COMPILE%% *}
-san=$(grep -o -e '-fsanitize=[a-z,]*' "$BIN/../flags" | head -1)
+compiler
 for name in loader tokenize; do
     exists "$LIB/libsgt-$name.a"
     exists "$LIB/libsgt-$name.so"

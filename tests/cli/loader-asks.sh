@@ -38,8 +38,7 @@ check 'nothing at random' test "$(seen 'MADV_RANDOM|MADV_WILLNEED')" -eq 0
 # preload: its memory gets huge pages, unless it is smaller than one.
 asks madvise --loader preload
 check 'no huge page' test "$(seen 'MADV_HUGEPAGE')" -eq 0
-i=0
-while [ $i -lt 20 ]; do cat "$ROOT/tokenize/vocab/gpt2.bpe" && i=$((i + 1)); done > large.txt
+repeated 20 "$ROOT/tokenize/vocab/gpt2.bpe" > large.txt
 run 0 sgt-tokenize --quiet large.txt large
 run 0 strace -f -o traced -e trace=madvise sgt-inspect large --batch 0:3 --batch-size 4 --seq-len 64 --json --loader preload
 check 'huge pages' test "$(seen 'MADV_HUGEPAGE')" -ge 1

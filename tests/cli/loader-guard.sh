@@ -6,9 +6,7 @@
 cut_short() { dd if=/dev/null of="$1" bs=1 seek="$2" 2> .dd || fail "dd: $(cat .dd)"; }
 
 ended_with() { # LINE
-    code=0
-    wait "$pid" || code=$?
-    [ "$code" -eq 1 ] || fail "exit code $code, not 1"
+    ended 1 $pid
     stdout_is ''
     stderr_lines 1
     stderr_has "$1"

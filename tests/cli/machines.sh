@@ -1,6 +1,6 @@
 # On a machine that sgt does not support, the first header that is compiled ends the build with one line.
 . "$ROOT/tests/cli/lib.sh"
-CC=$(sed 's/ .*//' "$BIN/../flags")
+compiler
 
 # -ffreestanding: use the compiler's own headers, since the system has none for that machine
 refused() { # TEXT OPTION...

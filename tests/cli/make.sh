@@ -18,13 +18,10 @@ make -C "$ROOT" --no-print-directory -pn NVCC=none CC='cc -nostdinc' clean > dat
 grep '^LD_codecs := ' database > codecs || fail 'no list of codecs'
 ! grep -e -l codecs || fail 'without headers, there are codecs'
 
-command -v script > /dev/null || skip 'script is not there: nothing was shown on a terminal'
 rm -rf b
-script -qec "make -C '$ROOT' --no-print-directory 'B=$PWD/b' '$PWD/b/tests/faults' '$PWD/b/tests/faults.so'" /dev/null \
-    < /dev/null > shown 2>&1 || fail "exit $?: $(cat shown)"
-tr '\r' '\n' < shown | sed 's/\x1b\[K//g' | grep -v '^$' > lines
-[ "$(cat lines)" = '  [1/2] CC tests/faults/faults.c
-  [2/2] CC tests/faults/shim.c' ] || fail "on a terminal: $(cat lines)"
+terminal 100 "make -C '$ROOT' --no-print-directory 'B=$PWD/b' '$PWD/b/tests/faults' '$PWD/b/tests/faults.so'"
+[ "$(cat shown)" = '  [1/2] CC tests/faults/faults.c
+  [2/2] CC tests/faults/shim.c' ] || fail "on a terminal: $(cat shown)"
 
 # Tiers: each script is part of make check, or gives the reason why it is only in make check-all;
 # run.sh obeys that.

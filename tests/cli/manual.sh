@@ -2,8 +2,7 @@
 # described. The examples work, and the programs that check pages find no fault.
 . "$ROOT/tests/cli/lib.sh"
 LIB=$BIN/../lib
-CC=$(sed 's/ .*//' "$BIN/../flags")
-san=$(grep -o -e '-fsanitize=[a-z,]*' "$BIN/../flags" | head -1)
+compiler
 
 # generated_from_header LIBRARY: check that the page is up to date, that its synopsis is C that
 # agrees with the header, and that each function of the library is in the synopsis once and has a

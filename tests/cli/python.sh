@@ -3,8 +3,6 @@
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/python.inc"
 python_venv numpy pytest mypy ruff tiktoken
-KILLS=3
-export KILLS
 tester=$python
 "${PYTHON:-false}" -c 'import numpy, pytest' 2> /dev/null && tester=$PYTHON
 "$tester" -m pytest -q -p no:cacheprovider "$ROOT/tests/python" > .stdout 2> .stderr || {

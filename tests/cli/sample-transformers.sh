@@ -2,10 +2,7 @@
 # transformers'.
 # In make check-all only: it loads PyTorch and transformers.
 . "$ROOT/tests/cli/lib.sh"
-for python in ${PYTHON:-python3} /usr/bin/python3; do
-    $python -c 'import torch, transformers' 2> /dev/null && break
-    python=
-done
+find_python 'torch, transformers'
 [ -n "$python" ] || skip 'no python3 with torch and transformers (PYTHON=... names one)'
 
 compare() { # MODEL [OPTION]...

@@ -111,8 +111,6 @@ sgt-sample run -p 'Hello' --tokens 100000000 > .stdout 2> .stderr &
 pid=$!
 for i in $(seq 100); do [ -s .stdout ] && break; sleep 0.1; done
 kill -INT $pid
-code=0
-wait $pid || code=$?
-check "exit code $code, not 130" [ $code -eq 130 ]
+ended 130 $pid
 stderr_matches '^sgt-sample: interrupted$'
 stdout_matches '^Hello'

@@ -1,9 +1,7 @@
 # tokenize-basic.sh: the files and the output of sgt-tokenize.
 . "$ROOT/tests/cli/lib.sh"
 
-ids() { od -An -tu2 -v -w2 -j1024 "$1" | tr -d ' ' | paste -sd' '; }
 word() { od -An -td4 -v -w4 -j$((4 * $2)) -N4 "$1" | tr -d ' '; }
-starts() { od -An -td8 -v -w8 "$1" | tr -d ' ' | paste -sd' '; }
 
 mkdir -p in/sub
 printf 'Hello world' > in/b.txt
@@ -22,9 +20,9 @@ stdout_matches '^24 B of text in 4 files, ([0-9]+ m|[0-9.]+ )s, [0-9.]+ [kMG]?B/
     fail "OUT holds $(ls -A out | paste -sd' ')"
 
 # Documents in byte order of their paths, each after the end-of-text id; ids are tiktoken's.
-[ "$(ids out/train_000000.bin)" = '50256 2124 50256 50256 15496 995 50256 31373 23748' ] ||
-    fail "ids: $(ids out/train_000000.bin)"
-[ "$(starts out/train_000000.idx)" = '0 2 3 6' ] || fail "starts: $(starts out/train_000000.idx)"
+[ "$(ids_of out/train_000000.bin)" = '50256 2124 50256 50256 15496 995 50256 31373 23748' ] ||
+    fail "ids: $(ids_of out/train_000000.bin)"
+[ "$(starts_of out/train_000000.idx)" = '0 2 3 6' ] || fail "starts: $(starts_of out/train_000000.idx)"
 words=$(for i in 0 1 2 3 4 5; do word out/train_000000.bin $i; done | xargs)
 [ "$words" = '20240520 1 9 1 50257 50256' ] || fail "header words: $words"
 cat > want.jsonl << 'END'
@@ -65,11 +63,11 @@ same_folders out out2
 # Shards of 4 tokens: documents continue in the next shard. The index of a shard has the starts in that shard.
 run 0 sgt-tokenize --shard-tokens 4 in out4
 stdout_has 'out4: 9 tokens, 4 documents, 3 shards'
-[ "$(ids out4/train_000000.bin)" = '50256 2124 50256 50256' ] || fail 'shard 0 of 3'
-[ "$(ids out4/train_000001.bin)" = '15496 995 50256 31373' ] || fail 'shard 1 of 3'
-[ "$(ids out4/train_000002.bin)" = '23748' ] || fail 'shard 2 of 3'
-[ "$(starts out4/train_000000.idx)" = '0 2 3' ] || fail 'starts in shard 0'
-[ "$(starts out4/train_000001.idx)" = '2' ] || fail 'starts in shard 1'
+[ "$(ids_of out4/train_000000.bin)" = '50256 2124 50256 50256' ] || fail 'shard 0 of 3'
+[ "$(ids_of out4/train_000001.bin)" = '15496 995 50256 31373' ] || fail 'shard 1 of 3'
+[ "$(ids_of out4/train_000002.bin)" = '23748' ] || fail 'shard 2 of 3'
+[ "$(starts_of out4/train_000000.idx)" = '0 2 3' ] || fail 'starts in shard 0'
+[ "$(starts_of out4/train_000001.idx)" = '2' ] || fail 'starts in shard 1'
 [ ! -s out4/train_000002.idx ] || fail 'starts in shard 2'
 # If tokens fill the shards exactly, no empty shard is left.
 run 0 sgt-tokenize --shard-tokens 3 in out3

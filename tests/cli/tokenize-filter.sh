@@ -1,8 +1,6 @@
 # tokenize-filter.sh: files that are read through a command's standard output.
 . "$ROOT/tests/cli/lib.sh"
 
-ids() { tail -c +1025 "$1" | od -An -v -tu2 | xargs; }
-nothing_left() { [ ! -e "$1" ] || fail "$1 was left behind"; }
 printed() { # print the bytes of the document that FILTER makes from one file
     rm -rf odd out-odd
     mkdir odd
@@ -18,8 +16,8 @@ printf '<p>Hello</p> world' > in/a.html
 printf 'Hello world' > in/b.txt
 printf 'olleH\n' > in/c.rev
 run 0 sgt-tokenize --filter "html=sed -e 's/<[^>]*>//g'" --filter 'rev=rev "{}"' in out
-[ "$(ids out/train_000000.bin)" = '50256 15496 995 50256 15496 995 50256 15496 198' ] ||
-    fail "$(ids out/train_000000.bin)"
+[ "$(ids_of out/train_000000.bin)" = '50256 15496 995 50256 15496 995 50256 15496 198' ] ||
+    fail "$(ids_of out/train_000000.bin)"
 run 0 sgt-tokenize --filter "html=sed -e 's/<[^>]*>//g'" --filter 'rev=rev "{}"' in out
 stdout_has 'complete already'
 run 1 sgt-tokenize --filter "html=sed -e 's/<[^<>]*>//g'" --filter 'rev=rev "{}"' in out
@@ -70,12 +68,12 @@ printf x > bad/a.bad
 run 1 sgt-tokenize --filter "bad=sh -c 'echo half; echo oh >&2; exit 3'" bad out-bad
 stderr_is 'oh
 sgt-tokenize: bad/a.bad: its filter sh failed: exit code 3'
-nothing_left out-bad
+absent out-bad
 run 1 sgt-tokenize --filter "bad=sh -c 'kill -9 \$\$'" bad out-bad
 stderr_is 'sgt-tokenize: bad/a.bad: its filter sh was ended by signal 9 (Killed)'
 run 1 sgt-tokenize --filter bad=no-such-command bad out-bad
 stderr_is 'sgt-tokenize: bad/a.bad: its filter no-such-command cannot be started: No such file or directory'
-nothing_left out-bad
+absent out-bad
 for f in '' bad bad= '=cat' 'bad=  ' 'a/b=cat'; do
     run 2 sgt-tokenize --filter "$f" bad out-bad
     stderr_is "sgt-tokenize: filter: \"$f\": expected EXT=COMMAND, such as 'pdf=pdftotext {} -'"
@@ -131,9 +129,7 @@ interrupt() {
     pid=$!
     until [ -e out-long/train_000015.bin ]; do kill -0 $pid || fail 'ended too early' && sleep 0.02; done
     kill -TERM $pid
-    code=0
-    wait $pid || code=$?
-    [ $code -eq 130 ] || fail "exit $code after SIGTERM"
+    ended 130 $pid
     rm wait
 }
 interrupt
@@ -158,14 +154,12 @@ cat "$1"
 END
 run 0 sgt-tokenize --quiet --threads 4 --filter 'par=sh ./together {}' many out-many
 [ "$(head -2 log | xargs)" = 'begin begin' ] || fail "one after the other: $(xargs < log)"
-[ "$(ids out-many/train_000000.bin)" = '50256 16 50256 17 50256 18 50256 19' ] || fail 'many: order'
+[ "$(ids_of out-many/train_000000.bin)" = '50256 16 50256 17 50256 18 50256 19' ] || fail 'many: order'
 sgt-tokenize --quiet --filter "par=sh -c 'echo \$\$ >> pids; exec sleep 100' sh" many out-stop 2> .stderr &
 pid=$!
 until [ -s pids ]; do sleep 0.02; done
 kill -TERM $pid
-code=0
-wait $pid || code=$?
-[ $code -eq 130 ] || fail "exit $code after SIGTERM"
+ended 130 $pid
 stderr_is 'sgt-tokenize: stopped (the same command continues it)'
 for pid in $(cat pids); do ! kill -0 "$pid" 2> /dev/null || fail "filter $pid is still there"; done
 
@@ -179,14 +173,11 @@ P().feed(open(sys.argv[1], encoding="utf-8").read())
 END
     printf '<html><body><h1>Hello</h1> <b>world</b>' > in/page.html
     run 0 sgt-tokenize --filter 'html=python3 text.py {}' in/page.html out-html
-    [ "$(ids out-html/train_000000.bin)" = '50256 15496 995' ] || fail 'HTML'
+    [ "$(ids_of out-html/train_000000.bin)" = '50256 15496 995' ] || fail 'HTML'
 fi
 
 # Parquet through pyarrow, one document per row.
-for python in ${PYTHON:-python3} /usr/bin/python3; do
-    "$python" -c 'import pyarrow.parquet' 2> /dev/null && break
-    python=
-done
+find_python pyarrow.parquet
 if [ -n "$python" ]; then
     cat > rows.py << 'END'
 import json, sys, pyarrow.parquet as pq
@@ -197,6 +188,6 @@ END
     "$python" -c 'import pyarrow as pa, pyarrow.parquet as pq
 pq.write_table(pa.table({"id": [1, 2], "text": ["Hello world", "\u00e9\n"]}), "rows.parquet")'
     run 0 sgt-tokenize --filter "parquet=jsonl:$python rows.py" rows.parquet out-parquet
-    [ "$(ids out-parquet/train_000000.bin)" = '50256 15496 995 50256 2634 198' ] || fail 'Parquet'
+    [ "$(ids_of out-parquet/train_000000.bin)" = '50256 15496 995 50256 2634 198' ] || fail 'Parquet'
 else skip 'Parquet: no python3 with pyarrow (PYTHON=... names one); all else passed'
 fi

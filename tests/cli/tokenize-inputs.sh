@@ -1,24 +1,22 @@
 # tokenize-inputs.sh: every kind of INPUT, good and bad.
 . "$ROOT/tests/cli/lib.sh"
 
-paths() { sed 's/^{"path": \(".*"\), "size".*/\1/' "$1/sources.jsonl" | paste -sd' '; }
-nothing_left() { [ ! -e "$1" ] || fail "$1 was left behind"; }
 
 # Files come in byte order of their whole paths: a folder sorts as its name and a slash.
 mkdir -p in/a in/a.d
 for f in in/a/z in/a-b in/a.txt in/a.d/x in/a0 in/B in/é; do echo x > $f; done
 run 0 sgt-tokenize in out
-[ "$(paths out)" = '"B" "a-b" "a.d/x" "a.txt" "a/z" "a0" "é"' ] || fail "order: $(paths out)"
+[ "$(paths_of out)" = '"B" "a-b" "a.d/x" "a.txt" "a/z" "a0" "é"' ] || fail "order: $(paths_of out)"
 
 # INPUTs are read in the order given. The path of a single file is its last component. A file that
 # is given twice is read twice.
 run 0 sgt-tokenize in/a0 in/a in/a0 in///// in/B out2
-[ "$(paths out2)" = '"a0" "z" "a0" "B" "a-b" "a.d/x" "a.txt" "a/z" "a0" "é" "B"' ] || fail "order: $(paths out2)"
+[ "$(paths_of out2)" = '"a0" "z" "a0" "B" "a-b" "a.d/x" "a.txt" "a/z" "a0" "é" "B"' ] || fail "order: $(paths_of out2)"
 
 # Errors: a missing path, an empty folder, a path that is neither file nor folder.
 run 1 sgt-tokenize in nowhere out3
 stderr_is 'sgt-tokenize: nowhere: No such file or directory'
-nothing_left out3
+absent out3
 run 1 sgt-tokenize '' out3
 stderr_is 'sgt-tokenize: an empty name: No such file or directory'
 mkdir -p empty/sub
@@ -27,7 +25,7 @@ stderr_is 'sgt-tokenize: empty: no file in this folder (name one that has files,
 stdout_is ''
 run 1 sgt-tokenize in/a.txt empty/ out3
 stderr_is 'sgt-tokenize: empty: no file in this folder (name one that has files, or files)'
-nothing_left out3
+absent out3
 run 1 sgt-tokenize /dev/null out3
 stderr_is 'sgt-tokenize: /dev/null: neither a file nor a folder (streams are read from standard input: -)'
 mkdir odd
@@ -35,7 +33,7 @@ mkfifo odd/pipe
 echo x > odd/text
 run 0 sgt-tokenize odd out4
 stderr_is 'sgt-tokenize: odd/pipe: neither file nor folder, skipped (1 such below odd)'
-[ "$(paths out4)" = '"text"' ] || fail 'a folder with a pipe in it'
+[ "$(paths_of out4)" = '"text"' ] || fail 'a folder with a pipe in it'
 run 0 sgt-tokenize --quiet odd out4q
 stderr_is ''
 
@@ -46,11 +44,11 @@ echo two > elsewhere/2
 ln -s ../elsewhere links/folder
 ln -s real/1 links/file
 run 0 sgt-tokenize links out5
-[ "$(paths out5)" = '"file" "folder/2" "real/1"' ] || fail "links: $(paths out5)"
+[ "$(paths_of out5)" = '"file" "folder/2" "real/1"' ] || fail "links: $(paths_of out5)"
 ln -s .. links/real/up
 run 1 sgt-tokenize links out6
 stderr_is 'sgt-tokenize: links/real/up: a symbolic link back to links, without end (remove the link)'
-nothing_left out6
+absent out6
 rm links/real/up
 ln -s self links/self
 run 1 sgt-tokenize links out6
@@ -59,7 +57,7 @@ rm links/self
 ln -s gone links/dangling
 run 1 sgt-tokenize links out6
 stderr_is 'sgt-tokenize: links/dangling: a symbolic link that leads nowhere: No such file or directory'
-nothing_left out6
+absent out6
 
 # Files whose names have a newline or bytes that are not UTF-8 are read like any other; messages
 # escape these bytes.
@@ -69,7 +67,7 @@ b"
 printf 'y' > "names/$(printf 'c\351d')"
 run 0 sgt-tokenize names out7
 stderr_is ''
-[ "$(paths out7)" = '"a\nb" "c\\xe9d", "path_bytes": "63e964"' ] || fail "names: $(paths out7)"
+[ "$(paths_of out7)" = '"a\nb" "c\\xe9d", "path_bytes": "63e964"' ] || fail "names: $(paths_of out7)"
 run 0 sgt-tokenize --quiet names out7
 run 1 sgt-tokenize "names/no
 such" out8
@@ -77,7 +75,7 @@ stderr_is 'sgt-tokenize: names/no\x0asuch: No such file or directory'
 printf 'y\377' > "names/$(printf 'c\351d')"
 run 1 sgt-tokenize --invalid-utf8 fail names out8
 stderr_is 'sgt-tokenize: names/c\xe9d: offset 1: not UTF-8 (--invalid-utf8 keep or replace reads it)'
-nothing_left out8
+absent out8
 
 # OUT is never read: it is refused as an INPUT, and skipped below one.
 mkdir -p nest/out self
@@ -86,7 +84,7 @@ run 0 sgt-tokenize nest nest/out
 run 0 sgt-tokenize nest nest/out
 stdout_has 'complete already'
 stderr_is 'sgt-tokenize: nest/out: skipped: it is OUT or inside OUT'
-[ "$(paths nest/out)" = '"a"' ] || fail "OUT was read: $(paths nest/out)"
+[ "$(paths_of nest/out)" = '"a"' ] || fail "OUT was read: $(paths_of nest/out)"
 echo x > self/a
 run 1 sgt-tokenize self ./self/
 stderr_is 'sgt-tokenize: self: INPUT is OUT or inside OUT (name another OUT)'
@@ -100,7 +98,7 @@ mkdir around
 ln -s ../nest/out/sources.jsonl around/link
 echo x > around/b
 run 0 sgt-tokenize around nest/out2
-[ "$(paths nest/out2)" = '"b" "link"' ] || fail 'a link to a file'
+[ "$(paths_of nest/out2)" = '"b" "link"' ] || fail 'a link to a file'
 run 1 sgt-tokenize around nest/out
 stderr_has 'around/link: skipped: it is OUT or inside OUT'
 
@@ -130,7 +128,7 @@ stderr_is 'sgt-tokenize: out11: complete, and standard input cannot be compared 
 printf 'from another' | run 0 sgt-tokenize --force - out11
 stdout_has 'out11: 3 tokens'
 printf 'two' | run 0 sgt-tokenize in/a0 - in/B out12
-[ "$(paths out12)" = '"a0" "-" "B"' ] || fail "stdin among files: $(paths out12)"
+[ "$(paths_of out12)" = '"a0" "-" "B"' ] || fail "stdin among files: $(paths_of out12)"
 run 0 sgt-tokenize - out13 # the test's own standard input, which is empty
 stdout_has 'out13: 1 token, 1 document, 1 shard'
 run 1 sgt-tokenize in/a0 out13
@@ -140,7 +138,7 @@ stderr_is 'sgt-tokenize: out13: made from other inputs: input 1 was -, now in/a0
 # list and line.
 printf 'in/a0\n\nin/a\nin/a-b' > list
 run 0 sgt-tokenize @list in/B out20
-[ "$(paths out20)" = '"a0" "z" "a-b" "B"' ] || fail "list: $(paths out20)"
+[ "$(paths_of out20)" = '"a0" "z" "a-b" "B"' ] || fail "list: $(paths_of out20)"
 run 0 sgt-tokenize @- in/B out21 < list
 same_folders out20 out21
 printf 'in/a0\n\nnowhere\n' > list
@@ -162,29 +160,29 @@ run 1 sgt-tokenize @in out22
 stderr_is 'sgt-tokenize: in: Is a directory'
 run 2 sgt-tokenize - @- out22
 stderr_is 'sgt-tokenize: standard input (-) can be read only once (name it once)'
-nothing_left out22
+absent out22
 echo x > @odd
 run 0 sgt-tokenize ./@odd out23
-[ "$(paths out23)" = '"@odd"' ] || fail 'a file whose name begins with @'
+[ "$(paths_of out23)" = '"@odd"' ] || fail 'a file whose name begins with @'
 
 # A read error in the middle of a file names the file and the offset.
 if [ -r /proc/self/mem ]; then
     ln -s /proc/self/mem mem
     run 1 sgt-tokenize in/a0 mem out14
     stderr_is 'sgt-tokenize: mem: offset 0: Input/output error'
-    nothing_left out14
+    absent out14
 fi
 # A file has more, or less, data than its stated size.
 if [ -r /proc/version ]; then
     run 1 sgt-tokenize /proc/version out15
     stderr_is 'sgt-tokenize: /proc/version: has no size that can be trusted: the system says 0 bytes, but it holds '\
 'more (files in /proc and /sys are like that: copy it with cat, and name the copy)'
-    nothing_left out15
+    absent out15
 fi
 some=/sys/kernel/mm/transparent_hugepage/enabled
 if [ -r $some ] && [ "$(stat -c %s $some)" -gt "$(cat $some | wc -c)" ]; then
     run 1 sgt-tokenize $some out15
     stderr_is "sgt-tokenize: $some: has no size that can be trusted: the system says $(stat -c %s $some) bytes, but it "\
 'holds fewer (files in /proc and /sys are like that: copy it with cat, and name the copy)'
-    nothing_left out15
+    absent out15
 fi

@@ -181,10 +181,7 @@ run_usage '--train-vocab makes a vocabulary and no shards: not with --keep-field
     --keep-fields url a.jsonl no
 
 # ---- numbers as pyarrow reads them, in files that it writes: every encoding, width, page and pattern of nulls ----
-for python in ${PYTHON:-python3} /usr/bin/python3; do
-    "$python" -c 'import pyarrow.parquet' 2> /dev/null && break
-    python=
-done
+find_python pyarrow.parquet
 [ -n "$python" ] || skip 'numbers by pyarrow: no python3 with it (PYTHON=... names one); all else passed'
 cat > columns.py << 'END'
 import json, random, sys

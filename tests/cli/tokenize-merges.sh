@@ -28,9 +28,7 @@ same set/tokenizer.json a/tokenizer.json
 
 # A run that was begun with one vocabulary is not resumed with the other.
 mkdir corpus
-for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-    for k in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do cat in.txt; done
-done > corpus/large
+repeated 400 in.txt > corpus/large
 printf 'bad \377' > corpus/stop
 options='--quiet --threads 1 --invalid-utf8 fail --shard-tokens 50k'
 run 1 sgt-tokenize $options --vocab short corpus begun

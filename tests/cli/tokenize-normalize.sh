@@ -46,14 +46,8 @@ check 'one end of text, and one before it all' \
     [ "$(od -An -v -tu2 -w2 -j1024 literal/train_000000.bin | grep -c 50256)" -eq 2 ]
 
 # Many documents, and large ones that are cut, with any number of threads; and as JSONL.
-i=0
-while [ $i -lt 12 ]; do cat raw.txt raw.txt nfc.txt; i=$((i + 1)); done > some.txt
-i=0
-while [ $i -lt 400 ]; do cat some.txt; i=$((i + 1)); done > large.txt # more than 360 KB, while units have 256 KiB
-i=0
-while [ $i -lt 12 ]; do cat nfc.txt nfc.txt nfc.txt; i=$((i + 1)); done > some-nfc.txt
-i=0
-while [ $i -lt 400 ]; do cat some-nfc.txt; i=$((i + 1)); done > large-nfc.txt
+repeated 4800 raw.txt raw.txt nfc.txt > large.txt # more than 360 KB, while units have 256 KiB
+repeated 4800 nfc.txt nfc.txt nfc.txt > large-nfc.txt
 for threads in 1 3; do
     rm -rf large
     run 0 sgt-tokenize --quiet --threads $threads --normalize nfc large.txt large

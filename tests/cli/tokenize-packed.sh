@@ -1,7 +1,7 @@
 # tokenize-packed.sh: inputs packed as .gz and .zst, whole and damaged.
 . "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/shards.inc"
 
-nothing_left() { [ ! -e "$1" ] || fail "$1 was left behind"; }
 head -c 300000 "$ROOT/tokenize/vocab/gpt2.bpe" > text
 run 0 sgt-tokenize --quiet text out
 expect_text() { # FILE: check that its text is that of the file `text`
@@ -31,7 +31,7 @@ cut_off() { # FILE BYTES...: check that the first BYTES of it are reported as cu
         head -c "$n" "$whole" > "$cut"
         run 1 sgt-tokenize "$cut" out-cut
         stderr_is "sgt-tokenize: $cut: offset $n: cut off: the file ends in the middle of its compressed data"
-        nothing_left out-cut
+        absent out-cut
     done
 }
 
@@ -52,11 +52,10 @@ stderr_is "sgt-tokenize: after.gz: offset $((size + 2)): not gzip, or damaged: n
 # the run continues.
 for at in 30 500 $((size / 2)) $((size - 20)) $((size - 6)); do
     cp a.gz flipped.gz
-    byte=$(od -An -tu1 -j $at -N 1 a.gz)
-    printf "\\$(printf %03o $((byte ^ 16)))" | dd of=flipped.gz bs=1 seek=$at conv=notrunc 2> .dd
+    flip flipped.gz $at 16
     run 1 sgt-tokenize text flipped.gz out-flipped
     stderr_matches '^sgt-tokenize: flipped.gz: offset [0-9]+: (not gzip, or damaged: .*|cut off: .*)$'
-    nothing_left out-flipped
+    absent out-flipped
 done
 run 1 sgt-tokenize --shard-tokens 20k text flipped.gz out-flipped
 exists out-flipped/train_000005.bin

@@ -2,14 +2,9 @@
 # the time left. tests/base/test_progress.c tests the bar together with other lines.
 . "$ROOT/tests/cli/lib.sh"
 
-command -v script > /dev/null || skip 'script is not there'
-terminal() { # COMMAND: on a terminal; what it showed, a line each time the cursor went back
-    script -qec "stty cols 100; $1" /dev/null < /dev/null > .shown 2> .stderr || fail "exit $?: $(cat .stderr .shown)"
-    tr '\r' '\n' < .shown | sed 's/\x1b\[K//g' | grep -v '^$' > shown
-}
 mkdir in
 for i in 1 2 3 4 5 6 7 8; do cat "$ROOT"/tokenize/vocab/gpt2.bpe > in/$i.txt; done
-terminal 'sgt-tokenize in out > summary'
+terminal 100 'sgt-tokenize in out > summary'
 size=$(cat in/* | wc -c | awk '{ printf "%.1f MiB", $1 / 1048576 }')
 grep -qE "^100%\|#{20}\| $size/$size \[00:0[0-9]<00:00, [0-9.]+ [kMG]B/s\] [0-9.]+ [kMG]tokens/s$" shown ||
     fail "no bar that is full at last: $(cat shown)"
@@ -24,46 +19,43 @@ full() { # BYTES: the last bar is full at so many
 }
 run 0 sgt-tokenize --json in counted
 tokens=$(field tokens .stdout) bytes=$(cat in/* | wc -c)
-terminal 'sgt-tokenize --shuffle 3 in shuffled > summary'
+terminal 100 'sgt-tokenize --shuffle 3 in shuffled > summary'
 full $((bytes + 2 * tokens)) # of one rank, the documents are not copied into buckets
-terminal 'sgt-tokenize --dedup in unique > summary'
+terminal 100 'sgt-tokenize --dedup in unique > summary'
 full $((bytes + 2 * tokens))
 grep -q '^7 duplicates' summary || fail "they are the same file: $(cat summary)"
 run 0 sgt-tokenize --rank 1 --ranks 2 in ranked
-terminal 'sgt-tokenize --rank 0 --ranks 2 in ranked > summary'
+terminal 100 'sgt-tokenize --rank 0 --ranks 2 in ranked > summary'
 full $((bytes / 2 + 2 * tokens))
 
 # Standard input has no known size, so no time left is printed.
-terminal '(cat in/1.txt; sleep .3; cat in/2.txt; sleep .3; cat in/3.txt) | sgt-tokenize - fed > summary'
+terminal 100 '(cat in/1.txt; sleep .3; cat in/2.txt; sleep .3; cat in/3.txt) | sgt-tokenize - fed > summary'
 grep -qE '^[0-9.]+ [KM]iB \[00:0[0-9], [0-9.]+ [kM]B/s\] [0-9.]+ [kM]tokens/s$' shown || fail "no bar: $(cat shown)"
 [ "$(wc -l < shown)" -ge 2 ] || fail "it did not move: $(cat shown)"
 ! grep -q '%' shown || fail "a part of nobody knows what: $(cat shown)"
 
 # A notice has a line of its own, and a failure is printed below the bar.
 mv in/8.txt in/8.gz.zip
-terminal 'sgt-tokenize in noticed > summary'
+terminal 100 'sgt-tokenize in noticed > summary'
 grep -q '^sgt-tokenize: in/8.gz.zip: ' shown || fail "no notice: $(cat shown)"
-terminal 'sgt-tokenize --quiet in quiet > summary'
+terminal 100 'sgt-tokenize --quiet in quiet > summary'
 [ ! -s shown ] || fail "--quiet said: $(cat shown)"
 
 # On a terminal that cannot move its cursor, no line is redrawn.
 TERM=dumb
-terminal 'sgt-tokenize in dumb > summary'
+terminal 100 'sgt-tokenize in dumb > summary'
 ! grep -q "$(printf '\033')" .shown || fail "an escape sequence: $(cat -v .shown)"
 ! grep -q '%|' .shown || fail "a bar: $(cat -v .shown)"
 
 # On a narrow terminal the summary and an inspected set's options wrap between words.
 rm -rf narrow
 echo 'a b' > narrow.txt
-script -qec "stty cols 40; sgt-tokenize --split none narrow.txt narrow; sgt-inspect narrow | grep -c ." /dev/null \
-    < /dev/null > shown 2> .stderr || fail "exit $?: $(cat shown)"
-tr -d '\r' < shown > lines
-grep -q '^4 B of text in 1 file, ' lines || fail "no summary: $(cat lines)"
-[ "$(awk '{ if (length > n) n = length } END { print n }' lines)" -le 40 ] ||
-    fail "wider than 40 columns: $(cat lines)"
-script -qec "stty cols 48; sgt-inspect narrow" /dev/null < /dev/null | tr -d '\r' | sed -n '/^  options/,$p' > lines
-[ "$(wc -l < lines)" -ge 4 ] && [ "$(awk '{ if (length > n) n = length } END { print n }' lines)" -le 48 ] ||
-    fail "options wider than 48 columns: $(cat lines)"
+terminal 40 'sgt-tokenize --split none narrow.txt narrow; sgt-inspect narrow | grep -c .'
+grep -q '^4 B of text in 1 file, ' shown || fail "no summary: $(cat shown)"
+[ "$(widest shown)" -le 40 ] || fail "wider than 40 columns: $(cat shown)"
+terminal 48 'sgt-inspect narrow'
+sed -n '/^  options/,$p' shown > lines
+[ "$(wc -l < lines)" -ge 4 ] && [ "$(widest lines)" -le 48 ] || fail "options wider than 48 columns: $(cat lines)"
 
 # And so do all other rows that inspect a set, a run or a checkpoint, and those of --dry-run.
 run 0 sgt-train --quiet --device cpu --threads 1 --data narrow --model 1x8x1 --seq-len 1 --batch-size 1 --steps 1 \
@@ -72,8 +64,8 @@ for command in 'sgt-inspect narrow' 'sgt-inspect trained' 'sgt-inspect trained/s
     'sgt-tokenize --dry-run in'; do
     run 0 $command
     tr -s '\n ' '  ' < .stdout > said
-    script -qec "stty cols 40; $command" /dev/null < /dev/null 2> .stderr | tr -d '\r' > lines
-    [ "$(awk '{ if (length > n) n = length } END { print n }' lines)" -le 40 ] || fail "$command: $(cat lines)"
-    tr -s '\n ' '  ' < lines > shown
-    same shown said
+    terminal 40 "$command"
+    [ "$(widest shown)" -le 40 ] || fail "$command: $(cat shown)"
+    tr -s '\n ' '  ' < shown > lines
+    same lines said
 done

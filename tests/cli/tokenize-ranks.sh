@@ -120,9 +120,7 @@ run 0 sgt-tokenize $options --rank 0 --ranks 2 more out
 exists out/.work/part-000000/manifest.json
 kill -TERM $pid
 kill -CONT $pid
-code=0
-wait $pid || code=$?
-[ $code -eq 130 ] || fail "exit $code after SIGTERM"
+ended 130 $pid
 run 0 sgt-tokenize $options --rank 1 --ranks 2 more out
 same_folders out two
 

@@ -83,9 +83,7 @@ absent o-later/manifest.json
 # ---- an interrupted run ----
 mkdir cA
 cp "$ROOT/tokenize/text/unicode_tables.c" cA/a
-for i in $(seq 40); do
-    cat "$ROOT/tokenize/text/unicode_tables.c"
-done > cA/b # more than a block of the hash
+repeated 40 "$ROOT/tokenize/text/unicode_tables.c" > cA/b # more than a block of the hash
 cp cA/a cA/c
 printf 'bad \377' > cA/stop
 cp -r cA cB

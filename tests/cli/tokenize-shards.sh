@@ -47,7 +47,7 @@ for layout in megatron nanogpt npy; do
     # a changed token is found by the manifest's checksum
     cp -r $layout hurt
     bin=$(echo hurt/train*[ny])
-    patch "$bin" 600 $(($(od -An -tu1 -j600 -N1 "$bin") ^ 1))
+    flip "$bin" 600
     run 1 sgt-inspect hurt --verify
     stderr_matches "^sgt-inspect: $bin: checksum [0-9a-f]{16}, but the manifest says [0-9a-f]{16}: "
     rm -r hurt

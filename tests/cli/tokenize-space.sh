@@ -2,11 +2,7 @@
 # size of files (ulimit -f) gives a failure with one line.
 . "$ROOT/tests/cli/lib.sh"
 
-i=0
-while [ $i -lt 60 ]; do
-    cat "$ROOT/tokenize/vocab/gpt2.bpe"
-    i=$((i + 1))
-done | head -c 12000000 > text.txt
+repeated 60 "$ROOT/tokenize/vocab/gpt2.bpe" | head -c 12000000 > text.txt
 
 if [ "${1:-}" != mounted ]; then # RLIMIT_FSIZE: the write fails, instead of a signal that ends the program
     limited() { (ulimit -f 2000 && exec "$@"); } # a block has 512 or 1,024 bytes

@@ -11,8 +11,7 @@ expected=${TORTURE_KILLS:-12} seed=${SEED:-$$}
 echo "SEED=$seed TORTURE_KILLS=$expected"
 
 mkdir text mixed
-i=0
-while [ $i -lt 4 ]; do cat "$ROOT"/*/*.c "$ROOT"/*/*/*.c && i=$((i + 1)); done |
+repeated 4 "$ROOT"/*/*.c "$ROOT"/*/*/*.c |
     awk '{ print (NR % 151 ? "" : "<|endoftext|>") $0 }' > text/large.txt
 here=$PWD
 (cd "$ROOT" && cp -r --parents tokenize/*/*.[ch] loader/base tokenize/vocab/gpt2.bpe tests/data/vocab/text.txt "$here/text")
@@ -79,9 +78,7 @@ check_names() { # KIND: every file with its final name must be whole
 finish() { # KIND: complete the run undisturbed, and compare
     begin "$1" 1
     for pid in $pids; do
-        code=0
-        wait $pid || code=$?
-        [ $code -eq 0 ] || fail "kind $1: exit $code: $(cat .stderr?)"
+        ended 0 $pid
     done
     same_folders cut$1 whole$1
 }

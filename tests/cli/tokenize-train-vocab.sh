@@ -129,10 +129,8 @@ sgt-tokenize --train-vocab 300 - n < pipe > .stdout 2> .stderr &
 pid=$!
 wait_for_handler $pid
 kill -TERM $pid
-code=0
-wait $pid || code=$?
+ended 130 $pid
 kill $sleeper
-[ $code -eq 130 ] || fail "exit code $code after SIGTERM, not 130"
 stderr_is 'sgt-tokenize: stopped'
 absent n
 

@@ -1,7 +1,6 @@
 # tokenize-utf8.sh: text that is not UTF-8, and a literal end of text.
 . "$ROOT/tests/cli/lib.sh"
 
-ids() { od -An -tu2 -v -w2 -j1024 "$1" | tr -d ' ' | paste -sd' '; }
 
 # Ill-formed bytes: ff alone; c3 with nothing after it; e2 82, the start of a three-byte sequence,
 # which counts as one; ed a0 80, a surrogate, which counts as three. Python writes as many U+FFFD.
@@ -45,39 +44,38 @@ run 0 sgt-tokenize --json many out
 # A literal end of text is plain text, unless --special eot is given.
 printf 'one<|endoftext|>two <|endoftext|><|endoftext|> <|endoftext' > special
 run 0 sgt-tokenize special text
-[ "$(ids text/train_000000.bin)" = '50256 505 27 91 437 1659 5239 91 29 11545 1279 91 437 1659 5239 91 6927 91 437 '\
+[ "$(ids_of text/train_000000.bin)" = '50256 505 27 91 437 1659 5239 91 29 11545 1279 91 437 1659 5239 91 6927 91 437 '\
 '1659 5239 91 29 1279 91 437 1659 5239' ] ||
-    fail "special none: $(ids text/train_000000.bin)"
+    fail "special none: $(ids_of text/train_000000.bin)"
 stdout_has '3 literal ends of text in the documents, tokenized as text (with --special eot each begins a document)'
 [ "$(field eot_literals text/manifest.json)" -eq 3 ] || fail 'the manifest does not count literals'
 run 0 sgt-tokenize --special eot special eot
-[ "$(ids eot/train_000000.bin)" = '50256 505 50256 11545 220 50256 50256 1279 91 437 1659 5239' ] ||
-    fail "special eot: $(ids eot/train_000000.bin)"
+[ "$(ids_of eot/train_000000.bin)" = '50256 505 50256 11545 220 50256 50256 1279 91 437 1659 5239' ] ||
+    fail "special eot: $(ids_of eot/train_000000.bin)"
 stdout_has 'eot: 12 tokens, 4 documents,'
 stdout_matches '^19 B of text in 1 file'
 ! grep -q literal .stdout || fail 'literals that begin documents are counted as text'
 
 # Each literal begins a document, and the text before the first one is a document, too, unless the literal comes first.
-starts() { od -An -v -tu8 -w8 "$1/train_000000.idx" | tr -d ' ' | paste -sd' '; }
 documents() { # TEXT IDS STARTS
     printf "$1" > text.txt
     for options in '' '--normalize nfc' '--pattern \p{L}+|.'; do
         rm -rf out
         # shellcheck disable=SC2086
         run 0 sgt-tokenize --quiet --special eot $options text.txt out
-        [ "$(ids out/train_000000.bin)" = "$2" ] || fail "$1: $(ids out/train_000000.bin)"
-        [ "$(starts out)" = "$3" ] || fail "$1 begins at: $(starts out)"
+        [ "$(ids_of out/train_000000.bin)" = "$2" ] || fail "$1: $(ids_of out/train_000000.bin)"
+        [ "$(starts_of out/train_000000.idx)" = "$3" ] || fail "$1 begins at: $(starts_of out/train_000000.idx)"
     done
     for first in '<' '\u003c'; do # with and without an escape
         printf '{"text":"%s"}\n' "$(printf '%s' "$1" | sed "s/</\\$first/g")" > text.jsonl
         rm -rf out
         run 0 sgt-tokenize --quiet --special eot text.jsonl out
-        [ "$(ids out/train_000000.bin)" = "$2" ] || fail "$1 in JSONL: $(ids out/train_000000.bin)"
-        [ "$(starts out)" = "$3" ] || fail "$1 in JSONL begins at: $(starts out)"
+        [ "$(ids_of out/train_000000.bin)" = "$2" ] || fail "$1 in JSONL: $(ids_of out/train_000000.bin)"
+        [ "$(starts_of out/train_000000.idx)" = "$3" ] || fail "$1 in JSONL begins at: $(starts_of out/train_000000.idx)"
     done
     run 0 sgt-tokenize --quiet --special eot - stdin-out < text.txt
-    [ "$(ids stdin-out/train_000000.bin)" = "$2" ] || fail "$1 on standard input: $(ids stdin-out/train_000000.bin)"
-    [ "$(starts stdin-out)" = "$3" ] || fail "$1 on standard input begins at: $(starts stdin-out)"
+    [ "$(ids_of stdin-out/train_000000.bin)" = "$2" ] || fail "$1 on standard input: $(ids_of stdin-out/train_000000.bin)"
+    [ "$(starts_of stdin-out/train_000000.idx)" = "$3" ] || fail "$1 on standard input begins at: $(starts_of stdin-out/train_000000.idx)"
     rm -r stdin-out
 }
 documents 'a<|endoftext|>b<|endoftext|>c' '50256 64 50256 65 50256 66' '0 2 4'

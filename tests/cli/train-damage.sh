@@ -28,10 +28,6 @@ damage() { # MESSAGE COMMAND...
 passed='skipped an incomplete checkpoint: '$newest
 
 # A single bit is changed, in the middle and in the last byte of every file.
-flip() { # FILE OFFSET
-    old=$(od -An -tu1 -j "$2" -N1 "$1" | tr -d ' ')
-    printf "\\$(printf %03o $((old ^ 1)))" | dd of="$1" bs=1 seek="$2" conv=notrunc 2> .dd
-}
 for file in model.safetensors optimizer.safetensors config.json generation_config.json tokenizer.json \
     tokenizer_config.json state.json; do
     size=$(wc -c < whole/step-00000006/$file)

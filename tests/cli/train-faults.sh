@@ -12,13 +12,6 @@ data d
 validation d
 echo '{}' > d/tokenizer.json # is copied to the checkpoints unchanged
 
-# facts_of CHECKPOINT: print a checksum of the checkpoint without the reader's name and the checksum
-# of state.json
-facts_of() {
-    (cd "$1" && cat config.json generation_config.json tokenizer.json tokenizer_config.json model.safetensors \
-        optimizer.safetensors) > "$2"
-    grep -vE '"(loader|xxh3)":' "$1/state.json" >> "$2"
-}
 whole() {
     same_facts undisturbed/log.jsonl run/log.jsonl
     same undisturbed/latest run/latest

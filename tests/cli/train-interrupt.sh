@@ -12,9 +12,7 @@ for signal in INT TERM; do
     pid=$!
     until [ -s $signal/log.jsonl ]; do sleep 0.02; done
     kill -$signal $pid
-    code=0
-    wait $pid || code=$?
-    [ "$code" -eq 130 ] || fail "exit code $code after SIG$signal, not 130"
+    ended 130 $pid
     stderr_matches '^sgt-train: interrupted after step [0-9]+ of 80; --resume goes on from there$'
     stderr_lines 1
     steps=$(wc -l < $signal/log.jsonl)

@@ -113,29 +113,29 @@ run 0 sgt-train --quiet --run tuned --resume --steps 2 --data more.jsonl --val-d
 
 # ---- a terminal of 40 columns: lines wrap between words ----
 command -v script > /dev/null || skip 'script is not there: nothing was shown on a terminal'
-terminal() { # COMMAND: run it on a terminal; ./shown gets what it shows, without the bar
+narrow() { # COMMAND: run it on a terminal of 40 columns; ./shown gets what it shows, without the bar
     script -qec "stty cols 40; $1" /dev/null < /dev/null > .shown 2> .script || :
     tr '\r' '\n' < .shown | sed 's/\x1b\[K//g' | grep -vE '^$|^ *[0-9]+%' > shown
     awk 'length > 40 { print; bad = 1 } END { exit bad }' shown > long || fail "wider than 40 columns: $(cat long)"
 }
 joined() { tr -s '\n ' '  ' < "$1"; }
 run 1 sgt-train --run toy-rnu --resume
-terminal 'sgt-train --run toy-rnu --resume'
+narrow 'sgt-train --run toy-rnu --resume'
 [ "$(wc -l < shown)" -gt 3 ] && [ "$(joined shown)" = "$(joined .stderr)" ] || fail "cut, or not whole: $(cat shown)"
 run 2 sgt-train --run toy-run --no-such-option
-terminal 'sgt-train --run toy-run --no-such-option'
+narrow 'sgt-train --run toy-run --no-such-option'
 [ "$(joined shown)" = "$(joined .stderr)" ] || fail "cut, or not whole: $(cat shown)"
 run 0 sgt-train $small --steps 2 --run piped
 grep '^sgt-train: ' .stderr > said
 grep '^tokens seen: ' .stdout >> said
-terminal "sgt-train $small --steps 2 --run shown-run"
+narrow "sgt-train $small --steps 2 --run shown-run"
 while read -r line; do
     joined shown | grep -qF -- "$line" || fail "this is cut: $line: $(cat shown)"
 done < said
 words() { joined "$1" | sed 's/| /|/g' | tr ' ' '\n'; } # words, where a list of choices may be broken after each |
 for program in sgt-train sgt-bench; do
     run 0 $program --help
-    terminal "$program --help"
+    narrow "$program --help"
     words .stdout > words
     words shown > shown-words
     same words shown-words

@@ -1,10 +1,7 @@
 # RUN/tb as TensorBoard reads it, after a run that was killed after its newest checkpoint and resumed.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
-for python in ${PYTHON:-python3} /usr/bin/python3; do
-    $python -c 'import tensorboard' 2> /dev/null && break
-    python=
-done
+find_python tensorboard
 [ -n "$python" ] || skip 'no python3 with tensorboard (PYTHON=... names one)'
 data d
 validation d

@@ -2,26 +2,20 @@
 # fit. Each evaluation has a line above it. With --json, standard output has only the document.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
-command -v script > /dev/null || skip 'script is not there'
 data d
 validation d
-# terminal COLUMNS OPTION...: print the terminal's content, with a line for each return of the
-# cursor
-terminal() {
+# bars COLUMNS OPTION...: train on a terminal; ./bars gets each state of the bar
+bars() {
     columns=$1
     shift
     rm -rf run
-    script -qec "stty cols $columns; sgt-train $small --steps 60 --run run $* > .out" /dev/null < /dev/null > .shown \
-        2> .stderr ||
-        fail "exit $?: $(cat .stderr .shown)"
-    tr '\r' '\n' < .shown | sed 's/\x1b\[K//g' | grep -v '^$' > shown
+    terminal "$columns" "sgt-train $small --steps 60 --run run $* > .out"
     grep -E '^ *[0-9]+%' shown > bars || fail "no bar: $(cat shown)"
-    [ "$(awk '{ if (length > n) n = length } END { print n }' bars)" -lt "$columns" ] ||
-        fail "wider than $columns: $(cat bars)"
+    [ "$(widest bars)" -lt "$columns" ] || fail "wider than $columns: $(cat bars)"
 }
 rate='[0-9.]+ [kM]?' # a rate and its unit
 
-terminal 200
+bars 200
 head -1 bars | grep -qE '^ *[0-9]+%\|#* *\| [0-9]+/60 \[00:[0-9]+<[0-9:-]+, '"$rate"'step/s\] loss [0-9.]+, '\
 "$rate"'tokens/s, lr [0-9.]+e-0[0-9]' ||
     fail "not a bar with all that there is: $(cat bars)"
@@ -35,16 +29,16 @@ sed -n 's/.*"mfu":\([0-9.e-]*\).*/\1/p' run/log.jsonl | awk '!($1 > 0 && $1 <= 1
     fail "an MFU above 100 %: $(cat run/log.jsonl)"
 grep -q '^tokens seen: ' .out || fail "no summary: $(cat .out)"
 
-terminal 80
+bars 80
 tail -1 bars | grep -qE '^100%\|#{4,20}\| 60/60 (\[00:[0-9]+)?<00:00\]? loss [0-9.]+, '"$rate"'tokens/s, lr '\
 '[0-9.]+e-0[0-9]' ||
     fail "not what 80 columns hold: $(cat bars)"
-terminal 40
+bars 40
 tail -1 bars | grep -qE '^100%(\|#+\|)? 60/60 <00:00 loss [0-9.]+$' || fail "not what 40 columns hold: $(cat bars)"
 
 # Each evaluation has a line of its own above the bar; with --json, standard output has only the
 # document.
-terminal 120 --eval-every 20 --json
+bars 120 --eval-every 20 --json
 [ "$(grep -cE '^step (20|40|60): loss [0-9.]+, validation [0-9.]+, ' shown)" -eq 3 ] ||
     fail "not three evaluations: $(cat shown)"
 ! grep -vE '^ *[0-9]+%\||^step |^Epoch |^sgt-train: ' shown || fail 'that is more than a bar and lines'

@@ -31,10 +31,6 @@ grep -q '"skipped":[1-9]' whole2/log.jsonl || fail 'the scaler has nothing to do
 # Print lines of two numbers below 1: after what time the run is killed, and which options it varies.
 numbers() { awk -v seed="$seed" 'BEGIN { srand(seed); while (1) print rand(), rand() }'; }
 
-# facts_of CHECKPOINT: print a checksum of the checkpoint without the reader's name and the checksum
-# of state.json
-facts_of() { (cd "$1" && cat config.json model.safetensors optimizer.safetensors &&
-    grep -vE '"(loader|threads|xxh3)":' state.json) > "$2"; }
 same_run() { # KIND RUN
     same_facts "whole$1/log.jsonl" "$2/log.jsonl"
     [ "$(ls -A "$2" | tr '\n' ' ')" = "$(ls -A "whole$1" | tr '\n' ' ')" ] || fail "the run holds $(ls -A "$2")"

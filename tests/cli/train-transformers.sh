@@ -3,10 +3,7 @@
 # In make check-all only: it loads PyTorch and transformers.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
-for python in ${PYTHON:-python3} /usr/bin/python3; do
-    $python -c 'import transformers' 2> /dev/null && break
-    python=
-done
+find_python transformers
 [ -n "$python" ] || skip 'no python3 with transformers (PYTHON=... names one)'
 
 # as_tokenizer NAME OPTION...: compare AutoTokenizer with the ids of a text, tokenized with these options

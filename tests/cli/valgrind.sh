@@ -13,8 +13,7 @@ clean() { # EXIT COMMAND...
 }
 mkdir corpus
 printf 'It isn'\''t so, said 12 people: d\303\251j\303\240 vu \377\n\n' > corpus/a.txt
-i=0
-while [ $i -lt 6 ]; do cat "$ROOT/README.md" && i=$((i + 1)); done > corpus/b.txt
+repeated 6 "$ROOT/README.md" > corpus/b.txt
 clean 0 sgt-tokenize --quiet --split 50% --shard-tokens 2k --threads 2 corpus out
 stderr_is ''
 clean 1 sgt-tokenize --quiet nowhere out2
