@@ -14,7 +14,6 @@
  * Keys before the documents of all ROWS queries of a tile are skipped too. A document's start never
  * decreases from one query to the next, so no query of a tile sees a key that the first one does
  * not see for this reason. */
-#include "kernels/cpu/dropout.h"
 #include "kernels/kernels.h"
 #include "kernels/cpu/simd.h"
 

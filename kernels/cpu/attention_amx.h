@@ -20,7 +20,6 @@
  * and a chunk's scores and probabilities (32 + 16 KiB) about in the first: the exponentials take
  * most of the time, 64 of them per 16 queries and 64 keys beside 4 products. */
 #include "kernels/cpu/amx_pack.h"
-#include "kernels/cpu/dropout.h"
 #include "kernels/kernels.h"
 #include "kernels/cpu/simd.h"
 

@@ -1,4 +1,4 @@
-/* cpu.c: chooses the table of kernels for this machine. loader/base/cpu detects the CPU. */
+/* cpu.c: chooses the kernels and the products for this machine. loader/base/cpu detects the CPU. */
 #include "loader/base/cpu.h"
 #include "kernels/cpu/levels.h"
 #include "kernels/cpu/product.h"
@@ -22,4 +22,25 @@ const sgt_kernels *sgt_kernels_bf16(void)
     if (sgt_own_product(1)) return &sgt_table_bf16_avx512;
 #endif
     return sgt_kernels_cpu();
+}
+
+const sgt_product *sgt_own_product(int bf16)
+{
+#if defined(__x86_64__)
+    if (bf16 && sgt_cpu_amx()) return &sgt_product_bf16_amx;
+    if (bf16) return sgt_cpu_bf16() ? &sgt_product_bf16_avx512 : NULL;
+    if (sgt_cpu() == SGT_CPU_AVX512) return &sgt_product_f32_avx512;
+    if (sgt_cpu() == SGT_CPU_AVX2) return &sgt_product_f32_avx2;
+#endif
+    return bf16 ? NULL : &sgt_product_f32_plain;
+}
+
+sgt_softmax_part *sgt_own_softmax(int bf16)
+{
+#if defined(__x86_64__)
+    if (bf16) return sgt_cpu_bf16() ? sgt_softmax_bf16_avx512 : NULL;
+    if (sgt_cpu() == SGT_CPU_AVX512) return sgt_softmax_f32_avx512;
+    if (sgt_cpu() == SGT_CPU_AVX2) return sgt_softmax_f32_avx2;
+#endif
+    return bf16 ? NULL : sgt_softmax_f32_plain;
 }

@@ -7,7 +7,7 @@
 #include "train/cuda/cuda_backend.h"
 #include "kernels/cuda/gemm.h"
 #include "kernels/dropout.h"
-#include "kernels/ref/ref.h"
+#include "kernels/kernels.h"
 #include "train/cuda/self_check.h"
 
 /* Tokens per row. SHORT and LONG are no multiples of a tile's rows, but rows of so many numbers are
@@ -45,7 +45,7 @@ static uint32_t few(size_t T) { return T == SHORT ? 2 : 1; }
 
 static int allocate(numbers *x, const setting *s, sgt_error *err)
 {
-    size_t T = s->T, D = s->D, B = few(T), scratch = sgt_ref_attention_scratch(T, D);
+    size_t T = s->T, D = s->D, B = few(T), scratch = sgt_kernels_ref()->attention_scratch(T, D);
     *x = (numbers){.masked = s->masked, .B = B, .T = T, .H = B, .D = D, .one = B * T * B * D};
     x->qkv = calloc(11 * x->one + T + scratch + B * T, sizeof(float));
     if (!x->qkv) return sgt_fail_memory(err, "self-check");
@@ -79,11 +79,11 @@ static void compute(numbers *x)
                                          .rate = RATE};
             const sgt_dropout *drop = x->masked ? &dropout : NULL;
             const int32_t *start = x->masked ? x->starts + b * T : NULL;
-            sgt_ref_attention(x->out + at, row, x->lse, q, q + row, q + 2 * row, 3 * row, T, x->D,
-                              scale, drop, start, x->scratch);
-            sgt_ref_attention_backward(dq, dq + row, dq + 2 * row, 3 * row, x->dout + at,
-                                       x->out + at, row, x->lse, q, q + row, q + 2 * row, 3 * row,
-                                       T, x->D, scale, drop, start, x->scratch);
+            sgt_kernels_ref()->attention(x->out + at, row, x->lse, q, q + row, q + 2 * row, 3 * row,
+                                         T, x->D, scale, drop, start, x->scratch);
+            sgt_kernels_ref()->attention_backward(dq, dq + row, dq + 2 * row, 3 * row, x->dout + at,
+                                                  x->out + at, row, x->lse, q, q + row, q + 2 * row,
+                                                  3 * row, T, x->D, scale, drop, start, x->scratch);
         }
 }
 

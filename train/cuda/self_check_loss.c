@@ -5,7 +5,7 @@
 
 #include "kernels/cuda/gemm.h"
 #include "kernels/cuda/runtime.h"
-#include "kernels/ref/ref.h"
+#include "kernels/kernels.h"
 #include "train/cuda/self_check.h"
 
 /* Logits (n, ld), of which V columns are read. */
@@ -66,7 +66,7 @@ static void fill(numbers *x, const shape *s, sgt_cuda_type type)
     sgt_check_encode(to->logits, type, x->want, s->n * s->ld);
     for (size_t i = 0; i < s->n; i++) to->targets[i] = i % 7 == 2 ? -1 : (int32_t)(i * 997 % s->V);
     to->scale = SCALE;
-    sgt_ref_cross_entropy(x->want, x->loss, to->targets, s->n, s->V, s->ld, SCALE);
+    sgt_kernels_ref()->cross_entropy(x->want, x->loss, to->targets, s->n, s->V, s->ld, SCALE);
 }
 
 static int check(numbers *x, const shape *s, sgt_cuda_type type, sgt_error *err)

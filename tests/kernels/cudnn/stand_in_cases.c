@@ -10,7 +10,7 @@
 
 #include "loader/base/philox.h"
 #include "tests/kernels/cudnn/check-cudnn.h"
-#include "kernels/ref/ref.h"
+#include "kernels/kernels.h"
 #include "tests/kernels/cudnn/sixteen.h"
 #include "tests/kernels/cudnn/stand_in.h"
 
@@ -170,16 +170,16 @@ static int run_both(arrays *a, const sgt_cudnn_attention_options *o, zeros z, sg
 
 static int check_head(const head *h, bounds *b, const float *dqkv)
 {
-    size_t TD = h->T * h->D;
+    size_t TD = h->T * h->D, ld = h->ld, T = h->T, D = h->D;
     float *want = malloc(4 * TD * sizeof *want), *lse = malloc(h->T * sizeof *lse);
-    float *scratch = malloc(sgt_ref_attention_scratch(h->T, h->D) * sizeof *scratch);
+    float *scratch = malloc(sgt_kernels_ref()->attention_scratch(h->T, h->D) * sizeof *scratch);
     double *size = calloc(4 * TD, sizeof *size);
     sizes s = {size, size + TD, size + 2 * TD, size + 3 * TD};
     float *dq = want + TD, *dk = dq + TD, *dv = dk + TD;
-    sgt_ref_attention(want, h->D, lse, h->q, h->k, h->v, h->ld, h->T, h->D, h->scale, NULL, NULL,
-                      scratch);
-    sgt_ref_attention_backward(dq, dk, dv, h->D, h->dout, h->out, h->ld_out, h->lse, h->q, h->k,
-                               h->v, h->ld, h->T, h->D, h->scale, NULL, NULL, scratch);
+    sgt_kernels_ref()->attention(want, D, lse, h->q, h->k, h->v, ld, T, D, h->scale, NULL, NULL,
+                                 scratch);
+    sgt_kernels_ref()->attention_backward(dq, dk, dv, D, h->dout, h->out, h->ld_out, h->lse, h->q,
+                                          h->k, h->v, ld, T, D, h->scale, NULL, NULL, scratch);
     add_rounding_of_first(dq, dk, h);
     sum_sizes(&s, h);
     int good = 1;
