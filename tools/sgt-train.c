@@ -29,7 +29,7 @@ static struct {
         self_check, no_self_check;
 } o = {.run = "run"};
 
-/* Options that are not stored with a run. Those that are stored come from train/settings_rows.c;
+/* Options that are not stored with a run. Those that are stored come from train/settings.c;
  * ROWS inserts them here. */
 #define ROWS(title, s)                                                  \
     {                                                                   \

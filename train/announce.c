@@ -26,7 +26,7 @@ static void say_ranks(const sgt_trainer *t)
     char threads[64] = "";
     if (!r) return;
     int here = sgt_cpu_count(), all = (int)sysconf(_SC_NPROCESSORS_ONLN),
-        n = t->plan.backend.threads;
+        n = sgt_trainer_threads(t);
     if (!t->cuda) snprintf(threads, sizeof threads, ", on %d thread%s", n, n == 1 ? "" : "s");
     sgt_say(&t->o->detail, "ranks: %u, each with %u of the %" PRIu64 " rows of a micro-step%s",
             r->size, t->info.local_batch, t->s->batch, threads);
@@ -58,7 +58,7 @@ static void say_model(const sgt_trainer *t)
     if (n < 1000000) grouped(size, n);
     else snprintf(size, sizeof size, "%.*g million", n < 1000000000 ? 3 : 4, (double)n / 1e6);
     sgt_say(&t->o->notice, "model: %ux%ux%u, %s parameters; %s on %s%s%s", m->layers, m->channels,
-            m->heads, size, sgt_precision_words[t->plan.backend.precision],
+            m->heads, size, sgt_precision_words[t->s->step.precision],
             t->cuda ? "CUDA, " : "the CPU", t->cuda ? t->gpu : "", ranks);
     sgt_say(&t->o->detail,
             "model: %u layer%s, %u channels, %u head%s, vocabulary %u: %" PRIu64
@@ -115,8 +115,9 @@ static void say_plan(const sgt_trainer *t)
         snprintf(then, sizeof then, ", %s to %.3g", sgt_schedule_words[s->schedule], s->min_lr);
     sgt_say(&t->o->notice,
             "plan: %s of %s%" PRIu64 " x %" PRIu64 " tokens%s; %slearning rate %.3g%s%s%s", steps,
-            accum, s->batch, s->seq, epochs, s->optimizer == SGT_MUON ? "Muon and AdamW, " : "",
-            s->lr, t->lr_is_ours ? " (auto)" : "", after, then);
+            accum, s->batch, s->seq, epochs,
+            s->step.optim.kind == SGT_MUON ? "Muon and AdamW, " : "", s->lr,
+            t->lr_is_ours ? " (auto)" : "", after, then);
     sgt_say(&t->o->detail,
             "cost: %.3g PF-days in all (6 N D, N = %.4g parameters, D = %.4g tokens)",
             sgt_pf_days(n, tokens), (double)n, tokens);

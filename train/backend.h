@@ -59,6 +59,7 @@ typedef struct sgt_memory_kind {
 /* Type of matrices and activations. Master weights, moments, gradients, LayerNorm, softmax, loss
  * and update are float32 with every precision. */
 typedef enum sgt_precision {
+    SGT_PRECISION_UNDECIDED = -1, /* until the device is known; a backend always has another */
     SGT_PRECISION_FP32,
     SGT_PRECISION_TF32,
     SGT_PRECISION_BF16,
@@ -81,6 +82,8 @@ typedef enum sgt_attention {
     SGT_ATTENTION_NAIVE
 } sgt_attention;
 
+/* What a backend computes. Many fields are options of a run, which the command line writes to the
+ * `step` of its settings (settings.h). sgt_settings_step and the trainer add the others. */
 typedef struct sgt_backend_options {
     sgt_model model;
     sgt_optim optim;
@@ -97,10 +100,10 @@ typedef struct sgt_backend_options {
     /* skip updates whose loss or norm is this many standard deviations too high (outliers.h); 0:
      * skip none */
     double skip_spikes;
-    float loss_scale; /* initial loss scale for fp16; 0 means 65536 */
+    double loss_scale; /* initial loss scale for fp16; 0 means 65536 */
     /* probability of dropout on embeddings, attention and both residual branches
      * (kernels/dropout.h) */
-    float dropout;
+    double dropout;
     uint64_t seed; /* seed of dropout's random numbers */
     int ignoring;  /* 1: targets with the id `ignore` have no loss */
     int32_t ignore;

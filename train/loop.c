@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "loader/base/clock.h"
+#include "loader/base/cpu.h"
 #include "train/data/feed.h"
 #include "train/memory/memory.h"
 #include "train/run/saver.h"
@@ -55,12 +56,12 @@ static int over_ranks(const loop *l, double *x, size_t n, sgt_error *err)
 static void add_text(const loop *l, const sgt_batch *rows, sgt_text_loss *text)
 {
     const sgt_trainer *t = l->t;
-    const sgt_backend_options *o = &t->plan.backend;
-    size_t T = o->seq, n = t->info.local_batch * T;
+    const sgt_settings *config = t->s;
+    size_t T = config->seq, n = t->info.local_batch * T;
     for (size_t i = 0; i < n; i++) {
         int32_t target =
             rows->targets ? rows->targets[i] : rows->tokens[i / T * (T + 1) + i % T + 1];
-        if (target < 0 || (o->ignoring && target == o->ignore)) continue;
+        if (target < 0 || (uint64_t)target == config->ignore) continue;
         sgt_text_loss_add(text, t->text_bytes, target, l->losses[i]);
     }
 }
@@ -112,11 +113,11 @@ static int settle_one(loop *l, int val, sgt_error *err)
     m->loss = plain(got.loss);
     m->grad_norm = plain(got.grad_norm);
     m->ms_per_step = (end - (begin > l->mark ? begin : l->mark)) * 1e3;
-    m->tokens_per_s = (double)t->plan.tokens / m->ms_per_step * 1e3;
+    m->tokens_per_s = (double)t->tokens / m->ms_per_step * 1e3;
     m->loss_scale = got.loss_scale;
     m->skipped = got.skipped;
     m->spikes = got.spikes;
-    m->skipping = t->plan.backend.skip_spikes > 0;
+    m->skipping = t->s->step.skip_spikes > 0;
     m->peak_bytes = l->held ? l->held : sgt_memory_peak();
     l->step_seconds += m->ms_per_step / 1e3;
     l->step_peak = m->peak_bytes;
@@ -135,16 +136,16 @@ static int save(loop *l, uint64_t steps, int more, sgt_error *err)
     sgt_trainer *t = l->t;
     sgt_checkpoint_state state = t->state;
     state.step = steps;
-    state.next_batch = steps * t->plan.backend.accum;
-    state.tokens = steps * t->plan.tokens;
+    state.next_batch = steps * t->s->accum;
+    state.tokens = steps * t->tokens;
     double begun = (double)l->begun;
     uint64_t from = sgt_trace_begin(t->trace);
     int rc = over_ranks(l, &begun, 1, err);
     state.documents += (uint64_t)begun;
     if (rc == SGT_OK && sgt_trainer_scales(t))
         rc = t->backend->get_scaler(t->backend, &state.scaler, err);
-    state.skipping = t->plan.backend.skip_spikes > 0;
-    state.scaling = t->plan.backend.precision == SGT_PRECISION_FP16 || state.scaler.skipped > 0;
+    state.skipping = t->s->step.skip_spikes > 0;
+    state.scaling = t->s->step.precision == SGT_PRECISION_FP16 || state.scaler.skipped > 0;
     if (rc == SGT_OK && !t->run) rc = sgt_checkpoint_follow(t->backend, &t->model, err);
     else if (rc == SGT_OK) rc = sgt_saver_save(l->saver, &state, t->backend, more, err);
     sgt_trace_end(t->trace, from, SGT_TRACE_LOOP, "checkpoint", "checkpoint");
@@ -160,7 +161,7 @@ static int save(loop *l, uint64_t steps, int more, sgt_error *err)
 static void count_documents(loop *l, const sgt_batch *rows)
 {
     const sgt_trainer *t = l->t;
-    size_t T = t->plan.backend.seq, n = t->info.local_batch;
+    size_t T = t->s->seq, n = t->info.local_batch;
     if (rows->targets) l->begun += n;
     if (rows->targets || t->eot < 0) return;
     for (size_t b = 0; b < n; b++)
@@ -191,16 +192,16 @@ static int micro_step(loop *l, uint64_t s, uint32_t micro, double scale, double 
 static int one_step(loop *l, uint64_t s, sgt_error *err)
 {
     sgt_trainer *t = l->t;
-    const sgt_plan *p = &t->plan;
-    uint64_t passed = p->overfit ? p->rows : (s + 1) * p->rows;
+    const sgt_settings *config = t->s;
+    uint64_t passed = config->overfit ? t->rows : (s + 1) * t->rows;
     double waited = 0;
     sgt_metrics *m = &l->ring[s % RING];
     int rc = SGT_OK;
     uint64_t from = sgt_trace_begin(t->trace), update;
     l->began[s % RING] = sgt_now();
-    for (uint64_t a = 0; a < p->backend.accum && rc == SGT_OK; a++)
-        rc = micro_step(l, s, (uint32_t)a, 1 / (double)p->tokens, &waited, err);
-    double lr = sgt_schedule_lr(&p->schedule, s);
+    for (uint64_t a = 0; a < config->accum && rc == SGT_OK; a++)
+        rc = micro_step(l, s, (uint32_t)a, 1 / (double)t->tokens, &waited, err);
+    double lr = sgt_schedule_lr(&t->schedule, s);
     update = sgt_trace_begin(t->trace);
     if (rc == SGT_OK) rc = t->backend->update(t->backend, s, lr, err);
     sgt_trace_end(t->trace, update, SGT_TRACE_LOOP, "optimizer", "update");
@@ -209,7 +210,7 @@ static int one_step(loop *l, uint64_t s, sgt_error *err)
         (sgt_trace_event){.name = "step", .category = "step", .args = {{"step", s}}});
     *m = (sgt_metrics){.step = s,
                        .lr = lr,
-                       .tokens = (s + 1) * p->tokens,
+                       .tokens = (s + 1) * t->tokens,
                        .epoch = (double)passed / (double)t->info.windows_per_epoch,
                        .data_wait_ms = waited * 1e3};
     return rc;
@@ -240,7 +241,7 @@ static int settle(loop *l, uint64_t done, int eval, sgt_error *err)
  * newest. */
 static int stopped_of_ranks(const loop *l, uint64_t done, sgt_error *err)
 {
-    uint64_t steps = l->t->plan.steps;
+    uint64_t steps = l->t->s->steps;
     int rc = l->saver ? sgt_saver_wait(l->saver, err) : SGT_OK;
     if (rc < 0) return rc;
     if (!l->saved)
@@ -269,53 +270,53 @@ static int fail_diverged(const loop *l, uint64_t done, sgt_error *err)
                     "%s: diverged: %s; stopped after step %llu of %llu, and saved (start again "
                     "with a lower --lr)",
                     l->t->o->run, how, (unsigned long long)done,
-                    (unsigned long long)l->t->plan.steps);
+                    (unsigned long long)l->t->s->steps);
 }
 
 /* Run steps until the last one, a request to stop, or divergence, and save. */
 static int run_steps(loop *l, sgt_error *err)
 {
     sgt_trainer *t = l->t;
-    const sgt_plan *p = &t->plan;
+    const sgt_settings *config = t->s;
     uint64_t done = l->next;
     int rc = SGT_OK;
-    while (rc == SGT_OK && done < p->steps && !sgt_stopped(t->o->stop) && !lost(l)) {
+    while (rc == SGT_OK && done < config->steps && !sgt_stopped(t->o->stop) && !lost(l)) {
         trace(l, done, 0);
         if ((rc = one_step(l, done++, err)) < 0) break;
-        int eval = t->eval_batches && (every(done, p->eval_every) || done == p->steps);
-        int keep = every(done, p->save_every);
+        int eval = t->eval_batches && (every(done, config->eval_every) || done == config->steps);
+        int keep = every(done, config->save_every);
         if (eval || keep) rc = settle(l, done, eval, err);
         else if (done > l->lag) rc = settle(l, done - l->lag, 0, err);
-        if (rc == SGT_OK && keep) rc = save(l, done, done < p->steps, err);
-        if (rc == SGT_OK) rc = sgt_memory_log(t, done - t->state.step, done == p->steps, err);
+        if (rc == SGT_OK && keep) rc = save(l, done, done < config->steps, err);
+        if (rc == SGT_OK) rc = sgt_memory_log(t, done - t->state.step, done == config->steps, err);
         if (rc == SGT_OK && l->saver) rc = sgt_saver_check(l->saver, err);
     }
     int diverged = lost(l); /* remembered, because writing the remaining log lines may change it */
-    if (rc == SGT_OK && t->o->ranks && done < p->steps && !diverged)
+    if (rc == SGT_OK && t->o->ranks && done < config->steps && !diverged)
         return stopped_of_ranks(l, done, err);
     if (rc == SGT_OK) rc = settle(l, done, 0, err);
     if (rc == SGT_OK && done > l->saved) rc = save(l, done, 0, err);
     if (rc == SGT_OK && l->saver) rc = sgt_saver_wait(l->saver, err);
     if (rc == SGT_OK && (diverged || lost(l))) return fail_diverged(l, done, err);
-    if (rc < 0 || done == p->steps) return rc;
+    if (rc < 0 || done == config->steps) return rc;
     if (!l->saved) return sgt_fail(err, SGT_ESTOPPED, "interrupted before the first step");
     return sgt_fail(err, SGT_ESTOPPED,
                     "interrupted after step %llu of %llu; --resume goes on from there",
-                    (unsigned long long)done, (unsigned long long)p->steps);
+                    (unsigned long long)done, (unsigned long long)config->steps);
 }
 
 static int open_feed(loop *l, sgt_error *err)
 {
     sgt_trainer *t = l->t;
     const sgt_backend *b = t->backend;
-    const sgt_plan *p = &t->plan;
-    uint64_t accum = p->backend.accum, first = t->state.step * accum, end = p->steps * accum;
+    const sgt_settings *config = t->s;
+    uint64_t accum = config->accum, first = t->state.step * accum, end = config->steps * accum;
     sgt_feed_options o = {.first = first,
                           .count = end - first,
-                          .threads = p->workers,
-                          .now = p->no_overlap,
-                          .cycle = p->overfit ? accum : 0,
-                          .starts = p->backend.documents,
+                          .threads = config->workers,
+                          .now = config->step.no_overlap,
+                          .cycle = config->overfit ? accum : 0,
+                          .starts = config->step.documents,
                           .hold = b->hold,
                           .alloc = b->pinned_alloc,
                           .free = b->pinned_free,
@@ -328,7 +329,7 @@ static int open_feed(loop *l, sgt_error *err)
     sgt_feed_options val = {.count = t->eval_batches, .now = 1, .starts = o.starts};
     val.examples = t->val_examples.count ? &t->val_examples : NULL;
     if (t->text_bytes &&
-        !(l->losses = calloc((size_t)t->info.local_batch * p->backend.seq, sizeof *l->losses)))
+        !(l->losses = calloc((size_t)t->info.local_batch * config->seq, sizeof *l->losses)))
         return sgt_fail_memory(err, NULL);
     return sgt_feed_open(&l->val, t->val, &val, err);
 }
@@ -338,11 +339,12 @@ static int open_saver(loop *l, sgt_error *err)
     const sgt_trainer *t = l->t;
     sgt_saver_options o = {.run = t->run,
                            .model = &t->model,
-                           .optimizer = t->plan.backend.optim.kind,
+                           .optimizer = t->s->step.optim.kind,
                            .tokenizer = t->tokenizer,
                            .eot = t->eot,
-                           .keep = t->plan.keep,
-                           .threads = t->plan.save_threads,
+                           .keep = t->s->keep,
+                           .threads = t->s->threads == SGT_DEFAULT_COUNT ? sgt_cpu_count()
+                                                                         : (int)t->s->threads,
                            .trace = t->trace,
                            .notice = t->o->notice};
     return t->run ? sgt_saver_open(&l->saver, &o, err) : SGT_OK;
@@ -360,14 +362,14 @@ static uint64_t newest(const loop *l)
 static void fill_sets(const loop *l, sgt_train_result *r)
 {
     const sgt_trainer *t = l->t;
-    uint64_t steps = t->plan.overfit ? 1 : l->next;
+    uint64_t steps = t->s->overfit ? 1 : l->next;
     if (t->info.sets < 2 || !(r->sets = calloc(t->info.sets, sizeof *r->sets))) return;
     for (; r->set_count < t->info.sets; r->set_count++) {
         sgt_loader_set_info set;
         sgt_train_set *to = &r->sets[r->set_count];
         sgt_loader_get_set(t->train, r->set_count, &set);
         if (!(to->data = strdup(set.path))) return;
-        to->rows = sgt_loader_drawn(t->train, r->set_count, steps * t->plan.rows);
+        to->rows = sgt_loader_drawn(t->train, r->set_count, steps * t->rows);
         to->epochs = (double)to->rows / (double)set.windows_per_epoch;
     }
 }
@@ -377,7 +379,7 @@ static void fill_result(const loop *l, sgt_train_result *r)
     const sgt_trainer *t = l->t;
     r->last = t->run ? sgt_run_last_line(t->run) : NULL;
     r->steps = l->next;
-    r->train_tokens = l->next * t->plan.tokens;
+    r->train_tokens = l->next * t->tokens;
     r->val_tokens = l->val_tokens;
     r->pf_days = sgt_pf_days(sgt_model_parameters(&t->model), (double)r->train_tokens);
     r->documents = t->eot < 0 && !t->info.padded ? UINT64_MAX : l->documents;
@@ -406,18 +408,18 @@ static int run(sgt_trainer *t, sgt_train_result *r, sgt_error *err)
 {
     int rc = SGT_OK;
     loop l = {.t = t,
-              .lag = t->plan.sync_metrics ? 0 : t->backend->lag,
+              .lag = t->s->sync_metrics ? 0 : t->backend->lag,
               .next = t->state.step,
               .saved = t->state.step,
               .documents = t->state.documents,
               .held = held_bytes(t->backend)};
     rc = sgt_watch_open(&l.watch, t, err);
     l.mark = l.watch.start;
-    if (rc == SGT_OK && t->state.step >= t->plan.steps) {
+    if (rc == SGT_OK && t->state.step >= t->s->steps) {
         sgt_say(&t->o->notice,
                 "%s has completed all of its %llu steps (to continue, give a larger --steps)",
                 t->o->run, (unsigned long long)t->state.step);
-        if (t->run) rc = sgt_run_rotate(t->run, t->plan.keep, err);
+        if (t->run) rc = sgt_run_rotate(t->run, t->s->keep, err);
     } else if (rc == SGT_OK && (rc = open_saver(&l, err)) == SGT_OK &&
                (rc = open_feed(&l, err)) == SGT_OK)
         rc = run_steps(&l, err);

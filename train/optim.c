@@ -5,9 +5,10 @@
 
 double sgt_optim_clip(const sgt_optim *o, double norm)
 {
-    if (!(o->grad_clip > 0)) return 1;
+    double most = (double)(float)o->grad_clip;
+    if (!(most > 0)) return 1;
     /* like torch.nn.utils.clip_grad_norm_ */
-    double scale = (double)o->grad_clip / (norm + 1e-6);
+    double scale = most / (norm + 1e-6);
     return scale < 1 ? scale : 1;
 }
 
@@ -20,7 +21,7 @@ sgt_adamw sgt_optim_adamw(const sgt_optim *o, uint64_t step, double lr, double g
         .beta1 = o->beta1,
         .beta2 = o->beta2,
         .eps = o->eps,
-        .decay = decay ? o->weight_decay : 0,
+        .decay = decay ? (float)o->weight_decay : 0,
         .grad_scale = (float)grad_scale,
         .c1 = 1 - pow((double)o->beta1, t),
         .c2 = 1 - pow((double)o->beta2, t),
@@ -30,15 +31,15 @@ sgt_adamw sgt_optim_adamw(const sgt_optim *o, uint64_t step, double lr, double g
 sgt_muon_update sgt_optim_muon(const sgt_optim *o, double lr, double grad_scale)
 {
     return (sgt_muon_update){
-        .lr = (float)lr, .decay = o->weight_decay, .grad_scale = (float)grad_scale};
+        .lr = (float)lr, .decay = (float)o->weight_decay, .grad_scale = (float)grad_scale};
 }
 
 sgt_sgd sgt_optim_sgd(const sgt_optim *o, double lr, double grad_scale, int decay)
 {
     return (sgt_sgd){
         .lr = (float)lr,
-        .momentum = o->momentum,
-        .decay = decay ? o->weight_decay : 0,
+        .momentum = (float)o->momentum,
+        .decay = decay ? (float)o->weight_decay : 0,
         .grad_scale = (float)grad_scale,
         .nesterov = o->nesterov,
     };

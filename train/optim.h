@@ -10,16 +10,17 @@
 /* SGT_MUON: Muon for the matrices of blocks (kernels/muon.h), AdamW for all other tensors */
 typedef enum sgt_optim_kind { SGT_ADAMW, SGT_SGD, SGT_MUON } sgt_optim_kind;
 
+/* The command line writes most of these. They are rounded to float where they are used. */
 typedef struct sgt_optim {
     sgt_optim_kind kind;
     float beta1, beta2, eps; /* for AdamW, also beside Muon */
     int bf16_moments;        /* 1: AdamW stores its moments in bfloat16 (kernels/moments.h) */
-    float momentum;          /* for SGD; its momentum is stored where AdamW has the first moment */
+    double momentum;         /* for SGD; its momentum is stored where AdamW has the first moment */
     int nesterov;
-    float weight_decay; /* decoupled weight decay, on tensors of two dimensions only */
+    double weight_decay; /* decoupled weight decay, on tensors of two dimensions only */
     /* largest global norm of the gradients of SGD and AdamW (Muon's are not clipped, but count
      * towards the norm); 0: no clipping */
-    float grad_clip;
+    double grad_clip;
 } sgt_optim;
 
 /* Return the factor for gradients of norm `norm` that scales them to at most o->grad_clip. */

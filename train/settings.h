@@ -9,40 +9,33 @@
  *     if (sgt_settings_check(&s, &err) < 0) ...;
  *     sgt_settings_free(&s);
  *
- * A new option needs a member of sgt_setting, a field, a row in settings_rows.c, and a paragraph in
- * tools/sgt-train.1. If the loop or a backend needs its value, sgt_trainer_resolve copies it to the
- * plan (plan.h). */
+ * A new option needs a member of sgt_setting, a field, a row in settings.c, and a paragraph in
+ * tools/sgt-train.1. If a backend reads it, its field is one of sgt_backend_options. */
 #ifndef SGT_SETTINGS_H
 #define SGT_SETTINGS_H
 
 #include "loader/base/option.h"
+#include "train/backend.h"
 
-/* The options, in the order of --help. */
+/* The options, in the order of options.json, and of --help within its sections. */
 typedef enum sgt_setting {
     SGT_SET_DATA,
     SGT_SET_VAL_DATA,
+    SGT_SET_INIT,
+    SGT_SET_MODEL,
     SGT_SET_LOADER,
     SGT_SET_SAMPLING,
     SGT_SET_PAD,
     SGT_SET_WORKERS,
+    SGT_SET_DEVICE,
+    SGT_SET_THREADS,
+    SGT_SET_CPU,
+    SGT_SET_BATCH,
+    SGT_SET_SEQ,
+    SGT_SET_ACCUM,
     SGT_SET_STEPS,
     SGT_SET_EPOCHS,
     SGT_SET_BUDGET,
-    SGT_SET_EVAL_EVERY,
-    SGT_SET_SAVE_EVERY,
-    SGT_SET_KEEP,
-    SGT_SET_SEED,
-    SGT_SET_OVERFIT,
-    SGT_SET_MODEL,
-    SGT_SET_INIT,
-    SGT_SET_SEQ,
-    SGT_SET_GELU,
-    SGT_SET_DROPOUT,
-    SGT_SET_IGNORE,
-    SGT_SET_NO_TIE,
-    SGT_SET_DOCUMENT_MASK,
-    SGT_SET_BATCH,
-    SGT_SET_ACCUM,
     SGT_SET_LR,
     SGT_SET_LR_BASE_BATCH,
     SGT_SET_SCALE_LR,
@@ -57,14 +50,15 @@ typedef enum sgt_setting {
     SGT_SET_WEIGHT_DECAY,
     SGT_SET_GRAD_CLIP,
     SGT_SET_SKIP_SPIKES,
-    SGT_SET_DEVICE,
+    SGT_SET_DROPOUT,
+    SGT_SET_IGNORE,
     SGT_SET_PRECISION,
     SGT_SET_LOSS_SCALE,
     SGT_SET_RECOMPUTE,
     SGT_SET_MEMORY_LIMIT,
-    SGT_SET_THREADS,
-    SGT_SET_CPU,
-    SGT_SET_DETERMINISTIC,
+    SGT_SET_GELU,
+    SGT_SET_NO_TIE,
+    SGT_SET_DOCUMENT_MASK,
     SGT_SET_ATTENTION,
     SGT_SET_BATCHING,
     SGT_SET_NO_OVERLAP,
@@ -74,6 +68,12 @@ typedef enum sgt_setting {
     SGT_SET_SYNC_KERNELS,
     SGT_SET_NO_PAD_VOCAB,
     SGT_SET_VARIANT,
+    SGT_SET_DETERMINISTIC,
+    SGT_SET_EVAL_EVERY,
+    SGT_SET_SAVE_EVERY,
+    SGT_SET_KEEP,
+    SGT_SET_SEED,
+    SGT_SET_OVERFIT,
     SGT_SETTINGS
 } sgt_setting;
 
@@ -92,9 +92,8 @@ typedef enum sgt_device_kind { SGT_DEVICE_AUTO, SGT_DEVICE_CPU, SGT_DEVICE_CUDA 
  * sgt_recompute */
 enum { SGT_RECOMPUTE_AUTO = 3 };
 
-/* The values of the options. options.json has them in the order of these fields. The value of an
- * option with words is the number of the word, from the enumeration in the field's comment. An
- * undecided field is NULL or an SGT_DEFAULT_*. */
+/* The values of the options. The value of an option with words is the number of the word, from the
+ * enumeration in the field's comment. An undecided field is NULL or an SGT_DEFAULT_*. */
 typedef struct sgt_settings {
     const char *data, *val_data, *init, *model; /* init NULL: train fresh parameters of `model` */
     int loader, sampling;                       /* loader: sgt_reader; sampling: sgt_sampling */
@@ -103,47 +102,36 @@ typedef struct sgt_settings {
     int device;       /* sgt_device_kind */
     uint64_t threads; /* undecided: all available cores */
     const char *cpu;
-    uint64_t batch, seq, accum;
+    uint64_t batch, seq, accum; /* batch: rows of a micro-step, over all ranks */
     uint64_t steps;
+    double epochs;
+    /* compute in PF-days that decides the number of steps, instead of `epochs`; or undecided */
+    double budget;
     double lr, min_lr;
+    uint64_t lr_base_batch;
+    int scale_lr;
     uint64_t warmup;
-    int schedule;        /* sgt_schedule_kind */
-    int optimizer;       /* sgt_optim_kind */
-    int optimizer_state; /* 0: fp32, 1: bf16 */
-    const char *betas;   /* two numbers separated by a comma */
-    double momentum;
-    int nesterov;
-    double weight_decay, grad_clip, skip_spikes;
-    double dropout;
-    uint64_t ignore; /* id of targets without a loss; undecided: none */
-    /* sgt_precision; undecided until the device is known */
-    int precision;
-    double loss_scale;
-    int recompute;         /* sgt_recompute or SGT_RECOMPUTE_AUTO */
+    int schedule;      /* sgt_schedule_kind */
+    const char *betas; /* two numbers separated by a comma */
+    uint64_t ignore;   /* id of targets without a loss; undecided: none */
+    int recompute;     /* sgt_recompute or SGT_RECOMPUTE_AUTO */
+    /* Options that the backend reads where the command line wrote them. The other fields of `step`
+     * are 0 here: sgt_settings_step derives them. */
+    sgt_backend_options step;
     uint64_t memory_limit; /* bytes; undecided: all free memory */
     /* sgt_gelu_kind; undecided until the model is known */
     int gelu;
-    int no_tie, document_mask;
-    int attention; /* sgt_attention */
-    int batching;  /* 0: simd, 1: scalar */
-    int no_overlap, sync_metrics, no_fuse, no_graphs, no_pad_vocab;
+    int no_tie;
+    int batching; /* 0: simd, 1: scalar */
+    int sync_metrics;
     /* names of variants (variants.h), separated by commas; undecided until the device is known */
     const char *variant;
-    int deterministic;
     /* eval_every: steps, 0: never; save_every: steps, 0: never; keep: checkpoints, 0: all */
     uint64_t eval_every, save_every, keep;
     uint64_t seed;
     int overfit;
-    /* Fields from here on are not written to options.json. All but sync_kernels help to decide the
-     * fields above. */
-    double epochs;
-    /* compute in PF-days that decides the number of steps, instead of `epochs`; or undecided */
-    double budget;
-    uint64_t lr_base_batch;
-    int scale_lr;
     /* 1: choose the largest batch that fits in memory */
     int batch_auto;
-    int sync_kernels;
     int given[SGT_SETTINGS]; /* 1 for each option that the user set */
     void *owner[2];          /* JSON documents that own some of the texts above */
 } sgt_settings;
@@ -162,7 +150,10 @@ int sgt_settings_check(const sgt_settings *s, sgt_error *err);
 int sgt_settings_check_together(const sgt_settings *s, sgt_error *err);
 /* Return whether `data` is a FILE.jsonl of prompts and completions, not a folder of shards. */
 int sgt_settings_examples(const sgt_settings *s);
-int sgt_settings_betas(const sgt_settings *s, double betas[2], sgt_error *err);
+
+/* Set *o to s->step and what follows from the settings alone. Left out are the model, the rows, the
+ * outputs, and what timing decides. Returns SGT_EUSAGE, with its name, if an option is wrong. */
+int sgt_settings_step(sgt_backend_options *o, const sgt_settings *s, sgt_error *err);
 
 /* Decide the settings that depend on the device. `bf16`: the device multiplies bfloat16 in
  * hardware, so that is the default precision. Without CUDA, an option of CUDA goes back to its

@@ -105,10 +105,10 @@ static int settle_device(sgt_trainer *t, sgt_error *err)
     int rc = take_device(t, err);
     if (rc < 0) return rc;
     int leaves_cuda = t->from && !t->cuda && strcmp(t->state.device, "cuda") == 0;
-    if (leaves_cuda && !s->given[SGT_SET_PRECISION] && s->precision == SGT_PRECISION_TF32) {
+    if (leaves_cuda && !s->given[SGT_SET_PRECISION] && s->step.precision == SGT_PRECISION_TF32) {
         sgt_say(&t->o->warning,
                 "continuing in fp32 on the CPU; the checkpoint is from tf32 on CUDA");
-        s->precision = SGT_PRECISION_FP32;
+        s->step.precision = SGT_PRECISION_FP32;
     }
     return sgt_settings_take_device(s, t->cuda != NULL, has_bf16(t), err);
 }
@@ -208,13 +208,16 @@ static int decide_model(sgt_trainer *t, sgt_error *err)
 static void decide_schedule(sgt_trainer *t)
 {
     sgt_settings *s = t->s;
-    uint64_t rows = s->batch * s->accum;
+    uint64_t rows = t->rows = s->batch * s->accum;
+    t->tokens = rows * s->seq;
     t->lr_is_ours = s->lr == SGT_DEFAULT_REAL;
     if (t->lr_is_ours)
         s->lr = sgt_advice_auto_lr(sgt_model_parameters(&t->model), rows, s->lr_base_batch);
     else if (s->scale_lr) s->lr = sgt_advice_scale_lr(s->lr, rows, s->lr_base_batch);
     if (s->min_lr == SGT_DEFAULT_REAL) s->min_lr = s->lr / 10;
     if (s->warmup == SGT_DEFAULT_COUNT) s->warmup = s->steps / 20 < 1000 ? s->steps / 20 : 1000;
+    t->schedule =
+        (sgt_schedule){(sgt_schedule_kind)s->schedule, s->lr, s->min_lr, s->warmup, s->steps};
 }
 
 /* Report how --lr auto chose s->lr: "0.0003 x 128/64 rows per step", "0.00124 for 7.25 million
@@ -244,7 +247,8 @@ static void say_lr(const sgt_trainer *t)
     const sgt_settings *s = t->s;
     uint64_t rows = s->batch * s->accum, parameters = sgt_model_parameters(&t->model);
     sgt_lr_range range = sgt_advice_lr(parameters);
-    int outside = s->optimizer == SGT_ADAMW ? sgt_advice_lr_outside(parameters, rows, s->lr) : 0;
+    int outside =
+        s->step.optim.kind == SGT_ADAMW ? sgt_advice_lr_outside(parameters, rows, s->lr) : 0;
     if (t->lr_is_ours) say_auto_lr(t, rows, &range);
     else if (s->scale_lr) sgt_say(&t->o->notice, "Scaled learning rate: %.5f", s->lr);
     else if (!t->from && outside)
@@ -286,14 +290,42 @@ static int open_trace(sgt_trainer *t, sgt_error *err)
                : SGT_OK;
 }
 
+int sgt_trainer_threads(const sgt_trainer *t)
+{
+    const sgt_ranks *r = t->o->ranks;
+    int n = r && r->sharing ? sgt_cpu_count() / (int)r->sharing : sgt_cpu_count();
+    return t->s->threads != SGT_DEFAULT_COUNT ? (int)t->s->threads : n < 1 ? 1 : n;
+}
+
+int sgt_trainer_step(const sgt_trainer *t, sgt_backend_options *o, sgt_error *err)
+{
+    int rc = sgt_settings_step(o, t->s, err);
+    o->model = t->model;
+    o->batch = (uint32_t)t->s->batch / sgt_ranks_size(t->o->ranks);
+    o->threads = sgt_trainer_threads(t);
+    o->recompute_at = t->recompute_at;
+    o->eot = (int32_t)t->eot;
+    o->notice = t->o->notice;
+    o->detail = t->o->detail;
+    o->cache = t->o->cache;
+    o->choices = o->deterministic ? t->state.choices : NULL;
+    o->unverified = !t->o->checker;
+    o->verdicts = t->verdicts.count ? &t->verdicts : NULL;
+    o->trace = t->trace;
+    o->ranks = t->o->ranks;
+    return rc;
+}
+
 static int open_backend(sgt_trainer *t, sgt_error *err)
 {
-    const sgt_backend_options *o = &t->plan.backend;
-    int rc = (t->cuda ? t->cuda->open : sgt_cpu_backend_open)(&t->backend, o, err);
+    sgt_backend_options o;
+    int rc = sgt_trainer_step(t, &o, err);
+    if (rc < 0) return rc;
+    rc = (t->cuda ? t->cuda->open : sgt_cpu_backend_open)(&t->backend, &o, err);
     if (rc < 0) return rc;
     if (t->from) return load_state(t, err);
     if (t->s->init) return sgt_checkpoint_load_model(t->s->init, t->backend, &t->model, err);
-    return sgt_init_parameters(t->backend, &t->model, o->seed, o->threads, err);
+    return sgt_init_parameters(t->backend, &t->model, o.seed, o.threads, err);
 }
 
 /* ---- the run ---- */
@@ -327,14 +359,15 @@ static int take_choices(sgt_trainer *t, sgt_error *err)
  * steps would deadlock. */
 static int compare_ranks(const sgt_trainer *t, sgt_error *err)
 {
-    const sgt_plan *p = &t->plan;
+    const sgt_settings *s = t->s;
+    const sgt_schedule *of = &t->schedule;
     sgt_ranks *r = t->o->ranks;
     struct {
         uint64_t whole[9];
         double real[2];
-    } first, mine = {{p->steps, p->eval_every, p->save_every, p->schedule.warmup, p->schedule.kind,
-                      t->val != NULL, t->state.step, t->state.data_hash, p->backend.precision},
-                     {p->schedule.lr, p->schedule.min_lr}};
+    } first, mine = {{s->steps, s->eval_every, s->save_every, of->warmup, of->kind, t->val != NULL,
+                      t->state.step, t->state.data_hash, s->step.precision},
+                     {of->lr, of->min_lr}};
     if (!r) return SGT_OK;
     memcpy(&first, &mine, sizeof mine);
     int rc = r->broadcast(r, &first, sizeof first, 0, err);
@@ -364,7 +397,7 @@ static int take_run(sgt_trainer *t, const char *json, sgt_error *err)
 /* Report it if the learning rate rises at a resume because the run now has more steps. */
 static void compare_schedules(const sgt_trainer *t)
 {
-    const sgt_schedule *then = &t->state.schedule, *now = &t->plan.schedule;
+    const sgt_schedule *then = &t->state.schedule, *now = &t->schedule;
     uint64_t step = t->state.step;
     if (!t->from || step >= now->steps) return;
     double expected = sgt_schedule_lr(then, step < then->steps ? step : then->steps),
@@ -395,7 +428,7 @@ static int open_run(sgt_trainer *t, sgt_error *err)
         snprintf(t->state.sampling, sizeof t->state.sampling, "%s",
                  sgt_sampling_name((sgt_sampling)t->s->sampling));
         t->state.seed = t->s->seed;
-        t->state.schedule = t->plan.schedule;
+        t->state.schedule = t->schedule;
         rc = take_run(t, json, err);
     }
     free(t->state.options);
@@ -442,8 +475,7 @@ int sgt_trainer_open(sgt_trainer *t, sgt_settings *s, const sgt_train_options *o
         (rc = sgt_trainer_check_paths(t, err)) < 0 || (rc = open_trace(t, err)) < 0)
         return rc;
     decide_schedule(t);
-    if ((rc = sgt_trainer_resolve(t, &t->plan, err)) < 0 || (rc = open_backend(t, err)) < 0)
-        return rc;
+    if ((rc = open_backend(t, err)) < 0) return rc;
     say_lr(t);
     s->scale_lr = 0; /* it was applied above, in decide_steps */
     if ((rc = open_run(t, err)) < 0) return rc;

@@ -36,7 +36,7 @@ static int compare_verdicts(const sgt_trainer *t, sgt_error *err)
     const sgt_checked *c;
     if (!t->from || !t->state.verdicts || !t->verdicts.count) return SGT_OK;
     if (!(c = sgt_paths_differ(&t->verdicts, t->state.verdicts, then))) return SGT_OK;
-    if (t->plan.backend.deterministic)
+    if (t->s->step.deterministic)
         return sgt_fail(
             err, SGT_EUNSUPPORTED,
             "--deterministic: in the self-check %s is %s here and was %s for the checkpoint, so "

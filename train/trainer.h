@@ -6,7 +6,7 @@
 
 #include "train/backend.h"
 #include "train/device.h"
-#include "train/plan.h"
+#include "train/schedule.h"
 #include "train/run/run.h"
 #include "loader/sgt_loader.h"
 #include "train/sgt_train.h"
@@ -18,7 +18,8 @@ typedef struct sgt_trainer {
     sgt_settings *s;
     const sgt_train_options *o;
     sgt_model model;
-    sgt_plan plan; /* plan of the run, used instead of s after the set-up */
+    sgt_schedule schedule; /* of the learning rate, over the whole run */
+    uint64_t rows, tokens; /* rows and tokens of a step, over all ranks */
     sgt_backend *backend;
     sgt_run *run;
     sgt_loader *train, *val; /* val NULL: no evaluation */
@@ -92,9 +93,12 @@ static inline int sgt_trainer_scales(const sgt_trainer *t)
     return t->backend->put_scaler && t->backend->get_scaler;
 }
 
-/* Make the plan of a run once settings, device and model are decided (resolve.c). An estimate of
- * memory also makes plans while rows, steps or the learning rate are undecided. */
-int sgt_trainer_resolve(const sgt_trainer *t, sgt_plan *plan, sgt_error *err);
+/* Return the number of CPU threads: as many as requested; otherwise all available cores, or this
+ * rank's share of them. */
+int sgt_trainer_threads(const sgt_trainer *t);
+/* Set the options of the backend, once settings, device and model are decided. An estimate of memory
+ * does so while rows, steps or the learning rate are undecided. */
+int sgt_trainer_step(const sgt_trainer *t, sgt_backend_options *o, sgt_error *err);
 
 /* Print three lines about the run, and details (announce.c). */
 void sgt_trainer_announce(const sgt_trainer *t);

@@ -19,7 +19,7 @@
 static int open_events(sgt_watch *w, sgt_error *err)
 {
     const sgt_trainer *t = w->t;
-    if (!t->run || t->state.step >= t->plan.steps) return SGT_OK;
+    if (!t->run || t->state.step >= t->s->steps) return SGT_OK;
     char *folder = sgt_join(t->o->run, "tb");
     if (!folder) return sgt_fail(err, SGT_ENOMEM, "%s/tb: out of memory", t->o->run);
     int rc = sgt_events_open(&w->events, folder, t->state.step, err);
@@ -27,7 +27,7 @@ static int open_events(sgt_watch *w, sgt_error *err)
     return rc;
 }
 
-static int scaled(const sgt_watch *w) { return w->t->plan.backend.precision == SGT_PRECISION_FP16; }
+static int scaled(const sgt_watch *w) { return w->t->s->step.precision == SGT_PRECISION_FP16; }
 
 static double number(const json_t *line, const char *name)
 {
@@ -64,10 +64,9 @@ static int open_diagnosis(sgt_watch *w, sgt_error *err)
 {
     const sgt_trainer *t = w->t;
     sgt_ranks *r = t->o->ranks;
-    sgt_diagnosis_start(&w->diagnosis, t->plan.schedule.lr, t->plan.tokens,
-                        t->plan.backend.skip_spikes > 0);
-    w->diagnosis.steps = t->plan.steps;
-    if (!t->state.step || t->plan.overfit) return SGT_OK;
+    sgt_diagnosis_start(&w->diagnosis, t->schedule.lr, t->tokens, t->s->step.skip_spikes > 0);
+    w->diagnosis.steps = t->s->steps;
+    if (!t->state.step || t->s->overfit) return SGT_OK;
     if (t->run) replay_log(w);
     return r ? r->broadcast(r, &w->diagnosis, sizeof w->diagnosis, 0, err) : SGT_OK;
 }
@@ -75,7 +74,7 @@ static int open_diagnosis(sgt_watch *w, sgt_error *err)
 int sgt_watch_open(sgt_watch *w, const sgt_trainer *t, sgt_error *err)
 {
     *w = (sgt_watch){.t = t,
-                     .flops = sgt_flops_per_token(&t->model, t->plan.backend.seq),
+                     .flops = sgt_flops_per_token(&t->model, t->s->seq),
                      .peak = t->backend->peak_flops,
                      .skipped = t->state.scaler.skipped,
                      .spikes = t->state.scaler.outliers.spikes};
@@ -104,8 +103,7 @@ static void fill_in_mfu(sgt_watch *w, sgt_metrics *m)
 static void say_evaluation(const sgt_watch *w, const sgt_metrics *m)
 {
     char line[300], since[32], epoch[32], bits[48] = "";
-    double seconds =
-        (double)(w->t->info.windows_per_epoch * w->t->plan.backend.seq) / m->tokens_per_s;
+    double seconds = (double)(w->t->info.windows_per_epoch * w->t->s->seq) / m->tokens_per_s;
     if (m->val_bits_per_byte > 0)
         snprintf(bits, sizeof bits, " (%.4f bits per byte)", m->val_bits_per_byte);
     snprintf(
@@ -120,7 +118,7 @@ static void say_evaluation(const sgt_watch *w, const sgt_metrics *m)
 static void say_epoch(sgt_watch *w, const sgt_metrics *m)
 {
     char line[128];
-    uint64_t rows = w->t->plan.rows, windows = w->t->info.windows_per_epoch;
+    uint64_t rows = w->t->rows, windows = w->t->info.windows_per_epoch;
     w->epoch_loss += m->loss;
     w->epoch_steps++;
     uint64_t epoch = (m->step + 1) * rows / windows;
@@ -168,7 +166,7 @@ static void watch_spikes(sgt_watch *w, const sgt_metrics *m)
 
 void sgt_watch_end(const sgt_watch *w, uint64_t steps)
 {
-    if (!w->t->plan.overfit || steps < 2) return;
+    if (!w->t->s->overfit || steps < 2) return;
     if (w->last_loss < w->first_loss)
         sgt_say(&w->t->o->notice, "--overfit-batch: the loss fell from %.4f to %.4f in %llu steps",
                 w->first_loss, w->last_loss, (unsigned long long)steps);
@@ -204,7 +202,7 @@ int sgt_watch_step(sgt_watch *w, sgt_metrics *m, sgt_error *err)
     char json[1000], advice[256];
     int rc = SGT_OK;
     fill_in_mfu(w, m);
-    if (!t->plan.overfit) diagnose(w, m, advice, sizeof advice);
+    if (!t->s->overfit) diagnose(w, m, advice, sizeof advice);
     sgt_metrics_json(json, sizeof json, m);
     if (t->run) rc = sgt_run_log(t->run, json, err);
     if (rc == SGT_OK && w->events) rc = sgt_events_add(w->events, m, err);
@@ -223,7 +221,7 @@ int sgt_watch_step(sgt_watch *w, sgt_metrics *m, sgt_error *err)
     m->advice = NULL; /* its text is in an array on this function's stack */
     watch_spikes(w, m);
     if (m->evaluated) say_evaluation(w, m);
-    if (!t->plan.overfit) say_epoch(w, m);
-    if (t->o->progress) t->o->progress(t->o->ctx, m, t->plan.steps, t->state.step);
+    if (!t->s->overfit) say_epoch(w, m);
+    if (t->o->progress) t->o->progress(t->o->ctx, m, t->s->steps, t->state.step);
     return SGT_OK;
 }

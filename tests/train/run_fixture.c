@@ -53,7 +53,7 @@ sgt_settings curve(uint64_t steps)
     s.warmup = 20;
     s.eval_every = 0;
     s.threads = 1;                    /* other tests run at the same time */
-    s.precision = SGT_PRECISION_FP32; /* the same on every CPU */
+    s.step.precision = SGT_PRECISION_FP32; /* the same on every CPU */
     return s;
 }
 

@@ -18,7 +18,7 @@ TestSuite(device, .init = make_data, .fini = remove_folder);
 static sgt_settings on_cuda(uint64_t steps)
 {
     sgt_settings s = tiny(steps);
-    s.precision = SGT_DEFAULT_WORD; /* the device's own value */
+    s.step.precision = SGT_DEFAULT_WORD; /* the device's own value */
     s.device = SGT_DEVICE_CUDA;
     use_cuda = &fake_cuda;
     return s;
@@ -48,19 +48,19 @@ static double number(const json_t *json, const char *name)
 Test(device, every_option_reaches_the_backend)
 {
     sgt_settings s = on_cuda(1);
-    s.precision = SGT_PRECISION_FP16;
+    s.step.precision = SGT_PRECISION_FP16;
     s.recompute = SGT_RECOMPUTE_BLOCK;
-    s.attention = SGT_ATTENTION_NAIVE;
+    s.step.attention = SGT_ATTENTION_NAIVE;
     s.variant = "none";
-    s.optimizer = SGT_SGD;
-    s.loss_scale = 1024;
-    s.dropout = 0.25;
-    s.momentum = 0.5;
-    s.weight_decay = 0.125;
-    s.grad_clip = 2;
+    s.step.optim.kind = SGT_SGD;
+    s.step.loss_scale = 1024;
+    s.step.dropout = 0.25;
+    s.step.optim.momentum = 0.5;
+    s.step.optim.weight_decay = 0.125;
+    s.step.optim.grad_clip = 2;
     s.ignore = 0;
     s.seed = 77;
-    s.nesterov = s.no_fuse = s.no_graphs = s.no_overlap = s.no_pad_vocab = s.deterministic = 1;
+    s.step.optim.nesterov = s.step.no_fuse = s.step.no_graphs = s.step.no_overlap = s.step.no_pad_vocab = s.step.deterministic = 1;
     must_train(s, "r", 0);
     const sgt_backend_options *o = &fake_seen.options;
     cr_expect(o->precision == SGT_PRECISION_FP16 && o->recompute == SGT_RECOMPUTE_BLOCK &&
@@ -122,7 +122,7 @@ Test(device, rows_stay_while_they_may_be_read)
 {
     for (int now = 0; now < 2; now++) {
         sgt_settings s = on_cuda(40);
-        s.no_overlap = now;
+        s.step.no_overlap = now;
         s.workers = 3;
         fake_seen = (struct fake_seen){0};
         must_train(s, now ? "now" : "ahead", 0);
@@ -217,8 +217,8 @@ Test(device, mfu_is_never_above_1)
 static sgt_settings scaled(uint64_t steps)
 {
     sgt_settings s = on_cuda(steps);
-    s.precision = SGT_PRECISION_FP16;
-    s.loss_scale = 1024;
+    s.step.precision = SGT_PRECISION_FP16;
+    s.step.loss_scale = 1024;
     return s;
 }
 
@@ -299,7 +299,7 @@ Test(device, choices_are_kept_and_given_back_where_bits_must_not_change)
         sgt_error err;
         const char *name = fixed ? "fixed" : "free";
         sgt_settings s = on_cuda(4);
-        s.deterministic = fixed;
+        s.step.deterministic = fixed;
         /* metrics come a step late: it stops after step 2 */
         cr_assert_eq(train(s, name, 0, 0, 1, NULL, &err), SGT_ESTOPPED);
         cr_expect_str_eq(fake_seen.choices, "");
@@ -325,9 +325,9 @@ Test(device, a_run_moves_to_the_cpu_and_back)
 {
     sgt_error err;
     sgt_settings s = on_cuda(2);
-    s.attention = SGT_ATTENTION_CUDNN;
-    s.precision = SGT_PRECISION_TF32;
-    s.no_graphs = s.sync_metrics = 1;
+    s.step.attention = SGT_ATTENTION_CUDNN;
+    s.step.precision = SGT_PRECISION_TF32;
+    s.step.no_graphs = s.sync_metrics = 1;
     must_train(s, "r", 0);
     sgt_settings_default(&s); /* everything else comes from the checkpoint */
     s.device = SGT_DEVICE_CPU;
@@ -349,20 +349,20 @@ Test(device, a_run_moves_to_the_cpu_and_back)
     /* the fake device computes on the CPU, so the bits are equal */
     same_bytes("r/step-00000004/model.safetensors", "cpu/step-00000004/model.safetensors");
     /* a CUDA option that is given explicitly is refused on the CPU */
-    s.no_graphs = 1;
+    s.step.no_graphs = 1;
     s.given[SGT_SET_NO_GRAPHS] = 1;
     cr_expect_eq(train(s, "r", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
     cr_expect_str_eq(err.text, "--no-graphs: needs --device cuda");
     /* back on CUDA it may take another precision */
     s = on_cuda(6);
     s.given[SGT_SET_DEVICE] = s.given[SGT_SET_STEPS] = s.given[SGT_SET_PRECISION] = 1;
-    s.precision = SGT_PRECISION_BF16;
+    s.step.precision = SGT_PRECISION_BF16;
     must_train(s, "r", 1);
     cr_expect_eq(fake_seen.options.precision, SGT_PRECISION_BF16);
     /* but on the same device it may not */
     s = on_cuda(8);
     s.given[SGT_SET_STEPS] = s.given[SGT_SET_PRECISION] = 1;
-    s.precision = SGT_PRECISION_FP16;
+    s.step.precision = SGT_PRECISION_FP16;
     cr_expect_eq(train(s, "r", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
     cr_expect(strstr(err.text, "--precision: it is \"fp16\" here and was \"bf16\" in"), "%s",
               err.text);

@@ -15,7 +15,7 @@ TestSuite(masking, .init = make_data, .fini = remove_folder);
 static sgt_settings masked(uint64_t steps)
 {
     sgt_settings s = tiny(steps);
-    s.document_mask = 1;
+    s.step.documents = 1;
     return s;
 }
 
@@ -70,7 +70,7 @@ Test(masking, however_rows_are_made)
         const char *name = sgt_reader_name((sgt_reader)i);
         sgt_settings s = masked(4);
         s.loader = i;
-        s.no_overlap = i == 1;
+        s.step.no_overlap = i == 1;
         s.workers = 3;
         must_train(s, name, 0);
         cr_expect(same_run("run", name), "%s", name);

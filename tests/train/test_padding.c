@@ -100,7 +100,7 @@ Test(padding, changes_no_bit)
         const char *name = sgt_reader_name((sgt_reader)i);
         s = documents(6);
         s.loader = i;
-        s.no_overlap = s.batching = i == SGT_READER_URING;
+        s.step.no_overlap = s.batching = i == SGT_READER_URING;
         s.workers = 3;
         must_train(s, name, 0);
         same_facts("one", name);
@@ -143,7 +143,7 @@ Test(padding, on_a_device_that_lags)
     use_cuda = &fake_cuda;
     s.device = SGT_DEVICE_CUDA;
     must_train(s, "ahead", 0);
-    s.no_overlap = 1;
+    s.step.no_overlap = 1;
     must_train(s, "now", 0);
     cr_expect(!fake_seen.overwritten);
     same_facts("ahead", "now");

@@ -314,7 +314,7 @@ static int cannot(void) { return 0; }
 static sgt_settings by_default(uint64_t steps)
 {
     sgt_settings s = tiny(steps);
-    s.precision = SGT_DEFAULT_WORD;
+    s.step.precision = SGT_DEFAULT_WORD;
     return s;
 }
 
@@ -356,7 +356,7 @@ Test(resume, a_resumed_run_keeps_its_precision)
     must_train(by_default(3), "r", 1);
     cr_expect_str_eq(warned, "");
     precision_is("r", "fp32");
-    s.precision = SGT_PRECISION_BF16;
+    s.step.precision = SGT_PRECISION_BF16;
     s.given[SGT_SET_PRECISION] = 1;
     cr_expect_eq(train(s, "r", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
     cr_expect(

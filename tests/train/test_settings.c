@@ -63,7 +63,7 @@ Test(settings, the_keys_of_options_json)
         else if (row->kind == SGT_OPT_REAL) *(double *)at = 1;
         else *(int *)at = row->kind == SGT_OPT_FLAG;
     }
-    s.precision = SGT_PRECISION_FP16;
+    s.step.precision = SGT_PRECISION_FP16;
     s.sampling = SGT_SAMPLING_DOCUMENTS;
     char *json = sgt_settings_json(&s);
     for (char *line = strtok(json, "\n"); line; line = strtok(NULL, "\n"))
@@ -88,9 +88,9 @@ Test(settings, every_row_is_whole)
         for (int j = 0; j < i; j++)
             cr_expect(row->offset != sgt_settings_rows[j].offset, "%s", row->name);
     }
-    cr_expect(s.seq == 512 && s.weight_decay == 0.1 && s.skip_spikes == 0 &&
+    cr_expect(s.seq == 512 && s.step.optim.weight_decay == 0.1 && s.step.skip_spikes == 0 &&
               !strcmp(s.betas, "0.9,0.95"));
-    cr_expect(s.attention == SGT_ATTENTION_AUTO && s.gelu == SGT_DEFAULT_WORD && !s.variant);
+    cr_expect(s.step.attention == SGT_ATTENTION_AUTO && s.gelu == SGT_DEFAULT_WORD && !s.variant);
 }
 
 /* Words are stored by name, in the order of their enumerations. */
@@ -108,8 +108,8 @@ Test(settings, words_are_members_of_enumerations)
             "x", 1, &err),
         0, "%s", err.text);
     cr_expect(s.recompute == SGT_RECOMPUTE_AUTO && s.device == SGT_DEVICE_CUDA);
-    cr_expect(s.optimizer == SGT_SGD && s.gelu == SGT_GELU_ERF && s.schedule == SGT_WSD);
-    cr_expect(s.precision == SGT_PRECISION_FP16 && s.attention == SGT_ATTENTION_NAIVE);
+    cr_expect(s.step.optim.kind == SGT_SGD && s.gelu == SGT_GELU_ERF && s.schedule == SGT_WSD);
+    cr_expect(s.step.precision == SGT_PRECISION_FP16 && s.step.attention == SGT_ATTENTION_NAIVE);
     cr_expect(s.loader == SGT_READER_URING && s.sampling == SGT_SAMPLING_DOCUMENTS && s.batching);
     sgt_settings_free(&s);
 }
@@ -247,12 +247,12 @@ Test(settings, which_may_differ_in_a_resumed_run)
     sgt_settings kept;
     sgt_error err;
     sgt_settings_default(&kept);
-    kept.precision = SGT_PRECISION_FP32;
+    kept.step.precision = SGT_PRECISION_FP32;
     char *text = sgt_settings_json(&kept);
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         sgt_settings s;
         sgt_settings_default(&s);
-        s.precision = SGT_PRECISION_FP32;
+        s.step.precision = SGT_PRECISION_FP32;
         cr_assert_eq(sgt_settings_merge(&s, changes[i].text, "x", 1, &err), 0);
         int rc = sgt_settings_same_run(&s, text, 0, &err);
         cr_expect_eq(rc, changes[i].may ? SGT_OK : SGT_EUNSUPPORTED, "%s", changes[i].text);
@@ -260,7 +260,7 @@ Test(settings, which_may_differ_in_a_resumed_run)
     }
     sgt_settings s;
     sgt_settings_default(&s);
-    s.precision = SGT_PRECISION_FP32;
+    s.step.precision = SGT_PRECISION_FP32;
     s.schedule = SGT_WSD;
     cr_assert_eq(sgt_settings_same_run(&s, text, 0, &err), SGT_EUNSUPPORTED);
     cr_expect_str_eq(err.text, "--schedule: it is \"wsd\" here and was \"cosine\" in the run to "
@@ -274,10 +274,10 @@ Test(settings, minus_zero_is_zero)
     sgt_settings s;
     sgt_error err;
     sgt_settings_default(&s);
-    s.weight_decay = -0.0;
+    s.step.optim.weight_decay = -0.0;
     char *text = sgt_settings_json(&s);
     cr_expect(strstr(text, "\"weight-decay\": 0,"), "%s", text);
-    s.weight_decay = 0;
+    s.step.optim.weight_decay = 0;
     cr_expect_eq(sgt_settings_same_run(&s, text, 0, &err), 0, "%s", err.text);
     free(text);
 }
@@ -305,15 +305,15 @@ Test(settings, which_may_differ_on_another_device)
     sgt_settings kept, s;
     sgt_error err;
     sgt_settings_default(&kept);
-    kept.precision = SGT_PRECISION_BF16;
-    kept.attention = SGT_ATTENTION_CUDNN;
-    kept.no_graphs = kept.no_fuse = kept.no_pad_vocab = kept.sync_metrics = 1;
+    kept.step.precision = SGT_PRECISION_BF16;
+    kept.step.attention = SGT_ATTENTION_CUDNN;
+    kept.step.no_graphs = kept.step.no_fuse = kept.step.no_pad_vocab = kept.sync_metrics = 1;
     char *text = sgt_settings_json(&kept);
     sgt_settings_default(&s);
-    s.precision = SGT_PRECISION_FP32;
+    s.step.precision = SGT_PRECISION_FP32;
     cr_expect_eq(sgt_settings_same_run(&s, text, 1, &err), 0, "%s", err.text);
     cr_expect_eq(sgt_settings_same_run(&s, text, 0, &err), SGT_EUNSUPPORTED);
-    s.dropout = 0.1;
+    s.step.dropout = 0.1;
     cr_expect_eq(sgt_settings_same_run(&s, text, 1, &err), SGT_EUNSUPPORTED);
     cr_expect(strstr(err.text, "--dropout: it is 0.1 here and was 0 in"), "%s", err.text);
     free(text);
@@ -341,7 +341,7 @@ Test(settings, variants_are_kept_by_name)
     cr_expect(strstr(err.text, "--variant: it is \"none\" here and was \""), "%s", err.text);
     cr_expect_eq(sgt_settings_same_run(&s, text, 1, &err), 0, "%s", err.text);
     s.batch = SGT_DEFAULT_COUNT;
-    s.precision = SGT_DEFAULT_WORD;
+    s.step.precision = SGT_DEFAULT_WORD;
     /* a run from before variants existed */
     cr_expect_eq(sgt_settings_same_run(&s, "{}", 0, &err), 0, "%s", err.text);
     sgt_settings_free(&kept);
@@ -431,15 +431,15 @@ Test(settings, what_only_cuda_has_is_refused_elsewhere)
                 rc = sgt_settings_take_device(&s, cuda, bf16, &err);
             cr_expect_eq(rc, !cuda && given[i].why ? SGT_EUNSUPPORTED : 0, "%s", given[i].text);
             if (rc < 0) cr_expect_str_eq(err.text, given[i].why);
-            else cr_expect_eq(s.precision, bf16 ? SGT_PRECISION_BF16 : SGT_PRECISION_FP32);
+            else cr_expect_eq(s.step.precision, bf16 ? SGT_PRECISION_BF16 : SGT_PRECISION_FP32);
             if (rc == 0) cr_expect_eq(s.batch, cuda ? 64 : 8);
             sgt_settings_free(&s);
             /* a run that began on CUDA with this option continues without it */
             sgt_settings_default(&s);
             cr_assert_eq(sgt_settings_merge(&s, given[i].text, "x", 0, &err), 0, "%s", err.text);
             cr_expect_eq(sgt_settings_take_device(&s, cuda, bf16, &err), 0);
-            cr_expect_eq(s.no_fuse + s.no_graphs + s.no_pad_vocab + s.sync_metrics +
-                             (s.attention == SGT_ATTENTION_OWN) +
+            cr_expect_eq(s.step.no_fuse + s.step.no_graphs + s.step.no_pad_vocab + s.sync_metrics +
+                             (s.step.attention == SGT_ATTENTION_OWN) +
                              (s.variant && !strcmp(s.variant, "layernorm-rows")),
                          cuda && given[i].why ? 1 : 0, "%s", given[i].text);
             sgt_settings_free(&s);

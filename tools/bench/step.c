@@ -13,7 +13,6 @@
 #include "tools/cli/process.h"
 #include "tools/cli/talk.h"
 #include "train/device.h"
-#include "train/plan.h"
 #include "train/sgt_train.h"
 
 BENCH_EMBED(sgt_torch_step, "tests/peers/torch_step.py");
@@ -40,24 +39,24 @@ static const sgt_option table[] = {
     BENCH_SEQ(shape, 1 << 20),
     {"grad-accum", .as = ROW(ACCUM), .to = &s.accum},
     BENCH_PRECISION(shape, "number format of the matrices"),
-    {"optimizer", .as = ROW(OPTIMIZER), .to = &s.optimizer},
-    {"optimizer-state", .as = ROW(OPTIMIZER_STATE), .to = &s.optimizer_state},
-    {"dropout", .as = ROW(DROPOUT), .to = &s.dropout},
+    {"optimizer", .as = ROW(OPTIMIZER), .to = &s.step.optim.kind},
+    {"optimizer-state", .as = ROW(OPTIMIZER_STATE), .to = &s.step.optim.bf16_moments},
+    {"dropout", .as = ROW(DROPOUT), .to = &s.step.dropout},
     {"recompute", .as = ROW(RECOMPUTE), .to = &s.recompute, .choices = sgt_recompute_words,
      .help = "what the backward pass recomputes instead of storing it"},
-    {"attention", .as = ROW(ATTENTION), .to = &s.attention},
-    {"no-fuse", .as = ROW(NO_FUSE), .to = &s.no_fuse},
-    {"no-graphs", .as = ROW(NO_GRAPHS), .to = &s.no_graphs},
-    {"no-overlap", .as = ROW(NO_OVERLAP), .to = &s.no_overlap},
+    {"attention", .as = ROW(ATTENTION), .to = &s.step.attention},
+    {"no-fuse", .as = ROW(NO_FUSE), .to = &s.step.no_fuse},
+    {"no-graphs", .as = ROW(NO_GRAPHS), .to = &s.step.no_graphs},
+    {"no-overlap", .as = ROW(NO_OVERLAP), .to = &s.step.no_overlap},
     {"sync-metrics", .as = ROW(SYNC_METRICS), .to = &s.sync_metrics},
-    {"sync-kernels", .as = ROW(SYNC_KERNELS), .to = &s.sync_kernels},
+    {"sync-kernels", .as = ROW(SYNC_KERNELS), .to = &s.step.sync_kernels},
     {"no-self-check", 0, SGT_OPT_FLAG, &o.no_self_check,
      .help = "CUDA: use the fastest products without checking their results"},
-    {"no-pad-vocab", .as = ROW(NO_PAD_VOCAB), .to = &s.no_pad_vocab},
+    {"no-pad-vocab", .as = ROW(NO_PAD_VOCAB), .to = &s.step.no_pad_vocab},
     {"variant", .as = ROW(VARIANT), .to = &s.variant, .given = &o.variant_given,
      .help = "optional kernels of a step, separated by commas; or all, none (CUDA)"},
     {"variants", 0, SGT_OPT_FLAG, &o.variants, .help = "list the variants, and do not measure"},
-    {"deterministic", .as = ROW(DETERMINISTIC), .to = &s.deterministic},
+    {"deterministic", .as = ROW(DETERMINISTIC), .to = &s.step.deterministic},
     BENCH_THREADS(shape),
     {"data", 'd', SGT_OPT_TEXT, &o.data, "OUT/|SHARD", "shards to take rows from",
      .def = "random tokens"},
@@ -152,13 +151,13 @@ static int read_options(step_bench *b, sgt_error *err)
     s.model = shape.model;
     s.seq = bench_seq(&shape, cuda);
     s.threads = (uint64_t)bench_threads(&shape);
-    s.precision = (int)bench_precision(&shape, cuda);
-    int rc = sgt_resolve_step(k, &s, err);
+    s.step.precision = (int)bench_precision(&shape, cuda);
+    int rc = sgt_settings_step(k, &s, err);
     if (rc < 0) return rc;
     k->batch = bench_batch(&shape, cuda);
     k->seq = (uint32_t)s.seq;
     k->threads = (int)s.threads;
-    k->precision = (sgt_precision)s.precision;
+    k->precision = (sgt_precision)s.step.precision;
     if (!cuda && !o.variant_given) k->variants = 0;
     k->notice = k->detail = b->notice;
     k->unverified = o.no_self_check;
@@ -182,7 +181,7 @@ static int open_data(sgt_loader **l, step_rows **rows, step_bench *b, sgt_error 
     if (rc < 0) return rc;
     sgt_loader_get_info(*l, &info);
     b->backend.model.vocab = info.vocab;
-    return bench_rows_loader(rows, *l, s.no_overlap, err);
+    return bench_rows_loader(rows, *l, s.step.no_overlap, err);
 }
 
 /* Measure our step with the backend's options, whose vocabulary becomes that of the data. */
@@ -354,7 +353,7 @@ static json_t *batches_json(const step_bench *b)
     json_t *results = json_array();
     for (size_t i = 0; i < b->count; i++) json_array_append_new(results, row_json(&b->rows[i]));
     return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:o}", "cpu", sgt_cpu_model(), "device",
-                     b->device, "model", shape.model, "precision", sgt_precision_words[s.precision],
+                     b->device, "model", shape.model, "precision", sgt_precision_words[s.step.precision],
                      "seq", (json_int_t)s.seq, "threads", (json_int_t)s.threads, "results",
                      results);
 }
@@ -378,7 +377,7 @@ static void show_batches(const step_bench *b)
                       (double)b->rows[i].estimate / (double)b->rows[i].peak);
     printf("%s\n%s on %s, %s, rows of %" PRIu64 " tokens\n\n",
            bench_machine(machine, sizeof machine), shape.model, cuda ? "CUDA" : "the CPU",
-           sgt_precision_words[s.precision], s.seq);
+           sgt_precision_words[s.step.precision], s.seq);
     bench_table(rows, columns, "tokens_per_s");
     printf("\n* the fastest. estimate: as sgt-train --estimate-memory, without the loader and the "
            "checkpoint.\npeak: %s.\n",

@@ -369,7 +369,7 @@ static double clip_of(const report *r)
 {
     double clip = NAN;
     for (size_t i = 0; i < r->count; i++) {
-        double c = r->runs[i].settings_known ? r->runs[i].settings.grad_clip : NAN;
+        double c = r->runs[i].settings_known ? r->runs[i].settings.step.optim.grad_clip : NAN;
         if (!(c > 0) || (i && c != clip)) return NAN;
         clip = c;
     }

@@ -308,9 +308,9 @@ static void put_model(FILE *page, const report_run *run)
     if (model) put_printable(page, model);
     report_big(text, sizeof text, (double)run->parameters);
     if (run->parameters) fprintf(page, "%s%s parameters", model ? ", " : "", text);
-    if (run->settings_known && run->settings.precision != SGT_DEFAULT_WORD)
+    if (run->settings_known && run->settings.step.precision != SGT_DEFAULT_WORD)
         fprintf(page, "%s%s", model || run->parameters ? ", " : "",
-                sgt_precision_words[run->settings.precision]);
+                sgt_precision_words[run->settings.step.precision]);
 }
 
 static void put_data(FILE *page, const report_run *run)

@@ -445,7 +445,7 @@ static void judge_rate(report_run *r)
 {
     const sgt_settings *s = &r->settings;
     sgt_lr_range range = sgt_advice_lr(r->parameters);
-    if (!r->parameters || s->optimizer != SGT_ADAMW) return;
+    if (!r->parameters || s->step.optim.kind != SGT_ADAMW) return;
     int outside = sgt_advice_lr_outside(r->parameters, s->batch * s->accum, s->lr);
     if (outside)
         advise(r, 0,
@@ -457,7 +457,7 @@ static void judge_rate(report_run *r)
 
 static void start_diagnosis(totals *t, const sgt_settings *s)
 {
-    sgt_diagnosis_start(&t->diagnosis, s->lr, s->batch * s->accum * s->seq, s->skip_spikes > 0);
+    sgt_diagnosis_start(&t->diagnosis, s->lr, s->batch * s->accum * s->seq, s->step.skip_spikes > 0);
     if (s->steps != SGT_DEFAULT_COUNT) t->diagnosis.steps = s->steps;
 }
 
@@ -465,7 +465,7 @@ static void start_diagnosis(totals *t, const sgt_settings *s)
 static void diagnose(report_run *r, totals *t, const double *v)
 {
     char line[256];
-    int scaled = r->settings.precision == SGT_PRECISION_FP16;
+    int scaled = r->settings.step.precision == SGT_PRECISION_FP16;
     double norm = scaled && v[REPORT_SKIPPED] > t->skipped ? 0 : v[REPORT_NORM];
     t->skipped = v[REPORT_SKIPPED];
     if (sgt_diagnosis_step(&t->diagnosis, line, sizeof line, (uint64_t)v[REPORT_STEP] + 1,

@@ -51,7 +51,7 @@ static void print_shape(const sgt_settings *s, const sgt_train_estimate *e, cons
 {
     const sgt_model *m = &e->model;
     printf("a step of %ux%ux%u, %u ids, %s of %llu tokens, %s on %s\n", m->layers, m->channels,
-           m->heads, m->vocab, rows, (unsigned long long)s->seq, sgt_precision_words[s->precision],
+           m->heads, m->vocab, rows, (unsigned long long)s->seq, sgt_precision_words[s->step.precision],
            on_cuda(e) ? "CUDA" : "the CPU");
 }
 
@@ -81,7 +81,7 @@ static json_t *document(const sgt_settings *s, const sgt_train_estimate *e)
         json_array_append_new(kinds, json_pack("{s:s, s:I}", "name", e->kinds[i].name, "bytes",
                                                (json_int_t)e->kinds[i].bytes));
     return json_pack("{s:s, s:s, s:I, s:I, s:I, s:o, s:I, s:I, s:o}", "device", e->device,
-                     "precision", sgt_precision_words[s->precision], "parameters",
+                     "precision", sgt_precision_words[s->step.precision], "parameters",
                      (json_int_t)sgt_model_parameters(&e->model), "batch", (json_int_t)s->batch,
                      "seq", (json_int_t)s->seq, "kinds", kinds, "total_bytes", (json_int_t)e->total,
                      "checkpoint_bytes", (json_int_t)e->checkpoint, "available_bytes",

@@ -16,7 +16,7 @@ static void layernorm(sgt_cpu_backend *c, const float *x, const float *mean, con
 {
     const sgt_cpu_shape *s = &c->shape;
     size_t C = s->C;
-#pragma omp parallel for num_threads(s->threads) schedule(static)
+#pragma omp parallel for num_threads(s->o.threads) schedule(static)
     for (size_t t = 0; t < s->tiles; t++) {
         size_t n, r = sgt_cpu_tile(s, t, &n), at = r * C;
         float *part = c->buf.partial + t * 2 * C;
@@ -36,7 +36,7 @@ static void bias(sgt_cpu_backend *c, float *db, const void *dout, size_t width)
 {
     const sgt_cpu_shape *s = &c->shape;
     size_t tasks = (width + SGT_BIAS_COLUMNS - 1) / SGT_BIAS_COLUMNS;
-#pragma omp parallel for num_threads(s->threads) schedule(static)
+#pragma omp parallel for num_threads(s->o.threads) schedule(static)
     for (size_t t = 0; t < tasks; t++) {
         size_t at = t * SGT_BIAS_COLUMNS,
                n = width - at < SGT_BIAS_COLUMNS ? width - at : SGT_BIAS_COLUMNS;
@@ -71,12 +71,12 @@ static void gelu(sgt_cpu_backend *c, const sgt_cpu_block *l)
 {
     const sgt_cpu_shape *s = &c->shape;
     size_t C = s->C;
-#pragma omp parallel for num_threads(s->threads) schedule(static)
+#pragma omp parallel for num_threads(s->o.threads) schedule(static)
     for (size_t t = 0; t < s->tiles; t++) {
         size_t n, r = sgt_cpu_tile(s, t, &n);
         for (size_t at = 4 * r * C; at < 4 * (r + n) * C;
              at += C) { /* C numbers at a time, which stay in the first-level cache */
-            s->k->gelu_backward(c->buf.dwide + at, c->buf.dwide + at, l->fc + at, C, s->model.gelu);
+            s->k->gelu_backward(c->buf.dwide + at, c->buf.dwide + at, l->fc + at, C, s->o.model.gelu);
             finish(c, c->buf.dwide, c->buf.dwide, at, C);
         }
     }
@@ -86,7 +86,7 @@ static void attention(sgt_cpu_backend *c, const sgt_cpu_block *l)
 {
     const sgt_cpu_shape *s = &c->shape;
     size_t C = s->C, D = s->D, T = s->T, H = s->H;
-#pragma omp parallel for num_threads(s->threads) schedule(dynamic)
+#pragma omp parallel for num_threads(s->o.threads) schedule(dynamic)
     for (size_t i = 0; i < s->B * H; i++) {
         size_t row = i / H * T, column = i % H * D, at = row * C + column;
         const float *q = l->qkv + row * 3 * C + column;
@@ -106,7 +106,7 @@ static void finish_attention(sgt_cpu_backend *c)
     const sgt_cpu_shape *s = &c->shape;
     size_t C = s->C;
     if (!s->rounding) return;
-#pragma omp parallel for num_threads(s->threads) schedule(static)
+#pragma omp parallel for num_threads(s->o.threads) schedule(static)
     for (size_t t = 0; t < s->tiles; t++) {
         size_t n, r = sgt_cpu_tile(s, t, &n);
         for (size_t at = 3 * r * C; at < 3 * (r + n) * C; at += C)
@@ -121,7 +121,7 @@ static const float *branch(sgt_cpu_backend *c, const sgt_cpu_block *l, uint32_t 
 {
     const sgt_cpu_shape *s = &c->shape;
     if (!(c->step.dropping > 0) && !s->rounding) return c->buf.dx;
-#pragma omp parallel for num_threads(s->threads) schedule(static)
+#pragma omp parallel for num_threads(s->o.threads) schedule(static)
     for (size_t t = 0; t < s->tiles; t++) {
         size_t n, r = sgt_cpu_tile(s, t, &n), C = s->C;
         const float *from = c->step.dropping > 0 ? out : c->buf.dx;
@@ -135,7 +135,7 @@ static const float *branch(sgt_cpu_backend *c, const sgt_cpu_block *l, uint32_t 
 static void undrop_embeddings(sgt_cpu_backend *c)
 {
     const sgt_cpu_shape *s = &c->shape;
-#pragma omp parallel for num_threads(s->threads) schedule(static)
+#pragma omp parallel for num_threads(s->o.threads) schedule(static)
     for (size_t t = 0; t < s->tiles; t++) {
         size_t n, r = sgt_cpu_tile(s, t, &n), at = r * s->C;
         sgt_cpu_drop(c, 0, SGT_DROP_EMBED, c->buf.dx + at, c->buf.dx + at, r, n);
@@ -149,8 +149,8 @@ static void embeddings(sgt_cpu_backend *c)
     const sgt_cpu_shape *s = &c->shape;
     size_t columns = SGT_EMBED_COLUMNS, tasks = (s->C + columns - 1) / columns;
     if (c->step.dropping > 0) undrop_embeddings(c);
-    if (c->step.fresh || !s->model.untied) c->step.token_squares = 0;
-#pragma omp parallel for num_threads(s->threads) schedule(static)
+    if (c->step.fresh || !s->o.model.untied) c->step.token_squares = 0;
+#pragma omp parallel for num_threads(s->o.threads) schedule(static)
     for (size_t t = 0; t < tasks; t++) {
         size_t c0 = t * columns, c1 = c0 + columns < s->C ? c0 + columns : s->C;
         c->buf.grown[t] = s->k->embed_backward(c->buf.grads, c->buf.grads + s->wpe, c->buf.ids,
@@ -162,7 +162,7 @@ static void embeddings(sgt_cpu_backend *c)
 static void clear_rows(sgt_cpu_backend *c, float *x)
 {
     const sgt_cpu_shape *s = &c->shape;
-#pragma omp parallel for num_threads(s->threads) schedule(static)
+#pragma omp parallel for num_threads(s->o.threads) schedule(static)
     for (size_t t = 0; t < s->tiles; t++) {
         size_t n, r = sgt_cpu_tile(s, t, &n);
         memset(x + r * s->C, 0, n * s->C * sizeof *x);
@@ -226,14 +226,14 @@ void sgt_cpu_backward(sgt_cpu_backend *c)
     const sgt_cpu_shape *s = &c->shape;
     const float *p = c->buf.params;
     float *g = c->buf.grads;
-    unsigned L = s->model.layers;
+    unsigned L = s->o.model.layers;
     sgt_cpu_part_ends(c, sgt_part_head(L));
-    if (c->step.fresh) clear_small_gradients(&c->shape.model, g);
+    if (c->step.fresh) clear_small_gradients(&c->shape.o.model, g);
     clear_rows(c, c->buf.dx);
-    layernorm(c, c->blocks[s->model.layers - 1].out, c->buf.meanf, c->buf.rstdf, p + s->lnf_w,
+    layernorm(c, c->blocks[s->o.model.layers - 1].out, c->buf.meanf, c->buf.rstdf, p + s->lnf_w,
               g + s->lnf_w, g + s->lnf_b);
     sgt_cpu_ranks_ready(c);
-    for (size_t i = s->model.layers; i-- > 0;) {
+    for (size_t i = s->o.model.layers; i-- > 0;) {
         const float *x = i ? c->blocks[i - 1].out : c->buf.x0;
         uint64_t from = sgt_trace_begin(c->report.trace);
         recompute(c, c->blocks + i, x);

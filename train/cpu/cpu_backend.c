@@ -40,7 +40,7 @@ static int find_state(sgt_cpu_backend *c, sgt_state what, size_t tensor, size_t 
 {
     sgt_tensor t;
     if (what > SGT_GRADIENTS) return sgt_fail(err, SGT_EUSAGE, "backend: no state %d", (int)what);
-    int rc = sgt_model_part(&c->shape.model, tensor, first, count, &t, err);
+    int rc = sgt_model_part(&c->shape.o.model, tensor, first, count, &t, err);
     if (rc < 0) return rc;
     const sgt_cpu_buffers *b = &c->buf;
     void *const arrays[] = {[SGT_PARAMETERS] = b->params,
@@ -52,7 +52,7 @@ static int find_state(sgt_cpu_backend *c, sgt_state what, size_t tensor, size_t 
                          .at = what == SGT_MOMENT2 ? sgt_cpu_second(&c->shape, tensor) + first
                                                    : t.offset + first,
                          .element = t.offset + first,
-                         .half = moment && c->shape.optim.bf16_moments};
+                         .half = moment && c->shape.o.optim.bf16_moments};
     return SGT_OK;
 }
 
@@ -69,7 +69,7 @@ static void read_floats(float *to, const state_part *p, size_t n)
  * zeros, and writes to it are ignored. */
 static int is_nothing(const sgt_cpu_shape *s, sgt_state what, size_t tensor)
 {
-    return what == SGT_MOMENT2 && (s->optim.kind == SGT_SGD || sgt_cpu_by_muon(s, tensor) >= 0);
+    return what == SGT_MOMENT2 && (s->o.optim.kind == SGT_SGD || sgt_cpu_by_muon(s, tensor) >= 0);
 }
 
 static int put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count,
@@ -83,7 +83,7 @@ static int put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size
     sgt_cpu_settle(c);
     int puts = sgt_cpu_ranks_puts(c, what);
     if ((rc = sgt_cpu_ranks_failed(c, err)) < 0 || !puts) return rc;
-#pragma omp parallel for num_threads(c->shape.threads) schedule(static)
+#pragma omp parallel for num_threads(c->shape.o.threads) schedule(static)
     for (size_t i = 0; i < count; i += SGT_PIECE) {
         size_t n = count - i < SGT_PIECE ? count - i : SGT_PIECE;
         if (p.half) c->shape.k->to_bf16((uint16_t *)p.flat + p.at + i, from + i, n);
@@ -126,14 +126,14 @@ static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_b
     sgt_cpu_backend *c = (sgt_cpu_backend *)b;
     const sgt_cpu_shape *s = &c->shape;
     if (!(scale > 0)) return sgt_fail(err, SGT_EUSAGE, "backend: a gradient scale of %g", scale);
-    if (c->group && micro >= s->accum)
+    if (c->group && micro >= s->o.accum)
         return sgt_fail(err, SGT_EUSAGE, "backend: micro-step %u of %u", micro + 1,
-                        (unsigned)s->accum);
+                        (unsigned)s->o.accum);
     int rc = sgt_cpu_ranks_await_puts(c, err);
     if (rc < 0) return rc;
     sgt_cpu_ranks_begin(c, micro);
     c->step.counted += sgt_cpu_load(c, rows);
-    c->step.dropping = s->dropout;
+    c->step.dropping = (float)s->o.dropout;
     c->step.number = step;
     c->step.row = (uint64_t)micro * s->B * s->ranks + s->rank;
     sgt_cpu_forward(c);
@@ -180,7 +180,7 @@ void sgt_cpu_put_scaler(sgt_backend *b, uint64_t step, const sgt_scaler *s)
     sgt_cpu_backend *c = (sgt_cpu_backend *)b;
     (void)step;
     c->step.scaler = *s;
-    if (!c->shape.scaling) c->step.scaler.scale = 1;
+    if (c->shape.o.precision != SGT_PRECISION_FP16) c->step.scaler.scale = 1;
 }
 
 int sgt_cpu_get_scaler(sgt_backend *b, sgt_scaler *s, sgt_error *err)

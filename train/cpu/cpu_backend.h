@@ -68,12 +68,12 @@ enum {
     SGT_LINEARS
 };
 
-/* The sizes and options that open decides; constant afterwards. */
+/* The options, and the sizes that open derives from them; constant afterwards. */
 typedef struct sgt_cpu_shape {
-    sgt_model model;
-    sgt_optim optim;
+    /* The caller's options. Its texts, verdicts and recompute_at are used only during open. Without
+     * AdamW, bf16_moments is 0; accum is at least 1. */
+    sgt_backend_options o;
     const sgt_kernels *k;
-    int threads;
     size_t B, T, N, C, H, D, V;
     size_t wpe, lnf_w, lnf_b; /* offsets in the flat arrays; wte's is 0 */
     size_t head_w;            /* offset of the head's weight: wte's if they are tied */
@@ -82,24 +82,13 @@ typedef struct sgt_cpu_shape {
     size_t head_rows, head_last; /* rows of a chunk of logits; rows of the last chunk */
     size_t scratch_floats;       /* floats of each thread's scratch */
     float scale;                 /* attention's 1/sqrt(D) */
-    int ignoring;                /* targets equal to `ignore` have no loss */
-    int32_t ignore;
-    int documents; /* attention masks documents from one another; each begins with `eot` */
-    int32_t eot;
-    int rounding; /* operands of products are rounded to `format` */
+    int rounding;                /* operands of products are rounded to `format` */
     sgt_rounding format;
     int bf16;             /* products take bfloat16 operands */
     int attention_rounds; /* attention's kernels round their operands themselves */
     int own_head;         /* sgt_head_run computes the head */
-    int scaling;          /* the loss is scaled, as fp16 needs */
-    double skip_spikes;
-    float dropout;        /* dropout rate in training */
-    uint64_t seed;        /* seed of dropout */
-    uint64_t accum;       /* micro-steps per step */
     uint64_t ranks, rank; /* number of ranks; this rank's number */
     int sharing;          /* ranks share memory: all are on this machine */
-    int scrub;            /* tests only: overwrite buffers that are no longer in use (live.h) */
-    int no_overlap;       /* defer no update */
 } sgt_cpu_shape;
 
 /* Where each buffer lies; constant once memory is laid out. */
@@ -219,7 +208,7 @@ void sgt_cpu_live_count(const sgt_backend *b, unsigned part, int again,
 void sgt_cpu_scrub(sgt_cpu_backend *c, unsigned part);
 static inline void sgt_cpu_part_ends(sgt_cpu_backend *c, unsigned part)
 {
-    if (c->shape.scrub) sgt_cpu_scrub(c, part);
+    if (c->shape.o.scrub) sgt_cpu_scrub(c, part);
 }
 
 /* Copy ids and targets from a batch. Return the number of targets that count. */
@@ -254,8 +243,8 @@ double sgt_cpu_squared_norm(sgt_cpu_backend *c);
  * update. They are not with --no-overlap, which measures what deferring gains. */
 static inline int sgt_cpu_defers(const sgt_cpu_backend *c)
 {
-    return !c->shape.scrub && !c->shape.no_overlap &&
-           (c->group ? c->shape.sharing : c->shape.threads > 1);
+    return !c->shape.o.scrub && !c->shape.o.no_overlap &&
+           (c->group ? c->shape.sharing : c->shape.o.threads > 1);
 }
 
 /* Return a token's embedding with the pending update applied. It is in wte if no update is pending,
@@ -265,7 +254,7 @@ const float *sgt_cpu_token(const sgt_cpu_backend *c, int32_t id, float *p, float
 /* Return the bytes of a moment. */
 static inline size_t sgt_cpu_moment_bytes(const sgt_cpu_shape *s)
 {
-    return s->optim.bf16_moments ? sizeof(uint16_t) : sizeof(float);
+    return s->o.optim.bf16_moments ? sizeof(uint16_t) : sizeof(float);
 }
 /* Return the address of moment `at` in the flat array m or v. */
 static inline void *sgt_cpu_moment(const sgt_cpu_shape *s, void *flat, size_t at)
@@ -292,7 +281,7 @@ void sgt_cpu_drop(const sgt_cpu_backend *c, uint32_t layer, uint32_t site, float
 /* Return where the documents of row b begin, or NULL if attention sees the whole row. */
 static inline const int32_t *sgt_cpu_start(const sgt_cpu_backend *c, size_t b)
 {
-    return c->shape.documents ? c->buf.start + b * c->shape.T : NULL;
+    return c->shape.o.documents ? c->buf.start + b * c->shape.T : NULL;
 }
 /* Return the dropout parameters of attention in head i % H of row i / H. */
 sgt_dropout sgt_cpu_head_drop(const sgt_cpu_backend *c, const sgt_cpu_block *l, size_t i);

@@ -12,12 +12,12 @@ uint64_t sgt_cpu_load(sgt_cpu_backend *c, const sgt_batch *rows)
     const sgt_cpu_shape *s = &c->shape;
     size_t T = s->T;
     uint64_t counted = 0;
-    if (s->documents) sgt_batch_starts(rows, s->B, T, s->eot, c->buf.start);
+    if (s->o.documents) sgt_batch_starts(rows, s->B, T, s->o.eot, c->buf.start);
     for (size_t b = 0; b < s->B; b++) {
         const uint16_t *row = rows->tokens + b * (T + 1);
         for (size_t t = 0; t < T; t++) {
             int32_t target = rows->targets ? rows->targets[b * T + t] : row[t + 1];
-            if (s->ignoring && target == s->ignore) target = -1;
+            if (s->o.ignoring && target == s->o.ignore) target = -1;
             c->buf.ids[b * T + t] = row[t];
             c->buf.targets[b * T + t] = target;
             counted += target >= 0;
@@ -30,7 +30,7 @@ uint64_t sgt_cpu_load(sgt_cpu_backend *c, const sgt_batch *rows)
 static void round_rows(const sgt_cpu_shape *s, float *x, size_t width)
 {
     if (!s->rounding) return;
-#pragma omp parallel for num_threads(s->threads) schedule(static)
+#pragma omp parallel for num_threads(s->o.threads) schedule(static)
     for (size_t t = 0; t < s->tiles; t++) {
         size_t n, r = sgt_cpu_tile(s, t, &n);
         sgt_cpu_round(s, x + r * width, n * width);
@@ -47,7 +47,7 @@ void sgt_cpu_drop(const sgt_cpu_backend *c, uint32_t layer, uint32_t site, float
                   const float *x, size_t first, size_t n)
 {
     const sgt_cpu_shape *s = &c->shape;
-    sgt_dropout d = {.seed = s->seed,
+    sgt_dropout d = {.seed = s->o.seed,
                      .draw = sgt_dropout_draw(c->step.number, layer, site),
                      .rate = c->step.dropping};
     for (size_t t = first % s->T, rows; n; t = 0, n -= rows, first += rows) {
@@ -64,7 +64,7 @@ static void embed(sgt_cpu_backend *c)
     const sgt_cpu_shape *s = &c->shape;
     const float *wpe = c->buf.params + s->wpe;
     const int32_t first = 0;
-#pragma omp parallel for num_threads(s->threads) schedule(static)
+#pragma omp parallel for num_threads(s->o.threads) schedule(static)
     for (size_t t = 0; t < s->tiles; t++) {
         size_t n, r = sgt_cpu_tile(s, t, &n), C = s->C;
         float *x = c->buf.x0 + r * C;
@@ -105,12 +105,12 @@ void sgt_cpu_layernorm(sgt_cpu_backend *c, void *ln, float *mean, float *rstd, c
                        const float *w, const float *b)
 {
     const sgt_cpu_shape *s = &c->shape;
-#pragma omp parallel for num_threads(s->threads) schedule(static)
+#pragma omp parallel for num_threads(s->o.threads) schedule(static)
     for (size_t t = 0; t < s->tiles; t++) {
         size_t n, r = sgt_cpu_tile(s, t, &n);
         for (size_t i = r; i < r + n; i++) {
             float *row = row_at(c, ln, i);
-            s->k->layernorm(row, mean + i, rstd + i, x + i * s->C, w, b, 1, s->C, s->model.eps);
+            s->k->layernorm(row, mean + i, rstd + i, x + i * s->C, w, b, 1, s->C, s->o.model.eps);
             keep_row(c, ln, i, row);
         }
     }
@@ -121,7 +121,7 @@ static void attention(sgt_cpu_backend *c, sgt_cpu_block *l)
 {
     const sgt_cpu_shape *s = &c->shape;
     size_t C = s->C, D = s->D, T = s->T, H = s->H;
-#pragma omp parallel for num_threads(s->threads) schedule(dynamic)
+#pragma omp parallel for num_threads(s->o.threads) schedule(dynamic)
     for (size_t i = 0; i < s->B * H; i++) {
         size_t row = i / H * T, column = i % H * D;
         const float *q = l->qkv + row * 3 * C + column;
@@ -137,7 +137,7 @@ sgt_dropout sgt_cpu_head_drop(const sgt_cpu_backend *c, const sgt_cpu_block *l, 
 {
     const sgt_cpu_shape *s = &c->shape;
     return (sgt_dropout){
-        .seed = s->seed,
+        .seed = s->o.seed,
         .draw = sgt_dropout_draw(c->step.number, l->layer, SGT_DROP_ATTENTION),
         .first = sgt_dropout_attention_element(step_row(c, i / s->H), i % s->H, 0, 0, s->H, s->T),
         .rate = c->step.dropping,
@@ -151,14 +151,14 @@ static void residual(sgt_cpu_backend *c, uint32_t layer, uint32_t site, float *s
                      const float *b)
 {
     const sgt_cpu_shape *s = &c->shape;
-#pragma omp parallel for num_threads(s->threads) schedule(static)
+#pragma omp parallel for num_threads(s->o.threads) schedule(static)
     for (size_t t = 0; t < s->tiles; t++) {
         size_t n, r = sgt_cpu_tile(s, t, &n), C = s->C;
         if (c->step.dropping > 0) sgt_cpu_drop(c, layer, site, y + r * C, y + r * C, r, n);
         for (size_t i = r; i < r + n; i++) {
             float *row = row_at(c, ln, i);
             s->k->residual_layernorm(sum + i * C, row, mean + i, rstd + i, x + i * C, y + i * C, w,
-                                     b, 1, C, s->model.eps);
+                                     b, 1, C, s->o.model.eps);
             keep_row(c, ln, i, row);
         }
     }
@@ -167,13 +167,13 @@ static void residual(sgt_cpu_backend *c, uint32_t layer, uint32_t site, float *s
 void sgt_cpu_gelu(sgt_cpu_backend *c, sgt_cpu_block *l)
 {
     const sgt_cpu_shape *s = &c->shape;
-#pragma omp parallel for num_threads(s->threads) schedule(static)
+#pragma omp parallel for num_threads(s->o.threads) schedule(static)
     for (size_t t = 0; t < s->tiles; t++) {
         size_t n, r = sgt_cpu_tile(s, t, &n);
         for (size_t i = 4 * r; i < 4 * (r + n); i++) { /* (N, 4C) seen as (4N, C) */
             float *fc = l->fc + i * s->C, *row = row_at(c, l->gelu, i);
             sgt_cpu_round(s, fc, s->C);
-            s->k->gelu(row, fc, s->C, s->model.gelu);
+            s->k->gelu(row, fc, s->C, s->o.model.gelu);
             keep_row(c, l->gelu, i, row);
         }
     }
@@ -217,12 +217,12 @@ void sgt_cpu_forward(sgt_cpu_backend *c)
                       p + first->at[SGT_LN1_W], p + first->at[SGT_LN1_B]);
     sgt_cpu_part_ends(c, 0);
     sgt_trace_end(c->report.trace, from, SGT_TRACE_LOOP, "forward", "embeddings forward");
-    for (size_t i = 0; i < s->model.layers; i++) {
+    for (size_t i = 0; i < s->o.model.layers; i++) {
         sgt_cpu_block *l = c->blocks + i;
         from = sgt_trace_begin(c->report.trace);
         sgt_cpu_block_inside(c, l, i ? l[-1].out : c->buf.x0);
         linear(c, SGT_LINEAR_FCPROJ, l, SGT_FCPROJ_W, l->gelu, c->buf.dln);
-        if (i + 1 < s->model.layers) {
+        if (i + 1 < s->o.model.layers) {
             sgt_cpu_settle_to(c, l + 1, SGT_LN1_B);
             residual(c, l->layer, SGT_DROP_FCPROJ, l->out, l[1].ln1, l[1].mean1, l[1].rstd1, l->mid,
                      c->buf.dln, p + l[1].at[SGT_LN1_W], p + l[1].at[SGT_LN1_B]);
@@ -248,7 +248,7 @@ static int is_greedy(const float *logits, size_t V, int32_t target)
 static void classify(sgt_cpu_backend *c, size_t first, size_t n, double scale)
 {
     const sgt_cpu_shape *s = &c->shape;
-#pragma omp parallel for num_threads(s->threads) schedule(dynamic)
+#pragma omp parallel for num_threads(s->o.threads) schedule(dynamic)
     for (size_t r = 0; r < n; r++) {
         float *logits = c->buf.logits + r * s->ldv;
         int32_t target = c->buf.targets[first + r];

@@ -73,10 +73,10 @@ static void lay_out_gradients(sgt_cpu_backend *c, size_t flat)
     const sgt_cpu_shape *s = &c->shape;
     c->buf.grads = s->sharing ? sgt_cpu_ranks_lay_out_grads(c)
                               : sgt_arena_take(&c->buf.arena, flat, sizeof(float));
-    for (size_t i = 0, n = sgt_model_tensors(&s->model); i < n && c->buf.grads; i++) {
+    for (size_t i = 0, n = sgt_model_tensors(&s->o.model); i < n && c->buf.grads; i++) {
         sgt_tensor t, next = {.offset = flat};
-        sgt_model_tensor(&s->model, i, &t);
-        if (i + 1 < n) sgt_model_tensor(&s->model, i + 1, &next);
+        sgt_model_tensor(&s->o.model, i, &t);
+        if (i + 1 < n) sgt_model_tensor(&s->o.model, i + 1, &next);
         sgt_live_buffer_at(&c->report.live, c->buf.grads + t.offset,
                            (next.offset - t.offset) * sizeof(float), (unsigned)c->report.kinds);
     }
@@ -94,7 +94,7 @@ static void lay_out_parameters(sgt_cpu_backend *c, size_t flat)
         kind(c, s->bf16 ? "16-bit copies" : "rounded weights");
     }
     c->buf.m = common(c, flat, sgt_cpu_moment_bytes(s));
-    if (s->optim.kind != SGT_SGD)
+    if (s->o.optim.kind != SGT_SGD)
         c->buf.v = common(c, sgt_cpu_second(s, SIZE_MAX), sgt_cpu_moment_bytes(s));
     kind(c, "moments");
 }
@@ -114,14 +114,14 @@ static void lay_out_head(sgt_cpu_backend *c)
 void sgt_cpu_lay_out(sgt_cpu_backend *c)
 {
     const sgt_cpu_shape *s = &c->shape;
-    size_t N = s->N, C = s->C, flat = sgt_model_floats(&s->model);
+    size_t N = s->N, C = s->C, flat = sgt_model_floats(&s->o.model);
     c->report.kinds = 0;
     sgt_live_free(&c->report.live);
     sgt_cpu_ranks_lay_out(c);
     lay_out_parameters(c, flat);
     lay_out_gradients(c, flat);
     c->buf.x0 = floats(c, N * C);
-    for (size_t i = 0; i < s->model.layers; i++) lay_out_block(c, c->blocks + i);
+    for (size_t i = 0; i < s->o.model.layers; i++) lay_out_block(c, c->blocks + i);
     c->buf.lnf = floats(c, N * C);
     c->buf.meanf = floats(c, N);
     c->buf.rstdf = floats(c, N);
@@ -137,18 +137,18 @@ void sgt_cpu_lay_out(sgt_cpu_backend *c)
     c->buf.grown = take(c, (C + SGT_EMBED_COLUMNS - 1) / SGT_EMBED_COLUMNS, sizeof(double));
     c->buf.squares = take(c, c->update.piece_count, sizeof(double));
     kind(c, "activation gradients");
-    c->buf.scratch = floats(c, (size_t)s->threads * s->scratch_floats);
+    c->buf.scratch = floats(c, (size_t)s->o.threads * s->scratch_floats);
     kind(c, "attention");
-    c->buf.products = take(c, sgt_gemm_scratch(s->threads), 1);
+    c->buf.products = take(c, sgt_gemm_scratch(s->o.threads), 1);
     kind(c, "products");
-    if (s->optim.kind == SGT_MUON) {
+    if (s->o.optim.kind == SGT_MUON) {
         c->buf.muon = take(c, sgt_cpu_muon_memory(s), 1);
         kind(c, "Muon");
     }
     lay_out_head(c);
     c->buf.ids = take(c, N, sizeof(int32_t));
     c->buf.targets = take(c, N, sizeof(int32_t));
-    if (s->documents) c->buf.start = take(c, N, sizeof(int32_t));
+    if (s->o.documents) c->buf.start = take(c, N, sizeof(int32_t));
     kind(c, "data");
     if (c->report.live.count) sgt_cpu_live(c);
     c->base.live = c->report.live.failed ? NULL : sgt_cpu_live_count;

@@ -12,7 +12,7 @@ static void kept(sgt_cpu_backend *c, const sgt_cpu_block *l, const void *at, uns
                  sgt_recompute from)
 {
     unsigned forward = sgt_part_forward(l->layer),
-             backward = sgt_part_backward(c->shape.model.layers, l->layer);
+             backward = sgt_part_backward(c->shape.o.model.layers, l->layer);
     if (l->recompute < from || l == c->share_last) {
         sgt_live_during(&c->report.live, at, first, backward);
         return;
@@ -24,7 +24,7 @@ static void kept(sgt_cpu_backend *c, const sgt_cpu_block *l, const void *at, uns
 static void live_block(sgt_cpu_backend *c, const sgt_cpu_block *l)
 {
     const sgt_cpu_shape *s = &c->shape;
-    unsigned forward = sgt_part_forward(l->layer), last = l->layer + 1 == s->model.layers;
+    unsigned forward = sgt_part_forward(l->layer), last = l->layer + 1 == s->o.model.layers;
     kept(c, l, l->ln1, forward - 1, SGT_RECOMPUTE_GELU);
     kept(c, l, l->mean1, forward - 1, SGT_RECOMPUTE_GELU);
     kept(c, l, l->rstd1, forward - 1, SGT_RECOMPUTE_GELU);
@@ -38,14 +38,14 @@ static void live_block(sgt_cpu_backend *c, const sgt_cpu_block *l)
     kept(c, l, l->fc, forward, SGT_RECOMPUTE_BLOCK);
     kept(c, l, l->gelu, forward, SGT_RECOMPUTE_GELU);
     sgt_live_during(&c->report.live, l->out, forward,
-                    sgt_part_backward(s->model.layers, last ? l->layer : l->layer + 1));
+                    sgt_part_backward(s->o.model.layers, last ? l->layer : l->layer + 1));
 }
 
 /* Return the scratch memory of the matrix products. Return NULL if they need none: buf.products is
  * then empty and has the address of another buffer. */
 static const void *products(const sgt_cpu_backend *c)
 {
-    return sgt_gemm_scratch(c->shape.threads) ? c->buf.products : NULL;
+    return sgt_gemm_scratch(c->shape.o.threads) ? c->buf.products : NULL;
 }
 
 /* Declare the buffers in which a layer leaves nothing for later parts: those of both passes, and
@@ -69,10 +69,10 @@ static void live_work(sgt_cpu_backend *c, unsigned forward, unsigned backward)
 static void live_gradients(sgt_cpu_backend *c)
 {
     const sgt_cpu_shape *s = &c->shape;
-    unsigned L = s->model.layers, begins = sgt_part_backward(L, L - 1);
-    for (size_t i = 0; i < sgt_model_tensors(&s->model); i++) {
+    unsigned L = s->o.model.layers, begins = sgt_part_backward(L, L - 1);
+    for (size_t i = 0; i < sgt_model_tensors(&s->o.model); i++) {
         sgt_tensor t;
-        sgt_model_tensor(&s->model, i, &t);
+        sgt_model_tensor(&s->o.model, i, &t);
         unsigned block = (unsigned)(i - 2) / SGT_BLOCK_TENSORS, first = begins;
         if (t.offset == s->head_w) first = sgt_part_head(L);
         else if (i >= 2 && t.dims > 1) first = sgt_part_backward(L, block);
@@ -82,7 +82,7 @@ static void live_gradients(sgt_cpu_backend *c)
 
 void sgt_cpu_live(sgt_cpu_backend *c)
 {
-    unsigned L = c->shape.model.layers, head = sgt_part_head(L),
+    unsigned L = c->shape.o.model.layers, head = sgt_part_head(L),
              begins = sgt_part_backward(L, L - 1);
     const void *const always[] = {c->buf.params, c->buf.weights, c->buf.m, c->buf.v};
     const void *const of_head[] = {c->buf.logits, c->buf.packed_logits, c->head.memory,
@@ -129,7 +129,7 @@ void sgt_cpu_live_count(const sgt_backend *b, unsigned part, int again,
     const sgt_cpu_backend *c = (const sgt_cpu_backend *)b;
     sgt_live_count(&c->report.live, part, within, after);
     for (uint32_t i = 0;
-         i < c->report.live.count && again && part < sgt_part_update(c->shape.model.layers); i++) {
+         i < c->report.live.count && again && part < sgt_part_update(c->shape.o.model.layers); i++) {
         const sgt_live_buffer *buffer = c->report.live.buffers + i;
         if (!is_gradient(c, buffer)) continue; /* the previous micro-step has written them */
         if (!sgt_live_within(&c->report.live, i, part)) within[buffer->kind] += buffer->bytes;
@@ -143,7 +143,7 @@ void sgt_cpu_live_count(const sgt_backend *b, unsigned part, int again,
 void sgt_cpu_scrub(sgt_cpu_backend *c, unsigned part)
 {
     const sgt_cpu_shape *s = &c->shape;
-    int keeps = s->ranks > 1 || (!c->step.fresh && part < sgt_part_update(s->model.layers));
+    int keeps = s->ranks > 1 || (!c->step.fresh && part < sgt_part_update(s->o.model.layers));
     for (uint32_t i = 0; i < c->report.live.count; i++) {
         const sgt_live_buffer *b = c->report.live.buffers + i;
         if (!sgt_live_after(&c->report.live, i, part) && !(keeps && is_gradient(c, b)))

@@ -5,7 +5,7 @@ const void *sgt_cpu_operand(const sgt_cpu_backend *c, const float *x)
 {
     const sgt_cpu_shape *s = &c->shape;
     if (!s->bf16) return x;
-#pragma omp parallel for num_threads(s->threads) schedule(static)
+#pragma omp parallel for num_threads(s->o.threads) schedule(static)
     for (size_t t = 0; t < s->tiles; t++) {
         size_t n, at = sgt_cpu_tile(s, t, &n) * s->C;
         s->k->to_bf16(c->buf.packed + at, x + at, n * s->C);

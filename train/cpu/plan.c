@@ -17,12 +17,12 @@ static int plan(sgt_cpu_linear *g, const sgt_cpu_backend *c, sgt_gemm_shape f, s
     f.bf16 = dx.bf16 = dw.bf16 = c->shape.bf16;
     f.scratch = dx.scratch = dw.scratch = c->buf.products;
     dw.squares = !c->group; /* several ranks need the squares of the summed gradients instead */
-    if ((rc = sgt_gemm_plan(&g->forward, &f, c->shape.threads, err)) < 0 ||
-        (rc = sgt_gemm_plan(&g->dx, &dx, c->shape.threads, err)) < 0 ||
-        (rc = sgt_gemm_plan(&g->dw[0], &dw, c->shape.threads, err)) < 0)
+    if ((rc = sgt_gemm_plan(&g->forward, &f, c->shape.o.threads, err)) < 0 ||
+        (rc = sgt_gemm_plan(&g->dx, &dx, c->shape.o.threads, err)) < 0 ||
+        (rc = sgt_gemm_plan(&g->dw[0], &dw, c->shape.o.threads, err)) < 0)
         return rc;
     dw.accumulate = 1;
-    return sgt_gemm_plan(&g->dw[1], &dw, c->shape.threads, err);
+    return sgt_gemm_plan(&g->dw[1], &dw, c->shape.o.threads, err);
 }
 
 /* Plan y (N, out) = x (N, in) W (in, out) + b, and its two backward products. */
@@ -69,7 +69,7 @@ static int plan_products(sgt_cpu_backend *c, sgt_error *err)
 /* Cut every tensor into pieces, the optimizer's tasks, so that each has a single weight decay. */
 static int cut_pieces(sgt_cpu_update *u, const sgt_cpu_shape *s, sgt_error *err)
 {
-    const sgt_model *m = &s->model;
+    const sgt_model *m = &s->o.model;
     size_t n = 0;
     if (!(u->pieces = calloc(u->piece_count, sizeof *u->pieces)))
         return sgt_fail_memory(err, "backend");
@@ -97,13 +97,13 @@ static int cut_pieces(sgt_cpu_update *u, const sgt_cpu_shape *s, sgt_error *err)
 static void count_shares(sgt_cpu_backend *c)
 {
     sgt_tensor token;
-    sgt_model_tensor(&c->shape.model, 0, &token);
+    sgt_model_tensor(&c->shape.o.model, 0, &token);
     for (size_t i = 0; i < c->update.piece_count; i++)
         c->update.turn += c->update.pieces[i].offset < token.count;
-    for (size_t k = 0, n = c->update.turn; k < (size_t)c->shape.model.layers * SGT_BLOCK_TENSORS;
+    for (size_t k = 0, n = c->update.turn; k < (size_t)c->shape.o.model.layers * SGT_BLOCK_TENSORS;
          k++) {
         sgt_tensor t;
-        sgt_model_tensor(&c->shape.model, 2 + k, &t);
+        sgt_model_tensor(&c->shape.o.model, 2 + k, &t);
         while (n < c->update.piece_count && c->update.pieces[n].offset < t.offset + t.count) n++;
         c->blocks[k / SGT_BLOCK_TENSORS].shares[k % SGT_BLOCK_TENSORS] = n - c->update.turn;
     }
@@ -116,12 +116,12 @@ static size_t tensor_offset(const sgt_model *m, size_t index)
     return t.offset;
 }
 
-static void decide_sizes(sgt_cpu_shape *s, const sgt_backend_options *o)
+static void decide_sizes(sgt_cpu_shape *s)
 {
-    const sgt_model *m = &s->model;
+    const sgt_model *m = &s->o.model;
     size_t last = 2 + (size_t)SGT_BLOCK_TENSORS * m->layers;
-    s->B = o->batch;
-    s->T = o->seq;
+    s->B = s->o.batch;
+    s->T = s->o.seq;
     s->N = s->B * s->T;
     s->C = m->channels;
     s->H = m->heads;
@@ -145,7 +145,7 @@ static void decide_sizes(sgt_cpu_shape *s, const sgt_backend_options *o)
  * of equal size. */
 static void decide_head(sgt_cpu_shape *s, sgt_head *head)
 {
-    *head = (sgt_head){.V = s->V, .C = s->C, .bf16 = s->bf16, .threads = s->threads};
+    *head = (sgt_head){.V = s->V, .C = s->C, .bf16 = s->bf16, .threads = s->o.threads};
     s->own_head = (s->bf16 || !s->rounding) && sgt_head_possible(head);
     size_t most = !s->own_head ? SGT_HEAD_ROWS : (size_t)SGT_OWN_HEAD_ROWS * (s->bf16 ? 2 : 1);
     size_t chunks = (s->N + most - 1) / most;
@@ -155,7 +155,7 @@ static void decide_head(sgt_cpu_shape *s, sgt_head *head)
 
 static void place_tensors(sgt_cpu_backend *c)
 {
-    const sgt_model *m = &c->shape.model;
+    const sgt_model *m = &c->shape.o.model;
     for (size_t i = 0; i < sgt_model_tensors(m); i++) {
         sgt_tensor t;
         sgt_model_tensor(m, i, &t);
@@ -183,7 +183,8 @@ static void decide_recompute(sgt_cpu_backend *c, const sgt_backend_options *o)
  * estimated in floating point, because laying them out would overflow integers. */
 static double measure(sgt_cpu_backend *c)
 {
-    double need = 4.0 * (double)c->shape.N * (double)c->shape.C * 16 * (c->shape.model.layers + 1);
+    double need =
+        4.0 * (double)c->shape.N * (double)c->shape.C * 16 * (c->shape.o.model.layers + 1);
     if (need >= 0x1p60) return need;
     sgt_cpu_lay_out(c);
     return (double)c->buf.arena.used * (c->shape.sharing ? (double)c->shape.ranks : 1) +
@@ -263,7 +264,7 @@ static int map_arena(sgt_cpu_backend *c, sgt_error *err)
 {
     int rc = sgt_arena_map(&c->buf.arena, c->buf.arena.used, 0, err);
     if (rc < 0) return rc;
-    prefault(&c->buf.arena, c->shape.threads);
+    prefault(&c->buf.arena, c->shape.o.threads);
     sgt_cpu_lay_out(c);
     return SGT_OK;
 }
@@ -323,26 +324,15 @@ static int check_options(const sgt_backend_options *o, sgt_error *err)
     return refuse(o, err);
 }
 
-static void take_options(sgt_cpu_shape *s, const sgt_backend_options *o)
+/* Copy the options, and choose the kernels and what they round. */
+static void choose_kernels(sgt_cpu_shape *s, const sgt_backend_options *o)
 {
-    s->model = o->model;
-    s->optim = o->optim;
-    s->optim.bf16_moments &= o->optim.kind == SGT_ADAMW;
-    s->threads = o->threads;
-    s->scrub = o->scrub;
-    s->no_overlap = o->no_overlap;
+    s->o = *o;
+    s->o.optim.bf16_moments &= o->optim.kind == SGT_ADAMW;
+    s->o.accum = o->accum ? o->accum : 1;
     s->rounding = o->precision == SGT_PRECISION_BF16 || o->precision == SGT_PRECISION_FP16;
     s->format = o->precision == SGT_PRECISION_FP16 ? SGT_FORMAT_FP16 : SGT_FORMAT_BF16;
     s->bf16 = o->precision == SGT_PRECISION_BF16 && sgt_gemm_has_bf16();
-    s->scaling = o->precision == SGT_PRECISION_FP16;
-    s->skip_spikes = o->skip_spikes;
-    s->dropout = o->dropout;
-    s->seed = o->seed;
-    s->ignoring = o->ignoring;
-    s->ignore = o->ignore;
-    s->documents = o->documents;
-    s->eot = o->eot;
-    s->accum = o->accum ? o->accum : 1;
     s->ranks = 1;
     s->k = s->bf16 ? sgt_kernels_bf16() : sgt_kernels_cpu();
     s->attention_rounds = s->k != sgt_kernels_cpu();
@@ -353,7 +343,7 @@ static void begin_step(sgt_cpu_step *s, const sgt_backend_options *o)
     s->fresh = 1;
     s->scaler.scale = 1;
     if (o->precision == SGT_PRECISION_FP16)
-        s->scaler.scale = o->loss_scale > 0 ? o->loss_scale : 65536;
+        s->scaler.scale = o->loss_scale > 0 ? (float)o->loss_scale : 65536;
 }
 
 /* Create a backend that knows its sizes and has no memory yet. */
@@ -371,9 +361,9 @@ static int new_backend(sgt_cpu_backend **out, const sgt_backend_options *o, sgt_
     c->base.put_scaler = sgt_cpu_put_scaler;
     c->base.get_scaler = sgt_cpu_get_scaler;
     c->report.trace = o->trace;
-    take_options(&c->shape, o);
+    choose_kernels(&c->shape, o);
     begin_step(&c->step, o);
-    decide_sizes(&c->shape, o);
+    decide_sizes(&c->shape);
     decide_head(&c->shape, &c->head);
     place_tensors(c);
     decide_recompute(c, o);

@@ -9,7 +9,7 @@
 
 void sgt_cpu_ranks_begin(sgt_cpu_backend *c, uint32_t micro)
 {
-    if (c->group) c->group->reducing = micro + 1 == c->shape.accum;
+    if (c->group) c->group->reducing = micro + 1 == c->shape.o.accum;
 }
 
 void sgt_cpu_ranks_ready(sgt_cpu_backend *c)
@@ -32,7 +32,7 @@ int sgt_cpu_ranks_reduce(sgt_cpu_backend *c, double *squares, sgt_error *err)
     double sums[SGT_CPU_SUMS] = {
         [SGT_CPU_LOSS] = c->step.loss_sum, [SGT_CPU_TARGETS] = (double)c->step.counted};
     uint64_t from = sgt_trace_begin(c->report.trace);
-    while (g->ready < g->buckets) { /* the step had fewer micro-steps than shape.accum */
+    while (g->ready < g->buckets) { /* the step had fewer micro-steps than shape.o.accum */
         g->reducing = 1;
         sgt_cpu_ranks_ready(c);
     }
@@ -83,13 +83,13 @@ static int compare(const sgt_cpu_shape *s, sgt_ranks *r, sgt_error *err)
     struct {
         uint64_t whole[15];
         double real[6];
-    } first, mine = {{s->model.layers, s->model.channels, s->model.heads, s->model.vocab,
-                      (uint64_t)s->model.untied, s->B, s->T, s->accum, (uint64_t)s->rounding,
-                      s->format, s->seed, s->optim.kind, (uint64_t)s->optim.nesterov,
-                      (uint64_t)s->bf16, (uint64_t)s->optim.bf16_moments},
-                     {s->dropout, (double)s->optim.beta1, (double)s->optim.beta2,
-                      (double)s->optim.momentum, (double)s->optim.weight_decay,
-                      (double)s->optim.grad_clip}};
+    } first, mine = {{s->o.model.layers, s->o.model.channels, s->o.model.heads, s->o.model.vocab,
+                      (uint64_t)s->o.model.untied, s->B, s->T, s->o.accum, (uint64_t)s->rounding,
+                      s->format, s->o.seed, s->o.optim.kind, (uint64_t)s->o.optim.nesterov,
+                      (uint64_t)s->bf16, (uint64_t)s->o.optim.bf16_moments},
+                     {s->o.dropout, (double)s->o.optim.beta1, (double)s->o.optim.beta2,
+                      (double)s->o.optim.momentum, (double)s->o.optim.weight_decay,
+                      (double)s->o.optim.grad_clip}};
     memcpy(&first, &mine, sizeof mine);
     int rc = r->broadcast(r, &first, sizeof first, 0, err);
     if (rc == SGT_OK && memcmp(&first, &mine, sizeof mine) != 0)
@@ -112,8 +112,8 @@ int sgt_cpu_ranks_new(sgt_cpu_backend *c, sgt_ranks *r, sgt_error *err)
     sgt_cpu_group *g = c->group = calloc(1, sizeof *g);
     if (!g) return sgt_fail_memory(err, "backend");
     g->r = r;
-    g->buckets = s->model.layers + 2;
-    g->rotate = s->optim.kind == SGT_MUON;
+    g->buckets = s->o.model.layers + 2;
+    g->rotate = s->o.optim.kind == SGT_MUON;
     g->part = calloc(g->buckets * (r->size + 1), sizeof *g->part);
     g->end = calloc(g->buckets + 1, sizeof *g->end);
     g->shm.grads = calloc(r->size, sizeof *g->shm.grads);
@@ -130,7 +130,7 @@ int sgt_cpu_ranks_open(sgt_cpu_backend *c, sgt_error *err)
     if (!g) return SGT_OK;
     int rc = compare(&c->shape, g->r, err);
     if (rc < 0) return rc;
-    sgt_cpu_divide(c->group, &c->shape.model, &c->update);
+    sgt_cpu_divide(c->group, &c->shape.o.model, &c->update);
     return g->transport->open(c, err);
 }
 

@@ -96,7 +96,7 @@ static void sum_bucket(sgt_cpu_backend *c, size_t bucket)
     const sgt_cpu_shape *s = &c->shape;
     const sgt_cpu_group *g = c->group;
     size_t ranks = g->r->size;
-#pragma omp parallel for num_threads(s->threads) schedule(static)
+#pragma omp parallel for num_threads(s->o.threads) schedule(static)
     for (size_t i = g->end[bucket + 1]; i < g->end[bucket]; i++) {
         const sgt_cpu_piece *p = c->update.pieces + i;
         const float *x[SGT_CPU_RANKS];
@@ -175,7 +175,7 @@ void sgt_cpu_ranks_updated(sgt_cpu_backend *c, size_t pieces)
 {
     sgt_cpu_group *g = c->group;
     if (!g || !c->update.behind) return;
-    uint32_t n = g->shm.mine, last = block_tensors(&c->shape.model);
+    uint32_t n = g->shm.mine, last = block_tensors(&c->shape.o.model);
     while (n < last && c->blocks[n / SGT_BLOCK_TENSORS].shares[n % SGT_BLOCK_TENSORS] <= pieces)
         n++;
     if (pieces == c->update.piece_count) n = last + 1;
@@ -202,9 +202,9 @@ void sgt_cpu_ranks_await_tensor(sgt_cpu_backend *c, const sgt_cpu_block *l, size
 void sgt_cpu_ranks_await_all(sgt_cpu_backend *c)
 {
     sgt_cpu_group *g = c->group;
-    await(c, block_tensors(&c->shape.model) + 1);
+    await(c, block_tensors(&c->shape.o.model) + 1);
     if (!g || !c->update.behind) return;
-    g->shm.updates += block_tensors(&c->shape.model) + 1;
+    g->shm.updates += block_tensors(&c->shape.o.model) + 1;
     g->shm.mine = g->shm.theirs = 0;
 }
 
@@ -268,7 +268,7 @@ void sgt_cpu_ranks_lay_out(sgt_cpu_backend *c)
 float *sgt_cpu_ranks_lay_out_grads(sgt_cpu_backend *c)
 {
     const sgt_cpu_group *g = c->group;
-    size_t flat = sgt_model_floats(&c->shape.model);
+    size_t flat = sgt_model_floats(&c->shape.o.model);
     for (uint32_t i = 0; i < g->r->size; i++)
         g->shm.grads[i] = sgt_arena_take(&c->buf.common, flat, sizeof(float));
     return g->shm.grads[g->r->rank];
@@ -296,7 +296,7 @@ static int prefault(const sgt_cpu_backend *c, size_t from, size_t to, sgt_error 
     from = (from + HUGE - 1) / HUGE * HUGE;
     to = (to + HUGE - 1) / HUGE * HUGE;
     if (to > s->bytes) to = (s->bytes + 4095) / 4096 * 4096; /* the mapping ends at a page's end */
-#pragma omp parallel for num_threads(c->shape.threads) schedule(dynamic)
+#pragma omp parallel for num_threads(c->shape.o.threads) schedule(dynamic)
     for (size_t at = from; at < to; at += 16 * HUGE) {
         int why = prefault_some((char *)s->memory + at, to - at < 16 * HUGE ? to - at : 16 * HUGE);
         /* relaxed, as it is read only after the loop */
@@ -313,7 +313,7 @@ static int open_shm(sgt_cpu_backend *c, sgt_error *err)
     sgt_cpu_group *g = c->group;
     sgt_cpu_shm_state *s = &g->shm;
     sgt_arena one = {0};
-    sgt_arena_take(&one, sgt_model_floats(&c->shape.model), sizeof(float));
+    sgt_arena_take(&one, sgt_model_floats(&c->shape.o.model), sizeof(float));
     size_t rank = g->r->rank, ranks = g->r->size, own = one.used;
     size_t common = c->buf.common.used - ranks * own;
     s->bytes = c->buf.common.used < HUGE ? c->buf.common.used

@@ -19,9 +19,9 @@ static void optimize(const sgt_cpu_backend *c, size_t element, float *p, void *m
 {
     const sgt_cpu_shape *s = &c->shape;
     const sgt_cpu_update *u = &c->update;
-    const sgt_random r = {.seed = s->seed, .draw = u->draw, .first = element};
-    if (s->optim.kind == SGT_SGD) s->k->sgd(p, m, g, n, &u->sgd[decay]);
-    else if (s->optim.bf16_moments) s->k->adamw_bf16(p, m, v, g, n, &u->adamw[decay], &r, copy);
+    const sgt_random r = {.seed = s->o.seed, .draw = u->draw, .first = element};
+    if (s->o.optim.kind == SGT_SGD) s->k->sgd(p, m, g, n, &u->sgd[decay]);
+    else if (s->o.optim.bf16_moments) s->k->adamw_bf16(p, m, v, g, n, &u->adamw[decay], &r, copy);
     else s->k->adamw(p, m, v, g, n, &u->adamw[decay], copy);
 }
 
@@ -33,7 +33,7 @@ static void update_piece(void *backend, size_t i)
     const sgt_cpu_buffers *b = &c->buf;
     const sgt_cpu_update *u = &c->update;
     const sgt_cpu_piece *p = u->pieces + (u->turn + i) % u->piece_count;
-    int at_once = c->shape.bf16 && c->shape.optim.kind != SGT_SGD;
+    int at_once = c->shape.bf16 && c->shape.o.optim.kind != SGT_SGD;
     size_t most = at_once ? p->count : SGT_UPDATE_FLOATS;
     for (size_t at = p->offset, end = p->muon ? at : at + p->count, n; at < end; at += n) {
         n = end - at < most ? end - at : most;
@@ -43,19 +43,19 @@ static void update_piece(void *backend, size_t i)
         if (!at_once) sgt_cpu_take_weights(c, at, n);
     }
     /* with more threads, earlier pieces may still be incomplete */
-    if (c->shape.threads == 1) sgt_cpu_ranks_updated(c, i + 1);
+    if (c->shape.o.threads == 1) sgt_cpu_ranks_updated(c, i + 1);
 }
 
 void sgt_cpu_settle_to(sgt_cpu_backend *c, const sgt_cpu_block *l, size_t tensor)
 {
-    sgt_beside_finish(&c->update.pending, l->shares[tensor], c->shape.threads);
+    sgt_beside_finish(&c->update.pending, l->shares[tensor], c->shape.o.threads);
     sgt_cpu_ranks_updated(c, c->update.pending.next);
     sgt_cpu_ranks_await_tensor(c, l, tensor);
 }
 
 void sgt_cpu_settle(sgt_cpu_backend *c)
 {
-    sgt_beside_finish(&c->update.pending, SIZE_MAX, c->shape.threads);
+    sgt_beside_finish(&c->update.pending, SIZE_MAX, c->shape.o.threads);
     sgt_cpu_ranks_updated(c, c->update.pending.next);
     sgt_cpu_ranks_await_all(c);
     c->update.behind = 0;
@@ -65,7 +65,7 @@ void sgt_cpu_settle(sgt_cpu_backend *c)
  * them. */
 static void begin_update(sgt_cpu_backend *c, uint64_t updates, double lr, double mean, double norm)
 {
-    const sgt_optim *o = &c->shape.optim;
+    const sgt_optim *o = &c->shape.o.optim;
     sgt_cpu_update *u = &c->update;
     double scale = mean * sgt_optim_clip(o, norm);
     for (int decay = 0; decay < 2; decay++) {
@@ -139,17 +139,17 @@ int sgt_cpu_end_step(sgt_backend *b, uint64_t step, double lr, sgt_error *err)
     s->last_metrics = (sgt_step_metrics){.loss = s->counted ? s->loss_sum / (double)s->counted : 0,
                                          .grad_norm = norm,
                                          .loss_scale = (double)s->scaler.scale};
-    int dropped = overflow || is_spike(s, c->shape.skip_spikes, norm);
+    int dropped = overflow || is_spike(s, c->shape.o.skip_spikes, norm);
     if (!dropped) begin_update(c, step - s->scaler.skipped, lr, correction, norm);
     if (c->group && (rc = sgt_cpu_ranks_gather(c, !dropped, err)) < 0) return rc;
     s->scaler.skipped += (uint64_t)dropped;
-    adjust_scale(&s->scaler, overflow, c->shape.scaling);
+    adjust_scale(&s->scaler, overflow, c->shape.o.precision == SGT_PRECISION_FP16);
     s->last_metrics.skipped = s->scaler.skipped;
     s->last_metrics.spikes = s->scaler.outliers.spikes;
     s->last = step;
     s->loss_sum = 0;
     s->counted = 0;
     s->fresh = 1;
-    sgt_cpu_part_ends(c, sgt_part_update(c->shape.model.layers));
+    sgt_cpu_part_ends(c, sgt_part_update(c->shape.o.model.layers));
     return SGT_OK;
 }

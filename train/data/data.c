@@ -248,7 +248,7 @@ static int find_eot(sgt_trainer *t, sgt_error *err)
     t->fingerprint = sgt_loader_fingerprint(t->train);
     if (h.revision >= 1) t->eot = h.eot;
     else t->eot = t->info.vocab == 50257 ? 50256 : -1;
-    if (t->s->document_mask && t->eot < 0 && !t->info.documents)
+    if (t->s->step.documents && t->eot < 0 && !t->info.documents)
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "--document-mask: %s does not say which id begins a document "
                         "(sgt-tokenize's shards do)",
@@ -311,7 +311,7 @@ static sgt_loader_options loader_options(const sgt_trainer *t)
                                 .padded_by = s->pad != SGT_DEFAULT_COUNT,
                                 .pad = (uint32_t)s->pad,
                                 .scalar = s->batching,
-                                .documents = s->document_mask,
+                                .documents = s->step.documents,
                                 .notice = t->o->notice};
 }
 

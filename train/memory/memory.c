@@ -79,7 +79,7 @@ static int measure_data(sizing *z, uint32_t *vocab, sgt_error *err)
  * batch. */
 static uint64_t loader_bytes(const sizing *z)
 {
-    uint64_t batches = (z->t->s->no_overlap ? 1 : SGT_FEED_AHEAD) + (uint64_t)z->evaluates;
+    uint64_t batches = (z->t->s->step.no_overlap ? 1 : SGT_FEED_AHEAD) + (uint64_t)z->evaluates;
     return z->data + batches * z->o.batch * (z->o.seq + 1) * 2;
 }
 
@@ -307,11 +307,9 @@ int sgt_memory_asked(const sgt_settings *s)
 /* Measure what t has decided, and decide t->s->batch and t->recompute_at if memory is to. */
 static int size_run(sizing *z, sgt_trainer *t, sgt_error *err)
 {
-    sgt_plan plan;
     uint32_t vocab, ranks = sgt_ranks_size(t->o->ranks);
     *z = (sizing){.t = t};
-    int rc = sgt_trainer_resolve(t, &plan, err);
-    z->o = plan.backend;
+    int rc = sgt_trainer_step(t, &z->o, err);
     if (rc < 0 || (rc = measure_data(z, &vocab, err)) < 0 ||
         (rc = sgt_trainer_model(t, vocab, &z->o.model, err)) < 0)
         return rc;
@@ -437,7 +435,7 @@ static int write_log(const sgt_trainer *t, uint64_t first, uint64_t steps, sgt_e
 {
     char *text = NULL;
     size_t n;
-    page p = {.b = t->backend, .layers = t->model.layers, .micro_steps = t->plan.backend.accum};
+    page p = {.b = t->backend, .layers = t->model.layers, .micro_steps = t->s->accum};
     p.count = p.b->memory(p.b, p.kinds);
     p.out = open_memstream(&text, &n);
     for (uint64_t s = first; s < first + steps && p.out; s++) put_step(&p, s);
