@@ -86,8 +86,6 @@ run 1 sgt-tokenize --shard-tokens 10k corpus out
 stderr_is 'sgt-tokenize: out: made with --dedup true, now not given (--force replaces it)'
 run 1 sgt-tokenize --shard-tokens 10k --dedup kept plain
 stderr_is 'sgt-tokenize: plain: made with --dedup not given, now true (--force replaces it)'
-run_usage '--train-vocab makes a vocabulary and no shards: not with --dedup' \
-    sgt-tokenize --train-vocab 300 --dedup corpus out
 
 # ---- stopped in the middle of a document: its digest is computed again ----
 rm -rf out2

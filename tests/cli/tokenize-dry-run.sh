@@ -107,5 +107,3 @@ stderr_is 'sgt-tokenize: standard input (-) has no size to estimate tokens from'
 run 2 sgt-tokenize --dry-run --pattern 'a(b' few
 stderr_is 'sgt-tokenize: pattern: at byte 3: missing closing parenthesis'
 run_usage 'expected INPUT... and OUT (such as: sgt-tokenize corpus/ out/)' sgt-tokenize --dry-run
-run_usage '--train-vocab makes a vocabulary and no shards: not with --dry-run' \
-    sgt-tokenize --dry-run --train-vocab 300 few v

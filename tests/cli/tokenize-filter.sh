@@ -162,32 +162,3 @@ kill -TERM $pid
 ended 130 $pid
 stderr_is 'sgt-tokenize: stopped (the same command continues it)'
 for pid in $(cat pids); do ! kill -0 "$pid" 2> /dev/null || fail "filter $pid is still there"; done
-
-# HTML through Python.
-if command -v python3 > /dev/null; then
-    cat > text.py << 'END'
-import sys, html.parser
-class P(html.parser.HTMLParser):
-    def handle_data(self, s): sys.stdout.write(s)
-P().feed(open(sys.argv[1], encoding="utf-8").read())
-END
-    printf '<html><body><h1>Hello</h1> <b>world</b>' > in/page.html
-    run 0 sgt-tokenize --filter 'html=python3 text.py {}' in/page.html out-html
-    [ "$(ids_of out-html/train_000000.bin)" = '50256 15496 995' ] || fail 'HTML'
-fi
-
-# Parquet through pyarrow, one document per row.
-find_python pyarrow.parquet
-if [ -n "$python" ]; then
-    cat > rows.py << 'END'
-import json, sys, pyarrow.parquet as pq
-for batch in pq.ParquetFile(sys.argv[1]).iter_batches(columns=["text"]):
-    for text in batch.column(0).to_pylist():
-        print(json.dumps({"text": text}))
-END
-    "$python" -c 'import pyarrow as pa, pyarrow.parquet as pq
-pq.write_table(pa.table({"id": [1, 2], "text": ["Hello world", "\u00e9\n"]}), "rows.parquet")'
-    run 0 sgt-tokenize --filter "parquet=jsonl:$python rows.py" rows.parquet out-parquet
-    [ "$(ids_of out-parquet/train_000000.bin)" = '50256 15496 995 50256 2634 198' ] || fail 'Parquet'
-else skip 'Parquet: no python3 with pyarrow (PYTHON=... names one); all else passed'
-fi

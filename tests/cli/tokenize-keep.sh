@@ -177,8 +177,6 @@ wrong 'url,url' '"url" is there twice'
 wrong 'url,' 'field: "": a name in it is empty'
 wrong 'a"b' '"a"b" holds a quote, a backslash or a control character'
 wrong 'a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q' 'more than 16 names'
-run_usage '--train-vocab makes a vocabulary and no shards: not with --keep-fields' sgt-tokenize --train-vocab 300 \
-    --keep-fields url a.jsonl no
 
 # ---- numbers as pyarrow reads them, in files that it writes: every encoding, width, page and pattern of nulls ----
 find_python pyarrow.parquet

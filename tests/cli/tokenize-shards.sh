@@ -205,8 +205,6 @@ absent new
 run_usage '--shard-tokens: not together with --shards npy, which makes one file of a split' \
     sgt-tokenize --shards npy --shard-tokens 1k corpus new
 run_usage "--shards parquet: must be one of sgt|megatron|nanogpt|npy" sgt-tokenize --shards parquet corpus new
-run_usage '--train-vocab makes a vocabulary and no shards: not with --shards' \
-    sgt-tokenize --train-vocab 300 --shards npy corpus new
 run_usage '--export: expected a set and OUT, got 1 (sgt-inspect --export npy A OUT)' sgt-inspect --export npy own
 run_usage '--export takes whole sets: no --split, no --raw' sgt-inspect --export npy --raw own new
 for merge in '--merge own own new' '--shard-tokens 1k --merge own new' '--export npy --merge own new'; do

@@ -68,8 +68,6 @@ refused '--shuffle 7, now 8' --shuffle 8
 refused '--shuffle 7, now not given'
 refused '--dedup not given, now true' --shuffle 7 --dedup
 run_usage '--shuffle much: not a whole number (such as 12, 512k, 1.5M)' sgt-tokenize --shuffle much corpus out
-run_usage '--train-vocab makes a vocabulary and no shards: not with --shuffle' \
-    sgt-tokenize --train-vocab 300 --shuffle 1 corpus out
 run 0 sgt-tokenize $options --shuffle 7 corpus seven
 stdout_has 'complete already, nothing was done'
 

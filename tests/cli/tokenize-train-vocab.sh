@@ -97,18 +97,12 @@ run 1 sgt-tokenize --train-vocab 300 counts.txt full
 stderr_is 'sgt-tokenize: full: is not empty (name a new folder, or --force writes beside what is there)'
 run_usage '--train-vocab 256: must be from 257 to 65536' sgt-tokenize --train-vocab 256 counts.txt n
 run_usage '--train-vocab 65537: must be from 257 to 65536' sgt-tokenize --train-vocab 65537 counts.txt n
-run_usage '--train-vocab makes a vocabulary and no shards: not with --vocab' \
-    sgt-tokenize --train-vocab 300 --vocab gpt2 counts.txt n
-run_usage '--train-vocab makes a vocabulary and no shards: not with --split' \
-    sgt-tokenize --train-vocab 300 --split 1% counts.txt n
-run_usage '--train-vocab makes a vocabulary and no shards: not with --shard-tokens' \
-    sgt-tokenize --train-vocab 300 --shard-tokens 5 counts.txt n
-for option in '--shuffle 1' --dedup --dry-run; do
-    run_usage "--train-vocab makes a vocabulary and no shards: not with ${option% *}" \
+for option in '--vocab gpt2' '--split 1%' '--shard-tokens 5' '--shuffle 1' --dedup --dry-run '--shards npy' \
+    '--keep-fields url' '--ranks 2 --rank 0'; do
+    # shellcheck disable=SC2086
+    run_usage "--train-vocab makes a vocabulary and no shards: not with ${option%% *}" \
         sgt-tokenize --train-vocab 300 $option counts.txt n
 done
-run_usage '--train-vocab makes a vocabulary and no shards: not with --ranks' \
-    sgt-tokenize --train-vocab 300 --rank 0 --ranks 2 counts.txt n
 run 2 sgt-tokenize --train-vocab 300 --pattern '[' counts.txt n
 stderr_is 'sgt-tokenize: pattern: at byte 1: missing terminating ] for character class'
 run 1 sgt-tokenize --train-vocab 300 nowhere n

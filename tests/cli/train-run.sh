@@ -155,11 +155,6 @@ run 0 sgt-train $small --eval-every 1 --run short --steps 1
 stderr_has '; the validation shards of d are shorter than 17 tokens: no evaluation'
 rm d/val_000000.bin
 
-# All three readers give the same run.
-for reader in mmap uring; do
-    run 0 sgt-train --quiet $small --steps 6 --run $reader --loader $reader
-    same_facts run/log.jsonl $reader/log.jsonl
-done
 # Any number of threads and of prefetching threads gives the same run.
 run 0 sgt-train --quiet $small --steps 6 --run threads --threads 3 --workers 2
 same_facts run/log.jsonl threads/log.jsonl

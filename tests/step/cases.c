@@ -134,6 +134,9 @@ static void again(step_check *s)
     forget(&b);
 }
 
+/* The CPU's recomputation, live buffers and loss scale are tested in tests/train, with more options
+ * (test_recompute.c, test_options.c). */
+
 static void recompute(step_check *s)
 {
     for (int with = 0; with <= 1; with++) {
@@ -141,7 +144,7 @@ static void recompute(step_check *s)
         o.dropout = with ? 0.1f : 0;
         /* GELU fused into a product rounds differently from GELU alone. So fusion is off at all
          * three levels. */
-        o.no_fuse = s->cuda;
+        o.no_fuse = 1;
         outcome none = three_steps(s, &o, "tiny_tanh", 1);
         for (o.recompute = SGT_RECOMPUTE_GELU; o.recompute <= SGT_RECOMPUTE_BLOCK; o.recompute++) {
             snprintf(s->at, sizeof s->at, "recompute %d, dropout %g", (int)o.recompute,
@@ -155,8 +158,8 @@ static void recompute(step_check *s)
 }
 
 /* Check recomputation that is chosen for each layer. Each letter of a mix is a layer's level: n
- * none, g gelu, b block. On CUDA, a choice per layer switches the fusion of GELU with products off,
- * as `gelu` does. */
+ * none, g gelu, b block. A choice per layer switches the fusion of GELU with products off, as `gelu`
+ * does. */
 static void recompute_mix(step_check *s)
 {
     static const char *const mixes[] = {"nnnnn", "ggbbn", "bnbgn", "nbgnb", "bbbgg"};
@@ -166,7 +169,7 @@ static void recompute_mix(step_check *s)
     sgt_backend_options o = fixture_options(s, &f, f.batch);
     size_t n = sgt_model_floats(&f.model);
     float *want = NULL;
-    o.deterministic = s->cuda;
+    o.deterministic = 1;
     o.dropout = 0.1f;
     for (size_t i = 0; i < sizeof mixes / sizeof *mixes; i++) {
         uint8_t at[5];
@@ -201,10 +204,10 @@ static void live(step_check *s)
         float *p[2];
         for (int l = 0; l < 5; l++) at[l] = (uint8_t)(strchr("ngb", mixes[i][l]) - "ngb");
         sgt_backend_options o = fixture_options(s, &f, f.batch / 2);
-        o.deterministic = s->cuda;
+        o.deterministic = 1;
         o.dropout = i == 2 ? 0.1f : 0;
-        o.no_fuse = s->cuda && i == 1;
-        o.attention = s->cuda && i == 1 ? SGT_ATTENTION_NAIVE : SGT_ATTENTION_AUTO;
+        o.no_fuse = i == 1;
+        o.attention = i == 1 ? SGT_ATTENTION_NAIVE : SGT_ATTENTION_AUTO;
         o.recompute_at = at;
         snprintf(s->at, sizeof s->at, "%s%s", mixes[i], i == 1 ? ", unfused" : "");
         for (o.scrub = 0; o.scrub < 2; o.scrub++) {
@@ -470,9 +473,9 @@ const step_case step_cases[] = {
     {"curve_odd", curve_odd, ALL, 0, 0},
     {"curve_deep", curve_deep, ALL, 0, 0},
     {"again", again, ALL, 0, 0},
-    {"recompute", recompute, EXACT, 0, 0},
-    {"recompute_mix", recompute_mix, EXACT, 0, 0},
-    {"live", live, EXACT, 0, 0},
+    {"recompute", recompute, EXACT, 1, 0},
+    {"recompute_mix", recompute_mix, EXACT, 1, 0},
+    {"live", live, EXACT, 1, 0},
     {"accumulation", accumulation, ALL, 0, 0},
     {"targets", targets, ALL, 0, 0},
     {"one_token", one_token, ALL, 0, 0},
@@ -487,7 +490,7 @@ const step_case step_cases[] = {
     {"waits", waits, EXACT, 1, 0},
     {"launches", launches, 1 << SGT_PRECISION_BF16, 1, 0},
     {"norm_weights", norm_weights, ALL, 0, 0},
-    {"overflow", overflow, 1 << SGT_PRECISION_FP16, 0, 0},
+    {"overflow", overflow, 1 << SGT_PRECISION_FP16, 1, 0},
     {"muon", muon, ALL, 0, 0},
     {"muon_on_cuda", muon_on_cuda, ALL, 1, 0},
     {"muon_overflow", muon_overflow, 1 << SGT_PRECISION_FP16, 0, 0},
