@@ -14,7 +14,7 @@ BUDGET = {
     "loader": 9143,
     "train": 14456,
     "kernels": 12271,
-    "tools": 18025,
+    "tools": 18008,
     "tests": 55277,
     "manuals": 4071,
     "pages": 1225,

@@ -143,7 +143,7 @@ uint32_t bench_seq(const bench_shape *o, int cuda);
 sgt_precision bench_precision(const bench_shape *o, int cuda);
 int bench_threads(const bench_shape *o);
 
-/* ---- slice.c: work timed on one or more threads ---- */
+/* ---- bench.c: work timed on one or more threads ---- */
 
 /* Do unit k of the work on thread `thread` (from 0). Several threads may call it at once. */
 typedef int bench_work(void *ctx, int thread, uint64_t k, sgt_error *err);
@@ -162,7 +162,7 @@ int bench_run(const bench_slice *s, bench_work *work, void *ctx, uint64_t *units
 
 double bench_median(double *x, size_t n); /* sorts x */
 
-/* ---- cache.c: files in the page cache ---- */
+/* ---- bench.c: files in the page cache ---- */
 
 /* Evict the pages of the file at `path` from the page cache and check that they are gone. If some
  * stay, returns SGT_EUNSUPPORTED and says how many. */

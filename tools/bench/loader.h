@@ -1,6 +1,6 @@
-/* loader.h: the parts of sgt-bench loader. loader.c has the command line and lists the rows of the
- * table, loader_measure.c measures them, loader_peers.c runs the other programs' turns, and
- * loader_show.c prints. */
+/* loader.h: the parts of sgt-bench loader. loader.c has the command line, lists the rows of the table
+ * and prints it, loader_measure.c measures them, and loader_peers.c runs the other programs'
+ * turns. */
 #ifndef SGT_TOOLS_BENCH_LOADER_H
 #define SGT_TOOLS_BENCH_LOADER_H
 
@@ -110,12 +110,9 @@ void loader_python_close(loader_bench *b);
  * this. */
 int loader_fio_turn(loader_bench *b, double seconds, loader_slice *s, sgt_error *err);
 
-/* ---- loader_show.c ---- */
+/* ---- loader.c ---- */
 
 const char *loader_maker_name(int maker);
 const char *loader_output_name(int output);
-/* Functions for bench_subcommand (bench.h); `bench` is a loader_bench. */
-void loader_show(void *bench);
-json_t *loader_json(void *bench);
 
 #endif
