@@ -32,6 +32,6 @@ const sgt_draws *sgt_draws_best(void);
 /* Return the functions of a level (an sgt_cpu_level); NULL if sgt_cpu() is below it. */
 const sgt_draws *sgt_draws_level(int level);
 
-extern const sgt_draws sgt_draws_plain, sgt_draws_avx2, sgt_draws_avx512; /* for draws.c */
+extern const sgt_draws sgt_draws_plain, sgt_draws_avx2, sgt_draws_avx512; /* for sampler.c */
 
 #endif

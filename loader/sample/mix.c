@@ -208,27 +208,25 @@ sgt_window sgt_mix_window(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row)
 
 enum { SOME = 64 };
 
-/* Draw at most SOME consecutive rows. They take consecutive rows of each set, which are drawn in
- * one call per set. */
-static void draw_some(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint32_t n,
-                      sgt_window *windows)
+/* Draw at most SOME rows of several sets, with one call for each set's. */
+static void draw_sets(const sgt_mix *m, sgt_mix_memo *memo, const uint64_t *own,
+                      const uint32_t *set, uint32_t n, sgt_window *windows)
 {
-    uint32_t set[SOME];
-    uint64_t own[SOME];
+    uint8_t drawn[SOME] = {0}, places[SOME];
+    uint64_t rows[SOME];
     sgt_window of_set[SOME];
-    uint8_t drawn[SOME] = {0};
-    for (uint32_t i = 0; i < n; i++) set[i] = sgt_mix_row(m, memo, row + i, &own[i]);
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t count = 0, taken = 0;
-        if (drawn[i]) continue;
-        for (uint32_t k = i; k < n; k++) count += set[k] == set[i];
-        sgt_sampler_windows(&m->samplers[set[i]], &memo->samplers[set[i]], own[i], 1, count,
-                            of_set);
-        for (uint32_t k = i; k < n; k++) {
+        uint32_t count = 0;
+        for (uint32_t k = i; k < n && !drawn[i]; k++) {
             if (set[k] != set[i]) continue;
-            windows[k] = of_set[taken++];
-            windows[k].shard += m->shards_before[set[i]];
-            drawn[k] = 1;
+            rows[count] = own[k];
+            places[count++] = (uint8_t)k;
+        }
+        sgt_sampler_windows(&m->samplers[set[i]], &memo->samplers[set[i]], rows, count, of_set);
+        for (uint32_t k = 0; k < count; k++) {
+            windows[places[k]] = of_set[k];
+            windows[places[k]].shard += m->shards_before[set[i]];
+            drawn[places[k]] = 1;
         }
     }
 }
@@ -236,13 +234,15 @@ static void draw_some(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint32
 void sgt_mix_windows(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint64_t step, uint32_t n,
                      sgt_window *windows)
 {
-    if (m->sets == 1) {
-        sgt_sampler_windows(&m->samplers[0], &memo->samplers[0], row, step, n, windows);
-    } else if (step == 1) {
-        for (uint32_t done = 0; done < n; done += SOME)
-            draw_some(m, memo, row + done, n - done < SOME ? n - done : SOME, windows + done);
-    } else { /* with several ranks, step is above 1, and the rows of a set are not consecutive */
-        for (uint32_t i = 0; i < n; i++) windows[i] = sgt_mix_window(m, memo, row + i * step);
+    uint64_t own[SOME];
+    uint32_t set[SOME], some;
+    for (; n; n -= some, windows += some) {
+        some = n < SOME ? n : SOME;
+        for (uint32_t i = 0; i < some; i++, row += step)
+            set[i] = sgt_mix_row(m, memo, row, &own[i]);
+        if (m->sets == 1)
+            sgt_sampler_windows(&m->samplers[0], &memo->samplers[0], own, some, windows);
+        else draw_sets(m, memo, own, set, some, windows);
     }
 }
 

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "loader/base/cpu.h"
 #include "loader/base/philox.h"
 #include "loader/sample/draws.h"
 
@@ -124,13 +125,6 @@ static uint32_t shard_of(const sgt_sampler *s, uint64_t item)
     return first;
 }
 
-static sgt_window phased(const sgt_sampler *s, uint64_t epoch, uint64_t window)
-{
-    uint32_t shard = shard_of(s, window);
-    uint64_t phase = below(draw(s, PHASE, epoch, shard), s->phases[shard]);
-    return window_at(s, shard, phase + (window - s->before[shard]) * s->seq);
-}
-
 /* ---- block ---- */
 
 uint64_t sgt_sampler_block_windows(const sgt_sampler *s)
@@ -182,14 +176,6 @@ static uint64_t ready_pool(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t i
     return start;
 }
 
-/* Return the i-th window of the epoch, and set *place to the place of its block in the order. */
-static uint64_t block_window(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t i, uint64_t *place)
-{
-    uint64_t start = ready_pool(s, m, i), at = start + sgt_permute(&m->within, i - start);
-    *place = place_of(s, m, at);
-    return block_at(s, m, *place) * sgt_sampler_block_windows(s) + (at - block_start(s, m, *place));
-}
-
 /* ---- rows ---- */
 
 static void begin_epoch(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t epoch)
@@ -205,69 +191,25 @@ static void begin_epoch(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t epoc
     }
 }
 
-sgt_window sgt_sampler_window(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t row)
-{
-    sgt_sampler_memo mine = {0};
-    if (s->sampling == SGT_SAMPLING_PACKED) return (sgt_window){.offset = row};
-    if (s->sampling == SGT_SAMPLING_RANDOM) {
-        uint64_t start = below(draw(s, RANDOM, row, 0), s->before[s->shards]);
-        uint32_t shard = shard_of(s, start);
-        return window_at(s, shard, start - s->before[shard]);
-    }
-    uint64_t epoch = row / s->windows, i = row % s->windows;
-    if (s->sampling == SGT_SAMPLING_SEQUENTIAL) {
-        uint32_t shard = shard_of(s, i);
-        return window_at(s, shard, (i - s->before[shard]) * s->seq);
-    }
-    if (!memo) memo = &mine;
-    if (!memo->ready || memo->epoch != epoch) begin_epoch(s, memo, epoch);
-    if (s->sampling == SGT_SAMPLING_DOCUMENTS) {
-        uint64_t document = sgt_permute(&memo->order, i);
-        uint32_t shard = shard_of(s, document);
-        return (sgt_window){.shard = shard, .offset = document - s->before[shard]};
-    }
-    if (s->sampling != SGT_SAMPLING_BLOCK) return phased(s, epoch, sgt_permute(&memo->order, i));
-    uint64_t place, window = block_window(s, memo, i, &place);
-    sgt_window w = phased(s, epoch, window);
-    w.block = epoch * sgt_sampler_blocks(s) + place;
-    return w;
-}
-
-uint32_t sgt_sampler_block(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t block,
-                           sgt_extent *out, uint32_t most)
-{
-    uint64_t blocks = sgt_sampler_blocks(s), epoch = block / blocks,
-             K = sgt_sampler_block_windows(s);
-    uint32_t n = 0;
-    if (!memo->ready || memo->epoch != epoch) begin_epoch(s, memo, epoch);
-    uint64_t first = block_at(s, memo, block % blocks) * K,
-             end = first + K < s->windows ? first + K : s->windows;
-    for (; first < end; n++) {
-        sgt_window w = phased(s, epoch, first);
-        uint64_t next = s->before[w.shard + 1] < end ? s->before[w.shard + 1] : end;
-        if (n < most) out[n] = (sgt_extent){w.shard, w.offset, (next - first) * s->seq + 1};
-        first = next;
-    }
-    return n;
-}
-
-/* ---- many rows at once ---- */
-
 enum { ROWS = 64 };
 _Static_assert(ROWS % SGT_DRAWS_WIDTH == 0, "whole vectors");
 
-/* Rows of one epoch. `at` is transformed step by step from row numbers to window numbers. The
- * arrays are computed up to a whole vector; entries from n on are not used. */
+/* Rows of one epoch (for block: of one pool), numbered from its start. `at` is transformed step by
+ * step from row numbers to window numbers. The arrays are computed up to a whole vector; entries
+ * from n on are not used. */
 typedef struct rows {
     uint64_t at[ROWS], lo[ROWS], hi[ROWS], u[ROWS];
     uint32_t n, wide; /* n: the number of rows; wide: n rounded up to whole vectors */
+    uint64_t start;   /* block: the position in the epoch at which the pool starts */
 } rows;
 
-static void rows_init(rows *r, uint64_t first, uint64_t step, uint32_t n)
+/* Fill in r with the first of these rows that are no more than `last` after row `begin`. */
+static void init_rows(rows *r, const uint64_t *row, uint32_t n, uint64_t begin, uint64_t last)
 {
-    r->n = n;
-    r->wide = (n + SGT_DRAWS_WIDTH - 1) / SGT_DRAWS_WIDTH * SGT_DRAWS_WIDTH;
-    for (uint32_t k = 0; k < r->wide; k++) r->at[k] = k < n ? first + k * step : first;
+    for (r->n = 0; r->n < n && r->n < ROWS && row[r->n] - begin <= last; r->n++)
+        r->at[r->n] = row[r->n] - begin;
+    r->wide = (r->n + SGT_DRAWS_WIDTH - 1) / SGT_DRAWS_WIDTH * SGT_DRAWS_WIDTH;
+    for (uint32_t k = r->n; k < r->wide; k++) r->at[k] = r->at[0];
 }
 
 static void permute_rows(rows *r, const sgt_permutation *p)
@@ -277,18 +219,7 @@ static void permute_rows(rows *r, const sgt_permutation *p)
         while (r->at[k] >= p->n) r->at[k] = sgt_permute_once(p, r->at[k]);
 }
 
-static void random_rows(const sgt_sampler *s, rows *r, sgt_window *windows)
-{
-    for (uint32_t k = 0; k < r->wide; k++) r->hi[k] = RANDOM;
-    sgt_draws_best()->philox(r->u, s->seed, r->at, r->hi, r->wide);
-    for (uint32_t k = 0; k < r->n; k++) {
-        uint64_t start = below(r->u[k], s->before[s->shards]);
-        uint32_t shard = shard_of(s, start);
-        windows[k] = window_at(s, shard, start - s->before[shard]);
-    }
-}
-
-/* Do the same as `phased`, for many rows. */
+/* Replace window numbers by windows, each at its shard's phase. */
 static void phase_rows(const sgt_sampler *s, uint64_t epoch, rows *r, sgt_window *windows)
 {
     for (uint32_t k = 0; k < r->wide; k++) {
@@ -305,31 +236,32 @@ static void phase_rows(const sgt_sampler *s, uint64_t epoch, rows *r, sgt_window
     }
 }
 
-static void shuffle_rows(const sgt_sampler *s, sgt_sampler_memo *m, rows *r, sgt_window *windows)
+/* ---- the samplings ---- */
+
+static void draw_shuffle(const sgt_sampler *s, sgt_sampler_memo *m, rows *r, sgt_window *windows)
 {
     permute_rows(r, &m->order);
     phase_rows(s, m->epoch, r, windows);
 }
 
-static void document_rows(const sgt_sampler *s, sgt_sampler_memo *m, rows *r, sgt_window *windows)
+static void draw_random(const sgt_sampler *s, sgt_sampler_memo *m, rows *r, sgt_window *windows)
 {
-    permute_rows(r, &m->order);
+    (void)m;
+    for (uint32_t k = 0; k < r->wide; k++) r->hi[k] = RANDOM;
+    sgt_draws_best()->philox(r->u, s->seed, r->at, r->hi, r->wide);
     for (uint32_t k = 0; k < r->n; k++) {
-        uint32_t shard = shard_of(s, r->at[k]);
-        windows[k] = (sgt_window){.shard = shard, .offset = r->at[k] - s->before[shard]};
+        uint64_t start = below(r->u[k], s->before[s->shards]);
+        uint32_t shard = shard_of(s, start);
+        windows[k] = window_at(s, shard, start - s->before[shard]);
     }
 }
 
-/* Do the same as block_window, for rows in the pool that m holds, which starts at position
- * `start`. */
-static void block_rows(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t start, rows *r,
-                       sgt_window *windows)
+static void draw_block(const sgt_sampler *s, sgt_sampler_memo *m, rows *r, sgt_window *windows)
 {
     uint64_t K = sgt_sampler_block_windows(s), blocks = sgt_sampler_blocks(s), places[ROWS];
-    for (uint32_t k = 0; k < r->wide; k++) r->at[k] -= start;
     permute_rows(r, &m->within);
     for (uint32_t k = 0; k < r->n; k++) {
-        uint64_t at = start + r->at[k], place = place_of(s, m, at);
+        uint64_t at = r->start + r->at[k], place = place_of(s, m, at);
         places[k] = place;
         r->lo[k] = at - block_start(s, m, place);
         r->at[k] = place == m->short_at ? 0 : place - (place > m->short_at);
@@ -342,45 +274,133 @@ static void block_rows(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t start
     for (uint32_t k = 0; k < r->n; k++) windows[k].block = m->epoch * blocks + places[k];
 }
 
-/* Return how many of the n rows first, first + step, ... can be computed at once: they must be
- * below `end` and fit the arrays. */
-static uint32_t at_once(uint64_t first, uint64_t step, uint64_t end, uint32_t n)
+static void draw_sequential(const sgt_sampler *s, sgt_sampler_memo *m, rows *r, sgt_window *windows)
 {
-    uint64_t left = (end - first - 1) / step + 1;
-    if (n > ROWS) n = ROWS;
-    return left < n ? (uint32_t)left : n;
+    (void)m;
+    for (uint32_t k = 0; k < r->n; k++) {
+        uint32_t shard = shard_of(s, r->at[k]);
+        windows[k] = window_at(s, shard, (r->at[k] - s->before[shard]) * s->seq);
+    }
 }
 
-/* Compute the first of the n rows, as many as one pass can; return how many. */
-static uint32_t draw_some(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t row, uint64_t step,
-                          uint32_t n, sgt_window *windows)
+static void draw_documents(const sgt_sampler *s, sgt_sampler_memo *m, rows *r, sgt_window *windows)
+{
+    permute_rows(r, &m->order);
+    for (uint32_t k = 0; k < r->n; k++) {
+        uint32_t shard = shard_of(s, r->at[k]);
+        windows[k] = (sgt_window){.shard = shard, .offset = r->at[k] - s->before[shard]};
+    }
+}
+
+static void draw_packed(const sgt_sampler *s, sgt_sampler_memo *m, rows *r, sgt_window *windows)
+{
+    (void)s;
+    (void)m;
+    for (uint32_t k = 0; k < r->n; k++) windows[k] = (sgt_window){.offset = r->at[k]};
+}
+
+/* In the order of sgt_sampling: each replaces rows of one epoch by windows. Samplings without epochs
+ * number their rows through the whole run. */
+static const struct {
+    void (*draw)(const sgt_sampler *s, sgt_sampler_memo *m, rows *r, sgt_window *windows);
+    int has_epochs;
+} samplings[] = {{draw_shuffle, 1},    {draw_random, 0},    {draw_block, 1},
+                 {draw_sequential, 1}, {draw_documents, 1}, {draw_packed, 0}};
+_Static_assert(sizeof samplings / sizeof *samplings == SGT_SAMPLINGS, "all samplings");
+
+void sgt_sampler_windows(const sgt_sampler *s, sgt_sampler_memo *m, const uint64_t *row, uint32_t n,
+                         sgt_window *windows)
 {
     rows r;
-    uint64_t epoch = row / s->windows, first = row % s->windows;
-    if (s->sampling == SGT_SAMPLING_RANDOM) {
-        rows_init(&r, row, step, n < ROWS ? n : ROWS);
-        random_rows(s, &r, windows);
-        return r.n;
+    for (uint32_t done = 0; done < n; done += r.n) {
+        uint64_t begin = 0, last = UINT64_MAX;
+        if (samplings[s->sampling].has_epochs) {
+            uint64_t epoch = row[done] / s->windows;
+            begin = epoch * s->windows;
+            last = s->windows - 1;
+            if (!m->ready || m->epoch != epoch) begin_epoch(s, m, epoch);
+        }
+        if (s->sampling == SGT_SAMPLING_BLOCK) {
+            begin += r.start = ready_pool(s, m, row[done] - begin);
+            last = m->within.n - 1;
+        }
+        init_rows(&r, row + done, n - done, begin, last);
+        samplings[s->sampling].draw(s, m, &r, windows + done);
     }
-    if (s->sampling == SGT_SAMPLING_SEQUENTIAL || s->sampling == SGT_SAMPLING_PACKED) {
-        *windows = sgt_sampler_window(s, m, row);
-        return 1;
-    }
-    if (!m->ready || m->epoch != epoch) begin_epoch(s, m, epoch);
-    if (s->sampling == SGT_SAMPLING_BLOCK) {
-        uint64_t start = ready_pool(s, m, first);
-        rows_init(&r, first, step, at_once(first, step, start + m->within.n, n));
-        block_rows(s, m, start, &r, windows);
-    } else {
-        rows_init(&r, first, step, at_once(first, step, s->windows, n));
-        (s->sampling == SGT_SAMPLING_DOCUMENTS ? document_rows : shuffle_rows)(s, m, &r, windows);
-    }
-    return r.n;
 }
 
-void sgt_sampler_windows(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t row, uint64_t step,
-                         uint32_t n, sgt_window *windows)
+sgt_window sgt_sampler_window(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t row)
 {
-    for (uint32_t done = 0; done < n;)
-        done += draw_some(s, memo, row + done * step, step, n - done, windows + done);
+    sgt_sampler_memo mine = {0};
+    sgt_window w;
+    sgt_sampler_windows(s, memo ? memo : &mine, &row, 1, &w);
+    return w;
 }
+
+uint32_t sgt_sampler_block(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t block,
+                           sgt_extent *out, uint32_t most)
+{
+    uint64_t blocks = sgt_sampler_blocks(s), epoch = block / blocks,
+             K = sgt_sampler_block_windows(s);
+    uint32_t n = 0;
+    if (!memo->ready || memo->epoch != epoch) begin_epoch(s, memo, epoch);
+    uint64_t first = block_at(s, memo, block % blocks) * K,
+             end = first + K < s->windows ? first + K : s->windows;
+    for (; first < end; n++) {
+        rows r;
+        sgt_window w;
+        init_rows(&r, &first, 1, 0, UINT64_MAX);
+        phase_rows(s, epoch, &r, &w);
+        uint64_t next = s->before[w.shard + 1] < end ? s->before[w.shard + 1] : end;
+        if (n < most) out[n] = (sgt_extent){w.shard, w.offset, (next - first) * s->seq + 1};
+        first = next;
+    }
+    return n;
+}
+
+/* ---- the arithmetic of draws.h in plain C ---- */
+
+static void philox(uint64_t *u, uint64_t key, const uint64_t *lo, const uint64_t *hi, size_t n)
+{
+    for (size_t i = 0; i < n; i++) u[i] = sgt_philox_u64(key, lo[i], hi[i]);
+}
+
+static uint32_t fold(uint64_t z) { return (uint32_t)(z >> 32) ^ (uint32_t)z; }
+
+/* Return (v + F(other)) mod m: a round of the Feistel network in sampler.h. */
+static uint32_t feistel_round(uint32_t v, uint32_t other, uint32_t key, uint32_t m)
+{
+    uint32_t u = fold((uint64_t)(other ^ key) * 0xD2511F53u);
+    u = fold((uint64_t)u * 0xCD9E8D57u);
+    uint64_t sum = v + ((uint64_t)u * m >> 32);
+    return (uint32_t)(sum >= m ? sum - m : sum);
+}
+
+uint64_t sgt_permute_once(const sgt_permutation *p, uint64_t i)
+{
+    uint32_t x = (uint32_t)(i / p->b), y = (uint32_t)(i % p->b);
+    for (unsigned r = 0; r < SGT_PERMUTE_ROUNDS; r += 2) {
+        x = feistel_round(x, y, p->keys[r], p->a);
+        y = feistel_round(y, x, p->keys[r + 1], p->b);
+    }
+    return (uint64_t)x * p->b + y;
+}
+
+static void permute(uint64_t *at, const sgt_permutation *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++) at[i] = sgt_permute_once(p, at[i]);
+}
+
+const sgt_draws sgt_draws_plain = {"plain", philox, permute};
+
+const sgt_draws *sgt_draws_level(int level)
+{
+    if (level > (int)sgt_cpu()) return NULL;
+#if defined(__x86_64__)
+    if (level == SGT_CPU_AVX512) return &sgt_draws_avx512;
+    if (level == SGT_CPU_AVX2) return &sgt_draws_avx2;
+#endif
+    return level == SGT_CPU_PLAIN ? &sgt_draws_plain : NULL;
+}
+
+const sgt_draws *sgt_draws_best(void) { return sgt_draws_level((int)sgt_cpu()); }

@@ -135,9 +135,9 @@ void sgt_sampler_free(sgt_sampler *s);
  * shard, and tokens is 0 (see documents.h). For `packed`, shard is 0 and offset is `row`. */
 sgt_window sgt_sampler_window(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t row);
 
-/* Fill in the windows of n rows: row, row + step, ..., as sgt_sampler_window returns them, but
- * faster (draws.h). memo must not be NULL. */
-void sgt_sampler_windows(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t row, uint64_t step,
+/* Fill in the windows of n rows. Several rows of an epoch cost less than as many calls (draws.h). memo
+ * must not be NULL. */
+void sgt_sampler_windows(const sgt_sampler *s, sgt_sampler_memo *memo, const uint64_t *rows,
                          uint32_t n, sgt_window *windows);
 
 /* For `block`. Return the number of blocks in an epoch; and of windows in a block, of which the

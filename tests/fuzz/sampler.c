@@ -59,12 +59,14 @@ static void check_epoch(const sgt_sampler *s, uint64_t first)
 
 static void check_rows(const sgt_sampler *s, const uint64_t *tokens, uint64_t row, uint64_t step)
 {
+    uint64_t rows[ROWS];
     sgt_window w[ROWS];
     sgt_sampler_memo memo = {0}, one = {0};
     int documents = s->sampling == SGT_SAMPLING_DOCUMENTS;
-    sgt_sampler_windows(s, &memo, row, step, ROWS, w);
+    for (uint64_t i = 0; i < ROWS; i++) rows[i] = row + i * step;
+    sgt_sampler_windows(s, &memo, rows, ROWS, w);
     for (uint64_t i = 0; i < ROWS; i++) {
-        sgt_window alone = sgt_sampler_window(s, i % 2 ? &one : NULL, row + i * step);
+        sgt_window alone = sgt_sampler_window(s, i % 2 ? &one : NULL, rows[i]);
         must(alone.shard == w[i].shard && alone.offset == w[i].offset &&
                  alone.tokens == w[i].tokens,
              "one by one the same");

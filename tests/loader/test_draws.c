@@ -77,12 +77,14 @@ static void check_permute(void)
 
 static void check_rows(const sgt_sampler *s, uint64_t row, uint64_t step, uint32_t n)
 {
+    uint64_t rows[MOST];
     sgt_window got[MOST + 1], spare = {7, 7, 7, 7};
     sgt_sampler_memo memo = {0};
     got[n] = spare;
-    sgt_sampler_windows(s, &memo, row, step, n, got);
+    for (uint32_t i = 0; i < n; i++) rows[i] = row + i * step;
+    sgt_sampler_windows(s, &memo, rows, n, got);
     for (uint32_t i = 0; i < n; i++) {
-        sgt_window w = sgt_sampler_window(s, NULL, row + i * step);
+        sgt_window w = sgt_sampler_window(s, NULL, rows[i]);
         cr_assert(got[i].shard == w.shard && got[i].offset == w.offset &&
                       got[i].tokens == w.tokens && got[i].block == w.block,
                   "%s, row %lu + %u * %lu", sgt_sampling_name(s->sampling), row, i, step);
