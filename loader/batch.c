@@ -393,25 +393,11 @@ static int finish_windows(const sgt_loader *l, sgt_cursor *c, sgt_error *err)
     return verify_tokens(l, c, batch_at(c, 0)->pieces, local_batch(l), err);
 }
 
-/* This is the simple method that benchmarks compare with, so keep the loop as it is. Checking every
- * id keeps the compiler from vectorizing it. */
-static int copy_scalar(const sgt_loader *l, sgt_cursor *c, uint16_t *rows, sgt_error *err)
-{
-    size_t width = (size_t)l->o.seq + 1;
-    for (uint32_t i = 0; i < local_batch(l); i++)
-        for (size_t t = 0; t < width; t++) {
-            uint16_t id = c->tokens[i][t];
-            if (id >= l->set.vocab) return fail_id(l, c, i, err);
-            rows[i * width + t] = id;
-        }
-    return finish_windows(l, c, err);
-}
-
 /* Write row i into the caller's arrays, and return its largest id. */
 static uint16_t write_row(const sgt_loader *l, const sgt_cursor *c, uint32_t i,
                           const sgt_batch_arrays *to)
 {
-    const sgt_rows *r = l->o.scalar ? &sgt_rows_plain : l->rows;
+    const sgt_rows *r = l->rows;
     const uint16_t *from = c->tokens[i];
     size_t T = l->o.seq, at = i * T, row = i * (T + 1);
     int64_t *in64 = to->first, *to64 = to->second;
@@ -430,14 +416,11 @@ static uint16_t write_row(const sgt_loader *l, const sgt_cursor *c, uint32_t i,
 int sgt_loader_write(const sgt_loader *l, sgt_cursor *c, uint64_t index, const sgt_batch_arrays *to,
                      sgt_error *err)
 {
-    int scalar = l->o.scalar;
-    if (scalar && to->output == SGT_OUTPUT_I32)
-        return sgt_loader_batch_i32_scalar(l, c, index, to->first, to->second, err);
     int rc = fetch_batch(l, c, index, err);
     if (rc < 0) return rc;
-    if (scalar && to->output == SGT_OUTPUT_U16) return copy_scalar(l, c, to->first, err);
     for (uint32_t i = 0, n = local_batch(l); i < n; i++) {
-        prefetch_group(c->tokens, NULL, i, n, (size_t)l->o.seq + 1);
+        if (l->rows != &sgt_rows_scalar)
+            prefetch_group(c->tokens, NULL, i, n, (size_t)l->o.seq + 1);
         if (write_row(l, c, i, to) >= l->set.vocab) return fail_id(l, c, i, err);
         ignore_padding(l, c, i, to);
     }
@@ -503,25 +486,6 @@ int sgt_loader_batches_i32_rows(const sgt_loader *l, sgt_cursor *c, uint64_t fir
 {
     sgt_batch_arrays to = {SGT_OUTPUT_I32_ROWS, rows, NULL};
     return write_batches(l, c, first, count, to, err);
-}
-
-int sgt_loader_batch_i32_scalar(const sgt_loader *l, sgt_cursor *c, uint64_t index, int32_t *inputs,
-                                int32_t *targets, sgt_error *err)
-{
-    size_t T = l->o.seq;
-    sgt_batch_arrays to = {SGT_OUTPUT_I32, inputs, targets};
-    int rc = fetch_batch(l, c, index, err);
-    if (rc < 0) return rc;
-    for (uint32_t i = 0; i < local_batch(l); i++) {
-        for (size_t t = 0; t <= T; t++) {
-            uint16_t id = c->tokens[i][t];
-            if (id >= l->set.vocab) return fail_id(l, c, i, err);
-            if (t < T) inputs[i * T + t] = id;
-            if (t > 0) targets[i * T + t - 1] = id;
-        }
-        ignore_padding(l, c, i, &to);
-    }
-    return finish_windows(l, c, err);
 }
 
 /* ---- documents within rows ---- */

@@ -110,8 +110,6 @@ typedef struct sgt_loader_options {
     const char *split; /* split to read: the shards SPLIT_*.bin of a folder; default "train" */
     int padded_by;     /* documents: not 0 pads short rows with `pad`; 0 with the end-of-text id */
     uint32_t pad;      /* id of the padding; must be below the vocabulary size */
-    /* copy tokens one at a time in plain C: the simple method, kept for comparison */
-    int scalar;
     /* read a folder's shards, and nanoGPT's SPLIT.bin, as files without headers. A path that names
      * one file needs no flag: its header may be missing, unless the file looks like text.
      * Files of 32-bit or 64-bit ids without a header are refused in any case */
@@ -284,11 +282,6 @@ int sgt_loader_batches_i64(const sgt_loader *l, sgt_cursor *c, uint64_t first, u
  * do. */
 int sgt_loader_batches_i32_rows(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t count,
                                 int32_t *rows, sgt_error *err);
-
-/* Write what sgt_loader_batch_i32 writes, one token at a time in plain C, as options.scalar
- * does. */
-int sgt_loader_batch_i32_scalar(const sgt_loader *l, sgt_cursor *c, uint64_t index, int32_t *inputs,
-                                int32_t *targets, sgt_error *err);
 
 /* Return local_batch numbers for the last batch drawn through c: how many of a row's T+1 tokens are
  * real, at least 1. The other tokens are padding, and so are targets from that number less one on.

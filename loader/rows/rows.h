@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "loader/sgt_loader.h"
+
 typedef uint16_t sgt_rows_copy(uint16_t *dst, const uint16_t *src, size_t n);
 typedef uint16_t sgt_rows_widen(int32_t *inputs, int32_t *targets, const uint16_t *src, size_t n);
 typedef uint16_t sgt_rows_widen64(int64_t *inputs, int64_t *targets, const uint16_t *src, size_t n);
@@ -57,6 +59,13 @@ static inline void sgt_rows_expect(const uint16_t *src, size_t n)
     /* without this, gcc 12 removes calls to a function that only prefetches */
     __asm__ volatile("");
 }
+
+/* Make the loader's batches with these functions from now on. Call it while no batch is being made. */
+void sgt_loader_set_rows(sgt_loader *l, const sgt_rows *rows);
+
+/* One token at a time and without prefetching, for u16 and int32 pairs: the simple way that
+ * vectorized batching is compared with (sgt-train --batching scalar, sgt-bench). */
+extern const sgt_rows sgt_rows_scalar;
 
 /* used by rows.c, and the plain ones by the others */
 extern const sgt_rows sgt_rows_plain, sgt_rows_avx2, sgt_rows_avx512, sgt_rows_neon;

@@ -332,7 +332,7 @@ void sgt_sampler_windows(const sgt_sampler *s, sgt_sampler_memo *m, const uint64
 sgt_window sgt_sampler_window(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t row)
 {
     sgt_sampler_memo mine = {0};
-    sgt_window w;
+    sgt_window w = {0};
     sgt_sampler_windows(s, memo ? memo : &mine, &row, 1, &w);
     return w;
 }
@@ -347,9 +347,8 @@ uint32_t sgt_sampler_block(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_
     uint64_t first = block_at(s, memo, block % blocks) * K,
              end = first + K < s->windows ? first + K : s->windows;
     for (; first < end; n++) {
-        rows r;
-        sgt_window w;
-        init_rows(&r, &first, 1, 0, UINT64_MAX);
+        rows r = {.at = {first}, .n = 1, .wide = SGT_DRAWS_WIDTH};
+        sgt_window w = {0};
         phase_rows(s, epoch, &r, &w);
         uint64_t next = s->before[w.shard + 1] < end ? s->before[w.shard + 1] : end;
         if (n < most) out[n] = (sgt_extent){w.shard, w.offset, (next - first) * s->seq + 1};
@@ -403,4 +402,8 @@ const sgt_draws *sgt_draws_level(int level)
     return level == SGT_CPU_PLAIN ? &sgt_draws_plain : NULL;
 }
 
-const sgt_draws *sgt_draws_best(void) { return sgt_draws_level((int)sgt_cpu()); }
+const sgt_draws *sgt_draws_best(void)
+{
+    const sgt_draws *best = sgt_draws_level((int)sgt_cpu());
+    return best ? best : &sgt_draws_plain;
+}

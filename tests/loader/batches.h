@@ -11,6 +11,9 @@
  * has exactly one window. */
 void put_folder(void);
 
+/* 1: the loaders that open_loader opens copy one token at a time. */
+extern int scalar;
+
 /* Open a loader; a failure fails the test. */
 sgt_loader *open_loader(const char *path, const sgt_loader_options *o, const reader_fault *fault);
 sgt_cursor *open_cursor(const sgt_loader *l);

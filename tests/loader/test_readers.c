@@ -24,9 +24,7 @@ Test(readers, all_samplings_and_outputs)
                                         .sampling = (sgt_sampling)sampling,
                                         .batch = 6,
                                         .seq = T};
-                check_loader("d", &o, NULL, NULL);
-                o.scalar = 1;
-                check_loader("d", &o, NULL, NULL);
+                for (scalar = 0; scalar < 2; scalar++) check_loader("d", &o, NULL, NULL);
             }
 }
 
@@ -40,9 +38,8 @@ Test(readers, several_batches_a_call)
     sgt_error err;
     put_folder();
     for (int reader = 0; reader < SGT_READERS; reader++)
-        for (int scalar = 0; scalar < 2; scalar++) {
-            sgt_loader_options o = {
-                .reader = (sgt_reader)reader, .batch = B, .seq = T, .scalar = scalar};
+        for (scalar = 0; scalar < 2; scalar++) {
+            sgt_loader_options o = {.reader = (sgt_reader)reader, .batch = B, .seq = T};
             sgt_loader *l = open_loader("d", &o, NULL);
             sgt_cursor *c = open_cursor(l);
             rows[ROWS] = 7;
@@ -183,8 +180,7 @@ static int batch_of(const sgt_loader *l, sgt_cursor *c, int output, uint64_t k, 
     static uint16_t rows[6 * 17];
     static int32_t in[6 * 16], to[6 * 16];
     if (output == 0) return sgt_loader_batch(l, c, k, rows, err);
-    if (output == 1) return sgt_loader_batch_i32(l, c, k, in, to, err);
-    return sgt_loader_batch_i32_scalar(l, c, k, in, to, err);
+    return sgt_loader_batch_i32(l, c, k, in, to, err);
 }
 
 /* An id outside the vocabulary: preload reports it at open, the other readers in the first batch
@@ -200,10 +196,10 @@ Test(readers, id_past_the_vocabulary)
     expect_failure(open_only("d", &o, why), SGT_EFORMAT, "%s", want);
     for (int i = 0; i < 4; i++) {
         o.reader = i & 1 ? SGT_READER_MMAP : SGT_READER_URING;
-        o.scalar = i >> 1;
+        scalar = i >> 1;
         sgt_loader *l = open_loader("d", &o, NULL);
         sgt_cursor *c = open_cursor(l);
-        for (int output = 0; output < 3; output++) {
+        for (int output = 0; output < 2; output++) {
             int failed = 0;
             for (uint64_t row = 0; row < l->mix.windows; row++) {
                 sgt_error err;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "loader/base/cpu.h"
+#include "loader/rows/rows.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/step.h"
 #include "tools/cli/process.h"
@@ -225,13 +226,11 @@ static sgt_backend_options backend_options(const ablation *a, technique t)
 static int open_loader(sgt_loader **l, const ablation *a, technique t, uint32_t batch,
                        sgt_error *err)
 {
-    sgt_loader_options options = {.batch = batch,
-                                  .seq = a->seq,
-                                  .seed = 1,
-                                  .reader =
-                                      t < TECHNIQUE_PRELOAD ? SGT_READER_MMAP : SGT_READER_PRELOAD,
-                                  .scalar = t < TECHNIQUE_SIMD};
-    return sgt_loader_open(l, o.data, &options, err);
+    sgt_loader_options options = {.batch = batch, .seq = a->seq, .seed = 1};
+    if (t < TECHNIQUE_PRELOAD) options.reader = SGT_READER_MMAP;
+    int rc = sgt_loader_open(l, o.data, &options, err);
+    if (rc == SGT_OK && t < TECHNIQUE_SIMD) sgt_loader_set_rows(*l, &sgt_rows_scalar);
+    return rc;
 }
 
 static int open_rows(step_rows **rows, const sgt_loader *l, technique t, sgt_error *err)

@@ -10,6 +10,7 @@
 #include "loader/base/arena.h"
 #include "loader/base/clock.h"
 #include "loader/base/memory.h"
+#include "loader/rows/rows.h"
 #include "loader/sample/sampler.h"
 #include "tools/bench/loader.h"
 
@@ -46,7 +47,7 @@ static int run_slice(loader_slice *sum, bench_slice s, bench_work *work, void *c
 typedef struct drawer {
     sgt_loader *loader;
     sgt_loader_info info;
-    int output, plain, threads; /* threads: number of cursors and buffers */
+    int output, threads; /* threads: number of cursors and buffers */
     sgt_cursor **cursors;
     void **buffers;
     uint64_t next; /* first batch of the next slice */
@@ -120,16 +121,14 @@ static int draw_batch(void *ctx, int thread, uint64_t k, sgt_error *err)
 {
     const drawer *d = ctx;
     sgt_cursor *c = d->cursors[thread];
+    int64_t *wide = d->buffers[thread];
+    int32_t *ids = d->buffers[thread];
+    size_t n = (size_t)d->info.batch * d->info.seq;
     if (d->output == SGT_OUTPUT_U16)
         return sgt_loader_batch(d->loader, c, k, d->buffers[thread], err);
-    if (d->output == SGT_OUTPUT_I64) {
-        int64_t *wide = d->buffers[thread];
-        return sgt_loader_batches_i64(d->loader, c, k, 1, wide,
-                                      wide + (size_t)d->info.batch * d->info.seq, err);
-    }
-    int32_t *inputs = d->buffers[thread], *targets = inputs + (size_t)d->info.batch * d->info.seq;
-    return (d->plain ? sgt_loader_batch_i32_scalar : sgt_loader_batch_i32)(d->loader, c, k, inputs,
-                                                                           targets, err);
+    if (d->output == SGT_OUTPUT_I64)
+        return sgt_loader_batches_i64(d->loader, c, k, 1, wide, wide + n, err);
+    return sgt_loader_batch_i32(d->loader, c, k, ids, ids + n, err);
 }
 
 /* Draw batches for `seconds`, or at most `most` per thread if that is not 0. */
@@ -138,7 +137,7 @@ static int draw_slice(drawer *d, const loader_row *r, uint64_t most, double seco
 {
     bench_slice s = {.most = most, .seconds = seconds, .threads = r->threads};
     d->output = r->output;
-    d->plain = r->plain;
+    sgt_loader_set_rows(d->loader, r->plain ? &sgt_rows_scalar : sgt_rows_best());
     sum->open_s = d->opened_s;
     return run_slice(sum, s, draw_batch, d, &d->next, err);
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "loader/base/file.h"
+#include "loader/rows/rows.h"
 #include "loader/shards/json_dumps.h"
 #include "loader/shards/set.h"
 #include "loader/shards/tokenizer.h"
@@ -38,15 +39,6 @@ static int parse_sets(const sgt_trainer *t, sgt_loader_set **sets, uint32_t *cou
     sgt_error why;
     int rc = sgt_loader_sets_parse(sets, count, t->s->data, &why);
     return rc < 0 ? sgt_fail(err, rc, "--data: %s", why.text) : SGT_OK;
-}
-
-static int open_sets(sgt_loader **out, const sgt_loader_set *sets, uint32_t count,
-                     const sgt_loader_options *o, sgt_error *err)
-{
-    sgt_loader_options all = *o;
-    all.sets = sets;
-    all.set_count = count;
-    return sgt_loader_open(out, NULL, &all, err);
 }
 
 /* Describe the sets of a mix in the checkpoint, so that a resume can report which differs. A single
@@ -215,19 +207,24 @@ static int keep_evaluable(const sgt_settings *s, sgt_loader_set *sets, uint32_t 
     return SGT_OK;
 }
 
-/* Open the validation shards, with the notices of `o`. If there are none, write the reason to `why`
- * and leave *val NULL. */
-static int open_val(const sgt_trainer *t, sgt_loader **val, char why[SGT_UNEVALUATED],
-                    const sgt_loader_options *o, sgt_error *err)
+/* Open the sets of --data. `why` not NULL: their validation shards, and only those sets that can be
+ * evaluated, of which there may be none (keep_evaluable). */
+static int open_sets(const sgt_trainer *t, sgt_loader **out, char why[SGT_UNEVALUATED],
+                     const sgt_loader_options *o, sgt_error *err)
 {
     sgt_loader_set *sets;
-    uint32_t count;
-    sgt_loader_options of_val = *o;
-    of_val.split = "val";
-    int rc = parse_sets(t, &sets, &count, err);
+    sgt_loader_options all = *o;
+    int rc = parse_sets(t, &sets, &all.set_count, err);
     if (rc < 0) return rc;
-    rc = keep_evaluable(t->s, sets, &count, why, &o->notice, err);
-    if (rc == SGT_OK && count) rc = open_sets(val, sets, count, &of_val, err);
+    all.sets = sets;
+    if (why) {
+        all.split = "val";
+        rc = keep_evaluable(t->s, sets, &all.set_count, why, &o->notice, err);
+    }
+    if (rc == SGT_OK && all.set_count) {
+        rc = sgt_loader_open(out, NULL, &all, err);
+        if (rc == SGT_OK && t->s->batching) sgt_loader_set_rows(*out, &sgt_rows_scalar);
+    }
     sgt_loader_sets_free(sets);
     return rc;
 }
@@ -310,7 +307,6 @@ static sgt_loader_options loader_options(const sgt_trainer *t)
                                 .vocab = t->model.vocab,
                                 .padded_by = s->pad != SGT_DEFAULT_COUNT,
                                 .pad = (uint32_t)s->pad,
-                                .scalar = s->batching,
                                 .documents = s->step.documents,
                                 .notice = t->o->notice};
 }
@@ -404,12 +400,8 @@ static int open_train(const sgt_trainer *t, sgt_loader **train, sgt_examples *e,
 {
     int rc;
     if (!sgt_settings_examples(t->s)) {
-        sgt_loader_set *sets;
-        uint32_t count;
-        if ((rc = parse_sets(t, &sets, &count, err)) < 0) return rc;
-        if ((rc = open_sets(train, sets, count, o, err)) == SGT_OK)
-            sgt_loader_get_info(*train, info);
-        sgt_loader_sets_free(sets);
+        rc = open_sets(t, train, NULL, o, err);
+        if (rc == SGT_OK) sgt_loader_get_info(*train, info);
         return rc;
     }
     if ((rc = open_examples(t, e, t->s->data, o, err)) == SGT_OK) describe_examples(e, info);
@@ -433,7 +425,7 @@ int sgt_trainer_measure_data(const sgt_trainer *t, sgt_loader_info *info, uint64
     *val = 0;
     int rc = open_train(t, &train, &e, info, &o, err);
     /* the run itself will report what is wrong with the validation shards */
-    if (train && s->eval_every && open_val(t, &of_val, why, &o, NULL) == SGT_OK && of_val) {
+    if (train && s->eval_every && open_sets(t, &of_val, why, &o, NULL) == SGT_OK && of_val) {
         sgt_loader_get_info(of_val, &val_info);
         *val = val_info.tokens;
     }
@@ -515,7 +507,7 @@ static int open_validation(sgt_trainer *t, sgt_error *err)
     if (t->examples.count) return validate_examples(t, &o, err);
     if (!by_documents(t->s)) o.sampling = SGT_SAMPLING_SHUFFLE;
     o.vocab = t->info.vocab;
-    if ((rc = open_val(t, &t->val, t->unevaluated, &o, err)) < 0 || !t->val) return rc;
+    if ((rc = open_sets(t, &t->val, t->unevaluated, &o, err)) < 0 || !t->val) return rc;
     sgt_loader_get_info(t->val, &info);
     decide_evaluation(t, info.windows_per_epoch);
     return SGT_OK;

@@ -83,8 +83,8 @@ class LoaderOptions(Structure):  # sgt_loader_options
     _fields_ = [
         ("reader", c_int), ("sampling", c_int), ("seed", c_uint64), ("batch", c_uint32),
         ("seq", c_uint32), ("rank", c_uint32), ("ranks", c_uint32), ("vocab", c_uint32),
-        ("split", c_char_p), ("padded_by", c_int), ("pad", c_uint32), ("scalar", c_int),
-        ("raw", c_int), ("notice", Notice), ("sets", POINTER(LoaderSet)), ("set_count", c_uint32),
+        ("split", c_char_p), ("padded_by", c_int), ("pad", c_uint32), ("raw", c_int),
+        ("notice", Notice), ("sets", POINTER(LoaderSet)), ("set_count", c_uint32),
         ("documents", c_int),
     ]  # fmt: skip
 
