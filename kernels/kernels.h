@@ -170,8 +170,6 @@ typedef struct sgt_kernels {
 
     void (*add)(float *x, const float *y, size_t n); /* x += y */
     double (*sum_squares)(const float *x, size_t n); /* sum x^2, accumulated in double */
-    /* x += y, then return sum_squares of x; the same bits as the two calls */
-    double (*add_squares)(float *x, const float *y, size_t n);
     /* Update n parameters. If copy is not NULL, the new p is also written there as bfloat16, with
      * to_bf16's bits. */
     void (*adamw)(float *p, float *m, float *v, const float *g, size_t n, const sgt_adamw *a,
@@ -228,14 +226,11 @@ void sgt_gemm_run(const sgt_gemm *g, const void *a, const void *b, const float *
  * most of the memory bandwidth, so a memory pass by all cores would waste the others. The work is
  * cut into shares of some tens of microseconds. While the product runs, every second thread takes
  * shares first and tiles afterwards. A thread that finds no tile takes shares until the last tile
- * is done. Shares are begun in order, and all begun shares are complete when the call returns.
- * Thread number plus `rank` decides which threads these are. So of several single-threaded
- * processes side by side, every second one begins with shares. */
+ * is done. Shares are begun in order, and all begun shares are complete when the call returns. */
 typedef struct sgt_beside {
     void (*share)(void *of, size_t i);
     void *of;
     size_t next, count; /* shares begun; shares in all */
-    unsigned rank;
 } sgt_beside;
 
 void sgt_gemm_run_beside(const sgt_gemm *g, const void *a, const void *b, const float *bias,

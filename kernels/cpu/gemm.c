@@ -201,14 +201,13 @@ void sgt_gemm_run_beside(const sgt_gemm *g, const void *a, const void *b, const 
                          float *c, sgt_beside *w)
 {
     run r = {.g = g, .a = a, .b = b, .bias = bias, .c = c};
-    unsigned rank = w ? w->rank : 0;
     if (g->blocks_m * g->blocks_n == 0) {
         run_empty(g, bias, c);
         return;
     }
 #pragma omp parallel num_threads(g->threads)
     {
-        while (((unsigned)omp_get_thread_num() + rank) % 2 && !is_done(&r) && do_share(w)) continue;
+        while (omp_get_thread_num() % 2 && !is_done(&r) && do_share(w)) continue;
         while (do_block(&r)) continue;
         while (!is_done(&r) && do_share(w)) continue;
     }

@@ -42,17 +42,6 @@ static double sum_squares(const float *x, size_t n)
     return vdtotal(s.low + s.high);
 }
 
-static double add_squares(float *x, const float *y, size_t n)
-{
-    squares s = {vdset(0), vdset(0)};
-    for (size_t i = 0; i < n; i += W) {
-        vf v = vload_upto(x + i, n - i) + vload_upto(y + i, n - i);
-        vstore_upto(x + i, v, n - i);
-        square(&s, v);
-    }
-    return vdtotal(s.low + s.high);
-}
-
 /* ---- rounding to 16 bits ---- */
 
 /* Rounds floats to bfloat16 or fp16 by integer operations. No iteration depends on another, so
@@ -857,7 +846,6 @@ const sgt_kernels SGT_LEVEL_TABLE = {
     .to_bf16 = to_bf16,
     .add = add,
     .sum_squares = sum_squares,
-    .add_squares = add_squares,
     .adamw = adamw,
     .adamw_bf16 = adamw_bf16,
     .sgd = sgd,

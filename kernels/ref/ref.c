@@ -87,12 +87,6 @@ static double sum_squares(const float *x, size_t n)
     return sum;
 }
 
-static double add_squares(float *x, const float *y, size_t n)
-{
-    add(x, y, n);
-    return sum_squares(x, n);
-}
-
 /* ---- token plus position embedding ---- */
 
 static void embed(float *out, const int32_t *ids, const float *wte, const float *wpe, size_t row0,
@@ -611,7 +605,6 @@ const sgt_kernels *sgt_kernels_ref(void)
         .to_bf16 = to_bf16,
         .add = add,
         .sum_squares = sum_squares,
-        .add_squares = add_squares,
         .adamw = adamw,
         .adamw_bf16 = adamw_bf16,
         .sgd = sgd,

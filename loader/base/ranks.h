@@ -6,7 +6,7 @@
  *
  * broadcast, sum and barrier are collective: every rank calls them in the same order, with the same
  * sizes, from one thread. They wait for all ranks and are meant for small, rare data; gradients
- * travel by share or swap instead. They return 0, or a negative SGT_E* with *err filled in: SGT_EIO
+ * travel by swap instead. They return 0, or a negative SGT_E* with *err filled in: SGT_EIO
  * if a rank is gone. A rank that fails calls give_up before it frees what other ranks may wait for.
  * From then on it waits for nobody, and the program ends all ranks. */
 #ifndef SGT_BASE_RANKS_H
@@ -21,8 +21,9 @@ typedef struct sgt_ranks sgt_ranks;
 struct sgt_ranks {
     uint32_t rank, size; /* number of this rank, from 0; number of ranks */
     uint32_t local;      /* number of this rank among those of its machine, from 0 */
-    /* number of ranks that may run on the same cores as this rank, itself included; 0 means 1 */
-    uint32_t sharing;
+    /* number of ranks on this machine, and of those that may run on the same cores as this rank;
+     * both include it; 0 means 1 */
+    uint32_t here, sharing;
     int given_up; /* 1 once give_up was called; read and written atomically */
 
     /* Copy the n bytes of rank `root` to all ranks. broadcast, sum, barrier and give_up are NULL if
@@ -33,12 +34,6 @@ struct sgt_ranks {
     int (*sum)(sgt_ranks *r, double *x, size_t n, sgt_error *err);
     int (*barrier)(sgt_ranks *r, sgt_error *err);
     void (*give_up)(sgt_ranks *r, const sgt_error *why);
-
-    /* Map `bytes` of zeroed memory that all ranks share, and set *at. Collective; SGT_EUSAGE if the
-     * ranks give different sizes. Each rank unmaps it by unshare, which is not collective. NULL if
-     * the ranks are on several machines. */
-    int (*share)(sgt_ranks *r, size_t bytes, void **at, sgt_error *err);
-    void (*unshare)(sgt_ranks *r, void *at, size_t bytes);
 
     /* Send `out` to rank `to` while receiving `in` from rank `from`. Either may have 0 bytes; both
      * are below 2^31. The two ranks of a pair agree on sizes and order; other ranks take no part.

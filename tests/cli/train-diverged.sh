@@ -64,6 +64,7 @@ stderr_has 'sgt-train: nan: diverged: the loss is not a number; stopped after st
 'with a lower --lr)'
 
 # All ranks stop at the same step, with one line.
+with_mpi 'all else passed'
 two 1 $run --lr 20 --run ranks --stop-diverged
 once .stderr
 stderr_matches 'sgt-train: ranks: diverged: .*; stopped after step 69 of 120, and saved'

@@ -2,6 +2,7 @@
 # In make check-all only: half a minute of runs near a limit.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
+. "$ROOT/tests/cli/ranks.inc"
 data d
 MiB=1048576
 model="--data d --model 4x64x4 --seq-len 64 --device cpu --threads 1 --precision fp32 --loader mmap --eval-every 0"
@@ -111,23 +112,19 @@ run 0 sgt-train --estimate-memory $model --batch-size auto --recompute auto --me
 levels 4 0 0
 
 # ---- two ranks: both take the number of rows that fits the rank with less memory ----
-total --batch-size 1 --steps 2
-unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT SGT_RANKS_SHARE
-port=$((30000 + $$ % 20000))
-start() { # RANK OPTION...
-    rank=$1
-    shift
-    env RANK="$rank" WORLD_SIZE=2 LOCAL_RANK="$rank" MASTER_ADDR=127.0.0.1 MASTER_PORT=$port sgt-train $run --run two \
-        --batch-size auto "$@" > ".stdout$rank" 2> ".stderr$rank" &
+ranks_fit() {
+    total --batch-size 1 --steps 2
+    with_mpi
+    # total is of one row; of the 32 MiB, MPI takes a part, gradients are received in another, and up to a page (2 MiB)
+    # may be lost
+    ranks="sgt-train $run --run two --batch-size auto --memory-limit"
+    pair 0 "$ranks $((total + 64 * MiB))" "$ranks $((total + 32 * MiB))"
+    two=$(sed -n 's/.*"batch-size": \([0-9]*\),.*/\1/p' two/options.json)
+    row=$((64 * 64 * 4 * 16 * 4)) # least size of a row's activations
+    [ $((two % 2)) -eq 0 ] && [ "$two" -gt 2 ] && [ "$two" -le $((2 * (34 * MiB / row + 1))) ] ||
+        fail "$two rows on two ranks"
 }
-start 1 --memory-limit $((total + 12 * MiB)) # total: of one row; of the 12 MiB, up to a page (2 MiB) may be lost
-start 0 --memory-limit $((total + 44 * MiB))
-wait "$!" || fail "rank 0: $(cat .stderr0)"
-wait || fail "rank 1: $(cat .stderr1)"
-two=$(sed -n 's/.*"batch-size": \([0-9]*\),.*/\1/p' two/options.json)
-row=$((64 * 64 * 4 * 16 * 4)) # least size of a row's activations
-[ $((two % 2)) -eq 0 ] && [ "$two" -gt 2 ] && [ "$two" -le $((2 * (14 * MiB / row + 1))) ] ||
-    fail "$two rows on two ranks"
+! has_mpi || ranks_fit
 
 # ---- wrong usage ----
 run_usage '--batch-size automatic: not a whole number (such as 12, 512k, 1.5M) or auto' sgt-train --data d \

@@ -3,7 +3,6 @@
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 . "$ROOT/tests/cli/ranks.inc"
-unset SGT_RANKS_SHARE
 
 # Three sets of different lengths; the second has no validation shard.
 data web && validation web
@@ -52,7 +51,10 @@ steps="--data web,talk --model 2x16x2 --precision fp32 --seq-len 16 --batch-size
     --warmup 1 --threads 1 --device cpu --eval-every 2 --save-every 2 --quiet"
 run 0 sgt-train $steps --steps 6 --run one
 run 0 sgt-train $steps --steps 2 --run grows
-two 0 sgt-train $steps --steps 4 --run grows --resume
+if has_mpi; then
+    with_mpi
+    two 0 sgt-train $steps --steps 4 --run grows --resume
+fi
 run 0 sgt-train $steps --steps 6 --run grows --resume
 close one grows 2e-5
 

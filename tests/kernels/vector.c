@@ -34,22 +34,6 @@ static void squares_against_ref(check *t)
     check_near(t, "sum", t->k->sum_squares(x, 17), t->ref->sum_squares(x, 17), 1e-14 * 17e60);
 }
 
-static void both_against_ref(check *t)
-{
-    for (size_t a = 0; a < sizeof sizes / sizeof *sizes; a++) {
-        size_t n = sizes[a];
-        const float *y = check_random(t, n, 1);
-        float *want = check_random(t, n, 1), *got = check_copy(t, want, n),
-              *apart = check_copy(t, want, n);
-        check_at(t, "n %zu", n);
-        double squares = t->ref->add_squares(want, y, n), both = t->k->add_squares(got, y, n);
-        check_equal(t, "x", got, want, n);
-        check_near(t, "sum", both, squares, (double)(n + 1) * DBL_EPSILON * squares);
-        t->k->add(apart, y, n);
-        check_near(t, "sum, as in two", both, t->k->sum_squares(apart, n), 0);
-    }
-}
-
 static void add_definition(check *t)
 {
     float *x = check_random(t, 2, 1);
@@ -63,15 +47,6 @@ static void squares_definition(check *t)
 {
     check_at(t, "3 4 12");
     check_near(t, "sum", t->ref->sum_squares((const float[]){3, 4, 12}, 3), 169, 0);
-}
-
-static void both_definition(check *t)
-{
-    float *x = check_random(t, 2, 1);
-    x[0] = 1, x[1] = 2;
-    check_at(t, "2 numbers");
-    check_near(t, "sum", t->ref->add_squares(x, (const float[]){2, 2}, 2), 25, 0);
-    check_equal(t, "x", x, (const float[]){3, 4}, 2);
 }
 
 static void add_bench(check *t)
@@ -94,21 +69,8 @@ static void squares_bench(check *t)
     bench_report(t, "4194304", 4.0 * (double)n, 0);
 }
 
-static void both_bench(check *t)
-{
-    size_t n = 1 << 22;
-    float *x = check_random(t, n, 1), *y = check_random(t, n, 1);
-    volatile double sum;
-    /* Small terms, so that y stays finite however often the benchmark adds to it. */
-    for (size_t i = 0; i < n; i++) y[i] *= 1e-9f;
-    for (bench_start(t); bench_next(t);) sum = t->k->add_squares(x, y, n);
-    (void)sum;
-    bench_report(t, "4194304", 12.0 * (double)n, 0);
-}
-
 const kernel_case cases_vector[] = {
     {"add", add_definition, add_against_ref, add_bench, NULL},
     {"sum_squares", squares_definition, squares_against_ref, squares_bench, NULL},
-    {"add_squares", both_definition, both_against_ref, both_bench, NULL},
     {0},
 };

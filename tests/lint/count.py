@@ -11,13 +11,13 @@ import sys
 
 BUDGET = {
     "tokenize": 16967,
-    "loader": 9112,
-    "train": 14449,
-    "kernels": 12271,
-    "tools": 18006,
-    "tests": 55272,
-    "manuals": 4058,
-    "pages": 1225,
+    "loader": 9110,
+    "train": 13998,
+    "kernels": 12251,
+    "tools": 17894,
+    "tests": 55207,
+    "manuals": 4053,
+    "pages": 1222,
 }
 DATA = set(
     "json jsonl bin safetensors tsv txt ids parquet idx png tiktoken bpe tables in typed symbols toml pattern out gz zst"

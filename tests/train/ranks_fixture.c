@@ -27,9 +27,6 @@ struct world {
     box boxes[MOST_RANKS][MOST_RANKS];
     const void *lent; /* a rank's pointer, set before a barrier and read by the others after it */
     double parts[MOST_RANKS][64];
-    void *memory;
-    size_t bytes;
-    int mapped;
 };
 
 static int gone(sgt_error *err) { return sgt_fail(err, SGT_EIO, "a rank has given up"); }
@@ -94,31 +91,6 @@ static void give_up(sgt_ranks *r, const sgt_error *why)
     pthread_mutex_unlock(&w->lock);
 }
 
-static int share(sgt_ranks *r, size_t bytes, void **at, sgt_error *err)
-{
-    world *w = ((seat *)r)->w;
-    pthread_mutex_lock(&w->lock);
-    if (r->rank == 0) {
-        w->bytes = (bytes + 4095) / 4096 * 4096;
-        w->memory = aligned_alloc(4096, w->bytes);
-        memset(w->memory, 0, w->bytes);
-    }
-    w->mapped++;
-    int rc = meet(w, r, err);
-    *at = w->memory;
-    pthread_mutex_unlock(&w->lock);
-    return rc;
-}
-
-static void let_go(sgt_ranks *r, void *at, size_t bytes)
-{
-    world *w = ((seat *)r)->w;
-    (void)bytes;
-    pthread_mutex_lock(&w->lock);
-    if (--w->mapped == 0) free(at);
-    pthread_mutex_unlock(&w->lock);
-}
-
 static int swap(sgt_ranks *r, uint32_t to, const void *out, size_t out_bytes, uint32_t from,
                 void *in, size_t in_bytes, sgt_error *err)
 {
@@ -150,7 +122,7 @@ static void *sit(void *ctx)
     return NULL;
 }
 
-void as_ranks(uint32_t size, int ways, void (*work)(void *ctx, sgt_ranks *r), void *ctx)
+void as_ranks(uint32_t size, void (*work)(void *ctx, sgt_ranks *r), void *ctx)
 {
     pthread_t threads[MOST_RANKS];
     world w = {.size = size};
@@ -161,13 +133,12 @@ void as_ranks(uint32_t size, int ways, void (*work)(void *ctx, sgt_ranks *r), vo
         w.seats[i].r = (sgt_ranks){.rank = i,
                                    .size = size,
                                    .local = i,
+                                   .here = size,
                                    .broadcast = broadcast,
                                    .sum = sum,
                                    .barrier = barrier,
                                    .give_up = give_up,
-                                   .share = ways & BY_MEMORY ? share : NULL,
-                                   .unshare = ways & BY_MEMORY ? let_go : NULL,
-                                   .swap = ways & BY_SWAP ? swap : NULL};
+                                   .swap = swap};
     }
     for (uint32_t i = 0; i < size; i++)
         if (pthread_create(&threads[i], NULL, sit, &w.seats[i]) != 0) abort();

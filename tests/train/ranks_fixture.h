@@ -6,11 +6,7 @@
 
 #define MOST_RANKS 4
 
-/* How ranks exchange gradients: through shared memory, or with messages. */
-enum { BY_MEMORY = 1, BY_SWAP = 2 };
-
-/* Run work(ctx, r) in `size` threads at once, one for each rank; return when all have returned.
- * ways: how gradients may be exchanged. */
-void as_ranks(uint32_t size, int ways, void (*work)(void *ctx, sgt_ranks *r), void *ctx);
+/* Run work(ctx, r) in `size` threads at once, one for each rank; return when all have returned. */
+void as_ranks(uint32_t size, void (*work)(void *ctx, sgt_ranks *r), void *ctx);
 
 #endif

@@ -63,7 +63,7 @@ static uint64_t times_again(const parts *p)
     const sgt_ranks *r = p->o->ranks;
     if (p->ranks > 1 && !sgt_ranks_connected(r)) return 0; /* likely, another one assembles */
     /* the ranks of one machine seldom copy them into buckets */
-    return p->o->shuffle && p->ranks > 1 && !r->share ? 2 : 1;
+    return p->o->shuffle && p->ranks > 1 && r->here < r->size ? 2 : 1;
 }
 
 static void tell(const parts *p, uint64_t second)

@@ -67,7 +67,7 @@ static inline int sgt_share_memory(sgt_share *s, sgt_error *err)
     sum = (double)m.available;
     int rc = s->ranks->sum(s->ranks, &sum, 1, err);
     /* ranks on one machine can share memory */
-    s->memory = !rc && s->ranks->share ? (uint64_t)(sum / 2 / s->ranks->size) : 0;
+    s->memory = !rc && s->ranks->here == s->ranks->size ? (uint64_t)(sum / 2 / s->ranks->size) : 0;
     return rc;
 }
 

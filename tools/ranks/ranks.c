@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "tools/cli/options.h"
-#include "tools/ranks/memory.h"
 #include "tools/ranks/mpi.h"
 #include "tools/ranks/tcp.h"
 
@@ -97,34 +96,31 @@ static uint64_t mix(uint64_t h, const void *bytes, size_t n)
     return h;
 }
 
-/* Set r->sharing to the number of ranks that may run on the same cores of the same machine. Some
- * launchers bind each rank to cores of its own. */
-static int count_sharing(sgt_ranks *r, sgt_error *err)
+/* Set *n to the number of ranks that call this with the same hash. */
+static int count_same(sgt_ranks *r, uint64_t hash, uint32_t *n, sgt_error *err)
 {
-    char here[256] = "";
-    cpu_set_t cores;
     double *all = calloc(r->size, sizeof *all);
     if (!all) return sgt_fail_memory(err, "ranks");
-    gethostname(here, sizeof here - 1);
-    CPU_ZERO(&cores);
-    sched_getaffinity(0, sizeof cores, &cores);
-    uint64_t place = mix(mix(14695981039346656037u, here, sizeof here), &cores, sizeof cores);
-    all[r->rank] = (double)(place >> 12); /* only as many bits as a double represents exactly */
-    double mine = all[r->rank];
+    double mine = (double)(hash >> 12); /* only as many bits as a double represents exactly */
+    all[r->rank] = mine;
     int rc = r->sum(r, all, r->size, err);
-    for (uint32_t i = 0; i < r->size; i++) r->sharing += all[i] == mine;
+    for (uint32_t i = 0; i < r->size; i++) *n += all[i] == mine;
     free(all);
     return rc;
 }
 
-/* Share memory between the ranks, unless SGT_RANKS_SHARE is 0 on any of them; then act as if each
- * rank had a machine of its own. */
-static int join_memory(sgt_ranks *r, sgt_error *err)
+/* Set r->here to the number of ranks on this machine, and r->sharing to that of the ranks that may
+ * run on the same cores: some launchers bind each rank to cores of its own. */
+static int count_neighbours(sgt_ranks *r, sgt_error *err)
 {
-    const char *share = getenv("SGT_RANKS_SHARE");
-    double lone = share && strcmp(share, "0") == 0;
-    int rc = r->sum(r, &lone, 1, err);
-    return rc == SGT_OK && lone == 0 ? sgt_ranks_memory_join(r, err) : rc;
+    char host[256] = "";
+    cpu_set_t cores;
+    gethostname(host, sizeof host - 1);
+    CPU_ZERO(&cores);
+    sched_getaffinity(0, sizeof cores, &cores);
+    uint64_t machine = mix(14695981039346656037u, host, sizeof host);
+    int rc = count_same(r, machine, &r->here, err);
+    return rc < 0 ? rc : count_same(r, mix(machine, &cores, sizeof cores), &r->sharing, err);
 }
 
 int sgt_ranks_open(sgt_ranks **out, const char *program, const sgt_stop *stop, sgt_error *err)
@@ -136,8 +132,7 @@ int sgt_ranks_open(sgt_ranks **out, const char *program, const sgt_stop *stop, s
     if (rc < 0 || !l) return rc;
     if (!l->mpi && (rc = find_master(&p, err)) < 0) return rc;
     if ((rc = (l->mpi ? sgt_mpi_join : sgt_tcp_join)(out, &p, program, stop, err)) < 0) return rc;
-    if ((rc = count_sharing(*out, err)) == SGT_OK) rc = join_memory(*out, err);
-    if (rc == SGT_OK) return SGT_OK;
+    if ((rc = count_neighbours(*out, err)) == SGT_OK) return SGT_OK;
     (*out)->give_up(*out, err);
     sgt_tcp_leave(*out, SGT_EXIT_FAILED);
     *out = NULL;

@@ -5,7 +5,6 @@
  *     tcp.c     torchrun, and other launchers that set RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR
  *               and MASTER_PORT
  *     mpi.c     Open MPI's mpirun and Slurm's srun; libsgt-mpi/ is the only code that calls MPI
- *     memory.c  shared memory, if all ranks are on one machine
  *
  *     sgt_ranks *ranks;
  *     if (sgt_ranks_open(&ranks, program.name, stop, &err) < 0) goto failed;

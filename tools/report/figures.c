@@ -673,6 +673,7 @@ static void put_gloss(FILE *page, const report *r)
         {"moments", "the optimizer's running means: two for each parameter with AdamW, one "
                     "for each with SGD, and for the matrices with Muon"},
         {"gradients", "the loss's derivative for each parameter"},
+        {"gradients received", "room for the gradients that other ranks send"},
         {"activations", "what the forward pass computes and the backward pass needs again"},
         {"activation gradients", "derivatives on their way back through the layers"},
         {"attention", "working space of attention"},

@@ -76,7 +76,8 @@ static void gelu(sgt_cpu_backend *c, const sgt_cpu_block *l)
         size_t n, r = sgt_cpu_tile(s, t, &n);
         for (size_t at = 4 * r * C; at < 4 * (r + n) * C;
              at += C) { /* C numbers at a time, which stay in the first-level cache */
-            s->k->gelu_backward(c->buf.dwide + at, c->buf.dwide + at, l->fc + at, C, s->o.model.gelu);
+            s->k->gelu_backward(c->buf.dwide + at, c->buf.dwide + at, l->fc + at, C,
+                                s->o.model.gelu);
             finish(c, c->buf.dwide, c->buf.dwide, at, C);
         }
     }
@@ -209,7 +210,6 @@ static void block(sgt_cpu_backend *c, sgt_cpu_block *l, const float *x)
     linear(c, SGT_LINEAR_FCPROJ, l, SGT_FCPROJ_W, l->gelu, dy, s->C, c->buf.dwide);
     gelu(c, l);
     linear(c, SGT_LINEAR_FC, l, SGT_FC_W, l->ln2, c->buf.dwide, 4 * s->C, c->buf.dln);
-    sgt_cpu_ranks_mid_block(c);
     layernorm(c, l->mid, l->mean2, l->rstd2, p + l->at[SGT_LN2_W], g + l->at[SGT_LN2_W],
               g + l->at[SGT_LN2_B]);
     dy = branch(c, l, SGT_DROP_PROJ, c->buf.dwide);

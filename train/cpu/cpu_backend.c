@@ -81,8 +81,6 @@ static int put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size
     int rc = find_state(c, what, tensor, first, count, &p, err);
     if (rc < 0) return rc;
     sgt_cpu_settle(c);
-    int puts = sgt_cpu_ranks_puts(c, what);
-    if ((rc = sgt_cpu_ranks_failed(c, err)) < 0 || !puts) return rc;
 #pragma omp parallel for num_threads(c->shape.o.threads) schedule(static)
     for (size_t i = 0; i < count; i += SGT_PIECE) {
         size_t n = count - i < SGT_PIECE ? count - i : SGT_PIECE;
@@ -105,8 +103,6 @@ static int get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size
     int rc = find_state(c, what, tensor, first, count, &p, err);
     if (rc < 0) return rc;
     sgt_cpu_settle(c);
-    rc = sgt_cpu_ranks_failed(c, err);
-    if (rc < 0 || (rc = sgt_cpu_ranks_await_puts(c, err)) < 0) return rc;
     read_floats(to, &p, count);
     return sgt_cpu_ranks_get(c, what, p.element, count, to, err);
 }
@@ -129,15 +125,12 @@ static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_b
     if (c->group && micro >= s->o.accum)
         return sgt_fail(err, SGT_EUSAGE, "backend: micro-step %u of %u", micro + 1,
                         (unsigned)s->o.accum);
-    int rc = sgt_cpu_ranks_await_puts(c, err);
-    if (rc < 0) return rc;
     sgt_cpu_ranks_begin(c, micro);
     c->step.counted += sgt_cpu_load(c, rows);
     c->step.dropping = (float)s->o.dropout;
     c->step.number = step;
     c->step.row = (uint64_t)micro * s->B * s->ranks + s->rank;
     sgt_cpu_forward(c);
-    if ((rc = sgt_cpu_ranks_failed(c, err)) < 0) return rc;
     c->step.nominal = scale * (double)c->step.scaler.scale;
     uint64_t from = sgt_trace_begin(c->report.trace);
     c->step.loss_sum += sgt_cpu_head(c, c->step.nominal);
@@ -162,12 +155,9 @@ static int eval(sgt_backend *b, const sgt_batch *rows, double *loss, uint64_t *t
 {
     sgt_cpu_backend *c = (sgt_cpu_backend *)b;
     if (!c->step.fresh) return sgt_fail(err, SGT_EUSAGE, "backend: evaluation within a step");
-    int rc = sgt_cpu_ranks_await_puts(c, err);
-    if (rc < 0) return rc;
     *targets = sgt_cpu_load(c, rows);
     c->step.dropping = 0;
     sgt_cpu_forward(c);
-    if ((rc = sgt_cpu_ranks_failed(c, err)) < 0) return rc;
     c->step.greedy = rows->greedy;
     *loss = sgt_cpu_head(c, 0);
     c->step.greedy = NULL;

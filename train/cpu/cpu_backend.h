@@ -88,14 +88,14 @@ typedef struct sgt_cpu_shape {
     int attention_rounds; /* attention's kernels round their operands themselves */
     int own_head;         /* sgt_head_run computes the head */
     uint64_t ranks, rank; /* number of ranks; this rank's number */
-    int sharing;          /* ranks share memory: all are on this machine */
+    uint64_t ranks_here;  /* number of ranks on this machine */
 } sgt_cpu_shape;
 
 /* Where each buffer lies; constant once memory is laid out. */
 typedef struct sgt_cpu_buffers {
     sgt_arena arena;
-    sgt_arena common;      /* parameters, moments and all gradients, if ranks share memory */
     float *params, *grads; /* flat arrays of all tensors */
+    float *received;       /* chunks of other ranks' gradients (ranks.c); NULL with one rank */
     /* their moments: float, or with optim.bf16_moments bfloat16; v lacks what has no second moment
      * (sgt_cpu_second) */
     void *m, *v;
@@ -238,13 +238,12 @@ double sgt_cpu_squares(sgt_cpu_backend *c, int all);
  * although all gradients are finite; then the squares are summed again, in double. */
 double sgt_cpu_squared_norm(sgt_cpu_backend *c);
 /* Return whether updates are deferred. They are not with one thread, which would only do the same
- * work later. They are not with ranks on several machines, which send updated parameters at once.
+ * work later. They are not with several ranks, which send updated parameters at once.
  * They are not in tests that overwrite unused buffers, because gradients must stay until the
  * update. They are not with --no-overlap, which measures what deferring gains. */
 static inline int sgt_cpu_defers(const sgt_cpu_backend *c)
 {
-    return !c->shape.o.scrub && !c->shape.o.no_overlap &&
-           (c->group ? c->shape.sharing : c->shape.o.threads > 1);
+    return !c->shape.o.scrub && !c->shape.o.no_overlap && !c->group && c->shape.o.threads > 1;
 }
 
 /* Return a token's embedding with the pending update applied. It is in wte if no update is pending,

@@ -212,7 +212,6 @@ void sgt_cpu_forward(sgt_cpu_backend *c)
     sgt_cpu_block *first = c->blocks;
     uint64_t from = sgt_trace_begin(c->report.trace);
     embed(c);
-    sgt_cpu_ranks_embedded(c);
     sgt_cpu_layernorm(c, first->ln1, first->mean1, first->rstd1, c->buf.x0,
                       p + first->at[SGT_LN1_W], p + first->at[SGT_LN1_B]);
     sgt_cpu_part_ends(c, 0);

@@ -1,31 +1,24 @@
-/* layout.c: lays out the CPU backend's buffers in its arenas, and counts their bytes by kind. */
+/* layout.c: lays out the CPU backend's buffers in its arena, and counts their bytes by kind. */
 #include "train/cpu/ranks.h"
 #include "train/cpu/cpu_backend.h"
 
-/* Record a kind of memory: all bytes taken since the previous call. Of memory that ranks share,
- * each rank counts an equal part. */
+/* Record a kind of memory: all bytes taken since the previous call. */
 static void kind(sgt_cpu_backend *c, const char *name)
 {
-    uint64_t before = 0, used = c->buf.arena.used + c->buf.common.used / c->shape.ranks;
+    uint64_t before = 0, used = c->buf.arena.used;
     for (size_t i = 0; i < c->report.kinds; i++) before += c->report.memory[i].bytes;
     c->report.memory[c->report.kinds++] = (sgt_memory_kind){name, used - before};
 }
 
-/* Take a buffer from an arena, and declare it to live.h as one of the current kind. */
-static void *take_from(sgt_cpu_backend *c, sgt_arena *a, size_t count, size_t size)
-{
-    size_t before = a->used;
-    void *p = sgt_arena_take(a, count, size);
-    if (p)
-        sgt_live_buffer_at(&c->report.live, p,
-                           (a->used - before) / (a == &c->buf.common ? c->shape.ranks : 1),
-                           (unsigned)c->report.kinds);
-    return p;
-}
-
+/* Take a buffer, and declare it to live.h as one of the current kind. */
 static void *take(sgt_cpu_backend *c, size_t count, size_t size)
 {
-    return take_from(c, &c->buf.arena, count, size);
+    size_t before = c->buf.arena.used;
+    void *p = sgt_arena_take(&c->buf.arena, count, size);
+    if (p)
+        sgt_live_buffer_at(&c->report.live, p, c->buf.arena.used - before,
+                           (unsigned)c->report.kinds);
+    return p;
 }
 static float *floats(sgt_cpu_backend *c, size_t count) { return take(c, count, sizeof(float)); }
 /* Take memory for an operand that only products read. */
@@ -60,19 +53,12 @@ static void lay_out_block(sgt_cpu_backend *c, sgt_cpu_block *l)
     l->out = floats(c, N * C);
 }
 
-/* Take a buffer that exists once for all ranks of a machine. */
-static void *common(sgt_cpu_backend *c, size_t count, size_t size)
-{
-    return take_from(c, c->shape.sharing ? &c->buf.common : &c->buf.arena, count, size);
-}
-
 /* Lay out the gradients. Each tensor's gradient is declared to live.h as a buffer of its own,
  * because they come into use one after the other. */
 static void lay_out_gradients(sgt_cpu_backend *c, size_t flat)
 {
     const sgt_cpu_shape *s = &c->shape;
-    c->buf.grads = s->sharing ? sgt_cpu_ranks_lay_out_grads(c)
-                              : sgt_arena_take(&c->buf.arena, flat, sizeof(float));
+    c->buf.grads = sgt_arena_take(&c->buf.arena, flat, sizeof(float));
     for (size_t i = 0, n = sgt_model_tensors(&s->o.model); i < n && c->buf.grads; i++) {
         sgt_tensor t, next = {.offset = flat};
         sgt_model_tensor(&s->o.model, i, &t);
@@ -81,21 +67,24 @@ static void lay_out_gradients(sgt_cpu_backend *c, size_t flat)
                            (next.offset - t.offset) * sizeof(float), (unsigned)c->report.kinds);
     }
     kind(c, "gradients");
+    if (!c->group) return;
+    c->buf.received = floats(c, sgt_cpu_ranks_received(s));
+    kind(c, "gradients received");
 }
 
 static void lay_out_parameters(sgt_cpu_backend *c, size_t flat)
 {
     const sgt_cpu_shape *s = &c->shape;
-    c->buf.params = common(c, flat, sizeof(float));
+    c->buf.params = floats(c, flat);
     kind(c, "weights");
     c->buf.weights = c->buf.params;
     if (s->rounding) {
-        c->buf.weights = common(c, flat, s->bf16 ? sizeof(uint16_t) : sizeof(float));
+        c->buf.weights = take(c, flat, s->bf16 ? sizeof(uint16_t) : sizeof(float));
         kind(c, s->bf16 ? "16-bit copies" : "rounded weights");
     }
-    c->buf.m = common(c, flat, sgt_cpu_moment_bytes(s));
+    c->buf.m = take(c, flat, sgt_cpu_moment_bytes(s));
     if (s->o.optim.kind != SGT_SGD)
-        c->buf.v = common(c, sgt_cpu_second(s, SIZE_MAX), sgt_cpu_moment_bytes(s));
+        c->buf.v = take(c, sgt_cpu_second(s, SIZE_MAX), sgt_cpu_moment_bytes(s));
     kind(c, "moments");
 }
 
@@ -117,7 +106,6 @@ void sgt_cpu_lay_out(sgt_cpu_backend *c)
     size_t N = s->N, C = s->C, flat = sgt_model_floats(&s->o.model);
     c->report.kinds = 0;
     sgt_live_free(&c->report.live);
-    sgt_cpu_ranks_lay_out(c);
     lay_out_parameters(c, flat);
     lay_out_gradients(c, flat);
     c->buf.x0 = floats(c, N * C);

@@ -84,7 +84,8 @@ void sgt_cpu_live(sgt_cpu_backend *c)
 {
     unsigned L = c->shape.o.model.layers, head = sgt_part_head(L),
              begins = sgt_part_backward(L, L - 1);
-    const void *const always[] = {c->buf.params, c->buf.weights, c->buf.m, c->buf.v};
+    const void *const always[] = {c->buf.params, c->buf.weights, c->buf.m, c->buf.v,
+                                  c->buf.received};
     const void *const of_head[] = {c->buf.logits, c->buf.packed_logits, c->head.memory,
                                    c->buf.loss,   c->buf.packed,        products(c)};
     for (size_t i = 0; i < sizeof always / sizeof *always; i++)
@@ -129,7 +130,8 @@ void sgt_cpu_live_count(const sgt_backend *b, unsigned part, int again,
     const sgt_cpu_backend *c = (const sgt_cpu_backend *)b;
     sgt_live_count(&c->report.live, part, within, after);
     for (uint32_t i = 0;
-         i < c->report.live.count && again && part < sgt_part_update(c->shape.o.model.layers); i++) {
+         i < c->report.live.count && again && part < sgt_part_update(c->shape.o.model.layers);
+         i++) {
         const sgt_live_buffer *buffer = c->report.live.buffers + i;
         if (!is_gradient(c, buffer)) continue; /* the previous micro-step has written them */
         if (!sgt_live_within(&c->report.live, i, part)) within[buffer->kind] += buffer->bytes;
@@ -138,12 +140,11 @@ void sgt_cpu_live_count(const sgt_backend *b, unsigned part, int again,
 }
 
 /* Overwrite unused buffers with bytes 0xff, which are NaN as floats and no valid id. Gradients are
- * kept if other ranks may still read them, or if an earlier micro-step of the step has written
- * them. */
+ * kept if an earlier micro-step of the step has written them. */
 void sgt_cpu_scrub(sgt_cpu_backend *c, unsigned part)
 {
     const sgt_cpu_shape *s = &c->shape;
-    int keeps = s->ranks > 1 || (!c->step.fresh && part < sgt_part_update(s->o.model.layers));
+    int keeps = !c->step.fresh && part < sgt_part_update(s->o.model.layers);
     for (uint32_t i = 0; i < c->report.live.count; i++) {
         const sgt_live_buffer *b = c->report.live.buffers + i;
         if (!sgt_live_after(&c->report.live, i, part) && !(keeps && is_gradient(c, b)))

@@ -1,6 +1,6 @@
 /* muon.c: Muon for the four matrices of each block (kernels/muon.h); update.c has AdamW for the
  * rest. On several ranks each matrix belongs to one of them, which alone updates it from the summed
- * gradients (ranks_parts.c). */
+ * gradients (ranks.c). */
 #include "train/cpu/cpu_backend.h"
 
 int sgt_cpu_by_muon(const sgt_cpu_shape *s, size_t tensor)
@@ -16,7 +16,8 @@ int sgt_cpu_by_muon(const sgt_cpu_shape *s, size_t tensor)
 
 size_t sgt_cpu_second(const sgt_cpu_shape *s, size_t tensor)
 {
-    size_t tensors = sgt_model_tensors(&s->o.model), flat = sgt_model_floats(&s->o.model), without = 0;
+    size_t tensors = sgt_model_tensors(&s->o.model), flat = sgt_model_floats(&s->o.model),
+           without = 0;
     sgt_tensor t, next;
     for (size_t i = 0; i < tensor && i < tensors; i++) {
         if (sgt_cpu_by_muon(s, i) < 0) continue;

@@ -179,7 +179,7 @@ static void decide_recompute(sgt_cpu_backend *c, const sgt_backend_options *o)
     }
 }
 
-/* Return the bytes of all buffers, of all ranks together if they share memory. Huge sizes are only
+/* Return the bytes of all buffers, of all ranks on this machine together. Huge sizes are only
  * estimated in floating point, because laying them out would overflow integers. */
 static double measure(sgt_cpu_backend *c)
 {
@@ -187,8 +187,7 @@ static double measure(sgt_cpu_backend *c)
         4.0 * (double)c->shape.N * (double)c->shape.C * 16 * (c->shape.o.model.layers + 1);
     if (need >= 0x1p60) return need;
     sgt_cpu_lay_out(c);
-    return (double)c->buf.arena.used * (c->shape.sharing ? (double)c->shape.ranks : 1) +
-           (double)c->buf.common.used;
+    return (double)c->buf.arena.used * (double)c->shape.ranks_here;
 }
 
 static int new_backend(sgt_cpu_backend **out, const sgt_backend_options *o, sgt_error *err);
@@ -245,7 +244,7 @@ static int check_memory(sgt_cpu_backend *c, const sgt_backend_options *o, sgt_er
     return sgt_fail(
         err, SGT_ENOMEM,
         "the model and its step%s need %.1f GiB of memory, but only %.1f GiB is free (%s)",
-        c->shape.sharing ? ", for all ranks," : "", need / 0x1p30, available / 0x1p30, cure);
+        c->shape.ranks_here > 1 ? ", for all ranks," : "", need / 0x1p30, available / 0x1p30, cure);
 }
 
 /* Prefault the arena with all threads, so that no step takes page faults. The system clears each
@@ -333,7 +332,7 @@ static void choose_kernels(sgt_cpu_shape *s, const sgt_backend_options *o)
     s->rounding = o->precision == SGT_PRECISION_BF16 || o->precision == SGT_PRECISION_FP16;
     s->format = o->precision == SGT_PRECISION_FP16 ? SGT_FORMAT_FP16 : SGT_FORMAT_BF16;
     s->bf16 = o->precision == SGT_PRECISION_BF16 && sgt_gemm_has_bf16();
-    s->ranks = 1;
+    s->ranks = s->ranks_here = 1;
     s->k = s->bf16 ? sgt_kernels_bf16() : sgt_kernels_cpu();
     s->attention_rounds = s->k != sgt_kernels_cpu();
 }
@@ -385,7 +384,7 @@ int sgt_cpu_backend_estimate(const sgt_backend_options *o, sgt_memory_kind kinds
                       need / 0x1p30);
     memcpy(kinds, c->report.memory, c->report.kinds * sizeof *kinds);
     *count = c->report.kinds;
-    *bytes = c->buf.arena.used + c->buf.common.used / c->shape.ranks;
+    *bytes = c->buf.arena.used;
     sgt_cpu_close(&c->base);
     return rc;
 }

@@ -1,11 +1,197 @@
-/* ranks.c: the functions of ranks.h that ranks_shm.c and ranks_mpi.c share: set-up, and the order
- * of a step. */
-#include "train/cpu/ranks_group.h"
+/* ranks.c: which rank owns what, the reduce-scatter of gradients and its communication thread, the
+ * all-gather of parameters, and set-up. */
+#include "train/cpu/ranks.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- a step ---- */
+#define CHUNK ((size_t)1 << 20) /* floats sent at a time, at most */
+#define BLOCK 2048              /* floats added up at a time with more than two ranks */
+
+struct sgt_cpu_group {
+    sgt_ranks *r;
+    size_t chunk; /* floats sent at a time */
+    size_t buckets;
+    size_t *part; /* (buckets, ranks + 1): first float of each part, then the bucket's end */
+    /* 1: ranks take turns at the parts of a block. Muon's are whole matrices: of two parts, the
+     * first has twice the arithmetic of the second. */
+    int rotate;
+    int reducing; /* the step's last micro-step is running */
+
+    pthread_t thread; /* the communication thread */
+    int started;
+    pthread_mutex_t lock; /* protects all fields below */
+    pthread_cond_t changed;
+    /* number of buckets of this step whose gradients are complete on this rank; number of those
+     * that the communication thread has summed */
+    size_t ready, summed;
+    int stopping, rc; /* rc: result of the communication thread; if it failed, err says why */
+    sgt_error err;
+};
+
+/* ---- which rank owns what ---- */
+
+/* Return the parts of a bucket. */
+static size_t *parts_of(const sgt_cpu_group *g, size_t bucket)
+{
+    return g->part + bucket * (g->r->size + 1);
+}
+
+/* Return the first float of a rank's part, which is followed by the part's end. */
+static const size_t *part_of(const sgt_cpu_group *g, size_t bucket, size_t rank)
+{
+    return parts_of(g, bucket) + (g->rotate ? (rank + bucket) % g->r->size : rank);
+}
+
+/* Return the index of a bucket's first tensor, and in *n how many tensors it has. */
+static size_t tensors_of(const sgt_model *m, size_t bucket, size_t *n)
+{
+    size_t layers = m->layers, tail = 2 + layers * SGT_BLOCK_TENSORS;
+    if (bucket == 0) {
+        *n = sgt_model_tensors(m) - tail;
+        return tail;
+    }
+    *n = bucket <= layers ? SGT_BLOCK_TENSORS : 2;
+    return bucket <= layers ? tail - bucket * SGT_BLOCK_TENSORS : 0;
+}
+
+/* Divide a bucket among the ranks as evenly as possible, with every part beginning at a piece, and
+ * none within a matrix that Muon updates. */
+static void divide(const sgt_cpu_group *g, const sgt_model *m, const sgt_cpu_update *u,
+                   size_t bucket)
+{
+    sgt_tensor t;
+    size_t n, first = tensors_of(m, bucket, &n), ranks = g->r->size;
+    sgt_model_tensor(m, first, &t);
+    size_t begin = t.offset;
+    sgt_model_tensor(m, first + n - 1, &t);
+    size_t end = t.offset + t.count, *part = parts_of(g, bucket);
+    for (size_t i = 0; i <= ranks; i++) part[i] = end;
+    part[0] = begin;
+    for (size_t i = u->piece_count; i-- > 0;) {
+        size_t at = u->pieces[i].offset;
+        if (at < begin || at >= end || (u->pieces[i].muon && !u->pieces[i].first)) continue;
+        for (size_t r = 1; r <= (at - begin) * ranks / (end - begin); r++)
+            if (part[r] > at) part[r] = at;
+    }
+}
+
+/* Return the rank that owns float `at`. Set *n to the floats from `at` to the end of its part. */
+static uint32_t owner_of(const sgt_cpu_group *g, size_t at, size_t *n)
+{
+    for (size_t b = 0; b < g->buckets; b++)
+        for (uint32_t r = 0; r < g->r->size; r++) {
+            const size_t *part = part_of(g, b, r);
+            *n = part[1] - at;
+            if (at >= part[0] && at < part[1]) return r;
+        }
+    *n = 1;
+    return 0;
+}
+
+/* Drop the other ranks' pieces. */
+static void keep_own_pieces(const sgt_cpu_group *g, sgt_cpu_update *u)
+{
+    size_t own = 0, n;
+    for (size_t i = 0; i < u->piece_count; i++)
+        if (owner_of(g, u->pieces[i].offset, &n) == g->r->rank) u->pieces[own++] = u->pieces[i];
+    u->piece_count = own;
+}
+
+/* Return the number of floats in the longest part of a bucket. */
+static size_t longest_part(const sgt_cpu_group *g, size_t bucket)
+{
+    size_t longest = 0;
+    for (size_t r = 0; r < g->r->size; r++) {
+        const size_t *part = part_of(g, bucket, r);
+        if (part[1] - part[0] > longest) longest = part[1] - part[0];
+    }
+    return longest;
+}
+
+/* Return the offset in the flat arrays of the chunk that begins `at` floats into a rank's part. Set
+ * *n to its length in floats, which may be 0. */
+static size_t find_chunk(const sgt_cpu_group *g, size_t bucket, uint32_t rank, size_t at, size_t *n)
+{
+    const size_t *part = part_of(g, bucket, rank);
+    size_t from = part[0] + at;
+    *n = from >= part[1] ? 0 : part[1] - from < g->chunk ? part[1] - from : g->chunk;
+    return from;
+}
+
+/* ---- reduce-scatter ---- */
+
+/* Set own = x[0] + x[1] + ..., added in this order; own is one of the arrays in x. */
+static void add_up(const sgt_kernels *k, float *own, const float *const *x, size_t ranks, size_t n)
+{
+    float sum[BLOCK];
+    if (ranks == 2) { /* either order gives the same bits */
+        k->add(own, x[0] == own ? x[1] : x[0], n);
+        return;
+    }
+    for (size_t at = 0; at < n; at += BLOCK) {
+        size_t m = n - at < BLOCK ? n - at : BLOCK;
+        memcpy(sum, x[0] + at, m * sizeof *sum);
+        for (size_t i = 1; i < ranks; i++) k->add(sum, x[i] + at, m);
+        memcpy(own + at, sum, m * sizeof *sum);
+    }
+}
+
+/* Reduce-scatter one chunk. Send each other rank this rank's gradients of that rank's part, and
+ * receive its gradients of our part. Then add up all ranks' gradients of our part. */
+static int reduce_chunk(sgt_cpu_backend *c, size_t bucket, size_t at, sgt_error *err)
+{
+    const sgt_cpu_group *g = c->group;
+    sgt_ranks *r = g->r;
+    size_t n, mine, own = find_chunk(g, bucket, r->rank, at, &mine);
+    const float *x[SGT_CPU_RANKS];
+    x[r->rank] = c->buf.grads + own;
+    for (uint32_t k = 1; k < r->size; k++) {
+        uint32_t to = (r->rank + k) % r->size, from = (r->rank + r->size - k) % r->size;
+        size_t theirs = find_chunk(g, bucket, to, at, &n);
+        float *room = c->buf.received + from * g->chunk;
+        int rc = r->swap(r, to, c->buf.grads + theirs, n * sizeof(float), from, room,
+                         mine * sizeof(float), err);
+        if (rc < 0) return rc;
+        x[from] = room;
+    }
+    if (mine) add_up(c->shape.k, c->buf.grads + own, x, r->size, mine);
+    return SGT_OK;
+}
+
+static int reduce_bucket(sgt_cpu_backend *c, size_t bucket, sgt_error *err)
+{
+    size_t longest = longest_part(c->group, bucket);
+    int rc = SGT_OK;
+    for (size_t at = 0; at < longest && rc == SGT_OK; at += c->group->chunk)
+        rc = reduce_chunk(c, bucket, at, err);
+    return rc;
+}
+
+/* The communication thread: reduce-scatter each bucket that is ready, until one fails or the group
+ * is closed. */
+static void *reduce_ready_buckets(void *ctx)
+{
+    sgt_cpu_backend *c = ctx;
+    sgt_cpu_group *g = c->group;
+    pthread_mutex_lock(&g->lock);
+    while (!g->stopping && g->rc == SGT_OK) {
+        if (g->summed == g->ready) {
+            pthread_cond_wait(&g->changed, &g->lock);
+            continue;
+        }
+        size_t bucket = g->summed;
+        pthread_mutex_unlock(&g->lock);
+        int rc = reduce_bucket(c, bucket, &g->err);
+        pthread_mutex_lock(&g->lock);
+        g->rc = rc;
+        g->summed++;
+        pthread_cond_broadcast(&g->changed);
+    }
+    pthread_mutex_unlock(&g->lock);
+    return NULL;
+}
 
 void sgt_cpu_ranks_begin(sgt_cpu_backend *c, uint32_t micro)
 {
@@ -16,34 +202,58 @@ void sgt_cpu_ranks_ready(sgt_cpu_backend *c)
 {
     sgt_cpu_group *g = c->group;
     if (!g || !g->reducing) return;
+    pthread_mutex_lock(&g->lock);
     g->ready++;
-    g->transport->ready(c);
+    pthread_cond_broadcast(&g->changed);
+    pthread_mutex_unlock(&g->lock);
 }
 
-void sgt_cpu_ranks_mid_block(sgt_cpu_backend *c)
+/* Wait until the communication thread has summed all buckets, or has failed. */
+static int wait_for_sums(sgt_cpu_group *g, sgt_error *err)
 {
-    const sgt_cpu_group *g = c->group;
-    if (g && g->reducing) g->transport->mid_block(c);
+    pthread_mutex_lock(&g->lock);
+    g->ready = g->buckets; /* even if the step had fewer micro-steps than shape.o.accum */
+    pthread_cond_broadcast(&g->changed);
+    while (g->rc == SGT_OK && g->summed < g->buckets) pthread_cond_wait(&g->changed, &g->lock);
+    int rc = g->rc;
+    pthread_mutex_unlock(&g->lock);
+    return rc < 0 ? sgt_fail(err, rc, "%s", g->err.text) : SGT_OK;
 }
 
 int sgt_cpu_ranks_reduce(sgt_cpu_backend *c, double *squares, sgt_error *err)
 {
+    enum { LOSS, TARGETS, SQUARES, SUMS };
     sgt_cpu_group *g = c->group;
-    double sums[SGT_CPU_SUMS] = {
-        [SGT_CPU_LOSS] = c->step.loss_sum, [SGT_CPU_TARGETS] = (double)c->step.counted};
     uint64_t from = sgt_trace_begin(c->report.trace);
-    while (g->ready < g->buckets) { /* the step had fewer micro-steps than shape.o.accum */
-        g->reducing = 1;
-        sgt_cpu_ranks_ready(c);
-    }
-    int rc = g->transport->reduce(c, err);
+    int rc = wait_for_sums(g, err);
     if (rc < 0) return rc;
-    for (size_t i = 0; i < c->update.piece_count; i++) sums[SGT_CPU_SQUARES] += c->buf.squares[i];
-    if ((rc = g->transport->sum(g, sums, err)) < 0) return rc;
-    c->step.loss_sum = sums[SGT_CPU_LOSS];
-    c->step.counted = (uint64_t)sums[SGT_CPU_TARGETS];
-    *squares = sums[SGT_CPU_SQUARES];
+    double sums[SUMS] = {[LOSS] = c->step.loss_sum,
+                         [TARGETS] = (double)c->step.counted,
+                         [SQUARES] = sgt_cpu_squares(c, 1)};
+    if ((rc = g->r->sum(g->r, sums, SUMS, err)) < 0) return rc;
+    c->step.loss_sum = sums[LOSS];
+    c->step.counted = (uint64_t)sums[TARGETS];
+    *squares = sums[SQUARES];
     sgt_trace_end(c->report.trace, from, SGT_TRACE_LOOP, "ranks", "gradients of all ranks");
+    return SGT_OK;
+}
+
+/* ---- all-gather, and state that each rank has a part of ---- */
+
+/* All-gather one chunk: send this rank's parameters to every other rank, and receive theirs. */
+static int gather_chunk(sgt_cpu_backend *c, size_t bucket, size_t at, sgt_error *err)
+{
+    const sgt_cpu_group *g = c->group;
+    sgt_ranks *r = g->r;
+    size_t mine, own = find_chunk(g, bucket, r->rank, at, &mine);
+    for (uint32_t k = 1; k < r->size; k++) {
+        uint32_t to = (r->rank + k) % r->size, from = (r->rank + r->size - k) % r->size;
+        size_t n, theirs = find_chunk(g, bucket, from, at, &n);
+        int rc = r->swap(r, to, c->buf.params + own, mine * sizeof(float), from,
+                         c->buf.params + theirs, n * sizeof(float), err);
+        if (rc < 0) return rc;
+        if (n) sgt_cpu_take_weights(c, theirs, n);
+    }
     return SGT_OK;
 }
 
@@ -51,9 +261,15 @@ int sgt_cpu_ranks_gather(sgt_cpu_backend *c, int updated, sgt_error *err)
 {
     sgt_cpu_group *g = c->group;
     uint64_t from = sgt_trace_begin(c->report.trace);
-    int rc = g->transport->gather(c, updated, err);
+    int rc = SGT_OK;
+    for (size_t b = 0; updated && b < g->buckets; b++)
+        for (size_t at = 0, longest = longest_part(g, b); at < longest && rc == SGT_OK;
+             at += g->chunk)
+            rc = gather_chunk(c, b, at, err);
     sgt_trace_end(c->report.trace, from, SGT_TRACE_LOOP, "ranks", "parameters of all ranks");
-    g->ready = 0;
+    pthread_mutex_lock(&g->lock);
+    g->ready = g->summed = 0;
+    pthread_mutex_unlock(&g->lock);
     g->reducing = 0;
     return rc;
 }
@@ -63,16 +279,16 @@ int sgt_cpu_ranks_get(sgt_cpu_backend *c, sgt_state what, size_t at, size_t coun
 {
     sgt_cpu_group *g = c->group;
     int rc = SGT_OK;
-    if (!g || what == SGT_PARAMETERS || (c->shape.sharing && what != SGT_GRADIENTS)) return SGT_OK;
+    if (!g || what == SGT_PARAMETERS) return SGT_OK;
     if (!c->step.fresh)
         return sgt_fail(err, SGT_EUSAGE, "backend: several ranks' state within a step");
     for (size_t n; count && rc == SGT_OK; at += n, to += n, count -= n) {
-        uint32_t owner = sgt_cpu_part_owner(g, at, &n);
+        uint32_t owner = owner_of(g, at, &n);
         if (n > count) n = count;
-        if (n > SGT_CPU_CHUNK) n = SGT_CPU_CHUNK;
-        rc = g->transport->get(g, owner, at, n, to, err);
+        if (n > CHUNK) n = CHUNK;
+        rc = g->r->broadcast(g->r, to, n * sizeof *to, owner, err);
     }
-    return rc < 0 ? rc : g->transport->got(g, err);
+    return rc;
 }
 
 /* ---- set-up ---- */
@@ -99,49 +315,68 @@ static int compare(const sgt_cpu_shape *s, sgt_ranks *r, sgt_error *err)
     return rc;
 }
 
+/* A model may be smaller than a chunk. */
+static size_t chunk_of(const sgt_cpu_shape *s)
+{
+    size_t flat = sgt_model_floats(&s->o.model);
+    return flat < CHUNK ? flat : CHUNK;
+}
+
+size_t sgt_cpu_ranks_received(const sgt_cpu_shape *s) { return s->ranks * chunk_of(s); }
+
 int sgt_cpu_ranks_new(sgt_cpu_backend *c, sgt_ranks *r, sgt_error *err)
 {
     sgt_cpu_shape *s = &c->shape;
     if (!r) return SGT_OK;
-    if (!r->share && !r->swap)
+    if (!r->swap)
         return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "CPU ranks on several machines: gradients go by MPI (mpirun or srun "
-                        "instead of torchrun)");
+                        "CPU ranks: gradients go by MPI: start them with mpirun or srun instead "
+                        "of torchrun");
     if (r->size > SGT_CPU_RANKS)
         return sgt_fail(err, SGT_EUNSUPPORTED, "%u CPU ranks: at most %d", r->size, SGT_CPU_RANKS);
-    sgt_cpu_group *g = c->group = calloc(1, sizeof *g);
+    sgt_cpu_group *g = calloc(1, sizeof *g);
     if (!g) return sgt_fail_memory(err, "backend");
     g->r = r;
+    g->chunk = chunk_of(s);
     g->buckets = s->o.model.layers + 2;
     g->rotate = s->o.optim.kind == SGT_MUON;
     g->part = calloc(g->buckets * (r->size + 1), sizeof *g->part);
-    g->end = calloc(g->buckets + 1, sizeof *g->end);
-    g->shm.grads = calloc(r->size, sizeof *g->shm.grads);
-    s->sharing = r->share != NULL;
-    g->transport = s->sharing ? &sgt_cpu_shm : &sgt_cpu_mpi;
+    pthread_mutex_init(&g->lock, NULL);
+    pthread_cond_init(&g->changed, NULL);
+    c->group = g;
     s->ranks = r->size;
+    if (r->here) s->ranks_here = r->here;
     s->rank = r->rank;
-    return g->part && g->end && g->shm.grads ? SGT_OK : sgt_fail_memory(err, "backend");
+    return g->part ? SGT_OK : sgt_fail_memory(err, "backend");
 }
 
 int sgt_cpu_ranks_open(sgt_cpu_backend *c, sgt_error *err)
 {
-    const sgt_cpu_group *g = c->group;
+    sgt_cpu_group *g = c->group;
     if (!g) return SGT_OK;
     int rc = compare(&c->shape, g->r, err);
     if (rc < 0) return rc;
-    sgt_cpu_divide(c->group, &c->shape.o.model, &c->update);
-    return g->transport->open(c, err);
+    for (size_t b = 0; b < g->buckets; b++) divide(g, &c->shape.o.model, &c->update, b);
+    keep_own_pieces(g, &c->update);
+    g->started = pthread_create(&g->thread, NULL, reduce_ready_buckets, c) == 0;
+    return g->started ? SGT_OK
+                      : sgt_fail(err, SGT_ENOMEM, "ranks: no thread to swap gradients with");
 }
 
 void sgt_cpu_ranks_close(sgt_cpu_backend *c)
 {
     sgt_cpu_group *g = c->group;
     if (!g) return;
-    g->transport->close(g);
-    free(g->shm.grads);
+    if (g->started) {
+        pthread_mutex_lock(&g->lock);
+        g->stopping = 1;
+        pthread_cond_broadcast(&g->changed);
+        pthread_mutex_unlock(&g->lock);
+        pthread_join(g->thread, NULL);
+    }
+    pthread_mutex_destroy(&g->lock);
+    pthread_cond_destroy(&g->changed);
     free(g->part);
-    free(g->end);
     free(g);
     c->group = NULL;
 }

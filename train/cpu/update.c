@@ -42,22 +42,16 @@ static void update_piece(void *backend, size_t i)
                  p->decay, at_once ? (uint16_t *)b->weights + at : NULL);
         if (!at_once) sgt_cpu_take_weights(c, at, n);
     }
-    /* with more threads, earlier pieces may still be incomplete */
-    if (c->shape.o.threads == 1) sgt_cpu_ranks_updated(c, i + 1);
 }
 
 void sgt_cpu_settle_to(sgt_cpu_backend *c, const sgt_cpu_block *l, size_t tensor)
 {
     sgt_beside_finish(&c->update.pending, l->shares[tensor], c->shape.o.threads);
-    sgt_cpu_ranks_updated(c, c->update.pending.next);
-    sgt_cpu_ranks_await_tensor(c, l, tensor);
 }
 
 void sgt_cpu_settle(sgt_cpu_backend *c)
 {
     sgt_beside_finish(&c->update.pending, SIZE_MAX, c->shape.o.threads);
-    sgt_cpu_ranks_updated(c, c->update.pending.next);
-    sgt_cpu_ranks_await_all(c);
     c->update.behind = 0;
 }
 
@@ -74,8 +68,7 @@ static void begin_update(sgt_cpu_backend *c, uint64_t updates, double lr, double
     }
     u->draw = sgt_moments_draw(updates);
     sgt_cpu_muon_update(c, lr, mean);
-    u->pending = (sgt_beside){
-        .share = update_piece, .of = c, .count = u->piece_count, .rank = (unsigned)c->shape.rank};
+    u->pending = (sgt_beside){.share = update_piece, .of = c, .count = u->piece_count};
     if ((u->behind = sgt_cpu_defers(c))) sgt_cpu_settle_to(c, c->blocks, SGT_LN1_B);
     else sgt_cpu_settle(c);
 }
@@ -91,12 +84,7 @@ const float *sgt_cpu_token(const sgt_cpu_backend *c, int32_t id, float *p, float
     memcpy(m, sgt_cpu_moment(s, b->m, at), moments);
     /* wte comes first, so its place in v is that in m */
     if (b->v) memcpy(v, sgt_cpu_moment(s, b->v, at), moments);
-    /* two ranks may each own a part of the row */
-    for (size_t i = 0, n = C; i < C; i += n, n = C - i) {
-        const float *g = sgt_cpu_ranks_summed(c, at + i, &n);
-        if (n > C - i) n = C - i;
-        optimize(c, at + i, p + i, sgt_cpu_moment(s, m, i), sgt_cpu_moment(s, v, i), g, n, 1, NULL);
-    }
+    optimize(c, at, p, m, v, b->grads + at, C, 1, NULL);
     return p;
 }
 

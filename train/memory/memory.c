@@ -160,25 +160,22 @@ static int take_largest(const sgt_trainer *t, double *x, sgt_error *err)
 
 /* Find how much memory the run may use. On a CPU, a sixteenth of the free memory is left for other
  * programs, and the ranks on one machine share the rest. */
-static int find_room(sizing *z, sgt_error *err)
+static void find_room(sizing *z)
 {
     const sgt_trainer *t = z->t;
     sgt_cuda_device d;
-    double here = t->o->ranks ? t->o->ranks->local + 1 : 1;
-    int rc = take_largest(t, &here, err);
-    if (rc < 0) return rc;
+    uint32_t here = t->o->ranks && t->o->ranks->here ? t->o->ranks->here : 1;
     z->room = t->s->memory_limit;
-    if (t->s->memory_limit != SGT_DEFAULT_COUNT) return SGT_OK;
+    if (t->s->memory_limit != SGT_DEFAULT_COUNT) return;
     if (t->cuda) {
         z->room = UINT64_MAX;
-        if (t->cuda->usable(&d, NULL) < 0) return SGT_OK;
+        if (t->cuda->usable(&d, NULL) < 0) return;
         uint64_t spare = d.memory / 32 < SPARE ? d.memory / 32 : SPARE;
         z->room = d.available > spare ? d.available - spare : 0;
     } else {
         z->room = sgt_memory_available();
-        if (z->room != UINT64_MAX) z->room = (uint64_t)((double)(z->room / 16 * 15) / here);
+        if (z->room != UINT64_MAX) z->room = z->room / 16 * 15 / here;
     }
-    return SGT_OK;
 }
 
 /* Write z->room as a text that can follow "of the" or "more than the": "130.0 MiB of
@@ -320,7 +317,7 @@ static int size_run(sizing *z, sgt_trainer *t, sgt_error *err)
         z->levels = t->recompute_at = calloc(z->o.model.layers, 1);
         if (!z->levels) return sgt_fail_memory(err, "memory");
     }
-    if (sgt_memory_asked(t->s) && (rc = find_room(z, err)) < 0) return rc;
+    if (sgt_memory_asked(t->s)) find_room(z);
     if (t->s->batch == SGT_DEFAULT_COUNT && (rc = decide_rows(z, &t->s->batch, err)) < 0) return rc;
     if (sgt_memory_asked(t->s)) rc = decide_levels(z, t->s->batch / ranks, err);
     z->o.batch = (uint32_t)t->s->batch / ranks;
