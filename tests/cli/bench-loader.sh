@@ -125,10 +125,3 @@ name=
 usage 'expected a subcommand (loader, tokenize, kernels, step, ablation)'
 usage 'matmul: no such subcommand (loader, tokenize, kernels, step, ablation)' matmul
 usage '--json: no such option' --json loader set
-run 0 sgt-bench --help
-stdout_has 'usage: sgt-bench SUBCOMMAND [OPTION]...'
-stderr_is ''
-run 0 sgt-bench loader --help
-stdout_has 'usage: sgt-bench loader [OPTION]... OUT/ | SHARD'
-run 0 sgt-bench --version
-stdout_matches '^sgt-bench [0-9]+\.[0-9]+'

@@ -80,25 +80,11 @@ table 'peak, a large product of matrices: '
 stdout_matches '^  torch 0 default +1500\.000 +[0-9]+ +- +- +- +2\.50 +4\.0 KiB$'
 stdout_matches '^ours is [0-9.]+ times as fast, with [0-9.]+ times the memory; medians of 2 turns$'
 grep -q -- '--mode eager' asked || fail 'the mode was not passed on'
-printf '#!/bin/sh\necho "Traceback" >&2\necho "ModuleNotFoundError: No module named torch" >&2\nexit 3\n' > python
-run 1 sgt-bench step $cpu --peer ./python
-stdout_is ''
-stderr_is 'sgt-bench step: --peer ./python: exit 3: ModuleNotFoundError: No module named torch'
+# tools/bench/script.c is tested by bench-loader-peers.sh
 printf '#!/bin/sh\necho hello\n' > python
 run 1 sgt-bench step $cpu --peer ./python
 stderr_is 'sgt-bench step: --peer ./python: no ms_per_step in what it said: hello'
-run 1 sgt-bench step $cpu --peer ./nowhere
-stderr_is 'sgt-bench step: --peer ./nowhere: No such file or directory'
-
-# ---- interrupts: during a step, and while the peer runs ----
 run_interrupted sgt-bench step $cpu --steps 100000
-printf '#!/bin/sh\necho $$ > id\nexec sleep 1000\n' > python
-sgt-bench step $cpu --peer ./python > .stdout 2> .stderr &
-pid=$!
-until [ -s id ]; do sleep 0.02; done
-kill -INT $pid
-ended 130 $pid
-kill -0 "$(cat id)" 2> /dev/null && fail 'the peer was left behind'
 
 # ---- several batch sizes: the estimated memory beside the peak ----
 several="--model 2x64x2 --seq-len 64 --threads 1 --device cpu --steps 2 --warmup 1"
@@ -157,8 +143,6 @@ run 0 sgt-bench step --variants
 stderr_is ''
 check 'a name, a tab, what it does' test "$(grep -cE "^[a-z0-9-]+	[A-Za-z].*[^.]$" .stdout)" -eq "$(wc -l < .stdout)"
 cut -f1 .stdout > variants
-run 0 sgt-bench step --help
-stdout_has 'usage: sgt-bench step [OPTION]...'
 
 # ---- CUDA on the host: the number of launches ----
 cuda_on_the_host

@@ -226,8 +226,6 @@ run_usage 'expected a model: a run, a checkpoint, or a Hugging Face GPT-2 direct
 run_usage 'expected what to evaluate it on: FILE.jsonl of questions, or --data OUT/' sgt-eval model
 run 1 $score words.jsonl --precision tf32
 stderr_is 'sgt-eval: --precision tf32: no CPU has it (fp32 is as good, or --device cuda)'
-run 2 sgt-bench score --model model words.jsonl
-stderr_is 'sgt-bench: score is gone: it is a program of its own now: sgt-eval RUN/ FILE.jsonl'
 
 # CUDA on the host gives the same answers.
 programs=$BIN/../host/bin

@@ -196,11 +196,6 @@ run_usage '--batch: not together with --verify or --decode (run them one after t
 run_usage '--loader, --sampling, --seed, --batch-size, --seq-len: need --batch K, which they shape' \
     sgt-inspect one.bin --seed 2
 run_usage '--split test: must be one of train|val' sgt-inspect set --split test
-run 0 sgt-inspect --help
-stdout_has 'usage: sgt-inspect [OPTION]... OUT/ | SHARD | RUN/ | RUN/step-NNNNNNNN/'
-stderr_is ''
-run 0 sgt-inspect --version
-stdout_matches '^sgt-inspect [0-9]+\.[0-9]+'
 
 # A full disk at standard output is a failure.
 if [ -c /dev/full ]; then

@@ -28,6 +28,8 @@ options_exist() {
 
 for page in "$ROOT"/tools/sgt-*.1; do
     program=$(basename "$page" .1)
+    run 0 "$program" --version
+    stdout_matches "^$program [0-9]+\.[0-9]+\.[0-9]+$"
     run 0 "$program" --completion table
     cp .stdout table
     awk -f defaults.awk table > said || fail "$(cat said)"
@@ -49,6 +51,7 @@ for page in "$ROOT"/tools/sgt-*.1; do
         run 0 $called --help
         stderr_is ''
         cp .stdout help
+        head -1 help | grep -qE "^usage: $called( |$)" || fail "$called begins its help with: $(head -1 help)"
         [ -z "$(LC_ALL=C.UTF-8 awk 'length > 100' help)" ] || fail "more than 100 columns: $(awk 'length > 100' help)"
         [ "$(grep -c '^[A-Z].*:$' help)" -ge 3 ] || fail "$called has no groups"
         sed -n '/^Examples:$/,$p' help > examples

@@ -1,12 +1,6 @@
 # sgt-sample: text from a model, its options and the ones it refuses.
 . "$ROOT/tests/cli/lib.sh"
 
-run 0 sgt-sample --help
-stdout_has 'usage: sgt-sample'
-stderr_is ''
-run 0 sgt-sample --version
-stdout_matches '^sgt-sample [0-9]+\.[0-9]+'
-
 run_usage 'expected a model: a run, a checkpoint, or a Hugging Face GPT-2 directory' sgt-sample
 run_usage 'one model at a time, not 2 (give a prompt with --prompt)' sgt-sample run 'Once upon'
 run_usage '-: standard input can be used for one prompt, not 2' sgt-sample run -p - --prompt-file -

@@ -23,12 +23,6 @@ run 2 sgt-tokenize - - out
 stderr_is 'sgt-tokenize: standard input (-) can be read only once (name it once)'
 absent out
 
-run 0 sgt-tokenize --help
-stderr_is ''
-stdout_has 'usage: sgt-tokenize [OPTION]... INPUT... OUT/'
-run 0 sgt-tokenize --version
-stdout_matches '^sgt-tokenize [0-9]+\.[0-9]+\.[0-9]+$'
-
 # Standard output that cannot be written to is a failure.
 if [ -w /dev/full ]; then
     printf x > in

@@ -3,13 +3,6 @@
 . "$ROOT/tests/cli/train.inc"
 data d
 
-run 0 sgt-train --help
-stdout_has 'usage: sgt-train'
-stdout_has '--grad-accum N'
-stderr_is ''
-run 0 sgt-train --version
-stdout_matches '^sgt-train [0-9]+\.[0-9]+'
-
 run_usage 'no --data, and no shards in ./out (sgt-tokenize INPUT... out/ makes them)' sgt-train
 run_usage 'corpus: no operands; shards are named by --data (--data corpus)' sgt-train corpus
 run_usage '--no-such-option: no such option' sgt-train --no-such-option

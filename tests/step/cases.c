@@ -113,6 +113,18 @@ void expect_same(step_check *s, const outcome *a, const outcome *b)
            largest_difference(a->m, b->m, a->n));
 }
 
+void expect_near(step_check *s, double loss, double want_loss, double norm, double want_norm)
+{
+    double bound = s->precision == SGT_PRECISION_FP32 ? 5e-6 : 4 * unit_of(s->precision);
+    expect(s, fabs(loss - want_loss) <= bound, "loss %.9f, not %.9f", loss, want_loss);
+    expect(s, fabs(norm / want_norm - 1) <= bound, "norm %.9f, not %.9f", norm, want_norm);
+}
+
+void expect_near_outcome(step_check *s, const outcome *r, const outcome *want)
+{
+    expect_near(s, r->loss, want->loss, r->norm, want->norm);
+}
+
 /* Return the fixture's options. On CUDA nothing is chosen by timing, so that two backends compute
  * the same products. */
 sgt_backend_options options_of(const step_check *s, const char *shape, uint32_t micro)
@@ -238,11 +250,7 @@ static void accumulation(step_check *s)
             sgt_backend_options cut = options_of(s, "tiny_tanh", micro);
             cut.dropout = o.dropout;
             outcome r = three_steps(s, &cut, "tiny_tanh", micro);
-            double bound = s->precision == SGT_PRECISION_FP32 ? 5e-6 : 4 * unit_of(s->precision);
-            double loss = fabs(r.loss - whole.loss);
-            expect(s, loss <= bound, "loss %.9f, not %.9f", r.loss, whole.loss);
-            expect(s, fabs(r.norm / whole.norm - 1) <= bound, "norm %.9f, not %.9f", r.norm,
-                   whole.norm);
+            expect_near_outcome(s, &r, &whole);
             forget(&r);
         }
         forget(&whole);
@@ -266,10 +274,7 @@ static void targets(step_check *s)
            err.text);
     expect(s, b->metrics(b, 0, &some, &err) == 0 && half->metrics(half, 0, &fewer, &err) == 0, "%s",
            err.text);
-    double bound = s->precision == SGT_PRECISION_FP32 ? 5e-6 : 4 * unit_of(s->precision);
-    expect(s, fabs(some.loss - fewer.loss) <= bound, "loss %.9f, not %.9f", some.loss, fewer.loss);
-    expect(s, fabs(some.grad_norm / fewer.grad_norm - 1) <= bound, "norm %.9f, not %.9f",
-           some.grad_norm, fewer.grad_norm);
+    expect_near(s, some.loss, fewer.loss, some.grad_norm, fewer.grad_norm);
     size_t n = f.batch * f.seq;
     float *losses = malloc(n * sizeof *losses);
     uint8_t *greedy = malloc(n);
@@ -352,11 +357,7 @@ static void one_token(step_check *s)
             if (one) expect_values_alone(s, &f, b);
             b->close(b);
         }
-        double bound = s->precision == SGT_PRECISION_FP32 ? 5e-6 : 4 * unit_of(s->precision);
-        expect(s, fabs(m[1].loss - m[0].loss) <= bound, "loss %.9f, not %.9f", m[1].loss,
-               m[0].loss);
-        expect(s, fabs(m[1].grad_norm / m[0].grad_norm - 1) <= bound, "norm %.9f, not %.9f",
-               m[1].grad_norm, m[0].grad_norm);
+        expect_near(s, m[1].loss, m[0].loss, m[1].grad_norm, m[0].grad_norm);
         fixture_free(&f);
     }
 }

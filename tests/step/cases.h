@@ -24,6 +24,9 @@ typedef struct outcome {
 outcome three_steps(step_check *s, const sgt_backend_options *o, const char *shape, uint32_t micro);
 void forget(outcome *r);
 void expect_same(step_check *s, const outcome *a, const outcome *b);
+/* Compare losses and norms that differ only by rounding, within the precision's bound. */
+void expect_near(step_check *s, double loss, double want_loss, double norm, double want_norm);
+void expect_near_outcome(step_check *s, const outcome *r, const outcome *want);
 /* Return the fixture's options. On CUDA nothing is chosen by timing, so that two backends compute
  * the same products. */
 sgt_backend_options options_of(const step_check *s, const char *shape, uint32_t micro);

@@ -24,7 +24,6 @@ void switches(step_check *s)
     expect_same(s, &want, &r);
     forget(&r);
     const char *const others[] = {"no fusion", "no padding", "naive attention"};
-    double bound = s->precision == SGT_PRECISION_FP32 ? 5e-6 : 4 * unit_of(s->precision);
     for (int i = 0; i < 3; i++) {
         snprintf(s->at, sizeof s->at, "%s", others[i]);
         o = plain;
@@ -32,8 +31,7 @@ void switches(step_check *s)
         o.no_pad_vocab = i == 1;
         if (i == 2) o.attention = SGT_ATTENTION_NAIVE;
         r = three_steps(s, &o, "tiny_tanh", 1);
-        expect(s, fabs(r.loss - want.loss) <= bound, "loss %.9f, not %.9f", r.loss, want.loss);
-        expect(s, fabs(r.norm / want.norm - 1) <= bound, "norm %.9f, not %.9f", r.norm, want.norm);
+        expect_near_outcome(s, &r, &want);
         forget(&r);
     }
     forget(&want);
@@ -42,7 +40,6 @@ void switches(step_check *s)
 /* Attention for sm_90 compared with that for all GPUs, with the head sizes that it supports. */
 void hopper(step_check *s)
 {
-    double bound = 4 * unit_of(s->precision);
     for (int with = 0; with < 3; with++) {
         fixture f;
         fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
@@ -65,8 +62,7 @@ void hopper(step_check *s)
         outcome want = three_steps(s, &plain, "tiny_tanh", 1),
                 r = three_steps(s, &o, "tiny_tanh", 1);
         outcome again = three_steps(s, &o, "tiny_tanh", 1);
-        expect(s, fabs(r.loss - want.loss) <= bound, "loss %.9f, not %.9f", r.loss, want.loss);
-        expect(s, fabs(r.norm / want.norm - 1) <= bound, "norm %.9f, not %.9f", r.norm, want.norm);
+        expect_near_outcome(s, &r, &want);
         expect_same(s, &r, &again);
         forget(&want);
         forget(&r);
@@ -86,10 +82,8 @@ void cudnn(step_check *s)
         s->skipped = 1;
         return;
     }
-    double bound = 4 * unit_of(s->precision);
     outcome want = three_steps(s, &plain, "tiny_tanh", 1), r = three_steps(s, &o, "tiny_tanh", 1);
-    expect(s, fabs(r.loss - want.loss) <= bound, "loss %.9f, not %.9f", r.loss, want.loss);
-    expect(s, fabs(r.norm / want.norm - 1) <= bound, "norm %.9f, not %.9f", r.norm, want.norm);
+    expect_near_outcome(s, &r, &want);
     forget(&want);
     forget(&r);
 }

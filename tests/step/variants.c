@@ -23,13 +23,6 @@ static outcome tried(step_check *s, uint32_t set, int more, int other_way)
     return three_steps(s, &o, "tiny_tanh", 2);
 }
 
-static void close_to(step_check *s, const outcome *r, const outcome *want)
-{
-    double bound = s->precision == SGT_PRECISION_FP32 ? 5e-6 : 4 * unit_of(s->precision);
-    expect(s, fabs(r->loss - want->loss) <= bound, "loss %.9f, not %.9f", r->loss, want->loss);
-    expect(s, fabs(r->norm / want->norm - 1) <= bound, "norm %.9f, not %.9f", r->norm, want->norm);
-}
-
 void variants(step_check *s)
 {
     uint32_t kept = s->variants;
@@ -43,7 +36,7 @@ void variants(step_check *s)
         for (int more = 0; more <= 1; more++) {
             snprintf(s->at, sizeof s->at, "%.100s, more %d", names, more);
             outcome r = tried(s, s->variants, more, 0), other = tried(s, s->variants, more, 1);
-            close_to(s, &r, &none[more]);
+            expect_near_outcome(s, &r, &none[more]);
             expect_same(s, &r, &other);
             forget(&r);
             forget(&other);
