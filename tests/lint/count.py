@@ -17,7 +17,7 @@ BUDGET = {
     "tools": 17894,
     "tests": 55147,
     "manuals": 4053,
-    "pages": 1222,
+    "pages": 1221,
 }
 DATA = set(
     "json jsonl bin safetensors tsv txt ids parquet idx png tiktoken bpe tables in typed symbols toml pattern out gz zst"
