@@ -14,20 +14,19 @@
 #define WINDOW ((size_t)64 << 10)  /* bytes read at first for a page's head */
 /* most bytes of a page's head; its statistics may hold long strings */
 #define LONGEST_HEAD ((size_t)16 << 20)
-#define LIKELY ((size_t)16 << 20) /* bytes of text that a unit usually has at most */
 
 struct sgt_parquet {
     sgt_parquet_request r;
     sgt_source *source;
     sgt_parquet_meta meta;
-    size_t group;   /* the current row group */
-    uint64_t begun; /* where the share of the file begins, in bytes, for progress */
-    uint64_t at;    /* file offset of the next page of the group */
-    uint64_t row;   /* the first row of that page */
-    uint64_t taken; /* rows of that page that are done */
-    sgt_parquet_dictionary *dictionary;
-    sgt_parquet_dictionary *before; /* that of an earlier row group, for its memory */
-    sgt_parquet_body *body;         /* of that page, if it is shared */
+    size_t group;                   /* the current row group */
+    uint64_t begun;                 /* where the share of the file begins, in bytes, for progress */
+    uint64_t at;                    /* file offset of the next page of the group */
+    uint64_t row;                   /* the first row of that page */
+    uint64_t taken;                 /* rows of that page that are done */
+    sgt_parquet_shared *dictionary; /* of the group */
+    double word;                    /* about how many bytes a string of the dictionary has */
+    sgt_parquet_shared *whole;      /* that page, if it is shared */
     /* hash of all before row `covered`, of the group's dictionary, of the page at `at`, and of its
      * head */
     uint64_t hash, covered, dictionary_hash, page_hash, head_hash;
@@ -117,12 +116,10 @@ static int read_meta(sgt_parquet *p, sgt_error *err)
 
 static void begin_group(sgt_parquet *p)
 {
-    if (p->dictionary) {
-        sgt_parquet_dictionary_drop(p->before);
-        p->before = p->dictionary;
-        p->dictionary = NULL;
-    }
+    sgt_parquet_shared_drop(p->dictionary);
+    p->dictionary = NULL;
     p->dictionary_hash = 0;
+    p->word = 0;
     if (p->group == p->meta.count) return;
     p->at = p->meta.groups[p->group].at;
     p->row = p->meta.groups[p->group].row;
@@ -166,9 +163,8 @@ void sgt_parquet_close(sgt_parquet *p)
 {
     if (!p) return;
     sgt_source_close(p->source);
-    sgt_parquet_dictionary_drop(p->dictionary);
-    sgt_parquet_dictionary_drop(p->before);
-    sgt_parquet_body_drop(p->body);
+    sgt_parquet_shared_drop(p->dictionary);
+    sgt_parquet_shared_drop(p->whole);
     sgt_parquet_meta_free(&p->meta);
     free(p->window);
     free(p);
@@ -261,11 +257,11 @@ static int copy_bytes(sgt_parquet *p, uint64_t at, size_t n, uint8_t *to, sgt_er
 static int read_dictionary(sgt_parquet *p, const sgt_parquet_head *h, sgt_error *err)
 {
     if (p->dictionary) return damaged(p, p->at, "damaged: a second dictionary", err);
+    const sgt_parquet_page page = {
+        .head = *h, .codec = p->meta.groups[p->group].codec, .type = p->meta.type};
     uint8_t *packed;
-    int rc =
-        sgt_parquet_dictionary_new(&p->dictionary, p->before, h, p->meta.groups[p->group].codec,
-                                   p->meta.type, p->at, &packed, err);
-    p->before = NULL;
+    int rc = sgt_parquet_shared_new(&p->dictionary, &page, &packed, err);
+    if (h->rows) p->word = (double)h->unpacked / (double)h->rows;
     if (!rc) rc = copy_bytes(p, p->at + h->size, h->packed, packed, err);
     if (!rc) p->dictionary_hash = XXH3_64bits_withSeed(packed, h->packed, p->head_hash);
     return rc;
@@ -274,22 +270,20 @@ static int read_dictionary(sgt_parquet *p, const sgt_parquet_head *h, sgt_error 
 /* Return about how many bytes `rows` rows of a page have, unpacked. */
 static size_t text_bytes(const sgt_parquet *p, const sgt_parquet_head *h, uint64_t rows)
 {
-    const int indices = sgt_parquet_has_indices(h);
-    const uint64_t all =
-        h->unpacked + (indices ? sgt_parquet_dictionary_text(p->dictionary, h->rows) : 0);
-    return (size_t)((double)all * (double)rows / (double)h->rows);
+    const double word = sgt_parquet_has_indices(h) ? p->word : 0;
+    return (size_t)(((double)h->unpacked / (double)h->rows + word) * (double)rows);
 }
 
-/* Read the packed bytes of a page: into a body that all its rows share, or behind u's text. */
+/* Read the packed bytes of a page: into one that all its rows share, or behind u's text. */
 static int read_bytes(sgt_parquet *p, const sgt_parquet_page *page, sgt_unit *u, sgt_error *err)
 {
     const sgt_parquet_head *h = &page->head;
     uint8_t *to = NULL;
     int rc = SGT_OK;
     /* a damaged head may state any size */
-    const size_t all = u->unpacked + page->text, likely = all < LIKELY ? all : 0;
-    if (p->body) return SGT_OK;
-    if (h->rows > SGT_PARQUET_ROWS) rc = sgt_parquet_body_new(&p->body, page, &to, err);
+    const size_t all = u->unpacked + page->text, likely = all < SGT_PARQUET_LIKELY ? all : 0;
+    if (p->whole) return SGT_OK;
+    if (h->rows > SGT_PARQUET_ROWS) rc = sgt_parquet_shared_new(&p->whole, page, &to, err);
     else {
         /* room for the rows, too, and for those of a page that is a little larger: a buffer that
          * grows later is copied */
@@ -342,8 +336,8 @@ static int add_page(sgt_parquet *p, const sgt_parquet_head *h, sgt_unit *u, uint
     int rc = reserve_page(u, err);
     if (!rc) rc = read_bytes(p, &page, u, err);
     if (rc < 0) return rc;
-    page.body = sgt_parquet_body_use(p->body);
-    sgt_parquet_dictionary_use(p->dictionary);
+    page.whole = sgt_parquet_shared_use(p->whole);
+    sgt_parquet_shared_use(p->dictionary);
     u->pages[u->page_count++] = page;
     p->taken += *rows = n;
     return SGT_OK;
@@ -360,8 +354,8 @@ static void pass_page(sgt_parquet *p, const sgt_parquet_head *h, uint64_t rows)
     }
     p->row += rows;
     p->taken = 0;
-    sgt_parquet_body_drop(p->body);
-    p->body = NULL;
+    sgt_parquet_shared_drop(p->whole);
+    p->whole = NULL;
 }
 
 /* Read the page at p->at. Return 1 if it gives rows. */

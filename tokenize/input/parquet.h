@@ -10,8 +10,8 @@
  * and of numbers in DELTA_BINARY_PACKED and BYTE_STREAM_SPLIT, packed by snappy, zstd, gzip, lz4_raw
  * or nothing. The column may lie in groups ("page.text"), but not in lists. A position in a file is
  * the number of a row, so a run can begin at any row. If the file has from_row and end_row, which
- * lie between row groups, only these rows are read. Memory: the metadata (at most 256 MiB), two
- * dictionaries, and a page. */
+ * lie between row groups, only these rows are read. Memory: the metadata (at most 256 MiB), a
+ * dictionary, and a page. */
 #ifndef SGT_PARQUET_H
 #define SGT_PARQUET_H
 
@@ -65,11 +65,11 @@ uint64_t sgt_parquet_raw(const sgt_parquet *p);
 
 /* ---- pages ----
  *
- * feed.c and parquet_page.c call each other: a unit owns its pages, a page is decoded into its
- * unit's text, a page with many rows has a unit of its own, into which it is decoded once, and a
- * dictionary is itself a page, which its first user unpacks. */
+ * feed.c and parquet_page.c call each other: a unit owns its pages, and a page is decoded into its
+ * unit's text. A page with many rows, and a dictionary, have a unit of their own, into which they are
+ * decoded once. */
 
-/* rows of a page that become documents at once; a page of more rows is shared (sgt_parquet_body) */
+/* rows of a page that become documents at once; a page of more rows is shared */
 #define SGT_PARQUET_ROWS 16384
 
 /* Physical types, by parquet.thrift's numbers. */
@@ -98,12 +98,10 @@ typedef struct sgt_parquet_head {
     uint32_t crc; /* CRC-32 of the packed page */
 } sgt_parquet_head;
 
-typedef struct sgt_parquet_dictionary sgt_parquet_dictionary; /* of a column in a row group */
-
-typedef struct sgt_parquet_body sgt_parquet_body; /* a page that threads share */
+typedef struct sgt_parquet_shared sgt_parquet_shared; /* a page that is decoded once */
 
 /* Rows first ... first + count - 1 of a page whose packed bytes lie in the unit's text, or in
- * `body`. */
+ * `whole`. */
 typedef struct sgt_parquet_page {
     sgt_parquet_head head;
     uint64_t offset; /* offset of the page in the file */
@@ -112,8 +110,8 @@ typedef struct sgt_parquet_page {
     size_t at;       /* offset of the packed bytes in the unit's text */
     int codec, type; /* type: physical; of numbers, a "string" is the number's bytes */
     unsigned levels; /* definition level of a string */
-    sgt_parquet_dictionary *dictionary;
-    sgt_parquet_body *body; /* NULL: the page has no more rows than SGT_PARQUET_ROWS */
+    sgt_parquet_shared *dictionary; /* of the column in the row group; NULL: there is none */
+    sgt_parquet_shared *whole;      /* NULL: the page has no more rows than SGT_PARQUET_ROWS */
 } sgt_parquet_page;
 
 /* A string in the unit's text; a row that is null is at SGT_PARQUET_NULL. */
@@ -123,10 +121,8 @@ typedef struct sgt_parquet_string {
 } sgt_parquet_string;
 
 /* Decode the page's rows into rows[p->count], and their bytes into u's text after u->used. Strings
- * are in order, with only ASCII between them. The exception is a page whose dictionary was unpacked
- * into u's text: there every string has ASCII before and after it, and strings may be in any order,
- * unused, or shared by rows, which together have no more bytes than that text. path: of the file,
- * for errors. Any number of threads may call this, each with its own unit. */
+ * are in order, with only ASCII between them. path: of the file, for errors. Any number of threads
+ * may call this, each with its own unit. */
 int sgt_parquet_page_decode(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet_string *rows,
                             const char *path, sgt_error *err);
 

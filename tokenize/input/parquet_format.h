@@ -51,6 +51,8 @@ void sgt_parquet_meta_free(sgt_parquet_meta *m);
 /* Limits on what a file may say: bytes of a page once unpacked, and rows of a page. */
 #define SGT_PARQUET_PAGE ((size_t)1 << 30)
 #define SGT_PARQUET_PAGE_ROWS ((uint64_t)1 << 22)
+/* bytes that a page, or the text of a unit, usually has at most */
+#define SGT_PARQUET_LIKELY ((size_t)16 << 20)
 
 enum { SGT_PARQUET_DATA = 0, SGT_PARQUET_DICTIONARY = 2, SGT_PARQUET_DATA2 = 3 };
 
@@ -82,34 +84,16 @@ const char *sgt_parquet_unpack(int codec, const uint8_t *in, size_t n, uint8_t *
 /* Return whether the page has indices of a dictionary in place of strings. */
 int sgt_parquet_has_indices(const sgt_parquet_head *h);
 
-/* The dictionary of a column in a row group, which its pages share.
+/* A page that is decoded once, by the first thread that needs it: the dictionary of a column in a row
+ * group, which the pages after it use, or a page of more rows than become documents at once, from
+ * which the threads copy their rows.
  *
- * Texts seldom repeat, so most dictionaries of texts serve one page: writers give a dictionary up
- * when it is full. The first page to open a dictionary unpacks it into its own unit, where strings
- * stay. Only when a second page opens it is it unpacked once more, where all can read it.
- *
- * Make a dictionary from a page at `offset` of the file. It takes over the caller's use of `old`,
- * an earlier one or NULL, also on an error, and uses its memory if no page uses it any more. The
- * caller fills in the page's packed bytes at *packed, before any other call. */
-int sgt_parquet_dictionary_new(sgt_parquet_dictionary **out, sgt_parquet_dictionary *old,
-                               const sgt_parquet_head *h, int codec, int type, uint64_t offset,
-                               uint8_t **packed, sgt_error *err);
-
-sgt_parquet_dictionary *sgt_parquet_dictionary_use(sgt_parquet_dictionary *d); /* NULL is allowed */
-void sgt_parquet_dictionary_drop(sgt_parquet_dictionary *d);                   /* NULL is allowed */
-
-/* Return about how many bytes the text of so many rows has; 0 if d is NULL. */
-uint64_t sgt_parquet_dictionary_text(const sgt_parquet_dictionary *d, uint64_t rows);
-
-/* A page of more rows than are decoded at once, which the threads that decode its rows share. The
- * first of them unpacks and decodes the whole page, and all copy their rows from it.
- *
- * Make a body for the page *p, whose dictionary it also uses. The caller fills in the page's packed
+ * Make a shared page of *p, and use the dictionary of *p too. The caller fills in the page's packed
  * bytes at *packed, before any other call. */
-int sgt_parquet_body_new(sgt_parquet_body **out, const sgt_parquet_page *p, uint8_t **packed,
-                         sgt_error *err);
+int sgt_parquet_shared_new(sgt_parquet_shared **out, const sgt_parquet_page *p, uint8_t **packed,
+                           sgt_error *err);
 
-sgt_parquet_body *sgt_parquet_body_use(sgt_parquet_body *b); /* NULL is allowed */
-void sgt_parquet_body_drop(sgt_parquet_body *b);             /* NULL is allowed */
+sgt_parquet_shared *sgt_parquet_shared_use(sgt_parquet_shared *s); /* NULL is allowed */
+void sgt_parquet_shared_drop(sgt_parquet_shared *s);               /* NULL is allowed */
 
 #endif

@@ -168,6 +168,18 @@ static void skip(thrift *t, int type, int in_list, int depth)
 /* Skip a value of a field. */
 static void thrift_skip(thrift *t, int type) { skip(t, type, 0, 0); }
 
+/* Read a struct's numbers and booleans of the fields below n into v[id], and skip all else. Elements
+ * of v whose fields are missing stay as they are. */
+static void thrift_numbers(thrift *t, int64_t *v, int n)
+{
+    int type;
+    for (int id = 0; (type = thrift_field(t, &id));) {
+        if (id < n && (type == THRIFT_I32 || type == THRIFT_I64)) v[id] = thrift_int(t);
+        else if (id < n && type <= THRIFT_FALSE) v[id] = type == THRIFT_TRUE;
+        else thrift_skip(t, type);
+    }
+}
+
 /* ---- the schema: a tree, as a list of elements in depth-first order ---- */
 
 typedef struct element {
@@ -336,19 +348,14 @@ typedef struct chunk {
 
 static void read_chunk_meta(thrift *t, chunk *c)
 {
-    int type;
+    int64_t v[12] = {[1] = -1, [4] = -1};
+    thrift_numbers(t, v, 12);
     c->there = 1;
-    for (int id = 0; (type = thrift_field(t, &id));) {
-        int64_t *to = id == 1   ? &c->type
-                      : id == 4 ? &c->codec
-                      : id == 7 ? &c->bytes
-                      : id == 9 ? &c->data
-                                : &c->dictionary;
-        if ((id == 1 || id == 4 || id == 7 || id == 9 || id == 11) &&
-            (type == THRIFT_I32 || type == THRIFT_I64))
-            *to = thrift_int(t);
-        else thrift_skip(t, type);
-    }
+    c->type = v[1];
+    c->codec = v[4];
+    c->bytes = v[7];
+    c->data = v[9];
+    c->dictionary = v[11];
 }
 
 static chunk read_chunk(thrift *t)
@@ -490,30 +497,22 @@ void sgt_parquet_meta_free(sgt_parquet_meta *m)
  * both. */
 static void read_data(thrift *t, sgt_parquet_head *h, int64_t *rows)
 {
-    int type;
-    for (int id = 0; (type = thrift_field(t, &id));) {
-        if (id == 1 && type == THRIFT_I32) *rows = thrift_int(t);
-        else if (id == 2 && type == THRIFT_I32) h->encoding = (int)thrift_int(t);
-        else if (id == 3 && type == THRIFT_I32) h->level_encoding = (int)thrift_int(t);
-        else thrift_skip(t, type);
-    }
+    int64_t v[4] = {[2] = -1, [3] = RLE};
+    thrift_numbers(t, v, 4);
+    *rows = v[1];
+    h->encoding = (int)v[2];
+    h->level_encoding = (int)v[3];
 }
 
 static void read_data2(thrift *t, sgt_parquet_head *h, int64_t *rows, int64_t *levels)
 {
-    int type;
-    h->is_packed = 1;
-    for (int id = 0; (type = thrift_field(t, &id));) {
-        if (id == 7 && type <= THRIFT_FALSE) h->is_packed = type == THRIFT_TRUE;
-        else if (type != THRIFT_I32) thrift_skip(t, type);
-        else {
-            int64_t n = thrift_int(t);
-            if (id == 1) *rows = n;
-            if (id == 4) h->encoding = (int)n;
-            if (id == 5) *levels = n;
-            if (id == 6) h->repeats = n != 0;
-        }
-    }
+    int64_t v[8] = {[4] = -1, [7] = 1};
+    thrift_numbers(t, v, 8);
+    *rows = v[1];
+    h->encoding = (int)v[4];
+    *levels = v[5];
+    h->repeats = v[6] != 0;
+    h->is_packed = v[7] != 0;
 }
 
 const char *sgt_parquet_head_read(sgt_parquet_head *h, const uint8_t *p, size_t n, int *more)

@@ -3,9 +3,9 @@
  * Strings of PLAIN and DELTA_LENGTH_BYTE_ARRAY stay where they were unpacked. Those of
  * DELTA_BYTE_ARRAY are put together behind them, and so are numbers that are neither PLAIN nor in a
  * dictionary. The lengths between strings of PLAIN become zeros once they are read, so that all
- * strings of a page can be checked as one text.
- * A dictionary is in the unit's text or shared; in the latter case its strings are copied behind the
- * page. Encodings.md of the Parquet format describes the encodings. Numbers in few bits are read in
+ * strings of a page can be checked as one text. A dictionary is a page of its own, which the pages
+ * that use it share; its strings are copied behind each page, and so are the rows of a large page.
+ * Encodings.md of the Parquet format describes the encodings. Numbers in few bits are read in
  * order, any number at a time, so no length in a file decides how much memory is allocated. */
 #define ZSTD_STATIC_LINKING_ONLY /* for ZSTD_decompressBound */
 #include <inttypes.h>
@@ -26,7 +26,6 @@
 #include "tokenize/input/parquet_format.h"
 #include "tokenize/text/utf8.h"
 
-#define KEPT ((size_t)16 << 20) /* most bytes of a dictionary whose memory is used again */
 #define BATCH 256
 
 enum {
@@ -41,7 +40,7 @@ enum {
 };
 
 static const char ended[] = "its values end too early";
-static const char no_memory[] = "out of memory for its dictionary";
+static const char no_memory[] = "out of memory";
 /* pages that are not damaged, but are not read */
 static const char other_encoding[] = "an encoding of numbers that is not read";
 static const char old_levels[] = "levels of BIT_PACKED, which Parquet has given up, are not read";
@@ -49,6 +48,7 @@ static const char too_long[] = "more than 1 GiB of text in its rows";
 
 static int fail(sgt_error *err, const char *path, uint64_t offset, const char *why)
 {
+    if (why == no_memory) return sgt_fail_memory(err, path);
     const int good = why == other_encoding || why == old_levels || why == too_long;
     return sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": %s%s (%s)", path, offset,
                     good ? "" : "damaged page: ", why,
@@ -385,13 +385,17 @@ static int deltas_take(deltas *d, uint32_t *out, size_t n)
     return 0;
 }
 
-/* Return where the bytes of the deltas end; NULL: they are damaged. */
-static const uint8_t *deltas_end(const deltas *d)
+/* Return where the bytes of the deltas, which are lengths, end; NULL: they are damaged. Add the
+ * lengths to *sum. */
+static const uint8_t *deltas_end(const deltas *d, uint64_t *sum)
 {
     deltas copy = *d;
-    uint32_t some[256];
-    while (copy.left)
-        if (deltas_take(&copy, some, copy.left < 256 ? (size_t)copy.left : 256) < 0) return NULL;
+    uint32_t some[BATCH];
+    while (copy.left) {
+        const size_t n = copy.left < BATCH ? (size_t)copy.left : BATCH;
+        if (deltas_take(&copy, some, n) < 0) return NULL;
+        for (size_t i = 0; i < n; i++) *sum += some[i];
+    }
     return copy.at;
 }
 
@@ -441,146 +445,86 @@ int sgt_parquet_has_indices(const sgt_parquet_head *h)
     return h->encoding == PLAIN_DICTIONARY || h->encoding == RLE_DICTIONARY;
 }
 
-/* ---- dictionaries, their memory, and who unpacks them ---- */
+/* ---- pages that other pages, or several threads, share ---- */
 
-/* Memory that one dictionary leaves to the next. */
-typedef struct memory {
-    void *at;
-    size_t room;
-} memory;
-
-struct sgt_parquet_dictionary {
+struct sgt_parquet_shared {
     atomic_int users;
-    pthread_mutex_t lock; /* guards text, strings, found, shared and why */
-    sgt_parquet_head head;
-    uint64_t offset;
-    int codec, type;
-    memory packed, text; /* its page, as it is in the file and, for all that use it, unpacked */
-    memory strings;      /* sgt_parquet_string, positions in the unpacked page */
-    int found, shared;   /* `strings` are filled in; `text` is */
-    const char *why;     /* why it cannot be unpacked */
+    pthread_mutex_t lock; /* guards all below until the page is decoded */
+    sgt_parquet_page page;
+    sgt_unit unit; /* the page's packed bytes, and then its strings */
+    sgt_parquet_string *rows;
+    const uint8_t *strings; /* what the rows' positions are in */
+    int decoded;
+    const char *why; /* why it cannot be decoded; NULL: it can */
 };
 
-static int reserve_memory(memory *m, size_t n)
+int sgt_parquet_shared_new(sgt_parquet_shared **out, const sgt_parquet_page *p, uint8_t **packed,
+                           sgt_error *err)
 {
-    if (m->at && n <= m->room) return 1;
-    free(m->at);
-    m->room = n + n / 8; /* for the next dictionary, which may be a little larger */
-    return (m->at = malloc(m->room + 1)) != NULL;
-}
-
-int sgt_parquet_dictionary_new(sgt_parquet_dictionary **out, sgt_parquet_dictionary *old,
-                               const sgt_parquet_head *h, int codec, int type, uint64_t offset,
-                               uint8_t **packed, sgt_error *err)
-{
-    sgt_parquet_dictionary *d = old;
-    if (old && (atomic_load(&old->users) > 1 || old->packed.room > KEPT || old->text.room > KEPT ||
-                old->strings.room > KEPT)) {
-        sgt_parquet_dictionary_drop(old);
-        d = NULL;
+    const sgt_parquet_head *h = &p->head;
+    sgt_parquet_shared *s = calloc(1, sizeof *s);
+    /* a damaged head may state any size, so only a likely one is reserved before it is needed */
+    const size_t likely = h->unpacked < SGT_PARQUET_LIKELY ? h->unpacked : 0;
+    if (!s) return sgt_fail_memory(err, "a page");
+    int rc = sgt_unit_reserve(&s->unit, h->packed + likely, err);
+    if (rc < 0) {
+        free(s);
+        return rc;
     }
-    if (!d) {
-        if (!(d = calloc(1, sizeof *d))) return sgt_fail_memory(err, "a dictionary");
-        d->users = 1;
-        pthread_mutex_init(&d->lock, NULL);
-    }
-    d->head = *h;
-    d->offset = offset;
-    d->codec = codec;
-    d->type = type;
-    d->found = d->shared = 0;
-    d->why = NULL;
-    if (!reserve_memory(&d->packed, h->packed)) {
-        sgt_parquet_dictionary_drop(d);
-        return sgt_fail_memory(err, "a dictionary");
-    }
-    *packed = d->packed.at;
-    *out = d;
+    s->users = 1;
+    s->page = *p;
+    s->page.at = s->page.first = 0;
+    s->page.count = h->rows;
+    s->page.whole = NULL;
+    sgt_parquet_shared_use(p->dictionary);
+    s->unit.used = h->packed;
+    pthread_mutex_init(&s->lock, NULL);
+    *packed = s->unit.text;
+    *out = s;
     return SGT_OK;
 }
 
-sgt_parquet_dictionary *sgt_parquet_dictionary_use(sgt_parquet_dictionary *d)
+sgt_parquet_shared *sgt_parquet_shared_use(sgt_parquet_shared *s)
 {
-    if (d) atomic_fetch_add(&d->users, 1);
-    return d;
+    if (s) atomic_fetch_add(&s->users, 1);
+    return s;
 }
 
-void sgt_parquet_dictionary_drop(sgt_parquet_dictionary *d)
+void sgt_parquet_shared_drop(sgt_parquet_shared *s)
 {
-    if (!d || atomic_fetch_sub(&d->users, 1) > 1) return;
-    pthread_mutex_destroy(&d->lock);
-    free(d->packed.at);
-    free(d->text.at);
-    free(d->strings.at);
-    free(d);
+    if (!s || atomic_fetch_sub(&s->users, 1) > 1) return;
+    pthread_mutex_destroy(&s->lock);
+    sgt_parquet_shared_drop(s->page.dictionary);
+    sgt_unit_free(&s->unit);
+    free(s->rows);
+    free(s);
 }
 
-uint64_t sgt_parquet_dictionary_text(const sgt_parquet_dictionary *d, uint64_t rows)
+static const char *decode_page(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet_string *rows,
+                               const uint8_t **strings);
+
+static const char *decode_shared(sgt_parquet_shared *s)
 {
-    return d && d->head.rows ? (uint64_t)d->head.unpacked * rows / d->head.rows : 0;
+    sgt_parquet_head *h = &s->page.head;
+    if (h->kind == SGT_PARQUET_DICTIONARY) {
+        if (h->encoding != PLAIN && h->encoding != PLAIN_DICTIONARY)
+            return "a dictionary of another encoding than PLAIN";
+        if (h->rows > h->unpacked / 4) return "its dictionary ends too early";
+        h->encoding = PLAIN;
+    }
+    if (!(s->rows = malloc((size_t)(h->rows + 1) * sizeof *s->rows))) return no_memory;
+    return decode_page(&s->page, &s->unit, s->rows, &s->strings);
 }
 
-static const char *check_dictionary(const sgt_parquet_dictionary *d)
+/* Decode the page if no thread has done so. Return NULL, or what is wrong. Any number of threads may
+ * call this. */
+static const char *open_shared(sgt_parquet_shared *s)
 {
-    const sgt_parquet_head *h = &d->head;
-    const char *why = check_crc(h, d->packed.at);
-    if (why) return why;
-    if (h->encoding != PLAIN && h->encoding != PLAIN_DICTIONARY)
-        return "a dictionary of another encoding than PLAIN";
-    if (h->rows > h->unpacked / 4) return "its dictionary ends too early";
-    if (!can_unpack(d->codec, d->packed.at, h->packed, h->unpacked))
-        return "its packed bytes are damaged";
-    return NULL;
-}
-
-/* Unpack the dictionary behind u's text, and find its strings. */
-static const char *unpack_into(sgt_parquet_dictionary *d, sgt_unit *u)
-{
-    const sgt_parquet_head *h = &d->head;
-    const char *why = check_dictionary(d);
-    size_t at = 0;
-    if (why) return why;
-    if (!reserve_memory(&d->strings, (size_t)h->rows * sizeof(sgt_parquet_string)) ||
-        sgt_unit_reserve(u, u->used + h->unpacked, NULL) < 0)
-        return no_memory;
-    uint8_t *text = u->text + u->used;
-    why = sgt_parquet_unpack(d->codec, d->packed.at, h->packed, text, h->unpacked);
-    if (why) return why;
-    u->used += h->unpacked;
-    return read_plain(d->type, text, &at, h->unpacked, d->strings.at, (size_t)h->rows);
-}
-
-/* Unpack a dictionary once for all units that use it; where its strings begin is known already. */
-static const char *unpack_shared(sgt_parquet_dictionary *d)
-{
-    const sgt_parquet_head *h = &d->head;
-    if (!reserve_memory(&d->text, h->unpacked)) return no_memory;
-    return sgt_parquet_unpack(d->codec, d->packed.at, h->packed, d->text.at, h->unpacked);
-}
-
-/* The strings of an open dictionary, which live as long as the dictionary is used. */
-typedef struct words {
-    const sgt_parquet_string *strings; /* their positions, from `base` of the text on */
-    uint64_t count;
-    const uint8_t *text; /* NULL: the text of the unit that opened it */
-    size_t base;
-} words;
-
-/* Unpack the dictionary, behind u's text if this is the first call. Return NULL, or what is wrong.
- * Any number of threads may call this, each with its own unit. */
-static const char *open_dictionary(words *w, sgt_parquet_dictionary *d, sgt_unit *u)
-{
-    pthread_mutex_lock(&d->lock);
-    const int own = !d->found;
-    const size_t base = u->used;
-    if (own) d->why = unpack_into(d, u);
-    else if (!d->shared && !d->why) d->why = unpack_shared(d);
-    d->found = 1;
-    d->shared |= !own;
-    const char *why = d->why;
-    *w = (words){d->strings.at, d->head.rows, own ? NULL : d->text.at, own ? base : 0};
-    pthread_mutex_unlock(&d->lock);
-    return why;
+    pthread_mutex_lock(&s->lock);
+    if (!s->decoded) s->why = decode_shared(s);
+    s->decoded = 1;
+    pthread_mutex_unlock(&s->lock);
+    return s->why;
 }
 
 /* ---- pages: strings, by encoding ---- */
@@ -589,7 +533,6 @@ typedef struct decoder {
     const sgt_parquet_page *p;
     sgt_unit *u;
     size_t at, end; /* bytes left of PLAIN and delta strings, in the unit's text */
-    words words;    /* its dictionary */
     runs levels, indices;
     deltas prefixes, lengths; /* lengths: also of numbers */
     size_t stride; /* BYTE_STREAM_SPLIT: bytes from one byte of a number to its next one */
@@ -597,13 +540,11 @@ typedef struct decoder {
     sgt_parquet_string last;
 } decoder;
 
-/* Unpack the page's dictionary, if it needs one. */
-static const char *ready_dictionary(decoder *d)
+/* Make room for n bytes of strings behind the unpacked page. */
+static const char *make_room(decoder *d, uint64_t n)
 {
-    sgt_parquet_dictionary *of = d->p->dictionary;
-    if (!sgt_parquet_has_indices(&d->p->head)) return NULL;
-    if (!of) return "it uses a dictionary, and there is none";
-    return open_dictionary(&d->words, of, d->u);
+    if (n > SGT_PARQUET_PAGE) return too_long;
+    return sgt_unit_reserve(d->u, d->u->used + (size_t)n, NULL) < 0 ? no_memory : NULL;
 }
 
 /* Begin to read numbers that are neither PLAIN nor in a dictionary, from d->at to d->end. count: the
@@ -613,8 +554,10 @@ static const char *begin_numbers(decoder *d, uint64_t count)
     static const char damaged[] = "its numbers are damaged";
     const int type = d->p->type;
     const unsigned width = sgt_parquet_width(type);
-    const uint8_t *text = d->u->text;
     const size_t size = d->end - d->at;
+    const char *why = make_room(d, count * width);
+    const uint8_t *text = d->u->text;
+    if (why) return why;
     if (d->p->head.encoding == SPLIT_NUMBERS && width) {
         d->stride = size / width;
         d->end = d->at + d->stride;
@@ -628,46 +571,71 @@ static const char *begin_numbers(decoder *d, uint64_t count)
     return rc < 0 || d->lengths.left > count ? damaged : NULL;
 }
 
+/* Begin to read deltas of lengths at offset *at, and go behind them. count: the most there can be.
+ * Add the lengths to *sum. */
+static int begin_lengths(decoder *d, deltas *lengths, size_t *at, uint64_t count, uint64_t *sum)
+{
+    const uint8_t *text = d->u->text, *p;
+    if (deltas_open(lengths, text + *at, text + d->end) < 0 || lengths->left > count ||
+        !(p = deltas_end(lengths, sum)))
+        return -1;
+    *at = (size_t)(p - text);
+    return 0;
+}
+
+/* Begin to read strings of DELTA_BYTE_ARRAY, and make room for them. */
+static const char *begin_prefixed(decoder *d, uint64_t count)
+{
+    const size_t prefixes = d->at;
+    uint64_t bytes = 0;
+    if (begin_lengths(d, &d->prefixes, &d->at, count, &bytes) < 0)
+        return "its prefixes are damaged";
+    const size_t lengths = d->at;
+    if (begin_lengths(d, &d->lengths, &d->at, count, &bytes) < 0) return "its lengths are damaged";
+    const char *why = make_room(d, bytes);
+    if (why) return why;
+    /* the text may have moved */
+    const uint8_t *text = d->u->text;
+    deltas_open(&d->prefixes, text + prefixes, text + d->end);
+    deltas_open(&d->lengths, text + lengths, text + d->end);
+    return NULL;
+}
+
 /* Begin to read the strings, which lie in u's text from `at` to `end`. count: the most strings
  * there can be. */
 static const char *begin_strings(decoder *d, size_t at, size_t end, uint64_t count)
 {
-    const uint8_t *text = d->u->text, *p = text + at;
+    const uint8_t *text = d->u->text;
+    uint64_t sum = 0;
     d->at = at;
     d->end = end;
     switch (d->p->head.encoding) {
     case PLAIN: return NULL;
     case PLAIN_DICTIONARY:
     case RLE_DICTIONARY:
-        if (at == end) return NULL; /* all rows are null */
-        d->indices = (runs){.at = p + 1, .end = text + end, .width = *p};
-        return *p > 32 ? "indices of more than 32 bits" : NULL;
+        if (!d->p->dictionary) return "it uses a dictionary, and there is none";
+        const char *why = open_shared(d->p->dictionary);
+        if (why || at == end) return why; /* at the end: all rows are null */
+        d->indices = (runs){.at = text + at + 1, .end = text + end, .width = text[at]};
+        return text[at] > 32 ? "indices of more than 32 bits" : NULL;
     }
     if (d->p->type != SGT_PARQUET_BYTES) return begin_numbers(d, count);
     if (d->p->head.encoding != DELTA_LENGTH && d->p->head.encoding != DELTA_STRINGS)
         return "an encoding that strings do not have";
     if (at == end) return NULL;
-    if (d->p->head.encoding == DELTA_STRINGS) {
-        if (deltas_open(&d->prefixes, p, text + end) < 0 || d->prefixes.left > count ||
-            !(p = deltas_end(&d->prefixes)))
-            return "its prefixes are damaged";
-    }
-    if (deltas_open(&d->lengths, p, text + end) < 0 || d->lengths.left > count ||
-        !(p = deltas_end(&d->lengths)))
-        return "its lengths are damaged";
-    d->at = (size_t)(p - text);
-    return NULL;
+    if (d->p->head.encoding == DELTA_STRINGS) return begin_prefixed(d, count);
+    return begin_lengths(d, &d->lengths, &d->at, count, &sum) < 0 ? "its lengths are damaged"
+                                                                  : NULL;
 }
 
 static const char *read_indexed(decoder *d, sgt_parquet_string *out, size_t n)
 {
-    const words *w = &d->words;
+    const sgt_parquet_shared *w = d->p->dictionary;
     uint32_t index[BATCH];
     if (runs_take(&d->indices, index, n) < 0) return ended;
     for (size_t i = 0; i < n; i++) {
-        if (index[i] >= w->count) return "an index beyond its dictionary";
-        const sgt_parquet_string *s = &w->strings[index[i]];
-        out[i] = (sgt_parquet_string){w->base + s->at, s->length};
+        if (index[i] >= w->page.count) return "an index beyond its dictionary";
+        out[i] = w->rows[index[i]];
     }
     return NULL;
 }
@@ -684,39 +652,6 @@ static const char *read_lengths(decoder *d, sgt_parquet_string *out, size_t n)
     return NULL;
 }
 
-static void move_pointer(const uint8_t **p, ptrdiff_t by)
-{
-    if (*p) *p += by;
-}
-
-/* Adjust the decoder's pointers and offsets, because the unit's text has moved by `by` bytes. */
-static void move_all(decoder *d, ptrdiff_t by)
-{
-    deltas *both[] = {&d->prefixes, &d->lengths};
-    for (int i = 0; i < 2; i++) {
-        move_pointer(&both[i]->at, by);
-        move_pointer(&both[i]->end, by);
-        move_pointer(&both[i]->widths, by);
-        move_pointer(&both[i]->bits, by);
-    }
-    move_pointer(&d->levels.at, by);
-    move_pointer(&d->levels.end, by);
-    move_pointer(&d->levels.after, by);
-}
-
-/* Make room for n more bytes behind the unpacked page. */
-static const char *make_room(decoder *d, size_t n)
-{
-    sgt_unit *u = d->u;
-    const size_t used = u->used + d->made;
-    const uint8_t *was = u->text;
-    if (n > SGT_PARQUET_PAGE || d->made + n > SGT_PARQUET_PAGE) return too_long;
-    if (used + n <= u->room) return NULL;
-    if (sgt_unit_reserve(u, used + n + used / 2, NULL) < 0) return "out of memory for its text";
-    move_all(d, u->text - was);
-    return NULL;
-}
-
 /* Take n strings of DELTA_BYTE_ARRAY. Each begins with a prefix of the string before it. */
 static const char *read_prefixed(decoder *d, sgt_parquet_string *out, size_t n)
 {
@@ -726,8 +661,6 @@ static const char *read_prefixed(decoder *d, sgt_parquet_string *out, size_t n)
     for (size_t i = 0; i < n; i++) {
         if (prefix[i] > d->last.length) return "a prefix longer than the string before";
         if (length[i] > d->end - d->at) return ended;
-        const char *why = make_room(d, (size_t)prefix[i] + length[i]);
-        if (why) return why;
         uint8_t *text = d->u->text;
         out[i] = (sgt_parquet_string){d->u->used + d->made, (size_t)prefix[i] + length[i]};
         memcpy(text + out[i].at, text + d->last.at, prefix[i]);
@@ -744,8 +677,6 @@ static const char *read_prefixed(decoder *d, sgt_parquet_string *out, size_t n)
 static const char *read_other_numbers(decoder *d, sgt_parquet_string *out, size_t n)
 {
     const unsigned width = sgt_parquet_width(d->p->type);
-    const char *why = make_room(d, n * width);
-    if (why) return why;
     for (size_t i = 0; i < n; i++) {
         uint64_t number = 0;
         uint8_t *text = d->u->text, *to = text + d->u->used + d->made;
@@ -807,9 +738,10 @@ static const char *decode(decoder *d, size_t at, size_t levels, size_t end,
 {
     const sgt_parquet_page *p = d->p;
     sgt_parquet_string passed[BATCH];
-    d->levels = (runs){.at = d->u->text + at, .end = d->u->text + at + levels, .width = 1};
-    while (p->levels >> d->levels.width) d->levels.width++;
     const char *why = begin_strings(d, at + levels, end, p->head.rows);
+    const uint8_t *text = d->u->text + at;
+    d->levels = (runs){.at = text, .end = text + levels, .width = 1};
+    while (p->levels >> d->levels.width) d->levels.width++;
     for (uint64_t i = 0, all = p->first + p->count, n; i < all && !why; i += n) {
         const uint64_t left = i < p->first ? p->first - i : all - i;
         n = left < BATCH ? left : BATCH;
@@ -822,7 +754,7 @@ static const char *decode(decoder *d, size_t at, size_t levels, size_t end,
 
 /* Unpack the page behind the unit's text; bytes that are not packed stay where they are. Set *at
  * and *end to the page, and *levels to the bytes of its levels, which come first. */
-static const char *unpack_page(decoder *d, size_t *at, size_t *levels, size_t *end, sgt_error *err)
+static const char *unpack_page(decoder *d, size_t *at, size_t *levels, size_t *end)
 {
     const sgt_parquet_page *p = d->p;
     const sgt_parquet_head *h = &p->head;
@@ -837,7 +769,7 @@ static const char *unpack_page(decoder *d, size_t *at, size_t *levels, size_t *e
     if (!can_unpack(codec, d->u->text + p->at + apart, packed, size))
         return "its packed bytes are damaged";
     if (codec != SGT_PARQUET_PLAIN) {
-        if (sgt_unit_reserve(d->u, *end, err) < 0) return "out of memory for its text";
+        if (sgt_unit_reserve(d->u, *end, NULL) < 0) return no_memory;
         uint8_t *to = d->u->text + *at, *from = d->u->text + p->at;
         if (apart) memcpy(to, from, apart);
         why = sgt_parquet_unpack(codec, from + apart, packed, to + apart, size);
@@ -854,154 +786,58 @@ static const char *unpack_page(decoder *d, size_t *at, size_t *levels, size_t *e
     return n > *end - *at ? "its levels end too early" : NULL;
 }
 
-/* Do what sgt_parquet_page_decode does, without p->body, and leave strings of a dictionary where
- * they are, however often they repeat. Positions are in *strings: u's text, or that of the
- * dictionary, which lives as long as it is used. */
-static int decode_page(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet_string *rows,
-                       const uint8_t **strings, const char *path, sgt_error *err)
+/* Decode the page's rows first ... first + count - 1, and set *strings to what their positions are
+ * in: u's text, or that of the dictionary, which lives as long as it is used. */
+static const char *decode_page(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet_string *rows,
+                               const uint8_t **strings)
 {
     decoder d = {.p = p, .u = u};
     size_t at, levels, end;
-    const char *why = unpack_page(&d, &at, &levels, &end, err);
-    if (!why) why = ready_dictionary(&d);
-    if (!why) {
-        why = decode(&d, at, levels, end, rows);
-        u->used += d.made;
-    }
-    *strings = d.words.text ? d.words.text : u->text;
-    return why ? fail(err, path, p->offset, why) : SGT_OK;
+    const char *why = unpack_page(&d, &at, &levels, &end);
+    if (why) return why;
+    why = decode(&d, at, levels, end, rows);
+    u->used += d.made;
+    *strings = sgt_parquet_has_indices(&p->head) && !why ? p->dictionary->strings : u->text;
+    return why;
 }
 
 /* Copy the strings of rows[count] into u's text after u->used, and set their positions to those
- * there. strings: what the positions are in, which may be u's text. path, offset: of the page, for
- * errors. */
-static int copy_rows(sgt_unit *u, sgt_parquet_string *rows, uint64_t count, const uint8_t *strings,
-                     const char *path, uint64_t offset, sgt_error *err)
+ * there. strings: what the positions are in, which is not u's text. */
+static const char *copy_rows(sgt_unit *u, sgt_parquet_string *rows, uint64_t count,
+                             const uint8_t *strings)
 {
     size_t all = 0;
     for (uint64_t i = 0; i < count && all <= SGT_PARQUET_PAGE; i++) all += rows[i].length;
-    if (all > SGT_PARQUET_PAGE) return fail(err, path, offset, too_long);
-    const int own = strings == u->text;
-    int rc = sgt_unit_reserve(u, u->used + all, err);
-    if (rc < 0) return rc;
-    if (own) strings = u->text;
+    if (all > SGT_PARQUET_PAGE) return too_long;
+    if (sgt_unit_reserve(u, u->used + all, NULL) < 0) return no_memory;
     for (uint64_t i = 0; i < count; i++) {
         if (rows[i].at == SGT_PARQUET_NULL) continue;
         memcpy(u->text + u->used, strings + rows[i].at, rows[i].length);
         rows[i].at = u->used;
         u->used += rows[i].length;
     }
-    return SGT_OK;
-}
-
-/* ---- large pages, decoded once for all threads that need rows of them ---- */
-
-struct sgt_parquet_body {
-    atomic_int users;
-    pthread_mutex_t lock; /* guards all below until the page is decoded */
-    sgt_parquet_page page;
-    sgt_unit unit; /* the page's packed bytes, and then its strings */
-    sgt_parquet_string *rows;
-    const uint8_t *strings; /* what the rows' positions are in */
-    int ready, rc;          /* the page was decoded, and the result */
-    sgt_error err;
-};
-
-int sgt_parquet_body_new(sgt_parquet_body **out, const sgt_parquet_page *p, uint8_t **packed,
-                         sgt_error *err)
-{
-    sgt_parquet_body *b = calloc(1, sizeof *b);
-    if (!b) return sgt_fail_memory(err, "a page");
-    int rc = sgt_unit_reserve(&b->unit, p->head.packed, err);
-    if (rc < 0) {
-        free(b);
-        return rc;
-    }
-    b->users = 1;
-    b->page = *p;
-    b->page.at = b->page.first = 0;
-    b->page.count = p->head.rows;
-    b->page.body = NULL;
-    b->page.dictionary = sgt_parquet_dictionary_use(p->dictionary);
-    b->unit.used = p->head.packed;
-    pthread_mutex_init(&b->lock, NULL);
-    *packed = b->unit.text;
-    *out = b;
-    return SGT_OK;
-}
-
-sgt_parquet_body *sgt_parquet_body_use(sgt_parquet_body *b)
-{
-    if (b) atomic_fetch_add(&b->users, 1);
-    return b;
-}
-
-void sgt_parquet_body_drop(sgt_parquet_body *b)
-{
-    if (!b || atomic_fetch_sub(&b->users, 1) > 1) return;
-    pthread_mutex_destroy(&b->lock);
-    sgt_parquet_dictionary_drop(b->page.dictionary);
-    sgt_unit_free(&b->unit);
-    free(b->rows);
-    free(b);
-}
-
-static int decode_body(sgt_parquet_body *b, const char *path)
-{
-    b->rows = calloc((size_t)b->page.count, sizeof *b->rows);
-    if (!b->rows) return sgt_fail_memory(&b->err, "rows of a page");
-    return decode_page(&b->page, &b->unit, b->rows, &b->strings, path, &b->err);
-}
-
-static int decode_body_once(sgt_parquet_body *b, const char *path, sgt_error *err)
-{
-    pthread_mutex_lock(&b->lock);
-    if (!b->ready) b->rc = decode_body(b, path);
-    b->ready = 1;
-    pthread_mutex_unlock(&b->lock);
-    if (b->rc < 0 && err) *err = b->err;
-    return b->rc;
-}
-
-/* Do what sgt_parquet_page_decode does, for rows first ... first + count - 1 of the body. */
-static int copy_body_rows(sgt_parquet_body *b, uint64_t first, uint64_t count, sgt_unit *u,
-                          sgt_parquet_string *rows, const char *path, sgt_error *err)
-{
-    int rc = decode_body_once(b, path, err);
-    if (rc < 0) return rc;
-    memcpy(rows, b->rows + first, (size_t)count * sizeof *rows);
-    return copy_rows(u, rows, count, b->strings, path, b->page.offset, err);
-}
-
-/* Return whether the rows have more bytes than `most`. */
-static int exceed(const sgt_parquet_string *rows, uint64_t count, size_t most)
-{
-    size_t all = 0;
-    for (uint64_t i = 0; i < count && all <= most; i++) all += rows[i].length;
-    return all > most;
+    return NULL;
 }
 
 int sgt_parquet_page_decode(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet_string *rows,
                             const char *path, sgt_error *err)
 {
     const uint8_t *strings;
-    const size_t before = u->used;
-    if (p->body) return copy_body_rows(p->body, p->first, p->count, u, rows, path, err);
-    int rc = decode_page(p, u, rows, &strings, path, err);
-    if (rc < 0) return rc;
-    /* rows that repeat strings of the dictionary often are copied: parts of a unit have no more
-     * bytes than its text */
-    if (strings == u->text &&
-        (!sgt_parquet_has_indices(&p->head) || !exceed(rows, p->count, u->used - before)))
-        return rc;
-    return copy_rows(u, rows, p->count, strings, path, p->offset, err);
+    const char *why;
+    if (p->whole) {
+        why = open_shared(p->whole);
+        strings = p->whole->strings;
+        if (!why) memcpy(rows, p->whole->rows + p->first, (size_t)p->count * sizeof *rows);
+    } else why = decode_page(p, u, rows, &strings);
+    if (!why && strings != u->text) why = copy_rows(u, rows, p->count, strings);
+    return why ? fail(err, path, p->offset, why) : SGT_OK;
 }
 
 void sgt_parquet_pages_drop(sgt_unit *u)
 {
     for (size_t i = 0; i < u->page_count; i++) {
-        sgt_parquet_dictionary_drop(u->pages[i].dictionary);
-        sgt_parquet_body_drop(u->pages[i].body);
+        sgt_parquet_shared_drop(u->pages[i].dictionary);
+        sgt_parquet_shared_drop(u->pages[i].whole);
     }
     u->page_count = 0;
 }
