@@ -125,6 +125,8 @@ READER_WRAPS := fcntl io_uring_peek_batch_cqe io_uring_queue_init io_uring_regis
     io_uring_register_files_sparse pipe2 sgt_files_open sgt_memory_look sgt_pread_all \
     sgt_sampler_init sgt_setup_enable sgt_thread_pool_take statx syscall
 $(B)/tests/test-loader $(B)/tests/stress-blocks: override LDFLAGS += $(READER_WRAPS:%=-Wl,--wrap=%)
+# Small units of work cut text in many places (tests/tokenize/piece.c).
+$(B)/tests/test-tokenize $(B)/tests/stress-pipeline: override LDFLAGS += -Wl,--wrap=sgt_text_feed_piece
 # CUDA's profiler is tested with a stand-in for CUPTI.
 $(B)/tests/test-train: $(addprefix $(B)/obj/kernels/cuda/,cupti.o cupti_records.o cupti_api.o nvtx.o)
 
@@ -199,7 +201,7 @@ $(eval $(call single,stress-blocks,loader/stress/blocks loader/faults,loader))
 $(eval $(call single,stress-guard,loader/stress/guard,loader))
 $(eval $(call single,stress-saver,train/stress/stress,train kernels loader))
 $(eval $(call single,stress-ranks,train/stress/ranks train/ranks_fixture,train kernels loader))
-$(eval $(call single,stress-pipeline,tokenize/stress/stress,tokenize loader))
+$(eval $(call single,stress-pipeline,tokenize/stress/stress tokenize/piece,tokenize loader))
 $(eval $(call single,bench-parquet,tokenize/bench/bench_parquet,tokenize loader))
 bench-parquet: $(B)/tests/bench-parquet ## how fast rows of Parquet become documents, beside bare unpacking (ARGS='FILE...')
 	@$< $(ARGS)

@@ -19,7 +19,6 @@
 #include "tokenize/out/record.h"
 #include "tokenize/vocab/vocab.h"
 
-#define PIECE ((size_t)256 << 10) /* bytes of text per unit: with its ids, it stays in L2 */
 /* bytes of a unit's memory kept for reuse if there are Parquet inputs: enough for a usual page */
 #define KEEP ((size_t)1 << 20)
 #define SHARD_TOKENS 100000000u
@@ -77,25 +76,21 @@ static place *take_place(pipeline *p, uint64_t t)
     return over ? NULL : at;
 }
 
-/* Read the next unit of the feed into its place, and return the place; NULL at the end. */
-static place *next_unit(pipeline *p)
-{
-    pthread_mutex_lock(&p->feed_lock);
-    place *at = p->feed_ended ? NULL : take_place(p, p->ticket);
-    if (at) {
-        at->rc = sgt_text_feed_next(p->feed, &at->unit, &at->err);
-        p->feed_ended = at->rc != 0;
-        p->ticket++;
-    }
-    pthread_mutex_unlock(&p->feed_lock);
-    return at;
-}
-
 static void *encode_units(void *arg)
 {
     worker *w = arg;
     pipeline *p = w->p;
-    for (place *at; (at = next_unit(p));) {
+    for (;;) {
+        /* read the next unit of the feed into its place */
+        pthread_mutex_lock(&p->feed_lock);
+        place *at = p->feed_ended ? NULL : take_place(p, p->ticket);
+        if (at) {
+            at->rc = sgt_text_feed_next(p->feed, &at->unit, &at->err);
+            p->feed_ended = at->rc != 0;
+            p->ticket++;
+        }
+        pthread_mutex_unlock(&p->feed_lock);
+        if (!at) break;
         if (!at->rc)
             at->rc = sgt_unit_encode(&at->unit, w->encoder, p->vocab, p->corpus, p->o, &at->err);
         pthread_mutex_lock(&p->lock);
@@ -198,8 +193,7 @@ static size_t useful_threads(const pipeline *p)
 static int run(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
                const sgt_checkpoint *from, sgt_record *r, sgt_error *err)
 {
-    pipeline p = {
-        .o = o, .corpus = c, .vocab = v, .piece = o->piece_bytes ? o->piece_bytes : PIECE};
+    pipeline p = {.o = o, .corpus = c, .vocab = v, .piece = sgt_text_feed_piece()};
     size_t threads = useful_threads(&p);
     sgt_text_feed_options f = {
         .corpus = c,

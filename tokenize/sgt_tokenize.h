@@ -197,11 +197,8 @@ typedef struct sgt_tokenize_options {
     double val_fraction;
     uint64_t shard_tokens; /* tokens per shard; default 100,000,000; at most 2,147,483,647 */
     int threads;           /* at most 1,024; default: the cores available */
-    /* approximate bytes of work a thread takes at a time; default 256 KiB; the output does not
-     * depend on it */
-    size_t piece_bytes;
-    sgt_format format; /* what a document is in the input files */
-    const char *field; /* field of a JSONL object: "text", or nested, "a.b"; NULL: "text" */
+    sgt_format format;     /* what a document is in the input files */
+    const char *field;     /* field of a JSONL object: "text", or nested, "a.b"; NULL: "text" */
     /* "EXT=COMMAND": read files of this ending through the command's output (filter.h) */
     const char *const *filters;
     size_t filter_count;

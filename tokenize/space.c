@@ -123,7 +123,7 @@ static int measure_inputs(sgt_dry_run_result *r, const sgt_tokenize_options *o, 
         int rc = sgt_stopped(o->stop) ? sgt_fail(err, SGT_ESTOPPED, "stopped") : SGT_OK;
         if (!rc && f->rows) rc = measure_rows(o, f, &documents, &bytes, err);
         if (rc < 0) return rc;
-        known &= !f->lines && !f->look && !(f->rows && o->skip_bad);
+        known &= !f->lines && !f->detect && !(f->rows && o->skip_bad);
         r->documents += documents;
         r->packed |= !sgt_corpus_sought(f);
         text += (double)bytes * (sgt_corpus_sought(f) ? 1 : UNPACKED);

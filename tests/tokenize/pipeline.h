@@ -19,6 +19,9 @@ typedef struct stream {
 void enter_scratch(void); /* make an empty temporary folder the working directory */
 void leave_scratch(void);
 
+/* Bytes of text per unit in this thread's calls of sgt_tokenize; 0: 256 KiB. */
+extern _Thread_local size_t piece_bytes;
+
 void put_text(const char *path, const void *text, size_t n);
 size_t get_file(char **out, const char *path); /* returns the size; *out is malloc'd */
 

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include "tokenize/input/form.h"
@@ -144,11 +143,11 @@ Test(binary, begun_by_another_version)
     sgt_error err;
     sgt_tokenize_result r;
     stopper s = {.after = 20};
+    piece_bytes = 1000;
     sgt_tokenize_options o = {.inputs = inputs,
                               .input_count = 1,
                               .out = "out",
                               .shard_tokens = 500,
-                              .piece_bytes = 1000,
                               .threads = 2,
                               .stop = &s.stop,
                               .progress = stop_after,

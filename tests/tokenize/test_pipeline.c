@@ -75,7 +75,7 @@ Test(pipeline, equals_the_slow_way)
             char out[32];
             snprintf(out, sizeof out, "out%d-%zu", mode, k);
             o.shard_tokens = shards[k % 3];
-            o.piece_bytes = pieces[k / 3];
+            piece_bytes = pieces[k / 3];
             o.threads = (int)(k % 4 ? k % 4 : 5);
             sgt_tokenize_result r = tokenize(o, "in", out);
             expect_shards(out, "train", &train, o.shard_tokens);
@@ -94,7 +94,8 @@ Test(pipeline, equals_the_slow_way)
 Test(pipeline, shards_of_one_token)
 {
     static const char *const paths[] = {"in/a"};
-    sgt_tokenize_options o = {.shard_tokens = 1, .threads = 2, .piece_bytes = 16};
+    sgt_tokenize_options o = {.shard_tokens = 1, .threads = 2};
+    piece_bytes = 16;
     mkdir("in", 0777);
     put_text("in/a", "One token in every shard, and there are not many.", 49);
     stream s = slow_stream(paths, 1, &o, 0);
@@ -165,11 +166,9 @@ Test(pipeline, stopped_anywhere_and_resumed)
         put_mixed(path, (uint64_t)i, 3000, 1);
     }
     for (int k = 0; k < 22; k++) {
-        sgt_tokenize_options o = {.shard_tokens = 1500,
-                                  .val_fraction = .4,
-                                  .special_eot = k % 2,
-                                  .threads = 2,
-                                  .piece_bytes = 700};
+        sgt_tokenize_options o = {
+            .shard_tokens = 1500, .val_fraction = .4, .special_eot = k % 2, .threads = 2};
+        piece_bytes = 700;
         const char *whole = o.special_eot ? "whole" : "whole-plain";
         char out[16];
         sgt_error err;
@@ -182,7 +181,7 @@ Test(pipeline, stopped_anywhere_and_resumed)
             o.progress = stop_after;
             o.progress_ctx = &s;
             o.threads = 1 + stops % 3;
-            o.piece_bytes = (size_t)(300 + 200 * (stops % 4));
+            piece_bytes = (size_t)(300 + 200 * (stops % 4));
             if ((rc = fails(o, "in", out, &err)) == 0) break;
             cr_assert_eq(rc, SGT_ESTOPPED, "%s", err.text);
             cr_assert_str_eq(err.text, "stopped");
@@ -201,11 +200,9 @@ Test(pipeline, resume_reads_no_more_than_it_must)
     sgt_error err;
     mkdir("in", 0777);
     put_mixed("in/a", 5, 100000, 0);
-    sgt_tokenize_options o = {.threads = 1,
-                              .piece_bytes = 1000,
-                              .stop = &s.stop,
-                              .progress = stop_after,
-                              .progress_ctx = &s};
+    piece_bytes = 1000;
+    sgt_tokenize_options o = {
+        .threads = 1, .stop = &s.stop, .progress = stop_after, .progress_ctx = &s};
     cr_assert_eq(fails(o, "in", "out", &err), SGT_ESTOPPED);
     o.stop = NULL;
     o.progress = NULL;
@@ -230,8 +227,8 @@ Test(pipeline, file_that_changed_since_it_was_listed)
     mkdir("in", 0777);
     put_mixed("in/a", 1, 100000, 0);
     put_mixed("in/b", 2, 3000, 0);
-    sgt_tokenize_options o = {
-        .threads = 1, .piece_bytes = 1000, .progress = cut_later_file, .progress_ctx = &size};
+    piece_bytes = 1000;
+    sgt_tokenize_options o = {.threads = 1, .progress = cut_later_file, .progress_ctx = &size};
     cr_assert_eq(fails(o, "in", "out", &err), SGT_EIO);
     cr_assert_str_eq(
         err.text,

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -138,7 +137,7 @@ Test(pipeline_inputs, equal_files_of_text)
         o.special_eot = k / 8; /* literals in a field begin documents as they do in a file */
         o.force = 1;
         if (k % 8 == 0) cr_assert_eq(tokenize(&o, "text", "want", &err), 0, "%s", err.text);
-        o.piece_bytes = pieces[k / 2 % 4];
+        piece_bytes = pieces[k / 2 % 4];
         o.threads = k % 2 ? 1 : 4;
         cr_assert_eq(tokenize(&o, "in", out, &err), 0, "%s", err.text);
         expect_same("want", out, "train_000000.bin");
@@ -157,7 +156,7 @@ static int run_stopped(sgt_tokenize_options o, const char *out, int after)
         o.progress = stop_after;
         o.progress_ctx = &s;
         o.threads = 1 + stops % 3;
-        o.piece_bytes = (size_t)(900 + 700 * (stops % 4));
+        piece_bytes = (size_t)(900 + 700 * (stops % 4));
         int rc = tokenize(&o, "in", out, &err);
         if (rc == 0) return stops;
         cr_assert_eq(rc, SGT_ESTOPPED, "%s", err.text);
@@ -194,8 +193,8 @@ Test(pipeline_inputs, packed_file_with_other_content)
     /* stored, not compressed, so that the size does not depend on the content */
     gzFile f = gzopen("in/a.gz", "wb0");
     cr_assert(f && gzwrite(f, text, (unsigned)n) == (int)n && gzclose(f) == Z_OK);
+    piece_bytes = 1000;
     sgt_tokenize_options o = {.threads = 1,
-                              .piece_bytes = 1000,
                               .shard_tokens = 1000,
                               .stop = &s.stop,
                               .progress = stop_after,

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "loader/base/philox.h"
-#include "tokenize/input/corpus.h"
 #include "tokenize/input/feed.h"
 #include "tokenize/out/journal.h"
 #include "tokenize/text/utf8.h"

@@ -129,8 +129,8 @@ Test(pipeline_sets, equals_the_slow_way)
                                   .val_fraction = mode & 4 ? .4 : 0,
                                   .shard_tokens = mode & 4   ? 61
                                                   : mode & 1 ? 3001
-                                                             : 20000,
-                                  .piece_bytes = 700};
+                                                             : 20000};
+        piece_bytes = 700;
         stream train = slow_set(&o, 0), val = slow_set(&o, 1);
         for (size_t k = 0; k < (mode == 7 ? 3 : 2); k++) {
             char out[32];
@@ -161,8 +161,8 @@ Test(pipeline_sets, stopped_and_resumed)
 {
     sgt_error err;
     sgt_tokenize_result r;
-    sgt_tokenize_options o = {
-        .dedup = 1, .shuffle = 1, .shard_tokens = 2000, .val_fraction = .3, .piece_bytes = 500};
+    sgt_tokenize_options o = {.dedup = 1, .shuffle = 1, .shard_tokens = 2000, .val_fraction = .3};
+    piece_bytes = 500;
     make_corpus();
     cr_assert_eq(make(o, "whole", &r, &err), 0, "%s", err.text);
     int all = 0;
@@ -177,7 +177,7 @@ Test(pipeline_sets, stopped_and_resumed)
             o.progress = stop_after;
             o.progress_ctx = &s;
             o.threads = 1 + stops % 3;
-            o.piece_bytes = (size_t)(300 + 200 * (stops % 4));
+            piece_bytes = (size_t)(300 + 200 * (stops % 4));
             int rc = make(o, out, &r, &err);
             cr_assert(rc == 0 || rc == SGT_ESTOPPED, "%s", err.text);
             stops += rc < 0;

@@ -39,6 +39,10 @@
  * Slower, and not taken: lines whose places are compared at once by vectors; eight words merged side
  * by side; first places in a table apart from second ones; `look` in the loop of `fill`, 48 words
  * behind.
+ * A table of twice as many places (SGT_WORD_LINES 18 in place of 17) was 1.02 times as fast on 685 MB
+ * of English, and 1.00 on code (one thread, Zen 4, 2026-11-25, `sgt-bench tokenize --threads 1`), for
+ * 12 MiB more in each thread. Not taken: text that attacks then takes more than 100 MiB with two
+ * threads (tests/cli/hostile.sh).
  * A vocabulary's own tokens are not stored in advance: they are only 8 to 14 % of a text's distinct
  * words. */
 #include <string.h>

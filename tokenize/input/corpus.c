@@ -75,16 +75,16 @@ static int ends_in(const char *name, size_t n, const char *ending)
     return n > m && !strncasecmp(name + n - m, ending, m);
 }
 
-static void tell_kind(const sgt_corpus *c, sgt_corpus_file *f, sgt_format format)
+static void set_format_by_name(const sgt_corpus *c, sgt_corpus_file *f, sgt_format format)
 {
     static const char *const packs[SGT_PACKS] = {[SGT_PACK_GZ] = ".gz", [SGT_PACK_ZST] = ".zst"};
     size_t n = strlen(f->name);
-    f->look = format == SGT_FORMAT_AUTO && f->stream;
+    f->detect = format == SGT_FORMAT_AUTO && f->stream;
     for (size_t i = 0; i < c->filter_count && !f->stream; i++) {
         if (!sgt_filter_ends(&c->filters[i], f->name)) continue;
         f->filter = &c->filters[i];
         f->lines = f->filter->lines;
-        f->look = format == SGT_FORMAT_AUTO && !f->filter->told;
+        f->detect = format == SGT_FORMAT_AUTO && !f->filter->told;
         return;
     }
     for (int p = SGT_PACK_NONE + 1; p < SGT_PACKS; p++)
@@ -156,13 +156,13 @@ static int leave_out(walk *w, const sgt_corpus_file *f, const sgt_magic *b, int 
 
 /* Tell from the first bytes whether a text is JSON Lines. w->prefix holds n of them. Return 1 if
  * the file is a JSON array, which is left out. */
-static int tell_form(walk *w, sgt_corpus_file *f, size_t n, int whole, int named)
+static int detect_lines(walk *w, sgt_corpus_file *f, size_t n, int whole, int named)
 {
     sgt_form form = SGT_FORM_MORE;
     int rc = SGT_OK;
     for (size_t want = SGT_BINARY_PREFIX; !rc && form == SGT_FORM_MORE; want *= 4) {
         if (want > SGT_BINARY_PREFIX) rc = read_prefix(w, f, want, &n, &whole);
-        if (!rc) rc = sgt_form_look(&form, w->prefix, n, whole || n < want, w->field, w->err);
+        if (!rc) rc = sgt_form_of(&form, w->prefix, n, whole || n < want, w->field, w->err);
     }
     if (rc < 0) return rc;
     if (form == SGT_FORM_ARRAY && w->r->skip_binary) return leave_out(w, f, &array_of_json, named);
@@ -185,7 +185,7 @@ static sgt_pack pack_of(const uint8_t *p, size_t n)
 /* Check that a file can be read, because failing now is better than failing after an hour of work,
  * and find out what it holds. Return 1 if it is left out because it is not text. `named`: the file
  * itself is an INPUT. */
-static int look_at(walk *w, sgt_corpus_file *f, int named)
+static int inspect_file(walk *w, sgt_corpus_file *f, int named)
 {
     size_t n;
     const int open = w->r->format == SGT_FORMAT_AUTO;
@@ -202,7 +202,7 @@ static int look_at(walk *w, sgt_corpus_file *f, int named)
     if (b && b->kind == SGT_MAGIC_PARQUET) f->rows = is_parquet(w, f);
     if (f->rows) f->lines = 0;
     if (b && !f->rows) return leave_out(w, f, b, named);
-    return open && !f->lines && !f->rows ? tell_form(w, f, n, whole, named) : SGT_OK;
+    return open && !f->lines && !f->rows ? detect_lines(w, f, n, whole, named) : SGT_OK;
 }
 
 static int add_file(walk *w, const char *path, size_t base, const struct stat *st, int named)
@@ -225,8 +225,8 @@ static int add_file(walk *w, const char *path, size_t base, const struct stat *s
         f.device = st->st_dev;
         f.inode = st->st_ino;
     } else f.stream = c->stream = 1;
-    tell_kind(c, &f, w->r->format);
-    int rc = st ? look_at(w, &f, named) : SGT_OK;
+    set_format_by_name(c, &f, w->r->format);
+    int rc = st ? inspect_file(w, &f, named) : SGT_OK;
     if (rc) {
         free(f.path);
         return rc < 0 ? rc : SGT_OK;
@@ -515,8 +515,8 @@ int sgt_corpus_list(sgt_corpus **out, const sgt_corpus_request *r, sgt_error *er
     }
     for (int form = 0; form < SGT_FORM_MORE && !rc; form++)
         if (w.found[form])
-            sgt_form_say(&r->notice, (sgt_form)form, w.first_found[form], w.found[form], w.field,
-                         "--format text");
+            sgt_form_notice(&r->notice, (sgt_form)form, w.first_found[form], w.found[form], w.field,
+                            "--format text");
     if (!rc) rc = sum_up_skipped(&w);
     free(w.out_real);
     for (int form = 0; form < SGT_FORM_MORE; form++) free(w.first_found[form]);

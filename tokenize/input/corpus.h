@@ -54,7 +54,7 @@ typedef struct sgt_corpus_file {
     int lines;
     /* 1: the first bytes tell whether it is JSONL, and `lines` is set when its turn comes (feed.h);
      * standard input and files with a filter */
-    int look;
+    int detect;
     int rows; /* 1: Parquet, one document per row */
     /* rows to read, from_row ... end_row - 1, of a Parquet file that ranks divide; end_row 0: to
      * its end */

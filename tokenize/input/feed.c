@@ -21,6 +21,7 @@
 #define LONG_PIECE ((size_t)1 << 20)
 /* maximum bytes of a line, or of text, that cannot be cut */
 #define EXTENT ((size_t)1 << 30)
+#define PIECE ((size_t)256 << 10) /* bytes of text per unit: with its ids, it stays in L2 */
 #define CHUNK ((size_t)128 << 10) /* bytes that sgt_same_hash reads at a time */
 
 /* ---- the literal end of text ---- */
@@ -252,7 +253,7 @@ static int set_form(sgt_text_feed *f, sgt_form form, sgt_error *err)
                         name, other);
     s->lines = form == SGT_FORM_LINES;
     if (form != SGT_FORM_TEXT && !f->noticed++)
-        sgt_form_say(&f->o.notice, form, name, 0, field, other);
+        sgt_form_notice(&f->o.notice, form, name, 0, field, other);
     return SGT_OK;
 }
 
@@ -267,10 +268,10 @@ static int read_form(sgt_text_feed *f, sgt_error *err)
             (rc = sgt_source_read(f->source, f->carry, &f->carried, want, &f->ended, err)) < 0)
             return rc;
         if (s->stream && want == SGT_BINARY_PREFIX) rc = check_stream(f, err);
-        if (!s->look) return rc;
+        if (!s->detect) return rc;
         if (!rc)
-            rc = sgt_form_look(&form, f->carry, f->carried, f->ended,
-                               f->o.field ? f->o.field : "text", err);
+            rc = sgt_form_of(&form, f->carry, f->carried, f->ended,
+                             f->o.field ? f->o.field : "text", err);
     }
     return rc < 0 ? rc : set_form(f, form, err);
 }
@@ -322,7 +323,7 @@ static int open_file(sgt_text_feed *f, sgt_error *err)
     int rc = sgt_ahead_open(f->inputs, f->file, &f->source, err);
     f->ended = 0;
     sgt_stream_hash_begin(&f->hash, 0, 0);
-    if (!rc && (s->stream || s->look)) rc = read_form(f, err);
+    if (!rc && (s->stream || s->detect)) rc = read_form(f, err);
     return rc < 0 || !f->offset ? rc : read_again(f, err);
 }
 
@@ -448,7 +449,7 @@ static int cut_long(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *goo
     return SGT_OK;
 }
 
-/* Set *good as cut does, in text, where a cut may lie within a line. */
+/* Set *good as cut_part does, in text, where a cut may lie within a line. */
 static int cut_text(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good, sgt_error *err)
 {
     const sgt_literal *l = &f->o.literal;
@@ -470,8 +471,8 @@ static int cut_text(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *goo
 
 /* Set *good to the number of bytes that can be cut off text[n] as a part; 0: none yet. The first
  * `seen` bytes were searched before and have no cut. */
-static int cut(sgt_text_feed *f, const uint8_t *text, size_t n, size_t seen, size_t *good,
-               sgt_error *err)
+static int cut_part(sgt_text_feed *f, const uint8_t *text, size_t n, size_t seen, size_t *good,
+                    sgt_error *err)
 {
     *good = 0;
     if (!current(f)->lines) return cut_text(f, text, n, good, err);
@@ -501,7 +502,7 @@ static int read_part(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
             add_part(f, u, at, n, 1);
             return 0;
         }
-        if ((rc = cut(f, u->text + at, n, seen, &good, err)) < 0) return rc;
+        if ((rc = cut_part(f, u->text + at, n, seen, &good, err)) < 0) return rc;
         if (good || u->count) break;
     }
     rc = set_carry(f, u->text + at + good, n - good, err);
@@ -544,6 +545,8 @@ static int read_rows(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
 }
 
 /* ---- the feed ---- */
+
+size_t sgt_text_feed_piece(void) { return PIECE; }
 
 int sgt_text_feed_open(sgt_text_feed **out, const sgt_text_feed_options *o, sgt_error *err)
 {

@@ -234,6 +234,9 @@ typedef struct sgt_text_feed_options {
 
 typedef struct sgt_text_feed sgt_text_feed;
 
+/* Return the bytes of text per unit that suit an encoder. The output does not depend on them. */
+size_t sgt_text_feed_piece(void);
+
 /* Open a feed; *o is copied. */
 int sgt_text_feed_open(sgt_text_feed **out, const sgt_text_feed_options *o, sgt_error *err);
 /* Fill in u's text and parts with the next unit. Return 0; 1 at the end; or a negative SGT_E*,

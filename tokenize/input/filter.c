@@ -20,7 +20,7 @@ static int is_space(char c) { return c == ' ' || c == '\t' || c == '\n'; }
 
 /* Copy the next word of the command at *at to `out`, which must have room. Return 0, or -1 for an
  * unclosed quote or a final backslash. */
-static int take_word(const char **at, char *out)
+static int parse_word(const char **at, char *out)
 {
     char quote = 0;
     const char *s = *at;
@@ -36,7 +36,7 @@ static int take_word(const char **at, char *out)
     return quote ? -1 : 0;
 }
 
-static int take_words(sgt_filter *f, const char *command, const char *said, sgt_error *err)
+static int parse_words(sgt_filter *f, const char *command, const char *said, sgt_error *err)
 {
     size_t n = strlen(command);
     char *word = malloc(n + 1);
@@ -47,7 +47,7 @@ static int take_words(sgt_filter *f, const char *command, const char *said, sgt_
     while (!rc) {
         while (is_space(*command)) command++;
         if (!*command) break;
-        if (take_word(&command, word) < 0)
+        if (parse_word(&command, word) < 0)
             rc =
                 sgt_fail(err, SGT_EUSAGE, "filter: \"%s\": an unfinished quote or backslash", said);
         else if (!(f->words[f->count++] = strdup(word))) rc = sgt_fail_memory(err, said);
@@ -81,7 +81,7 @@ int sgt_filter_set(sgt_filter *f, const char *said, int lines, sgt_error *err)
         f->ending[0] = '.';
         memcpy(f->ending + 1, ext, n);
         f->ending[n + 1] = 0;
-        rc = take_words(f, command, said, err);
+        rc = parse_words(f, command, said, err);
     }
     if (rc < 0) sgt_filter_free(f);
     return rc;

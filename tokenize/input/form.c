@@ -39,13 +39,13 @@ const sgt_magic *sgt_binary_of(const uint8_t *p, size_t n, int whole, int lines)
 /* a parser that stops so near the end may lack the rest of an escape or a word */
 #define CUT 8
 
-typedef struct look {
+typedef struct prefix {
     sgt_json_path path;
     uint8_t *text,
         *scratch; /* copy of the bytes, with SGT_JSON_PAD bytes after them; as much room */
     size_t n;
     int whole;
-} look;
+} prefix;
 
 static int is_space(uint8_t c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
@@ -58,7 +58,7 @@ static size_t skip_space(const uint8_t *p, size_t at, size_t n)
 
 /* Return what the object at text[at ... end) is: LINES, a whole object with the field; MORE, one
  * that may be whole with more bytes; BRACE, anything else. text[end] is a newline. */
-static sgt_form look_at_object(look *l, size_t at, size_t end, int alone)
+static sgt_form classify_object(prefix *l, size_t at, size_t end, int alone)
 {
     sgt_json_text t = {.at = SGT_JSON_NOWHERE};
     const char *why =
@@ -69,13 +69,13 @@ static sgt_form look_at_object(look *l, size_t at, size_t end, int alone)
                : SGT_FORM_BRACE;
 }
 
-static sgt_form look_at_lines(look *l, size_t at)
+static sgt_form classify_lines(prefix *l, size_t at)
 {
     sgt_form form = SGT_FORM_MORE;
     for (int lines = 0; lines < 2 && at < l->n; lines++) {
         const size_t end =
             at + (size_t)((uint8_t *)memchr(l->text + at, '\n', l->n + 1 - at) - (l->text + at));
-        form = look_at_object(l, at, end, 1);
+        form = classify_object(l, at, end, 1);
         /* a last line without a newline may go on */
         if (form == SGT_FORM_LINES && end == l->n && !l->whole) form = SGT_FORM_MORE;
         if (form == SGT_FORM_MORE && lines && l->n >= SGT_FORM_PREFIX) return SGT_FORM_LINES;
@@ -86,21 +86,21 @@ static sgt_form look_at_lines(look *l, size_t at)
     return form;
 }
 
-static sgt_form look_at_array(look *l, size_t at)
+static sgt_form classify_array(prefix *l, size_t at)
 {
     for (size_t i = at; i < l->n; i++)
         if (l->text[i] == '\n') l->text[i] = ' '; /* an element may have several lines */
     at = skip_space(l->text, at + 1, l->n);
     if (at == l->n && !l->whole) return SGT_FORM_MORE;
     if (l->text[at] != '{') return SGT_FORM_TEXT;
-    const sgt_form form = look_at_object(l, at, l->n, 0);
+    const sgt_form form = classify_object(l, at, l->n, 0);
     return form == SGT_FORM_LINES ? SGT_FORM_ARRAY : form == SGT_FORM_BRACE ? SGT_FORM_TEXT : form;
 }
 
-int sgt_form_look(sgt_form *form, const uint8_t *p, size_t n, int whole, const char *field,
-                  sgt_error *err)
+int sgt_form_of(sgt_form *form, const uint8_t *p, size_t n, int whole, const char *field,
+                sgt_error *err)
 {
-    look l = {.n = n < SGT_FORM_PREFIX ? n : SGT_FORM_PREFIX, .whole = whole};
+    prefix l = {.n = n < SGT_FORM_PREFIX ? n : SGT_FORM_PREFIX, .whole = whole};
     const size_t at = skip_space(p, sgt_utf8_mark(p, l.n), l.n);
     *form = SGT_FORM_TEXT;
     if (at == l.n || (p[at] != '{' && p[at] != '[')) return SGT_OK;
@@ -112,7 +112,7 @@ int sgt_form_look(sgt_form *form, const uint8_t *p, size_t n, int whole, const c
     else {
         memcpy(l.text, p, l.n);
         memset(l.text + l.n, '\n', 1 + SGT_JSON_PAD);
-        *form = p[at] == '{' ? look_at_lines(&l, at) : look_at_array(&l, at);
+        *form = p[at] == '{' ? classify_lines(&l, at) : classify_array(&l, at);
         /* no more bytes will be looked at */
         if (*form == SGT_FORM_MORE && (whole || n >= SGT_FORM_PREFIX))
             *form = p[at] == '{' ? SGT_FORM_BRACE : SGT_FORM_TEXT;
@@ -122,8 +122,8 @@ int sgt_form_look(sgt_form *form, const uint8_t *p, size_t n, int whole, const c
     return rc;
 }
 
-void sgt_form_say(const sgt_notice *to, sgt_form form, const char *name, size_t count,
-                  const char *field, const char *text)
+void sgt_form_notice(const sgt_notice *to, sgt_form form, const char *name, size_t count,
+                     const char *field, const char *text)
 {
     char such[48] = "";
     if (count) snprintf(such, sizeof such, "%zu such file%s; ", count, count == 1 ? "" : "s");

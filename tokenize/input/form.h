@@ -15,7 +15,7 @@
  * Whether it is JSON Lines:
  *
  *     sgt_form form;
- *     if (sgt_form_look(&form, bytes, n, n < sizeof bytes, "text", &err) < 0) ...;
+ *     if (sgt_form_of(&form, bytes, n, n < sizeof bytes, "text", &err) < 0) ...;
  *
  * A stream is JSON Lines if its first line, and the second if there is one, is an object whose
  * field is a string. Blank lines do not count. A line without a newline counts only at the end of
@@ -48,13 +48,13 @@ typedef enum sgt_form {
 
 /* Set *form to that of the stream that begins with p[n]. whole: p[n] is the entire stream. field:
  * as in sgt_json_path_set. Return 0, SGT_EUSAGE for a wrong field, or SGT_ENOMEM. */
-int sgt_form_look(sgt_form *form, const uint8_t *p, size_t n, int whole, const char *field,
-                  sgt_error *err);
+int sgt_form_of(sgt_form *form, const uint8_t *p, size_t n, int whole, const char *field,
+                sgt_error *err);
 
 /* Say how a stream is read whose form its first bytes told, unless it is plain text. name: of the
  * stream, or of the first of `count` such files; count 0: there is only this one. text: the option
  * that reads it as text. */
-void sgt_form_say(const sgt_notice *to, sgt_form form, const char *name, size_t count,
-                  const char *field, const char *text);
+void sgt_form_notice(const sgt_notice *to, sgt_form form, const char *name, size_t count,
+                     const char *field, const char *text);
 
 #endif

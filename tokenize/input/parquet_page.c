@@ -268,7 +268,7 @@ static void pass_numbers(runs *r, uint64_t n)
 }
 
 /* Take the next n numbers. Return 0, or -1 if the bytes have ended. */
-static int runs_take(runs *r, uint32_t *out, size_t n)
+static int runs_read(runs *r, uint32_t *out, size_t n)
 {
     while (n) {
         if (!r->left && next_run(r) < 0) return -1;
@@ -285,7 +285,7 @@ static int runs_take(runs *r, uint32_t *out, size_t n)
     return 0;
 }
 
-/* Skip n numbers. Return like runs_take. */
+/* Skip n numbers. Return like runs_read. */
 static int runs_skip(runs *r, uint64_t n)
 {
     while (n) {
@@ -375,7 +375,7 @@ static int deltas_next(deltas *d, uint64_t *out)
 }
 
 /* Take the next n numbers. Return 0, or -1 if there are fewer, or one is not a length. */
-static int deltas_take(deltas *d, uint32_t *out, size_t n)
+static int deltas_read(deltas *d, uint32_t *out, size_t n)
 {
     for (uint64_t number; n; n--) {
         /* numbers have 32 bits and wrap around; they are lengths, so a negative one is damage */
@@ -393,7 +393,7 @@ static const uint8_t *deltas_end(const deltas *d, uint64_t *sum)
     uint32_t some[BATCH];
     while (copy.left) {
         const size_t n = copy.left < BATCH ? (size_t)copy.left : BATCH;
-        if (deltas_take(&copy, some, n) < 0) return NULL;
+        if (deltas_read(&copy, some, n) < 0) return NULL;
         for (size_t i = 0; i < n; i++) *sum += some[i];
     }
     return copy.at;
@@ -632,7 +632,7 @@ static const char *read_indexed(decoder *d, sgt_parquet_string *out, size_t n)
 {
     const sgt_parquet_shared *w = d->p->dictionary;
     uint32_t index[BATCH];
-    if (runs_take(&d->indices, index, n) < 0) return ended;
+    if (runs_read(&d->indices, index, n) < 0) return ended;
     for (size_t i = 0; i < n; i++) {
         if (index[i] >= w->page.count) return "an index beyond its dictionary";
         out[i] = w->rows[index[i]];
@@ -643,7 +643,7 @@ static const char *read_indexed(decoder *d, sgt_parquet_string *out, size_t n)
 static const char *read_lengths(decoder *d, sgt_parquet_string *out, size_t n)
 {
     uint32_t length[BATCH];
-    if (deltas_take(&d->lengths, length, n) < 0) return ended;
+    if (deltas_read(&d->lengths, length, n) < 0) return ended;
     for (size_t i = 0; i < n; i++) {
         if (length[i] > d->end - d->at) return ended;
         out[i] = (sgt_parquet_string){d->at, length[i]};
@@ -656,7 +656,7 @@ static const char *read_lengths(decoder *d, sgt_parquet_string *out, size_t n)
 static const char *read_prefixed(decoder *d, sgt_parquet_string *out, size_t n)
 {
     uint32_t prefix[BATCH], length[BATCH];
-    if (deltas_take(&d->prefixes, prefix, n) < 0 || deltas_take(&d->lengths, length, n) < 0)
+    if (deltas_read(&d->prefixes, prefix, n) < 0 || deltas_read(&d->lengths, length, n) < 0)
         return ended;
     for (size_t i = 0; i < n; i++) {
         if (prefix[i] > d->last.length) return "a prefix longer than the string before";
@@ -722,7 +722,7 @@ static const char *read_rows(decoder *d, sgt_parquet_string *rows, size_t n)
         if (least) runs_skip(&d->levels, n);
         return read_strings(d, rows, n);
     }
-    if (runs_take(&d->levels, level, n) < 0) return "its levels end too early";
+    if (runs_read(&d->levels, level, n) < 0) return "its levels end too early";
     for (size_t i = 0; i < n; i++) {
         if (level[i] > least) return "a level beyond its column's";
         there += level[i] == least;
@@ -844,7 +844,7 @@ void sgt_parquet_pages_drop(sgt_unit *u)
 
 /* ---- rows become parts. A null, and a string that is not UTF-8, is a bad row ---- */
 
-/* Return whether all strings are UTF-8, in one look: between them in the unit's text is only ASCII,
+/* Return whether all strings are UTF-8, at once: between them in the unit's text is only ASCII,
  * or strings of the same kind (sgt_parquet_page_decode), and none begins within a character. */
 static int all_valid(const sgt_unit *u, const sgt_parquet_string *rows, uint64_t count)
 {

@@ -100,22 +100,6 @@ static int wait_stream(const sgt_source *s, int fd, sgt_error *err)
     return SGT_OK; /* if poll failed, the read that follows reports it */
 }
 
-static int read_bytes(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end, sgt_error *err)
-{
-    int stream = s->file->stream || s->file->filter, fd = s->file->filter ? s->child.fd : s->fd;
-    while (*n < want && !*end) {
-        int rc = stream ? wait_stream(s, fd, err) : SGT_OK;
-        if (rc < 0) return rc;
-        ssize_t got = read(fd, p + *n, want - *n);
-        if (got < 0 && (errno == EINTR || (errno == EAGAIN && stream))) continue;
-        if (got < 0) return sgt_fail_errno(err, "%s: offset %" PRIu64, s->file->path, s->at);
-        *n += (size_t)got;
-        s->at += (uint64_t)got;
-        *end = got == 0;
-    }
-    return SGT_OK;
-}
-
 /* Check that this is still the file that was opened. Called at the last expected byte, and at an
  * early end. */
 static int check_end(sgt_source *s, int *end, sgt_error *err)
@@ -124,13 +108,18 @@ static int check_end(sgt_source *s, int *end, sgt_error *err)
     const struct stat *was = &s->opened;
     struct stat now;
     uint8_t more;
-    size_t n = 0;
-    int rc = *end ? SGT_OK : read_bytes(s, &more, &n, 1, end, err);
-    if (!rc && f->filter)
-        rc = sgt_filter_end(f->filter, f->path, &s->child, s->stop, s->cancel, err);
+    ssize_t got = 0;
+    if (!*end) do
+            got = read(s->fd, &more, 1);
+        while (got < 0 && errno == EINTR);
+    if (got < 0) return sgt_fail_errno(err, "%s: offset %" PRIu64, f->path, s->at);
+    s->at += (uint64_t)got;
+    *end = got == 0;
+    const int rc =
+        f->filter ? sgt_filter_end(f->filter, f->path, &s->child, s->stop, s->cancel, err) : SGT_OK;
     if (rc < 0) return rc;
     if (fstat(s->fd, &now) < 0) return sgt_fail_errno(err, "%s", f->path);
-    if ((s->at == f->size || f->filter) && n == 0 && now.st_size == was->st_size &&
+    if ((s->at == f->size || f->filter) && got == 0 && now.st_size == was->st_size &&
         now.st_mtim.tv_sec == was->st_mtim.tv_sec && now.st_mtim.tv_nsec == was->st_mtim.tv_nsec)
         return SGT_OK;
     if (!f->filter && now.st_size == was->st_size && s->at != f->size)
@@ -152,12 +141,24 @@ static void drop_behind(sgt_source *s)
     s->dropped = s->at;
 }
 
+/* Read from the file, standard input or the filter. */
 static int read_file(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end, sgt_error *err)
 {
-    int rc = read_bytes(s, p, n, want, end, err);
-    if (rc < 0) return rc;
+    const sgt_corpus_file *f = s->file;
+    const int waits = f->stream || f->filter, fd = f->filter ? s->child.fd : s->fd;
+    while (*n < want && !*end) {
+        int rc = waits ? wait_stream(s, fd, err) : SGT_OK;
+        if (rc < 0) return rc;
+        ssize_t got = read(fd, p + *n, want - *n);
+        if (got < 0 && (errno == EINTR || (errno == EAGAIN && waits))) continue;
+        if (got < 0) return sgt_fail_errno(err, "%s: offset %" PRIu64, f->path, s->at);
+        *n += (size_t)got;
+        s->at += (uint64_t)got;
+        *end = got == 0;
+    }
+    if (f->stream) return SGT_OK;
     drop_behind(s);
-    return *end || (s->at >= s->file->size && !s->file->filter) ? check_end(s, end, err) : SGT_OK;
+    return *end || (s->at >= f->size && !f->filter) ? check_end(s, end, err) : SGT_OK;
 }
 
 /* ---- packed files ---- */
@@ -195,7 +196,7 @@ int sgt_source_open(sgt_source **out, const sgt_corpus_file *f, const sgt_stop *
     sgt_source *s = calloc(1, sizeof *s);
     if (!s) return sgt_fail_memory(err, f->path);
     *s = (sgt_source){.file = f, .stop = stop, .cancel = cancel, .fd = STDIN_FILENO};
-    s->read = f->pack != SGT_PACK_NONE ? read_packed : f->stream ? read_bytes : read_file;
+    s->read = f->pack == SGT_PACK_NONE ? read_file : read_packed;
     int rc = f->stream ? SGT_OK : open_file(s, err);
     if (!rc && f->pack != SGT_PACK_NONE) {
         s->in = malloc(IN);

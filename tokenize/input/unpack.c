@@ -1,4 +1,4 @@
-/* unpack.c: zlib and zstd behind one call, each with a row in the table `ways`. */
+/* unpack.c: zlib and zstd behind one call, each with a row in the table `codecs`. */
 #include "tokenize/input/unpack.h"
 
 #include <inttypes.h>
@@ -7,10 +7,10 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
-typedef struct way way;
+typedef struct codec codec;
 
 struct sgt_unpack {
-    const way *way;
+    const codec *codec;
     const char *path;
     /* 1: a member has begun and not ended. A file begins as 1, because it must have a member */
     int inside;
@@ -20,7 +20,7 @@ struct sgt_unpack {
     int between; /* 1: zst is between two frames */
 };
 
-struct way {
+struct codec {
     const char *name;
     int (*begin)(sgt_unpack *u); /* returns 0, or -1 if out of memory */
     void (*end)(sgt_unpack *u);
@@ -31,7 +31,7 @@ struct way {
 static int damaged(const sgt_unpack *u, const sgt_unpack_io *io, const char *why, sgt_error *err)
 {
     return sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": not %s, or damaged: %s", u->path,
-                    io->offset + io->in_at, u->way->name, why);
+                    io->offset + io->in_at, u->codec->name, why);
 }
 
 /* ---- gzip ---- */
@@ -122,17 +122,17 @@ static int decompress_some(sgt_unpack *u, sgt_unpack_io *io, sgt_error *err)
 
 /* ---- both ---- */
 
-static const way ways[] = {[SGT_PACK_GZ] = {"gzip", begin_gzip, end_gzip, inflate_some},
-                           [SGT_PACK_ZST] = {"zstd", begin_zstd, end_zstd, decompress_some}};
+static const codec codecs[] = {[SGT_PACK_GZ] = {"gzip", begin_gzip, end_gzip, inflate_some},
+                               [SGT_PACK_ZST] = {"zstd", begin_zstd, end_zstd, decompress_some}};
 
 int sgt_unpack_new(sgt_unpack **out, sgt_pack pack, const char *path, sgt_error *err)
 {
     sgt_unpack *u = calloc(1, sizeof *u);
     if (!u) return sgt_fail_memory(err, path);
-    u->way = &ways[pack];
+    u->codec = &codecs[pack];
     u->path = path;
     u->inside = 1;
-    if (u->way->begin(u) < 0) {
+    if (u->codec->begin(u) < 0) {
         free(u);
         return sgt_fail_memory(err, path);
     }
@@ -143,7 +143,7 @@ int sgt_unpack_new(sgt_unpack **out, sgt_pack pack, const char *path, sgt_error 
 void sgt_unpack_free(sgt_unpack *u)
 {
     if (!u) return;
-    u->way->end(u);
+    u->codec->end(u);
     free(u);
 }
 
@@ -153,7 +153,7 @@ int sgt_unpack_some(sgt_unpack *u, sgt_unpack_io *io, sgt_error *err)
 {
     for (;;) {
         size_t in = io->in_at, out = io->out_at;
-        int rc = u->way->some(u, io, err);
+        int rc = u->codec->some(u, io, err);
         if (rc < 0 || io->out_at == io->out_size) return rc;
         /* no progress: more input is needed */
         if (io->in_at == in && io->out_at == out) return SGT_OK;

@@ -230,15 +230,10 @@ static void count_part(sgt_record *r, const sgt_part *p)
     r->reading = p->raw;
 }
 
-static int record_part(sgt_record *r, const sgt_part *p, const sgt_unit *u, sgt_error *err)
+/* Count a part whose ids are recorded, and record what sources.jsonl and the digests keep of it. */
+static int finish_part(sgt_record *r, const sgt_part *p, const sgt_unit *u, sgt_error *err)
 {
-    if (p->first && !r->inside) {
-        r->begun = r->now;
-        r->begun_tokens = 0;
-        r->inside = 1;
-    }
-    int rc = record_ids(r, p, u->ids + p->first_id, p->ids, err);
-    if (rc < 0) return rc;
+    int rc = SGT_OK;
     count_part(r, p);
     if (p->first && r->kept.count && (rc = record_fields(r, p, u, err)) < 0) return rc;
     r->begun_tokens += p->ids;
@@ -258,7 +253,13 @@ int sgt_record_unit(sgt_record *r, const sgt_unit *u, sgt_error *err)
         r->now.hash = p->hash;
         r->now.block = p->block;
         r->now.split = (uint64_t)p->split;
-        int rc = record_part(r, p, u, err);
+        if (p->first && !r->inside) {
+            r->begun = r->now;
+            r->begun_tokens = 0;
+            r->inside = 1;
+        }
+        int rc = record_ids(r, p, u->ids + p->first_id, p->ids, err);
+        if (!rc) rc = finish_part(r, p, u, err);
         if (rc < 0) return rc;
         while (noted < u->invalid_count && in_part(&u->invalid[noted], p))
             sgt_journal_invalid(r->o->journal, u->invalid[noted++]);

@@ -152,6 +152,8 @@ static void stop_after(void *ctx, uint64_t done, uint64_t total, uint64_t tokens
 
 /* Make one set: stop the run up to three times, and resume it each time with another number of
  * threads. */
+extern _Thread_local size_t piece_bytes; /* bytes of text per unit (tests/tokenize/piece.c) */
+
 static void fill(job *j, uint64_t k, const char *out)
 {
     sgt_error err;
@@ -161,7 +163,7 @@ static void fill(job *j, uint64_t k, const char *out)
         sgt_tokenize_options o = way_options(j->way);
         o.out = out;
         o.threads = 1 + (int)(r % 8);
-        o.piece_bytes = (size_t)64 << (r >> 8) % 7;
+        piece_bytes = (size_t)64 << (r >> 8) % 7;
         o.stop = &s.stop;
         o.progress = stop_after;
         o.progress_ctx = &s;

@@ -138,7 +138,7 @@ class TokenizeOptions(Structure):  # sgt_tokenize_options
     _fields_ = [
         ("inputs", POINTER(c_char_p)), ("input_count", c_size_t), ("out", c_char_p),
         ("vocab", c_char_p), ("rule", c_char_p), ("normalize", c_int), ("val_fraction", c_double),
-        ("shard_tokens", c_uint64), ("threads", c_int), ("piece_bytes", c_size_t),
+        ("shard_tokens", c_uint64), ("threads", c_int),
         ("format", c_int), ("field", c_char_p), ("filters", POINTER(c_char_p)),
         ("filter_count", c_size_t), ("skip_bad", c_int), ("special_eot", c_int),
         ("invalid_utf8", c_int), ("shuffle", c_int), ("shuffle_seed", c_uint64),

@@ -1,0 +1,6 @@
+/* piece.c: small units of work, which cut text in many places. The product's function is wrapped. */
+#include <stddef.h>
+
+_Thread_local size_t piece_bytes; /* pipeline.h */
+size_t __wrap_sgt_text_feed_piece(void);
+size_t __wrap_sgt_text_feed_piece(void) { return piece_bytes ? piece_bytes : (size_t)256 << 10; }
