@@ -81,6 +81,19 @@ ended() {
     [ "$code" -eq "$1" ] || fail "exit code $code, not $1: $(cat .stderr 2> /dev/null)"
 }
 
+# killed SECONDS COMMAND...: start it, and kill it after that time; $kills counts those that still ran
+kills=0
+killed() {
+    seconds=$1
+    shift
+    echo "killed after $seconds s: $*" > .ran
+    "$@" > .stdout 2> .stderr &
+    pid=$!
+    sleep "$seconds"
+    kill -KILL $pid 2> .kill && kills=$((kills + 1))
+    wait $pid 2> .wait || :
+}
+
 # run_interrupted COMMAND...: start it, and interrupt it once it has a signal handler. It must exit
 # with 130 and a line that says that it was interrupted
 run_interrupted() {

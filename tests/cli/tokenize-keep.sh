@@ -124,11 +124,7 @@ for ranks in 2 4; do
 done
 rm -rf out
 for wait in .005 .01 .02 .04; do # killed somewhere, or done by then
-    sgt-tokenize $keep --shard-tokens 700 --split 30% "$data/web.parquet" "$data/web.jsonl" out > .stdout 2> .stderr &
-    pid=$!
-    sleep $wait
-    kill -KILL $pid 2> .kill
-    wait $pid 2> .wait
+    killed $wait sgt-tokenize $keep --shard-tokens 700 --split 30% "$data/web.parquet" "$data/web.jsonl" out
 done
 run 0 sgt-tokenize $keep --shard-tokens 700 --split 30% "$data/web.parquet" "$data/web.jsonl" out
 same_folders out one

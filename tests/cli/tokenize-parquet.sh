@@ -139,11 +139,7 @@ stderr_is "sgt-tokenize: $data/zstd-v1.parquet: row 26: the field is null (--fie
 rm -rf no
 eight='rows rows rows rows rows rows rows rows'
 for wait in .01 .02 .04 .08; do # killed at some point, or already complete
-    sgt-tokenize --quiet --field dict_none --shard-tokens 500 $eight cut > .stdout 2> .stderr &
-    pid=$!
-    sleep $wait
-    kill -KILL $pid 2> .kill
-    wait $pid 2> .wait
+    killed $wait sgt-tokenize --quiet --field dict_none --shard-tokens 500 $eight cut
 done
 run 0 sgt-tokenize --quiet --field dict_none --shard-tokens 500 $eight cut
 run 0 sgt-tokenize --quiet --field dict_none --shard-tokens 500 $eight whole
@@ -152,11 +148,7 @@ rm -rf cut
 for rank in 0 1 2; do
     part="--quiet --field dict_none --shard-tokens 500 --rank $rank --ranks 3 $eight cut"
     for wait in .01 .02 .04; do
-        sgt-tokenize $part > .stdout 2> .stderr &
-        pid=$!
-        sleep $wait
-        kill -KILL $pid 2> .kill
-        wait $pid 2> .wait
+        killed $wait sgt-tokenize $part
     done
     run 0 sgt-tokenize $part
 done

@@ -33,13 +33,8 @@ jq -e '[.sets[].rows] | add == 240 and .[0] >= 112 and .[0] <= 128' .stdout > .j
 jq -e '.sets[1] | .epochs - .rows / 624 | fabs < 1e-8' .stdout > .jq || fail "epochs: $(cat .stdout)"
 
 # ---- killed and resumed ----
-kills=0
 for moment in 0.15 0.3 0.25 0.4 0.2 0.5; do
-    sgt-train --quiet $mix $options --run cut --resume-or-start > .stdout 2> .stderr &
-    pid=$!
-    sleep "$moment"
-    kill -9 $pid 2> /dev/null && kills=$((kills + 1))
-    wait $pid 2> /dev/null
+    killed $moment sgt-train --quiet $mix $options --run cut --resume-or-start
 done
 [ "$kills" -gt 0 ] || fail 'nothing was killed'
 run 0 sgt-train --quiet $mix $options --run cut --resume-or-start

@@ -11,14 +11,9 @@ run 0 sgt-train --quiet $options --run whole
 # repeated.
 seed=${SEED:-$$}
 echo "SEED=$seed"
-kills=0
 moments() { awk -v seed="$seed" 'BEGIN { srand(seed); while (n++ < 12) printf "%.3f\n", 0.05 + rand() * 0.6 }'; }
 for moment in $(moments); do
-    sgt-train --quiet $options --run cut --resume-or-start > .stdout 2> .stderr &
-    pid=$!
-    sleep "$moment"
-    kill -9 $pid 2> /dev/null && kills=$((kills + 1))
-    wait $pid 2> /dev/null
+    killed $moment sgt-train --quiet $options --run cut --resume-or-start
     for name in cut/step-*; do # a checkpoint with its final name is whole
         [ ! -e "$name" ] || [ -s "$name/state.json" ] || fail "$name is half a checkpoint"
     done
