@@ -208,7 +208,7 @@ typedef struct sgt_tokenize_options {
      * is text */
     int special_eot;
     sgt_invalid_utf8 invalid_utf8; /* what to do with bytes that are not UTF-8 */
-    /* write the documents of each split in the order that shuffle_seed decides (shuffle.h) */
+    /* write the documents of each split in the order that shuffle_seed decides (order.h) */
     int shuffle;
     uint64_t shuffle_seed; /* seed of that order, below 2^63 */
     /* leave out documents whose text occurred earlier (dedup.h) */
@@ -277,9 +277,9 @@ typedef struct sgt_tokenize_result {
  * With ranks, each process makes the same call with its own rank, and all of them see the same
  * inputs and OUT. A rank makes its part under OUT/.work, and OUT gets the same bytes as from one
  * process. If the ranks are not connected (ranks->sum is NULL; rank and size are enough), the last
- * rank to finish assembles the parts, and the others return with `waiting` set. If they are
- * connected, rank 0 assembles them with the help of the others; all return once OUT is complete,
- * and only rank 0's result counts. After a rank has died, the same calls continue its part.
+ * rank to finish joins the parts, and the others return with `waiting` set. If they are connected,
+ * they run at the same time and wait for each other through files under OUT/.work. Each joins a
+ * share of the parts, and only rank 0's result counts. After a rank has died, the same calls go on.
  *
  * Return 0, or: SGT_EUSAGE, the options make no sense; SGT_EIO, a system call failed, or OUT would
  * not fit on its disk (`force` tries anyway); SGT_EFORMAT, an input or OUT has the wrong format;

@@ -28,7 +28,9 @@
 
 /* ---- the disk ---- */
 
-uint64_t sgt_space_free(const char *out)
+/* Return the bytes free for this user on the file system that OUT is on, or will be;
+ * SGT_NOT_KNOWN if out is NULL or the system does not say. */
+static uint64_t free_bytes(const char *out)
 {
     struct statvfs f;
     char *path = out && *out ? strdup(out) : NULL;
@@ -61,16 +63,12 @@ static uint64_t bytes_below(const char *folder)
     return bytes;
 }
 
-uint64_t sgt_space_used(const char *out)
+/* Return the bytes on disk of the set in OUT, complete or not; 0 if there is none. */
+static uint64_t used_bytes(const char *out)
 {
     int ours = out && *out &&
                (sgt_out_file_exists(out, "manifest.json") || sgt_out_file_exists(out, ".work"));
     return ours ? bytes_below(out) : 0;
-}
-
-int sgt_space_lacks(uint64_t need, uint64_t there, uint64_t avail)
-{
-    return avail != SGT_NOT_KNOWN && need > there && need - there > avail;
 }
 
 /* Write a size such as "12.3 GiB" into buf[n] and return buf. */
@@ -84,9 +82,11 @@ static char *shown(char *buf, size_t n, uint64_t bytes)
     return buf;
 }
 
-int sgt_space_fail(const char *out, uint64_t need, uint64_t there, uint64_t avail, sgt_error *err)
+int sgt_space_lacks(const char *out, const sgt_dry_run_result *r, sgt_error *err)
 {
+    const uint64_t need = r->disk + r->disk_meanwhile, there = r->disk_there, avail = r->disk_free;
     char a[32], b[32];
+    if (avail == SGT_NOT_KNOWN || need <= there || need - there <= avail) return SGT_OK;
     return sgt_fail(err, SGT_EIO,
                     "%s: needs about %s%s, but only %s is free there (make room, name an OUT "
                     "elsewhere, or --force)",
@@ -125,8 +125,9 @@ static int measure_inputs(sgt_dry_run_result *r, const sgt_tokenize_options *o, 
         if (rc < 0) return rc;
         known &= !f->lines && !f->detect && !(f->rows && o->skip_bad);
         r->documents += documents;
-        r->packed |= !sgt_corpus_sought(f);
-        text += (double)bytes * (sgt_corpus_sought(f) ? 1 : UNPACKED);
+        r->packed |= !sgt_corpus_sought(f) && !f->filter;
+        /* a filter reads formats such as PDF, which hold less text than bytes */
+        text += (double)bytes * (sgt_corpus_sought(f) || f->filter ? 1 : UNPACKED);
     }
     if (!known) r->documents = SGT_NOT_KNOWN;
     r->tokens = (uint64_t)ceil(text / TOKEN_BYTES);
@@ -157,7 +158,7 @@ static int estimate(sgt_dry_run_result *r, const sgt_tokenize_options *o, const 
               (o->layout == SGT_LAYOUT_MEGATRON ? 20 : 8) * documents +
               VOCAB_ENTRY * (uint64_t)sgt_vocab_size(v);
     for (size_t i = 0; i < c->count; i++) r->disk += strlen(c->files[i].name) + SOURCE_LINE;
-    r->disk_there = sgt_space_used(o->out);
+    r->disk_there = used_bytes(o->out);
     return SGT_OK;
 }
 
@@ -172,7 +173,7 @@ int sgt_dry_run(const sgt_tokenize_options *o, sgt_dry_run_result *r, sgt_error 
     if (!rc && (rc = sgt_vocab_of(&v, o, err)) == 0) {
         sgt_vocab_say(v, &o->notice);
         rc = estimate(r, o, c, v, err);
-        r->disk_free = sgt_space_free(o->out);
+        r->disk_free = free_bytes(o->out);
     }
     sgt_vocab_free(v);
     sgt_corpus_free(c);
@@ -185,7 +186,7 @@ int sgt_space_check(const sgt_tokenize_options *o, const sgt_corpus *c, const sg
     if (o->force || c->stream || (sgt_ranks_connected(o->ranks) && o->ranks->rank)) return SGT_OK;
     if (sgt_out_file_exists(o->out, "manifest.json")) return SGT_OK;
     /* Nothing that is made takes eight times its inputs: so no Parquet file is opened for this. */
-    const uint64_t avail = sgt_space_free(o->out);
+    const uint64_t avail = free_bytes(o->out);
     if (avail == SGT_NOT_KNOWN || avail / 8 > c->bytes + SMALL) return SGT_OK;
     sgt_dry_run_result r;
     sgt_error why;
@@ -193,6 +194,6 @@ int sgt_space_check(const sgt_tokenize_options *o, const sgt_corpus *c, const sg
     if (rc == SGT_ESTOPPED) return sgt_fail(err, rc, "%s", why.text);
     /* Ignore errors in the inputs: the run reports them, after the work that it can do. */
     if (rc < 0) return SGT_OK;
-    if (!sgt_space_lacks(r.disk + r.disk_meanwhile, r.disk_there, avail)) return SGT_OK;
-    return sgt_space_fail(o->out, r.disk + r.disk_meanwhile, r.disk_there, avail, err);
+    r.disk_free = avail;
+    return sgt_space_lacks(o->out, &r, err);
 }

@@ -23,7 +23,7 @@ typedef struct sgt_dry_run_result {
     uint64_t skipped;      /* files left out because they are not text */
     uint64_t documents;    /* exact; SGT_NOT_KNOWN if only reading the inputs would tell */
     uint64_t tokens;       /* roughly, including duplicates */
-    int packed;            /* 1: some files are packed, or come from a command */
+    int packed;            /* 1: some files are packed */
     uint64_t shards, disk; /* disk: bytes of the complete OUT */
     /* further bytes until then: parts of ranks, of --shuffle or of --dedup; and the set that files
      * in another layout are written from */
@@ -42,18 +42,8 @@ int sgt_dry_run(const sgt_tokenize_options *o, sgt_dry_run_result *r, sgt_error 
 int sgt_space_check(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
                     sgt_error *err);
 
-/* Return the bytes free for this user on the file system that OUT is on, or will be. Return
- * SGT_NOT_KNOWN if out is NULL or the system does not say. */
-uint64_t sgt_space_free(const char *out);
-
-/* Return the bytes on disk of the set in OUT, complete or not; 0 if there is none. */
-uint64_t sgt_space_used(const char *out);
-
-/* Return whether a set of `need` bytes does not fit into `avail` free bytes. `there` of its bytes
- * are already written. */
-int sgt_space_lacks(uint64_t need, uint64_t there, uint64_t avail);
-
-/* Fail with SGT_EIO and a message that gives these numbers for `out`. */
-int sgt_space_fail(const char *out, uint64_t need, uint64_t there, uint64_t avail, sgt_error *err);
+/* Return SGT_EIO, with both numbers, if an OUT of these sizes does not fit on its disk. Return
+ * SGT_OK if it fits, or if the system does not say. */
+int sgt_space_lacks(const char *out, const sgt_dry_run_result *r, sgt_error *err);
 
 #endif

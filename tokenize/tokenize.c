@@ -12,9 +12,6 @@
 #include "tokenize/input/feed.h"
 #include "tokenize/layout.h"
 #include "tokenize/options.h"
-#include "tokenize/out/export.h"
-#include "tokenize/out/out.h"
-#include "tokenize/out/out_compare.h"
 #include "tokenize/parts/parts.h"
 #include "tokenize/pipeline.h"
 #include "loader/shards/json_dumps.h"
@@ -79,37 +76,12 @@ static void notice_names(const sgt_tokenize_options *o, const sgt_corpus *c)
                 c->files[first].path, found, found == 1 ? "name" : "names");
 }
 
-/* Fail unless connected ranks have rank 0's options. Without this, a rank with others might start
- * OUT over while rank 0 writes to it. */
-static int check_same(const sgt_tokenize_options *o, const sgt_vocab *v, const char *options,
-                      sgt_error *err)
-{
-    const uint64_t mine[] = {strlen(options) + 1, o->layout, sgt_vocab_fingerprint(v)};
-    uint64_t theirs[] = {mine[0], mine[1], mine[2]};
-    if (!sgt_ranks_connected(o->ranks)) return SGT_OK;
-    int rc = o->ranks->broadcast(o->ranks, theirs, sizeof theirs, 0, err);
-    if (rc < 0) return rc;
-    char *text = calloc(1, theirs[0]);
-    if (!text) return sgt_fail_memory(err, o->out);
-    if (sgt_ranks_first(o->ranks)) memcpy(text, options, mine[0]);
-    if ((rc = o->ranks->broadcast(o->ranks, text, theirs[0], 0, err)) == 0)
-        rc = sgt_out_same_as_rank0(o->out, text, options, err);
-    free(text);
-    if (!rc && mine[1] != theirs[1])
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: --shards %s, but rank 0 has %s", o->out,
-                      sgt_layout_names[mine[1]], sgt_layout_names[theirs[1]]);
-    if (!rc && mine[2] != theirs[2])
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: the vocabulary differs from that of rank 0", o->out);
-    return rc;
-}
-
 static int tokenize_into(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
                          sgt_tokenize_result *result, sgt_error *err)
 {
     char *options = options_json(o, v);
     if (!options) return sgt_fail_memory(err, o->out);
     int rc = sgt_space_check(o, c, v, err);
-    if (!rc) rc = check_same(o, v, options, err);
     if (!rc)
         rc = (o->layout             ? sgt_layout_make
               : sgt_parts_wanted(o) ? sgt_parts_make

@@ -50,6 +50,7 @@ printf 'a b c\n' > made.rev
 estimate --filter rev=rev made.rev
 is documents null
 estimate --filter rev=text:rev made.rev
+is tokens 2
 is documents 1
 
 # A packed file is taken for three times as much text; of a Parquet file this holds for the column of text alone.

@@ -13,7 +13,7 @@
 #include "tokenize/input/feed.h"
 #include "tokenize/parts/buckets.h"
 #include "tokenize/parts/divide.h"
-#include "tokenize/parts/gather.h"
+#include "tokenize/parts/meet.h"
 #include "tokenize/parts/order.h"
 #include "tests/tokenize/pipeline.h"
 
@@ -111,7 +111,7 @@ static uint64_t count_duplicates(void)
 }
 
 /* Make a set with every combination of the options that need parts, for several numbers of ranks.
- * Parts of more than SGT_GATHER_SHARDS shards are shuffled through buckets. */
+ * Parts of more than SGT_ORDER_SHARDS shards are shuffled through buckets. */
 Test(pipeline_sets, equals_the_slow_way)
 {
     static const uint32_t ranks[] = {1, 3, 40};
@@ -142,7 +142,7 @@ Test(pipeline_sets, equals_the_slow_way)
                 cr_assert_eq(make(o, out, &r, &err), 0, "%s", err.text);
                 cr_assert(rank.rank == 0 || r.waiting, "a rank has not waited for the others");
             }
-            cr_assert_eq(mode >= 4, train.count > SGT_GATHER_SHARDS * o.shard_tokens);
+            cr_assert_eq(mode >= 4, train.count > SGT_ORDER_SHARDS * o.shard_tokens);
             expect_shards(out, "train", &train, o.shard_tokens);
             expect_shards(out, "val", &val, o.shard_tokens);
             cr_assert_eq(r.documents, train.documents + val.documents);
@@ -237,17 +237,16 @@ static sgt_made *some_files(const char *out, int from, int to)
 
 /* Shuffled documents are the same for any number of ranks, whether a bucket is loaded into memory
  * or not, and if they are read from the parts. They can be read from the beginning or from any
- * token. Files of an earlier run are used again, unless `force` is set. */
+ * token. Files of an earlier run are used again. */
 Test(pipeline_sets, orders_are_walked_and_sought)
 {
     static const struct {
         int shuffle;
         uint32_t ranks;
         uint64_t memory;
-        int copies, force;
-    } cases[] = {{0, 1, 0, 0, 0},     {1, 1, 0, 0, 0},      {1, 1, 20000, 1, 0}, {1, 1, 0, 1, 0},
-                 {1, 1, 1000, 1, 1},  {1, 1, 0, 0, 1},      {1, 1, 0, 0, 0},     {1, 2, 0, 1, 0},
-                 {1, 2, 20000, 1, 0}, {1, 3, 1000000, 1, 0}};
+        int copies;
+    } cases[] = {{0, 1, 0, 0},    {1, 1, 0, 0}, {1, 1, 20000, 1}, {1, 1, 0, 1},
+                 {1, 1, 1000, 1}, {1, 2, 0, 1}, {1, 2, 20000, 1}, {1, 3, 1000000, 1}};
     sgt_error err;
     sgt_order *o;
     sgt_tokenize_options options[] = {{0}, {.shuffle = 1, .shuffle_seed = 5}};
@@ -259,8 +258,7 @@ Test(pipeline_sets, orders_are_walked_and_sought)
                                .shuffle = cases[k].shuffle,
                                .seed = 5,
                                .work = "work",
-                               .force = cases[k].force,
-                               .share = {.count = cases[k].ranks},
+                               .share = {.count = cases[k].ranks, .ranks = cases[k].ranks},
                                .memory = cases[k].memory};
         stream want = slow_set(&options[r.shuffle], 0);
         cr_assert_eq(sgt_order_copies(&r, &err), cases[k].copies, "case %zu", k);
@@ -280,6 +278,26 @@ Test(pipeline_sets, orders_are_walked_and_sought)
     for (int i = 0; i < 2; i++) sgt_made_close(sets[i]);
     cr_assert_eq(access("work/sorting/train/00001-of-00002/table", F_OK), 0);
     cr_assert_lt(access("work/sorting/train/apart-00002", F_OK), 0, "it was not removed");
+}
+
+/* A rank that waits for another goes on when that one has come, and if it is stopped. A rank's
+ * number is taken only once, and what its file held before is forgotten. */
+Test(pipeline_sets, ranks_meet)
+{
+    sgt_error err;
+    sgt_stop stop = {0};
+    const sgt_ranks r[2] = {{.rank = 0, .size = 2}, {.rank = 1, .size = 2}};
+    sgt_meeting *m[2], *again;
+    mkdir("w", 0777);
+    put_text("w/rank-000001", "done 0 0\n", 9);
+    for (int i = 0; i < 2; i++) cr_assert_eq(sgt_meeting_open(&m[i], "w", &r[i], &stop, &err), 0);
+    cr_assert_eq(sgt_meeting_open(&again, "w", &r[1], NULL, &err), SGT_EIO);
+    cr_assert_str_eq(err.text, "w/rank-000001: another sgt-tokenize is running here (wait for it)");
+    cr_assert_eq(sgt_meeting_announce(m[1], SGT_MEET_PLAN, &err), 0, "%s", err.text);
+    cr_assert_eq(sgt_meet(m[0], SGT_MEET_PLAN, &err), 0, "%s", err.text);
+    sgt_stop_request(&stop);
+    cr_assert_eq(sgt_meet(m[0], SGT_MEET_DONE, &err), SGT_ESTOPPED);
+    for (int i = 0; i < 2; i++) sgt_meeting_close(m[i]);
 }
 
 /* Each rank gets consecutive files, and the ranks get nearly equal shares. If there are more ranks

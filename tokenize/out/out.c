@@ -22,17 +22,16 @@
 #include "tokenize/out/writer.h"
 #include "tokenize/vocab/vocab.h"
 
-/* file in .work, locked by ranks that write shards for the rank that holds the lock */
-#define HELPERS "helpers"
 #define WAIT_MS 50
 #define WAIT_TURNS 200 /* ten seconds of waits of WAIT_MS: a rank sets OUT up in less */
 
 static const char *const finished_names[] = {"manifest.json",  "sources.jsonl",
                                              "tokenizer.json", SGT_TOKENIZER_CONFIG,
                                              SGT_DEDUP_FILE,   SGT_OUT_INPUTS};
-static const char *const work_names[] = {"journal",       "inputs.jsonl",   "sources.jsonl",
-                                         "manifest.json", "tokenizer.json", SGT_TOKENIZER_CONFIG,
-                                         SGT_DEDUP_FILE,  HELPERS};
+static const char *const work_names[] = {
+    "journal",       "inputs.jsonl",   "sources.jsonl",
+    "manifest.json", "tokenizer.json", SGT_TOKENIZER_CONFIG,
+    SGT_DEDUP_FILE,  "helpers"}; /* helpers: a lock of earlier versions */
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
 /* ---- names ---- */
@@ -55,6 +54,13 @@ static int stale_in_out(const char *name, const void *ctx)
     return sgt_writer_reads_name(name, &split, &index) && !(j && index < j->count[split]);
 }
 
+/* Return whether `name` in .work is a rank's file (meet.h). */
+static int is_of_rank(const char *name, const void *ctx)
+{
+    (void)ctx;
+    return !strncmp(name, SGT_OUT_RANK, strlen(SGT_OUT_RANK));
+}
+
 /* Return whether `name` in .work is a file to remove: one of ours, but not the lock. With `j`, only
  * temporary files count, and not those of the shard that `j` has begun. */
 static int stale_in_work(const char *name, const void *ctx)
@@ -62,7 +68,7 @@ static int stale_in_work(const char *name, const void *ctx)
     const sgt_journal *j = ctx;
     char known[64];
     size_t n = strlen(name);
-    if (!j && listed(name, work_names, COUNT(work_names))) return 1;
+    if (!j && (listed(name, work_names, COUNT(work_names)) || is_of_rank(name, NULL))) return 1;
     if (n < 4 || strcmp(name + n - 4, ".tmp")) return 0;
     for (int s = 0; j && s < SGT_SPLITS; s++)
         for (int k = 0; k < 2; k++) {
@@ -347,13 +353,25 @@ static int check_joined(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     return rc > 0 || (rc < 0 && !r->force) ? rc : at_work(o, err);
 }
 
+/* Remove from .work, which no other rank uses, what ranks of an earlier run told each other; with
+ * `force`, also what they have sorted. */
+static int forget_ranks(const sgt_out *o, int force, sgt_error *err)
+{
+    char *sorting = sgt_join(o->work, SGT_OUT_SORTING);
+    int rc = sorting ? sgt_sweep(o->work, is_of_rank, NULL, err) : sgt_fail_memory(err, o->work);
+    if (!rc && force) rc = sgt_remove_tree(sorting, err);
+    free(sorting);
+    return rc;
+}
+
 int sgt_out_join(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     int rc = approach(o, r, err);
     if (rc > 0 || (rc < 0 && !o->work)) return rc;
     for (int turn = 0; !rc; turn++) {
         if ((rc = lock_work(o, LOCK_EX, err)) == 0) {
-            if ((rc = take_over(o, r, err)) == 0 && flock(o->lock, LOCK_SH) < 0)
+            if ((rc = take_over(o, r, err)) == 0 && (rc = forget_ranks(o, r->force, err)) == 0 &&
+                flock(o->lock, LOCK_SH) < 0)
                 rc = sgt_fail_errno(err, "%s/lock: cannot lock", o->work);
             break;
         }
@@ -369,29 +387,6 @@ int sgt_out_join(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 
 void sgt_out_share_no_more(sgt_out *o) { unlock(o); }
 
-/* Return a descriptor that locks .work/helpers, or a negative SGT_E*. */
-static int lock_helpers(const sgt_out *o, const sgt_out_request *r, int how, sgt_error *err)
-{
-    char *path = sgt_join(o->work, HELPERS);
-    int rc = path ? SGT_OK : sgt_fail_memory(err, o->work);
-    int fd = rc ? -1 : open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (!rc && fd < 0) rc = sgt_fail_errno(err, "%s", path);
-    while (!rc && flock(fd, how | LOCK_NB) < 0)
-        rc = errno != EWOULDBLOCK ? sgt_fail_errno(err, "%s: cannot lock", path)
-             : r                  ? wait_a_turn(r, err)
-                                  : SGT_OK;
-    if (rc < 0 && fd >= 0) close(fd);
-    free(path);
-    return rc < 0 ? rc : fd;
-}
-
-int sgt_out_help(sgt_out *o, sgt_error *err)
-{
-    int fd = lock_helpers(o, NULL, LOCK_SH, err);
-    if (fd >= 0) o->lock = fd;
-    return fd < 0 ? fd : SGT_OK;
-}
-
 int sgt_out_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     int rc;
@@ -400,10 +395,6 @@ int sgt_out_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     if (rc < 0) return rc;
     sgt_journal_close(o->journal);
     o->journal = NULL;
-    /* wait for helpers of a rank that died, which may still write */
-    int helpers = lock_helpers(o, r, LOCK_EX, err);
-    if (helpers < 0) return helpers;
-    close(helpers);
     if ((rc = sgt_out_is_complete(r, err)) == 1) remove_work(o);
     if (!rc && (rc = sgt_journal_open(&o->journal, o->work, err)) == 0)
         rc = r->corpus->stream || sgt_out_may_resume(o->journal, r, o->work, err) == 1

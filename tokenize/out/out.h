@@ -52,8 +52,9 @@ typedef struct sgt_out_request {
     const char *field; /* column of Parquet that holds the text; NULL: "text" */
 } sgt_out_request;
 
-#define SGT_OUT_PARTS 1000000          /* limit: a part's number has six digits */
-#define SGT_OUT_SORTING "sorting"      /* folder in .work for documents that are being reordered */
+#define SGT_OUT_PARTS 1000000     /* limit: a part's number has six digits */
+#define SGT_OUT_RANK "rank-"      /* beginning of the names of ranks' files in .work (meet.h) */
+#define SGT_OUT_SORTING "sorting" /* folder in .work for documents that are being reordered */
 #define SGT_OUT_INPUTS ".inputs.jsonl" /* of a complete set: inputs.jsonl (same.h) */
 #define SGT_OUT_SET "set" /* folder in .work: set that OUT's files are written from (layout.h) */
 
@@ -88,9 +89,6 @@ void sgt_out_share_no_more(sgt_out *o);
 /* Wait, after sgt_out_share_no_more, until no other rank works on OUT. Return 0 if OUT is ours
  * alone, 1 if it has become complete, or a negative SGT_E*. */
 int sgt_out_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err);
-/* Lock OUT as a helper, which writes shards while another rank has OUT alone. If that rank dies,
- * the next rank to take OUT alone waits until the helpers have ended. */
-int sgt_out_help(sgt_out *o, sgt_error *err);
 /* Leave an OUT that was joined. If no rank has begun a part, restore OUT as it was before. */
 void sgt_out_leave(sgt_out *o);
 

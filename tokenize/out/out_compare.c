@@ -88,8 +88,8 @@ static char *as_typed(const json_t *v)
                              : strdup("not given");
 }
 
-/* Fail: option `key` has the value `a` in OUT, or with rank 0 (`rank0`), and the value `b` here. */
-static int differs(const char *out, int rank0, const char *key, const json_t *a, const json_t *b,
+/* Fail: option `key` has the value `a` in OUT, and the value `b` in this run. */
+static int differs(const char *out, const char *key, const json_t *a, const json_t *b,
                    sgt_error *err)
 {
     char *had = as_typed(a), *has = as_typed(b), *option = strdup(key);
@@ -97,8 +97,6 @@ static int differs(const char *out, int rank0, const char *key, const json_t *a,
     for (char *p = option; p && *p; p++)
         if (*p == '_') *p = '-';
     if (!had || !has || !option) rc = sgt_fail_memory(err, out);
-    else if (rank0)
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: --%s %s, but rank 0 has %s", out, option, has, had);
     else
         rc = sgt_fail(err, SGT_EFORMAT, "%s: made with --%s %s, now %s (--force replaces it)", out,
                       option, had, has);
@@ -108,19 +106,19 @@ static int differs(const char *out, int rank0, const char *key, const json_t *a,
     return rc;
 }
 
-/* Compare options as JSON objects: `a` those of OUT, or of rank 0; `b` those of this run. */
-static int compare_objects(const char *out, int rank0, json_t *a, json_t *b, sgt_error *err)
+/* Compare options as JSON objects: `a` those of OUT, `b` those of this run. */
+static int compare_objects(const char *out, json_t *a, json_t *b, sgt_error *err)
 {
     const char *key;
     json_t *value;
     int rc = SGT_OK;
     /* the layout first: it decides which other options there are */
     const json_t *x = json_object_get(a, "shards"), *y = json_object_get(b, "shards");
-    if ((x || y) && !json_equal(x, y)) rc = differs(out, rank0, "shards", x, y, err);
+    if ((x || y) && !json_equal(x, y)) rc = differs(out, "shards", x, y, err);
     json_object_foreach(b, key, value) if (!rc && !json_equal(json_object_get(a, key), value)) rc =
-        differs(out, rank0, key, json_object_get(a, key), value, err);
+        differs(out, key, json_object_get(a, key), value, err);
     json_object_foreach(a, key, value) if (!rc && !json_object_get(b, key)) rc =
-        differs(out, rank0, key, value, NULL, err);
+        differs(out, key, value, NULL, err);
     return rc;
 }
 
@@ -128,20 +126,11 @@ static int compare_options(const char *out, const char *made, const char *now, s
 {
     json_t *a = json_loads(made, 0, NULL), *b = json_loads(now, 0, NULL);
     int rc = json_is_object(a) && json_is_object(b)
-                 ? compare_objects(out, 0, a, b, err)
+                 ? compare_objects(out, a, b, err)
                  : sgt_fail(err, SGT_EFORMAT,
                             "%s: does not record the options that it was made with (--force "
                             "replaces it)",
                             out);
-    json_decref(a);
-    json_decref(b);
-    return rc;
-}
-
-int sgt_out_same_as_rank0(const char *out, const char *rank0, const char *here, sgt_error *err)
-{
-    json_t *a = json_loads(rank0, 0, NULL), *b = json_loads(here, 0, NULL);
-    int rc = a && b ? compare_objects(out, 1, a, b, err) : sgt_fail_memory(err, out);
     json_decref(a);
     json_decref(b);
     return rc;

@@ -23,10 +23,6 @@ int sgt_out_write_inputs(const char *folder, const char *name, const sgt_corpus 
 /* Compare the inputs of a complete set in `folder`, OUT or a part of it, with r->corpus. */
 int sgt_out_compare_inputs(const sgt_out_request *r, const char *folder, sgt_error *err);
 
-/* Compare options, as JSON text, with those of rank 0. Return 0, or SGT_EFORMAT with one line that
- * names the first option that differs. */
-int sgt_out_same_as_rank0(const char *out, const char *rank0, const char *here, sgt_error *err);
-
 /* Check that NAME in FOLDER has `want` bytes, or at least that many. Return 0, SGT_EFORMAT or
  * SGT_ENOMEM. */
 int sgt_out_check_size(const char *folder, const char *name, uint64_t want, int at_least,

@@ -178,12 +178,12 @@ static int scatter_records(scattering *s, const sgt_dedup_record *r, size_t n, s
     return rc;
 }
 
-static int scatter_part(scattering *s, const sgt_made *part, const char *folder,
-                        const sgt_stop *stop, sgt_error *err)
+static int scatter_part(scattering *s, const sgt_made *part, const sgt_stop *stop, sgt_error *err)
 {
     static const char wrong[] =
         "%s: %lld bytes, expected %" PRIu64 " of %" PRIu64
         " documents (remove the folder it is in, and its rank makes it again)";
+    const char *folder = sgt_made_path(part);
     uint64_t count = sgt_made_documents(part, 0) + sgt_made_documents(part, 1);
     sgt_dedup_record *r = malloc(READ * sizeof *r);
     char *path = sgt_join(folder, SGT_DEDUP_FILE);
@@ -215,7 +215,7 @@ static int scatter(const sgt_dedup *d, sgt_error *err)
     if (rc < 0) return rc;
     for (int k = 0; k < SGT_SPLITS; k++) s.number += s.place[k] = d->first[k][mine];
     for (size_t i = part_of(d, mine); i < part_of(d, mine + 1) && !rc; i++)
-        rc = scatter_part(&s, d->r.parts[i], d->r.paths[i], d->r.stop, err);
+        rc = scatter_part(&s, d->r.parts[i], d->r.stop, err);
     for (int k = 0; k < SGT_SPLITS && !rc; k++)
         if (s.place[k] != d->first[k][mine + 1])
             rc = sgt_fail(err, SGT_EFORMAT,
@@ -428,9 +428,10 @@ int sgt_dedup_open(sgt_dedup **out, const sgt_dedup_request *r, sgt_error *err)
     d->r.share = sgt_share_or_all(r->share);
     d->folder = sgt_join(r->work, SGT_OUT_SORTING "/duplicates");
     int rc = d->folder ? prepare(d, err) : sgt_fail_memory(err, r->work);
-    if (!rc && (rc = scatter(d, err)) == 0 && (rc = sgt_share_barrier(&r->share, err)) == 0 &&
-        (rc = search(d, err)) == 0 && (rc = sgt_share_barrier(&r->share, err)) == 0 &&
-        (rc = mark(d, err)) == 0 && (rc = sgt_share_barrier(&r->share, err)) == 0)
+    sgt_meeting *m = r->share.meeting;
+    if (!rc && (rc = scatter(d, err)) == 0 && (rc = sgt_meet(m, SGT_MEET_RECORDS, err)) == 0 &&
+        (rc = search(d, err)) == 0 && (rc = sgt_meet(m, SGT_MEET_FOUND, err)) == 0 &&
+        (rc = mark(d, err)) == 0 && (rc = sgt_meet(m, SGT_MEET_MARKS, err)) == 0)
         rc = add_up(d, err);
     if (rc < 0) sgt_dedup_close(d);
     else *out = d;

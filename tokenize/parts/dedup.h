@@ -2,7 +2,7 @@
  * earlier document of the input, in either split. The first one stays.
  *
  * While a part is made, each of its documents leaves a record in the part's documents.sgt
- * (digests.h). When all parts are complete, connected ranks divide the work (share.h), through
+ * (digests.h). When all parts are complete, ranks that meet divide the work (meet.h), through
  * files in WORK/sorting/duplicates:
  *
  * 1. Each rank scatters the records of its parts over bucket files, by their hashes: from-RANK/.
@@ -21,21 +21,19 @@
 
 #include "loader/base/error.h"
 #include "tokenize/parts/made.h"
-#include "tokenize/parts/share.h"
+#include "tokenize/parts/meet.h"
 
 typedef struct sgt_dedup sgt_dedup;
 
 typedef struct sgt_dedup_request {
     sgt_made *const *parts; /* in input order; they must outlive the sgt_dedup */
-    const char *const *paths;
     size_t count;
     const char *work;
     sgt_share share;
     const sgt_stop *stop;
 } sgt_dedup_request;
 
-/* Find the duplicates. If the ranks of r->share are connected, all of them must call this, with the
- * same parts. */
+/* Find the duplicates. All ranks that meet must call this, with the same parts. */
 int sgt_dedup_open(sgt_dedup **out, const sgt_dedup_request *r, sgt_error *err);
 void sgt_dedup_close(sgt_dedup *d); /* NULL is allowed */
 /* Return 1 if document `number` of a split is a duplicate, counted over all parts in input order; 0

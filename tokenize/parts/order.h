@@ -8,19 +8,60 @@
  *         for (at = 0; at < tokens; at += n) sgt_order_ids(o, at, n = ..., &ids, &err);
  *     sgt_order_close(o);
  *
- * The order is that of the input, part after part, or shuffled (shuffle.h, gather.h). Duplicates
- * are left out (dedup.h). Only one thread at a time may use an order. */
+ * The order is that of the input, part after part, or shuffled. Duplicates are left out (dedup.h).
+ * Only one thread at a time may use an order.
+ *
+ * Shuffled, document n of a split (in input order, duplicates counted) has the key XXH3-64(n as 8
+ * bytes, little endian; seed); the order is that of (key, n). It is made in one of two ways:
+ *
+ * - From the parts. One rank, or all ranks of one machine, do this if the tokens of the split fit in
+ *   half of the memory that is free. The parts were just written, so they are in the page cache,
+ *   and random reads of them cost less than to write and read all tokens once more. Nothing is kept
+ *   for a later run, which may as well use files: OUT gets the same bytes. Memory of each rank: 24
+ *   bytes for each document of the split, duplicates included, 8 of them only to sort; at most 96
+ *   MiB in all ranks. The shards of the parts stay open.
+ *
+ * - Through files. Documents are copied once into the files of buckets, by the leading bits of their
+ *   keys. Each rank copies its share of the documents into files of its own: WORK/sorting/SPLIT, or
+ *   WORK/sorting/SPLIT/RANK-of-RANKS with several ranks. A bucket, which is one file of each rank,
+ *   has about 64 MiB (more above 64 GiB of tokens). Any rank can then read the buckets in the order
+ *   of the keys. It loads one bucket at a time. A bucket of more than 96 MiB is first copied into
+ *   smaller ones, WORK/sorting/SPLIT/apart-RANK, by further bits. A document longer than that is
+ *   read from its file. Memory of a rank: the bucket that is loaded, and 48 bytes for each of its
+ *   documents, half of them to sort; also 64 KiB per file while files are written. The file "table"
+ *   in a rank's folder appears when all its files are on disk, and a later run then does not write
+ *   them again. */
 #ifndef SGT_ORDER_H
 #define SGT_ORDER_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tokenize/parts/advance.h"
 #include "loader/base/error.h"
 #include "tokenize/parts/dedup.h"
 #include "tokenize/parts/made.h"
-#include "tokenize/parts/share.h"
+#include "tokenize/parts/meet.h"
+
+#define SGT_ORDER_SHARDS 256 /* limit of the parts' shards, for a shuffled order without files */
+#define SGT_ADVANCE_STEP ((uint64_t)1 << 20) /* minimum number of tokens between two reports */
+
+/* Progress of the second pass over the tokens, for a progress bar. */
+typedef struct sgt_advance {
+    /* receives the number of a split's tokens that this step of the work has done so far; NULL: no
+     * reports */
+    void (*report)(void *ctx, int split, uint64_t tokens);
+    void *ctx;
+} sgt_advance;
+
+/* Report `tokens`, the number done so far, if SGT_ADVANCE_STEP more are done than at the last
+ * report. *reported: the number last reported, 0 at first. */
+static inline void sgt_advance_to(const sgt_advance *a, int split, uint64_t tokens,
+                                  uint64_t *reported)
+{
+    if (!a->report || tokens < *reported + SGT_ADVANCE_STEP) return;
+    *reported = tokens;
+    a->report(a->ctx, split, tokens);
+}
 
 typedef struct sgt_order_request {
     sgt_made *const *parts; /* in the order of the input; only one order at a time may use them */
@@ -31,10 +72,9 @@ typedef struct sgt_order_request {
     int shuffle;
     uint64_t seed;
     const char *work; /* folder for shuffled documents */
-    int force;        /* 1: scatter again, ignoring the result of an earlier run */
     sgt_share share;  /* which of the documents this rank scatters */
     /* largest bucket of shuffled documents, in bytes, that is loaded into memory; 0: 96 MiB, and
-     * documents may be read from the parts (gather.h) */
+     * documents may be read from the parts */
     uint64_t memory;
     const sgt_stop *stop;
     sgt_advance advance; /* progress of shuffling */
@@ -42,12 +82,12 @@ typedef struct sgt_order_request {
 
 typedef struct sgt_order sgt_order;
 
-/* Return 1 if sgt_order_scatter copies the documents into buckets (shuffle.h); 0 if they are read
+/* Return 1 if sgt_order_scatter copies the documents into files; 0 if they are read
  * from the parts; or a negative SGT_E*. */
 int sgt_order_copies(const sgt_order_request *r, sgt_error *err);
 
 /* Prepare an order that is shuffled: scatter our share of the documents, if they are copied. After
- * this, and a barrier of all ranks, each rank can open the order. */
+ * this, and SGT_MEET_PLAN, each rank can open the order. */
 int sgt_order_scatter(const sgt_order_request *r, sgt_error *err);
 
 /* Open an order. */

@@ -4,31 +4,23 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "tokenize/parts/advance.h"
-#include "tokenize/parts/assemble.h"
 #include "loader/base/file.h"
-#include "tokenize/parts/dedup.h"
-#include "tokenize/parts/divide.h"
-#include "tokenize/parts/order.h"
+#include "loader/base/memory.h"
 #include "tokenize/out/out.h"
 #include "tokenize/out/out_compare.h"
-#include "tokenize/pipeline.h"
+#include "tokenize/parts/dedup.h"
+#include "tokenize/parts/divide.h"
+#include "tokenize/parts/join.h"
 #include "tokenize/parts/made.h"
-#include "tokenize/parts/sources.h"
-#include "loader/shards/json_dumps.h"
+#include "tokenize/parts/meet.h"
+#include "tokenize/parts/order.h"
+#include "tokenize/pipeline.h"
 #include "tokenize/vocab/vocab.h"
-
-#define SUMS 4 /* number of sums over ranks that each rank takes part in */
-/* longest wait for another machine's files to appear on a shared file system */
-#define APPEAR_SECONDS 120
 
 typedef struct parts {
     const sgt_tokenize_options *o;
@@ -38,11 +30,10 @@ typedef struct parts {
     sgt_cut *cuts; /* rank i reads what lies from cuts[i] to cuts[i + 1] */
     sgt_out out;
     sgt_made **sets; /* sets of the parts that have files, in order */
-    char **paths;
     size_t count;
-    sgt_dedup *dedup; /* NULL until duplicates are found, or if they are kept */
-    sgt_share share;  /* our share of the second pass; {0}: all of it */
-    int helped;       /* all ranks have assembled their shares of OUT */
+    sgt_meeting *meeting; /* NULL: the ranks were started apart, or there is only one */
+    sgt_dedup *dedup;     /* NULL until duplicates are found, or if they are kept */
+    sgt_share share;      /* our share of the second pass; {0}: all of it */
     /* first pass: bytes done, bytes in all (0: unknown), tokens */
     uint64_t read, read_bytes, tokens;
     /* second pass so far: tokens shuffled, and tokens written to our share of the shards */
@@ -57,14 +48,9 @@ int sgt_parts_wanted(const sgt_tokenize_options *o)
 
 /* ---- one progress bar for both passes, by the bytes that they read ---- */
 
-/* Return about how many tokens the second pass goes over, as a multiple of those of our part. */
-static uint64_t times_again(const parts *p)
-{
-    const sgt_ranks *r = p->o->ranks;
-    if (p->ranks > 1 && !sgt_ranks_connected(r)) return 0; /* likely, another one assembles */
-    /* the ranks of one machine seldom copy them into buckets */
-    return p->o->shuffle && p->ranks > 1 && r->here < r->size ? 2 : 1;
-}
+/* Return about how many tokens the second pass goes over, as a multiple of those of our part: it
+ * seldom copies them. If ranks were started apart, another one is likely to make it. */
+static uint64_t times_again(const parts *p) { return p->ranks == 1 || p->meeting ? 1 : 0; }
 
 static void tell(const parts *p, uint64_t second)
 {
@@ -94,9 +80,9 @@ static void go_on(parts *p, int step, int split, uint64_t tokens)
 
 static void tell_shuffled(void *ctx, int split, uint64_t tokens) { go_on(ctx, 0, split, tokens); }
 
-static void tell_assembled(void *ctx, int split, uint64_t tokens) { go_on(ctx, 1, split, tokens); }
+static void tell_joined(void *ctx, int split, uint64_t tokens) { go_on(ctx, 1, split, tokens); }
 
-static sgt_order_request order_of(parts *p, int split, int force)
+static sgt_order_request order_of(parts *p, int split)
 {
     return (sgt_order_request){.parts = p->sets,
                                .count = p->count,
@@ -105,7 +91,6 @@ static sgt_order_request order_of(parts *p, int split, int force)
                                .shuffle = p->o->shuffle,
                                .seed = p->o->shuffle_seed,
                                .work = p->out.work,
-                               .force = force,
                                .share = p->share,
                                .stop = p->o->stop,
                                .advance = {tell_shuffled, p}};
@@ -116,7 +101,7 @@ static void begin_second(parts *p, uint32_t shares)
 {
     uint64_t all = 0;
     for (int k = 0; k < SGT_SPLITS; k++) {
-        const sgt_order_request r = order_of(p, k, p->o->force);
+        const sgt_order_request r = order_of(p, k);
         const uint64_t times = sgt_order_copies(&r, NULL) > 0 ? 2 : 1, before = all;
         for (size_t i = 0; i < p->count; i++) all += sgt_made_tokens(p->sets[i], k);
         p->second += times * (all - before) / shares;
@@ -214,14 +199,13 @@ static int open_sets(parts *p, sgt_error *err)
     int rc = SGT_OK;
     if (p->sets) return SGT_OK;
     p->sets = calloc(p->ranks, sizeof(sgt_made *));
-    p->paths = calloc(p->ranks, sizeof(char *));
-    if (!p->sets || !p->paths) return sgt_fail_memory(err, p->o->out);
+    if (!p->sets) return sgt_fail_memory(err, p->o->out);
     for (uint32_t i = 0; i < p->ranks && !rc; i++) {
         if (!sgt_divide_any(p->cuts, i)) continue;
         char *path = part_path(p, i);
         rc = path ? sgt_made_open(&p->sets[p->count], path, err) : sgt_fail_memory(err, p->o->out);
-        if (rc < 0) free(path);
-        else p->paths[p->count++] = path;
+        p->count += !rc;
+        free(path);
     }
     return rc;
 }
@@ -230,131 +214,90 @@ static void close_sets(parts *p)
 {
     sgt_dedup_close(p->dedup);
     p->dedup = NULL;
-    for (size_t i = 0; i < p->count; i++) {
-        sgt_made_close(p->sets[i]);
-        free(p->paths[i]);
-    }
+    for (size_t i = 0; i < p->count; i++) sgt_made_close(p->sets[i]);
     free(p->sets);
-    free(p->paths);
-    p->sets = NULL;
-    p->paths = NULL;
-    p->count = 0;
 }
 
-/* Concatenate the parts' sources.jsonl. */
-static int join_sources(const parts *p, sgt_error *err)
-{
-    char *path = sgt_join(p->out.work, "sources.jsonl");
-    FILE *f = path ? sgt_file_stream(path, 0) : NULL;
-    int rc = f ? SGT_OK : path ? sgt_fail_errno(err, "%s", path) : sgt_fail_memory(err, p->o->out);
-    sgt_part_sources all = {.corpus = p->corpus, .cuts = p->cuts, .to = f};
-    for (uint32_t i = 0; i < p->ranks && !rc; i++) {
-        if (!sgt_divide_any(p->cuts, i)) continue;
-        char *part = part_path(p, i), *sources = part ? sgt_join(part, "sources.jsonl") : NULL;
-        if (!sources) rc = sgt_fail_memory(err, p->o->out);
-        else rc = sgt_part_sources_add(&all, i, sources, err);
-        free(sources);
-        free(part);
-    }
-    if (!rc && (fflush(f) != 0 || ferror(f) || fsync(fileno(f)) < 0))
-        rc = sgt_fail_errno(err, "%s: cannot flush to disk", path);
-    if (f) fclose(f);
-    free(path);
-    return rc;
-}
-
-/* Join the first places of ill-formed UTF-8 of all parts. */
-static int join_invalid(const parts *p, sgt_manifest *m, sgt_error *err)
-{
-    json_t *all = json_array(), *place;
-    size_t k;
-    int bad = 0; /* out of memory */
-    for (size_t i = 0; i < p->count; i++) {
-        const char *text = sgt_made_manifest(p->sets[i])->invalid;
-        json_t *some = json_loads(text ? text : "[]", 0, NULL);
-        bad |= !some;
-        json_array_foreach(some, k, place) if (json_array_size(all) < SGT_INVALID_LISTED) bad |=
-            json_array_append(all, place);
-        json_decref(some);
-    }
-    m->invalid = all && !bad ? sgt_json_dumps(all, JSON_COMPACT) : NULL;
-    json_decref(all);
-    return m->invalid ? SGT_OK : sgt_fail_memory(err, p->o->out);
-}
+/* ---- the second pass ---- */
 
 /* Do our share of what all ranks must have done before any shard is made: find duplicates, and
  * scatter documents. */
-static int prepare(parts *p, int force, sgt_error *err)
+static int prepare(parts *p, sgt_error *err)
 {
-    sgt_dedup_request r = {.parts = p->sets,
-                           .paths = (const char *const *)p->paths,
-                           .count = p->count,
-                           .work = p->out.work,
-                           .share = p->share,
-                           .stop = p->o->stop};
+    const sgt_dedup_request r = {.parts = p->sets,
+                                 .count = p->count,
+                                 .work = p->out.work,
+                                 .share = p->share,
+                                 .stop = p->o->stop};
     int rc = p->o->dedup ? sgt_dedup_open(&p->dedup, &r, err) : SGT_OK;
     for (int split = 0; split < SGT_SPLITS && p->o->shuffle && !rc; split++) {
-        const sgt_order_request order = order_of(p, split, force);
+        const sgt_order_request order = order_of(p, split);
         rc = sgt_order_scatter(&order, err);
     }
-    return rc ? rc : sgt_share_barrier(&p->share, err);
+    return rc ? rc : sgt_meet(p->meeting, SGT_MEET_PLAN, err);
 }
 
-/* Assemble share `share` of `shares` of the shards. */
-static int assemble_shards(parts *p, uint32_t share, uint32_t shares, sgt_manifest *m,
-                           sgt_error *err)
+static sgt_join_request join_of(parts *p)
 {
-    const sgt_tokenize_options *o = p->o;
-    sgt_assembly a = {&p->out, p->vocab, sgt_pipeline_shard_tokens(o), o->force, o->stop,
-                      share,   shares,   {tell_assembled, p}};
+    return (sgt_join_request){.out = &p->out,
+                              .corpus = p->corpus,
+                              .vocab = p->vocab,
+                              .cuts = p->cuts,
+                              .ranks = p->ranks,
+                              .parts = p->sets,
+                              .count = p->count,
+                              .shard_tokens = sgt_pipeline_shard_tokens(p->o),
+                              .force = p->o->force,
+                              .stop = p->o->stop,
+                              .advance = {tell_joined, p}};
+}
+
+/* Make share `share` of `shares` of the shards. */
+static int make_shards(parts *p, uint32_t share, uint32_t shares, sgt_manifest *m, sgt_error *err)
+{
+    const sgt_join_request j = join_of(p);
     int rc = SGT_OK;
     for (int split = 0; split < SGT_SPLITS && !rc; split++) {
-        const sgt_order_request r = order_of(p, split, 0);
+        const sgt_order_request r = order_of(p, split);
         sgt_order *order;
         if ((rc = sgt_order_open(&order, &r, err)) < 0) break;
         const uint64_t tokens = sgt_order_tokens(order) / shares;
         if (sgt_order_copied(order)) tell_shuffled(p, split, tokens);
-        rc = sgt_assemble(&a, split, order, m, &m->documents, err);
-        if (!rc) tell_assembled(p, split, tokens);
+        rc = sgt_join_shards(&j, split, order, share, shares, m, err);
+        if (!rc) tell_joined(p, split, tokens);
         sgt_order_close(order);
     }
     return rc;
 }
 
-static int put_together(parts *p, sgt_manifest *m, sgt_error *err)
+/* Make the manifest of OUT and all that it lists, as far as that is not there yet. */
+static int join_parts(parts *p, sgt_manifest *m, sgt_error *err)
 {
-    int rc = p->helped ? SGT_OK : prepare(p, p->o->force, err);
-    if (!rc) rc = assemble_shards(p, 0, 1, m, err);
+    int rc = p->corpus->stream ? SGT_OK : check_inputs(p, err);
+    if (!rc) rc = open_sets(p, err);
+    if (!rc && !p->meeting) {
+        begin_second(p, 1);
+        rc = prepare(p, err);
+    }
+    if (!rc) rc = make_shards(p, 0, 1, m, err);
     if (p->dedup) m->duplicates = sgt_dedup_count(p->dedup);
-    return rc;
+    const sgt_join_request j = join_of(p);
+    if (!rc && (rc = sgt_join_sources(&j, err)) == 0) rc = sgt_join_counts(&j, m, err);
+    return rc ? rc : sgt_pipeline_check(m, p->corpus, p->o, err);
 }
 
 /* Complete OUT from all parts; we have OUT alone. */
 static int complete(parts *p, const char *options, sgt_tokenize_result *result, sgt_error *err)
 {
     sgt_manifest m = {0};
-    int rc = p->corpus->stream ? SGT_OK : check_inputs(p, err);
-    if (!rc) rc = open_sets(p, err);
-    for (size_t i = 0; i < p->count; i++) {
-        const sgt_manifest *part = sgt_made_manifest(p->sets[i]);
-        m.bytes += part->bytes;
-        m.invalid_utf8 += part->invalid_utf8;
-        m.bad_lines += part->bad_lines;
-        m.lone_surrogates += part->lone_surrogates;
-        m.eot_literals += part->eot_literals;
-    }
-    m.files = p->corpus->count;
-    m.skipped = p->corpus->skipped;
-    if (!rc && !p->helped) begin_second(p, 1);
-    if (!rc && (rc = put_together(p, &m, err)) == 0 && (rc = join_sources(p, err)) == 0 &&
-        (rc = join_invalid(p, &m, err)) == 0 &&
-        (rc = sgt_pipeline_check(&m, p->corpus, p->o, err)) == 0) {
-        if (!(m.options = strdup(options))) rc = sgt_fail_memory(err, p->o->out);
+    int rc = join_parts(p, &m, err);
+    if (!rc && !(m.options = strdup(options))) rc = sgt_fail_memory(err, p->o->out);
+    if (!rc) {
         snprintf(m.vocabulary, sizeof m.vocabulary, "%s", sgt_vocab_name(p->vocab));
         m.fingerprint = sgt_vocab_fingerprint(p->vocab);
         m.vocab = sgt_vocab_size(p->vocab);
         m.eot = sgt_vocab_eot(p->vocab);
-        if (!rc) rc = sgt_out_publish(&p->out, &m, p->vocab, err);
+        rc = sgt_out_publish(&p->out, &m, p->vocab, err);
         *result = (sgt_tokenize_result){.bytes_read = result->bytes_read};
         sgt_pipeline_result(result, &m);
         /* the second pass is done, even if duplicates made it shorter than estimated */
@@ -367,100 +310,65 @@ static int complete(parts *p, const char *options, sgt_tokenize_result *result, 
     return rc;
 }
 
-/* ---- ranks ---- */
-
-/* Wait until the complete parts of other machines are visible here. */
-static int wait_for_parts(const parts *p, uint32_t *missing, sgt_error *err)
+/* Take OUT alone and complete it, when all that other ranks do for it is done. */
+static int finish_alone(parts *p, const sgt_out_request *r, sgt_tokenize_result *result,
+                        sgt_error *err)
 {
-    int rc;
-    for (int turn = 0;
-         (rc = count_missing(p, missing, err)) == 0 && *missing && turn < APPEAR_SECONDS; turn++) {
-        if (sgt_stopped(p->o->stop)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
-        nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
-    }
-    if (rc < 0 || !*missing) return rc;
-    return sgt_fail(err, SGT_EIO,
-                    "%s: %" PRIu32
-                    " parts of other ranks are missing (all ranks need one shared folder)",
-                    p->o->out, *missing);
-}
-
-/* Replace *n by its sum over connected ranks; all ranks wait for each other here. */
-static int sum(const parts *p, uint64_t *n, sgt_error *err)
-{
-    sgt_ranks *r = p->o->ranks;
-    double all = (double)*n;
-    if (!sgt_ranks_connected(r)) return SGT_OK;
-    int rc = r->sum(r, &all, 1, err);
-    *n = (uint64_t)all;
-    return rc;
-}
-
-/* Do our share of the second pass, as a connected rank. */
-static int help_along(parts *p, sgt_error *err)
-{
-    const uint32_t shares = p->ranks < SGT_SHARE_MOST ? p->ranks : SGT_SHARE_MOST;
-    sgt_manifest ignored = {0};
-    int rc = open_sets(p, err);
+    const int rc = sgt_out_alone(&p->out, r, err);
     if (rc < 0) return rc;
-    p->share = (sgt_share){.index = p->rank, .count = shares, .ranks = p->o->ranks};
-    if ((rc = sgt_share_memory(&p->share, err)) < 0) return rc;
-    begin_second(p, p->ranks);
-    if ((rc = prepare(p, p->o->force, err)) == 0)
-        rc = assemble_shards(p, p->rank, p->ranks, &ignored, err);
-    sgt_manifest_free(&ignored);
-    return rc;
+    return rc ? sgt_pipeline_reread(result, p->o->out, err) : complete(p, r->options, result, err);
 }
 
-/* Divide the second pass among connected ranks. Rank 0, which holds OUT, passes `ready` 1 if there
- * is something to do; the others pass 0. If a rank is missing, because it found OUT complete, then
- * rank 0 works alone. */
-static int help(parts *p, int ready, sgt_error *err)
+/* Finish as one of several ranks that were started apart, or as the only one. */
+static int finish_apart(parts *p, const sgt_out_request *r, sgt_tokenize_result *result,
+                        sgt_error *err)
 {
-    uint64_t votes = p->rank ? 1 : ready ? p->ranks : 0, none = 0;
-    int rc = sum(p, &votes, err);
-    if (rc < 0) return rc;
-    p->helped = votes == 2 * (uint64_t)p->ranks - 1;
-    if (p->helped && p->rank) rc = sgt_out_help(&p->out, err);
-    /* nothing is written before all ranks hold their locks */
-    if (p->helped && !rc && (rc = sum(p, &none, err)) == 0) rc = help_along(p, err);
-    if (p->rank) sgt_out_share_no_more(&p->out);
-    return rc < 0 ? rc : sum(p, &none, err);
-}
-
-/* Finish as the rank that completes OUT, when all parts are complete. */
-static int finish_all(parts *p, const sgt_out_request *r, sgt_tokenize_result *result,
-                      sgt_error *err)
-{
-    int rc = sgt_out_alone(&p->out, r, err), mine = rc == 0;
-    if (rc >= 0 && sgt_ranks_connected(p->o->ranks)) rc = help(p, mine, err);
-    if (rc < 0) return rc;
-    return mine ? complete(p, r->options, result, err)
-                : sgt_pipeline_reread(result, p->o->out, err);
-}
-
-/* Finish, when our own part is complete. */
-static int finish(parts *p, const sgt_out_request *r, sgt_tokenize_result *result, sgt_error *err)
-{
-    int connected = sgt_ranks_connected(p->o->ranks);
     uint32_t missing = 0;
-    uint64_t none = 0;
     sgt_out_share_no_more(&p->out);
-    int rc = sum(p, &result->bytes_read, err);
-    if (rc < 0) return rc;
-    if (connected && p->rank) {
-        result->waiting = 1;
-        rc = help(p, 0, err);
-        return rc < 0 ? rc : sum(p, &none, err); /* rank 0 has completed it */
-    }
-    rc = connected ? wait_for_parts(p, &missing, err) : count_missing(p, &missing, err);
-    /* ranks that are not connected: another rank may have completed OUT meanwhile */
+    int rc = count_missing(p, &missing, err);
+    /* another rank may have completed OUT meanwhile */
     if (!rc && missing && sgt_out_is_complete(r, err) == 1) missing = 0;
     result->waiting = missing;
-    if (rc < 0 || missing) return rc;
-    rc = finish_all(p, r, result, err);
-    return rc < 0 ? rc : sum(p, &none, err);
+    return rc < 0 || missing ? rc : finish_alone(p, r, result, err);
 }
+
+/* Meet the other ranks when all parts are complete, and take our share of the second pass. */
+static int meet_counts(parts *p, sgt_tokenize_result *result, sgt_error *err)
+{
+    const sgt_ranks *r = p->o->ranks;
+    sgt_memory m;
+    sgt_memory_look(&m, NULL);
+    uint64_t memory = r->here == r->size ? m.available / 2 : 0;
+    int rc = sgt_meet_counts(p->meeting, &result->bytes_read, &memory, err);
+    p->share = (sgt_share){.index = p->rank,
+                           .count = p->ranks < SGT_SHARE_MOST ? p->ranks : SGT_SHARE_MOST,
+                           .ranks = p->ranks,
+                           .meeting = p->meeting,
+                           .memory = memory};
+    return rc;
+}
+
+/* Finish as one of the ranks that a launcher started: all of them make shards, and rank 0 completes
+ * OUT. */
+static int finish_together(parts *p, const sgt_out_request *r, sgt_tokenize_result *result,
+                           sgt_error *err)
+{
+    sgt_manifest ignored = {0}; /* rank 0 makes one of all shards */
+    int rc = meet_counts(p, result, err);
+    if (!rc && (rc = open_sets(p, err)) == 0) {
+        begin_second(p, p->ranks);
+        if ((rc = prepare(p, err)) == 0) rc = make_shards(p, p->rank, p->ranks, &ignored, err);
+    }
+    sgt_manifest_free(&ignored);
+    result->waiting = p->rank > 0;
+    if (rc < 0) return rc;
+    if (p->rank) return sgt_meeting_announce(p->meeting, SGT_MEET_DONE, err);
+    if ((rc = sgt_meet(p->meeting, SGT_MEET_DONE, err)) < 0) return rc;
+    sgt_out_share_no_more(&p->out);
+    return finish_alone(p, r, result, err);
+}
+
+/* ---- ranks ---- */
 
 /* Return the options, including what divides OUT into parts, malloc'd. */
 static char *with_ranks(const parts *p, const char *options)
@@ -499,7 +407,7 @@ int sgt_parts_make(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt
                .rank = o->ranks ? o->ranks->rank : 0,
                .ranks = sgt_ranks_size(o->ranks)};
     char *divided = NULL;
-    int sums = SUMS, rc = check(&p, err);
+    int rc = check(&p, err);
     if (rc < 0) return rc;
     p.cuts = calloc(p.ranks + 1u, sizeof *p.cuts);
     if (!p.cuts) return sgt_fail_memory(err, p.o->out);
@@ -510,14 +418,15 @@ int sgt_parts_make(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt
     }
     sgt_out_request r = {o->out, c, v, options, divided, o->force, o->notice, o->stop, o->field};
     if ((rc = sgt_out_join(&p.out, &r, err)) == 0) {
-        rc = make_part(&p, divided, result, err);
-        if (!rc) rc = finish(&p, &r, result, err);
+        if (p.ranks > 1 && sgt_ranks_connected(o->ranks))
+            rc = sgt_meeting_open(&p.meeting, p.out.work, o->ranks, o->stop, err);
+        if (!rc) rc = make_part(&p, divided, result, err);
+        if (!rc) rc = (p.meeting ? finish_together : finish_apart)(&p, &r, result, err);
+        sgt_meeting_close(p.meeting);
         sgt_out_leave(&p.out);
     } else if (rc == 1) {
         rc = sgt_pipeline_reread(result, o->out, err);
         result->already_done = 1;
-        if (!rc) rc = sum(&p, &result->bytes_read, err);
-        for (uint64_t none = 0; sums-- > 1 && !rc; none = 0) rc = sum(&p, &none, err);
     }
 done:
     close_sets(&p);

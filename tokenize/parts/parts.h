@@ -1,16 +1,16 @@
 /* parts.h: make OUT with several ranks. The input files, in order, are divided among the ranks by
  * their bytes (divide.h). Rank i makes a set of its share in OUT/.work/part-00000i, like a whole
- * OUT, with its own journal from which it resumes. Ranks need only a common file system. The last
- * rank to complete its part takes OUT alone, assembles the shards (assemble.h) and removes the
- * parts. After a rank has died, the same command continues. Complete parts and shards of OUT are
- * not made again.
+ * OUT, with its own journal from which it resumes. Ranks need only a common file system. One rank
+ * then takes OUT alone, completes it (join.h) and removes the parts. After a rank has died, the
+ * same command continues. Complete parts and shards of OUT are not made again.
  *
- * An OUT that is shuffled (shuffle.h) or free of duplicates (dedup.h) is made by parts even with
- * one rank: these steps need all documents, so they happen during assembly.
+ * An OUT that is shuffled (order.h) or free of duplicates (dedup.h) is made by parts even with one
+ * rank: these steps need all documents, so they happen when the parts are joined.
  *
- * Connected ranks (base/ranks.h) wait for each other and divide the second pass (share.h): each
- * finds its share of the duplicates, copies its share of the documents into buckets if the order
- * needs that (order.h), and assembles its share of the shards. Rank 0 does the rest. */
+ * Ranks that were started apart may run one after the other: the last one to complete its part
+ * makes all shards. Ranks that a launcher started wait for each other (meet.h) and divide the
+ * second pass: each finds its share of the duplicates, copies its share of the documents into
+ * buckets if the order needs that, and makes its share of the shards. Rank 0 does the rest. */
 #ifndef SGT_PARTS_H
 #define SGT_PARTS_H
 

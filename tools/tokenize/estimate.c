@@ -66,9 +66,7 @@ static void print_text(FILE *to, const sgt_dry_run_result *r)
         fprintf(to, ", and %s while it is made", sgt_format_bytes(c, sizeof c, r->disk_meanwhile));
     if (r->disk_free != SGT_NOT_KNOWN)
         fprintf(to, ", %s free there%s", sgt_format_bytes(c, sizeof c, r->disk_free),
-                sgt_space_lacks(r->disk + r->disk_meanwhile, r->disk_there, r->disk_free)
-                    ? ": too little"
-                    : "");
+                sgt_space_lacks(NULL, r, NULL) < 0 ? ": too little" : "");
     fputc('\n', to);
     if (r->skipped)
         fprintf(to, "skipped     %s: not plain text (see --binary)\n",
@@ -96,7 +94,5 @@ int tokenize_dry_run(sgt_tokenize_options *o, const char *const *operands, size_
     if (json && print_json(&r) < 0) return sgt_fail_memory(err, NULL);
     if (!json && !quiet) print_wrapped(&r);
     fflush(stdout);
-    if (o->force || !sgt_space_lacks(r.disk + r.disk_meanwhile, r.disk_there, r.disk_free))
-        return SGT_OK;
-    return sgt_space_fail(o->out, r.disk + r.disk_meanwhile, r.disk_there, r.disk_free, err);
+    return o->force ? SGT_OK : sgt_space_lacks(o->out, &r, err);
 }

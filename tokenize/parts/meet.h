@@ -1,0 +1,97 @@
+/* meet.h: how the ranks of one run agree, and how they divide the second pass, which makes the
+ * shards of OUT from all parts. Files in OUT/.work are the only way in which ranks agree.
+ *
+ * Ranks that a launcher started run at the same time. Each of them has WORK/rank-000007, which it
+ * keeps locked. At a point, it appends a line to that file, and then waits until the files of all
+ * ranks have the line of that point. The points are, in this order:
+ *
+ *     counts   this rank's part is complete, so its manifest has the counts of tokens and documents
+ *     plan     duplicates are marked and documents scattered: every rank knows what is written where
+ *     done     this rank's share of the shards is in OUT
+ *
+ * Before the plan, dedup.h has three points of its own: records, found and marks. The first rank to
+ * lock OUT removes the files of an earlier run (sgt_out_join). If a rank dies, its launcher or
+ * tools/ranks ends the others.
+ *
+ *     sgt_meeting *m;                       // `work`: .work of an OUT that this rank has joined
+ *     if (sgt_meeting_open(&m, work, ranks, stop, &err) < 0) ...;
+ *     sgt_share s = {.index = rank, .count = ranks, .meeting = m};
+ *     for (i = sgt_share_first(&s, n, s.index); i < sgt_share_first(&s, n, s.index + 1); i++)
+ *         ...;                              // our share of n things
+ *     rc = sgt_meet(m, SGT_MEET_PLAN, &err); // now all ranks have done theirs
+ *     sgt_meeting_close(m);
+ *
+ * Ranks that were started apart (--rank and --ranks) may run one after the other, so they do not
+ * meet: the rank that finds all parts complete does the whole second pass. Its share is 0 of 1. So
+ * is a zeroed sgt_share. */
+#ifndef SGT_MEET_H
+#define SGT_MEET_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "loader/base/error.h"
+#include "loader/base/ranks.h"
+
+typedef struct sgt_meeting sgt_meeting;
+
+typedef enum sgt_point {
+    SGT_MEET_COUNTS,
+    SGT_MEET_RECORDS,
+    SGT_MEET_FOUND,
+    SGT_MEET_MARKS,
+    SGT_MEET_PLAN,
+    SGT_MEET_DONE
+} sgt_point;
+
+/* Make this rank's file in `work`. Fail if another process has this rank's number. */
+int sgt_meeting_open(sgt_meeting **out, const char *work, const sgt_ranks *r, const sgt_stop *stop,
+                     sgt_error *err);
+void sgt_meeting_close(sgt_meeting *m); /* NULL is allowed */
+
+/* Announce that this rank has come to a point. */
+int sgt_meeting_announce(sgt_meeting *m, sgt_point point, sgt_error *err);
+/* Announce a point, and wait until all ranks have come to it. What other ranks wrote before it can
+ * then be read. m NULL: return at once. */
+int sgt_meet(sgt_meeting *m, sgt_point point, sgt_error *err);
+/* Meet at SGT_MEET_COUNTS. *sum: a number of this rank, replaced by the sum over all ranks. *least:
+ * another one, replaced by the smallest. */
+int sgt_meet_counts(sgt_meeting *m, uint64_t *sum, uint64_t *least, sgt_error *err);
+
+/* ---- shares ---- */
+
+/* Limit of `count`, for what is divided through files: each rank writes a file for each share. A
+ * rank with a number from there on has an empty share. */
+#define SGT_SHARE_MOST 256
+
+#define SGT_SHARE_PIECES 4 /* pieces of work for each share, at least */
+
+typedef struct sgt_share {
+    uint32_t index, count; /* index >= count: an empty share */
+    uint32_t ranks;       /* number of ranks with the shares; more than `count` if some are empty */
+    sgt_meeting *meeting; /* of those ranks; NULL: this process makes all shares */
+    /* half of the free memory of the machine, in bytes; 0: the ranks run on several machines */
+    uint64_t memory;
+} sgt_share;
+
+/* Return s, or share 0 of 1 if s is zeroed. */
+static inline sgt_share sgt_share_or_all(sgt_share s)
+{
+    return s.count ? s : (sgt_share){.count = 1, .ranks = 1};
+}
+
+/* Return the index of the first of n things that are in share `index`, or in a later one. */
+static inline uint64_t sgt_share_first(const sgt_share *s, uint64_t n, uint64_t index)
+{
+    const uint64_t i = index < s->count ? index : s->count;
+    return n / s->count * i + n % s->count * i / s->count;
+}
+
+/* Return `pieces`, a power of two, or enough times as many that the shares are about equal. */
+static inline size_t sgt_share_pieces(const sgt_share *s, size_t pieces)
+{
+    while (s->count > 1 && pieces < (size_t)SGT_SHARE_PIECES * s->count) pieces *= 2;
+    return pieces;
+}
+
+#endif
