@@ -369,3 +369,11 @@ int sgt_move(const char *from_folder, const char *to_folder, const char *from, c
     free(b);
     return rc;
 }
+
+int sgt_fail_hint(sgt_error *err, int code, const char *hint)
+{
+    if (!err || code != SGT_EFORMAT) return code;
+    sgt_error said = *err;
+    size_t n = strlen(said.text);
+    return n && said.text[n - 1] == ')' ? code : sgt_fail(err, code, "%s (%s)", said.text, hint);
+}

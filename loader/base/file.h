@@ -101,6 +101,11 @@ char *sgt_beside_program(int up, const char *below);
  * it is `name` alone, which dlopen searches for. NULL: out of memory. */
 char *sgt_own_library(const char *name);
 
+/* Append advice to an error message about a damaged file, which can be damaged in many ways that one
+ * piece of advice ("tokenize again") fits: if `code` is SGT_EFORMAT and the text of *err does not end
+ * in a parenthesis yet, append " (hint)" to it. Return `code`. */
+int sgt_fail_hint(sgt_error *err, int code, const char *hint);
+
 #ifdef __cplusplus
 }
 #endif

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -28,6 +30,32 @@ struct sgt_files {
     unsigned align; /* alignment of shard 0, in bytes; no shard is read with a larger one */
     file files[];
 };
+
+/* ---- notices ---- */
+
+void sgt_warn_once_init(sgt_warn_once *o, const sgt_notice *notice)
+{
+    *o = (sgt_warn_once){.notice = *notice};
+    pthread_mutex_init(&o->lock, NULL);
+}
+
+void sgt_warn_once_free(sgt_warn_once *o) { pthread_mutex_destroy(&o->lock); }
+
+/* The lock is held while a notice is given, so that notices come one at a time. */
+void sgt_warn_once_say(sgt_warn_once *o, unsigned kind, const char *fmt, ...)
+{
+    char line[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    pthread_mutex_lock(&o->lock);
+    if (!(o->said >> kind & 1)) {
+        o->said |= 1u << kind;
+        sgt_say(&o->notice, "%s", line);
+    }
+    pthread_mutex_unlock(&o->lock);
+}
 
 /* ---- direct reads ---- */
 

@@ -4,8 +4,21 @@
 #ifndef SGT_FILES_H
 #define SGT_FILES_H
 
-#include "loader/read/warn_once.h"
+#include <pthread.h>
+
 #include "loader/read/reader.h"
+
+/* Each kind of notice of a reader is given at most once, by one thread at a time. */
+typedef struct sgt_warn_once {
+    sgt_notice notice;
+    pthread_mutex_t lock;
+    unsigned said; /* one bit per kind of notice that was given */
+} sgt_warn_once;
+
+void sgt_warn_once_init(sgt_warn_once *o, const sgt_notice *notice);
+void sgt_warn_once_free(sgt_warn_once *o);
+/* Give a notice, unless one of the same kind was given before. */
+void sgt_warn_once_say(sgt_warn_once *o, unsigned kind, const char *fmt, ...) SGT_PRINTF(3, 4);
 
 typedef struct sgt_files sgt_files;
 

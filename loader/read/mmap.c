@@ -7,7 +7,7 @@
  * memory this is enough: prefetching the first line of coming windows as well made batches slower.)
  *
  * Pages that are in the page cache already are mapped ahead, when the first cursor is opened:
- * map_ahead.h says why.
+ * pages.h says why.
  *
  * Files may change under a map: sgt_loader_guard_sigbus in sgt_loader.h says what is promised,
  * guard.h how. */
@@ -22,7 +22,7 @@
 
 #include "loader/base/clock.h"
 #include "loader/read/guard.h"
-#include "loader/read/map_ahead.h"
+#include "loader/read/pages.h"
 #include "loader/read/reader.h"
 
 /* windows announced ahead, and so reads in flight; more did not make the measured disk faster */

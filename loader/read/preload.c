@@ -12,9 +12,8 @@
 #include "loader/base/arena.h"
 #include "loader/base/file.h"
 #include "loader/base/memory.h"
-#include "loader/read/resident.h"
+#include "loader/read/pages.h"
 #include "loader/read/ring.h"
-#include "loader/read/prefault.h"
 #include "loader/rows/rows.h"
 
 #define READ_BYTES ((size_t)1 << 20) /* bytes per read */

@@ -11,7 +11,6 @@
 
 #include "loader/base/file.h"
 #include "loader/base/json.h"
-#include "loader/base/hint.h"
 #include "loader/shards/json_dumps.h"
 #include "loader/shards/shard.h"
 

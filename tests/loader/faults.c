@@ -13,7 +13,7 @@
 #include "loader/base/memory.h"
 #include "loader/read/setup.h"
 
-#define CACHESTAT 451 /* as in loader/read/resident.c */
+#define CACHESTAT 451 /* as in loader/read/pages.c */
 
 /* Define what the library calls instead of `name`, which is then __real_name. */
 #define WRAP(type, name, ...)        \

@@ -7,8 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "loader/read/map_ahead.h"
-#include "loader/read/resident.h"
+#include "loader/read/pages.h"
 #include "tests/loader/batches.h"
 
 TestSuite(map_ahead, .init = enter_scratch, .fini = leave_scratch);

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "loader/read/resident.h"
+#include "loader/read/pages.h"
 #include "tests/loader/batches.h"
 
 TestSuite(preload, .init = enter_scratch, .fini = leave_scratch);

@@ -11,7 +11,6 @@
 #include "tokenize/vocab/alphabet.h"
 #include "loader/base/file.h"
 #include "loader/base/json.h"
-#include "loader/base/hint.h"
 #include "tokenize/text/pattern.h"
 #include "tokenize/vocab/vocab_file.h"
 

@@ -1,24 +1,95 @@
-/* map_ahead.c: see map_ahead.h. A page fault maps the cached pages around the address too: 16
- * pages, by default. Populating one page of each 16 therefore maps them all, in less time than
- * populating every page. If a kernel maps fewer pages around a fault, the others are left to
- * faults. */
-#include "loader/read/map_ahead.h"
+/* pages.c: see pages.h. */
+#include "loader/read/pages.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "loader/base/clock.h"
 #include "loader/base/memory.h"
 #include "loader/base/thread.h"
-#include "loader/read/resident.h"
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
 #endif
 
+/* ---- the page cache ---- */
+
+/* cachestat (Linux 6.5) counts cached pages without mapping the file; older kernels have mincore. Only
+ * users who own the file or may write to it get an answer: cachestat refuses others, and mincore
+ * tells them that every page is cached. */
+#define CACHESTAT 451 /* on every architecture; newer than the headers of many machines */
+#define MOST_PAGES 512u
+
+static int by_cachestat(int fd, uint64_t at, size_t bytes, uint64_t pages)
+{
+    /* counts: pages cached, dirty, in writeback, evicted, recently evicted */
+    uint64_t range[2] = {at, bytes}, counts[5] = {0};
+    if (syscall(CACHESTAT, fd, range, counts, 0) < 0) return -1;
+    return counts[0] >= pages;
+}
+
+static int by_mincore(int fd, uint64_t at, size_t bytes, uint64_t pages)
+{
+    unsigned char there[MOST_PAGES];
+    struct stat st;
+    if (pages > MOST_PAGES || fstat(fd, &st) < 0 || st.st_uid != geteuid()) return 0;
+    void *p = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, (off_t)at);
+    if (p == MAP_FAILED) return 0;
+    int all = mincore(p, bytes, there) == 0;
+    for (uint64_t i = 0; i < pages && all; i++) all = there[i] & 1;
+    munmap(p, bytes);
+    return all;
+}
+
+int sgt_resident(int fd, uint64_t at, size_t bytes)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), before = at % page,
+             pages = (before + bytes + page - 1) / page;
+    at -= before; /* mmap needs an offset that begins a page */
+    bytes += (size_t)before;
+    int all = by_cachestat(fd, at, bytes, pages);
+    return all >= 0 ? all : by_mincore(fd, at, bytes, pages);
+}
+
+/* ---- prefaulting ---- */
+
+#define STEP ((size_t)2 << 20) /* a huge page */
+
+static void *prefault_steps(void *arg)
+{
+    sgt_prefault *t = arg;
+    size_t at;
+    while ((at = __atomic_fetch_add(&t->next, STEP, __ATOMIC_RELAXED)) < t->size) {
+        size_t n = t->size - at < STEP ? t->size - at : STEP;
+        if (madvise(t->base + at, n, MADV_POPULATE_WRITE) < 0) break;
+    }
+    return NULL;
+}
+
+void sgt_prefault_begin(sgt_prefault *t, char *base, size_t size)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    *t = (sgt_prefault){.base = base, .size = size};
+    while (t->count < SGT_PREFAULT_THREADS && t->count < cores &&
+           !sgt_thread_start(&t->threads[t->count], prefault_steps, t))
+        t->count++;
+}
+
+void sgt_prefault_end(sgt_prefault *t)
+{
+    __atomic_store_n(&t->next, t->size, __ATOMIC_RELAXED);
+    while (t->count) pthread_join(t->threads[--t->count], NULL);
+}
+
+/* ---- mapping ahead ---- */
+
+/* A page fault maps the cached pages around the address too: 16 pages, by default. Populating one page
+ * of each 16 therefore maps them all, in less time than populating every page. If a kernel maps fewer
+ * pages around a fault, the others are left to faults. */
 #define PIECE ((size_t)2 << 20) /* bytes that a thread claims at once */
 #define AROUND 16               /* pages that a fault maps */
 #define THREADS 3               /* most threads beside the caller's */
