@@ -27,7 +27,6 @@
 #include "train/model/model.h"
 #include "train/optim.h"
 #include "kernels/outliers.h"
-#include "train/variants.h"
 #include "train/verdicts.h"
 
 typedef enum sgt_state { SGT_PARAMETERS, SGT_MOMENT1, SGT_MOMENT2, SGT_GRADIENTS } sgt_state;
@@ -82,6 +81,52 @@ typedef enum sgt_attention {
     SGT_ATTENTION_NAIVE
 } sgt_attention;
 
+/* ---- variants ---- */
+
+/* Other methods for parts of a CUDA step. Those that made a step faster on a GPU are on
+ * by default; --variant chooses. A step is correct with any set of them, within the same error
+ * bounds, but each may change its bits.
+ *
+ *     uint32_t set;
+ *     if (sgt_variants_parse(&set, "default,gemm-tune", &err) < 0) ...;
+ *     if (set & SGT_VARIANT_GEMM_TUNE) ...; */
+
+/* Bits of the variants, in the order of the table in backend.c, which has their names. */
+enum {
+    SGT_VARIANT_LAYERNORM_ROWS = 1 << 0,
+    SGT_VARIANT_GEMM_TUNE = 1 << 1,
+    SGT_VARIANT_CROSS_ENTROPY_BULK = 1 << 2,
+    SGT_VARIANT_RESIDUAL_IN_GEMM = 1 << 3,
+    SGT_VARIANT_QKV_BIAS_IN_DW = 1 << 4,
+    SGT_VARIANT_BIAS_BRANCHES = 1 << 5,
+    SGT_VARIANT_ATTENTION_HOPPER = 1 << 6,
+    SGT_VARIANT_GRADIENTS_WRITTEN = 1 << 7,
+    SGT_VARIANT_DQ_UNCLEARED = 1 << 8,
+    SGT_VARIANTS = 9, /* number of variants */
+    /* The variants that are on by default: those that made a step faster on an H100
+     * (tests/gpu-results). */
+    SGT_VARIANTS_DEFAULT = SGT_VARIANT_LAYERNORM_ROWS | SGT_VARIANT_BIAS_BRANCHES |
+                           SGT_VARIANT_ATTENTION_HOPPER | SGT_VARIANT_GRADIENTS_WRITTEN |
+                           SGT_VARIANT_DQ_UNCLEARED
+};
+
+typedef struct sgt_variant {
+    const char *name, *what; /* name for --variant; what: one line of description */
+} sgt_variant;
+
+extern const sgt_variant sgt_variants[SGT_VARIANTS]; /* bit i of a set is sgt_variants[i] */
+
+/* Parse names of variants separated by commas, or `all`, `none`, `default`. Returns SGT_EUSAGE for
+ * an unknown word, with the list of known ones. */
+int sgt_variants_parse(uint32_t *set, const char *words, sgt_error *err);
+
+/* Write the names of a set's variants, separated by commas, in the table's order; or "none". Writes
+ * at most SGT_VARIANTS_TEXT bytes and returns `out`. */
+#define SGT_VARIANTS_TEXT 256
+char *sgt_variants_words(char out[SGT_VARIANTS_TEXT], uint32_t set);
+
+/* ---- options and calls ---- */
+
 /* What a backend computes. Many fields are options of a run, which the command line writes to the
  * `step` of its settings (settings.h). sgt_settings_step and the trainer add the others. */
 typedef struct sgt_backend_options {
@@ -116,7 +161,7 @@ typedef struct sgt_backend_options {
     /* Switches that measure the gain of each technique. A CPU has only no_overlap, with which it
      * defers no update. */
     int no_fuse, no_graphs, no_overlap, no_pad_vocab, deterministic;
-    uint32_t variants; /* set of SGT_VARIANT_*, for CUDA (variants.h) */
+    uint32_t variants; /* set of SGT_VARIANT_*, for CUDA */
     /* Strings used only during open. `cache`: folder for timing results by device and shape,
      * created if missing; NULL: none. `choices`: with `deterministic`, the algorithms that an
      * earlier part of this run chose by timing (backend.choices). */

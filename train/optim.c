@@ -1,7 +1,8 @@
-/* optim.c: gradient clipping, and the constants of an update. */
+/* optim.c: the learning rate of a step, gradient clipping, and the constants of an update. */
 #include "train/optim.h"
 
 #include <math.h>
+#include <stddef.h>
 
 double sgt_optim_clip(const sgt_optim *o, double norm)
 {
@@ -43,4 +44,29 @@ sgt_sgd sgt_optim_sgd(const sgt_optim *o, double lr, double grad_scale, int deca
         .grad_scale = (float)grad_scale,
         .nesterov = o->nesterov,
     };
+}
+
+const char *const sgt_schedule_words[] = {"cosine", "linear", "constant", "wsd", NULL};
+
+/* Return how far s has come from `from` to `to`, from 0 to 1. */
+static double part(uint64_t s, uint64_t from, uint64_t to)
+{
+    if (s <= from) return 0;
+    return s >= to ? 1 : (double)(s - from) / (double)(to - from);
+}
+
+double sgt_schedule_lr(const sgt_schedule *c, uint64_t s)
+{
+    double range = c->lr - c->min_lr;
+    if (s < c->warmup) return c->lr * (double)(s + 1) / (double)c->warmup;
+    switch (c->kind) {
+    case SGT_COSINE:
+        return c->min_lr + range * 0.5 * (1 + cos(M_PI * part(s, c->warmup, c->steps)));
+    case SGT_LINEAR: return c->lr - range * part(s, c->warmup, c->steps);
+    case SGT_WSD: {
+        uint64_t decay = c->steps - c->steps / 5;
+        return c->lr - range * part(s, decay > c->warmup ? decay : c->warmup, c->steps);
+    }
+    default: return c->lr;
+    }
 }

@@ -1,4 +1,5 @@
-/* optim.h: settings and arithmetic of the optimizer, shared by all backends. */
+/* optim.h: settings and arithmetic of the optimizer, shared by all backends, and learning-rate
+ * schedules. */
 #ifndef SGT_OPTIM_H
 #define SGT_OPTIM_H
 
@@ -32,5 +33,28 @@ sgt_adamw sgt_optim_adamw(const sgt_optim *o, uint64_t step, double lr, double g
                           int decay);
 sgt_sgd sgt_optim_sgd(const sgt_optim *o, double lr, double grad_scale, int decay);
 sgt_muon_update sgt_optim_muon(const sgt_optim *o, double lr, double grad_scale);
+
+typedef enum sgt_schedule_kind {
+    SGT_COSINE,
+    SGT_LINEAR,
+    SGT_CONSTANT,
+    SGT_WSD,
+    SGT_SCHEDULES
+} sgt_schedule_kind;
+
+typedef struct sgt_schedule {
+    sgt_schedule_kind kind;
+    double lr, min_lr;
+    uint64_t warmup, steps; /* the warm-up may be longer than the run */
+} sgt_schedule;
+
+extern const char *const sgt_schedule_words[]; /* "cosine", "linear", "constant", "wsd"; NULL */
+
+/* Return the learning rate at step s (from 0) of S = c->steps. It is lr*(s+1)/warmup while s <
+ * warmup; then, by kind:
+ *   cosine, linear: from lr at s = warmup to min_lr at s = S
+ *   constant: lr
+ *   wsd: lr, and over the last fifth of the run linearly to min_lr ("warm-up, stable, decay") */
+double sgt_schedule_lr(const sgt_schedule *c, uint64_t s);
 
 #endif

@@ -1,24 +1,27 @@
 /* paths.c: starts the child processes of the self-check and reads their messages. A message is a
  * line that begins with MARK. The child writes a line feed before each, because libraries may also
  * write to standard output and standard error. If a child dies, the reason includes the last line
- * that was not a message. */
+ * that was not a message. The cache folder keeps the verdicts. */
 #include "train/paths.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "loader/base/clock.h"
+#include "loader/base/file.h"
 #include "loader/base/process.h"
 #include "train/device.h"
-#include "train/paths_cache.h"
+#include "loader/shards/json_dumps.h"
 
 #define MARK "sgt-check "
 #define START_SECONDS 120 /* time limit to load the libraries and open the device */
@@ -248,6 +251,100 @@ static int try_all(sgt_verdicts *v, const sgt_paths_options *o, sgt_error *err)
     return rc;
 }
 
+/* ---- FOLDER/self-check.json, which keeps verdicts. Its object has a key for each machine and build
+ * (sgt_cuda_checks.identity); the value is an object {path: [verdict, reason], ...}. ---- */
+
+#define MOST_BYTES ((size_t)1 << 20)
+#define MOST_KEYS 64 /* most keys; each build adds one, and a full file is emptied */
+
+/* Lock the folder, after waiting for any process that has locked it. Returns a file descriptor,
+ * which the caller closes to release the lock; SGT_ESTOPPED; or another negative SGT_E* if the lock
+ * cannot be taken. */
+static int lock_folder(const char *folder, const sgt_stop *stop, sgt_error *err)
+{
+    int rc = sgt_make_folders(folder, err), fd;
+    if (rc < 0) return rc;
+    char *path = sgt_join(folder, "self-check.lock");
+    if (!path) return sgt_fail_memory(err, folder);
+    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (fd < 0) rc = sgt_fail_errno(err, "%s", path);
+    while (rc == SGT_OK && flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR) rc = sgt_fail_errno(err, "%s", path);
+        else if (sgt_stopped(stop)) rc = SGT_ESTOPPED;
+        else poll(NULL, 0, 50);
+    }
+    if (rc < 0 && fd >= 0) close(fd);
+    free(path);
+    return rc < 0 ? rc : fd;
+}
+
+/* Return the file's object, or an empty one if the file cannot be read. */
+static json_t *read_file(const char *folder)
+{
+    char *path = sgt_join(folder, "self-check.json"), *text = NULL;
+    size_t n;
+    json_t *json = NULL;
+    if (path && sgt_file_get(&text, &n, path, MOST_BYTES, NULL) == SGT_OK)
+        json = json_loads(text, 0, NULL);
+    free(text);
+    free(path);
+    if (json_is_object(json)) return json;
+    json_decref(json);
+    return json_object();
+}
+
+static int is_verdict(const char *word)
+{
+    static const char *const words[] = {"ok", "absent", "wrong", "failed", "crashed", "hung"};
+    for (size_t i = 0; word && i < sizeof words / sizeof *words; i++)
+        if (strcmp(words[i], word) == 0) return 1;
+    return 0;
+}
+
+/* Read the verdicts of `key`. The caller has filled in the names of the paths. Returns 1 if the
+ * file has a verdict on each of them; 0 if one is missing or damaged, or if the file cannot be
+ * read. */
+static int read_verdicts(sgt_verdicts *v, const char *folder, const char *key)
+{
+    json_t *json = read_file(folder);
+    const json_t *kept = json_object_get(json, key);
+    int found = 1;
+    for (size_t i = 0; i < v->count && found; i++) {
+        const json_t *pair = json_object_get(kept, v->of[i].path);
+        const char *word = json_string_value(json_array_get(pair, 0));
+        const char *why = json_string_value(json_array_get(pair, 1));
+        found = is_verdict(word) && why;
+        if (!found) break;
+        snprintf(v->of[i].verdict, sizeof v->of[i].verdict, "%s", word);
+        snprintf(v->of[i].why, sizeof v->of[i].why, "%s", why);
+    }
+    json_decref(json);
+    return found;
+}
+
+/* Add or replace the verdicts of `key`; the file is replaced as a whole. */
+static int write_verdicts(const sgt_verdicts *v, const char *folder, const char *key,
+                          sgt_error *err)
+{
+    json_t *json = read_file(folder), *mine = json_object();
+    if (json_object_size(json) >= MOST_KEYS) json_object_clear(json);
+    int bad = 0;
+    for (size_t i = 0; i < v->count; i++)
+        bad |= json_object_set_new(mine, v->of[i].path,
+                                   json_pack("[s, s]", v->of[i].verdict, v->of[i].why));
+    bad |= json_object_set_new(json, key, mine);
+    char *path = sgt_join(folder, "self-check.json"),
+         *text = bad ? NULL : sgt_json_dumps(json, JSON_INDENT(1));
+    int rc =
+        text && path ? sgt_file_put(path, text, strlen(text), err) : sgt_fail_memory(err, folder);
+    free(text);
+    free(path);
+    json_decref(json);
+    return rc;
+}
+
+/* ---- the check ---- */
+
 int sgt_paths_check(sgt_verdicts *v, const sgt_cuda_library *lib, const sgt_paths_options *o,
                     sgt_error *err)
 {
@@ -260,11 +357,11 @@ int sgt_paths_check(sgt_verdicts *v, const sgt_cuda_library *lib, const sgt_path
     for (size_t i = 0; i < v->count; i++)
         snprintf(v->of[i].path, sizeof v->of[i].path, "%s", lib->checks->name(i));
     if ((rc = lib->checks->identity(key, sizeof key, o->device, err)) < 0) return rc;
-    if (o->cache && (lock = sgt_paths_lock(o->cache, o->stop, &why)) == SGT_ESTOPPED)
+    if (o->cache && (lock = lock_folder(o->cache, o->stop, &why)) == SGT_ESTOPPED)
         return sgt_fail(err, SGT_ESTOPPED, "interrupted");
-    if (o->fresh || lock < 0 || !sgt_paths_read(v, o->cache, key)) {
+    if (o->fresh || lock < 0 || !read_verdicts(v, o->cache, key)) {
         rc = try_all(v, o, err);
-        if (rc == SGT_OK && lock >= 0 && sgt_paths_write(v, o->cache, key, &why) < 0)
+        if (rc == SGT_OK && lock >= 0 && write_verdicts(v, o->cache, key, &why) < 0)
             close(lock), lock = SGT_EIO;
     }
     if (lock >= 0) close(lock);
@@ -272,4 +369,31 @@ int sgt_paths_check(sgt_verdicts *v, const sgt_cuda_library *lib, const sgt_path
         sgt_say(&o->warning, "self-check: its verdicts cannot be kept: %s", why.text);
     if (rc < 0) v->count = 0;
     return rc;
+}
+
+/* ---- verdicts of a checkpoint ---- */
+
+char *sgt_paths_json(const sgt_verdicts *v)
+{
+    json_t *json = json_object();
+    int bad = 0;
+    for (size_t i = 0; i < v->count; i++)
+        bad |= json_object_set_new(json, v->of[i].path, json_string(v->of[i].verdict));
+    char *text = bad ? NULL : sgt_json_dumps(json, 0);
+    json_decref(json);
+    return text;
+}
+
+const sgt_checked *sgt_paths_differ(const sgt_verdicts *v, const char *text, char then[12])
+{
+    json_t *json = json_loads(text, 0, NULL);
+    const sgt_checked *differs = NULL;
+    for (size_t i = 0; i < v->count && !differs; i++) {
+        const sgt_checked *c = &v->of[i];
+        const char *word = json_string_value(json_object_get(json, c->path));
+        snprintf(then, 12, "%s", word ? word : "ok");
+        if (word ? strcmp(word, c->verdict) != 0 : !sgt_checked_good(c)) differs = c;
+    }
+    json_decref(json);
+    return differs;
 }

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "train/schedule.h"
 #include "loader/sgt_loader.h"
 #include "loader/words.h"
 

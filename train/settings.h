@@ -124,7 +124,7 @@ typedef struct sgt_settings {
     int no_tie;
     int batching; /* 0: simd, 1: scalar */
     int sync_metrics;
-    /* names of variants (variants.h), separated by commas; undecided until the device is known */
+    /* names of variants (backend.h), separated by commas; undecided until the device is known */
     const char *variant;
     /* eval_every: steps, 0: never; save_every: steps, 0: never; keep: checkpoints, 0: all */
     uint64_t eval_every, save_every, keep;

@@ -9,10 +9,13 @@
 
 #include "train/advice.h"
 #include "loader/base/cpu.h"
+#include "loader/base/file.h"
 #include "train/device.h"
 #include "train/memory/memory.h"
-#include "train/run/nearby.h"
+#include "train/paths.h"
 #include "train/trainer.h"
+
+#define POSITIONS 1024 /* longest context, as in GPT-2 */
 
 /* ---- options and device ---- */
 
@@ -149,6 +152,52 @@ static int refuse_existing(const sgt_trainer *t, sgt_error *err)
     return rc;
 }
 
+/* ---- model ---- */
+
+/* If --init names a run instead of a checkpoint, replace the error by one that names the run's
+ * newest checkpoint. */
+static void explain_run(const char *init, int rc, sgt_error *err)
+{
+    char *config = sgt_join(init, "config.json"), *newest = NULL;
+    if (config && sgt_file_gone(config) && sgt_run_newest(&newest, init, 0, NULL, NULL) == SGT_OK &&
+        newest)
+        sgt_fail(err, rc, "--init %s: it is a run, not a checkpoint (its newest one is %s)", init,
+                 newest);
+    free(newest);
+    free(config);
+}
+
+int sgt_trainer_read_shape(sgt_trainer *t, sgt_error *err)
+{
+    const char *dir = t->from ? t->from : t->s->init;
+    int rc = dir ? sgt_checkpoint_shape(&t->model, dir, err) : SGT_OK;
+    if (rc < 0 && !t->from) explain_run(dir, rc, err);
+    return rc;
+}
+
+int sgt_trainer_model(const sgt_trainer *t, uint32_t vocab, sgt_model *m, sgt_error *err)
+{
+    const sgt_settings *s = t->s;
+    *m = t->model;
+    if (!t->from && !s->init) {
+        int rc = sgt_model_named(m, s->model, err);
+        if (rc < 0) return rc;
+        m->vocab = vocab;
+        m->untied = s->no_tie != 0;
+        if (s->seq > POSITIONS) m->positions = (uint32_t)s->seq;
+    }
+    if (s->seq > m->positions)
+        return sgt_fail(err, SGT_EUSAGE,
+                        "--seq-len %" PRIu64 ": the model has %u positions (take no more)", s->seq,
+                        m->positions);
+    if (s->gelu != SGT_DEFAULT_WORD && !t->from) m->gelu = (sgt_gelu_kind)s->gelu;
+    if (s->no_tie && !m->untied && s->init)
+        return sgt_fail(err, SGT_EUSAGE,
+                        "--no-tie: the model of --init %s has a tied head (leave --no-tie out)",
+                        s->init);
+    return SGT_OK;
+}
+
 /* ---- steps and learning rate ---- */
 
 double sgt_trainer_steps(const sgt_settings *s, const sgt_model *m, uint64_t windows, uint64_t rows)
@@ -258,6 +307,64 @@ static void say_lr(const sgt_trainer *t)
                 s->lr, outside < 0 ? "below" : "above", (double)range.parameters / 1e6, range.low,
                 range.high);
 }
+
+/* ---- self-check of CUDA's paths ---- */
+
+/* Run the self-check, and print one notice for each path that it rejects. On a GPU that serves only
+ * one process at a time, no path can be tried; the run then continues as if every path were ok. */
+static int check_paths(sgt_trainer *t, sgt_error *err)
+{
+    sgt_error why;
+    sgt_paths_options o = {.program = t->o->checker,
+                           .cache = t->o->cache,
+                           .device = t->o->ranks ? (int)t->o->ranks->local : 0,
+                           .stop = t->o->stop,
+                           .warning = t->o->warning};
+    if (!t->cuda || !o.program) return SGT_OK;
+    int rc = sgt_paths_check(&t->verdicts, t->cuda, &o, &why);
+    if (rc == SGT_ESTOPPED || rc == SGT_ENOMEM) return sgt_fail(err, rc, "%s", why.text);
+    if (rc < 0) sgt_say(&t->o->warning, "nothing was checked: %s", why.text);
+    for (size_t i = 0; i < t->verdicts.count; i++) {
+        const sgt_checked *c = &t->verdicts.of[i];
+        if (!sgt_checked_good(c))
+            sgt_say(&t->o->warning, "self-check: %s is left out: %s (%s)", c->path, c->verdict,
+                    c->why);
+    }
+    return SGT_OK;
+}
+
+/* Refuse or warn if a verdict differs from the checkpoint's, because verdicts decide which paths a
+ * step uses. */
+static int compare_verdicts(const sgt_trainer *t, sgt_error *err)
+{
+    char then[12];
+    const sgt_checked *c;
+    if (!t->from || !t->state.verdicts || !t->verdicts.count) return SGT_OK;
+    if (!(c = sgt_paths_differ(&t->verdicts, t->state.verdicts, then))) return SGT_OK;
+    if (t->s->step.deterministic)
+        return sgt_fail(
+            err, SGT_EUNSUPPORTED,
+            "--deterministic: in the self-check %s is %s here and was %s for the checkpoint, so "
+            "that the bits may differ (leave --deterministic out, or start a new --run)",
+            c->path, c->verdict, then);
+    sgt_say(&t->o->warning,
+            "self-check: %s is %s here and was %s for the checkpoint: the bits may differ", c->path,
+            c->verdict, then);
+    return SGT_OK;
+}
+
+static int keep_verdicts(sgt_trainer *t, sgt_error *err)
+{
+    int rc = compare_verdicts(t, err);
+    if (rc < 0) return rc;
+    char *json = t->verdicts.count ? sgt_paths_json(&t->verdicts) : NULL;
+    if (t->verdicts.count && !json) return sgt_fail_memory(err, "self-check");
+    free(t->state.verdicts);
+    t->state.verdicts = json;
+    return SGT_OK;
+}
+
+/* ---- backend ---- */
 
 /* Load parameters and moments. Restore the state of the loss scaler if both the run and this
  * backend have one. */
@@ -417,7 +524,7 @@ static int open_run(sgt_trainer *t, sgt_error *err)
     if (t->from)
         rc = sgt_settings_same_run(t->s, t->state.options,
                                    strcmp(t->state.device, t->backend->name) != 0, err);
-    if (rc == SGT_OK) rc = sgt_trainer_take_verdicts(t, err);
+    if (rc == SGT_OK) rc = keep_verdicts(t, err);
     if (rc == SGT_OK) rc = take_choices(t, err);
     if (rc == SGT_OK) {
         compare_machine(t);
@@ -472,7 +579,7 @@ int sgt_trainer_open(sgt_trainer *t, sgt_settings *s, const sgt_train_options *o
     if ((rc = sgt_trainer_open_data(t, err)) < 0) return rc;
     if (shape < 0) return sgt_fail(err, shape, "%s", why.text);
     if ((rc = decide_model(t, err)) < 0 || (rc = decide_steps(t, err)) < 0 ||
-        (rc = sgt_trainer_check_paths(t, err)) < 0 || (rc = open_trace(t, err)) < 0)
+        (rc = check_paths(t, err)) < 0 || (rc = open_trace(t, err)) < 0)
         return rc;
     decide_schedule(t);
     if ((rc = open_backend(t, err)) < 0) return rc;

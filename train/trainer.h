@@ -6,7 +6,6 @@
 
 #include "train/backend.h"
 #include "train/device.h"
-#include "train/schedule.h"
 #include "train/run/run.h"
 #include "loader/sgt_loader.h"
 #include "train/sgt_train.h"
@@ -51,7 +50,7 @@ typedef struct sgt_trainer {
 
 /* Decide options and device (setup.c): the part of sgt_trainer_open that an estimate needs too. */
 int sgt_trainer_settle(sgt_trainer *t, sgt_error *err);
-/* In setup_model.c. sgt_trainer_read_shape reads config.json, if there is one. It comes before the
+/* sgt_trainer_read_shape reads config.json, if there is one. It comes before the
  * data is opened, because ids are checked against the vocabulary; the caller reports its error only
  * after those of the data. sgt_trainer_model returns the model that the run trains, once the
  * vocabulary of its data is known. */
@@ -71,13 +70,6 @@ int sgt_trainer_measure_data(const sgt_trainer *t, sgt_loader_info *info, uint64
 /* Fail if the data of a resumed run is gone and --data was not given. */
 int sgt_trainer_find_data(const sgt_trainer *t, sgt_error *err);
 int sgt_trainer_has_shards(const char *folder); /* whether the folder has training shards */
-
-/* In setup_paths.c. sgt_trainer_check_paths fills in t->verdicts if the run is on CUDA, and reports
- * the rejected paths. sgt_trainer_take_verdicts, called once the backend is open, compares them
- * with the checkpoint's and copies them to t->state. A difference is a warning, or SGT_EUNSUPPORTED
- * with --deterministic. */
-int sgt_trainer_check_paths(sgt_trainer *t, sgt_error *err);
-int sgt_trainer_take_verdicts(sgt_trainer *t, sgt_error *err);
 
 /* Prepare everything up to the first step. The caller must call sgt_trainer_close, even after a
  * failure. */

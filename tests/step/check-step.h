@@ -19,7 +19,7 @@ typedef struct step_check {
     int cuda; /* 1: the backend under test is CUDA's; 0: the CPU's */
     sgt_precision precision;
     unsigned steps;    /* most steps of a curve (--steps) */
-    uint32_t variants; /* variants of the CUDA step (train/variants.h) */
+    uint32_t variants; /* variants of the CUDA step (train/backend.h) */
     int failures, skipped;
     char at[160]; /* what is being tested now */
 } step_check;

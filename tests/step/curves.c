@@ -8,7 +8,7 @@
 #include "tests/step/cases.h"
 #include "train/run/checkpoint.h"
 #include "train/model/config.h"
-#include "train/schedule.h"
+#include "train/optim.h"
 #include "loader/shards/shard.h"
 
 #define STEPS 200

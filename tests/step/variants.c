@@ -1,4 +1,4 @@
-/* variants.c: every variant of the CUDA step (train/variants.h) alone, and all together. The result
+/* variants.c: every variant of the CUDA step (train/backend.h) alone, and all together. The result
  * must be close to that of the step without variants, which as_pytorch compares with PyTorch, with
  * dropout and recomputation too. It must have the same bits with graphs and without. All variants
  * together are also compared with PyTorch, within the same bounds. Other cases use the default

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "tests/train/folder.h"
-#include "train/run/nearby.h"
+#include "train/run/run.h"
 #include "tests/train/run_fixture.h"
 #include "loader/shards/shard.h"
 

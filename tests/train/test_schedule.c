@@ -3,7 +3,6 @@
 #include <math.h>
 
 #include "train/optim.h"
-#include "train/schedule.h"
 
 static void at(const sgt_schedule *c, uint64_t s, double want)
 {

@@ -6,10 +6,8 @@
 
 #include "train/backend.h"
 #include "kernels/kernels.h"
-#include "train/schedule.h"
 #include "train/settings.h"
 #include "loader/sgt_loader.h"
-#include "train/variants.h"
 
 TestSuite(settings);
 

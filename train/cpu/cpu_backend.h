@@ -192,9 +192,6 @@ int sgt_cpu_end_step(sgt_backend *b, uint64_t step, double lr, sgt_error *err);
 void sgt_cpu_put_scaler(sgt_backend *b, uint64_t step, const sgt_scaler *s);
 int sgt_cpu_get_scaler(sgt_backend *b, sgt_scaler *s, sgt_error *err);
 
-/* Measure base.peak_flops: for 15 ms, or for up to 100 ms if other programs use the cores. */
-void sgt_cpu_find_peak(sgt_cpu_backend *c);
-
 /* Lay out all buffers in buf.arena. Called twice: first to measure, then with memory mapped. */
 void sgt_cpu_lay_out(sgt_cpu_backend *c);
 

@@ -117,7 +117,7 @@ typedef struct sgt_cuda_muon {
 
 /* The kernels and library calls that compute a step, chosen at open. */
 typedef struct sgt_cuda_plan {
-    uint32_t variants; /* switches of variants.h; none with --no-fuse */
+    uint32_t variants; /* SGT_VARIANT_*; none with --no-fuse */
     int norm_rows;     /* 1: LayerNorm's kernels keep rows in registers, forward and backward */
     int bulk_loss;     /* 1: the loss kernel reads logits by TMA bulk copies (bulk_load) */
     /* 1: a step has only one micro-step; it overwrites the weight gradients, so the update need not

@@ -15,7 +15,6 @@
 #include "train/backend.h"
 #include "loader/base/error.h"
 #include "train/model/model.h"
-#include "train/schedule.h"
 
 typedef struct sgt_checkpoint_state {
     uint64_t step;       /* steps completed */

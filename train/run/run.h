@@ -3,7 +3,7 @@
  *   RUN/step-NNNNNNNN/   checkpoints after N steps; a folder with this name is complete
  *   RUN/latest           names the newest checkpoint
  *   RUN/log.jsonl        an object per step
- *   RUN/memory.jsonl     memory in use by kind, in each part of a step (memory_log.h)
+ *   RUN/memory.jsonl     memory in use by kind, in each part of a step (memory/memory.h)
  *   RUN/options.json     the options of the run
  *   RUN/starts.jsonl     an object per start: when, where and by which command */
 #ifndef SGT_RUN_H
@@ -53,5 +53,11 @@ int sgt_run_save(sgt_run *r, const sgt_checkpoint_state *state, sgt_backend *b, 
 /* Remove old checkpoints like sgt_run_save does at its end, because the last save may have been
  * interrupted before that. */
 int sgt_run_rotate(const sgt_run *r, uint64_t keep, sgt_error *err);
+
+/* Write to out[size] the names of the runs in the same folder as `run`, as in "toy-run, web-run and
+ * 3 more". A run is a folder with a `latest` or a step-NNNNNNNN/. At most three are named, first
+ * those that begin like `run`. Writes "" if there are none, or if the folder cannot be read.
+ * Returns out. */
+char *sgt_run_nearby(char *out, size_t size, const char *run);
 
 #endif

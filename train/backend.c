@@ -1,8 +1,12 @@
-/* variants.c: the table of variants, and sets of them as text. */
-#include "train/variants.h"
+/* backend.c: option words of the enumerations of backend.h, and sets of variants as text. */
+#include "train/backend.h"
 
 #include <stdio.h>
 #include <string.h>
+
+const char *const sgt_precision_words[] = {"fp32", "tf32", "bf16", "fp16", NULL};
+const char *const sgt_recompute_words[] = {"none", "gelu", "block", NULL};
+const char *const sgt_attention_words[] = {"auto", "own", "cudnn", "naive", NULL};
 
 const sgt_variant sgt_variants[SGT_VARIANTS] = {
     {"layernorm-rows",
