@@ -8,7 +8,7 @@
 #include "train/device.h"
 #include "train/run/checkpoint.h"
 #include "loader/sgt_loader.h"
-#include "train/settings.h"
+#include "train/config.h"
 #include "tools/cli/options.h"
 #include "tools/cli/process.h"
 #include "tools/cli/talk.h"
@@ -40,7 +40,7 @@ static const sgt_option table[] = {
     {"batch-size", 'b', SGT_OPT_COUNT, &o.batch, "N",
      "rows computed together; does not change the results", .def = "64 on CUDA, 8 on a CPU",
      .min = 1, .max = 65536},
-    {"precision", .as = &sgt_settings_rows[SGT_SET_PRECISION], .to = &o.precision,
+    {"precision", .as = &sgt_config_rows[SGT_SET_PRECISION], .to = &o.precision,
      .help = "number format of the matrices", .def = "bf16 on CUDA, fp32 on a CPU",
      .given = &o.precision_given},
     {"threads", 't', SGT_OPT_COUNT, &o.threads, "N", "number of CPU threads",

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "loader/base/file.h"
-#include "train/settings.h"
+#include "train/config.h"
 #include "loader/sgt_loader.h"
 #include "loader/shards/megatron.h"
 #include "tokenize/out/export.h"
@@ -48,17 +48,17 @@ static const sgt_option table[] = {
      .given = &export_given},
     {"force", 0, SGT_OPT_FLAG, &o.force, NULL, .help = "--export replaces a set that is in OUT"},
     {.name = "Sampling of --batch (the trainer's options)"},
-    {"loader", .as = &sgt_settings_rows[SGT_SET_LOADER], .to = &o.loader, .given = &loader_given,
+    {"loader", .as = &sgt_config_rows[SGT_SET_LOADER], .to = &o.loader, .given = &loader_given,
      .help = "how shards are read; the batches are the same", .def = "mmap"},
-    {"sampling", .as = &sgt_settings_rows[SGT_SET_SAMPLING], .to = &o.sampling,
+    {"sampling", .as = &sgt_config_rows[SGT_SET_SAMPLING], .to = &o.sampling,
      .given = &sampling_given,
      .help = "how rows are drawn; packed without --batch: how much of the text rows crop"},
-    {"pad-id", .as = &sgt_settings_rows[SGT_SET_PAD], .to = &o.pad, .given = &o.padded_by},
+    {"pad-id", .as = &sgt_config_rows[SGT_SET_PAD], .to = &o.pad, .given = &o.padded_by},
     {"seed", 0, SGT_OPT_COUNT, &o.seed, "N", "seed of the sampling", .def = "1",
      .given = &seed_given},
     {"batch-size", 0, SGT_OPT_COUNT, &o.batch_size, "N", "rows per batch", .def = "8", .min = 1,
      .max = 1 << 20, .given = &batch_size_given},
-    {"seq-len", .as = &sgt_settings_rows[SGT_SET_SEQ], .to = &o.seq_len, .given = &seq_len_given},
+    {"seq-len", .as = &sgt_config_rows[SGT_SET_SEQ], .to = &o.seq_len, .given = &seq_len_given},
     {"documents", 0, SGT_OPT_FLAG, &o.documents, NULL,
      .help = "show where documents begin in each row, too"},
     {.name = "Output"},

@@ -21,7 +21,7 @@
 
 #define MAX_CONFIG ((size_t)1 << 20) /* most bytes of the --config file */
 
-static sgt_settings s;
+static sgt_config s;
 static estimate_batches batches;
 static struct {
     const char *run, *config, *profile;
@@ -29,7 +29,7 @@ static struct {
         self_check, no_self_check;
 } o = {.run = "run"};
 
-/* Options that are not stored with a run. Those that are stored come from train/settings.c;
+/* Options that are not stored with a run. Those that are stored come from train/config.c;
  * ROWS inserts them here. */
 #define ROWS(title, s)                                                  \
     {                                                                   \
@@ -85,7 +85,7 @@ static const sgt_program program = {
              "--resume continues there.",
     .options = table,
     .rank = sgt_ranks_number,
-    .rows = sgt_settings_rows,
+    .rows = sgt_config_rows,
     .settings = &s,
     .given = s.given,
     .examples =
@@ -253,7 +253,7 @@ static void take_config(void)
     char *text = NULL;
     size_t n;
     int rc = sgt_file_get(&text, &n, o.config, MAX_CONFIG, &err);
-    if (rc == SGT_OK) rc = sgt_settings_merge(&s, text, o.config, 1, &err);
+    if (rc == SGT_OK) rc = sgt_config_merge(&s, text, o.config, 1, &err);
     free(text);
     if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err.text);
     if (rc < 0) exit(sgt_report_failure(&program, &err));
@@ -264,7 +264,7 @@ static void take_config(void)
 static void take_options(int argc, char **argv)
 {
     sgt_error err;
-    sgt_settings_default(&s);
+    sgt_config_default(&s);
     estimate_take_batches(&batches, &program, argc, argv);
     int first = sgt_options_parse(&program, argc, argv);
     if (first < argc)
@@ -292,7 +292,7 @@ static void take_options(int argc, char **argv)
     if (o.config) take_config();
     /* a run that is resumed has chosen its batch size already */
     if (s.batch_auto) s.given[SGT_SET_BATCH] = 0;
-    if (sgt_settings_check(&s, &err) < 0) sgt_usage(&program, "%s", err.text);
+    if (sgt_config_check(&s, &err) < 0) sgt_usage(&program, "%s", err.text);
     sgt_take_cpu(&program, s.cpu);
 }
 
@@ -373,7 +373,7 @@ int main(int argc, char **argv)
     int code = o.self_check ? self_check(&program, cache, stop, o.json) : join_ranks(&options);
     if (!o.self_check && code == SGT_EXIT_OK)
         code = o.estimate ? estimate(&options) : run(&options);
-    sgt_settings_free(&s);
+    sgt_config_free(&s);
     free(command);
     free(cache);
     return code;

@@ -93,7 +93,7 @@ static void say_packing(const sgt_trainer *t)
 /* Report the steps, the learning rate and the cost of the run. */
 static void say_plan(const sgt_trainer *t)
 {
-    const sgt_settings *s = t->s;
+    const sgt_config *s = t->s;
     char steps[96], accum[32] = "", epochs[48] = "", after[64] = "", then[64] = ", constant";
     uint64_t left = s->steps - t->state.step, rows = s->batch * s->accum,
              n = sgt_model_parameters(&t->model);

@@ -128,7 +128,7 @@ char *sgt_variants_words(char out[SGT_VARIANTS_TEXT], uint32_t set);
 /* ---- options and calls ---- */
 
 /* What a backend computes. Many fields are options of a run, which the command line writes to the
- * `step` of its settings (settings.h). sgt_settings_step and the trainer add the others. */
+ * `step` of its settings (config.h). sgt_config_step and the trainer add the others. */
 typedef struct sgt_backend_options {
     sgt_model model;
     sgt_optim optim;

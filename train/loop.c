@@ -56,7 +56,7 @@ static int over_ranks(const loop *l, double *x, size_t n, sgt_error *err)
 static void add_text(const loop *l, const sgt_batch *rows, sgt_text_loss *text)
 {
     const sgt_trainer *t = l->t;
-    const sgt_settings *config = t->s;
+    const sgt_config *config = t->s;
     size_t T = config->seq, n = t->info.local_batch * T;
     for (size_t i = 0; i < n; i++) {
         int32_t target =
@@ -192,7 +192,7 @@ static int micro_step(loop *l, uint64_t s, uint32_t micro, double scale, double 
 static int one_step(loop *l, uint64_t s, sgt_error *err)
 {
     sgt_trainer *t = l->t;
-    const sgt_settings *config = t->s;
+    const sgt_config *config = t->s;
     uint64_t passed = config->overfit ? t->rows : (s + 1) * t->rows;
     double waited = 0;
     sgt_metrics *m = &l->ring[s % RING];
@@ -277,7 +277,7 @@ static int fail_diverged(const loop *l, uint64_t done, sgt_error *err)
 static int run_steps(loop *l, sgt_error *err)
 {
     sgt_trainer *t = l->t;
-    const sgt_settings *config = t->s;
+    const sgt_config *config = t->s;
     uint64_t done = l->next;
     int rc = SGT_OK;
     while (rc == SGT_OK && done < config->steps && !sgt_stopped(t->o->stop) && !lost(l)) {
@@ -309,7 +309,7 @@ static int open_feed(loop *l, sgt_error *err)
 {
     sgt_trainer *t = l->t;
     const sgt_backend *b = t->backend;
-    const sgt_settings *config = t->s;
+    const sgt_config *config = t->s;
     uint64_t accum = config->accum, first = t->state.step * accum, end = config->steps * accum;
     sgt_feed_options o = {.first = first,
                           .count = end - first,
@@ -436,7 +436,7 @@ static int run(sgt_trainer *t, sgt_train_result *r, sgt_error *err)
     return rc;
 }
 
-int sgt_train(sgt_settings *s, const sgt_train_options *o, sgt_train_result *r, sgt_error *err)
+int sgt_train(sgt_config *s, const sgt_train_options *o, sgt_train_result *r, sgt_error *err)
 {
     sgt_trainer t;
     *r = (sgt_train_result){0};

@@ -54,7 +54,7 @@ static int resume_from(sgt_trainer *t, sgt_error *err)
         return SGT_OK;
     }
     if ((rc = sgt_checkpoint_read(&t->state, t->from, err)) < 0) return rc;
-    return sgt_settings_merge(t->s, t->state.options, t->from, 0, err);
+    return sgt_config_merge(t->s, t->state.options, t->from, 0, err);
 }
 
 /* Find the CUDA library. An estimate with --device cuda needs only the library, not a device. */
@@ -104,7 +104,7 @@ static int has_bf16(const sgt_trainer *t)
  * in fp32. */
 static int settle_device(sgt_trainer *t, sgt_error *err)
 {
-    sgt_settings *s = t->s;
+    sgt_config *s = t->s;
     int rc = take_device(t, err);
     if (rc < 0) return rc;
     int leaves_cuda = t->from && !t->cuda && strcmp(t->state.device, "cuda") == 0;
@@ -113,7 +113,7 @@ static int settle_device(sgt_trainer *t, sgt_error *err)
                 "continuing in fp32 on the CPU; the checkpoint is from tf32 on CUDA");
         s->step.precision = SGT_PRECISION_FP32;
     }
-    return sgt_settings_take_device(s, t->cuda != NULL, has_bf16(t), err);
+    return sgt_config_take_device(s, t->cuda != NULL, has_bf16(t), err);
 }
 
 /* Check that the ranks divide the batch evenly, and that all have the same kind of device. */
@@ -177,7 +177,7 @@ int sgt_trainer_read_shape(sgt_trainer *t, sgt_error *err)
 
 int sgt_trainer_model(const sgt_trainer *t, uint32_t vocab, sgt_model *m, sgt_error *err)
 {
-    const sgt_settings *s = t->s;
+    const sgt_config *s = t->s;
     *m = t->model;
     if (!t->from && !s->init) {
         int rc = sgt_model_named(m, s->model, err);
@@ -200,7 +200,7 @@ int sgt_trainer_model(const sgt_trainer *t, uint32_t vocab, sgt_model *m, sgt_er
 
 /* ---- steps and learning rate ---- */
 
-double sgt_trainer_steps(const sgt_settings *s, const sgt_model *m, uint64_t windows, uint64_t rows)
+double sgt_trainer_steps(const sgt_config *s, const sgt_model *m, uint64_t windows, uint64_t rows)
 {
     if (s->steps != SGT_DEFAULT_COUNT) return (double)s->steps;
     if (s->budget > 0)
@@ -211,7 +211,7 @@ double sgt_trainer_steps(const sgt_settings *s, const sgt_model *m, uint64_t win
 /* Check and report the steps that the compute budget allows (see sgt_pf_days). */
 static int check_budget(const sgt_trainer *t, double steps, sgt_error *err)
 {
-    const sgt_settings *s = t->s;
+    const sgt_config *s = t->s;
     uint64_t n = sgt_model_parameters(&t->model), tokens = s->batch * s->accum * s->seq;
     double one = sgt_pf_days(n, (double)tokens);
     if (steps < 1 || steps > 99999999)
@@ -229,7 +229,7 @@ static int check_budget(const sgt_trainer *t, double steps, sgt_error *err)
 
 static int decide_steps(sgt_trainer *t, sgt_error *err)
 {
-    sgt_settings *s = t->s;
+    sgt_config *s = t->s;
     double steps = sgt_trainer_steps(s, &t->model, t->info.windows_per_epoch, s->batch * s->accum);
     int asked = s->steps != SGT_DEFAULT_COUNT;
     int rc = !asked && s->budget > 0 ? check_budget(t, steps, err) : SGT_OK;
@@ -245,7 +245,7 @@ static int decide_steps(sgt_trainer *t, sgt_error *err)
 /* Decide the model, and the settings that follow from it. */
 static int decide_model(sgt_trainer *t, sgt_error *err)
 {
-    sgt_settings *s = t->s;
+    sgt_config *s = t->s;
     int rc = sgt_trainer_model(t, t->info.vocab, &t->model, err);
     if (rc < 0) return rc;
     if (s->gelu == SGT_DEFAULT_WORD) s->gelu = (int)t->model.gelu;
@@ -256,7 +256,7 @@ static int decide_model(sgt_trainer *t, sgt_error *err)
 
 static void decide_schedule(sgt_trainer *t)
 {
-    sgt_settings *s = t->s;
+    sgt_config *s = t->s;
     uint64_t rows = t->rows = s->batch * s->accum;
     t->tokens = rows * s->seq;
     t->lr_is_ours = s->lr == SGT_DEFAULT_REAL;
@@ -273,7 +273,7 @@ static void decide_schedule(sgt_trainer *t)
  * parameters x (10/64 rows per step)^0.25". */
 static void say_auto_lr(const sgt_trainer *t, uint64_t rows, const sgt_lr_range *range)
 {
-    const sgt_settings *s = t->s;
+    const sgt_config *s = t->s;
     char size[64] = "", power[96];
     if (range->parameters < SGT_LR_SMALLEST)
         snprintf(size, sizeof size, " for %.3g million parameters",
@@ -293,7 +293,7 @@ static void say_auto_lr(const sgt_trainer *t, uint64_t rows, const sgt_lr_range 
  * in memory is refused first. */
 static void say_lr(const sgt_trainer *t)
 {
-    const sgt_settings *s = t->s;
+    const sgt_config *s = t->s;
     uint64_t rows = s->batch * s->accum, parameters = sgt_model_parameters(&t->model);
     sgt_lr_range range = sgt_advice_lr(parameters);
     int outside =
@@ -387,7 +387,7 @@ static int load_state(sgt_trainer *t, sgt_error *err)
  * of its own. */
 static int open_trace(sgt_trainer *t, sgt_error *err)
 {
-    const sgt_settings *s = t->s;
+    const sgt_config *s = t->s;
     sgt_trace_options o = {.first = t->state.step,
                            .steps = s->steps,
                            .events = s->accum * (4 * (uint64_t)t->model.layers + 32) + 256,
@@ -406,7 +406,7 @@ int sgt_trainer_threads(const sgt_trainer *t)
 
 int sgt_trainer_step(const sgt_trainer *t, sgt_backend_options *o, sgt_error *err)
 {
-    int rc = sgt_settings_step(o, t->s, err);
+    int rc = sgt_config_step(o, t->s, err);
     o->model = t->model;
     o->batch = (uint32_t)t->s->batch / sgt_ranks_size(t->o->ranks);
     o->threads = sgt_trainer_threads(t);
@@ -466,7 +466,7 @@ static int take_choices(sgt_trainer *t, sgt_error *err)
  * steps would deadlock. */
 static int compare_ranks(const sgt_trainer *t, sgt_error *err)
 {
-    const sgt_settings *s = t->s;
+    const sgt_config *s = t->s;
     const sgt_schedule *of = &t->schedule;
     sgt_ranks *r = t->o->ranks;
     struct {
@@ -519,11 +519,11 @@ static void compare_schedules(const sgt_trainer *t)
 static int open_run(sgt_trainer *t, sgt_error *err)
 {
     int rc = SGT_OK;
-    char *json = sgt_settings_json(t->s);
+    char *json = sgt_config_json(t->s);
     if (!json) return sgt_fail_memory(err, "options");
     if (t->from)
-        rc = sgt_settings_same_run(t->s, t->state.options,
-                                   strcmp(t->state.device, t->backend->name) != 0, err);
+        rc = sgt_config_same_run(t->s, t->state.options,
+                                 strcmp(t->state.device, t->backend->name) != 0, err);
     if (rc == SGT_OK) rc = keep_verdicts(t, err);
     if (rc == SGT_OK) rc = take_choices(t, err);
     if (rc == SGT_OK) {
@@ -545,15 +545,15 @@ static int open_run(sgt_trainer *t, sgt_error *err)
 
 int sgt_trainer_settle(sgt_trainer *t, sgt_error *err)
 {
-    sgt_settings *s = t->s;
+    sgt_config *s = t->s;
     const sgt_train_options *o = t->o;
     int rc;
     if (o->resume && o->force)
         return sgt_fail(err, SGT_EUSAGE, "--resume: not together with --force");
-    if ((rc = sgt_settings_check(s, err)) < 0) return rc;
-    if (o->resume && ((rc = resume_from(t, err)) < 0 || (rc = sgt_settings_check(s, err)) < 0))
+    if ((rc = sgt_config_check(s, err)) < 0) return rc;
+    if (o->resume && ((rc = resume_from(t, err)) < 0 || (rc = sgt_config_check(s, err)) < 0))
         return rc;
-    if ((rc = sgt_settings_check_together(s, err)) < 0) return rc;
+    if ((rc = sgt_config_check_together(s, err)) < 0) return rc;
     if (!s->data && sgt_trainer_has_shards("out")) {
         s->data = "out";
         t->data_is_ours = 1;
@@ -566,7 +566,7 @@ int sgt_trainer_settle(sgt_trainer *t, sgt_error *err)
     return check_ranks(t, err);
 }
 
-int sgt_trainer_open(sgt_trainer *t, sgt_settings *s, const sgt_train_options *o, sgt_error *err)
+int sgt_trainer_open(sgt_trainer *t, sgt_config *s, const sgt_train_options *o, sgt_error *err)
 {
     int rc, shape;
     sgt_error why;

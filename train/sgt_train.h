@@ -1,14 +1,14 @@
 /* sgt_train.h: trains GPT-2 on shards; the library behind sgt-train.
  *
- *     sgt_settings s;
+ *     sgt_config s;
  *     sgt_train_result r;
- *     sgt_settings_default(&s);
+ *     sgt_config_default(&s);
  *     s.data = "out";
  *     s.model = "4x256x4";
  *     sgt_train_options o = {.run = "run"};
  *     if (sgt_train(&s, &o, &r, &err) < 0) fprintf(stderr, "%s\n", err.text);
  *     sgt_train_result_free(&r);
- *     sgt_settings_free(&s);
+ *     sgt_config_free(&s);
  *
  * run.h describes the run directory, checkpoint.h a checkpoint. */
 #ifndef SGT_TRAIN_H
@@ -19,7 +19,7 @@
 #include "loader/base/ranks.h"
 #include "train/data/examples.h"
 #include "train/log/metrics.h"
-#include "train/settings.h"
+#include "train/config.h"
 
 typedef struct sgt_train_options {
     const char *run; /* run directory */
@@ -120,7 +120,7 @@ typedef struct sgt_train_result {
 
 /* Train. On return every default in *s is decided. Checks come in this order: options (SGT_EUSAGE),
  * device, run, data, model. *r is filled in on SGT_ESTOPPED too. */
-int sgt_train(sgt_settings *s, const sgt_train_options *o, sgt_train_result *r, sgt_error *err);
+int sgt_train(sgt_config *s, const sgt_train_options *o, sgt_train_result *r, sgt_error *err);
 void sgt_train_result_free(sgt_train_result *r);
 
 typedef struct sgt_train_estimate {
@@ -137,7 +137,7 @@ typedef struct sgt_train_estimate {
 
 /* Estimate the memory that the steps of such a run would hold, without running any. It needs no
  * data, and no device if s names one. On return, settings that depend on the device are decided. */
-int sgt_train_estimate_memory(sgt_settings *s, const sgt_train_options *o, sgt_train_estimate *e,
+int sgt_train_estimate_memory(sgt_config *s, const sgt_train_options *o, sgt_train_estimate *e,
                               sgt_error *err);
 /* Return the bytes in an estimate that grow with the batch: activations and their gradients, logits
  * and data. */

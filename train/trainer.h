@@ -14,7 +14,7 @@
 #define SGT_UNEVALUATED 600 /* bytes of the reason why there is no evaluation */
 
 typedef struct sgt_trainer {
-    sgt_settings *s;
+    sgt_config *s;
     const sgt_train_options *o;
     sgt_model model;
     sgt_schedule schedule; /* of the learning rate, over the whole run */
@@ -58,8 +58,7 @@ int sgt_trainer_read_shape(sgt_trainer *t, sgt_error *err);
 int sgt_trainer_model(const sgt_trainer *t, uint32_t vocab, sgt_model *m, sgt_error *err);
 /* Return the steps that --steps, --compute-budget or --epochs give a run of model `m` with `rows`
  * rows per step and `windows` rows per epoch; HUGE_VAL if nothing does. */
-double sgt_trainer_steps(const sgt_settings *s, const sgt_model *m, uint64_t windows,
-                         uint64_t rows);
+double sgt_trainer_steps(const sgt_config *s, const sgt_model *m, uint64_t windows, uint64_t rows);
 /* In data.c. sgt_trainer_open_data opens the data for training and validation, with tokenizer, and
  * compares it with the data of a resumed run. sgt_trainer_measure_data reads only the headers,
  * without notices: it describes the training data, and sets *val to the tokens of the validation
@@ -73,7 +72,7 @@ int sgt_trainer_has_shards(const char *folder); /* whether the folder has traini
 
 /* Prepare everything up to the first step. The caller must call sgt_trainer_close, even after a
  * failure. */
-int sgt_trainer_open(sgt_trainer *t, sgt_settings *s, const sgt_train_options *o, sgt_error *err);
+int sgt_trainer_open(sgt_trainer *t, sgt_config *s, const sgt_train_options *o, sgt_error *err);
 void sgt_trainer_close(sgt_trainer *t);
 
 /* Return whether this rank writes to the run directory. */

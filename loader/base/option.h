@@ -1,7 +1,7 @@
 /* option.h: one option of a program, described once. Parsing, --help, completion in a shell,
  * --config files and range checks all come from the description. Programs list their options in
  * tables (tools/cli/options.h). Options that define a training run are rows of the table in
- * train/settings.c, which several programs share. */
+ * train/config.c, which several programs share. */
 #ifndef SGT_OPTION_H
 #define SGT_OPTION_H
 
@@ -22,7 +22,7 @@ typedef enum sgt_option_kind {
     SGT_OPT_CHOICE,  /* const char *, one of the words in `value` separated by | */
     SGT_OPT_WORD,    /* int: index of the chosen word in `value` or `choices` */
     SGT_OPT_LIST,    /* sgt_option_list: each use of the option appends a value */
-    /* stands in a program's table for all rows of `section` of train/settings.c; `name` is their
+    /* stands in a program's table for all rows of `section` of train/config.c; `name` is their
      * heading ("": none) */
     SGT_OPT_ROWS
 } sgt_option_kind;
@@ -31,7 +31,7 @@ typedef struct sgt_option {
     const char *name; /* name without the dashes; for a heading, its title */
     char letter;      /* one-letter form; 0: none */
     sgt_option_kind kind;
-    /* variable that receives the value; NULL in a row of train/settings.c, which has `offset` */
+    /* variable that receives the value; NULL in a row of train/config.c, which has `offset` */
     void *to;
     /* What --help shows as the value: "N", or words with | between them. NULL for a flag, and for a
      * WORD with `choices`. Shell completion offers the lower-case words themselves, files or
@@ -48,11 +48,11 @@ typedef struct sgt_option {
      * Ended by NULL */
     const char *const *choices;
     int below; /* 1: the value must be below max, also after rounding to float */
-    /* in a program's table: row of train/settings.c that gives all members that are 0 or NULL
+    /* in a program's table: row of train/config.c that gives all members that are 0 or NULL
      * here */
     const struct sgt_option *as;
-    /* In a row of train/settings.c: offset of the field in the settings; and values that only
-     * settings.c uses. */
+    /* In a row of train/config.c: offset of the field in the settings; and values that only
+     * config.c uses. */
     size_t offset;
     uint8_t section, flags, needs;
 } sgt_option;

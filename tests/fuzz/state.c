@@ -3,31 +3,30 @@
  * and reading them. */
 #include "tests/fuzz/files.h"
 #include "train/run/checkpoint.h"
-#include "train/settings.h"
+#include "train/config.h"
 
 /* Check a text that holds the options of a run, as --config files, options.json and state.json
  * do. */
 static void check_options(const char *text)
 {
-    sgt_settings s, again;
+    sgt_config s, again;
     sgt_error err;
-    sgt_settings_default(&s);
-    sgt_settings_default(&again);
-    int rc = sgt_settings_merge(&s, text, "it", 1, &err);
+    sgt_config_default(&s);
+    sgt_config_default(&again);
+    int rc = sgt_config_merge(&s, text, "it", 1, &err);
     if (rc < 0) must_say(rc, &err);
-    else if ((rc = sgt_settings_check(&s, &err)) < 0) must_say(rc, &err);
+    else if ((rc = sgt_config_check(&s, &err)) < 0) must_say(rc, &err);
     else {
-        char *one = sgt_settings_json(&s), *two = NULL;
-        must(one && sgt_settings_merge(&again, one, "it", 1, &err) == 0,
+        char *one = sgt_config_json(&s), *two = NULL;
+        must(one && sgt_config_merge(&again, one, "it", 1, &err) == 0,
              "what is written can be read");
-        must((two = sgt_settings_json(&again)) && !strcmp(one, two), "it is the same");
-        must(sgt_settings_same_run(&again, one, 0, &err) == 0,
-             "a run goes on with its own options");
+        must((two = sgt_config_json(&again)) && !strcmp(one, two), "it is the same");
+        must(sgt_config_same_run(&again, one, 0, &err) == 0, "a run goes on with its own options");
         free(one);
         free(two);
     }
-    sgt_settings_free(&s);
-    sgt_settings_free(&again);
+    sgt_config_free(&s);
+    sgt_config_free(&again);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

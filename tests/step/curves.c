@@ -7,7 +7,7 @@
 
 #include "tests/step/cases.h"
 #include "train/run/checkpoint.h"
-#include "train/model/config.h"
+#include "train/model/model.h"
 #include "train/optim.h"
 #include "loader/shards/shard.h"
 
@@ -109,7 +109,7 @@ static void one_curve(step_check *s, const char *name, uint32_t batch)
     errors e = {0};
     snprintf(s->at, sizeof s->at, "%s", name);
     snprintf(c.dir, sizeof c.dir, FIXTURES "%s", name);
-    if (sgt_config_read(&c.f.model, c.dir, &err) < 0) {
+    if (sgt_model_read_config(&c.f.model, c.dir, &err) < 0) {
         expect(s, 0, "%s", err.text);
         return;
     }

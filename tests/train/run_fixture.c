@@ -37,10 +37,10 @@ void hear(void *into, const char *line)
     snprintf((char *)into + n, sizeof said - n, "%s\n", line);
 }
 
-sgt_settings curve(uint64_t steps)
+sgt_config curve(uint64_t steps)
 {
-    sgt_settings s;
-    sgt_settings_default(&s);
+    sgt_config s;
+    sgt_config_default(&s);
     s.data = FIXTURES "curve/tokens.bin";
     s.init = FIXTURES "curve";
     s.sampling = SGT_SAMPLING_SEQUENTIAL;
@@ -52,14 +52,14 @@ sgt_settings curve(uint64_t steps)
     s.min_lr = 1e-4;
     s.warmup = 20;
     s.eval_every = 0;
-    s.threads = 1;                    /* other tests run at the same time */
+    s.threads = 1;                         /* other tests run at the same time */
     s.step.precision = SGT_PRECISION_FP32; /* the same on every CPU */
     return s;
 }
 
-sgt_settings tiny(uint64_t steps)
+sgt_config tiny(uint64_t steps)
 {
-    sgt_settings s = curve(steps);
+    sgt_config s = curve(steps);
     s.init = NULL;
     s.data = in_folder("data.bin");
     s.model = "2x16x2";
@@ -84,7 +84,7 @@ static void request_stop(void *ctx, const sgt_metrics *m, uint64_t steps, uint64
     if (m->step + 1 == s->step) sgt_stop_request(s->stop);
 }
 
-int train(sgt_settings s, const char *name, int resume, int force, uint64_t stop,
+int train(sgt_config s, const char *name, int resume, int force, uint64_t stop,
           sgt_train_result *result, sgt_error *err)
 {
     sgt_stop request = {0};
@@ -107,11 +107,11 @@ int train(sgt_settings s, const char *name, int resume, int force, uint64_t stop
     int rc = sgt_train(&s, &o, &r, err);
     if (result) *result = r;
     else sgt_train_result_free(&r);
-    sgt_settings_free(&s);
+    sgt_config_free(&s);
     return rc;
 }
 
-void must_train(sgt_settings s, const char *name, int resume)
+void must_train(sgt_config s, const char *name, int resume)
 {
     sgt_error err;
     cr_assert_eq(train(s, name, resume, 0, 0, NULL, &err), 0, "%s", err.text);

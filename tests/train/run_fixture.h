@@ -28,16 +28,16 @@ extern int (*use_examples)(const char *path, const char *model, uint32_t vocab, 
 void make_data(void);
 
 /* Return the settings with which the fixture's curve was recorded. */
-sgt_settings curve(uint64_t steps);
+sgt_config curve(uint64_t steps);
 /* Return the settings of a model small enough to be trained many times. */
-sgt_settings tiny(uint64_t steps);
+sgt_config tiny(uint64_t steps);
 
 enum { OR_START = 2 }; /* for `resume`: start at step 0 if there is no checkpoint */
 
 /* Run sgt_train into FOLDER/name; stop after `stop` steps unless it is 0. */
-int train(sgt_settings s, const char *name, int resume, int force, uint64_t stop,
+int train(sgt_config s, const char *name, int resume, int force, uint64_t stop,
           sgt_train_result *result, sgt_error *err);
-void must_train(sgt_settings s, const char *name, int resume);
+void must_train(sgt_config s, const char *name, int resume);
 
 /* Return the log of FOLDER/run without measured values; malloc'd. */
 char *facts(const char *run);

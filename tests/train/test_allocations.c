@@ -137,11 +137,11 @@ static void expect_none(const char *profile)
     char where[512] = "";
     uint64_t counted = 0;
     sgt_error err;
-    sgt_settings s;
+    sgt_config s;
     sgt_train_result r;
     sgt_train_options o = {
         .run = in_folder("r"), .progress = count_between, .ctx = &counted, .profile = profile};
-    sgt_settings_default(&s);
+    sgt_config_default(&s);
     s.data = FIXTURES "curve/tokens.bin";
     s.model = "2x32x2";
     s.device = SGT_DEVICE_CPU;
@@ -154,7 +154,7 @@ static void expect_none(const char *profile)
     cr_assert_eq(sgt_train(&s, &o, &r, &err), 0, "%s", err.text);
     cr_expect_eq(counted, 4);
     sgt_train_result_free(&r);
-    sgt_settings_free(&s);
+    sgt_config_free(&s);
     unsigned found = ours(where, sizeof where);
     cr_expect_eq(found, 0, "%u allocations in four steps, one from %s", found, where);
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "train/model/config.h"
+#include "train/model/model.h"
 #include "tests/train/folder.h"
 
 TestSuite(config, .init = make_folder, .fini = remove_folder);
@@ -17,7 +17,7 @@ TestSuite(config, .init = make_folder, .fini = remove_folder);
 static int read_config(const char *text, sgt_model *m, sgt_error *err)
 {
     put_file("config.json", text, strlen(text));
-    return sgt_config_read(m, folder, err);
+    return sgt_model_read_config(m, folder, err);
 }
 
 Test(config, what_is_written_is_read_again)
@@ -31,8 +31,8 @@ Test(config, what_is_written_is_read_again)
                    .eps = 1e-5f};
     sgt_model got;
     sgt_error err;
-    cr_assert_eq(sgt_config_write(&m, folder, 250, &err), 0, "%s", err.text);
-    cr_assert_eq(sgt_config_read(&got, folder, &err), 0, "%s", err.text);
+    cr_assert_eq(sgt_model_write_config(&m, folder, 250, &err), 0, "%s", err.text);
+    cr_assert_eq(sgt_model_read_config(&got, folder, &err), 0, "%s", err.text);
     cr_expect(memcmp(&m, &got, sizeof m) == 0);
     char *text = get_file("config.json", NULL),
          *generation = get_file("generation_config.json", NULL);
@@ -75,8 +75,8 @@ Test(config, a_head_with_a_weight_of_its_own_is_kept)
                    .untied = 1},
               got;
     sgt_error err;
-    cr_assert_eq(sgt_config_write(&m, folder, -1, &err), 0, "%s", err.text);
-    cr_assert_eq(sgt_config_read(&got, folder, &err), 0, "%s", err.text);
+    cr_assert_eq(sgt_model_write_config(&m, folder, -1, &err), 0, "%s", err.text);
+    cr_assert_eq(sgt_model_read_config(&got, folder, &err), 0, "%s", err.text);
     cr_expect_eq(got.untied, 1);
 }
 
@@ -93,8 +93,8 @@ Test(config, an_epsilon_of_any_digits_is_kept)
                        .eps = eps[i]},
                   got;
         sgt_error err;
-        cr_assert_eq(sgt_config_write(&m, folder, -1, &err), 0, "%s", err.text);
-        cr_assert_eq(sgt_config_read(&got, folder, &err), 0, "%s", err.text);
+        cr_assert_eq(sgt_model_write_config(&m, folder, -1, &err), 0, "%s", err.text);
+        cr_assert_eq(sgt_model_read_config(&got, folder, &err), 0, "%s", err.text);
         cr_expect_eq(got.eps, eps[i], "%.9g became %.9g", (double)eps[i], (double)got.eps);
     }
 }
@@ -138,5 +138,5 @@ Test(config, other_models_are_refused_by_name)
     sgt_model m;
     sgt_error err;
     cr_expect_eq(read_config("{\"model_type\":", &m, &err), SGT_EFORMAT);
-    cr_expect_eq(sgt_config_read(&m, in_folder("nowhere"), &err), SGT_EIO);
+    cr_expect_eq(sgt_model_read_config(&m, in_folder("nowhere"), &err), SGT_EIO);
 }

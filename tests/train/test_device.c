@@ -15,9 +15,9 @@
 
 TestSuite(device, .init = make_data, .fini = remove_folder);
 
-static sgt_settings on_cuda(uint64_t steps)
+static sgt_config on_cuda(uint64_t steps)
 {
-    sgt_settings s = tiny(steps);
+    sgt_config s = tiny(steps);
     s.step.precision = SGT_DEFAULT_WORD; /* the device's own value */
     s.device = SGT_DEVICE_CUDA;
     use_cuda = &fake_cuda;
@@ -47,7 +47,7 @@ static double number(const json_t *json, const char *name)
 
 Test(device, every_option_reaches_the_backend)
 {
-    sgt_settings s = on_cuda(1);
+    sgt_config s = on_cuda(1);
     s.step.precision = SGT_PRECISION_FP16;
     s.recompute = SGT_RECOMPUTE_BLOCK;
     s.step.attention = SGT_ATTENTION_NAIVE;
@@ -60,7 +60,8 @@ Test(device, every_option_reaches_the_backend)
     s.step.optim.grad_clip = 2;
     s.ignore = 0;
     s.seed = 77;
-    s.step.optim.nesterov = s.step.no_fuse = s.step.no_graphs = s.step.no_overlap = s.step.no_pad_vocab = s.step.deterministic = 1;
+    s.step.optim.nesterov = s.step.no_fuse = s.step.no_graphs = s.step.no_overlap =
+        s.step.no_pad_vocab = s.step.deterministic = 1;
     must_train(s, "r", 0);
     const sgt_backend_options *o = &fake_seen.options;
     cr_expect(o->precision == SGT_PRECISION_FP16 && o->recompute == SGT_RECOMPUTE_BLOCK &&
@@ -85,7 +86,7 @@ Test(device, every_option_reaches_the_backend)
 
 Test(device, defaults_of_a_device)
 {
-    sgt_settings s = on_cuda(1);
+    sgt_config s = on_cuda(1);
     s.batch = SGT_DEFAULT_COUNT;
     s.accum = 1;
     must_train(s, "r", 0);
@@ -99,7 +100,7 @@ Test(device, defaults_of_a_device)
 
 Test(device, metrics_come_a_step_late_and_every_line_is_there)
 {
-    sgt_settings s = on_cuda(9);
+    sgt_config s = on_cuda(9);
     s.save_every = 4;
     must_train(s, "late", 0);
     cr_expect_eq(fake_seen.late, 1);
@@ -121,7 +122,7 @@ Test(device, metrics_come_a_step_late_and_every_line_is_there)
 Test(device, rows_stay_while_they_may_be_read)
 {
     for (int now = 0; now < 2; now++) {
-        sgt_settings s = on_cuda(40);
+        sgt_config s = on_cuda(40);
         s.step.no_overlap = now;
         s.workers = 3;
         fake_seen = (struct fake_seen){0};
@@ -214,9 +215,9 @@ Test(device, mfu_is_never_above_1)
 
 /* ---- loss scaling ---- */
 
-static sgt_settings scaled(uint64_t steps)
+static sgt_config scaled(uint64_t steps)
 {
-    sgt_settings s = on_cuda(steps);
+    sgt_config s = on_cuda(steps);
     s.step.precision = SGT_PRECISION_FP16;
     s.step.loss_scale = 1024;
     return s;
@@ -298,7 +299,7 @@ Test(device, choices_are_kept_and_given_back_where_bits_must_not_change)
     for (int fixed = 0; fixed < 2; fixed++) {
         sgt_error err;
         const char *name = fixed ? "fixed" : "free";
-        sgt_settings s = on_cuda(4);
+        sgt_config s = on_cuda(4);
         s.step.deterministic = fixed;
         /* metrics come a step late: it stops after step 2 */
         cr_assert_eq(train(s, name, 0, 0, 1, NULL, &err), SGT_ESTOPPED);
@@ -324,12 +325,12 @@ Test(device, choices_are_kept_and_given_back_where_bits_must_not_change)
 Test(device, a_run_moves_to_the_cpu_and_back)
 {
     sgt_error err;
-    sgt_settings s = on_cuda(2);
+    sgt_config s = on_cuda(2);
     s.step.attention = SGT_ATTENTION_CUDNN;
     s.step.precision = SGT_PRECISION_TF32;
     s.step.no_graphs = s.sync_metrics = 1;
     must_train(s, "r", 0);
-    sgt_settings_default(&s); /* everything else comes from the checkpoint */
+    sgt_config_default(&s); /* everything else comes from the checkpoint */
     s.device = SGT_DEVICE_CPU;
     s.steps = 4;
     s.threads = 1;
@@ -374,7 +375,7 @@ Test(device, an_estimate_asks_the_library_and_runs_nothing)
 {
     sgt_error err;
     sgt_train_estimate e;
-    sgt_settings s = on_cuda(2);
+    sgt_config s = on_cuda(2);
     sgt_train_options o = {.run = in_folder("r"), .cuda = &fake_cuda};
     s.recompute = SGT_RECOMPUTE_GELU;
     cr_assert_eq(sgt_train_estimate_memory(&s, &o, &e, &err), 0, "%s", err.text);
@@ -383,7 +384,7 @@ Test(device, an_estimate_asks_the_library_and_runs_nothing)
               e.model.vocab == 256);
     cr_expect_eq(fake_seen.options.recompute, SGT_RECOMPUTE_GELU);
     cr_expect_not(exists("r"));
-    sgt_settings_free(&s);
+    sgt_config_free(&s);
 }
 
 /* The fake device always needs FAKE_MEMORY, and half of FAKE_TOTAL is free. A limit below
@@ -391,7 +392,7 @@ Test(device, an_estimate_asks_the_library_and_runs_nothing)
 Test(device, what_memory_decides_reaches_the_backend)
 {
     sgt_error err;
-    sgt_settings s = on_cuda(1);
+    sgt_config s = on_cuda(1);
     s.batch = SGT_DEFAULT_COUNT;
     s.batch_auto = 1;
     s.memory_limit = FAKE_MEMORY - 1;

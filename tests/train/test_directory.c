@@ -17,7 +17,7 @@ TestSuite(directory, .init = make_data, .fini = remove_folder);
 
 Test(directory, rotation_and_latest)
 {
-    sgt_settings s = tiny(10);
+    sgt_config s = tiny(10);
     s.save_every = 2;
     s.keep = 2;
     must_train(s, "r", 0);
@@ -56,7 +56,7 @@ Test(directory, one_with_a_checkpoint_is_neither_overwritten_nor_shared)
 Test(directory, what_is_not_whole_is_passed_over)
 {
     sgt_error err;
-    sgt_settings s = tiny(4);
+    sgt_config s = tiny(4);
     s.save_every = 2;
     must_train(s, "r", 0);
     must_train(s, "whole", 0);
@@ -137,7 +137,7 @@ Test(directory, a_tokenizer_is_handed_on_past_the_checkpoint_it_came_from)
 {
     must_train(tiny(1), "first", 0);
     put_file("first/step-00000001/tokenizer.json", "{\"model\": 1}\n", 13);
-    sgt_settings s = tiny(2);
+    sgt_config s = tiny(2);
     s.init = in_folder("first/step-00000001");
     s.keep = 1;
     s.save_every = 1;
@@ -218,7 +218,7 @@ Test(directory, without_memory_for_a_copy_training_waits_for_the_write)
     if (!LIMITS) cr_skip("a sanitizer's malloc, which ends the process where it is refused memory");
     sgt_error err;
     sgt_train_result r;
-    sgt_settings s = tiny(5);
+    sgt_config s = tiny(5);
     s.model = "2x256x4";
     s.save_every = 2;
     must_train(s, "whole", 0);

@@ -245,7 +245,7 @@ Test(events, a_loss_that_is_no_number_is_one_in_its_point_too)
 {
     char names[4][192];
     size_t n;
-    sgt_settings s = tiny(3);
+    sgt_config s = tiny(3);
     s.lr = 1e30;
     s.warmup = 0;
     must_train(s, "r", 0);

@@ -8,7 +8,7 @@
 
 #include "loader/base/file.h"
 #include "train/run/checkpoint.h"
-#include "train/model/config.h"
+#include "train/model/model.h"
 #include "tests/train/folder.h"
 #include "tests/train/run_fixture.h"
 #include "train/run/safetensors.h"
@@ -206,7 +206,7 @@ Test(init, tensors_in_several_files)
     sgt_error err;
     float *flat = numbers(&shape);
     cr_assert_eq(sgt_make_folders(in_folder("s"), &err), 0);
-    cr_assert_eq(sgt_config_write(&shape, in_folder("s"), -1, &err), 0);
+    cr_assert_eq(sgt_model_write_config(&shape, in_folder("s"), -1, &err), 0);
     put_parts(&shape, flat);
     put_file("s/model.safetensors.index.json", index, strlen(index));
     loads("s", &shape, flat);
@@ -231,7 +231,8 @@ Test(init, a_run_starts_with_fresh_optimizer_state)
     sgt_error err;
     sgt_model m;
     must_train(tiny(4), "first", 0);
-    cr_assert_eq(sgt_config_read(&m, in_folder("first/step-00000004"), &err), 0, "%s", err.text);
+    cr_assert_eq(sgt_model_read_config(&m, in_folder("first/step-00000004"), &err), 0, "%s",
+                 err.text);
     taker k = {{.put = take}, &m, calloc(sgt_model_floats(&m), sizeof(float))};
     cr_assert_eq(sgt_checkpoint_load_model(in_folder("first/step-00000004"), &k.calls, &m, &err), 0,
                  "%s", err.text);
@@ -240,7 +241,7 @@ Test(init, a_run_starts_with_fresh_optimizer_state)
     static const char *const from[] = {"first/step-00000004", "first.bin", "first/step-00000004"};
     for (int i = 0; i < 3; i++) {
         char run[8] = {'r', (char)('0' + i), 0};
-        sgt_settings s = tiny(3);
+        sgt_config s = tiny(3);
         s.init = in_folder(from[i]);
         if (i == 2) cr_assert_eq(remove(in_folder("first/step-00000004/optimizer.safetensors")), 0);
         must_train(s, run, 0);

@@ -12,9 +12,9 @@
 
 TestSuite(masking, .init = make_data, .fini = remove_folder);
 
-static sgt_settings masked(uint64_t steps)
+static sgt_config masked(uint64_t steps)
 {
-    sgt_settings s = tiny(steps);
+    sgt_config s = tiny(steps);
     s.step.documents = 1;
     return s;
 }
@@ -68,7 +68,7 @@ Test(masking, however_rows_are_made)
     must_train(masked(4), "run", 0);
     for (int i = 0; i < SGT_READERS; i++) {
         const char *name = sgt_reader_name((sgt_reader)i);
-        sgt_settings s = masked(4);
+        sgt_config s = masked(4);
         s.loader = i;
         s.step.no_overlap = i == 1;
         s.workers = 3;
@@ -97,7 +97,7 @@ Test(masking, of_data_without_an_id)
     memset(shard + 12, 0, 4); /* header revision 0 */
     put_file("data.bin", shard, n);
     free(shard);
-    sgt_settings s = masked(2);
+    sgt_config s = masked(2);
     s.init = FIXTURES "curve"; /* a vocabulary of 256 ids, not GPT-2's */
     cr_expect_eq(train(s, "run", 0, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
     cr_expect(strstr(err.text,

@@ -9,7 +9,7 @@
 
 #include "loader/base/cpu.h"
 #include "train/run/checkpoint.h"
-#include "train/model/config.h"
+#include "train/model/model.h"
 #include "tests/train/fixture.h"
 #include "tests/train/folder.h"
 #include "train/run/safetensors.h"
@@ -246,7 +246,7 @@ Test(untied, a_head_with_a_weight_of_its_own_is_kept)
         .sampling = "shuffle", .device = "cpu", .level = "", .library = "", .options = "{}"};
     cr_assert_eq(sgt_checkpoint_write(folder, &state, b, &f.model, NULL, -1, &err), 0, "%s",
                  err.text);
-    cr_assert_eq(sgt_config_read(&m, folder, &err), 0, "%s", err.text);
+    cr_assert_eq(sgt_model_read_config(&m, folder, &err), 0, "%s", err.text);
     cr_expect(memcmp(&m, &f.model, sizeof m) == 0);
     float *zeros = calloc(sgt_model_floats(&m), sizeof *zeros);
     put_flat(other, &m, SGT_PARAMETERS, zeros);
@@ -292,7 +292,7 @@ static void write_model(const fixture *f, const float *p)
 static int load_model(const fixture *f, float **p, sgt_model *m, sgt_error *err)
 {
     sgt_backend_options o = f->options;
-    cr_assert_eq(sgt_config_read(m, folder, err), 0, "%s", err->text);
+    cr_assert_eq(sgt_model_read_config(m, folder, err), 0, "%s", err->text);
     o.model = *m;
     fixture of_file = *f;
     of_file.model = *m;

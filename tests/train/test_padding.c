@@ -19,9 +19,9 @@ TestSuite(padding, .init = make_data, .fini = remove_folder);
 enum { T = 48 };
 
 /* Documents are lines of about 40 bytes: some are cut, most are padded. */
-static sgt_settings documents(uint64_t steps)
+static sgt_config documents(uint64_t steps)
 {
-    sgt_settings s = tiny(steps);
+    sgt_config s = tiny(steps);
     s.sampling = SGT_SAMPLING_DOCUMENTS;
     s.seq = T;
     return s;
@@ -90,7 +90,7 @@ Test(padding, a_steps_loss_is_its_documents)
  * divided otherwise, the losses are nearly the same. */
 Test(padding, changes_no_bit)
 {
-    sgt_settings s = documents(6);
+    sgt_config s = documents(6);
     must_train(s, "one", 0);
     s.pad = 101;
     must_train(s, "other", 0);
@@ -118,7 +118,7 @@ Test(padding, resumes_with_the_same_bits)
 {
     sgt_error err;
     sgt_train_result r;
-    sgt_settings s = documents(8);
+    sgt_config s = documents(8);
     s.pad = 0;
     must_train(s, "whole", 0);
     cr_assert_eq(train(s, "cut", 0, 0, 3, NULL, &err), SGT_ESTOPPED);
@@ -139,7 +139,7 @@ Test(padding, resumes_with_the_same_bits)
  * to its rows. */
 Test(padding, on_a_device_that_lags)
 {
-    sgt_settings s = documents(6);
+    sgt_config s = documents(6);
     use_cuda = &fake_cuda;
     s.device = SGT_DEVICE_CUDA;
     must_train(s, "ahead", 0);
@@ -167,7 +167,7 @@ Test(padding, evaluates)
     put_file("set/val_000000.bin", bytes, sizeof bytes);
     put_file("set/train_000000.bin", data, n);
     free(data);
-    sgt_settings s = documents(4);
+    sgt_config s = documents(4);
     s.data = in_folder("set");
     s.lr = s.min_lr = 0;
     s.eval_every = 2;
@@ -183,7 +183,7 @@ Test(padding, evaluates)
 Test(padding, that_the_vocabulary_lacks)
 {
     sgt_error err;
-    sgt_settings s = documents(2);
+    sgt_config s = documents(2);
     s.pad = 256;
     cr_assert_eq(train(s, "run", 0, 0, 0, NULL, &err), SGT_EUSAGE);
     cr_expect_str_eq(strstr(err.text, "pad-id"), err.text);
@@ -221,9 +221,9 @@ static int some_examples(const char *path, const char *model, uint32_t vocab, sg
     return SGT_OK;
 }
 
-static sgt_settings prompted(uint64_t steps)
+static sgt_config prompted(uint64_t steps)
 {
-    sgt_settings s = tiny(steps);
+    sgt_config s = tiny(steps);
     use_examples = some_examples;
     s.data = "some.jsonl";
     s.seq = T;
@@ -300,7 +300,7 @@ Test(padding, examples_resume_and_accumulate)
     must_train(prompted(8), "cut", 1);
     same_facts("whole", "cut");
     same_bytes("whole/step-00000008/model.safetensors", "cut/step-00000008/model.safetensors");
-    sgt_settings s = prompted(8);
+    sgt_config s = prompted(8);
     s.batch = 4;
     s.accum = 1;
     s.pad = 77;
@@ -320,7 +320,7 @@ Test(padding, examples_resume_and_accumulate)
 Test(padding, examples_that_cannot_be)
 {
     sgt_error err;
-    sgt_settings s = prompted(2);
+    sgt_config s = prompted(2);
     s.pad = 256;
     cr_assert_eq(train(s, "run", 0, 0, 0, NULL, &err), SGT_EUSAGE);
     cr_expect_str_eq(err.text, "--pad-id 256: must be below 256");

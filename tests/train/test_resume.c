@@ -39,7 +39,7 @@ Test(resume, stopped_before_the_first_step)
     sgt_train_result r;
     sgt_stop stop = {1};
     sgt_train_options o = {.run = in_folder("r"), .stop = &stop};
-    sgt_settings s = tiny(4);
+    sgt_config s = tiny(4);
     cr_assert_eq(sgt_train(&s, &o, &r, &err), SGT_ESTOPPED);
     cr_expect_str_eq(err.text, "interrupted before the first step");
     cr_expect(r.steps == 0 && !r.last && !r.checkpoint);
@@ -86,7 +86,7 @@ Test(resume, a_damaged_line_of_the_log_costs_that_line_alone)
 {
     must_train(tiny(4), "cut", 0);
     damage_log("cut", 1, "{\"step\":1,\"lo#s\":\n{\"step\":0}\n\n{\"step\":\"1\"}\n[1]\n");
-    sgt_settings s = tiny(6);
+    sgt_config s = tiny(6);
     s.given[SGT_SET_STEPS] = 1;
     must_train(s, "cut", 1);
     cr_expect(strstr(warned, "/cut/log.jsonl: lines of 1 of the 4 steps before the checkpoint are "
@@ -115,7 +115,7 @@ Test(resume, a_damaged_line_of_the_log_costs_that_line_alone)
 /* With a learning rate that is far too high, the second step's loss is not a number. */
 Test(resume, a_loss_that_is_no_number_is_said_once_with_advice)
 {
-    sgt_settings s = tiny(5);
+    sgt_config s = tiny(5);
     s.lr = 1e30;
     s.warmup = 0;
     must_train(s, "r", 0);
@@ -136,8 +136,8 @@ Test(resume, a_loss_that_is_no_number_is_said_once_with_advice)
 Test(resume, a_resume_may_take_more_steps_another_reader_and_no_options)
 {
     must_train(tiny(4), "r", 0);
-    sgt_settings s;
-    sgt_settings_default(&s); /* everything else comes from the checkpoint */
+    sgt_config s;
+    sgt_config_default(&s); /* everything else comes from the checkpoint */
     s.steps = 7;
     s.given[SGT_SET_STEPS] = 1;
     s.loader = SGT_READER_MMAP;
@@ -155,7 +155,7 @@ Test(resume, a_resume_with_other_settings_or_data_is_refused_by_name)
 {
     sgt_error err;
     must_train(tiny(4), "r", 0);
-    sgt_settings s = tiny(8);
+    sgt_config s = tiny(8);
     s.seed = 2;
     s.given[SGT_SET_SEED] = 1;
     cr_expect_eq(train(s, "r", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
@@ -228,7 +228,7 @@ Test(resume, or_start_starts_at_0_and_says_so)
     cr_expect(strstr(said, "/r has no checkpoint to resume from: starting at step 0\n"), "%s",
               said);
     cr_expect(exists("r/step-00000002"));
-    sgt_settings s = tiny(3);
+    sgt_config s = tiny(3);
     s.given[SGT_SET_STEPS] = 1;
     must_train(s, "r", OR_START);
     cr_expect_not(strstr(said, "starting at step 0"), "%s", said);
@@ -241,7 +241,7 @@ Test(resume, data_that_moved_are_asked_for_and_taken)
     char want[512];
     cr_assert(mkdir(in_folder("old"), 0777) == 0 && mkdir(in_folder("new"), 0777) == 0);
     cr_assert_eq(rename(in_folder("data.bin"), in_folder("old/train_000000.bin")), 0);
-    sgt_settings s = tiny(2);
+    sgt_config s = tiny(2);
     s.data = in_folder("old");
     must_train(s, "r", 0);
     cr_assert_eq(rename(in_folder("old/train_000000.bin"), in_folder("new/train_000000.bin")), 0);
@@ -278,7 +278,7 @@ Test(resume, a_finished_run_stays_as_it_is)
  * removed. */
 Test(resume, what_the_last_save_left_goes)
 {
-    sgt_settings s = tiny(3);
+    sgt_config s = tiny(3);
     s.save_every = s.keep = 1;
     must_train(s, "r", 0);
     must_train(tiny(2), "older", 0);
@@ -311,9 +311,9 @@ Test(resume, another_machine_is_said_aloud)
 static int multiplies(void) { return 1; }
 static int cannot(void) { return 0; }
 
-static sgt_settings by_default(uint64_t steps)
+static sgt_config by_default(uint64_t steps)
 {
-    sgt_settings s = tiny(steps);
+    sgt_config s = tiny(steps);
     s.step.precision = SGT_DEFAULT_WORD;
     return s;
 }
@@ -345,7 +345,7 @@ Test(resume, the_default_precision_is_what_the_cpu_multiplies)
 Test(resume, a_resumed_run_keeps_its_precision)
 {
     sgt_error err;
-    sgt_settings s = by_default(4);
+    sgt_config s = by_default(4);
     use_bf16 = multiplies;
     must_train(by_default(2), "bf16", 0);
     use_bf16 = cannot;

@@ -19,7 +19,7 @@ TestSuite(run, .init = make_data, .fini = remove_folder);
 static void as_pytorch(const char *name, uint64_t batch, uint64_t seq)
 {
     char line[1024], model[64], tokens[96];
-    sgt_settings s = curve(200);
+    sgt_config s = curve(200);
     snprintf(model, sizeof model, FIXTURES "%s", name);
     snprintf(tokens, sizeof tokens, "%s/tokens.bin", model);
     s.init = model;
@@ -63,7 +63,7 @@ Test(run, the_same_bits_for_any_number_of_threads)
 {
     for (uint64_t threads = 1; threads <= 3; threads++) {
         char name[8] = {'r', (char)('0' + threads), 0};
-        sgt_settings s = tiny(6);
+        sgt_config s = tiny(6);
         s.threads = threads;
         must_train(s, name, 0);
     }
@@ -79,7 +79,7 @@ Test(run, a_checkpoint_is_a_model_to_start_from)
 {
     sgt_error err;
     must_train(tiny(3), "r", 0);
-    sgt_settings s = tiny(1);
+    sgt_config s = tiny(1);
     s.init = in_folder("r/step-00000003");
     s.lr = 0;
     must_train(s, "tuned", 0);
@@ -104,7 +104,7 @@ Test(run, a_checkpoint_is_a_model_to_start_from)
 Test(run, longer_rows_than_the_model_has_positions_are_refused)
 {
     sgt_error err;
-    sgt_settings s = curve(1);
+    sgt_config s = curve(1);
     s.seq = 65;
     cr_expect_eq(train(s, "r", 0, 0, 0, NULL, &err), SGT_EUSAGE);
     cr_expect_str_eq(err.text, "--seq-len 65: the model has 64 positions (take no more)");
@@ -114,7 +114,7 @@ Test(run, longer_rows_than_the_model_has_positions_are_refused)
 
 Test(run, defaults_follow_from_data_and_model)
 {
-    sgt_settings s = tiny(SGT_DEFAULT_COUNT);
+    sgt_config s = tiny(SGT_DEFAULT_COUNT);
     s.lr = s.min_lr = SGT_DEFAULT_REAL;
     s.warmup = SGT_DEFAULT_COUNT;
     s.seq = 100;
@@ -137,7 +137,7 @@ Test(run, defaults_follow_from_data_and_model)
 
 Test(run, a_given_rate_is_scaled_aloud)
 {
-    sgt_settings s = tiny(1);
+    sgt_config s = tiny(1);
     s.lr = 3e-4;
     s.scale_lr = 1;
     s.lr_base_batch = 1;

@@ -6,37 +6,37 @@
 
 #include "train/backend.h"
 #include "kernels/kernels.h"
-#include "train/settings.h"
+#include "train/config.h"
 #include "loader/sgt_loader.h"
 
 TestSuite(settings);
 
 Test(settings, json_and_back)
 {
-    sgt_settings s, back;
+    sgt_config s, back;
     sgt_error err;
-    sgt_settings_default(&s);
+    sgt_config_default(&s);
     s.data = "a \"quoted\"\\path\n";
     s.lr = 0.1 + 0.2; /* 17 digits are needed */
     s.seed = INT64_MAX;
     s.steps = 12;
-    char *text = sgt_settings_json(&s);
+    char *text = sgt_config_json(&s);
     cr_assert(text);
     cr_expect(strstr(text, "\"weight-decay\": 0.1,") &&
                   strstr(text, "\"lr\": 0.30000000000000004,"),
               "%s", text);
     cr_expect_not(strstr(text, "warmup"), "undecided settings are left out");
     cr_expect_not(strstr(text, "threads"), "so are the machine's");
-    sgt_settings_default(&back);
-    cr_assert_eq(sgt_settings_merge(&back, text, "x", 1, &err), 0, "%s", err.text);
+    sgt_config_default(&back);
+    cr_assert_eq(sgt_config_merge(&back, text, "x", 1, &err), 0, "%s", err.text);
     cr_expect_str_eq(back.data, s.data);
     cr_expect(back.lr == s.lr && back.seed == s.seed && back.steps == 12 &&
               back.given[SGT_SET_LR] && !back.given[SGT_SET_WARMUP]);
-    char *again = sgt_settings_json(&back);
+    char *again = sgt_config_json(&back);
     cr_expect_str_eq(again, text);
     free(again);
     free(text);
-    sgt_settings_free(&back);
+    sgt_config_free(&back);
 }
 
 /* The keys of options.json must keep their order. */
@@ -50,10 +50,10 @@ Test(settings, the_keys_of_options_json)
         "document-mask attention batching no-overlap sync-metrics no-fuse no-graphs no-pad-vocab "
         "variant deterministic eval-every save-every keep seed overfit-batch ";
     char found[sizeof keys] = "";
-    sgt_settings s;
-    sgt_settings_default(&s);
+    sgt_config s;
+    sgt_config_default(&s);
     for (int i = 0; i < SGT_SETTINGS; i++) {
-        const sgt_option *row = &sgt_settings_rows[i];
+        const sgt_option *row = &sgt_config_rows[i];
         void *at = (char *)&s + row->offset;
         s.given[i] = 1;
         if (row->kind == SGT_OPT_TEXT) *(const char **)at = "x";
@@ -63,7 +63,7 @@ Test(settings, the_keys_of_options_json)
     }
     s.step.precision = SGT_PRECISION_FP16;
     s.sampling = SGT_SAMPLING_DOCUMENTS;
-    char *json = sgt_settings_json(&s);
+    char *json = sgt_config_json(&s);
     for (char *line = strtok(json, "\n"); line; line = strtok(NULL, "\n"))
         if (*line == ' ') strncat(strncat(found, line + 3, strcspn(line + 3, "\"")), " ", 2);
     cr_expect_str_eq(found, keys);
@@ -74,17 +74,17 @@ Test(settings, the_keys_of_options_json)
  * later. */
 Test(settings, every_row_is_whole)
 {
-    sgt_settings s;
+    sgt_config s;
     sgt_error err;
-    sgt_settings_default(&s);
-    cr_expect_eq(sgt_settings_check(&s, &err), 0, "%s", err.text);
+    sgt_config_default(&s);
+    cr_expect_eq(sgt_config_check(&s, &err), 0, "%s", err.text);
     for (int i = 0; i < SGT_SETTINGS; i++) {
-        const sgt_option *row = &sgt_settings_rows[i];
+        const sgt_option *row = &sgt_config_rows[i];
         cr_assert(row->name && row->help && row->section, "%d", i);
         cr_expect_eq(row->kind == SGT_OPT_WORD, row->choices != NULL, "%s", row->name);
         cr_expect_eq(row->kind == SGT_OPT_FLAG, !row->def, "%s", row->name);
         for (int j = 0; j < i; j++)
-            cr_expect(row->offset != sgt_settings_rows[j].offset, "%s", row->name);
+            cr_expect(row->offset != sgt_config_rows[j].offset, "%s", row->name);
     }
     cr_expect(s.seq == 512 && s.step.optim.weight_decay == 0.1 && s.step.skip_spikes == 0 &&
               !strcmp(s.betas, "0.9,0.95"));
@@ -94,11 +94,11 @@ Test(settings, every_row_is_whole)
 /* Words are stored by name, in the order of their enumerations. */
 Test(settings, words_are_members_of_enumerations)
 {
-    sgt_settings s;
+    sgt_config s;
     sgt_error err;
-    sgt_settings_default(&s);
+    sgt_config_default(&s);
     cr_assert_eq(
-        sgt_settings_merge(
+        sgt_config_merge(
             &s,
             "{\"recompute\": \"auto\", \"device\": \"cuda\", \"optimizer\": \"sgd\", \"gelu\": "
             "\"erf\", \"schedule\": \"wsd\", \"precision\": \"fp16\", \"attention\": \"naive\", "
@@ -109,23 +109,23 @@ Test(settings, words_are_members_of_enumerations)
     cr_expect(s.step.optim.kind == SGT_SGD && s.gelu == SGT_GELU_ERF && s.schedule == SGT_WSD);
     cr_expect(s.step.precision == SGT_PRECISION_FP16 && s.step.attention == SGT_ATTENTION_NAIVE);
     cr_expect(s.loader == SGT_READER_URING && s.sampling == SGT_SAMPLING_DOCUMENTS && s.batching);
-    sgt_settings_free(&s);
+    sgt_config_free(&s);
 }
 
 Test(settings, what_was_given_comes_first)
 {
-    sgt_settings s;
+    sgt_config s;
     sgt_error err;
-    sgt_settings_default(&s);
+    sgt_config_default(&s);
     s.batch = 5;
     s.given[SGT_SET_BATCH] = 1;
     cr_assert_eq(
-        sgt_settings_merge(&s, "{\"batch-size\": 9, \"seq-len\": 7, \"threads\": 3}", "x", 0, &err),
+        sgt_config_merge(&s, "{\"batch-size\": 9, \"seq-len\": 7, \"threads\": 3}", "x", 0, &err),
         0);
     cr_expect(s.batch == 5 && s.seq == 7 && s.threads == SGT_DEFAULT_COUNT,
               "a machine's own settings are not taken over");
     cr_expect_not(s.given[SGT_SET_SEQ]);
-    sgt_settings_free(&s);
+    sgt_config_free(&s);
 }
 
 Test(settings, wrong_files_are_refused)
@@ -145,12 +145,12 @@ Test(settings, wrong_files_are_refused)
                 "x: unknown option 'epochs' (options are named as in --help, without the dashes)"},
                {"[]", "x: not a JSON object"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        sgt_settings s;
+        sgt_config s;
         sgt_error err;
-        sgt_settings_default(&s);
-        cr_expect_eq(sgt_settings_merge(&s, bad[i].text, "x", 1, &err), SGT_EFORMAT);
+        sgt_config_default(&s);
+        cr_expect_eq(sgt_config_merge(&s, bad[i].text, "x", 1, &err), SGT_EFORMAT);
         cr_expect_str_eq(err.text, bad[i].why);
-        sgt_settings_free(&s);
+        sgt_config_free(&s);
     }
 }
 
@@ -201,15 +201,15 @@ Test(settings, every_wrong_value_names_its_option)
          "--model gpt2: not together with --init, which determines the shape"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        sgt_settings s;
+        sgt_config s;
         sgt_error err;
-        sgt_settings_default(&s);
-        cr_assert_eq(sgt_settings_check(&s, &err), 0);
-        int rc = sgt_settings_merge(&s, bad[i].text, "x", 1, &err);
-        if (rc == SGT_OK) rc = sgt_settings_check(&s, &err);
+        sgt_config_default(&s);
+        cr_assert_eq(sgt_config_check(&s, &err), 0);
+        int rc = sgt_config_merge(&s, bad[i].text, "x", 1, &err);
+        if (rc == SGT_OK) rc = sgt_config_check(&s, &err);
         cr_expect_eq(rc, SGT_EUSAGE, "taken: %s", bad[i].text);
         if (bad[i].why) cr_expect_str_eq(err.text, bad[i].why);
-        sgt_settings_free(&s);
+        sgt_config_free(&s);
     }
 }
 
@@ -242,25 +242,25 @@ Test(settings, which_may_differ_in_a_resumed_run)
                    {"{\"loss-scale\": 2}", 1}, /* and fp32 has no loss scale */
                    {"{\"optimizer\": \"sgd\"}", 0},
                    {"{\"sampling\": \"random\"}", 0}};
-    sgt_settings kept;
+    sgt_config kept;
     sgt_error err;
-    sgt_settings_default(&kept);
+    sgt_config_default(&kept);
     kept.step.precision = SGT_PRECISION_FP32;
-    char *text = sgt_settings_json(&kept);
+    char *text = sgt_config_json(&kept);
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-        sgt_settings s;
-        sgt_settings_default(&s);
+        sgt_config s;
+        sgt_config_default(&s);
         s.step.precision = SGT_PRECISION_FP32;
-        cr_assert_eq(sgt_settings_merge(&s, changes[i].text, "x", 1, &err), 0);
-        int rc = sgt_settings_same_run(&s, text, 0, &err);
+        cr_assert_eq(sgt_config_merge(&s, changes[i].text, "x", 1, &err), 0);
+        int rc = sgt_config_same_run(&s, text, 0, &err);
         cr_expect_eq(rc, changes[i].may ? SGT_OK : SGT_EUNSUPPORTED, "%s", changes[i].text);
-        sgt_settings_free(&s);
+        sgt_config_free(&s);
     }
-    sgt_settings s;
-    sgt_settings_default(&s);
+    sgt_config s;
+    sgt_config_default(&s);
     s.step.precision = SGT_PRECISION_FP32;
     s.schedule = SGT_WSD;
-    cr_assert_eq(sgt_settings_same_run(&s, text, 0, &err), SGT_EUNSUPPORTED);
+    cr_assert_eq(sgt_config_same_run(&s, text, 0, &err), SGT_EUNSUPPORTED);
     cr_expect_str_eq(err.text, "--schedule: it is \"wsd\" here and was \"cosine\" in the run to "
                                "resume (leave it out, or start a new --run)");
     free(text);
@@ -269,50 +269,50 @@ Test(settings, which_may_differ_in_a_resumed_run)
 /* JSON's -0 is an integer, and reads as 0. */
 Test(settings, minus_zero_is_zero)
 {
-    sgt_settings s;
+    sgt_config s;
     sgt_error err;
-    sgt_settings_default(&s);
+    sgt_config_default(&s);
     s.step.optim.weight_decay = -0.0;
-    char *text = sgt_settings_json(&s);
+    char *text = sgt_config_json(&s);
     cr_expect(strstr(text, "\"weight-decay\": 0,"), "%s", text);
     s.step.optim.weight_decay = 0;
-    cr_expect_eq(sgt_settings_same_run(&s, text, 0, &err), 0, "%s", err.text);
+    cr_expect_eq(sgt_config_same_run(&s, text, 0, &err), 0, "%s", err.text);
     free(text);
 }
 
 /* A run that began with --init has its shape from there, so --model is not compared. */
 Test(settings, whose_shape_came_from_elsewhere)
 {
-    sgt_settings s;
+    sgt_config s;
     sgt_error err;
     static const char begun[] = "{\"init\": \"gpt2/\"}";
-    sgt_settings_default(&s);
-    cr_assert_eq(sgt_settings_merge(&s, begun, "x", 1, &err), 0);
-    cr_expect_eq(sgt_settings_same_run(&s, begun, 0, &err), 0, "%s", err.text);
-    cr_expect_eq(sgt_settings_same_run(&s, "{}", 0, &err), SGT_EUNSUPPORTED);
+    sgt_config_default(&s);
+    cr_assert_eq(sgt_config_merge(&s, begun, "x", 1, &err), 0);
+    cr_expect_eq(sgt_config_same_run(&s, begun, 0, &err), 0, "%s", err.text);
+    cr_expect_eq(sgt_config_same_run(&s, "{}", 0, &err), SGT_EUNSUPPORTED);
     cr_expect(strstr(err.text, "--init: it is \"gpt2/\" here and was not set in"), "%s", err.text);
     s.model = NULL;
-    cr_expect_eq(sgt_settings_same_run(&s, begun, 0, &err), 0, "%s", err.text);
-    sgt_settings_free(&s);
+    cr_expect_eq(sgt_config_same_run(&s, begun, 0, &err), 0, "%s", err.text);
+    sgt_config_free(&s);
 }
 
 /* A run may be resumed on another device. Then options that only one of the devices has may differ,
  * and no others. */
 Test(settings, which_may_differ_on_another_device)
 {
-    sgt_settings kept, s;
+    sgt_config kept, s;
     sgt_error err;
-    sgt_settings_default(&kept);
+    sgt_config_default(&kept);
     kept.step.precision = SGT_PRECISION_BF16;
     kept.step.attention = SGT_ATTENTION_CUDNN;
     kept.step.no_graphs = kept.step.no_fuse = kept.step.no_pad_vocab = kept.sync_metrics = 1;
-    char *text = sgt_settings_json(&kept);
-    sgt_settings_default(&s);
+    char *text = sgt_config_json(&kept);
+    sgt_config_default(&s);
     s.step.precision = SGT_PRECISION_FP32;
-    cr_expect_eq(sgt_settings_same_run(&s, text, 1, &err), 0, "%s", err.text);
-    cr_expect_eq(sgt_settings_same_run(&s, text, 0, &err), SGT_EUNSUPPORTED);
+    cr_expect_eq(sgt_config_same_run(&s, text, 1, &err), 0, "%s", err.text);
+    cr_expect_eq(sgt_config_same_run(&s, text, 0, &err), SGT_EUNSUPPORTED);
     s.step.dropout = 0.1;
-    cr_expect_eq(sgt_settings_same_run(&s, text, 1, &err), SGT_EUNSUPPORTED);
+    cr_expect_eq(sgt_config_same_run(&s, text, 1, &err), SGT_EUNSUPPORTED);
     cr_expect(strstr(err.text, "--dropout: it is 0.1 here and was 0 in"), "%s", err.text);
     free(text);
 }
@@ -323,26 +323,26 @@ Test(settings, variants_are_kept_by_name)
 {
     char names[SGT_VARIANTS_TEXT], all[SGT_VARIANTS_TEXT];
     sgt_error err;
-    sgt_settings s, kept;
+    sgt_config s, kept;
     uint32_t set;
-    sgt_settings_default(&s);
+    sgt_config_default(&s);
     cr_expect_null(s.variant);
-    cr_expect_eq(sgt_settings_take_device(&s, 1, 1, &err), 0);
-    char *text = sgt_settings_json(&s);
-    sgt_settings_default(&kept);
-    cr_assert_eq(sgt_settings_merge(&kept, text, "x", 1, &err), 0, "%s", err.text);
+    cr_expect_eq(sgt_config_take_device(&s, 1, 1, &err), 0);
+    char *text = sgt_config_json(&s);
+    sgt_config_default(&kept);
+    cr_assert_eq(sgt_config_merge(&kept, text, "x", 1, &err), 0, "%s", err.text);
     cr_expect_str_eq(kept.variant, sgt_variants_words(names, SGT_VARIANTS_DEFAULT));
     s.variant = names; /* the same variants in another order */
-    cr_expect_eq(sgt_settings_same_run(&s, text, 0, &err), 0, "%s", err.text);
+    cr_expect_eq(sgt_config_same_run(&s, text, 0, &err), 0, "%s", err.text);
     s.variant = "none";
-    cr_expect_eq(sgt_settings_same_run(&s, text, 0, &err), SGT_EUNSUPPORTED);
+    cr_expect_eq(sgt_config_same_run(&s, text, 0, &err), SGT_EUNSUPPORTED);
     cr_expect(strstr(err.text, "--variant: it is \"none\" here and was \""), "%s", err.text);
-    cr_expect_eq(sgt_settings_same_run(&s, text, 1, &err), 0, "%s", err.text);
+    cr_expect_eq(sgt_config_same_run(&s, text, 1, &err), 0, "%s", err.text);
     s.batch = SGT_DEFAULT_COUNT;
     s.step.precision = SGT_DEFAULT_WORD;
     /* a run from before variants existed */
-    cr_expect_eq(sgt_settings_same_run(&s, "{}", 0, &err), 0, "%s", err.text);
-    sgt_settings_free(&kept);
+    cr_expect_eq(sgt_config_same_run(&s, "{}", 0, &err), 0, "%s", err.text);
+    sgt_config_free(&kept);
     free(text);
     sgt_variants_words(all, (1u << SGT_VARIANTS) - 1);
     for (int i = 0; i < SGT_VARIANTS; i++) {
@@ -360,7 +360,7 @@ Test(settings, variants_are_kept_by_name)
                                       "layernorm-rows none"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         s.variant = bad[i];
-        cr_expect_eq(sgt_settings_check(&s, &err), SGT_EUSAGE, "%s", bad[i]);
+        cr_expect_eq(sgt_config_check(&s, &err), SGT_EUSAGE, "%s", bad[i]);
         cr_expect(strstr(err.text, "unknown variant '") && strstr(err.text, all), "%s", err.text);
     }
 }
@@ -384,25 +384,25 @@ Test(settings, options_without_use_are_refused_and_not_kept)
         {"{\"loss-scale\": 1024, \"precision\": \"fp16\"}", NULL},
         {"{\"optimizer\": \"sgd\", \"momentum\": 0.5, \"nesterov\": true}", NULL}};
     for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
-        sgt_settings s, again;
+        sgt_config s, again;
         sgt_error err;
-        sgt_settings_default(&s);
-        cr_assert_eq(sgt_settings_merge(&s, given[i].text, "x", 1, &err), 0, "%s", err.text);
-        cr_assert_eq(sgt_settings_check(&s, &err), 0, "%s", err.text);
-        cr_expect_eq(sgt_settings_check_together(&s, &err), given[i].why ? SGT_EUSAGE : 0, "%s",
+        sgt_config_default(&s);
+        cr_assert_eq(sgt_config_merge(&s, given[i].text, "x", 1, &err), 0, "%s", err.text);
+        cr_assert_eq(sgt_config_check(&s, &err), 0, "%s", err.text);
+        cr_expect_eq(sgt_config_check_together(&s, &err), given[i].why ? SGT_EUSAGE : 0, "%s",
                      given[i].text);
         if (given[i].why) cr_expect_str_eq(err.text, given[i].why);
         /* a value that was stored is also valid as an argument */
-        char *text = sgt_settings_json(&s);
-        sgt_settings_default(&again);
-        cr_assert_eq(sgt_settings_merge(&again, text, "x", 1, &err), 0, "%s", err.text);
-        cr_expect_eq(sgt_settings_check_together(&again, &err), 0, "%s: %s", text, err.text);
+        char *text = sgt_config_json(&s);
+        sgt_config_default(&again);
+        cr_assert_eq(sgt_config_merge(&again, text, "x", 1, &err), 0, "%s", err.text);
+        cr_expect_eq(sgt_config_check_together(&again, &err), 0, "%s: %s", text, err.text);
         if (!given[i].why)
             cr_expect(strstr(text, i == 8 ? "\"loss-scale\": 1024" : "\"nesterov\": true"), "%s",
                       text);
         free(text);
-        sgt_settings_free(&s);
-        sgt_settings_free(&again);
+        sgt_config_free(&s);
+        sgt_config_free(&again);
     }
 }
 
@@ -421,25 +421,25 @@ Test(settings, what_only_cuda_has_is_refused_elsewhere)
         {"{\"deterministic\": true, \"batching\": \"scalar\"}", NULL}};
     for (size_t i = 0; i < sizeof given / sizeof *given; i++)
         for (int cuda = 0; cuda < 2; cuda++) {
-            sgt_settings s;
+            sgt_config s;
             sgt_error err;
-            sgt_settings_default(&s);
-            cr_assert_eq(sgt_settings_merge(&s, given[i].text, "x", 1, &err), 0, "%s", err.text);
+            sgt_config_default(&s);
+            cr_assert_eq(sgt_config_merge(&s, given[i].text, "x", 1, &err), 0, "%s", err.text);
             int bf16 = (int)(i + (size_t)cuda) % 2,
-                rc = sgt_settings_take_device(&s, cuda, bf16, &err);
+                rc = sgt_config_take_device(&s, cuda, bf16, &err);
             cr_expect_eq(rc, !cuda && given[i].why ? SGT_EUNSUPPORTED : 0, "%s", given[i].text);
             if (rc < 0) cr_expect_str_eq(err.text, given[i].why);
             else cr_expect_eq(s.step.precision, bf16 ? SGT_PRECISION_BF16 : SGT_PRECISION_FP32);
             if (rc == 0) cr_expect_eq(s.batch, cuda ? 64 : 8);
-            sgt_settings_free(&s);
+            sgt_config_free(&s);
             /* a run that began on CUDA with this option continues without it */
-            sgt_settings_default(&s);
-            cr_assert_eq(sgt_settings_merge(&s, given[i].text, "x", 0, &err), 0, "%s", err.text);
-            cr_expect_eq(sgt_settings_take_device(&s, cuda, bf16, &err), 0);
+            sgt_config_default(&s);
+            cr_assert_eq(sgt_config_merge(&s, given[i].text, "x", 0, &err), 0, "%s", err.text);
+            cr_expect_eq(sgt_config_take_device(&s, cuda, bf16, &err), 0);
             cr_expect_eq(s.step.no_fuse + s.step.no_graphs + s.step.no_pad_vocab + s.sync_metrics +
                              (s.step.attention == SGT_ATTENTION_OWN) +
                              (s.variant && !strcmp(s.variant, "layernorm-rows")),
                          cuda && given[i].why ? 1 : 0, "%s", given[i].text);
-            sgt_settings_free(&s);
+            sgt_config_free(&s);
         }
 }

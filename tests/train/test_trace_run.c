@@ -46,10 +46,10 @@ static void expect_nested(const json_t *all, int track)
 static int whole_run(const char *profile, uint64_t steps, char *last, size_t n)
 {
     sgt_error err;
-    sgt_settings s;
+    sgt_config s;
     sgt_train_result r;
     sgt_train_options o = {.run = in_folder("r"), .force = 1, .profile = profile};
-    sgt_settings_default(&s);
+    sgt_config_default(&s);
     s.data = FIXTURES "curve/tokens.bin";
     s.model = "2x32x2";
     s.device = SGT_DEVICE_CPU;
@@ -67,7 +67,7 @@ static int whole_run(const char *profile, uint64_t steps, char *last, size_t n)
         snprintf(last, n, "%.*s", (int)(strstr(r.last, "\"tokens\"") - r.last),
                  r.last); /* everything that is not measured */
     sgt_train_result_free(&r);
-    sgt_settings_free(&s);
+    sgt_config_free(&s);
     return rc;
 }
 

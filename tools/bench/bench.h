@@ -16,7 +16,7 @@
 #include "loader/base/error.h"
 #include "tools/cli/options.h"
 #include "train/backend.h"
-#include "train/settings.h"
+#include "train/config.h"
 
 /* The subcommands, each defined at the end of the file of its name. */
 extern const sgt_command bench_loader_command, bench_tokenize_command, bench_kernels_command,
@@ -125,11 +125,11 @@ typedef struct bench_shape {
         "seq-len", 0, SGT_OPT_COUNT, &(o).seq, "N", "tokens per row", \
             .def = "1024 on CUDA, 64 on a CPU", .min = 1, .max = most \
     }
-#define BENCH_PRECISION(o, about)                                                       \
-    {                                                                                   \
-        "precision", .as = &sgt_settings_rows[SGT_SET_PRECISION], .to = &(o).precision, \
-                     .help = about, .def = "bf16 on CUDA, fp32 on a CPU",               \
-                     .given = &(o).precision_given                                      \
+#define BENCH_PRECISION(o, about)                                                     \
+    {                                                                                 \
+        "precision", .as = &sgt_config_rows[SGT_SET_PRECISION], .to = &(o).precision, \
+                     .help = about, .def = "bf16 on CUDA, fp32 on a CPU",             \
+                     .given = &(o).precision_given                                    \
     }
 #define BENCH_THREADS(o)                                                         \
     {                                                                            \

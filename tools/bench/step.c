@@ -25,10 +25,10 @@ static struct {
     int no_self_check, variants, variant_given, parts;
 } o = {.peer_mode = "default", .steps = 20, .warmup = 3, .turns = 2};
 
-static sgt_settings s; /* options of the step, as in sgt-train */
+static sgt_config s; /* options of the step, as in sgt-train */
 static bench_shape shape = BENCH_SHAPE;
 
-#define ROW(name) &sgt_settings_rows[SGT_SET_##name]
+#define ROW(name) &sgt_config_rows[SGT_SET_##name]
 static const sgt_option table[] = {
     {.name = "What to run"},
     BENCH_DEVICE(shape),
@@ -152,7 +152,7 @@ static int read_options(step_bench *b, sgt_error *err)
     s.seq = bench_seq(&shape, cuda);
     s.threads = (uint64_t)bench_threads(&shape);
     s.step.precision = (int)bench_precision(&shape, cuda);
-    int rc = sgt_settings_step(k, &s, err);
+    int rc = sgt_config_step(k, &s, err);
     if (rc < 0) return rc;
     k->batch = bench_batch(&shape, cuda);
     k->seq = (uint32_t)s.seq;
@@ -293,7 +293,7 @@ static int estimate_row(batch_row *row, sgt_error *err)
 {
     sgt_train_estimate e;
     const sgt_train_options none = {.run = "run"};
-    sgt_settings copy = s;
+    sgt_config copy = s;
     copy.batch = row->batch;
     copy.data = o.data;
     int rc = sgt_train_estimate_memory(&copy, &none, &e, err);
@@ -353,9 +353,9 @@ static json_t *batches_json(const step_bench *b)
     json_t *results = json_array();
     for (size_t i = 0; i < b->count; i++) json_array_append_new(results, row_json(&b->rows[i]));
     return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:o}", "cpu", sgt_cpu_model(), "device",
-                     b->device, "model", shape.model, "precision", sgt_precision_words[s.step.precision],
-                     "seq", (json_int_t)s.seq, "threads", (json_int_t)s.threads, "results",
-                     results);
+                     b->device, "model", shape.model, "precision",
+                     sgt_precision_words[s.step.precision], "seq", (json_int_t)s.seq, "threads",
+                     (json_int_t)s.threads, "results", results);
 }
 
 static void show_batches(const step_bench *b)
@@ -601,7 +601,7 @@ static const bench_subcommand step = {.program = &program,
 
 static int bench_step(int argc, char **argv)
 {
-    sgt_settings_default(&s);
+    sgt_config_default(&s);
     s.variant = "default";
     return bench_subcommand_run(&step, argc, argv);
 }

@@ -8,7 +8,7 @@
 
 #include "loader/base/file.h"
 #include "loader/base/json.h"
-#include "train/model/config.h"
+#include "train/model/model.h"
 #include "train/run/safetensors.h"
 #include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
@@ -111,7 +111,7 @@ int inspect_checkpoint(const inspect *o, sgt_error *err)
     sgt_safetensors *s = NULL;
     json_t *state = NULL;
     sgt_wrapped w;
-    int rc = sgt_config_read(&m, o->path, err);
+    int rc = sgt_model_read_config(&m, o->path, err);
     if (rc < 0) return rc;
     char *path = sgt_join(o->path, "model.safetensors");
     if (!path) return sgt_fail_memory(err, o->path);

@@ -85,7 +85,7 @@ typedef struct report_run {
     char path[1024], name[1024]; /* path: as given on the command line; name: the same, printable */
     char validation[1040];       /* "NAME, validation" */
     json_t *options;             /* object in options.json, or NULL */
-    sgt_settings settings;       /* parsed from options */
+    sgt_config settings;         /* parsed from options */
     int settings_known;
     char device[200];   /* device that trained the run; "" if no checkpoint tells */
     char *checkpoint;   /* newest checkpoint, malloc'd; NULL: none */

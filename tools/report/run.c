@@ -12,7 +12,7 @@
 
 #include "loader/base/file.h"
 #include "train/advice.h"
-#include "train/model/config.h"
+#include "train/model/model.h"
 #include "train/run/run.h"
 #include "tools/cli/process.h"
 #include "tools/report/report.h"
@@ -225,7 +225,7 @@ static int parse_options(report_run *r, const char *path, sgt_error *err)
     json_t *options = rc == SGT_OK ? json_loadb(text, n, 0, NULL) : NULL;
     if (json_is_object(options)) {
         r->options = options;
-        rc = sgt_settings_merge(&r->settings, text, path, 1, err);
+        rc = sgt_config_merge(&r->settings, text, path, 1, err);
         r->settings_known =
             rc == SGT_OK && r->settings.given[SGT_SET_LR] && r->settings.given[SGT_SET_BATCH];
     } else {
@@ -256,7 +256,7 @@ static void read_checkpoint(report_run *r)
                  strcmp(state.device, "cuda") == 0 ? "CUDA" : "CPU", state.level, state.library);
         sgt_checkpoint_state_free(&state);
     }
-    if (sgt_config_read(&m, r->checkpoint, NULL) == SGT_OK)
+    if (sgt_model_read_config(&m, r->checkpoint, NULL) == SGT_OK)
         r->parameters = sgt_model_parameters(&m);
 }
 
@@ -443,7 +443,7 @@ static void advise(report_run *r, int grave, const char *fmt, ...)
 /* Judge the learning rate. The known ranges are for AdamW only. */
 static void judge_rate(report_run *r)
 {
-    const sgt_settings *s = &r->settings;
+    const sgt_config *s = &r->settings;
     sgt_lr_range range = sgt_advice_lr(r->parameters);
     if (!r->parameters || s->step.optim.kind != SGT_ADAMW) return;
     int outside = sgt_advice_lr_outside(r->parameters, s->batch * s->accum, s->lr);
@@ -455,9 +455,9 @@ static void judge_rate(report_run *r)
                range.high);
 }
 
-static void start_diagnosis(totals *t, const sgt_settings *s)
+static void start_diagnosis(totals *t, const sgt_config *s)
 {
-    sgt_diagnosis_start(&t->diagnosis, s->lr, s->batch * s->accum * s->seq, s->step.skip_spikes > 0);
+    sgt_diagnosis_start(&t->diagnosis, s->lr, s->batch * s->accum * s->seq, !!s->step.skip_spikes);
     if (s->steps != SGT_DEFAULT_COUNT) t->diagnosis.steps = s->steps;
 }
 
@@ -525,7 +525,7 @@ int report_run_open(report_run *r, const char *path, const sgt_notice *notice, s
 {
     size_t n = strlen(path);
     *r = (report_run){0};
-    sgt_settings_default(&r->settings);
+    sgt_config_default(&r->settings);
     while (n > 1 && path[n - 1] == '/') n--;
     if (n >= sizeof r->path) return sgt_fail(err, SGT_EUSAGE, "a path of %zu bytes", n);
     memcpy(r->path, path, n);
@@ -553,7 +553,7 @@ void report_run_close(report_run *r)
 {
     for (size_t i = 0; i < r->advice_count; i++) free(r->advice[i]);
     json_decref(r->options);
-    sgt_settings_free(&r->settings);
+    sgt_config_free(&r->settings);
     free(r->log.rows);
     free(r->bins.at);
     free(r->evaluations.at);

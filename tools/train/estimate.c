@@ -47,15 +47,15 @@ void estimate_take_batches(estimate_batches *list, const sgt_program *program, i
 
 static int on_cuda(const sgt_train_estimate *e) { return strcmp(e->device, "cuda") == 0; }
 
-static void print_shape(const sgt_settings *s, const sgt_train_estimate *e, const char *rows)
+static void print_shape(const sgt_config *s, const sgt_train_estimate *e, const char *rows)
 {
     const sgt_model *m = &e->model;
     printf("a step of %ux%ux%u, %u ids, %s of %llu tokens, %s on %s\n", m->layers, m->channels,
-           m->heads, m->vocab, rows, (unsigned long long)s->seq, sgt_precision_words[s->step.precision],
-           on_cuda(e) ? "CUDA" : "the CPU");
+           m->heads, m->vocab, rows, (unsigned long long)s->seq,
+           sgt_precision_words[s->step.precision], on_cuda(e) ? "CUDA" : "the CPU");
 }
 
-static void print_one(const sgt_settings *s, const sgt_train_estimate *e)
+static void print_one(const sgt_config *s, const sgt_train_estimate *e)
 {
     char a[32];
     snprintf(a, sizeof a, "%llu rows", (unsigned long long)s->batch);
@@ -74,7 +74,7 @@ static void print_one(const sgt_settings *s, const sgt_train_estimate *e)
                sgt_format_bytes(a, sizeof a, e->checkpoint));
 }
 
-static json_t *document(const sgt_settings *s, const sgt_train_estimate *e)
+static json_t *document(const sgt_config *s, const sgt_train_estimate *e)
 {
     json_t *kinds = json_array();
     for (size_t i = 0; i < e->count; i++)
@@ -91,7 +91,7 @@ static json_t *document(const sgt_settings *s, const sgt_train_estimate *e)
 
 /* ---- several ---- */
 
-static void print_line(const sgt_settings *s, const sgt_train_estimate *e)
+static void print_line(const sgt_config *s, const sgt_train_estimate *e)
 {
     char a[32], b[32];
     printf("  %5llu %14s %12s  %s\n", (unsigned long long)s->batch,
@@ -110,7 +110,7 @@ static void dump(json_t *doc)
     json_decref(doc);
 }
 
-static int print_list(sgt_settings *s, const sgt_train_options *o, const estimate_batches *list,
+static int print_list(sgt_config *s, const sgt_train_options *o, const estimate_batches *list,
                       int json, sgt_error *err)
 {
     sgt_train_estimate e;
@@ -136,7 +136,7 @@ static int print_list(sgt_settings *s, const sgt_train_options *o, const estimat
     return rc;
 }
 
-int estimate_print(sgt_settings *s, const sgt_train_options *o, const estimate_batches *list,
+int estimate_print(sgt_config *s, const sgt_train_options *o, const estimate_batches *list,
                    int json, sgt_error *err)
 {
     sgt_train_estimate e;

@@ -22,7 +22,7 @@ void estimate_take_batches(estimate_batches *list, const sgt_program *program, i
 /* Print the memory of a step by kind, or if `list` has batch sizes, one line for each; with `json`,
  * print one document. All ranks must call this together; rank 0 prints. Returns SGT_OK, or a
  * negative SGT_E* with *err filled in. */
-int estimate_print(sgt_settings *s, const sgt_train_options *o, const estimate_batches *list,
+int estimate_print(sgt_config *s, const sgt_train_options *o, const estimate_batches *list,
                    int json, sgt_error *err);
 
 /* Print the learning rates of models of several sizes, as --lr auto chooses them. */

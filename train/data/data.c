@@ -29,7 +29,7 @@ int sgt_trainer_has_shards(const char *folder)
     return count > 0;
 }
 
-static int by_documents(const sgt_settings *s) { return s->sampling == SGT_SAMPLING_DOCUMENTS; }
+static int by_documents(const sgt_config *s) { return s->sampling == SGT_SAMPLING_DOCUMENTS; }
 
 /* ---- several sets ---- */
 
@@ -179,7 +179,7 @@ static int longest_validation(uint64_t *out, const char *path, sgt_error *err)
 /* Move the sets that can be evaluated to the front of `sets`, and set *all to their number. Such a
  * set has a validation shard with at least one window. Report the other sets, once: a single set in
  * `why`, which the line about the data repeats, several sets in a notice each. */
-static int keep_evaluable(const sgt_settings *s, sgt_loader_set *sets, uint32_t *all,
+static int keep_evaluable(const sgt_config *s, sgt_loader_set *sets, uint32_t *all,
                           char why[SGT_UNEVALUATED], const sgt_notice *notice, sgt_error *err)
 {
     uint64_t least = by_documents(s) ? 0 : s->seq;
@@ -296,7 +296,7 @@ static int find_text_bytes(sgt_trainer *t, sgt_error *err)
 
 static sgt_loader_options loader_options(const sgt_trainer *t)
 {
-    const sgt_settings *s = t->s;
+    const sgt_config *s = t->s;
     return (sgt_loader_options){.reader = (sgt_reader)s->loader,
                                 .sampling = (sgt_sampling)s->sampling,
                                 .seed = s->seed,
@@ -344,7 +344,7 @@ static int check_ids(const sgt_trainer *t, const sgt_loader_options *o, sgt_erro
     sgt_loader_set *sets;
     uint32_t count;
     sgt_loader_options headers = *o;
-    if (t->from || !t->s->init || !t->o->same_ids || sgt_settings_examples(t->s)) return SGT_OK;
+    if (t->from || !t->s->init || !t->o->same_ids || sgt_config_examples(t->s)) return SGT_OK;
     int rc = parse_sets(t, &sets, &count, err);
     if (rc < 0) return rc;
     headers.split = "train";
@@ -358,7 +358,7 @@ static int check_ids(const sgt_trainer *t, const sgt_loader_options *o, sgt_erro
 static int open_examples(const sgt_trainer *t, sgt_examples *e, const char *path,
                          const sgt_loader_options *o, sgt_error *err)
 {
-    const sgt_settings *s = t->s;
+    const sgt_config *s = t->s;
     if (!t->o->examples) return sgt_fail(err, SGT_EUNSUPPORTED, "--data %s: expected shards", path);
     /* a model whose shape could not be read is reported after the data */
     const char *model = !t->model.vocab ? NULL : t->from ? t->from : s->init;
@@ -399,7 +399,7 @@ static int open_train(const sgt_trainer *t, sgt_loader **train, sgt_examples *e,
                       sgt_loader_info *info, const sgt_loader_options *o, sgt_error *err)
 {
     int rc;
-    if (!sgt_settings_examples(t->s)) {
+    if (!sgt_config_examples(t->s)) {
         rc = open_sets(t, train, NULL, o, err);
         if (rc == SGT_OK) sgt_loader_get_info(*train, info);
         return rc;
@@ -411,7 +411,7 @@ static int open_train(const sgt_trainer *t, sgt_loader **train, sgt_examples *e,
 int sgt_trainer_measure_data(const sgt_trainer *t, sgt_loader_info *info, uint64_t *val,
                              sgt_error *err)
 {
-    const sgt_settings *s = t->s;
+    const sgt_config *s = t->s;
     uint32_t ranks = sgt_ranks_size(t->o->ranks);
     sgt_loader_options o = {
         .reader = SGT_READER_MMAP, .batch = ranks, .ranks = ranks, .seq = (uint32_t)s->seq};
@@ -464,7 +464,7 @@ int sgt_trainer_find_data(const sgt_trainer *t, sgt_error *err)
     sgt_loader_set *sets;
     uint32_t count, i = 0;
     int rc = SGT_OK;
-    if (!t->from || t->s->given[SGT_SET_DATA] || sgt_settings_examples(t->s) ||
+    if (!t->from || t->s->given[SGT_SET_DATA] || sgt_config_examples(t->s) ||
         sgt_loader_sets_parse(&sets, &count, t->s->data, NULL) < 0)
         return SGT_OK;
     while (i < count && !is_gone(sets[i].path)) i++;
@@ -519,7 +519,7 @@ int sgt_trainer_open_data(sgt_trainer *t, sgt_error *err)
     int rc = check_ids(t, &o, err);
     if (rc < 0) return rc;
     rc = open_train(t, &t->train, &t->examples, &t->info, &o, err);
-    if (rc < 0 && sgt_settings_examples(t->s) && lost(t, SGT_SET_DATA, t->s->data))
+    if (rc < 0 && sgt_config_examples(t->s) && lost(t, SGT_SET_DATA, t->s->data))
         return say_gone(t, "trained", t->s->data, "--data FILE.jsonl", err);
     if (rc < 0) return rc;
     if (t->from && t->info.hash != t->state.data_hash) return other_data(t, err);

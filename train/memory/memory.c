@@ -53,7 +53,7 @@ static uint64_t huge_pages(uint64_t bytes)
  * model. */
 static int measure_data(sizing *z, uint32_t *vocab, sgt_error *err)
 {
-    const sgt_settings *s = z->t->s;
+    const sgt_config *s = z->t->s;
     sgt_loader_info info;
     uint64_t val;
     sgt_model m = z->t->model;
@@ -67,7 +67,7 @@ static int measure_data(sizing *z, uint32_t *vocab, sgt_error *err)
     *vocab = info.vocab;
     z->windows = info.windows_per_epoch;
     z->evaluates = val > 0;
-    if (sgt_settings_examples(s)) z->data = 2 * info.tokens;
+    if (sgt_config_examples(s)) z->data = 2 * info.tokens;
     /* mapped data is in the page cache, which the kernel can reclaim */
     else if (s->loader == SGT_READER_PRELOAD)
         z->data = huge_pages(2 * info.tokens) + huge_pages(2 * val);
@@ -101,7 +101,7 @@ static uint64_t writer_bytes(const sgt_model *m)
  * number of steps is undecided, it is computed for z->o's rows; one row gives the most steps. */
 static uint64_t copy_bytes(const sizing *z)
 {
-    const sgt_settings *s = z->t->s;
+    const sgt_config *s = z->t->s;
     uint64_t rows = (uint64_t)z->o.batch * sgt_ranks_size(z->t->o->ranks) * s->accum;
     double steps = sgt_trainer_steps(s, &z->o.model, z->windows, rows);
     if (!s->save_every || (double)s->save_every >= steps || !sgt_trainer_writes(z->t)) return 0;
@@ -295,7 +295,7 @@ static int decide_levels(sizing *z, uint64_t rows, sgt_error *err)
     return SGT_OK;
 }
 
-int sgt_memory_asked(const sgt_settings *s)
+int sgt_memory_asked(const sgt_config *s)
 {
     return s->batch == SGT_DEFAULT_COUNT || s->recompute == SGT_RECOMPUTE_AUTO ||
            s->memory_limit != SGT_DEFAULT_COUNT;
@@ -349,7 +349,7 @@ static int estimate(sgt_trainer *t, sgt_train_estimate *e, sgt_error *err)
     return SGT_OK;
 }
 
-int sgt_train_estimate_memory(sgt_settings *s, const sgt_train_options *o, sgt_train_estimate *e,
+int sgt_train_estimate_memory(sgt_config *s, const sgt_train_options *o, sgt_train_estimate *e,
                               sgt_error *err)
 {
     sgt_trainer t = {.s = s, .o = o, .dry = 1};

@@ -8,7 +8,7 @@
 #include "train/trainer.h"
 
 /* Return whether a setting is to be chosen by the memory, or a memory limit must be checked. */
-int sgt_memory_asked(const sgt_settings *s);
+int sgt_memory_asked(const sgt_config *s);
 
 /* Decide t->s->batch and t->recompute_at, and report each in a line. Reads only the headers of the
  * data. Every rank makes the call, after sgt_trainer_settle and sgt_trainer_read_shape. Returns

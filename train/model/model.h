@@ -80,4 +80,14 @@ int sgt_model_part(const sgt_model *m, size_t index, size_t first, size_t count,
 size_t sgt_model_floats(const sgt_model *m);
 uint64_t sgt_model_parameters(const sgt_model *m); /* number of parameters, without the gaps */
 
+/* In config_json.c, the form of Hugging Face's GPT-2. */
+
+/* Read DIR/config.json. Returns SGT_EFORMAT, with the name of the field, if the file asks for
+ * something unsupported (another activation, cross attention...). */
+int sgt_model_read_config(sgt_model *m, const char *dir, sgt_error *err);
+
+/* Write DIR/config.json and DIR/generation_config.json. eot: the id that begins documents, or -1 if
+ * unknown. */
+int sgt_model_write_config(const sgt_model *m, const char *dir, int64_t eot, sgt_error *err);
+
 #endif

@@ -11,7 +11,7 @@
 #include <xxhash.h>
 
 #include "loader/base/file.h"
-#include "train/model/config.h"
+#include "train/model/model.h"
 #include "train/run/safetensors.h"
 #include "loader/shards/json_dumps.h"
 #include "loader/shards/tokenizer.h"
@@ -342,7 +342,7 @@ static int write_files(const char *dir, json_t *files, sgt_backend *b, const sgt
     static const sgt_state model_state[] = {SGT_PARAMETERS};
     char *name;
     int rc;
-    if ((rc = sgt_config_write(m, dir, eot, err)) < 0 ||
+    if ((rc = sgt_model_write_config(m, dir, eot, err)) < 0 ||
         (rc = sgt_sums_add_file(files, dir, "config.json", err)) < 0 ||
         (rc = sgt_sums_add_file(files, dir, "generation_config.json", err)) < 0 ||
         (rc = write_tensors(dir, "model.safetensors", files, b, m, model_state, model_prefix, 1,
@@ -419,7 +419,7 @@ int sgt_checkpoint_check(const char *dir, uint64_t step, int sums, sgt_error *er
 {
     sgt_model m;
     sgt_checkpoint_state state;
-    int rc = sgt_config_read(&m, dir, err);
+    int rc = sgt_model_read_config(&m, dir, err);
     if (rc == SGT_OK) rc = sgt_checkpoint_load_model(dir, NULL, &m, err);
     if (rc == SGT_OK) rc = sgt_checkpoint_load_moments(dir, NULL, &m, err);
     if (rc == SGT_OK && sums) rc = check_sums(dir, err);

@@ -10,7 +10,7 @@
 #include "loader/base/file.h"
 #include "loader/base/json.h"
 #include "train/run/checkpoint.h"
-#include "train/model/config.h"
+#include "train/model/model.h"
 #include "train/run/llmc.h"
 #include "train/run/safetensors.h"
 
@@ -202,7 +202,7 @@ static int is_file(const char *path)
 
 int sgt_checkpoint_shape(sgt_model *m, const char *path, sgt_error *err)
 {
-    return is_file(path) ? sgt_llmc_read_shape(m, path, err) : sgt_config_read(m, path, err);
+    return is_file(path) ? sgt_llmc_read_shape(m, path, err) : sgt_model_read_config(m, path, err);
 }
 
 int sgt_checkpoint_load_model(const char *dir, sgt_backend *b, const sgt_model *m, sgt_error *err)

@@ -1,6 +1,6 @@
-/* settings.c: the options of a training run, one row each, and their defaults, checks and JSON, all
+/* config.c: the options of a training run, one row each, and their defaults, checks and JSON, all
  * made from the rows. */
-#include "train/settings.h"
+#include "train/config.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -37,11 +37,11 @@ static const char *const batchings[] = {"simd", "scalar", NULL};
 
 /* A row: kind, section, sgt_setting, field and name; then what its kind needs, its help and its
  * flags. */
-#define ROW(kind_, s, id, f, name_, ...)                   \
-    [SGT_SET_##id] = {.kind = SGT_OPT_##kind_,             \
-                      .section = SGT_SECTION_##s,          \
-                      .name = name_,                       \
-                      .offset = offsetof(sgt_settings, f), \
+#define ROW(kind_, s, id, f, name_, ...)                 \
+    [SGT_SET_##id] = {.kind = SGT_OPT_##kind_,           \
+                      .section = SGT_SECTION_##s,        \
+                      .name = name_,                     \
+                      .offset = offsetof(sgt_config, f), \
                       __VA_ARGS__}
 #define FLAG(s, id, f, n, h, ...) ROW(FLAG, s, id, f, n, .help = h, .flags = __VA_ARGS__)
 #define WORD(s, id, f, n, c, d, h, ...) \
@@ -55,7 +55,7 @@ static const char *const batchings[] = {"simd", "scalar", NULL};
 #define SIZE(...) NUMBER(SIZE, __VA_ARGS__)
 #define REAL(...) NUMBER(REAL, __VA_ARGS__)
 
-const sgt_option sgt_settings_rows[SGT_SETTINGS + 1] = {
+const sgt_option sgt_config_rows[SGT_SETTINGS + 1] = {
     TEXT(DATA, DATA, data, "data", "DIR|FILE", "out, where ./out holds shards",
          "training data: shards, from sgt-tokenize; several sets, A:0.7,B:0.3; or prompts and "
          "completions, FILE.jsonl",
@@ -188,20 +188,20 @@ const sgt_option sgt_settings_rows[SGT_SETTINGS + 1] = {
          DEVICE | CUDA | LATER),
 };
 
-static void *field(const sgt_settings *s, const sgt_option *row)
+static void *field(const sgt_config *s, const sgt_option *row)
 {
     return (char *)(uintptr_t)s + row->offset;
 }
 
-static int given(const sgt_settings *s, const sgt_option *row)
+static int given(const sgt_config *s, const sgt_option *row)
 {
-    return s->given[row - sgt_settings_rows];
+    return s->given[row - sgt_config_rows];
 }
 
 /* Return whether options.json has the option. */
 static int is_kept(const sgt_option *row) { return !(row->flags & NOT_KEPT); }
 
-static void set_default(sgt_settings *s, const sgt_option *row)
+static void set_default(sgt_config *s, const sgt_option *row)
 {
     int later = row->flags & LATER, whole = sgt_option_is_whole(row);
     void *at = field(s, row);
@@ -214,13 +214,13 @@ static void set_default(sgt_settings *s, const sgt_option *row)
     else *(double *)at = later ? SGT_DEFAULT_REAL : strtod(row->def, NULL);
 }
 
-void sgt_settings_default(sgt_settings *s)
+void sgt_config_default(sgt_config *s)
 {
-    *s = (sgt_settings){0};
-    for (const sgt_option *row = sgt_settings_rows; row->name; row++) set_default(s, row);
+    *s = (sgt_config){0};
+    for (const sgt_option *row = sgt_config_rows; row->name; row++) set_default(s, row);
 }
 
-void sgt_settings_free(sgt_settings *s)
+void sgt_config_free(sgt_config *s)
 {
     for (int i = 0; i < 2; i++) json_decref(s->owner[i]);
     s->owner[0] = s->owner[1] = NULL;
@@ -228,7 +228,7 @@ void sgt_settings_free(sgt_settings *s)
 
 /* ---- checks ---- */
 
-static int parse_betas(const sgt_settings *s, double betas[2], sgt_error *err)
+static int parse_betas(const sgt_config *s, double betas[2], sgt_error *err)
 {
     char *end;
     betas[0] = strtod(s->betas, &end);
@@ -247,7 +247,7 @@ static int parse_betas(const sgt_settings *s, double betas[2], sgt_error *err)
     return SGT_OK;
 }
 
-int sgt_settings_step(sgt_backend_options *o, const sgt_settings *s, sgt_error *err)
+int sgt_config_step(sgt_backend_options *o, const sgt_config *s, sgt_error *err)
 {
     double betas[2];
     int rc = parse_betas(s, betas, err), all = s->ignore == SGT_DEFAULT_COUNT;
@@ -273,7 +273,7 @@ static int fail_no_word(const sgt_option *row, const char *word, sgt_error *err)
 }
 
 /* Check a field with a number, or with the number of a word, against its row. */
-static int check_row(const sgt_settings *s, const sgt_option *row, sgt_error *err)
+static int check_row(const sgt_config *s, const sgt_option *row, sgt_error *err)
 {
     char shown[32];
     int later = row->flags & LATER, words = 0;
@@ -297,14 +297,14 @@ static int check_row(const sgt_settings *s, const sgt_option *row, sgt_error *er
                                                                   : fail_no_word(row, shown, err);
 }
 
-int sgt_settings_check(const sgt_settings *s, sgt_error *err)
+int sgt_config_check(const sgt_config *s, sgt_error *err)
 {
     int rc = SGT_OK;
     sgt_backend_options step;
     sgt_model m;
-    for (const sgt_option *row = sgt_settings_rows; row->name && rc == SGT_OK; row++)
+    for (const sgt_option *row = sgt_config_rows; row->name && rc == SGT_OK; row++)
         rc = check_row(s, row, err);
-    if (rc < 0 || (rc = sgt_settings_step(&step, s, err)) < 0) return rc;
+    if (rc < 0 || (rc = sgt_config_step(&step, s, err)) < 0) return rc;
     if (s->scale_lr && s->lr == SGT_DEFAULT_REAL)
         return sgt_fail(
             err, SGT_EUSAGE,
@@ -318,16 +318,16 @@ int sgt_settings_check(const sgt_settings *s, sgt_error *err)
 
 /* ---- options that depend on each other and on the device ---- */
 
-int sgt_settings_examples(const sgt_settings *s)
+int sgt_config_examples(const sgt_config *s)
 {
     size_t n = s->data ? strlen(s->data) : 0;
     return n > 6 && strcmp(s->data + n - 6, ".jsonl") == 0;
 }
 
 /* Return what the option requires to have an effect and the settings lack, or NULL. */
-static const char *lacks(const sgt_settings *s, const sgt_option *row)
+static const char *lacks(const sgt_config *s, const sgt_option *row)
 {
-    int examples = sgt_settings_examples(s);
+    int examples = sgt_config_examples(s);
     switch (row->needs) {
     case SHARDS: return examples ? "--data of shards" : NULL;
     case EXAMPLES: return examples ? NULL : "a --data FILE.jsonl";
@@ -344,9 +344,9 @@ static const char *lacks(const sgt_settings *s, const sgt_option *row)
     }
 }
 
-int sgt_settings_check_together(const sgt_settings *s, sgt_error *err)
+int sgt_config_check_together(const sgt_config *s, sgt_error *err)
 {
-    for (const sgt_option *row = sgt_settings_rows; row->name; row++)
+    for (const sgt_option *row = sgt_config_rows; row->name; row++)
         if (given(s, row) && lacks(s, row))
             return sgt_fail(err, SGT_EUSAGE, "--%s: needs %s", row->name, lacks(s, row));
     return SGT_OK;
@@ -354,9 +354,9 @@ int sgt_settings_check_together(const sgt_settings *s, sgt_error *err)
 
 /* Set an option that only CUDA supports back to its default; fail if the user gave it. Such options
  * are texts, choices of a word, or flags. */
-static int without_cuda(sgt_settings *s, const sgt_option *row, sgt_error *err)
+static int without_cuda(sgt_config *s, const sgt_option *row, sgt_error *err)
 {
-    sgt_settings usual;
+    sgt_config usual;
     void *at = field(s, row), *was = field(&usual, row);
     int text = row->kind == SGT_OPT_TEXT;
     set_default(&usual, row);
@@ -370,10 +370,10 @@ static int without_cuda(sgt_settings *s, const sgt_option *row, sgt_error *err)
     return SGT_OK;
 }
 
-int sgt_settings_take_device(sgt_settings *s, int cuda, int bf16, sgt_error *err)
+int sgt_config_take_device(sgt_config *s, int cuda, int bf16, sgt_error *err)
 {
     int rc = SGT_OK;
-    for (const sgt_option *row = sgt_settings_rows; row->name && !cuda && rc == SGT_OK; row++)
+    for (const sgt_option *row = sgt_config_rows; row->name && !cuda && rc == SGT_OK; row++)
         if (row->flags & CUDA) rc = without_cuda(s, row, err);
     if (cuda && !s->variant) s->variant = "default";
     if (s->step.precision == SGT_DEFAULT_WORD)
@@ -390,7 +390,7 @@ static int take_word(int *at, const sgt_option *row, const char *word, sgt_error
     return *at < 0 ? fail_no_word(row, word, err) : SGT_OK;
 }
 
-static int take(sgt_settings *s, const sgt_option *row, const json_t *v, const char *what,
+static int take(sgt_config *s, const sgt_option *row, const json_t *v, const char *what,
                 sgt_error *err)
 {
     void *at = field(s, row);
@@ -417,7 +417,7 @@ static int take(sgt_settings *s, const sgt_option *row, const json_t *v, const c
 
 static const sgt_option *find(const char *name)
 {
-    const sgt_option *row = sgt_settings_rows;
+    const sgt_option *row = sgt_config_rows;
     while (row->name && (strcmp(row->name, name) != 0 || !is_kept(row))) row++;
     return row->name ? row : NULL;
 }
@@ -433,8 +433,7 @@ static json_t *parse(const char *text, const char *what, sgt_error *err)
     return NULL;
 }
 
-int sgt_settings_merge(sgt_settings *s, const char *text, const char *what, int mark,
-                       sgt_error *err)
+int sgt_config_merge(sgt_config *s, const char *text, const char *what, int mark, sgt_error *err)
 {
     const char *name;
     json_t *v, *json = parse(text, what, err);
@@ -451,21 +450,21 @@ int sgt_settings_merge(sgt_settings *s, const char *text, const char *what, int 
                 what, name);
         if (given(s, row) || json_is_null(v) || (!mark && (row->flags & LOCAL))) continue;
         if ((rc = take(s, row, v, what, err)) < 0) return rc;
-        if (mark) s->given[row - sgt_settings_rows] = 1;
+        if (mark) s->given[row - sgt_config_rows] = 1;
     }
     return SGT_OK;
 }
 
 /* Return the text of an option for options.json; NULL if it is undecided or not a text. Variants
  * are written by name, so that a run keeps them when the default changes. */
-static const char *kept_text(char names[SGT_VARIANTS_TEXT], const sgt_settings *s,
+static const char *kept_text(char names[SGT_VARIANTS_TEXT], const sgt_config *s,
                              const sgt_option *row)
 {
     uint32_t set;
     int word = row->kind == SGT_OPT_WORD ? *(const int *)field(s, row) : SGT_DEFAULT_WORD;
     if (row->kind != SGT_OPT_TEXT) return word < 0 ? NULL : row->choices[word];
     const char *text = *(const char *const *)field(s, row);
-    if (row != &sgt_settings_rows[SGT_SET_VARIANT] || !text ||
+    if (row != &sgt_config_rows[SGT_SET_VARIANT] || !text ||
         sgt_variants_parse(&set, text, NULL) < 0)
         return text;
     return sgt_variants_words(names, set);
@@ -486,7 +485,7 @@ static int render_text(char *out, size_t n, const char *text)
 
 /* Write the value of an option as JSON: "" if it is undecided, off or without effect. A number gets
  * the fewest digits that read back as the same number. Return 0 if out of memory. */
-static int render(char *out, size_t n, const sgt_settings *s, const sgt_option *row)
+static int render(char *out, size_t n, const sgt_config *s, const sgt_option *row)
 {
     char names[SGT_VARIANTS_TEXT];
     const void *at = field(s, row);
@@ -509,7 +508,7 @@ static int render(char *out, size_t n, const sgt_settings *s, const sgt_option *
 /* most bytes of a value: a path of PATH_MAX bytes, each escaped as \uXXXX */
 #define MAX_VALUE 32768
 
-char *sgt_settings_json(const sgt_settings *s)
+char *sgt_config_json(const sgt_config *s)
 {
     char *text = NULL, *value = malloc(MAX_VALUE);
     size_t n, lines = 0;
@@ -517,7 +516,7 @@ char *sgt_settings_json(const sgt_settings *s)
     FILE *f = open_memstream(&text, &n);
     if (f && value) {
         fputs("{", f);
-        for (const sgt_option *row = sgt_settings_rows; row->name; row++) {
+        for (const sgt_option *row = sgt_config_rows; row->name; row++) {
             if (!is_kept(row)) continue;
             whole &= render(value, MAX_VALUE, s, row);
             if (*value) fprintf(f, "%s\n  \"%s\": %s", lines++ ? "," : "", row->name, value);
@@ -533,19 +532,19 @@ char *sgt_settings_json(const sgt_settings *s)
     return text;
 }
 
-int sgt_settings_same_run(const sgt_settings *s, const char *text, int moved, sgt_error *err)
+int sgt_config_same_run(const sgt_config *s, const char *text, int moved, sgt_error *err)
 {
-    sgt_settings kept;
+    sgt_config kept;
     char *now = malloc((size_t)2 * MAX_VALUE), *then = now ? now + MAX_VALUE : NULL;
     if (!now) return sgt_fail_memory(err, "options");
-    sgt_settings_default(&kept);
-    int rc = sgt_settings_merge(&kept, text, "the checkpoint's options", 1, err);
-    for (const sgt_option *row = sgt_settings_rows; row->name && rc == SGT_OK; row++) {
+    sgt_config_default(&kept);
+    int rc = sgt_config_merge(&kept, text, "the checkpoint's options", 1, err);
+    for (const sgt_option *row = sgt_config_rows; row->name && rc == SGT_OK; row++) {
         if (!is_kept(row) || row->flags & (moved ? MAY_CHANGE | DEVICE : MAY_CHANGE)) continue;
         /* with --init, the shape came from that model */
-        if (row == &sgt_settings_rows[SGT_SET_MODEL] && kept.init) continue;
+        if (row == &sgt_config_rows[SGT_SET_MODEL] && kept.init) continue;
         /* the run was made by a version without variants */
-        if (row == &sgt_settings_rows[SGT_SET_VARIANT] && !kept.variant) continue;
+        if (row == &sgt_config_rows[SGT_SET_VARIANT] && !kept.variant) continue;
         if (!render(now, MAX_VALUE, s, row) || !render(then, MAX_VALUE, &kept, row))
             rc = sgt_fail_memory(err, "options");
         else if (strcmp(now, then) != 0)
@@ -554,7 +553,7 @@ int sgt_settings_same_run(const sgt_settings *s, const char *text, int moved, sg
                           "out, or start a new --run)",
                           row->name, *now ? now : "not set", *then ? then : "not set");
     }
-    sgt_settings_free(&kept);
+    sgt_config_free(&kept);
     free(now);
     return rc;
 }

@@ -1,5 +1,5 @@
-/* config.c: converts config.json to a shape and back. */
-#include "train/model/config.h"
+/* config_json.c: converts config.json to a shape and back. */
+#include "train/model/model.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -108,7 +108,7 @@ static int read_model(const config *c, sgt_model *m)
     return rc < 0 ? SGT_EFORMAT : SGT_OK;
 }
 
-int sgt_config_read(sgt_model *m, const char *dir, sgt_error *err)
+int sgt_model_read_config(sgt_model *m, const char *dir, sgt_error *err)
 {
     char *text = NULL, *path = sgt_join(dir, "config.json");
     size_t n;
@@ -157,7 +157,7 @@ static double shortest(float x)
 
 static json_t *id_or_null(int64_t id) { return id < 0 ? json_null() : json_integer(id); }
 
-int sgt_config_write(const sgt_model *m, const char *dir, int64_t eot, sgt_error *err)
+int sgt_model_write_config(const sgt_model *m, const char *dir, int64_t eot, sgt_error *err)
 {
     json_t *json = json_pack(
         "{s:s, s:[s], s:i, s:i, s:i, s:i, s:i, s:i, s:n, s:s, s:f, s:f, s:f, s:f, s:f, s:b, s:b, "

@@ -1,18 +1,18 @@
-/* settings.h: the options that define a training run: set by the command line and --config, kept in
- * RUN/options.json, and compared by --resume. Each option has one row in sgt_settings_rows and one
- * field in sgt_settings; everything else (--help, completion, defaults, range checks, JSON) follows
+/* config.h: the options that define a training run: set by the command line and --config, kept in
+ * RUN/options.json, and compared by --resume. Each option has one row in sgt_config_rows and one
+ * field in sgt_config; everything else (--help, completion, defaults, range checks, JSON) follows
  * from the row.
  *
- *     sgt_settings s;
- *     sgt_settings_default(&s);
+ *     sgt_config s;
+ *     sgt_config_default(&s);
  *     s.data = "out"; s.given[SGT_SET_DATA] = 1; ...
- *     if (sgt_settings_check(&s, &err) < 0) ...;
- *     sgt_settings_free(&s);
+ *     if (sgt_config_check(&s, &err) < 0) ...;
+ *     sgt_config_free(&s);
  *
- * A new option needs a member of sgt_setting, a field, a row in settings.c, and a paragraph in
+ * A new option needs a member of sgt_setting, a field, a row in config.c, and a paragraph in
  * tools/sgt-train.1. If a backend reads it, its field is one of sgt_backend_options. */
-#ifndef SGT_SETTINGS_H
-#define SGT_SETTINGS_H
+#ifndef SGT_CONFIG_H
+#define SGT_CONFIG_H
 
 #include "loader/base/option.h"
 #include "train/backend.h"
@@ -94,7 +94,7 @@ enum { SGT_RECOMPUTE_AUTO = 3 };
 
 /* The values of the options. The value of an option with words is the number of the word, from the
  * enumeration in the field's comment. An undecided field is NULL or an SGT_DEFAULT_*. */
-typedef struct sgt_settings {
+typedef struct sgt_config {
     const char *data, *val_data, *init, *model; /* init NULL: train fresh parameters of `model` */
     int loader, sampling;                       /* loader: sgt_reader; sampling: sgt_sampling */
     uint64_t pad;                               /* id of padding; undecided: the end-of-text id */
@@ -116,7 +116,7 @@ typedef struct sgt_settings {
     uint64_t ignore;   /* id of targets without a loss; undecided: none */
     int recompute;     /* sgt_recompute or SGT_RECOMPUTE_AUTO */
     /* Options that the backend reads where the command line wrote them. The other fields of `step`
-     * are 0 here: sgt_settings_step derives them. */
+     * are 0 here: sgt_config_step derives them. */
     sgt_backend_options step;
     uint64_t memory_limit; /* bytes; undecided: all free memory */
     /* sgt_gelu_kind; undecided until the model is known */
@@ -134,46 +134,45 @@ typedef struct sgt_settings {
     int batch_auto;
     int given[SGT_SETTINGS]; /* 1 for each option that the user set */
     void *owner[2];          /* JSON documents that own some of the texts above */
-} sgt_settings;
+} sgt_config;
 
 /* rows indexed by sgt_setting; after the last comes a row without a name */
-extern const sgt_option sgt_settings_rows[SGT_SETTINGS + 1];
+extern const sgt_option sgt_config_rows[SGT_SETTINGS + 1];
 
-void sgt_settings_default(sgt_settings *s);
-void sgt_settings_free(sgt_settings *s); /* free the texts that sgt_settings_merge made */
+void sgt_config_default(sgt_config *s);
+void sgt_config_free(sgt_config *s); /* free the texts that sgt_config_merge made */
 
 /* Check that every value is within its row's bounds. Returns SGT_EUSAGE, with the option's name.
  * Needs neither device nor data. */
-int sgt_settings_check(const sgt_settings *s, sgt_error *err);
+int sgt_config_check(const sgt_config *s, sgt_error *err);
 /* Check that the given options work together, once all are known. Returns SGT_EUSAGE, with the name
  * of an option that has no effect and with what it needs. */
-int sgt_settings_check_together(const sgt_settings *s, sgt_error *err);
+int sgt_config_check_together(const sgt_config *s, sgt_error *err);
 /* Return whether `data` is a FILE.jsonl of prompts and completions, not a folder of shards. */
-int sgt_settings_examples(const sgt_settings *s);
+int sgt_config_examples(const sgt_config *s);
 
 /* Set *o to s->step and what follows from the settings alone. Left out are the model, the rows, the
  * outputs, and what timing decides. Returns SGT_EUSAGE, with its name, if an option is wrong. */
-int sgt_settings_step(sgt_backend_options *o, const sgt_settings *s, sgt_error *err);
+int sgt_config_step(sgt_backend_options *o, const sgt_config *s, sgt_error *err);
 
 /* Decide the settings that depend on the device. `bf16`: the device multiplies bfloat16 in
  * hardware, so that is the default precision. Without CUDA, an option of CUDA goes back to its
  * default if a resumed run had it; if the user gave it, returns SGT_EUNSUPPORTED with its name. */
-int sgt_settings_take_device(sgt_settings *s, int cuda, int bf16, sgt_error *err);
+int sgt_config_take_device(sgt_config *s, int cuda, int bf16, sgt_error *err);
 
 /* Copy the values of the JSON object `text` to the fields of s that were not given; if `mark` is
  * set, these then count as given. Call it at most twice on one s. Messages begin with `what`.
  * Returns SGT_EFORMAT for an unknown name, SGT_EUSAGE for an unknown word of an option. */
-int sgt_settings_merge(sgt_settings *s, const char *text, const char *what, int mark,
-                       sgt_error *err);
+int sgt_config_merge(sgt_config *s, const char *text, const char *what, int mark, sgt_error *err);
 
 /* Return the settings as a JSON object, one option per line. Equal settings give equal bytes.
  * Options that are unset, or have no effect with the others (momentum with AdamW), are left out.
  * The caller frees the text. NULL: out of memory. */
-char *sgt_settings_json(const sgt_settings *s);
+char *sgt_config_json(const sgt_config *s);
 
 /* Check that a run whose settings were written as `text` may be resumed with s. Returns
  * SGT_EUNSUPPORTED, with the name of the first option that differs and must not. `moved`: the run
  * moves to another kind of device, so options that depend on it may differ too. */
-int sgt_settings_same_run(const sgt_settings *s, const char *text, int moved, sgt_error *err);
+int sgt_config_same_run(const sgt_config *s, const char *text, int moved, sgt_error *err);
 
 #endif
