@@ -51,11 +51,4 @@ static inline uint32_t sgt_ranks_size(const sgt_ranks *r) { return r ? r->size :
 /* Return whether broadcast, sum, barrier and give_up can be called. */
 static inline int sgt_ranks_connected(const sgt_ranks *r) { return r && r->sum; }
 
-/* Return whether this rank has given up, or knows that another rank has. Waiting for ranks is then
- * pointless. */
-static inline int sgt_ranks_lost(const sgt_ranks *r)
-{
-    return __atomic_load_n(&r->given_up, __ATOMIC_ACQUIRE);
-}
-
 #endif

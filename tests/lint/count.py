@@ -11,10 +11,10 @@ import sys
 
 BUDGET = {
     "tokenize": 16771,
-    "loader": 9068,
+    "loader": 9064,
     "train": 13931,
     "kernels": 12251,
-    "tools": 17890,
+    "tools": 17857,
     "tests": 55129,
     "manuals": 4047,
     "pages": 1217,

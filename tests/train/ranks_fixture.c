@@ -40,7 +40,7 @@ static int meet(world *w, const sgt_ranks *r, sgt_error *err)
         w->round++;
         pthread_cond_broadcast(&w->news);
     }
-    while (w->round == round && !sgt_ranks_lost(r)) pthread_cond_wait(&w->news, &w->lock);
+    while (w->round == round && !r->given_up) pthread_cond_wait(&w->news, &w->lock);
     return w->round == round ? gone(err) : SGT_OK;
 }
 
@@ -99,7 +99,7 @@ static int swap(sgt_ranks *r, uint32_t to, const void *out, size_t out_bytes, ui
     pthread_mutex_lock(&w->lock);
     *mine = (box){out, out_bytes, out_bytes > 0};
     pthread_cond_broadcast(&w->news);
-    while (in_bytes && !theirs->full && !sgt_ranks_lost(r)) pthread_cond_wait(&w->news, &w->lock);
+    while (in_bytes && !theirs->full && !r->given_up) pthread_cond_wait(&w->news, &w->lock);
     int rc = in_bytes && !theirs->full ? gone(err) : SGT_OK;
     if (in_bytes && rc == SGT_OK) {
         if (theirs->n != in_bytes) abort();
@@ -107,7 +107,7 @@ static int swap(sgt_ranks *r, uint32_t to, const void *out, size_t out_bytes, ui
         theirs->full = 0;
         pthread_cond_broadcast(&w->news);
     }
-    while (mine->full && !sgt_ranks_lost(r)) pthread_cond_wait(&w->news, &w->lock);
+    while (mine->full && !r->given_up) pthread_cond_wait(&w->news, &w->lock);
     if (mine->full) rc = gone(err);
     /* if no rank has fetched it, withdraw it: the caller may free it after return */
     mine->full = 0;

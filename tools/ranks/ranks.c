@@ -1,14 +1,19 @@
 /* ranks.c: finds the launcher that started this process, from its environment variables, and joins
- * the other ranks. */
+ * the other ranks. If the launcher is one of MPI, loads libsgt-mpi.so: it tells every rank the
+ * address where rank 0 listens, and carries the gradients of CPU ranks (`swap`). Everything else
+ * goes through tcp.c, which also notices dead ranks. */
 #include "tools/ranks/ranks.h"
 
+#include <dlfcn.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "loader/base/file.h"
+#include "loader/base/library.h"
 #include "tools/cli/options.h"
-#include "tools/ranks/mpi.h"
+#include "tools/ranks/libsgt-mpi/mpi.h"
 #include "tools/ranks/tcp.h"
 
 /* ---- launchers ---- */
@@ -73,6 +78,8 @@ uint32_t sgt_ranks_number(void)
     return find(&l, &p, NULL) == SGT_OK && l ? p.rank : 0;
 }
 
+/* ---- rank 0's address ---- */
+
 /* Set the host and port of rank 0 from MASTER_ADDR and MASTER_PORT. torchrun's own store is at
  * MASTER_PORT, so rank 0 listens on the next port. */
 static int find_master(sgt_rendezvous *p, sgt_error *err)
@@ -84,6 +91,63 @@ static int find_master(sgt_rendezvous *p, sgt_error *err)
         return sgt_fail(err, SGT_EUSAGE, "MASTER_PORT=%ld: no port (1 to 65535)", port);
     p->host = getenv("MASTER_ADDR");
     p->port = (int)(port < 65535 ? port + 1 : port - 1);
+    return p->rank ? SGT_OK : sgt_tcp_listen(p, err);
+}
+
+static const sgt_mpi_library *mpi; /* the loaded library; a process can start MPI only once */
+
+static int load_mpi(sgt_error *err)
+{
+    char *path = sgt_own_library(SGT_MPI_LIBRARY), why[256];
+    void *library =
+        sgt_library_open(path ? path : SGT_MPI_LIBRARY, RTLD_NOW | RTLD_GLOBAL, why, sizeof why);
+    free(path);
+    if (!library)
+        return sgt_fail(
+            err, SGT_EUNSUPPORTED,
+            "started as one of several ranks, by MPI: %s (make builds it where libopenmpi-dev is)",
+            why);
+    mpi = dlsym(library, SGT_MPI_SYMBOL);
+    if (mpi && mpi->interface == SGT_MPI_INTERFACE) return SGT_OK;
+    mpi = NULL;
+    return sgt_fail(err, SGT_EUNSUPPORTED,
+                    SGT_MPI_LIBRARY " is of another build (make builds both)");
+}
+
+static int swap(sgt_ranks *r, uint32_t to, const void *out, size_t out_bytes, uint32_t from,
+                void *in, size_t in_bytes, sgt_error *err)
+{
+    return mpi->swap(to, out, out_bytes, from, in, in_bytes, &r->given_up, err);
+}
+
+#define HOST 256 /* bytes of a host's name */
+
+/* Start MPI, and learn from rank 0 at which host and port it listens, and the run's token. The
+ * name is kept in `host`. */
+static int ask_mpi(sgt_rendezvous *p, char host[HOST], sgt_error *err)
+{
+    struct {
+        char host[HOST];
+        int rc, port; /* rc: why rank 0 cannot listen, or 0 */
+        uint64_t token;
+    } a = {.rc = SGT_OK};
+    sgt_error why = {0};
+    int rc = load_mpi(err);
+    if (rc < 0 || (rc = mpi->open(p->rank, p->size, err)) < 0) return rc;
+    if (p->rank == 0) {
+        gethostname(a.host, sizeof a.host - 1);
+        a.rc = getentropy(&a.token, sizeof a.token) < 0
+                   ? sgt_fail_errno(&why, "a random number for the ranks' connections")
+                   : sgt_tcp_listen(p, &why);
+        a.port = p->port;
+    }
+    if ((rc = mpi->broadcast(&a, sizeof a, 0, err)) < 0) return rc;
+    if (a.rc < 0)
+        return sgt_fail(err, SGT_EIO, "%s", p->rank ? "rank 0 has no port to listen on" : why.text);
+    gethostname(host, HOST - 1);
+    p->host = strcmp(a.host, host) == 0 ? "localhost" : memcpy(host, a.host, HOST);
+    p->port = a.port;
+    p->token = a.token;
     return SGT_OK;
 }
 
@@ -127,11 +191,14 @@ int sgt_ranks_open(sgt_ranks **out, const char *program, const sgt_stop *stop, s
 {
     const launcher *l;
     sgt_rendezvous p;
+    char host[HOST] = "";
     *out = NULL;
     int rc = find(&l, &p, err);
     if (rc < 0 || !l) return rc;
-    if (!l->mpi && (rc = find_master(&p, err)) < 0) return rc;
-    if ((rc = (l->mpi ? sgt_mpi_join : sgt_tcp_join)(out, &p, program, stop, err)) < 0) return rc;
+    if ((rc = l->mpi ? ask_mpi(&p, host, err) : find_master(&p, err)) < 0 ||
+        (rc = sgt_tcp_join(out, &p, program, stop, err)) < 0)
+        return rc;
+    if (l->mpi) (*out)->swap = swap;
     if ((rc = count_neighbours(*out, err)) == SGT_OK) return SGT_OK;
     (*out)->give_up(*out, err);
     sgt_tcp_leave(*out, SGT_EXIT_FAILED);
@@ -142,5 +209,5 @@ int sgt_ranks_open(sgt_ranks **out, const char *program, const sgt_stop *stop, s
 void sgt_ranks_close(sgt_ranks *r, int code)
 {
     if (r) sgt_tcp_leave(r, code);
-    if (!code) sgt_mpi_leave();
+    if (!code && mpi) mpi->close(); /* after a failure, the launcher cleans up */
 }

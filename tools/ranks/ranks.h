@@ -1,10 +1,9 @@
 /* ranks.h: joins the processes of one job. A launcher starts the same program several times and
  * gives each process its number in environment variables. ranks.c is the only file that reads them.
- * It connects the processes and returns the interface of base/ranks.h:
+ * It connects the processes (tcp.c) and returns the interface of base/ranks.h:
  *
- *     tcp.c     torchrun, and other launchers that set RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR
- *               and MASTER_PORT
- *     mpi.c     Open MPI's mpirun and Slurm's srun; libsgt-mpi/ is the only code that calls MPI
+ *     torchrun, and others that set RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT
+ *     Open MPI's mpirun and Slurm's srun; libsgt-mpi/ is the only code that calls MPI
  *
  *     sgt_ranks *ranks;
  *     if (sgt_ranks_open(&ranks, program.name, stop, &err) < 0) goto failed;

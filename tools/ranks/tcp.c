@@ -25,29 +25,28 @@
 /* seconds that rank 0 waits before it prints another rank's failure, because it may fail for the
  * same reason and print that itself */
 #define GRACE_SECONDS 1
+/* seconds that it waits after a rank's death, because a launcher may have killed all ranks: fewer,
+ * because mpirun kills the others a second after the first */
+#define DEATH_SECONDS .25
 #define END_SECONDS 10 /* seconds that a rank which has failed has for freeing its resources */
 
-enum { DATA, LIFE, SOCKETS };
-
 typedef struct hello {
-    uint32_t magic, rank, size, kind;
+    uint32_t magic, rank, size, life; /* life: 1: a LIFE connection; 0: a DATA connection */
     uint64_t token;
 } hello;
 
 /* A message over a LIFE connection. */
 typedef struct note {
-    /* ending 1, from rank 0: end with exit code `code`; ending 0, to rank 0: the sender failed with
-     * error `code` */
-    int32_t ending, code;
+    int32_t code; /* from rank 0: end with this exit code; to rank 0: the sender's error */
     char text[1024];
 } note;
 
 typedef struct net {
     sgt_ranks r; /* first, so that a sgt_ranks * can be cast to a net * */
     const char *program;
-    /* (size) on rank 0, one pair per other rank; other ranks use only sockets[0] */
-    int (*sockets)[SOCKETS];
-    struct pollfd *lines; /* (size): the LIFE connections, which rank 0's thread watches */
+    /* (size) on rank 0, one pair of connections per other rank; other ranks use only the first */
+    int *data;
+    struct pollfd *life;
     int listener;
     pthread_t watcher;
     int ending;      /* 1: the program is leaving; atomic, like r.given_up and told */
@@ -113,7 +112,7 @@ static int gone(const net *t, uint32_t rank, sgt_error *err)
 static int to(net *t, uint32_t rank, const void *bytes, size_t n, sgt_error *err)
 {
     uint64_t size = n;
-    int fd = t->sockets[rank][DATA];
+    int fd = t->data[rank];
     return send_all(fd, &size, sizeof size) < 0 || send_all(fd, bytes, n) < 0 ? gone(t, rank, err)
                                                                               : SGT_OK;
 }
@@ -121,7 +120,7 @@ static int to(net *t, uint32_t rank, const void *bytes, size_t n, sgt_error *err
 static int from(net *t, uint32_t rank, void *bytes, size_t n, sgt_error *err)
 {
     uint64_t size;
-    int fd = t->sockets[rank][DATA];
+    int fd = t->data[rank];
     if (receive_all(fd, &size, sizeof size) < 0) return gone(t, rank, err);
     if (size != n)
         return sgt_fail(
@@ -170,7 +169,7 @@ static int barrier(sgt_ranks *r, sgt_error *err) { return sum(r, NULL, 0, err); 
 
 /* ---- watching ---- */
 
-static void say(const net *t, const char *text)
+static void print_line(const net *t, const char *text)
 {
     sgt_put_line(stderr, "%s%s: %s", sgt_can_redraw() ? "\r\033[K" : "", t->program, text);
 }
@@ -184,14 +183,14 @@ static int exit_code(int error)
 
 static void end_others(const net *t, int code)
 {
-    note n = {.ending = 1, .code = code};
+    note n = {.code = code};
     for (uint32_t i = 1; t->r.rank == 0 && i < t->r.size; i++)
-        send_all(t->sockets[i][LIFE], &n, sizeof n);
+        send_all(t->life[i].fd, &n, sizeof n);
 }
 
 static _Noreturn void end_all(const net *t, const sgt_error *why)
 {
-    say(t, why->text);
+    print_line(t, why->text);
     end_others(t, exit_code(why->code));
     _exit(exit_code(why->code));
 }
@@ -212,26 +211,28 @@ static void give_up(sgt_ranks *r, const sgt_error *why)
     t->deadline = sgt_now() + END_SECONDS;
     set(&r->given_up);
     snprintf(n.text, sizeof n.text, "%s", why->text);
-    if (r->rank) send_all(t->sockets[0][LIFE], &n, sizeof n);
+    if (r->rank) send_all(t->life[0].fd, &n, sizeof n);
 }
 
-/* Read from a rank's LIFE connection what has happened to it. For an interrupt, the message names
- * no rank, because the user meant all of them. */
-static void hear(const net *t, uint32_t rank, sgt_error *bad)
+/* Read from a rank's LIFE connection what has happened to it, and set *bad. For an interrupt, the
+ * message names no rank, because the user meant all of them. Return for how many seconds rank 0
+ * should wait before it prints this. */
+static double read_note(const net *t, uint32_t rank, sgt_error *bad)
 {
     note n;
-    if (receive_all(t->sockets[rank][LIFE], &n, sizeof n) < 0) {
+    if (receive_all(t->life[rank].fd, &n, sizeof n) < 0) {
         gone(t, rank, bad);
-        return;
+        return DEATH_SECONDS;
     }
     n.text[sizeof n.text - 1] = 0;
     if (n.code == SGT_ESTOPPED) sgt_fail(bad, n.code, "%s", n.text);
     else sgt_fail(bad, n.code, "rank %u: %s", rank, n.text);
+    return GRACE_SECONDS;
 }
 
 /* Watch the other ranks, in rank 0's thread. Print the first failure of one of them and end all
- * ranks, unless rank 0 itself fails within GRACE_SECONDS. */
-static void watch_peers(net *t, struct pollfd *lines)
+ * ranks, unless rank 0 itself fails first. */
+static void watch_peers(net *t)
 {
     sgt_error bad = {0};
     double until = 0;
@@ -241,14 +242,10 @@ static void watch_peers(net *t, struct pollfd *lines)
         } else if (bad.code && sgt_now() > until && first_to_tell(t)) {
             end_all(t, &bad);
         }
-        if (poll(lines, t->r.size, 50) <= 0) continue;
-        for (uint32_t i = 1; i < t->r.size; i++) {
-            if (!lines[i].revents || is_set(&t->ending)) continue;
-            sgt_error word;
-            hear(t, i, &word);
-            lines[i].fd = -1;
-            if (!bad.code) until = sgt_now() + GRACE_SECONDS, bad = word;
-        }
+        /* after the first failure, only wait */
+        int news = poll(t->life, bad.code ? 0 : t->r.size, 50);
+        for (uint32_t i = 1; news > 0 && !is_set(&t->ending) && i < t->r.size; i++)
+            if (t->life[i].revents && !bad.code) until = sgt_now() + read_note(t, i, &bad);
     }
 }
 
@@ -256,15 +253,14 @@ static void watch_peers(net *t, struct pollfd *lines)
 static void watch_first(net *t)
 {
     note n;
-    struct pollfd line = {.fd = t->sockets[0][LIFE], .events = POLLIN};
     while (!is_set(&t->ending)) {
-        if (poll(&line, 1, 50) <= 0) continue;
-        int heard = receive_all(line.fd, &n, sizeof n) == 0;
+        if (poll(t->life, 1, 50) <= 0) continue;
+        int heard = receive_all(t->life[0].fd, &n, sizeof n) == 0;
         if (is_set(&t->ending)) return;
         if (heard) _exit(n.code);
         sgt_error bad;
         gone(t, 0, &bad);
-        if (t->r.rank == 1) say(t, bad.text);
+        if (t->r.rank == 1) print_line(t, bad.text);
         _exit(SGT_EXIT_FAILED);
     }
 }
@@ -272,14 +268,8 @@ static void watch_first(net *t)
 static void *watch(void *ctx)
 {
     net *t = ctx;
-    if (t->r.rank) {
-        watch_first(t);
-        return NULL;
-    }
-    t->lines[0].fd = -1;
-    for (uint32_t i = 1; i < t->r.size; i++)
-        t->lines[i] = (struct pollfd){.fd = t->sockets[i][LIFE], .events = POLLIN};
-    watch_peers(t, t->lines);
+    if (t->r.rank) watch_first(t);
+    else watch_peers(t);
     return NULL;
 }
 
@@ -312,27 +302,21 @@ static int open_socket(const char *host, int port, int listens, const char **why
     return fd;
 }
 
-static int listen_at(const char *host, int port, int *fd, sgt_error *err)
-{
-    const char *why, *where = host ? host : "any address";
-    if ((*fd = open_socket(host, port, 1, &why)) >= 0) return SGT_OK;
-    if (why) return sgt_fail(err, SGT_EIO, "%s: %s", where, why);
-    return sgt_fail_errno(err, "rank 0 listens at %s, port %d", where, port);
-}
-
-int sgt_tcp_listen(int *port, sgt_error *err)
+int sgt_tcp_listen(sgt_rendezvous *p, sgt_error *err)
 {
     struct sockaddr_storage a = {0};
     socklen_t n = sizeof a;
-    int fd, rc = listen_at(NULL, 0, &fd, err);
-    if (rc < 0) return rc;
-    if (getsockname(fd, (struct sockaddr *)&a, &n) < 0) {
-        close(fd);
+    const char *why, *where = p->host ? p->host : "any address";
+    if ((p->listener = open_socket(p->host, p->port, 1, &why)) < 0)
+        return why ? sgt_fail(err, SGT_EIO, "%s: %s", where, why)
+                   : sgt_fail_errno(err, "rank 0 listens at %s, port %d", where, p->port);
+    if (getsockname(p->listener, (struct sockaddr *)&a, &n) < 0) {
+        close(p->listener);
         return sgt_fail_errno(err, "rank 0's socket");
     }
-    if (a.ss_family == AF_INET6) *port = ntohs(((struct sockaddr_in6 *)&a)->sin6_port);
-    else *port = ntohs(((struct sockaddr_in *)&a)->sin_port);
-    return fd;
+    p->port = ntohs(a.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&a)->sin6_port
+                                            : ((struct sockaddr_in *)&a)->sin_port);
+    return SGT_OK;
 }
 
 /* Return SGT_EIO, without a message, if the time `until` has passed; SGT_ESTOPPED after an
@@ -344,6 +328,12 @@ static int too_late(double until, const sgt_stop *stop, sgt_error *err)
     return sgt_now() > until ? SGT_EIO : SGT_OK;
 }
 
+/* Return where the socket of a connection with a rank is kept. */
+static int *connection(net *t, uint32_t rank, uint32_t life)
+{
+    return life ? &t->life[rank].fd : &t->data[rank];
+}
+
 /* Keep a new connection if it comes from a rank that knows the token of this run; otherwise close
  * it without an answer. */
 static int greet(net *t, int fd, uint64_t token, sgt_error *err)
@@ -351,14 +341,14 @@ static int greet(net *t, int fd, uint64_t token, sgt_error *err)
     hello h;
     struct timeval patience = {.tv_sec = 5}, none = {0};
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    int good = receive_all(fd, &h, sizeof h) == 0 && h.magic == MAGIC && h.token == token &&
-               h.kind < SOCKETS;
+    int good =
+        receive_all(fd, &h, sizeof h) == 0 && h.magic == MAGIC && h.token == token && h.life < 2;
     if (!good) {
         close(fd);
         return SGT_OK;
     }
     if (h.size != t->r.size || h.rank == 0 || h.rank >= t->r.size ||
-        t->sockets[h.rank][h.kind] >= 0) {
+        *connection(t, h.rank, h.life) >= 0) {
         close(fd);
         return sgt_fail(
             err, SGT_EUSAGE,
@@ -367,7 +357,7 @@ static int greet(net *t, int fd, uint64_t token, sgt_error *err)
     }
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &none, sizeof none);
     keep_alive(fd);
-    t->sockets[h.rank][h.kind] = fd;
+    *connection(t, h.rank, h.life) = fd;
     return SGT_OK;
 }
 
@@ -376,7 +366,7 @@ static uint32_t missing(const net *t, uint32_t *first)
 {
     uint32_t n = 0;
     for (uint32_t i = t->r.size; i-- > 1;)
-        if (t->sockets[i][DATA] < 0 || t->sockets[i][LIFE] < 0) n++, *first = i;
+        if (t->data[i] < 0 || t->life[i].fd < 0) n++, *first = i;
     return n;
 }
 
@@ -384,7 +374,7 @@ static int accept_all(net *t, const sgt_rendezvous *p, const sgt_stop *stop, sgt
 {
     double until = sgt_now() + JOIN_SECONDS;
     uint32_t n, first;
-    int rc = p->listener >= 0 ? SGT_OK : listen_at(p->host, p->port, &t->listener, err);
+    int rc = SGT_OK;
     while (rc == SGT_OK && (n = missing(t, &first)) > 0) {
         struct pollfd line = {.fd = t->listener, .events = POLLIN};
         if ((rc = too_late(until, stop, err)) == SGT_EIO)
@@ -398,11 +388,11 @@ static int accept_all(net *t, const sgt_rendezvous *p, const sgt_stop *stop, sgt
 }
 
 /* Connect to rank 0. Retry until it listens, for at most JOIN_SECONDS. */
-static int reach(net *t, const sgt_rendezvous *p, uint32_t kind, const sgt_stop *stop,
+static int reach(net *t, const sgt_rendezvous *p, uint32_t life, const sgt_stop *stop,
                  sgt_error *err)
 {
     double until = sgt_now() + JOIN_SECONDS;
-    hello h = {.magic = MAGIC, .rank = p->rank, .size = p->size, .kind = kind, .token = p->token};
+    hello h = {.magic = MAGIC, .rank = p->rank, .size = p->size, .life = life, .token = p->token};
     const char *unknown;
     int rc, fd;
     while ((fd = open_socket(p->host, p->port, 0, &unknown)) < 0) {
@@ -415,7 +405,7 @@ static int reach(net *t, const sgt_rendezvous *p, uint32_t kind, const sgt_stop 
         if (rc < 0) return rc;
         nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
     }
-    t->sockets[0][kind] = fd;
+    *connection(t, 0, life) = fd;
     keep_alive(fd);
     return send_all(fd, &h, sizeof h) < 0
                ? sgt_fail_errno(err, "rank 0 at %s, port %d", p->host, p->port)
@@ -424,12 +414,13 @@ static int reach(net *t, const sgt_rendezvous *p, uint32_t kind, const sgt_stop 
 
 static void release(net *t)
 {
-    for (uint32_t i = 0; t->sockets && i < t->r.size; i++)
-        for (int k = 0; k < SOCKETS; k++)
-            if (t->sockets[i][k] >= 0) close(t->sockets[i][k]);
+    for (uint32_t i = 0; t->data && t->life && i < t->r.size; i++) {
+        if (t->data[i] >= 0) close(t->data[i]);
+        if (t->life[i].fd >= 0) close(t->life[i].fd);
+    }
     if (t->listener >= 0) close(t->listener);
-    free(t->sockets);
-    free(t->lines);
+    free(t->data);
+    free(t->life);
     free(t);
 }
 
@@ -447,14 +438,16 @@ int sgt_tcp_join(sgt_ranks **out, sgt_rendezvous *p, const char *program, const 
                        .give_up = give_up};
     t->program = program;
     t->listener = p->listener;
-    t->sockets = malloc(p->size * sizeof *t->sockets);
-    t->lines = calloc(p->size, sizeof *t->lines);
-    int rc = t->sockets && t->lines ? SGT_OK : sgt_fail_memory(err, "ranks");
-    for (uint32_t i = 0; t->sockets && i < p->size; i++)
-        t->sockets[i][DATA] = t->sockets[i][LIFE] = -1;
+    t->data = malloc(p->size * sizeof *t->data);
+    t->life = malloc(p->size * sizeof *t->life);
+    int rc = t->data && t->life ? SGT_OK : sgt_fail_memory(err, "ranks");
+    for (uint32_t i = 0; rc == SGT_OK && i < p->size; i++) {
+        t->data[i] = -1;
+        t->life[i] = (struct pollfd){.fd = -1, .events = POLLIN};
+    }
     if (rc == SGT_OK && !p->rank) rc = accept_all(t, p, stop, err);
-    for (uint32_t k = 0; rc == SGT_OK && p->rank && k < SOCKETS; k++)
-        rc = reach(t, p, k, stop, err);
+    for (uint32_t life = 0; rc == SGT_OK && p->rank && life < 2; life++)
+        rc = reach(t, p, life, stop, err);
     if (rc == SGT_OK) rc = barrier(&t->r, err);
     if (rc == SGT_OK && pthread_create(&t->watcher, NULL, watch, t) != 0)
         rc = sgt_fail(err, SGT_ENOMEM, "ranks: cannot start a thread");

@@ -15,13 +15,13 @@ typedef struct sgt_rendezvous {
     uint32_t rank, size, local;
     const char *host; /* host of rank 0 */
     int port;         /* port on which rank 0 listens */
-    int listener;     /* rank 0's listening socket; -1: open one at host and port */
+    int listener;     /* rank 0's listening socket (sgt_tcp_listen); -1 on the other ranks */
     uint64_t token;   /* secret of this run, sent first over every connection; 0: none */
 } sgt_rendezvous;
 
-/* Open a socket that listens on a port chosen by the system, and set *port. Return the socket, or a
- * negative SGT_E*. */
-int sgt_tcp_listen(int *port, sgt_error *err);
+/* Open rank 0's socket, p->listener, which listens at p->host and p->port. If host is NULL, listen
+ * at any address; if port is 0, the system chooses one and p->port is set. */
+int sgt_tcp_listen(sgt_rendezvous *p, sgt_error *err);
 
 /* sgt_tcp_join connects all ranks and takes ownership of p->listener; sgt_tcp_leave disconnects
  * them. Otherwise they are like sgt_ranks_open and sgt_ranks_close. */

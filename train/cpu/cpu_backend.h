@@ -29,7 +29,6 @@
 #define SGT_OWN_HEAD_ROWS 512  /* rows of a call of sgt_head_run; twice as many in bf16 */
 #define SGT_PIECE 65536        /* floats that one task of the optimizer updates */
 #define SGT_UPDATE_FLOATS 2048 /* floats updated before their rounded copies are made */
-#define SGT_CPU_RANKS 1024     /* maximum number of ranks */
 #define SGT_BIAS_COLUMNS 128   /* columns that one task sums for a bias gradient */
 #define SGT_EMBED_COLUMNS 64   /* columns of the embeddings' gradients that one task adds to */
 

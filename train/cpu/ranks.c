@@ -7,7 +7,8 @@
 #include <string.h>
 
 #define CHUNK ((size_t)1 << 20) /* floats sent at a time, at most */
-#define BLOCK 2048              /* floats added up at a time with more than two ranks */
+#define MOST_RANKS 1024
+#define BLOCK 2048 /* floats added up at a time with more than two ranks */
 
 struct sgt_cpu_group {
     sgt_ranks *r;
@@ -145,7 +146,7 @@ static int reduce_chunk(sgt_cpu_backend *c, size_t bucket, size_t at, sgt_error 
     const sgt_cpu_group *g = c->group;
     sgt_ranks *r = g->r;
     size_t n, mine, own = find_chunk(g, bucket, r->rank, at, &mine);
-    const float *x[SGT_CPU_RANKS];
+    const float *x[MOST_RANKS];
     x[r->rank] = c->buf.grads + own;
     for (uint32_t k = 1; k < r->size; k++) {
         uint32_t to = (r->rank + k) % r->size, from = (r->rank + r->size - k) % r->size;
@@ -332,8 +333,8 @@ int sgt_cpu_ranks_new(sgt_cpu_backend *c, sgt_ranks *r, sgt_error *err)
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "CPU ranks: gradients go by MPI: start them with mpirun or srun instead "
                         "of torchrun");
-    if (r->size > SGT_CPU_RANKS)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "%u CPU ranks: at most %d", r->size, SGT_CPU_RANKS);
+    if (r->size > MOST_RANKS)
+        return sgt_fail(err, SGT_EUNSUPPORTED, "%u CPU ranks: at most %d", r->size, MOST_RANKS);
     sgt_cpu_group *g = calloc(1, sizeof *g);
     if (!g) return sgt_fail_memory(err, "backend");
     g->r = r;

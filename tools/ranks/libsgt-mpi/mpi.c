@@ -12,10 +12,9 @@ static int failed(int code, const char *what, sgt_error *err)
     return sgt_fail(err, SGT_EIO, "MPI: %s: %s", what, text);
 }
 
-static int open_world(uint32_t rank, uint32_t size, uint32_t *local, sgt_error *err)
+static int open_world(uint32_t rank, uint32_t size, sgt_error *err)
 {
-    MPI_Comm machine;
-    int given, r, n, l = 0;
+    int given, r, n;
     int rc = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &given);
     if (rc) return failed(rc, "MPI_Init", err);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -29,11 +28,6 @@ static int open_world(uint32_t rank, uint32_t size, uint32_t *local, sgt_error *
                         "MPI sees rank %d of %d where the launcher has started rank %u of %u (srun "
                         "--mpi=pmix, or the mpirun of this MPI)",
                         r, n, rank, size);
-    rc = MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, r, MPI_INFO_NULL, &machine);
-    if (rc) return failed(rc, "ranks of this machine", err);
-    MPI_Comm_rank(machine, &l);
-    MPI_Comm_free(&machine);
-    *local = (uint32_t)l;
     return SGT_OK;
 }
 

@@ -1,6 +1,6 @@
-/* mpi.h: the interface of libsgt-mpi.so: one symbol, `sgt_mpi`. tools/ranks/mpi.c loads the library
+/* mpi.h: the interface of libsgt-mpi.so: one symbol, `sgt_mpi`. tools/ranks/ranks.c loads the library
  * if mpirun or srun started the program; no program is linked against MPI. The library tells all
- * ranks rank 0's address, and transfers the gradients of CPU ranks on several machines. */
+ * ranks rank 0's address, and transfers the gradients of CPU ranks. */
 #ifndef SGT_TOOLS_RANKS_LIBSGT_MPI_H
 #define SGT_TOOLS_RANKS_LIBSGT_MPI_H
 
@@ -11,13 +11,13 @@
 
 #define SGT_MPI_LIBRARY "libsgt-mpi.so"
 #define SGT_MPI_SYMBOL "sgt_mpi"
-#define SGT_MPI_INTERFACE 2
+#define SGT_MPI_INTERFACE 3
 
 typedef struct sgt_mpi_library {
     uint32_t interface; /* SGT_MPI_INTERFACE; the program refuses a library with another number */
-    /* Start MPI; call this only once in a process. Sets *local to this rank's number on its
-     * machine. Returns SGT_EUNSUPPORTED if MPI and the launcher's variables disagree. */
-    int (*open)(uint32_t rank, uint32_t size, uint32_t *local, sgt_error *err);
+    /* Start MPI; call this only once in a process. Returns SGT_EUNSUPPORTED if MPI and the
+     * launcher's variables disagree. */
+    int (*open)(uint32_t rank, uint32_t size, sgt_error *err);
     /* Copy n bytes, fewer than 2^31, from rank `root` to all ranks. */
     int (*broadcast)(void *bytes, size_t n, uint32_t root, sgt_error *err);
     /* Send and receive at the same time, like swap in base/ranks.h. Once *lost, which is read
