@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 16771,
+    "tokenize": 16727,
     "loader": 9064,
     "train": 13931,
     "kernels": 12251,

@@ -15,7 +15,6 @@
 #define SGT_EXPORT_H
 
 #include <stdint.h>
-#include <stdio.h>
 
 #include "loader/base/error.h"
 #include "loader/shards/manifest.h"
@@ -56,9 +55,5 @@ int sgt_export_copy(const char *from, const char *to, const char *name, sgt_erro
  * lists; the files of our own are known by their names. The manifest is kept in `work` meanwhile, so
  * that another call finishes what a killed one has begun. */
 int sgt_export_retire(const char *out, const char *work, sgt_error *err);
-
-/* Write Megatron-LM's index of a split's documents to f (export_idx.c; megatron.h has the
- * format). */
-int sgt_export_idx(const sgt_export *e, const char *split, FILE *f, sgt_error *err);
 
 #endif

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "loader/base/file.h"
-#include "tokenize/out/digests.h"
+#include "tokenize/out/record.h"
 #include "tokenize/out/export.h"
 #include "tokenize/out/out_compare.h"
 #include "loader/shards/shard.h"

@@ -12,17 +12,105 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "loader/base/file.h"
 #include "tokenize/input/kept.h"
-#include "tokenize/out/digests.h"
 #include "tokenize/out/writer.h"
 #include "tokenize/pipeline.h"
+
+#define RECORDS 2048 /* records of documents that are written at once */
+
+/* ---- documents.sgt: the record of each document, appended when it ends ---- */
+
+typedef struct digests {
+    int fd;
+    char *path;
+    XXH3_state_t *hash; /* hash of the current document, if it comes in more than one piece */
+    uint64_t length;
+    size_t used;
+    sgt_dedup_record records[RECORDS];
+} digests;
+
+static void close_digests(digests *d)
+{
+    if (!d) return;
+    if (d->fd >= 0) close(d->fd);
+    XXH3_freeState(d->hash);
+    free(d->path);
+    free(d);
+}
+
+/* Open WORK/documents.sgt to append after `count` records; any later records are cut off. */
+static int open_digests(digests **out, const char *work, uint64_t count, sgt_error *err)
+{
+    struct stat st;
+    off_t size = (off_t)(count * sizeof(sgt_dedup_record));
+    digests *d = calloc(1, sizeof *d);
+    if (!d) return sgt_fail_memory(err, work);
+    d->fd = -1;
+    d->hash = XXH3_createState();
+    d->path = sgt_join(work, SGT_DEDUP_FILE);
+    int rc = d->path && d->hash ? SGT_OK : sgt_fail_memory(err, work);
+    if (!rc && (d->fd = open(d->path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666)) < 0)
+        rc = sgt_fail_errno(err, "%s", d->path);
+    if (!rc && fstat(d->fd, &st) < 0) rc = sgt_fail_errno(err, "%s", d->path);
+    if (!rc && st.st_size < size)
+        rc = sgt_fail(err, SGT_EFORMAT,
+                      "%s: %lld bytes, expected at least %lld to go on (--force starts over)",
+                      d->path, (long long)st.st_size, (long long)size);
+    if (!rc && (ftruncate(d->fd, size) < 0 || lseek(d->fd, 0, SEEK_END) < 0))
+        rc = sgt_fail_errno(err, "%s", d->path);
+    if (rc < 0) close_digests(d);
+    else *out = d;
+    return rc;
+}
+
+static int flush_digests(digests *d, sgt_error *err)
+{
+    int rc = sgt_write_all(d->fd, d->records, d->used * sizeof *d->records, d->path, err);
+    d->used = 0;
+    return rc;
+}
+
+/* Add the next piece of a document's text; first, last: it is the document's first or last
+ * piece. */
+static int add_digest(digests *d, const void *text, size_t n, int first, int last, int split,
+                      sgt_error *err)
+{
+    XXH128_hash_t h;
+    int rc;
+    if (first) {
+        XXH3_128bits_reset(d->hash);
+        d->length = 0;
+    }
+    d->length += n;
+    if (first && last) h = XXH3_128bits(text, n);
+    else XXH3_128bits_update(d->hash, text, n);
+    if (!last) return SGT_OK;
+    if (!first) h = XXH3_128bits_digest(d->hash);
+    if (d->used == RECORDS && (rc = flush_digests(d, err)) < 0) return rc;
+    d->records[d->used++] =
+        (sgt_dedup_record){{h.low64, h.high64}, d->length | (split ? SGT_DEDUP_VAL : 0)};
+    return SGT_OK;
+}
+
+/* Flush all complete records to disk. */
+static int sync_digests(digests *d, sgt_error *err)
+{
+    int rc = flush_digests(d, err);
+    if (!rc && fsync(d->fd) < 0) rc = sgt_fail_errno(err, "%s: cannot flush to disk", d->path);
+    return rc;
+}
+
+/* ---- units ---- */
 
 struct sgt_record {
     const sgt_out *o;
@@ -35,7 +123,7 @@ struct sgt_record {
     uint64_t tokens;       /* tokens in all shards and splits */
     uint64_t done;         /* bytes on disk of all files recorded to their end */
     uint64_t reading;      /* bytes read from disk of the current file */
-    sgt_digests *digests;  /* NULL: digests are not wanted */
+    digests *digests;      /* NULL: digests are not wanted */
     sgt_checkpoint begun;  /* value of `now` at the start of the current document, or of its line */
     uint64_t begun_tokens; /* tokens since then in parts already recorded */
     int inside; /* 1: a document, or a line that holds several, has begun and not ended */
@@ -64,7 +152,7 @@ int sgt_record_open(sgt_record **record, const sgt_out *out, const sgt_corpus *c
         .o = out, .corpus = c, .shard_tokens = sgt_pipeline_shard_tokens(o), .now = j->now};
     int rc = sgt_kept_names_set(&r->kept, o->keep_fields, err);
     if (!rc) rc = open_sources(r, err);
-    if (!rc && o->dedup) rc = sgt_digests_open(&r->digests, out->work, r->now.all_documents, err);
+    if (!rc && o->dedup) rc = open_digests(&r->digests, out->work, r->now.all_documents, err);
     for (int s = 0; s < SGT_SPLITS && !rc; s++) {
         sgt_writer_options w = {out->work, sgt_split_names[s], r->shard_tokens, v};
         rc = sgt_writer_open(&r->writers[s], &w, j->count[s], j->now.tokens[s], j->now.documents[s],
@@ -87,7 +175,7 @@ void sgt_record_close(sgt_record *r)
 {
     if (!r) return;
     for (int s = 0; s < SGT_SPLITS; s++) sgt_writer_close(r->writers[s]);
-    sgt_digests_close(r->digests);
+    close_digests(r->digests);
     if (r->sources) fclose(r->sources);
     sgt_kept_rows_close(r->kept_rows);
     sgt_kept_names_free(&r->kept);
@@ -130,7 +218,7 @@ static int checkpoint(sgt_record *r, int finish, sgt_error *err)
     if (rc < 0) return rc;
     if (fflush(r->sources) != 0 || fsync(fileno(r->sources)) < 0)
         return sgt_fail_errno(err, "%s: cannot flush to disk", r->sources_path);
-    if (r->digests && (rc = sgt_digests_sync(r->digests, err)) < 0) return rc;
+    if (r->digests && (rc = sync_digests(r->digests, err)) < 0) return rc;
     const sgt_checkpoint at = resume_point(r);
     if ((rc = sgt_sync_folder(r->o->work, err)) < 0 ||
         (rc = sgt_journal_commit(r->o->journal, done, &at, err)) < 0)
@@ -239,8 +327,7 @@ static int finish_part(sgt_record *r, const sgt_part *p, const sgt_unit *u, sgt_
     r->begun_tokens += p->ids;
     if (p->last && (p->end > p->offset || p->closes)) r->inside = 0;
     if (!r->digests || !(p->first || p->last || p->length)) return SGT_OK;
-    return sgt_digests_add(r->digests, u->text + p->at, p->length, p->first, p->last, p->split,
-                           err);
+    return add_digest(r->digests, u->text + p->at, p->length, p->first, p->last, p->split, err);
 }
 
 int sgt_record_unit(sgt_record *r, const sgt_unit *u, sgt_error *err)

@@ -6,6 +6,16 @@
 #include "tokenize/input/feed.h"
 #include "tokenize/out/out.h"
 
+/* The file of a part with a record of each document, in the order of the input. dedup.h finds
+ * duplicates by them. */
+#define SGT_DEDUP_FILE "documents.sgt"
+#define SGT_DEDUP_VAL ((uint64_t)1 << 63) /* flag in `length`: the document is in the val split */
+
+typedef struct sgt_dedup_record {
+    uint64_t hash[2]; /* XXH3-128 of the text, low half first */
+    uint64_t length;  /* bytes of the text, with the flag SGT_DEDUP_VAL in the val split */
+} sgt_dedup_record;
+
 typedef struct sgt_record sgt_record;
 
 /* Continue from the state of out->journal. All arguments must outlive the record. If o->dedup is

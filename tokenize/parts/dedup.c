@@ -11,7 +11,7 @@
 
 #include "loader/base/file.h"
 #include "tokenize/parts/buckets.h"
-#include "tokenize/out/digests.h"
+#include "tokenize/out/record.h"
 #include "tokenize/out/journal.h"
 #include "tokenize/out/out.h"
 

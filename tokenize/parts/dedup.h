@@ -2,7 +2,7 @@
  * earlier document of the input, in either split. The first one stays.
  *
  * While a part is made, each of its documents leaves a record in the part's documents.sgt
- * (digests.h). When all parts are complete, ranks that meet divide the work (meet.h), through
+ * (record.h). When all parts are complete, ranks that meet divide the work (meet.h), through
  * files in WORK/sorting/duplicates:
  *
  * 1. Each rank scatters the records of its parts over bucket files, by their hashes: from-RANK/.
