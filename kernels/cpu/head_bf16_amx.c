@@ -141,7 +141,7 @@ static head lay_out(const sgt_head *h, size_t n)
     return r;
 }
 
-size_t AMX_NAME(sgt_head_bf16_amx_memory)(const sgt_head *h)
+size_t sgt_head_bf16_amx_memory(const sgt_head *h)
 {
     sgt_head sizes = *h;
     sizes.memory = NULL;
@@ -493,9 +493,9 @@ static double weight_gradients(const head *r, float *dw, int add, int threads)
 
 /* ---- all of it ---- */
 
-double AMX_NAME(sgt_head_bf16_amx)(const sgt_head *h, size_t n, const void *x, const float *x32,
-                                   const void *w, const int32_t *targets, double scale, float *loss,
-                                   float *dx, float *dw, int add)
+double sgt_head_bf16_amx(const sgt_head *h, size_t n, const void *x, const float *x32,
+                         const void *w, const int32_t *targets, double scale, float *loss,
+                         float *dx, float *dw, int add)
 {
     head r = lay_out(h, n);
     r.x = x, r.x32 = x32, r.w = w, r.targets = targets;

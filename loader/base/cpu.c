@@ -38,7 +38,7 @@ static int more(void)
             if ((d >> 22 & 1) && (d >> 24 & 1) && (bits & BF16)) bits |= AMX;
             if ((c >> 1 & 1) && (c >> 6 & 1)) bits |= VBMI2;
         }
-#if defined(SGT_AMX_TWIN) || defined(SGT_AMX_TRAP) /* make CPU=amx, CPU=amx-trap imitate AMX */
+#ifdef SGT_AMX_TRAP /* make CPU=amx-trap imitates AMX */
         if (bits & BF16) bits |= AMX;
 #endif
         __atomic_store_n(&detected_more, bits, __ATOMIC_RELAXED);
@@ -89,7 +89,7 @@ sgt_cpu_level sgt_cpu(void)
     return level < SGT_CPU_LEVELS ? (sgt_cpu_level)level : SGT_CPU_AVX512;
 }
 
-#if defined(__x86_64__) && !defined(SGT_AMX_TWIN)
+#if defined(__x86_64__)
 /* arguments of arch_prctl, which older asm/prctl.h lack */
 enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
 

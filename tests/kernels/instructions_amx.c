@@ -2,6 +2,7 @@
 #if defined(__x86_64__)
 #include <pthread.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "kernels/cpu/amx.h"

@@ -1,19 +1,17 @@
 /* trap_amx.c: see trap_amx.h. Intel's manual, volume 2, defines the encodings (VEX.128.0F38.W0) and
- * the exceptions; kernels/cpu/amx.h has the arithmetic. */
+ * the exceptions, and so does kernels/cpu/amx.h the arithmetic. */
 #include "tests/kernels/trap/trap_amx.h"
 
 #if defined(__x86_64__)
-#ifndef SGT_AMX_TWIN
-#define SGT_AMX_TWIN
-#endif
+#include <immintrin.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
-
-#include "kernels/cpu/amx.h"
 
 enum { TILES = 8, ROWS = 16, BYTES = 64 };
 
@@ -36,6 +34,48 @@ typedef struct instruction {
     int64_t line;              /* the index register's value times the scale; 0 without one */
     const unsigned char *next; /* the instruction after it */
 } instruction;
+
+/* ---- the operations, in vectors of AVX-512 ---- */
+
+static _Thread_local uint8_t amx_tiles[8][16][64];
+
+/* Tiles hold NaN, so that reliance on their contents shows. */
+static void fill_tiles(void) { memset(amx_tiles, 0xff, sizeof amx_tiles); }
+static void tile_zero(int t) { memset(amx_tiles[t], 0, sizeof amx_tiles[t]); }
+static void tile_load(int t, const void *from, long line)
+{
+    for (int r = 0; r < 16; r++) memcpy(amx_tiles[t][r], (const char *)from + r * line, 64);
+}
+static void tile_store(int t, void *to, long line)
+{
+    for (int r = 0; r < 16; r++) memcpy((char *)to + r * line, amx_tiles[t][r], 64);
+}
+
+/* Flushing denormals to 0 is left to the vector unit. The barriers keep loads and stores, and so
+ * the arithmetic between them, where it is on. */
+static void tile_dp(int c, int a, int b)
+{
+    const unsigned before = _mm_getcsr();
+    _mm_setcsr(0x9fc0); /* round to nearest, denormals are 0, no exceptions */
+    __asm__ volatile("" : : : "memory");
+    for (int m = 0; m < 16; m++) {
+        __m512 even = _mm512_setzero_ps(), odd = even;
+        for (int k = 0; k < 16; k++) {
+            uint32_t x;
+            memcpy(&x, amx_tiles[a][m] + 4 * k, 4);
+            __m512i left = _mm512_set1_epi32((int)x), right = _mm512_loadu_si512(amx_tiles[b][k]);
+            const __m512i upper = _mm512_set1_epi32((int)0xffff0000);
+            even = _mm512_fmadd_ps(_mm512_castsi512_ps(_mm512_slli_epi32(left, 16)),
+                                   _mm512_castsi512_ps(_mm512_slli_epi32(right, 16)), even);
+            odd = _mm512_fmadd_ps(_mm512_castsi512_ps(_mm512_and_si512(left, upper)),
+                                  _mm512_castsi512_ps(_mm512_and_si512(right, upper)), odd);
+        }
+        __m512 sum = _mm512_add_ps(even, odd);
+        _mm512_storeu_ps(amx_tiles[c][m], _mm512_add_ps(_mm512_loadu_ps(amx_tiles[c][m]), sum));
+    }
+    __asm__ volatile("" : : : "memory");
+    _mm_setcsr(before);
+}
 
 /* ---- faults ---- */
 
@@ -133,7 +173,7 @@ static void configure(const instruction *i, const char *from)
     if (c.palette > 1) fault(SIGSEGV, i->next, "LDTILECFG: no such palette");
     if (!c.palette) memset(&c, 0, sizeof c);
     shapes = c;
-    tile_config(); /* the twin's: tiles hold NaN, so that reliance on their contents shows */
+    fill_tiles();
     __atomic_fetch_add(&held, c.palette ? 1 : -before, __ATOMIC_RELAXED);
 }
 
