@@ -24,7 +24,7 @@ for folder in tokenize loader train kernels tools tests tools/bench; do
     ! grep -E '^```(sh|c|python)$' "$ROOT/$folder/README.md" || fail "$folder/README.md has code that no test runs"
 done
 for folder in tokenize loader train kernels tools tests tools/python tests/gpu-results; do
-    [ "$(wc -l < "$ROOT/$folder/README.md")" -le 60 ] || fail "$folder/README.md is longer than 60 lines"
+    [ "$(wc -l < "$ROOT/$folder/README.md")" -le 80 ] || fail "$folder/README.md is longer than 80 lines"
 done
 # Names in backquotes that look like paths are files of the README's own folder, or of the project.
 for folder in . tokenize loader train kernels tools tests tools/bench tools/python; do
