@@ -211,11 +211,12 @@ static uint32_t turn_of(const sgt_loader *l, const sgt_pieces *b, uint32_t from)
     return b->count - from < n ? b->count - from : n;
 }
 
-/* Announce the pieces of this batch and of coming ones to the reader, as many as it takes. */
+/* Announce the pieces of this batch and of coming ones to the reader, as many as it takes. They are
+ * announced in order, so of those drawn only the last can be incomplete. */
 static void announce_pieces(const sgt_loader *l, sgt_cursor *c)
 {
     uint64_t index;
-    for (uint32_t i = 0; l->ops->expect && i < c->size; i++) {
+    for (uint32_t i = c->drawn - 1; l->ops->expect && i < c->size; i++) {
         sgt_pieces *b = batch_at(c, i);
         if (i == c->drawn) {
             if (!is_coming(c, i, &index) || !draw_pieces(l, c, b, index)) return;

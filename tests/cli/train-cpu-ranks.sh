@@ -6,9 +6,11 @@
 ranks_data --device cpu --model 2x16x2 --batch-size 6 --grad-accum 2
 
 # ---- torchrun starts ranks without MPI ----
-two 1 sgt-train $options --run odd
-stderr_is 'sgt-train: CPU ranks: gradients go by MPI: start them with mpirun or srun instead of torchrun'
-absent odd
+for memory in '' '--batch-size auto' '--memory-limit 8G'; do
+    two 1 sgt-train $options $memory --run odd
+    stderr_is 'sgt-train: CPU ranks: gradients go by MPI: start them with mpirun or srun instead of torchrun'
+    absent odd
+done
 
 with_mpi 'all else passed'
 

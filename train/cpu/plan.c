@@ -318,7 +318,7 @@ static int check_options(const sgt_backend_options *o, sgt_error *err)
         return sgt_fail(err, SGT_EUSAGE,
                         "backend: %u rows of %u tokens on %d threads for a model of %u positions",
                         o->batch, o->seq, o->threads, o->model.positions);
-    if (!(o->dropout >= 0 && o->dropout < 1))
+    if (!(o->dropout >= 0 && (float)o->dropout < 1))
         return sgt_fail(err, SGT_EUSAGE, "--dropout %g: must be at least 0 and below 1",
                         (double)o->dropout);
     return refuse(o, err);

@@ -356,6 +356,8 @@ int sgt_cpu_ranks_open(sgt_cpu_backend *c, sgt_error *err)
     sgt_cpu_group *g = c->group;
     if (!g) return SGT_OK;
     int rc = compare(&c->shape, g->r, err);
+    /* no rank takes its memory before all have compared their need with what is free */
+    if (rc == SGT_OK) rc = g->r->barrier(g->r, err);
     if (rc < 0) return rc;
     for (size_t b = 0; b < g->buckets; b++) divide(g, &c->shape.o.model, &c->update, b);
     keep_own_pieces(g, &c->update);

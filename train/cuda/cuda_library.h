@@ -20,7 +20,7 @@
 
 #define SGT_CUDA_LIBRARY_SYMBOL "sgt_cuda"
 /* number to increase when the meaning of this struct, or of one that it passes, changes */
-#define SGT_CUDA_INTERFACE 4
+#define SGT_CUDA_INTERFACE 5
 
 typedef struct sgt_cuda_library {
     /* SGT_CUDA_INTERFACE. This and the next two fields must be equal in the program and the

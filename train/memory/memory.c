@@ -317,7 +317,12 @@ static int size_run(sizing *z, sgt_trainer *t, sgt_error *err)
         z->levels = t->recompute_at = calloc(z->o.model.layers, 1);
         if (!z->levels) return sgt_fail_memory(err, "memory");
     }
-    if (sgt_memory_asked(t->s)) find_room(z);
+    if (sgt_memory_asked(t->s)) {
+        /* what no number of rows would change, such as ranks without MPI, is not for want of memory */
+        sgt_train_estimate e;
+        if ((rc = measure(z, &e, err)) < 0) return rc;
+        find_room(z);
+    }
     if (t->s->batch == SGT_DEFAULT_COUNT && (rc = decide_rows(z, &t->s->batch, err)) < 0) return rc;
     if (sgt_memory_asked(t->s)) rc = decide_levels(z, t->s->batch / ranks, err);
     z->o.batch = (uint32_t)t->s->batch / ranks;
