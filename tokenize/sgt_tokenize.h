@@ -162,7 +162,7 @@ typedef enum sgt_invalid_utf8 {
 /* What to do with files that are not text. Such a file begins with a known magic number (PDF, ELF,
  * PNG, JPEG, ZIP, tar, WARC, Parquet, and others) or the byte order mark of UTF-16 or UTF-32. Or its
  * first 64 KiB are UTF-16 or UTF-32 without a mark, or hold both a NUL byte and bytes that are not
- * UTF-8 (binary.h). With SGT_FORMAT_AUTO, a JSON array of objects with `field` is no text either. */
+ * UTF-8. With SGT_FORMAT_AUTO, a JSON array of objects with `field` is no text either. */
 typedef enum sgt_binary_files {
     /* skip; but keep when finishing an OUT that was begun before this option existed */
     SGT_BINARY_DEFAULT,

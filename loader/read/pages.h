@@ -61,7 +61,7 @@ sgt_map_ahead *sgt_map_ahead_new(const sgt_set *set, const sgt_guarded *maps);
 /* Map what is cached, on the calling thread and on others. It returns after at most a quarter of a
  * second; the other threads then go on with the rest of a large set. Any thread may call it. Does
  * nothing if the set is larger than the available memory, before Linux 5.14, or if the kernel does
- * not say which pages are cached (resident.h). */
+ * not say which pages are cached. */
 void sgt_map_ahead_begin(sgt_map_ahead *m);
 
 /* Stop and free; NULL is fine. */

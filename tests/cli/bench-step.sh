@@ -80,11 +80,17 @@ table 'peak, a large product of matrices: '
 stdout_matches '^  torch 0 default +1500\.000 +[0-9]+ +- +- +- +2\.50 +4\.0 KiB$'
 stdout_matches '^ours is [0-9.]+ times as fast, with [0-9.]+ times the memory; medians of 2 turns$'
 grep -q -- '--mode eager' asked || fail 'the mode was not passed on'
-# tools/bench/script.c is tested by bench-loader-peers.sh
 printf '#!/bin/sh\necho hello\n' > python
 run 1 sgt-bench step $cpu --peer ./python
 stderr_is 'sgt-bench step: --peer ./python: no ms_per_step in what it said: hello'
 run_interrupted sgt-bench step $cpu --steps 100000
+printf '#!/bin/sh\necho $$ > id\nexec sleep 1000\n' > python
+sgt-bench step $cpu --peer ./python > .stdout 2> .stderr &
+pid=$!
+until [ -s id ]; do sleep 0.02; done
+kill -INT $pid
+ended 130 $pid
+! kill -0 "$(cat id)" 2> .kill || fail 'the peer was left behind'
 
 # ---- several batch sizes: the estimated memory beside the peak ----
 several="--model 2x64x2 --seq-len 64 --threads 1 --device cpu --steps 2 --warmup 1"

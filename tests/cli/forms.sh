@@ -27,6 +27,7 @@ lines.json        0lines   0lines   1json    1no      0asked   0lines   1json
 lines.json.gz     0lines   0lines   1gzip    1gzip    1no      0lines   1gzip
 lines.json.zst    0lines   0lines   1zstd    1zstd    1no      0lines   1zstd
 lines             0lines   0lines   1json    1no      0asked   0lines   1json
+lines-gz          0lines   0lines   1gzip    1gzip    1no      0lines   1gzip
 array.json        1array   0array   1json    1no      1no      1array   1json
 array.json.gz     1array   0array   1gzip    1gzip    1no      1array   1gzip
 array.json.zst    1array   0array   1zstd    1zstd    1no      1array   1zstd
@@ -140,6 +141,7 @@ done
 kind lines < lines
 kind text.bin < text
 kind text-gz < ../files/text.txt.gz
+gzip -c lines | kind lines-gz
 cp ../files/text.txt.zst ../files/text-zst 2> .zstd
 gzip -c ../files/text.txt.gz | kind text.gz.gz
 head -c 100 ../files/text.txt.gz | kind cut.txt.gz

@@ -141,6 +141,11 @@ run 1 sgt-tokenize --quiet --shard-tokens 20k --filter fil=./slow long out-long
 stderr_matches '^sgt-tokenize: long/a.fil: its filter.s bytes are others than when the run was interrupted, within '\
 'the first [0-9]+ \(--force starts over\)$'
 
+# A filter takes the place of the built-in reader.
+echo '{"text":"Hello world"}' > rows.parquet
+run 0 sgt-tokenize --quiet --filter 'parquet=jsonl:cat' rows.parquet out-parquet
+[ "$(ids_of out-parquet/train_000000.bin)" = '50256 15496 995' ] || fail 'the built-in reader was taken'
+
 # Several commands run at once: the second begins before the first ends. An interrupted run leaves
 # none behind.
 mkdir many

@@ -9,10 +9,10 @@ cp "$ROOT"/tokenize/*/*.c "$ROOT"/tokenize/*/*.h corpus
 cp "$ROOT"/tokenize/vocab/gpt2.bpe corpus # one large document
 gzip -n corpus/vocab.c # a run is resumed within packed data and within JSONL
 sed 's/["\\]//g; s/	/ /g; s/.*/{"text":"&"}/' corpus/bpe.c > corpus/lines.jsonl
-sed 's/["\\]//g; s/	/ /g; s/.*/{"text":"&"}/' corpus/feed.c corpus/unit.c | gzip -n > corpus/more.jsonl.gz
+sed 's/["\\]//g; s/	/ /g; s/.*/{"text":"&"}/' corpus/feed.c corpus/source.c | gzip -n > corpus/more.jsonl.gz
 # literals that begin documents: of one line to hundreds of lines in a text, and several in a line of JSONL
 awk '{ print (NR * NR % 89 == 1 ? "<|endoftext|>" : "") $0 }' corpus/*.h > corpus/stories.txt
-sed 's/["\\]//g; s/	/ /g; s/ the /<|endoftext|>/g; s/.*/{"text":"&"}/' corpus/unit.h corpus/feed.h > corpus/stories.jsonl
+sed 's/["\\]//g; s/	/ /g; s/ the /<|endoftext|>/g; s/.*/{"text":"&"}/' corpus/corpus.h corpus/feed.h > corpus/stories.jsonl
 printf 'not UTF-8: \377\376' > corpus/zzz
 touch -d @1700000000 corpus/zzz
 again='sgt-tokenize --quiet --threads 2 --shard-tokens 2k --split 30% --special eot corpus'

@@ -151,3 +151,4 @@ run 1 sgt-train $run --memory-limit $limit
 stderr_matches '^sgt-train: the model and its step need [0-9.]+ MiB, more than the [0-9.]+ MiB of --memory-limit '
 run 0 env SGT_HOST_DEVICE=memory=40M sgt-train $model --steps 1 --run c --force --batch-size auto
 stderr_matches '^sgt-train: --batch-size [0-9]+: the largest that fits: [0-9.]+ MiB of the [0-9.]+ MiB free$'
+has_mpi || skip 'no Open MPI; all else passed'

@@ -2,5 +2,9 @@
 #include <stddef.h>
 
 _Thread_local size_t piece_bytes; /* pipeline.h */
+size_t __real_sgt_text_feed_piece(void);
 size_t __wrap_sgt_text_feed_piece(void);
-size_t __wrap_sgt_text_feed_piece(void) { return piece_bytes ? piece_bytes : (size_t)256 << 10; }
+size_t __wrap_sgt_text_feed_piece(void)
+{
+    return piece_bytes ? piece_bytes : __real_sgt_text_feed_piece();
+}

@@ -17,7 +17,7 @@
  *
  * Two kinds of files can be left out, with a notice. skip_hidden leaves out names below a folder
  * that begin with a dot, and _SUCCESS, _metadata and _common_metadata. skip_binary leaves out files
- * that are not text (binary.h), unless a filter reads them. Such a file given as an INPUT is an
+ * that are not text (form.h), unless a filter reads them. Such a file given as an INPUT is an
  * error, and so is a corpus with no file left.
  *
  * The name says what a file holds. The first filter for a name reads it. Otherwise .gz and .zst are
@@ -43,7 +43,7 @@ typedef struct sgt_corpus_file {
     const char *name;
     uint64_t size; /* bytes; 0 for standard input */
     int64_t mtime; /* seconds since 1970; 0 for standard input */
-    /* more of its stat: they and `mtime` tell whether it has been changed (same.h) */
+    /* more of its stat: they and `mtime` tell whether it has been changed (feed.h) */
     uint64_t device, inode;
     int64_t nanoseconds;
     int stream;               /* 1: the file is standard input */
@@ -141,7 +141,7 @@ char *sgt_corpus_input(const sgt_corpus *c, size_t i);
 typedef struct sgt_corpus_counts {
     int64_t mtime;
     uint64_t documents, bytes, tokens;
-    uint64_t hash; /* of what was read of it (same.h) */
+    uint64_t hash; /* of what was read of it (feed.h) */
 } sgt_corpus_counts;
 
 /* Return the whole line of sources.jsonl for file i, with its newline, malloc'd; NULL: out of

@@ -55,7 +55,7 @@ typedef struct sgt_out_request {
 #define SGT_OUT_PARTS 1000000     /* limit: a part's number has six digits */
 #define SGT_OUT_RANK "rank-"      /* beginning of the names of ranks' files in .work (meet.h) */
 #define SGT_OUT_SORTING "sorting" /* folder in .work for documents that are being reordered */
-#define SGT_OUT_INPUTS ".inputs.jsonl" /* of a complete set: inputs.jsonl (same.h) */
+#define SGT_OUT_INPUTS ".inputs.jsonl" /* of a complete set: inputs.jsonl (feed.h) */
 #define SGT_OUT_SET "set" /* folder in .work: set that OUT's files are written from (export.h) */
 
 typedef struct sgt_out {

@@ -187,7 +187,7 @@ static int other_input(const char *out, const char *line, const sgt_corpus *c, s
     return rc;
 }
 
-/* What is known of the inputs of an earlier run (same.h). Each list has a line per input. */
+/* What is known of the inputs of an earlier run (feed.h). Each list has a line per input. */
 typedef struct known {
     FILE *inputs;    /* inputs.jsonl; NULL: there is none, so inputs are compared by their hashes */
     FILE *sources;   /* sources.jsonl; NULL: there is none */

@@ -1,5 +1,5 @@
 /* out_compare.h: compare what is in OUT with the request of this run. Options, vocabulary, and the
- * inputs' paths, sizes and bytes (same.h) must agree. */
+ * inputs' paths, sizes and bytes (feed.h) must agree. */
 #ifndef SGT_OUT_COMPARE_H
 #define SGT_OUT_COMPARE_H
 
@@ -17,7 +17,7 @@ int sgt_out_may_resume(const sgt_journal *j, const sgt_out_request *r, const cha
                        sgt_error *err);
 
 /* Write FOLDER/NAME with a line per input (sgt_corpus_input), from which a later run sees that
- * inputs are unchanged (same.h). */
+ * inputs are unchanged (feed.h). */
 int sgt_out_write_inputs(const char *folder, const char *name, const sgt_corpus *c, sgt_error *err);
 
 /* Compare the inputs of a complete set in `folder`, OUT or a part of it, with r->corpus. */

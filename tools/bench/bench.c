@@ -1,5 +1,5 @@
-/* bench.c: the skeleton of the subcommands: parses their options, measures, and prints the JSON
- * document or a table; and the defaults of options that they share. */
+/* bench.c: what the subcommands share: their skeleton, which parses options, measures, and prints the
+ * JSON document or a table; defaults of options; work on threads; the page cache. */
 #include "tools/bench/bench.h"
 
 #include <errno.h>
@@ -177,9 +177,6 @@ sgt_precision bench_precision(const bench_shape *o, int cuda)
 int bench_threads(const bench_shape *o) { return o->threads ? (int)o->threads : sgt_cpu_count(); }
 
 /* ---- work on several threads ---- */
-
-/* Repeats a piece of work on several threads, timed from the first start to the last end; and
- * medians. */
 
 /* seconds between queries of the clock, at least: a query takes 25 ns */
 #define CLOCK_EVERY 20e-6

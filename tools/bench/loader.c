@@ -53,7 +53,7 @@ static const sgt_option table[] = {
     {.name = "Comparison"},
     {"peer", 0, SGT_OPT_TEXT, &o.peer, "PYTHON",
      .help = "compare with numpy and PyTorch (if installed), run by this interpreter in "
-             "alternating turns"},
+             "alternating turns (random rows, without --cold)"},
     {.name = "Output"},
     BENCH_OUTPUT(o.output),
     {0}};
@@ -303,13 +303,14 @@ static void show_pays_from(const loader_bench *b)
 
 static json_t *result_json(const loader_bench *b, const loader_row *r)
 {
-    json_t *j = json_pack(
-        "{s:s, s:i, s:i, s:s, s:s, s:b, s:i, s:f, s:f, s:f, s:f, s:f}", "reader",
-        loader_maker_name(r->maker), "batch", (int)b->batch, "seq", (int)b->seq, "sampling",
-        sgt_sampling_name((sgt_sampling)b->o->sampling), "output", loader_output_name(r->output),
-        "cold", r->state == LOADER_COLD, "threads", r->threads, "us_per_batch", r->us_per_batch,
-        "tokens_per_s", (double)b->batch * b->seq / r->us_per_batch * 1e6, "gb_per_s",
-        gb_per_s(b, r), "memcpy_fraction", r->memcpy_us / r->us_per_batch, "open_ms", r->open_ms);
+    json_t *j = json_pack("{s:s, s:i, s:i, s:s, s:s, s:b, s:i, s:f, s:f, s:f, s:f}", "reader",
+                          loader_maker_name(r->maker), "batch", (int)b->batch, "seq", (int)b->seq,
+                          "sampling", sgt_sampling_name((sgt_sampling)b->o->sampling), "output",
+                          loader_output_name(r->output), "cold", r->state == LOADER_COLD, "threads",
+                          r->threads, "us_per_batch", r->us_per_batch, "tokens_per_s",
+                          (double)b->batch * b->seq / r->us_per_batch * 1e6, "gb_per_s",
+                          gb_per_s(b, r), "open_ms", r->open_ms);
+    bench_put(j, "memcpy_fraction", r->memcpy_us / r->us_per_batch);
     if (!loader_is_python(r->maker)) json_object_set_new(j, "cpu_share", json_real(r->cpu_share));
     bench_put(j, "fio_fraction", r->fio_us / r->us_per_batch);
     json_object_set_new(j, "best", json_boolean(r->best));

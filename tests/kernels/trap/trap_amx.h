@@ -1,7 +1,7 @@
 /* trap_amx.h: emulates AMX's instructions on a CPU without AMX, so that the compiled code runs.
  *
  *     trap_amx();              // from now on, a handler of SIGILL executes AMX's instructions
- *     tiles_by_instruction(c, a, b, steps);
+ *     amx_chain(c, a, b, steps);
  *
  * Only tests link it. It needs AVX512-BF16. Each thread has its own tiles. An instruction that is
  * invalid on a CPU with AMX, or that would fault there, ends the process by the same signal, after

@@ -150,10 +150,10 @@ static void stop_after(void *ctx, uint64_t done, uint64_t total, uint64_t tokens
     if (s->left && !--s->left) sgt_stop_request(&s->stop);
 }
 
-/* Make one set: stop the run up to three times, and resume it each time with another number of
- * threads. */
 extern _Thread_local size_t piece_bytes; /* bytes of text per unit (tests/tokenize/piece.c) */
 
+/* Make one set: stop the run up to three times, and resume it each time with another number of
+ * threads. */
 static void fill(job *j, uint64_t k, const char *out)
 {
     sgt_error err;
