@@ -14,6 +14,7 @@
 #include "tokenize/options.h"
 #include "tokenize/out/export.h"
 #include "tokenize/out/out.h"
+#include "tokenize/parts/meet.h"
 #include "tokenize/parts/parts.h"
 #include "tokenize/pipeline.h"
 #include "loader/shards/json_dumps.h"
@@ -120,6 +121,19 @@ static int write_out(layout *l, sgt_tokenize_result *result, sgt_error *err)
     return rc;
 }
 
+/* Wait until all ranks of a launcher have joined OUT: the one that writes its files has OUT alone,
+ * and a rank that came after that could not join. */
+static int meet_ranks(const layout *l, sgt_error *err)
+{
+    const sgt_ranks *r = l->o->ranks;
+    sgt_meeting *m = NULL;
+    if (!sgt_ranks_connected(r) || r->size < 2) return SGT_OK;
+    int rc = sgt_meeting_open(&m, l->out.work, r, l->o->stop, err);
+    if (!rc) rc = sgt_meet(m, SGT_MEET_COUNTS, err);
+    sgt_meeting_close(m);
+    return rc;
+}
+
 /* Finish, when this rank has nothing more to do for the set. The rank that completed the set, or of
  * connected ranks rank 0, writes OUT. */
 static int finish_layout(layout *l, const sgt_out_request *r, sgt_tokenize_result *result,
@@ -145,7 +159,8 @@ static int make_layout(const sgt_tokenize_options *o, const sgt_corpus *c, const
     int rc = sgt_out_join(&l.out, &r, err);
     if (rc == 0) {
         l.set = sgt_join(l.out.work, SGT_OUT_SET);
-        rc = l.set ? make_set(&l, options, result, err) : sgt_fail_memory(err, o->out);
+        rc = l.set ? meet_ranks(&l, err) : sgt_fail_memory(err, o->out);
+        if (!rc) rc = make_set(&l, options, result, err);
         if (!rc) rc = finish_layout(&l, &r, result, err);
         sgt_out_leave(&l.out);
     } else if (rc == 1) {

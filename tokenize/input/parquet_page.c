@@ -466,7 +466,7 @@ int sgt_parquet_shared_new(sgt_parquet_shared **out, const sgt_parquet_page *p, 
     /* a damaged head may state any size, so only a likely one is reserved before it is needed */
     const size_t likely = h->unpacked < SGT_PARQUET_LIKELY ? h->unpacked : 0;
     if (!s) return sgt_fail_memory(err, "a page");
-    int rc = sgt_unit_reserve(&s->unit, h->packed + likely, err);
+    int rc = sgt_unit_reserve(&s->unit, h->packed + likely + 1, err);
     if (rc < 0) {
         free(s);
         return rc;

@@ -349,7 +349,7 @@ static int check_joined(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     int rc = sgt_out_is_complete(r, err);
     if (!rc && (rc = sgt_journal_open(&o->journal, o->work, err)) == 0)
-        if ((rc = sgt_out_may_resume(o->journal, r, o->work, err)) == 1) return SGT_OK;
+        if ((rc = sgt_out_matches(o->journal, r, o->work, err)) == 1) return SGT_OK;
     return rc > 0 || (rc < 0 && !r->force) ? rc : at_work(o, err);
 }
 

@@ -398,8 +398,8 @@ static int compare_version(const sgt_journal *j, const sgt_out_request *r, sgt_e
                     r->path);
 }
 
-int sgt_out_may_resume(const sgt_journal *j, const sgt_out_request *r, const char *work,
-                       sgt_error *err)
+int sgt_out_matches(const sgt_journal *j, const sgt_out_request *r, const char *work,
+                    sgt_error *err)
 {
     static const char *const expected[] = {".work", "lost+found"};
     int rc;
@@ -415,7 +415,13 @@ int sgt_out_may_resume(const sgt_journal *j, const sgt_out_request *r, const cha
         (rc = compare_version(j, r, err)) == 0 &&
         (rc = compare_inputs(r, work, &j->now, err)) == 0 && !r->corpus->stream)
         rc = check_journal(j, r, err);
+    return rc < 0 ? rc : !r->corpus->stream;
+}
+
+int sgt_out_may_resume(const sgt_journal *j, const sgt_out_request *r, const char *work,
+                       sgt_error *err)
+{
+    int rc = sgt_out_matches(j, r, work, err);
     /* without a complete shard or part, starting over loses nothing */
-    if (rc < 0) return sgt_journal_empty(j) && !sgt_out_has_parts(work) ? 0 : rc;
-    return !r->corpus->stream;
+    return rc < 0 && j && sgt_journal_empty(j) && !sgt_out_has_parts(work) ? 0 : rc;
 }

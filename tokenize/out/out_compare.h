@@ -9,6 +9,11 @@
  * negative SGT_E* if another request made it, or if it is damaged. */
 int sgt_out_is_complete(const sgt_out_request *r, sgt_error *err);
 
+/* Return 1 if the run of the journal `j` in `work` (NULL: none) is of the same request. Return 0 if
+ * there was none, or standard input is read. Return a negative SGT_E* if it is of another. */
+int sgt_out_matches(const sgt_journal *j, const sgt_out_request *r, const char *work,
+                    sgt_error *err);
+
 /* Return 1 if the run that left `j` (NULL: none) in `work` can be resumed. Return 0 if there is
  * nothing worth keeping, or it cannot be resumed (standard input). Return a negative SGT_E* if
  * `work` has complete shards of another request, or OUT has files that sgt-tokenize did not

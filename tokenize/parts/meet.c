@@ -81,7 +81,7 @@ static int write_line(const sgt_meeting *m, sgt_point point, uint64_t sum, uint6
 }
 
 /* Read the numbers of a rank at a point. Return 1 if it has come to the point; 0 if it has not; -1
- * if it has no file yet. */
+ * if it has no file yet, or none that can be read. */
 static int read_line(const char *path, sgt_point point, uint64_t *sum, uint64_t *least)
 {
     char lines[LINES + 1];
@@ -89,7 +89,8 @@ static int read_line(const char *path, sgt_point point, uint64_t *sum, uint64_t 
     if (fd < 0) return -1;
     const ssize_t n = pread(fd, lines, LINES, 0);
     close(fd);
-    lines[n < 0 ? 0 : n] = 0;
+    if (n < 0) return -1;
+    lines[n] = 0;
     const char *line = strstr(lines, names[point]);
     if (!line || !strchr(line, '\n')) return 0;
     char *end;

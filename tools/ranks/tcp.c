@@ -471,6 +471,8 @@ void sgt_tcp_leave(sgt_ranks *r, int code)
 {
     net *t = (net *)r;
     if (code && r->rank) wait_for_end(t);
+    /* until all ranks have come here, a closed connection is a death, of which the watcher tells */
+    if (!code && barrier(r, NULL) < 0) wait_for_end(t);
     set(&t->ending);
     if (code) end_others(t, code);
     /* a barrier, because no connection may close before every rank knows that this is the end */
