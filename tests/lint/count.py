@@ -10,13 +10,13 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 16727,
+    "tokenize": 16747,
     "loader": 9064,
-    "train": 13931,
+    "train": 13936,
     "kernels": 12211,
-    "tools": 17857,
-    "tests": 55162,
-    "manuals": 4047,
+    "tools": 17859,
+    "tests": 55184,
+    "manuals": 4048,
     "pages": 1217,
 }
 DATA = set(
