@@ -294,7 +294,7 @@ static int clear_state(sgt_cuda_backend *c, sgt_error *err)
     size_t bytes = c->flat.own * sizeof(float);
     sgt_scaler s = {.scale = 1};
     if (c->o.precision == SGT_PRECISION_FP16)
-        s.scale = c->o.loss_scale > 0 ? c->o.loss_scale : 65536;
+        s.scale = c->o.loss_scale > 0 ? (float)c->o.loss_scale : 65536;
     sgt_cuda_zero(c->queue.compute, c->flat.params, bytes);
     sgt_cuda_zero(c->queue.compute, c->flat.copy, c->flat.count * c->shape.width);
     sgt_cuda_zero(c->queue.compute, c->flat.grads, c->flat.count * sizeof(float));

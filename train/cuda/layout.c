@@ -392,6 +392,6 @@ const sgt_cuda_dropout *sgt_cuda_drop(const sgt_cuda_backend *c, sgt_cuda_dropou
                             .row_elements = c->shape.T * c->shape.C, /* not used by attention */
                             .layer = (uint32_t)layer,
                             .site = site,
-                            .rate = c->o.dropout};
+                            .rate = (float)c->o.dropout};
     return d;
 }

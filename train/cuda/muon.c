@@ -139,8 +139,8 @@ static void step_kind(sgt_cuda_backend *c, int kind)
     l.stride /= c->shape.ranks;
     void *copy = c->flat.own_copy ? (unsigned char *)c->flat.own_copy + at * width : NULL;
     sgt_cuda_muon_update(c->queue.compute, c->shape.type, copy, c->flat.params + at,
-                         c->flat.own_grads + at, x + from * width, &l, c->o.optim.weight_decay,
-                         reach, c->plan.written, c->buf.control);
+                         c->flat.own_grads + at, x + from * width, &l,
+                         (float)c->o.optim.weight_decay, reach, c->plan.written, c->buf.control);
 }
 
 void sgt_cuda_muon_step(sgt_cuda_backend *c)

@@ -146,7 +146,7 @@ void sgt_cuda_ranks_norm(sgt_cuda_backend *c)
                               SGT_NCCL_SUM, g->comm, g->stream)); /* loss, targets, squares */
     sgt_cuda_launched(g->stream, "ncclAllReduce (loss, targets and squares)");
     leave(c);
-    sgt_cuda_grad_finish(c->queue.compute, c->buf.control, o->grad_clip, o->beta1, o->beta2);
+    sgt_cuda_grad_finish(c->queue.compute, c->buf.control, (float)o->grad_clip, o->beta1, o->beta2);
 }
 
 void sgt_cuda_ranks_share(sgt_cuda_backend *c, int forget)

@@ -5,7 +5,7 @@ static sgt_adamw adamw(const sgt_cuda_backend *c)
 {
     const sgt_optim *o = &c->o.optim;
     return (sgt_adamw){
-        .beta1 = o->beta1, .beta2 = o->beta2, .eps = o->eps, .decay = o->weight_decay};
+        .beta1 = o->beta1, .beta2 = o->beta2, .eps = o->eps, .decay = (float)o->weight_decay};
 }
 
 /* Update numbers at .. at + n of this rank's part of the flat arrays. Weight decay applies to the
@@ -19,7 +19,9 @@ static void update_range(sgt_cuda_backend *c, size_t at, size_t n, size_t decaye
     size_t floats = (o->kind == SGT_SGD ? 5 : 7) + (c->plan.written ? 0 : 1);
     sgt_cupti_work(0, (double)(n * (floats * sizeof *p + (copy ? c->shape.width : 0))));
     if (o->kind == SGT_SGD) {
-        sgt_sgd sgd = {.momentum = o->momentum, .decay = o->weight_decay, .nesterov = o->nesterov};
+        sgt_sgd sgd = {.momentum = (float)o->momentum,
+                       .decay = (float)o->weight_decay,
+                       .nesterov = o->nesterov};
         sgt_cuda_sgd_update(c->queue.compute, c->shape.type, copy, p, m, g, n, decayed,
                             c->plan.written, &sgd, c->buf.control);
     } else {
@@ -57,7 +59,7 @@ static void compute_update(sgt_cuda_backend *c)
     if (c->group) sgt_cuda_ranks_norm(c);
     else
         sgt_cuda_grad_norm(c->queue.compute, c->buf.control, c->flat.grads, c->flat.count,
-                           o->grad_clip, o->beta1, o->beta2, c->buf.scratch);
+                           (float)o->grad_clip, o->beta1, o->beta2, c->buf.scratch);
     if (c->o.skip_spikes > 0)
         sgt_cuda_spikes(c->queue.compute, c->buf.control, c->buf.outliers, c->o.skip_spikes);
     sgt_cuda_muon_step(c); /* before sgt_cuda_scale, which clips */
