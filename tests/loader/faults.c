@@ -83,13 +83,24 @@ WRAP(sgt_thread_pool_job *, sgt_thread_pool_take, sgt_thread_pool *pool, int wai
 
 /* ---- rings ---- */
 
+/* A user may lock little memory, in all processes together, and the kernel gives back late what a
+ * closed ring had locked. So the tests wait if it refuses: for 10 s at most. */
+static int wait_for_memory(unsigned *waits)
+{
+    usleep(10000);
+    return ++*waits < 1000;
+}
+
 WRAP(int, io_uring_queue_init, unsigned entries, struct io_uring *ring, unsigned flags)
 {
     if (faults.ring_error && __atomic_load_n(&made, __ATOMIC_RELAXED) >= faults.rings_first)
         return -faults.ring_error;
     if (flags && faults.flags_error) return -faults.flags_error;
-    int rc = __real_io_uring_queue_init(faults.ring_entries ? faults.ring_entries : entries, ring,
-                                        flags);
+    if (faults.ring_entries) entries = faults.ring_entries;
+    int rc;
+    unsigned waits = 0;
+    do rc = __real_io_uring_queue_init(entries, ring, flags);
+    while (rc == -ENOMEM && wait_for_memory(&waits));
     if (rc == 0) __atomic_fetch_add(&made, 1, __ATOMIC_RELAXED);
     return rc;
 }
@@ -112,8 +123,12 @@ WRAP(int, io_uring_register_files_sparse, struct io_uring *ring, unsigned n)
 
 WRAP(int, io_uring_register_buffers, struct io_uring *ring, const struct iovec *v, unsigned n)
 {
-    return faults.memory_error ? -faults.memory_error
-                               : __real_io_uring_register_buffers(ring, v, n);
+    if (faults.memory_error) return -faults.memory_error;
+    int rc;
+    unsigned waits = 0;
+    do rc = __real_io_uring_register_buffers(ring, v, n);
+    while (rc == -ENOMEM && wait_for_memory(&waits));
+    return rc;
 }
 
 WRAP(int, pipe2, int *ends, int flags)
