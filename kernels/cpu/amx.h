@@ -19,6 +19,8 @@
 #include <immintrin.h>
 #include <stdint.h>
 
+#include "kernels/cpu/simd.h"
+
 /* Make all tiles 16 rows of 64 bytes, in the calling thread, until tile_release. */
 static inline void tile_config(void)
 {
@@ -37,5 +39,175 @@ static inline void tile_config(void)
 #define tile_load(tile, from, line) _tile_loadd(tile, from, line)
 #define tile_store(tile, to, line) _tile_stored(tile, to, line)
 #define tile_dp(c, a, b) _tile_dpbf16ps(c, a, b)
+
+/* ---- pairs of tiles ---- */
+
+/* Pairs of AMX tiles, and the block of 32 x 32 sums that two pairs add to.
+ *
+ * A pair is two tiles, one after the other in memory. A left pair holds 32 rows with 32 numbers of
+ * k each; its tiles are rows 0 to 15 and 16 to 31. A right pair holds 32 columns with 32 numbers of
+ * k each; its tiles are columns 0 to 15 and 16 to 31, and a row of a tile holds two neighbours in k
+ * of every column, side by side. So one step of a block is two pairs: 4 loads for 4 products.
+ *
+ * Packers write zeros for what does not exist, and read only what exists. */
+
+enum { SIDE = 32, TILE = 1024, PAIR = 2 * TILE, BLOCK = SIDE * SIDE, BLOCK_BYTES = 4 * BLOCK };
+
+/* Return n in units of SIDE, rounded up. */
+SGT_INLINE size_t units(size_t n) { return (n + SIDE - 1) / SIDE; }
+
+SGT_INLINE size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
+/* c (SIDE, SIDE) = or += the products of `steps` pairs on either side, which are left_step and
+ * right_step bytes apart. */
+SGT_INLINE void amx_block(float *c, const char *left, size_t left_step, const char *right,
+                          size_t right_step, size_t steps, int add)
+{
+    enum { LINE = SIDE * sizeof(float), LOWER = SIDE * SIDE / 2 };
+    /* gcc 12 does not know that a tile load reads memory: finish the stores before it */
+    __asm__ volatile("" : : : "memory");
+    if (add) {
+        tile_load(0, c, LINE);
+        tile_load(1, c + W, LINE);
+        tile_load(2, c + LOWER, LINE);
+        tile_load(3, c + LOWER + W, LINE);
+    } else {
+        tile_zero(0);
+        tile_zero(1);
+        tile_zero(2);
+        tile_zero(3);
+    }
+    for (size_t p = 0; p < steps; p++, left += left_step, right += right_step) {
+        tile_load(4, left, 64);
+        tile_load(5, left + TILE, 64);
+        tile_load(6, right, 64);
+        tile_load(7, right + TILE, 64);
+        tile_dp(0, 4, 6);
+        tile_dp(1, 4, 7);
+        tile_dp(2, 5, 6);
+        tile_dp(3, 5, 7);
+    }
+    tile_store(0, c, LINE);
+    tile_store(1, c + W, LINE);
+    tile_store(2, c + LOWER, LINE);
+    tile_store(3, c + LOWER + W, LINE);
+}
+
+/* ---- vectors of bfloat16 ---- */
+
+/* Load the first n of 32 numbers at p, others 0. With n = 0, p is not read. */
+SGT_INLINE __m512i amx_numbers(const uint16_t *p, size_t n)
+{
+    if (n >= SIDE) return _mm512_loadu_si512(p);
+    return n ? _mm512_maskz_loadu_epi16((__mmask32)((1u << n) - 1), p) : _mm512_setzero_si512();
+}
+
+/* The inverse of vturns_low and vturns_high: every second number of two vectors, from the first or
+ * from the second on. */
+SGT_INLINE __m512i amx_even(void)
+{
+    return _mm512_setr_epi32(0x20000, 0x60004, 0xa0008, 0xe000c, 0x120010, 0x160014, 0x1a0018,
+                             0x1e001c, 0x220020, 0x260024, 0x2a0028, 0x2e002c, 0x320030, 0x360034,
+                             0x3a0038, 0x3e003c);
+}
+
+SGT_INLINE __m512i amx_odd(void)
+{
+    return _mm512_add_epi32(amx_even(), _mm512_set1_epi32(0x10001));
+}
+
+/* Round a and b to bfloat16, side by side in each lane, a in the lower half. Denormal numbers
+ * become 0, as in the tiles. */
+SGT_INLINE __m512i amx_pair(vf a, vf b)
+{
+    __m512i halves = (__m512i)_mm512_cvtne2ps_pbh(b, a);
+    __m512i in_turn = _mm512_setr_epi32(0x100000, 0x110001, 0x120002, 0x130003, 0x140004, 0x150005,
+                                        0x160006, 0x170007, 0x180008, 0x190009, 0x1a000a, 0x1b000b,
+                                        0x1c000c, 0x1d000d, 0x1e000e, 0x1f000f);
+    return _mm512_permutexvar_epi16(in_turn, halves);
+}
+
+/* Round a and b to bfloat16, a's numbers first. */
+SGT_INLINE __m512i amx_along(vf a, vf b) { return (__m512i)_mm512_cvtne2ps_pbh(b, a); }
+
+/* Round as the others do: bfloat16 is the upper half of a float. */
+SGT_INLINE vf amx_rounded(vf x)
+{
+    return (vf)_mm512_and_si512(amx_pair(x, x), _mm512_set1_epi32((int)0xffff0000));
+}
+
+SGT_INLINE void amx_put(char *p, __m512i x) { _mm512_storeu_si512(p, x); }
+SGT_INLINE void amx_stream(char *p, __m512i x) { _mm512_stream_si512((__m512i *)(void *)p, x); }
+
+/* ---- packing ---- */
+
+/* Pack a left pair from rows of k numbers, `ld` numbers apart. */
+SGT_INLINE void amx_pack_rows(char *out, const uint16_t *x, size_t ld, size_t rows, size_t k)
+{
+    for (size_t i = 0; i < SIDE; i++)
+        amx_put(out + i * 64, amx_numbers(x + (i < rows ? i * ld : 0), i < rows ? k : 0));
+}
+
+/* Transpose 16 x 16 groups of 4 bytes to `out`, 64 bytes a row. */
+SGT_INLINE void amx_put_transposed(char *out, __m512i group[W])
+{
+    vf v[W];
+    for (int i = 0; i < W; i++) v[i] = (vf)group[i];
+    vtranspose(v);
+    for (int i = 0; i < W; i++) amx_put(out + i * 64, (__m512i)v[i]);
+}
+
+/* Pack a right pair (see above) from x transposed: a column is a row of x, which has k numbers.
+ * Rows of x are `ld` numbers apart. */
+SGT_INLINE void amx_pack_transposed(char *out, const uint16_t *x, size_t ld, size_t rows, size_t k)
+{
+    for (size_t i = 0; i < SIDE; i += W) {
+        __m512i row[W];
+        for (size_t j = 0; j < W; j++)
+            row[j] = amx_numbers(x + (i + j < rows ? (i + j) * ld : 0), i + j < rows ? k : 0);
+        amx_put_transposed(out + i / W * TILE, row);
+    }
+}
+
+/* Pack a left pair of which each row is a column of x: k rows of x, `ld` numbers apart. */
+SGT_INLINE void amx_pack_columns(char *out, const uint16_t *x, size_t ld, size_t k, size_t columns)
+{
+    const __m512i low = vturns_low(), high = vturns_high();
+    __m512i upper[W], lower[W];
+    for (size_t i = 0; i < W; i++) {
+        __m512i a = amx_numbers(x + (2 * i < k ? 2 * i * ld : 0), 2 * i < k ? columns : 0);
+        size_t next = 2 * i + 1;
+        __m512i b = amx_numbers(x + (next < k ? next * ld : 0), next < k ? columns : 0);
+        upper[i] = _mm512_permutex2var_epi16(a, low, b);
+        lower[i] = _mm512_permutex2var_epi16(a, high, b);
+    }
+    amx_put_transposed(out, upper);
+    amx_put_transposed(out + TILE, lower);
+}
+
+/* Pack a right pair from k rows of floats, each times its factor, `ld` floats apart. */
+SGT_INLINE void amx_pack_factored(char *out, const float *x, size_t ld, const float *factor,
+                                  size_t k, size_t columns)
+{
+    for (size_t i = 0; i < SIDE; i += 2)
+        for (size_t j = 0; j < SIDE; j += W) {
+            vf row[2] = {vset(0), vset(0)};
+            for (size_t r = i; r < i + 2 && r < k && j < columns; r++)
+                row[r - i] = vload_upto(x + r * ld + j, columns - j) * vset(factor[r]);
+            amx_put(out + j / W * TILE + i / 2 * 64, amx_pair(row[0], row[1]));
+        }
+}
+
+/* Turn a right pair, k by columns, into the left pair whose rows are its k. */
+SGT_INLINE void amx_right_to_left(char *out, const char *right)
+{
+    const __m512i even = amx_even(), odd = amx_odd();
+    for (size_t i = 0; i < W; i++) {
+        __m512i a = _mm512_loadu_si512(right + i * 64),
+                b = _mm512_loadu_si512(right + TILE + i * 64);
+        amx_put(out + 2 * i * 64, _mm512_permutex2var_epi16(a, even, b));
+        amx_put(out + (2 * i + 1) * 64, _mm512_permutex2var_epi16(a, odd, b));
+    }
+}
 
 #endif

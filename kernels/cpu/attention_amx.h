@@ -1,5 +1,5 @@
 /* attention_amx.h: causal attention of one head in AMX tiles, after Dao et al., "FlashAttention"
- * (2022). amx_pack.h says what pairs and blocks are.
+ * (2022). amx.h says what pairs and blocks are.
  *
  * Scores are computed transposed: S' (keys, queries) = K Q'. A query is then one lane, so that its
  * maximum, sum, lse and delta are vectors, and nothing is added across lanes. A row of P' is a row
@@ -19,7 +19,7 @@
  * loads a product. Backward, 4 steps: 1.25. All operands of a task lie in the second-level cache,
  * and a chunk's scores and probabilities (32 + 16 KiB) about in the first: the exponentials take
  * most of the time, 64 of them per 16 queries and 64 keys beside 4 products. */
-#include "kernels/cpu/amx_pack.h"
+#include "kernels/cpu/amx.h"
 #include "kernels/kernels.h"
 #include "kernels/cpu/simd.h"
 

@@ -11,7 +11,7 @@
 #include "loader/base/arena.h"
 #include "loader/base/cpu.h"
 #include "kernels/kernels.h"
-#include "kernels/cpu/head_amx.h"
+#include "kernels/cpu/levels.h"
 #include "kernels/cpu/product.h"
 
 enum { PER_ROW = 3 }; /* arrays of shape (parts, n): max, sum, factor */

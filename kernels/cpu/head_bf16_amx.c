@@ -35,8 +35,8 @@
 #include <string.h>
 
 #include "kernels/kernels.h"
-#include "kernels/cpu/amx_pack.h"
-#include "kernels/cpu/head_amx.h"
+#include "kernels/cpu/amx.h"
+#include "kernels/cpu/levels.h"
 
 enum {
     COLUMNS = 512, /* most columns of x that a task takes */
@@ -44,7 +44,7 @@ enum {
     STEPS_BYTES = STEPS * PAIR
 };
 
-/* Sizes, and the arrays in sgt_head.memory. A pair (amx_pack.h) has PAIR bytes. */
+/* Sizes, and the arrays in sgt_head.memory. A pair (amx.h) has PAIR bytes. */
 typedef struct head {
     size_t n, V, C;
     size_t rows, words, deep; /* n, V and C in units of SIDE, rounded up */

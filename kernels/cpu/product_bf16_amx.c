@@ -1,7 +1,7 @@
 /* product_bf16_amx.c: our own products of bfloat16 in AMX tiles.
  *
  * A unit of C is 32 x 32 sums in four tiles: each step of 32 numbers of k loads four tiles for four
- * products (amx_pack.h). At most DEEP steps of the block's part of B are packed into panels of 32
+ * products (amx.h). At most DEEP steps of the block's part of B are packed into panels of 32
  * columns, 1 MiB that stays in the second-level cache. Of 32 rows of A, NEAR steps are packed at a
  * time. They stay in the first-level cache beside as many steps of a panel and the panel's sums: 16
  * + 16 + 4 KiB. So each step loads one pair of tiles from either cache.
@@ -13,7 +13,7 @@
  * None of this was measured on a CPU with AMX. The sizes follow from measurements of such products
  * there: rows in blocks of 32 and k in steps of 256 were fastest where B is small. */
 #if defined(__x86_64__)
-#include "kernels/cpu/amx_pack.h"
+#include "kernels/cpu/amx.h"
 #include "kernels/cpu/product.h"
 
 enum {
