@@ -30,14 +30,11 @@ static int share_text(const sgt_trainer *t, char **text, sgt_error *err)
     return r->broadcast(r, *text, n, 0, err);
 }
 
-static int nothing_to_resume(const sgt_trainer *t, sgt_error *err)
+static int fail_nothing_to_resume(const sgt_trainer *t, sgt_error *err)
 {
-    char runs[700];
-    sgt_run_nearby(runs, sizeof runs, t->o->run);
     return sgt_fail(err, SGT_EUNSUPPORTED,
-                    "%s: no checkpoint to resume from%s (%s%s%s--resume-or-start starts at step 0)",
-                    t->o->run, access(t->o->run, F_OK) < 0 ? ": there is no such run" : "",
-                    *runs ? "runs nearby: " : "", runs, *runs ? "; " : "");
+                    "%s: no checkpoint to resume from%s (--resume-or-start starts at step 0)",
+                    t->o->run, access(t->o->run, F_OK) < 0 ? ": there is no such run" : "");
 }
 
 /* Find the checkpoint to resume from: rank 0 chooses it and broadcasts its name. */
@@ -46,7 +43,7 @@ static int resume_from(sgt_trainer *t, sgt_error *err)
     int rc = sgt_trainer_writes(t) ? sgt_run_newest(&t->from, t->o->run, 1, &t->o->warning, err)
                                    : SGT_OK;
     if (rc == SGT_OK && sgt_trainer_writes(t) && !t->from && !t->o->or_start)
-        rc = nothing_to_resume(t, err);
+        rc = fail_nothing_to_resume(t, err);
     if (rc < 0 || (rc = share_text(t, &t->from, err)) < 0) return rc;
     if (!t->from) {
         sgt_say(&t->o->notice, "%s has no checkpoint to resume from: starting at step 0",

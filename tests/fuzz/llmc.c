@@ -1,7 +1,7 @@
 /* llmc.c: a model file of llm.c is refused with a message of one line. Otherwise it holds all
  * numbers of every tensor of the model that it describes. */
 #include "tests/fuzz/files.h"
-#include "train/run/llmc.h"
+#include "train/run/checkpoint.h"
 
 typedef struct filled {
     sgt_backend b; /* first member: a pointer to a `filled` is passed as a pointer to a backend */
@@ -30,13 +30,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     sgt_error err;
     filled f = {.b = {.put = put}, .model = &m};
     const char *path = put_file("model.bin", data, size);
-    int rc = sgt_llmc_read_shape(&m, path, &err);
+    int rc = sgt_checkpoint_shape(&m, path, &err);
     if (rc < 0) {
         must_say(rc, &err);
         return 0;
     }
     must(sgt_model_check(&m, "it", &err) == 0, "a model that is read can be");
-    must(sgt_llmc_load(path, &f.b, &m, &err) == 0, "what has the size of a model can be loaded");
+    must(sgt_checkpoint_load_model(path, &f.b, &m, &err) == 0,
+         "what has the size of a model can be loaded");
     must(f.numbers == sgt_model_parameters(&m), "every number is given out once");
     return 0;
 }

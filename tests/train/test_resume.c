@@ -176,10 +176,10 @@ Test(resume, a_resume_with_other_settings_or_data_is_refused_by_name)
               "%s", err.text);
 }
 
-Test(resume, without_a_checkpoint_it_is_an_error_that_names_runs_nearby)
+Test(resume, without_a_checkpoint_it_is_an_error)
 {
     sgt_error err;
-    char want[512], whole[1024];
+    char want[512];
     cr_expect_eq(train(tiny(2), "r", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
     snprintf(want, sizeof want,
              "%s/r: no checkpoint to resume from: there is no such run (--resume-or-start starts "
@@ -187,39 +187,10 @@ Test(resume, without_a_checkpoint_it_is_an_error_that_names_runs_nearby)
              folder);
     cr_expect_str_eq(err.text, want);
     cr_expect_not(exists("r"), "a name that is wrong makes no folder");
-    must_train(tiny(2), "toy", 0); /* data.bin beside it is not a run, so it is not suggested */
-    cr_expect_eq(train(tiny(2), "toi", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
-    cr_expect(strstr(err.text, " (runs nearby: "), "%s", err.text);
-    snprintf(whole, sizeof whole, "(runs nearby: %s/toy; --resume-or-start starts at step 0)",
-             folder);
-    cr_expect(strstr(err.text, whole), "%s, not %s", err.text, whole);
-    /* the folder exists, without checkpoints: the error must not suggest that folder itself */
     cr_assert_eq(mkdir(in_folder("begun"), 0777), 0);
     cr_expect_eq(train(tiny(2), "begun/", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
-    cr_expect(strstr(err.text, "/begun/: no checkpoint to resume from (runs nearby: "), "%s",
+    cr_expect(strstr(err.text, "/begun/: no checkpoint to resume from (--resume-or-start "), "%s",
               err.text);
-}
-
-/* At most three runs are suggested. Those whose names begin like the given one come first. */
-Test(resume, of_many_runs_nearby_the_nearest_are_named)
-{
-    static const char *const runs[] = {"alpha", "beta", "toy-a", "toy-b", "web", "toy-plain/"};
-    char out[700], at[128], want[512];
-    for (int i = 0; i < 6; i++) {
-        cr_assert_eq(mkdir(in_folder(runs[i]), 0777), 0);
-        snprintf(at, sizeof at, i & 1 ? "%s/latest" : "%s/step-00000012", runs[i]);
-        if (i < 5) put_file(at, "x", 1);
-    }
-    snprintf(want, sizeof want, "%s/toy-a, %s/toy-b, %s/alpha and 2 more", folder, folder, folder);
-    cr_expect_str_eq(sgt_run_nearby(out, sizeof out, in_folder("toy-c")), want);
-    cr_expect_str_eq(sgt_run_nearby(out, sizeof out, in_folder("toy-c//")), want);
-    snprintf(want, sizeof want, "%s/toy-b, %s/alpha, %s/beta and 1 more", folder, folder, folder);
-    cr_expect_str_eq(sgt_run_nearby(out, sizeof out, in_folder("toy-a")), want);
-    cr_expect_str_eq(sgt_run_nearby(out, sizeof out, in_folder("none/here")), "");
-    cr_assert_eq(chdir(folder), 0);
-    cr_expect_str_eq(sgt_run_nearby(out, sizeof out, "w"), "web, alpha, beta and 2 more");
-    cr_expect_str_eq(sgt_run_nearby(out, 12, "w"), "web, alpha,");
-    cr_assert_eq(chdir("/"), 0);
 }
 
 Test(resume, or_start_starts_at_0_and_says_so)

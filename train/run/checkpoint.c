@@ -5,9 +5,13 @@
 #include <float.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 #include "loader/base/file.h"
@@ -15,13 +19,143 @@
 #include "train/run/safetensors.h"
 #include "loader/shards/json_dumps.h"
 #include "loader/shards/tokenizer.h"
-#include "train/run/sums.h"
 
 #define PIECE SGT_CHECKPOINT_PIECE
+#define SUM_BYTES ((size_t)1 << 20) /* bytes read at a time for a checksum */
 #define MAX_STATE ((size_t)1 << 20) /* most bytes of state.json */
 
 static const char *const moments[] = {"m.", "v."};
 static const sgt_state moment_states[] = {SGT_MOMENT1, SGT_MOMENT2};
+
+/* ---- checksums: XXH3-64 (xxhash.com) of every file, kept in state.json:
+ *
+ *     "files": {"model.safetensors": {"bytes": 1234, "xxh3": "0123456789abcdef"}, ...},
+ *     "xxh3": "..."
+ *
+ * The last one, the seal, is that of state.json's object without this member, in jansson's compact
+ * form. So a flipped bit in any file is found. ---- */
+
+/* Add a checksum to the object `files`. */
+static int add_sum(json_t *files, const char *name, uint64_t bytes, uint64_t xxh3, sgt_error *err)
+{
+    json_t *sum = json_pack("{s:I, s:o}", "bytes", (json_int_t)bytes, "xxh3", sgt_json_hex(xxh3));
+    if (json_object_set_new(files, name, sum) < 0) return sgt_fail_memory(err, name);
+    return SGT_OK;
+}
+
+/* Hash the first `bytes` bytes of the open file, in pieces. */
+static int hash_open_file(uint64_t *out, int fd, uint64_t bytes, const char *path, sgt_error *err)
+{
+    int rc = SGT_OK;
+    char *piece = malloc(SUM_BYTES);
+    XXH3_state_t *hash = XXH3_createState();
+    if (!piece || !hash) rc = sgt_fail_memory(err, path);
+    else XXH3_64bits_reset(hash);
+    for (uint64_t at = 0; at < bytes && rc == SGT_OK; at += SUM_BYTES) {
+        size_t n = bytes - at < SUM_BYTES ? (size_t)(bytes - at) : SUM_BYTES;
+        rc = sgt_pread_all(fd, piece, n, at, path, err);
+        if (rc == SGT_OK) XXH3_64bits_update(hash, piece, n);
+    }
+    if (rc == SGT_OK) *out = XXH3_64bits_digest(hash);
+    XXH3_freeState(hash);
+    free(piece);
+    return rc;
+}
+
+/* Hash a file. Its size must be *want, unless `want` is NULL. */
+static int hash_file(uint64_t *out, uint64_t *bytes, const uint64_t *want, const char *path,
+                     sgt_error *err)
+{
+    struct stat st;
+    /* O_NONBLOCK: opening a pipe must not block */
+    int rc, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 && errno == ENOENT) return sgt_fail(err, SGT_EFORMAT, "%s: it is missing", path);
+    if (fd < 0) return sgt_fail_errno(err, "%s", path);
+    if (fstat(fd, &st) < 0) rc = sgt_fail_errno(err, "%s", path);
+    else if (!S_ISREG(st.st_mode)) rc = sgt_fail(err, SGT_EFORMAT, "%s: not a regular file", path);
+    else if (want && (uint64_t)st.st_size != *want)
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: %lld bytes, state.json says %" PRIu64, path,
+                      (long long)st.st_size, *want);
+    else rc = hash_open_file(out, fd, *bytes = (uint64_t)st.st_size, path, err);
+    close(fd);
+    return rc;
+}
+
+/* Compute the checksum of dir/name, and add it. */
+static int add_file_sum(json_t *files, const char *dir, const char *name, sgt_error *err)
+{
+    uint64_t xxh3 = 0, bytes = 0;
+    char *path = sgt_join(dir, name);
+    int rc = path ? hash_file(&xxh3, &bytes, NULL, path, err) : sgt_fail_memory(err, dir);
+    free(path);
+    return rc < 0 ? rc : add_sum(files, name, bytes, xxh3, err);
+}
+
+static int check_file_sum(const json_t *sum, const char *dir, const char *name, sgt_error *err)
+{
+    const char *text = json_string_value(json_object_get(sum, "xxh3"));
+    const json_t *size = json_object_get(sum, "bytes");
+    uint64_t want = (uint64_t)json_integer_value(size), got = 0, bytes = 0;
+    if (!text || !json_is_integer(size) || strchr(name, '/'))
+        return sgt_fail(err, SGT_EFORMAT, "%s/state.json: files: %s: no bytes and xxh3", dir, name);
+    char *path = sgt_join(dir, name);
+    int rc = path ? hash_file(&got, &bytes, &want, path, err) : sgt_fail_memory(err, dir);
+    if (rc == SGT_OK && got != strtoull(text, NULL, 16))
+        rc = sgt_fail(err, SGT_EFORMAT,
+                      "%s: its bytes are not those that were written: XXH3-64 %016" PRIx64
+                      ", state.json says %.16s",
+                      path, got, text);
+    free(path);
+    return rc;
+}
+
+/* Check that the files in the folder are those that were written. */
+static int check_file_sums(const json_t *files, const char *dir, sgt_error *err)
+{
+    const char *name;
+    json_t *sum;
+    int rc = SGT_OK;
+    if (!files) return SGT_OK;
+    if (!json_is_object(files))
+        return sgt_fail(err, SGT_EFORMAT, "%s/state.json: files is no object", dir);
+    json_object_foreach((json_t *)files, name,
+                        sum) if ((rc = check_file_sum(sum, dir, name, err)) < 0) break;
+    return rc;
+}
+
+static int hash_state(uint64_t *out, const json_t *state, const char *what, sgt_error *err)
+{
+    char *text = sgt_json_dumps(state, JSON_COMPACT);
+    if (!text) return sgt_fail_memory(err, what);
+    *out = XXH3_64bits(text, strlen(text));
+    free(text);
+    return SGT_OK;
+}
+
+static int seal(json_t *state, sgt_error *err)
+{
+    uint64_t sum = 0;
+    int rc = hash_state(&sum, state, "state.json", err);
+    if (rc == SGT_OK && json_object_set_new(state, "xxh3", sgt_json_hex(sum)) < 0)
+        rc = sgt_fail_memory(err, "state.json");
+    return rc;
+}
+
+/* Verify the seal; an object without one is accepted. */
+static int check_seal(json_t *state, const char *path, sgt_error *err)
+{
+    uint64_t sum = 0;
+    const char *text = json_string_value(json_object_get(state, "xxh3"));
+    if (!text) return SGT_OK;
+    uint64_t want = strtoull(text, NULL, 16);
+    json_object_del(state, "xxh3");
+    int rc = hash_state(&sum, state, path, err);
+    if (rc == SGT_OK && sum != want)
+        rc = sgt_fail(err, SGT_EFORMAT,
+                      "%s: it is not what was written: XXH3-64 %016" PRIx64 ", it says %016" PRIx64,
+                      path, sum, want);
+    return rc;
+}
 
 /* ---- writing tensors ---- */
 
@@ -87,7 +221,7 @@ static int write_tensors(const char *dir, const char *file, json_t *files, sgt_b
     if (rc == SGT_OK) {
         rc = sgt_safetensors_commit(w, err);
         w = NULL;
-        if (rc == SGT_OK) rc = sgt_sums_add(files, file, bytes, xxh3, err);
+        if (rc == SGT_OK) rc = add_sum(files, file, bytes, xxh3, err);
     }
 out:
     sgt_safetensors_abandon(w);
@@ -166,7 +300,7 @@ static int write_state(const char *dir, const sgt_checkpoint_state *s, json_t *f
     if (!bad && s->sets)
         bad |= json_object_set_new(json_object_get(json, "data"), "sets",
                                    json_loads(s->sets, 0, NULL));
-    if (!bad) rc = sgt_sums_seal(json, err);
+    if (!bad) rc = seal(json, err);
     if (!bad && rc == SGT_OK) bad |= !(text = sgt_json_dumps(json, JSON_INDENT(2)));
     if (bad) rc = sgt_fail(err, SGT_ENOMEM, "%s/state.json: out of memory", dir);
     else if (rc == SGT_OK) rc = sgt_file_put(path, text, strlen(text), err);
@@ -343,8 +477,8 @@ static int write_files(const char *dir, json_t *files, sgt_backend *b, const sgt
     char *name;
     int rc;
     if ((rc = sgt_model_write_config(m, dir, eot, err)) < 0 ||
-        (rc = sgt_sums_add_file(files, dir, "config.json", err)) < 0 ||
-        (rc = sgt_sums_add_file(files, dir, "generation_config.json", err)) < 0 ||
+        (rc = add_file_sum(files, dir, "config.json", err)) < 0 ||
+        (rc = add_file_sum(files, dir, "generation_config.json", err)) < 0 ||
         (rc = write_tensors(dir, "model.safetensors", files, b, m, model_state, model_prefix, 1,
                             err)) < 0 ||
         (rc = write_tensors(dir, "optimizer.safetensors", files, b, m, moment_states, moments, 2,
@@ -352,14 +486,14 @@ static int write_files(const char *dir, json_t *files, sgt_backend *b, const sgt
         !tokenizer)
         return rc;
     if ((rc = write_text(dir, "tokenizer.json", tokenizer, err)) < 0 ||
-        (rc = sgt_sums_add(files, "tokenizer.json", strlen(tokenizer),
-                           XXH3_64bits(tokenizer, strlen(tokenizer)), err)) < 0 ||
+        (rc = add_sum(files, "tokenizer.json", strlen(tokenizer),
+                      XXH3_64bits(tokenizer, strlen(tokenizer)), err)) < 0 ||
         (rc = sgt_tokenizer_name(&name, tokenizer, strlen(tokenizer), eot, err)) < 0)
         return rc;
     rc = sgt_tokenizer_config_write(dir, name, m->positions, err);
     free(name);
     if (rc < 0) return rc;
-    return sgt_sums_add_file(files, dir, SGT_TOKENIZER_CONFIG, err);
+    return add_file_sum(files, dir, SGT_TOKENIZER_CONFIG, err);
 }
 
 int sgt_checkpoint_write(const char *dir, const sgt_checkpoint_state *state, sgt_backend *b,
@@ -408,8 +542,8 @@ static int check_sums(const char *dir, sgt_error *err)
     json_t *json = NULL;
     char *path = sgt_join(dir, "state.json");
     int rc = load_state(&json, dir, path, err);
-    if (rc == SGT_OK) rc = sgt_sums_check_seal(json, path, err);
-    if (rc == SGT_OK) rc = sgt_sums_check(json_object_get(json, "files"), dir, err);
+    if (rc == SGT_OK) rc = check_seal(json, path, err);
+    if (rc == SGT_OK) rc = check_file_sums(json_object_get(json, "files"), dir, err);
     json_decref(json);
     free(path);
     return rc;

@@ -6,7 +6,7 @@
  *   tokenizer.json, tokenizer_config.json    if the data had a tokenizer.json
  *   optimizer.safetensors    both moments, "m.NAME" and "v.NAME"
  *   state.json               step, tokens, sampler, scaler, schedule, data, machine, options, and
- *                            the checksum of every file (sums.h) */
+ *                            the checksum of every file */
 #ifndef SGT_CHECKPOINT_H
 #define SGT_CHECKPOINT_H
 

@@ -54,10 +54,4 @@ int sgt_run_save(sgt_run *r, const sgt_checkpoint_state *state, sgt_backend *b, 
  * interrupted before that. */
 int sgt_run_rotate(const sgt_run *r, uint64_t keep, sgt_error *err);
 
-/* Write to out[size] the names of the runs in the same folder as `run`, as in "toy-run, web-run and
- * 3 more". A run is a folder with a `latest` or a step-NNNNNNNN/. At most three are named, first
- * those that begin like `run`. Writes "" if there are none, or if the folder cannot be read.
- * Returns out. */
-char *sgt_run_nearby(char *out, size_t size, const char *run);
-
 #endif
