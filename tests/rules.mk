@@ -1,7 +1,7 @@
 # rules.mk: how the tests, the analyzers and the measurements are built and run.
 
 .PHONY: run-check format lint layout tidy coverage run-coverage check-kernels check-cuda check-nvcc
-.PHONY: machine-code predict check-memory fuzz torture torture-variants torture-runs bench-parquet
+.PHONY: machine-code predict check-memory fuzz torture torture-variants torture-runs
 
 torture: check-all torture-variants torture-runs ## every variant (clang, no optimization, lesser CPUs, sanitizers) and the exhaustive runs: a day
 
@@ -202,9 +202,6 @@ $(eval $(call single,stress-guard,loader/stress/guard,loader))
 $(eval $(call single,stress-saver,train/stress/stress,train kernels loader))
 $(eval $(call single,stress-ranks,train/stress/ranks train/ranks_fixture,train kernels loader))
 $(eval $(call single,stress-pipeline,tokenize/stress/stress tokenize/piece,tokenize loader))
-$(eval $(call single,bench-parquet,tokenize/bench/bench_parquet,tokenize loader))
-bench-parquet: $(B)/tests/bench-parquet ## how fast rows of Parquet become documents, beside bare unpacking (ARGS='FILE...')
-	@$< $(ARGS)
 
 coverage:                              ## which lines of tokenize, loader and train the tests run (SHOW=FILE: lines that never ran)
 	+@$(again) COVERAGE=1 CC=gcc CXX=g++ run-coverage

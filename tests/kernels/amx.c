@@ -1,5 +1,5 @@
 /* amx.c: AMX's instructions as the kernels use them: the product of tiles, bit for bit, against a
- * definition in plain C; addresses; misuses; and what Linux refuses. The kernels for AMX are tested as
+ * definition in plain C; misuses; and what Linux refuses. The kernels for AMX are tested as
  * all others are, in the columns "amx" of gemm.c, attention.c and head.c. */
 #include "tests/kernels/amx.h"
 
@@ -141,10 +141,8 @@ static void refused(check *t)
 
 static void against_definition(check *t)
 {
-    const char *wrong = amx_begin(t) ? amx_wrong_address() : NULL;
-    if (t->skipped) return;
+    if (!amx_begin(t)) return;
     if (!__real_sgt_cpu_amx()) refused(t);
-    if (wrong) check_fail(t, "other bytes were moved: %s", wrong);
     chains(t, 200);
 }
 

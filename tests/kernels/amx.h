@@ -30,10 +30,6 @@ typedef struct amx_misuse {
 
 extern const amx_misuse amx_misuses[]; /* ended by a zeroed one */
 
-/* Load, store and configure with each form of address that compilers emit. Return the name of the
- * first that moves other bytes than it should, or NULL. */
-const char *amx_wrong_address(void);
-
 /* ---- claimed_cpu.c: functions of cpu.h on a CPU that claims AMX, where Linux may refuse it ---- */
 int claimed_cpu_amx(void);
 const char *claimed_cpu_name(void);

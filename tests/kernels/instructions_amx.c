@@ -66,21 +66,6 @@ static void reserved_byte(void)
     __asm__ volatile("ldtilecfg %0" : : "m"(c));
 }
 
-/* Encodings that assemblers refuse. */
-#define BYTES(name, bytes)                \
-    static void name(void)                \
-    {                                     \
-        tile_config();                    \
-        __asm__ volatile(".byte " bytes); \
-    }
-BYTES(left_is_sum, "0xc4, 0xe2, 0x4a, 0x5c, 0xe4")     /* tdpbf16ps tmm4, tmm4, tmm6 */
-BYTES(right_is_sum, "0xc4, 0xe2, 0x4a, 0x5c, 0xf4")    /* tdpbf16ps tmm6, tmm4, tmm6 */
-BYTES(left_is_right, "0xc4, 0xe2, 0x4a, 0x5c, 0xc6")   /* tdpbf16ps tmm0, tmm6, tmm6 */
-BYTES(sum_in_9, "0xc4, 0x62, 0x4a, 0x5c, 0xc4")        /* tdpbf16ps tmm8, tmm4, tmm6 */
-BYTES(load_to_9, "0xc4, 0x62, 0x7b, 0x4b, 0x04, 0x20") /* tileloadd tmm8, [rax + riz] */
-BYTES(without_sib, "0xc4, 0xe2, 0x7b, 0x4b, 0x00")     /* tileloadd tmm0, [rax], no SIB byte */
-BYTES(third_operand, "0xc4, 0xe2, 0x43, 0x4b, 0x04, 0x20")
-
 /* Tiles are configured in one thread, while another waits. (On Linux, a thread that begins later
  * has its creator's configuration.) */
 static void *in_thread(void *configured)
@@ -120,75 +105,8 @@ const amx_misuse amx_misuses[] = {
     {"a reserved byte", SIGSEGV, reserved_byte},
     {"a tile without a shape", SIGILL, no_shape},
     {"a tile past the shapes", SIGILL, past_shapes},
-    {"left tile is the sum", SIGILL, left_is_sum},
-    {"right tile is the sum", SIGILL, right_is_sum},
-    {"left tile is the right one", SIGILL, left_is_right},
-    {"sum in a 9th tile", SIGILL, sum_in_9},
-    {"a load into a 9th tile", SIGILL, load_to_9},
-    {"a load without a SIB byte", SIGILL, without_sib},
-    {"a load with a third operand", SIGILL, third_operand},
     {"configured in another thread", SIGILL, other_thread},
     {"a load from a page without access", SIGSEGV, no_memory},
     {0},
 };
-
-/* ---- addresses ---- */
-
-#define LOAD(name, base, index, operand)                                                 \
-    static void name(const char *from, long line)                                        \
-    {                                                                                    \
-        register const char *b __asm__(base) = from;                                     \
-        register long i __asm__(index) = line;                                           \
-        __asm__ volatile("tileloadd " operand ", %%tmm3" : : "r"(b), "r"(i) : "memory"); \
-    }
-LOAD(load_plain, "rax", "rcx", "(%%rax,%%rcx,1)")
-LOAD(load_near, "r13", "r9", "0x40(%%r13,%%r9,1)")
-LOAD(load_before, "r12", "rdi", "-64(%%r12,%%rdi,1)")
-LOAD(load_far, "rsi", "r12", "0x400(%%rsi,%%r12,1)")
-LOAD(load_scaled, "rbx", "r15", "(%%rbx,%%r15,4)")
-LOAD(load_one_row, "rdx", "r8", "(%%rdx)")
-
-static const struct {
-    const char *name;
-    void (*load)(const char *from, long line);
-    long offset, index, line; /* the index register's value, and the bytes between rows */
-} forms[] = {
-    {"base and index", load_plain, 0, 64, 64},
-    {"rows backwards", load_plain, 0, -100, -100},
-    {"displacement of a byte", load_near, 64, 96, 96},
-    {"negative displacement", load_before, -64, 72, 72},
-    {"displacement of four bytes", load_far, 1024, 64, 64},
-    {"scaled index", load_scaled, 0, 20, 80},
-    {"no index", load_one_row, 0, 64, 0},
-};
-
-/* Return whether STTILECFG gives back what LDTILECFG took from an address relative to RIP. */
-static int same_shapes(void)
-{
-    static const tile_shapes want = {
-        .palette = 1, .bytes = {64, 64, 0, 64}, .rows = {16, 16, 0, 16}};
-    tile_shapes got;
-    __asm__ volatile("ldtilecfg %0" : : "m"(want));
-    __asm__ volatile("sttilecfg %0" : "=m"(got));
-    return memcmp(&got, &want, sizeof got) == 0;
-}
-
-const char *amx_wrong_address(void)
-{
-    static char memory[6144], out[16][96];
-    const char *middle = memory + 2048;
-    for (size_t i = 0; i < sizeof memory; i++) memory[i] = (char)(i * 7 + i / 256);
-    if (!same_shapes()) return "configuration";
-    for (size_t f = 0; f < sizeof forms / sizeof *forms; f++) {
-        memset(out, 0x55, sizeof out);
-        forms[f].load(middle, forms[f].index);
-        tile_store(3, out, sizeof out[0]);
-        for (int r = 0; r < 16; r++)
-            if (memcmp(out[r], middle + forms[f].offset + r * forms[f].line, 64) != 0 ||
-                out[r][64] != 0x55)
-                return forms[f].name;
-    }
-    tile_release();
-    return NULL;
-}
 #endif

@@ -30,10 +30,12 @@ void expect_near_outcome(step_check *s, const outcome *r, const outcome *want);
 /* Return the fixture's options. On CUDA nothing is chosen by timing, so that two backends compute
  * the same products. */
 sgt_backend_options options_of(const step_check *s, const char *shape, uint32_t micro);
-/* Compare the metrics of step k with PyTorch's numbers in the fixture, within the precision's
- * bounds. */
-void expect_pytorch_step(step_check *s, const fixture *f, uint32_t k, const sgt_step_metrics *m);
-void as_pytorch(step_check *s); /* compare losses, norms and first gradients with PyTorch's */
+/* Run a fixture's steps, with these options if not NULL. Compare losses, norms and the first gradients
+ * with PyTorch's numbers, within the precision's bounds, and in fp32 the last parameters within a fifth of
+ * a step. */
+void expect_pytorch(step_check *s, const char *name, sgt_gelu_kind gelu,
+                    const sgt_backend_options *changes);
+void as_pytorch(step_check *s); /* three models with the default options */
 
 /* variants.c */
 void variants(step_check *s);

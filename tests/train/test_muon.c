@@ -102,8 +102,8 @@ static uint64_t moments_of(const sgt_backend *b)
     return 0;
 }
 
-/* Only the matrices of blocks lack a second moment. It takes no memory, reads as zeros, and is not
- * written to. */
+/* Only the matrices of blocks lack a second moment, which takes no memory. tests/step/muon.c tells that
+ * it reads as zeros, and is not written to. */
 Test(muon, matrices_have_one_moment)
 {
     fixture f;
@@ -111,27 +111,12 @@ Test(muon, matrices_have_one_moment)
     sgt_backend *b = fixture_backend(&f, f.batch, 1);
     sgt_tensor t, next;
     size_t matrices = 0;
-    fixture_step(&f, b, 0);
-    float *m = flat_state(b, &f.model, SGT_MOMENT1), *v = flat_state(b, &f.model, SGT_MOMENT2);
-    for (size_t i = 0; i < sgt_model_tensors(&f.model); i++) {
-        float three = 3, got[2];
-        int block = i >= 2 && i < 2 + (size_t)SGT_BLOCK_TENSORS * f.model.layers;
+    for (size_t i = 2; i < 2 + (size_t)SGT_BLOCK_TENSORS * f.model.layers; i++) {
         sgt_model_tensor(&f.model, i, &t);
-        int matrix = block && t.dims > 1, set = 0;
-        for (size_t j = t.offset; j < t.offset + t.count; j++) set |= v[j] != 0;
-        cr_expect_neq(set, matrix, "%s", t.name);
-        cr_expect(m[t.offset] != 0 || m[t.offset + t.count - 1] != 0, "%s: no momentum", t.name);
-        cr_expect_eq(b->put(b, SGT_MOMENT2, i, t.count - 1, 1, &three, NULL), 0);
-        cr_expect_eq(b->get(b, SGT_MOMENT2, i, t.count - 2, 2, got, NULL), 0);
-        cr_expect_eq(got[1], matrix ? 0 : 3, "%s", t.name);
-        cr_expect_eq(got[0], v[t.offset + t.count - 2], "%s", t.name);
-        if (!matrix) continue;
         sgt_model_tensor(&f.model, i + 1, &next);
-        matrices += next.offset - t.offset;
+        if (t.dims > 1) matrices += next.offset - t.offset;
     }
-    cr_expect_eq(moments_of(b), sizeof *m * (2 * sgt_model_floats(&f.model) - matrices));
-    free(m);
-    free(v);
+    cr_expect_eq(moments_of(b), sizeof(float) * (2 * sgt_model_floats(&f.model) - matrices));
     b->close(b);
     fixture_free(&f);
 }

@@ -6,11 +6,11 @@
  * A first look finds which blocks are not all ASCII, and only those are checked. A branch for each
  * block would cost more: in English a tenth of the blocks has a dash or an accent, and which they
  * are is hard to predict. So decoded, pages of lz4_raw take 1.16 times as long as their unpacking,
- * and took 1.19 with one look (make bench-parquet; AMD EPYC, Zen 4, 2026-11-26).
+ * and took 1.19 with one look (AMD EPYC, Zen 4, 2026-11-26).
  *
  * An AVX-512 version was tried (2026-11-26, Zen 4) and not taken: the same look by vectors of 64
- * bytes gained too little to show in make bench-parquet, and masks of first bytes with VBMI's vpermb
- * were several times slower on English. */
+ * bytes gained too little to show, and masks of first bytes with VBMI's vpermb were several times
+ * slower on English. */
 #include "tokenize/text/utf8_levels.h"
 
 #if defined(__x86_64__)
