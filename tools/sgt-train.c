@@ -13,16 +13,14 @@
 #include "tools/cli/options.h"
 #include "tools/cli/progress.h"
 #include "tools/ranks/ranks.h"
-#include "tools/train/estimate.h"
-#include "tools/train/finetune.h"
-#include "tools/train/self_check.h"
-#include "tools/train/vocabulary.h"
+#include "tools/train/texts.h"
+#include "train/advice.h"
+#include "train/device.h"
 #include "train/paths.h"
 
 #define MAX_CONFIG ((size_t)1 << 20) /* most bytes of the --config file */
 
 static sgt_config s;
-static estimate_batches batches;
 static struct {
     const char *run, *config, *profile;
     int resume, resume_or_start, force, quiet, verbose, json, estimate, rates, stop_diverged,
@@ -60,8 +58,7 @@ static const sgt_option table[] = {
     {"no-self-check", 0, SGT_OPT_FLAG, &o.no_self_check,
      .help = "train without testing the paths of the CUDA backend first"},
     {"estimate-memory", 0, SGT_OPT_FLAG, &o.estimate,
-     .help = "print the memory that a step needs, by kind, and do not train; with --batch-size "
-             "N,N,... one line per batch size"},
+     .help = "print the memory that a step needs, by kind, and do not train"},
     {"lr-table", 0, SGT_OPT_FLAG, &o.rates,
      .help = "print learning rates by model size, as --lr auto chooses them, and do not train"},
     ROWS("Techniques, each of which can be turned off to measure what it brings", TECHNIQUES),
@@ -236,18 +233,159 @@ static void print_json(const sgt_train_result *r)
     json_decref(doc);
 }
 
-/* ---- the command line ---- */
+/* ---- what is printed without training: --estimate-memory, --lr-table, --self-check ---- */
+
+/* Print a JSON document on one line. */
+static void print_document(json_t *doc)
+{
+    json_dumpf(doc, stdout, 0);
+    putchar('\n');
+    json_decref(doc);
+}
+
+static int on_cuda(const sgt_train_estimate *e) { return strcmp(e->device, "cuda") == 0; }
+
+static void print_estimate(const sgt_train_estimate *e)
+{
+    const sgt_model *m = &e->model;
+    char a[32];
+    printf("a step of %ux%ux%u, %u ids, %llu rows of %llu tokens, %s on %s\n", m->layers,
+           m->channels, m->heads, m->vocab, (unsigned long long)s.batch, (unsigned long long)s.seq,
+           sgt_precision_words[s.step.precision], on_cuda(e) ? "CUDA" : "the CPU");
+    for (size_t i = 0; i < e->count; i++)
+        printf("  %-24s %12s %6.1f %%\n", e->kinds[i].name,
+               sgt_format_bytes(a, sizeof a, e->kinds[i].bytes),
+               100 * (double)e->kinds[i].bytes / (double)e->total);
+    printf("  %-24s %12s", "in all", sgt_format_bytes(a, sizeof a, e->total));
+    if (e->available != UINT64_MAX)
+        printf("%s %s free now", e->total > e->available ? ", more than the" : " of",
+               sgt_format_bytes(a, sizeof a, e->available));
+    putchar('\n');
+    if (on_cuda(e) && e->checkpoint)
+        printf("  %-24s %12s of the host's memory\n", "checkpoint",
+               sgt_format_bytes(a, sizeof a, e->checkpoint));
+}
+
+static json_t *estimate_json(const sgt_train_estimate *e)
+{
+    json_t *kinds = json_array();
+    for (size_t i = 0; i < e->count; i++)
+        json_array_append_new(kinds, json_pack("{s:s, s:I}", "name", e->kinds[i].name, "bytes",
+                                               (json_int_t)e->kinds[i].bytes));
+    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:o, s:I, s:I, s:o}", "device", e->device,
+                     "precision", sgt_precision_words[s.step.precision], "parameters",
+                     (json_int_t)sgt_model_parameters(&e->model), "batch", (json_int_t)s.batch,
+                     "seq", (json_int_t)s.seq, "kinds", kinds, "total_bytes", (json_int_t)e->total,
+                     "checkpoint_bytes", (json_int_t)e->checkpoint, "available_bytes",
+                     e->available == UINT64_MAX ? json_null()
+                                                : json_integer((json_int_t)e->available));
+}
 
 static int estimate(const sgt_train_options *options)
 {
     sgt_error err;
-    int rc = estimate_print(&s, options, &batches, o.json, &err);
+    sgt_train_estimate e;
+    int rc = sgt_train_estimate_memory(&s, options, &e, &err);
     if (rc < 0 && options->ranks) options->ranks->give_up(options->ranks, &err);
+    if (rc == SGT_OK && sgt_ranks_first(options->ranks)) {
+        if (o.json) print_document(estimate_json(&e));
+        else print_estimate(&e);
+    }
     return end(rc, &err, options->ranks);
 }
 
+/* Print the learning rates of models of several sizes, as --lr auto chooses them. */
+static void print_rates(void)
+{
+    static const struct {
+        const char *name;
+        uint64_t parameters;
+    } models[] = {{"1 million", 1000000},     {"10 million", 10000000},
+                  {"30 million", 30000000},   {"gpt2", 124000000},
+                  {"gpt2-medium", 355000000}, {"gpt2-large", 774000000},
+                  {"gpt2-xl", 1500000000},    {"GPT-3", UINT64_C(175000000000)}};
+    json_t *all = json_array();
+    if (!o.json)
+        printf("learning rates of AdamW; --lr auto takes the last three columns, by rows a step\n"
+               "  %-12s %9s %9s %9s %9s %9s\n",
+               "model", "lowest", "highest", "8 rows", "64 rows", "512 rows");
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        sgt_lr_range r = sgt_advice_lr(models[i].parameters);
+        double rate[3];
+        for (int k = 0; k < 3; k++)
+            rate[k] = sgt_advice_auto_lr(models[i].parameters, UINT64_C(8) << 3 * k, 64);
+        if (!o.json)
+            printf("  %-12s %9.2g %9.2g %9.2g %9.2g %9.2g\n", models[i].name, r.low, r.high,
+                   rate[0], rate[1], rate[2]);
+        json_array_append_new(
+            all, json_pack("{s:s, s:I, s:f, s:f, s:{s:f, s:f, s:f}}", "model", models[i].name,
+                           "parameters", (json_int_t)models[i].parameters, "low", r.low, "high",
+                           r.high, "auto", "8", rate[0], "64", rate[1], "512", rate[2]));
+    }
+    if (o.json) print_document(json_pack("{s:O}", "rates", all));
+    json_decref(all);
+}
+
+static void print_paths(const sgt_cuda_device *d, const sgt_cuda_versions *libraries,
+                        const sgt_verdicts *v)
+{
+    printf("%s (sm_%d%d)", d->name, d->major, d->minor);
+    for (size_t i = 0; i < libraries->count; i++)
+        printf(", %s %s", libraries->of[i].library, libraries->of[i].version);
+    putchar('\n');
+    for (size_t i = 0; i < v->count; i++) {
+        const sgt_checked *c = &v->of[i];
+        printf("  %-33s  %-7s%s%s\n", c->path, c->verdict, *c->why ? "  " : "", c->why);
+    }
+}
+
+static void print_paths_json(const sgt_cuda_device *d, const sgt_cuda_versions *libraries,
+                             const sgt_verdicts *v)
+{
+    json_t *paths = json_array(), *versions = json_object();
+    for (size_t i = 0; i < libraries->count; i++)
+        json_object_set_new(versions, libraries->of[i].library,
+                            json_string(libraries->of[i].version));
+    for (size_t i = 0; i < v->count; i++)
+        json_array_append_new(paths, json_pack("{s:s, s:s, s:s}", "path", v->of[i].path, "verdict",
+                                               v->of[i].verdict, "why", v->of[i].why));
+    json_t *doc =
+        json_pack("{s:s, s:o, s:o}", "device", d->name, "libraries", versions, "paths", paths);
+    print_document(doc);
+}
+
+/* Try every path of the CUDA backend, even if the cache folder has verdicts; store the new verdicts
+ * there, and print them. Return the exit code: 1 if a path failed or if no path could be tried. */
+static int check_paths(const char *cache, const sgt_stop *stop)
+{
+    sgt_error err, why;
+    sgt_verdicts v = {0};
+    sgt_cuda_versions libraries;
+    sgt_cuda_device d;
+    sgt_talk talk = {program.name, 0};
+    const sgt_cuda_library *lib;
+    sgt_paths_options options = {.program = "/proc/self/exe",
+                                 .cache = cache,
+                                 .fresh = 1,
+                                 .stop = stop,
+                                 .warning = sgt_talk_notice(&talk)};
+    int rc = sgt_device_cuda(&lib, &d, &why), out = 0;
+    if (rc < 0) sgt_fail(&err, rc, "--self-check: %s", why.text);
+    else rc = sgt_paths_check(&v, lib, &options, &err);
+    if (rc < 0) return sgt_report_failure(&program, &err);
+    lib->checks->versions(&libraries, &d);
+    (o.json ? print_paths_json : print_paths)(&d, &libraries, &v);
+    for (size_t i = 0; i < v.count; i++) out += !sgt_checked_good(&v.of[i]);
+    if (out)
+        fprintf(stderr, "%s: self-check: %d of %zu paths %s out\n", program.name, out, v.count,
+                out == 1 ? "is" : "are");
+    return flush(out ? SGT_EXIT_FAILED : SGT_EXIT_OK);
+}
+
+/* ---- the command line ---- */
+
 /* Read the --config file. Options on the command line take precedence over it. */
-static void take_config(void)
+static void read_config(void)
 {
     sgt_error err;
     char *text = NULL;
@@ -261,11 +399,10 @@ static void take_config(void)
 
 /* Parse the command line, and check for options that exclude each other, which the rows cannot
  * express. --epochs and --compute-budget determine the number of steps. */
-static void take_options(int argc, char **argv)
+static void parse_options(int argc, char **argv)
 {
     sgt_error err;
     sgt_config_default(&s);
-    estimate_take_batches(&batches, &program, argc, argv);
     int first = sgt_options_parse(&program, argc, argv);
     if (first < argc)
         sgt_usage(&program, "%s: no operands; shards are named by --data (--data %s)", argv[first],
@@ -289,7 +426,7 @@ static void take_options(int argc, char **argv)
     /* so that the number of steps in a resumed run's options does not replace it */
     if (epochs || budget) s.given[SGT_SET_STEPS] = 1;
     s.batch_auto = s.given[SGT_SET_BATCH] && s.batch == SGT_DEFAULT_COUNT;
-    if (o.config) take_config();
+    if (o.config) read_config();
     /* a run that is resumed has chosen its batch size already */
     if (s.batch_auto) s.given[SGT_SET_BATCH] = 0;
     if (sgt_config_check(&s, &err) < 0) sgt_usage(&program, "%s", err.text);
@@ -343,9 +480,9 @@ int main(int argc, char **argv)
     sgt_stop *stop = sgt_catch_signals();
     /* if this fails, reading a truncated shard ends the program */
     sgt_loader_guard_sigbus(NULL);
-    take_options(argc, argv);
+    parse_options(argc, argv);
     if (o.rates) {
-        if (!sgt_ranks_number()) estimate_print_rates(o.json);
+        if (!sgt_ranks_number()) print_rates();
         free(command);
         free(cache);
         return flush(SGT_EXIT_OK);
@@ -370,7 +507,7 @@ int main(int argc, char **argv)
                                  .stop = stop,
                                  .progress = show_progress,
                                  .line = show_line};
-    int code = o.self_check ? self_check(&program, cache, stop, o.json) : join_ranks(&options);
+    int code = o.self_check ? check_paths(cache, stop) : join_ranks(&options);
     if (!o.self_check && code == SGT_EXIT_OK)
         code = o.estimate ? estimate(&options) : run(&options);
     sgt_config_free(&s);

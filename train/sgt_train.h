@@ -17,7 +17,7 @@
 #include "train/backend.h"
 #include "loader/base/error.h"
 #include "loader/base/ranks.h"
-#include "train/data/examples.h"
+#include "train/data/feed.h"
 #include "train/log/metrics.h"
 #include "train/config.h"
 

@@ -4,7 +4,7 @@
 #define SGT_WATCH_H
 
 #include "train/advice.h"
-#include "train/log/events.h"
+#include "train/log/metrics.h"
 #include "train/trainer.h"
 
 #define SGT_WATCH_RECENT 20 /* steps whose losses are averaged in the summary */

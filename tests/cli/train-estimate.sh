@@ -90,21 +90,8 @@ for technique in '' '--precision fp32' '--precision fp16 --recompute block' '--a
     [ "$total" = "$held" ] || fail "estimated are $total bytes, held $held ($technique)"
 done
 
-# Several batch sizes give a line each. Totals equal those of single estimates, and the line says
-# whether it fits.
-run 0 $estimate --model 4x64x4 --seq-len 64 --batch-size 4,16,1M
-stdout_lines 5
-stdout_matches '^ +4 .* fits$'
-stdout_matches '^ +1000000 .* does not fit: '
-run 0 $estimate --json --model 4x64x4 --seq-len 64 --batch-size=4,16
-kinds() { jq -c "$1"' | [.batch, (.kinds[] | select(.name == "activations") | .bytes)]' .stdout; }
-list=$(kinds '.batches[]' | paste -sd' ')
-run 0 $estimate --json --model 4x64x4 --seq-len 64 --batch-size 4
-alone=$(kinds .)
-run 0 $estimate --json --model 4x64x4 --seq-len 64 --batch-size 16
-[ "$list" = "$alone $(kinds .)" ] || fail "the list has $list"
-run_usage '--batch-size 4,x: not a list of at most 32 numbers, such as 16,32' $estimate --batch-size 4,x
-run_usage '--batch-size 4,8: not a whole number (such as 12, 512k, 1.5M) or auto' sgt-train --batch-size 4,8
+# sgt-bench step estimates several batch sizes, and measures them.
+run_usage '--batch-size 4,8: not a whole number (such as 12, 512k, 1.5M) or auto' $estimate --batch-size 4,8
 
 # --lr-table prints the rates that --lr auto takes.
 run 0 sgt-train --lr-table

@@ -12,10 +12,10 @@ import sys
 BUDGET = {
     "tokenize": 16747,
     "loader": 9064,
-    "train": 13817,
+    "train": 13788,
     "kernels": 12203,
-    "tools": 17859,
-    "tests": 54730,
+    "tools": 17733,
+    "tests": 54718,
     "manuals": 4048,
     "pages": 1202,
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "loader/base/philox.h"
-#include "train/generate/choose.h"
+#include "train/generate/generate.h"
 
 #define N 61
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "train/log/events.h"
+#include "train/log/metrics.h"
 #include "tests/train/folder.h"
 #include "tests/train/run_fixture.h"
 

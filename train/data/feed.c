@@ -1,9 +1,76 @@
 /* feed.c: takes rows from a stream, or from a cursor with a ring of buffers. */
 #include "train/data/feed.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- examples: permuted, cut or padded ---- */
+
+static uint64_t length_of(const sgt_examples *e, uint64_t i)
+{
+    return e->starts[i + 1] - e->starts[i];
+}
+
+int sgt_examples_arrange(sgt_examples *e, const char *name, const sgt_example_rows *rows,
+                         const sgt_notice *notice, sgt_error *err)
+{
+    uint64_t filled = 0, cut = 0, T = rows->seq;
+    e->rows = *rows;
+    for (uint64_t i = 0; i < e->count; i++) {
+        filled += e->learnt[i] > T;
+        cut += e->learnt[i] <= T && length_of(e, i) > T + 1;
+    }
+    if (filled == e->count)
+        return sgt_fail(err, SGT_EUSAGE,
+                        "--seq-len %" PRIu64
+                        ": every prompt of %s fills the row: nothing is left to learn",
+                        T, name);
+    if (filled)
+        sgt_say(notice,
+                "%s: %" PRIu64 " of %" PRIu64 " prompts fill the row of %" PRIu64
+                " tokens: nothing is learnt from those (use a longer --seq-len)",
+                name, filled, e->count, T);
+    if (cut)
+        sgt_say(notice,
+                "%s: %" PRIu64 " of %" PRIu64 " completions are cut to the row of %" PRIu64
+                " tokens",
+                name, cut, e->count, T);
+    return sgt_sampler_init(&e->order, SGT_SAMPLING_DOCUMENTS, rows->seed, rows->seq, &e->count, 1,
+                            err);
+}
+
+static void make_row(const sgt_examples *e, uint64_t i, uint16_t *tokens, int32_t *targets)
+{
+    uint64_t T = e->rows.seq, n = length_of(e, i);
+    const uint16_t *from = e->tokens + e->starts[i];
+    for (uint64_t t = 0; t <= T; t++) tokens[t] = t < n ? from[t] : (uint16_t)e->rows.pad;
+    for (uint64_t t = 0; t < T; t++)
+        targets[t] = t + 1 >= e->learnt[i] && t + 1 < n ? from[t + 1] : SGT_IGNORED;
+}
+
+void sgt_examples_batch(const sgt_examples *e, uint64_t index, uint16_t *tokens, int32_t *targets)
+{
+    const sgt_example_rows *r = &e->rows;
+    sgt_sampler_memo memo = {0};
+    uint64_t row = index * r->batch + r->rank;
+    for (uint32_t i = 0; i < r->batch / r->ranks; i++, row += r->ranks)
+        make_row(e, sgt_sampler_window(&e->order, &memo, row).offset,
+                 tokens + i * ((size_t)r->seq + 1), targets + i * (size_t)r->seq);
+}
+
+void sgt_examples_free(sgt_examples *e)
+{
+    sgt_sampler_free(&e->order);
+    free(e->tokens);
+    free(e->starts);
+    free(e->learnt);
+    free(e->tokenizer);
+    *e = (sgt_examples){0};
+}
+
+/* ---- the feed ---- */
 
 /* One thread of the stream: its track in the trace, and the time at which its current batch was
  * begun. */
@@ -28,33 +95,25 @@ struct sgt_feed {
     uint16_t *ring[SGT_FEED_HOLD + 1];
 };
 
-static void *take(const sgt_feed *f, size_t bytes)
+static void *get_memory(const sgt_feed *f, size_t bytes)
 {
     return f->o.alloc ? f->o.alloc(f->o.ctx, bytes) : malloc(bytes);
 }
 
-static void give(const sgt_feed *f, void *p)
+static void free_memory(const sgt_feed *f, void *p)
 {
     if (!f->o.free) free(p);
     else if (p) f->o.free(f->o.ctx, p);
 }
 
 /* Set the targets of padded rows: the next token, or no target if that is padding. */
-static void take_targets(sgt_feed *f, sgt_batch *rows, const uint32_t *lengths)
+static void set_targets(sgt_feed *f, sgt_batch *rows, const uint32_t *lengths)
 {
-    rows->targets = lengths ? f->targets : NULL;
-    for (size_t b = 0; b < f->rows && lengths; b++)
+    rows->targets = f->targets;
+    for (size_t b = 0; b < f->rows; b++)
         for (size_t t = 0; t < f->T; t++)
             f->targets[b * f->T + t] =
                 t + 1 < lengths[b] ? rows->tokens[b * (f->T + 1) + t + 1] : SGT_IGNORED;
-}
-
-static void take_starts(sgt_feed *f, sgt_batch *rows, const sgt_row_documents *d,
-                        const uint32_t *lengths)
-{
-    if (!f->starts || !d) return;
-    sgt_row_documents_expand(d, lengths, (uint32_t)f->rows, (uint32_t)f->T, f->starts, NULL, NULL);
-    rows->starts = f->starts;
 }
 
 static int open_targets(sgt_feed *f, sgt_error *err)
@@ -75,12 +134,12 @@ static int open_ring(sgt_feed *f, sgt_error *err)
 {
     size_t bytes = f->rows * (f->T + 1) * sizeof(uint16_t);
     for (unsigned i = 0; i <= f->o.hold; i++)
-        if (!(f->ring[i] = take(f, bytes)))
+        if (!(f->ring[i] = get_memory(f, bytes)))
             return sgt_fail(err, SGT_ENOMEM, "a batch of %zu bytes: out of memory", bytes);
     return f->o.examples ? SGT_OK : sgt_cursor_open(&f->cursor, f->l, err);
 }
 
-static void note_making(void *ctx, uint32_t thread, uint64_t index, int done)
+static void trace_making(void *ctx, uint32_t thread, uint64_t index, int done)
 {
     const sgt_feed *f = ctx;
     maker *m = &f->makers[thread];
@@ -115,7 +174,7 @@ static int open_stream(sgt_feed *f, sgt_error *err)
                             .alloc = f->o.alloc,
                             .free = f->o.free,
                             .ctx = f->o.ctx,
-                            .making = f->o.trace ? note_making : NULL,
+                            .making = f->o.trace ? trace_making : NULL,
                             .making_ctx = f};
     int rc = f->o.trace ? open_makers(f, err) : SGT_OK;
     if (rc < 0) return rc;
@@ -149,43 +208,50 @@ void sgt_feed_close(sgt_feed *f)
     free(f->targets);
     free(f->starts);
     sgt_cursor_close(f->cursor);
-    for (unsigned i = 0; i <= SGT_FEED_HOLD; i++) give(f, f->ring[i]);
+    for (unsigned i = 0; i <= SGT_FEED_HOLD; i++) free_memory(f, f->ring[i]);
     free(f);
 }
 
-static int next_of_stream(sgt_feed *f, sgt_batch *rows, sgt_error *err)
+/* Release the oldest batch that need not be held any longer. */
+static void release_oldest(sgt_feed *f)
 {
-    if (f->holding > f->o.hold) {
-        sgt_stream_release(f->stream, &f->held[0]);
-        memmove(f->held, f->held + 1, --f->holding * sizeof *f->held);
+    if (f->holding <= f->o.hold) return;
+    sgt_stream_release(f->stream, &f->held[0]);
+    memmove(f->held, f->held + 1, --f->holding * sizeof *f->held);
+}
+
+/* Make the next batch in this thread, in the ring. */
+static int make_batch(sgt_feed *f, sgt_stream_batch *b, sgt_error *err)
+{
+    uint16_t *to = f->ring[f->given % (f->o.hold + 1)];
+    uint64_t index = f->o.cycle ? f->given % f->o.cycle : f->o.first + f->given;
+    *b = (sgt_stream_batch){.rows = to};
+    if (f->given == f->o.count) return 1;
+    if (f->o.examples) sgt_examples_batch(f->o.examples, index, to, f->targets);
+    else {
+        int rc = sgt_loader_batch(f->l, f->cursor, index, to, err);
+        if (rc < 0) return rc;
+        b->lengths = sgt_cursor_lengths(f->cursor);
+        b->documents = sgt_cursor_documents(f->cursor);
     }
-    int rc = sgt_stream_next(f->stream, &f->held[f->holding], err);
-    if (rc != 0) return rc;
-    const sgt_stream_batch *b = &f->held[f->holding++];
-    *rows = (sgt_batch){.tokens = b->rows};
-    take_targets(f, rows, b->lengths);
-    take_starts(f, rows, b->documents, b->lengths);
+    f->given++;
     return SGT_OK;
 }
 
 int sgt_feed_next(sgt_feed *f, sgt_batch *rows, sgt_error *err)
 {
-    if (f->stream) return next_of_stream(f, rows, err);
-    if (f->given == f->o.count) return 1;
-    uint16_t *to = f->ring[f->given % (f->o.hold + 1)];
-    uint64_t index = f->o.cycle ? f->given % f->o.cycle : f->o.first + f->given;
-    if (f->o.examples) {
-        f->given++;
-        sgt_examples_batch(f->o.examples, index, to, f->targets);
-        *rows = (sgt_batch){.tokens = to, .targets = f->targets};
-        return SGT_OK;
+    if (f->stream) release_oldest(f);
+    sgt_stream_batch made = {0}, *b = f->stream ? &f->held[f->holding] : &made;
+    int rc = f->stream ? sgt_stream_next(f->stream, b, err) : make_batch(f, b, err);
+    if (rc != 0) return rc;
+    f->holding += f->stream != NULL;
+    *rows = (sgt_batch){.tokens = b->rows, .targets = f->o.examples ? f->targets : NULL};
+    if (b->lengths) set_targets(f, rows, b->lengths);
+    if (f->starts && b->documents) {
+        sgt_row_documents_expand(b->documents, b->lengths, (uint32_t)f->rows, (uint32_t)f->T,
+                                 f->starts, NULL, NULL);
+        rows->starts = f->starts;
     }
-    int rc = sgt_loader_batch(f->l, f->cursor, index, to, err);
-    if (rc < 0) return rc;
-    f->given++;
-    *rows = (sgt_batch){.tokens = to};
-    take_targets(f, rows, sgt_cursor_lengths(f->cursor));
-    take_starts(f, rows, sgt_cursor_documents(f->cursor), sgt_cursor_lengths(f->cursor));
     return SGT_OK;
 }
 

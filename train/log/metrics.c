@@ -1,6 +1,9 @@
-/* metrics.c: writes lines of log.jsonl, and finds the memory of the process and the machine. */
+/* metrics.c: writes lines of log.jsonl and event files for TensorBoard, which are records and the few
+ * Protocol Buffers fields that they need; finds the memory of the process and the machine. */
 #include "train/log/metrics.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -8,8 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "loader/base/file.h"
 #include "loader/base/memory.h"
 
 enum { MFU_DIGITS = 4 };
@@ -151,4 +156,220 @@ uint64_t sgt_memory_available(void)
     sgt_memory m;
     sgt_memory_look(&m, NULL);
     return m.available;
+}
+
+/* ---- event files ---- */
+
+#define PREFIX "events.out.tfevents."
+#define MAX_EVENT 4096 /* most bytes of an event; a step's has about 400 */
+
+/* The CRC is computed bit by bit, low bits first; the 400 bytes of a step take about 3 us. */
+uint32_t sgt_crc32c(const void *p, size_t n)
+{
+    const unsigned char *at = p;
+    uint32_t crc = UINT32_MAX;
+    for (size_t i = 0; i < n; i++) {
+        crc ^= at[i];
+        for (int b = 0; b < 8; b++) crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78u : 0);
+    }
+    return ~crc;
+}
+
+uint32_t sgt_crc32c_masked(const void *p, size_t n)
+{
+    uint32_t crc = sgt_crc32c(p, n);
+    return (crc >> 15 | crc << 17) + 0xa282ead8u;
+}
+
+struct sgt_events {
+    int fd;
+    char *path;
+};
+
+/* ---- Protocol Buffers (protobuf.dev/programming-guides/encoding): a field is a varint made of its
+ * number and type, then its value. The numbers and names of fields are those of TensorFlow's
+ * event.proto and summary.proto. ---- */
+
+enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 }; /* types */
+/* fields of Event */
+enum { WALL_TIME = 1, STEP = 2, FILE_VERSION = 3, SUMMARY = 5, SESSION_LOG = 7 };
+enum { SUMMARY_VALUE = 1, VALUE_TAG = 1, VALUE_NUMBER = 2, LOG_STATUS = 1, STATUS_START = 1 };
+
+typedef struct message {
+    unsigned char *at;
+    /* bytes so far, and room for them; n may exceed room, because further bytes are counted but not
+     * written */
+    size_t n, room;
+} message;
+
+static void put_byte(message *m, uint64_t byte)
+{
+    if (m->n < m->room) m->at[m->n] = (unsigned char)byte;
+    m->n++;
+}
+
+static void put_little_endian(message *m, uint64_t v, size_t n)
+{
+    for (size_t i = 0; i < n; i++) put_byte(m, v >> 8 * i & 255);
+}
+
+/* Write seven bits per byte, low ones first; all bytes but the last have the eighth bit set. */
+static void put_varint(message *m, uint64_t v)
+{
+    for (; v > 127; v >>= 7) put_byte(m, (v & 127) | 128);
+    put_byte(m, v);
+}
+
+static void put_key(message *m, unsigned field, unsigned type) { put_varint(m, field << 3 | type); }
+
+static void put_bytes(message *m, unsigned field, const void *p, size_t n)
+{
+    const unsigned char *bytes = p;
+    put_key(m, field, BYTES);
+    put_varint(m, n);
+    for (size_t i = 0; i < n; i++) put_byte(m, bytes[i]);
+}
+
+static void put_step(message *m, uint64_t step)
+{
+    put_key(m, STEP, VARINT);
+    put_varint(m, step);
+}
+
+static void put_value(message *m, const sgt_metric *metric)
+{
+    unsigned char bytes[64];
+    message value = {bytes, 0, sizeof bytes};
+    float number = (float)metric->value;
+    uint32_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    put_bytes(&value, VALUE_TAG, metric->name, strlen(metric->name));
+    put_key(&value, VALUE_NUMBER, FIXED32);
+    put_little_endian(&value, bits, 4);
+    put_bytes(m, SUMMARY_VALUE, bytes, value.n); /* names have at most 17 letters */
+}
+
+/* ---- records ---- */
+
+static void begin_event(message *m, unsigned char *bytes)
+{
+    struct timespec t;
+    uint64_t bits;
+    clock_gettime(CLOCK_REALTIME, &t);
+    double now = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    memcpy(&bits, &now, sizeof bits);
+    *m = (message){bytes, 0, MAX_EVENT};
+    put_key(m, WALL_TIME, FIXED64);
+    put_little_endian(m, bits, 8);
+}
+
+static int write_event(sgt_events *e, const message *event, sgt_error *err)
+{
+    unsigned char bytes[12 + MAX_EVENT + 4];
+    message record = {bytes, 0, sizeof bytes};
+    if (event->n > event->room)
+        return sgt_fail(err, SGT_EUSAGE, "%s: an event of %zu bytes", e->path, event->n);
+    put_little_endian(&record, event->n, 8);
+    put_little_endian(&record, sgt_crc32c_masked(bytes, 8), 4);
+    for (size_t i = 0; i < event->n; i++) put_byte(&record, event->at[i]);
+    put_little_endian(&record, sgt_crc32c_masked(event->at, event->n), 4);
+    return sgt_write_all(e->fd, bytes, record.n, e->path, err);
+}
+
+static int write_head(sgt_events *e, uint64_t step, sgt_error *err)
+{
+    static const char version[] = "brain.Event:2";
+    static const unsigned char start[] = {LOG_STATUS << 3 | VARINT, STATUS_START};
+    unsigned char bytes[MAX_EVENT];
+    message m;
+    begin_event(&m, bytes);
+    put_bytes(&m, FILE_VERSION, version, sizeof version - 1);
+    int rc = write_event(e, &m, err);
+    if (rc < 0) return rc;
+    begin_event(&m, bytes);
+    put_step(&m, step);
+    put_bytes(&m, SESSION_LOG, start, sizeof start);
+    return write_event(e, &m, err);
+}
+
+/* Find the files in the folder, and set *latest to the latest second in their names, or 0 if there
+ * is none. With `remove`, delete them. */
+static int list_events(const char *folder, int remove, unsigned long long *latest, sgt_error *err)
+{
+    int rc = SGT_OK;
+    DIR *d = opendir(folder);
+    *latest = 0;
+    if (!d) return sgt_fail_errno(err, "%s", folder);
+    for (struct dirent *f; rc == SGT_OK && (f = readdir(d));) {
+        const char *number = f->d_name + sizeof PREFIX - 1;
+        char *end;
+        if (strncmp(f->d_name, PREFIX, sizeof PREFIX - 1) != 0) continue;
+        unsigned long long at = strtoull(number, &end, 10);
+        if (end == number) continue;
+        if (remove && unlinkat(dirfd(d), f->d_name, 0) < 0)
+            rc = sgt_fail_errno(err, "%s/%s", folder, f->d_name);
+        else if (!remove && at > *latest) *latest = at;
+    }
+    closedir(d);
+    return rc;
+}
+
+/* Return the path of a new file. TensorBoard reads files in the order of their names, so this name
+ * must sort last, even if two runs start within a second. */
+static char *new_path(const char *folder, unsigned long long latest)
+{
+    char host[65] = "localhost", name[160];
+    unsigned long long now = (unsigned long long)time(NULL);
+    gethostname(host, sizeof host - 1);
+    snprintf(name, sizeof name, PREFIX "%010llu.%s.%ld", now > latest ? now : latest + 1, host,
+             (long)getpid());
+    return sgt_join(folder, name);
+}
+
+int sgt_events_open(sgt_events **out, const char *folder, uint64_t step, sgt_error *err)
+{
+    unsigned long long latest;
+    sgt_events *e = calloc(1, sizeof *e);
+    if (!e) return sgt_fail_memory(err, folder);
+    e->fd = -1;
+    int rc = sgt_make_folders(folder, err);
+    if (rc < 0 || (rc = list_events(folder, step == 0, &latest, err)) < 0) goto fail;
+    if (!(e->path = new_path(folder, latest))) {
+        rc = sgt_fail_memory(err, folder);
+        goto fail;
+    }
+    e->fd = open(e->path, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (e->fd < 0) {
+        rc = sgt_fail_errno(err, "%s", e->path);
+        goto fail;
+    }
+    if ((rc = write_head(e, step, err)) < 0) goto fail;
+    *out = e;
+    return SGT_OK;
+fail:
+    sgt_events_close(e);
+    return rc;
+}
+
+void sgt_events_close(sgt_events *e)
+{
+    if (!e) return;
+    if (e->fd >= 0) close(e->fd);
+    free(e->path);
+    free(e);
+}
+
+int sgt_events_add(sgt_events *e, const sgt_metrics *m, sgt_error *err)
+{
+    sgt_metric list[SGT_METRICS];
+    unsigned char bytes[MAX_EVENT], inner[MAX_EVENT];
+    message event, summary = {inner, 0, sizeof inner};
+    size_t count = sgt_metrics_list(m, list);
+    for (size_t i = 0; i < count; i++) put_value(&summary, &list[i]);
+    if (summary.n > summary.room)
+        return sgt_fail(err, SGT_EUSAGE, "%s: an event of %zu bytes", e->path, summary.n);
+    begin_event(&event, bytes);
+    put_step(&event, m->step);
+    put_bytes(&event, SUMMARY, inner, summary.n);
+    return write_event(e, &event, err);
 }

@@ -1,6 +1,6 @@
-/* finetune.c: implements finetune.h. The file is read into memory as a whole, because examples for
- * fine-tuning are small. */
-#include "tools/train/finetune.h"
+/* texts.c: implements texts.h. A file of examples is read into memory as a whole, because examples
+ * for fine-tuning are small. */
+#include "tools/train/texts.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -132,7 +132,7 @@ static int read_lines(reading *r, const char *text, size_t n)
 }
 
 /* Open the vocabulary beside the model, or GPT-2's if there is no model. */
-static int open_vocabulary(reading *r, const char *model, uint32_t vocab)
+static int open_model_vocabulary(reading *r, const char *model, uint32_t vocab)
 {
     if (!model) return sgt_vocab_gpt2(&r->vocab, r->err);
     int rc = sample_vocab_beside(&r->vocab, model, vocab, "copy its tokenizer.json there", r->err);
@@ -146,7 +146,7 @@ int finetune_read(const char *path, const char *model, uint32_t vocab, sgt_examp
     size_t n, m;
     reading r = {.path = path, .e = e, .err = err};
     int rc = sgt_file_get(&text, &n, path, MOST_BYTES, err);
-    if (rc == SGT_OK) rc = open_vocabulary(&r, model, vocab);
+    if (rc == SGT_OK) rc = open_model_vocabulary(&r, model, vocab);
     if (rc == SGT_OK) rc = sgt_encoder_new(&r.encoder, r.vocab, err);
     if (rc == SGT_OK) {
         e->eot = sgt_vocab_eot(r.vocab);
@@ -160,4 +160,51 @@ int finetune_read(const char *path, const char *model, uint32_t vocab, sgt_examp
     sgt_vocab_free(r.vocab);
     free(text);
     return rc;
+}
+
+/* ---- the vocabularies of data and model ---- */
+
+/* Open the vocabulary of data: GPT-2's, by its fingerprint or (if that is 0) its size n, or else
+ * the one in the file `tokenizer`. */
+static int open_data_vocabulary(sgt_vocab **out, const char *tokenizer, uint64_t fingerprint,
+                                uint32_t n, sgt_error *err)
+{
+    sgt_vocab *v;
+    int rc = sgt_vocab_gpt2(&v, err);
+    if (rc < 0) return rc;
+    int known = fingerprint ? sgt_vocab_fingerprint(v) == fingerprint
+                            : !tokenizer && n == sgt_vocab_size(v);
+    if (!known) {
+        sgt_vocab_free(v);
+        if (!tokenizer) return sgt_fail(err, SGT_EUNSUPPORTED, "the data's vocabulary is unknown");
+        return sgt_vocab_load(out, tokenizer, NULL, err);
+    }
+    *out = v;
+    return SGT_OK;
+}
+
+int vocabulary_text_bytes(const char *tokenizer, uint64_t fingerprint, uint32_t *bytes, uint32_t n,
+                          sgt_error *err)
+{
+    sgt_vocab *v;
+    int rc = open_data_vocabulary(&v, tokenizer, fingerprint, n, err);
+    if (rc < 0) return rc;
+    sgt_vocab_text_bytes(v, bytes, n);
+    sgt_vocab_free(v);
+    return SGT_OK;
+}
+
+int vocabulary_same_ids(const char *path, const char *tokenizer, uint64_t fingerprint,
+                        sgt_error *err)
+{
+    sgt_vocab *model = NULL, *data = NULL;
+    int rc = sample_vocab_beside(&model, path, 0, "", err);
+    if (rc == SGT_EUSAGE) return 1; /* the model has no vocabulary beside it */
+    if (rc < 0) return rc;
+    int same = sgt_vocab_fingerprint(model) == fingerprint;
+    if (!same) rc = open_data_vocabulary(&data, tokenizer, fingerprint, 0, err);
+    if (data) same = sgt_vocab_fingerprint(data) == fingerprint && sample_vocab_agrees(data, model);
+    sgt_vocab_free(model);
+    sgt_vocab_free(data);
+    return rc == SGT_ENOMEM ? rc : same;
 }
