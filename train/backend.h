@@ -17,13 +17,13 @@
 #ifndef SGT_BACKEND_H
 #define SGT_BACKEND_H
 
+#include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "loader/base/error.h"
 #include "loader/base/ranks.h"
-#include "train/memory/live.h"
 #include "train/model/model.h"
 #include "train/optim.h"
 #include "kernels/outliers.h"
@@ -125,6 +125,69 @@ int sgt_variants_parse(uint32_t *set, const char *words, sgt_error *err);
 #define SGT_VARIANTS_TEXT 256
 char *sgt_variants_words(char out[SGT_VARIANTS_TEXT], uint32_t set);
 
+/* ---- live memory: which bytes are in use in each part of a step. A backend's memory is laid out
+ * once and never moves. A buffer is live from the part of a step that writes it to the last part
+ * that reads those contents. Memory kept across steps (weights, moments) is always live. The
+ * backend declares this next to its layout, and a test verifies it: with options.scrub everything
+ * that is not live is overwritten after each part, and the results must stay the same to the bit.
+ *
+ * The parts of a micro-step of a model of L layers, in their order:
+ *     0 embeddings forward, 1 .. L layer forward, L + 1 head and loss, L + 2 .. 2L + 1 layer
+ *     backward from the last to the first, 2L + 2 embeddings backward;
+ *     and, after the last micro-step of a step: 2L + 3 update. ---- */
+
+#define SGT_LIVE_KINDS 16 /* upper bound of the number of a backend's kinds of memory */
+
+static inline unsigned sgt_part_forward(unsigned layer) { return 1 + layer; }
+static inline unsigned sgt_part_head(unsigned layers) { return layers + 1; }
+static inline unsigned sgt_part_backward(unsigned layers, unsigned layer)
+{
+    return 2 * layers + 1 - layer;
+}
+static inline unsigned sgt_part_embeddings(unsigned layers) { return 2 * layers + 2; }
+static inline unsigned sgt_part_update(unsigned layers) { return 2 * layers + 3; }
+
+typedef struct sgt_live_buffer {
+    unsigned char *at;
+    uint64_t bytes;
+    unsigned kind; /* number of its kind of memory, as the backend counts them */
+} sgt_live_buffer;
+
+/* One use of a buffer: part `first` writes it, and part `last` is the last that reads it. */
+typedef struct sgt_live_span {
+    uint32_t buffer, first, last;
+} sgt_live_span;
+
+/* The buffers and their uses. An all-zero struct is empty; sgt_live_free makes it so again. */
+typedef struct sgt_live {
+    sgt_live_buffer *buffers;
+    sgt_live_span *spans;
+    uint32_t count, room, span_count, span_room;
+    int failed; /* 1: memory ran out, or a use was declared at an address where no buffer begins */
+} sgt_live;
+
+void sgt_live_free(sgt_live *l);
+
+/* sgt_live_buffer_at adds a buffer while memory is laid out, unless it has 0 bytes; `kind` is what
+ * it is counted as. Then declare when it is in use: sgt_live_during from part `first` of a step to
+ * part `last`, or sgt_live_always. A buffer may have several such spans. */
+void sgt_live_buffer_at(sgt_live *l, void *at, uint64_t bytes, unsigned kind);
+void sgt_live_during(sgt_live *l, const void *at, unsigned first, unsigned last);
+static inline void sgt_live_always(sgt_live *l, const void *at)
+{
+    sgt_live_during(l, at, 0, UINT_MAX);
+}
+
+/* sgt_live_within returns whether a buffer is in use at some time during a part, sgt_live_after
+ * whether it still is when the part has ended. */
+int sgt_live_within(const sgt_live *l, uint32_t buffer, unsigned part);
+int sgt_live_after(const sgt_live *l, uint32_t buffer, unsigned part);
+
+/* Sum the bytes of each kind that are in use at some time during a part, and those that still are
+ * when it has ended. */
+void sgt_live_count(const sgt_live *l, unsigned part, uint64_t within[SGT_LIVE_KINDS],
+                    uint64_t after[SGT_LIVE_KINDS]);
+
 /* ---- options and calls ---- */
 
 /* What a backend computes. Many fields are options of a run, which the command line writes to the
@@ -178,7 +241,7 @@ typedef struct sgt_backend_options {
      * heuristics offer and the peak is not measured */
     int untimed;
     /* for tests: 1: after each part of a step, overwrite all memory that is no longer in use
-     * (live.h) */
+     * (sgt_live) */
     int scrub;
     /* trace that records the parts of a step (trace.h), valid until close; NULL: none */
     struct sgt_trace *trace;
@@ -270,7 +333,7 @@ struct sgt_backend {
     /* List the memory that the backend holds, by kind; return the number of kinds. */
     size_t (*memory)(const sgt_backend *b, sgt_memory_kind kinds[SGT_MEMORY_KINDS]);
     /* For each of these kinds, in the same order, set the bytes in use during part `part` of a step
-     * (live.h), and after it. `again`: 1 in a micro-step after the step's first. NULL: not
+     * (sgt_live), and after it. `again`: 1 in a micro-step after the step's first. NULL: not
      * supported. */
     void (*live)(const sgt_backend *b, unsigned part, int again, uint64_t within[SGT_LIVE_KINDS],
                  uint64_t after[SGT_LIVE_KINDS]);

@@ -423,10 +423,12 @@ int sgt_trainer_step(const sgt_trainer *t, sgt_backend_options *o, sgt_error *er
 static int open_backend(sgt_trainer *t, sgt_error *err)
 {
     sgt_backend_options o;
+    sgt_error why = {0};
     int rc = sgt_trainer_step(t, &o, err);
     if (rc < 0) return rc;
-    rc = (t->cuda ? t->cuda->open : sgt_cpu_backend_open)(&t->backend, &o, err);
-    if (rc < 0) return rc;
+    rc = (t->cuda ? t->cuda->open : sgt_cpu_backend_open)(&t->backend, &o, &why);
+    if (rc == SGT_ENOMEM && !t->cuda) return sgt_memory_explain(t, &why, err);
+    if (rc < 0) return sgt_fail(err, rc, "%s", why.text);
     if (t->from) return load_state(t, err);
     if (t->s->init) return sgt_checkpoint_load_model(t->s->init, t->backend, &t->model, err);
     return sgt_init_parameters(t->backend, &t->model, o.seed, o.threads, err);

@@ -134,7 +134,7 @@ run_interrupted sgt-bench step --quiet $several --steps 100000 --batch-size 1,2
 run 1 sgt-bench step --device cpu --model gpt2-xl --batch-size 100000 --seq-len 1024
 stdout_is ''
 stderr_lines 1
-stderr_matches '^sgt-bench step: the model and its step need [0-9.]+ GiB of memory, but only [0-9.]+ GiB is free '
+stderr_matches '^sgt-bench step: the model and its step need [0-9.]+ GiB of memory, but only [0-9.]+ GiB is free$'
 run 1 sgt-bench step $cpu --no-fuse
 stderr_is 'sgt-bench step: --no-fuse: needs --device cuda'
 run 1 sgt-bench step $cpu --data nowhere

@@ -209,7 +209,7 @@ static void recompute_mix(step_check *s)
     fixture_free(&f);
 }
 
-/* Check that a step reads only buffers that are declared live (train/memory/live.h): all others are
+/* Check that a step reads only buffers that are declared live (sgt_live): all others are
  * overwritten after every part of the step. */
 static void live(step_check *s)
 {

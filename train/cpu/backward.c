@@ -5,7 +5,6 @@
 #include <omp.h>
 #include <string.h>
 
-#include "train/cpu/ranks.h"
 #include "train/cpu/cpu_backend.h"
 #include "kernels/dropout.h"
 

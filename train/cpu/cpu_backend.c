@@ -1,6 +1,5 @@
 /* cpu_backend.c: the CPU implementation of backend.h: state in and out, and the calls of a step.
  * Set-up is in plan.c, the step itself in forward.c, backward.c and update.c. */
-#include "train/cpu/ranks.h"
 #include "train/cpu/cpu_backend.h"
 
 #include <stdlib.h>

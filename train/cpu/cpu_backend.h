@@ -23,7 +23,6 @@
 #include "loader/base/arena.h"
 #include "kernels/muon.h"
 #include "train/log/trace.h"
-#include "train/memory/live.h"
 
 #define SGT_HEAD_ROWS 256      /* rows of logits that exist at a time */
 #define SGT_OWN_HEAD_ROWS 512  /* rows of a call of sgt_head_run; twice as many in bf16 */
@@ -144,7 +143,7 @@ typedef struct sgt_cpu_piece {
     int linear;  /* with `muon`: SGT_LINEAR_* of the matrix */
 } sgt_cpu_piece;
 
-/* The optimizer's pass over the parameters (update.c), which leaves out Muon's (muon.c). */
+/* The optimizer's pass over the parameters (update.c), which leaves out Muon's. */
 typedef struct sgt_cpu_update {
     sgt_cpu_piece *pieces;    /* the pieces that this rank updates: all, if it is alone */
     size_t piece_count, turn; /* turn: where a pass begins, to end with the token embedding */
@@ -181,7 +180,7 @@ typedef struct sgt_cpu_backend {
     sgt_cpu_linear linear[SGT_LINEARS];
     sgt_head head;                    /* used if own_head */
     sgt_muon *muon[SGT_LINEAR_BLOCK]; /* one for each shape; NULL: another optimizer */
-    sgt_cpu_group *group;             /* the other ranks (ranks.h); NULL with one rank */
+    sgt_cpu_group *group;             /* the other ranks (ranks.c); NULL with one rank */
 } sgt_cpu_backend;
 
 extern const sgt_backend sgt_cpu_calls; /* the backend's functions */
@@ -194,12 +193,10 @@ int sgt_cpu_get_scaler(sgt_backend *b, sgt_scaler *s, sgt_error *err);
 /* Lay out all buffers in buf.arena. Called twice: first to measure, then with memory mapped. */
 void sgt_cpu_lay_out(sgt_cpu_backend *c);
 
-/* sgt_cpu_live declares when each buffer is in use, once memory is laid out. sgt_cpu_live_count is
- * `live` of backend.h: it counts the bytes in use in a part of a step (live.h). */
-void sgt_cpu_live(sgt_cpu_backend *c);
+/* `live` of backend.h: count the bytes in use in a part of a step (sgt_live). */
 void sgt_cpu_live_count(const sgt_backend *b, unsigned part, int again,
                         uint64_t within[SGT_LIVE_KINDS], uint64_t after[SGT_LIVE_KINDS]);
-/* Note that a part of a step (live.h) has ended. In tests, sgt_cpu_scrub then overwrites the
+/* Note that a part of a step (sgt_live) has ended. In tests, sgt_cpu_scrub then overwrites the
  * buffers that are no longer in use. */
 void sgt_cpu_scrub(sgt_cpu_backend *c, unsigned part);
 static inline void sgt_cpu_part_ends(sgt_cpu_backend *c, unsigned part)
@@ -289,7 +286,7 @@ static inline size_t sgt_cpu_tile(const sgt_cpu_shape *s, size_t t, size_t *rows
     return first;
 }
 
-/* ---- muon.c ---- */
+/* ---- Muon (update.c) ---- */
 
 /* Return the number SGT_LINEAR_* of a tensor that Muon updates, or -1. */
 int sgt_cpu_by_muon(const sgt_cpu_shape *s, size_t tensor);
@@ -303,5 +300,51 @@ int sgt_cpu_muon_plan(sgt_cpu_backend *c, sgt_error *err);
 /* Update the matrices in this rank's pieces, at once: deferred updates run beside products, and
  * these consist of products. */
 void sgt_cpu_muon_update(sgt_cpu_backend *c, double lr, double scale);
+
+/* ---- ranks.c: a training step on several CPU ranks. Each rank computes its own rows of the batch. The
+ * optimizer is sharded, as in ZeRO-1:
+ *
+ *   - The flat arrays are cut into buckets, in the order in which the backward pass completes their
+ *     gradients: the tensors after the blocks, each block from the last to the first, the
+ *     embeddings. Every rank owns a part of every bucket.
+ *   - Reduce-scatter, in a step's last micro-step: each rank sums all ranks' gradients of the parts
+ *     that it owns, in the order of ranks. A communication thread does this bucket by bucket, while
+ *     the backward pass continues.
+ *   - Update: each rank updates only its own parts.
+ *   - All-gather: each rank receives the parameters that the other ranks updated. All ranks end
+ *     with the same bits.
+ *
+ * Gradients and parameters travel by the swap call of base/ranks.h, that is by MPI. With one rank
+ * c->group is NULL; then sgt_cpu_ranks_reduce and _gather must not be called, and the other calls
+ * do nothing. Collective calls must be made by all ranks, in the same order. ---- */
+
+/* Create c->group if r is not NULL, and set what c->shape says about ranks. */
+int sgt_cpu_ranks_new(sgt_cpu_backend *c, sgt_ranks *r, sgt_error *err);
+
+/* Return how many floats c->buf.received needs: room for a chunk of gradients from each rank. */
+size_t sgt_cpu_ranks_received(const sgt_cpu_shape *s);
+
+/* Divide the buckets among the ranks, drop the pieces of c->update.pieces that other ranks own, and
+ * start the communication thread. Collective. */
+int sgt_cpu_ranks_open(sgt_cpu_backend *c, sgt_error *err);
+void sgt_cpu_ranks_close(sgt_cpu_backend *c);
+
+/* begin: a micro-step begins. ready: the gradients of the next bucket are complete. */
+void sgt_cpu_ranks_begin(sgt_cpu_backend *c, uint32_t micro);
+void sgt_cpu_ranks_ready(sgt_cpu_backend *c);
+
+/* Finish the reduce-scatter, before the update. Afterwards the gradients of c->update.pieces are
+ * sums over all ranks, and c->step.loss_sum, c->step.counted and *squares cover the whole step.
+ * Collective. */
+int sgt_cpu_ranks_reduce(sgt_cpu_backend *c, double *squares, sgt_error *err);
+
+/* All-gather the parameters after the update. `updated` is 0 if the step was dropped and left them
+ * unchanged. Collective. */
+int sgt_cpu_ranks_gather(sgt_cpu_backend *c, int updated, sgt_error *err);
+
+/* Fill `to` (`count` floats) with a flat array's values from float `at` on, each from the rank that
+ * owns it. Before the call, `to` holds this rank's copy. Collective. */
+int sgt_cpu_ranks_get(sgt_cpu_backend *c, sgt_state what, size_t at, size_t count, float *to,
+                      sgt_error *err);
 
 #endif

@@ -3,7 +3,6 @@
 #include <omp.h>
 #include <string.h>
 
-#include "train/cpu/ranks.h"
 #include "train/cpu/cpu_backend.h"
 #include "kernels/dropout.h"
 

@@ -1,12 +1,10 @@
 /* plan.c: sets up the CPU backend: options, sizes, matrix products, memory. */
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "loader/base/cpu.h"
-#include "train/cpu/ranks.h"
 #include "train/cpu/cpu_backend.h"
 #include "train/log/metrics.h"
 
@@ -154,7 +152,7 @@ static void decide_head(sgt_cpu_shape *s, sgt_head *head)
     s->head_last = s->N - (s->N - 1) / s->head_rows * s->head_rows;
 }
 
-static void place_tensors(sgt_cpu_backend *c)
+static void find_tensors(sgt_cpu_backend *c)
 {
     const sgt_model *m = &c->shape.o.model;
     for (size_t i = 0; i < sgt_model_tensors(m); i++) {
@@ -191,61 +189,15 @@ static double measure(sgt_cpu_backend *c)
     return (double)c->buf.arena.used * (double)c->shape.ranks_here;
 }
 
-static int new_backend(sgt_cpu_backend **out, const sgt_backend_options *o, sgt_error *err);
-
-static double need_of(const sgt_backend_options *o, uint32_t rows)
-{
-    sgt_cpu_backend *c;
-    sgt_backend_options with = *o;
-    with.batch = rows;
-    if (new_backend(&c, &with, NULL) < 0) return HUGE_VAL;
-    double need = measure(c);
-    sgt_cpu_close(&c->base);
-    return need;
-}
-
-/* Return the largest number of rows of a micro-step, over all ranks, that fits; 0 if none fits. A
- * sixteenth of the memory is left for the data, libraries and other programs, as with --batch-size
- * auto. */
-static uint64_t most_rows(sgt_backend_options o, sgt_recompute recompute, double available)
-{
-    /* `low` rows fit; `high` do not, or are more than asked for */
-    uint32_t low = 0, high = o.batch + 1;
-    o.recompute = recompute;
-    o.recompute_at = NULL;
-    while (high - low > 1) {
-        uint32_t middle = low + (high - low) / 2;
-        if (need_of(&o, middle) <= available / 16 * 15) low = middle;
-        else high = middle;
-    }
-    return (uint64_t)low * sgt_ranks_size(o.ranks);
-}
-
 /* Fail if memory is short. Otherwise the system would kill the process while it prefaults pages. */
-static int check_memory(sgt_cpu_backend *c, const sgt_backend_options *o, sgt_error *err)
+static int check_memory(sgt_cpu_backend *c, sgt_error *err)
 {
-    char cure[128] = "no --batch-size fits: use a smaller --model or --seq-len";
     double need = measure(c), available = (double)sgt_memory_available();
     if (need <= available) return SGT_OK;
-    /* 1: everything is recomputed already, or recomputation was chosen layer by layer */
-    int blocks = o->recompute_at || o->recompute == SGT_RECOMPUTE_BLOCK;
-    uint64_t again = most_rows(*o, SGT_RECOMPUTE_BLOCK, available);
-    uint64_t rows = blocks ? again : most_rows(*o, o->recompute, available);
-    if (rows && rows == again)
-        snprintf(cure, sizeof cure, "the largest --batch-size that fits is %" PRIu64, rows);
-    else if (rows)
-        snprintf(cure, sizeof cure,
-                 "the largest --batch-size that fits is %" PRIu64 ", or %" PRIu64
-                 " with --recompute block",
-                 rows, again);
-    else if (again)
-        snprintf(cure, sizeof cure,
-                 "the largest --batch-size that fits is %" PRIu64 ", with --recompute block",
-                 again);
-    return sgt_fail(
-        err, SGT_ENOMEM,
-        "the model and its step%s need %.1f GiB of memory, but only %.1f GiB is free (%s)",
-        c->shape.ranks_here > 1 ? ", for all ranks," : "", need / 0x1p30, available / 0x1p30, cure);
+    return sgt_fail(err, SGT_ENOMEM,
+                    "the model and its step%s need %.1f GiB of memory, but only %.1f GiB is free",
+                    c->shape.ranks_here > 1 ? ", for all ranks," : "", need / 0x1p30,
+                    available / 0x1p30);
 }
 
 /* Prefault the arena with all threads, so that no step takes page faults. The system clears each
@@ -287,7 +239,7 @@ static void name_level(sgt_cpu_backend *c, const sgt_notice *notice)
 }
 
 /* Refuse options that only the CUDA backend has. */
-static int refuse(const sgt_backend_options *o, sgt_error *err)
+static int refuse_cuda_options(const sgt_backend_options *o, sgt_error *err)
 {
     const struct {
         int asked;
@@ -321,7 +273,7 @@ static int check_options(const sgt_backend_options *o, sgt_error *err)
     if (!(o->dropout >= 0 && (float)o->dropout < 1))
         return sgt_fail(err, SGT_EUSAGE, "--dropout %g: must be at least 0 and below 1",
                         (double)o->dropout);
-    return refuse(o, err);
+    return refuse_cuda_options(o, err);
 }
 
 /* Copy the options, and choose the kernels and what they round. */
@@ -365,7 +317,7 @@ static int new_backend(sgt_cpu_backend **out, const sgt_backend_options *o, sgt_
     begin_step(&c->step, o);
     decide_sizes(&c->shape);
     decide_head(&c->shape, &c->head);
-    place_tensors(c);
+    find_tensors(c);
     decide_recompute(c, o);
     if ((rc = sgt_cpu_ranks_new(c, o->ranks, err)) < 0) sgt_cpu_close(&c->base);
     else *out = c;
@@ -408,7 +360,7 @@ int sgt_cpu_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_er
     sgt_cpu_backend *c;
     int rc = new_backend(&c, o, err);
     if (rc < 0) return rc;
-    if ((rc = check_memory(c, o, err)) < 0 || (rc = cut_pieces(&c->update, &c->shape, err)) < 0 ||
+    if ((rc = check_memory(c, err)) < 0 || (rc = cut_pieces(&c->update, &c->shape, err)) < 0 ||
         (rc = sgt_cpu_ranks_open(c, err)) < 0)
         goto fail;
     find_peak(c); /* before the arena is mapped, so that its memory adds nothing */

@@ -1,6 +1,6 @@
 /* ranks.c: which rank owns what, the reduce-scatter of gradients and its communication thread, the
  * all-gather of parameters, and set-up. */
-#include "train/cpu/ranks.h"
+#include "train/cpu/cpu_backend.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -214,7 +214,7 @@ typedef struct sgt_cuda_backend {
     sgt_cupti *cupti;             /* of the trace; NULL: no trace was asked for */
     sgt_memory_kind memory[SGT_MEMORY_KINDS];
     size_t kinds;
-    sgt_live live; /* when each buffer is in use (live.h); filled once memory is allocated */
+    sgt_live live; /* when each buffer is in use (sgt_live); filled once memory is allocated */
     char library[96], peak_name[300];
     char *choices;
 } sgt_cuda_backend;
@@ -232,11 +232,11 @@ uint32_t sgt_cuda_most_rows(const sgt_backend_options *o, uint64_t bytes);
 
 /* ---- live.c ---- */
 /* sgt_cuda_live declares when each buffer is in use; call it after the layout. sgt_cuda_live_count
- * counts the bytes in use in one part of a step (live.h). */
+ * counts the bytes in use in one part of a step (sgt_live). */
 void sgt_cuda_live(sgt_cuda_backend *c);
 void sgt_cuda_live_count(const sgt_backend *b, unsigned part, int again,
                          uint64_t in[SGT_LIVE_KINDS], uint64_t after[SGT_LIVE_KINDS]);
-/* Tell that a part of a step (live.h) has ended. In tests, this overwrites the buffers that are no
+/* Tell that a part of a step (sgt_live) has ended. In tests, this overwrites the buffers that are no
  * longer in use. */
 void sgt_cuda_scrub(sgt_cuda_backend *c, unsigned part);
 static inline void sgt_cuda_part_ends(sgt_cuda_backend *c, unsigned part)

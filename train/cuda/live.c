@@ -1,4 +1,4 @@
-/* live.c: declares in which parts of a step (live.h) each buffer of the CUDA backend is in use. It
+/* live.c: declares in which parts of a step (sgt_live) each buffer of the CUDA backend is in use. It
  * must agree with what forward.c and backward.c write and read. Gradients count as always in use,
  * because the update zeroes them and kernels then add to them. The head's part includes its
  * backward products. */

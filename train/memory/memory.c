@@ -144,7 +144,7 @@ static uint64_t bytes_with(sizing *z, uint64_t rows, const uint8_t *levels)
 /* ---- available memory ---- */
 
 /* Set *x to its largest value over all ranks. */
-static int take_largest(const sgt_trainer *t, double *x, sgt_error *err)
+static int find_largest(const sgt_trainer *t, double *x, sgt_error *err)
 {
     sgt_ranks *r = t->o->ranks;
     double *all = r ? calloc(r->size, sizeof *all) : NULL;
@@ -223,7 +223,7 @@ static int decide_rows(sizing *z, uint64_t *batch, sgt_error *err)
     if (z->levels && !rows) rows = most_rows(z, most, levels = set_levels(z, L, 0));
     if (z->levels && !rows) rows = most_rows(z, most, levels = set_levels(z, 0, L));
     double fewest = -(double)rows;
-    int rc = take_largest(z->t, &fewest, err);
+    int rc = find_largest(z->t, &fewest, err);
     if (rc < 0) return rc;
     rows = (uint64_t)-fewest;
     format_size(need, sizeof need, bytes_with(z, rows ? rows : 1, levels));
@@ -260,19 +260,31 @@ static int choose_levels(sizing *z, uint64_t rows, uint32_t *gelu, uint32_t *blo
     return 0;
 }
 
+/* Write what would fit: the largest batch, and whether recomputation lets more fit. */
+static const char *format_cure(sizing *z, uint64_t rows, char *buf, size_t n)
+{
+    const uint8_t *levels = z->levels ? set_levels(z, 0, z->o.model.layers) : NULL;
+    sgt_recompute chosen = z->o.recompute;
+    uint64_t most = most_rows(z, rows, levels), recomputing = most;
+    z->o.recompute = SGT_RECOMPUTE_BLOCK;
+    if (!levels) recomputing = most_rows(z, rows, NULL);
+    z->o.recompute = chosen;
+    const char *more = recomputing > most ? "; --recompute auto keeps less" : "";
+    if (!most) snprintf(buf, n, "no --batch-size fits: use a smaller --model or --seq-len%s", more);
+    else
+        snprintf(buf, n, "the largest --batch-size that fits: %" PRIu64 "%s",
+                 most * sgt_ranks_size(z->t->o->ranks), more);
+    return buf;
+}
+
 static int fail_too_much(sizing *z, uint64_t rows, sgt_error *err)
 {
-    char need[32], room[64], fits[64] = "no --batch-size fits: use a smaller --model or --seq-len";
+    char need[32], room[64], cure[128];
     const uint8_t *levels = z->levels ? set_levels(z, 0, z->o.model.layers) : NULL;
     format_size(need, sizeof need, bytes_with(z, rows, levels));
-    uint64_t most = most_rows(z, rows, levels);
-    if (most)
-        snprintf(fits, sizeof fits, "the largest --batch-size that fits: %" PRIu64,
-                 most * sgt_ranks_size(z->t->o->ranks));
-    return sgt_fail(
-        err, SGT_ENOMEM, "the model and its step need %s%s, more than the %s (%s%s)", need,
-        levels ? " even with --recompute block" : "", format_room(z, room, sizeof room), fits,
-        levels || z->o.recompute == SGT_RECOMPUTE_BLOCK ? "" : "; --recompute auto keeps less");
+    return sgt_fail(err, SGT_ENOMEM, "the model and its step need %s%s, more than the %s (%s)",
+                    need, levels ? " even with --recompute block" : "",
+                    format_room(z, room, sizeof room), format_cure(z, rows, cure, sizeof cure));
 }
 
 /* Decide the levels for `rows` rows on this rank, or check a limit. */
@@ -334,6 +346,19 @@ int sgt_memory_decide(sgt_trainer *t, sgt_error *err)
 {
     sizing z;
     return size_run(&z, t, err);
+}
+
+int sgt_memory_explain(sgt_trainer *t, const sgt_error *why, sgt_error *err)
+{
+    sizing z;
+    char cure[128];
+    uint64_t rows = t->s->batch / sgt_ranks_size(t->o->ranks);
+    int checked = sgt_memory_asked(t->s) || size_run(&z, t, NULL) < 0;
+    if (!checked) find_room(&z);
+    if (checked || bytes_with(&z, rows, NULL) <= z.room)
+        return sgt_fail(err, SGT_ENOMEM, "%s", why->text);
+    return sgt_fail(err, SGT_ENOMEM, "%s (%s)", why->text,
+                    format_cure(&z, rows, cure, sizeof cure));
 }
 
 /* ---- estimates ---- */

@@ -15,8 +15,12 @@ int sgt_memory_asked(const sgt_config *s);
  * SGT_ENOMEM, with how much memory is needed and the largest --batch-size that fits. */
 int sgt_memory_decide(sgt_trainer *t, sgt_error *err);
 
+/* Fail as a CPU backend did for want of memory (`why`), and name the largest --batch-size that fits,
+ * unless the memory of the run was checked before. */
+int sgt_memory_explain(sgt_trainer *t, const sgt_error *why, sgt_error *err);
+
 /* Write RUN/memory.jsonl, if this rank writes files and the call has made enough steps: the
- * backend's memory in use, by kind, in each part of a step (live.h). It has one object per part, for
+ * backend's memory in use, by kind, in each part of a step (sgt_live). It has one object per part, for
  * the first and the last micro-step of two steps. The file is written at once, as a whole. `made`:
  * steps of the call so far; `last`: it makes no more. */
 int sgt_memory_log(const sgt_trainer *t, uint64_t made, int last, sgt_error *err);
