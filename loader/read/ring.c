@@ -1,31 +1,175 @@
-/* ring.c: implements ring.h.
+/* ring.c: implements ring.h, with an io_uring or, without one, with threads that call pread.
  *
- * A read waits in a list until fewer than `depth` reads are in flight; then it gets a slot and is
- * issued. When the kernel returns it, `ended` completes it, or queues the rest of it if it was
- * interrupted or short. Slots record which reads the kernel has, so that `move` can issue them all
- * again. It does so if a second thread uses a ring that only its first thread may use, or if the
- * ring fails. */
+ * A read waits in a list until fewer than `depth` reads are in flight; then it is issued. When it
+ * comes back, `complete_read` completes it, or queues the rest of it if it was interrupted or short.
+ * The ring lists the reads in flight, so that `replace_ring` can issue them again if it fails. */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
-#include <stddef.h>
+#include <liburing.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
-#include "loader/read/setup.h"
+#include "loader/base/arena.h"
+#include "loader/read/files.h"
+#include "loader/read/ring.h"
+#include "loader/read/thread_pool.h"
 
 #define MOST_DEPTH 4096u
 #define MOST_BYTES ((size_t)1 << 30) /* bytes of one read: every kernel accepts this */
+/* depth of the ring that is made at open, to find out which features are available */
+#define USUAL_DEPTH 128u
+#define POOL_THREADS 16u /* threads of the pool that replaces an io_uring */
+#define FEWEST 8 /* descriptors that may stay open, even if the process's limit is very low */
+#define PATIENCE_MS 10000 /* milliseconds to wait for reads in flight after their ring failed */
 
 /* state of a read. ENDED: the file ended before the read's last byte. REFUSED: the file could not
  * be opened */
 enum { IDLE, WAITING, FLYING, DONE, FAILED, ENDED, REFUSED };
 
+enum { SAID_PREAD, SAID_FILES, SAID_MEMORY, SAID_CACHE, SAID_FAILED };
+
+struct sgt_rings {
+    const sgt_set *set;
+    sgt_warn_once once;
+    sgt_files *files;
+    /* alignment in bytes of shard 0's reads at open; no shard gets a larger one, even if direct
+     * reads are refused later */
+    size_t align;
+    int pread;      /* 1: read by pread in threads; decided at open */
+    unsigned order; /* atomic: see make_ring */
+    char detail[256];
+};
+
+struct sgt_ring {
+    sgt_rings *all;
+    struct io_uring ring;
+    int has_ring;
+    /* (shards): 1 if the shard is registered; NULL: files are not registered */
+    uint8_t *registered;
+    char *memory;
+    size_t memory_bytes;
+    int memory_registered;
+    sgt_thread_pool *pool; /* replaces the ring if it is not NULL */
+    int error;             /* errno because of which the pool replaces the ring */
+    int ruined;            /* errno with which the ring failed, if nothing can replace it; else 0 */
+    int closing;
+    pid_t pid;
+    unsigned depth, flying;
+    sgt_ring_read *first, **end; /* queue of reads that wait to be issued */
+    sgt_ring_read **in_flight;   /* (depth): the first `flying` are in the kernel or the pool */
+};
+
+/* ---- making the base of a ring ---- */
+
+static const char *why_no_ring(int error)
+{
+    switch (error) {
+    case EPERM:
+    case EACCES: return "io_uring is forbidden";
+    case ENOSYS: return "this kernel has no io_uring, or an old one";
+    case ENOMEM: return "io_uring is short of memory it may lock";
+    case EMFILE:
+    case ENFILE: return "io_uring is short of file descriptors";
+    default: return "io_uring is unavailable";
+    }
+}
+
+/* Make an io_uring; return 0 or a negative errno. It has no SINGLE_ISSUER and DEFER_TASKRUN: they
+ * made reading no faster, and any thread may use or close a ring without them. */
+static int make_ring(sgt_ring *r)
+{
+    int rc = io_uring_queue_init(r->depth, &r->ring, 0);
+    if (rc < 0) return rc;
+    /* IORING_OP_READ needs Linux 5.6 */
+    struct io_uring_probe *probe = io_uring_get_probe_ring(&r->ring);
+    int reads = probe && io_uring_opcode_supported(probe, IORING_OP_READ);
+    if (probe) io_uring_free_probe(probe);
+    if (!reads) {
+        io_uring_queue_exit(&r->ring);
+        return -ENOSYS;
+    }
+    /* For the thread sanitizer, which sees only atomics: the kernel may give this ring memory that
+     * another thread's ring had. This operation acquires what leave_ring released. */
+    __atomic_fetch_add(&r->all->order, 1, __ATOMIC_ACQUIRE);
+    r->has_ring = 1;
+    return 0;
+}
+
+static void leave_ring(sgt_ring *r)
+{
+    __atomic_fetch_add(&r->all->order, 1, __ATOMIC_RELEASE); /* pairs with the load in make_ring */
+    io_uring_queue_exit(&r->ring);
+    r->has_ring = 0;
+    free(r->registered);
+    r->registered = NULL;
+    r->memory_registered = 0;
+}
+
+/* Register a table with an empty place for each shard. */
+static void register_files(sgt_ring *r)
+{
+    char buf[128];
+    struct rlimit limit;
+    uint32_t shards = r->all->set->count;
+    /* newer kernels check this limit themselves and return EMFILE */
+    int rc = getrlimit(RLIMIT_NOFILE, &limit) == 0 && shards > limit.rlim_cur
+                 ? -EMFILE
+                 : io_uring_register_files_sparse(&r->ring, shards);
+    if (rc == 0 && !(r->registered = calloc(1, shards))) rc = -ENOMEM;
+    if (rc < 0)
+        sgt_warn_once_say(&r->all->once, SAID_FILES,
+                          "io_uring cannot register %" PRIu32
+                          " files here (%s): handing them over with each read",
+                          shards, strerror_r(-rc, buf, sizeof buf));
+}
+
+static void register_memory(sgt_ring *r)
+{
+    char buf[128];
+    struct iovec v = {r->memory, r->memory_bytes};
+    if (!r->memory) return;
+    int rc = io_uring_register_buffers(&r->ring, &v, 1);
+    r->memory_registered = rc == 0;
+    if (rc == 0) return;
+    sgt_warn_once_say(&r->all->once, SAID_MEMORY,
+                      "io_uring cannot register %zu KiB of memory here (%s; ulimit -l): reading "
+                      "into memory that is not",
+                      r->memory_bytes >> 10, strerror_r(-rc, buf, sizeof buf));
+}
+
+static int open_pool(sgt_ring *r)
+{
+    r->pool = sgt_thread_pool_open(r->depth < POOL_THREADS ? r->depth : POOL_THREADS);
+    return r->pool != NULL;
+}
+
+/* Make an io_uring with all features that this machine allows, or else a thread pool. Return 0 if
+ * out of memory. */
+static int open_base(sgt_ring *r)
+{
+    char buf[128];
+    r->error = r->all->pread ? 0 : -make_ring(r);
+    if (r->has_ring) {
+        register_files(r);
+        register_memory(r);
+        return 1;
+    }
+    if (r->error)
+        sgt_warn_once_say(&r->all->once, SAID_PREAD, "%s here (%s): reading with pread instead",
+                          why_no_ring(r->error), strerror_r(r->error, buf, sizeof buf));
+    return open_pool(r);
+}
+
+/* ---- a read ---- */
+
 static const char *path_of(const sgt_ring *r, uint32_t shard)
 {
     return r->all->set->shards[shard].path;
 }
-
-/* ---- a read ---- */
 
 static size_t needed(const sgt_ring_read *d) { return d->skip + d->bytes; }
 
@@ -97,29 +241,25 @@ static void shift(sgt_ring *r)
 
 /* ---- issuing ---- */
 
-/* Give a read to the kernel or to the thread pool. Return 0 if the ring has no room for it now. */
-static int issue(sgt_ring *r, sgt_ring_read *d)
+/* Give a read to the kernel, whose queue has room, or to the thread pool. */
+static void issue(sgt_ring *r, sgt_ring_read *d)
 {
-    unsigned slot = r->slots[r->flying];
-    flight *f = &r->flights[slot];
     char *to = d->to + d->done;
-    size_t bytes = ask_bytes(d);
+    d->asked = ask_bytes(d);
+    d->from = ask_at(d);
     if (r->has_ring) {
         struct io_uring_sqe *sqe = io_uring_get_sqe(&r->ring);
-        if (!sqe) return 0;
-        if (into_registered(r, to, bytes))
-            io_uring_prep_read_fixed(sqe, d->fd, to, (unsigned)bytes, ask_at(d), 0);
-        else io_uring_prep_read(sqe, d->fd, to, (unsigned)bytes, ask_at(d));
+        if (into_registered(r, to, d->asked))
+            io_uring_prep_read_fixed(sqe, d->fd, to, (unsigned)d->asked, d->from, 0);
+        else io_uring_prep_read(sqe, d->fd, to, (unsigned)d->asked, d->from);
         if (d->registered) io_uring_sqe_set_flags(sqe, IOSQE_FIXED_FILE);
-        io_uring_sqe_set_data64(sqe, slot);
+        io_uring_sqe_set_data(sqe, d);
     } else {
-        f->job = (sgt_thread_pool_job){.fd = d->fd, .to = to, .bytes = bytes, .at = ask_at(d)};
-        sgt_thread_pool_put(r->pool, &f->job);
+        sgt_thread_pool_put(r->pool, d);
     }
-    f->read = d;
     d->state = FLYING;
-    r->flying++;
-    return 1;
+    d->slot = r->flying;
+    r->in_flight[r->flying++] = d;
 }
 
 /* Issue waiting reads until `depth` are in flight. Return 0 if the ring has no room for one, or if
@@ -130,9 +270,10 @@ static int issue_waiting(sgt_ring *r)
         sgt_ring_read *d = r->first;
         int ready = d->fd >= 0 || prepare(r, d, NULL) == 0;
         if (!ready && r->flying) return 0;
-        if (ready && !issue(r, d)) return 0;
-        shift(r);
-        if (!ready) finish(r, d, REFUSED);
+        if (r->has_ring && !io_uring_sq_space_left(&r->ring)) return 0;
+        shift(r); /* before the pool links the read into its list */
+        if (ready) issue(r, d);
+        else finish(r, d, REFUSED);
     }
     return 1;
 }
@@ -152,11 +293,11 @@ static void read_otherwise(sgt_ring *r, sgt_ring_read *d)
 
 /* Handle the result of a read: complete it, or queue it again. A direct read whose length is no
  * multiple of the alignment has reached the end of the file. */
-static void ended(sgt_ring *r, unsigned slot, int result)
+static void complete_read(sgt_ring *r, sgt_ring_read *d, int result)
 {
-    sgt_ring_read *d = r->flights[slot].read;
-    r->flights[slot].read = NULL;
-    r->slots[--r->flying] = slot;
+    sgt_ring_read *last = r->in_flight[--r->flying];
+    r->in_flight[d->slot] = last;
+    last->slot = d->slot;
     if (result > 0) d->done += (size_t)result;
     if (result > 0 && d->done >= needed(d)) {
         finish(r, d, DONE);
@@ -178,37 +319,45 @@ static void reap(sgt_ring *r)
     unsigned n;
     while (r->has_ring && (n = io_uring_peek_batch_cqe(&r->ring, cqes, 64)) > 0) {
         for (unsigned i = 0; i < n; i++)
-            ended(r, (unsigned)io_uring_cqe_get_data64(cqes[i]), cqes[i]->res);
+            complete_read(r, io_uring_cqe_get_data(cqes[i]), cqes[i]->res);
         io_uring_cq_advance(&r->ring, n);
     }
 }
 
 static void reap_pool(sgt_ring *r, unsigned wait)
 {
-    sgt_thread_pool_job *job;
-    while ((job = sgt_thread_pool_take(r->pool, wait > 0))) {
-        flight *f = (flight *)(void *)((char *)job - offsetof(flight, job));
-        ended(r, (unsigned)(f - r->flights), job->result);
+    sgt_ring_read *d;
+    while ((d = sgt_thread_pool_take(r->pool, wait > 0))) {
+        complete_read(r, d, d->result);
         if (wait) wait--;
     }
 }
 
-/* Issue all reads in flight again. error 0: to a ring that any thread may use, because another
- * thread uses this one now. Otherwise to a thread pool, because the ring failed with this errno. */
-static void move(sgt_ring *r, int error)
+/* Replace a ring that failed with this errno by a thread pool, and queue the reads in flight again
+ * that the kernel has not taken. It still completes those that it has, and so they are waited for;
+ * if that takes too long, they may write to their memory at any time, and the ring is ruined. */
+static void replace_ring(sgt_ring *r, int error)
 {
-    if (!sgt_setup_leave_from_afar(r)) {
-        r->ruined = error ? error : EIO;
+    char buf[128];
+    unsigned queued = io_uring_sq_ready(&r->ring);
+    reap(r);
+    for (int ms = 0; r->flying > queued && ms < PATIENCE_MS; ms++) {
+        usleep(1000);
+        reap(r);
+    }
+    if (r->flying > queued) {
+        r->ruined = error;
         return;
     }
-    r->flying = 0;
-    if (!r->closing && !(error ? sgt_setup_replace(r, error) : sgt_setup_get(r, 1)))
-        r->ruined = ENOMEM;
-    for (unsigned i = 0; i < r->depth; i++) {
-        r->slots[i] = i;
-        if (r->flights[i].read) append(r, r->flights[i].read);
-        r->flights[i].read = NULL;
+    leave_ring(r);
+    r->error = error;
+    if (!r->closing) {
+        sgt_warn_once_say(&r->all->once, SAID_FAILED,
+                          "io_uring failed (%s): reading with pread instead",
+                          strerror_r(error, buf, sizeof buf));
+        if (!open_pool(r)) r->ruined = ENOMEM;
     }
+    while (r->flying) append(r, r->in_flight[--r->flying]);
     /* the closed ring's table of files is gone: release each read's file, so that it is opened
      * again */
     for (sgt_ring_read *d = r->first; d; d = d->next) give_back(r, d);
@@ -225,8 +374,7 @@ static unsigned patience(const sgt_ring *r, uint32_t pending)
 
 static int enter_ring(sgt_ring *r, uint32_t pending)
 {
-    int rc = sgt_setup_enable(r);
-    if (rc < 0) return rc;
+    int rc = 0;
     while (!issue_waiting(r) && (rc = io_uring_submit(&r->ring)) > 0) {
     }
     unsigned wait = rc < 0 ? 0 : patience(r, pending);
@@ -240,8 +388,7 @@ static int enter_ring(sgt_ring *r, uint32_t pending)
 static void enter(sgt_ring *r, uint32_t pending)
 {
     int rc = r->has_ring ? enter_ring(r, pending) : 0;
-    if (rc == -EEXIST) move(r, 0);
-    else if (rc < 0 && rc != -EINTR && rc != -EAGAIN && rc != -EBUSY) move(r, -rc);
+    if (rc < 0 && rc != -EINTR && rc != -EAGAIN && rc != -EBUSY) replace_ring(r, -rc);
     if (r->has_ring) {
         reap(r);
     } else if (r->pool) {
@@ -262,17 +409,14 @@ int sgt_ring_open(sgt_ring **out, sgt_rings *all, unsigned depth, void *memory, 
         r->pid = getpid();
         r->memory = memory;
         r->memory_bytes = bytes;
-        r->pipe = -1;
         r->end = &r->first;
-        r->flights = calloc(r->depth, sizeof *r->flights);
-        r->slots = calloc(r->depth, sizeof *r->slots);
+        r->in_flight = calloc(r->depth, sizeof *r->in_flight);
     }
-    if (!r || !r->flights || !r->slots || !sgt_setup_get(r, 0)) {
+    if (!r || !r->in_flight || !open_base(r)) {
         sgt_ring_close(r);
         return sgt_fail(err, SGT_ENOMEM, "%s: %u reads in flight: out of memory",
                         all->set->shards[0].path, depth);
     }
-    for (unsigned i = 0; i < r->depth; i++) r->slots[i] = i;
     *out = r;
     return SGT_OK;
 }
@@ -383,7 +527,7 @@ static int stop(sgt_ring *r)
         }
         if (r->flying && !r->ruined && !child) enter(r, r->flying);
     } while (r->first || (r->flying && !r->ruined && !child));
-    if (r->has_ring) sgt_setup_leave(r);
+    if (r->has_ring) leave_ring(r);
     if (!child) sgt_thread_pool_close(r->pool);
     return r->flying > 0 && !child;
 }
@@ -392,9 +536,87 @@ int sgt_ring_close(sgt_ring *r)
 {
     if (!r) return 0;
     int lost = stop(r);
-    if (r->pipe >= 0) close(r->pipe);
-    free(r->flights);
-    free(r->slots);
+    free(r->in_flight);
     free(r);
     return lost;
+}
+
+/* ---- what the rings of a reader share ---- */
+
+static void describe(sgt_rings *all, int error)
+{
+    static const struct {
+        unsigned kind;
+        const char *text;
+    } rest[] = {{SAID_FILES, "no registered files"},
+                {SAID_MEMORY, "no registered memory"},
+                {SAID_CACHE, "through the page cache"}};
+    if (all->pread) snprintf(all->detail, sizeof all->detail, "pread: %s", why_no_ring(error));
+    for (size_t i = 0; i < sizeof rest / sizeof *rest; i++)
+        if (all->once.said >> rest[i].kind & 1) {
+            size_t n = strlen(all->detail);
+            snprintf(all->detail + n, sizeof all->detail - n, "%s%s", n ? ", " : "", rest[i].text);
+        }
+}
+
+/* Make and close a ring with memory for reads of `bytes` bytes, to find out which features are
+ * available. */
+static int try_ring(sgt_rings *all, size_t bytes, sgt_error *err)
+{
+    sgt_arena memory = {0};
+    sgt_ring *r;
+    int rc = bytes ? sgt_arena_map(&memory, bytes, 0, err) : SGT_OK;
+    if (rc < 0 || (rc = sgt_ring_open(&r, all, USUAL_DEPTH, memory.base, bytes, err)) < 0) {
+        sgt_arena_unmap(&memory);
+        return rc;
+    }
+    all->pread = !r->has_ring;
+    describe(all, r->error);
+    sgt_ring_close(r);
+    sgt_arena_unmap(&memory);
+    return SGT_OK;
+}
+
+/* Return how many descriptors may be open: half of the process's limit, so that the program keeps
+ * the other half. */
+static uint32_t most_open(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur / 2 < FEWEST) return FEWEST;
+    return limit.rlim_cur / 2 > UINT32_MAX ? UINT32_MAX : (uint32_t)(limit.rlim_cur / 2);
+}
+
+int sgt_rings_open(sgt_rings **out, const sgt_set *set, const sgt_reader_options *o, size_t reads,
+                   size_t bytes, sgt_error *err)
+{
+    sgt_rings *all = calloc(1, sizeof *all);
+    if (!all) return sgt_fail_memory(err, set->shards[0].path);
+    all->set = set;
+    sgt_warn_once_init(&all->once, &o->notice);
+    int rc = sgt_files_open(&all->files, set, most_open(), &all->once, SAID_CACHE, err);
+    if (rc == 0) all->align = sgt_files_align(all->files, 0);
+    if (rc < 0 || (rc = try_ring(all, reads * sgt_rings_room(all, bytes), err)) < 0) {
+        sgt_rings_close(all);
+        return rc;
+    }
+    *out = all;
+    return SGT_OK;
+}
+
+void sgt_rings_close(sgt_rings *all)
+{
+    if (!all) return;
+    sgt_files_close(all->files);
+    sgt_warn_once_free(&all->once);
+    free(all);
+}
+
+const char *sgt_rings_detail(const sgt_rings *all) { return all->detail; }
+
+size_t sgt_rings_align(const sgt_rings *all) { return all->align; }
+
+size_t sgt_rings_room(const sgt_rings *all, size_t bytes)
+{
+    size_t align = sgt_rings_align(all);
+    return (bytes + 2 * (align - 1)) / align * align;
 }

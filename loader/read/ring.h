@@ -26,10 +26,10 @@
  * where it ends; any other error is a failure too.
  *
  * If a kernel, a container or a file system refuses a feature, the ring works without it. Each such
- * fallback is reported once per reader, in a notice and in sgt_rings_detail: SINGLE_ISSUER and
- * DEFER_TASKRUN, registered files, registered memory, O_DIRECT, io_uring itself. A ring that fails
- * later is replaced by threads too, and a notice says so. After such a failure, sgt_ring_wait fails
- * only if nothing tells when the reads in flight will end. */
+ * fallback is reported once per reader, in a notice and in sgt_rings_detail: registered files,
+ * registered memory, O_DIRECT, io_uring itself. A ring that fails later is replaced by threads too,
+ * and a notice says so. After such a failure, sgt_ring_wait fails only if the reads in flight do
+ * not end within ten seconds. */
 #ifndef SGT_RING_H
 #define SGT_RING_H
 
@@ -59,6 +59,12 @@ typedef struct sgt_ring_read {
     unsigned align; /* alignment of the read, in bytes */
     /* skip: bytes read before `at`, for alignment; done: bytes that have arrived so far */
     size_t skip, done;
+    /* the part of the file that is being read, in bytes; and how many were read, or a negative
+     * errno, once a thread of the pool has read them */
+    uint64_t from;
+    size_t asked;
+    int result;
+    unsigned slot; /* place among the reads in flight */
     struct sgt_ring_read *next;
 } sgt_ring_read;
 

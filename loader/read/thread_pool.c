@@ -1,4 +1,4 @@
-/* thread_pool.c: two lists under one lock: jobs to do, and jobs done. */
+/* thread_pool.c: two lists under one lock: reads to do, and reads done. */
 #include "loader/read/thread_pool.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include "loader/base/thread.h"
 
 typedef struct list {
-    sgt_thread_pool_job *first, **end;
+    sgt_ring_read *first, **end;
 } list;
 
 struct sgt_thread_pool {
@@ -21,24 +21,24 @@ struct sgt_thread_pool {
     pthread_t threads[];
 };
 
-static void append(list *l, sgt_thread_pool_job *job)
+static void append(list *l, sgt_ring_read *d)
 {
-    job->next = NULL;
-    *l->end = job;
-    l->end = &job->next;
+    d->next = NULL;
+    *l->end = d;
+    l->end = &d->next;
 }
 
-static sgt_thread_pool_job *shift(list *l)
+static sgt_ring_read *shift(list *l)
 {
-    sgt_thread_pool_job *job = l->first;
-    if (job && !(l->first = job->next)) l->end = &l->first;
-    return job;
+    sgt_ring_read *d = l->first;
+    if (d && !(l->first = d->next)) l->end = &l->first;
+    return d;
 }
 
-static void read_one(sgt_thread_pool_job *job)
+static void read_one(sgt_ring_read *d)
 {
-    ssize_t got = pread(job->fd, job->to, job->bytes, (off_t)job->at);
-    job->result = got < 0 ? -errno : (int)got;
+    ssize_t got = pread(d->fd, d->to + d->done, d->asked, (off_t)d->from);
+    d->result = got < 0 ? -errno : (int)got;
 }
 
 static void *work(void *arg)
@@ -46,13 +46,13 @@ static void *work(void *arg)
     sgt_thread_pool *c = arg;
     pthread_mutex_lock(&c->lock);
     for (;;) {
-        sgt_thread_pool_job *job;
-        while (!(job = shift(&c->waiting)) && !c->closing) pthread_cond_wait(&c->wanted, &c->lock);
-        if (!job) break;
+        sgt_ring_read *d;
+        while (!(d = shift(&c->waiting)) && !c->closing) pthread_cond_wait(&c->wanted, &c->lock);
+        if (!d) break;
         pthread_mutex_unlock(&c->lock);
-        read_one(job);
+        read_one(d);
         pthread_mutex_lock(&c->lock);
-        append(&c->done, job);
+        append(&c->done, d);
         pthread_cond_signal(&c->ended);
     }
     pthread_mutex_unlock(&c->lock);
@@ -87,20 +87,20 @@ void sgt_thread_pool_close(sgt_thread_pool *c)
     free(c);
 }
 
-void sgt_thread_pool_put(sgt_thread_pool *c, sgt_thread_pool_job *job)
+void sgt_thread_pool_put(sgt_thread_pool *c, sgt_ring_read *d)
 {
-    if (!c->running) read_one(job);
+    if (!c->running) read_one(d);
     pthread_mutex_lock(&c->lock);
-    append(c->running ? &c->waiting : &c->done, job);
+    append(c->running ? &c->waiting : &c->done, d);
     if (c->running) pthread_cond_signal(&c->wanted);
     pthread_mutex_unlock(&c->lock);
 }
 
-sgt_thread_pool_job *sgt_thread_pool_take(sgt_thread_pool *c, int wait)
+sgt_ring_read *sgt_thread_pool_take(sgt_thread_pool *c, int wait)
 {
     pthread_mutex_lock(&c->lock);
-    sgt_thread_pool_job *job;
-    while (!(job = shift(&c->done)) && wait) pthread_cond_wait(&c->ended, &c->lock);
+    sgt_ring_read *d;
+    while (!(d = shift(&c->done)) && wait) pthread_cond_wait(&c->ended, &c->lock);
     pthread_mutex_unlock(&c->lock);
-    return job;
+    return d;
 }

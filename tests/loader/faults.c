@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <liburing.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,7 +12,8 @@
 
 #include "loader/base/file.h"
 #include "loader/base/memory.h"
-#include "loader/read/setup.h"
+#include "loader/read/files.h"
+#include "loader/read/thread_pool.h"
 
 #define CACHESTAT 451 /* as in loader/read/pages.c */
 
@@ -39,6 +41,11 @@ static int is_late(unsigned *count, unsigned first)
     return __atomic_fetch_add(count, 1, __ATOMIC_RELAXED) >= first;
 }
 
+static int are_lost(void)
+{
+    return faults.reads_lost && __atomic_load_n(&enters, __ATOMIC_RELAXED) > faults.enters_first;
+}
+
 /* ---- results of reads ---- */
 
 /* Return the error with which a read fails, or the number of bytes that it returns. Bytes that it
@@ -46,8 +53,8 @@ static int is_late(unsigned *count, unsigned first)
 static int change_result(const sgt_ring_read *d, int result)
 {
     int given = result;
-    size_t most = faults.most_bytes < d->align ? d->align : faults.most_bytes;
-    most = most / d->align * d->align;
+    size_t align = d->align > 1 ? d->align : 1;
+    size_t most = faults.most_bytes < align ? align : faults.most_bytes / align * align;
     if (faults.most_bytes && result > 0 && (size_t)result > most) given = (int)most;
     if (faults.first_error &&
         !__atomic_fetch_xor(&tried[(uintptr_t)d / sizeof *d % sizeof tried], 1, __ATOMIC_RELAXED))
@@ -64,21 +71,21 @@ static int change_result(const sgt_ring_read *d, int result)
 WRAP(unsigned, io_uring_peek_batch_cqe, struct io_uring *ring, struct io_uring_cqe **cqes,
      unsigned most)
 {
-    const sgt_ring *r =
-        (const sgt_ring *)(const void *)((const char *)ring - offsetof(sgt_ring, ring));
+    if (are_lost()) return 0;
     unsigned n = __real_io_uring_peek_batch_cqe(ring, cqes, most);
     for (unsigned i = 0; i < n; i++)
-        cqes[i]->res = change_result(r->flights[cqes[i]->user_data].read, cqes[i]->res);
+        cqes[i]->res = change_result(io_uring_cqe_get_data(cqes[i]), cqes[i]->res);
     return n;
 }
 
-WRAP(sgt_thread_pool_job *, sgt_thread_pool_take, sgt_thread_pool *pool, int wait)
+/* ring.c sleeps when it waits for a ring that failed. */
+WRAP(int, usleep, useconds_t us) { return are_lost() ? 0 : __real_usleep(us); }
+
+WRAP(sgt_ring_read *, sgt_thread_pool_take, sgt_thread_pool *pool, int wait)
 {
-    sgt_thread_pool_job *job = __real_sgt_thread_pool_take(pool, wait);
-    if (!job) return NULL;
-    const flight *f = (const flight *)(const void *)((const char *)job - offsetof(flight, job));
-    job->result = change_result(f->read, job->result);
-    return job;
+    sgt_ring_read *d = __real_sgt_thread_pool_take(pool, wait);
+    if (d) d->result = change_result(d, d->result);
+    return d;
 }
 
 /* ---- rings ---- */
@@ -95,7 +102,6 @@ WRAP(int, io_uring_queue_init, unsigned entries, struct io_uring *ring, unsigned
 {
     if (faults.ring_error && __atomic_load_n(&made, __ATOMIC_RELAXED) >= faults.rings_first)
         return -faults.ring_error;
-    if (flags && faults.flags_error) return -faults.flags_error;
     if (faults.ring_entries) entries = faults.ring_entries;
     int rc;
     unsigned waits = 0;
@@ -105,20 +111,22 @@ WRAP(int, io_uring_queue_init, unsigned entries, struct io_uring *ring, unsigned
     return rc;
 }
 
-/* ring.c calls this before each use of a ring. */
-WRAP(int, sgt_setup_enable, sgt_ring *r)
+static int is_broken(void) { return faults.enter_error && is_late(&enters, faults.enters_first); }
+
+WRAP(int, io_uring_submit, struct io_uring *ring)
 {
-    int rc = __real_sgt_setup_enable(r);
-    if (rc == 0 && faults.enter_error && is_late(&enters, faults.enters_first))
-        return -faults.enter_error;
-    return rc;
+    return is_broken() ? -faults.enter_error : __real_io_uring_submit(ring);
 }
 
-/* A table of one file, the pipe, is never refused. */
+WRAP(int, io_uring_submit_and_wait, struct io_uring *ring, unsigned n)
+{
+    return is_broken() ? -faults.enter_error : __real_io_uring_submit_and_wait(ring, n);
+}
+
 WRAP(int, io_uring_register_files_sparse, struct io_uring *ring, unsigned n)
 {
-    return faults.files_error && n > 1 ? -faults.files_error
-                                       : __real_io_uring_register_files_sparse(ring, n);
+    return faults.files_error ? -faults.files_error
+                              : __real_io_uring_register_files_sparse(ring, n);
 }
 
 WRAP(int, io_uring_register_buffers, struct io_uring *ring, const struct iovec *v, unsigned n)
@@ -129,13 +137,6 @@ WRAP(int, io_uring_register_buffers, struct io_uring *ring, const struct iovec *
     do rc = __real_io_uring_register_buffers(ring, v, n);
     while (rc == -ENOMEM && wait_for_memory(&waits));
     return rc;
-}
-
-WRAP(int, pipe2, int *ends, int flags)
-{
-    if (!faults.pipe_error) return __real_pipe2(ends, flags);
-    errno = faults.pipe_error;
-    return -1;
 }
 
 /* ---- files ---- */

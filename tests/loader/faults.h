@@ -11,12 +11,10 @@ typedef struct reader_fault {
     /* errno with which creating an io_uring fails, after rings_first successes */
     int ring_error;
     unsigned rings_first;
-    /* errno with which creating an io_uring with SINGLE_ISSUER and DEFER_TASKRUN fails */
-    int flags_error;
     int enter_error; /* errno with which using an io_uring fails, after enters_first successes */
     unsigned enters_first;
+    int reads_lost;   /* once using an io_uring has failed, no read in it completes */
     int files_error;  /* errno with which registering files fails */
-    int pipe_error;   /* errno with which creating the pipe that reports a ring's end fails */
     int memory_error; /* errno with which registering memory fails */
     int direct_error; /* errno with which opening with O_DIRECT fails */
     /* errno with which direct reads fail, after reads_first successes, although opening with

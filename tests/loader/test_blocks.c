@@ -223,7 +223,7 @@ Test(blocks, batches_are_those_of_the_other_readers)
     static const reader_fault faults[] = {{.ring_error = EPERM},
                                           {.direct_error = EINVAL},
                                           {.direct_read_error = EINVAL},
-                                          {.flags_error = EINVAL, .files_error = EINVAL},
+                                          {.files_error = EINVAL},
                                           {.first_error = EINTR},
                                           {.most_bytes = 100},
                                           {.most_bytes = 1, .direct_error = EINVAL},
