@@ -5,6 +5,7 @@
 
 #include "loader/base/file.h"
 #include "loader/base/philox.h"
+#include "tests/scratch.h"
 #include "tokenize/vocab/vocab.h"
 
 sgt_vocab *gpt2(void)
@@ -79,6 +80,19 @@ char *whole_file(const char *path, size_t *n)
     char *text = NULL;
     cr_assert_eq(sgt_file_get(&text, n, path, (size_t)1 << 30, &err), SGT_OK, "%s", err.text);
     return text;
+}
+
+sgt_vocab *vocab_of_merges(const char *text, sgt_error *err)
+{
+    char folder[SCRATCH_SIZE], path[SCRATCH_SIZE + 16];
+    sgt_error ignored;
+    sgt_vocab *v = NULL;
+    cr_assert(scratch_folder(folder, "/tmp", "vocab"), "%s", folder);
+    snprintf(path, sizeof path, "%s/m", folder);
+    cr_assert_eq(sgt_file_put(path, text, strlen(text), err), SGT_OK, "%s", err->text);
+    cr_assert_eq(sgt_vocab_load(&v, path, NULL, err), v ? SGT_OK : SGT_EFORMAT);
+    sgt_remove_tree(folder, &ignored);
+    return v;
 }
 
 size_t put_utf8(uint8_t *out, uint32_t cp)

@@ -14,6 +14,8 @@
 /* Return GPT-2's vocabulary, and an encoder for a vocabulary; the caller frees both. */
 sgt_vocab *gpt2(void);
 sgt_encoder *new_encoder(const sgt_vocab *v);
+/* Return the vocabulary of a text of merges, or NULL with *err if it is refused. */
+sgt_vocab *vocab_of_merges(const char *text, sgt_error *err);
 
 /* Fill in GPT-2's vocabulary with its own rule and with each rule of rules.h, and an encoder for
  * each. Return their number. free_rules frees all of them. */

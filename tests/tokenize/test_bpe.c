@@ -341,8 +341,8 @@ Test(pairs, sixty_five_thousand_random_ones_have_a_table)
         halves[id][0] = (uint16_t)(id * 40503u);
         halves[id][1] = (uint16_t)below(&r, 65536);
     }
-    cr_assert_eq(sgt_pairs_make(&p, (const uint16_t(*)[2])halves, 256, END, &err), SGT_OK, "%s",
-                 err.text);
+    cr_assert_eq(sgt_pairs_make(&p, (const uint16_t(*)[2])halves, 256, END, NULL, &err), SGT_OK,
+                 "%s", err.text);
     for (uint32_t id = 256; id < END; id++)
         cr_assert_eq(sgt_pair(&p, halves[id][0], halves[id][1]), id);
     sgt_pairs_free(&p);

@@ -103,7 +103,6 @@ Test(extent, cutting_long_pieces_changes_nothing)
  * random order. */
 static sgt_vocab *chance_vocab(rng *r)
 {
-    static char name[] = "chance";
     char tokens[400][9] = {"a", "b", "c"}, text[8192];
     size_t count = 3, used = (size_t)snprintf(text, sizeof text, "#version: 0.2\n");
     for (int tries = 0; tries < 400 && count < 60; tries++) {
@@ -115,10 +114,9 @@ static sgt_vocab *chance_vocab(rng *r)
         used += (size_t)snprintf(text + used, sizeof text - used, "%s %s\n", a, b);
         memcpy(tokens[count++], both, strlen(both) + 1);
     }
-    sgt_vocab *v;
     sgt_error err;
-    cr_assert_eq(sgt_vocab_from_merges(&v, name, (const uint8_t *)text, used, &err), 0, "%s",
-                 err.text);
+    sgt_vocab *v = vocab_of_merges(text, &err);
+    cr_assert(v, "%s", err.text);
     return v;
 }
 

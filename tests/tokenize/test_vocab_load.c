@@ -3,13 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/base/file.h"
-#include "tests/scratch.h"
 #include "tokenize/bpe/bpe.h"
 #include "tests/tokenize/common.h"
 #include "tokenize/learn/merges.h"
 #include "tokenize/text/pattern.h"
-#include "tokenize/vocab/alphabet.h"
+#include "tokenize/vocab/vocab.h"
 #include "tokenize/vocab/vocab_file.h"
 
 #define DATA "tests/data/vocab/"
@@ -70,14 +68,11 @@ Test(vocab_load, gpt2_by_any_name_is_gpt2)
 {
     sgt_error err;
     sgt_vocab *built_in = gpt2(), *named = load("gpt2", NULL), *file, *other;
-    char folder[SCRATCH_SIZE], path[SCRATCH_SIZE + 16], *json;
     size_t n;
-    cr_assert(scratch_folder(folder, "/tmp", "vocab"), "%s", folder);
-    snprintf(path, sizeof path, "%s/any.bpe", folder);
-    cr_assert_eq(sgt_vocab_tokenizer_json(built_in, &json, &n, &err), SGT_OK);
-    const uint8_t *merges = sgt_vocab_gpt2_file(&n);
-    cr_assert_eq(sgt_file_put(path, merges, n, &err), SGT_OK, "%s", err.text);
-    file = load(path, NULL);
+    char *merges = whole_file("tokenize/vocab/gpt2.bpe", &n);
+    file = vocab_of_merges(merges, &err);
+    cr_assert(file, "%s", err.text);
+    free(merges);
     cr_assert_eq(sgt_vocab_fingerprint(file), SGT_GPT2_FINGERPRINT);
     cr_assert_eq(sgt_vocab_fingerprint(named), SGT_GPT2_FINGERPRINT);
     cr_assert_str_eq(sgt_vocab_name(file), "gpt2");
@@ -85,8 +80,6 @@ Test(vocab_load, gpt2_by_any_name_is_gpt2)
     other = load("gpt2", "\\p{L}+");
     cr_assert_neq(sgt_vocab_fingerprint(other), SGT_GPT2_FINGERPRINT);
     cr_assert(sgt_vocab_size(other) == 50257 && sgt_vocab_eot(other) == 50256);
-    sgt_remove_tree(folder, &err);
-    free(json);
     sgt_vocab_free(built_in);
     sgt_vocab_free(named);
     sgt_vocab_free(file);

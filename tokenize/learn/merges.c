@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tokenize/vocab/alphabet.h"
+#include "tokenize/vocab/vocab.h"
 
 #define EOT "<|endoftext|>"
 #define IDS 65536u

@@ -17,7 +17,6 @@
 #include "tokenize/out/out_compare.h"
 #include "tokenize/text/pattern.h"
 #include "tokenize/text/split.h"
-#include "tokenize/vocab/alphabet.h"
 #include "tokenize/vocab/vocab_file.h"
 
 #define PIECE ((size_t)256 << 10)
@@ -226,17 +225,8 @@ static int fill_parts(sgt_vocab_parts *p, const sgt_merges *m, sgt_error *err)
     int rc = sgt_vocab_parts_token(p, 0, EOT, EOT_BYTES, 1, err);
     for (uint32_t i = 0; i < 256 && !rc; i++)
         rc = sgt_vocab_parts_token(p, i + 1, a.order + i, 1, 0, err);
-    for (uint32_t i = 0; i < m->count && !rc; i++) {
-        const sgt_vocab_part l = p->tokens[m->pairs[i][0]], r = p->tokens[m->pairs[i][1]];
-        /* copy the bytes, because adding to the list may move them */
-        uint8_t *text = malloc(l.n + r.n);
-        if (!text) return sgt_fail_memory(err, p->path);
-        memcpy(text, p->bytes + l.at, l.n);
-        memcpy(text + l.n, p->bytes + r.at, r.n);
-        rc = sgt_vocab_parts_token(p, SGT_MERGES_FIRST + i, text, l.n + r.n, 0, err);
-        if (!rc) rc = sgt_vocab_parts_merge(p, text, l.n, text + l.n, r.n, err);
-        free(text);
-    }
+    for (uint32_t i = 0; i < m->count && !rc; i++)
+        rc = sgt_vocab_parts_join(p, SGT_MERGES_FIRST + i, m->pairs[i][0], m->pairs[i][1], err);
     return rc;
 }
 

@@ -4,16 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tokenize/vocab/alphabet.h"
 #include "loader/base/file.h"
 #include "tokenize/vocab/vocab_file.h"
-
-#define OUR_HEAD "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\n\"added_tokens\":["
-
-int sgt_vocab_is_ours(const char *text, size_t n)
-{
-    return n >= sizeof OUR_HEAD && !memcmp(text, OUR_HEAD, sizeof OUR_HEAD - 1);
-}
 
 /* A byte as it is written in a JSON string: its character of the byte alphabet, escaped if it is \
  * or ". */
@@ -48,8 +40,8 @@ static void put_number(writer *w, uint32_t x)
     while (n--) w->text[w->n++] = digits[n];
 }
 
-/* Write the text of an added token, which is not written in the byte alphabet. */
-static void put_name(writer *w, const uint8_t *s, size_t n)
+/* Write a text that is not in the byte alphabet, escaped for a JSON string. */
+static void put_text(writer *w, const uint8_t *s, size_t n)
 {
     for (; n-- > 0; s++) {
         if (*s == '"' || *s == '\\') put(w, "\\");
@@ -57,6 +49,8 @@ static void put_name(writer *w, const uint8_t *s, size_t n)
         else w->text[w->n++] = (char)*s;
     }
 }
+
+static void put_string(writer *w, const char *s) { put_text(w, (const uint8_t *)s, strlen(s)); }
 
 /* Write the token with public id `id`, escaped for a JSON string. */
 static void put_token(writer *w, uint32_t id)
@@ -67,7 +61,7 @@ static void put_token(writer *w, uint32_t id)
                   *end = s + (offsets[id + 1] - offsets[id]);
     char *to = w->text + w->n;
     if (v->file ? v->file->added[id] : id == v->eot) {
-        put_name(w, s, (size_t)(end - s));
+        put_text(w, s, (size_t)(end - s));
         return;
     }
     for (; s < end; s++) {
@@ -93,16 +87,6 @@ static void put_added(writer *w)
     put(w, "],\n");
 }
 
-/* Write a text, escaped for a JSON string. */
-static void put_text(writer *w, const char *s)
-{
-    for (; *s; s++) {
-        if (*s == '"' || *s == '\\') put(w, "\\");
-        if ((unsigned char)*s < 0x20) w->n += (size_t)sprintf(w->text + w->n, "\\u%04x", *s);
-        else w->text[w->n++] = *s;
-    }
-}
-
 /* Write the rule: GPT-2's as a setting of ByteLevel, any other as a Split before it. If Hugging
  * Face's library reads a rule differently, "Regex" holds its translation, and "pcre2", which that
  * library ignores, holds our own. */
@@ -113,16 +97,15 @@ static void put_rule(writer *w)
     const char *rule = w->v->file ? w->v->file->rule : NULL,
                *regex = rule ? w->v->file->regex : NULL;
     put(w, "\"pre_tokenizer\":");
-    if (rule)
+    if (rule) {
         put(w, "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{"
                "\"Regex\":\"");
-    if (rule) {
-        put_text(w, regex ? regex : rule);
+        put_string(w, regex ? regex : rule);
         put(w, "\"},\"behavior\":\"Isolated\",\"invert\":false");
     }
     if (rule && (!regex || strcmp(regex, rule))) {
         put(w, ",\"pcre2\":\"");
-        put_text(w, rule);
+        put_string(w, rule);
         put(w, "\"");
     }
     if (rule) put(w, "},");
@@ -130,12 +113,12 @@ static void put_rule(writer *w)
     put(w, rule ? "false}]},\n" : "true},\n");
 }
 
-/* Write the part before the model. Its first bytes identify our files (sgt_vocab_is_ours). */
+/* Write the part before the model. */
 static void put_head(writer *w)
 {
     static const char *const normalizers[] = {"null", "null", "{\"type\":\"NFC\"}",
                                               "{\"type\":\"NFKC\"}"};
-    put(w, OUR_HEAD);
+    put(w, "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\n\"added_tokens\":[");
     put_added(w);
     put(w, "\"normalizer\":");
     put(w, normalizers[w->v->normalize]);

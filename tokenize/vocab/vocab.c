@@ -1,5 +1,6 @@
-/* vocab.c: makes a vocabulary from a list of merges. Every line of a file is checked. GPT-2's list
- * is embedded in the library together with its tables, so that a program starts at once. */
+/* vocab.c: the tables of a vocabulary, made from its merges in order. GPT-2's merges are embedded in
+ * the library together with the factors of their table of pairs, so that a program starts at once.
+ */
 #include "tokenize/vocab/vocab.h"
 
 #include <inttypes.h>
@@ -7,116 +8,321 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "tokenize/vocab/alphabet.h"
 #include "tokenize/text/pattern.h"
 
 #define EOT_TEXT "<|endoftext|>"
 
 __asm__(".section .rodata\n"
         ".balign 64\n"
-        "sgt_gpt2_bpe: .incbin \"tokenize/vocab/gpt2.bpe\"\n"
-        "sgt_gpt2_bpe_end: .byte 0\n"
-        ".balign 64\n"
         "sgt_gpt2_tables: .incbin \"tokenize/vocab/gpt2.tables\"\n"
         ".previous\n");
-/* Hidden, so that these names are not reached through the global offset table. On aarch64, binutils
+/* Hidden, so that this name is not reached through the global offset table. On aarch64, binutils
  * 2.40 loses local names there. */
 #define HIDDEN __attribute__((visibility("hidden")))
-extern const uint8_t sgt_gpt2_bpe[] HIDDEN, sgt_gpt2_bpe_end[] HIDDEN;
 extern const uint16_t sgt_gpt2_tables[] HIDDEN; /* layout: make_gpt2_tables.py */
 
 #define GPT2_MERGES 50000
 
-const uint8_t *sgt_vocab_gpt2_file(size_t *n)
+/* ---- the byte alphabet ---- */
+
+static int is_printable(unsigned b)
 {
-    *n = (size_t)(sgt_gpt2_bpe_end - sgt_gpt2_bpe);
-    return sgt_gpt2_bpe;
+    return (b >= 0x21 && b <= 0x7E) || (b >= 0xA1 && b <= 0xAC) || b >= 0xAE;
+}
+
+void sgt_alphabet_fill(sgt_alphabet *a)
+{
+    unsigned id = 0, other = 0;
+    memset(a->byte, -1, sizeof a->byte);
+    for (unsigned b = 0; b < 256; b++)
+        if (is_printable(b)) a->order[id++] = (uint8_t)b;
+    for (unsigned b = 0; b < 256; b++) {
+        if (!is_printable(b)) a->order[id++] = (uint8_t)b;
+        a->character[b] = (uint16_t)(is_printable(b) ? b : 0x100 + other++);
+        a->byte[a->character[b]] = (int16_t)b;
+    }
+}
+
+size_t sgt_alphabet_read(const sgt_alphabet *a, const uint8_t *text, size_t n, uint8_t *out)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < n; count++) {
+        unsigned cp = text[i++];
+        if (cp >= 0x80) {
+            if (cp < 0xC2 || cp > 0xC5 || i == n || (text[i] & 0xC0) != 0x80) return 0;
+            cp = (cp & 0x1F) << 6 | (text[i++] & 0x3F);
+        }
+        if (cp >= 0x144 || a->byte[cp] < 0) return 0;
+        out[count] = (uint8_t)a->byte[cp];
+    }
+    return count;
+}
+
+size_t sgt_alphabet_write(const sgt_alphabet *a, const uint8_t *s, size_t n, char *out)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++) {
+        unsigned cp = a->character[s[i]];
+        if (cp >= 0x80) out[count++] = (char)(0xC0 | cp >> 6);
+        out[count++] = (char)(cp >= 0x80 ? 0x80 | (cp & 0x3F) : cp);
+    }
+    return count;
+}
+
+/* ---- pairs ----
+ *
+ * Groups are placed by size, the largest first, each with the first factor that gives all its pairs
+ * free slots. With half of the slots in use at the end, the last groups of six need some sixty
+ * tries, and few groups are that large. */
+
+#define SLOTS_LOG 17
+/* token 65,535 twice, which is never merged: as the last token it is the end of text */
+#define NO_PAIR UINT32_MAX
+
+/* Merges by group: those of group g are ids[ends[g - 1] .. ends[g]). */
+typedef struct groups {
+    const uint16_t (*halves)[2];
+    uint32_t ends[SGT_PAIR_GROUPS], largest;
+    uint16_t ids[65536];
+} groups;
+
+static inline uint32_t key_of(const groups *g, uint32_t id)
+{
+    return (uint32_t)g->halves[id][0] << 16 | g->halves[id][1];
+}
+
+static uint32_t size_of(const groups *g, uint32_t group)
+{
+    return g->ends[group] - (group ? g->ends[group - 1] : 0);
+}
+
+static void sort_groups(groups *g, uint32_t first, uint32_t end)
+{
+    uint32_t *at = g->ends; /* start of each group; once all merges are stored, its end */
+    for (uint32_t id = first; id < end; id++) at[sgt_pair_group(sgt_pair_hash(key_of(g, id)))]++;
+    for (uint32_t i = 0, before = 0; i < SGT_PAIR_GROUPS; i++) {
+        uint32_t size = at[i];
+        if (size > g->largest) g->largest = size;
+        at[i] = before;
+        before += size;
+    }
+    for (uint32_t id = first; id < end; id++)
+        g->ids[at[sgt_pair_group(sgt_pair_hash(key_of(g, id)))]++] = (uint16_t)id;
+}
+
+/* Put the group's pairs into the slots that this factor selects. If a slot is taken, undo that and
+ * return 0. */
+static int place_group(sgt_pairs *p, const groups *g, uint32_t group, uint32_t factor)
+{
+    uint32_t count = size_of(g, group);
+    const uint16_t *ids = g->ids + g->ends[group] - count;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t key = key_of(g, ids[i]);
+        sgt_pair_slot *at = &p->slots[sgt_pair_hash(key) * factor >> p->shift];
+        if (at->key == NO_PAIR) {
+            *at = (sgt_pair_slot){key, ids[i]};
+            continue;
+        }
+        while (i--)
+            p->slots[sgt_pair_hash(key_of(g, ids[i])) * factor >> p->shift] =
+                (sgt_pair_slot){NO_PAIR, SGT_NO_TOKEN};
+        return 0;
+    }
+    return 1;
+}
+
+static int place_groups(sgt_pairs *p, const groups *g)
+{
+    for (uint32_t size = g->largest; size > 0; size--)
+        for (uint32_t i = 0; i < SGT_PAIR_GROUPS; i++) {
+            uint32_t factor = 1;
+            if (size_of(g, i) != size) continue;
+            while (factor < 65536 && !place_group(p, g, i, factor)) factor += 2;
+            if (factor > 65535) return 0;
+            p->factors[i] = (uint16_t)factor;
+        }
+    return 1;
+}
+
+/* Make 2^log empty slots. All factors are 1. */
+static int make_slots(sgt_pairs *p, unsigned log, sgt_error *err)
+{
+    const size_t slots = sizeof *p->slots << log;
+    sgt_arena_unmap(&p->memory);
+    int rc = sgt_arena_map(&p->memory, slots + SGT_PAIR_GROUPS * sizeof *p->factors, 0, err);
+    if (rc < 0) return rc;
+    p->slots = sgt_arena_take(&p->memory, slots, 1);
+    p->factors = sgt_arena_take(&p->memory, SGT_PAIR_GROUPS, sizeof *p->factors);
+    memset(p->slots, 0xFF, slots);
+    for (uint32_t i = 0; i < SGT_PAIR_GROUPS; i++) p->factors[i] = 1;
+    p->shift = 32 - log;
+    return SGT_OK;
+}
+
+/* Compute factors for the merges first ... end - 1. Double the table until all pairs find a slot. No
+ * trained vocabulary is known to need that. */
+static int find_factors(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, uint32_t end,
+                        sgt_error *err)
+{
+    groups *g = calloc(1, sizeof *g);
+    int rc = SGT_OK, done = 0;
+    if (!g) return sgt_fail_memory(err, "vocabulary");
+    g->halves = halves;
+    sort_groups(g, first, end);
+    for (unsigned log = SLOTS_LOG; !rc && !done && log <= 22; log++)
+        if ((rc = make_slots(p, log, err)) == 0) done = place_groups(p, g);
+    free(g);
+    if (rc < 0 || done) return rc;
+    return sgt_fail(err, SGT_ENOMEM, "vocabulary: no table for its %u merges", end - first);
+}
+
+int sgt_pairs_make(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, uint32_t end,
+                   const uint16_t *factors, sgt_error *err)
+{
+    if (!factors) return find_factors(p, halves, first, end, err);
+    int rc = make_slots(p, SLOTS_LOG, err);
+    if (rc < 0) return rc;
+    memcpy(p->factors, factors, SGT_PAIR_GROUPS * sizeof *p->factors);
+    for (uint32_t id = first; id < end; id++) {
+        uint32_t key = (uint32_t)halves[id][0] << 16 | halves[id][1], hash = sgt_pair_hash(key);
+        p->slots[hash * factors[sgt_pair_group(hash)] >> p->shift] = (sgt_pair_slot){key, id};
+    }
+    return SGT_OK;
+}
+
+void sgt_pairs_free(sgt_pairs *p) { sgt_arena_unmap(&p->memory); }
+
+/* ---- the trie ----
+ *
+ * Most texts have no piece that needs it, and filling it takes longer than making the rest of a
+ * vocabulary. So the first thread that needs the trie fills it. */
+
+#define ROOT 1u
+
+/* Implements the check of vocab.h: undo the last merge of the two tokens, again and again. The last
+ * merge has the higher id; of equal ids, it is the right one. The tokens that then touch at the
+ * border must not merge to an id below `limit`. Such a merge would go before the one undone, and
+ * across the border. */
+int sgt_vocab_may_follow(const sgt_vocab *v, uint32_t left, uint32_t right, uint32_t limit)
+{
+    for (;;) {
+        uint32_t merged = sgt_pair(&v->pairs, left, right);
+        if (merged != SGT_NO_TOKEN && merged < limit) return 0;
+        if (left > right) {
+            if (left < 256) return 1; /* both tokens are single bytes: nothing is left to undo */
+            limit = left;
+            left = v->halves[left][1];
+        } else {
+            if (right < 256) return 1;
+            /* if the pair at the border has an id equal to right's, it is merged first, because it
+             * lies further left */
+            limit = right + 1;
+            right = v->halves[right][0];
+        }
+    }
+}
+
+static size_t find_slot(const sgt_vocab *v, uint32_t key)
+{
+    size_t mask = ((size_t)1 << (64 - v->trie_shift)) - 1, i = sgt_vocab_hash(key, v->trie_shift);
+    while (v->trie[i].value && v->trie[i].key != key) i = (i + 1) & mask;
+    return i;
+}
+
+static void fill_trie(sgt_vocab *v)
+{
+    uint32_t nodes = ROOT + 1;
+    for (uint32_t id = 0; id < v->eot; id++) {
+        uint32_t node = ROOT;
+        for (uint32_t i = v->offsets[id]; i < v->offsets[id + 1]; i++) {
+            uint32_t key = node << 8 | v->bytes[i];
+            size_t at = find_slot(v, key);
+            if (!v->trie[at].value) v->trie[at] = (sgt_vocab_slot){key, nodes++};
+            node = v->trie[at].value;
+        }
+        v->trie_token[node] = (uint16_t)(id + 1);
+    }
+}
+
+void sgt_vocab_need_trie(const sgt_vocab *shared)
+{
+    /* the one change to a shared vocabulary: a thread fills the trie, under trie_lock */
+    sgt_vocab *v = (sgt_vocab *)shared;
+    /* pairs with the release store below */
+    if (__atomic_load_n(&v->trie_ready, __ATOMIC_ACQUIRE)) return;
+    pthread_mutex_lock(&v->trie_lock);
+    if (!v->trie_ready) {
+        fill_trie(v);
+        __atomic_store_n(&v->trie_ready, 1, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&v->trie_lock);
+}
+
+uint32_t sgt_vocab_longest(const sgt_vocab *v, const uint8_t *s, size_t n, size_t *len)
+{
+    uint32_t node = ROOT, best = SGT_NO_TOKEN;
+    for (size_t i = 0; i < n; i++) {
+        node = v->trie[find_slot(v, node << 8 | s[i])].value;
+        if (!node) break;
+        if (v->trie_token[node]) {
+            best = v->trie_token[node] - 1u;
+            *len = i + 1;
+        }
+    }
+    return best;
 }
 
 /* ---- making one ---- */
 
-/* Hash table from a token's bytes to its id. It exists only while merges are read. */
-typedef struct names {
-    const sgt_vocab *v;
-    uint16_t *slot; /* id + 1; 0: free */
-    size_t mask;
-} names;
-
-static size_t names_find(const names *t, const uint8_t *s, size_t n)
-{
-    size_t i = XXH3_64bits(s, n) & t->mask;
-    for (; t->slot[i]; i = (i + 1) & t->mask) {
-        uint32_t id = t->slot[i] - 1u;
-        if (sgt_vocab_length(t->v, id) == n && !memcmp(t->v->bytes + t->v->offsets[id], s, n))
-            break;
-    }
-    return i;
-}
-
-/* Add the 256 single bytes, the first tokens. */
-static void add_bytes(sgt_vocab *v, const sgt_alphabet *a)
-{
-    for (uint32_t id = 0; id < 256; id++) {
-        v->bytes[id] = a->order[id];
-        v->offsets[id + 1] = id + 1;
-        v->byte_id[a->order[id]] = v->halves[id][0] = v->halves[id][1] = (uint16_t)id;
-    }
-}
-
-/* Add the end of text, the last token, which no merge makes. */
-static void add_eot(sgt_vocab *v)
-{
-    memcpy(v->bytes + v->offsets[v->eot], EOT_TEXT, strlen(EOT_TEXT));
-    v->offsets[v->size] = v->offsets[v->eot] + (uint32_t)strlen(EOT_TEXT);
-}
-
-/* Add merge `id` from the line text[0..n): two tokens that exist make a third that does not exist
- * yet. */
-static int add_merge(sgt_vocab *v, names *t, const sgt_alphabet *a, const uint8_t *text, size_t n,
-                     uint32_t id, sgt_error *err)
-{
-    uint8_t *to = v->bytes + v->offsets[id];
-    const uint8_t *space = memchr(text, ' ', n);
-    size_t left = space ? sgt_alphabet_read(a, text, (size_t)(space - text), to) : 0;
-    size_t right =
-        left ? sgt_alphabet_read(a, space + 1, n - (size_t)(space + 1 - text), to + left) : 0;
-    unsigned line = id - 256 + 2; /* line number: merge 0 is on line 2, after the version */
-    if (!right)
-        return sgt_fail(
-            err, SGT_EFORMAT,
-            "%s: line %u: expected two tokens in GPT-2's byte alphabet, a space between them",
-            v->name, line);
-    uint32_t l = t->slot[names_find(t, to, left)], r = t->slot[names_find(t, to + left, right)];
-    size_t slot = names_find(t, to, left + right);
-    if (!l || !r)
-        return sgt_fail(err, SGT_EFORMAT, "%s: line %u: merges a token that no earlier line makes",
-                        v->name, line);
-    if (t->slot[slot])
-        return sgt_fail(err, SGT_EFORMAT, "%s: line %u: makes a token that is there already",
-                        v->name, line);
-    v->offsets[id + 1] = v->offsets[id] + (uint32_t)(left + right);
-    t->slot[slot] = (uint16_t)(id + 1);
-    v->halves[id][0] = (uint16_t)(l - 1);
-    v->halves[id][1] = (uint16_t)(r - 1);
-    return SGT_OK;
-}
-
-static int add_merges(sgt_vocab *v, names *t, const uint8_t *text, size_t n, sgt_error *err)
+/* Allocate memory for `count` merges, and fill in the tokens: the 256 bytes, the tokens that the
+ * merges make, whose bytes are those of their two halves, and the end of text. */
+static int add_tokens(sgt_vocab *v, const uint16_t (*halves)[2], uint32_t count)
 {
     sgt_alphabet a;
-    const uint8_t *end = text + n;
     sgt_alphabet_fill(&a);
-    add_bytes(v, &a);
-    for (uint32_t id = 0; id < 256; id++)
-        t->slot[names_find(t, v->bytes + id, 1)] = (uint16_t)(id + 1);
-    for (uint32_t id = 256; id < v->eot; id++) {
-        const uint8_t *stop = memchr(text, '\n', (size_t)(end - text));
-        int rc = add_merge(v, t, &a, text, (size_t)((stop ? stop : end) - text), id, err);
-        if (rc < 0) return rc;
-        text = stop ? stop + 1 : end;
+    v->eot = 256 + count;
+    v->size = v->eot + 1;
+    v->offsets = calloc((size_t)v->size + 1, sizeof *v->offsets);
+    v->halves = calloc(v->size, sizeof *v->halves);
+    if (!v->offsets || !v->halves) return -1;
+    for (uint32_t id = 0; id < v->eot; id++) {
+        const uint16_t byte[2] = {(uint16_t)id, (uint16_t)id},
+                       *h = id < 256 ? byte : halves[id - 256];
+        memcpy(v->halves[id], h, sizeof byte);
+        v->offsets[id + 1] =
+            v->offsets[id] +
+            (id < 256 ? 1 : (uint32_t)(sgt_vocab_length(v, h[0]) + sgt_vocab_length(v, h[1])));
     }
-    add_eot(v);
-    return SGT_OK;
+    v->offsets[v->size] = v->offsets[v->eot] + (uint32_t)strlen(EOT_TEXT);
+    if (!(v->bytes = malloc(v->offsets[v->size]))) return -1;
+    for (uint32_t id = 0; id < 256; id++) {
+        v->bytes[id] = a.order[id];
+        v->byte_id[a.order[id]] = (uint16_t)id;
+    }
+    for (uint32_t id = 256; id < v->eot; id++) {
+        const uint16_t *h = v->halves[id];
+        const size_t left = sgt_vocab_length(v, h[0]);
+        uint8_t *to = v->bytes + v->offsets[id];
+        memcpy(to, v->bytes + v->offsets[h[0]], left);
+        memcpy(to + left, v->bytes + v->offsets[h[1]], sgt_vocab_length(v, h[1]));
+    }
+    memcpy(v->bytes + v->offsets[v->eot], EOT_TEXT, strlen(EOT_TEXT));
+    return 0;
+}
+
+/* Allocate memory for the tables that the tokens determine. Return 0, or -1 if out of memory. */
+static int reserve_tables(sgt_vocab *v)
+{
+    unsigned log_trie = 1;
+    /* most nodes: one for each byte of each token, and the root, which is 1 */
+    v->trie_nodes = (size_t)v->offsets[v->eot] + 2;
+    while ((size_t)1 << log_trie < 2 * v->trie_nodes) log_trie++;
+    v->trie_shift = 64 - log_trie;
+    v->byte_pairs = malloc(65536 * sizeof *v->byte_pairs);
+    v->joins = calloc(1024, sizeof *v->joins);
+    v->trie = calloc((size_t)1 << log_trie, sizeof *v->trie);
+    v->trie_token = calloc(v->trie_nodes, sizeof *v->trie_token);
+    return v->byte_pairs && v->joins && v->trie && v->trie_token ? 0 : -1;
 }
 
 /* Make the encoder's tables, except the pairs, from the tokens and their halves. This works for any
@@ -137,158 +343,37 @@ static void make_tables(sgt_vocab *v)
     sgt_cuts_make(&v->cuts, v->joins);
 }
 
-/* Return the public id of a token from its id in merge order. */
-static uint32_t given_out(const sgt_vocab *v, uint32_t id)
-{
-    return v->file && v->file->ids ? v->file->ids[id] : id;
-}
-
-/* Return whether the ids imply the merges: a merge makes every token but the bytes and the added
- * ones, and lower ids are made by earlier merges. */
-static int ids_say_merges(const sgt_vocab *v)
-{
-    uint32_t plain = 0;
-    for (uint32_t id = 257; id < v->eot; id++)
-        if (given_out(v, id) < given_out(v, id - 1)) return 0;
-    for (uint32_t id = 0; v->file && id < v->file->size; id++) plain += !v->file->added[id];
-    return !v->file || plain == v->eot;
-}
-
-/* The fingerprint is the XXH3-64 of each token in order of id, its length as 32 little-endian bits
- * before it, and then of the rule's text. If the ids do not imply the merges, these follow: their
- * number, and both ids of each in turn, as 32 little-endian bits each. */
-int sgt_vocab_take_fingerprint(sgt_vocab *v, sgt_error *err)
-{
-    const uint32_t count = v->eot - 256;
-    const char *rule = sgt_vocab_rule(v);
-    const uint32_t size = sgt_vocab_size(v), *offsets = v->file ? v->file->offsets : v->offsets;
-    const uint8_t *bytes = v->file ? v->file->bytes : v->bytes;
-    size_t total = offsets[size] + (size_t)size * sizeof(uint32_t) + strlen(rule);
-    size_t merges = ((size_t)2 * count + 1) * sizeof(uint32_t);
-    uint8_t *all = malloc(total + merges), *p = all;
-    if (!all) return sgt_fail_memory(err, v->name);
-    for (uint32_t id = 0; id < size; id++) {
-        uint32_t n = offsets[id + 1] - offsets[id];
-        memcpy(p, &n, sizeof n);
-        memcpy(p + sizeof n, bytes + offsets[id], n);
-        p += sizeof n + n;
-    }
-    memcpy(p, rule, strlen(rule));
-    v->fingerprint = XXH3_64bits(all, total);
-    if (!ids_say_merges(v)) {
-        p = memcpy(all + total, &count, sizeof count);
-        for (uint32_t id = 256; id < v->eot; id++)
-            for (int half = 0; half < 2; half++) {
-                uint32_t part = given_out(v, v->halves[id][half]);
-                memcpy(p += sizeof part, &part, sizeof part);
-            }
-        v->fingerprint = XXH3_64bits(all, total + merges);
-    }
-    free(all);
-    return SGT_OK;
-}
-
-/* Allocate memory for a vocabulary of `size` tokens whose merges are n bytes of text. A token has
- * at most as many bytes as its line. Returns 0, or -1 if out of memory. */
-static int reserve(sgt_vocab *v, uint32_t size, size_t n)
-{
-    unsigned log_trie = 1;
-    v->size = size;
-    v->eot = size - 1;
-    v->trie_nodes = n + 512; /* most nodes: one for each byte of each token, and the root */
-    while ((size_t)1 << log_trie < 2 * v->trie_nodes) log_trie++;
-    v->trie_shift = 64 - log_trie;
-    v->offsets = calloc((size_t)size + 1, sizeof *v->offsets);
-    v->bytes = calloc(n + 512, 1);
-    v->halves = calloc(size, sizeof *v->halves);
-    v->byte_pairs = malloc(65536 * sizeof *v->byte_pairs);
-    v->joins = calloc(1024, sizeof *v->joins);
-    v->trie = calloc((size_t)1 << log_trie, sizeof *v->trie);
-    v->trie_token = calloc(v->trie_nodes, sizeof *v->trie_token);
-    return v->offsets && v->bytes && v->halves && v->byte_pairs && v->joins && v->trie &&
-                   v->trie_token
-               ? 0
-               : -1;
-}
-
-static sgt_vocab *named(const char *name, sgt_error *err)
+/* factors: as in sgt_pairs_make */
+static int make_vocab(sgt_vocab **out, const char *name, const uint16_t (*halves)[2],
+                      uint32_t count, const uint16_t *factors, sgt_error *err)
 {
     sgt_vocab *v = calloc(1, sizeof *v);
-    if (!v) {
-        sgt_fail_memory(err, name);
-        return NULL;
-    }
+    if (!v) return sgt_fail_memory(err, name);
     v->name = name;
     v->eot_text = EOT_TEXT;
     pthread_mutex_init(&v->trie_lock, NULL);
-    return v;
-}
-
-int sgt_vocab_from_merges(sgt_vocab **out, const char *name, const uint8_t *text, size_t n,
-                          sgt_error *err)
-{
-    size_t lines = 0;
-    const uint8_t *first = memchr(text, '\n', n);
-    if (!first || text[0] != '#')
-        return sgt_fail(err, SGT_EFORMAT, "%s: expected a first line that starts with #version",
-                        name);
-    for (const uint8_t *p = first; (p = memchr(p + 1, '\n', (size_t)(text + n - (p + 1)))); lines++)
-        continue;
-    if (text[n - 1] != '\n') lines++;
-    if (lines + 257 > 65536)
-        return sgt_fail(err, SGT_EFORMAT, "%s: %zu merges make ids up to %zu; 16 bits hold 65535",
-                        name, lines, lines + 256);
-
-    sgt_vocab *v = named(name, err);
-    if (!v) return SGT_ENOMEM;
-    names t = {v, calloc(131072, sizeof *t.slot), 131071};
-    int rc = t.slot && reserve(v, (uint32_t)lines + 257, n) == 0
-                 ? add_merges(v, &t, first + 1, n - (size_t)(first + 1 - text), err)
-                 : sgt_fail_memory(err, name);
-    free(t.slot);
-    if (rc == SGT_OK) make_tables(v);
-    if (rc == SGT_OK)
-        rc = sgt_pairs_make(&v->pairs, (const uint16_t(*)[2])v->halves, 256, v->eot, err);
-    if (rc == SGT_OK) rc = sgt_vocab_take_fingerprint(v, err);
+    int rc = add_tokens(v, halves, count) < 0 || reserve_tables(v) < 0 ? sgt_fail_memory(err, name)
+                                                                       : SGT_OK;
+    if (!rc) {
+        make_tables(v);
+        rc = sgt_pairs_make(&v->pairs, (const uint16_t(*)[2])v->halves, 256, v->eot, factors, err);
+    }
     if (rc < 0) sgt_vocab_free(v);
     else *out = v;
     return rc;
 }
 
-/* Fill in the tokens: the bytes of a token are those of its two halves. */
-static void add_halves(sgt_vocab *v, const uint16_t (*halves)[2])
+int sgt_vocab_from_halves(sgt_vocab **out, const char *name, const uint16_t (*halves)[2],
+                          uint32_t count, sgt_error *err)
 {
-    sgt_alphabet a;
-    sgt_alphabet_fill(&a);
-    add_bytes(v, &a);
-    memcpy(v->halves + 256, halves, (v->eot - 256) * sizeof *halves);
-    for (uint32_t id = 256; id < v->eot; id++) {
-        size_t left = sgt_vocab_length(v, v->halves[id][0]),
-               right = sgt_vocab_length(v, v->halves[id][1]);
-        uint8_t *to = v->bytes + v->offsets[id];
-        memcpy(to, v->bytes + v->offsets[v->halves[id][0]], left);
-        memcpy(to + left, v->bytes + v->offsets[v->halves[id][1]], right);
-        v->offsets[id + 1] = v->offsets[id] + (uint32_t)(left + right);
-    }
-    add_eot(v);
+    return make_vocab(out, name, halves, count, NULL, err);
 }
 
 int sgt_vocab_gpt2(sgt_vocab **out, sgt_error *err)
 {
-    size_t n;
-    sgt_vocab_gpt2_file(&n);
-    sgt_vocab *v = named("gpt2", err);
-    if (!v) return SGT_ENOMEM;
-    int rc = reserve(v, GPT2_MERGES + 257, n) == 0 ? SGT_OK : sgt_fail_memory(err, "gpt2");
-    if (rc == SGT_OK) {
-        add_halves(v, (const uint16_t(*)[2])sgt_gpt2_tables);
-        make_tables(v);
-        v->fingerprint = SGT_GPT2_FINGERPRINT;
-        rc = sgt_pairs_take(&v->pairs, (const uint16_t(*)[2])v->halves, 256, v->eot,
-                            sgt_gpt2_tables + (size_t)2 * GPT2_MERGES, err);
-    }
-    if (rc < 0) sgt_vocab_free(v);
-    else *out = v;
+    int rc = make_vocab(out, "gpt2", (const uint16_t(*)[2])sgt_gpt2_tables, GPT2_MERGES,
+                        sgt_gpt2_tables + (size_t)2 * GPT2_MERGES, err);
+    if (!rc) (*out)->fingerprint = SGT_GPT2_FINGERPRINT;
     return rc;
 }
 
@@ -313,6 +398,59 @@ void sgt_vocab_free(sgt_vocab *v)
         free(v->file);
     }
     free(v);
+}
+
+/* ---- the fingerprint ---- */
+
+/* Return the public id of a token from its id in merge order. */
+static uint32_t public_id(const sgt_vocab *v, uint32_t id)
+{
+    return v->file && v->file->ids ? v->file->ids[id] : id;
+}
+
+/* Return whether the ids imply the merges: a merge makes every token but the bytes and the added
+ * ones, and lower ids are made by earlier merges. */
+static int ids_imply_merges(const sgt_vocab *v)
+{
+    uint32_t plain = 0;
+    for (uint32_t id = 257; id < v->eot; id++)
+        if (public_id(v, id) < public_id(v, id - 1)) return 0;
+    for (uint32_t id = 0; v->file && id < v->file->size; id++) plain += !v->file->added[id];
+    return !v->file || plain == v->eot;
+}
+
+/* The fingerprint is the XXH3-64 of each token in order of id, its length as 32 little-endian bits
+ * before it, and then of the rule's text. If the ids do not imply the merges, these follow: their
+ * number, and both ids of each in turn, as 32 little-endian bits each. */
+int sgt_vocab_set_fingerprint(sgt_vocab *v, sgt_error *err)
+{
+    const uint32_t count = v->eot - 256;
+    const char *rule = sgt_vocab_rule(v);
+    const uint32_t size = sgt_vocab_size(v), *offsets = v->file ? v->file->offsets : v->offsets;
+    const uint8_t *bytes = v->file ? v->file->bytes : v->bytes;
+    size_t total = offsets[size] + (size_t)size * sizeof(uint32_t) + strlen(rule);
+    size_t merges = ((size_t)2 * count + 1) * sizeof(uint32_t);
+    uint8_t *all = malloc(total + merges), *p = all;
+    if (!all) return sgt_fail_memory(err, v->name);
+    for (uint32_t id = 0; id < size; id++) {
+        uint32_t n = offsets[id + 1] - offsets[id];
+        memcpy(p, &n, sizeof n);
+        memcpy(p + sizeof n, bytes + offsets[id], n);
+        p += sizeof n + n;
+    }
+    memcpy(p, rule, strlen(rule));
+    v->fingerprint = XXH3_64bits(all, total);
+    if (!ids_imply_merges(v)) {
+        p = memcpy(all + total, &count, sizeof count);
+        for (uint32_t id = 256; id < v->eot; id++)
+            for (int half = 0; half < 2; half++) {
+                uint32_t part = public_id(v, v->halves[id][half]);
+                memcpy(p += sizeof part, &part, sizeof part);
+            }
+        v->fingerprint = XXH3_64bits(all, total + merges);
+    }
+    free(all);
+    return SGT_OK;
 }
 
 /* ---- asking one ---- */

@@ -11,14 +11,78 @@
 
 #include <pthread.h>
 
-#include "tokenize/vocab/pairs.h"
+#include "loader/base/arena.h"
+#include "loader/base/error.h"
 #include "tokenize/sgt_tokenize.h"
 #include "tokenize/text/cuts.h"
 #include "tokenize/text/rules.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+/* ---- the byte alphabet ----
+ *
+ * Files write merges and vocabularies in GPT-2's byte alphabet. Each byte is written as one printable
+ * character: printable Latin-1 bytes stand for themselves, and the 68 other bytes are U+0100 to
+ * U+0143 in order. */
+
+typedef struct sgt_alphabet {
+    uint16_t character[256]; /* byte -> code point */
+    int16_t byte[0x144];     /* code point -> byte, -1: none */
+    uint8_t order[256];      /* id -> byte: the printable bytes have the lower ids */
+} sgt_alphabet;
+
+void sgt_alphabet_fill(sgt_alphabet *a);
+
+/* Write the characters of text[0..n) as bytes to out, which has room for n. Returns the number of
+ * bytes, or 0 if a character is not in the alphabet. */
+size_t sgt_alphabet_read(const sgt_alphabet *a, const uint8_t *text, size_t n, uint8_t *out);
+
+/* Write the bytes s[0..n) as UTF-8 characters to out, which has room for 2n bytes. Returns the
+ * number of bytes written. */
+size_t sgt_alphabet_write(const sgt_alphabet *a, const uint8_t *s, size_t n, char *out);
+
+/* ---- pairs ----
+ *
+ * Which token two tokens merge to is found in one memory access, by a perfect hash over all merges of
+ * a vocabulary:
+ *
+ *     uint32_t merged = sgt_pair(&v->pairs, left, right);      // SGT_NO_TOKEN: no merge
+ *
+ * A pair's hash selects one of 8,192 groups, and the group's factor selects the slot. Factors are
+ * chosen so that each pair has its own slot (Fredman, Komlós, Szemerédi 1984). Most of the pairs
+ * that are looked up have no merge, the slowest case of an open-addressing table. */
+
+#define SGT_NO_TOKEN UINT32_MAX
+#define SGT_PAIR_GROUPS 8192
+
+typedef struct sgt_pair_slot {
+    uint32_t key, merged; /* key: left id << 16 | right id */
+} sgt_pair_slot;
+
+typedef struct sgt_pairs {
+    sgt_arena memory; /* of slots and factors: a huge page, as each look-up is a random access */
+    sgt_pair_slot *slots;
+    uint16_t *factors; /* (SGT_PAIR_GROUPS): odd factors */
+    unsigned shift;    /* 32 - log2(slots) */
+} sgt_pairs;
+
+static inline uint32_t sgt_pair_hash(uint32_t key) { return key * 0x9E3779B1u; } /* one to one */
+static inline uint32_t sgt_pair_group(uint32_t hash) { return hash >> 19; }
+
+static inline uint32_t sgt_pair(const sgt_pairs *p, uint32_t left, uint32_t right)
+{
+    uint32_t key = left << 16 | right, hash = sgt_pair_hash(key);
+    const sgt_pair_slot *at = &p->slots[hash * p->factors[sgt_pair_group(hash)] >> p->shift];
+    /* no branch, because it would be mispredicted about every second time */
+    return at->merged | (0u - (at->key != key));
+}
+
+/* Build the table: halves[i] merge to id i, for i = first ... end - 1, and all pairs differ. factors
+ * (SGT_PAIR_GROUPS): factors that are known to give no collision among 2^17 slots, which is faster;
+ * NULL: find them. Returns 0, or SGT_ENOMEM. */
+int sgt_pairs_make(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, uint32_t end,
+                   const uint16_t *factors, sgt_error *err);
+void sgt_pairs_free(sgt_pairs *p);
+
+/* ---- vocabularies ---- */
 
 /* fingerprint of GPT-2's vocabulary, by which any file with it is recognized; a test recomputes
  * it */
@@ -104,21 +168,21 @@ static inline int sgt_vocab_joins_at(const sgt_vocab *v, const uint8_t *p)
 /* Return the byte pairs that occur inside tokens, for sgt_split_cut. v owns the table. */
 const uint64_t *sgt_vocab_joins(const sgt_vocab *v);
 
-/* Return the longest token that s[0..n), n >= 1, starts with, and its length in *len. Considers
- * only tokens that the merges make from their own bytes; no text encodes to any other. Call
+/* Return the longest token that s[0..n), n >= 1, starts with, and its length in *len. Call
  * sgt_vocab_need_trie first; it may be called by any thread, any number of times. */
 uint32_t sgt_vocab_longest(const sgt_vocab *v, const uint8_t *s, size_t n, size_t *len);
 void sgt_vocab_need_trie(const sgt_vocab *v);
 
 /* Return whether two adjacent tokens stay as they are under the merges with ids below `limit`
- * (SGT_NO_TOKEN: all): no merge crosses the border between them. Those merges must make each token
- * from its own bytes. */
+ * (SGT_NO_TOKEN: all): no merge crosses the border between them. */
 int sgt_vocab_may_follow(const sgt_vocab *v, uint32_t left, uint32_t right, uint32_t limit);
 
-/* Make a vocabulary from a list of merges: a first line "#version: ...", then one merge a line.
- * *out borrows `name`, which must outlive it. */
-int sgt_vocab_from_merges(sgt_vocab **out, const char *name, const uint8_t *text, size_t n,
-                          sgt_error *err);
+/* Make a vocabulary of `count` merges: halves[i] are the two tokens, ids in merge order, that merge to
+ * token 256 + i. The merges must make each token from its own bytes: they make both halves, and no
+ * earlier merge crosses the border between these (sgt_vocab_from_parts checks that). The caller sets
+ * the fingerprint. *out borrows `name`, which must outlive it. */
+int sgt_vocab_from_halves(sgt_vocab **out, const char *name, const uint16_t (*halves)[2],
+                          uint32_t count, sgt_error *err);
 
 /* Load the vocabulary and the normal form that these options name. The caller frees *out. Return
  * SGT_EFORMAT if special_eot would find other literals than the file's settings say. */
@@ -145,24 +209,18 @@ static inline int sgt_vocab_normalizes(const sgt_vocab *v)
     return v->normalize > SGT_NORMALIZE_NONE;
 }
 
-/* Compute v's fingerprint. It covers the tokens in the order of the ids that files of tokens hold,
+/* Compute v->fingerprint. It covers the tokens in the order of the ids that files of tokens hold,
  * and the split rule; also the merges, unless the ids imply them. Ids in merge order do: a token's
  * bytes, encoded with lower ids alone, become exactly two tokens, which are its merge
  * (vocab_file.h). */
-int sgt_vocab_take_fingerprint(sgt_vocab *v, sgt_error *err);
+int sgt_vocab_set_fingerprint(sgt_vocab *v, sgt_error *err);
 
 /* Report settings of the vocabulary's file that sgt ignores, a split rule that is only assumed, and
  * constructs that Hugging Face's library cannot express in the files sgt writes. */
 void sgt_vocab_say(const sgt_vocab *v, const sgt_notice *n);
 
-/* Return GPT-2's embedded merges, *n bytes, for tests that check them. */
-const uint8_t *sgt_vocab_gpt2_file(size_t *n);
-
 /* Fill in bytes[n]: the number of bytes of each id's text. It is 0 for the end of text, which has
  * none, and for ids that the vocabulary lacks. */
 void sgt_vocab_text_bytes(const sgt_vocab *v, uint32_t *bytes, uint32_t n);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -3,12 +3,9 @@
 #include "tokenize/vocab/vocab_file.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
-
-#include "tokenize/vocab/alphabet.h"
 
 #define MAX_BYTES ((size_t)1 << 23) /* most bytes of all tokens: the trie's keys hold 2^24 nodes */
 /* most tokens or merges. o200k has 446,189 merges: it is read, and then refused for its ids */
@@ -21,21 +18,25 @@ const char *const sgt_vocab_eot_names[] = {"<|endoftext|>", "<|end_of_text|>", "
 
 /* ---- parts ---- */
 
-static int add_bytes(sgt_vocab_parts *p, const void *bytes, size_t n, sgt_error *err)
+static int reserve_bytes(sgt_vocab_parts *p, size_t n, sgt_error *err)
 {
     if (n > MAX_BYTES - p->used)
         return sgt_fail(err, SGT_EFORMAT, "%s: tokens and merges of more than %zu bytes", p->path,
                         MAX_BYTES);
-    if (p->used + n > p->room) {
-        size_t room = 2 * (p->used + n) + 4096;
-        uint8_t *more = realloc(p->bytes, room);
-        if (!more) return sgt_fail_memory(err, p->path);
-        p->bytes = more;
-        p->room = room;
-    }
+    if (p->used + n <= p->room) return SGT_OK;
+    size_t room = 2 * (p->used + n) + 4096;
+    uint8_t *more = realloc(p->bytes, room);
+    if (!more) return sgt_fail_memory(err, p->path);
+    p->bytes = more;
+    p->room = room;
+    return SGT_OK;
+}
+
+/* Append bytes for which room is reserved. */
+static void add_bytes(sgt_vocab_parts *p, const void *bytes, size_t n)
+{
     if (n) memcpy(p->bytes + p->used, bytes, n);
     p->used += n;
-    return SGT_OK;
 }
 
 static int add_part(const sgt_vocab_parts *p, sgt_vocab_part **list, size_t *count, size_t *room,
@@ -54,21 +55,48 @@ static int add_part(const sgt_vocab_parts *p, sgt_vocab_part **list, size_t *cou
     return SGT_OK;
 }
 
+static int add_token(sgt_vocab_parts *p, sgt_vocab_part token, sgt_error *err)
+{
+    return add_part(p, &p->tokens, &p->token_count, &p->token_room, token, err);
+}
+
+static int add_merge(sgt_vocab_parts *p, sgt_vocab_part merge, sgt_error *err)
+{
+    return add_part(p, &p->merges, &p->merge_count, &p->merge_room, merge, err);
+}
+
 int sgt_vocab_parts_token(sgt_vocab_parts *p, uint64_t id, const void *bytes, size_t n, int added,
                           sgt_error *err)
 {
-    const sgt_vocab_part part = {id, p->used, n, added};
-    int rc = add_bytes(p, bytes, n, err);
-    return rc < 0 ? rc : add_part(p, &p->tokens, &p->token_count, &p->token_room, part, err);
+    int rc = reserve_bytes(p, n, err);
+    if (rc < 0) return rc;
+    add_bytes(p, bytes, n);
+    return add_token(p, (sgt_vocab_part){id, p->used - n, n, added}, err);
 }
 
-int sgt_vocab_parts_merge(sgt_vocab_parts *p, const void *left, size_t left_n, const void *right,
-                          size_t right_n, sgt_error *err)
+int sgt_vocab_parts_merge(sgt_vocab_parts *p, const void *bytes, size_t left, size_t n,
+                          sgt_error *err)
 {
-    const sgt_vocab_part part = {left_n, p->used, left_n + right_n, 0};
-    int rc = add_bytes(p, left, left_n, err);
-    if (!rc) rc = add_bytes(p, right, right_n, err);
-    return rc < 0 ? rc : add_part(p, &p->merges, &p->merge_count, &p->merge_room, part, err);
+    int rc = reserve_bytes(p, n, err);
+    if (rc < 0) return rc;
+    add_bytes(p, bytes, n);
+    return add_merge(p, (sgt_vocab_part){left, p->used - n, n, 0}, err);
+}
+
+int sgt_vocab_parts_made(sgt_vocab_parts *p, uint64_t id, size_t merge, sgt_error *err)
+{
+    return add_token(p, (sgt_vocab_part){id, p->merges[merge].at, p->merges[merge].n, 0}, err);
+}
+
+int sgt_vocab_parts_join(sgt_vocab_parts *p, uint64_t id, size_t left, size_t right, sgt_error *err)
+{
+    const sgt_vocab_part l = p->tokens[left], r = p->tokens[right];
+    int rc = reserve_bytes(p, l.n + r.n, err);
+    if (rc < 0) return rc;
+    add_bytes(p, p->bytes + l.at, l.n);
+    add_bytes(p, p->bytes + r.at, r.n);
+    rc = add_merge(p, (sgt_vocab_part){l.n, p->used - l.n - r.n, l.n + r.n, 0}, err);
+    return rc < 0 ? rc : sgt_vocab_parts_made(p, id, p->merge_count - 1, err);
 }
 
 void sgt_vocab_parts_free(sgt_vocab_parts *p)
@@ -101,11 +129,8 @@ typedef struct builder {
     sgt_vocab_slot *pairs; /* hash table of pairs, in merge order */
     unsigned pair_shift;
     uint32_t made; /* number of tokens that are in merge order so far */
-    char *text;    /* the merges of these tokens, as lines of text */
-    size_t n;
     /* (merges): 1: the same pair is listed again later, and only the later merge counts */
     uint8_t *again;
-    sgt_alphabet alphabet;
 } builder;
 
 static size_t find_name(const builder *b, const uint8_t *s, size_t n)
@@ -161,11 +186,10 @@ static int check_ids(builder *b, sgt_error *err)
 
 static int reserve(builder *b, sgt_error *err)
 {
-    size_t slots = 2, line_bytes = 512;
+    size_t slots = 2;
     while (slots < 2 * (size_t)b->size) slots *= 2;
     b->name_mask = slots - 1;
     b->pair_shift = (unsigned)__builtin_clzll(slots) + 1;
-    for (size_t i = 0; i < b->p->token_count; i++) line_bytes += 2 * b->p->tokens[i].n + 2;
     b->tokens = calloc(b->size, sizeof *b->tokens);
     b->names = calloc(slots, sizeof *b->names);
     b->order = malloc(b->size * sizeof *b->order);
@@ -173,17 +197,14 @@ static int reserve(builder *b, sgt_error *err)
     b->ids = calloc((size_t)b->size + 257, sizeof *b->ids);
     b->halves = calloc((size_t)b->size + 257, sizeof *b->halves);
     b->pairs = calloc(slots, sizeof *b->pairs);
-    b->text = malloc(line_bytes);
-    sgt_alphabet_fill(&b->alphabet);
-    if (!b->tokens || !b->names || !b->order || !b->awaited || !b->ids || !b->halves || !b->pairs ||
-        !b->text)
+    if (!b->tokens || !b->names || !b->order || !b->awaited || !b->ids || !b->halves || !b->pairs)
         return sgt_fail_memory(err, b->p->path);
     memset(b->order, 0xFF, b->size * sizeof *b->order);
     return SGT_OK;
 }
 
-/* Place the tokens by id. Fails unless every id and every text occurs once. */
-static int place_tokens(builder *b, sgt_error *err)
+/* Index the tokens by id and by text. Fails unless every id and every text occurs once. */
+static int index_tokens(builder *b, sgt_error *err)
 {
     char text[300];
     for (size_t i = 0; i < b->p->token_count; i++) {
@@ -224,14 +245,16 @@ static int find_eot(builder *b, sgt_error *err)
                     b->p->path);
 }
 
-static int place_bytes(builder *b, sgt_error *err)
+static int order_bytes(builder *b, sgt_error *err)
 {
+    sgt_alphabet a;
+    sgt_alphabet_fill(&a);
     for (uint32_t i = 0; i < 256; i++) {
-        uint32_t id = find_token(b, b->alphabet.order + i, 1);
+        uint32_t id = find_token(b, a.order + i, 1);
         if (id == SGT_NO_TOKEN)
             return sgt_fail(err, SGT_EFORMAT,
                             "%s: is not byte-level: no token is the byte 0x%02X alone", b->p->path,
-                            b->alphabet.order[i]);
+                            a.order[i]);
         b->order[id] = b->halves[i][0] = b->halves[i][1] = (uint16_t)i;
         b->ids[i] = (uint16_t)id;
     }
@@ -242,7 +265,7 @@ static int place_bytes(builder *b, sgt_error *err)
 /* ---- merges ---- */
 
 /* Return whether the merges made so far keep two adjacent tokens apart, given as ids in merge
- * order. Works like sgt_vocab_may_follow (trie.c). A merge of these two tokens is not among the
+ * order. Works like sgt_vocab_may_follow (vocab.c). A merge of these two tokens is not among the
  * merges yet. */
 static int stay_apart(const builder *b, uint32_t left, uint32_t right)
 {
@@ -265,17 +288,12 @@ static int stay_apart(const builder *b, uint32_t left, uint32_t right)
  * merge order. */
 static void make_token(builder *b, uint32_t id, uint32_t left, uint32_t right)
 {
-    const sgt_vocab_part *l = b->tokens[b->ids[left]], *r = b->tokens[b->ids[right]];
     uint32_t at = b->made++;
     b->pairs[find_pair(b, left, right)] = (sgt_vocab_slot){left << 16 | right, at};
     b->halves[at][0] = (uint16_t)left;
     b->halves[at][1] = (uint16_t)right;
     b->ids[at] = (uint16_t)id;
     b->order[id] = at;
-    b->n += sgt_alphabet_write(&b->alphabet, b->p->bytes + l->at, l->n, b->text + b->n);
-    b->text[b->n++] = ' ';
-    b->n += sgt_alphabet_write(&b->alphabet, b->p->bytes + r->at, r->n, b->text + b->n);
-    b->text[b->n++] = '\n';
 }
 
 /* Mark merges that are listed again later. The last listing counts, as in Hugging Face's table of
@@ -303,10 +321,10 @@ static int mark_repeated(builder *b, sgt_error *err)
     return rc;
 }
 
-/* Take the merges in the order of the file. Leave out merges that can never happen: an earlier
+/* Go through the merges in the order of the file. Leave out merges that can never happen: an earlier
  * merge crosses the border between the two tokens, or an earlier merge already makes the same
  * token. */
-static int take_merges(builder *b, sgt_error *err)
+static int order_merges(builder *b, sgt_error *err)
 {
     char text[300];
     int rc = mark_repeated(b, err);
@@ -337,7 +355,7 @@ static int take_merges(builder *b, sgt_error *err)
 
 /* Find the merge of token `id` if ids are ranks: the only way to cut it into two tokens that merges
  * of lower ranks keep apart. */
-static int rank_token(builder *b, uint32_t id, sgt_error *err)
+static int order_ranked(builder *b, uint32_t id, sgt_error *err)
 {
     const sgt_vocab_part *t = b->tokens[id];
     const uint8_t *s = b->p->bytes + t->at;
@@ -362,10 +380,10 @@ static int rank_token(builder *b, uint32_t id, sgt_error *err)
 static int order_tokens(builder *b, sgt_error *err)
 {
     char text[300];
-    int rc = place_bytes(b, err);
-    if (!rc && !b->p->ranks) rc = take_merges(b, err);
+    int rc = order_bytes(b, err);
+    if (!rc && !b->p->ranks) rc = order_merges(b, err);
     for (uint32_t id = 0; id < b->size && !rc && b->p->ranks; id++)
-        if (!b->tokens[id]->added && b->order[id] == SGT_NO_TOKEN) rc = rank_token(b, id, err);
+        if (!b->tokens[id]->added && b->order[id] == SGT_NO_TOKEN) rc = order_ranked(b, id, err);
     for (uint32_t id = 0; id < b->size && !rc && b->p->whole; id++)
         if (!b->tokens[id]->added && b->order[id] == SGT_NO_TOKEN)
             rc = sgt_fail(err, SGT_EFORMAT,
@@ -433,16 +451,16 @@ static int build(sgt_vocab **out, builder *b, sgt_error *err)
 {
     sgt_vocab *v = NULL;
     int rc = check_ids(b, err);
-    if (rc < 0 || (rc = reserve(b, err)) < 0 || (rc = place_tokens(b, err)) < 0 ||
+    if (rc < 0 || (rc = reserve(b, err)) < 0 || (rc = index_tokens(b, err)) < 0 ||
         (rc = find_eot(b, err)) < 0)
         return rc;
-    b->n = (size_t)sprintf(b->text, "#version: 0.2\n");
     if ((rc = order_tokens(b, err)) < 0) return rc;
-    if ((rc = sgt_vocab_from_merges(&v, b->p->path, (const uint8_t *)b->text, b->n, err)) < 0)
-        return rc;
+    rc = sgt_vocab_from_halves(&v, b->p->path, (const uint16_t(*)[2])(b->halves + 256),
+                               b->made - 256, err);
+    if (rc < 0) return rc;
     v->file = calloc(1, sizeof *v->file);
     rc = v->file ? fill_file(v->file, b, err) : sgt_fail_memory(err, b->p->path);
-    if (!rc) rc = sgt_vocab_take_fingerprint(v, err);
+    if (!rc) rc = sgt_vocab_set_fingerprint(v, err);
     if (rc < 0) {
         sgt_vocab_free(v);
         return rc;
@@ -466,7 +484,6 @@ int sgt_vocab_from_parts(sgt_vocab **out, const sgt_vocab_parts *p, sgt_error *e
     free(b.ids);
     free(b.halves);
     free(b.pairs);
-    free(b.text);
     free(b.again);
     return rc;
 }

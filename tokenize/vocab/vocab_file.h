@@ -1,6 +1,5 @@
 /* vocab_file.h: a vocabulary as a file holds it: tokens under the file's own ids, merges or ranks,
- * and a rule to split by. A reader of a format (vocab_load.c, vocab_huggingface.c) fills in an
- * sgt_vocab_parts. sgt_vocab_from_parts checks what every vocabulary must satisfy, and makes one.
+ * and a rule to split by. vocab_read.c fills in an sgt_vocab_parts from each format. sgt_vocab_from_parts checks what every vocabulary must satisfy, and makes one.
  *
  *     sgt_vocab_parts p = {.path = path};
  *     if (sgt_vocab_parts_token(&p, 0, "!", 1, 0, &err) < 0 || ... ||
@@ -19,9 +18,6 @@
 #include "tokenize/vocab/vocab.h"
 
 #define SGT_VOCAB_MAX_IDS 65536u
-/* most JSON values in a file; a vocabulary with too many ids has fewer, so that it is refused for
- * its ids */
-#define SGT_VOCAB_MAX_VALUES ((size_t)1 << 21)
 
 typedef struct sgt_vocab_part {
     uint64_t id; /* id of a token; or, for a merge, length of its left token in bytes */
@@ -54,11 +50,17 @@ typedef struct sgt_vocab_parts {
     const char *ignored; /* a list of the file's settings that sgt ignores; NULL: none */
 } sgt_vocab_parts;
 
-/* Append a copy of a token or of a merge to p. Return 0 or a negative SGT_E*. */
+/* Append a copy of a token, or of a merge: the bytes of its two tokens, of which the first has `left`
+ * bytes. Return 0 or a negative SGT_E*. */
 int sgt_vocab_parts_token(sgt_vocab_parts *p, uint64_t id, const void *bytes, size_t n, int added,
                           sgt_error *err);
-int sgt_vocab_parts_merge(sgt_vocab_parts *p, const void *left, size_t left_n, const void *right,
-                          size_t right_n, sgt_error *err);
+int sgt_vocab_parts_merge(sgt_vocab_parts *p, const void *bytes, size_t left, size_t n,
+                          sgt_error *err);
+/* Append the token that p->merges[merge] makes. */
+int sgt_vocab_parts_made(sgt_vocab_parts *p, uint64_t id, size_t merge, sgt_error *err);
+/* Append the merge of p->tokens[left] and p->tokens[right], and the token that it makes. */
+int sgt_vocab_parts_join(sgt_vocab_parts *p, uint64_t id, size_t left, size_t right,
+                         sgt_error *err);
 void sgt_vocab_parts_free(sgt_vocab_parts *p);
 
 /* Check p and make a vocabulary from it. The caller frees *out, and still owns p. */
@@ -67,12 +69,5 @@ int sgt_vocab_from_parts(sgt_vocab **out, const sgt_vocab_parts *p, sgt_error *e
 /* Names that an end-of-text token may have, in the order in which they are tried. NULL ends the
  * list. */
 extern const char *const sgt_vocab_eot_names[];
-
-/* Return whether text[n] is a tokenizer.json that sgt wrote, judging by its first bytes. Older
- * releases wrote the rule in PCRE2's syntax, and it is then read as such. */
-int sgt_vocab_is_ours(const char *text, size_t n);
-
-/* Read text[n], a tokenizer.json, into *p. */
-int sgt_vocab_read_huggingface(sgt_vocab_parts *p, const char *text, size_t n, sgt_error *err);
 
 #endif

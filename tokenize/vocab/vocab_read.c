@@ -1,0 +1,658 @@
+/* vocab_read.c: sgt_vocab_load. Finds out a file's format, reads it into an sgt_vocab_parts, and makes
+ * the vocabulary. The formats are merges.txt with or without vocab.json, .tiktoken, and the
+ * tokenizer.json of a byte-level BPE with one pattern to split by. Any other setting of a
+ * tokenizer.json is refused with a message that names it. Its post-processor and decoder are not
+ * read, because they change no id of plain text. */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "loader/base/file.h"
+#include "loader/base/json.h"
+#include "tokenize/text/pattern.h"
+#include "tokenize/vocab/vocab_file.h"
+
+#define MAX_FILE ((size_t)64 << 20)
+/* most JSON values in a file; a vocabulary with too many ids has fewer, so that it is refused for
+ * its ids */
+#define MAX_VALUES ((size_t)1 << 21)
+
+typedef struct text_file {
+    char *path, *bytes; /* NULL: there is no such file */
+    size_t n;
+} text_file;
+
+/* A vocabulary's files, and the parts read from them. */
+typedef struct source {
+    sgt_vocab_parts parts;
+    text_file merges, vocab; /* vocab: vocab.json, .tiktoken or tokenizer.json */
+    sgt_alphabet alphabet;
+} source;
+
+/* ---- lines ---- */
+
+/* Find the next line of a text from *at on, without its line end. Returns 0 at the end of the
+ * text. */
+static int next_line(const text_file *t, size_t *at, const char **line, size_t *len)
+{
+    if (*at >= t->n) return 0;
+    const char *stop = memchr(t->bytes + *at, '\n', t->n - *at);
+    *line = t->bytes + *at;
+    *len = (size_t)((stop ? stop : t->bytes + t->n) - *line);
+    *at += *len + 1;
+    if (*len && (*line)[*len - 1] == '\r') --*len;
+    return 1;
+}
+
+/* ---- tokens and merges in the byte alphabet ---- */
+
+/* Add the merge of left[left_n] and right[right_n]. Return 1 if they are not two tokens in the byte
+ * alphabet. */
+static int add_merge(source *s, const char *left, size_t left_n, const char *right, size_t right_n,
+                     sgt_error *err)
+{
+    uint8_t *bytes = malloc(left_n + right_n + 1);
+    if (!bytes) return sgt_fail_memory(err, s->parts.path);
+    const size_t l = sgt_alphabet_read(&s->alphabet, (const uint8_t *)left, left_n, bytes),
+                 r = l ? sgt_alphabet_read(&s->alphabet, (const uint8_t *)right, right_n, bytes + l)
+                       : 0;
+    const int rc = r ? sgt_vocab_parts_merge(&s->parts, bytes, l, l + r, err) : 1;
+    free(bytes);
+    return rc;
+}
+
+/* Add the merge "left right", likewise. */
+static int add_merge_line(source *s, const char *line, size_t n, sgt_error *err)
+{
+    const char *space = memchr(line, ' ', n);
+    return space ? add_merge(s, line, (size_t)(space - line), space + 1,
+                             n - (size_t)(space + 1 - line), err)
+                 : 1;
+}
+
+static int read_merges(source *s, sgt_error *err)
+{
+    const char *line;
+    size_t at = 0, len, number = 0;
+    int rc = SGT_OK;
+    while (!rc && next_line(&s->merges, &at, &line, &len)) {
+        number++;
+        if (number == 1 && len >= 8 && !memcmp(line, "#version", 8)) continue;
+        if ((rc = add_merge_line(s, line, len, err)) == 1)
+            return sgt_fail(err, SGT_EFORMAT,
+                            "%s: line %zu: expected two tokens in GPT-2's byte alphabet, a space "
+                            "between them",
+                            s->merges.path, number);
+    }
+    return rc;
+}
+
+/* Read a merge of tokenizer.json: "left right", or ["left", "right"]. */
+static int read_json_merge(source *s, const json_t *o, size_t number, sgt_error *err)
+{
+    const char *line = json_string_value(o), *l = json_string_value(json_array_get(o, 0)),
+               *r = json_string_value(json_array_get(o, 1));
+    const int rc = line     ? add_merge_line(s, line, strlen(line), err)
+                   : l && r ? add_merge(s, l, strlen(l), r, strlen(r), err)
+                            : 1;
+    return rc < 1 ? rc
+                  : sgt_fail(err, SGT_EFORMAT,
+                             "%s: merge %zu: expected two tokens in GPT-2's byte alphabet",
+                             s->parts.path, number);
+}
+
+static int is_eot(const char *name)
+{
+    for (const char *const *eot = sgt_vocab_eot_names; *eot; eot++)
+        if (!strcmp(*eot, name)) return 1;
+    return 0;
+}
+
+static int add_token(source *s, const char *path, const char *name, int64_t id, sgt_error *err)
+{
+    const size_t n = strlen(name);
+    uint8_t *bytes = malloc(n + 1);
+    if (!bytes) return sgt_fail_memory(err, path);
+    const size_t count = sgt_alphabet_read(&s->alphabet, (const uint8_t *)name, n, bytes);
+    const int rc =
+        count || !n
+            ? sgt_vocab_parts_token(&s->parts, (uint64_t)id, bytes, count, 0, err)
+            : sgt_fail(err, SGT_EFORMAT,
+                       "%s: is not byte-level: token %lld (%s) is not in GPT-2's byte alphabet",
+                       path, (long long)id, name);
+    free(bytes);
+    return rc;
+}
+
+/* Read an object of tokens and their ids. added: the tokens that were added before, by name; NULL: an
+ * end of text is one, too. */
+static int read_tokens(source *s, const char *path, json_t *vocab, const json_t *added,
+                       sgt_error *err)
+{
+    const char *name;
+    json_t *id;
+    int rc = SGT_OK;
+    json_object_foreach(vocab, name, id)
+    {
+        const json_t *known = json_object_get(added, name);
+        const int64_t number = json_integer_value(id);
+        if (!json_is_integer(id) || number < 0)
+            return sgt_fail(err, SGT_EFORMAT, "%s: token %s: its id is not a whole number", path,
+                            name);
+        if (known && !json_equal(known, id))
+            return sgt_fail(err, SGT_EFORMAT, "%s: token %s has two ids, %lld and %lld", path, name,
+                            (long long)number, (long long)json_integer_value(known));
+        if (known) continue;
+        rc = !added && is_eot(name)
+                 ? sgt_vocab_parts_token(&s->parts, (uint64_t)number, name, strlen(name), 1, err)
+                 : add_token(s, path, name, number, err);
+        if (rc < 0) break;
+    }
+    return rc;
+}
+
+/* Parse the JSON of s->vocab. The caller frees *root. */
+static int parse_json(const source *s, json_t **root, sgt_error *err)
+{
+    const text_file *t = &s->vocab;
+    json_error_t why;
+    int rc = sgt_json_fits(t->bytes, t->n, MAX_VALUES, t->path, err);
+    if (rc < 0) return rc;
+    if ((*root = json_loadb(t->bytes, t->n, JSON_REJECT_DUPLICATES, &why))) return SGT_OK;
+    return sgt_fail(err, SGT_EFORMAT, "%s: line %d: %s", t->path, why.line, why.text);
+}
+
+static int read_vocab_json(source *s, sgt_error *err)
+{
+    json_t *o = NULL;
+    int rc = parse_json(s, &o, err);
+    if (!rc)
+        rc = json_is_object(o)
+                 ? read_tokens(s, s->vocab.path, o, NULL, err)
+                 : sgt_fail(err, SGT_EFORMAT, "%s: is not a JSON object of tokens", s->vocab.path);
+    json_decref(o);
+    return rc;
+}
+
+/* ---- tokens numbered as GPT-2's are: bytes, what the merges make, end of text ---- */
+
+static int add_bytes(source *s, sgt_error *err)
+{
+    int rc = SGT_OK;
+    for (uint32_t i = 0; i < 256 && !rc; i++)
+        rc = sgt_vocab_parts_token(&s->parts, i, s->alphabet.order + i, 1, 0, err);
+    return rc;
+}
+
+static int add_eot(source *s, uint64_t id, sgt_error *err)
+{
+    const char *name = sgt_vocab_eot_names[0];
+    return sgt_vocab_parts_token(&s->parts, id, name, strlen(name), 1, err);
+}
+
+static int number_merges(source *s, sgt_error *err)
+{
+    const size_t count = s->parts.merge_count;
+    int rc = add_bytes(s, err);
+    for (size_t i = 0; i < count && !rc; i++) rc = sgt_vocab_parts_made(&s->parts, 256 + i, i, err);
+    return rc < 0 ? rc : add_eot(s, 256 + count, err);
+}
+
+/* Read the vocabulary that is built in. */
+static int read_gpt2(source *s, sgt_error *err)
+{
+    sgt_vocab *v = NULL;
+    int rc = sgt_vocab_gpt2(&v, err);
+    if (!rc) rc = add_bytes(s, err);
+    for (uint32_t id = 256; !rc && id < v->eot; id++)
+        rc = sgt_vocab_parts_join(&s->parts, id, v->halves[id][0], v->halves[id][1], err);
+    if (!rc) rc = add_eot(s, v->eot, err);
+    sgt_vocab_free(v);
+    return rc;
+}
+
+/* ---- .tiktoken ---- */
+
+/* Decode base64 text[n] to out, which has room for n bytes. Returns the number of bytes, or -1. */
+static ptrdiff_t read_base64(const char *text, size_t n, uint8_t *out)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    uint32_t bits = 0;
+    size_t count = 0, padding = 0;
+    if (!n || n % 4) return -1;
+    while (padding < 2 && text[n - 1 - padding] == '=') padding++;
+    for (size_t i = 0; i < n; i++) {
+        const char *digit = i >= n - padding ? digits : text[i] ? strchr(digits, text[i]) : NULL;
+        if (!digit) return -1;
+        bits = bits << 6 | (uint32_t)(digit - digits);
+        if (i % 4 != 3) continue;
+        for (int shift = 16; shift >= 0; shift -= 8) out[count++] = (uint8_t)(bits >> shift);
+        bits = 0;
+    }
+    return (ptrdiff_t)(count - padding);
+}
+
+static int read_ranked(source *s, size_t number, const char *line, size_t n, sgt_error *err)
+{
+    const char *space = memchr(line, ' ', n);
+    char digits[24], *end = digits;
+    size_t len = space ? (size_t)(space - line) : 0, digit_count = space ? n - len - 1 : 0;
+    uint8_t *bytes = malloc(n + 4);
+    if (!bytes) return sgt_fail_memory(err, s->vocab.path);
+    ptrdiff_t got = read_base64(line, len, bytes);
+    uint64_t id = 0;
+    if (digit_count && digit_count < 19) {
+        memcpy(digits, space + 1, digit_count);
+        digits[digit_count] = 0;
+        id = digits[0] >= '0' && digits[0] <= '9' ? strtoull(digits, &end, 10) : 0;
+    }
+    int rc = got <= 0 || end == digits || *end
+                 ? sgt_fail(err, SGT_EFORMAT,
+                            "%s: line %zu: expected a token in base64, a space, and its rank",
+                            s->vocab.path, number)
+                 : sgt_vocab_parts_token(&s->parts, id, bytes, (size_t)got, 0, err);
+    free(bytes);
+    return rc;
+}
+
+/* Add the end of text, which the file does not hold. If exactly one id below the largest is unused,
+ * that is its id; otherwise the largest plus 1. */
+static int add_free_eot(source *s, sgt_error *err)
+{
+    const sgt_vocab_parts *p = &s->parts;
+    uint64_t largest = 0, sum = 0;
+    for (size_t i = 0; i < p->token_count; i++) {
+        if (p->tokens[i].id > largest) largest = p->tokens[i].id;
+        sum += p->tokens[i].id;
+    }
+    if (largest >= SGT_VOCAB_MAX_IDS) return SGT_OK; /* refused later for its ids */
+    /* the unused id, if there is exactly one */
+    uint64_t left_out = largest * (largest + 1) / 2 - sum;
+    uint64_t id = p->token_count == largest ? left_out : largest + 1;
+    return add_eot(s, id, err);
+}
+
+static int read_tiktoken(source *s, sgt_error *err)
+{
+    const char *line;
+    size_t at = 0, len, number = 0;
+    int rc = SGT_OK;
+    while (!rc && next_line(&s->vocab, &at, &line, &len)) {
+        number++;
+        if (len) rc = read_ranked(s, number, line, len, err);
+    }
+    if (!rc && !s->parts.token_count)
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: holds no tokens", s->vocab.path);
+    s->parts.ranks = 1;
+    return rc < 0 ? rc : add_free_eot(s, err);
+}
+
+/* ---- tokenizer.json ---- */
+
+static int refuse(const sgt_vocab_parts *p, const char *what, const char *why, sgt_error *err)
+{
+    return sgt_fail(err, SGT_EFORMAT, "%s: %s%s", p->path, what, why);
+}
+
+static const char *type_of(const json_t *o)
+{
+    const char *type = json_string_value(json_object_get(o, "type"));
+    return type ? type : "of no type";
+}
+
+/* Set p->rule to the pattern of a Split in PCRE2's syntax. It is the member "pcre2", which sgt
+ * writes if Hugging Face's library reads the pattern differently. Without it, the pattern must be a
+ * known one. */
+static int read_regex(sgt_vocab_parts *p, const json_t *o, const char *regex, sgt_error *err)
+{
+    const char *pcre2 = json_string_value(json_object_get(o, "pcre2")),
+               *rule = pcre2 ? pcre2 : sgt_rule_from_regex(regex);
+    if (!rule)
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: its pattern is not one that sgt knows (--pattern gives it, by a name "
+                        "such as cl100k or in PCRE2's syntax)",
+                        p->path);
+    p->rule = p->own_rule = strdup(rule);
+    return p->rule ? SGT_OK : sgt_fail_memory(err, p->path);
+}
+
+/* Read a Split by a regular expression whose matches are pieces of their own. */
+static int read_split(sgt_vocab_parts *p, const json_t *o, sgt_error *err)
+{
+    const char *regex = json_string_value(json_object_get(json_object_get(o, "pattern"), "Regex"));
+    const char *behavior = json_string_value(json_object_get(o, "behavior"));
+    if (!regex || !behavior || strcmp(behavior, "Isolated") ||
+        json_is_true(json_object_get(o, "invert")) || p->rule)
+        return refuse(p, "pre_tokenizer: ",
+                      "of Split, sgt supports only one Regex whose matches are Isolated (--pattern "
+                      "replaces it)",
+                      err);
+    return read_regex(p, o, regex, err);
+}
+
+/* Read a ByteLevel: it turns bytes into the byte alphabet, and splits by GPT-2's rule unless
+ * another step splits. Set *found. */
+static int read_byte_level(sgt_vocab_parts *p, const json_t *o, int *found, sgt_error *err)
+{
+    const json_t *regex = json_object_get(o, "use_regex");
+    *found = 1;
+    if (!json_is_false(json_object_get(o, "add_prefix_space")))
+        return refuse(p, "pre_tokenizer: ",
+                      "ByteLevel with add_prefix_space changes the text (--pattern leaves it)",
+                      err);
+    if (json_is_false(regex)) {
+        /* the whole text is one piece; this literal is never freed */
+        if (!p->rule) p->rule = "(?s).+";
+        return SGT_OK;
+    }
+    if (p->rule)
+        return refuse(p, "pre_tokenizer: ",
+                      "Split, and then ByteLevel's own pattern (--pattern gives one instead)", err);
+    return SGT_OK;
+}
+
+static int read_pre_tokenizer(sgt_vocab_parts *p, const json_t *o, int *found, sgt_error *err)
+{
+    const char *type = type_of(o);
+    size_t i;
+    json_t *part;
+    int rc = SGT_OK;
+    if (!strcmp(type, "Split")) return read_split(p, o, err);
+    if (!strcmp(type, "ByteLevel")) return read_byte_level(p, o, found, err);
+    if (strcmp(type, "Sequence"))
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: pre_tokenizer: %s is not supported (--pattern REGEX replaces it)",
+                        p->path, type);
+    json_array_foreach(json_object_get(o, "pretokenizers"), i, part) if (!rc) rc =
+        read_pre_tokenizer(p, part, found, err);
+    return rc;
+}
+
+static int read_rule(sgt_vocab_parts *p, const json_t *root, sgt_error *err)
+{
+    const json_t *o = json_object_get(root, "pre_tokenizer");
+    int found = 0, rc;
+    if (p->rule) return SGT_OK; /* the caller's rule overrides the file's */
+    if (!json_is_object(o))
+        return refuse(p, "is not byte-level: ", "has no pre_tokenizer (--pattern gives one)", err);
+    if ((rc = read_pre_tokenizer(p, o, &found, err)) < 0) return rc;
+    return found ? SGT_OK
+                 : refuse(p, "is not byte-level: ", "its pre_tokenizer holds no ByteLevel", err);
+}
+
+/* Add truncation and padding to the ignored settings: documents of training data may have any
+ * length. */
+static void set_ignored(sgt_vocab_parts *p, const json_t *root)
+{
+    const json_t *truncation = json_object_get(root, "truncation"),
+                 *padding = json_object_get(root, "padding");
+    const int cut = truncation && !json_is_null(truncation),
+              pad = padding && !json_is_null(padding);
+    p->ignored = cut && pad ? "truncation and padding are"
+                 : cut      ? "truncation is"
+                 : pad      ? "padding is"
+                            : NULL;
+}
+
+static int read_normalizer(sgt_vocab_parts *p, const json_t *root, sgt_error *err)
+{
+    const json_t *o = json_object_get(root, "normalizer"),
+                 *list = json_object_get(o, "normalizers");
+    if (!o || json_is_null(o)) return SGT_OK;
+    if (!strcmp(type_of(o), "Sequence") && json_array_size(list) < 2) {
+        if (json_array_size(list) == 0) return SGT_OK;
+        o = json_array_get(list, 0);
+    }
+    if (!strcmp(type_of(o), "NFC")) p->normalize = SGT_NORMALIZE_NFC;
+    else if (!strcmp(type_of(o), "NFKC")) p->normalize = SGT_NORMALIZE_NFKC;
+    else
+        return sgt_fail(err, SGT_EFORMAT, "%s: normalizer: %s is not supported (NFC, NFKC)",
+                        p->path, type_of(o));
+    return SGT_OK;
+}
+
+/* Return the settings SGT_ADDED_* of an added token. */
+static int settings_of(const json_t *o)
+{
+    return (json_is_true(json_object_get(o, "lstrip")) ? SGT_ADDED_LSTRIP : 0) |
+           (json_is_true(json_object_get(o, "rstrip")) ? SGT_ADDED_RSTRIP : 0) |
+           (json_is_true(json_object_get(o, "single_word")) ? SGT_ADDED_SINGLE_WORD : 0);
+}
+
+static int read_added(sgt_vocab_parts *p, const json_t *root, json_t *names, sgt_error *err)
+{
+    size_t i;
+    json_t *o;
+    json_array_foreach(json_object_get(root, "added_tokens"), i, o)
+    {
+        const char *text = json_string_value(json_object_get(o, "content"));
+        const json_t *id = json_object_get(o, "id");
+        if (!text || !json_is_integer(id) || json_integer_value(id) < 0)
+            return sgt_fail(err, SGT_EFORMAT, "%s: added_tokens: number %zu lacks content or id",
+                            p->path, i + 1);
+        if (!json_is_true(json_object_get(o, "special")))
+            return sgt_fail(err, SGT_EFORMAT,
+                            "%s: added_tokens: %lld (%s) is not special: it would have to be found "
+                            "in text before merging, which sgt does not do",
+                            p->path, (long long)json_integer_value(id), text);
+        int rc = sgt_vocab_parts_token(p, (uint64_t)json_integer_value(id), text, strlen(text),
+                                       1 | settings_of(o), err);
+        if (rc < 0) return rc;
+        if (json_object_set(names, text, (json_t *)id) < 0)
+            return refuse(p, "out of ", "memory", err);
+    }
+    return SGT_OK;
+}
+
+static int read_model(source *s, const json_t *model, const json_t *names, sgt_error *err)
+{
+    sgt_vocab_parts *p = &s->parts;
+    static const char *const affixes[] = {"continuing_subword_prefix", "end_of_word_suffix"};
+    const json_t *dropout = json_object_get(model, "dropout");
+    size_t i;
+    json_t *merge, *vocab = json_object_get(model, "vocab");
+    int rc;
+    if (json_object_get(model, "type") && strcmp(type_of(model), "BPE"))
+        return sgt_fail(err, SGT_EFORMAT, "%s: its model is %s, not BPE", p->path, type_of(model));
+    if (!json_is_object(vocab) || !json_is_array(json_object_get(model, "merges")))
+        return refuse(p, "its model", " has no vocab or no merges", err);
+    for (i = 0; i < 2; i++) {
+        const char *affix = json_string_value(json_object_get(model, affixes[i]));
+        if (affix && *affix) return refuse(p, "is not byte-level: ", affixes[i], err);
+    }
+    if (json_is_true(json_object_get(model, "byte_fallback")))
+        return refuse(p, "is not byte-level: ", "byte_fallback", err);
+    if (json_is_number(dropout) && json_number_value(dropout) > 0)
+        return refuse(p, "its model", " has dropout", err);
+    p->whole = json_is_true(json_object_get(model, "ignore_merges"));
+    if ((rc = read_tokens(s, p->path, vocab, names, err)) < 0) return rc;
+    json_array_foreach(json_object_get(model, "merges"), i, merge)
+    {
+        if ((rc = read_json_merge(s, merge, i + 1, err)) < 0) return rc;
+    }
+    return SGT_OK;
+}
+
+static int read_huggingface(source *s, sgt_error *err)
+{
+    sgt_vocab_parts *p = &s->parts;
+    json_t *root = NULL, *names = json_object();
+    int rc = names ? parse_json(s, &root, err) : sgt_fail_memory(err, p->path);
+    if (!rc) {
+        set_ignored(p, root);
+        if ((rc = read_normalizer(p, root, err)) == 0 && (rc = read_rule(p, root, err)) == 0 &&
+            (rc = read_added(p, root, names, err)) == 0)
+            rc = read_model(s, json_object_get(root, "model"), names, err);
+    }
+    json_decref(names);
+    json_decref(root);
+    return rc;
+}
+
+/* ---- which file is what ---- */
+
+/* Read the file called path, which is malloc'd and becomes t's. */
+static int read_text(text_file *t, char *path, sgt_error *err)
+{
+    t->path = path;
+    return path ? sgt_file_get(&t->bytes, &t->n, path, MAX_FILE, err) : SGT_OK;
+}
+
+/* Return FOLDER/NAME, malloc'd, for the first of two names that exists, or NULL if neither does. */
+static char *one_of(const char *folder, const char *name, const char *other)
+{
+    for (int i = 0; i < 2; i++) {
+        char *path = sgt_join(folder, i ? other : name);
+        if (path && access(path, F_OK) == 0) return path;
+        free(path);
+    }
+    return NULL;
+}
+
+/* Return the folder that holds `path`, malloc'd, or NULL if memory ran out. */
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return !slash          ? strdup(".")
+           : slash == path ? strdup("/")
+                           : strndup(path, (size_t)(slash - path));
+}
+
+static int is_json(const text_file *t)
+{
+    size_t i = strspn(t->bytes, " \t\r\n");
+    return i < t->n && t->bytes[i] == '{';
+}
+
+/* Return whether a text is a tokenizer.json: an object with a model that has merges. */
+static int is_huggingface(const text_file *t)
+{
+    return is_json(t) &&
+           (memmem(t->bytes, t->n, "\"model\":", 8) || memmem(t->bytes, t->n, "\"model\" :", 9)) &&
+           memmem(t->bytes, t->n, "\"merges\"", 8);
+}
+
+static int is_merges(const text_file *t)
+{
+    const size_t len = strlen(t->path);
+    return (t->n >= 8 && !memcmp(t->bytes, "#version", 8)) ||
+           (len >= 4 && !strcmp(t->path + len - 4, ".bpe")) ||
+           (len >= 10 && !strcmp(t->path + len - 10, "merges.txt"));
+}
+
+/* Find and read a vocabulary's files in a folder. */
+static int find_files(source *s, const char *folder, sgt_error *err)
+{
+    char *whole = one_of(folder, "tokenizer.json", "tokenizer.json"),
+         *vocab = whole ? whole : one_of(folder, "vocab.json", "encoder.json"),
+         *merges = whole ? NULL : one_of(folder, "merges.txt", "vocab.bpe");
+    if (!vocab && !merges)
+        return sgt_fail(err, SGT_EFORMAT, "%s: holds no tokenizer.json, vocab.json or merges.txt",
+                        folder);
+    s->merges.path = merges;
+    int rc = read_text(&s->vocab, vocab, err);
+    return rc < 0 ? rc : read_text(&s->merges, merges, err);
+}
+
+/* Read the vocabulary file `path`, and the second file of its format, if there is one. */
+static int find_file(source *s, const char *path, sgt_error *err)
+{
+    char *folder = folder_of(path);
+    s->vocab.path = strdup(path);
+    int rc = folder && s->vocab.path ? read_text(&s->vocab, s->vocab.path, err)
+                                     : sgt_fail_memory(err, path);
+    if (!rc && is_merges(&s->vocab)) {
+        s->merges = s->vocab;
+        s->vocab = (text_file){0};
+        rc = read_text(&s->vocab, one_of(folder, "vocab.json", "encoder.json"), err);
+    } else if (!rc && is_json(&s->vocab) && !is_huggingface(&s->vocab))
+        rc = read_text(&s->merges, one_of(folder, "merges.txt", "vocab.bpe"), err);
+    free(folder);
+    return rc;
+}
+
+static int read_files(source *s, sgt_error *err)
+{
+    int rc = s->merges.bytes ? read_merges(s, err) : SGT_OK;
+    if (rc < 0) return rc;
+    s->parts.assumed = 1;
+    if (!s->vocab.bytes) return number_merges(s, err);
+    s->parts.ranks = !s->merges.bytes;
+    if (!s->merges.bytes && !is_json(&s->vocab)) return read_tiktoken(s, err);
+    if (s->merges.bytes || !is_huggingface(&s->vocab)) return read_vocab_json(s, err);
+    s->parts.ranks = s->parts.assumed = 0;
+    return read_huggingface(s, err);
+}
+
+/* Read the vocabulary in the file or folder `path`, or the one built into the library. */
+static int read_source(source *s, const char *path, sgt_error *err)
+{
+    struct stat st;
+    if (!strcmp(path, "gpt2")) {
+        s->parts.assumed = 1;
+        return read_gpt2(s, err);
+    }
+    if (stat(path, &st) < 0)
+        return sgt_fail_path(err, path, "name gpt2, or a vocabulary's file or folder");
+    int rc = S_ISDIR(st.st_mode) ? find_files(s, path, err) : find_file(s, path, err);
+    return rc < 0 ? rc : read_files(s, err);
+}
+
+/* Check that a rule compiles. If it does not, the error is the caller's (SGT_EUSAGE) if the caller
+ * gave the rule, else the file's (SGT_EFORMAT). */
+static int check_rule(const char *path, const char *rule, const char *given, sgt_error *err)
+{
+    sgt_pattern *p = NULL;
+    sgt_error why;
+    int rc = sgt_pattern_new(&p, rule, &why);
+    sgt_pattern_free(p);
+    if (!rc || rc == SGT_ENOMEM || given) {
+        if (rc && err) *err = why;
+        return rc;
+    }
+    return sgt_fail(err, SGT_EFORMAT, "%s: its %s (--pattern gives another)", path, why.text);
+}
+
+int sgt_vocab_load(sgt_vocab **out, const char *path, const char *rule, sgt_error *err)
+{
+    rule = sgt_rule_pattern(rule);
+    source s = {.parts = {.path = path, .rule = rule}};
+    sgt_alphabet_fill(&s.alphabet);
+    if (!path) return sgt_fail(err, SGT_EUSAGE, "expected the path of a vocabulary, or gpt2");
+    if (!strcmp(path, "gpt2") && (!rule || sgt_pattern_is_gpt2(rule)))
+        return sgt_vocab_gpt2(out, err);
+    int rc = read_source(&s, path, err);
+    if (rule) s.parts.assumed = 0;
+    if (!rc && s.parts.rule && sgt_pattern_is_gpt2(s.parts.rule)) s.parts.rule = NULL;
+    if (!rc && s.parts.rule) rc = check_rule(path, s.parts.rule, rule, err);
+    if (!rc) rc = sgt_vocab_from_parts(out, &s.parts, err);
+    /* the vocabulary is GPT-2's, whichever file it came from */
+    if (!rc && sgt_vocab_fingerprint(*out) == SGT_GPT2_FINGERPRINT) (*out)->name = "gpt2";
+    sgt_vocab_parts_free(&s.parts);
+    free(s.merges.bytes);
+    free(s.vocab.bytes);
+    free(s.merges.path);
+    free(s.vocab.path);
+    return sgt_fail_hint(
+        err, rc,
+        "expected a complete byte-level BPE: tokenizer.json, merges.txt, vocab.json or .tiktoken");
+}
+
+int sgt_vocab_of(sgt_vocab **out, const sgt_tokenize_options *o, sgt_error *err)
+{
+    int rc = sgt_vocab_load(out, o->vocab ? o->vocab : "gpt2", o->rule, err);
+    if (rc < 0) return rc;
+    sgt_vocab *v = *out;
+    if (o->normalize != SGT_NORMALIZE_AS_VOCAB) v->normalize = o->normalize;
+    if (!o->special_eot || !v->eot_setting) return SGT_OK;
+    rc =
+        sgt_fail(err, SGT_EFORMAT,
+                 "%s: added_tokens: %s has %s: true, which --special eot does not apply (set it to "
+                 "false, or leave --special eot out)",
+                 o->vocab, v->eot_text, v->eot_setting);
+    sgt_vocab_free(v);
+    *out = NULL;
+    return rc;
+}
