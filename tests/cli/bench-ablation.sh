@@ -74,11 +74,9 @@ data d
 run 0 sgt-bench ablation $cpu --data d --quiet --json
 check 'no text' test "$(rows | sed 's/cold //' | cut -c 1-13)" = 'mmap preload '
 stdout_has '"why": "the data has 256 ids, and is not GPT-2'"'"'s tokens"'
-run 1 sgt-bench ablation $cpu --data d --rows text,mmap
-stdout_is ''
-stderr_is "sgt-bench ablation: --rows text: the data has 256 ids, and is not GPT-2's tokens"
-run 1 sgt-bench ablation $cpu --data out --rows graphs
-stderr_is 'sgt-bench ablation: --rows graphs: a CPU launches nothing'
+run_failure "--rows text: the data has 256 ids, and is not GPT-2's tokens" \
+    sgt-bench ablation $cpu --data d --rows text,mmap
+run_failure '--rows graphs: a CPU launches nothing' sgt-bench ablation $cpu --data out --rows graphs
 run 1 sgt-bench ablation $cpu --data nowhere
 stderr_is 'sgt-bench ablation: nowhere: No such file or directory (sgt-tokenize makes a folder of shards)'
 run_usage '--data: needed: the shards to train on (--data OUT/)' sgt-bench ablation

@@ -77,15 +77,11 @@ check 'three are not' test "$(left_out | wc -l)" -eq 3
 
 # ---- an interpreter that ends at once, or in the middle ----
 printf '#!/bin/sh\necho "ModuleNotFoundError: No module named numpy" >&2\nexit 1\n' > python
-run 1 sgt-bench loader set $small --peer ./python
-stdout_is ''
-stderr_is 'sgt-bench loader: --peer ./python: exit 1: ModuleNotFoundError: No module named numpy (needs an interpreter '\
-'with numpy)'
+run_failure '--peer ./python: exit 1: ModuleNotFoundError: No module named numpy (needs an interpreter with numpy)' \
+    sgt-bench loader set $small --peer ./python
 printf '#!/bin/sh\n' > python
-run 1 sgt-bench loader set $small --peer ./python
-stderr_is 'sgt-bench loader: --peer ./python: it ended without an answer'
-run 1 sgt-bench loader set $small --peer ./nowhere
-stderr_is 'sgt-bench loader: --peer ./nowhere: No such file or directory'
+run_failure '--peer ./python: it ended without an answer' sgt-bench loader set $small --peer ./python
+run_failure '--peer ./nowhere: No such file or directory' sgt-bench loader set $small --peer ./nowhere
 printf '#!/bin/sh\necho "{}"\nread -r x\necho "{\\"peer\\": \\"numpy 1\\", \\"batches\\": 4, \\"seconds\\": 1}"\n'\
 'read -r x\necho "Killed by nobody" >&2\nkill -9 $$\n' > python
 run 0 sgt-bench loader set $small --peer ./python --json

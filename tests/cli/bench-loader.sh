@@ -69,8 +69,7 @@ stdout_is ''
 stderr_lines 1
 stderr_has 'sgt-bench loader: '
 stderr_has 'short/train_000000.bin'
-run 1 sgt-bench loader nowhere
-stderr_is 'sgt-bench loader: nowhere: No such file or directory (sgt-tokenize makes a folder of shards)'
+run_failure 'nowhere: No such file or directory (sgt-tokenize makes a folder of shards)' sgt-bench loader nowhere
 run 1 sgt-bench loader set --sampling documents --seconds .01
 stderr_has 'sgt-bench loader: set: no document starts in it: '
 mkdir words

@@ -81,8 +81,7 @@ stdout_matches '^  torch 0 default +1500\.000 +[0-9]+ +- +- +- +2\.50 +4\.0 KiB$
 stdout_matches '^ours is [0-9.]+ times as fast, with [0-9.]+ times the memory; medians of 2 turns$'
 grep -q -- '--mode eager' asked || fail 'the mode was not passed on'
 printf '#!/bin/sh\necho hello\n' > python
-run 1 sgt-bench step $cpu --peer ./python
-stderr_is 'sgt-bench step: --peer ./python: no ms_per_step in what it said: hello'
+run_failure '--peer ./python: no ms_per_step in what it said: hello' sgt-bench step $cpu --peer ./python
 run_interrupted sgt-bench step $cpu --steps 100000
 printf '#!/bin/sh\necho $$ > id\nexec sleep 1000\n' > python
 sgt-bench step $cpu --peer ./python > .stdout 2> .stderr &
@@ -135,14 +134,12 @@ run 1 sgt-bench step --device cpu --model gpt2-xl --batch-size 100000 --seq-len 
 stdout_is ''
 stderr_lines 1
 stderr_matches '^sgt-bench step: the model and its step need [0-9.]+ GiB of memory, but only [0-9.]+ GiB is free$'
-run 1 sgt-bench step $cpu --no-fuse
-stderr_is 'sgt-bench step: --no-fuse: needs --device cuda'
+run_failure '--no-fuse: needs --device cuda' sgt-bench step $cpu --no-fuse
 run 1 sgt-bench step $cpu --data nowhere
 stderr_is 'sgt-bench step: nowhere: No such file or directory (sgt-tokenize makes a folder of shards)'
 run_usage 'out: no operands here, only options' sgt-bench step out
 run_usage '--turns 0: must be from 1 to 100' sgt-bench step --turns 0
-run 1 sgt-bench step $cpu --variant all
-stderr_is 'sgt-bench step: --variant: needs --device cuda'
+run_failure '--variant: needs --device cuda' sgt-bench step $cpu --variant all
 run 2 sgt-bench step $cpu --variant layernorm-rows,faster
 stderr_matches "^sgt-bench step: --variant layernorm-rows,faster: unknown variant 'faster' \(all, none, default, layer"
 run 0 sgt-bench step --variants

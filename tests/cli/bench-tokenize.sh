@@ -65,14 +65,10 @@ stderr_has 'pattern: at byte 1: missing closing parenthesis'
 run 1 sgt-bench tokenize --vocab nowhere in
 stderr_is "sgt-bench tokenize: nowhere: No such file or directory (name gpt2, or a vocabulary's file or folder)"
 
-run 1 sgt-bench tokenize nowhere
-stdout_is ''
-stderr_is 'sgt-bench tokenize: nowhere: No such file or directory'
-run 1 sgt-bench tokenize in/empty.txt
-stderr_is 'sgt-bench tokenize: in/empty.txt: no text in it: nothing to measure'
+run_failure 'nowhere: No such file or directory' sgt-bench tokenize nowhere
+run_failure 'in/empty.txt: no text in it: nothing to measure' sgt-bench tokenize in/empty.txt
 mkdir none
-run 1 sgt-bench tokenize none
-stderr_is 'sgt-bench tokenize: none: no file in this folder (name one that has files, or files)'
+run_failure 'none: no file in this folder (name one that has files, or files)' sgt-bench tokenize none
 run 2 sgt-bench tokenize
 stderr_is "sgt-bench tokenize: expected INPUT...: files or folders of text, or - for standard input
 try 'sgt-bench tokenize --help'"
@@ -187,8 +183,7 @@ table 'turns: 1; medians'
 check 'nothing is left of that' test -z "$(ls work)"
 run 1 sgt-bench tokenize in --disk nowhere
 stderr_is 'sgt-bench tokenize: --disk nowhere: no folder can be made there: No such file or directory'
-run 1 sgt-bench tokenize in/empty.txt --disk work
-stderr_is 'sgt-bench tokenize: in/empty.txt: no text in it: nothing to measure'
+run_failure 'in/empty.txt: no text in it: nothing to measure' sgt-bench tokenize in/empty.txt --disk work
 run 2 sgt-bench tokenize - --disk work
 stderr_is "sgt-bench tokenize: --disk: standard input can be read once only (name a file)
 try 'sgt-bench tokenize --help'"

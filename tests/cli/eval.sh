@@ -218,8 +218,7 @@ stderr_is 'sgt-eval: bad.jsonl: no line in it: expected {"ctx": TEXT, "endings":
 '{"text": TEXT} a line'
 run 1 $score missing.jsonl
 stderr_is 'sgt-eval: missing.jsonl: No such file or directory'
-run 1 sgt-eval --device cpu nowhere words.jsonl
-stderr_is 'sgt-eval: nowhere: No such file or directory'
+run_failure 'nowhere: No such file or directory' sgt-eval --device cpu nowhere words.jsonl
 run_usage "$curve: a vocabulary of 256 ids, which is not GPT-2's, and no tokenizer.json beside it (--vocab FILE names \
 its own)" sgt-eval --device cpu "$curve" words.jsonl
 run_usage 'expected a model: a run, a checkpoint, or a Hugging Face GPT-2 directory' sgt-eval

@@ -53,12 +53,9 @@ megatron wide 4 2 1
 ids 1 0 2 0 3 0 > wide.bin
 wide='wide.idx: at byte 17: type 4, int32: 32-bit tokens: sgt reads 16-bit ones (which Megatron-LM writes for '\
 'vocabularies below 65,500)'
-run 1 sgt-inspect wide
-stderr_is "sgt-inspect: $wide"
-run 1 sgt-bench loader wide --seq-len 1
-stderr_is "sgt-bench loader: $wide"
-run 1 sgt-train --data wide --run run2 --model 1x8x1 --seq-len 1 --device cpu
-stderr_is "sgt-train: $wide"
+run_failure "$wide" sgt-inspect wide
+run_failure "$wide" sgt-bench loader wide --seq-len 1
+run_failure "$wide" sgt-train --data wide --run run2 --model 1x8x1 --seq-len 1 --device cpu
 absent run2
 megatron short 8 2 2
 ids 1 2 3 > short.bin
@@ -114,11 +111,9 @@ for name in '--raw wide.bin' '--raw wide32' wide32/shards; do
     *) file=wide.bin ;;
     esac
     # shellcheck disable=SC2086
-    run 1 sgt-inspect $name --batch 0 --batch-size 1 --seq-len 4
-    stderr_is "sgt-inspect: $file: $why"
+    run_failure "$file: $why" sgt-inspect $name --batch 0 --batch-size 1 --seq-len 4
     # shellcheck disable=SC2086
-    run 1 sgt-bench loader $name --seq-len 4 --batch-size 2
-    stderr_is "sgt-bench loader: $file: $why"
+    run_failure "$file: $why" sgt-bench loader $name --seq-len 4 --batch-size 2
 done
 run 1 sgt-train --data wide32/shards --run run6 --model 1x8x1 --seq-len 4 --device cpu
 stderr_is "sgt-train: wide32/shards/train_000000.bin: $why"

@@ -182,9 +182,8 @@ run 0 sgt-inspect texts:2,packed:1 --sampling packed --seq-len 4 --json
 stdout_matches '"documents": 17,'
 
 # wrong use
-run 1 sgt-inspect packed --sampling packed --seq-len 20
-stderr_is 'sgt-inspect: packed: its 5 documents have 20 tokens, and a packed row takes 21 (take a shorter sequence length, '\
-'or more text)'
+run_failure 'packed: its 5 documents have 20 tokens, and a packed row takes 21 (take a shorter sequence length, or '\
+'more text)' sgt-inspect packed --sampling packed --seq-len 20
 run_usage '--loader, --seed, --batch-size: need --batch K, which they shape' \
     sgt-inspect packed --sampling packed --batch-size 4
 run_usage '--sampling packed: not together with --verify or --decode (run them one after the other)' \
@@ -197,6 +196,5 @@ stderr_has 'sgt-inspect: none: no document starts in it: '
 mkdir m
 ids 50256 5 6 50256 7 8 9 50256 > m/set.bin
 megatron m/set 8 1 3 4
-run 1 sgt-inspect m/set --sampling packed --seq-len 4
-stderr_is 'sgt-inspect: m/set.bin: token 4: a document begins with id 7, and packed rows need the end-of-text id 50256 '\
-'there (the other samplings do not)'
+run_failure 'm/set.bin: token 4: a document begins with id 7, and packed rows need the end-of-text id 50256 there '\
+'(the other samplings do not)' sgt-inspect m/set --sampling packed --seq-len 4

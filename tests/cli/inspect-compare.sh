@@ -96,9 +96,7 @@ stdout_has '"same": false'
 stdout_has '"same_vocabulary": false'
 
 # an unreadable set is a failure, not a difference
-run 1 sgt-inspect --compare a nowhere
-stdout_is ''
-stderr_is 'sgt-inspect: nowhere: No such file or directory'
+run_failure 'nowhere: No such file or directory' sgt-inspect --compare a nowhere
 run_usage '--compare: expected two sets, A B, got 1' sgt-inspect --compare a
 run_usage '--compare: expected two sets, A B, got 3' sgt-inspect --compare a b c
 run_usage '--compare: not together with --export' sgt-inspect --compare --export npy a b

@@ -78,8 +78,7 @@ stderr_lines 1
 stderr_has 'sgt-inspect: hurt/log.jsonl: line 1: '
 rm hurt/log.jsonl
 echo '[1]' > hurt/options.json
-run 1 sgt-inspect hurt
-stderr_is 'sgt-inspect: hurt/options.json: line 1: expected a JSON object'
+run_failure 'hurt/options.json: line 1: expected a JSON object' sgt-inspect hurt
 truncate -s 100 hurt/step-00000010/model.safetensors
 run 1 sgt-inspect hurt/step-00000010
 stderr_lines 1
@@ -89,8 +88,7 @@ run 1 sgt-inspect hurt/step-00000020
 stderr_lines 1
 stderr_has 'hurt/step-00000020/config.json: '
 rm hurt/step-00000010/model.safetensors
-run 1 sgt-inspect hurt/step-00000010
-stderr_is 'sgt-inspect: hurt/step-00000010/model.safetensors: No such file or directory'
+run_failure 'hurt/step-00000010/model.safetensors: No such file or directory' sgt-inspect hurt/step-00000010
 
 for option in '--verify' '--decode 0:1' '--batch 0' '--split train' '--raw'; do
     run_usage 'run is a run: --verify, --decode, --batch, --split and --raw are for shards' sgt-inspect run $option

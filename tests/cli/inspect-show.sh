@@ -29,9 +29,7 @@ stderr_is 'sgt-inspect: one.bin ends after 7 tokens'
 run 0 sgt-inspect one.bin --decode 5:100 --quiet
 stdout_is '<|endoftext|>Hello'
 stderr_is ''
-run 1 sgt-inspect one.bin --decode 7:1
-stdout_is ''
-stderr_is 'sgt-inspect: one.bin: --decode 7:1: there is no token 7, the last is 6'
+run_failure 'one.bin: --decode 7:1: there is no token 7, the last is 6' sgt-inspect one.bin --decode 7:1
 for bad in '' : x 1: 1:0 1:-1 1:2:3 -1:2 1.5:2 18446744073709551615:2 99999999999999999999; do
     run_usage "--decode $bad: expected a whole number, or two as in 100:20, the second at least 1" \
         sgt-inspect one.bin --decode "$bad"
@@ -86,8 +84,7 @@ stdout_is 'Hello world!'
 run 1 sgt-inspect nano
 stderr_is 'sgt-inspect: nano: no shards, train_NNNNNN.bin or val_NNNNNN.bin (sgt-tokenize INPUT... OUT/ makes them)'
 printf x >> raw.bin
-run 1 sgt-inspect raw.bin
-stderr_is 'sgt-inspect: raw.bin: 7 bytes: a file of 16-bit tokens has an even number of them'
+run_failure 'raw.bin: 7 bytes: a file of 16-bit tokens has an even number of them' sgt-inspect raw.bin
 
 # Nouns agree with their counts, and a count of zero is not printed.
 ids 198 > one.bin
@@ -114,9 +111,8 @@ stdout_has 'batch 0: 1 row of 1 token'
 # A file without a header is read as tokens if its name ends in .bin, or with --raw; otherwise the message names its
 # type, if known.
 cp nano/train.bin tokens
-run 1 sgt-inspect tokens
-stderr_is 'sgt-inspect: tokens: not a file that sgt knows (a shard without a header is read with --raw, or under a name '\
-'that ends in .bin)'
+run_failure 'tokens: not a file that sgt knows (a shard without a header is read with --raw, or under a name that '\
+'ends in .bin)' sgt-inspect tokens
 run 0 sgt-inspect --raw tokens
 stdout_has '3 tokens in 1 shard'
 for option in '--verify' '--decode 0:1' '--batch 0 --seq-len 1' '--json'; do
@@ -128,9 +124,7 @@ run 1 sgt-inspect --compare tokens nano/train.bin
 stderr_has 'sgt-inspect: tokens: not a file that sgt knows'
 run 0 sgt-inspect --compare --raw tokens nano/train.bin
 known() { # FILE WHAT
-    run 1 sgt-inspect "$1"
-    stderr_is "sgt-inspect: $1: $2"
-    stdout_is ''
+    run_failure "$1: $2" sgt-inspect "$1"
 }
 mkdir -p run/step-00000001
 printf '\n <!DOCTYPE HTML>\n<html></html>' > report.html
@@ -158,16 +152,13 @@ run 1 sgt-inspect /etc/passwd
 stderr_has 'sgt-inspect: /etc/passwd: not a file that sgt knows'
 
 # Faults are named with their byte or token.
-run 1 sgt-inspect nowhere
-stderr_is 'sgt-inspect: nowhere: No such file or directory'
+run_failure 'nowhere: No such file or directory' sgt-inspect nowhere
 mkdir empty
 run 1 sgt-inspect empty
 stderr_is 'sgt-inspect: empty: no shards, train_NNNNNN.bin or val_NNNNNN.bin (sgt-tokenize INPUT... OUT/ makes them)'
-run 1 sgt-inspect empty --split val
-stderr_is 'sgt-inspect: empty: no shards, val_NNNNNN.bin (sgt-tokenize INPUT... OUT/ makes them)'
+run_failure 'empty: no shards, val_NNNNNN.bin (sgt-tokenize INPUT... OUT/ makes them)' sgt-inspect empty --split val
 mkdir empty/.work
-run 1 sgt-inspect empty
-stderr_is 'sgt-inspect: empty: no shards yet: unfinished (the same command again finishes it)'
+run_failure 'empty: no shards yet: unfinished (the same command again finishes it)' sgt-inspect empty
 mkdir bad
 printf 'no shard at all\n' > bad/train_000000.bin
 run 1 sgt-inspect bad
@@ -175,17 +166,12 @@ stderr_lines 1
 stderr_has 'bad/train_000000.bin: at byte 0: magic number'
 shard bad/train_000000.bin 1 2 3
 truncate -s -2 bad/train_000000.bin
-run 1 sgt-inspect bad --json
-stdout_is ''
-stderr_is 'sgt-inspect: bad/train_000000.bin: 1028 bytes, but its header says 3 tokens, which make 1030 (cut short; '\
-'make it again)'
+run_failure 'bad/train_000000.bin: 1028 bytes, but its header says 3 tokens, which make 1030 (cut short; make it '\
+'again)' sgt-inspect bad --json
 shard bad/train_000000.bin 1 2 50257
 run 0 sgt-inspect bad
-run 1 sgt-inspect bad --verify
-stdout_is ''
-stderr_is 'sgt-inspect: bad/train_000000.bin: token 2 (byte 1028): id 50257, expected below 50257'
-run 1 sgt-inspect bad --decode 0:3
-stderr_is 'sgt-inspect: bad/train_000000.bin: token 2 (byte 1028): id 50257, expected below 50257'
+run_failure 'bad/train_000000.bin: token 2 (byte 1028): id 50257, expected below 50257' sgt-inspect bad --verify
+run_failure 'bad/train_000000.bin: token 2 (byte 1028): id 50257, expected below 50257' sgt-inspect bad --decode 0:3
 
 # wrong usage
 run_usage 'expected a path: a folder of shards, a shard, a run or a checkpoint' sgt-inspect

@@ -196,8 +196,7 @@ echo 'no JSON' >> hurt/sources.jsonl
 run 1 sgt-inspect --verify hurt
 stderr_matches '^sgt-inspect: hurt/sources.jsonl: line [0-9]+: expected a JSON object with documents and tokens$'
 rm hurt/sources.jsonl
-run 1 sgt-inspect --verify hurt
-stderr_is 'sgt-inspect: hurt/sources.jsonl: No such file or directory'
+run_failure 'hurt/sources.jsonl: No such file or directory' sgt-inspect --verify hurt
 
 run_usage '--threads: needs --verify' sgt-inspect --threads 2 large
 run_usage '--threads 0: must be from 1 to 1024' sgt-inspect --verify --threads 0 large

@@ -6,8 +6,7 @@
 #     run 0 sgt-tokenize in.txt out          # run it; the exit code must be 0
 #     stdout_is '2 tokens'                   # compare all of stdout, without a final newline
 #     stderr_is ''
-#     run 1 sgt-tokenize nowhere out
-#     stderr_is 'sgt-tokenize: nowhere: No such file or directory'
+#     run_failure 'nowhere: No such file or directory' sgt-tokenize nowhere out
 #
 # The first failed assertion ends the test and prints the command and its output. skip WHY ends it as SKIP.
 
@@ -50,17 +49,27 @@ stderr_matches() { grep -qE -e "$1" .stderr || fail "no line of stderr matches: 
 stdout_lines() { [ "$(wc -l < .stdout)" -eq "$1" ] || fail "stdout has $(wc -l < .stdout) lines, not $1"; }
 stderr_lines() { [ "$(wc -l < .stderr)" -eq "$1" ] || fail "stderr has $(wc -l < .stderr) lines, not $1"; }
 
-# run_usage MESSAGE PROGRAM [OPTION]...: check a wrong usage, which every program ends alike: exit
-# 2, MESSAGE, a hint, and nothing on stdout
-run_usage() { # MESSAGE PROGRAM [OPTION]..., or MESSAGE sgt-bench PART [OPTION]...
+# speaker PROGRAM [ARGUMENT]...: print what its messages begin with: its name, of sgt-bench with the PART
+speaker() { if [ "$1" = sgt-bench ]; then echo "$1 $2"; else echo "$1"; fi; }
+
+# run_failure MESSAGE PROGRAM [ARGUMENT]...: check a failure, which every program ends alike: exit 1, nothing on stdout,
+# and only MESSAGE on stderr
+run_failure() {
+    failure=$1
+    shift
+    run 1 "$@"
+    stdout_is ''
+    stderr_is "$(speaker "$@"): $failure"
+}
+
+# run_usage MESSAGE PROGRAM [ARGUMENT]...: check a wrong usage: exit 2, MESSAGE, a hint, and nothing on stdout
+run_usage() {
     message=$1
     shift
     run 2 "$@"
     stdout_is ''
-    name=$1
-    [ "$1" != sgt-bench ] || name="$1 $2"
-    stderr_is "$name: $message
-try '$name --help'"
+    stderr_is "$(speaker "$@"): $message
+try '$(speaker "$@") --help'"
 }
 
 # wait_for_handler PID: wait until it has a handler for SIGTERM

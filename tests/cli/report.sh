@@ -46,15 +46,12 @@ figure_count() { grep -c '<figure ' report.html; }
 run_usage 'expected the folder of a run, as given to sgt-train --run' sgt-report
 # shellcheck disable=SC2046
 run_usage 'one page holds 24 runs at most, not 25' sgt-report $(seq 25)
-run 1 sgt-report nowhere
-stderr_is 'sgt-report: nowhere: No such file or directory'
+run_failure 'nowhere: No such file or directory' sgt-report nowhere
 mkdir empty
-run 1 sgt-report empty
-stderr_is 'sgt-report: empty: no run of sgt-train: no log.jsonl in it (a report is made of what --run named)'
+run_failure 'empty: no run of sgt-train: no log.jsonl in it (a report is made of what --run named)' sgt-report empty
 mkdir odd
 mkfifo odd/log.jsonl
-run 1 sgt-report odd
-stderr_is 'sgt-report: odd/log.jsonl: no plain file'
+run_failure 'odd/log.jsonl: no plain file' sgt-report odd
 absent report.html
 
 # sgt-report needs no other program.
@@ -158,12 +155,10 @@ run 1 sh -c 'sgt-report plain > /dev/full'
 stderr_is 'sgt-report: standard output: No space left on device'
 ln -s /proc/self/fd/1 out # as /dev/stdout is: the page must not take its place
 for page in odd/log.jsonl out; do
-    run 1 sgt-report plain -o $page
-    stderr_is "sgt-report: $page: is not a regular file"
+    run_failure "$page: is not a regular file" sgt-report plain -o $page
     [ ! -f $page ] || [ -L $page ] || fail "$page was replaced"
 done
-run 1 sgt-report plain -o nowhere/report.html
-stderr_is 'sgt-report: nowhere/report.html: cannot create: No such file or directory'
+run_failure 'nowhere/report.html: cannot create: No such file or directory' sgt-report plain -o nowhere/report.html
 
 # ---- tooltips, and labels of the axes ----
 

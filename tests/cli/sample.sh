@@ -73,15 +73,10 @@ run 0 sgt-sample run --prompt-file long --tokens 1
 stderr_matches '^sgt-sample: a prompt of [0-9]+ tokens: only its last 1024 are used, because the model has no more positions$'
 
 # wrong usage
-run 1 sgt-sample nowhere
-stderr_is 'sgt-sample: nowhere: No such file or directory'
-run 1 sgt-sample corpus
-stderr_is 'sgt-sample: corpus: neither a checkpoint (no config.json in it) nor a run with one in it'
-run 1 sgt-sample hello
-stderr_is "sgt-sample: hello: 6 bytes, and a model of llm.c's has a header of 1024"
-run 1 sgt-sample run --prompt-file nowhere
-stderr_is 'sgt-sample: nowhere: No such file or directory'
-stdout_is ''
+run_failure 'nowhere: No such file or directory' sgt-sample nowhere
+run_failure 'corpus: neither a checkpoint (no config.json in it) nor a run with one in it' sgt-sample corpus
+run_failure "hello: 6 bytes, and a model of llm.c's has a header of 1024" sgt-sample hello
+run_failure 'nowhere: No such file or directory' sgt-sample run --prompt-file nowhere
 run 1 sgt-sample run --vocab hello
 stdout_is ''
 stderr_lines 1

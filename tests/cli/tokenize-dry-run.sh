@@ -101,8 +101,7 @@ ls -lA --full-time out few filled > after
 same before after
 
 # What the run would refuse before its first file is refused.
-run 1 sgt-tokenize --dry-run nowhere out
-stderr_is 'sgt-tokenize: nowhere: No such file or directory'
+run_failure 'nowhere: No such file or directory' sgt-tokenize --dry-run nowhere out
 run 2 sgt-tokenize --dry-run - < few.jsonl
 stderr_is 'sgt-tokenize: standard input (-) has no size to estimate tokens from'
 run 2 sgt-tokenize --dry-run --pattern 'a(b' few

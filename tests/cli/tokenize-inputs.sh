@@ -14,17 +14,12 @@ run 0 sgt-tokenize in/a0 in/a in/a0 in///// in/B out2
 [ "$(paths_of out2)" = '"a0" "z" "a0" "B" "a-b" "a.d/x" "a.txt" "a/z" "a0" "é" "B"' ] || fail "order: $(paths_of out2)"
 
 # Errors: a missing path, an empty folder, a path that is neither file nor folder.
-run 1 sgt-tokenize in nowhere out3
-stderr_is 'sgt-tokenize: nowhere: No such file or directory'
+run_failure 'nowhere: No such file or directory' sgt-tokenize in nowhere out3
 absent out3
-run 1 sgt-tokenize '' out3
-stderr_is 'sgt-tokenize: an empty name: No such file or directory'
+run_failure 'an empty name: No such file or directory' sgt-tokenize '' out3
 mkdir -p empty/sub
-run 1 sgt-tokenize empty out3
-stderr_is 'sgt-tokenize: empty: no file in this folder (name one that has files, or files)'
-stdout_is ''
-run 1 sgt-tokenize in/a.txt empty/ out3
-stderr_is 'sgt-tokenize: empty: no file in this folder (name one that has files, or files)'
+run_failure 'empty: no file in this folder (name one that has files, or files)' sgt-tokenize empty out3
+run_failure 'empty: no file in this folder (name one that has files, or files)' sgt-tokenize in/a.txt empty/ out3
 absent out3
 run 1 sgt-tokenize /dev/null out3
 stderr_is 'sgt-tokenize: /dev/null: neither a file nor a folder (streams are read from standard input: -)'
@@ -46,17 +41,14 @@ ln -s real/1 links/file
 run 0 sgt-tokenize links out5
 [ "$(paths_of out5)" = '"file" "folder/2" "real/1"' ] || fail "links: $(paths_of out5)"
 ln -s .. links/real/up
-run 1 sgt-tokenize links out6
-stderr_is 'sgt-tokenize: links/real/up: a symbolic link back to links, without end (remove the link)'
+run_failure 'links/real/up: a symbolic link back to links, without end (remove the link)' sgt-tokenize links out6
 absent out6
 rm links/real/up
 ln -s self links/self
-run 1 sgt-tokenize links out6
-stderr_is 'sgt-tokenize: links/self: a symbolic link that leads nowhere: Too many levels of symbolic links'
+run_failure 'links/self: a symbolic link that leads nowhere: Too many levels of symbolic links' sgt-tokenize links out6
 rm links/self
 ln -s gone links/dangling
-run 1 sgt-tokenize links out6
-stderr_is 'sgt-tokenize: links/dangling: a symbolic link that leads nowhere: No such file or directory'
+run_failure 'links/dangling: a symbolic link that leads nowhere: No such file or directory' sgt-tokenize links out6
 absent out6
 
 # Files whose names have a newline or bytes that are not UTF-8 are read like any other; messages
@@ -86,13 +78,10 @@ stdout_has 'complete already'
 stderr_is 'sgt-tokenize: nest/out: skipped: it is OUT or inside OUT'
 [ "$(paths_of nest/out)" = '"a"' ] || fail "OUT was read: $(paths_of nest/out)"
 echo x > self/a
-run 1 sgt-tokenize self ./self/
-stderr_is 'sgt-tokenize: self: INPUT is OUT or inside OUT (name another OUT)'
-run 1 sgt-tokenize self/a self
-stderr_is 'sgt-tokenize: self/a: INPUT is OUT or inside OUT (name another OUT)'
+run_failure 'self: INPUT is OUT or inside OUT (name another OUT)' sgt-tokenize self ./self/
+run_failure 'self/a: INPUT is OUT or inside OUT (name another OUT)' sgt-tokenize self/a self
 ln -s self alias
-run 1 sgt-tokenize alias self
-stderr_is 'sgt-tokenize: alias: INPUT is OUT or inside OUT (name another OUT)'
+run_failure 'alias: INPUT is OUT or inside OUT (name another OUT)' sgt-tokenize alias self
 [ "$(ls -A self)" = a ] || fail "something was written beside self/a"
 mkdir around
 ln -s ../nest/out/sources.jsonl around/link
@@ -131,8 +120,7 @@ printf 'two' | run 0 sgt-tokenize in/a0 - in/B out12
 [ "$(paths_of out12)" = '"a0" "-" "B"' ] || fail "stdin among files: $(paths_of out12)"
 run 0 sgt-tokenize - out13 # the test's own standard input, which is empty
 stdout_has 'out13: 1 token, 1 document, 1 shard'
-run 1 sgt-tokenize in/a0 out13
-stderr_is 'sgt-tokenize: out13: made from other inputs: input 1 was -, now in/a0 (--force replaces it)'
+run_failure 'out13: made from other inputs: input 1 was -, now in/a0 (--force replaces it)' sgt-tokenize in/a0 out13
 
 # @LIST: each line is a path, treated like an INPUT; a folder means all files below it. Errors name
 # list and line.
@@ -142,22 +130,15 @@ run 0 sgt-tokenize @list in/B out20
 run 0 sgt-tokenize @- in/B out21 < list
 same_folders out20 out21
 printf 'in/a0\n\nnowhere\n' > list
-run 1 sgt-tokenize in/B @list out22
-stderr_is 'sgt-tokenize: list: line 3: nowhere: No such file or directory'
-run 1 sgt-tokenize @- out22 < list
-stderr_is 'sgt-tokenize: @-: line 3: nowhere: No such file or directory'
+run_failure 'list: line 3: nowhere: No such file or directory' sgt-tokenize in/B @list out22
+run_failure '@-: line 3: nowhere: No such file or directory' sgt-tokenize @- out22 < list
 printf 'in/a0\nin/\000a\n' > list
-run 1 sgt-tokenize @list out22
-stderr_is 'sgt-tokenize: list: line 2: a NUL byte is in the path'
+run_failure 'list: line 2: a NUL byte is in the path' sgt-tokenize @list out22
 echo > list
-run 1 sgt-tokenize @list out22
-stderr_is 'sgt-tokenize: list: no path in this list'
-run 1 sgt-tokenize @nowhere out22
-stderr_is 'sgt-tokenize: nowhere: No such file or directory'
-run 1 sgt-tokenize @ out22
-stderr_is 'sgt-tokenize: a list without a name: No such file or directory'
-run 1 sgt-tokenize @in out22
-stderr_is 'sgt-tokenize: in: Is a directory'
+run_failure 'list: no path in this list' sgt-tokenize @list out22
+run_failure 'nowhere: No such file or directory' sgt-tokenize @nowhere out22
+run_failure 'a list without a name: No such file or directory' sgt-tokenize @ out22
+run_failure 'in: Is a directory' sgt-tokenize @in out22
 run 2 sgt-tokenize - @- out22
 stderr_is 'sgt-tokenize: standard input (-) can be read only once (name it once)'
 absent out22
@@ -168,15 +149,13 @@ run 0 sgt-tokenize ./@odd out23
 # A read error in the middle of a file names the file and the offset.
 if [ -r /proc/self/mem ]; then
     ln -s /proc/self/mem mem
-    run 1 sgt-tokenize in/a0 mem out14
-    stderr_is 'sgt-tokenize: mem: offset 0: Input/output error'
+    run_failure 'mem: offset 0: Input/output error' sgt-tokenize in/a0 mem out14
     absent out14
 fi
 # A file has more, or less, data than its stated size.
 if [ -r /proc/version ]; then
-    run 1 sgt-tokenize /proc/version out15
-    stderr_is 'sgt-tokenize: /proc/version: has no size that can be trusted: the system says 0 bytes, but it holds '\
-'more (files in /proc and /sys are like that: copy it with cat, and name the copy)'
+    run_failure '/proc/version: has no size that can be trusted: the system says 0 bytes, but it holds more (files '\
+'in /proc and /sys are like that: copy it with cat, and name the copy)' sgt-tokenize /proc/version out15
     absent out15
 fi
 some=/sys/kernel/mm/transparent_hugepage/enabled

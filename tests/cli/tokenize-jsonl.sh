@@ -33,8 +33,7 @@ run 0 sgt-inspect --verify out
 # skipped and counted.
 bad() { # LINE MESSAGE
     printf '{"text":"a"}\n\n%b\n{"text":"b"}' "$1" > bad.jsonl
-    run 1 sgt-tokenize bad.jsonl out-bad
-    stderr_is "sgt-tokenize: bad.jsonl: line 3: $2 (${3:-}--skip-bad leaves such lines out)"
+    run_failure "bad.jsonl: line 3: $2 (${3:-}--skip-bad leaves such lines out)" sgt-tokenize bad.jsonl out-bad
     absent out-bad
     run 0 sgt-tokenize --skip-bad bad.jsonl out-bad
     stdout_has 'out-bad: 4 tokens, 2 documents'
@@ -46,10 +45,8 @@ bad() { # LINE MESSAGE
 }
 # If all lines are bad, nothing is left, as for files that are not text.
 printf '{"txt":"a"}\n{"txt":"b"}\n' > all-bad.jsonl
-run 1 sgt-tokenize --skip-bad all-bad.jsonl out-bad
-stdout_is ''
-stderr_is 'sgt-tokenize: all-bad.jsonl: nothing is left to tokenize: all 2 lines or rows are bad (without --skip-bad, the '\
-'first one is named)'
+run_failure 'all-bad.jsonl: nothing is left to tokenize: all 2 lines or rows are bad (without --skip-bad, the first '\
+'one is named)' sgt-tokenize --skip-bad all-bad.jsonl out-bad
 absent out-bad
 run 1 sgt-tokenize --skip-bad --shuffle 1 all-bad.jsonl out-bad
 stderr_has 'all-bad.jsonl: nothing is left to tokenize: all 2 lines or rows are bad'
@@ -58,9 +55,8 @@ bad '{"text":1}' 'the field is not a string' '--field NAME says which has the te
 bad '{"txt":"a"}' 'the field is missing' '--field NAME says which has the text, '
 bad '{"text":"a","\355\240\200":1}' 'byte 14: not UTF-8' # tests/tokenize/test_json_line.c has the others
 { printf '{"a":' && head -c 100000 /dev/zero | tr '\0' '[' && echo; } > deep.jsonl
-run 1 sgt-tokenize deep.jsonl out-deep
-stderr_is 'sgt-tokenize: deep.jsonl: line 1: byte 65541: more than 65536 objects and arrays within one another '\
-'(--skip-bad leaves such lines out)'
+run_failure 'deep.jsonl: line 1: byte 65541: more than 65536 objects and arrays within one another (--skip-bad '\
+'leaves such lines out)' sgt-tokenize deep.jsonl out-deep
 { printf '{"a":' && head -c 10000 /dev/zero | tr '\0' '[' && head -c 10000 /dev/zero | tr '\0' ']' &&
     echo ',"text":"deep"}'; } > deep.jsonl
 run 0 sgt-tokenize deep.jsonl out-deep
@@ -73,9 +69,8 @@ awk 'BEGIN { for (i = 1; i < 30000; i++) printf "{\"n\":%d,\"text\":\"some words
 { cat many.jsonl && echo '{' && cat many.jsonl; } > broken.jsonl
 for t in 1 4; do
     rm -rf out-many
-    run 1 sgt-tokenize --quiet --threads $t --shard-tokens 10k broken.jsonl out-many
-    stderr_is 'sgt-tokenize: broken.jsonl: line 30000: byte 2: expected a name in quotes (--skip-bad leaves such lines '\
-'out)'
+    run_failure 'broken.jsonl: line 30000: byte 2: expected a name in quotes (--skip-bad leaves such lines out)' \
+        sgt-tokenize --quiet --threads $t --shard-tokens 10k broken.jsonl out-many
     exists out-many/train_000010.bin
     run 1 sgt-tokenize --quiet --threads $t --shard-tokens 10k broken.jsonl out-many
     stderr_has 'broken.jsonl: line 30000: byte 2:'

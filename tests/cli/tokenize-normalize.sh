@@ -24,10 +24,8 @@ run 0 sgt-tokenize --quiet --normalize none raw.txt none
 tokens_as none raw.txt
 same_folders none plain
 run 0 sgt-tokenize --quiet nfc.txt same
-run 1 sgt-tokenize --normalize nfc raw.txt nfkc
-stderr_is 'sgt-tokenize: nfkc: made with --normalize nfkc, now nfc (--force replaces it)'
-run 1 sgt-tokenize raw.txt nfkc
-stderr_is 'sgt-tokenize: nfkc: made with --normalize nfkc, now not given (--force replaces it)'
+run_failure 'nfkc: made with --normalize nfkc, now nfc (--force replaces it)' sgt-tokenize --normalize nfc raw.txt nfkc
+run_failure 'nfkc: made with --normalize nfkc, now not given (--force replaces it)' sgt-tokenize raw.txt nfkc
 
 # The normal form in a set's tokenizer.json is used with --vocab too, unless an option overrides it.
 run 0 sgt-tokenize --quiet --vocab nfc/tokenizer.json raw.txt again

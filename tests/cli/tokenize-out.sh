@@ -59,12 +59,10 @@ same many/train_000000.bin out/train_000000.bin
 
 # Missing files and wrong sizes are found. --force makes the set again.
 truncate -s -2 many/train_000000.bin
-run 1 sgt-tokenize in many
-stderr_is 'sgt-tokenize: many/train_000000.bin: 1052 bytes, 1054 were written (--force starts over)'
+run_failure 'many/train_000000.bin: 1052 bytes, 1054 were written (--force starts over)' sgt-tokenize in many
 rm many/train_000000.bin
-run 1 sgt-tokenize in many
-stderr_is 'sgt-tokenize: many/train_000000.bin: is gone since it was written: No such file or directory (--force '\
-'starts over)'
+run_failure 'many/train_000000.bin: is gone since it was written: No such file or directory (--force starts over)' \
+    sgt-tokenize in many
 run 0 sgt-tokenize --force in many
 same many/train_000000.bin out/train_000000.bin
 echo '{' > many/manifest.json
@@ -72,11 +70,9 @@ run 1 sgt-tokenize in many
 stderr_has 'sgt-tokenize: many/manifest.json: '
 run 0 sgt-tokenize --force in many
 echo garbage > many/sources.jsonl
-run 1 sgt-tokenize in many
-stderr_is 'sgt-tokenize: many: its list of inputs is damaged (--force replaces it)'
+run_failure 'many: its list of inputs is damaged (--force replaces it)' sgt-tokenize in many
 rm many/sources.jsonl
-run 1 sgt-tokenize in many
-stderr_is 'sgt-tokenize: many/sources.jsonl: No such file or directory (--force starts over)'
+run_failure 'many/sources.jsonl: No such file or directory (--force starts over)' sgt-tokenize in many
 run 0 sgt-tokenize --force in many
 
 # A folder with other files is refused as OUT (a user may have forgotten OUT), and so is a file.
@@ -89,10 +85,8 @@ writes beside what is there)"
 run 0 sgt-tokenize --force in other
 [ "$(cat other/train_000000.txt)" = precious ] || fail '--force removed what is not ours'
 same other/train_000000.bin out/train_000000.bin
-run 1 sgt-tokenize in in/1.txt
-stderr_is 'sgt-tokenize: in/1.txt: OUT is a file, not a folder (name another OUT)'
-run 1 sgt-tokenize in in/1.txt/out
-stderr_is 'sgt-tokenize: in/1.txt/out: Not a directory'
+run_failure 'in/1.txt: OUT is a file, not a folder (name another OUT)' sgt-tokenize in in/1.txt
+run_failure 'in/1.txt/out: Not a directory' sgt-tokenize in in/1.txt/out
 mkdir empty deep
 run 0 sgt-tokenize in empty
 run 0 sgt-tokenize in deep/a/b

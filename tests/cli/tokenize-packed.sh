@@ -72,13 +72,11 @@ expect_text b.zst
 size=$(wc -c < a.zst)
 cut_off a.zst 0 1 3 10 1000 $((size - 1))
 cp text plain.zst
-run 1 sgt-tokenize plain.zst out-plain
-stderr_is 'sgt-tokenize: plain.zst: offset 0: not zstd, or damaged: Unknown frame descriptor'
+run_failure 'plain.zst: offset 0: not zstd, or damaged: Unknown frame descriptor' sgt-tokenize plain.zst out-plain
 # the frame's descriptor states a window of 256 MiB (RFC 8878, 3.1.1.1.2: 2^(10 + 18))
 { printf '\050\265\057\375\000\220' && printf '\001\000\000'; } > wide.zst
-run 1 sgt-tokenize wide.zst out-wide
-stderr_is 'sgt-tokenize: wide.zst: offset 0: wants a window of more than 128 MiB (zstd --long=31 -dc FILE | '\
-'sgt-tokenize - OUT)'
+run_failure 'wide.zst: offset 0: wants a window of more than 128 MiB (zstd --long=31 -dc FILE | sgt-tokenize - OUT)' \
+    sgt-tokenize wide.zst out-wide
 mkdir mixed
 cp text mixed/1
 cp a.zst mixed/2.zst

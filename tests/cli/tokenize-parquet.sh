@@ -158,8 +158,7 @@ same_folders cut whole
 refused() { # MESSAGE OPTION... FILE
     message=$1
     shift
-    run 1 sgt-tokenize --quiet "$@" no
-    stderr_is "sgt-tokenize: $message"
+    run_failure "$message" sgt-tokenize --quiet "$@" no
     absent no
 }
 cp "$data/encrypted.parquet" "$data/encrypted-column.parquet" "$data/brotli.parquet" "$data/bytes.parquet" "$data/nested.parquet" "$data/zstd-v1.parquet" .
@@ -204,6 +203,5 @@ touch -d @1700000000 same/*
 run 0 sgt-tokenize same rows-one
 stdout_has 'complete already'
 sed 's/jumped dog/jumped cat/g' "$data/web.parquet" > same/web.parquet
-run 1 sgt-tokenize same rows-one
-stderr_is 'sgt-tokenize: rows-one: made from other inputs: same/web.parquet has other bytes than then (--force replaces '\
-'it)'
+run_failure 'rows-one: made from other inputs: same/web.parquet has other bytes than then (--force replaces it)' \
+    sgt-tokenize same rows-one

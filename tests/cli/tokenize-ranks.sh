@@ -108,11 +108,9 @@ absent out/.work/part-000001/manifest.json
 run 1 sgt-tokenize $options --rank 1 --ranks 2 more out
 stderr_is 'sgt-tokenize: out/.work/part-000001: another sgt-tokenize is running here (wait for it)'
 for force in '' --force; do
-    run 1 sgt-tokenize $options $force more out
-    stderr_is 'sgt-tokenize: out: another sgt-tokenize is running here (wait for it)'
+    run_failure 'out: another sgt-tokenize is running here (wait for it)' sgt-tokenize $options $force more out
 done
-run 1 sgt-tokenize $options --rank 0 --ranks 3 more out
-stderr_is 'sgt-tokenize: out: made with --ranks 2, now 3 (--force replaces it)'
+run_failure 'out: made with --ranks 2, now 3 (--force replaces it)' sgt-tokenize $options --rank 0 --ranks 3 more out
 run 1 sgt-tokenize $options --force --rank 0 --ranks 3 more out
 stderr_is 'sgt-tokenize: out: another sgt-tokenize is running here (wait for it)'
 # The other rank does its part meanwhile.
@@ -131,8 +129,7 @@ sgt-tokenize $options more - out < pipe &
 pid=$!
 exec 3> pipe
 until [ -e out/train_000003.bin ]; do kill -0 $pid || fail 'ended too early' && sleep 0.01; done
-run 1 sgt-tokenize $options --rank 0 --ranks 2 more out
-stderr_is 'sgt-tokenize: out: another sgt-tokenize is running here (wait for it)'
+run_failure 'out: another sgt-tokenize is running here (wait for it)' sgt-tokenize $options --rank 0 --ranks 2 more out
 kill -9 $pid
 wait $pid 2> /dev/null
 exec 3>&-
@@ -154,9 +151,8 @@ same_folders out one
 rm -rf out
 run 0 sgt-tokenize $options --rank 1 --ranks 2 corpus out
 rm out/.work/part-000001/train_000001.bin
-run 1 sgt-tokenize $options --rank 1 --ranks 2 corpus out
-stderr_is 'sgt-tokenize: out/.work/part-000001/train_000001.bin: is gone since it was written: No such file or '\
-'directory (--force starts over)'
+run_failure 'out/.work/part-000001/train_000001.bin: is gone since it was written: No such file or directory '\
+'(--force starts over)' sgt-tokenize $options --rank 1 --ranks 2 corpus out
 run 0 sgt-tokenize $options --force --rank 1 --ranks 2 corpus out
 run 0 sgt-tokenize $options --rank 0 --ranks 2 corpus out
 same_folders out one

@@ -61,10 +61,8 @@ same one.ids ours.ids
 # Any other pattern is refused. --pattern gives it.
 for regex in 'a|\\w+' '^ *\\p{L}' '\\p{L}*' '(' "$word++|\\\\p{N}{1,3}+|$rest"; do
     with bad.json "$regex"
-    run 1 sgt-tokenize --vocab bad.json text refused
-    stdout_is ''
-    stderr_is "sgt-tokenize: bad.json: its pattern is not one that sgt knows (--pattern gives it, by a name such as cl100k "\
-"or in PCRE2's syntax)"
+    run_failure "bad.json: its pattern is not one that sgt knows (--pattern gives it, by a name such as cl100k or in "\
+"PCRE2's syntax)" sgt-tokenize --vocab bad.json text refused
     absent refused
 done
 run 0 sgt-tokenize --quiet --vocab bad.json --pattern '\p{L}+' text given
@@ -103,9 +101,8 @@ run 0 sgt-tokenize --quiet --vocab "$D/trained" "$D/text.txt" once.out
     fail 'a merge that is listed twice makes another vocabulary'
 { sed -n 1p "$D/trained/merges.txt"; echo 't h'; sed 1d "$D/trained/merges.txt"; } > alone.bpe
 # If the merges determine the ids, such a token would have two ids, so the file is refused.
-run 1 sgt-tokenize --vocab alone.bpe text refused
-stderr_is 'sgt-tokenize: alone.bpe: tokens 256 and 454 are the same: th (expected a complete byte-level BPE: '\
-'tokenizer.json, merges.txt, vocab.json or .tiktoken)'
+run_failure 'alone.bpe: tokens 256 and 454 are the same: th (expected a complete byte-level BPE: tokenizer.json, '\
+'merges.txt, vocab.json or .tiktoken)' sgt-tokenize --vocab alone.bpe text refused
 
 # ---- truncation and padding ----
 

@@ -86,8 +86,7 @@ sgt-tokenize --quiet --shard-tokens 5k corpus - out < pipe &
 pid=$!
 exec 3> pipe
 until [ -e out/train_000003.bin ]; do kill -0 $pid || fail 'ended too early' && sleep 0.01; done
-run 1 sgt-tokenize --quiet --shard-tokens 5k corpus out
-stderr_is 'sgt-tokenize: out: another sgt-tokenize is running here (wait for it)'
+run_failure 'out: another sgt-tokenize is running here (wait for it)' sgt-tokenize --quiet --shard-tokens 5k corpus out
 kill -9 $pid
 wait $pid 2> /dev/null
 exec 3>&-

@@ -53,8 +53,7 @@ other copy/p0.txt sgt-tokenize copy o
 rm o/.inputs.jsonl
 sed 's/, "xxh3": "[0-9a-f]*"//' o/sources.jsonl > kept
 cp kept o/sources.jsonl
-run 1 sgt-tokenize copy o
-stderr_is 'sgt-tokenize: o: its list of inputs is damaged (--force replaces it)'
+run_failure 'o: its list of inputs is damaged (--force replaces it)' sgt-tokenize copy o
 
 # Packed files and the output of filters are compared by their text.
 mkdir packed

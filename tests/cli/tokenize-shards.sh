@@ -129,12 +129,9 @@ exists changing/train.bin.notes
 
 # unfinished: every program says so
 run 0 sgt-tokenize $options --shards npy --rank 1 --ranks 2 corpus half
-run 1 sgt-inspect half
-stderr_is 'sgt-inspect: half: no shards yet: unfinished (the same command again finishes it)'
-run 1 sgt-bench loader half
-stderr_is 'sgt-bench loader: half: unfinished (the same sgt-tokenize command again finishes it)'
-run 1 sgt-tokenize $options corpus half
-stderr_is 'sgt-tokenize: half: made with --shards npy, now not given (--force replaces it)'
+run_failure 'half: no shards yet: unfinished (the same command again finishes it)' sgt-inspect half
+run_failure 'half: unfinished (the same sgt-tokenize command again finishes it)' sgt-bench loader half
+run_failure 'half: made with --shards npy, now not given (--force replaces it)' sgt-tokenize $options corpus half
 run 0 sgt-tokenize $options --shards npy --rank 0 --ranks 2 corpus half
 same_folders half npy
 
@@ -145,16 +142,13 @@ run 1 sgt-inspect --export npy raw new
 stderr_is 'sgt-inspect: raw: no shards, train_NNNNNN.bin or val_NNNNNN.bin (sgt-tokenize INPUT... OUT/ makes them)'
 run 1 sgt-inspect --export npy own/train_000000.bin new
 stderr_is 'sgt-inspect: own/train_000000.bin: has no manifest.json: only sets that sgt-tokenize made whole are exported'
-run 1 sgt-inspect --export npy own megatron
-stdout_is ''
-stderr_is 'sgt-inspect: megatron: OUT is there already (name a new folder, or --force replaces the set in it)'
+run_failure 'megatron: OUT is there already (name a new folder, or --force replaces the set in it)' \
+    sgt-inspect --export npy own megatron
 echo x > file
-run 1 sgt-inspect --export npy own file
-stderr_is 'sgt-inspect: file: OUT is a file, not a folder (name another OUT)'
+run_failure 'file: OUT is a file, not a folder (name another OUT)' sgt-inspect --export npy own file
 mkdir kept && echo mine > kept/notes.txt
-run 1 sgt-inspect --export npy own kept
-stderr_is 'sgt-inspect: kept: OUT is not empty, and sgt-tokenize did not make it (name a new folder, or --force writes '\
-'beside what is there)'
+run_failure 'kept: OUT is not empty, and sgt-tokenize did not make it (name a new folder, or --force writes beside '\
+'what is there)' sgt-inspect --export npy own kept
 run 0 sgt-inspect --quiet --force --export npy own kept
 [ "$(cat kept/notes.txt)" = mine ] || fail 'a file that is not ours is gone'
 rm kept/notes.txt && same_folders kept other

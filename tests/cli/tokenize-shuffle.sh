@@ -61,8 +61,7 @@ run 0 sgt-tokenize --quiet --shuffle 1 corpus/empty none
 refused() { # MESSAGE OPTION...
     message=$1
     shift
-    run 1 sgt-tokenize $options "$@" corpus seven
-    stderr_is "sgt-tokenize: seven: made with $message (--force replaces it)"
+    run_failure "seven: made with $message (--force replaces it)" sgt-tokenize $options "$@" corpus seven
 }
 refused '--shuffle 7, now 8' --shuffle 8
 refused '--shuffle 7, now not given'
@@ -107,8 +106,7 @@ truncate -s -2 $part
 run 1 sgt-tokenize --quiet $options --shuffle 7 --rank 0 --ranks 2 corpus out
 stderr_is "sgt-tokenize: $part: ends at offset 3022, 2 bytes early (was it cut while being read?)"
 rm $part
-run 1 sgt-tokenize --quiet $options --shuffle 7 --rank 0 --ranks 2 corpus out
-stderr_is "sgt-tokenize: $part: No such file or directory"
+run_failure "$part: No such file or directory" sgt-tokenize --quiet $options --shuffle 7 --rank 0 --ranks 2 corpus out
 rm -r out
 
 # ---- more shards than may be open: documents are copied, and a resumed run does not copy them again ----

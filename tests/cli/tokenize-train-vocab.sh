@@ -105,8 +105,7 @@ for option in '--vocab gpt2' '--split 1%' '--shard-tokens 5' '--shuffle 1' --ded
 done
 run 2 sgt-tokenize --train-vocab 300 --pattern '[' counts.txt n
 stderr_is 'sgt-tokenize: pattern: at byte 1: missing terminating ] for character class'
-run 1 sgt-tokenize --train-vocab 300 nowhere n
-stderr_is 'sgt-tokenize: nowhere: No such file or directory'
+run_failure 'nowhere: No such file or directory' sgt-tokenize --train-vocab 300 nowhere n
 run 1 sgt-tokenize --train-vocab 300 lines.jsonl n
 stderr_is 'sgt-tokenize: lines.jsonl: line 2: the field is missing (--field NAME says which has the text, --skip-bad leaves such lines out)'
 head -c 200 /dev/zero | tr '\0' a > long.txt

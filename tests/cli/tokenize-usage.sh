@@ -34,8 +34,7 @@ fi
 
 # Closed standard descriptors are not reused by the files of OUT: reads and writes of them go nowhere.
 printf x > in
-run 1 sgt-tokenize - shut <&-
-stderr_is 'sgt-tokenize: -: offset 0: Bad file descriptor'
+run_failure '-: offset 0: Bad file descriptor' sgt-tokenize - shut <&-
 absent shut
 code=0
 sgt-tokenize in shut 2> .stderr >&- || code=$?

@@ -28,9 +28,8 @@ same replaced/train_000000.bin twins/train_000000.bin
 grep -q '"invalid_utf8": 0' twins/manifest.json || fail 'well-formed text was counted as ill-formed'
 
 # --invalid-utf8 fail names file and offset, and leaves nothing.
-run 1 sgt-tokenize --invalid-utf8 fail in failed
-stderr_is 'sgt-tokenize: in/b: offset 1: not UTF-8 (--invalid-utf8 keep or replace reads it)'
-stdout_is ''
+run_failure 'in/b: offset 1: not UTF-8 (--invalid-utf8 keep or replace reads it)' \
+    sgt-tokenize --invalid-utf8 fail in failed
 absent failed
 run 0 sgt-tokenize --invalid-utf8 fail twin failed
 

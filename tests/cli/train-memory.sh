@@ -127,11 +127,7 @@ ranks_fit() {
 ! has_mpi || ranks_fit
 
 # ---- wrong usage ----
-run_usage '--batch-size automatic: not a whole number (such as 12, 512k, 1.5M) or auto' sgt-train --data d \
-    --batch-size automatic
-run_usage '--batch-size 0: must be from 1 to 1048576' sgt-train --data d --batch-size 0
 run_usage '--memory-limit 1.5: not a size (such as 4096, 512k, 64MiB)' sgt-train --data d --memory-limit 1.5
-run_usage '--memory-limit 0: must be from 1 to 9e+18' sgt-train --data d --memory-limit 0
 
 # ---- CUDA on the host: the device's memory, and a run then holds the estimate ----
 programs=$BIN/../host/bin

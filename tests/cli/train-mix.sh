@@ -55,8 +55,7 @@ close one grows 2e-5
 
 # ---- refused ----
 refused() { # DATA MESSAGE
-    run 1 sgt-train --quiet --data "$1" $options --steps 70 --run whole --resume
-    stderr_is "sgt-train: --data $1: $2"
+    run_failure "--data $1: $2" sgt-train --quiet --data "$1" $options --steps 70 --run whole --resume
 }
 end='(leave --data out, or start a new --run)'
 refused web:0.6,books:0.15,talk:0.25 \

@@ -67,6 +67,5 @@ run 0 sgt-train --quiet $small --lr 1e-2 --batch-size 1 --grad-accum 2 --steps 1
 rm -r half/step-00000120
 run 0 sgt-train --quiet --run half --resume
 same_facts overfit/log.jsonl half/log.jsonl
-run 1 sgt-train --quiet --run plain --resume --steps 4 --overfit-batch
-stderr_is 'sgt-train: --overfit-batch: it is true here and was not set in the run to resume (leave it out, or start a '\
-'new --run)'
+run_failure '--overfit-batch: it is true here and was not set in the run to resume (leave it out, or start a new '\
+'--run)' sgt-train --quiet --run plain --resume --steps 4 --overfit-batch

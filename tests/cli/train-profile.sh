@@ -44,8 +44,7 @@ stderr_is "sgt-train: nowhere/t.json: cannot create: No such file or directory"
 absent none
 mkdir traces
 for folder in traces traces/; do
-    run 1 sgt-train --quiet $small --run none --steps 3 --profile $folder
-    stderr_is "sgt-train: $folder: is a folder, not a file"
+    run_failure "$folder: is a folder, not a file" sgt-train --quiet $small --run none --steps 3 --profile $folder
     absent none
 done
 check 'nothing is left in the folder' rmdir traces

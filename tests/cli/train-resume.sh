@@ -58,10 +58,12 @@ run 0 sgt-train --quiet $small --run cut --force --steps 2
 [ "$(ls cut | grep -v '^tb$' | xargs)" = 'latest log.jsonl memory.jsonl options.json starts.jsonl step-00000002' ] ||
     fail "the run holds $(ls cut)"
 
-# A run without a checkpoint is started over by the same command.
-mkdir -p begun
+# A run without a whole checkpoint is started over by the same command.
+mkdir -p begun/step-00000009
+echo step-00000009 > begun/latest
 echo '{"step":0,"loss":9}' > begun/log.jsonl
 run 0 sgt-train --quiet $small --run begun --steps 2
+absent begun/step-00000009
 same_facts cut/log.jsonl begun/log.jsonl
 run 0 sgt-train $small --run young --steps 2
 

@@ -56,9 +56,8 @@ run_usage '--verbose: not together with --quiet' sgt-train $small --verbose --qu
 absent none
 
 # ---- a mistyped name ----
-run 1 sgt-train --run toy-rnu --resume
-stdout_is ''
-stderr_is 'sgt-train: toy-rnu: no checkpoint to resume from: there is no such run (--resume-or-start starts at step 0)'
+run_failure 'toy-rnu: no checkpoint to resume from: there is no such run (--resume-or-start starts at step 0)' \
+    sgt-train --run toy-rnu --resume
 absent toy-rnu
 mkdir deep
 run 0 sgt-train $small --steps 2 --run deep/run --resume-or-start
@@ -76,17 +75,16 @@ absent deep/rnu
 
 # ---- moved data ----
 mv d elsewhere
-run 1 sgt-train --run toy-run --resume --steps 61
-stdout_is ''
-stderr_is 'sgt-train: toy-run: the run was trained on d, which is gone: pass --data DIR'
+run_failure 'toy-run: the run was trained on d, which is gone: pass --data DIR' \
+    sgt-train --run toy-run --resume --steps 61
 run 0 sgt-train --quiet --run toy-run --resume --steps 61 --data elsewhere
+run 0 sgt-train --quiet --run toy-run --resume --steps 62 # from then on, the checkpoint names the new folder
 mv elsewhere d
 mkdir web && cp d/train_000000.bin web
 run 0 sgt-train --quiet $small --data d:1,web:3 --steps 1 --run mixed
 mv web gone
-run 1 sgt-train --quiet --run mixed --resume --steps 2
-stderr_is 'sgt-train: mixed: the run was trained on web, which is gone: pass --data with all sets and their weights, '\
-'as at first'
+run_failure 'mixed: the run was trained on web, which is gone: pass --data with all sets and their weights, as at '\
+'first' sgt-train --quiet --run mixed --resume --steps 2
 echo '{"prompt": "a", "completion": "b"}' > sums.jsonl
 cp sums.jsonl check.jsonl
 run 0 sgt-train --quiet --device cpu --model 1x16x2 --seq-len 8 --batch-size 1 --threads 1 --steps 1 --run tuned \

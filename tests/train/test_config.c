@@ -64,22 +64,6 @@ Test(config, defaults_are_gpt2s)
     cr_expect_eq(m.eps, 1e-5f);
 }
 
-Test(config, a_head_with_a_weight_of_its_own_is_kept)
-{
-    sgt_model m = {.layers = 1,
-                   .channels = 8,
-                   .heads = 1,
-                   .vocab = 9,
-                   .positions = 4,
-                   .eps = 1e-5f,
-                   .untied = 1},
-              got;
-    sgt_error err;
-    cr_assert_eq(sgt_model_write_config(&m, folder, -1, &err), 0, "%s", err.text);
-    cr_assert_eq(sgt_model_read_config(&got, folder, &err), 0, "%s", err.text);
-    cr_expect_eq(got.untied, 1);
-}
-
 /* A resumed run reads the epsilon from config.json, and must get the same bits. */
 Test(config, an_epsilon_of_any_digits_is_kept)
 {

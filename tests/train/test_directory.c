@@ -1,10 +1,8 @@
 /* test_directory.c: what a run directory holds, and how damage and other processes are handled. */
 #include <criterion/criterion.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -32,25 +30,6 @@ Test(directory, rotation_and_latest)
     must_train(s, "all", 0);
     cr_expect(exists("all/step-00000002") && exists("all/step-00000004") &&
               exists("all/step-00000006"));
-}
-
-Test(directory, one_with_a_checkpoint_is_neither_overwritten_nor_shared)
-{
-    sgt_error err;
-    must_train(tiny(2), "r", 0);
-    cr_expect_eq(train(tiny(3), "r", 0, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
-    cr_expect(
-        strstr(err.text,
-               "/r: it holds step-00000002 (--resume goes on from there, --force starts over)"),
-        "%s", err.text);
-    cr_expect_eq(train(tiny(3), "r", 1, 1, 0, NULL, &err), SGT_EUSAGE);
-    cr_assert_eq(train(tiny(3), "r", 0, 1, 0, NULL, &err), 0, "%s", err.text);
-    cr_expect(exists("r/step-00000003") && !exists("r/step-00000002"));
-    int fd = open(in_folder("r"), O_RDONLY | O_DIRECTORY);
-    cr_assert(fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0);
-    cr_expect_eq(train(tiny(4), "r", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
-    cr_expect(strstr(err.text, "another sgt-train is writing to this run"), "%s", err.text);
-    close(fd);
 }
 
 Test(directory, what_is_not_whole_is_passed_over)
@@ -81,18 +60,6 @@ Test(directory, what_is_not_whole_is_passed_over)
     same_facts("r", "whole");
     same_bytes("r/step-00000004/optimizer.safetensors",
                "whole/step-00000004/optimizer.safetensors");
-}
-
-Test(directory, one_without_a_whole_checkpoint_is_started_over)
-{
-    sgt_error err;
-    cr_assert_eq(sgt_make_folders(in_folder("r/step-00000009"), &err), 0);
-    put_file("r/latest", "step-00000009\n", 14);
-    put_file("r/log.jsonl", "{\"step\":0,\"loss\":1}\n", 20);
-    must_train(tiny(2), "r", 0);
-    must_train(tiny(2), "fresh", 0);
-    same_facts("r", "fresh");
-    cr_expect(exists("r/step-00000002") && !exists("r/step-00000009"));
 }
 
 /* A warning names the damaged checkpoint before it is removed. */

@@ -101,15 +101,6 @@ Test(run, a_checkpoint_is_a_model_to_start_from)
     cr_expect_not(exists("x"), "a run that could not start left its folder");
 }
 
-Test(run, longer_rows_than_the_model_has_positions_are_refused)
-{
-    sgt_error err;
-    sgt_config s = curve(1);
-    s.seq = 65;
-    cr_expect_eq(train(s, "r", 0, 0, 0, NULL, &err), SGT_EUSAGE);
-    cr_expect_str_eq(err.text, "--seq-len 65: the model has 64 positions (take no more)");
-}
-
 /* ---- defaults that are decided ---- */
 
 Test(run, defaults_follow_from_data_and_model)
@@ -133,14 +124,4 @@ Test(run, defaults_follow_from_data_and_model)
                            "parameters \u00d7 (16/64 rows per step)^0.25 (set it with --lr)"),
               "%s", said);
     sgt_checkpoint_state_free(&st);
-}
-
-Test(run, a_given_rate_is_scaled_aloud)
-{
-    sgt_config s = tiny(1);
-    s.lr = 3e-4;
-    s.scale_lr = 1;
-    s.lr_base_batch = 1;
-    must_train(s, "r", 0);
-    cr_expect(strstr(said, "Scaled learning rate: 0.00120\n"), "%s", said);
 }
