@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 
 #define HUGE SGT_ARENA_PAGE
@@ -48,4 +49,19 @@ void sgt_arena_unmap(sgt_arena *a)
 {
     if (a->base) munmap(a->base, a->size);
     *a = (sgt_arena){0};
+}
+
+int sgt_reserve(void *array, size_t *room, size_t count, size_t size, const char *what,
+                sgt_error *err)
+{
+    typedef void *any_pointer __attribute__((may_alias));
+    any_pointer *at = array;
+    size_t more = count > 2 * *room ? count : 2 * *room;
+    if (count <= *room) return SGT_OK;
+    if (more < 16) more = 16;
+    void *grown = reallocarray(*at, more, size);
+    if (!grown) return sgt_fail_memory(err, what);
+    *at = grown;
+    *room = more;
+    return SGT_OK;
 }

@@ -1,4 +1,5 @@
-/* arena.h: one block of memory in huge pages, handed out piece by piece and freed as a whole.
+/* arena.h: one block of memory in huge pages, handed out piece by piece and freed as a whole; and
+ * arrays that grow.
  *
  *     sgt_arena a = {0};                       // base NULL: counts only
  *     lay_out(&a, model);                      // every sgt_arena_take adds to a.used
@@ -37,6 +38,12 @@ void *sgt_arena_take(sgt_arena *a, size_t count, size_t size);
 
 /* Free all of it. An arena that is zeroed or not mapped is fine. */
 void sgt_arena_unmap(sgt_arena *a);
+
+/* Make room for `count` elements of `size` bytes in the malloc'd array that *array points to (NULL:
+ * none yet), which has room for *room. It grows to twice its room at least. Returns 0, or SGT_ENOMEM
+ * with `what` in the message; the array is then as it was. */
+int sgt_reserve(void *array, size_t *room, size_t count, size_t size, const char *what,
+                sgt_error *err);
 
 #ifdef __cplusplus
 }

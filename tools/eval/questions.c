@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/base/file.h"
-#include "tokenize/text/normalize.h"
+#include "loader/base/arena.h"
 #include "tokenize/vocab/vocab.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/talk.h"
@@ -25,7 +24,7 @@ typedef enum question_kind {
 
 /* A row: a context and one answer to it, and the model's results for the answer. */
 typedef struct answer_row {
-    uint64_t start; /* index of the row's first token in questions.tokens */
+    uint64_t start; /* index of the row's first token in questions.file.tokens */
     /* count: tokens of the row; asked: tokens of the answer, which are the last ones */
     uint32_t count, asked;
     double loss; /* sum of the losses of the answer's tokens */
@@ -41,11 +40,12 @@ typedef struct question {
 
 typedef struct questions {
     question_kind kind;
-    uint16_t *tokens;
+    sample_lines file;
     answer_row *rows;
     question *items;
-    size_t token_count, row_count, count;
-    size_t token_room, row_room, room;
+    size_t row_count, count;
+    size_t row_room, room;
+    uint32_t positions; /* of the model */
     /* number of rows that were too long, so that the beginning of their context was cut off */
     size_t cut;
     uint32_t longest; /* tokens of the longest row */
@@ -59,66 +59,20 @@ static const char *const wanted[] = {
     [WORD] = "{\"text\": TEXT}",
 };
 
-typedef struct reading {
-    questions *s;
-    const char *path;
-    size_t line;
-    uint32_t positions;
-    const sgt_vocab *vocab;
-    sgt_encoder *encoder;
-    sgt_normalizer normal;
-    sgt_error *err;
-} reading;
-
-static int wrong(const reading *r, const char *why)
+static int wrong(const questions *s, const char *why)
 {
-    return sgt_fail(r->err, SGT_EFORMAT, "%s: line %zu: expected %s: %s", r->path, r->line,
-                    wanted[r->s->kind], why);
-}
-
-/* Make room for one more element of `size` bytes in an array with `count` of them. */
-static int grow(void *array, size_t *room, size_t count, size_t size, const reading *r)
-{
-    void **at = array;
-    if (count < *room) return SGT_OK;
-    size_t more = 2 * count + 256;
-    void *p = reallocarray(*at, more, size);
-    if (!p) return sgt_fail_memory(r->err, r->path);
-    *at = p;
-    *room = more;
-    return SGT_OK;
-}
-
-/* Append the ids of a text, in the normal form of the vocabulary, and set *count to their number.
- * Leave room for one more. */
-static int encode(reading *r, const char *string, size_t n, uint32_t *count)
-{
-    questions *s = r->s;
-    const uint8_t *text = (const uint8_t *)string;
-    int rc = sgt_normalize_text(&r->normal, r->vocab->normalize, text, n, &text, &n, r->err);
-    if (rc == SGT_OK)
-        rc = grow(&s->tokens, &s->token_room, s->token_count + n, sizeof *s->tokens, r);
-    if (rc < 0) return rc;
-    size_t ids = sgt_encode(r->encoder, text, n, s->tokens + s->token_count);
-    if (ids == SGT_ENCODE_FAILED)
-        return sgt_fail(r->err, SGT_EFORMAT, "%s: line %zu: %s", r->path, r->line,
-                        sgt_encoder_failure(r->encoder)->text);
-    s->token_count += ids;
-    *count = (uint32_t)ids;
-    return SGT_OK;
+    return sample_lines_fail(&s->file, "expected %s: %s", wanted[s->kind], why);
 }
 
 /* Keep a row. If it is longer than the model's context, cut off its beginning. */
-static int keep_row(const reading *r, answer_row row)
+static int keep_row(questions *s, answer_row row)
 {
-    questions *s = r->s;
-    if (row.asked > r->positions)
-        return sgt_fail(r->err, SGT_EFORMAT,
-                        "%s: line %zu: an answer of %u tokens: the model has %u positions", r->path,
-                        r->line, row.asked, r->positions);
-    if (row.count > r->positions + 1) {
-        row.start += row.count - (r->positions + 1);
-        row.count = r->positions + 1;
+    if (row.asked > s->positions)
+        return sample_lines_fail(&s->file, "an answer of %u tokens: the model has %u positions",
+                                 row.asked, s->positions);
+    if (row.count > s->positions + 1) {
+        row.start += row.count - (s->positions + 1);
+        row.count = s->positions + 1;
         s->cut++;
     }
     if (row.count > s->longest) s->longest = row.count;
@@ -127,27 +81,28 @@ static int keep_row(const reading *r, answer_row row)
 }
 
 /* Add the row made of a context and " answer". */
-static int add_row(reading *r, const char *context, size_t c, const char *answer, size_t a)
+static int add_row(questions *s, const char *context, size_t c, const char *answer, size_t a)
 {
-    questions *s = r->s;
-    answer_row row = {.start = s->token_count};
-    uint32_t before = 0;
+    sample_lines *f = &s->file;
+    answer_row row = {.start = f->count};
     char *spaced = malloc(a + 2);
-    int rc = grow(&s->rows, &s->row_room, s->row_count, sizeof *s->rows, r);
-    if (!spaced && rc == SGT_OK) rc = sgt_fail_memory(r->err, r->path);
+    int rc = spaced ? SGT_OK : sgt_fail_memory(f->err, f->path);
+    if (rc == SGT_OK)
+        rc =
+            sgt_reserve(&s->rows, &s->row_room, s->row_count + 1, sizeof *s->rows, f->path, f->err);
+    if (rc == SGT_OK) rc = sample_lines_encode(f, context, c);
+    if (rc == SGT_OK && f->count == row.start)
+        f->tokens[f->count++] = (uint16_t)sgt_vocab_eot(f->vocab);
+    size_t before = f->count;
     if (rc == SGT_OK) {
         spaced[0] = ' ';
         memcpy(spaced + 1, answer, a);
-        rc = encode(r, context, c, &before);
-        if (rc == SGT_OK && !before) {
-            s->tokens[s->token_count++] = (uint16_t)sgt_vocab_eot(r->vocab);
-            before = 1;
-        }
+        rc = sample_lines_encode(f, spaced, a + 1);
     }
-    if (rc == SGT_OK) rc = encode(r, spaced, a + 1, &row.asked);
-    row.count = before + row.asked;
+    row.asked = (uint32_t)(f->count - before);
+    row.count = (uint32_t)(f->count - row.start);
     free(spaced);
-    return rc == SGT_OK ? keep_row(r, row) : rc;
+    return rc == SGT_OK ? keep_row(s, row) : rc;
 }
 
 /* ---- the two kinds ---- */
@@ -169,67 +124,57 @@ static int read_label(uint32_t *label, const json_t *v, size_t choices)
     return 1;
 }
 
-static int add_choices(reading *r, const json_t *o, question *item)
+static int add_choices(questions *s, const json_t *o, question *item)
 {
     const json_t *ctx = json_object_get(o, "ctx"), *endings = json_object_get(o, "endings");
     size_t n = json_array_size(endings);
     int rc = SGT_OK;
-    if (!json_is_string(ctx)) return wrong(r, "no text \"ctx\"");
-    if (n < 2 || n > MOST_CHOICES) return wrong(r, "\"endings\" are not 2 to 1000 texts");
+    if (!json_is_string(ctx)) return wrong(s, "no text \"ctx\"");
+    if (n < 2 || n > MOST_CHOICES) return wrong(s, "\"endings\" are not 2 to 1000 texts");
     if (!read_label(&item->label, json_object_get(o, "label"), n))
-        return wrong(r, "\"label\" is no ending's number");
+        return wrong(s, "\"label\" is no ending's number");
     for (size_t i = 0; i < n && rc == SGT_OK; i++) {
         const json_t *ending = json_array_get(endings, i);
         size_t c = json_string_length(ctx), a = json_string_length(ending);
         if (!json_is_string(ending) || c + a > MOST_TEXT)
-            return wrong(r, "\"endings\" are not 2 to 1000 texts");
-        rc = add_row(r, json_string_value(ctx), c, json_string_value(ending), a);
+            return wrong(s, "\"endings\" are not 2 to 1000 texts");
+        rc = add_row(s, json_string_value(ctx), c, json_string_value(ending), a);
     }
     item->choices = (uint32_t)n;
     return rc;
 }
 
-static int add_word(reading *r, const json_t *o, question *item)
+static int add_word(questions *s, const json_t *o, question *item)
 {
     const json_t *v = json_object_get(o, "text");
     const char *text = json_string_value(v);
     size_t n = json_string_length(v);
-    if (!text || n > MOST_TEXT) return wrong(r, "no text \"text\"");
-    while (n && strchr(" \t\r\n", text[n - 1])) n--;
+    if (!text || n > MOST_TEXT) return wrong(s, "no text \"text\"");
+    while (n && memchr(" \t\r\n", text[n - 1], 4)) n--;
     size_t word = n;
     while (word && text[word - 1] != ' ') word--;
-    if (word < 2) return wrong(r, "no two words with a space between them");
+    if (word < 2) return wrong(s, "no two words with a space between them");
     item->choices = 1;
-    return add_row(r, text, word - 1, text + word, n - word);
+    return add_row(s, text, word - 1, text + word, n - word);
 }
 
 /* ---- lines ---- */
 
-static int add_item(reading *r, const json_t *o)
+static int add_item(void *ctx, const json_t *o)
 {
-    questions *s = r->s;
+    questions *s = ctx;
     question_kind kind = json_object_get(o, "text") ? WORD : NONE;
     if (json_object_get(o, "endings")) kind = CHOICE;
-    question item = {.line = r->line, .row = s->row_count};
-    if (!json_is_object(o)) return wrong(r, "it is no object");
-    if (kind == NONE && !s->kind) return wrong(r, "neither");
-    if (s->kind && kind != s->kind) return wrong(r, "it is of another kind");
+    question item = {.line = s->file.line, .row = s->row_count};
+    if (!json_is_object(o)) return wrong(s, "it is no object");
+    if (kind == NONE && !s->kind) return wrong(s, "neither");
+    if (s->kind && kind != s->kind) return wrong(s, "it is of another kind");
     s->kind = kind;
-    int rc = kind == CHOICE ? add_choices(r, o, &item) : add_word(r, o, &item);
-    if (rc == SGT_OK) rc = grow(&s->items, &s->room, s->count, sizeof *s->items, r);
+    int rc = kind == CHOICE ? add_choices(s, o, &item) : add_word(s, o, &item);
+    if (rc == SGT_OK)
+        rc = sgt_reserve(&s->items, &s->room, s->count + 1, sizeof *s->items, s->file.path,
+                         s->file.err);
     if (rc == SGT_OK) s->items[s->count++] = item;
-    return rc;
-}
-
-static int read_line(reading *r, const char *text, size_t n)
-{
-    json_error_t why;
-    if (strspn(text, " \t\r") >= n) return SGT_OK;
-    json_t *o = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
-    int rc =
-        o ? add_item(r, o)
-          : sgt_fail(r->err, SGT_EFORMAT, "%s: line %zu: not JSON: %s", r->path, r->line, why.text);
-    json_decref(o);
     return rc;
 }
 
@@ -239,29 +184,19 @@ static int read_line(reading *r, const char *text, size_t n)
 static int read_questions(questions *s, const char *path, uint32_t positions, const sgt_vocab *v,
                           sgt_error *err)
 {
-    char *text = NULL;
-    size_t n = 0;
-    reading r = {.s = s, .path = path, .positions = positions, .vocab = v, .err = err};
-    int rc = sgt_file_get(&text, &n, path, MOST_BYTES, err);
-    if (rc == SGT_OK) rc = sgt_encoder_new(&r.encoder, v, err);
-    for (size_t at = sgt_utf8_mark(text, n), end; rc == SGT_OK && at < n; at = end + 1) {
-        const char *newline = memchr(text + at, '\n', n - at);
-        end = newline ? (size_t)(newline - text) : n;
-        r.line++;
-        rc = read_line(&r, text + at, end - at);
-    }
+    s->positions = positions;
+    s->file = (sample_lines){.path = path, .vocab = v, .err = err};
+    int rc = sample_lines_read(&s->file, MOST_BYTES, add_item, s);
     if (rc == SGT_OK && !s->count)
         rc =
             sgt_fail(err, SGT_EFORMAT, "%s: no line in it: expected %s a line", path, wanted[NONE]);
-    sgt_normalizer_free(&r.normal);
-    sgt_encoder_free(r.encoder);
-    free(text);
     return rc;
 }
 
 static void free_questions(questions *s)
 {
-    free(s->tokens);
+    sample_lines_free(&s->file);
+    free(s->file.tokens);
     free(s->rows);
     free(s->items);
     *s = (questions){0};
@@ -285,7 +220,7 @@ static void put_row(eval_batch *x, size_t r, const questions *items, const answe
     memset(tokens, 0, (x->seq + 1) * sizeof *tokens);
     for (size_t t = 0; t < x->seq; t++) targets[t] = -1;
     if (!row) return;
-    memcpy(tokens, items->tokens + row->start, row->count * sizeof *tokens);
+    memcpy(tokens, items->file.tokens + row->start, row->count * sizeof *tokens);
     for (size_t t = row->count - row->asked; t < row->count; t++) targets[t - 1] = tokens[t];
 }
 

@@ -3,46 +3,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tokenize/text/normalize.h"
+#include "loader/base/arena.h"
 #include "tokenize/vocab/vocab.h"
 #include "tools/sample/sample.h"
 
 #define MOST ((size_t)64 << 20) /* most bytes of a prompt: far more than any GPT-2 can use */
 
+/* Append a prompt, which takes over the malloc'd text; NULL: out of memory. */
 static int add(sample_prompts *p, char *text, size_t bytes, sgt_error *err)
 {
-    if (p->count == p->room) {
-        size_t room = p->room ? 2 * p->room : 16;
-        sample_prompt *more = text ? realloc(p->items, room * sizeof *more) : NULL;
-        if (!more) {
-            free(text);
-            return sgt_fail_memory(err, "prompts");
-        }
-        p->items = more;
-        p->room = room;
-    }
-    p->items[p->count++] = (sample_prompt){.text = text, .bytes = bytes};
-    return SGT_OK;
+    int rc = text ? sgt_reserve(&p->items, &p->room, p->count + 1, sizeof *p->items, "prompts", err)
+                  : sgt_fail_memory(err, "prompts");
+    if (rc < 0) free(text);
+    else p->items[p->count++] = (sample_prompt){.text = text, .bytes = bytes};
+    return rc;
 }
 
 /* Read a whole file, which may be a pipe, to a malloc'd text. */
 static int read_all(FILE *f, const char *name, char **out, size_t *n, sgt_error *err)
 {
-    size_t room = 4096, used = 0;
-    char *text = malloc(room);
-    for (size_t got = 1; text && got; used += got) {
-        if (used == room) {
-            char *more = room < MOST ? realloc(text, 2 * room) : NULL;
-            if (!more) break;
-            text = more;
-            room *= 2;
-        }
-        got = fread(text + used, 1, room - used, f);
-    }
+    size_t room = 0, used = 0, got = 1;
+    char *text = NULL;
     int rc = SGT_OK;
-    if (!text) rc = sgt_fail_memory(err, name);
-    else if (ferror(f)) rc = sgt_fail_errno(err, "%s", name);
-    else if (used == room && !feof(f))
+    for (; got && used <= MOST && rc == SGT_OK; used += got) {
+        rc = sgt_reserve(&text, &room, used + 4096, 1, name, err);
+        got = rc == SGT_OK ? fread(text + used, 1, room - used, f) : 0;
+    }
+    if (rc == SGT_OK && ferror(f)) rc = sgt_fail_errno(err, "%s", name);
+    if (rc == SGT_OK && used > MOST)
         rc = sgt_fail(err, SGT_EFORMAT, "%s: more than the %zu MiB that a prompt may have", name,
                       MOST >> 20);
     if (rc < 0) free(text);
@@ -84,13 +72,10 @@ int sample_prompts_encode(sample_prompts *p, const sgt_vocab *v, sgt_error *err)
     for (size_t i = 0; i < p->count && rc == SGT_OK; i++) {
         sample_prompt *q = p->items + i;
         const uint8_t *text = (const uint8_t *)q->text;
-        size_t n = q->bytes;
-        if ((rc = sgt_normalize_text(&normal, v->normalize, text, n, &text, &n, err)) < 0) break;
-        q->ids = malloc((n + 1) * sizeof *q->ids);
-        if (!q->ids) {
-            rc = sgt_fail_memory(err, "prompts");
-            break;
-        }
+        size_t n = q->bytes, room = 0;
+        rc = sgt_normalize_text(&normal, v->normalize, text, n, &text, &n, err);
+        if (rc == SGT_OK) rc = sgt_reserve(&q->ids, &room, n + 1, sizeof *q->ids, "prompts", err);
+        if (rc < 0) break;
         q->count = sgt_encode(e, text, n, q->ids);
         if (q->count == SGT_ENCODE_FAILED)
             rc = sgt_fail(err, SGT_EFORMAT, "prompt %zu: %s", i + 1, sgt_encoder_failure(e)->text);

@@ -9,6 +9,7 @@
 #include "loader/base/error.h"
 #include "train/generate/generate.h"
 #include "tokenize/sgt_tokenize.h"
+#include "tokenize/text/normalize.h"
 #include "tools/cli/options.h"
 
 /* ---- model.c ---- */
@@ -33,6 +34,33 @@ int sample_vocab_beside(sgt_vocab **out, const char *path, uint32_t n, const cha
                         sgt_error *err);
 /* Return whether every id of `a` stands for the same bytes in `b`, which may have more ids. */
 int sample_vocab_agrees(const sgt_vocab *a, const sgt_vocab *b);
+
+/* ---- lines.c: files of questions (sgt-eval) and of examples (sgt-train) ---- */
+
+/* A file with a JSON value a line, and the ids of its texts. Begins with path, vocab and err set and
+ * all else zero. */
+typedef struct sample_lines {
+    const char *path;
+    const sgt_vocab *vocab;
+    sgt_error *err;
+    size_t line;   /* number of the line that is read, from 1 */
+    uint64_t hash; /* XXH3 of the file */
+    uint16_t *tokens;
+    size_t count, room; /* of tokens */
+    sgt_encoder *encoder;
+    sgt_normalizer normal;
+} sample_lines;
+
+/* Read a file of at most `most` bytes and call `add` for the value of each line that is not blank.
+ * Returns add's first failure, or SGT_EFORMAT, with file and line, if a line is not JSON. */
+int sample_lines_read(sample_lines *r, size_t most, int (*add)(void *ctx, const json_t *value),
+                      void *ctx);
+/* Append the ids of a text, in the vocabulary's normal form, and leave room for two more. */
+int sample_lines_encode(sample_lines *r, const char *text, size_t n);
+/* Return SGT_EFORMAT with a message that begins with file and line. */
+int sample_lines_fail(const sample_lines *r, const char *fmt, ...) SGT_PRINTF(2, 3);
+/* Free all but the tokens. */
+void sample_lines_free(sample_lines *r);
 
 /* ---- prompts.c ---- */
 

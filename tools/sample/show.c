@@ -5,18 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loader/base/arena.h"
 #include "tools/cli/talk.h"
 #include "tools/sample/sample.h"
 
 static int append(sample_text *t, const void *bytes, size_t n, sgt_error *err)
 {
-    if (t->n + n > t->room) {
-        size_t room = 2 * (t->n + n) + 64;
-        char *more = realloc(t->bytes, room);
-        if (!more) return sgt_fail_memory(err, NULL);
-        t->bytes = more;
-        t->room = room;
-    }
+    int rc = sgt_reserve(&t->bytes, &t->room, t->n + n, 1, NULL, err);
+    if (rc < 0) return rc;
     if (n) memcpy(t->bytes + t->n, bytes, n);
     t->n += n;
     return SGT_OK;
@@ -106,15 +102,10 @@ int sample_show_token(void *ctx, size_t text, uint16_t id, sgt_error *err)
     sample_text *t = s->texts + text;
     size_t n = 0;
     const uint8_t *bytes = sgt_vocab_token(s->vocab, id, &n);
-    if (t->count == t->id_room) {
-        size_t room = 2 * t->id_room + 64;
-        uint16_t *more = realloc(t->ids, room * sizeof *more);
-        if (!more) return sgt_fail_memory(err, NULL);
-        t->ids = more;
-        t->id_room = room;
-    }
+    int rc = sgt_reserve(&t->ids, &t->id_room, t->count + 1, sizeof *t->ids, NULL, err);
+    if (rc < 0) return rc;
     t->ids[t->count++] = id;
-    int rc = append(t, bytes, bytes ? n : 0, err);
+    rc = append(t, bytes, bytes ? n : 0, err);
     return rc == SGT_OK && text == s->current ? print(s, err) : rc;
 }
 
