@@ -65,7 +65,7 @@ int sgt_vocab_gpt2(sgt_vocab **out, sgt_error *err);
  *
  * rule: a PCRE2 pattern; its matches and the text between them are encoded separately (pattern.h).
  * Or the name of one: gpt2, cl100k, o200k, llama3, qwen2, nanochat. These, by name or text, are
- * split by faster code, which gives the same pieces (rules.h). NULL: the pattern in tokenizer.json,
+ * split by faster code, which gives the same pieces (split.h). NULL: the pattern in tokenizer.json,
  * or GPT-2's. A pattern in tokenizer.json is recognized by its text: the named ones, Mistral's
  * (Tekken), and any in a file that sgt wrote. Any other is SGT_EFORMAT. A merge that is listed twice
  * counts at its last place.

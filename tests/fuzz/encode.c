@@ -1,12 +1,12 @@
 /* encode.c: sgt_encode gives the ids that the definition gives: split the text by the regular
  * expression, then apply merges to each piece one by one. Encoding the parts of a text that is cut
  * at safe cuts gives the same ids. The ids decode to the text's bytes. Long pieces made from the
- * text are cut too (extent.h). */
+ * text are cut too (bpe.h). */
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>
 
-#include "tokenize/bpe/extent.h"
+#include "tokenize/bpe/bpe.h"
 #include "tokenize/text/pattern.h"
 #include "tokenize/text/split.h"
 #include "tokenize/vocab/vocab.h"

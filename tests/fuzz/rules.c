@@ -1,12 +1,11 @@
-/* rules.c: for GPT-2's rule (split.h), which is NULL here, and each rule of rules.h, the pieces of
- * a text are those of the regular expression. The text may be cut where these headers say so,
- * whatever follows the cut. */
+/* rules.c: for each rule of split.h, GPT-2's, which is NULL here, and the others, the pieces of a text
+ * are those of the regular expression. The text may be cut where split.h says so, whatever follows
+ * the cut. */
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>
 
 #include "tokenize/text/pattern.h"
-#include "tokenize/text/rules.h"
 #include "tokenize/text/split.h"
 
 enum { RULES = 16 };

@@ -17,7 +17,7 @@ sgt_encoder *new_encoder(const sgt_vocab *v);
 /* Return the vocabulary of a text of merges, or NULL with *err if it is refused. */
 sgt_vocab *vocab_of_merges(const char *text, sgt_error *err);
 
-/* Fill in GPT-2's vocabulary with its own rule and with each rule of rules.h, and an encoder for
+/* Fill in GPT-2's vocabulary with its own rule and with each other rule of split.h, and an encoder for
  * each. Return their number. free_rules frees all of them. */
 enum { MOST_RULES = 16 };
 int every_rule(sgt_vocab *vocabs[MOST_RULES], sgt_encoder *encoders[MOST_RULES]);

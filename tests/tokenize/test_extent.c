@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tokenize/bpe/extent.h"
+#include "tokenize/bpe/bpe.h"
 #include "tests/tokenize/common.h"
 #include "tokenize/text/split.h"
 #include "tokenize/text/utf8.h"

@@ -1,4 +1,4 @@
-/* test_rules.c: the rules of rules.h give the pieces of PCRE2, the ids of tiktoken and the pieces
+/* test_rules.c: the other rules of split.h give the pieces of PCRE2, the ids of tiktoken and the pieces
  * of Hugging Face's library (tests/data/vocab/rules.json). So they do in texts cut at safe cuts. */
 #include <jansson.h>
 #include <stdlib.h>
@@ -7,8 +7,8 @@
 #include "loader/base/cpu.h"
 #include "tests/tokenize/common.h"
 #include "tests/tokenize/splits.h"
-#include "tokenize/bpe/extent.h"
-#include "tokenize/text/rules.h"
+#include "tokenize/bpe/bpe.h"
+#include "tokenize/text/split.h"
 #include "tokenize/text/split_levels.h"
 #include "tokenize/vocab/vocab.h"
 

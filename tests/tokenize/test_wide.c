@@ -5,7 +5,6 @@
 #include "loader/base/cpu.h"
 #include "tests/tokenize/common.h"
 #include "tokenize/text/wide.h"
-#include "tokenize/text/wide_levels.h"
 
 enum { MOST = 300 };
 

@@ -3,9 +3,9 @@
  *
  * A piece takes the first of these methods that fits:
  *   words   up to 15 bytes: nearly all pieces (words.h)
- *   longs   up to 126 bytes, if the piece is in the table of long words (long_words.h)
+ *   longs   up to 126 bytes, if the piece is in the table of long words (words.h)
  *   scan    up to 64 bytes: the definition itself, on the stack
- *   runs    longer pieces, for which the definition would be quadratic (runs.h)
+ *   runs    longer pieces, for which the definition would be quadratic (runs.c)
  *
  * A piece of up to 512 bytes is cut before scan or runs wherever no token holds two adjacent
  * bytes. */
@@ -16,10 +16,8 @@
 
 #include "loader/base/arena.h"
 #include "loader/base/cpu.h"
-#include "tokenize/bpe/long_words.h"
-#include "tokenize/bpe/runs.h"
 #include "tokenize/text/pattern.h"
-#include "tokenize/text/rules.h"
+#include "tokenize/text/split.h"
 #include "tokenize/text/wide.h"
 #include "tokenize/bpe/words.h"
 
@@ -97,6 +95,105 @@ size_t sgt_bpe_runs(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids)
     return sgt_runs_encode(&e->runs, s, n, ids);
 }
 
+/* ---- the definition ----
+ *
+ * The definition of byte-pair encoding, quadratic in the number of bytes. */
+
+size_t sgt_bpe_scan(const sgt_vocab *v, const uint8_t *s, size_t n, uint16_t *ids)
+{
+    /* the id that ids[i] and ids[i + 1] merge to; the last entry is always SGT_NO_PAIR */
+    uint16_t merged[SGT_BPE_SCAN_MAX];
+    if (!n) return 0;
+    for (size_t i = 0; i < n; i++) {
+        ids[i] = v->byte_id[s[i]];
+        merged[i] = i + 1 < n ? v->byte_pairs[s[i] | s[i + 1] << 8] : SGT_NO_PAIR;
+    }
+    for (;;) {
+        size_t at = 0;
+        for (size_t i = 1; i < n; i++)
+            if (merged[i] < merged[at]) at = i;
+        if (merged[at] == SGT_NO_PAIR) return n;
+        ids[at] = merged[at];
+        n--;
+        memmove(ids + at + 1, ids + at + 2, (n - at - 1) * sizeof *ids);
+        memmove(merged + at + 1, merged + at + 2, (n - at - 1) * sizeof *merged);
+        merged[at] = at + 1 < n ? (uint16_t)sgt_pair(&v->pairs, ids[at], ids[at + 1]) : SGT_NO_PAIR;
+        if (at > 0) merged[at - 1] = (uint16_t)sgt_pair(&v->pairs, ids[at - 1], ids[at]);
+    }
+}
+
+/* ---- long words ----
+ *
+ * Encode words that are too long for the table of words.h, in bytes or in ids. Words
+ * of up to 126 bytes are cached in a table of their own. */
+
+#define LONGS (SGT_LONG_WORDS_BYTES / sizeof(long_word))
+#define LONG_BYTES 126 /* most bytes of a word that the table holds */
+#define LONG_IDS 64
+/* Words of more bytes are encoded whole by runs.c, whose cost per call is then small beside the
+ * rest. Shorter ones are cut into parts first. */
+#define RUN_BYTES 512
+
+typedef struct long_word {
+    uint8_t n, count; /* number of bytes (0: empty), and of ids */
+    uint8_t text[LONG_BYTES];
+    uint16_t ids[LONG_IDS];
+} long_word;
+
+static size_t encode_apart(const sgt_long_words *l, const uint8_t *s, size_t n, uint16_t *ids)
+{
+    return n <= SGT_BPE_SCAN_MAX ? sgt_bpe_scan(l->v, s, n, ids)
+                                 : sgt_runs_encode(l->runs, s, n, ids);
+}
+
+/* Encode a word in parts: cut it wherever no token spans the cut. */
+static size_t encode_parts(const sgt_long_words *l, const uint8_t *s, size_t n, uint16_t *ids)
+{
+    size_t count = 0;
+    for (size_t from = 0, to; from < n; from = to) {
+        for (to = from + 1; to < n && sgt_vocab_joins_at(l->v, s + to); to++) continue;
+        count += encode_apart(l, s + from, to - from, ids + count);
+    }
+    return count;
+}
+
+static inline uint64_t load64(const uint8_t *p)
+{
+    uint64_t x;
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+
+/* Return the table index of s[0..n). */
+static inline size_t long_line(const uint8_t *s, size_t n)
+{
+    uint64_t h = n;
+    if (n >= 8) h ^= load64(s + n - 8);
+    else
+        for (size_t i = 0; i < n; i++) h = h << 8 | s[i];
+    h *= 0x9E3779B97F4A7C15u;
+    for (size_t i = 0; i + 8 < n; i += 8) h = (h ^ h >> 29 ^ load64(s + i)) * 0x9E3779B97F4A7C15u;
+    return (size_t)(h >> 40) % LONGS;
+}
+
+size_t sgt_encode_long(const sgt_long_words *l, const uint8_t *s, size_t n, uint16_t *ids)
+{
+    if (n > RUN_BYTES) return sgt_runs_encode(l->runs, s, n, ids);
+    if (n > LONG_BYTES) return encode_parts(l, s, n, ids);
+    long_word *at = &((long_word *)l->table)[long_line(s, n)];
+    if (at->n == n && !memcmp(at->text, s, n)) {
+        memcpy(ids, at->ids, at->count * sizeof *ids);
+        return at->count;
+    }
+    size_t count = encode_parts(l, s, n, ids);
+    if (count > LONG_IDS) return count;
+    at->n = (uint8_t)n;
+    at->count = (uint8_t)count;
+    memcpy(at->text, s, n);
+    memcpy(at->ids, ids, count * sizeof *ids);
+    return count;
+}
+
 /* ---- text ---- */
 
 /* Encode words at the end of the text, where fewer than 16 bytes can be read after a word's
@@ -134,7 +231,7 @@ size_t sgt_encode_piece(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *id
                                : sgt_encode_long(&e->longs, s, n, ids);
 }
 
-/* Split by GPT-2's rule or another rule of rules.h, and encode to ids in merge order. */
+/* Split by GPT-2's rule or another rule of split.h, and encode to ids in merge order. */
 static size_t encode_known(sgt_encoder *e, const void *text, size_t n, uint16_t *ids)
 {
     const uint8_t *s = text;

@@ -6,10 +6,6 @@
 
 #include "tokenize/vocab/vocab.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* most bytes that sgt_bpe_scan takes; longer pieces are encoded faster by the other functions */
 #define SGT_BPE_SCAN_MAX 64
 
@@ -17,12 +13,42 @@ extern "C" {
 size_t sgt_encode_piece(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids);
 /* Encode a piece of at most SGT_BPE_SCAN_MAX bytes by the definition, in quadratic time. */
 size_t sgt_bpe_scan(const sgt_vocab *v, const uint8_t *s, size_t n, uint16_t *ids);
-/* Encode a piece in linear time by steps (runs.h). */
+/* Encode a piece in linear time by steps (words.h). */
 size_t sgt_bpe_steps(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids);
-/* Encode a piece in linear time by windows and steps (runs.h), faster than by steps alone. */
+/* Encode a piece in linear time by windows and steps (words.h), faster than by steps alone. */
 size_t sgt_bpe_runs(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids);
 
-#ifdef __cplusplus
-}
-#endif
+/* ---- cuts inside a long piece ----
+ *
+ * Finds a safe cut in text that is one piece for a megabyte and more, where sgt_split_cut
+ * finds none: zero bytes, one letter, spaces, random letters. So no input has to be in memory
+ * whole, whatever it holds.
+ *
+ * Where a token ends may depend on the text behind it, but not on text far away. A merge can affect
+ * another only if it goes first, and of equal merges the left one goes first. (M. Berglund, B. van
+ * der Merwe, "Formalizing BPE Tokenization", 2023: the vocabulary alone bounds the look-ahead.) The
+ * bound is not computed here. Borders are tried instead, and one that is accepted is proven:
+ *
+ *   Let a piece start at f and reach at least to t. Let b be a place between them, and M the
+ *   number of bytes of the longest token. Wherever the piece ends, one of its tokens ends at some
+ *   place a in t-M+1 ... t, since none is longer than M. The tokens up to a are those of f ... a
+ *   alone (words.h: adjacent tokens fit, so they are what the merges make of their bytes). If for
+ *   each of these M places the tokens of f ... a have a border at b, then those of the whole piece
+ *   have it too.
+ *   The tokens of f ... a have a border at b exactly if the last token of f ... b and the first
+ *   token of b ... a fit beside each other. That is one look-up, and the M places have only a few
+ *   different first tokens.
+ *
+ * The tokens of the two parts are then those of the whole, because fitting tokens in a row are what
+ * the merges make of their bytes. */
+
+/* most bytes of a token; sgt_extent_cut makes no cut for a vocabulary with longer tokens */
+#define SGT_EXTENT_TOKEN 1024
+
+/* Return a safe cut (see sgt_split_cut) in the longest piece of text[n], or 0 if none was found.
+ * The text starts at the beginning of a text or at a safe cut. Takes about as long as encoding the
+ * text. e: an encoder of v, whose rule must be GPT-2's or another one of split.h. Only one thread at a time
+ * may use an encoder. */
+size_t sgt_extent_cut(sgt_encoder *e, const sgt_vocab *v, const uint8_t *text, size_t n);
+
 #endif

@@ -1,10 +1,10 @@
 /* extent.c: finds borders between the tokens of a long piece that stay borders for any text behind
  * it. */
-#include "tokenize/bpe/extent.h"
+#include "tokenize/bpe/bpe.h"
 
 #include <stdlib.h>
 
-#include "tokenize/text/rules.h"
+#include "tokenize/text/split.h"
 
 /* bytes at the end of the piece that are kept as look-ahead and encoded after the cut; a quarter of
  * the piece if that is less */

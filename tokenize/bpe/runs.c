@@ -1,5 +1,5 @@
 /* runs.c: encodes long pieces by steps and by windows. */
-#include "tokenize/bpe/runs.h"
+#include "tokenize/bpe/words.h"
 
 #include <assert.h>
 #include <string.h>

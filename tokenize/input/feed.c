@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tokenize/bpe/extent.h"
+#include "tokenize/bpe/bpe.h"
 #include "tokenize/input/form.h"
 #include "tokenize/input/json_line.h"
 #include "tokenize/input/kept.h"

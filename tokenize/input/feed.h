@@ -15,7 +15,7 @@
  *
  * Every part has an offset in the stream of its file (unpacked if it is packed; of Parquet, the
  * number of a row), and a run can begin at any part. If the split rule gives no place to cut in a
- * long text (a mebibyte of one letter), the vocabulary's merges give one (bpe/extent.h). More than
+ * long text (a mebibyte of one letter), the vocabulary's merges give one (bpe/bpe.h). More than
  * 1 GiB is an error for a line, and for text that is not cut. Text is not cut if it is split by a
  * pattern, or if it is to be normalized and has neither white space nor only ASCII.
  *
@@ -32,7 +32,7 @@
 #include "loader/base/error.h"
 #include "tokenize/input/corpus.h"
 #include "tokenize/text/normalize.h"
-#include "tokenize/text/rules.h"
+#include "tokenize/text/split.h"
 
 /* ---- the literal end of text ---- */
 

@@ -19,10 +19,6 @@
 
 #include "loader/base/error.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define SGT_JSON_NAMES 16    /* maximum number of names in a path */
 #define SGT_JSON_DEPTH 65536 /* maximum nesting of objects and arrays */
 /* bytes that must be readable after the line's newline, and writable after n bytes of scratch */
@@ -73,7 +69,4 @@ int sgt_json_parts(struct sgt_unit *u, const struct sgt_part *p, const sgt_json_
                    const struct sgt_kept_names *kept, const struct sgt_corpus *c,
                    const struct sgt_tokenize_options *o, sgt_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

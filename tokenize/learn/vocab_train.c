@@ -33,7 +33,7 @@ typedef struct counting {
     const sgt_tokenize_options *o;
     const sgt_corpus *corpus;
     const char *rule;      /* pattern to split by; NULL: GPT-2's */
-    const sgt_rule *known; /* that rule, if it is one of rules.h */
+    const sgt_rule *known; /* that rule, if it is another one of split.h */
     pthread_mutex_t lock;  /* protects the fields below, and the calls of progress */
     sgt_text_feed *feed;
     uint64_t ticket, documents, bytes, invalid, raw;

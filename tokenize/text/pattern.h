@@ -19,10 +19,6 @@
 
 #include "loader/base/error.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* GPT-2's rule as a regular expression */
 #define SGT_PIECE_RULE \
     "'(?:[sdmt]|ll|ve|re)| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
@@ -53,7 +49,4 @@ int sgt_pattern_start(sgt_pattern *p, const void *text, size_t n, sgt_error *err
  * does). */
 int sgt_pattern_split(sgt_pattern *p, size_t *ends, int max, sgt_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

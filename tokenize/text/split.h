@@ -20,19 +20,43 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tokenize/text/cuts.h"
+typedef struct sgt_rule sgt_rule; /* a rule other than GPT-2's, see below */
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+/* ---- cuts inside a piece ----
+ *
+ * Where a piece may be cut before a non-ASCII character. A cut is allowed if no token holds
+ * the character's first byte right behind the byte before it: then no merge crosses the cut. Text
+ * without spaces falls into short words that way, and short words repeat often.
+ *
+ * A vocabulary's `joins` has 65,536 bits, too many for vector look-ups. These two tables have one
+ * byte an entry instead: first bytes that follow similar bytes share one of eight bits. Sharing a
+ * bit can only forbid cuts that `joins` would allow. */
 
-typedef struct sgt_rule sgt_rule; /* a rule other than GPT-2's (rules.h) */
+typedef struct sgt_cuts {
+    /* for each byte from C0 to FF, by its lower 6 bits: the bit of its group; 0: inside no token */
+    uint8_t first[64];
+    /* for each byte b: the bits of the groups of all bytes from C0 to FF that come right after b
+     * within some token */
+    uint8_t before[256];
+} sgt_cuts;
+
+/* Return whether a piece that holds p[-1] and p[0] may be cut between these two bytes. */
+static inline int sgt_cuts_at(const sgt_cuts *c, const uint8_t *p)
+{
+    return p[0] >= 0xC0 && !(c->first[p[0] & 63] & c->before[p[-1]]);
+}
+
+/* Fill *c from joins (1024 words). Its bit `first byte << 8 | second byte` is 1 if some token holds
+ * these two bytes side by side. */
+void sgt_cuts_make(sgt_cuts *c, const uint64_t *joins);
+
+/* ---- GPT-2's rule ---- */
 
 /* State that the vector code carries from one block of 64 bytes to the next. */
 typedef struct sgt_split_carry {
     uint64_t low, high, blank; /* previous block: the bits of its classes (sgt_class), U+0020 */
     uint64_t clear, set;       /* next block: piece starts that a contraction removes and adds */
-    /* rules of rules.h: a flag each for the previous block's last byte, and how many numbers its
+    /* other rules of split.h: a flag each for the previous block's last byte, and how many numbers its
      * last piece has; for these rules `blank` is such a flag too */
     uint64_t takes, blanks, line, other, letter, plain, lower, both, newline, number;
     unsigned digits;
@@ -54,7 +78,7 @@ typedef struct sgt_splitter {
     size_t (*split)(struct sgt_splitter *s, uint32_t *ends, size_t max);
     /* end of the piece whose parts are being returned (sgt_split_ref and other rules) */
     size_t end;
-    /* rules of rules.h: offset at which the blocks began; offset up to which text is split one
+    /* other rules of split.h: offset at which the blocks began; offset up to which text is split one
      * character at a time */
     size_t base, hard;
     size_t block; /* offset of the next block to look at */
@@ -90,10 +114,68 @@ size_t sgt_split_cut(const void *text, size_t n, const uint64_t *joins);
 
 /* Return whether s[p], 0 < p < n, begins a character in the middle of a piece. A cut there splits
  * that piece in two and leaves all others unchanged; whether it is safe depends on the piece's
- * tokens (bpe/extent.h). Also returns 0 if too little of s[n] follows p to tell. */
+ * tokens (bpe/bpe.h). Also returns 0 if too little of s[n] follows p to tell. */
 int sgt_split_within(const uint8_t *s, size_t n, size_t p);
 
-#ifdef __cplusplus
-}
-#endif
+/* ---- other rules ----
+ *
+ * Split rules in common use beside GPT-2's: cl100k, o200k, Llama 3's, Qwen 2's and
+ * nanochat's. They are recognized by their text, and split by code of our own (split_rule.c and
+ * split_blocks.h), which gives the pieces of PCRE2 (pattern.h) several times as fast.
+ *
+ *     const sgt_rule *r = sgt_rule_of(pattern);           // NULL: only PCRE2 can split by it
+ *     sgt_splitter sp = sgt_splitter_by(r, text, n);      // then as above
+ *
+ * Such a rule takes the first of these that fits; L, N and O are letters, numbers and what is
+ * neither these nor white space:
+ *
+ *     '(?i:[sdmt]|ll|ve|re)   a contraction, not with `cased`
+ *     [^\r\n\p{L}\p{N}]?L+    a word, with one character before it; with `cased` a word by case,
+ *                             as below
+ *     N{1,digits}
+ *      ?O+[\r\n]*             with `cased` [\r\n/]*
+ *     \s+$                    with `whole_end` only
+ *     \s*[\r\n]+|\s+(?!\S)|\s+
+ *
+ * A word by case is U*l+, or else U+, and a contraction may follow it. U is upper case (Lu, Lt), l
+ * lower case (Ll); other letters and marks (Lm, Lo, M) are both. */
+
+struct sgt_rule {
+    const char *name; /* name that --pattern takes; NULL: another spelling of a rule */
+    const char *text; /* pattern in PCRE2's syntax */
+    /* the same pattern in Oniguruma's syntax, which Hugging Face's library reads; NULL: `text` */
+    const char *regex;
+    uint8_t digits, cased, whole_end;
+};
+
+/* Return the rule whose text is this PCRE2 pattern, or NULL. The result is static. */
+const sgt_rule *sgt_rule_of(const char *pattern);
+
+/* Return the PCRE2 pattern that splits as Hugging Face's library does by the regular expression of a
+ * tokenizer.json; NULL: not known. Known are GPT-2's, the rules, Mistral's (Tekken), and the one
+ * that makes the whole text a piece. The result is static. */
+const char *sgt_rule_from_regex(const char *regex);
+
+/* Return the regular expression by which Hugging Face's library splits as this PCRE2 pattern does;
+ * NULL: not known. The result is static. */
+const char *sgt_rule_to_regex(const char *pattern);
+
+/* Return the pattern called gpt2, cl100k, o200k, llama3, qwen2 or nanochat. Any other argument,
+ * NULL too, is returned as it is. */
+const char *sgt_rule_pattern(const char *name_or_pattern);
+
+/* Return rule i of the table, for tests; NULL after the last one. */
+const sgt_rule *sgt_rule_at(size_t i);
+
+/* Return a splitter by a rule (NULL: GPT-2's). Pieces and cuts are defined as above. */
+sgt_splitter sgt_splitter_by(const sgt_rule *r, const void *text, size_t n);
+
+/* Return a safe cut, as sgt_split_cut does, for text that is split by rule r (NULL: GPT-2's).
+ * `joins` is used for GPT-2's rule only. */
+size_t sgt_rule_cut(const sgt_rule *r, const void *text, size_t n, const uint64_t *joins);
+
+/* Return what sgt_split_within returns, for rule r (NULL: GPT-2's). A piece must start at s[0], and
+ * `ahead` bytes of text come before it. May return 0 although a cut is possible. */
+int sgt_rule_within(const sgt_rule *r, const uint8_t *s, size_t n, size_t p, size_t ahead);
+
 #endif

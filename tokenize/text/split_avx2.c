@@ -1,7 +1,7 @@
 /* split_avx2.c: the split rule with AVX2. A block is two vectors of 32 bytes, whose masks are
  * joined. */
 #include "tokenize/text/split_levels.h"
-#include "tokenize/text/split_rule_blocks.h"
+#include "tokenize/text/split_blocks.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

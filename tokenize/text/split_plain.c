@@ -1,8 +1,7 @@
 /* split_plain.c: the split rule in plain C, for any 64-bit machine. Takes eight bytes in a word at
  * a time, with a flag in the top bit of each. */
 #include "tokenize/text/split_levels.h"
-#include "tokenize/text/split_rule_blocks.h"
-#include "tokenize/text/split_words.h"
+#include "tokenize/text/split_blocks.h"
 #include "tokenize/text/utf8.h"
 
 /* Gather the top bits: bit i of the result is the top bit of byte i. The product moves each bit to

@@ -1,6 +1,6 @@
-/* split_rule.c: where the pieces of rules.h end, one character at a time (runs of ASCII letters
+/* split_rule.c: where the pieces of the other rules of split.h end, one character at a time (runs of ASCII letters
  * eight bytes at a time), and where text may be cut. Programs mostly take 64 bytes at a time
- * (split_rule_blocks.h); blocks that are hard there are left to this code.
+ * (split_blocks.h); blocks that are hard there are left to this code.
  *
  * The regular expressions backtrack; this code does not. It looks at a character and at the one
  * behind it, and then runs to the end of a class. Only two things look further: white space, which
@@ -8,9 +8,8 @@
  * case. Both read a run at most twice. */
 #include <string.h>
 
-#include "tokenize/text/rules.h"
+#include "tokenize/text/split.h"
 #include "tokenize/text/split_levels.h"
-#include "tokenize/text/split_words.h"
 #include "tokenize/text/unicode.h"
 #include "tokenize/text/utf8.h"
 

@@ -1,7 +1,7 @@
 /* split_vbmi2_avx512.c: the split rule with AVX-512, using VBMI's look-ups in 128 bytes and VBMI2's
  * compression. */
 #include "tokenize/text/split_levels.h"
-#include "tokenize/text/split_rule_blocks.h"
+#include "tokenize/text/split_blocks.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -12,10 +12,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 typedef enum sgt_class {
     SGT_CLASS_OTHER,
     SGT_CLASS_LETTER,
@@ -71,7 +67,4 @@ static inline sgt_kind sgt_unicode_kind(uint32_t cp)
                       15);
 }
 
-#ifdef __cplusplus
-}
-#endif
 #endif

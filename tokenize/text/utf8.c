@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "loader/base/cpu.h"
-#include "tokenize/text/utf8_levels.h"
 
 /* Return how many continuation bytes follow lead byte b; 0 if no well-formed sequence of several
  * bytes starts with b. Set *lo and *hi to the bounds of the first continuation byte; the others are

@@ -10,10 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define SGT_UTF8_ILL_FORMED UINT32_MAX
 
 /* Return the length of the unit at s, with n >= 1 bytes left. *cp is its code point, or
@@ -46,7 +42,13 @@ size_t sgt_utf8_count_ill_formed(const uint8_t *s, size_t n, uint64_t *offsets, 
  * does not overlap s. Returns the number of bytes written. */
 size_t sgt_utf8_replace(uint8_t *out, const uint8_t *s, size_t n);
 
-#ifdef __cplusplus
-}
-#endif
+/* ---- levels ----
+ *
+ * Skips well-formed text fast, for utf8.c. */
+
+/* Return an offset, `at` or larger, up to which s is well formed. The caller guarantees that
+ * s[0..at) is well formed and 3 <= at <= n. Stops before a block of 64 bytes that holds an
+ * ill-formed unit, or when fewer than 64 bytes are left. x86-64 only. */
+size_t sgt_utf8_skip_avx2(const uint8_t *s, size_t at, size_t n);
+
 #endif

@@ -11,7 +11,7 @@
  * An AVX-512 version was tried (2026-11-26, Zen 4) and not taken: the same look by vectors of 64
  * bytes gained too little to show, and masks of first bytes with VBMI's vpermb were several times
  * slower on English. */
-#include "tokenize/text/utf8_levels.h"
+#include "tokenize/text/utf8.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -3,7 +3,6 @@
 #include "tokenize/text/wide.h"
 
 #include "loader/base/cpu.h"
-#include "tokenize/text/wide_levels.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>

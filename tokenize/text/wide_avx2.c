@@ -1,6 +1,6 @@
 /* wide_avx2.c: converts 16 units to UTF-8 at a time. Each becomes its bytes in 32 bits; then two
  * neighbours move together in 64, and are stored one pair after the other. */
-#include "tokenize/text/wide_levels.h"
+#include "tokenize/text/wide.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

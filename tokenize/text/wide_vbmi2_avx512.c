@@ -1,7 +1,7 @@
 /* wide_vbmi2_avx512.c: converts 32 units to UTF-8 at a time. If all of them are below U+0800, each
  * becomes two bytes, else four in two halves, as if it needed them all. Those bytes that its length
  * needs are then compressed. Behind the end of a text are zeros, of one byte each. */
-#include "tokenize/text/wide_levels.h"
+#include "tokenize/text/wide.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -3,7 +3,7 @@
 # longest to compute from the merges, so that programs start at once. Little-endian 16-bit numbers:
 #
 #   50,000 pairs   the two ids that merge n (from 0) joins; they become id 256 + n
-#   8,192 factors  of the perfect hash of those pairs (pairs.h), for 2^17 slots
+#   8,192 factors  of the perfect hash of those pairs (vocab.h), for 2^17 slots
 #
 # tests/tokenize/test_vocab.c compares a vocabulary made of them with the one that vocab.c makes from gpt2.bpe.
 import os

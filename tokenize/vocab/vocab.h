@@ -14,8 +14,7 @@
 #include "loader/base/arena.h"
 #include "loader/base/error.h"
 #include "tokenize/sgt_tokenize.h"
-#include "tokenize/text/cuts.h"
-#include "tokenize/text/rules.h"
+#include "tokenize/text/split.h"
 
 /* ---- the byte alphabet ----
  *
@@ -107,7 +106,7 @@ typedef struct sgt_vocab_file {
     uint8_t *added; /* (size): 1: added token, written as it is; 0: written in the byte alphabet */
     char *rule;     /* PCRE2 pattern to split by; NULL: GPT-2's */
     int assumed;    /* 1: neither the file nor the caller says that the rule is GPT-2's */
-    const sgt_rule *known; /* that rule, if it is one of rules.h */
+    const sgt_rule *known; /* that rule, if it is another one of split.h */
     /* `rule` as Hugging Face's library reads it; NULL: not known (sgt_rule_to_regex) */
     const char *regex;
     const char *ignored; /* a list of the file's settings that sgt ignores; NULL: none */
@@ -191,7 +190,7 @@ int sgt_vocab_of(sgt_vocab **out, const sgt_tokenize_options *o, sgt_error *err)
 /* Return the pattern to split by as it was given, or SGT_PIECE_RULE. v owns it. */
 const char *sgt_vocab_rule(const sgt_vocab *v);
 
-/* Return the rule of rules.h that v splits by; NULL: GPT-2's, or a pattern (below). */
+/* Return the rule of split.h that v splits by; NULL: GPT-2's, or a pattern (below). */
 static inline const sgt_rule *sgt_vocab_known_rule(const sgt_vocab *v)
 {
     return v->file ? v->file->known : NULL;
