@@ -3,7 +3,6 @@
 #ifndef SGT_HANDLE_H
 #define SGT_HANDLE_H
 
-#include "loader/shards/documents.h"
 #include "loader/read/reader.h"
 #include "loader/rows/rows.h"
 #include "loader/sample/mix.h"

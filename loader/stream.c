@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/base/arena.h"
+#include "loader/base/memory.h"
 #include "loader/base/cpu.h"
 #include "loader/base/thread.h"
 #include "loader/handle.h"

@@ -17,7 +17,7 @@
 #include "tokenize/parts/meet.h"
 #include "tokenize/parts/parts.h"
 #include "tokenize/pipeline.h"
-#include "loader/shards/json_dumps.h"
+#include "loader/base/json.h"
 #include "tokenize/space.h"
 #include "tokenize/vocab/vocab.h"
 

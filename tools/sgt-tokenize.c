@@ -9,7 +9,7 @@
 
 #include "loader/base/clock.h"
 #include "loader/base/cpu.h"
-#include "loader/shards/json_dumps.h"
+#include "loader/base/json.h"
 #include "tokenize/out/export.h"
 #include "tools/cli/options.h"
 #include "tools/cli/progress.h"

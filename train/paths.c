@@ -19,9 +19,9 @@
 
 #include "loader/base/clock.h"
 #include "loader/base/file.h"
-#include "loader/base/process.h"
+#include "loader/base/thread.h"
 #include "train/device.h"
-#include "loader/shards/json_dumps.h"
+#include "loader/base/json.h"
 
 #define MARK "sgt-check "
 #define START_SECONDS 120 /* time limit to load the libraries and open the device */

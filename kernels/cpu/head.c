@@ -8,7 +8,7 @@
 #include <omp.h>
 #include <string.h>
 
-#include "loader/base/arena.h"
+#include "loader/base/memory.h"
 #include "loader/base/cpu.h"
 #include "kernels/kernels.h"
 #include "kernels/cpu/levels.h"

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "loader/base/arena.h"
+#include "loader/base/memory.h"
 #include "kernels/muon.h"
 
 enum { PIECE = 16384 }; /* numbers that a task of a pass takes */

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "loader/base/arena.h"
+#include "loader/base/memory.h"
 #include "loader/base/clock.h"
 #include "loader/base/cpu.h"
 #include "kernels/kernels.h"

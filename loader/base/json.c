@@ -1,5 +1,9 @@
-/* json.c: count the values of a JSON text by its brackets and commas. */
+/* json.c: see json.h. The values of a text are counted by its brackets and commas. */
 #include "loader/base/json.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 /* Return the offset after the string whose opening quotation mark is text[at - 1]. */
 static size_t pass_string(const char *text, size_t n, size_t at)
@@ -19,4 +23,24 @@ int sgt_json_fits(const char *text, size_t n, size_t most, const char *path, sgt
     if (values <= most) return SGT_OK;
     return sgt_fail(err, SGT_EFORMAT, "%s: more than %zu values of JSON, which no such file needs",
                     path, most);
+}
+
+char *sgt_json_dumps(const json_t *json, size_t flags)
+{
+    size_t n = json ? json_dumpb(json, NULL, 0, flags) : 0; /* 0: JSON cannot express the value */
+    char *text = n ? malloc(n + 1) : NULL;
+    if (!text) return NULL;
+    if (json_dumpb(json, text, n, flags) != n) {
+        free(text);
+        return NULL;
+    }
+    text[n] = 0;
+    return text;
+}
+
+json_t *sgt_json_hex(uint64_t v)
+{
+    char text[17];
+    snprintf(text, sizeof text, "%016" PRIx64, v);
+    return json_string(text);
 }

@@ -1,6 +1,6 @@
-/* json.h: bound the memory that parsing a JSON text takes, before it is parsed. jansson takes some
- * 230 bytes for an empty object of two characters, so a small file could take much memory. The
- * caller states the most values that its kind of file needs.
+/* json.h: bound the memory that parsing a JSON text takes, before it is parsed; and write JSON without
+ * losing any of it. jansson takes some 230 bytes for an empty object of two characters, so a small
+ * file could take much memory. The caller states the most values that its kind of file needs.
  *
  *     if ((rc = sgt_json_fits(text, n, MOST_VALUES, path, err)) < 0) ...;
  *     // takes at most 400 bytes a value
@@ -8,7 +8,9 @@
 #ifndef SGT_BASE_JSON_H
 #define SGT_BASE_JSON_H
 
+#include <jansson.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "loader/base/error.h"
 
@@ -19,6 +21,14 @@ extern "C" {
 /* Return SGT_EFORMAT if text[n], JSON or not, would hold more than `most` values, not counting
  * names. */
 int sgt_json_fits(const char *text, size_t n, size_t most, const char *path, sgt_error *err);
+
+/* Return malloc'd text, as json_dumps does. That function may leave a name out without an error if
+ * memory runs out; this one counts the bytes first, allocates them, and then writes. Return NULL if
+ * json is NULL, if it holds a value that JSON cannot express, or if memory runs out. */
+char *sgt_json_dumps(const json_t *json, size_t flags);
+
+/* Return a string of 16 hex digits, or NULL. */
+json_t *sgt_json_hex(uint64_t v);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,6 @@
-/* memory.h: how much more memory this process may take before it swaps or is killed, as the machine
- * and its control groups (containers, batch systems) report.
+/* memory.h: blocks of memory in huge pages (arenas) and arrays that grow, below; and how much more
+ * memory this process may take before it swaps or is killed, as the machine and its control groups (containers, batch
+ * systems) report.
  *
  *     sgt_memory m;
  *     sgt_memory_look(&m, NULL);
@@ -7,7 +8,10 @@
 #ifndef SGT_BASE_MEMORY_H
 #define SGT_BASE_MEMORY_H
 
+#include <stddef.h>
 #include <stdint.h>
+
+#include "loader/base/error.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -25,6 +29,46 @@ typedef struct sgt_memory {
  * the room below memory.max and memory.high (version 2) or memory.limit_in_bytes (version 1), where
  * the page cache counts as free. A file that cannot be read sets no bound. */
 void sgt_memory_look(sgt_memory *m, const char *root);
+
+/* ---- arenas ----
+ *
+ * One block of memory in huge pages, handed out piece by piece and freed as a whole.
+ *
+ *     sgt_arena a = {0};                       // base NULL: counts only
+ *     lay_out(&a, model);                      // every sgt_arena_take adds to a.used
+ *     if (sgt_arena_map(&a, a.used, &err) < 0) ...;
+ *     lay_out(&a, model);                      // the same calls again, now with memory behind them
+ *
+ * The caller's lay_out runs twice: the first run measures, the second hands out. So the mapped size
+ * always matches the use. */
+
+#define SGT_ARENA_ALIGN 64               /* bytes: a cache line and an AVX-512 vector */
+#define SGT_ARENA_PAGE ((size_t)2 << 20) /* maps are rounded up to this: a huge page of x86-64 */
+
+typedef struct sgt_arena {
+    char *base;  /* 2 MiB-aligned, zeroed; NULL while measuring */
+    size_t size; /* bytes mapped */
+    size_t used; /* bytes handed out; while measuring, bytes needed so far */
+} sgt_arena;
+
+/* Map `size` zeroed bytes, advise huge pages if they fill one, and start handing out from byte 0. If
+ * `prefault` is set, fault in every page now. */
+int sgt_arena_map(sgt_arena *a, size_t size, int prefault, sgt_error *err);
+
+/* Hand out `count` items of `size` bytes, aligned to SGT_ARENA_ALIGN. Returns NULL while measuring.
+ * Taking more than was mapped is a bug (assert). */
+void *sgt_arena_take(sgt_arena *a, size_t count, size_t size);
+
+/* Free all of it. An arena that is zeroed or not mapped is fine. */
+void sgt_arena_unmap(sgt_arena *a);
+
+/* ---- arrays ---- */
+
+/* Make room for `count` elements of `size` bytes in the malloc'd array that *array points to (NULL:
+ * none yet), which has room for *room. It grows to twice its room at least. Returns 0, or SGT_ENOMEM
+ * with `what` in the message; the array is then as it was. */
+int sgt_reserve(void *array, size_t *room, size_t count, size_t size, const char *what,
+                sgt_error *err);
 
 #ifdef __cplusplus
 }

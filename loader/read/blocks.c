@@ -22,7 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "loader/base/arena.h"
+#include "loader/base/memory.h"
 #include "loader/base/thread.h"
 #include "loader/read/pages.h"
 

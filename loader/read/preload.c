@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "loader/base/arena.h"
 #include "loader/base/file.h"
 #include "loader/base/memory.h"
 #include "loader/read/pages.h"

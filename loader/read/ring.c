@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "loader/base/arena.h"
+#include "loader/base/memory.h"
 #include "loader/read/files.h"
 #include "loader/read/ring.h"
 #include "loader/read/thread_pool.h"

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "loader/base/arena.h"
+#include "loader/base/memory.h"
 #include "loader/read/blocks.h"
 #include "loader/read/ring.h"
 

@@ -132,7 +132,7 @@ int sgt_sampler_init(sgt_sampler *s, sgt_sampling sampling, uint64_t seed, uint3
 void sgt_sampler_free(sgt_sampler *s);
 
 /* Return the window of row `row`. For `documents`, offset is the document's number within its
- * shard, and tokens is 0 (see documents.h). For `packed`, shard is 0 and offset is `row`. */
+ * shard, and tokens is 0 (see set.h). For `packed`, shard is 0 and offset is `row`. */
 sgt_window sgt_sampler_window(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t row);
 
 /* Fill in the windows of n rows. Several rows of an epoch cost less than as many calls (draws.h). memo

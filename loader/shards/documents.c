@@ -1,5 +1,5 @@
 /* documents.c: document starts, from .idx files or from the tokens themselves. */
-#include "loader/shards/documents.h"
+#include "loader/shards/set.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

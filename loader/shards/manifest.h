@@ -1,5 +1,5 @@
 /* manifest.h: OUT/manifest.json, which records what a folder of shards holds and the options it was
- * made with. */
+ * made with; and the tokenizer_config.json of folders that hold a tokenizer. */
 #ifndef SGT_MANIFEST_H
 #define SGT_MANIFEST_H
 
@@ -51,6 +51,25 @@ int sgt_manifest_read(sgt_manifest *m, const char *folder, sgt_error *err);
 /* Write OUT/manifest.json atomically. The same content gives the same bytes. */
 int sgt_manifest_write(const sgt_manifest *m, const char *folder, sgt_error *err);
 void sgt_manifest_free(sgt_manifest *m);
+
+/* ---- tokenizer_config.json ----
+ *
+ * Hugging Face's transformers reads it beside tokenizer.json. Without it, AutoTokenizer goes by the
+ * model's type: it may replace the split pattern and the normal form by GPT-2's, add another end of
+ * text, and drop blanks before punctuation in decoded text. */
+
+#define SGT_TOKENIZER_CONFIG "tokenizer_config.json"
+#define SGT_TOKENIZER_MOST \
+    ((size_t)64 << 20) /* most bytes of tokenizer.json, as in sgt_vocab_load */
+
+/* Find the name of token `id` in a tokenizer.json, `n` bytes of text. The caller frees *name; it is
+ * NULL if the text does not tell. Return 0 or SGT_ENOMEM. */
+int sgt_tokenizer_name(char **name, const char *tokenizer, size_t n, int64_t id, sgt_error *err);
+
+/* Write DIR/tokenizer_config.json. eot: name of the end-of-text token, which also begins a text;
+ * NULL: unknown. positions: longest text in tokens; 0: no limit. */
+int sgt_tokenizer_config_write(const char *dir, const char *eot, uint32_t positions,
+                               sgt_error *err);
 
 #ifdef __cplusplus
 }

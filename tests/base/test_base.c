@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "loader/base/arena.h"
+#include "loader/base/memory.h"
 #include "loader/base/clock.h"
 #include "loader/base/cpu.h"
 #include "loader/base/error.h"

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "loader/base/arena.h"
+#include "loader/base/memory.h"
 #include "loader/base/philox.h"
 #include "tests/kernels/run.h"
 

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/base/arena.h"
+#include "loader/base/memory.h"
 #include "loader/base/cpu.h"
 #include "tokenize/text/pattern.h"
 #include "tokenize/text/split.h"

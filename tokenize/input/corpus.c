@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "loader/base/file.h"
-#include "loader/shards/json_dumps.h"
+#include "loader/base/json.h"
 #include "tokenize/input/form.h"
 #include "tokenize/input/source.h"
 #include "tokenize/text/utf8.h"

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "loader/base/process.h"
+#include "loader/base/thread.h"
 #include "tokenize/text/utf8.h"
 
 /* ---- commands ---- */

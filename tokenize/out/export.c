@@ -12,7 +12,7 @@
 #include <xxhash.h>
 
 #include "loader/base/file.h"
-#include "loader/shards/json_dumps.h"
+#include "loader/base/json.h"
 #include "loader/shards/shard.h"
 #include "tokenize/out/journal.h"
 

@@ -18,7 +18,7 @@
 #include "tokenize/out/export.h"
 #include "tokenize/out/out_compare.h"
 #include "loader/shards/shard.h"
-#include "loader/shards/tokenizer.h"
+#include "loader/shards/manifest.h"
 #include "tokenize/out/writer.h"
 #include "tokenize/vocab/vocab.h"
 

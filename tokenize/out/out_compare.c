@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "loader/base/file.h"
-#include "loader/shards/json_dumps.h"
+#include "loader/base/json.h"
 #include "loader/shards/shard.h"
 #include "tokenize/input/feed.h"
 #include "tokenize/vocab/vocab.h"

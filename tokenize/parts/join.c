@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "loader/base/file.h"
-#include "loader/shards/json_dumps.h"
+#include "loader/base/json.h"
 #include "loader/shards/shard.h"
 #include "tokenize/out/writer.h"
 

@@ -11,7 +11,7 @@
 
 #include <pthread.h>
 
-#include "loader/base/arena.h"
+#include "loader/base/memory.h"
 #include "loader/base/error.h"
 #include "tokenize/sgt_tokenize.h"
 #include "tokenize/text/split.h"

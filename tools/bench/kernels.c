@@ -8,7 +8,7 @@
 
 #include "kernels/cuda/gemm.h"
 #include "kernels/kernels.h"
-#include "loader/base/arena.h"
+#include "loader/base/memory.h"
 #include "loader/base/clock.h"
 #include "loader/base/cpu.h"
 #include "tools/bench/bench.h"

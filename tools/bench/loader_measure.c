@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "loader/base/arena.h"
 #include "loader/base/clock.h"
 #include "loader/base/memory.h"
 #include "loader/rows/rows.h"

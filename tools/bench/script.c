@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "loader/base/file.h"
-#include "loader/base/process.h"
+#include "loader/base/thread.h"
 
 struct bench_child {
     const bench_script *s;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/base/arena.h"
+#include "loader/base/memory.h"
 #include "tokenize/vocab/vocab.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/talk.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "tools/cli/progress.h"
-#include "loader/shards/json_dumps.h"
+#include "loader/base/json.h"
 #include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
 

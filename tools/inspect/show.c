@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "loader/shards/json_dumps.h"
+#include "loader/base/json.h"
 #include "tools/cli/process.h"
 #include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "loader/base/arena.h"
+#include "loader/base/memory.h"
 #include "loader/base/file.h"
 #include "loader/base/json.h"
 #include "tokenize/vocab/vocab.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/base/arena.h"
+#include "loader/base/memory.h"
 #include "tokenize/vocab/vocab.h"
 #include "tools/sample/sample.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/base/arena.h"
+#include "loader/base/memory.h"
 #include "tools/cli/talk.h"
 #include "tools/sample/sample.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "loader/shards/json_dumps.h"
+#include "loader/base/json.h"
 #include "tokenize/space.h"
 #include "tools/cli/talk.h"
 

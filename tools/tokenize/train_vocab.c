@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "loader/shards/json_dumps.h"
+#include "loader/base/json.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/talk.h"
 

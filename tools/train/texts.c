@@ -1,7 +1,7 @@
 /* texts.c: implements texts.h. */
 #include "tools/train/texts.h"
 
-#include "loader/base/arena.h"
+#include "loader/base/memory.h"
 #include "tokenize/vocab/vocab.h"
 #include "tools/sample/sample.h"
 

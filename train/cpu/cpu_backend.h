@@ -20,7 +20,7 @@
 #define SGT_CPU_BACKEND_H
 
 #include "train/backend.h"
-#include "loader/base/arena.h"
+#include "loader/base/memory.h"
 #include "kernels/muon.h"
 #include "train/log/trace.h"
 

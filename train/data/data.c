@@ -12,9 +12,9 @@
 
 #include "loader/base/file.h"
 #include "loader/rows/rows.h"
-#include "loader/shards/json_dumps.h"
+#include "loader/base/json.h"
 #include "loader/shards/set.h"
-#include "loader/shards/tokenizer.h"
+#include "loader/shards/manifest.h"
 #include "train/trainer.h"
 
 /* most batches of an evaluation, about as many as nanoGPT and llm.c use */

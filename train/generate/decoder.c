@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/base/arena.h"
+#include "loader/base/memory.h"
 #include "loader/base/cpu.h"
 #include "train/generate/team.h"
 #include "train/log/metrics.h"

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "loader/base/arena.h"
+#include "loader/base/memory.h"
 #include "train/run/checkpoint.h"
 #include "train/data/feed.h"
 #include "train/log/metrics.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "loader/base/file.h"
-#include "loader/shards/json_dumps.h"
+#include "loader/base/json.h"
 
 /* most bytes of config.json; real files have less than a kilobyte */
 #define MAX_CONFIG ((size_t)1 << 20)

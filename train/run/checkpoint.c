@@ -17,8 +17,8 @@
 #include "loader/base/file.h"
 #include "train/model/model.h"
 #include "train/run/safetensors.h"
-#include "loader/shards/json_dumps.h"
-#include "loader/shards/tokenizer.h"
+#include "loader/base/json.h"
+#include "loader/shards/manifest.h"
 
 #define PIECE SGT_CHECKPOINT_PIECE
 #define SUM_BYTES ((size_t)1 << 20) /* bytes read at a time for a checksum */

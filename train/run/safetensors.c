@@ -13,7 +13,6 @@
 
 #include "loader/base/file.h"
 #include "loader/base/json.h"
-#include "loader/shards/json_dumps.h"
 
 struct sgt_safetensors {
     int fd;
