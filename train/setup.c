@@ -380,15 +380,11 @@ static int load_state(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* Open the trace, with room for a few events per layer and micro-step. A GPU's profiler has memory
- * of its own. */
+/* Open the trace. */
 static int open_trace(sgt_trainer *t, sgt_error *err)
 {
     const sgt_config *s = t->s;
-    sgt_trace_options o = {.first = t->state.step,
-                           .steps = s->steps,
-                           .events = s->accum * (4 * (uint64_t)t->model.layers + 32) + 256,
-                           .notice = t->o->notice};
+    sgt_trace_options o = {.first = t->state.step, .steps = s->steps, .notice = t->o->notice};
     return t->o->profile && sgt_trainer_writes(t)
                ? sgt_trace_open(&t->trace, t->o->profile, &o, err)
                : SGT_OK;

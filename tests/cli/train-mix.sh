@@ -54,26 +54,25 @@ run 0 sgt-train $steps --steps 6 --run grows --resume
 close one grows 2e-5
 
 # ---- refused ----
-refused() { # DATA MESSAGE
-    run_failure "--data $1: $2" sgt-train --quiet --data "$1" $options --steps 70 --run whole --resume
+refused() { # DATA
+    run_failure "--data $1: the run to resume was trained on web:0.5,books:0.25,talk:0.25, $end" \
+        sgt-train --quiet --data "$1" $options --steps 70 --run whole --resume
 }
-end='(leave --data out, or start a new --run)'
-refused web:0.6,books:0.15,talk:0.25 \
-    "web is 60 % of the rows here and was 50 % of the rows in the run to resume $end"
-refused web:2,books:1,talk:1.5 \
-    "web is 44.44444444 % of the rows here and was 50 % of the rows in the run to resume $end"
-refused web,books,talk "web is as much as its size here and was 50 % of the rows in the run to resume $end"
-refused web:0.5,talk:0.25,books:0.25 "talk is set 2 here and was set 3 in the run to resume: the order counts"
-refused web:0.5,books:0.5 "2 sets, but the run to resume was trained on 3"
-refused web "1 set, but the run to resume was trained on 3"
+end='in this order (leave --data out, or start a new --run)'
+refused web:0.6,books:0.15,talk:0.25
+refused web:2,books:1,talk:1.5
+refused web,books,talk
+refused web:0.5,talk:0.25,books:0.25
+refused web:0.5,books:0.5
+refused web
 head_of talk/train_000000.bin 8000
-refused web:0.5,books:0.25,talk:0.25 "talk: not the tokens that the run to resume was trained on"
+run 1 sgt-train --quiet --data web:0.5,books:0.25,talk:0.25 $options --steps 70 --run whole --resume
+stderr_is 'sgt-train: --data talk: not the tokens that the run to resume was trained on'
 head_of talk/train_000000.bin 9000
 run 1 sgt-train $steps --steps 8 --run one --resume --seq-len 8
 stderr_is 'sgt-train: --seq-len: it is 8 here and was 16 in the run to resume (leave it out, or start a new --run)'
 run 1 sgt-train $steps --data web:1,talk:3 --steps 8 --run one --resume
-stderr_is "sgt-train: --data web:1,talk:3: web is 25 % of the rows here and was as much as its size in the run to \
-resume $end"
+stderr_is "sgt-train: --data web:1,talk:3: the run to resume was trained on web,talk, $end"
 
 # ---- accepted: the same proportions written otherwise, the same data under another path, no --data ----
 mv talk chat

@@ -136,7 +136,7 @@ Test(trace_run, threads_write_at_once)
 {
     drawer d[THREADS];
     int64_t next[THREADS] = {0};
-    sgt_trace *t = start(0, 3, THREADS * SPANS);
+    sgt_trace *t = start(0, 3);
     step(t, 0);
     uint64_t base = sgt_trace_begin(t);
     for (uint64_t i = 0; i < THREADS; i++) {
@@ -170,7 +170,7 @@ static void write_without_end(void)
 {
     for (;;) {
         sgt_trace *t = NULL;
-        sgt_trace_options o = {.steps = 1, .events = 3000};
+        sgt_trace_options o = {.steps = 1};
         if (sgt_trace_open(&t, in_folder("t.json"), &o, NULL) < 0 || sgt_trace_step(t, 0, NULL) < 0)
             _exit(1);
         for (int i = 0; i < 3000; i++) sgt_trace_end(t, sgt_trace_begin(t), 0, "c", "span");

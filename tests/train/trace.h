@@ -19,12 +19,11 @@ static inline void hear(void *ctx, const char *line)
     snprintf(said, sizeof said, "%s", line);
 }
 
-static inline sgt_trace *start(uint64_t first, uint64_t steps, uint64_t events)
+static inline sgt_trace *start(uint64_t first, uint64_t steps)
 {
     sgt_trace *t = NULL;
     sgt_error err;
-    sgt_trace_options o = {
-        .first = first, .steps = steps, .events = events, .notice = {hear, NULL}};
+    sgt_trace_options o = {.first = first, .steps = steps, .notice = {hear, NULL}};
     cr_assert_eq(sgt_trace_open(&t, in_folder("t.json"), &o, &err), 0, "%s", err.text);
     return t;
 }

@@ -485,8 +485,7 @@ static int open_parts(measurement *m, sgt_error *err)
     if (!m->run->parts) return SGT_OK;
     if (m->recorded) return open_cupti(m, err);
     snprintf(m->path, sizeof m->path, "/tmp/sgt-bench.%ld.json", (long)getpid());
-    sgt_trace_options o = {.steps = m->run->warmup + m->run->steps,
-                           .events = m->accum * (4 * (uint64_t)m->o->model.layers + 32) + 256};
+    sgt_trace_options o = {.steps = m->run->warmup + m->run->steps};
     return sgt_trace_open(&m->trace, m->path, &o, err);
 }
 

@@ -1,6 +1,6 @@
 /* ranks.h: joins the processes of one job. A launcher starts the same program several times and
  * gives each process its number in environment variables. ranks.c is the only file that reads them.
- * It connects the processes (tcp.c) and returns the interface of base/ranks.h:
+ * It connects the processes and returns the interface of base/ranks.h:
  *
  *     torchrun, and others that set RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT
  *     Open MPI's mpirun and Slurm's srun; libsgt-mpi/ is the only code that calls MPI

@@ -23,7 +23,6 @@ static void show(void *ctx, const sgt_cupti_span *s)
         .starts_flow = s->starts_flow};
     for (int i = 0; i < SGT_TRACE_ARGS && s->args[i].key; i++)
         e.args[i] = (sgt_trace_arg){sgt_trace_name(t, s->args[i].key), s->args[i].value};
-    sgt_trace_reserve(t, 1);
     sgt_trace_span(t, &e);
 }
 

@@ -65,87 +65,35 @@ static int describe_sets(sgt_trainer *t, sgt_error *err)
     return lost ? sgt_fail_memory(err, t->s->data) : SGT_OK;
 }
 
-typedef struct kept_set {
-    const char *data;
-    double weight;
-    uint64_t hash;
-} kept_set;
-
-static kept_set kept(const json_t *list, uint32_t i)
+/* Fail because the hash of the data differs from the checkpoint's. Names the set whose tokens have
+ * changed, or else the sets of the run to resume as --data takes them. */
+static int fail_other_data(const sgt_trainer *t, sgt_error *err)
 {
-    kept_set k = {"", 0, 0};
-    const char *hash = "";
-    json_unpack(json_array_get(list, i), "{s:s, s:F, s:s}", "data", &k.data, "weight", &k.weight,
-                "hash", &hash);
-    k.hash = strtoull(hash, NULL, 16);
-    return k;
-}
-
-static const char *part_text(char *buf, size_t n, double weight, double sum)
-{
-    if (weight > 0) snprintf(buf, n, "%.10g %% of the rows", 100 * weight / sum);
-    else snprintf(buf, n, "as much as its size");
-    return buf;
-}
-
-/* Fail because the weights of a mix differ from the checkpoint's, while its sets are the same.
- * Names the first set whose share differs. */
-static int other_weights(const sgt_trainer *t, const json_t *then, uint32_t n, sgt_error *err)
-{
-    double sum = 0, sum_then = 0;
-    char here[64], there[64];
-    sgt_loader_set_info set;
-    for (uint32_t i = 0; i < n; i++) {
-        sgt_loader_get_set(t->train, i, &set);
-        sum += set.weight;
-        sum_then += kept(then, i).weight;
+    char names[512] = "";
+    size_t at = 0, i;
+    json_t *set, *then = t->state.sets ? json_loads(t->state.sets, 0, NULL) : NULL;
+    const char *changed = then ? NULL : t->s->data;
+    json_array_foreach(then, i, set)
+    {
+        sgt_loader_set_info here = {.path = ""};
+        const char *path = "", *hash = "";
+        double weight = 0;
+        json_unpack(set, "{s:s, s:F, s:s}", "data", &path, "weight", &weight, "hash", &hash);
+        if (t->train && i < t->info.sets) sgt_loader_get_set(t->train, (uint32_t)i, &here);
+        if (strcmp(here.path, path) == 0 && here.hash != strtoull(hash, NULL, 16))
+            changed = here.path;
+        if (at < sizeof names)
+            at += (size_t)snprintf(names + at, sizeof names - at, weight > 0 ? "%s%s:%g" : "%s%s",
+                                   i ? "," : "", path, weight);
     }
-    for (uint32_t i = 0; i < n; i++) {
-        kept_set k = kept(then, i);
-        sgt_loader_get_set(t->train, i, &set);
-        double a = set.weight * sum_then, b = k.weight * sum;
-        if (i + 1 < n && (sum > 0) == (sum_then > 0) && fabs(a - b) <= 1e-12 * (a + b)) continue;
-        return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "--data %s: %s is %s here and was %s in the run to resume (leave --data "
-                        "out, or start a new --run)",
-                        t->s->data, set.path, part_text(here, sizeof here, set.weight, sum),
-                        part_text(there, sizeof there, k.weight, sum_then));
-    }
-    return SGT_OK;
-}
-
-/* Fail because the hash of the data differs from the checkpoint's, and tell why. */
-static int other_data(const sgt_trainer *t, sgt_error *err)
-{
-    json_t *then = t->state.sets ? json_loads(t->state.sets, 0, NULL) : NULL;
-    uint32_t n = t->train ? t->info.sets : 1, n_then = then ? (uint32_t)json_array_size(then) : 1;
-    sgt_loader_set_info set = {.path = t->s->data};
-    int rc = SGT_OK;
-    if (n != n_then)
-        rc = sgt_fail(err, SGT_EUNSUPPORTED,
-                      "--data %s: %u set%s, but the run to resume was trained on %u", t->s->data, n,
-                      n == 1 ? "" : "s", n_then);
-    for (uint32_t i = 0; i < n && then && rc == SGT_OK; i++) {
-        uint32_t at = 0;
-        sgt_loader_get_set(t->train, i, &set);
-        if (set.hash == kept(then, i).hash) continue;
-        while (at < n && kept(then, at).hash != set.hash) at++;
-        rc = at < n
-                 ? sgt_fail(err, SGT_EUNSUPPORTED,
-                            "--data %s: %s is set %u here and was set %u in the run to resume: the "
-                            "order counts",
-                            t->s->data, set.path, i + 1, at + 1)
-                 : sgt_fail(err, SGT_EUNSUPPORTED,
-                            "--data %s: %s: not the tokens that the run to resume was trained on",
-                            t->s->data, set.path);
-    }
-    if (rc == SGT_OK && then) rc = other_weights(t, then, n, err);
-    if (rc == SGT_OK)
-        rc =
-            sgt_fail(err, SGT_EUNSUPPORTED,
-                     "--data %s: not the tokens that the run to resume was trained on", t->s->data);
     json_decref(then);
-    return rc;
+    if (!changed)
+        return sgt_fail(err, SGT_EUNSUPPORTED,
+                        "--data %s: the run to resume was trained on %s, in this order (leave "
+                        "--data out, or start a new --run)",
+                        t->s->data, names);
+    return sgt_fail(err, SGT_EUNSUPPORTED,
+                    "--data %s: not the tokens that the run to resume was trained on", changed);
 }
 
 /* ---- validation shards ---- */
@@ -452,8 +400,8 @@ static int is_gone(const char *path)
 }
 
 /* Fail because data of the run is gone. `pass` names the option that gives its new path. */
-static int say_gone(const sgt_trainer *t, const char *done, const char *path, const char *pass,
-                    sgt_error *err)
+static int fail_gone(const sgt_trainer *t, const char *done, const char *path, const char *pass,
+                     sgt_error *err)
 {
     return sgt_fail(err, SGT_EIO, "%s: the run was %s on %s, which is gone: pass %s", t->o->run,
                     done, path, pass);
@@ -469,7 +417,7 @@ int sgt_trainer_find_data(const sgt_trainer *t, sgt_error *err)
         return SGT_OK;
     while (i < count && !is_gone(sets[i].path)) i++;
     if (i < count)
-        rc = say_gone(
+        rc = fail_gone(
             t, "trained", sets[i].path,
             count > 1 ? "--data with all sets and their weights, as at first" : "--data DIR", err);
     sgt_loader_sets_free(sets);
@@ -490,7 +438,7 @@ static int validate_examples(sgt_trainer *t, const sgt_loader_options *o, sgt_er
     }
     int rc = open_examples(t, &t->val_examples, t->s->val_data, o, err);
     if (rc < 0 && lost(t, SGT_SET_VAL_DATA, t->s->val_data))
-        return say_gone(t, "evaluated", t->s->val_data, "--val-data FILE.jsonl", err);
+        return fail_gone(t, "evaluated", t->s->val_data, "--val-data FILE.jsonl", err);
     if (rc == SGT_OK) decide_evaluation(t, t->val_examples.count);
     return rc;
 }
@@ -520,9 +468,9 @@ int sgt_trainer_open_data(sgt_trainer *t, sgt_error *err)
     if (rc < 0) return rc;
     rc = open_train(t, &t->train, &t->examples, &t->info, &o, err);
     if (rc < 0 && sgt_config_examples(t->s) && lost(t, SGT_SET_DATA, t->s->data))
-        return say_gone(t, "trained", t->s->data, "--data FILE.jsonl", err);
+        return fail_gone(t, "trained", t->s->data, "--data FILE.jsonl", err);
     if (rc < 0) return rc;
-    if (t->from && t->info.hash != t->state.data_hash) return other_data(t, err);
+    if (t->from && t->info.hash != t->state.data_hash) return fail_other_data(t, err);
     t->state.data_hash = t->info.hash;
     if ((rc = describe_sets(t, err)) < 0 || (rc = find_eot(t, err)) < 0 ||
         (rc = read_tokenizer(t, err)) < 0)

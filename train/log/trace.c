@@ -15,7 +15,7 @@
 
 #include "loader/base/file.h"
 
-#define EVENTS 4096 /* events per step by default */
+#define EVENTS 65536 /* events for which there is room when tracing starts */
 #define TRACKS 256
 #define NAMES 4096   /* slots of the hash table, of which 3/4 may be used */
 #define BUFFER 65536 /* bytes buffered before each write */
@@ -75,7 +75,6 @@ int sgt_trace_open(sgt_trace **out, const char *path, const sgt_trace_options *o
     if (t) {
         pthread_mutex_init(&t->lock, NULL);
         t->o = *o;
-        if (!t->o.events) t->o.events = EVENTS;
         t->path = strdup(path);
         t->names = calloc(NAMES, sizeof *t->names);
     }
@@ -124,10 +123,25 @@ uint64_t sgt_trace_now(const sgt_trace *t)
     return (uint64_t)s.tv_sec * 1000000000u + (uint64_t)s.tv_nsec;
 }
 
+/* Make room for more events, and prefault it, so that no traced step pays for that. */
+static void reserve(sgt_trace *t, size_t events)
+{
+    if (t->capacity - t->count >= events) return;
+    size_t wanted = t->count + events;
+    /* grow geometrically, so that many small requests stay cheap */
+    if (wanted < t->capacity / 2 * 3) wanted = t->capacity / 2 * 3;
+    event *p = reallocarray(t->events, wanted, sizeof *p);
+    if (!p) return; /* events without room are counted as dropped */
+    t->events = p;
+    memset(p + t->count, 0, (wanted - t->count) * sizeof *p);
+    t->capacity = wanted;
+}
+
 static void add(sgt_trace *t, const event *e)
 {
     pthread_mutex_lock(&t->lock);
     if (t->recording) {
+        reserve(t, 1);
         if (t->count < t->capacity) t->events[t->count++] = *e;
         else t->dropped++;
     }
@@ -150,30 +164,6 @@ void sgt_trace_counter(sgt_trace *t, const char *name, double value)
     event e = {.e = {.name = name}, .counter = value};
     e.e.start = e.e.end = sgt_trace_now(t);
     if (e.e.start && isfinite(value)) add(t, &e);
-}
-
-/* Make room for more events, and prefault it, so that no traced step pays for that. */
-static void reserve(sgt_trace *t, uint64_t events)
-{
-    if (t->capacity - t->count >= events) return;
-    size_t wanted, bytes;
-    if (__builtin_add_overflow(t->count, events, &wanted)) return;
-    /* grow geometrically, so that many small requests stay cheap */
-    if (wanted < t->capacity / 2 * 3) wanted = t->capacity / 2 * 3;
-    if (__builtin_mul_overflow(wanted, sizeof(event), &bytes)) return;
-    event *p = realloc(t->events, bytes);
-    if (!p) return; /* events without room are counted as dropped */
-    t->events = p;
-    memset(p + t->count, 0, (wanted - t->count) * sizeof *p);
-    t->capacity = wanted;
-}
-
-void sgt_trace_reserve(sgt_trace *t, uint64_t events)
-{
-    if (!t) return;
-    pthread_mutex_lock(&t->lock);
-    if (t->recording) reserve(t, events);
-    pthread_mutex_unlock(&t->lock);
 }
 
 /* ---- names and tracks ---- */
@@ -267,7 +257,7 @@ static uint32_t pid_of(const sgt_trace *t, sgt_trace_process p)
     return t->o.rank * SGT_TRACE_PROCESSES + p + 1;
 }
 
-static void put_place(writer *w, const sgt_trace *t, int track)
+static void put_track(writer *w, const sgt_trace *t, int track)
 {
     put(w, ",\"pid\":%" PRIu32 ",\"tid\":%d", pid_of(t, t->tracks[track].process), track);
 }
@@ -307,13 +297,13 @@ static void put_tracks(writer *w, const sgt_trace *t)
         if (!said[t->tracks[i].process]++) put_process(w, t, t->tracks[i].process);
         put_head(w, "M");
         put(w, "\"thread_name\"");
-        put_place(w, t, i);
+        put_track(w, t, i);
         put(w, ",\"args\":{\"name\":");
         put_text(w, "", t->tracks[i].name);
         put(w, "}}");
         put_head(w, "M");
         put(w, "\"thread_sort_index\"");
-        put_place(w, t, i);
+        put_track(w, t, i);
         put(w, ",\"args\":{\"sort_index\":%d}}", i);
     }
 }
@@ -323,7 +313,7 @@ static void put_flow(writer *w, const sgt_trace *t, const sgt_trace_event *e, ui
     put_head(w, e->starts_flow ? "s" : "f");
     put(w, "\"launch\",\"cat\":\"launch\",\"id\":%" PRIu64 "%s", e->flow,
         e->starts_flow ? "" : ",\"bp\":\"e\"");
-    put_place(w, t, e->track);
+    put_track(w, t, e->track);
     put_time(w, "ts", e->start - base);
     put(w, "}");
 }
@@ -348,7 +338,7 @@ static void put_span(writer *w, const sgt_trace *t, const sgt_trace_event *e, ui
     put_text(w, block, e->name);
     put(w, ",\"cat\":");
     put_text(w, "", e->category);
-    put_place(w, t, e->track);
+    put_track(w, t, e->track);
     put_time(w, "ts", e->start - base);
     put_time(w, "dur", e->end - e->start);
     put_args(w, e->args);
@@ -360,7 +350,7 @@ static void put_counter(writer *w, const sgt_trace *t, const event *e, uint64_t 
 {
     put_head(w, "C");
     put_text(w, "", e->e.name);
-    put_place(w, t, SGT_TRACE_LOOP);
+    put_track(w, t, SGT_TRACE_LOOP);
     put_time(w, "ts", e->e.start - base);
     put(w, ",\"args\":{\"value\":%.9g}}", e->counter);
 }
@@ -421,14 +411,10 @@ static void record(sgt_trace *t, int on)
     pthread_mutex_unlock(&t->lock);
 }
 
-/* Start tracing. Reserve room for all steps, so that no memory is allocated during them if the
- * estimate is right. */
+/* Start tracing. Reserve room, so that few steps need more. */
 static int open_window(sgt_trace *t, sgt_error *err)
 {
-    uint64_t all;
-    pthread_mutex_lock(&t->lock);
-    reserve(t, __builtin_mul_overflow(t->o.events, t->to - t->from, &all) ? t->o.events : all);
-    pthread_mutex_unlock(&t->lock);
+    reserve(t, EVENTS);
     record(t, 1);
     int rc = t->watcher.begin ? t->watcher.begin(t->watcher.ctx, err) : SGT_OK;
     if (rc < 0) record(t, 0);
@@ -448,9 +434,6 @@ static int close_window(sgt_trace *t, sgt_error *err)
                 "trace of steps %" PRIu64 " to %" PRIu64
                 ": %s (https://ui.perfetto.dev and chrome://tracing open it)",
                 t->from, t->to - 1, t->path);
-    if (rc == SGT_OK && t->dropped)
-        sgt_say(&t->o.notice, "%s: %" PRIu64 " events found no room and are left out", t->path,
-                t->dropped);
     forget_events(t);
     return rc;
 }
@@ -460,9 +443,8 @@ static int close_window(sgt_trace *t, sgt_error *err)
 static void grow(sgt_trace *t)
 {
     pthread_mutex_lock(&t->lock);
-    uint64_t last = t->count - t->before;
+    reserve(t, 2 * (t->count - t->before));
     t->before = t->count;
-    reserve(t, 2 * last > t->o.events ? 2 * last : t->o.events);
     pthread_mutex_unlock(&t->lock);
 }
 

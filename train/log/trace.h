@@ -23,9 +23,8 @@
  *
  * Every call accepts a NULL trace, at the cost of one comparison. Calls may come from any thread,
  * except open, step, finish and close, which belong to the thread that runs steps. Between two
- * calls of sgt_trace_step nothing is allocated, unless sgt_trace_track, sgt_trace_name or
- * sgt_trace_reserve is called. An event for which there is no room is counted and left out; the
- * file and a notice tell how many. Times are nanoseconds of CLOCK_MONOTONIC. */
+ * calls of sgt_trace_step nothing is allocated, unless sgt_trace_track or sgt_trace_name is called, or
+ * a step has far more events than the one before it. Times are nanoseconds of CLOCK_MONOTONIC. */
 #ifndef SGT_TRACE_H
 #define SGT_TRACE_H
 
@@ -46,7 +45,6 @@ typedef struct sgt_trace sgt_trace;
 
 typedef struct sgt_trace_options {
     uint64_t first, steps; /* this call makes steps first .. steps - 1 */
-    uint64_t events;       /* estimated events per step; 0: a few thousand */
     /* rank of this process; it numbers the processes in the file, so that traces of several ranks
      * can be merged */
     uint32_t rank;
@@ -117,9 +115,6 @@ void sgt_trace_counter(sgt_trace *t, const char *name, double value);
 /* Return a copy of `name` that lives until close, the same pointer for equal texts. It may
  * allocate; if there is no room, it returns "". */
 const char *sgt_trace_name(sgt_trace *t, const char *name);
-
-/* Reserve room for `events` more events, for a caller that adds many at once or between steps. */
-void sgt_trace_reserve(sgt_trace *t, uint64_t events);
 
 static inline uint64_t sgt_trace_begin(const sgt_trace *t) { return t ? sgt_trace_now(t) : 0; }
 
