@@ -1,4 +1,5 @@
 # sgt-bench kernels: its table, its JSON, and the options it refuses. The test does not check speeds.
+# In make check-all only: it measures for half a minute.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/bench.inc"
 XDG_CACHE_HOME=$PWD/cache

@@ -79,10 +79,7 @@ stdout_has ', documents rows, 2 x 4 tokens'
 run 0 sgt-bench loader words --sampling packed --seq-len 4 --batch-size 2 --seconds .01 --loader mmap,preload
 stdout_has ', packed rows, 2 x 4 tokens'
 mkdir empty
-run 1 sgt-bench loader empty
-stdout_is ''
-stderr_lines 1
-stderr_has 'sgt-bench loader: empty: '
+run_failure_about 'sgt-bench loader: empty: ' sgt-bench loader empty
 shard short/train_000000.bin 1 2 3 60000 5 6 7 8 9
 run 1 sgt-bench loader short --seq-len 8 --seconds .01
 stderr_is 'sgt-bench loader: short/train_000000.bin: token 3 (byte 1030): id 60000, expected below 50257'

@@ -179,17 +179,14 @@ run 1 $score --data their-files --split train
 stderr_is "sgt-eval: their-files: its tokens are of another vocabulary than the model's, gpt2 (--vocab FILE names the \
 model's)"
 run_usage "--vocab small: not the vocabulary beside the model $model (leave --vocab out)" $score --vocab small --data other
-run 1 $score --data set
-stderr_is 'sgt-eval: set: no validation shards (sgt-tokenize --split 5% makes them; --split train takes the training'\
-' shards)'
+run_failure 'set: no validation shards (sgt-tokenize --split 5% makes them; --split train takes the training shards)' \
+    $score --data set
 run_usage '--seq-len 2000: the model has 1024 positions' $score --data set --seq-len 2000
 
 # Wrong lines of questions are named.
 bad() { # MESSAGE LINE
     printf '{"text": "one two"}\n%s\n' "$2" > bad.jsonl
-    run 1 $score bad.jsonl
-    stdout_is ''
-    stderr_is "sgt-eval: bad.jsonl: line 2: $1"
+    run_failure "bad.jsonl: line 2: $1" $score bad.jsonl
 }
 bad 'expected {"text": TEXT}: it is of another kind' '{"ctx": "a", "endings": ["b", "c"], "label": 0}'
 bad 'expected {"text": TEXT}: no two words with a space between them' '{"text": "one"}'
@@ -213,18 +210,15 @@ choice '"endings" are not 2 to 1000 texts' '{"ctx": "a", "endings": ["b", 3], "l
 choice "\"label\" is no ending's number" '{"ctx": "a", "endings": ["b", "c"], "label": 2}'
 choice "\"label\" is no ending's number" '{"ctx": "a", "endings": ["b", "c"], "label": "x"}'
 : > bad.jsonl
-run 1 $score bad.jsonl
-stderr_is 'sgt-eval: bad.jsonl: no line in it: expected {"ctx": TEXT, "endings": [TEXT, ...], "label": N} or '\
-'{"text": TEXT} a line'
-run 1 $score missing.jsonl
-stderr_is 'sgt-eval: missing.jsonl: No such file or directory'
+run_failure 'bad.jsonl: no line in it: expected {"ctx": TEXT, "endings": [TEXT, ...], "label": N} or {"text": '\
+'TEXT} a line' $score bad.jsonl
+run_failure 'missing.jsonl: No such file or directory' $score missing.jsonl
 run_failure 'nowhere: No such file or directory' sgt-eval --device cpu nowhere words.jsonl
 run_usage "$curve: a vocabulary of 256 ids, which is not GPT-2's, and no tokenizer.json beside it (--vocab FILE names \
 its own)" sgt-eval --device cpu "$curve" words.jsonl
 run_usage 'expected a model: a run, a checkpoint, or a Hugging Face GPT-2 directory' sgt-eval
 run_usage 'expected what to evaluate it on: FILE.jsonl of questions, or --data OUT/' sgt-eval model
-run 1 $score words.jsonl --precision tf32
-stderr_is 'sgt-eval: --precision tf32: no CPU has it (fp32 is as good, or --device cuda)'
+run_failure '--precision tf32: no CPU has it (fp32 is as good, or --device cuda)' $score words.jsonl --precision tf32
 
 # CUDA on the host gives the same answers.
 programs=$BIN/../host/bin

@@ -74,10 +74,7 @@ stdout_has '[15496,995,-100,-100]'
 stdout_has '[505,734,1115,1440]'     # one two three four
 
 # Options at and beyond their bounds.
-run 1 sgt-inspect set --batch 0 --seq-len 9
-stdout_is ''
-stderr_lines 1
-stderr_has 'set/train_00000'
+run_failure_about 'set/train_00000' sgt-inspect set --batch 0 --seq-len 9
 run_usage '--batch 4611686018427387904: batches of 8 rows end before that' \
     sgt-inspect set --batch 4611686018427387904 --batch-size 8 --seq-len 4
 run_usage '--batch x: expected a whole number, or two as in 100:20, the second at least 1' sgt-inspect set --batch x
@@ -90,10 +87,8 @@ stderr_lines 1
 # An id beyond the vocabulary is an error.
 shard set/train_000001.bin 10 11 60000 13 14 15 16 17 18
 for reader in mmap preload uring; do
-    run 1 sgt-inspect set --batch 1 --sampling sequential --batch-size 2 --seq-len 4 --loader $reader
-    stdout_is ''
-    stderr_lines 1
-    stderr_has 'set/train_000001.bin: token 2 (byte 1028): id 60000, expected below 50257'
+    run_failure_about 'set/train_000001.bin: token 2 (byte 1028): id 60000, expected below 50257' \
+        sgt-inspect set --batch 1 --sampling sequential --batch-size 2 --seq-len 4 --loader $reader
 done
 
 # Several sets: rows, and the number of the set of each, are equal for every reader. The rows of one
@@ -190,8 +185,7 @@ run_usage '--sampling packed: not together with --verify or --decode (run them o
     sgt-inspect packed --sampling packed --verify
 mkdir none
 shard none/train_000000.bin 1 2 3 4 5 6 7 8
-run 1 sgt-inspect none --sampling packed --seq-len 4
-stderr_has 'sgt-inspect: none: no document starts in it: '
+run_failure_about 'sgt-inspect: none: no document starts in it: ' sgt-inspect none --sampling packed --seq-len 4
 # Megatron-LM's documents end with the end-of-text id; an empty one also begins with it
 mkdir m
 ids 50256 5 6 50256 7 8 9 50256 > m/set.bin

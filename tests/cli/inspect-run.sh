@@ -72,21 +72,14 @@ stdout_has '  log         4 steps, loss 5.5000 to not a number, validation not a
 # Damaged files are named.
 cp -r run hurt
 echo 'not JSON' > hurt/log.jsonl
-run 1 sgt-inspect hurt
-stdout_is ''
-stderr_lines 1
-stderr_has 'sgt-inspect: hurt/log.jsonl: line 1: '
+run_failure_about 'sgt-inspect: hurt/log.jsonl: line 1: ' sgt-inspect hurt
 rm hurt/log.jsonl
 echo '[1]' > hurt/options.json
 run_failure 'hurt/options.json: line 1: expected a JSON object' sgt-inspect hurt
 truncate -s 100 hurt/step-00000010/model.safetensors
-run 1 sgt-inspect hurt/step-00000010
-stderr_lines 1
-stderr_has 'hurt/step-00000010/model.safetensors: '
+run_failure_about 'hurt/step-00000010/model.safetensors: ' sgt-inspect hurt/step-00000010
 echo '{"model_type": "llama"}' > hurt/step-00000020/config.json
-run 1 sgt-inspect hurt/step-00000020
-stderr_lines 1
-stderr_has 'hurt/step-00000020/config.json: '
+run_failure_about 'hurt/step-00000020/config.json: ' sgt-inspect hurt/step-00000020
 rm hurt/step-00000010/model.safetensors
 run_failure 'hurt/step-00000010/model.safetensors: No such file or directory' sgt-inspect hurt/step-00000010
 

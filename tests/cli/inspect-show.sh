@@ -116,12 +116,9 @@ run_failure 'tokens: not a file that sgt knows (a shard without a header is read
 run 0 sgt-inspect --raw tokens
 stdout_has '3 tokens in 1 shard'
 for option in '--verify' '--decode 0:1' '--batch 0 --seq-len 1' '--json'; do
-    run 1 sgt-inspect $option tokens
-    stderr_has 'sgt-inspect: tokens: not a file that sgt knows'
-    stdout_is ''
+    run_failure_about 'sgt-inspect: tokens: not a file that sgt knows' sgt-inspect $option tokens
 done
-run 1 sgt-inspect --compare tokens nano/train.bin
-stderr_has 'sgt-inspect: tokens: not a file that sgt knows'
+run_failure_about 'sgt-inspect: tokens: not a file that sgt knows' sgt-inspect --compare tokens nano/train.bin
 run 0 sgt-inspect --compare --raw tokens nano/train.bin
 known() { # FILE WHAT
     run_failure "$1: $2" sgt-inspect "$1"
@@ -146,10 +143,8 @@ known few/train_000000.idx 'where the documents of a shard begin: pass few/train
 printf '%%PDF-1.4' > paper
 known paper 'a PDF, not a shard'
 echo '{"step": 1' > half.jsonl
-run 1 sgt-inspect half.jsonl
-stderr_has 'sgt-inspect: half.jsonl: not a file that sgt knows'
-run 1 sgt-inspect /etc/passwd
-stderr_has 'sgt-inspect: /etc/passwd: not a file that sgt knows'
+run_failure_about 'sgt-inspect: half.jsonl: not a file that sgt knows' sgt-inspect half.jsonl
+run_failure_about 'sgt-inspect: /etc/passwd: not a file that sgt knows' sgt-inspect /etc/passwd
 
 # Faults are named with their byte or token.
 run_failure 'nowhere: No such file or directory' sgt-inspect nowhere
@@ -161,9 +156,7 @@ mkdir empty/.work
 run_failure 'empty: no shards yet: unfinished (the same command again finishes it)' sgt-inspect empty
 mkdir bad
 printf 'no shard at all\n' > bad/train_000000.bin
-run 1 sgt-inspect bad
-stderr_lines 1
-stderr_has 'bad/train_000000.bin: at byte 0: magic number'
+run_failure_about 'bad/train_000000.bin: at byte 0: magic number' sgt-inspect bad
 shard bad/train_000000.bin 1 2 3
 truncate -s -2 bad/train_000000.bin
 run_failure 'bad/train_000000.bin: 1028 bytes, but its header says 3 tokens, which make 1030 (cut short; make it '\

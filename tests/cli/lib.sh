@@ -62,6 +62,19 @@ run_failure() {
     stderr_is "$(speaker "$@"): $failure"
 }
 
+# run_failure_about TEXT PROGRAM [ARGUMENT]..., run_failure_like REGEX PROGRAM...: the same, of a message that has TEXT, or
+# matches REGEX
+run_failure_about() { run_one_line stderr_has "$@"; }
+run_failure_like() { run_one_line stderr_matches "$@"; }
+run_one_line() {
+    assert=$1 failure=$2
+    shift 2
+    run 1 "$@"
+    stdout_is ''
+    stderr_lines 1
+    $assert "$failure"
+}
+
 # run_usage MESSAGE PROGRAM [ARGUMENT]...: check a wrong usage: exit 2, MESSAGE, a hint, and nothing on stdout
 run_usage() {
     message=$1

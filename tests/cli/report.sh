@@ -94,8 +94,7 @@ stdout_matches '^report.html: 2 runs, [0-9.]+ KiB; replaced the page that was th
 run 0 sgt-report --json plain second -o both.html
 stdout_has '{"report": "both.html", "replaced": false, "runs": ['
 mkdir second/report.html
-run 1 sgt-report second
-stderr_matches '^sgt-report: second/report.html: .* \(-o FILE puts the page elsewhere\)$'
+run_failure_like '^sgt-report: second/report.html: .* \(-o FILE puts the page elsewhere\)$' sgt-report second
 run_usage "-o: expected a file's name" sgt-report -o '' plain
 rm -r second report.html plain/report.html
 

@@ -85,12 +85,9 @@ stderr_is ''
 # magic number counts.
 run 0 sgt-tokenize --quiet --filter pdf=cat in/p.pdf out9
 gzip -k in/p.pdf
-run 1 sgt-tokenize in/p.pdf.gz out10
-stderr_has 'in/p.pdf.gz: a PDF, not UTF-8 text'
-run 1 sgt-tokenize --format jsonl in/p.pdf out10
-stderr_has 'in/p.pdf: a PDF, not UTF-8 text'
-run 1 sgt-tokenize --format jsonl in/sub/z.dat out10
-stderr_has 'in/sub/z.dat: line 1: byte 8: not UTF-8'
+run_failure_about 'in/p.pdf.gz: a PDF, not UTF-8 text' sgt-tokenize in/p.pdf.gz out10
+run_failure_about 'in/p.pdf: a PDF, not UTF-8 text' sgt-tokenize --format jsonl in/p.pdf out10
+run_failure_about 'in/sub/z.dat: line 1: byte 8: not UTF-8' sgt-tokenize --format jsonl in/sub/z.dat out10
 rm in/p.pdf.gz
 
 # Only the first 64 KiB are checked. A character that is cut by that limit is no error.
@@ -153,16 +150,13 @@ for f in archives/*; do
     absent out16
 done
 printf 'WARC/1.0\r\n\r\ntext\r\n\r\n' > y.warc
-run 1 sgt-tokenize y.warc out16
-stderr_has "(--filter 'EXT=COMMAND' reads it through a command that prints its text)"
+run_failure_about "(--filter 'EXT=COMMAND' reads it through a command that prints its text)" sgt-tokenize y.warc out16
 echo text > archives/text
 run 0 sgt-tokenize archives out16
 stdout_has ': 3 tokens, 1 document,'
 stdout_has '6 files skipped'
-run 1 sgt-tokenize - out17 < archives/gnu.tar
-stderr_has 'standard input: a tar archive, not UTF-8 text'
-run 1 sgt-tokenize --format jsonl archives/gnu.tar out17
-stderr_has 'archives/gnu.tar: a tar archive, not UTF-8 text'
+run_failure_about 'standard input: a tar archive, not UTF-8 text' sgt-tokenize - out17 < archives/gnu.tar
+run_failure_about 'archives/gnu.tar: a tar archive, not UTF-8 text' sgt-tokenize --format jsonl archives/gnu.tar out17
 run 0 sgt-tokenize --quiet --filter 'tar.gz=tar -xOf {}' archives/x.tar.gz out17
 sgt-inspect --decode 1:100 out17 > decoded 2> .decoded
 cat packed/sub/*.txt > want
@@ -174,8 +168,7 @@ printf '\037\004@\004\070\004\062\004\065\004B\004 \000' > word # "Привет 
 repeated 16 word > russian
 run_failure 'russian: UTF-16LE, not UTF-8 text (iconv -f UTF-16LE -t UTF-8 converts it)' sgt-tokenize russian out18
 ! command -v iconv > .iconv || check 'the hint is right' [ "$(iconv -f UTF-16LE -t UTF-8 word)" = 'Привет ' ]
-run 1 sgt-tokenize - out19 < russian
-stderr_has 'standard input: UTF-16LE, not UTF-8 text'
+run_failure_about 'standard input: UTF-16LE, not UTF-8 text' sgt-tokenize - out19 < russian
 # Numbers are no text either. Text that holds NUL bytes is.
 i=0
 while [ $i -lt 40 ]; do printf "\\$(printf %o $((i + 1)))\\000" && i=$((i + 1)); done > numbers16

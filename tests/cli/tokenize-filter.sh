@@ -22,8 +22,7 @@ run 0 sgt-tokenize --filter "html=sed -e 's/<[^>]*>//g'" --filter 'rev=rev "{}"'
 stdout_has 'complete already'
 run 1 sgt-tokenize --filter "html=sed -e 's/<[^<>]*>//g'" --filter 'rev=rev "{}"' in out
 stderr_has 'sgt-tokenize: out: made with --filter ["html=sed -e '
-run 1 sgt-tokenize in out
-stderr_has ', now not given (--force replaces it)'
+run_failure_about ', now not given (--force replaces it)' sgt-tokenize in out
 
 # Words and quotes of the command follow the shell's rules; no other shell syntax applies. {} may be
 # part of a word. Paths may have any characters.

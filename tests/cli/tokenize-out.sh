@@ -66,8 +66,7 @@ run_failure 'many/train_000000.bin: is gone since it was written: No such file o
 run 0 sgt-tokenize --force in many
 same many/train_000000.bin out/train_000000.bin
 echo '{' > many/manifest.json
-run 1 sgt-tokenize in many
-stderr_has 'sgt-tokenize: many/manifest.json: '
+run_failure_about 'sgt-tokenize: many/manifest.json: ' sgt-tokenize in many
 run 0 sgt-tokenize --force in many
 echo garbage > many/sources.jsonl
 run_failure 'many: its list of inputs is damaged (--force replaces it)' sgt-tokenize in many

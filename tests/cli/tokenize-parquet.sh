@@ -84,8 +84,7 @@ rm -rf out
 run 0 sgt-tokenize --skip-bad table out
 stderr_has 'sgt-tokenize: table/_SUCCESS: hidden, skipped (3 such below table; --hidden reads them)'
 same want-order/train_000000.bin out/train_000000.bin
-run 1 sgt-tokenize --quiet --hidden table no
-stderr_matches '^sgt-tokenize: table/_common_metadata: offset'
+run_failure_like '^sgt-tokenize: table/_common_metadata: offset' sgt-tokenize --quiet --hidden table no
 
 # All that is done with JSONL: an estimate, ranks, an order, duplicates, a vocabulary, a resumed run.
 mkdir rows lines
@@ -183,9 +182,7 @@ for at in 1 7 50 90 300 600 900 1500 2500 4000 $((size - 2000)) $((size - 900)) 
 done
 for size in 0 3 4 8 11 12 100 5000 $((size - 1)); do
     head -c "$size" zstd-v1.parquet > short.parquet
-    run 1 sgt-tokenize --quiet --field plain_none short.parquet no
-    stderr_lines 1
-    stderr_has 'sgt-tokenize: short.parquet: '
+    run_failure_about 'sgt-tokenize: short.parquet: ' sgt-tokenize --quiet --field plain_none short.parquet no
 done
 
 # Two columns of one name are refused.

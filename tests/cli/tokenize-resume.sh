@@ -92,8 +92,7 @@ wait $pid 2> /dev/null
 exec 3>&-
 run 1 sgt-tokenize --shard-tokens 6k corpus - out
 stderr_is 'sgt-tokenize: out: made with --shard-tokens 5000, now 6000 (--force replaces it)'
-run 1 sgt-tokenize --shard-tokens 5k corpus out
-stderr_has 'sgt-tokenize: out: made from other inputs: input '
+run_failure_about 'sgt-tokenize: out: made from other inputs: input ' sgt-tokenize --shard-tokens 5k corpus out
 run 0 sgt-tokenize --quiet --force --threads 2 --shard-tokens 2k --split 30% --special eot corpus out
 same_folders out undisturbed
 

@@ -126,9 +126,8 @@ grep -q 'openat.*/sorting/train/00000.*O_APPEND' trace && fail 'it was copied ag
 # Damage to the copied documents is found. --force copies them again.
 stop_late
 truncate -s -2 out/.work/sorting/train/00000
-run 1 sgt-tokenize --quiet $options --shuffle 7 corpus out
-stderr_matches '^sgt-tokenize: out/\.work/sorting/train/00000: [0-9]+ bytes, [0-9]+ were written \(--force starts '\
-'over\)$'
+run_failure_like '^sgt-tokenize: out/\.work/sorting/train/00000: [0-9]+ bytes, [0-9]+ were written \(--force starts '\
+'over\)$' sgt-tokenize --quiet $options --shuffle 7 corpus out
 run 0 sgt-tokenize --quiet --force $options --shuffle 7 corpus out
 same_folders out many
 stop_late
@@ -140,7 +139,6 @@ same_folders out many
 # A shard in OUT with another length is not accepted as this run's.
 stop_late
 head -c 1026 one/train_000000.bin > out/train_000001.bin
-run 1 sgt-tokenize --quiet $options --shuffle 7 corpus out
-stderr_matches '^sgt-tokenize: out/train_000001.bin: '
+run_failure_like '^sgt-tokenize: out/train_000001.bin: ' sgt-tokenize --quiet $options --shuffle 7 corpus out
 run 0 sgt-tokenize --quiet --force $options --shuffle 7 corpus out
 same_folders out many

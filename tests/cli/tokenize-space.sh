@@ -65,8 +65,7 @@ run 0 sgt-tokenize --dry-run $input text.txt # without OUT the disk is unknown
 run 1 sgt-tokenize --quiet --rank 1 --ranks 2 text.txt text.txt disk/out # each of several ranks that a scheduler starts
 stderr_matches "^sgt-tokenize: $too_small"
 # With --force, it continues until the disk is full, and then reports that.
-run 1 sgt-tokenize --quiet --force $input disk/out
-stderr_matches '^sgt-tokenize: disk/out/.*: No space left on device$'
+run_failure_like '^sgt-tokenize: disk/out/.*: No space left on device$' sgt-tokenize --quiet --force $input disk/out
 absent disk/out
 
 # A set that fits is made. Files of an interrupted run are not counted twice.

@@ -84,8 +84,7 @@ documents '<|endoftext|>' '50256' '0'
 documents 'a<|endoftext|><|endoftext|>b' '50256 64 50256 50256 65' '0 2 3'
 documents '' '50256' '0'
 printf 'caf\351<|endoftext|>\351' > odd.txt
-run 1 sgt-tokenize --special eot --invalid-utf8 fail odd.txt odd
-stderr_has 'odd.txt: offset 3: not UTF-8'
+run_failure_about 'odd.txt: offset 3: not UTF-8' sgt-tokenize --special eot --invalid-utf8 fail odd.txt odd
 run 0 sgt-tokenize --special eot odd.txt odd
 tr -d ' \n' < odd/manifest.json | grep -q '{"path":"odd.txt","offset":3},{"path":"odd.txt","offset":17}' ||
     fail 'offsets of ill-formed bytes'

@@ -52,8 +52,7 @@ run 0 sgt-inspect --decode 0:100 digits
 run 0 sgt-tokenize --quiet in.txt plain
 run 0 sgt-tokenize --quiet --pattern "$(cat "$D/r50k.pattern")" in.txt named
 same_folders plain named
-run 1 sgt-tokenize in.txt digits
-stderr_has 'digits: made with another vocabulary: fingerprint '
+run_failure_about 'digits: made with another vocabulary: fingerprint ' sgt-tokenize in.txt digits
 
 # Decoding gives back the text, also from a single shard.
 run 0 sgt-inspect --decode 0:100000 trained
@@ -178,8 +177,7 @@ refused "regex.json: its pattern is not one that sgt knows (--pattern gives it, 
 hf pcre2 's/"behavior": "Isolated"/"pcre2": "a(", &/'
 refused 'pcre2.json: its pattern: at byte 2: missing closing parenthesis (--pattern gives another)' pcre2.json
 hf cut '400,$d'
-run 1 sgt-tokenize --vocab cut.json in.txt refused
-stderr_matches '^sgt-tokenize: cut.json: line [0-9]+: '
+run_failure_like '^sgt-tokenize: cut.json: line [0-9]+: ' sgt-tokenize --vocab cut.json in.txt refused
 
 # ---- settings and patterns that are not what they seem ----
 

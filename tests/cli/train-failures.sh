@@ -7,10 +7,7 @@ data d
 fails() { # MESSAGE OPTION...
     message=$1
     shift
-    run 1 sgt-train --quiet --threads 1 "$@"
-    stdout_is ''
-    stderr_lines 1
-    stderr_has "$message"
+    run_failure_about "$message" sgt-train --quiet --threads 1 "$@"
     absent run
 }
 
@@ -84,16 +81,12 @@ stderr_matches "^sgt-train: the model and its step need [0-9.]+ GiB of memory, b
 absent run
 # the run directory
 : > file
-run 1 sgt-train --quiet $small --run file --steps 1
-stderr_lines 1
-stderr_has 'sgt-train: file: '
+run_failure_about 'sgt-train: file: ' sgt-train --quiet $small --run file --steps 1
 run 1 sgt-train --quiet $small --run file/run --steps 1
 stderr_lines 1
 if [ "$(id -u)" -ne 0 ]; then
     mkdir closed && chmod 555 closed
-    run 1 sgt-train --quiet $small --run closed/run --steps 1
-    stderr_lines 1
-    stderr_has 'Permission denied'
+    run_failure_about 'Permission denied' sgt-train --quiet $small --run closed/run --steps 1
 fi
 
 if [ -w /dev/full ]; then

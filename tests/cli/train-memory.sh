@@ -67,11 +67,9 @@ stderr_matches '^sgt-train: --recompute auto: nothing in 4 layers, gelu in 0, bl
 # ---- too large ----
 total --batch-size 64 --recompute block && block=$total
 total --batch-size 32 --recompute block && between "$total" "$block"
-run 1 sgt-train $run --batch-size 64 --recompute auto --memory-limit $limit --run no
-stdout_is ''
-stderr_lines 1
-stderr_matches '^sgt-train: the model and its step need [0-9.]+ MiB even with --recompute block, more than the '\
-'[0-9.]+ MiB of --memory-limit \(the largest --batch-size that fits: [0-9]+\)$'
+run_failure_like '^sgt-train: the model and its step need [0-9.]+ MiB even with --recompute block, more than the '\
+'[0-9.]+ MiB of --memory-limit \(the largest --batch-size that fits: [0-9]+\)$' \
+    sgt-train $run --batch-size 64 --recompute auto --memory-limit $limit --run no
 absent no
 most=$(sed 's/.*fits: \([0-9]*\)).*/\1/' .stderr)
 [ "$most" -gt 32 ] && [ "$most" -lt 64 ] || fail "$most rows should be between 32 and 64"

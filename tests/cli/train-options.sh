@@ -108,6 +108,8 @@ run 1 sgt-train --quiet $other --init "$curve" --run refused --document-mask
 stderr_is "sgt-train: --document-mask: other does not say which id begins a document (sgt-tokenize's shards do)"
 absent refused
 run 0 sgt-train --quiet $other --model 1x16x2 --run gpt2 --document-mask
+le64 0 > other/train_000000.idx # or the index says where documents begin
+run 0 sgt-train --quiet $other --init "$curve" --run told --document-mask
 
 # Each of these runs, stopped half-way and resumed, gives the bits of an undisturbed run.
 for options in '--dropout 0.25 --grad-accum 2' '--optimizer sgd --nesterov' '--no-overlap --no-tie --ignore-index 10' \

@@ -47,11 +47,12 @@ run 1 sgt-train --quiet $options --run cut --resume --lr 2e-3
 stderr_is 'sgt-train: --lr: it is 0.002 here and was 0.001 in the run to resume (leave it out, or start a new --run)'
 same_facts whole/log.jsonl cut/log.jsonl
 
-# A finished run stays finished. More --steps continue it, with the stored options.
+# A finished run stays finished. More --steps and another reader continue it, with the stored options.
 run 0 sgt-train --quiet --run cut --resume
 same_facts whole/log.jsonl cut/log.jsonl
-run 0 sgt-train --quiet --run cut --resume --steps 122
+run 0 sgt-train --quiet --run cut --resume --steps 122 --loader mmap
 [ "$(wc -l < cut/log.jsonl)" -eq 122 ] || fail 'two more steps'
+grep -q '"steps": 122' cut/options.json && grep -q '"loader": "mmap"' cut/options.json || fail "$(cat cut/options.json)"
 
 # --force starts over
 run 0 sgt-train --quiet $small --run cut --force --steps 2

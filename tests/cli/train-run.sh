@@ -44,6 +44,9 @@ run 0 sgt-train --quiet $small --steps 1 --run "it's \"odd\" $(printf '\377')"
 python3 -c 'import json, shlex; words = shlex.split(json.load(open("it\x27s \"odd\" \udcff/starts.jsonl"))["command"])
 assert words[-1] == "it\x27s \"odd\" \\xff", words' || fail 'a command that a shell does not read'
 
+run 0 sgt-train --quiet $small --steps 6 --save-every 2 --keep 0 --run all
+[ "$(ls all | grep -c '^step-')" -eq 3 ] || fail "--keep 0 keeps all: $(ls all)"
+
 # options.json reproduces the run.
 run 0 sgt-train --quiet --config run/options.json --run again
 same_facts run/log.jsonl again/log.jsonl

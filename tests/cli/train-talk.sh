@@ -59,7 +59,8 @@ absent none
 run_failure 'toy-rnu: no checkpoint to resume from: there is no such run (--resume-or-start starts at step 0)' \
     sgt-train --run toy-rnu --resume
 absent toy-rnu
-mkdir deep
+mkdir deep begun
+run_failure 'begun/: no checkpoint to resume from (--resume-or-start starts at step 0)' sgt-train --run begun/ --resume
 run 0 sgt-train $small --steps 2 --run deep/run --resume-or-start
 stderr_has 'sgt-train: deep/run has no checkpoint to resume from: starting at step 0'
 run 0 sgt-train --quiet --steps 3 --run deep/run --resume-or-start

@@ -66,5 +66,4 @@ cp -r d hurt
 chmod u+w hurt/train_000000.bin
 patch hurt/train_000000.bin 2000 44 # makes an id of 11308
 patch hurt/train_000000.bin 2001 44
-run 1 sgt-inspect hurt --decode 0:2000
-stderr_matches '^sgt-inspect: hurt/train_000000.bin: .*11308'
+run_failure_like '^sgt-inspect: hurt/train_000000.bin: .*11308' sgt-inspect hurt --decode 0:2000

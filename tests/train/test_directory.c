@@ -13,25 +13,6 @@
 
 TestSuite(directory, .init = make_data, .fini = remove_folder);
 
-Test(directory, rotation_and_latest)
-{
-    sgt_config s = tiny(10);
-    s.save_every = 2;
-    s.keep = 2;
-    must_train(s, "r", 0);
-    cr_expect(exists("r/step-00000010") && exists("r/step-00000008"));
-    cr_expect_not(exists("r/step-00000006") || exists("r/step-00000002"));
-    char *latest = get_file("r/latest", NULL);
-    cr_expect_str_eq(latest, "step-00000010\n");
-    free(latest);
-    s = tiny(6);
-    s.save_every = 2;
-    s.keep = 0;
-    must_train(s, "all", 0);
-    cr_expect(exists("all/step-00000002") && exists("all/step-00000004") &&
-              exists("all/step-00000006"));
-}
-
 Test(directory, what_is_not_whole_is_passed_over)
 {
     sgt_error err;

@@ -86,23 +86,3 @@ Test(masking, stopped_and_resumed)
     must_train(masked(6), "cut", 1);
     cr_expect(same_run("whole", "cut"));
 }
-
-/* Data that does not name the id that begins a document is masked by its index; without an index,
- * masking fails. */
-Test(masking, of_data_without_an_id)
-{
-    sgt_error err;
-    size_t n;
-    char *shard = get_file("data.bin", &n);
-    memset(shard + 12, 0, 4); /* header revision 0 */
-    put_file("data.bin", shard, n);
-    free(shard);
-    sgt_config s = masked(2);
-    s.init = FIXTURES "curve"; /* a vocabulary of 256 ids, not GPT-2's */
-    cr_expect_eq(train(s, "run", 0, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
-    cr_expect(strstr(err.text,
-                     "data.bin does not say which id begins a document (sgt-tokenize's shards do)"),
-              "%s", err.text);
-    put_index(at_newlines);
-    must_train(s, "run", 0);
-}

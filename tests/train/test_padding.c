@@ -180,17 +180,6 @@ Test(padding, evaluates)
     same_facts("run", "other");
 }
 
-Test(padding, that_the_vocabulary_lacks)
-{
-    sgt_error err;
-    sgt_config s = documents(2);
-    s.pad = 256;
-    cr_assert_eq(train(s, "run", 0, 0, 0, NULL, &err), SGT_EUSAGE);
-    cr_expect_str_eq(strstr(err.text, "pad-id"), err.text);
-    cr_expect_not_null(strstr(err.text, "pad-id 256: "));
-    cr_expect_not_null(strstr(err.text, " has ids below 256"));
-}
-
 /* ---- prompts and completions ---- */
 
 enum { EXAMPLES = 9 };

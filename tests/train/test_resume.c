@@ -112,24 +112,6 @@ Test(resume, a_damaged_line_of_the_log_costs_that_line_alone)
     cr_expect(strstr(warned, "lines of 6 of the 6 steps before"), "%s", warned);
 }
 
-Test(resume, a_resume_may_take_more_steps_another_reader_and_no_options)
-{
-    must_train(tiny(4), "r", 0);
-    sgt_config s;
-    sgt_config_default(&s); /* everything else comes from the checkpoint */
-    s.steps = 7;
-    s.given[SGT_SET_STEPS] = 1;
-    s.loader = SGT_READER_MMAP;
-    s.given[SGT_SET_LOADER] = 1;
-    must_train(s, "r", 1);
-    cr_expect(exists("r/step-00000007"));
-    char *text = get_file("r/options.json", NULL);
-    cr_expect(strstr(text, "\"model\": \"2x16x2\"") && strstr(text, "\"steps\": 7") &&
-                  strstr(text, "\"loader\": \"mmap\""),
-              "%s", text);
-    free(text);
-}
-
 Test(resume, a_resume_with_other_data_is_refused_by_name)
 {
     sgt_error err;
@@ -146,23 +128,6 @@ Test(resume, a_resume_with_other_data_is_refused_by_name)
     cr_expect_eq(train(s, "r", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
     cr_expect(strstr(err.text, "other.bin: not the tokens that the run to resume was trained on"),
               "%s", err.text);
-}
-
-Test(resume, without_a_checkpoint_it_is_an_error)
-{
-    sgt_error err;
-    char want[512];
-    cr_expect_eq(train(tiny(2), "r", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
-    snprintf(want, sizeof want,
-             "%s/r: no checkpoint to resume from: there is no such run (--resume-or-start starts "
-             "at step 0)",
-             folder);
-    cr_expect_str_eq(err.text, want);
-    cr_expect_not(exists("r"), "a name that is wrong makes no folder");
-    cr_assert_eq(mkdir(in_folder("begun"), 0777), 0);
-    cr_expect_eq(train(tiny(2), "begun/", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
-    cr_expect(strstr(err.text, "/begun/: no checkpoint to resume from (--resume-or-start "), "%s",
-              err.text);
 }
 
 Test(resume, a_finished_run_stays_as_it_is)
