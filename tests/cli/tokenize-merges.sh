@@ -18,8 +18,9 @@ bad=$(field fingerprint b/manifest.json)
 # merges.txt is cut short, then repaired: another vocabulary, then the same again.
 cp -r b set
 mv cut short && cp -r whole cut
-run_failure_about "sgt-tokenize: set: made with another vocabulary: fingerprint $bad, now $good (--force replaces it)" \
-    sgt-tokenize --vocab cut in.txt set
+run 1 sgt-tokenize --vocab cut in.txt set
+stdout_is ''
+stderr_has "sgt-tokenize: set: made with another vocabulary: fingerprint $bad, now $good (--force replaces it)"
 same_folders set b
 run 0 sgt-tokenize --quiet --force --vocab cut in.txt set
 same set/train_000000.bin a/train_000000.bin

@@ -86,7 +86,6 @@ wrong() { # DATA MESSAGE
     run_usage "$2" sgt-train --data "$1" --run x --device cpu
 }
 wrong web:1,books:0 '--data: books:0: the weight must be a number from 1e-09 to 1e+06'
-wrong web:1,books:nan '--data: books:nan: the weight must be a number from 1e-09 to 1e+06'
 wrong web:1,books '--data: web has a weight, and books has none: all sets have one, or none has'
 wrong web:1,./web:1 './web: the same set as web (a larger weight draws more of it)'
 run 1 sgt-train --data web:1,gone:1 --run x --device cpu --quiet

@@ -104,10 +104,10 @@ static void run_case(const kernel_case *which, const char *name, const sgt_kerne
     void (*body)(check * t) = is_ref ? which->definition : which->against_ref;
     check_at(&t, "start");
     limit_cpu(&t, table);
-    if (o->bench && !t.skipped) run_placement(&t, which->bench, o->seed, CHECK_AT_START);
-    else
-        for (int p = 0; p < CHECK_PLACEMENTS && !t.failures && !t.skipped; p++)
-            run_placement(&t, body, o->seed, p);
+    for (int p = 0; !o->bench && p < CHECK_PLACEMENTS && !t.failures && !t.skipped; p++)
+        run_placement(&t, body, o->seed, p);
+    if (o->bench && which->bench && !t.skipped)
+        run_placement(&t, which->bench, o->seed, CHECK_AT_START);
     if (!o->bench || t.skipped || t.failures) verdict(&t, sum);
     sgt_cpu_limit("auto", NULL);
     free(t.hashes);

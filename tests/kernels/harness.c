@@ -165,6 +165,14 @@ void *check_bytes(check *t, size_t size)
     return memset(p, 0xff, size);
 }
 
+const void *check_as_bf16(check *t, float *x, size_t n)
+{
+    uint16_t *out = check_bytes(t, n * sizeof *out);
+    t->ref->round_to(x, x, n, SGT_FORMAT_BF16);
+    t->ref->to_bf16(out, x, n);
+    return out;
+}
+
 double *check_doubles(check *t, size_t n)
 {
     check_buffer *b = new_buffer(t);

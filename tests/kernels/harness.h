@@ -39,7 +39,7 @@ typedef struct kernel_case {
     void (*definition)(
         check *t); /* test ref against known values and finite differences of the forward kernel */
     void (*against_ref)(check *t); /* compare t->k with t->ref at many sizes */
-    void (*bench)(check *t);
+    void (*bench)(check *t);       /* NULL: its speed says nothing */
     /* Not NULL: the case tests something that is not in the table sgt_kernels. Its results have one
      * column beside ref, with this name, e.g. "amx". If it is the name of a level below the
      * CPU's own, sgt_cpu() returns that level while the case runs. */
@@ -89,6 +89,8 @@ float *check_scratch(check *t, size_t n);
 double *check_doubles(check *t, size_t n); /* n zeros: for bounds; not guarded */
 /* size bytes 0xff, 16-byte aligned: for device memory */
 void *check_bytes(check *t, size_t size);
+/* Round the floats x to values of bfloat16, in place. Return the same values as 16-bit numbers. */
+const void *check_as_bf16(check *t, float *x, size_t n);
 uint64_t check_number(check *t, uint64_t below);
 
 /* ---- verdicts: each call counts at most one failure and prints where it is ---- */
