@@ -147,7 +147,7 @@ typedef enum sgt_format {
     /* .jsonl and .ndjson are JSONL, also with .gz or .zst after them; .parquet is Parquet, each row
      * of whose column `field` is a document. A file of any other name is JSONL, too, if its first
      * two lines are objects with such a field (a notice says so); gzip, zstd and Parquet are told by
-     * their magic numbers. All other files are text. The first 16 MiB decide (form.h) */
+     * their magic numbers. All other files are text. The first 16 MiB decide (corpus.h) */
     SGT_FORMAT_AUTO,
     SGT_FORMAT_TEXT, /* each file is one document of text */
     SGT_FORMAT_JSONL /* each line of each file is an object, and one of its fields is a document */

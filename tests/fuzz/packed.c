@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "tests/fuzz/fuzz.h"
-#include "tokenize/input/unpack.h"
+#include "tokenize/input/source.h"
 
 /* most bytes of text that are checked, because some inputs unpack to gigabytes */
 enum { MOST = 1 << 14 };

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 16426,
+    "tokenize": 16379,
     "loader": 8915,
     "train": 13682,
     "kernels": 12203,

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <xxhash.h>
 
-#include "tokenize/input/form.h"
+#include "tokenize/input/corpus.h"
 #include "tokenize/input/feed.h"
 #include "tokenize/space.h"
 #include "tests/tokenize/pipeline.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "tokenize/bpe/bpe.h"
-#include "tokenize/input/form.h"
+#include "tokenize/input/corpus.h"
 #include "tokenize/input/json_line.h"
 #include "tokenize/input/kept.h"
 #include "tokenize/input/parquet.h"

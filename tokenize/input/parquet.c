@@ -1,12 +1,26 @@
-/* parquet.c: find the metadata at the end of a file, and go from page to page. */
+/* parquet.c: read the metadata at the end of a file and the heads of its pages, which are written in
+ * Thrift's compact protocol, and go from page to page. The numbers of fields are those of
+ * parquet.thrift. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
-#include "tokenize/input/parquet_format.h"
+#include "tokenize/input/parquet.h"
 #include "tokenize/input/source.h"
+#include "tokenize/input/json_line.h"
 
+#define DEPTH 64      /* maximum nesting, of the schema and of what is skipped */
+#define RLE 3         /* encoding of levels unless a page's head gives another */
+#define LISTED 240    /* bytes of column names in a message */
+#define NONE SIZE_MAX /* no such column */
+#define OPTIONAL 1
+#define REPEATED 2
+#define DECIMAL 5     /* converted type */
+#define MOST_SCALE 18 /* digits after the point that 64 bits hold */
+#define UINT_8 11     /* converted types of unsigned numbers, the others between them */
+#define UINT_64 14
+#define LIST_HINT "--filter 'parquet=jsonl:COMMAND' can join its strings"
 #define MARK 4 /* "PAR1", at both ends */
 /* bytes at the file's end: the length of the metadata, and the mark */
 #define TAIL 8
@@ -15,10 +29,572 @@
 /* most bytes of a page's head; its statistics may hold long strings */
 #define LONGEST_HEAD ((size_t)16 << 20)
 
+/* A row group: the pages of the column lie in bytes at ... end - 1 of the file. */
+typedef struct row_group {
+    uint64_t row, rows; /* its first row in the file, and their number */
+    uint64_t at, end;
+    int codec;
+} row_group;
+
+typedef struct file_meta {
+    row_group *groups;
+    size_t count;
+    uint64_t rows;
+    int type;        /* SGT_PARQUET_BYTES, or that of numbers */
+    int is_unsigned; /* integers have no sign */
+    int scale;       /* integers are decimals with as many digits after the point; else 0 */
+    unsigned levels; /* definition level of a string; below it is null; 0: no row is null */
+} file_meta;
+
+/* The file that the metadata come from, for messages and checks. */
+typedef struct where {
+    const char *path;
+    uint64_t size;   /* size of the file in bytes */
+    uint64_t offset; /* offset of the metadata in the file */
+    const char *field;
+    int kept; /* the column may hold numbers, too */
+} where;
+
+/* ---- Thrift's compact protocol ----
+ *
+ * Nothing is copied. After a failure every read returns 0 and no field follows, so callers check
+ * once:
+ *
+ *     thrift t = {bytes, bytes + n, 0, 0};
+ *     int type;
+ *     for (int id = 0; (type = thrift_field(&t, &id));)
+ *         if (id == 3) rows = thrift_int(&t);
+ *         else thrift_skip(&t, type);
+ *     if (t.cut || t.wrong) ...; */
+
+enum {
+    THRIFT_TRUE = 1,
+    THRIFT_FALSE,
+    THRIFT_BYTE,
+    THRIFT_I16,
+    THRIFT_I32,
+    THRIFT_I64,
+    THRIFT_DOUBLE,
+    THRIFT_BYTES,
+    THRIFT_LIST,
+    THRIFT_SET,
+    THRIFT_MAP,
+    THRIFT_STRUCT
+};
+
+typedef struct thrift {
+    const uint8_t *at, *end;
+    int cut;   /* the bytes ended too early */
+    int wrong; /* the bytes are not of the protocol, or nest too deep */
+} thrift;
+
+static uint64_t fail(thrift *t, int *why)
+{
+    *why = 1;
+    t->at = t->end;
+    return 0;
+}
+
+static uint8_t byte(thrift *t) { return t->at < t->end ? *t->at++ : (uint8_t)fail(t, &t->cut); }
+
+static uint64_t thrift_varint(thrift *t)
+{
+    uint64_t n = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+        uint8_t b = byte(t);
+        n |= (uint64_t)(b & 0x7F) << shift;
+        if (b < 0x80) return t->cut ? 0 : n;
+    }
+    return fail(t, &t->wrong);
+}
+
+static int64_t thrift_int(thrift *t)
+{
+    uint64_t n = thrift_varint(t);
+    return (int64_t)(n >> 1) ^ -(int64_t)(n & 1);
+}
+
+/* Return the type of the next field, whose id becomes *id; 0: the struct has ended. *id is the id
+ * of the field before, and 0 at first. */
+static int thrift_field(thrift *t, int *id)
+{
+    uint8_t b = byte(t);
+    if (t->cut || t->wrong || !b) return 0;
+    int64_t next = b >> 4 ? *id + (b >> 4) : thrift_int(t);
+    if (t->cut) return 0;
+    if (next < 0 || next > INT16_MAX || !(b & 15) || (b & 15) > THRIFT_STRUCT)
+        return (int)fail(t, &t->wrong);
+    *id = (int)next;
+    return b & 15;
+}
+
+/* Return the number of elements of a list, which is at most the number of bytes left. */
+static size_t thrift_list(thrift *t, int *type)
+{
+    uint8_t b = byte(t);
+    uint64_t n = b >> 4 == 15 ? thrift_varint(t) : b >> 4;
+    *type = b & 15;
+    return n > (uint64_t)(t->end - t->at) ? (size_t)fail(t, &t->cut) : (size_t)n;
+}
+
+/* Return the bytes of a string. */
+static const uint8_t *thrift_bytes(thrift *t, size_t *n)
+{
+    uint64_t length = thrift_varint(t);
+    if (length > (uint64_t)(t->end - t->at)) length = fail(t, &t->cut);
+    const uint8_t *bytes = t->at;
+    t->at += length;
+    *n = (size_t)length;
+    return bytes;
+}
+
+static void skip_fixed(thrift *t, size_t n)
+{
+    if ((size_t)(t->end - t->at) < n) fail(t, &t->cut);
+    else t->at += n;
+}
+
+static void skip(thrift *t, int type, int in_list, int depth);
+
+static void skip_elements(thrift *t, int depth)
+{
+    int type;
+    for (size_t n = thrift_list(t, &type); n-- && !t->cut && !t->wrong;) skip(t, type, 1, depth);
+}
+
+static void skip_map(thrift *t, int depth)
+{
+    uint64_t n = thrift_varint(t);
+    uint8_t types = n ? byte(t) : 0;
+    if (n > (uint64_t)(t->end - t->at)) fail(t, &t->cut);
+    for (; n-- && !t->cut && !t->wrong;) {
+        skip(t, types >> 4, 1, depth);
+        skip(t, types & 15, 1, depth);
+    }
+}
+
+/* Skip a value. in_list: 1 if it is an element of a list. There a boolean takes a byte; a boolean
+ * field is part of the field's type. */
+static void skip(thrift *t, int type, int in_list, int depth)
+{
+    size_t n;
+    int id = 0, field;
+    if (depth == DEPTH) type = 0;
+    switch (type) {
+    case THRIFT_TRUE:
+    case THRIFT_FALSE:
+        if (in_list) skip_fixed(t, 1);
+        break;
+    case THRIFT_BYTE: skip_fixed(t, 1); break;
+    case THRIFT_I16:
+    case THRIFT_I32:
+    case THRIFT_I64: thrift_varint(t); break;
+    case THRIFT_DOUBLE: skip_fixed(t, 8); break;
+    case THRIFT_BYTES: thrift_bytes(t, &n); break;
+    case THRIFT_LIST:
+    case THRIFT_SET: skip_elements(t, depth + 1); break;
+    case THRIFT_MAP: skip_map(t, depth + 1); break;
+    case THRIFT_STRUCT:
+        while ((field = thrift_field(t, &id))) skip(t, field, 0, depth + 1);
+        break;
+    default: fail(t, &t->wrong);
+    }
+}
+
+/* Skip a value of a field. */
+static void thrift_skip(thrift *t, int type) { skip(t, type, 0, 0); }
+
+/* Read a struct's numbers and booleans of the fields below n into v[id], and skip all else. Elements
+ * of v whose fields are missing stay as they are. */
+static void thrift_numbers(thrift *t, int64_t *v, int n)
+{
+    int type;
+    for (int id = 0; (type = thrift_field(t, &id));) {
+        if (id < n && (type == THRIFT_I32 || type == THRIFT_I64)) v[id] = thrift_int(t);
+        else if (id < n && type <= THRIFT_FALSE) v[id] = type == THRIFT_TRUE;
+        else thrift_skip(t, type);
+    }
+}
+
+/* ---- the schema: a tree, as a list of elements in depth-first order ---- */
+
+typedef struct element {
+    const uint8_t *name;
+    size_t length;
+    int64_t type, repetition, children, converted, scale;
+} element;
+
+typedef struct walk {
+    thrift *t;
+    const char *field;
+    size_t left;   /* elements that follow */
+    size_t leaf;   /* columns so far */
+    size_t column; /* index of the column asked for; NONE: not found */
+    int64_t type, scale;
+    int is_unsigned, decimal;
+    unsigned levels;
+    /* list: its path has a repeated element; group: its path names a group of columns */
+    int list, group;
+    int twice;          /* more than one column has the name asked for */
+    char names[LISTED]; /* columns of strings, for a message */
+    size_t used;
+    char above[LISTED]; /* names of the groups that the walk is in, each with a dot */
+    size_t above_used;
+} walk;
+
+static element read_element(walk *w)
+{
+    element e = {.type = -1};
+    int type;
+    w->left--;
+    for (int id = 0; (type = thrift_field(w->t, &id));) {
+        if (id == 1 && type == THRIFT_I32) e.type = thrift_int(w->t);
+        else if (id == 3 && type == THRIFT_I32) e.repetition = thrift_int(w->t);
+        else if (id == 4 && type == THRIFT_BYTES) e.name = thrift_bytes(w->t, &e.length);
+        else if (id == 5 && type == THRIFT_I32) e.children = thrift_int(w->t);
+        else if (id == 6 && type == THRIFT_I32) e.converted = thrift_int(w->t);
+        else if (id == 7 && type == THRIFT_I32) e.scale = thrift_int(w->t);
+        else thrift_skip(w->t, type);
+    }
+    return e;
+}
+
+/* Add the column e, whose groups are named in w->above, to those that a message lists. */
+static void list_name(walk *w, const element *e)
+{
+    const size_t comma = w->used ? 2 : 0, above = w->above_used;
+    if (e->type != SGT_PARQUET_BYTES || w->used + comma + above + e->length + 1 > LISTED) return;
+    if (comma) memcpy(w->names + w->used, ", ", 2);
+    if (above) memcpy(w->names + w->used + comma, w->above, above);
+    if (e->name) memcpy(w->names + w->used + comma + above, e->name, e->length);
+    w->used += comma + above + e->length;
+    w->names[w->used] = 0;
+}
+
+/* Add "NAME." to w->above, or fill it up, so that columns with longer names are not listed. Return
+ * its length before. */
+static size_t enter_group(walk *w, const element *e)
+{
+    const size_t before = w->above_used;
+    if (before + e->length + 1 > LISTED) w->above_used = LISTED;
+    else {
+        if (e->name) memcpy(w->above + before, e->name, e->length);
+        w->above[before + e->length] = '.';
+        w->above_used += e->length + 1;
+    }
+    return before;
+}
+
+/* Go from `rest`, what is left of the field above the element, past the element's name, in which
+ * there may be dots. Return "" for the field's last name, NULL if the field is another. */
+static const char *follow(const char *rest, const element *e)
+{
+    if (!rest || !e->name || !e->length || strnlen(rest, e->length) < e->length ||
+        memcmp(rest, e->name, e->length))
+        return NULL;
+    rest += e->length;
+    return *rest == '.' ? rest + 1 : *rest ? NULL : rest;
+}
+
+static void read_tree(walk *w, size_t depth, unsigned levels, const char *rest, int list);
+
+static void read_children(walk *w, const element *e, size_t depth, unsigned levels,
+                          const char *rest, int list)
+{
+    const size_t before = depth ? enter_group(w, e) : 0;
+    w->group |= depth && rest && !*rest;
+    for (int64_t i = 0; i < e->children && !w->t->wrong && !w->t->cut; i++)
+        read_tree(w, depth + 1, levels, rest, list);
+    w->above_used = before;
+}
+
+/* Read the element at `depth` and all below it. levels: definition level of its parent; rest: what
+ * is left of the field below the parent (follow); list: whether a repeated element is above. */
+static void read_tree(walk *w, size_t depth, unsigned levels, const char *rest, int list)
+{
+    if (!w->left || depth > DEPTH) w->t->wrong = 1;
+    if (w->t->wrong || w->t->cut) return;
+    const element e = read_element(w);
+    if (depth) {
+        rest = follow(rest, &e);
+        levels += e.repetition == OPTIONAL || e.repetition == REPEATED;
+        list |= e.repetition == REPEATED;
+    }
+    if (e.children > 0 || !depth) {
+        read_children(w, &e, depth, levels, rest, list);
+        return;
+    }
+    if (!list) list_name(w, &e);
+    if (rest && !*rest) w->twice |= w->column != NONE;
+    if (rest && !*rest && w->column == NONE) {
+        w->column = w->leaf;
+        w->type = e.type;
+        w->is_unsigned = e.converted >= UINT_8 && e.converted <= UINT_64;
+        w->decimal = e.converted == DECIMAL;
+        w->scale = w->decimal ? e.scale : 0;
+        w->levels = levels;
+        w->list = list;
+    }
+    w->leaf++;
+}
+
+static int find_column(walk *w, const where *from, sgt_error *err)
+{
+    int type;
+    w->left = thrift_list(w->t, &type);
+    if (type != THRIFT_STRUCT) w->t->wrong = 1;
+    read_tree(w, 0, 0, w->field, 0);
+    if (w->t->wrong || w->t->cut) return SGT_OK; /* the caller reports these */
+    /* a decimal of bytes is no string */
+    const int good = w->type == SGT_PARQUET_BYTES ? !(from->kept && w->decimal)
+                                                  : from->kept && sgt_parquet_width((int)w->type) &&
+                                                        w->scale >= 0 && w->scale <= MOST_SCALE;
+    if (w->twice)
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: two columns are named \"%s\" (write the file with another name for "
+                        "one of them)",
+                        from->path, from->field);
+    if (w->column != NONE && !w->list && good) return SGT_OK;
+    if (from->kept)
+        return sgt_fail(
+            err, SGT_EFORMAT, "%s: --keep-fields: column \"%s\" %s", from->path, from->field,
+            w->column == NONE && !w->group ? "is missing"
+                                           : "holds neither strings nor numbers, one a row");
+    if (w->group || (w->column != NONE && w->list))
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: column \"%s\" holds lists or groups, not one string a row (--field "
+                        "A.B names a column in a group; " LIST_HINT ")",
+                        from->path, from->field);
+    if (w->column != NONE)
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: column \"%s\" does not hold strings (--field NAME says which has the "
+                        "text: %s)",
+                        from->path, from->field, w->used ? w->names : "no column here holds any");
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: no column \"%s\" (--field NAME says which has the text: %s)", from->path,
+                    from->field, w->used ? w->names : "no column here holds strings");
+}
+
+/* ---- row groups ---- */
+
+typedef struct chunk {
+    int64_t type, codec, bytes, data, dictionary;
+    int there, encrypted, elsewhere;
+} chunk;
+
+static void read_chunk_meta(thrift *t, chunk *c)
+{
+    int64_t v[12] = {[1] = -1, [4] = -1};
+    thrift_numbers(t, v, 12);
+    c->there = 1;
+    c->type = v[1];
+    c->codec = v[4];
+    c->bytes = v[7];
+    c->data = v[9];
+    c->dictionary = v[11];
+}
+
+static chunk read_chunk(thrift *t)
+{
+    chunk c = {.type = -1, .codec = -1};
+    size_t n;
+    int type;
+    for (int id = 0; (type = thrift_field(t, &id));) {
+        if (id == 1 && type == THRIFT_BYTES) {
+            thrift_bytes(t, &n);
+            c.elsewhere = n > 0;
+        } else if (id == 3 && type == THRIFT_STRUCT) read_chunk_meta(t, &c);
+        else {
+            c.encrypted |= id == 8 || id == 9;
+            thrift_skip(t, type);
+        }
+    }
+    return c;
+}
+
+/* type: the column's, by the schema */
+static int check_chunk(const chunk *c, int type, const where *w, size_t group, sgt_error *err)
+{
+    const char *remedy;
+    if (c->encrypted)
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: column \"%s\" is encrypted (write it without encryption)", w->path,
+                        w->field);
+    if (c->elsewhere)
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: row group %zu lies in another file (write it as one file)", w->path,
+                        group);
+    const char *codec = sgt_parquet_codec_lacks((int)c->codec, &remedy);
+    if (c->there && c->codec >= 0 && c->codec < 100 && codec)
+        return sgt_fail(err, SGT_EFORMAT, "%s: column \"%s\" is packed by %s (%s)", w->path,
+                        w->field, codec, remedy);
+    /* a dictionary offset of 0 means there is none, or that it is the first page */
+    const int64_t at = c->dictionary > 0 && c->dictionary < c->data ? c->dictionary : c->data;
+    if (!c->there || codec || c->type != type || at < 4 || c->bytes < 0 ||
+        (uint64_t)at > w->offset || (uint64_t)c->bytes > w->offset - (uint64_t)at)
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: offset %" PRIu64
+                        ": damaged: row group %zu has no such bytes of column \"%s\"",
+                        w->path, w->offset, group, w->field);
+    return SGT_OK;
+}
+
+static int add_group(file_meta *m, const chunk *c, int64_t rows, size_t *room, const where *w,
+                     sgt_error *err)
+{
+    if (!rows) return SGT_OK; /* an empty row group may have no bytes */
+    int rc = check_chunk(c, m->type, w, m->count, err);
+    if (rc < 0) return rc;
+    if (rows < 0 || (uint64_t)rows > (uint64_t)INT64_MAX - m->rows)
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: offset %" PRIu64 ": damaged: %" PRId64 " rows in row group %zu",
+                        w->path, w->offset, rows, m->count);
+    if (m->count == *room) {
+        *room = *room ? 2 * *room : 16;
+        row_group *more = reallocarray(m->groups, *room, sizeof *more);
+        if (!more) return sgt_fail_memory(err, w->path);
+        m->groups = more;
+    }
+    const uint64_t at =
+        (uint64_t)(c->dictionary > 0 && c->dictionary < c->data ? c->dictionary : c->data);
+    m->groups[m->count++] =
+        (row_group){m->rows, (uint64_t)rows, at, at + (uint64_t)c->bytes, (int)c->codec};
+    m->rows += (uint64_t)rows;
+    return SGT_OK;
+}
+
+static int read_groups(file_meta *m, thrift *t, size_t column, const where *w, sgt_error *err)
+{
+    size_t room = 0;
+    int type, rc = SGT_OK;
+    for (size_t n = thrift_list(t, &type); n-- && !rc && !t->cut && !t->wrong;) {
+        chunk mine = {0};
+        int64_t rows = -1;
+        for (int id = 0; (type = thrift_field(t, &id));) {
+            if (id == 1 && type == THRIFT_LIST) {
+                size_t chunks = thrift_list(t, &type);
+                for (size_t i = 0; i < chunks && !t->cut && !t->wrong; i++) {
+                    const chunk c = read_chunk(t);
+                    if (i == column) mine = c;
+                }
+            } else if (id == 3 && type == THRIFT_I64) rows = thrift_int(t);
+            else thrift_skip(t, type);
+        }
+        if (!t->cut && !t->wrong) rc = add_group(m, &mine, rows, &room, w, err);
+    }
+    return rc;
+}
+
+static void free_meta(file_meta *m)
+{
+    free(m->groups);
+    *m = (file_meta){0};
+}
+
+/* Read the metadata, bytes[n]. Return SGT_EFORMAT for a file that is damaged, or whose column is
+ * missing, encrypted, packed by another codec, or no single string per row. */
+static int parse_meta(file_meta *m, const uint8_t *bytes, size_t n, const where *w, sgt_error *err)
+{
+    thrift t = {bytes, bytes + n, 0, 0}, schema = {0}, groups = {0};
+    sgt_json_path path;
+    int type, rc = sgt_json_path_set(&path, w->field, err);
+    int64_t rows = -1;
+    *m = (file_meta){0};
+    if (rc < 0) return rc;
+    for (int id = 0; (type = thrift_field(&t, &id));) {
+        if (id == 2 && type == THRIFT_LIST) schema = t;
+        if (id == 4 && type == THRIFT_LIST) groups = t;
+        if (id == 3 && type == THRIFT_I64) rows = thrift_int(&t);
+        else thrift_skip(&t, type);
+    }
+    walk found = {.t = &schema, .field = w->field, .column = NONE};
+    int bad = t.cut || t.wrong || !schema.at || !groups.at;
+    if (!bad) rc = find_column(&found, w, err);
+    bad |= schema.cut || schema.wrong;
+    m->levels = found.levels;
+    m->type = (int)found.type;
+    m->is_unsigned = found.is_unsigned;
+    m->scale = (int)found.scale;
+    if (!bad && !rc) rc = read_groups(m, &groups, found.column, w, err);
+    bad |= groups.cut || groups.wrong || (uint64_t)rows != m->rows;
+    if (!rc && bad)
+        rc = sgt_fail(err, SGT_EFORMAT,
+                      "%s: offset %" PRIu64 ": damaged: these are no Parquet metadata (fetch the "
+                      "file again)",
+                      w->path, w->offset);
+    if (rc < 0) free_meta(m);
+    return rc;
+}
+
+/* ---- heads of pages ---- */
+
+/* Read a DataPageHeader or a DictionaryPageHeader: the fields needed here have the same numbers in
+ * both. */
+static void read_data(thrift *t, sgt_parquet_head *h, int64_t *rows)
+{
+    int64_t v[4] = {[2] = -1, [3] = RLE};
+    thrift_numbers(t, v, 4);
+    *rows = v[1];
+    h->encoding = (int)v[2];
+    h->level_encoding = (int)v[3];
+}
+
+static void read_data2(thrift *t, sgt_parquet_head *h, int64_t *rows, int64_t *levels)
+{
+    int64_t v[8] = {[4] = -1, [7] = 1};
+    thrift_numbers(t, v, 8);
+    *rows = v[1];
+    h->encoding = (int)v[4];
+    *levels = v[5];
+    h->repeats = v[6] != 0;
+    h->is_packed = v[7] != 0;
+}
+
+/* Read the head of a page at p[n]. Return NULL, or what is wrong; *more is 1 if more bytes than n
+ * may complete the head. */
+static const char *parse_head(sgt_parquet_head *h, const uint8_t *p, size_t n, int *more)
+{
+    thrift t = {p, p + n, 0, 0};
+    int64_t unpacked = -1, packed = -1, rows = 0, levels = 0, kind = -1;
+    int type;
+    *h = (sgt_parquet_head){.level_encoding = RLE, .encoding = -1};
+    for (int id = 0; (type = thrift_field(&t, &id));) {
+        if (id >= 1 && id <= 4 && type == THRIFT_I32) {
+            int64_t got = thrift_int(&t);
+            if (id == 1) kind = got;
+            if (id == 2) unpacked = got;
+            if (id == 3) packed = got;
+            if (id == 4) h->crc = (uint32_t)got;
+            h->has_crc |= id == 4;
+        } else if ((id == 5 || id == 7) && type == THRIFT_STRUCT) read_data(&t, h, &rows);
+        else if (id == 8 && type == THRIFT_STRUCT) read_data2(&t, h, &rows, &levels);
+        else thrift_skip(&t, type);
+    }
+    *more = t.cut;
+    if (t.cut) return "cut off: the head of a page has no end";
+    if (t.wrong || kind < 0 || kind > 1000 || packed < 0 || unpacked < 0 || rows < 0)
+        return "damaged: this is no head of a page";
+    h->kind = (int)kind;
+    h->size = (size_t)(t.at - p);
+    h->packed = (size_t)packed;
+    h->unpacked = (size_t)unpacked;
+    h->rows = (uint64_t)rows;
+    h->levels = (size_t)levels;
+    if (h->packed > SGT_PARQUET_PAGE || h->unpacked > SGT_PARQUET_PAGE)
+        return "a page of more than 1 GiB (write smaller pages)";
+    if (h->rows > SGT_PARQUET_PAGE_ROWS)
+        return "a page of more than 4194304 rows (write smaller pages)";
+    if (levels < 0 || h->levels > h->packed || h->levels > h->unpacked)
+        return "damaged: more levels than bytes in a page";
+    return NULL;
+}
+
+/* ---- the reader ---- */
+
 struct sgt_parquet {
     sgt_parquet_request r;
     sgt_source *source;
-    sgt_parquet_meta meta;
+    file_meta meta;
     size_t group;                   /* the current row group */
     uint64_t begun;                 /* where the share of the file begins, in bytes, for progress */
     uint64_t at;                    /* file offset of the next page of the group */
@@ -51,7 +627,7 @@ static int read_at(sgt_parquet *p, uint64_t at, uint8_t *to, size_t n, sgt_error
     return rc;
 }
 
-/* ---- the metadata ---- */
+/* ---- the end of a file ---- */
 
 static int read_tail(sgt_parquet *p, uint64_t *at, size_t *n, sgt_error *err)
 {
@@ -102,9 +678,8 @@ static int read_meta(sgt_parquet *p, sgt_error *err)
     if (rc < 0) return rc;
     uint8_t *bytes = malloc(n + 1);
     if (!bytes) return sgt_fail_memory(err, p->r.file->path);
-    const sgt_parquet_where w = {p->r.file->path, p->r.file->size, at, p->r.field, p->r.kept};
-    if ((rc = read_at(p, at, bytes, n, err)) == 0)
-        rc = sgt_parquet_meta_read(&p->meta, bytes, n, &w, err);
+    const where w = {p->r.file->path, p->r.file->size, at, p->r.field, p->r.kept};
+    if ((rc = read_at(p, at, bytes, n, err)) == 0) rc = parse_meta(&p->meta, bytes, n, &w, err);
     p->covered = p->r.file->from_row;
     if (p->r.hashed > p->covered) {
         p->covered = p->r.hashed;
@@ -165,7 +740,7 @@ void sgt_parquet_close(sgt_parquet *p)
     sgt_source_close(p->source);
     sgt_parquet_shared_drop(p->dictionary);
     sgt_parquet_shared_drop(p->whole);
-    sgt_parquet_meta_free(&p->meta);
+    free_meta(&p->meta);
     free(p->window);
     free(p);
 }
@@ -227,7 +802,7 @@ static int read_head(sgt_parquet *p, uint64_t end, sgt_parquet_head *h, sgt_erro
         const size_t n = left < p->window_room ? (size_t)left : p->window_room;
         int more, rc = fill_window(p, p->at, n, &from, err);
         if (rc < 0) return rc;
-        const char *why = sgt_parquet_head_read(h, from, n, &more);
+        const char *why = parse_head(h, from, n, &more);
         if (!why && h->packed > left - h->size) why = "cut off: the page is longer than its column";
         if (!why) {
             p->head_hash = XXH3_64bits_withSeed(from, h->size, p->at);
@@ -359,7 +934,7 @@ static void pass_page(sgt_parquet *p, const sgt_parquet_head *h, uint64_t rows)
 }
 
 /* Read the page at p->at. Return 1 if it gives rows. */
-static int read_page(sgt_parquet *p, const sgt_parquet_group *g, sgt_unit *u, uint64_t *rows,
+static int read_page(sgt_parquet *p, const row_group *g, sgt_unit *u, uint64_t *rows,
                      sgt_error *err)
 {
     sgt_parquet_head h;
@@ -393,7 +968,7 @@ int sgt_parquet_next(sgt_parquet *p, sgt_unit *u, uint64_t *rows, sgt_error *err
 {
     *rows = 0;
     while (!ended(p)) {
-        const sgt_parquet_group *g = &p->meta.groups[p->group];
+        const row_group *g = &p->meta.groups[p->group];
         if (p->row < g->row + g->rows && p->at < g->end) {
             int rc = read_page(p, g, u, rows, err);
             if (rc) return rc < 0 ? rc : SGT_OK;

@@ -83,7 +83,7 @@ enum {
 
 /* What the head of a page says. */
 typedef struct sgt_parquet_head {
-    int kind;           /* parquet_format.h; pages of unknown kinds are skipped */
+    int kind;           /* as below; pages of unknown kinds are skipped */
     size_t size;        /* bytes of the head itself */
     size_t packed;      /* bytes of the page, packed; they follow the head */
     size_t unpacked;    /* bytes of the page, unpacked */
@@ -135,5 +135,50 @@ int sgt_parquet_parts(sgt_unit *u, const sgt_part *p, const sgt_corpus *c,
 
 /* Release the unit's pages, so that the unit can be filled again. */
 void sgt_parquet_pages_drop(sgt_unit *u);
+
+/* ---- what the files of the reader share ----
+ *
+ * parquet.c reads the metadata at the end of a file and the heads of pages, and goes through the
+ * file. parquet_page.c decodes pages. */
+
+/* Return the bytes of a number of the type; 0: it is not one that we read. */
+static inline unsigned sgt_parquet_width(int type)
+{
+    return type == SGT_PARQUET_INT32 || type == SGT_PARQUET_FLOAT    ? 4
+           : type == SGT_PARQUET_INT64 || type == SGT_PARQUET_DOUBLE ? 8
+                                                                     : 0;
+}
+
+/* Limits on what a file may say: bytes of a page once unpacked, and rows of a page. */
+#define SGT_PARQUET_PAGE ((size_t)1 << 30)
+#define SGT_PARQUET_PAGE_ROWS ((uint64_t)1 << 22)
+/* bytes that a page, or the text of a unit, usually has at most */
+#define SGT_PARQUET_LIKELY ((size_t)16 << 20)
+
+enum { SGT_PARQUET_DATA = 0, SGT_PARQUET_DICTIONARY = 2, SGT_PARQUET_DATA2 = 3 };
+
+/* ---- codecs ---- */
+
+/* Snappy and lz4_raw need libraries that a build can be without; then a file that uses them is
+ * refused. Return NULL if this build can unpack the codec. Otherwise return its name, and set
+ * *remedy to what the user can do. */
+const char *sgt_parquet_codec_lacks(int codec, const char **remedy);
+
+/* ---- pages, and what they share ---- */
+
+/* Return whether the page has indices of a dictionary in place of strings. */
+int sgt_parquet_has_indices(const sgt_parquet_head *h);
+
+/* A page that is decoded once, by the first thread that needs it: the dictionary of a column in a row
+ * group, which the pages after it use, or a page of more rows than become documents at once, from
+ * which the threads copy their rows.
+ *
+ * Make a shared page of *p, and use the dictionary of *p too. The caller fills in the page's packed
+ * bytes at *packed, before any other call. */
+int sgt_parquet_shared_new(sgt_parquet_shared **out, const sgt_parquet_page *p, uint8_t **packed,
+                           sgt_error *err);
+
+sgt_parquet_shared *sgt_parquet_shared_use(sgt_parquet_shared *s); /* NULL is allowed */
+void sgt_parquet_shared_drop(sgt_parquet_shared *s);               /* NULL is allowed */
 
 #endif

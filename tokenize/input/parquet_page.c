@@ -23,7 +23,7 @@
 #endif
 
 #include "tokenize/input/feed.h"
-#include "tokenize/input/parquet_format.h"
+#include "tokenize/input/parquet.h"
 #include "tokenize/text/utf8.h"
 
 #define BATCH 256
@@ -70,6 +70,9 @@ static const char *check_crc(const sgt_parquet_head *h, const uint8_t *packed)
 #define OTHER "write it with zstd or snappy, or --filter reads it through a command"
 #define REBUILD(package) "build sgt again where the package " package " is installed"
 
+/* by parquet.thrift's numbers */
+enum { CODEC_NONE = 0, CODEC_SNAPPY = 1, CODEC_GZIP = 2, CODEC_ZSTD = 6, CODEC_LZ4_RAW = 7 };
+
 /* most bytes that one packed byte can become in each format */
 #define SNAPPY_MOST 32
 #define GZIP_MOST 1040
@@ -81,17 +84,17 @@ const char *sgt_parquet_codec_lacks(int codec, const char **remedy)
         [3] = "lzo", [4] = "brotli", [5] = "lz4 in Hadoop's frames"};
     *remedy = OTHER;
     switch (codec) {
-    case SGT_PARQUET_PLAIN:
-    case SGT_PARQUET_GZIP:
-    case SGT_PARQUET_ZSTD: return NULL;
-    case SGT_PARQUET_SNAPPY:
+    case CODEC_NONE:
+    case CODEC_GZIP:
+    case CODEC_ZSTD: return NULL;
+    case CODEC_SNAPPY:
 #ifdef SGT_snappy
         return NULL;
 #else
         *remedy = REBUILD("libsnappy-dev");
         return "snappy, which this build is without";
 #endif
-    case SGT_PARQUET_LZ4_RAW:
+    case CODEC_LZ4_RAW:
 #ifdef SGT_lz4
         return NULL;
 #else
@@ -107,10 +110,10 @@ const char *sgt_parquet_codec_lacks(int codec, const char **remedy)
 static int can_unpack(int codec, const uint8_t *in, size_t n, size_t size)
 {
     switch (codec) {
-    case SGT_PARQUET_PLAIN: return size == n;
-    case SGT_PARQUET_SNAPPY: return size / SNAPPY_MOST <= n;
-    case SGT_PARQUET_GZIP: return size / GZIP_MOST <= n;
-    case SGT_PARQUET_LZ4_RAW: return size / LZ4_MOST <= n;
+    case CODEC_NONE: return size == n;
+    case CODEC_SNAPPY: return size / SNAPPY_MOST <= n;
+    case CODEC_GZIP: return size / GZIP_MOST <= n;
+    case CODEC_LZ4_RAW: return size / LZ4_MOST <= n;
     default: {
         const unsigned long long most = ZSTD_decompressBound(in, n);
         /* if so, unpacking reports the error */
@@ -143,13 +146,13 @@ static size_t unpack_zstd(const uint8_t *in, size_t n, uint8_t *out, size_t size
 static size_t unpack(int codec, const uint8_t *in, size_t n, uint8_t *out, size_t size)
 {
     switch (codec) {
-    case SGT_PARQUET_PLAIN:
+    case CODEC_NONE:
         if (n == size && n) memcpy(out, in, n);
         return n;
-    case SGT_PARQUET_GZIP: return unpack_gzip(in, n, out, size);
-    case SGT_PARQUET_ZSTD: return unpack_zstd(in, n, out, size);
+    case CODEC_GZIP: return unpack_gzip(in, n, out, size);
+    case CODEC_ZSTD: return unpack_zstd(in, n, out, size);
 #ifdef SGT_snappy
-    case SGT_PARQUET_SNAPPY: {
+    case CODEC_SNAPPY: {
         size_t got = size, said;
         if (snappy_uncompressed_length((const char *)in, n, &said) != SNAPPY_OK || said > size)
             return SIZE_MAX;
@@ -157,7 +160,7 @@ static size_t unpack(int codec, const uint8_t *in, size_t n, uint8_t *out, size_
     }
 #endif
 #ifdef SGT_lz4
-    case SGT_PARQUET_LZ4_RAW: {
+    case CODEC_LZ4_RAW: {
         int got = LZ4_decompress_safe((const char *)in, (char *)out, (int)n, (int)size);
         return got < 0 ? SIZE_MAX : (size_t)got;
     }
@@ -166,7 +169,8 @@ static size_t unpack(int codec, const uint8_t *in, size_t n, uint8_t *out, size_
     return SIZE_MAX;
 }
 
-const char *sgt_parquet_unpack(int codec, const uint8_t *in, size_t n, uint8_t *out, size_t size)
+/* Unpack in[n] to exactly `size` bytes. Return NULL, or what is wrong. */
+static const char *unpack_exactly(int codec, const uint8_t *in, size_t n, uint8_t *out, size_t size)
 {
     if (!size && !n) return NULL;
     size_t got = unpack(codec, in, n, out, size);
@@ -759,20 +763,20 @@ static const char *unpack_page(decoder *d, size_t *at, size_t *levels, size_t *e
     const sgt_parquet_page *p = d->p;
     const sgt_parquet_head *h = &p->head;
     const size_t apart = h->levels, packed = h->packed - apart, size = h->unpacked - apart;
-    const int codec = h->kind == SGT_PARQUET_DATA2 && !h->is_packed ? SGT_PARQUET_PLAIN : p->codec;
+    const int codec = h->kind == SGT_PARQUET_DATA2 && !h->is_packed ? CODEC_NONE : p->codec;
     const char *why = check_crc(h, d->u->text + p->at);
     if (why) return why;
     if (h->repeats) return "it has repetition levels, and its column has one string a row";
-    *at = codec == SGT_PARQUET_PLAIN ? p->at : d->u->used;
+    *at = codec == CODEC_NONE ? p->at : d->u->used;
     *end = *at + h->unpacked;
     *levels = apart;
     if (!can_unpack(codec, d->u->text + p->at + apart, packed, size))
         return "its packed bytes are damaged";
-    if (codec != SGT_PARQUET_PLAIN) {
+    if (codec != CODEC_NONE) {
         if (sgt_unit_reserve(d->u, *end, NULL) < 0) return no_memory;
         uint8_t *to = d->u->text + *at, *from = d->u->text + p->at;
         if (apart) memcpy(to, from, apart);
-        why = sgt_parquet_unpack(codec, from + apart, packed, to + apart, size);
+        why = unpack_exactly(codec, from + apart, packed, to + apart, size);
         d->u->used = *end;
     }
     const uint8_t *text = d->u->text;

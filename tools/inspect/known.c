@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tokenize/input/form.h"
+#include "tokenize/input/corpus.h"
 #include "loader/base/file.h"
 #include "loader/shards/megatron.h"
 #include "tools/inspect/inspect.h"
