@@ -1,4 +1,4 @@
-/* blocks.c: see blocks.h.
+/* blocks.c: see blocks.h. Each set of a mix has a pool.
  *
  * A pool has two halves, each with the blocks of one pool. One thread fills them, pool after pool,
  * block after block. `wanted` is the pool that windows are drawn from; the halves should hold this
@@ -57,7 +57,7 @@ typedef struct flight {
     uint32_t part;
 } flight;
 
-struct sgt_pool {
+typedef struct block_pool {
     sgt_rings *rings;
     const sgt_set *set;
     const sgt_sampler *sampler;
@@ -80,35 +80,47 @@ struct sgt_pool {
     sgt_sampler_memo memo;
     flight *flights; /* DEPTH */
     uint64_t taken, ended;
+} block_pool;
+
+struct sgt_blocks {
+    uint32_t sets, windows; /* windows: most that one fetch asks for */
+    size_t width;           /* tokens per window */
+    block_pool *pools[SGT_BLOCKS_SETS];
 };
 
-struct sgt_pool_cursor {
-    sgt_pool *p;
-    size_t width; /* tokens per window */
-    uint16_t *rows;
+struct sgt_blocks_cursor {
+    sgt_blocks *b;
+    uint32_t joined; /* pools that count this cursor */
+    uint16_t *rows;  /* (windows, width): copies of the windows */
 };
 
 /* ---- which blocks ---- */
 
-static uint64_t pool_of(const sgt_pool *p, const sgt_window *w)
+/* Return whether the window is of the pool's set. */
+static int owns(const block_pool *p, const sgt_window *w)
+{
+    return w->shard - p->shard0 < p->sampler->shards;
+}
+
+static uint64_t pool_of(const block_pool *p, const sgt_window *w)
 {
     uint64_t blocks = sgt_sampler_blocks(p->sampler);
     return w->block / blocks * p->pools + w->block % blocks / p->sampler->pool_blocks;
 }
 
-static half *half_of(sgt_pool *p, uint64_t pool)
+static half *half_of(block_pool *p, uint64_t pool)
 {
     return p->halves[0].pool == pool   ? &p->halves[0]
            : p->halves[1].pool == pool ? &p->halves[1]
                                        : NULL;
 }
 
-static int is_wanted(const sgt_pool *p, uint64_t pool)
+static int is_wanted(const block_pool *p, uint64_t pool)
 {
     return p->wanted != NONE && (pool == p->wanted || pool == p->wanted + 1);
 }
 
-static void begin(sgt_pool *p, half *h, uint64_t pool)
+static void begin(block_pool *p, half *h, uint64_t pool)
 {
     uint64_t blocks = sgt_sampler_blocks(p->sampler), most = p->sampler->pool_blocks;
     uint64_t at = pool % p->pools * most;
@@ -121,13 +133,13 @@ static void begin(sgt_pool *p, half *h, uint64_t pool)
 
 /* ---- the thread that fills ---- */
 
-static int is_spare(const sgt_pool *p, const half *h)
+static int is_spare(const block_pool *p, const half *h)
 {
     return !is_wanted(p, h->pool) && !h->pins && h->asked == h->landed;
 }
 
 /* Assign wanted pools without a half to halves that may be reused. */
-static void give_pools(sgt_pool *p)
+static void give_pools(block_pool *p)
 {
     for (uint64_t pool = p->wanted; is_wanted(p, pool); pool++) {
         half *h = is_spare(p, &p->halves[0])   ? &p->halves[0]
@@ -142,7 +154,7 @@ static void give_pools(sgt_pool *p)
 
 /* Return the half to read the next block of, the lower pool's first; NULL if there is none. A pool
  * that is no longer wanted is read only if a cursor waits for it. */
-static half *half_to_fill(sgt_pool *p)
+static half *half_to_fill(block_pool *p)
 {
     half *best = NULL;
     for (half *h = p->halves; h < p->halves + 2; h++)
@@ -153,7 +165,7 @@ static half *half_to_fill(sgt_pool *p)
 }
 
 /* Assign memory from `to` on to the parts of a block, in order. Return 0 if they do not fit. */
-static int place(const sgt_pool *p, block *b, flight *const *flights, char *to)
+static int place(const block_pool *p, block *b, flight *const *flights, char *to)
 {
     size_t align = sgt_rings_align(p->rings), used = 0;
     for (uint32_t i = 0; i < b->parts; i++) {
@@ -171,7 +183,7 @@ static int place(const sgt_pool *p, block *b, flight *const *flights, char *to)
 }
 
 /* Start reading block i of h, with a flight for each part; with too many parts it is lost. */
-static void ask_block(sgt_pool *p, sgt_ring *r, half *h, uint32_t i)
+static void ask_block(block_pool *p, sgt_ring *r, half *h, uint32_t i)
 {
     sgt_extent parts[PARTS];
     flight *flights[PARTS];
@@ -192,7 +204,7 @@ static void ask_block(sgt_pool *p, sgt_ring *r, half *h, uint32_t i)
 }
 
 /* Wait for the oldest read in flight, and store where its part lies. */
-static void land(sgt_pool *p, sgt_ring *r)
+static void land(block_pool *p, sgt_ring *r)
 {
     flight *f = &p->flights[p->ended++ % DEPTH];
     half *h = f->h;
@@ -212,7 +224,7 @@ static void land(sgt_pool *p, sgt_ring *r)
 
 /* Start reads while a block's parts have free flights; else wait for the oldest read or for
  * work. */
-static void keep_full(sgt_pool *p, sgt_ring *r)
+static void keep_full(block_pool *p, sgt_ring *r)
 {
     pthread_mutex_lock(&p->lock);
     while (!p->closing) {
@@ -233,7 +245,7 @@ static void keep_full(sgt_pool *p, sgt_ring *r)
 
 static void *fill(void *arg)
 {
-    sgt_pool *p = arg;
+    block_pool *p = arg;
     sgt_ring *r = NULL;
     if (sgt_ring_open(&r, p->rings, DEPTH, NULL, 0, NULL) == 0) keep_full(p, r);
     int astray = sgt_ring_close(r);
@@ -245,7 +257,7 @@ static void *fill(void *arg)
     return NULL;
 }
 
-static int start(sgt_pool *p, sgt_error *err)
+static int start(block_pool *p, sgt_error *err)
 {
     int error = sgt_thread_start(&p->thread, fill, p);
     if (error)
@@ -260,16 +272,16 @@ static int start(sgt_pool *p, sgt_error *err)
 
 /* Return whether this process is a child after fork. It has a copy of the pool but not the filling
  * thread, so the pool must not be used. */
-static int is_childs(const sgt_pool *p) { return p->pid != getpid(); }
+static int is_childs(const block_pool *p) { return p->pid != getpid(); }
 
-static size_t room_of(const sgt_pool *p)
+static size_t room_of(const block_pool *p)
 {
     size_t tokens = (size_t)sgt_sampler_block_windows(p->sampler) * p->sampler->seq + PARTS;
     size_t around = sgt_rings_room(p->rings, 1) + sgt_rings_align(p->rings);
     return (2 * tokens + PARTS * around + SGT_RING_ALIGN - 1) / SGT_RING_ALIGN * SGT_RING_ALIGN;
 }
 
-static int open_halves(sgt_pool *p, sgt_error *err)
+static int open_halves(block_pool *p, sgt_error *err)
 {
     uint64_t blocks = sgt_sampler_blocks(p->sampler);
     size_t count = blocks < p->sampler->pool_blocks ? (size_t)blocks : p->sampler->pool_blocks;
@@ -286,29 +298,7 @@ static int open_halves(sgt_pool *p, sgt_error *err)
     return sgt_fail(err, SGT_ENOMEM, "two pools of %zu blocks: out of memory", count);
 }
 
-int sgt_pool_open(sgt_pool **out, sgt_rings *rings, const sgt_set *set, const sgt_sampler *sampler,
-                  uint32_t first, sgt_error *err)
-{
-    *out = NULL;
-    if (sampler->seq > sampler->block_tokens) return SGT_OK;
-    sgt_pool *p = calloc(1, sizeof *p);
-    if (!p) return sgt_fail_memory(err, "pools of blocks");
-    p->rings = rings;
-    p->set = set;
-    p->sampler = sampler;
-    p->shard0 = first;
-    p->wanted = p->stray = NONE;
-    p->pid = getpid();
-    pthread_mutex_init(&p->lock, NULL);
-    pthread_cond_init(&p->work, NULL);
-    pthread_cond_init(&p->arrived, NULL);
-    int rc = open_halves(p, err);
-    if (rc < 0) sgt_pool_close(p);
-    else *out = p;
-    return rc;
-}
-
-void sgt_pool_close(sgt_pool *p)
+static void close_pool(block_pool *p)
 {
     if (!p) return;
     int child = is_childs(p);
@@ -334,36 +324,91 @@ void sgt_pool_close(sgt_pool *p)
     free(p);
 }
 
-int sgt_pool_cursor_open(sgt_pool_cursor **out, sgt_pool *p, uint32_t windows, sgt_error *err)
+/* Open the pool of a sampler whose shard 0 is shard `first` of the set. */
+static int open_pool(block_pool **out, sgt_rings *rings, const sgt_set *set,
+                     const sgt_sampler *sampler, uint32_t first, sgt_error *err)
 {
-    sgt_pool_cursor *c = calloc(1, sizeof *c);
-    size_t width = (size_t)p->sampler->seq + 1;
-    if (c) c->rows = reallocarray(NULL, windows, width * sizeof *c->rows);
-    if (!c || !c->rows) {
-        free(c);
-        return sgt_fail(err, SGT_ENOMEM, "%u windows of %zu tokens: out of memory", windows, width);
-    }
-    *c = (sgt_pool_cursor){.p = p, .width = width, .rows = c->rows};
-    *out = c;
-    if (is_childs(p)) return SGT_OK;
-    pthread_mutex_lock(&p->lock);
-    int rc = p->running ? SGT_OK : start(p, err);
-    p->cursors++;
-    pthread_mutex_unlock(&p->lock);
-    if (rc < 0) {
-        sgt_pool_cursor_close(c);
-        *out = NULL;
-    }
+    block_pool *p = calloc(1, sizeof *p);
+    if (!p) return sgt_fail_memory(err, "pools of blocks");
+    p->rings = rings;
+    p->set = set;
+    p->sampler = sampler;
+    p->shard0 = first;
+    p->wanted = p->stray = NONE;
+    p->pid = getpid();
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->work, NULL);
+    pthread_cond_init(&p->arrived, NULL);
+    int rc = open_halves(p, err);
+    if (rc < 0) close_pool(p);
+    else *out = p;
     return rc;
 }
 
-void sgt_pool_cursor_close(sgt_pool_cursor *c)
+int sgt_blocks_open(sgt_blocks **out, sgt_rings *rings, const sgt_set *set,
+                    const sgt_reader_options *o, sgt_error *err)
+{
+    *out = NULL;
+    if (o->sampling != SGT_SAMPLING_BLOCK) return SGT_OK;
+    if (o->mix->sets > SGT_BLOCKS_SETS) {
+        sgt_say(&o->notice,
+                "blocks of %" PRIu32 " sets would take too much memory: reading windows one by one",
+                o->mix->sets);
+        return SGT_OK;
+    }
+    if (o->seq > o->mix->samplers[0].block_tokens) return SGT_OK;
+    sgt_blocks *b = calloc(1, sizeof *b);
+    if (!b) return sgt_fail_memory(err, "pools of blocks");
+    b->windows = o->windows;
+    b->width = (size_t)o->seq + 1;
+    for (; b->sets < o->mix->sets; b->sets++) {
+        int rc = open_pool(&b->pools[b->sets], rings, set, &o->mix->samplers[b->sets],
+                           o->mix->shards_before[b->sets], err);
+        if (rc == 0) continue;
+        sgt_blocks_close(b);
+        return rc;
+    }
+    *out = b;
+    return SGT_OK;
+}
+
+void sgt_blocks_close(sgt_blocks *b)
+{
+    if (!b) return;
+    for (uint32_t i = 0; i < b->sets; i++) close_pool(b->pools[i]);
+    free(b);
+}
+
+int sgt_blocks_cursor_open(sgt_blocks_cursor **out, sgt_blocks *b, sgt_error *err)
+{
+    sgt_blocks_cursor *c = calloc(1, sizeof *c);
+    int rc = SGT_OK;
+    if (c) c->rows = reallocarray(NULL, b->windows, b->width * sizeof *c->rows);
+    if (!c || !c->rows) {
+        free(c);
+        return sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " windows of %zu tokens: out of memory",
+                        b->windows, b->width);
+    }
+    c->b = b;
+    for (; c->joined < b->sets && rc == 0 && !is_childs(b->pools[0]); c->joined++) {
+        block_pool *p = b->pools[c->joined];
+        pthread_mutex_lock(&p->lock);
+        if (!p->running) rc = start(p, err);
+        p->cursors++;
+        pthread_mutex_unlock(&p->lock);
+    }
+    if (rc < 0) sgt_blocks_cursor_close(c);
+    else *out = c;
+    return rc;
+}
+
+void sgt_blocks_cursor_close(sgt_blocks_cursor *c)
 {
     if (!c) return;
-    if (!is_childs(c->p)) {
-        pthread_mutex_lock(&c->p->lock);
-        c->p->cursors--;
-        pthread_mutex_unlock(&c->p->lock);
+    for (uint32_t i = 0; i < c->joined && !is_childs(c->b->pools[i]); i++) {
+        pthread_mutex_lock(&c->b->pools[i]->lock);
+        c->b->pools[i]->cursors--;
+        pthread_mutex_unlock(&c->b->pools[i]->lock);
     }
     free(c->rows);
     free(c);
@@ -373,7 +418,7 @@ void sgt_pool_cursor_close(sgt_pool_cursor *c)
 
 /* Make `pool` the wanted one. Wake the cursors that wait for the previous one, even if no half
  * changes its pool. */
-static void want(sgt_pool *p, uint64_t pool)
+static void want(block_pool *p, uint64_t pool)
 {
     p->wanted = pool;
     p->stray = NONE;
@@ -384,7 +429,7 @@ static void want(sgt_pool *p, uint64_t pool)
 }
 
 /* Advance `wanted` for a fetch whose windows are in pools `low` to `high`, by the rules above. */
-static void steer(sgt_pool *p, uint64_t low, uint64_t high)
+static void steer(block_pool *p, uint64_t low, uint64_t high)
 {
     uint32_t others = p->cursors < PATIENCE ? p->cursors : PATIENCE;
     if (p->wanted == NONE || high < p->wanted || low > p->wanted + 2) {
@@ -401,20 +446,20 @@ static void steer(sgt_pool *p, uint64_t low, uint64_t high)
 
 /* Wait until the wanted pools among `low` and `high` have halves. Pins and reads in flight can hold
  * old pools for a moment. The caller holds no pin, so no other cursor waits for it. */
-static void await_halves(sgt_pool *p, uint64_t low, uint64_t high)
+static void await_halves(block_pool *p, uint64_t low, uint64_t high)
 {
     while (((is_wanted(p, low) && !half_of(p, low)) || (is_wanted(p, high) && !half_of(p, high))) &&
            !p->ended_early)
         pthread_cond_wait(&p->arrived, &p->lock);
 }
 
-/* Wait until the blocks of h that hold the windows have arrived. */
-static void await_blocks(sgt_pool *p, half *h, const sgt_window *windows, uint32_t n)
+/* Wait until the blocks of h that hold the pool's windows have arrived. */
+static void await_blocks(block_pool *p, half *h, const sgt_window *windows, uint32_t n)
 {
     uint32_t last = 0;
     for (uint32_t i = 0; i < n; i++) {
         uint64_t b = windows[i].block - h->first;
-        if (b < h->count && b > last) last = (uint32_t)b;
+        if (owns(p, &windows[i]) && b < h->count && b > last) last = (uint32_t)b;
     }
     while (h->landed <= last && !p->ended_early) {
         if (last < h->awaited) h->awaited = last;
@@ -433,46 +478,45 @@ static const uint16_t *find(const half *h, const sgt_window *w)
     return NULL;
 }
 
-/* Set tokens[i] to window i if it has arrived in one of these halves (NULL: none). Return how many
- * windows are missing. */
-static uint32_t locate(half *const *halves, const sgt_window *windows, uint32_t n,
-                       const uint16_t **tokens)
+/* Set tokens[i] to window i if it is the pool's and has arrived in one of these halves (NULL:
+ * none). */
+static void locate(const block_pool *p, half *const *halves, const sgt_window *windows, uint32_t n,
+                   const uint16_t **tokens)
 {
-    uint32_t missing = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        for (int k = 0; k < 2 && !tokens[i]; k++)
+    for (uint32_t i = 0; i < n; i++)
+        for (int k = 0; k < 2 && owns(p, &windows[i]) && !tokens[i]; k++)
             if (halves[k] && windows[i].block - halves[k]->first < halves[k]->landed)
                 tokens[i] = find(halves[k], &windows[i]);
-        missing += !tokens[i];
-    }
-    return missing;
 }
 
-static void copy(sgt_pool_cursor *c, uint32_t n, const uint16_t **tokens)
+/* Copy the pool's windows to the cursor's rows. */
+static void copy(sgt_blocks_cursor *c, const block_pool *p, const sgt_window *windows, uint32_t n,
+                 const uint16_t **tokens)
 {
+    size_t width = c->b->width;
     for (uint32_t i = 0; i < n; i++) {
-        uint16_t *to = c->rows + i * c->width;
+        uint16_t *to = c->rows + i * width;
         if (i + 2 < n && tokens[i + 2])
             for (size_t line = 0; line < 8; line++)
                 __builtin_prefetch((const char *)tokens[i + 2] + 64 * line);
-        if (!tokens[i]) continue;
-        memcpy(to, tokens[i], c->width * sizeof *to);
+        if (!tokens[i] || !owns(p, &windows[i])) continue;
+        memcpy(to, tokens[i], width * sizeof *to);
         tokens[i] = to;
     }
 }
 
-uint32_t sgt_pool_fetch(sgt_pool_cursor *c, const sgt_window *windows, uint32_t n,
-                        const uint16_t **tokens)
+/* Fetch those of the windows that are of the pool's set. */
+static void fetch_from(sgt_blocks_cursor *c, block_pool *p, const sgt_window *windows, uint32_t n,
+                       const uint16_t **tokens)
 {
-    sgt_pool *p = c->p;
     uint64_t low = UINT64_MAX, high = 0;
     for (uint32_t i = 0; i < n; i++) {
-        uint64_t pool = pool_of(p, &windows[i]);
-        if (pool < low) low = pool;
-        if (pool > high) high = pool;
-        tokens[i] = NULL;
+        if (!owns(p, &windows[i])) continue;
+        uint64_t number = pool_of(p, &windows[i]);
+        if (number < low) low = number;
+        if (number > high) high = number;
     }
-    if (is_childs(p)) return n;
+    if (low > high || is_childs(p)) return;
     pthread_mutex_lock(&p->lock);
     steer(p, low, high);
     await_halves(p, low, high);
@@ -481,136 +525,30 @@ uint32_t sgt_pool_fetch(sgt_pool_cursor *c, const sgt_window *windows, uint32_t 
         if (halves[k]) halves[k]->pins++;
     for (int k = 0; k < 2; k++)
         if (halves[k]) await_blocks(p, halves[k], windows, n);
-    uint32_t missing = locate(halves, windows, n, tokens);
+    locate(p, halves, windows, n, tokens);
     pthread_mutex_unlock(&p->lock);
-    copy(c, n, tokens);
+    copy(c, p, windows, n, tokens);
     pthread_mutex_lock(&p->lock);
     for (int k = 0; k < 2; k++)
         if (halves[k] && !--halves[k]->pins && !is_wanted(p, halves[k]->pool))
             pthread_cond_signal(&p->work);
     pthread_mutex_unlock(&p->lock);
-    return missing;
 }
 
-uint64_t sgt_pool_blocks_read(sgt_pool *p)
-{
-    pthread_mutex_lock(&p->lock);
-    uint64_t n = p->blocks_read;
-    pthread_mutex_unlock(&p->lock);
-    return n;
-}
-
-/* ---- the pools of a mix ---- */
-
-struct sgt_blocks {
-    const sgt_mix *mix;
-    uint32_t windows; /* most windows that one fetch asks for */
-    sgt_pool *pools[SGT_BLOCKS_SETS];
-};
-
-struct sgt_blocks_cursor {
-    sgt_blocks *b;
-    uint32_t n; /* number of windows left over by the last fetch */
-    sgt_pool_cursor *pooled[SGT_BLOCKS_SETS];
-    sgt_window *some; /* the windows of one set; then those left over */
-    uint32_t *places; /* their indices among the fetched windows */
-    const uint16_t **tokens;
-};
-
-int sgt_blocks_open(sgt_blocks **out, sgt_rings *rings, const sgt_set *set,
-                    const sgt_reader_options *o, sgt_error *err)
-{
-    *out = NULL;
-    if (o->sampling != SGT_SAMPLING_BLOCK) return SGT_OK;
-    if (o->mix->sets > SGT_BLOCKS_SETS) {
-        sgt_say(&o->notice,
-                "blocks of %" PRIu32 " sets would take too much memory: reading windows one by one",
-                o->mix->sets);
-        return SGT_OK;
-    }
-    sgt_blocks *b = calloc(1, sizeof *b);
-    if (!b) return sgt_fail_memory(err, "pools of blocks");
-    b->mix = o->mix;
-    b->windows = o->windows;
-    for (uint32_t i = 0; i < o->mix->sets; i++) {
-        int rc = sgt_pool_open(&b->pools[i], rings, set, &o->mix->samplers[i],
-                               o->mix->shards_before[i], err);
-        if (rc == 0 && b->pools[i]) continue;
-        sgt_blocks_close(b); /* other sets would give the same result: it depends on T alone */
-        return rc;
-    }
-    *out = b;
-    return SGT_OK;
-}
-
-void sgt_blocks_close(sgt_blocks *b)
-{
-    if (!b) return;
-    for (uint32_t i = 0; i < b->mix->sets; i++) sgt_pool_close(b->pools[i]);
-    free(b);
-}
-
-int sgt_blocks_cursor_open(sgt_blocks_cursor **out, sgt_blocks *b, sgt_error *err)
-{
-    sgt_blocks_cursor *c = calloc(1, sizeof *c);
-    int rc = SGT_OK;
-    if (c) {
-        c->b = b;
-        c->some = calloc(b->windows, sizeof *c->some);
-        c->places = calloc(b->windows, sizeof *c->places);
-        c->tokens = calloc(b->windows, sizeof *c->tokens);
-    }
-    if (!c || !c->some || !c->places || !c->tokens)
-        rc = sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " windows: out of memory", b->windows);
-    for (uint32_t i = 0; i < b->mix->sets && rc == 0; i++)
-        rc = sgt_pool_cursor_open(&c->pooled[i], b->pools[i], b->windows, err);
-    if (rc < 0) sgt_blocks_cursor_close(c);
-    else *out = c;
-    return rc;
-}
-
-void sgt_blocks_cursor_close(sgt_blocks_cursor *c)
-{
-    if (!c) return;
-    for (uint32_t i = 0; i < c->b->mix->sets; i++) sgt_pool_cursor_close(c->pooled[i]);
-    free(c->some);
-    free(c->places);
-    free(c->tokens);
-    free(c);
-}
-
-/* Fetch the windows of one set among several. */
-static void fetch_set(sgt_blocks_cursor *c, uint32_t set, const sgt_window *windows, uint32_t n,
+void sgt_blocks_fetch(sgt_blocks_cursor *c, const sgt_window *windows, uint32_t n,
                       const uint16_t **tokens)
 {
-    uint32_t k = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        if (sgt_mix_set_of(c->b->mix, windows[i].shard) != set) continue;
-        c->some[k] = windows[i];
-        c->places[k++] = i;
-    }
-    if (k) sgt_pool_fetch(c->pooled[set], c->some, k, c->tokens);
-    for (uint32_t i = 0; i < k; i++) tokens[c->places[i]] = c->tokens[i];
+    memset(tokens, 0, n * sizeof *tokens);
+    for (uint32_t i = 0; i < c->b->sets; i++) fetch_from(c, c->b->pools[i], windows, n, tokens);
 }
 
-uint32_t sgt_blocks_fetch(sgt_blocks_cursor *c, const sgt_window *windows, uint32_t n,
-                          const uint16_t **tokens, const sgt_window **left, const uint16_t ***where)
+uint64_t sgt_blocks_read(sgt_blocks *b)
 {
-    if (c->b->mix->sets == 1) sgt_pool_fetch(c->pooled[0], windows, n, tokens);
-    else
-        for (uint32_t i = 0; i < c->b->mix->sets; i++) fetch_set(c, i, windows, n, tokens);
-    c->n = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        if (tokens[i]) continue;
-        c->some[c->n] = windows[i];
-        c->places[c->n++] = i;
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < b->sets; i++) {
+        pthread_mutex_lock(&b->pools[i]->lock);
+        n += b->pools[i]->blocks_read;
+        pthread_mutex_unlock(&b->pools[i]->lock);
     }
-    *left = c->some;
-    *where = c->tokens;
-    return c->n;
-}
-
-void sgt_blocks_put(const sgt_blocks_cursor *c, const uint16_t **tokens)
-{
-    for (uint32_t i = 0; i < c->n; i++) tokens[c->places[i]] = c->tokens[i];
+    return n;
 }

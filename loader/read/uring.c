@@ -129,19 +129,22 @@ static place *place_at(cursor *c, uint32_t after)
     return &c->places[(c->used + after) % c->r->places];
 }
 
+/* Queue the read of one more window of a place. */
+static void ask_window(cursor *c, place *p, const sgt_window *w)
+{
+    sgt_ring_read *read = &p->reads[p->n];
+    p->windows[p->n++] = *w;
+    read->shard = w->shard;
+    read->at = c->r->set->shards[w->shard].head.data + 2 * w->offset;
+    read->bytes = 2 * (size_t)w->tokens;
+    read->to = c->memory.base + (size_t)(read - c->reads) * c->r->room;
+    sgt_ring_ask(c->ring, read);
+}
+
 static void ask(cursor *c, place *p, const sgt_window *windows, uint32_t n)
 {
-    char *to = c->memory.base + (size_t)(p->reads - c->reads) * c->r->room;
-    p->n = n;
-    for (uint32_t i = 0; i < n; i++, to += c->r->room) {
-        const sgt_window *w = &windows[i];
-        p->windows[i] = *w;
-        p->reads[i].shard = w->shard;
-        p->reads[i].at = c->r->set->shards[w->shard].head.data + 2 * w->offset;
-        p->reads[i].bytes = 2 * (size_t)w->tokens;
-        p->reads[i].to = to;
-        sgt_ring_ask(c->ring, &p->reads[i]);
-    }
+    p->n = 0;
+    for (uint32_t i = 0; i < n; i++) ask_window(c, p, &windows[i]);
 }
 
 static int holds(const place *p, const sgt_window *windows, uint32_t n)
@@ -187,17 +190,27 @@ static int fetch_windows(cursor *c, const sgt_window *windows, uint32_t n, const
     return rc;
 }
 
+/* Fetch windows from the pools of blocks, and read those that they do not have. */
+static int fetch_blocks(cursor *c, const sgt_window *windows, uint32_t n, const uint16_t **tokens,
+                        sgt_error *err)
+{
+    place *p = place_at(c, 0);
+    p->n = 0;
+    sgt_blocks_fetch(c->blocks, windows, n, tokens);
+    for (uint32_t i = 0; i < n; i++)
+        if (!tokens[i]) ask_window(c, p, &windows[i]);
+    int rc = p->n ? sgt_ring_wait(c->ring, p->reads, p->n, err) : SGT_OK;
+    for (uint32_t i = 0, k = 0; i < n && rc == 0; i++)
+        if (!tokens[i]) tokens[i] = (const uint16_t *)(const void *)p->reads[k++].data;
+    return rc;
+}
+
 static int fetch(void *cursor_, const sgt_window *windows, uint32_t n, const uint16_t **tokens,
                  sgt_error *err)
 {
     cursor *c = cursor_;
-    const sgt_window *left;
-    const uint16_t **where;
-    if (!c->blocks) return fetch_windows(c, windows, n, tokens, err);
-    uint32_t k = sgt_blocks_fetch(c->blocks, windows, n, tokens, &left, &where);
-    int rc = k ? fetch_windows(c, left, k, where, err) : SGT_OK;
-    if (rc == 0) sgt_blocks_put(c->blocks, tokens);
-    return rc;
+    return c->blocks ? fetch_blocks(c, windows, n, tokens, err)
+                     : fetch_windows(c, windows, n, tokens, err);
 }
 
 const sgt_reader_ops sgt_read_uring = {open_reader, close_reader, detail, open_cursor, close_cursor,
