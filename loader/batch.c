@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "loader/base/memory.h"
 #include "loader/handle.h"
 
 /* sizes of documents whose permutations a cursor keeps; with several sets, each has its part */
@@ -127,13 +128,8 @@ const uint32_t *sgt_cursor_lengths(const sgt_cursor *c)
 
 static int append_piece(sgt_pieces *b, sgt_window piece)
 {
-    if (b->count == b->room) {
-        uint32_t room = 2 * b->room;
-        sgt_window *more = reallocarray(b->pieces, room, sizeof *more);
-        if (!more) return 0;
-        b->pieces = more;
-        b->room = room;
-    }
+    if (sgt_reserve(&b->pieces, &b->room, b->count + 1, sizeof *b->pieces, NULL, NULL) < 0)
+        return 0;
     b->pieces[b->count++] = piece;
     return 1;
 }

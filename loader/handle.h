@@ -38,7 +38,8 @@ struct sgt_loader {
 typedef struct sgt_pieces {
     uint64_t index; /* of the batch */
     sgt_window *pieces;
-    uint32_t count, room;
+    size_t room;
+    uint32_t count;
     /* how many the reader has been told to expect, and how many were fetched */
     uint32_t told, fetched;
     uint32_t *lengths; /* (local_batch): tokens of each row that is gathered */

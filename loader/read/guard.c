@@ -4,7 +4,7 @@
  * The handler takes no lock. It walks a list whose nodes are never freed. Nodes are reused, so
  * there are only as many as loaders that were open at the same time. While it reads what a node
  * holds, the handler counts itself; sgt_guard_remove waits until this count is zero. */
-#include "loader/read/guard.h"
+#include "loader/read/pages.h"
 
 #include <errno.h>
 #include <sched.h>

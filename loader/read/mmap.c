@@ -10,7 +10,7 @@
  * pages.h says why.
  *
  * Files may change under a map: sgt_loader_guard_sigbus in sgt_loader.h says what is promised,
- * guard.h how. */
+ * pages.h how. */
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -21,7 +21,6 @@
 #include <unistd.h>
 
 #include "loader/base/clock.h"
-#include "loader/read/guard.h"
 #include "loader/read/pages.h"
 #include "loader/read/reader.h"
 

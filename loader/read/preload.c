@@ -99,10 +99,8 @@ static int land(filling *f, sgt_error *err)
     int rc = f->here[slot] ? SGT_OK : sgt_ring_wait(f->ring, read, 1, err);
     if (rc < 0 || begin >= end) return rc;
     const uint16_t *ids = f->r->tokens[read->shard] + first;
-    if (sgt_rows_best()->largest(ids, (size_t)(end - begin) / 2) < f->set->vocab) return SGT_OK;
-    size_t i = 0;
-    while (ids[i] < f->set->vocab) i++;
-    return sgt_set_bad_id(f->set, read->shard, first + i, ids[i], err);
+    size_t n = (size_t)(end - begin) / 2, i = sgt_rows_first_beyond(ids, n, f->set->vocab);
+    return i == n ? SGT_OK : sgt_set_bad_id(f->set, read->shard, first + i, ids[i], err);
 }
 
 static int read_all(filling *f, sgt_error *err)

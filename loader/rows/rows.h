@@ -38,6 +38,15 @@ const sgt_rows *sgt_rows_best(void);
 /* Return the functions of a level (an sgt_cpu_level); NULL if sgt_cpu() is below it. */
 const sgt_rows *sgt_rows_level(int level);
 
+/* Return the index of the first of n ids that is not below `vocab`; n if all are. */
+static inline size_t sgt_rows_first_beyond(const uint16_t *ids, size_t n, uint32_t vocab)
+{
+    size_t i = 0;
+    if (sgt_rows_best()->largest(ids, n) < vocab) return n;
+    while (ids[i] < vocab) i++;
+    return i;
+}
+
 /* A group of windows: while one group is copied, the next one is prefetched into the L2 cache. */
 #define SGT_ROWS_GROUP 32768u /* bytes; two groups and the rows fit any L2 cache */
 

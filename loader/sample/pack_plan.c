@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loader/base/memory.h"
 #include "loader/sample/pack.h"
 
 typedef struct planner {
@@ -15,7 +16,7 @@ typedef struct planner {
     uint64_t *left;  /* (most + 1): documents of each size that no row has taken */
     uint32_t *below; /* (most + 1): a size that is at most this one; see largest_left */
     uint32_t least;  /* no smaller size has documents left */
-    uint64_t run_room, item_room;
+    size_t run_room, item_room;
 } planner;
 
 /* ---- sizes ---- */
@@ -106,17 +107,6 @@ static void use(planner *w, uint32_t size, uint64_t documents)
 
 /* ---- the pattern ---- */
 
-static int grow(void **list, uint64_t *room, uint64_t count, size_t each)
-{
-    if (count < *room) return 1;
-    uint64_t more = *room ? 2 * *room : 64;
-    void *grown = reallocarray(*list, more, each);
-    if (!grown) return 0;
-    *list = grown;
-    *room = more;
-    return 1;
-}
-
 /* Put a document of a size at the end of the row whose items begin at `first`. */
 static int take(planner *w, uint64_t first, uint32_t size)
 {
@@ -127,9 +117,7 @@ static int take(planner *w, uint64_t first, uint32_t size)
         p->items[last - 1].count++;
         return 1;
     }
-    void *items = p->items;
-    if (!grow(&items, &w->item_room, last, sizeof *p->items)) return 0;
-    p->items = items;
+    if (sgt_reserve(&p->items, &w->item_room, last + 1, sizeof *p->items, NULL, NULL) < 0) return 0;
     p->items[p->item_count++] = (sgt_pack_item){before, size, 1};
     return 1;
 }
@@ -165,9 +153,8 @@ static uint64_t repeat(planner *w, uint64_t first)
 static int add_run(planner *w, uint64_t row, uint64_t item)
 {
     sgt_pack *p = w->p;
-    void *runs = p->runs;
-    if (!grow(&runs, &w->run_room, p->run_count, sizeof *p->runs)) return 0;
-    p->runs = runs;
+    if (sgt_reserve(&p->runs, &w->run_room, p->run_count + 1, sizeof *p->runs, NULL, NULL) < 0)
+        return 0;
     p->runs[p->run_count] = (sgt_pack_run){row, item};
     return 1;
 }
@@ -237,15 +224,15 @@ static uint64_t follow(const sgt_pack *p, uint32_t *open)
 /* List epochs until one begins like an earlier one. */
 static int list_epochs(sgt_pack *p)
 {
-    uint64_t room = 0, rows = 0;
+    size_t room = 0;
+    uint64_t rows = 0;
     uint32_t open = 0;
     /* 1 + the epoch that began so */
     uint64_t *seen = p->rest_count ? calloc(p->width, sizeof *seen) : calloc(1, sizeof *seen);
     int ok = seen != NULL;
     for (; ok; p->epoch_count++) {
-        void *epochs = p->epochs;
-        if (!(ok = grow(&epochs, &room, p->epoch_count, sizeof *p->epochs))) break;
-        p->epochs = epochs;
+        ok = sgt_reserve(&p->epochs, &room, p->epoch_count + 1, sizeof *p->epochs, NULL, NULL) == 0;
+        if (!ok) break;
         p->epochs[p->epoch_count] = (sgt_pack_epoch){rows, open};
         if (seen[open]) break;
         seen[open] = p->epoch_count + 1;

@@ -7,21 +7,16 @@
 #include <unistd.h>
 
 #include "loader/base/file.h"
+#include "loader/base/memory.h"
 #include "loader/shards/megatron.h"
 
 #define SCAN_TOKENS ((size_t)1 << 19) /* bytes per read: 1 MiB */
 
 static int add(sgt_documents *d, uint64_t start, sgt_error *err)
 {
-    if (d->count == d->room) {
-        uint64_t room = d->room ? d->room + d->room / 2 : 1024;
-        uint32_t *more = reallocarray(d->starts, room, sizeof *more);
-        if (!more)
-            return sgt_fail(err, SGT_ENOMEM, "where %" PRIu64 " documents start: out of memory",
-                            room);
-        d->starts = more;
-        d->room = room;
-    }
+    int rc = sgt_reserve(&d->starts, &d->room, d->count + 1, sizeof *d->starts,
+                         "where documents start", err);
+    if (rc < 0) return rc;
     /* fits 32 bits: find_in has checked the shard's size */
     d->starts[d->count++] = (uint32_t)start;
     return SGT_OK;

@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <jansson.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,23 @@
 #define FEWEST_BYTES 12
 #define SOME_VALUES 65536               /* JSON values allowed in a file of any size */
 #define MOST_TOKENS (UINT64_C(1) << 60) /* tokens of a file without a header; 2^61 bytes */
+
+/* The totals, in the order in which they are written; an optional one is not written if it is 0. */
+static const struct {
+    const char *name;
+    size_t offset;
+    int optional;
+} totals_fields[] = {{"tokens", offsetof(sgt_manifest, tokens), 0},
+                     {"documents", offsetof(sgt_manifest, documents), 0},
+                     {"bytes", offsetof(sgt_manifest, bytes), 0},
+                     {"files", offsetof(sgt_manifest, files), 0},
+                     {"invalid_utf8", offsetof(sgt_manifest, invalid_utf8), 0},
+                     {"bad_lines", offsetof(sgt_manifest, bad_lines), 1},
+                     {"lone_surrogates", offsetof(sgt_manifest, lone_surrogates), 1},
+                     {"eot_literals", offsetof(sgt_manifest, eot_literals), 1},
+                     {"duplicates", offsetof(sgt_manifest, duplicates), 1},
+                     {"skipped", offsetof(sgt_manifest, skipped), 1}};
+#define TOTALS (sizeof totals_fields / sizeof *totals_fields)
 
 /* ---- writing ---- */
 
@@ -66,21 +84,16 @@ static json_t *to_json(const sgt_manifest *m, json_t *options, json_t *invalid)
     json_object_set_new(vocabulary, "eot", count_of(m->eot));
     for (size_t i = 0; i < m->count; i++)
         json_array_append_new(shards, shard_object(&m->shards[i]));
-    json_object_set_new(totals, "tokens", count_of(m->tokens));
-    json_object_set_new(totals, "documents", count_of(m->documents));
-    json_object_set_new(totals, "bytes", count_of(m->bytes));
-    json_object_set_new(totals, "files", count_of(m->files));
-    json_object_set_new(totals, "invalid_utf8", count_of(m->invalid_utf8));
-    if (m->bad_lines) json_object_set_new(totals, "bad_lines", count_of(m->bad_lines));
-    if (m->lone_surrogates)
-        json_object_set_new(totals, "lone_surrogates", count_of(m->lone_surrogates));
-    if (m->eot_literals) json_object_set_new(totals, "eot_literals", count_of(m->eot_literals));
-    if (m->duplicates) json_object_set_new(totals, "duplicates", count_of(m->duplicates));
-    if (m->skipped) json_object_set_new(totals, "skipped", count_of(m->skipped));
+    size_t written = 0;
+    for (size_t i = 0; i < TOTALS; i++) {
+        uint64_t total;
+        memcpy(&total, (const char *)m + totals_fields[i].offset, sizeof total);
+        if (!total && totals_fields[i].optional) continue;
+        json_object_set_new(totals, totals_fields[i].name, count_of(total));
+        written++;
+    }
     int whole = json_object_size(vocabulary) == 4 && json_array_size(shards) == m->count &&
-                json_object_size(totals) == 5u + (m->bad_lines != 0) + (m->lone_surrogates != 0) +
-                                                (m->duplicates != 0) + (m->skipped != 0) +
-                                                (m->eot_literals != 0);
+                json_object_size(totals) == written;
     for (size_t i = 0; i < json_array_size(shards); i++)
         whole &= json_object_size(json_array_get(shards, i)) == 5;
     json_object_set_new(o, "version", count_of(VERSION));
@@ -144,9 +157,17 @@ static int read_count(uint64_t *out, const json_t *o, const char *field, const s
     return SGT_OK;
 }
 
-static int read_optional(uint64_t *out, const json_t *o, const char *field, const source *s)
+static int read_totals(sgt_manifest *m, const json_t *o, const source *s)
 {
-    return json_object_get(o, field) ? read_count(out, o, field, s) : SGT_OK;
+    for (size_t i = 0; i < TOTALS; i++) {
+        uint64_t total;
+        const char *name = totals_fields[i].name;
+        if (totals_fields[i].optional && !json_object_get(o, name)) continue;
+        int rc = read_count(&total, o, name, s);
+        if (rc < 0) return rc;
+        memcpy((char *)m + totals_fields[i].offset, &total, sizeof total);
+    }
+    return SGT_OK;
 }
 
 static int read_u32(uint32_t *out, const json_t *o, const char *field, const source *s)
@@ -228,8 +249,7 @@ static int from_json(sgt_manifest *m, const json_t *o, const source *s)
 {
     const json_t *options = json_object_get(o, "options"),
                  *vocabulary = json_object_get(o, "vocabulary");
-    const json_t *totals = json_object_get(o, "totals"),
-                 *invalid = json_object_get(o, "invalid_utf8_at");
+    const json_t *invalid = json_object_get(o, "invalid_utf8_at");
     uint64_t version;
     int rc = read_count(&version, o, "version", s);
     if (rc < 0) return rc;
@@ -246,16 +266,7 @@ static int from_json(sgt_manifest *m, const json_t *o, const source *s)
         (rc = read_hex(&m->fingerprint, vocabulary, "fingerprint", s)) < 0 ||
         (rc = read_u32(&m->vocab, vocabulary, "size", s)) < 0 ||
         (rc = read_u32(&m->eot, vocabulary, "eot", s)) < 0 ||
-        (rc = read_count(&m->tokens, totals, "tokens", s)) < 0 ||
-        (rc = read_count(&m->documents, totals, "documents", s)) < 0 ||
-        (rc = read_count(&m->bytes, totals, "bytes", s)) < 0 ||
-        (rc = read_count(&m->files, totals, "files", s)) < 0 ||
-        (rc = read_count(&m->invalid_utf8, totals, "invalid_utf8", s)) < 0 ||
-        (rc = read_optional(&m->bad_lines, totals, "bad_lines", s)) < 0 ||
-        (rc = read_optional(&m->duplicates, totals, "duplicates", s)) < 0 ||
-        (rc = read_optional(&m->lone_surrogates, totals, "lone_surrogates", s)) < 0 ||
-        (rc = read_optional(&m->eot_literals, totals, "eot_literals", s)) < 0 ||
-        (rc = read_optional(&m->skipped, totals, "skipped", s)) < 0)
+        (rc = read_totals(m, json_object_get(o, "totals"), s)) < 0)
         return rc;
     return read_shards(m, o, s);
 }

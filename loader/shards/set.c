@@ -14,6 +14,7 @@
 #include <xxhash.h>
 
 #include "loader/base/file.h"
+#include "loader/base/memory.h"
 #include "loader/shards/manifest.h"
 #include "loader/sample/sampler.h"
 #include "loader/shards/megatron.h"
@@ -100,15 +101,25 @@ static int collect(char ***paths, size_t *count, DIR *dir, naming how, const cha
         if (!e) return errno ? sgt_fail_errno(err, "%s", folder) : SGT_OK;
         if ((is = is_shard(how, folder, e->d_name, split, err)) < 0) return is;
         if (!is) continue;
-        if (*count == room) {
-            room = room ? 2 * room : 64;
-            char **more = realloc(*paths, room * sizeof **paths);
-            if (!more) return sgt_fail_memory(err, folder);
-            *paths = more;
-        }
+        if ((is = sgt_reserve(paths, &room, *count + 1, sizeof **paths, folder, err)) < 0)
+            return is;
         if (!((*paths)[*count] = sgt_join(folder, e->d_name))) return sgt_fail_memory(err, folder);
         ++*count;
     }
+}
+
+/* List the files of a split that a manifest names. */
+static int list_manifest(char ***paths, size_t *count, const sgt_manifest *m, const char *folder,
+                         const char *split, sgt_error *err)
+{
+    if (!(*paths = calloc(m->count + 1, sizeof **paths))) return sgt_fail_memory(err, folder);
+    for (size_t i = 0; i < m->count; i++) {
+        if (strcmp(m->shards[i].split, split)) continue;
+        if (!((*paths)[*count] = sgt_join(folder, m->shards[i].file)))
+            return sgt_fail_memory(err, folder);
+        ++*count;
+    }
+    return SGT_OK;
 }
 
 /* Collect the files without a header that a manifest lists. The caller that needs the manifest
@@ -122,14 +133,7 @@ static int collect_listed(char ***paths, size_t *count, const char *folder, cons
     if (!rc && !sgt_file_gone(path) && sgt_manifest_read(&m, folder, err) == SGT_ENOMEM)
         rc = SGT_ENOMEM;
     free(path);
-    if (!rc && m.raw && !(*paths = calloc(m.count + 1, sizeof **paths)))
-        rc = sgt_fail_memory(err, folder);
-    for (size_t i = 0; i < m.count && m.raw && !rc; i++) {
-        if (strcmp(m.shards[i].split, split)) continue;
-        if (!((*paths)[*count] = sgt_join(folder, m.shards[i].file)))
-            rc = sgt_fail_memory(err, folder);
-        else ++*count;
-    }
+    if (!rc && m.raw) rc = list_manifest(paths, count, &m, folder, split, err);
     sgt_manifest_free(&m);
     return rc;
 }
@@ -261,21 +265,15 @@ static int hash_manifest(sgt_set *s, const char *path, sgt_error *err)
     return SGT_OK;
 }
 
-static int paths_of(sgt_set *s, const sgt_manifest *m, const char *folder, const char *split,
-                    sgt_error *err)
+static int take_listed(sgt_set *s, const sgt_manifest *m, const char *folder, const char *split,
+                       sgt_error *err)
 {
-    char **paths = calloc(m->count + 1, sizeof *paths);
+    char **paths = NULL;
     size_t n = 0;
-    for (size_t i = 0; paths && i < m->count; i++) {
-        if (strcmp(m->shards[i].split, split)) continue;
-        if (!(paths[n] = sgt_join(folder, m->shards[i].file))) {
-            sgt_shard_list_free(paths, n);
-            paths = NULL;
-        } else {
-            n++;
-        }
-    }
-    return paths ? take_paths(s, paths, n, folder, err) : sgt_fail_memory(err, folder);
+    int rc = list_manifest(&paths, &n, m, folder, split, err);
+    if (rc == SGT_OK) return take_paths(s, paths, n, folder, err);
+    sgt_shard_list_free(paths, n);
+    return rc;
 }
 
 /* Check that shards agree with the manifest. Both were written together, so a difference means that
@@ -485,7 +483,7 @@ static int open_folder(sgt_set *s, const char *folder, const sgt_loader_options 
     } else {
         sgt_manifest m = {0};
         if ((rc = sgt_manifest_read(&m, folder, err)) == 0) s->raw = m.raw ? SGT_SHARD_RAW16 : 0;
-        if (rc == 0 && (rc = paths_of(s, &m, folder, o->split, err)) == 0 &&
+        if (rc == 0 && (rc = take_listed(s, &m, folder, o->split, err)) == 0 &&
             (rc = check_shards(s, folder, o, err)) == 0 &&
             (rc = agree(s, &m, o->split, path, err)) == 0)
             rc = hash_manifest(s, path, err);

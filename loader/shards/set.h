@@ -78,7 +78,7 @@ int sgt_set_bad_id(const sgt_set *s, uint32_t shard, uint64_t token, uint16_t id
  * Each start takes four bytes: 32 MB for the eight million documents of OpenWebText. */
 
 typedef struct sgt_documents {
-    uint64_t count, room;
+    size_t count, room;
     uint32_t *starts; /* (count): offsets in tokens within their shards, shard after shard */
     uint64_t *before; /* (shards + 1): number of documents that start in earlier shards */
     /* (shards): 1 if the starts are unknown: the shard has no .idx file, and its tokens were not

@@ -13,6 +13,7 @@
 
 #include "loader/base/file.h"
 #include "loader/base/magic.h"
+#include "loader/rows/rows.h"
 #include "loader/shards/megatron.h"
 
 #define REVISION 1
@@ -257,21 +258,6 @@ int sgt_shard_open(sgt_shard_header *h, const char *path, int raw, sgt_error *er
     return fd;
 }
 
-/* Return the index of the first id in ids[n] that is not below `vocab`, or n if there is none. */
-static size_t first_beyond(const uint16_t *ids, size_t n, uint32_t vocab)
-{
-    /* a constant number of ids: gcc -O2 vectorizes loops of constant length */
-    enum { BLOCK = 4096 };
-    size_t i = 0;
-    for (; n - i >= BLOCK; i += BLOCK) {
-        uint16_t most = 0;
-        for (size_t k = 0; k < BLOCK; k++) most = ids[i + k] > most ? ids[i + k] : most;
-        if (most >= vocab) break;
-    }
-    while (i < n && ids[i] < vocab) i++;
-    return i;
-}
-
 /* Every VERIFY_AHEAD bytes, request readahead of the next bytes, and drop those already checked
  * from the page cache. */
 static void read_ahead(int fd, uint64_t at, uint64_t end)
@@ -296,7 +282,7 @@ static int verify_tokens(int fd, const sgt_shard_header *h, const char *path, ui
         int rc = sgt_pread_all(fd, ids, n, h->data + at, path, err);
         if (rc < 0) return rc;
         XXH3_64bits_update(hash, ids, n);
-        size_t bad = first_beyond(ids, n / 2, vocab);
+        size_t bad = sgt_rows_first_beyond(ids, n / 2, vocab);
         if (bad < n / 2)
             return sgt_fail(err, SGT_EFORMAT,
                             "%s: token %" PRIu64 " (byte %" PRIu64

@@ -11,7 +11,7 @@ import sys
 
 BUDGET = {
     "tokenize": 16379,
-    "loader": 8915,
+    "loader": 8826,
     "train": 13682,
     "kernels": 12203,
     "tools": 17654,
