@@ -343,46 +343,32 @@ def test_indices(load):
 
 
 def test_bench(folder, monkeypatch, capsys):
-    from sgt import _bench_peers, bench
+    from sgt import bench
 
-    for name in ("torch_peers", "grain_peers", "mosaic_peers", "nemo_peers"):
-        monkeypatch.setattr(_bench_peers, name, missing)
+    monkeypatch.setitem(sys.modules, "torch.utils.data", None)
     given = ["sgt.bench", folder, "--batch", "4", "--seq", "32", "--seconds", "0.01"]
     monkeypatch.setattr(sys, "argv", given)
     bench.main()
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "A peer. Left out: No module named 'peer'"
+    assert lines[0].startswith("PyTorch's DataLoader is left out: ")
     assert lines[-1].startswith("sgt int64 is ") and "nanoGPT's loop" in lines[-1]
 
 
-def test_bench_of_texts(tmp_path, monkeypatch, capsys):
+def test_bench_of_texts_is_gone(monkeypatch, capsys):
     from sgt import bench
 
-    (tmp_path / "a.txt").write_text("naïve words " * 1000)
-    monkeypatch.setattr(sys, "argv", ["sgt.bench", "--texts", str(tmp_path)])
-    monkeypatch.setattr(bench, "TURNS", 1)
-    monkeypatch.setattr(sys, "executable", "nowhere/python")  # the program is in PATH
-    bench.main()
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("1 texts, 13000 bytes; 100% of characters")
-    assert lines[2].split()[0] == "1"
+    monkeypatch.setattr(sys, "argv", ["sgt.bench", "--texts", "a.txt"])
+    with pytest.raises(SystemExit, match="2"):
+        bench.main()
+    assert "--texts is gone: type sgt-bench tokenize FILE..." in capsys.readouterr().err
 
 
-def missing(*_):
-    """A peer."""
-    raise ImportError("No module named 'peer'")
+def test_peer_of_the_bench(folder):
+    """It makes int64 batches of the set's windows."""
+    pytest.importorskip("torch")
+    from sgt import bench
 
-
-@pytest.mark.parametrize("peer, module", [
-    ("torch_peers", "torch"), ("grain_peers", "grain"), ("mosaic_peers", "streaming"),
-    ("nemo_peers", "nemo_automodel"),
-])  # fmt: skip
-def test_peers_of_the_bench(folder, peer, module):
-    """Each makes int64 batches of the set's windows."""
-    pytest.importorskip(module)
-    from sgt import _bench_peers
-
-    for name, make in getattr(_bench_peers, peer)(folder, 4, 32):
+    for name, make in bench.torch_peers(folder, 4, 32):
         for x, y in (make(), make()):
             assert x.shape == y.shape == (4, 32) and "int64" in str(x.dtype), name
             assert (np.asarray(x)[:, 1:] == np.asarray(y)[:, :-1]).all()

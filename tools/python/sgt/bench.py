@@ -1,29 +1,101 @@
 """python -m sgt.bench OUT/ [--batch 32] [--seq 1024] [--seconds 1]: the speed of batches, beside
-other ways to make them in Python from the same set, in alternating turns of one process. Each
-figure is the median of five turns. A peer that is not installed is left out.
-
-python -m sgt.bench --texts FILE...: the speed of encode_batch, beside sgt-bench tokenize, each file
-being a text. Both have the texts in memory, start their threads and begin with empty caches of
-words. encode_batch also turns strings into UTF-8 and keeps the ids of all texts, as arrays;
-sgt-bench has UTF-8 and writes the ids of each piece over those of the one before. Where other
-programs run, trust the ratio of CPU times."""
+numpy, nanoGPT's loop and PyTorch's DataLoader on the same set, in alternating turns of one process.
+Each figure is the median of five turns. If PyTorch is not installed, it is left out. `sgt-bench
+loader OUT/ --peer python3` measures the same without the Python package."""
 
 import argparse
-import json
-import os
-import pathlib
+import glob
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Tuple
 
-from . import Loader, Tokenizer
-from ._bench_peers import Make, peers
+import numpy as np
 
-TURNS = 9  # of texts
-Times = Tuple[float, float]  # seconds, and seconds of CPU time
+from . import Loader
+
+Make = Callable[[], Any]
+Makers = Iterator[Tuple[str, Make]]
+
+
+def shards(folder: str) -> List[str]:
+    return sorted(glob.glob(f"{folder}/train_*.bin"))
+
+
+def mapped(shard: str) -> Any:
+    return np.memmap(shard, "<u2", "r", offset=1024)
+
+
+# ---- ways to make a batch ----
+
+
+def own(folder: str, batch: int, seq: int) -> Makers:
+    """Iteration through the ring, and batches by number."""
+    for dtype in ("int32", "int64"):
+        given: Dict[str, Any] = {"batch": batch, "seq": seq, "dtype": dtype, "arrays": "numpy"}
+        batches = iter(Loader(folder, epochs=None, **given))
+        yield f"sgt {dtype}", batches.__next__
+        yield f"sgt {dtype}, data[k]", numbered(Loader(folder, **given))
+
+
+def numbered(data: Loader) -> Make:
+    numbers = iter(range(1 << 60))
+    return lambda: data[next(numbers)]
+
+
+def numpy_peers(folder: str, batch: int, seq: int) -> Makers:
+    """Random windows: views of memory, and nanoGPT's loop over a mapped file."""
+    maps = [mapped(shard) for shard in shards(folder)]
+    view = np.lib.stride_tricks.sliding_window_view(np.concatenate(maps), seq + 1)
+    random = np.random.default_rng(1)
+
+    def two_arrays(dtype: str) -> Make:
+        def make() -> Any:
+            rows = view[random.integers(0, len(view), batch)]
+            return rows[:, :-1].astype(dtype), rows[:, 1:].astype(dtype)
+
+        return make
+
+    def nanogpt() -> Any:
+        first = maps[0]
+        starts = random.integers(0, len(first) - seq - 1, batch)
+        x = np.stack([first[i : i + seq].astype(np.int64) for i in starts])
+        return x, np.stack([first[i + 1 : i + seq + 1].astype(np.int64) for i in starts])
+
+    yield "numpy int32", two_arrays("int32")
+    yield "numpy int64", two_arrays("int64")
+    yield "nanoGPT's loop int64", nanogpt
+
+
+class Windows:
+    """Windows of a mapped file, one after another, as int64 arrays."""
+
+    def __init__(self, shard: str, seq: int) -> None:
+        self.map, self.seq = np.asarray(mapped(shard)), seq
+
+    def __len__(self) -> int:
+        return (len(self.map) - 1) // self.seq
+
+    def __getitem__(self, i: Any) -> Any:
+        at = i * self.seq
+        row = self.map[at : at + self.seq + 1].astype(np.int64)
+        return row[:-1], row[1:]
+
+
+def torch_peers(folder: str, batch: int, seq: int) -> Makers:
+    """PyTorch's DataLoader, in random order."""
+    try:
+        from torch.utils.data import DataLoader, RandomSampler
+    except ImportError as error:
+        print(f"PyTorch's DataLoader is left out: {error}")
+        return
+    data = Windows(shards(folder)[0], seq)
+    for workers in (0, 2):
+        sampler = RandomSampler(data, replacement=True, num_samples=1 << 40)
+        batches = iter(DataLoader(data, batch, sampler=sampler, num_workers=workers))
+        yield f"DataLoader int64, {workers} workers", batches.__next__
+
+
+# ---- measurement ----
 
 
 def rate(make: Make, seconds: float, tokens: int) -> float:
@@ -38,29 +110,14 @@ def rate(make: Make, seconds: float, tokens: int) -> float:
             return count * tokens / passed / 1e6
 
 
-def own(folder: str, batch: int, seq: int) -> Iterator[Tuple[str, Make]]:
-    """Iteration through the ring, and batches by number."""
-    for dtype in ("int32", "int64"):
-        given: Dict[str, Any] = {"batch": batch, "seq": seq, "dtype": dtype, "arrays": "numpy"}
-        batches = iter(Loader(folder, epochs=None, **given))
-        yield f"sgt {dtype}", batches.__next__
-        yield f"sgt {dtype}, data[k]", numbered(Loader(folder, **given))
-
-
-def numbered(data: Loader) -> Make:
-    numbers = iter(range(1 << 60))
-    return lambda: data[next(numbers)]
-
-
-def batches(args: argparse.Namespace) -> None:
+def measure(args: argparse.Namespace) -> None:
     shape = args.folder, args.batch, args.seq
-    makers = [*own(*shape), *peers(*shape)]
-    tokens = args.batch * args.seq
+    makers = [*own(*shape), *numpy_peers(*shape), *torch_peers(*shape)]
     rates: Dict[str, List[float]] = {name: [] for name, _ in makers}
     for _ in range(5):
         for name, make in makers:
             time.sleep(args.seconds / 4)  # the workers of the peer before fill their queues
-            rates[name].append(rate(make, args.seconds, tokens))
+            rates[name].append(rate(make, args.seconds, args.batch * args.seq))
     medians = {name: statistics.median(r) for name, r in rates.items()}
     print(f"million tokens a second, {args.batch} x {args.seq}, and ratio to numpy of that type")
     for name, median in medians.items():
@@ -72,71 +129,19 @@ def batches(args: argparse.Namespace) -> None:
         print(f"{name} is {medians[name] / others[best]:.1f} times as fast as {best}")
 
 
-# ---- texts ----
-
-
-def read_texts(paths: List[str]) -> Tuple[List[str], List[str]]:
-    """Return the files in the folders and files given, and their texts."""
-    files: List[str] = []
-    for path in map(pathlib.Path, paths):
-        found = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
-        files += map(str, found)
-    return files, [pathlib.Path(f).read_text("utf-8", "replace") for f in files]
-
-
-def own_seconds(texts: List[str], threads: int) -> Times:
-    """Return the time of encode_batch. As sgt-bench's, it is the median of three turns, each from
-    empty caches, and the CPU time is the last turn's."""
-    times = []
-    for _ in range(3):
-        tokenizer = Tokenizer()
-        begin, cpu = time.perf_counter(), time.process_time()
-        ids = tokenizer.encode_batch(texts, num_threads=threads)
-        times.append(time.perf_counter() - begin)
-        cpu = time.process_time() - cpu
-        del ids  # to free them is not measured
-    return statistics.median(times), cpu
-
-
-def bench_seconds(files: List[str], threads: int) -> Times:
-    """Return the time of the same encoder in C, on the files' bytes."""
-    beside = os.path.join(os.path.dirname(sys.executable), "sgt-bench")
-    program = beside if os.path.exists(beside) else "sgt-bench"
-    with tempfile.NamedTemporaryFile("w") as names:
-        names.write("\n".join(files))
-        names.flush()
-        command = [program, "tokenize", "--threads", str(threads), "--json", f"@{names.name}"]
-        result = json.loads(subprocess.check_output(command))
-    return float(result["seconds"]), float(result["cpu_seconds"])
-
-
-def encode_texts(paths: List[str]) -> None:
-    files, texts = read_texts(paths)
-    size = sum(map(os.path.getsize, files))
-    others = sum(len(t) for t in texts if not t.isascii()) / max(sum(map(len, texts)), 1)
-    print(f"{len(files)} texts, {size} bytes; {others:.0%} of characters are in texts beyond ASCII")
-    print("threads  encode_batch MB/s  sgt-bench MB/s  median of the ratios  by CPU time")
-    for threads in sorted({1, len(os.sched_getaffinity(0))}):
-        pairs = [(own_seconds(texts, threads), bench_seconds(files, threads)) for _ in range(TURNS)]
-        own, bench = (size / statistics.median(wall for wall, _ in s) / 1e6 for s in zip(*pairs))
-        wall, cpu = (statistics.median(b[i] / a[i] for a, b in pairs) for i in (0, 1))
-        print(f"{threads:7} {own:18.1f} {bench:15.1f} {wall:21.2f} {cpu:12.2f}")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m sgt.bench", description=__doc__)
     parser.add_argument("folder", help="a set of shards, at least 100 MB to be telling", nargs="?")
-    parser.add_argument("--texts", nargs="+", help="measure encode_batch on these files or folders")
+    parser.add_argument("--texts", nargs="+", help=argparse.SUPPRESS)
     parser.add_argument("--batch", type=int, default=32, help="rows of a batch")
     parser.add_argument("--seq", type=int, default=1024, help="tokens of a row")
     parser.add_argument("--seconds", type=float, default=0.5, help="length of a turn")
     args = parser.parse_args()
     if args.texts:
-        encode_texts(args.texts)
-    elif args.folder:
-        batches(args)
-    else:
-        parser.error("expected a set of shards, or --texts")
+        parser.error("--texts is gone: type sgt-bench tokenize FILE...")
+    if not args.folder:
+        parser.error("expected a set of shards")
+    measure(args)
 
 
 if __name__ == "__main__":
