@@ -90,9 +90,7 @@ static int print_json(const eval *e, sgt_error *err)
     json_t *top = json_pack(
         "{s:o, s:s, s:s, s:O}", "model", sgt_json_text(e->model.path, strlen(e->model.path)),
         "device", e->device, "precision", sgt_precision_words[e->precision], "results", e->results);
-    int bad = json_dumpf(top, stdout, JSON_REAL_PRECISION(9)) < 0 || putchar('\n') == EOF;
-    json_decref(top);
-    return bad ? sgt_fail_errno(err, "standard output") : SGT_OK;
+    return sgt_print_json(top, JSON_REAL_PRECISION(9), err);
 }
 
 static int evaluate(eval *e, const char *model, char **files, int count, sgt_error *err)
@@ -107,10 +105,7 @@ static int evaluate(eval *e, const char *model, char **files, int count, sgt_err
     for (int i = 0; i < count && rc == SGT_OK; i++) rc = eval_questions(e, files[i], err);
     for (uint64_t i = 0; i < o.data.count && rc == SGT_OK; i++)
         rc = eval_set(e, o.data.items[i], err);
-    if (rc == SGT_OK && e->results) rc = print_json(e, err);
-    if (rc == SGT_OK && (fflush(stdout) == EOF || ferror(stdout)))
-        rc = sgt_fail_errno(err, "standard output");
-    return rc;
+    return rc == SGT_OK && e->results ? print_json(e, err) : rc;
 }
 
 int main(int argc, char **argv)
@@ -137,6 +132,5 @@ int main(int argc, char **argv)
     int rc = evaluate(&e, argv[first], argv + first + 1, argc - first - 1, &err);
     json_decref(e.results);
     sample_model_free(&e.model);
-    if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err.text);
-    return rc < 0 ? sgt_report_failure(&program, &err) : SGT_EXIT_OK;
+    return sgt_end_program(&program, rc, &err);
 }

@@ -268,9 +268,6 @@ int main(int argc, char **argv)
     int rc = compare        ? inspect_compare(&o, paths, &err)
              : export_given ? inspect_export(&o, paths, &err)
                             : run(&err);
-    if (rc >= 0 && (fflush(stdout) == EOF || ferror(stdout)))
-        rc = sgt_fail_errno(&err, "standard output");
-    if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err.text);
-    if (rc < 0) return sgt_report_failure(&program, &err);
-    return rc ? SGT_EXIT_FAILED : SGT_EXIT_OK;
+    int code = sgt_end_program(&program, rc, &err);
+    return rc > 0 ? SGT_EXIT_FAILED : code;
 }

@@ -64,10 +64,7 @@ static int print_json(const report *r, const char *out, int replaced, sgt_error 
     for (size_t i = 0; i < r->count; i++) json_array_append_new(runs, run_json(&r->runs[i]));
     doc = json_pack("{s:s, s:b, s:o}", "report", sgt_printable(name, sizeof name, out), "replaced",
                     replaced, "runs", runs);
-    int failed = !doc || json_dumpf(doc, stdout, JSON_REAL_PRECISION(9)) < 0;
-    putchar('\n');
-    json_decref(doc);
-    return failed ? sgt_fail_memory(err, "--json") : SGT_OK;
+    return sgt_print_json(doc, JSON_REAL_PRECISION(9), err);
 }
 
 /* Write the page to its file. If the user did not choose the file, an error message also names
@@ -145,8 +142,5 @@ int main(int argc, char **argv)
     int rc = r.runs ? make(&r, argv + first, &notice, &err) : sgt_fail_memory(&err, NULL);
     for (size_t i = 0; i < r.count && r.runs; i++) report_run_close(&r.runs[i]);
     free(r.runs);
-    if (rc >= 0 && (fflush(stdout) == EOF || ferror(stdout)))
-        rc = sgt_fail_errno(&err, "standard output");
-    if (rc < 0) return sgt_report_failure(&program, &err);
-    return SGT_EXIT_OK;
+    return sgt_end_program(&program, rc, &err);
 }

@@ -183,10 +183,7 @@ static int print_json(const sampling *s, sgt_error *err)
                   per_second(r->tokens, r->prompt_seconds + r->token_seconds), "prompt_seconds",
                   r->prompt_seconds, "threads", sgt_decoder_threads(s->decoder), "memory_bytes",
                   (json_int_t)sgt_decoder_bytes(s->decoder), "texts", sample_show_json(&s->show));
-    if (!top) return sgt_fail_memory(err, NULL);
-    int bad = json_dumpf(top, stdout, JSON_REAL_PRECISION(9)) < 0 || putchar('\n') == EOF;
-    json_decref(top);
-    return bad ? sgt_fail_errno(err, "standard output") : SGT_OK;
+    return sgt_print_json(top, JSON_REAL_PRECISION(9), err);
 }
 
 static void say_speed(const sampling *s)
@@ -210,8 +207,7 @@ static int run(sampling *s, const char *path, sgt_error *err)
     if (rc == SGT_OK) rc = open_decoder(s, err);
     if (rc == SGT_OK) rc = generate(s, err);
     if (rc == SGT_OK && o.json) rc = print_json(s, err);
-    if (rc == SGT_OK && (fflush(stdout) == EOF || ferror(stdout)))
-        rc = sgt_fail_errno(err, "standard output");
+    if (rc == SGT_OK) rc = sgt_flush_results(err);
     if (rc == SGT_OK) say_speed(s);
     return rc;
 }
@@ -249,6 +245,5 @@ int main(int argc, char **argv)
     sample_show_close(&s.show);
     sample_prompts_free(&s.prompts);
     sample_model_free(&s.model);
-    if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err.text);
-    return rc < 0 ? sgt_report_failure(&program, &err) : SGT_EXIT_OK;
+    return sgt_end_program(&program, rc, &err);
 }

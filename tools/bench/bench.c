@@ -20,18 +20,10 @@
 #include "tools/cli/talk.h"
 #include "train/log/metrics.h"
 
-static int print_json(json_t *top, int digits, sgt_error *err)
-{
-    if (!top) return sgt_fail_memory(err, NULL);
-    int bad = json_dumpf(top, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(digits)) < 0 ||
-              putchar('\n') == EOF;
-    json_decref(top);
-    return bad ? sgt_fail_errno(err, "standard output") : SGT_OK;
-}
-
 static int print_results(const bench_subcommand *s, void *bench, sgt_error *err)
 {
-    if (s->output->json) return print_json(s->json(bench), s->digits ? s->digits : 6, err);
+    const size_t flags = JSON_INDENT(2) | JSON_REAL_PRECISION(s->digits ? s->digits : 6);
+    if (s->output->json) return sgt_print_json(s->json(bench), flags, err);
     if (!s->output->quiet) s->show(bench);
     return SGT_OK;
 }
@@ -48,16 +40,14 @@ int bench_subcommand_run(const bench_subcommand *s, int argc, char **argv)
         bench_call call = {argv + first, (size_t)(argc - first), sgt_talk_notice(&talk),
                            sgt_catch_signals()};
         rc = s->measure(bench, &call, &err);
-        int printed = SGT_OK;
-        if (s->worth ? s->worth(bench, rc) : rc == SGT_OK) printed = print_results(s, bench, &why);
-        if (rc >= 0 && printed == SGT_OK && (fflush(stdout) == EOF || ferror(stdout)))
-            printed = sgt_fail_errno(&why, "standard output");
-        if (printed < 0) rc = printed, err = why;
+        if (s->worth ? s->worth(bench, rc) : rc == SGT_OK) {
+            int printed = print_results(s, bench, &why);
+            if (printed < 0) rc = printed, err = why;
+        }
         if (s->release) s->release(bench);
         free(bench);
     } else rc = sgt_fail_memory(&err, NULL);
-    if (rc == SGT_EUSAGE) sgt_usage(s->program, "%s", err.text);
-    return rc < 0 ? sgt_report_failure(s->program, &err) : SGT_EXIT_OK;
+    return sgt_end_program(s->program, rc, &err);
 }
 
 char *bench_machine(char *buf, size_t n)

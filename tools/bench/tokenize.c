@@ -2,7 +2,6 @@
  * empty caches. Reading files is not measured and no byte is encoded twice in a turn. With --disk,
  * it measures whole commands instead. Rows take turns: sgt, the same text split in another way, and
  * other tokenizers (tests/peers/bpe.py). */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include "loader/base/clock.h"
 #include "loader/base/cpu.h"
 #include "loader/base/file.h"
+#include "loader/base/memory.h"
 #include "tokenize/input/corpus.h"
 #include "tokenize/sgt_tokenize.h"
 #include "tokenize/vocab/vocab.h"
@@ -122,37 +122,24 @@ typedef struct text_bench {
 
 static int read_stream(char **out, size_t *n, sgt_error *err)
 {
-    size_t room = PIECE_BYTES, used = 0;
-    char *p = malloc(room);
-    while (p) {
-        ssize_t got = read(STDIN_FILENO, p + used, room - used);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) {
-            free(p);
-            return sgt_fail_errno(err, "standard input");
-        }
-        used += (size_t)got;
-        if (!got) break;
-        if (used < room) continue;
-        char *more = realloc(p, room *= 2);
-        if (!more) free(p);
-        p = more;
+    static const char name[] = "standard input";
+    size_t room = 0, got = 1;
+    char *p = NULL;
+    int rc = SGT_OK;
+    for (*n = 0; got && rc == SGT_OK; *n += got) {
+        rc = sgt_reserve(&p, &room, *n + PIECE_BYTES, 1, name, err);
+        got = rc == SGT_OK ? fread(p + *n, 1, room - *n, stdin) : 0;
     }
-    if (!p) return sgt_fail_memory(err, "standard input");
-    *out = p;
-    *n = used;
-    return SGT_OK;
+    if (rc == SGT_OK && ferror(stdin)) rc = sgt_fail_errno(err, "%s", name);
+    if (rc < 0) free(p);
+    else *out = p;
+    return rc;
 }
 
 static int add_piece(text *t, const char *p, size_t n, sgt_error *err)
 {
-    if (t->count == t->room) {
-        size_t room = t->room ? 2 * t->room : 1024;
-        piece *more = reallocarray(t->pieces, room, sizeof *more);
-        if (!more) return sgt_fail_memory(err, NULL);
-        t->pieces = more;
-        t->room = room;
-    }
+    int rc = sgt_reserve(&t->pieces, &t->room, t->count + 1, sizeof *t->pieces, "the text", err);
+    if (rc < 0) return rc;
     t->pieces[t->count++] = (piece){p, n};
     if (n > t->longest) t->longest = n;
     return SGT_OK;

@@ -352,6 +352,13 @@ int sgt_report_failure(const sgt_program *p, const sgt_error *err)
     return err->code == SGT_ESTOPPED ? SGT_EXIT_INTERRUPTED : SGT_EXIT_FAILED;
 }
 
+int sgt_end_program(const sgt_program *p, int rc, sgt_error *err)
+{
+    if (rc >= 0) rc = sgt_flush_results(err);
+    if (rc == SGT_EUSAGE) sgt_usage(p, "%s", err->text);
+    return rc < 0 ? sgt_report_failure(p, err) : SGT_EXIT_OK;
+}
+
 void sgt_take_cpu(const sgt_program *p, const char *level)
 {
     sgt_error err;

@@ -96,6 +96,10 @@ _Noreturn void sgt_usage(const sgt_program *p, const char *fmt, ...) SGT_PRINTF(
  * 130 for SGT_ESTOPPED, 1 for other errors. */
 int sgt_report_failure(const sgt_program *p, const sgt_error *err);
 
+/* Flush standard output and return the exit code of a program whose work returned rc: 0, or a
+ * negative SGT_E* with *err. Prints the error, and after wrong usage "try 'sgt-x --help'". */
+int sgt_end_program(const sgt_program *p, int rc, sgt_error *err);
+
 /* Apply --cpu LEVEL. End the program with wrong usage if the level is unknown or this machine lacks
  * it. Call it before any work. */
 void sgt_take_cpu(const sgt_program *p, const char *level);

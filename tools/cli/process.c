@@ -14,6 +14,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "loader/base/file.h"
 #include "loader/base/library.h"
 #include "tools/cli/options.h"
 
@@ -210,6 +211,15 @@ void sgt_search_wheels(void)
 {
     static char *list;
     if (!list) sgt_library_search(list = sgt_wheel_folders());
+}
+
+int sgt_folder_has(const char *folder, const char *name)
+{
+    char *path = sgt_join(folder, name);
+    if (!path) sgt_no_memory();
+    int gone = sgt_file_gone(path);
+    free(path);
+    return !gone;
 }
 
 char *sgt_cache_folder(void)

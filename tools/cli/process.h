@@ -1,5 +1,5 @@
 /* process.h: what a program does with its process: signals, memory that runs out, OpenMP's threads,
- * and the folders of NVIDIA's libraries and of the cache.
+ * and folders: those of NVIDIA's libraries and of the cache, and what is in one.
  *
  *     sgt_spin_little(argv);            // first in main: it may execute the program again
  *     sgt_search_wheels();              // before anything that uses CUDA
@@ -39,6 +39,9 @@ char *sgt_wheel_folders(void);
 /* Pass the folders of sgt_wheel_folders to sgt_library_search. A program calls this before anything
  * else; the list is kept until the program ends. */
 void sgt_search_wheels(void);
+
+/* Return whether the folder has a file or folder of this name. */
+int sgt_folder_has(const char *folder, const char *name);
 
 /* Return the folder for a device's timings, which are kept between runs: by the XDG base
  * directories, or NULL if there is none. The caller must free it. */

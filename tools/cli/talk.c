@@ -274,6 +274,20 @@ static size_t append_quoted(char *to, const char *word)
     return at;
 }
 
+int sgt_print_json(json_t *value, size_t flags, sgt_error *err)
+{
+    if (!value) return sgt_fail_memory(err, NULL);
+    int bad = json_dumpf(value, stdout, flags) < 0 || putchar('\n') == EOF;
+    json_decref(value);
+    return bad ? sgt_fail_errno(err, "standard output") : SGT_OK;
+}
+
+int sgt_flush_results(sgt_error *err)
+{
+    return fflush(stdout) == EOF || ferror(stdout) ? sgt_fail_errno(err, "standard output")
+                                                   : SGT_OK;
+}
+
 char *sgt_command_line(const char *program, int argc, char **argv)
 {
     size_t room = strlen(program) + 1, at;

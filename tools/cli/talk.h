@@ -73,6 +73,13 @@ void sgt_print_escaped(const uint8_t *s, size_t n);
  * out. */
 json_t *sgt_json_text(const char *text, size_t n);
 
+/* Print the value and a newline on standard output, with jansson's `flags`. Takes ownership of the
+ * value; NULL stands for memory that ran out. Returns 0 or a negative SGT_E*. */
+int sgt_print_json(json_t *value, size_t flags, sgt_error *err);
+
+/* Flush standard output. Returns SGT_EIO if this or any earlier output to it failed, else 0. */
+int sgt_flush_results(sgt_error *err);
+
 /* Return the command line as one would type it in a shell: words with other characters than
  * letters, digits and a few signs are quoted. The caller must free it. Ends the program if memory
  * runs out. */

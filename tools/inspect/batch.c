@@ -62,7 +62,7 @@ static int print_json(const drawing *d, uint64_t k, sgt_error *err)
         json_object_set_new(o, "documents", rows_json(d, d->ids));
     }
     if (d->info.sets > 1) json_object_set_new(o, "sets", sets_json(d, k));
-    return inspect_print_json(o, 1, err);
+    return sgt_print_json(o, JSON_COMPACT, err);
 }
 
 /* Format the text at the beginning of a row, which has `own` tokens, as one printable line;
@@ -217,7 +217,7 @@ static int print_packing_json(const inspect *o, const sgt_loader_packing *is, sg
                             "cropped_fraction", (double)is->cropped / (double)is->tokens,
                             "documents_per_row", (double)is->documents / (double)is->rows,
                             "fewest_documents", (int)is->fewest, "most_documents", (int)is->most);
-    return inspect_print_json(doc, 0, err);
+    return sgt_print_json(doc, JSON_INDENT(2), err);
 }
 
 static void print_packing(const inspect *o, const sgt_loader_packing *is)

@@ -232,7 +232,7 @@ int inspect_compare(const inspect *o, const char *const paths[2], sgt_error *err
         rc = compare_tokens(&p, o, err);
     }
     for (int i = 0; i < 2 && !rc && p.differs; i++) rc = read_excerpt(&e[i], &p, i, err);
-    if (!rc && o->json) rc = inspect_print_json(pair_json(&p, e), 0, err);
+    if (!rc && o->json) rc = sgt_print_json(pair_json(&p, e), JSON_INDENT(2), err);
     else if (!rc && !o->quiet) show(&p, e);
     for (int i = 0; i < 2; i++) {
         free(e[i].text);

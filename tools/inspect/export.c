@@ -116,12 +116,12 @@ static int show(const exporting *e, double seconds, sgt_error *err)
     const sgt_manifest *all = &e->manifest;
     const char *layout = sgt_layout_names[e->o->layout];
     if (e->o->json)
-        return inspect_print_json(json_pack("{s:o, s:s, s:I, s:I, s:I, s:f}", "out",
-                                            sgt_json_text(e->path, strlen(e->path)), "layout",
-                                            layout, "tokens", (json_int_t)all->tokens, "documents",
-                                            (json_int_t)all->documents, "files",
-                                            (json_int_t)all->count, "seconds", seconds),
-                                  0, err);
+        return sgt_print_json(json_pack("{s:o, s:s, s:I, s:I, s:I, s:f}", "out",
+                                        sgt_json_text(e->path, strlen(e->path)), "layout", layout,
+                                        "tokens", (json_int_t)all->tokens, "documents",
+                                        (json_int_t)all->documents, "files", (json_int_t)all->count,
+                                        "seconds", seconds),
+                              JSON_INDENT(2), err);
     if (e->o->quiet) return SGT_OK;
     printf(
         "%s: %s, %s, %s, in %s, %s\n", sgt_printable(name, sizeof name, e->path),

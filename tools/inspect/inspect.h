@@ -130,11 +130,6 @@ int inspect_span(uint64_t *from, uint64_t *count, const char *text, const char *
 int inspect_vocabulary(sgt_vocab **out, const sgt_shard_header *h, const char *path,
                        sgt_error *err);
 
-/* Print `o` on standard output, indented, or with `line` on one line. Takes ownership of `o`. */
-int inspect_print_json(json_t *o, int line, sgt_error *err);
-
-int inspect_exists(const char *folder, const char *name);
-
 /* Return "x.idx" for "x.bin", malloc'd; NULL if memory runs out or the name has another ending. */
 char *inspect_index_path(const char *shard);
 

@@ -10,6 +10,7 @@
 #include "loader/base/json.h"
 #include "train/model/model.h"
 #include "train/run/safetensors.h"
+#include "tools/cli/process.h"
 #include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
 
@@ -79,7 +80,7 @@ static json_t *checkpoint_json(const inspect *o, const sgt_model *m, const sgt_s
     return json_pack("{s:s, s:o, s:o, s:I, s:b, s:O?, s:o}", "kind", "checkpoint", "path",
                      sgt_json_text(o->path, strlen(o->path)), "model", model, "parameters",
                      (json_int_t)sgt_model_parameters(m), "resumable",
-                     state && inspect_exists(o->path, "optimizer.safetensors"), "state", state,
+                     state && sgt_folder_has(o->path, "optimizer.safetensors"), "state", state,
                      "tensors", tensors_json(s));
 }
 
@@ -117,7 +118,8 @@ int inspect_checkpoint(const inspect *o, sgt_error *err)
     if (!path) return sgt_fail_memory(err, o->path);
     if ((rc = sgt_safetensors_open(&s, path, err)) == SGT_OK)
         rc = read_object(&state, o->path, "state.json", err);
-    if (rc == SGT_OK && o->json) rc = inspect_print_json(checkpoint_json(o, &m, s, state), 0, err);
+    if (rc == SGT_OK && o->json)
+        rc = sgt_print_json(checkpoint_json(o, &m, s, state), JSON_INDENT(2), err);
     else if (rc == SGT_OK && !o->quiet) {
         show_checkpoint(sgt_wrapped_open(&w), o, &m, s, state);
         sgt_wrapped_close(&w);
@@ -157,7 +159,7 @@ static int list_steps(run *r, const char *folder, sgt_error *err)
         r->steps[i] = NULL;
         snprintf(model, sizeof model, "%.13s/model.safetensors", e->d_name);
         snprintf(state, sizeof state, "%.13s/state.json", e->d_name);
-        if (inspect_exists(folder, model) && inspect_exists(folder, state))
+        if (sgt_folder_has(folder, model) && sgt_folder_has(folder, state))
             r->steps[r->count++] = e;
         else free(e);
     }
@@ -279,7 +281,7 @@ int inspect_run(const inspect *o, sgt_error *err)
     run r = {0};
     sgt_wrapped w;
     int rc = read_run(&r, o->path, err);
-    if (rc == SGT_OK && o->json) rc = inspect_print_json(run_json(o, &r), 0, err);
+    if (rc == SGT_OK && o->json) rc = sgt_print_json(run_json(o, &r), JSON_INDENT(2), err);
     else if (rc == SGT_OK && !o->quiet) {
         show_run(sgt_wrapped_open(&w), o, &r);
         sgt_wrapped_close(&w);

@@ -15,15 +15,6 @@
 /* this is also the order of strcmp, which by_place uses */
 const char *const inspect_splits[INSPECT_SPLITS] = {"train", "val"};
 
-int inspect_exists(const char *folder, const char *name)
-{
-    char *path = sgt_join(folder, name);
-    if (!path) sgt_no_memory();
-    int gone = sgt_file_gone(path);
-    free(path);
-    return !gone;
-}
-
 char *inspect_index_path(const char *shard)
 {
     size_t n = strlen(shard);
@@ -247,9 +238,9 @@ static int open_folder(inspect_set *s, const inspect *o, sgt_error *err)
 {
     int rc = SGT_OK;
     s->folder = 1;
-    if (inspect_exists(s->path, ".work") && !inspect_exists(s->path, "manifest.json"))
+    if (sgt_folder_has(s->path, ".work") && !sgt_folder_has(s->path, "manifest.json"))
         s->unfinished = 1;
-    if (inspect_exists(s->path, "manifest.json")) {
+    if (sgt_folder_has(s->path, "manifest.json")) {
         s->manifest = calloc(1, sizeof *s->manifest);
         if (!s->manifest) return sgt_fail_memory(err, s->path);
         if ((rc = sgt_manifest_read(s->manifest, s->path, err)) < 0) return rc;

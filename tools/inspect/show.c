@@ -244,7 +244,7 @@ static json_t *set_json(const inspect_set *s, const inspect *o)
 
 int inspect_set_show(const inspect_set *s, const inspect *o, sgt_error *err)
 {
-    if (o->json) return inspect_print_json(set_json(s, o), 0, err);
+    if (o->json) return sgt_print_json(set_json(s, o), JSON_INDENT(2), err);
     if (o->quiet) return SGT_OK;
     sgt_wrapped w;
     show(sgt_wrapped_open(&w), s, o);

@@ -188,15 +188,6 @@ int inspect_vocabulary(sgt_vocab **out, const sgt_shard_header *h, const char *p
     return SGT_OK;
 }
 
-int inspect_print_json(json_t *o, int line, sgt_error *err)
-{
-    if (!o) return sgt_fail_memory(err, NULL);
-    int bad =
-        json_dumpf(o, stdout, line ? JSON_COMPACT : JSON_INDENT(2)) < 0 || putchar('\n') == EOF;
-    json_decref(o);
-    return bad ? sgt_fail_errno(err, "standard output") : SGT_OK;
-}
-
 /* Where decoded pieces go: to standard output, or to memory for JSON. */
 typedef struct sink {
     json_t *ids; /* NULL: plain text, to standard output */
@@ -269,7 +260,7 @@ static int decode_span(const inspect_set *s, const inspect *o, const sgt_vocab *
         json_t *top =
             json_pack("{s:I, s:I, s:O, s:o}", "from", (json_int_t)from, "count", (json_int_t)count,
                       "ids", k.ids, "text", sgt_json_text(k.text ? k.text : "", k.used));
-        rc = inspect_print_json(top, 0, err);
+        rc = sgt_print_json(top, JSON_INDENT(2), err);
     } else if (
         /* a prompt or an error begins on a new line; a pipe gets the bytes unchanged */
         k.terminal) {

@@ -24,20 +24,13 @@ static char *join(const char *folder, const char *name)
     return path;
 }
 
-static int exists(const char *folder, const char *name)
-{
-    char *path = join(folder, name);
-    int yes = access(path, F_OK) == 0;
-    free(path);
-    return yes;
-}
-
 static int check_folder(const char *path, sgt_error *err)
 {
     struct stat st;
     if (stat(path, &st) < 0) return sgt_fail_errno(err, "%s", path);
     if (S_ISDIR(st.st_mode) &&
-        (exists(path, "log.jsonl") || exists(path, "options.json") || exists(path, "latest")))
+        (sgt_folder_has(path, "log.jsonl") || sgt_folder_has(path, "options.json") ||
+         sgt_folder_has(path, "latest")))
         return SGT_OK;
     return sgt_fail(
         err, SGT_EFORMAT,

@@ -12,21 +12,12 @@
 #define GPT2_VOCAB 50257
 #define GPT2_PADDED 50304 /* number to which the 50,257 rows of wte are often padded */
 
-static int has(const char *folder, const char *name)
-{
-    char *path = sgt_join(folder, name);
-    if (!path) sgt_no_memory();
-    int gone = sgt_file_gone(path);
-    free(path);
-    return !gone;
-}
-
 static int find_folder(char **out, const char *path, const sgt_notice *notice, sgt_error *err)
 {
     struct stat st;
     *out = NULL;
     if (stat(path, &st) < 0) return sgt_fail_errno(err, "%s", path);
-    if (S_ISDIR(st.st_mode) && !has(path, "config.json")) {
+    if (S_ISDIR(st.st_mode) && !sgt_folder_has(path, "config.json")) {
         int rc = sgt_run_newest(out, path, 0, notice, err);
         if (rc < 0) return rc;
         if (!*out)
@@ -45,7 +36,7 @@ static const char *vocabulary_beside(const char *path)
     static const char *const names[] = {"tokenizer.json", "vocab.json", "encoder.json",
                                         "merges.txt", "vocab.bpe"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (has(path, names[i])) return path;
+        if (sgt_folder_has(path, names[i])) return path;
     return NULL;
 }
 

@@ -82,8 +82,7 @@ static int print(sample_show *s, sgt_error *err)
         print_end(s, t);
         s->current++;
     }
-    return fflush(stdout) == EOF || ferror(stdout) ? sgt_fail_errno(err, "standard output")
-                                                   : SGT_OK;
+    return sgt_flush_results(err);
 }
 
 int sample_show_begin(sample_show *s, sgt_error *err) { return print(s, err); }
