@@ -136,7 +136,7 @@ static double noise(const sgt_diagnosis *d)
     return least;
 }
 
-static void take_rise(sgt_diagnosis *d, double from, double to)
+static void record_rise(sgt_diagnosis *d, double from, double to)
 {
     if (!(to - from > fmax(d->rise, SGT_RISE_PART * from))) return;
     d->from = from;
@@ -156,8 +156,8 @@ static int rises(sgt_diagnosis *d, uint64_t step, double lr_now)
     double *before = &d->means[d->counted % SGT_RISE_STEPS], mean = mean_of_last(d, SGT_RISE_STEPS);
     if (step <= d->warm + SGT_RISE_WITHIN) {
         if (d->counted >= (uint64_t)2 * SGT_RISE_STEPS) d->low = fmin(d->low, *before);
-        take_rise(d, d->first, mean);
-        take_rise(d, d->low, mean);
+        record_rise(d, d->first, mean);
+        record_rise(d, d->low, mean);
         *before = mean;
     }
     if (d->seen < SGT_SWING_STEPS + SGT_NOISE_LAGS) return 0;

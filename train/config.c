@@ -325,7 +325,7 @@ int sgt_config_examples(const sgt_config *s)
 }
 
 /* Return what the option requires to have an effect and the settings lack, or NULL. */
-static const char *lacks(const sgt_config *s, const sgt_option *row)
+static const char *missing_need(const sgt_config *s, const sgt_option *row)
 {
     int examples = sgt_config_examples(s);
     switch (row->needs) {
@@ -347,8 +347,8 @@ static const char *lacks(const sgt_config *s, const sgt_option *row)
 int sgt_config_check_together(const sgt_config *s, sgt_error *err)
 {
     for (const sgt_option *row = sgt_config_rows; row->name; row++)
-        if (given(s, row) && lacks(s, row))
-            return sgt_fail(err, SGT_EUSAGE, "--%s: needs %s", row->name, lacks(s, row));
+        if (given(s, row) && missing_need(s, row))
+            return sgt_fail(err, SGT_EUSAGE, "--%s: needs %s", row->name, missing_need(s, row));
     return SGT_OK;
 }
 
@@ -384,20 +384,20 @@ int sgt_config_take_device(sgt_config *s, int cuda, int bf16, sgt_error *err)
 
 /* ---- JSON ---- */
 
-static int take_word(int *at, const sgt_option *row, const char *word, sgt_error *err)
+static int read_word(int *at, const sgt_option *row, const char *word, sgt_error *err)
 {
     *at = sgt_option_word(row, word, strlen(word));
     return *at < 0 ? fail_no_word(row, word, err) : SGT_OK;
 }
 
-static int take(sgt_config *s, const sgt_option *row, const json_t *v, const char *what,
-                sgt_error *err)
+static int read_value(sgt_config *s, const sgt_option *row, const json_t *v, const char *what,
+                      sgt_error *err)
 {
     void *at = field(s, row);
     int text = row->kind == SGT_OPT_TEXT || row->kind == SGT_OPT_WORD;
     int whole = sgt_option_is_whole(row);
     if (row->kind == SGT_OPT_WORD && json_is_string(v))
-        return take_word(at, row, json_string_value(v), err);
+        return read_word(at, row, json_string_value(v), err);
     if (text && json_is_string(v)) *(const char **)at = json_string_value(v);
     else if (whole && json_is_integer(v) && json_integer_value(v) >= 0)
         *(uint64_t *)at = (uint64_t)json_integer_value(v);
@@ -415,14 +415,14 @@ static int take(sgt_config *s, const sgt_option *row, const json_t *v, const cha
     return SGT_OK;
 }
 
-static const sgt_option *find(const char *name)
+static const sgt_option *find_row(const char *name)
 {
     const sgt_option *row = sgt_config_rows;
     while (row->name && (strcmp(row->name, name) != 0 || !is_kept(row))) row++;
     return row->name ? row : NULL;
 }
 
-static json_t *parse(const char *text, const char *what, sgt_error *err)
+static json_t *parse_object(const char *text, const char *what, sgt_error *err)
 {
     json_error_t why;
     json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, &why);
@@ -436,12 +436,12 @@ static json_t *parse(const char *text, const char *what, sgt_error *err)
 int sgt_config_merge(sgt_config *s, const char *text, const char *what, int mark, sgt_error *err)
 {
     const char *name;
-    json_t *v, *json = parse(text, what, err);
+    json_t *v, *json = parse_object(text, what, err);
     if (!json) return SGT_EFORMAT;
     s->owner[s->owner[0] ? 1 : 0] = json;
     json_object_foreach(json, name, v)
     {
-        const sgt_option *row = find(name);
+        const sgt_option *row = find_row(name);
         int rc;
         if (!row)
             return sgt_fail(
@@ -449,7 +449,7 @@ int sgt_config_merge(sgt_config *s, const char *text, const char *what, int mark
                 "%s: unknown option '%s' (options are named as in --help, without the dashes)",
                 what, name);
         if (given(s, row) || json_is_null(v) || (!mark && (row->flags & LOCAL))) continue;
-        if ((rc = take(s, row, v, what, err)) < 0) return rc;
+        if ((rc = read_value(s, row, v, what, err)) < 0) return rc;
         if (mark) s->given[row - sgt_config_rows] = 1;
     }
     return SGT_OK;
@@ -491,7 +491,7 @@ static int render(char *out, size_t n, const sgt_config *s, const sgt_option *ro
     const void *at = field(s, row);
     int whole = sgt_option_is_whole(row);
     out[0] = '\0';
-    if ((row->flags & LOCAL && !given(s, row)) || lacks(s, row)) return 1;
+    if ((row->flags & LOCAL && !given(s, row)) || missing_need(s, row)) return 1;
     if (row->kind == SGT_OPT_FLAG && *(const int *)at) snprintf(out, n, "true");
     if (whole && *(const uint64_t *)at != SGT_DEFAULT_COUNT)
         snprintf(out, n, "%llu", (unsigned long long)*(const uint64_t *)at);

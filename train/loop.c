@@ -100,7 +100,7 @@ static int evaluate(loop *l, sgt_metrics *m, sgt_error *err)
 /* ---- the end of a step ---- */
 
 /* Write the log line of step l->next; if `val` is set, evaluate first. */
-static int settle_one(loop *l, int val, sgt_error *err)
+static int finish_step(loop *l, int val, sgt_error *err)
 {
     sgt_trainer *t = l->t;
     sgt_metrics *m = &l->ring[l->next % RING];
@@ -146,7 +146,7 @@ static int save(loop *l, uint64_t steps, int more, sgt_error *err)
         rc = t->backend->get_scaler(t->backend, &state.scaler, err);
     state.skipping = t->s->step.skip_spikes > 0;
     state.scaling = t->s->step.precision == SGT_PRECISION_FP16 || state.scaler.skipped > 0;
-    if (rc == SGT_OK && !t->run) rc = sgt_checkpoint_follow(t->backend, &t->model, err);
+    if (rc == SGT_OK && !t->run) rc = sgt_checkpoint_copy(NULL, 3, t->backend, &t->model, err);
     else if (rc == SGT_OK) rc = sgt_saver_save(l->saver, &state, t->backend, more, err);
     sgt_trace_end(t->trace, from, SGT_TRACE_LOOP, "checkpoint", "checkpoint");
     if (rc == SGT_OK) l->saved = steps;
@@ -229,10 +229,10 @@ static void trace(const loop *l, uint64_t s, int last)
 static int every(uint64_t steps, uint64_t n) { return n && steps % n == 0; }
 
 /* Write the lines of all steps before `done`; if `eval` is set, evaluate after the last of them. */
-static int settle(loop *l, uint64_t done, int eval, sgt_error *err)
+static int finish_steps(loop *l, uint64_t done, int eval, sgt_error *err)
 {
     int rc = SGT_OK;
-    while (rc == SGT_OK && l->next < done) rc = settle_one(l, eval && l->next + 1 == done, err);
+    while (rc == SGT_OK && l->next < done) rc = finish_step(l, eval && l->next + 1 == done, err);
     return rc;
 }
 
@@ -255,7 +255,10 @@ static int stopped_of_ranks(const loop *l, uint64_t done, sgt_error *err)
 
 /* Return whether --stop-diverged ends the run now. Losses are sums over all ranks, so all ranks
  * stop at the same step. */
-static int lost(const loop *l) { return l->t->o->stop_diverged && l->watch.diagnosis.diverged; }
+static int has_diverged(const loop *l)
+{
+    return l->t->o->stop_diverged && l->watch.diagnosis.diverged;
+}
 
 static int fail_diverged(const loop *l, uint64_t done, sgt_error *err)
 {
@@ -280,24 +283,25 @@ static int run_steps(loop *l, sgt_error *err)
     const sgt_config *config = t->s;
     uint64_t done = l->next;
     int rc = SGT_OK;
-    while (rc == SGT_OK && done < config->steps && !sgt_stopped(t->o->stop) && !lost(l)) {
+    while (rc == SGT_OK && done < config->steps && !sgt_stopped(t->o->stop) && !has_diverged(l)) {
         trace(l, done, 0);
         if ((rc = one_step(l, done++, err)) < 0) break;
         int eval = t->eval_batches && (every(done, config->eval_every) || done == config->steps);
         int keep = every(done, config->save_every);
-        if (eval || keep) rc = settle(l, done, eval, err);
-        else if (done > l->lag) rc = settle(l, done - l->lag, 0, err);
+        if (eval || keep) rc = finish_steps(l, done, eval, err);
+        else if (done > l->lag) rc = finish_steps(l, done - l->lag, 0, err);
         if (rc == SGT_OK && keep) rc = save(l, done, done < config->steps, err);
         if (rc == SGT_OK) rc = sgt_memory_log(t, done - t->state.step, done == config->steps, err);
         if (rc == SGT_OK && l->saver) rc = sgt_saver_check(l->saver, err);
     }
-    int diverged = lost(l); /* remembered, because writing the remaining log lines may change it */
+    int diverged =
+        has_diverged(l); /* remembered, because writing the remaining log lines may change it */
     if (rc == SGT_OK && t->o->ranks && done < config->steps && !diverged)
         return stopped_of_ranks(l, done, err);
-    if (rc == SGT_OK) rc = settle(l, done, 0, err);
+    if (rc == SGT_OK) rc = finish_steps(l, done, 0, err);
     if (rc == SGT_OK && done > l->saved) rc = save(l, done, 0, err);
     if (rc == SGT_OK && l->saver) rc = sgt_saver_wait(l->saver, err);
-    if (rc == SGT_OK && (diverged || lost(l))) return fail_diverged(l, done, err);
+    if (rc == SGT_OK && (diverged || has_diverged(l))) return fail_diverged(l, done, err);
     if (rc < 0 || done == config->steps) return rc;
     if (!l->saved) return sgt_fail(err, SGT_ESTOPPED, "interrupted before the first step");
     return sgt_fail(err, SGT_ESTOPPED,

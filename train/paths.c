@@ -29,7 +29,7 @@
 
 /* ---- the child process, which tries paths ---- */
 
-static void tell(const char *line)
+static void write_message(const char *line)
 {
     printf("\n" MARK "%s\n", line);
     fflush(stdout);
@@ -49,7 +49,7 @@ static int stop(const sgt_error *err)
 {
     char line[1200];
     snprintf(line, sizeof line, "stop %s", err->text);
-    tell(line);
+    write_message(line);
     return 1;
 }
 
@@ -59,13 +59,13 @@ static int try_path(const sgt_cuda_checks *c, size_t i, int device)
     char line[1200];
     sgt_error err = {0};
     snprintf(line, sizeof line, "begin %zu", i);
-    tell(line);
+    write_message(line);
     snprintf(line, sizeof line, "limit %d", c->seconds(i));
-    tell(line);
+    write_message(line);
     int rc = c->run(i, device, &err);
     if (rc == SGT_ENOMEM) return 1 + stop(&err);
     snprintf(line, sizeof line, "end %s %s", word_of(rc), rc == SGT_OK ? "" : err.text);
-    tell(line);
+    write_message(line);
     return rc != SGT_OK && rc != SGT_EUNSUPPORTED;
 }
 
@@ -83,7 +83,7 @@ int sgt_paths_child(const char *what)
     int ended = 0;
     for (size_t i = first; i < lib->checks->count() && !ended; i++)
         ended = try_path(lib->checks, i, device);
-    if (!ended) tell("done");
+    if (!ended) write_message("done");
     return ended ? ended - 1 : 0;
 }
 
@@ -118,7 +118,7 @@ static int number_after(const char *word, const char *text, unsigned long *n)
     return end != text + length;
 }
 
-static void take_message(listener *l, const char *text)
+static void read_message(listener *l, const char *text)
 {
     char word[12] = "";
     unsigned long n;
@@ -135,7 +135,7 @@ static void take_message(listener *l, const char *text)
     }
 }
 
-static void take_bytes(listener *l, const char *bytes, size_t n)
+static void read_bytes(listener *l, const char *bytes, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (bytes[i] != '\n') {
@@ -144,7 +144,7 @@ static void take_bytes(listener *l, const char *bytes, size_t n)
         }
         l->line[l->length] = '\0';
         if (strncmp(l->line, MARK, sizeof MARK - 1) == 0)
-            take_message(l, l->line + sizeof MARK - 1);
+            read_message(l, l->line + sizeof MARK - 1);
         else if (l->length) sgt_printable(l->noise, sizeof l->noise, l->line);
         l->length = 0;
     }
@@ -161,7 +161,7 @@ static int listen_to(listener *l, int fd)
         if (sgt_now() > l->until) return 0;
         if (poll(&p, 1, 50) <= 0) continue; /* a signal, or nothing to read */
         ssize_t n = read(fd, bytes, sizeof bytes);
-        if (n > 0) take_bytes(l, bytes, (size_t)n);
+        if (n > 0) read_bytes(l, bytes, (size_t)n);
         else if (n == 0 || errno != EINTR) return 1;
     }
 }

@@ -1,5 +1,5 @@
-/* setup.c: prepares a run from its settings. Checks come in this order: options, device, run, data,
- * model. */
+/* setup.c: prepares a run from its settings, and tells what it is about to do. Checks come in this
+ * order: options, device, run, data, model. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -66,7 +66,7 @@ static int find_cuda(const sgt_trainer *t, const sgt_cuda_library **cuda, sgt_cu
 
 /* Choose the device. Warn if a GPU exists but is not used; if there is no GPU, report that only as
  * a detail. */
-static int take_device(sgt_trainer *t, sgt_error *err)
+static int choose_device(sgt_trainer *t, sgt_error *err)
 {
     sgt_error why;
     sgt_cuda_device d = {0};
@@ -99,10 +99,10 @@ static int has_bf16(const sgt_trainer *t)
 
 /* Decide device and precision. Only CUDA has TF32, so a run in TF32 that moves to a CPU continues
  * in fp32. */
-static int settle_device(sgt_trainer *t, sgt_error *err)
+static int decide_device(sgt_trainer *t, sgt_error *err)
 {
     sgt_config *s = t->s;
-    int rc = take_device(t, err);
+    int rc = choose_device(t, err);
     if (rc < 0) return rc;
     int leaves_cuda = t->from && !t->cuda && strcmp(t->state.device, "cuda") == 0;
     if (leaves_cuda && !s->given[SGT_SET_PRECISION] && s->step.precision == SGT_PRECISION_TF32) {
@@ -268,7 +268,7 @@ static void decide_schedule(sgt_trainer *t)
 
 /* Report how --lr auto chose s->lr: "0.0003 x 128/64 rows per step", "0.00124 for 7.25 million
  * parameters x (10/64 rows per step)^0.25". */
-static void say_auto_lr(const sgt_trainer *t, uint64_t rows, const sgt_lr_range *range)
+static void report_auto_lr(const sgt_trainer *t, uint64_t rows, const sgt_lr_range *range)
 {
     const sgt_config *s = t->s;
     char size[64] = "", power[96];
@@ -288,14 +288,14 @@ static void say_auto_lr(const sgt_trainer *t, uint64_t rows, const sgt_lr_range 
 
 /* Report the learning rate. This comes after the backend is open, so that a model that does not fit
  * in memory is refused first. */
-static void say_lr(const sgt_trainer *t)
+static void report_lr(const sgt_trainer *t)
 {
     const sgt_config *s = t->s;
     uint64_t rows = s->batch * s->accum, parameters = sgt_model_parameters(&t->model);
     sgt_lr_range range = sgt_advice_lr(parameters);
     int outside =
         s->step.optim.kind == SGT_ADAMW ? sgt_advice_lr_outside(parameters, rows, s->lr) : 0;
-    if (t->lr_is_ours) say_auto_lr(t, rows, &range);
+    if (t->lr_is_ours) report_auto_lr(t, rows, &range);
     else if (s->scale_lr) sgt_say(&t->o->notice, "Scaled learning rate: %.5f", s->lr);
     else if (!t->from && outside)
         sgt_say(&t->o->notice,
@@ -448,7 +448,7 @@ static void compare_machine(const sgt_trainer *t)
 }
 
 /* Replace the checkpoint's choices of algorithms by those of this backend. */
-static int take_choices(sgt_trainer *t, sgt_error *err)
+static int keep_choices(sgt_trainer *t, sgt_error *err)
 {
     char *choices = t->backend->choices ? strdup(t->backend->choices) : NULL;
     if (t->backend->choices && !choices) return sgt_fail_memory(err, "choices");
@@ -482,7 +482,7 @@ static int compare_ranks(const sgt_trainer *t, sgt_error *err)
 
 /* Open the run directory for writing. The barrier comes first, so that every rank has finished
  * reading before any file there is removed. */
-static int take_run(sgt_trainer *t, const char *json, sgt_error *err)
+static int open_run_folder(sgt_trainer *t, const char *json, sgt_error *err)
 {
     sgt_ranks *r = t->o->ranks;
     int rc = compare_ranks(t, err);
@@ -520,7 +520,7 @@ static int open_run(sgt_trainer *t, sgt_error *err)
         rc = sgt_config_same_run(t->s, t->state.options,
                                  strcmp(t->state.device, t->backend->name) != 0, err);
     if (rc == SGT_OK) rc = keep_verdicts(t, err);
-    if (rc == SGT_OK) rc = take_choices(t, err);
+    if (rc == SGT_OK) rc = keep_choices(t, err);
     if (rc == SGT_OK) {
         compare_machine(t);
         compare_schedules(t);
@@ -531,12 +531,164 @@ static int open_run(sgt_trainer *t, sgt_error *err)
                  sgt_sampling_name((sgt_sampling)t->s->sampling));
         t->state.seed = t->s->seed;
         t->state.schedule = t->schedule;
-        rc = take_run(t, json, err);
+        rc = open_run_folder(t, json, err);
     }
     free(t->state.options);
     t->state.options = json;
     return rc;
 }
+
+/* ---- what a run is about to do, told before its first step ---- */
+
+static void report_peak(const sgt_trainer *t)
+{
+    const sgt_backend *b = t->backend;
+    if (b->peak_flops > 0 && b->datasheet_flops > 0)
+        sgt_say(&t->o->detail,
+                "%s: products of matrices reach %.3g TFLOP/s, measured (mfu), of %.3g on the "
+                "datasheet (mfu_datasheet)",
+                b->peak_name, b->peak_flops / 1e12, b->datasheet_flops / 1e12);
+    else if (b->peak_flops > 0)
+        sgt_say(&t->o->detail, "%s: products of matrices reach %.3g TFLOP/s, measured (mfu)",
+                b->peak_name, b->peak_flops / 1e12);
+}
+
+/* Report the ranks. mpirun binds each rank to one core by default, so hint at that if it is so. */
+static void report_ranks(const sgt_trainer *t)
+{
+    const sgt_ranks *r = t->o->ranks;
+    char threads[64] = "";
+    if (!r) return;
+    int here = sgt_cpu_count(), all = (int)sysconf(_SC_NPROCESSORS_ONLN),
+        n = sgt_trainer_threads(t);
+    if (!t->cuda) snprintf(threads, sizeof threads, ", on %d thread%s", n, n == 1 ? "" : "s");
+    sgt_say(&t->o->detail, "ranks: %u, each with %u of the %" PRIu64 " rows of a micro-step%s",
+            r->size, t->info.local_batch, t->s->batch, threads);
+    if (!t->cuda && r->sharing == 1 && here * (int)r->size < all)
+        sgt_say(&t->o->notice,
+                "ranks are bound to %d of %d cores: mpirun --bind-to none lets them share all",
+                here, all);
+}
+
+/* Format n as 1,234,567 in buf. */
+static const char *grouped(char *buf, uint64_t n)
+{
+    char digits[24];
+    size_t len = (size_t)snprintf(digits, sizeof digits, "%" PRIu64, n), at = 0;
+    for (size_t i = 0; i < len; i++) {
+        if (i && (len - i) % 3 == 0) buf[at++] = ',';
+        buf[at++] = digits[i];
+    }
+    buf[at] = '\0';
+    return buf;
+}
+
+static void report_model(const sgt_trainer *t)
+{
+    const sgt_model *m = &t->model;
+    uint64_t n = sgt_model_parameters(m);
+    char ranks[48] = "", size[48];
+    if (t->o->ranks) snprintf(ranks, sizeof ranks, ", %u ranks", t->o->ranks->size);
+    if (n < 1000000) grouped(size, n);
+    else snprintf(size, sizeof size, "%.*g million", n < 1000000000 ? 3 : 4, (double)n / 1e6);
+    sgt_say(&t->o->notice, "model: %ux%ux%u, %s parameters; %s on %s%s%s", m->layers, m->channels,
+            m->heads, size, sgt_precision_words[t->s->step.precision],
+            t->cuda ? "CUDA, " : "the CPU", t->cuda ? t->gpu : "", ranks);
+    sgt_say(&t->o->detail,
+            "model: %u layer%s, %u channels, %u head%s, vocabulary %u: %" PRIu64
+            " parameters; %s kernels, %s",
+            m->layers, m->layers == 1 ? "" : "s", m->channels, m->heads, m->heads == 1 ? "" : "s",
+            m->vocab, n, t->backend->level, t->backend->library);
+}
+
+static void report_data(const sgt_trainer *t)
+{
+    char tokens[32], count[32];
+    int examples = t->examples.count > 0;
+    uint64_t n = examples ? t->info.windows_per_epoch : t->info.shards;
+    sgt_say(&t->o->notice, "data: %s%s, %s token%s in %s %s%s%s%s", t->s->data,
+            t->data_is_ours ? "/ (no --data was given)" : "", grouped(tokens, t->info.tokens),
+            t->info.tokens == 1 ? "" : "s", grouped(count, n), examples ? "completion" : "shard",
+            n == 1 ? "" : "s", *t->unevaluated ? "; " : "", t->unevaluated);
+}
+
+/* Report what packed rows hold, and what they leave out. */
+static void report_packing(const sgt_trainer *t)
+{
+    sgt_loader_packing is;
+    char rows[32];
+    if (!t->train || sgt_loader_get_packing(t->train, &is, NULL) < 0) return;
+    sgt_say(&t->o->notice,
+            "packed: %s row%s an epoch, %.3g documents each; %.3g %% of the tokens are cropped",
+            grouped(rows, is.rows), is.rows == 1 ? "" : "s", (double)is.documents / (double)is.rows,
+            100 * (double)is.cropped / (double)is.tokens);
+}
+
+/* Report the steps, the learning rate and the cost of the run. */
+static void report_plan(const sgt_trainer *t)
+{
+    const sgt_config *s = t->s;
+    char steps[96], accum[32] = "", epochs[48] = "", after[64] = "", then[64] = ", constant";
+    uint64_t left = s->steps - t->state.step, rows = s->batch * s->accum,
+             n = sgt_model_parameters(&t->model);
+    double passes = (double)(s->steps * rows) / (double)t->info.windows_per_epoch;
+    double tokens = (double)(s->steps * s->accum) * (double)(s->batch * s->seq);
+    if (!t->state.step)
+        snprintf(steps, sizeof steps, "%" PRIu64 " step%s", left, left == 1 ? "" : "s");
+    else if (left == 1) snprintf(steps, sizeof steps, "step %" PRIu64, s->steps);
+    else
+        snprintf(steps, sizeof steps, "steps %" PRIu64 " to %" PRIu64, t->state.step + 1, s->steps);
+    if (s->accum > 1) snprintf(accum, sizeof accum, "%" PRIu64 " x ", s->accum);
+    if (!s->overfit && passes >= .005)
+        snprintf(epochs, sizeof epochs, ", %.*g epoch%s", passes < 99.5 ? 2 : 6, passes,
+                 passes == 1 ? "" : "s");
+    if (s->warmup)
+        snprintf(after, sizeof after, " after %" PRIu64 " step%s of warm-up", s->warmup,
+                 s->warmup == 1 ? "" : "s");
+    if (s->schedule != SGT_CONSTANT)
+        snprintf(then, sizeof then, ", %s to %.3g", sgt_schedule_words[s->schedule], s->min_lr);
+    sgt_say(&t->o->notice,
+            "plan: %s of %s%" PRIu64 " x %" PRIu64 " tokens%s; %slearning rate %.3g%s%s%s", steps,
+            accum, s->batch, s->seq, epochs,
+            s->step.optim.kind == SGT_MUON ? "Muon and AdamW, " : "", s->lr,
+            t->lr_is_ours ? " (auto)" : "", after, then);
+    sgt_say(&t->o->detail,
+            "cost: %.3g PF-days in all (6 N D, N = %.4g parameters, D = %.4g tokens)",
+            sgt_pf_days(n, tokens), (double)n, tokens);
+    if (s->overfit)
+        sgt_say(&t->o->notice,
+                "--overfit-batch: every step trains on the %" PRIu64
+                " rows of step 0, to see whether the loss can fall: no model to keep comes of it",
+                rows);
+}
+
+/* Report the share of each data set, if there are several. */
+static void report_sets(const sgt_trainer *t)
+{
+    for (uint32_t i = 0; t->info.sets > 1 && i < t->info.sets; i++) {
+        sgt_loader_set_info set;
+        sgt_loader_get_set(t->train, i, &set);
+        sgt_say(&t->o->detail,
+                "data: %s: %.4g %% of the rows%s; %" PRIu64 " tokens, %" PRIu64 " rows an epoch",
+                set.path, 100 * set.share, set.weight > 0 ? "" : ", by size", set.tokens,
+                set.windows_per_epoch);
+    }
+}
+
+/* Print three lines about the run, and details. */
+static void announce(const sgt_trainer *t)
+{
+    report_model(t);
+    if (t->state.step >= t->s->steps) return;
+    report_ranks(t);
+    report_peak(t);
+    report_data(t);
+    report_sets(t);
+    report_packing(t);
+    report_plan(t);
+}
+
+/* ---- all of it ---- */
 
 int sgt_trainer_settle(sgt_trainer *t, sgt_error *err)
 {
@@ -557,7 +709,7 @@ int sgt_trainer_settle(sgt_trainer *t, sgt_error *err)
         return sgt_fail(
             err, SGT_EUSAGE,
             "no --data, and no shards in ./out (sgt-tokenize INPUT... out/ makes them)");
-    if ((rc = settle_device(t, err)) < 0) return rc;
+    if ((rc = decide_device(t, err)) < 0) return rc;
     return check_ranks(t, err);
 }
 
@@ -578,10 +730,10 @@ int sgt_trainer_open(sgt_trainer *t, sgt_config *s, const sgt_train_options *o, 
         return rc;
     decide_schedule(t);
     if ((rc = open_backend(t, err)) < 0) return rc;
-    say_lr(t);
+    report_lr(t);
     s->scale_lr = 0; /* it was applied above, in decide_steps */
     if ((rc = open_run(t, err)) < 0) return rc;
-    sgt_trainer_announce(t);
+    announce(t);
     return SGT_OK;
 }
 

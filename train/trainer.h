@@ -91,7 +91,4 @@ int sgt_trainer_threads(const sgt_trainer *t);
  * does so while rows, steps or the learning rate are undecided. */
 int sgt_trainer_step(const sgt_trainer *t, sgt_backend_options *o, sgt_error *err);
 
-/* Print three lines about the run, and details (announce.c). */
-void sgt_trainer_announce(const sgt_trainer *t);
-
 #endif

@@ -85,7 +85,7 @@ int sgt_watch_open(sgt_watch *w, const sgt_trainer *t, sgt_error *err)
 
 void sgt_watch_close(sgt_watch *w) { sgt_events_close(w->events); }
 
-static void say_line(const sgt_watch *w, const char *line)
+static void print_line(const sgt_watch *w, const char *line)
 {
     if (w->t->o->line) w->t->o->line(w->t->o->ctx, line);
 }
@@ -100,7 +100,7 @@ static void fill_in_mfu(sgt_watch *w, sgt_metrics *m)
     m->mfu_datasheet = sgt_mfu(rate, &datasheet, 0);
 }
 
-static void say_evaluation(const sgt_watch *w, const sgt_metrics *m)
+static void report_evaluation(const sgt_watch *w, const sgt_metrics *m)
 {
     char line[300], since[32], epoch[32], bits[48] = "";
     double seconds = (double)(w->t->info.windows_per_epoch * w->t->s->seq) / m->tokens_per_s;
@@ -112,10 +112,10 @@ static void say_evaluation(const sgt_watch *w, const sgt_metrics *m)
         (unsigned long long)m->step + 1, m->loss, m->val_loss, bits, (unsigned long long)m->tokens,
         sgt_format_duration(since, sizeof since, sgt_now() - w->start), m->tokens_per_s,
         sgt_format_duration(epoch, sizeof epoch, seconds));
-    say_line(w, line);
+    print_line(w, line);
 }
 
-static void say_epoch(sgt_watch *w, const sgt_metrics *m)
+static void report_epoch(sgt_watch *w, const sgt_metrics *m)
 {
     char line[128];
     uint64_t rows = w->t->rows, windows = w->t->info.windows_per_epoch;
@@ -126,7 +126,7 @@ static void say_epoch(sgt_watch *w, const sgt_metrics *m)
     snprintf(line, sizeof line, "Epoch %llu, Loss: %.4f, %.1f s", (unsigned long long)epoch,
              w->epoch_loss / (double)w->epoch_steps, sgt_now() - w->epoch_start);
     if (epoch <= EPOCHS_SAID || sgt_now() - w->epoch_said >= SECONDS_BETWEEN) {
-        say_line(w, line);
+        print_line(w, line);
         w->epoch_said = sgt_now();
     }
     w->epoch_loss = 0;
@@ -220,8 +220,8 @@ int sgt_watch_step(sgt_watch *w, sgt_metrics *m, sgt_error *err)
         sgt_say(&t->o->warning, "%s", m->advice);
     m->advice = NULL; /* its text is in an array on this function's stack */
     watch_spikes(w, m);
-    if (m->evaluated) say_evaluation(w, m);
-    if (!t->s->overfit) say_epoch(w, m);
+    if (m->evaluated) report_evaluation(w, m);
+    if (!t->s->overfit) report_epoch(w, m);
     if (t->o->progress) t->o->progress(t->o->ctx, m, t->s->steps, t->state.step);
     return SGT_OK;
 }

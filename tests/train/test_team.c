@@ -14,7 +14,7 @@ static struct {
 static void *work(void *wrong)
 {
     for (int r = 0; r < ROUNDS; r++) {
-        for (size_t t; (t = sgt_team_take(&shared.team)) < TASKS;) shared.done[r][t]++;
+        for (size_t t; (t = sgt_team_next(&shared.team)) < TASKS;) shared.done[r][t]++;
         sgt_team_barrier(&shared.team, TEAM);
         /* plain reads: the barrier orders them */
         for (int t = 0; t < TASKS; t++) *(int *)wrong += shared.done[r][t] != 1;

@@ -240,7 +240,7 @@ static void give_up(sgt_ranks *r, const sgt_error *why)
 /* Read from a rank's LIFE connection what has happened to it, and set *bad. For an interrupt, the
  * message names no rank, because the user meant all of them. Return for how many seconds rank 0
  * should wait before it prints this. */
-static double read_note(const net *t, uint32_t rank, sgt_error *bad)
+static double read_failure(const net *t, uint32_t rank, sgt_error *bad)
 {
     note n;
     if (receive_all(t->life[rank].fd, &n, sizeof n) < 0) {
@@ -268,7 +268,7 @@ static void watch_peers(net *t)
         /* after the first failure, only wait */
         int news = poll(t->life, bad.code ? 0 : t->r.size, 50);
         for (uint32_t i = 1; news > 0 && !is_set(&t->ending) && i < t->r.size; i++)
-            if (t->life[i].revents && !bad.code) until = sgt_now() + read_note(t, i, &bad);
+            if (t->life[i].revents && !bad.code) until = sgt_now() + read_failure(t, i, &bad);
     }
 }
 

@@ -73,7 +73,7 @@ static const char *cudnn_lacks(sgt_cuda_backend *c, sgt_error *why)
 
 /* Choose a working path without tensor cores: by tiles, or by whole matrices. The user was already
  * told which paths the self-check rejected. */
-static int take_slow(sgt_cuda_backend *c, const char *own, sgt_error *err)
+static int choose_slow_path(sgt_cuda_backend *c, const char *own, sgt_error *err)
 {
     sgt_error why;
     if (!sgt_cuda_attention_tiled_serves(c->shape.D))
@@ -91,7 +91,7 @@ static int take_slow(sgt_cuda_backend *c, const char *own, sgt_error *err)
                : SGT_OK;
 }
 
-static int take_named(sgt_cuda_backend *c, sgt_error *err)
+static int choose_named_path(sgt_cuda_backend *c, sgt_error *err)
 {
     sgt_error space;
     const char *why = c->o.attention == SGT_ATTENTION_OWN ? own_lacks(c, &space)
@@ -112,10 +112,10 @@ int sgt_cuda_choose_attention(sgt_cuda_backend *c, sgt_error *err)
 {
     sgt_error own_space, cudnn_space;
     c->shape.scale = 1 / sqrtf((float)c->shape.D);
-    if (c->o.attention != SGT_ATTENTION_AUTO) return take_named(c, err);
+    if (c->o.attention != SGT_ATTENTION_AUTO) return choose_named_path(c, err);
     const char *own = own_lacks(c, &own_space), *cudnn;
     c->plan.path = our_path(c);
-    if (!sgt_cuda_attention_serves(c->shape.D)) return take_slow(c, own, err);
+    if (!sgt_cuda_attention_serves(c->shape.D)) return choose_slow_path(c, own, err);
     int ours = c->shape.type == SGT_F32 || c->o.deterministic || c->o.dropout > 0 || c->o.documents;
     if (!own && ours) return SGT_OK;
     cudnn = cudnn_lacks(c, &cudnn_space);
@@ -123,7 +123,7 @@ int sgt_cuda_choose_attention(sgt_cuda_backend *c, sgt_error *err)
         sgt_say(&c->o.notice, "attention: ours (cuDNN's was not tried: %s)", cudnn);
     if (!own) return SGT_OK;
     c->plan.path = SGT_PATH_CUDNN;
-    return cudnn ? take_slow(c, own, err) : SGT_OK;
+    return cudnn ? choose_slow_path(c, own, err) : SGT_OK;
 }
 
 static void one_layer(sgt_cuda_backend *c)

@@ -69,8 +69,8 @@ static size_t memory(const sgt_backend *b, sgt_memory_kind kinds[SGT_MEMORY_KIND
 /* ---- a micro-step ---- */
 
 /* Copy the targets and documents of the batch to the device, through pinned memory. */
-static void copy_beside(sgt_cuda_backend *c, sgt_cuda_stream s, const sgt_batch *rows, int slot,
-                        int32_t *staged)
+static void copy_targets(sgt_cuda_backend *c, sgt_cuda_stream s, const sgt_batch *rows, int slot,
+                         int32_t *staged)
 {
     size_t bytes = c->shape.N * sizeof *staged;
     if (rows->targets) {
@@ -92,13 +92,13 @@ static void copy_rows(sgt_cuda_backend *c, const sgt_batch *rows, int slot)
     sgt_cuda_wait(s, c->queue.taken[slot]);
     sgt_cuda_copy(s, c->buf.tokens[slot], rows->tokens,
                   c->shape.B * (c->shape.T + 1) * sizeof *rows->tokens);
-    copy_beside(c, s, rows, slot, c->queue.staged[k % SGT_CUDA_RING]);
+    copy_targets(c, s, rows, slot, c->queue.staged[k % SGT_CUDA_RING]);
     sgt_cuda_record(c->queue.copied[k % SGT_CUDA_RING], s);
     sgt_cuda_wait(c->queue.compute, c->queue.copied[k % SGT_CUDA_RING]);
 }
 
 /* Convert the rows in a slot to the ids and targets of the micro-step that begins now. */
-static void take_rows(sgt_cuda_backend *c, int slot, int given)
+static void widen_rows(sgt_cuda_backend *c, int slot, int given)
 {
     int32_t ignore = c->o.ignoring ? c->o.ignore : -1;
     sgt_cuda_widen_rows(c->queue.compute, c->buf.ids, c->buf.targets, c->buf.tokens[slot],
@@ -143,7 +143,7 @@ static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_b
     sgt_cuda_begin_micro_step(c->queue.compute, c->buf.control, c->buf.place, (float)scale,
                               c->o.seed, step,
                               (uint64_t)micro * c->shape.B * c->shape.ranks + c->shape.rank);
-    take_rows(c, slot, rows->targets != NULL);
+    widen_rows(c, slot, rows->targets != NULL);
     sgt_cuda_record(c->queue.taken[slot], c->queue.compute);
     int rc = last ? sgt_cuda_run(c, &c->queue.last_graph, compute_last_micro_step, err)
                   : sgt_cuda_run(c, &c->queue.micro_graph, compute_micro_step, err);
@@ -206,9 +206,9 @@ static int eval(sgt_backend *b, const sgt_batch *rows, double *loss, uint64_t *t
     if (rc < 0) return rc;
     memcpy(c->queue.staging, rows->tokens, tokens);
     sgt_cuda_copy(c->queue.compute, c->buf.tokens[0], c->queue.staging, tokens);
-    copy_beside(c, c->queue.compute, rows, 0, c->queue.staged[0]);
+    copy_targets(c, c->queue.compute, rows, 0, c->queue.staged[0]);
     sgt_cuda_zero(c->queue.compute, c->buf.eval_control, sizeof *c->buf.eval_control);
-    take_rows(c, 0, rows->targets != NULL);
+    widen_rows(c, 0, rows->targets != NULL);
     sgt_cuda_forward(c, 0);
     sgt_cuda_head(c, 0);
     if ((rc = sgt_cuda_read_control(c, c->buf.eval_control, err)) < 0) return rc;
@@ -273,7 +273,7 @@ static int open_device(sgt_cuda_backend *c, sgt_error *err)
     return sgt_cuda_device_open(&c->device, 0, err);
 }
 
-static int take_memory(sgt_cuda_backend *c, sgt_error *err)
+static int allocate_arena(sgt_cuda_backend *c, sgt_error *err)
 {
     sgt_error why;
     void *arena;
@@ -406,7 +406,7 @@ int sgt_cuda_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_e
     if (rc == SGT_OK) rc = sgt_cuda_ranks_open(c, err);
     if (rc == SGT_OK) rc = open_products(c, err);
     if (rc == SGT_OK) sgt_cuda_find_peak(c); /* done now, while there is room for large matrices */
-    if (rc == SGT_OK) rc = take_memory(c, err);
+    if (rc == SGT_OK) rc = allocate_arena(c, err);
     if (rc == SGT_OK) rc = sgt_cuda_choose_gelu(c, err);
     if (rc == SGT_OK) rc = sgt_cuda_time_attention(c, err);
     if (rc == SGT_OK) rc = clear_state(c, err);

@@ -29,7 +29,7 @@ static size_t bucket_of(const sgt_cuda_backend *c, size_t tensor, int vector)
 /* Compute where each tensor is. Matrices come first, because weight decay applies to the beginning
  * of the arrays; those of a layer are adjacent. Then come the vectors in the same order. Buckets
  * are padded so that every rank's part is aligned. */
-static size_t place_tensors(sgt_cuda_backend *c)
+static size_t assign_offsets(sgt_cuda_backend *c)
 {
     size_t tensors = sgt_model_tensors(&c->model), at = 0, bucket = 0;
     for (int vectors = 0; vectors <= 1; vectors++) {
@@ -130,7 +130,7 @@ int sgt_cuda_decide(sgt_cuda_backend *c, const sgt_backend_options *o, sgt_error
         c->flat.bucket_at = calloc(sgt_cuda_buckets(c) + 1, sizeof *c->flat.bucket_at);
     if (!c->buf.blocks || !c->flat.tensor_at || !c->flat.bucket_at)
         return sgt_fail_memory(err, "backend");
-    c->flat.count = place_tensors(c);
+    c->flat.count = assign_offsets(c);
     c->flat.own = c->flat.count / c->shape.ranks;
     c->flat.own_decayed = c->flat.decayed / c->shape.ranks;
     if (c->o.optim.kind == SGT_MUON) {
@@ -144,7 +144,7 @@ int sgt_cuda_decide(sgt_cuda_backend *c, const sgt_backend_options *o, sgt_error
 
 /* ---- the arena ---- */
 
-static void *take(sgt_cuda_backend *c, size_t bytes)
+static void *add_buffer(sgt_cuda_backend *c, size_t bytes)
 {
     void *p = c->buf.arena ? c->buf.arena + c->buf.used : NULL;
     size_t whole = round_up(bytes, ALIGN);
@@ -153,8 +153,14 @@ static void *take(sgt_cuda_backend *c, size_t bytes)
     return p;
 }
 
-static void *numbers(sgt_cuda_backend *c, size_t count) { return take(c, count * c->shape.width); }
-static float *floats(sgt_cuda_backend *c, size_t count) { return take(c, count * sizeof(float)); }
+static void *numbers(sgt_cuda_backend *c, size_t count)
+{
+    return add_buffer(c, count * c->shape.width);
+}
+static float *floats(sgt_cuda_backend *c, size_t count)
+{
+    return add_buffer(c, count * sizeof(float));
+}
 
 /* End a kind of memory: it is counted as all bytes taken since the previous kind ended. */
 static void kind(sgt_cuda_backend *c, const char *name)
@@ -171,7 +177,7 @@ static void kind(sgt_cuda_backend *c, const char *name)
 #define OWN_FLOATS(field, count, first) \
     (l->field = (first) && (first) != l ? (first)->field : floats(c, count))
 
-static void lay_out_block(sgt_cuda_backend *c, sgt_cuda_block *l)
+static void add_block(sgt_cuda_backend *c, sgt_cuda_block *l)
 {
     size_t N = c->shape.N, C = c->shape.C;
     const sgt_cuda_block *cheap = l->recompute == SGT_RECOMPUTE_NONE ? NULL : c->buf.share_cheap;
@@ -192,7 +198,7 @@ static void lay_out_block(sgt_cuda_backend *c, sgt_cuda_block *l)
     if (c->plan.path == SGT_PATH_NAIVE) OWN(probs, N * c->shape.H * c->shape.T, inside);
 }
 
-static void lay_out_naive(sgt_cuda_backend *c)
+static void add_naive(sgt_cuda_backend *c)
 {
     size_t NC = c->shape.N * c->shape.C;
     sgt_cuda_naive *n = &c->plan.naive;
@@ -206,7 +212,7 @@ static void lay_out_naive(sgt_cuda_backend *c)
     n->dscores = numbers(c, c->shape.N * c->shape.H * c->shape.T);
 }
 
-static void lay_out_muon(sgt_cuda_backend *c)
+static void add_muon(sgt_cuda_backend *c)
 {
     sgt_cuda_muon *u = &c->plan.muon;
     size_t C = c->shape.C, L = c->shape.L;
@@ -217,7 +223,7 @@ static void lay_out_muon(sgt_cuda_backend *c)
     kind(c, "Muon");
 }
 
-static void lay_out_parameters(sgt_cuda_backend *c)
+static void add_parameters(sgt_cuda_backend *c)
 {
     int parts = c->shape.ranks > 1;
     c->flat.params = floats(c, c->flat.own);
@@ -237,7 +243,7 @@ static void lay_out_parameters(sgt_cuda_backend *c)
                     ? NULL
                     : floats(c, c->flat.own - (c->flat.muon_end - c->flat.muon_at));
     kind(c, "moments");
-    if (c->o.optim.kind == SGT_MUON) lay_out_muon(c);
+    if (c->o.optim.kind == SGT_MUON) add_muon(c);
 }
 
 static size_t most(size_t a, size_t b) { return a > b ? a : b; }
@@ -254,25 +260,25 @@ static size_t scratch_bytes(const sgt_cuda_backend *c)
     return most(n, sgt_cuda_grad_norm_scratch());
 }
 
-static void lay_out_data(sgt_cuda_backend *c)
+static void add_data(sgt_cuda_backend *c)
 {
-    c->buf.ids = take(c, c->shape.N * sizeof(int32_t));
-    c->buf.targets = take(c, c->shape.N * sizeof(int32_t));
-    c->buf.sorted = take(c, c->shape.N * sizeof(int32_t));
-    c->buf.order = take(c, c->shape.N * sizeof(int32_t));
+    c->buf.ids = add_buffer(c, c->shape.N * sizeof(int32_t));
+    c->buf.targets = add_buffer(c, c->shape.N * sizeof(int32_t));
+    c->buf.sorted = add_buffer(c, c->shape.N * sizeof(int32_t));
+    c->buf.order = add_buffer(c, c->shape.N * sizeof(int32_t));
     if (c->o.documents) {
-        c->buf.documents.start = take(c, c->shape.N * sizeof(int32_t));
-        c->buf.documents.end = take(c, c->shape.N * sizeof(int32_t));
+        c->buf.documents.start = add_buffer(c, c->shape.N * sizeof(int32_t));
+        c->buf.documents.end = add_buffer(c, c->shape.N * sizeof(int32_t));
     }
     for (int i = 0; i < SGT_CUDA_SLOTS; i++) {
-        c->buf.tokens[i] = take(c, c->shape.B * (c->shape.T + 1) * sizeof(uint16_t));
-        c->buf.given[i] = take(c, c->shape.N * sizeof(int32_t));
-        if (c->o.documents) c->buf.starts[i] = take(c, c->shape.N * sizeof(int32_t));
+        c->buf.tokens[i] = add_buffer(c, c->shape.B * (c->shape.T + 1) * sizeof(uint16_t));
+        c->buf.given[i] = add_buffer(c, c->shape.N * sizeof(int32_t));
+        if (c->o.documents) c->buf.starts[i] = add_buffer(c, c->shape.N * sizeof(int32_t));
     }
-    c->buf.control = take(c, sizeof *c->buf.control);
-    c->buf.eval_control = take(c, sizeof *c->buf.eval_control);
-    c->buf.place = take(c, sizeof *c->buf.place);
-    c->buf.outliers = take(c, sizeof *c->buf.outliers);
+    c->buf.control = add_buffer(c, sizeof *c->buf.control);
+    c->buf.eval_control = add_buffer(c, sizeof *c->buf.eval_control);
+    c->buf.place = add_buffer(c, sizeof *c->buf.place);
+    c->buf.outliers = add_buffer(c, sizeof *c->buf.outliers);
     kind(c, "data");
     /* a separate allocation, for matrix products */
     c->memory[c->kinds++] = (sgt_memory_kind){"workspace", c->plan.gemm_space};
@@ -283,7 +289,8 @@ static void lay_out_data(sgt_cuda_backend *c)
 static void *cudnn_space(sgt_cuda_backend *c)
 {
     size_t bytes = c->plan.cudnn ? sgt_cudnn_attention_workspace(c->plan.cudnn) : 0;
-    return bytes <= c->shape.N * c->shape.ldv * c->shape.width ? c->buf.logits : take(c, bytes);
+    return bytes <= c->shape.N * c->shape.ldv * c->shape.width ? c->buf.logits
+                                                               : add_buffer(c, bytes);
 }
 
 void sgt_cuda_lay_out(sgt_cuda_backend *c)
@@ -291,9 +298,9 @@ void sgt_cuda_lay_out(sgt_cuda_backend *c)
     size_t N = c->shape.N, C = c->shape.C;
     c->buf.used = c->kinds = 0;
     sgt_live_free(&c->live);
-    lay_out_parameters(c);
+    add_parameters(c);
     c->buf.x0 = numbers(c, N * C);
-    for (size_t i = 0; i < c->shape.L; i++) lay_out_block(c, c->buf.blocks + i);
+    for (size_t i = 0; i < c->shape.L; i++) add_block(c, c->buf.blocks + i);
     c->buf.lnf = numbers(c, N * C);
     c->buf.meanf = floats(c, N);
     c->buf.rstdf = floats(c, N);
@@ -305,7 +312,7 @@ void sgt_cuda_lay_out(sgt_cuda_backend *c)
     kind(c, "activation gradients");
     c->buf.delta = floats(c, N * c->shape.H);
     c->buf.bias_sums = floats(c, 4 * C);
-    if (c->plan.path == SGT_PATH_NAIVE) lay_out_naive(c);
+    if (c->plan.path == SGT_PATH_NAIVE) add_naive(c);
     kind(c, "attention");
     c->buf.logits = numbers(c, N * c->shape.ldv);
     c->buf.loss = floats(c, N);
@@ -313,11 +320,11 @@ void sgt_cuda_lay_out(sgt_cuda_backend *c)
     c->buf.cudnn_space = cudnn_space(c);
     kind(c, "head");
     c->buf.scratch_bytes = scratch_bytes(c);
-    c->buf.scratch = take(c, c->buf.scratch_bytes);
+    c->buf.scratch = add_buffer(c, c->buf.scratch_bytes);
     if (c->plan.variants & SGT_VARIANT_BIAS_BRANCHES)
-        c->buf.beside_scratch = take(c, sgt_cuda_bias_backward_scratch(N, 4 * C));
+        c->buf.beside_scratch = add_buffer(c, sgt_cuda_bias_backward_scratch(N, 4 * C));
     kind(c, "scratch");
-    lay_out_data(c);
+    add_data(c);
     if (c->live.count) sgt_cuda_live(c);
     c->base.live = c->live.failed ? NULL : sgt_cuda_live_count;
 }

@@ -13,7 +13,7 @@ enum { COUNT = 256, ARRAYS = 4, BYTES = ARRAYS * COUNT * (int)sizeof(float) };
 
 /* ---- NCCL ---- */
 
-static int said(const sgt_nccl *n, const char *what, int code, sgt_error *err)
+static int fail_nccl(const sgt_nccl *n, const char *what, int code, sgt_error *err)
 {
     return code ? sgt_fail(err, SGT_EIO, "%s: %s", what, n->error_string(code)) : SGT_OK;
 }
@@ -23,17 +23,18 @@ static int calls(const sgt_nccl *n, sgt_nccl_comm comm, const sgt_check_space *x
 {
     float *d = x->device, *reduced = d + COUNT, *scattered = reduced + COUNT,
           *gathered = scattered + COUNT;
-    int rc = said(n, "all_reduce",
-                  n->all_reduce(d, reduced, COUNT, SGT_NCCL_FLOAT32, SGT_NCCL_SUM, comm, x->stream),
-                  err);
+    int rc = fail_nccl(
+        n, "all_reduce",
+        n->all_reduce(d, reduced, COUNT, SGT_NCCL_FLOAT32, SGT_NCCL_SUM, comm, x->stream), err);
     if (rc == SGT_OK)
-        rc = said(
+        rc = fail_nccl(
             n, "reduce_scatter",
             n->reduce_scatter(d, scattered, COUNT, SGT_NCCL_FLOAT32, SGT_NCCL_SUM, comm, x->stream),
             err);
     return rc < 0 ? rc
-                  : said(n, "all_gather",
-                         n->all_gather(d, gathered, COUNT, SGT_NCCL_FLOAT32, comm, x->stream), err);
+                  : fail_nccl(n, "all_gather",
+                              n->all_gather(d, gathered, COUNT, SGT_NCCL_FLOAT32, comm, x->stream),
+                              err);
 }
 
 static int reduce(const sgt_nccl *n, sgt_nccl_comm comm, sgt_check_space *x, sgt_error *err)
@@ -62,8 +63,9 @@ int sgt_check_nccl(int device, sgt_error *err)
     sgt_nccl_comm comm = NULL;
     const sgt_nccl *n = sgt_nccl_load(err);
     if (!n) return SGT_EUNSUPPORTED;
-    int rc = said(n, "an id", n->unique_id(&id), err);
-    if (rc == SGT_OK) rc = said(n, "joining one rank", n->comm_init_rank(&comm, 1, id, 0), err);
+    int rc = fail_nccl(n, "an id", n->unique_id(&id), err);
+    if (rc == SGT_OK)
+        rc = fail_nccl(n, "joining one rank", n->comm_init_rank(&comm, 1, id, 0), err);
     if (rc < 0) return rc;
     if ((rc = sgt_check_space_open(&x, BYTES, err)) == SGT_OK) rc = reduce(n, comm, &x, err);
     n->comm_destroy(comm);

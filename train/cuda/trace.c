@@ -33,7 +33,7 @@ static int finish(const sgt_cuda_backend *c, sgt_error *err)
 }
 
 /* Add the option to CUPTI's message. */
-static int told(int rc, const sgt_error *why, sgt_error *err)
+static int name_option(int rc, const sgt_error *why, sgt_error *err)
 {
     return rc < 0 ? sgt_fail(err, rc, "--profile: %s", why->text) : rc;
 }
@@ -43,7 +43,7 @@ static int begin(void *ctx, sgt_error *err)
     sgt_cuda_backend *c = ctx;
     sgt_error why;
     int rc = finish(c, err);
-    return rc == SGT_OK ? told(sgt_cupti_begin(c->cupti, &why), &why, err) : rc;
+    return rc == SGT_OK ? name_option(sgt_cupti_begin(c->cupti, &why), &why, err) : rc;
 }
 
 static int end(void *ctx, sgt_error *err)
@@ -53,7 +53,7 @@ static int end(void *ctx, sgt_error *err)
     sgt_cupti_counts counts;
     int rc = finish(c, err);
     if (rc == SGT_OK)
-        rc = told(sgt_cupti_end(c->cupti, show, c->o.trace, &counts, &why), &why, err);
+        rc = name_option(sgt_cupti_end(c->cupti, show, c->o.trace, &counts, &why), &why, err);
     if (rc == SGT_OK && counts.lost)
         sgt_say(&c->o.notice, "trace: CUPTI lost %llu records", (unsigned long long)counts.lost);
     return rc;
@@ -64,7 +64,7 @@ int sgt_cuda_trace_open(sgt_cuda_backend *c, sgt_error *err)
     /* without CUPTI, the trace has only the host's part */
     if (!c->o.trace || sgt_verdict_out(c->o.verdicts, SGT_CHECK_CUPTI)) return SGT_OK;
     sgt_error why;
-    int rc = told(sgt_cupti_open(&c->cupti, &why), &why, err);
+    int rc = name_option(sgt_cupti_open(&c->cupti, &why), &why, err);
     if (rc == SGT_OK) sgt_trace_watch(c->o.trace, &(sgt_trace_watcher){begin, end, c});
     return rc;
 }

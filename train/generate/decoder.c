@@ -52,7 +52,7 @@ static size_t number_size(const sgt_decoder *d, const sgt_tensor *t, size_t inde
 }
 
 /* Lay out the memory. Call it once to measure its size, and once with memory. */
-static void lay_out(sgt_decoder *d)
+static void assign_memory(sgt_decoder *d)
 {
     sgt_arena *a = &d->arena;
     size_t cache = (size_t)d->o.model.layers * d->o.sequences * d->o.window * d->C;
@@ -131,7 +131,7 @@ static int put(sgt_backend *b, sgt_state what, size_t index, size_t first, size_
 
 static int get_memory(sgt_decoder *d, sgt_error *err)
 {
-    lay_out(d);
+    assign_memory(d);
     uint64_t need = d->arena.used, available = sgt_memory_available();
     if (need > available)
         return sgt_fail(err, SGT_ENOMEM,
@@ -163,7 +163,7 @@ int sgt_decoder_open(sgt_decoder **out, const sgt_decoder_options *o, sgt_error 
         sgt_decoder_close(d);
         return rc;
     }
-    lay_out(d);
+    assign_memory(d);
     *out = d;
     return SGT_OK;
 }
@@ -211,7 +211,7 @@ static void tile(const sgt_decoder *d, float *out, const float *x, size_t weight
 static void linear(sgt_decoder *d, float *out, const float *x, size_t weight, size_t n, size_t m,
                    size_t k, int gelu)
 {
-    for (size_t t; (t = sgt_team_take(&d->team)) < tiles(m);) {
+    for (size_t t; (t = sgt_team_next(&d->team)) < tiles(m);) {
         size_t j = t * TILE, columns = m - j < TILE ? m - j : TILE;
         tile(d, out, x, weight, vector(d, weight + 1), n, m, k, j);
         for (size_t i = 0; gelu && i < n; i++)
@@ -231,7 +231,7 @@ static float *cached(const sgt_decoder *d, float *cache, size_t layer, uint32_t 
  * to each other. */
 static void remember(sgt_decoder *d, size_t layer, const sgt_decoder_row *rows, size_t n)
 {
-    for (size_t i; (i = sgt_team_take(&d->team)) < n;)
+    for (size_t i; (i = sgt_team_next(&d->team)) < n;)
         for (size_t h = 0; h < d->H; h++) {
             size_t bytes = d->D * sizeof(float), at = rows[i].position * d->D;
             const float *k = d->qkv + i * 3 * d->C + d->C + h * d->D;
@@ -245,7 +245,7 @@ static void attention(sgt_decoder *d, size_t layer, const sgt_decoder_row *rows,
 {
     float scale = 1 / sqrtf((float)d->D),
           *scores = d->scores + (size_t)omp_get_thread_num() * d->o.window;
-    for (size_t t; (t = sgt_team_take(&d->team)) < n * d->H;) {
+    for (size_t t; (t = sgt_team_next(&d->team)) < n * d->H;) {
         const sgt_decoder_row *r = rows + t / d->H;
         size_t i = t / d->H, h = t % d->H;
         d->k->attend(d->att + i * d->C + h * d->D, d->qkv + i * 3 * d->C + h * d->D,
@@ -259,7 +259,7 @@ static void attention(sgt_decoder *d, size_t layer, const sgt_decoder_row *rows,
 /* Compute x += y, then the LayerNorm of x. */
 static void residual(sgt_decoder *d, size_t norm, size_t n)
 {
-    for (size_t i; (i = sgt_team_take(&d->team)) < n;)
+    for (size_t i; (i = sgt_team_next(&d->team)) < n;)
         d->k->residual_layernorm(d->x + i * d->C, d->ln + i * d->C, d->mean + i, d->rstd + i,
                                  d->x + i * d->C, d->y + i * d->C, vector(d, norm),
                                  vector(d, norm + 1), 1, d->C, d->o.model.eps);
@@ -293,7 +293,7 @@ static void embed(sgt_decoder *d, const sgt_decoder_row *rows, size_t n)
 {
     const float *wpe = vector(d, 1);
     size_t first = tensor_of(0, SGT_LN1_W);
-    for (size_t i; (i = sgt_team_take(&d->team)) < n;) {
+    for (size_t i; (i = sgt_team_next(&d->team)) < n;) {
         float *x = d->x + i * d->C;
         if (d->o.bf16) widen_row(d, x, rows[i].id);
         else memcpy(x, vector(d, 0) + rows[i].id * d->C, d->C * sizeof *x);
@@ -308,7 +308,7 @@ static void embed(sgt_decoder *d, const sgt_decoder_row *rows, size_t n)
 static void head(sgt_decoder *d, size_t wanted, float *logits)
 {
     size_t weight = d->o.model.untied ? d->tensors - 1 : 0;
-    for (size_t t; (t = sgt_team_take(&d->team)) < tiles(d->V);)
+    for (size_t t; (t = sgt_team_next(&d->team)) < tiles(d->V);)
         tile(d, logits, d->last, weight, NULL, wanted, d->V, d->C, t * TILE);
 }
 
@@ -329,7 +329,7 @@ void sgt_decoder_run(sgt_decoder *d, const sgt_decoder_row *rows, size_t n, floa
     {
         embed(d, rows, n);
         for (size_t l = 0; l < d->o.model.layers; l++) block(d, l, rows, n);
-        if (sgt_team_take(&d->team) == 0) wanted = gather_wanted(d, rows, n);
+        if (sgt_team_next(&d->team) == 0) wanted = gather_wanted(d, rows, n);
         barrier(d);
         if (wanted) head(d, wanted, logits);
     }

@@ -3,7 +3,7 @@
  *
  *     #pragma omp parallel num_threads(n)
  *     {
- *         for (size_t i; (i = sgt_team_take(&team)) < tasks;) work(i);
+ *         for (size_t i; (i = sgt_team_next(&team)) < tasks;) work(i);
  *         sgt_team_barrier(&team, omp_get_num_threads());
  *         for (...) ...
  *     }
@@ -38,7 +38,7 @@ typedef struct sgt_team {
         .lock = PTHREAD_MUTEX_INITIALIZER, .all_there = PTHREAD_COND_INITIALIZER \
     }
 
-static inline size_t sgt_team_take(sgt_team *t)
+static inline size_t sgt_team_next(sgt_team *t)
 {
     return __atomic_fetch_add(&t->next, 1, __ATOMIC_RELAXED);
 }

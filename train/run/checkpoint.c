@@ -181,8 +181,7 @@ static int declare_all(sgt_safetensors_writer *w, const sgt_model *m, const char
     return rc;
 }
 
-/* Write all tensors of a state. If w is NULL, only make the calls of `get`, which all ranks must
- * make together. */
+/* Write all tensors of a state. */
 static int write_all(sgt_safetensors_writer *w, sgt_backend *b, sgt_state what, const sgt_model *m,
                      float *buffer, sgt_error *err)
 {
@@ -193,7 +192,7 @@ static int write_all(sgt_safetensors_writer *w, sgt_backend *b, sgt_state what, 
         for (size_t at = 0; at < t.count && rc == SGT_OK; at += PIECE) {
             size_t n = t.count - at < PIECE ? t.count - at : PIECE;
             rc = b->get(b, what, i, at, n, buffer, err);
-            if (rc == SGT_OK && w) rc = sgt_safetensors_write(w, buffer, n, err);
+            if (rc == SGT_OK) rc = sgt_safetensors_write(w, buffer, n, err);
         }
     }
     return rc;
@@ -510,26 +509,17 @@ int sgt_checkpoint_copy(float *const *to, int states, sgt_backend *b, const sgt_
                         sgt_error *err)
 {
     static const sgt_state order[] = {SGT_PARAMETERS, SGT_MOMENT1, SGT_MOMENT2};
-    int rc = SGT_OK;
+    float *piece = to ? NULL : malloc(PIECE * sizeof *piece);
+    int rc = to || piece ? SGT_OK : sgt_fail_memory(err, "a checkpoint");
     for (int s = 0; s < states; s++)
         for (size_t i = 0; i < sgt_model_tensors(m); i++) {
             sgt_tensor t;
             sgt_model_tensor(m, i, &t);
             for (size_t at = 0; at < t.count && rc == SGT_OK; at += PIECE)
                 rc = b->get(b, order[s], i, at, t.count - at < PIECE ? t.count - at : PIECE,
-                            to[s] + t.offset + at, err);
+                            to ? to[s] + t.offset + at : piece, err);
         }
-    return rc;
-}
-
-int sgt_checkpoint_follow(sgt_backend *b, const sgt_model *m, sgt_error *err)
-{
-    float *buffer = malloc(PIECE * sizeof *buffer);
-    int rc = buffer ? write_all(NULL, b, SGT_PARAMETERS, m, buffer, err)
-                    : sgt_fail_memory(err, "a checkpoint");
-    for (int i = 0; i < 2 && rc == SGT_OK; i++)
-        rc = write_all(NULL, b, moment_states[i], m, buffer, err);
-    free(buffer);
+    free(piece);
     return rc;
 }
 

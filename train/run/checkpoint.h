@@ -52,13 +52,10 @@ int sgt_checkpoint_write(const char *dir, const sgt_checkpoint_state *state, sgt
 
 /* Copy the parameters and both moments, or only the first `states` of these three, each to an array
  * with the model's layout. sgt_checkpoint_write can then run later, with a backend whose `get`
- * reads these arrays. */
+ * reads these arrays. With `to` NULL, make the same calls of the backend and keep nothing, as the
+ * other ranks must while rank 0 writes or copies. */
 int sgt_checkpoint_copy(float *const *to, int states, sgt_backend *b, const sgt_model *m,
                         sgt_error *err);
-
-/* Make the same backend calls as rank 0 makes while it writes or copies. The other ranks call this
- * meanwhile. */
-int sgt_checkpoint_follow(sgt_backend *b, const sgt_model *m, sgt_error *err);
 
 /* Read state.json only. The caller frees *state with sgt_checkpoint_state_free. */
 int sgt_checkpoint_read(sgt_checkpoint_state *state, const char *dir, sgt_error *err);

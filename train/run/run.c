@@ -336,7 +336,7 @@ static int point_latest(const sgt_run *r, uint64_t step, sgt_error *err)
     return put_name(r, "latest", name, err);
 }
 
-static int take(sgt_run *r, sgt_error *err)
+static int lock_run(sgt_run *r, sgt_error *err)
 {
     int rc = sgt_make_folders(r->path, err);
     if (rc < 0) return rc;
@@ -385,7 +385,8 @@ int sgt_run_open(sgt_run **out, const char *path, uint64_t step, int force,
         rc = sgt_fail_memory(err, path);
         goto fail;
     }
-    if ((rc = take(r, err)) < 0 || (!force && (rc = check_unchanged(r, step, err)) < 0)) goto fail;
+    if ((rc = lock_run(r, err)) < 0 || (!force && (rc = check_unchanged(r, step, err)) < 0))
+        goto fail;
     if ((rc = remove_leftovers(r, err)) < 0) goto fail;
     /* Remove `latest`, or point it to `step`, before any checkpoint that it may name is removed. It
      * may be out of date if a save was killed between its two renames. */

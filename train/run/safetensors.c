@@ -96,7 +96,7 @@ static int read_tensor(sgt_safetensors *s, sgt_safetensor *t, const char *name, 
     return read_range(t, json_object_get(v, "data_offsets"), s->size, s->path, err);
 }
 
-static int by_place(const void *a, const void *b)
+static int by_offset(const void *a, const void *b)
 {
     const sgt_safetensor *x = a, *y = b;
     if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
@@ -134,7 +134,7 @@ static int read_header(sgt_safetensors *s, sgt_error *err)
         if ((rc = read_tensor(s, &s->tensors[s->count], name, v, err)) < 0) return rc;
         s->count++;
     }
-    qsort(s->tensors, s->count, sizeof *s->tensors, by_place);
+    qsort(s->tensors, s->count, sizeof *s->tensors, by_offset);
     return check_cover(s, err);
 }
 
