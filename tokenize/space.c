@@ -14,7 +14,7 @@
 #include "loader/shards/shard.h"
 #include "tokenize/input/parquet.h"
 #include "tokenize/options.h"
-#include "tokenize/out/out_compare.h"
+#include "tokenize/out/out.h"
 #include "tokenize/parts/parts.h"
 #include "tokenize/vocab/vocab.h"
 

@@ -2,22 +2,23 @@
  * the command line and the messages. */
 #include "tokenize/sgt_tokenize.h"
 
+#include <dirent.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "loader/base/clock.h"
 #include "loader/base/cpu.h"
 #include "loader/base/json.h"
 #include "tokenize/out/export.h"
+#include "tokenize/space.h"
 #include "tools/cli/options.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/process.h"
 #include "tools/cli/talk.h"
 #include "tools/ranks/ranks.h"
-#include "tools/tokenize/estimate.h"
-#include "tools/tokenize/train_vocab.h"
 
 static struct {
     const char *vocab, *pattern, *field, *keep_fields, *cpu;
@@ -146,9 +147,27 @@ static void show_progress(void *ctx, uint64_t done, uint64_t total, uint64_t tok
     sgt_progress_update(m->bar, done, total, m->from, text);
 }
 
-static double mb_per_s(const sgt_tokenize_result *r)
+static double mb_per_s(uint64_t bytes, double seconds)
 {
-    return r->seconds > 0 ? 1e-6 * (double)r->bytes_read / r->seconds : 0;
+    return seconds > 0 ? 1e-6 * (double)bytes / seconds : 0;
+}
+
+/* Print j (NULL: out of memory) on one line, and free it. Return 0 or -1. */
+static int put_json(json_t *j)
+{
+    char *text = sgt_json_dumps(j, JSON_REAL_PRECISION(6));
+    if (text) puts(text);
+    free(text);
+    json_decref(j);
+    return text ? 0 : -1;
+}
+
+/* Return the exit code of a program whose output is complete, if all of it could be written. */
+static int flush_output(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout)) return SGT_EXIT_OK;
+    fprintf(stderr, "%s: cannot write to standard output\n", program.name);
+    return SGT_EXIT_FAILED;
 }
 
 static int print_json(const sgt_tokenize_result *r)
@@ -160,14 +179,11 @@ static int print_json(const sgt_tokenize_result *r)
         (json_int_t)r->invalid_utf8, "bad_lines", (json_int_t)r->bad_lines, "lone_surrogates",
         (json_int_t)r->lone_surrogates, "duplicates", (json_int_t)r->duplicates, "skipped",
         (json_int_t)r->skipped, "eot_literals", (json_int_t)r->eot_literals, "bytes_read",
-        (json_int_t)r->bytes_read, "seconds", r->seconds, "mb_per_s", mb_per_s(r), "shards",
-        (json_int_t)r->shards, "train_tokens", (json_int_t)r->train_tokens, "val_tokens",
-        (json_int_t)r->val_tokens, "already_done", r->already_done);
-    char *text = j ? sgt_json_dumps(j, JSON_REAL_PRECISION(6)) : NULL;
-    if (text) puts(text);
-    free(text);
-    json_decref(j);
-    return text ? 0 : -1;
+        (json_int_t)r->bytes_read, "seconds", r->seconds, "mb_per_s",
+        mb_per_s(r->bytes_read, r->seconds), "shards", (json_int_t)r->shards, "train_tokens",
+        (json_int_t)r->train_tokens, "val_tokens", (json_int_t)r->val_tokens, "already_done",
+        r->already_done);
+    return put_json(j);
 }
 
 static void print_things(FILE *to, const char *before, uint64_t n, const char *singular,
@@ -190,7 +206,9 @@ static void print_work(FILE *to, const sgt_tokenize_result *r)
                 sgt_format_bytes(here, sizeof here, r->bytes_read));
     fprintf(to, ", %s", sgt_format_duration(time, sizeof time, r->seconds));
     if (r->bytes_read)
-        fprintf(to, ", %s", sgt_format_rate(rate, sizeof rate, 1e6 * mb_per_s(r), "B/s"));
+        fprintf(
+            to, ", %s",
+            sgt_format_rate(rate, sizeof rate, 1e6 * mb_per_s(r->bytes_read, r->seconds), "B/s"));
     fprintf(to, "\n");
 }
 
@@ -261,6 +279,151 @@ static void print_summary(const char *out, const sgt_tokenize_result *r)
     free(text);
 }
 
+/* ---- --dry-run ---- */
+
+static int can_be_out(const char *path)
+{
+    struct stat st;
+    int mine = 0, others = 0;
+    if (!strcmp(path, "-")) return 0;
+    if (stat(path, &st) < 0) return 1;
+    DIR *d = S_ISDIR(st.st_mode) ? opendir(path) : NULL;
+    if (!d) return 0;
+    for (const struct dirent *e; (e = readdir(d));) {
+        mine |= !strcmp(e->d_name, "manifest.json") || !strcmp(e->d_name, ".work");
+        others |= strcmp(e->d_name, ".") && strcmp(e->d_name, "..");
+    }
+    closedir(d);
+    return mine || !others;
+}
+
+static json_int_t number(uint64_t v) { return (json_int_t)v; }
+
+static json_t *or_null(uint64_t v)
+{
+    return v == SGT_NOT_KNOWN ? json_null() : json_integer(number(v));
+}
+
+static int print_estimate_json(const sgt_dry_run_result *r)
+{
+    return put_json(json_pack("{s:b, s:I, s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:o}", "dry_run", 1,
+                              "files", number(r->files), "bytes", number(r->bytes), "documents",
+                              or_null(r->documents), "tokens", number(r->tokens), "skipped",
+                              number(r->skipped), "shards", number(r->shards), "disk_bytes",
+                              number(r->disk), "disk_meanwhile", number(r->disk_meanwhile),
+                              "disk_free", or_null(r->disk_free)));
+}
+
+static void write_estimate(FILE *to, const sgt_dry_run_result *r)
+{
+    char a[40], b[40], c[40];
+    fprintf(to, "inputs      %s in %s file%s", sgt_format_bytes(a, sizeof a, r->bytes),
+            sgt_format_count(b, sizeof b, r->files), r->files == 1 ? "" : "s");
+    if (r->documents != SGT_NOT_KNOWN)
+        fprintf(to, ", %s document%s", sgt_format_count(c, sizeof c, r->documents),
+                r->documents == 1 ? "" : "s");
+    fprintf(to, "\ntokens      about %s: bytes / 4%s\n", sgt_format_count(a, sizeof a, r->tokens),
+            r->packed ? ", and packed files are taken for 3 times their bytes" : "");
+    fprintf(to, "disk        about %s in %s shard%s", sgt_format_bytes(a, sizeof a, r->disk),
+            sgt_format_count(b, sizeof b, r->shards), r->shards == 1 ? "" : "s");
+    if (r->disk_meanwhile)
+        fprintf(to, ", and %s while it is made", sgt_format_bytes(c, sizeof c, r->disk_meanwhile));
+    if (r->disk_free != SGT_NOT_KNOWN)
+        fprintf(to, ", %s free there%s", sgt_format_bytes(c, sizeof c, r->disk_free),
+                sgt_space_lacks(NULL, r, NULL) < 0 ? ": too little" : "");
+    fputc('\n', to);
+    if (r->skipped)
+        fprintf(to, "skipped     %s: not plain text (see --binary)\n",
+                sgt_format_things(b, sizeof b, r->skipped, "file", "files"));
+}
+
+/* Print the estimate; its lines are wrapped between words to the terminal's width. */
+static void print_estimate(const sgt_dry_run_result *r)
+{
+    sgt_wrapped w;
+    write_estimate(sgt_wrapped_open(&w), r);
+    sgt_wrapped_close(&w);
+}
+
+/* Print the estimate of --dry-run on standard output. operands[0 .. count - 1] are INPUTs, and the
+ * last of them is OUT if it can be: a new name, an empty folder, or one made by sgt-tokenize. If OUT
+ * needs more space than is free and --force is not given, fail after printing. */
+static int estimate(sgt_tokenize_options *options, const char *const *operands, size_t count,
+                    sgt_error *err)
+{
+    sgt_dry_run_result r;
+    int last_is_out = count > 1 && can_be_out(operands[count - 1]);
+    options->inputs = operands;
+    options->input_count = last_is_out ? count - 1 : count;
+    options->out = last_is_out ? operands[count - 1] : NULL;
+    int rc = sgt_dry_run(options, &r, err);
+    if (rc < 0) return rc;
+    if (o.json && print_estimate_json(&r) < 0) return sgt_fail_memory(err, NULL);
+    if (!o.json && !o.quiet) print_estimate(&r);
+    fflush(stdout);
+    return o.force ? SGT_OK : sgt_space_lacks(options->out, &r, err);
+}
+
+/* ---- --train-vocab ---- */
+
+static void show_pieces(void *ctx, uint64_t done, uint64_t total, uint64_t pieces)
+{
+    (void)pieces;
+    sgt_progress_update(ctx, done, total, 0, "counting");
+}
+
+static int print_vocab_json(const sgt_train_result *r)
+{
+    json_t *j = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "tokens",
+                          (json_int_t)r->tokens, "pieces", (json_int_t)r->pieces, "distinct_pieces",
+                          (json_int_t)r->distinct, "documents", (json_int_t)r->documents, "bytes",
+                          (json_int_t)r->bytes, "files", (json_int_t)r->files, "invalid_utf8",
+                          (json_int_t)r->invalid_utf8, "skipped", (json_int_t)r->skipped, "seconds",
+                          r->seconds, "mb_per_s", mb_per_s(r->bytes, r->seconds));
+    return put_json(j);
+}
+
+static void print_vocab_summary(const char *out, const sgt_train_result *r)
+{
+    char tokens[80], pieces[80], distinct[40], bytes[40], files[80], time[40], rate[40],
+        shown[1024];
+    printf("%s: %s from %s, %s of them distinct\n", sgt_printable(shown, sizeof shown, out),
+           sgt_format_things(tokens, sizeof tokens, r->tokens, "token", "tokens"),
+           sgt_format_things(pieces, sizeof pieces, r->pieces, "piece", "pieces"),
+           sgt_format_count(distinct, sizeof distinct, r->distinct));
+    printf("%s of text in %s, %s, %s\n", sgt_format_bytes(bytes, sizeof bytes, r->bytes),
+           sgt_format_things(files, sizeof files, r->files, "file", "files"),
+           sgt_format_duration(time, sizeof time, r->seconds),
+           sgt_format_rate(rate, sizeof rate, 1e6 * mb_per_s(r->bytes, r->seconds), "B/s"));
+    if (r->skipped)
+        printf("%s skipped: not plain text (see --binary)\n",
+               sgt_format_things(files, sizeof files, r->skipped, "file", "files"));
+}
+
+/* Train a vocabulary on the inputs, write its files to OUT, print the result, and return the exit
+ * code. */
+static int make_vocab(sgt_tokenize_options *options)
+{
+    sgt_error err;
+    sgt_train_result result = {0};
+    sgt_vocab *v = NULL;
+    sgt_progress *bar = sgt_progress_new("B", SGT_PROGRESS_BYTES, o.quiet);
+    options->notice = sgt_progress_notice(bar, program.name);
+    options->progress = show_pieces;
+    options->progress_ctx = bar;
+    int rc = sgt_vocab_train(&v, options, (uint32_t)o.train_vocab, &result, &err);
+    if (!rc) rc = sgt_vocab_save(v, options->out, &err);
+    sgt_vocab_free(v);
+    sgt_progress_end(bar);
+    if (rc < 0) return sgt_report_failure(&program, &err);
+    if (result.tokens < o.train_vocab && !o.quiet)
+        fprintf(stderr, "%s: no pair of tokens is left to merge: %u tokens, not %u\n", program.name,
+                result.tokens, (uint32_t)o.train_vocab);
+    if (o.json && print_vocab_json(&result) < 0) return SGT_EXIT_FAILED;
+    if (!o.json && !o.quiet) print_vocab_summary(options->out, &result);
+    return flush_output();
+}
+
 /* ---- ranks ---- */
 
 /* Fill in t->ranks: from --rank and --ranks, or by connecting to the ranks that a launcher started.
@@ -321,7 +484,6 @@ static int train(sgt_tokenize_options *options)
 {
     sgt_error err;
     sgt_ranks *ranks = NULL;
-    const train_vocab t = {&program, (uint32_t)o.train_vocab, o.json, o.quiet};
     if (sgt_ranks_open(&ranks, program.name, options->stop, &err) < 0)
         return sgt_report_failure(&program, &err);
     int code = SGT_EXIT_OK;
@@ -332,7 +494,7 @@ static int train(sgt_tokenize_options *options)
         code = sgt_ranks_first(ranks) ? sgt_report_failure(&program, &err) : SGT_EXIT_USAGE;
     }
     sgt_ranks_close(ranks, code);
-    return code ? code : run_train_vocab(&t, options);
+    return code ? code : make_vocab(options);
 }
 
 /* ---- the command ---- */
@@ -352,9 +514,7 @@ static int print_result(const char *out, const sgt_tokenize_result *r)
     if (r->waiting && !o.quiet) say_waiting(out, r);
     if (!r->waiting && o.json && print_json(r) < 0) return SGT_EXIT_FAILED;
     if (!r->waiting && !o.json && !o.quiet) print_summary(out, r);
-    if (fflush(stdout) == 0 && !ferror(stdout)) return SGT_EXIT_OK;
-    fprintf(stderr, "%s: cannot write to standard output\n", program.name);
-    return SGT_EXIT_FAILED;
+    return flush_output();
 }
 
 static int tokenize(sgt_tokenize_options *options)
@@ -383,16 +543,11 @@ static int dry_run(sgt_tokenize_options *options, const char *const *operands, s
     sgt_error err;
     sgt_ranks *ranks;
     sgt_talk talk = {program.name, o.quiet};
-    int code = SGT_EXIT_OK, rc = find_ranks(options, &ranks, &err);
+    int code, rc = find_ranks(options, &ranks, &err);
     if (rc < 0) return sgt_report_failure(&program, &err);
     options->notice = sgt_talk_notice(&talk);
-    if (sgt_ranks_first(ranks))
-        rc = tokenize_dry_run(options, operands, count, o.json, o.quiet, &err);
-    if (rc < 0) code = sgt_report_failure(&program, &err);
-    else if (fflush(stdout) != 0 || ferror(stdout)) {
-        fprintf(stderr, "%s: cannot write to standard output\n", program.name);
-        code = SGT_EXIT_FAILED;
-    }
+    if (sgt_ranks_first(ranks)) rc = estimate(options, operands, count, &err);
+    code = rc < 0 ? sgt_report_failure(&program, &err) : flush_output();
     sgt_ranks_close(ranks, code);
     return code;
 }

@@ -12,7 +12,6 @@
 #include "loader/base/philox.h"
 #include "tokenize/input/feed.h"
 #include "tokenize/parts/buckets.h"
-#include "tokenize/parts/divide.h"
 #include "tokenize/parts/meet.h"
 #include "tokenize/parts/order.h"
 #include "tests/tokenize/pipeline.h"

@@ -14,7 +14,7 @@
 #include "tokenize/input/feed.h"
 #include "tokenize/learn/merges.h"
 #include "tokenize/options.h"
-#include "tokenize/out/out_compare.h"
+#include "tokenize/out/out.h"
 #include "tokenize/text/pattern.h"
 #include "tokenize/text/split.h"
 #include "tokenize/vocab/vocab_file.h"

@@ -67,6 +67,17 @@ typedef struct sgt_out {
     sgt_journal *journal;
 } sgt_out;
 
+/* Return whether `folder` holds anything but the `count` names. A missing folder holds nothing. */
+int sgt_out_holds_other_than(const char *folder, const char *const *names, size_t count);
+int sgt_out_file_exists(const char *folder, const char *name);
+
+/* Return 1 if OUT is complete and the same request made it; 0 if it has no manifest. Return a
+ * negative SGT_E* if another request made it, or if it is damaged. Options, vocabulary, and the
+ * inputs' paths, sizes and bytes (feed.h) must agree. */
+int sgt_out_is_complete(const sgt_out_request *r, sgt_error *err);
+/* Compare the inputs of a complete set in `folder`, OUT or a part of it, with r->corpus. */
+int sgt_out_compare_inputs(const sgt_out_request *r, const char *folder, sgt_error *err);
+
 /* Claim OUT for this run. Return 0 if it is ours, with *o filled in; 1 if it is complete, made with
  * the same options from the same inputs; or a negative SGT_E*. Call sgt_out_release only after
  * 0. */

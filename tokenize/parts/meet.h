@@ -1,4 +1,4 @@
-/* meet.h: how the ranks of one run agree, and how they divide the second pass, which makes the
+/* meet.h: how the ranks of one run divide the inputs, how they agree, and how they divide the second pass, which makes the
  * shards of OUT from all parts. Files in OUT/.work are the only way in which ranks agree.
  *
  * Ranks that a launcher started run at the same time. Each of them has WORK/rank-000007, which it
@@ -32,6 +32,7 @@
 
 #include "loader/base/error.h"
 #include "loader/base/ranks.h"
+#include "tokenize/input/corpus.h"
 
 typedef struct sgt_meeting sgt_meeting;
 
@@ -93,5 +94,40 @@ static inline size_t sgt_share_pieces(const sgt_share *s, size_t pieces)
     while (s->count > 1 && pieces < (size_t)SGT_SHARE_PIECES * s->count) pieces *= 2;
     return pieces;
 }
+
+/* ---- dividing the inputs: by their bytes. A rank has files that follow each other. A Parquet file on
+ * the border between two ranks is cut between its row groups; any other file belongs to one rank as a
+ * whole.
+ *
+ *     sgt_cut *cuts = calloc(ranks + 1, sizeof *cuts);
+ *     if (sgt_divide(c, "text", ranks, cuts, stop, &err) < 0) ...;
+ *     if (sgt_divide_any(cuts, rank)) sgt_divide_take(&mine, c, cuts, rank, &err);
+ *     free(mine.files); ---- */
+
+/* Where a rank's share begins, and that of the rank before ends. */
+typedef struct sgt_cut {
+    size_t file;
+    uint64_t row;   /* of the file, if it is cut; 0: at its beginning */
+    uint64_t bytes; /* bytes of the file before that row, about; for progress only */
+} sgt_cut;
+
+/* Set cuts[ranks + 1]: rank i has what lies from cuts[i] to cuts[i + 1], perhaps nothing. All ranks
+ * compute the same cuts. Reads the metadata of at most ranks - 1 Parquet files, for the column
+ * `field` (NULL: "text"). */
+int sgt_divide(const sgt_corpus *c, const char *field, uint32_t ranks, sgt_cut *cuts,
+               const sgt_stop *stop, sgt_error *err);
+
+static inline int sgt_divide_any(const sgt_cut *cuts, uint32_t rank)
+{
+    return cuts[rank].file != cuts[rank + 1].file || cuts[rank].row != cuts[rank + 1].row;
+}
+
+/* Return whether any file is cut. */
+int sgt_divide_cuts(const sgt_cut *cuts, uint32_t ranks);
+
+/* Make the corpus of a rank's share, which is not empty. The caller frees mine->files, an array;
+ * all else belongs to c. */
+int sgt_divide_take(sgt_corpus *mine, const sgt_corpus *c, const sgt_cut *cuts, uint32_t rank,
+                    sgt_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* parts.h: make OUT with several ranks. The input files, in order, are divided among the ranks by
- * their bytes (divide.h). Rank i makes a set of its share in OUT/.work/part-00000i, like a whole
+ * their bytes (meet.h). Rank i makes a set of its share in OUT/.work/part-00000i, like a whole
  * OUT, with its own journal from which it resumes. Ranks need only a common file system. One rank
- * then takes OUT alone, completes it (join.h) and removes the parts. After a rank has died, the
+ * then takes OUT alone, completes it and removes the parts. After a rank has died, the
  * same command continues. Complete parts and shards of OUT are not made again.
  *
  * An OUT that is shuffled (order.h) or free of duplicates (dedup.h) is made by parts even with one
