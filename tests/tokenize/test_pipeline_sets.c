@@ -276,7 +276,6 @@ Test(pipeline_sets, orders_are_walked_and_sought)
     }
     for (int i = 0; i < 2; i++) sgt_made_close(sets[i]);
     cr_assert_eq(access("work/sorting/train/00001-of-00002/table", F_OK), 0);
-    cr_assert_lt(access("work/sorting/train/apart-00002", F_OK), 0, "it was not removed");
 }
 
 /* A rank that waits for another goes on when that one has come, and if it is stopped. A rank's

@@ -17,7 +17,7 @@
 #include "tokenize/parts/buckets.h"
 
 #define BUCKET_BYTES ((uint64_t)64 << 20)
-#define MEMORY_BYTES ((uint64_t)96 << 20)        /* a larger bucket is not loaded */
+#define MEMORY_BYTES ((uint64_t)512 << 20)       /* a larger bucket is not loaded */
 #define LIST_BYTES ((uint64_t)96 << 20)          /* limit of gathered's lists, in all ranks */
 #define TABLE_MAGIC UINT64_C(0x31656c6666756873) /* "shuffle1" */
 
@@ -119,7 +119,7 @@ typedef struct gathered {
      * tokens of all parts; duplicates included */
     uint64_t *starts;
     /* (documents): of those delivered, in their order: the upper half of a document's key, and its
-     * number (MEMORY_BYTES allows fewer than 2^32 documents) */
+     * number (LIST_BYTES allows fewer than 2^32 documents) */
     uint64_t *numbers;
     uint64_t documents, next;
     uint16_t *ids; /* buffer of SGT_MADE_WINDOW ids */
@@ -305,10 +305,17 @@ typedef struct head {
     uint64_t key, number, tokens;
 } head;
 
-/* A document of the loaded bucket. */
+/* A document of the current bucket. */
 typedef struct entry {
     uint64_t key, number, at; /* at: byte of its header in the bucket */
 } entry;
+
+/* A rank's file of the current bucket. */
+typedef struct bucket_file {
+    int fd; /* -1: not open */
+    char *path;
+    uint64_t begin; /* byte of the bucket at which the file begins */
+} bucket_file;
 
 typedef struct shuffled {
     sgt_order_request r;
@@ -316,16 +323,11 @@ typedef struct shuffled {
     bucket *buckets; /* (count): of all ranks together */
     bucket *tables;  /* (ranks, count): of the files of each rank */
     size_t begin;    /* index of the next bucket to begin */
-    /* The bucket that was begun last is read as `piles` piles, of which `pile` are done: one, which
-     * is the bucket itself, or the smaller buckets that it was copied into. */
-    size_t piles, pile;
-    bucket *apart; /* (piles): of those; NULL: the bucket itself */
-    char *buffer;  /* (room): used for one pile after another, as new memory costs time */
+    char *buffer;    /* (room): used for one bucket after another, as new memory costs time */
     uint64_t room;
-    char *bytes;    /* the loaded pile, in `buffer`; NULL: it is too large, or none is loaded */
-    int fd;         /* file of a pile that is too large; -1: none */
-    char *path;     /* the last file of the pile */
-    entry *entries; /* (documents): of the loaded pile, in order */
+    char *bytes; /* the current bucket, in `buffer`; NULL: it is too large, and read from `files` */
+    bucket_file *files; /* (ranks): open while the current bucket is read from them */
+    entry *entries;     /* (documents): of the current bucket, in order */
     size_t documents, next;
     uint64_t from, tokens; /* last document delivered: first byte of its ids, and their number */
     uint16_t *ids;         /* buffer of SGT_MADE_WINDOW ids */
@@ -333,37 +335,26 @@ typedef struct shuffled {
 
 static uint64_t bytes_of(const bucket *b) { return b->documents * sizeof(head) + 2 * b->tokens; }
 
-/* Return which of `count` buckets a key belongs to: its bits after the first `skip`. The buckets,
- * one after another, are then in order. */
-static size_t bucket_of(uint64_t key, int skip, size_t count)
+/* Return which of `count` buckets a key belongs to: its leading bits. The buckets, one after another,
+ * are then in order. */
+static size_t bucket_of(uint64_t key, size_t count)
 {
-    return count == 1 ? 0 : (size_t)(key << skip >> (64 - __builtin_ctzll(count)));
+    return count == 1 ? 0 : (size_t)(key >> (64 - __builtin_ctzll(count)));
 }
 
-/* Return the folder of a rank's files, malloc'd; kind "apart": of those that only it reads. */
-static char *folder_of(const sgt_order_request *r, const char *kind, uint32_t rank)
+/* Return the folder of a rank's files, malloc'd. */
+static char *folder_of(const sgt_order_request *r, uint32_t rank)
 {
     char name[96];
     const int n = snprintf(name, sizeof name, SGT_OUT_SORTING "/%s", sgt_split_names[r->split]);
-    if (kind) snprintf(name + n, sizeof name - (size_t)n, "/%s-%05u", kind, rank);
-    else if (r->share.count > 1)
+    if (r->share.count > 1)
         snprintf(name + n, sizeof name - (size_t)n, "/%05u-of-%05u", rank, r->share.count);
     return sgt_join(r->work, name);
 }
 
-/* Open a new folder of ours for writing `count` buckets. */
-static int open_ours(const shuffled *s, const char *kind, size_t count, sgt_buckets **b,
-                     sgt_error *err)
-{
-    char *folder = folder_of(&s->r, kind, s->r.share.index);
-    int rc = folder ? sgt_buckets_open(b, folder, count, err) : sgt_fail_memory(err, s->r.work);
-    free(folder);
-    return rc;
-}
-
 static char *table_path(const sgt_order_request *r, uint32_t rank)
 {
-    char *folder = folder_of(r, NULL, rank), *path = folder ? sgt_join(folder, "table") : NULL;
+    char *folder = folder_of(r, rank), *path = folder ? sgt_join(folder, "table") : NULL;
     free(folder);
     return path;
 }
@@ -378,33 +369,24 @@ static int buckets_exist(const sgt_order_request *r, sgt_error *err)
     return rc;
 }
 
-static void unload(shuffled *s)
+static void close_bucket(shuffled *s)
 {
-    if (s->fd >= 0) close(s->fd);
-    s->fd = -1;
-    free(s->path);
+    for (uint32_t i = 0; s->files && i < s->r.share.count; i++) {
+        if (s->files[i].path && s->files[i].fd >= 0) close(s->files[i].fd);
+        free(s->files[i].path);
+        s->files[i] = (bucket_file){.fd = -1};
+    }
     free(s->entries);
-    s->path = s->bytes = NULL;
+    s->bytes = NULL;
     s->entries = NULL;
     s->documents = s->next = 0;
-}
-
-/* Forget the bucket that was begun, and remove the files that it was copied into. */
-static void end_bucket(shuffled *s)
-{
-    char *folder = s->apart ? folder_of(&s->r, "apart", s->r.share.index) : NULL;
-    unload(s);
-    if (folder) (void)sgt_remove_tree(folder, NULL);
-    free(folder);
-    free(s->apart);
-    s->apart = NULL;
-    s->piles = s->pile = 0;
 }
 
 static void close_shuffled(shuffled *s)
 {
     if (!s) return;
-    end_bucket(s);
+    close_bucket(s);
+    free(s->files);
     free(s->buffer);
     free(s->buckets);
     free(s->tables);
@@ -417,13 +399,13 @@ static int new_shuffled(shuffled **out, const sgt_order_request *r, uint64_t tok
     shuffled *s = calloc(1, sizeof *s);
     if (!s) return sgt_fail_memory(err, r->work);
     s->r = *r;
-    s->fd = -1;
     if (!s->r.memory) s->r.memory = MEMORY_BYTES;
     s->count = sgt_share_pieces(&r->share, sgt_buckets_count(2 * tokens, BUCKET_BYTES));
     s->buckets = calloc(s->count, sizeof *s->buckets);
     s->tables = calloc(r->share.count, s->count * sizeof *s->tables);
+    s->files = calloc(r->share.count, sizeof *s->files);
     s->ids = malloc(SGT_MADE_WINDOW * sizeof *s->ids);
-    if (s->buckets && s->tables && s->ids) {
+    if (s->buckets && s->tables && s->files && s->ids) {
         *out = s;
         return SGT_OK;
     }
@@ -469,7 +451,7 @@ static int read_table(const char *path, bucket *table, size_t count, sgt_error *
 static int put_document(const shuffled *s, bucket *table, sgt_buckets *b, sgt_order *input,
                         const head *h, sgt_error *err)
 {
-    size_t i = bucket_of(h->key, 0, s->count);
+    size_t i = bucket_of(h->key, s->count);
     int rc = sgt_buckets_put(b, i, h, sizeof *h, err);
     for (uint64_t at = 0; at < h->tokens && !rc;) {
         const uint16_t *ids;
@@ -489,7 +471,9 @@ static int scatter(const shuffled *s, bucket *table, sgt_order *input, sgt_error
     sgt_buckets *b;
     head h;
     uint64_t tokens = 0, told = 0;
-    int rc = open_ours(s, NULL, s->count, &b, err);
+    char *folder = folder_of(r, r->share.index);
+    int rc = folder ? sgt_buckets_open(&b, folder, s->count, err) : sgt_fail_memory(err, r->work);
+    free(folder);
     if (rc < 0) return rc;
     memset(table, 0, s->count * sizeof *table);
     while (!rc && (rc = sgt_order_next(input, &h.tokens, err)) == 0) {
@@ -554,93 +538,6 @@ static int open_shuffled(shuffled **out, const sgt_order_request *r, uint64_t to
     return rc;
 }
 
-/* Open a bucket's file in a folder, which must be as long as `want` says. */
-static int open_file(const char *folder, size_t index, const bucket *want, char **path,
-                     sgt_error *err)
-{
-    uint64_t size;
-    const int fd = sgt_buckets_read(folder, index, path, &size, err);
-    if (fd < 0) return fd;
-    posix_fadvise(fd, 0, 0, POSIX_FADV_WILLNEED);
-    if (size == bytes_of(want)) return fd;
-    close(fd);
-    return sgt_fail(err, SGT_EFORMAT,
-                    "%s: %" PRIu64 " bytes, %" PRIu64 " were written (--force starts over)", *path,
-                    size, bytes_of(want));
-}
-
-/* ---- buckets that are too large: copied into smaller ones ---- */
-
-/* Copy a document, of which the header is at byte *at, and move *at to its end. */
-static int copy_document(shuffled *s, sgt_buckets *b, int fd, const char *path, uint64_t *at,
-                         uint64_t size, sgt_error *err)
-{
-    head h = {0};
-    int rc = size - *at < sizeof h ? SGT_OK : sgt_pread_all(fd, &h, sizeof h, *at, path, err);
-    if (rc < 0) return rc;
-    if (!h.tokens || h.tokens > (size - *at - sizeof h) / 2)
-        return sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": damaged (--force starts over)",
-                        path, *at);
-    const size_t i = bucket_of(h.key, __builtin_ctzll(s->count), s->piles);
-    rc = sgt_buckets_put(b, i, &h, sizeof h, err);
-    *at += sizeof h;
-    for (uint64_t left = h.tokens; left && !rc;) {
-        const size_t n = left < SGT_MADE_WINDOW ? (size_t)left : SGT_MADE_WINDOW;
-        if ((rc = sgt_pread_all(fd, s->ids, 2 * n, *at, path, err)) == 0)
-            rc = sgt_buckets_put(b, i, s->ids, 2 * n, err);
-        *at += 2 * n;
-        left -= n;
-    }
-    s->apart[i].documents++;
-    s->apart[i].tokens += h.tokens;
-    return rc;
-}
-
-static int copy_file(shuffled *s, sgt_buckets *b, size_t index, uint32_t rank, sgt_error *err)
-{
-    const bucket *want = &s->tables[rank * s->count + index];
-    char *path = NULL, *folder = folder_of(&s->r, NULL, rank);
-    const int fd =
-        folder ? open_file(folder, index, want, &path, err) : sgt_fail_memory(err, s->r.work);
-    int rc = fd < 0 ? fd : SGT_OK;
-    for (uint64_t at = 0; !rc && at < bytes_of(want);) {
-        if (sgt_stopped(s->r.stop)) rc = sgt_fail(err, SGT_ESTOPPED, "stopped");
-        else rc = copy_document(s, b, fd, path, &at, bytes_of(want), err);
-    }
-    if (fd >= 0) close(fd);
-    free(path);
-    free(folder);
-    return rc;
-}
-
-/* Copy a bucket into `piles` smaller ones. */
-static int set_apart(shuffled *s, size_t index, size_t piles, sgt_error *err)
-{
-    sgt_buckets *b;
-    int rc = open_ours(s, "apart", piles, &b, err);
-    if (rc < 0) return rc;
-    s->piles = piles;
-    s->pile = 0;
-    if (!(s->apart = calloc(piles, sizeof *s->apart))) rc = sgt_fail_memory(err, s->r.work);
-    for (uint32_t i = 0; i < s->r.share.count && !rc; i++) rc = copy_file(s, b, index, i, err);
-    if (!rc) return sgt_buckets_close(b, 0, err);
-    sgt_buckets_abandon(b);
-    return rc;
-}
-
-static int begin_bucket(shuffled *s, sgt_error *err)
-{
-    const size_t index = s->begin++;
-    const uint64_t size = bytes_of(&s->buckets[index]);
-    const size_t piles = sgt_buckets_count(size, s->r.memory / 3 * 2);
-    end_bucket(s);
-    /* a pile that is too large for memory must be one file */
-    if (size > s->r.memory && (piles > 1 || s->r.share.count > 1))
-        return set_apart(s, index, piles, err);
-    s->piles = 1;
-    return SGT_OK;
-}
-
 /* ---- shuffled through files: sorting a bucket ---- */
 
 static int in_order(const void *a, const void *b)
@@ -650,24 +547,29 @@ static int in_order(const void *a, const void *b)
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* Read n bytes of the loaded pile, from byte `at` on, into p. */
-static int fetch(const shuffled *s, void *p, size_t n, uint64_t at, sgt_error *err)
+/* Read n bytes of the current bucket, from byte `at` on, into p. They are in one file. */
+static int read_bucket(const shuffled *s, void *p, size_t n, uint64_t at, sgt_error *err)
 {
-    if (!s->bytes) return sgt_pread_all(s->fd, p, n, at, s->path, err);
-    memcpy(p, s->bytes + at, n);
-    return SGT_OK;
+    if (s->bytes) {
+        memcpy(p, s->bytes + at, n);
+        return SGT_OK;
+    }
+    uint32_t i = 0;
+    while (i + 1 < s->r.share.count && s->files[i + 1].begin <= at) i++;
+    const bucket_file *f = &s->files[i];
+    return sgt_pread_all(f->fd, p, n, at - f->begin, f->path, err);
 }
 
-/* Add the documents of a file, which begins at byte `begin` of the pile, to the entries. */
-static int list_documents(shuffled *s, uint64_t begin, const bucket *b, sgt_error *err)
+/* Add the documents of a file to the entries. */
+static int list_documents(shuffled *s, const bucket_file *f, const bucket *b, sgt_error *err)
 {
-    const uint64_t end = begin + bytes_of(b);
-    uint64_t at = begin, tokens = 0;
+    const uint64_t end = f->begin + bytes_of(b);
+    uint64_t at = f->begin, tokens = 0;
     int rc = SGT_OK;
     for (uint64_t i = 0; i < b->documents && !rc; i++) {
         head h = {0};
         if (end - at < sizeof h) break;
-        rc = fetch(s, &h, sizeof h, at, err);
+        rc = read_bucket(s, &h, sizeof h, at, err);
         s->entries[s->documents] = (entry){h.key, h.number, at};
         if (!rc && (!h.tokens || h.tokens > (end - at - sizeof h) / 2)) break;
         s->documents++;
@@ -676,27 +578,43 @@ static int list_documents(shuffled *s, uint64_t begin, const bucket *b, sgt_erro
     }
     if (!rc && (at != end || tokens != b->tokens))
         rc = sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": damaged (--force starts over)",
-                      s->path, at - begin);
+                      f->path, at - f->begin);
     return rc;
 }
 
-/* Load one file of the pile, which begins at byte *at of the pile. Move *at to its end. */
-static int load_file(shuffled *s, const char *folder, size_t index, const bucket *b, uint64_t *at,
-                     sgt_error *err)
+/* Open a rank's file of bucket `index`, which must be as long as `b` says. */
+static int open_file(const shuffled *s, bucket_file *f, size_t index, uint32_t rank,
+                     const bucket *b, sgt_error *err)
 {
-    free(s->path);
-    s->path = NULL;
-    int rc = SGT_OK, fd = open_file(folder, index, b, &s->path, err);
-    if (fd < 0) return fd;
-    if (s->bytes) rc = sgt_pread_all(fd, s->bytes + *at, (size_t)bytes_of(b), 0, s->path, err);
-    if (s->bytes) close(fd);
-    else s->fd = fd;
-    if (!rc) rc = list_documents(s, *at, b, err);
-    *at += bytes_of(b);
-    return rc;
+    uint64_t size;
+    char *folder = folder_of(&s->r, rank);
+    f->fd = folder ? sgt_buckets_read(folder, index, &f->path, &size, err)
+                   : sgt_fail_memory(err, s->r.work);
+    free(folder);
+    if (f->fd < 0) return f->fd;
+    posix_fadvise(f->fd, 0, 0, POSIX_FADV_WILLNEED);
+    if (size == bytes_of(b)) return SGT_OK;
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: %" PRIu64 " bytes, %" PRIu64 " were written (--force starts over)",
+                    f->path, size, bytes_of(b));
 }
 
-/* Make room for `size` bytes of a pile. */
+/* Open a rank's file of bucket `index`, load it if the bucket is loaded, and list its documents. */
+static int begin_file(shuffled *s, size_t index, uint32_t rank, sgt_error *err)
+{
+    const bucket *b = &s->tables[rank * s->count + index];
+    bucket_file *f = &s->files[rank];
+    int rc = open_file(s, f, index, rank, b, err);
+    if (!rc && s->bytes)
+        rc = sgt_pread_all(f->fd, s->bytes + f->begin, (size_t)bytes_of(b), 0, f->path, err);
+    if (s->bytes && f->fd >= 0) {
+        close(f->fd);
+        f->fd = -1;
+    }
+    return rc ? rc : list_documents(s, f, b, err);
+}
+
+/* Make room for `size` bytes of a bucket. */
 static int make_room(shuffled *s, uint64_t size, sgt_error *err)
 {
     if (size > s->room) {
@@ -710,26 +628,23 @@ static int make_room(shuffled *s, uint64_t size, sgt_error *err)
     return SGT_OK;
 }
 
-/* Load pile s->pile: its bytes, unless it is too large for memory, and its headers, sorted. */
-static int load(shuffled *s, sgt_error *err)
+/* Begin the next bucket: load its bytes, unless it is too large for memory, and sort its headers. */
+static int begin_bucket(shuffled *s, sgt_error *err)
 {
-    const size_t index = s->apart ? s->pile : s->begin - 1;
-    const bucket *all = s->apart ? &s->apart[index] : &s->buckets[index];
+    const size_t index = s->begin++;
+    const bucket *all = &s->buckets[index];
     uint64_t at = 0;
     int rc = SGT_OK;
-    unload(s);
-    s->pile++;
+    close_bucket(s);
     if (!all->documents) return SGT_OK;
+    for (uint32_t i = 0; i < s->r.share.count; i++) {
+        s->files[i] = (bucket_file){.fd = -1, .begin = at};
+        at += bytes_of(&s->tables[i * s->count + index]);
+    }
     s->entries = calloc(all->documents, sizeof *s->entries);
     if (!s->entries) return sgt_fail_memory(err, s->r.work);
     if (bytes_of(all) <= s->r.memory) rc = make_room(s, bytes_of(all), err);
-    for (uint32_t i = 0; i < (s->apart ? 1 : s->r.share.count) && !rc; i++) {
-        char *folder =
-            s->apart ? folder_of(&s->r, "apart", s->r.share.index) : folder_of(&s->r, NULL, i);
-        const bucket *b = s->apart ? all : &s->tables[i * s->count + index];
-        rc = folder ? load_file(s, folder, index, b, &at, err) : sgt_fail_memory(err, s->r.work);
-        free(folder);
-    }
+    for (uint32_t i = 0; i < s->r.share.count && !rc; i++) rc = begin_file(s, index, i, err);
     if (!rc) qsort(s->entries, s->documents, sizeof *s->entries, in_order);
     return rc;
 }
@@ -739,37 +654,29 @@ static int next_shuffled(shuffled *s, uint64_t *tokens, sgt_error *err)
     head h;
     int rc;
     while (s->next == s->documents) {
-        if (s->pile == s->piles) {
-            if (s->begin == s->count) return 1;
-            if ((rc = begin_bucket(s, err)) < 0) return rc;
-        }
-        if ((rc = load(s, err)) < 0) return rc;
+        if (s->begin == s->count) return 1;
+        if ((rc = begin_bucket(s, err)) < 0) return rc;
     }
     const entry *e = &s->entries[s->next++];
-    if ((rc = fetch(s, &h, sizeof h, e->at, err)) < 0) return rc;
+    if ((rc = read_bucket(s, &h, sizeof h, e->at, err)) < 0) return rc;
     s->from = e->at + sizeof h;
     *tokens = s->tokens = h.tokens;
     return SGT_OK;
 }
 
-/* Begin the bucket, or the pile of it, that has token `at`. Add the tokens before it to *position. */
+/* Begin the bucket that has token `at`. Add the tokens before it to *position. */
 static int seek_shuffled(shuffled *s, uint64_t at, uint64_t *position, sgt_error *err)
 {
-    unload(s);
     for (s->begin = 0; s->begin + 1 < s->count && *position + s->buckets[s->begin].tokens <= at;
          s->begin++)
         *position += s->buckets[s->begin].tokens;
-    const int rc = begin_bucket(s, err);
-    for (; !rc && s->apart && s->pile + 1 < s->piles && *position + s->apart[s->pile].tokens <= at;
-         s->pile++)
-        *position += s->apart[s->pile].tokens;
-    return rc;
+    return begin_bucket(s, err);
 }
 
 static int read_shuffled(shuffled *s, uint64_t at, size_t n, const uint16_t **ids, sgt_error *err)
 {
     *ids = s->bytes ? (const uint16_t *)(const void *)(s->bytes + s->from + 2 * at) : s->ids;
-    return s->bytes ? SGT_OK : sgt_pread_all(s->fd, s->ids, 2 * n, s->from + 2 * at, s->path, err);
+    return s->bytes ? SGT_OK : read_bucket(s, s->ids, 2 * n, s->from + 2 * at, err);
 }
 
 /* ---- any order ---- */

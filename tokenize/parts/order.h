@@ -25,10 +25,10 @@
  *   keys. Each rank copies its share of the documents into files of its own: WORK/sorting/SPLIT, or
  *   WORK/sorting/SPLIT/RANK-of-RANKS with several ranks. A bucket, which is one file of each rank,
  *   has about 64 MiB (more above 64 GiB of tokens). Any rank can then read the buckets in the order
- *   of the keys. It loads one bucket at a time. A bucket of more than 96 MiB is first copied into
- *   smaller ones, WORK/sorting/SPLIT/apart-RANK, by further bits. A document longer than that is
- *   read from its file. Memory of a rank: the bucket that is loaded, and 48 bytes for each of its
- *   documents, half of them to sort; also 64 KiB per file while files are written. The file "table"
+ *   of the keys. It loads one bucket at a time. A bucket of more than 512 MiB, which has a very long
+ *   document or is of more than 256 billion tokens, is read from its files, document by document.
+ *   Memory of a rank: the bucket that is loaded, and 48 bytes for each of its documents, half of
+ *   them to sort; also 64 KiB per file while files are written. The file "table"
  *   in a rank's folder appears when all its files are on disk, and a later run then does not write
  *   them again. */
 #ifndef SGT_ORDER_H
@@ -73,7 +73,7 @@ typedef struct sgt_order_request {
     uint64_t seed;
     const char *work; /* folder for shuffled documents */
     sgt_share share;  /* which of the documents this rank scatters */
-    /* largest bucket of shuffled documents, in bytes, that is loaded into memory; 0: 96 MiB, and
+    /* largest bucket of shuffled documents, in bytes, that is loaded into memory; 0: 512 MiB, and
      * documents may be read from the parts */
     uint64_t memory;
     const sgt_stop *stop;
