@@ -273,6 +273,21 @@ int sgt_pipeline_check(const sgt_manifest *m, const sgt_corpus *c, const sgt_tok
                     100 * o->val_fraction, r.documents);
 }
 
+int sgt_pipeline_publish(sgt_out *out, sgt_manifest *m, const sgt_vocab *v, const char *options,
+                         sgt_tokenize_result *result, sgt_error *err)
+{
+    m->options = (char *)options; /* only read; the caller frees it */
+    snprintf(m->vocabulary, sizeof m->vocabulary, "%s", sgt_vocab_name(v));
+    m->fingerprint = sgt_vocab_fingerprint(v);
+    m->vocab = sgt_vocab_size(v);
+    m->eot = sgt_vocab_eot(v);
+    int rc = sgt_out_publish(out, m, v, err);
+    *result = (sgt_tokenize_result){.bytes_read = result->bytes_read};
+    sgt_pipeline_result(result, m);
+    m->options = NULL;
+    return rc;
+}
+
 /* Complete an OUT that has been claimed. */
 static int fill_out(sgt_out *out, const sgt_tokenize_options *o, const sgt_corpus *c,
                     const sgt_vocab *v, const char *options, sgt_tokenize_result *result,
@@ -288,16 +303,7 @@ static int fill_out(sgt_out *out, const sgt_tokenize_options *o, const sgt_corpu
     result->bytes_read = sgt_record_bytes(r) - from.all_bytes;
     if (!rc) rc = sgt_record_finish(r, &m, err);
     if (!rc && sgt_ranks_size(o->ranks) < 2) rc = sgt_pipeline_check(&m, c, o, err);
-    if (!rc) {
-        m.options = (char *)options; /* only read; the caller frees it */
-        snprintf(m.vocabulary, sizeof m.vocabulary, "%s", sgt_vocab_name(v));
-        m.fingerprint = sgt_vocab_fingerprint(v);
-        m.vocab = sgt_vocab_size(v);
-        m.eot = sgt_vocab_eot(v);
-        rc = sgt_out_publish(out, &m, v, err);
-        sgt_pipeline_result(result, &m);
-        m.options = NULL;
-    }
+    if (!rc) rc = sgt_pipeline_publish(out, &m, v, options, result, err);
     sgt_manifest_free(&m);
     sgt_record_close(r);
     return rc;

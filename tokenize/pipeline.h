@@ -4,6 +4,7 @@
 
 #include "tokenize/input/corpus.h"
 #include "loader/shards/manifest.h"
+#include "tokenize/out/out.h"
 #include "tokenize/sgt_tokenize.h"
 
 /* Make the set in o->out from the corpus, or resume it; o->inputs are ignored. `options`: JSON text
@@ -15,6 +16,10 @@ int sgt_pipeline_make(const sgt_tokenize_options *o, const sgt_corpus *c, const 
  * than 1, and all documents are in the val split. */
 int sgt_pipeline_check(const sgt_manifest *m, const sgt_corpus *c, const sgt_tokenize_options *o,
                        sgt_error *err);
+/* Complete OUT with the manifest m, of which this sets the vocabulary and, while it is written, the
+ * options; and fill in *result, but for its bytes_read, which stays. */
+int sgt_pipeline_publish(sgt_out *out, sgt_manifest *m, const sgt_vocab *v, const char *options,
+                         sgt_tokenize_result *result, sgt_error *err);
 /* Fill in *r from the numbers of a manifest. */
 void sgt_pipeline_result(sgt_tokenize_result *r, const sgt_manifest *m);
 /* Fill in *r from the manifest of a complete OUT, but for r->bytes_read, which stays. */

@@ -10,15 +10,14 @@
 
 #include "loader/base/clock.h"
 #include "loader/base/file.h"
+#include "loader/base/json.h"
 #include "tokenize/input/feed.h"
-#include "tokenize/options.h"
+#include "tokenize/before.h"
 #include "tokenize/out/export.h"
 #include "tokenize/out/out.h"
 #include "tokenize/parts/meet.h"
 #include "tokenize/parts/parts.h"
 #include "tokenize/pipeline.h"
-#include "loader/base/json.h"
-#include "tokenize/space.h"
 #include "tokenize/vocab/vocab.h"
 
 /* Return the options that change the output, as malloc'd JSON. --split is a percentage with 15

@@ -13,7 +13,7 @@
 #include "loader/base/cpu.h"
 #include "loader/base/json.h"
 #include "tokenize/out/export.h"
-#include "tokenize/space.h"
+#include "tokenize/before.h"
 #include "tools/cli/options.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/process.h"

@@ -10,7 +10,7 @@
 
 #include "tokenize/input/corpus.h"
 #include "tokenize/input/feed.h"
-#include "tokenize/space.h"
+#include "tokenize/before.h"
 #include "tests/tokenize/pipeline.h"
 
 TestSuite(binary, .init = enter_scratch, .fini = leave_scratch);

@@ -13,7 +13,7 @@
 #include "loader/base/thread.h"
 #include "tokenize/input/feed.h"
 #include "tokenize/learn/merges.h"
-#include "tokenize/options.h"
+#include "tokenize/before.h"
 #include "tokenize/out/out.h"
 #include "tokenize/text/pattern.h"
 #include "tokenize/text/split.h"

@@ -31,10 +31,9 @@
 static const char *const finished_names[] = {"manifest.json",  "sources.jsonl",
                                              "tokenizer.json", SGT_TOKENIZER_CONFIG,
                                              SGT_DEDUP_FILE,   SGT_OUT_INPUTS};
-static const char *const work_names[] = {
-    "journal",       "inputs.jsonl",   "sources.jsonl",
-    "manifest.json", "tokenizer.json", SGT_TOKENIZER_CONFIG,
-    SGT_DEDUP_FILE,  "helpers"}; /* helpers: a lock of earlier versions */
+static const char *const work_names[] = {"journal",       "inputs.jsonl",   "sources.jsonl",
+                                         "manifest.json", "tokenizer.json", SGT_TOKENIZER_CONFIG,
+                                         SGT_DEDUP_FILE};
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
 /* ---- files ---- */

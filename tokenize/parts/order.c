@@ -470,7 +470,6 @@ static int scatter(const shuffled *s, bucket *table, sgt_order *input, sgt_error
     const sgt_order_request *r = &s->r;
     sgt_buckets *b;
     head h;
-    uint64_t tokens = 0, told = 0;
     char *folder = folder_of(r, r->share.index);
     int rc = folder ? sgt_buckets_open(&b, folder, s->count, err) : sgt_fail_memory(err, r->work);
     free(folder);
@@ -481,7 +480,7 @@ static int scatter(const shuffled *s, bucket *table, sgt_order *input, sgt_error
         h.number = sgt_order_number(input);
         h.key = key_of(h.number, r->seed);
         if (!rc) rc = put_document(s, table, b, input, &h, err);
-        sgt_advance_to(&r->advance, r->split, tokens += h.tokens, &told);
+        if (!rc && r->advance) r->advance(r->ctx, h.tokens);
     }
     if (rc == 1) return sgt_buckets_close(b, 1, err);
     sgt_buckets_abandon(b);
@@ -499,6 +498,8 @@ static int scatter_share(const sgt_order_request *r, sgt_order *input, sgt_error
     char *path = table_path(&s->r, r->share.index);
     if (!path) rc = sgt_fail_memory(err, r->work);
     if (!rc) rc = read_table(path, table, s->count, err);
+    for (size_t i = 0; rc == 1 && r->advance && i < s->count; i++)
+        r->advance(r->ctx, table[i].tokens);
     if (!rc && (rc = scatter(s, table, input, err)) == 0)
         rc = write_table(path, table, s->count, err);
     free(path);
@@ -732,7 +733,6 @@ void sgt_order_close(sgt_order *o)
 }
 
 uint64_t sgt_order_tokens(const sgt_order *o) { return o->before[o->r.count]; }
-int sgt_order_copied(const sgt_order *o) { return o->shuffled != NULL; }
 uint64_t sgt_order_number(const sgt_order *o) { return o->numbers[o->part] + o->document - 1; }
 
 int sgt_order_next(sgt_order *o, uint64_t *tokens, sgt_error *err)

@@ -43,26 +43,6 @@
 #include "tokenize/parts/meet.h"
 
 #define SGT_ORDER_SHARDS 256 /* limit of the parts' shards, for a shuffled order without files */
-#define SGT_ADVANCE_STEP ((uint64_t)1 << 20) /* minimum number of tokens between two reports */
-
-/* Progress of the second pass over the tokens, for a progress bar. */
-typedef struct sgt_advance {
-    /* receives the number of a split's tokens that this step of the work has done so far; NULL: no
-     * reports */
-    void (*report)(void *ctx, int split, uint64_t tokens);
-    void *ctx;
-} sgt_advance;
-
-/* Report `tokens`, the number done so far, if SGT_ADVANCE_STEP more are done than at the last
- * report. *reported: the number last reported, 0 at first. */
-static inline void sgt_advance_to(const sgt_advance *a, int split, uint64_t tokens,
-                                  uint64_t *reported)
-{
-    if (!a->report || tokens < *reported + SGT_ADVANCE_STEP) return;
-    *reported = tokens;
-    a->report(a->ctx, split, tokens);
-}
-
 typedef struct sgt_order_request {
     sgt_made *const *parts; /* in the order of the input; only one order at a time may use them */
     size_t count;
@@ -77,7 +57,10 @@ typedef struct sgt_order_request {
      * documents may be read from the parts */
     uint64_t memory;
     const sgt_stop *stop;
-    sgt_advance advance; /* progress of shuffling */
+    /* called with the number of tokens that have been scattered since the last call; NULL: no
+     * reports */
+    void (*advance)(void *ctx, uint64_t tokens);
+    void *ctx;
 } sgt_order_request;
 
 typedef struct sgt_order sgt_order;
@@ -95,7 +78,6 @@ int sgt_order_open(sgt_order **out, const sgt_order_request *r, sgt_error *err);
 void sgt_order_close(sgt_order *o); /* NULL is allowed */
 
 uint64_t sgt_order_tokens(const sgt_order *o); /* tokens of all documents */
-int sgt_order_copied(const sgt_order *o);      /* whether they were copied into buckets */
 
 /* Go to the next document and set *tokens to its length. Return 0; 1 if there is no next one; or a
  * negative SGT_E*. */

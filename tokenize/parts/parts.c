@@ -29,6 +29,8 @@
 #include "tokenize/pipeline.h"
 #include "tokenize/vocab/vocab.h"
 
+#define REPORT_TOKENS ((uint64_t)1 << 20) /* tokens of the second pass between two reports */
+
 /* ==== joining ==== */
 
 typedef struct join_request {
@@ -42,7 +44,9 @@ typedef struct join_request {
     uint64_t shard_tokens;
     int force; /* 1: make a damaged shard in OUT again */
     const sgt_stop *stop;
-    sgt_advance advance; /* progress, in tokens of this rank's shards */
+    /* called with the number of tokens that have been written since the last call */
+    void (*advance)(void *ctx, uint64_t tokens);
+    void *ctx;
 } join_request;
 
 /* ---- shards ---- */
@@ -55,8 +59,6 @@ typedef struct reader {
      * current */
     uint64_t tokens, begun;
     int known; /* 1: `order` is positioned at token `at` */
-    /* first token of this rank's share, and the progress last reported within it */
-    uint64_t first, told;
 } reader;
 
 /* Look for shard k in OUT. Return 1 if it exists, described in *s; 0 if not; or a negative
@@ -136,7 +138,7 @@ static int make_shard(const join_request *j, int split, uint64_t k, uint64_t tok
         if (!rc) rc = sgt_writer_append(w, ids, (size_t)n, err);
         r->begun += n;
         r->at += n;
-        sgt_advance_to(&j->advance, split, r->at - r->first, &r->told);
+        j->advance(j->ctx, n);
     }
     if (!rc) rc = sgt_writer_finish(w, s, err);
     if (!rc) rc = move_shard(j->out, s, err);
@@ -158,17 +160,15 @@ static int join_shards(const join_request *j, int split, sgt_order *order, uint3
     if (!more) return sgt_fail_memory(err, j->out->path);
     m->shards = more;
     uint64_t first = count * share / shares, last = count * (share + 1) / shares;
-    r.first = first * j->shard_tokens;
     for (uint64_t k = first; k < last; k++) {
         uint64_t from = k * j->shard_tokens,
                  tokens = all - from < j->shard_tokens ? all - from : j->shard_tokens;
         sgt_manifest_shard *s = &m->shards[m->count];
         int rc = find_shard(j, split, k, tokens, s, err);
         if (rc == 0 || (rc < 0 && j->force)) {
-            if (r.at != from)
-                r = (reader){.order = order, .at = from, .first = r.first, .told = r.told};
+            if (r.at != from) r = (reader){.order = order, .at = from};
             rc = make_shard(j, split, k, tokens, &r, s, err);
-        }
+        } else if (rc == 1) j->advance(j->ctx, tokens);
         if (rc < 0) return rc;
         m->count++;
         m->tokens += tokens;
@@ -318,9 +318,9 @@ typedef struct parts {
     sgt_share share;      /* our share of the second pass; {0}: all of it */
     /* first pass: bytes done, bytes in all (0: unknown), tokens */
     uint64_t read, read_bytes, tokens;
-    /* second pass so far: tokens shuffled, and tokens written to our share of the shards */
-    uint64_t behind[2][SGT_SPLITS];
-    uint64_t second; /* tokens that the second pass goes over */
+    /* second pass: tokens scattered or written so far, how many of them are reported, and all that
+     * it goes over */
+    uint64_t again, reported, second;
 } parts;
 
 int sgt_parts_wanted(const sgt_tokenize_options *o)
@@ -334,12 +334,10 @@ int sgt_parts_wanted(const sgt_tokenize_options *o)
  * seldom copies them. If ranks were started apart, another one is likely to make it. */
 static uint64_t times_again(const parts *p) { return p->ranks == 1 || p->meeting ? 1 : 0; }
 
-static void tell(const parts *p, uint64_t second)
+static void report(const parts *p, uint64_t second)
 {
-    uint64_t behind = 0, all = p->read_bytes ? p->read_bytes + 2 * second : 0;
-    for (int i = 0; i < 2; i++)
-        for (int k = 0; k < SGT_SPLITS; k++) behind += p->behind[i][k];
-    uint64_t done = p->read + 2 * (behind < second ? behind : second);
+    const uint64_t all = p->read_bytes ? p->read_bytes + 2 * second : 0;
+    const uint64_t done = p->read + 2 * (p->again < second ? p->again : second);
     if (p->o->progress) p->o->progress(p->o->progress_ctx, done, all, p->tokens);
 }
 
@@ -349,20 +347,19 @@ static void first_pass(void *ctx, uint64_t done, uint64_t total, uint64_t tokens
     p->read = done;
     p->read_bytes = total;
     p->tokens = tokens;
-    tell(p, total && done
-                ? (uint64_t)((double)tokens / (double)done * (double)total * (double)times_again(p))
-                : 0);
+    report(p, total && done ? (uint64_t)((double)tokens / (double)done * (double)total *
+                                         (double)times_again(p))
+                            : 0);
 }
 
-static void go_on(parts *p, int step, int split, uint64_t tokens)
+static void second_pass(void *ctx, uint64_t tokens)
 {
-    if (tokens > p->behind[step][split]) p->behind[step][split] = tokens;
-    tell(p, p->second);
+    parts *p = ctx;
+    p->again += tokens;
+    if (p->again - p->reported < REPORT_TOKENS) return;
+    p->reported = p->again;
+    report(p, p->second);
 }
-
-static void tell_shuffled(void *ctx, int split, uint64_t tokens) { go_on(ctx, 0, split, tokens); }
-
-static void tell_joined(void *ctx, int split, uint64_t tokens) { go_on(ctx, 1, split, tokens); }
 
 static sgt_order_request order_of(parts *p, int split)
 {
@@ -375,7 +372,8 @@ static sgt_order_request order_of(parts *p, int split)
                                .work = p->out.work,
                                .share = p->share,
                                .stop = p->o->stop,
-                               .advance = {tell_shuffled, p}};
+                               .advance = second_pass,
+                               .ctx = p};
 }
 
 /* Start the progress of the second pass, when all parts are open. The first pass is done. */
@@ -390,7 +388,7 @@ static void begin_second(parts *p, uint32_t shares)
     }
     if (p->read_bytes) p->read = p->read_bytes;
     if (!p->tokens) p->tokens = all; /* our part was complete, so this run has not counted */
-    tell(p, p->second);
+    report(p, p->second);
 }
 
 /* ---- this rank's part ---- */
@@ -531,7 +529,8 @@ static join_request join_of(parts *p)
                           .shard_tokens = sgt_pipeline_shard_tokens(p->o),
                           .force = p->o->force,
                           .stop = p->o->stop,
-                          .advance = {tell_joined, p}};
+                          .advance = second_pass,
+                          .ctx = p};
 }
 
 /* Make share `share` of `shares` of the shards. */
@@ -543,10 +542,7 @@ static int make_shards(parts *p, uint32_t share, uint32_t shares, sgt_manifest *
         const sgt_order_request r = order_of(p, split);
         sgt_order *order;
         if ((rc = sgt_order_open(&order, &r, err)) < 0) break;
-        const uint64_t tokens = sgt_order_tokens(order) / shares;
-        if (sgt_order_copied(order)) tell_shuffled(p, split, tokens);
         rc = join_shards(&j, split, order, share, shares, m, err);
-        if (!rc) tell_joined(p, split, tokens);
         sgt_order_close(order);
     }
     return rc;
@@ -573,20 +569,14 @@ static int complete(parts *p, const char *options, sgt_tokenize_result *result, 
 {
     sgt_manifest m = {0};
     int rc = join_parts(p, &m, err);
-    if (!rc && !(m.options = strdup(options))) rc = sgt_fail_memory(err, p->o->out);
     if (!rc) {
-        snprintf(m.vocabulary, sizeof m.vocabulary, "%s", sgt_vocab_name(p->vocab));
-        m.fingerprint = sgt_vocab_fingerprint(p->vocab);
-        m.vocab = sgt_vocab_size(p->vocab);
-        m.eot = sgt_vocab_eot(p->vocab);
-        rc = sgt_out_publish(&p->out, &m, p->vocab, err);
-        *result = (sgt_tokenize_result){.bytes_read = result->bytes_read};
-        sgt_pipeline_result(result, &m);
+        rc = sgt_pipeline_publish(&p->out, &m, p->vocab, options, result, err);
         /* the second pass is done, even if duplicates made it shorter than estimated */
+        p->again = 0;
         p->read += 2 * p->second;
         p->read_bytes += p->read_bytes ? 2 * p->second : 0;
         p->tokens = m.tokens;
-        tell(p, 0);
+        report(p, 0);
     }
     sgt_manifest_free(&m);
     return rc;

@@ -1,5 +1,6 @@
-/* space.h: estimate, from the sizes of the inputs, the tokens that they give and the disk space that
- * these need (--dry-run), and check before a run that OUT fits on its disk.
+/* before.h: what is done before any work: check the options of a call; estimate, from the sizes of the
+ * inputs, the tokens that they give and the disk space that these need (--dry-run); and check that
+ * OUT fits on its disk.
  *
  *     sgt_dry_run_result r;
  *     sgt_tokenize_options o = {.inputs = in, .input_count = n, .out = "out"};
@@ -7,8 +8,8 @@
  *
  * The estimate is rough: four bytes of text are taken for a token, and a packed file for three times
  * as many bytes of text. No text is read, only the metadata of Parquet files. */
-#ifndef SGT_SPACE_H
-#define SGT_SPACE_H
+#ifndef SGT_BEFORE_H
+#define SGT_BEFORE_H
 
 #include <stdint.h>
 
@@ -17,6 +18,11 @@
 #include "tokenize/sgt_tokenize.h"
 
 #define SGT_NOT_KNOWN UINT64_MAX
+
+/* Return 0, or SGT_EUSAGE, which names the wrong field. */
+int sgt_tokenize_options_check(const sgt_tokenize_options *o, sgt_error *err);
+/* Check the options of a call that writes OUT, as sgt_tokenize_options_check does. */
+int sgt_tokenize_options_check_out(const sgt_tokenize_options *o, sgt_error *err);
 
 typedef struct sgt_dry_run_result {
     uint64_t files, bytes; /* of the inputs, as stored on disk */
