@@ -839,7 +839,7 @@ static int move_if_there(const sgt_out *o, const char *from, const char *to, sgt
 
 int sgt_out_move_shard(const sgt_out *o, const sgt_manifest_shard *s, sgt_error *err)
 {
-    static const char *const suffixes[] = {"bin", "idx"};
+    static const char *const suffixes[] = {"idx", "bin"};
     int rc = SGT_OK;
     for (size_t i = 0; i < COUNT(suffixes) && !rc; i++) {
         char name[64], temporary[80];

@@ -106,7 +106,8 @@ void sgt_out_leave(sgt_out *o);
 /* Write "part-000007" into name[32]. */
 void sgt_out_part_name(char name[32], uint32_t part);
 
-/* Move the shard files of a committed checkpoint from .work to OUT. */
+/* Move the files of a complete shard from .work to OUT, if they are not there yet. The index goes
+ * first, so that a shard in OUT always has its index. */
 int sgt_out_move_shard(const sgt_out *o, const sgt_manifest_shard *s, sgt_error *err);
 
 /* Complete OUT: sources.jsonl (from .work), tokenizer.json and, last, manifest.json. Then remove

@@ -26,57 +26,38 @@
 #include "tokenize/out/writer.h"
 #include "tokenize/pipeline.h"
 
-#define RECORDS 2048 /* records of documents that are written at once */
+#define RECORDS 2048                     /* records of documents that are written at once */
+#define SOURCES_BUFFER ((size_t)1 << 16) /* bytes of sources.jsonl that are written at once */
 
 /* ---- documents.sgt: the record of each document, appended when it ends ---- */
 
 typedef struct digests {
-    int fd;
-    char *path;
+    sgt_sink file;
     XXH3_state_t *hash; /* hash of the current document, if it comes in more than one piece */
     uint64_t length;
-    size_t used;
-    sgt_dedup_record records[RECORDS];
 } digests;
 
 static void close_digests(digests *d)
 {
     if (!d) return;
-    if (d->fd >= 0) close(d->fd);
+    sgt_sink_free(&d->file);
     XXH3_freeState(d->hash);
-    free(d->path);
     free(d);
 }
 
 /* Open WORK/documents.sgt to append after `count` records; any later records are cut off. */
 static int open_digests(digests **out, const char *work, uint64_t count, sgt_error *err)
 {
-    struct stat st;
-    off_t size = (off_t)(count * sizeof(sgt_dedup_record));
+    const size_t size = RECORDS * sizeof(sgt_dedup_record);
     digests *d = calloc(1, sizeof *d);
     if (!d) return sgt_fail_memory(err, work);
-    d->fd = -1;
+    d->file = (sgt_sink){.fd = -1, .buffer = malloc(size), .size = size};
     d->hash = XXH3_createState();
-    d->path = sgt_join(work, SGT_DEDUP_FILE);
-    int rc = d->path && d->hash ? SGT_OK : sgt_fail_memory(err, work);
-    if (!rc && (d->fd = open(d->path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666)) < 0)
-        rc = sgt_fail_errno(err, "%s", d->path);
-    if (!rc && fstat(d->fd, &st) < 0) rc = sgt_fail_errno(err, "%s", d->path);
-    if (!rc && st.st_size < size)
-        rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: %lld bytes, expected at least %lld to go on (--force starts over)",
-                      d->path, (long long)st.st_size, (long long)size);
-    if (!rc && (ftruncate(d->fd, size) < 0 || lseek(d->fd, 0, SEEK_END) < 0))
-        rc = sgt_fail_errno(err, "%s", d->path);
+    int rc = d->file.buffer && d->hash ? SGT_OK : sgt_fail_memory(err, work);
+    if (!rc) rc = sgt_sink_open(&d->file, work, SGT_DEDUP_FILE, O_CREAT, err);
+    if (!rc) rc = sgt_sink_cut(&d->file, count * sizeof(sgt_dedup_record), err);
     if (rc < 0) close_digests(d);
     else *out = d;
-    return rc;
-}
-
-static int flush_digests(digests *d, sgt_error *err)
-{
-    int rc = sgt_write_all(d->fd, d->records, d->used * sizeof *d->records, d->path, err);
-    d->used = 0;
     return rc;
 }
 
@@ -86,7 +67,6 @@ static int add_digest(digests *d, const void *text, size_t n, int first, int las
                       sgt_error *err)
 {
     XXH128_hash_t h;
-    int rc;
     if (first) {
         XXH3_128bits_reset(d->hash);
         d->length = 0;
@@ -96,18 +76,8 @@ static int add_digest(digests *d, const void *text, size_t n, int first, int las
     else XXH3_128bits_update(d->hash, text, n);
     if (!last) return SGT_OK;
     if (!first) h = XXH3_128bits_digest(d->hash);
-    if (d->used == RECORDS && (rc = flush_digests(d, err)) < 0) return rc;
-    d->records[d->used++] =
-        (sgt_dedup_record){{h.low64, h.high64}, d->length | (split ? SGT_DEDUP_VAL : 0)};
-    return SGT_OK;
-}
-
-/* Flush all complete records to disk. */
-static int sync_digests(digests *d, sgt_error *err)
-{
-    int rc = flush_digests(d, err);
-    if (!rc && fsync(d->fd) < 0) rc = sgt_fail_errno(err, "%s: cannot flush to disk", d->path);
-    return rc;
+    const sgt_dedup_record record = {{h.low64, h.high64}, d->length | (split ? SGT_DEDUP_VAL : 0)};
+    return sgt_sink_put(&d->file, &record, sizeof record, err);
 }
 
 /* ---- units ---- */
@@ -117,8 +87,7 @@ struct sgt_record {
     const sgt_corpus *corpus;
     uint64_t shard_tokens;
     sgt_writer *writers[SGT_SPLITS];
-    FILE *sources;
-    char *sources_path;
+    sgt_sink sources;
     sgt_checkpoint now;
     uint64_t tokens;       /* tokens in all shards and splits */
     uint64_t done;         /* bytes on disk of all files recorded to their end */
@@ -133,13 +102,10 @@ struct sgt_record {
 
 static int open_sources(sgt_record *r, sgt_error *err)
 {
-    if (!(r->sources_path = sgt_join(r->o->work, "sources.jsonl")))
-        return sgt_fail_memory(err, r->o->path);
-    r->sources = sgt_file_stream(r->sources_path, r->now.sources != 0);
-    if (!r->sources || ftruncate(fileno(r->sources), (off_t)r->now.sources) < 0 ||
-        fseeko(r->sources, 0, SEEK_END) < 0)
-        return sgt_fail_errno(err, "%s", r->sources_path);
-    return SGT_OK;
+    r->sources = (sgt_sink){.fd = -1, .buffer = malloc(SOURCES_BUFFER), .size = SOURCES_BUFFER};
+    if (!r->sources.buffer) return sgt_fail_memory(err, r->o->path);
+    int rc = sgt_sink_open(&r->sources, r->o->work, "sources.jsonl", O_CREAT, err);
+    return rc < 0 ? rc : sgt_sink_cut(&r->sources, r->now.sources, err);
 }
 
 int sgt_record_open(sgt_record **record, const sgt_out *out, const sgt_corpus *c,
@@ -148,8 +114,11 @@ int sgt_record_open(sgt_record **record, const sgt_out *out, const sgt_corpus *c
     const sgt_journal *j = out->journal;
     sgt_record *r = calloc(1, sizeof *r);
     if (!r) return sgt_fail_memory(err, out->path);
-    *r = (sgt_record){
-        .o = out, .corpus = c, .shard_tokens = sgt_pipeline_shard_tokens(o), .now = j->now};
+    *r = (sgt_record){.o = out,
+                      .corpus = c,
+                      .sources.fd = -1,
+                      .shard_tokens = sgt_pipeline_shard_tokens(o),
+                      .now = j->now};
     int rc = sgt_kept_names_set(&r->kept, o->keep_fields, err);
     if (!rc) rc = open_sources(r, err);
     if (!rc && o->dedup) rc = open_digests(&r->digests, out->work, r->now.all_documents, err);
@@ -176,10 +145,9 @@ void sgt_record_close(sgt_record *r)
     if (!r) return;
     for (int s = 0; s < SGT_SPLITS; s++) sgt_writer_close(r->writers[s]);
     close_digests(r->digests);
-    if (r->sources) fclose(r->sources);
+    sgt_sink_free(&r->sources);
     sgt_kept_rows_close(r->kept_rows);
     sgt_kept_names_free(&r->kept);
-    free(r->sources_path);
     free(r);
 }
 
@@ -216,9 +184,8 @@ static int checkpoint(sgt_record *r, int finish, sgt_error *err)
         r->now.documents[s] = sgt_writer_documents(r->writers[s]);
     }
     if (rc < 0) return rc;
-    if (fflush(r->sources) != 0 || fsync(fileno(r->sources)) < 0)
-        return sgt_fail_errno(err, "%s: cannot flush to disk", r->sources_path);
-    if (r->digests && (rc = sync_digests(r->digests, err)) < 0) return rc;
+    if ((rc = sgt_sink_sync(&r->sources, err)) < 0) return rc;
+    if (r->digests && (rc = sgt_sink_sync(&r->digests->file, err)) < 0) return rc;
     const sgt_checkpoint at = resume_point(r);
     if ((rc = sgt_sync_folder(r->o->work, err)) < 0 ||
         (rc = sgt_journal_commit(r->o->journal, done, &at, err)) < 0)
@@ -232,10 +199,8 @@ int sgt_record_save(sgt_record *r, sgt_error *err) { return checkpoint(r, 0, err
 
 static int write_source(sgt_record *r, const char *text, size_t n, sgt_error *err)
 {
-    if (fwrite(text, 1, n, r->sources) < n)
-        return sgt_fail_errno(err, "%s: cannot write", r->sources_path);
     r->now.sources += n;
-    return SGT_OK;
+    return sgt_sink_put(&r->sources, text, n, err);
 }
 
 /* Write the line of sources.jsonl for the document of this part, which has been counted: the number

@@ -18,20 +18,12 @@
 #define ID_BUFFER ((size_t)1 << 18)    /* number of ids in a buffer */
 #define START_BUFFER ((size_t)1 << 12) /* number of document starts in a buffer */
 
-/* A file that is appended to through a buffer. */
-typedef struct sink {
-    int fd; /* descriptor; -1: not open */
-    char *path;
-    char *buffer;
-    size_t used, size; /* bytes in the buffer, and its size in bytes */
-} sink;
-
 struct sgt_writer {
     sgt_writer_options o;
     /* number of the shard being written; its tokens and documents so far */
     uint64_t index, tokens, documents;
-    sink bin, idx;
-    XXH3_state_t *hash; /* hash of the token bytes that left the buffer */
+    sgt_sink bin, idx;
+    XXH3_state_t *hash; /* hash of the token bytes that left the buffer of `bin` */
 };
 
 const char *const sgt_split_names[SGT_SPLITS] = {"train", "val"};
@@ -56,28 +48,26 @@ int sgt_writer_reads_name(const char *name, int *split, uint64_t *index)
 
 /* ---- one file ---- */
 
-static int sink_open(sink *s, const sgt_writer *w, const char *suffix, int flags, sgt_error *err)
+int sgt_sink_open(sgt_sink *s, const char *folder, const char *name, int flags, sgt_error *err)
 {
-    char name[64];
-    sgt_writer_name(name, w->o.split, w->index, suffix);
     free(s->path);
-    if (!(s->path = sgt_join(w->o.work, name))) return sgt_fail_memory(err, name);
+    if (!(s->path = sgt_join(folder, name))) return sgt_fail_memory(err, name);
     /* O_NOFOLLOW for safety: only this process uses the locked folder, so there should be no
      * link */
     s->fd = open(s->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0666);
     return s->fd < 0 ? sgt_fail_errno(err, "%s", s->path) : SGT_OK;
 }
 
-static int sink_flush(sink *s, XXH3_state_t *hash, sgt_error *err)
+int sgt_sink_flush(sgt_sink *s, sgt_error *err)
 {
     int rc = sgt_write_all(s->fd, s->buffer, s->used, s->path, err);
     if (rc < 0) return rc;
-    if (hash) XXH3_64bits_update(hash, s->buffer, s->used);
+    if (s->hash) XXH3_64bits_update(s->hash, s->buffer, s->used);
     s->used = 0;
     return SGT_OK;
 }
 
-static int sink_put(sink *s, const void *p, size_t n, XXH3_state_t *hash, sgt_error *err)
+int sgt_sink_put(sgt_sink *s, const void *p, size_t n, sgt_error *err)
 {
     for (const char *from = p; n;) {
         size_t k = s->size - s->used < n ? s->size - s->used : n;
@@ -86,29 +76,34 @@ static int sink_put(sink *s, const void *p, size_t n, XXH3_state_t *hash, sgt_er
         from += k;
         n -= k;
         if (s->used < s->size) break;
-        int rc = sink_flush(s, hash, err);
+        int rc = sgt_sink_flush(s, err);
         if (rc < 0) return rc;
     }
     return SGT_OK;
 }
 
-static int sink_sync(sink *s, XXH3_state_t *hash, sgt_error *err)
+int sgt_sink_sync(sgt_sink *s, sgt_error *err)
 {
-    int rc = sink_flush(s, hash, err);
+    int rc = sgt_sink_flush(s, err);
     if (!rc && fsync(s->fd) < 0) rc = sgt_fail_errno(err, "%s: cannot flush to disk", s->path);
     return rc;
 }
 
-static void sink_close(sink *s)
+void sgt_sink_close(sgt_sink *s)
 {
     if (s->fd >= 0) close(s->fd);
     s->fd = -1;
     s->used = 0;
 }
 
-/* Cut a file that an earlier run began to `size` bytes, which it must have, and continue at its
- * end. */
-static int sink_cut(sink *s, uint64_t size, sgt_error *err)
+void sgt_sink_free(sgt_sink *s)
+{
+    sgt_sink_close(s);
+    free(s->path);
+    free(s->buffer);
+}
+
+int sgt_sink_cut(sgt_sink *s, uint64_t size, sgt_error *err)
 {
     struct stat st;
     if (fstat(s->fd, &st) < 0) return sgt_fail_errno(err, "%s", s->path);
@@ -124,6 +119,13 @@ static int sink_cut(sink *s, uint64_t size, sgt_error *err)
 
 /* ---- shards ---- */
 
+static int open_file(sgt_writer *w, sgt_sink *s, const char *suffix, int flags, sgt_error *err)
+{
+    char name[64];
+    sgt_writer_name(name, w->o.split, w->index, suffix);
+    return sgt_sink_open(s, w->o.work, name, flags, err);
+}
+
 static int begin_shard(sgt_writer *w, sgt_error *err)
 {
     static const uint8_t no_header[SGT_SHARD_HEADER]; /* overwritten when the shard is complete */
@@ -131,8 +133,8 @@ static int begin_shard(sgt_writer *w, sgt_error *err)
     if (w->index >= SGT_WRITER_SHARDS)
         return sgt_fail(err, SGT_EUSAGE, "more than %d shards (take more --shard-tokens)",
                         SGT_WRITER_SHARDS);
-    if ((rc = sink_open(&w->bin, w, "bin.tmp", flags, err)) < 0 ||
-        (rc = sink_open(&w->idx, w, "idx.tmp", flags, err)) < 0)
+    if ((rc = open_file(w, &w->bin, "bin.tmp", flags, err)) < 0 ||
+        (rc = open_file(w, &w->idx, "idx.tmp", flags, err)) < 0)
         return rc;
     XXH3_64bits_reset(w->hash);
     return sgt_write_all(w->bin.fd, no_header, sizeof no_header, w->bin.path, err);
@@ -156,10 +158,10 @@ static int rehash(sgt_writer *w, sgt_error *err)
 static int resume_shard(sgt_writer *w, sgt_error *err)
 {
     int rc;
-    if ((rc = sink_open(&w->bin, w, "bin.tmp", 0, err)) < 0 ||
-        (rc = sink_open(&w->idx, w, "idx.tmp", 0, err)) < 0 ||
-        (rc = sink_cut(&w->bin, SGT_SHARD_HEADER + 2 * w->tokens, err)) < 0 ||
-        (rc = sink_cut(&w->idx, 8 * w->documents, err)) < 0)
+    if ((rc = open_file(w, &w->bin, "bin.tmp", 0, err)) < 0 ||
+        (rc = open_file(w, &w->idx, "idx.tmp", 0, err)) < 0 ||
+        (rc = sgt_sink_cut(&w->bin, SGT_SHARD_HEADER + 2 * w->tokens, err)) < 0 ||
+        (rc = sgt_sink_cut(&w->idx, 8 * w->documents, err)) < 0)
         return rc;
     return rehash(w, err);
 }
@@ -171,9 +173,10 @@ int sgt_writer_open(sgt_writer **out, const sgt_writer_options *o, uint64_t shar
     sgt_writer *w = calloc(1, sizeof *w);
     if (!w) return sgt_fail_memory(err, o->work);
     *w = (sgt_writer){.o = *o, .index = shards, .tokens = tokens, .documents = documents};
-    w->bin = (sink){.fd = -1, .buffer = malloc(ID_BUFFER * 2), .size = ID_BUFFER * 2};
-    w->idx = (sink){.fd = -1, .buffer = malloc(START_BUFFER * 8), .size = START_BUFFER * 8};
     w->hash = XXH3_createState();
+    w->bin = (sgt_sink){
+        .fd = -1, .buffer = malloc(ID_BUFFER * 2), .size = ID_BUFFER * 2, .hash = w->hash};
+    w->idx = (sgt_sink){.fd = -1, .buffer = malloc(START_BUFFER * 8), .size = START_BUFFER * 8};
     if (!w->bin.buffer || !w->idx.buffer || !w->hash) rc = sgt_fail_memory(err, o->work);
     if (!rc && tokens) rc = resume_shard(w, err);
     if (rc < 0) sgt_writer_close(w);
@@ -184,12 +187,8 @@ int sgt_writer_open(sgt_writer **out, const sgt_writer_options *o, uint64_t shar
 void sgt_writer_close(sgt_writer *w)
 {
     if (!w) return;
-    sink_close(&w->bin);
-    sink_close(&w->idx);
-    free(w->bin.path);
-    free(w->idx.path);
-    free(w->bin.buffer);
-    free(w->idx.buffer);
+    sgt_sink_free(&w->bin);
+    sgt_sink_free(&w->idx);
     XXH3_freeState(w->hash);
     free(w);
 }
@@ -205,7 +204,7 @@ int sgt_writer_document(sgt_writer *w, sgt_error *err)
         if (rc < 0) return rc;
     }
     w->documents++;
-    return sink_put(&w->idx, &w->tokens, sizeof w->tokens, NULL, err);
+    return sgt_sink_put(&w->idx, &w->tokens, sizeof w->tokens, err);
 }
 
 int sgt_writer_append(sgt_writer *w, const uint16_t *ids, size_t n, sgt_error *err)
@@ -216,21 +215,21 @@ int sgt_writer_append(sgt_writer *w, const uint16_t *ids, size_t n, sgt_error *e
         if (rc < 0) return rc;
     }
     w->tokens += n;
-    return sink_put(&w->bin, ids, 2 * n, w->hash, err);
+    return sgt_sink_put(&w->bin, ids, 2 * n, err);
 }
 
 int sgt_writer_sync(sgt_writer *w, sgt_error *err)
 {
     if (w->bin.fd < 0) return SGT_OK;
-    int rc = sink_sync(&w->bin, w->hash, err);
-    return rc < 0 ? rc : sink_sync(&w->idx, NULL, err);
+    int rc = sgt_sink_sync(&w->bin, err);
+    return rc < 0 ? rc : sgt_sink_sync(&w->idx, err);
 }
 
 int sgt_writer_finish(sgt_writer *w, sgt_manifest_shard *s, sgt_error *err)
 {
     uint8_t header[SGT_SHARD_HEADER];
     assert(w->tokens > 0);
-    int rc = sink_flush(&w->bin, w->hash, err);
+    int rc = sgt_sink_flush(&w->bin, err);
     if (rc < 0) return rc;
     sgt_shard_header h = {.tokens = w->tokens,
                           .revision = 1,
@@ -246,8 +245,8 @@ int sgt_writer_finish(sgt_writer *w, sgt_manifest_shard *s, sgt_error *err)
     *s = (sgt_manifest_shard){.tokens = w->tokens, .documents = w->documents, .xxh3 = h.xxh3};
     snprintf(s->split, sizeof s->split, "%s", w->o.split);
     sgt_writer_name(s->file, w->o.split, w->index, "bin");
-    sink_close(&w->bin);
-    sink_close(&w->idx);
+    sgt_sink_close(&w->bin);
+    sgt_sink_close(&w->idx);
     w->index++;
     w->tokens = w->documents = 0;
     return SGT_OK;

@@ -17,6 +17,26 @@
 #define SGT_SPLITS 2
 extern const char *const sgt_split_names[SGT_SPLITS]; /* "train", "val" */
 
+/* A file of .work that is appended to through a buffer. */
+typedef struct sgt_sink {
+    int fd; /* descriptor; -1: not open */
+    char *path;
+    char *buffer;
+    size_t used, size;         /* bytes in the buffer, and its size in bytes */
+    struct XXH3_state_s *hash; /* of what has left the buffer; NULL: not wanted */
+} sgt_sink;
+
+/* Open FOLDER/NAME for a sink whose buffer, size and hash are set. `flags`: O_CREAT, O_TRUNC. */
+int sgt_sink_open(sgt_sink *s, const char *folder, const char *name, int flags, sgt_error *err);
+/* Cut a file that an earlier run began to `size` bytes, which it must have, and continue at its
+ * end. */
+int sgt_sink_cut(sgt_sink *s, uint64_t size, sgt_error *err);
+int sgt_sink_put(sgt_sink *s, const void *p, size_t n, sgt_error *err);
+int sgt_sink_flush(sgt_sink *s, sgt_error *err); /* write what the buffer holds */
+int sgt_sink_sync(sgt_sink *s, sgt_error *err);  /* and flush the file to disk */
+void sgt_sink_close(sgt_sink *s);                /* forget what the buffer holds */
+void sgt_sink_free(sgt_sink *s);                 /* close it, and free its path and its buffer */
+
 typedef struct sgt_writer sgt_writer;
 
 typedef struct sgt_writer_options {

@@ -92,19 +92,6 @@ static int find_shard(const join_request *j, int split, uint64_t k, uint64_t tok
     return rc;
 }
 
-/* Move a shard and its index into OUT. The index goes first, so that a shard in OUT always has its
- * index. */
-static int move_shard(const sgt_out *o, const sgt_manifest_shard *s, sgt_error *err)
-{
-    char name[64], temporary[80];
-    int n = (int)strlen(s->file) - 3; /* without "bin" */
-    snprintf(name, sizeof name, "%.*sidx", n, s->file);
-    snprintf(temporary, sizeof temporary, "%s.tmp", name);
-    int rc = sgt_move(o->work, o->path, temporary, name, NULL, err);
-    snprintf(temporary, sizeof temporary, "%s.tmp", s->file);
-    return rc < 0 ? rc : sgt_move(o->work, o->path, temporary, s->file, NULL, err);
-}
-
 static int next_document(reader *r, sgt_error *err)
 {
     int rc;
@@ -141,7 +128,7 @@ static int make_shard(const join_request *j, int split, uint64_t k, uint64_t tok
         j->advance(j->ctx, n);
     }
     if (!rc) rc = sgt_writer_finish(w, s, err);
-    if (!rc) rc = move_shard(j->out, s, err);
+    if (!rc) rc = sgt_out_move_shard(j->out, s, err);
     sgt_writer_close(w);
     return rc;
 }
