@@ -339,20 +339,20 @@ Test(pipeline_sets, buckets_hold_what_was_put)
               sgt_buckets_count(UINT64_MAX, 1) == SGT_BUCKETS_MOST);
     for (int run = 0; run < 2; run++) {
         size_t n = 0;
-        cr_assert_eq(sgt_buckets_open(&b, "a/b", run ? 2 : 4, &err), 0, "%s", err.text);
+        cr_assert_eq(sgt_buckets_open(&b, strdup("a/b"), run ? 2 : 4, &err), 0, "%s", err.text);
         for (size_t k = 1; k < 200000; k = 3 * k + 1) {
             for (size_t i = 0; i < k; i++) want[n + i] = (char)(k * 31 + i);
             cr_assert_eq(sgt_buckets_put(b, 1, want + n, k, &err), 0, "%s", err.text);
             n += k;
         }
         cr_assert_eq(sgt_buckets_close(b, run, &err), 0, "%s", err.text);
-        int fd = sgt_buckets_read("a/b", 1, &path, &size, &err);
+        int fd = sgt_buckets_read(strdup("a/b"), 1, &path, &size, &err);
         cr_assert(fd >= 0 && size == n);
         close(fd);
         cr_assert(get_file(&got, path) == n && !memcmp(got, want, n));
         free(path);
         free(got);
-        fd = sgt_buckets_read("a/b", 0, &path, &size, &err);
+        fd = sgt_buckets_read(strdup("a/b"), 0, &path, &size, &err);
         cr_assert(fd >= 0 && size == 0);
         close(fd);
         free(path);

@@ -122,7 +122,7 @@ int sgt_journal_commit(sgt_journal *j, const sgt_manifest_shard done[SGT_SPLITS]
 /* ---- reading ---- */
 
 /* Read a number in base `base`, and the character `after` that must follow it. Return 0 or -1. */
-static int take(const char **s, int base, char after, uint64_t *v)
+static int read_number(const char **s, int base, char after, uint64_t *v)
 {
     char *end;
     errno = 0;
@@ -143,7 +143,7 @@ static char *next_line(char *text, size_t n, size_t *at)
     char *sum = end - 18; /* " #" and 16 digits */
     const char *digits = sum + 2;
     *end = 0;
-    if (memcmp(sum, " #", 2) || take(&digits, 16, 0, &want) < 0 ||
+    if (memcmp(sum, " #", 2) || read_number(&digits, 16, 0, &want) < 0 ||
         want != XXH3_64bits(line, (size_t)(sum - line)))
         return NULL;
     *sum = 0;
@@ -156,7 +156,7 @@ static int read_first(sgt_journal *j, const char *line)
     static const char magic[] = "sgt-tokenize 2 ";
     if (!line || strncmp(line, magic, sizeof magic - 1)) return -1;
     line += sizeof magic - 1;
-    if (take(&line, 16, ' ', &j->fingerprint) < 0) return -1;
+    if (read_number(&line, 16, ' ', &j->fingerprint) < 0) return -1;
     j->lost = !(j->options = strdup(line));
     return j->lost ? -1 : 0;
 }
@@ -169,9 +169,9 @@ static int read_shard(sgt_journal *j, const char *line)
         size_t n = strlen(sgt_split_names[split]);
         if (strncmp(line, sgt_split_names[split], n) || line[n] != ' ') continue;
         line += n + 1;
-        if (take(&line, 10, ' ', &index) < 0 || take(&line, 10, ' ', &s.tokens) < 0 ||
-            take(&line, 10, ' ', &s.documents) < 0 || take(&line, 16, 0, &s.xxh3) < 0 ||
-            index != j->count[split])
+        if (read_number(&line, 10, ' ', &index) < 0 || read_number(&line, 10, ' ', &s.tokens) < 0 ||
+            read_number(&line, 10, ' ', &s.documents) < 0 ||
+            read_number(&line, 16, 0, &s.xxh3) < 0 || index != j->count[split])
             return -1;
         snprintf(s.split, sizeof s.split, "%s", sgt_split_names[split]);
         sgt_writer_name(s.file, s.split, index, "bin");
@@ -184,8 +184,8 @@ static int read_invalid(sgt_journal *j, const char *line)
 {
     uint64_t index;
     sgt_invalid_at at;
-    if (take(&line, 10, ' ', &index) < 0 || take(&line, 10, ' ', &at.file) < 0 ||
-        take(&line, 10, 0, &at.offset) < 0 || index != j->invalid_count ||
+    if (read_number(&line, 10, ' ', &index) < 0 || read_number(&line, 10, ' ', &at.file) < 0 ||
+        read_number(&line, 10, 0, &at.offset) < 0 || index != j->invalid_count ||
         index >= SGT_INVALID_LISTED)
         return -1;
     sgt_journal_invalid(j, at);
@@ -202,7 +202,7 @@ static int read_state(sgt_journal *j, const char *line)
         return 0;
     }
     for (size_t i = 0; i < NUMBERS; i++)
-        if (take(&line, 10, i + 1 < NUMBERS ? ' ' : 0, &numbers[i]) < 0) return -1;
+        if (read_number(&line, 10, i + 1 < NUMBERS ? ' ' : 0, &numbers[i]) < 0) return -1;
     memcpy(&j->now, numbers, sizeof numbers);
     return 0;
 }

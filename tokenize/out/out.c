@@ -632,7 +632,7 @@ static int start_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 
 /* Move `name` from OUT back to .work as `as`, where the journal expects it. It was moved to OUT
  * after the last line of the journal that survived. */
-static int take_back(const sgt_out *o, const char *name, const char *as, sgt_error *err)
+static int move_back(const sgt_out *o, const char *name, const char *as, sgt_error *err)
 {
     if (sgt_out_file_exists(o->work, as) || !sgt_out_file_exists(o->path, name)) return SGT_OK;
     return sgt_move(o->path, o->work, name, as, NULL, err);
@@ -647,7 +647,7 @@ static int check_begun_file(const sgt_out *o, int split, const char *suffix, uin
     char name[64], begun[72];
     sgt_writer_name(name, sgt_split_names[split], o->journal->count[split], suffix);
     snprintf(begun, sizeof begun, "%s.tmp", name);
-    int rc = take_back(o, name, begun, err);
+    int rc = move_back(o, name, begun, err);
     return rc < 0 ? rc : check_size(o->work, begun, bytes, 1, err);
 }
 
@@ -677,8 +677,8 @@ static int go_on(sgt_out *o, sgt_error *err)
         }
         if (!rc) rc = check_begun(o, s, err);
     }
-    if (!rc && j->now.sources) rc = take_back(o, "sources.jsonl", "sources.jsonl", err);
-    if (!rc) rc = take_back(o, SGT_DEDUP_FILE, SGT_DEDUP_FILE, err);
+    if (!rc && j->now.sources) rc = move_back(o, "sources.jsonl", "sources.jsonl", err);
+    if (!rc) rc = move_back(o, SGT_DEDUP_FILE, SGT_DEDUP_FILE, err);
     if (!rc) rc = check_size(o->work, "sources.jsonl", j->now.sources, 1, err);
     if (!rc) rc = sgt_sweep(o->work, stale_in_work, j, err);
     if (!rc) rc = sgt_sweep(o->path, stale_in_out, j, err);
@@ -687,7 +687,7 @@ static int go_on(sgt_out *o, sgt_error *err)
 
 /* Under the lock, find out whether OUT is complete or a run can be resumed; otherwise start
  * over. */
-static int take_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
+static int resume_or_start(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     if (r->force == SGT_OUT_ANEW && sgt_out_file_exists(r->path, "manifest.json"))
         return start_over(o, r, err);
@@ -726,7 +726,7 @@ int sgt_out_claim(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     int rc = approach(o, r, err);
     if (rc > 0 || (rc < 0 && !o->work)) return rc;
     if (!rc && (rc = lock_work(o, LOCK_EX, err)) == 1) rc = at_work(o, err);
-    if (!rc && (rc = take_over(o, r, err)) == 0) return SGT_OK;
+    if (!rc && (rc = resume_or_start(o, r, err)) == 0) return SGT_OK;
     sgt_out_release(o, o->had_work);
     return rc;
 }
@@ -787,8 +787,8 @@ int sgt_out_join(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     if (rc > 0 || (rc < 0 && !o->work)) return rc;
     for (int turn = 0; !rc; turn++) {
         if ((rc = lock_work(o, LOCK_EX, err)) == 0) {
-            if ((rc = take_over(o, r, err)) == 0 && (rc = forget_ranks(o, r->force, err)) == 0 &&
-                flock(o->lock, LOCK_SH) < 0)
+            if ((rc = resume_or_start(o, r, err)) == 0 &&
+                (rc = forget_ranks(o, r->force, err)) == 0 && flock(o->lock, LOCK_SH) < 0)
                 rc = sgt_fail_errno(err, "%s/lock: cannot lock", o->work);
             break;
         }

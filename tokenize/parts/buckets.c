@@ -48,15 +48,18 @@ static int append(const sgt_buckets *b, size_t bucket, const void *p, size_t n, 
     return rc;
 }
 
-int sgt_buckets_open(sgt_buckets **out, const char *folder, size_t count, sgt_error *err)
+int sgt_buckets_open(sgt_buckets **out, char *folder, size_t count, sgt_error *err)
 {
     sgt_buckets *b = calloc(1, sizeof *b);
-    if (!b) return sgt_fail_memory(err, folder);
+    if (!b) {
+        free(folder);
+        return sgt_fail_memory(err, "buckets");
+    }
     b->count = count;
-    b->folder = strdup(folder);
+    b->folder = folder;
     b->buffers = malloc(count * BUFFER);
     b->used = calloc(count, sizeof *b->used);
-    int rc = b->folder && b->buffers && b->used ? SGT_OK : sgt_fail_memory(err, folder);
+    int rc = folder && b->buffers && b->used ? SGT_OK : sgt_fail_memory(err, "buckets");
     if (!rc) rc = sgt_remove_tree(folder, err);
     if (!rc) rc = sgt_make_folders(folder, err);
     for (size_t i = 0; i < count && !rc; i++) rc = append(b, i, NULL, 0, 1, 0, err);
@@ -101,10 +104,12 @@ int sgt_buckets_close(sgt_buckets *b, int durable, sgt_error *err)
     return rc;
 }
 
-int sgt_buckets_read(const char *folder, size_t bucket, char **path, uint64_t *size, sgt_error *err)
+int sgt_buckets_read(char *folder, size_t bucket, char **path, uint64_t *size, sgt_error *err)
 {
     struct stat st;
-    if (!(*path = bucket_path(folder, bucket))) return sgt_fail_memory(err, folder);
+    *path = folder ? bucket_path(folder, bucket) : NULL;
+    free(folder);
+    if (!*path) return sgt_fail_memory(err, "buckets");
     int fd = open(*path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) return sgt_fail_errno(err, "%s", *path);
     if (fstat(fd, &st) < 0) {

@@ -1,7 +1,7 @@
 /* buckets.h: scatter records over many files, to read them again one file at a time.
  *
  *     sgt_buckets *b;
- *     if (sgt_buckets_open(&b, "out/.work/sorting/train", 64, &err) < 0) ...; // a new folder
+ *     if (sgt_buckets_open(&b, strdup("sorting/train"), 64, &err) < 0) ...; // a new folder
  *     sgt_buckets_put(b, 7, &record, sizeof record, &err);                    // append to file 7
  *     rc = sgt_buckets_close(b, 1, &err);                                     // all is on disk
  *
@@ -22,15 +22,16 @@ typedef struct sgt_buckets sgt_buckets;
  * SGT_BUCKETS_MOST. */
 size_t sgt_buckets_count(uint64_t bytes, uint64_t want);
 
-int sgt_buckets_open(sgt_buckets **out, const char *folder, size_t count, sgt_error *err);
+/* Make `folder`, which is malloc'd and is freed here in any case (NULL: out of memory), anew with
+ * `count` empty files. */
+int sgt_buckets_open(sgt_buckets **out, char *folder, size_t count, sgt_error *err);
 int sgt_buckets_put(sgt_buckets *b, size_t bucket, const void *p, size_t n, sgt_error *err);
 /* Write what the buffers hold; durable: and flush all files to disk. Frees b even if it fails. */
 int sgt_buckets_close(sgt_buckets *b, int durable, sgt_error *err);
 void sgt_buckets_abandon(sgt_buckets *b); /* NULL is allowed */
 
-/* Open file `bucket` of a folder for reading. Return the descriptor, its size in *size and malloc'd
+/* Open file `bucket` of a folder, whose path is treated likewise, for reading. Return the descriptor, its size in *size and malloc'd
  * *path; or a negative SGT_E*. A file that received nothing exists and is empty. */
-int sgt_buckets_read(const char *folder, size_t bucket, char **path, uint64_t *size,
-                     sgt_error *err);
+int sgt_buckets_read(char *folder, size_t bucket, char **path, uint64_t *size, sgt_error *err);
 
 #endif

@@ -152,16 +152,6 @@ static char *rank_folder(const sgt_dedup *d, const char *kind, uint32_t share)
     return sgt_join(d->folder, name);
 }
 
-/* Open a new folder of ours for writing `count` buckets. */
-static int open_ours(const sgt_dedup *d, const char *kind, size_t count, sgt_buckets **b,
-                     sgt_error *err)
-{
-    char *folder = rank_folder(d, kind, d->r.share.index);
-    int rc = folder ? sgt_buckets_open(b, folder, count, err) : sgt_fail_memory(err, d->folder);
-    free(folder);
-    return rc;
-}
-
 typedef struct scattering {
     sgt_buckets *b;
     size_t count;
@@ -211,7 +201,7 @@ static int scatter(const sgt_dedup *d, sgt_error *err)
     const uint32_t mine = d->r.share.index;
     if (mine >= d->r.share.count) return SGT_OK;
     scattering s = {.count = d->buckets};
-    int rc = open_ours(d, "from", s.count, &s.b, err);
+    int rc = sgt_buckets_open(&s.b, rank_folder(d, "from", mine), s.count, err);
     if (rc < 0) return rc;
     for (int k = 0; k < SGT_SPLITS; k++) s.number += s.place[k] = d->first[k][mine];
     for (size_t i = part_of(d, mine); i < part_of(d, mine + 1) && !rc; i++)
@@ -248,31 +238,22 @@ static int in_order(const void *a, const void *b)
     return p[i] < q[i] ? -1 : p[i] > q[i];
 }
 
-/* Append a bucket's file of one rank to *bytes, which has *n bytes. */
-static int gather(const char *folder, size_t bucket, char **bytes, size_t *n, sgt_error *err)
-{
-    char *path = NULL, *more = NULL;
-    uint64_t size = 0;
-    int rc = SGT_OK, fd = sgt_buckets_read(folder, bucket, &path, &size, err);
-    if (fd < 0) rc = fd;
-    else if (!(more = realloc(*bytes, *n + (size_t)size + 1))) rc = sgt_fail_memory(err, path);
-    else *bytes = more;
-    if (!rc) rc = sgt_pread_all(fd, *bytes + *n, (size_t)size, 0, path, err);
-    if (!rc) *n += (size_t)size;
-    if (fd >= 0) close(fd);
-    free(path);
-    return rc;
-}
-
-/* Append a bucket's files of all ranks. */
-static int gather_all(const sgt_dedup *d, const char *kind, size_t bucket, char **bytes, size_t *n,
-                      sgt_error *err)
+/* Append a bucket's files of all ranks to *bytes, which has *n bytes. */
+static int gather(const sgt_dedup *d, const char *kind, size_t bucket, char **bytes, size_t *n,
+                  sgt_error *err)
 {
     int rc = SGT_OK;
     for (uint32_t i = 0; i < d->r.share.count && !rc; i++) {
-        char *folder = rank_folder(d, kind, i);
-        rc = folder ? gather(folder, bucket, bytes, n, err) : sgt_fail_memory(err, d->folder);
-        free(folder);
+        char *path = NULL, *more = NULL;
+        uint64_t size = 0;
+        const int fd = sgt_buckets_read(rank_folder(d, kind, i), bucket, &path, &size, err);
+        if (fd < 0) rc = fd;
+        else if (!(more = realloc(*bytes, *n + (size_t)size + 1))) rc = sgt_fail_memory(err, path);
+        else *bytes = more;
+        if (!rc) rc = sgt_pread_all(fd, *bytes + *n, (size_t)size, 0, path, err);
+        if (!rc) *n += (size_t)size;
+        if (fd >= 0) close(fd);
+        free(path);
     }
     return rc;
 }
@@ -282,7 +263,7 @@ static int search_bucket(const sgt_dedup *d, size_t bucket, sgt_buckets *found, 
 {
     char *bytes = NULL;
     size_t size = 0;
-    int rc = gather_all(d, "from", bucket, &bytes, &size, err);
+    int rc = gather(d, "from", bucket, &bytes, &size, err);
     where *w = (where *)(void *)bytes;
     const size_t n = size / sizeof *w;
     if (!rc && n) qsort(w, n, sizeof *w, in_order);
@@ -300,7 +281,7 @@ static int search(const sgt_dedup *d, sgt_error *err)
     const sgt_share *s = &d->r.share;
     if (s->index >= s->count) return SGT_OK;
     sgt_buckets *found;
-    int rc = open_ours(d, "found", s->count, &found, err);
+    int rc = sgt_buckets_open(&found, rank_folder(d, "found", s->index), s->count, err);
     if (rc < 0) return rc;
     const size_t end = (size_t)sgt_share_first(s, d->buckets, s->index + 1);
     for (size_t i = (size_t)sgt_share_first(s, d->buckets, s->index); i < end && !rc; i++) {
@@ -319,7 +300,7 @@ static int set_bits(sgt_dedup *d, sgt_error *err)
 {
     char *bytes = NULL;
     size_t size = 0;
-    int rc = gather_all(d, "found", d->marked, &bytes, &size, err);
+    int rc = gather(d, "found", d->marked, &bytes, &size, err);
     const uint64_t *found = (const uint64_t *)(void *)bytes;
     for (size_t i = 0; i < size / sizeof *found && !rc; i++) {
         const int split = found[i] & SGT_DEDUP_VAL ? 1 : 0;

@@ -103,7 +103,7 @@ static int read_line(const char *path, sgt_point point, uint64_t *sum, uint64_t 
 
 /* A network file system remembers for a while that a name does not exist. Opening the folder makes
  * it look again. */
-static void look_again(const char *folder)
+static void reopen_folder(const char *folder)
 {
     const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0) close(fd);
@@ -126,7 +126,7 @@ static int wait_for(const sgt_meeting *m, uint32_t rank, sgt_point point, uint64
                           m->work, rank);
         nanosleep(&(struct timespec){.tv_nsec = pause}, NULL);
         if (pause < 50000000) pause *= 2;
-        look_again(m->work);
+        reopen_folder(m->work);
     }
     free(path);
     return rc;

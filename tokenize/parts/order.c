@@ -470,9 +470,7 @@ static int scatter(const shuffled *s, bucket *table, sgt_order *input, sgt_error
     const sgt_order_request *r = &s->r;
     sgt_buckets *b;
     head h;
-    char *folder = folder_of(r, r->share.index);
-    int rc = folder ? sgt_buckets_open(&b, folder, s->count, err) : sgt_fail_memory(err, r->work);
-    free(folder);
+    int rc = sgt_buckets_open(&b, folder_of(r, r->share.index), s->count, err);
     if (rc < 0) return rc;
     memset(table, 0, s->count * sizeof *table);
     while (!rc && (rc = sgt_order_next(input, &h.tokens, err)) == 0) {
@@ -588,10 +586,7 @@ static int open_file(const shuffled *s, bucket_file *f, size_t index, uint32_t r
                      const bucket *b, sgt_error *err)
 {
     uint64_t size;
-    char *folder = folder_of(&s->r, rank);
-    f->fd = folder ? sgt_buckets_read(folder, index, &f->path, &size, err)
-                   : sgt_fail_memory(err, s->r.work);
-    free(folder);
+    f->fd = sgt_buckets_read(folder_of(&s->r, rank), index, &f->path, &size, err);
     if (f->fd < 0) return f->fd;
     posix_fadvise(f->fd, 0, 0, POSIX_FADV_WILLNEED);
     if (size == bytes_of(b)) return SGT_OK;
