@@ -90,7 +90,7 @@ static inline unsigned ones(uint64_t x)
 }
 
 /* Append the tokens of `w` from l->at up to its byte `to`. */
-static inline void lay(laid *l, const window *w, unsigned to)
+static inline void append_window(laid *l, const window *w, unsigned to)
 {
     unsigned at = (unsigned)(l->at - w->from);
     size_t first = ones(w->starts & below(at)), count = ones(w->starts & below(to)) - first;
@@ -112,7 +112,7 @@ static inline int change(laid *l, const window *w, const window *next)
         if (!(a & b & end)) continue;
         unsigned to = (unsigned)__builtin_ctzll(end) + on;
         if (w->from + to < l->at) continue;
-        lay(l, w, to);
+        append_window(l, w, to);
         return 1;
     }
     return 0;
@@ -171,7 +171,7 @@ static void by_windows(const sgt_runs *r, laid *l)
                 return;
         }
     }
-    if (repair(r, l, l->n, TAIL, &w, tail)) lay(l, &w, (unsigned)(l->n - w.from));
+    if (repair(r, l, l->n, TAIL, &w, tail)) append_window(l, &w, (unsigned)(l->n - w.from));
 }
 
 size_t sgt_runs_encode(sgt_runs *r, const uint8_t *s, size_t n, uint16_t *ids)

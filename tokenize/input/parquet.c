@@ -49,7 +49,6 @@ typedef struct file_meta {
 /* The file that the metadata come from, for messages and checks. */
 typedef struct where {
     const char *path;
-    uint64_t size;   /* size of the file in bytes */
     uint64_t offset; /* offset of the metadata in the file */
     const char *field;
     int kept; /* the column may hold numbers, too */
@@ -678,7 +677,7 @@ static int read_meta(sgt_parquet *p, sgt_error *err)
     if (rc < 0) return rc;
     uint8_t *bytes = malloc(n + 1);
     if (!bytes) return sgt_fail_memory(err, p->r.file->path);
-    const where w = {p->r.file->path, p->r.file->size, at, p->r.field, p->r.kept};
+    const where w = {p->r.file->path, at, p->r.field, p->r.kept};
     if ((rc = read_at(p, at, bytes, n, err)) == 0) rc = parse_meta(&p->meta, bytes, n, &w, err);
     p->covered = p->r.file->from_row;
     if (p->r.hashed > p->covered) {
@@ -781,11 +780,11 @@ uint64_t sgt_parquet_raw(const sgt_parquet *p)
  * at most the window's room. */
 static int fill_window(sgt_parquet *p, uint64_t at, size_t n, const uint8_t **from, sgt_error *err)
 {
-    int rc = SGT_OK;
     if (at < p->window_at || at - p->window_at > p->window_size ||
         p->window_size - (at - p->window_at) < n) {
         p->window_size = 0;
-        if ((rc = read_at(p, at, p->window, n, err)) < 0) return rc;
+        const int rc = read_at(p, at, p->window, n, err);
+        if (rc < 0) return rc;
         p->window_at = at;
         p->window_size = n;
     }

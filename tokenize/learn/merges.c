@@ -233,7 +233,7 @@ static ranked pop(trainer *t)
 
 /* ---- from pieces to words ---- */
 
-static int take_words(trainer *t, const sgt_pieces *p, sgt_error *err)
+static int read_words(trainer *t, const sgt_pieces *p, sgt_error *err)
 {
     sgt_alphabet a;
     uint16_t id_of[256];
@@ -309,8 +309,8 @@ static void change(side *s, uint32_t other, int64_t by)
 }
 
 /* Record that word w now holds a new pair with the token `other`. */
-static int note_word(side *s, note **notes, size_t *count, size_t *room, uint32_t other, uint32_t w,
-                     sgt_error *err)
+static int record_word(side *s, note **notes, size_t *count, size_t *room, uint32_t other,
+                       uint32_t w, sgt_error *err)
 {
     if (s->last[other] == (uint64_t)w + 1) return SGT_OK;
     if (*count == *room) {
@@ -329,13 +329,13 @@ static int note_word(side *s, note **notes, size_t *count, size_t *room, uint32_
 static int gain_left(trainer *t, uint32_t other, uint32_t w, int64_t by, sgt_error *err)
 {
     change(&t->left, other, by);
-    return note_word(&t->left, &t->left_notes, &t->left_count, &t->left_room, other, w, err);
+    return record_word(&t->left, &t->left_notes, &t->left_count, &t->left_room, other, w, err);
 }
 
 static int gain_right(trainer *t, uint32_t other, uint32_t w, int64_t by, sgt_error *err)
 {
     change(&t->right, other, by);
-    return note_word(&t->right, &t->right_notes, &t->right_count, &t->right_room, other, w, err);
+    return record_word(&t->right, &t->right_notes, &t->right_count, &t->right_room, other, w, err);
 }
 
 /* Replace each adjacent l and r in word w by `made`, from left to right. Record how the counts of
@@ -370,7 +370,7 @@ static int merge_word(trainer *t, uint32_t w, uint32_t l, uint32_t r, uint32_t m
 }
 
 /* Subtract the occurrences that the merge took from the existing pairs on one side. */
-static void settle_lost(trainer *t, side *s, uint32_t token, int token_is_right)
+static void subtract_lost(trainer *t, side *s, uint32_t token, int token_is_right)
 {
     for (size_t i = 0; i < s->count; i++) {
         uint32_t x = s->listed[i];
@@ -383,8 +383,8 @@ static void settle_lost(trainer *t, side *s, uint32_t token, int token_is_right)
 }
 
 /* Add the new pairs on one side, with the words that hold them. */
-static int settle_new(trainer *t, side *s, const note *notes, size_t note_count, uint32_t made,
-                      int made_is_right, sgt_error *err)
+static int add_new_pairs(trainer *t, side *s, const note *notes, size_t note_count, uint32_t made,
+                         int made_is_right, sgt_error *err)
 {
     int rc = reserve_list(t, note_count, err);
     pair *p;
@@ -420,13 +420,13 @@ static int merge_pair(trainer *t, uint32_t key, uint32_t made, sgt_error *err)
     t->left_count = t->right_count = 0;
     for (uint64_t i = 0; i < words_n && !rc; i++)
         rc = merge_word(t, t->lists[words_at + i], l, r, made, err);
-    settle_lost(t, &t->lost_left, l, 1);
-    settle_lost(t, &t->lost_right, r, 0);
+    subtract_lost(t, &t->lost_left, l, 1);
+    subtract_lost(t, &t->lost_right, r, 0);
     /* The merged pair no longer occurs. If l equals r, the lines above may have changed its count
      * as that of a neighbour. */
     t->pairs[at].count = 0;
-    if (!rc) rc = settle_new(t, &t->left, t->left_notes, t->left_count, made, 1, err);
-    if (!rc) rc = settle_new(t, &t->right, t->right_notes, t->right_count, made, 0, err);
+    if (!rc) rc = add_new_pairs(t, &t->left, t->left_notes, t->left_count, made, 1, err);
+    if (!rc) rc = add_new_pairs(t, &t->right, t->right_notes, t->right_count, made, 0, err);
     return rc;
 }
 
@@ -526,7 +526,7 @@ int sgt_merges_train(sgt_merges *m, const sgt_pieces *p, uint32_t size, const sg
     t.token_n = calloc(IDS, sizeof *t.token_n);
     int rc = m->pairs && t.pairs && t.token_n && reserve_side(&t.lost_left) &&
                      reserve_side(&t.lost_right) && reserve_side(&t.left) && reserve_side(&t.right)
-                 ? take_words(&t, p, err)
+                 ? read_words(&t, p, err)
                  : sgt_fail_memory(err, "merges");
     for (uint32_t id = 1; id < SGT_MERGES_FIRST && t.token_n; id++) t.token_n[id] = 1;
     if (!rc) rc = count_pairs(&t, err);

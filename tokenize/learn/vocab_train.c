@@ -109,7 +109,7 @@ static int count_unit(counter *k, sgt_error *err)
 
 /* ---- threads ---- */
 
-static int note_lines(counting *c, uint64_t ticket, const sgt_part *p, sgt_error *err)
+static int record_lines(counting *c, uint64_t ticket, const sgt_part *p, sgt_error *err)
 {
     if (!p->records) return SGT_OK;
     if (c->line_units == c->line_room) {
@@ -125,7 +125,7 @@ static int note_lines(counting *c, uint64_t ticket, const sgt_part *p, sgt_error
 
 /* Record the result of unit `ticket`; the caller holds the lock. If several units fail, the first
  * in the text is reported. */
-static void settle(counting *c, const sgt_unit *u, uint64_t ticket, int rc, sgt_error *why)
+static void record_result(counting *c, const sgt_unit *u, uint64_t ticket, int rc, sgt_error *why)
 {
     for (size_t i = 0; i < u->count && !rc; i++) {
         const sgt_part *p = &u->parts[i];
@@ -133,7 +133,7 @@ static void settle(counting *c, const sgt_unit *u, uint64_t ticket, int rc, sgt_
         c->bytes += p->length;
         if (p->kind == SGT_PART_TEXT) c->invalid += p->text.invalid;
         if (p->raw > c->raw) c->raw = p->raw;
-        rc = note_lines(c, ticket, p, why);
+        rc = record_lines(c, ticket, p, why);
     }
     int bad = !rc && u->bad.why;
     if (bad) rc = SGT_EFORMAT;
@@ -161,7 +161,7 @@ static void *count_units(void *arg)
         pthread_mutex_unlock(&c->lock);
         if (!rc) rc = count_unit(k, &why);
         pthread_mutex_lock(&c->lock);
-        if (rc <= 0) settle(c, &k->unit, ticket, rc, &why);
+        if (rc <= 0) record_result(c, &k->unit, ticket, rc, &why);
         if (rc < 0 || c->rc < 0) rc = -1;
         else if (!rc && c->o->progress)
             c->o->progress(c->o->progress_ctx, c->bytes, c->corpus->unsized ? 0 : c->corpus->bytes,

@@ -135,8 +135,8 @@ static int ends_extent(uint32_t cp)
 
 /* Normalize and append the extent from s up to the next boundary behind its first character.
  * Returns the number of bytes taken. */
-static size_t take_extent(sgt_normalizer *z, sgt_normalize form, const uint8_t *s, size_t n,
-                          int *rc, sgt_error *err)
+static size_t append_extent(sgt_normalizer *z, sgt_normalize form, const uint8_t *s, size_t n,
+                            int *rc, sgt_error *err)
 {
     uint32_t cp, next = SGT_UTF8_ILL_FORMED;
     size_t at = sgt_utf8_unit(s, n, &cp), len = at < n ? sgt_utf8_unit(s + at, n - at, &next) : 0;
@@ -182,7 +182,7 @@ int sgt_normalize_text(sgt_normalizer *z, sgt_normalize form, const uint8_t *s, 
         size_t copy = at > from && at < n ? at - 1 : at;
         rc = append(z, s + from, copy - from, err);
         from = copy;
-        if (from < n && !rc) from += take_extent(z, form, s + from, n - from, &rc, err);
+        if (from < n && !rc) from += append_extent(z, form, s + from, n - from, &rc, err);
     }
     *out = z->text;
     *out_n = z->used;

@@ -19,7 +19,7 @@ typedef struct unit {
     int formed;
 } unit;
 
-static inline unit look(const uint8_t *s, size_t n)
+static inline unit read_unit(const uint8_t *s, size_t n)
 {
     uint32_t cp;
     if (s[0] < 0x80) return (unit){sgt_unicode_class(s[0]), 1, 1};
@@ -42,7 +42,7 @@ static size_t contraction(const uint8_t *s, size_t n)
 static size_t run_end(const uint8_t *s, size_t n, size_t i, sgt_class class)
 {
     while (i < n) {
-        unit u = look(s + i, n - i);
+        unit u = read_unit(s + i, n - i);
         if (u.class != class) break;
         i += u.len;
     }
@@ -57,7 +57,7 @@ static size_t space_end(const uint8_t *s, size_t n, size_t i)
 {
     size_t start = i, last = i;
     while (i < n) {
-        unit u = look(s + i, n - i);
+        unit u = read_unit(s + i, n - i);
         if (u.class != SGT_CLASS_SPACE) return last > start ? last : i;
         last = i;
         i += u.len;
@@ -73,7 +73,7 @@ static size_t piece_end(const uint8_t *s, size_t n, size_t at)
         if (len) return i + len;
     }
     if (s[i] == ' ' && i + 1 < n) i++;
-    unit u = look(s + i, n - i);
+    unit u = read_unit(s + i, n - i);
     if (u.class == SGT_CLASS_SPACE) return space_end(s, n, at);
     return run_end(s, n, i + u.len, u.class);
 }
@@ -108,7 +108,7 @@ static unit unit_before(const uint8_t *s, size_t p)
 {
     size_t lead = p - 1, low = p > 4 ? p - 4 : 0;
     while (lead > low && (s[lead] & 0xC0) == 0x80) lead--;
-    unit u = look(s + lead, p - lead);
+    unit u = read_unit(s + lead, p - lead);
     return lead + u.len == p ? u : (unit){SGT_CLASS_OTHER, 1, 0};
 }
 
@@ -133,7 +133,7 @@ static int may_cut(const uint8_t *s, size_t n, size_t p, const uint64_t *joins)
 {
     uint8_t before = s[p - 1], after = s[p];
     if ((after & 0xC0) == 0x80) return 0;
-    unit a = unit_before(s, p), b = look(s + p, n - p);
+    unit a = unit_before(s, p), b = read_unit(s + p, n - p);
     if (a.class == SGT_CLASS_SPACE) return 0;
     if (a.class != b.class) return !(before == '\'' && b.class == SGT_CLASS_LETTER && after < 0x80);
     unsigned pair = (unsigned)before << 8 | after;
@@ -147,7 +147,8 @@ static int may_cut(const uint8_t *s, size_t n, size_t p, const uint64_t *joins)
  * but the last character. It is no contraction. */
 int sgt_split_within(const uint8_t *s, size_t n, size_t p)
 {
-    if ((s[p] & 0xC0) == 0x80 || n - p < 4 || unit_before(s, p).class != look(s + p, n - p).class)
+    if ((s[p] & 0xC0) == 0x80 || n - p < 4 ||
+        unit_before(s, p).class != read_unit(s + p, n - p).class)
         return 0;
     return s[p] != '\'' || !memchr("sdmtlvr", s[p + 1], 7);
 }

@@ -126,7 +126,8 @@ SPLIT_INLINE uint64_t spread(uint64_t *class, uint64_t first, uint64_t three, ui
 
 /* Classify the non-ASCII characters. A first byte with the right bytes behind it is a character;
  * all other bytes are ill-formed. */
-static __attribute__((noinline)) void look_wide(const uint8_t *p, uint64_t in[2], split_block *b)
+static __attribute__((noinline)) void classify_wide(const uint8_t *p, uint64_t in[2],
+                                                    split_block *b)
 {
     bytes64 v[4] = {load(p), load(p + 1), load(p + 2), load(p + 3)};
     first_classes found = {0, 0};
@@ -153,7 +154,7 @@ static __attribute__((noinline)) void look_wide(const uint8_t *p, uint64_t in[2]
     b->wide_space = found.low & found.high;
 }
 
-SPLIT_INLINE void look(const uint8_t *p, split_block *b)
+SPLIT_INLINE void classify(const uint8_t *p, split_block *b)
 {
     bytes64 v = load(p),
             lower = {_mm256_or_si256(v.low, BYTES(0x20)), _mm256_or_si256(v.high, BYTES(0x20))};
@@ -188,8 +189,8 @@ SPLIT_INLINE uint64_t equal_bytes(const uint8_t *p, char x) { return equal(load(
 
 SPLIT_INLINE uint64_t upper(const uint8_t *p) { return within(load(p), 'A', 26); }
 
-static const split_level level = {look,        look_wide, contractions, flatten, split_cut_bytes,
-                                  equal_bytes, upper};
+static const split_level level = {classify,        classify_wide, contractions, flatten,
+                                  split_cut_bytes, equal_bytes,   upper};
 
 size_t sgt_split_avx2(sgt_splitter *s, uint32_t *ends, size_t max)
 {

@@ -47,11 +47,11 @@ typedef struct split_block {
 
 typedef struct split_level {
     /* Classify the ASCII bytes of p[0..64): fill all of *b but wide_space. */
-    void (*look)(const uint8_t *p, split_block *b);
+    void (*classify)(const uint8_t *p, split_block *b);
     /* Classify the non-ASCII characters: add to low and high, and find wide_space. in[0] and in[1]
      * belong to low and high. On entry they hold this block's bytes of a character begun in the
      * previous block; on return, the next block's bytes of a character begun here. */
-    void (*look_wide)(const uint8_t *p, uint64_t in[2], split_block *b);
+    void (*classify_wide)(const uint8_t *p, uint64_t in[2], split_block *b);
     /* Find which of `quotes` are followed by one of s, d, m, t (*two) or by ll, ve, re (*three). */
     void (*contractions)(const uint8_t *p, uint64_t quotes, uint64_t *two, uint64_t *three);
     /* Set ends[k] = base + position of the k-th set bit of starts. May write 64 ends. */
@@ -115,8 +115,8 @@ SPLIT_INLINE uint64_t split_starts(const split_level *level, sgt_split_carry *c,
                                    const sgt_cuts *cuts, const uint8_t *p, unsigned begin)
 {
     split_block b = {0};
-    level->look(p, &b);
-    if (b.wide) level->look_wide(p, in, &b);
+    level->classify(p, &b);
+    if (b.wide) level->classify_wide(p, in, &b);
     uint64_t space = b.low & b.high, before = b.blank << 1 | c->blank >> 63;
     uint64_t changed =
         (b.low ^ (b.low << 1 | c->low >> 63)) | (b.high ^ (b.high << 1 | c->high >> 63)) | begin;
@@ -169,7 +169,7 @@ SPLIT_INLINE uint64_t split_block_at(const split_level *level, const sgt_splitte
 }
 
 /* Convert the piece starts that are left in s->starts into ends, one by one. */
-static inline size_t split_take(sgt_splitter *s, uint32_t *ends, size_t max)
+static inline size_t split_next_starts(sgt_splitter *s, uint32_t *ends, size_t max)
 {
     size_t count = 0, from = s->at;
     for (; s->starts && count < max; s->starts &= s->starts - 1) {
@@ -184,7 +184,7 @@ static inline size_t split_take(sgt_splitter *s, uint32_t *ends, size_t max)
 SPLIT_INLINE size_t split_blocks(const split_level *level, sgt_splitter *s, uint32_t *ends,
                                  size_t max)
 {
-    size_t from = s->at, count = split_take(s, ends, max);
+    size_t from = s->at, count = split_next_starts(s, ends, max);
     if (s->starts) return count;
     /* Take whole blocks while ends[] has room for 64 more. The carried state stays in registers. */
     sgt_split_carry c = s->carry;
@@ -204,7 +204,7 @@ SPLIT_INLINE size_t split_blocks(const split_level *level, sgt_splitter *s, uint
     s->carry = c;
     s->in[0] = in[0];
     s->in[1] = in[1];
-    return count ? count : split_take(s, ends, max);
+    return count ? count : split_next_starts(s, ends, max);
 }
 
 /* ---- other rules ----
@@ -405,8 +405,8 @@ SPLIT_INLINE uint64_t rule_starts(const split_level *level, const sgt_splitter *
 {
     split_block b = {0};
     rule_cases k = {0};
-    level->look(p, &b);
-    if (b.wide) level->look_wide(p, in, &b);
+    level->classify(p, &b);
+    if (b.wide) level->classify_wide(p, in, &b);
     if (b.wide && by_case) rule_wide_cases(p, b.wide, c, &k);
     const uint64_t newline = level->equal(p, '\n') | level->equal(p, '\r'),
                    letter = (b.low & ~b.high) | k.mark, other = ~(b.low | b.high) & ~k.mark,
@@ -463,7 +463,7 @@ SPLIT_INLINE uint64_t rule_block_at(const split_level *level, const sgt_splitter
 SPLIT_INLINE size_t rule_blocks(const split_level *level, sgt_splitter *s, uint32_t *ends,
                                 size_t max, int by_case)
 {
-    size_t from = s->at, count = split_take(s, ends, max);
+    size_t from = s->at, count = split_next_starts(s, ends, max);
     if (s->starts) return count;
     sgt_split_carry c = s->carry;
     uint64_t in[2] = {s->in[0], s->in[1]};
@@ -487,7 +487,7 @@ SPLIT_INLINE size_t rule_blocks(const split_level *level, sgt_splitter *s, uint3
     s->carry = c;
     s->in[0] = in[0];
     s->in[1] = in[1];
-    return count ? count : split_take(s, ends, max);
+    return count ? count : split_next_starts(s, ends, max);
 }
 
 SPLIT_INLINE size_t rule_split(const split_level *level, sgt_splitter *s, uint32_t *ends,

@@ -13,7 +13,7 @@ SPLIT_INLINE uint64_t top_bits(uint64_t w)
 
 /* Classify the non-ASCII characters one by one. Bytes that continue a character of the previous
  * block look ill-formed here, and get their class from `in`. */
-static void look_wide(const uint8_t *p, uint64_t in[2], split_block *b)
+static void classify_wide(const uint8_t *p, uint64_t in[2], split_block *b)
 {
     uint64_t low = in[0], high = in[1], left = b->wide;
     in[0] = in[1] = 0;
@@ -37,7 +37,7 @@ static void look_wide(const uint8_t *p, uint64_t in[2], split_block *b)
     b->high |= high;
 }
 
-SPLIT_INLINE void look(const uint8_t *p, split_block *b)
+SPLIT_INLINE void classify(const uint8_t *p, split_block *b)
 {
     uint64_t letter = 0, number = 0, space = 0;
     for (unsigned i = 0; i < 64; i += 8) {
@@ -91,8 +91,8 @@ SPLIT_INLINE uint64_t upper(const uint8_t *p)
     return mask;
 }
 
-static const split_level level = {look,        look_wide, contractions, flatten, split_cut_bytes,
-                                  equal_bytes, upper};
+static const split_level level = {classify,        classify_wide, contractions, flatten,
+                                  split_cut_bytes, equal_bytes,   upper};
 
 size_t sgt_split_plain(sgt_splitter *s, uint32_t *ends, size_t max)
 {

@@ -58,7 +58,7 @@ static const uint8_t sets[SGT_KINDS] = {
 };
 
 /* Return the set of the character at s, with n >= 1 bytes left, and its length. */
-static inline unsigned look(const uint8_t *s, size_t n, size_t *len)
+static inline unsigned read_set(const uint8_t *s, size_t n, size_t *len)
 {
     uint32_t cp;
     *len = 1;
@@ -70,7 +70,7 @@ static inline unsigned look(const uint8_t *s, size_t n, size_t *len)
 /* Return the end of the run of characters of the sets `of` that goes on at i. */
 static size_t run_end(const uint8_t *s, size_t n, size_t i, unsigned of)
 {
-    for (size_t len; i < n && (look(s + i, n - i, &len) & of); i += len) continue;
+    for (size_t len; i < n && (read_set(s + i, n - i, &len) & of); i += len) continue;
     return i;
 }
 
@@ -108,7 +108,7 @@ size_t sgt_rule_contraction(const uint8_t *s, size_t n)
 static size_t blank_end(const sgt_rule *r, const uint8_t *s, size_t n, size_t at)
 {
     size_t i = at, last = at, newline = 0, len;
-    for (unsigned set; i < n && ((set = look(s + i, n - i, &len)) & BLANKS); i += len) {
+    for (unsigned set; i < n && ((set = read_set(s + i, n - i, &len)) & BLANKS); i += len) {
         last = i;
         if (set == NEWLINE) newline = i + len;
     }
@@ -129,7 +129,7 @@ static size_t other_end(const sgt_rule *r, const uint8_t *s, size_t n, size_t i)
 static size_t number_end(const sgt_rule *r, const uint8_t *s, size_t n, size_t i)
 {
     size_t len;
-    for (unsigned more = r->digits; more && i < n && look(s + i, n - i, &len) == NUMBER; more--)
+    for (unsigned more = r->digits; more && i < n && read_set(s + i, n - i, &len) == NUMBER; more--)
         i += len;
     return i;
 }
@@ -140,7 +140,7 @@ static size_t cased_end(const uint8_t *s, size_t n, size_t i, int *lower)
 {
     size_t last = 0, len;
     unsigned set = 0;
-    for (; i < n && ((set = look(s + i, n - i, &len)) & MAY_BE_UPPER); i += len)
+    for (; i < n && ((set = read_set(s + i, n - i, &len)) & MAY_BE_UPPER); i += len)
         if (set != UPPER) last = i + len;
     *lower = 1;
     if (i < n && set == LOWER) return letters_end(s, n, i, MAY_BE_LOWER, 0);
@@ -163,7 +163,7 @@ static size_t cased_word(const uint8_t *s, size_t n, size_t at, unsigned set, si
 static size_t piece_end(const sgt_rule *r, const uint8_t *s, size_t n, size_t at)
 {
     size_t len, next_len, end;
-    unsigned set = look(s + at, n - at, &len), next;
+    unsigned set = read_set(s + at, n - at, &len), next;
     if (set == NUMBER) return number_end(r, s, n, at);
     if (set == NEWLINE) return blank_end(r, s, n, at);
     if (r->cased) {
@@ -173,7 +173,7 @@ static size_t piece_end(const sgt_rule *r, const uint8_t *s, size_t n, size_t at
         if (s[at] == '\'' && (end = sgt_rule_contraction(s + at, n - at)) > 0) return at + end;
     }
     if (at + len == n) return n;
-    next = look(s + at + len, n - at - len, &next_len);
+    next = read_set(s + at + len, n - at - len, &next_len);
     if (!r->cased && (next & LETTERS))
         return letters_end(s, n, at + len + next_len, LETTERS, WORD_OF(0x20));
     if (set == SPACE && (s[at] != ' ' || !(next & OTHERS))) return blank_end(r, s, n, at);
@@ -238,18 +238,18 @@ size_t sgt_split_rule_hard(sgt_splitter *sp, uint32_t *ends, size_t max)
 
 int sgt_rule_is_space(const uint8_t *s, size_t n, size_t *len)
 {
-    return (look(s, n, len) & BLANKS) != 0;
+    return (read_set(s, n, len) & BLANKS) != 0;
 }
 
 /* ---- safe cuts ---- */
 
 /* Return the set of the character that ends at p > 0, and its length. A character must end
  * there. */
-static unsigned look_before(const uint8_t *s, size_t p, size_t *len)
+static unsigned read_set_before(const uint8_t *s, size_t p, size_t *len)
 {
     size_t lead = p - 1, low = p > 4 ? p - 4 : 0;
     while (lead > low && (s[lead] & 0xC0) == 0x80) lead--;
-    unsigned set = look(s + lead, p - lead, len);
+    unsigned set = read_set(s + lead, p - lead, len);
     if (lead + *len == p) return set;
     *len = 1; /* the last byte is an ill-formed unit of its own */
     return OTHER;
@@ -262,9 +262,9 @@ static int two_others(const sgt_rule *r, const uint8_t *s, size_t p)
 {
     const unsigned of = r->cased ? OTHER : OTHERS;
     size_t len, before;
-    if (!(look_before(s, p, &len) & of) || p == len) return 0;
+    if (!(read_set_before(s, p, &len) & of) || p == len) return 0;
     p -= len;
-    return (look_before(s, p, &before) & of) && !(r->cased && s[p - 1] == '/');
+    return (read_set_before(s, p, &before) & of) && !(r->cased && s[p - 1] == '/');
 }
 
 /* Return whether a piece ends at p, 0 < p < n, whatever precedes and follows s[0..n). The text
@@ -274,7 +274,7 @@ static int ends_at(const sgt_rule *r, const uint8_t *s, size_t n, size_t p)
 {
     size_t len;
     if ((s[p] & 0xC0) == 0x80 || (s[p] >= 0x80 && n - p < 4)) return 0;
-    unsigned a = look_before(s, p, &len), b = look(s + p, n - p, &len);
+    unsigned a = read_set_before(s, p, &len), b = read_set(s + p, n - p, &len);
     if (a == NEWLINE) return !(b & BLANKS) && !(r->cased && s[p] == '/');
     if (a == SPACE) return 0;
     if (a == NUMBER) return b != NUMBER || r->digits == 1;
@@ -305,11 +305,11 @@ static int within_blanks(const uint8_t *s, size_t p, unsigned a, unsigned before
 static int within_cased(const uint8_t *s, size_t p, unsigned a, unsigned before)
 {
     size_t len;
-    size_t from = look(s, p, &len) & LETTERS ? 0 : len;
+    size_t from = read_set(s, p, &len) & LETTERS ? 0 : len;
     if (a == LOWER) return 1;
     if (a == BOTH) return run_end(s, p, from, MAY_BE_UPPER) == p;
     return run_end(s, p, from, UPPER) == p && (from || !(before & (LETTERS | MARK))) &&
-           look(s, p, &len) != MARK;
+           read_set(s, p, &len) != MARK;
 }
 
 int sgt_rule_within(const sgt_rule *r, const uint8_t *s, size_t n, size_t p, size_t ahead)
@@ -317,9 +317,9 @@ int sgt_rule_within(const sgt_rule *r, const uint8_t *s, size_t n, size_t p, siz
     size_t len;
     if (!r) return sgt_split_within(s, n, p);
     if ((s[p] & 0xC0) == 0x80 || n - p < 8) return 0;
-    unsigned a = look_before(s, p, &len), b = look(s + p, n - p, &len),
-             next = look(s + p + len, n - p - len, &len),
-             before = ahead ? look_before(s - ahead, ahead, &len) : 0;
+    unsigned a = read_set_before(s, p, &len), b = read_set(s + p, n - p, &len),
+             next = read_set(s + p + len, n - p - len, &len),
+             before = ahead ? read_set_before(s - ahead, ahead, &len) : 0;
     if ((a & BLANKS) && (b & BLANKS)) return within_blanks(s, p, a, before);
     if (r->cased && (a & LETTERS)) return a == b && within_cased(s, p, a, before);
     if (a & LETTERS) return (b & LETTERS) != 0;

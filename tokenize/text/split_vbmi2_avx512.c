@@ -129,7 +129,7 @@ SPLIT_INLINE uint64_t spread(uint64_t *class, uint64_t first, uint64_t three, ui
 
 /* Classify the non-ASCII characters. A first byte with the right bytes behind it is a character;
  * all other bytes are ill-formed. */
-SPLIT_INLINE void look_wide(const uint8_t *p, uint64_t in[2], split_block *b)
+SPLIT_INLINE void classify_wide(const uint8_t *p, uint64_t in[2], split_block *b)
 {
     __m512i v[4] = {_mm512_loadu_si512(p), _mm512_loadu_si512(p + 1), _mm512_loadu_si512(p + 2),
                     _mm512_loadu_si512(p + 3)};
@@ -159,7 +159,7 @@ SPLIT_INLINE void look_wide(const uint8_t *p, uint64_t in[2], split_block *b)
     b->wide_space = found.low & found.high;
 }
 
-SPLIT_INLINE void look(const uint8_t *p, split_block *b)
+SPLIT_INLINE void classify(const uint8_t *p, split_block *b)
 {
     __m512i v = _mm512_loadu_si512(p);
     __mmask64 wide = _mm512_movepi8_mask(v);
@@ -225,7 +225,8 @@ SPLIT_INLINE uint64_t upper(const uint8_t *p)
     return _mm512_cmplt_epu8_mask(_mm512_sub_epi8(_mm512_loadu_si512(p), BYTES('A')), BYTES(26));
 }
 
-static const split_level level = {look, look_wide, contractions, flatten, cut, equal_bytes, upper};
+static const split_level level = {classify, classify_wide, contractions, flatten,
+                                  cut,      equal_bytes,   upper};
 
 size_t sgt_split_avx512(sgt_splitter *s, uint32_t *ends, size_t max)
 {

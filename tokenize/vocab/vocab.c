@@ -112,7 +112,7 @@ static void sort_groups(groups *g, uint32_t first, uint32_t end)
 
 /* Put the group's pairs into the slots that this factor selects. If a slot is taken, undo that and
  * return 0. */
-static int place_group(sgt_pairs *p, const groups *g, uint32_t group, uint32_t factor)
+static int assign_slots(sgt_pairs *p, const groups *g, uint32_t group, uint32_t factor)
 {
     uint32_t count = size_of(g, group);
     const uint16_t *ids = g->ids + g->ends[group] - count;
@@ -131,13 +131,13 @@ static int place_group(sgt_pairs *p, const groups *g, uint32_t group, uint32_t f
     return 1;
 }
 
-static int place_groups(sgt_pairs *p, const groups *g)
+static int assign_all_slots(sgt_pairs *p, const groups *g)
 {
     for (uint32_t size = g->largest; size > 0; size--)
         for (uint32_t i = 0; i < SGT_PAIR_GROUPS; i++) {
             uint32_t factor = 1;
             if (size_of(g, i) != size) continue;
-            while (factor < 65536 && !place_group(p, g, i, factor)) factor += 2;
+            while (factor < 65536 && !assign_slots(p, g, i, factor)) factor += 2;
             if (factor > 65535) return 0;
             p->factors[i] = (uint16_t)factor;
         }
@@ -170,7 +170,7 @@ static int find_factors(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t firs
     g->halves = halves;
     sort_groups(g, first, end);
     for (unsigned log = SLOTS_LOG; !rc && !done && log <= 22; log++)
-        if ((rc = make_slots(p, log, err)) == 0) done = place_groups(p, g);
+        if ((rc = make_slots(p, log, err)) == 0) done = assign_all_slots(p, g);
     free(g);
     if (rc < 0 || done) return rc;
     return sgt_fail(err, SGT_ENOMEM, "vocabulary: no table for its %u merges", end - first);
@@ -343,9 +343,8 @@ static void make_tables(sgt_vocab *v)
     sgt_cuts_make(&v->cuts, v->joins);
 }
 
-/* factors: as in sgt_pairs_make */
-static int make_vocab(sgt_vocab **out, const char *name, const uint16_t (*halves)[2],
-                      uint32_t count, const uint16_t *factors, sgt_error *err)
+int sgt_vocab_from_halves(sgt_vocab **out, const char *name, const uint16_t (*halves)[2],
+                          uint32_t count, const uint16_t *factors, sgt_error *err)
 {
     sgt_vocab *v = calloc(1, sizeof *v);
     if (!v) return sgt_fail_memory(err, name);
@@ -363,16 +362,10 @@ static int make_vocab(sgt_vocab **out, const char *name, const uint16_t (*halves
     return rc;
 }
 
-int sgt_vocab_from_halves(sgt_vocab **out, const char *name, const uint16_t (*halves)[2],
-                          uint32_t count, sgt_error *err)
-{
-    return make_vocab(out, name, halves, count, NULL, err);
-}
-
 int sgt_vocab_gpt2(sgt_vocab **out, sgt_error *err)
 {
-    int rc = make_vocab(out, "gpt2", (const uint16_t(*)[2])sgt_gpt2_tables, GPT2_MERGES,
-                        sgt_gpt2_tables + (size_t)2 * GPT2_MERGES, err);
+    int rc = sgt_vocab_from_halves(out, "gpt2", (const uint16_t(*)[2])sgt_gpt2_tables, GPT2_MERGES,
+                                   sgt_gpt2_tables + (size_t)2 * GPT2_MERGES, err);
     if (!rc) (*out)->fingerprint = SGT_GPT2_FINGERPRINT;
     return rc;
 }

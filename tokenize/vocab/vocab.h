@@ -178,10 +178,11 @@ int sgt_vocab_may_follow(const sgt_vocab *v, uint32_t left, uint32_t right, uint
 
 /* Make a vocabulary of `count` merges: halves[i] are the two tokens, ids in merge order, that merge to
  * token 256 + i. The merges must make each token from its own bytes: they make both halves, and no
- * earlier merge crosses the border between these (sgt_vocab_from_parts checks that). The caller sets
- * the fingerprint. *out borrows `name`, which must outlive it. */
+ * earlier merge crosses the border between these (sgt_vocab_from_parts checks that). factors:
+ * as in sgt_pairs_make. The caller sets the fingerprint. *out borrows `name`, which must outlive
+ * it. */
 int sgt_vocab_from_halves(sgt_vocab **out, const char *name, const uint16_t (*halves)[2],
-                          uint32_t count, sgt_error *err);
+                          uint32_t count, const uint16_t *factors, sgt_error *err);
 
 /* Load the vocabulary and the normal form that these options name. The caller frees *out. Return
  * SGT_EFORMAT if special_eot would find other literals than the file's settings say. */

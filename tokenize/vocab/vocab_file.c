@@ -456,7 +456,7 @@ static int build(sgt_vocab **out, builder *b, sgt_error *err)
         return rc;
     if ((rc = order_tokens(b, err)) < 0) return rc;
     rc = sgt_vocab_from_halves(&v, b->p->path, (const uint16_t(*)[2])(b->halves + 256),
-                               b->made - 256, err);
+                               b->made - 256, NULL, err);
     if (rc < 0) return rc;
     v->file = calloc(1, sizeof *v->file);
     rc = v->file ? fill_file(v->file, b, err) : sgt_fail_memory(err, b->p->path);
