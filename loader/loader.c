@@ -33,7 +33,7 @@ static const sgt_reader_ops *const readers[] = {SGT_READ_ALL(OPS)};
 _Static_assert(sizeof readers / sizeof *readers == SGT_READERS,
                "a reader for each member of sgt_reader");
 
-static int settle(sgt_loader_options *o, sgt_error *err)
+static int verify(sgt_loader_options *o, sgt_error *err)
 {
     if (!o->batch) o->batch = 8;
     if (!o->seq) o->seq = 512;
@@ -112,7 +112,7 @@ int sgt_loader_open(sgt_loader **out, const char *path, const sgt_loader_options
     if (!l) return sgt_fail_memory(err, "a loader");
     int rc;
     if (o) l->o = *o;
-    if ((rc = settle(&l->o, err)) < 0 || (rc = sgt_loader_open_sets(l, path, err)) < 0) goto fail;
+    if ((rc = verify(&l->o, err)) < 0 || (rc = sgt_loader_open_sets(l, path, err)) < 0) goto fail;
     l->o.split = NULL; /* owned by the caller */
     l->o.sets = NULL;
     if ((rc = open_documents(l, err)) < 0 || (rc = open_mix(l, err)) < 0) goto fail;

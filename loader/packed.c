@@ -8,7 +8,7 @@
 
 /* The place of a document in a plan: the shard above, and below the token it begins at (documents.c
  * refuses longer shards). */
-static uint64_t place_of(uint32_t shard, uint64_t offset) { return (uint64_t)shard << 32 | offset; }
+static uint64_t pack_at(uint32_t shard, uint64_t offset) { return (uint64_t)shard << 32 | offset; }
 
 sgt_window sgt_loader_packed_window(const sgt_pack_piece *document)
 {
@@ -34,7 +34,7 @@ static void list_document(void *ctx, uint64_t n, uint64_t *place, uint64_t *toke
     while (n >= d->before[of->shard + 1]) of->shard++;
     sgt_window w = {.shard = of->shard, .offset = n - d->before[of->shard]};
     w = sgt_documents_window(d, &of->l->set, end, &w, UINT32_MAX);
-    *place = place_of(w.shard, w.offset);
+    *place = pack_at(w.shard, w.offset);
     *tokens = w.tokens;
 }
 

@@ -19,7 +19,7 @@ static uint32_t count_commas(const char *text)
 }
 
 /* Parse "DIR" or "DIR:WEIGHT" into `set`, and end `part` at the colon. */
-static int take_part(sgt_loader_set *set, char *part, const char *text, sgt_error *err)
+static int parse_part(sgt_loader_set *set, char *part, const char *text, sgt_error *err)
 {
     char *colon = strrchr(part, ':'), *end = NULL;
     set->path = part;
@@ -66,7 +66,7 @@ int sgt_loader_sets_parse(sgt_loader_set **sets, uint32_t *count, const char *te
     for (uint32_t i = 0; i < n && rc == SGT_OK; i++) {
         char *comma = whole ? NULL : strchr(part, ',');
         if (comma) *comma = '\0';
-        rc = take_part(&got[i], part, text, err);
+        rc = parse_part(&got[i], part, text, err);
         if (comma) part = comma + 1;
     }
     if (rc == SGT_OK) rc = all_or_none(got, n, err);

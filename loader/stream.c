@@ -170,7 +170,7 @@ static sgt_stream_batch batch_of(const sgt_stream *s, uint64_t n)
 /* Wait between polls i and i + 1 of a word that another thread writes. That thread may run on the
  * same core: schedulers often place a thread on the core of the one that woke it. Polling would
  * then keep it from running, so some polls yield the core. */
-static inline void look_away(int i)
+static inline void pause_poll(int i)
 {
     if (i % YIELD == YIELD - 1) {
         sched_yield();
@@ -200,7 +200,7 @@ static int wait_for_slot(worker *w)
     sgt_stream *s = w->s;
     for (int i = 0; i < LOOKS && !is_closing(s); i++) {
         if (may_make(s, w->next)) return 1;
-        look_away(i);
+        pause_poll(i);
     }
     pthread_mutex_lock(&s->lock);
     __atomic_store_n(&w->asleep, 1, __ATOMIC_SEQ_CST); /* pairs with refill */
@@ -360,7 +360,7 @@ static void wait_for_batch(sgt_stream *s, const slot *from, uint64_t n)
 {
     for (int i = 0; i < LOOKS; i++) {
         if (is_filled(from, n)) return;
-        look_away(i);
+        pause_poll(i);
     }
     pthread_mutex_lock(&s->lock);
     __atomic_store_n(&s->wanted, n + 1, __ATOMIC_SEQ_CST); /* pairs with publish */

@@ -59,7 +59,7 @@ static void cut_middle(char *text, size_t size, const char *from)
     memcpy(text + head + sizeof gap - 1, from + tail, n - tail + 1);
 }
 
-static void say_into(char *text, size_t size, const char *tail, const char *fmt, va_list args)
+static void format_into(char *text, size_t size, const char *tail, const char *fmt, va_list args)
 {
     /* raw has room for two paths and some words; in `shown`, each byte of raw may become \xNN */
     char raw[9000], shown[4 * sizeof raw];
@@ -76,7 +76,7 @@ int sgt_fail(sgt_error *err, int code, const char *fmt, ...)
     va_list args;
     va_start(args, fmt);
     err->code = code;
-    say_into(err->text, sizeof err->text, NULL, fmt, args);
+    format_into(err->text, sizeof err->text, NULL, fmt, args);
     va_end(args);
     return code;
 }
@@ -91,7 +91,7 @@ int sgt_fail_errno(sgt_error *err, const char *fmt, ...)
     va_list args;
     va_start(args, fmt);
     err->code = code;
-    say_into(err->text, sizeof err->text, text, fmt, args);
+    format_into(err->text, sizeof err->text, text, fmt, args);
     va_end(args);
     return code;
 }
@@ -102,7 +102,7 @@ void sgt_say(const sgt_notice *n, const char *fmt, ...)
     char line[1024];
     va_list args;
     va_start(args, fmt);
-    say_into(line, sizeof line, NULL, fmt, args);
+    format_into(line, sizeof line, NULL, fmt, args);
     va_end(args);
     n->say(n->ctx, line);
 }

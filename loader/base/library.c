@@ -36,7 +36,7 @@ static int absent(const char *name, const char *why)
 }
 
 /* Return the name of the first missing function, or NULL. */
-static const char *look_up(const sgt_library *l, void *library)
+static const char *find_symbols(const sgt_library *l, void *library)
 {
     for (const sgt_symbol *s = l->symbols; s->name; s++) {
         void *found = dlsym(library, s->name);
@@ -68,7 +68,7 @@ static int try_one(sgt_library *l, const char *name, sgt_error *err)
         return absent(name, why) ? ABSENT : BROKEN;
     }
     int rc = SGT_OK;
-    if ((missing = look_up(l, library))) {
+    if ((missing = find_symbols(l, library))) {
         snprintf(why, sizeof why, "%s has no function %s", name, missing);
         rc = fail_with(l, why, l->version, err);
     } else if (l->ready) rc = l->ready(library, err);

@@ -165,7 +165,7 @@ static half *half_to_fill(block_pool *p)
 }
 
 /* Assign memory from `to` on to the parts of a block, in order. Return 0 if they do not fit. */
-static int place(const block_pool *p, block *b, flight *const *flights, char *to)
+static int assign_memory(const block_pool *p, block *b, flight *const *flights, char *to)
 {
     size_t align = sgt_rings_align(p->rings), used = 0;
     for (uint32_t i = 0; i < b->parts; i++) {
@@ -197,7 +197,7 @@ static void ask_block(block_pool *p, sgt_ring *r, half *h, uint32_t i)
         b->part[k].s = parts[k];
         b->part[k].s.shard += p->shard0;
     }
-    if (!b->lost) b->lost = !place(p, b, flights, h->memory + i * p->room);
+    if (!b->lost) b->lost = !assign_memory(p, b, flights, h->memory + i * p->room);
     if (b->lost) b->parts = 1;
     for (uint32_t k = 0; k < b->parts && !b->lost; k++) sgt_ring_ask(r, &flights[k]->read);
     p->taken += b->parts;

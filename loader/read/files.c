@@ -91,7 +91,7 @@ static unsigned go_direct(int fd)
     return 0;
 }
 
-static void say_refused(sgt_files *f, uint32_t shard, int error)
+static void warn_refused(sgt_files *f, uint32_t shard, int error)
 {
     char buf[128];
     sgt_warn_once_say(f->once, f->kind,
@@ -111,7 +111,7 @@ unsigned sgt_files_align(const sgt_files *f, uint32_t shard)
 
 /* Buffers are aligned for shard 0. A shard whose direct reads need a larger alignment is therefore
  * read through the page cache. */
-static void settle_align(sgt_files *f, uint32_t shard, int fd)
+static void find_align(sgt_files *f, uint32_t shard, int fd)
 {
     file *e = &f->files[shard];
     if (e->align == 1) return;
@@ -121,7 +121,7 @@ static void settle_align(sgt_files *f, uint32_t shard, int fd)
         errno = EINVAL;
         align = 0;
     }
-    if (!align) say_refused(f, shard, errno);
+    if (!align) warn_refused(f, shard, errno);
     set_align(f, shard, align ? align : 1);
 }
 
@@ -132,7 +132,7 @@ void sgt_files_refuse(sgt_files *f, uint32_t shard, int error)
     if (e->fd >= 0) fcntl(e->fd, F_SETFL, fcntl(e->fd, F_GETFL) & ~O_DIRECT);
     set_align(f, shard, 1);
     pthread_mutex_unlock(&f->lock);
-    say_refused(f, shard, error);
+    warn_refused(f, shard, error);
 }
 
 /* ---- those that are open ---- */
@@ -172,7 +172,7 @@ static int open_file(sgt_files *f, uint32_t shard, sgt_error *err)
         fd = sgt_set_open_shard(f->set, shard, err);
     }
     if (fd < 0) return fd;
-    settle_align(f, shard, fd);
+    find_align(f, shard, fd);
     f->files[shard].fd = fd;
     f->open++;
     return fd;

@@ -164,7 +164,7 @@ static void close_cursor(void *c) { free(c); }
 /* ---- files cut short ---- */
 
 /* If the shard's file is now shorter than its map, mark the map as torn at the file's end. */
-static void look_at_size(const reader *r, uint32_t shard)
+static void check_size(const reader *r, uint32_t shard)
 {
     const sgt_set_shard *h = &r->set->shards[shard];
     const file *f = &r->files[shard];
@@ -212,13 +212,13 @@ static int verify(void *p, const sgt_window *windows, uint32_t n, const uint16_t
 {
     const cursor *c = p;
     for (uint32_t i = 0; i < n; i++)
-        if (tokens[i][windows[i].tokens - 1] == 0) look_at_size(c->r, windows[i].shard);
+        if (tokens[i][windows[i].tokens - 1] == 0) check_size(c->r, windows[i].shard);
     return find_torn(c->r, windows, n, err);
 }
 
 /* ---- reading ---- */
 
-static void look_at_reads(cursor *c)
+static void check_reads(cursor *c)
 {
     struct rusage used;
     if (!c->r->random || ++c->batches < LOOK_BATCHES) return;
@@ -288,9 +288,9 @@ static int fetch(void *p, const sgt_window *windows, uint32_t n, const uint16_t 
     double now = sgt_now();
     if (now < c->looked || now - c->looked >= LOOK_S) { /* now < looked: the clock went back */
         c->looked = now;
-        for (uint32_t i = 0; i < n; i++) look_at_size(c->r, windows[i].shard);
+        for (uint32_t i = 0; i < n; i++) check_size(c->r, windows[i].shard);
     }
-    look_at_reads(c);
+    check_reads(c);
     if (c->told) c->told--;
     /* these windows were not announced: at least request all their pages at once */
     else advise_all(c, windows, n);

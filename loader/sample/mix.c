@@ -36,7 +36,7 @@ uint64_t sgt_mix_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-static int take_shares(sgt_mix *m, const sgt_mix_set *sets, sgt_error *err)
+static int compute_shares(sgt_mix *m, const sgt_mix_set *sets, sgt_error *err)
 {
     uint64_t divisor = 0;
     for (uint32_t i = 0; i < m->sets; i++) {
@@ -82,7 +82,7 @@ int sgt_mix_init(sgt_mix *m, sgt_sampling sampling, uint64_t seed, uint32_t seq,
         if (m->windows > (uint64_t)1 << 63)
             rc = sgt_fail(err, SGT_EUSAGE, "more than 2^63 windows");
     }
-    if (rc == SGT_OK) rc = take_shares(m, sets, err);
+    if (rc == SGT_OK) rc = compute_shares(m, sets, err);
     if (rc < 0) sgt_mix_free(m);
     return rc;
 }

@@ -108,7 +108,7 @@ static void use(planner *w, uint32_t size, uint64_t documents)
 /* ---- the pattern ---- */
 
 /* Put a document of a size at the end of the row whose items begin at `first`. */
-static int take(planner *w, uint64_t first, uint32_t size)
+static int append_document(planner *w, uint64_t first, uint32_t size)
 {
     sgt_pack *p = w->p;
     uint64_t last = p->item_count, before = p->first[size + 1] - p->first[size] - w->left[size];
@@ -130,7 +130,7 @@ static int fill_row(planner *w, uint64_t first, uint32_t *free_tokens)
         uint32_t size = largest_left(w, *free_tokens);
         if (!size) size = smallest_left(w);
         if (!size) break;
-        if (!take(w, first, size)) return 0;
+        if (!append_document(w, first, size)) return 0;
         *free_tokens -= size < *free_tokens ? size : *free_tokens;
     }
     return 1;

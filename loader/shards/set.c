@@ -41,7 +41,7 @@ static const char *find_word(const char *name, const char *word)
 }
 
 /* Return whether WORD is one of the words in the file name. */
-static int says(const char *name, const char *word)
+static int has_word(const char *name, const char *word)
 {
     size_t w = strlen(word);
     return (!strncmp(name, word, w) && (name[w] == '_' || name[w] == '.')) || find_word(name, word);
@@ -49,8 +49,8 @@ static int says(const char *name, const char *word)
 
 static int is_megatron(const char *folder, const char *name, const char *split, sgt_error *err)
 {
-    int val = says(name, "val") || says(name, "valid") || says(name, "validation");
-    if (strcmp(split, "val") == 0 ? !val : strcmp(split, "train") || val || says(name, "test"))
+    int val = has_word(name, "val") || has_word(name, "valid") || has_word(name, "validation");
+    if (strcmp(split, "val") == 0 ? !val : strcmp(split, "train") || val || has_word(name, "test"))
         return 0;
     char *path = sgt_join(folder, name);
     int rc = path ? sgt_megatron_beside(path, err) : sgt_fail_memory(err, folder);
@@ -182,7 +182,7 @@ static const char *base_name(const char *path)
 
 /* Make a shard for each path, with nothing else filled in. Takes ownership of the paths, on failure
  * too. */
-static int take_paths(sgt_set *s, char **paths, size_t n, const char *where, sgt_error *err)
+static int add_paths(sgt_set *s, char **paths, size_t n, const char *where, sgt_error *err)
 {
     s->shards = n < UINT32_MAX ? calloc(n + 1, sizeof *s->shards) : NULL;
     if (!s->shards) {
@@ -203,7 +203,7 @@ static int one_path(sgt_set *s, const char *path, sgt_error *err)
         free(paths);
         return sgt_fail_memory(err, path);
     }
-    return take_paths(s, paths, 1, path, err);
+    return add_paths(s, paths, 1, path, err);
 }
 
 /* ---- a folder without a manifest ---- */
@@ -249,7 +249,7 @@ static int list_folder(sgt_set *s, const char *folder, const sgt_loader_options 
         free(paths);
         return one_raw(s, folder, o, err);
     }
-    return take_paths(s, paths, n, folder, err);
+    return add_paths(s, paths, n, folder, err);
 }
 
 /* ---- a folder with one ---- */
@@ -265,13 +265,13 @@ static int hash_manifest(sgt_set *s, const char *path, sgt_error *err)
     return SGT_OK;
 }
 
-static int take_listed(sgt_set *s, const sgt_manifest *m, const char *folder, const char *split,
-                       sgt_error *err)
+static int add_listed(sgt_set *s, const sgt_manifest *m, const char *folder, const char *split,
+                      sgt_error *err)
 {
     char **paths = NULL;
     size_t n = 0;
     int rc = list_manifest(&paths, &n, m, folder, split, err);
-    if (rc == SGT_OK) return take_paths(s, paths, n, folder, err);
+    if (rc == SGT_OK) return add_paths(s, paths, n, folder, err);
     sgt_shard_list_free(paths, n);
     return rc;
 }
@@ -342,7 +342,7 @@ static int read_index(XXH3_state_t *hash, sgt_set_shard *h, sgt_error *err)
     return SGT_OK;
 }
 
-static int note_file(sgt_set_shard *h, int fd, sgt_error *err)
+static int record_file(sgt_set_shard *h, int fd, sgt_error *err)
 {
     struct stat st;
     if (fstat(fd, &st) < 0) return sgt_fail_errno(err, "%s", h->path);
@@ -365,7 +365,7 @@ static int read_headers(sgt_set *s, const char *path, sgt_error *err)
             break;
         }
         s->shards[i].eot = s->shards[i].head.revision ? s->shards[i].head.eot : GPT2_EOT;
-        rc = note_file(&s->shards[i], fd, err);
+        rc = record_file(&s->shards[i], fd, err);
         hash_header(hash, &s->shards[i]);
         if (rc == SGT_OK) rc = hash_ends(hash, &s->shards[i], fd, err);
         close(fd);
@@ -463,7 +463,7 @@ static int check_shards(sgt_set *s, const char *path, const sgt_loader_options *
 }
 
 /* Files without a header cannot name their vocabulary; their manifest does. */
-static void take_vocabulary(sgt_set *s, const sgt_manifest *m, uint32_t asked)
+static void adopt_vocabulary(sgt_set *s, const sgt_manifest *m, uint32_t asked)
 {
     if (!m->foreign || !m->vocab) return;
     s->vocab = asked && asked < m->vocab ? asked : m->vocab;
@@ -483,11 +483,11 @@ static int open_folder(sgt_set *s, const char *folder, const sgt_loader_options 
     } else {
         sgt_manifest m = {0};
         if ((rc = sgt_manifest_read(&m, folder, err)) == 0) s->raw = m.raw ? SGT_SHARD_RAW16 : 0;
-        if (rc == 0 && (rc = take_listed(s, &m, folder, o->split, err)) == 0 &&
+        if (rc == 0 && (rc = add_listed(s, &m, folder, o->split, err)) == 0 &&
             (rc = check_shards(s, folder, o, err)) == 0 &&
             (rc = agree(s, &m, o->split, path, err)) == 0)
             rc = hash_manifest(s, path, err);
-        take_vocabulary(s, &m, o->vocab);
+        adopt_vocabulary(s, &m, o->vocab);
         sgt_manifest_free(&m);
     }
     free(path);
@@ -578,7 +578,7 @@ int sgt_set_open_shard(const sgt_set *s, uint32_t shard, sgt_error *err)
     sgt_set_shard now = {.path = h->path};
     int fd = sgt_shard_open(&now.head, h->path, h->raw, err);
     if (fd < 0) return fd;
-    int rc = note_file(&now, fd, err);
+    int rc = record_file(&now, fd, err);
     if (rc == SGT_OK && (!same_header(&now.head, &h->head) || !same_file(&now, h)))
         rc = sgt_fail(err, SGT_EFORMAT,
                       "%s: written or replaced since the set was opened (open it again)", h->path);
