@@ -131,7 +131,7 @@ static void hold(void *ctx, const char *line)
     if (n + strlen(line) + 2 < sizeof s->held) sprintf(s->held + n, "%s\n", line);
 }
 
-static void say_held(sampling *s)
+static void print_held(sampling *s)
 {
     for (char *rest = s->held, *line; (line = strsep(&rest, "\n")) && rest;)
         sgt_say(&s->notice, "%s", line);
@@ -161,7 +161,7 @@ static int generate(sampling *s, sgt_error *err)
     int rc = sample_show_begin(&s->show, err);
     if (rc == SGT_OK) rc = sgt_generate(s->decoder, prompts, s->show.count, &g, &s->result, err);
     if (rc < 0) sample_show_cut(&s->show);
-    say_held(s);
+    print_held(s);
     free(prompts);
     return rc;
 }
@@ -186,7 +186,7 @@ static int print_json(const sampling *s, sgt_error *err)
     return sgt_print_json(top, JSON_REAL_PRECISION(9), err);
 }
 
-static void say_speed(const sampling *s)
+static void print_speed(const sampling *s)
 {
     const sgt_generate_result *r = &s->result;
     double seconds = r->prompt_seconds + r->token_seconds;
@@ -208,7 +208,7 @@ static int run(sampling *s, const char *path, sgt_error *err)
     if (rc == SGT_OK) rc = generate(s, err);
     if (rc == SGT_OK && o.json) rc = print_json(s, err);
     if (rc == SGT_OK) rc = sgt_flush_results(err);
-    if (rc == SGT_OK) say_speed(s);
+    if (rc == SGT_OK) print_speed(s);
     return rc;
 }
 

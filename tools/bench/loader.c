@@ -435,7 +435,7 @@ static struct {
     int count;
 } printed;
 
-static void say_once(void *ctx, const char *line)
+static void print_once(void *ctx, const char *line)
 {
     (void)ctx;
     for (int i = 0; i < printed.count; i++)
@@ -458,7 +458,7 @@ static int measure(void *bench, const bench_call *call, sgt_error *err)
     b->path = call->operands[0];
     b->o = &o;
     b->stop = call->stop;
-    b->notice = (sgt_notice){.say = say_once};
+    b->notice = (sgt_notice){.say = print_once};
     if (o.peer && o.cold)
         return sgt_fail(err, SGT_EUSAGE,
                         "--peer: not together with --cold, which is compared with fio");

@@ -302,7 +302,7 @@ static int reopened_slice(measurer *m, const loader_row *r, double seconds, load
     return rc;
 }
 
-static int take_turn(measurer *m, loader_row *r, double seconds, loader_slice *sum, sgt_error *err)
+static int run_turn(measurer *m, loader_row *r, double seconds, loader_slice *sum, sgt_error *err)
 {
     if (r->maker == LOADER_MEMCPY) {
         bench_slice s = {.seconds = seconds, .threads = r->threads};
@@ -330,7 +330,7 @@ static int leave_out(loader_bench *b, loader_row *r, int rc, const sgt_error *er
 }
 
 /* Take all turns of these rows. Turn -1 is a warm-up, in which nothing cold is measured. */
-static int take_turns(measurer *m, loader_row *rows, size_t count, double seconds, sgt_error *err)
+static int run_turns(measurer *m, loader_row *rows, size_t count, double seconds, sgt_error *err)
 {
     int turns = (int)m->b->o->turns;
     seconds /= (double)(count * (size_t)(turns + 1));
@@ -342,7 +342,7 @@ static int take_turns(measurer *m, loader_row *rows, size_t count, double second
             loader_slice sum = {0};
             if (r->why[0] || (turn < 0 && r->state == LOADER_COLD)) continue;
             if (sgt_stopped(m->b->stop)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
-            if ((rc = take_turn(m, r, seconds, &sum, err)) < 0) {
+            if ((rc = run_turn(m, r, seconds, &sum, err)) < 0) {
                 if ((rc = leave_out(m->b, r, rc, err)) < 0) return rc;
             } else if (turn >= 0) {
                 r->us[turn] = sum.seconds * 1e6 / sum.batches;
@@ -368,7 +368,7 @@ static int measure_rows(measurer *m, loader_row *rows, size_t count, double seco
         if (stays && loader_is_reader(r->maker) && !m->drawers[r->maker].loader)
             rc = drawer_open(&m->drawers[r->maker], m->b, r, r->maker, err);
     }
-    if (rc == SGT_OK) rc = take_turns(m, rows, count, seconds, err);
+    if (rc == SGT_OK) rc = run_turns(m, rows, count, seconds, err);
     for (int r = 0; r < SGT_READERS; r++) drawer_close(&m->drawers[r]);
     return rc;
 }

@@ -38,7 +38,7 @@ int bench_memory_file(const char *name, const char *text, size_t n, sgt_error *e
 
 /* Return the prefix of messages: the option that named the interpreter, or nothing for a
  * program. */
-static const char *said_by(const bench_script *s) { return s->text ? "--peer " : ""; }
+static const char *message_prefix(const bench_script *s) { return s->text ? "--peer " : ""; }
 
 /* Limit this thread to `threads` of its cores, and store its cores in *before. A child inherits the
  * cores of the thread that starts it. */
@@ -83,7 +83,7 @@ static int spawn(bench_child *c, int theirs, int answers, sgt_error *err)
                                  .keeps = 1}; /* the descriptor of its script stays open */
     if (s->threads) narrow(&before, s->threads);
     errno = sgt_process_start(&c->id, &process);
-    int rc = errno ? sgt_fail_errno(err, "%s%s", said_by(s), s->python) : SGT_OK;
+    int rc = errno ? sgt_fail_errno(err, "%s%s", message_prefix(s), s->python) : SGT_OK;
     if (s->threads) sched_setaffinity(0, sizeof before, &before);
     free(argv);
     return rc;
@@ -139,8 +139,8 @@ static int wait_for_end(bench_child *c, char *said, int silent, sgt_error *err)
     while (n && said[n - 1] == '\n') n--;
     said[n] = 0;
     const char *last = strrchr(said, '\n'), *line = last ? last + 1 : said;
-    return sgt_fail(err, SGT_EUNSUPPORTED, "%s%s: %s%s%.300s", said_by(c->s), c->s->python, why,
-                    *line ? ": " : "", line);
+    return sgt_fail(err, SGT_EUNSUPPORTED, "%s%s: %s%s%.300s", message_prefix(c->s), c->s->python,
+                    why, *line ? ": " : "", line);
 }
 
 /* Read more output into kept_bytes, or drop it if there is no room. Returns 1 at its end. */
@@ -194,7 +194,7 @@ int bench_script_ask(bench_child *c, const char *line, char *said, sgt_error *er
 {
     char *end;
     if (!c->id)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "%s%s: it has ended before", said_by(c->s),
+        return sgt_fail(err, SGT_EUNSUPPORTED, "%s%s: it has ended before", message_prefix(c->s),
                         c->s->python);
     if (line) send_line(c, line);
     while (!(end = memchr(c->kept_bytes, '\n', c->kept))) {

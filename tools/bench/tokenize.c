@@ -225,7 +225,7 @@ static void free_encoders(text_bench *b)
 }
 
 /* Return the next piece that no thread has taken; NULL if none is left. */
-static const piece *take_piece(text_bench *b)
+static const piece *claim_piece(text_bench *b)
 {
     size_t i = __atomic_fetch_add(&b->next, 1, __ATOMIC_RELAXED);
     return i < b->text.count ? &b->text.pieces[i] : NULL;
@@ -238,7 +238,7 @@ static int encode_pieces(void *ctx, int thread, uint64_t k, sgt_error *err)
     uint64_t tokens = 0;
     (void)k;
     (void)err;
-    for (const piece *p; (p = take_piece(b));)
+    for (const piece *p; (p = claim_piece(b));)
         tokens += sgt_encode(b->encoders[thread], p->text, p->n, b->ids[thread]);
     __atomic_fetch_add(&b->tokens, tokens, __ATOMIC_RELAXED);
     return SGT_OK;
@@ -253,7 +253,7 @@ static int read_pieces(void *ctx, int thread, uint64_t k, sgt_error *err)
     (void)thread;
     (void)k;
     (void)err;
-    for (const piece *p; (p = take_piece(b));)
+    for (const piece *p; (p = claim_piece(b));)
         for (size_t at = 0; at + sizeof word <= p->n; at += sizeof word) {
             memcpy(&word, p->text + at, sizeof word);
             sum += word;
@@ -383,7 +383,7 @@ static int run_peer(const text_bench *b, row *r, double *seconds, char *said, sg
 
 /* ---- turns ---- */
 
-static int take_turn(text_bench *b, row *r, double *seconds, sgt_error *err)
+static int run_turn(text_bench *b, row *r, double *seconds, sgt_error *err)
 {
     sgt_error why;
     if (!o.disk && !r->peer) return encode_text(b, r, seconds, err);
@@ -397,15 +397,15 @@ static int take_turn(text_bench *b, row *r, double *seconds, sgt_error *err)
 
 /* Run turns that alternate between the rows. A peer that the interpreter lacks is left out with a
  * notice. */
-static int take_turns(text_bench *b, sgt_error *err)
+static int run_turns(text_bench *b, sgt_error *err)
 {
     int turns = b->row_count > 1 || o.disk ? (int)o.turns : 1, rc = SGT_OK;
     /* read the files into the page cache for all programs */
-    if (o.disk) rc = take_turn(b, &b->rows[0], &b->rows[0].seconds, err);
+    if (o.disk) rc = run_turn(b, &b->rows[0], &b->rows[0].seconds, err);
     for (int i = 0; i < turns; i++)
         for (row *r = b->rows; r < b->rows + b->row_count && rc == SGT_OK; r++) {
             if (r->left_out) continue;
-            rc = take_turn(b, r, &r->turns[i], err);
+            rc = run_turn(b, r, &r->turns[i], err);
             if (rc != SGT_EUNSUPPORTED || !r->peer) continue;
             sgt_say(&b->call->notice, "%s is left out: %s", r->peer, err->text);
             r->left_out = 1;
@@ -517,7 +517,7 @@ static int measure(void *bench, const bench_call *call, sgt_error *err)
     int rc = prepare(b, call, err);
     if (rc == SGT_OK) rc = o.disk ? make_work(b, err) : read_text(b, err);
     if (rc == SGT_OK && !o.disk) rc = allocate_ids(b, err);
-    if (rc == SGT_OK) rc = take_turns(b, err);
+    if (rc == SGT_OK) rc = run_turns(b, err);
     return rc == SGT_OK && !o.disk ? measure_limit(b, err) : rc;
 }
 

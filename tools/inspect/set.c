@@ -12,7 +12,7 @@
 #include "tools/cli/process.h"
 #include "tools/inspect/inspect.h"
 
-/* this is also the order of strcmp, which by_place uses */
+/* this is also the order of strcmp, which compare_by_split_and_name uses */
 const char *const inspect_splits[INSPECT_SPLITS] = {"train", "val"};
 
 char *inspect_index_path(const char *shard)
@@ -161,7 +161,7 @@ static int add_missing(inspect_set *s, const sgt_manifest_shard *want, sgt_error
 }
 
 /* Compare two shards by split, then by name: the order of a set. */
-static int by_place(const void *a, const void *b)
+static int compare_by_split_and_name(const void *a, const void *b)
 {
     const inspect_shard *x = a, *y = b;
     int order = strcmp(x->split, y->split);
@@ -190,7 +190,7 @@ static int compare_listed(inspect_set *s, const inspect *o, sgt_error *err)
         got->header.xxh3 = want->xxh3;
     }
     /* missing shards were added at the end: sort all shards again */
-    if (s->damaged) qsort(s->shards, s->count, sizeof *s->shards, by_place);
+    if (s->damaged) qsort(s->shards, s->count, sizeof *s->shards, compare_by_split_and_name);
     return SGT_OK;
 }
 

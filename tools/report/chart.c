@@ -171,7 +171,7 @@ static void find_ranges(const report_figure *g, axis *x, axis *y)
     if (y->low < 0) y->low = y->low < -ROOM * y->high ? y->low : 0;
 }
 
-static frame lay_out(const report_figure *g, int wide, int high)
+static frame make_frame(const report_figure *g, int wide, int high)
 {
     frame f = {.x = {.low = NAN, .high = NAN, .start = LEFT, .end = wide - RIGHT},
                .y = {.low = NAN,
@@ -548,7 +548,7 @@ static void put_series(FILE *page, const report_figure *g, const frame *f)
 
 static void put_chart(FILE *page, const report_figure *g, int wide, int high, const char *class)
 {
-    const frame f = lay_out(g, wide, high);
+    const frame f = make_frame(g, wide, high);
     fprintf(page, "<svg class=\"%s\" role=\"img\" viewBox=\"0 0 %d %d\" aria-label=\"%s\">\n",
             class, wide, high, g->title);
     put_axes(page, g, &f);

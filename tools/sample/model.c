@@ -31,7 +31,7 @@ static int find_folder(char **out, const char *path, const sgt_notice *notice, s
 
 /* Return the path, a file or a folder, from which the vocabulary beside the model can be opened;
  * NULL if there is none. */
-static const char *vocabulary_beside(const char *path)
+static const char *find_vocabulary(const char *path)
 {
     static const char *const names[] = {"tokenizer.json", "vocab.json", "encoder.json",
                                         "merges.txt", "vocab.bpe"};
@@ -43,7 +43,7 @@ static const char *vocabulary_beside(const char *path)
 int sample_vocab_beside(sgt_vocab **out, const char *path, uint32_t n, const char *hint,
                         sgt_error *err)
 {
-    const char *from = vocabulary_beside(path);
+    const char *from = find_vocabulary(path);
     if (!from && (n < GPT2_VOCAB || n > GPT2_PADDED))
         return sgt_fail(err, SGT_EUSAGE,
                         "%s: a vocabulary of %u ids, which is not GPT-2's, and no tokenizer.json "
@@ -68,7 +68,7 @@ int sample_vocab_agrees(const sgt_vocab *a, const sgt_vocab *b)
 static int check_given(const sample_model *m, const char *given, sgt_error *err)
 {
     sgt_vocab *own = NULL;
-    const char *beside = vocabulary_beside(m->path);
+    const char *beside = find_vocabulary(m->path);
     if (!beside || sgt_vocab_load(&own, beside, NULL, NULL) < 0) return SGT_OK;
     int same = sample_vocab_agrees(m->vocab, own);
     sgt_vocab_free(own);
