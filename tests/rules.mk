@@ -83,7 +83,7 @@ $(B)/tests/check-cublaslt: $(call objects,tests/kernels/cublaslt) $(GEMM_PARTS) 
 # cuDNN's attention without a GPU: a stand-in for libcudnn.so.9 computes the graph on the host.
 STAND_IN := $(B)/tests/stand-in/libcudnn.so.9
 $(B)/tests/check-cudnn: $(filter-out %/stand_in.o,$(call objects,tests/kernels/cudnn)) \
-    $(addprefix $(B)/obj/kernels/cuda/,attention_cudnn.o attention_cudnn_graph.o cudnn_graph.o cudnn.o) \
+    $(addprefix $(B)/obj/kernels/cuda/,attention_cudnn.o cudnn_graph.o cudnn.o) \
     $(call lib,kernels loader)
 	$(call link,$(CC),$(LD_kernels))
 $(STAND_IN): $(B)/obj/tests/kernels/cudnn/stand_in.o

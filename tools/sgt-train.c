@@ -13,12 +13,15 @@
 #include "tools/cli/options.h"
 #include "tools/cli/progress.h"
 #include "tools/ranks/ranks.h"
-#include "tools/train/texts.h"
 #include "train/advice.h"
 #include "train/device.h"
 #include "train/paths.h"
+#include "loader/base/memory.h"
+#include "tokenize/vocab/vocab.h"
+#include "tools/sample/sample.h"
 
 #define MAX_CONFIG ((size_t)1 << 20) /* most bytes of the --config file */
+#define MOST_BYTES ((size_t)1 << 34) /* most bytes of a file of examples */
 
 static sgt_config s;
 static struct {
@@ -165,7 +168,7 @@ static void print_losses(const sgt_train_losses *l)
     else sgt_put_line(stdout, "loss%s: %s → %s%s%s", since, first, mean, of, evaluated);
 }
 
-static void print_tokens(const sgt_train_result *r)
+static void print_tokens(const sgt_training_result *r)
 {
     char a[32], b[32], c[32], path[1024];
     sgt_format_count(a, sizeof a, r->train_tokens);
@@ -183,7 +186,7 @@ static void print_tokens(const sgt_train_result *r)
         sgt_put_line(stdout, "documents begun: %s", sgt_format_count(a, sizeof a, r->documents));
 }
 
-static void print_end(const sgt_train_result *r)
+static void print_end(const sgt_training_result *r)
 {
     char a[32], b[32], c[32], path[1024];
     if (!r->steps) return;
@@ -202,7 +205,7 @@ static void print_end(const sgt_train_result *r)
         sgt_put_line(stdout, "checkpoint: %s", sgt_printable(path, sizeof path, r->checkpoint));
 }
 
-static void print_json(const sgt_train_result *r)
+static void print_json(const sgt_training_result *r)
 {
     json_t *doc = r->last ? json_loads(r->last, 0, NULL) : NULL;
     if (!doc) doc = json_object();
@@ -382,6 +385,143 @@ static int check_paths(const char *cache, const sgt_stop *stop)
     return flush(out ? SGT_EXIT_FAILED : SGT_EXIT_OK);
 }
 
+/* ---- prompts and completions, as tokens ---- */
+
+typedef struct reading {
+    sample_lines file;
+    sgt_examples *e;
+    size_t room, learnt_room; /* of the examples' starts and of what they learn */
+} reading;
+
+static int add_example(reading *r, const json_t *prompt, const json_t *completion)
+{
+    sgt_examples *e = r->e;
+    sample_lines *f = &r->file;
+    size_t start = f->count;
+    int rc = sgt_reserve(&e->starts, &r->room, e->count + 2, sizeof *e->starts, f->path, f->err);
+    if (rc == SGT_OK)
+        rc = sgt_reserve(&e->learnt, &r->learnt_room, e->count + 1, sizeof *e->learnt, f->path,
+                         f->err);
+    if (rc == SGT_OK)
+        rc = sample_lines_encode(f, json_string_value(prompt), json_string_length(prompt));
+    if (rc < 0) return rc;
+    if (f->count - start > UINT32_MAX)
+        return sample_lines_fail(f, "a prompt of %zu tokens", f->count - start);
+    if (f->count == start) f->tokens[f->count++] = (uint16_t)e->eot;
+    e->learnt[e->count] = (uint32_t)(f->count - start);
+    rc = sample_lines_encode(f, json_string_value(completion), json_string_length(completion));
+    if (rc < 0) return rc;
+    f->tokens[f->count++] = (uint16_t)e->eot;
+    e->starts[e->count++] = start;
+    e->starts[e->count] = f->count;
+    return SGT_OK;
+}
+
+static int read_example(void *ctx, const json_t *line)
+{
+    reading *r = ctx;
+    const json_t *prompt = json_object_get(line, "prompt"),
+                 *completion = json_object_get(line, "completion");
+    if (json_is_string(prompt) && json_is_string(completion))
+        return add_example(r, prompt, completion);
+    return sample_lines_fail(&r->file, "expected {\"prompt\": TEXT, \"completion\": TEXT}: %s",
+                             !json_is_object(line)    ? "it is no object"
+                             : json_is_string(prompt) ? "no text \"completion\""
+                                                      : "no text \"prompt\"");
+}
+
+/* Open the vocabulary beside the model, or GPT-2's if there is no model. */
+static int open_model_vocabulary(sgt_vocab **out, const char *model, uint32_t vocab, sgt_error *err)
+{
+    if (!model) return sgt_vocab_gpt2(out, err);
+    int rc = sample_vocab_beside(out, model, vocab, "copy its tokenizer.json there", err);
+    return rc == SGT_EUSAGE ? sgt_fail(err, SGT_EUNSUPPORTED, "%s", err->text) : rc;
+}
+
+/* Read a file whose lines are {"prompt": TEXT, "completion": TEXT}; other keys are ignored, and
+ * blank lines are skipped. The vocabulary is the one beside the model at `model`, which has `vocab`
+ * ids; model NULL: GPT-2's. Texts are normalized as that vocabulary says. An example has the
+ * prompt's tokens, the completion's and the end-of-text id; an empty prompt becomes that id too.
+ * Returns SGT_EFORMAT, with file and line, if a line is wrong. The function can serve as
+ * sgt_train_options.examples. */
+static int read_examples(const char *path, const char *model, uint32_t vocab, sgt_examples *e,
+                         sgt_error *err)
+{
+    size_t n;
+    sgt_vocab *v = NULL;
+    reading r = {.file = {.path = path, .err = err}, .e = e};
+    int rc = open_model_vocabulary(&v, model, vocab, err);
+    if (rc == SGT_OK) {
+        r.file.vocab = v;
+        e->eot = sgt_vocab_eot(v);
+        e->vocab = sgt_vocab_size(v);
+        rc = sample_lines_read(&r.file, MOST_BYTES, read_example, &r);
+    }
+    if (rc == SGT_OK && !e->count)
+        rc = sgt_fail(err, SGT_EFORMAT,
+                      "%s: no line in it: expected {\"prompt\": TEXT, \"completion\": TEXT} a line",
+                      path);
+    if (rc == SGT_OK) rc = sgt_vocab_tokenizer_json(v, &e->tokenizer, &n, err);
+    e->tokens = r.file.tokens;
+    e->hash = r.file.hash;
+    sample_lines_free(&r.file);
+    sgt_vocab_free(v);
+    return rc;
+}
+
+/* ---- the vocabularies of data and model ---- */
+
+/* Open the vocabulary of data: GPT-2's, by its fingerprint or (if that is 0) its size n, or else
+ * the one in the file `tokenizer`. */
+static int open_data_vocabulary(sgt_vocab **out, const char *tokenizer, uint64_t fingerprint,
+                                uint32_t n, sgt_error *err)
+{
+    sgt_vocab *v;
+    int rc = sgt_vocab_gpt2(&v, err);
+    if (rc < 0) return rc;
+    int known = fingerprint ? sgt_vocab_fingerprint(v) == fingerprint
+                            : !tokenizer && n == sgt_vocab_size(v);
+    if (!known) {
+        sgt_vocab_free(v);
+        if (!tokenizer) return sgt_fail(err, SGT_EUNSUPPORTED, "the data's vocabulary is unknown");
+        return sgt_vocab_load(out, tokenizer, NULL, err);
+    }
+    *out = v;
+    return SGT_OK;
+}
+
+/* Fill in bytes[n] from the vocabulary that has this fingerprint (0: unknown), or that the file
+ * `tokenizer` holds (NULL: there is none). Without either, 50,257 ids are GPT-2's. Returns
+ * SGT_EUNSUPPORTED if the vocabulary is unknown. The function can serve as
+ * sgt_train_options.text_bytes. */
+static int get_text_bytes(const char *tokenizer, uint64_t fingerprint, uint32_t *bytes, uint32_t n,
+                          sgt_error *err)
+{
+    sgt_vocab *v;
+    int rc = open_data_vocabulary(&v, tokenizer, fingerprint, n, err);
+    if (rc < 0) return rc;
+    sgt_vocab_text_bytes(v, bytes, n);
+    sgt_vocab_free(v);
+    return SGT_OK;
+}
+
+/* Return whether the ids of data stand for the same tokens in the model at `path`; see
+ * sgt_train_options.same_ids. */
+static int have_same_ids(const char *path, const char *tokenizer, uint64_t fingerprint,
+                         sgt_error *err)
+{
+    sgt_vocab *model = NULL, *data = NULL;
+    int rc = sample_vocab_beside(&model, path, 0, "", err);
+    if (rc == SGT_EUSAGE) return 1; /* the model has no vocabulary beside it */
+    if (rc < 0) return rc;
+    int same = sgt_vocab_fingerprint(model) == fingerprint;
+    if (!same) rc = open_data_vocabulary(&data, tokenizer, fingerprint, 0, err);
+    if (data) same = sgt_vocab_fingerprint(data) == fingerprint && sample_vocab_agrees(data, model);
+    sgt_vocab_free(model);
+    sgt_vocab_free(data);
+    return rc == SGT_ENOMEM ? rc : same;
+}
+
 /* ---- the command line ---- */
 
 /* Read the --config file. Options on the command line take precedence over it. */
@@ -433,7 +573,7 @@ static void parse_options(int argc, char **argv)
     sgt_take_cpu(&program, s.cpu);
 }
 
-static int finish(sgt_train_result *r, int rc, const sgt_error *err, sgt_ranks *ranks)
+static int finish(sgt_training_result *r, int rc, const sgt_error *err, sgt_ranks *ranks)
 {
     if (sgt_ranks_first(ranks) && (rc == SGT_OK || rc == SGT_ESTOPPED)) {
         if (o.json) print_json(r);
@@ -445,13 +585,13 @@ static int finish(sgt_train_result *r, int rc, const sgt_error *err, sgt_ranks *
 static int run(sgt_train_options *options)
 {
     sgt_error err;
-    sgt_train_result r;
+    sgt_training_result r;
     options->ctx = sgt_progress_new("step", SGT_PROGRESS_ITEMS, o.quiet);
     sgt_progress_keep_last(options->ctx);
     int rc = sgt_train(&s, options, &r, &err);
     sgt_progress_end(options->ctx);
     int code = finish(&r, rc, &err, options->ranks);
-    sgt_train_result_free(&r);
+    sgt_training_result_free(&r);
     return code;
 }
 
@@ -499,9 +639,9 @@ int main(int argc, char **argv)
                                  .warning = {show_warning, NULL},
                                  .command = command,
                                  .profile = o.profile,
-                                 .examples = finetune_read,
-                                 .text_bytes = vocabulary_text_bytes,
-                                 .same_ids = vocabulary_same_ids,
+                                 .examples = read_examples,
+                                 .text_bytes = get_text_bytes,
+                                 .same_ids = have_same_ids,
                                  .cache = cache,
                                  .checker = o.no_self_check ? NULL : "/proc/self/exe",
                                  .stop = stop,

@@ -1,9 +1,10 @@
-/* loop.c: the training loop: it waits for a batch, runs the step, updates, and logs; it evaluates,
- * saves and stops when it is time.
+/* loop.c: the training loop: it waits for a batch, runs the step, updates, and reports; it
+ * evaluates, saves and stops when it is time.
  *
  * A backend may return a step's metrics `lag` steps later, so that it need not wait for the device.
  * Steps whose log line is not yet written wait in a small ring. Before an evaluation, a checkpoint
  * or the end of the run, their metrics are read and their lines written. */
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,13 +12,265 @@
 
 #include "loader/base/clock.h"
 #include "loader/base/cpu.h"
+#include "loader/base/file.h"
+#include "train/advice.h"
 #include "train/data/feed.h"
+#include "train/log/metrics.h"
 #include "train/memory/memory.h"
 #include "train/run/saver.h"
 #include "train/trainer.h"
-#include "train/watch.h"
 
-#define RING 4 /* larger than any backend's lag */
+#define RING 4    /* larger than any backend's lag */
+#define RECENT 20 /* steps whose losses are averaged in the summary */
+#define SPIKES_IN_A_ROW 16
+/* the first EPOCHS_SAID lines about epochs are always printed; later ones are at least
+ * SECONDS_BETWEEN seconds apart */
+#define EPOCHS_SAID 2
+#define SECONDS_BETWEEN 10.
+
+/* ---- reports of finished steps: to the log, to TensorBoard, and to the user (evaluations, ends of
+ * epochs, advice) ---- */
+
+typedef struct watch {
+    const sgt_trainer *t;
+    sgt_events *events; /* TensorBoard's file; NULL if this rank writes none */
+    double flops;       /* floating-point operations per token */
+    /* highest rate of operations per second per device seen so far; 0: unknown */
+    double peak;
+    /* start: when this call began; epoch_start: when the last epoch ended; epoch_loss: sum of the
+     * losses since then */
+    double start, epoch_start, epoch_loss;
+    double epoch_said; /* time of the last line about an epoch */
+    uint64_t epoch_steps;
+    /* diagnosis of all steps of the run, including those before a resume */
+    sgt_diagnosis diagnosis;
+    /* spikes: updates skipped as spikes so far; row: how many of the newest updates in a row were
+     * spikes */
+    uint64_t spikes, row;
+    double first_loss, last_loss; /* losses of the first and of the last step of this call */
+    double recent[RECENT];        /* loss of step s in recent[s % RECENT] */
+    uint64_t steps;               /* steps of this call */
+    /* loss of the last evaluation, and how many steps the run had made then; 0: none */
+    double val_loss;
+    double val_bits_per_byte; /* the same in bits per byte of text; 0: unknown */
+    uint64_t val_step;
+    uint64_t skipped; /* updates skipped so far */
+} watch;
+
+static int open_events(watch *w, sgt_error *err)
+{
+    const sgt_trainer *t = w->t;
+    if (!t->run || t->state.step >= t->s->steps) return SGT_OK;
+    char *folder = sgt_join(t->o->run, "tb");
+    if (!folder) return sgt_fail(err, SGT_ENOMEM, "%s/tb: out of memory", t->o->run);
+    int rc = sgt_events_open(&w->events, folder, t->state.step, err);
+    free(folder);
+    return rc;
+}
+
+static int scaled(const watch *w) { return w->t->s->step.precision == SGT_PRECISION_FP16; }
+
+static double number(const json_t *line, const char *name)
+{
+    const json_t *x = json_object_get(line, name);
+    return json_is_number(x) ? json_number_value(x) : (double)NAN;
+}
+
+/* Pass the logged steps before a resume to the diagnosis, so that the run gets the same advice as
+ * without an interruption. A null in the log stands for NaN. */
+static void replay_log(watch *w)
+{
+    char line[1024], text[256];
+    char *path = sgt_join(w->t->o->run, "log.jsonl");
+    double skipped = 0;
+    FILE *f = NULL;
+    if (path) (void)sgt_file_lines(&f, path, NULL);
+    while (f && sgt_file_line(line, sizeof line, f) > 0) {
+        json_t *json = json_loads(line, 0, NULL);
+        if (!json) continue;
+        double now = number(json, "skipped"),
+               norm = scaled(w) && now > skipped ? 0 : number(json, "grad_norm");
+        skipped = now;
+        sgt_diagnosis_step(&w->diagnosis, text, sizeof text, (uint64_t)number(json, "step") + 1,
+                           number(json, "loss"), norm, number(json, "lr"));
+        json_decref(json);
+    }
+    if (f) fclose(f);
+    free(path);
+}
+
+/* Start the diagnosis. Rank 0 reads the log and broadcasts the result, so all ranks stop at the
+ * same step. */
+static int open_diagnosis(watch *w, sgt_error *err)
+{
+    const sgt_trainer *t = w->t;
+    sgt_ranks *r = t->o->ranks;
+    sgt_diagnosis_start(&w->diagnosis, t->schedule.lr, t->tokens, t->s->step.skip_spikes > 0);
+    w->diagnosis.steps = t->s->steps;
+    if (!t->state.step || t->s->overfit) return SGT_OK;
+    if (t->run) replay_log(w);
+    return r ? r->broadcast(r, &w->diagnosis, sizeof w->diagnosis, 0, err) : SGT_OK;
+}
+
+/* Start reporting at t->state.step. The caller must call close_watch, even after a failure. */
+static int open_watch(watch *w, const sgt_trainer *t, sgt_error *err)
+{
+    *w = (watch){.t = t,
+                 .flops = sgt_flops_per_token(&t->model, t->s->seq),
+                 .peak = t->backend->peak_flops,
+                 .skipped = t->state.scaler.skipped,
+                 .spikes = t->state.scaler.outliers.spikes};
+    w->start = w->epoch_start = sgt_now();
+    int rc = open_diagnosis(w, err);
+    return rc < 0 ? rc : open_events(w, err);
+}
+
+static void close_watch(watch *w) { sgt_events_close(w->events); }
+
+static void print_line(const watch *w, const char *line)
+{
+    if (w->t->o->line) w->t->o->line(w->t->o->ctx, line);
+}
+
+/* Fill in the MFU. If metrics are read with a lag, step times are inexact, so they must not raise
+ * the peak. */
+static void fill_in_mfu(watch *w, sgt_metrics *m)
+{
+    double rate = m->tokens_per_s * w->flops / sgt_ranks_size(w->t->o->ranks);
+    double datasheet = w->t->backend->datasheet_flops;
+    m->mfu = sgt_mfu(rate, &w->peak, !w->t->backend->lag);
+    m->mfu_datasheet = sgt_mfu(rate, &datasheet, 0);
+}
+
+static void report_evaluation(const watch *w, const sgt_metrics *m)
+{
+    char line[300], since[32], epoch[32], bits[48] = "";
+    double seconds = (double)(w->t->info.windows_per_epoch * w->t->s->seq) / m->tokens_per_s;
+    if (m->val_bits_per_byte > 0)
+        snprintf(bits, sizeof bits, " (%.4f bits per byte)", m->val_bits_per_byte);
+    snprintf(
+        line, sizeof line,
+        "step %llu: loss %.4f, validation %.4f%s, %llu tokens, %s, %.0f tokens/s, %s per epoch",
+        (unsigned long long)m->step + 1, m->loss, m->val_loss, bits, (unsigned long long)m->tokens,
+        sgt_format_duration(since, sizeof since, sgt_now() - w->start), m->tokens_per_s,
+        sgt_format_duration(epoch, sizeof epoch, seconds));
+    print_line(w, line);
+}
+
+static void report_epoch(watch *w, const sgt_metrics *m)
+{
+    char line[128];
+    uint64_t rows = w->t->rows, windows = w->t->info.windows_per_epoch;
+    w->epoch_loss += m->loss;
+    w->epoch_steps++;
+    uint64_t epoch = (m->step + 1) * rows / windows;
+    if (epoch == m->step * rows / windows) return;
+    snprintf(line, sizeof line, "Epoch %llu, Loss: %.4f, %.1f s", (unsigned long long)epoch,
+             w->epoch_loss / (double)w->epoch_steps, sgt_now() - w->epoch_start);
+    if (epoch <= EPOCHS_SAID || sgt_now() - w->epoch_said >= SECONDS_BETWEEN) {
+        print_line(w, line);
+        w->epoch_said = sgt_now();
+    }
+    w->epoch_loss = 0;
+    w->epoch_steps = 0;
+    w->epoch_start = sgt_now();
+}
+
+/* Round x as the log does, because a resumed run diagnoses the logged numbers. */
+static double logged(double x)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%.9g", x);
+    return isfinite(x) ? strtod(text, NULL) : x;
+}
+
+/* Diagnose a step. If a loss scaler skipped an update because of an overflow, that is normal. */
+static void diagnose(watch *w, sgt_metrics *m, char *text, size_t n)
+{
+    double norm = scaled(w) && m->skipped > w->skipped ? 0 : logged(m->grad_norm);
+    w->skipped = m->skipped;
+    m->advice = sgt_diagnosis_step(&w->diagnosis, text, n, m->step + 1, logged(m->loss), norm,
+                                   logged(m->lr));
+}
+
+/* Warn if many updates in a row are skipped as spikes: after a lasting rise of the loss, all
+ * updates would be skipped. */
+static void watch_spikes(watch *w, const sgt_metrics *m)
+{
+    w->row = m->spikes > w->spikes ? w->row + 1 : 0;
+    w->spikes = m->spikes;
+    if (w->row == SPIKES_IN_A_ROW)
+        sgt_say(&w->t->o->warning,
+                "step %llu: --skip-spikes has left out %d updates in a row: these are no spikes "
+                "(start again with a larger one, or with a lower --lr)",
+                (unsigned long long)m->step + 1, SPIKES_IN_A_ROW);
+}
+
+/* Report the result of --overfit-batch at the end of a run. */
+static void report_overfit(const watch *w, uint64_t steps)
+{
+    if (!w->t->s->overfit || steps < 2) return;
+    if (w->last_loss < w->first_loss)
+        sgt_say(&w->t->o->notice, "--overfit-batch: the loss fell from %.4f to %.4f in %llu steps",
+                w->first_loss, w->last_loss, (unsigned long long)steps);
+    else
+        sgt_say(&w->t->o->warning,
+                "--overfit-batch: the loss went from %.4f to %.4f in %llu steps and did not fall: "
+                "look at --lr and at the data",
+                w->first_loss, w->last_loss, (unsigned long long)steps);
+}
+
+/* Set the losses of this call. For a short run, only its second half is averaged, so that the mean
+ * does not include its beginning. */
+static void copy_losses(const watch *w, sgt_train_losses *out)
+{
+    uint64_t end = w->t->state.step + w->steps, n = w->steps / 2;
+    double sum = 0;
+    if (!n) n = w->steps;
+    if (n > RECENT) n = RECENT;
+    for (uint64_t s = end - n; s < end; s++) sum += w->recent[s % RECENT];
+    *out = (sgt_train_losses){.resumed = w->t->state.step,
+                              .steps = w->steps,
+                              .first = w->first_loss,
+                              .mean = n ? sum / (double)n : 0,
+                              .of = n,
+                              .val = w->val_loss,
+                              .val_bits_per_byte = w->val_bits_per_byte,
+                              .val_step = w->val_step};
+}
+
+/* Report the next step. Fills in m->mfu and m->mfu_datasheet. */
+static int report_step(watch *w, sgt_metrics *m, sgt_error *err)
+{
+    const sgt_trainer *t = w->t;
+    char json[1000], advice[256];
+    int rc = SGT_OK;
+    fill_in_mfu(w, m);
+    if (!t->s->overfit) diagnose(w, m, advice, sizeof advice);
+    sgt_metrics_json(json, sizeof json, m);
+    if (t->run) rc = sgt_run_log(t->run, json, err);
+    if (rc == SGT_OK && w->events) rc = sgt_events_add(w->events, m, err);
+    if (rc < 0) return rc;
+    if (m->step == t->state.step) w->first_loss = m->loss;
+    w->last_loss = m->loss;
+    w->recent[m->step % RECENT] = m->loss;
+    w->steps++;
+    if (m->evaluated) {
+        w->val_loss = m->val_loss;
+        w->val_bits_per_byte = m->val_bits_per_byte;
+        w->val_step = m->step + 1;
+    }
+    if (m->advice && !(t->o->stop_diverged && w->diagnosis.diverged))
+        sgt_say(&t->o->warning, "%s", m->advice);
+    m->advice = NULL; /* its text is in an array on this function's stack */
+    watch_spikes(w, m);
+    if (m->evaluated) report_evaluation(w, m);
+    if (!t->s->overfit) report_epoch(w, m);
+    if (t->o->progress) t->o->progress(t->o->ctx, m, t->s->steps, t->state.step);
+    return SGT_OK;
+}
+
+/* ---- the loop ---- */
 
 typedef struct loop {
     sgt_trainer *t;
@@ -32,7 +285,7 @@ typedef struct loop {
     double mark;   /* time at which the last evaluation, save or step ended */
     uint64_t val_tokens;
     uint64_t saved; /* step of the last save that was begun */
-    sgt_watch watch;
+    watch watch;
     double step_seconds; /* sum of the step times in the log */
     uint64_t step_peak;  /* peak_bytes of the last step in the log */
     uint64_t held;       /* bytes held on a device with its own memory; 0 on a CPU */
@@ -124,7 +377,7 @@ static int finish_step(loop *l, int val, sgt_error *err)
     m->evaluated = val;
     sgt_trace_counter(t->trace, "tokens/s", m->tokens_per_s);
     if (val && (rc = evaluate(l, m, err)) < 0) return rc;
-    if ((rc = sgt_watch_step(&l->watch, m, err)) < 0) return rc;
+    if ((rc = report_step(&l->watch, m, err)) < 0) return rc;
     l->next++;
     l->mark = sgt_now();
     return SGT_OK;
@@ -363,7 +616,7 @@ static uint64_t newest(const loop *l)
 }
 
 /* Fill in r->sets. If memory runs out, the list is shorter or missing; that is no error. */
-static void fill_sets(const loop *l, sgt_train_result *r)
+static void fill_sets(const loop *l, sgt_training_result *r)
 {
     const sgt_trainer *t = l->t;
     uint64_t steps = t->s->overfit ? 1 : l->next;
@@ -378,7 +631,7 @@ static void fill_sets(const loop *l, sgt_train_result *r)
     }
 }
 
-static void fill_result(const loop *l, sgt_train_result *r)
+static void fill_result(const loop *l, sgt_training_result *r)
 {
     const sgt_trainer *t = l->t;
     r->last = t->run ? sgt_run_last_line(t->run) : NULL;
@@ -391,7 +644,7 @@ static void fill_result(const loop *l, sgt_train_result *r)
     r->seconds = sgt_now() - l->watch.start;
     r->step_seconds = l->step_seconds;
     r->step_peak_bytes = l->step_peak;
-    sgt_watch_losses(&l->watch, &r->losses);
+    copy_losses(&l->watch, &r->losses);
     r->peak_bytes = l->held ? l->held : sgt_memory_peak();
     r->total_bytes = l->held ? t->backend->memory_total : sgt_memory_total();
     r->checkpoint = newest(l) && t->run ? sgt_run_checkpoint(t->run, newest(l)) : NULL;
@@ -408,7 +661,7 @@ static uint64_t held_bytes(const sgt_backend *b)
     return sum;
 }
 
-static int run(sgt_trainer *t, sgt_train_result *r, sgt_error *err)
+static int run(sgt_trainer *t, sgt_training_result *r, sgt_error *err)
 {
     int rc = SGT_OK;
     loop l = {.t = t,
@@ -417,7 +670,7 @@ static int run(sgt_trainer *t, sgt_train_result *r, sgt_error *err)
               .saved = t->state.step,
               .documents = t->state.documents,
               .held = held_bytes(t->backend)};
-    rc = sgt_watch_open(&l.watch, t, err);
+    rc = open_watch(&l.watch, t, err);
     l.mark = l.watch.start;
     if (rc == SGT_OK && t->state.step >= t->s->steps) {
         sgt_say(&t->o->notice,
@@ -430,9 +683,9 @@ static int run(sgt_trainer *t, sgt_train_result *r, sgt_error *err)
     /* even after an error, finish a checkpoint that is being written, so that it remains */
     if (l.saver) sgt_saver_wait(l.saver, NULL);
     trace(&l, 0, 1);
-    if (rc == SGT_OK) sgt_watch_end(&l.watch, l.next - t->state.step);
+    if (rc == SGT_OK) report_overfit(&l.watch, l.next - t->state.step);
     fill_result(&l, r);
-    sgt_watch_close(&l.watch);
+    close_watch(&l.watch);
     sgt_saver_close(l.saver);
     sgt_feed_close(l.feed);
     sgt_feed_close(l.val);
@@ -440,10 +693,10 @@ static int run(sgt_trainer *t, sgt_train_result *r, sgt_error *err)
     return rc;
 }
 
-int sgt_train(sgt_config *s, const sgt_train_options *o, sgt_train_result *r, sgt_error *err)
+int sgt_train(sgt_config *s, const sgt_train_options *o, sgt_training_result *r, sgt_error *err)
 {
     sgt_trainer t;
-    *r = (sgt_train_result){0};
+    *r = (sgt_training_result){0};
     int rc = sgt_trainer_open(&t, s, o, err);
     if (rc == SGT_OK) rc = run(&t, r, err);
     if (rc < 0 && o->ranks) o->ranks->give_up(o->ranks, err);
@@ -451,11 +704,11 @@ int sgt_train(sgt_config *s, const sgt_train_options *o, sgt_train_result *r, sg
     return rc;
 }
 
-void sgt_train_result_free(sgt_train_result *r)
+void sgt_training_result_free(sgt_training_result *r)
 {
     free(r->last);
     free(r->checkpoint);
     for (uint32_t i = 0; i < r->set_count; i++) free(r->sets[i].data);
     free(r->sets);
-    *r = (sgt_train_result){0};
+    *r = (sgt_training_result){0};
 }

@@ -1,13 +1,13 @@
 /* sgt_train.h: trains GPT-2 on shards; the library behind sgt-train.
  *
  *     sgt_config s;
- *     sgt_train_result r;
+ *     sgt_training_result r;
  *     sgt_config_default(&s);
  *     s.data = "out";
  *     s.model = "4x256x4";
  *     sgt_train_options o = {.run = "run"};
  *     if (sgt_train(&s, &o, &r, &err) < 0) fprintf(stderr, "%s\n", err.text);
- *     sgt_train_result_free(&r);
+ *     sgt_training_result_free(&r);
  *     sgt_config_free(&s);
  *
  * run.h describes the run directory, checkpoint.h a checkpoint. */
@@ -97,7 +97,7 @@ typedef struct sgt_train_losses {
     uint64_t val_step;
 } sgt_train_losses;
 
-typedef struct sgt_train_result {
+typedef struct sgt_training_result {
     char *last;       /* last line of the log, malloc'd; NULL: no step was made */
     char *checkpoint; /* folder of the newest checkpoint, malloc'd; NULL: there is none */
     uint64_t steps;   /* steps completed, including those before a resume */
@@ -116,12 +116,12 @@ typedef struct sgt_train_result {
     /* peak_bytes: peak memory, including the last checkpoint's; total_bytes: memory of the machine
      * or device */
     uint64_t peak_bytes, total_bytes;
-} sgt_train_result;
+} sgt_training_result;
 
 /* Train. On return every default in *s is decided. Checks come in this order: options (SGT_EUSAGE),
  * device, run, data, model. *r is filled in on SGT_ESTOPPED too. */
-int sgt_train(sgt_config *s, const sgt_train_options *o, sgt_train_result *r, sgt_error *err);
-void sgt_train_result_free(sgt_train_result *r);
+int sgt_train(sgt_config *s, const sgt_train_options *o, sgt_training_result *r, sgt_error *err);
+void sgt_training_result_free(sgt_training_result *r);
 
 typedef struct sgt_train_estimate {
     sgt_model model;

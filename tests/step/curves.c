@@ -8,7 +8,7 @@
 #include "tests/step/cases.h"
 #include "train/run/checkpoint.h"
 #include "train/model/model.h"
-#include "train/optim.h"
+#include "train/backend.h"
 #include "loader/shards/shard.h"
 
 #define STEPS 200

@@ -1,4 +1,4 @@
-/* decoders.h: open a decoder (train/generate/decoder.h) for a fixture's model or a stored one. */
+/* decoders.h: open a decoder (train/generate/generate.h) for a fixture's model or a stored one. */
 #ifndef SGT_TESTS_DECODERS_H
 #define SGT_TESTS_DECODERS_H
 

@@ -85,11 +85,11 @@ static void request_stop(void *ctx, const sgt_metrics *m, uint64_t steps, uint64
 }
 
 int train(sgt_config s, const char *name, int resume, int force, uint64_t stop,
-          sgt_train_result *result, sgt_error *err)
+          sgt_training_result *result, sgt_error *err)
 {
     sgt_stop request = {0};
     stop_at when = {stop, &request};
-    sgt_train_result r;
+    sgt_training_result r;
     sgt_train_options o = {.run = in_folder(name),
                            .resume = resume != 0,
                            .or_start = resume == OR_START,
@@ -106,7 +106,7 @@ int train(sgt_config s, const char *name, int resume, int force, uint64_t stop,
     said[0] = warned[0] = '\0';
     int rc = sgt_train(&s, &o, &r, err);
     if (result) *result = r;
-    else sgt_train_result_free(&r);
+    else sgt_training_result_free(&r);
     sgt_config_free(&s);
     return rc;
 }

@@ -36,7 +36,7 @@ enum { OR_START = 2 }; /* for `resume`: start at step 0 if there is no checkpoin
 
 /* Run sgt_train into FOLDER/name; stop after `stop` steps unless it is 0. */
 int train(sgt_config s, const char *name, int resume, int force, uint64_t stop,
-          sgt_train_result *result, sgt_error *err);
+          sgt_training_result *result, sgt_error *err);
 void must_train(sgt_config s, const char *name, int resume);
 
 /* Return the log of FOLDER/run without measured values; malloc'd. */

@@ -10,7 +10,7 @@
 #include "loader/base/philox.h"
 #include "tests/train/fixture.h"
 #include "train/log/metrics.h"
-#include "train/optim.h"
+#include "train/backend.h"
 
 Test(advice, learning_rates_by_size)
 {

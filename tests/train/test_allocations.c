@@ -138,7 +138,7 @@ static void expect_none(const char *profile)
     uint64_t counted = 0;
     sgt_error err;
     sgt_config s;
-    sgt_train_result r;
+    sgt_training_result r;
     sgt_train_options o = {
         .run = in_folder("r"), .progress = count_between, .ctx = &counted, .profile = profile};
     sgt_config_default(&s);
@@ -153,7 +153,7 @@ static void expect_none(const char *profile)
     s.save_every = 0;
     cr_assert_eq(sgt_train(&s, &o, &r, &err), 0, "%s", err.text);
     cr_expect_eq(counted, 4);
-    sgt_train_result_free(&r);
+    sgt_training_result_free(&r);
     sgt_config_free(&s);
     unsigned found = ours(where, sizeof where);
     cr_expect_eq(found, 0, "%u allocations in four steps, one from %s", found, where);

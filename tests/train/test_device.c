@@ -160,10 +160,10 @@ Test(device, operations_of_a_token)
 Test(device, a_known_peak_gives_mfu_and_a_device_its_memory)
 {
     sgt_error err;
-    sgt_train_result r;
+    sgt_training_result r;
     cr_assert_eq(train(on_cuda(3), "r", 0, 0, 0, &r, &err), 0, "%s", err.text);
     cr_expect(r.peak_bytes == FAKE_MEMORY && r.total_bytes == FAKE_TOTAL);
-    sgt_train_result_free(&r);
+    sgt_training_result_free(&r);
     sgt_model m;
     cr_assert_eq(sgt_model_named(&m, "2x16x2", NULL), 0);
     m.vocab = 256;

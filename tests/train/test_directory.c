@@ -165,7 +165,7 @@ Test(directory, without_memory_for_a_copy_training_waits_for_the_write)
 {
     if (!LIMITS) cr_skip("a sanitizer's malloc, which ends the process where it is refused memory");
     sgt_error err;
-    sgt_train_result r;
+    sgt_training_result r;
     sgt_config s = tiny(5);
     s.model = "2x256x4";
     s.save_every = 2;
@@ -177,7 +177,7 @@ Test(directory, without_memory_for_a_copy_training_waits_for_the_write)
     int rc = sgt_train(&s, &o, &r, &err);
     cr_assert_eq(setrlimit(RLIMIT_AS, &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY}), 0);
     cr_assert_eq(rc, 0, "%s", err.text);
-    sgt_train_result_free(&r);
+    sgt_training_result_free(&r);
     const char *line = strstr(said, "a copy of the checkpoint: ");
     cr_expect(
         line && strstr(line,

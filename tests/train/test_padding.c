@@ -117,7 +117,7 @@ Test(padding, changes_no_bit)
 Test(padding, resumes_with_the_same_bits)
 {
     sgt_error err;
-    sgt_train_result r;
+    sgt_training_result r;
     sgt_config s = documents(8);
     s.pad = 0;
     must_train(s, "whole", 0);
@@ -125,7 +125,7 @@ Test(padding, resumes_with_the_same_bits)
     s = documents(8); /* --pad-id belongs to the run */
     cr_assert_eq(train(s, "cut", 1, 0, 0, &r, &err), 0, "%s", err.text);
     cr_expect_eq(r.documents, 8 * 4, "each row is a document: %lu", r.documents);
-    sgt_train_result_free(&r);
+    sgt_training_result_free(&r);
     same_facts("whole", "cut");
     same_bytes("whole/step-00000008/model.safetensors", "cut/step-00000008/model.safetensors");
     s.sampling = SGT_SAMPLING_SHUFFLE;

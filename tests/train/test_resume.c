@@ -16,13 +16,13 @@ TestSuite(resume, .init = make_data, .fini = remove_folder);
 Test(resume, stopped_and_resumed_is_undisturbed)
 {
     sgt_error err;
-    sgt_train_result r;
+    sgt_training_result r;
     must_train(tiny(12), "whole", 0);
     cr_assert_eq(train(tiny(12), "cut", 0, 0, 5, &r, &err), SGT_ESTOPPED);
     cr_expect_str_eq(err.text, "interrupted after step 5 of 12; --resume goes on from there");
     cr_expect_str_eq(r.checkpoint, in_folder("cut/step-00000005"));
     cr_expect_eq(r.steps, 5);
-    sgt_train_result_free(&r);
+    sgt_training_result_free(&r);
     cr_assert_eq(train(tiny(12), "cut", 1, 0, 6, NULL, &err), SGT_ESTOPPED);
     must_train(tiny(12), "cut", 1);
     same_facts("whole", "cut");
@@ -36,14 +36,14 @@ Test(resume, stopped_and_resumed_is_undisturbed)
 Test(resume, stopped_before_the_first_step)
 {
     sgt_error err;
-    sgt_train_result r;
+    sgt_training_result r;
     sgt_stop stop = {1};
     sgt_train_options o = {.run = in_folder("r"), .stop = &stop};
     sgt_config s = tiny(4);
     cr_assert_eq(sgt_train(&s, &o, &r, &err), SGT_ESTOPPED);
     cr_expect_str_eq(err.text, "interrupted before the first step");
     cr_expect(r.steps == 0 && !r.last && !r.checkpoint);
-    sgt_train_result_free(&r);
+    sgt_training_result_free(&r);
     must_train(tiny(4), "r", OR_START);
     cr_expect(strstr(said, "/r has no checkpoint to resume from: starting at step 0\n"), "%s",
               said);

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "train/optim.h"
+#include "train/backend.h"
 
 static void at(const sgt_schedule *c, uint64_t s, double want)
 {

@@ -47,7 +47,7 @@ static int whole_run(const char *profile, uint64_t steps, char *last, size_t n)
 {
     sgt_error err;
     sgt_config s;
-    sgt_train_result r;
+    sgt_training_result r;
     sgt_train_options o = {.run = in_folder("r"), .force = 1, .profile = profile};
     sgt_config_default(&s);
     s.data = FIXTURES "curve/tokens.bin";
@@ -66,7 +66,7 @@ static int whole_run(const char *profile, uint64_t steps, char *last, size_t n)
     else
         snprintf(last, n, "%.*s", (int)(strstr(r.last, "\"tokens\"") - r.last),
                  r.last); /* everything that is not measured */
-    sgt_train_result_free(&r);
+    sgt_training_result_free(&r);
     sgt_config_free(&s);
     return rc;
 }

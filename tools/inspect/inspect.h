@@ -1,4 +1,4 @@
-/* inspect.h: the parts of sgt-inspect. set.c opens a set: a shard, or a folder of shards. known.c
+/* inspect.h: the parts of sgt-inspect. set.c opens a set, which is a shard or a folder of shards, and
  * says what a file is that is no shard. show.c prints what a set holds. text.c reads its tokens in
  * order and decodes them, verify.c checks all of it, compare.c compares two sets, and export.c
  * rewrites one for another trainer. batch.c shows the batches that training would use. run.c reads

@@ -13,11 +13,26 @@
 
 #include "loader/base/error.h"
 #include "train/sgt_train.h"
-#include "tools/report/sample.h"
 
 /* Most runs on one page: more could not be distinguished by colours and dashes. */
 #define REPORT_RUNS 24
 #define REPORT_ADVICE 12 /* most lines of advice per run */
+
+/* ---- the sample of text on a page: sample.c ---- */
+
+/* The text that a checkpoint wrote, which may be any bytes but control characters, or the reason
+ * why there is none; both malloc'd or NULL. */
+typedef struct report_sample {
+    char *text, *why_not;
+} report_sample;
+
+#define REPORT_SAMPLE_TOKENS 40
+
+/* Let the checkpoint (NULL: there is none yet) generate REPORT_SAMPLE_TOKENS tokens after the
+ * end-of-text token, with sgt-sample's defaults. Models of too many parameters are skipped. The
+ * only error returned is SGT_ESTOPPED. */
+int report_sample_write(report_sample *s, const char *checkpoint, uint64_t parameters,
+                        const sgt_stop *stop, sgt_error *err);
 
 /* ---- a run: run.c ---- */
 

@@ -1,6 +1,6 @@
 /* sample.c: lets a run's newest checkpoint write a few words, if the model is not too large. They
  * show what its loss means. */
-#include "tools/report/sample.h"
+#include "tools/report/report.h"
 
 #include <stdarg.h>
 #include <stdio.h>

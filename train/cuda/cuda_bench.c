@@ -1,5 +1,5 @@
 /* cuda_bench.c: times separate parts of the CUDA backend, as training runs them. */
-#include "train/cuda/cuda_bench.h"
+#include "train/cuda/cuda_library.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -15,12 +15,26 @@
 #include "kernels/cuda/cupti.h"
 #include "kernels/cuda/gemm.h"
 #include "kernels/cuda/runtime.h"
-#include "train/cuda/cuda_bench.h"
 #include "train/cuda/self_check.h"
 
 #define SGT_CUDA_LIBRARY_SYMBOL "sgt_cuda"
 /* number to increase when the meaning of this struct, or of one that it passes, changes */
 #define SGT_CUDA_INTERFACE 5
+
+/* ---- timings of separate parts, for sgt-bench ---- */
+
+typedef struct sgt_cuda_attention_times {
+    float forward_ms, backward_ms; /* milliseconds of one layer's passes, the mean of ten runs */
+    double peak_flops; /* measured speed of a large product in this precision; 0: not measured */
+    /* for example "sm_90, our attention" and "CUDA 13.0, cuBLASLt 13.1.0" */
+    char level[64], library[96];
+} sgt_cuda_attention_times;
+
+/* Time attention in a backend opened with these options; o->attention names the implementation. A
+ * model of one layer is enough. Returns SGT_EUNSUPPORTED, with the reason, if that implementation
+ * cannot be used. */
+int sgt_cuda_bench_attention(sgt_cuda_attention_times *t, const sgt_backend_options *o,
+                             sgt_error *err);
 
 typedef struct sgt_cuda_library {
     /* SGT_CUDA_INTERFACE. This and the next two fields must be equal in the program and the

@@ -4,7 +4,7 @@
  * checkpoints, are transposed when they are loaded. A run is one parallel region. Its loops are
  * divided in a way that depends on shapes alone, and one kernel call computes each number, so
  * results do not depend on which thread makes the call. */
-#include "train/generate/decoder.h"
+#include "train/generate/generate.h"
 
 #include <math.h>
 #include <omp.h>
