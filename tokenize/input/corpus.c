@@ -16,6 +16,7 @@
 
 #include "loader/base/file.h"
 #include "loader/base/json.h"
+#include "loader/base/memory.h"
 #include "tokenize/input/json_line.h"
 #include "tokenize/input/source.h"
 #include "tokenize/text/utf8.h"
@@ -344,13 +345,9 @@ static int inspect_file(walk *w, sgt_corpus_file *f, int named)
 static int add_file(walk *w, const char *path, size_t base, const struct stat *st, int named)
 {
     sgt_corpus *c = w->c;
-    if (c->count == c->room) {
-        size_t room = c->room ? 2 * c->room : 64;
-        sgt_corpus_file *more = reallocarray(c->files, room, sizeof *more);
-        if (!more) return sgt_fail_memory(w->err, "list of inputs");
-        c->files = more;
-        c->room = room;
-    }
+    int rc =
+        sgt_reserve(&c->files, &c->room, c->count + 1, sizeof *c->files, "list of inputs", w->err);
+    if (rc < 0) return rc;
     sgt_corpus_file f = {.path = strdup(path)};
     if (!f.path) return sgt_fail_memory(w->err, "list of inputs");
     f.name = f.path + base;
@@ -362,7 +359,7 @@ static int add_file(walk *w, const char *path, size_t base, const struct stat *s
         f.inode = st->st_ino;
     } else f.stream = c->stream = 1;
     set_format_by_name(c, &f, w->r->format);
-    int rc = st ? inspect_file(w, &f, named) : SGT_OK;
+    rc = st ? inspect_file(w, &f, named) : SGT_OK;
     if (rc) {
         free(f.path);
         return rc < 0 ? rc : SGT_OK;
@@ -389,16 +386,12 @@ static int in_order(const void *a, const void *b)
 
 static int read_entry(listing *l, const char *folder, const char *name, sgt_error *err)
 {
-    if (l->count == l->room) {
-        size_t room = l->room ? 2 * l->room : 32;
-        entry *more = reallocarray(l->entries, room, sizeof *more);
-        if (!more) return sgt_fail_memory(err, "list of inputs");
-        l->entries = more;
-        l->room = room;
-    }
+    int rc =
+        sgt_reserve(&l->entries, &l->room, l->count + 1, sizeof *l->entries, "list of inputs", err);
+    if (rc < 0) return rc;
     entry e = {.name = strdup(name)};
     char *path = sgt_join(folder, name);
-    int rc = e.name && path ? SGT_OK : sgt_fail_memory(err, "list of inputs");
+    rc = e.name && path ? SGT_OK : sgt_fail_memory(err, "list of inputs");
     if (!rc && lstat(path, &e.st) < 0) rc = sgt_fail_errno(err, "%s", path);
     if (!rc && (e.link = S_ISLNK(e.st.st_mode)) && stat(path, &e.st) < 0)
         rc = sgt_fail_errno(err, "%s: a symbolic link that leads nowhere", path);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "loader/base/memory.h"
 #include "tokenize/bpe/bpe.h"
 #include "tokenize/input/corpus.h"
 #include "tokenize/input/json_line.h"
@@ -106,14 +107,10 @@ int sgt_unit_reserve_scratch(sgt_unit *u, size_t bytes, sgt_error *err)
 
 int sgt_unit_add_part(sgt_unit *u, const sgt_part *p, sgt_error *err)
 {
-    if (u->count == u->part_room) {
-        sgt_part *more = reallocarray(u->parts, 2 * u->part_room, sizeof *more);
-        if (!more) return sgt_fail_memory(err, "documents of a unit of work");
-        u->parts = more;
-        u->part_room *= 2;
-    }
-    u->parts[u->count++] = *p;
-    return SGT_OK;
+    int rc = sgt_reserve(&u->parts, &u->part_room, u->count + 1, sizeof *p,
+                         "documents of a unit of work", err);
+    if (rc == SGT_OK) u->parts[u->count++] = *p;
+    return rc;
 }
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loader/base/memory.h"
 #include "tokenize/input/parquet.h"
 #include "tokenize/text/utf8.h"
 
@@ -55,13 +56,8 @@ void sgt_kept_names_free(sgt_kept_names *k)
 
 static int append(sgt_unit *u, const void *bytes, size_t n, sgt_error *err)
 {
-    if (n > u->kept_room - u->kept_used) {
-        const size_t room = 2 * (u->kept_used + n);
-        char *more = realloc(u->kept, room);
-        if (!more) return sgt_fail_memory(err, "fields to keep");
-        u->kept = more;
-        u->kept_room = room;
-    }
+    int rc = sgt_reserve(&u->kept, &u->kept_room, u->kept_used + n, 1, "fields to keep", err);
+    if (rc < 0) return rc;
     if (n) memcpy(u->kept + u->kept_used, bytes, n);
     u->kept_used += n;
     return SGT_OK;

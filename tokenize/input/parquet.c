@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "tokenize/input/parquet.h"
+#include "loader/base/memory.h"
 #include "tokenize/input/source.h"
 #include "tokenize/input/json_line.h"
 
@@ -448,12 +449,8 @@ static int add_group(file_meta *m, const chunk *c, int64_t rows, size_t *room, c
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: offset %" PRIu64 ": damaged: %" PRId64 " rows in row group %zu",
                         w->path, w->offset, rows, m->count);
-    if (m->count == *room) {
-        *room = *room ? 2 * *room : 16;
-        row_group *more = reallocarray(m->groups, *room, sizeof *more);
-        if (!more) return sgt_fail_memory(err, w->path);
-        m->groups = more;
-    }
+    if ((rc = sgt_reserve(&m->groups, room, m->count + 1, sizeof *m->groups, w->path, err)) < 0)
+        return rc;
     const uint64_t at =
         (uint64_t)(c->dictionary > 0 && c->dictionary < c->data ? c->dictionary : c->data);
     m->groups[m->count++] =
@@ -884,13 +881,8 @@ static int hash_page(sgt_parquet *p, const sgt_parquet_head *h, sgt_error *err)
 /* Make room for one more page. */
 static int reserve_page(sgt_unit *u, sgt_error *err)
 {
-    if (u->page_count < u->page_room) return SGT_OK;
-    const size_t room = 2 * u->page_room + 4;
-    sgt_parquet_page *more = reallocarray(u->pages, room, sizeof *more);
-    if (!more) return sgt_fail_memory(err, "pages of a unit of work");
-    u->pages = more;
-    u->page_room = room;
-    return SGT_OK;
+    return sgt_reserve(&u->pages, &u->page_room, u->page_count + 1, sizeof *u->pages,
+                       "pages of a unit of work", err);
 }
 
 static int add_page(sgt_parquet *p, const sgt_parquet_head *h, sgt_unit *u, uint64_t *rows,

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "loader/base/memory.h"
 #include "tokenize/vocab/vocab.h"
 
 /* ---- counted pieces ----
@@ -59,13 +60,8 @@ static int grow(sgt_pieces *p, sgt_error *err)
 static int add_new(sgt_pieces *p, size_t at, uint64_t hash, const uint8_t *s, size_t n,
                    uint64_t count, sgt_error *err)
 {
-    if (p->used + n > p->text_room) {
-        size_t room = 2 * (p->used + n) + 65536;
-        uint8_t *more = realloc(p->text, room);
-        if (!more) return sgt_fail_memory(err, "distinct pieces of text");
-        p->text = more;
-        p->text_room = room;
-    }
+    int rc = sgt_reserve(&p->text, &p->text_room, p->used + n, 1, "distinct pieces of text", err);
+    if (rc < 0) return rc;
     memcpy(p->text + p->used, s, n);
     p->slots[at] = (sgt_piece){hash, count, p->used, n};
     p->used += n;
@@ -186,13 +182,7 @@ static int add_pair(trainer *t, uint32_t key, pair **out, sgt_error *err)
 /* Reserve room in the lists for n more words. */
 static int reserve_list(trainer *t, size_t n, sgt_error *err)
 {
-    if (t->used + n <= t->list_room) return SGT_OK;
-    size_t room = t->used + n + t->list_room / 2;
-    uint32_t *more = reallocarray(t->lists, room, sizeof *more);
-    if (!more) return sgt_fail_memory(err, "merges");
-    t->lists = more;
-    t->list_room = room;
-    return SGT_OK;
+    return sgt_reserve(&t->lists, &t->list_room, t->used + n, sizeof *t->lists, "merges", err);
 }
 
 /* ---- the heap ---- */
@@ -204,13 +194,8 @@ static int before(ranked a, ranked b)
 
 static int push(trainer *t, ranked r, sgt_error *err)
 {
-    if (t->heap_count == t->heap_room) {
-        size_t room = 2 * t->heap_room + 1024;
-        ranked *more = reallocarray(t->heap, room, sizeof *more);
-        if (!more) return sgt_fail_memory(err, "merges");
-        t->heap = more;
-        t->heap_room = room;
-    }
+    int rc = sgt_reserve(&t->heap, &t->heap_room, t->heap_count + 1, sizeof r, "merges", err);
+    if (rc < 0) return rc;
     size_t at = t->heap_count++;
     for (; at && before(r, t->heap[(at - 1) / 2]); at = (at - 1) / 2)
         t->heap[at] = t->heap[(at - 1) / 2];
@@ -313,13 +298,8 @@ static int record_word(side *s, note **notes, size_t *count, size_t *room, uint3
                        uint32_t w, sgt_error *err)
 {
     if (s->last[other] == (uint64_t)w + 1) return SGT_OK;
-    if (*count == *room) {
-        size_t want = 2 * *room + 4096;
-        note *more = reallocarray(*notes, want, sizeof *more);
-        if (!more) return sgt_fail_memory(err, "merges");
-        *notes = more;
-        *room = want;
-    }
+    int rc = sgt_reserve(notes, room, *count + 1, sizeof **notes, "merges", err);
+    if (rc < 0) return rc;
     s->last[other] = (uint64_t)w + 1;
     s->words[other]++;
     (*notes)[(*count)++] = (note){w, other};

@@ -10,6 +10,7 @@
 
 #include "loader/base/clock.h"
 #include "loader/base/cpu.h"
+#include "loader/base/memory.h"
 #include "loader/base/thread.h"
 #include "tokenize/input/feed.h"
 #include "tokenize/learn/merges.h"
@@ -112,15 +113,10 @@ static int count_unit(counter *k, sgt_error *err)
 static int record_lines(counting *c, uint64_t ticket, const sgt_part *p, sgt_error *err)
 {
     if (!p->records) return SGT_OK;
-    if (c->line_units == c->line_room) {
-        size_t room = 2 * c->line_room + 256;
-        line_count *more = reallocarray(c->lines, room, sizeof *more);
-        if (!more) return sgt_fail_memory(err, "lines");
-        c->lines = more;
-        c->line_room = room;
-    }
-    c->lines[c->line_units++] = (line_count){ticket, p->file, p->records};
-    return SGT_OK;
+    int rc =
+        sgt_reserve(&c->lines, &c->line_room, c->line_units + 1, sizeof *c->lines, "lines", err);
+    if (rc == SGT_OK) c->lines[c->line_units++] = (line_count){ticket, p->file, p->records};
+    return rc;
 }
 
 /* Record the result of unit `ticket`; the caller holds the lock. If several units fail, the first

@@ -11,6 +11,7 @@
 #include <xxhash.h>
 
 #include "loader/base/file.h"
+#include "loader/base/memory.h"
 
 #define MAX_BYTES ((size_t)1 << 30) /* largest journal; two million shards take 700 MB */
 #define NUMBERS (sizeof(sgt_checkpoint) / sizeof(uint64_t))
@@ -58,15 +59,10 @@ void sgt_journal_invalid(sgt_journal *j, sgt_invalid_at at)
 
 static int remember_shard(sgt_journal *j, int split, const sgt_manifest_shard *s)
 {
-    if (j->count[split] == j->room[split]) {
-        size_t room = j->room[split] ? 2 * j->room[split] : 16;
-        sgt_manifest_shard *more = reallocarray(j->shards[split], room, sizeof *more);
-        if (!more) {
-            j->lost = 1;
-            return -1;
-        }
-        j->shards[split] = more;
-        j->room[split] = room;
+    if (sgt_reserve(&j->shards[split], &j->room[split], j->count[split] + 1, sizeof *s, NULL,
+                    NULL) < 0) {
+        j->lost = 1;
+        return -1;
     }
     j->shards[split][j->count[split]++] = *s;
     return 0;

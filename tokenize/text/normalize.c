@@ -7,6 +7,7 @@
 #include <string.h>
 #include <utf8proc.h>
 
+#include "loader/base/memory.h"
 #include "tokenize/text/unicode.h"
 #include "tokenize/text/utf8.h"
 
@@ -48,13 +49,7 @@ void sgt_normalizer_free(sgt_normalizer *z)
 
 static int reserve(sgt_normalizer *z, size_t more, sgt_error *err)
 {
-    if (z->used + more <= z->room) return SGT_OK;
-    size_t room = z->used + more + z->room / 2 + 4096;
-    uint8_t *text = realloc(z->text, room);
-    if (!text) return sgt_fail_memory(err, "normalized text");
-    z->text = text;
-    z->room = room;
-    return SGT_OK;
+    return sgt_reserve(&z->text, &z->room, z->used + more, 1, "normalized text", err);
 }
 
 static int append(sgt_normalizer *z, const uint8_t *s, size_t n, sgt_error *err)
@@ -81,11 +76,9 @@ static int decompose(sgt_normalizer *z, uint32_t cp, sgt_normalize form, sgt_err
             z->count += (size_t)got;
             return SGT_OK;
         }
-        size_t room = 2 * z->point_room + 64;
-        int32_t *more = reallocarray(z->points, room, 2 * sizeof *more);
-        if (!more) return sgt_fail_memory(err, "normalized text");
-        z->points = more;
-        z->point_room = room;
+        int rc = sgt_reserve(&z->points, &z->point_room, 2 * z->point_room + 64,
+                             2 * sizeof *z->points, "normalized text", err);
+        if (rc < 0) return rc;
     }
 }
 

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "loader/base/memory.h"
+
 #define MAX_BYTES ((size_t)1 << 23) /* most bytes of all tokens: the trie's keys hold 2^24 nodes */
 /* most tokens or merges. o200k has 446,189 merges: it is read, and then refused for its ids */
 #define MAX_PARTS ((size_t)1 << 19)
@@ -23,13 +25,7 @@ static int reserve_bytes(sgt_vocab_parts *p, size_t n, sgt_error *err)
     if (n > MAX_BYTES - p->used)
         return sgt_fail(err, SGT_EFORMAT, "%s: tokens and merges of more than %zu bytes", p->path,
                         MAX_BYTES);
-    if (p->used + n <= p->room) return SGT_OK;
-    size_t room = 2 * (p->used + n) + 4096;
-    uint8_t *more = realloc(p->bytes, room);
-    if (!more) return sgt_fail_memory(err, p->path);
-    p->bytes = more;
-    p->room = room;
-    return SGT_OK;
+    return sgt_reserve(&p->bytes, &p->room, p->used + n, 1, p->path, err);
 }
 
 /* Append bytes for which room is reserved. */
@@ -44,15 +40,9 @@ static int add_part(const sgt_vocab_parts *p, sgt_vocab_part **list, size_t *cou
 {
     if (*count == MAX_PARTS)
         return sgt_fail(err, SGT_EFORMAT, "%s: more than %zu tokens or merges", p->path, MAX_PARTS);
-    if (*count == *room) {
-        size_t want = *room ? 2 * *room : 1024;
-        sgt_vocab_part *more = reallocarray(*list, want, sizeof *more);
-        if (!more) return sgt_fail_memory(err, p->path);
-        *list = more;
-        *room = want;
-    }
-    (*list)[(*count)++] = part;
-    return SGT_OK;
+    int rc = sgt_reserve(list, room, *count + 1, sizeof part, p->path, err);
+    if (rc == SGT_OK) (*list)[(*count)++] = part;
+    return rc;
 }
 
 static int add_token(sgt_vocab_parts *p, sgt_vocab_part token, sgt_error *err)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "loader/base/file.h"
+#include "loader/base/memory.h"
 #include "tools/cli/options.h"
 #include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
@@ -195,7 +196,7 @@ typedef struct sink {
     int terminal;
     /* for JSON: all text; for a terminal: the beginning of a character that is not complete yet */
     char *text;
-    size_t used;
+    size_t used, room;
     char last;
 } sink;
 
@@ -221,14 +222,12 @@ static int put_piece(sink *k, const sgt_vocab *v, const uint16_t *ids, size_t n,
     if (!k->ids && !k->terminal) {
         if (fwrite(text, 1, bytes, stdout) != bytes) rc = sgt_fail_errno(err, "standard output");
     } else {
-        char *more = realloc(k->text, k->used + bytes + 1);
-        if (!more) rc = sgt_fail_memory(err, NULL);
-        else {
-            k->text = more;
+        rc = sgt_reserve(&k->text, &k->room, k->used + bytes + 1, 1, NULL, err);
+        if (rc == SGT_OK) {
             memcpy(k->text + k->used, text, bytes);
             k->used += bytes;
+            if (k->terminal) show_text(k, 0);
         }
-        if (more && k->terminal) show_text(k, 0);
         for (size_t i = 0; i < n && k->ids; i++)
             json_array_append_new(k->ids, json_integer(ids[i]));
     }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "loader/base/file.h"
+#include "loader/base/memory.h"
 #include "train/advice.h"
 #include "train/model/model.h"
 #include "train/run/run.h"
@@ -99,11 +100,8 @@ static void append_row(report_log *l, const report_row *row)
         l->evaluated -= (size_t)is_evaluated(&l->rows[l->count]);
         l->repeated++;
     }
-    if (l->count == l->room) {
-        l->room = 2 * l->room + 1024;
-        l->rows = realloc(l->rows, l->room * sizeof *l->rows);
-        if (!l->rows) sgt_no_memory();
-    }
+    if (sgt_reserve(&l->rows, &l->room, l->count + 1, sizeof *l->rows, NULL, NULL) < 0)
+        sgt_no_memory();
     l->rows[l->count++] = *row;
     l->evaluated += (size_t)is_evaluated(row);
 }

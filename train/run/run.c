@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "loader/base/file.h"
+#include "loader/base/memory.h"
 #include "loader/base/version.h"
 
 #define STEP_NAME "step-%08" PRIu64
@@ -58,11 +59,7 @@ static int list_steps(uint64_t **steps, size_t *count, const char *run, sgt_erro
     for (const struct dirent *e; rc == SGT_OK && (errno = 0, e = readdir(d));) {
         uint64_t step;
         if (!is_step(e->d_name, &step)) continue;
-        if (*count == room) {
-            uint64_t *more = realloc(*steps, (room = 2 * room + 16) * sizeof *more);
-            if (!more) rc = sgt_fail_memory(err, run);
-            else *steps = more;
-        }
+        rc = sgt_reserve(steps, &room, *count + 1, sizeof **steps, run, err);
         if (rc == SGT_OK) (*steps)[(*count)++] = step;
     }
     /* an ignored error would look like a run without checkpoints, and training would start over */
