@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes tests/data/vocab/regex.json: where Hugging Face's tokenizers split TEXT by the patterns that
-tokenize/text/rules.c spells for that library, or knows from its files, beside those of rules.json.
+tokenize/text/pattern.c spells for that library, or knows from its files, beside those of rules.json.
 
     make_regex.py (needs tokenizers from PyPI)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes tests/data/vocab/rules.json: the ids that tiktoken gives for short texts, and where
-Hugging Face's tokenizers split them, by the rules of tokenize/text/rules.h.
+Hugging Face's tokenizers split them, by the rules of tokenize/text/split.h.
 
     make_rules.py (needs tokenizers and tiktoken from PyPI)
 

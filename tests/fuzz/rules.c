@@ -72,7 +72,7 @@ static void check_within(const sgt_rule *r, const uint8_t *text, size_t n, size_
     free(view);
 }
 
-/* Check rule number `rule` of rules.h, or GPT-2's if it is RULES. */
+/* Check rule number `rule` of split.h, or GPT-2's if it is RULES. */
 static void check(size_t rule, const uint8_t *text, size_t n)
 {
     static sgt_pattern *p[RULES + 1];

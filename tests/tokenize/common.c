@@ -90,7 +90,8 @@ sgt_vocab *vocab_of_merges(const char *text, sgt_error *err)
     cr_assert(scratch_folder(folder, "/tmp", "vocab"), "%s", folder);
     snprintf(path, sizeof path, "%s/m", folder);
     cr_assert_eq(sgt_file_put(path, text, strlen(text), err), SGT_OK, "%s", err->text);
-    cr_assert_eq(sgt_vocab_load(&v, path, NULL, err), v ? SGT_OK : SGT_EFORMAT);
+    const int rc = sgt_vocab_load(&v, path, NULL, err);
+    cr_assert_eq(rc, v ? SGT_OK : SGT_EFORMAT);
     sgt_remove_tree(folder, &ignored);
     return v;
 }

@@ -33,7 +33,7 @@ static const char *const finished_names[] = {"manifest.json",  "sources.jsonl",
                                              SGT_DEDUP_FILE,   SGT_OUT_INPUTS};
 static const char *const work_names[] = {"journal",       "inputs.jsonl",   "sources.jsonl",
                                          "manifest.json", "tokenizer.json", SGT_TOKENIZER_CONFIG,
-                                         SGT_DEDUP_FILE};
+                                         SGT_DEDUP_FILE,  "helpers"}; /* of an earlier build */
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
 /* ---- files ---- */

@@ -17,7 +17,7 @@
 #include "tokenize/parts/buckets.h"
 
 #define BUCKET_BYTES ((uint64_t)64 << 20)
-#define MEMORY_BYTES ((uint64_t)512 << 20)       /* a larger bucket is not loaded */
+#define MEMORY_BYTES ((uint64_t)512 << 20)       /* of a bucket that is loaded in any case */
 #define LIST_BYTES ((uint64_t)96 << 20)          /* limit of gathered's lists, in all ranks */
 #define TABLE_MAGIC UINT64_C(0x31656c6666756873) /* "shuffle1" */
 
@@ -399,7 +399,6 @@ static int new_shuffled(shuffled **out, const sgt_order_request *r, uint64_t tok
     shuffled *s = calloc(1, sizeof *s);
     if (!s) return sgt_fail_memory(err, r->work);
     s->r = *r;
-    if (!s->r.memory) s->r.memory = MEMORY_BYTES;
     s->count = sgt_share_pieces(&r->share, sgt_buckets_count(2 * tokens, BUCKET_BYTES));
     s->buckets = calloc(s->count, sizeof *s->buckets);
     s->tables = calloc(r->share.count, s->count * sizeof *s->tables);
@@ -624,6 +623,17 @@ static int make_room(shuffled *s, uint64_t size, sgt_error *err)
     return SGT_OK;
 }
 
+/* Return whether a bucket is small enough to be loaded: 512 MiB, or a 32nd of the free memory, which
+ * the ranks of a machine share. */
+static int fits_memory(const shuffled *s, uint64_t bytes)
+{
+    sgt_memory m;
+    if (s->r.memory) return bytes <= s->r.memory;
+    if (bytes <= MEMORY_BYTES) return 1;
+    sgt_memory_look(&m, NULL);
+    return bytes <= m.available / 32;
+}
+
 /* Begin the next bucket: load its bytes, unless it is too large for memory, and sort its headers. */
 static int begin_bucket(shuffled *s, sgt_error *err)
 {
@@ -639,7 +649,7 @@ static int begin_bucket(shuffled *s, sgt_error *err)
     }
     s->entries = calloc(all->documents, sizeof *s->entries);
     if (!s->entries) return sgt_fail_memory(err, s->r.work);
-    if (bytes_of(all) <= s->r.memory) rc = make_room(s, bytes_of(all), err);
+    if (fits_memory(s, bytes_of(all))) rc = make_room(s, bytes_of(all), err);
     for (uint32_t i = 0; i < s->r.share.count && !rc; i++) rc = begin_file(s, index, i, err);
     if (!rc) qsort(s->entries, s->documents, sizeof *s->entries, in_order);
     return rc;

@@ -53,8 +53,8 @@ typedef struct sgt_order_request {
     uint64_t seed;
     const char *work; /* folder for shuffled documents */
     sgt_share share;  /* which of the documents this rank scatters */
-    /* largest bucket of shuffled documents, in bytes, that is loaded into memory; 0: 512 MiB, and
-     * documents may be read from the parts */
+    /* largest bucket of shuffled documents, in bytes, that is loaded into memory; 0: 512 MiB or a
+     * 32nd of the free memory, and documents may be read from the parts */
     uint64_t memory;
     const sgt_stop *stop;
     /* called with the number of tokens that have been scattered since the last call; NULL: no

@@ -116,12 +116,13 @@ static int add_token(source *s, const char *path, const char *name, int64_t id, 
     uint8_t *bytes = malloc(n + 1);
     if (!bytes) return sgt_fail_memory(err, path);
     const size_t count = sgt_alphabet_read(&s->alphabet, (const uint8_t *)name, n, bytes);
-    const int rc =
-        count || !n
-            ? sgt_vocab_parts_token(&s->parts, (uint64_t)id, bytes, count, 0, err)
-            : sgt_fail(err, SGT_EFORMAT,
-                       "%s: is not byte-level: token %lld (%s) is not in GPT-2's byte alphabet",
-                       path, (long long)id, name);
+    int rc;
+    if (!n) rc = sgt_fail(err, SGT_EFORMAT, "%s: token %lld is empty", path, (long long)id);
+    else if (count) rc = sgt_vocab_parts_token(&s->parts, (uint64_t)id, bytes, count, 0, err);
+    else
+        rc = sgt_fail(err, SGT_EFORMAT,
+                      "%s: is not byte-level: token %lld (%s) is not in GPT-2's byte alphabet",
+                      path, (long long)id, name);
     free(bytes);
     return rc;
 }

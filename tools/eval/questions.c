@@ -187,6 +187,7 @@ static int read_questions(questions *s, const char *path, uint32_t positions, co
     s->positions = positions;
     s->file = (sample_lines){.path = path, .vocab = v, .err = err};
     int rc = sample_lines_read(&s->file, MOST_BYTES, add_item, s);
+    sample_lines_free(&s->file);
     if (rc == SGT_OK && !s->count)
         rc =
             sgt_fail(err, SGT_EFORMAT, "%s: no line in it: expected %s a line", path, wanted[NONE]);
@@ -195,7 +196,6 @@ static int read_questions(questions *s, const char *path, uint32_t positions, co
 
 static void free_questions(questions *s)
 {
-    sample_lines_free(&s->file);
     free(s->file.tokens);
     free(s->rows);
     free(s->items);

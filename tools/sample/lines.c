@@ -17,7 +17,7 @@
 
 int sample_lines_fail(const sample_lines *r, const char *fmt, ...)
 {
-    char why[512];
+    char why[sizeof r->err->text];
     va_list args;
     va_start(args, fmt);
     vsnprintf(why, sizeof why, fmt, args);
@@ -78,4 +78,5 @@ void sample_lines_free(sample_lines *r)
 {
     sgt_normalizer_free(&r->normal);
     sgt_encoder_free(r->encoder);
+    r->encoder = NULL;
 }
