@@ -247,11 +247,11 @@ static int parse_betas(const sgt_config *s, double betas[2], sgt_error *err)
     return SGT_OK;
 }
 
-int sgt_config_step(sgt_backend_options *o, const sgt_config *s, sgt_error *err)
+int sgt_config_step(sgt_config *s, sgt_error *err)
 {
     double betas[2];
+    sgt_backend_options *o = &s->step;
     int rc = parse_betas(s, betas, err), all = s->ignore == SGT_DEFAULT_COUNT;
-    *o = s->step;
     if (rc < 0) return rc;
     o->optim.beta1 = (float)betas[0];
     o->optim.beta2 = (float)betas[1];
@@ -300,11 +300,11 @@ static int check_row(const sgt_config *s, const sgt_option *row, sgt_error *err)
 int sgt_config_check(const sgt_config *s, sgt_error *err)
 {
     int rc = SGT_OK;
-    sgt_backend_options step;
+    sgt_config copy = *s;
     sgt_model m;
     for (const sgt_option *row = sgt_config_rows; row->name && rc == SGT_OK; row++)
         rc = check_row(s, row, err);
-    if (rc < 0 || (rc = sgt_config_step(&step, s, err)) < 0) return rc;
+    if (rc < 0 || (rc = sgt_config_step(&copy, err)) < 0) return rc;
     if (s->scale_lr && s->lr == SGT_DEFAULT_REAL)
         return sgt_fail(
             err, SGT_EUSAGE,

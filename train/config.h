@@ -115,8 +115,8 @@ typedef struct sgt_config {
     const char *betas; /* two numbers separated by a comma */
     uint64_t ignore;   /* id of targets without a loss; undecided: none */
     int recompute;     /* sgt_recompute or SGT_RECOMPUTE_AUTO */
-    /* Options that the backend reads where the command line wrote them. The other fields of `step`
-     * are 0 here: sgt_config_step derives them. */
+    /* Options that the backend reads where the command line wrote them. sgt_config_step and the
+     * trainer derive the other fields of `step`. */
     sgt_backend_options step;
     uint64_t memory_limit; /* bytes; undecided: all free memory */
     /* sgt_gelu_kind; undecided until the model is known */
@@ -151,9 +151,9 @@ int sgt_config_check_together(const sgt_config *s, sgt_error *err);
 /* Return whether `data` is a FILE.jsonl of prompts and completions, not a folder of shards. */
 int sgt_config_examples(const sgt_config *s);
 
-/* Set *o to s->step and what follows from the settings alone. Left out are the model, the rows, the
- * outputs, and what timing decides. Returns SGT_EUSAGE, with its name, if an option is wrong. */
-int sgt_config_step(sgt_backend_options *o, const sgt_config *s, sgt_error *err);
+/* Set the fields of s->step that follow from the other settings. Left out are the model, the rows,
+ * the outputs, and what timing decides. Returns SGT_EUSAGE, with its name, if an option is wrong. */
+int sgt_config_step(sgt_config *s, sgt_error *err);
 
 /* Decide the settings that depend on the device. `bf16`: the device multiplies bfloat16 in
  * hardware, so that is the default precision. Without CUDA, an option of CUDA goes back to its

@@ -397,9 +397,10 @@ int sgt_trainer_threads(const sgt_trainer *t)
     return t->s->threads != SGT_DEFAULT_COUNT ? (int)t->s->threads : n < 1 ? 1 : n;
 }
 
-int sgt_trainer_step(const sgt_trainer *t, sgt_backend_options *o, sgt_error *err)
+int sgt_trainer_step(const sgt_trainer *t, sgt_error *err)
 {
-    int rc = sgt_config_step(o, t->s, err);
+    sgt_backend_options *o = &t->s->step;
+    int rc = sgt_config_step(t->s, err);
     o->model = t->model;
     o->batch = (uint32_t)t->s->batch / sgt_ranks_size(t->o->ranks);
     o->threads = sgt_trainer_threads(t);
@@ -418,16 +419,16 @@ int sgt_trainer_step(const sgt_trainer *t, sgt_backend_options *o, sgt_error *er
 
 static int open_backend(sgt_trainer *t, sgt_error *err)
 {
-    sgt_backend_options o;
+    const sgt_backend_options *o = &t->s->step;
     sgt_error why = {0};
-    int rc = sgt_trainer_step(t, &o, err);
+    int rc = sgt_trainer_step(t, err);
     if (rc < 0) return rc;
-    rc = (t->cuda ? t->cuda->open : sgt_cpu_backend_open)(&t->backend, &o, &why);
+    rc = (t->cuda ? t->cuda->open : sgt_cpu_backend_open)(&t->backend, o, &why);
     if (rc == SGT_ENOMEM && !t->cuda) return sgt_memory_explain(t, &why, err);
     if (rc < 0) return sgt_fail(err, rc, "%s", why.text);
     if (t->from) return load_state(t, err);
     if (t->s->init) return sgt_checkpoint_load_model(t->s->init, t->backend, &t->model, err);
-    return sgt_init_parameters(t->backend, &t->model, o.seed, o.threads, err);
+    return sgt_init_parameters(t->backend, &t->model, o->seed, o->threads, err);
 }
 
 /* ---- the run ---- */

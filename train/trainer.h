@@ -87,8 +87,8 @@ static inline int sgt_trainer_scales(const sgt_trainer *t)
 /* Return the number of CPU threads: as many as requested; otherwise all available cores, or this
  * rank's share of them. */
 int sgt_trainer_threads(const sgt_trainer *t);
-/* Set the options of the backend, once settings, device and model are decided. An estimate of memory
- * does so while rows, steps or the learning rate are undecided. */
-int sgt_trainer_step(const sgt_trainer *t, sgt_backend_options *o, sgt_error *err);
+/* Set the options of the backend, t->s->step, once settings, device and model are decided. An
+ * estimate of memory does so while rows, steps or the learning rate are undecided. */
+int sgt_trainer_step(const sgt_trainer *t, sgt_error *err);
 
 #endif

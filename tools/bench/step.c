@@ -152,8 +152,9 @@ static int read_options(step_bench *b, sgt_error *err)
     s.seq = bench_seq(&shape, cuda);
     s.threads = (uint64_t)bench_threads(&shape);
     s.step.precision = (int)bench_precision(&shape, cuda);
-    int rc = sgt_config_step(k, &s, err);
+    int rc = sgt_config_step(&s, err);
     if (rc < 0) return rc;
+    *k = s.step;
     k->batch = bench_batch(&shape, cuda);
     k->seq = (uint32_t)s.seq;
     k->threads = (int)s.threads;

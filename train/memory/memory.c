@@ -318,7 +318,8 @@ static int size_run(sizing *z, sgt_trainer *t, sgt_error *err)
 {
     uint32_t vocab, ranks = sgt_ranks_size(t->o->ranks);
     *z = (sizing){.t = t};
-    int rc = sgt_trainer_step(t, &z->o, err);
+    int rc = sgt_trainer_step(t, err);
+    z->o = t->s->step;
     if (rc < 0 || (rc = measure_data(z, &vocab, err)) < 0 ||
         (rc = sgt_trainer_model(t, vocab, &z->o.model, err)) < 0)
         return rc;
