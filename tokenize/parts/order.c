@@ -567,6 +567,7 @@ static int list_documents(shuffled *s, const bucket_file *f, const bucket *b, sg
     for (uint64_t i = 0; i < b->documents && !rc; i++) {
         head h = {0};
         if (end - at < sizeof h) break;
+        if (sgt_stopped(s->r.stop)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
         rc = read_bucket(s, &h, sizeof h, at, err);
         s->entries[s->documents] = (entry){h.key, h.number, at};
         if (!rc && (!h.tokens || h.tokens > (end - at - sizeof h) / 2)) break;

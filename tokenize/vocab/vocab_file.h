@@ -30,8 +30,13 @@ typedef struct sgt_vocab_part {
 /* settings of an added token that change where it is found in text, and what of the text stays */
 enum { SGT_ADDED_LSTRIP = 2, SGT_ADDED_RSTRIP = 4, SGT_ADDED_SINGLE_WORD = 8 };
 
+/* how a tokenizer.json that sgt wrote begins */
+#define SGT_VOCAB_OUR_HEAD \
+    "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\n\"added_tokens\":["
+
 typedef struct sgt_vocab_parts {
     const char *path; /* for messages */
+    int ours;         /* 1: sgt wrote the file, whose pattern is then PCRE2's */
     /* If `ranks` is 1, there are no merges, and ids are ranks. Of all adjacent tokens that together
      * are a token, the pair with the lowest id is merged first, as in tiktoken. */
     sgt_vocab_part *tokens, *merges;

@@ -305,11 +305,13 @@ static const char *type_of(const json_t *o)
 
 /* Set p->rule to the pattern of a Split in PCRE2's syntax. It is the member "pcre2", which sgt
  * writes if Hugging Face's library reads the pattern differently. Without it, the pattern must be a
- * known one. */
+ * known one, or the file one that sgt wrote. */
 static int read_regex(sgt_vocab_parts *p, const json_t *o, const char *regex, sgt_error *err)
 {
     const char *pcre2 = json_string_value(json_object_get(o, "pcre2")),
-               *rule = pcre2 ? pcre2 : sgt_rule_from_regex(regex);
+               *rule = pcre2     ? pcre2
+                       : p->ours ? regex
+                                 : sgt_rule_from_regex(regex);
     if (!rule)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: its pattern is not one that sgt knows (--pattern gives it, by a name "
@@ -482,6 +484,7 @@ static int read_huggingface(source *s, sgt_error *err)
     json_t *root = NULL, *names = json_object();
     int rc = names ? parse_json(s, &root, err) : sgt_fail_memory(err, p->path);
     if (!rc) {
+        p->ours = !strncmp(s->vocab.bytes, SGT_VOCAB_OUR_HEAD, sizeof SGT_VOCAB_OUR_HEAD - 1);
         set_ignored(p, root);
         if ((rc = read_normalizer(p, root, err)) == 0 && (rc = read_rule(p, root, err)) == 0 &&
             (rc = read_added(p, root, names, err)) == 0)
