@@ -537,12 +537,29 @@ static void read_config(void)
     if (rc < 0) exit(sgt_report_failure(&program, &err));
 }
 
+/* Refuse a list of batch sizes, which --estimate-memory took until 2026-11-28. */
+static void refuse_list(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *list = strncmp(argv[i], "--batch-size=", 13) == 0            ? argv[i] + 13
+                           : strcmp(argv[i], "--batch-size") == 0 && argv[i + 1] ? argv[i + 1]
+                                                                                 : "";
+        if (strchr(list, ','))
+            sgt_usage(
+                &program,
+                "--batch-size %s: one number (sgt-bench step --batch-size %s lists the memory "
+                "of each)",
+                list, list);
+    }
+}
+
 /* Parse the command line, and check for options that exclude each other, which the rows cannot
  * express. --epochs and --compute-budget determine the number of steps. */
 static void parse_options(int argc, char **argv)
 {
     sgt_error err;
     sgt_config_default(&s);
+    refuse_list(argc, argv);
     int first = sgt_options_parse(&program, argc, argv);
     if (first < argc)
         sgt_usage(&program, "%s: no operands; shards are named by --data (--data %s)", argv[first],

@@ -68,7 +68,14 @@ refused web
 head_of talk/train_000000.bin 8000
 run 1 sgt-train --quiet --data web:0.5,books:0.25,talk:0.25 $options --steps 70 --run whole --resume
 stderr_is 'sgt-train: --data talk: not the tokens that the run to resume was trained on'
+mv talk chat
+run 1 sgt-train --quiet --data web:0.5,books:0.25,chat:0.25 $options --steps 70 --run whole --resume
+stderr_is 'sgt-train: --data chat: not the tokens that the run to resume was trained on'
+mv chat talk
 head_of talk/train_000000.bin 9000
+run 0 sgt-train --quiet --data web $options --steps 1 --run alone
+run_failure '--data web,books: the run to resume was trained on one set (leave --data out, or start a new --run)' \
+    sgt-train --quiet --data web,books $options --steps 2 --run alone --resume
 run 1 sgt-train $steps --steps 8 --run one --resume --seq-len 8
 stderr_is 'sgt-train: --seq-len: it is 8 here and was 16 in the run to resume (leave it out, or start a new --run)'
 run 1 sgt-train $steps --data web:1,talk:3 --steps 8 --run one --resume

@@ -65,35 +65,60 @@ static int describe_sets(sgt_trainer *t, sgt_error *err)
     return lost ? sgt_fail_memory(err, t->s->data) : SGT_OK;
 }
 
-/* Fail because the hash of the data differs from the checkpoint's. Names the set whose tokens have
- * changed, or else the sets of the run to resume as --data takes them. */
-static int fail_other_data(const sgt_trainer *t, sgt_error *err)
+/* Return whether a set of the run to resume has these tokens. */
+static int was_trained_on(const json_t *then, uint64_t hash)
 {
-    char names[512] = "";
-    size_t at = 0, i;
-    json_t *set, *then = t->state.sets ? json_loads(t->state.sets, 0, NULL) : NULL;
-    const char *changed = then ? NULL : t->s->data;
+    size_t i;
+    json_t *set;
     json_array_foreach(then, i, set)
     {
-        sgt_loader_set_info here = {.path = ""};
+        const char *text = json_string_value(json_object_get(set, "hash"));
+        if (text && strtoull(text, NULL, 16) == hash) return 1;
+    }
+    return 0;
+}
+
+/* Write the sets of the run to resume as --data takes them, "..." at the end if there are too
+ * many. */
+static void format_sets(char *names, size_t n, const json_t *then)
+{
+    size_t at = 0, i;
+    json_t *set;
+    json_array_foreach(then, i, set)
+    {
         const char *path = "", *hash = "";
         double weight = 0;
         json_unpack(set, "{s:s, s:F, s:s}", "data", &path, "weight", &weight, "hash", &hash);
-        if (t->train && i < t->info.sets) sgt_loader_get_set(t->train, (uint32_t)i, &here);
-        if (strcmp(here.path, path) == 0 && here.hash != strtoull(hash, NULL, 16))
-            changed = here.path;
-        if (at < sizeof names)
-            at += (size_t)snprintf(names + at, sizeof names - at, weight > 0 ? "%s%s:%g" : "%s%s",
+        if (at < n)
+            at += (size_t)snprintf(names + at, n - at, weight > 0 ? "%s%s:%.10g" : "%s%s",
                                    i ? "," : "", path, weight);
     }
+    if (at >= n) memcpy(names + n - 4, "...", 4);
+}
+
+/* Fail because the hash of the data differs from the checkpoint's. Names the set whose tokens have
+ * changed, or else the sets of the run to resume. */
+static int fail_other_data(const sgt_trainer *t, sgt_error *err)
+{
+    char names[512] = "one set";
+    json_t *then = t->state.sets ? json_loads(t->state.sets, 0, NULL) : NULL;
+    uint32_t sets = t->train ? t->info.sets : 1;
+    sgt_loader_set_info here = {.path = t->s->data};
+    int changed = !then && sets == 1;
+    for (uint32_t i = 0; then && t->train && i < sets && !changed; i++) {
+        sgt_loader_get_set(t->train, i, &here);
+        changed = !was_trained_on(then, here.hash);
+    }
+    if (then) format_sets(names, sizeof names, then);
     json_decref(then);
-    if (!changed)
+    if (changed)
         return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "--data %s: the run to resume was trained on %s, in this order (leave "
-                        "--data out, or start a new --run)",
-                        t->s->data, names);
+                        "--data %s: not the tokens that the run to resume was trained on",
+                        here.path);
     return sgt_fail(err, SGT_EUNSUPPORTED,
-                    "--data %s: not the tokens that the run to resume was trained on", changed);
+                    "--data %s: the run to resume was trained on %s%s (leave --data out, or start "
+                    "a new --run)",
+                    t->s->data, names, then ? ", in this order" : "");
 }
 
 /* ---- validation shards ---- */

@@ -160,13 +160,11 @@ static int find_largest(const sgt_trainer *t, double *x, sgt_error *err)
 
 /* Find how much memory the run may use. On a CPU, a sixteenth of the free memory is left for other
  * programs, and the ranks on one machine share the rest. */
-static void find_room(sizing *z)
+static void find_free(sizing *z)
 {
     const sgt_trainer *t = z->t;
     sgt_cuda_device d;
     uint32_t here = t->o->ranks && t->o->ranks->here ? t->o->ranks->here : 1;
-    z->room = t->s->memory_limit;
-    if (t->s->memory_limit != SGT_DEFAULT_COUNT) return;
     if (t->cuda) {
         z->room = UINT64_MAX;
         if (t->cuda->usable(&d, NULL) < 0) return;
@@ -176,6 +174,12 @@ static void find_room(sizing *z)
         z->room = sgt_memory_available();
         if (z->room != UINT64_MAX) z->room = z->room / 16 * 15 / here;
     }
+}
+
+static void find_room(sizing *z)
+{
+    z->room = z->t->s->memory_limit;
+    if (z->room == SGT_DEFAULT_COUNT) find_free(z);
 }
 
 /* Write z->room as a text that can follow "of the" or "more than the": "130.0 MiB of
@@ -269,11 +273,14 @@ static const char *format_cure(sizing *z, uint64_t rows, char *buf, size_t n)
     z->o.recompute = SGT_RECOMPUTE_BLOCK;
     if (!levels) recomputing = most_rows(z, rows, NULL);
     z->o.recompute = chosen;
-    const char *more = recomputing > most ? "; --recompute auto keeps less" : "";
-    if (!most) snprintf(buf, n, "no --batch-size fits: use a smaller --model or --seq-len%s", more);
-    else
+    if (most)
         snprintf(buf, n, "the largest --batch-size that fits: %" PRIu64 "%s",
-                 most * sgt_ranks_size(z->t->o->ranks), more);
+                 most * sgt_ranks_size(z->t->o->ranks),
+                 recomputing > most ? "; --recompute auto keeps less" : "");
+    else
+        snprintf(buf, n, "no --batch-size fits%s",
+                 recomputing ? " without recomputation: --recompute auto keeps less"
+                             : ": use a smaller --model or --seq-len");
     return buf;
 }
 
@@ -354,8 +361,9 @@ int sgt_memory_explain(sgt_trainer *t, const sgt_error *why, sgt_error *err)
     sizing z;
     char cure[128];
     uint64_t rows = t->s->batch / sgt_ranks_size(t->o->ranks);
-    int checked = sgt_memory_asked(t->s) || size_run(&z, t, NULL) < 0;
-    if (!checked) find_room(&z);
+    /* the data and the program have their memory already */
+    int checked = t->s->recompute == SGT_RECOMPUTE_AUTO || size_run(&z, t, NULL) < 0;
+    if (!checked) z.data = z.program = 0, find_free(&z);
     if (checked || bytes_with(&z, rows, NULL) <= z.room)
         return sgt_fail(err, SGT_ENOMEM, "%s", why->text);
     return sgt_fail(err, SGT_ENOMEM, "%s (%s)", why->text,
