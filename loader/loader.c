@@ -15,6 +15,8 @@
 const char *const sgt_reader_words[] = {SGT_READ_ALL(WORD) NULL};
 const char *const sgt_sampling_words[] = {"shuffle",   "random", "block", "sequential",
                                           "documents", "packed", NULL};
+_Static_assert(sizeof sgt_sampling_words / sizeof *sgt_sampling_words == SGT_SAMPLINGS + 1,
+               "a word for each sampling");
 
 const char *sgt_reader_name(sgt_reader r)
 {

@@ -2,7 +2,7 @@
  *
  *   RUN/step-NNNNNNNN/   checkpoints after N steps; a folder with this name is complete
  *   RUN/latest           names the newest checkpoint
- *   RUN/log.jsonl        an object per step
+ *   RUN/log.jsonl        an object for each step; a resume reads them all back
  *   RUN/memory.jsonl     memory in use by kind, in each part of a step (memory/memory.h)
  *   RUN/options.json     the options of the run
  *   RUN/starts.jsonl     an object per start: when, where and by which command */
