@@ -238,11 +238,14 @@ void sgt_mix_windows(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint64_
     uint32_t set[SOME], some;
     for (; n; n -= some, windows += some) {
         some = n < SOME ? n : SOME;
-        for (uint32_t i = 0; i < some; i++, row += step)
-            set[i] = sgt_mix_row(m, memo, row, &own[i]);
-        if (m->sets == 1)
+        if (m->sets == 1) {
+            for (uint32_t i = 0; i < some; i++, row += step) own[i] = row;
             sgt_sampler_windows(&m->samplers[0], &memo->samplers[0], own, some, windows);
-        else draw_sets(m, memo, own, set, some, windows);
+        } else {
+            for (uint32_t i = 0; i < some; i++, row += step)
+                set[i] = sgt_mix_row(m, memo, row, &own[i]);
+            draw_sets(m, memo, own, set, some, windows);
+        }
     }
 }
 

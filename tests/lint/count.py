@@ -11,7 +11,7 @@ import sys
 
 BUDGET = {
     "tokenize": 16118,
-    "loader": 8828,
+    "loader": 8831,
     "train": 13678,
     "kernels": 12186,
     "tools": 17455,
