@@ -22,7 +22,7 @@ enum { MOST_TURNS = 100, MOST_BATCHES = 32 };
 static struct {
     const char *batches, *data, *peer, *peer_mode;
     uint64_t steps, warmup, turns;
-    int no_self_check, variants, variant_given, parts;
+    int no_self_check, variants, parts;
 } o = {.peer_mode = "default", .steps = 20, .warmup = 3, .turns = 2};
 
 static sgt_config s; /* options of the step, as in sgt-train */
@@ -53,7 +53,7 @@ static const sgt_option table[] = {
     {"no-self-check", 0, SGT_OPT_FLAG, &o.no_self_check,
      .help = "CUDA: use the fastest products without checking their results"},
     {"no-pad-vocab", .as = ROW(NO_PAD_VOCAB), .to = &s.step.no_pad_vocab},
-    {"variant", .as = ROW(VARIANT), .to = &s.variant, .given = &o.variant_given,
+    {"variant", .as = ROW(VARIANT), .to = &s.variant,
      .help = "optional kernels of a step, separated by commas; or all, none (CUDA)"},
     {"variants", 0, SGT_OPT_FLAG, &o.variants, .help = "list the variants, and do not measure"},
     {"deterministic", .as = ROW(DETERMINISTIC), .to = &s.step.deterministic},
@@ -148,6 +148,7 @@ static int read_options(step_bench *b, sgt_error *err)
     int cuda = strcmp(b->device, "cuda") == 0;
     sgt_backend_options *k = &b->backend;
     s.device = cuda ? SGT_DEVICE_CUDA : SGT_DEVICE_CPU;
+    if (cuda && !s.variant) s.variant = "default";
     s.model = shape.model;
     s.seq = bench_seq(&shape, cuda);
     s.threads = (uint64_t)bench_threads(&shape);
@@ -159,7 +160,6 @@ static int read_options(step_bench *b, sgt_error *err)
     k->seq = (uint32_t)s.seq;
     k->threads = (int)s.threads;
     k->precision = (sgt_precision)s.step.precision;
-    if (!cuda && !o.variant_given) k->variants = 0;
     k->notice = k->detail = b->notice;
     k->unverified = o.no_self_check;
     k->cache = b->cache;
@@ -603,7 +603,6 @@ static const bench_subcommand step = {.program = &program,
 static int bench_step(int argc, char **argv)
 {
     sgt_config_default(&s);
-    s.variant = "default";
     return bench_subcommand_run(&step, argc, argv);
 }
 
