@@ -17,11 +17,9 @@ UP = $(subst $(space),/,$(patsubst %,..,$(subst /, ,$(LIBDIR)) x)) # from pkgcon
 PC = s|@VERSION@|$(VERSION)|; s|@LIBDIR@|$(LIBDIR)|; s|@UP@|$(strip $(UP))|; s|@CODECS@|$(strip $(LD_codecs:-lsnappy=-lsnappy -lstdc++))|
 
 .PHONY: man install uninstall deb dist gpu-bundle
-man: need-packages programs            ## rewrite the manual pages: options from the programs' tables, section 3 from the headers
+man: need-packages programs            ## rewrite the options in the manual pages from the programs' tables
 	$(Q)for p in $(PROGRAMS); do $(B)/bin/$$p --completion table | \
 	    awk -f tools/man.awk - tools/$$p.1 > $(B)/$$p.1 && cp $(B)/$$p.1 tools/$$p.1 || exit 1; done
-	$(Q)for l in $(PUBLIC); do awk -f tools/man3.awk $$l/sgt_$$l.3 $$l/sgt_$$l.h loader/base/error.h \
-	    > $(B)/sgt_$$l.3 && cp $(B)/sgt_$$l.3 $$l/sgt_$$l.3 || exit 1; done
 
 install: need-packages programs libs $(if $(HAVE_NVCC),cuda) $(if $(MPICC),mpi) ## install into DESTDIR/PREFIX (default /usr/local), libraries into PREFIX/LIBDIR
 	$(Q)install -d $(addprefix $(AT)/,bin $(LIBDIR)/pkgconfig include/sgt/base) \
