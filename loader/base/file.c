@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,24 @@ FILE *sgt_file_stream(const char *path, int keep)
     FILE *f = fd < 0 ? NULL : fdopen(fd, keep ? "r+" : "w");
     if (fd >= 0 && !f) close(fd);
     return f;
+}
+
+int sgt_file_open(const char *path, int flags, sgt_error *err)
+{
+    const int fd = open(path, flags | O_CLOEXEC | O_NOFOLLOW, 0666);
+    return fd < 0 ? sgt_fail_errno(err, "%s", path) : fd;
+}
+
+char *sgt_path(char to[SGT_PATH], const char *folder, const char *name, ...)
+{
+    va_list list;
+    size_t n = strnlen(folder, SGT_PATH - 1);
+    memcpy(to, folder, n);
+    if (n && n < SGT_PATH - 1 && to[n - 1] != '/') to[n++] = '/';
+    va_start(list, name);
+    vsnprintf(to + n, SGT_PATH - n, name, list);
+    va_end(list);
+    return to;
 }
 
 char *sgt_join(const char *folder, const char *name)
@@ -330,9 +349,8 @@ static int remove_entries(int fd, const char *path, sgt_error *err)
     }
     for (struct dirent *e; rc == SGT_OK && (e = readdir(d));) {
         if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
-        char *shown = sgt_join(path, e->d_name);
-        rc = shown ? remove_at(fd, e->d_name, shown, err) : sgt_fail_memory(err, path);
-        free(shown);
+        char shown[SGT_PATH];
+        rc = remove_at(fd, e->d_name, sgt_path(shown, path, "%s", e->d_name), err);
     }
     closedir(d);
     return rc;
@@ -359,15 +377,12 @@ int sgt_sweep(const char *folder, int (*which)(const char *name, const void *ctx
 int sgt_move(const char *from_folder, const char *to_folder, const char *from, const char *to,
              int *gone, sgt_error *err)
 {
-    char *a = sgt_join(from_folder, from), *b = sgt_join(to_folder, to);
-    int rc = a && b ? SGT_OK : sgt_fail_memory(err, to_folder);
-    if (!rc && rename(a, b) < 0) {
-        if (gone && errno == ENOENT) *gone = 1;
-        else rc = sgt_fail_errno(err, "%s: cannot move to %s", a, b);
-    }
-    free(a);
-    free(b);
-    return rc;
+    char a[SGT_PATH], b[SGT_PATH];
+    sgt_path(a, from_folder, "%s", from);
+    if (rename(a, sgt_path(b, to_folder, "%s", to)) == 0) return SGT_OK;
+    if (!gone || errno != ENOENT) return sgt_fail_errno(err, "%s: cannot move to %s", a, b);
+    *gone = 1;
+    return SGT_OK;
 }
 
 int sgt_fail_hint(sgt_error *err, int code, const char *hint)

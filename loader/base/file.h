@@ -89,8 +89,20 @@ int sgt_sweep(const char *folder, int (*which)(const char *name, const void *ctx
  * that is an error if gone is NULL. */
 int sgt_move(const char *from_folder, const char *to_folder, const char *from, const char *to,
              int *gone, sgt_error *err);
+
+/* Write "folder/name" into `to` and return `to`; `name` is formatted as by printf. A path that does
+ * not fit is cut to a length that every system call refuses with ENAMETOOLONG, so that the caller
+ * checks nothing.
+ *
+ *     char path[SGT_PATH];
+ *     int fd = sgt_file_open(sgt_path(path, work, "part-%06u/journal", i), O_RDONLY, &err); */
+#define SGT_PATH 4097 /* PATH_MAX + 1 */
+char *sgt_path(char to[SGT_PATH], const char *folder, const char *name, ...) SGT_PRINTF(3, 4);
 /* return malloc'd "folder/name"; NULL: out of memory */
 char *sgt_join(const char *folder, const char *name);
+/* Open a file with these flags and O_CLOEXEC, and never through a symbolic link. Return its
+ * descriptor or a negative SGT_E*. */
+int sgt_file_open(const char *path, int flags, sgt_error *err);
 
 /* Return the malloc'd path of `below` in a folder above the running program's file; NULL if the
  * program's path is unknown. up 1: the folder that holds the program; up 2: the folder above it. */

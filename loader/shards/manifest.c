@@ -111,8 +111,8 @@ int sgt_manifest_write(const sgt_manifest *m, const char *folder, sgt_error *err
 {
     int rc;
     json_t *options = NULL, *invalid = NULL, *o = NULL;
-    char *text = NULL, *path = sgt_join(folder, "manifest.json");
-    if (!path) return sgt_fail_memory(err, folder);
+    char *text = NULL, path[SGT_PATH];
+    sgt_path(path, folder, "manifest.json");
     if ((rc = embedded(&options, m->options ? m->options : "{}", 0, "options", path, err)) < 0 ||
         (rc = embedded(&invalid, m->invalid ? m->invalid : "[]", 1, "invalid", path, err)) < 0)
         goto done;
@@ -131,7 +131,6 @@ done:
     json_decref(invalid);
     json_decref(o);
     free(text);
-    free(path);
     return rc;
 }
 
@@ -274,11 +273,10 @@ static int from_json(sgt_manifest *m, const json_t *o, const source *s)
 int sgt_manifest_read(sgt_manifest *m, const char *folder, sgt_error *err)
 {
     sgt_manifest got = {0};
-    char *text = NULL, *path = sgt_join(folder, "manifest.json");
+    char *text = NULL, path[SGT_PATH];
     json_t *o = NULL;
     size_t n;
-    if (!path) return sgt_fail_memory(err, folder);
-    int rc = sgt_file_get(&text, &n, path, MAX_BYTES, err);
+    int rc = sgt_file_get(&text, &n, sgt_path(path, folder, "manifest.json"), MAX_BYTES, err);
     if (rc < 0) goto done;
     if ((rc = sgt_json_fits(text, n, SOME_VALUES + n / FEWEST_BYTES, path, err)) < 0) goto done;
     json_error_t why;
@@ -292,7 +290,6 @@ int sgt_manifest_read(sgt_manifest *m, const char *folder, sgt_error *err)
 done:
     json_decref(o);
     free(text);
-    free(path);
     if (rc < 0) sgt_manifest_free(&got);
     else *m = got;
     return sgt_fail_hint(err, rc, "damaged: copy the folder again, or tokenize again with --force");
@@ -347,7 +344,7 @@ int sgt_tokenizer_name(char **name, const char *tokenizer, size_t n, int64_t id,
 
 int sgt_tokenizer_config_write(const char *dir, const char *eot, uint32_t positions, sgt_error *err)
 {
-    char *text = NULL, *path = sgt_join(dir, SGT_TOKENIZER_CONFIG);
+    char *text = NULL, path[SGT_PATH];
     json_t *json = json_pack("{s:s, s:s*, s:s*, s:b}", "tokenizer_class", "PreTrainedTokenizerFast",
                              "bos_token", eot, "eos_token", eot, "clean_up_tokenization_spaces", 0);
     if (json && positions &&
@@ -356,9 +353,9 @@ int sgt_tokenizer_config_write(const char *dir, const char *eot, uint32_t positi
         json = NULL;
     }
     if (json) text = sgt_json_dumps(json, JSON_INDENT(2));
-    int rc = path && text ? sgt_file_put(path, text, strlen(text), err) : sgt_fail_memory(err, dir);
+    sgt_path(path, dir, SGT_TOKENIZER_CONFIG);
+    int rc = text ? sgt_file_put(path, text, strlen(text), err) : sgt_fail_memory(err, dir);
     json_decref(json);
-    free(path);
     free(text);
     return rc;
 }

@@ -52,10 +52,8 @@ static int is_megatron(const char *folder, const char *name, const char *split, 
     int val = has_word(name, "val") || has_word(name, "valid") || has_word(name, "validation");
     if (strcmp(split, "val") == 0 ? !val : strcmp(split, "train") || val || has_word(name, "test"))
         return 0;
-    char *path = sgt_join(folder, name);
-    int rc = path ? sgt_megatron_beside(path, err) : sgt_fail_memory(err, folder);
-    free(path);
-    return rc;
+    char path[SGT_PATH];
+    return sgt_megatron_beside(sgt_path(path, folder, "%s", name), err);
 }
 
 /* Return 1 if the file is a shard of the split under this kind of name, 0 if not, or a negative
@@ -128,11 +126,10 @@ static int collect_listed(char ***paths, size_t *count, const char *folder, cons
                           sgt_error *err)
 {
     sgt_manifest m = {0};
-    char *path = sgt_join(folder, "manifest.json");
-    int rc = path ? SGT_OK : sgt_fail_memory(err, folder);
-    if (!rc && !sgt_file_gone(path) && sgt_manifest_read(&m, folder, err) == SGT_ENOMEM)
-        rc = SGT_ENOMEM;
-    free(path);
+    char path[SGT_PATH];
+    sgt_path(path, folder, "manifest.json");
+    int rc = sgt_file_gone(path) ? SGT_OK : sgt_manifest_read(&m, folder, err);
+    if (rc != SGT_ENOMEM) rc = SGT_OK;
     if (!rc && m.raw) rc = list_manifest(paths, count, &m, folder, split, err);
     sgt_manifest_free(&m);
     return rc;
@@ -212,11 +209,8 @@ static int one_path(sgt_set *s, const char *path, sgt_error *err)
  * OUT/.work without a manifest means that shards are missing. */
 static int check_finished(const char *folder, sgt_error *err)
 {
-    char *work = sgt_join(folder, ".work");
-    if (!work) return sgt_fail_memory(err, folder);
-    int there = !sgt_file_gone(work);
-    free(work);
-    if (!there) return SGT_OK;
+    char work[SGT_PATH];
+    if (sgt_file_gone(sgt_path(work, folder, ".work"))) return SGT_OK;
     return sgt_fail(err, SGT_EFORMAT,
                     "%s: unfinished (the same sgt-tokenize command again finishes it)", folder);
 }
@@ -224,19 +218,13 @@ static int check_finished(const char *folder, sgt_error *err)
 /* Open nanoGPT's SPLIT.bin (train.bin, val.bin) in a folder without other shards. */
 static int one_raw(sgt_set *s, const char *folder, const sgt_loader_options *o, sgt_error *err)
 {
-    char name[256];
-    snprintf(name, sizeof name, "%s.bin", o->split);
-    char *path = sgt_join(folder, name);
-    if (!path) return sgt_fail_memory(err, folder);
-    int rc = SGT_OK, there = !sgt_file_gone(path);
-    if (there && o->raw) rc = one_path(s, path, err);
-    else if (there)
-        rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: no %s shards in it, but a %s (if that is nanoGPT's, without a header, "
-                      "pass the file itself)",
-                      folder, o->split, name);
-    free(path);
-    return rc;
+    char path[SGT_PATH];
+    if (sgt_file_gone(sgt_path(path, folder, "%s.bin", o->split))) return SGT_OK;
+    if (o->raw) return one_path(s, path, err);
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: no %s shards in it, but a %s.bin (if that is nanoGPT's, without a header, "
+                    "pass the file itself)",
+                    folder, o->split, o->split);
 }
 
 static int list_folder(sgt_set *s, const char *folder, const sgt_loader_options *o, sgt_error *err)
@@ -476,8 +464,8 @@ static void adopt_vocabulary(sgt_set *s, const sgt_manifest *m, uint32_t asked)
 static int open_folder(sgt_set *s, const char *folder, const sgt_loader_options *o, sgt_error *err)
 {
     int rc;
-    char *path = sgt_join(folder, "manifest.json");
-    if (!path) return sgt_fail_memory(err, folder);
+    char path[SGT_PATH];
+    sgt_path(path, folder, "manifest.json");
     if (s->raw || sgt_file_gone(path)) {
         if ((rc = list_folder(s, folder, o, err)) == 0) rc = check_shards(s, folder, o, err);
     } else {
@@ -490,7 +478,6 @@ static int open_folder(sgt_set *s, const char *folder, const sgt_loader_options 
         adopt_vocabulary(s, &m, o->vocab);
         sgt_manifest_free(&m);
     }
-    free(path);
     return rc;
 }
 
