@@ -100,8 +100,7 @@ static int open_runs(report *r, char **paths, const sgt_notice *notice, sgt_erro
         report_run *run = &r->runs[r->count];
         rc = report_run_open(run, paths[r->count], notice, err);
         r->count++;
-        if (rc == SGT_OK && !o.no_sample)
-            rc = report_sample_write(&run->sample, run->checkpoint, run->parameters, r->stop, err);
+        if (rc == SGT_OK && !o.no_sample) rc = report_run_sample(run, r->stop, err);
     }
     return rc;
 }

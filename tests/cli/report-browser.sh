@@ -94,10 +94,10 @@ for run in one 'a run of a name that is long enough to be wider than a telephone
 done 2> /dev/null
 run 0 sgt-report one -o one.html
 run 0 sgt-report one a*/two three -o several.html
-look one.html 360 light 10
-look one.html 1440 dark 10
-look several.html 360 dark 13
-look several.html 1440 light 13
+look one.html 360 light 9
+look one.html 1440 dark 9
+look several.html 360 dark 10
+look several.html 1440 light 10
 
 # Planted faults are found: something too wide, a console message, text that is too pale.
 sed 's/<footer>/<div style="width:2000px">wide<\/div>&/' one.html > wide.html

@@ -14,8 +14,8 @@ BUDGET = {
     "loader": 8831,
     "train": 13678,
     "kernels": 12186,
-    "tools": 17299,
-    "tests": 54088,
+    "tools": 17070,
+    "tests": 54087,
     "manuals": 2480,
     "pages": 1198,
 }

@@ -1,14 +1,13 @@
 /* chart.c: writes a <figure>: its legend, its caption, and its chart as SVG. It finds the ranges
  * and ticks of the axes, draws the series, and adds tooltips. Coordinates are pixels from the top
  * left. A shape takes the colour of its class from the page's style. */
-#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "loader/base/memory.h"
 #include "tools/cli/process.h"
-#include "tools/cli/talk.h"
 #include "tools/report/report.h"
 
 /* Sizes of charts in pixels. A large chart is written in both sizes, and the style shows one of
@@ -23,12 +22,12 @@ enum { LEFT = 46, RIGHT = 12, TOP = 10, BOTTOM = 27, LABEL = 17 };
 report_point *report_add_series(report_figure *g, report_kind kind, unsigned color,
                                 const char *name, size_t points)
 {
-    assert(g->count < REPORT_SERIES);
-    report_series *s = &g->series[g->count++];
-    *s = (report_series){.kind = kind, .color = color, .name = name, .count = points};
-    s->points = calloc(points + !points, sizeof *s->points);
-    if (!s->points) sgt_no_memory();
-    return s->points;
+    report_series s = {.kind = kind, .color = color, .name = name, .count = points};
+    s.points = calloc(points + !points, sizeof *s.points);
+    if (!s.points || sgt_reserve(&g->series, &g->room, g->count + 1, sizeof s, NULL, NULL) < 0)
+        sgt_no_memory();
+    g->series[g->count++] = s;
+    return s.points;
 }
 
 static int is_empty(const report_figure *g)
@@ -41,11 +40,18 @@ static int is_empty(const report_figure *g)
 
 /* ---- axes ---- */
 
+#define TICKS 16
+
+typedef struct tick {
+    double at;
+    char text[24];
+} tick;
+
 typedef struct axis {
     double low, high; /* range of values shown */
     int log;
     double start, end; /* positions of its ends, in pixels */
-    report_tick ticks[REPORT_TICKS];
+    tick ticks[TICKS];
     size_t count;
 } axis;
 
@@ -110,9 +116,8 @@ static void format_tick(char *buf, size_t n, double v, double step)
 static void add_linear_ticks(axis *a, double unit, int count)
 {
     double low = a->low / unit, high = a->high / unit, step = nice_step(high - low, count);
-    for (double k = ceil(low / step - 1e-6); k <= high / step + 1e-6 && a->count < REPORT_TICKS;
-         k++) {
-        report_tick *t = &a->ticks[a->count++];
+    for (double k = ceil(low / step - 1e-6); k <= high / step + 1e-6 && a->count < TICKS; k++) {
+        tick *t = &a->ticks[a->count++];
         t->at = k * step * unit;
         format_tick(t->text, sizeof t->text, fabs(k) < 0.5 ? 0 : k * step, step);
     }
@@ -127,10 +132,10 @@ static void add_log_ticks(axis *a, double unit, int count)
         to = (int)floor(log10(a->high / unit) + 1e-6);
     int each = (to - from) / count + 1;
     for (int power = to - from < 2 ? from - 1 : from; power <= to; power += each)
-        for (int i = 0; i < (to - from < 2 ? 3 : 1) && a->count < REPORT_TICKS; i++) {
+        for (int i = 0; i < (to - from < 2 ? 3 : 1) && a->count < TICKS; i++) {
             double v = parts[i] * pow(10, power);
             if (v * unit < a->low / 1.0001 || v * unit > a->high * 1.0001) continue;
-            report_tick *t = &a->ticks[a->count++];
+            tick *t = &a->ticks[a->count++];
             t->at = v * unit;
             if (v >= 1e4 || v < 1e-3) snprintf(t->text, sizeof t->text, "%.0e", v);
             else snprintf(t->text, sizeof t->text, "%g", v);
@@ -154,7 +159,7 @@ static void find_ranges(const report_figure *g, axis *x, axis *y)
             include(x, at->x);
             if (s->kind == REPORT_RUG) continue;
             include(y, at->y);
-            if (s->band || s->kind == REPORT_AREA) include(y, at->low), include(y, at->high);
+            if (s->band) include(y, at->low), include(y, at->high);
         }
     }
     if (g->x_end > 0) x->low = 0, x->high = g->x_end;
@@ -183,12 +188,7 @@ static frame make_frame(const report_figure *g, int wide, int high)
                .high = high};
     find_ranges(g, &f.x, &f.y);
     add_ticks(&f.y, g->y_unit, high == LARGE_HIGH ? 8 : 5);
-    if (!g->x_tick_count) add_ticks(&f.x, g->x_unit, wide == LARGE ? 8 : 4);
-    for (size_t i = 0; i < g->x_tick_count; i++) {
-        report_tick *t = &f.x.ticks[f.x.count++];
-        *t = g->x_ticks[i];
-        if (wide < LARGE && *t->brief) memcpy(t->text, t->brief, sizeof t->brief);
-    }
+    add_ticks(&f.x, g->x_unit, wide == LARGE ? 8 : 4);
     return f;
 }
 
@@ -370,16 +370,9 @@ static void put_area(FILE *page, const frame *f, const report_series *s, const c
 /* Format a value with its unit for a tooltip. */
 static char *format_value(char *buf, size_t n, const report_words *w, double v)
 {
-    char number[64] = "";
-    switch (w->number) {
-    case REPORT_DIGITS: snprintf(number, sizeof number, "%.4g", v); break;
-    case REPORT_COUNT: sgt_format_count(number, sizeof number, (uint64_t)fmax(0, v + 0.5)); break;
-    case REPORT_BIG: report_big(number, sizeof number, v); break;
-    case REPORT_PERCENT: snprintf(number, sizeof number, "%.4g\u00a0%%", 100 * v); break;
-    case REPORT_BYTES: sgt_format_bytes(number, sizeof number, (uint64_t)fmax(0, v)); break;
-    case REPORT_TIME: report_time(number, sizeof number, v); break;
-    }
-    snprintf(buf, n, "%s%s%s", w->before, number, w->after);
+    char number[64];
+    snprintf(buf, n, "%s%s%s", w->before, report_format(number, sizeof number, w->number, v),
+             w->after);
     return buf;
 }
 
@@ -419,14 +412,6 @@ static void put_dots(FILE *page, const report_figure *g, const frame *f, const r
  * of series. */
 enum { MOST_LARGE = 100, MOST_SMALL = 30, LINES = 512, LEAST = 16 };
 
-/* Return the middle of points first .. end - 1 on the x axis. In a chart of areas, points come in
- * pairs, one at each end of a part of a step. */
-static double middle(const report_series *s, size_t first, size_t end)
-{
-    if (s->kind == REPORT_AREA) return (s->points[first].x + s->points[end - 1].x) / 2;
-    return s->points[first + (end - first) / 2].x;
-}
-
 /* Return the series whose points determine the strips: the one that reaches farthest, and of
  * several such the one with the most points. */
 static const report_series *find_ruler(const report_figure *g)
@@ -460,8 +445,7 @@ static size_t append_value(char *title, size_t at, const report_figure *g, const
                            const report_point *p)
 {
     char value[64], low[64], high[64];
-    format_value(value, sizeof value, &g->y_words,
-                 s->kind == REPORT_AREA ? p->high - p->low : p->y);
+    format_value(value, sizeof value, &g->y_words, p->y);
     int n = s->band ? snprintf(title + at, TITLE - at, "\n%s %s (%s to %s)", s->name, value,
                                format_value(low, sizeof low, &g->y_words, p->low),
                                format_value(high, sizeof high, &g->y_words, p->high))
@@ -498,24 +482,21 @@ static void put_tooltips(FILE *page, const report_figure *g, const frame *f)
     if (!r) return;
     for (size_t i = 0; i < g->count; i++) lines += g->series[i].name != NULL;
     while (most > LEAST && most * lines > LINES) most--;
-    size_t pair = r->kind == REPORT_AREA ? 2 : 1, points = r->count / pair,
-           each = pair * ((points + most - 1) / most);
+    size_t each = (r->count + most - 1) / most;
     const report_point *p = r->points;
     fputs("<g class=\"hits\">\n", page);
     for (size_t i = 0; i < r->count; i += each) {
         size_t end = i + each < r->count ? i + each : r->count;
-        double from = i ? (p[i - 1].x + p[i].x) / 2 : pair == 2 ? p[0].x : f->x.low;
-        double to = end < r->count ? (p[end - 1].x + p[end].x) / 2
-                    : pair == 2    ? p[end - 1].x
-                                   : f->x.high;
-        put_strip(page, g, f, middle(r, i, end), from, to);
+        double from = i ? (p[i - 1].x + p[i].x) / 2 : f->x.low;
+        double to = end < r->count ? (p[end - 1].x + p[end].x) / 2 : f->x.high;
+        put_strip(page, g, f, p[i + (end - i) / 2].x, from, to);
     }
     fputs("</g>\n", page);
 }
 
 /* ---- the figure ---- */
 
-/* Draw all series, from back to front: areas and bands, faint lines, other lines, tooltips,
+/* Draw all series, from back to front: bands, faint lines, other lines, tooltips,
  * dots. */
 static void put_series(FILE *page, const report_figure *g, const frame *f)
 {
@@ -529,8 +510,8 @@ static void put_series(FILE *page, const report_figure *g, const frame *f)
     char class[24];
     for (size_t i = 0; i < g->count; i++) {
         const report_series *s = &g->series[i];
-        snprintf(class, sizeof class, s->kind == REPORT_AREA ? "area m%u" : "band s%u", s->color);
-        if (s->kind == REPORT_AREA || s->band) put_area(page, f, s, class);
+        snprintf(class, sizeof class, "band s%u", s->color);
+        if (s->band) put_area(page, f, s, class);
     }
     for (size_t k = 0; k < sizeof strokes / sizeof *strokes; k++)
         for (size_t i = 0; i < g->count; i++) {
@@ -566,7 +547,7 @@ static void put_key(FILE *page, const char *class, unsigned color, const char *n
 
 static void put_legend(FILE *page, const report *r, const report_figure *g)
 {
-    size_t runs = g->of_runs && r->count > 1 ? r->count : 0;
+    size_t runs = !g->unnamed && r->count > 1 ? r->count : 0;
     if (!runs && !g->key_count) return;
     fputs("<ul class=\"legend\">\n", page);
     for (size_t i = 0; i < runs; i++) put_key(page, "line", (unsigned)i, r->runs[i].name);
@@ -596,4 +577,5 @@ void report_put_figure(FILE *page, const report *r, report_figure *g)
     if (!sgt_stopped(r->stop)) put_content(page, r, g);
     fputs("</figure>\n", page);
     for (size_t i = 0; i < g->count; i++) free(g->series[i].points);
+    free(g->series);
 }

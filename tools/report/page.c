@@ -2,6 +2,7 @@
  * and the sections of figures. The page is a single file; its content-security policy forbids it to
  * load anything. The caller checks for write errors (ferror). */
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -34,8 +35,7 @@ static void put_printable(FILE *page, const char *text)
 
 void report_put_swatch(FILE *page, const char *class, unsigned color)
 {
-    fprintf(page, "<i class=\"key %s %c%u\"></i>", class, strcmp(class, "area") == 0 ? 'm' : 's',
-            color);
+    fprintf(page, "<i class=\"key %s s%u\"></i>", class, color);
 }
 
 /* Write a run's name after the mark of its colour. */
@@ -45,16 +45,17 @@ static void put_name(FILE *page, const report *r, size_t run)
     report_put_text(page, r->runs[run].name);
 }
 
-char *report_big(char *buf, size_t n, double x)
+/* Format a count with three digits and the letter of its power of ten. */
+static void format_big(char *buf, size_t n, double x)
 {
     static const char *const names[] = {"", "\u00a0k", "\u00a0M", "\u00a0G", "\u00a0T", "\u00a0P"};
     size_t i = 0;
     for (; x >= 999.5 && i + 1 < sizeof names / sizeof *names; i++) x /= 1000;
     snprintf(buf, n, "%.*f%s", i && x < 99.95 ? (x < 9.995 ? 2 : 1) : 0, x, names[i]);
-    return buf;
 }
 
-char *report_time(char *buf, size_t n, double seconds)
+/* Format a time, whose words no line break separates. */
+static void format_time(char *buf, size_t n, double seconds)
 {
     char plain[40];
     size_t at = 0;
@@ -63,6 +64,20 @@ char *report_time(char *buf, size_t n, double seconds)
     for (const char *p = plain; *p && at < n; p++) {
         const char letter[] = {*p, 0};
         at += (size_t)snprintf(buf + at, n - at, "%s", *p == ' ' ? "\u00a0" : letter);
+    }
+}
+
+char *report_format(char *buf, size_t n, report_number number, double x)
+{
+    switch (number) {
+    case REPORT_DIGITS: snprintf(buf, n, "%.4g", x); break;
+    case REPORT_FIXED: snprintf(buf, n, "%.4f", x); break;
+    case REPORT_COUNT: sgt_format_count(buf, n, (uint64_t)fmax(0, x + 0.5)); break;
+    case REPORT_BIG: format_big(buf, n, x); break;
+    case REPORT_PERCENT: snprintf(buf, n, "%.4g\u00a0%%", 100 * x); break;
+    case REPORT_SHARE: snprintf(buf, n, "%.1f\u00a0%%", 100 * x); break;
+    case REPORT_BYTES: sgt_format_bytes(buf, n, (uint64_t)fmax(0, x)); break;
+    case REPORT_TIME: format_time(buf, n, x); break;
     }
     return buf;
 }
@@ -84,10 +99,10 @@ void report_begin_table(FILE *page, const report_table *t)
     fputs("</tr></thead>\n<tbody>\n", page);
 }
 
-void report_begin_row(FILE *page, const char *class, unsigned color, const char *title)
+void report_begin_row(FILE *page, unsigned color, const char *title)
 {
     fputs("<tr><th scope=\"row\">", page);
-    report_put_swatch(page, class, color);
+    if (color < REPORT_RUNS) report_put_swatch(page, "line", color);
     report_put_text(page, title);
     fputs("</th>", page);
 }
@@ -99,7 +114,7 @@ void report_put_cell(FILE *page, const char *text)
     fputs("</td>", page);
 }
 
-static void end_table(FILE *page, const report_table *t)
+void report_end_table(FILE *page, const report_table *t)
 {
     fprintf(page, "</tbody>\n</table>\n%s", t->scroll ? "</div>\n" : "");
 }
@@ -108,39 +123,12 @@ static void end_table(FILE *page, const report_table *t)
 
 #define LEAST_NOISE 5e-5 /* smallest noise of a loss that four digits can show */
 
-typedef enum figure { LOSS, VAL, BITS, TOKENS, TIME, SPEED, MFU, PEAK, FIGURES } figure;
-
-static const char *const figure_names[FIGURES] = {"Final loss", "Validation loss", "Bits per byte",
-                                                  "Tokens",     "Time in steps",   "Tokens/s",
-                                                  "MFU",        "Memory in steps"};
-
-static double figure_of(const report_run *run, figure f)
-{
-    const double all[FIGURES] = {run->loss,    run->val_loss, run->val_bits, run->tokens,
-                                 run->seconds, run->speed,    run->mfu,      run->peak};
-    return all[f];
-}
-
 /* Format the final loss with one digit more than its noise allows. */
 static char *format_final_loss(char *buf, size_t n, const report_run *run)
 {
     double noise = run->loss_noise;
     int digits = noise >= LEAST_NOISE ? 1 - (int)floor(log10(noise)) : 4;
     snprintf(buf, n, "%.*f", digits < 1 ? 1 : digits > 4 ? 4 : digits, run->loss);
-    return buf;
-}
-
-/* Format a headline number; NULL if it is unknown. */
-static char *format_figure(char *buf, size_t n, figure f, const report_run *run)
-{
-    double x = figure_of(run, f);
-    if (isnan(x)) return NULL;
-    if (f == LOSS) return format_final_loss(buf, n, run);
-    if (f == TIME) return report_time(buf, n, x);
-    if (f == PEAK) return sgt_format_bytes(buf, n, (uint64_t)x);
-    if (f == VAL || f == BITS) snprintf(buf, n, "%.4f", x);
-    else if (f == MFU) snprintf(buf, n, "%.1f\u00a0%%", 100 * x);
-    else report_big(buf, n, x);
     return buf;
 }
 
@@ -163,6 +151,7 @@ static void put_steps(FILE *page, const report_run *run)
 static void put_noise(FILE *page, const report_run *run)
 {
     char steps[48];
+    if (isnan(run->loss)) return;
     if (run->loss_noise >= LEAST_NOISE)
         fprintf(page, run->loss_noise < 1 ? "\u00b1\u00a0%.1g " : "\u00b1\u00a0%.0f ",
                 run->loss_noise);
@@ -174,24 +163,52 @@ static void put_noise(FILE *page, const report_run *run)
     fputs("; lower is better", page);
 }
 
-/* Write the small print below a headline number. */
-static void put_more(FILE *page, const report_run *run, figure f)
+/* Write the lowest validation loss if that is not the last. */
+static void put_lowest(FILE *page, const report_run *run)
 {
-    static const char *const fixed[FIGURES] = {[VAL] = "lower is better",
-                                               [BITS] = "of validation; lower is better",
-                                               [SPEED] = "higher is better",
-                                               [MFU] = "of the peak speed"};
     char step[48];
-    int known = !isnan(figure_of(run, f));
-    if (f != TIME && !(known && (f == LOSS || fixed[f]))) return;
-    fputs("<dd class=\"more\">", page);
-    if (f == LOSS) put_noise(page, run);
-    else if (f == TIME) put_steps(page, run);
-    else if (f == VAL && run->best_val < run->val_loss)
+    if (run->best_val < run->val_loss)
         fprintf(page, "lowest %.4f, step %s", run->best_val,
                 sgt_format_count(step, sizeof step, (uint64_t)run->best_step));
-    else fputs(fixed[f], page);
-    fputs("</dd>", page);
+    else fputs("lower is better", page);
+}
+
+/* A headline number: a double of report_run. */
+typedef struct headline {
+    const char *name;
+    size_t at; /* offset in report_run */
+    report_number number;
+    int best;     /* -1: of several runs, the lowest value is the best; 1: the highest; 0: none */
+    int left_out; /* 1: left out if it is unknown */
+    /* the small print below the number: a text, or what a function writes */
+    const char *more;
+    void (*put_more)(FILE *page, const report_run *run);
+} headline;
+
+static const headline headlines[] = {
+    {"Final loss", offsetof(report_run, loss), REPORT_FIXED, -1, 0, NULL, put_noise},
+    {"Validation loss", offsetof(report_run, val_loss), REPORT_FIXED, -1, 1, NULL, put_lowest},
+    {"Bits per byte", offsetof(report_run, val_bits), REPORT_FIXED, -1, 1,
+     "of validation; lower is better", NULL},
+    {"Tokens", offsetof(report_run, tokens), REPORT_BIG, 0, 0, NULL, NULL},
+    {"Time in steps", offsetof(report_run, seconds), REPORT_TIME, 0, 0, NULL, put_steps},
+    {"Tokens/s", offsetof(report_run, speed), REPORT_BIG, 1, 0, "higher is better", NULL},
+    {"MFU", offsetof(report_run, mfu), REPORT_SHARE, 1, 0, "of the peak speed", NULL},
+    {"Memory in steps", offsetof(report_run, peak), REPORT_BYTES, 0, 0, NULL, NULL}};
+enum { HEADLINES = sizeof headlines / sizeof *headlines };
+
+static double value_of(const report_run *run, const headline *h)
+{
+    return *(const double *)(const void *)((const char *)run + h->at);
+}
+
+/* Format a headline number; NULL if it is unknown. */
+static char *format_headline(char *buf, size_t n, const headline *h, const report_run *run)
+{
+    double x = value_of(run, h);
+    if (isnan(x)) return NULL;
+    return h->put_more == put_noise ? format_final_loss(buf, n, run)
+                                    : report_format(buf, n, h->number, x);
 }
 
 /* Write the headline numbers of a single run. */
@@ -199,57 +216,58 @@ static void put_strip(FILE *page, const report_run *run)
 {
     char buf[48];
     fputs("<dl class=\"strip\">\n", page);
-    for (figure f = 0; f < FIGURES; f++) {
-        const char *text = format_figure(buf, sizeof buf, f, run);
-        if ((f == VAL || f == BITS) && !text) continue;
-        if (!text) text = f == LOSS && run->steps > 0 ? "not a number" : "\u2013";
-        fprintf(page, "<div><dt>%s</dt><dd>%s</dd>", figure_names[f], text);
-        put_more(page, run, f);
-        fputs("</div>\n", page);
+    for (const headline *h = headlines; h < headlines + HEADLINES; h++) {
+        const char *text = format_headline(buf, sizeof buf, h, run);
+        int more = h->put_more == put_steps || (text && (h->more || h->put_more));
+        if (!text && h->left_out) continue;
+        if (!text) text = h == headlines && run->steps > 0 ? "not a number" : "\u2013";
+        fprintf(page, "<div><dt>%s</dt><dd>%s</dd>", h->name, text);
+        if (more) fputs("<dd class=\"more\">", page);
+        if (h->put_more && more) h->put_more(page, run);
+        else if (more) fputs(h->more, page);
+        fputs(more ? "</dd></div>\n" : "</div>\n", page);
     }
     fputs("</dl>\n", page);
 }
 
-/* Return the best value over all runs: the lowest loss, the highest speed; NAN if none is best. */
-static double best_of(const report *r, figure f)
+/* Return the best value over all runs; NAN if none is best. */
+static double best_of(const report *r, const headline *h)
 {
     double best = NAN;
     for (size_t i = 0; i < r->count; i++) {
-        double x = figure_of(&r->runs[i], f);
-        if (f == TOKENS || f == TIME || f == PEAK || isnan(x)) continue;
-        if (!(f <= BITS ? x >= best : x <= best)) best = x;
+        double x = value_of(&r->runs[i], h);
+        if (h->best && !isnan(x) && !(h->best * x <= h->best * best)) best = x;
     }
     return best;
 }
 
-static const char *option_of(const report_run *run, const char *name)
+/* Return whether two runs have the same value of an option, or both none. */
+static int have_same(const report_run *a, const report_run *b, const char *name)
 {
-    return json_string_value(json_object_get(run->options, name));
+    const json_t *x = json_object_get(a->options, name), *y = json_object_get(b->options, name);
+    return x == y || json_equal(x, y);
 }
-
-static int is_same(const char *a, const char *b) { return a && b ? strcmp(a, b) == 0 : a == b; }
 
 /* Return whether two runs were trained and evaluated on the same data, as far as that is known.
  * Compare the hashes of the training data from their checkpoints, or if a hash is missing, the
  * paths. */
 static int have_same_data(const report_run *a, const report_run *b)
 {
-    if (a->data_hash && b->data_hash && a->data_hash != b->data_hash) return 0;
-    if (!(a->data_hash && b->data_hash) && !is_same(option_of(a, "data"), option_of(b, "data")))
-        return 0;
-    return is_same(option_of(a, "val-data"), option_of(b, "val-data"));
+    int hashes = a->data_hash && b->data_hash;
+    return (hashes ? a->data_hash == b->data_hash : have_same(a, b, "data")) &&
+           have_same(a, b, "val-data");
 }
 
-static void put_run_row(FILE *page, const report *r, size_t i, const figure *columns, size_t count,
-                        int comparable)
+static void put_run_row(FILE *page, const report *r, size_t i, const headline *const *columns,
+                        size_t count, int comparable)
 {
     const report_run *run = &r->runs[i];
     char text[48];
-    report_begin_row(page, "line", (unsigned)i, run->name);
+    report_begin_row(page, (unsigned)i, run->name);
     report_put_cell(page, format_steps_done(text, sizeof text, run));
     for (size_t k = 0; k < count; k++) {
-        const char *x = format_figure(text, sizeof text, columns[k], run);
-        if (comparable && figure_of(run, columns[k]) == best_of(r, columns[k]))
+        const char *x = format_headline(text, sizeof text, columns[k], run);
+        if (comparable && value_of(run, columns[k]) == best_of(r, columns[k]))
             fprintf(page, "<td><strong>%s</strong></td>", x);
         else report_put_cell(page, x);
     }
@@ -259,23 +277,23 @@ static void put_run_row(FILE *page, const report *r, size_t i, const figure *col
 /* Write the headline numbers of several runs. Bits per byte are left out if no run has them. */
 static void put_runs(FILE *page, const report *r)
 {
-    const char *titles[2 + FIGURES] = {"Run", "Steps"};
-    figure columns[FIGURES];
+    const char *titles[2 + HEADLINES] = {"Run", "Steps"};
+    const headline *columns[HEADLINES];
     size_t count = 0;
     int comparable = 1, bits = 0;
     for (size_t i = 0; i < r->count; i++) {
         comparable &= have_same_data(&r->runs[0], &r->runs[i]);
         bits |= !isnan(r->runs[i].val_bits);
     }
-    for (figure f = 0; f < FIGURES; f++) {
-        if (f == BITS && !bits) continue;
-        titles[2 + count] = figure_names[f];
-        columns[count++] = f;
+    for (const headline *h = headlines; h < headlines + HEADLINES; h++) {
+        if (h->at == offsetof(report_run, val_bits) && !bits) continue;
+        titles[2 + count] = h->name;
+        columns[count++] = h;
     }
     const report_table t = {"scroll card", "numbers", "Runs", titles, 2 + count, 0};
     report_begin_table(page, &t);
     for (size_t i = 0; i < r->count; i++) put_run_row(page, r, i, columns, count, comparable);
-    end_table(page, &t);
+    report_end_table(page, &t);
     fprintf(page,
             "<p class=\"none\">Losses in nats per token, final ones means of the last 1 %% of the "
             "steps (at least 20): lower is better. Speed and MFU: higher is better. %s</p>\n",
@@ -284,29 +302,14 @@ static void put_runs(FILE *page, const report *r)
                          "be compared.");
 }
 
-/* ---- facts about runs ---- */
-
-typedef enum fact { MODEL, DATA, HOST, BEGUN, COMMAND, FACTS } fact;
-
-static const char *const fact_names[FACTS] = {"Model", "Data", "Host", "Begun", "Command"};
-
-static int has_fact(const report_run *run, fact f)
-{
-    switch (f) {
-    case MODEL: return run->parameters || run->settings_known;
-    case DATA: return option_of(run, "data") || run->data_hash;
-    case HOST: return *run->host || *run->machine || *run->device;
-    case BEGUN: return *run->begun != '\0';
-    default: return *run->command != '\0';
-    }
-}
+/* ---- facts about runs: functions that write nothing if the fact is unknown ---- */
 
 static void put_model(FILE *page, const report_run *run)
 {
     char text[64];
     const char *model = run->settings_known ? run->settings.model : NULL;
     if (model) put_printable(page, model);
-    report_big(text, sizeof text, (double)run->parameters);
+    report_format(text, sizeof text, REPORT_BIG, (double)run->parameters);
     if (run->parameters) fprintf(page, "%s%s parameters", model ? ", " : "", text);
     if (run->settings_known && run->settings.step.precision != SGT_DEFAULT_WORD)
         fprintf(page, "%s%s", model || run->parameters ? ", " : "",
@@ -315,7 +318,7 @@ static void put_model(FILE *page, const report_run *run)
 
 static void put_data(FILE *page, const report_run *run)
 {
-    const char *data = option_of(run, "data");
+    const char *data = json_string_value(json_object_get(run->options, "data"));
     if (data) put_printable(page, data);
     if (run->data_hash)
         fprintf(page, "%s<small>%sfingerprint %08llx</small>", data ? " " : "",
@@ -347,7 +350,7 @@ static void put_time(FILE *page, const char *time)
 
 static void put_begun(FILE *page, const report_run *run)
 {
-    put_time(page, run->begun);
+    if (*run->begun) put_time(page, run->begun);
     if (run->starts < 2) return;
     fprintf(page, " <small>\u00b7 resumed %llu time%s, last ", (unsigned long long)run->starts - 1,
             run->starts == 2 ? "" : "s");
@@ -360,6 +363,7 @@ static void put_begun(FILE *page, const report_run *run)
 static void put_command(FILE *page, const report_run *run)
 {
     char word[sizeof run->command];
+    if (!*run->command) return;
     fputs("<code class=\"words\">", page);
     for (const char *at = run->command; *at;) {
         size_t n = strcspn(at, " ");
@@ -372,11 +376,28 @@ static void put_command(FILE *page, const report_run *run)
     fputs("</code>", page);
 }
 
-static void put_fact(FILE *page, const report_run *run, fact f)
+static const struct {
+    const char *name;
+    void (*put)(FILE *page, const report_run *run);
+} facts[] = {{"Model", put_model},
+             {"Data", put_data},
+             {"Host", put_host},
+             {"Begun", put_begun},
+             {"Command", put_command}};
+enum { FACTS = sizeof facts / sizeof *facts };
+
+/* Return what is known of a fact as malloc'd HTML; NULL: nothing. */
+static char *write_fact(const report_run *run, size_t fact)
 {
-    static void (*const put[FACTS])(FILE *, const report_run *) = {put_model, put_data, put_host,
-                                                                   put_begun, put_command};
-    put[f](page, run);
+    char *text = NULL;
+    size_t n;
+    FILE *to = open_memstream(&text, &n);
+    if (!to) sgt_no_memory();
+    facts[fact].put(to, run);
+    if (fclose(to) == EOF) sgt_no_memory();
+    if (n) return text;
+    free(text);
+    return NULL;
 }
 
 /* ---- samples ---- */
@@ -385,12 +406,13 @@ static void put_fact(FILE *page, const report_run *run, fact f)
 
 /* Write the text that a run's model made, with U+FFFD for bytes that are not UTF-8, or why there is
  * none. */
-static void put_sample(FILE *page, const report_sample *s)
+static void put_sample(FILE *page, const report_run *run)
 {
-    const char *text = s->text ? s->text + strspn(s->text, " ") : "";
+    const char *text = run->sample ? run->sample + strspn(run->sample, " ") : "";
     if (!*text) {
         fputs("<span class=\"none\">none: ", page);
-        put_printable(page, s->why_not ? s->why_not : "the model writes nothing but blanks");
+        put_printable(page,
+                      run->no_sample ? run->no_sample : "the model writes nothing but blanks");
         fputs("</span>", page);
         return;
     }
@@ -401,22 +423,21 @@ static void put_sample(FILE *page, const report_sample *s)
     json_decref(valid);
 }
 
-static int has_sample(const report_run *run) { return run->sample.text || run->sample.why_not; }
+static int has_sample(const report_run *run) { return run->sample || run->no_sample; }
 
 /* Describe a single run. */
 static void put_about(FILE *page, const report_run *run)
 {
     fputs("<dl class=\"about\">\n", page);
-    for (fact f = 0; f < FACTS; f++) {
-        if (!has_fact(run, f)) continue;
-        fprintf(page, "<div><dt>%s</dt><dd>", fact_names[f]);
-        put_fact(page, run, f);
-        fputs("</dd></div>\n", page);
+    for (size_t f = 0; f < FACTS; f++) {
+        char *text = write_fact(run, f);
+        if (text) fprintf(page, "<div><dt>%s</dt><dd>%s</dd></div>\n", facts[f].name, text);
+        free(text);
     }
     if (has_sample(run)) {
         fputs("<div><dt>Sample</dt><dd>", page);
-        put_sample(page, &run->sample);
-        if (run->sample.text) fprintf(page, " <small>%d " HOW "</small>", REPORT_SAMPLE_TOKENS);
+        put_sample(page, run);
+        if (run->sample) fprintf(page, " <small>%d " HOW "</small>", REPORT_SAMPLE_TOKENS);
         fputs("</dd></div>\n", page);
     }
     fputs("</dl>\n", page);
@@ -427,23 +448,20 @@ static void put_origins(FILE *page, const report *r)
 {
     const char *titles[1 + FACTS] = {"Run"};
     const report_table t = {"scroll", "texts", "Where the runs come from", titles, 1 + FACTS, 0};
-    memcpy(titles + 1, fact_names, sizeof fact_names);
+    for (size_t f = 0; f < FACTS; f++) titles[1 + f] = facts[f].name;
     fputs("<details>\n<summary>Where they come from: data, host, date, command</summary>\n", page);
     report_begin_table(page, &t);
     for (size_t i = 0; i < r->count; i++) {
-        report_begin_row(page, "line", (unsigned)i, r->runs[i].name);
-        for (fact f = 0; f < FACTS; f++) {
-            if (!has_fact(&r->runs[i], f)) {
-                report_put_cell(page, NULL);
-                continue;
-            }
-            fputs("<td>", page);
-            put_fact(page, &r->runs[i], f);
-            fputs("</td>", page);
+        report_begin_row(page, (unsigned)i, r->runs[i].name);
+        for (size_t f = 0; f < FACTS; f++) {
+            char *text = write_fact(&r->runs[i], f);
+            if (text) fprintf(page, "<td>%s</td>", text);
+            else report_put_cell(page, NULL);
+            free(text);
         }
         fputs("</tr>\n", page);
     }
-    end_table(page, &t);
+    report_end_table(page, &t);
     fputs("</details>\n", page);
 }
 
@@ -458,7 +476,7 @@ static void put_samples(FILE *page, const report *r)
         fputs("<figure class=\"sample\">\n<h3>", page);
         put_name(page, r, i);
         fputs("</h3>\n", page);
-        put_sample(page, &r->runs[i].sample);
+        put_sample(page, &r->runs[i]);
         fputs("</figure>\n", page);
     }
     fprintf(page, "<p class=\"none\">%d " HOW ".</p>\n</section>\n", REPORT_SAMPLE_TOKENS);
@@ -565,17 +583,10 @@ static char *format_option(const report_run *run, const char *name)
     return text;
 }
 
-/* Return whether not all runs have the same value of an option. */
 static int differs(const report *r, const char *name)
 {
     int differ = 0;
-    char *first = format_option(&r->runs[0], name);
-    for (size_t i = 1; i < r->count && !differ; i++) {
-        char *other = format_option(&r->runs[i], name);
-        differ = !is_same(first, other);
-        free(other);
-    }
-    free(first);
+    for (size_t i = 1; i < r->count; i++) differ |= !have_same(&r->runs[0], &r->runs[i], name);
     return differ;
 }
 
@@ -614,7 +625,7 @@ static void put_option_table(FILE *page, const report *r, const char *caption, i
         }
     if (!rows)
         fprintf(page, "<tr><td colspan=\"%zu\" class=\"none\">None.</td></tr>\n", r->count + 1);
-    end_table(page, &t);
+    report_end_table(page, &t);
 }
 
 static void put_options(FILE *page, const report *r)
@@ -678,11 +689,7 @@ void report_put_page(FILE *page, const report *r)
     }
     put_notes(page, r);
     put_advice(page, r);
-    if (steps) {
-        report_put_losses(page, r);
-        report_put_steps(page, r);
-        report_put_memory(page, r);
-    }
+    if (steps) report_put_figures(page, r);
     put_options(page, r);
     end_page(page);
 }

@@ -1,8 +1,8 @@
-/* report.h: the parts of sgt-report. run.c reads a run's folder and computes its numbers and its
- * advice, sample.c lets its checkpoint generate a few words, figures.c lists the figures of a page,
- * chart.c draws one, and page.c writes the page with its tables, in the style of style.c. Functions
- * that return int return 0 or a negative SGT_E* with *err filled in. Small allocations end the
- * program if memory runs out. */
+/* report.h: the parts of sgt-report. run.c reads a run's folder, computes its numbers and its
+ * advice, and lets its checkpoint generate a few words. figures.c lists the figures of a page and
+ * writes the tables of memory, chart.c draws one figure, and page.c writes the page, in the style of
+ * style.c. Functions that return int return 0 or a negative SGT_E* with *err filled in. Small
+ * allocations end the program if memory runs out. */
 #ifndef SGT_TOOLS_REPORT_H
 #define SGT_TOOLS_REPORT_H
 
@@ -16,23 +16,8 @@
 
 /* Most runs on one page: more could not be distinguished by colours and dashes. */
 #define REPORT_RUNS 24
-#define REPORT_ADVICE 12 /* most lines of advice per run */
-
-/* ---- the sample of text on a page: sample.c ---- */
-
-/* The text that a checkpoint wrote, which may be any bytes but control characters, or the reason
- * why there is none; both malloc'd or NULL. */
-typedef struct report_sample {
-    char *text, *why_not;
-} report_sample;
-
-#define REPORT_SAMPLE_TOKENS 40
-
-/* Let the checkpoint (NULL: there is none yet) generate REPORT_SAMPLE_TOKENS tokens after the
- * end-of-text token, with sgt-sample's defaults. Models of too many parameters are skipped. The
- * only error returned is SGT_ESTOPPED. */
-int report_sample_write(report_sample *s, const char *checkpoint, uint64_t parameters,
-                        const sgt_stop *stop, sgt_error *err);
+#define REPORT_ADVICE 12        /* most lines of advice per run */
+#define REPORT_SAMPLE_TOKENS 40 /* tokens in the sample of text that a checkpoint generates */
 
 /* ---- a run: run.c ---- */
 
@@ -82,18 +67,11 @@ typedef struct report_bins {
     uint64_t steps; /* steps per bin; the last may have fewer */
 } report_bins;
 
-typedef struct report_part {
-    char name[24]; /* name of a part of a step, such as "forward" */
-    uint64_t step;
-    uint64_t used[SGT_MEMORY_KINDS];
-} report_part;
-
-/* memory.jsonl: the memory in use, by kind, in each part of a step. */
+/* A kind of memory. */
 typedef struct report_memory {
-    char kinds[SGT_MEMORY_KINDS][32];
-    size_t kind_count;
-    report_part *parts;
-    size_t count;
+    char name[32];
+    double used;     /* most bytes in use at one time, from memory.jsonl; -1: unknown */
+    double estimate; /* estimated bytes; -1: unknown */
 } report_memory;
 
 typedef struct report_run {
@@ -108,17 +86,20 @@ typedef struct report_run {
     /* from starts.jsonl, or ""; begun and resumed are the times of the first and the last start */
     char host[80], machine[128], command[4096], begun[32], resumed[32];
     uint64_t starts; /* how often the run was started or resumed; 0: unknown */
-    report_sample sample;
+    /* text that the checkpoint generated, which may be any bytes but control characters, or the
+     * reason why there is none; both malloc'd or NULL */
+    char *sample, *no_sample;
     report_log log;
     report_bins bins, evaluations; /* bins of all steps, and of the steps with an evaluation */
-    report_memory memory;
-    sgt_train_estimate estimate;
-    int estimated;
-    char why_not[1024];  /* reason why there is no estimate */
-    uint64_t parameters; /* 0: unknown */
+    report_memory memory[2 * SGT_MEMORY_KINDS];
+    size_t memory_count;
+    double estimate;        /* estimated bytes of all kinds; 0: no estimate */
+    char no_estimate[1024]; /* reason why there is no estimate */
+    uint64_t parameters;    /* 0: unknown */
     /* standard error of `loss`, which is the mean over the last loss_steps steps */
     double loss_noise;
     size_t loss_steps;
+    report_row last; /* last row of the log */
     /* val_bits: val_loss in bits per byte of text */
     double steps, loss, val_loss, val_bits, best_val, best_step, tokens, seconds, speed, mfu,
         skipped, wait, peak;
@@ -129,6 +110,10 @@ typedef struct report_run {
 } report_run;
 
 int report_run_open(report_run *r, const char *path, const sgt_notice *notice, sgt_error *err);
+/* Let the newest checkpoint generate REPORT_SAMPLE_TOKENS tokens after the end-of-text token, with
+ * sgt-sample's defaults. Models of too many parameters are skipped. The only error returned is
+ * SGT_ESTOPPED. */
+int report_run_sample(report_run *r, const sgt_stop *stop, sgt_error *err);
 void report_run_close(report_run *r);
 
 typedef struct report {
@@ -144,8 +129,7 @@ typedef enum report_kind {
     REPORT_RAW,   /* a faint line behind a smooth one, with a band like REPORT_LINE */
     REPORT_MARKS, /* a line with a dot at every point */
     REPORT_RUG,   /* dots at the bottom */
-    REPORT_LIMIT, /* a dashed line */
-    REPORT_AREA   /* filled from low to high */
+    REPORT_LIMIT  /* a dashed line */
 } report_kind;
 
 typedef struct report_point {
@@ -154,8 +138,7 @@ typedef struct report_point {
 
 typedef struct report_series {
     report_kind kind;
-    /* number of the colour: class s0, s1, ... of the page; for areas, m0, m1, ... */
-    unsigned color;
+    unsigned color; /* number of the colour: class s0, s1, ... of the page */
     int band;
     /* label before the value in a tooltip; NULL: no tooltip */
     const char *name;
@@ -163,43 +146,45 @@ typedef struct report_series {
     size_t count;
 } report_series;
 
-typedef struct report_tick {
-    double at;
-    char text[24];
-    char brief[8]; /* shorter text, for narrow charts; "": use `text` */
-} report_tick;
-
 typedef struct report_key {
-    const char *class; /* how it is drawn: "line", "dots", "limit", "area" */
+    const char *class; /* how it is drawn: "line", "dots", "limit" */
     unsigned color;    /* REPORT_RUNS: grey, for what several runs have */
     char name[48];
 } report_key;
 
-#define REPORT_KEYS 20
-#define REPORT_TICKS 16
-#define REPORT_SERIES ((size_t)4 * REPORT_RUNS)
+#define REPORT_KEYS 4
+
+/* How a number is written. */
+typedef enum report_number {
+    REPORT_DIGITS,  /* four digits */
+    REPORT_FIXED,   /* four decimals */
+    REPORT_COUNT,   /* "1,234" */
+    REPORT_BIG,     /* "1.23 k" */
+    REPORT_PERCENT, /* "12.34 %" */
+    REPORT_SHARE,   /* "12.3 %" */
+    REPORT_BYTES,
+    REPORT_TIME /* "3 h 20 min" */
+} report_number;
 
 /* How a tooltip writes a value: a number between two texts, as in "after 2.50 k tokens". */
 typedef struct report_words {
     const char *before;
-    enum {
-        REPORT_DIGITS, /* four digits */
-        REPORT_COUNT,  /* "1,234" */
-        REPORT_BIG,    /* "1.23 k" */
-        REPORT_PERCENT,
-        REPORT_BYTES,
-        REPORT_TIME
-    } number;
+    report_number number;
     const char *after;
 } report_words;
 
 /* A <figure>: its title, legend, chart and caption. */
-typedef struct report_figure {
+typedef struct report_figure report_figure;
+struct report_figure {
     const char *id; /* id within the page, such as "loss-steps" */
     const char *title;
     char caption[640];
+    /* the curves: column `column` of the log over column `x` (figures.c); noisy: with smooth lines */
+    int column, x, noisy;
+    /* adds to the figure, when it has the curves, what they do not tell; NULL: nothing */
+    void (*complete)(report_figure *g, const report *r);
     int large;   /* 1: two columns wide, if there is room */
-    int of_runs; /* 1: the legend begins with the runs, if there are several */
+    int unnamed; /* 1: the legend does not name the runs, of which there may be several */
     report_key keys[REPORT_KEYS];
     size_t key_count;
     int log_y, zero;       /* log_y: the y axis is logarithmic; zero: it begins at 0 */
@@ -209,27 +194,22 @@ typedef struct report_figure {
     double y_room; /* least height of the y axis, in values */
     char x_label[48], y_label[64]; /* axis labels: "steps", "nats per token" */
     report_words x_words, y_words; /* how tooltips write x and y: "step 12", "5.43 nats" */
-    /* ticks of the x axis, if there are any, instead of numbers */
-    report_tick x_ticks[REPORT_TICKS];
-    size_t x_tick_count;
-    report_series series[REPORT_SERIES];
-    size_t count;
-} report_figure;
+    report_series *series;
+    size_t count, room;
+};
 
 /* Append a series, and return its `points` points, which are zero and belong to the figure. */
 report_point *report_add_series(report_figure *g, report_kind kind, unsigned color,
                                 const char *name, size_t points);
 
-/* Write the figure, and free its points. If no point has a number, the figure says that there is
+/* Write the figure, and free its series. If no point has a number, the figure says that there is
  * nothing to show. */
 void report_put_figure(FILE *page, const report *r, report_figure *g);
 
 /* ---- the page: page.c, figures.c, style.c ---- */
 
-/* Write one section of the page each, and the page with all of them. */
-void report_put_losses(FILE *page, const report *r);
-void report_put_steps(FILE *page, const report *r);
-void report_put_memory(FILE *page, const report *r);
+/* Write the sections with figures, and the page with all sections. */
+void report_put_figures(FILE *page, const report *r);
 void report_put_page(FILE *page, const report *r);
 
 void report_put_style(FILE *page);
@@ -247,14 +227,13 @@ typedef struct report_table {
     int swatches; /* 1: the colours of runs are before the titles from the second on */
 } report_table;
 
-/* Write the beginning of a table; for each row call report_begin_row, put its cells and "</tr>\n".
- * The caller closes <tbody>, <table>, and <div> if the table scrolls. */
+/* Write a table: begin it; for each row call report_begin_row, put its cells and "</tr>\n"; end it.
+ * A row begins with the colour of run `color`, unless that is REPORT_RUNS. */
 void report_begin_table(FILE *page, const report_table *t);
-void report_begin_row(FILE *page, const char *class, unsigned color, const char *title);
+void report_begin_row(FILE *page, unsigned color, const char *title);
 void report_put_cell(FILE *page, const char *text); /* NULL: a dash */
+void report_end_table(FILE *page, const report_table *t);
 
-/* report_big formats a count ("1.23 M"), report_time a time ("3 h 20 min"); both return buf. */
-char *report_big(char *buf, size_t n, double x);
-char *report_time(char *buf, size_t n, double seconds);
+char *report_format(char *buf, size_t n, report_number number, double x); /* returns buf */
 
 #endif

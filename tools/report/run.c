@@ -14,9 +14,11 @@
 #include "loader/base/memory.h"
 #include "train/advice.h"
 #include "train/model/model.h"
+#include "train/run/checkpoint.h"
 #include "train/run/run.h"
 #include "tools/cli/process.h"
 #include "tools/report/report.h"
+#include "tools/sample/sample.h"
 
 static char *join(const char *folder, const char *name)
 {
@@ -59,34 +61,11 @@ static const char *const names[REPORT_COLUMNS] = {[REPORT_STEP] = "step",
                                                   [REPORT_MFU] = "mfu",
                                                   [REPORT_PEAK] = "peak_bytes"};
 
-/* Read a line to buf, without its newline; a line longer than LINE bytes is cut. Returns 1, or 0 at
- * the end of the file. *whole: whether the line had a newline. */
-static int next_line(FILE *f, char *buf, size_t *n, int *whole)
-{
-    int c = EOF;
-    *n = 0;
-    while ((c = getc_unlocked(f)) != EOF && c != '\n')
-        if (*n < LINE) buf[(*n)++] = (char)c;
-    *whole = c == '\n';
-    return c == '\n' || *n;
-}
-
 static double read_number(const json_t *line, const char *name)
 {
     const json_t *x = json_object_get(line, name);
     double v = json_is_number(x) ? json_number_value(x) : (double)NAN;
     return fabs(v) <= MOST_VALUE ? v : (double)NAN;
-}
-
-/* Parse a line of the log to *row. Return whether it is the line of a step. */
-static int parse_row(report_row *row, const char *text, size_t n)
-{
-    json_t *line = n < LINE ? json_loadb(text, n, 0, NULL) : NULL;
-    for (size_t i = 0; i < REPORT_COLUMNS; i++)
-        row->v[i] = names[i] ? read_number(line, names[i]) : (double)NAN;
-    json_decref(line);
-    double step = row->v[REPORT_STEP];
-    return step >= 0 && step <= MOST_STEP && floor(step) == step;
 }
 
 static int is_evaluated(const report_row *row) { return !isnan(row->v[REPORT_VAL]); }
@@ -106,62 +85,43 @@ static void append_row(report_log *l, const report_row *row)
     l->evaluated += (size_t)is_evaluated(row);
 }
 
-static int read_rows(report_log *l, FILE *f, const char *path, sgt_error *err)
+/* Append the row of a line of the log. */
+static void add_row(report_run *r, const json_t *line)
 {
-    size_t n;
-    int whole;
-    char *buf = malloc(LINE);
-    if (!buf) sgt_no_memory();
-    while (next_line(f, buf, &n, &whole)) {
-        report_row row;
-        if (!whole) l->half = 1;
-        else if (!parse_row(&row, buf, n)) l->damaged++;
-        else append_row(l, &row);
-    }
-    free(buf);
-    return ferror(f) ? sgt_fail_errno(err, "%s", path) : SGT_OK;
+    report_row row;
+    for (size_t i = 0; i < REPORT_COLUMNS; i++)
+        row.v[i] = names[i] ? read_number(line, names[i]) : (double)NAN;
+    double step = row.v[REPORT_STEP];
+    if (step >= 0 && step <= MOST_STEP && floor(step) == step) append_row(&r->log, &row);
+    else r->log.damaged++;
 }
 
-/* Read the log; if there is no file, it is empty. */
-static int read_log(report_log *l, const char *path, sgt_error *err)
+/* Call `add` with the JSON of each complete line of a file of the run, or with NULL if a line is not
+ * JSON. *half: whether the last line is incomplete. Without the file, there are no lines. */
+static int read_lines(report_run *r, const char *name, void (*add)(report_run *, const json_t *),
+                      int *half, sgt_error *err)
 {
-    struct stat st;
-    /* without O_NONBLOCK, opening a pipe of that name would wait for a writer */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return errno == ENOENT ? SGT_OK : sgt_fail_errno(err, "%s", path);
-    FILE *f = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? fdopen(fd, "r") : NULL;
-    if (!f) {
-        close(fd);
-        return sgt_fail(err, SGT_EFORMAT, "%s: no plain file", path);
+    FILE *f = NULL;
+    char *path = join(r->path, name), *text = malloc(LINE);
+    if (!text) sgt_no_memory();
+    int rc = sgt_file_gone(path) ? SGT_OK : sgt_file_lines(&f, path, err);
+    for (size_t n; f && (n = sgt_file_line(text, LINE, f)) > 0;) {
+        *half = n < LINE && text[n - 1] != '\n';
+        if (*half) break;
+        json_t *line = n < LINE ? json_loadb(text, n, 0, NULL) : NULL;
+        add(r, line);
+        json_decref(line);
     }
-    int rc = read_rows(l, f, path, err);
-    fclose(f);
+    if (f && ferror(f)) rc = sgt_fail_errno(err, "%s", path);
+    if (f) fclose(f);
+    free(text);
+    free(path);
     return rc;
 }
 
 /* ---- the other files; the page can do without them ---- */
 
-/* Most bytes of memory.jsonl or starts.jsonl; that of a model of 48 layers has 100 kB. */
-#define MOST_BYTES ((size_t)64 << 20)
-/* Most parts of steps that are read; 48 layers have 400 for two micro-steps of two steps. */
-#define MOST_PARTS 4096
-
-/* Call add with each complete line of a file in the run's folder; with NULL for a line that is no
- * JSON. */
-static void read_objects(report_run *r, const char *name, void (*add)(report_run *, json_t *))
-{
-    char *text = NULL, *path = join(r->path, name);
-    size_t n;
-    if (sgt_file_get(&text, &n, path, MOST_BYTES, NULL) == SGT_OK)
-        for (char *at = text, *end; (end = memchr(at, '\n', n - (size_t)(at - text)));
-             at = end + 1) {
-            json_t *line = json_loadb(at, (size_t)(end - at), 0, NULL);
-            add(r, line);
-            json_decref(line);
-        }
-    free(text);
-    free(path);
-}
+#define MOST_BYTES ((size_t)64 << 20) /* most bytes of options.json */
 
 static void copy_text(char *buf, size_t n, const json_t *line, const char *name)
 {
@@ -169,7 +129,7 @@ static void copy_text(char *buf, size_t n, const json_t *line, const char *name)
     if (text) sgt_printable(buf, n, text);
 }
 
-static void add_start(report_run *r, json_t *line)
+static void add_start(report_run *r, const json_t *line)
 {
     if (json_is_object(line) && r->starts++ == 0)
         copy_text(r->begun, sizeof r->begun, line, "time");
@@ -179,32 +139,29 @@ static void add_start(report_run *r, json_t *line)
     copy_text(r->command, sizeof r->command, line, "command");
 }
 
-/* Return the index of a kind of memory, which is added if it is new; -1 if there is no room for
- * it. */
-static int find_kind(report_memory *m, const char *kind)
+/* Return the kind of memory with this name, which is added if it is new; NULL if there is no room
+ * for it. */
+static report_memory *find_kind(report_run *r, const char *name)
 {
-    for (size_t i = 0; i < m->kind_count; i++)
-        if (strncmp(m->kinds[i], kind, sizeof m->kinds[i] - 1) == 0) return (int)i;
-    if (m->kind_count == SGT_MEMORY_KINDS) return -1;
-    snprintf(m->kinds[m->kind_count], sizeof m->kinds[0], "%s", kind);
-    return (int)m->kind_count++;
+    report_memory *m = r->memory, *end = m + r->memory_count;
+    while (m < end && strncmp(m->name, name, sizeof m->name - 1) != 0) m++;
+    if (m < end) return m;
+    if (r->memory_count == sizeof r->memory / sizeof *m) return NULL;
+    *m = (report_memory){.used = -1, .estimate = -1};
+    snprintf(m->name, sizeof m->name, "%s", name);
+    r->memory_count++;
+    return m;
 }
 
-static void add_part(report_run *r, json_t *line)
+/* Add a line of memory.jsonl: the bytes of each kind that a part of a step used. */
+static void add_memory(report_run *r, const json_t *line)
 {
-    report_memory *m = &r->memory;
-    const char *kind, *part = json_string_value(json_object_get(line, "part"));
-    json_t *bytes, *used = json_object_get(line, "used");
-    if (!part || !json_is_object(used) || m->count == MOST_PARTS) return;
-    if (!m->parts && !(m->parts = calloc(MOST_PARTS, sizeof *m->parts))) sgt_no_memory();
-    report_part *p = &m->parts[m->count++];
-    p->step = (uint64_t)json_integer_value(json_object_get(line, "step"));
-    snprintf(p->name, sizeof p->name, "%s", part);
-    json_object_foreach(used, kind, bytes)
+    const char *kind;
+    json_t *bytes;
+    json_object_foreach(json_object_get(line, "used"), kind, bytes)
     {
-        int i = find_kind(m, kind);
-        if (i >= 0 && json_integer_value(bytes) > 0)
-            p->used[i] = (uint64_t)json_integer_value(bytes);
+        report_memory *m = find_kind(r, kind);
+        if (m) m->used = fmax(m->used, (double)json_integer_value(bytes));
     }
 }
 
@@ -255,19 +212,25 @@ static void estimate_memory(report_run *r, const sgt_notice *notice)
 {
     sgt_error why = {0};
     sgt_model m;
+    sgt_train_estimate e;
     sgt_train_options o = {.run = r->path};
     if (!r->settings_known) {
-        snprintf(r->why_not, sizeof r->why_not, "the run's options are not known");
+        snprintf(r->no_estimate, sizeof r->no_estimate, "the run's options are not known");
         return;
     }
-    r->estimated = sgt_train_estimate_memory(&r->settings, &o, &r->estimate, &why) == SGT_OK;
-    if (!r->estimated) {
-        r->estimate = (sgt_train_estimate){0};
-        snprintf(r->why_not, sizeof r->why_not, "%s", why.text);
-        sgt_say(notice, "%s: no estimate of its memory: %s", r->name, r->why_not);
+    int estimated = sgt_train_estimate_memory(&r->settings, &o, &e, &why) == SGT_OK;
+    for (size_t i = 0; estimated && i < e.count; i++) {
+        report_memory *kind = find_kind(r, e.kinds[i].name);
+        if (kind) kind->estimate = (double)e.kinds[i].bytes;
+    }
+    if (estimated) {
+        r->estimate = (double)e.total;
+    } else {
+        snprintf(r->no_estimate, sizeof r->no_estimate, "%s", why.text);
+        sgt_say(notice, "%s: no estimate of its memory: %s", r->name, why.text);
     }
     if (r->parameters) return;
-    if (r->estimated) r->parameters = sgt_model_parameters(&r->estimate.model);
+    if (estimated) r->parameters = sgt_model_parameters(&e.model);
     else if (r->settings.model && sgt_model_named(&m, r->settings.model, NULL) == SGT_OK)
         r->parameters = sgt_model_parameters(&m);
 }
@@ -394,7 +357,8 @@ static void compute_final_loss(report_run *r)
 static void finish_totals(report_run *r, const totals *t)
 {
     const report_log *l = &r->log;
-    const double *first = l->rows[0].v, *last = l->rows[l->count - 1].v;
+    r->last = l->rows[l->count - 1];
+    const double *first = l->rows[0].v, *last = r->last.v;
     double before = 0; /* tokens before the first step */
     if (l->count > 1)
         before = first[REPORT_TOKENS] - (l->rows[1].v[REPORT_TOKENS] - first[REPORT_TOKENS]);
@@ -478,6 +442,116 @@ static void judge_whole(report_run *r, const totals *t)
                    : "--loader preload, or more --workers");
 }
 
+/* ---- the sample of text, which shows what a loss means ---- */
+
+/* The largest model that writes a sample: it takes a core two seconds, and 256 MiB. */
+#define MOST_PARAMETERS 64000000
+
+typedef struct words {
+    const sgt_vocab *vocab;
+    FILE *text;
+} words;
+
+static int append_token(void *ctx, size_t prompt, uint16_t id, sgt_error *err)
+{
+    const words *w = ctx;
+    size_t n = 0;
+    const uint8_t *bytes = sgt_vocab_token(w->vocab, id, &n);
+    (void)prompt;
+    if (bytes && fwrite(bytes, 1, n, w->text) < n) return sgt_fail_memory(err, "a sample");
+    return SGT_OK;
+}
+
+static int ignore_end(void *ctx, size_t prompt, sgt_generate_end why, sgt_error *err)
+{
+    (void)ctx, (void)prompt, (void)why, (void)err;
+    return SGT_OK;
+}
+
+/* Tokens are chosen with sgt-sample's defaults. (If a model is little trained, its likeliest tokens
+ * would all be newlines.) */
+static int generate(words *w, const sample_model *m, const sgt_stop *stop, sgt_error *err)
+{
+    uint16_t eot = (uint16_t)sgt_vocab_eot(m->vocab);
+    uint32_t most = m->shape.positions;
+    sgt_decoder *d = NULL;
+    sgt_decoder_options o = {.model = m->shape,
+                             .sequences = 1,
+                             .threads = 1,
+                             .window =
+                                 most > REPORT_SAMPLE_TOKENS ? REPORT_SAMPLE_TOKENS + 1 : most};
+    sgt_prompt prompt = {.ids = &eot, .count = 1};
+    sgt_generate_options g = {.choice = {.temperature = 0.8, .top_k = 200, .seed = 1},
+                              .tokens = REPORT_SAMPLE_TOKENS,
+                              .eot = (int64_t)eot,
+                              .ids = sgt_vocab_size(m->vocab),
+                              .stop = stop,
+                              .token = append_token,
+                              .end = ignore_end,
+                              .ctx = w};
+    w->vocab = m->vocab;
+    int rc = sgt_decoder_open(&d, &o, err);
+    if (rc == SGT_OK) rc = sgt_checkpoint_load_model(m->path, sgt_decoder_loads(d), &m->shape, err);
+    if (rc == SGT_OK) rc = sgt_generate(d, &prompt, 1, &g, NULL, err);
+    sgt_decoder_close(d);
+    return rc;
+}
+
+/* Generate the text, which ends at its first NUL, with spaces for control characters: browsers
+ * collapse them. */
+static int write_text(char **text, const char *checkpoint, const sgt_stop *stop, sgt_error *err)
+{
+    sample_model m;
+    size_t n;
+    words w = {.text = open_memstream(text, &n)};
+    if (!w.text) sgt_no_memory();
+    int rc = sample_model_find(&m, checkpoint, NULL, NULL, err);
+    if (rc == SGT_OK) rc = generate(&w, &m, stop, err);
+    sample_model_free(&m);
+    if (fclose(w.text) == EOF && rc == SGT_OK) rc = sgt_fail_memory(err, "a sample");
+    for (char *c = *text; rc == SGT_OK && *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 127) *c = ' ';
+    if (rc == SGT_OK) return rc;
+    free(*text);
+    *text = NULL;
+    return rc;
+}
+
+static void explain(report_run *r, const char *fmt, ...) SGT_PRINTF(2, 3);
+static void explain(report_run *r, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    if (vasprintf(&r->no_sample, fmt, args) < 0) sgt_no_memory();
+    va_end(args);
+}
+
+/* Return the length of a message without a final hint in parentheses. Such a hint names an option
+ * of sgt-sample that sgt-report does not have. */
+static size_t length_without_hint(const char *text)
+{
+    const char *hint = strrchr(text, '(');
+    size_t n = strlen(text);
+    return hint && hint > text && text[n - 1] == ')' ? (size_t)(hint - text - 1) : n;
+}
+
+int report_run_sample(report_run *r, const sgt_stop *stop, sgt_error *err)
+{
+    if (!r->checkpoint) {
+        explain(r, "the run has no checkpoint yet");
+        return SGT_OK;
+    }
+    if (r->parameters > MOST_PARAMETERS) {
+        explain(r, "the model has more than %d million parameters (sgt-sample lets it write)",
+                MOST_PARAMETERS / 1000000);
+        return SGT_OK;
+    }
+    int rc = write_text(&r->sample, r->checkpoint, stop, err);
+    if (rc == SGT_ESTOPPED) return rc;
+    if (rc < 0) explain(r, "%.*s", (int)length_without_hint(err->text), err->text);
+    return SGT_OK;
+}
+
 /* ---- everything ---- */
 
 /* Compute the curves, numbers and advice from the rows of the log, in one pass. */
@@ -515,6 +589,7 @@ static void digest_log(report_run *r)
 int report_run_open(report_run *r, const char *path, const sgt_notice *notice, sgt_error *err)
 {
     size_t n = strlen(path);
+    int half;
     *r = (report_run){0};
     sgt_config_default(&r->settings);
     while (n > 1 && path[n - 1] == '/') n--;
@@ -524,17 +599,14 @@ int report_run_open(report_run *r, const char *path, const sgt_notice *notice, s
     snprintf(r->validation, sizeof r->validation, "%s, validation", r->name);
     int rc = check_folder(r->path, err);
     if (rc < 0) return rc;
-    char *log = join(r->path, "log.jsonl");
-    rc = read_log(&r->log, log, err);
-    free(log);
-    if (rc < 0) return rc;
+    if ((rc = read_lines(r, "log.jsonl", add_row, &r->log.half, err)) < 0) return rc;
     if (r->log.damaged)
         sgt_say(notice, "%s/log.jsonl: %llu damaged line%s left out", r->path,
                 (unsigned long long)r->log.damaged, r->log.damaged == 1 ? "" : "s");
-    read_objects(r, "memory.jsonl", add_part);
+    read_lines(r, "memory.jsonl", add_memory, &half, NULL);
     read_options(r, notice);
     read_checkpoint(r);
-    read_objects(r, "starts.jsonl", add_start);
+    read_lines(r, "starts.jsonl", add_start, &half, NULL);
     if (r->log.count) estimate_memory(r, notice);
     digest_log(r);
     return SGT_OK;
@@ -548,8 +620,7 @@ void report_run_close(report_run *r)
     free(r->log.rows);
     free(r->bins.at);
     free(r->evaluations.at);
-    free(r->memory.parts);
     free(r->checkpoint);
-    free(r->sample.text);
-    free(r->sample.why_not);
+    free(r->sample);
+    free(r->no_sample);
 }

@@ -6,15 +6,11 @@ static const char rules[] =
     ":root { color-scheme: light dark; --page: #f7f7f5; --card: #ffffff; --ink: #1c1f24; "
     "--soft: #5b626d; --rule: #e3e4e6; --s0: #1667c2; --s1: #c8500c; --s2: #0b7f5f; "
     "--s3: #a8438f; --s4: #85690a; --s5: #3b93c4; --s6: #4a4f58; --s7: #6d55c4; "
-    "--m0: #1d4f91; --m1: #4a86cf; --m2: #9cc0ea; --m3: #d0691e; --m4: #0f7d60; "
-    "--m5: #67bd9f; --m6: #a8438f; --m7: #d79dca; --m8: #c49a1a; --m9: #7d848e; "
     "--bad: #b3261e; }\n"
     "@media (prefers-color-scheme: dark) { :root { --page: #131519; --card: #1b1e24; "
     "--ink: #e6e8ec; --soft: #a0a7b2; --rule: #30353d; --s0: #69aef5; --s1: #f5925a; "
     "--s2: #4fcaa3; --s3: #e48fd0; --s4: #dcbd4f; --s5: #9bd7f5; --s6: #c3c8d0; "
-    "--s7: #b09bf7; --m0: #3f78c6; --m1: #6fa7ea; --m2: #b4d3f5; --m3: #ee8d4b; "
-    "--m4: #2b9c7b; --m5: #7fd3b5; --m6: #c76bb2; --m7: #e9bde0; --m8: #dcb945; "
-    "--m9: #8b929d; --bad: #ff8a80; } }\n"
+    "--s7: #b09bf7; --bad: #ff8a80; } }\n"
     "* { box-sizing: border-box; }\n"
     "html { -webkit-text-size-adjust: 100%; }\n"
     "body { margin: 0; background: var(--page); color: var(--ink); font: 16px/1.5 system-ui, "
@@ -36,11 +32,12 @@ static const char rules[] =
     "blockquote { margin: 0; overflow-wrap: anywhere; font-style: italic; }\n"
     ".samples > .none { grid-column: 1 / -1; margin: -4px 0 0; font-size: 13px; }\n"
     ".card.run > h3 { padding: 14px 16px 0; overflow-wrap: anywhere; }\n"
-    ".card.run figure { border: 0; background: none; }\n"
     ".card.run th, .card.run td { padding: 5px 16px; }\n"
     ".gloss { grid-column: 1 / -1; margin: 0; display: grid; grid-template-columns: repeat(3, "
     "minmax(0, 1fr)); gap: 6px 24px; font-size: 13px; color: var(--soft); }\n"
     ".gloss dt { font-weight: 600; } .gloss dd { margin: 0; }\n"
+    ".card:not(.run) + .gloss { grid-column: span 2; grid-template-columns: repeat(2, "
+    "minmax(0, 1fr)); align-content: start; }\n"
     ".none { font-size: 14px; }\n"
     ".scroll.card caption, details caption { position: absolute; width: 1px; height: 1px; "
     "overflow: hidden; clip-path: inset(50%); }\n"
@@ -69,7 +66,6 @@ static const char rules[] =
     "figure { margin: 0; padding: 16px 16px 14px; min-width: 0; display: flex; "
     "flex-direction: column; }\n"
     "figure.large { grid-column: span 2; grid-row: span 2; }\n"
-    "#memory ~ figure.large { grid-row: auto; }\n"
     "figure.large .narrow { display: none; }\n"
     "figcaption { margin-top: auto; padding-top: 8px; font-size: 13px; line-height: 1.45; "
     "overflow-wrap: anywhere; }\n"
@@ -81,8 +77,6 @@ static const char rules[] =
     ".key.dots { width: 8px; height: 8px; border: 0; border-radius: 50%; background: var(--s, "
     "var(--soft)); }\n"
     ".key.limit { border-top-style: dashed; border-top-width: 2px; }\n"
-    ".key.area { width: 11px; height: 11px; border: 0; border-radius: 3px; "
-    "background: var(--m, transparent); }\n"
     ".chart { display: block; width: 100%; height: auto; overflow: visible; }\n"
     ".chart text { fill: var(--soft); font-size: 12px; font-variant-numeric: tabular-nums; }\n"
     ".chart .label { font-size: 11.5px; }\n"
@@ -99,7 +93,6 @@ static const char rules[] =
     ".chart .rug { fill: var(--s); }\n"
     ".chart .limit { fill: none; stroke: var(--s, var(--soft)); stroke-width: 1.25; "
     "stroke-dasharray: 5 4; }\n"
-    ".chart .area { fill: var(--m); }\n"
     "table { border-collapse: collapse; width: 100%; font-size: 14px; }\n"
     "caption { padding: 14px 16px 8px; text-align: left; font-size: 15px; font-weight: 600; }\n"
     "th, td { padding: 7px 16px; text-align: left; vertical-align: baseline; }\n"
@@ -133,8 +126,9 @@ static const char rules[] =
     "h1 { font-size: 25px; }\n"
     "h2 { margin-top: 36px; }\n"
     ".figures { grid-template-columns: minmax(0, 1fr); gap: 12px; }\n"
-    "figure.large, #memory ~ .card:not(.run) { grid-column: auto; grid-row: auto; }\n"
-    ".gloss { grid-template-columns: none; }\n"
+    "figure.large, #memory ~ .card:not(.run), .card + .gloss { grid-column: auto !important; "
+    "grid-row: auto; }\n"
+    ".card + .gloss { grid-template-columns: none !important; }\n"
     ".about div { display: block; }\n"
     "figure { padding: 14px 12px 12px; }\n"
     "figure.large .wide { display: none; }\n"
@@ -148,16 +142,12 @@ static const char rules[] =
     "}\n"
     "@media print { body { background: none; } figure, .card { break-inside: avoid; } }\n";
 
-/* Write the classes s0, s1, ... of runs, eight colours in solid, dashed and dotted lines, and m0,
- * m1, ... of kinds of memory, ten colours, solid and paler. */
+/* Write the classes s0, s1, ... of runs: eight colours in solid, dashed and dotted lines. */
 static void put_colors(FILE *page)
 {
     static const char *const dashes[] = {"", " stroke-dasharray: 7 3;", " stroke-dasharray: 2 3;"};
     for (unsigned i = 0; i < REPORT_RUNS; i++)
         fprintf(page, ".s%u { --s: var(--s%u);%s }\n", i, i % 8, dashes[i / 8]);
-    for (unsigned i = 0; i < SGT_MEMORY_KINDS; i++)
-        fprintf(page, ".m%u { --m: var(--m%u);%s }\n", i, i % 10,
-                i < 10 ? "" : " fill-opacity: 0.6;");
 }
 
 void report_put_style(FILE *page)
