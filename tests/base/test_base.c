@@ -1,5 +1,4 @@
 /* test_base.c: loader/base: messages, CPU levels, the arena, random numbers, atomic files. */
-#include <criterion/criterion.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +18,7 @@
 #include "loader/base/json.h"
 #include "loader/base/thread.h"
 #include "loader/base/philox.h"
+#include "tests/expect.h"
 #include "tests/scratch.h"
 
 static char folder[SCRATCH_SIZE];
@@ -30,9 +30,8 @@ static void enter_folder(void)
 
 static void leave_folder(void)
 {
-    sgt_error err;
     cr_assert(chdir("/") == 0);
-    cr_assert_eq(sgt_remove_tree(folder, &err), 0, "%s", err.text);
+    must(sgt_remove_tree(folder, why));
     cr_assert(access(folder, F_OK) < 0 && errno == ENOENT);
 }
 
@@ -48,27 +47,21 @@ static size_t count_names(const char *path)
 
 Test(error, text_is_safe_to_print)
 {
-    sgt_error err;
     const char *raw = "a\nb\x1b[31m\x7f\xff\xc3\xa9\xed\xa0\x80\xc2\x85\xf0\x9f\x99\x82";
-    cr_assert_eq(sgt_fail(&err, SGT_EFORMAT, "%s", raw), SGT_EFORMAT);
-    cr_assert_str_eq(err.text,
-                     "a\\x0ab\\x1b[31m\\x7f\\xff\xc3\xa9\\xed\\xa0\\x80\\xc2\\x85\xf0\x9f\x99\x82");
-    cr_assert_eq(err.code, SGT_EFORMAT);
+    expect_failure(sgt_fail(why, SGT_EFORMAT, "%s", raw), SGT_EFORMAT,
+                   "a\\x0ab\\x1b[31m\\x7f\\xff\xc3\xa9\\xed\\xa0\\x80\\xc2\\x85\xf0\x9f\x99\x82");
 }
 
 Test(error, errno_is_named_and_memory_told_apart)
 {
     sgt_error err;
     errno = ENOENT;
-    cr_assert_eq(sgt_fail_errno(&err, "%s", "x"), SGT_EIO);
-    cr_assert_str_eq(err.text, "x: No such file or directory");
+    expect_failure(sgt_fail_errno(why, "%s", "x"), SGT_EIO, "x: No such file or directory");
     errno = ENOMEM;
     cr_assert_eq(sgt_fail_errno(&err, "x"), SGT_ENOMEM);
     cr_assert_eq(sgt_fail_errno(NULL, "x"), SGT_ENOMEM);
-    cr_assert_eq(sgt_fail_memory(&err, "rows"), SGT_ENOMEM);
-    cr_assert_str_eq(err.text, "rows: out of memory");
-    cr_assert_eq(sgt_fail_memory(&err, NULL), SGT_ENOMEM);
-    cr_assert_str_eq(err.text, "out of memory");
+    expect_failure(sgt_fail_memory(why, "rows"), SGT_ENOMEM, "rows: out of memory");
+    expect_failure(sgt_fail_memory(why, NULL), SGT_ENOMEM, "out of memory");
 }
 
 Test(error, byte_order_marks_are_shown)
@@ -105,19 +98,19 @@ Test(cpu, limit_lowers_and_refuses)
 {
     sgt_error err;
     sgt_cpu_level own = sgt_cpu();
-    cr_assert_eq(sgt_cpu_limit("plain", &err), 0);
+    must(sgt_cpu_limit("plain", why));
     cr_assert_eq(sgt_cpu(), SGT_CPU_PLAIN);
     cr_assert_str_eq(sgt_cpu_name(), "plain");
     cr_assert(!sgt_cpu_amx());
     cr_assert_eq(sgt_cpu_limit("avx512", &err), own == SGT_CPU_AVX512 ? SGT_OK : SGT_EUNSUPPORTED);
     cr_assert(!sgt_cpu_amx(), "AMX is above AVX-512");
-    cr_assert_eq(sgt_cpu_limit("auto", &err), 0);
+    must(sgt_cpu_limit("auto", why));
     cr_assert_eq(sgt_cpu(), own);
     cr_assert_str_eq(sgt_cpu_name(), sgt_cpu_amx() ? "amx" : sgt_cpu_level_name(own));
     cr_assert_eq(sgt_cpu_limit("amx", &err), sgt_cpu_amx() ? SGT_OK : SGT_EUNSUPPORTED);
-    cr_assert_eq(sgt_cpu_limit("auto", &err), 0);
-    cr_assert_eq(sgt_cpu_limit("sse9", &err), SGT_EUSAGE);
-    cr_assert_str_eq(err.text, "sse9: not one of auto, plain, avx2, avx512, amx");
+    must(sgt_cpu_limit("auto", why));
+    expect_failure(sgt_cpu_limit("sse9", why), SGT_EUSAGE,
+                   "sse9: not one of auto, plain, avx2, avx512, amx");
     cr_assert_geq(sgt_cpu_count(), 1);
 }
 
@@ -128,7 +121,7 @@ Test(arena, counts_then_hands_out_aligned_zeros)
     cr_assert_null(sgt_arena_take(&a, 3, 4));
     cr_assert_null(sgt_arena_take(&a, 1, 65));
     cr_assert_eq(a.used, 64 + 128);
-    cr_assert_eq(sgt_arena_map(&a, a.used, 1, &err), 0);
+    must(sgt_arena_map(&a, a.used, 1, why));
     char *p = sgt_arena_take(&a, 3, 4), *q = sgt_arena_take(&a, 1, 65);
     cr_assert_eq((uintptr_t)p % (2 << 20), 0);
     cr_assert_eq(q - p, 64);
@@ -153,19 +146,18 @@ Test(philox, known_answers)
 
 Test(file, appears_only_at_commit, .init = enter_folder, .fini = leave_folder)
 {
-    sgt_error err;
     sgt_file *f;
-    cr_assert_eq(sgt_file_put("a.bin", "old", 3, &err), 0);
-    cr_assert_eq(sgt_file_begin(&f, "a.bin", &err), 0);
-    cr_assert_eq(sgt_file_write(f, "new", 3, &err), 0);
-    cr_assert_eq(sgt_file_write(f, "er", 2, &err), 0);
+    must(sgt_file_put("a.bin", "old", 3, why));
+    must(sgt_file_begin(&f, "a.bin", why));
+    must(sgt_file_write(f, "new", 3, why));
+    must(sgt_file_write(f, "er", 2, why));
     char *text;
     size_t n;
-    cr_assert_eq(sgt_file_get(&text, &n, "a.bin", 100, &err), 0);
+    must(sgt_file_get(&text, &n, "a.bin", 100, why));
     cr_assert_str_eq(text, "old");
     free(text);
-    cr_assert_eq(sgt_file_commit(f, &err), 0);
-    cr_assert_eq(sgt_file_get(&text, &n, "a.bin", 100, &err), 0);
+    must(sgt_file_commit(f, why));
+    must(sgt_file_get(&text, &n, "a.bin", 100, why));
     cr_assert(n == 5 && !strcmp(text, "newer"));
     free(text);
     cr_assert_eq(count_names("."), 1);
@@ -174,9 +166,8 @@ Test(file, appears_only_at_commit, .init = enter_folder, .fini = leave_folder)
 Test(file, abandoned_leaves_nothing_and_temporaries_do_not_end_in_bin, .init = enter_folder,
      .fini = leave_folder)
 {
-    sgt_error err;
     sgt_file *f;
-    cr_assert_eq(sgt_file_begin(&f, "a.bin", &err), 0);
+    must(sgt_file_begin(&f, "a.bin", why));
     DIR *d = opendir(".");
     for (struct dirent *e; (e = readdir(d));)
         if (e->d_name[0] != '.') cr_assert_str_eq(e->d_name + strlen(e->d_name) - 4, ".tmp");
@@ -188,30 +179,26 @@ Test(file, abandoned_leaves_nothing_and_temporaries_do_not_end_in_bin, .init = e
 
 Test(file, failures_name_the_file, .init = enter_folder, .fini = leave_folder)
 {
-    sgt_error err;
     sgt_file *f;
     char *text, byte;
     size_t n;
-    cr_assert_eq(sgt_file_begin(&f, "no/such/a", &err), SGT_EIO);
-    cr_assert_str_eq(err.text, "no/such/a: cannot create: No such file or directory");
-    cr_assert_eq(sgt_file_get(&text, &n, "nowhere", 10, &err), SGT_EIO);
-    cr_assert_str_eq(err.text, "nowhere: No such file or directory");
-    cr_assert_eq(sgt_file_put("big", "0123456789", 10, &err), 0);
-    cr_assert_eq(sgt_file_get(&text, &n, "big", 9, &err), SGT_EFORMAT);
-    cr_assert_str_eq(err.text, "big: 10 bytes, more than the 9 that such a file may have");
-    cr_assert_eq(sgt_file_get(&text, &n, ".", 1 << 20, &err), SGT_EIO);
-    cr_assert_str_eq(err.text, ".: is a folder, not a file");
+    expect_failure(sgt_file_begin(&f, "no/such/a", why), SGT_EIO,
+                   "no/such/a: cannot create: No such file or directory");
+    expect_failure(sgt_file_get(&text, &n, "nowhere", 10, why), SGT_EIO,
+                   "nowhere: No such file or directory");
+    must(sgt_file_put("big", "0123456789", 10, why));
+    expect_failure(sgt_file_get(&text, &n, "big", 9, why), SGT_EFORMAT,
+                   "big: 10 bytes, more than the 9 that such a file may have");
+    expect_failure(sgt_file_get(&text, &n, ".", 1 << 20, why), SGT_EIO,
+                   ".: is a folder, not a file");
     cr_assert_eq(mkfifo("pipe", 0600), 0);
-    cr_assert_eq(sgt_file_get(&text, &n, "pipe", 1 << 20, &err), SGT_EIO);
-    cr_assert_str_eq(err.text, "pipe: is not a regular file");
-    cr_assert_eq(sgt_file_put("pipe", "x", 1, &err), SGT_EIO);
-    cr_assert_str_eq(err.text, "pipe: is not a regular file");
-    cr_assert_eq(sgt_make_folders("big/x", &err), SGT_EIO);
-    cr_assert_str_eq(err.text, "big: is a file, not a folder");
+    expect_failure(sgt_file_get(&text, &n, "pipe", 1 << 20, why), SGT_EIO,
+                   "pipe: is not a regular file");
+    expect_failure(sgt_file_put("pipe", "x", 1, why), SGT_EIO, "pipe: is not a regular file");
+    expect_failure(sgt_make_folders("big/x", why), SGT_EIO, "big: is a file, not a folder");
     int fd = open("big", O_RDONLY);
-    cr_assert_eq(sgt_pread_all(fd, &byte, 1, 10, "big", &err), SGT_EIO);
-    cr_assert_str_eq(err.text,
-                     "big: ends at offset 10, 1 bytes early (was it cut while being read?)");
+    expect_failure(sgt_pread_all(fd, &byte, 1, 10, "big", why), SGT_EIO,
+                   "big: ends at offset 10, 1 bytes early (was it cut while being read?)");
     close(fd);
 }
 
@@ -229,19 +216,17 @@ Test(file, gone_is_what_has_no_name, .init = enter_folder, .fini = leave_folder)
 Test(file, folders_are_made_and_removed_without_following_links, .init = enter_folder,
      .fini = leave_folder)
 {
-    sgt_error err;
-    cr_assert_eq(sgt_make_folders("a/b//c/", &err), 0);
-    cr_assert_eq(sgt_make_folders("a/b/c", &err), 0);
-    cr_assert_eq(sgt_make_folders("keep", &err), 0);
-    cr_assert_eq(sgt_make_folders("", &err), SGT_EIO);
-    cr_assert_str_eq(err.text, "an empty name: No such file or directory");
-    cr_assert_eq(sgt_file_put("keep/me", "x", 1, &err), 0);
+    must(sgt_make_folders("a/b//c/", why));
+    must(sgt_make_folders("a/b/c", why));
+    must(sgt_make_folders("keep", why));
+    expect_failure(sgt_make_folders("", why), SGT_EIO, "an empty name: No such file or directory");
+    must(sgt_file_put("keep/me", "x", 1, why));
     cr_assert_eq(symlink("../../keep", "a/b/link"), 0);
-    cr_assert_eq(sgt_file_put("a/b/c/f", "x", 1, &err), 0);
-    cr_assert_eq(sgt_remove_tree("a", &err), 0);
+    must(sgt_file_put("a/b/c/f", "x", 1, why));
+    must(sgt_remove_tree("a", why));
     cr_assert(access("a", F_OK) < 0);
     cr_assert(access("keep/me", F_OK) == 0);
-    cr_assert_eq(sgt_remove_tree("a", &err), 0);
+    must(sgt_remove_tree("a", why));
     static const char *const folders[] = {"x/", "x", ""}, *const want[] = {"x/y7", "x/y7", "y7"};
     char path[SGT_PATH];
     for (int i = 0; i < 3; i++) cr_assert_str_eq(sgt_path(path, folders[i], "y%d", 7), want[i]);
@@ -285,8 +270,8 @@ Test(file, lines_have_a_length_and_only_files_have_lines)
     char *path = sgt_join(scratch, "file"), *pipe = sgt_join(scratch, "pipe");
     FILE *f = NULL;
     sgt_error err;
-    cr_assert_eq(sgt_file_put(path, text, sizeof text - 1, &err), 0);
-    cr_assert_eq(sgt_file_lines(&f, path, &err), 0, "%s", err.text);
+    must(sgt_file_put(path, text, sizeof text - 1, why));
+    must(sgt_file_lines(&f, path, why));
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
         cr_expect_eq(sgt_file_line(line, sizeof line, f), sizes[i], "line %zu", i);
         cr_expect_str_eq(line, want[i]);
@@ -295,8 +280,7 @@ Test(file, lines_have_a_length_and_only_files_have_lines)
     fclose(f);
     cr_assert_eq(mkfifo(pipe, 0600), 0);
     /* opening a FIFO must not wait for a writer */
-    cr_expect_eq(sgt_file_lines(&f, pipe, &err), SGT_EIO);
-    cr_expect(strstr(err.text, "pipe: is not a regular file"), "%s", err.text);
+    expect_failure_about(sgt_file_lines(&f, pipe, why), SGT_EIO, "pipe: is not a regular file");
     cr_expect_eq(sgt_file_lines(&f, scratch, &err), SGT_EIO);
     unlink(path);
     cr_expect_eq(sgt_file_lines(&f, path, &err), SGT_EIO);
@@ -426,10 +410,9 @@ Test(thread, signals_are_the_programs_but_for_faults)
 
 Test(file, permissions_follow_the_umask, .init = enter_folder, .fini = leave_folder)
 {
-    sgt_error err;
     struct stat st;
     umask(027);
-    cr_assert_eq(sgt_file_put("a", "x", 1, &err), 0);
+    must(sgt_file_put("a", "x", 1, why));
     cr_assert_eq(stat("a", &st), 0);
     cr_assert_eq(st.st_mode & 0777, 0640);
 }

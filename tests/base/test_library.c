@@ -1,5 +1,4 @@
 /* test_library.c: libraries loaded at run time, tested with libm, which every machine has. */
-#include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -7,6 +6,7 @@
 #include <unistd.h>
 
 #include "loader/base/library.h"
+#include "tests/expect.h"
 #include "tests/scratch.h"
 
 static double (*cosine)(double), (*sine)(double), (*none)(double);
@@ -45,10 +45,9 @@ static const char *where_libm_is(void)
 
 Test(library, the_first_that_is_there_is_taken_once)
 {
-    sgt_error err;
     sgt_library l = library();
     for (int i = 0; i < 3; i++) {
-        cr_assert_eq(sgt_library_load(&l, &err), SGT_OK, "%s", err.text);
+        must(sgt_library_load(&l, why));
         cr_expect_eq(cosine(0), 1);
     }
     cr_expect_eq(made_ready, 1);
@@ -76,18 +75,17 @@ Test(library, by_any_thread)
 
 Test(library, what_is_missing_is_named)
 {
-    sgt_error err;
     sgt_library l = library();
     l.names = nowhere;
-    cr_assert_eq(sgt_library_load(&l, &err), SGT_EUNSUPPORTED);
-    cr_expect_str_eq(err.text, "cosines: libno-such-thing.so.9 is not on this machine (get one)");
+    expect_failure(sgt_library_load(&l, why), SGT_EUNSUPPORTED,
+                   "cosines: libno-such-thing.so.9 is not on this machine (get one)");
     l.install = NULL;
-    cr_assert_eq(sgt_library_load(&l, &err), SGT_EUNSUPPORTED);
-    cr_expect_str_eq(err.text, "cosines: libno-such-thing.so.9 is not on this machine");
+    expect_failure(sgt_library_load(&l, why), SGT_EUNSUPPORTED,
+                   "cosines: libno-such-thing.so.9 is not on this machine");
     l.names = names;
     l.symbols = too_many;
-    cr_assert_eq(sgt_library_load(&l, &err), SGT_EUNSUPPORTED);
-    cr_expect_str_eq(err.text, "cosines: libm.so.6 has no function no_such_function (is it new?)");
+    expect_failure(sgt_library_load(&l, why), SGT_EUNSUPPORTED,
+                   "cosines: libm.so.6 has no function no_such_function (is it new?)");
     cr_expect(!none && !cosine && !made_ready && !l.loaded);
 }
 
@@ -111,13 +109,11 @@ Test(library, what_is_wrong_with_one_that_is_there)
 
 Test(library, the_next_call_tries_again)
 {
-    sgt_error err;
     sgt_library l = library();
     refuses = 1;
-    cr_assert_eq(sgt_library_load(&l, &err), SGT_EIO);
-    cr_expect_str_eq(err.text, "cosines: not now");
+    expect_failure(sgt_library_load(&l, why), SGT_EIO, "cosines: not now");
     refuses = 0;
-    cr_assert_eq(sgt_library_load(&l, &err), SGT_OK);
+    must(sgt_library_load(&l, why));
     cr_expect_eq(made_ready, 2);
 }
 
@@ -125,7 +121,6 @@ Test(library, the_next_call_tries_again)
  * link to libm. */
 Test(library, folders_come_after_the_system)
 {
-    sgt_error err;
     char folder[SCRATCH_SIZE], path[SCRATCH_SIZE + 32], list[SCRATCH_SIZE + 32];
     const char *const only_there[] = {"/nowhere/libno.so", "libno-such-thing.so.9", NULL};
     sgt_library l = library();
@@ -135,10 +130,10 @@ Test(library, folders_come_after_the_system)
     snprintf(list, sizeof list, "/nowhere:%s:", folder);
     cr_assert_eq(symlink(where_libm_is(), path), 0);
     sgt_library_search("/nowhere:");
-    cr_assert_eq(sgt_library_load(&l, &err), SGT_EUNSUPPORTED);
-    cr_expect_str_eq(err.text, "cosines: /nowhere/libno.so is not on this machine (get one)");
+    expect_failure(sgt_library_load(&l, why), SGT_EUNSUPPORTED,
+                   "cosines: /nowhere/libno.so is not on this machine (get one)");
     sgt_library_search(list);
-    cr_assert_eq(sgt_library_load(&l, &err), SGT_OK, "%s", err.text);
+    must(sgt_library_load(&l, why));
     cr_expect_eq(cosine(0), 1);
     cr_expect_str_eq(sgt_library_searched(), list);
     sgt_library_search(NULL);
@@ -150,16 +145,15 @@ Test(library, folders_come_after_the_system)
  * have an old cuDNN, and a Python wheel a new one. */
 Test(library, one_that_does_not_fit_is_passed_over)
 {
-    sgt_error err;
     const char *const twice[] = {"libc.so.6", "libm.so.6", NULL};
     sgt_library l = library();
     l.names = twice;
-    cr_assert_eq(sgt_library_load(&l, &err), SGT_OK, "%s", err.text);
+    must(sgt_library_load(&l, why));
     cr_expect_eq(made_ready, 1);
     l = library();
     refuses = 1;
     l.names = twice;
     cr_assert_eq(sgt_library_load(&l, NULL), SGT_EUNSUPPORTED);
-    cr_assert_eq(sgt_library_load(&l, &err), SGT_EUNSUPPORTED);
-    cr_expect_str_eq(err.text, "cosines: libc.so.6 has no function cos (is it new?)");
+    expect_failure(sgt_library_load(&l, why), SGT_EUNSUPPORTED,
+                   "cosines: libc.so.6 has no function cos (is it new?)");
 }

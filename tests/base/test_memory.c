@@ -1,6 +1,5 @@
 /* test_memory.c: free memory, read from folders that imitate the kernel's files: both versions of
  * control groups, nested, mixed, and as seen inside a container. */
-#include <criterion/criterion.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,29 +8,25 @@
 
 #include "loader/base/file.h"
 #include "loader/base/memory.h"
+#include "tests/expect.h"
 #include "tests/scratch.h"
 
 static char folder[SCRATCH_SIZE];
 
 static void enter(void) { cr_assert(scratch_folder(folder, "/tmp", "memory"), "%s", folder); }
 
-static void leave(void)
-{
-    sgt_error err;
-    cr_assert_eq(sgt_remove_tree(folder, &err), 0, "%s", err.text);
-}
+static void leave(void) { must(sgt_remove_tree(folder, why)); }
 
 TestSuite(memory, .init = enter, .fini = leave);
 
 static void put(const char *path, const char *text)
 {
     char full[256], above[256];
-    sgt_error err;
     snprintf(full, sizeof full, "%s/%s", folder, path);
     strcpy(above, full);
     *strrchr(above, '/') = 0;
-    cr_assert_eq(sgt_make_folders(above, &err), 0, "%s", err.text);
-    cr_assert_eq(sgt_file_put(full, text, strlen(text), &err), 0, "%s", err.text);
+    must(sgt_make_folders(above, why));
+    must(sgt_file_put(full, text, strlen(text), why));
 }
 
 static void expect(uint64_t available, const char *limit)

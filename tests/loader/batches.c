@@ -22,9 +22,8 @@ void put_folder(void)
 sgt_loader *open_loader(const char *path, const sgt_loader_options *o, const reader_fault *fault)
 {
     sgt_loader *l;
-    sgt_error err;
     set_faults(fault);
-    cr_assert_eq(sgt_loader_open(&l, path, o, &err), 0, "%s", err.text);
+    must(sgt_loader_open(&l, path, o, why));
     if (scalar) sgt_loader_set_rows(l, &sgt_rows_scalar);
     return l;
 }
@@ -40,8 +39,7 @@ int open_only(const char *path, const sgt_loader_options *o, sgt_error *err)
 sgt_cursor *open_cursor(const sgt_loader *l)
 {
     sgt_cursor *c;
-    sgt_error err;
-    cr_assert_eq(sgt_cursor_open(&c, l, &err), 0, "%s", err.text);
+    must(sgt_cursor_open(&c, l, why));
     return c;
 }
 
@@ -51,9 +49,8 @@ static void check_wide(const sgt_loader *l, sgt_cursor *c, uint64_t k, const uin
     size_t T = l->o.seq, n = l->o.batch / l->o.ranks;
     int64_t *in = malloc(8 * n * T), *to = malloc(8 * n * T);
     int32_t *one = malloc(4 * n * (T + 1));
-    sgt_error err;
-    cr_assert_eq(sgt_loader_batches_i64(l, c, k, 1, in, to, &err), 0, "%s", err.text);
-    cr_assert_eq(sgt_loader_batches_i32_rows(l, c, k, 1, one, &err), 0, "%s", err.text);
+    must(sgt_loader_batches_i64(l, c, k, 1, in, to, why));
+    must(sgt_loader_batches_i32_rows(l, c, k, 1, one, why));
     for (size_t r = 0; r < n; r++)
         for (size_t t = 0; t <= T; t++) {
             uint16_t id = rows[r * (T + 1) + t];
@@ -69,13 +66,12 @@ static void check_wide(const sgt_loader *l, sgt_cursor *c, uint64_t k, const uin
 void check_batch(const sgt_loader *l, sgt_cursor *c, uint64_t k, const uint32_t *map)
 {
     sgt_loader_info info;
-    sgt_error err;
     sgt_loader_get_info(l, &info);
     size_t T = info.seq, n = info.local_batch, i32 = n * T * sizeof(int32_t);
     uint16_t *rows = malloc(2 * n * (T + 1));
     int32_t *in = malloc(i32), *to = malloc(i32);
-    cr_assert_eq(sgt_loader_batch(l, c, k, rows, &err), 0, "%s", err.text);
-    cr_assert_eq(sgt_loader_batch_i32(l, c, k, in, to, &err), 0, "%s", err.text);
+    must(sgt_loader_batch(l, c, k, rows, why));
+    must(sgt_loader_batch_i32(l, c, k, in, to, why));
     check_wide(l, c, k, rows);
     for (size_t r = 0; r < n; r++) {
         uint32_t shard;

@@ -23,9 +23,8 @@ void enter_scratch(void)
 
 void leave_scratch(void)
 {
-    sgt_error err;
     cr_assert_eq(chdir("/"), 0);
-    cr_assert_eq(sgt_remove_tree(folder, &err), 0, "%s", err.text);
+    must(sgt_remove_tree(folder, why));
 }
 
 uint16_t token_at(uint32_t shard, uint64_t i)

@@ -8,6 +8,7 @@
 
 #include "loader/sgt_loader.h"
 #include "loader/shards/shard.h"
+#include "tests/expect.h"
 
 /* Criterion's .init and .fini. A test runs in a temporary folder of its own, which it must leave
  * empty. */
@@ -34,17 +35,5 @@ typedef struct notices {
     char last[1024];
 } notices;
 sgt_notice collect(notices *n);
-
-/* Check that a call fails (its sgt_error * is `why`), with this code and exactly this message. */
-#define expect_failure(call, wanted_code, ...)                                                   \
-    do {                                                                                         \
-        char wanted_text[1024];                                                                  \
-        sgt_error why_ = {0}, *why = &why_;                                                      \
-        int got_code = (call);                                                                   \
-        snprintf(wanted_text, sizeof wanted_text, __VA_ARGS__);                                  \
-        cr_assert_eq(got_code, (wanted_code), "%s returned %d: %s", #call, got_code, why->text); \
-        cr_assert_str_eq(why->text, wanted_text);                                                \
-        cr_assert_eq(why->code, (wanted_code));                                                  \
-    } while (0)
 
 #endif

@@ -36,17 +36,15 @@ typedef struct rig {
 static void open_rig(rig *g, const reader_fault *fault, int cursors)
 {
     sgt_loader_options o = block;
-    sgt_error err;
     *g = (rig){0};
     o.reader = SGT_READER_MMAP;
     g->l = open_loader("d", &o, fault);
     sgt_reader_options ro = {
         .sampling = SGT_SAMPLING_BLOCK, .mix = &g->l->mix, .seq = T, .windows = B};
-    cr_assert_eq(sgt_rings_open(&g->rings, &g->l->set, &ro, 0, 0, &err), 0, "%s", err.text);
-    cr_assert_eq(sgt_blocks_open(&g->pools, g->rings, &g->l->set, &ro, &err), 0, "%s", err.text);
+    must(sgt_rings_open(&g->rings, &g->l->set, &ro, 0, 0, why));
+    must(sgt_blocks_open(&g->pools, g->rings, &g->l->set, &ro, why));
     cr_assert(g->pools);
-    for (int i = 0; i < cursors; i++)
-        cr_assert_eq(sgt_blocks_cursor_open(&g->c[i], g->pools, &err), 0, "%s", err.text);
+    for (int i = 0; i < cursors; i++) must(sgt_blocks_cursor_open(&g->c[i], g->pools, why));
     g->blocks = sgt_sampler_blocks(&g->l->mix.samplers[0]);
 }
 

@@ -49,12 +49,11 @@ static void check_row(const sgt_loader *l, uint64_t row, const uint16_t *got, ui
 
 static void check_padded(const sgt_loader *l, sgt_cursor *c, uint64_t k)
 {
-    sgt_error err;
     size_t T = l->o.seq, n = l->o.batch / l->o.ranks, ids = n * (T + 1);
     uint16_t *rows = malloc(2 * ids);
     int32_t *in = malloc(ids * sizeof *in), *to = malloc(ids * sizeof *to);
-    cr_assert_eq(sgt_loader_batch_i32(l, c, k, in, to, &err), 0, "%s", err.text);
-    cr_assert_eq(sgt_loader_batch(l, c, k, rows, &err), 0, "%s", err.text);
+    must(sgt_loader_batch_i32(l, c, k, in, to, why));
+    must(sgt_loader_batch(l, c, k, rows, why));
     for (size_t r = 0; r < n; r++)
         check_row(l, k * l->o.batch + l->o.rank + r * l->o.ranks, rows + r * (T + 1),
                   sgt_cursor_lengths(c)[r], in + r * T, to + r * T);
@@ -169,13 +168,13 @@ Test(documents, streams_carry_lengths)
         sgt_error err;
         sgt_stream_options so = {
             .first = 3, .count = 40, .threads = 3, .output = (sgt_output)output};
-        cr_assert_eq(sgt_stream_open(&s, l, &so, &err), 0, "%s", err.text);
+        must(sgt_stream_open(&s, l, &so, why));
         for (uint64_t k = 3; sgt_stream_next(s, &b, &err) == 0; k++) {
             uint16_t rows[B * (T + 1)];
             int32_t in[B * T], to[B * T];
             cr_assert(b.index == k && sgt_loader_batch(l, c, k, rows, &err) == 0);
             cr_assert_arr_eq(b.lengths, sgt_cursor_lengths(c), B * sizeof *b.lengths);
-            cr_assert_eq(sgt_loader_batch_i32(l, c, k, in, to, &err), 0);
+            must(sgt_loader_batch_i32(l, c, k, in, to, why));
             if (b.rows) cr_assert_arr_eq(b.rows, rows, sizeof rows);
             for (size_t i = 0; b.inputs && i < B * T; i++)
                 cr_assert(b.inputs[i] == in[i] && b.targets[i] == to[i]);
@@ -279,7 +278,6 @@ Test(documents, indexes_that_cannot_be)
 
 Test(documents, indexes_that_the_manifest_knows_better)
 {
-    sgt_error err;
     sgt_loader_options o = {.seq = 8};
     put_set("d", 1);
     sgt_manifest_shard shard = {.file = "train_000004.bin",
@@ -288,14 +286,14 @@ Test(documents, indexes_that_the_manifest_knows_better)
                                 .documents = 100};
     sgt_manifest m = {
         .vocabulary = "gpt2", .vocab = 50257, .eot = EOT, .shards = &shard, .count = 1};
-    cr_assert_eq(sgt_manifest_write(&m, "d", &err), 0, "%s", err.text);
+    must(sgt_manifest_write(&m, "d", why));
     uint64_t n = 0;
     for (uint64_t d = 0; d < documents; d++) n += starts[d] >= first[4] && starts[d] < first[5];
     expect_failure(try("d", &o, why), SGT_EFORMAT,
                    "d/train_000004.idx: %lu documents, but the manifest says 100", n);
     shard.documents = n;
-    cr_assert_eq(sgt_manifest_write(&m, "d", &err), 0, "%s", err.text);
-    cr_assert_eq(try("d", &o, &err), 0, "%s", err.text);
+    must(sgt_manifest_write(&m, "d", why));
+    must(try("d", &o, why));
 }
 
 Test(documents, none_at_all)
@@ -310,8 +308,7 @@ Test(documents, none_at_all)
      * document is this token */
     ids[19] = EOT;
     put_bytes("raw.bin", ids, sizeof ids);
-    sgt_error err;
-    cr_assert_eq(try("raw.bin", &o, &err), 0, "%s", err.text);
+    must(try("raw.bin", &o, why));
     put_bytes("raw.bin", ids, 0);
     expect_failure(try("raw.bin", &o, why), SGT_EFORMAT,
                    "raw.bin: no shard has a token (raw.bin has none)");

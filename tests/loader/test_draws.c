@@ -1,6 +1,5 @@
 /* test_draws.c: rows drawn many at once equal rows drawn one by one, at every CPU level, whatever
  * epochs, pools and shards they come from. */
-#include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +7,7 @@
 #include "loader/base/philox.h"
 #include "loader/sample/draws.h"
 #include "loader/sample/mix.h"
+#include "tests/expect.h"
 
 enum { MOST = 160 };
 
@@ -16,7 +16,7 @@ static void each_level(void (*check)(void))
     sgt_error err;
     int levels = (int)sgt_cpu() + 1;
     for (int level = 0; level < levels; level++) {
-        cr_assert_eq(sgt_cpu_limit(sgt_cpu_level_name((sgt_cpu_level)level), &err), 0);
+        must(sgt_cpu_limit(sgt_cpu_level_name((sgt_cpu_level)level), why));
         cr_assert_str_eq(sgt_draws_best()->level, sgt_cpu_level_name((sgt_cpu_level)level));
         cr_assert_eq(sgt_draws_best(), sgt_draws_level(level));
         cr_assert_null(sgt_draws_level(level + 1));
@@ -108,10 +108,8 @@ static void check_samplings(void)
     for (size_t k = 0; k < sizeof sets / sizeof *sets; k++)
         for (int sampling = 0; sampling < SGT_SAMPLINGS; sampling++) {
             sgt_sampler s;
-            sgt_error err;
-            cr_assert_eq(sgt_sampler_init(&s, (sgt_sampling)sampling, 5 + k, sets[k].seq,
-                                          sets[k].tokens, sets[k].shards, &err),
-                         0);
+            must(sgt_sampler_init(&s, (sgt_sampling)sampling, 5 + k, sets[k].seq, sets[k].tokens,
+                                  sets[k].shards, why));
             for (uint64_t round = 0; round < 12; round++) {
                 uint64_t row = any(round, 6) % (3 * s.windows + 10),
                          step = round < 6 ? 1 : 1 + any(round, 7) % 9;
@@ -131,10 +129,9 @@ static void check_mixed(void)
         for (int sampling = 0; sampling < SGT_SAMPLINGS; sampling++) {
             sgt_mix m;
             sgt_mix_memo memo;
-            sgt_error err;
             sgt_window got[MOST];
-            cr_assert_eq(sgt_mix_init(&m, (sgt_sampling)sampling, 9, 32, sets, count, &err), 0);
-            cr_assert_eq(sgt_mix_memo_open(&memo, &m, &err), 0);
+            must(sgt_mix_init(&m, (sgt_sampling)sampling, 9, 32, sets, count, why));
+            must(sgt_mix_memo_open(&memo, &m, why));
             for (uint64_t round = 0; round < 40; round++) {
                 uint64_t row = any(round, 9) % 100000, step = round % 4 == 3 ? 3 : 1;
                 uint32_t n = 1 + (uint32_t)(any(round, 10) % MOST);

@@ -73,8 +73,7 @@ static sgt_loader *open_listening(sgt_sampling sampling)
 static void draw(const sgt_loader *l, sgt_cursor *c, uint64_t k)
 {
     uint16_t rows[B * (T + 1)];
-    sgt_error err;
-    cr_assert_eq(sgt_loader_batch(l, c, k, rows, &err), 0, "%s", err.text);
+    must(sgt_loader_batch(l, c, k, rows, why));
     for (uint32_t r = 0; r < B; r++) {
         uint32_t shard;
         uint64_t at;
@@ -164,9 +163,8 @@ static void expect_equal_batches(const sgt_loader *l, sgt_cursor *c, const sgt_l
 {
     for (uint64_t k = 0; k < 60; k++) {
         uint16_t rows[B * (T + 1)], want[B * (T + 1)];
-        sgt_error err;
-        cr_assert_eq(sgt_loader_batch(l, c, k, rows, &err), 0, "%s", err.text);
-        cr_assert_eq(sgt_loader_batch(plain, other, k, want, &err), 0, "%s", err.text);
+        must(sgt_loader_batch(l, c, k, rows, why));
+        must(sgt_loader_batch(plain, other, k, want, why));
         cr_assert_arr_eq(rows, want, sizeof rows);
     }
 }
@@ -228,7 +226,7 @@ Test(expect, streams_say_it)
     sgt_stream_batch b;
     sgt_error err;
     sgt_stream_options o = {.first = 11, .count = 50};
-    cr_assert_eq(sgt_stream_open(&s, l, &o, &err), 0, "%s", err.text);
+    must(sgt_stream_open(&s, l, &o, why));
     while (sgt_stream_next(s, &b, &err) == 0) sgt_stream_release(s, &b);
     sgt_stream_close(s);
     cr_assert(heard.missed == 1 && heard.met == 49 && heard.forgotten == 0 && heard.waiting == 0);

@@ -177,7 +177,6 @@ Test(foreign, megatron_splits_of_a_folder)
 
 Test(foreign, megatron_documents)
 {
-    sgt_error err;
     cr_assert_eq(mkdir("m", 0777), 0);
     put_megatron("m/a_text_document", 0);
     put_megatron("m/b_text_document", 1);
@@ -192,7 +191,7 @@ Test(foreign, megatron_documents)
         uint16_t rows[6 * 65];
         int seen[2][3] = {{0}};
         cr_assert_eq(windows_of(l), 6);
-        cr_assert_eq(sgt_loader_batch(l, c, 0, rows, &err), 0, "%s", err.text);
+        must(sgt_loader_batch(l, c, 0, rows, why));
         for (uint32_t r = 0; r < 6; r++) {
             uint32_t shard, d = 0;
             uint64_t at;
@@ -219,14 +218,13 @@ Test(foreign, megatron_documents_within_rows)
     /* expected starts in the rows at tokens 0, 16 and 32: their number, then the starts */
     static const uint32_t wanted[3][3] = {{2, 0, 5}, {1, 16}, {1, 0}};
     uint16_t rows[3 * 17], eot = 50256;
-    sgt_error err;
     put_megatron("m", 0);
     patch("m.bin", 2 * 20, &eot, 2);
     sgt_loader_options o = {
         .sampling = SGT_SAMPLING_SEQUENTIAL, .batch = 3, .seq = 16, .documents = 1};
     sgt_loader *l = open_loader("m", &o, NULL);
     sgt_cursor *c = open_cursor(l);
-    cr_assert_eq(sgt_loader_batch(l, c, 0, rows, &err), 0, "%s", err.text);
+    must(sgt_loader_batch(l, c, 0, rows, why));
     const sgt_row_documents *d = sgt_cursor_documents(c);
     for (int r = 0; r < 3; r++) {
         cr_assert_eq(d->first[r + 1] - d->first[r], wanted[r][0]);
@@ -283,7 +281,6 @@ Test(foreign, megatron_of_six_thousand_million_tokens)
     static const int64_t ends[] = {0, 1, 2, 3};
     uint64_t all = 3 * (uint64_t)2147483647;
     uint16_t last[17] = {0}, row[17];
-    sgt_error err;
     for (uint16_t i = 0; i < 17; i++) last[i] = (uint16_t)(100 + i);
     resize("m.bin", 2 * all);
     patch("m.bin", 2 * (all - 17), last, sizeof last);
@@ -297,7 +294,7 @@ Test(foreign, megatron_of_six_thousand_million_tokens)
         sgt_cursor *c = open_cursor(l);
         uint64_t k = (all - 1) / 16 - 1;
         cr_assert_eq(windows_of(l), k + 1);
-        cr_assert_eq(sgt_loader_batch(l, c, k, row, &err), 0, "%s", err.text);
+        must(sgt_loader_batch(l, c, k, row, why));
         for (uint64_t t = 16 * k; t < 16 * k + 17; t++)
             cr_assert_eq(row[t - 16 * k], t < all - 17 ? 0 : last[t - (all - 17)], "token %lu", t);
         cr_assert_eq(row[16], 104);

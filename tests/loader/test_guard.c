@@ -1,6 +1,5 @@
 /* test_guard.c: files cut short while they are mapped: what fails, with which message, and what
  * still works. */
-#include <criterion/criterion.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "loader/handle.h"
+#include "tests/expect.h"
 #include "tests/loader/guard.h"
 
 TestSuite(guard, .init = enter_scratch, .fini = leave_scratch);
@@ -68,9 +68,8 @@ static void cut_under(unsigned threads, uint64_t size, int behind, const char *w
     put_three();
     sgt_loader *l = open_mapped("d", SGT_SAMPLING_SHUFFLE);
     for (unsigned i = 0; i < threads; i++) {
-        sgt_error err;
         d[i] = (drawer){.l = l, .first = 100 * i, .size = size, .wanted = wanted};
-        cr_assert_eq(sgt_cursor_open(&d[i].cursor, l, &err), 0, "%s", err.text);
+        must(sgt_cursor_open(&d[i].cursor, l, why));
     }
     cut(size, behind);
     for (unsigned i = 0; i < threads; i++)
@@ -135,9 +134,8 @@ Test(guard, cut_behind_its_back)
         sgt_loader *l = open_mapped("d", SGT_SAMPLING_SHUFFLE);
         cut(5 * PAGE, 1);
         for (unsigned i = 0; i < threads; i++) {
-            sgt_error err;
             d[i] = (drawer){.l = l, .first = 100 * i, .size = 5 * PAGE};
-            cr_assert_eq(sgt_cursor_open(&d[i].cursor, l, &err), 0, "%s", err.text);
+            must(sgt_cursor_open(&d[i].cursor, l, why));
             cr_assert_eq(pthread_create(&d[i].id, NULL, draw_torn, &d[i]), 0);
         }
         for (unsigned i = 0; i < threads; i++) {
@@ -165,8 +163,8 @@ Test(guard, disk_that_fails)
     sgt_loader *l = open_mapped("d", SGT_SAMPLING_SHUFFLE);
     sgt_window w = {.shard = 1, .tokens = 1};
     const uint16_t *first;
-    cr_assert_eq(sgt_cursor_open(&c, l, &err), 0, "%s", err.text);
-    cr_assert_eq(l->ops->fetch(c->reader_cursor, &w, 1, &first, &err), 0);
+    must(sgt_cursor_open(&c, l, why));
+    must(l->ops->fetch(c->reader_cursor, &w, 1, &first, why));
     char *base = (char *)(uintptr_t)first - SGT_SHARD_HEADER, *bad = base + 7 * PAGE;
     int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
     if (fd < 0 || ioctl(fd, UFFDIO_API, &api) < 0) cr_skip_test("no userfaultfd here");
@@ -210,7 +208,7 @@ Test(guard, streams)
         put_three();
         sgt_loader *l = open_mapped("d", SGT_SAMPLING_SEQUENTIAL);
         cut(5 * PAGE, 1); /* shard 0, which is drawn before it, stays whole */
-        cr_assert_eq(sgt_stream_open(&s, l, &so, &err), 0, "%s", err.text);
+        must(sgt_stream_open(&s, l, &so, why));
         while ((rc = sgt_stream_next(s, &b, &err)) == 0) {
             check_rows(l, b.index, b.rows);
             sgt_stream_release(s, &b);
@@ -241,7 +239,7 @@ Test(guard, documents)
         put_bytes(name, starts, sizeof starts);
     }
     sgt_loader *l = open_mapped("d", SGT_SAMPLING_DOCUMENTS);
-    cr_assert_eq(sgt_cursor_open(&c, l, &err), 0, "%s", err.text);
+    must(sgt_cursor_open(&c, l, why));
     cut(5 * PAGE, 1);
     for (uint64_t k = 0; k < 30; k++) {
         int rc = sgt_loader_batch(l, c, k, rows, &err);
@@ -261,13 +259,12 @@ Test(guard, sizes_are_looked_at)
 {
     uint16_t rows[B * (T + 1)];
     sgt_cursor *c;
-    sgt_error err;
     uint64_t k = 0;
     cr_assert_eq(mkdir("d", 0777), 0);
     put_three();
     sgt_loader *l = open_mapped("d", SGT_SAMPLING_SHUFFLE);
-    cr_assert_eq(sgt_cursor_open(&c, l, &err), 0, "%s", err.text);
-    cr_assert_eq(sgt_loader_batch(l, c, 0, rows, &err), 0, "%s", err.text);
+    must(sgt_cursor_open(&c, l, why));
+    must(sgt_loader_batch(l, c, 0, rows, why));
     resize("d/train_000001.bin", 5 * PAGE);
     usleep(20000);
     while (!past(l, k, 1, 5 * PAGE)) k++;
@@ -283,19 +280,18 @@ Test(guard, zeros_are_not_believed)
 {
     enum { LAST = SGT_SHARD_HEADER + 2 * LEN }; /* byte offset of the file's end: 20 * PAGE - 896 */
     sgt_cursor *c;
-    sgt_error err;
     uint16_t rows[T + 1];
     cr_assert_eq(mkdir("d", 0777), 0);
     put_shard("d/train_000000.bin", 0, LEN);
     sgt_loader_options o = {
         .reader = SGT_READER_MMAP, .sampling = SGT_SAMPLING_SEQUENTIAL, .batch = 1, .seq = T};
     sgt_loader *l;
-    cr_assert_eq(sgt_loader_open(&l, "d", &o, &err), 0, "%s", err.text);
-    cr_assert_eq(sgt_cursor_open(&c, l, &err), 0, "%s", err.text);
+    must(sgt_loader_open(&l, "d", &o, why));
+    must(sgt_cursor_open(&c, l, why));
     uint64_t last = (LEN - 1) / T - 1, end = SGT_SHARD_HEADER + 2 * (last + 1) * T;
     cr_assert(end > 19 * PAGE + 100);
     patch("d/train_000000.bin", end, "\0\0", 2);
-    cr_assert_eq(sgt_loader_batch(l, c, last, rows, &err), 0, "%s", err.text);
+    must(sgt_loader_batch(l, c, last, rows, why));
     cr_assert(rows[T] == 0 && rows[0] == token_at(0, last * T));
     resize("d/train_000000.bin", end - 100);
     expect_failure(
@@ -312,16 +308,15 @@ Test(guard, replaced_files_stay_mapped)
 {
     uint16_t rows[B * (T + 1)];
     sgt_cursor *c;
-    sgt_error err;
     cr_assert_eq(mkdir("d", 0777), 0);
     put_three();
     sgt_loader *l = open_mapped("d", SGT_SAMPLING_SHUFFLE);
-    cr_assert_eq(sgt_cursor_open(&c, l, &err), 0, "%s", err.text);
+    must(sgt_cursor_open(&c, l, why));
     put_shard("d/new", 7, 100);
     cr_assert_eq(rename("d/new", "d/train_000001.bin"), 0);
     cr_assert_eq(unlink("d/train_000002.bin"), 0);
     for (uint64_t k = 0; k < 60; k++) {
-        cr_assert_eq(sgt_loader_batch(l, c, k, rows, &err), 0, "%s", err.text);
+        must(sgt_loader_batch(l, c, k, rows, why));
         check_rows(l, k, rows);
     }
     sgt_cursor_close(c);

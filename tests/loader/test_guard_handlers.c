@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/expect.h"
 #include "tests/loader/guard.h"
 
 TestSuite(guard_handlers, .init = enter_scratch, .fini = leave_scratch);
@@ -71,7 +72,7 @@ static void check_both(volatile char *theirs, int wants_address)
     cr_assert_eq(mkdir("d", 0777), 0);
     put_three();
     sgt_loader *l = open_mapped("d", SGT_SAMPLING_SHUFFLE);
-    cr_assert_eq(sgt_cursor_open(&c, l, &err), 0, "%s", err.text);
+    must(sgt_cursor_open(&c, l, why));
     cut(5 * PAGE, 1);
     while (!past(l, k, 1, 5 * PAGE)) k++;
     for (int again = 1; again <= 3; again++) {

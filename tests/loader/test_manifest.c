@@ -51,22 +51,20 @@ static const char example_text[] =
 
 Test(manifest, bytes_are_frozen)
 {
-    sgt_error err;
     sgt_manifest m = example();
     char *text;
     size_t n;
-    cr_assert_eq(sgt_manifest_write(&m, ".", &err), 0, "%s", err.text);
-    cr_assert_eq(sgt_file_get(&text, &n, "manifest.json", 1 << 20, &err), 0);
+    must(sgt_manifest_write(&m, ".", why));
+    must(sgt_file_get(&text, &n, "manifest.json", 1 << 20, why));
     cr_assert_str_eq(text, example_text);
     free(text);
 }
 
 Test(manifest, round_trip)
 {
-    sgt_error err;
     sgt_manifest m = example(), got;
-    cr_assert_eq(sgt_manifest_write(&m, ".", &err), 0, "%s", err.text);
-    cr_assert_eq(sgt_manifest_read(&got, ".", &err), 0, "%s", err.text);
+    must(sgt_manifest_write(&m, ".", why));
+    must(sgt_manifest_read(&got, ".", why));
     cr_assert_str_eq(got.options, "{\"b\":1,\"a\":[\"x\\ny\"]}");
     cr_assert_str_eq(got.invalid, "[{\"path\":\"a\\u001B.txt\",\"offset\":17}]");
     cr_assert_str_eq(got.vocabulary, "gpt2");
@@ -83,10 +81,10 @@ Test(manifest, round_trip)
         cr_assert_eq(got.shards[i].xxh3, some_shards[i].xxh3);
     }
     /* writing what was read gives the same bytes */
-    cr_assert_eq(sgt_manifest_write(&got, ".", &err), 0, "%s", err.text);
+    must(sgt_manifest_write(&got, ".", why));
     char *text;
     size_t n;
-    cr_assert_eq(sgt_file_get(&text, &n, "manifest.json", 1 << 20, &err), 0);
+    must(sgt_file_get(&text, &n, "manifest.json", 1 << 20, why));
     cr_assert_str_eq(text, example_text);
     free(text);
     sgt_manifest_free(&got);
@@ -95,10 +93,9 @@ Test(manifest, round_trip)
 
 Test(manifest, nothing_but_shards)
 {
-    sgt_error err;
     sgt_manifest m = {.vocabulary = "gpt2"}, got;
-    cr_assert_eq(sgt_manifest_write(&m, ".", &err), 0, "%s", err.text);
-    cr_assert_eq(sgt_manifest_read(&got, ".", &err), 0, "%s", err.text);
+    must(sgt_manifest_write(&m, ".", why));
+    must(sgt_manifest_read(&got, ".", why));
     cr_assert(got.count == 0 && !got.invalid);
     cr_assert_str_eq(got.options, "{}");
     sgt_manifest_free(&got);

@@ -49,10 +49,9 @@ static recipe many(void)
 static sgt_mix mix_of(const recipe *r, sgt_sampling sampling, uint64_t seed)
 {
     sgt_mix m;
-    sgt_error err;
     sgt_mix_set sets[MOST];
     for (uint32_t i = 0; i < r->sets; i++) sets[i] = (sgt_mix_set){r->weights[i], r->tokens[i], 2};
-    cr_assert_eq(sgt_mix_init(&m, sampling, seed, T, sets, r->sets, &err), 0, "%s", err.text);
+    must(sgt_mix_init(&m, sampling, seed, T, sets, r->sets, why));
     return m;
 }
 

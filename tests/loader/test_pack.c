@@ -178,8 +178,7 @@ static void check_set(uint64_t which, uint32_t T)
     uint64_t begins[EPOCHS + 1];
     model m;
     sgt_pack p;
-    sgt_error err;
-    cr_assert_eq(sgt_pack_init(&p, T, source(), "d", &err), 0, "%s", err.text);
+    must(sgt_pack_init(&p, T, source(), "d", why));
     p.seed = which;
     make_model(&m, T);
     if ((m.rows + 3) * EPOCHS > ROWS) { /* rows that hold next to nothing */

@@ -68,13 +68,12 @@ static void check_row(const sgt_loader *l, const sgt_cursor *c, uint32_t r, cons
 
 static void check_packed(const sgt_loader *l, sgt_cursor *c, const sgt_pack *p, uint64_t k)
 {
-    sgt_error err;
     size_t T = l->o.seq, n = l->o.batch / l->o.ranks, ids = n * (T + 1);
     uint16_t *rows = malloc(2 * ids), want[600];
     uint8_t begin[600];
     int32_t *in = malloc(4 * ids), *to = malloc(4 * ids);
-    cr_assert_eq(sgt_loader_batch_i32(l, c, k, in, to, &err), 0, "%s", err.text);
-    cr_assert_eq(sgt_loader_batch(l, c, k, rows, &err), 0, "%s", err.text);
+    must(sgt_loader_batch_i32(l, c, k, in, to, why));
+    must(sgt_loader_batch(l, c, k, rows, why));
     cr_assert_null(sgt_cursor_lengths(c));
     for (uint32_t r = 0; r < n; r++) {
         uint64_t row = k * l->o.batch + l->o.rank + r * l->o.ranks, offset;
@@ -172,7 +171,7 @@ Test(packed, streams)
         sgt_error err;
         sgt_stream_options so = {
             .first = 3, .count = 40, .threads = 3, .output = (sgt_output)output};
-        cr_assert_eq(sgt_stream_open(&s, l, &so, &err), 0, "%s", err.text);
+        must(sgt_stream_open(&s, l, &so, why));
         for (uint64_t k = 3; sgt_stream_next(s, &b, &err) == 0; k++) {
             for (uint32_t r = 0; r < B; r++) {
                 uint16_t want[T + 1];
@@ -244,7 +243,6 @@ Test(packed, resumes)
     put_set("d", 1);
     sgt_loader_options o = {.sampling = SGT_SAMPLING_PACKED, .batch = 12, .seq = 30, .seed = 3};
     sgt_loader_state state;
-    sgt_error err;
     uint64_t next;
     sgt_loader *l = open_loader("d", &o, NULL);
     sgt_loader_get_state(l, 41, &state);
@@ -253,7 +251,7 @@ Test(packed, resumes)
     o.batch = 4;
     o.reader = SGT_READER_MMAP;
     l = open_loader("d", &o, NULL);
-    cr_assert_eq(sgt_loader_resume(l, &state, &next, &err), 0, "%s", err.text);
+    must(sgt_loader_resume(l, &state, &next, why));
     cr_assert_eq(next, 41 * 3);
     sgt_loader_close(l);
     o.sampling = SGT_SAMPLING_DOCUMENTS;

@@ -254,13 +254,11 @@ static const set sets[] = {
 static void check_set(const set *d, sgt_sampling sampling, uint64_t seed)
 {
     sgt_sampler s;
-    sgt_error err;
     sgt_sampler_memo memo = {0};
     uint64_t total = 1000, row = 0;
     for (uint32_t i = 0; i < d->shards; i++) total += d->tokens[i] / d->T + 1;
     sgt_window *want = malloc(total * sizeof *want);
-    cr_assert_eq(sgt_sampler_init(&s, sampling, seed, d->T, d->tokens, d->shards, &err), 0, "%s",
-                 err.text);
+    must(sgt_sampler_init(&s, sampling, seed, d->T, d->tokens, d->shards, why));
     for (uint64_t epoch = 0; epoch < 3; epoch++) {
         uint64_t n = model_epoch(want, sampling, seed, d->T, d->tokens, d->shards, epoch);
         if (sampling != SGT_SAMPLING_RANDOM) cr_assert_eq(s.windows, n);

@@ -228,8 +228,7 @@ static void check_text(const char *text, uint32_t n, const sgt_loader_set *want)
 {
     sgt_loader_set *sets;
     uint32_t count;
-    sgt_error err;
-    cr_assert_eq(sgt_loader_sets_parse(&sets, &count, text, &err), 0, "%s", err.text);
+    must(sgt_loader_sets_parse(&sets, &count, text, why));
     cr_assert_eq(count, n);
     for (uint32_t i = 0; i < n; i++) {
         cr_assert_str_eq(sets[i].path, want[i].path);

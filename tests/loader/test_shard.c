@@ -123,7 +123,6 @@ Test(shard, text_named_as_a_shard)
                  {"\x28\xb5\x2f\xfd", "Zstandard data"},
                  {"PAR1\x15", "a Parquet file"}};
     char bytes[2048];
-    sgt_error err;
     for (size_t i = 0; i < 3 * sizeof heads / sizeof *heads; i++) {
         size_t k = i / 3, n = (size_t[]){64, 1027, 2048}[i % 3];
         /* of text, bytes 1021 to 1023 are the beginning of a character of four bytes */
@@ -135,9 +134,9 @@ Test(shard, text_named_as_a_shard)
                        "book: %s, not 16-bit tokens (sgt-tokenize book OUT/ makes tokens of it)",
                        heads[k].kind);
         put_bytes("book", bytes, n & ~(size_t)1);
-        cr_assert_eq(open_and_close("book", 1, &err), 0, "%s", err.text);
+        must(open_and_close("book", 1, why));
         put_bytes("book", bytes, 62);
-        cr_assert_eq(open_and_close("book", -1, &err), 0, "%s", err.text);
+        must(open_and_close("book", -1, why));
     }
 }
 
@@ -171,18 +170,17 @@ Test(shard, other_formats)
 /* Bytes as ids are the same as UTF-16: the name tells. */
 Test(shard, bytes_as_ids)
 {
-    sgt_error err;
     char bytes[1024];
     for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (char)(i % 2 ? 0 : 'a' + i / 2 % 26);
     put_bytes("a.bin", bytes, sizeof bytes);
-    cr_assert_eq(open_and_close("a.bin", -1, &err), 0, "%s", err.text);
+    must(open_and_close("a.bin", -1, why));
     put_bytes("a.txt", bytes, sizeof bytes);
     expect_failure(open_and_close("a.txt", -1, why), SGT_EFORMAT,
                    "a.txt: UTF-16LE, not 16-bit tokens (if it holds ids, give it a name that ends "
                    "in .bin)");
     for (size_t i = 0; i < sizeof bytes; i += 2) bytes[i] = (char)(i / 2 % 65); /* characters */
     put_bytes("a.u16", bytes, sizeof bytes);
-    cr_assert_eq(open_and_close("a.u16", -1, &err), 0, "%s", err.text);
+    must(open_and_close("a.u16", -1, why));
 }
 
 static void put_numbers(const char *path, const uint64_t *numbers, size_t n, size_t width)
@@ -197,7 +195,6 @@ static void put_numbers(const char *path, const uint64_t *numbers, size_t n, siz
 Test(shard, wide_ids_without_a_header)
 {
     uint64_t ids[4096];
-    sgt_error err;
     for (size_t i = 0; i < 4096; i++) ids[i] = token_at(7, i);
     for (size_t width = 4; width <= 8; width += 4)
         for (int raw = -1; raw <= 1; raw++)
@@ -208,7 +205,7 @@ Test(shard, wide_ids_without_a_header)
                                "are below 65536: numpy.fromfile(FILE, "
                                "'u%zu').astype('u2').tofile(NEW))",
                                8 * width, width);
-                cr_assert_eq(open_and_close("w.bin", SGT_SHARD_RAW16, &err), 0, "%s", err.text);
+                must(open_and_close("w.bin", SGT_SHARD_RAW16, why));
             }
     /* ids of a vocabulary of 1,048,576; ids of one of 5 */
     for (size_t i = 0; i < 4096; i++)
@@ -247,7 +244,7 @@ Test(shard, narrow_ids_that_look_wide)
     uint64_t few[32] = {0};
     for (size_t i = 0; i < 32; i += 2) few[i] = 100 + i;
     put_numbers("n.bin", few, 32, 2);
-    cr_assert_eq(open_and_close("n.bin", -1, &err), 0, "%s", err.text);
+    must(open_and_close("n.bin", -1, why));
 }
 
 /* One id among 512 that text cannot have is enough: a byte is a control character. */
@@ -258,16 +255,15 @@ Test(shard, tokens_that_are_almost_text)
                                       "e",
                                       "e\x0b"};
     char bytes[1024];
-    sgt_error err;
     for (size_t i = 0; i < 2 * sizeof ids / sizeof *ids; i++) {
         memset(bytes, 'e', sizeof bytes);
         memcpy(bytes + (i % 2 ? 1018 : 0), ids[i / 2], 2);
         put_bytes("r.bin", bytes, sizeof bytes);
-        cr_assert_eq(open_and_close("r.bin", -1, &err), 0, "%s", err.text);
+        must(open_and_close("r.bin", -1, why));
     }
     memset(bytes, 0, 512);
     put_bytes("r.bin", bytes, sizeof bytes);
-    cr_assert_eq(open_and_close("r.bin", -1, &err), 0, "%s", err.text);
+    must(open_and_close("r.bin", -1, why));
 }
 
 Test(shard, what_is_no_shard)
@@ -345,7 +341,7 @@ Test(shard, verify_reads_everything)
     sgt_error err;
     uint64_t n = 1500000; /* verifying takes twelve reads */
     put_shard("a.bin", 1, n);
-    cr_assert_eq(sgt_shard_verify("a.bin", 0, 50257, NULL, NULL, &err), 0, "%s", err.text);
+    must(sgt_shard_verify("a.bin", 0, 50257, NULL, NULL, why));
 
     uint8_t was[2] = {(uint8_t)token_at(1, 1234567), (uint8_t)(token_at(1, 1234567) >> 8)};
     uint8_t other[2] = {was[0] ^ 1, 0};
@@ -360,12 +356,12 @@ Test(shard, verify_reads_everything)
     expect_failure(sgt_shard_verify("a.bin", 0, 50257, NULL, NULL, why), SGT_EFORMAT,
                    "a.bin: token 1234567 (byte 2470158): id 50257, expected below 50257");
     patch("a.bin", 1024 + 2 * 1234567, was, 2);
-    cr_assert_eq(sgt_shard_verify("a.bin", 0, 50257, NULL, NULL, &err), 0, "%s", err.text);
+    must(sgt_shard_verify("a.bin", 0, 50257, NULL, NULL, why));
 
     put_word("a.bin", 8, 0); /* a checksum of 0 means unknown, and is not checked */
     put_word("a.bin", 9, 0);
     patch("a.bin", 1024, "\0\0", 2);
-    cr_assert_eq(sgt_shard_verify("a.bin", 0, 50257, NULL, NULL, &err), 0, "%s", err.text);
+    must(sgt_shard_verify("a.bin", 0, 50257, NULL, NULL, why));
 }
 
 /* An id that is too large is found at every position: at the ends of a vector, of a read, and of
@@ -400,11 +396,10 @@ static int see(void *ctx, const uint16_t *ids, size_t n, uint64_t first, sgt_err
 
 Test(shard, verify_shows_all_tokens_in_order)
 {
-    sgt_error err;
     uint64_t next = 0;
     sgt_shard_visitor v = {see, &next};
     put_shard("a.bin", 1, 199999);
-    cr_assert_eq(sgt_shard_verify("a.bin", 0, 50257, &v, NULL, &err), 0, "%s", err.text);
+    must(sgt_shard_verify("a.bin", 0, 50257, &v, NULL, why));
     cr_assert_eq(next, 199999);
     put_shard("a.bin", 1, 500000);
     next = 0;
@@ -413,21 +408,19 @@ Test(shard, verify_shows_all_tokens_in_order)
 
 Test(shard, verify_stops_and_reads_raw)
 {
-    sgt_error err;
     sgt_stop stop = {0};
     put_shard("a.bin", 1, 1000);
     sgt_stop_request(&stop);
     expect_failure(sgt_shard_verify("a.bin", 0, 50257, NULL, &stop, why), SGT_ESTOPPED,
                    "a.bin: stopped");
     put_raw("r.bin", 1, 1000);
-    cr_assert_eq(sgt_shard_verify("r.bin", 1, 50257, NULL, NULL, &err), 0, "%s", err.text);
+    must(sgt_shard_verify("r.bin", 1, 50257, NULL, NULL, why));
     put_shard("e.bin", 1, 0);
-    cr_assert_eq(sgt_shard_verify("e.bin", 0, 50257, NULL, NULL, &err), 0, "%s", err.text);
+    must(sgt_shard_verify("e.bin", 0, 50257, NULL, NULL, why));
 }
 
 Test(shard, list_is_in_order_of_names)
 {
-    sgt_error err;
     char **paths;
     size_t n;
     static const char *const made[] = {"f/train_000010.bin", "f/train_000002.bin", "f/train_b.bin",
@@ -437,11 +430,11 @@ Test(shard, list_is_in_order_of_names)
                                        "f/train_b.bin"};
     cr_assert_eq(mkdir("f", 0777), 0);
     for (size_t i = 0; i < sizeof made / sizeof *made; i++) put_bytes(made[i], "", 0);
-    cr_assert_eq(sgt_shard_list(&paths, &n, "f", "train", &err), 0, "%s", err.text);
+    must(sgt_shard_list(&paths, &n, "f", "train", why));
     cr_assert_eq(n, 4);
     for (size_t i = 0; i < n; i++) cr_assert_str_eq(paths[i], want[i]);
     sgt_shard_list_free(paths, n);
-    cr_assert_eq(sgt_shard_list(&paths, &n, "f", "test", &err), 0, "%s", err.text);
+    must(sgt_shard_list(&paths, &n, "f", "test", why));
     cr_assert_eq(n, 0);
     sgt_shard_list_free(paths, n);
     expect_failure(sgt_shard_list(&paths, &n, "g", "train", why), SGT_EIO,
@@ -450,7 +443,6 @@ Test(shard, list_is_in_order_of_names)
 
 Test(shard, list_of_many)
 {
-    sgt_error err;
     char **paths, name[64];
     size_t n;
     cr_assert_eq(mkdir("f", 0777), 0);
@@ -458,7 +450,7 @@ Test(shard, list_of_many)
         snprintf(name, sizeof name, "f/train_%06d.bin", (i * 7919) % 1000);
         resize(name, 0);
     }
-    cr_assert_eq(sgt_shard_list(&paths, &n, "f", "train", &err), 0, "%s", err.text);
+    must(sgt_shard_list(&paths, &n, "f", "train", why));
     cr_assert_eq(n, 1000);
     for (size_t i = 0; i < n; i++) {
         snprintf(name, sizeof name, "f/train_%06zu.bin", i);

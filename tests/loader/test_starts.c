@@ -139,7 +139,7 @@ Test(starts, streams_carry_them)
             sgt_stream_batch b, held;
             sgt_error err;
             uint64_t k = 5;
-            cr_assert_eq(sgt_stream_open(&s, l, &so, &err), 0, "%s", err.text);
+            must(sgt_stream_open(&s, l, &so, why));
             for (; sgt_stream_next(s, &b, &err) == 0; k++, held = b) {
                 check_rows(l, k, b.documents);
                 if (k == 5) continue;

@@ -18,10 +18,9 @@ static void whole_batch(const sgt_loader_options *as, uint32_t ranks, uint64_t k
     o.ranks = ranks;
     for (o.rank = 0; o.rank < ranks; o.rank++) {
         uint16_t part[B * WIDTH];
-        sgt_error err;
         sgt_loader *l = open_loader("d", &o, NULL);
         sgt_cursor *c = open_cursor(l);
-        cr_assert_eq(sgt_loader_batch(l, c, k, part, &err), 0, "%s", err.text);
+        must(sgt_loader_batch(l, c, k, part, why));
         for (uint32_t i = 0; i < as->batch / ranks; i++)
             memcpy(rows + (o.rank + i * ranks) * WIDTH, part + i * WIDTH, WIDTH * sizeof *rows);
         sgt_cursor_close(c);
@@ -46,13 +45,12 @@ Test(state, another_world)
         for (uint32_t ranks = 1; ranks <= B; ranks++) {
             uint16_t want[B * WIDTH], got[B * WIDTH];
             uint64_t next = 0;
-            sgt_error err;
             if (B % ranks) continue;
             sgt_loader_options p = o;
             p.reader = (sgt_reader)(ranks % SGT_READERS);
             p.ranks = ranks;
             l = open_loader("d", &p, NULL);
-            cr_assert_eq(sgt_loader_resume(l, &state, &next, &err), 0, "%s", err.text);
+            must(sgt_loader_resume(l, &state, &next, why));
             sgt_loader_close(l);
             cr_assert_eq(next, 41);
             for (uint64_t k = next; k < next + 3; k++) {
@@ -71,14 +69,13 @@ Test(state, another_batch_size)
     put_folder();
     sgt_loader_options o = {.batch = B, .seq = T};
     sgt_loader_state state;
-    sgt_error err;
     uint64_t next;
     sgt_loader *l = open_loader("d", &o, NULL);
     sgt_loader_get_state(l, 7, &state);
     sgt_loader_close(l);
     o.batch = 4;
     l = open_loader("d", &o, NULL);
-    cr_assert_eq(sgt_loader_resume(l, &state, &next, &err), 0, "%s", err.text);
+    must(sgt_loader_resume(l, &state, &next, why));
     cr_assert_eq(next, 21);
     sgt_loader_close(l);
     o.batch = 5;
@@ -166,7 +163,6 @@ Test(state, foreign_sets_of_one_size)
 Test(state, another_split)
 {
     char text[256];
-    sgt_error err;
     sgt_loader_state state;
     cr_assert_eq(mkdir("d", 0777), 0);
     put_shard("d/train_000000.bin", 0, 900);
@@ -175,7 +171,7 @@ Test(state, another_split)
                                    {"val_000000.bin", "val", 800, 1, 0}};
     sgt_manifest m = {
         .vocabulary = "gpt2", .vocab = 50257, .eot = 50256, .shards = shards, .count = 2};
-    cr_assert_eq(sgt_manifest_write(&m, "d", &err), 0, "%s", err.text);
+    must(sgt_manifest_write(&m, "d", why));
     sgt_loader_options o = {.batch = 4, .seq = T};
     sgt_loader *l = open_loader("d", &o, NULL);
     sgt_loader_get_state(l, 3, &state);

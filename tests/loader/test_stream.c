@@ -18,11 +18,10 @@ static sgt_loader *loader;
 
 static sgt_loader *open_loader(sgt_reader reader)
 {
-    sgt_error err;
     sgt_loader *l;
     sgt_loader_options o = {
         .reader = reader, .batch = B, .seq = T, .sampling = SGT_SAMPLING_SEQUENTIAL};
-    cr_assert_eq(sgt_loader_open(&l, "d", &o, &err), 0, "%s", err.text);
+    must(sgt_loader_open(&l, "d", &o, why));
     return l;
 }
 
@@ -46,16 +45,14 @@ TestSuite(stream, .init = enter, .fini = leave, .timeout = 120);
 static sgt_stream *open_stream(const sgt_loader *l, const sgt_stream_options *o)
 {
     sgt_stream *s;
-    sgt_error err;
-    cr_assert_eq(sgt_stream_open(&s, l, o, &err), 0, "%s", err.text);
+    must(sgt_stream_open(&s, l, o, why));
     return s;
 }
 
 static sgt_stream_batch take(sgt_stream *s)
 {
     sgt_stream_batch b;
-    sgt_error err;
-    cr_assert_eq(sgt_stream_next(s, &b, &err), 0, "%s", err.text);
+    must(sgt_stream_next(s, &b, why));
     return b;
 }
 
@@ -361,13 +358,12 @@ Test(stream, buffers_of_the_librarys_allocators)
 Test(stream, ring_larger_than_the_cache)
 {
     enum { ROWS = 63, LONG = 1001, MOST = 64 << 20 };
-    sgt_error err;
     sgt_loader_options lo = {.batch = ROWS, .seq = LONG};
     sgt_loader *l;
     size_t cache = sgt_cpu_cache(3) ? sgt_cpu_cache(3) : sgt_cpu_cache(2), row = (LONG + 1) * 2;
     if (!cache || cache > MOST)
         cr_skip_test("the last cache is larger than what this test wants to fill");
-    cr_assert_eq(sgt_loader_open(&l, "d", &lo, &err), 0, "%s", err.text);
+    must(sgt_loader_open(&l, "d", &lo, why));
     for (int output = 0; output < SGT_OUTPUTS; output++) {
         sgt_stream_options o = {.output = (sgt_output)output,
                                 .slots = (uint32_t)(cache / (ROWS * row)) + 1};

@@ -1,3 +1,4 @@
+#include "tests/expect.h"
 #include "tests/tokenize/common.h"
 
 #include <stdlib.h>
@@ -10,28 +11,24 @@
 
 sgt_vocab *gpt2(void)
 {
-    sgt_error err;
     sgt_vocab *v = NULL;
-    cr_assert_eq(sgt_vocab_gpt2(&v, &err), SGT_OK, "%s", err.text);
+    must(sgt_vocab_gpt2(&v, why));
     return v;
 }
 
 sgt_encoder *new_encoder(const sgt_vocab *v)
 {
-    sgt_error err;
     sgt_encoder *e = NULL;
-    cr_assert_eq(sgt_encoder_new(&e, v, &err), SGT_OK, "%s", err.text);
+    must(sgt_encoder_new(&e, v, why));
     return e;
 }
 
 int every_rule(sgt_vocab *vocabs[MOST_RULES], sgt_encoder *encoders[MOST_RULES])
 {
-    sgt_error err;
     int count = 0;
     for (const sgt_rule *r = NULL; !count || r; r = sgt_rule_at((size_t)count++)) {
         cr_assert_lt(count, MOST_RULES);
-        cr_assert_eq(sgt_vocab_load(&vocabs[count], "gpt2", r ? r->text : NULL, &err), SGT_OK, "%s",
-                     err.text);
+        must(sgt_vocab_load(&vocabs[count], "gpt2", r ? r->text : NULL, why));
         cr_assert_eq(sgt_vocab_known_rule(vocabs[count]), r);
         encoders[count] = new_encoder(vocabs[count]);
     }
@@ -76,9 +73,8 @@ size_t from_hex(const char *hex, uint8_t *out)
 
 char *whole_file(const char *path, size_t *n)
 {
-    sgt_error err;
     char *text = NULL;
-    cr_assert_eq(sgt_file_get(&text, n, path, (size_t)1 << 30, &err), SGT_OK, "%s", err.text);
+    must(sgt_file_get(&text, n, path, (size_t)1 << 30, why));
     return text;
 }
 

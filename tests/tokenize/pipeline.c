@@ -1,6 +1,6 @@
+#include "tests/expect.h"
 #include "tests/tokenize/pipeline.h"
 
-#include <criterion/criterion.h>
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,9 +29,8 @@ void enter_scratch(void)
 
 void leave_scratch(void)
 {
-    sgt_error err;
     cr_assert_eq(chdir("/"), 0);
-    cr_assert_eq(sgt_remove_tree(folder, &err), 0, "%s", err.text);
+    must(sgt_remove_tree(folder, why));
 }
 
 void put_text(const char *path, const void *text, size_t n)
@@ -42,9 +41,8 @@ void put_text(const char *path, const void *text, size_t n)
 
 size_t get_file(char **out, const char *path)
 {
-    sgt_error err;
     size_t n;
-    cr_assert_eq(sgt_file_get(out, &n, path, (size_t)1 << 30, &err), 0, "%s", err.text);
+    must(sgt_file_get(out, &n, path, (size_t)1 << 30, why));
     return n;
 }
 
@@ -92,12 +90,11 @@ static void add_document(stream *s, sgt_encoder *e, const char *text, size_t n, 
 
 stream slow_stream(const char *const *paths, size_t count, const sgt_tokenize_options *o, int split)
 {
-    sgt_error err;
     sgt_vocab *v;
     sgt_encoder *e;
     stream s = {.starts = calloc(1, sizeof *s.starts)};
-    cr_assert_eq(sgt_vocab_gpt2(&v, &err), 0, "%s", err.text);
-    cr_assert_eq(sgt_encoder_new(&e, v, &err), 0, "%s", err.text);
+    must(sgt_vocab_gpt2(&v, why));
+    must(sgt_encoder_new(&e, v, why));
     for (size_t i = 0; i < count; i++) {
         const char *slash = strrchr(paths[i], '/'), *name = slash ? slash + 1 : paths[i];
         char *text;

@@ -1,3 +1,4 @@
+#include "tests/expect.h"
 #include "tests/tokenize/splits.h"
 
 #include <stdlib.h>
@@ -20,14 +21,13 @@ const char *const *split_levels(void)
 
 size_t pieces_by(const char *level, const uint8_t *s, size_t n, size_t most, size_t *ends)
 {
-    sgt_error err;
     uint32_t some[MANY + 1];
     size_t count = 0, got, from;
     int ref = !strcmp(level, "ref");
-    cr_assert_eq(sgt_cpu_limit(ref ? "auto" : level, &err), SGT_OK, "%s", err.text);
+    must(sgt_cpu_limit(ref ? "auto" : level, why));
     sgt_splitter sp = sgt_splitter_start(s, n);
     if (ref) sp.split = sgt_split_ref;
-    cr_assert_eq(sgt_cpu_limit("auto", &err), SGT_OK);
+    must(sgt_cpu_limit("auto", why));
     some[most] = UNTOUCHED;
     while ((from = sp.at, got = sgt_split(&sp, some, most)) > 0) {
         cr_assert(got <= most && count + got <= n, "%s: %zu pieces at %zu of %zu", level, got, from,
@@ -45,7 +45,7 @@ size_t pieces_by_pattern(sgt_pattern *p, const uint8_t *s, size_t n, size_t *end
     sgt_error err;
     size_t count = 0;
     int got;
-    cr_assert_eq(sgt_pattern_start(p, s, n, &err), SGT_OK, "%s", err.text);
+    must(sgt_pattern_start(p, s, n, why));
     while ((got = sgt_pattern_split(p, ends + count, 3, &err)) > 0) count += (size_t)got;
     cr_assert_eq(got, 0, "%s", err.text);
     return count;

@@ -7,6 +7,7 @@
 
 #include "loader/base/cpu.h"
 #include "tokenize/bpe/bpe.h"
+#include "tests/expect.h"
 #include "tests/tokenize/common.h"
 #include "tokenize/text/split.h"
 
@@ -334,15 +335,13 @@ Test(pairs, sixty_five_thousand_random_ones_have_a_table)
     enum { END = 65535 };
     uint16_t(*halves)[2] = calloc(END, sizeof *halves);
     sgt_pairs p = {0};
-    sgt_error err;
     rng r = {6, 0};
     for (uint32_t id = 256; id < END; id++) {
         /* multiplying by an odd number gives each left half once */
         halves[id][0] = (uint16_t)(id * 40503u);
         halves[id][1] = (uint16_t)below(&r, 65536);
     }
-    cr_assert_eq(sgt_pairs_make(&p, (const uint16_t(*)[2])halves, 256, END, NULL, &err), SGT_OK,
-                 "%s", err.text);
+    must(sgt_pairs_make(&p, (const uint16_t(*)[2])halves, 256, END, NULL, why));
     for (uint32_t id = 256; id < END; id++)
         cr_assert_eq(sgt_pair(&p, halves[id][0], halves[id][1]), id);
     sgt_pairs_free(&p);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <utf8proc.h>
 
+#include "tests/expect.h"
 #include "tests/tokenize/common.h"
 #include "tokenize/text/normalize.h"
 #include "tokenize/text/unicode.h"
@@ -16,9 +17,8 @@ static const sgt_normalize forms[] = {SGT_NORMALIZE_NFC, SGT_NORMALIZE_NFKC};
 static const uint8_t *normal(sgt_normalizer *z, sgt_normalize form, const void *s, size_t n,
                              size_t *out_n)
 {
-    sgt_error err;
     const uint8_t *out;
-    cr_assert_eq(sgt_normalize_text(z, form, s, n, &out, out_n, &err), SGT_OK, "%s", err.text);
+    must(sgt_normalize_text(z, form, s, n, &out, out_n, why));
     return out;
 }
 

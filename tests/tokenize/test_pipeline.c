@@ -1,12 +1,12 @@
 /* test_pipeline.c: sgt_tokenize as a library. Its shards are compared with the slow way's
  * (pipeline.h), for several numbers of threads, sizes and options. Also stopping and resuming. */
-#include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/expect.h"
 #include "tests/tokenize/pipeline.h"
 #include "tokenize/input/feed.h"
 
@@ -21,12 +21,11 @@ static void put_mixed(const char *path, uint64_t seed, size_t n, int odd)
 
 static sgt_tokenize_result tokenize(sgt_tokenize_options o, const char *input, const char *out)
 {
-    sgt_error err;
     sgt_tokenize_result r;
     o.inputs = &input;
     o.input_count = 1;
     o.out = out;
-    cr_assert_eq(sgt_tokenize(&o, &r, &err), 0, "%s", err.text);
+    must(sgt_tokenize(&o, &r, why));
     return r;
 }
 
@@ -229,9 +228,8 @@ Test(pipeline, file_that_changed_since_it_was_listed)
     put_mixed("in/b", 2, 3000, 0);
     piece_bytes = 1000;
     sgt_tokenize_options o = {.threads = 1, .progress = cut_later_file, .progress_ctx = &size};
-    cr_assert_eq(fails(o, "in", "out", &err), SGT_EIO);
-    cr_assert_str_eq(
-        err.text,
+    expect_failure(
+        fails(o, "in", "out", why), SGT_EIO,
         "in/b: changed since the inputs were listed: 3000 bytes then, now 100 (start again)");
     cr_assert(folder_is_gone("out"));
     /* with a complete shard, OUT is kept, and the next run finds that the inputs differ */
@@ -240,9 +238,8 @@ Test(pipeline, file_that_changed_since_it_was_listed)
     cr_assert_eq(fails(o, "in", "out", &err), SGT_EIO);
     cr_assert(!folder_is_gone("out/train_000000.bin"));
     o.progress = NULL;
-    cr_assert_eq(fails(o, "in", "out", &err), SGT_EFORMAT);
-    cr_assert_str_eq(
-        err.text,
+    expect_failure(
+        fails(o, "in", "out", why), SGT_EFORMAT,
         "out: made from other inputs: in/b had 3000 bytes, now 100 (--force replaces it)");
     put_mixed("in/b", 2, 3000, 0);
     tokenize(o, "in", "out");
@@ -252,18 +249,15 @@ Test(pipeline, file_that_changed_since_it_was_listed)
 
 Test(pipeline, wrong_options)
 {
-    sgt_error err;
     put_text("a", "x", 1);
     sgt_tokenize_options o = {.out = "out"};
-    cr_assert_eq(sgt_tokenize(&o, NULL, &err), SGT_EUSAGE);
-    cr_assert_str_eq(err.text, "expected at least one INPUT, and OUT");
-    cr_assert_eq(fails((sgt_tokenize_options){.shard_tokens = 2147483648}, "a", "out", &err),
-                 SGT_EUSAGE);
-    cr_assert_str_eq(err.text, "shard-tokens: 2147483648 do not fit a shard (at most 2147483647)");
-    cr_assert_eq(fails((sgt_tokenize_options){.threads = -1}, "a", "out", &err), SGT_EUSAGE);
-    cr_assert_str_eq(err.text, "threads: -1 is not within 0 and 1024");
-    cr_assert_eq(fails((sgt_tokenize_options){.val_fraction = 1.5}, "a", "out", &err), SGT_EUSAGE);
-    cr_assert_str_eq(err.text, "split: 1.5 is not within 0 and 1");
+    expect_failure(sgt_tokenize(&o, NULL, why), SGT_EUSAGE, "expected at least one INPUT, and OUT");
+    expect_failure(fails((sgt_tokenize_options){.shard_tokens = 2147483648}, "a", "out", why),
+                   SGT_EUSAGE, "shard-tokens: 2147483648 do not fit a shard (at most 2147483647)");
+    expect_failure(fails((sgt_tokenize_options){.threads = -1}, "a", "out", why), SGT_EUSAGE,
+                   "threads: -1 is not within 0 and 1024");
+    expect_failure(fails((sgt_tokenize_options){.val_fraction = 1.5}, "a", "out", why), SGT_EUSAGE,
+                   "split: 1.5 is not within 0 and 1");
     cr_assert(folder_is_gone("out"));
 }
 

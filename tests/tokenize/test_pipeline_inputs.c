@@ -1,7 +1,6 @@
 /* test_pipeline_inputs.c: JSONL and packed files through the whole pipeline, compared with the same
  * documents as text files. Several numbers of threads and sizes of pieces; stopped and resumed;
  * files that change before a run is resumed. */
-#include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include <zstd.h>
 
 #include "loader/base/philox.h"
+#include "tests/expect.h"
 #include "tests/tokenize/pipeline.h"
 #include "tokenize/text/utf8.h"
 
@@ -127,7 +127,6 @@ static void expect_same(const char *a, const char *b, const char *name)
 
 Test(pipeline_inputs, equal_files_of_text)
 {
-    sgt_error err;
     sgt_tokenize_options o = {.threads = 2};
     put_inputs();
     for (int k = 0; k < 16; k++) {
@@ -136,10 +135,10 @@ Test(pipeline_inputs, equal_files_of_text)
         snprintf(out, sizeof out, "out%d", k);
         o.special_eot = k / 8; /* literals in a field begin documents as they do in a file */
         o.force = 1;
-        if (k % 8 == 0) cr_assert_eq(tokenize(&o, "text", "want", &err), 0, "%s", err.text);
+        if (k % 8 == 0) must(tokenize(&o, "text", "want", why));
         piece_bytes = pieces[k / 2 % 4];
         o.threads = k % 2 ? 1 : 4;
-        cr_assert_eq(tokenize(&o, "in", out, &err), 0, "%s", err.text);
+        must(tokenize(&o, "in", out, why));
         expect_same("want", out, "train_000000.bin");
         expect_same("want", out, "train_000000.idx");
     }
@@ -165,13 +164,12 @@ static int run_stopped(sgt_tokenize_options o, const char *out, int after)
 
 Test(pipeline_inputs, stopped_anywhere_and_resumed)
 {
-    sgt_error err;
     put_inputs();
     for (int special = 0; special < 2; special++) {
         const char *whole = special ? "whole-special" : "whole";
         sgt_tokenize_options o = {
             .shard_tokens = 2500, .val_fraction = .4, .special_eot = special, .threads = 1};
-        cr_assert_eq(tokenize(&o, "in", whole, &err), 0, "%s", err.text);
+        must(tokenize(&o, "in", whole, why));
         for (int after = 1; after < 14; after += 3) {
             char out[16];
             snprintf(out, sizeof out, "out%d-%d", special, after);
@@ -212,8 +210,8 @@ Test(pipeline_inputs, packed_file_with_other_content)
     text[100] ^= 1;
     f = gzopen("in/a.gz", "wb0");
     cr_assert(f && gzwrite(f, text, (unsigned)n) == (int)n && gzclose(f) == Z_OK);
-    cr_assert_eq(tokenize(&o, "in", "out", &err), 0, "%s", err.text);
-    cr_assert_eq(tokenize(&o, "in", "whole", &err), 0, "%s", err.text);
+    must(tokenize(&o, "in", "out", why));
+    must(tokenize(&o, "in", "whole", why));
     expect_same_folders("whole", "out");
     free(text);
 }

@@ -1,6 +1,5 @@
 /* test_pipeline_parts.c: parts of the pipeline by themselves: the feed, cuts beside literals, the
  * choice of the split, the journal, names in JSON. */
-#include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,26 +12,25 @@
 #include "tokenize/out/journal.h"
 #include "tokenize/text/utf8.h"
 #include "tokenize/vocab/vocab.h"
+#include "tests/expect.h"
 #include "tests/tokenize/pipeline.h"
 
 TestSuite(pipeline_parts, .init = enter_scratch, .fini = leave_scratch);
 
 static sgt_corpus *list(const char *input)
 {
-    sgt_error err;
     sgt_corpus *c;
     sgt_corpus_request r = {.inputs = &input, .count = 1, .out = "out"};
-    cr_assert_eq(sgt_corpus_list(&c, &r, &err), 0, "%s", err.text);
+    must(sgt_corpus_list(&c, &r, why));
     return c;
 }
 
 static sgt_text_feed *feed(const sgt_corpus *c, size_t piece, uint64_t file, uint64_t offset)
 {
-    sgt_error err;
     sgt_text_feed *f;
     sgt_text_feed_options o = {
         .corpus = c, .piece = piece, .from = {.file = file, .offset = offset}};
-    cr_assert_eq(sgt_text_feed_open(&f, &o, &err), 0);
+    must(sgt_text_feed_open(&f, &o, why));
     return f;
 }
 
@@ -58,7 +56,7 @@ Test(pipeline_parts, feed_gives_every_byte_once)
         uint64_t file = 0, offset = 0;
         char *text = NULL;
         int rc;
-        cr_assert_eq(sgt_unit_new(&u, &err), 0);
+        must(sgt_unit_new(&u, why));
         while ((rc = sgt_text_feed_next(f, &u, &err)) == 0)
             for (size_t i = 0; i < u.count; i++) {
                 const sgt_part *p = &u.parts[i];
@@ -103,7 +101,7 @@ static void expect_long_pieces(const char *text, size_t n, int replaced, size_t 
                                 .long_piece = 4000,
                                 .literal = {"<|endoftext|>", 1}};
     sgt_text_feed *f;
-    cr_assert_eq(sgt_text_feed_open(&f, &fo, &err), 0);
+    must(sgt_text_feed_open(&f, &fo, why));
     uint16_t *whole = malloc(3 * n * sizeof *whole), *parts = malloc(3 * (n + 1) * sizeof *parts);
     uint8_t *twin = malloc(3 * n);
     memcpy(twin, text, n);
@@ -112,7 +110,7 @@ static void expect_long_pieces(const char *text, size_t n, int replaced, size_t 
     int rc;
     while ((rc = sgt_text_feed_next(f, &u, &err)) == 0) {
         cr_assert_leq(u.used, most, "byte 10 is %d", text[10]);
-        cr_assert_eq(sgt_unit_encode(&u, e, v, c, &o, &err), 0);
+        must(sgt_unit_encode(&u, e, v, c, &o, why));
         memcpy(parts + got, u.ids, u.id_count * sizeof *parts);
         got += u.id_count;
     }
@@ -165,8 +163,8 @@ static void expect_change(void (*change)(void), int size)
     sgt_corpus *c = list("in");
     sgt_text_feed *f = feed(c, 1000, 0, 0);
     int rc;
-    cr_assert_eq(sgt_unit_new(&u, &err), 0);
-    cr_assert_eq(sgt_text_feed_next(f, &u, &err), 0);
+    must(sgt_unit_new(&u, why));
+    must(sgt_text_feed_next(f, &u, why));
     change();
     while ((rc = sgt_text_feed_next(f, &u, &err)) == 0) continue;
     cr_assert_eq(rc, SGT_EIO);
@@ -296,12 +294,11 @@ Test(pipeline_parts, split)
  * mixture of two. */
 Test(pipeline_parts, torn_journal)
 {
-    sgt_error err;
     sgt_journal *j;
     char *bytes;
     static const char options[] = "{\"a\": 1}";
     mkdir("w", 0777);
-    cr_assert_eq(sgt_journal_create(&j, "w", 0x1234, options, &err), 0, "%s", err.text);
+    must(sgt_journal_create(&j, "w", 0x1234, options, why));
     cr_assert(sgt_journal_empty(j) && !j->states);
     for (uint64_t i = 1; i <= 4; i++) {
         sgt_manifest_shard done[SGT_SPLITS] = {{.tokens = 10 * i, .documents = i, .xxh3 = i},
@@ -309,13 +306,13 @@ Test(pipeline_parts, torn_journal)
         sgt_checkpoint now = {
             .file = i, .offset = 100 * i, .skip = 1000 * i, .all_bytes = UINT64_MAX - i};
         sgt_journal_invalid(j, (sgt_invalid_at){i, i * i});
-        cr_assert_eq(sgt_journal_commit(j, done, &now, &err), 0, "%s", err.text);
+        must(sgt_journal_commit(j, done, &now, why));
     }
     sgt_journal_close(j);
     size_t n = get_file(&bytes, "w/journal"), states_seen = 0;
     for (size_t cut = n + 1; cut-- > 0;) {
         put_text("w/journal", bytes, cut);
-        cr_assert_eq(sgt_journal_open(&j, "w", &err), 0, "%s", err.text);
+        must(sgt_journal_open(&j, "w", why));
         if (!j) continue;
         uint64_t k = j->states;
         cr_assert(j->fingerprint == 0x1234 && !strcmp(j->options, options));
@@ -333,7 +330,7 @@ Test(pipeline_parts, torn_journal)
         bytes[i] = (char)(c ^ 1);
         put_text("w/journal", bytes, n);
         bytes[i] = c;
-        cr_assert_eq(sgt_journal_open(&j, "w", &err), 0, "%s", err.text);
+        must(sgt_journal_open(&j, "w", why));
         if (!j) continue;
         cr_assert(j->states < 4 && j->count[0] == j->states);
         sgt_journal_close(j);

@@ -1,7 +1,6 @@
 /* test_pipeline_sets.c: sets made by several ranks, shuffled, or without duplicates. They are
  * compared with a slow way: encode documents one by one, find duplicates by comparing texts, sort
  * by key. Also stopping and resuming, and how files are divided among ranks. */
-#include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include "tokenize/parts/buckets.h"
 #include "tokenize/parts/meet.h"
 #include "tokenize/parts/order.h"
+#include "tests/expect.h"
 #include "tests/tokenize/pipeline.h"
 
 TestSuite(pipeline_sets, .init = enter_scratch, .fini = leave_scratch);
@@ -114,7 +114,6 @@ static uint64_t count_duplicates(void)
 Test(pipeline_sets, equals_the_slow_way)
 {
     static const uint32_t ranks[] = {1, 3, 40};
-    sgt_error err;
     make_corpus();
     cr_assert(count_duplicates() > 4 && count_duplicates() < FILES / 2, "%lu",
               (unsigned long)count_duplicates());
@@ -138,7 +137,7 @@ Test(pipeline_sets, equals_the_slow_way)
             o.threads = 1 + (int)k;
             rank.size = ranks[k];
             for (rank.rank = ranks[k]; rank.rank-- > 0;) {
-                cr_assert_eq(make(o, out, &r, &err), 0, "%s", err.text);
+                must(make(o, out, &r, why));
                 cr_assert(rank.rank == 0 || r.waiting, "a rank has not waited for the others");
             }
             cr_assert_eq(mode >= 4, train.count > SGT_ORDER_SHARDS * o.shard_tokens);
@@ -163,7 +162,7 @@ Test(pipeline_sets, stopped_and_resumed)
     sgt_tokenize_options o = {.dedup = 1, .shuffle = 1, .shard_tokens = 2000, .val_fraction = .3};
     piece_bytes = 500;
     make_corpus();
-    cr_assert_eq(make(o, "whole", &r, &err), 0, "%s", err.text);
+    must(make(o, "whole", &r, why));
     int all = 0;
     for (int after = 1; after < 40; after += 1 + after) {
         char out[16];
@@ -201,7 +200,7 @@ static stream walk(sgt_order *o, uint64_t step)
         s.starts[s.documents++] = s.count;
         for (uint64_t at = 0; at < tokens; at += 100) {
             size_t n = tokens - at < 100 ? (size_t)(tokens - at) : 100;
-            cr_assert_eq(sgt_order_ids(o, at, n, &ids, &err), 0, "%s", err.text);
+            must(sgt_order_ids(o, at, n, &ids, why));
             memcpy(s.ids + s.count, ids, n * sizeof *ids);
             s.count += n;
         }
@@ -209,8 +208,8 @@ static stream walk(sgt_order *o, uint64_t step)
     cr_assert(rc == 1 && s.count == sgt_order_tokens(o));
     for (uint64_t at = 0; at < s.count; at += step) {
         const uint16_t *ids;
-        cr_assert_eq(sgt_order_seek(o, at, &tokens, &skip, &err), 0, "%s", err.text);
-        cr_assert_eq(sgt_order_ids(o, 0, 1, &ids, &err), 0);
+        must(sgt_order_seek(o, at, &tokens, &skip, why));
+        must(sgt_order_ids(o, 0, 1, &ids, why));
         size_t d = 0;
         while (d + 1 < s.documents && s.starts[d + 1] <= at) d++;
         cr_assert(at - skip == s.starts[d] && *ids == s.ids[s.starts[d]], "token %lu",
@@ -223,14 +222,13 @@ static stream walk(sgt_order *o, uint64_t step)
 /* Make a set of some of the files. */
 static sgt_made *some_files(const char *out, int from, int to)
 {
-    sgt_error err;
     sgt_made *set;
     const sgt_tokenize_options o = {.inputs = paths + from,
                                     .input_count = (size_t)(to - from),
                                     .out = out,
                                     .shard_tokens = 777};
-    cr_assert_eq(sgt_tokenize(&o, NULL, &err), 0, "%s", err.text);
-    cr_assert_eq(sgt_made_open(&set, out, &err), 0, "%s", err.text);
+    must(sgt_tokenize(&o, NULL, why));
+    must(sgt_made_open(&set, out, why));
     return set;
 }
 
@@ -262,10 +260,10 @@ Test(pipeline_sets, orders_are_walked_and_sought)
         stream want = slow_set(&options[r.shuffle], 0);
         cr_assert_eq(sgt_order_copies(&r, &err), cases[k].copies, "case %zu", k);
         for (; r.shuffle && r.share.index < r.share.count; r.share.index++)
-            cr_assert_eq(sgt_order_scatter(&r, &err), 0, "%s", err.text);
+            must(sgt_order_scatter(&r, why));
         cr_assert(r.share.count > 1 ||
                   cases[k].copies == !access("work/sorting/train/table", F_OK));
-        cr_assert_eq(sgt_order_open(&o, &r, &err), 0, "%s", err.text);
+        must(sgt_order_open(&o, &r, why));
         stream got = walk(o, r.memory ? 1009 : 97);
         cr_assert(got.count == want.count && !memcmp(got.ids, want.ids, got.count * 2));
         cr_assert(got.documents == want.documents &&
@@ -288,11 +286,11 @@ Test(pipeline_sets, ranks_meet)
     sgt_meeting *m[2], *again;
     mkdir("w", 0777);
     put_text("w/rank-000001", "done 0 0\n", 9);
-    for (int i = 0; i < 2; i++) cr_assert_eq(sgt_meeting_open(&m[i], "w", &r[i], &stop, &err), 0);
-    cr_assert_eq(sgt_meeting_open(&again, "w", &r[1], NULL, &err), SGT_EIO);
-    cr_assert_str_eq(err.text, "w/rank-000001: another sgt-tokenize is running here (wait for it)");
-    cr_assert_eq(sgt_meeting_announce(m[1], SGT_MEET_PLAN, &err), 0, "%s", err.text);
-    cr_assert_eq(sgt_meet(m[0], SGT_MEET_PLAN, &err), 0, "%s", err.text);
+    for (int i = 0; i < 2; i++) must(sgt_meeting_open(&m[i], "w", &r[i], &stop, why));
+    expect_failure(sgt_meeting_open(&again, "w", &r[1], NULL, why), SGT_EIO,
+                   "w/rank-000001: another sgt-tokenize is running here (wait for it)");
+    must(sgt_meeting_announce(m[1], SGT_MEET_PLAN, why));
+    must(sgt_meet(m[0], SGT_MEET_PLAN, why));
     sgt_stop_request(&stop);
     cr_assert_eq(sgt_meet(m[0], SGT_MEET_DONE, &err), SGT_ESTOPPED);
     for (int i = 0; i < 2; i++) sgt_meeting_close(m[i]);
@@ -306,7 +304,6 @@ Test(pipeline_sets, files_are_divided)
         sgt_corpus_file files[50] = {{0}};
         sgt_corpus c = {.files = files, .count = 1 + (size_t)(round % 50)};
         sgt_cut cuts[65];
-        sgt_error err;
         uint32_t ranks = 1 + (uint32_t)(round * 7 % 64);
         uint64_t largest = 0;
         for (size_t i = 0; i < c.count; i++) {
@@ -315,7 +312,7 @@ Test(pipeline_sets, files_are_divided)
             c.bytes += files[i].size;
             if (files[i].size > largest) largest = files[i].size;
         }
-        cr_assert_eq(sgt_divide(&c, NULL, ranks, cuts, NULL, &err), 0);
+        must(sgt_divide(&c, NULL, ranks, cuts, NULL, why));
         cr_assert(cuts[0].file == 0 && cuts[ranks].file == c.count);
         for (uint32_t i = 0; i < ranks; i++) {
             uint64_t bytes = 0;
@@ -339,13 +336,13 @@ Test(pipeline_sets, buckets_hold_what_was_put)
               sgt_buckets_count(UINT64_MAX, 1) == SGT_BUCKETS_MOST);
     for (int run = 0; run < 2; run++) {
         size_t n = 0;
-        cr_assert_eq(sgt_buckets_open(&b, strdup("a/b"), run ? 2 : 4, &err), 0, "%s", err.text);
+        must(sgt_buckets_open(&b, strdup("a/b"), run ? 2 : 4, why));
         for (size_t k = 1; k < 200000; k = 3 * k + 1) {
             for (size_t i = 0; i < k; i++) want[n + i] = (char)(k * 31 + i);
-            cr_assert_eq(sgt_buckets_put(b, 1, want + n, k, &err), 0, "%s", err.text);
+            must(sgt_buckets_put(b, 1, want + n, k, why));
             n += k;
         }
-        cr_assert_eq(sgt_buckets_close(b, run, &err), 0, "%s", err.text);
+        must(sgt_buckets_close(b, run, why));
         int fd = sgt_buckets_read(strdup("a/b"), 1, &path, &size, &err);
         cr_assert(fd >= 0 && size == n);
         close(fd);

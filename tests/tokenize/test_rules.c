@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "loader/base/cpu.h"
+#include "tests/expect.h"
 #include "tests/tokenize/common.h"
 #include "tests/tokenize/splits.h"
 #include "tokenize/bpe/bpe.h"
@@ -20,13 +21,12 @@ static size_t pieces_by_rule(const sgt_rule *r, const char *level, const sgt_cut
                              const uint8_t *s, size_t n, size_t most, size_t *ends)
 {
     uint32_t some[MOST];
-    sgt_error err;
     const int ref = !strcmp(level, "ref");
-    cr_assert_eq(sgt_cpu_limit(ref ? "auto" : level, &err), SGT_OK, "%s", err.text);
+    must(sgt_cpu_limit(ref ? "auto" : level, why));
     sgt_splitter sp = sgt_splitter_by(r, s, n);
     if (ref) sp.split = sgt_split_rule;
     sp.cuts = cuts;
-    cr_assert_eq(sgt_cpu_limit("auto", &err), SGT_OK);
+    must(sgt_cpu_limit("auto", why));
     size_t count = 0, got, from;
     while ((from = sp.at, got = sgt_split(&sp, some, most)) > 0)
         for (size_t i = 0; i < got; i++) ends[count++] = from + some[i];
@@ -35,9 +35,8 @@ static size_t pieces_by_rule(const sgt_rule *r, const char *level, const sgt_cut
 
 static sgt_pattern *pattern_of(const sgt_rule *r)
 {
-    sgt_error err;
     sgt_pattern *p = NULL;
-    cr_assert_eq(sgt_pattern_new(&p, r->text, &err), SGT_OK, "%s", err.text);
+    must(sgt_pattern_new(&p, r->text, why));
     return p;
 }
 
@@ -240,10 +239,8 @@ Test(rules, ids_are_tiktokens_and_pieces_hugging_faces)
         const char *regex = json_string_value(json_object_get(json_array_get(rules, k), "regex"));
         const sgt_rule *r = sgt_rule_of(regex);
         sgt_vocab *v;
-        sgt_error err;
         cr_assert_not_null(r, "%s", regex);
-        cr_assert_eq(sgt_vocab_load(&v, "tests/data/vocab/ranks.tiktoken", regex, &err), SGT_OK,
-                     "%s", err.text);
+        must(sgt_vocab_load(&v, "tests/data/vocab/ranks.tiktoken", regex, why));
         sgt_encoder *e = new_encoder(v);
         for (size_t i = 0; i < json_array_size(texts); i++) {
             const json_t *row = json_array_get(texts, i),
@@ -271,7 +268,7 @@ static void pattern_ends_are(const char *rule, const char *text, const json_t *w
     size_t ends[256], count = 0, limit = json_array_size(want);
     int got;
     cr_assert_eq(sgt_pattern_new(&p, rule, &err), SGT_OK, "%s: %s", rule, err.text);
-    cr_assert_eq(sgt_pattern_start(p, text, strlen(text), &err), SGT_OK);
+    must(sgt_pattern_start(p, text, strlen(text), why));
     while ((got = sgt_pattern_split(p, ends, 256, &err)) > 0)
         for (int i = 0; i < got; i++, count++)
             cr_assert(count < limit &&

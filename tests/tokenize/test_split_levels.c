@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "tests/expect.h"
 #include "tests/tokenize/common.h"
 #include "tests/tokenize/splits.h"
 #include "tokenize/text/split.h"
@@ -222,8 +223,7 @@ Test(split_levels, a_file_as_pcre2_has_it)
     uint8_t *text = (uint8_t *)whole_file(path ? path : "tokenize/vocab/gpt2.bpe", &n);
     size_t *want = malloc((n + 3) * sizeof *want);
     sgt_pattern *p = NULL;
-    sgt_error err;
-    cr_assert_eq(sgt_pattern_gpt2(&p, &err), SGT_OK, "%s", err.text);
+    must(sgt_pattern_gpt2(&p, why));
     count = pieces_by_pattern(p, text, n, want);
     hold_levels(text, n, 100, want, count, path ? path : "the vocabulary");
     sgt_pattern_free(p);

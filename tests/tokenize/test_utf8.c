@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "loader/base/cpu.h"
+#include "tests/expect.h"
 #include "tests/tokenize/common.h"
 #include "tokenize/text/utf8.h"
 
@@ -110,15 +111,14 @@ static size_t count_by_units(const uint8_t *s, size_t n)
 static void hold_levels_to_units(const uint8_t *text, size_t n, const char *what)
 {
     uint8_t *s = malloc(n + 1);
-    sgt_error err;
     cr_assert(s);
     memcpy(s + 1, text, n);
     for (int level = 0; level <= (int)sgt_cpu(); level++) {
         const char *name = sgt_cpu_level_name((sgt_cpu_level)level);
-        cr_assert_eq(sgt_cpu_limit(name, &err), SGT_OK);
+        must(sgt_cpu_limit(name, why));
         size_t valid = sgt_utf8_valid(s + 1, n),
                count = sgt_utf8_count_ill_formed(s + 1, n, NULL, 0);
-        cr_assert_eq(sgt_cpu_limit("auto", &err), SGT_OK);
+        must(sgt_cpu_limit("auto", why));
         cr_assert_eq(valid, valid_by_units(text, n), "%s, %s: %zu bytes of %zu", name, what, valid,
                      n);
         cr_assert_eq(count, count_by_units(text, n), "%s, %s: %zu units", name, what, count);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/expect.h"
 #include "tests/tokenize/common.h"
 #include "tokenize/vocab/vocab.h"
 #include "tokenize/vocab/vocab.h"
@@ -55,9 +56,8 @@ Test(vocab, tokens)
 /* Return GPT-2's vocabulary, made from the lines of the published file of merges. */
 static sgt_vocab *from_lines(void)
 {
-    sgt_error err;
     sgt_vocab *v;
-    cr_assert_eq(sgt_vocab_load(&v, "tokenize/vocab/gpt2.bpe", NULL, &err), SGT_OK, "%s", err.text);
+    must(sgt_vocab_load(&v, "tokenize/vocab/gpt2.bpe", NULL, why));
     return v;
 }
 
@@ -175,14 +175,13 @@ Test(vocab, alphabet_goes_both_ways)
 
 Test(vocab, tokenizer_json_says_it_all)
 {
-    sgt_error err;
     sgt_vocab *v = gpt2();
     char *text = NULL;
     size_t n = 0;
-    json_error_t why;
-    cr_assert_eq(sgt_vocab_tokenizer_json(v, &text, &n, &err), SGT_OK, "%s", err.text);
-    json_t *j = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
-    cr_assert(j, "%s", why.text);
+    json_error_t fault;
+    must(sgt_vocab_tokenizer_json(v, &text, &n, why));
+    json_t *j = json_loadb(text, n, JSON_REJECT_DUPLICATES, &fault);
+    cr_assert(j, "%s", fault.text);
     json_t *model = json_object_get(j, "model");
     json_t *vocab = json_object_get(model, "vocab"), *merges = json_object_get(model, "merges");
     cr_assert_eq(json_object_size(vocab), 50257);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tokenize/bpe/bpe.h"
+#include "tests/expect.h"
 #include "tests/tokenize/common.h"
 #include "tokenize/learn/merges.h"
 #include "tokenize/text/pattern.h"
@@ -14,9 +15,8 @@
 
 static sgt_vocab *load(const char *path, const char *rule)
 {
-    sgt_error err;
     sgt_vocab *v = NULL;
-    cr_assert_eq(sgt_vocab_load(&v, path, rule, &err), SGT_OK, "%s", err.text);
+    must(sgt_vocab_load(&v, path, rule, why));
     return v;
 }
 
@@ -25,12 +25,11 @@ static void ids_are(sgt_vocab *v, const char *path)
     size_t n, want_n, m;
     char *text = whole_file(DATA "text.txt", &n), *want = whole_file(path, &want_n), *back;
     uint16_t *ids = malloc(n * sizeof *ids);
-    sgt_error err;
     sgt_encoder *e = new_encoder(v);
     size_t count = sgt_encode(e, text, n, ids);
     cr_assert(2 * count == want_n && !memcmp(ids, want, want_n), "%s: %zu ids, expected %zu", path,
               count, want_n / 2);
-    cr_assert_eq(sgt_decode(v, ids, count, &back, &m, &err), SGT_OK, "%s", err.text);
+    must(sgt_decode(v, ids, count, &back, &m, why));
     cr_assert(m == n && !memcmp(back, text, n), "%s: other text comes back", path);
     sgt_encoder_free(e);
     free(back);
@@ -92,17 +91,16 @@ Test(vocab_load, gpt2_by_any_name_is_gpt2)
  * every way. Then load the tokens alone, with ids as ranks. */
 static sgt_vocab *random_vocab(rng *r, uint32_t size, unsigned letters)
 {
-    sgt_error err;
     sgt_pieces *pieces;
     sgt_merges m;
     uint8_t s[64];
-    cr_assert_eq(sgt_pieces_new(&pieces, &err), SGT_OK);
+    must(sgt_pieces_new(&pieces, why));
     for (int i = 0; i < 400; i++) {
         size_t n = 1 + below(r, sizeof s - 1);
         for (size_t j = 0; j < n; j++) s[j] = (uint8_t)('a' + below(r, letters));
-        cr_assert_eq(sgt_pieces_add(pieces, s, n, 1 + below(r, 4), &err), SGT_OK);
+        must(sgt_pieces_add(pieces, s, n, 1 + below(r, 4), why));
     }
-    cr_assert_eq(sgt_merges_train(&m, pieces, size, NULL, &err), SGT_OK, "%s", err.text);
+    must(sgt_merges_train(&m, pieces, size, NULL, why));
     sgt_pieces_free(pieces);
 
     /* load the tokens without merges: sgt finds the merge of each token */
@@ -122,11 +120,11 @@ static sgt_vocab *random_vocab(rng *r, uint32_t size, unsigned letters)
             memcpy(text[id], text[half[0]], len[half[0]]);
             memcpy(text[id] + len[half[0]], text[half[1]], len[half[1]]);
         }
-        cr_assert_eq(sgt_vocab_parts_token(&parts, id, text[id], len[id], 0, &err), SGT_OK);
+        must(sgt_vocab_parts_token(&parts, id, text[id], len[id], 0, why));
     }
-    cr_assert_eq(sgt_vocab_parts_token(&parts, 0, "</s>", 4, 1, &err), SGT_OK);
+    must(sgt_vocab_parts_token(&parts, 0, "</s>", 4, 1, why));
     sgt_vocab *v = NULL;
-    cr_assert_eq(sgt_vocab_from_parts(&v, &parts, &err), SGT_OK, "%s", err.text);
+    must(sgt_vocab_from_parts(&v, &parts, why));
     /* the merge that was found is the one from training */
     for (uint32_t i = 0; i < m.count; i++)
         for (int h = 0; h < 2; h++)
@@ -202,11 +200,10 @@ Test(merges, are_those_of_the_definition)
         uint16_t words[60][16], pairs[400][2];
         size_t lengths[60];
         uint64_t counts[60];
-        sgt_error err;
         sgt_pieces *pieces;
         sgt_merges m;
         unsigned letters = 1 + below(&r, 4);
-        cr_assert_eq(sgt_pieces_new(&pieces, &err), SGT_OK);
+        must(sgt_pieces_new(&pieces, why));
         for (size_t w = 0; w < 60; w++) {
             uint8_t s[16];
             lengths[w] = 1 + below(&r, 15);
@@ -215,9 +212,9 @@ Test(merges, are_those_of_the_definition)
             for (size_t i = 0; i < lengths[w]; i++)
                 words[w][i] = (uint16_t)(1 + (s[i] = (uint8_t)below(&r, letters)));
             for (size_t i = 0; i < lengths[w]; i++) s[i] = a.order[s[i]];
-            cr_assert_eq(sgt_pieces_add(pieces, s, lengths[w], counts[w], &err), SGT_OK);
+            must(sgt_pieces_add(pieces, s, lengths[w], counts[w], why));
         }
-        cr_assert_eq(sgt_merges_train(&m, pieces, 380, NULL, &err), SGT_OK, "%s", err.text);
+        must(sgt_merges_train(&m, pieces, 380, NULL, why));
         uint32_t count = train_plainly(words, lengths, counts, 60, 380, pairs);
         cr_assert(m.count == count && !memcmp(m.pairs, pairs, count * sizeof *pairs),
                   "seed %llu, round %d: %u merges, %u", (unsigned long long)r.key, round, m.count,
@@ -236,7 +233,7 @@ static void pieces_of(const char *pattern, const char *text, const char *want)
     size_t ends[64], from = 0;
     char got[256] = "";
     cr_assert_eq(sgt_pattern_new(&p, pattern, &err), SGT_OK, "%s: %s", pattern, err.text);
-    cr_assert_eq(sgt_pattern_start(p, text, strlen(text), &err), SGT_OK);
+    must(sgt_pattern_start(p, text, strlen(text), why));
     int n = sgt_pattern_split(p, ends, 64, &err);
     cr_assert_geq(n, 0, "%s", err.text);
     for (int i = 0; i < n; from = ends[i++]) strncat(strcat(got, "|"), text + from, ends[i] - from);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "loader/base/cpu.h"
+#include "tests/expect.h"
 #include "tests/tokenize/common.h"
 #include "tokenize/text/wide.h"
 
@@ -103,7 +104,6 @@ Test(wide, texts_in_one_call)
     sgt_vocab *v = gpt2();
     sgt_encoder *e = new_encoder(v);
     rng r = {test_seed(), 0};
-    sgt_error err;
     for (int i = 0; i < COUNT; i++) {
         size_t width = (size_t)1 << i % 4, n = below(&r, MOST);
         if (width == 8) {
@@ -115,12 +115,12 @@ Test(wide, texts_in_one_call)
         at += sgt_encode(e, utf8, width ? random_text(&r, room[i], width, n, utf8) : n, want + at);
         want_ends[i] = at;
     }
-    cr_assert_eq(sgt_encode_texts(e, texts, COUNT, got, ends, &err), SGT_OK, "%s", err.text);
+    must(sgt_encode_texts(e, texts, COUNT, got, ends, why));
     cr_assert_arr_eq(ends, want_ends, sizeof ends);
     cr_assert_arr_eq(got, want, at * sizeof *got);
     texts[1].width = 3;
-    cr_assert_eq(sgt_encode_texts(e, texts, COUNT, got, ends, &err), SGT_EUSAGE);
-    cr_assert_str_eq(err.text, "width of a text 3: expected 0, 1, 2 or 4");
+    expect_failure(sgt_encode_texts(e, texts, COUNT, got, ends, why), SGT_EUSAGE,
+                   "width of a text 3: expected 0, 1, 2 or 4");
     sgt_encoder_free(e);
     sgt_vocab_free(v);
 }
@@ -135,7 +135,7 @@ Test(wide, a_failing_pattern)
     sgt_error err;
     size_t end;
     memset(hard, 'a', sizeof hard);
-    cr_assert_eq(sgt_vocab_load(&v, "gpt2", "(a+)+$|b", &err), SGT_OK, "%s", err.text);
+    must(sgt_vocab_load(&v, "gpt2", "(a+)+$|b", why));
     sgt_encoder *e = new_encoder(v);
     hard[sizeof hard - 1] = 'c';
     int rc = sgt_encode_texts(e, &text, 1, ids, &end, &err);

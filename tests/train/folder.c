@@ -1,6 +1,7 @@
 #include "tests/train/folder.h"
 
-#include <criterion/criterion.h>
+#include "tests/expect.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +26,7 @@ const char *in_folder(const char *name)
 
 void put_file(const char *name, const void *p, size_t n)
 {
-    sgt_error err;
-    cr_assert_eq(sgt_file_put(in_folder(name), p, n, &err), 0, "%s", err.text);
+    must(sgt_file_put(in_folder(name), p, n, why));
 }
 
 char *get_file(const char *name, size_t *n)

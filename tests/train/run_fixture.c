@@ -1,12 +1,12 @@
 /* run_fixture.c: runs that are small enough for every test. */
 #include "tests/train/run_fixture.h"
 
-#include <criterion/criterion.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/expect.h"
 #include "tests/train/fixture.h"
 #include "tests/train/folder.h"
 #include "loader/shards/shard.h"
@@ -113,8 +113,7 @@ int train(sgt_config s, const char *name, int resume, int force, uint64_t stop,
 
 void must_train(sgt_config s, const char *name, int resume)
 {
-    sgt_error err;
-    cr_assert_eq(train(s, name, resume, 0, 0, NULL, &err), 0, "%s", err.text);
+    must(train(s, name, resume, 0, 0, NULL, why));
 }
 
 char *facts(const char *run)

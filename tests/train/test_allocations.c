@@ -3,7 +3,6 @@
  * callers while steps run. Allocations of the compiler's run-time libraries cannot be avoided:
  * these libraries are exempt. Sanitizers replace malloc themselves, so the test is skipped
  * there. */
-#include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdint.h>
@@ -11,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/expect.h"
 #include "tests/train/folder.h"
 #include "train/sgt_train.h"
 
@@ -136,7 +136,6 @@ static void expect_none(const char *profile)
 #if OWN_MALLOC
     char where[512] = "";
     uint64_t counted = 0;
-    sgt_error err;
     sgt_config s;
     sgt_training_result r;
     sgt_train_options o = {
@@ -151,7 +150,7 @@ static void expect_none(const char *profile)
     s.steps = 10;
     s.threads = 2;
     s.save_every = 0;
-    cr_assert_eq(sgt_train(&s, &o, &r, &err), 0, "%s", err.text);
+    must(sgt_train(&s, &o, &r, why));
     cr_expect_eq(counted, 4);
     sgt_training_result_free(&r);
     sgt_config_free(&s);

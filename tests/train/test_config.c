@@ -1,11 +1,11 @@
 /* test_config.c: config.json: what is read, what is refused, and that what is written can be read
  * again. */
-#include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "train/model/model.h"
+#include "tests/expect.h"
 #include "tests/train/folder.h"
 
 TestSuite(config, .init = make_folder, .fini = remove_folder);
@@ -30,9 +30,8 @@ Test(config, what_is_written_is_read_again)
                    .gelu = SGT_GELU_ERF,
                    .eps = 1e-5f};
     sgt_model got;
-    sgt_error err;
-    cr_assert_eq(sgt_model_write_config(&m, folder, 250, &err), 0, "%s", err.text);
-    cr_assert_eq(sgt_model_read_config(&got, folder, &err), 0, "%s", err.text);
+    must(sgt_model_write_config(&m, folder, 250, why));
+    must(sgt_model_read_config(&got, folder, why));
     cr_expect(memcmp(&m, &got, sizeof m) == 0);
     char *text = get_file("config.json", NULL),
          *generation = get_file("generation_config.json", NULL);
@@ -49,18 +48,14 @@ Test(config, what_is_written_is_read_again)
 Test(config, defaults_are_gpt2s)
 {
     sgt_model m;
-    sgt_error err;
-    cr_assert_eq(read_config("{" GOOD "}", &m, &err), 0, "%s", err.text);
+    must(read_config("{" GOOD "}", &m, why));
     cr_expect(m.gelu == SGT_GELU_TANH && m.eps == 1e-5f && m.layers == 2 && m.vocab == 256 &&
               !m.untied);
-    cr_assert_eq(read_config("{" GOOD
-                             ",\"n_inner\":256,\"activation_function\":\"gelu\",\"tie_word_"
-                             "embeddings\":true,\"n_ctx\":16,\"summary_type\":\"cls_index\"}",
-                             &m, &err),
-                 0, "%s", err.text);
+    must(read_config("{" GOOD ",\"n_inner\":256,\"activation_function\":\"gelu\",\"tie_word_"
+                     "embeddings\":true,\"n_ctx\":16,\"summary_type\":\"cls_index\"}",
+                     &m, why));
     cr_expect_eq(m.gelu, SGT_GELU_ERF);
-    cr_assert_eq(read_config("{" GOOD ",\"n_inner\":null,\"layer_norm_epsilon\":null}", &m, &err),
-                 0, "%s", err.text);
+    must(read_config("{" GOOD ",\"n_inner\":null,\"layer_norm_epsilon\":null}", &m, why));
     cr_expect_eq(m.eps, 1e-5f);
 }
 
@@ -76,9 +71,8 @@ Test(config, an_epsilon_of_any_digits_is_kept)
                        .positions = 4,
                        .eps = eps[i]},
                   got;
-        sgt_error err;
-        cr_assert_eq(sgt_model_write_config(&m, folder, -1, &err), 0, "%s", err.text);
-        cr_assert_eq(sgt_model_read_config(&got, folder, &err), 0, "%s", err.text);
+        must(sgt_model_write_config(&m, folder, -1, why));
+        must(sgt_model_read_config(&got, folder, why));
         cr_expect_eq(got.eps, eps[i], "%.9g became %.9g", (double)eps[i], (double)got.eps);
     }
 }
@@ -113,11 +107,9 @@ Test(config, other_models_are_refused_by_name)
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         sgt_model m;
-        sgt_error err;
         char want[512];
         snprintf(want, sizeof want, "%s/config.json: %s", folder, bad[i].why);
-        cr_expect_eq(read_config(bad[i].text, &m, &err), SGT_EFORMAT, "taken: %s", bad[i].text);
-        cr_expect_str_eq(err.text, want);
+        expect_failure(read_config(bad[i].text, &m, why), SGT_EFORMAT, "%s", want);
     }
     sgt_model m;
     sgt_error err;

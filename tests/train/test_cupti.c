@@ -1,5 +1,4 @@
 /* test_cupti.c: what sgt_cupti makes of CUPTI's records, with records made by hand. */
-#include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +6,7 @@
 
 #include "kernels/cuda/cupti_parts.h"
 #include "kernels/cuda/nvtx.h"
+#include "tests/expect.h"
 #include "tests/train/fake_cupti.h"
 
 /* ---- what is shown ---- */
@@ -55,19 +55,17 @@ static void expect(const char *category, int n, const char *name, const char *tr
 static sgt_cupti *start(void)
 {
     sgt_cupti *p = NULL;
-    sgt_error err;
     memset(&fake, 0, sizeof fake);
     shown_count = 0;
-    cr_assert_eq(sgt_cupti_open_with(&p, &table, &err), 0, "%s", err.text);
-    cr_assert_eq(sgt_cupti_begin(p, &err), 0, "%s", err.text);
+    must(sgt_cupti_open_with(&p, &table, why));
+    must(sgt_cupti_begin(p, why));
     return p;
 }
 
 static sgt_cupti_counts stop(sgt_cupti *p)
 {
     sgt_cupti_counts c;
-    sgt_error err;
-    cr_assert_eq(sgt_cupti_end(p, show, shown, &c, &err), 0, "%s", err.text);
+    must(sgt_cupti_end(p, show, shown, &c, why));
     for (int i = 0; i < KINDS; i++) cr_expect_not(fake.on[i], "kind %d is still on", i);
     return c;
 }
@@ -396,7 +394,7 @@ Test(cupti, failures_are_said)
     sgt_error err;
     sgt_cupti *p = NULL, *second = NULL;
     memset(&fake, 0, sizeof fake);
-    cr_assert_eq(sgt_cupti_open_with(&p, &table, &err), 0);
+    must(sgt_cupti_open_with(&p, &table, why));
     cr_expect_eq(sgt_cupti_open_with(&second, &table, &err), SGT_EUSAGE);
     cr_expect_null(second);
     cr_expect_eq(sgt_cupti_end(p, NULL, NULL, NULL, &err), SGT_EUSAGE);
@@ -405,12 +403,12 @@ Test(cupti, failures_are_said)
     cr_expect(strstr(err.text, "ERROR_35") && strstr(err.text, "root"), "%s", err.text);
     for (int i = 0; i < KINDS; i++) cr_expect_not(fake.on[i], "kind %d is still on", i);
     fake.fails = SGT_CUPTI_MARKER; /* markers are optional */
-    cr_expect_eq(sgt_cupti_begin(p, &err), 0);
+    must(sgt_cupti_begin(p, why));
     cr_expect_eq(sgt_cupti_begin(p, &err), SGT_EUSAGE);
     sgt_cupti_close(p);
     fake.subscribers = 1; /* as if Nsight were active */
-    cr_expect_eq(sgt_cupti_open_with(&p, &table, &err), SGT_EUNSUPPORTED);
-    cr_expect(strstr(err.text, "another profiler"), "%s", err.text);
+    expect_failure_about(sgt_cupti_open_with(&p, &table, why), SGT_EUNSUPPORTED,
+                         "another profiler");
     fake.subscribers = 0;
     cr_expect_eq(sgt_cupti_open_with(&p, &table, &err), 0, "one that failed is not in the way");
     sgt_cupti_close(p);

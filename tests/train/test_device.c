@@ -1,7 +1,6 @@
 /* test_device.c: the loop and the run directory with an asynchronous device, which fake_cuda.h
  * imitates. Its metrics come a step late, rows must stay valid, it has a loss scaler, makes choices
  * by timing, and has a known peak speed. */
-#include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,6 +8,7 @@
 #include <string.h>
 
 #include "train/run/checkpoint.h"
+#include "tests/expect.h"
 #include "tests/train/fake_cuda.h"
 #include "tests/train/folder.h"
 #include "tests/train/run_fixture.h"
@@ -159,9 +159,8 @@ Test(device, operations_of_a_token)
 
 Test(device, a_known_peak_gives_mfu_and_a_device_its_memory)
 {
-    sgt_error err;
     sgt_training_result r;
-    cr_assert_eq(train(on_cuda(3), "r", 0, 0, 0, &r, &err), 0, "%s", err.text);
+    must(train(on_cuda(3), "r", 0, 0, 0, &r, why));
     cr_expect(r.peak_bytes == FAKE_MEMORY && r.total_bytes == FAKE_TOTAL);
     sgt_training_result_free(&r);
     sgt_model m;
@@ -249,7 +248,7 @@ Test(device, the_scaler_goes_on_where_it_stood)
         /* metrics come a step late, so the run stops a step later than asked */
         cr_assert_eq(train(scaled(12), name, 0, 0, stop - 1, NULL, &err), SGT_ESTOPPED);
         snprintf(dir, sizeof dir, "%s/step-0000000%d", name, (int)stop);
-        cr_assert_eq(sgt_checkpoint_read(&st, in_folder(dir), &err), 0, "%s", err.text);
+        must(sgt_checkpoint_read(&st, in_folder(dir), why));
         cr_expect(st.scaling && st.scaler.scale == (stop == 3 ? 2048 : 1024) &&
                   st.scaler.skipped == stop - 3 && st.scaler.good_steps == (stop == 3 ? 1 : 0));
         must_train(scaled(12), name, 1);
@@ -262,8 +261,7 @@ Test(device, the_scaler_goes_on_where_it_stood)
     }
     /* other precisions have no scaler */
     must_train(on_cuda(2), "bf16", 0);
-    cr_assert_eq(sgt_checkpoint_read(&st, in_folder("bf16/step-00000002"), &err), 0, "%s",
-                 err.text);
+    must(sgt_checkpoint_read(&st, in_folder("bf16/step-00000002"), why));
     cr_expect_not(st.scaling);
     sgt_checkpoint_state_free(&st);
 }
@@ -324,7 +322,6 @@ Test(device, choices_are_kept_and_given_back_where_bits_must_not_change)
 
 Test(device, a_run_moves_to_the_cpu_and_back)
 {
-    sgt_error err;
     sgt_config s = on_cuda(2);
     s.step.attention = SGT_ATTENTION_CUDNN;
     s.step.precision = SGT_PRECISION_TF32;
@@ -352,8 +349,8 @@ Test(device, a_run_moves_to_the_cpu_and_back)
     /* a CUDA option that is given explicitly is refused on the CPU */
     s.step.no_graphs = 1;
     s.given[SGT_SET_NO_GRAPHS] = 1;
-    cr_expect_eq(train(s, "r", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
-    cr_expect_str_eq(err.text, "--no-graphs: needs --device cuda");
+    expect_failure(train(s, "r", 1, 0, 0, NULL, why), SGT_EUNSUPPORTED,
+                   "--no-graphs: needs --device cuda");
     /* back on CUDA it may take another precision */
     s = on_cuda(6);
     s.given[SGT_SET_DEVICE] = s.given[SGT_SET_STEPS] = s.given[SGT_SET_PRECISION] = 1;
@@ -364,21 +361,19 @@ Test(device, a_run_moves_to_the_cpu_and_back)
     s = on_cuda(8);
     s.given[SGT_SET_STEPS] = s.given[SGT_SET_PRECISION] = 1;
     s.step.precision = SGT_PRECISION_FP16;
-    cr_expect_eq(train(s, "r", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
-    cr_expect(strstr(err.text, "--precision: it is \"fp16\" here and was \"bf16\" in"), "%s",
-              err.text);
+    expect_failure_about(train(s, "r", 1, 0, 0, NULL, why), SGT_EUNSUPPORTED,
+                         "--precision: it is \"fp16\" here and was \"bf16\" in");
 }
 
 /* ---- estimates ---- */
 
 Test(device, an_estimate_asks_the_library_and_runs_nothing)
 {
-    sgt_error err;
     sgt_train_estimate e;
     sgt_config s = on_cuda(2);
     sgt_train_options o = {.run = in_folder("r"), .cuda = &fake_cuda};
     s.recompute = SGT_RECOMPUTE_GELU;
-    cr_assert_eq(sgt_train_estimate_memory(&s, &o, &e, &err), 0, "%s", err.text);
+    must(sgt_train_estimate_memory(&s, &o, &e, why));
     cr_expect_str_eq(e.device, "cuda");
     cr_expect(e.count == 2 && e.total == FAKE_MEMORY && e.available == FAKE_TOTAL / 2 &&
               e.model.vocab == 256);
@@ -391,15 +386,13 @@ Test(device, an_estimate_asks_the_library_and_runs_nothing)
  * FAKE_MEMORY is refused. --recompute auto gives the backend a level for each layer. */
 Test(device, what_memory_decides_reaches_the_backend)
 {
-    sgt_error err;
     sgt_config s = on_cuda(1);
     s.batch = SGT_DEFAULT_COUNT;
     s.batch_auto = 1;
     s.memory_limit = FAKE_MEMORY - 1;
-    cr_expect_eq(train(s, "r", 0, 0, 0, NULL, &err), SGT_ENOMEM);
-    cr_expect(strstr(err.text, "--batch-size auto: the model and its step need 117.7 MiB with one "
-                               "row, more than the 117.7 MiB of --memory-limit"),
-              "%s", err.text);
+    expect_failure_about(train(s, "r", 0, 0, 0, NULL, why), SGT_ENOMEM,
+                         "--batch-size auto: the model and its step need 117.7 MiB with one "
+                         "row, more than the 117.7 MiB of --memory-limit");
     cr_expect_not(exists("r"));
     s = on_cuda(1);
     s.recompute = SGT_RECOMPUTE_AUTO;

@@ -1,6 +1,5 @@
 /* test_events.c: TensorBoard's event files, parsed byte by byte by this test: records, checksums,
  * fields. */
-#include <criterion/criterion.h>
 #include <dirent.h>
 #include <jansson.h>
 #include <math.h>
@@ -9,6 +8,7 @@
 #include <string.h>
 
 #include "train/log/metrics.h"
+#include "tests/expect.h"
 #include "tests/train/folder.h"
 #include "tests/train/run_fixture.h"
 
@@ -222,10 +222,9 @@ Test(events, starting_over_leaves_no_points_of_the_run_before)
 {
     char names[4][192];
     size_t n;
-    sgt_error err;
     must_train(tiny(3), "r", 0);
     put_file("r/tb/notes.txt", "mine", 4);
-    cr_assert_eq(train(tiny(2), "r", 0, 1, 0, NULL, &err), 0);
+    must(train(tiny(2), "r", 0, 1, 0, NULL, why));
     cr_assert_eq(files(names, "r"), 2);
     cr_expect_str_eq(names[1], "r/tb/notes.txt", "what is no event file stays");
     event *e = read_events(names[0], &n);
@@ -314,14 +313,13 @@ Test(events, the_bytes_are_those_of_protobuf_c)
     unsigned char theirs[1024];
     size_t n;
     sgt_events *e;
-    sgt_error err;
     FILE *f = fopen("tests/data/fixtures/events.bin", "rb");
     cr_assert(f, "tests run in the repository's root");
     size_t want = fread(theirs, 1, sizeof theirs, f);
     fclose(f);
     cr_assert_eq(want, 795);
-    cr_assert_eq(sgt_events_open(&e, in_folder("r/tb"), 300, &err), 0, "%s", err.text);
-    for (size_t i = 0; i < 3; i++) cr_assert_eq(sgt_events_add(e, &steps[i], &err), 0);
+    must(sgt_events_open(&e, in_folder("r/tb"), 300, why));
+    for (size_t i = 0; i < 3; i++) must(sgt_events_add(e, &steps[i], why));
     sgt_events_close(e);
     cr_assert_eq(files(names, "r"), 1);
     cr_assert((ours = get_file(names[0], &n)));

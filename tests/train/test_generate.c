@@ -1,12 +1,12 @@
 /* test_generate.c: generating with a cache of keys and values gives the same numbers as the
  * training step's forward pass, the same bits however the work is divided, and the same ids as
  * transformers. */
-#include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/expect.h"
 #include "tests/train/decoders.h"
 #include "tests/train/folder.h"
 #include "train/generate/generate.h"
@@ -60,7 +60,6 @@ static double loss_of(const float *logits, size_t V, int32_t target)
  * that, because the backend that it is compared with may be as far from the exact value. */
 static void against_the_step(const char *name, sgt_gelu_kind gelu)
 {
-    sgt_error err;
     fixture f;
     fixture_load(&f, name, gelu);
     size_t n = (size_t)f.batch * f.seq, V = f.model.vocab;
@@ -72,7 +71,7 @@ static void against_the_step(const char *name, sgt_gelu_kind gelu)
     sgt_batch rows = {.tokens = f.tokens, .targets = f.y, .losses = losses};
     double sum, mean = 0;
     uint64_t counted, count = 0;
-    cr_assert_eq(b->eval(b, &rows, &sum, &counted, &err), 0, "%s", err.text);
+    must(b->eval(b, &rows, &sum, &counted, why));
     for (size_t i = 0; i < n; i++) {
         if (o.ignoring && f.y[i] == o.ignore) continue;
         double loss = loss_of(logits + i * V, V, f.y[i]);
@@ -156,8 +155,8 @@ Test(generate, too_large_a_model_is_said)
                                        .positions = 1 << 20,
                                        .eps = 1e-5f},
                              .sequences = 64};
-    cr_expect_eq(sgt_decoder_open(&d, &o, &err), SGT_ENOMEM);
-    cr_expect(strstr(err.text, "the keys and values of 64 sequences need "), "%s", err.text);
+    expect_failure_about(sgt_decoder_open(&d, &o, why), SGT_ENOMEM,
+                         "the keys and values of 64 sequences need ");
     fixture f;
     fixture_load(&f, "odd_tanh", SGT_GELU_TANH);
     d = decoder(&f, 1, 1, 0, 1000);
@@ -204,8 +203,8 @@ Test(generate, llm_c_models_too, .init = make_folder, .fini = remove_folder)
     sgt_decoder_options o = {.sequences = f.batch, .threads = 2};
     sgt_decoder *d = decoder(&f, f.batch, 2, 0, 1 << 20), *other;
     float *want = all_logits(&f, d, 4);
-    cr_assert_eq(sgt_checkpoint_shape(&o.model, in_folder("model.bin"), &err), 0, "%s", err.text);
-    cr_assert_eq(sgt_decoder_open(&other, &o, &err), 0, "%s", err.text);
+    must(sgt_checkpoint_shape(&o.model, in_folder("model.bin"), why));
+    must(sgt_decoder_open(&other, &o, why));
     int rc =
         sgt_checkpoint_load_model(in_folder("model.bin"), sgt_decoder_loads(other), &o.model, &err);
     cr_assert_eq(rc, 0, "%s", err.text);
@@ -272,9 +271,8 @@ static int generate(sgt_decoder *d, const sgt_prompt *p, size_t count, sgt_gener
 static void must_generate(sgt_decoder *d, const sgt_prompt *p, size_t count, sgt_generate_options o,
                           heard *h)
 {
-    sgt_error err;
     memset(h, 0, sizeof *h);
-    cr_assert_eq(generate(d, p, count, o, h, &err), 0, "%s", err.text);
+    must(generate(d, p, count, o, h, why));
     for (size_t i = 0; i < count; i++) cr_assert_eq(h->ended[i], 1, "prompt %zu has no end", i);
 }
 
@@ -419,11 +417,9 @@ Test(generate, a_full_window_goes_on_from_its_later_half)
 
     /* with a window of 1, each token attends only to itself */
     sgt_decoder_options small = {.window = 1, .sequences = 1, .threads = 1};
-    sgt_error err;
-    cr_assert_eq(sgt_checkpoint_shape(&small.model, SAMPLE "erf", &err), 0);
-    cr_assert_eq(sgt_decoder_open(&d, &small, &err), 0);
-    cr_assert_eq(sgt_checkpoint_load_model(SAMPLE "erf", sgt_decoder_loads(d), &small.model, &err),
-                 0);
+    must(sgt_checkpoint_shape(&small.model, SAMPLE "erf", why));
+    must(sgt_decoder_open(&d, &small, why));
+    must(sgt_checkpoint_load_model(SAMPLE "erf", sgt_decoder_loads(d), &small.model, why));
     o.tokens = 20;
     must_generate(d, p, 1, o, &whole);
     cr_expect_eq(whole.count[0], 20);
@@ -439,10 +435,10 @@ Test(generate, what_ends_it_early_is_said)
     sgt_decoder *d = load("erf", 1, 1);
     sgt_prompt p = {.ids = ids, .count = 2};
     sgt_generate_options o = {.tokens = 30, .eot = -1, .stop = &stop};
-    cr_expect_eq(generate(d, &(sgt_prompt){.ids = ids}, 1, o, &h, &err), SGT_EUSAGE);
-    cr_expect_str_eq(err.text, "prompt 1: it has no token");
-    cr_expect_eq(generate(d, &(sgt_prompt){.ids = ids, .count = 3}, 1, o, &h, &err), SGT_EUSAGE);
-    cr_expect_str_eq(err.text, "prompt 1: id 97, and the model has 97");
+    expect_failure(generate(d, &(sgt_prompt){.ids = ids}, 1, o, &h, why), SGT_EUSAGE,
+                   "prompt 1: it has no token");
+    expect_failure(generate(d, &(sgt_prompt){.ids = ids, .count = 3}, 1, o, &h, why), SGT_EUSAGE,
+                   "prompt 1: id 97, and the model has 97");
     h = (heard){.fail_at = 5};
     cr_expect_eq(generate(d, &p, 1, o, &h, &err), SGT_EIO);
     cr_expect(h.all == 5 && !h.ended[0] && !strcmp(err.text, "no more"));
@@ -459,11 +455,11 @@ Test(generate, what_ends_it_early_is_said)
     cr_expect(h.count[0] == 0 && h.why[0] == SGT_END_TOKENS);
     float nan = NAN;
     sgt_backend *b = sgt_decoder_loads(d);
-    cr_assert_eq(b->put(b, SGT_PARAMETERS, 0, 3 * 32, 1, &nan, &err), 0);
+    must(b->put(b, SGT_PARAMETERS, 0, 3 * 32, 1, &nan, why));
     o.tokens = 3;
     h = (heard){0};
-    cr_expect_eq(generate(d, &p, 1, o, &h, &err), SGT_EFORMAT);
-    cr_expect_str_eq(err.text, "token 1 of prompt 1: what the model computes is not a number (its "
-                               "weights are damaged, or its training diverged)");
+    expect_failure(generate(d, &p, 1, o, &h, why), SGT_EFORMAT,
+                   "token 1 of prompt 1: what the model computes is not a number (its "
+                   "weights are damaged, or its training diverged)");
     sgt_decoder_close(d);
 }

@@ -1,6 +1,5 @@
 /* test_init.c: models to start from: llm.c's files, tensors in several files; only the parameters
  * are read. */
-#include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include "loader/base/file.h"
 #include "train/run/checkpoint.h"
 #include "train/model/model.h"
+#include "tests/expect.h"
 #include "tests/train/folder.h"
 #include "tests/train/run_fixture.h"
 #include "train/run/safetensors.h"
@@ -106,12 +106,11 @@ static void put_llmc(const char *name, const sgt_model *m, const float *flat, in
 /* Check that loading FOLDER/name gives `flat`, bit for bit. */
 static void loads(const char *name, const sgt_model *m, const float *flat)
 {
-    sgt_error err;
     sgt_model got;
     taker k = {{.put = take}, m, calloc(sgt_model_floats(m), sizeof(float))};
-    cr_assert_eq(sgt_checkpoint_shape(&got, in_folder(name), &err), 0, "%s", err.text);
+    must(sgt_checkpoint_shape(&got, in_folder(name), why));
     cr_expect(memcmp(&got, m, sizeof got) == 0, "another shape");
-    cr_assert_eq(sgt_checkpoint_load_model(in_folder(name), &k.calls, m, &err), 0, "%s", err.text);
+    must(sgt_checkpoint_load_model(in_folder(name), &k.calls, m, why));
     cr_expect(memcmp(k.flat, flat, sgt_model_floats(m) * sizeof *flat) == 0, "%s: other numbers",
               name);
     free(k.flat);
@@ -128,10 +127,9 @@ Test(init, llm_c_in_both_precisions)
 }
 
 /* Change word `at` of the good file's header (-1: none). If size > 0, cut the file to `size` bytes;
- * if size < 0, add a byte. Check that it is refused with `why` after its path. */
-static void refused(int at, int32_t word, long size, const char *why)
+ * if size < 0, add a byte. Check that it is refused with `fault` after its path. */
+static void refused(int at, int32_t word, long size, const char *fault)
 {
-    sgt_error err;
     sgt_model m;
     size_t n;
     char *bytes = get_file("good.bin", &n), want[256];
@@ -140,10 +138,8 @@ static void refused(int at, int32_t word, long size, const char *why)
     if (size < 0) bytes = realloc(bytes, n + 1), bytes[n] = 0;
     put_file("bad.bin", bytes, size < 0 ? n + 1 : size ? (size_t)size : n);
     free(bytes);
-    snprintf(want, sizeof want, "%s: %s", in_folder("bad.bin"), why);
-    cr_expect_eq(sgt_checkpoint_shape(&m, in_folder("bad.bin"), &err), SGT_EFORMAT, "taken: %s",
-                 why);
-    cr_expect_str_eq(err.text, want);
+    snprintf(want, sizeof want, "%s: %s", in_folder("bad.bin"), fault);
+    expect_failure(sgt_checkpoint_shape(&m, in_folder("bad.bin"), why), SGT_EFORMAT, "%s", want);
 }
 
 Test(init, llm_c_files_that_are_wrong)
@@ -175,9 +171,8 @@ static void put_parts(const sgt_model *m, const float *flat)
     sgt_error err;
     sgt_safetensors_writer *w[2];
     for (int i = 0; i < 2; i++)
-        cr_assert_eq(sgt_safetensors_begin(
-                         &w[i], in_folder(i ? "s/b.safetensors" : "s/a.safetensors"), &err),
-                     0);
+        must(sgt_safetensors_begin(&w[i], in_folder(i ? "s/b.safetensors" : "s/a.safetensors"),
+                                   why));
     for (int pass = 0; pass < 2; pass++)
         for (size_t k = 0; k < sgt_model_tensors(m); k++) {
             sgt_tensor t;
@@ -186,7 +181,7 @@ static void put_parts(const sgt_model *m, const float *flat)
                           : sgt_safetensors_declare(w[k % 2], t.name, t.dim, t.dims, &err);
             cr_assert_eq(rc, 0, "%s", err.text);
         }
-    for (int i = 0; i < 2; i++) cr_assert_eq(sgt_safetensors_commit(w[i], &err), 0, "%s", err.text);
+    for (int i = 0; i < 2; i++) must(sgt_safetensors_commit(w[i], why));
 }
 
 static void no_model(const char *index, const char *why)
@@ -203,10 +198,9 @@ Test(init, tensors_in_several_files)
     static const char index[] =
         "{\"metadata\": {}, \"weight_map\": {\"wte.weight\": \"a.safetensors\", \"wpe.weight\": "
         "\"b.safetensors\", \"ln_f.weight\": \"a.safetensors\"}}";
-    sgt_error err;
     float *flat = numbers(&shape);
-    cr_assert_eq(sgt_make_folders(in_folder("s"), &err), 0);
-    cr_assert_eq(sgt_model_write_config(&shape, in_folder("s"), -1, &err), 0);
+    must(sgt_make_folders(in_folder("s"), why));
+    must(sgt_model_write_config(&shape, in_folder("s"), -1, why));
     put_parts(&shape, flat);
     put_file("s/model.safetensors.index.json", index, strlen(index));
     loads("s", &shape, flat);
@@ -228,14 +222,11 @@ Test(init, tensors_in_several_files)
  * state is the same, because only the parameters are read. */
 Test(init, a_run_starts_with_fresh_optimizer_state)
 {
-    sgt_error err;
     sgt_model m;
     must_train(tiny(4), "first", 0);
-    cr_assert_eq(sgt_model_read_config(&m, in_folder("first/step-00000004"), &err), 0, "%s",
-                 err.text);
+    must(sgt_model_read_config(&m, in_folder("first/step-00000004"), why));
     taker k = {{.put = take}, &m, calloc(sgt_model_floats(&m), sizeof(float))};
-    cr_assert_eq(sgt_checkpoint_load_model(in_folder("first/step-00000004"), &k.calls, &m, &err), 0,
-                 "%s", err.text);
+    must(sgt_checkpoint_load_model(in_folder("first/step-00000004"), &k.calls, &m, why));
     put_llmc("first.bin", &m, k.flat, 3);
     free(k.flat);
     static const char *const from[] = {"first/step-00000004", "first.bin", "first/step-00000004"};

@@ -1,9 +1,9 @@
 /* test_model.c: shapes, names, the parameter layout, and GPT-2's initial parameters. */
-#include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/expect.h"
 #include "tests/train/fixture.h"
 #include "train/model/model.h"
 
@@ -18,8 +18,7 @@ Test(model, published_sizes)
                  {"gpt2-xl", 1557611200}};
     for (size_t i = 0; i < 4; i++) {
         sgt_model m;
-        sgt_error err;
-        cr_assert_eq(sgt_model_named(&m, known[i].name, &err), 0, "%s", err.text);
+        must(sgt_model_named(&m, known[i].name, why));
         cr_expect_eq(sgt_model_parameters(&m), known[i].parameters, "%s has %llu", known[i].name,
                      (unsigned long long)sgt_model_parameters(&m));
     }
@@ -46,7 +45,7 @@ Test(model, shapes_as_typed)
     };
     sgt_model m;
     sgt_error err;
-    cr_assert_eq(sgt_model_named(&m, "3x52x4", &err), 0);
+    must(sgt_model_named(&m, "3x52x4", why));
     cr_expect(m.layers == 3 && m.channels == 52 && m.heads == 4 && m.vocab == 50257 &&
               m.positions == 1024);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -60,8 +59,7 @@ Test(model, tensors_lie_one_after_another_aligned_and_named)
 {
     sgt_model m;
     sgt_tensor t;
-    sgt_error err;
-    cr_assert_eq(sgt_model_named(&m, "3x52x4", &err), 0);
+    must(sgt_model_named(&m, "3x52x4", why));
     m.vocab = 251;
     m.positions = 13;
     size_t at = 0;
@@ -91,11 +89,10 @@ Test(model, tensors_lie_one_after_another_aligned_and_named)
 
 static float *initial(const sgt_model *m, uint64_t seed, int threads)
 {
-    sgt_error err;
     sgt_backend *b;
     sgt_backend_options o = {.model = *m, .batch = 1, .seq = 4, .threads = threads};
-    cr_assert_eq(sgt_cpu_backend_open(&b, &o, &err), 0, "%s", err.text);
-    cr_assert_eq(sgt_init_parameters(b, m, seed, threads, &err), 0, "%s", err.text);
+    must(sgt_cpu_backend_open(&b, &o, why));
+    must(sgt_init_parameters(b, m, seed, threads, why));
     float *p = flat_state(b, m, SGT_PARAMETERS);
     b->close(b);
     return p;
@@ -123,8 +120,7 @@ static void check_normal(const float *x, size_t n, double sigma, const char *nam
 Test(model, initial_parameters_are_gpt2s)
 {
     sgt_model m;
-    sgt_error err;
-    cr_assert_eq(sgt_model_named(&m, "2x64x4", &err), 0);
+    must(sgt_model_named(&m, "2x64x4", why));
     m.vocab = 1000;
     m.positions = 128;
     float *p = initial(&m, 7, 2);
@@ -144,8 +140,7 @@ Test(model, initial_parameters_are_gpt2s)
 Test(model, initial_parameters_depend_on_the_seed_alone)
 {
     sgt_model m;
-    sgt_error err;
-    cr_assert_eq(sgt_model_named(&m, "1x32x2", &err), 0);
+    must(sgt_model_named(&m, "1x32x2", why));
     m.positions = 8;
     size_t bytes = sgt_model_floats(&m) * sizeof(float);
     float *one = initial(&m, 7, 1), *three = initial(&m, 7, 3), *other = initial(&m, 8, 1);

@@ -1,6 +1,5 @@
 /* test_options.c: options of a step on a CPU beyond AdamW in float32, compared with PyTorch in
  * float64 and with itself. */
-#include <criterion/criterion.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,6 +9,7 @@
 #include "loader/base/cpu.h"
 #include "train/run/checkpoint.h"
 #include "train/model/model.h"
+#include "tests/expect.h"
 #include "tests/train/fixture.h"
 #include "tests/train/folder.h"
 #include "train/run/safetensors.h"
@@ -218,8 +218,7 @@ Test(options, the_level_says_how_products_are_made)
  * its own. */
 Test(options, bf16_where_the_cpu_has_no_such_products)
 {
-    sgt_error err;
-    cr_assert_eq(sgt_cpu_limit("plain", &err), 0, "%s", err.text);
+    must(sgt_cpu_limit("plain", why));
     check_path(SGT_PRECISION_BF16, "plain/rounded",
                "--precision bf16: operands are rounded to it and multiplied in fp32");
     against_reference("options_bf16", 1);
@@ -237,24 +236,22 @@ TestSuite(untied, .init = make_folder, .fini = remove_folder);
 Test(untied, a_head_with_a_weight_of_its_own_is_kept)
 {
     fixture f;
-    sgt_error err;
     sgt_model m;
     sgt_safetensors *s;
     fixture_load(&f, "options_untied", SGT_GELU_TANH);
     sgt_backend *b = fixture_open(&f, &f.options), *other = fixture_open(&f, &f.options);
     sgt_checkpoint_state state = {
         .sampling = "shuffle", .device = "cpu", .level = "", .library = "", .options = "{}"};
-    cr_assert_eq(sgt_checkpoint_write(folder, &state, b, &f.model, NULL, -1, &err), 0, "%s",
-                 err.text);
-    cr_assert_eq(sgt_model_read_config(&m, folder, &err), 0, "%s", err.text);
+    must(sgt_checkpoint_write(folder, &state, b, &f.model, NULL, -1, why));
+    must(sgt_model_read_config(&m, folder, why));
     cr_expect(memcmp(&m, &f.model, sizeof m) == 0);
     float *zeros = calloc(sgt_model_floats(&m), sizeof *zeros);
     put_flat(other, &m, SGT_PARAMETERS, zeros);
-    cr_assert_eq(sgt_checkpoint_load_model(folder, other, &m, &err), 0, "%s", err.text);
-    cr_assert_eq(sgt_checkpoint_load_moments(folder, other, &m, &err), 0, "%s", err.text);
+    must(sgt_checkpoint_load_model(folder, other, &m, why));
+    must(sgt_checkpoint_load_moments(folder, other, &m, why));
     float *p = flat_state(other, &m, SGT_PARAMETERS);
     cr_expect(memcmp(p, f.initial, sgt_model_floats(&m) * sizeof *p) == 0);
-    cr_assert_eq(sgt_safetensors_open(&s, in_folder("model.safetensors"), &err), 0, "%s", err.text);
+    must(sgt_safetensors_open(&s, in_folder("model.safetensors"), why));
     cr_expect(sgt_safetensors_find(s, "lm_head.weight") &&
               sgt_safetensors_find(s, "transformer.ln_f.bias"));
     sgt_safetensors_close(s);
@@ -278,13 +275,11 @@ static void replace(const char *name, const char *from, const char *to)
 
 static void write_model(const fixture *f, const float *p)
 {
-    sgt_error err;
     sgt_checkpoint_state state = {
         .sampling = "shuffle", .device = "cpu", .level = "", .library = "", .options = "{}"};
     sgt_backend *b = fixture_open(f, &f->options);
     put_flat(b, &f->model, SGT_PARAMETERS, p);
-    cr_assert_eq(sgt_checkpoint_write(folder, &state, b, &f->model, NULL, -1, &err), 0, "%s",
-                 err.text);
+    must(sgt_checkpoint_write(folder, &state, b, &f->model, NULL, -1, why));
     b->close(b);
 }
 
@@ -395,18 +390,17 @@ Test(untied, a_head_is_the_embedding_or_refused)
 Test(untied, a_tied_weight_may_be_named_as_the_head)
 {
     fixture f;
-    sgt_error err;
     sgt_model m;
     float *p;
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
     write_model(&f, f.initial);
     replace("model.safetensors", "\"transformer.wte.weight\":", "\"lm_head.weight\":        ");
-    cr_assert_eq(load_model(&f, &p, &m, &err), 0, "%s", err.text);
+    must(load_model(&f, &p, &m, why));
     cr_expect(!memcmp(p, f.initial, sgt_model_floats(&m) * sizeof *p));
     free(p);
     replace("model.safetensors", "\"lm_head.weight\":", "\"lm_tail.weight\":");
-    cr_expect_eq(load_model(&f, &p, &m, &err), SGT_EFORMAT);
-    cr_expect(strstr(err.text, "/model.safetensors: no tensor wte.weight"), "%s", err.text);
+    expect_failure_about(load_model(&f, &p, &m, why), SGT_EFORMAT,
+                         "/model.safetensors: no tensor wte.weight");
     fixture_free(&f);
 }
 
@@ -565,7 +559,7 @@ Test(options, what_a_cpu_lacks_is_refused_by_name)
     };
     sgt_model m;
     sgt_error err;
-    cr_assert_eq(sgt_model_named(&m, "1x8x1", &err), 0);
+    must(sgt_model_named(&m, "1x8x1", why));
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         sgt_backend *b;
         sgt_backend_options o = bad[i].o;

@@ -1,12 +1,12 @@
 /* test_padding.c: padded rows: --sampling documents through sgt_train. Padding contributes to no
  * loss, whatever id it has. */
-#include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "tests/expect.h"
 #include "tests/train/fake_cuda.h"
 #include "tests/train/fixture.h"
 #include "tests/train/folder.h"
@@ -45,18 +45,17 @@ static double logged(const char *run, const char *field, size_t step)
 static double alone(const uint16_t *tokens, uint32_t length)
 {
     sgt_backend *b;
-    sgt_error err;
     double loss = 0;
     uint64_t targets = 0;
     sgt_backend_options o = {
         .optim = {.kind = SGT_ADAMW}, .batch = 1, .seq = length - 1, .threads = 1};
     if (length < 2) return 0;
-    cr_assert_eq(sgt_model_named(&o.model, "2x16x2", &err), 0);
+    must(sgt_model_named(&o.model, "2x16x2", why));
     o.model.vocab = 256;
-    cr_assert_eq(sgt_cpu_backend_open(&b, &o, &err), 0, "%s", err.text);
-    cr_assert_eq(sgt_init_parameters(b, &o.model, 1, 1, &err), 0);
+    must(sgt_cpu_backend_open(&b, &o, why));
+    must(sgt_init_parameters(b, &o.model, 1, 1, why));
     sgt_batch rows = {.tokens = tokens};
-    cr_assert_eq(b->eval(b, &rows, &loss, &targets, &err), 0);
+    must(b->eval(b, &rows, &loss, &targets, why));
     cr_assert_eq(targets, length - 1);
     b->close(b);
     return loss;
@@ -72,7 +71,7 @@ Test(padding, a_steps_loss_is_its_documents)
     sgt_error err;
     sgt_loader_options o = {.sampling = SGT_SAMPLING_DOCUMENTS, .batch = 4, .seq = T, .seed = 1};
     must_train(documents(2), "run", 0);
-    cr_assert_eq(sgt_loader_open(&l, in_folder("data.bin"), &o, &err), 0, "%s", err.text);
+    must(sgt_loader_open(&l, in_folder("data.bin"), &o, why));
     cr_assert(sgt_cursor_open(&c, l, &err) == 0 && sgt_loader_batch(l, c, 0, rows, &err) == 0);
     double loss = 0, targets = 0;
     for (size_t r = 0; r < 4; r++) {
@@ -123,16 +122,16 @@ Test(padding, resumes_with_the_same_bits)
     must_train(s, "whole", 0);
     cr_assert_eq(train(s, "cut", 0, 0, 3, NULL, &err), SGT_ESTOPPED);
     s = documents(8); /* --pad-id belongs to the run */
-    cr_assert_eq(train(s, "cut", 1, 0, 0, &r, &err), 0, "%s", err.text);
+    must(train(s, "cut", 1, 0, 0, &r, why));
     cr_expect_eq(r.documents, 8 * 4, "each row is a document: %lu", r.documents);
     sgt_training_result_free(&r);
     same_facts("whole", "cut");
     same_bytes("whole/step-00000008/model.safetensors", "cut/step-00000008/model.safetensors");
     s.sampling = SGT_SAMPLING_SHUFFLE;
     s.given[SGT_SET_SAMPLING] = 1;
-    cr_assert_eq(train(s, "cut", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
-    cr_expect_str_eq(err.text, "--sampling: it is \"shuffle\" here and was \"documents\" in the "
-                               "run to resume (leave it out, or start a new --run)");
+    expect_failure(train(s, "cut", 1, 0, 0, NULL, why), SGT_EUNSUPPORTED,
+                   "--sampling: it is \"shuffle\" here and was \"documents\" in the "
+                   "run to resume (leave it out, or start a new --run)");
 }
 
 /* A device may still read a batch when the next ones are made. It must get the targets that belong
@@ -311,8 +310,8 @@ Test(padding, examples_that_cannot_be)
     sgt_error err;
     sgt_config s = prompted(2);
     s.pad = 256;
-    cr_assert_eq(train(s, "run", 0, 0, 0, NULL, &err), SGT_EUSAGE);
-    cr_expect_str_eq(err.text, "--pad-id 256: must be below 256");
+    expect_failure(train(s, "run", 0, 0, 0, NULL, why), SGT_EUSAGE,
+                   "--pad-id 256: must be below 256");
     s = prompted(2);
     s.init = FIXTURES "curve_deep";
     s.model = NULL;
@@ -322,6 +321,6 @@ Test(padding, examples_that_cannot_be)
                      "--data some.jsonl: tokens of a vocabulary of 256, but the model has 97");
     s = prompted(2);
     use_examples = NULL;
-    cr_assert_eq(train(s, "run", 0, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
-    cr_expect_str_eq(err.text, "--data some.jsonl: expected shards");
+    expect_failure(train(s, "run", 0, 0, 0, NULL, why), SGT_EUNSUPPORTED,
+                   "--data some.jsonl: expected shards");
 }

@@ -1,9 +1,9 @@
 /* test_recompute.c: --recompute on a CPU: every choice gives the same bits and takes the expected
  * memory. */
-#include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/expect.h"
 #include "tests/train/fixture.h"
 
 /* Return the parameters after the fixture's steps. */
@@ -102,12 +102,11 @@ typedef struct curve {
 
 static curve curve_of(const sgt_backend_options *o, const char *kind, int again)
 {
-    sgt_error err;
     sgt_backend *b;
     curve c = {0};
     sgt_memory_kind kinds[SGT_MEMORY_KINDS];
     uint64_t within[SGT_LIVE_KINDS], after[SGT_LIVE_KINDS];
-    cr_assert_eq(sgt_cpu_backend_open(&b, o, &err), 0, "%s", err.text);
+    must(sgt_cpu_backend_open(&b, o, why));
     cr_assert(b->live, "it does not know what is live");
     size_t n = b->memory(b, kinds);
     for (unsigned part = 0; part < DEEP_PARTS; part++) {
@@ -140,9 +139,8 @@ static uint64_t for_products(sgt_precision precision)
 static void rises_and_falls(sgt_precision precision)
 {
     enum { C = 64, B = 2, T = 16, N = B * T, UNIT = N * C * 4, STATISTICS = N * 4 };
-    sgt_error err;
     sgt_backend_options o = {.batch = B, .seq = T, .threads = 1, .precision = precision};
-    cr_assert_eq(sgt_model_named(&o.model, "4x64x2", &err), 0);
+    must(sgt_model_named(&o.model, "4x64x2", why));
     o.model.vocab = 100;
     for (int r = SGT_RECOMPUTE_NONE; r <= SGT_RECOMPUTE_BLOCK; r++) {
         const uint64_t kept[] = {10 + for_products(precision), 10, 1}, statistics[] = {6, 2, 0};
@@ -177,9 +175,8 @@ Test(live, activations_rise_forward_and_fall_backward)
 
 Test(live, weights_stay_and_gradients_come_with_the_backward_pass)
 {
-    sgt_error err;
     sgt_backend_options o = {.batch = 2, .seq = 16, .threads = 1};
-    cr_assert_eq(sgt_model_named(&o.model, "4x64x2", &err), 0);
+    must(sgt_model_named(&o.model, "4x64x2", why));
     o.model.vocab = 100;
     curve weights = curve_of(&o, "weights", 0), moments = curve_of(&o, "moments", 0);
     curve first = curve_of(&o, "gradients", 0), again = curve_of(&o, "gradients", 1);
@@ -204,11 +201,10 @@ Test(live, weights_stay_and_gradients_come_with_the_backward_pass)
 
 static uint64_t bytes_of(const sgt_backend_options *o, const char *kind)
 {
-    sgt_error err;
     sgt_backend *b;
     sgt_memory_kind kinds[SGT_MEMORY_KINDS];
     uint64_t bytes = 0;
-    cr_assert_eq(sgt_cpu_backend_open(&b, o, &err), 0, "%s", err.text);
+    must(sgt_cpu_backend_open(&b, o, why));
     size_t n = b->memory(b, kinds);
     for (size_t i = 0; i < n; i++)
         if (strcmp(kinds[i].name, kind) == 0) bytes += kinds[i].bytes;
@@ -222,9 +218,8 @@ static uint64_t bytes_of(const sgt_backend_options *o, const char *kind)
 static void saves(sgt_precision precision)
 {
     enum { LAYERS = 6, C = 32, B = 2, T = 16 };
-    sgt_error err;
     sgt_backend_options o = {.batch = B, .seq = T, .threads = 1, .precision = precision};
-    cr_assert_eq(sgt_model_named(&o.model, "6x32x2", &err), 0);
+    must(sgt_model_named(&o.model, "6x32x2", why));
     o.model.vocab = 100;
     uint64_t unit = sizeof(float) * B * T * C, others = LAYERS - 1, cheap = for_products(precision);
     uint64_t none = bytes_of(&o, "activations");
@@ -251,9 +246,8 @@ Test(recompute, recomputation_takes_the_bytes_it_should)
 Test(recompute, bf16_keeps_what_products_alone_read_in_half_the_bytes)
 {
     enum { LAYERS = 6, C = 32, B = 2, T = 16 };
-    sgt_error err;
     sgt_backend_options o = {.batch = B, .seq = T, .threads = 1, .precision = SGT_PRECISION_FP32};
-    cr_assert_eq(sgt_model_named(&o.model, "6x32x2", &err), 0);
+    must(sgt_model_named(&o.model, "6x32x2", why));
     o.model.vocab = 100;
     uint64_t fp32 = bytes_of(&o, "activations");
     o.precision = SGT_PRECISION_FP16;

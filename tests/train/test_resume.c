@@ -1,11 +1,11 @@
 /* test_resume.c: runs that were stopped, killed or damaged, and are resumed. */
-#include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/expect.h"
 #include "tests/train/folder.h"
 #include "train/run/run.h"
 #include "tests/train/run_fixture.h"
@@ -18,8 +18,8 @@ Test(resume, stopped_and_resumed_is_undisturbed)
     sgt_error err;
     sgt_training_result r;
     must_train(tiny(12), "whole", 0);
-    cr_assert_eq(train(tiny(12), "cut", 0, 0, 5, &r, &err), SGT_ESTOPPED);
-    cr_expect_str_eq(err.text, "interrupted after step 5 of 12; --resume goes on from there");
+    expect_failure(train(tiny(12), "cut", 0, 0, 5, &r, why), SGT_ESTOPPED,
+                   "interrupted after step 5 of 12; --resume goes on from there");
     cr_expect_str_eq(r.checkpoint, in_folder("cut/step-00000005"));
     cr_expect_eq(r.steps, 5);
     sgt_training_result_free(&r);
@@ -35,13 +35,11 @@ Test(resume, stopped_and_resumed_is_undisturbed)
 /* A signal arrives during set-up. */
 Test(resume, stopped_before_the_first_step)
 {
-    sgt_error err;
     sgt_training_result r;
     sgt_stop stop = {1};
     sgt_train_options o = {.run = in_folder("r"), .stop = &stop};
     sgt_config s = tiny(4);
-    cr_assert_eq(sgt_train(&s, &o, &r, &err), SGT_ESTOPPED);
-    cr_expect_str_eq(err.text, "interrupted before the first step");
+    expect_failure(sgt_train(&s, &o, &r, why), SGT_ESTOPPED, "interrupted before the first step");
     cr_expect(r.steps == 0 && !r.last && !r.checkpoint);
     sgt_training_result_free(&r);
     must_train(tiny(4), "r", OR_START);
@@ -114,7 +112,6 @@ Test(resume, a_damaged_line_of_the_log_costs_that_line_alone)
 
 Test(resume, a_resume_with_other_data_is_refused_by_name)
 {
-    sgt_error err;
     must_train(tiny(4), "r", 0);
     size_t n;
     char *shard = get_file("data.bin", &n);
@@ -125,9 +122,8 @@ Test(resume, a_resume_with_other_data_is_refused_by_name)
     sgt_config s = tiny(8);
     s.data = in_folder("other.bin");
     s.given[SGT_SET_DATA] = 1;
-    cr_expect_eq(train(s, "r", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
-    cr_expect(strstr(err.text, "other.bin: not the tokens that the run to resume was trained on"),
-              "%s", err.text);
+    expect_failure_about(train(s, "r", 1, 0, 0, NULL, why), SGT_EUNSUPPORTED,
+                         "other.bin: not the tokens that the run to resume was trained on");
 }
 
 Test(resume, a_finished_run_stays_as_it_is)

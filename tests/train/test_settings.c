@@ -1,6 +1,5 @@
 /* test_settings.c: the settings of a run: to JSON and back, what is refused, and what may change on
  * resume. */
-#include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,13 +7,13 @@
 #include "kernels/kernels.h"
 #include "train/config.h"
 #include "loader/sgt_loader.h"
+#include "tests/expect.h"
 
 TestSuite(settings);
 
 Test(settings, json_and_back)
 {
     sgt_config s, back;
-    sgt_error err;
     sgt_config_default(&s);
     s.data = "a \"quoted\"\\path\n";
     s.lr = 0.1 + 0.2; /* 17 digits are needed */
@@ -28,7 +27,7 @@ Test(settings, json_and_back)
     cr_expect_not(strstr(text, "warmup"), "undecided settings are left out");
     cr_expect_not(strstr(text, "threads"), "so are the machine's");
     sgt_config_default(&back);
-    cr_assert_eq(sgt_config_merge(&back, text, "x", 1, &err), 0, "%s", err.text);
+    must(sgt_config_merge(&back, text, "x", 1, why));
     cr_expect_str_eq(back.data, s.data);
     cr_expect(back.lr == s.lr && back.seed == s.seed && back.steps == 12 &&
               back.given[SGT_SET_LR] && !back.given[SGT_SET_WARMUP]);
@@ -75,9 +74,8 @@ Test(settings, the_keys_of_options_json)
 Test(settings, every_row_is_whole)
 {
     sgt_config s;
-    sgt_error err;
     sgt_config_default(&s);
-    cr_expect_eq(sgt_config_check(&s, &err), 0, "%s", err.text);
+    must(sgt_config_check(&s, why));
     for (int i = 0; i < SGT_SETTINGS; i++) {
         const sgt_option *row = &sgt_config_rows[i];
         cr_assert(row->name && row->help && row->section, "%d", i);
@@ -95,16 +93,13 @@ Test(settings, every_row_is_whole)
 Test(settings, words_are_members_of_enumerations)
 {
     sgt_config s;
-    sgt_error err;
     sgt_config_default(&s);
-    cr_assert_eq(
-        sgt_config_merge(
-            &s,
-            "{\"recompute\": \"auto\", \"device\": \"cuda\", \"optimizer\": \"sgd\", \"gelu\": "
-            "\"erf\", \"schedule\": \"wsd\", \"precision\": \"fp16\", \"attention\": \"naive\", "
-            "\"loader\": \"uring\", \"sampling\": \"documents\", \"batching\": \"scalar\"}",
-            "x", 1, &err),
-        0, "%s", err.text);
+    must(sgt_config_merge(
+        &s,
+        "{\"recompute\": \"auto\", \"device\": \"cuda\", \"optimizer\": \"sgd\", \"gelu\": "
+        "\"erf\", \"schedule\": \"wsd\", \"precision\": \"fp16\", \"attention\": \"naive\", "
+        "\"loader\": \"uring\", \"sampling\": \"documents\", \"batching\": \"scalar\"}",
+        "x", 1, why));
     cr_expect(s.recompute == SGT_RECOMPUTE_AUTO && s.device == SGT_DEVICE_CUDA);
     cr_expect(s.step.optim.kind == SGT_SGD && s.gelu == SGT_GELU_ERF && s.schedule == SGT_WSD);
     cr_expect(s.step.precision == SGT_PRECISION_FP16 && s.step.attention == SGT_ATTENTION_NAIVE);
@@ -115,13 +110,10 @@ Test(settings, words_are_members_of_enumerations)
 Test(settings, what_was_given_comes_first)
 {
     sgt_config s;
-    sgt_error err;
     sgt_config_default(&s);
     s.batch = 5;
     s.given[SGT_SET_BATCH] = 1;
-    cr_assert_eq(
-        sgt_config_merge(&s, "{\"batch-size\": 9, \"seq-len\": 7, \"threads\": 3}", "x", 0, &err),
-        0);
+    must(sgt_config_merge(&s, "{\"batch-size\": 9, \"seq-len\": 7, \"threads\": 3}", "x", 0, why));
     cr_expect(s.batch == 5 && s.seq == 7 && s.threads == SGT_DEFAULT_COUNT,
               "a machine's own settings are not taken over");
     cr_expect_not(s.given[SGT_SET_SEQ]);
@@ -146,10 +138,9 @@ Test(settings, wrong_files_are_refused)
                {"[]", "x: not a JSON object"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         sgt_config s;
-        sgt_error err;
         sgt_config_default(&s);
-        cr_expect_eq(sgt_config_merge(&s, bad[i].text, "x", 1, &err), SGT_EFORMAT);
-        cr_expect_str_eq(err.text, bad[i].why);
+        expect_failure(sgt_config_merge(&s, bad[i].text, "x", 1, why), SGT_EFORMAT, "%s",
+                       bad[i].why);
         sgt_config_free(&s);
     }
 }
@@ -204,7 +195,7 @@ Test(settings, every_wrong_value_names_its_option)
         sgt_config s;
         sgt_error err;
         sgt_config_default(&s);
-        cr_assert_eq(sgt_config_check(&s, &err), 0);
+        must(sgt_config_check(&s, why));
         int rc = sgt_config_merge(&s, bad[i].text, "x", 1, &err);
         if (rc == SGT_OK) rc = sgt_config_check(&s, &err);
         cr_expect_eq(rc, SGT_EUSAGE, "taken: %s", bad[i].text);
@@ -251,7 +242,7 @@ Test(settings, which_may_differ_in_a_resumed_run)
         sgt_config s;
         sgt_config_default(&s);
         s.step.precision = SGT_PRECISION_FP32;
-        cr_assert_eq(sgt_config_merge(&s, changes[i].text, "x", 1, &err), 0);
+        must(sgt_config_merge(&s, changes[i].text, "x", 1, why));
         int rc = sgt_config_same_run(&s, text, 0, &err);
         cr_expect_eq(rc, changes[i].may ? SGT_OK : SGT_EUNSUPPORTED, "%s", changes[i].text);
         sgt_config_free(&s);
@@ -260,9 +251,9 @@ Test(settings, which_may_differ_in_a_resumed_run)
     sgt_config_default(&s);
     s.step.precision = SGT_PRECISION_FP32;
     s.schedule = SGT_WSD;
-    cr_assert_eq(sgt_config_same_run(&s, text, 0, &err), SGT_EUNSUPPORTED);
-    cr_expect_str_eq(err.text, "--schedule: it is \"wsd\" here and was \"cosine\" in the run to "
-                               "resume (leave it out, or start a new --run)");
+    expect_failure(sgt_config_same_run(&s, text, 0, why), SGT_EUNSUPPORTED,
+                   "--schedule: it is \"wsd\" here and was \"cosine\" in the run to "
+                   "resume (leave it out, or start a new --run)");
     free(text);
 }
 
@@ -270,13 +261,12 @@ Test(settings, which_may_differ_in_a_resumed_run)
 Test(settings, minus_zero_is_zero)
 {
     sgt_config s;
-    sgt_error err;
     sgt_config_default(&s);
     s.step.optim.weight_decay = -0.0;
     char *text = sgt_config_json(&s);
     cr_expect(strstr(text, "\"weight-decay\": 0,"), "%s", text);
     s.step.optim.weight_decay = 0;
-    cr_expect_eq(sgt_config_same_run(&s, text, 0, &err), 0, "%s", err.text);
+    must(sgt_config_same_run(&s, text, 0, why));
     free(text);
 }
 
@@ -284,15 +274,14 @@ Test(settings, minus_zero_is_zero)
 Test(settings, whose_shape_came_from_elsewhere)
 {
     sgt_config s;
-    sgt_error err;
     static const char begun[] = "{\"init\": \"gpt2/\"}";
     sgt_config_default(&s);
-    cr_assert_eq(sgt_config_merge(&s, begun, "x", 1, &err), 0);
-    cr_expect_eq(sgt_config_same_run(&s, begun, 0, &err), 0, "%s", err.text);
-    cr_expect_eq(sgt_config_same_run(&s, "{}", 0, &err), SGT_EUNSUPPORTED);
-    cr_expect(strstr(err.text, "--init: it is \"gpt2/\" here and was not set in"), "%s", err.text);
+    must(sgt_config_merge(&s, begun, "x", 1, why));
+    must(sgt_config_same_run(&s, begun, 0, why));
+    expect_failure_about(sgt_config_same_run(&s, "{}", 0, why), SGT_EUNSUPPORTED,
+                         "--init: it is \"gpt2/\" here and was not set in");
     s.model = NULL;
-    cr_expect_eq(sgt_config_same_run(&s, begun, 0, &err), 0, "%s", err.text);
+    must(sgt_config_same_run(&s, begun, 0, why));
     sgt_config_free(&s);
 }
 
@@ -309,11 +298,11 @@ Test(settings, which_may_differ_on_another_device)
     char *text = sgt_config_json(&kept);
     sgt_config_default(&s);
     s.step.precision = SGT_PRECISION_FP32;
-    cr_expect_eq(sgt_config_same_run(&s, text, 1, &err), 0, "%s", err.text);
+    must(sgt_config_same_run(&s, text, 1, why));
     cr_expect_eq(sgt_config_same_run(&s, text, 0, &err), SGT_EUNSUPPORTED);
     s.step.dropout = 0.1;
-    cr_expect_eq(sgt_config_same_run(&s, text, 1, &err), SGT_EUNSUPPORTED);
-    cr_expect(strstr(err.text, "--dropout: it is 0.1 here and was 0 in"), "%s", err.text);
+    expect_failure_about(sgt_config_same_run(&s, text, 1, why), SGT_EUNSUPPORTED,
+                         "--dropout: it is 0.1 here and was 0 in");
     free(text);
 }
 
@@ -327,31 +316,31 @@ Test(settings, variants_are_kept_by_name)
     uint32_t set;
     sgt_config_default(&s);
     cr_expect_null(s.variant);
-    cr_expect_eq(sgt_config_take_device(&s, 1, 1, &err), 0);
+    must(sgt_config_take_device(&s, 1, 1, why));
     char *text = sgt_config_json(&s);
     sgt_config_default(&kept);
-    cr_assert_eq(sgt_config_merge(&kept, text, "x", 1, &err), 0, "%s", err.text);
+    must(sgt_config_merge(&kept, text, "x", 1, why));
     cr_expect_str_eq(kept.variant, sgt_variants_words(names, SGT_VARIANTS_DEFAULT));
     s.variant = names; /* the same variants in another order */
-    cr_expect_eq(sgt_config_same_run(&s, text, 0, &err), 0, "%s", err.text);
+    must(sgt_config_same_run(&s, text, 0, why));
     s.variant = "none";
-    cr_expect_eq(sgt_config_same_run(&s, text, 0, &err), SGT_EUNSUPPORTED);
-    cr_expect(strstr(err.text, "--variant: it is \"none\" here and was \""), "%s", err.text);
-    cr_expect_eq(sgt_config_same_run(&s, text, 1, &err), 0, "%s", err.text);
+    expect_failure_about(sgt_config_same_run(&s, text, 0, why), SGT_EUNSUPPORTED,
+                         "--variant: it is \"none\" here and was \"");
+    must(sgt_config_same_run(&s, text, 1, why));
     s.batch = SGT_DEFAULT_COUNT;
     s.step.precision = SGT_DEFAULT_WORD;
     /* a run from before variants existed */
-    cr_expect_eq(sgt_config_same_run(&s, "{}", 0, &err), 0, "%s", err.text);
+    must(sgt_config_same_run(&s, "{}", 0, why));
     sgt_config_free(&kept);
     free(text);
     sgt_variants_words(all, (1u << SGT_VARIANTS) - 1);
     for (int i = 0; i < SGT_VARIANTS; i++) {
-        cr_expect_eq(sgt_variants_parse(&set, sgt_variants[i].name, &err), 0, "%s", err.text);
+        must(sgt_variants_parse(&set, sgt_variants[i].name, why));
         cr_expect_eq(set, 1u << i);
         cr_expect(sgt_variants[i].what && !strpbrk(sgt_variants[i].what, "\t\n") &&
                   strlen(all) + 1 < sizeof all);
     }
-    cr_expect_eq(sgt_variants_parse(&set, all, &err), 0);
+    must(sgt_variants_parse(&set, all, why));
     cr_expect_str_eq(sgt_variants_words(names, set), all);
     cr_expect(sgt_variants_parse(&set, "none", &err) == 0 && set == 0);
     cr_expect(sgt_variants_parse(&set, "none,default", &err) == 0 && set == SGT_VARIANTS_DEFAULT);
@@ -387,15 +376,15 @@ Test(settings, options_without_use_are_refused_and_not_kept)
         sgt_config s, again;
         sgt_error err;
         sgt_config_default(&s);
-        cr_assert_eq(sgt_config_merge(&s, given[i].text, "x", 1, &err), 0, "%s", err.text);
-        cr_assert_eq(sgt_config_check(&s, &err), 0, "%s", err.text);
+        must(sgt_config_merge(&s, given[i].text, "x", 1, why));
+        must(sgt_config_check(&s, why));
         cr_expect_eq(sgt_config_check_together(&s, &err), given[i].why ? SGT_EUSAGE : 0, "%s",
                      given[i].text);
         if (given[i].why) cr_expect_str_eq(err.text, given[i].why);
         /* a value that was stored is also valid as an argument */
         char *text = sgt_config_json(&s);
         sgt_config_default(&again);
-        cr_assert_eq(sgt_config_merge(&again, text, "x", 1, &err), 0, "%s", err.text);
+        must(sgt_config_merge(&again, text, "x", 1, why));
         cr_expect_eq(sgt_config_check_together(&again, &err), 0, "%s: %s", text, err.text);
         if (!given[i].why)
             cr_expect(strstr(text, i == 8 ? "\"loss-scale\": 1024" : "\"nesterov\": true"), "%s",
@@ -424,7 +413,7 @@ Test(settings, what_only_cuda_has_is_refused_elsewhere)
             sgt_config s;
             sgt_error err;
             sgt_config_default(&s);
-            cr_assert_eq(sgt_config_merge(&s, given[i].text, "x", 1, &err), 0, "%s", err.text);
+            must(sgt_config_merge(&s, given[i].text, "x", 1, why));
             int bf16 = (int)(i + (size_t)cuda) % 2,
                 rc = sgt_config_take_device(&s, cuda, bf16, &err);
             cr_expect_eq(rc, !cuda && given[i].why ? SGT_EUNSUPPORTED : 0, "%s", given[i].text);
@@ -434,8 +423,8 @@ Test(settings, what_only_cuda_has_is_refused_elsewhere)
             sgt_config_free(&s);
             /* a run that began on CUDA with this option continues without it */
             sgt_config_default(&s);
-            cr_assert_eq(sgt_config_merge(&s, given[i].text, "x", 0, &err), 0, "%s", err.text);
-            cr_expect_eq(sgt_config_take_device(&s, cuda, bf16, &err), 0);
+            must(sgt_config_merge(&s, given[i].text, "x", 0, why));
+            must(sgt_config_take_device(&s, cuda, bf16, why));
             cr_expect_eq(s.step.no_fuse + s.step.no_graphs + s.step.no_pad_vocab + s.sync_metrics +
                              (s.step.attention == SGT_ATTENTION_OWN) +
                              (s.variant && !strcmp(s.variant, "layernorm-rows")),
