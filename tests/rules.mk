@@ -162,32 +162,32 @@ run-check: programs libs mpi $(SUITES:%=$(B)/tests/test-%) $(B)/tests/check-kern
 	@$(end_line)
 	@TIER=$(TIER) HOST_CXX='$(HOST_CXX)' tests/run.sh $(B)
 
-# ---- fuzzing: one program per property, with a main that tries the seeds again or libFuzzer's ----
-FUZZ := $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
+# ---- fuzzing: one program for all properties, with a main that tries the seeds again or libFuzzer's ----
+FUZZ := $(shell sed -n 's/^    {"\([a-z]*\)", fuzz_.*/\1/p' tests/fuzz/fuzz.c)
+FUZZ_C := $(filter-out %/replay.c,$(wildcard tests/fuzz/*.c))
+FUZZ_PARTS = $(FUZZ_C:%.c=$(B)/obj/%.o) $(call lib,$(FUZZ_USES))
 FUZZ_USES := cli train tokenize loader # not the kernels, which compute and read nothing
-run-check: $(FUZZ:%=$(B)/tests/replay-%)
-$(B)/tests/replay-options $(B)/bin/fuzz-options: LDFLAGS += -Wl,--wrap=exit
-$(FUZZ:%=$(B)/tests/replay-%): $(B)/tests/replay-%: $(B)/obj/tests/fuzz/%.o $(B)/obj/tests/fuzz/replay.o \
-    $(if $(filter memory,$(SAN)),$(B)/obj/tests/memory/borders.o) $(call lib,$(FUZZ_USES))
+run-check: $(B)/tests/replay
+$(B)/tests/replay $(B)/bin/fuzz: override LDFLAGS += -Wl,--wrap=exit
+$(B)/tests/replay: $(B)/obj/tests/fuzz/replay.o $(if $(filter memory,$(SAN)),$(B)/obj/tests/memory/borders.o) $(FUZZ_PARTS)
 	$(call link,$(CC),$(call ld,$(FUZZ_USES)))
-$(FUZZ:%=$(B)/bin/fuzz-%): $(B)/bin/fuzz-%: $(B)/obj/tests/fuzz/%.o $(call lib,$(FUZZ_USES))
+$(B)/bin/fuzz: $(FUZZ_PARTS)
 	$(call link,$(CC) -fsanitize=fuzzer,$(call ld,$(FUZZ_USES)))
 
 fuzz: need-packages                    ## look for bytes that break a property, with clang's libFuzzer (FUZZ_SECONDS=N each, FUZZ=NAME...)
 	@command -v clang > /dev/null || { echo "make fuzz needs clang" >&2; exit 1; }
-	+@$(again) B=build/fuzz CC=clang SAN=fuzzer-no-link,address,undefined $(FUZZ:%=build/fuzz/bin/fuzz-%)
+	+@$(again) B=build/fuzz CC=clang SAN=fuzzer-no-link,address,undefined build/fuzz/bin/fuzz
 	@tests/fuzz/run.sh build/fuzz $(or $(FUZZ_SECONDS),60) $(FUZZ)
 
 # The memory sanitizer does not see what libraries write that it did not compile: borders.c tells it,
 # but for zlib and zstd, which fill whole buffers.
-MEMORY := $(filter-out packed,$(FUZZ))
 BORDERS := $(foreach f,json_loadb json_loads json_load_file json_dumpb json_pack json_unpack \
     json_unpack_ex pcre2_match_8,-Wl,--wrap=$(f))
-$(if $(filter memory,$(SAN)),$(eval $(B)/tests/replay-%: LDFLAGS += $(BORDERS)))
+$(if $(filter memory,$(SAN)),$(eval $(B)/tests/replay: override LDFLAGS += $(BORDERS)))
 check-memory: need-packages            ## the memory sanitizer, with clang: text, ids, sampling, formats, on the seeds of fuzzing
 	@command -v clang > /dev/null || { echo "make check-memory needs clang" >&2; exit 1; }
-	+@$(again) SAN=memory CC=clang $(MEMORY:%=build/memory-clang/tests/replay-%)
-	@tests/fuzz/replay.sh build/memory-clang
+	+@$(again) SAN=memory CC=clang build/memory-clang/tests/replay
+	@tests/fuzz/replay.sh build/memory-clang $(filter-out packed,$(FUZZ))
 
 # ---- stress and measurement programs, for the thread sanitizer and by hand ----
 # $(call single,NAME,OBJECTS,LIBRARIES) is the rule of build/tests/NAME.
@@ -206,7 +206,7 @@ $(eval $(call single,stress-pipeline,tokenize/stress/stress tokenize/piece,token
 coverage:                              ## which lines of tokenize, loader and train the tests run (SHOW=FILE: lines that never ran)
 	+@$(again) COVERAGE=1 CC=gcc CXX=g++ run-coverage
 run-coverage: need-packages programs libs $(SUITES:%=$(B)/tests/test-%) $(B)/bin/check-step $(HOST_LIB) \
-    $(HOST_PROGRAMS) $(FUZZ:%=$(B)/tests/replay-%)
+    $(HOST_PROGRAMS) $(B)/tests/replay
 	@tests/coverage.sh $(B)
 
 # ---- the layout of C and CUDA C, by .clang-format; another version lays out otherwise ----

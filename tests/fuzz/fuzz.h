@@ -1,6 +1,6 @@
-/* fuzz.h: each .c file beside this one checks one property for arbitrary bytes. `make fuzz`
- * searches for bytes that break it (libFuzzer). `make check` tries the seeds, among them bytes that
- * once broke it. */
+/* fuzz.h: a target checks one property for arbitrary bytes, and ends the program if the property does not hold. `make
+ * fuzz` searches for bytes that break it (libFuzzer). `make check` tries the seeds, among them bytes that once broke
+ * it. The table of targets is in fuzz.c. */
 #ifndef SGT_FUZZ_H
 #define SGT_FUZZ_H
 
@@ -8,29 +8,33 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
-#include "loader/base/cpu.h"
+#include "loader/base/error.h"
+#include "loader/base/file.h"
 
-/* The function that libFuzzer and replay.c call for each input. It returns 0, or ends the program
- * if the property does not hold. */
+/* End the program, unless what is said holds. */
+void must(int holds, const char *what);
+
+/* Check that a failed call returned the error's code, and that the message is one line of printable text. */
+void must_say(int code, const sgt_error *err);
+/* Return whether a call failed, after must_say. */
+int refused(int code, const sgt_error *err);
+
+/* The process's own folder for files, in memory if possible; it is removed when the process ends. */
+extern char own_folder[128];
+/* Return the path of NAME in the process's folder; valid until the 4th call after this one. */
+const char *path_of(const char *name);
+/* Write data[n] to the file NAME and return its path, which is valid as long as path_of's. */
+const char *put_file(const char *name, const void *data, size_t n);
+
+/* The function that libFuzzer and replay.c call for each input. It returns 0, or ends the program. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static inline void must(int holds, const char *what)
-{
-    if (holds) return;
-    fprintf(stderr, "it does not hold that %s\n", what);
-    abort();
-}
-
-/* Limit the CPU level to that of the environment's FUZZ_CPU, if the machine has it. Call this
- * before any other function of sgt. */
-static inline void take_level(void)
-{
-    static int taken;
-    const char *level = getenv("FUZZ_CPU");
-    if (taken++ || !level) return;
-    int rc = sgt_cpu_limit(level, NULL);
-    must(rc == SGT_OK || rc == SGT_EUNSUPPORTED, "FUZZ_CPU is a level");
-}
+typedef void fuzz_check(const uint8_t *data, size_t size);
+fuzz_check fuzz_config, fuzz_encode, fuzz_journal, fuzz_json, fuzz_list, fuzz_llmc, fuzz_log,
+    fuzz_manifest, fuzz_options, fuzz_packed, fuzz_parquet, fuzz_printable, fuzz_rules,
+    fuzz_safetensors, fuzz_sampler, fuzz_shard, fuzz_state, fuzz_vocab;
 
 #endif

@@ -1,8 +1,9 @@
 /* list.c: an @LIST of paths is refused with a message of one line, or gives the files that it
  * names. Each file has its own path, and their order is the list's. */
+#include <fcntl.h>
 #include <sys/stat.h>
 
-#include "tests/fuzz/files.h"
+#include "tests/fuzz/fuzz.h"
 #include "tokenize/input/corpus.h"
 
 /* Make folder in/ with some files and in/d/. All paths of the list stay inside in/, even those with
@@ -35,7 +36,7 @@ static void check_files(const sgt_corpus *c)
     must(bytes == c->bytes, "the sizes add up");
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void fuzz_list(const uint8_t *data, size_t size)
 {
     sgt_corpus *c;
     sgt_error err;
@@ -56,5 +57,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     else check_files(c);
     must(fchdir(before) == 0 && close(before) == 0, "and back");
     if (rc == 0) sgt_corpus_free(c);
-    return 0;
 }

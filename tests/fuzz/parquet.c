@@ -4,7 +4,7 @@
 #include <jansson.h>
 #include <xxhash.h>
 
-#include "tests/fuzz/files.h"
+#include "tests/fuzz/fuzz.h"
 #include "tokenize/input/feed.h"
 #include "tokenize/input/kept.h"
 
@@ -92,7 +92,7 @@ static void read_kept(const char *path, const char *list)
     sgt_corpus_free(c);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void fuzz_parquet(const uint8_t *data, size_t size)
 {
     const char *column = columns[size ? data[0] % (sizeof columns / sizeof *columns) : 0];
     const char *path = put_file("x.parquet", size ? data + 1 : data, size ? size - 1 : 0);
@@ -102,5 +102,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
          "the texts are the same");
     const unsigned list = size ? data[0] / 8 % 4 : 0;
     read_kept(path, list ? kept[list] : column);
-    return 0;
 }

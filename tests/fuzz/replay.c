@@ -1,9 +1,7 @@
-/* replay.c: a main function for a fuzz target: run it on every file of the given folders. The last
- * line is a summary. */
+/* replay.c: a main function for the fuzz targets: run one on every file of the given folders. The last line is a
+ * summary. */
 #include <dirent.h>
-#include <string.h>
 
-#include "loader/base/file.h"
 #include "tests/fuzz/fuzz.h"
 
 static int try_file(const char *folder, const char *name)
@@ -12,16 +10,12 @@ static int try_file(const char *folder, const char *name)
     size_t n;
     char *data, *path = sgt_join(folder, name);
     must(path != NULL, "there is memory");
-    if (sgt_file_get(&data, &n, path, (size_t)1 << 24, &err) < 0) {
-        fprintf(stderr, "%s\n", err.text);
-        free(path);
-        return -1;
-    }
-    LLVMFuzzerTestOneInput((const uint8_t *)data, n);
-    printf("ok    %s\n", path);
-    free(data);
+    int rc = sgt_file_get(&data, &n, path, (size_t)1 << 24, &err);
+    if (rc < 0) fprintf(stderr, "%s\n", err.text);
+    else LLVMFuzzerTestOneInput((const uint8_t *)data, n);
+    if (rc == 0) printf("ok    %s\n", path), free(data);
     free(path);
-    return 0;
+    return rc;
 }
 
 int main(int argc, char **argv)

@@ -1,7 +1,7 @@
 /* vocab.c: a vocabulary file of any format is refused with a message of one line. Otherwise the
  * vocabulary decodes the ids of any text to that text. Written as tokenizer.json and read again, it
  * is the same vocabulary. */
-#include "tests/fuzz/files.h"
+#include "tests/fuzz/fuzz.h"
 #include "tokenize/vocab/vocab.h"
 
 static void check_text(const sgt_vocab *v, const uint8_t *text, size_t n)
@@ -41,12 +41,11 @@ static void check_written(const sgt_vocab *v)
     free(text);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void fuzz_vocab(const uint8_t *data, size_t size)
 {
     /* sgt recognizes merges.txt by its name, and the other formats by their contents */
     static const char *const names[] = {"merges.txt", "vocabulary"};
     sgt_error err;
-    take_level();
     for (int i = 0; i < 2; i++) {
         sgt_vocab *v;
         const char *path = put_file(names[i], data, size);
@@ -60,5 +59,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_written(v);
         sgt_vocab_free(v);
     }
-    return 0;
 }

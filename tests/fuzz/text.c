@@ -1,0 +1,387 @@
+/* text.c: fuzz targets for texts, ids, names and options. */
+#include "tests/fuzz/fuzz.h"
+
+#include <setjmp.h>
+
+#include "tokenize/bpe/bpe.h"
+#include "tokenize/text/pattern.h"
+#include "tokenize/text/split.h"
+#include "tokenize/text/utf8.h"
+#include "tokenize/vocab/vocab.h"
+#include "tools/cli/options.h"
+
+/* ---- encode ---- */
+
+static sgt_vocab *vocab;
+static sgt_encoder *encoder;
+
+/* Encode one piece by definition: apply the merge with the lowest rank wherever it fits, until no
+ * merge fits. */
+static size_t merge(const uint8_t *s, size_t n, uint16_t *ids)
+{
+    for (size_t i = 0; i < n; i++) ids[i] = vocab->byte_id[s[i]];
+    for (;;) {
+        uint32_t least = SGT_NO_TOKEN;
+        size_t at = 0;
+        for (size_t i = 0; i + 1 < n; i++) {
+            uint32_t merged = sgt_pair(&vocab->pairs, ids[i], ids[i + 1]);
+            if (merged < least) least = merged, at = i;
+        }
+        if (least == SGT_NO_TOKEN) return n;
+        ids[at] = (uint16_t)least;
+        memmove(ids + at + 1, ids + at + 2, (--n - at - 1) * sizeof *ids);
+    }
+}
+
+static size_t by_definition(const uint8_t *text, size_t n, uint16_t *ids)
+{
+    static sgt_pattern *p;
+    sgt_error err;
+    size_t end, from = 0, count = 0;
+    must(p || sgt_pattern_gpt2(&p, &err) == 0, "there is memory");
+    must(sgt_pattern_start(p, text, n, &err) == 0, "the expression takes any text");
+    for (; sgt_pattern_split(p, &end, 1, &err) > 0; from = end)
+        count += merge(text + from, end - from, ids + count);
+    must(from == n, "the expression comes to an end");
+    return count;
+}
+
+/* Repeat the text to 3,000 bytes or more, and find a cut in them with sgt_extent_cut. Append
+ * another half of the text, which sgt_extent_cut has not seen. Compare the ids of the two parts
+ * with those of the whole. */
+static void check_extent(const uint8_t *text, size_t n)
+{
+    size_t times = n ? 3000 / n + 1 : 0, seen = times * n, size = seen + n - n / 2;
+    uint8_t *s = malloc(size + 1);
+    uint16_t *want = malloc((size + 1) * sizeof *want), *got = malloc((size + 1) * sizeof *got);
+    must(s && want && got, "there is memory");
+    for (size_t i = 0; i < times; i++) memcpy(s + i * n, text, n);
+    memcpy(s + seen, text + n / 2, size - seen);
+    size_t cut = sgt_extent_cut(encoder, vocab, s, seen),
+           wanted = sgt_encode(encoder, s, size, want);
+    must(cut <= seen, "a cut is in sight");
+    size_t left = sgt_encode(encoder, s, cut, got);
+    must(left + sgt_encode(encoder, s + cut, size - cut, got + left) == wanted,
+         "a cut leaves as many ids");
+    must(!memcmp(got, want, wanted * sizeof *want),
+         "a cut in a long piece leaves the ids as they are");
+    free(s);
+    free(want);
+    free(got);
+}
+
+/* Sgt_encode gives the ids that the definition gives: split the text by the regular
+ * expression, then apply merges to each piece one by one. Encoding the parts of a text that is cut
+ * at safe cuts gives the same ids. The ids decode to the text's bytes. Long pieces made from the
+ * text are cut too (bpe.h). */
+void fuzz_encode(const uint8_t *data, size_t size)
+{
+    sgt_error err;
+    if (!vocab)
+        must(sgt_vocab_gpt2(&vocab, &err) == 0 && sgt_encoder_new(&encoder, vocab, &err) == 0,
+             "it begins");
+    /* allocate exactly the bytes needed, so that the sanitizer finds reads and writes beyond
+     * them */
+    uint8_t *text = malloc(size ? size : 1);
+    uint16_t *want = malloc((size + 1) * sizeof *want),
+             *got = malloc(size ? size * sizeof *got : 1);
+    must(text && want && got, "there is memory");
+    if (size) memcpy(text, data, size);
+    size_t wanted = by_definition(text, size, want);
+    /* encode twice: the encoder's tables hold words of earlier texts first, then also those of this
+     * text */
+    for (int again = 0; again < 2; again++)
+        must(sgt_encode(encoder, text, size, got) == wanted &&
+                 !memcmp(got, want, wanted * sizeof *want),
+             "the ids are those of the definition");
+    size_t cut = sgt_split_cut(text, size, sgt_vocab_joins(vocab));
+    must(cut <= size, "a cut is within the text");
+    size_t left = sgt_encode(encoder, text, cut, got);
+    size_t right = sgt_encode(encoder, text + cut, size - cut, got + left);
+    must(left + right == wanted && !memcmp(got, want, wanted * sizeof *want),
+         "a cut leaves the ids as they are");
+
+    if (size) check_extent(text, size);
+
+    char *back;
+    size_t n;
+    must(sgt_decode(vocab, got, wanted, &back, &n, &err) == 0, "ids can be decoded");
+    must(n == size && !memcmp(back, text, n), "what was encoded decodes to itself");
+    free(back);
+    free(got);
+    free(want);
+    free(text);
+}
+
+/* ---- rules ---- */
+
+enum { RULES = 16 };
+enum { SOME = 7 }; /* most pieces per call, few so that calls begin at many places */
+
+/* Return the ends of the n bytes' pieces by the expression, which the caller frees, and their
+ * number. */
+static size_t *pattern_ends(sgt_pattern *p, const uint8_t *text, size_t n, size_t *count)
+{
+    sgt_error err;
+    size_t *ends = malloc((n + SOME) * sizeof *ends);
+    int got;
+    must(ends != NULL, "there is memory");
+    must(sgt_pattern_start(p, text, n, &err) == 0, "the expression takes any text");
+    *count = 0;
+    while ((got = sgt_pattern_split(p, ends + *count, SOME, &err)) > 0) *count += (size_t)got;
+    must(got == 0, "the expression comes to an end");
+    return ends;
+}
+
+/* Store the ends of the pieces of text[from .. n), as offsets in `text`; return their number. */
+static size_t split_ends(const sgt_rule *r, const uint8_t *text, size_t from, size_t n,
+                         size_t *ends)
+{
+    sgt_splitter sp =
+        r ? sgt_splitter_by(r, text + from, n - from) : sgt_splitter_start(text + from, n - from);
+    uint32_t some[SOME];
+    size_t count = 0, got;
+    for (size_t at = from; (got = sgt_split(&sp, some, SOME)) > 0; at = ends[count - 1])
+        for (size_t i = 0; i < got; i++) ends[count++] = at + some[i];
+    return count;
+}
+
+/* Check that the pieces on both sides of a cut at p are those of the whole text. If `divides` is
+ * set, the cut may divide a piece. */
+static void check_cut(const sgt_rule *r, const uint8_t *text, size_t n, size_t p,
+                      const size_t *whole, size_t count, size_t *ends, int divides)
+{
+    size_t left = split_ends(r, text, 0, p, ends), ended = 0;
+    while (ended < count && whole[ended] < p) ended++;
+    must(divides || (ended < count && whole[ended] == p), "a piece ends at a cut");
+    must(left == ended + 1 && !memcmp(ends, whole, ended * sizeof *ends),
+         "pieces before a cut are those of the whole");
+    ended += whole[ended] == p;
+    size_t right = split_ends(r, text, p, n, ends);
+    must(ended + right == count && !memcmp(ends, whole + ended, right * sizeof *ends),
+         "and those after it");
+}
+
+/* Where sgt_rule_within allows a cut inside a piece of text[0 .. seen), check that the cut is safe
+ * in the whole text. */
+static void check_within(const sgt_rule *r, const uint8_t *text, size_t n, size_t seen,
+                         const size_t *whole, size_t count, size_t *ends)
+{
+    size_t *view = malloc((seen + 1) * sizeof *view), tries = 0;
+    must(view != NULL, "there is memory");
+    size_t pieces = split_ends(r, text, 0, seen, view);
+    for (size_t i = 0; i < pieces; i++) {
+        size_t from = i ? view[i - 1] : 0;
+        for (size_t p = from + 1; p < view[i] && tries < 64; p++)
+            if (sgt_rule_within(r, text + from, view[i] - from, p - from, from))
+                check_cut(r, text, n, p, whole, count, ends, 1), tries++;
+    }
+    free(view);
+}
+
+/* Check rule number `rule` of split.h, or GPT-2's if it is RULES. */
+static void check(size_t rule, const uint8_t *text, size_t n)
+{
+    static sgt_pattern *p[RULES + 1];
+    const sgt_rule *r = rule < RULES ? sgt_rule_at(rule) : NULL;
+    size_t want, *ends = malloc((n + 1) * sizeof *ends);
+    must(ends != NULL, "there is memory");
+    if (!p[rule])
+        must((r ? sgt_pattern_new(&p[rule], r->text, NULL) : sgt_pattern_gpt2(&p[rule], NULL)) == 0,
+             "the expression compiles");
+    size_t *pattern = pattern_ends(p[rule], text, n, &want);
+    must(split_ends(r, text, 0, n, ends) == want, "there are as many pieces");
+    must(!memcmp(ends, pattern, want * sizeof *ends), "the pieces are the same");
+    for (size_t seen = n; seen > n / 2; seen -= 1 + seen / 8) {
+        size_t cut = r ? sgt_rule_cut(r, text, seen, NULL) : sgt_split_cut(text, seen, NULL);
+        must(cut <= seen, "a cut is within the text");
+        if (cut) check_cut(r, text, n, cut, pattern, want, ends, 0);
+    }
+    if (r && n > 8) check_within(r, text, n, n - n / 4, pattern, want, ends);
+    free(pattern);
+    free(ends);
+}
+
+/* For each rule of split.h, GPT-2's, which is NULL here, and the others, the pieces of a text
+ * are those of the regular expression. The text may be cut where split.h says so, whatever follows
+ * the cut. */
+void fuzz_rules(const uint8_t *data, size_t size)
+{
+    /* allocate exactly the text's bytes, so that the sanitizer finds reads beyond them */
+    uint8_t *text = malloc(size ? size : 1);
+    must(text != NULL, "there is memory");
+    if (size) memcpy(text, data, size);
+    size_t rules = 0;
+    while (sgt_rule_at(rules)) rules++;
+    must(rules < RULES, "there is a place for each rule's expression");
+    check(RULES, text, size);
+    /* check a long text by one more rule only, because PCRE2 is slow */
+    if (size > 300) check(size % rules, text, size);
+    else
+        for (size_t rule = 0; rule < rules; rule++) check(rule, text, size);
+    free(text);
+}
+
+/* ---- printable ---- */
+
+static void check_shown(const char *s)
+{
+    size_t n = strlen(s);
+    must(sgt_utf8_valid((const uint8_t *)s, n) == n, "it is UTF-8");
+    for (size_t i = 0; i < n; i++) {
+        must((unsigned char)s[i] >= 0x20 && s[i] != 0x7f, "there is no control character in it");
+        must((unsigned char)s[i] != 0xc2 || (unsigned char)s[i + 1] >= 0xa0,
+             "nor one of C1, which terminals obey");
+    }
+}
+
+/* Sgt_printable makes any bytes well-formed text without control characters that fits
+ * its buffer. Printable names stay as they are. A message with such a name is one line, no longer
+ * than its buffer. */
+void fuzz_printable(const uint8_t *data, size_t size)
+{
+    char *name = strndup((const char *)data, size);
+    must(name != NULL, "there is memory");
+    size_t n = strlen(name), sizes[] = {0, 1, 2, 5, n, n + 1, 4 * n + 1};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        char *out = malloc(sizes[i] + 1);
+        must(out != NULL, "there is memory");
+        memset(out, 0x55, sizes[i] + 1);
+        sgt_printable(out, sizes[i], name);
+        must(out[sizes[i]] == 0x55, "it keeps to its room");
+        if (sizes[i]) must(strlen(out) < sizes[i], "it ends there"), check_shown(out);
+        if (sizes[i] == 4 * n + 1 && strlen(out) == n)
+            must(!strcmp(out, name), "text stays as it is");
+        free(out);
+    }
+    sgt_error err;
+    must(sgt_fail(&err, SGT_EIO, "%s: it is %s", name, name) == SGT_EIO, "the code is returned");
+    must(strlen(err.text) < sizeof err.text, "it fits");
+    check_shown(err.text);
+    free(name);
+}
+
+/* ---- options ---- */
+
+enum { MOST = 30 }; /* most arguments */
+
+static struct {
+    uint64_t count, size;
+    double real, percent;
+    const char *text, *choice;
+    int flag;
+    sgt_option_list list;
+} o;
+static const sgt_option table[] = {
+    {.name = "Heading"},
+    {"count", 'n', SGT_OPT_COUNT, &o.count, "N", .help = "help", .min = 1, .max = 1 << 20},
+    {"size", 's', SGT_OPT_SIZE, &o.size, "SIZE", .help = "help"},
+    {"real", 0, SGT_OPT_REAL, &o.real, "X", .help = "help"},
+    {"percent", 0, SGT_OPT_PERCENT, &o.percent, "N%", .help = "help"},
+    {"text", 't', SGT_OPT_TEXT, &o.text, "TEXT", .help = "help"},
+    {"choice", 0, SGT_OPT_CHOICE, &o.choice, "one|two", .help = "help"},
+    {"list", 0, SGT_OPT_LIST, &o.list, "TEXT", .help = "help"},
+    {"flag", 'f', SGT_OPT_FLAG, &o.flag, .help = "help"},
+    {0}};
+static const sgt_program program = {
+    .name = "sgt-x", .usage = "sgt-x", .about = "x", .options = table};
+
+/* ---- exit(), called by the code under test ---- */
+
+static jmp_buf ended;
+/* 1 while options.c may call exit, which must then return here; 0: libFuzzer's own exit */
+static int inside;
+_Noreturn void __real_exit(int code);
+_Noreturn void __wrap_exit(int code);
+_Noreturn void __wrap_exit(int code)
+{
+    if (!inside) __real_exit(code);
+    longjmp(ended, code + 1);
+}
+
+/* The leak check of a sanitizer, if there is one: jumping out of exit leaks memory that the end of the process would have
+ * freed. */
+void __lsan_disable(void) __attribute__((weak));
+void __lsan_enable(void) __attribute__((weak));
+
+/* Redirect descriptor `fd` to /dev/null (`on` 1), or back to where it went before (0). */
+static int quiet(int fd, int on)
+{
+    static int kept[3], nowhere;
+    if (!nowhere) nowhere = dup2(fileno(fopen("/dev/null", "we")), 100);
+    fflush(fd == 1 ? stdout : stderr);
+    if (on) kept[fd] = dup(fd), dup2(nowhere, fd);
+    else dup2(kept[fd], fd), close(kept[fd]);
+    return 0;
+}
+
+/* ---- numbers ---- */
+
+/* Parse s: digits, perhaps a fraction, and a suffix. If the value is an integer below 2^53 with at
+ * most six decimal places in s, store it in *out and return 1; else return 0. */
+static int plain_number(const char *s, int bytes, uint64_t *out)
+{
+    static const char letters[] = "kMGT";
+    uint64_t v = 0, places = 1, factor = 1;
+    const char *p = s;
+    for (; *p >= '0' && *p <= '9' && v < 1u << 30; p++) v = 10 * v + (uint64_t)(*p - '0');
+    if (p == s) return 0;
+    if (*p == '.')
+        for (p++; *p >= '0' && *p <= '9' && places < 1000000; p++)
+            v = 10 * v + (uint64_t)(*p - '0'), places *= 10;
+    const char *letter = *p ? strchr(letters, *p == 'K' ? 'k' : *p) : NULL;
+    if (letter) {
+        uint64_t base = *++p == 'i' ? 1024 : 1000;
+        p += base == 1024;
+        for (const char *k = letters; k <= letter; k++) factor *= base;
+    }
+    if (bytes && *p == 'B' && (letter || p > s)) p++;
+    if (*p || v > (1ull << 53) / factor || v * factor % places) return 0;
+    *out = v * factor / places;
+    return 1;
+}
+
+static void check_number(const char *s)
+{
+    uint64_t want, got;
+    double x;
+    for (int bytes = 0; bytes < 2; bytes++) {
+        int rc = bytes ? sgt_parse_size(s, &got) : sgt_parse_count(s, &got);
+        must(rc == 0 || rc == -1, "it is a number or none");
+        if (plain_number(s, bytes, &want)) must(rc == 0 && got == want, "a number is what it says");
+    }
+    if (sgt_parse_real(s, &x) == 0) must(x - x == 0, "a number is finite");
+}
+
+/* The value of a numeric option equals that of its digits and suffix, computed here in
+ * integers, or the option is refused. Any command line ends in a usage error, or in options and
+ * operands. The input has one argument per line. */
+void fuzz_options(const uint8_t *data, size_t size)
+{
+    char *argv[MOST + 2] = {"sgt-x"}, *text = strndup((const char *)data, size);
+    volatile int argc = 1;
+    must(text != NULL, "there is memory");
+    for (char *line = strtok(text, "\n"); line && argc <= MOST; line = strtok(NULL, "\n")) {
+        check_number(line);
+        argv[argc++] = line;
+    }
+    quiet(1, 1), quiet(2, 1);
+    if (__lsan_disable) __lsan_disable();
+    int code = setjmp(ended);
+    inside = !code;
+    int first = code ? 0 : sgt_options_parse(&program, argc, argv);
+    inside = 0;
+    if (__lsan_enable) __lsan_enable();
+    quiet(1, 0), quiet(2, 0);
+    must(code <= SGT_EXIT_USAGE + 1, "it ends well, or in wrong usage");
+    if (!code) {
+        must(first >= 1 && first <= argc, "operands are among the arguments");
+        for (int i = first; i < argc; i++)
+            must(argv[i] >= text && argv[i] <= text + size, "each is an argument");
+        must(!o.choice || !strcmp(o.choice, "one") || !strcmp(o.choice, "two"),
+             "a choice is one of its words");
+        must(!o.count || (o.count >= 1 && o.count <= 1 << 20), "a number is within its bounds");
+    }
+    memset(&o, 0, sizeof o);
+    free(text);
+}

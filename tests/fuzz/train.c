@@ -1,0 +1,210 @@
+/* train.c: fuzz targets for what sgt-train reads. */
+#include "tests/fuzz/fuzz.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "train/config.h"
+#include "train/model/model.h"
+#include "train/run/checkpoint.h"
+#include "train/run/run.h"
+#include "train/run/safetensors.h"
+
+/* ---- config ---- */
+
+/* A config.json is refused with a message of one line, or describes a valid model.
+ * Written and read again, it describes the same model. */
+void fuzz_config(const uint8_t *data, size_t size)
+{
+    sgt_model m, again;
+    sgt_error err;
+    put_file("config.json", data, size);
+    int rc = sgt_model_read_config(&m, own_folder, &err);
+    if (refused(rc, &err)) return;
+    must(sgt_model_check(&m, "it", &err) == 0, "a model that is read can be");
+    must(sgt_model_parameters(&m) <= sgt_model_floats(&m),
+         "its parameters are counted without overflow");
+    must(sgt_model_write_config(&m, own_folder, 0, &err) == 0, "it can be written");
+    must(sgt_model_read_config(&again, own_folder, &err) == 0, "and read again");
+    must(m.layers == again.layers && m.channels == again.channels && m.heads == again.heads &&
+             m.vocab == again.vocab && m.positions == again.positions && m.gelu == again.gelu &&
+             m.untied == again.untied && !memcmp(&m.eps, &again.eps, sizeof m.eps),
+         "it is the same model");
+}
+
+/* ---- llmc ---- */
+
+typedef struct filled {
+    sgt_backend b; /* first member: a pointer to a `filled` is passed as a pointer to a backend */
+    const sgt_model *model;
+    size_t numbers;
+} filled;
+
+static int put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count,
+               const float *from, sgt_error *err)
+{
+    filled *f = (filled *)b;
+    sgt_tensor t;
+    (void)what, (void)err;
+    must(tensor < sgt_model_tensors(f->model), "there is such a tensor");
+    sgt_model_tensor(f->model, tensor, &t);
+    must(first <= t.count && count <= t.count - first, "the numbers are the tensor's");
+    volatile float last = count ? from[count - 1] : 0; /* the last number must be readable */
+    (void)last;
+    f->numbers += count;
+    return 0;
+}
+
+/* A model file of llm.c is refused with a message of one line. Otherwise it holds all
+ * numbers of every tensor of the model that it describes. */
+void fuzz_llmc(const uint8_t *data, size_t size)
+{
+    sgt_model m;
+    sgt_error err;
+    filled f = {.b = {.put = put}, .model = &m};
+    const char *path = put_file("model.bin", data, size);
+    int rc = sgt_checkpoint_shape(&m, path, &err);
+    if (refused(rc, &err)) return;
+    must(sgt_model_check(&m, "it", &err) == 0, "a model that is read can be");
+    must(sgt_checkpoint_load_model(path, &f.b, &m, &err) == 0,
+         "what has the size of a model can be loaded");
+    must(f.numbers == sgt_model_parameters(&m), "every number is given out once");
+}
+
+/* ---- log ---- */
+
+enum { LONGEST_LOG = 1 << 16 };
+
+/* Open the log like a run that resumes at `step`. Store what the run keeps of it in `log`, and
+ * return its length. */
+static size_t taken(char *log, uint64_t step)
+{
+    sgt_run *r;
+    sgt_error err;
+    char *text;
+    size_t n;
+    must(sgt_run_open(&r, path_of("run"), step, 0, NULL, &err) == 0, "a run takes its folder");
+    sgt_run_close(r);
+    must(sgt_file_get(&text, &n, path_of("run/log.jsonl"), LONGEST_LOG, &err) == 0,
+         "there is a log");
+    memcpy(log, text, n);
+    free(text);
+    return n;
+}
+
+/* A resumed run keeps those whole lines of log.jsonl that belong to steps before the resumed
+ * one, unchanged and in order, and removes all others. Opened again, the log stays the same. The
+ * first byte of the input is the step at which the run resumes. */
+void fuzz_log(const uint8_t *data, size_t size)
+{
+    static char log[LONGEST_LOG], again[LONGEST_LOG];
+    if (size < 1 || size > LONGEST_LOG) return;
+    uint64_t step = *data++ % 16;
+    size--;
+    must(mkdir(path_of("run"), 0700) == 0 || errno == EEXIST, "there is a place for a run");
+    put_file("run/log.jsonl", data, size);
+    size_t n = taken(log, step), lines = 0;
+    const uint8_t *from = data;
+    for (const char *line = log, *end; line < log + n; line = end + 1, lines++) {
+        end = memchr(line, '\n', (size_t)(log + n - line));
+        must(end != NULL, "what is kept are whole lines");
+        size_t length = (size_t)(end + 1 - line);
+        from = memmem(from, (size_t)(data + size - from), line, length);
+        must(from != NULL, "each is a line of before, in the order of before");
+        from += length;
+    }
+    must(lines <= step, "a step has one line at most");
+    must(taken(again, step) == n && !memcmp(log, again, n), "opened again the log stays as it is");
+}
+
+/* ---- safetensors ---- */
+
+enum { PIECE = 64 };
+
+/* Read the numbers of a tensor in pieces. If they are float32, they must be the file's bytes. */
+static void read_tensor(const sgt_safetensors *s, const sgt_safetensor *t, const uint8_t *numbers)
+{
+    float got[PIECE];
+    sgt_error err;
+    for (uint64_t at = 0; at < t->count; at += PIECE) {
+        size_t n = t->count - at < PIECE ? (size_t)(t->count - at) : PIECE;
+        int rc = sgt_safetensors_read(s, t, at, n, got, &err);
+        if (rc == SGT_EUNSUPPORTED) return;
+        must(rc == 0, "a tensor's numbers can be read");
+        must(strcmp(t->dtype, "F32") || !memcmp(got, numbers + t->begin + 4 * at, 4 * n),
+             "they are the file's");
+    }
+    must(sgt_safetensors_read(s, t, t->count, 1, got, &err) < 0,
+         "past its end there is nothing to read");
+}
+
+/* A safetensors file is refused with a message of one line, or its tensors cover its
+ * data without gaps and overlaps. Each tensor can be read from any place. */
+void fuzz_safetensors(const uint8_t *data, size_t size)
+{
+    sgt_safetensors *s;
+    sgt_error err;
+    uint64_t at = 0;
+    int rc = sgt_safetensors_open(&s, put_file("model.safetensors", data, size), &err);
+    if (refused(rc, &err)) return;
+    uint64_t header = 0;
+    for (int i = 8; i-- > 0;) header = header << 8 | data[i];
+    for (size_t i = 0; i < sgt_safetensors_count(s); i++) {
+        const sgt_safetensor *t = sgt_safetensors_at(s, i);
+        must(t->begin == at && t->end >= at, "each tensor begins where the one before ends");
+        at = t->end;
+        must(sgt_safetensors_find(s, t->name) == t, "a name is one tensor's");
+        read_tensor(s, t, data + 8 + header);
+    }
+    must(8 + header + at == size, "the last one ends where the file does");
+    sgt_safetensors_close(s);
+}
+
+/* ---- state ---- */
+
+/* Check a text that holds the options of a run, as --config files, options.json and state.json
+ * do. */
+static void check_options(const char *text)
+{
+    sgt_config s, again;
+    sgt_error err;
+    sgt_config_default(&s);
+    sgt_config_default(&again);
+    int rc = sgt_config_merge(&s, text, "it", 1, &err);
+    if (rc < 0) must_say(rc, &err);
+    else if ((rc = sgt_config_check(&s, &err)) < 0) must_say(rc, &err);
+    else {
+        char *one = sgt_config_json(&s), *two = NULL;
+        must(one && sgt_config_merge(&again, one, "it", 1, &err) == 0,
+             "what is written can be read");
+        must((two = sgt_config_json(&again)) && !strcmp(one, two), "it is the same");
+        must(sgt_config_same_run(&again, one, 0, &err) == 0, "a run goes on with its own options");
+        free(one);
+        free(two);
+    }
+    sgt_config_free(&s);
+    sgt_config_free(&again);
+}
+
+/* A checkpoint's state.json is refused with a message of one line, or has counts that a
+ * run can have. Its options are refused with a message of one line, or are the same after writing
+ * and reading them. */
+void fuzz_state(const uint8_t *data, size_t size)
+{
+    sgt_checkpoint_state state;
+    sgt_error err;
+    put_file("state.json", data, size);
+    int rc = sgt_checkpoint_read(&state, own_folder, &err);
+    if (rc < 0) must_say(rc, &err);
+    else {
+        must(state.step >= 1 && state.step <= 99999999,
+             "its step is one that a folder can be named by");
+        must(!state.scaling || state.scaler.scale > 0, "its scale is above 0");
+        check_options(state.options);
+    }
+    sgt_checkpoint_state_free(&state);
+    char *text = strndup((const char *)data, size);
+    must(text != NULL, "there is memory");
+    check_options(text);
+    free(text);
+}
