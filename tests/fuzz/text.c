@@ -94,7 +94,7 @@ void fuzz_encode(const uint8_t *data, size_t size)
         must(sgt_encode(encoder, text, size, got) == wanted &&
                  !memcmp(got, want, wanted * sizeof *want),
              "the ids are those of the definition");
-    size_t cut = sgt_split_cut(text, size, sgt_vocab_joins(vocab));
+    size_t cut = sgt_rule_cut(NULL, text, size, sgt_vocab_joins(vocab));
     must(cut <= size, "a cut is within the text");
     size_t left = sgt_encode(encoder, text, cut, got);
     size_t right = sgt_encode(encoder, text + cut, size - cut, got + left);
@@ -137,8 +137,7 @@ static size_t *pattern_ends(sgt_pattern *p, const uint8_t *text, size_t n, size_
 static size_t split_ends(const sgt_rule *r, const uint8_t *text, size_t from, size_t n,
                          size_t *ends)
 {
-    sgt_splitter sp =
-        r ? sgt_splitter_by(r, text + from, n - from) : sgt_splitter_start(text + from, n - from);
+    sgt_splitter sp = sgt_splitter_by(r, text + from, n - from);
     uint32_t some[SOME];
     size_t count = 0, got;
     for (size_t at = from; (got = sgt_split(&sp, some, SOME)) > 0; at = ends[count - 1])
@@ -193,7 +192,7 @@ static void check(size_t rule, const uint8_t *text, size_t n)
     must(split_ends(r, text, 0, n, ends) == want, "there are as many pieces");
     must(!memcmp(ends, pattern, want * sizeof *ends), "the pieces are the same");
     for (size_t seen = n; seen > n / 2; seen -= 1 + seen / 8) {
-        size_t cut = r ? sgt_rule_cut(r, text, seen, NULL) : sgt_split_cut(text, seen, NULL);
+        size_t cut = sgt_rule_cut(r, text, seen, NULL);
         must(cut <= seen, "a cut is within the text");
         if (cut) check_cut(r, text, n, cut, pattern, want, ends, 0);
     }

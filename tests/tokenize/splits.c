@@ -7,26 +7,23 @@
 #include "loader/base/cpu.h"
 #include "tests/tokenize/common.h"
 #include "tokenize/text/split.h"
-#include "tokenize/text/split_levels.h"
 
 #define MANY 400
 #define UNTOUCHED 0xABADCAFEu
 
 const char *const *split_levels(void)
 {
-    static const char *list[SGT_CPU_LEVELS + 2] = {"ref"};
-    for (int i = 0; i <= (int)sgt_cpu(); i++) list[i + 1] = sgt_cpu_level_name((sgt_cpu_level)i);
+    static const char *list[SGT_CPU_LEVELS + 1];
+    for (int i = 0; i <= (int)sgt_cpu(); i++) list[i] = sgt_cpu_level_name((sgt_cpu_level)i);
     return list;
 }
 
-size_t pieces_by(const char *level, const uint8_t *s, size_t n, size_t most, size_t *ends)
+static size_t pieces_by(const char *level, const uint8_t *s, size_t n, size_t most, size_t *ends)
 {
     uint32_t some[MANY + 1];
     size_t count = 0, got, from;
-    int ref = !strcmp(level, "ref");
-    must(sgt_cpu_limit(ref ? "auto" : level, why));
-    sgt_splitter sp = sgt_splitter_start(s, n);
-    if (ref) sp.split = sgt_split_ref;
+    must(sgt_cpu_limit(level, why));
+    sgt_splitter sp = sgt_splitter_by(NULL, s, n);
     must(sgt_cpu_limit("auto", why));
     some[most] = UNTOUCHED;
     while ((from = sp.at, got = sgt_split(&sp, some, most)) > 0) {
@@ -38,6 +35,13 @@ size_t pieces_by(const char *level, const uint8_t *s, size_t n, size_t most, siz
     cr_assert_eq(some[most], UNTOUCHED, "%s: writes beyond what it was given", level);
     cr_assert_eq(sgt_split(&sp, some, most), 0, "%s: the end stays the end", level);
     return count;
+}
+
+sgt_pattern *gpt2_pattern(void)
+{
+    sgt_pattern *p = NULL;
+    must(sgt_pattern_gpt2(&p, why));
+    return p;
 }
 
 size_t pieces_by_pattern(sgt_pattern *p, const uint8_t *s, size_t n, size_t *ends)

@@ -6,13 +6,13 @@
 
 #include "tokenize/text/pattern.h"
 
-/* Return the names of the levels: "ref" (the definition), "plain", "avx2", ...; NULL ends the list.
- * It resets any limit of sgt_cpu_limit. */
+/* Return the names of the levels, "plain", "avx2", ...; NULL ends the list. Call it without a limit of
+ * sgt_cpu_limit. */
 const char *const *split_levels(void);
 
-/* Store the ends of the pieces of s[0..n) by a level in ends[], which has room for n. Ask for at
- * most `most` pieces per call. Return their number. */
-size_t pieces_by(const char *level, const uint8_t *s, size_t n, size_t most, size_t *ends);
+/* Store the ends of the pieces of s[0..n) by an expression in ends[], which has room for n + 2. Return
+ * their number. */
+sgt_pattern *gpt2_pattern(void);
 size_t pieces_by_pattern(sgt_pattern *p, const uint8_t *s, size_t n, size_t *ends);
 
 /* Check that every level gives these pieces, with `most` pieces per call and with many. On failure,

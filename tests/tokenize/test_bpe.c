@@ -128,7 +128,7 @@ static sgt_encoder *encoder_at(const sgt_vocab *v, const char *level)
 static size_t encode_by_scan(const sgt_vocab *v, sgt_encoder *e, const uint8_t *s, size_t n,
                              uint16_t *ids)
 {
-    sgt_splitter sp = sgt_splitter_start(s, n);
+    sgt_splitter sp = sgt_splitter_by(NULL, s, n);
     size_t count = 0;
     for (size_t from = 0, len; from < n; from += len) {
         uint32_t end;
@@ -286,7 +286,7 @@ Test(cuts, split_pieces_in_parts_at_every_level)
             uint8_t s[700];
             uint32_t parts[100], end = 0;
             size_t n = hard_text(&r, s, below(&r, sizeof s), i % 2), count, at = 0, piece = 0;
-            sgt_splitter whole = sgt_splitter_start(s, n), cut = sgt_splitter_start(s, n);
+            sgt_splitter whole = sgt_splitter_by(NULL, s, n), cut = sgt_splitter_by(NULL, s, n);
             cut.cuts = &v->cuts;
             for (size_t base = 0; (count = sgt_split(&cut, parts, 1 + below(&r, 100))) > 0;
                  base = cut.at)

@@ -10,7 +10,7 @@
 
 enum { MOST = 6000 };
 
-/* The parts of which a run consists: characters of one class, between which sgt_split_cut finds no
+/* The parts of which a run consists: characters of one class, between which sgt_rule_cut finds no
  * cut without `joins`. */
 static const char *const kinds[][8] = {{"a"},
                                        {"0"},
@@ -192,8 +192,9 @@ Test(extent, cuts_hold_for_replaced_text)
         size_t n = hard_text(&r, text, 90, 1), from = n, left, m;
         for (uint32_t k = below(&r, 30); k; k--)
             text[n++] = (uint8_t)(0xFF - below(&r, 2) * below(&r, 128));
-        size_t cut = sgt_split_cut(text, from < n ? from + 1 + below(&r, (uint32_t)(n - from)) : n,
-                                   sgt_vocab_joins(v));
+        size_t cut =
+            sgt_rule_cut(NULL, text, from < n ? from + 1 + below(&r, (uint32_t)(n - from)) : n,
+                         sgt_vocab_joins(v));
         m = sgt_utf8_replace(twin, text, n);
         size_t want = sgt_encode(e, twin, m, whole);
         m = sgt_utf8_replace(twin, text, cut);

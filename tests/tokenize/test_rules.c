@@ -10,7 +10,7 @@
 #include "tests/tokenize/splits.h"
 #include "tokenize/bpe/bpe.h"
 #include "tokenize/text/split.h"
-#include "tokenize/text/split_levels.h"
+#include "tokenize/text/split_blocks.h"
 #include "tokenize/vocab/vocab.h"
 
 enum { MOST = 200 }; /* most pieces per call: enough that blocks of 64 bytes are used */
@@ -24,7 +24,7 @@ static size_t pieces_by_rule(const sgt_rule *r, const char *level, const sgt_cut
     const int ref = !strcmp(level, "ref");
     must(sgt_cpu_limit(ref ? "auto" : level, why));
     sgt_splitter sp = sgt_splitter_by(r, s, n);
-    if (ref) sp.split = sgt_split_rule;
+    if (ref) sp.split = sgt_split_hard, sp.hard = n;
     sp.cuts = cuts;
     must(sgt_cpu_limit("auto", why));
     size_t count = 0, got, from;
@@ -46,11 +46,12 @@ static void hold_to_pattern(const sgt_rule *r, sgt_pattern *p, const uint8_t *s,
     size_t want[2048], have[2048];
     char hex[4100] = "";
     const size_t count = pieces_by_pattern(p, s, n, want);
-    for (const char *const *level = split_levels(); *level; level++) {
-        size_t got = pieces_by_rule(r, *level, NULL, s, n, most, have);
+    const char *const *levels = split_levels(), *level = "ref";
+    for (size_t k = 0; level; level = levels[k++]) {
+        size_t got = pieces_by_rule(r, level, NULL, s, n, most, have);
         if (got == count && !memcmp(have, want, count * sizeof *want)) continue;
         for (size_t i = 0; i < n; i++) sprintf(hex + 2 * i, "%02x", s[i]);
-        cr_assert_fail("%s, %s, %s: %zu pieces, not %zu: %s", r->text, what, *level, got, count,
+        cr_assert_fail("%s, %s, %s: %zu pieces, not %zu: %s", r->text, what, level, got, count,
                        hex);
     }
 }
@@ -435,7 +436,7 @@ Test(rules, long_runs_take_linear_time, .timeout = 20)
         for (size_t at = 0; at < n; at++) text[at] = (uint8_t)runs[i][at % len];
         for (size_t k = 0; sgt_rule_at(k); k++) {
             sgt_splitter sp = sgt_splitter_by(sgt_rule_at(k), text, n), ref = sp;
-            ref.split = sgt_split_rule;
+            ref.split = sgt_split_hard, ref.hard = n;
             while (sgt_split(&sp, ends, MOST) > 0) continue;
             while (sgt_split(&ref, ends, MOST) > 0) continue;
             cr_assert(sp.at == n && ref.at == n);

@@ -12,13 +12,6 @@
 #include "tokenize/text/utf8.h"
 #include "tokenize/vocab/vocab.h"
 
-static sgt_pattern *gpt2_pattern(void)
-{
-    sgt_pattern *p = NULL;
-    must(sgt_pattern_gpt2(&p, why));
-    return p;
-}
-
 static void show(const uint8_t *s, size_t n, char *out, size_t size)
 {
     for (size_t i = 0; i < n && 2 * i + 3 < size; i++) sprintf(out + 2 * i, "%02x", s[i]);
@@ -35,8 +28,7 @@ static void hold_to_pattern(sgt_pattern *p, const uint8_t *s, size_t n, size_t m
 }
 
 /* Sixteen code points per text, each in many places, so that they occur everywhere in a block of 64
- * bytes: compared with PCRE2. Then each code point at the end of a text: compared with the
- * definition. */
+ * bytes. Then each code point at the end of a text. */
 Test(split, every_code_point_in_many_places_as_pcre2_has_it)
 {
     static const char *const contexts[] = {"@ @a@b1@1'@@'s\n@@ @'@@ @\n@ a.@-@ ", "x @"};
@@ -52,7 +44,7 @@ Test(split, every_code_point_in_many_places_as_pcre2_has_it)
                     if (*q == '@') n += put_utf8(text + n, cp + i);
                     else text[n++] = (uint8_t)*q;
                 if (!c) continue;
-                size_t want[64], count = pieces_by("ref", text, n, 64, want);
+                size_t want[64], count = pieces_by_pattern(p, text, n, want);
                 hold_levels(text, n, 64, want, count, what);
                 n = 0;
             }
@@ -85,7 +77,7 @@ Test(split, ill_formed_text_splits_as_its_replaced_twin)
         size_t n = hard_text(&r, text, sizeof text, 1), m = sgt_utf8_replace(twin, text, n), at = 0,
                twin_at = 0;
         uint32_t a, b;
-        sgt_splitter sp = sgt_splitter_start(text, n), st = sgt_splitter_start(twin, m);
+        sgt_splitter sp = sgt_splitter_by(NULL, text, n), st = sgt_splitter_by(NULL, twin, m);
         while (sgt_split(&sp, &a, 1)) {
             uint8_t again[300];
             cr_assert_eq(sgt_split(&st, &b, 1), 1, "SEED=%llu", (unsigned long long)seed);
@@ -153,7 +145,7 @@ static size_t encode_with_cuts(sgt_encoder *e, rng *r, const uint8_t *s, size_t 
     *ill_formed = 0;
     while (from < n) {
         size_t block = 1 + below(r, (uint32_t)(n - from)),
-               cut = sgt_split_cut(s + from, block, joins);
+               cut = sgt_rule_cut(NULL, s + from, block, joins);
         if (!cut) cut = block == n - from ? block : 0;
         count += sgt_encode(e, s + from, cut, ids + count);
         *ill_formed += sgt_utf8_count_ill_formed(s + from, cut, NULL, 0);
@@ -189,7 +181,7 @@ Test(split, cutting_where_it_is_safe_changes_nothing)
 
 static size_t cut(const char *s, const uint64_t *joins)
 {
-    return sgt_split_cut(s, strlen(s), joins);
+    return sgt_rule_cut(NULL, s, strlen(s), joins);
 }
 
 Test(split, finds_a_cut_near_the_end_where_there_is_one)
@@ -233,7 +225,7 @@ Test(split, finds_the_last_cut_of_runs)
             if (a != SGT_CLASS_SPACE && a != b && !(text[p - 1] == '\'' && b == SGT_CLASS_LETTER))
                 want = p;
         }
-        cr_assert_eq(sgt_split_cut(text, n, NULL), want, "SEED=%llu: %.*s",
+        cr_assert_eq(sgt_rule_cut(NULL, text, n, NULL), want, "SEED=%llu: %.*s",
                      (unsigned long long)seed, (int)n, text);
     }
 }

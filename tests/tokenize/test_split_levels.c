@@ -1,4 +1,4 @@
-/* test_split_levels.c: the splitter at every CPU level gives the pieces of its definition. Texts
+/* test_split_levels.c: the splitter at every CPU level gives the pieces of the expression. Texts
  * have every pair of difficult strings at every place of a block of 64 bytes, and lie between
  * inaccessible pages. */
 #include <stdlib.h>
@@ -20,13 +20,15 @@ static uint8_t *page_between_guards(void)
     return p + PAGE;
 }
 
-/* Compare all levels with the definition, with the text at the end and at the beginning of the
+/* Compare all levels with the expression, with the text at the end and at the beginning of the
  * page. */
 static void hold_to_definition(uint8_t *page, const uint8_t *text, size_t n, size_t most,
                                const char *what)
 {
     static size_t want[PAGE];
-    size_t count = pieces_by("ref", text, n, 100, want);
+    static sgt_pattern *p;
+    if (!p) p = gpt2_pattern();
+    size_t count = pieces_by_pattern(p, text, n, want);
     memcpy(page + PAGE - n, text, n);
     hold_levels(page + PAGE - n, n, most, want, count, what);
     memcpy(page, text, n);
@@ -199,7 +201,7 @@ Test(split_levels, a_piece_of_more_than_four_gibibytes)
     madvise(text, n, MADV_HUGEPAGE);
     memcpy(text, "one two", 7);
     memcpy(text + n - 6, " three", 6);
-    sgt_splitter s = sgt_splitter_start(text, n);
+    sgt_splitter s = sgt_splitter_by(NULL, text, n);
     uint32_t ends[100];
     cr_assert_eq(sgt_split(&s, ends, 100), 2);
     cr_assert_eq(ends[0], 3);
@@ -222,8 +224,7 @@ Test(split_levels, a_file_as_pcre2_has_it)
     size_t n, count;
     uint8_t *text = (uint8_t *)whole_file(path ? path : "tokenize/vocab/gpt2.bpe", &n);
     size_t *want = malloc((n + 3) * sizeof *want);
-    sgt_pattern *p = NULL;
-    must(sgt_pattern_gpt2(&p, why));
+    sgt_pattern *p = gpt2_pattern();
     count = pieces_by_pattern(p, text, n, want);
     hold_levels(text, n, 100, want, count, path ? path : "the vocabulary");
     sgt_pattern_free(p);

@@ -20,7 +20,7 @@ size_t sgt_bpe_runs(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids);
 
 /* ---- cuts inside a long piece ----
  *
- * Finds a safe cut in text that is one piece for a megabyte and more, where sgt_split_cut
+ * Finds a safe cut in text that is one piece for a megabyte and more, where sgt_rule_cut
  * finds none: zero bytes, one letter, spaces, random letters. So no input has to be in memory
  * whole, whatever it holds.
  *
@@ -45,7 +45,7 @@ size_t sgt_bpe_runs(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids);
 /* most bytes of a token; sgt_extent_cut makes no cut for a vocabulary with longer tokens */
 #define SGT_EXTENT_TOKEN 1024
 
-/* Return a safe cut (see sgt_split_cut) in the longest piece of text[n], or 0 if none was found.
+/* Return a safe cut (see sgt_rule_cut) in the longest piece of text[n], or 0 if none was found.
  * The text starts at the beginning of a text or at a safe cut. Takes about as long as encoding the
  * text. e: an encoder of v, whose rule must be GPT-2's or another one of split.h. Only one thread at a time
  * may use an encoder. */

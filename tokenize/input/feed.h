@@ -207,7 +207,7 @@ typedef struct sgt_text_feed_from {
 
 typedef struct sgt_text_feed_options {
     const sgt_corpus *corpus;
-    const uint64_t *joins; /* the vocabulary's table for sgt_split_cut */
+    const uint64_t *joins; /* the vocabulary's table for sgt_rule_cut */
     /* bytes per unit; an extent of text that cannot be cut makes a longer unit */
     size_t piece;
     const char *field;    /* field or column that holds the text; NULL: "text" */

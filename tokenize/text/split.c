@@ -1,97 +1,233 @@
-/* split.c: where GPT-2's pieces end, and where text may be cut. The definition here takes one
- * character at a time; programs run code that takes 64 bytes at a time (split_blocks.h). The rule
- * only reads forward, so a piece depends on nothing before its start. For the definition, a
- * splitter is therefore just its position. */
+/* split.c: the code that splits text for the CPU at hand; where text may be cut; and the other rules
+ * of split.h one character at a time (runs of ASCII letters eight bytes at a time), for blocks of 64
+ * bytes that are too hard for split_blocks.h.
+ *
+ * The regular expressions backtrack; this code does not. It looks at a character and at the one
+ * behind it, and then runs to the end of a class. Only two things look further: white space, which
+ * ends at its last newline, and a word by case, which ends at the last letter that may be lower
+ * case. Both read a run at most twice. */
 #include "tokenize/text/split.h"
 
 #include <string.h>
 
-#include "tokenize/text/split_levels.h"
-#include "tokenize/text/unicode.h"
-#include "tokenize/text/utf8.h"
 #include "loader/base/cpu.h"
 #include "tokenize/text/split_blocks.h"
+#include "tokenize/text/unicode.h"
+#include "tokenize/text/utf8.h"
 
-/* One unit of text: its class, its length in bytes, and whether it is well formed. */
-typedef struct unit {
-    sgt_class class;
-    size_t len;
-    int formed;
-} unit;
+/* ---- levels ---- */
 
-static inline unit read_unit(const uint8_t *s, size_t n)
+sgt_splitter sgt_splitter_by(const sgt_rule *r, const void *text, size_t n)
+{
+    sgt_splitter s = {.text = text, .n = n, .rule = r, .split = sgt_split_plain};
+#if defined(__x86_64__)
+    if (sgt_cpu() >= SGT_CPU_AVX2) s.split = sgt_cpu_vbmi2() ? sgt_split_avx512 : sgt_split_avx2;
+#endif
+    return s;
+}
+
+size_t sgt_split(sgt_splitter *s, uint32_t *ends, size_t max) { return s->split(s, ends, max); }
+
+const uint8_t sgt_split_space[256] = {['\t'] = 1, ['\n'] = 1, ['\v'] = 1, ['\f'] = 1, ['\r'] = 1,
+                                      [' '] = 1,  [0xC2] = 2, [0xE1] = 2, [0xE2] = 2, [0xE3] = 2};
+
+/* ---- characters ---- */
+
+/* Sets of characters. Every character is in one. */
+enum {
+    OTHER = 1,
+    MARK = 2,
+    UPPER = 4,
+    LOWER = 8,
+    BOTH = 16, /* letters without case */
+    NUMBER = 32,
+    SPACE = 64, /* all but the newlines \r and \n */
+    NEWLINE = 128,
+
+    LETTERS = UPPER | LOWER | BOTH,
+    OTHERS = OTHER | MARK,
+    BLANKS = SPACE | NEWLINE,
+    MAY_BE_UPPER = UPPER | BOTH | MARK,
+    MAY_BE_LOWER = LOWER | BOTH | MARK
+};
+
+static const uint8_t ascii[128] = {
+#define O OTHER
+#define S SPACE
+#define B NEWLINE
+#define N NUMBER
+#define U UPPER
+#define L LOWER
+    O, O, O, O, O, O, O, O, O, S, B, S, S, B, O, O, O, O, O, O, O, O, O, O, O, O,
+    O, O, O, O, O, O, S, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, N, N, N, N,
+    N, N, N, N, N, N, O, O, O, O, O, O, O, U, U, U, U, U, U, U, U, U, U, U, U, U,
+    U, U, U, U, U, U, U, U, U, U, U, U, U, O, O, O, O, O, O, L, L, L, L, L, L, L,
+    L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, O, O, O, O, O
+#undef O
+#undef S
+#undef B
+#undef N
+#undef U
+#undef L
+};
+
+static const uint8_t sets[SGT_KINDS] = {
+    [SGT_KIND_OTHER] = OTHER, [SGT_KIND_SPACE] = SPACE, [SGT_KIND_NUMBER] = NUMBER,
+    [SGT_KIND_MARK] = MARK,   [SGT_KIND_LU] = UPPER,    [SGT_KIND_LT] = UPPER,
+    [SGT_KIND_LL] = LOWER,    [SGT_KIND_LM] = BOTH,     [SGT_KIND_LO] = BOTH,
+};
+
+/* Return the set of the character at s, with n >= 1 bytes left, and its length. */
+static inline unsigned read_set(const uint8_t *s, size_t n, size_t *len)
 {
     uint32_t cp;
-    if (s[0] < 0x80) return (unit){sgt_unicode_class(s[0]), 1, 1};
-    size_t len = sgt_utf8_unit(s, n, &cp);
-    return (unit){sgt_unicode_class(cp), len, cp != SGT_UTF8_ILL_FORMED};
+    *len = 1;
+    if (s[0] < 0x80) return ascii[s[0]];
+    *len = n >= 4 ? sgt_utf8_unit_in_four(s, &cp) : sgt_utf8_unit(s, n, &cp);
+    return sets[sgt_unicode_kind(cp)];
 }
 
-/* Return the length of the contraction at s, where s[0] is a quote, or 0. */
-static size_t contraction(const uint8_t *s, size_t n)
-{
-    if (n < 2) return 0;
-    if (s[1] == 's' || s[1] == 'd' || s[1] == 'm' || s[1] == 't') return 2;
-    if (n < 3) return 0;
-    if (s[1] == 'l' && s[2] == 'l') return 3;
-    if ((s[1] == 'v' || s[1] == 'r') && s[2] == 'e') return 3;
-    return 0;
-}
+/* ---- pieces of the other rules ---- */
 
-/* Return the end of the run of this class (not white space) that goes on at i. */
-static size_t run_end(const uint8_t *s, size_t n, size_t i, sgt_class class)
+/* Return the end of the run of characters of the sets `of` that goes on at i. */
+static size_t run_end(const uint8_t *s, size_t n, size_t i, unsigned of)
 {
-    while (i < n) {
-        unit u = read_unit(s + i, n - i);
-        if (u.class != class) break;
-        i += u.len;
-    }
+    for (size_t len; i < n && (read_set(s + i, n - i, &len) & of); i += len) continue;
     return i;
 }
 
-/* Return the end of a piece of white space that starts at i. \s+(?!\S) takes a whole run at the end
- * of the text, and else all but the last character of a run. If nothing would remain, \s+ takes the
- * one character. (The caller has already taken a single U+0020 before text, which joins what
- * follows.) */
-static size_t space_end(const uint8_t *s, size_t n, size_t i)
+/* Do the same as run_end, but take ASCII letters eight at a time. `of` must hold all ASCII letters,
+ * or, if `fold` is 0, all lower-case ones. */
+static inline size_t letters_end(const uint8_t *s, size_t n, size_t i, unsigned of, uint64_t fold)
 {
-    size_t start = i, last = i;
-    while (i < n) {
-        unit u = read_unit(s + i, n - i);
-        if (u.class != SGT_CLASS_SPACE) return last > start ? last : i;
-        last = i;
-        i += u.len;
+    for (; n - i >= 8; i += 8) {
+        uint64_t w;
+        memcpy(&w, s + i, sizeof w);
+        uint64_t in = word_within((w & WORD_OF(0x7F)) | fold, 'a', 26) & ~w & WORD_OF(0x80);
+        if (in == WORD_OF(0x80)) continue;
+        i += (size_t)__builtin_ctzll(~in & WORD_OF(0x80)) >> 3;
+        if (s[i] < 0x80) return i;
+        break;
     }
-    return n;
+    return run_end(s, n, i, of);
 }
 
-static size_t piece_end(const uint8_t *s, size_t n, size_t at)
+/* Return the length of the contraction at s, where s[0] is a quote, or 0. Case is ignored, so that
+ * U+017F is an s as well. */
+size_t sgt_rule_contraction(const uint8_t *s, size_t n)
 {
-    size_t i = at;
-    if (s[i] == '\'') {
-        size_t len = contraction(s + i, n - i);
-        if (len) return i + len;
+    if (n < 2) return 0;
+    uint8_t a = s[1] | 0x20;
+    if (a == 's' || a == 't' || a == 'm' || a == 'd') return 2;
+    if (n < 3) return 0;
+    uint8_t b = s[2] | 0x20;
+    if ((a == 'l' && b == 'l') || ((a == 'v' || a == 'r') && b == 'e')) return 3;
+    return s[1] == 0xC5 && s[2] == 0xBF ? 3 : 0;
+}
+
+/* Return the end of the white space that starts at `at`: by \s*[\r\n]+|\s+(?!\S)|\s+, and before
+ * these by \s+$ if the rule has it. */
+static size_t blank_end(const sgt_rule *r, const uint8_t *s, size_t n, size_t at)
+{
+    size_t i = at, last = at, newline = 0, len;
+    for (unsigned set; i < n && ((set = read_set(s + i, n - i, &len)) & BLANKS); i += len) {
+        last = i;
+        if (set == NEWLINE) newline = i + len;
     }
-    if (s[i] == ' ' && i + 1 < n) i++;
-    unit u = read_unit(s + i, n - i);
-    if (u.class == SGT_CLASS_SPACE) return space_end(s, n, at);
-    return run_end(s, n, i + u.len, u.class);
+    if (i == n && r->whole_end) return n;
+    if (newline) return newline;
+    return i == n || last == at ? i : last;
+}
+
+/* Return the end of O+[\r\n]* whose first character ends at i; rules by case take slashes with the
+ * newlines. */
+static size_t other_end(const sgt_rule *r, const uint8_t *s, size_t n, size_t i)
+{
+    i = run_end(s, n, i, OTHERS);
+    while (i < n && (s[i] == '\r' || s[i] == '\n' || (r->cased && s[i] == '/'))) i++;
+    return i;
+}
+
+static size_t number_end(const sgt_rule *r, const uint8_t *s, size_t n, size_t i)
+{
+    size_t len;
+    for (unsigned more = r->digits; more && i < n && read_set(s + i, n - i, &len) == NUMBER; more--)
+        i += len;
+    return i;
+}
+
+/* Return the end of U*l+ at i, else of U+, else i. *lower: 1 if it is U*l+. U* takes all it can. It
+ * gives back what l+ needs: all after the last character that may be lower case. */
+static size_t cased_end(const uint8_t *s, size_t n, size_t i, int *lower)
+{
+    size_t last = 0, len;
+    unsigned set = 0;
+    for (; i < n && ((set = read_set(s + i, n - i, &len)) & MAY_BE_UPPER); i += len)
+        if (set != UPPER) last = i + len;
+    *lower = 1;
+    if (i < n && set == LOWER) return letters_end(s, n, i, MAY_BE_LOWER, 0);
+    if (last) return last;
+    *lower = 0;
+    return i;
+}
+
+/* Return the end of the word by case at `at`, or `at` if there is none. set, len: of the character
+ * there. A mark may be the character before a word, or a word by itself. */
+static size_t cased_word(const uint8_t *s, size_t n, size_t at, unsigned set, size_t len)
+{
+    int lower;
+    size_t from = at + (set & LETTERS ? 0 : len), end = cased_end(s, n, from, &lower);
+    if (set == MARK && !lower) end = from;
+    else if (end == from) return at;
+    return end < n && s[end] == '\'' ? end + sgt_rule_contraction(s + end, n - end) : end;
+}
+
+static size_t piece_end(const sgt_rule *r, const uint8_t *s, size_t n, size_t at)
+{
+    size_t len, next_len, end;
+    unsigned set = read_set(s + at, n - at, &len), next;
+    if (set == NUMBER) return number_end(r, s, n, at);
+    if (set == NEWLINE) return blank_end(r, s, n, at);
+    if (r->cased) {
+        if ((end = cased_word(s, n, at, set, len)) > at) return end;
+    } else {
+        if (set & LETTERS) return letters_end(s, n, at + len, LETTERS, WORD_OF(0x20));
+        if (s[at] == '\'' && (end = sgt_rule_contraction(s + at, n - at)) > 0) return at + end;
+    }
+    if (at + len == n) return n;
+    next = read_set(s + at + len, n - at - len, &next_len);
+    if (!r->cased && (next & LETTERS))
+        return letters_end(s, n, at + len + next_len, LETTERS, WORD_OF(0x20));
+    if (set == SPACE && (s[at] != ' ' || !(next & OTHERS))) return blank_end(r, s, n, at);
+    return other_end(r, s, n, at + len);
+}
+
+/* Return whether s[from..to) holds a byte that is not ASCII. */
+static int is_wide(const uint8_t *s, size_t from, size_t to)
+{
+    uint64_t any = 0, w;
+    for (; to - from >= 8; from += 8) memcpy(&w, s + from, sizeof w), any |= w;
+    for (; from < to; from++) any |= s[from];
+    return (any & WORD_OF(0x80)) != 0;
 }
 
 /* Return the end of the next piece, or of its next part if there are cuts. */
 static size_t part_end(sgt_splitter *sp)
 {
-    if (!sp->cuts) return piece_end(sp->text, sp->n, sp->at);
-    if (sp->end <= sp->at) sp->end = piece_end(sp->text, sp->n, sp->at);
+    if (sp->end <= sp->at) {
+        sp->end = piece_end(sp->rule, sp->text, sp->n, sp->at);
+        if (!sp->cuts || !is_wide(sp->text, sp->at, sp->end)) return sp->end;
+    }
     size_t end = sp->at + 1;
     while (end < sp->end && !sgt_cuts_at(sp->cuts, sp->text + end)) end++;
     return end;
 }
 
-size_t sgt_split_ref(sgt_splitter *sp, uint32_t *ends, size_t max)
+/* Split up to `until`, or to the end of the piece that `until` lies in. */
+static size_t split_until(sgt_splitter *sp, size_t until, uint32_t *ends, size_t max)
 {
     size_t count = 0, from = sp->at;
-    while (count < max && sp->at < sp->n) {
+    while (count < max && (sp->at < until || sp->at < sp->end)) {
         size_t end = part_end(sp);
         if (end - from >= UINT32_MAX && count) break;
         sp->at = end;
@@ -101,18 +237,54 @@ size_t sgt_split_ref(sgt_splitter *sp, uint32_t *ends, size_t max)
     return count;
 }
 
-/* Return the unit that ends at p > 0. A unit must end there: s[p] is no continuation byte. Its lead
- * is the nearest byte before p that is no continuation byte, if that unit reaches to p. Otherwise
- * the last byte is an ill-formed unit of its own. */
-static unit unit_before(const uint8_t *s, size_t p)
+size_t sgt_split_hard(sgt_splitter *sp, uint32_t *ends, size_t max)
+{
+    /* the last piece may have been returned in part */
+    if (sp->carry.piece < sp->at && sp->end <= sp->at)
+        sp->end = piece_end(sp->rule, sp->text, sp->n, sp->carry.piece);
+    size_t count = split_until(sp, sp->hard, ends, max);
+    if (sp->at < sp->hard || sp->at < sp->end) return count;
+    /* the rules look at nothing before a piece, so blocks can start anew here */
+    sp->base = sp->block = sp->at;
+    sp->carry = (sgt_split_carry){.piece = sp->at};
+    sp->in[0] = sp->in[1] = 0;
+    return count;
+}
+
+int sgt_rule_is_space(const uint8_t *s, size_t n, size_t *len)
+{
+    return (read_set(s, n, len) & BLANKS) != 0;
+}
+
+/* ---- safe cuts ---- */
+
+/* Return the set of the character that ends at p > 0, and its length. A character must end
+ * there. */
+static unsigned read_set_before(const uint8_t *s, size_t p, size_t *len)
 {
     size_t lead = p - 1, low = p > 4 ? p - 4 : 0;
     while (lead > low && (s[lead] & 0xC0) == 0x80) lead--;
-    unit u = read_unit(s + lead, p - lead);
-    return lead + u.len == p ? u : (unit){SGT_CLASS_OTHER, 1, 0};
+    unsigned set = read_set(s + lead, p - lead, len);
+    if (lead + *len == p) return set;
+    *len = 1; /* the last byte is an ill-formed unit of its own */
+    return OTHER;
 }
 
-/* Return whether the text may be cut before s[p]. All of these must hold:
+static int is_formed(const uint8_t *s, size_t n)
+{
+    uint32_t cp;
+    (void)sgt_utf8_unit(s, n, &cp);
+    return cp != SGT_UTF8_ILL_FORMED;
+}
+
+/* Return the class of sgt_class that a set belongs to, as a union of sets. */
+static unsigned class_of(unsigned set)
+{
+    return set & LETTERS ? LETTERS : set & OTHERS ? OTHERS : set & BLANKS ? BLANKS : NUMBER;
+}
+
+/* Return whether text that GPT-2's rule splits may be cut before s[p], a character of set b behind
+ * one of set a and of `len` bytes. All of these must hold:
  *
  *   1. s[p] is no continuation byte, so a unit starts there whatever precedes it. The units on
  *      either side are those of the whole text, because an ill-formed unit broken off by s[p] is as
@@ -129,28 +301,39 @@ static unit unit_before(const uint8_t *s, size_t p)
  *         the piece at p, but no merge can reach across it: both sides merge as if apart. The right
  *         part's first piece begins within a run and ends with it. Both characters are well formed.
  *         Ill-formed ones may be replaced by U+FFFD before encoding, which has other bytes. */
-static int may_cut(const uint8_t *s, size_t n, size_t p, const uint64_t *joins)
+static int gpt2_may_cut(const uint8_t *s, size_t n, size_t p, unsigned a, size_t len, unsigned b,
+                        const uint64_t *joins)
 {
-    uint8_t before = s[p - 1], after = s[p];
-    if ((after & 0xC0) == 0x80) return 0;
-    unit a = unit_before(s, p), b = read_unit(s + p, n - p);
-    if (a.class == SGT_CLASS_SPACE) return 0;
-    if (a.class != b.class) return !(before == '\'' && b.class == SGT_CLASS_LETTER && after < 0x80);
-    unsigned pair = (unsigned)before << 8 | after;
-    return joins && after >= 0x80 && a.formed && b.formed && !(joins[pair >> 6] >> (pair & 63) & 1);
+    const unsigned pair = (unsigned)s[p - 1] << 8 | s[p];
+    if (a & BLANKS) return 0;
+    if (!(class_of(a) & b)) return !(s[p - 1] == '\'' && (b & LETTERS) && s[p] < 0x80);
+    return joins && s[p] >= 0x80 && !(joins[pair >> 6] >> (pair & 63) & 1) &&
+           is_formed(s + p - len, len) && is_formed(s + p, n - p);
 }
 
-/* Why both parts split as the whole text does: the units on either side are those of the whole, as
- * in 1. of may_cut. The last piece of the left part starts where that of the whole does. It takes
- * all of the run it sees, white space included, as at the end of a text. The first piece of the
- * right part takes the rest of the run, as the whole's does; of white space before other text, all
- * but the last character. It is no contraction. */
-int sgt_split_within(const uint8_t *s, size_t n, size_t p)
+/* Return whether the two characters before p are neither letters, numbers nor white space. Then one
+ * piece holds both, and it ends at p if a letter follows. A single such character might begin a
+ * word. A mark can be part of a word by case, and what follows \n/ may begin a piece. */
+static int two_others(const sgt_rule *r, const uint8_t *s, size_t p)
 {
-    if ((s[p] & 0xC0) == 0x80 || n - p < 4 ||
-        unit_before(s, p).class != read_unit(s + p, n - p).class)
-        return 0;
-    return s[p] != '\'' || !memchr("sdmtlvr", s[p + 1], 7);
+    const unsigned of = r->cased ? OTHER : OTHERS;
+    size_t len, before;
+    if (!(read_set_before(s, p, &len) & of) || p == len) return 0;
+    p -= len;
+    return (read_set_before(s, p, &before) & of) && !(r->cased && s[p - 1] == '/');
+}
+
+/* Return whether a piece of another rule ends at p, between characters of sets a and b, whatever
+ * precedes and follows the text. The text before p must also have the same pieces if it ends there.
+ * The rules look at nothing before a piece, so that the text from p on has the same pieces by
+ * itself. */
+static int ends_at(const sgt_rule *r, const uint8_t *s, size_t p, unsigned a, unsigned b)
+{
+    if (a == NEWLINE) return !(b & BLANKS) && !(r->cased && s[p] == '/');
+    if (a == SPACE) return 0;
+    if (a == NUMBER) return b != NUMBER || r->digits == 1;
+    if (a & LETTERS) return !(b & LETTERS) && !(r->cased && (b == MARK || s[p] == '\''));
+    return b == NUMBER || b == SPACE || ((b & LETTERS) && two_others(r, s, p));
 }
 
 /* Return whether eight bytes are ASCII of one class, so that there is no cut between them. This
@@ -166,18 +349,64 @@ static int alike(const uint8_t *s)
     return digits == top || space == top || !((digits | space | w) & top);
 }
 
-size_t sgt_split_cut(const void *text, size_t n, const uint64_t *joins)
+size_t sgt_rule_cut(const sgt_rule *r, const void *text, size_t n, const uint64_t *joins)
 {
     const uint8_t *s = text;
+    size_t len, next;
     for (size_t p = n; p-- > 1;) {
-        if (p >= 7 && s[p] < 0x80 && alike(s + p - 7)) {
+        if (p >= 7 && s[p] < 0x80 && !(r && r->digits == 1) && alike(s + p - 7)) {
             p -= 6; /* the loop subtracts 1 more: a cut before the lowest byte is possible */
             continue;
         }
         /* The character after the cut must be in the text as a whole; it has at most four bytes. */
-        if ((s[p] < 0x80 || n - p >= 4) && may_cut(s, n, p, joins)) return p;
+        if ((s[p] & 0xC0) == 0x80 || (s[p] >= 0x80 && n - p < 4)) continue;
+        const unsigned a = read_set_before(s, p, &len), b = read_set(s + p, n - p, &next);
+        if (r ? ends_at(r, s, p, a, b) : gpt2_may_cut(s, n, p, a, len, b, joins)) return p;
     }
     return 0;
+}
+
+/* Return whether white space can be cut at p so that the left part stays one piece. That holds
+ * after a newline. It also holds if the left part has no newline and no white space before it: a
+ * newline in the text that follows could otherwise join it. */
+static int within_blanks(const uint8_t *s, size_t p, unsigned a, unsigned before)
+{
+    if (run_end(s, p, 0, BLANKS) < p) return 0;
+    return a == NEWLINE || (!(before & BLANKS) && run_end(s, p, 0, SPACE) == p);
+}
+
+/* Return whether a word by case can be cut at p, between two characters of one set. The left part
+ * must stay one piece, and the right part must end where the whole does. Upper case may belong to a
+ * longer piece if a letter without case is before it and another follows. */
+static int within_cased(const uint8_t *s, size_t p, unsigned a, unsigned before)
+{
+    size_t len;
+    size_t from = read_set(s, p, &len) & LETTERS ? 0 : len;
+    if (a == LOWER) return 1;
+    if (a == BOTH) return run_end(s, p, from, MAY_BE_UPPER) == p;
+    return run_end(s, p, from, UPPER) == p && (from || !(before & (LETTERS | MARK))) &&
+           read_set(s, p, &len) != MARK;
+}
+
+/* Why both parts split as the whole text does by GPT-2's rule: the units on either side are those of
+ * the whole, as in 1. of gpt2_may_cut. The last piece of the left part starts where that of the whole does. It takes
+ * all of the run it sees, white space included, as at the end of a text. The first piece of the
+ * right part takes the rest of the run, as the whole's does; of white space before other text, all
+ * but the last character. It is no contraction. For the other rules, the functions above say why. */
+int sgt_rule_within(const sgt_rule *r, const uint8_t *s, size_t n, size_t p, size_t ahead)
+{
+    size_t len;
+    if ((s[p] & 0xC0) == 0x80 || n - p < 8) return 0;
+    unsigned a = read_set_before(s, p, &len), b = read_set(s + p, n - p, &len),
+             next = read_set(s + p + len, n - p - len, &len),
+             before = ahead ? read_set_before(s - ahead, ahead, &len) : 0;
+    if (!r) return (class_of(a) & b) && (s[p] != '\'' || !memchr("sdmtlvr", s[p + 1], 7));
+    if ((a & BLANKS) && (b & BLANKS)) return within_blanks(s, p, a, before);
+    if (r->cased && (a & LETTERS)) return a == b && within_cased(s, p, a, before);
+    if (a & LETTERS) return (b & LETTERS) != 0;
+    /* without a third character, the second might begin a word */
+    const unsigned of = r->cased ? OTHER : OTHERS;
+    return (a & of) && (b & of) && (next & of) && run_end(s, p, s[0] == ' ', of) == p;
 }
 
 /* ---- cuts inside a piece ----
@@ -245,34 +474,3 @@ void sgt_cuts_make(sgt_cuts *c, const uint64_t *joins)
             if (i < 64 && groups[g].members >> i & 1) c->first[i] = (uint8_t)(1 << g);
         }
 }
-
-/* ---- levels ----
- *
- * Choose the code that splits text by a rule, for the CPU that the program runs on. */
-
-sgt_splitter sgt_splitter_start(const void *text, size_t n)
-{
-    sgt_splitter s = {.text = (const uint8_t *)text, .n = n, .split = sgt_split_plain};
-#if defined(__x86_64__)
-    if (sgt_cpu() >= SGT_CPU_AVX2) s.split = sgt_cpu_vbmi2() ? sgt_split_avx512 : sgt_split_avx2;
-#endif
-    return s;
-}
-
-size_t sgt_split(sgt_splitter *s, uint32_t *ends, size_t max) { return s->split(s, ends, max); }
-
-sgt_splitter sgt_splitter_by(const sgt_rule *r, const void *text, size_t n)
-{
-    sgt_splitter s = sgt_splitter_start(text, n);
-    if (!r) return s;
-    s.rule = r;
-    s.split = sgt_split_rule_plain;
-#if defined(__x86_64__)
-    if (sgt_cpu() >= SGT_CPU_AVX2)
-        s.split = sgt_cpu_vbmi2() ? sgt_split_rule_avx512 : sgt_split_rule_avx2;
-#endif
-    return s;
-}
-
-const uint8_t sgt_split_space[256] = {['\t'] = 1, ['\n'] = 1, ['\v'] = 1, ['\f'] = 1, ['\r'] = 1,
-                                      [' '] = 1,  [0xC2] = 2, [0xE1] = 2, [0xE2] = 2, [0xE3] = 2};

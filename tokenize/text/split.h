@@ -2,7 +2,7 @@
  *
  *     '(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
  *
- *     sgt_splitter sp = sgt_splitter_start(text, n);
+ *     sgt_splitter sp = sgt_splitter_by(NULL, text, n);
  *     uint32_t ends[256];
  *     size_t from = 0, count;
  *     for (; (count = sgt_split(&sp, ends, 256)) > 0; from = sp.at)
@@ -76,7 +76,7 @@ typedef struct sgt_splitter {
 
     /* The fields below belong to split.c, which takes 64 bytes at a time. */
     size_t (*split)(struct sgt_splitter *s, uint32_t *ends, size_t max);
-    /* end of the piece whose parts are being returned (sgt_split_ref and other rules) */
+    /* end of the piece whose parts are being returned one character at a time */
     size_t end;
     /* other rules of split.h: offset at which the blocks began; offset up to which text is split one
      * character at a time */
@@ -90,9 +90,9 @@ typedef struct sgt_splitter {
     uint64_t in[2];
 } sgt_splitter;
 
-/* Return a splitter at the start of text[0..n). The caller must keep the text unchanged until the
- * last piece. No byte outside of it is read. */
-sgt_splitter sgt_splitter_start(const void *text, size_t n);
+/* Return a splitter by a rule (NULL: GPT-2's) at the start of text[0..n). The caller must keep the
+ * text unchanged until the last piece. No byte outside of it is read. */
+sgt_splitter sgt_splitter_by(const sgt_rule *r, const void *text, size_t n);
 
 /* Find the next pieces. ends[i] is the end of piece i, relative to s->at before the call; after it,
  * s->at is the end of the last piece. Returns the number of pieces: 1 to `max` (max >= 1), or 0 at
@@ -108,20 +108,21 @@ size_t sgt_split(sgt_splitter *s, uint32_t *ends, size_t max);
  * run of one letter): call again with a longer block.
  *
  * The search goes backwards from n. joins: byte pairs that occur inside tokens (sgt_vocab_joins),
- * or NULL. With joins, words are also cut between two bytes that no token holds side by side. That
+ * or NULL; used for GPT-2's rule only. With joins, words are also cut between two bytes that no token holds side by side. That
  * allows cuts in text without spaces (Chinese, Thai). */
-size_t sgt_split_cut(const void *text, size_t n, const uint64_t *joins);
+size_t sgt_rule_cut(const sgt_rule *r, const void *text, size_t n, const uint64_t *joins);
 
-/* Return whether s[p], 0 < p < n, begins a character in the middle of a piece. A cut there splits
- * that piece in two and leaves all others unchanged; whether it is safe depends on the piece's
- * tokens (bpe/bpe.h). Also returns 0 if too little of s[n] follows p to tell. */
-int sgt_split_within(const uint8_t *s, size_t n, size_t p);
+/* Return whether s[p], 0 < p < n, begins a character in the middle of a piece that starts at s[0]
+ * behind `ahead` bytes of text. A cut there splits that piece in two and leaves all others
+ * unchanged; whether it is safe depends on the piece's tokens (bpe/bpe.h). May return 0 although a
+ * cut is possible, as when too little of s[n] follows p to tell. */
+int sgt_rule_within(const sgt_rule *r, const uint8_t *s, size_t n, size_t p, size_t ahead);
 
 /* ---- other rules ----
  *
  * Split rules in common use beside GPT-2's: cl100k, o200k, Llama 3's, Qwen 2's and
- * nanochat's. They are recognized by their text, and split by code of our own (split_rule.c and
- * split_blocks.h), which gives the pieces of PCRE2 (pattern.h) several times as fast.
+ * nanochat's. They are recognized by their text, and split by code of our own (split_blocks.h and
+ * split.c), which gives the pieces of PCRE2 (pattern.h) several times as fast.
  *
  *     const sgt_rule *r = sgt_rule_of(pattern);           // NULL: only PCRE2 can split by it
  *     sgt_splitter sp = sgt_splitter_by(r, text, n);      // then as above
@@ -166,16 +167,5 @@ const char *sgt_rule_pattern(const char *name_or_pattern);
 
 /* Return rule i of the table, for tests; NULL after the last one. */
 const sgt_rule *sgt_rule_at(size_t i);
-
-/* Return a splitter by a rule (NULL: GPT-2's). Pieces and cuts are defined as above. */
-sgt_splitter sgt_splitter_by(const sgt_rule *r, const void *text, size_t n);
-
-/* Return a safe cut, as sgt_split_cut does, for text that is split by rule r (NULL: GPT-2's).
- * `joins` is used for GPT-2's rule only. */
-size_t sgt_rule_cut(const sgt_rule *r, const void *text, size_t n, const uint64_t *joins);
-
-/* Return what sgt_split_within returns, for rule r (NULL: GPT-2's). A piece must start at s[0], and
- * `ahead` bytes of text come before it. May return 0 although a cut is possible. */
-int sgt_rule_within(const sgt_rule *r, const uint8_t *s, size_t n, size_t p, size_t ahead);
 
 #endif

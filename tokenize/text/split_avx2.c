@@ -1,6 +1,5 @@
 /* split_avx2.c: the split rule with AVX2. A block is two vectors of 32 bytes, whose masks are
  * joined. */
-#include "tokenize/text/split_levels.h"
 #include "tokenize/text/split_blocks.h"
 
 #if defined(__x86_64__)
@@ -194,12 +193,7 @@ static const split_level level = {classify,        classify_wide, contractions, 
 
 size_t sgt_split_avx2(sgt_splitter *s, uint32_t *ends, size_t max)
 {
-    return split_blocks(&level, s, ends, max);
-}
-
-size_t sgt_split_rule_avx2(sgt_splitter *s, uint32_t *ends, size_t max)
-{
-    return rule_split(&level, s, ends, max);
+    return split_by(&level, s, ends, max);
 }
 #else
 typedef int nothing_here;

@@ -31,8 +31,64 @@
 
 #include "tokenize/text/split.h"
 #include "tokenize/text/unicode.h"
-#include "tokenize/text/split_levels.h"
 #include "tokenize/text/utf8.h"
+
+/* ---- levels ----
+ *
+ * The implementations of sgt_split, for split.c and tests. All give the same pieces. */
+
+size_t sgt_split_plain(sgt_splitter *s, uint32_t *ends, size_t max);
+#if defined(__x86_64__)
+size_t sgt_split_avx2(sgt_splitter *s, uint32_t *ends, size_t max);
+size_t sgt_split_avx512(sgt_splitter *s, uint32_t *ends, size_t max); /* requires sgt_cpu_vbmi2() */
+#endif
+
+/* Split by a rule other than GPT-2's, one character at a time, up to s->hard. From there on, blocks
+ * of 64 bytes can be split again. */
+size_t sgt_split_hard(sgt_splitter *s, uint32_t *ends, size_t max);
+/* Return the length of the contraction at s, or 0; s[0] is a quote. */
+size_t sgt_rule_contraction(const uint8_t *s, size_t n);
+/* Return whether s begins with white space, and its length in *len. */
+int sgt_rule_is_space(const uint8_t *s, size_t n, size_t *len);
+
+/* ---- words of eight bytes ----
+ *
+ * Classes of ASCII bytes, eight at a time in a 64-bit word. Results are flags in the
+ * top bit of each byte. */
+
+#define WORD_OF(x) ((x) * (uint64_t)0x0101010101010101u)
+
+/* Set the top bit of each byte x >= from. Bytes must be below 0x80, so that no sum carries into the
+ * next byte. */
+static inline uint64_t word_at_least(uint64_t x, unsigned from) { return x + WORD_OF(0x80 - from); }
+
+static inline uint64_t word_within(uint64_t x, unsigned from, unsigned count)
+{
+    return word_at_least(x, from) & ~word_at_least(x, from + count);
+}
+
+/* Flag the ASCII letters in w. The lower seven bits of each byte of the result mean nothing. */
+static inline uint64_t word_letters(uint64_t w)
+{
+    return word_within((w & WORD_OF(0x7F)) | WORD_OF(0x20), 'a', 26) & ~w;
+}
+
+static inline uint64_t word_digits(uint64_t w)
+{
+    return word_within(w & WORD_OF(0x7F), '0', 10) & ~w;
+}
+
+static inline uint64_t word_controls(uint64_t w) /* white space other than U+0020 */
+{
+    return word_within(w & WORD_OF(0x7F), '\t', 5) & ~w;
+}
+
+static inline uint64_t word_equal(uint64_t w, char c)
+{
+    return ~word_at_least((w & WORD_OF(0x7F)) ^ WORD_OF((unsigned char)c), 1) & ~w;
+}
+
+/* ---- GPT-2's rule ---- */
 
 #define SPLIT_INLINE static inline __attribute__((always_inline, unused))
 
@@ -142,75 +198,10 @@ SPLIT_INLINE uint64_t split_starts(const split_level *level, sgt_split_carry *c,
     return starts;
 }
 
-/* Copy the last `left` bytes of the text to `room`, with spaces after them. If `before` is set,
- * also copy the byte before them. Return the address in `room` that corresponds to p. */
-static inline const uint8_t *split_end(uint8_t room[1 + 2 * SPLIT_READ], const uint8_t *p,
-                                       size_t left, int before)
-{
-    memset(room, ' ', 1 + 2 * SPLIT_READ);
-    if (before) room[0] = p[-1];
-    if (left) memcpy(room + 1, p, left);
-    return room + 1;
-}
-
-/* Return the mask of piece starts in the block at offset `at`. The end of the text counts as a
- * start; its beginning does not. */
-SPLIT_INLINE uint64_t split_block_at(const split_level *level, const sgt_splitter *s,
-                                     sgt_split_carry *c, uint64_t in[2], size_t at)
-{
-    const uint8_t *p = s->text + at;
-    size_t left = s->n - at;
-    unsigned begin = !at;
-    uint8_t room[1 + 2 * SPLIT_READ];
-    if (left < SPLIT_READ) p = split_end(room, p, left, !begin);
-    uint64_t starts = split_starts(level, c, in, s->cuts, p, begin);
-    if (left < 64) starts = (starts & (((uint64_t)1 << left) - 1)) | (uint64_t)1 << left;
-    return starts & ~(uint64_t)begin;
-}
-
-/* Convert the piece starts that are left in s->starts into ends, one by one. */
-static inline size_t split_next_starts(sgt_splitter *s, uint32_t *ends, size_t max)
-{
-    size_t count = 0, from = s->at;
-    for (; s->starts && count < max; s->starts &= s->starts - 1) {
-        size_t end = s->block - 64 + (unsigned)__builtin_ctzll(s->starts);
-        if (end - from >= UINT32_MAX && count) break;
-        ends[count++] = end - from >= UINT32_MAX ? UINT32_MAX : (uint32_t)(end - from);
-        s->at = end;
-    }
-    return count;
-}
-
-SPLIT_INLINE size_t split_blocks(const split_level *level, sgt_splitter *s, uint32_t *ends,
-                                 size_t max)
-{
-    size_t from = s->at, count = split_next_starts(s, ends, max);
-    if (s->starts) return count;
-    /* Take whole blocks while ends[] has room for 64 more. The carried state stays in registers. */
-    sgt_split_carry c = s->carry;
-    uint64_t in[2] = {s->in[0], s->in[1]};
-    size_t at = s->block;
-    for (; at <= s->n && max - count >= 64 && at - from < UINT32_MAX - 64; at += 64) {
-        uint64_t starts = split_block_at(level, s, &c, in, at);
-        level->flatten(ends + count, starts, (uint32_t)(at - from));
-        count += (size_t)__builtin_popcountll(starts);
-    }
-    if (count) {
-        s->at = from + ends[count - 1];
-    } else { /* find the next block with starts, and return as many as fit into ends[] */
-        for (; at <= s->n && !s->starts; at += 64) s->starts = split_block_at(level, s, &c, in, at);
-    }
-    s->block = at;
-    s->carry = c;
-    s->in[0] = in[0];
-    s->in[1] = in[1];
-    return count ? count : split_next_starts(s, ends, max);
-}
-
 /* ---- other rules ----
  *
  * The other rules of split.h over 64 bytes at a time, as algebra on bit masks, by
- * the functions of split_blocks.h's levels. Bit i of a mask is byte i of the block.
+ * the same functions of a level. Bit i of a mask is byte i of the block.
  *
  * A piece starts at a byte
  *   - that begins a run of letters, unless white space other than a newline is before it, or one
@@ -227,7 +218,7 @@ SPLIT_INLINE size_t split_blocks(const split_level *level, sgt_splitter *s, uint
  *   - behind a letter without case, if the run ends a run of letters.
  * Some blocks are hard: those with a slash behind a newline, a mark without a letter or mark before
  * it, a contraction and letters without case, or such an upper-case run that reaches the block's end.
- * They are left to split_rule.c, after which the next blocks begin anew where a piece does. */
+ * They are left to split.c, after which the next blocks begin anew where a piece does. */
 
 /* Return whether white space without a newline leads from offset `at` to a newline, or to the end
  * of the text if that counts. */
@@ -443,43 +434,75 @@ SPLIT_INLINE uint64_t rule_starts(const split_level *level, const sgt_splitter *
     return b.wide ? starts | level->cut(s->cuts, p, at == s->base) : starts;
 }
 
-/* Return what split_block_at returns, for the other rules of split.h. */
-SPLIT_INLINE uint64_t rule_block_at(const split_level *level, const sgt_splitter *s,
-                                    sgt_split_carry *c, uint64_t in[2], size_t at, int by_case,
-                                    int *hard)
+/* ---- blocks, one after another ---- */
+
+/* The rules that code is compiled for. */
+enum { SPLIT_GPT2, SPLIT_OTHER, SPLIT_BY_CASE };
+
+/* Copy the last `left` bytes of the text to `room`, with spaces after them. If `before` is set,
+ * also copy the byte before them. Return the address in `room` that corresponds to p. */
+static inline const uint8_t *split_end(uint8_t room[1 + 2 * SPLIT_READ], const uint8_t *p,
+                                       size_t left, int before)
+{
+    memset(room, ' ', 1 + 2 * SPLIT_READ);
+    if (before) room[0] = p[-1];
+    if (left) memcpy(room + 1, p, left);
+    return room + 1;
+}
+
+/* Return the mask of piece starts in the block at offset `at`. The end of the text counts as a
+ * start; the place where the blocks begin does not. Set *hard to 1 if the block is hard. */
+SPLIT_INLINE uint64_t split_block_at(const split_level *level, const sgt_splitter *s,
+                                     sgt_split_carry *c, uint64_t in[2], size_t at, int kind,
+                                     int *hard)
 {
     const uint8_t *p = s->text + at;
     size_t left = s->n - at;
     unsigned begin = at == s->base;
     uint8_t room[1 + 2 * SPLIT_READ];
     if (left < SPLIT_READ) p = split_end(room, p, left, !begin);
-    uint64_t starts = rule_starts(level, s, c, in, p, at, by_case, hard);
+    uint64_t starts = kind == SPLIT_GPT2
+                          ? split_starts(level, c, in, s->cuts, p, begin)
+                          : rule_starts(level, s, c, in, p, at, kind == SPLIT_BY_CASE, hard);
     if (left < 64) starts = (starts & (((uint64_t)1 << left) - 1)) | (uint64_t)1 << left;
     return starts & ~(uint64_t)begin;
 }
 
-/* Do what split_blocks does, for the other rules of split.h. Stop before a hard block, and set s->hard to
- * its end. */
-SPLIT_INLINE size_t rule_blocks(const split_level *level, sgt_splitter *s, uint32_t *ends,
-                                size_t max, int by_case)
+/* Convert the piece starts that are left in s->starts into ends, one by one. */
+static inline size_t split_next_starts(sgt_splitter *s, uint32_t *ends, size_t max)
+{
+    size_t count = 0, from = s->at;
+    for (; s->starts && count < max; s->starts &= s->starts - 1) {
+        size_t end = s->block - 64 + (unsigned)__builtin_ctzll(s->starts);
+        if (end - from >= UINT32_MAX && count) break;
+        ends[count++] = end - from >= UINT32_MAX ? UINT32_MAX : (uint32_t)(end - from);
+        s->at = end;
+    }
+    return count;
+}
+
+/* Split block by block. Stop before a hard block, and set s->hard to its end. */
+SPLIT_INLINE size_t split_blocks(const split_level *level, sgt_splitter *s, uint32_t *ends,
+                                 size_t max, int kind)
 {
     size_t from = s->at, count = split_next_starts(s, ends, max);
     if (s->starts) return count;
+    /* Take whole blocks while ends[] has room for 64 more. The carried state stays in registers. */
     sgt_split_carry c = s->carry;
     uint64_t in[2] = {s->in[0], s->in[1]};
     size_t at = s->block;
     int hard = 0;
     for (; at <= s->n && max - count >= 64 && at - from < UINT32_MAX - 64; at += 64) {
-        uint64_t starts = rule_block_at(level, s, &c, in, at, by_case, &hard);
+        uint64_t starts = split_block_at(level, s, &c, in, at, kind, &hard);
         if (hard) break;
         level->flatten(ends + count, starts, (uint32_t)(at - from));
         count += (size_t)__builtin_popcountll(starts);
     }
     if (count) {
         s->at = from + ends[count - 1];
-    } else {
+    } else { /* find the next block with starts, and return as many as fit into ends[] */
         for (; at <= s->n && !s->starts && !hard; at += hard ? 0 : 64)
-            s->starts = rule_block_at(level, s, &c, in, at, by_case, &hard);
+            s->starts = split_block_at(level, s, &c, in, at, kind, &hard);
         if (hard) s->starts = 0;
     }
     if (hard) s->hard = at + 64 < s->n ? at + 64 : s->n;
@@ -490,15 +513,16 @@ SPLIT_INLINE size_t rule_blocks(const split_level *level, sgt_splitter *s, uint3
     return count ? count : split_next_starts(s, ends, max);
 }
 
-SPLIT_INLINE size_t rule_split(const split_level *level, sgt_splitter *s, uint32_t *ends,
-                               size_t max)
+/* Do what sgt_split does, by a level. */
+SPLIT_INLINE size_t split_by(const split_level *level, sgt_splitter *s, uint32_t *ends, size_t max)
 {
-    if (!s->rule->cased) return rule_blocks(level, s, ends, max, 0);
+    if (!s->rule) return split_blocks(level, s, ends, max, SPLIT_GPT2);
+    if (!s->rule->cased) return split_blocks(level, s, ends, max, SPLIT_OTHER);
     if (s->at >= s->hard && s->at >= s->end) {
-        size_t count = rule_blocks(level, s, ends, max, 1);
+        size_t count = split_blocks(level, s, ends, max, SPLIT_BY_CASE);
         if (count || s->at >= s->hard) return count;
     }
-    return sgt_split_rule_hard(s, ends, max);
+    return sgt_split_hard(s, ends, max);
 }
 
 #endif

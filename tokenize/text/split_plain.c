@@ -1,6 +1,5 @@
 /* split_plain.c: the split rule in plain C, for any 64-bit machine. Takes eight bytes in a word at
  * a time, with a flag in the top bit of each. */
-#include "tokenize/text/split_levels.h"
 #include "tokenize/text/split_blocks.h"
 #include "tokenize/text/utf8.h"
 
@@ -96,10 +95,5 @@ static const split_level level = {classify,        classify_wide, contractions, 
 
 size_t sgt_split_plain(sgt_splitter *s, uint32_t *ends, size_t max)
 {
-    return split_blocks(&level, s, ends, max);
-}
-
-size_t sgt_split_rule_plain(sgt_splitter *s, uint32_t *ends, size_t max)
-{
-    return rule_split(&level, s, ends, max);
+    return split_by(&level, s, ends, max);
 }

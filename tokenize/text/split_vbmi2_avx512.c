@@ -1,6 +1,5 @@
 /* split_vbmi2_avx512.c: the split rule with AVX-512, using VBMI's look-ups in 128 bytes and VBMI2's
  * compression. */
-#include "tokenize/text/split_levels.h"
 #include "tokenize/text/split_blocks.h"
 
 #if defined(__x86_64__)
@@ -230,12 +229,7 @@ static const split_level level = {classify, classify_wide, contractions, flatten
 
 size_t sgt_split_avx512(sgt_splitter *s, uint32_t *ends, size_t max)
 {
-    return split_blocks(&level, s, ends, max);
-}
-
-size_t sgt_split_rule_avx512(sgt_splitter *s, uint32_t *ends, size_t max)
-{
-    return rule_split(&level, s, ends, max);
+    return split_by(&level, s, ends, max);
 }
 #else
 typedef int nothing_here;

@@ -3,14 +3,11 @@
  * half bytes, of each byte and the one before it, are looked up in tables with a bit for each
  * error. An error is present if all three look-ups have its bit.
  *
- * A first look finds which blocks are not all ASCII, and only those are checked. A branch for each
- * block would cost more: in English a tenth of the blocks has a dash or an accent, and which they
- * are is hard to predict. So decoded, pages of lz4_raw take 1.16 times as long as their unpacking,
- * and took 1.19 with one look (AMD EPYC, Zen 4, 2026-11-26).
+ * A block that is all ASCII needs no look-up.
  *
- * An AVX-512 version was tried (2026-11-26, Zen 4) and not taken: the same look by vectors of 64
- * bytes gained too little to show, and masks of first bytes with VBMI's vpermb were several times
- * slower on English. */
+ * An AVX-512 version was tried (2026-11-26, AMD EPYC, Zen 4) and not taken: the same check by vectors
+ * of 64 bytes gained too little to show, and masks of first bytes with VBMI's vpermb were several
+ * times slower on English. */
 #include "tokenize/text/utf8.h"
 
 #if defined(__x86_64__)
@@ -31,10 +28,6 @@ enum {
     CONTINUES = TOO_LONG | OVERLONG_2 | TWO_CONTINUE
 };
 
-/* If more blocks of 64 than MANY are beyond ASCII, the next DENSE bytes are checked without a look:
- * pages of many scripts then take 1.22 times as long as their unpacking, not 1.27. */
-#define MANY 40
-#define DENSE ((size_t)16384)
 #define BYTES(x) _mm256_set1_epi8((char)(x))
 #define TWICE(x) x, x
 #define FOUR(x) TWICE(x), TWICE(x)
@@ -98,50 +91,17 @@ static inline size_t begun_at(const uint8_t *s, size_t at)
     return at;
 }
 
-/* Return a bit for each of the blocks of 64 bytes at p, at most 64 of them, that is set if the block
- * has a byte beyond ASCII. */
-static inline uint64_t beyond_ascii(const uint8_t *p, size_t blocks)
-{
-    uint64_t found = 0;
-    for (size_t i = 0; i < blocks; i++, p += 64) {
-        const __m256i both = _mm256_or_si256(load(p), load(p + 32));
-        found |= (uint64_t)!_mm256_testz_si256(both, BYTES(0x80)) << i;
-    }
-    return found;
-}
-
-/* Check blocks without that look, four at a time and at most DENSE bytes. Return where they end, or
- * where four of them begin of which one has an ill-formed unit. */
-static inline size_t skip_dense(const uint8_t *s, size_t at, size_t n)
-{
-    for (const size_t end = n - at < DENSE ? n : at + DENSE; end - at >= 256; at += 256) {
-        __m256i found = _mm256_setzero_si256();
-        for (size_t i = 0; i < 256; i += 32) found = _mm256_or_si256(found, errors(s + at + i));
-        if (!_mm256_testz_si256(found, found)) break;
-    }
-    return at;
-}
-
 size_t sgt_utf8_skip_avx2(const uint8_t *s, size_t at, size_t n)
 {
-    uint64_t before = 0; /* 1: the block before may have bytes beyond ASCII */
-    /* few blocks at first, for text that is full of ill-formed units */
-    for (size_t blocks, most = 4; (blocks = (n - at) / 64) > 0; most = 64) {
-        if (blocks > most) blocks = most;
-        const uint64_t beyond = beyond_ascii(s + at, blocks);
-        /* the block after may have to end a character */
-        uint64_t left = (beyond | beyond << 1 | before) & UINT64_MAX >> (64 - blocks);
-        before = beyond >> (blocks - 1);
-        for (; left; left &= left - 1) {
-            const size_t block = at + 64 * (size_t)__builtin_ctzll(left);
-            const __m256i found = _mm256_or_si256(errors(s + block), errors(s + block + 32));
-            if (!_mm256_testz_si256(found, found)) return begun_at(s, block);
+    int before = 0; /* 1: the block before has bytes beyond ASCII, whose last character may go on */
+    for (; n - at >= 64; at += 64) {
+        const __m256i both = _mm256_or_si256(load(s + at), load(s + at + 32));
+        const int beyond = !_mm256_testz_si256(both, BYTES(0x80));
+        if (beyond | before) {
+            const __m256i found = _mm256_or_si256(errors(s + at), errors(s + at + 32));
+            if (!_mm256_testz_si256(found, found)) break;
         }
-        at += 64 * blocks;
-        if (__builtin_popcountll(beyond) > MANY) {
-            at = skip_dense(s, at, n);
-            before = 1;
-        }
+        before = beyond;
     }
     return begun_at(s, at);
 }

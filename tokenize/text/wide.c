@@ -1,64 +1,14 @@
-/* wide.c: Latin-1, UTF-16 and UTF-32 to UTF-8. Most units of most texts are ASCII, so 16 units are
- * tested and narrowed at a time. */
+/* wide.c: Latin-1, UTF-16 and UTF-32 to UTF-8. The definition takes one unit at a time; programs on
+ * x86-64 run vector code, which leaves surrogates and the end of a text to it. */
 #include "tokenize/text/wide.h"
 
 #include "loader/base/cpu.h"
-
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
 
 static inline uint32_t unit(const void *text, size_t i, size_t width)
 {
     if (width == 1) return ((const uint8_t *)text)[i];
     if (width == 2) return ((const uint16_t *)text)[i];
     return ((const uint32_t *)text)[i];
-}
-
-#if defined(__SSE2__)
-/* Write the low bytes of 16 units to `out`, and return a bit for each unit that is not ASCII. */
-static inline unsigned narrow(uint8_t *out, const void *text, size_t i, size_t width)
-{
-    const __m128i *in = (const __m128i *)((const uint8_t *)text + i * width);
-    const __m128i none = _mm_setzero_si128(), high = _mm_set1_epi16((short)0xFF80);
-    __m128i a = _mm_loadu_si128(in);
-    if (width == 1) {
-        _mm_storeu_si128((__m128i *)out, a);
-        return (unsigned)_mm_movemask_epi8(a);
-    }
-    __m128i b = _mm_loadu_si128(in + 1);
-    if (width == 4) { /* a unit beyond 16 bits saturates, and is still not ASCII */
-        a = _mm_packs_epi32(a, b);
-        b = _mm_packs_epi32(_mm_loadu_si128(in + 2), _mm_loadu_si128(in + 3));
-    }
-    _mm_storeu_si128((__m128i *)out, _mm_packus_epi16(a, b));
-    a = _mm_cmpeq_epi16(_mm_and_si128(a, high), none);
-    b = _mm_cmpeq_epi16(_mm_and_si128(b, high), none);
-    return (unsigned)_mm_movemask_epi8(_mm_packs_epi16(a, b)) ^ 0xFFFF;
-}
-#else
-static inline unsigned narrow(uint8_t *out, const void *text, size_t i, size_t width)
-{
-    unsigned others = 0;
-    for (unsigned k = 0; k < 16; k++) {
-        uint32_t c = unit(text, i + k, width);
-        out[k] = (uint8_t)c;
-        others |= (unsigned)(c >= 0x80) << k;
-    }
-    return others;
-}
-#endif
-
-/* Copy units from `i` on up to the first that is not ASCII. Return their number. */
-static inline size_t copy_ascii(uint8_t *out, const void *text, size_t i, size_t n, size_t width)
-{
-    size_t from = i;
-    for (; n - i >= 16; i += 16) {
-        unsigned others = narrow(out + (i - from), text, i, width);
-        if (others) return i - from + (size_t)__builtin_ctz(others);
-    }
-    for (uint32_t c; i < n && (c = unit(text, i, width)) < 0x80; i++) out[i - from] = (uint8_t)c;
-    return i - from;
 }
 
 /* Write a character that is not ASCII. Return its length. */
@@ -89,18 +39,17 @@ static inline size_t convert(uint8_t *out, size_t *used, const void *text, size_
                              size_t n, size_t width)
 {
     size_t i = from;
-    while (i < to) {
-        size_t ascii = copy_ascii(out + *used, text, i, to, width);
-        *used += ascii;
-        i += ascii;
-        for (uint32_t c; i < to && (c = unit(text, i, width)) >= 0x80; i++) {
-            uint32_t low = i + 1 < n ? unit(text, i + 1, width) : 0;
-            if (width > 1 && c >> 10 == 0xD800 >> 10 && low >> 10 == 0xDC00 >> 10) {
-                c = 0x10000 + ((c & 0x3FF) << 10 | (low & 0x3FF));
-                i++;
-            }
-            *used += put(out + *used, c);
+    for (uint32_t c; i < to; i++) {
+        if ((c = unit(text, i, width)) < 0x80) {
+            out[(*used)++] = (uint8_t)c;
+            continue;
         }
+        uint32_t low = i + 1 < n ? unit(text, i + 1, width) : 0;
+        if (width > 1 && c >> 10 == 0xD800 >> 10 && low >> 10 == 0xDC00 >> 10) {
+            c = 0x10000 + ((c & 0x3FF) << 10 | (low & 0x3FF));
+            i++;
+        }
+        *used += put(out + *used, c);
     }
     return i;
 }

@@ -21,7 +21,7 @@ size_t sgt_wide_to_utf8(uint8_t *out, const void *text, size_t n, size_t width);
  *
  * The implementations of sgt_wide_to_utf8, for wide.c and tests. */
 
-/* The definition: one character that is not ASCII at a time. */
+/* The definition: one character at a time. */
 size_t sgt_wide_to_utf8_plain(uint8_t *out, const void *text, size_t n, size_t width);
 
 /* Convert as sgt_wide_to_utf8 does (wide.h), but stop before a block of at most 16 units that holds

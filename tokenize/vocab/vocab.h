@@ -164,7 +164,7 @@ static inline int sgt_vocab_joins_at(const sgt_vocab *v, const uint8_t *p)
     return v->joins[pair >> 6] >> (pair & 63) & 1;
 }
 
-/* Return the byte pairs that occur inside tokens, for sgt_split_cut. v owns the table. */
+/* Return the byte pairs that occur inside tokens, for sgt_rule_cut. v owns the table. */
 const uint64_t *sgt_vocab_joins(const sgt_vocab *v);
 
 /* Return the longest token that s[0..n), n >= 1, starts with, and its length in *len. Call
