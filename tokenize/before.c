@@ -226,7 +226,7 @@ int sgt_dry_run(const sgt_tokenize_options *o, sgt_dry_run_result *r, sgt_error 
     sgt_vocab *v = NULL;
     int rc = sgt_tokenize_options_check(o, err);
     if (rc < 0) return rc;
-    if ((rc = sgt_corpus_of(&c, o, err)) == 0 && c->stream)
+    if ((rc = sgt_corpus_list(&c, o, err)) == 0 && c->stream)
         rc = sgt_fail(err, SGT_EUSAGE, "standard input (-) has no size to estimate tokens from");
     if (!rc && (rc = sgt_vocab_of(&v, o, err)) == 0) {
         sgt_vocab_say(v, &o->notice);

@@ -197,7 +197,7 @@ int sgt_tokenize(const sgt_tokenize_options *o, sgt_tokenize_result *result, sgt
     *result = (sgt_tokenize_result){0};
     if (rc < 0) return rc;
     double began = sgt_now();
-    if ((rc = sgt_vocab_of(&v, o, err)) == 0 && (rc = sgt_corpus_of(&c, o, err)) == 0) {
+    if ((rc = sgt_vocab_of(&v, o, err)) == 0 && (rc = sgt_corpus_list(&c, o, err)) == 0) {
         sgt_vocab_say(v, &o->notice);
         notice_names(o, c);
         /* if literals begin documents, names alone do not tell which documents there are */

@@ -51,8 +51,9 @@ void fuzz_list(const uint8_t *data, size_t size)
     const char *inputs[] = {at};
     int before = open(".", O_PATH | O_CLOEXEC);
     must(before >= 0 && chdir(path_of("in")) == 0, "we can be there");
-    int rc = sgt_corpus_list(&c, &(sgt_corpus_request){.inputs = inputs, .count = 1, .out = "out"},
-                             &err);
+    const sgt_tokenize_options o = {
+        .inputs = inputs, .input_count = 1, .out = "out", .binary = SGT_BINARY_KEEP, .hidden = 1};
+    int rc = sgt_corpus_list(&c, &o, &err);
     if (rc < 0) must_say(rc, &err);
     else check_files(c);
     must(fchdir(before) == 0 && close(before) == 0, "and back");

@@ -37,8 +37,12 @@ static int take_unit(XXH3_state_t *hash, sgt_unit *u, const sgt_corpus *c,
 
 static result read_all(const char *path, const char *column, size_t piece)
 {
-    sgt_tokenize_options o = {.field = column, .skip_bad = 1};
-    const sgt_corpus_request r = {.inputs = &path, .count = 1, .out = "no/such/folder"};
+    const sgt_tokenize_options o = {.inputs = &path,
+                                    .input_count = 1,
+                                    .field = column,
+                                    .skip_bad = 1,
+                                    .binary = SGT_BINARY_KEEP,
+                                    .hidden = 1};
     result got = {0};
     sgt_corpus *c = NULL;
     sgt_text_feed *f = NULL;
@@ -47,7 +51,7 @@ static result read_all(const char *path, const char *column, size_t piece)
     XXH3_state_t *hash = XXH3_createState();
     must(hash && XXH3_64bits_reset(hash) == XXH_OK && sgt_unit_new(&u, &err) == 0,
          "there is memory");
-    got.rc = sgt_corpus_list(&c, &r, &err);
+    got.rc = sgt_corpus_list(&c, &o, &err);
     if (got.rc == 0) {
         const sgt_text_feed_options feed = {.corpus = c, .piece = piece, .field = column};
         got.rc = sgt_text_feed_open(&f, &feed, &err);
@@ -68,12 +72,13 @@ static result read_all(const char *path, const char *column, size_t piece)
 /* Columns beside the text give a JSON object a row, or one error. */
 static void read_kept(const char *path, const char *list)
 {
-    const sgt_corpus_request r = {.inputs = &path, .count = 1, .out = "no/such/folder"};
+    const sgt_tokenize_options o = {
+        .inputs = &path, .input_count = 1, .binary = SGT_BINARY_KEEP, .hidden = 1};
     sgt_corpus *c = NULL;
     sgt_kept_names names;
     sgt_kept_rows *rows = NULL;
     sgt_error err = {0};
-    int rc = sgt_corpus_list(&c, &r, &err);
+    int rc = sgt_corpus_list(&c, &o, &err);
     must(sgt_kept_names_set(&names, list, NULL) == 0, "the names are good");
     if (rc == 0 && c->files[0].rows) rc = sgt_kept_rows_open(&rows, &names, &c->files[0], 0, &err);
     for (uint64_t row = 0; rc == 0 && rows && row < MOST_KEPT; row++) {

@@ -20,8 +20,9 @@ TestSuite(pipeline_parts, .init = enter_scratch, .fini = leave_scratch);
 static sgt_corpus *list(const char *input)
 {
     sgt_corpus *c;
-    sgt_corpus_request r = {.inputs = &input, .count = 1, .out = "out"};
-    must(sgt_corpus_list(&c, &r, why));
+    sgt_tokenize_options o = {
+        .inputs = &input, .input_count = 1, .out = "out", .binary = SGT_BINARY_KEEP, .hidden = 1};
+    must(sgt_corpus_list(&c, &o, why));
     return c;
 }
 

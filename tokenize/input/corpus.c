@@ -2,9 +2,9 @@
  * fixed here, and every byte of the output depends on it. */
 #include "tokenize/input/corpus.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fts.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <limits.h>
@@ -25,49 +25,24 @@
  * rest */
 #define SKIPPED_SAID 5
 
-/* The chain of folders from the INPUT to the one being read. A link back to any of them is a
- * loop. */
-typedef struct chain {
-    const struct chain *up;
-    const char *path;
-    dev_t dev;
-    ino_t ino;
-} chain;
-
 typedef struct walk {
     sgt_corpus *c;
-    const sgt_corpus_request *r;
+    const sgt_tokenize_options *o;
     int out_exists;
     struct stat out_stat;
-    char *out_real; /* OUT with links resolved; NULL: unknown */
-    size_t base;    /* offset in a path at which the name below this INPUT begins */
-    uint64_t odd;   /* number of entries that are neither files nor folders */
-    char *first_odd;
-    uint64_t hidden; /* number of names below this INPUT that begin with a dot */
-    char *first_hidden;
+    char *out_real;  /* OUT with links resolved; NULL: unknown */
     int listed;      /* this INPUT is a line of a list */
     uint8_t *prefix; /* buffer for a file's first bytes; NULL: not needed yet */
     size_t prefix_room;
-    size_t found[SGT_FORM_MORE];      /* number of files of each form that no name told */
-    char *first_found[SGT_FORM_MORE]; /* path of the first of them */
-    const char *field;                /* field of JSONL that holds the text */
+    size_t found[SGT_FORM_MORE];            /* number of files of each form that no name told */
+    const char *first_found[SGT_FORM_MORE]; /* path of the first of them */
+    const char *field;                      /* field of JSONL that holds the text */
     sgt_error *err;
 } walk;
 
 static const sgt_magic array_of_json = {
     "a JSON array", "jq -c '.[]' makes lines of it, and --format text reads it as it is",
     SGT_MAGIC_OTHER};
-
-typedef struct entry {
-    char *name;
-    struct stat st;
-    int link;
-} entry;
-
-typedef struct listing {
-    entry *entries;
-    size_t count, room;
-} listing;
 
 /* ---- what a stream holds ----
  *
@@ -215,30 +190,31 @@ static int ends_in(const char *name, size_t n, const char *ending)
 static void set_format_by_name(const sgt_corpus *c, sgt_corpus_file *f, sgt_format format)
 {
     static const char *const packs[SGT_PACKS] = {[SGT_PACK_GZ] = ".gz", [SGT_PACK_ZST] = ".zst"};
+    const int by_name = format == SGT_FORMAT_AUTO;
     size_t n = strlen(f->name);
-    f->detect = format == SGT_FORMAT_AUTO && f->stream;
+    f->detect = by_name && f->stream;
     for (size_t i = 0; i < c->filter_count && !f->stream; i++) {
         if (!sgt_filter_ends(&c->filters[i], f->name)) continue;
         f->filter = &c->filters[i];
         f->lines = f->filter->lines;
-        f->detect = format == SGT_FORMAT_AUTO && !f->filter->told;
+        f->detect = by_name && !f->filter->told;
         return;
     }
+    f->rows = by_name && !f->stream && ends_in(f->name, n, ".parquet");
     for (int p = SGT_PACK_NONE + 1; p < SGT_PACKS; p++)
         if (ends_in(f->name, n, packs[p])) f->pack = (sgt_pack)p;
-    f->rows = format == SGT_FORMAT_AUTO && !f->stream && ends_in(f->name, n, ".parquet");
-    if (f->pack != SGT_PACK_NONE) n = (size_t)(strrchr(f->name, '.') - f->name);
-    f->lines = format == SGT_FORMAT_JSONL ||
-               (format == SGT_FORMAT_AUTO &&
-                (ends_in(f->name, n, ".jsonl") || ends_in(f->name, n, ".ndjson")));
+    if (f->pack) n -= strlen(packs[f->pack]);
+    f->lines = by_name ? ends_in(f->name, n, ".jsonl") || ends_in(f->name, n, ".ndjson")
+                       : format == SGT_FORMAT_JSONL;
 }
 
-/* Read the first `want` bytes of the file's stream into w->prefix. An error in a packed file is
- * reported later, when the file is tokenized. Here only the bytes before the error are checked. */
-static int read_prefix(walk *w, const sgt_corpus_file *f, size_t want, size_t *n, int *whole)
+/* Read `want` bytes of the file's stream, from byte `at` of a file that is not packed, into
+ * w->prefix. An error in a packed file is reported later, when the file is tokenized: here only the
+ * bytes before the error are checked. */
+static int read_some(walk *w, const sgt_corpus_file *f, uint64_t at, size_t want, size_t *n,
+                     int *whole)
 {
     sgt_source *source;
-    ssize_t got = 1;
     *n = 0;
     *whole = 0;
     if (w->prefix_room < want) {
@@ -247,35 +223,12 @@ static int read_prefix(walk *w, const sgt_corpus_file *f, size_t want, size_t *n
         w->prefix_room = w->prefix ? want : 0;
         if (!w->prefix) return sgt_fail_memory(w->err, "list of inputs");
     }
-    if (f->pack != SGT_PACK_NONE) {
-        int rc = sgt_source_open(&source, f, w->r->stop, NULL, w->err);
-        if (rc < 0) return rc;
-        sgt_source_read(source, w->prefix, n, want, whole, NULL);
-        sgt_source_close(source);
-        return SGT_OK;
-    }
-    int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), rc = SGT_OK;
-    if (fd < 0) return sgt_fail_errno(w->err, "%s", f->path);
-    while (!rc && got && *n < want) {
-        got = pread(fd, w->prefix + *n, want - *n, (off_t)*n);
-        if (got < 0 && errno != EINTR) rc = sgt_fail_errno(w->err, "%s: offset %zu", f->path, *n);
-        if (got > 0) *n += (size_t)got;
-        *whole = got == 0 || *n == f->size;
-        if (*whole) break;
-    }
-    close(fd);
-    return rc;
-}
-
-/* Return whether a file that begins like Parquet also ends so. */
-static int is_parquet(const walk *w, const sgt_corpus_file *f)
-{
-    char end[4] = "";
-    if (w->r->format != SGT_FORMAT_AUTO || f->pack != SGT_PACK_NONE || f->size < 8) return 0;
-    int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    const ssize_t got = fd < 0 ? -1 : pread(fd, end, sizeof end, (off_t)f->size - 4);
-    if (fd >= 0) close(fd);
-    return got == 4 && !memcmp(end, "PAR1", 4);
+    int rc = sgt_source_open(&source, f, w->o->stop, NULL, w->err);
+    if (rc < 0) return rc;
+    if (at) rc = sgt_source_seek(source, at, w->err);
+    if (!rc) rc = sgt_source_read(source, w->prefix, n, want, whole, f->pack ? NULL : w->err);
+    sgt_source_close(source);
+    return f->pack ? SGT_OK : rc;
 }
 
 /* Leave out a file that is not text, with a notice. `named`: the file itself is an INPUT, so it is
@@ -287,7 +240,7 @@ static int leave_out(walk *w, const sgt_corpus_file *f, const sgt_magic *b, int 
         return sgt_fail(w->err, SGT_EFORMAT, "%s: %s, not %s (%s)", f->path, b->what, lacks,
                         b->hint);
     if (w->c->skipped++ < SKIPPED_SAID)
-        sgt_say(&w->r->notice, "%s: skipped: %s, not %s (%s)", f->path, b->what, lacks, b->hint);
+        sgt_say(&w->o->notice, "%s: skipped: %s, not %s (%s)", f->path, b->what, lacks, b->hint);
     return 1;
 }
 
@@ -298,25 +251,14 @@ static int detect_lines(walk *w, sgt_corpus_file *f, size_t n, int whole, int na
     sgt_form form = SGT_FORM_MORE;
     int rc = SGT_OK;
     for (size_t want = SGT_BINARY_PREFIX; !rc && form == SGT_FORM_MORE; want *= 4) {
-        if (want > SGT_BINARY_PREFIX) rc = read_prefix(w, f, want, &n, &whole);
+        if (want > SGT_BINARY_PREFIX) rc = read_some(w, f, 0, want, &n, &whole);
         if (!rc) rc = sgt_form_of(&form, w->prefix, n, whole || n < want, w->field, w->err);
     }
     if (rc < 0) return rc;
-    if (form == SGT_FORM_ARRAY && w->r->skip_binary) return leave_out(w, f, &array_of_json, named);
+    if (form == SGT_FORM_ARRAY && w->c->skip_binary) return leave_out(w, f, &array_of_json, named);
     f->lines = form == SGT_FORM_LINES ? 2 : 0;
-    if (form != SGT_FORM_TEXT && !w->found[form]++ && !(w->first_found[form] = strdup(f->path)))
-        return sgt_fail_memory(w->err, "list of inputs");
+    if (form != SGT_FORM_TEXT && !w->found[form]++) w->first_found[form] = f->path;
     return SGT_OK;
-}
-
-/* Return the compression that the first bytes of a file tell. */
-static sgt_pack pack_of(const uint8_t *p, size_t n)
-{
-    const sgt_magic *m = sgt_magic_of(p, n);
-    return !m                          ? SGT_PACK_NONE
-           : m->kind == SGT_MAGIC_GZIP ? SGT_PACK_GZ
-           : m->kind == SGT_MAGIC_ZSTD ? SGT_PACK_ZST
-                                       : SGT_PACK_NONE;
 }
 
 /* Check that a file can be read, because failing now is better than failing after an hour of work,
@@ -325,18 +267,23 @@ static sgt_pack pack_of(const uint8_t *p, size_t n)
 static int inspect_file(walk *w, sgt_corpus_file *f, int named)
 {
     size_t n;
-    const int open = w->r->format == SGT_FORMAT_AUTO;
+    const int open = w->o->format == SGT_FORMAT_AUTO, skip = w->c->skip_binary;
     int whole, rc;
-    if (!(w->r->skip_binary || open) || f->filter || f->rows || !f->size)
+    if (!(skip || open) || f->filter || f->rows || !f->size)
         return faccessat(AT_FDCWD, f->path, R_OK, AT_EACCESS) < 0
                    ? sgt_fail_errno(w->err, "%s", f->path)
                    : SGT_OK;
-    rc = read_prefix(w, f, SGT_BINARY_PREFIX, &n, &whole);
-    if (!rc && open && f->pack == SGT_PACK_NONE && (f->pack = pack_of(w->prefix, n)))
-        rc = read_prefix(w, f, SGT_BINARY_PREFIX, &n, &whole);
-    if (rc < 0) return rc;
-    const sgt_magic *b = w->r->skip_binary ? sgt_binary_of(w->prefix, n, whole, f->lines) : NULL;
-    if (b && b->kind == SGT_MAGIC_PARQUET) f->rows = is_parquet(w, f);
+    if ((rc = read_some(w, f, 0, SGT_BINARY_PREFIX, &n, &whole)) < 0) return rc;
+    const sgt_magic *m = open && !f->pack ? sgt_magic_of(w->prefix, n) : NULL;
+    if (m && m->kind == SGT_MAGIC_GZIP) f->pack = SGT_PACK_GZ;
+    if (m && m->kind == SGT_MAGIC_ZSTD) f->pack = SGT_PACK_ZST;
+    if (m && f->pack && (rc = read_some(w, f, 0, SGT_BINARY_PREFIX, &n, &whole)) < 0) return rc;
+    const sgt_magic *b = skip ? sgt_binary_of(w->prefix, n, whole, f->lines) : NULL;
+    if (b && b->kind == SGT_MAGIC_PARQUET && open && !f->pack && f->size >= 8) {
+        /* a file of Parquet also ends in its magic number */
+        if ((rc = read_some(w, f, f->size - 4, 4, &n, &whole)) < 0) return rc;
+        f->rows = n == 4 && !memcmp(w->prefix, "PAR1", 4);
+    }
     if (f->rows) f->lines = 0;
     if (b && !f->rows) return leave_out(w, f, b, named);
     return open && !f->lines && !f->rows ? detect_lines(w, f, n, whole, named) : SGT_OK;
@@ -358,7 +305,7 @@ static int add_file(walk *w, const char *path, size_t base, const struct stat *s
         f.device = st->st_dev;
         f.inode = st->st_ino;
     } else f.stream = c->stream = 1;
-    set_format_by_name(c, &f, w->r->format);
+    set_format_by_name(c, &f, w->o->format);
     rc = st ? inspect_file(w, &f, named) : SGT_OK;
     if (rc) {
         free(f.path);
@@ -372,39 +319,19 @@ static int add_file(walk *w, const char *path, size_t base, const struct stat *s
     return SGT_OK;
 }
 
-/* Order for qsort: by the bytes of whole paths. A folder's name counts with a slash after it, as in
+/* ---- folders ---- */
+
+/* Order for fts: by the bytes of whole paths. A folder's name counts with a slash after it, as in
  * the paths below it. */
-static int in_order(const void *a, const void *b)
+static int in_order(const FTSENT **a, const FTSENT **b)
 {
-    const entry *x = a, *y = b;
+    const FTSENT *x = *a, *y = *b;
     size_t i = 0;
-    while (x->name[i] && x->name[i] == y->name[i]) i++;
-    int p = x->name[i] ? (unsigned char)x->name[i] : S_ISDIR(x->st.st_mode) ? '/' : 0;
-    int q = y->name[i] ? (unsigned char)y->name[i] : S_ISDIR(y->st.st_mode) ? '/' : 0;
+    while (x->fts_name[i] && x->fts_name[i] == y->fts_name[i]) i++;
+    int p = (unsigned char)x->fts_name[i], q = (unsigned char)y->fts_name[i];
+    if (!p && (x->fts_info == FTS_D || x->fts_info == FTS_DC)) p = '/';
+    if (!q && (y->fts_info == FTS_D || y->fts_info == FTS_DC)) q = '/';
     return p - q;
-}
-
-static int read_entry(listing *l, const char *folder, const char *name, sgt_error *err)
-{
-    int rc =
-        sgt_reserve(&l->entries, &l->room, l->count + 1, sizeof *l->entries, "list of inputs", err);
-    if (rc < 0) return rc;
-    entry e = {.name = strdup(name)};
-    char *path = sgt_join(folder, name);
-    rc = e.name && path ? SGT_OK : sgt_fail_memory(err, "list of inputs");
-    if (!rc && lstat(path, &e.st) < 0) rc = sgt_fail_errno(err, "%s", path);
-    if (!rc && (e.link = S_ISLNK(e.st.st_mode)) && stat(path, &e.st) < 0)
-        rc = sgt_fail_errno(err, "%s: a symbolic link that leads nowhere", path);
-    free(path);
-    if (rc < 0) free(e.name);
-    else l->entries[l->count++] = e;
-    return rc;
-}
-
-static void free_listing(listing *l)
-{
-    for (size_t i = 0; i < l->count; i++) free(l->entries[i].name);
-    free(l->entries);
 }
 
 /* Return whether a name below a folder is hidden: it begins with a dot, or it is what Hadoop's
@@ -413,46 +340,6 @@ static int is_hidden(const char *name)
 {
     return name[0] == '.' || !strcmp(name, "_SUCCESS") || !strcmp(name, "_metadata") ||
            !strcmp(name, "_common_metadata");
-}
-
-/* Count the name, and keep the first one in byte order for the notice, because a folder's entries
- * come in any order. */
-static int pass_hidden(walk *w, const char *folder, const char *name)
-{
-    char *path = sgt_join(folder, name);
-    if (!path) return sgt_fail_memory(w->err, "list of inputs");
-    w->hidden++;
-    if (w->first_hidden && strcmp(w->first_hidden, path) <= 0) {
-        free(path);
-        return SGT_OK;
-    }
-    free(w->first_hidden);
-    w->first_hidden = path;
-    return SGT_OK;
-}
-
-/* Read the entries of a folder in order. The folder is closed at once, so nested folders take no
- * descriptors. */
-static int read_folder(walk *w, listing *l, const char *path)
-{
-    sgt_error *err = w->err;
-    int rc = SGT_OK;
-    DIR *d = opendir(path);
-    if (!d) return sgt_fail_errno(err, "%s", path);
-    for (;;) {
-        errno = 0;
-        const struct dirent *e = readdir(d);
-        if (!e) break;
-        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
-        if (w->r->skip_hidden && is_hidden(e->d_name)) rc = pass_hidden(w, path, e->d_name);
-        else rc = read_entry(l, path, e->d_name, err);
-        if (rc < 0) goto done;
-    }
-    if (errno) rc = sgt_fail_errno(err, "%s", path);
-    if (!rc && l->count) qsort(l->entries, l->count, sizeof *l->entries, in_order);
-done:
-    closedir(d);
-    return rc;
 }
 
 /* Return whether `path` is OUT or, with `follow`, lies in OUT once links are resolved. */
@@ -467,68 +354,83 @@ static int is_out(const walk *w, const char *path, const struct stat *st, int fo
     return inside;
 }
 
-static int walk_folder(walk *w, const char *path, const struct stat *st, const chain *up);
-
-static int walk_entry(walk *w, const char *path, const entry *e, const chain *here)
+static int is_link(const char *path)
 {
-    if (is_out(w, path, &e->st, e->link)) {
-        sgt_say(&w->r->notice, "%s: skipped: it is OUT or inside OUT", path);
+    struct stat st;
+    return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
+}
+
+/* Entries below an INPUT that are left out, and the path of the first one. */
+typedef struct left {
+    uint64_t count;
+    char *first;
+} left;
+
+static int count_entry(left *l, const char *path, sgt_error *err)
+{
+    if (l->count++ || (l->first = strdup(path))) return SGT_OK;
+    return sgt_fail_memory(err, "list of inputs");
+}
+
+/* Add a file that fts has come to. base: offset in its path at which its name begins. */
+static int list_entry(walk *w, FTS *tree, FTSENT *e, size_t base, left *hidden, left *odd)
+{
+    const char *path = e->fts_path;
+    const int reached = e->fts_info == FTS_D || e->fts_info == FTS_F || e->fts_info == FTS_DEFAULT;
+    if (e->fts_info == FTS_DP) return SGT_OK;
+    if (e->fts_level > FTS_ROOTLEVEL && !w->o->hidden && is_hidden(e->fts_name)) {
+        fts_set(tree, e, FTS_SKIP);
+        return count_entry(hidden, path, w->err);
+    }
+    if (e->fts_info == FTS_DC)
+        return sgt_fail(w->err, SGT_EFORMAT,
+                        "%s: a symbolic link back to %.*s, without end (remove the link)", path,
+                        (int)e->fts_cycle->fts_pathlen, path);
+    errno = e->fts_errno;
+    if (!reached && is_link(path) && access(path, F_OK) < 0)
+        return sgt_fail_errno(w->err, "%s: a symbolic link that leads nowhere", path);
+    if (!reached) return sgt_fail_errno(w->err, "%s", path);
+    if (e->fts_level > FTS_ROOTLEVEL &&
+        is_out(w, path, e->fts_statp, w->out_exists && is_link(path))) {
+        sgt_say(&w->o->notice, "%s: skipped: it is OUT or inside OUT", path);
+        fts_set(tree, e, FTS_SKIP);
         return SGT_OK;
     }
-    if (S_ISREG(e->st.st_mode)) return add_file(w, path, w->base, &e->st, 0);
-    if (S_ISDIR(e->st.st_mode)) return walk_folder(w, path, &e->st, here);
-    if (!w->odd++ && !(w->first_odd = strdup(path)))
-        return sgt_fail_memory(w->err, "list of inputs");
-    return SGT_OK;
+    if (e->fts_info == FTS_F) return add_file(w, path, base, e->fts_statp, 0);
+    if (e->fts_info != FTS_D) return count_entry(odd, path, w->err);
+    return sgt_stopped(w->o->stop) ? sgt_fail(w->err, SGT_ESTOPPED, "stopped") : SGT_OK;
 }
 
-static int walk_folder(walk *w, const char *path, const struct stat *st, const chain *up)
+static int list_folder(walk *w, char *path)
 {
-    chain here = {up, path, st->st_dev, st->st_ino};
-    listing l = {0};
+    const size_t before = w->c->count + w->c->skipped;
+    size_t n = strlen(path);
+    char *const roots[] = {path, NULL};
+    left hidden = {0}, odd = {0};
+    FTSENT *e = NULL;
     int rc = SGT_OK;
-    if (sgt_stopped(w->r->stop)) return sgt_fail(w->err, SGT_ESTOPPED, "stopped");
-    for (; up; up = up->up)
-        if (up->dev == here.dev && up->ino == here.ino)
-            return sgt_fail(w->err, SGT_EFORMAT,
-                            "%s: a symbolic link back to %s, without end (remove the link)", path,
-                            up->path);
-    if ((rc = read_folder(w, &l, path)) < 0) goto done;
-    for (size_t i = 0; i < l.count && !rc; i++) {
-        char *below = sgt_join(path, l.entries[i].name);
-        rc = below ? walk_entry(w, below, &l.entries[i], &here)
-                   : sgt_fail_memory(w->err, "list of inputs");
-        free(below);
-    }
-done:
-    free_listing(&l);
-    return rc;
-}
-
-static int list_folder(walk *w, char *path, const struct stat *st)
-{
-    size_t before = w->c->count, n = strlen(path);
-    const uint64_t skipped = w->c->skipped;
     while (n > 1 && path[n - 1] == '/') path[--n] = 0;
-    w->base = n + (path[n - 1] != '/');
-    int rc = walk_folder(w, path, st, NULL);
-    if (rc < 0) return rc;
-    if (w->odd)
-        sgt_say(&w->r->notice, "%s: neither file nor folder, skipped (%" PRIu64 " such below %s)",
-                w->first_odd, w->odd, path);
-    const uint64_t hidden = w->hidden;
-    if (hidden && (w->c->count > before || w->c->skipped > skipped))
-        sgt_say(&w->r->notice,
+    FTS *tree = fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, in_order);
+    if (!tree) return sgt_fail_errno(w->err, "%s", path);
+    while (!rc && (errno = 0, e = fts_read(tree)))
+        rc = list_entry(w, tree, e, n + (path[n - 1] != '/'), &hidden, &odd);
+    if (!rc && errno) rc = sgt_fail_errno(w->err, "%s", path);
+    fts_close(tree);
+    const int found = w->c->count + w->c->skipped > before;
+    if (!rc && odd.count)
+        sgt_say(&w->o->notice, "%s: neither file nor folder, skipped (%" PRIu64 " such below %s)",
+                odd.first, odd.count, path);
+    if (!rc && hidden.count && found)
+        sgt_say(&w->o->notice,
                 "%s: hidden, skipped (%" PRIu64 " such below %s; --hidden reads them)",
-                w->first_hidden, hidden, path);
-    free(w->first_odd);
-    free(w->first_hidden);
-    w->first_odd = w->first_hidden = NULL;
-    w->odd = w->hidden = 0;
-    if (w->c->count > before || w->c->skipped > skipped) return SGT_OK;
-    return sgt_fail(w->err, SGT_EFORMAT, "%s: no file in this folder%s", path,
-                    hidden ? " but hidden ones (--hidden reads them)"
-                           : " (name one that has files, or files)");
+                hidden.first, hidden.count, path);
+    if (!rc && !found)
+        rc = sgt_fail(w->err, SGT_EFORMAT, "%s: no file in this folder%s", path,
+                      hidden.count ? " but hidden ones (--hidden reads them)"
+                                   : " (name one that has files, or files)");
+    free(odd.first);
+    free(hidden.first);
+    return rc;
 }
 
 static int list_path(walk *w, const char *input)
@@ -547,10 +449,12 @@ static int list_path(walk *w, const char *input)
                         "%s: neither a file nor a folder (streams are read from standard input: -)",
                         input);
     char *path = strdup(input);
-    int rc = path ? list_folder(w, path, &st) : sgt_fail_memory(w->err, "list of inputs");
+    int rc = path ? list_folder(w, path) : sgt_fail_memory(w->err, "list of inputs");
     free(path);
     return rc;
 }
+
+/* ---- lists ---- */
 
 /* List the paths in the file called `list`, read from f. */
 static int list_lines(walk *w, const char *list, FILE *f)
@@ -581,33 +485,32 @@ static int list_lines(walk *w, const char *list, FILE *f)
     return rc;
 }
 
-static int list_list(walk *w, const char *list)
+static int list_input(walk *w, const char *input)
 {
-    if (!strcmp(list, "-")) return list_lines(w, "@-", stdin);
-    FILE *f = fopen(list, "re");
-    if (!f) return sgt_fail_errno(w->err, "%s", *list ? list : "a list without a name");
-    int rc = list_lines(w, list, f);
+    if (!strcmp(input, "-")) return add_file(w, input, 0, NULL, 1);
+    if (*input != '@') return list_path(w, input);
+    if (!strcmp(input, "@-")) return list_lines(w, input, stdin);
+    FILE *f = fopen(++input, "re");
+    if (!f) return sgt_fail_errno(w->err, "%s", *input ? input : "a list without a name");
+    int rc = list_lines(w, input, f);
     fclose(f);
     return rc;
 }
 
-static int list_input(walk *w, const char *input)
-{
-    if (!strcmp(input, "-")) return add_file(w, input, 0, NULL, 1);
-    return *input == '@' ? list_list(w, input + 1) : list_path(w, input);
-}
+/* ---- the corpus ---- */
 
-static int set_filters(sgt_corpus *c, const sgt_corpus_request *r, sgt_error *err)
+static int set_filters(sgt_corpus *c, const sgt_tokenize_options *o, sgt_error *err)
 {
-    if (!r->filter_count) return SGT_OK;
-    if (!(c->filters = calloc(r->filter_count, sizeof *c->filters)))
+    int rc = SGT_OK;
+    if (!o->filter_count) return SGT_OK;
+    if (!(c->filters = calloc(o->filter_count, sizeof *c->filters)))
         return sgt_fail_memory(err, "list of inputs");
-    for (; c->filter_count < r->filter_count; c->filter_count++) {
-        int rc = sgt_filter_set(&c->filters[c->filter_count], r->filters[c->filter_count],
-                                r->format == SGT_FORMAT_JSONL, err);
-        if (rc < 0) return rc;
+    while (!rc && c->filter_count < o->filter_count) {
+        rc = sgt_filter_set(&c->filters[c->filter_count], o->filters[c->filter_count],
+                            o->format == SGT_FORMAT_JSONL, err);
+        c->filter_count += !rc;
     }
-    return SGT_OK;
+    return rc;
 }
 
 /* After the last INPUT, report the skipped files that had no notice of their own. Fail if no file
@@ -616,61 +519,42 @@ static int sum_up_skipped(const walk *w)
 {
     const uint64_t n = w->c->skipped, more = n > SKIPPED_SAID ? n - SKIPPED_SAID : 0;
     if (more)
-        sgt_say(&w->r->notice,
+        sgt_say(&w->o->notice,
                 "%" PRIu64 " more file%s skipped: not plain text (--binary keep takes %s bytes)",
                 more, more == 1 ? "" : "s", more == 1 ? "its" : "their");
     if (w->c->count || !n) return SGT_OK;
     return sgt_fail(w->err, SGT_EFORMAT,
                     "%s: nothing is left to tokenize: no file is plain text, %" PRIu64
                     " skipped (--filter names a program that makes text of a format)",
-                    w->r->inputs[0], n);
+                    w->o->inputs[0], n);
 }
 
-int sgt_corpus_list(sgt_corpus **out, const sgt_corpus_request *r, sgt_error *err)
+int sgt_corpus_list(sgt_corpus **out, const sgt_tokenize_options *o, sgt_error *err)
 {
-    int rc, streams = 0;
+    const char *folder = o->out ? o->out : "";
     walk w = {
-        .c = calloc(1, sizeof *w.c), .r = r, .field = r->field ? r->field : "text", .err = err};
+        .c = calloc(1, sizeof *w.c), .o = o, .field = o->field ? o->field : "text", .err = err};
     if (!w.c) return sgt_fail_memory(err, "list of inputs");
-    rc = set_filters(w.c, r, err);
-    w.c->skip_binary = r->skip_binary;
-    w.out_exists = stat(r->out, &w.out_stat) == 0 && S_ISDIR(w.out_stat.st_mode);
-    w.out_real = realpath(r->out, NULL);
-    for (size_t i = 0; i < r->count && !rc; i++) {
-        if ((!strcmp(r->inputs[i], "-") || !strcmp(r->inputs[i], "@-")) && streams++)
+    int streams = 0, rc = set_filters(w.c, o, err);
+    w.c->skip_binary = o->binary != SGT_BINARY_KEEP;
+    w.out_exists = stat(folder, &w.out_stat) == 0 && S_ISDIR(w.out_stat.st_mode);
+    w.out_real = realpath(folder, NULL);
+    for (size_t i = 0; i < o->input_count && !rc; i++) {
+        if ((!strcmp(o->inputs[i], "-") || !strcmp(o->inputs[i], "@-")) && streams++)
             rc = sgt_fail(err, SGT_EUSAGE,
                           "standard input (-) can be read only once (name it once)");
-        else rc = list_input(&w, r->inputs[i]);
+        else rc = list_input(&w, o->inputs[i]);
     }
     for (int form = 0; form < SGT_FORM_MORE && !rc; form++)
         if (w.found[form])
-            sgt_form_notice(&r->notice, (sgt_form)form, w.first_found[form], w.found[form], w.field,
+            sgt_form_notice(&o->notice, (sgt_form)form, w.first_found[form], w.found[form], w.field,
                             "--format text");
     if (!rc) rc = sum_up_skipped(&w);
     free(w.out_real);
-    for (int form = 0; form < SGT_FORM_MORE; form++) free(w.first_found[form]);
-    free(w.first_odd);
-    free(w.first_hidden);
     free(w.prefix);
     if (rc < 0) sgt_corpus_free(w.c);
     else *out = w.c;
     return rc;
-}
-
-int sgt_corpus_of(sgt_corpus **out, const sgt_tokenize_options *o, sgt_error *err)
-{
-    sgt_corpus_request r = {.inputs = o->inputs,
-                            .count = o->input_count,
-                            .out = o->out ? o->out : "",
-                            .format = o->format,
-                            .field = o->field,
-                            .filters = o->filters,
-                            .filter_count = o->filter_count,
-                            .skip_binary = o->binary != SGT_BINARY_KEEP,
-                            .skip_hidden = !o->hidden,
-                            .notice = o->notice,
-                            .stop = o->stop};
-    return sgt_corpus_list(out, &r, err);
 }
 
 void sgt_corpus_free(sgt_corpus *c)
@@ -685,37 +569,28 @@ void sgt_corpus_free(sgt_corpus *c)
 
 /* ---- the files as JSON ---- */
 
-/* Return `text` as a malloc'd JSON string. */
-static char *json_text(const char *text)
-{
-    json_t *s = json_string(text);
-    char *json = s ? sgt_json_dumps(s, JSON_ENCODE_ANY) : NULL;
-    json_decref(s);
-    return json;
-}
-
-static char *hex(const char *s, size_t n)
-{
-    char *text = malloc(2 * n + 1);
-    for (size_t i = 0; text && i < n; i++) sprintf(text + 2 * i, "%02x", (unsigned char)s[i]);
-    return text;
-}
-
 char *sgt_corpus_json_name(const sgt_corpus *c, size_t i)
 {
     const char *name = c->files[i].name;
-    char *field = NULL, *path = NULL, *bytes = NULL, *shown = NULL;
     /* each byte takes at most the four characters of \xNN */
-    size_t n = strlen(name), room = 4 * n + 1;
-    int valid = sgt_utf8_valid((const uint8_t *)name, n) == n;
-    if (!valid && (!(shown = malloc(room)) || !(bytes = hex(name, n)))) goto done;
-    if (!(path = json_text(valid ? name : sgt_printable(shown, room, name)))) goto done;
-    int rc = valid ? asprintf(&field, "\"path\": %s", path)
-                   : asprintf(&field, "\"path\": %s, \"path_bytes\": \"%s\"", path, bytes);
-    if (rc < 0) field = NULL;
-done:
+    const size_t n = strlen(name), room = 4 * n + 1;
+    const int valid = sgt_utf8_valid((const uint8_t *)name, n) == n;
+    char *shown = malloc(room), *field = NULL, *path = NULL;
+    size_t size;
+    json_t *text = shown ? json_string(valid ? name : sgt_printable(shown, room, name)) : NULL;
+    FILE *to = text ? open_memstream(&field, &size) : NULL;
+    if (to && (path = sgt_json_dumps(text, JSON_ENCODE_ANY))) {
+        fprintf(to, "\"path\": %s", path);
+        if (!valid) fputs(", \"path_bytes\": \"", to);
+        for (size_t k = 0; k < n && !valid; k++) fprintf(to, "%02x", (unsigned char)name[k]);
+        if (!valid) fputc('"', to);
+    }
+    if (to && ((fclose(to) != 0) | !path)) {
+        free(field);
+        field = NULL;
+    }
+    json_decref(text);
     free(path);
-    free(bytes);
     free(shown);
     return field;
 }

@@ -1,8 +1,8 @@
 /* corpus.h: list the files to read. Every INPUT is checked once, before anything is written.
  *
  *     sgt_corpus *c;
- *     sgt_corpus_request r = {.inputs = inputs, .count = n, .out = "out"};
- *     if (sgt_corpus_list(&c, &r, &err) < 0) ...;
+ *     sgt_tokenize_options o = {.inputs = inputs, .input_count = n, .out = "out"};
+ *     if (sgt_corpus_list(&c, &o, &err) < 0) ...;
  *     for (size_t i = 0; i < c->count; i++) use(c->files[i].path);
  *     sgt_corpus_free(c);
  *
@@ -15,15 +15,15 @@
  * The INPUT @LIST is a file of paths, one per line, each treated like an INPUT, except that a file
  * that is not text is skipped. @- is such a list on standard input. Blank lines are skipped.
  *
- * Two kinds of files can be left out, with a notice. skip_hidden leaves out names below a folder
- * that begin with a dot, and _SUCCESS, _metadata and _common_metadata. skip_binary leaves out files
- * that are not text (below), unless a filter reads them. Such a file given as an INPUT is an
+ * Two kinds of files are left out, with a notice. Without --hidden they are names below a folder
+ * that begin with a dot, and _SUCCESS, _metadata and _common_metadata. With --binary skip they are
+ * files that are not text (below), unless a filter reads them. Such a file given as an INPUT is an
  * error, and so is a corpus with no file left.
  *
  * The name says what a file holds. The first filter for a name reads it. Otherwise .gz and .zst are
  * packed, and with the format auto .jsonl and .ndjson are JSONL, packed or not, and .parquet is
  * Parquet. Case is ignored. With the format auto the first bytes tell, too: gzip and zstd by their
- * magic numbers; JSONL by its first lines (below), with a notice; and with skip_binary, Parquet by
+ * magic numbers; JSONL by its first lines (below), with a notice; and with --binary skip, Parquet by
  * PAR1 at its beginning and end, and a JSON array, which is left out. */
 #ifndef SGT_CORPUS_H
 #define SGT_CORPUS_H
@@ -75,7 +75,7 @@ typedef struct sgt_corpus {
     size_t filter_count;
     uint64_t bytes;   /* bytes of all files */
     uint64_t skipped; /* files left out because they are not text */
-    int skip_binary;  /* from the request: standard input is checked later, when it is read */
+    int skip_binary;  /* --binary skip: standard input is checked later, when it is read */
     /* 1: one file is standard input. `size` and `bytes` leave it out, and the run cannot be
      * resumed */
     int stream;
@@ -83,19 +83,6 @@ typedef struct sgt_corpus {
      * text there is */
     int unsized;
 } sgt_corpus;
-
-typedef struct sgt_corpus_request {
-    const char *const *inputs;
-    size_t count;
-    const char *out; /* folder that will be written; it need not exist */
-    sgt_format format;
-    const char *field;          /* field of JSONL that holds the text; NULL: "text" */
-    const char *const *filters; /* "EXT=COMMAND" (filter.h) */
-    size_t filter_count;
-    int skip_binary, skip_hidden;
-    sgt_notice notice;
-    const sgt_stop *stop;
-} sgt_corpus_request;
 
 /* Return whether the file's stream is made by unpacking or by a filter. Such a stream can only be
  * read from its beginning. */
@@ -117,9 +104,8 @@ static inline uint64_t sgt_corpus_share(const sgt_corpus_file *f)
     return f->share ? f->share : f->size;
 }
 
-int sgt_corpus_list(sgt_corpus **out, const sgt_corpus_request *r, sgt_error *err);
-/* List the inputs that options of sgt_tokenize name. */
-int sgt_corpus_of(sgt_corpus **out, const sgt_tokenize_options *o, sgt_error *err);
+/* List the inputs that the options name. o->out need not exist. */
+int sgt_corpus_list(sgt_corpus **out, const sgt_tokenize_options *o, sgt_error *err);
 void sgt_corpus_free(sgt_corpus *c);
 
 /* Upper bound of the bytes of a line of sources.jsonl or inputs.jsonl: each byte of a path takes at

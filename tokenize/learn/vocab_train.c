@@ -308,7 +308,7 @@ int sgt_vocab_train(sgt_vocab **out, const sgt_tokenize_options *o, uint32_t siz
     double began = sgt_now();
     if (o->rule && (rc = sgt_pattern_new(&pattern, sgt_rule_pattern(o->rule), err)) < 0) return rc;
     sgt_pattern_free(pattern);
-    if ((rc = sgt_corpus_of(&c, o, err)) == 0) rc = train(out, o, c, size, result, err);
+    if ((rc = sgt_corpus_list(&c, o, err)) == 0) rc = train(out, o, c, size, result, err);
     if (!rc) sgt_vocab_say(*out, &o->notice);
     sgt_corpus_free(c);
     result->seconds = sgt_now() - began;

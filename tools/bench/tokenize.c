@@ -487,16 +487,17 @@ static int make_work(text_bench *b, sgt_error *err)
 static int prepare(text_bench *b, const bench_call *call, sgt_error *err)
 {
     const char *whole = o.peer ? "--peer" : o.disk ? "--disk" : NULL;
-    sgt_corpus_request request = {.inputs = (const char *const *)call->operands,
-                                  .count = call->count,
-                                  .out = "",
-                                  .notice = call->notice,
-                                  .stop = call->stop};
+    const sgt_tokenize_options inputs = {.inputs = (const char *const *)call->operands,
+                                         .input_count = call->count,
+                                         .binary = SGT_BINARY_KEEP,
+                                         .hidden = 1,
+                                         .notice = call->notice,
+                                         .stop = call->stop};
     int rc;
     if ((o.vocab || o.pattern) && whole)
         return sgt_fail(err, SGT_EUSAGE, "%s: measured with GPT-2's vocabulary (not with %s)",
                         whole, o.vocab ? "--vocab" : "--pattern");
-    if ((rc = add_ours(b, err)) < 0 || (rc = sgt_corpus_list(&b->corpus, &request, err)) < 0 ||
+    if ((rc = add_ours(b, err)) < 0 || (rc = sgt_corpus_list(&b->corpus, &inputs, err)) < 0 ||
         (rc = add_peers(b, err)) < 0)
         return rc;
     if (whole && b->corpus->stream)
