@@ -169,14 +169,14 @@ static void put_decimal(FILE *to, int64_t v, int scale)
 }
 
 /* Write a number, which may be any bits. JSON has no infinity. */
-static void put_number(FILE *to, int type, const sgt_parquet *reader, const uint8_t *p)
+static void put_number(FILE *to, const sgt_parquet_column *c, const uint8_t *p)
 {
-    const int is_unsigned = sgt_parquet_is_unsigned(reader), scale = sgt_parquet_scale(reader);
+    const int is_unsigned = c->is_unsigned, scale = c->scale;
     int32_t i;
     int64_t l;
     float f;
     double d;
-    switch (type) {
+    switch (c->type) {
     case SGT_PARQUET_INT32:
         memcpy(&i, p, sizeof i);
         if (scale) put_decimal(to, i, scale);
@@ -215,15 +215,15 @@ static void put_string(FILE *to, const uint8_t *s, size_t n)
 static int put_value(sgt_kept_rows *r, const column *c, uint64_t row, sgt_error *err)
 {
     const sgt_parquet_string at = c->rows[row - c->first];
-    const int type = c->unit.pages[0].type;
+    const sgt_parquet_column *kind = &c->unit.pages[0].column;
     if (at.at == SGT_PARQUET_NULL) {
         fputs("null", r->to);
         return SGT_OK;
     }
     const uint8_t *s = c->unit.text + at.at;
     size_t n = at.length;
-    if (type != SGT_PARQUET_BYTES) {
-        put_number(r->to, type, c->reader, s);
+    if (kind->type != SGT_PARQUET_BYTES) {
+        put_number(r->to, kind, s);
         return SGT_OK;
     }
     if (sgt_utf8_valid(s, n) < n) {

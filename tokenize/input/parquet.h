@@ -45,12 +45,6 @@ size_t sgt_parquet_groups(const sgt_parquet *p); /* row groups in the whole file
  * may be the number of groups. */
 void sgt_parquet_group_begin(const sgt_parquet *p, size_t i, uint64_t *row, uint64_t *bytes);
 
-/* Return whether the column holds integers without a sign. */
-int sgt_parquet_is_unsigned(const sgt_parquet *p);
-
-/* Return how many of an integer's decimal digits are after the point. */
-int sgt_parquet_scale(const sgt_parquet *p);
-
 /* Append the next page, or the next rows of a page that has many, to u's text and pages; *rows is
  * their number. Return 0; 1 at the end; or a negative SGT_E*. */
 int sgt_parquet_next(sgt_parquet *p, sgt_unit *u, uint64_t *rows, sgt_error *err);
@@ -81,6 +75,16 @@ enum {
     SGT_PARQUET_BYTES = 6
 };
 
+/* Encodings that have names here, by parquet.thrift's numbers. */
+enum { SGT_PARQUET_PLAIN = 0, SGT_PARQUET_PLAIN_DICTIONARY = 2, SGT_PARQUET_RLE_DICTIONARY = 8 };
+
+typedef struct sgt_parquet_column {
+    int type;        /* physical; of numbers, a "string" is the number's bytes */
+    int is_unsigned; /* integers have no sign */
+    int scale;       /* integers are decimals with as many digits after the point; else 0 */
+    unsigned levels; /* definition level of a string; below it is null; 0: no row is null */
+} sgt_parquet_column;
+
 /* What the head of a page says. */
 typedef struct sgt_parquet_head {
     int kind;           /* as below; pages of unknown kinds are skipped */
@@ -106,10 +110,10 @@ typedef struct sgt_parquet_page {
     sgt_parquet_head head;
     uint64_t offset; /* offset of the page in the file */
     uint64_t first, count;
-    size_t text;     /* about how many bytes these rows have, unpacked */
-    size_t at;       /* offset of the packed bytes in the unit's text */
-    int codec, type; /* type: physical; of numbers, a "string" is the number's bytes */
-    unsigned levels; /* definition level of a string */
+    size_t text; /* about how many bytes these rows have, unpacked */
+    size_t at;   /* offset of the packed bytes in the unit's text */
+    int codec;
+    sgt_parquet_column column;
     sgt_parquet_shared *dictionary; /* of the column in the row group; NULL: there is none */
     sgt_parquet_shared *whole;      /* NULL: the page has no more rows than SGT_PARQUET_ROWS */
 } sgt_parquet_page;
@@ -120,9 +124,9 @@ typedef struct sgt_parquet_string {
     size_t at, length;
 } sgt_parquet_string;
 
-/* Decode the page's rows into rows[p->count], and their bytes into u's text after u->used. Strings
- * are in order, with only ASCII between them. path: of the file, for errors. Any number of threads
- * may call this, each with its own unit. */
+/* Decode the page's rows into rows[p->count], which has room for p->first + p->count, and their bytes
+ * into u's text after u->used. Strings are in order, with only ASCII between them. path: of the file,
+ * for errors. Any number of threads may call this, each with its own unit. */
 int sgt_parquet_page_decode(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet_string *rows,
                             const char *path, sgt_error *err);
 
@@ -162,7 +166,7 @@ enum { SGT_PARQUET_DATA = 0, SGT_PARQUET_DICTIONARY = 2, SGT_PARQUET_DATA2 = 3 }
 /* Snappy and lz4_raw need libraries that a build can be without; then a file that uses them is
  * refused. Return NULL if this build can unpack the codec. Otherwise return its name, and set
  * *remedy to what the user can do. */
-const char *sgt_parquet_codec_lacks(int codec, const char **remedy);
+const char *sgt_parquet_codec_lacks(int64_t codec, const char **remedy);
 
 /* ---- pages, and what they share ---- */
 

@@ -5,9 +5,7 @@
  * dictionary. The lengths between strings of PLAIN become zeros once they are read, so that all
  * strings of a page can be checked as one text. A dictionary is a page of its own, which the pages
  * that use it share; its strings are copied behind each page, and so are the rows of a large page.
- * Encodings.md of the Parquet format describes the encodings. Numbers in few bits are read in
- * order, any number at a time, so no length in a file decides how much memory is allocated. */
-#define ZSTD_STATIC_LINKING_ONLY /* for ZSTD_decompressBound */
+ * Encodings.md of the Parquet format describes the encodings. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -26,100 +24,39 @@
 #include "tokenize/input/parquet.h"
 #include "tokenize/text/utf8.h"
 
-#define BATCH 256
-
-enum {
-    PLAIN = 0,
-    PLAIN_DICTIONARY = 2,
-    RLE = 3,
-    DELTA_NUMBERS = 5,
-    DELTA_LENGTH = 6,
-    DELTA_STRINGS = 7,
-    RLE_DICTIONARY = 8,
-    SPLIT_NUMBERS = 9
-};
+#define RLE 3 /* encoding of levels */
 
 static const char ended[] = "its values end too early";
+static const char levels_end[] = "its levels end too early";
 static const char no_memory[] = "out of memory";
-/* pages that are not damaged, but are not read */
-static const char other_encoding[] = "an encoding of numbers that is not read";
-static const char old_levels[] = "levels of BIT_PACKED, which Parquet has given up, are not read";
-static const char too_long[] = "more than 1 GiB of text in its rows";
+static const char damaged_numbers[] = "its numbers are damaged";
+static const char damaged_bytes[] = "its packed bytes are damaged";
+/* reasons with a remedy: such pages are not damaged, but are not read */
+static const char other_encoding[] =
+    "an encoding of numbers that is not read (write it with PLAIN or a dictionary)";
+static const char old_levels[] = "levels of BIT_PACKED, which Parquet has given up, are not read "
+                                 "(write it with a current program)";
+static const char too_long[] = "more than 1 GiB of text in its rows (write smaller pages)";
 
 static int fail(sgt_error *err, const char *path, uint64_t offset, const char *why)
 {
     if (why == no_memory) return sgt_fail_memory(err, path);
-    const int good = why == other_encoding || why == old_levels || why == too_long;
-    return sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": %s%s (%s)", path, offset,
-                    good ? "" : "damaged page: ", why,
-                    why == other_encoding ? "write it with PLAIN or a dictionary"
-                    : why == old_levels   ? "write it with a current program"
-                    : good                ? "write smaller pages"
-                                          : "fetch the file again");
+    const int remedy = why == other_encoding || why == old_levels || why == too_long;
+    return sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": %s%s%s", path, offset,
+                    remedy ? "" : "damaged page: ", why, remedy ? "" : " (fetch the file again)");
 }
 
-/* Return NULL, or that the packed page has another checksum than its head says. */
-static const char *check_crc(const sgt_parquet_head *h, const uint8_t *packed)
+/* ---- codecs ----
+ *
+ * Each unpacks in[n] to at most `size` bytes, and returns their number, or SIZE_MAX if they are
+ * damaged. */
+
+typedef size_t unpacker(const uint8_t *in, size_t n, uint8_t *out, size_t size);
+
+static size_t unpack_none(const uint8_t *in, size_t n, uint8_t *out, size_t size)
 {
-    if (!h->has_crc || crc32(0, packed, (uInt)h->packed) == h->crc) return NULL;
-    return "its checksum is another";
-}
-
-/* ---- codecs: each one's library, behind one call ---- */
-
-#define OTHER "write it with zstd or snappy, or --filter reads it through a command"
-#define REBUILD(package) "build sgt again where the package " package " is installed"
-
-/* by parquet.thrift's numbers */
-enum { CODEC_NONE = 0, CODEC_SNAPPY = 1, CODEC_GZIP = 2, CODEC_ZSTD = 6, CODEC_LZ4_RAW = 7 };
-
-/* most bytes that one packed byte can become in each format */
-#define SNAPPY_MOST 32
-#define GZIP_MOST 1040
-#define LZ4_MOST 256
-
-const char *sgt_parquet_codec_lacks(int codec, const char **remedy)
-{
-    static const char *const names[] = {
-        [3] = "lzo", [4] = "brotli", [5] = "lz4 in Hadoop's frames"};
-    *remedy = OTHER;
-    switch (codec) {
-    case CODEC_NONE:
-    case CODEC_GZIP:
-    case CODEC_ZSTD: return NULL;
-    case CODEC_SNAPPY:
-#ifdef SGT_snappy
-        return NULL;
-#else
-        *remedy = REBUILD("libsnappy-dev");
-        return "snappy, which this build is without";
-#endif
-    case CODEC_LZ4_RAW:
-#ifdef SGT_lz4
-        return NULL;
-#else
-        *remedy = REBUILD("liblz4-dev");
-        return "lz4, which this build is without";
-#endif
-    }
-    return codec > 2 && codec < 6 ? names[codec] : "a codec that Parquet's format does not name";
-}
-
-/* Return whether in[n] can unpack to `size` bytes. Callers ask before they allocate memory, because
- * a damaged file may state any size. */
-static int can_unpack(int codec, const uint8_t *in, size_t n, size_t size)
-{
-    switch (codec) {
-    case CODEC_NONE: return size == n;
-    case CODEC_SNAPPY: return size / SNAPPY_MOST <= n;
-    case CODEC_GZIP: return size / GZIP_MOST <= n;
-    case CODEC_LZ4_RAW: return size / LZ4_MOST <= n;
-    default: {
-        const unsigned long long most = ZSTD_decompressBound(in, n);
-        /* if so, unpacking reports the error */
-        return most == ZSTD_CONTENTSIZE_ERROR || size <= most;
-    }
-    }
+    if (n == size) memcpy(out, in, n);
+    return n;
 }
 
 /* The bytes may have several members, one after the other. */
@@ -143,40 +80,56 @@ static size_t unpack_zstd(const uint8_t *in, size_t n, uint8_t *out, size_t size
     return ZSTD_isError(got) ? SIZE_MAX : got;
 }
 
-static size_t unpack(int codec, const uint8_t *in, size_t n, uint8_t *out, size_t size)
-{
-    switch (codec) {
-    case CODEC_NONE:
-        if (n == size && n) memcpy(out, in, n);
-        return n;
-    case CODEC_GZIP: return unpack_gzip(in, n, out, size);
-    case CODEC_ZSTD: return unpack_zstd(in, n, out, size);
 #ifdef SGT_snappy
-    case CODEC_SNAPPY: {
-        size_t got = size, said;
-        if (snappy_uncompressed_length((const char *)in, n, &said) != SNAPPY_OK || said > size)
-            return SIZE_MAX;
-        return snappy_uncompress((const char *)in, n, (char *)out, &got) ? SIZE_MAX : got;
-    }
-#endif
-#ifdef SGT_lz4
-    case CODEC_LZ4_RAW: {
-        int got = LZ4_decompress_safe((const char *)in, (char *)out, (int)n, (int)size);
-        return got < 0 ? SIZE_MAX : (size_t)got;
-    }
-#endif
-    }
-    return SIZE_MAX;
-}
-
-/* Unpack in[n] to exactly `size` bytes. Return NULL, or what is wrong. */
-static const char *unpack_exactly(int codec, const uint8_t *in, size_t n, uint8_t *out, size_t size)
+static size_t unpack_snappy(const uint8_t *in, size_t n, uint8_t *out, size_t size)
 {
-    if (!size && !n) return NULL;
-    size_t got = unpack(codec, in, n, out, size);
-    if (got == size) return NULL;
-    return got == SIZE_MAX ? "its packed bytes are damaged"
-                           : "it unpacks to another length than it says";
+    size_t got = size, said;
+    if (snappy_uncompressed_length((const char *)in, n, &said) != SNAPPY_OK || said > size)
+        return SIZE_MAX;
+    return snappy_uncompress((const char *)in, n, (char *)out, &got) ? SIZE_MAX : got;
+}
+#else
+#define unpack_snappy NULL
+#endif
+
+#ifdef SGT_lz4
+static size_t unpack_lz4(const uint8_t *in, size_t n, uint8_t *out, size_t size)
+{
+    int got = LZ4_decompress_safe((const char *)in, (char *)out, (int)n, (int)size);
+    return got < 0 ? SIZE_MAX : (size_t)got;
+}
+#else
+#define unpack_lz4 NULL
+#endif
+
+#define OTHER "write it with zstd or snappy, or --filter reads it through a command"
+#define REBUILD(package) "build sgt again where the package " package " is installed"
+#define CODECS 8
+
+/* By parquet.thrift's numbers. */
+static const struct {
+    unpacker *unpack; /* NULL: this build cannot unpack it */
+    /* Most bytes that a packed byte can become. A damaged file may state any size, so this bounds
+     * the memory that is allocated. */
+    size_t most;
+    const char *name, *remedy;
+} codecs[CODECS] = {
+    {unpack_none, 1, NULL, NULL},
+    {unpack_snappy, 32, "snappy, which this build is without", REBUILD("libsnappy-dev")},
+    {unpack_gzip, 1040, NULL, NULL},
+    {NULL, 0, "lzo", OTHER},
+    {NULL, 0, "brotli", OTHER},
+    {NULL, 0, "lz4 in Hadoop's frames", OTHER},
+    {unpack_zstd, 32768, NULL, NULL}, /* a block of 4 bytes repeats one byte 128 Ki times */
+    {unpack_lz4, 256, "lz4, which this build is without", REBUILD("liblz4-dev")},
+};
+
+const char *sgt_parquet_codec_lacks(int64_t codec, const char **remedy)
+{
+    const int known = codec >= 0 && codec < CODECS;
+    *remedy = known ? codecs[codec].remedy : OTHER;
+    if (known && codecs[codec].unpack) return NULL;
+    return known ? codecs[codec].name : "a codec that Parquet's format does not name";
 }
 
 /* ---- numbers in few bits ---- */
@@ -201,7 +154,7 @@ static uint64_t get_bits(const uint8_t *p, uint64_t bit, unsigned width, const u
     return width == 64 ? low : low & (((uint64_t)1 << width) - 1);
 }
 
-/* Read a varint at *at. Return 0 at the end of the bytes, which is no valid head of a run. */
+/* Read a varint at *at. Set *bad and return 0 if it has no end. */
 static uint64_t get_varint(const uint8_t **at, const uint8_t *end, int *bad)
 {
     uint64_t n = 0;
@@ -212,6 +165,12 @@ static uint64_t get_varint(const uint8_t **at, const uint8_t *end, int *bad)
     }
     *bad = 1;
     return 0;
+}
+
+static uint64_t get_zigzag(const uint8_t **at, const uint8_t *end, int *bad)
+{
+    const uint64_t n = get_varint(at, end, bad);
+    return (n >> 1) ^ (0 - (n & 1));
 }
 
 /* ---- runs: levels, and the indices of a dictionary (the RLE and bit-packed hybrid) ---- */
@@ -231,7 +190,7 @@ static int next_run(runs *r)
     int bad = 0;
     const uint64_t head = get_varint(&r->at, r->end, &bad);
     const size_t bytes = (r->width + 7) / 8, left = (size_t)(r->end - r->at);
-    if (bad || head < 2) return -1;
+    if (bad || head < 2 || head >> 1 > (uint64_t)1 << 32) return -1;
     r->packed = (int)(head & 1);
     r->left = head >> 1;
     if (!r->packed) {
@@ -241,61 +200,31 @@ static int next_run(runs *r)
         return 0;
     }
     /* groups of eight numbers; some writers leave out the last bytes of the last group */
-    uint64_t size = r->left > (uint64_t)1 << 32 ? left : r->left * r->width;
-    if (r->left > (uint64_t)1 << 32) return -1;
+    uint64_t size = r->left * r->width;
     r->left *= 8;
     if (size > left) {
         size = left;
-        if (r->width) r->left = size * 8 / r->width;
+        r->left = size * 8 / r->width;
     }
     r->bit = 0;
     r->after = r->at + size;
     return r->left ? 0 : -1;
 }
 
-/* Set *value to the number of the current run and *n to how often it still repeats. Return 0 if the
- * run is packed bits instead. */
-static int runs_repeats(runs *r, uint32_t *value, uint64_t *n)
-{
-    if (!r->left && next_run(r) < 0) return 0;
-    if (r->packed) return 0;
-    *value = r->value;
-    *n = r->left;
-    return 1;
-}
-
-static void pass_numbers(runs *r, uint64_t n)
-{
-    r->left -= n;
-    r->bit += n * r->width;
-    if (r->packed && !r->left) r->at = r->after;
-}
-
 /* Take the next n numbers. Return 0, or -1 if the bytes have ended. */
-static int runs_read(runs *r, uint32_t *out, size_t n)
+static int read_runs(runs *r, uint32_t *out, size_t n)
 {
     while (n) {
         if (!r->left && next_run(r) < 0) return -1;
         const size_t k = r->left < n ? (size_t)r->left : n;
         if (r->packed)
-            for (size_t i = 0; i < k; i++)
-                out[i] = (uint32_t)get_bits(r->at, r->bit + i * r->width, r->width, r->after);
+            for (size_t i = 0; i < k; i++, r->bit += r->width)
+                out[i] = (uint32_t)get_bits(r->at, r->bit, r->width, r->after);
         else
             for (size_t i = 0; i < k; i++) out[i] = r->value;
-        pass_numbers(r, k);
+        r->left -= k;
+        if (r->packed && !r->left) r->at = r->after;
         out += k;
-        n -= k;
-    }
-    return 0;
-}
-
-/* Skip n numbers. Return like runs_read. */
-static int runs_skip(runs *r, uint64_t n)
-{
-    while (n) {
-        if (!r->left && next_run(r) < 0) return -1;
-        const uint64_t k = r->left < n ? r->left : n;
-        pass_numbers(r, k);
         n -= k;
     }
     return 0;
@@ -318,14 +247,8 @@ typedef struct deltas {
     uint64_t bit;
 } deltas;
 
-static uint64_t get_zigzag(const uint8_t **at, const uint8_t *end, int *bad)
-{
-    const uint64_t n = get_varint(at, end, bad);
-    return (n >> 1) ^ (0 - (n & 1));
-}
-
 /* Read the head at p. Return 0, or -1 if it is damaged. */
-static int deltas_open(deltas *d, const uint8_t *p, const uint8_t *end)
+static int open_deltas(deltas *d, const uint8_t *p, const uint8_t *end)
 {
     int bad = 0;
     *d = (deltas){.at = p, .end = end};
@@ -362,7 +285,7 @@ static int next_mini(deltas *d)
 
 /* Take the next number, of any kind. Its lower 32 bits are a number of 32 bits. Return 0, or -1 if
  * there is none. */
-static int deltas_next(deltas *d, uint64_t *out)
+static int next_delta(deltas *d, uint64_t *out)
 {
     if (!d->left) return -1;
     if (d->begun) {
@@ -376,77 +299,6 @@ static int deltas_next(deltas *d, uint64_t *out)
     d->left--;
     *out = d->last;
     return 0;
-}
-
-/* Take the next n numbers. Return 0, or -1 if there are fewer, or one is not a length. */
-static int deltas_read(deltas *d, uint32_t *out, size_t n)
-{
-    for (uint64_t number; n; n--) {
-        /* numbers have 32 bits and wrap around; they are lengths, so a negative one is damage */
-        if (deltas_next(d, &number) < 0 || (uint32_t)number > INT32_MAX) return -1;
-        *out++ = (uint32_t)number;
-    }
-    return 0;
-}
-
-/* Return where the bytes of the deltas, which are lengths, end; NULL: they are damaged. Add the
- * lengths to *sum. */
-static const uint8_t *deltas_end(const deltas *d, uint64_t *sum)
-{
-    deltas copy = *d;
-    uint32_t some[BATCH];
-    while (copy.left) {
-        const size_t n = copy.left < BATCH ? (size_t)copy.left : BATCH;
-        if (deltas_read(&copy, some, n) < 0) return NULL;
-        for (size_t i = 0; i < n; i++) *sum += some[i];
-    }
-    return copy.at;
-}
-
-/* ---- strings, by encoding ---- */
-
-/* Find n strings of the encoding PLAIN in text[end], from *at on. Their positions are offsets in
- * `text`. */
-static const char *read_lengths_and_strings(uint8_t *text, size_t *at, size_t end,
-                                            sgt_parquet_string *out, size_t n)
-{
-    size_t p = *at;
-    for (size_t i = 0; i < n; i++) {
-        uint32_t length;
-        if (end - p < sizeof length) return ended;
-        memcpy(&length, text + p, sizeof length);
-        memset(text + p, 0, sizeof length);
-        p += sizeof length;
-        if (length > end - p) return ended;
-        out[i] = (sgt_parquet_string){p, length};
-        p += length;
-    }
-    *at = p;
-    return NULL;
-}
-
-/* Find n numbers of `width` bytes, likewise. */
-static const char *read_numbers(unsigned width, size_t *at, size_t end, sgt_parquet_string *out,
-                                size_t n)
-{
-    if ((end - *at) / width < n) return ended;
-    for (size_t i = 0; i < n; i++, *at += width) out[i] = (sgt_parquet_string){*at, width};
-    return NULL;
-}
-
-/* Find n strings or numbers of the encoding PLAIN in text[end], from *at on. Their positions are
- * offsets in `text`. The lengths before strings become zeros. Return NULL, or what is wrong. */
-static const char *read_plain(int type, uint8_t *text, size_t *at, size_t end,
-                              sgt_parquet_string *out, size_t n)
-{
-    const unsigned width = sgt_parquet_width(type);
-    return width ? read_numbers(width, at, end, out, n)
-                 : read_lengths_and_strings(text, at, end, out, n);
-}
-
-int sgt_parquet_has_indices(const sgt_parquet_head *h)
-{
-    return h->encoding == PLAIN_DICTIONARY || h->encoding == RLE_DICTIONARY;
 }
 
 /* ---- pages that other pages, or several threads, share ---- */
@@ -511,10 +363,10 @@ static const char *decode_shared(sgt_parquet_shared *s)
 {
     sgt_parquet_head *h = &s->page.head;
     if (h->kind == SGT_PARQUET_DICTIONARY) {
-        if (h->encoding != PLAIN && h->encoding != PLAIN_DICTIONARY)
+        if (h->encoding != SGT_PARQUET_PLAIN && h->encoding != SGT_PARQUET_PLAIN_DICTIONARY)
             return "a dictionary of another encoding than PLAIN";
         if (h->rows > h->unpacked / 4) return "its dictionary ends too early";
-        h->encoding = PLAIN;
+        h->encoding = SGT_PARQUET_PLAIN;
     }
     if (!(s->rows = malloc((size_t)(h->rows + 1) * sizeof *s->rows))) return no_memory;
     return decode_page(&s->page, &s->unit, s->rows, &s->strings);
@@ -531,112 +383,56 @@ static const char *open_shared(sgt_parquet_shared *s)
     return s->why;
 }
 
-/* ---- pages: strings, by encoding ---- */
+/* ---- strings, by encoding ----
+ *
+ * Each function finds the next n strings, n > 0, or numbers, and sets their positions in the unit's
+ * text. It returns NULL, or what is wrong. */
 
 typedef struct decoder {
     const sgt_parquet_page *p;
     sgt_unit *u;
-    size_t at, end; /* bytes left of PLAIN and delta strings, in the unit's text */
-    runs levels, indices;
-    deltas prefixes, lengths; /* lengths: also of numbers */
-    size_t stride; /* BYTE_STREAM_SPLIT: bytes from one byte of a number to its next one */
-    size_t made;   /* bytes of strings written behind the unpacked page */
-    sgt_parquet_string last;
+    size_t at, end; /* bytes left of the page, in the unit's text */
+    /* (3, head.rows): levels; indices or lengths; lengths */
+    uint32_t *numbers;
 } decoder;
 
-/* Make room for n bytes of strings behind the unpacked page. */
+/* Make room for n bytes behind the unit's text, which they may move. */
 static const char *make_room(decoder *d, uint64_t n)
 {
     if (n > SGT_PARQUET_PAGE) return too_long;
     return sgt_unit_reserve(d->u, d->u->used + (size_t)n, NULL) < 0 ? no_memory : NULL;
 }
 
-/* Begin to read numbers that are neither PLAIN nor in a dictionary, from d->at to d->end. count: the
- * most numbers there can be. */
-static const char *begin_numbers(decoder *d, uint64_t count)
+static const char *read_plain(decoder *d, sgt_parquet_string *out, size_t n)
 {
-    static const char damaged[] = "its numbers are damaged";
-    const int type = d->p->type;
-    const unsigned width = sgt_parquet_width(type);
-    const size_t size = d->end - d->at;
-    const char *why = make_room(d, count * width);
-    const uint8_t *text = d->u->text;
-    if (why) return why;
-    if (d->p->head.encoding == SPLIT_NUMBERS && width) {
-        d->stride = size / width;
-        d->end = d->at + d->stride;
-        return size % width || d->stride > count ? damaged : NULL;
+    const uint32_t width = sgt_parquet_width(d->p->column.type);
+    uint8_t *text = d->u->text;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t length = width;
+        if (!width) {
+            if (d->end - d->at < sizeof length) return ended;
+            memcpy(&length, text + d->at, sizeof length);
+            memset(text + d->at, 0, sizeof length);
+            d->at += sizeof length;
+        }
+        if (length > d->end - d->at) return ended;
+        out[i] = (sgt_parquet_string){d->at, length};
+        d->at += length;
     }
-    if (d->p->head.encoding != DELTA_NUMBERS ||
-        (type != SGT_PARQUET_INT32 && type != SGT_PARQUET_INT64))
-        return other_encoding;
-    if (!size) return NULL; /* all rows are null */
-    const int rc = deltas_open(&d->lengths, text + d->at, text + d->end);
-    return rc < 0 || d->lengths.left > count ? damaged : NULL;
-}
-
-/* Begin to read deltas of lengths at offset *at, and go behind them. count: the most there can be.
- * Add the lengths to *sum. */
-static int begin_lengths(decoder *d, deltas *lengths, size_t *at, uint64_t count, uint64_t *sum)
-{
-    const uint8_t *text = d->u->text, *p;
-    if (deltas_open(lengths, text + *at, text + d->end) < 0 || lengths->left > count ||
-        !(p = deltas_end(lengths, sum)))
-        return -1;
-    *at = (size_t)(p - text);
-    return 0;
-}
-
-/* Begin to read strings of DELTA_BYTE_ARRAY, and make room for them. */
-static const char *begin_prefixed(decoder *d, uint64_t count)
-{
-    const size_t prefixes = d->at;
-    uint64_t bytes = 0;
-    if (begin_lengths(d, &d->prefixes, &d->at, count, &bytes) < 0)
-        return "its prefixes are damaged";
-    const size_t lengths = d->at;
-    if (begin_lengths(d, &d->lengths, &d->at, count, &bytes) < 0) return "its lengths are damaged";
-    const char *why = make_room(d, bytes);
-    if (why) return why;
-    /* the text may have moved */
-    const uint8_t *text = d->u->text;
-    deltas_open(&d->prefixes, text + prefixes, text + d->end);
-    deltas_open(&d->lengths, text + lengths, text + d->end);
     return NULL;
-}
-
-/* Begin to read the strings, which lie in u's text from `at` to `end`. count: the most strings
- * there can be. */
-static const char *begin_strings(decoder *d, size_t at, size_t end, uint64_t count)
-{
-    const uint8_t *text = d->u->text;
-    uint64_t sum = 0;
-    d->at = at;
-    d->end = end;
-    switch (d->p->head.encoding) {
-    case PLAIN: return NULL;
-    case PLAIN_DICTIONARY:
-    case RLE_DICTIONARY:
-        if (!d->p->dictionary) return "it uses a dictionary, and there is none";
-        const char *why = open_shared(d->p->dictionary);
-        if (why || at == end) return why; /* at the end: all rows are null */
-        d->indices = (runs){.at = text + at + 1, .end = text + end, .width = text[at]};
-        return text[at] > 32 ? "indices of more than 32 bits" : NULL;
-    }
-    if (d->p->type != SGT_PARQUET_BYTES) return begin_numbers(d, count);
-    if (d->p->head.encoding != DELTA_LENGTH && d->p->head.encoding != DELTA_STRINGS)
-        return "an encoding that strings do not have";
-    if (at == end) return NULL;
-    if (d->p->head.encoding == DELTA_STRINGS) return begin_prefixed(d, count);
-    return begin_lengths(d, &d->lengths, &d->at, count, &sum) < 0 ? "its lengths are damaged"
-                                                                  : NULL;
 }
 
 static const char *read_indexed(decoder *d, sgt_parquet_string *out, size_t n)
 {
-    const sgt_parquet_shared *w = d->p->dictionary;
-    uint32_t index[BATCH];
-    if (runs_read(&d->indices, index, n) < 0) return ended;
+    sgt_parquet_shared *w = d->p->dictionary;
+    uint32_t *index = d->numbers + d->p->head.rows;
+    const char *why = w ? open_shared(w) : "it uses a dictionary, and there is none";
+    if (why) return why;
+    if (d->at == d->end) return ended;
+    const uint8_t *text = d->u->text;
+    runs r = {.at = text + d->at + 1, .end = text + d->end, .width = text[d->at]};
+    if (r.width > 32) return "indices of more than 32 bits";
+    if (read_runs(&r, index, n) < 0) return ended;
     for (size_t i = 0; i < n; i++) {
         if (index[i] >= w->page.count) return "an index beyond its dictionary";
         out[i] = w->rows[index[i]];
@@ -644,164 +440,208 @@ static const char *read_indexed(decoder *d, sgt_parquet_string *out, size_t n)
     return NULL;
 }
 
-static const char *read_lengths(decoder *d, sgt_parquet_string *out, size_t n)
+/* Read the n lengths at d->at, after which more may follow, go behind all of them, and add them to
+ * *sum. */
+static const char *read_lengths(decoder *d, uint32_t *out, size_t n, uint64_t *sum)
 {
-    uint32_t length[BATCH];
-    if (deltas_read(&d->lengths, length, n) < 0) return ended;
-    for (size_t i = 0; i < n; i++) {
+    static const char damaged[] = "its lengths are damaged";
+    const uint8_t *text = d->u->text;
+    deltas all;
+    if (open_deltas(&all, text + d->at, text + d->end) < 0 || all.left > d->p->head.rows)
+        return damaged;
+    if (all.left < n) return ended;
+    for (size_t i = 0; all.left; i++) {
+        uint64_t number;
+        /* numbers have 32 bits and wrap around; they are lengths, so a negative one is damage */
+        if (next_delta(&all, &number) < 0 || (uint32_t)number > INT32_MAX) return damaged;
+        if (i < n) out[i] = (uint32_t)number;
+        *sum += (uint32_t)number;
+    }
+    d->at = (size_t)(all.at - text);
+    return NULL;
+}
+
+static const char *read_delta_lengths(decoder *d, sgt_parquet_string *out, size_t n)
+{
+    uint32_t *length = d->numbers + d->p->head.rows;
+    uint64_t sum = 0;
+    const char *why = read_lengths(d, length, n, &sum);
+    for (size_t i = 0; i < n && !why; i++) {
         if (length[i] > d->end - d->at) return ended;
         out[i] = (sgt_parquet_string){d->at, length[i]};
         d->at += length[i];
     }
-    return NULL;
+    return why;
 }
 
-/* Take n strings of DELTA_BYTE_ARRAY. Each begins with a prefix of the string before it. */
-static const char *read_prefixed(decoder *d, sgt_parquet_string *out, size_t n)
+/* Each string begins with a prefix of the string before it. */
+static const char *read_delta_strings(decoder *d, sgt_parquet_string *out, size_t n)
 {
-    uint32_t prefix[BATCH], length[BATCH];
-    if (deltas_read(&d->prefixes, prefix, n) < 0 || deltas_read(&d->lengths, length, n) < 0)
-        return ended;
-    for (size_t i = 0; i < n; i++) {
-        if (prefix[i] > d->last.length) return "a prefix longer than the string before";
+    uint32_t *prefix = d->numbers + d->p->head.rows, *length = prefix + d->p->head.rows;
+    uint64_t sum = 0;
+    sgt_parquet_string last = {0};
+    const char *why = read_lengths(d, prefix, n, &sum);
+    if (!why) why = read_lengths(d, length, n, &sum);
+    if (!why) why = make_room(d, sum);
+    for (size_t i = 0; i < n && !why; i++) {
+        if (prefix[i] > last.length) return "a prefix longer than the string before";
         if (length[i] > d->end - d->at) return ended;
-        uint8_t *text = d->u->text;
-        out[i] = (sgt_parquet_string){d->u->used + d->made, (size_t)prefix[i] + length[i]};
-        memcpy(text + out[i].at, text + d->last.at, prefix[i]);
-        memcpy(text + out[i].at + prefix[i], text + d->at, length[i]);
+        uint8_t *text = d->u->text, *to = text + d->u->used;
+        memcpy(to, text + last.at, prefix[i]);
+        memcpy(to + prefix[i], text + d->at, length[i]);
+        last = out[i] = (sgt_parquet_string){d->u->used, (size_t)prefix[i] + length[i]};
         d->at += length[i];
-        d->made += out[i].length;
-        d->last = out[i];
+        d->u->used += last.length;
     }
-    return NULL;
+    return why;
 }
 
-/* Take n numbers of DELTA_BINARY_PACKED or BYTE_STREAM_SPLIT. In the latter the first bytes of all
- * numbers come first, then the second ones, and so on. */
-static const char *read_other_numbers(decoder *d, sgt_parquet_string *out, size_t n)
+static const char *read_delta_numbers(decoder *d, sgt_parquet_string *out, size_t n)
 {
-    const unsigned width = sgt_parquet_width(d->p->type);
-    for (size_t i = 0; i < n; i++) {
-        uint64_t number = 0;
-        uint8_t *text = d->u->text, *to = text + d->u->used + d->made;
-        if (!d->stride) {
-            if (deltas_next(&d->lengths, &number) < 0) return ended;
-            memcpy(to, &number, width);
-        } else {
-            if (d->at == d->end) return ended;
-            for (unsigned b = 0; b < width; b++) to[b] = text[d->at + b * d->stride];
-            d->at++;
-        }
-        out[i] = (sgt_parquet_string){(size_t)(to - text), width};
-        d->made += width;
+    const unsigned width = sgt_parquet_width(d->p->column.type);
+    deltas all;
+    if (d->p->column.type != SGT_PARQUET_INT32 && d->p->column.type != SGT_PARQUET_INT64)
+        return other_encoding;
+    const char *why = make_room(d, n * width);
+    const uint8_t *text = d->u->text;
+    if (why) return why;
+    if (open_deltas(&all, text + d->at, text + d->end) < 0 || all.left > d->p->head.rows)
+        return damaged_numbers;
+    for (size_t i = 0; i < n; i++, d->u->used += width) {
+        uint64_t number;
+        if (next_delta(&all, &number) < 0) return ended;
+        memcpy(d->u->text + d->u->used, &number, width);
+        out[i] = (sgt_parquet_string){d->u->used, width};
     }
     return NULL;
 }
 
-/* Take n strings, at most BATCH. */
+/* The first bytes of all numbers come first, then the second ones, and so on. */
+static const char *read_split_numbers(decoder *d, sgt_parquet_string *out, size_t n)
+{
+    const unsigned width = sgt_parquet_width(d->p->column.type);
+    const size_t size = d->end - d->at, stride = size / width;
+    const char *why = make_room(d, n * width);
+    if (why) return why;
+    if (size % width || stride > d->p->head.rows) return damaged_numbers;
+    if (stride < n) return ended;
+    for (size_t i = 0; i < n; i++, d->u->used += width) {
+        uint8_t *text = d->u->text;
+        for (unsigned b = 0; b < width; b++) text[d->u->used + b] = text[d->at + i + b * stride];
+        out[i] = (sgt_parquet_string){d->u->used, width};
+    }
+    return NULL;
+}
+
+#define ENCODINGS 10
+
+/* By parquet.thrift's numbers. */
+static const struct {
+    const char *(*read)(decoder *d, sgt_parquet_string *out, size_t n);
+    int strings, numbers; /* whether strings and numbers have it */
+} encodings[ENCODINGS] = {
+    [SGT_PARQUET_PLAIN] = {read_plain, 1, 1},
+    [SGT_PARQUET_PLAIN_DICTIONARY] = {read_indexed, 1, 1},
+    [5] = {read_delta_numbers, 0, 1}, /* DELTA_BINARY_PACKED */
+    [6] = {read_delta_lengths, 1, 0}, /* DELTA_LENGTH_BYTE_ARRAY */
+    [7] = {read_delta_strings, 1, 0}, /* DELTA_BYTE_ARRAY */
+    [SGT_PARQUET_RLE_DICTIONARY] = {read_indexed, 1, 1},
+    [9] = {read_split_numbers, 0, 1}, /* BYTE_STREAM_SPLIT */
+};
+
+int sgt_parquet_has_indices(const sgt_parquet_head *h)
+{
+    return h->encoding == SGT_PARQUET_PLAIN_DICTIONARY || h->encoding == SGT_PARQUET_RLE_DICTIONARY;
+}
+
+/* Find the next n strings of the page. */
 static const char *read_strings(decoder *d, sgt_parquet_string *out, size_t n)
 {
+    const int encoding = d->p->head.encoding, strings = d->p->column.type == SGT_PARQUET_BYTES;
     if (!n) return NULL;
-    switch (d->p->head.encoding) {
-    case PLAIN: return read_plain(d->p->type, d->u->text, &d->at, d->end, out, n);
-    case DELTA_LENGTH: return read_lengths(d, out, n);
-    case DELTA_STRINGS: return read_prefixed(d, out, n);
-    case DELTA_NUMBERS:
-    case SPLIT_NUMBERS: return read_other_numbers(d, out, n);
-    default: return read_indexed(d, out, n);
-    }
-}
-
-/* ---- rows: strings and nulls ---- */
-
-/* Read the next n rows, at most BATCH; rows that are null take no string. */
-static const char *read_rows(decoder *d, sgt_parquet_string *rows, size_t n)
-{
-    uint32_t level[BATCH], least = d->p->levels;
-    sgt_parquet_string strings[BATCH];
-    uint64_t same;
-    uint32_t value;
-    size_t there = 0;
-    if (!least || (runs_repeats(&d->levels, &value, &same) && same >= n && value == least)) {
-        if (least) runs_skip(&d->levels, n);
-        return read_strings(d, rows, n);
-    }
-    if (runs_read(&d->levels, level, n) < 0) return "its levels end too early";
-    for (size_t i = 0; i < n; i++) {
-        if (level[i] > least) return "a level beyond its column's";
-        there += level[i] == least;
-    }
-    const char *why = read_strings(d, strings, there);
-    for (size_t i = 0, k = 0; i < n && !why; i++)
-        rows[i] = level[i] == least ? strings[k++] : (sgt_parquet_string){SGT_PARQUET_NULL, 0};
-    return why;
-}
-
-static const char *decode(decoder *d, size_t at, size_t levels, size_t end,
-                          sgt_parquet_string *rows)
-{
-    const sgt_parquet_page *p = d->p;
-    sgt_parquet_string passed[BATCH];
-    const char *why = begin_strings(d, at + levels, end, p->head.rows);
-    const uint8_t *text = d->u->text + at;
-    d->levels = (runs){.at = text, .end = text + levels, .width = 1};
-    while (p->levels >> d->levels.width) d->levels.width++;
-    for (uint64_t i = 0, all = p->first + p->count, n; i < all && !why; i += n) {
-        const uint64_t left = i < p->first ? p->first - i : all - i;
-        n = left < BATCH ? left : BATCH;
-        why = read_rows(d, i < p->first ? passed : rows + (i - p->first), (size_t)n);
-    }
-    return why;
+    if (encoding < 0 || encoding >= ENCODINGS ||
+        !(strings ? encodings[encoding].strings : encodings[encoding].numbers))
+        return strings ? "an encoding that strings do not have" : other_encoding;
+    return encodings[encoding].read(d, out, n);
 }
 
 /* ---- pages ---- */
 
-/* Unpack the page behind the unit's text; bytes that are not packed stay where they are. Set *at
- * and *end to the page, and *levels to the bytes of its levels, which come first. */
-static const char *unpack_page(decoder *d, size_t *at, size_t *levels, size_t *end)
+/* Find all rows of the page. Its first bytes, `levels` of them, tell which rows are null: those take
+ * no string. */
+static const char *decode_rows(decoder *d, size_t levels, sgt_parquet_string *rows)
+{
+    const uint32_t least = d->p->column.levels;
+    const size_t n = (size_t)d->p->head.rows;
+    const uint8_t *text = d->u->text + d->at;
+    uint32_t *level = d->numbers;
+    runs r = {.at = text, .end = text + levels};
+    size_t there = n;
+    while (least >> r.width) r.width++;
+    d->at += levels;
+    if (n && least && next_run(&r) < 0) return levels_end;
+    const int nulls = least && (r.packed || r.left < n || r.value != least);
+    if (!nulls) return read_strings(d, rows, n);
+    if (read_runs(&r, level, n) < 0) return levels_end;
+    for (size_t i = 0; i < n; i++) {
+        if (level[i] > least) return "a level beyond its column's";
+        there -= level[i] < least;
+    }
+    const char *why = read_strings(d, rows, there);
+    /* from the last row on, move each string to its row */
+    for (size_t i = n; i-- > 0 && !why;)
+        rows[i] = level[i] == least ? rows[--there] : (sgt_parquet_string){SGT_PARQUET_NULL, 0};
+    return why;
+}
+
+/* Unpack the page behind the unit's text; bytes that are not packed stay where they are. Set d->at
+ * and d->end to the page, and *levels to the bytes of its levels, which come first. */
+static const char *unpack_page(decoder *d, size_t *levels)
 {
     const sgt_parquet_page *p = d->p;
     const sgt_parquet_head *h = &p->head;
     const size_t apart = h->levels, packed = h->packed - apart, size = h->unpacked - apart;
-    const int codec = h->kind == SGT_PARQUET_DATA2 && !h->is_packed ? CODEC_NONE : p->codec;
-    const char *why = check_crc(h, d->u->text + p->at);
-    if (why) return why;
+    const int codec = h->kind == SGT_PARQUET_DATA2 && !h->is_packed ? 0 : p->codec;
+    const uint8_t *from = d->u->text + p->at;
+    if (h->has_crc && crc32(0, from, (uInt)h->packed) != h->crc) return "its checksum is another";
     if (h->repeats) return "it has repetition levels, and its column has one string a row";
-    *at = codec == CODEC_NONE ? p->at : d->u->used;
-    *end = *at + h->unpacked;
+    if (codec ? size / codecs[codec].most > packed : size != packed) return damaged_bytes;
+    d->at = codec ? d->u->used : p->at;
+    d->end = d->at + h->unpacked;
     *levels = apart;
-    if (!can_unpack(codec, d->u->text + p->at + apart, packed, size))
-        return "its packed bytes are damaged";
-    if (codec != CODEC_NONE) {
-        if (sgt_unit_reserve(d->u, *end, NULL) < 0) return no_memory;
-        uint8_t *to = d->u->text + *at, *from = d->u->text + p->at;
-        if (apart) memcpy(to, from, apart);
-        why = unpack_exactly(codec, from + apart, packed, to + apart, size);
-        d->u->used = *end;
+    if (codec) {
+        if (sgt_unit_reserve(d->u, d->end, NULL) < 0) return no_memory;
+        uint8_t *to = d->u->text + d->at;
+        from = d->u->text + p->at;
+        memcpy(to, from, apart);
+        const size_t got =
+            size || packed ? codecs[codec].unpack(from + apart, packed, to + apart, size) : 0;
+        if (got == SIZE_MAX) return damaged_bytes;
+        if (got != size) return "it unpacks to another length than it says";
+        d->u->used = d->end;
     }
-    const uint8_t *text = d->u->text;
-    if (why || h->kind == SGT_PARQUET_DATA2 || !p->levels) return why;
+    if (h->kind == SGT_PARQUET_DATA2 || !p->column.levels) return NULL;
     uint32_t n;
     if (h->level_encoding != RLE) return old_levels;
-    if (h->unpacked < sizeof n) return "its levels end too early";
-    memcpy(&n, text + *at, sizeof n);
-    *at += sizeof n;
+    if (h->unpacked < sizeof n) return levels_end;
+    memcpy(&n, d->u->text + d->at, sizeof n);
+    d->at += sizeof n;
     *levels = n;
-    return n > *end - *at ? "its levels end too early" : NULL;
+    return n > d->end - d->at ? levels_end : NULL;
 }
 
-/* Decode the page's rows first ... first + count - 1, and set *strings to what their positions are
- * in: u's text, or that of the dictionary, which lives as long as it is used. */
+/* Decode all rows of the page, and set *strings to what their positions are in: u's text, or that of
+ * the dictionary, which lives as long as it is used. */
 static const char *decode_page(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet_string *rows,
                                const uint8_t **strings)
 {
-    decoder d = {.p = p, .u = u};
-    size_t at, levels, end;
-    const char *why = unpack_page(&d, &at, &levels, &end);
-    if (why) return why;
-    why = decode(&d, at, levels, end, rows);
-    u->used += d.made;
-    *strings = sgt_parquet_has_indices(&p->head) && !why ? p->dictionary->strings : u->text;
+    decoder d = {.p = p, .u = u, .numbers = malloc(3 * (size_t)(p->head.rows + 1) * 4)};
+    size_t levels;
+    const char *why = d.numbers ? unpack_page(&d, &levels) : no_memory;
+    if (!why) why = decode_rows(&d, levels, rows);
+    free(d.numbers);
+    *strings =
+        sgt_parquet_has_indices(&p->head) && p->dictionary ? p->dictionary->strings : u->text;
     return why;
 }
 
@@ -832,7 +672,10 @@ int sgt_parquet_page_decode(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet_
         why = open_shared(p->whole);
         strings = p->whole->strings;
         if (!why) memcpy(rows, p->whole->rows + p->first, (size_t)p->count * sizeof *rows);
-    } else why = decode_page(p, u, rows, &strings);
+    } else {
+        why = decode_page(p, u, rows, &strings);
+        if (!why) memmove(rows, rows + p->first, (size_t)p->count * sizeof *rows);
+    }
     if (!why && strings != u->text) why = copy_rows(u, rows, p->count, strings);
     return why ? fail(err, path, p->offset, why) : SGT_OK;
 }
@@ -918,8 +761,8 @@ int sgt_parquet_parts(sgt_unit *u, const sgt_part *p, const sgt_corpus *c,
                       const sgt_tokenize_options *o, sgt_error *err)
 {
     const sgt_parquet_page *page = p->page.page ? &u->pages[p->page.page - 1] : NULL;
-    const uint64_t count = page ? page->count : 0;
-    sgt_parquet_string *rows = malloc((size_t)(count + 1) * sizeof *rows);
+    const uint64_t count = page ? page->count : 0, all = page ? page->first + count : 0;
+    sgt_parquet_string *rows = malloc((size_t)(all + 1) * sizeof *rows);
     if (!rows) return sgt_fail_memory(err, "rows of a page");
     int rc = page ? sgt_parquet_page_decode(page, u, rows, c->files[p->file].path, err) : SGT_OK;
     if (!rc) rc = add_rows(u, p, rows, count, c, o, err);
