@@ -44,7 +44,7 @@ static void try_line(const uint8_t *data, size_t n)
              "the value is the one that jansson finds");
         json_decref(got);
     }
-    why = sgt_json_line(&path, line, scratch, &t);
+    why = sgt_json_line(&path, line, scratch, 1, &t);
     if (j || !beyond_jansson(&e)) {
         must(!why == json_is_string(want), "a line is good where jansson finds a string");
         must(why || (t.length == json_string_length(want) &&

@@ -20,7 +20,7 @@ static const char *read_line(const char *field, const char *line, size_t n, char
     copy[n] = '\n';
     memset(copy + n + 1, '"', SGT_JSON_PAD);
     must(sgt_json_path_set(&path, field, why));
-    const char *why = sgt_json_line(&path, copy, scratch, t);
+    const char *why = sgt_json_line(&path, copy, scratch, 1, t);
     *text = why ? NULL : malloc(t->length + 1);
     if (!why) memcpy(*text, copy + t->at, t->length);
     free(copy);

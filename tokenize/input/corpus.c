@@ -100,8 +100,7 @@ static size_t skip_space(const uint8_t *p, size_t at, size_t n)
 static sgt_form classify_object(prefix *l, size_t at, size_t end, int alone)
 {
     sgt_json_text t = {.at = SGT_JSON_NOWHERE};
-    const char *why =
-        (alone ? sgt_json_line : sgt_json_first)(&l->path, l->text + at, l->scratch, &t);
+    const char *why = sgt_json_line(&l->path, l->text + at, l->scratch, alone, &t);
     if (!why) return SGT_FORM_LINES;
     return end == l->n && !l->whole && t.at != SGT_JSON_NOWHERE && at + t.at + CUT >= end
                ? SGT_FORM_MORE

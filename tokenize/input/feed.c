@@ -113,32 +113,24 @@ int sgt_unit_add_part(sgt_unit *u, const sgt_part *p, sgt_error *err)
     return rc;
 }
 
-static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+/* Free the array that *array points to if it has room for more than `most` elements. */
+static void free_large(void *array, size_t *room, size_t most)
+{
+    if (*room <= most) return;
+    free(*(void **)array);
+    *(void **)array = NULL;
+    *room = 0;
+}
 
 void sgt_unit_trim(sgt_unit *u, size_t bytes)
 {
-    if (u->used) u->wanted = !u->unpacked ? 0 : larger(u->used, u->wanted - u->wanted / 8);
-    if (u->room > 4 * bytes && u->room > 2 * u->wanted) {
-        free(u->text);
-        u->text = NULL;
-        u->room = 0;
-    }
-    if (u->id_room > 4 * (bytes + SGT_UNIT_PARTS)) {
-        free(u->ids);
-        u->ids = NULL;
-        u->id_room = 0;
-    }
-    if (u->scratch_room > 4 * bytes) {
-        free(u->scratch);
-        u->scratch = NULL;
-        u->scratch_room = 0;
-    }
-    if (u->kept_room > 4 * bytes) {
-        free(u->kept);
-        u->kept = NULL;
-        u->kept_room = 0;
-    }
-    if (u->normal.room > 4 * bytes || u->normal.point_room > bytes) sgt_normalizer_free(&u->normal);
+    const size_t less = u->wanted - u->wanted / 8, most = 4 * bytes;
+    if (u->used) u->wanted = !u->unpacked ? 0 : u->used > less ? u->used : less;
+    free_large(&u->text, &u->room, most > 2 * u->wanted ? most : 2 * u->wanted);
+    free_large(&u->ids, &u->id_room, 4 * (bytes + SGT_UNIT_PARTS));
+    free_large(&u->scratch, &u->scratch_room, most);
+    free_large(&u->kept, &u->kept_room, most);
+    if (u->normal.room > most || u->normal.point_room > bytes) sgt_normalizer_free(&u->normal);
 }
 
 /* ---- reading files ---- */
@@ -214,16 +206,6 @@ static int other_bytes(const sgt_text_feed *f, sgt_error *err)
         f->offset);
 }
 
-static int reserve_carry(sgt_text_feed *f, size_t bytes, sgt_error *err)
-{
-    if (bytes <= f->carry_room) return SGT_OK;
-    uint8_t *more = realloc(f->carry, bytes);
-    if (!more) return sgt_fail_memory(err, current(f)->path);
-    f->carry = more;
-    f->carry_room = bytes;
-    return SGT_OK;
-}
-
 /* Check that standard input is text. Files are checked when they are listed. */
 static int check_stream(const sgt_text_feed *f, sgt_error *err)
 {
@@ -261,7 +243,7 @@ static int read_form(sgt_text_feed *f, sgt_error *err)
     sgt_form form = SGT_FORM_MORE;
     int rc = SGT_OK;
     for (size_t want = SGT_BINARY_PREFIX; !rc && form == SGT_FORM_MORE; want *= 4) {
-        if ((rc = reserve_carry(f, want, err)) < 0 ||
+        if ((rc = sgt_reserve(&f->carry, &f->carry_room, want, 1, s->path, err)) < 0 ||
             (rc = sgt_source_read(f->source, f->carry, &f->carried, want, &f->ended, err)) < 0)
             return rc;
         if (s->stream && want == SGT_BINARY_PREFIX) rc = check_stream(f, err);
@@ -336,13 +318,9 @@ static void close_file(sgt_text_feed *f)
 
 static int set_carry(sgt_text_feed *f, const uint8_t *bytes, size_t n, sgt_error *err)
 {
-    if (n > f->carry_room || f->carry_room > 4 * (n + f->o.piece)) {
-        free(f->carry);
-        f->carry_room = 0;
-        f->carry = malloc(n + 1);
-        if (!f->carry) return sgt_fail_memory(err, current(f)->path);
-        f->carry_room = n + 1;
-    }
+    free_large(&f->carry, &f->carry_room, 4 * (n + f->o.piece));
+    const int rc = sgt_reserve(&f->carry, &f->carry_room, n + 1, 1, current(f)->path, err);
+    if (rc < 0) return rc;
     if (n) memcpy(f->carry, bytes, n);
     f->carried = n;
     return SGT_OK;
@@ -547,7 +525,7 @@ size_t sgt_text_feed_piece(void) { return PIECE; }
 
 int sgt_text_feed_open(sgt_text_feed **out, const sgt_text_feed_options *o, sgt_error *err)
 {
-    sgt_ahead_options ahead = {o->corpus, o->threads, o->stop, o->cancel};
+    sgt_ahead_options ahead = {o->corpus, o->from.file, o->threads, o->stop, o->cancel};
     sgt_text_feed *f = calloc(1, sizeof *f);
     if (!f) return sgt_fail_memory(err, "reading inputs");
     f->o = *o;
@@ -744,13 +722,7 @@ int sgt_unit_text(sgt_unit *u, sgt_part *p, const sgt_tokenize_options *o, const
 
 static int reserve_ids(sgt_unit *u, size_t more, sgt_error *err)
 {
-    size_t want = u->id_count + more;
-    if (want <= u->id_room) return SGT_OK;
-    uint16_t *ids = reallocarray(u->ids, want, sizeof *ids);
-    if (!ids) return sgt_fail_memory(err, "token ids");
-    u->ids = ids;
-    u->id_room = want;
-    return SGT_OK;
+    return sgt_reserve(&u->ids, &u->id_room, u->id_count + more, sizeof *u->ids, "token ids", err);
 }
 
 static int encode_part(sgt_unit *u, sgt_part *p, sgt_encoder *e, const sgt_vocab *v,

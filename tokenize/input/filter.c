@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -18,45 +19,24 @@
 
 static int is_space(char c) { return c == ' ' || c == '\t' || c == '\n'; }
 
-/* Copy the next word of the command at *at to `out`, which must have room. Return 0, or -1 for an
- * unclosed quote or a final backslash. */
-static int parse_word(const char **at, char *out)
+/* Copy the words of a command to `out`, each with a NUL after it. Return their number, or -1 for an
+ * unclosed quote or a final backslash. `out` has room for as many bytes as the command takes. */
+static int split_words(const char *s, char *out)
 {
-    char quote = 0;
-    const char *s = *at;
-    for (; *s && (quote || !is_space(*s)); s++) {
-        if (quote ? *s == quote : *s == '\'' || *s == '"') quote = (char)(quote ? 0 : *s);
-        else if (*s == '\\' && quote != '\'') {
-            if (!*++s) return -1;
-            *out++ = *s;
-        } else *out++ = *s;
+    for (int count = 0;; count++) {
+        char quote = 0;
+        while (is_space(*s)) s++;
+        if (!*s) return count;
+        for (; *s && (quote || !is_space(*s)); s++) {
+            if (quote ? *s == quote : *s == '\'' || *s == '"') quote = (char)(quote ? 0 : *s);
+            else if (*s == '\\' && quote != '\'') {
+                if (!*++s) return -1;
+                *out++ = *s;
+            } else *out++ = *s;
+        }
+        if (quote) return -1;
+        *out++ = 0;
     }
-    *out = 0;
-    *at = s;
-    return quote ? -1 : 0;
-}
-
-static int parse_words(sgt_filter *f, const char *command, const char *said, sgt_error *err)
-{
-    size_t n = strlen(command);
-    char *word = malloc(n + 1);
-    int rc = SGT_OK;
-    /* at most n / 2 + 1 words, as white space separates them, and a NULL */
-    f->words = calloc(n / 2 + 2, sizeof *f->words);
-    if (!word || !f->words) rc = sgt_fail_memory(err, said);
-    while (!rc) {
-        while (is_space(*command)) command++;
-        if (!*command) break;
-        if (parse_word(&command, word) < 0)
-            rc =
-                sgt_fail(err, SGT_EUSAGE, "filter: \"%s\": an unfinished quote or backslash", said);
-        else if (!(f->words[f->count++] = strdup(word))) rc = sgt_fail_memory(err, said);
-    }
-    if (!rc && !f->count)
-        rc = sgt_fail(err, SGT_EUSAGE,
-                      "filter: \"%s\": expected EXT=COMMAND, such as 'pdf=pdftotext {} -'", said);
-    free(word);
-    return rc;
 }
 
 int sgt_filter_set(sgt_filter *f, const char *said, int lines, sgt_error *err)
@@ -75,21 +55,22 @@ int sgt_filter_set(sgt_filter *f, const char *said, int lines, sgt_error *err)
         f->told = 1;
         command = strchr(command, ':') + 1;
     }
-    size_t n = (size_t)(equals - ext);
-    int rc = (f->ending = malloc(n + 2)) ? SGT_OK : sgt_fail_memory(err, said);
-    if (!rc) {
-        f->ending[0] = '.';
-        memcpy(f->ending + 1, ext, n);
-        f->ending[n + 1] = 0;
-        rc = parse_words(f, command, said, err);
+    f->words = malloc(strlen(command) + 1);
+    if (!f->words || asprintf(&f->ending, ".%.*s", (int)(equals - ext), ext) < 0) {
+        f->ending = NULL;
+        sgt_filter_free(f);
+        return sgt_fail_memory(err, said);
     }
-    if (rc < 0) sgt_filter_free(f);
-    return rc;
+    f->count = split_words(command, f->words);
+    if (f->count > 0) return SGT_OK;
+    const char *why = f->count < 0 ? "an unfinished quote or backslash"
+                                   : "expected EXT=COMMAND, such as 'pdf=pdftotext {} -'";
+    sgt_filter_free(f);
+    return sgt_fail(err, SGT_EUSAGE, "filter: \"%s\": %s", said, why);
 }
 
 void sgt_filter_free(sgt_filter *f)
 {
-    for (size_t i = 0; f->words && i < f->count; i++) free(f->words[i]);
     free(f->words);
     free(f->ending);
     *f = (sgt_filter){.count = 0};
@@ -101,68 +82,54 @@ int sgt_filter_ends(const sgt_filter *f, const char *path)
     return n > m && path[n - m - 1] != '/' && !strcasecmp(path + n - m, f->ending);
 }
 
-/* Return `word` with every {} replaced, malloc'd. *replaced is set if there was one. */
-static char *fill_word(const char *word, const char *before, const char *path, int *replaced)
+/* Return the command for `path`, whose words lie end to end in *text. The caller frees both. NULL: out
+ * of memory. */
+static char **fill_words(const sgt_filter *f, const char *path, char **text)
 {
-    size_t room = strlen(word) + 1, each = strlen(before) + strlen(path);
-    for (const char *s = word; (s = strstr(s, "{}")); s += 2) room += each;
-    char *out = malloc(room), *at = out;
-    for (const char *s = word; out;) {
-        const char *braces = strstr(s, "{}");
-        if (!braces) {
-            memcpy(at, s, strlen(s) + 1);
-            break;
-        }
-        memcpy(at, s, (size_t)(braces - s));
-        at = stpcpy(stpcpy(at + (braces - s), before), path);
-        s = braces + 2;
-        *replaced = 1;
+    const char *before = *path == '-' ? "./" : "", *word = f->words, *braces;
+    char **words = calloc((size_t)f->count + 2, sizeof *words);
+    size_t n;
+    int replaced = 0;
+    *text = NULL;
+    FILE *to = words ? open_memstream(text, &n) : NULL;
+    for (int i = 0; to && i < f->count; i++, word += strlen(word) + 1) {
+        for (; (braces = strstr(word, "{}")); word = braces + 2, replaced = 1)
+            fprintf(to, "%.*s%s%s", (int)(braces - word), word, before, path);
+        fprintf(to, "%s%c", word, 0);
     }
-    return out;
-}
-
-static void free_words(char **words)
-{
-    for (size_t i = 0; words && words[i]; i++) free(words[i]);
-    free(words);
-}
-
-/* Return the command for `path`, to be freed with free_words; NULL: out of memory. */
-static char **fill_words(const sgt_filter *f, const char *path)
-{
-    const char *before = *path == '-' ? "./" : "";
-    char **words = calloc(f->count + 2, sizeof *words);
-    int replaced = 0, whole = words != NULL;
-    size_t i = 0;
-    for (; whole && i < f->count; i++)
-        whole = (words[i] = fill_word(f->words[i], before, path, &replaced)) != NULL;
-    if (whole && !replaced) whole = (words[i] = fill_word("{}", before, path, &replaced)) != NULL;
-    if (whole) return words;
-    free_words(words);
-    return NULL;
+    if (to && !replaced) fprintf(to, "%s%s%c", before, path, 0);
+    if (!to || fclose(to) != 0) {
+        free(words);
+        return NULL;
+    }
+    char *at = *text;
+    for (int i = 0; i < f->count + !replaced; i++, at += strlen(at) + 1) words[i] = at;
+    return words;
 }
 
 /* ---- children ---- */
 
 int sgt_filter_start(const sgt_filter *f, const char *path, sgt_child *child, sgt_error *err)
 {
-    int ends[2], failed;
-    char **words = fill_words(f, path);
-    if (!words) return sgt_fail_memory(err, path);
-    if (pipe2(ends, O_CLOEXEC) < 0) {
-        free_words(words);
-        return sgt_fail_errno(err, "%s: no pipe for its filter", path);
-    }
-    failed = sgt_process_start(
-        &child->pid,
-        &(sgt_process){.program = words[0], .argv = words, .out = ends[1], .group = 1});
+    int ends[2], failed = 0;
+    char *text, **words = fill_words(f, path, &text);
+    const int rc = !words ? sgt_fail_memory(err, path)
+                   : pipe2(ends, O_CLOEXEC) < 0
+                       ? sgt_fail_errno(err, "%s: no pipe for its filter", path)
+                       : SGT_OK;
+    if (!rc)
+        failed = sgt_process_start(
+            &child->pid,
+            &(sgt_process){.program = words[0], .argv = words, .out = ends[1], .group = 1});
+    free(words);
+    free(text);
+    if (rc < 0) return rc;
     close(ends[1]);
-    free_words(words);
     child->fd = ends[0];
     if (!failed) return SGT_OK;
     close(ends[0]);
     errno = failed;
-    return sgt_fail_errno(err, "%s: its filter %s cannot be started", path, f->words[0]);
+    return sgt_fail_errno(err, "%s: its filter %s cannot be started", path, f->words);
 }
 
 static void pause_ms(long ms) { nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL); }
@@ -187,12 +154,12 @@ int sgt_filter_end(const sgt_filter *f, const char *path, sgt_child *child, cons
     }
     child->pid = 0;
     if (ended < 0)
-        return sgt_fail_errno(err, "%s: how its filter %s ended is not known", path, f->words[0]);
+        return sgt_fail_errno(err, "%s: how its filter %s ended is not known", path, f->words);
     if (WIFSIGNALED(status))
         return sgt_fail(err, SGT_EIO, "%s: its filter %s was ended by signal %d (%s)", path,
-                        f->words[0], WTERMSIG(status), strsignal(WTERMSIG(status)));
+                        f->words, WTERMSIG(status), strsignal(WTERMSIG(status)));
     if (WEXITSTATUS(status) != 0)
-        return sgt_fail(err, SGT_EIO, "%s: its filter %s failed: exit code %d", path, f->words[0],
+        return sgt_fail(err, SGT_EIO, "%s: its filter %s failed: exit code %d", path, f->words,
                         WEXITSTATUS(status));
     return SGT_OK;
 }

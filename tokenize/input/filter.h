@@ -21,10 +21,10 @@
 
 typedef struct sgt_filter {
     char *ending; /* ending of its files: ".pdf" */
-    char **words; /* words of the command, NULL after the last */
-    size_t count;
-    int lines; /* 1: the command prints JSONL */
-    int told;  /* 1: its text says what the command prints */
+    char *words;  /* words of the command, each with a NUL after it */
+    int count;    /* number of words */
+    int lines;    /* 1: the command prints JSONL */
+    int told;     /* 1: its text says what the command prints */
 } sgt_filter;
 
 /* Parse a filter's text `said`. lines: 1 if the command prints JSONL unless `said` tells. Return 0

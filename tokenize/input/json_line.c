@@ -78,8 +78,6 @@ static uint8_t simple_escape(uint8_t c)
     return table[c];
 }
 
-typedef enum found { NOTHING, NO_STRING, TEXT, ESCAPED_TEXT } found;
-
 typedef struct scan {
     uint8_t *s; /* the next byte */
     uint8_t *scratch;
@@ -88,10 +86,10 @@ typedef struct scan {
     size_t depth;    /* number of open objects and arrays */
     /* number of open containers, from the outermost, that the path leads through */
     size_t matched;
-    found found; /* kind of the field's value */
-    uint8_t *text, *text_end;
-    uint8_t *value, *value_end; /* the field's value, of any kind; NULL: not there, or not ended */
+    /* the field's value, of any kind; NULL: not there, or not ended */
+    uint8_t *value, *value_end;
     size_t value_depth;
+    int escaped;                         /* 1: the value is a string with a backslash in it */
     uint8_t objects[SGT_JSON_DEPTH / 8]; /* one bit per open container; 1: an object, 0: an array */
 } scan;
 
@@ -296,18 +294,17 @@ static int read_name(scan *c)
     return n == c->path->lengths[c->depth - 1] && !memcmp(name, c->path->names[c->depth - 1], n);
 }
 
-/* Read a value, within the field or without. For a container, read only its opening and return
- * 1. */
-static int read_any(scan *c, int on_path)
+/* Read a value, and note where it is if it is the field's. For a container, read only its opening and
+ * return 1. */
+static int read_value(scan *c, int on_path)
 {
-    size_t depth = c->depth;
-    int is_field = on_path && depth == c->path->count, escaped;
+    const int is_field = on_path && c->depth == c->path->count;
     uint8_t *text, *end;
+    int rc, escaped = 0;
     if (on_path) {
-        c->found = is_field ? NO_STRING : NOTHING;
         c->value = is_field ? c->s : NULL;
         c->value_end = NULL;
-        c->value_depth = depth;
+        c->value_depth = c->depth;
     }
     switch (*c->s) {
     case '{':
@@ -315,26 +312,17 @@ static int read_any(scan *c, int on_path)
         if (on_path && !is_field) c->matched = c->depth;
         return 1;
     case '[': return open_container(c, 0) < 0 ? -1 : 1;
-    case '"':
-        if (read_string(c, &text, &end, &escaped) < 0) return -1;
-        if (!is_field) return 0;
-        c->found = escaped ? ESCAPED_TEXT : TEXT;
-        c->text = text;
-        c->text_end = end;
-        return 0;
-    case 't': return read_word(c, "true");
-    case 'f': return read_word(c, "false");
-    case 'n': return read_word(c, "null");
-    default: return *c->s == '-' || is_digit(*c->s) ? read_number(c) : wrong(c, "expected a value");
+    case '"': rc = read_string(c, &text, &end, &escaped); break;
+    case 't': rc = read_word(c, "true"); break;
+    case 'f': rc = read_word(c, "false"); break;
+    case 'n': rc = read_word(c, "null"); break;
+    default: rc = *c->s == '-' || is_digit(*c->s) ? read_number(c) : wrong(c, "expected a value");
     }
-}
-
-/* Do the same, and note where the field's value ends, if this was all of it. */
-static int read_value(scan *c, int on_path)
-{
-    const int opened = read_any(c, on_path);
-    if (!opened && on_path) c->value_end = c->s;
-    return opened;
+    if (is_field) {
+        c->value_end = c->s;
+        c->escaped = escaped;
+    }
+    return rc;
 }
 
 static int read_object(scan *c)
@@ -364,66 +352,48 @@ static int read_object(scan *c)
     return 0;
 }
 
-/* Read an object, and check that nothing follows it in the line. */
-static int read_line(scan *c)
-{
-    if (read_object(c) < 0) return -1;
-    skip_space(c);
-    return *c->s == '\n' ? 0 : wrong(c, "something after the object");
-}
-
-static void begin(scan *c, const sgt_json_path *p, uint8_t *line, uint8_t *scratch)
+/* Read the object at `line`. whole: nothing may follow it in the line. Return NULL, or why it is bad. */
+static const char *scan_line(scan *c, const sgt_json_path *p, uint8_t *line, uint8_t *scratch,
+                             int whole)
 {
     c->s = line;
     c->scratch = scratch;
     c->path = p;
     c->why = NULL;
-    c->depth = c->matched = c->value_depth = 0;
-    c->found = NOTHING;
-    c->text = c->text_end = line;
+    c->depth = c->matched = 0;
     c->value = c->value_end = NULL;
+    if (read_object(c) < 0) return c->why;
+    skip_space(c);
+    if (whole && *c->s != '\n') wrong(c, "something after the object");
+    return c->why;
 }
 
 const char *sgt_json_value(const sgt_json_path *p, uint8_t *line, uint8_t *scratch, size_t *at,
                            size_t *n)
 {
     scan c;
-    begin(&c, p, line, scratch);
+    const char *why = scan_line(&c, p, line, scratch, 1);
     *at = *n = 0;
-    if (read_line(&c) < 0) return c.why;
-    if (!c.value) return NULL;
+    if (why || !c.value) return why;
     *at = (size_t)(c.value - line);
     *n = (size_t)(c.value_end - c.value);
     return NULL;
 }
 
-static const char *find_text(const sgt_json_path *p, uint8_t *line, uint8_t *scratch,
-                             sgt_json_text *t, int (*read)(scan *))
+const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratch, int whole,
+                          sgt_json_text *t)
 {
     scan c; /* its last member is left unset: it is 8 KiB, and read only where it was written */
-    begin(&c, p, line, scratch);
-    *t = (sgt_json_text){.at = SGT_JSON_NOWHERE};
-    if (read(&c) < 0) {
-        t->at = (size_t)(c.s - line);
-        return c.why;
-    }
-    if (c.found == NOTHING) return "the field is missing";
-    if (c.found == NO_STRING) return "the field is not a string";
-    t->at = (size_t)(c.text - line);
-    t->length = (size_t)(c.text_end - c.text);
-    if (c.found == ESCAPED_TEXT) t->length = unescape(c.text, t->length, scratch, &t->surrogates);
+    const char *why = scan_line(&c, p, line, scratch, whole);
+    *t = (sgt_json_text){.at = why ? (size_t)(c.s - line) : SGT_JSON_NOWHERE};
+    if (why) return why;
+    if (!c.value) return "the field is missing";
+    if (*c.value != '"') return "the field is not a string";
+    uint8_t *text = c.value + 1;
+    t->at = (size_t)(text - line);
+    t->length = (size_t)(c.value_end - 1 - text);
+    if (c.escaped) t->length = unescape(text, t->length, scratch, &t->surrogates);
     return NULL;
-}
-
-const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratch, sgt_json_text *t)
-{
-    return find_text(p, line, scratch, t, read_line);
-}
-
-const char *sgt_json_first(const sgt_json_path *p, uint8_t *line, uint8_t *scratch,
-                           sgt_json_text *t)
-{
-    return find_text(p, line, scratch, t, read_object);
 }
 
 /* ---- the documents of a block of lines ---- */
@@ -457,7 +427,7 @@ static int is_blank(const uint8_t *line)
 static const char *read_document(block *b, uint8_t *line, size_t n, sgt_json_text *t)
 {
     size_t good = b->valid ? n : sgt_utf8_valid(line, n);
-    if (good == n) return sgt_json_line(b->path, line, b->u->scratch, t);
+    if (good == n) return sgt_json_line(b->path, line, b->u->scratch, 1, t);
     t->at = good;
     return "not UTF-8";
 }

@@ -4,7 +4,7 @@
  *     sgt_json_path path;
  *     if (sgt_json_path_set(&path, "page.text", &err) < 0) ...;
  *     sgt_json_text t;
- *     const char *why = sgt_json_line(&path, line, scratch, &t);
+ *     const char *why = sgt_json_line(&path, line, scratch, 1, &t);
  *     if (!why) use(line + t.at, t.length);
  *
  * Why not simdjson: version 3.0 (Debian 12) refuses any string with a lone surrogate. Its on-demand
@@ -42,16 +42,13 @@ typedef struct sgt_json_text {
     uint64_t surrogates; /* number of surrogates without the other half, each replaced by U+FFFD */
 } sgt_json_text;
 
-/* Find the string at the end of the path. The line must be one object in UTF-8 and end in a
- * newline, with SGT_JSON_PAD readable bytes after it. Escapes are decoded in place, through scratch
- * (room for the line and SGT_JSON_PAD bytes). If a name occurs twice, the last one counts, as in
- * Python's json. Return NULL, or why the line is bad, as a static string. */
-const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratch,
+/* Find the string at the end of the path. The line must begin with an object, in UTF-8, and end in a
+ * newline, with SGT_JSON_PAD readable bytes after it. whole: nothing may follow the object. Escapes
+ * are decoded in place, through scratch (room for the line and SGT_JSON_PAD bytes). If a name occurs
+ * twice, the last one counts, as in Python's json. Return NULL, or why the line is bad, as a static
+ * string. */
+const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratch, int whole,
                           sgt_json_text *t);
-
-/* Do what sgt_json_line does, for the first object of a line: anything may follow it. */
-const char *sgt_json_first(const sgt_json_path *p, uint8_t *line, uint8_t *scratch,
-                           sgt_json_text *t);
 
 /* Find the value at the end of the path, of any kind, as it is written: line[*at ... *at + *n), or
  * *n 0 if it is missing. The line stays as it is. Otherwise like sgt_json_line. */

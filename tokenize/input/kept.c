@@ -171,34 +171,23 @@ static void put_decimal(FILE *to, int64_t v, int scale)
 /* Write a number, which may be any bits. JSON has no infinity. */
 static void put_number(FILE *to, const sgt_parquet_column *c, const uint8_t *p)
 {
-    const int is_unsigned = c->is_unsigned, scale = c->scale;
+    const int is_float = c->type == SGT_PARQUET_FLOAT;
     int32_t i;
-    int64_t l;
+    int64_t v;
     float f;
     double d;
-    switch (c->type) {
-    case SGT_PARQUET_INT32:
-        memcpy(&i, p, sizeof i);
-        if (scale) put_decimal(to, i, scale);
-        else if (is_unsigned) fprintf(to, "%" PRIu32, (uint32_t)i);
-        else fprintf(to, "%" PRId32, i);
-        return;
-    case SGT_PARQUET_INT64:
-        memcpy(&l, p, sizeof l);
-        if (scale) put_decimal(to, l, scale);
-        else if (is_unsigned) fprintf(to, "%" PRIu64, (uint64_t)l);
-        else fprintf(to, "%" PRId64, l);
-        return;
-    case SGT_PARQUET_FLOAT:
-        memcpy(&f, p, sizeof f);
-        if (isfinite(f)) fprintf(to, "%.9g", (double)f);
+    if (is_float || c->type == SGT_PARQUET_DOUBLE) {
+        memcpy(is_float ? (void *)&f : &d, p, is_float ? sizeof f : sizeof d);
+        if (is_float) d = (double)f;
+        if (isfinite(d)) fprintf(to, "%.*g", is_float ? 9 : 17, d);
         else fputs("null", to);
         return;
-    default:
-        memcpy(&d, p, sizeof d);
-        if (isfinite(d)) fprintf(to, "%.17g", d);
-        else fputs("null", to);
     }
+    memcpy(c->type == SGT_PARQUET_INT32 ? (void *)&i : &v, p, sgt_parquet_width(c->type));
+    if (c->type == SGT_PARQUET_INT32) v = c->is_unsigned ? (int64_t)(uint32_t)i : i;
+    if (c->scale) put_decimal(to, v, c->scale);
+    else if (c->is_unsigned) fprintf(to, "%" PRIu64, (uint64_t)v);
+    else fprintf(to, "%" PRId64, v);
 }
 
 static void put_string(FILE *to, const uint8_t *s, size_t n)
@@ -227,12 +216,8 @@ static int put_value(sgt_kept_rows *r, const column *c, uint64_t row, sgt_error 
         return SGT_OK;
     }
     if (sgt_utf8_valid(s, n) < n) {
-        if (3 * n > r->clean_room) {
-            free(r->clean);
-            r->clean_room = 0;
-            if (!(r->clean = malloc(3 * n))) return sgt_fail_memory(err, r->file->path);
-            r->clean_room = 3 * n;
-        }
+        const int rc = sgt_reserve(&r->clean, &r->clean_room, 3 * n, 1, r->file->path, err);
+        if (rc < 0) return rc;
         n = sgt_utf8_replace(r->clean, s, n);
         s = r->clean;
     }

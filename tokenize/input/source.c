@@ -436,52 +436,34 @@ struct sgt_ahead {
     size_t running;
 };
 
-/* Wait for room in the slot's ring. Return the length of the contiguous room at *at, or 0 when
- * reading is cancelled. */
-static size_t wait_room(sgt_ahead *a, slot *s, uint8_t **at)
-{
-    pthread_mutex_lock(&a->lock);
-    while (s->made - s->used == SGT_AHEAD_BYTES && !sgt_stopped(&a->closing))
-        pthread_cond_wait(&a->changed, &a->lock);
-    size_t room = SGT_AHEAD_BYTES - (size_t)(s->made - s->used),
-           from = (size_t)(s->made % SGT_AHEAD_BYTES);
-    if (sgt_stopped(&a->closing)) room = 0;
-    pthread_mutex_unlock(&a->lock);
-    *at = s->bytes + from;
-    if (room > SGT_AHEAD_BYTES - from) room = SGT_AHEAD_BYTES - from;
-    return room < CHUNK ? room : CHUNK;
-}
-
-/* Record what the thread has read into the slot. */
-static void add_bytes(sgt_ahead *a, slot *s, size_t made, uint64_t raw, int ended, int rc)
-{
-    pthread_mutex_lock(&a->lock);
-    s->made += made;
-    s->raw = raw;
-    s->ended = ended;
-    s->rc = rc;
-    pthread_cond_broadcast(&a->changed);
-    pthread_mutex_unlock(&a->lock);
-}
-
+/* Read file f into the slot, to its end. */
 static void fill_slot(sgt_ahead *a, const sgt_corpus_file *f, slot *s)
 {
     sgt_source *source = NULL;
-    uint64_t raw = 0;
-    int end = 0, rc = SGT_OK;
+    int end = 0, over = 0, rc = SGT_OK;
     if (!s->bytes && !(s->bytes = malloc(SGT_AHEAD_BYTES))) rc = sgt_fail_memory(&s->err, f->path);
     if (!rc) rc = sgt_source_open(&source, f, a->o.stop, &a->closing, &s->err);
-    while (!rc && !end) {
-        uint8_t *at;
-        size_t n = 0, room = wait_room(a, s, &at);
-        if (!room) break;
-        rc = sgt_source_read(source, at, &n, room, &end, &s->err);
-        raw = sgt_source_raw(source);
-        if (!rc && !end) add_bytes(a, s, n, raw, 0, 0);
-        else add_bytes(a, s, n, raw, rc == 0, 0);
-    }
+    pthread_mutex_lock(&a->lock);
+    do {
+        while (s->made - s->used == SGT_AHEAD_BYTES && !sgt_stopped(&a->closing))
+            pthread_cond_wait(&a->changed, &a->lock);
+        const size_t from = (size_t)(s->made % SGT_AHEAD_BYTES),
+                     room = at_most(SGT_AHEAD_BYTES - (size_t)(s->made - s->used), CHUNK);
+        size_t n = 0;
+        over = sgt_stopped(&a->closing);
+        pthread_mutex_unlock(&a->lock);
+        if (!rc && !over)
+            rc = sgt_source_read(source, s->bytes + from, &n, at_most(room, SGT_AHEAD_BYTES - from),
+                                 &end, &s->err);
+        pthread_mutex_lock(&a->lock);
+        s->made += n;
+        if (source) s->raw = sgt_source_raw(source);
+        s->ended = end || rc < 0;
+        s->rc = rc;
+        pthread_cond_broadcast(&a->changed);
+    } while (!rc && !end && !over);
+    pthread_mutex_unlock(&a->lock);
     sgt_source_close(source);
-    if (rc < 0) add_bytes(a, s, 0, raw, 1, rc);
 }
 
 /* Take the next packed or filtered file and its slot. Return NULL if all are taken, or reading is
@@ -510,14 +492,14 @@ static void *read_files(void *arg)
     return NULL;
 }
 
-static int start_threads(sgt_ahead *a, uint64_t first, sgt_error *err)
+static int start_threads(sgt_ahead *a, sgt_error *err)
 {
     const sgt_corpus *c = a->o.corpus;
-    size_t most = a->o.threads ? a->o.threads : 1, threads = 1; /* one thread for file `first` */
+    size_t most = a->o.threads ? a->o.threads : 1, threads = 0;
     int failed = 0;
-    for (uint64_t i = first + 1; i < c->count && threads < most; i++)
+    for (uint64_t i = a->next_file; i < c->count && threads < most; i++)
         threads += sgt_corpus_made(&c->files[i]) != 0;
-    a->next_file = first;
+    if (!threads) return SGT_OK;
     a->slot_count = 2 * threads;
     a->slots = calloc(a->slot_count, sizeof *a->slots);
     a->threads = calloc(threads, sizeof *a->threads);
@@ -535,10 +517,13 @@ int sgt_ahead_new(sgt_ahead **out, const sgt_ahead_options *o, sgt_error *err)
     sgt_ahead *a = calloc(1, sizeof *a);
     if (!a) return sgt_fail_memory(err, "reading inputs");
     a->o = *o;
+    a->next_file = o->first;
     pthread_mutex_init(&a->lock, NULL);
     pthread_cond_init(&a->changed, NULL);
-    *out = a;
-    return SGT_OK;
+    const int rc = start_threads(a, err);
+    if (rc < 0) sgt_ahead_free(a);
+    else *out = a;
+    return rc;
 }
 
 void sgt_ahead_free(sgt_ahead *a)
@@ -559,67 +544,42 @@ void sgt_ahead_free(sgt_ahead *a)
 
 /* ---- reading ahead: the caller ---- */
 
-/* Wait until the slot has bytes that the caller has not read, or has ended. Set *made to the bytes
- * of the stream written so far. */
-static int wait_bytes(sgt_source *s, uint64_t *made, int *ended, sgt_error *err)
-{
-    sgt_ahead *a = s->ahead;
-    slot *from = s->slot;
-    int over = 0;
-    pthread_mutex_lock(&a->lock);
-    while (from->made == from->used && !from->ended && !over) {
-        sgt_wait_briefly(&a->changed, &a->lock);
-        over = sgt_stopped(s->stop) || sgt_stopped(s->cancel);
-    }
-    *made = from->made;
-    *ended = from->ended;
-    s->raw = from->raw;
-    pthread_mutex_unlock(&a->lock);
-    return over ? sgt_fail(err, SGT_ESTOPPED, "stopped") : SGT_OK;
-}
-
-static void give_room(sgt_ahead *a, slot *s, uint64_t used)
-{
-    pthread_mutex_lock(&a->lock);
-    s->used = used;
-    pthread_cond_broadcast(&a->changed);
-    pthread_mutex_unlock(&a->lock);
-}
-
 static int read_slot(sgt_source *source, uint8_t *p, size_t *n, size_t want, int *end,
                      sgt_error *err)
 {
+    sgt_ahead *a = source->ahead;
     slot *s = source->slot;
-    while (*n < want && !*end) {
-        uint64_t made;
-        int ended, rc = wait_bytes(source, &made, &ended, err);
-        if (rc < 0) return rc;
-        uint64_t used = s->used;
-        while (used < made && *n < want) {
-            size_t from = (size_t)(used % SGT_AHEAD_BYTES), k = SGT_AHEAD_BYTES - from;
-            if (k > made - used) k = (size_t)(made - used);
-            if (k > want - *n) k = want - *n;
-            memcpy(p + *n, s->bytes + from, k);
-            *n += k;
-            used += k;
+    int rc = SGT_OK;
+    pthread_mutex_lock(&a->lock);
+    while (*n < want && !*end && !rc) {
+        while (s->made == s->used && !s->ended && !rc) {
+            sgt_wait_briefly(&a->changed, &a->lock);
+            if (sgt_stopped(source->stop) || sgt_stopped(source->cancel))
+                rc = sgt_fail(err, SGT_ESTOPPED, "stopped");
         }
-        give_room(source->ahead, s, used);
-        if (!ended || used < made) continue;
-        if (s->rc < 0) {
-            if (err) *err = s->err;
-            return s->rc;
-        }
-        *end = 1;
+        const size_t from = (size_t)(s->used % SGT_AHEAD_BYTES),
+                     there = at_most((size_t)(s->made - s->used), want - *n),
+                     k = rc ? 0 : at_most(there, SGT_AHEAD_BYTES - from);
+        source->raw = s->raw;
+        pthread_mutex_unlock(&a->lock);
+        if (k) memcpy(p + *n, s->bytes + from, k);
+        *n += k;
+        pthread_mutex_lock(&a->lock);
+        s->used += k;
+        pthread_cond_broadcast(&a->changed);
+        if (rc || !s->ended || s->used < s->made) continue;
+        *end = !s->rc;
+        rc = s->rc;
+        if (rc < 0 && err) *err = s->err;
     }
-    return SGT_OK;
+    pthread_mutex_unlock(&a->lock);
+    return rc;
 }
 
 int sgt_ahead_open(sgt_ahead *a, uint64_t file, sgt_source **out, sgt_error *err)
 {
     const sgt_corpus_file *f = &a->o.corpus->files[file];
     if (!sgt_corpus_made(f)) return sgt_source_open(out, f, a->o.stop, a->o.cancel, err);
-    int rc = a->slots ? SGT_OK : start_threads(a, file, err);
-    if (rc < 0) return rc;
     sgt_source *s = calloc(1, sizeof *s);
     if (!s) return sgt_fail_memory(err, f->path);
     *s = (sgt_source){.read = read_slot,

@@ -61,19 +61,20 @@ uint64_t sgt_source_raw(const sgt_source *s);
 
 typedef struct sgt_ahead_options {
     const sgt_corpus *corpus;
+    uint64_t first;                /* the first file that will be opened */
     size_t threads;                /* threads that read ahead; 0: one */
     const sgt_stop *stop, *cancel; /* requesting either ends every wait with SGT_ESTOPPED */
 } sgt_ahead_options;
 
 typedef struct sgt_ahead sgt_ahead;
 
+/* Start the threads, no more than there are files to read ahead. */
 int sgt_ahead_new(sgt_ahead **out, const sgt_ahead_options *o, sgt_error *err);
 /* Free a, whose sources are closed. NULL is allowed. */
 void sgt_ahead_free(sgt_ahead *a);
 
-/* Open file `file`: any file at first, and the next one from then on, when the one before is
- * closed; one that is closed before its end must be the last. The threads start at the first file
- * that is packed or filtered. They hold at most 2 * threads such files at once, each with at most
+/* Open file `file`: o->first at first, and the next one from then on, when the one before is closed;
+ * one that is closed before its end must be the last. The threads hold at most 2 * threads such files at once, each with at most
  * SGT_AHEAD_BYTES in memory. An error in such a file is reported by sgt_source_read, after the bytes
  * that could be read. */
 int sgt_ahead_open(sgt_ahead *a, uint64_t file, sgt_source **out, sgt_error *err);
