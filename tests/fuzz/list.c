@@ -51,8 +51,7 @@ void fuzz_list(const uint8_t *data, size_t size)
     const char *inputs[] = {at};
     int before = open(".", O_PATH | O_CLOEXEC);
     must(before >= 0 && chdir(path_of("in")) == 0, "we can be there");
-    const sgt_tokenize_options o = {
-        .inputs = inputs, .input_count = 1, .out = "out", .binary = SGT_BINARY_KEEP, .hidden = 1};
+    const sgt_tokenize_options o = {.inputs = inputs, .input_count = 1, .out = "out"};
     int rc = sgt_corpus_list(&c, &o, &err);
     if (rc < 0) must_say(rc, &err);
     else check_files(c);

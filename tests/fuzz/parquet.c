@@ -37,12 +37,8 @@ static int take_unit(XXH3_state_t *hash, sgt_unit *u, const sgt_corpus *c,
 
 static result read_all(const char *path, const char *column, size_t piece)
 {
-    const sgt_tokenize_options o = {.inputs = &path,
-                                    .input_count = 1,
-                                    .field = column,
-                                    .skip_bad = 1,
-                                    .binary = SGT_BINARY_KEEP,
-                                    .hidden = 1};
+    const sgt_tokenize_options o = {
+        .inputs = &path, .input_count = 1, .field = column, .skip_bad = 1};
     result got = {0};
     sgt_corpus *c = NULL;
     sgt_text_feed *f = NULL;
@@ -72,8 +68,7 @@ static result read_all(const char *path, const char *column, size_t piece)
 /* Columns beside the text give a JSON object a row, or one error. */
 static void read_kept(const char *path, const char *list)
 {
-    const sgt_tokenize_options o = {
-        .inputs = &path, .input_count = 1, .binary = SGT_BINARY_KEEP, .hidden = 1};
+    const sgt_tokenize_options o = {.inputs = &path, .input_count = 1};
     sgt_corpus *c = NULL;
     sgt_kept_names names;
     sgt_kept_rows *rows = NULL;

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 15876,
+    "tokenize": 15365,
     "loader": 8831,
     "train": 13678,
     "kernels": 12186,

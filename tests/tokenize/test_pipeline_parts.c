@@ -20,8 +20,7 @@ TestSuite(pipeline_parts, .init = enter_scratch, .fini = leave_scratch);
 static sgt_corpus *list(const char *input)
 {
     sgt_corpus *c;
-    sgt_tokenize_options o = {
-        .inputs = &input, .input_count = 1, .out = "out", .binary = SGT_BINARY_KEEP, .hidden = 1};
+    sgt_tokenize_options o = {.inputs = &input, .input_count = 1, .binary = SGT_BINARY_KEEP};
     must(sgt_corpus_list(&c, &o, why));
     return c;
 }

@@ -490,7 +490,6 @@ static int prepare(text_bench *b, const bench_call *call, sgt_error *err)
     const sgt_tokenize_options inputs = {.inputs = (const char *const *)call->operands,
                                          .input_count = call->count,
                                          .binary = SGT_BINARY_KEEP,
-                                         .hidden = 1,
                                          .notice = call->notice,
                                          .stop = call->stop};
     int rc;
