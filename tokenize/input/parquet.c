@@ -153,12 +153,13 @@ static void pass(thrift *t, uint64_t n)
     else t->at += n;
 }
 
-/* Return the bytes of a string. */
+/* Return the bytes of a string; none if it is cut off. */
 static const uint8_t *read_bytes(thrift *t, size_t *n)
 {
-    *n = (size_t)read_varint(t);
+    const uint64_t length = read_varint(t);
     const uint8_t *bytes = t->at;
-    pass(t, *n);
+    pass(t, length);
+    *n = t->cut || t->wrong ? 0 : (size_t)length;
     return bytes;
 }
 
