@@ -793,6 +793,7 @@ int sgt_out_join(sgt_out *o, const sgt_out_request *r, sgt_error *err)
             break;
         }
         if (rc == 1 && (rc = lock_work(o, LOCK_SH, err)) == 0) {
+            o->had_work = 1; /* it is another rank's, even if it was made since approach() */
             rc = check_joined(o, r, err);
             break;
         }
