@@ -11,6 +11,7 @@
 #include "loader/base/philox.h"
 #include "tokenize/input/feed.h"
 #include "tokenize/parts/buckets.h"
+#include "tokenize/parts/dedup.h"
 #include "tokenize/parts/meet.h"
 #include "tokenize/parts/order.h"
 #include "tests/expect.h"
@@ -230,6 +231,32 @@ static sgt_made *some_files(const char *out, int from, int to)
     must(sgt_tokenize(&o, NULL, why));
     must(sgt_made_open(&set, out, why));
     return set;
+}
+
+/* A table that holds few documents takes more passes, and finds the same duplicates. */
+Test(pipeline_sets, duplicates_are_found_in_passes)
+{
+    sgt_ranks rank = {.size = 2};
+    sgt_tokenize_options o = {.dedup = 1, .val_fraction = .4, .ranks = &rank};
+    sgt_tokenize_result result;
+    sgt_dedup *d;
+    sgt_made *part;
+    char *want, *got;
+    make_corpus();
+    must(make(o, "out", &result, why));
+    must(sgt_made_open(&part, "out/.work/part-000000", why));
+    sgt_dedup_request r = {.parts = &part, .count = 1, .work = "w", .memory = UINT64_MAX};
+    must(sgt_dedup_find(&r, why));
+    const size_t n = get_file(&want, "w/sorting/left-out");
+    r.memory = 0;
+    must(sgt_dedup_find(&r, why));
+    cr_assert(get_file(&got, "w/sorting/left-out") == n && !memcmp(got, want, n));
+    must(sgt_dedup_open(&d, &r, why));
+    cr_assert(sgt_dedup_count(d) > 0 && sgt_dedup_left_out(d, 0, 0) > 0);
+    sgt_dedup_close(d);
+    sgt_made_close(part);
+    free(want);
+    free(got);
 }
 
 /* Shuffled documents are the same for any number of ranks, whether a bucket is loaded into memory

@@ -2,17 +2,16 @@
  * earlier document of the input, in either split. The first one stays.
  *
  * While a part is made, each of its documents leaves a record in the part's documents.sgt
- * (record.h). When all parts are complete, ranks that meet divide the work (meet.h), through
- * files in WORK/sorting/duplicates:
+ * (record.h). When all parts are complete, one rank reads all records in the order of the input, and
+ * writes WORK/sorting/left-out: one bit per document. The other ranks wait for it (meet.h).
  *
- * 1. Each rank scatters the records of its parts over bucket files, by their hashes: from-RANK/.
- * 2. Each rank reads some of the buckets, from all ranks, one after the other. It sorts them and
- *    lists the duplicates, in a file for each rank that has their parts: found-RANK/.
- * 3. Each rank marks the duplicates of its parts: one bit per document, in left-out-RANK.
+ *     if (rank == 0) rc = sgt_dedup_find(&r, &err);
+ *     if (!rc && (rc = sgt_meet(m, SGT_MEET_FOUND, &err)) == 0) rc = sgt_dedup_open(&d, &r, &err);
  *
- * Memory of a rank: one bit per document of one rank's parts, and 56 bytes per document of one
- * bucket. A bucket has at most 32 MiB (more above 800 million documents: there, with at most
- * SGT_SHARE_MOST ranks, all ranks together need 14 bytes per document). */
+ * Documents are found in a hash table. If the table cannot hold all of them, the records are read
+ * several times: each pass fills the table with documents that follow those of the pass before, and
+ * finds their duplicates among all later ones. Memory: one bit per document and 32 to 64 bytes per
+ * document of a pass, in one rank. */
 #ifndef SGT_DEDUP_H
 #define SGT_DEDUP_H
 
@@ -21,7 +20,6 @@
 
 #include "loader/base/error.h"
 #include "tokenize/parts/made.h"
-#include "tokenize/parts/meet.h"
 
 typedef struct sgt_dedup sgt_dedup;
 
@@ -29,11 +27,14 @@ typedef struct sgt_dedup_request {
     sgt_made *const *parts; /* in input order; they must outlive the sgt_dedup */
     size_t count;
     const char *work;
-    sgt_share share;
+    uint64_t memory; /* bytes that the hash table may take; too few only take more passes */
     const sgt_stop *stop;
 } sgt_dedup_request;
 
-/* Find the duplicates. All ranks that meet must call this, with the same parts. */
+/* Find the duplicates and write WORK/sorting/left-out. */
+int sgt_dedup_find(const sgt_dedup_request *r, sgt_error *err);
+
+/* Open WORK/sorting/left-out, which a rank has written for the same parts. */
 int sgt_dedup_open(sgt_dedup **out, const sgt_dedup_request *r, sgt_error *err);
 void sgt_dedup_close(sgt_dedup *d); /* NULL is allowed */
 /* Return 1 if document `number` of a split is a duplicate, counted over all parts in input order; 0

@@ -29,7 +29,7 @@ struct sgt_meeting {
     const sgt_stop *stop;
 };
 
-static const char *const names[] = {"counts", "records", "found", "marks", "plan", "done"};
+static const char *const names[] = {"counts", "found", "plan", "done"};
 
 static char *rank_path(const char *work, uint32_t rank)
 {

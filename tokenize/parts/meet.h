@@ -6,12 +6,12 @@
  * ranks have the line of that point. The points are, in this order:
  *
  *     counts   this rank's part is complete, so its manifest has the counts of tokens and documents
- *     plan     duplicates are marked and documents scattered: every rank knows what is written where
+ *     found    with dedup.h: rank 0 has found the duplicates
+ *     plan     documents are scattered: every rank knows what is written where
  *     done     this rank's share of the shards is in OUT
  *
- * Before the plan, dedup.h has three points of its own: records, found and marks. The first rank to
- * lock OUT removes the files of an earlier run (sgt_out_join). If a rank dies, its launcher or
- * tools/ranks ends the others.
+ * The first rank to lock OUT removes the files of an earlier run (sgt_out_join). If a rank dies, its
+ * launcher or tools/ranks ends the others.
  *
  *     sgt_meeting *m;                       // `work`: .work of an OUT that this rank has joined
  *     if (sgt_meeting_open(&m, work, ranks, stop, &err) < 0) ...;
@@ -38,9 +38,7 @@ typedef struct sgt_meeting sgt_meeting;
 
 typedef enum sgt_point {
     SGT_MEET_COUNTS,
-    SGT_MEET_RECORDS,
     SGT_MEET_FOUND,
-    SGT_MEET_MARKS,
     SGT_MEET_PLAN,
     SGT_MEET_DONE
 } sgt_point;

@@ -487,16 +487,26 @@ static void close_sets(parts *p)
 
 /* ---- the second pass ---- */
 
+/* Find the duplicates, in one rank of those that meet. */
+static int find_duplicates(parts *p, sgt_error *err)
+{
+    sgt_memory m;
+    sgt_memory_look(&m, NULL);
+    const sgt_dedup_request r = {.parts = p->sets,
+                                 .count = p->count,
+                                 .work = p->out.work,
+                                 .memory = m.available / 4,
+                                 .stop = p->o->stop};
+    int rc = p->meeting && p->rank ? SGT_OK : sgt_dedup_find(&r, err);
+    if (!rc) rc = sgt_meet(p->meeting, SGT_MEET_FOUND, err);
+    return rc ? rc : sgt_dedup_open(&p->dedup, &r, err);
+}
+
 /* Do our share of what all ranks must have done before any shard is made: find duplicates, and
  * scatter documents. */
 static int prepare(parts *p, sgt_error *err)
 {
-    const sgt_dedup_request r = {.parts = p->sets,
-                                 .count = p->count,
-                                 .work = p->out.work,
-                                 .share = p->share,
-                                 .stop = p->o->stop};
-    int rc = p->o->dedup ? sgt_dedup_open(&p->dedup, &r, err) : SGT_OK;
+    int rc = p->o->dedup ? find_duplicates(p, err) : SGT_OK;
     for (int split = 0; split < SGT_SPLITS && p->o->shuffle && !rc; split++) {
         const sgt_order_request order = order_of(p, split);
         rc = sgt_order_scatter(&order, err);

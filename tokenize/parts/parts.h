@@ -9,8 +9,8 @@
  *
  * Ranks that were started apart may run one after the other: the last one to complete its part
  * makes all shards. Ranks that a launcher started wait for each other (meet.h) and divide the
- * second pass: each finds its share of the duplicates, copies its share of the documents into
- * buckets if the order needs that, and makes its share of the shards. Rank 0 does the rest. */
+ * second pass: each copies its share of the documents into buckets, if the order needs that, and
+ * makes its share of the shards. Rank 0 does the rest. */
 #ifndef SGT_PARTS_H
 #define SGT_PARTS_H
 
