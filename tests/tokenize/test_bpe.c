@@ -199,39 +199,6 @@ Test(bpe, levels_agree_on_every_token)
     sgt_vocab_free(v);
 }
 
-/* Compare encoding by windows with encoding by steps alone. Texts: many merges; random letters,
- * digits and bytes; repetitions with every period up to 20. */
-Test(bpe, runs_agree_with_steps)
-{
-    sgt_vocab *v = gpt2();
-    uint64_t seed = test_seed();
-    for (int l = 0; l < LEVELS; l++) {
-        sgt_encoder *e = encoder_at(v, levels[l]);
-        rng r = {seed, 0};
-        for (int i = 0; e && i < 600; i++) {
-            size_t n = 500 + below(&r, i % 20 ? 3000 : 60000), period = 1 + (size_t)(i / 5) % 20;
-            uint8_t *s = malloc(n);
-            uint16_t *want = malloc(n * sizeof *want), *got = malloc(n * sizeof *got);
-            if (i % 5 == 0) merging_bytes(v, &r, s, n);
-            for (size_t j = 0; i % 5 && j < n; j++)
-                s[j] = i % 5 == 1   ? (uint8_t)('a' + below(&r, 26))
-                       : i % 5 == 2 ? (uint8_t)('0' + below(&r, 10))
-                       : i % 5 == 3 ? (uint8_t)below(&r, 256)
-                       : j < period ? (uint8_t)("=a7 -"[below(&r, 5)])
-                                    : s[j - period];
-            size_t count = sgt_bpe_steps(e, s, n, want);
-            expect_ids(sgt_bpe_runs(e, s, n, got), "%s, SEED=%llu, %d", levels[l],
-                       (unsigned long long)seed, i);
-            free(s);
-            free(want);
-            free(got);
-        }
-        sgt_encoder_free(e);
-    }
-    sgt_cpu_limit("auto", NULL);
-    sgt_vocab_free(v);
-}
-
 /* ---- cuts ---- */
 
 /* No cut is allowed between bytes that some token joins. At least nine in ten of the possible cuts

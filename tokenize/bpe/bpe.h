@@ -13,10 +13,8 @@
 size_t sgt_encode_piece(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids);
 /* Encode a piece of at most SGT_BPE_SCAN_MAX bytes by the definition, in quadratic time. */
 size_t sgt_bpe_scan(const sgt_vocab *v, const uint8_t *s, size_t n, uint16_t *ids);
-/* Encode a piece in linear time by steps (words.h). */
+/* Encode a piece in linear time by steps (bpe.c). */
 size_t sgt_bpe_steps(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids);
-/* Encode a piece in linear time by windows and steps (words.h), faster than by steps alone. */
-size_t sgt_bpe_runs(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids);
 
 /* ---- cuts inside a long piece ----
  *
@@ -32,7 +30,7 @@ size_t sgt_bpe_runs(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids);
  *   Let a piece start at f and reach at least to t. Let b be a place between them, and M the
  *   number of bytes of the longest token. Wherever the piece ends, one of its tokens ends at some
  *   place a in t-M+1 ... t, since none is longer than M. The tokens up to a are those of f ... a
- *   alone (words.h: adjacent tokens fit, so they are what the merges make of their bytes). If for
+ *   alone (bpe.c: adjacent tokens fit, so they are what the merges make of their bytes). If for
  *   each of these M places the tokens of f ... a have a border at b, then those of the whole piece
  *   have it too.
  *   The tokens of f ... a have a border at b exactly if the last token of f ... b and the first

@@ -63,7 +63,7 @@ static int stands(const extent *x, size_t b, uint32_t last, size_t t)
     /* ids + b leaves room for the tokens before b: they are no more than its bytes */
     uint16_t *ids = x->ids + b;
     for (size_t a = t - x->longest + 1; a <= t; a++) {
-        if (!sgt_bpe_runs(x->e, x->s + b, a - b, ids)) return 0;
+        if (!sgt_bpe_steps(x->e, x->s + b, a - b, ids)) return 0;
         if (ids[0] != first && !sgt_vocab_may_follow(x->v, last, ids[0], SGT_NO_TOKEN)) return 0;
         first = ids[0];
     }
@@ -75,7 +75,7 @@ static int stands(const extent *x, size_t b, uint32_t last, size_t t)
  * found. */
 static size_t find_border(const extent *x, size_t until)
 {
-    size_t count = sgt_bpe_runs(x->e, x->s, until, x->ids), b = until;
+    size_t count = sgt_bpe_steps(x->e, x->s, until, x->ids), b = until;
     for (int tries = 0; count > 1 && tries < TRIES;) {
         b -= sgt_vocab_length(x->v, x->ids[--count]);
         if (until - b < 2 * x->longest || !sgt_rule_within(x->rule, x->s, x->n, b, x->from))

@@ -18,29 +18,30 @@
 
 /* ---- long words ----
  *
- * Words that the table cannot hold: those of 16 bytes or more, and
- * shorter ones of many ids, such as runs of spaces. Words of up to 126 bytes are cached in a table
- * with their ids. A word of up to 512 bytes that is not in the table is cut wherever no token spans
- * the cut. Its parts are merged separately (the definition, and runs.c). Longer words are merged whole
- * (runs.c). */
+ * Words that the table cannot hold: those of 16 bytes or more, and shorter ones of many ids, such
+ * as runs of spaces. Words of up to 126 bytes are cached in a table with their ids. A word of up to
+ * 512 bytes that is not in the table is cut wherever no token spans the cut, and its parts are
+ * merged separately. Longer words are encoded whole, by steps (bpe.c). */
 
 #define SGT_LONG_WORDS_BYTES ((size_t)1 << 20) /* size of the table */
 
 typedef struct sgt_long_words {
     const sgt_vocab *v;
-    struct sgt_runs *runs;
     void *table; /* SGT_LONG_WORDS_BYTES bytes, zeroed */
+    /* Places from which no tokens lead to the end of a piece. Places count the bytes of all pieces
+     * that this encoder has encoded by steps. */
+    uint64_t *marks;
+    uint64_t place; /* place of the first byte of the next piece; the first is 1 */
 } sgt_long_words;
 
 /* Encode s[0..n), n > 0, into ids, which has room for n. Returns the number of ids. */
-size_t sgt_encode_long(const sgt_long_words *l, const uint8_t *s, size_t n, uint16_t *ids);
+size_t sgt_encode_long(sgt_long_words *l, const uint8_t *s, size_t n, uint16_t *ids);
 
 /* ---- words ---- */
 
 #define SGT_WORDS 320     /* most words in a batch */
 #define SGT_WORD_SHORT 7  /* most bytes of a word in the table's first part */
 #define SGT_WORD_BYTES 15 /* most bytes of a word in the table */
-#define SGT_WINDOW_STEP 7 /* bytes from the start of a window to that of the next */
 #define SGT_WORD_LINES 17 /* log2 of the number of lines in each part */
 #define SGT_WORD_SHORT_LINE 32
 #define SGT_WORD_LONG_LINE 64
@@ -76,18 +77,13 @@ typedef struct sgt_words_level {
      * before the end of the readable text and of the room for ids. Returns the number of ids. */
     size_t (*encode)(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t count,
                      uint16_t *ids);
-    /* Merge `count` windows from s on, a multiple of 4. Stores their ids, and sets a bit in starts
-     * for each byte where a token starts, and for the end. One byte behind the last window may be
-     * read. */
-    void (*windows)(const sgt_vocab *v, const uint8_t *s, size_t count, sgt_word_ids *ids,
-                    uint32_t *starts);
 } sgt_words_level;
 
 struct sgt_words {
     const sgt_vocab *v;
     const sgt_words_level *level;
-    const sgt_long_words *longs; /* for words that the table cannot hold */
-    uint8_t *table;              /* SGT_WORD_TABLE bytes, and 16 more that may be read */
+    sgt_long_words *longs; /* for words that the table cannot hold */
+    uint8_t *table;        /* SGT_WORD_TABLE bytes, and 16 more that may be read */
     sgt_word_key keys[SGT_WORDS];
     uint32_t places[SGT_WORDS]; /* (word): byte offset of its line in the table */
     /* (word): its number of ids and the ids, as in sgt_word_found, in the table or in `merged` */
@@ -99,45 +95,5 @@ struct sgt_words {
 extern const sgt_words_level sgt_words_plain;
 extern const sgt_words_level sgt_words_avx2;   /* x86-64 only */
 extern const sgt_words_level sgt_words_avx512; /* x86-64 only */
-
-/* ---- long pieces ----
- *
- * Encodes pieces of any length that cannot be cut (a megabyte of one letter, of digits, of
- * random letters), in linear time. For bpe.c.
- *
- * A row of tokens is what the merges make of its bytes exactly if every two adjacent tokens are
- * what the merges make of those two alone: they "fit". (Each token must be what the merges make of
- * its own bytes, which the maker of a vocabulary ensures.) The proof is in H. van Antwerpen, A. Neubeck, "So many
- * tokens, so little time: introducing a faster, more flexible byte-pair tokenizer" (GitHub, 2024).
- * Two methods follow from it:
- *   steps    From left to right, take the longest token that fits behind the last one. If none
- *            leads on, replace the last token by a shorter one.
- *   windows  Merge windows of 15 bytes, several side by side, each starting 7 bytes after the one
- *            before. If a window and the next hold the same token at the same place, join them:
- *            tokens up to it from the first, tokens after it from the second. All of these are
- *            adjacent in one of the windows, so they fit. If no token is in both, merge more
- *            bytes at once, from up to four tokens before. If that fails too, take steps for a
- *            while. Windows are twice as fast as steps if tokens are short.
- *
- * In 8 MB of random letters or digits, merging windows takes four fifths of the time (some 110 ns a
- * window, when four are merged side by side). Merging again what did not fit takes 7 %. With a
- * window each 6, 7, 8, 9 bytes: digits 55, 56, 49, 22 MB/s, letters 70, 82, 91, 93, ACGT 75, 86,
- * 93, 88 (one thread, AMD EPYC Zen 4, 2026-11-21). A table of known words would not help, because
- * nothing repeats. */
-
-#define SGT_RUN_MARKS 4096
-
-typedef struct sgt_runs {
-    const sgt_vocab *v;
-    const sgt_words_level *level;
-    /* (SGT_RUN_MARKS): places from which no tokens lead to the end of a piece. Places count the
-     * bytes of all pieces that this encoder has met */
-    uint64_t *marks;
-    uint64_t place; /* place of the first byte of the current piece; the first is 1 */
-} sgt_runs;
-
-/* Encode s[0..n), any bytes, into ids, which has room for n. Return the number of ids. */
-size_t sgt_runs_steps(sgt_runs *r, const uint8_t *s, size_t n, uint16_t *ids);
-size_t sgt_runs_encode(sgt_runs *r, const uint8_t *s, size_t n, uint16_t *ids);
 
 #endif

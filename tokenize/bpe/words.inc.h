@@ -228,10 +228,9 @@ INLINE void merge_end(const merging *g, int j, uint16_t *ids)
         *ids++ = from[_tzcnt_u32(tokens)]; /* the highest bit marks the word's end */
 }
 
-/* Merge keys[j] to the ids out[j]. Set a bit in starts[j] for each byte where a token starts, and
- * for the end. */
+/* Merge keys[j] to counts[j] ids in out[j]. */
 INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], sgt_word_ids *out,
-                        uint32_t starts[LANES])
+                        uint32_t counts[LANES])
 {
     merging g;
     uint32_t done;
@@ -244,7 +243,8 @@ INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], sgt_
     } while (!done);
 #pragma GCC unroll 4
     for (int j = 0; j < LANES; j++) {
-        starts[j] = g.alive[j] >> 1;
+        /* the bits of position 0 and of the word's end stand for no token */
+        counts[j] = (uint32_t)__builtin_popcount(g.alive[j]) - 2;
         merge_end(&g, j, out[j].ids);
     }
 }
@@ -254,12 +254,9 @@ INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], sgt_
 enum { LANES = 1 };
 
 INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], sgt_word_ids *out,
-                        uint32_t starts[LANES])
+                        uint32_t counts[LANES])
 {
-    size_t count = sgt_bpe_scan(v, (const uint8_t *)keys, key_length(keys), out->ids), at = 0;
-    starts[0] = 0;
-    for (size_t i = 0; i < count; at += sgt_vocab_length(v, out->ids[i++])) starts[0] |= 1u << at;
-    starts[0] |= 1u << at;
+    counts[0] = (uint32_t)sgt_bpe_scan(v, (const uint8_t *)keys, key_length(keys), out->ids);
 }
 
 #endif
@@ -306,14 +303,14 @@ INLINE void merge(sgt_words *w, size_t missing)
     for (size_t m = 0; m < count; m += LANES) {
         sgt_word_key keys[LANES];
         sgt_word_ids ids[LANES];
-        uint32_t starts[LANES];
+        uint32_t counts[LANES];
         size_t lanes = count - m < LANES ? count - m : LANES;
         for (size_t j = 0; j < LANES; j++)
             keys[j] = w->keys[w->missing[left[m + (j < lanes ? j : 0)]]];
-        merge_lanes(w->v, keys, ids, starts);
+        merge_lanes(w->v, keys, ids, counts);
         for (size_t j = 0; j < lanes; j++) {
             sgt_word_found *to = &w->merged[left[m + j]];
-            to->count = (uint64_t)(__builtin_popcount(starts[j]) - 1) << COUNT_SHIFT;
+            to->count = (uint64_t)counts[j] << COUNT_SHIFT;
             memcpy(to->ids, ids[j].ids, sizeof to->ids);
         }
     }
@@ -369,15 +366,4 @@ static size_t encode_words(sgt_words *w, const uint8_t *s, const uint32_t *ends,
     return (size_t)(end - ids);
 }
 
-static void merge_windows(const sgt_vocab *v, const uint8_t *s, size_t count, sgt_word_ids *ids,
-                          uint32_t *starts)
-{
-    for (size_t i = 0; i < count; i += LANES) {
-        sgt_word_key keys[LANES];
-        for (size_t j = 0; j < LANES; j++)
-            keys[j] = make_key(s + (i + j) * SGT_WINDOW_STEP, SGT_WORD_BYTES);
-        merge_lanes(v, keys, ids + i, starts + i);
-    }
-}
-
-const sgt_words_level SGT_WORDS_LEVEL = {SGT_WORDS_NAME, encode_words, merge_windows};
+const sgt_words_level SGT_WORDS_LEVEL = {SGT_WORDS_NAME, encode_words};
