@@ -2,7 +2,6 @@
  * and ticks of the axes, draws the series, and adds tooltips. Coordinates are pixels from the top
  * left. A shape takes the colour of its class from the page's style. */
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,8 +15,7 @@ enum { LARGE = 760, LARGE_HIGH = 590, SMALL = 360, SMALL_HIGH = 252 };
 /* Margins around the frame, in pixels. LABEL: additional margin for an axis label. */
 enum { LEFT = 46, RIGHT = 12, TOP = 10, BOTTOM = 27, LABEL = 17 };
 
-#define ROOM 0.04  /* part of the height that stays free above the highest point */
-#define TITLE 2048 /* most bytes of a tooltip */
+#define ROOM 0.04 /* part of the height that stays free above the highest point */
 
 report_point *report_add_series(report_figure *g, report_kind kind, unsigned color,
                                 const char *name, size_t points)
@@ -164,7 +162,7 @@ static void find_ranges(const report_figure *g, axis *x, axis *y)
     }
     if (g->x_end > 0) x->low = 0, x->high = g->x_end;
     if (g->y_most > 0 && y->high > g->y_most) y->high = g->y_most;
-    if (g->zero) y->low = 0;
+    if (g->zero) include(y, 0);
     if (g->zero && y->high < g->y_room) y->high = g->y_room;
     if (g->zero && !(y->high > 0)) y->high = g->y_unit > 0 ? g->y_unit : 1;
     widen(x);
@@ -192,85 +190,41 @@ static frame make_frame(const report_figure *g, int wide, int high)
     return f;
 }
 
-/* Return the position of a value on an axis. */
+/* Return the position of a value on an axis, or at most 9 axes away from it: values may be huge. */
 static double position(const axis *a, double v)
 {
     double part =
         a->log ? log(v / a->low) / log(a->high / a->low) : (v - a->low) / (a->high - a->low);
-    return a->start + part * (a->end - a->start);
+    return a->start + fmin(fmax(part, -9), 9) * (a->end - a->start);
 }
 
-/* ---- shapes ---- */
-
-/* Write a number rounded to tenths, without ".0", because half of a page's bytes are
- * coordinates. */
-static void put_number(FILE *page, double v)
-{
-    double tenths = floor(10 * v + 0.5);
-    fprintf(page, fmod(tenths, 10) != 0 ? "%.1f" : "%.0f", tenths / 10);
-}
-
-static void put_point(FILE *page, double x, double y)
-{
-    put_number(page, x);
-    fputc(',', page);
-    put_number(page, y);
-}
-
-/* Begin an element of the class ("": none). `names` are its attributes, a word each; their values
- * follow. */
-static void begin_shape(FILE *page, const char *element, const char *class, const char *names, ...)
-{
-    va_list values;
-    va_start(values, names);
-    fprintf(page, "<%s", element);
-    if (*class) fprintf(page, " class=\"%s\"", class);
-    for (size_t n; *names; names += n + strspn(names + n, " ")) {
-        n = strcspn(names, " ");
-        fprintf(page, " %.*s=\"", (int)n, names);
-        put_number(page, va_arg(values, double));
-        fputc('"', page);
-    }
-    va_end(values);
-}
-
-/* End a shape. `title` is its tooltip; NULL: none. */
-static void end_shape(FILE *page, const char *element, const char *title)
-{
-    if (title) {
-        fputs("><title>", page);
-        report_put_text(page, title);
-        fprintf(page, "</title></%s>\n", element);
-    } else {
-        fputs("/>\n", page);
-    }
-}
+/* ---- shapes; coordinates have four digits, because half of a page's bytes are coordinates ---- */
 
 static void put_label(FILE *page, const char *class, double x, double y, const char *anchor,
                       const char *text)
 {
-    begin_shape(page, "text", class, "x y", x, y);
-    fprintf(page, " text-anchor=\"%s\">", anchor);
+    fprintf(page, "<text class=\"%s\" x=\"%.4g\" y=\"%.4g\" text-anchor=\"%s\">", class, x, y,
+            anchor);
     report_put_text(page, text);
     fputs("</text>\n", page);
 }
 
-static void put_rule(FILE *page, const char *class, double x1, double x2, double y)
+static void put_rule(FILE *page, const char *class, const axis *x, double y)
 {
-    begin_shape(page, "line", class, "x1 y1 x2 y2", x1, y, x2, y);
-    end_shape(page, "line", NULL);
+    fprintf(page, "<line class=\"%s\" x1=\"%.4g\" y1=\"%.4g\" x2=\"%.4g\" y2=\"%.4g\"/>\n", class,
+            x->start, y, x->end, y);
 }
 
 static void put_axes(FILE *page, const report_figure *g, const frame *f)
 {
     for (size_t i = 0; i < f->y.count; i++) {
         double at = position(&f->y, f->y.ticks[i].at);
-        put_rule(page, "grid", f->x.start, f->x.end, at);
-        put_label(page, "", f->x.start - 7, at + 4, "end", f->y.ticks[i].text);
+        put_rule(page, "grid", &f->x, at);
+        put_label(page, "tick", f->x.start - 7, at + 4, "end", f->y.ticks[i].text);
     }
-    put_rule(page, "axis", f->x.start, f->x.end, f->y.start);
+    put_rule(page, "axis", &f->x, f->y.start);
     for (size_t i = 0; i < f->x.count; i++)
-        put_label(page, "", position(&f->x, f->x.ticks[i].at), f->y.start + 19, "middle",
+        put_label(page, "tick", position(&f->x, f->x.ticks[i].at), f->y.start + 19, "middle",
                   f->x.ticks[i].text);
     if (*g->y_label) put_label(page, "label", 0, 11, "start", g->y_label);
     if (*g->x_label)
@@ -284,96 +238,80 @@ static int is_gap(const frame *f, const report_point *p)
     return isnan(p->x) || isnan(p->y) || (f->y.log && p->y <= 0);
 }
 
-static double clamp(double v, double low, double high)
-{
-    return v < low ? low : v > high ? high : v;
-}
-
-/* Draw the part of a line segment that is between the chart's top and bottom. *begun: whether the
- * path has reached `from`. */
-static void put_segment(FILE *page, const frame *f, const double from[2], const double to[2],
-                        int *begun)
-{
-    double part[2] = {0, 1}, x[2], y[2];
-    for (int end = 0; end < 2; end++) {
-        double v = end ? to[1] : from[1], edge = clamp(v, f->y.end, f->y.start),
-               rise = to[1] - from[1];
-        if (v != edge && rise != 0) part[end] = (edge - from[1]) / rise;
-        else if (v != edge) part[end] = end ? -1 : 2; /* a horizontal segment outside the chart */
-    }
-    if (part[0] > part[1]) {
-        *begun = 0;
-        return;
-    }
-    for (int end = 0; end < 2; end++) {
-        x[end] = from[0] + part[end] * (to[0] - from[0]);
-        y[end] = from[1] + part[end] * (to[1] - from[1]);
-    }
-    if (!*begun || part[0] > 0) {
-        fputs("\nM", page);
-        put_point(page, x[0], y[0]);
-    }
-    fputc('L', page);
-    put_point(page, x[1], y[1]);
-    *begun = part[1] >= 1;
-}
-
+/* Draw a line, which ends at a gap and at the chart's top. */
 static void put_line(FILE *page, const frame *f, const report_series *s, const char *class)
 {
-    double from[2], to[2];
-    int begun = 0, before = 0;
-    begin_shape(page, "path", class, "");
-    fputs(" d=\"", page);
+    const double top = f->y.end;
+    double x = 0, y = 0;
+    int before = 0, was_in = 0; /* before: the point before is no gap; was_in: it is not above */
+    fprintf(page, "<path class=\"%s s%u\" d=\"", class, s->color);
     for (size_t i = 0; i < s->count; i++) {
-        const report_point *p = &s->points[i];
-        if (is_gap(f, p)) {
-            begun = before = 0;
+        const double x0 = x, y0 = y;
+        if (is_gap(f, &s->points[i])) {
+            before = 0;
             continue;
         }
-        to[0] = position(&f->x, p->x);
-        to[1] = position(&f->y, p->y);
-        if (before) put_segment(page, f, from, to, &begun);
-        memcpy(from, to, sizeof from);
+        x = position(&f->x, s->points[i].x);
+        y = position(&f->y, s->points[i].y);
+        int in = y >= top;
+        if (before && in != was_in)
+            fprintf(page, "%s%.4g,%.4g", in ? "\nM" : "L", x0 + (x - x0) * (top - y0) / (y - y0),
+                    top);
+        if (in) fprintf(page, "%s%.4g,%.4g", before ? "L" : "\nM", x, y);
         before = 1;
+        was_in = in;
     }
-    fputc('"', page);
-    end_shape(page, "path", NULL);
+    fputs("\"/>\n", page);
 }
 
 /* Draw points first .. end - 1 as a filled area. Its outline follows the upper edge, then the lower
  * edge back. Values outside the chart are drawn at its border. */
-static void put_polygon(FILE *page, const frame *f, const report_series *s, const char *class,
-                        size_t first, size_t end)
+static void put_polygon(FILE *page, const frame *f, const report_series *s, size_t first,
+                        size_t end)
 {
     const size_t n = end - first;
-    begin_shape(page, "polygon", class, "");
-    fputs(" points=\"", page);
+    fprintf(page, "<polygon class=\"band s%u\" points=\"", s->color);
     for (size_t i = 0; i < 2 * n; i++) {
         const report_point *p = &s->points[i < n ? first + i : end - 1 - (i - n)];
-        double y = clamp(i < n ? p->high : p->low, f->y.low, f->y.high);
+        double y = fmin(fmax(i < n ? p->high : p->low, f->y.low), f->y.high);
         if (i) fputc(i % 8 ? ' ' : '\n', page); /* 8 points a line, so that it stays readable */
-        put_point(page, position(&f->x, p->x), position(&f->y, y));
+        fprintf(page, "%.4g,%.4g", position(&f->x, p->x), position(&f->y, y));
     }
-    fputc('"', page);
-    end_shape(page, "polygon", NULL);
+    fputs("\"/>\n", page);
 }
 
 /* Draw a filled area, with a new polygon after each gap. */
-static void put_area(FILE *page, const frame *f, const report_series *s, const char *class)
+static void put_area(FILE *page, const frame *f, const report_series *s)
 {
     for (size_t i = 0, end; i < s->count; i = end + 1) {
         for (end = i; end < s->count && !is_gap(f, &s->points[end]);) end++;
-        if (end - i > 1) put_polygon(page, f, s, class, i, end);
+        if (end - i > 1) put_polygon(page, f, s, i, end);
     }
 }
 
-/* Format a value with its unit for a tooltip. */
-static char *format_value(char *buf, size_t n, const report_words *w, double v)
+/* Write a value with its unit. */
+static void put_value(FILE *page, const report_words *w, double v)
 {
     char number[64];
-    snprintf(buf, n, "%s%s%s", w->before, report_format(number, sizeof number, w->number, v),
-             w->after);
-    return buf;
+    report_put_text(page, w->before);
+    report_put_text(page, report_format(number, sizeof number, w->number, v));
+    report_put_text(page, w->after);
+}
+
+/* Write a series' line of a tooltip. */
+static void put_point_value(FILE *page, const report_figure *g, const report_series *s,
+                            const report_point *p)
+{
+    fputc('\n', page);
+    report_put_text(page, s->name);
+    fputc(' ', page);
+    put_value(page, &g->y_words, p->y);
+    if (!s->band) return;
+    fputs(" (", page);
+    put_value(page, &g->y_words, p->low);
+    fputs(" to ", page);
+    put_value(page, &g->y_words, p->high);
+    fputc(')', page);
 }
 
 /* Return whether point i has no neighbour to which a line could connect it. */
@@ -385,23 +323,22 @@ static int is_alone(const frame *f, const report_series *s, size_t i)
 
 static void put_dots(FILE *page, const report_figure *g, const frame *f, const report_series *s)
 {
-    char class[16], title[TITLE], x[64], y[64];
-    snprintf(class, sizeof class, "%s s%u", s->kind == REPORT_RUG ? "rug" : "dot", s->color);
+    const int rug = s->kind == REPORT_RUG;
     for (size_t i = 0; i < s->count; i++) {
         const report_point *p = &s->points[i];
-        const double at = position(&f->x, p->x);
-        if (is_gap(f, p) || (s->kind == REPORT_LINE && !is_alone(f, s, i))) continue;
-        if (s->kind == REPORT_RUG) {
-            begin_shape(page, "circle", class, "cx cy r", at, f->y.start, 1.8);
-            end_shape(page, "circle", NULL);
-        } else if (p->y >= f->y.low && p->y <= f->y.high) {
-            begin_shape(page, "circle", class, "cx cy r", at, position(&f->y, p->y), 2.6);
-            if (s->name)
-                snprintf(title, sizeof title, "%s\n%s %s",
-                         format_value(x, sizeof x, &g->x_words, p->x), s->name,
-                         format_value(y, sizeof y, &g->y_words, p->y));
-            end_shape(page, "circle", s->name ? title : NULL);
+        if (is_gap(f, p) || (s->kind == REPORT_LINE && !is_alone(f, s, i)) ||
+            (!rug && p->y > f->y.high))
+            continue;
+        fprintf(page, "<circle class=\"%s s%u\" cx=\"%.4g\" cy=\"%.4g\" r=\"%s\">",
+                rug ? "rug" : "dot", s->color, position(&f->x, p->x),
+                rug ? f->y.start : position(&f->y, p->y), rug ? "1.8" : "2.6");
+        if (s->name) {
+            fputs("<title>", page);
+            put_value(page, &g->x_words, p->x);
+            put_point_value(page, g, s, p);
+            fputs("</title>", page);
         }
+        fputs("</circle>\n", page);
     }
 }
 
@@ -426,12 +363,12 @@ static const report_series *find_ruler(const report_figure *g)
     return best;
 }
 
-/* Return the series' point nearest to x if it is no farther away than the series' points are from
- * each other; else NULL. */
+/* Return the point nearest to x of a series with a name, if it is no farther away than the series'
+ * points are from each other; else NULL. */
 static const report_point *find_nearest(const report_series *s, double x)
 {
     const report_point *best = NULL;
-    for (size_t i = 0; i < s->count; i++) {
+    for (size_t i = 0; i < s->count && s->name; i++) {
         const report_point *p = &s->points[i];
         if (!isnan(p->x) && !isnan(p->y) && (!best || fabs(p->x - x) < fabs(best->x - x))) best = p;
     }
@@ -441,38 +378,24 @@ static const report_point *find_nearest(const report_series *s, double x)
     return fabs(best->x - x) <= apart ? best : NULL;
 }
 
-static size_t append_value(char *title, size_t at, const report_figure *g, const report_series *s,
-                           const report_point *p)
-{
-    char value[64], low[64], high[64];
-    format_value(value, sizeof value, &g->y_words, p->y);
-    int n = s->band ? snprintf(title + at, TITLE - at, "\n%s %s (%s to %s)", s->name, value,
-                               format_value(low, sizeof low, &g->y_words, p->low),
-                               format_value(high, sizeof high, &g->y_words, p->high))
-                    : snprintf(title + at, TITLE - at, "\n%s %s", s->name, value);
-    return n > 0 && at + (size_t)n < TITLE ? at + (size_t)n : at;
-}
-
 /* Write the strip from `from` to `to`, with the values at x. */
 static void put_strip(FILE *page, const report_figure *g, const frame *f, double x, double from,
                       double to)
 {
-    char title[TITLE];
-    size_t values = 0, at = strlen(format_value(title, sizeof title, &g->x_words, x));
+    const double left = fmax(position(&f->x, from), f->x.start),
+                 right = fmin(position(&f->x, to), f->x.end);
+    int any = 0;
+    for (size_t i = 0; i < g->count; i++)
+        any |= g->series[i].kind != REPORT_LIMIT && find_nearest(&g->series[i], x);
+    if (!any || right <= left) return;
+    fprintf(page, "<rect x=\"%.4g\" y=\"%.4g\" width=\"%.4g\" height=\"%.4g\"><title>", left,
+            f->y.end, right - left, f->y.start - f->y.end);
+    put_value(page, &g->x_words, x);
     for (size_t i = 0; i < g->count; i++) {
-        const report_series *s = &g->series[i];
-        const report_point *p = s->name ? find_nearest(s, x) : NULL;
-        if (!p) continue;
-        at = append_value(title, at, g, s, p);
-        values += s->kind != REPORT_LIMIT;
+        const report_point *p = find_nearest(&g->series[i], x);
+        if (p) put_point_value(page, g, &g->series[i], p);
     }
-    title[at] = '\0';
-    double left = fmax(position(&f->x, from), f->x.start),
-           right = fmin(position(&f->x, to), f->x.end);
-    if (!values || right <= left) return;
-    begin_shape(page, "rect", "", "x y width height", left, f->y.end, right - left,
-                f->y.start - f->y.end);
-    end_shape(page, "rect", title);
+    fputs("</title></rect>\n", page);
 }
 
 static void put_tooltips(FILE *page, const report_figure *g, const frame *f)
@@ -507,18 +430,12 @@ static void put_series(FILE *page, const report_figure *g, const frame *f)
                    {REPORT_LINE, "line"},
                    {REPORT_MARKS, "line"},
                    {REPORT_LIMIT, "limit"}};
-    char class[24];
-    for (size_t i = 0; i < g->count; i++) {
-        const report_series *s = &g->series[i];
-        snprintf(class, sizeof class, "band s%u", s->color);
-        if (s->band) put_area(page, f, s, class);
-    }
+    for (size_t i = 0; i < g->count; i++)
+        if (g->series[i].band) put_area(page, f, &g->series[i]);
     for (size_t k = 0; k < sizeof strokes / sizeof *strokes; k++)
-        for (size_t i = 0; i < g->count; i++) {
-            snprintf(class, sizeof class, "%s s%u", strokes[k].class, g->series[i].color);
+        for (size_t i = 0; i < g->count; i++)
             if (g->series[i].kind == strokes[k].kind && g->series[i].count > 1)
-                put_line(page, f, &g->series[i], class);
-        }
+                put_line(page, f, &g->series[i], strokes[k].class);
     put_tooltips(page, g, f);
     for (size_t i = 0; i < g->count; i++) {
         report_kind kind = g->series[i].kind;
