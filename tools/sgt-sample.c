@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "train/run/checkpoint.h"
 #include "tools/cli/options.h"
 #include "tools/cli/process.h"
 #include "tools/cli/talk.h"
@@ -88,40 +87,11 @@ static const sgt_program program = {
                 "  sgt-sample gpt2/ --prompt-file story.txt --temperature 0 --tokens 100 --json"};
 
 typedef struct sampling {
-    sample_model model;
-    sample_prompts prompts;
-    sample_show show;
-    sgt_decoder *decoder;
-    sgt_generate_result result;
+    sample_run run;
     sgt_notice notice;
     char held[4096]; /* notices to print after the texts, one per line */
     const sgt_stop *stop;
 } sampling;
-
-/* Return how many positions the longest text may need, for the size of the cache of keys and
- * values. */
-static uint32_t window(const sampling *s)
-{
-    uint64_t longest = 0, most = s->model.shape.positions;
-    for (size_t i = 0; i < s->prompts.count; i++)
-        if (s->prompts.items[i].count > longest) longest = s->prompts.items[i].count;
-    return longest >= most || o.tokens >= most - longest ? (uint32_t)most
-                                                         : (uint32_t)(longest + o.tokens);
-}
-
-static int open_decoder(sampling *s, sgt_error *err)
-{
-    sgt_decoder_options d = {.model = s->model.shape,
-                             .sequences =
-                                 (uint32_t)(o.batch < s->show.count ? o.batch : s->show.count),
-                             .window = window(s),
-                             .threads = (int)o.threads,
-                             .bf16 = strcmp(o.precision, "bf16") == 0};
-    int rc = sgt_decoder_open(&s->decoder, &d, err);
-    if (rc < 0) return rc;
-    return sgt_checkpoint_load_model(s->model.path, sgt_decoder_loads(s->decoder), &s->model.shape,
-                                     err);
-}
 
 /* Keep a notice for later, because half a line of text may have been printed. */
 static void hold(void *ctx, const char *line)
@@ -139,30 +109,19 @@ static void print_held(sampling *s)
 
 static int generate(sampling *s, sgt_error *err)
 {
-    sgt_prompt *prompts = calloc(s->show.count, sizeof *prompts);
-    if (!prompts) return sgt_fail_memory(err, NULL);
-    for (size_t i = 0; i < s->show.count; i++) {
-        const sample_text *t = s->show.texts + i;
-        prompts[i] =
-            (sgt_prompt){.ids = t->prompt->ids, .count = t->prompt->count, .sample = t->number};
-    }
+    sgt_decoder_options d = {.sequences = (uint32_t)o.batch,
+                             .threads = (int)o.threads,
+                             .bf16 = strcmp(o.precision, "bf16") == 0};
     sgt_generate_options g = {.choice = {.temperature = o.temperature,
                                          .top_k = o.top_k,
                                          .top_p = o.top_p,
                                          .seed = o.seed},
                               .tokens = o.tokens,
-                              .eot = o.ignore_eot ? -1 : (int64_t)sgt_vocab_eot(s->model.vocab),
-                              .ids = sgt_vocab_size(s->model.vocab),
+                              .eot = o.ignore_eot ? -1 : 0,
                               .notice = {.say = hold, .ctx = s},
-                              .stop = s->stop,
-                              .token = sample_show_token,
-                              .end = sample_show_end,
-                              .ctx = &s->show};
-    int rc = sample_show_begin(&s->show, err);
-    if (rc == SGT_OK) rc = sgt_generate(s->decoder, prompts, s->show.count, &g, &s->result, err);
-    if (rc < 0) sample_show_cut(&s->show);
+                              .stop = s->stop};
+    int rc = sample_generate(&s->run, o.samples, &d, &g, err);
     print_held(s);
-    free(prompts);
     return rc;
 }
 
@@ -173,22 +132,22 @@ static double per_second(uint64_t n, double seconds)
 
 static int print_json(const sampling *s, sgt_error *err)
 {
-    const sgt_generate_result *r = &s->result;
-    json_t *top =
-        json_pack("{s:o, s:s, s:I, s:f, s:I, s:f, s:I, s:f, s:f, s:f, s:i, s:I, s:o}", "model",
-                  sgt_json_text(s->model.path, strlen(s->model.path)), "precision", o.precision,
-                  "seed", (json_int_t)o.seed, "temperature", o.temperature, "top_k",
-                  (json_int_t)o.top_k, "top_p", o.top_p, "tokens", (json_int_t)r->tokens, "seconds",
-                  r->prompt_seconds + r->token_seconds, "tokens_per_s",
-                  per_second(r->tokens, r->prompt_seconds + r->token_seconds), "prompt_seconds",
-                  r->prompt_seconds, "threads", sgt_decoder_threads(s->decoder), "memory_bytes",
-                  (json_int_t)sgt_decoder_bytes(s->decoder), "texts", sample_show_json(&s->show));
+    const sgt_generate_result *r = &s->run.result;
+    json_t *top = json_pack(
+        "{s:o, s:s, s:I, s:f, s:I, s:f, s:I, s:f, s:f, s:f, s:i, s:I, s:o}", "model",
+        sgt_json_text(s->run.model.path, strlen(s->run.model.path)), "precision", o.precision,
+        "seed", (json_int_t)o.seed, "temperature", o.temperature, "top_k", (json_int_t)o.top_k,
+        "top_p", o.top_p, "tokens", (json_int_t)r->tokens, "seconds",
+        r->prompt_seconds + r->token_seconds, "tokens_per_s",
+        per_second(r->tokens, r->prompt_seconds + r->token_seconds), "prompt_seconds",
+        r->prompt_seconds, "threads", sgt_decoder_threads(s->run.decoder), "memory_bytes",
+        (json_int_t)sgt_decoder_bytes(s->run.decoder), "texts", sample_show_json(&s->run.show));
     return sgt_print_json(top, JSON_REAL_PRECISION(9), err);
 }
 
 static void print_speed(const sampling *s)
 {
-    const sgt_generate_result *r = &s->result;
+    const sgt_generate_result *r = &s->run.result;
     double seconds = r->prompt_seconds + r->token_seconds;
     char rate[48], tokens[48], time[32];
     sgt_say(&s->notice, "%s in %s: %s",
@@ -199,12 +158,8 @@ static void print_speed(const sampling *s)
 
 static int run(sampling *s, const char *path, sgt_error *err)
 {
-    int rc = sample_model_find(&s->model, path, o.vocab, &s->notice, err);
-    if (rc == SGT_OK) rc = sample_prompts_read(&s->prompts, &o.prompts, &o.files, err);
-    if (rc == SGT_OK) rc = sample_prompts_encode(&s->prompts, s->model.vocab, err);
-    s->show.vocab = s->model.vocab;
-    if (rc == SGT_OK) rc = sample_show_open(&s->show, &s->prompts, o.samples, err);
-    if (rc == SGT_OK) rc = open_decoder(s, err);
+    int rc = sample_model_find(&s->run.model, path, o.vocab, &s->notice, err);
+    if (rc == SGT_OK) rc = sample_prompts_read(&s->run.prompts, &o.prompts, &o.files, err);
     if (rc == SGT_OK) rc = generate(s, err);
     if (rc == SGT_OK && o.json) rc = print_json(s, err);
     if (rc == SGT_OK) rc = sgt_flush_results(err);
@@ -238,12 +193,9 @@ int main(int argc, char **argv)
     sgt_talk talk = {program.name, o.quiet};
     s.notice = sgt_talk_notice(&talk);
     s.stop = sgt_catch_signals();
-    s.show =
+    s.run.show =
         (sample_show){.json = o.json, .terminal = isatty(STDOUT_FILENO), .prompts = !o.no_prompt};
     int rc = run(&s, argv[first], &err);
-    sgt_decoder_close(s.decoder);
-    sample_show_close(&s.show);
-    sample_prompts_free(&s.prompts);
-    sample_model_free(&s.model);
+    sample_run_close(&s.run);
     return sgt_end_program(&program, rc, &err);
 }

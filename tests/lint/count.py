@@ -14,7 +14,7 @@ BUDGET = {
     "loader": 8831,
     "train": 13678,
     "kernels": 12186,
-    "tools": 17070,
+    "tools": 16952,
     "tests": 53882,
     "manuals": 2480,
     "pages": 1198,

@@ -447,76 +447,6 @@ static void judge_whole(report_run *r, const totals *t)
 /* The largest model that writes a sample: it takes a core two seconds, and 256 MiB. */
 #define MOST_PARAMETERS 64000000
 
-typedef struct words {
-    const sgt_vocab *vocab;
-    FILE *text;
-} words;
-
-static int append_token(void *ctx, size_t prompt, uint16_t id, sgt_error *err)
-{
-    const words *w = ctx;
-    size_t n = 0;
-    const uint8_t *bytes = sgt_vocab_token(w->vocab, id, &n);
-    (void)prompt;
-    if (bytes && fwrite(bytes, 1, n, w->text) < n) return sgt_fail_memory(err, "a sample");
-    return SGT_OK;
-}
-
-static int ignore_end(void *ctx, size_t prompt, sgt_generate_end why, sgt_error *err)
-{
-    (void)ctx, (void)prompt, (void)why, (void)err;
-    return SGT_OK;
-}
-
-/* Tokens are chosen with sgt-sample's defaults. (If a model is little trained, its likeliest tokens
- * would all be newlines.) */
-static int generate(words *w, const sample_model *m, const sgt_stop *stop, sgt_error *err)
-{
-    uint16_t eot = (uint16_t)sgt_vocab_eot(m->vocab);
-    uint32_t most = m->shape.positions;
-    sgt_decoder *d = NULL;
-    sgt_decoder_options o = {.model = m->shape,
-                             .sequences = 1,
-                             .threads = 1,
-                             .window =
-                                 most > REPORT_SAMPLE_TOKENS ? REPORT_SAMPLE_TOKENS + 1 : most};
-    sgt_prompt prompt = {.ids = &eot, .count = 1};
-    sgt_generate_options g = {.choice = {.temperature = 0.8, .top_k = 200, .seed = 1},
-                              .tokens = REPORT_SAMPLE_TOKENS,
-                              .eot = (int64_t)eot,
-                              .ids = sgt_vocab_size(m->vocab),
-                              .stop = stop,
-                              .token = append_token,
-                              .end = ignore_end,
-                              .ctx = w};
-    w->vocab = m->vocab;
-    int rc = sgt_decoder_open(&d, &o, err);
-    if (rc == SGT_OK) rc = sgt_checkpoint_load_model(m->path, sgt_decoder_loads(d), &m->shape, err);
-    if (rc == SGT_OK) rc = sgt_generate(d, &prompt, 1, &g, NULL, err);
-    sgt_decoder_close(d);
-    return rc;
-}
-
-/* Generate the text, which ends at its first NUL, with spaces for control characters: browsers
- * collapse them. */
-static int write_text(char **text, const char *checkpoint, const sgt_stop *stop, sgt_error *err)
-{
-    sample_model m;
-    size_t n;
-    words w = {.text = open_memstream(text, &n)};
-    if (!w.text) sgt_no_memory();
-    int rc = sample_model_find(&m, checkpoint, NULL, NULL, err);
-    if (rc == SGT_OK) rc = generate(&w, &m, stop, err);
-    sample_model_free(&m);
-    if (fclose(w.text) == EOF && rc == SGT_OK) rc = sgt_fail_memory(err, "a sample");
-    for (char *c = *text; rc == SGT_OK && *c; c++)
-        if ((unsigned char)*c < ' ' || *c == 127) *c = ' ';
-    if (rc == SGT_OK) return rc;
-    free(*text);
-    *text = NULL;
-    return rc;
-}
-
 static void explain(report_run *r, const char *fmt, ...) SGT_PRINTF(2, 3);
 static void explain(report_run *r, const char *fmt, ...)
 {
@@ -535,8 +465,26 @@ static size_t length_without_hint(const char *text)
     return hint && hint > text && text[n - 1] == ')' ? (size_t)(hint - text - 1) : n;
 }
 
+/* Keep the generated text, which ends at its first NUL, with spaces for control characters: browsers
+ * collapse them. */
+static void keep_sample(report_run *r, const sample_text *t)
+{
+    r->sample = strndup(t->n ? t->bytes : "", t->n);
+    if (!r->sample) sgt_no_memory();
+    for (char *c = r->sample; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 127) *c = ' ';
+}
+
+/* Tokens are chosen with sgt-sample's defaults. (If a model is little trained, its likeliest tokens
+ * would all be newlines.) */
 int report_run_sample(report_run *r, const sgt_stop *stop, sgt_error *err)
 {
+    const sgt_option_list none = {.count = 0};
+    sample_run s = {.show = {.json = 1}};
+    sgt_decoder_options d = {.sequences = 1, .threads = 1};
+    sgt_generate_options g = {.choice = {.temperature = 0.8, .top_k = 200, .seed = 1},
+                              .tokens = REPORT_SAMPLE_TOKENS,
+                              .stop = stop};
     if (!r->checkpoint) {
         explain(r, "the run has no checkpoint yet");
         return SGT_OK;
@@ -546,7 +494,11 @@ int report_run_sample(report_run *r, const sgt_stop *stop, sgt_error *err)
                 MOST_PARAMETERS / 1000000);
         return SGT_OK;
     }
-    int rc = write_text(&r->sample, r->checkpoint, stop, err);
+    int rc = sample_model_find(&s.model, r->checkpoint, NULL, NULL, err);
+    if (rc == SGT_OK) rc = sample_prompts_read(&s.prompts, &none, &none, err);
+    if (rc == SGT_OK) rc = sample_generate(&s, 1, &d, &g, err);
+    if (rc == SGT_OK) keep_sample(r, s.show.texts);
+    sample_run_close(&s);
     if (rc == SGT_ESTOPPED) return rc;
     if (rc < 0) explain(r, "%.*s", (int)length_without_hint(err->text), err->text);
     return SGT_OK;

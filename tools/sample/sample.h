@@ -1,6 +1,6 @@
-/* sample.h: the parts of sgt-sample: model.c finds the model and the vocabulary, prompts.c reads
- * the prompts, show.c prints the texts as they are generated, or all of them as one JSON
- * document. */
+/* sample.h: the parts of sgt-sample: model.c finds the model and the vocabulary, texts.c reads
+ * prompts and files of texts, show.c generates texts and prints them as they come, or all of them as
+ * one JSON document. */
 #ifndef SGT_TOOLS_SAMPLE_H
 #define SGT_TOOLS_SAMPLE_H
 
@@ -35,7 +35,7 @@ int sample_vocab_beside(sgt_vocab **out, const char *path, uint32_t n, const cha
 /* Return whether every id of `a` stands for the same bytes in `b`, which may have more ids. */
 int sample_vocab_agrees(const sgt_vocab *a, const sgt_vocab *b);
 
-/* ---- lines.c: files of questions (sgt-eval) and of examples (sgt-train) ---- */
+/* ---- texts.c: files of questions (sgt-eval) and of examples (sgt-train), and prompts ---- */
 
 /* A file with a JSON value a line, and the ids of its texts. Begins with path, vocab and err set and
  * all else zero. */
@@ -43,7 +43,7 @@ typedef struct sample_lines {
     const char *path;
     const sgt_vocab *vocab;
     sgt_error *err;
-    size_t line;   /* number of the line that is read, from 1 */
+    size_t line;   /* number of the line that is read, from 1; 0: messages name no line */
     uint64_t hash; /* XXH3 of the file */
     uint16_t *tokens;
     size_t count, room; /* of tokens */
@@ -61,8 +61,6 @@ int sample_lines_encode(sample_lines *r, const char *text, size_t n);
 int sample_lines_fail(const sample_lines *r, const char *fmt, ...) SGT_PRINTF(2, 3);
 /* Free all but the tokens. */
 void sample_lines_free(sample_lines *r);
-
-/* ---- prompts.c ---- */
 
 typedef struct sample_prompt {
     char *text;
@@ -101,7 +99,6 @@ typedef struct sample_text {
 } sample_text;
 
 typedef struct sample_show {
-    const sgt_vocab *vocab;
     sample_text *texts;
     size_t count, current; /* current: index of the first text that is not printed completely */
     int json;              /* 1: print nothing, because the texts are for JSON */
@@ -109,16 +106,23 @@ typedef struct sample_show {
     int prompts;  /* 1: show the prompts too */
 } sample_show;
 
-int sample_show_open(sample_show *s, const sample_prompts *p, uint64_t samples, sgt_error *err);
-void sample_show_close(sample_show *s);
-/* Callbacks for sgt_generate_options.token and .end; ctx is the sample_show. Texts are printed in
- * order: the first while it is generated, each other one when all texts before it are complete. */
-int sample_show_token(void *ctx, size_t text, uint16_t id, sgt_error *err);
-int sample_show_end(void *ctx, size_t text, sgt_generate_end why, sgt_error *err);
-/* Call sample_show_begin before the first token. After an interruption, call sample_show_cut, which
- * ends a line that was begun. */
-int sample_show_begin(sample_show *s, sgt_error *err);
-void sample_show_cut(const sample_show *s);
+/* A model that continues prompts. The caller begins with zeros, fills in `model`, `prompts` (by
+ * sample_prompts_read) and what `show` prints, and closes it in any case. */
+typedef struct sample_run {
+    sample_model model;
+    sample_prompts prompts;
+    sample_show show;
+    sgt_decoder *decoder;
+    sgt_generate_result result;
+} sample_run;
+
+/* Generate `samples` texts for each prompt. Texts are printed in order: the first while it is
+ * generated, each other one when all texts before it are complete. Of the options, the caller
+ * chooses the decoder's sequences (the most), threads and bf16, and the choice, tokens, eot (-1: it
+ * does not end a text; else 0), notice and stop of generation; the others follow from the model. */
+int sample_generate(sample_run *s, uint64_t samples, sgt_decoder_options *d,
+                    sgt_generate_options *g, sgt_error *err);
+void sample_run_close(sample_run *s);
 /* return an array of objects; NULL: out of memory */
 json_t *sample_show_json(const sample_show *s);
 

@@ -1,11 +1,12 @@
-/* show.c: prints texts as they are generated. If standard output is a terminal, control characters
- * except newline and tab, and bytes that are not UTF-8, are printed as \xNN; a file or a pipe gets
- * the bytes unchanged. In both cases only complete characters are printed. */
+/* show.c: generates texts, and prints them as they come. If standard output is a terminal, control
+ * characters except newline and tab, and bytes that are not UTF-8, are printed as \xNN; a file or a
+ * pipe gets the bytes unchanged. In both cases only complete characters are printed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "loader/base/memory.h"
+#include "train/run/checkpoint.h"
 #include "tools/cli/talk.h"
 #include "tools/sample/sample.h"
 
@@ -18,7 +19,8 @@ static int append(sample_text *t, const void *bytes, size_t n, sgt_error *err)
     return SGT_OK;
 }
 
-int sample_show_open(sample_show *s, const sample_prompts *p, uint64_t samples, sgt_error *err)
+/* Make the texts, without generated tokens yet. */
+static int open_texts(sample_show *s, const sample_prompts *p, uint64_t samples, sgt_error *err)
 {
     s->texts = calloc(p->count * samples, sizeof *s->texts);
     if (!s->texts) return sgt_fail_memory(err, NULL);
@@ -32,15 +34,6 @@ int sample_show_open(sample_show *s, const sample_prompts *p, uint64_t samples, 
         t->begin = t->n;
     }
     return SGT_OK;
-}
-
-void sample_show_close(sample_show *s)
-{
-    for (size_t i = 0; i < s->count; i++) {
-        free(s->texts[i].bytes);
-        free(s->texts[i].ids);
-    }
-    free(s->texts);
 }
 
 /* ---- printing ---- */
@@ -85,9 +78,8 @@ static int print(sample_show *s, sgt_error *err)
     return sgt_flush_results(err);
 }
 
-int sample_show_begin(sample_show *s, sgt_error *err) { return print(s, err); }
-
-void sample_show_cut(const sample_show *s)
+/* After an interruption, end a line that was begun. */
+static void end_line(const sample_show *s)
 {
     if (s->json || !s->terminal || s->current == s->count) return;
     const sample_text *t = s->texts + s->current;
@@ -95,25 +87,90 @@ void sample_show_cut(const sample_show *s)
     fflush(stdout);
 }
 
-int sample_show_token(void *ctx, size_t text, uint16_t id, sgt_error *err)
+/* ---- generation ---- */
+
+static int add_token(void *ctx, size_t text, uint16_t id, sgt_error *err)
 {
-    sample_show *s = ctx;
-    sample_text *t = s->texts + text;
+    sample_run *r = ctx;
+    sample_text *t = r->show.texts + text;
     size_t n = 0;
-    const uint8_t *bytes = sgt_vocab_token(s->vocab, id, &n);
+    const uint8_t *bytes = sgt_vocab_token(r->model.vocab, id, &n);
     int rc = sgt_reserve(&t->ids, &t->id_room, t->count + 1, sizeof *t->ids, NULL, err);
     if (rc < 0) return rc;
     t->ids[t->count++] = id;
     rc = append(t, bytes, bytes ? n : 0, err);
-    return rc == SGT_OK && text == s->current ? print(s, err) : rc;
+    return rc == SGT_OK && text == r->show.current ? print(&r->show, err) : rc;
 }
 
-int sample_show_end(void *ctx, size_t text, sgt_generate_end why, sgt_error *err)
+static int end_text(void *ctx, size_t text, sgt_generate_end why, sgt_error *err)
 {
-    sample_show *s = ctx;
+    sample_show *s = &((sample_run *)ctx)->show;
     s->texts[text].ended = 1;
     s->texts[text].why = why;
     return text == s->current ? print(s, err) : SGT_OK;
+}
+
+/* Return how many positions the longest text may need, for the size of the cache of keys and
+ * values. */
+static uint32_t find_window(const sample_run *s, uint64_t tokens)
+{
+    uint64_t longest = 0, most = s->model.shape.positions;
+    for (size_t i = 0; i < s->prompts.count; i++)
+        if (s->prompts.items[i].count > longest) longest = s->prompts.items[i].count;
+    return longest >= most || tokens >= most - longest ? (uint32_t)most
+                                                       : (uint32_t)(longest + tokens);
+}
+
+/* Open the decoder, and generate the texts. */
+static int run_decoder(sample_run *s, const sgt_prompt *prompts, sgt_decoder_options *d,
+                       sgt_generate_options *g, sgt_error *err)
+{
+    d->model = s->model.shape;
+    d->window = find_window(s, g->tokens);
+    if (d->sequences > s->show.count) d->sequences = (uint32_t)s->show.count;
+    if (!g->eot) g->eot = (int64_t)sgt_vocab_eot(s->model.vocab);
+    g->ids = sgt_vocab_size(s->model.vocab);
+    g->token = add_token;
+    g->end = end_text;
+    g->ctx = s;
+    int rc = sgt_decoder_open(&s->decoder, d, err);
+    if (rc == SGT_OK)
+        rc =
+            sgt_checkpoint_load_model(s->model.path, sgt_decoder_loads(s->decoder), &d->model, err);
+    if (rc == SGT_OK) rc = print(&s->show, err);
+    if (rc == SGT_OK) rc = sgt_generate(s->decoder, prompts, s->show.count, g, &s->result, err);
+    if (rc < 0) end_line(&s->show);
+    return rc;
+}
+
+int sample_generate(sample_run *s, uint64_t samples, sgt_decoder_options *d,
+                    sgt_generate_options *g, sgt_error *err)
+{
+    sgt_prompt *prompts = NULL;
+    int rc = sample_prompts_encode(&s->prompts, s->model.vocab, err);
+    if (rc == SGT_OK) rc = open_texts(&s->show, &s->prompts, samples, err);
+    if (rc == SGT_OK && !(prompts = calloc(s->show.count, sizeof *prompts)))
+        rc = sgt_fail_memory(err, NULL);
+    for (size_t i = 0; i < s->show.count && rc == SGT_OK; i++) {
+        const sample_text *t = s->show.texts + i;
+        prompts[i] =
+            (sgt_prompt){.ids = t->prompt->ids, .count = t->prompt->count, .sample = t->number};
+    }
+    if (rc == SGT_OK) rc = run_decoder(s, prompts, d, g, err);
+    free(prompts);
+    return rc;
+}
+
+void sample_run_close(sample_run *s)
+{
+    for (size_t i = 0; i < s->show.count; i++) {
+        free(s->show.texts[i].bytes);
+        free(s->show.texts[i].ids);
+    }
+    free(s->show.texts);
+    sgt_decoder_close(s->decoder);
+    sample_prompts_free(&s->prompts);
+    sample_model_free(&s->model);
 }
 
 /* ---- JSON ---- */

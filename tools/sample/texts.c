@@ -1,0 +1,169 @@
+/* texts.c: reads texts and makes ids of them: the strings of JSONL files, which are read into memory
+ * as a whole because questions and examples are few; and prompts from the command line, files and
+ * standard input. */
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "loader/base/memory.h"
+#include "loader/base/file.h"
+#include "loader/base/json.h"
+#include "tokenize/vocab/vocab.h"
+#include "tools/sample/sample.h"
+
+#define MOST_VALUES ((size_t)1 << 16)  /* most JSON values in a line, which needs few */
+#define MOST_PROMPT ((size_t)64 << 20) /* most bytes of a prompt: far more than any GPT-2 can use */
+
+int sample_lines_fail(const sample_lines *r, const char *fmt, ...)
+{
+    char why[sizeof r->err->text];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(why, sizeof why, fmt, args);
+    va_end(args);
+    return r->line ? sgt_fail(r->err, SGT_EFORMAT, "%s: line %zu: %s", r->path, r->line, why)
+                   : sgt_fail(r->err, SGT_EFORMAT, "%s: %s", r->path, why);
+}
+
+static int read_line(const sample_lines *r, const char *text, size_t n,
+                     int (*add)(void *ctx, const json_t *value), void *ctx)
+{
+    char name[PATH_MAX + 32];
+    json_error_t why;
+    if (strspn(text, " \t\r") >= n) return SGT_OK;
+    snprintf(name, sizeof name, "%s: line %zu", r->path, r->line);
+    int rc = sgt_json_fits(text, n, MOST_VALUES, name, r->err);
+    if (rc < 0) return rc;
+    json_t *value = json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
+    rc = value ? add(ctx, value) : sample_lines_fail(r, "not JSON: %s", why.text);
+    json_decref(value);
+    return rc;
+}
+
+int sample_lines_read(sample_lines *r, size_t most, int (*add)(void *ctx, const json_t *value),
+                      void *ctx)
+{
+    char *text = NULL;
+    size_t n = 0;
+    int rc = sgt_file_get(&text, &n, r->path, most, r->err);
+    if (rc == SGT_OK) rc = sgt_encoder_new(&r->encoder, r->vocab, r->err);
+    if (rc == SGT_OK) r->hash = XXH3_64bits(text, n);
+    for (size_t at = sgt_utf8_mark(text, n), end; rc == SGT_OK && at < n; at = end + 1) {
+        const char *newline = memchr(text + at, '\n', n - at);
+        end = newline ? (size_t)(newline - text) : n;
+        r->line++;
+        rc = read_line(r, text + at, end - at, add, ctx);
+    }
+    free(text);
+    return rc;
+}
+
+int sample_lines_encode(sample_lines *r, const char *string, size_t n)
+{
+    const uint8_t *text = (const uint8_t *)string;
+    int rc = sgt_normalize_text(&r->normal, r->vocab->normalize, text, n, &text, &n, r->err);
+    /* room for as many ids as bytes is enough */
+    if (rc == SGT_OK)
+        rc =
+            sgt_reserve(&r->tokens, &r->room, r->count + n + 2, sizeof *r->tokens, r->path, r->err);
+    if (rc < 0) return rc;
+    size_t ids = sgt_encode(r->encoder, text, n, r->tokens + r->count);
+    if (ids == SGT_ENCODE_FAILED)
+        return sample_lines_fail(r, "%s", sgt_encoder_failure(r->encoder)->text);
+    r->count += ids;
+    return SGT_OK;
+}
+
+void sample_lines_free(sample_lines *r)
+{
+    sgt_normalizer_free(&r->normal);
+    sgt_encoder_free(r->encoder);
+    r->encoder = NULL;
+}
+
+/* ---- prompts ---- */
+
+/* Append a prompt, which takes over the malloc'd text; NULL: out of memory. */
+static int add(sample_prompts *p, char *text, size_t bytes, sgt_error *err)
+{
+    int rc = text ? sgt_reserve(&p->items, &p->room, p->count + 1, sizeof *p->items, "prompts", err)
+                  : sgt_fail_memory(err, "prompts");
+    if (rc < 0) free(text);
+    else p->items[p->count++] = (sample_prompt){.text = text, .bytes = bytes};
+    return rc;
+}
+
+/* Read a whole file, which may be a pipe, to a malloc'd text. */
+static int read_all(FILE *f, const char *name, char **out, size_t *n, sgt_error *err)
+{
+    size_t room = 0, used = 0, got = 1;
+    char *text = NULL;
+    int rc = SGT_OK;
+    for (; got && used <= MOST_PROMPT && rc == SGT_OK; used += got) {
+        rc = sgt_reserve(&text, &room, used + 4096, 1, name, err);
+        got = rc == SGT_OK ? fread(text + used, 1, room - used, f) : 0;
+    }
+    if (rc == SGT_OK && ferror(f)) rc = sgt_fail_errno(err, "%s", name);
+    if (rc == SGT_OK && used > MOST_PROMPT)
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: more than the %zu MiB that a prompt may have", name,
+                      MOST_PROMPT >> 20);
+    if (rc < 0) free(text);
+    else *out = text, *n = used;
+    return rc;
+}
+
+static int add_file(sample_prompts *p, const char *path, sgt_error *err)
+{
+    char *text;
+    size_t n;
+    int standard = strcmp(path, "-") == 0;
+    FILE *f = standard ? stdin : fopen(path, "re");
+    if (!f) return sgt_fail_errno(err, "%s", path);
+    int rc = read_all(f, standard ? "standard input" : path, &text, &n, err);
+    if (!standard) fclose(f);
+    if (rc == SGT_OK && n && text[n - 1] == '\n') n--;
+    return rc == SGT_OK ? add(p, text, n, err) : rc;
+}
+
+int sample_prompts_read(sample_prompts *p, const sgt_option_list *texts,
+                        const sgt_option_list *files, sgt_error *err)
+{
+    int rc = SGT_OK;
+    for (size_t i = 0; i < texts->count && rc == SGT_OK; i++) {
+        const char *text = texts->items[i];
+        rc = strcmp(text, "-") ? add(p, strdup(text), strlen(text), err) : add_file(p, text, err);
+    }
+    for (size_t i = 0; i < files->count && rc == SGT_OK; i++)
+        rc = add_file(p, files->items[i], err);
+    return rc == SGT_OK && !p->count ? add(p, strdup(""), 0, err) : rc;
+}
+
+int sample_prompts_encode(sample_prompts *p, const sgt_vocab *v, sgt_error *err)
+{
+    char name[32];
+    sample_lines r = {.path = name, .vocab = v, .err = err};
+    int rc = sgt_encoder_new(&r.encoder, v, err);
+    for (size_t i = 0; i < p->count && rc == SGT_OK; i++) {
+        snprintf(name, sizeof name, "prompt %zu", i + 1);
+        rc = sample_lines_encode(&r, p->items[i].text, p->items[i].bytes);
+        if (rc == SGT_OK && !r.count) r.tokens[r.count++] = (uint16_t)sgt_vocab_eot(v);
+        p->items[i].ids = r.tokens; /* the prompt takes the ids over */
+        p->items[i].count = r.count;
+        r.tokens = NULL;
+        r.count = r.room = 0;
+    }
+    sample_lines_free(&r);
+    return rc;
+}
+
+void sample_prompts_free(sample_prompts *p)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        free(p->items[i].text);
+        free(p->items[i].ids);
+    }
+    free(p->items);
+}
