@@ -10,7 +10,6 @@
 
 #include "loader/base/philox.h"
 #include "tokenize/input/feed.h"
-#include "tokenize/parts/buckets.h"
 #include "tokenize/parts/dedup.h"
 #include "tokenize/parts/meet.h"
 #include "tokenize/parts/order.h"
@@ -271,7 +270,6 @@ Test(pipeline_sets, orders_are_walked_and_sought)
         int copies;
     } cases[] = {{0, 1, 0, 0},    {1, 1, 0, 0}, {1, 1, 20000, 1}, {1, 1, 0, 1},
                  {1, 1, 1000, 1}, {1, 2, 0, 1}, {1, 2, 20000, 1}, {1, 3, 1000000, 1}};
-    sgt_error err;
     sgt_order *o;
     sgt_tokenize_options options[] = {{0}, {.shuffle = 1, .shuffle_seed = 5}};
     make_corpus();
@@ -285,7 +283,7 @@ Test(pipeline_sets, orders_are_walked_and_sought)
                                .share = {.count = cases[k].ranks, .ranks = cases[k].ranks},
                                .memory = cases[k].memory};
         stream want = slow_set(&options[r.shuffle], 0);
-        cr_assert_eq(sgt_order_copies(&r, &err), cases[k].copies, "case %zu", k);
+        cr_assert_eq(sgt_order_copies(&r), cases[k].copies, "case %zu", k);
         for (; r.shuffle && r.share.index < r.share.count; r.share.index++)
             must(sgt_order_scatter(&r, why));
         cr_assert(r.share.count > 1 ||
@@ -349,38 +347,4 @@ Test(pipeline_sets, files_are_divided)
             cr_assert_leq(bytes, (c.bytes + c.count * 4096) / ranks + largest + 4096 + 1);
         }
     }
-}
-
-/* Records come back from each bucket in order, whatever their lengths. Files of an earlier run are
- * removed. */
-Test(pipeline_sets, buckets_hold_what_was_put)
-{
-    sgt_error err;
-    sgt_buckets *b;
-    char *path, *got, *want = malloc(300000);
-    uint64_t size;
-    cr_assert(sgt_buckets_count(0, 10) == 1 && sgt_buckets_count(41, 10) == 4 &&
-              sgt_buckets_count(UINT64_MAX, 1) == SGT_BUCKETS_MOST);
-    for (int run = 0; run < 2; run++) {
-        size_t n = 0;
-        must(sgt_buckets_open(&b, strdup("a/b"), run ? 2 : 4, why));
-        for (size_t k = 1; k < 200000; k = 3 * k + 1) {
-            for (size_t i = 0; i < k; i++) want[n + i] = (char)(k * 31 + i);
-            must(sgt_buckets_put(b, 1, want + n, k, why));
-            n += k;
-        }
-        must(sgt_buckets_close(b, run, why));
-        int fd = sgt_buckets_read(strdup("a/b"), 1, &path, &size, &err);
-        cr_assert(fd >= 0 && size == n);
-        close(fd);
-        cr_assert(get_file(&got, path) == n && !memcmp(got, want, n));
-        free(path);
-        free(got);
-        fd = sgt_buckets_read(strdup("a/b"), 0, &path, &size, &err);
-        cr_assert(fd >= 0 && size == 0);
-        close(fd);
-        free(path);
-        cr_assert((access("a/b/00002", F_OK) == 0) == (run == 0));
-    }
-    free(want);
 }

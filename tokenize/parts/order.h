@@ -12,25 +12,25 @@
  * Only one thread at a time may use an order.
  *
  * Shuffled, document n of a split (in input order, duplicates counted) has the key XXH3-64(n as 8
- * bytes, little endian; seed); the order is that of (key, n). It is made in one of two ways:
+ * bytes, little endian; seed); the order is that of (key, n). It is a list of batches, each of which
+ * is sorted when it begins. There are two ways:
  *
- * - From the parts. One rank, or all ranks of one machine, do this if the tokens of the split fit in
- *   half of the memory that is free. The parts were just written, so they are in the page cache,
- *   and random reads of them cost less than to write and read all tokens once more. Nothing is kept
- *   for a later run, which may as well use files: OUT gets the same bytes. Memory of each rank: 24
- *   bytes for each document of the split, duplicates included, 8 of them only to sort; at most 96
- *   MiB in all ranks. The shards of the parts stay open.
+ * - One batch, whose documents are read from the parts. One rank, or all ranks of one machine, do
+ *   this if the tokens of the split fit in half of the memory that is free. The parts were just
+ *   written, so they are in the page cache, and random reads of them cost less than to write and
+ *   read all tokens once more. The list of documents takes at most 192 MiB in all ranks. The shards
+ *   of the parts stay open.
  *
- * - Through files. Documents are copied once into the files of buckets, by the leading bits of their
+ * - Buckets. Documents are copied once into the files of buckets, by the leading bits of their
  *   keys. Each rank copies its share of the documents into files of its own: WORK/sorting/SPLIT, or
  *   WORK/sorting/SPLIT/RANK-of-RANKS with several ranks. A bucket, which is one file of each rank,
  *   has about 64 MiB (more above 64 GiB of tokens). Any rank can then read the buckets in the order
  *   of the keys. It loads one bucket at a time. A bucket of more than 512 MiB, which has a very long
  *   document or is of more than 256 billion tokens, is read from its files, document by document.
- *   Memory of a rank: the bucket that is loaded, and 48 bytes for each of its documents, half of
- *   them to sort; also 64 KiB per file while files are written. The file "table"
- *   in a rank's folder appears when all its files are on disk, and a later run then does not write
- *   them again. */
+ *   Memory of a rank, besides: 64 KiB per file while files are written. The file "table" in a rank's
+ *   folder appears when all its files are on disk, and a later run then does not write them again.
+ *
+ * A batch takes 48 bytes of memory for each of its documents, half of them to sort. */
 #ifndef SGT_ORDER_H
 #define SGT_ORDER_H
 
@@ -65,9 +65,8 @@ typedef struct sgt_order_request {
 
 typedef struct sgt_order sgt_order;
 
-/* Return 1 if sgt_order_scatter copies the documents into files; 0 if they are read
- * from the parts; or a negative SGT_E*. */
-int sgt_order_copies(const sgt_order_request *r, sgt_error *err);
+/* Return whether sgt_order_scatter copies the documents into files. */
+int sgt_order_copies(const sgt_order_request *r);
 
 /* Prepare an order that is shuffled: scatter our share of the documents, if they are copied. After
  * this, and SGT_MEET_PLAN, each rank can open the order. */

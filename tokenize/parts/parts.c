@@ -369,7 +369,7 @@ static void begin_second(parts *p, uint32_t shares)
     uint64_t all = 0;
     for (int k = 0; k < SGT_SPLITS; k++) {
         const sgt_order_request r = order_of(p, k);
-        const uint64_t times = sgt_order_copies(&r, NULL) > 0 ? 2 : 1, before = all;
+        const uint64_t times = sgt_order_copies(&r) ? 2 : 1, before = all;
         for (size_t i = 0; i < p->count; i++) all += sgt_made_tokens(p->sets[i], k);
         p->second += times * (all - before) / shares;
     }
