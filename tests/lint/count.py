@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 14833,
+    "tokenize": 14735,
     "loader": 8831,
     "train": 13678,
     "kernels": 12186,

@@ -1,5 +1,5 @@
-/* merges.c: the training loop. It keeps for every pair how often it occurs and which words
- * (distinct pieces) may hold it. A heap orders the pairs by count, and a merge only visits the
+/* merges.c: the training loop. It keeps for every pair how often it occurs and a linked list of the
+ * words (distinct pieces) that may hold it. A heap orders the pairs by count, and a merge only visits the
  * words of its pair. Counts in the heap may be too high, because merges take occurrences from
  * neighbouring pairs. A pair that is popped with an outdated count is pushed back with the current
  * one. Only pairs with the newest token can grow, in the step that makes it, so no count in the
@@ -105,30 +105,20 @@ int sgt_pieces_add_all(sgt_pieces *p, const sgt_pieces *other, sgt_error *err)
 
 typedef struct pair {
     uint32_t key; /* left << 16 | right; 0: free slot (ids begin at 1) */
-    /* number of words that may hold the pair; they are in trainer.lists from words_at on */
-    uint32_t words_n;
+    /* the last word that may hold the pair, an index in trainer.holders; 0: none */
+    uint32_t last;
     int64_t count;
-    uint64_t words_at;
 } pair;
+
+/* A word that may hold a pair, and the holder before it; 0: none. */
+typedef struct holder {
+    uint32_t word, before;
+} holder;
 
 typedef struct ranked {
     int64_t count;
     uint32_t key;
 } ranked;
-
-/* Changes that the current merge makes to the pairs beside the merged pair. The arrays are indexed
- * by the other token of each such pair. */
-typedef struct side {
-    int64_t *change;  /* (IDS) */
-    uint32_t *words;  /* (IDS): number of words to list */
-    uint64_t *last;   /* (IDS): the last of these words + 1 */
-    uint32_t *listed; /* (IDS): tokens with an entry in these arrays */
-    size_t count;
-} side;
-
-typedef struct note {
-    uint32_t word, other;
-} note;
 
 typedef struct trainer {
     uint16_t *ids;     /* tokens of the words; word w's from starts[w] on */
@@ -138,14 +128,12 @@ typedef struct trainer {
     size_t words;
     pair *pairs;
     size_t pair_room, pair_count;
-    uint32_t *lists; /* lists of the words of each pair */
-    size_t used, list_room;
+    holder *holders;
+    size_t holder_count, holder_room;
     ranked *heap;
     size_t heap_count, heap_room;
-    /* pairs (x, l) and (r, x), whose counts fall; the new pairs (x, made) and (made, x) */
-    side lost_left, lost_right, left, right;
-    note *left_notes, *right_notes;
-    size_t left_count, left_room, right_count, right_room;
+    uint32_t *fresh; /* keys of the pairs that are not in the heap yet */
+    size_t fresh_count, fresh_room;
     uint32_t *token_n; /* (IDS): bytes of each token */
 } trainer;
 
@@ -158,14 +146,8 @@ static size_t find_pair(const trainer *t, uint32_t key)
     return i;
 }
 
-static int add_pair(trainer *t, uint32_t key, pair **out, sgt_error *err)
+static int widen_pairs(trainer *t, sgt_error *err)
 {
-    size_t at = find_pair(t, key);
-    if (t->pairs[at].key || ++t->pair_count * 2 <= t->pair_room) {
-        t->pairs[at].key = key;
-        *out = &t->pairs[at];
-        return SGT_OK;
-    }
     trainer wider = {.pair_room = 2 * t->pair_room,
                      .pairs = calloc(2 * t->pair_room, sizeof(pair))};
     if (!wider.pairs) return sgt_fail_memory(err, "merges");
@@ -174,15 +156,47 @@ static int add_pair(trainer *t, uint32_t key, pair **out, sgt_error *err)
     free(t->pairs);
     t->pairs = wider.pairs;
     t->pair_room = wider.pair_room;
-    *out = &t->pairs[find_pair(t, key)];
-    (*out)->key = key;
     return SGT_OK;
 }
 
-/* Reserve room in the lists for n more words. */
-static int reserve_list(trainer *t, size_t n, sgt_error *err)
+/* Add word w to those that may hold a pair. */
+static int add_holder(trainer *t, pair *p, uint32_t w, sgt_error *err)
 {
-    return sgt_reserve(&t->lists, &t->list_room, t->used + n, sizeof *t->lists, "merges", err);
+    if (p->last && t->holders[p->last].word == w) return SGT_OK;
+    if (t->holder_count + 1 >= UINT32_MAX)
+        return sgt_fail(err, SGT_EUNSUPPORTED,
+                        "the distinct pieces of text hold too many pairs (use fewer inputs)");
+    const int rc = sgt_reserve(&t->holders, &t->holder_room, t->holder_count + 2,
+                               sizeof *t->holders, "merges", err);
+    if (rc < 0) return rc;
+    t->holders[++t->holder_count] = (holder){w, p->last};
+    p->last = (uint32_t)t->holder_count;
+    return SGT_OK;
+}
+
+/* Count the pair of l and r `count` times more, in word w. */
+static int add_pair(trainer *t, uint32_t l, uint32_t r, uint32_t w, int64_t count, sgt_error *err)
+{
+    const uint32_t key = l << 16 | r;
+    pair *p = &t->pairs[find_pair(t, key)];
+    if (!p->key) {
+        int rc =
+            sgt_reserve(&t->fresh, &t->fresh_room, t->fresh_count + 1, sizeof key, "merges", err);
+        if (rc < 0) return rc;
+        t->fresh[t->fresh_count++] = p->key = key;
+        if (2 * ++t->pair_count > t->pair_room) {
+            if ((rc = widen_pairs(t, err)) < 0) return rc;
+            p = &t->pairs[find_pair(t, key)];
+        }
+    }
+    p->count += count;
+    return add_holder(t, p, w, err);
+}
+
+/* Take `count` occurrences from the pair of l and r. */
+static void take_pair(trainer *t, uint32_t l, uint32_t r, int64_t count)
+{
+    t->pairs[find_pair(t, l << 16 | r)].count -= count;
 }
 
 /* ---- the heap ---- */
@@ -244,87 +258,39 @@ static int read_words(trainer *t, const sgt_pieces *p, sgt_error *err)
     return SGT_OK;
 }
 
-/* Count all pairs of bytes, and list the words of each. Passes over the words twice: to count and
- * to list. */
+/* Put the pairs into the heap that have occurred since the last call. */
+static int push_fresh(trainer *t, sgt_error *err)
+{
+    int rc = SGT_OK;
+    for (size_t i = 0; i < t->fresh_count && !rc; i++) {
+        const int64_t count = t->pairs[find_pair(t, t->fresh[i])].count;
+        if (count > 0) rc = push(t, (ranked){count, t->fresh[i]}, err);
+    }
+    t->fresh_count = 0;
+    return rc;
+}
+
+/* Count all pairs of bytes. */
 static int count_pairs(trainer *t, sgt_error *err)
 {
     int rc = SGT_OK;
-    pair *p;
-    for (size_t w = 0; w < t->words; w++)
+    for (uint32_t w = 0; w < t->words; w++)
         for (uint32_t i = 1; i < t->lengths[w] && !rc; i++) {
             const uint16_t *s = t->ids + t->starts[w] + i;
-            if ((rc = add_pair(t, (uint32_t)s[-1] << 16 | s[0], &p, err)) < 0) break;
-            p->count += (int64_t)t->counts[w];
-            p->words_n++;
+            rc = add_pair(t, s[-1], s[0], w, (int64_t)t->counts[w], err);
         }
-    for (size_t i = 0; i < t->pair_room; i++) {
-        if (!t->pairs[i].key) continue;
-        t->pairs[i].words_at = t->used;
-        t->used += t->pairs[i].words_n;
-        t->pairs[i].words_n = 0;
-        if (!rc) rc = push(t, (ranked){t->pairs[i].count, t->pairs[i].key}, err);
-    }
-    size_t total = t->used;
-    t->used = 0;
-    if (rc < 0 || (rc = reserve_list(t, total, err)) < 0) return rc;
-    t->used = total;
-    for (uint32_t w = 0; w < t->words; w++)
-        for (uint32_t i = 1; i < t->lengths[w]; i++) {
-            const uint16_t *s = t->ids + t->starts[w] + i;
-            p = &t->pairs[find_pair(t, (uint32_t)s[-1] << 16 | s[0])];
-            if (!p->words_n || t->lists[p->words_at + p->words_n - 1] != w)
-                t->lists[p->words_at + p->words_n++] = w;
-        }
-    return SGT_OK;
+    return rc < 0 ? rc : push_fresh(t, err);
 }
 
 /* ---- one merge ---- */
 
-static void list_token(side *s, uint32_t other)
-{
-    if (s->words[other] || s->last[other]) return;
-    s->last[other] = UINT64_MAX;
-    s->listed[s->count++] = other;
-}
-
-static void change(side *s, uint32_t other, int64_t by)
-{
-    list_token(s, other);
-    s->change[other] += by;
-}
-
-/* Record that word w now holds a new pair with the token `other`. */
-static int record_word(side *s, note **notes, size_t *count, size_t *room, uint32_t other,
-                       uint32_t w, sgt_error *err)
-{
-    if (s->last[other] == (uint64_t)w + 1) return SGT_OK;
-    int rc = sgt_reserve(notes, room, *count + 1, sizeof **notes, "merges", err);
-    if (rc < 0) return rc;
-    s->last[other] = (uint64_t)w + 1;
-    s->words[other]++;
-    (*notes)[(*count)++] = (note){w, other};
-    return SGT_OK;
-}
-
-static int gain_left(trainer *t, uint32_t other, uint32_t w, int64_t by, sgt_error *err)
-{
-    change(&t->left, other, by);
-    return record_word(&t->left, &t->left_notes, &t->left_count, &t->left_room, other, w, err);
-}
-
-static int gain_right(trainer *t, uint32_t other, uint32_t w, int64_t by, sgt_error *err)
-{
-    change(&t->right, other, by);
-    return record_word(&t->right, &t->right_notes, &t->right_count, &t->right_room, other, w, err);
-}
-
-/* Replace each adjacent l and r in word w by `made`, from left to right. Record how the counts of
- * the pairs on both sides of each replacement change. */
+/* Replace each adjacent l and r in word w by `made`, from left to right, and count the pairs on both
+ * sides of each replacement anew. */
 static int merge_word(trainer *t, uint32_t w, uint32_t l, uint32_t r, uint32_t made, sgt_error *err)
 {
     uint16_t *s = t->ids + t->starts[w];
     uint32_t n = t->lengths[w], to = 0;
-    int64_t count = (int64_t)t->counts[w];
+    const int64_t count = (int64_t)t->counts[w];
     int rc = SGT_OK;
     for (uint32_t i = 0; i < n && !rc; i++) {
         if (s[i] != l || i + 1 == n || s[i + 1] != r) {
@@ -332,15 +298,12 @@ static int merge_word(trainer *t, uint32_t w, uint32_t l, uint32_t r, uint32_t m
             continue;
         }
         if (to) {
-            uint32_t x = s[to - 1];
-            /* if x is `made`, the pair lost is (made, l), which the previous replacement in this
-             * word gained */
-            change(x == made ? &t->right : &t->lost_left, x == made ? l : x, -count);
-            rc = gain_left(t, x, w, count, err);
+            take_pair(t, s[to - 1], l, count);
+            rc = add_pair(t, s[to - 1], made, w, count, err);
         }
         if (i + 2 < n && !rc) {
-            change(&t->lost_right, s[i + 2], -count);
-            rc = gain_right(t, s[i + 2], w, count, err);
+            take_pair(t, r, s[i + 2], count);
+            rc = add_pair(t, made, s[i + 2], w, count, err);
         }
         s[to++] = (uint16_t)made;
         i++;
@@ -349,65 +312,15 @@ static int merge_word(trainer *t, uint32_t w, uint32_t l, uint32_t r, uint32_t m
     return rc;
 }
 
-/* Subtract the occurrences that the merge took from the existing pairs on one side. */
-static void subtract_lost(trainer *t, side *s, uint32_t token, int token_is_right)
-{
-    for (size_t i = 0; i < s->count; i++) {
-        uint32_t x = s->listed[i];
-        pair *p = &t->pairs[find_pair(t, token_is_right ? x << 16 | token : token << 16 | x)];
-        if (p->key) p->count += s->change[x];
-        s->change[x] = 0;
-        s->last[x] = 0;
-    }
-    s->count = 0;
-}
-
-/* Add the new pairs on one side, with the words that hold them. */
-static int add_new_pairs(trainer *t, side *s, const note *notes, size_t note_count, uint32_t made,
-                         int made_is_right, sgt_error *err)
-{
-    int rc = reserve_list(t, note_count, err);
-    pair *p;
-    for (size_t i = 0; i < s->count && !rc; i++) {
-        uint32_t x = s->listed[i], key = made_is_right ? x << 16 | made : made << 16 | x;
-        /* `last` was the last word + 1; from here on it is where the next word is listed */
-        s->last[x] = t->used;
-        t->used += s->words[x];
-        if (s->change[x] <= 0 || (rc = add_pair(t, key, &p, err)) < 0) continue;
-        p->count = s->change[x];
-        p->words_at = s->last[x];
-        p->words_n = s->words[x];
-        rc = push(t, (ranked){p->count, key}, err);
-    }
-    for (size_t i = 0; i < note_count && !rc; i++)
-        t->lists[s->last[notes[i].other]++] = notes[i].word;
-    for (size_t i = 0; i < s->count; i++) {
-        uint32_t x = s->listed[i];
-        s->change[x] = 0;
-        s->words[x] = 0;
-        s->last[x] = 0;
-    }
-    s->count = 0;
-    return rc;
-}
-
 static int merge_pair(trainer *t, uint32_t key, uint32_t made, sgt_error *err)
 {
-    const uint32_t l = key >> 16, r = key & 0xFFFF;
-    size_t at = find_pair(t, key);
-    const uint64_t words_at = t->pairs[at].words_at, words_n = t->pairs[at].words_n;
     int rc = SGT_OK;
-    t->left_count = t->right_count = 0;
-    for (uint64_t i = 0; i < words_n && !rc; i++)
-        rc = merge_word(t, t->lists[words_at + i], l, r, made, err);
-    subtract_lost(t, &t->lost_left, l, 1);
-    subtract_lost(t, &t->lost_right, r, 0);
-    /* The merged pair no longer occurs. If l equals r, the lines above may have changed its count
-     * as that of a neighbour. */
-    t->pairs[at].count = 0;
-    if (!rc) rc = add_new_pairs(t, &t->left, t->left_notes, t->left_count, made, 1, err);
-    if (!rc) rc = add_new_pairs(t, &t->right, t->right_notes, t->right_count, made, 0, err);
-    return rc;
+    for (uint32_t at = t->pairs[find_pair(t, key)].last; at && !rc; at = t->holders[at].before)
+        rc = merge_word(t, t->holders[at].word, key >> 16, key & 0xFFFF, made, err);
+    /* The merged pair no longer occurs. If it is one token twice, its count has been changed as that
+     * of a neighbour. */
+    t->pairs[find_pair(t, key)].count = 0;
+    return rc < 0 ? rc : push_fresh(t, err);
 }
 
 /* ---- the training loop ---- */
@@ -462,23 +375,6 @@ static int train(trainer *t, sgt_merges *m, uint32_t size, const sgt_stop *stop,
     return rc;
 }
 
-static int reserve_side(side *s)
-{
-    s->change = calloc(IDS, sizeof *s->change);
-    s->words = calloc(IDS, sizeof *s->words);
-    s->last = calloc(IDS, sizeof *s->last);
-    s->listed = calloc(IDS, sizeof *s->listed);
-    return s->change && s->words && s->last && s->listed;
-}
-
-static void free_side(side *s)
-{
-    free(s->change);
-    free(s->words);
-    free(s->last);
-    free(s->listed);
-}
-
 static void free_trainer(trainer *t)
 {
     free(t->ids);
@@ -486,15 +382,10 @@ static void free_trainer(trainer *t)
     free(t->lengths);
     free(t->counts);
     free(t->pairs);
-    free(t->lists);
+    free(t->holders);
     free(t->heap);
-    free(t->left_notes);
-    free(t->right_notes);
+    free(t->fresh);
     free(t->token_n);
-    free_side(&t->lost_left);
-    free_side(&t->lost_right);
-    free_side(&t->left);
-    free_side(&t->right);
 }
 
 int sgt_merges_train(sgt_merges *m, const sgt_pieces *p, uint32_t size, const sgt_stop *stop,
@@ -504,10 +395,8 @@ int sgt_merges_train(sgt_merges *m, const sgt_pieces *p, uint32_t size, const sg
     *m = (sgt_merges){.pairs = calloc(IDS, sizeof *m->pairs)};
     t.pairs = calloc(t.pair_room, sizeof *t.pairs);
     t.token_n = calloc(IDS, sizeof *t.token_n);
-    int rc = m->pairs && t.pairs && t.token_n && reserve_side(&t.lost_left) &&
-                     reserve_side(&t.lost_right) && reserve_side(&t.left) && reserve_side(&t.right)
-                 ? read_words(&t, p, err)
-                 : sgt_fail_memory(err, "merges");
+    int rc =
+        m->pairs && t.pairs && t.token_n ? read_words(&t, p, err) : sgt_fail_memory(err, "merges");
     for (uint32_t id = 1; id < SGT_MERGES_FIRST && t.token_n; id++) t.token_n[id] = 1;
     if (!rc) rc = count_pairs(&t, err);
     if (!rc) rc = train(&t, m, size, stop, err);

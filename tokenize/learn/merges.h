@@ -61,7 +61,7 @@ typedef struct sgt_merges {
 
 /* Train merges until there are `size` tokens. m->pairs is malloc'd, the caller's to free. Returns 0
  * or a negative SGT_E*, SGT_ESTOPPED if `stop` was requested. Memory for each byte of the distinct
- * pieces: at most 2 bytes for its token, 4 for the pair it begins, and 16 for pairs that merges
+ * pieces: at most 2 bytes for its token, 8 for the pair it begins, and 16 for pairs that merges
  * make of it; and 32 for each distinct piece. */
 int sgt_merges_train(sgt_merges *m, const sgt_pieces *p, uint32_t size, const sgt_stop *stop,
                      sgt_error *err);
