@@ -14,7 +14,7 @@ BUDGET = {
     "loader": 8831,
     "train": 13678,
     "kernels": 12186,
-    "tools": 16952,
+    "tools": 16813,
     "tests": 53849,
     "manuals": 2480,
     "pages": 1198,

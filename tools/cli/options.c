@@ -1,5 +1,5 @@
 /* options.c: parses a command line according to its table of options, suggests words that the user
- * may have meant, and prints --help. */
+ * may have meant, prints --help, and offers words to a shell that completes a command line. */
 #include "tools/cli/options.h"
 
 #include <ctype.h>
@@ -442,12 +442,14 @@ static void print_option(const sgt_option *o)
     printf("\n");
 }
 
+/* The options of every program, which answer_question handles. */
+static const sgt_option others[] = {{.name = "Others"},
+                                    {"help", 'h', SGT_OPT_FLAG, NULL, .help = "this text"},
+                                    {"version", 0, SGT_OPT_FLAG, NULL, .help = "the version"},
+                                    {0}};
+
 static void print_help(const sgt_program *p)
 {
-    static const sgt_option others[] = {{.name = "Others"},
-                                        {"help", 'h', SGT_OPT_FLAG, NULL, .help = "this text"},
-                                        {"version", 0, SGT_OPT_FLAG, NULL, .help = "the version"},
-                                        {0}};
     sgt_put_line(stdout, "usage: %s", p->usage);
     print_wrapped(p->about, 0, 0);
     printf("\n");
@@ -459,6 +461,207 @@ static void print_help(const sgt_program *p)
     for (size_t i = 0; sgt_option_at(p, i, &own); i++) print_option(&own);
     for (const sgt_option *o = others; o->name; o++) print_option(o);
     if (p->examples) sgt_put_line(stdout, "\nExamples:\n%s", p->examples);
+}
+
+/* ---- completion in shells ---- */
+
+/* The scripts run the program with the words up to the cursor, as `sgt-x --completion words --
+ * WORD...`. offer_words then prints the words to offer, with a tab and their help if they have any,
+ * and :f for files, :d for folders, :c for commands, :n if a list may continue after the word. */
+static const char bash_script[] =
+    "_sgt()\n"
+    "{\n"
+    "    local line cur=${COMP_WORDS[COMP_CWORD]#=}\n"
+    "    COMPREPLY=()\n"
+    "    while IFS= read -r line; do\n"
+    "        case $line in\n"
+    "        :n) compopt -o nospace 2> /dev/null ;;\n"
+    "        :*)\n"
+    "            compopt -o filenames 2> /dev/null\n"
+    "            mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -${line#:} -- \"$cur\")\n"
+    "            ;;\n"
+    "        *) COMPREPLY+=(\"${line%%$'\\t'*}\") ;;\n"
+    "        esac\n"
+    "    done < <(\"${COMP_WORDS[0]/#\\~/$HOME}\" --completion words -- \\\n"
+    "        \"${COMP_WORDS[@]:1:COMP_CWORD}\" 2> /dev/null)\n"
+    "}\n";
+static const char zsh_script[] =
+    "local line\n"
+    "local -a plain described blank\n"
+    "compset -P '--*='\n"
+    "for line in ${(f)\"$(${~words[1]} --completion words -- \"${(@Q)words[2,CURRENT]}\" \\\n"
+    "    2> /dev/null)\"}; do\n"
+    "    case $line in\n"
+    "    :n) blank=(-S '') ;;\n"
+    "    :f) _files ;;\n"
+    "    :d) _files -/ ;;\n"
+    "    :c) _command_names -e ;;\n"
+    "    *$'\\t'*) described+=(\"${${line//:/\\\\:}/$'\\t'/:}\") ;;\n"
+    "    *) plain+=($line) ;;\n"
+    "    esac\n"
+    "done\n"
+    "(( ! $#described )) || _describe word described\n"
+    "(( ! $#plain )) || compadd -J -default- \"${blank[@]}\" -a plain\n";
+static const char fish_script[] =
+    "function __sgt\n"
+    "    set -l words (commandline -opc) (commandline -ct)\n"
+    "    set -l head (string match -r -- '^--[^=]*=' $words[-1])\n"
+    "    set -l value (string replace -r -- '^--[^=]*=' '' $words[-1])\n"
+    "    for line in ($words[1] --completion words -- $words[2..] 2> /dev/null)\n"
+    "        switch $line\n"
+    "            case :n\n"
+    "            case :f\n"
+    "                __fish_complete_path $value\n"
+    "            case :d\n"
+    "                __fish_complete_directories $value\n"
+    "            case :c\n"
+    "                __fish_complete_command\n"
+    "            case '*'\n"
+    "                echo $line\n"
+    "        end\n"
+    "    end | while read -l line\n"
+    "        echo \"$head$line\"\n"
+    "    end\n"
+    "end\n";
+
+/* Offer `word`, of n bytes, behind `head` bytes of the word at the cursor, if it continues that. */
+static void offer(const char *cursor, size_t head, const char *word, size_t n, const char *help)
+{
+    size_t begun = strlen(cursor) - head;
+    if (n >= begun && !memcmp(word, cursor + head, begun))
+        printf("%.*s%.*s%s%s\n", (int)head, cursor, (int)n, word, *help ? "\t" : "", help);
+}
+
+static void offer_options(const sgt_program *p, const char *cursor)
+{
+    sgt_option o;
+    if (cursor[1] && cursor[1] != '-') return;
+    /* the options of the program, and then those of every program */
+    const sgt_program all = {.options = others};
+    for (int own = 1; own >= 0; own--)
+        for (size_t i = 0; sgt_option_at(own ? p : &all, i, &o); i++) {
+            char name[64];
+            int n = snprintf(name, sizeof name, "--%s", o.name);
+            if (o.kind != SGT_OPT_HEADING) offer(cursor, 0, name, (size_t)n, o.help);
+        }
+}
+
+/* Offer the words that an option's value may have: of "a|b|FILE", a and b, and files. */
+static void offer_values(const sgt_option *o, const char *cursor)
+{
+    static const char *const places[][2] = {{"FILE", ":f"},   {"SHARD", ":f"}, {"DIR", ":d"},
+                                            {"FOLDER", ":d"}, {"OUT/", ":d"},  {"PYTHON", ":c"}};
+    char buf[SGT_OPTION_VALUE];
+    const char *value = sgt_option_value(o, buf), *comma = strrchr(cursor, ',');
+    int is_list = o->words || (o->choices && o->kind != SGT_OPT_WORD);
+    size_t head = is_list && comma ? (size_t)(comma + 1 - cursor) : 0, n, place = 0;
+    for (int i = 0; o->choices && o->choices[i]; i++)
+        offer(cursor, head, o->choices[i], strlen(o->choices[i]), "");
+    for (const char *w = o->choices ? "" : o->words ? o->words : value; *w; w += n + (w[n] != 0)) {
+        n = strcspn(w, "| ");
+        if (stands_for_itself(w)) offer(cursor, head, w, n, "");
+    }
+    if (is_list) puts(":n");
+    while (place < sizeof places / sizeof *places && !strstr(value, places[place][0])) place++;
+    if (place < sizeof places / sizeof *places) puts(places[place][1]);
+}
+
+/* Return whether p takes operands: whether they follow [OPTION]... in its usage. */
+static int has_operands(const sgt_program *p)
+{
+    const char *at = strstr(p->usage, "[OPTION]... ");
+    return at && at[sizeof "[OPTION]... " - 1] != '-';
+}
+
+static const sgt_command *find_command(const sgt_program *p, const char *word)
+{
+    const sgt_command *const *c = p->commands;
+    while (c && *c && strcmp(word, (*c)->name) != 0) c++;
+    return c ? *c : NULL;
+}
+
+/* Offer what may stand at the last of the words, where the cursor is. bash makes three words of
+ * --name=VALUE, the other shells one. */
+static void offer_words(const sgt_program *p, int count, char **words)
+{
+    const char *cursor = count ? words[count - 1] : "", *equals = strchr(cursor, '=');
+    int before = count - 2; /* the word before the cursor's */
+    const char *name = before >= 0 ? words[before] : "";
+    if (!strcmp(cursor, "=")) cursor = "";
+    else if (!strcmp(name, "=") && before > 0) name = words[before - 1];
+    else if (*cursor == '-' && equals) {
+        name = cursor;
+        cursor = equals + 1;
+    }
+    const sgt_command *command = NULL;
+    for (int i = 0; i <= before && !command; i++) command = find_command(p, words[i]);
+    if (command) p = command->program;
+    sgt_option o;
+    int known = *name == '-' && name[1] &&
+                (name[1] == '-' ? find_option(p, name + 2, strcspn(name + 2, "="), 0, &o)
+                                : !name[2] && find_option(p, NULL, 0, name[1], &o));
+    if (known && o.kind != SGT_OPT_FLAG) offer_values(&o, cursor);
+    else if (*cursor == '-') offer_options(p, cursor);
+    else if (has_operands(p)) puts(":f");
+    for (const sgt_command *const *c = p->commands; c && *c; c++)
+        offer(cursor, 0, (*c)->name, strlen((*c)->name), (*c)->what);
+}
+
+static void print_current_value(const sgt_option *o, const char *value)
+{
+    switch (o->kind) {
+    case SGT_OPT_COUNT:
+    case SGT_OPT_SIZE: printf("%llu", (unsigned long long)*(const uint64_t *)o->to); return;
+    case SGT_OPT_REAL: printf("%.15g", *(const double *)o->to); return;
+    case SGT_OPT_PERCENT: printf("%.15g%%", 100 * *(const double *)o->to); return;
+    case SGT_OPT_TEXT:
+    case SGT_OPT_CHOICE:
+        printf("%s", *(const char *const *)o->to ? *(const char *const *)o->to : "-");
+        return;
+    case SGT_OPT_WORD:
+        for (int i = *(const int *)o->to; i > 0 && value; i--) value = strchr(value, '|') + 1;
+        if (!value || *(const int *)o->to < 0) printf("-");
+        else printf("%.*s", (int)strcspn(value, "|"), value);
+        return;
+    default: printf("-");
+    }
+}
+
+/* Print a line for each option of p; `command` is the subcommand's name, or "-". */
+static void print_table(const sgt_program *p, const char *command)
+{
+    static const char *const kinds[] = {"heading", "flag", "count",  "size",   "real",
+                                        "percent", "text", "choice", "choice", "list"};
+    sgt_option o;
+    for (size_t i = 0; sgt_option_at(p, i, &o); i++) {
+        char buf[SGT_OPTION_VALUE];
+        const char *value = sgt_option_value(&o, buf);
+        if (o.kind == SGT_OPT_HEADING) continue;
+        printf("%s\t%s\t%c\t%s\t%s\t", command, o.name, o.letter ? o.letter : '-',
+               value ? value : "-", o.def ? o.def : "-");
+        print_current_value(&o, value);
+        printf("\t%s\t%s\n", kinds[o.kind], o.help);
+    }
+    for (const sgt_command *const *c = p->commands; c && *c; c++)
+        print_table((*c)->program, (*c)->name);
+}
+
+/* Print a shell's script, or answer one: see options.h. args[count] follow --completion. */
+static void print_completion(const sgt_program *p, int count, char **args)
+{
+    const char *form = count ? args[0] : "";
+    char name[64];
+    snprintf(name, sizeof name, "%s", p->name);
+    for (char *c = name; *c; c++)
+        if (*c == '-') *c = '_';
+    if (!strcmp(form, "words") && count > 1) offer_words(p, count - 2, args + 2);
+    else if (!strcmp(form, "table")) print_table(p, "-");
+    else if (!strcmp(form, "bash"))
+        printf("%s_%s() { _sgt; }\ncomplete -F _%s %s\n", bash_script, name, name, p->name);
+    else if (!strcmp(form, "zsh")) printf("#compdef %s\n%s", p->name, zsh_script);
+    else if (!strcmp(form, "fish"))
+        printf("%scomplete -c %s -f -a '(__sgt)'\n", fish_script, p->name);
+    else sgt_usage(p, "--completion: for bash, zsh or fish?");
 }
 
 /* ---- a whole command line ---- */
@@ -492,15 +695,15 @@ static _Noreturn void refuse_unknown(const sgt_program *p, const char *dashes, c
 }
 
 /* Handle --help, --version and --completion, each of which ends the program. */
-static void answer_question(const sgt_program *p, const char *arg, const char *next)
+static void answer_question(const sgt_program *p, int argc, char **argv)
 {
+    const char *arg = *argv;
     if (!strcmp(arg, "--help") || !strcmp(arg, "-h")) {
         if (is_first_rank(p)) print_help(p);
     } else if (!strcmp(arg, "--version")) {
         if (is_first_rank(p)) printf("%s %s\n", p->name, SGT_VERSION);
     } else if (!strcmp(arg, "--completion")) {
-        if (!next || sgt_print_completion(p, next) < 0)
-            sgt_usage(p, "--completion: for bash, zsh or fish?");
+        print_completion(p, argc - 1, argv + 1);
     } else {
         return;
     }
@@ -528,7 +731,7 @@ static int apply_option(const sgt_program *p, int argc, char **argv, int i)
     const char *arg = argv[i], *value = NULL, *name = arg + 2;
     sgt_option o;
     sgt_error err;
-    answer_question(p, arg, i + 1 < argc ? argv[i + 1] : NULL);
+    answer_question(p, argc - i, argv + i);
     if (arg[1] == '-') {
         size_t n = strcspn(name, "=");
         if (!find_option(p, name, n, 0, &o)) refuse_unknown(p, "--", name, n);
@@ -578,8 +781,8 @@ int sgt_run_command(const sgt_program *p, int argc, char **argv)
     char hint[SGT_HINT], names[512] = "";
     size_t at = 0;
     refuse_gone(p, argc, argv);
-    for (const sgt_command *const *c = p->commands; *c && argc > 1; c++)
-        if (!strcmp(argv[1], (*c)->name)) return (*c)->run(argc - 1, argv + 1);
+    const sgt_command *named = argc > 1 ? find_command(p, argv[1]) : NULL;
+    if (named) return named->run(argc - 1, argv + 1);
     int first = sgt_options_parse(p, argc, argv);
     for (const sgt_command *const *c = p->commands; *c && at < sizeof names; c++)
         at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", at ? ", " : "", (*c)->name);

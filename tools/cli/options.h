@@ -72,19 +72,16 @@ enum { SGT_EXIT_OK = 0, SGT_EXIT_FAILED = 1, SGT_EXIT_USAGE = 2, SGT_EXIT_INTERR
 int sgt_option_at(const sgt_program *p, size_t i, sgt_option *o);
 
 /* Parse argv. Returns the index of the first operand in argv, to whose end all operands are moved
- * in their order. --help and --version print to stdout and exit with code 0, and so does
- * --completion bash|zsh|fish (see below), which --help does not list. Wrong usage prints one
- * line with a suggestion, and "try 'NAME --help'", on stderr, and exits with code 2. */
-int sgt_options_parse(const sgt_program *p, int argc, char **argv);
-
-/* Print the table of options on stdout in one of these forms. Return -1 if `form` is
- * unknown, else 0.
+ * in their order. Wrong usage prints one line with a suggestion, and "try 'NAME --help'", on stderr,
+ * and exits with code 2. --help and --version print to stdout and exit with code 0, and so does
+ * --completion, which --help does not list:
  *
  *     bash, zsh, fish  a script with which that shell completes options, their choices, files,
  *                      folders and subcommands
+ *     words -- WORD... what may stand at the last WORD, for these scripts
  *     table            for tests: a line per option with fields separated by tabs: subcommand,
  *                      name, letter, value, default, current value, kind, help ("-": none) */
-int sgt_print_completion(const sgt_program *p, const char *form);
+int sgt_options_parse(const sgt_program *p, int argc, char **argv);
 
 /* Run the subcommand that argv[1] names, and return its exit code. p must have subcommands. */
 int sgt_run_command(const sgt_program *p, int argc, char **argv);
