@@ -441,7 +441,7 @@ void sgt_ring_ask(sgt_ring *r, sgt_ring_read *d)
 
 void sgt_ring_submit(sgt_ring *r)
 {
-    if (r->first && !r->ruined && r->pid == getpid()) enter(r, 0);
+    if (!r->ruined && r->pid == getpid()) enter(r, 0);
 }
 
 void sgt_ring_drop(sgt_ring *r, const sgt_ring_read *reads, uint32_t n)

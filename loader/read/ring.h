@@ -97,15 +97,15 @@ int sgt_ring_open(sgt_ring **out, sgt_rings *all, unsigned depth, void *memory, 
  * memory mapped. NULL is fine and gives 0. */
 int sgt_ring_close(sgt_ring *r);
 
-/* Queue a read, or submit the queued ones; neither call fails or waits. sgt_ring_submit and
- * sgt_ring_wait start queued reads, also while they wait for earlier ones. */
+/* Queue a read; or submit the queued ones, and collect those that have ended. Neither call fails or
+ * waits. sgt_ring_wait submits too, also while it waits for earlier reads. */
 void sgt_ring_ask(sgt_ring *r, sgt_ring_read *read);
 void sgt_ring_submit(sgt_ring *r);
 
 /* Cancel those of these reads that are still queued. Reads in flight are not cancelled. */
 void sgt_ring_drop(sgt_ring *r, const sgt_ring_read *reads, uint32_t n);
 
-/* Return how many of these reads are queued or in flight, without looking for new completions. */
+/* Return how many of these reads are queued, or in flight as far as the last call knew. */
 uint32_t sgt_ring_pending(const sgt_ring_read *reads, uint32_t n);
 
 /* Wait until all of these reads have ended and the ring has no pointer to them. Returns 0 or the

@@ -38,7 +38,6 @@ typedef struct place {
 typedef struct cursor {
     const reader *r;
     sgt_ring *ring;
-    sgt_blocks_cursor *blocks; /* NULL if the reader has none */
     sgt_arena memory;
     /* used: the place of the last fetch; known: how many announced fetches come after it */
     uint32_t used, known;
@@ -86,7 +85,6 @@ static void close_cursor(void *p)
 {
     cursor *c = p;
     if (!c) return;
-    sgt_blocks_cursor_close(c->blocks);
     /* if reads may still be in flight, leak the memory that they write to */
     if (sgt_ring_close(c->ring) == 0) sgt_arena_unmap(&c->memory);
     free(c->windows);
@@ -109,7 +107,6 @@ static int open_cursor(void **out, void *p, sgt_error *err)
         sgt_fail(err, SGT_ENOMEM, "%zu windows of %zu bytes: out of memory", reads, r->room);
     else if ((rc = sgt_arena_map(&c->memory, reads * r->room, 0, err)) == 0)
         rc = sgt_ring_open(&c->ring, r->rings, DEPTH, c->memory.base, reads * r->room, err);
-    if (rc == 0 && r->blocks) rc = sgt_blocks_cursor_open(&c->blocks, r->blocks, err);
     if (rc < 0) {
         close_cursor(c);
         return rc;
@@ -129,11 +126,11 @@ static place *place_at(cursor *c, uint32_t after)
     return &c->places[(c->used + after) % c->r->places];
 }
 
-/* Queue the read of one more window of a place. */
-static void ask_window(cursor *c, place *p, const sgt_window *w)
+/* Queue the read of window i of a place. */
+static void ask_window(cursor *c, place *p, uint32_t i, const sgt_window *w)
 {
-    sgt_ring_read *read = &p->reads[p->n];
-    p->windows[p->n++] = *w;
+    sgt_ring_read *read = &p->reads[i];
+    p->windows[i] = *w;
     read->shard = w->shard;
     read->at = c->r->set->shards[w->shard].head.data + 2 * w->offset;
     read->bytes = 2 * (size_t)w->tokens;
@@ -143,8 +140,8 @@ static void ask_window(cursor *c, place *p, const sgt_window *w)
 
 static void ask(cursor *c, place *p, const sgt_window *windows, uint32_t n)
 {
-    p->n = 0;
-    for (uint32_t i = 0; i < n; i++) ask_window(c, p, &windows[i]);
+    p->n = n;
+    for (uint32_t i = 0; i < n; i++) ask_window(c, p, i, &windows[i]);
 }
 
 static int holds(const place *p, const sgt_window *windows, uint32_t n)
@@ -160,7 +157,7 @@ static int holds(const place *p, const sgt_window *windows, uint32_t n)
 static int expect(void *cursor_, const sgt_window *windows, uint32_t n)
 {
     cursor *c = cursor_;
-    if (c->blocks) return 1; /* the pools of blocks read ahead by themselves */
+    if (c->r->blocks) return 1; /* blocks are read ahead anyway */
     if (!n) {
         for (; c->known; c->known--)
             sgt_ring_drop(c->ring, place_at(c, c->known)->reads, place_at(c, c->known)->n);
@@ -190,18 +187,19 @@ static int fetch_windows(cursor *c, const sgt_window *windows, uint32_t n, const
     return rc;
 }
 
-/* Fetch windows from the pools of blocks, and read those that they do not have. */
+/* Fetch windows from blocks, and read those that they do not have. */
 static int fetch_blocks(cursor *c, const sgt_window *windows, uint32_t n, const uint16_t **tokens,
                         sgt_error *err)
 {
     place *p = place_at(c, 0);
-    p->n = 0;
-    sgt_blocks_fetch(c->blocks, windows, n, tokens);
-    for (uint32_t i = 0; i < n; i++)
-        if (!tokens[i]) ask_window(c, p, &windows[i]);
-    int rc = p->n ? sgt_ring_wait(c->ring, p->reads, p->n, err) : SGT_OK;
-    for (uint32_t i = 0, k = 0; i < n && rc == 0; i++)
-        if (!tokens[i]) tokens[i] = (const uint16_t *)(const void *)p->reads[k++].data;
+    sgt_blocks_fetch(c->r->blocks, windows, n, c->memory.base, c->r->room, tokens);
+    for (uint32_t i = 0; i < n; i++) {
+        p->reads[i] = (sgt_ring_read){0};
+        if (!tokens[i]) ask_window(c, p, i, &windows[i]);
+    }
+    int rc = sgt_ring_wait(c->ring, p->reads, n, err);
+    for (uint32_t i = 0; i < n && rc == 0; i++)
+        if (!tokens[i]) tokens[i] = (const uint16_t *)(const void *)p->reads[i].data;
     return rc;
 }
 
@@ -209,8 +207,8 @@ static int fetch(void *cursor_, const sgt_window *windows, uint32_t n, const uin
                  sgt_error *err)
 {
     cursor *c = cursor_;
-    return c->blocks ? fetch_blocks(c, windows, n, tokens, err)
-                     : fetch_windows(c, windows, n, tokens, err);
+    return c->r->blocks ? fetch_blocks(c, windows, n, tokens, err)
+                        : fetch_windows(c, windows, n, tokens, err);
 }
 
 const sgt_reader_ops sgt_read_uring = {open_reader, close_reader, detail, open_cursor, close_cursor,

@@ -15,7 +15,7 @@
 
 TestSuite(blocks, .init = enter_scratch, .fini = leave_scratch, .timeout = 170);
 
-enum { B = 6, T = 16, MOST = 3 };
+enum { B = 6, T = 16 };
 
 static const sgt_loader_options block = {
     .reader = SGT_READER_URING, .sampling = SGT_SAMPLING_BLOCK, .batch = B, .seq = T};
@@ -29,11 +29,10 @@ typedef struct rig {
     sgt_loader *l;
     sgt_rings *rings;
     sgt_blocks *pools;
-    sgt_blocks_cursor *c[MOST];
     uint64_t blocks; /* blocks in an epoch */
 } rig;
 
-static void open_rig(rig *g, const reader_fault *fault, int cursors)
+static void open_rig(rig *g, const reader_fault *fault)
 {
     sgt_loader_options o = block;
     *g = (rig){0};
@@ -44,26 +43,25 @@ static void open_rig(rig *g, const reader_fault *fault, int cursors)
     must(sgt_rings_open(&g->rings, &g->l->set, &ro, 0, 0, why));
     must(sgt_blocks_open(&g->pools, g->rings, &g->l->set, &ro, why));
     cr_assert(g->pools);
-    for (int i = 0; i < cursors; i++) must(sgt_blocks_cursor_open(&g->c[i], g->pools, why));
     g->blocks = sgt_sampler_blocks(&g->l->mix.samplers[0]);
 }
 
 static void close_rig(rig *g)
 {
-    for (int i = 0; i < MOST; i++) sgt_blocks_cursor_close(g->c[i]);
     sgt_blocks_close(g->pools);
     sgt_rings_close(g->rings);
     sgt_loader_close(g->l);
 }
 
-/* Check batch k through cursor i; return how many of its windows the pool did not hold. */
-static uint32_t draw(rig *g, int i, uint64_t k)
+/* Check batch k; return how many of its windows the pool did not hold. */
+static uint32_t draw(rig *g, uint64_t k)
 {
     sgt_window w[B];
+    uint16_t memory[B][T + 1];
     const uint16_t *ids[B];
     for (uint32_t r = 0; r < B; r++) w[r] = sgt_mix_window(&g->l->mix, NULL, k * B + r);
     uint32_t missing = 0;
-    sgt_blocks_fetch(g->c[i], w, B, ids);
+    sgt_blocks_fetch(g->pools, w, B, (char *)memory, sizeof *memory, ids);
     for (uint32_t r = 0; r < B; r++) {
         missing += !ids[r];
         for (uint32_t t = 0; ids[r] && t <= T; t++)
@@ -87,12 +85,12 @@ Test(blocks, each_is_read_once)
 {
     rig g;
     put_folder();
-    open_rig(&g, &small, 1);
+    open_rig(&g, &small);
     cr_assert_eq(g.blocks, 144);
-    cr_assert_eq(draw(&g, 0, 0), B);
+    cr_assert_eq(draw(&g, 0), B);
     cr_assert_eq(sgt_blocks_read(g.pools), 0);
     uint64_t end = 3 * 575 / B;
-    for (uint64_t k = 1; k < end; k++) cr_assert_eq(draw(&g, 0, k), 0, "batch %lu", k);
+    for (uint64_t k = 1; k < end; k++) cr_assert_eq(draw(&g, k), 0, "batch %lu", k);
     /* expect the blocks of the rows drawn, the rest of the last pool, and at most the pool ahead */
     uint64_t drawn = blocks_to(&g, end);
     cr_assert_leq(sgt_blocks_read(g.pools), drawn + 3);
@@ -100,16 +98,16 @@ Test(blocks, each_is_read_once)
     close_rig(&g);
 }
 
-/* Several cursors draw in turn, and one of them starts late. */
+/* Several cursors draw in turn, and one of them is behind. */
 Test(blocks, cursors_share_them)
 {
     rig g;
     put_folder();
-    open_rig(&g, &small, 3);
-    draw(&g, 0, 0);
+    open_rig(&g, &small);
+    draw(&g, 0);
     for (uint64_t k = 1; k < 300; k++) {
-        cr_assert_eq(draw(&g, (int)(k % 3), k), 0, "batch %lu", k);
-        if (k % 5 == 0) cr_assert_eq(draw(&g, 2, k - 1), 0, "batch %lu, behind", k - 1);
+        cr_assert_eq(draw(&g, k), 0, "batch %lu", k);
+        if (k % 5 == 0) cr_assert_eq(draw(&g, k - 1), 0, "batch %lu, behind", k - 1);
     }
     uint64_t drawn = blocks_to(&g, 300);
     cr_assert_leq(sgt_blocks_read(g.pools), drawn + 3);
@@ -122,22 +120,21 @@ Test(blocks, jumps)
 {
     rig g;
     put_folder();
-    open_rig(&g, &small, 2);
-    for (uint64_t k = 0; k < 50; k++) cr_assert_eq(draw(&g, 0, k * 1001), B);
+    open_rig(&g, &small);
+    for (uint64_t k = 0; k < 50; k++) cr_assert_eq(draw(&g, k * 1001), B);
     cr_assert_eq(sgt_blocks_read(g.pools), 0);
     static const uint64_t places[] = {7000, 20, 123456789, 0, UINT64_MAX / B - 40, 8000};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         /* 48 pools hold 96 batches, except where the epochs' short blocks are */
         uint64_t k = places[i] / 96 * 96;
-        cr_assert_eq(draw(&g, 0, k), B);
-        cr_assert_eq(draw(&g, 0, k), 0);
-        for (uint64_t n = 1; n < 20; n++)
-            cr_assert_eq(draw(&g, n & 1, k + n), 0, "batch %lu", k + n);
-        cr_assert_eq(draw(&g, 1, k + 500), B); /* one batch elsewhere, and back */
-        cr_assert_eq(draw(&g, 0, k + 19), 0);
+        cr_assert_eq(draw(&g, k), B);
+        cr_assert_eq(draw(&g, k), 0);
+        for (uint64_t n = 1; n < 20; n++) cr_assert_eq(draw(&g, k + n), 0, "batch %lu", k + n);
+        cr_assert_eq(draw(&g, k + 500), B); /* one batch elsewhere, and back */
+        cr_assert_eq(draw(&g, k + 19), 0);
     }
     /* backwards: the tokens are right, with or without a pool */
-    for (uint64_t k = 8000; k > 7900; k--) draw(&g, 0, k);
+    for (uint64_t k = 8000; k > 7900; k--) draw(&g, k);
     close_rig(&g);
 }
 
@@ -147,26 +144,25 @@ Test(blocks, two_places_at_once)
 {
     rig g;
     put_folder();
-    open_rig(&g, &small, 2);
-    draw(&g, 0, 0);
-    draw(&g, 0, 0);
+    open_rig(&g, &small);
+    draw(&g, 0);
+    draw(&g, 0);
     for (uint64_t k = 1; k < 200; k++) {
-        cr_assert_eq(draw(&g, 0, k), 0);
-        cr_assert_eq(draw(&g, 1, k + 10000), B);
+        cr_assert_eq(draw(&g, k), 0);
+        cr_assert_eq(draw(&g, k + 10000), B);
     }
     close_rig(&g);
 }
 
 typedef struct stay {
     rig *g;
-    int cursor;
     uint64_t k;
 } stay;
 
 static void *draw_at_one_place(void *arg)
 {
     const stay *s = arg;
-    for (int i = 0; i < 8; i++) draw(s->g, s->cursor, s->k);
+    for (int i = 0; i < 8; i++) draw(s->g, s->k);
     return NULL;
 }
 
@@ -178,9 +174,9 @@ Test(blocks, two_places_that_take_turns)
     rig g;
     put_folder();
     for (uint64_t round = 0; round < 300; round++) {
-        stay s[2] = {{&g, 0, 96 * round}, {&g, 1, 96 * round + 48}};
+        stay s[2] = {{&g, 96 * round}, {&g, 96 * round + 48}};
         pthread_t threads[2];
-        open_rig(&g, &small, 2);
+        open_rig(&g, &small);
         for (int i = 0; i < 2; i++)
             cr_assert_eq(pthread_create(&threads[i], NULL, draw_at_one_place, &s[i]), 0);
         for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
@@ -196,8 +192,8 @@ Test(blocks, closed_at_any_moment)
     put_folder();
     for (uint64_t i = 0; i < 60; i++) {
         rig g;
-        open_rig(&g, i & 1 ? &small : &forbidden, 1 + (int)(i % 3));
-        for (uint64_t k = 0; k < i / 6; k++) draw(&g, 0, k * (i % 2));
+        open_rig(&g, i & 1 ? &small : &forbidden);
+        for (uint64_t k = 0; k < i / 6; k++) draw(&g, k * (i % 2));
         close_rig(&g);
     }
 }
