@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "loader/base/file.h"
 #include "train/config.h"
@@ -98,17 +97,6 @@ static const sgt_program program = {
 
 typedef enum kind { KIND_SHARDS, KIND_RUN, KIND_CHECKPOINT } kind;
 
-/* Return whether the folder has such an entry. If that cannot be found out, return 0: the code that
- * opens the path later reports the error. */
-static int holds(const char *folder, const char *name)
-{
-    char *path = sgt_join(folder, name);
-    if (!path) sgt_no_memory();
-    int found = access(path, F_OK) == 0;
-    free(path);
-    return found;
-}
-
 static int find_kind(kind *k, const char *path, sgt_error *err)
 {
     struct stat st;
@@ -122,30 +110,27 @@ static int find_kind(kind *k, const char *path, sgt_error *err)
         return shard ? SGT_OK : sgt_fail_errno(err, "%s", path);
     }
     if (!S_ISDIR(st.st_mode)) return SGT_OK;
-    if (holds(path, "config.json")) *k = KIND_CHECKPOINT;
-    else if (holds(path, "log.jsonl") || holds(path, "latest") || holds(path, "options.json"))
+    if (sgt_folder_has(path, "config.json")) *k = KIND_CHECKPOINT;
+    else if (sgt_folder_has(path, "log.jsonl") || sgt_folder_has(path, "latest") ||
+             sgt_folder_has(path, "options.json"))
         *k = KIND_RUN;
     return SGT_OK;
 }
 
-/* Print a line for each damaged shard but the last; that one's message becomes the returned
- * error. */
+/* Return the damage of the only damaged shard; of several, print a line for each, and return their
+ * number. */
 static int report_damage(const inspect_set *s, sgt_error *err)
 {
     sgt_error one;
-    for (size_t i = 0; i < s->count && s->damaged > 1; i++)
-        if (s->shards[i].damage) {
-            sgt_fail(&one, SGT_EFORMAT, "%s", s->shards[i].damage);
-            sgt_report_failure(&program, &one);
-        }
-    if (s->damaged > 1)
-        return sgt_fail(
-            err, SGT_EFORMAT,
-            "%s: %zu of %zu shards are damaged (sgt-tokenize --force makes the set again)", s->path,
-            s->damaged, s->count);
-    for (size_t i = 0; i < s->count; i++)
-        if (s->shards[i].damage) return sgt_fail(err, SGT_EFORMAT, "%s", s->shards[i].damage);
-    return SGT_OK;
+    for (size_t i = 0; i < s->count; i++) {
+        if (!s->shards[i].damage) continue;
+        sgt_fail(&one, SGT_EFORMAT, "%s", s->shards[i].damage);
+        if (s->damaged == 1) return sgt_fail(err, SGT_EFORMAT, "%s", one.text);
+        sgt_report_failure(&program, &one);
+    }
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: %zu of %zu shards are damaged (sgt-tokenize --force makes the set again)",
+                    s->path, s->damaged, s->count);
 }
 
 static int inspect_shards(sgt_error *err)
@@ -203,42 +188,42 @@ static int run(sgt_error *err)
     return rc;
 }
 
-static void check_one_path(int count)
+/* Refuse options that do not belong together, and a wrong number of paths. */
+static void check_usage(int count)
 {
+    const int batch = o.batch != NULL, two = compare || export_given;
+    const struct {
+        const char *name;
+        int given;
+    } modes[] = {
+        {"--compare", compare},           {"--export", export_given},     {"--batch", batch},
+        {"--sampling packed", packing()}, {"--decode", o.decode != NULL}, {"--verify", o.verify}};
+    const struct {
+        const char *name;
+        int given, fits;
+        const char *needs;
+    } options[] = {
+        {"--loader", loader_given, batch, "--batch K"},
+        {"--seed", seed_given, batch, "--batch K"},
+        {"--batch-size", batch_size_given, batch, "--batch K"},
+        {"--documents", o.documents, batch, "--batch K"},
+        {"--sampling", sampling_given, batch || packing(), "--batch K"},
+        {"--seq-len", seq_len_given, batch || packing(), "--batch K"},
+        {"--pad-id", o.padded_by, o.sampling == SGT_SAMPLING_DOCUMENTS, "--sampling documents"},
+        {"--threads", threads_given, o.verify, "--verify"},
+        {"--force", o.force, export_given, "--export"}};
     if (!count)
         sgt_usage(&program, "expected a path: a folder of shards, a shard, a run or a checkpoint");
-    if (count > 1)
+    if (count > 1 && !two)
         sgt_usage(&program, "one path at a time, not %d (--compare and --export take two)", count);
-    if (o.batch && (o.decode || o.verify))
-        sgt_usage(&program,
-                  "--batch: not together with --verify or --decode (run them one after the other)");
-    if (o.padded_by && o.sampling != SGT_SAMPLING_DOCUMENTS)
-        sgt_usage(&program, "--pad-id: needs --sampling documents");
-    if (packing() && (o.decode || o.verify))
-        sgt_usage(&program, "--sampling packed: not together with --verify or --decode (run them "
-                            "one after the other)");
-    if (packing() && (loader_given || seed_given || batch_size_given))
-        sgt_usage(&program, "--loader, --seed, --batch-size: need --batch K, which they shape");
-    if (!o.batch && !packing() &&
-        (loader_given || sampling_given || seed_given || batch_size_given || seq_len_given))
-        sgt_usage(&program, "--loader, --sampling, --seed, --batch-size, --seq-len: need --batch "
-                            "K, which they shape");
-    if (!o.batch && o.documents) sgt_usage(&program, "--documents: needs --batch K");
-    if (threads_given && !o.verify) sgt_usage(&program, "--threads: needs --verify");
-}
-
-static void check_two_paths(int count)
-{
-    const char *what = compare ? "--compare" : "--export";
-    if (compare && export_given) sgt_usage(&program, "--compare: not together with --export");
-    if (o.verify || o.decode || o.batch)
-        sgt_usage(&program, "%s: not together with --verify, --decode or --batch", what);
-    if (loader_given || sampling_given || seed_given || batch_size_given || seq_len_given ||
-        o.padded_by)
-        sgt_usage(&program, "--loader, --sampling, --seed, --batch-size, --seq-len, --pad-id: need "
-                            "--batch K, which they shape");
-    if (o.documents) sgt_usage(&program, "--documents: needs --batch K");
-    if (threads_given) sgt_usage(&program, "--threads: needs --verify");
+    for (size_t i = 0; i < 4; i++) /* a set is decoded and verified in one run */
+        for (size_t k = i + 1; k < sizeof modes / sizeof *modes; k++)
+            if (modes[i].given && modes[k].given)
+                sgt_usage(&program, "%s: not together with %s (run them one after the other)",
+                          modes[i].name, modes[k].name);
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (options[i].given && !options[i].fits)
+            sgt_usage(&program, "%s: needs %s", options[i].name, options[i].needs);
     if (compare && count != 2)
         sgt_usage(&program, "--compare: expected two sets, A B, got %d", count);
     if (export_given && count != 2)
@@ -255,10 +240,7 @@ int main(int argc, char **argv)
     int first = sgt_options_parse(&program, argc, argv), count = argc - first;
     const char *const *paths = (const char *const *)argv + first;
     o.layout += export_given; /* the first word is the second layout */
-    if (compare || export_given) check_two_paths(count);
-    else check_one_path(count);
-    if (o.force && !export_given) sgt_usage(&program, "--force: needs --export");
-
+    check_usage(count);
     sgt_talk talk = {program.name, o.quiet};
     o.path = argv[first];
     o.notice = sgt_talk_notice(&talk);

@@ -179,9 +179,8 @@ stdout_matches '"documents": 17,'
 # wrong use
 run_failure 'packed: its 5 documents have 20 tokens, and a packed row takes 21 (take a shorter sequence length, or '\
 'more text)' sgt-inspect packed --sampling packed --seq-len 20
-run_usage '--loader, --seed, --batch-size: need --batch K, which they shape' \
-    sgt-inspect packed --sampling packed --batch-size 4
-run_usage '--sampling packed: not together with --verify or --decode (run them one after the other)' \
+run_usage '--batch-size: needs --batch K' sgt-inspect packed --sampling packed --batch-size 4
+run_usage '--sampling packed: not together with --verify (run them one after the other)' \
     sgt-inspect packed --sampling packed --verify
 mkdir none
 shard none/train_000000.bin 1 2 3 4 5 6 7 8

@@ -99,8 +99,10 @@ stdout_has '"same_vocabulary": false'
 run_failure 'nowhere: No such file or directory' sgt-inspect --compare a nowhere
 run_usage '--compare: expected two sets, A B, got 1' sgt-inspect --compare a
 run_usage '--compare: expected two sets, A B, got 3' sgt-inspect --compare a b c
-run_usage '--compare: not together with --export' sgt-inspect --compare --export npy a b
-run_usage '--compare: not together with --verify, --decode or --batch' sgt-inspect --compare --verify a b
+run_usage '--compare: not together with --export (run them one after the other)' sgt-inspect --compare --export npy a b
+for option in --verify '--decode 0:1' '--batch 0' '--sampling packed'; do
+    [ "$option" = '--sampling packed' ] && mode=$option || mode=${option%% *}
+    run_usage "--compare: not together with $mode (run them one after the other)" sgt-inspect --compare $option a b
+done
 run_usage '--threads: needs --verify' sgt-inspect --compare --threads 2 a b
-run_usage '--loader, --sampling, --seed, --batch-size, --seq-len, --pad-id: need --batch K, which they shape' \
-    sgt-inspect --compare --seed 2 a b
+run_usage '--seed: needs --batch K' sgt-inspect --compare --seed 2 a b

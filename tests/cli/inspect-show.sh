@@ -170,10 +170,11 @@ run_failure 'bad/train_000000.bin: token 2 (byte 1028): id 50257, expected below
 run_usage 'expected a path: a folder of shards, a shard, a run or a checkpoint' sgt-inspect
 run_usage 'one path at a time, not 2 (--compare and --export take two)' sgt-inspect one.bin set
 run_usage '--no-such-option: no such option' sgt-inspect --no-such-option
-run_usage '--batch: not together with --verify or --decode (run them one after the other)' \
+run_usage '--batch: not together with --verify (run them one after the other)' \
     sgt-inspect one.bin --batch 0 --verify
-run_usage '--loader, --sampling, --seed, --batch-size, --seq-len: need --batch K, which they shape' \
-    sgt-inspect one.bin --seed 2
+for option in '--loader mmap' '--sampling random' '--seed 2' '--batch-size 2' '--seq-len 4' --documents; do
+    run_usage "${option%% *}: needs --batch K" sgt-inspect one.bin $option
+done
 run_usage '--split test: must be one of train|val' sgt-inspect set --split test
 
 # A full disk at standard output is a failure.

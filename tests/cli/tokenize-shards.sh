@@ -222,5 +222,5 @@ for set in linked own second; do sgt-inspect --json $set | field documents /dev/
 check 'the documents of both' awk 'NR == 1 { left = $1 } NR > 1 { left -= $1 } END { exit left }' counts
 run 0 sgt-train --quiet --data linked --run run-linked --model 1x8x1 --seq-len 16 --batch-size 2 --steps 1 --device cpu
 run 0 sgt-train --quiet --data own,second --run run-both --model 1x8x1 --seq-len 16 --batch-size 2 --steps 1 --device cpu
-run_usage '--export: not together with --verify, --decode or --batch' sgt-inspect --export npy --verify own new
+run_usage '--export: not together with --verify (run them one after the other)' sgt-inspect --export npy --verify own new
 run_usage '--force: needs --export' sgt-inspect --force own

@@ -1,7 +1,6 @@
 /* run.c: shows a training run's folder, or one of its checkpoints. */
 #include <dirent.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,25 +19,20 @@
 /* most bytes of a line of log.jsonl; lines have a few hundred */
 #define MAX_LINE 8192
 
-/* Read FOLDER/NAME into malloc'd *text; NULL if there is no such file. */
-static int read_text(char **text, size_t *n, const char *folder, const char *name, sgt_error *err)
+/* Read the file into malloc'd *text; NULL if there is no such file. */
+static int read_text(char **text, size_t *n, const char *path, sgt_error *err)
 {
-    char *path = sgt_join(folder, name);
-    if (!path) return sgt_fail_memory(err, folder);
-    int rc = sgt_file_gone(path) ? SGT_OK : sgt_file_get(text, n, path, MAX_JSON, err);
-    free(path);
-    return rc;
+    return sgt_file_gone(path) ? SGT_OK : sgt_file_get(text, n, path, MAX_JSON, err);
 }
 
 /* Read FOLDER/NAME, which must hold a JSON object; *out is NULL if there is no such file. */
 static int read_object(json_t **out, const char *folder, const char *name, sgt_error *err)
 {
     json_error_t why;
-    char *text = NULL, path[PATH_MAX];
+    char *text = NULL, path[SGT_PATH];
     size_t n;
-    int rc = read_text(&text, &n, folder, name, err);
+    int rc = read_text(&text, &n, sgt_path(path, folder, "%s", name), err);
     if (rc < 0 || !text) return rc;
-    snprintf(path, sizeof path, "%s/%s", folder, name);
     if ((rc = sgt_json_fits(text, n, MAX_VALUES, path, err)) == SGT_OK) {
         json_t *o = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
         if (json_is_object(o)) *out = o;
@@ -112,12 +106,11 @@ int inspect_checkpoint(const inspect *o, sgt_error *err)
     sgt_safetensors *s = NULL;
     json_t *state = NULL;
     sgt_wrapped w;
+    char path[SGT_PATH];
     int rc = sgt_model_read_config(&m, o->path, err);
     if (rc < 0) return rc;
-    char *path = sgt_join(o->path, "model.safetensors");
-    if (!path) return sgt_fail_memory(err, o->path);
-    if ((rc = sgt_safetensors_open(&s, path, err)) == SGT_OK)
-        rc = read_object(&state, o->path, "state.json", err);
+    rc = sgt_safetensors_open(&s, sgt_path(path, o->path, "model.safetensors"), err);
+    if (rc == SGT_OK) rc = read_object(&state, o->path, "state.json", err);
     if (rc == SGT_OK && o->json)
         rc = sgt_print_json(checkpoint_json(o, &m, s, state), JSON_INDENT(2), err);
     else if (rc == SGT_OK && !o->quiet) {
@@ -126,21 +119,10 @@ int inspect_checkpoint(const inspect *o, sgt_error *err)
     }
     json_decref(state);
     sgt_safetensors_close(s);
-    free(path);
     return rc;
 }
 
-/* ---- a run ---- */
-
-typedef struct run {
-    struct dirent **steps; /* names of the complete checkpoints, in order */
-    int count;
-    char *latest;    /* contents of RUN/latest; NULL: there is no such file */
-    uint64_t logged; /* lines of log.jsonl */
-    /* lines of the log: the first, the last, and the last with a val_loss */
-    json_t *first, *last, *evaluated;
-    json_t *options;
-} run;
+/* ---- a run: what --json prints is read first, and the text is written from it ---- */
 
 static int is_step(const struct dirent *e)
 {
@@ -148,150 +130,138 @@ static int is_step(const struct dirent *e)
     return !strncmp(name, "step-", 5) && strlen(name) == 13 && strspn(name + 5, "0123456789") == 8;
 }
 
-/* List the checkpoints of the run, and leave out those that have not been written whole. */
-static int list_steps(run *r, const char *folder, sgt_error *err)
+/* List the checkpoints of the run, in order, without those that have not been written whole. */
+static int list_steps(json_t *list, const char *folder, sgt_error *err)
 {
-    int found = scandir(folder, &r->steps, is_step, alphasort);
+    struct dirent **steps;
+    int found = scandir(folder, &steps, is_step, alphasort);
     if (found < 0) return sgt_fail_errno(err, "%s", folder);
     for (int i = 0; i < found; i++) {
         char model[64], state[64];
-        struct dirent *e = r->steps[i];
-        r->steps[i] = NULL;
-        snprintf(model, sizeof model, "%.13s/model.safetensors", e->d_name);
-        snprintf(state, sizeof state, "%.13s/state.json", e->d_name);
+        snprintf(model, sizeof model, "%.13s/model.safetensors", steps[i]->d_name);
+        snprintf(state, sizeof state, "%.13s/state.json", steps[i]->d_name);
         if (sgt_folder_has(folder, model) && sgt_folder_has(folder, state))
-            r->steps[r->count++] = e;
-        else free(e);
+            json_array_append_new(list, json_string(steps[i]->d_name));
+        free(steps[i]);
     }
+    free(steps);
     return SGT_OK;
 }
 
-/* Read the lines of the log. A last line without a newline is still being written, and is not
- * counted. */
-static int read_lines(run *r, FILE *f, const char *path, sgt_error *err)
+/* Set member `to` of the run to member `from` of the log's line, or to null. */
+static void copy_member(json_t *run, const char *to, const json_t *line, const char *from)
 {
-    char line[MAX_LINE];
-    int rc = SGT_OK;
-    for (size_t n; (n = sgt_file_line(line, MAX_LINE, f)) > 0;) {
+    json_t *v = json_object_get(line, from);
+    json_object_set_new(run, to, v ? json_incref(v) : json_null());
+}
+
+static void add_line(json_t *run, const json_t *line, uint64_t steps)
+{
+    json_object_set_new(run, "steps", json_integer((json_int_t)steps));
+    copy_member(run, "loss", line, "loss");
+    if (steps == 1) copy_member(run, "first_loss", line, "loss");
+    if (!json_object_get(line, "val_loss")) return;
+    copy_member(run, "val_loss", line, "val_loss");
+    copy_member(run, "val_bits_per_byte", line, "val_bits_per_byte");
+}
+
+/* Read the lines of the log. A last line without a newline is still being written, and is not
+ * counted. *evaluated: steps done at the last evaluation; 0: there was none. */
+static int read_log(json_t *run, uint64_t *evaluated, const char *folder, sgt_error *err)
+{
+    FILE *f = NULL;
+    char path[SGT_PATH], line[MAX_LINE];
+    uint64_t steps = 0;
+    sgt_path(path, folder, "log.jsonl");
+    int rc = sgt_file_gone(path) ? SGT_OK : sgt_file_lines(&f, path, err);
+    for (size_t n; f && rc == SGT_OK && (n = sgt_file_line(line, MAX_LINE, f)) > 0;) {
         json_error_t why = {.text = "longer than any that a run writes"};
         if (n < MAX_LINE && line[n - 1] != '\n') break;
         json_t *o = n == MAX_LINE ? NULL : json_loadb(line, n, 0, &why);
-        if (!json_is_object(o)) {
-            rc = sgt_fail(err, SGT_EFORMAT, "%s: line %" PRIu64 ": %s", path, r->logged + 1,
+        steps++;
+        if (json_is_object(o)) add_line(run, o, steps);
+        else
+            rc = sgt_fail(err, SGT_EFORMAT, "%s: line %" PRIu64 ": %s", path, steps,
                           o ? "expected a JSON object" : why.text);
-            json_decref(o);
-            break;
-        }
-        r->logged++;
-        json_decref(r->last);
-        r->last = o;
-        if (!r->first) r->first = json_incref(o);
-        if (json_object_get(o, "val_loss")) {
-            json_decref(r->evaluated);
-            r->evaluated = json_incref(o);
-        }
+        if (json_object_get(o, "val_loss"))
+            *evaluated = (uint64_t)json_integer_value(json_object_get(o, "step")) + 1;
+        json_decref(o);
     }
-    if (rc == SGT_OK && ferror(f)) rc = sgt_fail_errno(err, "%s", path);
+    if (f && rc == SGT_OK && ferror(f)) rc = sgt_fail_errno(err, "%s", path);
+    if (f) fclose(f);
     return rc;
 }
 
-static int read_log(run *r, const char *folder, sgt_error *err)
-{
-    FILE *f = NULL;
-    char *path = sgt_join(folder, "log.jsonl");
-    if (!path) return sgt_fail_memory(err, folder);
-    int rc = sgt_file_gone(path) ? SGT_OK : sgt_file_lines(&f, path, err);
-    if (f) {
-        rc = read_lines(r, f, path, err);
-        fclose(f);
-    }
-    free(path);
-    return rc;
-}
-
-static int read_run(run *r, const char *folder, sgt_error *err)
+static int read_run(json_t *run, uint64_t *evaluated, const char *folder, sgt_error *err)
 {
     size_t n;
-    int rc = list_steps(r, folder, err);
-    if (!rc) rc = read_text(&r->latest, &n, folder, "latest", err);
-    if (r->latest) r->latest[strcspn(r->latest, "\n")] = 0;
-    if (!rc) rc = read_log(r, folder, err);
-    return rc < 0 ? rc : read_object(&r->options, folder, "options.json", err);
-}
-
-static json_t *run_json(const inspect *o, const run *r)
-{
-    json_t *steps = json_array();
-    for (int i = 0; i < r->count; i++)
-        json_array_append_new(steps, json_string(r->steps[i]->d_name));
-    return json_pack("{s:s, s:o, s:I, s:O?, s:O?, s:O?, s:O?, s:o, s:o, s:O?}", "kind", "run",
-                     "path", sgt_json_text(o->path, strlen(o->path)), "steps",
-                     (json_int_t)r->logged, "loss", json_object_get(r->last, "loss"), "first_loss",
-                     json_object_get(r->first, "loss"), "val_loss",
-                     json_object_get(r->evaluated, "val_loss"), "val_bits_per_byte",
-                     json_object_get(r->evaluated, "val_bits_per_byte"), "latest",
-                     r->latest ? sgt_json_text(r->latest, strlen(r->latest)) : json_null(),
-                     "checkpoints", steps, "options", r->options);
+    char *latest = NULL, path[SGT_PATH];
+    json_t *options = NULL;
+    int rc = list_steps(json_object_get(run, "checkpoints"), folder, err);
+    if (!rc) rc = read_text(&latest, &n, sgt_path(path, folder, "latest"), err);
+    if (latest) json_object_set_new(run, "latest", sgt_json_text(latest, strcspn(latest, "\n")));
+    free(latest);
+    if (!rc) rc = read_log(run, evaluated, folder, err);
+    if (!rc) rc = read_object(&options, folder, "options.json", err);
+    if (options) json_object_set_new(run, "options", options);
+    return rc;
 }
 
 /* Format a loss. The log has null for a loss that is not a number. */
-static const char *loss_text(char text[32], const json_t *line, const char *name)
+static const char *loss_text(char text[32], const json_t *run, const char *name)
 {
-    const json_t *v = json_object_get(line, name);
+    const json_t *v = json_object_get(run, name);
     if (!json_is_number(v)) return "not a number";
     snprintf(text, 32, "%.4f", json_number_value(v));
     return text;
 }
 
-static void show_log(FILE *to, const run *r)
+static void show_log(FILE *to, const json_t *run, uint64_t evaluated)
 {
-    char steps[32], a[32], b[32], bits[64] = "";
-    fprintf(to, "  %-12s%s step%s", "log", sgt_format_count(steps, sizeof steps, r->logged),
-            r->logged == 1 ? "" : "s");
-    if (r->logged)
-        fprintf(to, ", loss %s to %s", loss_text(a, r->first, "loss"),
-                loss_text(b, r->last, "loss"));
-    if (json_object_get(r->evaluated, "val_bits_per_byte"))
-        snprintf(bits, sizeof bits, " (%s bits per byte)",
-                 loss_text(a, r->evaluated, "val_bits_per_byte"));
-    if (r->evaluated)
-        fprintf(to, ", validation %s%s after step %" JSON_INTEGER_FORMAT,
-                loss_text(b, r->evaluated, "val_loss"), bits,
-                json_integer_value(json_object_get(r->evaluated, "step")) + 1);
+    char steps[48], a[32], b[32];
+    uint64_t count = (uint64_t)json_integer_value(json_object_get(run, "steps"));
+    fprintf(to, "  %-12s%s", "log", sgt_format_things(steps, sizeof steps, count, "step", "steps"));
+    if (count)
+        fprintf(to, ", loss %s to %s", loss_text(a, run, "first_loss"), loss_text(b, run, "loss"));
+    if (evaluated) fprintf(to, ", validation %s", loss_text(a, run, "val_loss"));
+    if (!json_is_null(json_object_get(run, "val_bits_per_byte")))
+        fprintf(to, " (%s bits per byte)", loss_text(a, run, "val_bits_per_byte"));
+    if (evaluated) fprintf(to, " after step %" PRIu64, evaluated);
     fprintf(to, "\n");
 }
 
-static void show_run(FILE *to, const inspect *o, const run *r)
+static void show_run(FILE *to, const inspect *o, const json_t *run, uint64_t evaluated)
 {
     char name[1024];
+    const json_t *steps = json_object_get(run, "checkpoints"),
+                 *options = json_object_get(run, "options"),
+                 *latest = json_object_get(run, "latest");
     fprintf(to, "%s: a training run\n  %-12s", sgt_printable(name, sizeof name, o->path),
             "checkpoints");
-    for (int i = 0; i < r->count; i++) {
-        const char *step = r->steps[i]->d_name;
-        fprintf(to, "%s%s%s", i ? ", " : "", step,
-                r->latest && !strcmp(r->latest, step) ? " (latest)" : "");
+    for (size_t i = 0; i < json_array_size(steps); i++) {
+        const json_t *step = json_array_get(steps, i);
+        fprintf(to, "%s%s%s", i ? ", " : "", json_string_value(step),
+                json_equal(latest, step) ? " (latest)" : "");
     }
-    fprintf(to, "%s\n", r->count ? "" : "none yet");
-    show_log(to, r);
-    if (r->options) inspect_show_pairs(to, "options", r->options);
+    fprintf(to, "%s\n", json_array_size(steps) ? "" : "none yet");
+    show_log(to, run, evaluated);
+    if (json_is_object(options)) inspect_show_pairs(to, "options", options);
 }
 
 int inspect_run(const inspect *o, sgt_error *err)
 {
-    run r = {0};
+    uint64_t evaluated = 0;
     sgt_wrapped w;
-    int rc = read_run(&r, o->path, err);
-    if (rc == SGT_OK && o->json) rc = sgt_print_json(run_json(o, &r), JSON_INDENT(2), err);
+    json_t *run =
+        json_pack("{s:s, s:o, s:i, s:n, s:n, s:n, s:n, s:n, s:[], s:n}", "kind", "run", "path",
+                  sgt_json_text(o->path, strlen(o->path)), "steps", 0, "loss", "first_loss",
+                  "val_loss", "val_bits_per_byte", "latest", "checkpoints", "options");
+    int rc = read_run(run, &evaluated, o->path, err);
+    if (rc == SGT_OK && o->json) rc = sgt_print_json(json_incref(run), JSON_INDENT(2), err);
     else if (rc == SGT_OK && !o->quiet) {
-        show_run(sgt_wrapped_open(&w), o, &r);
+        show_run(sgt_wrapped_open(&w), o, run, evaluated);
         sgt_wrapped_close(&w);
     }
-    for (int i = 0; i < r.count; i++) free(r.steps[i]);
-    free(r.steps);
-    free(r.latest);
-    json_decref(r.first);
-    json_decref(r.last);
-    json_decref(r.evaluated);
-    json_decref(r.options);
+    json_decref(run);
     return rc;
 }
