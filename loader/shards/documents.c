@@ -24,43 +24,52 @@ static int add(sgt_documents *d, uint64_t start, sgt_error *err)
 
 /* ---- SHARD.idx ---- */
 
-/* Return a malloc'd "x.idx" for "x.bin"; NULL if there is no such file. */
-static char *index_of(const char *shard)
+char *sgt_index_path(const char *shard)
 {
     size_t n = strlen(shard);
     char *path = n > 4 && strcmp(shard + n - 4, ".bin") == 0 ? strdup(shard) : NULL;
     if (path) memcpy(path + n - 4, ".idx", 4);
-    if (path && sgt_file_gone(path)) {
-        free(path);
-        path = NULL;
-    }
     return path;
+}
+
+int sgt_index_read(uint64_t **starts, size_t *count, const char *path, uint64_t tokens,
+                   uint64_t documents, sgt_error *err)
+{
+    char *bytes;
+    size_t n;
+    /* an .idx file has 8 bytes per document, and every document has at least one token */
+    int rc = sgt_file_get(&bytes, &n, path, 8 * (size_t)tokens, err);
+    if (rc < 0) return rc;
+    uint64_t *at = (uint64_t *)(void *)bytes; /* aligned, because it comes from malloc */
+    if (n % 8)
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: %zu bytes, expected a whole number of 8-byte offsets",
+                      path, n);
+    else if (documents != UINT64_MAX && documents != n / 8)
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: %zu documents, but the manifest says %" PRIu64, path,
+                      n / 8, documents);
+    for (size_t i = 0; i < n / 8 && rc == SGT_OK; i++)
+        if (at[i] >= tokens || (i && at[i] <= at[i - 1]))
+            rc = sgt_fail(err, SGT_EFORMAT,
+                          "%s: at byte %zu: document %zu starts at token %" PRIu64
+                          ", expected after the one before and below %" PRIu64,
+                          path, 8 * i, i, at[i], tokens);
+    if (rc < 0) {
+        free(bytes);
+        return rc;
+    }
+    *starts = at;
+    *count = n / 8;
+    return SGT_OK;
 }
 
 static int read_index(sgt_documents *d, const sgt_set_shard *h, const char *path, sgt_error *err)
 {
-    char *bytes;
+    uint64_t *starts;
     size_t n;
-    uint64_t at, last = 0;
-    /* an .idx file has 8 bytes per document, and every document has at least one token */
-    int rc = sgt_file_get(&bytes, &n, path, 8 * (size_t)h->head.tokens, err);
+    int rc = sgt_index_read(&starts, &n, path, h->head.tokens, h->documents, err);
     if (rc < 0) return rc;
-    if (n % 8)
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: %zu bytes, expected a whole number of 8-byte offsets",
-                      path, n);
-    else if (h->documents != UINT64_MAX && h->documents != n / 8)
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: %zu documents, but the manifest says %" PRIu64, path,
-                      n / 8, h->documents);
-    for (size_t i = 0; i < n / 8 && rc == SGT_OK; i++, last = at) {
-        memcpy(&at, bytes + 8 * i, sizeof at);
-        if (at >= h->head.tokens || (i && at <= last))
-            rc = sgt_fail(err, SGT_EFORMAT,
-                          "%s: at byte %zu: document %zu starts at token %" PRIu64
-                          ", expected after the one before and below %" PRIu64,
-                          path, 8 * i, i, at, h->head.tokens);
-        else rc = add(d, at, err);
-    }
-    free(bytes);
+    for (size_t i = 0; i < n && rc == SGT_OK; i++) rc = add(d, starts[i], err);
+    free(starts);
     return rc;
 }
 
@@ -92,7 +101,11 @@ static int add_megatron(void *ctx, uint64_t start, sgt_error *err) { return add(
 static int find_in(sgt_documents *d, const sgt_set *set, uint32_t shard, int look, sgt_error *err)
 {
     const sgt_set_shard *h = &set->shards[shard];
-    char *path = h->head.format == SGT_SHARD_MEGATRON ? NULL : index_of(h->path);
+    char *path = h->head.format == SGT_SHARD_MEGATRON ? NULL : sgt_index_path(h->path);
+    if (path && sgt_file_gone(path)) {
+        free(path);
+        path = NULL;
+    }
     if (!look && !path && h->head.format != SGT_SHARD_MEGATRON) {
         d->unlisted[shard] = 1;
         d->unlisted_count++;

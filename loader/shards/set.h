@@ -102,6 +102,14 @@ void sgt_documents_free(sgt_documents *d);
 uint32_t sgt_documents_within(const sgt_documents *d, const sgt_window *w, const uint16_t *tokens,
                               uint32_t eot, uint32_t *starts);
 
+/* Return malloc'd "x.idx" for "x.bin"; NULL if the name has another ending, or memory runs out. */
+char *sgt_index_path(const char *shard);
+/* Read the file `path`, the .idx of a shard of `tokens` tokens in which `documents` documents start
+ * (UINT64_MAX: unknown). *starts, malloc'd, has the index of each document's first token; they rise,
+ * and are below `tokens`. */
+int sgt_index_read(uint64_t **starts, size_t *count, const char *path, uint64_t tokens,
+                   uint64_t documents, sgt_error *err);
+
 /* Return the number of documents that start in a shard. */
 uint64_t sgt_documents_in(const sgt_documents *d, uint32_t shard);
 

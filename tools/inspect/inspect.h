@@ -130,9 +130,6 @@ int inspect_span(uint64_t *from, uint64_t *count, const char *text, const char *
 int inspect_vocabulary(sgt_vocab **out, const sgt_shard_header *h, const char *path,
                        sgt_error *err);
 
-/* Return "x.idx" for "x.bin", malloc'd; NULL if memory runs out or the name has another ending. */
-char *inspect_index_path(const char *shard);
-
 /* Return the result of a shard's check. If the set is verified, an error of the shard alone becomes
  * its `damage`, and SGT_OK is returned. */
 int inspect_keep_damage(inspect_set *s, inspect_shard *d, int rc, const sgt_error *err);

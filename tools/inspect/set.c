@@ -12,21 +12,13 @@
 
 #include "loader/base/file.h"
 #include "loader/shards/megatron.h"
+#include "loader/shards/set.h"
 #include "tools/cli/process.h"
 #include "tools/inspect/inspect.h"
 #include "tokenize/input/corpus.h"
 
 /* this is also the order of strcmp, which compare_by_split_and_name uses */
 const char *const inspect_splits[INSPECT_SPLITS] = {"train", "val"};
-
-char *inspect_index_path(const char *shard)
-{
-    size_t n = strlen(shard);
-    if (n < 4 || strcmp(shard + n - 4, ".bin")) return NULL;
-    char *path = strdup(shard);
-    if (path) memcpy(path + n - 4, ".idx", 4);
-    return path;
-}
 
 /* Set the number of documents from the .idx file beside the shard; Megatron's is read to its
  * end. */
@@ -40,7 +32,7 @@ static int read_index(inspect_shard *s, sgt_error *err)
         if (rc == SGT_OK) s->documents = m.documents;
         return rc;
     }
-    char *path = inspect_index_path(s->path);
+    char *path = sgt_index_path(s->path);
     if (path && stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size % 8 == 0) {
         s->indexed = 1;
         s->documents = (uint64_t)st.st_size / 8;

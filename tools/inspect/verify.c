@@ -12,6 +12,7 @@
 
 #include "loader/base/cpu.h"
 #include "loader/base/file.h"
+#include "loader/shards/set.h"
 #include "tokenize/input/corpus.h"
 #include "tools/cli/progress.h"
 #include "tools/inspect/inspect.h"
@@ -36,24 +37,11 @@ typedef struct work {
 typedef struct checking {
     work *w;
     const inspect_shard *shard;
-    char *idx;            /* path of the .idx file */
-    uint64_t *starts;     /* index of each document's first token in the shard */
-    uint64_t count, next; /* next: index of the first start whose token has not been read */
-    XXH3_state_t *hash;   /* of the tokens, if only the manifest has a checksum; else NULL */
+    char *idx;          /* path of the .idx file */
+    uint64_t *starts;   /* index of each document's first token in the shard */
+    size_t count, next; /* next: index of the first start whose token has not been read */
+    XXH3_state_t *hash; /* of the tokens, if only the manifest has a checksum; else NULL */
 } checking;
-
-/* Check that the starts rise, and are all within the shard. */
-static int check_rising(const checking *c, sgt_error *err)
-{
-    uint64_t tokens = c->shard->header.tokens;
-    for (uint64_t i = 0; i < c->count; i++)
-        if (c->starts[i] >= tokens || (i && c->starts[i] <= c->starts[i - 1]))
-            return sgt_fail(err, SGT_EFORMAT,
-                            "%s: at byte %" PRIu64 ": document %" PRIu64 " starts at token %" PRIu64
-                            ", expected after the one before and below %" PRIu64,
-                            c->idx, 8 * i, i, c->starts[i], tokens);
-    return SGT_OK;
-}
 
 /* Read the starts of the shard's documents from its .idx file. If there is no such file, there are
  * none; in a set with a manifest, that is an error. */
@@ -61,22 +49,13 @@ static int read_starts(checking *c, sgt_error *err)
 {
     const inspect_shard *d = c->shard;
     const sgt_manifest *m = c->w->set->manifest;
-    char *text = NULL;
-    size_t n = 0;
     /* Megatron-LM's index was read when the set was opened */
     if ((m && m->foreign) || (!m && !d->indexed)) return SGT_OK;
-    if (!(c->idx = inspect_index_path(d->path))) return sgt_fail_memory(err, d->path);
-    if (!d->indexed)
-        return sgt_fail(err, SGT_EFORMAT, "%s: missing, or not a whole number of 8-byte offsets",
-                        c->idx);
-    int rc = sgt_file_get(&text, &n, c->idx, (size_t)(8 * d->header.tokens), err);
-    if (rc < 0) return rc;
-    c->starts = (uint64_t *)(void *)text; /* aligned, because it comes from malloc */
-    c->count = n / 8;
-    if (n % 8 || c->count != d->documents)
-        return sgt_fail(err, SGT_EFORMAT, "%s: %zu documents, but the manifest says %" PRIu64,
-                        c->idx, n / 8, d->documents);
-    return check_rising(c, err);
+    if (!(c->idx = sgt_index_path(d->path))) return sgt_fail_memory(err, d->path);
+    if (d->indexed)
+        return sgt_index_read(&c->starts, &c->count, c->idx, d->header.tokens, d->documents, err);
+    return sgt_fail(err, SGT_EFORMAT, "%s: missing, or not a whole number of 8-byte offsets",
+                    c->idx);
 }
 
 /* Check that each document among these tokens begins with the end-of-text id. */
@@ -84,11 +63,11 @@ static int check_tokens(void *ctx, const uint16_t *ids, size_t n, uint64_t first
 {
     checking *c = ctx;
     const sgt_shard_header *h = &c->shard->header;
-    for (uint64_t i; (i = c->next) < c->count && c->starts[i] < first + n; c->next++) {
+    for (size_t i; (i = c->next) < c->count && c->starts[i] < first + n; c->next++) {
         uint16_t id = ids[c->starts[i] - first];
         if (h->vocab && id != h->eot)
             return sgt_fail(err, SGT_EFORMAT,
-                            "%s: at byte %" PRIu64 ": document %" PRIu64 " starts at token %" PRIu64
+                            "%s: at byte %zu: document %zu starts at token %" PRIu64
                             ", which is %u, expected the end-of-text id %" PRIu32,
                             c->idx, 8 * i, i, c->starts[i], id, h->eot);
     }
