@@ -81,9 +81,7 @@ typedef struct inspect_reader {
     const char *split;
     uint32_t vocab; /* if not 0, an id of this value or more is an error */
     size_t shard;
-    /* at: next token of that shard; dropped: how many of its bytes were evicted from the page
-     * cache */
-    uint64_t at, dropped;
+    uint64_t at; /* next token of that shard */
     int fd;
 } inspect_reader;
 

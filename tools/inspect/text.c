@@ -14,9 +14,6 @@
 #include "tools/inspect/inspect.h"
 #include "tokenize/vocab/vocab.h"
 
-/* Pages that have been read are evicted from the page cache in extents of this size. */
-#define DROP_BYTES ((uint64_t)8 << 20)
-
 #define GPT2_VOCAB 50257        /* limit of the ids if the header has no vocabulary size */
 #define PIECE ((size_t)1 << 16) /* tokens decoded at a time */
 
@@ -70,18 +67,13 @@ static int open_shard(inspect_reader *r, sgt_error *err)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: changed while it was read: %" PRIu64 " tokens, now %" PRIu64, d->path,
                         d->header.tokens, h.tokens);
-    r->dropped = h.data + 2 * r->at;
     posix_fadvise(r->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     return SGT_OK;
 }
 
 static void next_shard(inspect_reader *r)
 {
-    if (r->fd >= 0) {
-        posix_fadvise(r->fd, 0, 0, POSIX_FADV_DONTNEED);
-        close(r->fd);
-    }
-    r->fd = -1;
+    inspect_reader_end(r);
     r->at = 0;
     r->shard++;
 }
@@ -100,9 +92,6 @@ static int read_some(inspect_reader *r, uint16_t *ids, size_t n, sgt_error *err)
                             "): id %u, expected below %" PRIu32,
                             d->path, r->at + i, byte + 2 * i, ids[i], r->vocab);
     r->at += n;
-    if (byte - r->dropped < DROP_BYTES) return SGT_OK;
-    posix_fadvise(r->fd, (off_t)r->dropped, (off_t)(byte - r->dropped), POSIX_FADV_DONTNEED);
-    r->dropped = byte;
     return SGT_OK;
 }
 
@@ -135,58 +124,40 @@ int inspect_span(uint64_t *from, uint64_t *count, const char *text, const char *
                  sgt_error *err)
 {
     char first[64];
-    const char *colon = strchr(text, ':');
-    size_t n = colon ? (size_t)(colon - text) : strlen(text);
+    const char *colon = strchrnul(text, ':');
+    size_t n = (size_t)(colon - text);
     *count = 1;
-    if (n < sizeof first) {
-        memcpy(first, text, n);
-        first[n] = 0;
-        if (sgt_parse_count(first, from) == 0 &&
-            (!colon || (sgt_parse_count(colon + 1, count) == 0 && *count > 0)) &&
-            *from <= UINT64_MAX - *count)
-            return SGT_OK;
-    }
+    snprintf(first, sizeof first, "%s", text);
+    if (n < sizeof first) first[n] = 0;
+    if (n < sizeof first && sgt_parse_count(first, from) == 0 &&
+        (!*colon || (sgt_parse_count(colon + 1, count) == 0 && *count > 0)) &&
+        *from <= UINT64_MAX - *count)
+        return SGT_OK;
     return sgt_fail(err, SGT_EUSAGE,
                     "--%s %s: expected a whole number, or two as in 100:20, the second at least 1",
                     option, text);
 }
 
-/* Return the path of tokenizer.json in the folder of the shard at `path`, malloc'd. */
-static char *vocabulary_beside(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    char *folder = slash ? strndup(path, (size_t)(slash + 1 - path)) : strdup("."), *file = NULL;
-    if (folder) file = sgt_join(folder, "tokenizer.json");
-    free(folder);
-    return file;
-}
-
 int inspect_vocabulary(sgt_vocab **out, const sgt_shard_header *h, const char *path, sgt_error *err)
 {
-    sgt_vocab *v = NULL;
-    sgt_error why = {0};
-    int rc = sgt_vocab_gpt2(&v, err);
-    if (rc < 0) return rc;
-    if (h->fingerprint && h->fingerprint != sgt_vocab_fingerprint(v)) {
-        char *file = vocabulary_beside(path);
-        sgt_vocab_free(v);
-        v = NULL;
-        if (!file) return sgt_fail_memory(err, path);
-        if (access(file, F_OK) == 0 && (rc = sgt_vocab_load(&v, file, NULL, &why)) == 0 &&
-            sgt_vocab_fingerprint(v) != h->fingerprint) {
-            rc = sgt_fail(&why, SGT_EFORMAT, "%s is yet another", file);
-            sgt_vocab_free(v);
-            v = NULL;
-        }
-        free(file);
+    const char *slash = strrchr(path, '/');
+    char file[SGT_PATH];
+    sgt_error why = {.text = "no tokenizer.json beside it"};
+    int rc = sgt_vocab_gpt2(out, err);
+    if (rc < 0 || !h->fingerprint || h->fingerprint == sgt_vocab_fingerprint(*out)) return rc;
+    sgt_vocab_free(*out);
+    *out = NULL;
+    snprintf(file, sizeof file, "%.*stokenizer.json", slash ? (int)(slash + 1 - path) : 0, path);
+    if (access(file, F_OK) == 0 && sgt_vocab_load(out, file, NULL, &why) == SGT_OK) {
+        if (h->fingerprint == sgt_vocab_fingerprint(*out)) return SGT_OK;
+        sgt_fail(&why, SGT_EFORMAT, "%s is yet another", file);
+        sgt_vocab_free(*out);
+        *out = NULL;
     }
-    if (!v)
-        return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "%s: made with a vocabulary that is not GPT-2's (fingerprint %016" PRIx64
-                        "): its text is not known here (%s)",
-                        path, h->fingerprint, rc < 0 ? why.text : "no tokenizer.json beside it");
-    *out = v;
-    return SGT_OK;
+    return sgt_fail(err, SGT_EUNSUPPORTED,
+                    "%s: made with a vocabulary that is not GPT-2's (fingerprint %016" PRIx64
+                    "): its text is not known here (%s)",
+                    path, h->fingerprint, why.text);
 }
 
 /* Where decoded pieces go: to standard output, or to memory for JSON. */
@@ -194,22 +165,26 @@ typedef struct sink {
     json_t *ids; /* NULL: plain text, to standard output */
     /* 1: standard output is a terminal, to which no control characters of the text may go */
     int terminal;
-    /* for JSON: all text; for a terminal: the beginning of a character that is not complete yet */
+    /* for JSON, all text; for a terminal, the beginning of a character that is not complete yet */
     char *text;
     size_t used, room;
     char last;
 } sink;
 
-/* Print the complete characters of the text so far; if `end` is set, print all of it. */
-static void show_text(sink *k, int end)
+/* Print the text so far; on a terminal, only complete characters, unless `end` is set. */
+static int show_text(sink *k, int end, sgt_error *err)
 {
     const uint8_t *s = (const uint8_t *)k->text;
     size_t whole = k->used;
-    for (size_t i = 1; i <= 3 && i <= k->used && !end; i++)
+    for (size_t i = 1; i <= 3 && i <= k->used && k->terminal && !end; i++)
         if (sgt_utf8_begins(s + k->used - i, i)) whole = k->used - i;
-    if (whole) sgt_print_escaped(s, whole);
-    if (k->used > whole) memmove(k->text, k->text + whole, k->used - whole);
+    if (!whole) return SGT_OK;
+    if (k->terminal) sgt_print_escaped(s, whole);
+    else fwrite(s, 1, whole, stdout);
+    k->last = k->text[whole - 1];
+    memmove(k->text, k->text + whole, k->used - whole);
     k->used -= whole;
+    return ferror(stdout) ? sgt_fail_errno(err, "standard output") : SGT_OK;
 }
 
 static int put_piece(sink *k, const sgt_vocab *v, const uint16_t *ids, size_t n, sgt_error *err)
@@ -218,21 +193,13 @@ static int put_piece(sink *k, const sgt_vocab *v, const uint16_t *ids, size_t n,
     size_t bytes;
     int rc = sgt_decode(v, ids, n, &text, &bytes, err);
     if (rc < 0) return rc;
-    if (bytes) k->last = text[bytes - 1];
-    if (!k->ids && !k->terminal) {
-        if (fwrite(text, 1, bytes, stdout) != bytes) rc = sgt_fail_errno(err, "standard output");
-    } else {
-        rc = sgt_reserve(&k->text, &k->room, k->used + bytes + 1, 1, NULL, err);
-        if (rc == SGT_OK) {
-            memcpy(k->text + k->used, text, bytes);
-            k->used += bytes;
-            if (k->terminal) show_text(k, 0);
-        }
-        for (size_t i = 0; i < n && k->ids; i++)
-            json_array_append_new(k->ids, json_integer(ids[i]));
-    }
+    rc = sgt_reserve(&k->text, &k->room, k->used + bytes + 1, 1, NULL, err);
+    if (rc == SGT_OK) memcpy(k->text + k->used, text, bytes);
     free(text);
-    return rc;
+    if (rc < 0) return rc;
+    k->used += bytes;
+    for (size_t i = 0; i < n && k->ids; i++) json_array_append_new(k->ids, json_integer(ids[i]));
+    return k->ids ? SGT_OK : show_text(k, 0, err);
 }
 
 static int decode_span(const inspect_set *s, const inspect *o, const sgt_vocab *v, uint64_t from,
@@ -255,15 +222,13 @@ static int decode_span(const inspect_set *s, const inspect *o, const sgt_vocab *
         left -= n;
     }
     inspect_reader_end(&r);
-    if (rc == SGT_OK && k.ids) {
-        json_t *top =
-            json_pack("{s:I, s:I, s:O, s:o}", "from", (json_int_t)from, "count", (json_int_t)count,
-                      "ids", k.ids, "text", sgt_json_text(k.text ? k.text : "", k.used));
-        rc = sgt_print_json(top, JSON_INDENT(2), err);
-    } else if (
-        /* a prompt or an error begins on a new line; a pipe gets the bytes unchanged */
-        k.terminal) {
-        show_text(&k, 1);
+    if (rc == SGT_OK && k.ids)
+        rc = sgt_print_json(json_pack("{s:I, s:I, s:O, s:o}", "from", (json_int_t)from, "count",
+                                      (json_int_t)count, "ids", k.ids, "text",
+                                      sgt_json_text(k.text ? k.text : "", k.used)),
+                            JSON_INDENT(2), err);
+    if (k.terminal) { /* a prompt or an error begins on a new line */
+        show_text(&k, 1, NULL);
         if (k.last != '\n') putchar('\n');
         fflush(stdout);
     }
