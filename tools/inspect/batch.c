@@ -107,14 +107,12 @@ static void print_starts(const drawing *d, uint32_t r)
 
 static int print_rows(const drawing *d, uint64_t k, sgt_error *err)
 {
-    char rows[32], tokens[32];
-    printf("batch %" PRIu64 ": %s of %s\n", k,
-           sgt_format_things(rows, sizeof rows, d->info.batch, "row", "rows"),
-           sgt_format_things(tokens, sizeof tokens, d->info.seq, "token", "tokens"));
+    printf("batch %" PRIu64 ": %s of %s\n", k, inspect_count(d->info.batch, "row"),
+           inspect_count(d->info.seq, "token"));
     for (uint32_t r = 0; r < d->info.batch; r++) {
         uint32_t shard;
         uint64_t at;
-        char text[5 * SHOWN_TEXT] = "", name[256];
+        char text[5 * SHOWN_TEXT] = "";
         sgt_loader_window(d->loader, k * d->info.batch + r, &shard, &at);
         const char *path = sgt_loader_shard_path(d->loader, shard), *slash = strrchr(path, '/');
         const int32_t *row = d->inputs + (size_t)r * d->info.seq;
@@ -123,8 +121,7 @@ static int print_rows(const drawing *d, uint64_t k, sgt_error *err)
         if (rc < 0) return rc;
         /* for a single set, the file's name is enough */
         if (slash && d->info.sets == 1) path = slash + 1;
-        sgt_printable(name, sizeof name, path);
-        printf("  row %-4" PRIu32 " %s from token %-10" PRIu64, r, name, at);
+        printf("  row %-4" PRIu32 " %s from token %-10" PRIu64, r, inspect_name(path), at);
         if (d->info.padded) printf(" %6" PRIu32 " token%s", own, own == 1 ? " " : "s");
         printf(" %s\n", text);
         if (d->o->documents) print_starts(d, r);
@@ -222,16 +219,14 @@ static int print_packing_json(const inspect *o, const sgt_loader_packing *is, sg
 
 static void print_packing(const inspect *o, const sgt_loader_packing *is)
 {
-    char a[64], b[64], name[256];
-    printf("%s: rows of %" PRIu64 " tokens and their targets, packed\n",
-           sgt_printable(name, sizeof name, o->path), o->seq_len);
-    printf("  %-12s%s an epoch\n", "rows", sgt_format_count(a, sizeof a, is->rows));
+    printf("%s: rows of %" PRIu64 " tokens and their targets, packed\n", inspect_name(o->path),
+           o->seq_len);
+    printf("  %-12s%s an epoch\n", "rows", inspect_count(is->rows, NULL));
     printf("  %-12s%s, %.3g a row (%" PRIu32 " to %" PRIu32 ")\n", "documents",
-           sgt_format_count(a, sizeof a, is->documents), (double)is->documents / (double)is->rows,
-           is->fewest, is->most);
-    printf("  %-12s%s of %s, %.3g %%\n", "cropped", sgt_format_count(a, sizeof a, is->cropped),
-           sgt_format_things(b, sizeof b, is->tokens, "token", "tokens"),
-           100 * (double)is->cropped / (double)is->tokens);
+           inspect_count(is->documents, NULL), (double)is->documents / (double)is->rows, is->fewest,
+           is->most);
+    printf("  %-12s%s of %s, %.3g %%\n", "cropped", inspect_count(is->cropped, NULL),
+           inspect_count(is->tokens, "token"), 100 * (double)is->cropped / (double)is->tokens);
 }
 
 int inspect_packing(const inspect *o, sgt_error *err)

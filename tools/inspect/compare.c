@@ -141,43 +141,33 @@ static int read_excerpt(excerpt *e, const pair *p, int side, sgt_error *err)
 
 static void show_excerpt(const excerpt *e, const pair *p, int side)
 {
-    char name[1024], shown[1024], count[64];
     const inspect_set *s = &p->sets[side];
-    printf("  %s:\n", sgt_printable(name, sizeof name, s->path));
+    printf("  %s:\n", inspect_name(s->path));
     if (e->shard)
         printf("    %s: token %" PRIu64 " (byte %" PRIu64 "): id %u\n",
-               sgt_printable(name, sizeof name, e->shard->path), e->offset,
-               e->shard->header.data + 2 * e->offset, e->ids[e->at]);
-    else
-        printf(
-            "    ends after %s\n",
-            sgt_format_things(count, sizeof count, inspect_tokens(s, p->split), "token", "tokens"));
+               inspect_name(e->shard->path), e->offset, e->shard->header.data + 2 * e->offset,
+               e->ids[e->at]);
+    else printf("    ends after %s\n", inspect_count(inspect_tokens(s, p->split), "token"));
     printf("    ids ");
     for (size_t i = 0; i < e->n; i++) printf(i == e->at ? " [%u]" : " %u", e->ids[i]);
     printf("\n");
-    if (e->text) printf("    text \"%s\"\n", sgt_printable(shown, sizeof shown, e->text));
+    if (e->text) printf("    text \"%s\"\n", inspect_name(e->text));
 }
 
 static void show(const pair *p, const excerpt e[2])
 {
-    char a[1024], b[1024], count[64];
-    sgt_printable(a, sizeof a, p->sets[0].path);
-    sgt_printable(b, sizeof b, p->sets[1].path);
+    const char *a = inspect_name(p->sets[0].path), *b = inspect_name(p->sets[1].path);
     if (!p->vocabularies)
         printf("%s and %s are of different vocabularies: fingerprints %016" PRIx64
                " and %016" PRIx64 "\n",
                a, b, p->fingerprints[0], p->fingerprints[1]);
-    if (!p->differs) {
+    if (p->differs)
+        printf("%s and %s differ from token %s%s%s on\n", a, b, inspect_count(p->token, NULL),
+               p->split ? " of " : "", p->split ? p->split : "");
+    else
         printf("%s and %s hold the same %s\n", a, b,
-               sgt_format_things(count, sizeof count, p->sets[0].tokens,
-                                 p->vocabularies ? "token" : "id",
-                                 p->vocabularies ? "tokens" : "ids"));
-        return;
-    }
-    printf("%s and %s differ from token %s%s%s on\n", a, b,
-           sgt_format_count(count, sizeof count, p->token), p->split ? " of " : "",
-           p->split ? p->split : "");
-    for (int i = 0; i < 2; i++) show_excerpt(&e[i], p, i);
+               inspect_count(p->sets[0].tokens, p->vocabularies ? "token" : "id"));
+    for (int i = 0; i < 2 && p->differs; i++) show_excerpt(&e[i], p, i);
 }
 
 static json_t *excerpt_json(const excerpt *e)

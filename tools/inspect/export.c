@@ -112,7 +112,7 @@ static int export_set(exporting *e, sgt_error *err)
 
 static int show(const exporting *e, double seconds, sgt_error *err)
 {
-    char a[64], b[64], c[64], d[32], t[32], name[1024];
+    char rate[32], time[32];
     const sgt_manifest *all = &e->manifest;
     const char *layout = sgt_layout_names[e->o->layout];
     if (e->o->json)
@@ -123,13 +123,11 @@ static int show(const exporting *e, double seconds, sgt_error *err)
                                         "seconds", seconds),
                               JSON_INDENT(2), err);
     if (e->o->quiet) return SGT_OK;
-    printf(
-        "%s: %s, %s, %s, in %s, %s\n", sgt_printable(name, sizeof name, e->path),
-        sgt_format_things(a, sizeof a, all->tokens, "token", "tokens"),
-        sgt_format_things(b, sizeof b, all->documents, "document", "documents"),
-        sgt_format_things(c, sizeof c, all->count, "file", "files"),
-        sgt_format_duration(t, sizeof t, seconds),
-        sgt_format_rate(d, sizeof d, seconds > 0 ? 2 * (double)all->tokens / seconds : 0, "B/s"));
+    printf("%s: %s, %s, %s, in %s, %s\n", inspect_name(e->path),
+           inspect_count(all->tokens, "token"), inspect_count(all->documents, "document"),
+           inspect_count(all->count, "file"), sgt_format_duration(time, sizeof time, seconds),
+           sgt_format_rate(rate, sizeof rate, seconds > 0 ? 2 * (double)all->tokens / seconds : 0,
+                           "B/s"));
     if (all->count) sgt_put_line(stdout, "%s", sgt_layout_says[e->o->layout]);
     return SGT_OK;
 }

@@ -118,6 +118,13 @@ int inspect_checkpoint(const inspect *o, sgt_error *err);
  * terminal. */
 void inspect_show_pairs(FILE *to, const char *label, const json_t *object);
 
+/* Texts for messages to people, which are valid until the eighth call after theirs; one thread at a
+ * time. inspect_count returns "1 token" or "1,234 tokens", or with `thing` NULL only the number;
+ * inspect_bytes "12.3 MiB"; inspect_name the text with control characters escaped. */
+const char *inspect_count(uint64_t count, const char *thing);
+const char *inspect_bytes(uint64_t bytes);
+const char *inspect_name(const char *text);
+
 /* Parse "FROM:COUNT", or "FROM" alone, for which COUNT is 1. Returns SGT_EUSAGE, with the option's
  * name, for any other text. */
 int inspect_span(uint64_t *from, uint64_t *count, const char *text, const char *option,

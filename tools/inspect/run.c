@@ -81,22 +81,19 @@ static json_t *checkpoint_json(const inspect *o, const sgt_model *m, const sgt_s
 static void show_checkpoint(FILE *to, const inspect *o, const sgt_model *m,
                             const sgt_safetensors *s, const json_t *state)
 {
-    char name[1024], parameters[32], vocab[32], bytes[32];
     size_t n = sgt_safetensors_count(s);
     const char *dtype = n ? sgt_safetensors_at(s, 0)->dtype : "";
     uint64_t end = n ? sgt_safetensors_at(s, n - 1)->end : 0;
-    fprintf(to, "%s: a GPT-2 checkpoint%s\n", sgt_printable(name, sizeof name, o->path),
+    fprintf(to, "%s: a GPT-2 checkpoint%s\n", inspect_name(o->path),
             state ? "" : ", without the state of a run (--init takes it, --resume does not)");
     fprintf(to,
             "  %-12s%" PRIu32 " x %" PRIu32 " x %" PRIu32 " (layers, channels, heads), %" PRIu32
             " positions, %s ids, %s GELU\n",
-            "model", m->layers, m->channels, m->heads, m->positions,
-            sgt_format_count(vocab, sizeof vocab, m->vocab),
+            "model", m->layers, m->channels, m->heads, m->positions, inspect_count(m->vocab, NULL),
             m->gelu == SGT_GELU_ERF ? "erf" : "tanh");
-    fprintf(to, "  %-12s%s\n", "parameters",
-            sgt_format_count(parameters, sizeof parameters, sgt_model_parameters(m)));
-    fprintf(to, "  %-12s%zu of type %s, %s\n", "tensors", n,
-            sgt_printable(name, sizeof name, dtype), sgt_format_bytes(bytes, sizeof bytes, end));
+    fprintf(to, "  %-12s%s\n", "parameters", inspect_count(sgt_model_parameters(m), NULL));
+    fprintf(to, "  %-12s%zu of type %s, %s\n", "tensors", n, inspect_name(dtype),
+            inspect_bytes(end));
     if (state) inspect_show_pairs(to, "state", state);
 }
 
@@ -218,9 +215,9 @@ static const char *loss_text(char text[32], const json_t *run, const char *name)
 
 static void show_log(FILE *to, const json_t *run, uint64_t evaluated)
 {
-    char steps[48], a[32], b[32];
+    char a[32], b[32];
     uint64_t count = (uint64_t)json_integer_value(json_object_get(run, "steps"));
-    fprintf(to, "  %-12s%s", "log", sgt_format_things(steps, sizeof steps, count, "step", "steps"));
+    fprintf(to, "  %-12s%s", "log", inspect_count(count, "step"));
     if (count)
         fprintf(to, ", loss %s to %s", loss_text(a, run, "first_loss"), loss_text(b, run, "loss"));
     if (evaluated) fprintf(to, ", validation %s", loss_text(a, run, "val_loss"));
@@ -232,12 +229,10 @@ static void show_log(FILE *to, const json_t *run, uint64_t evaluated)
 
 static void show_run(FILE *to, const inspect *o, const json_t *run, uint64_t evaluated)
 {
-    char name[1024];
     const json_t *steps = json_object_get(run, "checkpoints"),
                  *options = json_object_get(run, "options"),
                  *latest = json_object_get(run, "latest");
-    fprintf(to, "%s: a training run\n  %-12s", sgt_printable(name, sizeof name, o->path),
-            "checkpoints");
+    fprintf(to, "%s: a training run\n  %-12s", inspect_name(o->path), "checkpoints");
     for (size_t i = 0; i < json_array_size(steps); i++) {
         const json_t *step = json_array_get(steps, i);
         fprintf(to, "%s%s%s", i ? ", " : "", json_string_value(step),

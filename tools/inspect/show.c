@@ -10,6 +10,32 @@
 #include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
 
+/* ---- texts in turn in eight buffers ---- */
+
+enum { BUFFER = 1024 };
+
+static char *next_buffer(void)
+{
+    static char buffers[8][BUFFER];
+    static unsigned turn;
+    return buffers[turn++ % 8];
+}
+
+const char *inspect_count(uint64_t count, const char *thing)
+{
+    char *text = next_buffer(), *end;
+    sgt_format_count(text, BUFFER, count);
+    end = text + strlen(text);
+    if (thing) sprintf(end, " %.64s%s", thing, count == 1 ? "" : "s");
+    return text;
+}
+
+const char *inspect_bytes(uint64_t bytes) { return sgt_format_bytes(next_buffer(), BUFFER, bytes); }
+
+const char *inspect_name(const char *text) { return sgt_printable(next_buffer(), BUFFER, text); }
+
+/* ---- text ---- */
+
 typedef struct totals {
     uint64_t shards, tokens, documents, bytes;
     int documents_known;
@@ -32,28 +58,21 @@ static totals total_of(const inspect_set *s, const char *split)
 
 static void show_totals(FILE *to, const char *label, const totals *t)
 {
-    char tokens[64], shards[32], documents[32], bytes[32];
-    fprintf(to, "  %-12s%s in %s shard%s", label,
-            sgt_format_things(tokens, sizeof tokens, t->tokens, "token", "tokens"),
-            sgt_format_count(shards, sizeof shards, t->shards), t->shards == 1 ? "" : "s");
-    if (t->documents_known)
-        fprintf(to, ", %s document%s", sgt_format_count(documents, sizeof documents, t->documents),
-                t->documents == 1 ? "" : "s");
-    fprintf(to, ", %s on disk\n", sgt_format_bytes(bytes, sizeof bytes, t->bytes));
+    fprintf(to, "  %-12s%s in %s", label, inspect_count(t->tokens, "token"),
+            inspect_count(t->shards, "shard"));
+    if (t->documents_known) fprintf(to, ", %s", inspect_count(t->documents, "document"));
+    fprintf(to, ", %s on disk\n", inspect_bytes(t->bytes));
 }
 
 static void show_invalid(FILE *to, const sgt_manifest *m)
 {
-    char count[32], name[256];
     json_t *list = m->invalid ? json_loads(m->invalid, 0, NULL) : NULL;
     const json_t *first = json_array_get(list, 0);
     const char *path = json_string_value(json_object_get(first, "path"));
-    fprintf(to, "  %-12s%s ill-formed UTF-8 sequence%s", "invalid",
-            sgt_format_count(count, sizeof count, m->invalid_utf8),
-            m->invalid_utf8 == 1 ? "" : "s");
+    fprintf(to, "  %-12s%s", "invalid",
+            inspect_count(m->invalid_utf8, "ill-formed UTF-8 sequence"));
     if (path)
-        fprintf(to, ", the first in %s at byte %" JSON_INTEGER_FORMAT,
-                sgt_printable(name, sizeof name, path),
+        fprintf(to, ", the first in %s at byte %" JSON_INTEGER_FORMAT, inspect_name(path),
                 json_integer_value(json_object_get(first, "offset")));
     fprintf(to, "\n");
     json_decref(list);
@@ -71,7 +90,6 @@ void inspect_show_pairs(FILE *to, const char *label, const json_t *object)
         char *text = json_is_string(value)
                          ? strdup(json_string_value(value))
                          : sgt_json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
-        char name[64], shown[256];
         if (!text) sgt_no_memory();
         int n = (int)(strlen(key) + strlen(text));
         if (column + n + 3 > wide && *between) {
@@ -79,37 +97,33 @@ void inspect_show_pairs(FILE *to, const char *label, const json_t *object)
             column = fprintf(to, "\n%14s", "") - 1;
             between = "";
         }
-        column += fprintf(to, "%s%s %s", between, sgt_printable(name, sizeof name, key),
-                          sgt_printable(shown, sizeof shown, text));
+        column += fprintf(to, "%s%.64s %.256s", between, inspect_name(key), inspect_name(text));
         free(text);
         between = ", ";
     }
     fprintf(to, "\n");
 }
 
+/* Print a line about a count of the manifest that is not 0. */
+static void show_some(FILE *to, const char *label, uint64_t count, const char *thing,
+                      const char *what)
+{
+    if (count) fprintf(to, "  %-12s%s%s\n", label, inspect_count(count, thing), what);
+}
+
 static void show_manifest(FILE *to, const sgt_manifest *m)
 {
-    char files[32], documents[32], bytes[32], vocab[32], name[128];
-    fprintf(to, "  %-12s%s in %s file%s, %s document%s", "text",
-            sgt_format_bytes(bytes, sizeof bytes, m->bytes),
-            sgt_format_count(files, sizeof files, m->files), m->files == 1 ? "" : "s",
-            sgt_format_count(documents, sizeof documents, m->documents),
-            m->documents == 1 ? "" : "s");
+    fprintf(to, "  %-12s%s in %s, %s", "text", inspect_bytes(m->bytes),
+            inspect_count(m->files, "file"), inspect_count(m->documents, "document"));
     if (m->tokens && m->bytes)
         fprintf(to, ", %.3g bytes a token", (double)m->bytes / (double)m->tokens);
     fprintf(to, "\n");
-    if (m->skipped)
-        fprintf(to, "  %-12s%s: not plain text\n", "skipped",
-                sgt_format_things(files, sizeof files, m->skipped, "file", "files"));
-    if (m->bad_lines)
-        fprintf(to, "  %-12s%s that hold no document\n", "left out",
-                sgt_format_things(files, sizeof files, m->bad_lines, "line", "lines"));
-    if (m->eot_literals)
-        fprintf(to, "  %-12s%s in the text, encoded as text\n", "end of text",
-                sgt_format_things(files, sizeof files, m->eot_literals, "literal", "literals"));
+    show_some(to, "skipped", m->skipped, "file", ": not plain text");
+    show_some(to, "left out", m->bad_lines, "line", " that hold no document");
+    show_some(to, "end of text", m->eot_literals, "literal", " in the text, encoded as text");
     fprintf(to, "  %-12s%s: %s tokens, end of text %" PRIu32 ", fingerprint %016" PRIx64 "\n",
-            "vocabulary", sgt_printable(name, sizeof name, m->vocabulary),
-            sgt_format_count(vocab, sizeof vocab, m->vocab), m->eot, m->fingerprint);
+            "vocabulary", inspect_name(m->vocabulary), inspect_count(m->vocab, NULL), m->eot,
+            m->fingerprint);
     json_t *options = json_loads(m->options, 0, NULL);
     inspect_show_pairs(to, "options", options);
     json_decref(options);
@@ -146,9 +160,8 @@ static void show_kind(FILE *to, const inspect_set *s)
 
 static void show(FILE *to, const inspect_set *s, const inspect *o)
 {
-    char name[1024];
     totals all = total_of(s, NULL);
-    fprintf(to, "%s: ", sgt_printable(name, sizeof name, s->path));
+    fprintf(to, "%s: ", inspect_name(s->path));
     show_kind(to, s);
     show_totals(to, "tokens", &all);
     for (int i = 0; i < INSPECT_SPLITS && s->folder; i++) {
