@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "loader/base/error.h"
+#include "tests/scoped.h"
 
 /* Check that a call succeeds: it returns 0. */
 #define must(call)                                                                   \

@@ -38,10 +38,9 @@ static void leave_folder(void)
 static size_t count_names(const char *path)
 {
     size_t n = 0;
-    DIR *d = opendir(path);
+    scoped(DIR) *d = opendir(path);
     cr_assert(d);
     for (struct dirent *e; (e = readdir(d));) n += e->d_name[0] != '.';
-    closedir(d);
     return n;
 }
 
@@ -237,7 +236,7 @@ Test(file, stream_takes_no_link)
 {
     char scratch[SCRATCH_SIZE], text[8] = "";
     cr_assert(scratch_folder(scratch, "/tmp", "base"), "%s", scratch);
-    char *file = sgt_join(scratch, "file"), *link = sgt_join(scratch, "link");
+    scoped_memory char *file = sgt_join(scratch, "file"), *link = sgt_join(scratch, "link");
     FILE *f = sgt_file_stream(file, 0);
     cr_assert(f && fputs("one", f) >= 0 && !fclose(f));
     cr_assert(!symlink("file", link));
@@ -255,8 +254,6 @@ Test(file, stream_takes_no_link)
     unlink(file);
     cr_expect_null(sgt_file_stream(file, 1));
     rmdir(scratch);
-    free(link);
-    free(file);
 }
 
 Test(file, lines_have_a_length_and_only_files_have_lines)
@@ -267,7 +264,7 @@ Test(file, lines_have_a_length_and_only_files_have_lines)
                                        "longer ", "1234567", "last"};
     static const size_t sizes[] = {4, 8, 7, 1, 8, 8, 4};
     cr_assert(scratch_folder(scratch, "/tmp", "base"), "%s", scratch);
-    char *path = sgt_join(scratch, "file"), *pipe = sgt_join(scratch, "pipe");
+    scoped_memory char *path = sgt_join(scratch, "file"), *pipe = sgt_join(scratch, "pipe");
     FILE *f = NULL;
     sgt_error err;
     must(sgt_file_put(path, text, sizeof text - 1, why));
@@ -286,8 +283,6 @@ Test(file, lines_have_a_length_and_only_files_have_lines)
     cr_expect_eq(sgt_file_lines(&f, path, &err), SGT_EIO);
     unlink(pipe);
     rmdir(scratch);
-    free(path);
-    free(pipe);
 }
 
 Test(json, values_are_counted_before_they_are_parsed)
@@ -307,13 +302,12 @@ Test(json, values_are_counted_before_they_are_parsed)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         size_t n = strlen(cases[i].text);
         /* allocate exactly the text's bytes, so that the sanitizer finds reads beyond them */
-        char *text = malloc(n ? n : 1);
+        scoped_memory char *text = malloc(n ? n : 1);
         memcpy(text, cases[i].text, n);
         cr_expect_eq(sgt_json_fits(text, n, cases[i].values, "f", &err), SGT_OK, "%s",
                      cases[i].text);
         cr_expect_eq(sgt_json_fits(text, n, cases[i].values - 1, "f", &err), SGT_EFORMAT, "%s",
                      cases[i].text);
-        free(text);
     }
     cr_expect_str_eq(err.text, "f: more than 0 values of JSON, which no such file needs");
 }
@@ -325,33 +319,29 @@ Test(file, beside_program)
     cr_assert_gt(n, 0);
     self[n] = 0;
     *strrchr(self, '/') = 0;
-    char *beside = sgt_beside_program(1, "a"), *above = sgt_beside_program(2, "lib/b"),
-         *top = sgt_beside_program(99, "c");
+    scoped_memory char *beside = sgt_beside_program(1, "a"),
+                       *above = sgt_beside_program(2, "lib/b"), *top = sgt_beside_program(99, "c");
     cr_assert(!strncmp(beside, self, strlen(self)) && !strcmp(beside + strlen(self), "/a"), "%s",
               beside);
     *strrchr(self, '/') = 0;
     cr_assert(!strncmp(above, self, strlen(self)) && !strcmp(above + strlen(self), "/lib/b"), "%s",
               above);
     cr_assert_str_eq(top, "/c");
-    free(beside);
-    free(above);
-    free(top);
 }
 
 static void expect_own(const char *name, const char *end)
 {
-    char *path = sgt_own_library(name);
+    scoped_memory char *path = sgt_own_library(name);
     size_t n = strlen(path), m = strlen(end);
     cr_expect(n >= m && !strcmp(path + n - m, end), "%s, not ...%s", path, end);
-    free(path);
 }
 
 Test(file, own_library)
 {
     char name[] = "libsgt-test-XXXXXX", installed[64], built[64];
-    char *lib = sgt_beside_program(2, "lib"), *sgt = sgt_join(lib, "sgt");
+    scoped_memory char *lib = sgt_beside_program(2, "lib"), *sgt = sgt_join(lib, "sgt");
     cr_assert_eq(sgt_make_folders(sgt, NULL), SGT_OK);
-    char *temporary = sgt_join(sgt, name), *beside = NULL;
+    scoped_memory char *temporary = sgt_join(sgt, name), *beside = NULL;
     close(mkstemp(temporary));
     memcpy(name, temporary + strlen(temporary) - strlen(name), strlen(name));
     snprintf(installed, sizeof installed, "/lib/sgt/%s", name);
@@ -362,13 +352,8 @@ Test(file, own_library)
     unlink(beside);
     unlink(temporary);
     rmdir(sgt);
-    char *none = sgt_own_library(name);
+    scoped_memory char *none = sgt_own_library(name);
     cr_expect_str_eq(none, name);
-    free(none);
-    free(beside);
-    free(temporary);
-    free(sgt);
-    free(lib);
 }
 
 /* ---- clock ---- */

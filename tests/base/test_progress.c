@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/scoped.h"
 #include "tools/cli/progress.h"
 
 enum { ROWS = 4096, COLUMNS = 512, ENQ = 5 };
@@ -108,7 +109,7 @@ static void let_time_pass(void) { usleep(210000); } /* after this, a redraw is d
 
 Test(progress, one_bar_with_lines_above_it)
 {
-    terminal *t = plug(100);
+    scoped_memory terminal *t = plug(100);
     sgt_progress *p = sgt_progress_new("B", SGT_PROGRESS_BYTES, 0);
     sgt_notice n = sgt_progress_notice(p, "sgt-x");
     sgt_say(&n, "before there is a bar");
@@ -133,33 +134,30 @@ Test(progress, one_bar_with_lines_above_it)
     static const char end[] = "MB/s] 2 tokens/s";
     cr_assert(length > strlen(end) && !strcmp(t->rows[3] + length - strlen(end), end), "%s",
               t->rows[3]);
-    free(t);
 }
 
 Test(progress, a_total_that_is_not_known)
 {
-    terminal *t = plug(80);
+    scoped_memory terminal *t = plug(80);
     sgt_progress *p = sgt_progress_new("B", SGT_PROGRESS_BYTES, 0);
     sgt_progress_update(p, 3 << 20, 0, 0, NULL);
     sgt_progress_end(p);
     cr_assert_eq(unplug(t), 1);
     cr_assert_eq(strncmp(t->rows[0], "3.0 MiB [00:00, ", 16), 0, "%s", t->rows[0]);
     cr_assert_null(strchr(t->rows[0], '%'));
-    free(t);
 }
 
 /* Show a bar in a terminal of `width` columns, and copy its last state to `row`. */
 static void one_bar(char row[COLUMNS], int width, sgt_progress_unit unit, uint64_t done,
                     uint64_t total, const char *facts)
 {
-    terminal *t = plug(width);
+    scoped_memory terminal *t = plug(width);
     sgt_progress *p = sgt_progress_new(unit == SGT_PROGRESS_BYTES ? "B" : "step", unit, 0);
     sgt_progress_update(p, done, total, 0, facts);
     sgt_progress_end(p);
     cr_assert_eq(unplug(t), 1);
     memcpy(row, t->rows[0], COLUMNS);
     cr_assert_leq(strlen(row), (size_t)width - 1);
-    free(t);
 }
 
 /* Compare a line with `want`, without the digits of its numbers, because times and speeds vary. */
@@ -209,7 +207,7 @@ Test(progress, narrow_terminals)
 Test(progress, a_terminal_that_changes, .timeout = 60)
 {
     static const int widths[] = {120, 60, 40, 90};
-    terminal *t = plug(120);
+    scoped_memory terminal *t = plug(120);
     sgt_progress *p = sgt_progress_new("step", SGT_PROGRESS_ITEMS, 0);
     for (int i = 0; i < 4; i++) {
         struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)widths[i]};
@@ -223,7 +221,6 @@ Test(progress, a_terminal_that_changes, .timeout = 60)
     }
     sgt_progress_end(p);
     cr_assert_eq(unplug(t), 1);
-    free(t);
 }
 
 enum { THREADS = 4, LINES = 200 };
@@ -238,7 +235,7 @@ static void *say_lines(void *arg)
 
 Test(progress, lines_from_many_threads_stay_whole)
 {
-    terminal *t = plug(90);
+    scoped_memory terminal *t = plug(90);
     pthread_t threads[THREADS];
     int next[THREADS] = {0}, lines = 0;
     sgt_progress *p = sgt_progress_new("it", SGT_PROGRESS_ITEMS, 0);
@@ -259,12 +256,11 @@ Test(progress, lines_from_many_threads_stay_whole)
     }
     cr_assert_eq(strncmp(t->rows[lines - 1], " 99%|################### | 999/1,000 [", 38), 0, "%s",
                  t->rows[lines - 1]);
-    free(t);
 }
 
 Test(progress, quiet_says_nothing)
 {
-    terminal *t = plug(80);
+    scoped_memory terminal *t = plug(80);
     sgt_progress *p = sgt_progress_new("it", SGT_PROGRESS_ITEMS, 1);
     sgt_notice n = sgt_progress_notice(p, "sgt-x");
     let_time_pass();
@@ -273,13 +269,12 @@ Test(progress, quiet_says_nothing)
     sgt_say(&n, "notice");
     sgt_progress_end(p);
     cr_assert_eq(unplug(t), 0);
-    free(t);
 }
 
 /* A line wider than the terminal is broken between words. It overwrites the bar completely. */
 Test(progress, lines_are_wrapped_over_the_bar)
 {
-    terminal *t = plug(40);
+    scoped_memory terminal *t = plug(40);
     sgt_progress *p = sgt_progress_new("step", SGT_PROGRESS_ITEMS, 0);
     sgt_notice n = sgt_progress_notice(p, "sgt-x");
     let_time_pass();
@@ -294,7 +289,6 @@ Test(progress, lines_are_wrapped_over_the_bar)
     cr_assert_str_eq(t->rows[2], "sgt-x: a notice with more words than");
     cr_assert_str_eq(t->rows[3], "  forty columns can hold");
     cr_assert_eq(strncmp(t->rows[4], "100%", 4), 0, "%s", t->rows[4]);
-    free(t);
 }
 
 /* Report `upto` steps, `seconds` apart, with output to a file, which gets a line every 10 seconds.
@@ -329,7 +323,7 @@ static size_t count_lines(const char *text)
 
 Test(progress, a_file_has_a_line_every_ten_seconds_and_a_last_one)
 {
-    char *text = in_a_file(1, 0, 57);
+    scoped_memory char *text = in_a_file(1, 0, 57);
     cr_expect_eq(count_lines(text), 6, "%s", text);
     cr_expect(strstr(text, " 16% 10/60 [00:10<00:50, 1.00 step/s] loss 5.7891\n") == text, "%s",
               text);
@@ -348,5 +342,4 @@ Test(progress, a_file_has_a_line_every_ten_seconds_and_a_last_one)
     free(text);
     text = in_a_file(0, 1, 0);
     cr_expect_str_eq(text, "");
-    free(text);
 }

@@ -13,6 +13,7 @@
 
 #include "loader/base/error.h"
 #include "loader/base/file.h"
+#include "tests/scoped.h"
 
 /* End the program, unless what is said holds. */
 void must(int holds, const char *what);

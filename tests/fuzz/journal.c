@@ -9,7 +9,7 @@
 static void put_journal(const uint8_t *data, size_t size)
 {
     size_t room = size * 20 + 64, n = 0;
-    char *text = malloc(room);
+    scoped_memory char *text = malloc(room);
     must(text != NULL, "there is memory");
     for (const uint8_t *line = data, *end; line < data + size; line = end + 1) {
         end = memchr(line, '\n', (size_t)(data + size - line));
@@ -23,7 +23,6 @@ static void put_journal(const uint8_t *data, size_t size)
         text[n++] = '\n';
     }
     put_file("journal", text, n);
-    free(text);
 }
 
 static void check_same(const sgt_journal *a, const sgt_journal *b)

@@ -65,12 +65,11 @@ void fuzz_json(const uint8_t *data, size_t size)
         {"", ""}, {"{\"a\":\"", "\"}"}, {"{\"b\":", ",\"a\":\"x\"}"}, {"{\"a\":", "}"}};
     for (size_t i = 0; i < 4; i++) {
         size_t before = strlen(around[i][0]), after = strlen(around[i][1]);
-        uint8_t *line = malloc(before + size + after + 1);
+        scoped_memory uint8_t *line = malloc(before + size + after + 1);
         must(line != NULL, "there is memory");
         memcpy(line, around[i][0], before);
         if (size) memcpy(line + before, data, size);
         memcpy(line + before + size, around[i][1], after);
         try_line(line, before + size + after);
-        free(line);
     }
 }

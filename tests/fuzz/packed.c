@@ -28,7 +28,7 @@ static void unpack(result *r, sgt_pack pack, const uint8_t *data, size_t size, s
         size_t n = size - at < in ? size - at : in, room = MOST - r->n < out ? MOST - r->n : out;
         /* allocate exactly the bytes needed, so that the sanitizer finds reads and writes beyond
          * them */
-        uint8_t *from = malloc(n ? n : 1), *to = malloc(room);
+        scoped_memory uint8_t *from = malloc(n ? n : 1), *to = malloc(room);
         must(from && to, "there is memory");
         if (n) memcpy(from, data + at, n);
         sgt_unpack_io io = {.in = from, .in_size = n, .offset = at, .out = to, .out_size = room};
@@ -40,8 +40,6 @@ static void unpack(result *r, sgt_pack pack, const uint8_t *data, size_t size, s
         r->n += io.out_at;
         at += io.in_at;
         full = io.out_at == room; /* the output buffer is full, so the same input may give more */
-        free(from);
-        free(to);
     }
     r->inside = sgt_unpack_inside(u);
     must(r->rc == 0 || (*err.text && err.code == r->rc), "a failure is said");

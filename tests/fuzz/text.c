@@ -52,8 +52,9 @@ static size_t by_definition(const uint8_t *text, size_t n, uint16_t *ids)
 static void check_extent(const uint8_t *text, size_t n)
 {
     size_t times = n ? 3000 / n + 1 : 0, seen = times * n, size = seen + n - n / 2;
-    uint8_t *s = malloc(size + 1);
-    uint16_t *want = malloc((size + 1) * sizeof *want), *got = malloc((size + 1) * sizeof *got);
+    scoped_memory uint8_t *s = malloc(size + 1);
+    scoped_memory uint16_t *want = malloc((size + 1) * sizeof *want),
+                           *got = malloc((size + 1) * sizeof *got);
     must(s && want && got, "there is memory");
     for (size_t i = 0; i < times; i++) memcpy(s + i * n, text, n);
     memcpy(s + seen, text + n / 2, size - seen);
@@ -65,9 +66,6 @@ static void check_extent(const uint8_t *text, size_t n)
          "a cut leaves as many ids");
     must(!memcmp(got, want, wanted * sizeof *want),
          "a cut in a long piece leaves the ids as they are");
-    free(s);
-    free(want);
-    free(got);
 }
 
 /* Sgt_encode gives the ids that the definition gives: split the text by the regular
@@ -82,9 +80,9 @@ void fuzz_encode(const uint8_t *data, size_t size)
              "it begins");
     /* allocate exactly the bytes needed, so that the sanitizer finds reads and writes beyond
      * them */
-    uint8_t *text = malloc(size ? size : 1);
-    uint16_t *want = malloc((size + 1) * sizeof *want),
-             *got = malloc(size ? size * sizeof *got : 1);
+    scoped_memory uint8_t *text = malloc(size ? size : 1);
+    scoped_memory uint16_t *want = malloc((size + 1) * sizeof *want),
+                           *got = malloc(size ? size * sizeof *got : 1);
     must(text && want && got, "there is memory");
     if (size) memcpy(text, data, size);
     size_t wanted = by_definition(text, size, want);
@@ -103,14 +101,10 @@ void fuzz_encode(const uint8_t *data, size_t size)
 
     if (size) check_extent(text, size);
 
-    char *back;
+    scoped_memory char *back = NULL;
     size_t n;
     must(sgt_decode(vocab, got, wanted, &back, &n, &err) == 0, "ids can be decoded");
     must(n == size && !memcmp(back, text, n), "what was encoded decodes to itself");
-    free(back);
-    free(got);
-    free(want);
-    free(text);
 }
 
 /* ---- rules ---- */
@@ -188,7 +182,7 @@ static void check(size_t rule, const uint8_t *text, size_t n)
     if (!p[rule])
         must((r ? sgt_pattern_new(&p[rule], r->text, NULL) : sgt_pattern_gpt2(&p[rule], NULL)) == 0,
              "the expression compiles");
-    size_t *pattern = pattern_ends(p[rule], text, n, &want);
+    scoped_memory size_t *pattern = pattern_ends(p[rule], text, n, &want);
     must(split_ends(r, text, 0, n, ends) == want, "there are as many pieces");
     must(!memcmp(ends, pattern, want * sizeof *ends), "the pieces are the same");
     for (size_t seen = n; seen > n / 2; seen -= 1 + seen / 8) {
@@ -197,7 +191,6 @@ static void check(size_t rule, const uint8_t *text, size_t n)
         if (cut) check_cut(r, text, n, cut, pattern, want, ends, 0);
     }
     if (r && n > 8) check_within(r, text, n, n - n / 4, pattern, want, ends);
-    free(pattern);
     free(ends);
 }
 
@@ -207,7 +200,7 @@ static void check(size_t rule, const uint8_t *text, size_t n)
 void fuzz_rules(const uint8_t *data, size_t size)
 {
     /* allocate exactly the text's bytes, so that the sanitizer finds reads beyond them */
-    uint8_t *text = malloc(size ? size : 1);
+    scoped_memory uint8_t *text = malloc(size ? size : 1);
     must(text != NULL, "there is memory");
     if (size) memcpy(text, data, size);
     size_t rules = 0;
@@ -218,7 +211,6 @@ void fuzz_rules(const uint8_t *data, size_t size)
     if (size > 300) check(size % rules, text, size);
     else
         for (size_t rule = 0; rule < rules; rule++) check(rule, text, size);
-    free(text);
 }
 
 /* ---- printable ---- */
@@ -239,11 +231,11 @@ static void check_shown(const char *s)
  * than its buffer. */
 void fuzz_printable(const uint8_t *data, size_t size)
 {
-    char *name = strndup((const char *)data, size);
+    scoped_memory char *name = strndup((const char *)data, size);
     must(name != NULL, "there is memory");
     size_t n = strlen(name), sizes[] = {0, 1, 2, 5, n, n + 1, 4 * n + 1};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        char *out = malloc(sizes[i] + 1);
+        scoped_memory char *out = malloc(sizes[i] + 1);
         must(out != NULL, "there is memory");
         memset(out, 0x55, sizes[i] + 1);
         sgt_printable(out, sizes[i], name);
@@ -251,13 +243,11 @@ void fuzz_printable(const uint8_t *data, size_t size)
         if (sizes[i]) must(strlen(out) < sizes[i], "it ends there"), check_shown(out);
         if (sizes[i] == 4 * n + 1 && strlen(out) == n)
             must(!strcmp(out, name), "text stays as it is");
-        free(out);
     }
     sgt_error err;
     must(sgt_fail(&err, SGT_EIO, "%s: it is %s", name, name) == SGT_EIO, "the code is returned");
     must(strlen(err.text) < sizeof err.text, "it fits");
     check_shown(err.text);
-    free(name);
 }
 
 /* ---- options ---- */

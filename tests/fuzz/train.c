@@ -81,14 +81,13 @@ static size_t taken(char *log, uint64_t step)
 {
     sgt_run *r;
     sgt_error err;
-    char *text;
+    scoped_memory char *text = NULL;
     size_t n;
     must(sgt_run_open(&r, path_of("run"), step, 0, NULL, &err) == 0, "a run takes its folder");
     sgt_run_close(r);
     must(sgt_file_get(&text, &n, path_of("run/log.jsonl"), LONGEST_LOG, &err) == 0,
          "there is a log");
     memcpy(log, text, n);
-    free(text);
     return n;
 }
 
@@ -174,13 +173,11 @@ static void check_options(const char *text)
     if (rc < 0) must_say(rc, &err);
     else if ((rc = sgt_config_check(&s, &err)) < 0) must_say(rc, &err);
     else {
-        char *one = sgt_config_json(&s), *two = NULL;
+        scoped_memory char *one = sgt_config_json(&s), *two = NULL;
         must(one && sgt_config_merge(&again, one, "it", 1, &err) == 0,
              "what is written can be read");
         must((two = sgt_config_json(&again)) && !strcmp(one, two), "it is the same");
         must(sgt_config_same_run(&again, one, 0, &err) == 0, "a run goes on with its own options");
-        free(one);
-        free(two);
     }
     sgt_config_free(&s);
     sgt_config_free(&again);
@@ -203,8 +200,7 @@ void fuzz_state(const uint8_t *data, size_t size)
         check_options(state.options);
     }
     sgt_checkpoint_state_free(&state);
-    char *text = strndup((const char *)data, size);
+    scoped_memory char *text = strndup((const char *)data, size);
     must(text != NULL, "there is memory");
     check_options(text);
-    free(text);
 }

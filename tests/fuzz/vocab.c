@@ -27,7 +27,7 @@ static void check_written(const sgt_vocab *v)
 {
     sgt_vocab *again;
     sgt_error err;
-    char *text;
+    scoped_memory char *text = NULL;
     size_t n;
     must(sgt_vocab_tokenizer_json(v, &text, &n, &err) == 0, "it can be written");
     int rc = sgt_vocab_load(&again, put_file("tokenizer.json", text, n), NULL, &err);
@@ -38,7 +38,6 @@ static void check_written(const sgt_vocab *v)
          "it is the same vocabulary");
     unlink(path_of("tokenizer.json"));
     sgt_vocab_free(again);
-    free(text);
 }
 
 void fuzz_vocab(const uint8_t *data, size_t size)

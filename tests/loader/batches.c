@@ -47,8 +47,8 @@ sgt_cursor *open_cursor(const sgt_loader *l)
 static void check_wide(const sgt_loader *l, sgt_cursor *c, uint64_t k, const uint16_t *rows)
 {
     size_t T = l->o.seq, n = l->o.batch / l->o.ranks;
-    int64_t *in = malloc(8 * n * T), *to = malloc(8 * n * T);
-    int32_t *one = malloc(4 * n * (T + 1));
+    scoped_memory int64_t *in = malloc(8 * n * T), *to = malloc(8 * n * T);
+    scoped_memory int32_t *one = malloc(4 * n * (T + 1));
     must(sgt_loader_batches_i64(l, c, k, 1, in, to, why));
     must(sgt_loader_batches_i32_rows(l, c, k, 1, one, why));
     for (size_t r = 0; r < n; r++)
@@ -58,9 +58,6 @@ static void check_wide(const sgt_loader *l, sgt_cursor *c, uint64_t k, const uin
             if (t < T) cr_assert_eq(in[r * T + t], id);
             if (t) cr_assert_eq(to[r * T + t - 1], id);
         }
-    free(in);
-    free(to);
-    free(one);
 }
 
 void check_batch(const sgt_loader *l, sgt_cursor *c, uint64_t k, const uint32_t *map)
@@ -68,8 +65,8 @@ void check_batch(const sgt_loader *l, sgt_cursor *c, uint64_t k, const uint32_t 
     sgt_loader_info info;
     sgt_loader_get_info(l, &info);
     size_t T = info.seq, n = info.local_batch, i32 = n * T * sizeof(int32_t);
-    uint16_t *rows = malloc(2 * n * (T + 1));
-    int32_t *in = malloc(i32), *to = malloc(i32);
+    scoped_memory uint16_t *rows = malloc(2 * n * (T + 1));
+    scoped_memory int32_t *in = malloc(i32), *to = malloc(i32);
     must(sgt_loader_batch(l, c, k, rows, why));
     must(sgt_loader_batch_i32(l, c, k, in, to, why));
     check_wide(l, c, k, rows);
@@ -84,21 +81,16 @@ void check_batch(const sgt_loader *l, sgt_cursor *c, uint64_t k, const uint32_t 
             if (t) cr_assert_eq(to[r * T + t - 1], id);
         }
     }
-    free(rows);
-    free(in);
-    free(to);
 }
 
 void check_loader(const char *path, const sgt_loader_options *o, const reader_fault *fault,
                   const uint32_t *map)
 {
-    sgt_loader *l = open_loader(path, o, fault);
-    sgt_cursor *c = open_cursor(l);
+    scoped(sgt_loader) *l = open_loader(path, o, fault);
+    scoped(sgt_cursor) *c = open_cursor(l);
     for (uint64_t k = 0; k < 200; k++) check_batch(l, c, k, map);
     check_batch(l, c, 123456789, map);
     check_batch(l, c, 0, map);
-    sgt_cursor_close(c);
-    sgt_loader_close(l);
 }
 
 void check_run(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t n, const uint32_t *map)
@@ -107,7 +99,7 @@ void check_run(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t n, c
     sgt_error err;
     sgt_loader_get_info(l, &info);
     size_t T = info.seq;
-    uint16_t *rows = malloc(2 * info.local_batch * (T + 1));
+    scoped_memory uint16_t *rows = malloc(2 * info.local_batch * (T + 1));
     for (uint64_t k = first; k < first + n; k++) {
         cr_assert_eq(sgt_loader_batch(l, c, k, rows, &err), 0, "batch %lu: %s", k, err.text);
         for (size_t r = 0; r < info.local_batch; r++) {
@@ -119,14 +111,12 @@ void check_run(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t n, c
                              "batch %lu, row %zu, token %zu", k, r, t);
         }
     }
-    free(rows);
 }
 
 unsigned open_descriptors(void)
 {
     unsigned n = 0;
-    DIR *d = opendir("/proc/self/fd");
+    scoped(DIR) *d = opendir("/proc/self/fd");
     while (readdir(d)) n++;
-    closedir(d);
     return n;
 }

@@ -9,19 +9,14 @@
 
 enum { T = 512, B = 4, LEN = 40000, PAGE = 4096 };
 
-static inline void guard(void)
-{
-    sgt_error err;
-    cr_assert_eq(sgt_loader_guard_sigbus(&err), 0, "%s", err.text);
-}
+static inline void guard(void) { must(sgt_loader_guard_sigbus(why)); }
 
 static inline sgt_loader *open_mapped(const char *path, sgt_sampling sampling)
 {
     sgt_loader *l;
-    sgt_error err;
     sgt_loader_options o = {
         .reader = SGT_READER_MMAP, .sampling = sampling, .batch = B, .seq = T, .seed = 5};
-    cr_assert_eq(sgt_loader_open(&l, path, &o, &err), 0, "%s", err.text);
+    must(sgt_loader_open(&l, path, &o, why));
     return l;
 }
 

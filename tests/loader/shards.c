@@ -41,7 +41,7 @@ void put_bytes(const char *path, const void *p, size_t n)
 static void put(const char *path, uint32_t shard, uint64_t tokens, int revision)
 {
     size_t header = revision < 0 ? 0 : SGT_SHARD_HEADER;
-    uint8_t *bytes = calloc(1, header + 2 * tokens + 1);
+    scoped_memory uint8_t *bytes = calloc(1, header + 2 * tokens + 1);
     cr_assert(bytes);
     for (uint64_t i = 0; i < tokens; i++) {
         uint16_t id = token_at(shard, i);
@@ -54,7 +54,6 @@ static void put(const char *path, uint32_t shard, uint64_t tokens, int revision)
     if (revision >= 0) sgt_shard_pack(bytes, &h);
     if (revision == 0) memset(bytes + 12, 0, SGT_SHARD_HEADER - 12);
     put_bytes(path, bytes, header + 2 * tokens);
-    free(bytes);
 }
 
 void put_shard(const char *path, uint32_t shard, uint64_t tokens) { put(path, shard, tokens, 1); }

@@ -323,13 +323,11 @@ Test(blocks, disk_that_fails)
         f.ring_error = ring ? 0 : EPERM;
         f.read_error = EIO;
         f.reads_first = 40;
-        sgt_loader *l = open_loader("d", &block, &f);
-        sgt_cursor *c = open_cursor(l);
+        scoped(sgt_loader) *l = open_loader("d", &block, &f);
+        scoped(sgt_cursor) *c = open_cursor(l);
         uint64_t failed = draw_all(l, c, 100, &err);
         cr_assert(failed > 50 && failed < 100, "%lu", failed);
         cr_assert(strstr(err.text, ": cannot read: Input/output error"), "%s", err.text);
-        sgt_cursor_close(c);
-        sgt_loader_close(l);
     }
 }
 
@@ -353,11 +351,10 @@ Test(blocks, of_several_sets)
     check_loader(NULL, &o, &small, map);
     o.set_count = 5;
     o.notice = collect(&said);
-    sgt_loader *l = open_loader(NULL, &o, &small);
+    scoped(sgt_loader) *l = open_loader(NULL, &o, &small);
     cr_assert_eq(said.count, 1);
     cr_assert_str_eq(said.last,
                      "blocks of 5 sets would take too much memory: reading windows one by one");
-    sgt_loader_close(l);
 }
 
 typedef struct drawer {
@@ -368,9 +365,8 @@ typedef struct drawer {
 static void *draw_every_third(void *arg)
 {
     const drawer *d = arg;
-    sgt_cursor *c = open_cursor(d->l);
+    scoped(sgt_cursor) *c = open_cursor(d->l);
     for (uint64_t k = d->first; k < 300; k += 3) check_batch(d->l, c, k, NULL);
-    sgt_cursor_close(c);
     return NULL;
 }
 
@@ -379,11 +375,10 @@ Test(blocks, threads_share_pools)
     pthread_t threads[3];
     drawer drawers[3];
     put_folder();
-    sgt_loader *l = open_loader("d", &block, &small);
+    scoped(sgt_loader) *l = open_loader("d", &block, &small);
     for (uint64_t i = 0; i < 3; i++) {
         drawers[i] = (drawer){l, i};
         cr_assert_eq(pthread_create(&threads[i], NULL, draw_every_third, &drawers[i]), 0);
     }
     for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
-    sgt_loader_close(l);
 }

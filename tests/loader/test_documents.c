@@ -50,24 +50,21 @@ static void check_row(const sgt_loader *l, uint64_t row, const uint16_t *got, ui
 static void check_padded(const sgt_loader *l, sgt_cursor *c, uint64_t k)
 {
     size_t T = l->o.seq, n = l->o.batch / l->o.ranks, ids = n * (T + 1);
-    uint16_t *rows = malloc(2 * ids);
-    int32_t *in = malloc(ids * sizeof *in), *to = malloc(ids * sizeof *to);
+    scoped_memory uint16_t *rows = malloc(2 * ids);
+    scoped_memory int32_t *in = malloc(ids * sizeof *in), *to = malloc(ids * sizeof *to);
     must(sgt_loader_batch_i32(l, c, k, in, to, why));
     must(sgt_loader_batch(l, c, k, rows, why));
     for (size_t r = 0; r < n; r++)
         check_row(l, k * l->o.batch + l->o.rank + r * l->o.ranks, rows + r * (T + 1),
                   sgt_cursor_lengths(c)[r], in + r * T, to + r * T);
-    free(in);
-    free(to);
-    free(rows);
 }
 
 static void check_documents(const char *path, const sgt_loader_options *o,
                             const reader_fault *fault)
 {
     sgt_loader_info info;
-    sgt_loader *l = open_loader(path, o, fault);
-    sgt_cursor *c = open_cursor(l);
+    scoped(sgt_loader) *l = open_loader(path, o, fault);
+    scoped(sgt_cursor) *c = open_cursor(l);
     sgt_loader_get_info(l, &info);
     cr_assert(info.padded && info.windows_per_epoch == documents && info.shards == SHARDS &&
               !info.skipped);
@@ -75,8 +72,6 @@ static void check_documents(const char *path, const sgt_loader_options *o,
     for (uint64_t k = 0; k < 60; k++) check_padded(l, c, k);
     check_padded(l, c, 123456789);
     check_padded(l, c, 0);
-    sgt_cursor_close(c);
-    sgt_loader_close(l);
 }
 
 Test(documents, equal_the_slow_list)
@@ -135,7 +130,7 @@ Test(documents, epochs_are_exact)
 {
     put_set("d", 1);
     sgt_loader_options o = {.sampling = SGT_SAMPLING_DOCUMENTS, .seq = 8};
-    sgt_loader *l = open_loader("d", &o, NULL);
+    scoped(sgt_loader) *l = open_loader("d", &o, NULL);
     uint64_t same = 0;
     uint64_t before[MOST] = {0};
     for (uint64_t epoch = 0; epoch < 3; epoch++) {
@@ -152,7 +147,6 @@ Test(documents, epochs_are_exact)
         }
     }
     cr_assert_lt(same, documents / 4);
-    sgt_loader_close(l);
 }
 
 Test(documents, streams_carry_lengths)
@@ -160,10 +154,10 @@ Test(documents, streams_carry_lengths)
     put_set("d", 1);
     enum { B = 7, T = 24 };
     sgt_loader_options o = {.sampling = SGT_SAMPLING_DOCUMENTS, .batch = B, .seq = T, .seed = 1};
-    sgt_loader *l = open_loader("d", &o, NULL);
-    sgt_cursor *c = open_cursor(l);
+    scoped(sgt_loader) *l = open_loader("d", &o, NULL);
+    scoped(sgt_cursor) *c = open_cursor(l);
     for (int output = SGT_OUTPUT_U16; output < SGT_OUTPUTS; output++) {
-        sgt_stream *s;
+        scoped(sgt_stream) *s = NULL;
         sgt_stream_batch b;
         sgt_error err;
         sgt_stream_options so = {
@@ -184,7 +178,6 @@ Test(documents, streams_carry_lengths)
                 cr_assert_eq(b.rows_i32[i], rows[i]);
             sgt_stream_release(s, &b);
         }
-        sgt_stream_close(s);
     }
     sgt_cursor_close(c);
     o.sampling = SGT_SAMPLING_SHUFFLE;
@@ -193,8 +186,6 @@ Test(documents, streams_carry_lengths)
     l = open_loader("d", &o, NULL);
     c = open_cursor(l);
     cr_assert_null(sgt_cursor_lengths(c));
-    sgt_cursor_close(c);
-    sgt_loader_close(l);
 }
 
 /* A single shard has the documents that start in it. The tokens before the first start belong to no
@@ -209,10 +200,9 @@ Test(documents, of_one_file)
     for (int i = 0; i < 2; i++) {
         sgt_loader_info info;
         sgt_loader_options o = {.sampling = SGT_SAMPLING_DOCUMENTS, .seq = 8};
-        sgt_loader *l = open_loader(paths[i], &o, NULL);
+        scoped(sgt_loader) *l = open_loader(paths[i], &o, NULL);
         sgt_loader_get_info(l, &info);
         cr_assert_eq(info.windows_per_epoch, n);
-        sgt_loader_close(l);
     }
 }
 
@@ -226,7 +216,7 @@ Test(documents, frozen)
         uint32_t shard;
         uint64_t offset;
     } want[6] = {{1, 2017}, {3, 670}, {1, 3416}, {1, 876}, {1, 4873}, {3, 2092}};
-    sgt_sampler s;
+    scoped(sgt_sampler) s;
     cr_assert_eq(sgt_sampler_init(&s, SGT_SAMPLING_DOCUMENTS, 1337, 1024, in, 5, NULL), 0);
     cr_assert_eq(s.windows, 13001);
     for (int i = 0; i < 6; i++) {
@@ -234,19 +224,16 @@ Test(documents, frozen)
         cr_assert(w.shard == want[i].shard && w.offset == want[i].offset, "row %lu: {%u, %lu}",
                   rows[i], w.shard, w.offset);
     }
-    sgt_sampler_free(&s);
 }
 
 /* ---- errors ---- */
 
 static int try(const char *path, const sgt_loader_options *o, sgt_error *err)
 {
-    sgt_loader *l = NULL;
+    scoped(sgt_loader) *l = NULL;
     sgt_loader_options all = *o;
     all.sampling = SGT_SAMPLING_DOCUMENTS;
-    int rc = sgt_loader_open(&l, path, &all, err);
-    sgt_loader_close(l);
-    return rc;
+    return sgt_loader_open(&l, path, &all, err);
 }
 
 Test(documents, indexes_that_cannot_be)
@@ -334,21 +321,18 @@ Test(documents, ids_that_no_vocabulary_has)
     for (int reader = 0; reader < SGT_READERS; reader++) {
         int rc = SGT_OK;
         sgt_error err = {0};
-        sgt_loader *l = NULL;
-        sgt_cursor *c = NULL;
+        scoped(sgt_loader) *l = NULL;
+        scoped(sgt_cursor) *c = NULL;
         sgt_loader_options o = {.reader = (sgt_reader)reader,
                                 .sampling = SGT_SAMPLING_DOCUMENTS,
                                 .batch = (uint32_t)documents,
                                 .seq = 512};
-        uint16_t *rows = malloc(documents * 513 * 2);
+        scoped_memory uint16_t *rows = malloc(documents * 513 * 2);
         rc = sgt_loader_open(&l, "d", &o, &err);
         if (rc == 0) rc = sgt_cursor_open(&c, l, &err);
         if (rc == 0) rc = sgt_loader_batch(l, c, 0, rows, &err);
         cr_assert_eq(rc, SGT_EFORMAT);
         cr_assert_str_eq(err.text,
                          "d/train_000003.bin: token 2 (byte 1028): id 60000, expected below 50257");
-        sgt_cursor_close(c);
-        sgt_loader_close(l);
-        free(rows);
     }
 }

@@ -7,7 +7,7 @@
 #include "loader/base/philox.h"
 #include "loader/sample/draws.h"
 #include "loader/sample/mix.h"
-#include "tests/expect.h"
+#include "tests/loader/shards.h"
 
 enum { MOST = 160 };
 
@@ -107,7 +107,7 @@ static void check_samplings(void)
                 {131072, 4, {50000000, 30000000, 9000000000, 131073}}};
     for (size_t k = 0; k < sizeof sets / sizeof *sets; k++)
         for (int sampling = 0; sampling < SGT_SAMPLINGS; sampling++) {
-            sgt_sampler s;
+            scoped(sgt_sampler) s;
             must(sgt_sampler_init(&s, (sgt_sampling)sampling, 5 + k, sets[k].seq, sets[k].tokens,
                                   sets[k].shards, why));
             for (uint64_t round = 0; round < 12; round++) {
@@ -117,7 +117,6 @@ static void check_samplings(void)
             }
             check_rows(&s, s.windows - 1, 1, 33);
             check_rows(&s, ((uint64_t)1 << 62) + 3, 3, 65);
-            sgt_sampler_free(&s);
         }
 }
 
@@ -127,8 +126,8 @@ static void check_mixed(void)
     const sgt_mix_set sets[3] = {{.5, tokens[0], 2}, {.3, tokens[1], 1}, {.2, tokens[2], 3}};
     for (uint32_t count = 1; count <= 3; count++)
         for (int sampling = 0; sampling < SGT_SAMPLINGS; sampling++) {
-            sgt_mix m;
-            sgt_mix_memo memo;
+            scoped(sgt_mix) m;
+            scoped(sgt_mix_memo) memo;
             sgt_window got[MOST];
             must(sgt_mix_init(&m, (sgt_sampling)sampling, 9, 32, sets, count, why));
             must(sgt_mix_memo_open(&memo, &m, why));
@@ -144,8 +143,6 @@ static void check_mixed(void)
                               sgt_sampling_name((sgt_sampling)sampling), row, i, step);
                 }
             }
-            sgt_mix_memo_free(&memo);
-            sgt_mix_free(&m);
         }
 }
 

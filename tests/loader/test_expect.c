@@ -87,7 +87,7 @@ static void draw(const sgt_loader *l, sgt_cursor *c, uint64_t k)
  * and any other stride after two. */
 static void check_stride(const sgt_loader *l, uint64_t first, uint64_t stride)
 {
-    sgt_cursor *c = open_cursor(l);
+    scoped(sgt_cursor) *c = open_cursor(l);
     memset(&heard, 0, sizeof heard);
     uint32_t learning = stride == 1 ? 2 : 3, drawn = 40;
     /* a new cursor takes batch 0 as the last batch, so one step is enough */
@@ -96,21 +96,19 @@ static void check_stride(const sgt_loader *l, uint64_t first, uint64_t stride)
     cr_assert_eq(heard.missed, learning, "from %lu by %lu: missed %u", first, stride, heard.missed);
     cr_assert_eq(heard.met, drawn - learning);
     cr_assert(heard.most == 3 * B && heard.waiting == 3 * B && !heard.forgotten);
-    sgt_cursor_close(c);
 }
 
 Test(expect, steady_strides)
 {
     put_folder();
     for (int sampling = 0; sampling < SGT_SAMPLING_DOCUMENTS; sampling++) {
-        sgt_loader *l = open_listening((sgt_sampling)sampling);
+        scoped(sgt_loader) *l = open_listening((sgt_sampling)sampling);
         check_stride(l, 0, 1);
         check_stride(l, 1, 1);
         /* goes past the end of an epoch of 574 windows (shuffle, block) */
         check_stride(l, 77, 1);
         check_stride(l, 5, 8);
         check_stride(l, 123456789, 2);
-        sgt_loader_close(l);
     }
 }
 
@@ -118,13 +116,11 @@ Test(expect, steady_strides)
 Test(expect, little_room)
 {
     put_folder();
-    sgt_loader *l = open_listening(SGT_SAMPLING_SHUFFLE);
-    sgt_cursor *c = open_cursor(l);
+    scoped(sgt_loader) *l = open_listening(SGT_SAMPLING_SHUFFLE);
+    scoped(sgt_cursor) *c = open_cursor(l);
     heard.room = 2 * B;
     for (uint64_t k = 0; k < 40; k++) draw(l, c, k);
     cr_assert(heard.missed == 2 && heard.met == 38 && heard.most == 2 * B);
-    sgt_cursor_close(c);
-    sgt_loader_close(l);
 }
 
 /* Draw batches in any order: the rows are right, and a wrong guess is cancelled. */
@@ -133,28 +129,24 @@ Test(expect, no_order)
     static const uint64_t order[] = {0, 1, 2, 9, 9, 8,  7,  6,  5,  4, 3, 2,
                                      1, 0, 3, 6, 9, 12, 12, 13, 14, 0, 1};
     put_folder();
-    sgt_loader *l = open_listening(SGT_SAMPLING_SHUFFLE);
-    sgt_cursor *c = open_cursor(l);
+    scoped(sgt_loader) *l = open_listening(SGT_SAMPLING_SHUFFLE);
+    scoped(sgt_cursor) *c = open_cursor(l);
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) draw(l, c, order[i]);
     /* met: batch 2; batches 6 to 0; batches 9 and 12; batch 14 */
     cr_assert_eq(heard.met, 1 + 7 + 2 + 1);
     /* cancelled at the first 9, at the second 12, and at the second 0 */
     cr_assert_eq(heard.forgotten, 3);
     cr_assert_leq(heard.most, 3 * B);
-    sgt_cursor_close(c);
-    sgt_loader_close(l);
 }
 
 /* Draw the batches with the largest possible indices. */
 Test(expect, end_of_64_bits)
 {
     put_folder();
-    sgt_loader *l = open_listening(SGT_SAMPLING_RANDOM);
-    sgt_cursor *c = open_cursor(l);
+    scoped(sgt_loader) *l = open_listening(SGT_SAMPLING_RANDOM);
+    scoped(sgt_cursor) *c = open_cursor(l);
     for (uint64_t k = 9; k-- > 0;) draw(l, c, UINT64_MAX / B - 1 - k);
     cr_assert(heard.met == 7 && heard.waiting == 0 && heard.forgotten == 0);
-    sgt_cursor_close(c);
-    sgt_loader_close(l);
 }
 
 /* Compare the first 60 batches of a loader with those of another. */
@@ -180,16 +172,12 @@ Test(expect, documents)
         patch(path, 1024 + 2 * ((i ? 3000 : 5000) - 5), "\x50\xc4", 2);
     }
     sgt_loader_options o = {.batch = B, .seq = T, .sampling = SGT_SAMPLING_DOCUMENTS};
-    sgt_loader *l = open_listening(o.sampling), *plain = open_loader("d", &o, NULL);
-    sgt_cursor *c = open_cursor(l), *other = open_cursor(plain);
+    scoped(sgt_loader) *l = open_listening(o.sampling), *plain = open_loader("d", &o, NULL);
+    scoped(sgt_cursor) *c = open_cursor(l), *other = open_cursor(plain);
     expect_equal_batches(l, c, plain, other);
     cr_assert_gt(heard.met, 60); /* more turns than batches */
     cr_assert_leq(heard.missed, 2);
     cr_assert_eq(heard.forgotten, 0);
-    sgt_cursor_close(c);
-    sgt_cursor_close(other);
-    sgt_loader_close(l);
-    sgt_loader_close(plain);
 }
 
 /* With packed rows all pieces are announced, as many at a time as the reader takes. */
@@ -201,8 +189,8 @@ Test(expect, pieces_of_packed_rows)
         patch("d/train_000000.bin", 1024 + 2 * (t + 1500), "\x50\xc4", 2);
     }
     sgt_loader_options o = {.batch = B, .seq = T, .sampling = SGT_SAMPLING_PACKED};
-    sgt_loader *l = open_listening(o.sampling), *plain = open_loader("d", &o, NULL);
-    sgt_cursor *c = open_cursor(l), *other = open_cursor(plain);
+    scoped(sgt_loader) *l = open_listening(o.sampling), *plain = open_loader("d", &o, NULL);
+    scoped(sgt_cursor) *c = open_cursor(l), *other = open_cursor(plain);
     heard.room = 3 * B;
     expect_equal_batches(l, c, plain, other);
     cr_assert_gt(heard.met, 100);
@@ -211,17 +199,13 @@ Test(expect, pieces_of_packed_rows)
     uint16_t rows[B * (T + 1)];
     cr_assert_eq(sgt_loader_batch(l, c, 1000, rows, NULL), 0);
     cr_assert(heard.missed == 0 && heard.forgotten == 1);
-    sgt_cursor_close(c);
-    sgt_cursor_close(other);
-    sgt_loader_close(l);
-    sgt_loader_close(plain);
 }
 
 /* A stream announces all its batches, and none beyond its end. */
 Test(expect, streams_say_it)
 {
     put_folder();
-    sgt_loader *l = open_listening(SGT_SAMPLING_SHUFFLE);
+    scoped(sgt_loader) *l = open_listening(SGT_SAMPLING_SHUFFLE);
     sgt_stream *s;
     sgt_stream_batch b;
     sgt_error err;
@@ -230,5 +214,4 @@ Test(expect, streams_say_it)
     while (sgt_stream_next(s, &b, &err) == 0) sgt_stream_release(s, &b);
     sgt_stream_close(s);
     cr_assert(heard.missed == 1 && heard.met == 49 && heard.forgotten == 0 && heard.waiting == 0);
-    sgt_loader_close(l);
 }

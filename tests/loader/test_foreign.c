@@ -22,9 +22,8 @@ static uint64_t hash_of(const char *path)
 {
     sgt_loader_options o = {.seq = 4};
     sgt_loader_info info;
-    sgt_loader *l = open_loader(path, &o, NULL);
+    scoped(sgt_loader) *l = open_loader(path, &o, NULL);
     sgt_loader_get_info(l, &info);
-    sgt_loader_close(l);
     return info.hash;
 }
 
@@ -186,8 +185,8 @@ Test(foreign, megatron_documents)
                                 .batch = 6,
                                 .seq = 64,
                                 .seed = 5};
-        sgt_loader *l = open_loader("m", &o, NULL);
-        sgt_cursor *c = open_cursor(l);
+        scoped(sgt_loader) *l = open_loader("m", &o, NULL);
+        scoped(sgt_cursor) *c = open_cursor(l);
         uint16_t rows[6 * 65];
         int seen[2][3] = {{0}};
         cr_assert_eq(windows_of(l), 6);
@@ -206,8 +205,6 @@ Test(foreign, megatron_documents)
                 cr_assert_eq(rows[65 * r + t], token_at(shard, at + t));
         }
         for (int i = 0; i < 6; i++) cr_assert_eq(seen[i / 3][i % 3], 1);
-        sgt_cursor_close(c);
-        sgt_loader_close(l);
     }
 }
 
@@ -222,8 +219,8 @@ Test(foreign, megatron_documents_within_rows)
     patch("m.bin", 2 * 20, &eot, 2);
     sgt_loader_options o = {
         .sampling = SGT_SAMPLING_SEQUENTIAL, .batch = 3, .seq = 16, .documents = 1};
-    sgt_loader *l = open_loader("m", &o, NULL);
-    sgt_cursor *c = open_cursor(l);
+    scoped(sgt_loader) *l = open_loader("m", &o, NULL);
+    scoped(sgt_cursor) *c = open_cursor(l);
     must(sgt_loader_batch(l, c, 0, rows, why));
     const sgt_row_documents *d = sgt_cursor_documents(c);
     for (int r = 0; r < 3; r++) {
@@ -231,8 +228,6 @@ Test(foreign, megatron_documents_within_rows)
         for (uint32_t i = 0; i < wanted[r][0]; i++)
             cr_assert_eq(d->starts[d->first[r] + i], wanted[r][1 + i]);
     }
-    sgt_cursor_close(c);
-    sgt_loader_close(l);
 }
 
 /* An .idx whose columns take more than one read. Its token type is 3 (int16), which is read like
@@ -240,8 +235,8 @@ Test(foreign, megatron_documents_within_rows)
 Test(foreign, megatron_of_many_documents)
 {
     enum { MANY = 40000 };
-    int32_t *tokens = malloc(MANY * sizeof *tokens);
-    int64_t *firsts = malloc((MANY + 1) * sizeof *firsts);
+    scoped_memory int32_t *tokens = malloc(MANY * sizeof *tokens);
+    scoped_memory int64_t *firsts = malloc((MANY + 1) * sizeof *firsts);
     uint64_t sum = 0, at = 0, size = 34 + 12 * MANY + 8 * (MANY + 1);
     for (int i = 0; i < MANY; i++) sum += (uint64_t)(tokens[i] = 1 + i % 7);
     for (int i = 0; i <= MANY; i++) firsts[i] = i;
@@ -257,8 +252,6 @@ Test(foreign, megatron_of_many_documents)
         sgt_loader_close(l);
         resize("m.idx", size + MANY);
     }
-    free(tokens);
-    free(firsts);
 }
 
 /* Resuming is refused if the .idx has other documents, although the tokens are the same. */
@@ -290,16 +283,14 @@ Test(foreign, megatron_of_six_thousand_million_tokens)
                                 .sampling = SGT_SAMPLING_SEQUENTIAL,
                                 .batch = 1,
                                 .seq = 16};
-        sgt_loader *l = open_loader("m", &o, NULL);
-        sgt_cursor *c = open_cursor(l);
+        scoped(sgt_loader) *l = open_loader("m", &o, NULL);
+        scoped(sgt_cursor) *c = open_cursor(l);
         uint64_t k = (all - 1) / 16 - 1;
         cr_assert_eq(windows_of(l), k + 1);
         must(sgt_loader_batch(l, c, k, row, why));
         for (uint64_t t = 16 * k; t < 16 * k + 17; t++)
             cr_assert_eq(row[t - 16 * k], t < all - 17 ? 0 : last[t - (all - 17)], "token %lu", t);
         cr_assert_eq(row[16], 104);
-        sgt_cursor_close(c);
-        sgt_loader_close(l);
     }
     sgt_loader_options o = {
         .reader = SGT_READER_MMAP, .sampling = SGT_SAMPLING_DOCUMENTS, .seq = 16};
@@ -412,7 +403,7 @@ Test(foreign, megatron_index_of_random_bytes)
     int opened = 0, refused = 0;
     put_megatron("a", 0);
     for (uint64_t n = 0; n < 3000; n++) {
-        sgt_loader *l;
+        scoped(sgt_loader) *l = NULL;
         sgt_error err = {0};
         unlink("a.idx");
         put_index("a.idx", 8, lengths, SEQUENCES, bounds, BOUNDS);
@@ -435,7 +426,6 @@ Test(foreign, megatron_index_of_random_bytes)
         for (uint64_t i = 0; i < l->documents.count; i++)
             cr_assert(l->documents.starts[i] < TOKENS &&
                       (!i || l->documents.starts[i] > l->documents.starts[i - 1]));
-        sgt_loader_close(l);
     }
     cr_assert(opened > 30 && refused > 1000, "%d opened, %d refused", opened, refused);
 }

@@ -66,7 +66,7 @@ static void cut_under(unsigned threads, uint64_t size, int behind, const char *w
 {
     drawer d[8];
     put_three();
-    sgt_loader *l = open_mapped("d", SGT_SAMPLING_SHUFFLE);
+    scoped(sgt_loader) *l = open_mapped("d", SGT_SAMPLING_SHUFFLE);
     for (unsigned i = 0; i < threads; i++) {
         d[i] = (drawer){.l = l, .first = 100 * i, .size = size, .wanted = wanted};
         must(sgt_cursor_open(&d[i].cursor, l, why));
@@ -80,7 +80,6 @@ static void cut_under(unsigned threads, uint64_t size, int behind, const char *w
                   d[i].failed, d[i].good);
         sgt_cursor_close(d[i].cursor);
     }
-    sgt_loader_close(l);
 }
 
 #define ENDS \
@@ -131,7 +130,7 @@ Test(guard, cut_behind_its_back)
     for (unsigned threads = 1; threads <= 8; threads++) {
         drawer d[8];
         put_three();
-        sgt_loader *l = open_mapped("d", SGT_SAMPLING_SHUFFLE);
+        scoped(sgt_loader) *l = open_mapped("d", SGT_SAMPLING_SHUFFLE);
         cut(5 * PAGE, 1);
         for (unsigned i = 0; i < threads; i++) {
             d[i] = (drawer){.l = l, .first = 100 * i, .size = 5 * PAGE};
@@ -143,7 +142,6 @@ Test(guard, cut_behind_its_back)
             cr_assert(d[i].failed && d[i].good, "%u failed, %u were good", d[i].failed, d[i].good);
             sgt_cursor_close(d[i].cursor);
         }
-        sgt_loader_close(l);
     }
 }
 
@@ -155,12 +153,12 @@ Test(guard, disk_that_fails)
     struct uffdio_api api = {.api = UFFD_API, .features = UFFD_FEATURE_SIGBUS};
     uint16_t rows[B * (T + 1)];
     unsigned failed = 0, good = 0;
-    sgt_cursor *c;
+    scoped(sgt_cursor) *c = NULL;
     sgt_error err;
     guard();
     cr_assert_eq(mkdir("d", 0777), 0);
     put_three();
-    sgt_loader *l = open_mapped("d", SGT_SAMPLING_SHUFFLE);
+    scoped(sgt_loader) *l = open_mapped("d", SGT_SAMPLING_SHUFFLE);
     sgt_window w = {.shard = 1, .tokens = 1};
     const uint16_t *first;
     must(sgt_cursor_open(&c, l, why));
@@ -189,8 +187,6 @@ Test(guard, disk_that_fails)
     }
     cr_assert(failed && good);
     close(fd);
-    sgt_cursor_close(c);
-    sgt_loader_close(l);
 }
 
 /* A stream's threads block most signals, but must not block SIGBUS. */
@@ -199,14 +195,14 @@ Test(guard, streams)
     guard();
     cr_assert_eq(mkdir("d", 0777), 0);
     for (uint32_t threads = 1; threads <= 4; threads++) {
-        sgt_stream *s;
+        scoped(sgt_stream) *s = NULL;
         sgt_stream_batch b;
         sgt_error err;
         sgt_stream_options so = {.threads = threads, .slots = 4};
         int rc;
         unsigned good = 0;
         put_three();
-        sgt_loader *l = open_mapped("d", SGT_SAMPLING_SEQUENTIAL);
+        scoped(sgt_loader) *l = open_mapped("d", SGT_SAMPLING_SEQUENTIAL);
         cut(5 * PAGE, 1); /* shard 0, which is drawn before it, stays whole */
         must(sgt_stream_open(&s, l, &so, why));
         while ((rc = sgt_stream_next(s, &b, &err)) == 0) {
@@ -216,8 +212,6 @@ Test(guard, streams)
         }
         cr_assert(rc == SGT_EIO && past(l, good, 1, 5 * PAGE) && !past(l, good - 1, 1, 5 * PAGE),
                   "%u: %s", good, err.text);
-        sgt_stream_close(s);
-        sgt_loader_close(l);
     }
 }
 
@@ -225,7 +219,7 @@ Test(guard, streams)
 Test(guard, documents)
 {
     uint16_t rows[B * (T + 1)];
-    sgt_cursor *c;
+    scoped(sgt_cursor) *c = NULL;
     sgt_error err;
     int failed = 0;
     guard();
@@ -238,7 +232,7 @@ Test(guard, documents)
         snprintf(name, sizeof name, "d/train_%06d.idx", i);
         put_bytes(name, starts, sizeof starts);
     }
-    sgt_loader *l = open_mapped("d", SGT_SAMPLING_DOCUMENTS);
+    scoped(sgt_loader) *l = open_mapped("d", SGT_SAMPLING_DOCUMENTS);
     must(sgt_cursor_open(&c, l, why));
     cut(5 * PAGE, 1);
     for (uint64_t k = 0; k < 30; k++) {
@@ -247,8 +241,6 @@ Test(guard, documents)
         failed += rc < 0;
     }
     cr_assert_gt(failed, 0);
-    sgt_cursor_close(c);
-    sgt_loader_close(l);
 }
 
 /* ---- without the guard ---- */
@@ -258,11 +250,11 @@ Test(guard, documents)
 Test(guard, sizes_are_looked_at)
 {
     uint16_t rows[B * (T + 1)];
-    sgt_cursor *c;
+    scoped(sgt_cursor) *c = NULL;
     uint64_t k = 0;
     cr_assert_eq(mkdir("d", 0777), 0);
     put_three();
-    sgt_loader *l = open_mapped("d", SGT_SAMPLING_SHUFFLE);
+    scoped(sgt_loader) *l = open_mapped("d", SGT_SAMPLING_SHUFFLE);
     must(sgt_cursor_open(&c, l, why));
     must(sgt_loader_batch(l, c, 0, rows, why));
     resize("d/train_000001.bin", 5 * PAGE);
@@ -270,8 +262,6 @@ Test(guard, sizes_are_looked_at)
     while (!past(l, k, 1, 5 * PAGE)) k++;
     for (int again = 0; again < 2; again++)
         expect_failure(sgt_loader_batch(l, c, k, rows, why), SGT_EFORMAT, ENDS, 5 * PAGE);
-    sgt_cursor_close(c);
-    sgt_loader_close(l);
 }
 
 /* After a cut within a page, the rest of the page reads as zeros without a signal. So a window that
@@ -279,13 +269,13 @@ Test(guard, sizes_are_looked_at)
 Test(guard, zeros_are_not_believed)
 {
     enum { LAST = SGT_SHARD_HEADER + 2 * LEN }; /* byte offset of the file's end: 20 * PAGE - 896 */
-    sgt_cursor *c;
+    scoped(sgt_cursor) *c = NULL;
     uint16_t rows[T + 1];
     cr_assert_eq(mkdir("d", 0777), 0);
     put_shard("d/train_000000.bin", 0, LEN);
     sgt_loader_options o = {
         .reader = SGT_READER_MMAP, .sampling = SGT_SAMPLING_SEQUENTIAL, .batch = 1, .seq = T};
-    sgt_loader *l;
+    scoped(sgt_loader) *l = NULL;
     must(sgt_loader_open(&l, "d", &o, why));
     must(sgt_cursor_open(&c, l, why));
     uint64_t last = (LEN - 1) / T - 1, end = SGT_SHARD_HEADER + 2 * (last + 1) * T;
@@ -298,8 +288,6 @@ Test(guard, zeros_are_not_believed)
         sgt_loader_batch(l, c, last, rows, why), SGT_EFORMAT,
         "d/train_000000.bin: ends at byte %lu, in the middle of a window: cut short while in use",
         end - 100);
-    sgt_cursor_close(c);
-    sgt_loader_close(l);
 }
 
 /* If another file takes a shard's name, or the name is removed, the loader still reads the file
@@ -307,10 +295,10 @@ Test(guard, zeros_are_not_believed)
 Test(guard, replaced_files_stay_mapped)
 {
     uint16_t rows[B * (T + 1)];
-    sgt_cursor *c;
+    scoped(sgt_cursor) *c = NULL;
     cr_assert_eq(mkdir("d", 0777), 0);
     put_three();
-    sgt_loader *l = open_mapped("d", SGT_SAMPLING_SHUFFLE);
+    scoped(sgt_loader) *l = open_mapped("d", SGT_SAMPLING_SHUFFLE);
     must(sgt_cursor_open(&c, l, why));
     put_shard("d/new", 7, 100);
     cr_assert_eq(rename("d/new", "d/train_000001.bin"), 0);
@@ -319,6 +307,4 @@ Test(guard, replaced_files_stay_mapped)
         must(sgt_loader_batch(l, c, k, rows, why));
         check_rows(l, k, rows);
     }
-    sgt_cursor_close(c);
-    sgt_loader_close(l);
 }

@@ -52,12 +52,11 @@ static const char example_text[] =
 Test(manifest, bytes_are_frozen)
 {
     sgt_manifest m = example();
-    char *text;
+    scoped_memory char *text = NULL;
     size_t n;
     must(sgt_manifest_write(&m, ".", why));
     must(sgt_file_get(&text, &n, "manifest.json", 1 << 20, why));
     cr_assert_str_eq(text, example_text);
-    free(text);
 }
 
 Test(manifest, round_trip)

@@ -18,7 +18,7 @@ static const char *const path = "d.bin";
 static uint64_t mapped(const sgt_loader *l, const reader_fault *fault, void (*cut)(void))
 {
     uint64_t bytes;
-    sgt_guarded *g = sgt_guard_new(1);
+    scoped_memory sgt_guarded *g = sgt_guard_new(1);
     size_t size = (size_t)sgt_shard_bytes(&l->set.shards[0].head);
     int fd = open(path, O_RDONLY);
     char *p = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
@@ -32,7 +32,6 @@ static uint64_t mapped(const sgt_loader *l, const reader_fault *fault, void (*cu
     bytes = sgt_map_ahead_bytes(m);
     sgt_map_ahead_free(m);
     munmap(p, size);
-    free(g);
     return bytes;
 }
 
@@ -56,7 +55,8 @@ Test(map_ahead, maps_what_is_cached)
     enum { TOKENS = 4 << 20 };
     reader_fault old = {.no_cachestat = 1}, poor = {.memory = "poor"};
     put_shard(path, 1, TOKENS);
-    sgt_loader *l = open_loader(path, &(sgt_loader_options){.reader = SGT_READER_MMAP}, NULL);
+    scoped(sgt_loader) *l =
+        open_loader(path, &(sgt_loader_options){.reader = SGT_READER_MMAP}, NULL);
     uint64_t size = sgt_shard_bytes(&l->set.shards[0].head);
     if (!can_map(1 << 20)) {
         sgt_loader_close(l);
@@ -69,7 +69,6 @@ Test(map_ahead, maps_what_is_cached)
     cr_assert_eq(mapped(l, &poor, NULL), 0);
     /* the file is shorter than its map, which raises no SIGBUS */
     cr_assert_lt(mapped(l, NULL, shorten), size);
-    sgt_loader_close(l);
 }
 
 /* This set is large enough for threads to be started. They end when the loader is closed, however
@@ -80,11 +79,8 @@ Test(map_ahead, threads_end_with_the_loader)
     put_shard(path, 1, 10 << 20);
     unsigned before = open_descriptors();
     for (int i = 0; i < 10; i++) {
-        sgt_loader *l = open_loader(path, &o, NULL);
-        sgt_cursor *c = open_cursor(l), *d = open_cursor(l);
-        sgt_cursor_close(c);
-        sgt_cursor_close(d);
-        sgt_loader_close(l);
+        scoped(sgt_loader) *l = open_loader(path, &o, NULL);
+        scoped(sgt_cursor) *c = open_cursor(l), *d = open_cursor(l);
     }
     cr_assert_eq(open_descriptors(), before);
 }

@@ -138,8 +138,8 @@ static void check_turn(const model *want, const sgt_mix *m, sgt_mix_memo *memo, 
 
 static void check_model(const recipe *r, uint64_t seed)
 {
-    sgt_mix m = mix_of(r, SGT_SAMPLING_SHUFFLE, seed);
-    sgt_mix_memo memo;
+    scoped(sgt_mix) m = mix_of(r, SGT_SAMPLING_SHUFFLE, seed);
+    scoped(sgt_mix_memo) memo;
     model want = model_of(r, seed);
     cr_assert_eq(sgt_mix_memo_open(&memo, &m, NULL), 0);
     for (uint32_t i = 0; i < r->sets; i++) cr_assert_eq(sgt_mix_share(&m, i), want.shares[i]);
@@ -147,8 +147,6 @@ static void check_model(const recipe *r, uint64_t seed)
     for (uint64_t k = 0; k < 60; k++) /* rows anywhere, up to the largest row number */
         check_turn(&want, &m, &memo, sgt_philox_u64(3, k, 0) >> (6 + k % 50));
     check_turn(&want, &m, &memo, UINT64_MAX / 64);
-    sgt_mix_memo_free(&memo);
-    sgt_mix_free(&m);
 }
 
 Test(mix, equals_the_slow_model)
@@ -184,12 +182,11 @@ Test(mix, proportions_hold_at_every_turn)
     recipe most = many();
     for (size_t i = 0; i <= sizeof recipes / sizeof *recipes; i++) {
         const recipe *r = i < sizeof recipes / sizeof *recipes ? &recipes[i] : &most;
-        sgt_mix m = mix_of(r, SGT_SAMPLING_SHUFFLE, 5);
+        scoped(sgt_mix) m = mix_of(r, SGT_SAMPLING_SHUFFLE, 5);
         model want = model_of(r, 5);
         for (uint64_t turn = 0; turn < 300; turn++) check_share(&want, &m, turn * 64);
         for (uint64_t k = 0; k < 300; k++)
             check_share(&want, &m, sgt_philox_u64(4, k, 0) >> (k % 60) & ~(uint64_t)63);
-        sgt_mix_free(&m);
     }
 }
 
@@ -198,8 +195,8 @@ Test(mix, proportions_hold_at_every_turn)
 Test(mix, exact_and_in_order)
 {
     for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++) {
-        sgt_mix m = mix_of(&recipes[i], SGT_SAMPLING_SHUFFLE, 8);
-        sgt_mix_memo memo;
+        scoped(sgt_mix) m = mix_of(&recipes[i], SGT_SAMPLING_SHUFFLE, 8);
+        scoped(sgt_mix_memo) memo;
         uint64_t next[MOST] = {0}, own, all = m.shares_before[m.sets];
         cr_assert_eq(sgt_mix_memo_open(&memo, &m, NULL), 0);
         for (uint64_t row = 0; row < 3000; row++) {
@@ -211,8 +208,6 @@ Test(mix, exact_and_in_order)
         for (uint64_t k = 1; k < 4; k++)
             for (uint32_t s = 0; s < m.sets; s++)
                 cr_assert_eq(sgt_mix_drawn(&m, s, 64 * k * all), 64 * k * sgt_mix_share(&m, s));
-        sgt_mix_memo_free(&memo);
-        sgt_mix_free(&m);
     }
 }
 
@@ -222,7 +217,7 @@ Test(mix, by_size_epochs_end_together)
 {
     const recipe *r = &recipes[5];
     for (int sampling = 0; sampling < SGT_SAMPLING_DOCUMENTS; sampling++) {
-        sgt_mix m = mix_of(r, (sgt_sampling)sampling, 2);
+        scoped(sgt_mix) m = mix_of(r, (sgt_sampling)sampling, 2);
         uint64_t sum = 0;
         for (uint32_t s = 0; s < r->sets; s++) {
             uint64_t windows = m.samplers[s].windows, drawn = sgt_mix_drawn(&m, s, m.windows);
@@ -231,7 +226,6 @@ Test(mix, by_size_epochs_end_together)
             sum += windows;
         }
         cr_assert_eq(sum, m.windows);
-        sgt_mix_free(&m);
     }
 }
 
@@ -241,8 +235,8 @@ Test(mix, rows_are_the_samplers)
 {
     const recipe *r = &recipes[3];
     for (int sampling = 0; sampling < SGT_SAMPLING_DOCUMENTS; sampling++) {
-        sgt_mix m = mix_of(r, (sgt_sampling)sampling, 77);
-        sgt_mix_memo memo;
+        scoped(sgt_mix) m = mix_of(r, (sgt_sampling)sampling, 77);
+        scoped(sgt_mix_memo) memo;
         sgt_sampler alone[MOST];
         cr_assert_eq(sgt_mix_memo_open(&memo, &m, NULL), 0);
         for (uint32_t s = 0; s < r->sets; s++)
@@ -259,8 +253,6 @@ Test(mix, rows_are_the_samplers)
             cr_assert_eq(sgt_mix_set_of(&m, w.shard), set);
         }
         for (uint32_t s = 0; s < r->sets; s++) sgt_sampler_free(&alone[s]);
-        sgt_mix_memo_free(&memo);
-        sgt_mix_free(&m);
     }
 }
 
@@ -270,8 +262,8 @@ Test(mix, one_set_is_itself)
 {
     for (int weighted = 0; weighted < 2; weighted++) {
         recipe r = {1, {weighted ? 0.3 : 0}, {{1000, 333}}};
-        sgt_mix m = mix_of(&r, SGT_SAMPLING_SHUFFLE, 99);
-        sgt_sampler s;
+        scoped(sgt_mix) m = mix_of(&r, SGT_SAMPLING_SHUFFLE, 99);
+        scoped(sgt_sampler) s;
         cr_assert_eq(sgt_sampler_init(&s, SGT_SAMPLING_SHUFFLE, 99, T, r.tokens[0], 2, NULL), 0);
         for (uint64_t k = 0; k < 2000; k++) {
             uint64_t row = k < 1000 ? k : sgt_philox_u64(1, k, 0);
@@ -279,8 +271,6 @@ Test(mix, one_set_is_itself)
             cr_assert(w.shard == want.shard && w.offset == want.offset);
             cr_assert_eq(sgt_mix_drawn(&m, 0, row), row);
         }
-        sgt_sampler_free(&s);
-        sgt_mix_free(&m);
     }
 }
 
@@ -289,7 +279,7 @@ Test(mix, one_set_is_itself)
 Test(mix, turns_differ)
 {
     recipe r = {2, {1, 1}, {{1000, 1000}, {1000, 1000}}};
-    sgt_mix m = mix_of(&r, SGT_SAMPLING_SHUFFLE, 1);
+    scoped(sgt_mix) m = mix_of(&r, SGT_SAMPLING_SHUFFLE, 1);
     uint64_t own, odd = 0, alike = 0, last = 0;
     for (uint64_t turn = 0; turn < 1000; turn++) {
         uint64_t pattern = 0;
@@ -307,7 +297,6 @@ Test(mix, turns_differ)
      * / (64*64*63) = 4.06); six standard deviations of the sum of 1,000 turns are 6 * sqrt(4063) =
      * 383. */
     cr_assert(odd > 16000 - 383 && odd < 16000 + 383, "%lu", odd);
-    sgt_mix_free(&m);
 }
 
 /* Recorded orders, by which runs resume: these numbers must never change. */
@@ -330,12 +319,12 @@ Test(mix, frozen)
         {6, 18446744073709551615u, 3498520427772501168u, 4},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        sgt_mix m = mix_of(&recipes[rows[i].recipe], SGT_SAMPLING_SHUFFLE, 1234567890123456789);
+        scoped(sgt_mix) m =
+            mix_of(&recipes[rows[i].recipe], SGT_SAMPLING_SHUFFLE, 1234567890123456789);
         uint64_t own;
         uint32_t set = sgt_mix_row(&m, NULL, rows[i].row, &own);
         cr_assert(set == rows[i].set && own == rows[i].own, "{%zu, %luu, %luu, %u},",
                   rows[i].recipe, rows[i].row, own, set);
-        sgt_mix_free(&m);
     }
 }
 

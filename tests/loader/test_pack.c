@@ -177,14 +177,11 @@ static void check_set(uint64_t which, uint32_t T)
     static slow_row rows[ROWS];
     uint64_t begins[EPOCHS + 1];
     model m;
-    sgt_pack p;
+    scoped(sgt_pack) p;
     must(sgt_pack_init(&p, T, source(), "d", why));
     p.seed = which;
     make_model(&m, T);
-    if ((m.rows + 3) * EPOCHS > ROWS) { /* rows that hold next to nothing */
-        sgt_pack_free(&p);
-        return;
-    }
+    if ((m.rows + 3) * EPOCHS > ROWS) return; /* rows that hold next to nothing */
     uint64_t n = slow_rows(&m, which, rows, begins);
     cr_assert_eq(sgt_pack_epoch_rows(&p), begins[1]);
     sgt_pack_memo *memo = sgt_pack_memo_new(1 + which % 40);
@@ -194,7 +191,6 @@ static void check_set(uint64_t which, uint32_t T)
         expect_row(&p, i % 2 ? memo : NULL, row, &rows[row]);
     }
     sgt_pack_memo_free(memo);
-    sgt_pack_free(&p);
 }
 
 Test(pack, equals_the_slow_plan)
@@ -213,10 +209,10 @@ Test(pack, begins_each_document_once_an_epoch)
 {
     for (uint64_t which = 0; which < 60; which++) {
         uint64_t times[DOCUMENTS] = {0};
-        sgt_pack p;
         make_set(which);
         uint32_t T = 1 + (uint32_t)below(which, 1 << 22, ROOM - 1);
         if (!fills_a_row(T)) continue;
+        scoped(sgt_pack) p;
         cr_assert_eq(sgt_pack_init(&p, T, source(), "d", NULL), 0);
         uint64_t row = 0, most = 0, least = UINT64_MAX;
         for (uint64_t e = 0; e < 5; e++) { /* epochs are as long as the plan says */
@@ -242,14 +238,13 @@ Test(pack, begins_each_document_once_an_epoch)
             cr_assert(least == e + 1 && most <= e + 2, "set %lu, epoch %lu: %lu to %lu", which, e,
                       least, most);
         }
-        sgt_pack_free(&p);
     }
 }
 
 /* Like lengths are combined anew in each epoch, and rows come in another order. */
 Test(pack, epochs_differ)
 {
-    sgt_pack p;
+    scoped(sgt_pack) p;
     count = DOCUMENTS;
     for (uint64_t d = 0; d < count; d++) lengths[d] = 5 + d % 8;
     cr_assert_eq(sgt_pack_init(&p, 31, source(), "d", NULL), 0);
@@ -270,7 +265,6 @@ Test(pack, epochs_differ)
     }
     cr_assert_lt(same, rows / 4);
     cr_assert_lt(together, rows / 4);
-    sgt_pack_free(&p);
 }
 
 /* Any row number gives a full row, at once. */
@@ -279,7 +273,7 @@ Test(pack, far_away)
     make_set(33);
     count = 100;
     for (uint64_t d = 0; d < count; d++) lengths[d] = 1 + below(1, d, 50);
-    sgt_pack p;
+    scoped(sgt_pack) p;
     cr_assert_eq(sgt_pack_init(&p, 40, source(), "d", NULL), 0);
     for (uint64_t row = UINT64_MAX - 1000; row < UINT64_MAX; row++) {
         sgt_pack_piece got[ROOM];
@@ -287,7 +281,6 @@ Test(pack, far_away)
         for (uint32_t k = 0; k < n; k++) sum += got[k].tokens;
         cr_assert_eq(sum, 41);
     }
-    sgt_pack_free(&p);
 }
 
 /* ---- tiny sets ---- */
@@ -362,19 +355,18 @@ static double nanochat_crops(uint64_t rows, uint32_t width)
 
 Test(pack, crops_no_more_than_nanochat)
 {
-    sgt_pack p;
+    scoped(sgt_pack) p;
     sgt_pack_source from = {20000, many, NULL};
     cr_assert_eq(sgt_pack_init(&p, 2048, &from, "d", NULL), 0);
     double ours = 1 - (double)p.kept / (double)p.tokens, theirs = nanochat_crops(8000, 2049);
     cr_assert(ours < theirs && ours < .35, "%.4f, nanochat %.4f", ours, theirs);
-    sgt_pack_free(&p);
 }
 
 /* 8 bytes a document, and little else, whatever the plan took while it was made. */
 Test(pack, memory)
 {
     enum { MANY = 1 << 19 };
-    sgt_pack p;
+    scoped(sgt_pack) p;
     sgt_pack_source from = {MANY, many, NULL};
     struct mallinfo2 before = mallinfo2();
     cr_assert_eq(sgt_pack_init(&p, 1024, &from, "d", NULL), 0);
@@ -382,7 +374,6 @@ Test(pack, memory)
     uint64_t used = after.uordblks + after.hblkhd - before.uordblks - before.hblkhd;
     cr_assert_lt(used, 8 * MANY + MANY / 2, "%lu bytes", used);
     cr_assert_lt(p.run_count, 4096);
-    sgt_pack_free(&p);
 }
 
 static void some(void *ctx, uint64_t n, uint64_t *place, uint64_t *tokens)
@@ -407,7 +398,7 @@ Test(pack, frozen)
                 {1000, 2, {{56, 195}, {574, 61}}},
                 {1000000007, 2, {{464, 173}, {991, 83}}},
                 {UINT64_MAX, 1, {{720, 256}}}};
-    sgt_pack p;
+    scoped(sgt_pack) p;
     sgt_pack_source from = {1000, some, NULL};
     cr_assert_eq(sgt_pack_init(&p, 255, &from, "d", NULL), 0);
     p.seed = 1337;
@@ -420,5 +411,4 @@ Test(pack, frozen)
                           got[k].tokens == want[i].pieces[k].tokens,
                       "row %lu: {%lu, %u}", want[i].row, got[k].place, got[k].tokens);
     }
-    sgt_pack_free(&p);
 }

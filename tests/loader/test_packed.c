@@ -71,7 +71,7 @@ static void check_packed(const sgt_loader *l, sgt_cursor *c, const sgt_pack *p, 
     size_t T = l->o.seq, n = l->o.batch / l->o.ranks, ids = n * (T + 1);
     uint16_t *rows = malloc(2 * ids), want[600];
     uint8_t begin[600];
-    int32_t *in = malloc(4 * ids), *to = malloc(4 * ids);
+    scoped_memory int32_t *in = malloc(4 * ids), *to = malloc(4 * ids);
     must(sgt_loader_batch_i32(l, c, k, in, to, why));
     must(sgt_loader_batch(l, c, k, rows, why));
     cr_assert_null(sgt_cursor_lengths(c));
@@ -85,17 +85,15 @@ static void check_packed(const sgt_loader *l, sgt_cursor *c, const sgt_pack *p, 
         sgt_pack_row(p, NULL, row, &head, 1);
         cr_assert_eq(first[shard] + offset, starts[head.place]);
     }
-    free(in);
-    free(to);
     free(rows);
 }
 
 static void check_set(const char *path, const sgt_loader_options *o, const reader_fault *fault)
 {
     sgt_loader_info info;
-    sgt_loader *l = open_loader(path, o, fault);
-    sgt_cursor *c = open_cursor(l);
-    sgt_pack p = plan_of(o->seed, l->o.seq);
+    scoped(sgt_loader) *l = open_loader(path, o, fault);
+    scoped(sgt_cursor) *c = open_cursor(l);
+    scoped(sgt_pack) p = plan_of(o->seed, l->o.seq);
     sgt_loader_get_info(l, &info);
     cr_assert(!info.padded && info.windows_per_epoch == sgt_pack_epoch_rows(&p));
     cr_assert(info.shards == SHARDS && !info.skipped && info.documents == documents);
@@ -103,9 +101,6 @@ static void check_set(const char *path, const sgt_loader_options *o, const reade
     check_packed(l, c, &p, 123456789);
     for (uint64_t k = 90; k < 120; k += 5) check_packed(l, c, &p, k);
     check_packed(l, c, &p, 0);
-    sgt_pack_free(&p);
-    sgt_cursor_close(c);
-    sgt_loader_close(l);
 }
 
 Test(packed, equals_the_plan)
@@ -164,9 +159,9 @@ Test(packed, streams)
         .sampling = SGT_SAMPLING_PACKED, .batch = B, .seq = T, .seed = 1, .documents = 1};
     for (int output = SGT_OUTPUT_U16; output < SGT_OUTPUTS; output++) {
         o.reader = (sgt_reader)(output % SGT_READERS);
-        sgt_loader *l = open_loader("d", &o, NULL);
-        sgt_pack p = plan_of(1, T);
-        sgt_stream *s;
+        scoped(sgt_loader) *l = open_loader("d", &o, NULL);
+        scoped(sgt_pack) p = plan_of(1, T);
+        scoped(sgt_stream) *s = NULL;
         sgt_stream_batch b;
         sgt_error err;
         sgt_stream_options so = {
@@ -190,9 +185,6 @@ Test(packed, streams)
             }
             sgt_stream_release(s, &b);
         }
-        sgt_stream_close(s);
-        sgt_pack_free(&p);
-        sgt_loader_close(l);
     }
 }
 
@@ -210,8 +202,8 @@ Test(packed, mixes)
                                 .seed = 5,
                                 .sets = sets,
                                 .set_count = 2};
-        sgt_loader *l = open_loader(NULL, &o, NULL);
-        sgt_cursor *c = open_cursor(l);
+        scoped(sgt_loader) *l = open_loader(NULL, &o, NULL);
+        scoped(sgt_cursor) *c = open_cursor(l);
         sgt_pack p[] = {plan_of(sgt_philox_u64(5, 0, 8), T), plan_of(sgt_philox_u64(5, 1, 8), T)};
         sgt_loader_info info;
         sgt_loader_get_info(l, &info);
@@ -232,8 +224,6 @@ Test(packed, mixes)
         }
         sgt_pack_free(&p[0]);
         sgt_pack_free(&p[1]);
-        sgt_cursor_close(c);
-        sgt_loader_close(l);
     }
 }
 
@@ -244,7 +234,7 @@ Test(packed, resumes)
     sgt_loader_options o = {.sampling = SGT_SAMPLING_PACKED, .batch = 12, .seq = 30, .seed = 3};
     sgt_loader_state state;
     uint64_t next;
-    sgt_loader *l = open_loader("d", &o, NULL);
+    scoped(sgt_loader) *l = open_loader("d", &o, NULL);
     sgt_loader_get_state(l, 41, &state);
     sgt_loader_close(l);
     cr_assert(state.rows == 41 * 12 && state.sampling == SGT_SAMPLING_PACKED && state.pad == 0);
@@ -259,7 +249,6 @@ Test(packed, resumes)
     expect_failure(
         sgt_loader_resume(l, &state, &next, why), SGT_EUSAGE,
         "the saved position is of another run: the sampling is documents and was packed");
-    sgt_loader_close(l);
 }
 
 Test(packed, what_rows_hold)
@@ -269,7 +258,7 @@ Test(packed, what_rows_hold)
     sgt_loader_packing is;
     uint64_t tokens = 0, uncut = 0;
     uint32_t fewest = UINT32_MAX, most = 0;
-    sgt_loader *l = open_loader("d", &o, NULL);
+    scoped(sgt_loader) *l = open_loader("d", &o, NULL);
     sgt_pack p = plan_of(0, 40);
     for (uint64_t row = 0; row < sgt_pack_epoch_rows(&p); row++) {
         sgt_pack_piece pieces[41];
@@ -290,7 +279,6 @@ Test(packed, what_rows_hold)
     l = open_loader("d", &o, NULL);
     expect_failure(sgt_loader_get_packing(l, &is, why), SGT_EUSAGE,
                    "the sampling is shuffle, not packed");
-    sgt_loader_close(l);
 }
 
 /* ---- errors ---- */
@@ -318,14 +306,12 @@ Test(packed, other_beginnings)
     patch("d/train_000000.bin", SGT_SHARD_HEADER + 2 * starts[d], "\x07\x00", 2);
     for (int reader = 0; reader < SGT_READERS; reader++) {
         o.reader = (sgt_reader)reader;
-        sgt_loader *l = open_loader("d", &o, NULL);
-        sgt_cursor *c = open_cursor(l);
+        scoped(sgt_loader) *l = open_loader("d", &o, NULL);
+        scoped(sgt_cursor) *c = open_cursor(l);
         expect_failure(sgt_loader_batch(l, c, 0, rows, why), SGT_EFORMAT,
                        "d/train_000000.bin: token %lu: a document begins with id 7, and packed "
                        "rows need the end-of-text id 50256 there (the other samplings do not)",
                        starts[d]);
-        sgt_cursor_close(c);
-        sgt_loader_close(l);
     }
     put_bytes("raw.bin", (uint16_t[]){5, 6, 7, 8, 9, 5, 6, 7}, 16);
     put_bytes("raw.idx", (uint64_t[]){0, 4}, 16);
@@ -345,9 +331,9 @@ Test(packed, impossible_ids)
     patch("d/train_000000.bin", SGT_SHARD_HEADER + 2 * (starts[d] + 3), "\xff\xff", 2);
     sgt_loader_options o = {
         .reader = SGT_READER_URING, .sampling = SGT_SAMPLING_PACKED, .batch = B, .seq = T};
-    sgt_loader *l = open_loader("d", &o, NULL);
-    sgt_cursor *c = open_cursor(l);
-    sgt_pack p = plan_of(0, T);
+    scoped(sgt_loader) *l = open_loader("d", &o, NULL);
+    scoped(sgt_cursor) *c = open_cursor(l);
+    scoped(sgt_pack) p = plan_of(0, T);
     uint16_t rows[B * (T + 1)], want[T + 1];
     uint8_t begin[T + 1];
     uint64_t failed = 0, batches = sgt_pack_epoch_rows(&p) / B;
@@ -364,7 +350,4 @@ Test(packed, impossible_ids)
         }
     }
     cr_assert_leq(failed, 1);
-    sgt_pack_free(&p);
-    sgt_cursor_close(c);
-    sgt_loader_close(l);
 }

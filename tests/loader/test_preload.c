@@ -64,13 +64,12 @@ static void check_with(const reader_fault *fault, const char *detail, const char
     notices said;
     sgt_loader_info info;
     sgt_loader_options o = {.seq = T, .batch = 4, .notice = collect(&said)};
-    sgt_loader *l = open_loader("d", &o, fault);
+    scoped(sgt_loader) *l = open_loader("d", &o, fault);
     sgt_loader_get_info(l, &info);
     cr_assert_str_eq(info.reader_detail, detail);
     cr_assert_eq(said.count, notice != NULL, "%s", said.last);
     if (notice) cr_assert_str_eq(said.last, notice);
     check_all_tokens(l);
-    sgt_loader_close(l);
 }
 
 /* Load the pages from ... to - 1 of the file into the page cache, and no others. */
@@ -212,10 +211,9 @@ Test(preload, what_fails_is_done_otherwise)
                           /* short reads need more calls of the ring than `after` */
                           .most_bytes = 40960,
                           .direct_error = EINVAL};
-        sgt_loader *l = open_loader("d", &o, &f);
+        scoped(sgt_loader) *l = open_loader("d", &o, &f);
         cr_assert(said.count == 2 && !strcmp(said.last, failed), "%s", said.last);
         check_all_tokens(l);
-        sgt_loader_close(l);
     }
     check_with(NULL, "preload", NULL); /* all shards are in the page cache now */
     check_with(&(reader_fault){.cache_error = 1}, "preload", NULL);

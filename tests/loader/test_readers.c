@@ -40,8 +40,8 @@ Test(readers, several_batches_a_call)
     for (int reader = 0; reader < SGT_READERS; reader++)
         for (scalar = 0; scalar < 2; scalar++) {
             sgt_loader_options o = {.reader = (sgt_reader)reader, .batch = B, .seq = T};
-            sgt_loader *l = open_loader("d", &o, NULL);
-            sgt_cursor *c = open_cursor(l);
+            scoped(sgt_loader) *l = open_loader("d", &o, NULL);
+            scoped(sgt_cursor) *c = open_cursor(l);
             rows[ROWS] = 7;
             in[IDS] = to[IDS] = wide[ROWS] = 7;
             in64[IDS] = to64[IDS] = 7;
@@ -64,8 +64,6 @@ Test(readers, several_batches_a_call)
             must(sgt_loader_batches_i32(l, c, FIRST, 0, NULL, NULL, why));
             cr_assert_eq(sgt_loader_batches_i32(l, c, UINT64_MAX / B - 1, 2, in, to, &err),
                          SGT_EUSAGE);
-            sgt_cursor_close(c);
-            sgt_loader_close(l);
         }
 }
 
@@ -95,14 +93,14 @@ Test(readers, ranks_share_a_batch)
     for (int sampling = 0; sampling < SGT_SAMPLING_DOCUMENTS; sampling++) {
         sgt_loader_options o = {
             .sampling = (sgt_sampling)sampling, .batch = B, .seq = T, .seed = 4};
-        sgt_loader *one = open_loader("d", &o, NULL);
-        sgt_cursor *c1 = open_cursor(one);
+        scoped(sgt_loader) *one = open_loader("d", &o, NULL);
+        scoped(sgt_cursor) *c1 = open_cursor(one);
         for (o.ranks = 2; o.ranks <= B; o.ranks++) {
             if (B % o.ranks) continue;
             for (o.rank = 0; o.rank < o.ranks; o.rank++) {
                 sgt_loader_info info;
-                sgt_loader *l = open_loader("d", &o, NULL);
-                sgt_cursor *c = open_cursor(l);
+                scoped(sgt_loader) *l = open_loader("d", &o, NULL);
+                scoped(sgt_cursor) *c = open_cursor(l);
                 sgt_loader_get_info(l, &info);
                 cr_assert(info.batch == B && info.local_batch == B / o.ranks);
                 for (uint64_t k = 0; k < 60; k += 7) {
@@ -112,12 +110,8 @@ Test(readers, ranks_share_a_batch)
                         cr_assert_arr_eq(part + i * (T + 1),
                                          whole + (o.rank + i * o.ranks) * (T + 1), 2 * (T + 1));
                 }
-                sgt_cursor_close(c);
-                sgt_loader_close(l);
             }
         }
-        sgt_cursor_close(c1);
-        sgt_loader_close(one);
     }
 }
 
@@ -129,17 +123,13 @@ Test(readers, accumulation_sees_the_rows_of_one_large_batch)
     enum { T = 16 };
     uint16_t large[24 * (T + 1)], small[4 * (T + 1)];
     sgt_loader_options o = {.batch = 24, .seq = T}, p = {.batch = 4, .seq = T};
-    sgt_loader *a = open_loader("d", &o, NULL), *b = open_loader("d", &p, NULL);
-    sgt_cursor *ca = open_cursor(a), *cb = open_cursor(b);
+    scoped(sgt_loader) *a = open_loader("d", &o, NULL), *b = open_loader("d", &p, NULL);
+    scoped(sgt_cursor) *ca = open_cursor(a), *cb = open_cursor(b);
     for (uint64_t k = 0; k < 120; k++) {
         if (k % 6 == 0) must(sgt_loader_batch(a, ca, k / 6, large, why));
         must(sgt_loader_batch(b, cb, k, small, why));
         cr_assert_arr_eq(small, large + k % 6 * 4 * (T + 1), sizeof small);
     }
-    sgt_cursor_close(ca);
-    sgt_cursor_close(cb);
-    sgt_loader_close(a);
-    sgt_loader_close(b);
 }
 
 Test(readers, one_file_and_raw_files)
@@ -162,10 +152,9 @@ Test(readers, one_file_and_raw_files)
         check_loader("n", &o, NULL, both);
         o.split = "val";
         check_loader("n", &o, NULL, both + 1);
-        sgt_loader *l = open_loader("raw.bin", &o, NULL);
+        scoped(sgt_loader) *l = open_loader("raw.bin", &o, NULL);
         sgt_loader_get_info(l, &info);
         cr_assert(info.tokens == 901 && info.vocab == 50257);
-        sgt_loader_close(l);
     }
 }
 
@@ -195,8 +184,8 @@ Test(readers, id_past_the_vocabulary)
     for (int i = 0; i < 4; i++) {
         o.reader = i & 1 ? SGT_READER_MMAP : SGT_READER_URING;
         scalar = i >> 1;
-        sgt_loader *l = open_loader("d", &o, NULL);
-        sgt_cursor *c = open_cursor(l);
+        scoped(sgt_loader) *l = open_loader("d", &o, NULL);
+        scoped(sgt_cursor) *c = open_cursor(l);
         for (int output = 0; output < 2; output++) {
             int failed = 0;
             for (uint64_t row = 0; row < l->mix.windows; row++) {
@@ -209,8 +198,6 @@ Test(readers, id_past_the_vocabulary)
             }
             cr_assert_eq(failed, 2); /* windows 2000 ... 2016 and 2016 ... 2032 both hold the id */
         }
-        sgt_cursor_close(c);
-        sgt_loader_close(l);
     }
 }
 
@@ -260,14 +247,12 @@ Test(readers, file_cut_while_in_use)
 Test(readers, rows_past_64_bits)
 {
     put_folder();
-    sgt_loader *l = open_loader("d", &uring, NULL);
-    sgt_cursor *c = open_cursor(l);
+    scoped(sgt_loader) *l = open_loader("d", &uring, NULL);
+    scoped(sgt_cursor) *c = open_cursor(l);
     check_batch(l, c, UINT64_MAX / 6 - 1, NULL);
     expect_failure(
         batch_of(l, c, 1, UINT64_MAX / 6, why), SGT_EUSAGE,
         "batch 3074457345618258602: its rows, 6 a batch, are past the 64 bits that number them");
-    sgt_cursor_close(c);
-    sgt_loader_close(l);
 }
 
 Test(readers, more_than_memory)
@@ -328,7 +313,7 @@ Test(readers, huge_shards)
         sgt_loader_options o = {
             .reader = (sgt_reader)reader, .batch = 4, .seq = T, .seed = (uint64_t)reader};
         clock_t begin = clock();
-        sgt_loader *l = open_loader("d", &o, NULL);
+        scoped(sgt_loader) *l = open_loader("d", &o, NULL);
         /* in CPU time, so that a busy machine does not matter: opening must not read the 8 GiB */
         cr_assert_lt(clock() - begin, CLOCKS_PER_SEC / 10);
         uint64_t far = 0;
@@ -345,9 +330,7 @@ Test(readers, huge_shards)
         cr_assert_gt(far, ROWS / 4);
         sgt_loader_close(l); /* open it again: shards written to after opening are refused */
         l = open_loader("d", &o, NULL);
-        sgt_cursor *c = open_cursor(l);
+        scoped(sgt_cursor) *c = open_cursor(l);
         for (uint64_t k = 0; k < ROWS / 4; k++) check_batch(l, c, k, NULL);
-        sgt_cursor_close(c);
-        sgt_loader_close(l);
     }
 }

@@ -73,7 +73,8 @@ static void model_block(sgt_window *to, const sgt_window *from, uint64_t W, uint
                         uint32_t T, uint64_t epoch)
 {
     uint64_t K = (131072 + T - 1) / T, blocks = (W + K - 1) / K, whole = W / K, used = 0;
-    uint64_t *order = malloc(blocks * sizeof *order), *line = malloc(W * sizeof *line);
+    scoped_memory uint64_t *order = malloc(blocks * sizeof *order),
+                           *line = malloc(W * sizeof *line);
     uint64_t short_at =
         whole < blocks ? model_below(model_draw(seed, 4, epoch, 0), blocks) : blocks;
     for (uint64_t place = 0, k = 0; place < blocks; place++)
@@ -89,8 +90,6 @@ static void model_block(sgt_window *to, const sgt_window *from, uint64_t W, uint
         used += n;
     }
     cr_assert_eq(used, W);
-    free(order);
-    free(line);
 }
 
 /* Return the `start`-th of all places in the shards where a window can begin. */
@@ -120,7 +119,7 @@ static uint64_t model_epoch(sgt_window *out, sgt_sampling sampling, uint64_t see
         return n;
     }
     for (uint32_t s = 0; s < shards; s++) n += tokens[s] / T + 1;
-    sgt_window *w = malloc(n * sizeof *w);
+    scoped_memory sgt_window *w = malloc(n * sizeof *w);
     n = model_windows(w, seed, T, tokens, shards, epoch);
     if (sampling == SGT_SAMPLING_BLOCK) {
         model_block(out, w, n, seed, T, epoch);
@@ -128,7 +127,6 @@ static uint64_t model_epoch(sgt_window *out, sgt_sampling sampling, uint64_t see
         for (uint64_t i = 0; i < n; i++)
             out[i] = w[model_permute(model_draw(seed, 2, epoch, 0), n, i)];
     }
-    free(w);
     return n;
 }
 
@@ -137,14 +135,13 @@ static uint64_t model_epoch(sgt_window *out, sgt_sampling sampling, uint64_t see
 static void check_bijection(uint64_t key, uint64_t n)
 {
     sgt_permutation p;
-    uint8_t *seen = calloc(1, n);
+    scoped_memory uint8_t *seen = calloc(1, n);
     sgt_permutation_init(&p, key, n);
     for (uint64_t i = 0; i < n; i++) {
         uint64_t to = sgt_permute(&p, i);
         cr_assert(to < n && !seen[to], "n %lu, key %lu: %lu goes to %lu", n, key, i, to);
         seen[to] = 1;
     }
-    free(seen);
 }
 
 Test(sampler, permutation_is_a_bijection)
@@ -172,7 +169,7 @@ Test(sampler, permutation_of_huge_sizes)
         1ull << 32,       (1ull << 32) + 1, (1ull << 40) - 1, 1000000000000000003ull,
         (1ull << 62) + 1, (1ull << 63) - 1, 1ull << 63};
     enum { MANY = 20000 };
-    uint64_t *got = malloc(2 * MANY * sizeof *got);
+    scoped_memory uint64_t *got = malloc(2 * MANY * sizeof *got);
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
         sgt_permutation p;
         uint64_t n = sizes[k];
@@ -186,7 +183,6 @@ Test(sampler, permutation_of_huge_sizes)
         qsort(got, 2 * MANY, sizeof *got, by_number);
         for (uint64_t i = 1; i < 2 * MANY; i++) cr_assert_neq(got[i], got[i - 1]);
     }
-    free(got);
 }
 
 /* Return whether counts with equal expectation are plausible by a chi-squared test, within 6
@@ -253,11 +249,11 @@ static const set sets[] = {
 
 static void check_set(const set *d, sgt_sampling sampling, uint64_t seed)
 {
-    sgt_sampler s;
+    scoped(sgt_sampler) s;
     sgt_sampler_memo memo = {0};
     uint64_t total = 1000, row = 0;
     for (uint32_t i = 0; i < d->shards; i++) total += d->tokens[i] / d->T + 1;
-    sgt_window *want = malloc(total * sizeof *want);
+    scoped_memory sgt_window *want = malloc(total * sizeof *want);
     must(sgt_sampler_init(&s, sampling, seed, d->T, d->tokens, d->shards, why));
     for (uint64_t epoch = 0; epoch < 3; epoch++) {
         uint64_t n = model_epoch(want, sampling, seed, d->T, d->tokens, d->shards, epoch);
@@ -272,8 +268,6 @@ static void check_set(const set *d, sgt_sampling sampling, uint64_t seed)
             cr_assert(w.offset + d->T + 1 <= d->tokens[w.shard]);
         }
     }
-    sgt_sampler_free(&s);
-    free(want);
 }
 
 Test(sampler, equals_the_slow_model)
@@ -290,7 +284,7 @@ Test(sampler, rows_in_any_order)
 {
     const set *d = &sets[10];
     for (int sampling = 0; sampling < SGT_SAMPLING_DOCUMENTS; sampling++) {
-        sgt_sampler s;
+        scoped(sgt_sampler) s;
         sgt_sampler_memo memo = {0};
         cr_assert_eq(
             sgt_sampler_init(&s, (sgt_sampling)sampling, 5, d->T, d->tokens, d->shards, NULL), 0);
@@ -300,7 +294,6 @@ Test(sampler, rows_in_any_order)
                        alone = sgt_sampler_window(&s, NULL, row);
             cr_assert(w.shard == alone.shard && w.offset == alone.offset);
         }
-        sgt_sampler_free(&s);
     }
 }
 
@@ -312,11 +305,11 @@ Test(sampler, epochs_are_exact)
                                          SGT_SAMPLING_SEQUENTIAL};
     const set *d = &sets[8];
     for (size_t k = 0; k < 3; k++) {
-        sgt_sampler s;
+        scoped(sgt_sampler) s;
         cr_assert_eq(sgt_sampler_init(&s, exact[k], 11, d->T, d->tokens, d->shards, NULL), 0);
         for (uint64_t epoch = 0; epoch < 2; epoch++) {
             sgt_sampler_memo memo = {0};
-            uint8_t *seen = calloc(s.windows, 1);
+            scoped_memory uint8_t *seen = calloc(s.windows, 1);
             uint64_t phase[2] = {UINT64_MAX, UINT64_MAX};
             for (uint64_t i = 0; i < s.windows; i++) {
                 sgt_window w = sgt_sampler_window(&s, &memo, epoch * s.windows + i);
@@ -326,9 +319,7 @@ Test(sampler, epochs_are_exact)
                 cr_assert(number < s.windows && !seen[number]);
                 seen[number] = 1;
             }
-            free(seen);
         }
-        sgt_sampler_free(&s);
     }
 }
 
@@ -340,7 +331,7 @@ Test(sampler, phases_are_uniform)
         uint64_t tokens, phases;
     } shards[] = {{17, 1}, {20, 4}, {32, 16}, {40, 16}, {1000, 16}};
     for (size_t k = 0; k < sizeof shards / sizeof *shards; k++) {
-        sgt_sampler s;
+        scoped(sgt_sampler) s;
         uint64_t counts[16] = {0};
         cr_assert_eq(sgt_sampler_init(&s, SGT_SAMPLING_SHUFFLE, 3, 16, &shards[k].tokens, 1, NULL),
                      0);
@@ -351,7 +342,6 @@ Test(sampler, phases_are_uniform)
         for (uint64_t i = shards[k].phases; i < 16; i++) cr_assert_eq(counts[i], 0);
         if (shards[k].phases > 1)
             cr_assert(even(counts, shards[k].phases, 16000.0 / (double)shards[k].phases));
-        sgt_sampler_free(&s);
     }
 }
 
@@ -359,7 +349,7 @@ Test(sampler, random_is_uniform_over_all_starts)
 {
     static const uint64_t tokens[] = {30, 17, 100};
     uint64_t counts[14 + 1 + 84] = {0};
-    sgt_sampler s;
+    scoped(sgt_sampler) s;
     cr_assert_eq(sgt_sampler_init(&s, SGT_SAMPLING_RANDOM, 3, 16, tokens, 3, NULL), 0);
     for (uint64_t row = 0; row < 99000; row++) {
         sgt_window w = sgt_sampler_window(&s, NULL, row);
@@ -367,7 +357,6 @@ Test(sampler, random_is_uniform_over_all_starts)
         counts[s.before[w.shard] + w.offset]++;
     }
     cr_assert(even(counts, 99, 1000));
-    sgt_sampler_free(&s);
 }
 
 /* Different seeds give different orders. */
@@ -375,7 +364,7 @@ Test(sampler, seeds_differ)
 {
     const set *d = &sets[8];
     for (int sampling = 0; sampling < SGT_SAMPLING_SEQUENTIAL; sampling++) {
-        sgt_sampler a, b;
+        scoped(sgt_sampler) a, b;
         uint64_t same = 0;
         cr_assert_eq(
             sgt_sampler_init(&a, (sgt_sampling)sampling, 0, d->T, d->tokens, d->shards, NULL), 0);
@@ -385,8 +374,6 @@ Test(sampler, seeds_differ)
             same += sgt_sampler_window(&a, NULL, row).offset ==
                     sgt_sampler_window(&b, NULL, row).offset;
         cr_assert_lt(same, 10);
-        sgt_sampler_free(&a);
-        sgt_sampler_free(&b);
     }
 }
 
@@ -394,10 +381,10 @@ Test(sampler, seeds_differ)
 Test(sampler, ten_terabytes)
 {
     enum { SHARDS = 50000 };
-    uint64_t *tokens = malloc(SHARDS * sizeof *tokens);
+    scoped_memory uint64_t *tokens = malloc(SHARDS * sizeof *tokens);
     for (uint32_t i = 0; i < SHARDS; i++) tokens[i] = 100000000;
     for (int sampling = 0; sampling < SGT_SAMPLING_DOCUMENTS; sampling++) {
-        sgt_sampler s;
+        scoped(sgt_sampler) s;
         sgt_sampler_memo memo = {0};
         cr_assert_eq(sgt_sampler_init(&s, (sgt_sampling)sampling, 1, 1024, tokens, SHARDS, NULL),
                      0);
@@ -409,9 +396,7 @@ Test(sampler, ten_terabytes)
             cr_assert(w.shard < SHARDS && w.offset + 1025 <= 100000000);
             cr_assert(far.shard < SHARDS && far.offset + 1025 <= 100000000);
         }
-        sgt_sampler_free(&s);
     }
-    free(tokens);
 }
 
 Test(sampler, too_many_windows)
@@ -437,7 +422,7 @@ Test(sampler, frozen)
         {{0, 0}, {0, 1024}, {2, 32995328}, {2, 32996352}, {0, 7877632}, {0, 76546048}}};
     static const uint64_t rows[6] = {0, 1, 129882, 129883, 1000000007, 123456789ull * 512};
     for (int sampling = 0; sampling < SGT_SAMPLING_DOCUMENTS; sampling++) {
-        sgt_sampler s;
+        scoped(sgt_sampler) s;
         cr_assert_eq(sgt_sampler_init(&s, (sgt_sampling)sampling, 1337, 1024, tokens, 3, NULL), 0);
         for (int i = 0; i < 6; i++) {
             sgt_window w = sgt_sampler_window(&s, NULL, rows[i]);
@@ -445,6 +430,5 @@ Test(sampler, frozen)
                       "%s, row %lu: {%u, %lu}", sgt_sampling_name(sampling), rows[i], w.shard,
                       w.offset);
         }
-        sgt_sampler_free(&s);
     }
 }

@@ -14,12 +14,11 @@ TestSuite(set, .init = enter_scratch, .fini = leave_scratch);
 
 static sgt_loader_info info_of(const char *path, const sgt_loader_options *o)
 {
-    sgt_loader *l;
+    scoped(sgt_loader) *l = NULL;
     sgt_loader_info info;
     must(sgt_loader_open(&l, path, o, why));
     sgt_loader_get_info(l, &info);
     info.reader_detail = NULL; /* freed with the loader */
-    sgt_loader_close(l);
     return info;
 }
 

@@ -78,14 +78,14 @@ Test(sets, ranks_and_resuming)
 {
     put_sets();
     sgt_loader_options o = mixed(three, 3);
-    sgt_loader *whole = open_loader(NULL, &o, NULL);
-    sgt_cursor *all = open_cursor(whole);
+    scoped(sgt_loader) *whole = open_loader(NULL, &o, NULL);
+    scoped(sgt_cursor) *all = open_cursor(whole);
     uint16_t rows[6 * 17], part[6 * 17];
     for (uint32_t ranks = 1; ranks <= 6; ranks++) {
         if (6 % ranks) continue;
         for (o.rank = 0, o.ranks = ranks; o.rank < ranks; o.rank++) {
-            sgt_loader *l = open_loader(NULL, &o, NULL);
-            sgt_cursor *c = open_cursor(l);
+            scoped(sgt_loader) *l = open_loader(NULL, &o, NULL);
+            scoped(sgt_cursor) *c = open_cursor(l);
             for (uint64_t k = 40; k < 80; k += 1 + k % 7) {
                 cr_assert_eq(sgt_loader_batch(whole, all, k, rows, NULL), 0);
                 cr_assert_eq(sgt_loader_batch(l, c, k, part, NULL), 0);
@@ -93,21 +93,16 @@ Test(sets, ranks_and_resuming)
                     cr_assert_arr_eq(part + r * 17, rows + (o.rank + r * ranks) * 17,
                                      17 * sizeof *rows);
             }
-            sgt_cursor_close(c);
-            sgt_loader_close(l);
         }
     }
-    sgt_cursor_close(all);
-    sgt_loader_close(whole);
 }
 
 static uint64_t hash_of(const sgt_loader_set *sets, uint32_t n)
 {
     sgt_loader_options o = mixed(sets, n);
     sgt_loader_info info;
-    sgt_loader *l = open_loader(NULL, &o, NULL);
+    scoped(sgt_loader) *l = open_loader(NULL, &o, NULL);
     sgt_loader_get_info(l, &info);
-    sgt_loader_close(l);
     return info.hash;
 }
 
@@ -118,7 +113,7 @@ Test(sets, said_of_them)
     sgt_loader_info info;
     sgt_loader_set_info set;
     uint64_t tokens = 0, windows = 0;
-    sgt_loader *l = open_loader(NULL, &o, NULL);
+    scoped(sgt_loader) *l = open_loader(NULL, &o, NULL);
     sgt_loader_get_info(l, &info);
     cr_assert(info.sets == 3 && info.shards == 8 && info.skipped == 1);
     for (uint32_t s = 0; s < 3; s++) {
@@ -132,7 +127,6 @@ Test(sets, said_of_them)
         cr_assert_eq(set.hash, hash_of(&three[s], 1));
     }
     cr_assert(tokens == info.tokens && windows == info.windows_per_epoch);
-    sgt_loader_close(l);
 }
 
 /* The hash depends on the data, the proportions and the order of the sets, but not on how the
@@ -160,7 +154,7 @@ Test(sets, one_in_a_list)
     put_sets();
     const sgt_loader_set one[] = {{"d", 0.5}};
     sgt_loader_options o = mixed(one, 1), plain = {.batch = 6, .seq = 16, .seed = 9};
-    sgt_loader *a = open_loader(NULL, &o, NULL), *b = open_loader("d", &plain, NULL);
+    scoped(sgt_loader) *a = open_loader(NULL, &o, NULL), *b = open_loader("d", &plain, NULL);
     sgt_loader_info x, y;
     sgt_loader_get_info(a, &x);
     sgt_loader_get_info(b, &y);
@@ -172,8 +166,6 @@ Test(sets, one_in_a_list)
         sgt_loader_window(b, row, &shard[1], &at[1]);
         cr_assert(shard[0] == shard[1] && at[0] == at[1]);
     }
-    sgt_loader_close(a);
-    sgt_loader_close(b);
 }
 
 /* ---- documents ---- */
@@ -201,8 +193,8 @@ Test(sets, documents_end_with_their_set)
         sgt_loader_options o = mixed(sets, 2);
         o.sampling = SGT_SAMPLING_DOCUMENTS;
         o.reader = (sgt_reader)reader;
-        sgt_loader *l = open_loader(NULL, &o, NULL);
-        sgt_cursor *c = open_cursor(l);
+        scoped(sgt_loader) *l = open_loader(NULL, &o, NULL);
+        scoped(sgt_cursor) *c = open_cursor(l);
         uint16_t rows[6 * 17];
         uint32_t seen[2] = {0};
         for (uint64_t k = 0; k < 64 * 30 / 6; k++) {
@@ -217,8 +209,6 @@ Test(sets, documents_end_with_their_set)
             }
         }
         cr_assert(seen[0] == 64 * 10 && seen[1] == 64 * 20); /* both sets have had 64 epochs */
-        sgt_cursor_close(c);
-        sgt_loader_close(l);
     }
 }
 
@@ -280,13 +270,12 @@ Test(sets, texts_that_are_wrong)
                    "d has a weight, and e has none: all sets have one, or none has");
     expect_failure(parse("d,e,f:1", why), SGT_EUSAGE,
                    "d has no weight, and f has one: all sets have one, or none has");
-    char *most = malloc(2 * 4097);
+    scoped_memory char *most = malloc(2 * 4097);
     memset(most, ',', 2 * 4097);
     for (int i = 0; i < 4097; i++) most[2 * i] = 'd';
     most[2 * 4097 - 1] = '\0';
     expect_failure(parse(most, why), SGT_EUSAGE, "4097 sets: at most 4096 can be mixed");
     expect_failure(parse(NULL, why), SGT_EUSAGE, "NULL instead of a text that names sets");
-    free(most);
 }
 
 /* ---- opening ---- */
@@ -350,8 +339,7 @@ Test(sets, vocabularies)
     sgt_loader_set sets[] = {{"a.bin", 1}, {"c.bin", 1}};
     sgt_loader_options o = mixed(sets, 2);
     sgt_loader_info info;
-    sgt_loader *l = open_loader(NULL, &o, NULL);
+    scoped(sgt_loader) *l = open_loader(NULL, &o, NULL);
     sgt_loader_get_info(l, &info);
     cr_assert_eq(info.vocab, 4096);
-    sgt_loader_close(l);
 }

@@ -73,8 +73,8 @@ static void check_all(const char *path, sgt_loader_options o)
 {
     uint16_t rows[B * (T + 1)];
     int32_t in[B * T], to[B * T];
-    sgt_loader *l = open_loader(path, &o, NULL);
-    sgt_cursor *c = open_cursor(l);
+    scoped(sgt_loader) *l = open_loader(path, &o, NULL);
+    scoped(sgt_cursor) *c = open_cursor(l);
     sgt_loader_info info;
     sgt_loader_get_info(l, &info);
     for (uint64_t k = 0; k < 40; k++) {
@@ -83,8 +83,6 @@ static void check_all(const char *path, sgt_loader_options o)
         cr_assert_eq(sgt_loader_batch_i32(l, c, 1000 + k, in, to, NULL), 0);
         check_rows(l, 1000 + k, sgt_cursor_documents(c));
     }
-    sgt_cursor_close(c);
-    sgt_loader_close(l);
 }
 
 Test(starts, equal_the_list)
@@ -132,10 +130,10 @@ Test(starts, streams_carry_them)
         for (int sampling = 0; sampling < SGT_SAMPLING_PACKED; sampling++) {
             sgt_loader_options o = {
                 .batch = B, .seq = T, .documents = 1, .sampling = (sgt_sampling)sampling};
-            sgt_loader *l = open_loader("d", &o, NULL);
+            scoped(sgt_loader) *l = open_loader("d", &o, NULL);
             sgt_stream_options so = {
                 .first = 5, .count = 60, .threads = 3, .output = (sgt_output)output};
-            sgt_stream *s;
+            scoped(sgt_stream) *s = NULL;
             sgt_stream_batch b, held;
             sgt_error err;
             uint64_t k = 5;
@@ -148,8 +146,6 @@ Test(starts, streams_carry_them)
                 sgt_stream_release(s, &held);
             }
             cr_assert_eq(k, 65);
-            sgt_stream_close(s);
-            sgt_loader_close(l);
         }
 }
 
@@ -164,10 +160,10 @@ Test(starts, only_where_they_are_asked_for)
     for (int asked = 0; asked < 3; asked++) {
         if (asked == 2) cr_assert_eq(unlink("d/train_000001.idx"), 0);
         sgt_loader_options o = {.batch = B, .seq = T, .documents = asked};
-        sgt_loader *l = open_loader("d", &o, NULL);
-        sgt_cursor *c = open_cursor(l);
+        scoped(sgt_loader) *l = open_loader("d", &o, NULL);
+        scoped(sgt_cursor) *c = open_cursor(l);
         sgt_loader_info info;
-        sgt_stream *s;
+        scoped(sgt_stream) *s = NULL;
         sgt_stream_batch b;
         sgt_loader_get_info(l, &info);
         cr_assert_eq(info.documents, asked == 1 ? all : 0);
@@ -175,9 +171,6 @@ Test(starts, only_where_they_are_asked_for)
         cr_assert_eq(sgt_cursor_documents(c) != NULL, asked != 0);
         cr_assert(sgt_stream_open(&s, l, NULL, NULL) == 0 && sgt_stream_next(s, &b, NULL) == 0);
         cr_assert_eq(b.documents != NULL, asked != 0);
-        sgt_stream_close(s);
-        sgt_cursor_close(c);
-        sgt_loader_close(l);
     }
 }
 
@@ -188,15 +181,13 @@ Test(starts, of_no_document)
     uint16_t ids[400] = {0}, rows[B * (T + 1)];
     put_bytes("plain.bin", ids, sizeof ids);
     sgt_loader_options o = {.batch = B, .seq = T, .documents = 1};
-    sgt_loader *l = open_loader("plain.bin", &o, NULL);
-    sgt_cursor *c = open_cursor(l);
+    scoped(sgt_loader) *l = open_loader("plain.bin", &o, NULL);
+    scoped(sgt_cursor) *c = open_cursor(l);
     sgt_loader_info info;
     sgt_loader_get_info(l, &info);
     cr_assert_eq(info.documents, 0);
     cr_assert_eq(sgt_loader_batch(l, c, 0, rows, NULL), 0);
     for (uint32_t r = 0; r <= B; r++) cr_assert_eq(sgt_cursor_documents(c)->first[r], 0);
-    sgt_cursor_close(c);
-    sgt_loader_close(l);
 }
 
 static int open_documents(const char *path, sgt_error *err)
@@ -214,8 +205,8 @@ Test(starts, of_rows_of_any_width)
     for (uint32_t seq = 1; seq < 299; seq++) {
         sgt_loader_options o = {
             .batch = 2, .seq = seq, .documents = 1, .sampling = SGT_SAMPLING_RANDOM, .seed = seq};
-        sgt_loader *l = open_loader("plain.bin", &o, NULL);
-        sgt_cursor *c = open_cursor(l);
+        scoped(sgt_loader) *l = open_loader("plain.bin", &o, NULL);
+        scoped(sgt_cursor) *c = open_cursor(l);
         for (uint64_t k = 0; k < 20; k++) {
             cr_assert_eq(sgt_loader_batch(l, c, k, rows, NULL), 0);
             const sgt_row_documents *d = sgt_cursor_documents(c);
@@ -227,8 +218,6 @@ Test(starts, of_rows_of_any_width)
             }
             cr_assert_eq(d->first[2], at);
         }
-        sgt_cursor_close(c);
-        sgt_loader_close(l);
     }
 }
 

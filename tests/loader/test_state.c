@@ -18,13 +18,11 @@ static void whole_batch(const sgt_loader_options *as, uint32_t ranks, uint64_t k
     o.ranks = ranks;
     for (o.rank = 0; o.rank < ranks; o.rank++) {
         uint16_t part[B * WIDTH];
-        sgt_loader *l = open_loader("d", &o, NULL);
-        sgt_cursor *c = open_cursor(l);
+        scoped(sgt_loader) *l = open_loader("d", &o, NULL);
+        scoped(sgt_cursor) *c = open_cursor(l);
         must(sgt_loader_batch(l, c, k, part, why));
         for (uint32_t i = 0; i < as->batch / ranks; i++)
             memcpy(rows + (o.rank + i * ranks) * WIDTH, part + i * WIDTH, WIDTH * sizeof *rows);
-        sgt_cursor_close(c);
-        sgt_loader_close(l);
     }
 }
 
@@ -70,7 +68,7 @@ Test(state, another_batch_size)
     sgt_loader_options o = {.batch = B, .seq = T};
     sgt_loader_state state;
     uint64_t next;
-    sgt_loader *l = open_loader("d", &o, NULL);
+    scoped(sgt_loader) *l = open_loader("d", &o, NULL);
     sgt_loader_get_state(l, 7, &state);
     sgt_loader_close(l);
     o.batch = 4;
@@ -85,16 +83,14 @@ Test(state, another_batch_size)
                    "the saved position is of another run: 84 rows were drawn, which is not a whole "
                    "number of batches of 5");
     cr_assert_eq(next, 99);
-    sgt_loader_close(l);
 }
 
 static void refused(const sgt_loader_options *o, const sgt_loader_state *state, const char *wanted)
 {
     uint64_t next;
-    sgt_loader *l = open_loader("d", o, NULL);
+    scoped(sgt_loader) *l = open_loader("d", o, NULL);
     expect_failure(sgt_loader_resume(l, state, &next, why), SGT_EUSAGE,
                    "the saved position is of another run: %s", wanted);
-    sgt_loader_close(l);
 }
 
 Test(state, what_differs_is_said)
@@ -139,7 +135,7 @@ Test(state, foreign_sets_of_one_size)
         for (int end = 0; end < 3; end++) {
             sgt_loader_state state;
             put(path, 1, 10000);
-            sgt_loader *l = open_loader(path, &o, NULL);
+            scoped(sgt_loader) *l = open_loader(path, &o, NULL);
             sgt_loader_get_state(l, 3, &state);
             sgt_loader_close(l);
             patch(path, end == 0 ? data : end == 1 ? last : data + 4096, "\1\1", 2);
@@ -151,7 +147,6 @@ Test(state, foreign_sets_of_one_size)
                 cr_assert(
                     strstr(err.text, "the saved position is of another run: the data are others, "),
                     "%s", err.text);
-            sgt_loader_close(l);
         }
         put(path, 1, 100); /* a shard shorter than the two hashed ends together */
         sgt_loader_close(open_loader(path, &o, NULL));

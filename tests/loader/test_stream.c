@@ -77,10 +77,9 @@ static void check(const sgt_loader *l, const sgt_stream_batch *b)
 static unsigned count_names(const char *path)
 {
     unsigned n = 0;
-    DIR *d = opendir(path);
+    scoped(DIR) *d = opendir(path);
     cr_assert(d);
     while (readdir(d)) n++;
-    closedir(d);
     return n;
 }
 
@@ -107,7 +106,7 @@ static void counted_free(void *ctx, void *p)
 Test(stream, in_order_and_whole)
 {
     for (int reader = 0; reader < SGT_READERS; reader++) {
-        sgt_loader *l = open_loader((sgt_reader)reader);
+        scoped(sgt_loader) *l = open_loader((sgt_reader)reader);
         for (uint32_t threads = 1; threads <= 4; threads++)
             for (uint32_t slots = 1; slots <= 6; slots++)
                 for (int output = 0; output < SGT_OUTPUTS; output++) {
@@ -116,7 +115,7 @@ Test(stream, in_order_and_whole)
                                             .output = (sgt_output)output,
                                             .slots = slots,
                                             .threads = threads};
-                    sgt_stream *s = open_stream(l, &o);
+                    scoped(sgt_stream) *s = open_stream(l, &o);
                     sgt_stream_batch b;
                     for (uint64_t k = 0; k < 40; k++) {
                         b = take(s);
@@ -130,15 +129,13 @@ Test(stream, in_order_and_whole)
                     }
                     cr_assert_eq(sgt_stream_next(s, &b, NULL), 1);
                     cr_assert_eq(sgt_stream_next(s, &b, NULL), 1);
-                    sgt_stream_close(s);
                 }
-        sgt_loader_close(l);
     }
 }
 
 Test(stream, defaults_are_four_slots_without_end)
 {
-    sgt_stream *s = open_stream(loader, NULL);
+    scoped(sgt_stream) *s = open_stream(loader, NULL);
     sgt_stream_batch b[4], more;
     for (int i = 0; i < 4; i++) {
         b[i] = take(s);
@@ -154,14 +151,13 @@ Test(stream, defaults_are_four_slots_without_end)
         check(loader, &more);
         sgt_stream_release(s, &more);
     }
-    sgt_stream_close(s);
 }
 
 /* The stream never writes to a batch that the consumer holds, however long that takes. */
 Test(stream, held_batches_stay_as_they_are)
 {
     sgt_stream_options o = {.slots = 5, .threads = 3, .output = SGT_OUTPUT_I32};
-    sgt_stream *s = open_stream(loader, &o);
+    scoped(sgt_stream) *s = open_stream(loader, &o);
     sgt_stream_batch held[4], b;
     for (int i = 0; i < 4; i++) held[i] = take(s);
     for (int i = 0; i < 4; i++)
@@ -176,14 +172,13 @@ Test(stream, held_batches_stay_as_they_are)
         sgt_stream_release(s, &held[k % 4]); /* the oldest batch */
         held[k % 4] = b;
     }
-    sgt_stream_close(s);
 }
 
 /* Releasing batches out of order is not supported, but must do no harm. */
 Test(stream, released_backwards)
 {
     sgt_stream_options o = {.slots = 3, .threads = 2};
-    sgt_stream *s = open_stream(loader, &o);
+    scoped(sgt_stream) *s = open_stream(loader, &o);
     for (uint64_t k = 0; k < 300; k += 3) {
         sgt_stream_batch b[3];
         for (int i = 0; i < 3; i++) b[i] = take(s);
@@ -191,7 +186,6 @@ Test(stream, released_backwards)
         for (int i = 0; i < 3; i++) check(loader, &b[i]);
         for (int i = 2; i >= 0; i--) sgt_stream_release(s, &b[i]);
     }
-    sgt_stream_close(s);
 }
 
 static void stumble(void *ctx, uint32_t thread, uint64_t index, int done)
@@ -208,7 +202,7 @@ Test(stream, nobody_sleeps_for_good)
         for (uint32_t hold = 0; hold < slots; hold++)
             for (uint32_t threads = 1; threads <= 3; threads++) {
                 sgt_stream_options o = {.slots = slots, .threads = threads, .making = stumble};
-                sgt_stream *s = open_stream(loader, &o);
+                scoped(sgt_stream) *s = open_stream(loader, &o);
                 sgt_stream_batch held[6];
                 for (uint64_t k = 0; k < 120; k++) {
                     if (k * 40503 % 64 < 3) usleep(300);
@@ -217,7 +211,6 @@ Test(stream, nobody_sleeps_for_good)
                     check(loader, &held[k % slots]);
                     if (k >= hold) sgt_stream_release(s, &held[(k - hold) % slots]);
                 }
-                sgt_stream_close(s);
             }
 }
 
@@ -228,7 +221,7 @@ Test(stream, in_no_rhythm)
     for (uint32_t threads = 1; threads <= 3; threads++)
         for (uint32_t slots = 2; slots <= 6; slots++) {
             sgt_stream_options o = {.slots = slots, .threads = threads};
-            sgt_stream *s = open_stream(loader, &o);
+            scoped(sgt_stream) *s = open_stream(loader, &o);
             sgt_stream_batch held[6];
             uint64_t taken = 0, released = 0;
             for (uint64_t k = 0; k < 600; k++) {
@@ -242,7 +235,6 @@ Test(stream, in_no_rhythm)
                     sgt_stream_release(s, &held[released++ % slots]);
                 }
             }
-            sgt_stream_close(s);
         }
 }
 
@@ -251,7 +243,7 @@ Test(stream, by_the_ring)
 {
     for (uint32_t threads = 1; threads <= 3; threads++) {
         sgt_stream_options o = {.slots = 5, .threads = threads, .making = stumble};
-        sgt_stream *s = open_stream(loader, &o);
+        scoped(sgt_stream) *s = open_stream(loader, &o);
         sgt_stream_batch b[5];
         for (uint64_t k = 0; k < 500; k += 5) {
             for (int i = 0; i < 5; i++) b[i] = take(s);
@@ -259,7 +251,6 @@ Test(stream, by_the_ring)
             for (int i = 0; i < 5; i++) sgt_stream_release(s, &b[i]);
             if (k % 50 == 0) usleep(300);
         }
-        sgt_stream_close(s);
     }
 }
 
@@ -267,7 +258,7 @@ Test(stream, closed_at_any_moment)
 {
     unsigned fds = count_names("/proc/self/fd"), tasks = count_names("/proc/self/task");
     for (int reader = 0; reader < SGT_READERS; reader++) {
-        sgt_loader *l = open_loader((sgt_reader)reader);
+        scoped(sgt_loader) *l = open_loader((sgt_reader)reader);
         for (int round = 0; round < 60; round++) {
             counts c = {0};
             sgt_stream_options o = {.slots = (uint32_t)round % 5 + 1,
@@ -287,7 +278,6 @@ Test(stream, closed_at_any_moment)
             sgt_stream_close(s);
             cr_assert(c.made == (int)o.slots && c.freed == c.made);
         }
-        sgt_loader_close(l);
     }
     cr_assert_eq(count_names("/proc/self/fd"), fds);
     /* a thread that was joined can be listed a moment longer */
@@ -359,7 +349,7 @@ Test(stream, ring_larger_than_the_cache)
 {
     enum { ROWS = 63, LONG = 1001, MOST = 64 << 20 };
     sgt_loader_options lo = {.batch = ROWS, .seq = LONG};
-    sgt_loader *l;
+    scoped(sgt_loader) *l = NULL;
     size_t cache = sgt_cpu_cache(3) ? sgt_cpu_cache(3) : sgt_cpu_cache(2), row = (LONG + 1) * 2;
     if (!cache || cache > MOST)
         cr_skip_test("the last cache is larger than what this test wants to fill");
@@ -367,7 +357,7 @@ Test(stream, ring_larger_than_the_cache)
     for (int output = 0; output < SGT_OUTPUTS; output++) {
         sgt_stream_options o = {.output = (sgt_output)output,
                                 .slots = (uint32_t)(cache / (ROWS * row)) + 1};
-        sgt_stream *s = open_stream(l, &o);
+        scoped(sgt_stream) *s = open_stream(l, &o);
         for (int k = 0; k < 12; k++) {
             sgt_stream_batch b = take(s);
             for (uint32_t r = 0; r < ROWS; r++) {
@@ -389,9 +379,7 @@ Test(stream, ring_larger_than_the_cache)
             }
             sgt_stream_release(s, &b);
         }
-        sgt_stream_close(s);
     }
-    sgt_loader_close(l);
 }
 
 Test(stream, allocator_gives_nothing)
@@ -414,7 +402,7 @@ Test(stream, errors_come_in_their_turn)
     patch("d/train_000000.bin", 1024 + 2 * 1000, "\xff\xff", 2);
     for (uint32_t threads = 1; threads <= 3; threads++) {
         sgt_stream_options o = {.threads = threads, .slots = 7};
-        sgt_stream *s = open_stream(loader, &o);
+        scoped(sgt_stream) *s = open_stream(loader, &o);
         for (uint64_t k = 0; k < 1000 / T / B; k++) {
             sgt_stream_batch b = take(s);
             check(loader, &b);
@@ -425,7 +413,6 @@ Test(stream, errors_come_in_their_turn)
             expect_failure(
                 sgt_stream_next(s, &b, why), SGT_EFORMAT,
                 "d/train_000000.bin: token 1000 (byte 3024): id 65535, expected below 50257");
-        sgt_stream_close(s);
     }
 }
 
@@ -433,7 +420,7 @@ Test(stream, errors_come_in_their_turn)
 static unsigned count_blocking(void)
 {
     unsigned blocking = 0;
-    DIR *d = opendir("/proc/self/task");
+    scoped(DIR) *d = opendir("/proc/self/task");
     cr_assert(d);
     for (struct dirent *e; (e = readdir(d));) {
         char path[512], line[256];
@@ -445,7 +432,6 @@ static unsigned count_blocking(void)
                 blocking += mask >> (SIGINT - 1) & mask >> (SIGTERM - 1) & 1;
         if (f) fclose(f);
     }
-    closedir(d);
     return blocking;
 }
 

@@ -25,7 +25,7 @@ static void check_fallback(const reader_fault *fault, const char *detail, const 
     sgt_loader_info info;
     sgt_loader_options o = uring;
     o.notice = collect(&said);
-    sgt_loader *l = open_loader("d", &o, fault);
+    scoped(sgt_loader) *l = open_loader("d", &o, fault);
     sgt_cursor *c[3];
     for (int i = 0; i < 3; i++) c[i] = open_cursor(l);
     for (uint64_t k = 0; k < 60; k++) check_run(l, c[k % 3], k, 1, NULL);
@@ -38,7 +38,6 @@ static void check_fallback(const reader_fault *fault, const char *detail, const 
     cr_assert_str_eq(info.reader_detail, detail);
     cr_assert_eq(said.count, notice != NULL, "%d notices, the last %s", said.count, said.last);
     if (notice) cr_assert_str_eq(said.last, notice);
-    sgt_loader_close(l);
 }
 
 /* Nothing is refused, so on a machine that allows io_uring no fallback is reported. */
@@ -154,8 +153,8 @@ Test(uring, direct_reads_refused_in_between)
         sgt_loader_options o = uring;
         o.notice = collect(&said);
         reader_fault fault = {.direct_read_error = EINVAL, .reads_first = 430, .most_files = files};
-        sgt_loader *l = open_loader("d", &o, &fault);
-        sgt_cursor *c = open_cursor(l), *other = open_cursor(l);
+        scoped(sgt_loader) *l = open_loader("d", &o, &fault);
+        scoped(sgt_cursor) *c = open_cursor(l), *other = open_cursor(l);
         check_batch(l, other, 7, NULL); /* 18 reads; nothing is read ahead */
         check_run(l, c, 0, 40, NULL);   /* at most (40 + 27) * 6 reads */
         cr_assert_eq(said.count, 0);
@@ -163,9 +162,6 @@ Test(uring, direct_reads_refused_in_between)
         cr_assert_eq(said.count, 1);
         check_batch(l, other, 7, NULL);
         check_run(l, other, 40, 100, NULL);
-        sgt_cursor_close(c);
-        sgt_cursor_close(other);
-        sgt_loader_close(l);
     }
 }
 
@@ -179,8 +175,8 @@ Test(uring, everything_refused)
     for (int ring = 0; ring < 2; ring++) {
         o.notice = collect(&said);
         fault.ring_error = ring ? 0 : EPERM;
-        sgt_loader *l = open_loader("d", &o, &fault);
-        sgt_cursor *c = open_cursor(l);
+        scoped(sgt_loader) *l = open_loader("d", &o, &fault);
+        scoped(sgt_cursor) *c = open_cursor(l);
         check_run(l, c, 7, 100, NULL);
         sgt_loader_get_info(l, &info);
         cr_assert_str_eq(info.reader_detail,
@@ -188,8 +184,6 @@ Test(uring, everything_refused)
                                 "page cache)"
                               : "uring (pread: io_uring is forbidden, through the page cache)");
         cr_assert_eq(said.count, ring ? 3 : 2);
-        sgt_cursor_close(c);
-        sgt_loader_close(l);
     }
 }
 
@@ -221,7 +215,7 @@ Test(uring, ring_that_fails_and_loses_reads)
         notices said;
         sgt_loader_options o = uring;
         o.notice = collect(&said);
-        sgt_loader *l = open_loader("d", &o, &fault);
+        scoped(sgt_loader) *l = open_loader("d", &o, &fault);
         sgt_cursor *c = open_cursor(l);
         int failed = 0;
         for (uint64_t k = 0; k < 60; k++) {
@@ -239,7 +233,6 @@ Test(uring, ring_that_fails_and_loses_reads)
         sgt_cursor_close(c);
         c = open_cursor(l);
         sgt_cursor_close(c); /* a cursor that has requested nothing can be closed */
-        sgt_loader_close(l);
     }
     cr_assert(failures < 20); /* the first run has no read in flight, and succeeds */
     cr_assert_eq(open_descriptors(), before);

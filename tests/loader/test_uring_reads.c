@@ -28,12 +28,10 @@ static void check_short(const reader_fault *fault, size_t most, uint32_t seq, co
         o.seq = seq;
         f.most_bytes = most;
         f.ring_error = ring ? 0 : EPERM;
-        sgt_loader *l = open_loader("d", &o, &f);
-        sgt_cursor *c = open_cursor(l);
+        scoped(sgt_loader) *l = open_loader("d", &o, &f);
+        scoped(sgt_cursor) *c = open_cursor(l);
         check_run(l, c, 5, 40, map);
         check_batch(l, c, 3, map);
-        sgt_cursor_close(c);
-        sgt_loader_close(l);
     }
 }
 
@@ -55,11 +53,9 @@ Test(uring_reads, interrupted_reads_are_asked_for_again)
     put_folder();
     for (int i = 0; i < 6; i++) {
         reader_fault fault = {.first_error = errors[i / 2], .ring_error = i & 1 ? EPERM : 0};
-        sgt_loader *l = open_loader("d", &uring, &fault);
-        sgt_cursor *c = open_cursor(l);
+        scoped(sgt_loader) *l = open_loader("d", &uring, &fault);
+        scoped(sgt_cursor) *c = open_cursor(l);
         check_run(l, c, 0, 200, NULL);
-        sgt_cursor_close(c);
-        sgt_loader_close(l);
     }
 }
 
@@ -78,8 +74,8 @@ Test(uring_reads, ends_of_files)
                                         .batch = 1,
                                         .seq = (uint32_t)tokens[i] - 1,
                                         .sampling = SGT_SAMPLING_SEQUENTIAL};
-                sgt_loader *l = open_loader("one.bin", &o, &fault);
-                sgt_cursor *c = open_cursor(l);
+                scoped(sgt_loader) *l = open_loader("one.bin", &o, &fault);
+                scoped(sgt_cursor) *c = open_cursor(l);
                 check_run(l, c, 0, 20, NULL); /* reads the whole shard several times */
                 sgt_cursor_close(c);
                 sgt_loader_close(l);
@@ -87,8 +83,6 @@ Test(uring_reads, ends_of_files)
                 l = open_loader("one.bin", &o, &fault);
                 c = open_cursor(l);
                 check_run(l, c, 0, 60, NULL);
-                sgt_cursor_close(c);
-                sgt_loader_close(l);
             }
 }
 
@@ -99,11 +93,9 @@ Test(uring_reads, rings_smaller_than_what_is_in_flight)
     for (unsigned entries = 1; entries <= 4; entries *= 2) {
         reader_fault fault = {.ring_entries = entries};
         sgt_loader_options o = {.reader = SGT_READER_URING, .batch = 300, .seq = 16};
-        sgt_loader *l = open_loader("d", &o, &fault);
-        sgt_cursor *c = open_cursor(l);
+        scoped(sgt_loader) *l = open_loader("d", &o, &fault);
+        scoped(sgt_cursor) *c = open_cursor(l);
         check_run(l, c, 0, 30, NULL);
-        sgt_cursor_close(c);
-        sgt_loader_close(l);
     }
 }
 
@@ -128,8 +120,8 @@ Test(uring_reads, disk_errors_name_shard_and_offset)
                               .reads_first = 310, /* shard 0 has 312 rows */
                               .ring_error = i & 1 ? EPERM : 0,
                               .direct_error = i & 2 ? EINVAL : 0};
-        sgt_loader *l = open_loader("d", &o, &fault);
-        sgt_cursor *c = open_cursor(l);
+        scoped(sgt_loader) *l = open_loader("d", &o, &fault);
+        scoped(sgt_cursor) *c = open_cursor(l);
         check_run(l, c, 0, 100, NULL); /* up to 160 more windows are in flight */
         for (uint64_t k = 100; k < 320; k++) {
             sgt_error err;
@@ -147,8 +139,6 @@ Test(uring_reads, disk_errors_name_shard_and_offset)
         for (int again = 0; again < 2; again++)
             expect_failure(draw_one(l, c, 312, why), SGT_EIO,
                            "d/train_000001.bin: at byte 1024: cannot read: Input/output error");
-        sgt_cursor_close(c);
-        sgt_loader_close(l);
     }
 }
 
@@ -159,8 +149,8 @@ Test(uring_reads, shard_gone)
     sgt_loader_options o = uring;
     o.sampling = SGT_SAMPLING_SEQUENTIAL;
     for (int i = 0; i < 2; i++) {
-        sgt_loader *l = open_loader("d", &o, &(reader_fault){.ring_error = i ? EPERM : 0});
-        sgt_cursor *c = open_cursor(l);
+        scoped(sgt_loader) *l = open_loader("d", &o, &(reader_fault){.ring_error = i ? EPERM : 0});
+        scoped(sgt_cursor) *c = open_cursor(l);
         cr_assert_eq(rename("d/train_000004.bin", "d/away"), 0);
         check_run(l, c, 0, 60, NULL);
         for (int again = 0; again < 2; again++) /* shard 4's first row is 312 + 1 + 77 + 2 = 392 */
@@ -168,8 +158,6 @@ Test(uring_reads, shard_gone)
                            "d/train_000004.bin: No such file or directory");
         cr_assert_eq(rename("d/away", "d/train_000004.bin"), 0);
         check_run(l, c, 60, 20, NULL);
-        sgt_cursor_close(c);
-        sgt_loader_close(l);
     }
 }
 
@@ -179,8 +167,8 @@ Test(uring_reads, shard_replaced)
     put_folder();
     sgt_loader_options o = uring;
     o.sampling = SGT_SAMPLING_SEQUENTIAL;
-    sgt_loader *l = open_loader("d", &o, NULL);
-    sgt_cursor *c = open_cursor(l);
+    scoped(sgt_loader) *l = open_loader("d", &o, NULL);
+    scoped(sgt_cursor) *c = open_cursor(l);
     check_run(l, c, 0, 20, NULL);
     put_shard("new", 9, 3000);
     cr_assert_eq(rename("new", "d/train_000004.bin"), 0);
@@ -188,8 +176,6 @@ Test(uring_reads, shard_replaced)
         draw_one(l, c, 400 / 6, why), SGT_EFORMAT,
         "d/train_000004.bin: written or replaced since the set was opened (open it again)");
     check_run(l, c, 20, 20, NULL);
-    sgt_cursor_close(c);
-    sgt_loader_close(l);
 }
 
 /* ---- descriptors ---- */
@@ -247,15 +233,13 @@ Test(uring_reads, closed_with_reads_in_flight)
     for (int i = 0; i < 3; i++) {
         reader_fault fault = {.ring_error = i == 1 ? EPERM : 0};
         if (i == 2) fault.enter_error = ENXIO, fault.enters_first = 7;
-        sgt_loader *l = open_loader("d", &uring, &fault);
+        scoped(sgt_loader) *l = open_loader("d", &uring, &fault);
         for (uint64_t k = 0; k < 60; k++) {
-            sgt_cursor *c = open_cursor(l);
+            scoped(sgt_cursor) *c = open_cursor(l);
             check_run(l, c, 3 * k, k % 4, NULL);
             /* these windows are not those that were announced */
             if (k % 3 == 1) check_run(l, c, 900 - k, 2, NULL);
-            sgt_cursor_close(c);
         }
-        sgt_loader_close(l);
     }
     cr_assert_eq(open_descriptors(), before);
 }
@@ -291,7 +275,7 @@ Test(uring_reads, cursors_move_between_threads)
     for (int i = 0; i < 3; i++) {
         reader_fault fault = {.ring_error = i == 1 ? EPERM : 0,
                               .direct_error = i == 2 ? EINVAL : 0};
-        sgt_loader *l = open_loader("d", &uring, &fault);
+        scoped(sgt_loader) *l = open_loader("d", &uring, &fault);
         sgt_cursor *c = open_cursor(l);
         turn here = {l, c, 0, 10, 0}, there = {l, c, 10, 10, 0};
         take_turn(&here);
@@ -307,7 +291,6 @@ Test(uring_reads, cursors_move_between_threads)
         there.close = 0;
         take_turn_elsewhere(&there);
         sgt_cursor_close(here.c);
-        sgt_loader_close(l);
     }
     cr_assert_eq(open_descriptors(), before);
 }
@@ -319,7 +302,7 @@ static int in_child(const sgt_loader *l, sgt_cursor *parents)
     static const char want[] = "the cursor belongs to the parent process: io_uring does not "
                                "survive a fork (open a cursor in the child)";
     sgt_error err;
-    sgt_cursor *own;
+    scoped(sgt_cursor) *own = NULL;
     uint16_t rows[6 * 17];
     for (int again = 0; again < 2; again++)
         if (draw_one(l, parents, 3, &err) != SGT_EUSAGE || strcmp(err.text, want)) return 1;
@@ -335,7 +318,6 @@ static int in_child(const sgt_loader *l, sgt_cursor *parents)
                 if (rows[r * 17 + t] != token_at(shard, at + t)) return 4;
         }
     }
-    sgt_cursor_close(own);
     return 0;
 }
 
@@ -345,8 +327,9 @@ Test(uring_reads, forks)
     for (int i = 0; i < 4; i++) {
         sgt_loader_options o = uring;
         o.sampling = i & 2 ? SGT_SAMPLING_BLOCK : SGT_SAMPLING_SHUFFLE;
-        sgt_loader *l = open_loader("d", &o, &(reader_fault){.ring_error = i & 1 ? EPERM : 0});
-        sgt_cursor *c = open_cursor(l);
+        scoped(sgt_loader) *l =
+            open_loader("d", &o, &(reader_fault){.ring_error = i & 1 ? EPERM : 0});
+        scoped(sgt_cursor) *c = open_cursor(l);
         check_run(l, c, 0, 3, NULL); /* more reads are in flight */
         pid_t child = fork();
         if (!child) _exit(in_child(l, c));
@@ -354,7 +337,5 @@ Test(uring_reads, forks)
         cr_assert_eq(waitpid(child, &status, 0), child);
         cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %x", status);
         check_run(l, c, 3, 50, NULL);
-        sgt_cursor_close(c);
-        sgt_loader_close(l);
     }
 }

@@ -32,7 +32,7 @@ static double gradient_bound(const step_check *s, const fixture *f)
 
 static void check_gradients(step_check *s, const fixture *f, sgt_backend *b, float scale)
 {
-    float *g = flat_state(b, &f->model, SGT_GRADIENTS);
+    scoped_memory float *g = flat_state(b, &f->model, SGT_GRADIENTS);
     for (size_t i = 0; i < sgt_model_tensors(&f->model); i++) {
         sgt_tensor t;
         sgt_model_tensor(&f->model, i, &t);
@@ -41,7 +41,6 @@ static void check_gradients(step_check *s, const fixture *f, sgt_backend *b, flo
         expect(s, e <= gradient_bound(s, f), "gradient of %s: relative error %g, at most %g",
                t.name, e, gradient_bound(s, f));
     }
-    free(g);
 }
 
 static void expect_pytorch_step(step_check *s, const fixture *f, uint32_t k,
@@ -58,7 +57,7 @@ static void expect_pytorch_step(step_check *s, const fixture *f, uint32_t k,
 void expect_pytorch(step_check *s, const char *name, sgt_gelu_kind gelu,
                     const sgt_backend_options *changes)
 {
-    fixture f;
+    scoped(fixture) f;
     sgt_error err = {0};
     sgt_step_metrics m = {0};
     fixture_load(&f, name, gelu);
@@ -78,7 +77,6 @@ void expect_pytorch(step_check *s, const char *name, sgt_gelu_kind gelu,
            "parameters after %u steps differ by %g", f.steps, worst);
     free(p);
     b->close(b);
-    fixture_free(&f);
 }
 
 void as_pytorch(step_check *s)
@@ -93,14 +91,13 @@ void as_pytorch(step_check *s)
 
 outcome three_steps(step_check *s, const sgt_backend_options *o, const char *shape, uint32_t micro)
 {
-    fixture f;
+    scoped(fixture) f;
     fixture_load(&f, shape, SGT_GELU_TANH);
     sgt_backend *b = open_fixture(s, &f, o, f.batch / micro);
     sgt_step_metrics m = run_steps(s, &f, b, 0, 3, micro);
     outcome r = {m.loss, m.grad_norm, flat_state(b, &f.model, SGT_PARAMETERS),
                  flat_state(b, &f.model, SGT_MOMENT1), sgt_model_floats(&f.model)};
     b->close(b);
-    fixture_free(&f);
     return r;
 }
 
@@ -183,7 +180,7 @@ static void recompute(step_check *s)
 static void recompute_mix(step_check *s)
 {
     static const char *const mixes[] = {"nnnnn", "ggbbn", "bnbgn", "nbgnb", "bbbgg"};
-    fixture f;
+    scoped(fixture) f;
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
     fixture_deepen(&f, 5);
     size_t n = sgt_model_floats(&f.model);
@@ -210,7 +207,6 @@ static void recompute_mix(step_check *s)
         free(p[0]);
         free(p[1]);
     }
-    fixture_free(&f);
 }
 
 /* Check that a step of 2 or 4 micro-steps has the loss and the norm of a step of one, within a
@@ -235,7 +231,7 @@ static void accumulation(step_check *s)
 
 static void targets(step_check *s)
 {
-    fixture f;
+    scoped(fixture) f;
     sgt_error err = {0};
     sgt_step_metrics some, fewer;
     double loss;
@@ -275,7 +271,6 @@ static void targets(step_check *s)
            loss / (double)counted);
     b->close(b);
     half->close(half);
-    fixture_free(&f);
 }
 
 /* Run the fixture's rows, up to the metrics of a step that changes nothing (its rate is 0). */
@@ -295,7 +290,7 @@ static void expect_values_alone(step_check *s, const fixture *f, sgt_backend *b)
 {
     size_t differ = 0;
     fixture_micro_step_of(f, b, 0, 0, 0, f->batch, 1.0 / f->batch);
-    float *g = flat_state(b, &f->model, SGT_GRADIENTS);
+    scoped_memory float *g = flat_state(b, &f->model, SGT_GRADIENTS);
     for (size_t l = 0; l < f->model.layers; l++)
         for (size_t k = SGT_QKV_W; k <= SGT_QKV_B; k++) {
             sgt_tensor t;
@@ -309,7 +304,6 @@ static void expect_values_alone(step_check *s, const fixture *f, sgt_backend *b)
             expect(s, values > 0, "%s: values have a gradient", t.name);
         }
     expect(s, differ == 0, "%zu gradients of queries and keys are not 0", differ);
-    free(g);
 }
 
 /* Check rows of one token: loss and norm are those of longer rows in which only the first position
@@ -317,7 +311,7 @@ static void expect_values_alone(step_check *s, const fixture *f, sgt_backend *b)
 static void one_token(step_check *s)
 {
     for (int naive = 0; naive <= (s->cuda != 0); naive++) {
-        fixture f;
+        scoped(fixture) f;
         sgt_step_metrics m[2];
         fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
         snprintf(s->at, sizeof s->at, "one token%s", naive ? ", naive attention" : "");
@@ -334,7 +328,6 @@ static void one_token(step_check *s)
             b->close(b);
         }
         expect_near(s, m[1].loss, m[0].loss, m[1].grad_norm, m[0].grad_norm);
-        fixture_free(&f);
     }
 }
 
@@ -342,7 +335,7 @@ static void one_token(step_check *s)
 
 static void compare_with_cpu(step_check *s, const char *what, const sgt_backend_options *o)
 {
-    fixture f;
+    scoped(fixture) f;
     snprintf(s->at, sizeof s->at, "%s", what);
     fixture_load(&f, "odd_tanh", SGT_GELU_TANH);
     sgt_backend *b = open_fixture(s, &f, o, f.batch), *cpu = open_on_cpu(s, &f, o, f.batch);
@@ -356,7 +349,6 @@ static void compare_with_cpu(step_check *s, const char *what, const sgt_backend_
     }
     cpu->close(cpu);
     b->close(b);
-    fixture_free(&f);
 }
 
 static void as_the_cpu(step_check *s)
@@ -384,7 +376,7 @@ static void as_the_cpu(step_check *s)
 static void moves(step_check *s)
 {
     static const sgt_state states[] = {SGT_PARAMETERS, SGT_MOMENT1, SGT_MOMENT2};
-    fixture f;
+    scoped(fixture) f;
     fixture_load(&f, "odd_tanh", SGT_GELU_TANH);
     sgt_backend *b = open_fixture(s, &f, NULL, f.batch), *cpu = open_on_cpu(s, &f, NULL, f.batch);
     for (int back = 0; back <= 1; back++) {
@@ -392,9 +384,8 @@ static void moves(step_check *s)
         snprintf(s->at, sizeof s->at, "%s to %s", from->name, to->name);
         run_steps(s, &f, from, (uint64_t)back * 3, 2, 1);
         for (int i = 0; i < 3; i++) {
-            float *flat = flat_state(from, &f.model, states[i]);
+            scoped_memory float *flat = flat_state(from, &f.model, states[i]);
             put_flat(to, &f.model, states[i], flat);
-            free(flat);
         }
         sgt_step_metrics m = run_steps(s, &f, to, (uint64_t)back * 3 + 2, 1, 1);
         sgt_step_metrics want = run_steps(s, &f, from, (uint64_t)back * 3 + 2, 1, 1);
@@ -405,7 +396,6 @@ static void moves(step_check *s)
     }
     cpu->close(cpu);
     b->close(b);
-    fixture_free(&f);
 }
 
 /* ---- the loss scale ---- */
@@ -414,7 +404,7 @@ static void moves(step_check *s)
  * as they are until the scale has decreased enough. */
 static void overflow(step_check *s)
 {
-    fixture f;
+    scoped(fixture) f;
     sgt_error err = {0};
     sgt_scaler scaler;
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
@@ -441,7 +431,6 @@ static void overflow(step_check *s)
     free(p);
     free(moments);
     b->close(b);
-    fixture_free(&f);
 }
 
 const step_case step_cases[] = {

@@ -97,7 +97,7 @@ void cudnn(step_check *s)
 void waits(step_check *s)
 {
     enum { STEPS = 6, MICRO = 2 };
-    fixture f;
+    scoped(fixture) f;
     sgt_error err = {0};
     sgt_step_metrics m;
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
@@ -131,7 +131,6 @@ void waits(step_check *s)
     expect(s, n.copies - before.copies == STEPS * (2 * MICRO + 1), "%llu copies",
            (unsigned long long)(n.copies - before.copies));
     b->close(b);
-    fixture_free(&f);
 }
 
 /* Count the kernels of a forward pass. Their number does not depend on the width, so a narrow model
@@ -141,7 +140,7 @@ void launches(step_check *s)
     sgt_error err = {0};
     unsigned fused = 0;
     for (int alone = 0; alone <= 1; alone++) {
-        fixture f;
+        scoped(fixture) f;
         sgt_backend_options o = options_of(s, "tiny_tanh", 1);
         fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
         o.model.layers = f.model.layers = 12;
@@ -161,7 +160,6 @@ void launches(step_check *s)
         printf("  %u kernels a forward pass of 12 layers, %u a step%s\n", b->launches_forward,
                b->launches_step, alone ? ", without fusion" : "");
         b->close(b);
-        fixture_free(&f);
     }
 }
 
@@ -172,7 +170,7 @@ void launches(step_check *s)
  * loss. */
 void norm_weights(step_check *s)
 {
-    fixture f;
+    scoped(fixture) f;
     double loss[2];
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
     for (int i = 0; i < 2; i++) {
@@ -188,5 +186,4 @@ void norm_weights(step_check *s)
         b->close(b);
     }
     expect(s, loss[1] != loss[0], "loss %.9f with weights of 1, and of 1 + 2^-12", loss[0]);
-    fixture_free(&f);
 }

@@ -46,7 +46,7 @@ static void read_numbers(step_check *s, curve *c)
 static void read_rows(step_check *s, curve *c, const sgt_backend *b)
 {
     size_t T = c->f.seq, n = (size_t)STEPS * c->f.batch;
-    uint16_t *ids = calloc(n * T + 1, sizeof *ids);
+    scoped_memory uint16_t *ids = calloc(n * T + 1, sizeof *ids);
     FILE *f = file_of(s, c, "tokens.bin");
     expect(s,
            fseek(f, SGT_SHARD_HEADER, SEEK_SET) == 0 &&
@@ -57,7 +57,6 @@ static void read_rows(step_check *s, curve *c, const sgt_backend *b)
     c->rows = b->pinned_alloc ? b->pinned_alloc(b->pinned_ctx, bytes) : malloc(bytes);
     for (size_t r = 0; r < n; r++)
         memcpy(c->rows + r * (T + 1), ids + r * T, (T + 1) * sizeof *ids);
-    free(ids);
 }
 
 /* Errors of a run relative to the one in float64: the largest of the loss and of the norm, and the

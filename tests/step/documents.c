@@ -38,7 +38,7 @@ static void two_documents(fixture *f, int other)
  * and do change them without it. */
 static void unseen_by(step_check *s, sgt_attention attention, int masked)
 {
-    fixture f;
+    scoped(fixture) f;
     sgt_error err = {0};
     double loss[2];
     uint64_t counted;
@@ -68,7 +68,6 @@ static void unseen_by(step_check *s, sgt_attention attention, int masked)
     free(gradients[0]);
     free(gradients[1]);
     b->close(b);
-    fixture_free(&f);
 }
 
 /* Compute loss and gradient with two documents per row. If `told` is set, the rows' `starts` say
@@ -76,12 +75,12 @@ static void unseen_by(step_check *s, sgt_attention attention, int masked)
 static double gradient_of(step_check *s, sgt_attention attention, int32_t eot, int told,
                           float **gradient)
 {
-    fixture f;
+    scoped(fixture) f;
     sgt_error err = {0};
     double loss;
     uint64_t counted;
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
-    int32_t *starts = calloc((size_t)f.batch * f.seq, sizeof *starts);
+    scoped_memory int32_t *starts = calloc((size_t)f.batch * f.seq, sizeof *starts);
     for (uint32_t i = 0; i < f.batch * f.seq; i++) starts[i] = i % f.seq < 9 ? 0 : 9;
     sgt_backend_options o = fixture_options(s, &f, f.batch);
     o.deterministic = s->cuda;
@@ -98,8 +97,6 @@ static double gradient_of(step_check *s, sgt_attention attention, int32_t eot, i
     *gradient = flat_state(b, &f.model, SGT_GRADIENTS);
     expect(s, b->update(b, 0, 0, &err) == 0, "%s", err.text);
     b->close(b);
-    free(starts);
-    fixture_free(&f);
     return loss;
 }
 

@@ -51,14 +51,13 @@ static void draw_gradient(float *g, const sgt_model *m, uint64_t step)
 static float *driven(step_check *s, const fixture *f, sgt_backend *b)
 {
     sgt_error err = {0};
-    float *g = calloc(sgt_model_floats(&f->model), sizeof *g);
+    scoped_memory float *g = calloc(sgt_model_floats(&f->model), sizeof *g);
     for (uint64_t k = 0; k < 50; k++) {
         fixture_micro_step_of(f, b, k, 0, 0, 1, 1.0 / f->seq);
         draw_gradient(g, &f->model, k);
         put_flat(b, &f->model, SGT_GRADIENTS, g);
         expect(s, b->update(b, k, (double)(64 - k) * 0x1p-12, &err) == 0, "%s", err.text);
     }
-    free(g);
     return flat_state(b, &f->model, SGT_PARAMETERS);
 }
 
@@ -66,7 +65,7 @@ static float *driven(step_check *s, const fixture *f, sgt_backend *b)
  * the CPU's, relative to the largest move. */
 static void fifty_updates(step_check *s, const char *shape)
 {
-    fixture f;
+    scoped(fixture) f;
     fixture_load(&f, shape, SGT_GELU_TANH);
     sgt_backend_options o = muon_options(s, shape, f.batch);
     o.accum = 1;
@@ -81,7 +80,6 @@ static void fifty_updates(step_check *s, const char *shape)
     free(want);
     cpu->close(cpu);
     b->close(b);
-    fixture_free(&f);
 }
 
 /* ---- against itself ---- */
@@ -123,20 +121,17 @@ static void without_fusion(step_check *s)
 static void copy_states(sgt_backend *to, sgt_backend *from, const sgt_model *m)
 {
     for (size_t i = 0; i < STATES; i++) {
-        float *flat = flat_state(from, m, states[i]);
+        scoped_memory float *flat = flat_state(from, m, states[i]);
         put_flat(to, m, states[i], flat);
-        free(flat);
     }
 }
 
 static void expect_same_states(step_check *s, sgt_backend *a, sgt_backend *b, const sgt_model *m)
 {
     for (size_t i = 0; i < STATES; i++) {
-        float *x = flat_state(a, m, states[i]), *y = flat_state(b, m, states[i]);
+        scoped_memory float *x = flat_state(a, m, states[i]), *y = flat_state(b, m, states[i]);
         expect(s, memcmp(x, y, sgt_model_floats(m) * sizeof *x) == 0, "state %zu has other bits",
                i);
-        free(x);
-        free(y);
     }
 }
 
@@ -144,7 +139,7 @@ static void expect_same_states(step_check *s, sgt_backend *a, sgt_backend *b, co
  * device, and the CPU's numbers from CUDA's state. */
 static void moved(step_check *s)
 {
-    fixture f;
+    scoped(fixture) f;
     fixture_load(&f, "options_muon", SGT_GELU_TANH);
     sgt_backend_options o = f.options;
     o.precision = s->precision;
@@ -170,7 +165,6 @@ static void moved(step_check *s)
     cpu->close(cpu);
     later->close(later);
     b->close(b);
-    fixture_free(&f);
 }
 
 static int is_matrix(const sgt_model *m, size_t i, const sgt_tensor *t)
@@ -182,7 +176,7 @@ static int is_matrix(const sgt_model *m, size_t i, const sgt_tensor *t)
  * that Muon updates, nor the norm of the first step, and it changes every other tensor. */
 static void clipped(step_check *s, int no_fuse)
 {
-    fixture f;
+    scoped(fixture) f;
     float *p[2];
     sgt_step_metrics m[2];
     fixture_load(&f, "options_muon", SGT_GELU_TANH);
@@ -208,13 +202,12 @@ static void clipped(step_check *s, int no_fuse)
     }
     free(p[0]);
     free(p[1]);
-    fixture_free(&f);
 }
 
 /* Only the matrices of blocks lack a second moment: it reads as zeros, and is not written to. */
 static void moments(step_check *s)
 {
-    fixture f;
+    scoped(fixture) f;
     fixture_load(&f, "options_muon", SGT_GELU_TANH);
     sgt_backend_options o = f.options;
     o.precision = s->precision;
@@ -246,7 +239,6 @@ static void moments(step_check *s)
     }
     free(again), free(m2), free(m), free(v), free(other);
     b->close(b);
-    fixture_free(&f);
 }
 
 void muon(step_check *s)
@@ -270,7 +262,7 @@ void muon_on_cuda(step_check *s)
 /* A step whose gradients overflow changes no parameter and no momentum, and the scale comes down. */
 void muon_overflow(step_check *s)
 {
-    fixture f;
+    scoped(fixture) f;
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
     sgt_backend_options o = muon_options(s, "tiny_tanh", 1);
     o.loss_scale = 0x1p24f;
@@ -285,5 +277,4 @@ void muon_overflow(step_check *s)
     expect(s, m.loss < f.loss[0], "loss %g after the scale came down to %g", m.loss, m.loss_scale);
     fresh->close(fresh);
     b->close(b);
-    fixture_free(&f);
 }

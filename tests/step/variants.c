@@ -52,7 +52,7 @@ void variants(step_check *s)
  * one micro-step per step, that gives the same bits. A second micro-step is refused. */
 void gradients_written(step_check *s)
 {
-    fixture f;
+    scoped(fixture) f;
     sgt_error err = {0};
     uint32_t kept = s->variants;
     s->variants = SGT_VARIANT_GRADIENTS_WRITTEN;
@@ -84,5 +84,4 @@ void gradients_written(step_check *s)
            err.text);
     free(tokens);
     b->close(b);
-    fixture_free(&f);
 }

@@ -7,7 +7,13 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "tests/scoped.h"
 #include "tokenize/sgt_tokenize.h"
+#include "tokenize/text/pattern.h"
+
+SCOPED_POINTER(sgt_vocab, sgt_vocab_free)
+SCOPED_POINTER(sgt_encoder, sgt_encoder_free)
+SCOPED_POINTER(sgt_pattern, sgt_pattern_free)
 
 #define VECTORS "tests/data/tokenize/"
 

@@ -77,7 +77,7 @@ char *mixed_text(uint64_t seed, size_t *n, int odd)
 /* Add the document text[n] to the stream. */
 static void add_document(stream *s, sgt_encoder *e, const char *text, size_t n, int replace)
 {
-    char *good = malloc(3 * n + 1);
+    scoped_memory char *good = malloc(3 * n + 1);
     if (replace) n = sgt_utf8_replace((uint8_t *)good, (const uint8_t *)text, n);
     s->ids = realloc(s->ids, (s->count + n + 1) * sizeof *s->ids);
     s->starts = realloc(s->starts, (s->documents + 2) * sizeof *s->starts);
@@ -85,19 +85,18 @@ static void add_document(stream *s, sgt_encoder *e, const char *text, size_t n, 
     s->starts[s->documents++] = s->count;
     s->ids[s->count++] = 50256;
     s->count += sgt_encode(e, replace ? good : text, n, s->ids + s->count);
-    free(good);
 }
 
 stream slow_stream(const char *const *paths, size_t count, const sgt_tokenize_options *o, int split)
 {
-    sgt_vocab *v;
-    sgt_encoder *e;
+    scoped(sgt_vocab) *v = NULL;
+    scoped(sgt_encoder) *e = NULL;
     stream s = {.starts = calloc(1, sizeof *s.starts)};
     must(sgt_vocab_gpt2(&v, why));
     must(sgt_encoder_new(&e, v, why));
     for (size_t i = 0; i < count; i++) {
         const char *slash = strrchr(paths[i], '/'), *name = slash ? slash + 1 : paths[i];
-        char *text;
+        scoped_memory char *text = NULL;
         const size_t n = get_file(&text, paths[i]);
         /* a document's position is its literal's, and its text begins after that */
         size_t position = 0, from = o->special_eot && n >= 13 && !memcmp(text, EOT, 13) ? 13 : 0;
@@ -109,10 +108,7 @@ stream slow_stream(const char *const *paths, size_t count, const sgt_tokenize_op
                              o->invalid_utf8 == SGT_INVALID_REPLACE);
             if (!found) break;
         }
-        free(text);
     }
-    sgt_encoder_free(e);
-    sgt_vocab_free(v);
     return s;
 }
 
@@ -124,7 +120,7 @@ void free_stream(stream *s)
 
 static void expect_index(const char *path, const stream *s, uint64_t from, uint64_t to)
 {
-    char *bytes;
+    scoped_memory char *bytes = NULL;
     size_t n = get_file(&bytes, path), want = 0;
     for (size_t i = 0; i < s->documents; i++) {
         if (s->starts[i] < from || s->starts[i] >= to) continue;
@@ -134,7 +130,6 @@ static void expect_index(const char *path, const stream *s, uint64_t from, uint6
         cr_assert_eq(start, s->starts[i] - from, "%s: document %zu", path, i);
     }
     cr_assert_eq(n, 8 * want, "%s: %zu bytes for %zu documents", path, n, want);
-    free(bytes);
 }
 
 void expect_shards(const char *out, const char *split, const stream *s, uint64_t shard_tokens)
@@ -168,16 +163,15 @@ void expect_shards(const char *out, const char *split, const stream *s, uint64_t
 static size_t count_names(const char *path)
 {
     size_t n = 0;
-    DIR *d = opendir(path);
+    scoped(DIR) *d = opendir(path);
     cr_assert(d, "%s", path);
     while (readdir(d)) n++;
-    closedir(d);
     return n;
 }
 
 void expect_same_folders(const char *a, const char *b)
 {
-    DIR *d = opendir(a);
+    scoped(DIR) *d = opendir(a);
     cr_assert(d, "%s", a);
     cr_assert_eq(count_names(a), count_names(b), "%s and %s hold different names", a, b);
     for (const struct dirent *e; (e = readdir(d));) {
@@ -193,7 +187,6 @@ void expect_same_folders(const char *a, const char *b)
         free(p);
         free(q);
     }
-    closedir(d);
 }
 
 int folder_is_gone(const char *path)

@@ -4,7 +4,7 @@
 #ifndef SGT_TESTS_PIPELINE_H
 #define SGT_TESTS_PIPELINE_H
 
-#include "tokenize/sgt_tokenize.h"
+#include "tests/tokenize/common.h"
 
 #include <stddef.h>
 #include <stdint.h>

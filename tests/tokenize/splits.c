@@ -58,7 +58,7 @@ size_t pieces_by_pattern(sgt_pattern *p, const uint8_t *s, size_t n, size_t *end
 void hold_levels(const uint8_t *s, size_t n, size_t most, const size_t *want, size_t count,
                  const char *what)
 {
-    size_t *ours = malloc((n + 1) * sizeof *ours);
+    scoped_memory size_t *ours = malloc((n + 1) * sizeof *ours);
     cr_assert(ours);
     for (const char *const *level = split_levels(); *level; level++)
         for (int many = n <= most; many < 2;
@@ -76,5 +76,4 @@ void hold_levels(const uint8_t *s, size_t n, size_t most, const size_t *want, si
                            what, *level, i, n, i < have ? ours[i] : 0, i < count ? want[i] : 0,
                            shown, hex);
         }
-    free(ours);
 }

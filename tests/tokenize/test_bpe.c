@@ -86,9 +86,9 @@ static size_t merging_bytes(const sgt_vocab *v, rng *r, uint8_t *out, size_t n)
 
 Test(bpe, three_ways_and_the_definition_agree)
 {
-    sgt_vocab *v = gpt2();
-    sgt_encoder *e = new_encoder(v);
-    uint16_t *by_name = make_names(v);
+    scoped(sgt_vocab) *v = gpt2();
+    scoped(sgt_encoder) *e = new_encoder(v);
+    scoped_memory uint16_t *by_name = make_names(v);
     uint64_t seed = test_seed();
     rng r = {seed, 0};
     for (int i = 0; i < 20000; i++) {
@@ -104,9 +104,6 @@ Test(bpe, three_ways_and_the_definition_agree)
         if (n > SGT_BPE_SCAN_MAX) continue;
         expect_ids(sgt_bpe_scan(v, s, n, got), "scan, SEED=%llu, %d", (unsigned long long)seed, i);
     }
-    free(by_name);
-    sgt_encoder_free(e);
-    sgt_vocab_free(v);
 }
 
 /* ---- every CPU level against the definition ---- */
@@ -144,30 +141,26 @@ static size_t encode_by_scan(const sgt_vocab *v, sgt_encoder *e, const uint8_t *
  * Encode each text twice: the second time, the encoder's tables hold its words. */
 Test(bpe, levels_agree_with_the_definition)
 {
-    sgt_vocab *v = gpt2();
+    scoped(sgt_vocab) *v = gpt2();
     uint64_t seed = test_seed();
     for (int l = 0; l < LEVELS; l++) {
-        sgt_encoder *e = encoder_at(v, levels[l]);
+        scoped(sgt_encoder) *e = encoder_at(v, levels[l]);
         rng r = {seed, 0};
         for (int i = 0; e && i < 3000; i++) {
             size_t n = i < 150 ? (size_t)i : below(&r, i % 20 ? 400 : 20000);
-            uint8_t *s = malloc(n + 1);
+            scoped_memory uint8_t *s = malloc(n + 1);
             n = i % 3 ? hard_text(&r, s, n, i % 2) : merging_bytes(v, &r, s, n);
             s = realloc(s, n + !n);
-            uint16_t *want = malloc(n * sizeof *want + 1), *got = malloc(n * sizeof *got + 1);
+            scoped_memory uint16_t *want = malloc(n * sizeof *want + 1),
+                                   *got = malloc(n * sizeof *got + 1);
             size_t count = encode_by_scan(v, e, s, n, want);
             for (int again = 0; again < 2; again++) {
                 expect_ids(sgt_encode(e, s, n, got), "%s, SEED=%llu, %d", levels[l],
                            (unsigned long long)seed, i);
             }
-            free(s);
-            free(want);
-            free(got);
         }
-        sgt_encoder_free(e);
     }
     sgt_cpu_limit("auto", NULL);
-    sgt_vocab_free(v);
 }
 
 /* Encode every token, alone and with one of some bytes after it. Some of these words are in the
@@ -175,9 +168,9 @@ Test(bpe, levels_agree_with_the_definition)
 Test(bpe, levels_agree_on_every_token)
 {
     static const char behind[] = {0, 'e', ' ', '\'', '\xC3', '\xFF'};
-    sgt_vocab *v = gpt2();
+    scoped(sgt_vocab) *v = gpt2();
     for (int l = 0; l < LEVELS; l++) {
-        sgt_encoder *e = encoder_at(v, levels[l]);
+        scoped(sgt_encoder) *e = encoder_at(v, levels[l]);
         for (uint32_t id = 0; e && id < sgt_vocab_eot(v); id++)
             for (size_t b = 0; b < sizeof behind; b++) {
                 uint8_t s[256];
@@ -193,10 +186,8 @@ Test(bpe, levels_agree_on_every_token)
                 cr_assert(sgt_encode_piece(e, s, n - 1, got) == 1 && got[0] == id, "%s, token %u",
                           levels[l], id);
             }
-        sgt_encoder_free(e);
     }
     sgt_cpu_limit("auto", NULL);
-    sgt_vocab_free(v);
 }
 
 /* ---- cuts ---- */
@@ -205,7 +196,7 @@ Test(bpe, levels_agree_on_every_token)
  * are allowed. */
 Test(cuts, are_where_no_token_joins)
 {
-    sgt_vocab *v = gpt2();
+    scoped(sgt_vocab) *v = gpt2();
     int may = 0, are = 0;
     for (unsigned pair = 0; pair < 65536; pair++) {
         const uint8_t s[2] = {(uint8_t)(pair >> 8), (uint8_t)pair};
@@ -216,7 +207,6 @@ Test(cuts, are_where_no_token_joins)
         are += cut;
     }
     cr_assert_gt(are, may * 9 / 10, "%d of %d", are, may);
-    sgt_vocab_free(v);
 }
 
 /* Random tables of pairs: more kinds of first bytes than there are bits, and an empty table. */
@@ -244,7 +234,7 @@ Test(cuts, hold_for_any_table_of_pairs)
  * where that is allowed. */
 Test(cuts, split_pieces_in_parts_at_every_level)
 {
-    sgt_vocab *v = gpt2();
+    scoped(sgt_vocab) *v = gpt2();
     uint64_t seed = test_seed();
     for (int l = 0; l < LEVELS; l++) {
         rng r = {seed, 0};
@@ -274,7 +264,6 @@ Test(cuts, split_pieces_in_parts_at_every_level)
         }
     }
     sgt_cpu_limit("auto", NULL);
-    sgt_vocab_free(v);
 }
 
 /* ---- properties that the methods rely on ---- */
@@ -282,7 +271,7 @@ Test(cuts, split_pieces_in_parts_at_every_level)
 /* The perfect hash finds every merge, and finds nothing for as many pairs without a merge. */
 Test(pairs, tell_every_merge_and_nothing_else)
 {
-    sgt_vocab *v = gpt2();
+    scoped(sgt_vocab) *v = gpt2();
     rng r = {5, 0};
     for (uint32_t id = 256; id < sgt_vocab_eot(v); id++) {
         cr_assert_eq(sgt_pair(&v->pairs, v->halves[id][0], v->halves[id][1]), id);
@@ -293,7 +282,6 @@ Test(pairs, tell_every_merge_and_nothing_else)
                   right);
     }
     cr_assert_eq(sgt_pair(&v->pairs, 65535, 65535), SGT_NO_TOKEN);
-    sgt_vocab_free(v);
 }
 
 /* A table can be made for 65,279 random pairs, the most that 16-bit ids allow. */
@@ -318,8 +306,8 @@ Test(pairs, sixty_five_thousand_random_ones_have_a_table)
 /* sgt_bpe_steps relies on this: the merges make each token from its own bytes. */
 Test(bpe, every_token_is_what_its_bytes_merge_to)
 {
-    sgt_vocab *v = gpt2();
-    sgt_encoder *e = new_encoder(v);
+    scoped(sgt_vocab) *v = gpt2();
+    scoped(sgt_encoder) *e = new_encoder(v);
     for (uint32_t id = 0; id < sgt_vocab_eot(v); id++) {
         uint16_t ids[256];
         size_t n;
@@ -328,16 +316,14 @@ Test(bpe, every_token_is_what_its_bytes_merge_to)
             cr_assert(sgt_bpe_scan(v, s, n, ids) == 1 && ids[0] == id, "token %u", id);
         cr_assert(sgt_bpe_steps(e, s, n, ids) == 1 && ids[0] == id, "token %u", id);
     }
-    sgt_encoder_free(e);
-    sgt_vocab_free(v);
 }
 
 /* Encode more different pieces than the tables hold, each twice: evicted or kept entries must not
  * change the ids. */
 Test(bpe, what_the_table_forgot_changes_nothing)
 {
-    sgt_vocab *v = gpt2();
-    sgt_encoder *e = new_encoder(v);
+    scoped(sgt_vocab) *v = gpt2();
+    scoped(sgt_encoder) *e = new_encoder(v);
     rng r = {7, 0};
     for (int i = 0; i < 400000; i++) {
         uint8_t s[16];
@@ -351,8 +337,6 @@ Test(bpe, what_the_table_forgot_changes_nothing)
             cr_assert_arr_eq(got, want, count * sizeof *want);
         }
     }
-    sgt_encoder_free(e);
-    sgt_vocab_free(v);
 }
 
 /* Return the smallest of three CPU times of this thread, in seconds. */
@@ -378,10 +362,10 @@ Test(bpe, long_runs_take_linear_time)
     static const char *const units[] = {
         "a",    "=",        "7",     " ", "\n", " \n", "\xE0\xB8\x81", "\xE4\xB8\xAD",
         "\xFF", "\xF0\x9F", "random"};
-    sgt_vocab *v = gpt2();
-    sgt_encoder *e = new_encoder(v);
-    uint8_t *s = malloc(large);
-    uint16_t *ids = malloc(large * sizeof *ids);
+    scoped(sgt_vocab) *v = gpt2();
+    scoped(sgt_encoder) *e = new_encoder(v);
+    scoped_memory uint8_t *s = malloc(large);
+    scoped_memory uint16_t *ids = malloc(large * sizeof *ids);
     sgt_vocab_need_trie(v); /* made once per vocabulary, so it is not timed */
     for (size_t u = 0; u < sizeof units / sizeof *units; u++) {
         size_t len = strlen(units[u]);
@@ -393,27 +377,22 @@ Test(bpe, long_runs_take_linear_time)
         cr_assert_lt(whole, 64 * t + 0.01, "'%s': %.1f ms for 64 KiB, %.1f ms for 1 MiB", units[u],
                      t * 1e3, whole * 1e3);
     }
-    free(s);
-    free(ids);
-    sgt_encoder_free(e);
-    sgt_vocab_free(v);
 }
 
 static void *encode_long(void *shared)
 {
-    sgt_encoder *e = new_encoder(shared);
+    scoped(sgt_encoder) *e = new_encoder(shared);
     uint8_t s[5000];
     uint16_t ids[5000];
     for (size_t i = 0; i < sizeof s; i++) s[i] = (uint8_t)('a' + i * i % 26);
     uint32_t crc = crc32_of(0, ids, sgt_encode(e, s, sizeof s, ids) * sizeof *ids);
-    sgt_encoder_free(e);
     return (void *)(uintptr_t)crc;
 }
 
 Test(bpe, threads_that_need_the_trie_at_once_share_it)
 {
     for (int round = 0; round < 10; round++) {
-        sgt_vocab *v = gpt2();
+        scoped(sgt_vocab) *v = gpt2();
         pthread_t t[4];
         void *first, *other;
         for (int i = 0; i < 4; i++) cr_assert_eq(pthread_create(&t[i], NULL, encode_long, v), 0);
@@ -422,6 +401,5 @@ Test(bpe, threads_that_need_the_trie_at_once_share_it)
             pthread_join(t[i], &other);
             cr_assert_eq(other, first);
         }
-        sgt_vocab_free(v);
     }
 }

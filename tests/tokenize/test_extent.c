@@ -52,26 +52,24 @@ static size_t put_run(rng *r, uint8_t *out, size_t n, uint32_t kind)
 static void expect_same(sgt_encoder *e, const uint8_t *text, size_t cut, size_t n, const char *what,
                         uint64_t seed)
 {
-    uint16_t *whole = malloc(n * sizeof *whole), *parts = malloc(n * sizeof *parts);
+    scoped_memory uint16_t *whole = malloc(n * sizeof *whole), *parts = malloc(n * sizeof *parts);
     size_t want = sgt_encode(e, text, n, whole), left = sgt_encode(e, text, cut, parts);
     size_t got = left + sgt_encode(e, text + cut, n - cut, parts + left);
     cr_assert_eq(got, want, "%s: SEED=%llu: cut at %zu of %zu", what, (unsigned long long)seed, cut,
                  n);
     cr_assert_arr_eq(parts, whole, want * sizeof *whole, "%s: SEED=%llu", what,
                      (unsigned long long)seed);
-    free(whole);
-    free(parts);
 }
 
 Test(extent, cutting_long_pieces_changes_nothing)
 {
     static const char *const ends[] = {"",  "s",    "'s it", " text", "\n", " \n",
                                        "=", "\xC3", "9",     "  x",   "'",  "re"};
-    sgt_vocab *v = gpt2();
-    sgt_encoder *e = new_encoder(v);
+    scoped(sgt_vocab) *v = gpt2();
+    scoped(sgt_encoder) *e = new_encoder(v);
     uint64_t seed = test_seed();
     rng r = {seed, 0};
-    uint8_t *text = malloc(3 * MOST);
+    scoped_memory uint8_t *text = malloc(3 * MOST);
     size_t found[KINDS + 1] = {0};
     for (uint32_t i = 0; i < 1200; i++) {
         uint32_t kind = i % (KINDS + 1);
@@ -94,9 +92,6 @@ Test(extent, cutting_long_pieces_changes_nothing)
     }
     for (uint32_t k = 0; k <= KINDS; k++)
         cr_assert_geq(found[k], 59, "SEED=%llu: kind %u", (unsigned long long)seed, k);
-    free(text);
-    sgt_encoder_free(e);
-    sgt_vocab_free(v);
 }
 
 /* Return a vocabulary in which tokens depend much on what follows them: few letters, and merges in
@@ -148,8 +143,8 @@ Test(extent, vocabularies_of_chance)
     rng r = {seed, 0};
     size_t found = 0;
     for (int i = 0; i < 300; i++) {
-        sgt_vocab *v = chance_vocab(&r);
-        sgt_encoder *e = new_encoder(v);
+        scoped(sgt_vocab) *v = chance_vocab(&r);
+        scoped(sgt_encoder) *e = new_encoder(v);
         uint8_t text[900];
         uint16_t want[900], got[900];
         uint32_t letters = 1 + below(&r, 3);
@@ -168,8 +163,6 @@ Test(extent, vocabularies_of_chance)
             cr_assert_arr_eq(got, want, count * sizeof *got, "SEED=%llu: %d",
                              (unsigned long long)seed, i);
         }
-        sgt_encoder_free(e);
-        sgt_vocab_free(v);
     }
     cr_assert_geq(found, 150, "SEED=%llu", (unsigned long long)seed);
 }
@@ -178,8 +171,8 @@ Test(extent, vocabularies_of_chance)
  * their values. */
 Test(extent, cuts_hold_for_replaced_text)
 {
-    sgt_vocab *v = gpt2();
-    sgt_encoder *e = new_encoder(v);
+    scoped(sgt_vocab) *v = gpt2();
+    scoped(sgt_encoder) *e = new_encoder(v);
     uint64_t seed = test_seed();
     rng r = {seed, 0};
     for (int i = 0; i < 20000; i++) {
@@ -201,6 +194,4 @@ Test(extent, cuts_hold_for_replaced_text)
         cr_assert_arr_eq(parts, whole, want * sizeof *whole, "SEED=%llu: %d",
                          (unsigned long long)seed, i);
     }
-    sgt_encoder_free(e);
-    sgt_vocab_free(v);
 }

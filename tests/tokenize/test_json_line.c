@@ -14,7 +14,7 @@ static const char *read_line(const char *field, const char *line, size_t n, char
                              sgt_json_text *t)
 {
     sgt_json_path path;
-    uint8_t *copy = malloc(n + 1 + SGT_JSON_PAD), *scratch = malloc(n + SGT_JSON_PAD);
+    scoped_memory uint8_t *copy = malloc(n + 1 + SGT_JSON_PAD), *scratch = malloc(n + SGT_JSON_PAD);
     cr_assert(copy && scratch);
     memcpy(copy, line, n);
     copy[n] = '\n';
@@ -23,21 +23,18 @@ static const char *read_line(const char *field, const char *line, size_t n, char
     const char *why = sgt_json_line(&path, copy, scratch, 1, t);
     *text = why ? NULL : malloc(t->length + 1);
     if (!why) memcpy(*text, copy + t->at, t->length);
-    free(copy);
-    free(scratch);
     return why;
 }
 
 static void expect_text(const char *field, const char *line, const char *want, size_t n,
                         uint64_t surrogates)
 {
-    char *text;
+    scoped_memory char *text = NULL;
     sgt_json_text t;
     const char *why = read_line(field, line, strlen(line), &text, &t);
     cr_assert_null(why, "%s: %s at %zu", line, why ? why : "", t.at);
     cr_assert(t.length == n && !memcmp(text, want, n), "%s: got %.*s", line, (int)t.length, text);
     cr_assert_eq(t.surrogates, surrogates, "%s", line);
-    free(text);
 }
 
 static void expect_bad(const char *line, size_t at, const char *want)
@@ -242,7 +239,7 @@ static void expect_value(const char *line, size_t n, const json_t *want, uint64_
     sgt_error err;
     sgt_json_path path;
     size_t at, length;
-    uint8_t *copy = malloc(n + 1 + SGT_JSON_PAD), *scratch = malloc(n + SGT_JSON_PAD);
+    scoped_memory uint8_t *copy = malloc(n + 1 + SGT_JSON_PAD), *scratch = malloc(n + SGT_JSON_PAD);
     cr_assert(copy && scratch && sgt_json_path_set(&path, "text", &err) == 0);
     memcpy(copy, line, n);
     copy[n] = '\n';
@@ -253,15 +250,13 @@ static void expect_value(const char *line, size_t n, const json_t *want, uint64_
     cr_assert(want ? json_equal(got, want) : length == 0, "SEED=%lu: %.*s: %.*s", seed, (int)n,
               line, (int)length, line + at);
     json_decref(got);
-    free(copy);
-    free(scratch);
 }
 
 Test(json_line, agrees_with_jansson)
 {
     uint64_t seed = test_seed(), good = 0, bad = 0;
     rng r = {seed, 0};
-    char *line = malloc(1 << 20);
+    scoped_memory char *line = malloc(1 << 20);
     for (int i = 0; i < 200000; i++) {
         size_t n = random_object(&r, line, 0);
         if (below(&r, 3)) n = damage(&r, line, n);
@@ -300,5 +295,4 @@ Test(json_line, agrees_with_jansson)
     }
     cr_assert(good > 50000 && bad > 50000, "SEED=%lu: %lu good lines, %lu bad ones", seed, good,
               bad);
-    free(line);
 }

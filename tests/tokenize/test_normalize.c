@@ -11,6 +11,8 @@
 #include "tokenize/text/utf8.h"
 #include "tokenize/vocab/vocab.h"
 
+SCOPED_STRUCT(sgt_normalizer, sgt_normalizer_free)
+
 static const sgt_normalize forms[] = {SGT_NORMALIZE_NFC, SGT_NORMALIZE_NFKC};
 
 /* Normalize s[0..n). The result is z's memory, valid until the next call. */
@@ -24,11 +26,10 @@ static const uint8_t *normal(sgt_normalizer *z, sgt_normalize form, const void *
 
 static void becomes(sgt_normalize form, const char *from, const char *to)
 {
-    sgt_normalizer z = {0};
+    scoped(sgt_normalizer) z = {0};
     size_t n;
     const uint8_t *out = normal(&z, form, from, strlen(from), &n);
     cr_assert(n == strlen(to) && !memcmp(out, to, n), "%s: %.*s", from, (int)n, (const char *)out);
-    sgt_normalizer_free(&z);
 }
 
 Test(normalize, some_by_hand)
@@ -69,7 +70,7 @@ Test(normalize, every_code_point_as_python_has_it)
 {
     size_t size, n;
     char *text = whole_file("tests/data/vocab/normalize.txt", &size), *line = text;
-    sgt_normalizer z = {0};
+    scoped(sgt_normalizer) z = {0};
     unsigned from, to, want[2];
     uint32_t checked = 0;
     for (; sscanf(line, "%x %x %x %x", &from, &to, &want[0], &want[1]) == 4;
@@ -88,7 +89,6 @@ Test(normalize, every_code_point_as_python_has_it)
         }
     /* 282,230 characters of Unicode 14.0.0, in both forms; no surrogates */
     cr_assert_eq(checked, 2 * 282230);
-    sgt_normalizer_free(&z);
     free(text);
 }
 
@@ -106,7 +106,7 @@ static void mark_seconds(uint8_t *second)
 
 Test(normalize, boundaries_are)
 {
-    uint8_t *second = calloc(0x110000, 1);
+    scoped_memory uint8_t *second = calloc(0x110000, 1);
     mark_seconds(second);
     for (int32_t cp = 0; cp < 0x110000; cp++)
         for (int compat = 0; compat < 2 && sgt_normalize_boundary((uint32_t)cp); compat++) {
@@ -119,14 +119,13 @@ Test(normalize, boundaries_are)
             cr_assert_eq(utf8proc_get_property(parts[0])->combining_class, 0, "U+%04X", cp);
             cr_assert_eq(second[parts[0]], 0, "U+%04X begins with what may combine", cp);
         }
-    free(second);
 }
 
 /* sgt_normalize_cut relies on this: no character's normal form ends in white space unless the
  * character is white space, and ASCII never changes. */
 Test(normalize, makes_no_white_space_at_an_end)
 {
-    sgt_normalizer z = {0};
+    scoped(sgt_normalizer) z = {0};
     uint8_t s[8];
     size_t n;
     for (uint32_t cp = 0; cp < 0x110000; cp++) {
@@ -139,7 +138,6 @@ Test(normalize, makes_no_white_space_at_an_end)
             cr_assert_neq(sgt_unicode_class(last), SGT_CLASS_SPACE, "U+%04X", cp);
         if (cp < 0x80) cr_assert(n == 1 && out[0] == cp);
     }
-    sgt_normalizer_free(&z);
 }
 
 /* Write random text with many combining marks. Its normal form must equal utf8proc's. Cut where
@@ -163,7 +161,7 @@ static size_t marked_text(rng *r, uint8_t *out, size_t max)
 Test(normalize, any_text_as_a_whole_and_in_parts)
 {
     rng r = {test_seed(), 0};
-    sgt_normalizer z = {0}, parts = {0};
+    scoped(sgt_normalizer) z = {0}, parts = {0};
     sgt_vocab *all[MOST_RULES];
     sgt_encoder *encoders[MOST_RULES];
     uint8_t s[600];
@@ -174,13 +172,12 @@ Test(normalize, any_text_as_a_whole_and_in_parts)
         const int newlines = !sgt_vocab_known_rule(all[i / 2 % rules]);
         size_t n = marked_text(&r, s, 16 + below(&r, sizeof s - 16)), got, count = 0;
         for (int f = 0; f < 2; f++) {
-            uint8_t *want = NULL;
+            scoped_memory uint8_t *want = NULL;
             const int options = UTF8PROC_STABLE | UTF8PROC_COMPOSE | (f ? UTF8PROC_COMPAT : 0);
             utf8proc_ssize_t want_n = utf8proc_map(s, (utf8proc_ssize_t)n, &want, options);
             const uint8_t *out = normal(&z, forms[f], s, n, &got);
             cr_assert(want_n == (utf8proc_ssize_t)got && !memcmp(want, out, got),
                       "seed %llu, text %d, form %d", (unsigned long long)r.key, i, f);
-            free(want);
         }
         const uint8_t *out = normal(&z, forms[i & 1], s, n, &got);
         size_t ids = sgt_encode(e, out, got, whole), from = 0;
@@ -196,8 +193,6 @@ Test(normalize, any_text_as_a_whole_and_in_parts)
                   "seed %llu, text %d in parts", (unsigned long long)r.key, i);
     }
     free_rules(all, encoders, rules);
-    sgt_normalizer_free(&z);
-    sgt_normalizer_free(&parts);
 }
 
 /* Half a million marks follow one letter, in the worst order for sorting by swaps, which would take
@@ -205,8 +200,8 @@ Test(normalize, any_text_as_a_whole_and_in_parts)
 Test(normalize, many_marks_take_linear_time, .timeout = 10)
 {
     const size_t marks = 500000;
-    sgt_normalizer z = {0};
-    uint8_t *s = malloc(1 + 4 * marks);
+    scoped(sgt_normalizer) z = {0};
+    scoped_memory uint8_t *s = malloc(1 + 4 * marks);
     size_t n = 0, got;
     s[n++] = 'a';
     for (size_t i = 0; i < marks; i++) n += put_utf8(s + n, 0x0301);
@@ -215,8 +210,6 @@ Test(normalize, many_marks_take_linear_time, .timeout = 10)
     /* U+1EA1, then all other marks: first those of the lower class */
     cr_assert_eq(got, 3 + 2 * (2 * marks - 1));
     cr_assert(!memcmp(out, "\u1EA1\u0323", 5) && !memcmp(out + got - 2, "\u0301", 2));
-    free(s);
-    sgt_normalizer_free(&z);
 }
 
 Test(normalize, cuts_are_before_white_space_alone)

@@ -14,9 +14,8 @@ TestSuite(pipeline, .init = enter_scratch, .fini = leave_scratch);
 
 static void put_mixed(const char *path, uint64_t seed, size_t n, int odd)
 {
-    char *text = mixed_text(seed, &n, odd);
+    scoped_memory char *text = mixed_text(seed, &n, odd);
     put_text(path, text, n);
-    free(text);
 }
 
 static sgt_tokenize_result tokenize(sgt_tokenize_options o, const char *input, const char *out)
@@ -44,10 +43,9 @@ static uint64_t text_bytes(const char *const *paths, size_t count, int special)
     const sgt_literal l = {"<|endoftext|>", 1};
     uint64_t bytes = 0;
     for (size_t i = 0; i < count; i++) {
-        char *text;
+        scoped_memory char *text = NULL;
         const size_t n = get_file(&text, paths[i]);
         bytes += n - (special ? 13 * sgt_literal_count(&l, (const uint8_t *)text, n) : 0);
-        free(text);
     }
     return bytes;
 }

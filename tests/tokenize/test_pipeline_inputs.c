@@ -48,7 +48,7 @@ static char *put_documents(const char *prefix, uint64_t seed, int count, size_t 
     for (int i = 0; i < count; i++) {
         char path[32];
         size_t n = sgt_philox_u64(seed, (uint64_t)i, 1) % (most + 1);
-        char *text = mixed_text(seed + (uint64_t)i, &n, 0);
+        scoped_memory char *text = mixed_text(seed + (uint64_t)i, &n, 0);
         n = sgt_utf8_valid((uint8_t *)text, n); /* cut a character that the end breaks off */
         snprintf(path, sizeof path, "%s%02d", prefix, i);
         put_text(path, text, n);
@@ -56,7 +56,6 @@ static char *put_documents(const char *prefix, uint64_t seed, int count, size_t 
         at += sprintf(at, "{\"n\": %d, \"text\": ", i);
         at += put_string(at, text, n, seed);
         at = stpcpy(at, i % 5 ? "}\n" : "}\r\n");
-        free(text);
     }
     *size = (size_t)(at - lines);
     return lines;
@@ -76,11 +75,10 @@ static void put_gz(const char *path, const char *bytes, size_t n)
 static void put_zst(const char *path, const char *bytes, size_t n)
 {
     size_t room = ZSTD_compressBound(n);
-    char *packed = malloc(room);
+    scoped_memory char *packed = malloc(room);
     size_t got = ZSTD_compress(packed, room, bytes, n, 3);
     cr_assert(!ZSTD_isError(got));
     put_text(path, packed, got);
-    free(packed);
 }
 
 /* Write in/a.jsonl, in/b.jsonl.gz, in/c.ndjson.zst and in/d.gz; and their documents as files in
@@ -100,10 +98,9 @@ static void put_inputs(void)
     put_zst("in/c.ndjson.zst", lines, n);
     free(lines);
     n = 30000;
-    char *text = mixed_text(400, &n, 1);
+    scoped_memory char *text = mixed_text(400, &n, 1);
     put_text("text/d", text, n);
     put_gz("in/d.gz", text, n);
-    free(text);
 }
 
 static int tokenize(sgt_tokenize_options *o, const char *input, const char *out, sgt_error *err)
@@ -186,7 +183,7 @@ Test(pipeline_inputs, packed_file_with_other_content)
     sgt_error err;
     stopper s = {.after = 12};
     size_t n = 60000;
-    char *text = mixed_text(500, &n, 0);
+    scoped_memory char *text = mixed_text(500, &n, 0);
     mkdir("in", 0777);
     /* stored, not compressed, so that the size does not depend on the content */
     gzFile f = gzopen("in/a.gz", "wb0");
@@ -213,5 +210,4 @@ Test(pipeline_inputs, packed_file_with_other_content)
     must(tokenize(&o, "in", "out", why));
     must(tokenize(&o, "in", "whole", why));
     expect_same_folders("whole", "out");
-    free(text);
 }

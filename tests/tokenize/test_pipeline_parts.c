@@ -15,6 +15,9 @@
 #include "tests/expect.h"
 #include "tests/tokenize/pipeline.h"
 
+SCOPED_POINTER(sgt_text_feed, sgt_text_feed_close)
+SCOPED_STRUCT(sgt_unit, sgt_unit_free)
+
 TestSuite(pipeline_parts, .init = enter_scratch, .fini = leave_scratch);
 
 static sgt_corpus *list(const char *input)
@@ -43,16 +46,15 @@ Test(pipeline_parts, feed_gives_every_byte_once)
     for (int i = 0; i < 5; i++) {
         char path[16];
         size_t n = (size_t)(i * 900);
-        char *text = mixed_text((uint64_t)i, &n, 1);
+        scoped_memory char *text = mixed_text((uint64_t)i, &n, 1);
         snprintf(path, sizeof path, "in/%d", i);
         put_text(path, text, n);
-        free(text);
     }
     sgt_corpus *c = list("in");
     for (size_t k = 0; k < 5; k++) {
         sgt_error err;
-        sgt_unit u;
-        sgt_text_feed *f = feed(c, pieces[k], 0, 0);
+        scoped(sgt_unit) u;
+        scoped(sgt_text_feed) *f = feed(c, pieces[k], 0, 0);
         uint64_t file = 0, offset = 0;
         char *text = NULL;
         int rc;
@@ -74,8 +76,6 @@ Test(pipeline_parts, feed_gives_every_byte_once)
             }
         cr_assert_eq(rc, 1);
         cr_assert_eq(file, 5);
-        sgt_text_feed_close(f);
-        sgt_unit_free(&u);
     }
     sgt_corpus_free(c);
 }
@@ -85,9 +85,9 @@ Test(pipeline_parts, feed_gives_every_byte_once)
 static void expect_long_pieces(const char *text, size_t n, int replaced, size_t most)
 {
     sgt_error err;
-    sgt_vocab *v;
-    sgt_encoder *e;
-    sgt_unit u;
+    scoped(sgt_vocab) *v = NULL;
+    scoped(sgt_encoder) *e = NULL;
+    scoped(sgt_unit) u;
     put_text("in/a", text, n);
     sgt_corpus *c = list("in");
     cr_assert(sgt_vocab_gpt2(&v, &err) == 0 && sgt_encoder_new(&e, v, &err) == 0 &&
@@ -100,10 +100,11 @@ static void expect_long_pieces(const char *text, size_t n, int replaced, size_t 
                                 .replaced = replaced,
                                 .long_piece = 4000,
                                 .literal = {"<|endoftext|>", 1}};
-    sgt_text_feed *f;
+    scoped(sgt_text_feed) *f = NULL;
     must(sgt_text_feed_open(&f, &fo, why));
-    uint16_t *whole = malloc(3 * n * sizeof *whole), *parts = malloc(3 * (n + 1) * sizeof *parts);
-    uint8_t *twin = malloc(3 * n);
+    scoped_memory uint16_t *whole = malloc(3 * n * sizeof *whole),
+                           *parts = malloc(3 * (n + 1) * sizeof *parts);
+    scoped_memory uint8_t *twin = malloc(3 * n);
     memcpy(twin, text, n);
     size_t m = replaced ? sgt_utf8_replace(twin, (const uint8_t *)text, n) : n;
     size_t want = sgt_encode(e, twin, m, whole), got = 0;
@@ -117,13 +118,6 @@ static void expect_long_pieces(const char *text, size_t n, int replaced, size_t 
     cr_assert_eq(rc, 1);
     cr_assert_eq(got, want + 1); /* one more: the end-of-text id */
     cr_assert_arr_eq(parts + 1, whole, want * sizeof *whole);
-    free(twin);
-    free(whole);
-    free(parts);
-    sgt_text_feed_close(f);
-    sgt_unit_free(&u);
-    sgt_encoder_free(e);
-    sgt_vocab_free(v);
     sgt_corpus_free(c);
 }
 
@@ -131,7 +125,7 @@ Test(pipeline_parts, long_pieces_are_cut_by_their_tokens)
 {
     enum { N = 50000 };
     static const char kinds[] = {0, ' ', 'a', '0', '=', '\'', '\xFF'};
-    char *text = malloc(N);
+    scoped_memory char *text = malloc(N);
     mkdir("in", 0777);
     for (size_t k = 0; k < sizeof kinds; k++) {
         memset(text, kinds[k], N);
@@ -146,7 +140,6 @@ Test(pipeline_parts, long_pieces_are_cut_by_their_tokens)
     /* runs of three classes of characters */
     for (size_t i = 0; i < N; i += 9000) memset(text + i, i / 9000 & 1 ? ' ' : '<', 3000);
     expect_long_pieces(text, N, 0, 8000);
-    free(text);
 }
 
 /* Read one unit of in/a, then call `change`, which gives the file this size, and expect an error. */
@@ -154,14 +147,14 @@ static void expect_change(void (*change)(void), int size)
 {
     char want[128];
     sgt_error err;
-    sgt_unit u;
+    scoped(sgt_unit) u;
     size_t n = 10000;
     char *text = mixed_text(1, &n, 0);
     mkdir("in", 0777);
     put_text("in/a", text, n);
     free(text);
     sgt_corpus *c = list("in");
-    sgt_text_feed *f = feed(c, 1000, 0, 0);
+    scoped(sgt_text_feed) *f = feed(c, 1000, 0, 0);
     int rc;
     must(sgt_unit_new(&u, why));
     must(sgt_text_feed_next(f, &u, why));
@@ -174,8 +167,6 @@ static void expect_change(void (*change)(void), int size)
         size);
     cr_assert_str_eq(err.text, want);
     cr_assert_eq(sgt_text_feed_next(f, &u, &err), SGT_EIO); /* the same error again */
-    sgt_text_feed_close(f);
-    sgt_unit_free(&u);
     sgt_corpus_free(c);
 }
 
@@ -206,7 +197,7 @@ Test(pipeline_parts, stretch_that_cannot_be_cut)
         "in/a.jsonl: offset 5: more than 1 MiB without a newline",
         "in/b.txt: offset 5: more than 1 MiB of text that cannot be cut"};
     const size_t most = 1 << 20;
-    char *text = malloc(most + 8);
+    scoped_memory char *text = malloc(most + 8);
     memset(text, 'a', most + 8);
     memcpy(text, "{}= \n", 5); /* text can be cut after the sign or the newline */
     mkdir("in", 0777);
@@ -214,8 +205,8 @@ Test(pipeline_parts, stretch_that_cannot_be_cut)
         if (i) memcpy(text, "a  b=", 5);
         for (size_t more = 0; more < 2; more++) {
             sgt_error err;
-            sgt_unit u;
-            sgt_text_feed *f;
+            scoped(sgt_unit) u;
+            scoped(sgt_text_feed) *f = NULL;
             put_text(paths[i], text, 5 + most + 2 * more);
             sgt_corpus *c = list(paths[i]);
             sgt_text_feed_options o = {.corpus = c, .piece = 4096, .extent = most};
@@ -225,12 +216,9 @@ Test(pipeline_parts, stretch_that_cannot_be_cut)
             cr_assert_eq(rc, more ? SGT_EFORMAT : 1, "%s", err.text);
             cr_assert_eq(units, more ? 1 : 2);
             if (more) cr_assert_str_eq(err.text, wants[i]);
-            sgt_text_feed_close(f);
-            sgt_unit_free(&u);
             sgt_corpus_free(c);
         }
     }
-    free(text);
 }
 
 /* No cut is inside a literal <|endoftext|>, even if only its beginning has been read. If it begins
@@ -239,7 +227,7 @@ Test(pipeline_parts, stretch_that_cannot_be_cut)
 Test(pipeline_parts, literals_are_never_cut)
 {
     size_t n = 60000;
-    char *text = mixed_text(11, &n, 1);
+    scoped_memory char *text = mixed_text(11, &n, 1);
     for (uint64_t i = 0; i < 6000; i++) {
         size_t from = sgt_philox_u64(1, i, 0) % (n - 200), len = 1 + sgt_philox_u64(2, i, 0) % 150;
         const sgt_literal l = {"<|endoftext|>", i % 2};
@@ -267,7 +255,6 @@ Test(pipeline_parts, literals_are_never_cut)
     cr_assert_eq(sgt_literal_around(&plain, two, 14, 13), 1);
     cr_assert_eq(sgt_literal_around(&plain, two, 7, 7), 1);
     cr_assert_eq(sgt_literal_around(&plain, two, 7, 1), 1);
-    free(text);
 }
 
 /* The split depends only on name and position. The values are recorded, so that it never changes by
@@ -295,7 +282,7 @@ Test(pipeline_parts, split)
 Test(pipeline_parts, torn_journal)
 {
     sgt_journal *j;
-    char *bytes;
+    scoped_memory char *bytes = NULL;
     static const char options[] = "{\"a\": 1}";
     mkdir("w", 0777);
     must(sgt_journal_create(&j, "w", 0x1234, options, why));
@@ -335,7 +322,6 @@ Test(pipeline_parts, torn_journal)
         cr_assert(j->states < 4 && j->count[0] == j->states);
         sgt_journal_close(j);
     }
-    free(bytes);
 }
 
 Test(pipeline_parts, names_in_json)
@@ -350,12 +336,10 @@ Test(pipeline_parts, names_in_json)
                                        "\"path\": \"é\""};
     cr_assert_eq(c->count, 3);
     for (size_t i = 0; i < 3; i++) {
-        char *name = sgt_corpus_json_name(c, i);
+        scoped_memory char *name = sgt_corpus_json_name(c, i);
         cr_assert_str_eq(name, want[i]);
-        free(name);
     }
-    char *line = sgt_corpus_describe(c, 2, 17);
+    scoped_memory char *line = sgt_corpus_describe(c, 2, 17);
     cr_assert_str_eq(line, "{\"path\": \"é\", \"size\": 17,");
-    free(line);
     sgt_corpus_free(c);
 }

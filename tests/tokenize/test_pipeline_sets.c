@@ -33,10 +33,9 @@ static void make_corpus(void)
         paths[i] = names[i];
         int like = i % 7 == 3 ? i / 2 : i;
         size_t n = like % 10 == 1 ? 0 : like == 20 ? 30000 : (size_t)(like * 37 % 900);
-        char *text = mixed_text((uint64_t)like, &n, 1);
+        scoped_memory char *text = mixed_text((uint64_t)like, &n, 1);
         if (i % 7 == 4 && n) text[n / 2] ^= 1;
         put_text(paths[i], text, n);
-        free(text);
     }
     char *big;
     size_t n = get_file(&big, paths[20]);
@@ -45,11 +44,9 @@ static void make_corpus(void)
     for (int i = 0; i < FILES; i++) {
         duplicate[i] = 0;
         for (int j = 0; j < i && !duplicate[i]; j++) {
-            char *a, *b;
+            scoped_memory char *a = NULL, *b = NULL;
             size_t p = get_file(&a, paths[i]), q = get_file(&b, paths[j]);
             duplicate[i] = p == q && !memcmp(a, b, p);
-            free(a);
-            free(b);
         }
     }
 }

@@ -163,11 +163,11 @@ static size_t rule_text(rng *r, uint8_t *out, size_t max, int ill_formed)
 Test(rules, random_text_as_pcre2_has_it)
 {
     uint64_t seed = test_seed();
-    sgt_vocab *v = gpt2();
+    scoped(sgt_vocab) *v = gpt2();
     char what[64];
     for (size_t k = 0; sgt_rule_at(k); k++) {
         const sgt_rule *r = sgt_rule_at(k);
-        sgt_pattern *p = pattern_of(r);
+        scoped(sgt_pattern) *p = pattern_of(r);
         rng random = {seed, 0};
         uint8_t text[600];
         for (int i = 0; i < 12000; i++) {
@@ -178,9 +178,7 @@ Test(rules, random_text_as_pcre2_has_it)
             hold_to_pattern(r, p, text, n, i % 4 ? MOST : 1 + (size_t)i % 64, what);
             hold_parts(r, &v->cuts, text, n, i % 4 ? MOST : 1 + (size_t)i % 64, what);
         }
-        sgt_pattern_free(p);
     }
-    sgt_vocab_free(v);
 }
 
 Test(rules, every_code_point_in_many_places_as_pcre2_has_it)
@@ -188,7 +186,7 @@ Test(rules, every_code_point_in_many_places_as_pcre2_has_it)
     static const char context[] = "@ @a@b1@1'@@A@B'@\n@ @/@@ @\nx@'s@ a.@-@ 12@34@ ";
     for (size_t k = 0; sgt_rule_at(k); k++) {
         const sgt_rule *r = sgt_rule_at(k);
-        sgt_pattern *p = pattern_of(r);
+        scoped(sgt_pattern) *p = pattern_of(r);
         for (uint32_t cp = 0; cp < 0x110000; cp += 16) {
             uint8_t text[2048];
             char what[32];
@@ -202,7 +200,6 @@ Test(rules, every_code_point_in_many_places_as_pcre2_has_it)
                     else text[n++] = (uint8_t)*q;
             hold_to_pattern(r, p, text, n, cp % 32 ? MOST : 5, what);
         }
-        sgt_pattern_free(p);
     }
 }
 
@@ -264,7 +261,7 @@ Test(rules, ids_are_tiktokens_and_pieces_hugging_faces)
 
 static void pattern_ends_are(const char *rule, const char *text, const json_t *want)
 {
-    sgt_pattern *p;
+    scoped(sgt_pattern) *p = NULL;
     sgt_error err;
     size_t ends[256], count = 0, limit = json_array_size(want);
     int got;
@@ -277,7 +274,6 @@ static void pattern_ends_are(const char *rule, const char *text, const json_t *w
                       "%s: piece %zu ends at %zu", rule, count, ends[i]);
     cr_assert_eq(got, 0, "%s: %s", rule, err.text);
     cr_assert_eq(count, limit, "%s: %zu pieces, not %zu", rule, count, limit);
-    sgt_pattern_free(p);
 }
 
 /* The patterns that have two spellings, or are split by PCRE2. */
@@ -319,13 +315,12 @@ Test(rules, have_names)
 
 static void expect_same(sgt_encoder *e, const uint8_t *text, size_t cut, size_t n, const char *what)
 {
-    uint16_t *whole = malloc((n + 1) * sizeof *whole), *parts = malloc((n + 1) * sizeof *parts);
+    scoped_memory uint16_t *whole = malloc((n + 1) * sizeof *whole),
+                           *parts = malloc((n + 1) * sizeof *parts);
     size_t want = sgt_encode(e, text, n, whole), left = sgt_encode(e, text, cut, parts);
     size_t got = left + sgt_encode(e, text + cut, n - cut, parts + left);
     cr_assert(got == want && !memcmp(parts, whole, want * sizeof *whole),
               "%s, cut at %zu of %zu: %zu ids, not %zu", what, cut, n, got, want);
-    free(whole);
-    free(parts);
 }
 
 Test(rules, any_cutting_gives_the_same_ids)
@@ -429,7 +424,7 @@ Test(rules, long_runs_take_linear_time, .timeout = 20)
                                        "'",
                                        "'s"};
     const size_t n = 2u << 20;
-    uint8_t *text = malloc(n);
+    scoped_memory uint8_t *text = malloc(n);
     uint32_t ends[MOST];
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         const size_t len = strlen(runs[i]);
@@ -442,5 +437,4 @@ Test(rules, long_runs_take_linear_time, .timeout = 20)
             cr_assert(sp.at == n && ref.at == n);
         }
     }
-    free(text);
 }

@@ -32,7 +32,7 @@ static void hold_to_pattern(sgt_pattern *p, const uint8_t *s, size_t n, size_t m
 Test(split, every_code_point_in_many_places_as_pcre2_has_it)
 {
     static const char *const contexts[] = {"@ @a@b1@1'@@'s\n@@ @'@@ @\n@ a.@-@ ", "x @"};
-    sgt_pattern *p = gpt2_pattern();
+    scoped(sgt_pattern) *p = gpt2_pattern();
     for (uint32_t cp = 0; cp < 0x110000; cp += 16)
         for (size_t c = 0; c < sizeof contexts / sizeof *contexts; c++) {
             uint8_t text[2048];
@@ -50,12 +50,11 @@ Test(split, every_code_point_in_many_places_as_pcre2_has_it)
             }
             if (!c) hold_to_pattern(p, text, n, 5, what);
         }
-    sgt_pattern_free(p);
 }
 
 Test(split, random_text_as_pcre2_has_it)
 {
-    sgt_pattern *p = gpt2_pattern();
+    scoped(sgt_pattern) *p = gpt2_pattern();
     uint64_t seed = test_seed();
     rng r = {seed, 0};
     char what[64];
@@ -65,7 +64,6 @@ Test(split, random_text_as_pcre2_has_it)
         sprintf(what, "SEED=%llu, text %d", (unsigned long long)seed, i);
         hold_to_pattern(p, text, n, 1 + (size_t)i % 100, what);
     }
-    sgt_pattern_free(p);
 }
 
 Test(split, ill_formed_text_splits_as_its_replaced_twin)
@@ -97,7 +95,7 @@ Test(split, ill_formed_text_splits_as_its_replaced_twin)
 static void pieces_are(const char *pattern, const char *text, const char *want)
 {
     sgt_error err;
-    sgt_pattern *p = NULL;
+    scoped(sgt_pattern) *p = NULL;
     size_t from = 0, end;
     char got[256] = "";
     int rc;
@@ -109,7 +107,6 @@ static void pieces_are(const char *pattern, const char *text, const char *want)
     }
     cr_assert_eq(rc, 0, "%s", err.text);
     cr_assert_str_eq(got, want);
-    sgt_pattern_free(p);
 }
 
 Test(pattern, what_nothing_matches_is_a_piece_too)
@@ -124,7 +121,7 @@ Test(pattern, what_nothing_matches_is_a_piece_too)
 
 Test(pattern, says_what_is_wrong_and_where)
 {
-    sgt_pattern *p = NULL;
+    scoped(sgt_pattern) *p = NULL;
     expect_failure(sgt_pattern_new(&p, "ab(c", why), SGT_EUSAGE,
                    "pattern: at byte 4: missing closing parenthesis");
     cr_assert_null(p);
@@ -133,7 +130,6 @@ Test(pattern, says_what_is_wrong_and_where)
     size_t end;
     expect_failure(sgt_pattern_split(p, &end, 1, why), SGT_EUNSUPPORTED,
                    "pattern: at byte 0 of the text: match limit exceeded");
-    sgt_pattern_free(p);
 }
 
 /* ---- safe cuts ---- */
@@ -156,8 +152,8 @@ static size_t encode_with_cuts(sgt_encoder *e, rng *r, const uint8_t *s, size_t 
 
 Test(split, cutting_where_it_is_safe_changes_nothing)
 {
-    sgt_vocab *v = gpt2();
-    sgt_encoder *e = new_encoder(v);
+    scoped(sgt_vocab) *v = gpt2();
+    scoped(sgt_encoder) *e = new_encoder(v);
     uint64_t seed = test_seed();
     rng r = {seed, 0};
     for (int i = 0; i < 60000; i++) {
@@ -175,8 +171,6 @@ Test(split, cutting_where_it_is_safe_changes_nothing)
         cr_assert_eq(ill, sgt_utf8_count_ill_formed(text, n, NULL, 0), "SEED=%llu: %s",
                      (unsigned long long)seed, hex);
     }
-    sgt_encoder_free(e);
-    sgt_vocab_free(v);
 }
 
 static size_t cut(const char *s, const uint64_t *joins)
@@ -186,7 +180,7 @@ static size_t cut(const char *s, const uint64_t *joins)
 
 Test(split, finds_a_cut_near_the_end_where_there_is_one)
 {
-    sgt_vocab *v = gpt2();
+    scoped(sgt_vocab) *v = gpt2();
     const uint64_t *joins = sgt_vocab_joins(v);
     cr_assert_eq(cut("one two three", joins), 7, "before the space before three");
     cr_assert_eq(cut("one two three ", joins), 13);
@@ -201,7 +195,6 @@ Test(split, finds_a_cut_near_the_end_where_there_is_one)
                  "one word of Chinese");
     cr_assert_gt(cut("\xE4\xBD\xA0\xE5\xA5\xBD\xE5\x90\x97\xE5\xA5\xBD", joins), 0,
                  "which no token spans");
-    sgt_vocab_free(v);
 }
 
 /* Find the last cut in runs of ASCII characters. A cut is allowed between two classes, but not

@@ -222,12 +222,10 @@ Test(split_levels, a_file_as_pcre2_has_it)
 {
     const char *path = getenv("TEXT");
     size_t n, count;
-    uint8_t *text = (uint8_t *)whole_file(path ? path : "tokenize/vocab/gpt2.bpe", &n);
-    size_t *want = malloc((n + 3) * sizeof *want);
-    sgt_pattern *p = gpt2_pattern();
+    scoped_memory uint8_t *text =
+        (uint8_t *)whole_file(path ? path : "tokenize/vocab/gpt2.bpe", &n);
+    scoped_memory size_t *want = malloc((n + 3) * sizeof *want);
+    scoped(sgt_pattern) *p = gpt2_pattern();
     count = pieces_by_pattern(p, text, n, want);
     hold_levels(text, n, 100, want, count, path ? path : "the vocabulary");
-    sgt_pattern_free(p);
-    free(want);
-    free(text);
 }

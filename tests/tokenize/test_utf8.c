@@ -110,7 +110,7 @@ static size_t count_by_units(const uint8_t *s, size_t n)
  * exactly as much memory as it needs, so that the sanitizer finds reads beyond it. */
 static void hold_levels_to_units(const uint8_t *text, size_t n, const char *what)
 {
-    uint8_t *s = malloc(n + 1);
+    scoped_memory uint8_t *s = malloc(n + 1);
     cr_assert(s);
     memcpy(s + 1, text, n);
     for (int level = 0; level <= (int)sgt_cpu(); level++) {
@@ -123,7 +123,6 @@ static void hold_levels_to_units(const uint8_t *text, size_t n, const char *what
                      n);
         cr_assert_eq(count, count_by_units(text, n), "%s, %s: %zu units", name, what, count);
     }
-    free(s);
 }
 
 /* Put four bytes of every kind after well-formed text, near the ends of the blocks that the vector

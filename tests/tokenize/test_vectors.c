@@ -34,8 +34,8 @@ static uint32_t block_crc(sgt_encoder *e, uint32_t block)
 
 Test(vectors, every_code_point_in_every_context)
 {
-    sgt_vocab *v = gpt2();
-    sgt_encoder *e = new_encoder(v);
+    scoped(sgt_vocab) *v = gpt2();
+    scoped(sgt_encoder) *e = new_encoder(v);
     FILE *f = fopen(VECTORS "blocks.txt", "r");
     unsigned block, crc, lines = 0;
     cr_assert(f, "no " VECTORS "blocks.txt: tests run from the project's root");
@@ -44,14 +44,12 @@ Test(vectors, every_code_point_in_every_context)
                      block, block);
     cr_assert_eq(lines, 0x1100 - 8);
     fclose(f);
-    sgt_encoder_free(e);
-    sgt_vocab_free(v);
 }
 
 Test(vectors, cases)
 {
-    sgt_vocab *v = gpt2();
-    sgt_encoder *e = new_encoder(v);
+    scoped(sgt_vocab) *v = gpt2();
+    scoped(sgt_encoder) *e = new_encoder(v);
     size_t n, lines = 0;
     char *all = whole_file(VECTORS "cases.txt", &n), *rest = all;
     for (char *line; (line = strsep(&rest, "\n")) && (*line || rest); lines++) {
@@ -68,14 +66,12 @@ Test(vectors, cases)
     }
     cr_assert_gt(lines, 2900);
     free(all);
-    sgt_encoder_free(e);
-    sgt_vocab_free(v);
 }
 
 Test(vectors, long_runs)
 {
-    sgt_vocab *v = gpt2();
-    sgt_encoder *e = new_encoder(v);
+    scoped(sgt_vocab) *v = gpt2();
+    scoped(sgt_encoder) *e = new_encoder(v);
     FILE *f = fopen(VECTORS "long.txt", "r");
     size_t times, count, lines = 0;
     unsigned crc;
@@ -84,16 +80,12 @@ Test(vectors, long_runs)
     for (; fscanf(f, "%zu %8191s %zu %x", &times, hex, &count, &crc) == 4; lines++) {
         uint8_t unit[4096];
         size_t n = from_hex(hex, unit);
-        uint8_t *text = malloc(n * times);
-        uint16_t *ids = malloc(n * times * sizeof *ids);
+        scoped_memory uint8_t *text = malloc(n * times);
+        scoped_memory uint16_t *ids = malloc(n * times * sizeof *ids);
         for (size_t i = 0; i < times; i++) memcpy(text + i * n, unit, n);
         cr_assert_eq(sgt_encode(e, text, n * times, ids), count, "%zu times %.40s", times, hex);
         cr_assert_eq(crc32_of(0, ids, count * sizeof *ids), crc, "%zu times %.40s", times, hex);
-        free(text);
-        free(ids);
     }
     cr_assert_eq(lines, 103);
     fclose(f);
-    sgt_encoder_free(e);
-    sgt_vocab_free(v);
 }

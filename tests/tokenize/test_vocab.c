@@ -15,13 +15,11 @@ Test(vocab, the_merges_are_the_published_file)
 {
     char hex[65];
     size_t n, m;
-    char *file = whole_file("tokenize/vocab/gpt2.bpe", &m),
-         *said = whole_file("tokenize/vocab/gpt2.md", &n);
+    scoped_memory char *file = whole_file("tokenize/vocab/gpt2.bpe", &m),
+                       *said = whole_file("tokenize/vocab/gpt2.md", &n);
     sha256_hex(file, m, hex);
     cr_assert_str_eq(hex, GPT2_SHA256);
     cr_assert(strstr(said, GPT2_SHA256), "tokenize/vocab/gpt2.md says another hash");
-    free(file);
-    free(said);
 }
 
 static void token_is(const sgt_vocab *v, uint32_t id, const char *want)
@@ -34,7 +32,7 @@ static void token_is(const sgt_vocab *v, uint32_t id, const char *want)
 Test(vocab, tokens)
 {
     size_t n = 0;
-    sgt_vocab *v = gpt2();
+    scoped(sgt_vocab) *v = gpt2();
     cr_assert_eq(sgt_vocab_size(v), 50257);
     cr_assert_eq(sgt_vocab_eot(v), 50256);
     cr_assert_str_eq(sgt_vocab_name(v), "gpt2");
@@ -49,7 +47,6 @@ Test(vocab, tokens)
     token_is(v, 50256, "<|endoftext|>");
     cr_assert_null(sgt_vocab_token(v, 50257, &n));
     cr_assert_null(sgt_vocab_token(v, UINT32_MAX, &n));
-    sgt_vocab_free(v);
     sgt_vocab_free(NULL);
 }
 
@@ -65,18 +62,16 @@ static sgt_vocab *from_lines(void)
  * another vocabulary. */
 Test(vocab, the_fingerprint_is_for_good)
 {
-    sgt_vocab *v = gpt2(), *lines = from_lines();
+    scoped(sgt_vocab) *v = gpt2(), *lines = from_lines();
     cr_assert_eq(sgt_vocab_fingerprint(lines), SGT_GPT2_FINGERPRINT, "%llx",
                  (unsigned long long)sgt_vocab_fingerprint(lines));
     cr_assert_eq(sgt_vocab_fingerprint(v), SGT_GPT2_FINGERPRINT);
-    sgt_vocab_free(v);
-    sgt_vocab_free(lines);
 }
 
 /* gpt2.tables was computed from the merges. Programs use it without a check when they start. */
 Test(vocab, the_embedded_tables_are_those_of_the_merges)
 {
-    sgt_vocab *v = gpt2(), *lines = from_lines();
+    scoped(sgt_vocab) *v = gpt2(), *lines = from_lines();
     uint64_t joins[1024] = {0};
     cr_assert(v->size == lines->size && v->eot == lines->eot && v->trie_nodes == lines->trie_nodes);
     cr_assert_arr_eq(v->offsets, lines->offsets, (v->size + 1) * sizeof *v->offsets);
@@ -100,8 +95,6 @@ Test(vocab, the_embedded_tables_are_those_of_the_merges)
         cr_assert(slot->merged == SGT_NO_TOKEN ? slot->key == UINT32_MAX : slot->merged < v->eot);
         if (key + 1 == 1u << 17) cr_assert_eq(made, 50000);
     }
-    sgt_vocab_free(v);
-    sgt_vocab_free(lines);
 }
 
 static void refused(const char *text, const char *why)
@@ -123,35 +116,32 @@ Test(vocab, merges_that_make_no_sense_are_refused)
     refused("#version: 0.2\na bc\n", "merge 1: its right side is not a token of the vocabulary");
     refused("#version: 0.2\na b\nb c\na bc\nab c\n", "tokens 258 and 259 are the same: abc");
     size_t n = 14 + 4 * 65280;
-    char *text = malloc(n + 1);
+    scoped_memory char *text = malloc(n + 1);
     strcpy(text, "#version: 0.2\n");
     for (size_t i = 14; i < n; i += 4) memcpy(text + i, "a b\n", 4);
     text[n] = 0;
     refused(text, "ids up to 65536; sgt's tokens are of 16 bits, up to 65535");
-    free(text);
 }
 
 Test(vocab, a_short_list_of_merges_will_do)
 {
     sgt_error err;
     uint16_t ids[8];
-    sgt_vocab *v = vocab_of_merges("#version: 0.2\na b\nab c", &err); /* no newline at the end */
+    scoped(sgt_vocab) *v =
+        vocab_of_merges("#version: 0.2\na b\nab c", &err); /* no newline at the end */
     cr_assert(v, "%s", err.text);
     cr_assert_eq(sgt_vocab_size(v), 259);
-    sgt_encoder *e = new_encoder(v);
+    scoped(sgt_encoder) *e = new_encoder(v);
     cr_assert_eq(sgt_encode(e, "abcab!", 6, ids), 3);
     cr_assert(ids[0] == 257 && ids[1] == 256 && ids[2] == 0);
-    sgt_encoder_free(e);
-    sgt_vocab_free(v);
 }
 
 Test(vocab, byte_pairs_are_counted)
 {
-    sgt_vocab *v = gpt2();
+    scoped(sgt_vocab) *v = gpt2();
     int pairs = 0;
     for (int i = 0; i < 1024; i++) pairs += __builtin_popcountll(sgt_vocab_joins(v)[i]);
     cr_assert_eq(pairs, 2689); /* of 65,536 pairs; another program has counted the same number */
-    sgt_vocab_free(v);
 }
 
 Test(vocab, alphabet_goes_both_ways)
@@ -175,8 +165,8 @@ Test(vocab, alphabet_goes_both_ways)
 
 Test(vocab, tokenizer_json_says_it_all)
 {
-    sgt_vocab *v = gpt2();
-    char *text = NULL;
+    scoped(sgt_vocab) *v = gpt2();
+    scoped_memory char *text = NULL;
     size_t n = 0;
     json_error_t fault;
     must(sgt_vocab_tokenizer_json(v, &text, &n, why));
@@ -199,7 +189,7 @@ Test(vocab, tokenizer_json_says_it_all)
 
     /* line i of the file is merge i */
     size_t size, line = 0;
-    char *file = whole_file("tokenize/vocab/gpt2.bpe", &size);
+    scoped_memory char *file = whole_file("tokenize/vocab/gpt2.bpe", &size);
     const char *p = file, *end = p + size;
     for (p = strchr(p, '\n') + 1; p < end; p = strchr(p, '\n') + 1, line++) {
         const char *merge = json_string_value(json_array_get(merges, line));
@@ -208,7 +198,4 @@ Test(vocab, tokenizer_json_says_it_all)
     }
     cr_assert_eq(line, 50000);
     json_decref(j);
-    free(file);
-    free(text);
-    sgt_vocab_free(v);
 }

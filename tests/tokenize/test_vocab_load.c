@@ -23,26 +23,22 @@ static sgt_vocab *load(const char *path, const char *rule)
 static void ids_are(sgt_vocab *v, const char *path)
 {
     size_t n, want_n, m;
-    char *text = whole_file(DATA "text.txt", &n), *want = whole_file(path, &want_n), *back;
-    uint16_t *ids = malloc(n * sizeof *ids);
-    sgt_encoder *e = new_encoder(v);
+    scoped_memory char *text = whole_file(DATA "text.txt", &n), *want = whole_file(path, &want_n),
+                       *back;
+    scoped_memory uint16_t *ids = malloc(n * sizeof *ids);
+    scoped(sgt_encoder) *e = new_encoder(v);
     size_t count = sgt_encode(e, text, n, ids);
     cr_assert(2 * count == want_n && !memcmp(ids, want, want_n), "%s: %zu ids, expected %zu", path,
               count, want_n / 2);
     must(sgt_decode(v, ids, count, &back, &m, why));
     cr_assert(m == n && !memcmp(back, text, n), "%s: other text comes back", path);
-    sgt_encoder_free(e);
-    free(back);
-    free(ids);
-    free(text);
-    free(want);
 }
 
 Test(vocab_load, ids_and_text_of_every_format)
 {
-    sgt_vocab *trained = load(DATA "trained", NULL),
-              *o200k = load(DATA "o200k/tokenizer.json", NULL);
-    sgt_vocab *ranks = load(DATA "ranks.tiktoken", NULL);
+    scoped(sgt_vocab) *trained = load(DATA "trained", NULL),
+                      *o200k = load(DATA "o200k/tokenizer.json", NULL);
+    scoped(sgt_vocab) *ranks = load(DATA "ranks.tiktoken", NULL);
     size_t n;
     ids_are(trained, DATA "hf.ids");
     ids_are(o200k, DATA "hf-o200k.ids");
@@ -58,15 +54,12 @@ Test(vocab_load, ids_and_text_of_every_format)
     cr_assert_null(sgt_vocab_token(trained, 700, &n));
     /* the two vocabularies have different ids */
     cr_assert_neq(sgt_vocab_fingerprint(trained), sgt_vocab_fingerprint(ranks));
-    sgt_vocab_free(trained);
-    sgt_vocab_free(o200k);
-    sgt_vocab_free(ranks);
 }
 
 Test(vocab_load, gpt2_by_any_name_is_gpt2)
 {
     sgt_error err;
-    sgt_vocab *built_in = gpt2(), *named = load("gpt2", NULL), *file, *other;
+    scoped(sgt_vocab) *built_in = gpt2(), *named = load("gpt2", NULL), *file, *other;
     size_t n;
     char *merges = whole_file("tokenize/vocab/gpt2.bpe", &n);
     file = vocab_of_merges(merges, &err);
@@ -79,10 +72,6 @@ Test(vocab_load, gpt2_by_any_name_is_gpt2)
     other = load("gpt2", "\\p{L}+");
     cr_assert_neq(sgt_vocab_fingerprint(other), SGT_GPT2_FINGERPRINT);
     cr_assert(sgt_vocab_size(other) == 50257 && sgt_vocab_eot(other) == 50256);
-    sgt_vocab_free(built_in);
-    sgt_vocab_free(named);
-    sgt_vocab_free(file);
-    sgt_vocab_free(other);
 }
 
 /* ---- random vocabularies ---- */
@@ -139,8 +128,8 @@ Test(vocab_load, ranks_find_the_merges_and_the_ways_to_encode_agree)
 {
     rng r = {test_seed(), 0};
     for (int round = 0; round < 60; round++) {
-        sgt_vocab *v = random_vocab(&r, 260 + below(&r, 400), 1 + below(&r, 4));
-        sgt_encoder *e = new_encoder(v);
+        scoped(sgt_vocab) *v = random_vocab(&r, 260 + below(&r, 400), 1 + below(&r, 4));
+        scoped(sgt_encoder) *e = new_encoder(v);
         for (int i = 0; i < 50; i++) {
             uint8_t s[SGT_BPE_SCAN_MAX];
             uint16_t scan[SGT_BPE_SCAN_MAX], steps[SGT_BPE_SCAN_MAX], all[SGT_BPE_SCAN_MAX];
@@ -153,8 +142,6 @@ Test(vocab_load, ranks_find_the_merges_and_the_ways_to_encode_agree)
             for (size_t j = 0; j < count; j++)
                 cr_assert_eq(all[j], v->file->ids[scan[j]], "seed %llu", (unsigned long long)r.key);
         }
-        sgt_encoder_free(e);
-        sgt_vocab_free(v);
     }
 }
 
@@ -229,7 +216,7 @@ Test(merges, are_those_of_the_definition)
 static void pieces_of(const char *pattern, const char *text, const char *want)
 {
     sgt_error err;
-    sgt_pattern *p = NULL;
+    scoped(sgt_pattern) *p = NULL;
     size_t ends[64], from = 0;
     char got[256] = "";
     cr_assert_eq(sgt_pattern_new(&p, pattern, &err), SGT_OK, "%s: %s", pattern, err.text);
@@ -238,7 +225,6 @@ static void pieces_of(const char *pattern, const char *text, const char *want)
     cr_assert_geq(n, 0, "%s", err.text);
     for (int i = 0; i < n; from = ends[i++]) strncat(strcat(got, "|"), text + from, ends[i] - from);
     cr_assert_str_eq(got, want, "%s: %s", pattern, got);
-    sgt_pattern_free(p);
 }
 
 Test(pattern, classes_are_our_tables_and_the_rest_of_the_syntax_stays)
@@ -266,8 +252,7 @@ Test(pattern, gpt2_is_known_however_it_is_written)
 {
     cr_assert(sgt_pattern_is_gpt2(SGT_PIECE_RULE));
     size_t n;
-    char *written = whole_file(DATA "r50k.pattern", &n);
+    scoped_memory char *written = whole_file(DATA "r50k.pattern", &n);
     cr_assert(sgt_pattern_is_gpt2(written));
     cr_assert(!sgt_pattern_is_gpt2("\\p{L}+"));
-    free(written);
 }

@@ -54,14 +54,12 @@ static void check_converter(size_t (*convert)(uint8_t *, const void *, size_t, s
     for (int i = 0; i < 30000; i++) {
         size_t width = (size_t)1 << i % 3, n = below(&r, i % 5 ? 40 : MOST);
         size_t most = width == 1 ? 2 : width == 2 ? 3 : 4;
-        uint32_t *text = malloc(n * width + 1); /* no more than the text */
+        scoped_memory uint32_t *text = malloc(n * width + 1); /* no more than the text */
         uint8_t want[4 * MOST], *got = malloc(most * n + SGT_WIDE_PAD);
         size_t bytes = random_text(&r, text, width, n, want);
         cr_assert_eq(convert(got, text, n, width), bytes, "SEED=%llu, text %d",
                      (unsigned long long)seed, i);
         cr_assert_arr_eq(got, want, bytes, "SEED=%llu, text %d", (unsigned long long)seed, i);
-        free(text);
-        free(got);
     }
 }
 
@@ -101,8 +99,8 @@ Test(wide, texts_in_one_call)
     static uint16_t want[COUNT * 4 * MOST], got[COUNT * 4 * MOST];
     sgt_text texts[COUNT];
     size_t ends[COUNT], want_ends[COUNT], at = 0;
-    sgt_vocab *v = gpt2();
-    sgt_encoder *e = new_encoder(v);
+    scoped(sgt_vocab) *v = gpt2();
+    scoped(sgt_encoder) *e = new_encoder(v);
     rng r = {test_seed(), 0};
     for (int i = 0; i < COUNT; i++) {
         size_t width = (size_t)1 << i % 4, n = below(&r, MOST);
@@ -121,8 +119,6 @@ Test(wide, texts_in_one_call)
     texts[1].width = 3;
     expect_failure(sgt_encode_texts(e, texts, COUNT, got, ends, why), SGT_EUSAGE,
                    "width of a text 3: expected 0, 1, 2 or 4");
-    sgt_encoder_free(e);
-    sgt_vocab_free(v);
 }
 
 /* A pattern that backtracks beyond PCRE2's limits fails with its reason. */
@@ -131,17 +127,15 @@ Test(wide, a_failing_pattern)
     static char hard[40000];
     static uint16_t ids[sizeof hard];
     sgt_text text = {hard, sizeof hard, 0};
-    sgt_vocab *v;
+    scoped(sgt_vocab) *v = NULL;
     sgt_error err;
     size_t end;
     memset(hard, 'a', sizeof hard);
     must(sgt_vocab_load(&v, "gpt2", "(a+)+$|b", why));
-    sgt_encoder *e = new_encoder(v);
+    scoped(sgt_encoder) *e = new_encoder(v);
     hard[sizeof hard - 1] = 'c';
     int rc = sgt_encode_texts(e, &text, 1, ids, &end, &err);
     cr_assert_eq(rc, sgt_encoder_failure(e)->code);
     cr_assert_lt(rc, 0);
     cr_assert_str_eq(err.text, sgt_encoder_failure(e)->text);
-    sgt_encoder_free(e);
-    sgt_vocab_free(v);
 }

@@ -5,23 +5,24 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
+#include "tests/expect.h"
 #include "tests/train/fixture.h"
 #include "train/generate/generate.h"
 #include "train/run/checkpoint.h"
+
+SCOPED_POINTER(sgt_decoder, sgt_decoder_close)
 
 #define SAMPLE FIXTURES "sample/"
 
 static inline void put_all(sgt_decoder *d, const sgt_model *m, const float *flat, size_t piece)
 {
-    sgt_error err;
     sgt_backend *b = sgt_decoder_loads(d);
     for (size_t i = 0; i < sgt_model_tensors(m); i++) {
         sgt_tensor t;
         sgt_model_tensor(m, i, &t);
         for (size_t at = 0; at < t.count; at += piece) {
             size_t n = t.count - at < piece ? t.count - at : piece;
-            cr_assert_eq(b->put(b, SGT_PARAMETERS, i, at, n, flat + t.offset + at, &err), 0, "%s",
-                         err.text);
+            must(b->put(b, SGT_PARAMETERS, i, at, n, flat + t.offset + at, why));
         }
     }
 }
@@ -29,11 +30,10 @@ static inline void put_all(sgt_decoder *d, const sgt_model *m, const float *flat
 static inline sgt_decoder *decoder(const fixture *f, uint32_t sequences, int threads, int bf16,
                                    size_t piece)
 {
-    sgt_error err;
     sgt_decoder *d;
     sgt_decoder_options o = {
         .model = f->model, .sequences = sequences, .threads = threads, .bf16 = bf16};
-    cr_assert_eq(sgt_decoder_open(&d, &o, &err), 0, "%s", err.text);
+    must(sgt_decoder_open(&d, &o, why));
     put_all(d, &f->model, f->initial, piece);
     return d;
 }
@@ -41,14 +41,12 @@ static inline sgt_decoder *decoder(const fixture *f, uint32_t sequences, int thr
 static inline sgt_decoder *load(const char *name, uint32_t sequences, int threads)
 {
     char dir[128];
-    sgt_error err;
     sgt_decoder *d;
     sgt_decoder_options o = {.sequences = sequences, .threads = threads};
     snprintf(dir, sizeof dir, SAMPLE "%s", name);
-    cr_assert_eq(sgt_checkpoint_shape(&o.model, dir, &err), 0, "%s", err.text);
-    cr_assert_eq(sgt_decoder_open(&d, &o, &err), 0, "%s", err.text);
-    cr_assert_eq(sgt_checkpoint_load_model(dir, sgt_decoder_loads(d), &o.model, &err), 0, "%s",
-                 err.text);
+    must(sgt_checkpoint_shape(&o.model, dir, why));
+    must(sgt_decoder_open(&d, &o, why));
+    must(sgt_checkpoint_load_model(dir, sgt_decoder_loads(d), &o.model, why));
     return d;
 }
 

@@ -41,7 +41,7 @@ static double *read_flat(FILE *f, const sgt_model *m, size_t size)
     for (size_t i = 0; i < sgt_model_tensors(m); i++) {
         sgt_tensor t;
         sgt_model_tensor(m, tensor_in_file(m, i), &t);
-        void *raw = take(f, t.count, size);
+        scoped_memory void *raw = take(f, t.count, size);
         size_t rows = t.dims == 2 && is_linear(m, i) ? t.dim[0] : 1, columns = t.count / rows;
         for (size_t r = 0; r < rows; r++)
             for (size_t c = 0; c < columns; c++) {
@@ -49,7 +49,6 @@ static double *read_flat(FILE *f, const sgt_model *m, size_t size)
                 flat[t.offset + r * columns + c] =
                     size == 8 ? ((double *)raw)[from] : (double)((float *)raw)[from];
             }
-        free(raw);
     }
     return flat;
 }

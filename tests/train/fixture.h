@@ -3,6 +3,7 @@
 #ifndef TESTS_TRAIN_FIXTURE_H
 #define TESTS_TRAIN_FIXTURE_H
 
+#include "tests/scoped.h"
 #include "train/backend.h"
 
 #define FIXTURES "tests/data/fixtures/"
@@ -24,6 +25,7 @@ typedef struct fixture {
 
 void fixture_load(fixture *f, const char *name, sgt_gelu_kind gelu);
 void fixture_free(fixture *f);
+SCOPED_STRUCT(fixture, fixture_free)
 
 /* Load it with `layers` blocks instead, whose initial parameters are the fixture's blocks in turn.
  * loss, norm, grads and final do not belong to that model. */

@@ -143,17 +143,13 @@ char *facts(const char *run)
 
 void same_facts(const char *a, const char *b)
 {
-    char *x = facts(a), *y = facts(b);
+    scoped_memory char *x = facts(a), *y = facts(b);
     cr_expect_str_eq(x, y, "the logs of %s and %s differ", a, b);
-    free(x);
-    free(y);
 }
 
 void same_bytes(const char *a, const char *b)
 {
     size_t n = 0, m = 0;
-    char *x = get_file(a, &n), *y = get_file(b, &m);
+    scoped_memory char *x = get_file(a, &n), *y = get_file(b, &m);
     cr_expect(x && y && n == m && memcmp(x, y, n) == 0, "%s and %s differ", a, b);
-    free(x);
-    free(y);
 }

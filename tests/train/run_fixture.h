@@ -3,7 +3,12 @@
 #ifndef TESTS_TRAIN_RUN_FIXTURE_H
 #define TESTS_TRAIN_RUN_FIXTURE_H
 
+#include "tests/scoped.h"
+#include "train/run/checkpoint.h"
 #include "train/sgt_train.h"
+
+SCOPED_STRUCT(sgt_config, sgt_config_free)
+SCOPED_STRUCT(sgt_checkpoint_state, sgt_checkpoint_state_free)
 
 /* notices (said) and warnings (warned) of the last run, one per line */
 extern char said[8192], warned[8192];

@@ -33,16 +33,14 @@ Test(config, what_is_written_is_read_again)
     must(sgt_model_write_config(&m, folder, 250, why));
     must(sgt_model_read_config(&got, folder, why));
     cr_expect(memcmp(&m, &got, sizeof m) == 0);
-    char *text = get_file("config.json", NULL),
-         *generation = get_file("generation_config.json", NULL);
+    scoped_memory char *text = get_file("config.json", NULL),
+                       *generation = get_file("generation_config.json", NULL);
     cr_expect(strstr(text, "\"activation_function\": \"gelu\"") &&
               strstr(text, "\"eos_token_id\": 250"));
     cr_expect(strstr(text, "\"layer_norm_epsilon\": 1e-5") ||
                   strstr(text, "\"layer_norm_epsilon\": 1e-05"),
               "%s", text);
     cr_expect(strstr(generation, "\"bos_token_id\": 250"));
-    free(text);
-    free(generation);
 }
 
 Test(config, defaults_are_gpt2s)

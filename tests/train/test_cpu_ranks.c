@@ -120,16 +120,14 @@ static float *alone(const job *j, uint32_t rank)
 static void check_sums(const job *j, uint32_t ranks)
 {
     size_t n = sgt_model_floats(&j->f->model);
-    float *want = alone(j, 0);
+    scoped_memory float *want = alone(j, 0);
     for (uint32_t i = 1; i < ranks; i++) {
-        float *g = alone(j, i);
+        scoped_memory float *g = alone(j, i);
         for (size_t k = 0; k < n; k++) want[k] += g[k];
-        free(g);
     }
     for (uint32_t i = 0; i < ranks; i++)
         cr_expect_arr_eq(j->ranks[i].grads, want, n * sizeof(float),
                          "%u ranks: gradients of rank %u", ranks, i);
-    free(want);
 }
 
 static void check_same(const job *j, uint32_t ranks)
@@ -166,7 +164,7 @@ static void no_failure(const job *j, uint32_t ranks)
 static void ranks_of(const char *name, uint32_t ranks, uint32_t micro, sgt_optim_kind optimizer,
                      int bf16_moments)
 {
-    fixture f;
+    scoped(fixture) f;
     fixture_load(&f, name, SGT_GELU_TANH);
     f.options.optim.kind = optimizer;
     f.options.optim.momentum = .9f;
@@ -181,7 +179,6 @@ static void ranks_of(const char *name, uint32_t ranks, uint32_t micro, sgt_optim
     check_numbers(&one, &many);
     free_job(&one);
     free_job(&many);
-    fixture_free(&f);
 }
 
 Test(cpu_ranks, two) { ranks_of("tiny_tanh", 2, 1, SGT_ADAMW, 0); }
@@ -196,7 +193,7 @@ Test(cpu_ranks, four_with_muon) { ranks_of("tiny_tanh", 4, 1, SGT_MUON, 0); }
 /* Products read 16-bit copies of the weights. The copies must follow the updates of all ranks. */
 static void in_16_bits(sgt_precision precision)
 {
-    fixture f;
+    scoped(fixture) f;
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
     f.options.precision = precision;
     job j = job_of(&f, 4, 1);
@@ -205,7 +202,6 @@ static void in_16_bits(sgt_precision precision)
     check_sums(&j, 4);
     check_same(&j, 4);
     free_job(&j);
-    fixture_free(&f);
 }
 
 Test(cpu_ranks, bf16) { in_16_bits(SGT_PRECISION_BF16); }
@@ -215,7 +211,7 @@ Test(cpu_ranks, fp16) { in_16_bits(SGT_PRECISION_FP16); }
  * optimizer. */
 Test(cpu_ranks, parts_that_are_long)
 {
-    fixture f;
+    scoped(fixture) f;
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
     sgt_model m = f.model;
     m.vocab = 50257;
@@ -231,12 +227,11 @@ Test(cpu_ranks, parts_that_are_long)
     check_sums(&j, 2);
     check_same(&j, 2);
     free_job(&j);
-    fixture_free(&f);
 }
 
 Test(cpu_ranks, nobody_waits_for_a_rank_that_has_given_up, .timeout = 30)
 {
-    fixture f;
+    scoped(fixture) f;
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
     job j = job_of(&f, 4, 1);
     j.fails = 2;
@@ -244,7 +239,6 @@ Test(cpu_ranks, nobody_waits_for_a_rank_that_has_given_up, .timeout = 30)
     for (int i = 0; i < 4; i++)
         cr_expect_eq(j.ranks[i].rc, SGT_EIO, "rank %d: %d", i, j.ranks[i].rc);
     free_job(&j);
-    fixture_free(&f);
 }
 
 #define LARGE_SEED ((uint64_t)1 << 53) /* as doubles, this number and the next are equal */
@@ -270,7 +264,7 @@ static void without_mpi(void *ctx, sgt_ranks *r)
 
 Test(cpu_ranks, what_is_refused, .timeout = 30)
 {
-    fixture f;
+    scoped(fixture) f;
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
     job j;
     for (int seeds = 0; seeds < 2; seeds++) {
@@ -300,5 +294,4 @@ Test(cpu_ranks, what_is_refused, .timeout = 30)
         cr_expect_eq(j.ranks[i].rc, SGT_EUSAGE);
         cr_expect_str_eq(j.ranks[i].err.text, "backend: micro-step 2 of 1");
     }
-    fixture_free(&f);
 }

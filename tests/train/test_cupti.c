@@ -9,6 +9,8 @@
 #include "tests/expect.h"
 #include "tests/train/fake_cupti.h"
 
+SCOPED_POINTER(sgt_cupti, sgt_cupti_close)
+
 /* ---- what is shown ---- */
 
 enum { SHOWN = 256 };
@@ -153,7 +155,7 @@ Test(cupti, kernels_copies_and_fills)
 
 Test(cupti, calls_of_the_host)
 {
-    sgt_cupti *p = start();
+    scoped(sgt_cupti) *p = start();
     launch("a", 7, 100, 110, 9);
     /* the driver call inside a runtime call: the same correlation */
     call(SGT_CUPTI_DRIVER, 0, 96, 98, 11, 9);
@@ -175,12 +177,11 @@ Test(cupti, calls_of_the_host)
               !get("call", 0)->s.on_device);
     cr_expect(get("call", 1)->s.flow == 2 && get("call", 1)->s.starts_flow);
     cr_expect(get("wait", 0)->s.flow == 0 && get("call", 2)->s.flow == 0);
-    sgt_cupti_close(p);
 }
 
 Test(cupti, kernels_belong_to_the_innermost_range)
 {
-    sgt_cupti *p = start();
+    scoped(sgt_cupti) *p = start();
     sgt_cupti_push("h.0 forward");
     /* records arrive when their kernels end, on any stream, so not in order of time */
     launch("b", 7, 120, 130, 12);
@@ -203,7 +204,6 @@ Test(cupti, kernels_belong_to_the_innermost_range)
     expect("range", 3, "h.0 forward", "GPU 0, stream 7, by range", 200, 210);
     expect("range", 4, "h.0 forward", "GPU 0, stream 8, by range", 125, 140);
     cr_expect_null(get("range", 5));
-    sgt_cupti_close(p);
 }
 
 static void node(int which, uintptr_t id, uintptr_t original)
@@ -216,7 +216,7 @@ static void node(int which, uintptr_t id, uintptr_t original)
 
 Test(cupti, kernels_of_a_graph_belong_to_the_range_of_their_capture)
 {
-    sgt_cupti *p = NULL;
+    scoped(sgt_cupti) *p = NULL;
     memset(&fake, 0, sizeof fake);
     shown_count = 0;
     cr_assert_eq(sgt_cupti_open_with(&p, &table, NULL), 0);
@@ -249,14 +249,13 @@ Test(cupti, kernels_of_a_graph_belong_to_the_range_of_their_capture)
     expect("range", 1, "h.0 backward", "GPU 0, stream 7, by range", 130, 140);
     cr_expect_null(get("range", 2));
     cr_expect(get("call", 0)->s.starts_flow && get("kernel", 3)->s.flow == 5);
-    sgt_cupti_close(p);
 }
 
 /* A label names the kernels of a library, within the range around it. Of several kernels, the first
  * one has the work. */
 Test(cupti, labels_and_work)
 {
-    sgt_cupti *p = NULL;
+    scoped(sgt_cupti) *p = NULL;
     memset(&fake, 0, sizeof fake);
     shown_count = 0;
     cr_assert_eq(sgt_cupti_open_with(&p, &table, NULL), 0);
@@ -296,13 +295,12 @@ Test(cupti, labels_and_work)
     }
     expect("range", 0, "h.0 forward", "GPU 0, stream 7, by range", 10, 45);
     expect("range", 1, "h.1 forward", "GPU 0, stream 7, by range", 90, 95);
-    sgt_cupti_close(p);
 }
 
 Test(cupti, what_tells_a_range_may_come_buffers_later)
 {
     enum { MANY = 30000 };
-    sgt_cupti *p = start();
+    scoped(sgt_cupti) *p = start();
     sgt_cupti_push("h.0 forward");
     for (uint32_t i = 1; i <= MANY; i++) kernel("k", 7, 10 * i, 10 * i + 9, i, 0);
     for (uint32_t i = 1; i <= MANY; i++)
@@ -329,12 +327,11 @@ Test(cupti, what_tells_a_range_may_come_buffers_later)
     sgt_cupti_pop();
     cr_expect_eq(stop(p).kernels, 1);
     expect("range", 0, "h.1 forward", "GPU 0, stream 7, by range", 10, 19);
-    sgt_cupti_close(p);
 }
 
 Test(cupti, counting)
 {
-    sgt_cupti *p = start();
+    scoped(sgt_cupti) *p = start();
     sgt_cupti_counts c;
     launch("a", 7, 100, 110, 1);
     kernel("no times", 7, 0, 0, 2, 0); /* its record was flushed before it ended */
@@ -345,7 +342,6 @@ Test(cupti, counting)
     cr_assert_eq(sgt_cupti_begin(p, NULL), 0);
     cr_expect_eq(sgt_cupti_end(p, NULL, NULL, &c, NULL), 0);
     cr_expect(c.kernels == 0 && c.lost == 0);
-    sgt_cupti_close(p);
 }
 
 Test(cupti, times_are_of_the_clock_of_traces)
@@ -373,7 +369,7 @@ static void marker(int flags, uint32_t id, uint64_t time, const char *name)
 
 Test(cupti, markers_of_other_libraries)
 {
-    sgt_cupti *p = start();
+    scoped(sgt_cupti) *p = start();
     marker(SGT_CUPTI_MARKER_START, 1, 100, "outer");
     marker(SGT_CUPTI_MARKER_START, 2, 110, "ncclAllReduce");
     marker(1, 3, 115, "a moment");
@@ -386,7 +382,6 @@ Test(cupti, markers_of_other_libraries)
     expect("marker", 0, "ncclAllReduce", "NVTX, thread 1", 110, 120);
     expect("marker", 1, "outer", "NVTX, thread 1", 100, 130);
     cr_expect_null(get("marker", 2));
-    sgt_cupti_close(p);
 }
 
 Test(cupti, failures_are_said)
@@ -430,11 +425,10 @@ Test(cupti, ranges_without_a_profile)
     for (int i = 0; i < 40; i++) sgt_cupti_pop();
     sgt_nvtx_push("h.0 forward");
     sgt_nvtx_pop();
-    sgt_cupti *p = start();
+    scoped(sgt_cupti) *p = start();
     /* more ranges than the stack holds */
     for (int i = 0; i < 40; i++) sgt_cupti_push("h.0 forward");
     for (int i = 0; i < 40; i++) sgt_cupti_pop();
-    sgt_cupti_close(p);
 }
 
 static void expect_short(const char *name, const char *wanted)

@@ -70,7 +70,7 @@ Test(device, every_option_reaches_the_backend)
               o->optim.weight_decay == 0.125f && o->optim.grad_clip == 2 && o->seed == 77);
     cr_expect(o->no_fuse && o->no_graphs && o->no_overlap && o->no_pad_vocab && o->deterministic);
     cr_expect(o->ignoring && o->ignore == 0 && o->batch == 2 && o->accum == 2 && o->seq == 32);
-    char *text = get_file("r/options.json", NULL);
+    scoped_memory char *text = get_file("r/options.json", NULL);
     static const char *const kept[] = {
         "\"precision\": \"fp16\"",  "\"loss-scale\": 1024",    "\"recompute\": \"block\"",
         "\"attention\": \"naive\"", "\"optimizer\": \"sgd\"",  "\"momentum\": 0.5",
@@ -81,7 +81,6 @@ Test(device, every_option_reaches_the_backend)
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         cr_expect(strstr(text, kept[i]), "%s lacks %s", text, kept[i]);
     cr_expect_not(strstr(text, "betas") || strstr(text, "sync-metrics"), "%s", text);
-    free(text);
 }
 
 Test(device, defaults_of_a_device)
@@ -240,7 +239,7 @@ Test(device, a_skipped_step_is_logged_and_no_reason_to_worry)
 Test(device, the_scaler_goes_on_where_it_stood)
 {
     sgt_error err;
-    sgt_checkpoint_state st;
+    scoped(sgt_checkpoint_state) st;
     must_train(scaled(12), "whole", 0);
     /* just before and just after a step that overflows */
     for (uint64_t stop = 3; stop <= 4; stop++) {
@@ -263,7 +262,6 @@ Test(device, the_scaler_goes_on_where_it_stood)
     must_train(on_cuda(2), "bf16", 0);
     must(sgt_checkpoint_read(&st, in_folder("bf16/step-00000002"), why));
     cr_expect_not(st.scaling);
-    sgt_checkpoint_state_free(&st);
 }
 
 Test(device, a_scaler_that_cannot_be_is_refused)
@@ -277,7 +275,7 @@ Test(device, a_scaler_that_cannot_be_is_refused)
     sgt_error err;
     must_train(scaled(2), "r", 0);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        sgt_checkpoint_state st;
+        scoped(sgt_checkpoint_state) st;
         json_error_t why;
         json_t *json = json_load_file(in_folder("r/step-00000002/state.json"), 0, &why);
         json_object_set_new(json, "scaler", json_loads(bad[i][0], JSON_DECODE_ANY, NULL));
@@ -286,7 +284,6 @@ Test(device, a_scaler_that_cannot_be_is_refused)
         cr_expect_eq(sgt_checkpoint_read(&st, in_folder("r/step-00000002"), &err), SGT_EFORMAT,
                      "taken: %s", bad[i][0]);
         cr_expect(strstr(err.text, bad[i][1]), "%s", err.text);
-        sgt_checkpoint_state_free(&st);
     }
 }
 
@@ -370,7 +367,7 @@ Test(device, a_run_moves_to_the_cpu_and_back)
 Test(device, an_estimate_asks_the_library_and_runs_nothing)
 {
     sgt_train_estimate e;
-    sgt_config s = on_cuda(2);
+    scoped(sgt_config) s = on_cuda(2);
     sgt_train_options o = {.run = in_folder("r"), .cuda = &fake_cuda};
     s.recompute = SGT_RECOMPUTE_GELU;
     must(sgt_train_estimate_memory(&s, &o, &e, why));
@@ -379,7 +376,6 @@ Test(device, an_estimate_asks_the_library_and_runs_nothing)
               e.model.vocab == 256);
     cr_expect_eq(fake_seen.options.recompute, SGT_RECOMPUTE_GELU);
     cr_expect_not(exists("r"));
-    sgt_config_free(&s);
 }
 
 /* The fake device always needs FAKE_MEMORY, and half of FAKE_TOTAL is free. A limit below

@@ -123,7 +123,7 @@ static event read_event(const unsigned char *p, size_t n)
 static event *read_events(const char *name, size_t *count)
 {
     size_t n, at = 0;
-    char *text = get_file(name, &n);
+    scoped_memory char *text = get_file(name, &n);
     cr_assert(text, "%s", name);
     event *e = calloc(n / 16 + 1, sizeof *e);
     for (*count = 0; at < n; (*count)++) {
@@ -136,7 +136,6 @@ static event *read_events(const char *name, size_t *count)
         e[*count] = read_event(p + 12, length);
         at += length + 16;
     }
-    free(text);
     return e;
 }
 
@@ -227,9 +226,8 @@ Test(events, starting_over_leaves_no_points_of_the_run_before)
     must(train(tiny(2), "r", 0, 1, 0, NULL, why));
     cr_assert_eq(files(names, "r"), 2);
     cr_expect_str_eq(names[1], "r/tb/notes.txt", "what is no event file stays");
-    event *e = read_events(names[0], &n);
+    scoped_memory event *e = read_events(names[0], &n);
     cr_expect_eq(check_head(e, n, 0), 2);
-    free(e);
 }
 
 Test(events, a_finished_run_gets_no_file_more)
@@ -249,11 +247,10 @@ Test(events, a_loss_that_is_no_number_is_one_in_its_point_too)
     s.warmup = 0;
     must_train(s, "r", 0);
     cr_assert_eq(files(names, "r"), 1);
-    event *e = read_events(names[0], &n);
+    scoped_memory event *e = read_events(names[0], &n);
     cr_assert_eq(check_head(e, n, 0), 3);
     cr_expect_str_eq(e[3].value[0].tag, "loss");
     cr_expect(isnan(e[3].value[0].value));
-    free(e);
 }
 
 Test(events, files_that_cannot_be_written)

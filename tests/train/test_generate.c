@@ -40,10 +40,9 @@ static float *all_logits(const fixture *f, sgt_decoder *d, uint32_t step)
 static void same_bits(const fixture *f, sgt_decoder *d, const float *want, uint32_t step,
                       const char *what)
 {
-    float *got = all_logits(f, d, step);
+    scoped_memory float *got = all_logits(f, d, step);
     cr_expect_eq(memcmp(got, want, (size_t)f->batch * f->seq * f->model.vocab * sizeof *got), 0,
                  "%s, %u at a time", what, step);
-    free(got);
 }
 
 /* ---- against the training step ---- */
@@ -60,11 +59,11 @@ static double loss_of(const float *logits, size_t V, int32_t target)
  * that, because the backend that it is compared with may be as far from the exact value. */
 static void against_the_step(const char *name, sgt_gelu_kind gelu)
 {
-    fixture f;
+    scoped(fixture) f;
     fixture_load(&f, name, gelu);
     size_t n = (size_t)f.batch * f.seq, V = f.model.vocab;
-    sgt_decoder *d = decoder(&f, f.batch, 2, 0, SIZE_MAX / 2);
-    float *logits = all_logits(&f, d, 1), *losses = calloc(n, sizeof *losses);
+    scoped(sgt_decoder) *d = decoder(&f, f.batch, 2, 0, SIZE_MAX / 2);
+    scoped_memory float *logits = all_logits(&f, d, 1), *losses = calloc(n, sizeof *losses);
     sgt_backend_options o = f.options;
     o.dropout = 0;
     sgt_backend *b = fixture_open(&f, &o);
@@ -83,10 +82,6 @@ static void against_the_step(const char *name, sgt_gelu_kind gelu)
     if (f.options.dropout == 0)
         cr_expect_float_eq(mean, f.loss[0], 5e-6, "%s: %.9f, not %.9f", name, mean, f.loss[0]);
     b->close(b);
-    sgt_decoder_close(d);
-    free(logits);
-    free(losses);
-    fixture_free(&f);
 }
 
 Test(generate, a_cache_gives_what_the_training_step_computes)
@@ -99,55 +94,46 @@ Test(generate, a_cache_gives_what_the_training_step_computes)
 
 Test(generate, the_same_bits_however_the_work_is_cut)
 {
-    fixture f;
+    scoped(fixture) f;
     fixture_load(&f, "odd_tanh", SGT_GELU_TANH);
-    sgt_decoder *one = decoder(&f, f.batch, 1, 0, SIZE_MAX / 2);
-    float *want = all_logits(&f, one, 1);
+    scoped(sgt_decoder) *one = decoder(&f, f.batch, 1, 0, SIZE_MAX / 2);
+    scoped_memory float *want = all_logits(&f, one, 1);
     for (uint32_t step = 2; step <= f.seq; step += 5) same_bits(&f, one, want, step, "one thread");
     same_bits(&f, one, want, 1, "positions run again");
     for (int threads = 2; threads <= 5; threads++) {
         /* load parameters in pieces of 997, which do not end where rows do */
-        sgt_decoder *d = decoder(&f, f.batch + 1, threads, 0, 997);
+        scoped(sgt_decoder) *d = decoder(&f, f.batch + 1, threads, 0, 997);
         same_bits(&f, d, want, 1, "more threads");
         same_bits(&f, d, want, 7, "more threads");
-        sgt_decoder_close(d);
     }
-    sgt_decoder *small = decoder(&f, f.batch, 1, 0, 5);
+    scoped(sgt_decoder) *small = decoder(&f, f.batch, 1, 0, 5);
     same_bits(&f, small, want, f.seq, "parameters in pieces of five");
-    sgt_decoder_close(small);
-    sgt_decoder_close(one);
-    free(want);
-    fixture_free(&f);
 }
 
 /* bf16 rounds the matrices and nothing else: it gives the same bits as float32 with rounded
  * matrices. */
 Test(generate, bf16_is_float32_of_rounded_matrices)
 {
-    fixture f;
+    scoped(fixture) f;
     fixture_load(&f, "odd_tanh", SGT_GELU_TANH);
-    sgt_decoder *half = decoder(&f, f.batch, 2, 1, 100);
+    scoped(sgt_decoder) *half = decoder(&f, f.batch, 2, 1, 100);
     for (size_t i = 0; i < sgt_model_tensors(&f.model); i++) {
         sgt_tensor t;
         sgt_model_tensor(&f.model, i, &t);
         float *p = f.initial + t.offset;
         if (t.dims == 2 && i != 1) sgt_kernels_ref()->round_to(p, p, t.count, SGT_FORMAT_BF16);
     }
-    sgt_decoder *whole = decoder(&f, f.batch, 2, 0, 100);
-    float *want = all_logits(&f, whole, 3);
+    scoped(sgt_decoder) *whole = decoder(&f, f.batch, 2, 0, 100);
+    scoped_memory float *want = all_logits(&f, whole, 3);
     same_bits(&f, half, want, 3, "bf16");
     cr_expect((double)sgt_decoder_weights(half) < 0.55 * (double)sgt_decoder_weights(whole),
               "that is not half the memory");
-    sgt_decoder_close(half);
-    sgt_decoder_close(whole);
-    free(want);
-    fixture_free(&f);
 }
 
 Test(generate, too_large_a_model_is_said)
 {
     sgt_error err;
-    sgt_decoder *d;
+    scoped(sgt_decoder) *d = NULL;
     sgt_decoder_options o = {.model = {.layers = 1024,
                                        .channels = 32768,
                                        .heads = 1,
@@ -157,16 +143,14 @@ Test(generate, too_large_a_model_is_said)
                              .sequences = 64};
     expect_failure_about(sgt_decoder_open(&d, &o, why), SGT_ENOMEM,
                          "the keys and values of 64 sequences need ");
-    fixture f;
+    scoped(fixture) f;
     fixture_load(&f, "odd_tanh", SGT_GELU_TANH);
     d = decoder(&f, 1, 1, 0, 1000);
     sgt_backend *b = sgt_decoder_loads(d);
     cr_expect_eq(b->put(b, SGT_MOMENT1, 0, 0, 1, f.initial, &err), SGT_EUSAGE);
     cr_expect_eq(b->put(b, SGT_PARAMETERS, 2, 51, 2, f.initial, &err), SGT_EUSAGE,
                  "past the tensor's end");
-    sgt_decoder_close(d);
     sgt_decoder_close(NULL);
-    fixture_free(&f);
 }
 
 /* A fixture's parameters have the order of llm.c's files, after another header. */
@@ -174,7 +158,7 @@ static void write_llmc(const fixture *f, const char *name, const char *path)
 {
     const sgt_model *m = &f->model;
     size_t n = sgt_model_parameters(m) * sizeof(float);
-    char *bytes = calloc(1, 1024 + n);
+    scoped_memory char *bytes = calloc(1, 1024 + n);
     const int32_t header[] = {20240326,
                               3,
                               (int32_t)m->positions,
@@ -191,28 +175,23 @@ static void write_llmc(const fixture *f, const char *name, const char *path)
               fread(bytes + 1024, 1, n, in) == n);
     fclose(in);
     put_file(path, bytes, 1024 + n);
-    free(bytes);
 }
 
 Test(generate, llm_c_models_too, .init = make_folder, .fini = remove_folder)
 {
     sgt_error err;
-    fixture f;
+    scoped(fixture) f;
     fixture_load(&f, "odd_tanh", SGT_GELU_TANH);
     write_llmc(&f, "odd_tanh", "model.bin");
     sgt_decoder_options o = {.sequences = f.batch, .threads = 2};
-    sgt_decoder *d = decoder(&f, f.batch, 2, 0, 1 << 20), *other;
-    float *want = all_logits(&f, d, 4);
+    scoped(sgt_decoder) *d = decoder(&f, f.batch, 2, 0, 1 << 20), *other = NULL;
+    scoped_memory float *want = all_logits(&f, d, 4);
     must(sgt_checkpoint_shape(&o.model, in_folder("model.bin"), why));
     must(sgt_decoder_open(&other, &o, why));
     int rc =
         sgt_checkpoint_load_model(in_folder("model.bin"), sgt_decoder_loads(other), &o.model, &err);
     cr_assert_eq(rc, 0, "%s", err.text);
     same_bits(&f, other, want, 4, "llm.c's file");
-    sgt_decoder_close(d);
-    sgt_decoder_close(other);
-    free(want);
-    fixture_free(&f);
 }
 
 /* ---- texts ---- */
@@ -313,7 +292,7 @@ static void as_transformers(const char *model, uint32_t sequences, int threads)
     static heard h;
     sgt_prompt prompts[PROMPTS];
     size_t lengths[PROMPTS], count = read_greedy(model, prompts, in, out, lengths);
-    sgt_decoder *d = load(model, sequences, threads);
+    scoped(sgt_decoder) *d = load(model, sequences, threads);
     cr_assert_eq(count, 6);
     must_generate(d, prompts, count, (sgt_generate_options){.tokens = 40, .eot = -1}, &h);
     for (size_t i = 0; i < count; i++) {
@@ -323,7 +302,6 @@ static void as_transformers(const char *model, uint32_t sequences, int threads)
             cr_assert_eq(h.ids[i][k], out[i][k], "%s, prompt %zu: token %zu is %u, not %u", model,
                          i, k, h.ids[i][k], out[i][k]);
     }
-    sgt_decoder_close(d);
 }
 
 Test(generate, greedy_is_what_transformers_has)
@@ -351,21 +329,20 @@ Test(generate, texts_do_not_depend_on_what_is_beside_them)
     sgt_generate_options o = {.choice = {.temperature = 1, .top_k = 40, .top_p = 0.95, .seed = 3},
                               .tokens = 90,
                               .eot = 38};
-    sgt_decoder *alone = load("erf", 1, 1);
+    scoped(sgt_decoder) *alone = load("erf", 1, 1);
     must_generate(alone, p, 36, o, &want);
     static const struct {
         uint32_t sequences;
         int threads;
     } ways[] = {{1, 3}, {2, 1}, {5, 2}, {36, 2}, {100, 1}};
     for (size_t w = 0; w < 5; w++) {
-        sgt_decoder *d = load("erf", ways[w].sequences, ways[w].threads);
+        scoped(sgt_decoder) *d = load("erf", ways[w].sequences, ways[w].threads);
         must_generate(d, p, 36, o, &got);
         for (size_t i = 0; i < 36; i++)
             cr_expect(got.count[i] == want.count[i] && got.why[i] == want.why[i] &&
                           !memcmp(got.ids[i], want.ids[i], want.count[i] * sizeof(uint16_t)),
                       "prompt %zu, %u sequences, %d threads", i, ways[w].sequences,
                       ways[w].threads);
-        sgt_decoder_close(d);
     }
     size_t texts = 0, whole = 0, pairs = 0;
     for (size_t i = 0; i < 36; i++) {
@@ -382,7 +359,6 @@ Test(generate, texts_do_not_depend_on_what_is_beside_them)
     o.choice.seed = 4;
     must_generate(alone, p, 36, o, &got);
     cr_expect(memcmp(want.ids, got.ids, sizeof want.ids), "another seed draws the same");
-    sgt_decoder_close(alone);
 }
 
 /* When the window is full, generation continues from its later half. Of a prompt that is longer
@@ -393,7 +369,7 @@ Test(generate, a_full_window_goes_on_from_its_later_half)
     enum { WINDOW = 70, TOKENS = 150 };
     uint16_t ids[100], all[100 + TOKENS];
     for (uint16_t i = 0; i < 100; i++) all[i] = ids[i] = (uint16_t)(i * 53 % 97);
-    sgt_decoder *d = load("erf", 2, 2);
+    scoped(sgt_decoder) *d = load("erf", 2, 2);
     sgt_generate_options o = {.tokens = TOKENS, .eot = -1};
     cr_assert_eq(sgt_decoder_window(d), WINDOW);
     sgt_prompt p[] = {{.ids = ids, .count = 100}, {.ids = ids + 30, .count = 70}};
@@ -423,7 +399,6 @@ Test(generate, a_full_window_goes_on_from_its_later_half)
     o.tokens = 20;
     must_generate(d, p, 1, o, &whole);
     cr_expect_eq(whole.count[0], 20);
-    sgt_decoder_close(d);
 }
 
 Test(generate, what_ends_it_early_is_said)
@@ -432,7 +407,7 @@ Test(generate, what_ends_it_early_is_said)
     sgt_error err;
     sgt_stop stop = {0};
     uint16_t ids[] = {3, 96, 97};
-    sgt_decoder *d = load("erf", 1, 1);
+    scoped(sgt_decoder) *d = load("erf", 1, 1);
     sgt_prompt p = {.ids = ids, .count = 2};
     sgt_generate_options o = {.tokens = 30, .eot = -1, .stop = &stop};
     expect_failure(generate(d, &(sgt_prompt){.ids = ids}, 1, o, &h, why), SGT_EUSAGE,
@@ -461,5 +436,4 @@ Test(generate, what_ends_it_early_is_said)
     expect_failure(generate(d, &p, 1, o, &h, why), SGT_EFORMAT,
                    "token 1 of prompt 1: what the model computes is not a number (its "
                    "weights are damaged, or its training diverged)");
-    sgt_decoder_close(d);
 }

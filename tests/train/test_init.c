@@ -118,12 +118,11 @@ static void loads(const char *name, const sgt_model *m, const float *flat)
 
 Test(init, llm_c_in_both_precisions)
 {
-    float *flat = numbers(&shape);
+    scoped_memory float *flat = numbers(&shape);
     put_llmc("three.bin", &shape, flat, 3);
     put_llmc("five.bin", &shape, flat, 5);
     loads("three.bin", &shape, flat);
     loads("five.bin", &shape, flat);
-    free(flat);
 }
 
 /* Change word `at` of the good file's header (-1: none). If size > 0, cut the file to `size` bytes;

@@ -23,14 +23,12 @@ static sgt_config masked(uint64_t steps)
 static void put_index(int (*begins)(uint16_t id, size_t at))
 {
     size_t n, count = 0;
-    char *shard = get_file("data.bin", &n);
+    scoped_memory char *shard = get_file("data.bin", &n);
     const uint16_t *ids = (const uint16_t *)(const void *)(shard + SGT_SHARD_HEADER);
-    uint64_t *index = malloc(4 * n);
+    scoped_memory uint64_t *index = malloc(4 * n);
     for (size_t i = 0; i < (n - SGT_SHARD_HEADER) / 2; i++)
         if (begins(ids[i], i)) index[count++] = i;
     put_file("data.idx", index, 8 * count);
-    free(index);
-    free(shard);
 }
 
 static int at_newlines(uint16_t id, size_t at) { return (void)at, id == '\n'; }
@@ -39,10 +37,8 @@ static int nowhere(uint16_t id, size_t at) { return (void)id, (void)at, 0; }
 
 static int same_run(const char *a, const char *b)
 {
-    char *x = facts(a), *y = facts(b);
+    scoped_memory char *x = facts(a), *y = facts(b);
     int same = strcmp(x, y) == 0;
-    free(x);
-    free(y);
     return same;
 }
 

@@ -123,7 +123,7 @@ Test(model, initial_parameters_are_gpt2s)
     must(sgt_model_named(&m, "2x64x4", why));
     m.vocab = 1000;
     m.positions = 128;
-    float *p = initial(&m, 7, 2);
+    scoped_memory float *p = initial(&m, 7, 2);
     for (size_t i = 0; i < sgt_model_tensors(&m); i++) {
         sgt_tensor t;
         sgt_model_tensor(&m, i, &t);
@@ -134,7 +134,6 @@ Test(model, initial_parameters_are_gpt2s)
         for (size_t j = 0; t.dims == 1 && j < t.count; j++)
             cr_assert_eq(p[t.offset + j], want, "%s", t.name);
     }
-    free(p);
 }
 
 Test(model, initial_parameters_depend_on_the_seed_alone)
@@ -143,16 +142,13 @@ Test(model, initial_parameters_depend_on_the_seed_alone)
     must(sgt_model_named(&m, "1x32x2", why));
     m.positions = 8;
     size_t bytes = sgt_model_floats(&m) * sizeof(float);
-    float *one = initial(&m, 7, 1), *three = initial(&m, 7, 3), *other = initial(&m, 8, 1);
+    scoped_memory float *one = initial(&m, 7, 1), *three = initial(&m, 7, 3),
+                        *other = initial(&m, 8, 1);
     cr_expect(memcmp(one, three, bytes) == 0, "3 threads drew other numbers than 1");
     cr_expect(memcmp(one, other, bytes) != 0, "another seed drew the same numbers");
     /* a parameter's initial value depends on its place alone: wte's first row is the same for any
      * vocabulary */
     m.vocab = 100;
-    float *fewer = initial(&m, 7, 1);
+    scoped_memory float *fewer = initial(&m, 7, 1);
     cr_expect(memcmp(one, fewer, 100 * 32 * sizeof(float)) == 0);
-    free(one);
-    free(three);
-    free(other);
-    free(fewer);
 }

@@ -57,7 +57,7 @@ static void expect_near_float32(const fixture *f, const numbers *got)
 
 static void bits_of(const char *name)
 {
-    fixture f;
+    scoped(fixture) f;
     fixture_load(&f, name, SGT_GELU_TANH);
     numbers first = {{0}};
     for (int i = 0; i < 3; i++) { /* one thread; two, deferred; two, at once */
@@ -71,14 +71,13 @@ static void bits_of(const char *name)
         b->close(b);
     }
     forget(&first);
-    fixture_free(&f);
 }
 
 Test(moments, threads_and_deferring_do_not_change_bits) { bits_of("tiny_tanh"); }
 
 Test(moments, are_in_bf16)
 {
-    fixture f;
+    scoped(fixture) f;
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
     sgt_backend *b = opened(&f, 1, 0);
     fixture_step(&f, b, 0);
@@ -95,7 +94,6 @@ Test(moments, are_in_bf16)
     cr_expect_eq(lower, 0);
     forget(&n);
     b->close(b);
-    fixture_free(&f);
 }
 
 /* Set the parameters and moments of a backend to those of another: both continue with the same
@@ -126,11 +124,10 @@ Test(moments, stored_and_loaded_they_continue_with_the_same_bits)
     static const sgt_precision precisions[] = {SGT_PRECISION_FP32, SGT_PRECISION_BF16,
                                                SGT_PRECISION_FP16};
     for (size_t k = 0; k < sizeof precisions / sizeof *precisions; k++) {
-        fixture f;
+        scoped(fixture) f;
         fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
         f.options.optim.bf16_moments = 1;
         f.options.precision = precisions[k];
         continues(&f);
-        fixture_free(&f);
     }
 }

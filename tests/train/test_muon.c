@@ -43,7 +43,7 @@ static void *room(size_t bytes)
 static void train_matrix(float *p, int32_t rows, int32_t columns)
 {
     size_t n = (size_t)rows * (size_t)columns;
-    float *m = calloc(n, sizeof *m), *g = calloc(n, sizeof *g);
+    scoped_memory float *m = calloc(n, sizeof *m), *g = calloc(n, sizeof *g);
     sgt_muon_shape s = {.rows = (size_t)rows, .columns = (size_t)columns};
     s.memory = room(sgt_muon_memory(&s));
     s.scratch = room(sgt_gemm_scratch(2));
@@ -59,14 +59,12 @@ static void train_matrix(float *p, int32_t rows, int32_t columns)
     sgt_muon_free(u);
     free(s.memory);
     free(s.scratch);
-    free(m);
-    free(g);
 }
 
 static void compare_matrix(FILE *in, int32_t rows, int32_t columns)
 {
     size_t n = (size_t)rows * (size_t)columns;
-    float *p = calloc(n, sizeof *p), *want = calloc(n, sizeof *want);
+    scoped_memory float *p = calloc(n, sizeof *p), *want = calloc(n, sizeof *want);
     double worst = 0, moved = 0;
     cr_assert_eq(fread(want, sizeof *want, n, in), n);
     for (size_t i = 0; i < n; i++) p[i] = parameter(i);
@@ -78,8 +76,6 @@ static void compare_matrix(FILE *in, int32_t rows, int32_t columns)
     cr_expect_gt(moved, .01);
     cr_expect_leq(worst, 1e-5 * moved, "%d x %d: differ by %g and moved by %g", rows, columns,
                   worst, moved);
-    free(p);
-    free(want);
 }
 
 Test(muon, fifty_updates_as_numpy_in_float32)
@@ -106,7 +102,7 @@ static uint64_t moments_of(const sgt_backend *b)
  * it reads as zeros, and is not written to. */
 Test(muon, matrices_have_one_moment)
 {
-    fixture f;
+    scoped(fixture) f;
     fixture_load(&f, "options_muon", SGT_GELU_TANH);
     sgt_backend *b = fixture_backend(&f, f.batch, 1);
     sgt_tensor t, next;
@@ -118,5 +114,4 @@ Test(muon, matrices_have_one_moment)
     }
     cr_expect_eq(moments_of(b), sizeof(float) * (2 * sgt_model_floats(&f.model) - matrices));
     b->close(b);
-    fixture_free(&f);
 }

@@ -45,7 +45,7 @@ static double loss_bound(const fixture *f)
  * one of them may be off by a last bit. */
 static void check_gradients(const fixture *f, sgt_backend *b)
 {
-    float *g = flat_state(b, &f->model, SGT_GRADIENTS);
+    scoped_memory float *g = flat_state(b, &f->model, SGT_GRADIENTS);
     double scale = f->options.precision == SGT_PRECISION_FP16 ? 65536 : 1, all = 0, whole = 0;
     for (size_t i = 0; i < sgt_model_tensors(&f->model); i++) {
         sgt_tensor t;
@@ -62,7 +62,6 @@ static void check_gradients(const fixture *f, sgt_backend *b)
     }
     cr_expect_leq(sqrt(all / whole), gradient_bound(f), "gradient: relative error %g",
                   sqrt(all / whole));
-    free(g);
 }
 
 /* Return the bound of the parameters' error after the steps, if the gradient, whose norm is clipped
@@ -89,7 +88,7 @@ static void check_evaluation(const fixture *f, sgt_backend *b)
 
 static void against_reference(const char *name, uint32_t micro)
 {
-    fixture f;
+    scoped(fixture) f;
     sgt_step_metrics m;
     fixture_load(&f, name, SGT_GELU_TANH);
     sgt_backend_options o = f.options;
@@ -113,7 +112,6 @@ static void against_reference(const char *name, uint32_t micro)
     free(p);
     if (micro == 1) check_evaluation(&f, b);
     b->close(b);
-    fixture_free(&f);
 }
 
 /* The reference draws its dropout masks for the whole step. However the step is divided into
@@ -158,7 +156,7 @@ static float *step_gradients(const fixture *f, const sgt_backend_options *o, dou
 /* Rows without the id are one document each. */
 Test(options, a_row_of_one_document_has_the_bits_of_a_row_without_the_mask)
 {
-    fixture f;
+    scoped(fixture) f;
     double loss[3];
     float *g[3];
     fixture_load(&f, "options_documents", SGT_GELU_TANH);
@@ -174,7 +172,6 @@ Test(options, a_row_of_one_document_has_the_bits_of_a_row_without_the_mask)
               loss[1]);
     cr_expect(loss[0] != loss[2] && memcmp(g[0], g[2], bytes) != 0);
     for (int i = 0; i < 3; i++) free(g[i]);
-    fixture_free(&f);
 }
 
 /* There are two references, each of which rounds where the backend does. sgt_head_run rounds at
@@ -193,7 +190,7 @@ static void keep_notice(void *ctx, const char *text) { snprintf(ctx, 200, "%s", 
 static void check_path(sgt_precision precision, const char *level, const char *said)
 {
     char notice[200] = "";
-    fixture f;
+    scoped(fixture) f;
     fixture_load(&f, "options_bf16", SGT_GELU_TANH);
     f.options.precision = precision;
     f.options.notice = (sgt_notice){keep_notice, notice};
@@ -201,7 +198,6 @@ static void check_path(sgt_precision precision, const char *level, const char *s
     cr_expect(strstr(b->level, level), "%s is not of %s", level, b->level);
     cr_expect_str_eq(notice, said);
     b->close(b);
-    fixture_free(&f);
 }
 
 Test(options, the_level_says_how_products_are_made)
@@ -235,7 +231,7 @@ TestSuite(untied, .init = make_folder, .fini = remove_folder);
  * "transformer". */
 Test(untied, a_head_with_a_weight_of_its_own_is_kept)
 {
-    fixture f;
+    scoped(fixture) f;
     sgt_model m;
     sgt_safetensors *s;
     fixture_load(&f, "options_untied", SGT_GELU_TANH);
@@ -259,7 +255,6 @@ Test(untied, a_head_with_a_weight_of_its_own_is_kept)
     free(zeros);
     b->close(b);
     other->close(other);
-    fixture_free(&f);
 }
 
 /* Replace a text in a file by another of the same length. */
@@ -357,12 +352,12 @@ static void shorten_head(const float *head, size_t count, int brain)
 Test(untied, a_head_is_the_embedding_or_refused)
 {
     enum { WIDE, FP16, BF16 };
-    fixture f;
+    scoped(fixture) f;
     sgt_error err;
     sgt_model m;
     sgt_tensor wte, head;
     float *p;
-    float *q = load_untied(&f, &wte, &head);
+    scoped_memory float *q = load_untied(&f, &wte, &head);
     for (size_t i = 0; i < wte.count; i++) q[wte.offset + i] = rintf(1024 * q[i]) / 1024;
     for (int turn = 0; turn < 6; turn++) {
         const int format = turn / 2,
@@ -383,13 +378,11 @@ Test(untied, a_head_is_the_embedding_or_refused)
         cr_expect(!m.untied && !memcmp(p, q, wte.count * sizeof *p));
         free(p);
     }
-    free(q);
-    fixture_free(&f);
 }
 
 Test(untied, a_tied_weight_may_be_named_as_the_head)
 {
-    fixture f;
+    scoped(fixture) f;
     sgt_model m;
     float *p;
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
@@ -401,14 +394,13 @@ Test(untied, a_tied_weight_may_be_named_as_the_head)
     replace("model.safetensors", "\"lm_head.weight\":", "\"lm_tail.weight\":");
     expect_failure_about(load_model(&f, &p, &m, why), SGT_EFORMAT,
                          "/model.safetensors: no tensor wte.weight");
-    fixture_free(&f);
 }
 
 /* If a step overflows in fp16, only the loss scale is lowered. The next update is then still
  * AdamW's first. */
 Test(options, an_overflow_skips_the_update_and_halves_the_scale)
 {
-    fixture f;
+    scoped(fixture) f;
     sgt_step_metrics m;
     sgt_scaler scaler;
     fixture_load(&f, "options_fp16", SGT_GELU_TANH);
@@ -449,12 +441,11 @@ Test(options, an_overflow_skips_the_update_and_halves_the_scale)
     free(want);
     first->close(first);
     b->close(b);
-    fixture_free(&f);
 }
 
 Test(options, good_steps_double_the_scale)
 {
-    fixture f;
+    scoped(fixture) f;
     sgt_step_metrics m;
     sgt_scaler s = {.scale = 1024, .good_steps = SGT_SCALE_GROWTH - 2, .skipped = 5};
     fixture_load(&f, "options_fp16", SGT_GELU_TANH);
@@ -475,13 +466,12 @@ Test(options, good_steps_double_the_scale)
     cr_assert_eq(b->get_scaler(b, &s, NULL), 0);
     cr_expect(s.scale == 1 && s.good_steps == 0 && s.skipped == 5);
     b->close(b);
-    fixture_free(&f);
 }
 
 /* A mean over no targets is 0, and so are its gradients: the update only decays weights. */
 Test(options, a_step_without_a_target)
 {
-    fixture f;
+    scoped(fixture) f;
     sgt_step_metrics m;
     double loss;
     uint64_t targets;
@@ -506,14 +496,13 @@ Test(options, a_step_without_a_target)
     cr_assert_eq(b->eval(b, &rows, &loss, &targets, NULL), 0);
     cr_expect(targets == 0 && loss == 0);
     b->close(b);
-    fixture_free(&f);
 }
 
 /* Rows without explicit targets use the token after each, and the ignored id applies to them
  * too. */
 Test(options, ignored_ids_among_rows)
 {
-    fixture f;
+    scoped(fixture) f;
     sgt_step_metrics beside, within;
     fixture_load(&f, "options_sgd", SGT_GELU_TANH);
     uint32_t T = f.seq;
@@ -531,7 +520,6 @@ Test(options, ignored_ids_among_rows)
     cr_expect(beside.loss == within.loss && beside.grad_norm == within.grad_norm);
     b->close(b);
     rows_alone->close(rows_alone);
-    fixture_free(&f);
 }
 
 Test(options, what_a_cpu_lacks_is_refused_by_name)

@@ -14,6 +14,8 @@
 #include "loader/sgt_loader.h"
 #include "loader/shards/shard.h"
 
+SCOPED_STRUCT(sgt_examples, sgt_examples_free)
+
 TestSuite(padding, .init = make_data, .fini = remove_folder);
 
 enum { T = 48 };
@@ -225,7 +227,7 @@ Test(padding, rows_of_examples)
     uint16_t tokens[LOCAL * (T + 1)];
     int32_t targets[LOCAL * T];
     for (uint32_t rank = 0; rank < 2; rank++) {
-        sgt_examples e = {0};
+        scoped(sgt_examples) e = {0};
         sgt_example_rows rows = {
             .seed = 3, .batch = B, .seq = T, .rank = rank, .ranks = 2, .pad = 99};
         cr_assert_eq(some_examples("some.jsonl", NULL, 0, &e, NULL), 0);
@@ -247,7 +249,6 @@ Test(padding, rows_of_examples)
                 }
             }
         }
-        sgt_examples_free(&e);
     }
     for (int i = 0; i < 2 * EXAMPLES; i++)
         cr_assert_eq(seen[i], 1, "example %d of epoch %d", i % EXAMPLES, i / EXAMPLES);
@@ -258,7 +259,7 @@ Test(padding, rows_of_examples)
 Test(padding, a_steps_loss_is_its_completions)
 {
     double loss = 0, targets = 0;
-    sgt_examples e = {0};
+    scoped(sgt_examples) e = {0};
     sgt_example_rows rows = {.seed = 1, .batch = 4, .seq = T, .ranks = 1, .pad = 10};
     must_train(prompted(2), "run", 0);
     cr_expect_not_null(strstr(said, "some.jsonl: 2 of 9 prompts fill the row of 48 tokens"), "%s",
@@ -277,7 +278,6 @@ Test(padding, a_steps_loss_is_its_completions)
     }
     cr_expect_float_eq(logged("run", "loss", 0), loss / targets, 1e-5, "%.9f, not %.9f",
                        logged("run", "loss", 0), loss / targets);
-    sgt_examples_free(&e);
 }
 
 Test(padding, examples_resume_and_accumulate)

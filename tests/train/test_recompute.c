@@ -35,22 +35,19 @@ static const char *const names[] = {"options_dropout", "options_sgd",  "options_
 Test(recompute, the_same_bits_for_any_number_of_threads_and_any_recomputation)
 {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        fixture f;
+        scoped(fixture) f;
         fixture_load(&f, names[i], SGT_GELU_TANH);
         sgt_backend_options o = f.options;
-        float *want = trained(&f, &o);
+        scoped_memory float *want = trained(&f, &o);
         for (int threads = 1; threads <= 5; threads += 2)
             for (int r = SGT_RECOMPUTE_NONE; r <= SGT_RECOMPUTE_BLOCK; r++) {
                 if (left_out(i + (size_t)threads / 2, (size_t)r)) continue;
                 o.threads = threads;
                 o.recompute = (sgt_recompute)r;
-                float *p = trained(&f, &o);
+                scoped_memory float *p = trained(&f, &o);
                 cr_expect(memcmp(p, want, sgt_model_floats(&f.model) * sizeof *p) == 0,
                           "%s, %d threads, recompute %d: other bits", names[i], threads, r);
-                free(p);
             }
-        free(want);
-        fixture_free(&f);
     }
 }
 
@@ -64,7 +61,7 @@ static const char *const mixes[] = {"nnnnn", "ggbbn", "bnbgn", "nbgnb", "gnnbn",
  * that is not live overwritten after each part of a step. Both must give the same bits. */
 static void mixed(const char *name, const char *levels, uint32_t micro, int documents)
 {
-    fixture f;
+    scoped(fixture) f;
     uint8_t at[5];
     fixture_load(&f, name, SGT_GELU_TANH);
     fixture_deepen(&f, 5);
@@ -73,17 +70,14 @@ static void mixed(const char *name, const char *levels, uint32_t micro, int docu
     o.documents = documents;
     o.eot = f.x[3];
     f.steps = 3;
-    float *want = trained(&f, &o);
+    scoped_memory float *want = trained(&f, &o);
     for (int l = 0; l < 5; l++) at[l] = (uint8_t)(strchr("ngb", levels[l]) - "ngb");
     o.recompute_at = at;
     for (o.scrub = 0; o.scrub < 2; o.scrub++) { /* updates are deferred without it alone */
-        float *p = trained(&f, &o);
+        scoped_memory float *p = trained(&f, &o);
         cr_expect(memcmp(p, want, sgt_model_floats(&f.model) * sizeof *p) == 0,
                   "%s, %s, %u micro-steps: other bits", name, levels, micro);
-        free(p);
     }
-    free(want);
-    fixture_free(&f);
 }
 
 Test(live, any_mix_gives_the_same_bits_and_what_is_said_to_be_dead_is_read_by_nobody)
@@ -260,7 +254,7 @@ Test(recompute, bf16_keeps_what_products_alone_read_in_half_the_bytes)
 
 Test(recompute, sgd_has_one_moment)
 {
-    fixture f;
+    scoped(fixture) f;
     float x = 3;
     fixture_load(&f, "options_sgd", SGT_GELU_TANH);
     sgt_backend_options o = f.options;
@@ -273,5 +267,4 @@ Test(recompute, sgd_has_one_moment)
     b->close(b);
     o.optim.kind = SGT_ADAMW;
     cr_expect_eq(bytes_of(&o, "moments"), 2 * sgd);
-    fixture_free(&f);
 }

@@ -129,13 +129,11 @@ Test(resume, a_resume_with_other_data_is_refused_by_name)
 Test(resume, a_finished_run_stays_as_it_is)
 {
     must_train(tiny(3), "r", 0);
-    char *before = get_file("r/log.jsonl", NULL);
+    scoped_memory char *before = get_file("r/log.jsonl", NULL);
     must_train(tiny(3), "r", 1);
     cr_expect(strstr(said, "has completed all of its 3 steps"), "%s", said);
-    char *after = get_file("r/log.jsonl", NULL);
+    scoped_memory char *after = get_file("r/log.jsonl", NULL);
     cr_expect_str_eq(before, after);
-    free(before);
-    free(after);
 }
 
 /* The run was killed after the last checkpoint got its name, and before an older one was
@@ -187,9 +185,8 @@ static void precision_is(const char *run, const char *want)
     char path[64], line[64];
     snprintf(path, sizeof path, "%s/options.json", run);
     snprintf(line, sizeof line, "\"precision\": \"%s\"", want);
-    char *options = get_file(path, NULL);
+    scoped_memory char *options = get_file(path, NULL);
     cr_expect(options && strstr(options, line), "%s: not %s in %s", run, line, options);
-    free(options);
 }
 
 Test(resume, the_default_precision_is_what_the_cpu_multiplies)

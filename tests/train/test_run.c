@@ -97,7 +97,7 @@ Test(run, defaults_follow_from_data_and_model)
     s.epochs = 0.5;
     must_train(s, "r", 0);
     /* 20,001 tokens are 199 windows of 100; half of them take seven steps of 16 rows, rounded up */
-    sgt_checkpoint_state st;
+    scoped(sgt_checkpoint_state) st;
     cr_assert_eq(sgt_checkpoint_read(&st, in_folder("r/step-00000007"), NULL), 0);
     /* the smallest model in the table of rates has 0.69 million parameters; a step has 16 rows */
     const double lr = 3e-4 * sqrt(124 / 0.69) * pow(16. / 64, 0.25);
@@ -107,5 +107,4 @@ Test(run, defaults_follow_from_data_and_model)
     cr_expect(strstr(said, "learning rate 0.00284, chosen for you: 0.00402 for 0.0271 million "
                            "parameters \u00d7 (16/64 rows per step)^0.25 (set it with --lr)"),
               "%s", said);
-    sgt_checkpoint_state_free(&st);
 }

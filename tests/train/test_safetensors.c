@@ -8,6 +8,8 @@
 #include "tests/train/folder.h"
 #include "train/run/safetensors.h"
 
+SCOPED_POINTER(sgt_safetensors, sgt_safetensors_close)
+
 TestSuite(safetensors, .init = make_folder, .fini = remove_folder);
 
 /* Write FOLDER/x.safetensors from a header and bytes of data. */
@@ -36,13 +38,12 @@ static void refused(const char *why)
 {
     sgt_error err;
     char want[512];
-    sgt_safetensors *s = NULL;
+    scoped(sgt_safetensors) *s = NULL;
     int rc = sgt_safetensors_open(&s, in_folder("x.safetensors"), &err);
     snprintf(want, sizeof want, "%s: %s%s", in_folder("x.safetensors"), why,
              why[strlen(why) - 1] == ')' ? "" : HINT);
     cr_expect_eq(rc, SGT_EFORMAT, "it was taken; expected: %s", why);
     if (rc < 0) cr_expect_str_eq(err.text, want);
-    sgt_safetensors_close(s);
 }
 
 Test(safetensors, round_trip)
@@ -74,9 +75,8 @@ Test(safetensors, round_trip)
     cr_expect_eq(sgt_safetensors_read(s, t, 14, 2, got, &err), SGT_EUSAGE);
     cr_expect_null(sgt_safetensors_find(s, "c"));
     sgt_safetensors_close(s);
-    char *text = get_file("x.safetensors", NULL);
+    scoped_memory char *text = get_file("x.safetensors", NULL);
     cr_expect_eq((unsigned char)text[0] % 8, 0, "the numbers begin at no multiple of 8");
-    free(text);
 }
 
 Test(safetensors, a_writer_holds_to_what_was_declared)
@@ -108,7 +108,7 @@ Test(safetensors, types_that_are_read)
               "\"BF16\",\"shape\":[2],\"data_offsets\":[12,16]},\"d\":{\"dtype\":\"F64\",\"shape\":"
               "[2],\"data_offsets\":[16,32]}}",
               data, 32);
-    sgt_safetensors *s = open_good();
+    scoped(sgt_safetensors) *s = open_good();
     must(sgt_safetensors_read(s, sgt_safetensors_find(s, "h"), 0, 6, got, why));
     cr_expect(got[0] == 1 && got[1] == -2 && got[2] == 0x1p-24f && got[3] == 65504 &&
               got[4] > 3e38f && 1 / got[5] < 0);
@@ -121,7 +121,6 @@ Test(safetensors, types_that_are_read)
     s = open_good();
     expect_failure_about(sgt_safetensors_read(s, sgt_safetensors_at(s, 0), 0, 2, got, why),
                          SGT_EUNSUPPORTED, "tensor i is I8, not F32, F16, BF16 or F64");
-    sgt_safetensors_close(s);
 }
 
 Test(safetensors, headers_that_lie)
@@ -188,11 +187,10 @@ Test(safetensors, files_that_are_none)
 Test(safetensors, depth)
 {
     size_t n = 100000;
-    char *deep = calloc(1, n + 1);
+    scoped_memory char *deep = calloc(1, n + 1);
     sgt_safetensors *s = NULL;
     memset(deep, '[', n);
     make_file(deep, NULL, 0);
     expect_failure_about(sgt_safetensors_open(&s, in_folder("x.safetensors"), why), SGT_EFORMAT,
                          "maximum parsing depth");
-    free(deep);
 }

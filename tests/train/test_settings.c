@@ -9,6 +9,8 @@
 #include "loader/sgt_loader.h"
 #include "tests/expect.h"
 
+SCOPED_STRUCT(sgt_config, sgt_config_free)
+
 TestSuite(settings);
 
 Test(settings, json_and_back)
@@ -19,7 +21,7 @@ Test(settings, json_and_back)
     s.lr = 0.1 + 0.2; /* 17 digits are needed */
     s.seed = INT64_MAX;
     s.steps = 12;
-    char *text = sgt_config_json(&s);
+    scoped_memory char *text = sgt_config_json(&s);
     cr_assert(text);
     cr_expect(strstr(text, "\"weight-decay\": 0.1,") &&
                   strstr(text, "\"lr\": 0.30000000000000004,"),
@@ -31,10 +33,8 @@ Test(settings, json_and_back)
     cr_expect_str_eq(back.data, s.data);
     cr_expect(back.lr == s.lr && back.seed == s.seed && back.steps == 12 &&
               back.given[SGT_SET_LR] && !back.given[SGT_SET_WARMUP]);
-    char *again = sgt_config_json(&back);
+    scoped_memory char *again = sgt_config_json(&back);
     cr_expect_str_eq(again, text);
-    free(again);
-    free(text);
     sgt_config_free(&back);
 }
 
@@ -62,11 +62,10 @@ Test(settings, the_keys_of_options_json)
     }
     s.step.precision = SGT_PRECISION_FP16;
     s.sampling = SGT_SAMPLING_DOCUMENTS;
-    char *json = sgt_config_json(&s);
+    scoped_memory char *json = sgt_config_json(&s);
     for (char *line = strtok(json, "\n"); line; line = strtok(NULL, "\n"))
         if (*line == ' ') strncat(strncat(found, line + 3, strcspn(line + 3, "\"")), " ", 2);
     cr_expect_str_eq(found, keys);
-    free(json);
 }
 
 /* Every row of the table has a field of its own, a help text, and a default unless that is decided
@@ -92,7 +91,7 @@ Test(settings, every_row_is_whole)
 /* Words are stored by name, in the order of their enumerations. */
 Test(settings, words_are_members_of_enumerations)
 {
-    sgt_config s;
+    scoped(sgt_config) s;
     sgt_config_default(&s);
     must(sgt_config_merge(
         &s,
@@ -104,12 +103,11 @@ Test(settings, words_are_members_of_enumerations)
     cr_expect(s.step.optim.kind == SGT_SGD && s.gelu == SGT_GELU_ERF && s.schedule == SGT_WSD);
     cr_expect(s.step.precision == SGT_PRECISION_FP16 && s.step.attention == SGT_ATTENTION_NAIVE);
     cr_expect(s.loader == SGT_READER_URING && s.sampling == SGT_SAMPLING_DOCUMENTS && s.batching);
-    sgt_config_free(&s);
 }
 
 Test(settings, what_was_given_comes_first)
 {
-    sgt_config s;
+    scoped(sgt_config) s;
     sgt_config_default(&s);
     s.batch = 5;
     s.given[SGT_SET_BATCH] = 1;
@@ -117,7 +115,6 @@ Test(settings, what_was_given_comes_first)
     cr_expect(s.batch == 5 && s.seq == 7 && s.threads == SGT_DEFAULT_COUNT,
               "a machine's own settings are not taken over");
     cr_expect_not(s.given[SGT_SET_SEQ]);
-    sgt_config_free(&s);
 }
 
 Test(settings, wrong_files_are_refused)
@@ -137,11 +134,10 @@ Test(settings, wrong_files_are_refused)
                 "x: unknown option 'epochs' (options are named as in --help, without the dashes)"},
                {"[]", "x: not a JSON object"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        sgt_config s;
+        scoped(sgt_config) s;
         sgt_config_default(&s);
         expect_failure(sgt_config_merge(&s, bad[i].text, "x", 1, why), SGT_EFORMAT, "%s",
                        bad[i].why);
-        sgt_config_free(&s);
     }
 }
 
@@ -192,7 +188,7 @@ Test(settings, every_wrong_value_names_its_option)
          "--model gpt2: not together with --init, which determines the shape"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        sgt_config s;
+        scoped(sgt_config) s;
         sgt_error err;
         sgt_config_default(&s);
         must(sgt_config_check(&s, why));
@@ -200,7 +196,6 @@ Test(settings, every_wrong_value_names_its_option)
         if (rc == SGT_OK) rc = sgt_config_check(&s, &err);
         cr_expect_eq(rc, SGT_EUSAGE, "taken: %s", bad[i].text);
         if (bad[i].why) cr_expect_str_eq(err.text, bad[i].why);
-        sgt_config_free(&s);
     }
 }
 
@@ -237,15 +232,14 @@ Test(settings, which_may_differ_in_a_resumed_run)
     sgt_error err;
     sgt_config_default(&kept);
     kept.step.precision = SGT_PRECISION_FP32;
-    char *text = sgt_config_json(&kept);
+    scoped_memory char *text = sgt_config_json(&kept);
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-        sgt_config s;
+        scoped(sgt_config) s;
         sgt_config_default(&s);
         s.step.precision = SGT_PRECISION_FP32;
         must(sgt_config_merge(&s, changes[i].text, "x", 1, why));
         int rc = sgt_config_same_run(&s, text, 0, &err);
         cr_expect_eq(rc, changes[i].may ? SGT_OK : SGT_EUNSUPPORTED, "%s", changes[i].text);
-        sgt_config_free(&s);
     }
     sgt_config s;
     sgt_config_default(&s);
@@ -254,7 +248,6 @@ Test(settings, which_may_differ_in_a_resumed_run)
     expect_failure(sgt_config_same_run(&s, text, 0, why), SGT_EUNSUPPORTED,
                    "--schedule: it is \"wsd\" here and was \"cosine\" in the run to "
                    "resume (leave it out, or start a new --run)");
-    free(text);
 }
 
 /* JSON's -0 is an integer, and reads as 0. */
@@ -263,17 +256,16 @@ Test(settings, minus_zero_is_zero)
     sgt_config s;
     sgt_config_default(&s);
     s.step.optim.weight_decay = -0.0;
-    char *text = sgt_config_json(&s);
+    scoped_memory char *text = sgt_config_json(&s);
     cr_expect(strstr(text, "\"weight-decay\": 0,"), "%s", text);
     s.step.optim.weight_decay = 0;
     must(sgt_config_same_run(&s, text, 0, why));
-    free(text);
 }
 
 /* A run that began with --init has its shape from there, so --model is not compared. */
 Test(settings, whose_shape_came_from_elsewhere)
 {
-    sgt_config s;
+    scoped(sgt_config) s;
     static const char begun[] = "{\"init\": \"gpt2/\"}";
     sgt_config_default(&s);
     must(sgt_config_merge(&s, begun, "x", 1, why));
@@ -282,7 +274,6 @@ Test(settings, whose_shape_came_from_elsewhere)
                          "--init: it is \"gpt2/\" here and was not set in");
     s.model = NULL;
     must(sgt_config_same_run(&s, begun, 0, why));
-    sgt_config_free(&s);
 }
 
 /* A run may be resumed on another device. Then options that only one of the devices has may differ,
@@ -295,7 +286,7 @@ Test(settings, which_may_differ_on_another_device)
     kept.step.precision = SGT_PRECISION_BF16;
     kept.step.attention = SGT_ATTENTION_CUDNN;
     kept.step.no_graphs = kept.step.no_fuse = kept.step.no_pad_vocab = kept.sync_metrics = 1;
-    char *text = sgt_config_json(&kept);
+    scoped_memory char *text = sgt_config_json(&kept);
     sgt_config_default(&s);
     s.step.precision = SGT_PRECISION_FP32;
     must(sgt_config_same_run(&s, text, 1, why));
@@ -303,7 +294,6 @@ Test(settings, which_may_differ_on_another_device)
     s.step.dropout = 0.1;
     expect_failure_about(sgt_config_same_run(&s, text, 1, why), SGT_EUNSUPPORTED,
                          "--dropout: it is 0.1 here and was 0 in");
-    free(text);
 }
 
 /* Variants are stored by name, in a fixed order. A resumed run keeps its variants if the default
@@ -373,7 +363,7 @@ Test(settings, options_without_use_are_refused_and_not_kept)
         {"{\"loss-scale\": 1024, \"precision\": \"fp16\"}", NULL},
         {"{\"optimizer\": \"sgd\", \"momentum\": 0.5, \"nesterov\": true}", NULL}};
     for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
-        sgt_config s, again;
+        scoped(sgt_config) s, again;
         sgt_error err;
         sgt_config_default(&s);
         must(sgt_config_merge(&s, given[i].text, "x", 1, why));
@@ -382,16 +372,13 @@ Test(settings, options_without_use_are_refused_and_not_kept)
                      given[i].text);
         if (given[i].why) cr_expect_str_eq(err.text, given[i].why);
         /* a value that was stored is also valid as an argument */
-        char *text = sgt_config_json(&s);
+        scoped_memory char *text = sgt_config_json(&s);
         sgt_config_default(&again);
         must(sgt_config_merge(&again, text, "x", 1, why));
         cr_expect_eq(sgt_config_check_together(&again, &err), 0, "%s: %s", text, err.text);
         if (!given[i].why)
             cr_expect(strstr(text, i == 8 ? "\"loss-scale\": 1024" : "\"nesterov\": true"), "%s",
                       text);
-        free(text);
-        sgt_config_free(&s);
-        sgt_config_free(&again);
     }
 }
 
@@ -410,7 +397,7 @@ Test(settings, what_only_cuda_has_is_refused_elsewhere)
         {"{\"deterministic\": true, \"batching\": \"scalar\"}", NULL}};
     for (size_t i = 0; i < sizeof given / sizeof *given; i++)
         for (int cuda = 0; cuda < 2; cuda++) {
-            sgt_config s;
+            scoped(sgt_config) s;
             sgt_error err;
             sgt_config_default(&s);
             must(sgt_config_merge(&s, given[i].text, "x", 1, why));
@@ -429,6 +416,5 @@ Test(settings, what_only_cuda_has_is_refused_elsewhere)
                              (s.step.attention == SGT_ATTENTION_OWN) +
                              (s.variant && !strcmp(s.variant, "layernorm-rows")),
                          cuda && given[i].why ? 1 : 0, "%s", given[i].text);
-            sgt_config_free(&s);
         }
 }

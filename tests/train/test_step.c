@@ -25,7 +25,7 @@ Test(step, what_does_not_fit_costs_nothing)
 
 Test(step, calls_out_of_order_are_refused)
 {
-    fixture f;
+    scoped(fixture) f;
     sgt_step_metrics m;
     float x;
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
@@ -42,5 +42,4 @@ Test(step, calls_out_of_order_are_refused)
                    "backend: no tensor 1000");
     expect_failure(b->get(b, (sgt_state)9, 0, 0, 1, &x, why), SGT_EUSAGE, "backend: no state 9");
     b->close(b);
-    fixture_free(&f);
 }

@@ -266,7 +266,7 @@ Test(trace, any_text_is_json)
 Test(trace, names_are_kept_once)
 {
     char name[32] = "kernel";
-    sgt_trace *t = start(0, 1);
+    scoped(sgt_trace) *t = start(0, 1);
     const char *kept = sgt_trace_name(t, name);
     strcpy(name, "gone");
     cr_expect_str_eq(kept, "kernel");
@@ -285,7 +285,6 @@ Test(trace, names_are_kept_once)
         sgt_trace_track(t, SGT_TRACE_DEVICE, name);
     }
     cr_expect_eq(sgt_trace_track(t, SGT_TRACE_DEVICE, "one more"), SGT_TRACE_LOOP);
-    sgt_trace_close(t);
 }
 
 /* ---- room ---- */

@@ -10,6 +10,8 @@
 #include "tests/train/trace.h"
 #include "train/sgt_train.h"
 
+SCOPED_STRUCT(sgt_config, sgt_config_free)
+
 TestSuite(trace_run, .init = make_folder, .fini = remove_folder);
 
 /* ---- a run ---- */
@@ -46,7 +48,7 @@ static void expect_nested(const json_t *all, int track)
 static int whole_run(const char *profile, uint64_t steps, char *last, size_t n)
 {
     sgt_error err;
-    sgt_config s;
+    scoped(sgt_config) s;
     sgt_training_result r;
     sgt_train_options o = {.run = in_folder("r"), .force = 1, .profile = profile};
     sgt_config_default(&s);
@@ -67,7 +69,6 @@ static int whole_run(const char *profile, uint64_t steps, char *last, size_t n)
         snprintf(last, n, "%.*s", (int)(strstr(r.last, "\"tokens\"") - r.last),
                  r.last); /* everything that is not measured */
     sgt_training_result_free(&r);
-    sgt_config_free(&s);
     return rc;
 }
 
@@ -169,13 +170,12 @@ Test(trace_run, threads_write_at_once)
 static void write_without_end(void)
 {
     for (;;) {
-        sgt_trace *t = NULL;
+        scoped(sgt_trace) *t = NULL;
         sgt_trace_options o = {.steps = 1};
         if (sgt_trace_open(&t, in_folder("t.json"), &o, NULL) < 0 || sgt_trace_step(t, 0, NULL) < 0)
             _exit(1);
         for (int i = 0; i < 3000; i++) sgt_trace_end(t, sgt_trace_begin(t), 0, "c", "span");
         if (sgt_trace_finish(t, NULL) < 0) _exit(1);
-        sgt_trace_close(t);
     }
 }
 

@@ -15,11 +15,9 @@ static const char *const names[] = {"tiny_tanh",    "options_sgd",  "options_unt
 
 static void same(const fixture *f, sgt_backend *a, sgt_backend *b, sgt_state what, const char *name)
 {
-    float *x = flat_state(a, &f->model, what), *y = flat_state(b, &f->model, what);
+    scoped_memory float *x = flat_state(a, &f->model, what), *y = flat_state(b, &f->model, what);
     cr_expect(memcmp(x, y, sgt_model_floats(&f->model) * sizeof *x) == 0,
               "%s: state %d: other bits", name, what);
-    free(x);
-    free(y);
 }
 
 /* Check whether the update was deferred: pieces of it are then left to do. It is deferred with two
@@ -34,7 +32,7 @@ static void is_put_off(const sgt_backend *b, int whether)
 
 Test(update, most_of_it_is_put_off_where_that_gains)
 {
-    fixture f;
+    scoped(fixture) f;
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
     for (int threads = 1; threads <= 2; threads++)
         for (int at_once = 0; at_once < 2; at_once++) {
@@ -46,7 +44,6 @@ Test(update, most_of_it_is_put_off_where_that_gains)
             is_put_off(b, threads == 2 && !at_once);
             b->close(b);
         }
-    fixture_free(&f);
 }
 
 static void of_a_rank(void *ctx, sgt_ranks *r)
@@ -67,10 +64,9 @@ static void of_a_rank(void *ctx, sgt_ranks *r)
 
 Test(update, ranks_put_nothing_off)
 {
-    fixture f;
+    scoped(fixture) f;
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
     as_ranks(2, of_a_rank, &f);
-    fixture_free(&f);
 }
 
 /* With one thread nothing is deferred, so it gives the expected state. */
@@ -78,7 +74,7 @@ Test(update, parameters_and_moments_are_there_as_soon_as_they_are_asked_for)
 {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         for (int what = SGT_PARAMETERS; what <= SGT_MOMENT2; what++) {
-            fixture f;
+            scoped(fixture) f;
             fixture_load(&f, names[i], SGT_GELU_TANH);
             sgt_backend *one = fixture_backend(&f, f.batch, 1),
                         *two = fixture_backend(&f, f.batch, 2);
@@ -89,14 +85,13 @@ Test(update, parameters_and_moments_are_there_as_soon_as_they_are_asked_for)
             }
             one->close(one);
             two->close(two);
-            fixture_free(&f);
         }
 }
 
 Test(update, an_evaluation_has_the_new_parameters)
 {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        fixture f;
+        scoped(fixture) f;
         double loss[2];
         uint64_t targets;
         fixture_load(&f, names[i], SGT_GELU_TANH);
@@ -109,13 +104,12 @@ Test(update, an_evaluation_has_the_new_parameters)
         }
         cr_expect(memcmp(&loss[0], &loss[1], sizeof *loss) == 0, "%s: %.9g and %.9g", names[i],
                   loss[0], loss[1]);
-        fixture_free(&f);
     }
 }
 
 Test(update, what_is_put_after_it_stays)
 {
-    fixture f;
+    scoped(fixture) f;
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
     sgt_backend *b = fixture_backend(&f, f.batch, 2), *fresh = fixture_backend(&f, f.batch, 2);
     fixture_step(&f, b, 0);
@@ -123,14 +117,13 @@ Test(update, what_is_put_after_it_stays)
     same(&f, b, fresh, SGT_PARAMETERS, "put");
     b->close(b);
     fresh->close(fresh);
-    fixture_free(&f);
 }
 
 /* Gradients are multiplied by 2^80. Their squares would overflow a sum in float, as products make
  * it. */
 Test(update, a_norm_is_that_of_finite_gradients)
 {
-    fixture f;
+    scoped(fixture) f;
     double norm[2];
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
     sgt_batch rows = {.tokens = f.tokens, .targets = f.y};
@@ -144,5 +137,4 @@ Test(update, a_norm_is_that_of_finite_gradients)
         b->close(b);
     }
     cr_expect_float_eq(norm[1] / norm[0], 1, 5e-6, "%.9g, not %.9g", norm[1], norm[0]);
-    fixture_free(&f);
 }

@@ -8,8 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/expect.h"
 #include "tests/train/folder.h"
 #include "train/log/trace.h"
+
+SCOPED_POINTER(sgt_trace, sgt_trace_close)
 
 static char said[1024]; /* the last notice */
 
@@ -22,26 +25,20 @@ static inline void hear(void *ctx, const char *line)
 static inline sgt_trace *start(uint64_t first, uint64_t steps)
 {
     sgt_trace *t = NULL;
-    sgt_error err;
     sgt_trace_options o = {.first = first, .steps = steps, .notice = {hear, NULL}};
-    cr_assert_eq(sgt_trace_open(&t, in_folder("t.json"), &o, &err), 0, "%s", err.text);
+    must(sgt_trace_open(&t, in_folder("t.json"), &o, why));
     return t;
 }
 
-static inline void step(sgt_trace *t, uint64_t s)
-{
-    sgt_error err;
-    cr_assert_eq(sgt_trace_step(t, s, &err), 0, "%s", err.text);
-}
+static inline void step(sgt_trace *t, uint64_t s) { must(sgt_trace_step(t, s, why)); }
 
 static inline json_t *end(sgt_trace *t)
 {
-    sgt_error err;
-    json_error_t why;
-    cr_assert_eq(sgt_trace_finish(t, &err), 0, "%s", err.text);
+    json_error_t wrong;
+    must(sgt_trace_finish(t, why));
     sgt_trace_close(t);
-    json_t *all = json_load_file(in_folder("t.json"), JSON_REJECT_DUPLICATES, &why);
-    cr_assert(all, "%s, line %d", why.text, why.line);
+    json_t *all = json_load_file(in_folder("t.json"), JSON_REJECT_DUPLICATES, &wrong);
+    cr_assert(all, "%s, line %d", wrong.text, wrong.line);
     return all;
 }
 

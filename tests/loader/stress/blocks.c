@@ -72,9 +72,8 @@ static sgt_cursor *cursor(const sgt_loader *l)
 static void *side_by_side(void *arg)
 {
     const job *j = arg;
-    sgt_cursor *c = cursor(j->l);
+    scoped(sgt_cursor) *c = cursor(j->l);
     for (uint64_t k = j->number; k < BATCHES; k += SIDE) draw(j->l, c, j->seed % 1000 + k);
-    sgt_cursor_close(c);
     return NULL;
 }
 
@@ -82,7 +81,7 @@ static void *side_by_side(void *arg)
 static void *jump(void *arg)
 {
     const job *j = arg;
-    sgt_cursor *c = NULL;
+    scoped(sgt_cursor) *c = NULL;
     for (uint64_t n = 0; n < BATCHES / 8; n++) {
         uint64_t r = sgt_philox_u64(j->seed, n, 1);
         if (n % 5 == 0) {
@@ -91,7 +90,6 @@ static void *jump(void *arg)
         }
         for (uint64_t k = 0; k < (r >> 32) % 12; k++) draw(j->l, c, r % 5000 + k);
     }
-    sgt_cursor_close(c);
     return NULL;
 }
 
@@ -103,7 +101,7 @@ static void *drain(void *arg)
         uint64_t r = sgt_philox_u64(j->seed, n, 2);
         sgt_stream_options o = {
             .first = r % 3000, .slots = 1 + (r >> 20 & 7), .threads = 1 + (r >> 24 & 3)};
-        sgt_stream *s;
+        scoped(sgt_stream) *s = NULL;
         sgt_stream_batch b;
         sgt_error err;
         if (sgt_stream_open(&s, j->l, &o, &err) < 0) fail("a stream", err.text);
@@ -112,7 +110,6 @@ static void *drain(void *arg)
             check(j->l, b.index, b.rows);
             sgt_stream_release(s, &b);
         }
-        sgt_stream_close(s);
     }
     return NULL;
 }
@@ -128,7 +125,7 @@ static void run(uint64_t round, uint64_t seed)
     void *(*const kinds[])(void *) = {side_by_side, side_by_side, side_by_side, jump, drain};
     pthread_t threads[5];
     job jobs[5];
-    sgt_loader *l;
+    scoped(sgt_loader) *l = NULL;
     sgt_error err;
     reader_fault fault = faults[round % 5];
     fault.block_tokens = 512;
@@ -147,7 +144,6 @@ static void run(uint64_t round, uint64_t seed)
             fail("threads", "cannot start one");
     }
     for (uint32_t i = 0; i < 5; i++) pthread_join(threads[i], NULL);
-    sgt_loader_close(l);
 }
 
 int main(int argc, char **argv)

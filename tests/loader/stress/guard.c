@@ -88,7 +88,7 @@ static void *draw(void *arg)
 {
     drawer *d = arg;
     uint16_t rows[B * (T + 1)];
-    sgt_cursor *c;
+    scoped(sgt_cursor) *c = NULL;
     sgt_error err;
     if (sgt_cursor_open(&c, d->l, &err) < 0) fail("a cursor", err.text);
     for (uint64_t k = d->first; k < d->first + BATCHES; k++) {
@@ -100,7 +100,6 @@ static void *draw(void *arg)
             for (uint64_t r = 0; r < B; r++) check_row(d, k * B + r, rows + r * (T + 1));
         }
     }
-    sgt_cursor_close(c);
     return NULL;
 }
 
@@ -111,7 +110,7 @@ static void round_of(unsigned n)
     drawer d[DRAWERS];
     int fd, failed = 0;
     make_shards();
-    sgt_loader *l = open_set();
+    scoped(sgt_loader) *l = open_set();
     fd = open("d/train_000001.bin", O_WRONLY);
     if (fd < 0 || (n % 2 && unlink("d/train_000001.bin") < 0)) fail("shard 1", "cannot be had");
     uint64_t size = n % 2 ? (n % 7 + 1) * PAGE : n * 1111 % 50000;
@@ -127,7 +126,6 @@ static void round_of(unsigned n)
         failed += d[i].failed;
     }
     if (!failed) fprintf(stderr, "stress-guard: round %u: the cut came too late\n", n);
-    sgt_loader_close(l);
 }
 
 /* ---- threads that raise SIGBUS at addresses of their own ---- */
@@ -163,10 +161,9 @@ static void *fault(void *arg)
 static void *open_and_close(void *arg)
 {
     while (!__atomic_load_n(&ending, __ATOMIC_RELAXED)) {
-        sgt_loader *l;
+        scoped(sgt_loader) *l = NULL;
         sgt_loader_options o = {.reader = SGT_READER_MMAP};
         if (sgt_loader_open(&l, "still.bin", &o, NULL) < 0) fail("opening", "another set");
-        sgt_loader_close(l);
     }
     return arg;
 }

@@ -7,8 +7,14 @@
 #include <stdlib.h>
 
 #include "loader/base/file.h"
+#include "loader/sgt_loader.h"
 #include "loader/shards/shard.h"
+#include "tests/scoped.h"
 #include "tests/scratch.h"
+
+SCOPED_POINTER(sgt_loader, sgt_loader_close)
+SCOPED_POINTER(sgt_cursor, sgt_cursor_close)
+SCOPED_POINTER(sgt_stream, sgt_stream_close)
 
 static uint16_t token_at(uint32_t shard, uint64_t i);
 

@@ -123,7 +123,7 @@ static int draw_one(const sgt_loader *l, sgt_cursor *c, uint64_t index, uint64_t
 static void *draw(void *arg)
 {
     job *j = arg;
-    sgt_cursor *c = NULL;
+    scoped(sgt_cursor) *c = NULL;
     sgt_error err = {0};
     uint64_t index = 0;
     for (uint64_t k = 0; k < j->batches && !j->failed; k++) {
@@ -136,7 +136,6 @@ static void *draw(void *arg)
         }
         j->failed = !draw_one(j->l, c, index, r >> 32 & 1, &err);
     }
-    sgt_cursor_close(c);
     return NULL;
 }
 
@@ -199,10 +198,9 @@ static void *drain(void *arg)
 static unsigned count_names(const char *path)
 {
     unsigned n = 0;
-    DIR *d = opendir(path);
+    scoped(DIR) *d = opendir(path);
     if (!d) fail(path, "cannot open it");
     while (readdir(d)) n++;
-    closedir(d);
     return n;
 }
 

@@ -17,6 +17,7 @@
 
 #include "loader/base/file.h"
 #include "loader/base/philox.h"
+#include "tests/scoped.h"
 #include "tokenize/sgt_tokenize.h"
 
 enum { TEXTS = 12, LINES = 200, AT_ONCE = 3, WAYS = 5, MOST_BYTES = 1 << 24 };
@@ -117,21 +118,19 @@ static void compare(const char *out, const char *want, const char *name)
 static unsigned count_names(const char *path)
 {
     unsigned n = 0;
-    DIR *d = opendir(path);
+    scoped(DIR) *d = opendir(path);
     if (!d) fail(path, "cannot open it");
     while (readdir(d)) n++;
-    closedir(d);
     return n;
 }
 
 static void compare_folders(const char *out, const char *want)
 {
-    DIR *d = opendir(want);
+    scoped(DIR) *d = opendir(want);
     if (!d) fail(want, "cannot open it");
     if (count_names(out) != count_names(want)) fail(out, "other files than one thread's");
     for (const struct dirent *e; (e = readdir(d));)
         if (e->d_name[0] != '.') compare(out, want, e->d_name);
-    closedir(d);
 }
 
 /* ---- runs ---- */
