@@ -11,7 +11,6 @@
 
 #include "loader/base/clock.h"
 #include "loader/base/cpu.h"
-#include "loader/base/json.h"
 #include "tokenize/out/export.h"
 #include "tokenize/before.h"
 #include "tools/cli/options.h"
@@ -20,78 +19,74 @@
 #include "tools/cli/talk.h"
 #include "tools/ranks/ranks.h"
 
+/* Options go straight to sgt_tokenize; `o` has those of which it takes another form, or none. */
+static sgt_tokenize_options t = {.vocab = "gpt2", .field = "text", .shard_tokens = 100000000};
 static struct {
-    const char *vocab, *pattern, *field, *keep_fields, *cpu;
-    int format, special, invalid_utf8, normalize, binary, layout; /* indices of the chosen words */
-    double split;
+    const char *cpu;
+    int normalize, binary; /* index of the chosen word */
     sgt_option_list filters;
-    uint64_t shard_tokens, shuffle_seed, threads, rank, ranks, train_vocab;
-    int shuffle, rank_given, ranks_given, vocab_given, split_given, shard_tokens_given;
-    int dedup, hidden, skip_bad, force, dry_run, json, quiet;
-} o = {.vocab = "gpt2",
-       .field = "text",
-       .normalize = SGT_DEFAULT_WORD,
-       .binary = SGT_DEFAULT_WORD,
-       .cpu = "auto",
-       .shard_tokens = 100000000};
+    uint64_t threads, rank, ranks, train_vocab;
+    int rank_given, ranks_given, vocab_given, split_given, shard_tokens_given;
+    int dry_run, json, quiet;
+} o = {.cpu = "auto", .normalize = SGT_DEFAULT_WORD, .binary = SGT_DEFAULT_WORD};
 
 static const sgt_option table[] = {
     {.name = "Input"},
-    {"format", 0, SGT_OPT_WORD, &o.format, "auto|text|jsonl",
+    {"format", 0, SGT_OPT_WORD, &t.format, "auto|text|jsonl",
      "text: each file is a document; jsonl: each line is one; auto: by name and first lines",
      .def = "auto"},
-    {"field", 0, SGT_OPT_TEXT, &o.field, "NAME",
+    {"field", 0, SGT_OPT_TEXT, &t.field, "NAME",
      "field of JSONL, or column of Parquet, that holds the text; a.b for a nested one",
      .def = "text"},
-    {"skip-bad", 0, SGT_OPT_FLAG, &o.skip_bad,
+    {"skip-bad", 0, SGT_OPT_FLAG, &t.skip_bad,
      .help = "skip lines or rows without that field, and count them"},
-    {"keep-fields", 0, SGT_OPT_TEXT, &o.keep_fields, "NAME,...",
+    {"keep-fields", 0, SGT_OPT_TEXT, &t.keep_fields, "NAME,...",
      "fields of JSONL, or columns of Parquet, to keep of each document in sources.jsonl",
      .def = "none"},
-    {"invalid-utf8", 0, SGT_OPT_WORD, &o.invalid_utf8, "keep|replace|fail",
+    {"invalid-utf8", 0, SGT_OPT_WORD, &t.invalid_utf8, "keep|replace|fail",
      "what to do with bytes that are not UTF-8: keep them, replace them by U+FFFD, or fail",
      .def = "keep"},
     {"binary", 0, SGT_OPT_WORD, &o.binary, "skip|keep",
      "files that are not text (PDF, images, programs, archives, UTF-16): skip and count them, or "
      "read them byte for byte",
      .def = "skip"},
-    {"hidden", 0, SGT_OPT_FLAG, &o.hidden,
+    {"hidden", 0, SGT_OPT_FLAG, &t.hidden,
      .help = "also read hidden files and folders below INPUT (names that begin with a dot, and "
              "_SUCCESS, _metadata and _common_metadata)"},
     {"filter", 0, SGT_OPT_LIST, &o.filters, "EXT=COMMAND",
      .help = "read files with extension EXT through COMMAND, which prints text (EXT=jsonl:COMMAND: "
              "JSONL)"},
-    {"special", 0, SGT_OPT_WORD, &o.special, "none|eot",
+    {"special", 0, SGT_OPT_WORD, &t.special_eot, "none|eot",
      "eot: each literal <|endoftext|> begins a document; none: it is text", .def = "none"},
     {"normalize", 0, SGT_OPT_WORD, &o.normalize, "none|nfc|nfkc",
      "Unicode normalization of each document, before it is split; GPT-2 uses none",
      .def = "the vocabulary's, or none"},
     {.name = "Output"},
-    {"vocab", 0, SGT_OPT_TEXT, &o.vocab, "gpt2|FILE|DIR",
+    {"vocab", 0, SGT_OPT_TEXT, &t.vocab, "gpt2|FILE|DIR",
      "vocabulary, a byte-level BPE: tokenizer.json, merges.txt, vocab.json or .tiktoken",
      .def = "gpt2, built in", .given = &o.vocab_given},
     {"train-vocab", 0, SGT_OPT_COUNT, &o.train_vocab, "N",
      "train a vocabulary of N tokens on INPUTs and write it to OUT, instead of shards", .min = 257,
      .max = 65536},
-    {"pattern", 0, SGT_OPT_TEXT, &o.pattern, "REGEX|NAME",
+    {"pattern", 0, SGT_OPT_TEXT, &t.rule, "REGEX|NAME",
      "what splits text before merging: a regular expression (PCRE2), or gpt2, cl100k, o200k, "
      "llama3, qwen2 or nanochat",
      .def = "the vocabulary's, or GPT-2's"},
-    {"split", 0, SGT_OPT_PERCENT, &o.split, "N%|none",
+    {"split", 0, SGT_OPT_PERCENT, &t.val_fraction, "N%|none",
      "share of the documents used for validation, chosen by a hash of their path", .def = "none",
      .given = &o.split_given},
-    {"shards", 0, SGT_OPT_WORD, &o.layout, "sgt|megatron|nanogpt|npy",
+    {"shards", 0, SGT_OPT_WORD, &t.layout, "sgt|megatron|nanogpt|npy",
      "files of OUT: sgt's shards; or one file for each split, for Megatron-LM (.bin and .idx), "
      "nanoGPT (train.bin, val.bin) or OLMo-core (.npy, 16-bit ids without NumPy's header)",
      .def = "sgt"},
-    {"shard-tokens", 0, SGT_OPT_COUNT, &o.shard_tokens, "N", "tokens of a shard", .def = "100M",
+    {"shard-tokens", 0, SGT_OPT_COUNT, &t.shard_tokens, "N", "tokens of a shard", .def = "100M",
      .min = 1, .max = 2147483647, .given = &o.shard_tokens_given},
-    {"shuffle", 0, SGT_OPT_COUNT, &o.shuffle_seed, "SEED",
+    {"shuffle", 0, SGT_OPT_COUNT, &t.shuffle_seed, "SEED",
      "shuffle the documents, in an order that SEED decides", .def = "the order of the inputs",
-     .min = 0, .max = 9007199254740992, .given = &o.shuffle},
-    {"dedup", 0, SGT_OPT_FLAG, &o.dedup,
+     .min = 0, .max = 9007199254740992, .given = &t.shuffle},
+    {"dedup", 0, SGT_OPT_FLAG, &t.dedup,
      .help = "leave out documents whose whole text already occurred"},
-    {"force", 0, SGT_OPT_FLAG, &o.force,
+    {"force", 0, SGT_OPT_FLAG, &t.force,
      .help = "make OUT anew, also if it is complete or was made from other inputs"},
     {.name = "Running"},
     {"threads", 't', SGT_OPT_COUNT, &o.threads, "N",
@@ -152,25 +147,7 @@ static double mb_per_s(uint64_t bytes, double seconds)
     return seconds > 0 ? 1e-6 * (double)bytes / seconds : 0;
 }
 
-/* Print j (NULL: out of memory) on one line, and free it. Return 0 or -1. */
-static int put_json(json_t *j)
-{
-    char *text = sgt_json_dumps(j, JSON_REAL_PRECISION(6));
-    if (text) puts(text);
-    free(text);
-    json_decref(j);
-    return text ? 0 : -1;
-}
-
-/* Return the exit code of a program whose output is complete, if all of it could be written. */
-static int flush_output(void)
-{
-    if (fflush(stdout) == 0 && !ferror(stdout)) return SGT_EXIT_OK;
-    fprintf(stderr, "%s: cannot write to standard output\n", program.name);
-    return SGT_EXIT_FAILED;
-}
-
-static int print_json(const sgt_tokenize_result *r)
+static int print_json(const sgt_tokenize_result *r, sgt_error *err)
 {
     json_t *j = json_pack(
         "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:b}",
@@ -183,7 +160,7 @@ static int print_json(const sgt_tokenize_result *r)
         mb_per_s(r->bytes_read, r->seconds), "shards", (json_int_t)r->shards, "train_tokens",
         (json_int_t)r->train_tokens, "val_tokens", (json_int_t)r->val_tokens, "already_done",
         r->already_done);
-    return put_json(j);
+    return sgt_print_json(j, JSON_REAL_PRECISION(6), err);
 }
 
 static void print_things(FILE *to, const char *before, uint64_t n, const char *singular,
@@ -226,16 +203,33 @@ static void print_no_validation(FILE *to, const sgt_tokenize_result *r)
             "No document fell into the validation split: with %s, %g %% may pick none. Try --split "
             "%d%%.\n",
             sgt_format_things(count, sizeof count, r->documents, "document", "documents"),
-            100 * o.split, o.split < .2 ? 20 : 50);
+            100 * t.val_fraction, t.val_fraction < .2 ? 20 : 50);
 }
 
-static void write_summary(FILE *to, const char *out, const sgt_tokenize_result *r)
+static void print_summary(const char *out, const sgt_tokenize_result *r)
 {
+    const struct {
+        uint64_t count;
+        const char *singular, *plural, *after;
+    } counted[] = {
+        {r->skipped, "file", "files", " skipped: not plain text (see --binary)"},
+        {r->duplicates, "duplicate", "duplicates", " left out"},
+        {r->bad_lines, "bad line or row", "bad lines or rows", " left out"},
+        {r->lone_surrogates, "lone surrogate", "lone surrogates", " in JSONL, now U+FFFD"},
+        {r->eot_literals, "literal end of text", "literal ends of text",
+         " in the documents, tokenized as text (with --special eot each begins a document)"},
+        {r->invalid_utf8, "place", "places",
+         t.invalid_utf8 == SGT_INVALID_REPLACE
+             ? " not UTF-8, replaced by U+FFFD; manifest.json names the first"
+             : " not UTF-8, kept byte for byte (see --invalid-utf8); manifest.json names the "
+               "first"}};
     char train[40], shown[1024];
+    sgt_wrapped w;
+    FILE *to = sgt_wrapped_open(&w);
     fprintf(to, "%s: ", sgt_printable(shown, sizeof shown, out));
     print_things(to, "", r->tokens, "token", "tokens", "");
     print_things(to, ", ", r->documents, "document", "documents", "");
-    print_things(to, ", ", r->shards, o.layout ? "file" : "shard", o.layout ? "files" : "shards",
+    print_things(to, ", ", r->shards, t.layout ? "file" : "shard", t.layout ? "files" : "shards",
                  "");
     if (r->val_tokens) {
         fprintf(to, "; train %s", sgt_format_count(train, sizeof train, r->train_tokens));
@@ -245,38 +239,15 @@ static void write_summary(FILE *to, const char *out, const sgt_tokenize_result *
     }
     fprintf(to, r->already_done ? "; complete already, nothing was done\n" : "\n");
     if (!r->already_done) print_work(to, r);
-    if (o.layout && r->shards) fprintf(to, "%s\n", sgt_layout_says[o.layout]);
-    if (r->skipped)
-        print_things(to, "", r->skipped, "file", "files",
-                     " skipped: not plain text (see --binary)\n");
-    if (r->duplicates)
-        print_things(to, "", r->duplicates, "duplicate", "duplicates", " left out\n");
-    if (r->bad_lines)
-        print_things(to, "", r->bad_lines, "bad line or row", "bad lines or rows", " left out\n");
-    if (r->lone_surrogates)
-        print_things(to, "", r->lone_surrogates, "lone surrogate", "lone surrogates",
-                     " in JSONL, now U+FFFD\n");
-    if (r->eot_literals)
-        print_things(to, "", r->eot_literals, "literal end of text", "literal ends of text",
-                     " in the documents, tokenized as text (with --special eot each begins a "
-                     "document)\n");
-    if (o.split > 0 && r->documents && !r->val_tokens) print_no_validation(to, r);
-    if (!r->invalid_utf8) return;
-    print_things(to, "", r->invalid_utf8, "place", "places", " not UTF-8, ");
-    fprintf(to, "%s; manifest.json names the first\n",
-            o.invalid_utf8 == SGT_INVALID_REPLACE ? "replaced by U+FFFD"
-                                                  : "kept byte for byte (see --invalid-utf8)");
-}
-
-/* Print the summary; its lines are wrapped between words to the terminal's width. */
-static void print_summary(const char *out, const sgt_tokenize_result *r)
-{
-    char *text = NULL;
-    size_t n = 0;
-    FILE *to = open_memstream(&text, &n);
-    write_summary(to ? to : stdout, out, r);
-    if (to && !fclose(to) && n) sgt_put_line(stdout, "%.*s", (int)(n - 1), text);
-    free(text);
+    if (t.layout && r->shards) fprintf(to, "%s\n", sgt_layout_says[t.layout]);
+    for (size_t i = 0; i < sizeof counted / sizeof *counted; i++)
+        if (counted[i].count) {
+            print_things(to, "", counted[i].count, counted[i].singular, counted[i].plural,
+                         counted[i].after);
+            fputc('\n', to);
+        }
+    if (t.val_fraction > 0 && r->documents && !r->val_tokens) print_no_validation(to, r);
+    sgt_wrapped_close(&w);
 }
 
 /* ---- --dry-run ---- */
@@ -304,19 +275,22 @@ static json_t *or_null(uint64_t v)
     return v == SGT_NOT_KNOWN ? json_null() : json_integer(number(v));
 }
 
-static int print_estimate_json(const sgt_dry_run_result *r)
+static int print_estimate_json(const sgt_dry_run_result *r, sgt_error *err)
 {
-    return put_json(json_pack("{s:b, s:I, s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:o}", "dry_run", 1,
-                              "files", number(r->files), "bytes", number(r->bytes), "documents",
-                              or_null(r->documents), "tokens", number(r->tokens), "skipped",
-                              number(r->skipped), "shards", number(r->shards), "disk_bytes",
-                              number(r->disk), "disk_meanwhile", number(r->disk_meanwhile),
-                              "disk_free", or_null(r->disk_free)));
+    return sgt_print_json(json_pack("{s:b, s:I, s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:o}", "dry_run",
+                                    1, "files", number(r->files), "bytes", number(r->bytes),
+                                    "documents", or_null(r->documents), "tokens", number(r->tokens),
+                                    "skipped", number(r->skipped), "shards", number(r->shards),
+                                    "disk_bytes", number(r->disk), "disk_meanwhile",
+                                    number(r->disk_meanwhile), "disk_free", or_null(r->disk_free)),
+                          0, err);
 }
 
-static void write_estimate(FILE *to, const sgt_dry_run_result *r)
+static void print_estimate(const sgt_dry_run_result *r)
 {
     char a[40], b[40], c[40];
+    sgt_wrapped w;
+    FILE *to = sgt_wrapped_open(&w);
     fprintf(to, "inputs      %s in %s file%s", sgt_format_bytes(a, sizeof a, r->bytes),
             sgt_format_count(b, sizeof b, r->files), r->files == 1 ? "" : "s");
     if (r->documents != SGT_NOT_KNOWN)
@@ -335,33 +309,27 @@ static void write_estimate(FILE *to, const sgt_dry_run_result *r)
     if (r->skipped)
         fprintf(to, "skipped     %s: not plain text (see --binary)\n",
                 sgt_format_things(b, sizeof b, r->skipped, "file", "files"));
-}
-
-/* Print the estimate; its lines are wrapped between words to the terminal's width. */
-static void print_estimate(const sgt_dry_run_result *r)
-{
-    sgt_wrapped w;
-    write_estimate(sgt_wrapped_open(&w), r);
     sgt_wrapped_close(&w);
 }
 
-/* Print the estimate of --dry-run on standard output. operands[0 .. count - 1] are INPUTs, and the
- * last of them is OUT if it can be: a new name, an empty folder, or one made by sgt-tokenize. If OUT
- * needs more space than is free and --force is not given, fail after printing. */
-static int estimate(sgt_tokenize_options *options, const char *const *operands, size_t count,
-                    sgt_error *err)
+/* Print the estimate of --dry-run. OUT may be left out: the last operand is OUT if it can be, as a
+ * new name, an empty folder, or one made by sgt-tokenize. If OUT needs more space than is free and
+ * --force is not given, fail after printing. */
+static int estimate(sgt_error *err)
 {
     sgt_dry_run_result r;
-    int last_is_out = count > 1 && can_be_out(operands[count - 1]);
-    options->inputs = operands;
-    options->input_count = last_is_out ? count - 1 : count;
-    options->out = last_is_out ? operands[count - 1] : NULL;
-    int rc = sgt_dry_run(options, &r, err);
+    sgt_talk talk = {program.name, o.quiet};
+    if (!sgt_ranks_first(t.ranks)) return SGT_OK;
+    t.notice = sgt_talk_notice(&talk);
+    if (!t.input_count || !can_be_out(t.out)) {
+        t.input_count++;
+        t.out = NULL;
+    }
+    int rc = sgt_dry_run(&t, &r, err);
+    if (rc == SGT_OK && o.json) rc = print_estimate_json(&r, err);
     if (rc < 0) return rc;
-    if (o.json && print_estimate_json(&r) < 0) return sgt_fail_memory(err, NULL);
     if (!o.json && !o.quiet) print_estimate(&r);
-    fflush(stdout);
-    return o.force ? SGT_OK : sgt_space_lacks(options->out, &r, err);
+    return t.force ? SGT_OK : sgt_space_lacks(t.out, &r, err);
 }
 
 /* ---- --train-vocab ---- */
@@ -372,7 +340,7 @@ static void show_pieces(void *ctx, uint64_t done, uint64_t total, uint64_t piece
     sgt_progress_update(ctx, done, total, 0, "counting");
 }
 
-static int print_vocab_json(const sgt_train_result *r)
+static int print_vocab_json(const sgt_train_result *r, sgt_error *err)
 {
     json_t *j = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "tokens",
                           (json_int_t)r->tokens, "pieces", (json_int_t)r->pieces, "distinct_pieces",
@@ -380,7 +348,7 @@ static int print_vocab_json(const sgt_train_result *r)
                           (json_int_t)r->bytes, "files", (json_int_t)r->files, "invalid_utf8",
                           (json_int_t)r->invalid_utf8, "skipped", (json_int_t)r->skipped, "seconds",
                           r->seconds, "mb_per_s", mb_per_s(r->bytes, r->seconds));
-    return put_json(j);
+    return sgt_print_json(j, JSON_REAL_PRECISION(6), err);
 }
 
 static void print_vocab_summary(const char *out, const sgt_train_result *r)
@@ -400,50 +368,53 @@ static void print_vocab_summary(const char *out, const sgt_train_result *r)
                sgt_format_things(files, sizeof files, r->skipped, "file", "files"));
 }
 
-/* Train a vocabulary on the inputs, write its files to OUT, print the result, and return the exit
- * code. */
-static int make_vocab(sgt_tokenize_options *options)
+/* Train a vocabulary on the inputs, write its files to OUT and print the result. Fail if there are
+ * several ranks, because each would train the same one. */
+static int make_vocab(sgt_error *err)
 {
-    sgt_error err;
     sgt_train_result result = {0};
     sgt_vocab *v = NULL;
+    if (sgt_ranks_size(t.ranks) > 1)
+        return sgt_fail(
+            err, SGT_EUSAGE,
+            "--train-vocab is for one process with many threads (start it without a launcher)");
     sgt_progress *bar = sgt_progress_new("B", SGT_PROGRESS_BYTES, o.quiet);
-    options->notice = sgt_progress_notice(bar, program.name);
-    options->progress = show_pieces;
-    options->progress_ctx = bar;
-    int rc = sgt_vocab_train(&v, options, (uint32_t)o.train_vocab, &result, &err);
-    if (!rc) rc = sgt_vocab_save(v, options->out, &err);
+    t.notice = sgt_progress_notice(bar, program.name);
+    t.progress = show_pieces;
+    t.progress_ctx = bar;
+    int rc = sgt_vocab_train(&v, &t, (uint32_t)o.train_vocab, &result, err);
+    if (!rc) rc = sgt_vocab_save(v, t.out, err);
     sgt_vocab_free(v);
     sgt_progress_end(bar);
-    if (rc < 0) return sgt_report_failure(&program, &err);
+    if (rc < 0) return rc;
     if (result.tokens < o.train_vocab && !o.quiet)
         fprintf(stderr, "%s: no pair of tokens is left to merge: %u tokens, not %u\n", program.name,
                 result.tokens, (uint32_t)o.train_vocab);
-    if (o.json && print_vocab_json(&result) < 0) return SGT_EXIT_FAILED;
-    if (!o.json && !o.quiet) print_vocab_summary(options->out, &result);
-    return flush_output();
+    if (o.json) return print_vocab_json(&result, err);
+    if (!o.quiet) print_vocab_summary(t.out, &result);
+    return SGT_OK;
 }
 
 /* ---- ranks ---- */
 
-/* Fill in t->ranks: from --rank and --ranks, or by connecting to the ranks that a launcher started.
+/* Fill in t.ranks: from --rank and --ranks, or by connecting to the ranks that a launcher started.
  * *joined becomes the connection, or NULL if there is none. Connected ranks above 0 print
  * nothing. */
-static int find_ranks(sgt_tokenize_options *t, sgt_ranks **joined, sgt_error *err)
+static int find_ranks(sgt_ranks **joined, sgt_error *err)
 {
     static sgt_ranks apart;
     *joined = NULL;
     if (o.ranks_given) {
         apart = (sgt_ranks){.rank = (uint32_t)o.rank, .size = (uint32_t)o.ranks};
-        t->ranks = &apart;
+        t.ranks = &apart;
         return SGT_OK;
     }
-    int rc = sgt_ranks_open(joined, program.name, t->stop, err);
+    int rc = sgt_ranks_open(joined, program.name, t.stop, err);
     if (rc < 0 || !*joined) return rc;
-    t->ranks = *joined;
-    if (!t->threads && (*joined)->sharing > 1) {
-        t->threads = sgt_cpu_count() / (int)(*joined)->sharing;
-        if (!t->threads) t->threads = 1;
+    t.ranks = *joined;
+    if (!t.threads && (*joined)->sharing > 1) {
+        t.threads = sgt_cpu_count() / (int)(*joined)->sharing;
+        if (!t.threads) t.threads = 1;
     }
     if (!sgt_ranks_first(*joined)) o.quiet = 1;
     return SGT_OK;
@@ -468,33 +439,15 @@ static void check_train_vocab(void)
     const char *other = o.vocab_given          ? "--vocab"
                         : o.split_given        ? "--split"
                         : o.shard_tokens_given ? "--shard-tokens"
-                        : o.shuffle            ? "--shuffle"
-                        : o.dedup              ? "--dedup"
-                        : o.keep_fields        ? "--keep-fields"
-                        : o.layout             ? "--shards"
+                        : t.shuffle            ? "--shuffle"
+                        : t.dedup              ? "--dedup"
+                        : t.keep_fields        ? "--keep-fields"
+                        : t.layout             ? "--shards"
                                                : NULL;
     if (o.train_vocab && o.ranks_given) other = "--ranks";
     if (o.train_vocab && o.dry_run) other = "--dry-run";
     if (o.train_vocab && other)
         sgt_usage(&program, "--train-vocab makes a vocabulary and no shards: not with %s", other);
-}
-
-/* Train a vocabulary. Fail if there are several ranks, because each would train the same one. */
-static int train(sgt_tokenize_options *options)
-{
-    sgt_error err;
-    sgt_ranks *ranks = NULL;
-    if (sgt_ranks_open(&ranks, program.name, options->stop, &err) < 0)
-        return sgt_report_failure(&program, &err);
-    int code = SGT_EXIT_OK;
-    if (ranks && ranks->size > 1) {
-        sgt_fail(
-            &err, SGT_EUSAGE,
-            "--train-vocab is for one process with many threads (start it without a launcher)");
-        code = sgt_ranks_first(ranks) ? sgt_report_failure(&program, &err) : SGT_EXIT_USAGE;
-    }
-    sgt_ranks_close(ranks, code);
-    return code ? code : make_vocab(options);
 }
 
 /* ---- the command ---- */
@@ -509,45 +462,33 @@ static void say_waiting(const char *out, const sgt_tokenize_result *r)
             (unsigned long long)o.ranks, r->waiting, r->waiting == 1 ? "is" : "are");
 }
 
-static int print_result(const char *out, const sgt_tokenize_result *r)
+static int tokenize(sgt_error *err)
 {
-    if (r->waiting && !o.quiet) say_waiting(out, r);
-    if (!r->waiting && o.json && print_json(r) < 0) return SGT_EXIT_FAILED;
-    if (!r->waiting && !o.json && !o.quiet) print_summary(out, r);
-    return flush_output();
-}
-
-static int tokenize(sgt_tokenize_options *options)
-{
-    sgt_error err;
-    sgt_tokenize_result result;
-    sgt_ranks *ranks;
-    int code, rc = find_ranks(options, &ranks, &err);
-    if (rc < 0) return sgt_report_failure(&program, &err);
+    sgt_tokenize_result r;
     meter m = {.bar = sgt_progress_new("B", SGT_PROGRESS_BYTES, o.quiet)};
-    options->notice = sgt_progress_notice(m.bar, program.name);
-    options->progress_ctx = &m;
-    rc = sgt_tokenize(options, &result, &err);
+    t.notice = sgt_progress_notice(m.bar, program.name);
+    t.progress_ctx = &m;
+    int rc = sgt_tokenize(&t, &r, err);
     sgt_progress_end(m.bar);
-    if (rc < 0 && ranks) ranks->give_up(ranks, &err);
-    if (rc == SGT_ESTOPPED) sgt_fail(&err, rc, "stopped (the same command continues it)");
-    if (rc < 0) code = sgt_report_failure(&program, &err);
-    else code = sgt_ranks_first(ranks) ? print_result(options->out, &result) : SGT_EXIT_OK;
-    sgt_ranks_close(ranks, code);
-    return code;
+    if (rc == SGT_ESTOPPED) return sgt_fail(err, rc, "stopped (the same command continues it)");
+    /* connected ranks count together, and rank 0 prints */
+    if (rc < 0 || (sgt_ranks_connected(t.ranks) && !sgt_ranks_first(t.ranks))) return rc;
+    if (r.waiting && !o.quiet) say_waiting(t.out, &r);
+    if (!r.waiting && o.json) return print_json(&r, err);
+    if (!r.waiting && !o.quiet) print_summary(t.out, &r);
+    return SGT_OK;
 }
 
-/* Print the estimate of --dry-run. If a launcher started several ranks, only rank 0 prints it. */
-static int dry_run(sgt_tokenize_options *options, const char *const *operands, size_t count)
+/* Do the work as one of the ranks, and return the exit code. */
+static int run(int (*work)(sgt_error *err))
 {
     sgt_error err;
     sgt_ranks *ranks;
-    sgt_talk talk = {program.name, o.quiet};
-    int code, rc = find_ranks(options, &ranks, &err);
-    if (rc < 0) return sgt_report_failure(&program, &err);
-    options->notice = sgt_talk_notice(&talk);
-    if (sgt_ranks_first(ranks)) rc = estimate(options, operands, count, &err);
-    code = rc < 0 ? sgt_report_failure(&program, &err) : flush_output();
+    int rc = find_ranks(&ranks, &err);
+    if (rc == SGT_OK) rc = work(&err);
+    if (rc == SGT_OK) rc = sgt_flush_results(&err);
+    if (rc < 0 && ranks) ranks->give_up(ranks, &err);
+    int code = rc < 0 ? sgt_report_failure(&program, &err) : SGT_EXIT_OK;
     sgt_ranks_close(ranks, code);
     return code;
 }
@@ -566,37 +507,21 @@ int main(int argc, char **argv)
     sgt_take_cpu(&program, o.cpu);
     check_ranks();
     check_train_vocab();
-    if (o.layout && o.shard_tokens_given)
+    if (t.layout && o.shard_tokens_given)
         sgt_usage(&program,
                   "--shard-tokens: not together with --shards %s, which makes one file of "
                   "a split",
-                  sgt_layout_names[o.layout]);
-    sgt_tokenize_options options = {.inputs = (const char *const *)(argv + first),
-                                    .input_count = (size_t)(count - 1),
-                                    .out = argv[argc - 1],
-                                    .vocab = o.vocab,
-                                    .rule = o.pattern,
-                                    .normalize = (sgt_normalize)(o.normalize + 1),
-                                    .val_fraction = o.split,
-                                    .shuffle = o.shuffle,
-                                    .shuffle_seed = o.shuffle_seed,
-                                    .dedup = o.dedup,
-                                    .shard_tokens = o.layout ? 0 : o.shard_tokens,
-                                    .layout = (sgt_layout)o.layout,
-                                    .threads = (int)o.threads,
-                                    .format = (sgt_format)o.format,
-                                    .field = o.field,
-                                    .keep_fields = o.keep_fields,
-                                    .skip_bad = o.skip_bad,
-                                    .filters = o.filters.items,
-                                    .filter_count = o.filters.count,
-                                    .special_eot = o.special,
-                                    .invalid_utf8 = (sgt_invalid_utf8)o.invalid_utf8,
-                                    .binary = (sgt_binary_files)(o.binary + 1),
-                                    .hidden = o.hidden,
-                                    .force = o.force,
-                                    .stop = stop,
-                                    .progress = show_progress};
-    if (o.dry_run) return dry_run(&options, (const char *const *)(argv + first), (size_t)count);
-    return o.train_vocab ? train(&options) : tokenize(&options);
+                  sgt_layout_names[t.layout]);
+    if (t.layout) t.shard_tokens = 0;
+    t.inputs = (const char *const *)(argv + first);
+    t.input_count = (size_t)(count - 1);
+    t.out = argv[argc - 1];
+    t.normalize = (sgt_normalize)(o.normalize + 1);
+    t.binary = (sgt_binary_files)(o.binary + 1);
+    t.threads = (int)o.threads;
+    t.filters = o.filters.items;
+    t.filter_count = o.filters.count;
+    t.stop = stop;
+    t.progress = show_progress;
+    return run(o.dry_run ? estimate : o.train_vocab ? make_vocab : tokenize);
 }

@@ -117,21 +117,11 @@ static void show_warning(void *ctx, const char *line)
     sgt_put_line(stderr, "%s: %s", program.name, line);
 }
 
-static int flush(int code)
+/* Print the failure, if there was one; leave the other ranks; return the exit code. */
+static int end(int rc, sgt_error *err, sgt_ranks *ranks)
 {
-    if (!fflush(stdout) && !ferror(stdout)) return code;
-    fprintf(stderr, "%s: standard output: cannot write\n", program.name);
-    return SGT_EXIT_FAILED;
-}
-
-/* Report the failure, if there was one; leave the other ranks; return the exit code. */
-static int end(int rc, const sgt_error *err, sgt_ranks *ranks)
-{
-    int code = SGT_EXIT_OK;
-    if (rc < 0 && rc != SGT_EUSAGE) code = sgt_report_failure(&program, err);
-    code = flush(code);
-    sgt_ranks_close(ranks, rc == SGT_EUSAGE ? SGT_EXIT_USAGE : code);
-    if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err->text);
+    int code = sgt_end_program(&program, rc, err);
+    sgt_ranks_close(ranks, code);
     return code;
 }
 
@@ -205,46 +195,33 @@ static void print_end(const sgt_training_result *r)
         sgt_put_line(stdout, "checkpoint: %s", sgt_printable(path, sizeof path, r->checkpoint));
 }
 
-static void print_json(const sgt_training_result *r)
+static json_t *text_json(const char *text) { return sgt_json_text(text, strlen(text)); }
+
+/* Print the last line of the log and what is known of the whole run. */
+static int print_json(const sgt_training_result *r, sgt_error *err)
 {
-    json_t *doc = r->last ? json_loads(r->last, 0, NULL) : NULL;
+    json_t *doc = r->last ? json_loads(r->last, 0, NULL) : NULL,
+           *sets = r->sets ? json_array() : NULL;
     if (!doc) doc = json_object();
-    json_object_set_new(doc, "run", sgt_json_text(o.run, strlen(o.run)));
-    json_object_set_new(doc, "checkpoint",
-                        r->checkpoint ? sgt_json_text(r->checkpoint, strlen(r->checkpoint))
-                                      : json_null());
-    json_object_set_new(doc, "steps", json_integer((json_int_t)r->steps));
-    json_object_set_new(doc, "train_tokens", json_integer((json_int_t)r->train_tokens));
-    json_object_set_new(doc, "val_tokens", json_integer((json_int_t)r->val_tokens));
-    if (r->documents != UINT64_MAX)
-        json_object_set_new(doc, "documents", json_integer((json_int_t)r->documents));
-    json_t *sets = r->sets ? json_array() : NULL;
     for (uint32_t i = 0; i < r->set_count; i++)
-        json_array_append_new(
-            sets, json_pack("{s:o, s:I, s:f}", "data",
-                            sgt_json_text(r->sets[i].data, strlen(r->sets[i].data)), "rows",
-                            (json_int_t)r->sets[i].rows, "epochs", r->sets[i].epochs));
-    if (sets) json_object_set_new(doc, "sets", sets);
-    json_object_set_new(doc, "pf_days", json_real(r->pf_days));
-    json_object_set_new(doc, "seconds", json_real(r->seconds));
-    json_object_set_new(doc, "step_seconds", json_real(r->step_seconds));
-    json_object_set_new(doc, "step_memory", json_integer((json_int_t)r->step_peak_bytes));
-    json_object_set_new(doc, "memory_used", json_integer((json_int_t)r->peak_bytes));
-    json_object_set_new(doc, "memory_total", json_integer((json_int_t)r->total_bytes));
-    json_dumpf(doc, stdout, JSON_REAL_PRECISION(9));
-    putchar('\n');
-    json_decref(doc);
+        json_array_append_new(sets, json_pack("{s:o, s:I, s:f}", "data", text_json(r->sets[i].data),
+                                              "rows", (json_int_t)r->sets[i].rows, "epochs",
+                                              r->sets[i].epochs));
+    json_t *run = json_pack(
+        "{s:o, s:o, s:I, s:I, s:I, s:o*, s:o*, s:f, s:f, s:f, s:I, s:I, s:I}", "run",
+        text_json(o.run), "checkpoint", r->checkpoint ? text_json(r->checkpoint) : json_null(),
+        "steps", (json_int_t)r->steps, "train_tokens", (json_int_t)r->train_tokens, "val_tokens",
+        (json_int_t)r->val_tokens, "documents",
+        r->documents == UINT64_MAX ? NULL : json_integer((json_int_t)r->documents), "sets", sets,
+        "pf_days", r->pf_days, "seconds", r->seconds, "step_seconds", r->step_seconds,
+        "step_memory", (json_int_t)r->step_peak_bytes, "memory_used", (json_int_t)r->peak_bytes,
+        "memory_total", (json_int_t)r->total_bytes);
+    json_object_update(doc, run);
+    json_decref(run);
+    return sgt_print_json(doc, JSON_REAL_PRECISION(9), err);
 }
 
 /* ---- what is printed without training: --estimate-memory, --lr-table, --self-check ---- */
-
-/* Print a JSON document on one line. */
-static void print_document(json_t *doc)
-{
-    json_dumpf(doc, stdout, 0);
-    putchar('\n');
-    json_decref(doc);
-}
 
 static int on_cuda(const sgt_train_estimate *e) { return strcmp(e->device, "cuda") == 0; }
 
@@ -291,14 +268,14 @@ static int estimate(const sgt_train_options *options)
     int rc = sgt_train_estimate_memory(&s, options, &e, &err);
     if (rc < 0 && options->ranks) options->ranks->give_up(options->ranks, &err);
     if (rc == SGT_OK && sgt_ranks_first(options->ranks)) {
-        if (o.json) print_document(estimate_json(&e));
+        if (o.json) rc = sgt_print_json(estimate_json(&e), 0, &err);
         else print_estimate(&e);
     }
     return end(rc, &err, options->ranks);
 }
 
 /* Print the learning rates of models of several sizes, as --lr auto chooses them. */
-static void print_rates(void)
+static int print_rates(sgt_error *err)
 {
     static const struct {
         const char *name;
@@ -325,8 +302,9 @@ static void print_rates(void)
                            "parameters", (json_int_t)models[i].parameters, "low", r.low, "high",
                            r.high, "auto", "8", rate[0], "64", rate[1], "512", rate[2]));
     }
-    if (o.json) print_document(json_pack("{s:O}", "rates", all));
+    if (o.json) return sgt_print_json(json_pack("{s:o}", "rates", all), 0, err);
     json_decref(all);
+    return SGT_OK;
 }
 
 static void print_paths(const sgt_cuda_device *d, const sgt_cuda_versions *libraries,
@@ -342,8 +320,8 @@ static void print_paths(const sgt_cuda_device *d, const sgt_cuda_versions *libra
     }
 }
 
-static void print_paths_json(const sgt_cuda_device *d, const sgt_cuda_versions *libraries,
-                             const sgt_verdicts *v)
+static json_t *paths_json(const sgt_cuda_device *d, const sgt_cuda_versions *libraries,
+                          const sgt_verdicts *v)
 {
     json_t *paths = json_array(), *versions = json_object();
     for (size_t i = 0; i < libraries->count; i++)
@@ -352,9 +330,7 @@ static void print_paths_json(const sgt_cuda_device *d, const sgt_cuda_versions *
     for (size_t i = 0; i < v->count; i++)
         json_array_append_new(paths, json_pack("{s:s, s:s, s:s}", "path", v->of[i].path, "verdict",
                                                v->of[i].verdict, "why", v->of[i].why));
-    json_t *doc =
-        json_pack("{s:s, s:o, s:o}", "device", d->name, "libraries", versions, "paths", paths);
-    print_document(doc);
+    return json_pack("{s:s, s:o, s:o}", "device", d->name, "libraries", versions, "paths", paths);
 }
 
 /* Try every path of the CUDA backend, even if the cache folder has verdicts; store the new verdicts
@@ -377,12 +353,13 @@ static int check_paths(const char *cache, const sgt_stop *stop)
     else rc = sgt_paths_check(&v, lib, &options, &err);
     if (rc < 0) return sgt_report_failure(&program, &err);
     lib->checks->versions(&libraries, &d);
-    (o.json ? print_paths_json : print_paths)(&d, &libraries, &v);
+    if (o.json) rc = sgt_print_json(paths_json(&d, &libraries, &v), 0, &err);
+    else print_paths(&d, &libraries, &v);
     for (size_t i = 0; i < v.count; i++) out += !sgt_checked_good(&v.of[i]);
     if (out)
-        fprintf(stderr, "%s: self-check: %d of %zu paths %s out\n", program.name, out, v.count,
-                out == 1 ? "is" : "are");
-    return flush(out ? SGT_EXIT_FAILED : SGT_EXIT_OK);
+        rc = sgt_fail(&err, SGT_EIO, "self-check: %d of %zu paths %s out", out, v.count,
+                      out == 1 ? "is" : "are");
+    return sgt_end_program(&program, rc, &err);
 }
 
 /* ---- prompts and completions, as tokens ---- */
@@ -590,15 +567,6 @@ static void parse_options(int argc, char **argv)
     sgt_take_cpu(&program, s.cpu);
 }
 
-static int finish(sgt_training_result *r, int rc, const sgt_error *err, sgt_ranks *ranks)
-{
-    if (sgt_ranks_first(ranks) && (rc == SGT_OK || rc == SGT_ESTOPPED)) {
-        if (o.json) print_json(r);
-        else if (!o.quiet) print_end(r);
-    }
-    return end(rc, err, ranks);
-}
-
 static int run(sgt_train_options *options)
 {
     sgt_error err;
@@ -607,9 +575,12 @@ static int run(sgt_train_options *options)
     sgt_progress_keep_last(options->ctx);
     int rc = sgt_train(&s, options, &r, &err);
     sgt_progress_end(options->ctx);
-    int code = finish(&r, rc, &err, options->ranks);
+    if (sgt_ranks_first(options->ranks) && (rc == SGT_OK || rc == SGT_ESTOPPED)) {
+        if (!o.json && !o.quiet) print_end(&r);
+        if (o.json && print_json(&r, &err) < 0) rc = err.code;
+    }
     sgt_training_result_free(&r);
-    return code;
+    return end(rc, &err, options->ranks);
 }
 
 /* Join the other ranks, if a launcher started several. After that, ranks above 0 print nothing. */
@@ -639,10 +610,10 @@ int main(int argc, char **argv)
     sgt_loader_guard_sigbus(NULL);
     parse_options(argc, argv);
     if (o.rates) {
-        if (!sgt_ranks_number()) print_rates();
+        sgt_error err;
         free(command);
         free(cache);
-        return flush(SGT_EXIT_OK);
+        return sgt_end_program(&program, sgt_ranks_number() ? SGT_OK : print_rates(&err), &err);
     }
     if (s.device != SGT_DEVICE_CPU) sgt_search_wheels();
     sgt_talk talk = {program.name, o.quiet};

@@ -29,7 +29,7 @@ if [ -w /dev/full ]; then
     code=0
     sgt-tokenize in out > /dev/full 2> .stderr || code=$?
     [ $code -eq 1 ] || fail "exit $code with stdout full"
-    stderr_is 'sgt-tokenize: cannot write to standard output'
+    stderr_is 'sgt-tokenize: standard output: No space left on device'
 fi
 
 # Closed standard descriptors are not reused by the files of OUT: reads and writes of them go nowhere.
@@ -39,6 +39,6 @@ absent shut
 code=0
 sgt-tokenize in shut 2> .stderr >&- || code=$?
 [ $code -eq 1 ] || fail "exit $code with stdout closed"
-stderr_is 'sgt-tokenize: cannot write to standard output'
+stderr_is 'sgt-tokenize: standard output: Bad file descriptor'
 run 0 sgt-tokenize --quiet in whole
 same_folders shut whole

@@ -91,7 +91,7 @@ fi
 
 if [ -w /dev/full ]; then
     run 1 sh -c 'sgt-train --lr-table > /dev/full'
-    stderr_is 'sgt-train: standard output: cannot write'
+    stderr_is 'sgt-train: standard output: No space left on device'
 fi
 
 # A full disk, imitated by a limit on the size of files: no partial checkpoint is left.

@@ -355,8 +355,9 @@ int sgt_report_failure(const sgt_program *p, const sgt_error *err)
 int sgt_end_program(const sgt_program *p, int rc, sgt_error *err)
 {
     if (rc >= 0) rc = sgt_flush_results(err);
-    if (rc == SGT_EUSAGE) sgt_usage(p, "%s", err->text);
-    return rc < 0 ? sgt_report_failure(p, err) : SGT_EXIT_OK;
+    int code = rc < 0 ? sgt_report_failure(p, err) : SGT_EXIT_OK;
+    if (rc == SGT_EUSAGE && is_first_rank(p)) fprintf(stderr, "try '%s --help'\n", p->name);
+    return code;
 }
 
 void sgt_take_cpu(const sgt_program *p, const char *level)
