@@ -198,21 +198,19 @@ static double position(const axis *a, double v)
     return a->start + fmin(fmax(part, -9), 9) * (a->end - a->start);
 }
 
-/* ---- shapes; coordinates have four digits, because half of a page's bytes are coordinates ---- */
+/* ---- shapes ---- */
 
 static void put_label(FILE *page, const char *class, double x, double y, const char *anchor,
                       const char *text)
 {
-    fprintf(page, "<text class=\"%s\" x=\"%.4g\" y=\"%.4g\" text-anchor=\"%s\">", class, x, y,
-            anchor);
-    report_put_text(page, text);
-    fputs("</text>\n", page);
+    report_put(page, "<text class=\"%s\" x=\"%g\" y=\"%g\" text-anchor=\"%s\">%s</text>\n", class,
+               x, y, anchor, text);
 }
 
 static void put_rule(FILE *page, const char *class, const axis *x, double y)
 {
-    fprintf(page, "<line class=\"%s\" x1=\"%.4g\" y1=\"%.4g\" x2=\"%.4g\" y2=\"%.4g\"/>\n", class,
-            x->start, y, x->end, y);
+    report_put(page, "<line class=\"%s\" x1=\"%g\" y1=\"%g\" x2=\"%g\" y2=\"%g\"/>\n", class,
+               x->start, y, x->end, y);
 }
 
 static void put_axes(FILE *page, const report_figure *g, const frame *f)
@@ -244,7 +242,7 @@ static void put_line(FILE *page, const frame *f, const report_series *s, const c
     const double top = f->y.end;
     double x = 0, y = 0;
     int before = 0, was_in = 0; /* before: the point before is no gap; was_in: it is not above */
-    fprintf(page, "<path class=\"%s s%u\" d=\"", class, s->color);
+    report_put(page, "<path class=\"%s s%u\" d=\"", class, s->color);
     for (size_t i = 0; i < s->count; i++) {
         const double x0 = x, y0 = y;
         if (is_gap(f, &s->points[i])) {
@@ -255,9 +253,9 @@ static void put_line(FILE *page, const frame *f, const report_series *s, const c
         y = position(&f->y, s->points[i].y);
         int in = y >= top;
         if (before && in != was_in)
-            fprintf(page, "%s%.4g,%.4g", in ? "\nM" : "L", x0 + (x - x0) * (top - y0) / (y - y0),
-                    top);
-        if (in) fprintf(page, "%s%.4g,%.4g", before ? "L" : "\nM", x, y);
+            report_put(page, in ? "\nM%g,%g" : "L%g,%g", x0 + (x - x0) * (top - y0) / (y - y0),
+                       top);
+        if (in) report_put(page, before ? "L%g,%g" : "\nM%g,%g", x, y);
         before = 1;
         was_in = in;
     }
@@ -270,12 +268,12 @@ static void put_polygon(FILE *page, const frame *f, const report_series *s, size
                         size_t end)
 {
     const size_t n = end - first;
-    fprintf(page, "<polygon class=\"band s%u\" points=\"", s->color);
+    report_put(page, "<polygon class=\"band s%u\" points=\"", s->color);
     for (size_t i = 0; i < 2 * n; i++) {
         const report_point *p = &s->points[i < n ? first + i : end - 1 - (i - n)];
         double y = fmin(fmax(i < n ? p->high : p->low, f->y.low), f->y.high);
         if (i) fputc(i % 8 ? ' ' : '\n', page); /* 8 points a line, so that it stays readable */
-        fprintf(page, "%.4g,%.4g", position(&f->x, p->x), position(&f->y, y));
+        report_put(page, "%g,%g", position(&f->x, p->x), position(&f->y, y));
     }
     fputs("\"/>\n", page);
 }
@@ -289,29 +287,24 @@ static void put_area(FILE *page, const frame *f, const report_series *s)
     }
 }
 
-/* Write a value with its unit. */
-static void put_value(FILE *page, const report_words *w, double v)
+/* Format a value with its unit. */
+static char *format_value(char *buf, size_t n, const report_words *w, double v)
 {
     char number[64];
-    report_put_text(page, w->before);
-    report_put_text(page, report_format(number, sizeof number, w->number, v));
-    report_put_text(page, w->after);
+    snprintf(buf, n, "%s%s%s", w->before, report_format(number, sizeof number, w->number, v),
+             w->after);
+    return buf;
 }
 
 /* Write a series' line of a tooltip. */
-static void put_point_value(FILE *page, const report_figure *g, const report_series *s,
-                            const report_point *p)
+static void put_value(FILE *page, const report_figure *g, const report_series *s,
+                      const report_point *p)
 {
-    fputc('\n', page);
-    report_put_text(page, s->name);
-    fputc(' ', page);
-    put_value(page, &g->y_words, p->y);
-    if (!s->band) return;
-    fputs(" (", page);
-    put_value(page, &g->y_words, p->low);
-    fputs(" to ", page);
-    put_value(page, &g->y_words, p->high);
-    fputc(')', page);
+    char value[64], low[64], high[64];
+    report_put(page, "\n%s %s", s->name, format_value(value, sizeof value, &g->y_words, p->y));
+    if (s->band)
+        report_put(page, " (%s to %s)", format_value(low, sizeof low, &g->y_words, p->low),
+                   format_value(high, sizeof high, &g->y_words, p->high));
 }
 
 /* Return whether point i has no neighbour to which a line could connect it. */
@@ -324,21 +317,21 @@ static int is_alone(const frame *f, const report_series *s, size_t i)
 static void put_dots(FILE *page, const report_figure *g, const frame *f, const report_series *s)
 {
     const int rug = s->kind == REPORT_RUG;
+    char x[64];
     for (size_t i = 0; i < s->count; i++) {
         const report_point *p = &s->points[i];
         if (is_gap(f, p) || (s->kind == REPORT_LINE && !is_alone(f, s, i)) ||
             (!rug && p->y > f->y.high))
             continue;
-        fprintf(page, "<circle class=\"%s s%u\" cx=\"%.4g\" cy=\"%.4g\" r=\"%s\">",
-                rug ? "rug" : "dot", s->color, position(&f->x, p->x),
-                rug ? f->y.start : position(&f->y, p->y), rug ? "1.8" : "2.6");
+        report_put(page, "<circle class=\"%s s%u\" cx=\"%g\" cy=\"%g\" r=\"%g\">",
+                   rug ? "rug" : "dot", s->color, position(&f->x, p->x),
+                   rug ? f->y.start : position(&f->y, p->y), rug ? 1.8 : 2.6);
         if (s->name) {
-            fputs("<title>", page);
-            put_value(page, &g->x_words, p->x);
-            put_point_value(page, g, s, p);
-            fputs("</title>", page);
+            report_put(page, "<title>%s", format_value(x, sizeof x, &g->x_words, p->x));
+            put_value(page, g, s, p);
+            report_put(page, "</title>");
         }
-        fputs("</circle>\n", page);
+        report_put(page, "</circle>\n");
     }
 }
 
@@ -385,17 +378,18 @@ static void put_strip(FILE *page, const report_figure *g, const frame *f, double
     const double left = fmax(position(&f->x, from), f->x.start),
                  right = fmin(position(&f->x, to), f->x.end);
     int any = 0;
+    char text[64];
     for (size_t i = 0; i < g->count; i++)
         any |= g->series[i].kind != REPORT_LIMIT && find_nearest(&g->series[i], x);
     if (!any || right <= left) return;
-    fprintf(page, "<rect x=\"%.4g\" y=\"%.4g\" width=\"%.4g\" height=\"%.4g\"><title>", left,
-            f->y.end, right - left, f->y.start - f->y.end);
-    put_value(page, &g->x_words, x);
+    report_put(page, "<rect x=\"%g\" y=\"%g\" width=\"%g\" height=\"%g\"><title>%s", left, f->y.end,
+               right - left, f->y.start - f->y.end,
+               format_value(text, sizeof text, &g->x_words, x));
     for (size_t i = 0; i < g->count; i++) {
         const report_point *p = find_nearest(&g->series[i], x);
-        if (p) put_point_value(page, g, &g->series[i], p);
+        if (p) put_value(page, g, &g->series[i], p);
     }
-    fputs("</title></rect>\n", page);
+    report_put(page, "</title></rect>\n");
 }
 
 static void put_tooltips(FILE *page, const report_figure *g, const frame *f)
@@ -456,10 +450,7 @@ static void put_chart(FILE *page, const report_figure *g, int wide, int high, co
 
 static void put_key(FILE *page, const char *class, unsigned color, const char *name)
 {
-    fputs("<li>", page);
-    report_put_swatch(page, class, color);
-    report_put_text(page, name);
-    fputs("</li>\n", page);
+    report_put(page, "<li>" REPORT_SWATCH "%s</li>\n", class, color, name);
 }
 
 static void put_legend(FILE *page, const report *r, const report_figure *g)
@@ -482,9 +473,7 @@ static void put_content(FILE *page, const report *r, const report_figure *g)
     put_legend(page, r, g);
     if (g->large) put_chart(page, g, LARGE, LARGE_HIGH, "chart wide");
     put_chart(page, g, SMALL, SMALL_HIGH, g->large ? "chart narrow" : "chart");
-    fputs("<figcaption>", page);
-    report_put_text(page, g->caption);
-    fputs("</figcaption>\n", page);
+    report_put(page, "<figcaption>%s</figcaption>\n", g->caption);
 }
 
 void report_put_figure(FILE *page, const report *r, report_figure *g)

@@ -430,17 +430,11 @@ static const report_figure steps[] = {
      .zero = 1,
      .y_words = {"", REPORT_BYTES, ""}}};
 
-static void begin_section(FILE *page, const char *id, const char *title)
-{
-    fprintf(page, "<section class=\"figures\" aria-labelledby=\"%s\">\n<h2 id=\"%s\">%s</h2>\n", id,
-            id, title);
-}
-
 /* Write a section of figures with curves over steps or what else their rows say. */
 static void put_curves(FILE *page, const report *r, const char *id, const char *title,
                        const report_figure *rows, size_t count)
 {
-    begin_section(page, id, title);
+    report_begin_section(page, "figures", id, title);
     for (size_t i = 0; i < count; i++) {
         report_figure g = rows[i];
         set_x_axis(&g, r);
@@ -466,16 +460,13 @@ static void put_memory_table(FILE *page, const report *r, const report_run *run)
 {
     static const char *const titles[] = {"Kind", "Most in use", "Estimate"};
     const report_table t = {NULL, "numbers", "Memory by kind", titles, 3, 0};
-    fputs(r->count > 1 ? "<div class=\"card run\">\n" : "<div class=\"card\">\n", page);
-    if (r->count > 1) {
-        fputs("<h3>", page);
-        report_put_swatch(page, "line", (unsigned)(run - r->runs));
-        report_put_text(page, run->name);
-        fputs("</h3>\n", page);
-    }
+    if (r->count > 1)
+        report_put(page, "<div class=\"card run\">\n<h3>" REPORT_SWATCH "%s</h3>\n", "line",
+                   (unsigned)(run - r->runs), run->name);
+    else report_put(page, "<div class=\"card\">\n");
     report_begin_table(page, &t);
     for (size_t i = 0; i < run->memory_count; i++) {
-        report_begin_row(page, REPORT_RUNS, run->memory[i].name);
+        report_put(page, REPORT_ROW, run->memory[i].name);
         put_bytes(page, run->memory[i].used);
         put_bytes(page, run->memory[i].estimate);
         fputs("</tr>\n", page);
@@ -484,11 +475,8 @@ static void put_memory_table(FILE *page, const report *r, const report_run *run)
     put_bytes(page, run->peak > 0 ? run->peak : -1);
     put_bytes(page, run->estimate > 0 ? run->estimate : -1);
     fputs("</tr></tfoot>\n</table>\n", page);
-    if (!(run->estimate > 0)) {
-        fputs("<p class=\"none\">No estimate: ", page);
-        report_put_text(page, run->no_estimate);
-        fputs("</p>\n", page);
-    }
+    if (!(run->estimate > 0))
+        report_put(page, "<p class=\"none\">No estimate: %s</p>\n", run->no_estimate);
     fputs("</div>\n", page);
 }
 
@@ -535,7 +523,7 @@ static void put_gloss(FILE *page, const report *r)
 
 static void put_memory(FILE *page, const report *r)
 {
-    begin_section(page, "memory", "Memory");
+    report_begin_section(page, "figures", "memory", "Memory");
     for (size_t i = 0; i < r->count; i++)
         if (r->runs[i].memory_count || r->runs[i].peak > 0) put_memory_table(page, r, &r->runs[i]);
     put_gloss(page, r);

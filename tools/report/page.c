@@ -2,6 +2,7 @@
  * and the sections of figures. The page is a single file; its content-security policy forbids it to
  * load anything. The caller checks for write errors (ferror). */
 #include <math.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,9 +16,9 @@
 
 /* ---- texts and numbers ---- */
 
-void report_put_text(FILE *page, const char *text)
+static void put_text(FILE *page, const char *text, size_t n)
 {
-    for (; *text; text++) {
+    for (const char *end = text + n; text < end; text++) {
         if (*text == '&') fputs("&amp;", page);
         else if (*text == '<') fputs("&lt;", page);
         else if (*text == '>') fputs("&gt;", page);
@@ -27,22 +28,27 @@ void report_put_text(FILE *page, const char *text)
     }
 }
 
+void report_put(FILE *page, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    for (; *fmt; fmt++) {
+        const char *text;
+        if (*fmt != '%') fputc(*fmt, page);
+        else switch (*++fmt) {
+            case 's': text = va_arg(args, const char *), put_text(page, text, strlen(text)); break;
+            case 'u': fprintf(page, "%u", va_arg(args, unsigned)); break;
+            case 'g': fprintf(page, "%.4g", va_arg(args, double)); break;
+            default: fputc(*fmt, page);
+            }
+    }
+    va_end(args);
+}
+
 static void put_printable(FILE *page, const char *text)
 {
     char printable[1024];
-    report_put_text(page, sgt_printable(printable, sizeof printable, text));
-}
-
-void report_put_swatch(FILE *page, const char *class, unsigned color)
-{
-    fprintf(page, "<i class=\"key %s s%u\"></i>", class, color);
-}
-
-/* Write a run's name after the mark of its colour. */
-static void put_name(FILE *page, const report *r, size_t run)
-{
-    report_put_swatch(page, "line", (unsigned)run);
-    report_put_text(page, r->runs[run].name);
+    report_put(page, "%s", sgt_printable(printable, sizeof printable, text));
 }
 
 /* Format a count with three digits and the letter of its power of ten. */
@@ -87,36 +93,33 @@ char *report_format(char *buf, size_t n, report_number number, double x)
 void report_begin_table(FILE *page, const report_table *t)
 {
     if (t->scroll)
-        fprintf(page, "<div class=\"%s\" tabindex=\"0\" role=\"region\" aria-label=\"%s\">\n",
-                t->scroll, t->caption);
-    fprintf(page, "<table class=\"%s\">\n<caption>%s</caption>\n<thead><tr>", t->class, t->caption);
-    for (size_t i = 0; i < t->count; i++) {
-        fputs("<th scope=\"col\">", page);
-        if (t->swatches && i) report_put_swatch(page, "line", (unsigned)i - 1);
-        report_put_text(page, t->titles[i]);
-        fputs("</th>", page);
-    }
-    fputs("</tr></thead>\n<tbody>\n", page);
-}
-
-void report_begin_row(FILE *page, unsigned color, const char *title)
-{
-    fputs("<tr><th scope=\"row\">", page);
-    if (color < REPORT_RUNS) report_put_swatch(page, "line", color);
-    report_put_text(page, title);
-    fputs("</th>", page);
+        report_put(page, "<div class=\"%s\" tabindex=\"0\" role=\"region\" aria-label=\"%s\">\n",
+                   t->scroll, t->caption);
+    report_put(page, "<table class=\"%s\">\n<caption>%s</caption>\n<thead><tr>", t->class,
+               t->caption);
+    for (size_t i = 0; i < t->count; i++)
+        if (t->swatches && i)
+            report_put(page, "<th scope=\"col\">" REPORT_SWATCH "%s</th>", "line", (unsigned)i - 1,
+                       t->titles[i]);
+        else report_put(page, "<th scope=\"col\">%s</th>", t->titles[i]);
+    report_put(page, "</tr></thead>\n<tbody>\n");
 }
 
 void report_put_cell(FILE *page, const char *text)
 {
-    fputs(text ? "<td>" : "<td class=\"none\">\u2013", page);
-    if (text) report_put_text(page, text);
-    fputs("</td>", page);
+    if (text) report_put(page, "<td>%s</td>", text);
+    else report_put(page, "<td class=\"none\">\u2013</td>");
 }
 
 void report_end_table(FILE *page, const report_table *t)
 {
-    fprintf(page, "</tbody>\n</table>\n%s", t->scroll ? "</div>\n" : "");
+    report_put(page, t->scroll ? "</tbody>\n</table>\n</div>\n" : "</tbody>\n</table>\n");
+}
+
+void report_begin_section(FILE *page, const char *class, const char *id, const char *title)
+{
+    report_put(page, "<section class=\"%s\" aria-labelledby=\"%s\">\n<h2 id=\"%s\">%s</h2>\n",
+               class, id, id, title);
 }
 
 /* ---- headline numbers ---- */
@@ -179,7 +182,7 @@ typedef struct headline {
     size_t at; /* offset in report_run */
     report_number number;
     int best;     /* -1: of several runs, the lowest value is the best; 1: the highest; 0: none */
-    int left_out; /* 1: left out if it is unknown */
+    int left_out; /* 1: left out if no run has it */
     /* the small print below the number: a text, or what a function writes */
     const char *more;
     void (*put_more)(FILE *page, const report_run *run);
@@ -211,21 +214,28 @@ static char *format_headline(char *buf, size_t n, const headline *h, const repor
                                     : report_format(buf, n, h->number, x);
 }
 
-/* Write the headline numbers of a single run. */
-static void put_strip(FILE *page, const report_run *run)
+static int is_shown(const report *r, const headline *h)
 {
+    int any = !h->left_out;
+    for (size_t i = 0; i < r->count; i++) any |= !isnan(value_of(&r->runs[i], h));
+    return any;
+}
+
+/* Write the headline numbers of a single run. */
+static void put_strip(FILE *page, const report *r)
+{
+    const report_run *run = &r->runs[0];
     char buf[48];
     fputs("<dl class=\"strip\">\n", page);
     for (const headline *h = headlines; h < headlines + HEADLINES; h++) {
         const char *text = format_headline(buf, sizeof buf, h, run);
         int more = h->put_more == put_steps || (text && (h->more || h->put_more));
-        if (!text && h->left_out) continue;
+        if (!is_shown(r, h)) continue;
         if (!text) text = h == headlines && run->steps > 0 ? "not a number" : "\u2013";
-        fprintf(page, "<div><dt>%s</dt><dd>%s</dd>", h->name, text);
-        if (more) fputs("<dd class=\"more\">", page);
-        if (h->put_more && more) h->put_more(page, run);
-        else if (more) fputs(h->more, page);
-        fputs(more ? "</dd></div>\n" : "</div>\n", page);
+        report_put(page, "<div><dt>%s</dt><dd>%s</dd>", h->name, text);
+        if (more) report_put(page, "<dd class=\"more\">%s", h->more ? h->more : "");
+        if (more && h->put_more) h->put_more(page, run);
+        report_put(page, more ? "</dd></div>\n" : "</div>\n");
     }
     fputs("</dl>\n", page);
 }
@@ -263,30 +273,27 @@ static void put_run_row(FILE *page, const report *r, size_t i, const headline *c
 {
     const report_run *run = &r->runs[i];
     char text[48];
-    report_begin_row(page, (unsigned)i, run->name);
+    report_put(page, REPORT_RUN_ROW, "line", (unsigned)i, run->name);
     report_put_cell(page, format_steps_done(text, sizeof text, run));
     for (size_t k = 0; k < count; k++) {
         const char *x = format_headline(text, sizeof text, columns[k], run);
         if (comparable && value_of(run, columns[k]) == best_of(r, columns[k]))
-            fprintf(page, "<td><strong>%s</strong></td>", x);
+            report_put(page, "<td><strong>%s</strong></td>", x);
         else report_put_cell(page, x);
     }
     fputs("</tr>\n", page);
 }
 
-/* Write the headline numbers of several runs. Bits per byte are left out if no run has them. */
+/* Write the headline numbers of several runs. */
 static void put_runs(FILE *page, const report *r)
 {
     const char *titles[2 + HEADLINES] = {"Run", "Steps"};
     const headline *columns[HEADLINES];
     size_t count = 0;
-    int comparable = 1, bits = 0;
-    for (size_t i = 0; i < r->count; i++) {
-        comparable &= have_same_data(&r->runs[0], &r->runs[i]);
-        bits |= !isnan(r->runs[i].val_bits);
-    }
+    int comparable = 1;
+    for (size_t i = 0; i < r->count; i++) comparable &= have_same_data(&r->runs[0], &r->runs[i]);
     for (const headline *h = headlines; h < headlines + HEADLINES; h++) {
-        if (h->at == offsetof(report_run, val_bits) && !bits) continue;
+        if (!is_shown(r, h)) continue;
         titles[2 + count] = h->name;
         columns[count++] = h;
     }
@@ -327,9 +334,7 @@ static void put_data(FILE *page, const report_run *run)
 
 static void put_host(FILE *page, const report_run *run)
 {
-    report_put_text(page, run->host);
-    if (*run->host && *run->machine) fputs(", ", page);
-    report_put_text(page, run->machine);
+    report_put(page, "%s%s%s", run->host, *run->host && *run->machine ? ", " : "", run->machine);
     if (!*run->device) return;
     fputs(*run->host || *run->machine ? " <small>\u00b7 " : "<small>", page);
     put_printable(page, run->device);
@@ -339,13 +344,9 @@ static void put_host(FILE *page, const report_run *run)
 /* Write "2026-11-23T14:59:01Z" as "2026-11-23 14:59 UTC". */
 static void put_time(FILE *page, const char *time)
 {
-    if (strlen(time) != 20 || time[10] != 'T') {
-        report_put_text(page, time);
-        return;
-    }
     char text[32];
-    snprintf(text, sizeof text, "%.10s %.5s UTC", time, time + 11);
-    report_put_text(page, text);
+    snprintf(text, sizeof text, "%.10s %.5s UTC", time, strlen(time) == 20 ? time + 11 : "");
+    report_put(page, "%s", strlen(time) == 20 && time[10] == 'T' ? text : time);
 }
 
 static void put_begun(FILE *page, const report_run *run)
@@ -362,45 +363,17 @@ static void put_begun(FILE *page, const report_run *run)
  * dashes. */
 static void put_command(FILE *page, const report_run *run)
 {
-    char word[sizeof run->command];
     if (!*run->command) return;
     fputs("<code class=\"words\">", page);
     for (const char *at = run->command; *at;) {
         size_t n = strcspn(at, " ");
-        snprintf(word, sizeof word, "%.*s", (int)n, at);
         fputs("<span>", page);
-        report_put_text(page, word);
+        put_text(page, at, n);
         fputs(at[n] ? "</span> " : "</span>", page);
         at += n + (at[n] == ' ');
     }
     fputs("</code>", page);
 }
-
-static const struct {
-    const char *name;
-    void (*put)(FILE *page, const report_run *run);
-} facts[] = {{"Model", put_model},
-             {"Data", put_data},
-             {"Host", put_host},
-             {"Begun", put_begun},
-             {"Command", put_command}};
-enum { FACTS = sizeof facts / sizeof *facts };
-
-/* Return what is known of a fact as malloc'd HTML; NULL: nothing. */
-static char *write_fact(const report_run *run, size_t fact)
-{
-    char *text = NULL;
-    size_t n;
-    FILE *to = open_memstream(&text, &n);
-    if (!to) sgt_no_memory();
-    facts[fact].put(to, run);
-    if (fclose(to) == EOF) sgt_no_memory();
-    if (n) return text;
-    free(text);
-    return NULL;
-}
-
-/* ---- samples ---- */
 
 #define HOW "tokens of the newest checkpoint, as sgt-sample draws them"
 
@@ -417,13 +390,39 @@ static void put_sample(FILE *page, const report_run *run)
         return;
     }
     json_t *valid = sgt_json_text(text, strlen(text));
-    fputs("<blockquote>", page);
-    if (valid) report_put_text(page, json_string_value(valid));
-    fputs("</blockquote>", page);
+    if (valid) report_put(page, "<blockquote>%s</blockquote>", json_string_value(valid));
     json_decref(valid);
 }
 
 static int has_sample(const report_run *run) { return run->sample || run->no_sample; }
+
+static void put_explained_sample(FILE *page, const report_run *run)
+{
+    if (has_sample(run)) put_sample(page, run);
+    if (run->sample) fprintf(page, " <small>%d " HOW "</small>", REPORT_SAMPLE_TOKENS);
+}
+
+static const struct {
+    const char *name;
+    void (*put)(FILE *page, const report_run *run);
+} facts[] = {{"Model", put_model}, {"Data", put_data},       {"Host", put_host},
+             {"Begun", put_begun}, {"Command", put_command}, {"Sample", put_explained_sample}};
+/* ORIGINS: the facts but the sample, which has a section of its own if there are several runs */
+enum { FACTS = sizeof facts / sizeof *facts, ORIGINS = FACTS - 1 };
+
+/* Return what is known of a fact as malloc'd HTML; NULL: nothing. */
+static char *write_fact(const report_run *run, size_t fact)
+{
+    char *text = NULL;
+    size_t n;
+    FILE *to = open_memstream(&text, &n);
+    if (!to) sgt_no_memory();
+    facts[fact].put(to, run);
+    if (fclose(to) == EOF) sgt_no_memory();
+    if (n) return text;
+    free(text);
+    return NULL;
+}
 
 /* Describe a single run. */
 static void put_about(FILE *page, const report_run *run)
@@ -434,26 +433,20 @@ static void put_about(FILE *page, const report_run *run)
         if (text) fprintf(page, "<div><dt>%s</dt><dd>%s</dd></div>\n", facts[f].name, text);
         free(text);
     }
-    if (has_sample(run)) {
-        fputs("<div><dt>Sample</dt><dd>", page);
-        put_sample(page, run);
-        if (run->sample) fprintf(page, " <small>%d " HOW "</small>", REPORT_SAMPLE_TOKENS);
-        fputs("</dd></div>\n", page);
-    }
     fputs("</dl>\n", page);
 }
 
 /* Describe several runs in a table. */
 static void put_origins(FILE *page, const report *r)
 {
-    const char *titles[1 + FACTS] = {"Run"};
-    const report_table t = {"scroll", "texts", "Where the runs come from", titles, 1 + FACTS, 0};
-    for (size_t f = 0; f < FACTS; f++) titles[1 + f] = facts[f].name;
+    const char *titles[1 + ORIGINS] = {"Run"};
+    const report_table t = {"scroll", "texts", "Where the runs come from", titles, 1 + ORIGINS, 0};
+    for (size_t f = 0; f < ORIGINS; f++) titles[1 + f] = facts[f].name;
     fputs("<details>\n<summary>Where they come from: data, host, date, command</summary>\n", page);
     report_begin_table(page, &t);
     for (size_t i = 0; i < r->count; i++) {
-        report_begin_row(page, (unsigned)i, r->runs[i].name);
-        for (size_t f = 0; f < FACTS; f++) {
+        report_put(page, REPORT_RUN_ROW, "line", (unsigned)i, r->runs[i].name);
+        for (size_t f = 0; f < ORIGINS; f++) {
             char *text = write_fact(&r->runs[i], f);
             if (text) fprintf(page, "<td>%s</td>", text);
             else report_put_cell(page, NULL);
@@ -469,13 +462,10 @@ static void put_origins(FILE *page, const report *r)
 static void put_samples(FILE *page, const report *r)
 {
     if (!has_sample(&r->runs[0])) return; /* --no-sample */
-    fputs("<section class=\"figures samples\" aria-labelledby=\"sample\">\n<h2 id=\"sample\">What "
-          "they write</h2>\n",
-          page);
+    report_begin_section(page, "figures samples", "sample", "What they write");
     for (size_t i = 0; i < r->count; i++) {
-        fputs("<figure class=\"sample\">\n<h3>", page);
-        put_name(page, r, i);
-        fputs("</h3>\n", page);
+        report_put(page, "<figure class=\"sample\">\n<h3>" REPORT_SWATCH "%s</h3>\n", "line",
+                   (unsigned)i, r->runs[i].name);
         put_sample(page, &r->runs[i]);
         fputs("</figure>\n", page);
     }
@@ -488,33 +478,30 @@ static void put_samples(FILE *page, const report *r)
  * dashes. */
 static void put_sentence(FILE *page, const char *text)
 {
-    char piece[1024];
-    while (*text) {
-        const char *at = strstr(text, "--");
-        size_t n = at ? (size_t)(at - text) : strlen(text);
-        snprintf(piece, sizeof piece, "%.*s", (int)n, text);
-        report_put_text(page, piece);
-        if (!at) return;
-        n = 2 + strspn(at + 2, "abcdefghijklmnopqrstuvwxyz-");
-        snprintf(piece, sizeof piece, "%.*s", (int)n, at);
+    for (const char *at; (at = strstr(text, "--"));) {
+        size_t n = 2 + strspn(at + 2, "abcdefghijklmnopqrstuvwxyz-");
+        put_text(page, text, (size_t)(at - text));
         fputs("<code>", page);
-        report_put_text(page, piece);
+        put_text(page, at, n);
         fputs("</code>", page);
         text = at + n;
     }
+    report_put(page, "%s", text);
 }
 
 /* Write a sentence about a run as an item of a list. */
-static void put_item(FILE *page, const report *r, size_t run, int grave, const char *text)
+static void put_item(FILE *page, const report *r, size_t run, int grave, const char *fmt, ...)
+    SGT_PRINTF(5, 6);
+static void put_item(FILE *page, const report *r, size_t run, int grave, const char *fmt, ...)
 {
-    char printable[1024];
+    char text[1024], printable[1024];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
     fputs(grave ? "<li class=\"grave\">" : "<li>", page);
-    if (r->count > 1) {
-        report_put_swatch(page, "line", (unsigned)run);
-        fputs("<b>", page);
-        report_put_text(page, r->runs[run].name);
-        fputs("</b> ", page);
-    }
+    if (r->count > 1)
+        report_put(page, REPORT_SWATCH "<b>%s</b> ", "line", (unsigned)run, r->runs[run].name);
     put_sentence(page, sgt_printable(printable, sizeof printable, text));
     fputs("</li>\n", page);
 }
@@ -522,13 +509,12 @@ static void put_item(FILE *page, const report *r, size_t run, int grave, const c
 static void put_advice(FILE *page, const report *r)
 {
     size_t items = 0, steps = 0;
-    fputs("<section class=\"advice\" aria-labelledby=\"advice\">\n<h2 "
-          "id=\"advice\">Advice</h2>\n<ul>\n",
-          page);
+    report_begin_section(page, "advice", "advice", "Advice");
+    fputs("<ul>\n", page);
     for (size_t i = 0; i < r->count; i++) {
         const report_run *run = &r->runs[i];
         for (size_t k = 0; k < run->advice_count; k++, items++)
-            put_item(page, r, i, run->grave[k], run->advice[k]);
+            put_item(page, r, i, run->grave[k], "%s", run->advice[k]);
         steps += run->log.count;
     }
     if (!items)
@@ -539,16 +525,6 @@ static void put_advice(FILE *page, const report *r)
     fputs("</ul>\n</section>\n", page);
 }
 
-/* Write a note about `lines` lines of a run's log, if there are any. */
-static void put_line_note(FILE *page, const report *r, size_t run, uint64_t lines, const char *one,
-                          const char *many)
-{
-    char text[160];
-    if (!lines) return;
-    snprintf(text, sizeof text, "%llu %s", (unsigned long long)lines, lines == 1 ? one : many);
-    put_item(page, r, run, 0, text);
-}
-
 /* Write notes about the state of the logs. */
 static void put_notes(FILE *page, const report *r)
 {
@@ -556,11 +532,15 @@ static void put_notes(FILE *page, const report *r)
     for (size_t i = 0; i < r->count; i++) {
         const report_log *l = &r->runs[i].log;
         if (!l->count) put_item(page, r, i, 0, "No step has been logged yet.");
-        put_line_note(page, r, i, l->repeated,
-                      "line of the log was replaced by later ones of the same steps.",
-                      "lines of the log were replaced by later ones of the same steps.");
-        put_line_note(page, r, i, l->damaged, "damaged line of the log is left out.",
-                      "damaged lines of the log are left out.");
+        if (l->repeated)
+            put_item(page, r, i, 0,
+                     "%llu line%s of the log %s replaced by later ones of the same steps.",
+                     (unsigned long long)l->repeated, l->repeated == 1 ? "" : "s",
+                     l->repeated == 1 ? "was" : "were");
+        if (l->damaged)
+            put_item(page, r, i, 0, "%llu damaged line%s of the log %s left out.",
+                     (unsigned long long)l->damaged, l->damaged == 1 ? "" : "s",
+                     l->damaged == 1 ? "is" : "are");
         if (l->half)
             put_item(page, r, i, 0,
                      "The log's last line was half written: the run may be going on.");
@@ -593,9 +573,8 @@ static int differs(const report *r, const char *name)
 static void put_option(FILE *page, const report *r, const char *name)
 {
     char printable[256];
-    fputs("<tr><th scope=\"row\"><code>", page);
-    report_put_text(page, sgt_printable(printable, 64, name));
-    fputs("</code></th>", page);
+    report_put(page, "<tr><th scope=\"row\"><code>%s</code></th>",
+               sgt_printable(printable, 64, name));
     for (size_t i = 0; i < r->count; i++) {
         char *text = format_option(&r->runs[i], name);
         report_put_cell(page, text ? sgt_printable(printable, sizeof printable, text) : NULL);
@@ -634,7 +613,7 @@ static void put_options(FILE *page, const report *r)
     int any = 0;
     for (size_t i = 0; i < r->count; i++) any |= r->runs[i].options != NULL;
     if (!any) return;
-    fputs("<section aria-labelledby=\"options\">\n<h2 id=\"options\">Options</h2>\n", page);
+    report_begin_section(page, "options", "options", "Options");
     if (r->count > 1) put_option_table(page, r, "Options that differ", 1);
     fprintf(page, "<details>\n<summary>%s</summary>\n", rest);
     put_option_table(page, r, rest, 0);
@@ -645,19 +624,16 @@ static void put_options(FILE *page, const report *r)
 
 static void begin_page(FILE *page, const char *title)
 {
-    fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
-          "'unsafe-inline'; img-src data:\">\n"
-          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-          "<meta name=\"color-scheme\" content=\"light dark\">\n"
-          "<link rel=\"icon\" href=\"data:,\">\n<title>",
-          page);
-    report_put_text(page, title);
-    fputs(" \u00b7 sgt-report</title>\n", page);
+    report_put(page,
+               "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+               "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+               "style-src 'unsafe-inline'; img-src data:\">\n"
+               "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+               "<meta name=\"color-scheme\" content=\"light dark\">\n"
+               "<link rel=\"icon\" href=\"data:,\">\n<title>%s \u00b7 sgt-report</title>\n",
+               title);
     report_put_style(page);
-    fputs("</head>\n<body>\n<main>\n<header>\n<h1>", page);
-    report_put_text(page, title);
-    fputs("</h1>\n", page);
+    report_put(page, "</head>\n<body>\n<main>\n<header>\n<h1>%s</h1>\n", title);
 }
 
 static void end_page(FILE *page)
@@ -681,7 +657,7 @@ void report_put_page(FILE *page, const report *r)
     if (r->count == 1) put_about(page, &r->runs[0]);
     fputs("</header>\n", page);
     if (r->count == 1) {
-        put_strip(page, &r->runs[0]);
+        put_strip(page, r);
     } else {
         put_runs(page, r);
         put_origins(page, r);

@@ -214,10 +214,17 @@ void report_put_page(FILE *page, const report *r);
 
 void report_put_style(FILE *page);
 
-/* Write a text, escaped for HTML, without the control characters other than newline. */
-void report_put_text(FILE *page, const char *text);
-/* Write the mark of a colour: `class` is that of a key. */
-void report_put_swatch(FILE *page, const char *class, unsigned color);
+/* As fprintf, with %s, %u and %g only: texts are escaped for HTML, without the control characters
+ * other than newline, and numbers have four digits. */
+void report_put(FILE *page, const char *fmt, ...) SGT_PRINTF(2, 3);
+/* formats of the mark of a colour, with a key's class, such as "line", and the colour; and of the
+ * beginning of a table's row, which ends with "</tr>\n", with a mark and a title, or a title */
+#define REPORT_SWATCH "<i class=\"key %s s%u\"></i>"
+#define REPORT_RUN_ROW "<tr><th scope=\"row\">" REPORT_SWATCH "%s</th>"
+#define REPORT_ROW "<tr><th scope=\"row\">%s</th>"
+
+/* Begin a <section> with a heading. */
+void report_begin_section(FILE *page, const char *class, const char *id, const char *title);
 
 typedef struct report_table {
     const char *scroll; /* class of a surrounding <div> that scrolls; NULL: none */
@@ -227,10 +234,8 @@ typedef struct report_table {
     int swatches; /* 1: the colours of runs are before the titles from the second on */
 } report_table;
 
-/* Write a table: begin it; for each row call report_begin_row, put its cells and "</tr>\n"; end it.
- * A row begins with the colour of run `color`, unless that is REPORT_RUNS. */
+/* Write a table: begin it; put its rows; end it. */
 void report_begin_table(FILE *page, const report_table *t);
-void report_begin_row(FILE *page, unsigned color, const char *title);
 void report_put_cell(FILE *page, const char *text); /* NULL: a dash */
 void report_end_table(FILE *page, const report_table *t);
 

@@ -20,13 +20,6 @@
 #include "tools/report/report.h"
 #include "tools/sample/sample.h"
 
-static char *join(const char *folder, const char *name)
-{
-    char *path = sgt_join(folder, name);
-    if (!path) sgt_no_memory();
-    return path;
-}
-
 static int check_folder(const char *path, sgt_error *err)
 {
     struct stat st;
@@ -102,8 +95,9 @@ static int read_lines(report_run *r, const char *name, void (*add)(report_run *,
                       int *half, sgt_error *err)
 {
     FILE *f = NULL;
-    char *path = join(r->path, name), *text = malloc(LINE);
+    char path[SGT_PATH], *text = malloc(LINE);
     if (!text) sgt_no_memory();
+    sgt_path(path, r->path, "%s", name);
     int rc = sgt_file_gone(path) ? SGT_OK : sgt_file_lines(&f, path, err);
     for (size_t n; f && (n = sgt_file_line(text, LINE, f)) > 0;) {
         *half = n < LINE && text[n - 1] != '\n';
@@ -115,7 +109,6 @@ static int read_lines(report_run *r, const char *name, void (*add)(report_run *,
     if (f && ferror(f)) rc = sgt_fail_errno(err, "%s", path);
     if (f) fclose(f);
     free(text);
-    free(path);
     return rc;
 }
 
@@ -165,32 +158,26 @@ static void add_memory(report_run *r, const json_t *line)
     }
 }
 
-static int parse_options(report_run *r, const char *path, sgt_error *err)
+/* Read options.json, if it is there. */
+static int parse_options(report_run *r, sgt_error *err)
 {
-    char *text = NULL;
+    char *text = NULL, path[SGT_PATH];
     size_t n;
+    if (sgt_file_gone(sgt_path(path, r->path, "options.json"))) return SGT_OK;
     int rc = sgt_file_get(&text, &n, path, MOST_BYTES, err);
-    json_t *options = rc == SGT_OK ? json_loadb(text, n, 0, NULL) : NULL;
-    if (json_is_object(options)) {
-        r->options = options;
+    if (rc < 0) return rc;
+    r->options = json_loadb(text, n, 0, NULL);
+    if (json_is_object(r->options)) {
         rc = sgt_config_merge(&r->settings, text, path, 1, err);
         r->settings_known =
             rc == SGT_OK && r->settings.given[SGT_SET_LR] && r->settings.given[SGT_SET_BATCH];
     } else {
-        json_decref(options);
-        if (rc == SGT_OK) rc = sgt_fail(err, SGT_EFORMAT, "%s: expected a JSON object", path);
+        json_decref(r->options);
+        r->options = NULL;
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: expected a JSON object", path);
     }
     free(text);
     return rc;
-}
-
-static void read_options(report_run *r, const sgt_notice *notice)
-{
-    sgt_error why;
-    char *path = join(r->path, "options.json");
-    if (access(path, F_OK) == 0 && parse_options(r, path, &why) < 0)
-        sgt_say(notice, "%s: left out", why.text);
-    free(path);
 }
 
 static void read_checkpoint(report_run *r)
@@ -542,6 +529,7 @@ int report_run_open(report_run *r, const char *path, const sgt_notice *notice, s
 {
     size_t n = strlen(path);
     int half;
+    sgt_error why;
     *r = (report_run){0};
     sgt_config_default(&r->settings);
     while (n > 1 && path[n - 1] == '/') n--;
@@ -556,7 +544,7 @@ int report_run_open(report_run *r, const char *path, const sgt_notice *notice, s
         sgt_say(notice, "%s/log.jsonl: %llu damaged line%s left out", r->path,
                 (unsigned long long)r->log.damaged, r->log.damaged == 1 ? "" : "s");
     read_lines(r, "memory.jsonl", add_memory, &half, NULL);
-    read_options(r, notice);
+    if (parse_options(r, &why) < 0) sgt_say(notice, "%s: left out", why.text);
     read_checkpoint(r);
     read_lines(r, "starts.jsonl", add_start, &half, NULL);
     if (r->log.count) estimate_memory(r, notice);
