@@ -14,7 +14,7 @@ BUDGET = {
     "loader": 8597,
     "train": 13678,
     "kernels": 12186,
-    "tools": 16604,
+    "tools": 16545,
     "tests": 53312,
     "manuals": 2480,
     "pages": 1198,

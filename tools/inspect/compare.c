@@ -99,8 +99,7 @@ static void compare_vocabularies(pair *p)
 {
     for (int i = 0; i < 2; i++) {
         const inspect_set *s = &p->sets[i];
-        p->fingerprints[i] =
-            s->manifest ? s->manifest->fingerprint : s->shards[0].header.fingerprint;
+        p->fingerprints[i] = s->manifest ? s->manifest->fingerprint : s->first.fingerprint;
     }
     p->vocabularies =
         !p->fingerprints[0] || !p->fingerprints[1] ? -1 : p->fingerprints[0] == p->fingerprints[1];
@@ -132,7 +131,7 @@ static int read_excerpt(excerpt *e, const pair *p, int side, sgt_error *err)
     int rc = inspect_reader_next(&r, e->ids, 2 * AROUND + 1, &e->n, err);
     inspect_reader_end(&r);
     /* show the text too, if the vocabulary is known and has all of the ids */
-    if (!rc && inspect_vocabulary(&v, &s->shards[0].header, s->shards[0].path, NULL) == SGT_OK) {
+    if (!rc && inspect_set_vocabulary(&v, s, NULL) == SGT_OK) {
         if (sgt_decode(v, e->ids, e->n, &e->text, &e->bytes, NULL) < 0) e->text = NULL;
         sgt_vocab_free(v);
     }

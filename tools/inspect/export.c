@@ -99,7 +99,7 @@ static int export_set(exporting *e, sgt_error *err)
     sgt_vocab *v = NULL;
     sgt_out_request r = {.path = e->path, .force = e->o->force};
     int rc = check_set(e, err);
-    if (!rc) rc = inspect_vocabulary(&v, &e->set.shards[0].header, e->set.shards[0].path, err);
+    if (!rc) rc = inspect_set_vocabulary(&v, &e->set, err);
     if (!rc) v->normalize = read_normal_form(e->set.manifest); /* GPT-2's built-in one has none */
     if (!rc && (rc = sgt_out_claim_alone(&e->out, &r, err)) == 0) {
         rc = fill_out(e, v, err);

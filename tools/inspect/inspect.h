@@ -57,7 +57,8 @@ typedef struct inspect_set {
     int unfinished;         /* 1: a program has not finished writing the set */
     sgt_manifest *manifest; /* contents of manifest.json; NULL: there is none */
     inspect_shard *shards;
-    size_t count;
+    size_t count, room;
+    sgt_shard_header first;     /* of the first shard; without a shard, what the manifest says */
     uint64_t tokens, documents; /* over all shards */
     int documents_known;
     size_t damaged; /* number of damaged shards */
@@ -130,8 +131,9 @@ const char *inspect_name(const char *text);
 int inspect_span(uint64_t *from, uint64_t *count, const char *text, const char *option,
                  sgt_error *err);
 
-/* Open the vocabulary of the shard at `path`: GPT-2's, or tokenizer.json beside the shard if its
- * header names another one. Returns SGT_EUNSUPPORTED if that is not available. */
+/* Open the vocabulary of a set, or of the shard at `path`: GPT-2's, or tokenizer.json beside the
+ * shard if its header names another one. Returns SGT_EUNSUPPORTED if that is not available. */
+int inspect_set_vocabulary(sgt_vocab **out, const inspect_set *s, sgt_error *err);
 int inspect_vocabulary(sgt_vocab **out, const sgt_shard_header *h, const char *path,
                        sgt_error *err);
 

@@ -11,6 +11,7 @@
 #include <strings.h>
 
 #include "loader/base/file.h"
+#include "loader/base/memory.h"
 #include "loader/shards/megatron.h"
 #include "loader/shards/set.h"
 #include "tools/cli/process.h"
@@ -51,21 +52,19 @@ int inspect_keep_damage(inspect_set *s, inspect_shard *d, int rc, const sgt_erro
     return SGT_OK;
 }
 
-/* Return a new entry at the end of s->shards, which s->count does not yet include; NULL if memory
- * runs out. */
+/* Return a new shard at the end of the set; NULL if memory runs out. */
 static inspect_shard *append_shard(inspect_set *s, const char *path, const char *split,
                                    sgt_error *err)
 {
-    inspect_shard *more = realloc(s->shards, (s->count + 1) * sizeof *more);
     char *copy = strdup(path);
-    if (more) {
-        s->shards = more;
-        more[s->count] = (inspect_shard){.path = copy, .split = split};
-        if (copy) return &more[s->count];
+    if (!copy ||
+        sgt_reserve(&s->shards, &s->room, s->count + 1, sizeof *s->shards, path, NULL) < 0) {
+        free(copy);
+        sgt_fail_memory(err, path);
+        return NULL;
     }
-    free(copy);
-    sgt_fail_memory(err, path);
-    return NULL;
+    s->shards[s->count] = (inspect_shard){.path = copy, .split = split};
+    return &s->shards[s->count++];
 }
 
 static int add_shard(inspect_set *s, const char *path, const char *split, const inspect *o,
@@ -73,7 +72,6 @@ static int add_shard(inspect_set *s, const char *path, const char *split, const 
 {
     inspect_shard *d = append_shard(s, path, split, err);
     if (!d) return SGT_ENOMEM;
-    s->count++;
     /* a shard that is not in a folder may have no header */
     int raw = o->raw ? 1 : s->manifest && s->manifest->raw ? SGT_SHARD_RAW16 : s->folder ? 0 : -1;
     int fd = sgt_shard_open(&d->header, path, raw, err);
@@ -85,19 +83,15 @@ static int add_shard(inspect_set *s, const char *path, const char *split, const 
 
 static int add_split(inspect_set *s, const char *split, const inspect *o, sgt_error *err)
 {
-    char **paths;
+    char **paths, path[SGT_PATH];
     size_t n;
     int rc = sgt_shard_list(&paths, &n, s->path, split, err);
     if (rc < 0) return rc;
     for (size_t i = 0; i < n && rc == SGT_OK; i++) rc = add_shard(s, paths[i], split, o, err);
     sgt_shard_list_free(paths, n);
-    if (n || !o->raw) return rc;
-    char name[32]; /* folders made for nanoGPT have train.bin and val.bin */
-    snprintf(name, sizeof name, "%s.bin", split);
-    char *path = sgt_join(s->path, name);
-    if (!path) return sgt_fail_memory(err, s->path);
-    if (access(path, F_OK) == 0) rc = add_shard(s, path, split, o, err);
-    free(path);
+    /* folders made for nanoGPT have train.bin and val.bin */
+    if (!n && o->raw && !sgt_file_gone(sgt_path(path, s->path, "%s.bin", split)))
+        rc = add_shard(s, path, split, o, err);
     return rc;
 }
 
@@ -125,16 +119,18 @@ static int compare_shard(const inspect_set *s, const inspect_shard *got,
                         h->tokens, s->path, want->tokens);
     /* the shard is another program's, or like one, so there is nothing more to compare */
     if (!h->revision) return SGT_OK;
-    if (h->xxh3 != want->xxh3)
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: at byte 32: checksum %016" PRIx64
-                        ", but %s/manifest.json says %016" PRIx64,
-                        got->path, h->xxh3, s->path, want->xxh3);
-    if (h->fingerprint != m->fingerprint)
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: at byte 24: vocabulary %016" PRIx64
-                        ", but %s/manifest.json says %016" PRIx64,
-                        got->path, h->fingerprint, s->path, m->fingerprint);
+    const struct {
+        const char *what;
+        int byte;
+        uint64_t got, want;
+    } marks[] = {{"checksum", 32, h->xxh3, want->xxh3},
+                 {"vocabulary", 24, h->fingerprint, m->fingerprint}};
+    for (size_t i = 0; i < 2; i++)
+        if (marks[i].got != marks[i].want)
+            return sgt_fail(
+                err, SGT_EFORMAT,
+                "%s: at byte %d: %s %016" PRIx64 ", but %s/manifest.json says %016" PRIx64,
+                got->path, marks[i].byte, marks[i].what, marks[i].got, s->path, marks[i].want);
     if (h->vocab != m->vocab || h->eot != m->eot)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: at byte 16: %" PRIu32 " ids, end of text %" PRIu32
@@ -146,11 +142,9 @@ static int compare_shard(const inspect_set *s, const inspect_shard *got,
 /* Add a shard that the manifest lists and the folder lacks. */
 static int add_missing(inspect_set *s, const sgt_manifest_shard *want, sgt_error *err)
 {
-    char *path = sgt_join(s->path, want->file);
-    inspect_shard *d = path ? append_shard(s, path, want->split, err) : NULL;
-    free(path);
-    if (!d) return sgt_fail_memory(err, s->path);
-    s->count++;
+    char path[SGT_PATH];
+    inspect_shard *d = append_shard(s, sgt_path(path, s->path, "%s", want->file), want->split, err);
+    if (!d) return SGT_ENOMEM;
     int rc =
         sgt_fail(err, SGT_EFORMAT, "%s: missing, but %s/manifest.json lists it", d->path, s->path);
     return inspect_keep_damage(s, d, rc, err);
@@ -218,18 +212,6 @@ static int compare_manifest(inspect_set *s, const inspect *o, sgt_error *err)
     return SGT_OK;
 }
 
-/* A whole set without a document has no shard. What its manifest says of the vocabulary goes where
- * the first shard would be, which s->count does not include. */
-static int open_empty(inspect_set *s, sgt_error *err)
-{
-    char *path = sgt_join(s->path, "manifest.json");
-    inspect_shard *first = path ? append_shard(s, path, "", err) : NULL;
-    free(path);
-    if (!first) return sgt_fail_memory(err, s->path);
-    first->header.fingerprint = s->manifest->fingerprint;
-    return SGT_OK;
-}
-
 static int open_folder(inspect_set *s, const inspect *o, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -250,8 +232,7 @@ static int open_folder(inspect_set *s, const inspect *o, sgt_error *err)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: no shards yet: unfinished (the same command again finishes it)",
                         s->path);
-    if (!s->count && s->manifest && !s->manifest->count && !o->split) return open_empty(s, err);
-    if (!s->count)
+    if (!s->count && (!s->manifest || s->manifest->count || o->split))
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: no shards, %s_NNNNNN.bin (sgt-tokenize INPUT... OUT/ makes them)",
                         s->path, o->split ? o->split : "train_NNNNNN.bin or val");
@@ -377,6 +358,9 @@ int inspect_set_open(inspect_set *s, const inspect *o, sgt_error *err)
         return rc;
     }
     s->documents_known = 1;
+    /* a whole set without a document has no shard */
+    if (s->count) s->first = s->shards[0].header;
+    else s->first.fingerprint = s->manifest->fingerprint;
     for (size_t i = 0; i < s->count; i++) {
         s->documents += s->shards[i].documents;
         s->documents_known &= s->shards[i].documents_known;
@@ -386,8 +370,7 @@ int inspect_set_open(inspect_set *s, const inspect *o, sgt_error *err)
 
 void inspect_set_close(inspect_set *s)
 {
-    const size_t empty = !s->count && s->shards; /* see open_empty */
-    for (size_t i = 0; i < s->count + empty; i++) {
+    for (size_t i = 0; i < s->count; i++) {
         free(s->shards[i].path);
         free(s->shards[i].damage);
     }

@@ -132,7 +132,7 @@ static void show_manifest(FILE *to, const sgt_manifest *m)
 
 static void show_header(FILE *to, const inspect_set *s)
 {
-    const sgt_shard_header *h = &s->shards[0].header;
+    const sgt_shard_header *h = &s->first;
     static const char *const formats[] = {
         [SGT_SHARD_LLMC] = "llm.c: a header of 20240520, 1, tokens and nothing more",
         [SGT_SHARD_RAW] = "raw: 16-bit ids without a header",
@@ -202,7 +202,7 @@ static json_t *shard_json(const inspect_shard *s)
 
 static json_t *vocabulary_json(const inspect_set *s)
 {
-    const sgt_shard_header *h = &s->shards[0].header;
+    const sgt_shard_header *h = &s->first;
     const sgt_manifest *m = s->manifest;
     int known = m || h->vocab;
     return json_pack("{s:s*, s:o, s:o, s:o}", "name", m ? m->vocabulary : NULL, "size",

@@ -160,6 +160,14 @@ int inspect_vocabulary(sgt_vocab **out, const sgt_shard_header *h, const char *p
                     path, h->fingerprint, why.text);
 }
 
+int inspect_set_vocabulary(sgt_vocab **out, const inspect_set *s, sgt_error *err)
+{
+    char path[SGT_PATH];
+    return inspect_vocabulary(
+        out, &s->first, s->count ? s->shards[0].path : sgt_path(path, s->path, "manifest.json"),
+        err);
+}
+
 /* Where decoded pieces go: to standard output, or to memory for JSON. */
 typedef struct sink {
     json_t *ids; /* NULL: plain text, to standard output */
@@ -253,7 +261,7 @@ int inspect_decode(const inspect_set *s, const inspect *o, sgt_error *err)
         sgt_say(&o->notice, "%s ends after %" PRIu64 " token%s", s->path, s->tokens,
                 s->tokens == 1 ? "" : "s");
     }
-    if ((rc = inspect_vocabulary(&v, &s->shards[0].header, s->shards[0].path, err)) < 0) return rc;
+    if ((rc = inspect_set_vocabulary(&v, s, err)) < 0) return rc;
     rc = decode_span(s, o, v, from, count, err);
     sgt_vocab_free(v);
     return rc;
