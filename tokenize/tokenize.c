@@ -40,8 +40,7 @@ static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v)
     if (sgt_vocab_normalizes(v))
         bad |= json_object_set_new(j, "normalize",
                                    json_string(v->normalize == SGT_NORMALIZE_NFC ? "nfc" : "nfkc"));
-    if (v->file && v->file->rule)
-        bad |= json_object_set_new(j, "pattern", json_string(v->file->rule));
+    if (v->rule) bad |= json_object_set_new(j, "pattern", json_string(v->rule));
     if (o->filter_count) {
         json_t *filters = json_array();
         for (size_t i = 0; i < o->filter_count; i++)

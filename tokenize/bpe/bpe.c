@@ -296,10 +296,10 @@ static size_t encode_by_pattern(sgt_encoder *e, const void *text, size_t n, uint
 
 size_t sgt_encode(sgt_encoder *e, const void *text, size_t n, uint16_t *ids)
 {
-    const sgt_vocab_file *f = e->v->file;
+    const uint16_t *public = e->v->file.ids;
     size_t count = e->rule ? encode_by_pattern(e, text, n, ids) : encode_known(e, text, n, ids);
-    if (f && f->ids && count != SGT_ENCODE_FAILED)
-        for (size_t i = 0; i < count; i++) ids[i] = f->ids[ids[i]];
+    if (public && count != SGT_ENCODE_FAILED)
+        for (size_t i = 0; i < count; i++) ids[i] = public[ids[i]];
     return count;
 }
 

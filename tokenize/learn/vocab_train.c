@@ -221,8 +221,14 @@ static int fill_parts(sgt_vocab_parts *p, const sgt_merges *m, sgt_error *err)
     int rc = sgt_vocab_parts_token(p, 0, EOT, EOT_BYTES, 1, err);
     for (uint32_t i = 0; i < 256 && !rc; i++)
         rc = sgt_vocab_parts_token(p, i + 1, a.order + i, 1, 0, err);
-    for (uint32_t i = 0; i < m->count && !rc; i++)
-        rc = sgt_vocab_parts_join(p, SGT_MERGES_FIRST + i, m->pairs[i][0], m->pairs[i][1], err);
+    for (uint32_t i = 0; i < m->count && !rc; i++) {
+        const sgt_vocab_part *l = &p->tokens.parts[m->pairs[i][0]],
+                             *r = &p->tokens.parts[m->pairs[i][1]];
+        rc = sgt_vocab_parts_merge(p, l->s, l->n, r->s, r->n, err);
+        if (rc < 0) break;
+        const sgt_vocab_part *made = &p->merges.parts[i];
+        rc = sgt_vocab_parts_token(p, SGT_MERGES_FIRST + i, made->s, made->n, 0, err);
+    }
     return rc;
 }
 
@@ -306,7 +312,8 @@ int sgt_vocab_train(sgt_vocab **out, const sgt_tokenize_options *o, uint32_t siz
     *result = (sgt_train_result){0};
     if (rc < 0) return rc;
     double began = sgt_now();
-    if (o->rule && (rc = sgt_pattern_new(&pattern, sgt_rule_pattern(o->rule), err)) < 0) return rc;
+    const char *rule = sgt_rule_pattern(o->rule);
+    if (rule && !sgt_rule_of(rule) && (rc = sgt_pattern_new(&pattern, rule, err)) < 0) return rc;
     sgt_pattern_free(pattern);
     if ((rc = sgt_corpus_list(&c, o, err)) == 0) rc = train(out, o, c, size, result, err);
     if (!rc) sgt_vocab_say(*out, &o->notice);

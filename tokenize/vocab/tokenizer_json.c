@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "loader/base/file.h"
+#include "loader/base/memory.h"
 #include "tokenize/vocab/vocab_file.h"
 
 /* A byte as it is written in a JSON string: its character of the byte alphabet, escaped if it is \
@@ -19,35 +20,47 @@ typedef struct writer {
     spelling spellings[256];
     const sgt_vocab *v;
     char *text;
-    size_t n;
-    /* (2 * tokens): start and end of each token in `text`, as put_vocab wrote it */
-    size_t *at;
+    size_t n, room;
+    int failed; /* 1: out of memory; nothing more is written */
 } writer;
 
-static void put(writer *w, const char *s)
+/* Return where n more bytes can be written, or NULL; the caller adds to w->n. */
+static inline char *reserve(writer *w, size_t n)
 {
-    size_t n = strlen(s);
-    memcpy(w->text + w->n, s, n);
+    if (n <= w->room - w->n && !w->failed) return w->text + w->n;
+    w->failed = w->failed || sgt_reserve(&w->text, &w->room, w->n + n, 1, "", NULL) < 0;
+    return w->failed ? NULL : w->text + w->n;
+}
+
+/* Inline, so that the length of a literal is known. */
+static inline void put(writer *w, const char *s)
+{
+    const size_t n = strlen(s);
+    char *to = reserve(w, n);
+    if (!to) return;
+    memcpy(to, s, n);
     w->n += n;
 }
 
 static void put_number(writer *w, uint32_t x)
 {
-    char digits[10];
-    int n = 0;
-    do digits[n++] = (char)('0' + x % 10);
+    char digits[11], *at = digits + sizeof digits - 1;
+    *at = 0;
+    do *--at = (char)('0' + x % 10);
     while (x /= 10);
-    while (n--) w->text[w->n++] = digits[n];
+    put(w, at);
 }
 
 /* Write a text that is not in the byte alphabet, escaped for a JSON string. */
 static void put_text(writer *w, const uint8_t *s, size_t n)
 {
-    for (; n-- > 0; s++) {
-        if (*s == '"' || *s == '\\') put(w, "\\");
-        if (*s < 0x20) w->n += (size_t)sprintf(w->text + w->n, "\\u%04x", *s);
-        else w->text[w->n++] = (char)*s;
+    char *to = reserve(w, 7 * n); /* with sprintf's NUL */
+    for (; to && n-- > 0; s++) {
+        if (*s == '"' || *s == '\\') *to++ = '\\';
+        if (*s < 0x20) to += sprintf(to, "\\u%04x", *s);
+        else *to++ = (char)*s;
     }
+    if (to) w->n = (size_t)(to - w->text);
 }
 
 static void put_string(writer *w, const char *s) { put_text(w, (const uint8_t *)s, strlen(s)); }
@@ -55,30 +68,28 @@ static void put_string(writer *w, const char *s) { put_text(w, (const uint8_t *)
 /* Write the token with public id `id`, escaped for a JSON string. */
 static void put_token(writer *w, uint32_t id)
 {
-    const sgt_vocab *v = w->v;
-    const uint32_t *offsets = v->file ? v->file->offsets : v->offsets;
-    const uint8_t *s = (v->file ? v->file->bytes : v->bytes) + offsets[id],
-                  *end = s + (offsets[id + 1] - offsets[id]);
-    char *to = w->text + w->n;
-    if (v->file ? v->file->added[id] : id == v->eot) {
-        put_text(w, s, (size_t)(end - s));
+    size_t n;
+    const uint8_t *s = sgt_vocab_token(w->v, id, &n), *end = s + n;
+    if (w->v->file.added[id]) {
+        put_text(w, s, n);
         return;
     }
-    for (; s < end; s++) {
-        memcpy(to, w->spellings[*s].text, 3);
+    char *to = reserve(w, sizeof(spelling) * n);
+    for (; to && s < end; s++) {
+        memcpy(to, &w->spellings[*s], sizeof(spelling)); /* one store of four bytes */
         to += w->spellings[*s].n;
     }
-    w->n = (size_t)(to - w->text);
+    if (to) w->n = (size_t)(to - w->text);
 }
 
 static void put_added(writer *w)
 {
-    const sgt_vocab *v = w->v;
     int first = 1;
-    for (uint32_t id = 0; id < sgt_vocab_size(v); id++) {
-        if (!(v->file ? v->file->added[id] : id == v->eot)) continue;
-        w->n +=
-            (size_t)sprintf(w->text + w->n, "%s{\"id\":%u,\"content\":\"", first ? "" : ",\n", id);
+    for (uint32_t id = 0; id < sgt_vocab_size(w->v); id++) {
+        if (!w->v->file.added[id]) continue;
+        put(w, first ? "{\"id\":" : ",\n{\"id\":");
+        put_number(w, id);
+        put(w, ",\"content\":\"");
         put_token(w, id);
         put(w, "\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,\"normalized\":false,"
                "\"special\":true}");
@@ -94,8 +105,7 @@ static void put_rule(writer *w)
 {
     static const char byte_level[] =
         "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,\"use_regex\":";
-    const char *rule = w->v->file ? w->v->file->rule : NULL,
-               *regex = rule ? w->v->file->regex : NULL;
+    const char *rule = w->v->rule, *regex = w->v->regex;
     put(w, "\"pre_tokenizer\":");
     if (rule) {
         put(w, "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{"
@@ -139,10 +149,7 @@ static void put_vocab(writer *w)
     put(w, "{");
     for (uint32_t id = 0; id < sgt_vocab_size(w->v); id++) {
         put(w, id ? ",\"" : "\"");
-        size_t *at = w->at + (size_t)2 * id;
-        at[0] = w->n;
         put_token(w, id);
-        at[1] = w->n;
         put(w, "\":");
         put_number(w, id);
     }
@@ -151,17 +158,7 @@ static void put_vocab(writer *w)
 
 static uint32_t half(const writer *w, uint32_t merged, int which)
 {
-    const uint32_t id = w->v->halves[merged][which];
-    return w->v->file && w->v->file->ids ? w->v->file->ids[id] : id;
-}
-
-/* Write the token `id` again, by copying what put_vocab wrote. */
-static void put_again(writer *w, uint32_t id)
-{
-    const size_t *at = w->at + (size_t)2 * id;
-    size_t n = at[1] - at[0];
-    memcpy(w->text + w->n, w->text + at[0], n);
-    w->n += n;
+    return sgt_vocab_public_id(w->v, w->v->halves[merged][which]);
 }
 
 static void put_model(writer *w)
@@ -171,32 +168,17 @@ static void put_model(writer *w)
     put(w, ",\n\"merges\":[");
     for (uint32_t id = 256; id < w->v->eot; id++) {
         put(w, id == 256 ? "\"" : ",\"");
-        put_again(w, half(w, id, 0));
+        put_token(w, half(w, id, 0));
         put(w, " ");
-        put_again(w, half(w, id, 1));
+        put_token(w, half(w, id, 1));
         put(w, "\"");
     }
     put(w, "]}}\n");
 }
 
-static int begin(writer *w, const sgt_vocab *v, sgt_error *err)
+static void begin(writer *w, const sgt_vocab *v)
 {
-    /* A token is written at most twice alone and once within a merge. A byte takes at most three
-     * characters, or six in an added token: \ and " are one byte and escaped, other characters have
-     * up to two bytes. The added terms leave room for numbers and names. */
-    size_t size = sgt_vocab_size(v), bytes = v->file ? v->file->offsets[size] : v->offsets[size],
-           added = 1;
-    for (size_t id = 0; v->file && id < size; id++) added += v->file->added[id];
     *w = (writer){.v = v};
-    const char *regex = v->file && v->file->regex ? v->file->regex : "";
-    w->text = malloc(4096 + bytes * 15 + size * 64 + added * 160 + 12 * strlen(sgt_vocab_rule(v)) +
-                     6 * strlen(regex));
-    w->at = calloc(2 * size, sizeof *w->at);
-    if (!w->text || !w->at) {
-        free(w->text);
-        free(w->at);
-        return sgt_fail_memory(err, "tokenizer.json");
-    }
     sgt_alphabet_fill(&w->alphabet);
     for (unsigned b = 0; b < 256; b++) {
         spelling *at = &w->spellings[b];
@@ -204,17 +186,18 @@ static int begin(writer *w, const sgt_vocab *v, sgt_error *err)
         if (b == '"' || b == '\\') at->text[at->n++] = '\\';
         at->n = (uint8_t)(at->n + sgt_alphabet_write(&w->alphabet, &byte, 1, at->text + at->n));
     }
-    return SGT_OK;
 }
 
 int sgt_vocab_tokenizer_json(const sgt_vocab *v, char **text, size_t *n, sgt_error *err)
 {
     writer w;
-    int rc = begin(&w, v, err);
-    if (rc < 0) return rc;
+    begin(&w, v);
     put_head(&w);
     put_model(&w);
-    free(w.at);
+    if (w.failed) {
+        free(w.text);
+        return sgt_fail_memory(err, "tokenizer.json");
+    }
     *text = w.text;
     *n = w.n;
     return SGT_OK;
@@ -228,14 +211,15 @@ static void put_merges(writer *w)
         for (int i = 0; i < 2; i++) {
             size_t n;
             const uint8_t *s = sgt_vocab_token(w->v, half(w, id, i), &n);
-            w->n += sgt_alphabet_write(&w->alphabet, s, n, w->text + w->n);
+            char *to = reserve(w, 2 * n);
+            if (to) w->n += sgt_alphabet_write(&w->alphabet, s, n, to);
             put(w, i ? "\n" : " ");
         }
 }
 
 static int save(writer *w, const char *folder, const char *name, sgt_error *err)
 {
-    char *path = sgt_join(folder, name);
+    char *path = w->failed ? NULL : sgt_join(folder, name);
     int rc = path ? sgt_file_put(path, w->text, w->n, err) : sgt_fail_memory(err, folder);
     free(path);
     w->n = 0;
@@ -246,7 +230,8 @@ int sgt_vocab_save(const sgt_vocab *v, const char *folder, sgt_error *err)
 {
     writer w;
     int rc = sgt_make_folders(folder, err);
-    if (rc < 0 || (rc = begin(&w, v, err)) < 0) return rc;
+    if (rc < 0) return rc;
+    begin(&w, v);
     put_merges(&w);
     rc = save(&w, folder, "merges.txt", err);
     if (!rc) {
@@ -259,6 +244,5 @@ int sgt_vocab_save(const sgt_vocab *v, const char *folder, sgt_error *err)
         rc = save(&w, folder, "tokenizer.json", err);
     }
     free(w.text);
-    free(w.at);
     return rc;
 }

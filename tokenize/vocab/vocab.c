@@ -199,34 +199,15 @@ void sgt_pairs_free(sgt_pairs *p) { sgt_arena_unmap(&p->memory); }
 
 #define ROOT 1u
 
-/* Implements the check of vocab.h: undo the last merge of the two tokens, again and again. The last
- * merge has the higher id; of equal ids, it is the right one. The tokens that then touch at the
- * border must not merge to an id below `limit`. Such a merge would go before the one undone, and
- * across the border. */
-int sgt_vocab_may_follow(const sgt_vocab *v, uint32_t left, uint32_t right, uint32_t limit)
+static uint32_t merged_by(const void *pairs, uint32_t left, uint32_t right)
 {
-    for (;;) {
-        uint32_t merged = sgt_pair(&v->pairs, left, right);
-        if (merged != SGT_NO_TOKEN && merged < limit) return 0;
-        if (left > right) {
-            if (left < 256) return 1; /* both tokens are single bytes: nothing is left to undo */
-            limit = left;
-            left = v->halves[left][1];
-        } else {
-            if (right < 256) return 1;
-            /* if the pair at the border has an id equal to right's, it is merged first, because it
-             * lies further left */
-            limit = right + 1;
-            right = v->halves[right][0];
-        }
-    }
+    return sgt_pair(pairs, left, right);
 }
 
-static size_t find_slot(const sgt_vocab *v, uint32_t key)
+int sgt_vocab_may_follow(const sgt_vocab *v, uint32_t left, uint32_t right, uint32_t limit)
 {
-    size_t mask = ((size_t)1 << (64 - v->trie_shift)) - 1, i = sgt_vocab_hash(key, v->trie_shift);
-    while (v->trie[i].value && v->trie[i].key != key) i = (i + 1) & mask;
-    return i;
+    return sgt_stay_apart((const uint16_t(*)[2])v->halves, merged_by, &v->pairs, left, right,
+                          limit);
 }
 
 static void fill_trie(sgt_vocab *v)
@@ -236,9 +217,9 @@ static void fill_trie(sgt_vocab *v)
         uint32_t node = ROOT;
         for (uint32_t i = v->offsets[id]; i < v->offsets[id + 1]; i++) {
             uint32_t key = node << 8 | v->bytes[i];
-            size_t at = find_slot(v, key);
-            if (!v->trie[at].value) v->trie[at] = (sgt_vocab_slot){key, nodes++};
-            node = v->trie[at].value;
+            sgt_vocab_slot *slot = sgt_vocab_slot_of(v->trie, v->trie_shift, key);
+            if (!slot->value) *slot = (sgt_vocab_slot){key, nodes++};
+            node = slot->value;
         }
         v->trie_token[node] = (uint16_t)(id + 1);
     }
@@ -262,7 +243,7 @@ uint32_t sgt_vocab_longest(const sgt_vocab *v, const uint8_t *s, size_t n, size_
 {
     uint32_t node = ROOT, best = SGT_NO_TOKEN;
     for (size_t i = 0; i < n; i++) {
-        node = v->trie[find_slot(v, node << 8 | s[i])].value;
+        node = sgt_vocab_slot_of(v->trie, v->trie_shift, node << 8 | s[i])->value;
         if (!node) break;
         if (v->trie_token[node]) {
             best = v->trie_token[node] - 1u;
@@ -310,10 +291,18 @@ static int add_tokens(sgt_vocab *v, const uint16_t (*halves)[2], uint32_t count)
     return 0;
 }
 
-/* Allocate memory for the tables that the tokens determine. Return 0, or -1 if out of memory. */
+/* Number the tokens for files as they are in merge order, and allocate memory for the tables that
+ * the tokens determine. Return 0, or -1 if out of memory. */
 static int reserve_tables(sgt_vocab *v)
 {
     unsigned log_trie = 1;
+    v->file = (sgt_vocab_file){.size = v->size,
+                               .eot = v->eot,
+                               .offsets = v->offsets,
+                               .bytes = v->bytes,
+                               .added = calloc(v->size, 1)};
+    if (!v->file.added) return -1;
+    v->file.added[v->eot] = 1;
     /* most nodes: one for each byte of each token, and the root, which is 1 */
     v->trie_nodes = (size_t)v->offsets[v->eot] + 2;
     while ((size_t)1 << log_trie < 2 * v->trie_nodes) log_trie++;
@@ -343,12 +332,25 @@ static void make_tables(sgt_vocab *v)
     sgt_cuts_make(&v->cuts, v->joins);
 }
 
+/* Name the vocabulary by the last component of a path. */
+static void set_name(sgt_vocab *v, const char *path)
+{
+    size_t n = strlen(path), from;
+    /* each byte that is not printable takes four characters */
+    char name[sizeof v->name / 4], *to = name;
+    while (n && path[n - 1] == '/') n--;
+    for (from = n; from && path[from - 1] != '/';) from--;
+    while (from < n && to < name + sizeof name - 1) *to++ = path[from++];
+    *to = 0;
+    sgt_printable(v->name, sizeof v->name, name);
+}
+
 int sgt_vocab_from_halves(sgt_vocab **out, const char *name, const uint16_t (*halves)[2],
                           uint32_t count, const uint16_t *factors, sgt_error *err)
 {
     sgt_vocab *v = calloc(1, sizeof *v);
     if (!v) return sgt_fail_memory(err, name);
-    v->name = name;
+    set_name(v, name);
     v->eot_text = EOT_TEXT;
     pthread_mutex_init(&v->trie_lock, NULL);
     int rc = add_tokens(v, halves, count) < 0 || reserve_tables(v) < 0 ? sgt_fail_memory(err, name)
@@ -360,6 +362,14 @@ int sgt_vocab_from_halves(sgt_vocab **out, const char *name, const uint16_t (*ha
     if (rc < 0) sgt_vocab_free(v);
     else *out = v;
     return rc;
+}
+
+int sgt_vocab_split_by(sgt_vocab *v, const char *rule, sgt_error *err)
+{
+    if (!(v->rule = strdup(rule))) return sgt_fail_memory(err, v->name);
+    v->known = sgt_rule_of(rule);
+    v->regex = sgt_rule_to_regex(rule);
+    return SGT_OK;
 }
 
 int sgt_vocab_gpt2(sgt_vocab **out, sgt_error *err)
@@ -374,6 +384,10 @@ void sgt_vocab_free(sgt_vocab *v)
 {
     if (!v) return;
     pthread_mutex_destroy(&v->trie_lock);
+    if (v->file.offsets != v->offsets) {
+        free(v->file.offsets);
+        free(v->file.bytes);
+    }
     free(v->offsets);
     free(v->bytes);
     free(v->halves);
@@ -382,23 +396,17 @@ void sgt_vocab_free(sgt_vocab *v)
     free(v->joins);
     free(v->trie);
     free(v->trie_token);
-    if (v->file) {
-        free(v->file->ids);
-        free(v->file->offsets);
-        free(v->file->bytes);
-        free(v->file->added);
-        free(v->file->rule);
-        free(v->file);
-    }
+    free(v->file.added);
+    free(v->file.ids);
+    free(v->rule);
     free(v);
 }
 
 /* ---- the fingerprint ---- */
 
-/* Return the public id of a token from its id in merge order. */
-static uint32_t public_id(const sgt_vocab *v, uint32_t id)
+uint32_t sgt_vocab_public_id(const sgt_vocab *v, uint32_t id)
 {
-    return v->file && v->file->ids ? v->file->ids[id] : id;
+    return v->file.ids ? v->file.ids[id] : id;
 }
 
 /* Return whether the ids imply the merges: a merge makes every token but the bytes and the added
@@ -407,9 +415,9 @@ static int ids_imply_merges(const sgt_vocab *v)
 {
     uint32_t plain = 0;
     for (uint32_t id = 257; id < v->eot; id++)
-        if (public_id(v, id) < public_id(v, id - 1)) return 0;
-    for (uint32_t id = 0; v->file && id < v->file->size; id++) plain += !v->file->added[id];
-    return !v->file || plain == v->eot;
+        if (sgt_vocab_public_id(v, id) < sgt_vocab_public_id(v, id - 1)) return 0;
+    for (uint32_t id = 0; id < v->file.size; id++) plain += !v->file.added[id];
+    return plain == v->eot;
 }
 
 /* The fingerprint is the XXH3-64 of each token in order of id, its length as 32 little-endian bits
@@ -419,8 +427,7 @@ int sgt_vocab_set_fingerprint(sgt_vocab *v, sgt_error *err)
 {
     const uint32_t count = v->eot - 256;
     const char *rule = sgt_vocab_rule(v);
-    const uint32_t size = sgt_vocab_size(v), *offsets = v->file ? v->file->offsets : v->offsets;
-    const uint8_t *bytes = v->file ? v->file->bytes : v->bytes;
+    const uint32_t size = v->file.size, *offsets = v->file.offsets;
     size_t total = offsets[size] + (size_t)size * sizeof(uint32_t) + strlen(rule);
     size_t merges = ((size_t)2 * count + 1) * sizeof(uint32_t);
     uint8_t *all = malloc(total + merges), *p = all;
@@ -428,7 +435,7 @@ int sgt_vocab_set_fingerprint(sgt_vocab *v, sgt_error *err)
     for (uint32_t id = 0; id < size; id++) {
         uint32_t n = offsets[id + 1] - offsets[id];
         memcpy(p, &n, sizeof n);
-        memcpy(p + sizeof n, bytes + offsets[id], n);
+        memcpy(p + sizeof n, v->file.bytes + offsets[id], n);
         p += sizeof n + n;
     }
     memcpy(p, rule, strlen(rule));
@@ -437,7 +444,7 @@ int sgt_vocab_set_fingerprint(sgt_vocab *v, sgt_error *err)
         p = memcpy(all + total, &count, sizeof count);
         for (uint32_t id = 256; id < v->eot; id++)
             for (int half = 0; half < 2; half++) {
-                uint32_t part = public_id(v, v->halves[id][half]);
+                uint32_t part = sgt_vocab_public_id(v, v->halves[id][half]);
                 memcpy(p += sizeof part, &part, sizeof part);
             }
         v->fingerprint = XXH3_64bits(all, total + merges);
@@ -448,15 +455,12 @@ int sgt_vocab_set_fingerprint(sgt_vocab *v, sgt_error *err)
 
 /* ---- asking one ---- */
 
-uint32_t sgt_vocab_size(const sgt_vocab *v) { return v->file ? v->file->size : v->size; }
-uint32_t sgt_vocab_eot(const sgt_vocab *v) { return v->file ? v->file->eot : v->eot; }
+uint32_t sgt_vocab_size(const sgt_vocab *v) { return v->file.size; }
+uint32_t sgt_vocab_eot(const sgt_vocab *v) { return v->file.eot; }
 uint64_t sgt_vocab_fingerprint(const sgt_vocab *v) { return v->fingerprint; }
 const char *sgt_vocab_name(const sgt_vocab *v) { return v->name; }
 const uint64_t *sgt_vocab_joins(const sgt_vocab *v) { return v->joins; }
-const char *sgt_vocab_rule(const sgt_vocab *v)
-{
-    return v->file && v->file->rule ? v->file->rule : SGT_PIECE_RULE;
-}
+const char *sgt_vocab_rule(const sgt_vocab *v) { return v->rule ? v->rule : SGT_PIECE_RULE; }
 
 void sgt_vocab_text_bytes(const sgt_vocab *v, uint32_t *bytes, uint32_t n)
 {
@@ -470,27 +474,26 @@ void sgt_vocab_text_bytes(const sgt_vocab *v, uint32_t *bytes, uint32_t n)
 
 void sgt_vocab_say(const sgt_vocab *v, const sgt_notice *n)
 {
-    const sgt_vocab_file *f = v->file;
-    if (f && f->ignored)
+    if (v->ignored)
         sgt_say(
             n, "%s: its %s ignored: documents are tokenized whole, and nothing is appended to them",
-            v->name, f->ignored);
-    if (f && f->assumed && v->fingerprint != SGT_GPT2_FINGERPRINT)
+            v->name, v->ignored);
+    if (v->assumed && v->fingerprint != SGT_GPT2_FINGERPRINT)
         sgt_say(n,
                 "%s: does not say what splits text before merging: GPT-2's pattern is used "
                 "(--pattern gives another, such as cl100k or o200k)",
                 v->name);
-    if (f && f->rule && !f->regex)
+    if (v->rule && !v->regex)
         sgt_say(n, "pattern: transformers may split text otherwise by OUT's tokenizer.json (its "
                    "library reads some patterns differently)");
 }
 
 const uint8_t *sgt_vocab_token(const sgt_vocab *v, uint32_t id, size_t *n)
 {
-    const uint32_t *offsets = v->file ? v->file->offsets : v->offsets;
-    if (id >= sgt_vocab_size(v)) return NULL;
-    *n = offsets[id + 1] - offsets[id];
-    return (v->file ? v->file->bytes : v->bytes) + offsets[id];
+    const sgt_vocab_file *f = &v->file;
+    if (id >= f->size) return NULL;
+    *n = f->offsets[id + 1] - f->offsets[id];
+    return f->bytes + f->offsets[id];
 }
 
 /* ---- ids back to the bytes they came from ---- */
@@ -498,8 +501,7 @@ const uint8_t *sgt_vocab_token(const sgt_vocab *v, uint32_t id, size_t *n)
 int sgt_decode(const sgt_vocab *v, const uint16_t *ids, size_t count, char **text, size_t *n,
                sgt_error *err)
 {
-    const uint32_t size = sgt_vocab_size(v), *offsets = v->file ? v->file->offsets : v->offsets;
-    const uint8_t *bytes = v->file ? v->file->bytes : v->bytes;
+    const uint32_t size = v->file.size, *offsets = v->file.offsets;
     size_t total = 0;
     for (size_t i = 0; i < count; i++) {
         if (ids[i] >= size)
@@ -515,7 +517,7 @@ int sgt_decode(const sgt_vocab *v, const uint16_t *ids, size_t count, char **tex
     *n = total;
     for (size_t i = 0; i < count; i++) {
         size_t len = offsets[ids[i] + 1] - offsets[ids[i]];
-        memcpy(out, bytes + offsets[ids[i]], len);
+        memcpy(out, v->file.bytes + offsets[ids[i]], len);
         out += len;
     }
     *out = 0;

@@ -4,8 +4,8 @@
  * that merge n makes. The last id is the end of text, which no merge makes. So the id of a merged
  * pair is also its rank: of two merges, the one with the lower id goes first. GPT-2's public ids
  * are in this order already. A vocabulary from a file may number its tokens differently, and may
- * hold tokens that no merge makes. Its `file` maps between the two numberings, and is used only
- * when ids are returned or read. */
+ * hold tokens that no merge makes. `file` has the numbering of files, which is used only when ids
+ * are returned or read. */
 #ifndef SGT_VOCAB_H
 #define SGT_VOCAB_H
 
@@ -89,32 +89,38 @@ void sgt_pairs_free(sgt_pairs *p);
 /* "no merge" as a 16-bit id: token 65,535 could only be the end of text, which no merge makes */
 #define SGT_NO_PAIR UINT16_MAX
 
-/* Open-addressing slot of a trie: key = node << 8 | byte, value = next node. No node is 0, so a
- * zeroed slot is empty. */
+/* Slot of a hash table with open addressing. No value is 0, so a zeroed slot is empty. */
 typedef struct sgt_vocab_slot {
     uint32_t key, value;
 } sgt_vocab_slot;
 
-/* The ids that files of tokens hold, and the split rule, of a vocabulary whose own ids are not in
- * merge order, or whose rule is not GPT-2's. */
+/* Return the slot of `key`, or the empty slot where it belongs, of 2^(64 - shift) slots. */
+static inline sgt_vocab_slot *sgt_vocab_slot_of(sgt_vocab_slot *slots, unsigned shift, uint32_t key)
+{
+    const size_t mask = ((size_t)1 << (64 - shift)) - 1;
+    size_t i = (size_t)((uint64_t)key * 0x9E3779B97F4A7C15u >> shift);
+    while (slots[i].value && slots[i].key != key) i = (i + 1) & mask;
+    return &slots[i];
+}
+
+/* The tokens by public id: the ids that files of tokens hold. */
 typedef struct sgt_vocab_file {
-    char name[64];
     uint32_t size, eot;
     uint16_t *ids;     /* public id by id in merge order; NULL: they are equal */
-    uint32_t *offsets; /* (size + 1): like sgt_vocab's `offsets` below, but by public id */
+    uint32_t *offsets; /* (size + 1): like sgt_vocab's `offsets` below, which it may be */
     uint8_t *bytes;
     uint8_t *added; /* (size): 1: added token, written as it is; 0: written in the byte alphabet */
-    char *rule;     /* PCRE2 pattern to split by; NULL: GPT-2's */
-    int assumed;    /* 1: neither the file nor the caller says that the rule is GPT-2's */
-    const sgt_rule *known; /* that rule, if it is another one of split.h */
-    /* `rule` as Hugging Face's library reads it; NULL: not known (sgt_rule_to_regex) */
-    const char *regex;
-    const char *ignored; /* a list of the file's settings that sgt ignores; NULL: none */
 } sgt_vocab_file;
 
 struct sgt_vocab {
-    const char *name;
-    sgt_vocab_file *file; /* NULL: ids are in merge order and the rule is GPT-2's */
+    char name[64];
+    sgt_vocab_file file;
+    char *rule;            /* PCRE2 pattern to split by; NULL: GPT-2's */
+    const sgt_rule *known; /* that rule, if it is another one of split.h */
+    /* `rule` as Hugging Face's library reads it; NULL: not known (sgt_rule_to_regex) */
+    const char *regex;
+    int assumed;         /* 1: neither the file nor the caller says that the rule is GPT-2's */
+    const char *ignored; /* a list of the file's settings that sgt ignores; NULL: none */
     /* normal form of text before encoding; applies to whole corpora, not to sgt_encode */
     sgt_normalize normalize;
     const char *eot_text; /* "<|endoftext|>", or the name in the file */
@@ -141,16 +147,11 @@ struct sgt_vocab {
     pthread_mutex_t trie_lock;
     /* atomic: released by the thread that filled the trie under trie_lock, acquired by readers */
     int trie_ready;
-    sgt_vocab_slot *trie;
+    sgt_vocab_slot *trie; /* node << 8 | byte -> next node */
     unsigned trie_shift;
     uint16_t *trie_token; /* (trie_nodes): id + 1 of the token that ends at a node, or 0 */
     size_t trie_nodes;    /* nodes that there is room for */
 };
-
-static inline size_t sgt_vocab_hash(uint32_t key, unsigned shift)
-{
-    return (size_t)((uint64_t)key * 0x9E3779B97F4A7C15u >> shift);
-}
 
 static inline size_t sgt_vocab_length(const sgt_vocab *v, uint32_t id)
 {
@@ -172,17 +173,47 @@ const uint64_t *sgt_vocab_joins(const sgt_vocab *v);
 uint32_t sgt_vocab_longest(const sgt_vocab *v, const uint8_t *s, size_t n, size_t *len);
 void sgt_vocab_need_trie(const sgt_vocab *v);
 
-/* Return whether two adjacent tokens stay as they are under the merges with ids below `limit`
- * (SGT_NO_TOKEN: all): no merge crosses the border between them. */
+/* Return whether two adjacent tokens stay as they are under the merges with ids below `limit`: no
+ * merge crosses the border between them. merged(pairs, left, right): the id that two tokens merge
+ * to; SGT_NO_TOKEN: none.
+ *
+ * Undo the last merge of the two tokens, again and again. The last merge has the higher id; of equal
+ * ids, it is the right one. The tokens that then touch at the border must not merge to an id below
+ * `limit`. Such a merge would go before the one undone, and across the border. */
+static inline int sgt_stay_apart(const uint16_t (*halves)[2],
+                                 uint32_t (*merged)(const void *pairs, uint32_t l, uint32_t r),
+                                 const void *pairs, uint32_t left, uint32_t right, uint32_t limit)
+{
+    for (;;) {
+        const uint32_t id = merged(pairs, left, right);
+        if (id != SGT_NO_TOKEN && id < limit) return 0;
+        if (left > right) {
+            if (left < 256) return 1; /* both tokens are single bytes: nothing is left to undo */
+            limit = left;
+            left = halves[left][1];
+        } else {
+            if (right < 256) return 1;
+            /* if the pair at the border has an id equal to right's, it is merged first, because it
+             * lies further left */
+            limit = right + 1;
+            right = halves[right][0];
+        }
+    }
+}
+
+/* Return whether two adjacent tokens of v stay apart under its merges with ids below `limit`
+ * (SGT_NO_TOKEN: all). */
 int sgt_vocab_may_follow(const sgt_vocab *v, uint32_t left, uint32_t right, uint32_t limit);
 
 /* Make a vocabulary of `count` merges: halves[i] are the two tokens, ids in merge order, that merge to
  * token 256 + i. The merges must make each token from its own bytes: they make both halves, and no
  * earlier merge crosses the border between these (sgt_vocab_from_parts checks that). factors:
- * as in sgt_pairs_make. The caller sets the fingerprint. *out borrows `name`, which must outlive
- * it. */
+ * as in sgt_pairs_make. Public ids are in merge order, too. The caller sets the fingerprint. */
 int sgt_vocab_from_halves(sgt_vocab **out, const char *name, const uint16_t (*halves)[2],
                           uint32_t count, const uint16_t *factors, sgt_error *err);
+
+/* Split by this pattern in place of GPT-2's. Return 0 or SGT_ENOMEM. */
+int sgt_vocab_split_by(sgt_vocab *v, const char *rule, sgt_error *err);
 
 /* Load the vocabulary and the normal form that these options name. The caller frees *out. Return
  * SGT_EFORMAT if special_eot would find other literals than the file's settings say. */
@@ -192,15 +223,12 @@ int sgt_vocab_of(sgt_vocab **out, const sgt_tokenize_options *o, sgt_error *err)
 const char *sgt_vocab_rule(const sgt_vocab *v);
 
 /* Return the rule of split.h that v splits by; NULL: GPT-2's, or a pattern (below). */
-static inline const sgt_rule *sgt_vocab_known_rule(const sgt_vocab *v)
-{
-    return v->file ? v->file->known : NULL;
-}
+static inline const sgt_rule *sgt_vocab_known_rule(const sgt_vocab *v) { return v->known; }
 
 /* Return the pattern that only PCRE2 can split by, or NULL. */
 static inline const char *sgt_vocab_pattern(const sgt_vocab *v)
 {
-    return v->file && !v->file->known ? v->file->rule : NULL;
+    return v->known ? NULL : v->rule;
 }
 
 /* Return whether text is normalized at all. */
@@ -208,6 +236,9 @@ static inline int sgt_vocab_normalizes(const sgt_vocab *v)
 {
     return v->normalize > SGT_NORMALIZE_NONE;
 }
+
+/* Return the public id of a token from its id in merge order. */
+uint32_t sgt_vocab_public_id(const sgt_vocab *v, uint32_t id);
 
 /* Compute v->fingerprint. It covers the tokens in the order of the ids that files of tokens hold,
  * and the split rule; also the merges, unless the ids imply them. Ids in merge order do: a token's

@@ -1,5 +1,6 @@
 /* vocab_file.h: a vocabulary as a file holds it: tokens under the file's own ids, merges or ranks,
- * and a rule to split by. vocab_read.c fills in an sgt_vocab_parts from each format. sgt_vocab_from_parts checks what every vocabulary must satisfy, and makes one.
+ * and a rule to split by. vocab_read.c fills in an sgt_vocab_parts from each format.
+ * sgt_vocab_from_parts checks what every vocabulary must satisfy, and makes one.
  *
  *     sgt_vocab_parts p = {.path = path};
  *     if (sgt_vocab_parts_token(&p, 0, "!", 1, 0, &err) < 0 || ... ||
@@ -19,13 +20,20 @@
 
 #define SGT_VOCAB_MAX_IDS 65536u
 
+/* The bytes s[0..n) of a token, or of the two tokens of a merge. */
 typedef struct sgt_vocab_part {
     uint64_t id; /* id of a token; or, for a merge, length of its left token in bytes */
-    size_t at, n;
+    const uint8_t *s;
+    size_t n;
     /* not 0: added token, which no merge makes and no text is encoded to; more bits than the first
      * are SGT_ADDED_* */
     int added;
 } sgt_vocab_part;
+
+typedef struct sgt_vocab_list {
+    sgt_vocab_part *parts;
+    size_t count, room;
+} sgt_vocab_list;
 
 /* settings of an added token that change where it is found in text, and what of the text stays */
 enum { SGT_ADDED_LSTRIP = 2, SGT_ADDED_RSTRIP = 4, SGT_ADDED_SINGLE_WORD = 8 };
@@ -39,14 +47,13 @@ typedef struct sgt_vocab_parts {
     int ours;         /* 1: sgt wrote the file, whose pattern is then PCRE2's */
     /* If `ranks` is 1, there are no merges, and ids are ranks. Of all adjacent tokens that together
      * are a token, the pair with the lowest id is merged first, as in tiktoken. */
-    sgt_vocab_part *tokens, *merges;
-    size_t token_count, token_room, merge_count, merge_room;
+    sgt_vocab_list tokens, merges;
     int ranks;
     /* 1: a piece that is a token becomes that token (ignore_merges). So merges must make every
      * token */
     int whole;
-    uint8_t *bytes;
-    size_t used, room;
+    uint8_t *bytes; /* of all parts, which point into it */
+    size_t used;
     const char *rule; /* NULL: GPT-2's */
     int assumed;      /* 1: nothing says that the rule is GPT-2's */
     /* memory of `rule` if it comes from the file; sgt_vocab_parts_free frees it */
@@ -55,17 +62,11 @@ typedef struct sgt_vocab_parts {
     const char *ignored; /* a list of the file's settings that sgt ignores; NULL: none */
 } sgt_vocab_parts;
 
-/* Append a copy of a token, or of a merge: the bytes of its two tokens, of which the first has `left`
- * bytes. Return 0 or a negative SGT_E*. */
+/* Append a copy of a token, or of a merge of two tokens. Return 0 or a negative SGT_E*. */
 int sgt_vocab_parts_token(sgt_vocab_parts *p, uint64_t id, const void *bytes, size_t n, int added,
                           sgt_error *err);
-int sgt_vocab_parts_merge(sgt_vocab_parts *p, const void *bytes, size_t left, size_t n,
-                          sgt_error *err);
-/* Append the token that p->merges[merge] makes. */
-int sgt_vocab_parts_made(sgt_vocab_parts *p, uint64_t id, size_t merge, sgt_error *err);
-/* Append the merge of p->tokens[left] and p->tokens[right], and the token that it makes. */
-int sgt_vocab_parts_join(sgt_vocab_parts *p, uint64_t id, size_t left, size_t right,
-                         sgt_error *err);
+int sgt_vocab_parts_merge(sgt_vocab_parts *p, const void *left, size_t left_n, const void *right,
+                          size_t right_n, sgt_error *err);
 void sgt_vocab_parts_free(sgt_vocab_parts *p);
 
 /* Check p and make a vocabulary from it. The caller frees *out, and still owns p. */

@@ -4,6 +4,7 @@
  * tokenizer.json is refused with a message that names it. Its post-processor and decoder are not
  * read, because they change no id of plain text. */
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -58,7 +59,7 @@ static int add_merge(source *s, const char *left, size_t left_n, const char *rig
     const size_t l = sgt_alphabet_read(&s->alphabet, (const uint8_t *)left, left_n, bytes),
                  r = l ? sgt_alphabet_read(&s->alphabet, (const uint8_t *)right, right_n, bytes + l)
                        : 0;
-    const int rc = r ? sgt_vocab_parts_merge(&s->parts, bytes, l, l + r, err) : 1;
+    const int rc = r ? sgt_vocab_parts_merge(&s->parts, bytes, l, bytes + l, r, err) : 1;
     free(bytes);
     return rc;
 }
@@ -179,14 +180,6 @@ static int read_vocab_json(source *s, sgt_error *err)
 
 /* ---- tokens numbered as GPT-2's are: bytes, what the merges make, end of text ---- */
 
-static int add_bytes(source *s, sgt_error *err)
-{
-    int rc = SGT_OK;
-    for (uint32_t i = 0; i < 256 && !rc; i++)
-        rc = sgt_vocab_parts_token(&s->parts, i, s->alphabet.order + i, 1, 0, err);
-    return rc;
-}
-
 static int add_eot(source *s, uint64_t id, sgt_error *err)
 {
     const char *name = sgt_vocab_eot_names[0];
@@ -195,23 +188,14 @@ static int add_eot(source *s, uint64_t id, sgt_error *err)
 
 static int number_merges(source *s, sgt_error *err)
 {
-    const size_t count = s->parts.merge_count;
-    int rc = add_bytes(s, err);
-    for (size_t i = 0; i < count && !rc; i++) rc = sgt_vocab_parts_made(&s->parts, 256 + i, i, err);
-    return rc < 0 ? rc : add_eot(s, 256 + count, err);
-}
-
-/* Read the vocabulary that is built in. */
-static int read_gpt2(source *s, sgt_error *err)
-{
-    sgt_vocab *v = NULL;
-    int rc = sgt_vocab_gpt2(&v, err);
-    if (!rc) rc = add_bytes(s, err);
-    for (uint32_t id = 256; !rc && id < v->eot; id++)
-        rc = sgt_vocab_parts_join(&s->parts, id, v->halves[id][0], v->halves[id][1], err);
-    if (!rc) rc = add_eot(s, v->eot, err);
-    sgt_vocab_free(v);
-    return rc;
+    const sgt_vocab_list *merges = &s->parts.merges;
+    int rc = SGT_OK;
+    for (uint32_t i = 0; i < 256 && !rc; i++)
+        rc = sgt_vocab_parts_token(&s->parts, i, s->alphabet.order + i, 1, 0, err);
+    for (size_t i = 0; i < merges->count && !rc; i++)
+        rc = sgt_vocab_parts_token(&s->parts, 256 + i, merges->parts[i].s, merges->parts[i].n, 0,
+                                   err);
+    return rc < 0 ? rc : add_eot(s, 256 + merges->count, err);
 }
 
 /* ---- .tiktoken ---- */
@@ -262,16 +246,16 @@ static int read_ranked(source *s, size_t number, const char *line, size_t n, sgt
  * that is its id; otherwise the largest plus 1. */
 static int add_free_eot(source *s, sgt_error *err)
 {
-    const sgt_vocab_parts *p = &s->parts;
+    const sgt_vocab_list *tokens = &s->parts.tokens;
     uint64_t largest = 0, sum = 0;
-    for (size_t i = 0; i < p->token_count; i++) {
-        if (p->tokens[i].id > largest) largest = p->tokens[i].id;
-        sum += p->tokens[i].id;
+    for (size_t i = 0; i < tokens->count; i++) {
+        if (tokens->parts[i].id > largest) largest = tokens->parts[i].id;
+        sum += tokens->parts[i].id;
     }
     if (largest >= SGT_VOCAB_MAX_IDS) return SGT_OK; /* refused later for its ids */
     /* the unused id, if there is exactly one */
     uint64_t left_out = largest * (largest + 1) / 2 - sum;
-    uint64_t id = p->token_count == largest ? left_out : largest + 1;
+    uint64_t id = tokens->count == largest ? left_out : largest + 1;
     return add_eot(s, id, err);
 }
 
@@ -284,7 +268,7 @@ static int read_tiktoken(source *s, sgt_error *err)
         number++;
         if (len) rc = read_ranked(s, number, line, len, err);
     }
-    if (!rc && !s->parts.token_count)
+    if (!rc && !s->parts.tokens.count)
         rc = sgt_fail(err, SGT_EFORMAT, "%s: holds no tokens", s->vocab.path);
     s->parts.ranks = 1;
     return rc < 0 ? rc : add_free_eot(s, err);
@@ -504,11 +488,11 @@ static int read_text(text_file *t, char *path, sgt_error *err)
     return path ? sgt_file_get(&t->bytes, &t->n, path, MAX_FILE, err) : SGT_OK;
 }
 
-/* Return FOLDER/NAME, malloc'd, for the first of two names that exists, or NULL if neither does. */
-static char *one_of(const char *folder, const char *name, const char *other)
+/* Return FOLDER/NAME, malloc'd, for the first of these names that exists, or NULL if none does. */
+static char *first_of(const char *folder, const char *const *names)
 {
-    for (int i = 0; i < 2; i++) {
-        char *path = sgt_join(folder, i ? other : name);
+    for (; *names; names++) {
+        char *path = sgt_join(folder, *names);
         if (path && access(path, F_OK) == 0) return path;
         free(path);
     }
@@ -546,19 +530,8 @@ static int is_merges(const text_file *t)
            (len >= 10 && !strcmp(t->path + len - 10, "merges.txt"));
 }
 
-/* Find and read a vocabulary's files in a folder. */
-static int find_files(source *s, const char *folder, sgt_error *err)
-{
-    char *whole = one_of(folder, "tokenizer.json", "tokenizer.json"),
-         *vocab = whole ? whole : one_of(folder, "vocab.json", "encoder.json"),
-         *merges = whole ? NULL : one_of(folder, "merges.txt", "vocab.bpe");
-    if (!vocab && !merges)
-        return sgt_fail(err, SGT_EFORMAT, "%s: holds no tokenizer.json, vocab.json or merges.txt",
-                        folder);
-    s->merges.path = merges;
-    int rc = read_text(&s->vocab, vocab, err);
-    return rc < 0 ? rc : read_text(&s->merges, merges, err);
-}
+static const char *const ids_names[] = {"vocab.json", "encoder.json", NULL},
+                         *const merges_names[] = {"merges.txt", "vocab.bpe", NULL};
 
 /* Read the vocabulary file `path`, and the second file of its format, if there is one. */
 static int find_file(source *s, const char *path, sgt_error *err)
@@ -570,10 +543,24 @@ static int find_file(source *s, const char *path, sgt_error *err)
     if (!rc && is_merges(&s->vocab)) {
         s->merges = s->vocab;
         s->vocab = (text_file){0};
-        rc = read_text(&s->vocab, one_of(folder, "vocab.json", "encoder.json"), err);
+        rc = read_text(&s->vocab, first_of(folder, ids_names), err);
     } else if (!rc && is_json(&s->vocab) && !is_huggingface(&s->vocab))
-        rc = read_text(&s->merges, one_of(folder, "merges.txt", "vocab.bpe"), err);
+        rc = read_text(&s->merges, first_of(folder, merges_names), err);
     free(folder);
+    return rc;
+}
+
+/* Read the vocabulary in a folder. */
+static int find_files(source *s, const char *folder, sgt_error *err)
+{
+    static const char *const names[] = {"tokenizer.json", "vocab.json", "encoder.json",
+                                        "merges.txt",     "vocab.bpe",  NULL};
+    char *path = first_of(folder, names);
+    if (!path)
+        return sgt_fail(err, SGT_EFORMAT, "%s: holds no tokenizer.json, vocab.json or merges.txt",
+                        folder);
+    const int rc = find_file(s, path, err);
+    free(path);
     return rc;
 }
 
@@ -590,27 +577,23 @@ static int read_files(source *s, sgt_error *err)
     return read_huggingface(s, err);
 }
 
-/* Read the vocabulary in the file or folder `path`, or the one built into the library. */
+/* Read the vocabulary in the file or folder `path`. */
 static int read_source(source *s, const char *path, sgt_error *err)
 {
     struct stat st;
-    if (!strcmp(path, "gpt2")) {
-        s->parts.assumed = 1;
-        return read_gpt2(s, err);
-    }
     if (stat(path, &st) < 0)
         return sgt_fail_path(err, path, "name gpt2, or a vocabulary's file or folder");
     int rc = S_ISDIR(st.st_mode) ? find_files(s, path, err) : find_file(s, path, err);
     return rc < 0 ? rc : read_files(s, err);
 }
 
-/* Check that a rule compiles. If it does not, the error is the caller's (SGT_EUSAGE) if the caller
+/* Check that a rule compiles, unless it is one of split.h. If it does not, the error is the caller's (SGT_EUSAGE) if the caller
  * gave the rule, else the file's (SGT_EFORMAT). */
 static int check_rule(const char *path, const char *rule, const char *given, sgt_error *err)
 {
     sgt_pattern *p = NULL;
     sgt_error why;
-    int rc = sgt_pattern_new(&p, rule, &why);
+    int rc = sgt_rule_of(rule) ? SGT_OK : sgt_pattern_new(&p, rule, &why);
     sgt_pattern_free(p);
     if (!rc || rc == SGT_ENOMEM || given) {
         if (rc && err) *err = why;
@@ -619,26 +602,46 @@ static int check_rule(const char *path, const char *rule, const char *given, sgt
     return sgt_fail(err, SGT_EFORMAT, "%s: its %s (--pattern gives another)", path, why.text);
 }
 
-int sgt_vocab_load(sgt_vocab **out, const char *path, const char *rule, sgt_error *err)
+/* Make the vocabulary that is built in, split by this rule; NULL: GPT-2's. */
+static int load_gpt2(sgt_vocab **out, const char *rule, sgt_error *err)
 {
-    rule = sgt_rule_pattern(rule);
+    sgt_vocab *v = NULL;
+    int rc = rule ? check_rule("gpt2", rule, rule, err) : SGT_OK;
+    if (!rc) rc = sgt_vocab_gpt2(&v, err);
+    if (!rc && rule) rc = sgt_vocab_split_by(v, rule, err);
+    if (!rc && rule) rc = sgt_vocab_set_fingerprint(v, err);
+    if (rc < 0) sgt_vocab_free(v);
+    else *out = v;
+    return rc;
+}
+
+static int load_file(sgt_vocab **out, const char *path, const char *rule, sgt_error *err)
+{
     source s = {.parts = {.path = path, .rule = rule}};
     sgt_alphabet_fill(&s.alphabet);
-    if (!path) return sgt_fail(err, SGT_EUSAGE, "expected the path of a vocabulary, or gpt2");
-    if (!strcmp(path, "gpt2") && (!rule || sgt_pattern_is_gpt2(rule)))
-        return sgt_vocab_gpt2(out, err);
     int rc = read_source(&s, path, err);
     if (rule) s.parts.assumed = 0;
     if (!rc && s.parts.rule && sgt_pattern_is_gpt2(s.parts.rule)) s.parts.rule = NULL;
     if (!rc && s.parts.rule) rc = check_rule(path, s.parts.rule, rule, err);
     if (!rc) rc = sgt_vocab_from_parts(out, &s.parts, err);
     /* the vocabulary is GPT-2's, whichever file it came from */
-    if (!rc && sgt_vocab_fingerprint(*out) == SGT_GPT2_FINGERPRINT) (*out)->name = "gpt2";
+    if (!rc && sgt_vocab_fingerprint(*out) == SGT_GPT2_FINGERPRINT)
+        snprintf((*out)->name, sizeof(*out)->name, "gpt2");
     sgt_vocab_parts_free(&s.parts);
     free(s.merges.bytes);
     free(s.vocab.bytes);
     free(s.merges.path);
     free(s.vocab.path);
+    return rc;
+}
+
+int sgt_vocab_load(sgt_vocab **out, const char *path, const char *rule, sgt_error *err)
+{
+    rule = sgt_rule_pattern(rule);
+    if (!path) return sgt_fail(err, SGT_EUSAGE, "expected the path of a vocabulary, or gpt2");
+    const int rc = !strcmp(path, "gpt2")
+                       ? load_gpt2(out, rule && sgt_pattern_is_gpt2(rule) ? NULL : rule, err)
+                       : load_file(out, path, rule, err);
     return sgt_fail_hint(
         err, rc,
         "expected a complete byte-level BPE: tokenizer.json, merges.txt, vocab.json or .tiktoken");
