@@ -1,5 +1,5 @@
-/* files.c: a table of all shards, and a list of the shards that are open but not in use, with the
- * least recently used one first. */
+/* files.c: a table of all shards. If too many are open, a hand goes round the table and closes the
+ * next one that is not in use. */
 #include "loader/read/files.h"
 
 #include <errno.h>
@@ -11,14 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define NOBODY UINT32_MAX
-
 typedef struct file {
     int fd; /* -1: closed */
     uint32_t users;
-    uint32_t older, newer; /* links of the list of shards without users */
-    /* alignment of direct reads, in bytes; 0: not known yet. Also read without the lock */
-    unsigned align;
+    unsigned align; /* alignment of direct reads, in bytes; 0: not known yet */
 } file;
 
 struct sgt_files {
@@ -26,7 +22,7 @@ struct sgt_files {
     sgt_warn_once *once;
     unsigned kind;
     pthread_mutex_t lock;
-    uint32_t most, open, oldest, newest;
+    uint32_t most, open, busy, hand; /* busy: of the open ones, those in use */
     unsigned align; /* alignment of shard 0, in bytes; no shard is read with a larger one */
     file files[];
 };
@@ -99,15 +95,7 @@ static void warn_refused(sgt_files *f, uint32_t shard, int error)
                       f->set->shards[shard].path, strerror_r(error, buf, sizeof buf));
 }
 
-static void set_align(sgt_files *f, uint32_t shard, unsigned align)
-{
-    __atomic_store_n(&f->files[shard].align, align, __ATOMIC_RELAXED);
-}
-
-unsigned sgt_files_align(const sgt_files *f, uint32_t shard)
-{
-    return __atomic_load_n(&f->files[shard].align, __ATOMIC_RELAXED);
-}
+unsigned sgt_files_align(const sgt_files *f, uint32_t shard) { return f->files[shard].align; }
 
 /* Buffers are aligned for shard 0. A shard whose direct reads need a larger alignment is therefore
  * read through the page cache. */
@@ -122,42 +110,19 @@ static void find_align(sgt_files *f, uint32_t shard, int fd)
         align = 0;
     }
     if (!align) warn_refused(f, shard, errno);
-    set_align(f, shard, align ? align : 1);
-}
-
-void sgt_files_refuse(sgt_files *f, uint32_t shard, int error)
-{
-    file *e = &f->files[shard];
-    pthread_mutex_lock(&f->lock);
-    if (e->fd >= 0) fcntl(e->fd, F_SETFL, fcntl(e->fd, F_GETFL) & ~O_DIRECT);
-    set_align(f, shard, 1);
-    pthread_mutex_unlock(&f->lock);
-    warn_refused(f, shard, error);
+    e->align = align ? align : 1;
 }
 
 /* ---- those that are open ---- */
 
-static void unlist(sgt_files *f, uint32_t shard)
+/* Close the next shard that is not in use; there must be one. */
+static void close_unused(sgt_files *f)
 {
-    file *e = &f->files[shard];
-    *(e->older == NOBODY ? &f->oldest : &f->files[e->older].newer) = e->newer;
-    *(e->newer == NOBODY ? &f->newest : &f->files[e->newer].older) = e->older;
-}
-
-static void list_as_newest(sgt_files *f, uint32_t shard)
-{
-    f->files[shard].older = f->newest;
-    f->files[shard].newer = NOBODY;
-    *(f->newest == NOBODY ? &f->oldest : &f->files[f->newest].newer) = shard;
-    f->newest = shard;
-}
-
-static void close_oldest(sgt_files *f)
-{
-    file *e = &f->files[f->oldest];
-    unlist(f, f->oldest);
-    close(e->fd);
-    e->fd = -1;
+    const file *at;
+    do at = &f->files[f->hand = (f->hand + 1) % f->set->count];
+    while (at->fd < 0 || at->users);
+    close(at->fd);
+    f->files[f->hand].fd = -1;
     f->open--;
 }
 
@@ -165,10 +130,10 @@ static void close_oldest(sgt_files *f)
  * again. */
 static int open_file(sgt_files *f, uint32_t shard, sgt_error *err)
 {
-    while (f->open >= f->most && f->oldest != NOBODY) close_oldest(f);
+    while (f->open >= f->most && f->open > f->busy) close_unused(f);
     int fd = sgt_set_open_shard(f->set, shard, err);
-    if (fd < 0 && f->oldest != NOBODY) {
-        while (f->oldest != NOBODY) close_oldest(f);
+    if (fd < 0 && f->open > f->busy) {
+        while (f->open > f->busy) close_unused(f);
         fd = sgt_set_open_shard(f->set, shard, err);
     }
     if (fd < 0) return fd;
@@ -182,10 +147,9 @@ int sgt_files_take(sgt_files *f, uint32_t shard, int insist, sgt_error *err)
 {
     file *e = &f->files[shard];
     pthread_mutex_lock(&f->lock);
-    int fd = e->fd, room = insist || f->open < f->most || f->oldest != NOBODY;
+    int fd = e->fd, room = insist || f->open < f->most || f->open > f->busy;
     if (fd < 0) fd = room ? open_file(f, shard, err) : SGT_EIO;
-    else if (!e->users) unlist(f, shard);
-    if (fd >= 0) e->users++;
+    if (fd >= 0) f->busy += !e->users++;
     pthread_mutex_unlock(&f->lock);
     return fd;
 }
@@ -193,7 +157,7 @@ int sgt_files_take(sgt_files *f, uint32_t shard, int insist, sgt_error *err)
 void sgt_files_give(sgt_files *f, uint32_t shard)
 {
     pthread_mutex_lock(&f->lock);
-    if (!--f->files[shard].users) list_as_newest(f, shard);
+    f->busy -= !--f->files[shard].users;
     pthread_mutex_unlock(&f->lock);
 }
 
@@ -208,7 +172,6 @@ int sgt_files_open(sgt_files **out, const sgt_set *set, uint32_t most, sgt_warn_
     f->once = once;
     f->kind = kind;
     f->most = most;
-    f->oldest = f->newest = NOBODY;
     for (uint32_t i = 0; i < set->count; i++) f->files[i].fd = -1;
     pthread_mutex_init(&f->lock, NULL);
     int fd = sgt_files_take(f, 0, 1, err);

@@ -1,6 +1,6 @@
 /* files.h: the shards of a set as file descriptors. A shard is opened when it is needed, for direct
- * reads if its file system allows them. At most a fixed number is open; the least recently used one
- * is closed first. Any number of threads may use them. */
+ * reads if its file system allows them. At most a fixed number is open; one that is not in use is
+ * closed first. Any number of threads may use them. */
 #ifndef SGT_FILES_H
 #define SGT_FILES_H
 
@@ -36,12 +36,8 @@ void sgt_files_close(sgt_files *f); /* NULL is fine */
 int sgt_files_take(sgt_files *f, uint32_t shard, int insist, sgt_error *err);
 void sgt_files_give(sgt_files *f, uint32_t shard);
 
-/* Return the alignment in bytes of a direct read's offset, length and memory, for a shard that was
- * taken before. Never more than shard 0's. 1 if the shard is read through the page cache. */
+/* Return the alignment in bytes of a direct read's offset, length and memory, for a shard that is
+ * taken. Never more than shard 0's. 1 if the shard is read through the page cache. */
 unsigned sgt_files_align(const sgt_files *f, uint32_t shard);
-
-/* Read the shard through the page cache from now on. Called if a direct read failed with this
- * errno, although the file system allowed opening the file with O_DIRECT. */
-void sgt_files_refuse(sgt_files *f, uint32_t shard, int error);
 
 #endif

@@ -118,13 +118,13 @@ static int fill(reader *r, const sgt_set *set, const sgt_reader_options *o, sgt_
 {
     sgt_rings *rings;
     filling f = {.set = set, .r = r, .fd = -1};
-    int rc = sgt_rings_open(&rings, set, o, 0, 0, err);
+    int rc = sgt_rings_open(&rings, set, o, err);
     if (rc < 0) return rc;
     const char *without = sgt_rings_detail(rings);
     snprintf(r->detail, sizeof r->detail, *without ? "preload (%s)" : "preload%s", without);
     sgt_prefault prefault;
     sgt_prefault_begin(&prefault, r->arena.base, r->arena.size);
-    rc = sgt_ring_open(&f.ring, rings, DEPTH, NULL, 0, err);
+    rc = sgt_ring_open(&f.ring, rings, DEPTH, err);
     if (rc == 0) rc = read_all(&f, err);
     sgt_prefault_end(&prefault);
     /* if reads may still be in flight, leak the memory that they write to */

@@ -1,8 +1,8 @@
 /* ring.c: implements ring.h, with an io_uring or, without one, with threads that call pread.
  *
  * A read waits in a list until fewer than `depth` reads are in flight; then it is issued. When it
- * comes back, `complete_read` completes it, or queues the rest of it if it was interrupted or short.
- * The ring lists the reads in flight, so that `replace_ring` can issue them again if it fails. */
+ * comes back, `complete_read` completes it, or queues the rest of it if it was interrupted or
+ * short. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -13,7 +13,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "loader/base/memory.h"
 #include "loader/read/files.h"
 #include "loader/read/ring.h"
 #include "loader/read/thread_pool.h"
@@ -24,21 +23,18 @@
 #define USUAL_DEPTH 128u
 #define POOL_THREADS 16u /* threads of the pool that replaces an io_uring */
 #define FEWEST 8 /* descriptors that may stay open, even if the process's limit is very low */
-#define PATIENCE_MS 10000 /* milliseconds to wait for reads in flight after their ring failed */
 
 /* state of a read. ENDED: the file ended before the read's last byte. REFUSED: the file could not
  * be opened */
 enum { IDLE, WAITING, FLYING, DONE, FAILED, ENDED, REFUSED };
 
-enum { SAID_PREAD, SAID_FILES, SAID_MEMORY, SAID_CACHE, SAID_FAILED };
+enum { SAID_PREAD, SAID_CACHE };
 
 struct sgt_rings {
     const sgt_set *set;
     sgt_warn_once once;
     sgt_files *files;
-    /* alignment in bytes of shard 0's reads at open; no shard gets a larger one, even if direct
-     * reads are refused later */
-    size_t align;
+    size_t align;   /* alignment in bytes of shard 0's reads; no shard gets a larger one */
     int pread;      /* 1: read by pread in threads; decided at open */
     unsigned order; /* atomic: see make_ring */
     char detail[256];
@@ -48,19 +44,13 @@ struct sgt_ring {
     sgt_rings *all;
     struct io_uring ring;
     int has_ring;
-    /* (shards): 1 if the shard is registered; NULL: files are not registered */
-    uint8_t *registered;
-    char *memory;
-    size_t memory_bytes;
-    int memory_registered;
     sgt_thread_pool *pool; /* replaces the ring if it is not NULL */
     int error;             /* errno because of which the pool replaces the ring */
-    int ruined;            /* errno with which the ring failed, if nothing can replace it; else 0 */
-    int closing;
+    int ruined;            /* errno with which the ring failed while it was in use; else 0 */
     pid_t pid;
-    unsigned depth, flying;
+    unsigned depth, flying;      /* most reads in the kernel or the pool, and how many are */
     sgt_ring_read *first, **end; /* queue of reads that wait to be issued */
-    sgt_ring_read **in_flight;   /* (depth): the first `flying` are in the kernel or the pool */
+    sgt_error refusal;           /* why the file of the last REFUSED read could not be opened */
 };
 
 /* ---- making the base of a ring ---- */
@@ -104,64 +94,19 @@ static void leave_ring(sgt_ring *r)
     __atomic_fetch_add(&r->all->order, 1, __ATOMIC_RELEASE); /* pairs with the load in make_ring */
     io_uring_queue_exit(&r->ring);
     r->has_ring = 0;
-    free(r->registered);
-    r->registered = NULL;
-    r->memory_registered = 0;
 }
 
-/* Register a table with an empty place for each shard. */
-static void register_files(sgt_ring *r)
-{
-    char buf[128];
-    struct rlimit limit;
-    uint32_t shards = r->all->set->count;
-    /* newer kernels check this limit themselves and return EMFILE */
-    int rc = getrlimit(RLIMIT_NOFILE, &limit) == 0 && shards > limit.rlim_cur
-                 ? -EMFILE
-                 : io_uring_register_files_sparse(&r->ring, shards);
-    if (rc == 0 && !(r->registered = calloc(1, shards))) rc = -ENOMEM;
-    if (rc < 0)
-        sgt_warn_once_say(&r->all->once, SAID_FILES,
-                          "io_uring cannot register %" PRIu32
-                          " files here (%s): handing them over with each read",
-                          shards, strerror_r(-rc, buf, sizeof buf));
-}
-
-static void register_memory(sgt_ring *r)
-{
-    char buf[128];
-    struct iovec v = {r->memory, r->memory_bytes};
-    if (!r->memory) return;
-    int rc = io_uring_register_buffers(&r->ring, &v, 1);
-    r->memory_registered = rc == 0;
-    if (rc == 0) return;
-    sgt_warn_once_say(&r->all->once, SAID_MEMORY,
-                      "io_uring cannot register %zu KiB of memory here (%s; ulimit -l): reading "
-                      "into memory that is not",
-                      r->memory_bytes >> 10, strerror_r(-rc, buf, sizeof buf));
-}
-
-static int open_pool(sgt_ring *r)
-{
-    r->pool = sgt_thread_pool_open(r->depth < POOL_THREADS ? r->depth : POOL_THREADS);
-    return r->pool != NULL;
-}
-
-/* Make an io_uring with all features that this machine allows, or else a thread pool. Return 0 if
- * out of memory. */
+/* Make an io_uring, or else a thread pool. Return 0 if out of memory. */
 static int open_base(sgt_ring *r)
 {
     char buf[128];
     r->error = r->all->pread ? 0 : -make_ring(r);
-    if (r->has_ring) {
-        register_files(r);
-        register_memory(r);
-        return 1;
-    }
+    if (r->has_ring) return 1;
     if (r->error)
         sgt_warn_once_say(&r->all->once, SAID_PREAD, "%s here (%s): reading with pread instead",
                           why_no_ring(r->error), strerror_r(r->error, buf, sizeof buf));
-    return open_pool(r);
+    r->pool = sgt_thread_pool_open(r->depth < POOL_THREADS ? r->depth : POOL_THREADS);
+    return r->pool != NULL;
 }
 
 /* ---- a read ---- */
@@ -182,47 +127,23 @@ static size_t ask_bytes(const sgt_ring_read *d)
 
 static uint64_t ask_at(const sgt_ring_read *d) { return d->at - d->skip + d->done; }
 
-static int into_registered(const sgt_ring *r, const char *to, size_t bytes)
+/* Open the read's file, and find the alignment of its reads. Return 0 if the file cannot be opened.
+ * That is final if no other read of this ring is in flight, which could give a descriptor back. */
+static int prepare(sgt_ring *r, sgt_ring_read *d)
 {
-    return r->memory_registered && to >= r->memory && bytes <= r->memory_bytes &&
-           (size_t)(to - r->memory) <= r->memory_bytes - bytes;
-}
-
-/* Set the read's file, which is a descriptor or an index in the ring's table of registered files,
- * and its alignment. Return 0 or a negative SGT_E*. */
-static int prepare(sgt_ring *r, sgt_ring_read *d, sgt_error *err)
-{
-    d->registered = r->registered && r->registered[d->shard];
-    d->fd =
-        d->registered ? (int)d->shard : sgt_files_take(r->all->files, d->shard, !r->flying, err);
-    if (d->fd < 0) return d->fd;
-    if (!d->registered) {
-        d->taken = 1;
-        if (r->registered && io_uring_register_files_update(&r->ring, d->shard, &d->fd, 1) == 1) {
-            r->registered[d->shard] = 1;
-            sgt_files_give(r->all->files, d->shard); /* the ring's table keeps the file open */
-            d->taken = 0;
-            d->registered = 1;
-            d->fd = (int)d->shard;
-        }
-    }
+    d->fd = sgt_files_take(r->all->files, d->shard, !r->flying, &r->refusal);
+    if (d->fd < 0) return 0;
     d->align = sgt_files_align(r->all->files, d->shard);
     d->skip = (size_t)(d->at % d->align);
     d->done = 0;
     d->data = d->to + d->skip;
-    return 0;
-}
-
-static void give_back(sgt_ring *r, sgt_ring_read *d)
-{
-    if (d->taken) sgt_files_give(r->all->files, d->shard);
-    d->taken = 0;
-    d->fd = -1;
+    return 1;
 }
 
 static void finish(sgt_ring *r, sgt_ring_read *d, int state)
 {
-    give_back(r, d);
+    if (d->fd >= 0) sgt_files_give(r->all->files, d->shard);
+    d->fd = -1;
     d->state = state;
 }
 
@@ -249,17 +170,13 @@ static void issue(sgt_ring *r, sgt_ring_read *d)
     d->from = ask_at(d);
     if (r->has_ring) {
         struct io_uring_sqe *sqe = io_uring_get_sqe(&r->ring);
-        if (into_registered(r, to, d->asked))
-            io_uring_prep_read_fixed(sqe, d->fd, to, (unsigned)d->asked, d->from, 0);
-        else io_uring_prep_read(sqe, d->fd, to, (unsigned)d->asked, d->from);
-        if (d->registered) io_uring_sqe_set_flags(sqe, IOSQE_FIXED_FILE);
+        io_uring_prep_read(sqe, d->fd, to, (unsigned)d->asked, d->from);
         io_uring_sqe_set_data(sqe, d);
     } else {
         sgt_thread_pool_put(r->pool, d);
     }
     d->state = FLYING;
-    d->slot = r->flying;
-    r->in_flight[r->flying++] = d;
+    r->flying++;
 }
 
 /* Issue waiting reads until `depth` are in flight. Return 0 if the ring has no room for one, or if
@@ -268,7 +185,7 @@ static int issue_waiting(sgt_ring *r)
 {
     while (r->first && r->flying < r->depth) {
         sgt_ring_read *d = r->first;
-        int ready = d->fd >= 0 || prepare(r, d, NULL) == 0;
+        int ready = d->fd >= 0 || prepare(r, d);
         if (!ready && r->flying) return 0;
         if (r->has_ring && !io_uring_sq_space_left(&r->ring)) return 0;
         shift(r); /* before the pool links the read into its list */
@@ -280,24 +197,11 @@ static int issue_waiting(sgt_ring *r)
 
 /* ---- what comes back ---- */
 
-/* Queue a read again as a buffered one, because direct reads of its file are refused. Unregister
- * the file, so that it is registered again, opened without O_DIRECT. */
-static void read_otherwise(sgt_ring *r, sgt_ring_read *d)
-{
-    if (d->align > 1) sgt_files_refuse(r->all->files, d->shard, EINVAL);
-    if (r->registered) r->registered[d->shard] = 0;
-    d->turned = 1;
-    give_back(r, d);
-    append(r, d);
-}
-
 /* Handle the result of a read: complete it, or queue it again. A direct read whose length is no
  * multiple of the alignment has reached the end of the file. */
 static void complete_read(sgt_ring *r, sgt_ring_read *d, int result)
 {
-    sgt_ring_read *last = r->in_flight[--r->flying];
-    r->in_flight[d->slot] = last;
-    last->slot = d->slot;
+    r->flying--;
     if (result > 0) d->done += (size_t)result;
     if (result > 0 && d->done >= needed(d)) {
         finish(r, d, DONE);
@@ -305,8 +209,6 @@ static void complete_read(sgt_ring *r, sgt_ring_read *d, int result)
         finish(r, d, ENDED);
     } else if (result > 0 || result == -EINTR || result == -EAGAIN || result == -ECANCELED) {
         append(r, d); /* ECANCELED: the thread that issued the read has ended */
-    } else if (result == -EINVAL && !d->turned) {
-        read_otherwise(r, d);
     } else {
         d->error = -result;
         finish(r, d, FAILED);
@@ -331,36 +233,6 @@ static void reap_pool(sgt_ring *r, unsigned wait)
         complete_read(r, d, d->result);
         if (wait) wait--;
     }
-}
-
-/* Replace a ring that failed with this errno by a thread pool, and queue the reads in flight again
- * that the kernel has not taken. It still completes those that it has, and so they are waited for;
- * if that takes too long, they may write to their memory at any time, and the ring is ruined. */
-static void replace_ring(sgt_ring *r, int error)
-{
-    char buf[128];
-    unsigned queued = io_uring_sq_ready(&r->ring);
-    reap(r);
-    for (int ms = 0; r->flying > queued && ms < PATIENCE_MS; ms++) {
-        usleep(1000);
-        reap(r);
-    }
-    if (r->flying > queued) {
-        r->ruined = error;
-        return;
-    }
-    leave_ring(r);
-    r->error = error;
-    if (!r->closing) {
-        sgt_warn_once_say(&r->all->once, SAID_FAILED,
-                          "io_uring failed (%s): reading with pread instead",
-                          strerror_r(error, buf, sizeof buf));
-        if (!open_pool(r)) r->ruined = ENOMEM;
-    }
-    while (r->flying) append(r, r->in_flight[--r->flying]);
-    /* the closed ring's table of files is gone: release each read's file, so that it is opened
-     * again */
-    for (sgt_ring_read *d = r->first; d; d = d->next) give_back(r, d);
 }
 
 /* Return how many completions to wait for at once; `pending` reads are wanted. If reads wait for a
@@ -388,7 +260,7 @@ static int enter_ring(sgt_ring *r, uint32_t pending)
 static void enter(sgt_ring *r, uint32_t pending)
 {
     int rc = r->has_ring ? enter_ring(r, pending) : 0;
-    if (rc < 0 && rc != -EINTR && rc != -EAGAIN && rc != -EBUSY) replace_ring(r, -rc);
+    if (rc < 0 && rc != -EINTR && rc != -EAGAIN && rc != -EBUSY) r->ruined = -rc;
     if (r->has_ring) {
         reap(r);
     } else if (r->pool) {
@@ -399,20 +271,16 @@ static void enter(sgt_ring *r, uint32_t pending)
 
 /* ---- what callers see ---- */
 
-int sgt_ring_open(sgt_ring **out, sgt_rings *all, unsigned depth, void *memory, size_t bytes,
-                  sgt_error *err)
+int sgt_ring_open(sgt_ring **out, sgt_rings *all, unsigned depth, sgt_error *err)
 {
     sgt_ring *r = calloc(1, sizeof *r);
     if (r) {
         r->all = all;
         r->depth = !depth ? 1 : depth < MOST_DEPTH ? depth : MOST_DEPTH;
         r->pid = getpid();
-        r->memory = memory;
-        r->memory_bytes = bytes;
         r->end = &r->first;
-        r->in_flight = calloc(r->depth, sizeof *r->in_flight);
     }
-    if (!r || !r->in_flight || !open_base(r)) {
+    if (!r || !open_base(r)) {
         sgt_ring_close(r);
         return sgt_fail(err, SGT_ENOMEM, "%s: %u reads in flight: out of memory",
                         all->set->shards[0].path, depth);
@@ -435,7 +303,7 @@ void sgt_ring_ask(sgt_ring *r, sgt_ring_read *d)
      * in flight in the child for ever, which cannot learn when they end. */
     if (r->ruined || sgt_ring_pending(d, 1)) return;
     d->fd = -1;
-    d->taken = d->turned = d->error = 0;
+    d->error = 0;
     append(r, d);
 }
 
@@ -459,6 +327,10 @@ void sgt_ring_drop(sgt_ring *r, const sgt_ring_read *reads, uint32_t n)
 
 static int fail_read(const sgt_ring *r, const sgt_ring_read *d, sgt_error *err)
 {
+    if (d->state == REFUSED) {
+        if (err) *err = r->refusal;
+        return r->refusal.code;
+    }
     uint64_t at = ask_at(d) < d->at && d->state == FAILED ? d->at : ask_at(d);
     if (d->state == ENDED)
         return sgt_fail(err, SGT_EFORMAT,
@@ -469,46 +341,23 @@ static int fail_read(const sgt_ring *r, const sgt_ring_read *d, sgt_error *err)
     return sgt_fail_errno(err, "%s: at byte %" PRIu64 ": cannot read", path_of(r, d->shard), at);
 }
 
-/* Queue the REFUSED reads again: now that no other read holds a descriptor, open one more even
- * above the limit. Return 1 if there were any, 0 if not, or the error of opening a file. */
-static int open_refused(sgt_ring *r, sgt_ring_read *reads, uint32_t n, sgt_error *err)
-{
-    int again = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        if (reads[i].state != REFUSED) continue;
-        int fd = sgt_files_take(r->all->files, reads[i].shard, 1, err);
-        if (fd < 0) {
-            /* also drop the reads that this loop has queued, because no caller will wait for
-             * them */
-            sgt_ring_drop(r, reads, i);
-            return fd;
-        }
-        sgt_files_give(r->all->files, reads[i].shard);
-        sgt_ring_ask(r, &reads[i]);
-        again = 1;
-    }
-    return again;
-}
-
 int sgt_ring_wait(sgt_ring *r, sgt_ring_read *reads, uint32_t n, sgt_error *err)
 {
     uint32_t pending;
-    int again;
     if (r->pid != getpid())
         return sgt_fail(err, SGT_EUSAGE,
                         "the cursor belongs to the parent process: io_uring does not survive a "
                         "fork (open a cursor in the child)");
-    do {
-        while (!r->ruined && (pending = sgt_ring_pending(reads, n)) > 0) enter(r, pending);
-        again = r->ruined ? 0 : open_refused(r, reads, n, err);
-    } while (again > 0);
-    if (again < 0) return again;
+    /* a file that could not be opened ahead of its need may be there now */
+    for (uint32_t i = 0; i < n; i++)
+        if (reads[i].state == REFUSED) sgt_ring_ask(r, &reads[i]);
+    while (!r->ruined && (pending = sgt_ring_pending(reads, n)) > 0) enter(r, pending);
     if (r->ruined) {
         errno = r->ruined;
         return sgt_fail_errno(err, "%s: io_uring failed", path_of(r, n ? reads[0].shard : 0));
     }
     for (uint32_t i = 0; i < n; i++)
-        if (reads[i].state == FAILED || reads[i].state == ENDED)
+        if (reads[i].state == FAILED || reads[i].state == ENDED || reads[i].state == REFUSED)
             return fail_read(r, &reads[i], err);
     return SGT_OK;
 }
@@ -518,7 +367,6 @@ int sgt_ring_wait(sgt_ring *r, sgt_ring_read *reads, uint32_t n, sgt_error *err)
 static int stop(sgt_ring *r)
 {
     int child = r->pid != getpid();
-    r->closing = 1;
     do {
         while (r->first) {
             sgt_ring_read *d = r->first;
@@ -536,44 +384,23 @@ int sgt_ring_close(sgt_ring *r)
 {
     if (!r) return 0;
     int lost = stop(r);
-    free(r->in_flight);
     free(r);
     return lost;
 }
 
 /* ---- what the rings of a reader share ---- */
 
-static void describe(sgt_rings *all, int error)
+/* Make and close a ring, to find out whether there can be one, and describe the fallbacks. */
+static int try_ring(sgt_rings *all, sgt_error *err)
 {
-    static const struct {
-        unsigned kind;
-        const char *text;
-    } rest[] = {{SAID_FILES, "no registered files"},
-                {SAID_MEMORY, "no registered memory"},
-                {SAID_CACHE, "through the page cache"}};
-    if (all->pread) snprintf(all->detail, sizeof all->detail, "pread: %s", why_no_ring(error));
-    for (size_t i = 0; i < sizeof rest / sizeof *rest; i++)
-        if (all->once.said >> rest[i].kind & 1) {
-            size_t n = strlen(all->detail);
-            snprintf(all->detail + n, sizeof all->detail - n, "%s%s", n ? ", " : "", rest[i].text);
-        }
-}
-
-/* Make and close a ring with memory for reads of `bytes` bytes, to find out which features are
- * available. */
-static int try_ring(sgt_rings *all, size_t bytes, sgt_error *err)
-{
-    sgt_arena memory = {0};
     sgt_ring *r;
-    int rc = bytes ? sgt_arena_map(&memory, bytes, 0, err) : SGT_OK;
-    if (rc < 0 || (rc = sgt_ring_open(&r, all, USUAL_DEPTH, memory.base, bytes, err)) < 0) {
-        sgt_arena_unmap(&memory);
-        return rc;
-    }
+    int rc = sgt_ring_open(&r, all, USUAL_DEPTH, err), cached = all->align == 1;
+    if (rc < 0) return rc;
     all->pread = !r->has_ring;
-    describe(all, r->error);
+    snprintf(all->detail, sizeof all->detail, "%s%s%s%s", all->pread ? "pread: " : "",
+             all->pread ? why_no_ring(r->error) : "", all->pread && cached ? ", " : "",
+             cached ? "through the page cache" : "");
     sgt_ring_close(r);
-    sgt_arena_unmap(&memory);
     return SGT_OK;
 }
 
@@ -586,8 +413,7 @@ static uint32_t most_open(void)
     return limit.rlim_cur / 2 > UINT32_MAX ? UINT32_MAX : (uint32_t)(limit.rlim_cur / 2);
 }
 
-int sgt_rings_open(sgt_rings **out, const sgt_set *set, const sgt_reader_options *o, size_t reads,
-                   size_t bytes, sgt_error *err)
+int sgt_rings_open(sgt_rings **out, const sgt_set *set, const sgt_reader_options *o, sgt_error *err)
 {
     sgt_rings *all = calloc(1, sizeof *all);
     if (!all) return sgt_fail_memory(err, set->shards[0].path);
@@ -595,7 +421,7 @@ int sgt_rings_open(sgt_rings **out, const sgt_set *set, const sgt_reader_options
     sgt_warn_once_init(&all->once, &o->notice);
     int rc = sgt_files_open(&all->files, set, most_open(), &all->once, SAID_CACHE, err);
     if (rc == 0) all->align = sgt_files_align(all->files, 0);
-    if (rc < 0 || (rc = try_ring(all, reads * sgt_rings_room(all, bytes), err)) < 0) {
+    if (rc < 0 || (rc = try_ring(all, err)) < 0) {
         sgt_rings_close(all);
         return rc;
     }

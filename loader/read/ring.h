@@ -3,10 +3,10 @@
  * on this.
  *
  *     sgt_rings *all;       // one per reader: open files, notices given
- *     if (sgt_rings_open(&all, set, options, n, 2050, &err) < 0) ...;
+ *     if (sgt_rings_open(&all, set, options, &err) < 0) ...;
  *     size_t room = sgt_rings_room(all, 2050);
  *     sgt_ring *r;          // one per thread that reads
- *     if (sgt_ring_open(&r, all, 128, memory, n * room, &err) < 0) ...;
+ *     if (sgt_ring_open(&r, all, 128, &err) < 0) ...;
  *     for (i = 0; i < n; i++) {
  *         reads[i] = (sgt_ring_read){.shard = 3, .at = 1024 + 2 * token, .bytes = 2050,
  *                                    .to = memory + i * room};
@@ -25,11 +25,9 @@
  * continued until all its bytes have arrived. If the file ends before that, it fails at the byte
  * where it ends; any other error is a failure too.
  *
- * If a kernel, a container or a file system refuses a feature, the ring works without it. Each such
- * fallback is reported once per reader, in a notice and in sgt_rings_detail: registered files,
- * registered memory, O_DIRECT, io_uring itself. A ring that fails later is replaced by threads too,
- * and a notice says so. After such a failure, sgt_ring_wait fails only if the reads in flight do
- * not end within ten seconds. */
+ * If a kernel, a container or a file system refuses io_uring or O_DIRECT, the ring works without it.
+ * Each such fallback is reported once per reader, in a notice and in sgt_rings_detail. A ring that
+ * fails later fails its reads, and may still write to their memory. */
 #ifndef SGT_RING_H
 #define SGT_RING_H
 
@@ -38,7 +36,7 @@
 typedef struct sgt_rings sgt_rings;
 typedef struct sgt_ring sgt_ring;
 
-/* alignment of `to` and of memory: more than any file system asks for */
+/* alignment of `to`: more than any file system asks for */
 #define SGT_RING_ALIGN ((size_t)4096)
 
 /* A read. The caller owns it, zeroes it before its first use, and must not move it until it has
@@ -52,10 +50,8 @@ typedef struct sgt_ring_read {
     const char *data; /* the bytes, once the read has been waited for */
 
     /* internal to the ring */
-    int state, error, turned;
-    /* fd: a descriptor, or an index in the ring's table if `registered` is set. taken: the
-     * descriptor must be returned to the rings' open files */
-    int fd, taken, registered;
+    int state, error;
+    int fd; /* descriptor while the read waits with its file open, or is in flight; else -1 */
     unsigned align; /* alignment of the read, in bytes */
     /* skip: bytes read before `at`, for alignment; done: bytes that have arrived so far */
     size_t skip, done;
@@ -64,20 +60,19 @@ typedef struct sgt_ring_read {
     uint64_t from;
     size_t asked;
     int result;
-    unsigned slot; /* place among the reads in flight */
     struct sgt_ring_read *next;
 } sgt_ring_read;
 
 /* Open the state that all rings of a reader share. The set must outlive it. Of the options, only
- * the notice is used. It opens shard 0, then makes and closes a ring with memory for `reads`
- * reads of `bytes` bytes, to find out which fallbacks apply (sgt_rings_detail). Returns SGT_E* if
- * the shard cannot be opened. Any number of threads may use it. */
-int sgt_rings_open(sgt_rings **out, const sgt_set *set, const sgt_reader_options *o, size_t reads,
-                   size_t bytes, sgt_error *err);
+ * the notice is used. It opens shard 0, then makes and closes a ring, to find out which fallbacks
+ * apply (sgt_rings_detail). Returns SGT_E* if the shard cannot be opened. Any number of threads may
+ * use it. */
+int sgt_rings_open(sgt_rings **out, const sgt_set *set, const sgt_reader_options *o,
+                   sgt_error *err);
 void sgt_rings_close(sgt_rings *all); /* Close its rings first. NULL is fine. */
 
-/* Return the list of fallbacks, to be put into brackets: "" or "pread: io_uring is forbidden", "no
- * registered files, through the page cache". Valid until sgt_rings_close. */
+/* Return the list of fallbacks, to be put into brackets: "" or "pread: io_uring is forbidden,
+ * through the page cache". Valid until sgt_rings_close. */
 const char *sgt_rings_detail(const sgt_rings *all);
 
 /* Return the alignment of reads: 512 or 4096, or 1 through the page cache. */
@@ -86,11 +81,9 @@ size_t sgt_rings_align(const sgt_rings *all);
 size_t sgt_rings_room(const sgt_rings *all, size_t bytes);
 
 /* Open a ring. At most `depth` reads (up to 4096) are in flight at a time; further reads wait for
- * their turn. `memory`, if not NULL, is where most reads go: SGT_RING_ALIGN-aligned, at most 1 GiB;
- * it is registered if limits allow. One thread may make a ring and another use it, best always the
- * same one. Only one thread may use it at a time, and none in a child after fork. */
-int sgt_ring_open(sgt_ring **out, sgt_rings *all, unsigned depth, void *memory, size_t bytes,
-                  sgt_error *err);
+ * their turn. One thread may make a ring and another use it, best always the same one. Only one
+ * thread may use it at a time, and none in a child after fork. */
+int sgt_ring_open(sgt_ring **out, sgt_rings *all, unsigned depth, sgt_error *err);
 
 /* Close a ring after waiting for its reads in flight. Returns 0 if nothing writes to the reads'
  * memory any more. Returns 1 if the ring failed, so that it is unknown when writes end: leave that

@@ -66,7 +66,7 @@ static int open_reader(void **out, const sgt_set *set, const sgt_reader_options 
     r->set = set;
     r->windows = o->windows;
     r->places = (uint32_t)ahead + 1;
-    int rc = sgt_rings_open(&r->rings, set, o, r->places * (size_t)o->windows, bytes, err);
+    int rc = sgt_rings_open(&r->rings, set, o, err);
     if (rc == 0) rc = sgt_blocks_open(&r->blocks, r->rings, set, o, err);
     if (rc < 0) {
         close_reader(r);
@@ -106,7 +106,7 @@ static int open_cursor(void **out, void *p, sgt_error *err)
     if (!c || !c->windows || !c->reads || reads > SIZE_MAX / r->room)
         sgt_fail(err, SGT_ENOMEM, "%zu windows of %zu bytes: out of memory", reads, r->room);
     else if ((rc = sgt_arena_map(&c->memory, reads * r->room, 0, err)) == 0)
-        rc = sgt_ring_open(&c->ring, r->rings, DEPTH, c->memory.base, reads * r->room, err);
+        rc = sgt_ring_open(&c->ring, r->rings, DEPTH, err);
     if (rc < 0) {
         close_cursor(c);
         return rc;

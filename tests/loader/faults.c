@@ -41,11 +41,6 @@ static int is_late(unsigned *count, unsigned first)
     return __atomic_fetch_add(count, 1, __ATOMIC_RELAXED) >= first;
 }
 
-static int are_lost(void)
-{
-    return faults.reads_lost && __atomic_load_n(&enters, __ATOMIC_RELAXED) > faults.enters_first;
-}
-
 /* ---- results of reads ---- */
 
 /* Return the error with which a read fails, or the number of bytes that it returns. Bytes that it
@@ -59,8 +54,8 @@ static int change_result(const sgt_ring_read *d, int result)
     if (faults.first_error &&
         !__atomic_fetch_xor(&tried[(uintptr_t)d / sizeof *d % sizeof tried], 1, __ATOMIC_RELAXED))
         given = -faults.first_error;
-    if ((faults.direct_read_error || faults.read_error) && is_late(&reads, faults.reads_first)) {
-        if (d->align > 1 && faults.direct_read_error) given = -faults.direct_read_error;
+    if ((faults.cut || faults.read_error) && is_late(&reads, faults.reads_first)) {
+        if (faults.cut && truncate(faults.cut, faults.left) < 0) given = -errno;
         if (faults.read_error) given = -faults.read_error;
     }
     int kept = given > 0 ? given : 0;
@@ -71,15 +66,11 @@ static int change_result(const sgt_ring_read *d, int result)
 WRAP(unsigned, io_uring_peek_batch_cqe, struct io_uring *ring, struct io_uring_cqe **cqes,
      unsigned most)
 {
-    if (are_lost()) return 0;
     unsigned n = __real_io_uring_peek_batch_cqe(ring, cqes, most);
     for (unsigned i = 0; i < n; i++)
         cqes[i]->res = change_result(io_uring_cqe_get_data(cqes[i]), cqes[i]->res);
     return n;
 }
-
-/* ring.c sleeps when it waits for a ring that failed. */
-WRAP(int, usleep, useconds_t us) { return are_lost() ? 0 : __real_usleep(us); }
 
 WRAP(sgt_ring_read *, sgt_thread_pool_take, sgt_thread_pool *pool, int wait)
 {
@@ -121,22 +112,6 @@ WRAP(int, io_uring_submit, struct io_uring *ring)
 WRAP(int, io_uring_submit_and_wait, struct io_uring *ring, unsigned n)
 {
     return is_broken() ? -faults.enter_error : __real_io_uring_submit_and_wait(ring, n);
-}
-
-WRAP(int, io_uring_register_files_sparse, struct io_uring *ring, unsigned n)
-{
-    return faults.files_error ? -faults.files_error
-                              : __real_io_uring_register_files_sparse(ring, n);
-}
-
-WRAP(int, io_uring_register_buffers, struct io_uring *ring, const struct iovec *v, unsigned n)
-{
-    if (faults.memory_error) return -faults.memory_error;
-    int rc;
-    unsigned waits = 0;
-    do rc = __real_io_uring_register_buffers(ring, v, n);
-    while (rc == -ENOMEM && wait_for_memory(&waits));
-    return rc;
 }
 
 /* ---- files ---- */

@@ -13,13 +13,7 @@ typedef struct reader_fault {
     unsigned rings_first;
     int enter_error; /* errno with which using an io_uring fails, after enters_first successes */
     unsigned enters_first;
-    int reads_lost;   /* once using an io_uring has failed, no read in it completes */
-    int files_error;  /* errno with which registering files fails */
-    int memory_error; /* errno with which registering memory fails */
-    int direct_error; /* errno with which opening with O_DIRECT fails */
-    /* errno with which direct reads fail, after reads_first successes, although opening with
-     * O_DIRECT succeeded */
-    int direct_read_error;
+    int direct_error;  /* errno with which opening with O_DIRECT fails */
     int align_unknown; /* statx reports no alignments */
     /* most bytes that a read returns, but at least its alignment if it is a direct read; 0: no
      * limit */
@@ -27,6 +21,9 @@ typedef struct reader_fault {
     int first_error; /* errno with which the first try of each read fails */
     int read_error;  /* errno with which every read fails, after reads_first successes */
     unsigned reads_first;
+    /* file that is cut to `left` bytes after reads_first successes; NULL: none */
+    const char *cut;
+    long left;
     unsigned ring_entries; /* entries of an io_uring; 0: as many as reads may be in flight */
     unsigned most_files;   /* most descriptors that stay open; 0: half of the process's limit */
     int no_cachestat;      /* the kernel has no cachestat */

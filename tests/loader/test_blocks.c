@@ -40,7 +40,7 @@ static void open_rig(rig *g, const reader_fault *fault)
     g->l = open_loader("d", &o, fault);
     sgt_reader_options ro = {
         .sampling = SGT_SAMPLING_BLOCK, .mix = &g->l->mix, .seq = T, .windows = B};
-    must(sgt_rings_open(&g->rings, &g->l->set, &ro, 0, 0, why));
+    must(sgt_rings_open(&g->rings, &g->l->set, &ro, why));
     must(sgt_blocks_open(&g->pools, g->rings, &g->l->set, &ro, why));
     cr_assert(g->pools);
     g->blocks = sgt_sampler_blocks(&g->l->mix.samplers[0]);
@@ -216,13 +216,10 @@ Test(blocks, batches_are_those_of_the_other_readers)
 {
     static const reader_fault faults[] = {{.ring_error = EPERM},
                                           {.direct_error = EINVAL},
-                                          {.direct_read_error = EINVAL},
-                                          {.files_error = EINVAL},
                                           {.first_error = EINTR},
                                           {.most_bytes = 100},
                                           {.most_bytes = 1, .direct_error = EINVAL},
                                           {.most_files = 1},
-                                          {.enter_error = ENOMEM, .enters_first = 30},
                                           {0}};
     put_folder();
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
