@@ -2,49 +2,51 @@
 #include "tokenize/out/journal.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include "loader/base/file.h"
 #include "loader/base/memory.h"
 
 #define MAX_BYTES ((size_t)1 << 30) /* largest journal; two million shards take 700 MB */
+#define BUFFER ((size_t)1 << 16)    /* bytes of lines that are written at once */
 #define NUMBERS (sizeof(sgt_checkpoint) / sizeof(uint64_t))
 
 /* ---- writing ---- */
 
-/* Append `line`, which has no newline yet, and its checksum to *text. Return 0, or -1: out of
- * memory. */
-static int add_line(char **text, const char *line)
+/* Write into sum[24] what ends a line: its checksum and a newline. Return its length. */
+static size_t line_end(char sum[24], const char *line, size_t n)
 {
-    char *more;
-    size_t n = strlen(line), had = *text ? strlen(*text) : 0;
-    if (!(more = realloc(*text, had + n + 32))) return -1;
-    sprintf(more + had, "%s #%016" PRIx64 "\n", line, (uint64_t)XXH3_64bits(line, n));
-    *text = more;
-    return 0;
+    return (size_t)snprintf(sum, 24, " #%016" PRIx64 "\n", (uint64_t)XXH3_64bits(line, n));
+}
+
+static int put_line(sgt_journal *j, const char *line, sgt_error *err)
+{
+    char sum[24];
+    const size_t n = strlen(line), m = line_end(sum, line, n);
+    int rc = sgt_sink_put(&j->file, line, n, err);
+    return rc ? rc : sgt_sink_put(&j->file, sum, m, err);
 }
 
 int sgt_journal_create(sgt_journal **out, const char *work, uint64_t fingerprint,
                        const char *options, sgt_error *err)
 {
-    char *path = sgt_join(work, "journal"), *line = NULL, *text = NULL;
+    char path[SGT_PATH], *line, *more, sum[24];
+    const int n = asprintf(&line, "sgt-tokenize 2 %016" PRIx64 " %s", fingerprint, options);
+    if (n < 0) return sgt_fail_memory(err, work);
+    const size_t m = line_end(sum, line, (size_t)n);
     int rc = SGT_OK;
-    if (!path || asprintf(&line, "sgt-tokenize 2 %016" PRIx64 " %s", fingerprint, options) < 0 ||
-        add_line(&text, line) < 0)
-        rc = sgt_fail_memory(err, work);
-    if (!rc) rc = sgt_file_put(path, text, strlen(text), err);
+    if ((more = realloc(line, (size_t)n + m + 1))) memcpy((line = more) + n, sum, m);
+    else rc = sgt_fail_memory(err, work);
+    sgt_path(path, work, "journal");
+    if (!rc) rc = sgt_file_put(path, line, (size_t)n + m, err);
     if (!rc) rc = sgt_journal_open(out, work, err);
     if (!rc && !*out)
         rc = sgt_fail(err, SGT_EIO, "%s: what was written to it does not come back", path);
-    free(path);
     free(line);
-    free(text);
     return rc;
 }
 
@@ -68,44 +70,43 @@ static int remember_shard(sgt_journal *j, int split, const sgt_manifest_shard *s
     return 0;
 }
 
-static int add_shard(sgt_journal *j, char **text, int split, const sgt_manifest_shard *s)
+static int put_shard(sgt_journal *j, int split, const sgt_manifest_shard *s, sgt_error *err)
 {
     char line[192];
     snprintf(line, sizeof line, "shard %s %zu %" PRIu64 " %" PRIu64 " %016" PRIx64,
              sgt_split_names[split], j->count[split], s->tokens, s->documents, s->xxh3);
-    return add_line(text, line) < 0 || remember_shard(j, split, s) < 0 ? -1 : 0;
+    if (remember_shard(j, split, s) < 0) return sgt_fail_memory(err, j->file.path);
+    return put_line(j, line, err);
 }
 
-static int add_state(char **text, const sgt_checkpoint *now)
+static int put_state(sgt_journal *j, const sgt_checkpoint *now, sgt_error *err)
 {
     char line[16 + 21 * NUMBERS];
     uint64_t numbers[NUMBERS];
     memcpy(numbers, now, sizeof numbers);
     size_t n = (size_t)sprintf(line, "state");
     for (size_t i = 0; i < NUMBERS; i++) n += (size_t)sprintf(line + n, " %" PRIu64, numbers[i]);
-    return add_line(text, line);
+    return put_line(j, line, err);
 }
 
 int sgt_journal_commit(sgt_journal *j, const sgt_manifest_shard done[SGT_SPLITS],
                        const sgt_checkpoint *now, sgt_error *err)
 {
-    char *text = NULL, line[96];
+    char line[96];
     size_t before[SGT_SPLITS];
-    int rc = 0;
+    int rc = SGT_OK;
     memcpy(before, j->count, sizeof before);
     for (int s = 0; s < SGT_SPLITS && !rc; s++)
-        if (done[s].tokens) rc = add_shard(j, &text, s, &done[s]);
+        if (done[s].tokens) rc = put_shard(j, s, &done[s], err);
     for (size_t i = j->invalid_written; i < j->invalid_count && !rc; i++) {
         snprintf(line, sizeof line, "invalid %zu %" PRIu64 " %" PRIu64, i, j->invalid[i].file,
                  j->invalid[i].offset);
-        rc = add_line(&text, line);
+        rc = put_line(j, line, err);
     }
-    if (!rc) rc = add_state(&text, now);
-    rc = rc < 0 ? sgt_fail_memory(err, j->path)
-                : sgt_write_all(j->fd, text, strlen(text), j->path, err);
-    if (!rc && fsync(j->fd) < 0) rc = sgt_fail_errno(err, "%s: cannot flush to disk", j->path);
-    free(text);
-    if (rc < 0) { /* forget the shards that are not on disk */
+    if (!rc) rc = put_state(j, now, err);
+    if (!rc) rc = sgt_sink_sync(&j->file, err);
+    if (rc < 0) { /* forget what is not on disk */
+        j->file.used = 0;
         memcpy(j->count, before, sizeof before);
         return rc;
     }
@@ -228,39 +229,31 @@ static size_t read_lines(sgt_journal *j, char *text, size_t n)
 
 int sgt_journal_open(sgt_journal **out, const char *work, sgt_error *err)
 {
-    char *text = NULL;
+    char path[SGT_PATH], *text = NULL;
     size_t n = 0, good = 0;
     int rc = SGT_OK;
     sgt_journal *j = calloc(1, sizeof *j);
     *out = NULL;
     if (!j) return sgt_fail_memory(err, work);
-    j->fd = -1;
-    if (!(j->path = sgt_join(work, "journal"))) rc = sgt_fail_memory(err, work);
-    if (!rc && !sgt_file_gone(j->path)) rc = sgt_file_get(&text, &n, j->path, MAX_BYTES, err);
+    j->file = (sgt_sink){.fd = -1, .size = BUFFER};
+    if (!sgt_file_gone(sgt_path(path, work, "journal")))
+        rc = sgt_file_get(&text, &n, path, MAX_BYTES, err);
     if (!rc && text) good = read_lines(j, text, n);
     /* Out of memory is not damage: fail here, or the run would start over. */
-    if (j->lost) rc = sgt_fail_memory(err, j->path);
+    if (j->lost) rc = sgt_fail_memory(err, path);
     free(text);
-    if (rc < 0 || !good) {
-        sgt_journal_close(j);
-        return rc;
-    }
-    j->fd = open(j->path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (j->fd < 0 || ftruncate(j->fd, (off_t)good) < 0 || lseek(j->fd, 0, SEEK_END) < 0) {
-        rc = sgt_fail_errno(err, "%s", j->path);
-        sgt_journal_close(j);
-        return rc;
-    }
-    *out = j;
-    return SGT_OK;
+    if (!rc && good) rc = sgt_sink_open(&j->file, work, "journal", 0, err);
+    if (!rc && good) rc = sgt_sink_cut(&j->file, good, err);
+    if (rc < 0 || !good) sgt_journal_close(j);
+    else *out = j;
+    return rc;
 }
 
 void sgt_journal_close(sgt_journal *j)
 {
     if (!j) return;
-    if (j->fd >= 0) close(j->fd);
+    sgt_sink_free(&j->file);
     for (int s = 0; s < SGT_SPLITS; s++) free(j->shards[s]);
-    free(j->path);
     free(j->options);
     free(j);
 }

@@ -40,8 +40,7 @@ typedef struct sgt_checkpoint {
 } sgt_checkpoint;
 
 typedef struct sgt_journal {
-    int fd;
-    char *path;
+    sgt_sink file;
     uint64_t fingerprint;
     char *options; /* JSON text of an object */
     /* number of `state` lines read or written; 0: nothing has been done yet */

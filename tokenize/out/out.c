@@ -405,7 +405,7 @@ static int check_journal(const sgt_journal *j, const sgt_out_request *r, sgt_err
                      j->shards[s][i].documents <= j->shards[s][i].tokens;
     }
     return sound ? SGT_OK
-                 : sgt_fail(err, SGT_EFORMAT, "%s: damaged (--force starts over)", j->path);
+                 : sgt_fail(err, SGT_EFORMAT, "%s: damaged (--force starts over)", j->file.path);
 }
 
 static int compare_version(const sgt_journal *j, const sgt_out_request *r, sgt_error *err)

@@ -33,32 +33,18 @@
 
 typedef struct digests {
     sgt_sink file;
-    XXH3_state_t *hash; /* hash of the current document, if it comes in more than one piece */
+    XXH3_state_t *hash; /* hash of the current document, if it comes in more than one piece; NULL:
+                         * digests are not wanted */
     uint64_t length;
 } digests;
 
-static void close_digests(digests *d)
+/* Open a file of .work to append after its first `bytes`; anything later is cut off. */
+static int open_sink(sgt_sink *s, size_t size, const sgt_out *o, const char *name, uint64_t bytes,
+                     sgt_error *err)
 {
-    if (!d) return;
-    sgt_sink_free(&d->file);
-    XXH3_freeState(d->hash);
-    free(d);
-}
-
-/* Open WORK/documents.sgt to append after `count` records; any later records are cut off. */
-static int open_digests(digests **out, const char *work, uint64_t count, sgt_error *err)
-{
-    const size_t size = RECORDS * sizeof(sgt_dedup_record);
-    digests *d = calloc(1, sizeof *d);
-    if (!d) return sgt_fail_memory(err, work);
-    d->file = (sgt_sink){.fd = -1, .buffer = malloc(size), .size = size};
-    d->hash = XXH3_createState();
-    int rc = d->file.buffer && d->hash ? SGT_OK : sgt_fail_memory(err, work);
-    if (!rc) rc = sgt_sink_open(&d->file, work, SGT_DEDUP_FILE, O_CREAT, err);
-    if (!rc) rc = sgt_sink_cut(&d->file, count * sizeof(sgt_dedup_record), err);
-    if (rc < 0) close_digests(d);
-    else *out = d;
-    return rc;
+    s->size = size;
+    int rc = sgt_sink_open(s, o->work, name, O_CREAT, err);
+    return rc < 0 ? rc : sgt_sink_cut(s, bytes, err);
 }
 
 /* Add the next piece of a document's text; first, last: it is the document's first or last
@@ -89,10 +75,10 @@ struct sgt_record {
     sgt_writer *writers[SGT_SPLITS];
     sgt_sink sources;
     sgt_checkpoint now;
-    uint64_t tokens;       /* tokens in all shards and splits */
-    uint64_t done;         /* bytes on disk of all files recorded to their end */
-    uint64_t reading;      /* bytes read from disk of the current file */
-    digests *digests;      /* NULL: digests are not wanted */
+    uint64_t tokens;  /* tokens in all shards and splits */
+    uint64_t done;    /* bytes on disk of all files recorded to their end */
+    uint64_t reading; /* bytes read from disk of the current file */
+    digests digests;
     sgt_checkpoint begun;  /* value of `now` at the start of the current document, or of its line */
     uint64_t begun_tokens; /* tokens since then in parts already recorded */
     int inside; /* 1: a document, or a line that holds several, has begun and not ended */
@@ -100,12 +86,13 @@ struct sgt_record {
     sgt_kept_rows *kept_rows; /* of the current file, if it is Parquet */
 };
 
-static int open_sources(sgt_record *r, sgt_error *err)
+static int open_files(sgt_record *r, const sgt_tokenize_options *o, sgt_error *err)
 {
-    r->sources = (sgt_sink){.fd = -1, .buffer = malloc(SOURCES_BUFFER), .size = SOURCES_BUFFER};
-    if (!r->sources.buffer) return sgt_fail_memory(err, r->o->path);
-    int rc = sgt_sink_open(&r->sources, r->o->work, "sources.jsonl", O_CREAT, err);
-    return rc < 0 ? rc : sgt_sink_cut(&r->sources, r->now.sources, err);
+    int rc = open_sink(&r->sources, SOURCES_BUFFER, r->o, "sources.jsonl", r->now.sources, err);
+    if (rc < 0 || !o->dedup) return rc;
+    if (!(r->digests.hash = XXH3_createState())) return sgt_fail_memory(err, r->o->path);
+    return open_sink(&r->digests.file, RECORDS * sizeof(sgt_dedup_record), r->o, SGT_DEDUP_FILE,
+                     r->now.all_documents * sizeof(sgt_dedup_record), err);
 }
 
 int sgt_record_open(sgt_record **record, const sgt_out *out, const sgt_corpus *c,
@@ -117,11 +104,11 @@ int sgt_record_open(sgt_record **record, const sgt_out *out, const sgt_corpus *c
     *r = (sgt_record){.o = out,
                       .corpus = c,
                       .sources.fd = -1,
+                      .digests.file.fd = -1,
                       .shard_tokens = sgt_pipeline_shard_tokens(o),
                       .now = j->now};
     int rc = sgt_kept_names_set(&r->kept, o->keep_fields, err);
-    if (!rc) rc = open_sources(r, err);
-    if (!rc && o->dedup) rc = open_digests(&r->digests, out->work, r->now.all_documents, err);
+    if (!rc) rc = open_files(r, o, err);
     for (int s = 0; s < SGT_SPLITS && !rc; s++) {
         sgt_writer_options w = {out->work, sgt_split_names[s], r->shard_tokens, v};
         rc = sgt_writer_open(&r->writers[s], &w, j->count[s], j->now.tokens[s], j->now.documents[s],
@@ -144,7 +131,8 @@ void sgt_record_close(sgt_record *r)
 {
     if (!r) return;
     for (int s = 0; s < SGT_SPLITS; s++) sgt_writer_close(r->writers[s]);
-    close_digests(r->digests);
+    sgt_sink_free(&r->digests.file);
+    XXH3_freeState(r->digests.hash);
     sgt_sink_free(&r->sources);
     sgt_kept_rows_close(r->kept_rows);
     sgt_kept_names_free(&r->kept);
@@ -160,7 +148,7 @@ static sgt_checkpoint resume_point(const sgt_record *r)
 {
     /* the offset moves on with the last document of a line */
     const int line = r->now.file == r->begun.file && r->now.offset == r->begun.offset;
-    if (!r->inside || !(r->digests || line)) return r->now;
+    if (!r->inside || !(r->digests.hash || line)) return r->now;
     sgt_checkpoint at = r->begun;
     memcpy(at.tokens, r->now.tokens, sizeof at.tokens);
     memcpy(at.documents, r->now.documents, sizeof at.documents);
@@ -185,7 +173,7 @@ static int checkpoint(sgt_record *r, int finish, sgt_error *err)
     }
     if (rc < 0) return rc;
     if ((rc = sgt_sink_sync(&r->sources, err)) < 0) return rc;
-    if (r->digests && (rc = sgt_sink_sync(&r->digests->file, err)) < 0) return rc;
+    if (r->digests.hash && (rc = sgt_sink_sync(&r->digests.file, err)) < 0) return rc;
     const sgt_checkpoint at = resume_point(r);
     if ((rc = sgt_sync_folder(r->o->work, err)) < 0 ||
         (rc = sgt_journal_commit(r->o->journal, done, &at, err)) < 0)
@@ -291,8 +279,8 @@ static int finish_part(sgt_record *r, const sgt_part *p, const sgt_unit *u, sgt_
     if (p->first && r->kept.count && (rc = record_fields(r, p, u, err)) < 0) return rc;
     r->begun_tokens += p->ids;
     if (p->last && (p->end > p->offset || p->closes)) r->inside = 0;
-    if (!r->digests || !(p->first || p->last || p->length)) return SGT_OK;
-    return add_digest(r->digests, u->text + p->at, p->length, p->first, p->last, p->split, err);
+    if (!r->digests.hash || !(p->first || p->last || p->length)) return SGT_OK;
+    return add_digest(&r->digests, u->text + p->at, p->length, p->first, p->last, p->split, err);
 }
 
 int sgt_record_unit(sgt_record *r, const sgt_unit *u, sgt_error *err)

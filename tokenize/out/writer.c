@@ -50,12 +50,10 @@ int sgt_writer_reads_name(const char *name, int *split, uint64_t *index)
 
 int sgt_sink_open(sgt_sink *s, const char *folder, const char *name, int flags, sgt_error *err)
 {
-    free(s->path);
-    if (!(s->path = sgt_join(folder, name))) return sgt_fail_memory(err, name);
-    /* O_NOFOLLOW for safety: only this process uses the locked folder, so there should be no
-     * link */
-    s->fd = open(s->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0666);
-    return s->fd < 0 ? sgt_fail_errno(err, "%s", s->path) : SGT_OK;
+    if (!s->buffer && !(s->buffer = malloc(s->size))) return sgt_fail_memory(err, folder);
+    /* never through a link: only this process uses the locked folder, so there should be none */
+    s->fd = sgt_file_open(sgt_path(s->path, folder, "%s", name), O_RDWR | flags, err);
+    return s->fd < 0 ? s->fd : SGT_OK;
 }
 
 int sgt_sink_flush(sgt_sink *s, sgt_error *err)
@@ -99,7 +97,6 @@ void sgt_sink_close(sgt_sink *s)
 void sgt_sink_free(sgt_sink *s)
 {
     sgt_sink_close(s);
-    free(s->path);
     free(s->buffer);
 }
 
@@ -174,10 +171,9 @@ int sgt_writer_open(sgt_writer **out, const sgt_writer_options *o, uint64_t shar
     if (!w) return sgt_fail_memory(err, o->work);
     *w = (sgt_writer){.o = *o, .index = shards, .tokens = tokens, .documents = documents};
     w->hash = XXH3_createState();
-    w->bin = (sgt_sink){
-        .fd = -1, .buffer = malloc(ID_BUFFER * 2), .size = ID_BUFFER * 2, .hash = w->hash};
-    w->idx = (sgt_sink){.fd = -1, .buffer = malloc(START_BUFFER * 8), .size = START_BUFFER * 8};
-    if (!w->bin.buffer || !w->idx.buffer || !w->hash) rc = sgt_fail_memory(err, o->work);
+    w->bin = (sgt_sink){.fd = -1, .size = ID_BUFFER * 2, .hash = w->hash};
+    w->idx = (sgt_sink){.fd = -1, .size = START_BUFFER * 8};
+    if (!w->hash) rc = sgt_fail_memory(err, o->work);
     if (!rc && tokens) rc = resume_shard(w, err);
     if (rc < 0) sgt_writer_close(w);
     else *out = w;

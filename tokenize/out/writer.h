@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "loader/base/error.h"
+#include "loader/base/file.h"
 #include "loader/shards/manifest.h"
 #include "tokenize/sgt_tokenize.h"
 
@@ -17,16 +18,22 @@
 #define SGT_SPLITS 2
 extern const char *const sgt_split_names[SGT_SPLITS]; /* "train", "val" */
 
-/* A file of .work that is appended to through a buffer. */
+/* A file of .work that is appended to through a buffer.
+ *
+ *     sgt_sink s = {.fd = -1, .size = 1 << 16};
+ *     rc = sgt_sink_open(&s, work, "journal", O_CREAT, &err);
+ *     if (!rc) rc = sgt_sink_put(&s, p, n, &err);
+ *     if (!rc) rc = sgt_sink_sync(&s, &err); // now it is on disk
+ *     sgt_sink_free(&s); */
 typedef struct sgt_sink {
     int fd; /* descriptor; -1: not open */
-    char *path;
+    char path[SGT_PATH];
     char *buffer;
     size_t used, size;         /* bytes in the buffer, and its size in bytes */
     struct XXH3_state_s *hash; /* of what has left the buffer; NULL: not wanted */
 } sgt_sink;
 
-/* Open FOLDER/NAME for a sink whose buffer, size and hash are set. `flags`: O_CREAT, O_TRUNC. */
+/* Open FOLDER/NAME for a sink whose size and hash are set. `flags`: O_CREAT, O_TRUNC. */
 int sgt_sink_open(sgt_sink *s, const char *folder, const char *name, int flags, sgt_error *err);
 /* Cut a file that an earlier run began to `size` bytes, which it must have, and continue at its
  * end. */
@@ -35,7 +42,7 @@ int sgt_sink_put(sgt_sink *s, const void *p, size_t n, sgt_error *err);
 int sgt_sink_flush(sgt_sink *s, sgt_error *err); /* write what the buffer holds */
 int sgt_sink_sync(sgt_sink *s, sgt_error *err);  /* and flush the file to disk */
 void sgt_sink_close(sgt_sink *s);                /* forget what the buffer holds */
-void sgt_sink_free(sgt_sink *s);                 /* close it, and free its path and its buffer */
+void sgt_sink_free(sgt_sink *s);                 /* close it, and free its buffer */
 
 typedef struct sgt_writer sgt_writer;
 
