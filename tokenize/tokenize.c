@@ -101,20 +101,16 @@ static int make_set(layout *l, const char *options, sgt_tokenize_result *result,
 /* Write OUT from the set; we have OUT alone. */
 static int write_out(layout *l, sgt_tokenize_result *result, sgt_error *err)
 {
-    sgt_manifest from = {0}, to = {0};
-    sgt_export e = {.set = l->set,
-                    .from = &from,
-                    .work = l->out.work,
-                    .layout = l->o->layout,
-                    .stop = l->o->stop};
-    int rc = sgt_manifest_read(&from, l->set, err);
+    sgt_manifest to = {0};
+    sgt_export e = {.work = l->out.work, .layout = l->o->layout, .stop = l->o->stop};
+    int rc = sgt_made_open(&e.set, l->set, err);
     if (!rc) rc = sgt_export_write(&e, &to, err);
     if (!rc) rc = sgt_export_copy(l->set, l->out.work, "sources.jsonl", err);
     if (!rc) rc = sgt_export_move(l->out.work, l->o->out, &to, err);
     if (!rc) rc = sgt_out_publish(&l->out, &to, l->vocab, err);
     *result = (sgt_tokenize_result){.bytes_read = result->bytes_read};
     if (!rc) sgt_pipeline_result(result, &to);
-    sgt_manifest_free(&from);
+    sgt_made_close(e.set);
     sgt_manifest_free(&to);
     return rc;
 }

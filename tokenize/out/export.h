@@ -2,7 +2,7 @@
  * --shards and sgt-inspect --export do it this way:
  *
  *     sgt_manifest to = {0};
- *     sgt_export e = {.set = "out", .from = &manifest, .work = "dir/.work", .layout = ...};
+ *     sgt_export e = {.set = made, .work = "dir/.work", .layout = ...};
  *     rc = sgt_export_write(&e, &to, &err);                      // files with temporary names
  *     if (!rc) rc = sgt_export_move(e.work, "dir", &to, &err);   // their final names
  *     ... publish the manifest `to`, last ...
@@ -18,12 +18,12 @@
 
 #include "loader/base/error.h"
 #include "loader/shards/manifest.h"
+#include "tokenize/out/made.h"
 #include "tokenize/sgt_tokenize.h"
 
 typedef struct sgt_export {
-    const char *set;          /* folder of a complete set in our own layout */
-    const sgt_manifest *from; /* its manifest */
-    const char *work;         /* folder for the new files, which the caller has locked */
+    sgt_made *set;    /* a complete set in our own layout */
+    const char *work; /* folder for the new files, which the caller has locked */
     sgt_layout layout;
     const sgt_stop *stop;
     /* called now and then with the number of tokens written; may be NULL */

@@ -1,5 +1,5 @@
 /* made.c: read shards and their document indexes through two buffers, which move forwards. */
-#include "tokenize/parts/made.h"
+#include "tokenize/out/made.h"
 
 #include <assert.h>
 #include <fcntl.h>
@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "loader/base/file.h"
@@ -125,21 +126,47 @@ static size_t find(const uint64_t *first, size_t count, uint64_t at)
     return low;
 }
 
-/* Open a shard (index 0) or its document index (1). *path is malloc'd. */
-static int open_file(sgt_made *s, const sgt_manifest_shard *shard, int index, char **path,
+/* Open a shard (index 0) or its document index (1), which may be a link to another disk, and write
+ * its path. */
+static int open_file(sgt_made *s, const sgt_manifest_shard *shard, int index, char path[SGT_PATH],
                      sgt_error *err)
 {
-    char name[80];
-    snprintf(name, sizeof name, "%.*s.%s", (int)strcspn(shard->file, "."), shard->file,
+    struct stat st;
+    sgt_path(path, s->path, "%.*s.%s", (int)strcspn(shard->file, "."), shard->file,
              index ? "idx" : "bin");
-    if (!(*path = sgt_join(s->path, name))) return sgt_fail_memory(err, s->path);
     if (s->open[index] == shard) return SGT_OK;
     if (s->fds[index] >= 0) close(s->fds[index]);
     s->open[index] = NULL;
-    s->fds[index] = open(*path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (s->fds[index] < 0) return sgt_fail_errno(err, "%s", *path);
+    s->fds[index] = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (s->fds[index] < 0 || fstat(s->fds[index], &st) < 0) return sgt_fail_errno(err, "%s", path);
+    if (!S_ISREG(st.st_mode)) return sgt_fail(err, SGT_EFORMAT, "%s: not a plain file", path);
+    if (index && (uint64_t)st.st_size != 8 * shard->documents)
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: %lld bytes, but the manifest says %" PRIu64
+                        " documents of 8 bytes each",
+                        path, (long long)st.st_size, shard->documents);
     posix_fadvise(s->fds[index], 0, 0, POSIX_FADV_SEQUENTIAL);
     s->open[index] = shard;
+    return SGT_OK;
+}
+
+/* Check starts[n], which come from document `from` of shard i of a split on, and add to them the
+ * tokens of earlier shards. They rise within the shard, and the split begins with a document. */
+static int check_starts(const run *r, size_t i, uint64_t *starts, size_t n, uint64_t from,
+                        const char *path, sgt_error *err)
+{
+    const uint64_t tokens = r->tokens[i + 1] - r->tokens[i];
+    uint64_t least = 0;
+    for (size_t k = 0; k < n; k++) {
+        const uint64_t at = starts[k], number = from + k;
+        if (at < least || at >= tokens || (r->documents[i] + number == 0 && r->tokens[i] + at))
+            return sgt_fail(err, SGT_EFORMAT,
+                            "%s: at byte %" PRIu64 ": document %" PRIu64 " starts at token %" PRIu64
+                            ", expected after the one before, below %" PRIu64 ", and 0 at first",
+                            path, 8 * number, number, at, tokens);
+        least = at + 1;
+        starts[k] += r->tokens[i];
+    }
     return SGT_OK;
 }
 
@@ -149,26 +176,25 @@ static int fill(sgt_made *s, window *w, int split, int index, uint64_t at, size_
 {
     const run *r = &s->runs[split];
     const uint64_t *first = index ? r->documents : r->tokens;
-    size_t size = index ? 8 : 2;
+    const size_t size = index ? 8 : 2;
+    char path[SGT_PATH];
+    int rc = SGT_OK;
     if (!w->bytes && !(w->bytes = malloc(room * size))) return sgt_fail_memory(err, s->path);
     *w = (window){split, at, 0, w->bytes};
-    for (size_t i = find(first, r->count, at); i < r->count && w->n < room; i++) {
-        uint64_t from = at + w->n - first[i], left = first[i + 1] - first[i] - from;
-        size_t n = left < room - w->n ? (size_t)left : room - w->n;
-        char *path = NULL, *to = (char *)w->bytes + size * w->n;
-        int rc = n ? open_file(s, &s->m.shards[r->from + i], index, &path, err) : SGT_OK;
-        if (!rc && n)
+    for (size_t i = find(first, r->count, at); i < r->count && w->n < room && !rc; i++) {
+        const uint64_t from = at + w->n - first[i], left = first[i + 1] - first[i] - from;
+        const size_t n = left < room - w->n ? (size_t)left : room - w->n;
+        char *to = (char *)w->bytes + size * w->n;
+        if (!n) continue;
+        rc = open_file(s, &s->m.shards[r->from + i], index, path, err);
+        if (!rc)
             rc = sgt_pread_all(s->fds[index], to, size * n,
                                size * from + (index ? 0 : SGT_SHARD_HEADER), path, err);
-        free(path);
-        if (rc < 0) {
-            w->n = 0;
-            return rc;
-        }
-        for (size_t k = 0; index && k < n; k++) ((uint64_t *)w->bytes)[w->n + k] += r->tokens[i];
+        if (!rc && index) rc = check_starts(r, i, (uint64_t *)(void *)to, n, from, path, err);
         w->n += n;
     }
-    return SGT_OK;
+    if (rc < 0) w->n = 0;
+    return rc;
 }
 
 static int within(const window *w, int split, uint64_t at, size_t n)
@@ -195,7 +221,8 @@ int sgt_made_start(sgt_made *s, int split, uint64_t index, uint64_t *at, sgt_err
     *at = sgt_made_tokens(s, split);
     if (index >= sgt_made_documents(s, split)) return SGT_OK;
     if (!within(w, split, index, 1)) {
-        int rc = fill(s, w, split, 1, index, STARTS, err);
+        /* with the document before it, after which it must start */
+        int rc = fill(s, w, split, 1, index - (index > 0), STARTS, err);
         if (rc < 0) return rc;
     }
     *at = ((const uint64_t *)w->bytes)[index - w->at];
@@ -205,16 +232,9 @@ int sgt_made_start(sgt_made *s, int split, uint64_t index, uint64_t *at, sgt_err
 int sgt_made_document(sgt_made *s, int split, uint64_t index, uint64_t *start, uint64_t *tokens,
                       sgt_error *err)
 {
-    uint64_t end;
-    int rc;
-    if ((rc = sgt_made_start(s, split, index, start, err)) < 0 ||
-        (rc = sgt_made_start(s, split, index + 1, &end, err)) < 0)
-        return rc;
-    if ((!index && *start) || end <= *start || end > sgt_made_tokens(s, split))
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: document %" PRIu64 " begins at token %" PRIu64 " and ends at %" PRIu64
-                        ", damaged (remove this folder, and its rank makes it again)",
-                        s->path, index, *start, end);
+    uint64_t end = 0;
+    int rc = sgt_made_start(s, split, index, start, err);
+    if (!rc) rc = sgt_made_start(s, split, index + 1, &end, err);
     *tokens = end - *start;
-    return SGT_OK;
+    return sgt_fail_hint(err, rc, "remove the folder it is in, and its rank makes it again");
 }

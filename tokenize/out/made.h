@@ -37,10 +37,10 @@ uint64_t sgt_made_documents(const sgt_made *s, int split);
 int sgt_made_ids(sgt_made *s, int split, uint64_t at, size_t n, const uint16_t **ids,
                  sgt_error *err);
 /* Set *at to the first token of document `index` of a split. If `index` is the number of documents,
- * set it to the number of tokens. */
+ * set it to the number of tokens. Starts rise from 0: SGT_EFORMAT names an index that is wrong. */
 int sgt_made_start(sgt_made *s, int split, uint64_t index, uint64_t *at, sgt_error *err);
 /* Set *start to the first token of document `index` of a split, which must exist, and *tokens to
- * its length, at least 1. Fail with SGT_EFORMAT if the set's indexes cannot be right. */
+ * its length, at least 1. For a rank's part: an error says how to make it again. */
 int sgt_made_document(sgt_made *s, int split, uint64_t index, uint64_t *start, uint64_t *tokens,
                       sgt_error *err);
 

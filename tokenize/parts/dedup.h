@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "loader/base/error.h"
-#include "tokenize/parts/made.h"
+#include "tokenize/out/made.h"
 
 typedef struct sgt_dedup sgt_dedup;
 

@@ -39,7 +39,7 @@
 
 #include "loader/base/error.h"
 #include "tokenize/parts/dedup.h"
-#include "tokenize/parts/made.h"
+#include "tokenize/out/made.h"
 #include "tokenize/parts/meet.h"
 
 #define SGT_ORDER_SHARDS 256 /* limit of the parts' shards, for a shuffled order without files */

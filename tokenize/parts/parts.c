@@ -23,7 +23,7 @@
 #include "tokenize/out/out.h"
 #include "tokenize/out/writer.h"
 #include "tokenize/parts/dedup.h"
-#include "tokenize/parts/made.h"
+#include "tokenize/out/made.h"
 #include "tokenize/parts/meet.h"
 #include "tokenize/parts/order.h"
 #include "tokenize/pipeline.h"

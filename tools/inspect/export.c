@@ -56,17 +56,17 @@ static void show_progress(void *ctx, uint64_t tokens)
 
 static int write_files(exporting *e, sgt_error *err)
 {
-    sgt_export x = {.set = e->set.path,
-                    .from = e->set.manifest,
-                    .work = e->out.work,
+    sgt_export x = {.work = e->out.work,
                     .layout = (sgt_layout)e->o->layout,
                     .stop = e->o->stop,
                     .progress = show_progress,
                     .ctx = e};
     e->bar = sgt_progress_new("B", SGT_PROGRESS_BYTES, e->o->quiet);
-    int rc = sgt_export_write(&x, &e->manifest, err);
-    if (!rc) rc = sgt_export_copy(x.set, x.work, "sources.jsonl", err);
+    int rc = sgt_made_open(&x.set, e->set.path, err);
+    if (!rc) rc = sgt_export_write(&x, &e->manifest, err);
+    if (!rc) rc = sgt_export_copy(e->set.path, x.work, "sources.jsonl", err);
     if (!rc && sgt_stopped(x.stop)) rc = sgt_fail(err, SGT_ESTOPPED, "stopped");
+    sgt_made_close(x.set);
     sgt_progress_end(e->bar);
     return rc;
 }
