@@ -33,7 +33,7 @@ static const char *const finished_names[] = {"manifest.json",  "sources.jsonl",
                                              SGT_DEDUP_FILE,   SGT_OUT_INPUTS};
 static const char *const work_names[] = {"journal",       "inputs.jsonl",   "sources.jsonl",
                                          "manifest.json", "tokenizer.json", SGT_TOKENIZER_CONFIG,
-                                         SGT_DEDUP_FILE,  "helpers"}; /* of an earlier build */
+                                         SGT_DEDUP_FILE};
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
 /* ---- files ---- */
@@ -41,10 +41,8 @@ static const char *const work_names[] = {"journal",       "inputs.jsonl",   "sou
 int sgt_out_file_exists(const char *folder, const char *name)
 {
     struct stat st;
-    char *path = sgt_join(folder, name);
-    int there = path && lstat(path, &st) == 0;
-    free(path);
-    return there;
+    char path[SGT_PATH];
+    return lstat(sgt_path(path, folder, "%s", name), &st) == 0;
 }
 
 int sgt_out_holds_other_than(const char *folder, const char *const *names, size_t count)
@@ -81,18 +79,15 @@ static int check_size(const char *folder, const char *name, uint64_t want, int a
                       sgt_error *err)
 {
     struct stat st;
-    char *path = sgt_join(folder, name);
-    int rc = path ? SGT_OK : sgt_fail_memory(err, folder);
-    if (!rc && stat(path, &st) < 0)
-        rc =
-            sgt_fail(err, SGT_EFORMAT, "%s: is gone since it was written: %s (--force starts over)",
-                     path, strerror(errno));
-    if (!rc && (at_least ? (uint64_t)st.st_size < want : (uint64_t)st.st_size != want))
-        rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: %lld bytes, %" PRIu64 " were written (--force starts over)", path,
-                      (long long)st.st_size, want);
-    free(path);
-    return rc;
+    char path[SGT_PATH];
+    if (stat(sgt_path(path, folder, "%s", name), &st) < 0)
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: is gone since it was written: %s (--force starts over)", path,
+                        strerror(errno));
+    if (at_least ? (uint64_t)st.st_size >= want : (uint64_t)st.st_size == want) return SGT_OK;
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: %lld bytes, %" PRIu64 " were written (--force starts over)", path,
+                    (long long)st.st_size, want);
 }
 
 /* ---- options ---- */
@@ -277,30 +272,27 @@ static int more_lines(known *k)
 /* Open FOLDER/NAME in *f. */
 static int open_list(FILE **f, const char *folder, const char *name, sgt_error *err)
 {
-    char *path = sgt_join(folder, name);
+    char path[SGT_PATH];
     sgt_error why;
-    int rc = path ? sgt_file_lines(f, path, &why) : sgt_fail_memory(err, folder);
-    if (path && rc < 0) sgt_fail(err, rc, "%s (--force starts over)", why.text);
-    free(path);
-    return rc;
+    const int rc = sgt_file_lines(f, sgt_path(path, folder, "%s", name), &why);
+    return rc < 0 ? sgt_fail(err, rc, "%s (--force starts over)", why.text) : SGT_OK;
 }
 
 /* Write FOLDER/NAME with a line per input (sgt_corpus_input), from which a later run sees that inputs
  * are unchanged (feed.h). */
 static int write_inputs(const char *folder, const char *name, const sgt_corpus *c, sgt_error *err)
 {
-    char *path = NULL, *text = NULL;
+    char path[SGT_PATH], *text = NULL;
     size_t n = 0;
     FILE *f = open_memstream(&text, &n);
-    int rc = f && (path = sgt_join(folder, name)) ? SGT_OK : sgt_fail_memory(err, folder);
+    int rc = f ? SGT_OK : sgt_fail_memory(err, folder);
     for (size_t i = 0; i < c->count && !rc; i++) {
         char *line = sgt_corpus_input(c, i);
         if (!line || fputs(line, f) < 0) rc = sgt_fail_memory(err, folder);
         free(line);
     }
     if (f && fclose(f) != 0 && !rc) rc = sgt_fail_memory(err, folder);
-    if (!rc) rc = sgt_file_put(path, text, n, err);
-    free(path);
+    if (!rc) rc = sgt_file_put(sgt_path(path, folder, "%s", name), text, n, err);
     free(text);
     return rc;
 }
@@ -504,10 +496,8 @@ static int remove_parts(const char *work, sgt_error *err)
     DIR *d = opendir(work);
     if (!d) return sgt_fail_errno(err, "%s", work);
     for (const struct dirent *e; !rc && (e = readdir(d));) {
-        if (!is_part(e->d_name)) continue;
-        char *path = sgt_join(work, e->d_name);
-        rc = path ? sgt_remove_tree(path, err) : sgt_fail_memory(err, work);
-        free(path);
+        char path[SGT_PATH];
+        if (is_part(e->d_name)) rc = sgt_remove_tree(sgt_path(path, work, "%s", e->d_name), err);
     }
     closedir(d);
     return rc;
@@ -533,9 +523,10 @@ static int make_work(const char *work, sgt_error *err)
  * that exists. */
 static int lock_work(sgt_out *o, int how, sgt_error *err)
 {
-    char *path = sgt_join(o->work, "lock");
+    char path[SGT_PATH];
     struct stat held, there;
-    int rc = path ? SGT_OK : sgt_fail_memory(err, o->work);
+    int rc = SGT_OK;
+    sgt_path(path, o->work, "lock");
     for (int done = 0; !rc && !done;) {
         if ((rc = make_work(o->work, err)) < 0) break;
         o->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
@@ -552,14 +543,13 @@ static int lock_work(sgt_out *o, int how, sgt_error *err)
             o->lock = -1;
         }
     }
-    free(path);
     return rc;
 }
 
-static int at_work(const sgt_out *o, sgt_error *err)
+static int at_work(const sgt_out_request *r, sgt_error *err)
 {
-    return sgt_fail(err, SGT_EIO, "%s: another sgt-tokenize is running here (wait for it)",
-                    o->path);
+    return sgt_fail(err, SGT_EIO, "%s: another %s here (wait for it)", r->path,
+                    r->corpus ? "sgt-tokenize is running" : "program is at work");
 }
 
 static void unlock(sgt_out *o)
@@ -571,12 +561,11 @@ static void unlock(sgt_out *o)
 /* Remove .work with the lock, as far as it holds only our files. */
 static void remove_work(sgt_out *o)
 {
-    char *path = sgt_join(o->work, "lock");
+    char path[SGT_PATH];
     sgt_sweep(o->work, stale_in_work, NULL, NULL);
     remove_parts(o->work, NULL);
-    if (path) unlink(path);
+    unlink(sgt_path(path, o->work, "lock"));
     rmdir(o->work); /* fails, as it should, if another program keeps a file there */
-    free(path);
 }
 
 /* ---- claiming ---- */
@@ -711,24 +700,38 @@ static int approach(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     int rc = check_folder(r, err);
     *o = (sgt_out){.path = r->path, .lock = -1, .made = stat(r->path, &st) < 0};
     o->had_work = sgt_out_file_exists(r->path, ".work");
+    sgt_path(o->work, r->path, ".work");
     if (rc < 0) return rc;
     if (!o->had_work && r->corpus && r->force != SGT_OUT_ANEW &&
         (rc = sgt_out_is_complete(r, err)) != 0 && (rc > 0 || !r->force))
         return rc;
     if (!o->made && access(r->path, R_OK | W_OK | X_OK) < 0)
         return sgt_fail_errno(err, "%s: cannot write to OUT", r->path);
-    if (!(o->work = sgt_join(r->path, ".work"))) return sgt_fail_memory(err, r->path);
     return sgt_make_folders(r->path, err);
+}
+
+/* Claim OUT for this process alone, and make it ready with `begin`. */
+static int claim(sgt_out *o, const sgt_out_request *r,
+                 int (*begin)(sgt_out *o, const sgt_out_request *r, sgt_error *err), sgt_error *err)
+{
+    int rc = approach(o, r, err);
+    if (!rc && (rc = lock_work(o, LOCK_EX, err)) == 1) rc = at_work(r, err);
+    if (!rc) rc = begin(o, r, err);
+    if (rc) sgt_out_release(o, rc == 1 || o->had_work);
+    return rc;
 }
 
 int sgt_out_claim(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
-    int rc = approach(o, r, err);
-    if (rc > 0 || (rc < 0 && !o->work)) return rc;
-    if (!rc && (rc = lock_work(o, LOCK_EX, err)) == 1) rc = at_work(o, err);
-    if (!rc && (rc = resume_or_start(o, r, err)) == 0) return SGT_OK;
-    sgt_out_release(o, o->had_work);
-    return rc;
+    return claim(o, r, resume_or_start, err);
+}
+
+/* Remove from .work what an earlier run has left there. */
+static int empty_work(sgt_out *o, const sgt_out_request *r, sgt_error *err)
+{
+    (void)r;
+    int rc = sgt_sweep(o->work, stale_in_work, NULL, err);
+    return rc ? rc : remove_parts(o->work, err);
 }
 
 int sgt_out_claim_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err)
@@ -742,15 +745,7 @@ int sgt_out_claim_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err)
                         "%s: OUT is there already (name a new folder, or --force replaces the set "
                         "in it)",
                         r->path);
-    int rc = approach(o, r, err);
-    if (rc < 0 && !o->work) return rc;
-    if (!rc && (rc = lock_work(o, LOCK_EX, err)) == 1)
-        rc = sgt_fail(err, SGT_EIO, "%s: another program is at work here (wait for it)", o->path);
-    if (!rc && (rc = sgt_sweep(o->work, stale_in_work, NULL, err)) == 0 &&
-        (rc = remove_parts(o->work, err)) == 0)
-        return SGT_OK;
-    sgt_out_release(o, o->had_work);
-    return rc;
+    return claim(o, r, empty_work, err);
 }
 
 /* ---- ranks ---- */
@@ -767,24 +762,22 @@ static int check_joined(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     int rc = sgt_out_is_complete(r, err);
     if (!rc && (rc = sgt_journal_open(&o->journal, o->work, err)) == 0)
         if ((rc = compare_run(o->journal, r, o->work, err)) == 1) return SGT_OK;
-    return rc > 0 || (rc < 0 && !r->force) ? rc : at_work(o, err);
+    return rc > 0 || (rc < 0 && !r->force) ? rc : at_work(r, err);
 }
 
 /* Remove from .work, which no other rank uses, what ranks of an earlier run told each other; with
  * `force`, also what they have sorted. */
 static int forget_ranks(const sgt_out *o, int force, sgt_error *err)
 {
-    char *sorting = sgt_join(o->work, SGT_OUT_SORTING);
-    int rc = sorting ? sgt_sweep(o->work, is_of_rank, NULL, err) : sgt_fail_memory(err, o->work);
-    if (!rc && force) rc = sgt_remove_tree(sorting, err);
-    free(sorting);
-    return rc;
+    char sorting[SGT_PATH];
+    const int rc = sgt_sweep(o->work, is_of_rank, NULL, err);
+    if (rc < 0 || !force) return rc;
+    return sgt_remove_tree(sgt_path(sorting, o->work, SGT_OUT_SORTING), err);
 }
 
 int sgt_out_join(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     int rc = approach(o, r, err);
-    if (rc > 0 || (rc < 0 && !o->work)) return rc;
     for (int turn = 0; !rc; turn++) {
         if ((rc = lock_work(o, LOCK_EX, err)) == 0) {
             if ((rc = resume_or_start(o, r, err)) == 0 &&
@@ -797,9 +790,9 @@ int sgt_out_join(sgt_out *o, const sgt_out_request *r, sgt_error *err)
             rc = check_joined(o, r, err);
             break;
         }
-        if (rc == 1) rc = turn < WAIT_TURNS ? wait_a_turn(r, err) : at_work(o, err);
+        if (rc == 1) rc = turn < WAIT_TURNS ? wait_a_turn(r, err) : at_work(r, err);
     }
-    if (rc) sgt_out_release(o, o->had_work);
+    if (rc) sgt_out_release(o, rc == 1 || o->had_work);
     return rc;
 }
 
@@ -824,7 +817,7 @@ int sgt_out_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 void sgt_out_leave(sgt_out *o)
 {
     int untouched = 0;
-    if (o->work && o->lock >= 0 && flock(o->lock, LOCK_EX | LOCK_NB) == 0)
+    if (o->lock >= 0 && flock(o->lock, LOCK_EX | LOCK_NB) == 0)
         untouched = !has_parts(o->work) && !sgt_out_file_exists(o->path, "manifest.json");
     else unlock(o);
     sgt_out_release(o, !untouched);
@@ -854,35 +847,35 @@ int sgt_out_move_shard(const sgt_out *o, const sgt_manifest_shard *s, sgt_error 
 
 /* ---- completing ---- */
 
+/* Move a file from .work to OUT. If it is not there, *gone is set to 1; NULL: that is an error. */
+static int publish_file(const sgt_out *o, const char *name, int *gone, sgt_error *err)
+{
+    return sgt_move(o->work, o->path, name, name, gone, err);
+}
+
 int sgt_out_publish(sgt_out *o, const sgt_manifest *m, const sgt_vocab *v, sgt_error *err)
 {
-    char *text = NULL, *path = sgt_join(o->work, "tokenizer.json");
+    char path[SGT_PATH], *text = NULL;
     size_t n;
     int none = 0;
-    int rc = path ? SGT_OK : sgt_fail_memory(err, o->path);
-    if (rc < 0 || (rc = sgt_vocab_tokenizer_json(v, &text, &n, err)) < 0 ||
-        (rc = sgt_file_put(path, text, n, err)) < 0 ||
-        (rc = sgt_move(o->work, o->path, "tokenizer.json", "tokenizer.json", NULL, err)) < 0 ||
-        (m->foreign && ((rc = sgt_tokenizer_config_write(o->work, v->eot_text, 0, err)) < 0 ||
-                        (rc = sgt_move(o->work, o->path, SGT_TOKENIZER_CONFIG, SGT_TOKENIZER_CONFIG,
-                                       NULL, err)) < 0)) ||
-        (rc = sgt_move(o->work, o->path, "sources.jsonl", "sources.jsonl", NULL, err)) < 0 ||
-        /* only a rank's part of a set has a SGT_DEDUP_FILE */
-        (rc = sgt_move(o->work, o->path, SGT_DEDUP_FILE, SGT_DEDUP_FILE, &none, err)) < 0 ||
-        (rc = sgt_manifest_write(m, o->work, err)) < 0)
-        goto done;
-    /* Every other name must be durable before the manifest, which says that they all are. */
-    if ((rc = sgt_sync_folder(o->path, err)) < 0 ||
-        (rc = sgt_move(o->work, o->path, "manifest.json", "manifest.json", NULL, err)) < 0 ||
-        /* After the manifest: until that is there, a run that resumes looks for it in .work. A set
-         * that was not made from text has none. */
-        (rc = sgt_move(o->work, o->path, "inputs.jsonl", SGT_OUT_INPUTS, &none, err)) < 0 ||
-        (rc = sgt_sync_folder(o->path, err)) < 0)
-        goto done;
-    remove_work(o);
-done:
+    int rc = sgt_vocab_tokenizer_json(v, &text, &n, err);
+    if (!rc) rc = sgt_file_put(sgt_path(path, o->work, "tokenizer.json"), text, n, err);
     free(text);
-    free(path);
+    if (!rc) rc = publish_file(o, "tokenizer.json", NULL, err);
+    if (!rc && m->foreign && (rc = sgt_tokenizer_config_write(o->work, v->eot_text, 0, err)) == 0)
+        rc = publish_file(o, SGT_TOKENIZER_CONFIG, NULL, err);
+    if (!rc) rc = publish_file(o, "sources.jsonl", NULL, err);
+    /* only a rank's part of a set has a SGT_DEDUP_FILE */
+    if (!rc) rc = publish_file(o, SGT_DEDUP_FILE, &none, err);
+    if (!rc) rc = sgt_manifest_write(m, o->work, err);
+    /* Every other name must be durable before the manifest, which says that they all are. */
+    if (!rc) rc = sgt_sync_folder(o->path, err);
+    if (!rc) rc = publish_file(o, "manifest.json", NULL, err);
+    /* After the manifest: until that is there, a run that resumes looks for it in .work. A set that
+     * was not made from text has none. */
+    if (!rc) rc = sgt_move(o->work, o->path, "inputs.jsonl", SGT_OUT_INPUTS, &none, err);
+    if (!rc) rc = sgt_sync_folder(o->path, err);
+    if (!rc) remove_work(o);
     return rc;
 }
 
@@ -894,7 +887,6 @@ void sgt_out_release(sgt_out *o, int keep)
         if (o->made) rmdir(o->path);
     }
     sgt_journal_close(o->journal);
+    o->journal = NULL;
     unlock(o);
-    free(o->work);
-    *o = (sgt_out){.lock = -1};
 }

@@ -59,11 +59,11 @@ typedef struct sgt_out_request {
 #define SGT_OUT_SET "set" /* folder in .work: set that OUT's files are written from (export.h) */
 
 typedef struct sgt_out {
-    const char *path; /* path of OUT; belongs to the request */
-    char *work;       /* OUT/.work */
-    int lock;         /* descriptor of the locked file; -1: not locked */
-    int made;         /* 1: OUT did not exist before */
-    int had_work;     /* 1: .work existed before */
+    const char *path;    /* path of OUT; belongs to the request */
+    char work[SGT_PATH]; /* OUT/.work */
+    int lock;            /* descriptor of the locked file; -1: not locked */
+    int made;            /* 1: OUT did not exist before */
+    int had_work;        /* 1: .work existed before */
     sgt_journal *journal;
 } sgt_out;
 
