@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 14701,
+    "tokenize": 14476,
     "loader": 8414,
     "train": 13678,
     "kernels": 12186,

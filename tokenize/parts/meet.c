@@ -23,19 +23,18 @@
 #define LINES 512 /* more than the bytes of a rank's lines */
 
 struct sgt_meeting {
-    char *work, *path; /* path: of this rank's file */
-    uint32_t rank, ranks;
+    char work[SGT_PATH], path[SGT_PATH]; /* path: of this rank's file */
+    uint32_t ranks;
     int fd; /* of this rank's file, locked */
     const sgt_stop *stop;
 };
 
 static const char *const names[] = {"counts", "found", "plan", "done"};
 
-static char *rank_path(const char *work, uint32_t rank)
+/* Write the path of a rank's file, and return it. */
+static char *rank_path(char path[SGT_PATH], const char *work, uint32_t rank)
 {
-    char name[32];
-    snprintf(name, sizeof name, SGT_OUT_RANK "%06" PRIu32, rank);
-    return sgt_join(work, name);
+    return sgt_path(path, work, SGT_OUT_RANK "%06" PRIu32, rank);
 }
 
 int sgt_meeting_open(sgt_meeting **out, const char *work, const sgt_ranks *r, const sgt_stop *stop,
@@ -43,12 +42,11 @@ int sgt_meeting_open(sgt_meeting **out, const char *work, const sgt_ranks *r, co
 {
     sgt_meeting *m = calloc(1, sizeof *m);
     if (!m) return sgt_fail_memory(err, work);
-    *m = (sgt_meeting){.rank = r->rank, .ranks = r->size, .fd = -1, .stop = stop};
-    m->work = strdup(work);
-    m->path = rank_path(work, r->rank);
-    int rc = m->work && m->path ? SGT_OK : sgt_fail_memory(err, work);
-    if (!rc) m->fd = open(m->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (!rc && m->fd < 0) rc = sgt_fail_errno(err, "%s", m->path);
+    m->ranks = r->size;
+    m->stop = stop;
+    snprintf(m->work, sizeof m->work, "%s", work);
+    m->fd = sgt_file_open(rank_path(m->path, work, r->rank), O_RDWR | O_CREAT | O_APPEND, err);
+    int rc = m->fd < 0 ? m->fd : SGT_OK;
     if (!rc && flock(m->fd, LOCK_EX | LOCK_NB) < 0)
         rc = errno == EWOULDBLOCK
                  ? sgt_fail(err, SGT_EIO, "%s: another sgt-tokenize is running here (wait for it)",
@@ -64,8 +62,6 @@ void sgt_meeting_close(sgt_meeting *m)
 {
     if (!m) return;
     if (m->fd >= 0) close(m->fd);
-    free(m->work);
-    free(m->path);
     free(m);
 }
 
@@ -113,10 +109,11 @@ static void reopen_folder(const char *folder)
 static int wait_for(const sgt_meeting *m, uint32_t rank, sgt_point point, uint64_t *sum,
                     uint64_t *least, sgt_error *err)
 {
-    char *path = rank_path(m->work, rank);
+    char path[SGT_PATH];
     const double until = sgt_now() + APPEAR_SECONDS;
     long pause = 1000000; /* nanoseconds: 1 ms at first, so that short work waits only shortly */
-    int rc = path ? SGT_OK : sgt_fail_memory(err, m->work);
+    int rc = SGT_OK;
+    rank_path(path, m->work, rank);
     for (int come; !rc && (come = read_line(path, point, sum, least)) <= 0;) {
         if (sgt_stopped(m->stop)) rc = sgt_fail(err, SGT_ESTOPPED, "stopped");
         else if (come < 0 && sgt_now() > until)
@@ -128,12 +125,10 @@ static int wait_for(const sgt_meeting *m, uint32_t rank, sgt_point point, uint64
         if (pause < 50000000) pause *= 2;
         reopen_folder(m->work);
     }
-    free(path);
     return rc;
 }
 
-/* Announce a point with two numbers, wait for all ranks, and combine their numbers. */
-static int meet(sgt_meeting *m, sgt_point point, uint64_t *sum, uint64_t *least, sgt_error *err)
+int sgt_meet_with(sgt_meeting *m, sgt_point point, uint64_t *sum, uint64_t *least, sgt_error *err)
 {
     uint64_t all = 0, smallest = UINT64_MAX;
     int rc = write_line(m, point, *sum, *least, err);
@@ -156,12 +151,7 @@ int sgt_meeting_announce(sgt_meeting *m, sgt_point point, sgt_error *err)
 int sgt_meet(sgt_meeting *m, sgt_point point, sgt_error *err)
 {
     uint64_t sum = 0, least = 0;
-    return m ? meet(m, point, &sum, &least, err) : SGT_OK;
-}
-
-int sgt_meet_counts(sgt_meeting *m, uint64_t *sum, uint64_t *least, sgt_error *err)
-{
-    return meet(m, SGT_MEET_COUNTS, sum, least, err);
+    return m ? sgt_meet_with(m, point, &sum, &least, err) : SGT_OK;
 }
 
 /* ---- dividing the inputs ---- */

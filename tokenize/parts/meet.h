@@ -15,7 +15,7 @@
  *
  *     sgt_meeting *m;                       // `work`: .work of an OUT that this rank has joined
  *     if (sgt_meeting_open(&m, work, ranks, stop, &err) < 0) ...;
- *     sgt_share s = {.index = rank, .count = ranks, .meeting = m};
+ *     sgt_share s = {.index = rank, .count = ranks};
  *     for (i = sgt_share_first(&s, n, s.index); i < sgt_share_first(&s, n, s.index + 1); i++)
  *         ...;                              // our share of n things
  *     rc = sgt_meet(m, SGT_MEET_PLAN, &err); // now all ranks have done theirs
@@ -36,12 +36,7 @@
 
 typedef struct sgt_meeting sgt_meeting;
 
-typedef enum sgt_point {
-    SGT_MEET_COUNTS,
-    SGT_MEET_FOUND,
-    SGT_MEET_PLAN,
-    SGT_MEET_DONE
-} sgt_point;
+typedef enum sgt_point { SGT_MEET_COUNTS, SGT_MEET_FOUND, SGT_MEET_PLAN, SGT_MEET_DONE } sgt_point;
 
 /* Make this rank's file in `work`. Fail if another process has this rank's number. */
 int sgt_meeting_open(sgt_meeting **out, const char *work, const sgt_ranks *r, const sgt_stop *stop,
@@ -53,9 +48,9 @@ int sgt_meeting_announce(sgt_meeting *m, sgt_point point, sgt_error *err);
 /* Announce a point, and wait until all ranks have come to it. What other ranks wrote before it can
  * then be read. m NULL: return at once. */
 int sgt_meet(sgt_meeting *m, sgt_point point, sgt_error *err);
-/* Meet at SGT_MEET_COUNTS. *sum: a number of this rank, replaced by the sum over all ranks. *least:
+/* Meet and exchange numbers. *sum: a number of this rank, replaced by the sum over all ranks. *least:
  * another one, replaced by the smallest. */
-int sgt_meet_counts(sgt_meeting *m, uint64_t *sum, uint64_t *least, sgt_error *err);
+int sgt_meet_with(sgt_meeting *m, sgt_point point, uint64_t *sum, uint64_t *least, sgt_error *err);
 
 /* ---- shares ---- */
 
@@ -67,8 +62,7 @@ int sgt_meet_counts(sgt_meeting *m, uint64_t *sum, uint64_t *least, sgt_error *e
 
 typedef struct sgt_share {
     uint32_t index, count; /* index >= count: an empty share */
-    uint32_t ranks;       /* number of ranks with the shares; more than `count` if some are empty */
-    sgt_meeting *meeting; /* of those ranks; NULL: this process makes all shares */
+    uint32_t ranks; /* number of ranks with the shares; more than `count` if some are empty */
     /* half of the free memory of the machine, in bytes; 0: the ranks run on several machines */
     uint64_t memory;
 } sgt_share;

@@ -8,6 +8,7 @@
 #include "tokenize/parts/parts.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -20,276 +21,17 @@
 #include "loader/base/memory.h"
 #include "loader/base/json.h"
 #include "loader/shards/shard.h"
+#include "tokenize/out/made.h"
 #include "tokenize/out/out.h"
 #include "tokenize/out/writer.h"
 #include "tokenize/parts/dedup.h"
-#include "tokenize/out/made.h"
 #include "tokenize/parts/meet.h"
 #include "tokenize/parts/order.h"
 #include "tokenize/pipeline.h"
 #include "tokenize/vocab/vocab.h"
 
+#define SOURCES_BUFFER ((size_t)1 << 16)  /* bytes of sources.jsonl that are written at once */
 #define REPORT_TOKENS ((uint64_t)1 << 20) /* tokens of the second pass between two reports */
-
-/* ==== joining ==== */
-
-typedef struct join_request {
-    const sgt_out *out; /* OUT, which this rank has joined */
-    const sgt_corpus *corpus;
-    const sgt_vocab *vocab;
-    const sgt_cut *cuts; /* (ranks + 1): what each rank has read */
-    uint32_t ranks;
-    sgt_made *const *parts; /* (count): of the ranks that have read something, in order */
-    size_t count;
-    uint64_t shard_tokens;
-    int force; /* 1: make a damaged shard in OUT again */
-    const sgt_stop *stop;
-    /* called with the number of tokens that have been written since the last call */
-    void (*advance)(void *ctx, uint64_t tokens);
-    void *ctx;
-} join_request;
-
-/* ---- shards ---- */
-
-/* A position in the order: the next token to write. */
-typedef struct reader {
-    sgt_order *order;
-    uint64_t at; /* index of that token among all tokens of the split */
-    /* tokens of the current document; how many of them are written. Equal: no document is
-     * current */
-    uint64_t tokens, begun;
-    int known; /* 1: `order` is positioned at token `at` */
-} reader;
-
-/* Look for shard k in OUT. Return 1 if it exists, described in *s; 0 if not; or a negative
- * SGT_E*. */
-static int find_shard(const join_request *j, int split, uint64_t k, uint64_t tokens,
-                      sgt_manifest_shard *s, sgt_error *err)
-{
-    char index[64];
-    struct stat st;
-    sgt_shard_header h;
-    *s = (sgt_manifest_shard){0};
-    sgt_writer_name(s->file, sgt_split_names[split], k, "bin");
-    sgt_writer_name(index, sgt_split_names[split], k, "idx");
-    snprintf(s->split, sizeof s->split, "%s", sgt_split_names[split]);
-    char *bin = sgt_join(j->out->path, s->file), *idx = sgt_join(j->out->path, index);
-    int rc = bin && idx ? 0 : sgt_fail_memory(err, j->out->path);
-    if (!rc && lstat(bin, &st) == 0 && lstat(idx, &st) == 0) {
-        int fd = sgt_shard_open(&h, bin, 0, err);
-        rc = fd < 0 ? fd : 1;
-        if (fd >= 0) close(fd);
-        if (rc == 1 && h.tokens != tokens)
-            rc = sgt_fail(err, SGT_EFORMAT,
-                          "%s: %" PRIu64 " tokens, expected %" PRIu64 " (--force starts over)", bin,
-                          h.tokens, tokens);
-        s->tokens = tokens;
-        s->xxh3 = h.xxh3;
-        s->documents = (uint64_t)st.st_size / 8;
-    }
-    free(bin);
-    free(idx);
-    return rc;
-}
-
-static int next_document(reader *r, sgt_error *err)
-{
-    int rc;
-    r->begun = 0;
-    rc = r->known ? sgt_order_next(r->order, &r->tokens, err)
-                  : sgt_order_seek(r->order, r->at, &r->tokens, &r->begun, err);
-    r->known = 1;
-    return rc == 1 ? sgt_fail(err, SGT_EFORMAT,
-                              "the parts end before their %" PRIu64 " tokens (--force starts over)",
-                              sgt_order_tokens(r->order))
-                   : rc;
-}
-
-/* Write the next `tokens` tokens of the order as shard k. */
-static int make_shard(const join_request *j, int split, uint64_t k, uint64_t tokens, reader *r,
-                      sgt_manifest_shard *s, sgt_error *err)
-{
-    sgt_writer *w;
-    sgt_writer_options o = {j->out->work, sgt_split_names[split], j->shard_tokens, j->vocab};
-    int rc = sgt_writer_open(&w, &o, k, 0, 0, err);
-    if (rc < 0) return rc;
-    while (!rc && sgt_writer_tokens(w) < tokens) {
-        const uint16_t *ids;
-        if (sgt_stopped(j->stop)) rc = sgt_fail(err, SGT_ESTOPPED, "stopped");
-        if (!rc && r->begun == r->tokens) rc = next_document(r, err);
-        uint64_t n = tokens - sgt_writer_tokens(w);
-        if (n > r->tokens - r->begun) n = r->tokens - r->begun;
-        if (n > SGT_MADE_WINDOW) n = SGT_MADE_WINDOW;
-        if (!rc) rc = sgt_order_ids(r->order, r->begun, (size_t)n, &ids, err);
-        if (!rc && r->begun == 0) rc = sgt_writer_document(w, err);
-        if (!rc) rc = sgt_writer_append(w, ids, (size_t)n, err);
-        r->begun += n;
-        r->at += n;
-        j->advance(j->ctx, n);
-    }
-    if (!rc) rc = sgt_writer_finish(w, s, err);
-    if (!rc) rc = sgt_out_move_shard(j->out, s, err);
-    sgt_writer_close(w);
-    return rc;
-}
-
-/* Make the shards of a split from the documents of `order`: run number `share` of `shares` consecutive
- * runs of them. Add them to m->shards, and their tokens and documents to the totals. */
-static int join_shards(const join_request *j, int split, sgt_order *order, uint32_t share,
-                       uint32_t shares, sgt_manifest *m, sgt_error *err)
-{
-    uint64_t all = sgt_order_tokens(order), count = (all + j->shard_tokens - 1) / j->shard_tokens;
-    reader r = {.order = order};
-    if (count > SGT_WRITER_SHARDS)
-        return sgt_fail(err, SGT_EUSAGE, "more than %d shards (take more --shard-tokens)",
-                        SGT_WRITER_SHARDS);
-    sgt_manifest_shard *more = reallocarray(m->shards, m->count + (size_t)count + 1, sizeof *more);
-    if (!more) return sgt_fail_memory(err, j->out->path);
-    m->shards = more;
-    uint64_t first = count * share / shares, last = count * (share + 1) / shares;
-    for (uint64_t k = first; k < last; k++) {
-        uint64_t from = k * j->shard_tokens,
-                 tokens = all - from < j->shard_tokens ? all - from : j->shard_tokens;
-        sgt_manifest_shard *s = &m->shards[m->count];
-        int rc = find_shard(j, split, k, tokens, s, err);
-        if (rc == 0 || (rc < 0 && j->force)) {
-            if (r.at != from) r = (reader){.order = order, .at = from};
-            rc = make_shard(j, split, k, tokens, &r, s, err);
-        } else if (rc == 1) j->advance(j->ctx, tokens);
-        if (rc < 0) return rc;
-        m->count++;
-        m->tokens += tokens;
-        m->documents += s->documents;
-    }
-    return SGT_OK;
-}
-
-/* ---- sources.jsonl: lines are copied, but for those of a file that several ranks have read ---- */
-
-typedef struct sources {
-    const join_request *j;
-    FILE *to;
-    sgt_corpus_counts counts; /* so far, of a file that is cut between ranks */
-} sources;
-
-static int add_source(sgt_corpus_counts *c, const char *line, size_t n, const char *path,
-                      sgt_error *err)
-{
-    json_int_t mtime, documents, bytes, tokens;
-    const char *hash;
-    json_t *o = json_loadb(line, n, JSON_ALLOW_NUL, NULL);
-    const int bad =
-        !o || json_unpack(o, "{s:I, s:I, s:I, s:I, s:s}", "mtime", &mtime, "documents", &documents,
-                          "bytes", &bytes, "tokens", &tokens, "xxh3", &hash) < 0;
-    /* only Parquet is cut, and its hash is a sum */
-    if (!bad) c->hash += strtoull(hash, NULL, 16);
-    json_decref(o);
-    if (bad) return sgt_fail(err, SGT_EFORMAT, "%s: a line is damaged (--force starts over)", path);
-    c->mtime = mtime;
-    c->documents += (uint64_t)documents;
-    c->bytes += (uint64_t)bytes;
-    c->tokens += (uint64_t)tokens;
-    return SGT_OK;
-}
-
-/* Write the line of a file that was cut. */
-static int write_source(sources *s, size_t file, const char *path, sgt_error *err)
-{
-    const sgt_corpus *c = s->j->corpus;
-    char *line = sgt_corpus_source(c, file, c->files[file].size, &s->counts);
-    if (!line) return sgt_fail_memory(err, path);
-    const int rc = fputs(line, s->to) < 0 ? sgt_fail_errno(err, "%s", path) : SGT_OK;
-    free(line);
-    s->counts = (sgt_corpus_counts){0};
-    return rc;
-}
-
-/* Append the lines of rank `rank`, which are in the file at `path`. Ranks come in order. */
-static int append_sources(sources *s, uint32_t rank, const char *path, sgt_error *err)
-{
-    const sgt_cut from = s->j->cuts[rank], to = s->j->cuts[rank + 1];
-    size_t file = from.file, room = 0;
-    char *line = NULL;
-    FILE *f = NULL;
-    int rc = sgt_file_lines(&f, path, err);
-    for (ssize_t n; !rc && (n = getline(&line, &room, f)) > 0;) {
-        const int begins = !(file == from.file && from.row), ends = file != to.file;
-        const int whole = sgt_corpus_is_document(line) || (begins && ends);
-        if (whole && fwrite(line, 1, (size_t)n, s->to) < (size_t)n)
-            rc = sgt_fail_errno(err, "%s", path);
-        if (!whole) rc = add_source(&s->counts, line, (size_t)n, path, err);
-        if (!rc && !whole && ends) rc = write_source(s, file, path, err);
-        file += !sgt_corpus_is_document(line);
-    }
-    /* getline also returns -1 if memory runs out, without an error of the stream */
-    if (!rc && !feof(f)) rc = sgt_fail_errno(err, "%s", path);
-    if (f) fclose(f);
-    free(line);
-    return rc;
-}
-
-/* Write sources.jsonl in OUT/.work from those of the parts. A file that several ranks have read gets
- * one line, with the sums of its counts. */
-static int join_sources(const join_request *j, sgt_error *err)
-{
-    char *path = sgt_join(j->out->work, "sources.jsonl");
-    FILE *f = path ? sgt_file_stream(path, 0) : NULL;
-    int rc = f      ? SGT_OK
-             : path ? sgt_fail_errno(err, "%s", path)
-                    : sgt_fail_memory(err, j->out->path);
-    sources all = {.j = j, .to = f};
-    size_t part = 0;
-    for (uint32_t i = 0; i < j->ranks && !rc; i++) {
-        if (!sgt_divide_any(j->cuts, i)) continue;
-        char *of_part = sgt_join(sgt_made_path(j->parts[part++]), "sources.jsonl");
-        rc = of_part ? append_sources(&all, i, of_part, err) : sgt_fail_memory(err, j->out->path);
-        free(of_part);
-    }
-    if (!rc && (fflush(f) != 0 || ferror(f) || fsync(fileno(f)) < 0))
-        rc = sgt_fail_errno(err, "%s: cannot flush to disk", path);
-    if (f) fclose(f);
-    free(path);
-    return rc;
-}
-
-/* ---- counts ---- */
-
-/* Join the first places of ill-formed UTF-8 of all parts. */
-static int join_invalid(const join_request *j, sgt_manifest *m, sgt_error *err)
-{
-    json_t *all = json_array(), *place;
-    size_t k;
-    int bad = 0; /* out of memory */
-    for (size_t i = 0; i < j->count; i++) {
-        const char *text = sgt_made_manifest(j->parts[i])->invalid;
-        json_t *some = json_loads(text ? text : "[]", 0, NULL);
-        bad |= !some;
-        json_array_foreach(some, k, place) if (json_array_size(all) < SGT_INVALID_LISTED) bad |=
-            json_array_append(all, place);
-        json_decref(some);
-    }
-    m->invalid = all && !bad ? sgt_json_dumps(all, JSON_COMPACT) : NULL;
-    json_decref(all);
-    return m->invalid ? SGT_OK : sgt_fail_memory(err, j->out->path);
-}
-
-/* Set what the parts' manifests count in *m, except shards, tokens and documents. */
-static int join_counts(const join_request *j, sgt_manifest *m, sgt_error *err)
-{
-    for (size_t i = 0; i < j->count; i++) {
-        const sgt_manifest *part = sgt_made_manifest(j->parts[i]);
-        m->bytes += part->bytes;
-        m->invalid_utf8 += part->invalid_utf8;
-        m->bad_lines += part->bad_lines;
-        m->lone_surrogates += part->lone_surrogates;
-        m->eot_literals += part->eot_literals;
-    }
-    m->files = j->corpus->count;
-    m->skipped = j->corpus->skipped;
-    return join_invalid(j, m, err);
-}
-
-/* ==== ranks ==== */
 
 typedef struct parts {
     const sgt_tokenize_options *o;
@@ -317,10 +59,6 @@ int sgt_parts_wanted(const sgt_tokenize_options *o)
 
 /* ---- one progress bar for both passes, by the bytes that they read ---- */
 
-/* Return about how many tokens the second pass goes over, as a multiple of those of our part: it
- * seldom copies them. If ranks were started apart, another one is likely to make it. */
-static uint64_t times_again(const parts *p) { return p->ranks == 1 || p->meeting ? 1 : 0; }
-
 static void report(const parts *p, uint64_t second)
 {
     const uint64_t all = p->read_bytes ? p->read_bytes + 2 * second : 0;
@@ -334,9 +72,10 @@ static void first_pass(void *ctx, uint64_t done, uint64_t total, uint64_t tokens
     p->read = done;
     p->read_bytes = total;
     p->tokens = tokens;
-    report(p, total && done ? (uint64_t)((double)tokens / (double)done * (double)total *
-                                         (double)times_again(p))
-                            : 0);
+    /* The second pass goes over about as many tokens as our part has, because it seldom copies them.
+     * If ranks were started apart, another one is likely to make it. */
+    const int again = total && done && (p->ranks == 1 || p->meeting);
+    report(p, again ? (uint64_t)((double)tokens / (double)done * (double)total) : 0);
 }
 
 static void second_pass(void *ctx, uint64_t tokens)
@@ -378,35 +117,264 @@ static void begin_second(parts *p, uint32_t shares)
     report(p, p->second);
 }
 
+/* ---- shards ---- */
+
+/* A position in the order: the next token to write. */
+typedef struct reader {
+    sgt_order *order;
+    uint64_t at; /* index of that token among all tokens of the split */
+    /* tokens of the current document; how many of them are written. Equal: no document is
+     * current */
+    uint64_t tokens, begun;
+    int known; /* 1: `order` is positioned at token `at` */
+} reader;
+
+/* Look for shard k in OUT. Return 1 if it exists, described in *s; 0 if not; or a negative
+ * SGT_E*. */
+static int find_shard(const parts *p, int split, uint64_t k, uint64_t tokens, sgt_manifest_shard *s,
+                      sgt_error *err)
+{
+    char bin[SGT_PATH], idx[SGT_PATH], index[64];
+    struct stat st;
+    sgt_shard_header h;
+    *s = (sgt_manifest_shard){.tokens = tokens};
+    sgt_writer_name(s->file, sgt_split_names[split], k, "bin");
+    sgt_writer_name(index, sgt_split_names[split], k, "idx");
+    snprintf(s->split, sizeof s->split, "%s", sgt_split_names[split]);
+    if (lstat(sgt_path(bin, p->out.path, "%s", s->file), &st) < 0 ||
+        lstat(sgt_path(idx, p->out.path, "%s", index), &st) < 0)
+        return 0;
+    const int fd = sgt_shard_open(&h, bin, 0, err);
+    if (fd < 0) return fd;
+    close(fd);
+    if (h.tokens != tokens)
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: %" PRIu64 " tokens, expected %" PRIu64 " (--force starts over)", bin,
+                        h.tokens, tokens);
+    s->xxh3 = h.xxh3;
+    s->documents = (uint64_t)st.st_size / 8;
+    return 1;
+}
+
+static int next_document(reader *r, sgt_error *err)
+{
+    int rc;
+    r->begun = 0;
+    rc = r->known ? sgt_order_next(r->order, &r->tokens, err)
+                  : sgt_order_seek(r->order, r->at, &r->tokens, &r->begun, err);
+    r->known = 1;
+    return rc == 1 ? sgt_fail(err, SGT_EFORMAT,
+                              "the parts end before their %" PRIu64 " tokens (--force starts over)",
+                              sgt_order_tokens(r->order))
+                   : rc;
+}
+
+/* Write the next `tokens` tokens of the order as shard k. */
+static int make_shard(parts *p, int split, uint64_t k, uint64_t tokens, reader *r,
+                      sgt_manifest_shard *s, sgt_error *err)
+{
+    sgt_writer *w;
+    const sgt_writer_options o = {p->out.work, sgt_split_names[split],
+                                  sgt_pipeline_shard_tokens(p->o), p->vocab};
+    int rc = sgt_writer_open(&w, &o, k, 0, 0, err);
+    if (rc < 0) return rc;
+    while (!rc && sgt_writer_tokens(w) < tokens) {
+        const uint16_t *ids;
+        if (sgt_stopped(p->o->stop)) rc = sgt_fail(err, SGT_ESTOPPED, "stopped");
+        if (!rc && r->begun == r->tokens) rc = next_document(r, err);
+        uint64_t n = tokens - sgt_writer_tokens(w);
+        if (n > r->tokens - r->begun) n = r->tokens - r->begun;
+        if (n > SGT_MADE_WINDOW) n = SGT_MADE_WINDOW;
+        if (!rc) rc = sgt_order_ids(r->order, r->begun, (size_t)n, &ids, err);
+        if (!rc && r->begun == 0) rc = sgt_writer_document(w, err);
+        if (!rc) rc = sgt_writer_append(w, ids, (size_t)n, err);
+        r->begun += n;
+        r->at += n;
+        second_pass(p, n);
+    }
+    if (!rc) rc = sgt_writer_finish(w, s, err);
+    if (!rc) rc = sgt_out_move_shard(&p->out, s, err);
+    sgt_writer_close(w);
+    return rc;
+}
+
+/* Make the shards of a split from the documents of `order`: run number `share` of `shares` consecutive
+ * runs of them. Add them to m->shards, and their tokens and documents to the totals. */
+static int make_run(parts *p, int split, sgt_order *order, uint32_t share, uint32_t shares,
+                    sgt_manifest *m, sgt_error *err)
+{
+    const uint64_t size = sgt_pipeline_shard_tokens(p->o), all = sgt_order_tokens(order);
+    const uint64_t count = (all + size - 1) / size;
+    reader r = {.order = order};
+    if (count > SGT_WRITER_SHARDS)
+        return sgt_fail(err, SGT_EUSAGE, "more than %d shards (take more --shard-tokens)",
+                        SGT_WRITER_SHARDS);
+    sgt_manifest_shard *more = reallocarray(m->shards, m->count + (size_t)count + 1, sizeof *more);
+    if (!more) return sgt_fail_memory(err, p->out.path);
+    m->shards = more;
+    for (uint64_t k = count * share / shares; k < count * (share + 1) / shares; k++) {
+        const uint64_t from = k * size, tokens = all - from < size ? all - from : size;
+        sgt_manifest_shard *s = &m->shards[m->count];
+        int rc = find_shard(p, split, k, tokens, s, err);
+        if (rc == 0 || (rc < 0 && p->o->force)) {
+            if (r.at != from) r = (reader){.order = order, .at = from};
+            rc = make_shard(p, split, k, tokens, &r, s, err);
+        } else if (rc == 1) second_pass(p, tokens);
+        if (rc < 0) return rc;
+        m->count++;
+        m->tokens += tokens;
+        m->documents += s->documents;
+    }
+    return SGT_OK;
+}
+
+/* Make share `share` of `shares` of the shards. */
+static int make_shards(parts *p, uint32_t share, uint32_t shares, sgt_manifest *m, sgt_error *err)
+{
+    int rc = SGT_OK;
+    for (int split = 0; split < SGT_SPLITS && !rc; split++) {
+        const sgt_order_request r = order_of(p, split);
+        sgt_order *order;
+        if ((rc = sgt_order_open(&order, &r, err)) < 0) break;
+        rc = make_run(p, split, order, share, shares, m, err);
+        sgt_order_close(order);
+    }
+    return rc;
+}
+
+/* ---- sources.jsonl: lines are copied, but for those of a file that several ranks have read ---- */
+
+static int add_source(sgt_corpus_counts *c, const char *line, size_t n, const char *path,
+                      sgt_error *err)
+{
+    json_int_t mtime, documents, bytes, tokens;
+    const char *hash;
+    json_t *o = json_loadb(line, n, JSON_ALLOW_NUL, NULL);
+    const int bad =
+        !o || json_unpack(o, "{s:I, s:I, s:I, s:I, s:s}", "mtime", &mtime, "documents", &documents,
+                          "bytes", &bytes, "tokens", &tokens, "xxh3", &hash) < 0;
+    /* only Parquet is cut, and its hash is a sum */
+    if (!bad) c->hash += strtoull(hash, NULL, 16);
+    json_decref(o);
+    if (bad) return sgt_fail(err, SGT_EFORMAT, "%s: a line is damaged (--force starts over)", path);
+    c->mtime = mtime;
+    c->documents += (uint64_t)documents;
+    c->bytes += (uint64_t)bytes;
+    c->tokens += (uint64_t)tokens;
+    return SGT_OK;
+}
+
+/* Write the line of a file that was cut. */
+static int put_source(const parts *p, size_t file, const sgt_corpus_counts *counts, sgt_sink *to,
+                      sgt_error *err)
+{
+    char *line = sgt_corpus_source(p->corpus, file, p->corpus->files[file].size, counts);
+    if (!line) return sgt_fail_memory(err, to->path);
+    const int rc = sgt_sink_put(to, line, strlen(line), err);
+    free(line);
+    return rc;
+}
+
+/* Append the lines of rank `rank`, which are in the file at `path`. Ranks come in order. *counts
+ * has the sums, so far, of a file that is cut between ranks. */
+static int append_sources(const parts *p, uint32_t rank, const char *path,
+                          sgt_corpus_counts *counts, sgt_sink *to, sgt_error *err)
+{
+    const sgt_cut from = p->cuts[rank], end = p->cuts[rank + 1];
+    size_t file = from.file, room = 0;
+    char *line = NULL;
+    FILE *f = NULL;
+    int rc = sgt_file_lines(&f, path, err);
+    for (ssize_t n; !rc && (n = getline(&line, &room, f)) > 0;) {
+        const int document = sgt_corpus_is_document(line);
+        const int begins = !(file == from.file && from.row), ends = file != end.file;
+        if (document || (begins && ends)) rc = sgt_sink_put(to, line, (size_t)n, err);
+        else if ((rc = add_source(counts, line, (size_t)n, path, err)) == 0 && ends) {
+            rc = put_source(p, file, counts, to, err);
+            *counts = (sgt_corpus_counts){0};
+        }
+        file += !document;
+    }
+    /* getline also returns -1 if memory runs out, without an error of the stream */
+    if (!rc && !feof(f)) rc = sgt_fail_errno(err, "%s", path);
+    if (f) fclose(f);
+    free(line);
+    return rc;
+}
+
+/* Write sources.jsonl in OUT/.work from those of the parts. A file that several ranks have read gets
+ * one line, with the sums of its counts. */
+static int join_sources(const parts *p, sgt_error *err)
+{
+    char path[SGT_PATH];
+    sgt_corpus_counts counts = {0};
+    sgt_sink to = {.fd = -1, .size = SOURCES_BUFFER};
+    size_t part = 0;
+    int rc = sgt_sink_open(&to, p->out.work, "sources.jsonl", O_CREAT | O_TRUNC, err);
+    for (uint32_t i = 0; i < p->ranks && !rc; i++) {
+        if (!sgt_divide_any(p->cuts, i)) continue;
+        sgt_path(path, sgt_made_path(p->sets[part++]), "sources.jsonl");
+        rc = append_sources(p, i, path, &counts, &to, err);
+    }
+    if (!rc) rc = sgt_sink_sync(&to, err);
+    sgt_sink_free(&to);
+    return rc;
+}
+
+/* ---- counts ---- */
+
+/* Set what the parts' manifests count in *m, except shards, tokens and documents; and the first
+ * places of ill-formed UTF-8 of all parts. */
+static int join_counts(const parts *p, sgt_manifest *m, sgt_error *err)
+{
+    json_t *all = json_array(), *place;
+    size_t k;
+    int bad = 0; /* out of memory */
+    m->files = p->corpus->count;
+    m->skipped = p->corpus->skipped;
+    for (size_t i = 0; i < p->count; i++) {
+        const sgt_manifest *part = sgt_made_manifest(p->sets[i]);
+        m->bytes += part->bytes;
+        m->invalid_utf8 += part->invalid_utf8;
+        m->bad_lines += part->bad_lines;
+        m->lone_surrogates += part->lone_surrogates;
+        m->eot_literals += part->eot_literals;
+        json_t *some = json_loads(part->invalid ? part->invalid : "[]", 0, NULL);
+        bad |= !some;
+        json_array_foreach(some, k, place) if (json_array_size(all) < SGT_INVALID_LISTED) bad |=
+            json_array_append(all, place);
+        json_decref(some);
+    }
+    m->invalid = all && !bad ? sgt_json_dumps(all, JSON_COMPACT) : NULL;
+    json_decref(all);
+    return m->invalid ? SGT_OK : sgt_fail_memory(err, p->out.path);
+}
+
 /* ---- this rank's part ---- */
 
-static char *part_path(const parts *p, uint32_t rank)
+/* Write the path of a rank's part, and return it. */
+static char *part_path(char path[SGT_PATH], const parts *p, uint32_t rank)
 {
     char name[32];
     sgt_out_part_name(name, rank);
-    return sgt_join(p->out.work, name);
+    return sgt_path(path, p->out.work, "%s", name);
 }
 
 static int make_part(parts *p, const char *options, sgt_tokenize_result *result, sgt_error *err)
 {
+    char path[SGT_PATH];
     sgt_corpus mine;
     sgt_tokenize_options o = *p->o;
-    char *path;
     int rc;
     if (!sgt_divide_any(p->cuts, p->rank)) return SGT_OK;
     if ((rc = sgt_divide_take(&mine, p->corpus, p->cuts, p->rank, err)) < 0) return rc;
     mine.skipped = 0; /* files skipped are counted for OUT as a whole */
-    if (!(path = part_path(p, p->rank))) {
-        free(mine.files);
-        return sgt_fail_memory(err, p->o->out);
-    }
-    o.out = path;
+    o.out = part_path(path, p, p->rank);
     o.force = o.force ? SGT_OUT_DIFFERENT : SGT_OUT_KEEP;
     o.progress = first_pass;
     o.progress_ctx = p;
     p->read_bytes = mine.bytes; /* set even if the part is complete already */
     rc = sgt_pipeline_make(&o, &mine, p->vocab, options, result, err);
-    free(path);
     free(mine.files);
     return rc;
 }
@@ -416,12 +384,10 @@ static int make_part(parts *p, const char *options, sgt_tokenize_result *result,
 static int is_whole(const parts *p, uint32_t rank, sgt_error *err)
 {
     struct stat st;
-    char *part = part_path(p, rank), *path = part ? sgt_join(part, "manifest.json") : NULL;
-    int rc = path ? 1 : sgt_fail_memory(err, p->o->out);
-    if (path && stat(path, &st) < 0) rc = errno == ENOENT ? 0 : sgt_fail_errno(err, "%s", path);
-    free(path);
-    free(part);
-    return rc;
+    char part[SGT_PATH], path[SGT_PATH];
+    sgt_path(path, part_path(part, p, rank), "manifest.json");
+    if (stat(path, &st) == 0) return 1;
+    return errno == ENOENT ? 0 : sgt_fail_errno(err, "%s", path);
 }
 
 /* Count the parts of other ranks that are not complete yet. */
@@ -441,38 +407,34 @@ static int count_missing(const parts *p, uint32_t *missing, sgt_error *err)
 /* Check that the parts, which ranks may have made at other times, are all of these inputs. */
 static int check_inputs(const parts *p, sgt_error *err)
 {
+    char part[SGT_PATH];
     int rc = SGT_OK;
     for (uint32_t i = 0; i < p->ranks && !rc; i++) {
         sgt_corpus files;
-        if (!sgt_divide_any(p->cuts, i)) continue;
-        char *part = part_path(p, i);
-        if (!part) return sgt_fail_memory(err, p->o->out);
         const sgt_out_request r = {.path = p->o->out,
                                    .corpus = &files,
                                    .notice = p->o->notice,
                                    .stop = p->o->stop,
                                    .field = p->o->field};
-        if ((rc = sgt_divide_take(&files, p->corpus, p->cuts, i, err)) == 0) {
-            rc = sgt_out_compare_inputs(&r, part, err);
-            free(files.files);
-        }
-        free(part);
+        if (!sgt_divide_any(p->cuts, i)) continue;
+        if ((rc = sgt_divide_take(&files, p->corpus, p->cuts, i, err)) < 0) break;
+        rc = sgt_out_compare_inputs(&r, part_path(part, p, i), err);
+        free(files.files);
     }
     return rc;
 }
 
 static int open_sets(parts *p, sgt_error *err)
 {
+    char path[SGT_PATH];
     int rc = SGT_OK;
     if (p->sets) return SGT_OK;
     p->sets = calloc(p->ranks, sizeof(sgt_made *));
     if (!p->sets) return sgt_fail_memory(err, p->o->out);
     for (uint32_t i = 0; i < p->ranks && !rc; i++) {
         if (!sgt_divide_any(p->cuts, i)) continue;
-        char *path = part_path(p, i);
-        rc = path ? sgt_made_open(&p->sets[p->count], path, err) : sgt_fail_memory(err, p->o->out);
+        rc = sgt_made_open(&p->sets[p->count], part_path(path, p, i), err);
         p->count += !rc;
-        free(path);
     }
     return rc;
 }
@@ -514,37 +476,6 @@ static int prepare(parts *p, sgt_error *err)
     return rc ? rc : sgt_meet(p->meeting, SGT_MEET_PLAN, err);
 }
 
-static join_request join_of(parts *p)
-{
-    return (join_request){.out = &p->out,
-                          .corpus = p->corpus,
-                          .vocab = p->vocab,
-                          .cuts = p->cuts,
-                          .ranks = p->ranks,
-                          .parts = p->sets,
-                          .count = p->count,
-                          .shard_tokens = sgt_pipeline_shard_tokens(p->o),
-                          .force = p->o->force,
-                          .stop = p->o->stop,
-                          .advance = second_pass,
-                          .ctx = p};
-}
-
-/* Make share `share` of `shares` of the shards. */
-static int make_shards(parts *p, uint32_t share, uint32_t shares, sgt_manifest *m, sgt_error *err)
-{
-    const join_request j = join_of(p);
-    int rc = SGT_OK;
-    for (int split = 0; split < SGT_SPLITS && !rc; split++) {
-        const sgt_order_request r = order_of(p, split);
-        sgt_order *order;
-        if ((rc = sgt_order_open(&order, &r, err)) < 0) break;
-        rc = join_shards(&j, split, order, share, shares, m, err);
-        sgt_order_close(order);
-    }
-    return rc;
-}
-
 /* Make the manifest of OUT and all that it lists, as far as that is not there yet. */
 static int join_parts(parts *p, sgt_manifest *m, sgt_error *err)
 {
@@ -556,8 +487,7 @@ static int join_parts(parts *p, sgt_manifest *m, sgt_error *err)
     }
     if (!rc) rc = make_shards(p, 0, 1, m, err);
     if (p->dedup) m->duplicates = sgt_dedup_count(p->dedup);
-    const join_request j = join_of(p);
-    if (!rc && (rc = join_sources(&j, err)) == 0) rc = join_counts(&j, m, err);
+    if (!rc && (rc = join_sources(p, err)) == 0) rc = join_counts(p, m, err);
     return rc ? rc : sgt_pipeline_check(m, p->corpus, p->o, err);
 }
 
@@ -608,11 +538,10 @@ static int meet_counts(parts *p, sgt_tokenize_result *result, sgt_error *err)
     sgt_memory m;
     sgt_memory_look(&m, NULL);
     uint64_t memory = r->here == r->size ? m.available / 2 : 0;
-    int rc = sgt_meet_counts(p->meeting, &result->bytes_read, &memory, err);
+    int rc = sgt_meet_with(p->meeting, SGT_MEET_COUNTS, &result->bytes_read, &memory, err);
     p->share = (sgt_share){.index = p->rank,
                            .count = p->ranks < SGT_SHARE_MOST ? p->ranks : SGT_SHARE_MOST,
                            .ranks = p->ranks,
-                           .meeting = p->meeting,
                            .memory = memory};
     return rc;
 }
@@ -656,10 +585,6 @@ static int check(const parts *p, sgt_error *err)
     if (p->ranks > SGT_OUT_PARTS)
         return sgt_fail(err, SGT_EUSAGE, "ranks: %" PRIu32 " are more than %d", p->ranks,
                         SGT_OUT_PARTS);
-    if (p->rank >= p->ranks)
-        return sgt_fail(err, SGT_EUSAGE,
-                        "rank: %" PRIu32 " of %" PRIu32 ", expected less (they count from 0)",
-                        p->rank, p->ranks);
     if (p->corpus->stream && p->ranks > 1)
         return sgt_fail(
             err, SGT_EUSAGE,
