@@ -67,16 +67,6 @@ static int print_json(const report *r, const char *out, int replaced, sgt_error 
     return sgt_print_json(doc, JSON_REAL_PRECISION(9), err);
 }
 
-/* Write the page to its file. If the user did not choose the file, an error message also names
- * -o. */
-static int put_file(const char *out, const char *text, size_t bytes, sgt_error *err)
-{
-    sgt_error why;
-    if (o.out) return sgt_file_put(out, text, bytes, err);
-    int rc = sgt_file_put(out, text, bytes, &why);
-    return rc < 0 ? sgt_fail(err, rc, "%s (-o FILE puts the page elsewhere)", why.text) : SGT_OK;
-}
-
 /* Make the page in memory first, so that its file is complete or absent. */
 static int write_page(const report *r, const char *out, size_t *bytes, sgt_error *err)
 {
@@ -86,7 +76,8 @@ static int write_page(const report *r, const char *out, size_t *bytes, sgt_error
     report_put_page(page, r);
     int rc = (ferror(page) | fclose(page)) ? sgt_fail_memory(err, out) : SGT_OK;
     if (rc == SGT_OK && sgt_stopped(r->stop)) rc = sgt_fail(err, SGT_ESTOPPED, "interrupted");
-    if (rc == SGT_OK) rc = put_file(out, text, *bytes, err);
+    if (rc == SGT_OK && (rc = sgt_file_put(out, text, *bytes, err)) < 0 && !o.out)
+        rc = sgt_fail_hint(err, SGT_EFORMAT, "-o FILE puts the page elsewhere");
     free(text);
     return rc;
 }

@@ -8,6 +8,7 @@
 
 #include "loader/base/memory.h"
 #include "tokenize/vocab/vocab.h"
+#include "tools/cli/options.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/talk.h"
 #include "tools/eval/eval.h"
@@ -48,7 +49,9 @@ typedef struct questions {
     uint32_t positions; /* of the model */
     /* number of rows that were too long, so that the beginning of their context was cut off */
     size_t cut;
-    uint32_t longest; /* tokens of the longest row */
+    uint32_t longest;              /* tokens of the longest row */
+    size_t right, right_by_length; /* right answers, also by the mean loss of a token */
+    double loss;                   /* sum of the losses of the last words */
 } questions;
 
 /* ---- the file's questions ---- */
@@ -111,15 +114,10 @@ static int add_row(questions *s, const char *context, size_t c, const char *answ
  * it is neither, or not below `choices`. */
 static int read_label(uint32_t *label, const json_t *v, size_t choices)
 {
-    json_int_t n = -1;
     const char *text = json_string_value(v);
-    char *end;
-    if (json_is_integer(v)) n = json_integer_value(v);
-    if (text && *text >= '0' && *text <= '9') {
-        n = strtoll(text, &end, 10);
-        if (*end) n = -1;
-    }
-    if (n < 0 || (size_t)n >= choices) return 0;
+    uint64_t n = (uint64_t)json_integer_value(v); /* of a negative label, a large number */
+    if (!json_is_integer(v) && (!text || sgt_parse_count(text, &n) < 0)) return 0;
+    if (n >= choices) return 0;
     *label = (uint32_t)n;
     return 1;
 }
@@ -181,10 +179,8 @@ static int add_item(void *ctx, const json_t *o)
 /* Read all lines of the file, which must be of one kind. A row is a context (the end-of-text id, if
  * it is empty), then a space and an answer; only its last `positions` + 1 tokens are kept. Returns
  * SGT_EFORMAT, with file and line, if a line is wrong. */
-static int read_questions(questions *s, const char *path, uint32_t positions, const sgt_vocab *v,
-                          sgt_error *err)
+static int read_questions(questions *s, const char *path, const sgt_vocab *v, sgt_error *err)
 {
-    s->positions = positions;
     s->file = (sample_lines){.path = path, .vocab = v, .err = err};
     int rc = sample_lines_read(&s->file, MOST_BYTES, add_item, s);
     sample_lines_free(&s->file);
@@ -194,22 +190,7 @@ static int read_questions(questions *s, const char *path, uint32_t positions, co
     return rc;
 }
 
-static void free_questions(questions *s)
-{
-    free(s->file.tokens);
-    free(s->rows);
-    free(s->items);
-    *s = (questions){0};
-}
-
 /* ---- answers ---- */
-
-typedef struct answers {
-    questions items;
-    const char *path;
-    size_t right, right_by_length;
-    double loss; /* sum of the losses of the last words */
-} answers;
 
 /* Fill in row r of the batch: the tokens of `row`, then zeros. Only the tokens of its answer are
  * targets. If `row` is NULL, there are none. */
@@ -233,15 +214,14 @@ static void take_row(const eval_batch *x, size_t r, answer_row *row)
     }
 }
 
-static int run_rows(answers *a, eval_batch *x, const eval *e, sgt_error *err)
+static int run_rows(questions *s, eval_batch *x, const eval *e, sgt_error *err)
 {
-    questions *s = &a->items;
     int rc = SGT_OK;
     sgt_progress *p = sgt_progress_new("answers", SGT_PROGRESS_ITEMS, e->quiet);
     for (size_t at = 0; at < s->row_count && rc == SGT_OK; at += x->rows) {
         size_t n = s->row_count - at < x->rows ? s->row_count - at : x->rows;
         for (size_t r = 0; r < x->rows; r++) put_row(x, r, s, r < n ? &s->rows[at + r] : NULL);
-        if ((rc = eval_batch_run(x, e, a->path, s->kind == WORD, err)) < 0) break;
+        if ((rc = eval_batch_run(x, e, s->file.path, s->kind == WORD, err)) < 0) break;
         for (size_t r = 0; r < n; r++) take_row(x, r, &s->rows[at + r]);
         sgt_progress_update(p, at + n, s->row_count, 0, "");
     }
@@ -265,35 +245,31 @@ static uint32_t pick(const questions *s, const question *item, int by_length)
     return best;
 }
 
-static void count_right(answers *a)
+static void count_right(questions *s)
 {
-    const questions *s = &a->items;
     for (size_t i = 0; i < s->count; i++) {
         const question *item = &s->items[i];
         if (s->kind == CHOICE) {
-            a->right += pick(s, item, 0) == item->label;
-            a->right_by_length += pick(s, item, 1) == item->label;
+            s->right += pick(s, item, 0) == item->label;
+            s->right_by_length += pick(s, item, 1) == item->label;
         } else {
-            a->right += (size_t)s->rows[item->row].greedy;
-            a->loss += s->rows[item->row].loss;
+            s->right += (size_t)s->rows[item->row].greedy;
+            s->loss += s->rows[item->row].loss;
         }
     }
 }
 
-static double share(const answers *a, size_t right)
-{
-    return (double)right / (double)a->items.count;
-}
+static double share(const questions *s, size_t right) { return (double)right / (double)s->count; }
 
 /* Return the standard error of the share p of n independent answers that are right: sqrt(p (1 - p)
  * / (n - 1)). */
-static double doubt(const answers *a, size_t right)
+static double doubt(const questions *s, size_t right)
 {
-    double p = share(a, right), n = (double)a->items.count;
+    double p = share(s, right), n = (double)s->count;
     return n > 1 ? sqrt(p * (1 - p) / (n - 1)) : 0;
 }
 
-static double perplexity(const answers *a) { return exp(a->loss / (double)a->items.count); }
+static double perplexity(const questions *s) { return exp(s->loss / (double)s->count); }
 
 /* ---- results ---- */
 
@@ -311,71 +287,71 @@ static json_t *item_json(const questions *s, const question *item)
                      "tokens", (int)rows->asked, "losses", losses);
 }
 
-static json_t *to_json(const answers *a)
+static json_t *to_json(const questions *s)
 {
-    int choice = a->items.kind == CHOICE;
+    int choice = s->kind == CHOICE;
+    const char *path = s->file.path;
     json_t *items = json_array();
-    for (size_t i = 0; i < a->items.count; i++)
-        json_array_append_new(items, item_json(&a->items, &a->items.items[i]));
-    json_t *top =
-        json_pack("{s:o, s:s, s:I, s:f, s:f}", "file", sgt_json_text(a->path, strlen(a->path)),
-                  "kind", choice ? "endings" : "last word", "items", (json_int_t)a->items.count,
-                  "acc", share(a, a->right), "acc_stderr", doubt(a, a->right));
+    for (size_t i = 0; i < s->count; i++) json_array_append_new(items, item_json(s, &s->items[i]));
+    json_t *top = json_pack("{s:o, s:s, s:I, s:f, s:f}", "file", sgt_json_text(path, strlen(path)),
+                            "kind", choice ? "endings" : "last word", "items", (json_int_t)s->count,
+                            "acc", share(s, s->right), "acc_stderr", doubt(s, s->right));
     if (choice) {
-        json_object_set_new(top, "acc_norm", json_real(share(a, a->right_by_length)));
-        json_object_set_new(top, "acc_norm_stderr", json_real(doubt(a, a->right_by_length)));
+        json_object_set_new(top, "acc_norm", json_real(share(s, s->right_by_length)));
+        json_object_set_new(top, "acc_norm_stderr", json_real(doubt(s, s->right_by_length)));
     } else {
-        json_object_set_new(top, "perplexity", json_real(perplexity(a)));
+        json_object_set_new(top, "perplexity", json_real(perplexity(s)));
     }
     json_object_set_new(top, "answers", items);
     return top;
 }
 
-static void show_share(const answers *a, const char *name, size_t right)
+static void show_share(const questions *s, const char *name, size_t right)
 {
-    printf("  %-13s  %.4f +- %.4f  (%zu of %zu)\n", name, share(a, right), doubt(a, right), right,
-           a->items.count);
+    printf("  %-13s  %.4f +- %.4f  (%zu of %zu)\n", name, share(s, right), doubt(s, right), right,
+           s->count);
 }
 
-static void show(const answers *a, eval *e)
+static void show(const questions *s, eval *e)
 {
     char count[48];
-    int choice = a->items.kind == CHOICE;
+    int choice = s->kind == CHOICE;
     double guessed = 0;
-    for (size_t i = 0; i < a->items.count; i++) guessed += 1.0 / a->items.items[i].choices;
-    eval_show_name(e, a->path);
+    for (size_t i = 0; i < s->count; i++) guessed += 1.0 / s->items[i].choices;
+    eval_show_name(e, s->file.path);
     printf(": %s\n",
-           sgt_format_things(count, sizeof count, a->items.count, choice ? "question" : "last word",
+           sgt_format_things(count, sizeof count, s->count, choice ? "question" : "last word",
                              choice ? "questions" : "last words"));
-    show_share(a, "acc", a->right);
-    if (!choice) {
-        printf("  %-13s  %.4f\n", "perplexity", perplexity(a));
-        return;
+    show_share(s, "acc", s->right);
+    if (choice) {
+        show_share(s, "acc_norm", s->right_by_length);
+        printf("  %-13s  %.4f\n", "guessing", guessed / (double)s->count);
+    } else {
+        printf("  %-13s  %.4f\n", "perplexity", perplexity(s));
     }
-    show_share(a, "acc_norm", a->right_by_length);
-    printf("  %-13s  %.4f\n", "guessing", guessed / (double)a->items.count);
 }
 
 int eval_questions(eval *e, const char *path, sgt_error *err)
 {
-    answers a = {.path = path};
+    questions s = {.positions = e->model.shape.positions};
     eval_batch x = {0};
-    uint32_t positions = e->model.shape.positions;
-    int rc = read_questions(&a.items, path, positions, e->model.vocab, err);
-    if (rc == SGT_OK && a.items.cut)
+    int rc = read_questions(&s, path, e->model.vocab, err);
+    if (rc == SGT_OK && s.cut)
         sgt_say(&e->notice,
                 "%s: %zu of %zu contexts are cut at their beginning to the model's %u positions",
-                path, a.items.cut, a.items.row_count, positions);
+                path, s.cut, s.row_count, s.positions);
     if (rc == SGT_OK)
-        rc = eval_batch_open(&x, e, e->batch < a.items.row_count ? e->batch : a.items.row_count,
-                             a.items.longest - 1, err);
-    if (rc == SGT_OK) rc = run_rows(&a, &x, e, err);
+        rc = eval_batch_open(&x, e, e->batch < s.row_count ? e->batch : s.row_count, s.longest - 1,
+                             err);
+    if (rc == SGT_OK) rc = run_rows(&s, &x, e, err);
     eval_batch_close(&x);
     if (rc == SGT_OK) {
-        count_right(&a);
-        if (e->results) json_array_append_new(e->results, to_json(&a));
-        else if (!e->quiet) show(&a, e);
+        count_right(&s);
+        if (e->results) json_array_append_new(e->results, to_json(&s));
+        else if (!e->quiet) show(&s, e);
     }
-    free_questions(&a.items);
+    free(s.file.tokens);
+    free(s.rows);
+    free(s.items);
     return rc;
 }

@@ -1,6 +1,6 @@
-/* set.c: runs the model on one batch of rows, and computes the loss of a set of tokens. Windows follow one another without overlap. Each has T
- * inputs, and as T targets the tokens after these. At the end of each shard, tokens that fill no
- * window are left out. */
+/* set.c: runs the model on one batch of rows, and computes the loss of a set of tokens. Windows
+ * follow one another without overlap. Each has T inputs, and as T targets the tokens after these. At
+ * the end of each shard, tokens that fill no window are left out. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -142,15 +142,6 @@ static void put_targets(eval_batch *x, size_t windows)
     }
 }
 
-static void take_losses(set *s, const eval_batch *x, size_t windows)
-{
-    for (size_t i = 0; i < windows * x->seq; i++) {
-        s->loss += (double)x->losses[i];
-        sgt_text_loss_add(&s->text, s->text_bytes, x->targets[i], x->losses[i]);
-        s->tokens++;
-    }
-}
-
 static int run_set(set *s, eval_batch *x, const eval *e, sgt_error *err)
 {
     uint64_t all = s->info.windows_per_epoch;
@@ -162,8 +153,13 @@ static int run_set(set *s, eval_batch *x, const eval *e, sgt_error *err)
         rc = sgt_loader_batch(s->loader, cursor, k, x->tokens, err);
         if (rc == SGT_OK) put_targets(x, windows);
         if (rc == SGT_OK) rc = eval_batch_run(x, e, s->path, 0, err);
-        if (rc == SGT_OK) take_losses(s, x, windows);
-        if (rc == SGT_OK) sgt_progress_update(p, at + windows, all, 0, "");
+        if (rc < 0) break;
+        for (size_t i = 0; i < windows * x->seq; i++) {
+            s->loss += (double)x->losses[i];
+            sgt_text_loss_add(&s->text, s->text_bytes, x->targets[i], x->losses[i]);
+        }
+        s->tokens += windows * x->seq;
+        sgt_progress_update(p, at + windows, all, 0, "");
     }
     sgt_progress_end(p);
     sgt_cursor_close(cursor);
