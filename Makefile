@@ -54,7 +54,8 @@ flags = $(if $(filter loader/% tokenize/%,$(1)),-Wconversion) \
     $(if $(COVERAGE),$(if $(filter loader/% tokenize/% train/%,$(1)),\
         -O0 --coverage -fprofile-update=atomic)) \
     $(if $(filter kernels/%,$(1)),$(if $(DEBUG),,-O3)) \
-    $(if $(filter kernels/% train/% tests/kernels/% tests/train/% tools/sgt-bench.c,$(1)),-fopenmp) \
+    $(if $(filter kernels/% train/% tests/kernels/% tests/train/% tools/sgt-bench.c \
+        tools/inspect/verify.c,$(1)),-fopenmp) \
     $(if $(filter kernels/cuda/nvtx.c tests/kernels/cudnn/names.c,$(1)),$(CUDA_INCLUDE)) \
     $(if $(filter %/parquet_page.c,$(1)),$(LD_codecs:-l%=-DSGT_%)) \
     $(if $(filter %_avx2.c,$(1)),$(AVX2)) \

@@ -4,7 +4,6 @@
  * reported in a line. */
 #include <inttypes.h>
 #include <jansson.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,18 +16,12 @@
 #include "tools/cli/progress.h"
 #include "tools/inspect/inspect.h"
 
-#define MAX_THREADS 1024
-
 /* The verification of a set, which all threads share. */
 typedef struct work {
     inspect_set *set;
     const sgt_stop *stop;
     sgt_progress *bar;
-    uint64_t bytes;       /* read so far; atomic */
-    pthread_mutex_t lock; /* protects the fields below and the shards' damage */
-    size_t next;          /* index of the first shard that no thread has taken */
-    int rc;               /* first error that is not a shard's damage; *err has its message */
-    sgt_error err;
+    uint64_t bytes; /* read so far; atomic */
 } work;
 
 /* ---- one shard ---- */
@@ -109,51 +102,28 @@ static int verify_shard(work *w, const inspect_shard *d, sgt_error *err)
 
 /* ---- all shards ---- */
 
-/* Return a shard that no thread has taken yet; NULL if there is none, or after an error. */
-static inspect_shard *next_shard(work *w)
+/* Verify the shards in threads, each of which reads one shard at a time. Return the first error that
+ * is not a shard's damage; after it no thread begins another shard. */
+static int verify_shards(inspect_set *s, const inspect *o, sgt_error *err)
 {
-    inspect_shard *d = NULL;
-    pthread_mutex_lock(&w->lock);
-    while (!d && !w->rc && w->next < w->set->count) {
-        d = &w->set->shards[w->next++];
-        if (d->damage) d = NULL;
+    work w = {
+        .set = s, .stop = o->stop, .bar = sgt_progress_new("B", SGT_PROGRESS_BYTES, o->quiet)};
+    int rc = SGT_OK, threads = o->threads ? (int)o->threads : sgt_cpu_count();
+    if ((size_t)threads > s->count) threads = s->count ? (int)s->count : 1;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
+    for (size_t i = 0; i < s->count; i++) {
+        sgt_error why;
+        int skip, bad;
+#pragma omp critical
+        skip = rc < 0 || s->shards[i].damage;
+        bad = skip ? SGT_OK : verify_shard(&w, &s->shards[i], &why);
+#pragma omp critical
+        if (bad < 0 && (bad = inspect_keep_damage(s, &s->shards[i], bad, &why)) < 0 && !rc)
+            rc = sgt_fail(err, bad, "%s", why.text);
     }
-    pthread_mutex_unlock(&w->lock);
-    return d;
-}
-
-static void *verify_shards(void *arg)
-{
-    work *w = arg;
-    sgt_error err;
-    for (inspect_shard *d; (d = next_shard(w));) {
-        int rc = verify_shard(w, d, &err);
-        pthread_mutex_lock(&w->lock);
-        if (rc < 0 && (rc = inspect_keep_damage(w->set, d, rc, &err)) < 0 && !w->rc) {
-            w->rc = rc;
-            w->err = err;
-        }
-        pthread_mutex_unlock(&w->lock);
-    }
-    return NULL;
-}
-
-/* Verify the shards with this thread and others. If some cannot be started, there are fewer. */
-static int run_threads(work *w, const inspect *o, sgt_error *err)
-{
-    size_t threads = o->threads ? (size_t)o->threads : (size_t)sgt_cpu_count(), started = 0;
-    pthread_t ids[MAX_THREADS];
-    if (threads > w->set->count) threads = w->set->count;
-    if (threads > MAX_THREADS) threads = MAX_THREADS;
-    w->bar = sgt_progress_new("B", SGT_PROGRESS_BYTES, o->quiet);
-    while (started + 1 < threads && !pthread_create(&ids[started], NULL, verify_shards, w))
-        started++;
-    verify_shards(w);
-    for (size_t i = 0; i < started; i++) pthread_join(ids[i], NULL);
-    sgt_progress_update(w->bar, w->bytes, 2 * w->set->tokens, 0, NULL);
-    sgt_progress_end(w->bar);
-    if (w->rc < 0 && err) *err = w->err;
-    return w->rc;
+    sgt_progress_update(w.bar, w.bytes, 2 * s->tokens, 0, NULL);
+    sgt_progress_end(w.bar);
+    return rc;
 }
 
 /* ---- sources.jsonl ---- */
@@ -229,9 +199,6 @@ static int verify_sources(const inspect_set *s, const inspect *o, sgt_error *err
 
 int inspect_set_verify(inspect_set *s, const inspect *o, sgt_error *err)
 {
-    work w = {.set = s, .stop = o->stop};
-    pthread_mutex_init(&w.lock, NULL);
-    int rc = run_threads(&w, o, err);
-    pthread_mutex_destroy(&w.lock);
+    int rc = verify_shards(s, o, err);
     return rc < 0 || s->damaged || !s->manifest || o->split ? rc : verify_sources(s, o, err);
 }
