@@ -14,7 +14,7 @@ BUDGET = {
     "loader": 8414,
     "train": 13678,
     "kernels": 12186,
-    "tools": 16545,
+    "tools": 16463,
     "tests": 53205,
     "manuals": 2480,
     "pages": 1198,

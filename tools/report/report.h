@@ -58,6 +58,7 @@ typedef struct report_log {
 /* Mean, lowest and highest values over some consecutive steps. */
 typedef struct report_bin {
     report_row mean, low, high;
+    size_t n[REPORT_COLUMNS]; /* numbers in each column */
     double skipped; /* number of updates skipped in these steps */
 } report_bin;
 

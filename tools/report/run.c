@@ -1,6 +1,6 @@
 /* run.c: reads a run's folder in any state: one that continues, was killed or resumed, or filled
- * its disk. It keeps curves of a few hundred points, and computes the headline numbers and the
- * advice, in one pass over the rows of log.jsonl. */
+ * its disk. It reads log.jsonl once, keeps curves of a few hundred points, and computes the headline
+ * numbers and the advice. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -228,49 +228,42 @@ static void estimate_memory(report_run *r, const sgt_notice *notice)
 #define MOST_BINS 240 /* most points of a curve */
 #define MOST_DOTS 60  /* most points of a curve that has a dot at each point */
 
-typedef struct binner {
-    report_bins *bins;
-    double sum[REPORT_COLUMNS]; /* of the current bin */
-    size_t n[REPORT_COLUMNS];   /* numbers in `sum` */
-    uint64_t filled;            /* rows in the current bin */
-    double skipped;             /* updates skipped so far */
-} binner;
-
-static void start_bins(binner *b, report_bins *bins, size_t rows, size_t most)
+/* Add a row; *skipped: updates skipped so far. */
+static void add_to_bin(report_bin *bin, const report_row *row, double *skipped)
 {
-    *b = (binner){.bins = bins};
-    bins->steps = (rows + most - 1) / most;
-    bins->at = rows ? calloc((rows + bins->steps - 1) / bins->steps, sizeof *bins->at) : NULL;
-    if (rows && !bins->at) sgt_no_memory();
-}
-
-static void finish_bin(binner *b)
-{
-    if (!b->filled) return;
-    report_bin *bin = &b->bins->at[b->bins->count++];
-    for (size_t c = 0; c < REPORT_COLUMNS; c++) {
-        bin->mean.v[c] = b->n[c] ? b->sum[c] / (double)b->n[c] : (double)NAN;
-        if (!b->n[c]) bin->low.v[c] = bin->high.v[c] = (double)NAN;
-    }
-    *b = (binner){.bins = b->bins, .skipped = b->skipped};
-}
-
-static void add_to_bin(binner *b, const report_row *row)
-{
-    report_bin *bin = &b->bins->at[b->bins->count];
     for (size_t c = 0; c < REPORT_COLUMNS; c++) {
         double v = row->v[c];
         if (isnan(v)) continue;
-        if (!b->n[c] || v < bin->low.v[c]) bin->low.v[c] = v;
-        if (!b->n[c] || v > bin->high.v[c]) bin->high.v[c] = v;
-        b->sum[c] += v;
-        b->n[c]++;
+        if (!bin->n[c] || v < bin->low.v[c]) bin->low.v[c] = v;
+        if (!bin->n[c] || v > bin->high.v[c]) bin->high.v[c] = v;
+        bin->mean.v[c] += v; /* the sum, until all rows are there */
+        bin->n[c]++;
     }
-    if (row->v[REPORT_SKIPPED] > b->skipped) {
-        bin->skipped += row->v[REPORT_SKIPPED] - b->skipped;
-        b->skipped = row->v[REPORT_SKIPPED];
+    if (row->v[REPORT_SKIPPED] > *skipped) {
+        bin->skipped += row->v[REPORT_SKIPPED] - *skipped;
+        *skipped = row->v[REPORT_SKIPPED];
     }
-    if (++b->filled == b->bins->steps) finish_bin(b);
+}
+
+/* Put all rows, or those with a validation loss, into at most `most` bins. */
+static void make_bins(report_bins *b, const report_log *l, int evaluated, size_t most)
+{
+    const size_t rows = evaluated ? l->evaluated : l->count;
+    size_t done = 0;
+    double skipped = 0;
+    if (!rows) return;
+    b->steps = (rows + most - 1) / most;
+    b->count = (rows + b->steps - 1) / b->steps;
+    b->at = calloc(b->count, sizeof *b->at);
+    if (!b->at) sgt_no_memory();
+    for (size_t i = 0; i < l->count; i++)
+        if (!evaluated || is_evaluated(&l->rows[i]))
+            add_to_bin(&b->at[done++ / b->steps], &l->rows[i], &skipped);
+    for (report_bin *bin = b->at; bin < b->at + b->count; bin++)
+        for (size_t c = 0; c < REPORT_COLUMNS; c++) {
+            bin->mean.v[c] /= (double)bin->n[c]; /* 0 / 0 is NAN */
+            if (!bin->n[c]) bin->low.v[c] = bin->high.v[c] = (double)NAN;
+        }
 }
 
 /* ---- headline numbers ---- */
@@ -493,32 +486,27 @@ int report_run_sample(report_run *r, const sgt_stop *stop, sgt_error *err)
 
 /* ---- everything ---- */
 
-/* Compute the curves, numbers and advice from the rows of the log, in one pass. */
+/* Compute the numbers, advice and curves from the rows of the log. */
 static void digest_log(report_run *r)
 {
     report_log *l = &r->log;
-    binner bins, evaluations;
     totals t = {0};
     int judged = r->settings_known && !r->settings.overfit;
     double seconds = 0;
     r->steps = r->loss = r->val_loss = r->val_bits = r->best_val = r->best_step = r->tokens =
         r->mfu = r->skipped = r->peak = r->seconds = r->speed = r->wait = r->loss_noise = NAN;
     if (!l->count) return;
-    start_bins(&bins, &r->bins, l->count, MOST_BINS);
-    start_bins(&evaluations, &r->evaluations, l->evaluated, MOST_DOTS);
     if (judged) judge_rate(r);
     if (judged) start_diagnosis(&t, &r->settings);
     for (size_t i = 0; i < l->count; i++) {
         report_row *row = &l->rows[i];
         if (row->v[REPORT_MS] > 0) seconds += row->v[REPORT_MS] / 1e3;
         row->v[REPORT_SECONDS] = seconds;
-        add_to_bin(&bins, row);
-        if (is_evaluated(row)) add_to_bin(&evaluations, row);
         add_totals(r, &t, row);
         if (judged) diagnose(r, &t, row->v);
     }
-    finish_bin(&bins);
-    finish_bin(&evaluations);
+    make_bins(&r->bins, l, 0, MOST_BINS);
+    make_bins(&r->evaluations, l, 1, MOST_DOTS);
     finish_totals(r, &t);
     judge_whole(r, &t);
     free(l->rows); /* the rows of 10^6 steps take 100 MB, and there may be more runs */
