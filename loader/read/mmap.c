@@ -31,9 +31,6 @@
 #define LOOK_BATCHES 8 /* batches between two checks of what this thread has read from the disk */
 /* bytes per madvise call with sampling `block`, where a window's neighbours are needed soon too */
 #define CHUNK ((uintptr_t)1 << 16)
-#define CHUNKS 4096 /* chunks that a cursor remembers: 4 times a pool of `block` */
-#define PATIENCE_LEAST 4
-#define PATIENCE_MOST 64
 
 typedef struct file {
     const uint16_t *tokens;
@@ -46,9 +43,7 @@ typedef struct reader {
     sgt_guarded *guarded; /* the maps */
     sgt_map_ahead *ahead; /* maps pages that are cached */
     int random;           /* windows come in random order */
-    /* sampling `block`: windows that are needed soon lie in the same blocks */
-    int chunks;
-    uintptr_t page; /* bytes */
+    uintptr_t unit; /* bytes: advice is given for whole pages, or chunks for sampling `block` */
     file files[];
 } reader;
 
@@ -56,21 +51,14 @@ typedef struct cursor {
     reader *r;
     double looked; /* when the sizes were last checked */
     /* whether to call madvise: it costs a system call per window, half of the time of a batch that
-     * is in the page cache. Advice ends when the kernel's counts show no reads by this thread, and
-     * resumes after a fault that read from the disk. */
+     * is in the page cache. So advice ends when the kernel's counts show no reads by this thread,
+     * and resumes after a fault that read from the disk. */
     int advising;
     unsigned batches; /* batches since the last check of these counts */
-    unsigned given;   /* calls of madvise since the last check */
     unsigned told;    /* number of batches that were announced and not yet fetched */
-    unsigned idle;    /* consecutive checks that found no reads although advice was given */
-    /* value of `idle` at which advice ends; doubled when a later fault shows that it ended too
-     * early */
-    unsigned patience;
     pthread_t thread; /* thread that `faults` and `blocks` were read for */
     /* the thread's major page faults; blocks read from disk for it, also through advice */
     long faults, blocks;
-    /* hash table of the chunks already requested: their addresses */
-    uintptr_t asked[];
 } cursor;
 
 /* ---- opening ---- */
@@ -127,8 +115,7 @@ static int open_reader(void **out, const sgt_set *set, const sgt_reader_options 
     }
     r->set = set;
     r->random = o->sampling != SGT_SAMPLING_SEQUENTIAL;
-    r->chunks = o->sampling == SGT_SAMPLING_BLOCK;
-    r->page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    r->unit = o->sampling == SGT_SAMPLING_BLOCK ? CHUNK : (uintptr_t)sysconf(_SC_PAGESIZE);
     for (uint32_t i = 0; i < set->count && rc == SGT_OK; i++) rc = map_shard(r, i, err);
     if (rc == SGT_OK && sgt_guard_add(r->guarded) < 0)
         rc = sgt_fail_memory(err, set->shards[0].path);
@@ -148,11 +135,10 @@ static const char *detail(const void *p)
 static int open_cursor(void **out, void *p, sgt_error *err)
 {
     reader *r = p;
-    cursor *c = calloc(1, sizeof *c + (r->chunks ? CHUNKS * sizeof *c->asked : 0));
+    cursor *c = calloc(1, sizeof *c);
     if (!c) return sgt_fail_memory(err, "a cursor");
     c->r = r;
     c->looked = -LOOK_S;
-    c->patience = PATIENCE_LEAST;
     sgt_map_ahead_begin(r->ahead);
     c->advising = r->random && !sgt_map_ahead_all(r->ahead);
     *out = c;
@@ -225,51 +211,25 @@ static void check_reads(cursor *c)
     c->batches = 0;
     if (getrusage(RUSAGE_THREAD, &used) < 0) return;
     /* a cursor may be used by several threads in turn */
-    int known = pthread_equal(c->thread, pthread_self());
-    int waited = used.ru_majflt != c->faults, reading = waited || used.ru_inblock != c->blocks;
-    if (known && c->advising) {
-        c->idle = reading ? 0 : c->idle + (c->given > 0);
-        c->advising = c->idle < c->patience;
-    } else if (known && waited) {
-        if (c->patience < PATIENCE_MOST) c->patience *= 2;
-        c->advising = 1;
-        c->idle = 0;
-    }
-    c->given = 0;
+    if (pthread_equal(c->thread, pthread_self())) /* several threads may use a cursor in turn */
+        c->advising = used.ru_majflt != c->faults || used.ru_inblock != c->blocks;
     c->thread = pthread_self();
     c->faults = used.ru_majflt;
     c->blocks = used.ru_inblock;
 }
 
-static void advise(cursor *c, uintptr_t from, uintptr_t end)
-{
-    madvise((void *)from, end - from, MADV_WILLNEED);
-    c->given++;
-}
-
-/* Request whole chunks, each once, because with `block` the windows of 64 MiB pools use most of a
- * chunk. At most a quarter of what is read belongs to no block of the pool. */
-static void advise_chunks(cursor *c, const sgt_guard_map *m, uintptr_t from, uintptr_t end)
-{
-    uintptr_t first = (uintptr_t)m->base, last = first + m->size;
-    for (uintptr_t at = from & ~(CHUNK - 1); at < end; at += CHUNK) {
-        uintptr_t *place = &c->asked[at / CHUNK % CHUNKS];
-        if (*place == at) continue;
-        *place = at;
-        advise(c, at < first ? first : at, last - at < CHUNK ? last : at + CHUNK);
-    }
-}
-
-/* Request the pages of all windows, unless advice has ended. madvise takes whole pages, including
- * those in which a window begins and ends. */
+/* Request the pages or chunks of all windows, including those in which a window begins and ends,
+ * unless advice has ended. */
 static void advise_all(cursor *c, const sgt_window *windows, uint32_t n)
 {
     for (uint32_t i = 0; i < n && c->advising; i++) {
         const uint16_t *first = c->r->files[windows[i].shard].tokens + windows[i].offset;
-        uintptr_t from = (uintptr_t)first & ~(c->r->page - 1),
-                  end = (uintptr_t)(first + windows[i].tokens);
-        if (c->r->chunks) advise_chunks(c, &c->r->guarded->maps[windows[i].shard], from, end);
-        else advise(c, from, end);
+        const sgt_guard_map *m = &c->r->guarded->maps[windows[i].shard];
+        uintptr_t unit = c->r->unit, base = (uintptr_t)m->base, from = (uintptr_t)first,
+                  end = ((uintptr_t)(first + windows[i].tokens) + unit - 1) & ~(unit - 1);
+        from = (from & ~(unit - 1)) < base ? base : from & ~(unit - 1);
+        if (end > base + m->size) end = base + m->size;
+        madvise((void *)from, end - from, MADV_WILLNEED);
     }
 }
 

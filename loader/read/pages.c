@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "loader/base/clock.h"
-#include "loader/base/memory.h"
 #include "loader/base/thread.h"
 
 #ifndef MADV_POPULATE_READ
@@ -55,34 +54,44 @@ int sgt_resident(int fd, uint64_t at, size_t bytes)
     return all >= 0 ? all : by_mincore(fd, at, bytes, pages);
 }
 
-/* ---- prefaulting ---- */
+/* ---- helpers ---- */
 
-#define STEP ((size_t)2 << 20) /* a huge page */
-
-static void *prefault_steps(void *arg)
+static void *take_steps(void *arg)
 {
-    sgt_prefault *t = arg;
-    size_t at;
-    while ((at = __atomic_fetch_add(&t->next, STEP, __ATOMIC_RELAXED)) < t->size) {
-        size_t n = t->size - at < STEP ? t->size - at : STEP;
-        if (madvise(t->base + at, n, MADV_POPULATE_WRITE) < 0) break;
+    sgt_helpers *h = arg;
+    uint64_t n;
+    while ((n = __atomic_fetch_add(&h->next, 1, __ATOMIC_RELAXED)) < h->count) {
+        int more = h->step(h->ctx, n);
+        __atomic_fetch_add(&h->done, 1, __ATOMIC_RELEASE); /* pairs with sgt_map_ahead_begin */
+        if (!more) break;
     }
     return NULL;
 }
 
-void sgt_prefault_begin(sgt_prefault *t, char *base, size_t size)
+void sgt_helpers_start(sgt_helpers *h)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    *t = (sgt_prefault){.base = base, .size = size};
-    while (t->count < SGT_PREFAULT_THREADS && t->count < cores &&
-           !sgt_thread_start(&t->threads[t->count], prefault_steps, t))
-        t->count++;
+    while (h->started < SGT_HELPERS && h->started < cores &&
+           !sgt_thread_start(&h->threads[h->started], take_steps, h))
+        h->started++;
 }
 
-void sgt_prefault_end(sgt_prefault *t)
+void sgt_helpers_end(sgt_helpers *h)
 {
-    __atomic_store_n(&t->next, t->size, __ATOMIC_RELAXED);
-    while (t->count) pthread_join(t->threads[--t->count], NULL);
+    __atomic_store_n(&h->next, h->count, __ATOMIC_RELAXED);
+    while (h->started) pthread_join(h->threads[--h->started], NULL);
+}
+
+static int prefault_page(void *base, uint64_t n)
+{
+    return madvise((char *)base + n * SGT_ARENA_PAGE, SGT_ARENA_PAGE, MADV_POPULATE_WRITE) == 0;
+}
+
+void sgt_prefault_start(sgt_helpers *h, const sgt_arena *arena)
+{
+    *h = (sgt_helpers){
+        .step = prefault_page, .ctx = arena->base, .count = arena->size / SGT_ARENA_PAGE};
+    sgt_helpers_start(h);
 }
 
 /* ---- mapping ahead ---- */
@@ -90,9 +99,8 @@ void sgt_prefault_end(sgt_prefault *t)
 /* A page fault maps the cached pages around the address too: 16 pages, by default. Populating one page
  * of each 16 therefore maps them all, in less time than populating every page. If a kernel maps fewer
  * pages around a fault, the others are left to faults. */
-#define PIECE ((size_t)2 << 20) /* bytes that a thread claims at once */
+#define PIECE ((size_t)2 << 20) /* bytes that are looked up in the page cache at once */
 #define AROUND 16               /* pages that a fault maps */
-#define THREADS 3               /* most threads beside the caller's */
 #define WAIT_S .25              /* longest time that begin takes: a 5 GB set on one idle core */
 /* smallest set in bytes for which a thread is started; mapping less takes no longer than starting a
  * thread */
@@ -101,15 +109,9 @@ void sgt_prefault_end(sgt_prefault *t)
 struct sgt_map_ahead {
     const sgt_set *set;
     const sgt_guarded *maps;
-    pthread_mutex_t lock; /* protects begun, shard and at */
-    int begun;
-    uint64_t all;   /* bytes of the set; filled in by sgt_map_ahead_begin */
-    uint32_t shard; /* the next piece to claim */
-    size_t at;
-    int count;
-    pthread_t threads[THREADS];
-    int stop;       /* atomic */
-    uint64_t bytes; /* atomic: mapped so far */
+    int begun, stop;     /* atomic */
+    uint64_t all, bytes; /* atomic: bytes of the set, once it has begun; and those mapped so far */
+    sgt_helpers helpers; /* a step is a shard */
 };
 
 sgt_map_ahead *sgt_map_ahead_new(const sgt_set *set, const sgt_guarded *maps)
@@ -118,7 +120,6 @@ sgt_map_ahead *sgt_map_ahead_new(const sgt_set *set, const sgt_guarded *maps)
     if (!m) return NULL;
     m->set = set;
     m->maps = maps;
-    pthread_mutex_init(&m->lock, NULL);
     return m;
 }
 
@@ -133,25 +134,6 @@ int sgt_map_ahead_all(const sgt_map_ahead *m)
     return all && sgt_map_ahead_bytes(m) == all;
 }
 
-/* Claim the next piece of the set to map. Return 0 if none is left. */
-static int claim(sgt_map_ahead *m, uint32_t *shard, size_t *at)
-{
-    int found = 0;
-    pthread_mutex_lock(&m->lock);
-    while (m->shard < m->set->count && m->at >= m->maps->maps[m->shard].size) {
-        m->shard++;
-        m->at = 0;
-    }
-    if (m->shard < m->set->count && !__atomic_load_n(&m->stop, __ATOMIC_RELAXED)) {
-        *shard = m->shard;
-        *at = m->at;
-        m->at += PIECE;
-        found = 1;
-    }
-    pthread_mutex_unlock(&m->lock);
-    return found;
-}
-
 /* Map the cached pages of a piece. Return 0 if this kernel cannot do it. */
 static int map(char *from, size_t bytes)
 {
@@ -164,59 +146,49 @@ static int map(char *from, size_t bytes)
     return 1;
 }
 
-/* Map pieces until none is left, or until `seconds` have passed; 0: no time limit. */
-static void work(sgt_map_ahead *m, double seconds)
+static int has_stopped(const sgt_map_ahead *m)
 {
-    double end = sgt_now() + seconds;
-    uint32_t shard, open = UINT32_MAX;
-    size_t at;
-    int fd = -1;
-    while ((seconds <= 0 || sgt_now() < end) && claim(m, &shard, &at)) {
-        const sgt_guard_map *g = &m->maps->maps[shard];
+    return __atomic_load_n(&m->stop, __ATOMIC_RELAXED);
+}
+
+static int map_shard(void *ctx, uint64_t shard)
+{
+    sgt_map_ahead *m = ctx;
+    const sgt_guard_map *g = &m->maps->maps[shard];
+    int fd = sgt_set_open_shard(m->set, (uint32_t)shard, NULL);
+    for (size_t at = 0; fd >= 0 && !has_stopped(m) && at < g->size; at += PIECE) {
         size_t n = g->size - at < PIECE ? g->size - at : PIECE;
-        if (shard != open) {
-            if (fd >= 0) close(fd);
-            fd = sgt_set_open_shard(m->set, shard, NULL);
-            open = shard;
-        }
-        if (fd < 0 || !sgt_resident(fd, at, n)) continue;
-        if (map((char *)g->base + at, n)) __atomic_fetch_add(&m->bytes, n, __ATOMIC_RELAXED);
+        if (!sgt_resident(fd, at, n)) continue;
+        if (map(g->base + at, n)) __atomic_fetch_add(&m->bytes, n, __ATOMIC_RELAXED);
         else __atomic_store_n(&m->stop, 1, __ATOMIC_RELAXED);
     }
     if (fd >= 0) close(fd);
-}
-
-static void *help(void *arg)
-{
-    work(arg, 0);
-    return NULL;
+    return !has_stopped(m);
 }
 
 void sgt_map_ahead_begin(sgt_map_ahead *m)
 {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    sgt_helpers *h = &m->helpers;
     sgt_memory memory;
     uint64_t all = 0;
-    pthread_mutex_lock(&m->lock);
-    int first = !m->begun;
-    m->begun = 1;
-    pthread_mutex_unlock(&m->lock);
-    if (!first) return;
+    if (__atomic_exchange_n(&m->begun, 1, __ATOMIC_RELAXED)) return;
     for (uint32_t i = 0; i < m->set->count; i++) all += m->maps->maps[i].size;
     __atomic_store_n(&m->all, all, __ATOMIC_RELAXED);
     sgt_memory_look(&memory, NULL);
     if (all > memory.available) return;
-    while (all > SMALL && m->count < THREADS && (m->count == 0 || m->count + 1 < cores) &&
-           !sgt_thread_start(&m->threads[m->count], help, m))
-        m->count++;
-    work(m, WAIT_S);
+    *h = (sgt_helpers){.step = map_shard, .ctx = m, .count = m->set->count};
+    if (all <= SMALL) take_steps(h);
+    else sgt_helpers_start(h);
+    double end = sgt_now() + WAIT_S;
+    while (h->started && __atomic_load_n(&h->done, __ATOMIC_ACQUIRE) < h->count &&
+           !has_stopped(m) && sgt_now() < end)
+        usleep(500);
 }
 
 void sgt_map_ahead_free(sgt_map_ahead *m)
 {
     if (!m) return;
     __atomic_store_n(&m->stop, 1, __ATOMIC_RELAXED);
-    while (m->count) pthread_join(m->threads[--m->count], NULL);
-    pthread_mutex_destroy(&m->lock);
+    sgt_helpers_end(&m->helpers);
     free(m);
 }

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "loader/base/memory.h"
 #include "loader/read/reader.h"
 
 /* ---- the page cache ---- */
@@ -16,30 +17,34 @@
  * to choose the faster way: the kernel may drop or load pages at any time. */
 int sgt_resident(int fd, uint64_t at, size_t bytes);
 
-/* ---- prefaulting ----
+/* ---- helpers ----
  *
- * Threads that prefault memory ahead of the threads that fill it. At the first access
- * to a page the kernel zeroes it, and a virtual machine's host may have to find memory for it. That
- * can be slower than the disk; two threads take half the time of one.
+ * Threads that do numbered steps, in order, while their caller does something else.
  *
- *     sgt_prefault t;
- *     sgt_prefault_begin(&t, arena.base, arena.size);
- *     ... fill the memory, in any order ...
- *     sgt_prefault_end(&t); */
-#define SGT_PREFAULT_THREADS 4
+ *     sgt_helpers h = {.step = step, .ctx = ctx, .count = 100};
+ *     sgt_helpers_start(&h);
+ *     ...
+ *     sgt_helpers_end(&h); */
+#define SGT_HELPERS 4
 
-typedef struct sgt_prefault {
-    char *base;
-    size_t size, next; /* next: atomic, the first byte that no thread has claimed */
-    int count;
-    pthread_t threads[SGT_PREFAULT_THREADS];
-} sgt_prefault;
+typedef struct sgt_helpers {
+    int (*step)(void *ctx, uint64_t n); /* returns 0 if no further step is of use */
+    void *ctx;
+    uint64_t count, next; /* next: atomic, the first step that no thread has taken */
+    uint64_t done;        /* atomic: steps that have ended */
+    int started;
+    pthread_t threads[SGT_HELPERS];
+} sgt_helpers;
 
-/* Start prefaulting [base, base + size) in order, with one thread per core, at most
- * SGT_PREFAULT_THREADS. Data written to the memory meanwhile is kept. It only saves time: before
- * Linux 5.14, or if threads cannot be started, it does nothing. */
-void sgt_prefault_begin(sgt_prefault *t, char *base, size_t size);
-void sgt_prefault_end(sgt_prefault *t); /* stop; pages not reached yet stay as they are */
+/* Start one thread per core, at most SGT_HELPERS; without any, the steps are not done. */
+void sgt_helpers_start(sgt_helpers *h);
+void sgt_helpers_end(sgt_helpers *h); /* wait for the steps that have begun, and do no others */
+
+/* Prefault [arena->base, + size), an arena in huge pages, ahead of the threads that fill it. At the
+ * first access to a page the kernel zeroes it, and a virtual machine's host may have to find memory
+ * for it. That can be slower than the disk; two threads take half the time of one. Data written
+ * meanwhile is kept. Before Linux 5.14 it does nothing. End it with sgt_helpers_end. */
+void sgt_prefault_start(sgt_helpers *h, const sgt_arena *arena);
 
 /* ---- files cut short ----
  *
@@ -95,9 +100,8 @@ typedef struct sgt_map_ahead sgt_map_ahead;
 /* Returns NULL if out of memory. The set and the maps must outlive it. */
 sgt_map_ahead *sgt_map_ahead_new(const sgt_set *set, const sgt_guarded *maps);
 
-/* Map what is cached, on the calling thread and on others. It returns after at most a quarter of a
- * second; the other threads then go on with the rest of a large set. Any thread may call it. Does
- * nothing if the set is larger than the available memory, before Linux 5.14, or if the kernel does
+/* Map what is cached, with helpers for a large set. It returns after about a quarter of a second at
+ * most; the helpers then go on with the rest. Any thread may call it. Does nothing if the set is larger than the available memory, before Linux 5.14, or if the kernel does
  * not say which pages are cached. */
 void sgt_map_ahead_begin(sgt_map_ahead *m);
 

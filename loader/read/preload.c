@@ -122,11 +122,11 @@ static int fill(reader *r, const sgt_set *set, const sgt_reader_options *o, sgt_
     if (rc < 0) return rc;
     const char *without = sgt_rings_detail(rings);
     snprintf(r->detail, sizeof r->detail, *without ? "preload (%s)" : "preload%s", without);
-    sgt_prefault prefault;
-    sgt_prefault_begin(&prefault, r->arena.base, r->arena.size);
+    sgt_helpers prefault;
+    sgt_prefault_start(&prefault, &r->arena);
     rc = sgt_ring_open(&f.ring, rings, DEPTH, err);
     if (rc == 0) rc = read_all(&f, err);
-    sgt_prefault_end(&prefault);
+    sgt_helpers_end(&prefault);
     /* if reads may still be in flight, leak the memory that they write to */
     if (sgt_ring_close(f.ring)) r->arena = (sgt_arena){0};
     sgt_rings_close(rings);

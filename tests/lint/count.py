@@ -11,7 +11,7 @@ import sys
 
 BUDGET = {
     "tokenize": 14476,
-    "loader": 8414,
+    "loader": 8224,
     "train": 13678,
     "kernels": 12186,
     "tools": 16463,
