@@ -80,7 +80,7 @@ stderr_is 'sgt-bench loader: fio is left out: fio: exit 1: fio: engine io_uring 
 check 'the document says why' test "$(grep -c '"why": "fio: exit 1: fio: engine io_uring not loadable"' .stdout)" -eq 1
 printf '#!/bin/sh\necho hello\n' > bin/fio
 run 0 sgt-bench loader set $quick --seq-len 16
-stderr_is 'sgt-bench loader: fio is left out: fio: no jobs[0].read.iops in what it said: hello'
+stderr_is 'sgt-bench loader: fio is left out: fio: no jobs in what it said: hello'
 printf '#!/bin/sh\necho %s\n' "'{\"jobs\": [{\"error\": 5, \"read\": {\"iops\": 7}}]}'" > bin/fio
 run 0 sgt-bench loader set $quick --seq-len 16
 stderr_is 'sgt-bench loader: fio is left out: fio: error 5 (Input/output error)'

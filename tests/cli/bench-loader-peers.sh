@@ -68,7 +68,7 @@ while read -r peer rest; do
 done
 END2
 run 0 sgt-bench loader set $small --peer ./python --json
-stderr_is "sgt-bench loader: numpy loop is left out: --peer ./python: no batches and seconds in what it said: \
+stderr_is "sgt-bench loader: numpy loop is left out: --peer ./python: no seconds in what it said: \
 [\"what?\"]
 sgt-bench loader: torch 0 workers is left out: --peer ./python: ModuleNotFoundError: No module named 'torch'
 sgt-bench loader: torch 2 workers is left out: --peer ./python: ModuleNotFoundError: No module named 'torch'"

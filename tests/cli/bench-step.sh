@@ -21,7 +21,7 @@ for name in tokens_per_s ms_per_step mfu peak_bytes open_s first_step_s peak_tfl
     stdout_matches "\"$name\": [0-9.e-]*[1-9]"
 done
 stdout_matches '"data_wait_ms": [0-9.e-]+,$'
-for name in launches_forward launches_step mfu_datasheet peer parts_ms; do
+for name in launches_forward launches_step mfu_datasheet peer kernels; do
     grep -q "\"$name\"" .stdout && fail "a CPU has no $name"
 done
 # A step has 2 x 2 x 16 tokens, to the six digits printed.
@@ -33,17 +33,6 @@ check 'a loss' awk -v loss="$(field loss .stdout)" 'BEGIN { exit !(loss > 10.5 &
 run 0 sgt-bench step $cpu --quiet --warmup 0 --steps 1
 stdout_is ''
 stderr_is ''
-
-# ---- the parts of a step ----
-run 0 sgt-bench step $cpu --parts
-for part in 'embeddings forward' 'blocks forward' 'head and loss' 'blocks backward' update 'anything else'; do
-    stdout_matches "^  $part +-?[0-9.]+ +-?[0-9.]+ %$"
-done
-check 'one thread puts nothing off' test -z "$(grep 'beside' .stdout)"
-run 0 sgt-bench step $cpu --threads 2 --parts
-stdout_matches "^most of an update is done beside the next step's forward pass, and counts there$"
-run 0 sgt-bench step $cpu --parts --json
-check 'four parts' test "$(grep -cE '"(blocks|head|update)' .stdout)" -eq 4
 
 # ---- shards instead of random tokens: the vocabulary is the headers' ----
 data d
@@ -134,6 +123,8 @@ run_interrupted sgt-bench step --quiet $several --steps 100000 --batch-size 1,2
 run_failure_like '^sgt-bench step: the model and its step need [0-9.]+ GiB of memory, but only [0-9.]+ GiB is free$' \
     sgt-bench step --device cpu --model gpt2-xl --batch-size 100000 --seq-len 1024
 run_failure '--no-fuse: needs --device cuda' sgt-bench step $cpu --no-fuse
+run_failure '--parts: needs --device cuda (on a CPU, sgt-train --profile trace.json shows the parts of a step)' \
+    sgt-bench step $cpu --parts
 run 1 sgt-bench step $cpu --data nowhere
 stderr_is 'sgt-bench step: nowhere: No such file or directory (sgt-tokenize makes a folder of shards)'
 run_usage 'out: no operands here, only options' sgt-bench step out

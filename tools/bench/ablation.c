@@ -16,9 +16,8 @@
 #include "train/log/metrics.h"
 
 enum {
-    MOST_ROUNDS = 100,
-    MOST_ROWS = 1 << 16 /* rows per micro-step that are tried in search of the largest batch */
-};
+    MOST_ROWS = 1 << 16
+}; /* rows per micro-step that are tried in search of the largest batch */
 
 /* The techniques, in the order in which they are switched on. */
 typedef enum technique {
@@ -94,7 +93,7 @@ static const sgt_option table[] = {
     {"warmup", 0, SGT_OPT_COUNT, &o.warmup, "N", "steps before the measured ones", .def = "2",
      .min = 0, .max = 100000},
     {"rounds", 0, SGT_OPT_COUNT, &o.rounds, "N", "rounds over all techniques; the median is shown",
-     .def = "1 on CUDA, 3 on a CPU", .min = 1, .max = MOST_ROUNDS},
+     .def = "1 on CUDA, 3 on a CPU", .min = 1, .max = BENCH_TURNS},
     BENCH_OUTPUT(shape.output),
     {0}};
 
@@ -113,26 +112,17 @@ static const sgt_program program = {
                 "  sgt-bench ablation --data out/ --rows text,preload,tied --steps 30\n"
                 "  sgt-bench ablation --data out/ --device cuda"};
 
-typedef struct ablation_row {
-    int wanted;      /* 1: the row is to be measured */
-    char why[160];   /* why the row is not measured; "" if it can be */
-    step_result r;   /* results of the last round, but with the median times of all rounds */
-    unsigned rounds; /* rounds in which the row was measured */
-    double ms[MOST_ROUNDS], wait_ms[MOST_ROUNDS];
-    uint32_t largest; /* the most rows per micro-step that fit, up to MOST_ROWS */
-} ablation_row;
-
 typedef struct ablation {
+    bench base; /* row t is technique t; its `why` says why it cannot be measured */
     const char *device;
     char *cache;     /* folder for timing results (backend.h) */
     sgt_model model; /* its vocabulary is that of the data */
     uint32_t batch, seq;
     int threads;
-    unsigned rounds;
-    int interrupted; /* 1: interrupted; show the rows measured so far */
-    sgt_notice notice;
-    const sgt_stop *stop;
-    ablation_row rows[TECHNIQUES];
+    size_t rounds;
+    int wanted[TECHNIQUES]; /* 1: the row is to be measured */
+    int interrupted;
+    json_t *last; /* figures of the last step */
 } ablation;
 
 static int no_technique(const char *name, sgt_error *err)
@@ -150,7 +140,7 @@ static int read_rows(ablation *a, sgt_error *err)
 {
     char *names[TECHNIQUES] = {0};
     int count = o.rows ? sgt_split_list(o.rows, names, TECHNIQUES) : 0, rc = SGT_OK;
-    for (int t = 0; t < TECHNIQUES; t++) a->rows[t].wanted = !o.rows;
+    for (int t = 0; t < TECHNIQUES; t++) a->wanted[t] = !o.rows;
     if (count < 0)
         return sgt_fail(err, SGT_EUSAGE,
                         "--rows %s: expected one to %d names with commas between them", o.rows,
@@ -158,7 +148,7 @@ static int read_rows(ablation *a, sgt_error *err)
     for (int i = 0; i < count; i++) {
         int t = 0;
         while (t < TECHNIQUES && strcmp(names[i], techniques[t].name) != 0) t++;
-        if (t < TECHNIQUES) a->rows[t].wanted = 1;
+        if (t < TECHNIQUES) a->wanted[t] = 1;
         else if (rc == SGT_OK) rc = no_technique(names[i], err);
     }
     for (int i = 0; i < count; i++) free(names[i]);
@@ -173,7 +163,7 @@ static int read_options(ablation *a, sgt_error *err)
     a->batch = on_cuda(a) ? (uint32_t)shape.batch : bench_batch(&shape, 0);
     a->seq = bench_seq(&shape, on_cuda(a));
     a->threads = bench_threads(&shape);
-    a->rounds = (unsigned)(o.rounds ? o.rounds : on_cuda(a) ? 1 : 3);
+    a->rounds = (size_t)(o.rounds ? o.rounds : on_cuda(a) ? 1 : 3);
     int rc = sgt_model_named(&a->model, shape.model, err);
     if (a->seq > a->model.positions) a->model.positions = a->seq;
     return rc == SGT_OK ? read_rows(a, err) : rc;
@@ -184,7 +174,7 @@ static int read_options(ablation *a, sgt_error *err)
 static uint32_t micro_steps(const ablation *a, technique t)
 {
     uint32_t n = 2;
-    if (t < TECHNIQUE_ACCUM || a->rows[TECHNIQUE_ACCUM].why[0]) return 1;
+    if (t < TECHNIQUE_ACCUM || a->base.rows[TECHNIQUE_ACCUM].why[0]) return 1;
     while (a->batch % n) n++;
     return n;
 }
@@ -195,7 +185,7 @@ static uint32_t micro_steps(const ablation *a, technique t)
  * their own. */
 static sgt_backend_options backend_options(const ablation *a, technique t)
 {
-    int cuda = on_cuda(a), half = t >= TECHNIQUE_BF16 && !a->rows[TECHNIQUE_BF16].why[0];
+    int cuda = on_cuda(a), half = t >= TECHNIQUE_BF16 && !a->base.rows[TECHNIQUE_BF16].why[0];
     sgt_backend_options k = {.model = a->model,
                              .optim = {.kind = SGT_ADAMW,
                                        .beta1 = 0.9f,
@@ -233,12 +223,6 @@ static int open_loader(sgt_loader **l, const ablation *a, technique t, uint32_t 
     return rc;
 }
 
-static int open_rows(step_rows **rows, const sgt_loader *l, technique t, sgt_error *err)
-{
-    return t == TECHNIQUE_TEXT ? bench_rows_text(rows, l, err)
-                               : bench_rows_loader(rows, l, t < TECHNIQUE_OVERLAP, err);
-}
-
 /* Call `change`, which is bench_cache_evict or bench_cache_fill, for each shard. */
 static int each_shard(const sgt_loader *l, int (*change)(const char *, sgt_error *), sgt_error *err)
 {
@@ -257,7 +241,7 @@ static int open_in_state(sgt_loader **l, const ablation *a, technique t, uint32_
                          sgt_error *err)
 {
     int rc = open_loader(l, a, t, batch, err);
-    if (rc == SGT_OK && t == TECHNIQUE_MMAP && a->rows[TECHNIQUE_COLD].wanted)
+    if (rc == SGT_OK && t == TECHNIQUE_MMAP && a->wanted[TECHNIQUE_COLD])
         rc = each_shard(*l, bench_cache_fill, err);
     if (rc < 0 || t != TECHNIQUE_COLD) return rc;
     rc = each_shard(*l, bench_cache_evict, err);
@@ -270,49 +254,45 @@ static int open_in_state(sgt_loader **l, const ablation *a, technique t, uint32_
 
 /* ---- which rows there are ---- */
 
-static int leave_out(ablation *a, technique t, int named, const char *why, sgt_error *err)
+/* Leave out a technique that cannot be measured; if --rows names it, that is an error. */
+static int leave_out(ablation *a, technique t, const char *why, sgt_error *err)
 {
-    ablation_row *r = &a->rows[t];
-    snprintf(r->why, sizeof r->why, "%.159s", why);
-    if (r->wanted && named)
+    snprintf(a->base.rows[t].why, sizeof a->base.rows[t].why, "%.159s", why);
+    if (a->wanted[t] && o.rows)
         return sgt_fail(err, SGT_EUNSUPPORTED, "--rows %s: %s", techniques[t].name, why);
-    r->wanted = 0;
+    a->wanted[t] = 0;
     return SGT_OK;
 }
 
-static int leave_out_on_cpu(ablation *a, int named, sgt_error *err)
+static int leave_out_on_cpu(ablation *a, sgt_error *err)
 {
-    for (int t = 0; t < TECHNIQUES; t++) {
-        int rc = techniques[t].not_on_cpu
-                     ? leave_out(a, (technique)t, named, techniques[t].not_on_cpu, err)
-                     : SGT_OK;
-        if (rc < 0) return rc;
-    }
-    if (sgt_gemm_has_bf16()) return SGT_OK;
-    return leave_out(a, TECHNIQUE_BF16, named,
-                     "here operands are rounded to bf16 and multiplied in fp32", err);
+    int rc = SGT_OK;
+    for (int t = 0; t < TECHNIQUES && rc == SGT_OK; t++)
+        if (techniques[t].not_on_cpu)
+            rc = leave_out(a, (technique)t, techniques[t].not_on_cpu, err);
+    if (rc < 0 || sgt_gemm_has_bf16()) return rc;
+    return leave_out(a, TECHNIQUE_BF16, "here operands are rounded to bf16 and multiplied in fp32",
+                     err);
 }
 
 /* Give the model the data's vocabulary. Leave out TECHNIQUE_COLD if the shards cannot be evicted,
  * and TECHNIQUE_TEXT if the data is not in GPT-2's vocabulary. */
-static int check_data(ablation *a, int named, sgt_error *err)
+static int check_data(ablation *a, sgt_error *err)
 {
     sgt_loader *l;
     sgt_loader_info info;
-    step_rows *rows = NULL;
     sgt_error why;
+    char text[80];
     int rc = open_loader(&l, a, TECHNIQUE_MMAP, 1, err);
     if (rc < 0) return rc;
     sgt_loader_get_info(l, &info);
-    a->model.vocab = info.vocab;
-    if (a->rows[TECHNIQUE_COLD].wanted) rc = each_shard(l, bench_cache_evict, &why);
-    if (rc < 0) rc = leave_out(a, TECHNIQUE_COLD, named, why.text, err);
-    if (rc < 0) return sgt_loader_close(l), rc;
-    rc = bench_rows_text(&rows, l, &why);
-    bench_rows_free(rows);
+    if (a->wanted[TECHNIQUE_COLD] && each_shard(l, bench_cache_evict, &why) < 0)
+        rc = leave_out(a, TECHNIQUE_COLD, why.text, err);
     sgt_loader_close(l);
-    if (rc == SGT_EUNSUPPORTED) return leave_out(a, TECHNIQUE_TEXT, named, why.text, err);
-    return rc < 0 ? sgt_fail(err, rc, "%s", why.text) : SGT_OK;
+    snprintf(text, sizeof text, "the data has %u ids, and is not GPT-2's tokens", info.vocab);
+    if (rc == SGT_OK && info.vocab != a->model.vocab) rc = leave_out(a, TECHNIQUE_TEXT, text, err);
+    a->model.vocab = info.vocab;
+    return rc;
 }
 
 /* Return the bytes that technique t would hold with `batch` rows; UINT64_MAX if unknown. Set
@@ -360,12 +340,13 @@ static uint32_t largest_batch(const ablation *a, technique t)
 static int choose_batch(ablation *a, sgt_error *err)
 {
     int t = 0;
-    while (t < TECHNIQUES && !a->rows[t].wanted) t++;
+    while (t < TECHNIQUES && !a->wanted[t]) t++;
     if (t == TECHNIQUES) return sgt_fail(err, SGT_EUNSUPPORTED, "no row is left");
     if (a->batch) return SGT_OK;
     for (a->batch = 64; a->batch > 1 && !fits(a, (technique)t, a->batch);) a->batch /= 2;
     if (a->batch < 64)
-        sgt_say(&a->notice, "--batch-size %u, which is what the first row has room for", a->batch);
+        sgt_say(&a->base.notice, "--batch-size %u, which is what the first row has room for",
+                a->batch);
     return SGT_OK;
 }
 
@@ -373,200 +354,113 @@ static int choose_batch(ablation *a, sgt_error *err)
  * user named the rows, an unsupported one is an error. */
 static int choose_rows(ablation *a, sgt_error *err)
 {
-    int named = o.rows != NULL;
-    int rc = check_data(a, named, err);
-    if (rc == SGT_OK && !on_cuda(a)) rc = leave_out_on_cpu(a, named, err);
+    int rc = check_data(a, err);
+    if (rc == SGT_OK && !on_cuda(a)) rc = leave_out_on_cpu(a, err);
     if (rc == SGT_OK) rc = choose_batch(a, err);
     if (rc < 0 || a->batch > 1) return rc;
-    return leave_out(a, TECHNIQUE_ACCUM, named, "a batch of one row cannot be divided", err);
+    return leave_out(a, TECHNIQUE_ACCUM, "a batch of one row cannot be divided", err);
 }
 
 /* ---- measuring ---- */
 
-static int measure_row(const ablation *a, technique t, step_result *r, sgt_error *err)
+static int measure_step(const ablation *a, technique t, json_t **figures, sgt_error *err)
 {
     sgt_loader *l = NULL;
-    step_rows *rows = NULL;
     sgt_backend_options k = backend_options(a, t);
     k.batch = a->batch / micro_steps(a, t);
     step_run run = {.device = a->device,
                     .backend = &k,
+                    .source = t == TECHNIQUE_TEXT     ? STEP_TEXT
+                              : t < TECHNIQUE_OVERLAP ? STEP_NOW
+                                                      : STEP_LOADER,
                     .warmup = (unsigned)o.warmup,
                     .steps = (unsigned)o.steps,
                     .sync_metrics = t < TECHNIQUE_ASYNC,
-                    .stop = a->stop};
+                    .stop = a->base.stop};
     int rc = open_in_state(&l, a, t, k.batch, err);
-    if (rc == SGT_OK) rc = open_rows(&rows, l, t, err);
-    run.rows = rows;
-    if (rc == SGT_OK) rc = bench_step_measure(r, &run, err);
-    bench_rows_free(rows);
+    run.loader = l;
+    if (rc == SGT_OK) rc = bench_step_measure(figures, &run, err);
     sgt_loader_close(l);
     return rc;
 }
 
-/* Measure every wanted row once, so that other load on the machine affects all rows alike. */
-static int measure_round(ablation *a, unsigned round, sgt_error *err)
+static int take(void *self, size_t t, json_t **figures, sgt_error *err)
 {
-    int rc = SGT_OK;
-    for (int t = 0; t < TECHNIQUES && rc == SGT_OK; t++) {
-        ablation_row *row = &a->rows[t];
-        if (!row->wanted) continue;
-        step_result r = {0};
-        if ((rc = measure_row(a, (technique)t, &r, err)) < 0) return rc;
-        row->r = r;
-        row->ms[round] = r.ms;
-        row->wait_ms[round] = r.wait_ms;
-        row->rounds = round + 1;
-        sgt_say(&a->notice, "%s: %.3f ms/step", techniques[t].name, row->r.ms);
-    }
-    return rc;
-}
-
-static void set_medians(ablation_row *row)
-{
-    double ms = bench_median(row->ms, row->rounds);
-    row->r.tokens_per_s *= row->r.ms / ms;
-    row->r.ms = ms;
-    row->r.wait_ms = bench_median(row->wait_ms, row->rounds);
-}
-
-static int any_measured(const ablation *a)
-{
-    int any = 0;
-    for (int t = 0; t < TECHNIQUES; t++) any |= a->rows[t].wanted && a->rows[t].rounds;
-    return any;
-}
-
-static int measure_rounds(ablation *a, sgt_error *err)
-{
-    int rc = SGT_OK;
-    for (unsigned round = 0; round < a->rounds && rc == SGT_OK; round++)
-        rc = measure_round(a, round, err);
-    if (rc < 0 && rc != SGT_ESTOPPED) return rc;
-    a->interrupted = rc == SGT_ESTOPPED;
-    for (int t = 0; t < TECHNIQUES; t++) {
-        ablation_row *row = &a->rows[t];
-        if (!(row->wanted &= row->rounds > 0)) continue;
-        set_medians(row);
-        row->largest = largest_batch(a, (technique)t);
-    }
-    return rc;
+    static const char *const fields[][2] = {
+        {"ms_per_step"}, {"tokens_per_s"},           {"data_wait_ms"},
+        {"loss"},        {"bytes", "backend_bytes"}, {"kernels_step", "launches_step"}};
+    ablation *a = self;
+    json_t *all = NULL;
+    if (!a->wanted[t]) return SGT_OK;
+    int rc = measure_step(a, (technique)t, &all, err);
+    if (rc < 0) return rc;
+    *figures = json_object();
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        json_object_set(*figures, fields[i][0],
+                        json_object_get(all, fields[i][1] ? fields[i][1] : fields[i][0]));
+    json_decref(a->last);
+    a->last = all;
+    sgt_say(&a->base.notice, "%s: %.3f ms/step", techniques[t].name,
+            bench_get(*figures, "ms_per_step"));
+    return SGT_OK;
 }
 
 /* ---- results ---- */
 
-/* Return the index of the nearest measured row above `t`, or `t` itself if there is none. */
-static int row_before(const ablation *a, int t)
-{
-    int at = t - 1;
-    while (at >= 0 && !a->rows[at].wanted) at--;
-    return at < 0 ? t : at;
-}
-
-static int first_row(const ablation *a)
-{
-    int t = 0;
-    while (!a->rows[t].wanted) t++;
-    return t;
-}
-
-static int last_row(const ablation *a)
-{
-    int t = TECHNIQUES - 1;
-    while (!a->rows[t].wanted) t--;
-    return t;
-}
-
-static double factor(const ablation *a, int from, int to)
-{
-    return a->rows[from].r.ms / a->rows[to].r.ms;
-}
-
-/* ---- the range of the rounds ---- */
-
-typedef struct range {
-    double low, high; /* ms */
-} range;
-
-static range range_of(const ablation_row *row)
-{
-    range r = {row->ms[0], row->ms[0]};
-    for (unsigned i = 1; i < row->rounds; i++) {
-        if (row->ms[i] < r.low) r.low = row->ms[i];
-        if (row->ms[i] > r.high) r.high = row->ms[i];
-    }
-    return r;
-}
-
 /* Return whether two rows may be equally fast: the ranges of their rounds overlap. With a single
  * round, the noise is unknown, and 0 is returned. */
-static int within_noise(const ablation *a, int from, int to)
+static int within_noise(const json_t *x, const json_t *y)
 {
-    range x = range_of(&a->rows[from]), y = range_of(&a->rows[to]);
-    return a->rows[from].rounds > 1 && a->rows[to].rounds > 1 && x.low <= y.high && y.low <= x.high;
+    return json_object_get(x, "ms_low") && json_object_get(y, "ms_low") && x != y &&
+           bench_get(x, "ms_low") <= bench_get(y, "ms_high") &&
+           bench_get(y, "ms_low") <= bench_get(x, "ms_high");
 }
 
-static json_t *row_json(const ablation *a, int t)
+/* Compare a row with the nearest measured row above it, or itself, and with the first. */
+static void compare(const bench_row *row, const json_t *above, const json_t *first)
 {
-    const ablation_row *row = &a->rows[t];
-    json_t *j =
-        json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I}", "technique", techniques[t].name,
-                  "ms_per_step", row->r.ms, "tokens_per_s", row->r.tokens_per_s, "factor",
-                  factor(a, row_before(a, t), t), "factor_first", factor(a, first_row(a), t),
-                  "data_wait_ms", row->r.wait_ms, "loss", row->r.loss, "bytes",
-                  (json_int_t)row->r.bytes, "largest_batch", (json_int_t)row->largest);
-    if (j && row->rounds > 1) {
-        range r = range_of(row);
-        json_object_set_new(j, "ms_low", json_real(r.low));
-        json_object_set_new(j, "ms_high", json_real(r.high));
-        json_object_set_new(
-            j, "within_noise",
-            json_boolean(row_before(a, t) != t && within_noise(a, row_before(a, t), t)));
+    double ms = bench_get(row->result, "ms_per_step"), low = ms, high = ms;
+    size_t i;
+    json_t *round;
+    bench_put(row->result, "factor", bench_get(above, "ms_per_step") / ms);
+    bench_put(row->result, "factor_first", bench_get(first, "ms_per_step") / ms);
+    if (json_array_size(row->turns) < 2) return;
+    json_array_foreach(row->turns, i, round)
+    {
+        if (bench_get(round, "ms_per_step") < low) low = bench_get(round, "ms_per_step");
+        if (bench_get(round, "ms_per_step") > high) high = bench_get(round, "ms_per_step");
     }
-    if (j && row->r.launches_step)
-        json_object_set_new(j, "kernels_step", json_integer((json_int_t)row->r.launches_step));
-    return j;
+    bench_put(row->result, "ms_low", low);
+    bench_put(row->result, "ms_high", high);
+    json_object_set_new(row->result, "within_noise",
+                        json_boolean(within_noise(row->result, above)));
 }
 
-static json_t *to_json(void *bench)
+static void to_json(void *self, json_t *top)
 {
-    const ablation *a = bench;
-    json_t *results = json_array(), *out = json_array();
-    const step_result *r = &a->rows[last_row(a)].r;
+    const ablation *a = self;
+    json_t *results = json_array(), *first = NULL, *above = NULL;
     for (int t = 0; t < TECHNIQUES; t++) {
-        if (a->rows[t].wanted) json_array_append_new(results, row_json(a, t));
-        if (a->rows[t].why[0])
-            json_array_append_new(out, json_pack("{s:s, s:s}", "technique", techniques[t].name,
-                                                 "why", a->rows[t].why));
+        const bench_row *row = &a->base.rows[t];
+        if (!json_array_size(row->turns)) continue;
+        if (!first) first = above = row->result;
+        compare(row, above, first);
+        json_object_set_new(row->result, "largest_batch",
+                            json_integer(largest_batch(a, (technique)t)));
+        json_array_append(results, row->result);
+        above = row->result;
     }
-    json_t *top = json_pack(
-        "{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:I, s:o, s:o}", "cpu", sgt_cpu_model(),
-        "device", r->device, "library", r->library, "model", shape.model, "batch", (int)a->batch,
-        "seq", (int)a->seq, "threads", a->threads, "steps", (int)o.steps, "rounds", (int)a->rounds,
-        "total_bytes", (json_int_t)r->total_bytes, "results", results, "left_out", out);
-    if (top && a->interrupted) json_object_set_new(top, "interrupted", json_true());
-    return top;
+    bench_put_all(top, json_pack("{s:O, s:O, s:s, s:i, s:i, s:i, s:i, s:i, s:O, s:o, s:o}",
+                                 "device", json_object_get(a->last, "device"), "library",
+                                 json_object_get(a->last, "library"), "model", shape.model, "batch",
+                                 (int)a->batch, "seq", (int)a->seq, "threads", a->threads, "steps",
+                                 (int)o.steps, "rounds", (int)a->rounds, "total_bytes",
+                                 json_object_get(a->last, "total_bytes"), "results", results,
+                                 "left_out", bench_results(&a->base, 0, 1)));
+    if (a->interrupted) json_object_set_new(top, "interrupted", json_true());
 }
 
-/* Change the rows of the document into those of the table. */
-static void prepare_rows(const ablation *a, json_t *rows)
-{
-    size_t i = 0;
-    for (int t = 0; t < TECHNIQUES; t++) {
-        const ablation_row *row = &a->rows[t];
-        if (!row->wanted) continue;
-        json_t *j = json_array_get(rows, i++);
-        range r = range_of(row);
-        json_object_set_new(j, "about", json_string(techniques[t].about));
-        if (row->rounds > 1)
-            json_object_set_new(j, "spread", json_real((r.high - r.low) / 2 / row->r.ms));
-        if (json_is_true(json_object_get(j, "within_noise")))
-            json_object_set_new(j, "factor", json_string("noise"));
-        if (t == first_row(a)) json_object_del(j, "factor");
-    }
-}
-
-static void show_table(const ablation *a)
+static void show_table(json_t *rows)
 {
     static const bench_column columns[] = {
         {"technique", "", .kind = BENCH_TEXT},      {"about", "", .kind = BENCH_TEXT},
@@ -574,72 +468,88 @@ static void show_table(const ablation *a)
         {"data_wait_ms", "data ms", .decimals = 3}, {.key = "tokens_per_s", .head = "tokens/s"},
         {"factor", "faster", .decimals = 3},        {"factor_first", "in all", .decimals = 2},
         {"bytes", "memory", .kind = BENCH_BYTES},   {0}};
-    json_t *top = to_json((void *)(uintptr_t)a), *rows = json_object_get(top, "results");
-    prepare_rows(a, rows);
+    json_t *row;
+    size_t i;
+    json_array_foreach(rows, i, row)
+    {
+        double range = bench_get(row, "ms_high") - bench_get(row, "ms_low");
+        if (json_object_get(row, "ms_low"))
+            json_object_set_new(row, "spread",
+                                json_real(range / 2 / bench_get(row, "ms_per_step")));
+        if (json_is_true(json_object_get(row, "within_noise")))
+            bench_put_text(row, "factor", "noise");
+        if (i == 0) json_object_del(row, "factor");
+    }
     bench_table(rows, columns, "tokens_per_s");
     printf(
         "\n* the fastest. +-: half the range of the rounds. data ms: of a step, waiting for rows.\n"
         "noise: the ranges of this row and the one above overlap.\n");
-    json_decref(top);
 }
 
-static void show(void *bench)
+static void show(const void *self, json_t *top)
 {
-    const ablation *a = bench;
-    char machine[160], total[32];
-    const step_result *r = &a->rows[last_row(a)].r;
-    printf("%s\n%s, %s, %s; memory is of %s\n", bench_machine(machine, sizeof machine), r->device,
-           r->level, r->library, sgt_format_bytes(total, sizeof total, r->total_bytes));
-    printf("%s, %u x %u tokens a step; median of %u x %u; a row has all above it\n\n", shape.model,
+    const ablation *a = self;
+    char total[32];
+    json_t *row;
+    size_t i;
+    for (int t = 0; t < TECHNIQUES; t++)
+        bench_put_text(a->base.rows[t].result, "about", techniques[t].about);
+    printf("%s, %s, %s; memory is of %s\n", json_string_value(json_object_get(top, "device")),
+           json_string_value(json_object_get(a->last, "level")),
+           json_string_value(json_object_get(top, "library")),
+           sgt_format_bytes(total, sizeof total, (uint64_t)bench_get(top, "total_bytes")));
+    printf("%s, %u x %u tokens a step; median of %zu x %u; a row has all above it\n\n", shape.model,
            a->batch, a->seq, a->rounds, (unsigned)o.steps);
-    show_table(a);
-    if (r->peak_flops > 0)
+    show_table(json_object_get(top, "results"));
+    if (json_object_get(a->last, "mfu"))
         printf("\nThe last row reaches %.0f %% of the speed of a large matrix product.\n",
-               100 * r->flops / r->peak_flops);
+               100 * bench_get(a->last, "mfu"));
     if (a->interrupted)
         printf("\nInterrupted: the measurements so far, each row with the rounds that it "
                "completed.\n");
-    int said = 0;
-    for (int t = 0; t < TECHNIQUES; t++)
-        if (a->rows[t].why[0])
-            printf("%s%-9s left out: %s\n", said++ ? "" : "\n", techniques[t].name, a->rows[t].why);
+    json_array_foreach(json_object_get(top, "left_out"), i, row)
+    {
+        printf("%s%-9s left out: %s\n", i ? "" : "\n",
+               json_string_value(json_object_get(row, "technique")),
+               json_string_value(json_object_get(row, "why")));
+    }
 }
 
 /* ---- the subcommand ---- */
 
-/* Return whether to show the result of a measurement that returned rc. The rows of an interrupted
- * ablation are shown too, because they took minutes. */
-static int worth(const void *bench, int rc)
-{
-    return rc == SGT_OK || (rc == SGT_ESTOPPED && any_measured(bench));
-}
-
 /* read_options is called before the device is chosen, so that usage errors are reported first; and
  * again once the device is known, because defaults depend on it. */
-static int measure(void *bench, const bench_call *call, sgt_error *err)
+static int measure(void *self, sgt_error *err)
 {
-    ablation *a = bench;
+    ablation *a = self;
     if (!o.data)
         return sgt_fail(err, SGT_EUSAGE, "--data: needed: the shards to train on (--data OUT/)");
     a->cache = sgt_cache_folder();
-    a->notice = call->notice;
-    a->stop = call->stop;
     a->device = shape.device;
+    for (int t = 0; t < TECHNIQUES; t++)
+        bench_add(&a->base, json_pack("{s:s}", "technique", techniques[t].name));
     int rc = read_options(a, err);
-    if (rc == SGT_OK) rc = sgt_device_choose(&a->device, &a->notice, err);
+    if (rc == SGT_OK) rc = sgt_device_choose(&a->device, &a->base.notice, err);
     if (rc == SGT_OK) rc = read_options(a, err);
     if (rc == SGT_OK) rc = choose_rows(a, err);
-    return rc == SGT_OK ? measure_rounds(a, err) : rc;
+    if (rc == SGT_OK) rc = bench_take_turns(&a->base, 0, TECHNIQUES, a->rounds, take, err);
+    a->interrupted = rc == SGT_ESTOPPED;
+    return rc;
 }
 
-static void release(void *bench) { free(((ablation *)bench)->cache); }
+static void release(void *self)
+{
+    ablation *a = self;
+    json_decref(a->last);
+    free(a->cache);
+}
 
 static const bench_subcommand techniques_in_turn = {.program = &program,
                                                     .output = &shape.output,
                                                     .size = sizeof(ablation),
                                                     .digits = 9,
+                                                    .partial = 1,
                                                     .measure = measure,
-                                                    .worth = worth,
                                                     .json = to_json,
                                                     .show = show,
                                                     .release = release};

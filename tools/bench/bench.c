@@ -20,34 +20,144 @@
 #include "tools/cli/talk.h"
 #include "train/log/metrics.h"
 
-static int print_results(const bench_subcommand *s, void *bench, sgt_error *err)
+static void print_results(const bench_subcommand *s, void *b, int *rc, sgt_error *err)
 {
     const size_t flags = JSON_INDENT(2) | JSON_REAL_PRECISION(s->digits ? s->digits : 6);
-    if (s->output->json) return sgt_print_json(s->json(bench), flags, err);
-    if (!s->output->quiet) s->show(bench);
-    return SGT_OK;
+    char machine[160];
+    json_t *top = json_pack("{s:s}", "cpu", sgt_cpu_model());
+    sgt_error why;
+    s->json(b, top);
+    if (s->output->json) {
+        int printed = sgt_print_json(json_incref(top), flags, &why);
+        if (printed < 0) *rc = printed, *err = why;
+    } else if (!s->output->quiet) {
+        puts(bench_machine(machine, sizeof machine));
+        s->show(b, top);
+    }
+    json_decref(top);
+}
+
+static void release_rows(bench *b)
+{
+    for (bench_row *r = b->rows; r < b->rows + b->count; r++) {
+        json_decref(r->result);
+        json_decref(r->turns);
+    }
+}
+
+/* Return whether a row has been measured. */
+static int any_measured(const bench *b)
+{
+    size_t turns = 0;
+    for (size_t i = 0; i < b->count; i++) turns += json_array_size(b->rows[i].turns);
+    return turns > 0;
 }
 
 int bench_subcommand_run(const bench_subcommand *s, int argc, char **argv)
 {
-    sgt_error err, why;
+    sgt_error err;
     int first = sgt_options_parse(s->program, argc, argv), rc;
     if (first < argc && !s->operands)
         sgt_usage(s->program, "%s: no operands here, only options", argv[first]);
     sgt_talk talk = {s->program->name, s->output->quiet};
-    void *bench = calloc(1, s->size);
-    if (bench) {
-        bench_call call = {argv + first, (size_t)(argc - first), sgt_talk_notice(&talk),
-                           sgt_catch_signals()};
-        rc = s->measure(bench, &call, &err);
-        if (s->worth ? s->worth(bench, rc) : rc == SGT_OK) {
-            int printed = print_results(s, bench, &why);
-            if (printed < 0) rc = printed, err = why;
-        }
-        if (s->release) s->release(bench);
-        free(bench);
-    } else rc = sgt_fail_memory(&err, NULL);
+    bench *b = calloc(1, s->size);
+    if (!b) rc = sgt_fail_memory(&err, NULL);
+    else {
+        b->operands = argv + first;
+        b->operand_count = (size_t)(argc - first);
+        b->notice = sgt_talk_notice(&talk);
+        b->stop = sgt_catch_signals();
+        rc = s->measure(b, &err);
+        if (rc == SGT_OK || (s->partial && rc == SGT_ESTOPPED && any_measured(b)))
+            print_results(s, b, &rc, &err);
+        if (s->release) s->release(b);
+        release_rows(b);
+        free(b);
+    }
     return sgt_end_program(s->program, rc, &err);
+}
+
+/* ---- rows ---- */
+
+bench_row *bench_add(bench *b, json_t *about)
+{
+    bench_row *r = &b->rows[b->count++];
+    r->result = about ? about : json_object();
+    r->turns = json_array();
+    return r;
+}
+
+/* Add the figures of the turns to the row's result. */
+static void take_medians(bench_row *r)
+{
+    double x[BENCH_TURNS];
+    size_t turns = json_array_size(r->turns);
+    if (!turns) return;
+    json_t *value, *figures = json_deep_copy(json_array_get(r->turns, turns - 1));
+    const char *key;
+    json_object_foreach(figures, key, value)
+    {
+        if (!json_is_real(value)) continue;
+        for (size_t i = 0; i < turns; i++) x[i] = bench_get(json_array_get(r->turns, i), key);
+        json_real_set(value, bench_median(x, turns));
+    }
+    bench_put_all(r->result, figures);
+}
+
+int bench_take_turns(bench *b, size_t first, size_t count, size_t turns, bench_take *take,
+                     sgt_error *err)
+{
+    int rc = SGT_OK;
+    for (size_t turn = 0; turn < turns; turn++)
+        for (size_t i = first; i < first + count && rc == SGT_OK; i++) {
+            json_t *figures = NULL;
+            if (b->rows[i].why[0]) continue;
+            rc = sgt_stopped(b->stop) ? sgt_fail(err, SGT_ESTOPPED, "interrupted")
+                                      : take(b, i, &figures, err);
+            if (figures) json_array_append_new(b->rows[i].turns, figures);
+        }
+    for (size_t i = first; i < first + count; i++) take_medians(&b->rows[i]);
+    return rc;
+}
+
+int bench_leave_out(bench *b, bench_row *r, int rc, const char *name, const sgt_error *err)
+{
+    if (rc != SGT_EUNSUPPORTED) return rc;
+    sgt_printable(r->why, sizeof r->why, err->text);
+    if (name) sgt_say(&b->notice, "%s is left out: %s", name, r->why);
+    return SGT_OK;
+}
+
+json_t *bench_results(const bench *b, size_t first, int left_out)
+{
+    json_t *all = json_array();
+    for (const bench_row *r = b->rows + first; r < b->rows + b->count; r++) {
+        if (left_out ? !r->why[0] : r->why[0] || !json_array_size(r->turns)) continue;
+        if (left_out) bench_put_text(r->result, "why", r->why);
+        json_array_append(all, r->result);
+    }
+    return all;
+}
+
+double bench_get(const json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
+}
+
+void bench_put(json_t *object, const char *key, double x)
+{
+    if (x != 0) json_object_set_new(object, key, json_real(x));
+}
+
+void bench_put_text(json_t *object, const char *key, const char *text)
+{
+    json_object_set_new(object, key, json_string(text));
+}
+
+void bench_put_all(json_t *object, json_t *fields)
+{
+    json_object_update(object, fields);
+    json_decref(fields);
 }
 
 char *bench_machine(char *buf, size_t n)
@@ -76,11 +186,6 @@ char *bench_name(char *buf, size_t n, const char *name)
 }
 
 /* ---- tables ---- */
-
-void bench_put(json_t *object, const char *key, double x)
-{
-    if (x != 0) json_object_set_new(object, key, json_real(x));
-}
 
 enum { CELL = 33 }; /* bytes of a cell's text */
 
@@ -171,36 +276,14 @@ int bench_threads(const bench_shape *o) { return o->threads ? (int)o->threads : 
 /* seconds between queries of the clock, at least: a query takes 25 ns */
 #define CLOCK_EVERY 20e-6
 
-/* A gate at which all threads wait. It opens for all of them at once, or not at all if one could
- * not be started. */
-typedef struct gate {
-    pthread_mutex_t lock;
-    pthread_cond_t moved;
-    enum { GATE_SHUT, GATE_OPEN, GATE_GIVEN_UP } state;
-} gate;
-
-static int wait_at(gate *g)
-{
-    pthread_mutex_lock(&g->lock);
-    while (g->state == GATE_SHUT) pthread_cond_wait(&g->moved, &g->lock);
-    int open = g->state == GATE_OPEN;
-    pthread_mutex_unlock(&g->lock);
-    return open;
-}
-
-static void move(gate *g, int open)
-{
-    pthread_mutex_lock(&g->lock);
-    g->state = open ? GATE_OPEN : GATE_GIVEN_UP;
-    pthread_cond_broadcast(&g->moved);
-    pthread_mutex_unlock(&g->lock);
-}
-
 typedef struct worker {
     const bench_slice *slice;
     bench_work *work;
     void *ctx;
-    gate *gate;
+    /* Held until all threads have been started, so that they begin at once; `gave_up`: one could
+     * not be started. */
+    pthread_mutex_t *start;
+    const int *gave_up;
     pthread_t id;
     int thread, rc;
     uint64_t units;
@@ -213,7 +296,10 @@ static void *work_on(void *arg)
     worker *w = arg;
     const bench_slice *s = w->slice;
     uint64_t stride = 1, next = 1;
-    if (!wait_at(w->gate)) return NULL;
+    pthread_mutex_lock(w->start);
+    int gave_up = *w->gave_up;
+    pthread_mutex_unlock(w->start);
+    if (gave_up) return NULL;
     double last = w->from = w->to = sgt_now();
     while (s->most == 0 || w->units < s->most) {
         w->rc = w->work(w->ctx, w->thread,
@@ -247,20 +333,27 @@ static int collect(const worker *w, int threads, uint64_t *units, double *second
 int bench_run(const bench_slice *s, bench_work *work, void *ctx, uint64_t *units, double *seconds,
               sgt_error *err)
 {
-    gate g = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, GATE_SHUT};
+    pthread_mutex_t start = PTHREAD_MUTEX_INITIALIZER;
+    int made = 1, rc = SGT_OK, gave_up = 0;
     worker *w = calloc((size_t)s->threads, sizeof *w);
     if (!w) return sgt_fail(err, SGT_ENOMEM, "out of memory for %d threads", s->threads);
     for (int t = 0; t < s->threads; t++)
-        w[t] = (worker){.slice = s, .work = work, .ctx = ctx, .gate = &g, .thread = t};
-    int made = 1, rc = SGT_OK;
+        w[t] = (worker){.slice = s,
+                        .work = work,
+                        .ctx = ctx,
+                        .start = &start,
+                        .gave_up = &gave_up,
+                        .thread = t};
+    pthread_mutex_lock(&start);
     while (made < s->threads && !pthread_create(&w[made].id, NULL, work_on, &w[made])) made++;
-    move(&g, made == s->threads);
-    if (made < s->threads)
+    gave_up = made < s->threads;
+    pthread_mutex_unlock(&start);
+    work_on(&w[0]);
+    for (int t = 1; t < made; t++) pthread_join(w[t].id, NULL);
+    if (gave_up)
         rc = sgt_fail(err, SGT_EIO, "thread %d of %d cannot be started (fewer --threads)", made + 1,
                       s->threads);
-    else work_on(&w[0]);
-    for (int t = 1; t < made; t++) pthread_join(w[t].id, NULL);
-    if (rc == SGT_OK) rc = collect(w, s->threads, units, seconds, err);
+    else rc = collect(w, s->threads, units, seconds, err);
     free(w);
     return rc;
 }
@@ -280,85 +373,68 @@ double bench_median(double *x, size_t n)
 
 /* ---- the page cache ---- */
 
-/* Queries, empties and fills the page cache, file by file. mincore is right only about files
- * that the caller owns or may write (since Linux 5.2; for others every page counts as present).
- * So other files cannot be evicted. */
-
 #define TRIES 5 /* attempts to evict: pages in a CPU's local list are dropped only by a later one */
-#define READ_BYTES ((size_t)1 << 20)
 
-static size_t page_bytes(void) { return (size_t)sysconf(_SC_PAGESIZE); }
-
-typedef struct residence {
-    uint64_t pages, resident;
-} residence;
-
-/* Count the pages of the file, and those in the page cache. */
-static int count_pages(residence *r, int fd, uint64_t size, const char *path, sgt_error *err)
-{
-    *r = (residence){.pages = (size + page_bytes() - 1) / page_bytes()};
-    if (!r->pages) return SGT_OK;
-    unsigned char *there =
-        malloc((size_t)r->pages); /* of each page, the lowest bit: it is cached */
-    if (!there) return sgt_fail_memory(err, path);
-    void *map = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, fd, 0);
-    int rc = map == MAP_FAILED || mincore(map, (size_t)size, there) < 0
-                 ? sgt_fail_errno(err, "%s: mincore", path)
-                 : SGT_OK;
-    for (uint64_t i = 0; i < r->pages && rc == SGT_OK; i++) r->resident += there[i] & 1;
-    if (map != MAP_FAILED) munmap(map, (size_t)size);
-    free(there);
-    return rc;
-}
-
-static int evict(int fd, uint64_t size, const char *path, sgt_error *err)
-{
-    residence r;
-    for (int i = 0; i < TRIES; i++) {
-        if (i) nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
-        fdatasync(fd); /* dirty pages cannot be dropped */
-        posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-        int rc = count_pages(&r, fd, size, path, err);
-        if (rc < 0 || !r.resident) return rc;
-    }
-    return sgt_fail(err, SGT_EUNSUPPORTED,
-                    "%s: %" PRIu64 " of %" PRIu64
-                    " pages stay in memory, so --cold would not be cold (a file system in memory, "
-                    "a program that maps it, or not your file)",
-                    path, r.resident, r.pages);
-}
-
-/* Read the file, to cache it, if it lacks a page. */
-static int fill(int fd, uint64_t size, const char *path, sgt_error *err)
-{
-    residence r;
-    int rc = count_pages(&r, fd, size, path, err);
-    if (rc < 0 || r.resident == r.pages) return rc;
-    char *buffer = malloc(READ_BYTES);
-    if (!buffer) return sgt_fail_memory(err, path);
-    for (uint64_t at = 0; at < size && rc == SGT_OK;) {
-        ssize_t n = pread(fd, buffer, READ_BYTES, (off_t)at);
-        if (n < 0 && errno != EINTR) rc = sgt_fail_errno(err, "%s", path);
-        if (n == 0) break; /* the file was cut short: the loader will report it */
-        if (n > 0) at += (uint64_t)n;
-    }
-    free(buffer);
-    return rc;
-}
-
-static int with_file(const char *path,
-                     int (*act)(int fd, uint64_t size, const char *path, sgt_error *err),
-                     sgt_error *err)
+static int open_file(const char *path, size_t *bytes, sgt_error *err)
 {
     struct stat st;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return sgt_fail_errno(err, "%s", path);
-    int rc = fstat(fd, &st) < 0 ? sgt_fail_errno(err, "%s", path)
-                                : act(fd, (uint64_t)st.st_size, path, err);
+    if (fstat(fd, &st) == 0) {
+        *bytes = (size_t)st.st_size;
+        return fd;
+    }
+    int rc = sgt_fail_errno(err, "%s", path);
     close(fd);
     return rc;
 }
 
-int bench_cache_evict(const char *path, sgt_error *err) { return with_file(path, evict, err); }
+/* Return how many pages of the file are in the page cache, or -1 with errno. mincore is right only
+ * about files that the caller owns or may write (since Linux 5.2; for others every page counts as
+ * present). So other files cannot be evicted. */
+static int64_t count_cached(int fd, size_t bytes, size_t pages)
+{
+    int64_t cached = 0;
+    unsigned char *there = malloc(pages); /* of each page, the lowest bit: it is cached */
+    void *map = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+    if (!there || map == MAP_FAILED || mincore(map, bytes, there) < 0) cached = -1;
+    for (size_t i = 0; i < pages && cached >= 0; i++) cached += there[i] & 1;
+    if (map != MAP_FAILED) munmap(map, bytes);
+    free(there);
+    return cached;
+}
 
-int bench_cache_fill(const char *path, sgt_error *err) { return with_file(path, fill, err); }
+int bench_cache_evict(const char *path, sgt_error *err)
+{
+    size_t bytes = 0, page = (size_t)sysconf(_SC_PAGESIZE);
+    int fd = open_file(path, &bytes, err), rc = SGT_OK;
+    if (fd < 0) return fd;
+    size_t pages = bytes / page + (bytes % page != 0);
+    int64_t cached = (int64_t)pages;
+    for (int i = 0; cached > 0 && i < TRIES; i++) {
+        if (i) nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+        fdatasync(fd); /* dirty pages cannot be dropped */
+        posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+        cached = count_cached(fd, bytes, pages);
+    }
+    if (cached < 0) rc = sgt_fail_errno(err, "%s: mincore", path);
+    if (cached > 0)
+        rc = sgt_fail(err, SGT_EUNSUPPORTED,
+                      "%s: %" PRIi64 " of %zu pages stay in memory, so --cold would not be cold "
+                      "(a file system in memory, a program that maps it, or not your file)",
+                      path, cached, pages);
+    close(fd);
+    return rc;
+}
+
+int bench_cache_fill(const char *path, sgt_error *err)
+{
+    size_t bytes = 0;
+    int fd = open_file(path, &bytes, err), rc = SGT_OK;
+    if (fd < 0) return fd;
+    void *map = bytes ? mmap(NULL, bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0) : NULL;
+    if (map == MAP_FAILED) rc = sgt_fail_errno(err, "%s: mmap", path);
+    else if (map) munmap(map, bytes);
+    close(fd);
+    return rc;
+}

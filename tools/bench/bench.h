@@ -1,7 +1,11 @@
-/* bench.h: what the subcommands of sgt-bench share: a skeleton that parses options, measures and
- * prints a JSON document or a table; options that several have; work timed on threads; control of
- * the page cache; and medians.
+/* bench.h: what the subcommands of sgt-bench share: a skeleton that parses options, measures rows in
+ * turns, takes medians, and prints a JSON document or a table; options that several have; work timed
+ * on threads; and control of the page cache.
  *
+ *     typedef struct kernels_bench {
+ *         bench base;                                  // first
+ *         ...
+ *     } kernels_bench;
  *     static const bench_subcommand kernels = {.program = &program, .output = &shape.output,
  *                                              .size = sizeof(kernels_bench), .measure = measure,
  *                                              .json = to_json, .show = show};
@@ -36,40 +40,78 @@ typedef struct bench_output {
             .help = "print only failures and what --json asks for"           \
     }
 
-/* Arguments of a measurement, from the command line. */
-typedef struct bench_call {
+enum { BENCH_ROWS = 32, BENCH_TURNS = 100 }; /* most rows of a table; most turns of a row */
+
+/* A row of the table. */
+typedef struct bench_row {
+    /* the row in the document: what it is about, then its figures. Of a real number it has the
+     * median of the turns, of anything else the last turn's value */
+    json_t *result;
+    json_t *turns; /* array of each turn's figures */
+    char why[320]; /* why the row is left out; "" if it is not */
+} bench_row;
+
+/* What the struct of every subcommand begins with: the command line, and the rows. */
+typedef struct bench {
     char **operands;
-    size_t count;
+    size_t operand_count;
     sgt_notice notice;
     const sgt_stop *stop;
-} bench_call;
+    bench_row rows[BENCH_ROWS];
+    size_t count;
+} bench;
 
 typedef struct bench_subcommand {
     const sgt_program *program;
     const bench_output *output;
-    size_t size;  /* bytes of `bench`, which the functions below share; zeroed at first */
+    size_t size;  /* bytes of `b`, which the functions below share; zeroed at first */
     int operands; /* 1: the subcommand takes operands, such as a folder */
     int digits;   /* significant digits of numbers in the JSON document; 0: 6 */
+    int partial;  /* 1: rows that were measured before an interrupt are shown */
     /* Measure. Returns 0, 1 if there is nothing to show, or a negative SGT_E*. */
-    int (*measure)(void *bench, const bench_call *call, sgt_error *err);
-    /* return whether to show a failed measurement; NULL: no */
-    int (*worth)(const void *bench, int rc);
-    json_t *(*json)(void *bench); /* returns NULL if memory is out */
-    void (*show)(void *bench);
-    void (*release)(void *bench); /* NULL: nothing to release */
+    int (*measure)(void *b, sgt_error *err);
+    void (*json)(void *b, json_t *top);       /* add to the document, which names the CPU */
+    void (*show)(const void *b, json_t *top); /* print the document as a table; it may be changed */
+    void (*release)(void *b);                 /* NULL: nothing to release */
 } bench_subcommand;
 
 /* Run the subcommand and return the program's exit code. */
 int bench_subcommand_run(const bench_subcommand *s, int argc, char **argv);
+
+/* ---- bench.c: rows ---- */
+
+/* Add a row and return it. `about` becomes its result; what it is about may be NULL. */
+bench_row *bench_add(bench *b, json_t *about);
+
+/* Measure row i once, and set *figures to an object; it may stay NULL if the row is left out. */
+typedef int bench_take(void *b, size_t i, json_t **figures, sgt_error *err);
+
+/* Take turns that alternate between rows first .. first + count - 1 that are not left out, and add
+ * their figures to the results, also after a failure. */
+int bench_take_turns(bench *b, size_t first, size_t count, size_t turns, bench_take *take,
+                     sgt_error *err);
+
+/* Return 0 if rc is 0 or SGT_EUNSUPPORTED; then the row is left out for the reason in *err, with a
+ * notice if `name` is not NULL. Return any other rc. */
+int bench_leave_out(bench *b, bench_row *r, int rc, const char *name, const sgt_error *err);
+
+/* Return an array of the results of rows from `first` on that were measured, or, with `left_out`, of
+ * those that are left out, each with the field "why". */
+json_t *bench_results(const bench *b, size_t first, int left_out);
+
+/* Return a number of an object, 0 if it has none, and set it unless it is 0, which stands for
+ * unknown. */
+double bench_get(const json_t *object, const char *key);
+void bench_put(json_t *object, const char *key, double x);
+void bench_put_text(json_t *object, const char *key, const char *text);
+/* Add the fields of `fields`, which it releases. */
+void bench_put_all(json_t *object, json_t *fields);
 
 /* Write "AMD EPYC 9R14, 2 cores, avx512, 23.5 GiB of memory" into buf and return buf. */
 char *bench_machine(char *buf, size_t n);
 /* Write a path into buf and return buf, for a line of a table: in printable characters, and only
  * its end if it is longer than buf. */
 char *bench_name(char *buf, size_t n, const char *name);
-
-/* Add the number to the object, unless it is 0, which stands for unknown. */
-void bench_put(json_t *object, const char *key, double x);
 
 /* A column of a table: a field of the rows in the JSON document. A table's last column has no
  * key. */
@@ -167,6 +209,6 @@ double bench_median(double *x, size_t n); /* sorts x */
 /* Evict the pages of the file at `path` from the page cache and check that they are gone. If some
  * stay, returns SGT_EUNSUPPORTED and says how many. */
 int bench_cache_evict(const char *path, sgt_error *err);
-int bench_cache_fill(const char *path, sgt_error *err); /* read it, if it lacks a page */
+int bench_cache_fill(const char *path, sgt_error *err); /* read it into the page cache */
 
 #endif

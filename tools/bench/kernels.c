@@ -17,9 +17,7 @@
 #include "train/device.h"
 
 enum {
-    MOST_LINES = 32,
-    LEAST_RUNS = 3, /* runs of a kernel on a CPU */
-    MOST_RUNS = 64,
+    TURNS = 3,       /* of a kernel on a CPU */
     SIDE_CPU = 1536, /* of the square product: larger than the caches, 7 GFLOP */
     SIDE_CUDA = 8192 /* 400 MB in 16 bits */
 };
@@ -30,24 +28,24 @@ static struct {
     double seconds;
 } o = {.kind = "all", .layer = "all", .seconds = 0.2};
 
-static const sgt_option table[] = {{.name = "What to run"},
-                                   {"kind", 0, SGT_OPT_CHOICE, &o.kind, "all|gemm|attention",
-                                    "matrix products, attention or both", .def = "all"},
-                                   BENCH_DEVICE(shape),
-                                   BENCH_MODEL(shape),
-                                   BENCH_BATCH(shape, "rows of a micro-step", 1 << 16),
-                                   BENCH_SEQ(shape, 1 << 20),
-                                   BENCH_PRECISION(shape, "number format of the operands"),
-                                   {"layer", 0, SGT_OPT_CHOICE, &o.layer,
-                                    "all|qkv|proj|fc|fcproj|head",
-                                    "layer whose products to measure", .def = "all"},
-                                   BENCH_THREADS(shape),
-                                   {.name = "How"},
-                                   {"seconds", 0, SGT_OPT_REAL, &o.seconds, "X",
-                                    "on a CPU: time for each kernel, run three times at least",
-                                    .def = "0.2", .min = 0.001, .max = 3600},
-                                   BENCH_OUTPUT(shape.output),
-                                   {0}};
+static const sgt_option table[] = {
+    {.name = "What to run"},
+    {"kind", 0, SGT_OPT_CHOICE, &o.kind, "all|gemm|attention", "matrix products, attention or both",
+     .def = "all"},
+    BENCH_DEVICE(shape),
+    BENCH_MODEL(shape),
+    BENCH_BATCH(shape, "rows of a micro-step", 1 << 16),
+    BENCH_SEQ(shape, 1 << 20),
+    BENCH_PRECISION(shape, "number format of the operands"),
+    {"layer", 0, SGT_OPT_CHOICE, &o.layer, "all|qkv|proj|fc|fcproj|head",
+     "layer whose products to measure", .def = "all"},
+    BENCH_THREADS(shape),
+    {.name = "How"},
+    {"seconds", 0, SGT_OPT_REAL, &o.seconds, "X",
+     "on a CPU: time for each kernel, in three turns; the median is shown", .def = "0.2",
+     .min = 0.001, .max = 3600},
+    BENCH_OUTPUT(shape.output),
+    {0}};
 
 static const sgt_program program = {
     .name = "sgt-bench kernels",
@@ -64,25 +62,40 @@ static const sgt_program program = {
         "  sgt-bench kernels --kind gemm --layer head --device cuda\n"
         "  sgt-bench kernels --kind attention --device cuda --batch-size 64 --seq-len 1024"};
 
-/* A kernel: a line of the table. */
+/* A kernel: a line of the table, but for the first, the square product. */
 typedef struct kernel_line {
-    const char *layer, *pass;    /* "qkv", "forward" */
-    const char *variant;         /* a product's epilogue; attention's implementation */
     sgt_cuda_gemm_shape product; /* with the device's number types; m is 0: attention */
-    double flops, ms;            /* operations; median time, or 0 for the reason in `why` */
-    char why[200];
+    sgt_attention attention;     /* implementation, on CUDA */
+    int backward;                /* pass of attention */
+    double flops;
 } kernel_line;
 
+/* Parts of the operands on a CPU: of a product, or of attention. Their shapes: (B, T, 3C) twice,
+ * (B, T, C) twice, (B, H, T), (threads, scratch) */
+enum { PART_A, PART_B, PART_OUT, PART_BIAS };
+enum { PART_QKV, PART_DQKV, PART_ATTENTION, PART_DATTENTION, PART_LSE, PART_SCRATCH, PARTS };
+
 typedef struct kernels_bench {
+    bench base;
     size_t B, T, H, D, V; /* V as the head pads it */
     sgt_precision precision;
     int cuda, threads;
     char *cache; /* folder for timing results (backend.h) */
-    const sgt_stop *stop;
     char device[128], library[96];
     double peak_flops; /* speed of a large square product; 0: not measured */
-    kernel_line lines[MOST_LINES];
-    size_t count;
+    kernel_line lines[BENCH_ROWS];
+    /* on a CPU: operands, as large as the largest of any kernel */
+    sgt_arena memory;
+    float *part[PARTS];
+    const sgt_kernels *k;
+    size_t scratch;       /* floats of a thread's scratch memory for attention */
+    sgt_gemm *gemm;       /* the product that is timed */
+    const kernel_line *l; /* the attention that is timed */
+    /* on CUDA */
+    const sgt_cuda_library *lib;
+    sgt_cuda_device d;
+    sgt_cuda_gemms *gemms;
+    sgt_cuda_attention_times times; /* of the last attention */
 } kernels_bench;
 
 /* ---- which kernels ---- */
@@ -93,7 +106,8 @@ static void add_product(kernels_bench *b, const char *layer, const char *pass,
     static const sgt_cuda_type types[] = {SGT_F32, SGT_F32, SGT_BF16, SGT_F16};
     static const char *const epilogues[] = {"none", "bias",  "bgrad",
                                             "gelu", "dgelu", "dgelu-bgrad"};
-    if (strcmp(o.layer, "all") != 0 && strcmp(o.layer, layer) != 0) return;
+    /* the first is the square product */
+    if (b->base.count && strcmp(o.layer, "all") != 0 && strcmp(o.layer, layer) != 0) return;
     s.lda = s.trans_a ? s.m : s.k;
     s.ldb = s.trans_b ? s.k : s.n;
     s.ldd = s.n;
@@ -101,11 +115,11 @@ static void add_product(kernels_bench *b, const char *layer, const char *pass,
     s.out = s.accumulate ? SGT_F32 : s.type; /* gradients of weights are float32 */
     s.tf32 = b->precision == SGT_PRECISION_TF32;
     s.epilogue = epilogue;
-    b->lines[b->count++] = (kernel_line){.layer = layer,
-                                         .pass = pass,
-                                         .variant = epilogues[epilogue],
-                                         .product = s,
-                                         .flops = 2.0 * (double)s.m * (double)s.n * (double)s.k};
+    b->lines[b->base.count] =
+        (kernel_line){.product = s, .flops = 2.0 * (double)s.m * (double)s.n * (double)s.k};
+    bench_add(&b->base, json_pack("{s:s, s:s, s:s, s:I, s:I, s:I}", "layer", layer, "pass", pass,
+                                  "epilogue", epilogues[epilogue], "m", (json_int_t)s.m, "n",
+                                  (json_int_t)s.n, "k", (json_int_t)s.k));
 }
 
 /* Add the products of a linear layer: y (N, out) = x (N, in) W (in, out), dx = dy W^T, dW += x^T
@@ -128,9 +142,12 @@ static void add_linear(kernels_bench *b, const char *layer, size_t in, size_t ou
     if (strcmp(layer, "qkv") == 0) add_product(b, layer, "dw", weight, SGT_EPILOGUE_BGRAD);
 }
 
+/* Add the square product, which tells the peak, and those of a step. */
 static void add_products(kernels_bench *b)
 {
-    size_t C = b->H * b->D, N = b->B * b->T, V = b->V;
+    size_t C = b->H * b->D, N = b->B * b->T, V = b->V, S = b->cuda ? SIDE_CUDA : SIDE_CPU;
+    add_product(b, "peak", "", (sgt_cuda_gemm_shape){.m = S, .n = S, .k = S}, SGT_EPILOGUE_NONE);
+    if (strcmp(o.kind, "attention") == 0) return;
     add_linear(b, "qkv", C, 3 * C);
     add_linear(b, "proj", C, C);
     add_linear(b, "fc", C, 4 * C);
@@ -143,91 +160,117 @@ static void add_products(kernels_bench *b)
                 SGT_EPILOGUE_NONE);
 }
 
-/* Add both passes of an implementation of attention, and return the first. Of products with (T, T)
- * scores, whose masked half is not counted, forward has two and backward five. */
-static kernel_line *add_attention(kernels_bench *b, const char *name)
+/* Add both passes of an implementation of attention. Of products with (T, T) scores, whose masked half
+ * is not counted, forward has two and backward five. */
+static void add_attention(kernels_bench *b, const char *name, sgt_attention attention)
 {
-    kernel_line *l = &b->lines[b->count];
     double product = (double)b->B * (double)b->H * (double)b->T * (double)b->T * (double)b->D;
-    l[0] = (kernel_line){"attention", "forward", name, .flops = 2 * product};
-    l[1] = (kernel_line){"attention", "backward", name, .flops = 5 * product};
-    b->count += 2;
-    return l;
+    for (int backward = 0; backward < 2; backward++) {
+        b->lines[b->base.count] = (kernel_line){
+            .attention = attention, .backward = backward, .flops = (backward ? 5 : 2) * product};
+        bench_add(&b->base, json_pack("{s:s, s:s, s:s}", "layer", "attention", "pass",
+                                      backward ? "backward" : "forward", "attention", name));
+    }
 }
 
 /* ---- on a CPU ---- */
 
-enum { MOST_PARTS = 6 };
-
-/* Memory for the operands of a kernel, as large as the largest of any. */
-typedef struct operands {
-    sgt_arena memory;
-    float *part[MOST_PARTS];
-} operands;
-
-/* Allocate the parts, of so many floats each, and fill them with small numbers, so that no product
- * overflows. With `halves`, the upper and the lower half of each float are the same bfloat16. */
-static int allocate(operands *x, const size_t floats[MOST_PARTS], int halves, sgt_error *err)
+/* Allocate the operands and fill them with small numbers, so that no product overflows. In bf16, the
+ * upper and the lower half of each float are the same bfloat16. */
+static int allocate(kernels_bench *b, sgt_error *err)
 {
-    size_t all = 0, at[MOST_PARTS];
-    for (int i = 0; i < MOST_PARTS; i++) {
-        at[i] = all;
-        all += (floats[i] + 15) / 16 * 16;
+    size_t N = b->B * b->T, C = b->H * b->D, all = 0;
+    size_t floats[PARTS] = {N * 3 * C, N * 3 * C, N * C,
+                            N * C,     N * b->H,  (size_t)b->threads * b->scratch};
+    for (size_t i = 0; i < b->base.count; i++) {
+        const sgt_cuda_gemm_shape *s = &b->lines[i].product;
+        const size_t need[] = {s->m * s->k, s->k * s->n, s->m * s->n, s->n};
+        for (int part = PART_A; part <= PART_BIAS; part++)
+            if (need[part] > floats[part]) floats[part] = need[part];
     }
-    int rc = sgt_arena_map(&x->memory, all * sizeof(float), 1, err);
+    for (int i = 0; i < PARTS; i++) all += (floats[i] + 15) / 16 * 16;
+    int rc = sgt_arena_map(&b->memory, all * sizeof(float), 1, err);
     if (rc < 0) return rc;
-    float *p = (float *)(void *)x->memory.base;
+    float *p = (float *)(void *)b->memory.base;
     uint32_t random = 1, bits;
     for (size_t i = 0; i < all; i++) {
         random = random * 1664525u + 1013904223u;
         p[i] = (float)(random >> 8) * 0x1p-24f - 0.5f;
         memcpy(&bits, &p[i], sizeof bits);
-        if (halves) bits = (bits & 0xffff0000u) | bits >> 16;
+        if (b->precision == SGT_PRECISION_BF16) bits = (bits & 0xffff0000u) | bits >> 16;
         memcpy(&p[i], &bits, sizeof bits);
     }
-    for (int i = 0; i < MOST_PARTS; i++) x->part[i] = p + at[i];
+    for (int i = 0; i < PARTS; i++) {
+        b->part[i] = p;
+        p += (floats[i] + 15) / 16 * 16;
+    }
     return SGT_OK;
 }
 
-/* Run a kernel once and set *seconds to the time that it took. */
-typedef int kernel_run(void *ctx, double *seconds, sgt_error *err);
-
-static int time_kernel(double *ms, const kernels_bench *b, kernel_run *run, void *ctx,
+/* Run a kernel for a turn's share of --seconds, after one run that does not count. */
+static int time_kernel(json_t **figures, const kernels_bench *b, bench_slice run, bench_work *work,
                        sgt_error *err)
 {
-    double times[MOST_RUNS], began = sgt_now(), seconds;
-    size_t n = 0;
-    int rc = run(ctx, &seconds, err); /* warm-up */
-    while (rc == SGT_OK && (n < LEAST_RUNS || (n < MOST_RUNS && sgt_now() - began < o.seconds))) {
-        if (sgt_stopped(b->stop)) return sgt_fail(err, SGT_ESTOPPED, "interrupted");
-        rc = run(ctx, &seconds, err);
-        times[n++] = seconds * 1e3;
+    double all = 0, seconds = 0;
+    uint64_t units, runs = 0;
+    int rc = bench_run(&run, work, (void *)(uintptr_t)b, &units, &seconds, err);
+    while (rc == SGT_OK && (!runs || all < o.seconds / TURNS)) {
+        if (sgt_stopped(b->base.stop)) return sgt_fail(err, SGT_ESTOPPED, "interrupted");
+        rc = bench_run(&run, work, (void *)(uintptr_t)b, &units, &seconds, err);
+        all += seconds;
+        runs++;
     }
-    *ms = bench_median(times, n);
+    if (rc == SGT_OK) *figures = json_pack("{s:f}", "us", all * 1e6 / (double)runs);
     return rc;
 }
 
-enum { PART_A, PART_B, PART_OUT, PART_BIAS };
-
-typedef struct cpu_product {
-    operands x;
-    sgt_gemm *gemm;
-} cpu_product;
-
-static int run_product(void *ctx, double *seconds, sgt_error *err)
+static int run_product(void *ctx, int thread, uint64_t k, sgt_error *err)
 {
-    cpu_product *p = ctx;
-    double from = sgt_now();
+    const kernels_bench *b = ctx;
+    (void)thread;
+    (void)k;
     (void)err;
-    sgt_gemm_run(p->gemm, p->x.part[PART_A], p->x.part[PART_B], p->x.part[PART_BIAS],
-                 p->x.part[PART_OUT]);
-    *seconds = sgt_now() - from;
+    sgt_gemm_run(b->gemm, b->part[PART_A], b->part[PART_B], b->part[PART_BIAS], b->part[PART_OUT]);
     return SGT_OK;
 }
 
-static int time_product(double *ms, const kernels_bench *b, cpu_product *p,
-                        const sgt_cuda_gemm_shape *s, sgt_error *err)
+/* Compute head i of the B*H heads; threads share the heads of all rows. bench_run may pass an i past
+ * the last one; it is ignored. */
+static int run_head(void *ctx, int thread, uint64_t i, sgt_error *err)
 {
+    const kernels_bench *b = ctx;
+    size_t T = b->T, D = b->D, C = b->H * D;
+    if (i >= b->B * b->H) return SGT_OK;
+    size_t row = i / b->H * T, column = i % b->H * D, at = row * C + column;
+    const float *q = b->part[PART_QKV] + row * 3 * C + column;
+    float *dq = b->part[PART_DQKV] + row * 3 * C + column, *out = b->part[PART_ATTENTION] + at;
+    float *lse = b->part[PART_LSE] + i * T, scale = (float)(1 / sqrt((double)D));
+    float *scratch = b->part[PART_SCRATCH] + (size_t)thread * b->scratch;
+    (void)err;
+    if (b->l->backward)
+        b->k->attention_backward(dq, dq + C, dq + 2 * C, 3 * C, b->part[PART_DATTENTION] + at, out,
+                                 C, lse, q, q + C, q + 2 * C, 3 * C, T, D, scale, NULL, NULL,
+                                 scratch);
+    else b->k->attention(out, C, lse, q, q + C, q + 2 * C, 3 * C, T, D, scale, NULL, NULL, scratch);
+    return SGT_OK;
+}
+
+static int take_on_cpu(void *self, size_t i, json_t **figures, sgt_error *err)
+{
+    kernels_bench *b = self;
+    const sgt_cuda_gemm_shape *s = &b->lines[i].product;
+    size_t heads = b->B * b->H, threads = (size_t)b->threads;
+    bench_slice run = {.most = 1, .seconds = 1e9, .threads = 1};
+    if (!s->m) {
+        b->l = &b->lines[i];
+        run.most = (heads + threads - 1) / threads;
+        run.threads = b->threads;
+        return time_kernel(figures, b, run, run_head, err);
+    }
+    if (s->epilogue > SGT_EPILOGUE_BIAS) {
+        snprintf(b->base.rows[i].why, sizeof b->base.rows[i].why, "a kernel of its own here");
+        return SGT_OK;
+    }
     sgt_gemm_shape g = {.m = s->m,
                         .n = s->n,
                         .k = s->k,
@@ -239,180 +282,51 @@ static int time_product(double *ms, const kernels_bench *b, cpu_product *p,
                         .bias = s->epilogue == SGT_EPILOGUE_BIAS,
                         .accumulate = s->accumulate,
                         .bf16 = s->type == SGT_BF16};
-    int rc = sgt_gemm_plan(&p->gemm, &g, b->threads, err);
+    int rc = sgt_gemm_plan(&b->gemm, &g, b->threads, err);
     if (rc < 0) return rc;
-    rc = time_kernel(ms, b, run_product, p, err);
-    sgt_gemm_free(p->gemm);
-    return rc;
-}
-
-/* Time the square product, which tells the peak, and the products that were added. */
-static int time_products_on_cpu(kernels_bench *b, sgt_error *err)
-{
-    cpu_product p = {0};
-    int bf16 = b->precision == SGT_PRECISION_BF16;
-    const size_t S = SIDE_CPU;
-    sgt_cuda_gemm_shape square = {
-        .m = S, .n = S, .k = S, .lda = S, .ldb = S, .ldd = S, .type = bf16 ? SGT_BF16 : SGT_F32};
-    size_t floats[MOST_PARTS] = {S * S, S * S, S * S, S};
-    for (size_t i = 0; i < b->count; i++) {
-        const sgt_cuda_gemm_shape *s = &b->lines[i].product;
-        const size_t need[] = {s->m * s->k, s->k * s->n, s->m * s->n, s->n};
-        for (int part = PART_A; part <= PART_BIAS; part++)
-            if (need[part] > floats[part]) floats[part] = need[part];
-    }
-    double ms = 0;
-    int rc = allocate(&p.x, floats, bf16, err);
-    if (rc == SGT_OK) rc = time_product(&ms, b, &p, &square, err);
-    if (rc == SGT_OK) b->peak_flops = 2.0 * (double)(S * S * S) / ms * 1e3;
-    for (size_t i = 0; i < b->count && rc == SGT_OK; i++) {
-        kernel_line *l = &b->lines[i];
-        if (l->product.epilogue <= SGT_EPILOGUE_BIAS)
-            rc = time_product(&l->ms, b, &p, &l->product, err);
-        else snprintf(l->why, sizeof l->why, "a kernel of its own here");
-    }
-    sgt_arena_unmap(&p.x.memory);
-    return rc;
-}
-
-enum { PART_QKV, PART_DQKV, PART_ATTENTION, PART_DATTENTION, PART_LSE, PART_SCRATCH };
-
-/* Threads share the heads of all rows. */
-typedef struct cpu_attention {
-    const kernels_bench *b;
-    const sgt_kernels *k;
-    operands x; /* shapes: (B, T, 3C) twice, (B, T, C) twice, (B, H, T), (threads, scratch) */
-    size_t scratch;
-    bench_work *pass;
-} cpu_attention;
-
-/* Compute head i of the B*H heads. bench_run may pass an i past the last one; it is ignored. */
-static int head_forward(void *ctx, int thread, uint64_t i, sgt_error *err)
-{
-    const cpu_attention *a = ctx;
-    size_t T = a->b->T, D = a->b->D, C = a->b->H * D;
-    size_t row = i / a->b->H * T, column = i % a->b->H * D;
-    const float *q = a->x.part[PART_QKV] + row * 3 * C + column;
-    (void)err;
-    if (i < a->b->B * a->b->H)
-        a->k->attention(a->x.part[PART_ATTENTION] + row * C + column, C,
-                        a->x.part[PART_LSE] + i * T, q, q + C, q + 2 * C, 3 * C, T, D,
-                        (float)(1 / sqrt((double)D)), NULL, NULL,
-                        a->x.part[PART_SCRATCH] + (size_t)thread * a->scratch);
-    return SGT_OK;
-}
-
-static int head_backward(void *ctx, int thread, uint64_t i, sgt_error *err)
-{
-    const cpu_attention *a = ctx;
-    size_t T = a->b->T, D = a->b->D, C = a->b->H * D;
-    size_t row = i / a->b->H * T, column = i % a->b->H * D, at = row * C + column;
-    const float *q = a->x.part[PART_QKV] + row * 3 * C + column;
-    float *dq = a->x.part[PART_DQKV] + row * 3 * C + column;
-    (void)err;
-    if (i < a->b->B * a->b->H)
-        a->k->attention_backward(dq, dq + C, dq + 2 * C, 3 * C, a->x.part[PART_DATTENTION] + at,
-                                 a->x.part[PART_ATTENTION] + at, C, a->x.part[PART_LSE] + i * T, q,
-                                 q + C, q + 2 * C, 3 * C, T, D, (float)(1 / sqrt((double)D)), NULL,
-                                 NULL, a->x.part[PART_SCRATCH] + (size_t)thread * a->scratch);
-    return SGT_OK;
-}
-
-static int run_heads(void *ctx, double *seconds, sgt_error *err)
-{
-    cpu_attention *a = ctx;
-    size_t heads = a->b->B * a->b->H, threads = (size_t)a->b->threads;
-    uint64_t units;
-    bench_slice s = {
-        .most = (heads + threads - 1) / threads, .seconds = 1e9, .threads = a->b->threads};
-    return bench_run(&s, a->pass, a, &units, seconds, err);
-}
-
-static int time_attention_on_cpu(kernels_bench *b, sgt_error *err)
-{
-    int bf16 = b->precision == SGT_PRECISION_BF16;
-    cpu_attention a = {.b = b, .k = bf16 ? sgt_kernels_bf16() : sgt_kernels_cpu()};
-    kernel_line *l = add_attention(b, "own");
-    a.scratch = (a.k->attention_scratch(b->T, b->D) + 15) / 16 * 16;
-    size_t N = b->B * b->T, C = b->H * b->D;
-    int rc = allocate(
-        &a.x,
-        (size_t[]){N * 3 * C, N * 3 * C, N * C, N * C, N * b->H, (size_t)b->threads * a.scratch}, 0,
-        err);
-    a.pass = head_forward;
-    if (rc == SGT_OK) rc = time_kernel(&l[0].ms, b, run_heads, &a, err);
-    a.pass = head_backward;
-    if (rc == SGT_OK) rc = time_kernel(&l[1].ms, b, run_heads, &a, err);
-    sgt_arena_unmap(&a.x.memory);
+    rc = time_kernel(figures, b, run, run_product, err);
+    sgt_gemm_free(b->gemm);
     return rc;
 }
 
 static int measure_on_cpu(kernels_bench *b, sgt_error *err)
 {
+    int bf16 = b->precision == SGT_PRECISION_BF16;
     snprintf(b->device, sizeof b->device, "%d thread%s", b->threads, b->threads == 1 ? "" : "s");
     snprintf(b->library, sizeof b->library, "%s", SGT_GEMM_LIBRARY);
-    int rc = time_products_on_cpu(b, err);
-    if (rc < 0 || strcmp(o.kind, "gemm") == 0) return rc;
-    return time_attention_on_cpu(b, err);
+    b->k = bf16 ? sgt_kernels_bf16() : sgt_kernels_cpu();
+    b->scratch = (b->k->attention_scratch(b->T, b->D) + 15) / 16 * 16;
+    add_products(b);
+    if (strcmp(o.kind, "gemm") != 0) add_attention(b, "own", SGT_ATTENTION_OWN);
+    int rc = allocate(b, err);
+    return rc == SGT_OK ? bench_take_turns(&b->base, 0, b->base.count, TURNS, take_on_cpu, err)
+                        : rc;
 }
 
 /* ---- on CUDA ---- */
 
-static int time_products_on_cuda(kernels_bench *b, const sgt_cuda_gemm_calls *calls,
-                                 sgt_cuda_gemms *g, sgt_error *err)
+/* Time a product by the library's algorithms. */
+static int take_product(kernels_bench *b, size_t i, json_t **figures, sgt_error *err)
 {
+    const sgt_cuda_gemm_calls *calls = b->lib->gemm;
     const sgt_cuda_gemm *p;
-    for (size_t i = 0; i < b->count; i++) {
-        kernel_line *l = &b->lines[i];
-        if (sgt_stopped(b->stop)) return sgt_fail(err, SGT_ESTOPPED, "interrupted");
-        int rc = calls->plan(&p, g, &l->product, err);
-        if (rc < 0 && rc != SGT_EUNSUPPORTED) return rc;
-        l->ms = rc == SGT_OK ? (double)calls->ms(p) : 0;
-        if (!(l->ms > 0))
-            snprintf(l->why, sizeof l->why, "%s",
-                     rc < 0 ? "not in the library" : "no room to time it");
-    }
+    bench_row *r = &b->base.rows[i];
+    if (i == 0 && b->d.available <= (uint64_t)8 << 30) return SGT_OK; /* no room for the square */
+    int rc = calls->plan(&p, b->gemms, &b->lines[i].product, err);
+    if (rc < 0 && rc != SGT_EUNSUPPORTED) return rc;
+    double ms = rc == SGT_OK ? (double)calls->ms(p) : 0;
+    if (ms > 0) *figures = json_pack("{s:f}", "us", 1e3 * ms);
+    else
+        snprintf(r->why, sizeof r->why, "%s", rc < 0 ? "not in the library" : "no room to time it");
     return SGT_OK;
 }
 
-static int measure_products_on_cuda(kernels_bench *b, const sgt_cuda_library *lib,
-                                    const sgt_cuda_device *d, sgt_error *err)
+/* Time both passes of an implementation in a backend with one layer, where everything but attention
+ * is small. If it is unsupported or does not fit in memory, its lines get the reason. */
+static int take_on_cuda(void *self, size_t i, json_t **figures, sgt_error *err)
 {
-    const sgt_cuda_gemm_calls *calls = lib->gemm;
-    const sgt_cuda_gemms_options options = {.device = d->name, .timing = 1};
-    const size_t S = SIDE_CUDA;
-    sgt_cuda_gemms *g;
-    const sgt_cuda_gemm *p;
-    int rc = calls->open(&g, &options, err);
-    if (rc < 0) return rc;
-    snprintf(b->library, sizeof b->library, "%s", calls->library(g));
-    if (d->available > (uint64_t)8 << 30) {
-        sgt_cuda_gemm_shape square = b->lines[0].product;
-        square = (sgt_cuda_gemm_shape){.m = S,
-                                       .n = S,
-                                       .k = S,
-                                       .lda = S,
-                                       .ldb = S,
-                                       .ldd = S,
-                                       .type = square.type,
-                                       .out = square.type,
-                                       .tf32 = square.tf32};
-        rc = calls->plan(&p, g, &square, err);
-        if (rc == SGT_OK && calls->ms(p) > 0)
-            b->peak_flops = 2.0 * (double)(S * S * S) / calls->ms(p) * 1e3;
-    }
-    if (rc == SGT_OK) rc = time_products_on_cuda(b, calls, g, err);
-    calls->close(g);
-    return rc;
-}
-
-/* Measure one implementation in a backend with one layer, where everything but attention is small.
- * If it is unsupported or does not fit in memory, its lines get the reason. */
-static int time_attention_on_cuda(kernels_bench *b, const sgt_cuda_library *lib, const char *name,
-                                  sgt_attention implementation, sgt_error *err)
-{
-    sgt_cuda_attention_times t;
-    kernel_line *l = add_attention(b, name);
+    kernels_bench *b = self;
+    const kernel_line *l = &b->lines[i];
     sgt_backend_options options = {.model = {.layers = 1,
                                              .channels = (uint32_t)(b->H * b->D),
                                              .heads = (uint32_t)b->H,
@@ -425,77 +339,82 @@ static int time_attention_on_cuda(kernels_bench *b, const sgt_cuda_library *lib,
                                    .accum = 1,
                                    .threads = b->threads,
                                    .precision = b->precision,
-                                   .attention = implementation,
+                                   .attention = l->attention,
                                    .cache = b->cache};
-    if (sgt_stopped(b->stop)) return sgt_fail(err, SGT_ESTOPPED, "interrupted");
-    int rc = lib->attention(&t, &options, err);
-    if (rc == SGT_EUNSUPPORTED || rc == SGT_ENOMEM) {
-        for (int i = 0; i < 2; i++) snprintf(l[i].why, sizeof l->why, "%.199s", err->text);
-        return SGT_OK;
+    if (l->product.m) return take_product(b, i, figures, err);
+    if (!l->backward) {
+        int rc = b->lib->attention(&b->times, &options, err);
+        if (rc == SGT_ENOMEM) rc = SGT_EUNSUPPORTED;
+        bench_leave_out(&b->base, &b->base.rows[i + 1], rc, NULL, err);
+        if (rc < 0) return bench_leave_out(&b->base, &b->base.rows[i], rc, NULL, err);
     }
-    if (rc < 0) return rc;
-    l[0].ms = (double)t.forward_ms;
-    l[1].ms = (double)t.backward_ms;
-    if (!b->library[0]) snprintf(b->library, sizeof b->library, "%s", t.library);
-    if (!(b->peak_flops > 0)) b->peak_flops = t.peak_flops;
+    *figures = json_pack("{s:f}", "us",
+                         1e3 * (double)(l->backward ? b->times.backward_ms : b->times.forward_ms));
     return SGT_OK;
 }
 
 static int measure_on_cuda(kernels_bench *b, sgt_error *err)
 {
-    const sgt_cuda_library *lib;
-    sgt_cuda_device d;
-    int rc = sgt_device_cuda(&lib, &d, err);
+    int attention = strcmp(o.kind, "attention") == 0, rc = sgt_device_cuda(&b->lib, &b->d, err);
     if (rc < 0) return rc;
-    snprintf(b->device, sizeof b->device, "%.127s", d.name);
-    if (b->count) rc = measure_products_on_cuda(b, lib, &d, err);
+    const sgt_cuda_gemms_options options = {.device = b->d.name, .timing = 1};
+    snprintf(b->device, sizeof b->device, "%.127s", b->d.name);
+    if (!attention && (rc = b->lib->gemm->open(&b->gemms, &options, err)) < 0) return rc;
+    if (!attention) {
+        snprintf(b->library, sizeof b->library, "%s", b->lib->gemm->library(b->gemms));
+        add_products(b);
+        rc = bench_take_turns(&b->base, 0, b->base.count, 1, take_on_cuda, err);
+    }
     if (rc < 0 || strcmp(o.kind, "gemm") == 0) return rc;
-    const kernel_line *own = &b->lines[b->count];
-    rc = time_attention_on_cuda(b, lib, "own", SGT_ATTENTION_OWN, err);
-    /* If tensor cores are unsupported, training uses tiles without them. */
-    if (rc == SGT_OK && own->why[0])
-        rc = time_attention_on_cuda(b, lib, "tiled", SGT_ATTENTION_AUTO, err);
-    if (rc == SGT_OK) rc = time_attention_on_cuda(b, lib, "cudnn", SGT_ATTENTION_CUDNN, err);
-    if (rc == SGT_OK) rc = time_attention_on_cuda(b, lib, "naive", SGT_ATTENTION_NAIVE, err);
+    static const struct {
+        const char *name;
+        sgt_attention attention;
+    } all[] = {{"own", SGT_ATTENTION_OWN},
+               {"tiled", SGT_ATTENTION_AUTO},
+               {"cudnn", SGT_ATTENTION_CUDNN},
+               {"naive", SGT_ATTENTION_NAIVE}};
+    const bench_row *own = &b->base.rows[b->base.count];
+    for (size_t i = 0; i < sizeof all / sizeof *all && rc == SGT_OK; i++) {
+        /* If tensor cores are unsupported, training uses tiles without them. */
+        if (i == 1 && !own->why[0]) continue;
+        add_attention(b, all[i].name, all[i].attention);
+        rc = bench_take_turns(&b->base, b->base.count - 2, 2, 1, take_on_cuda, err);
+    }
+    if (!b->library[0]) snprintf(b->library, sizeof b->library, "%s", b->times.library);
     return rc;
 }
 
 /* ---- results ---- */
 
-static json_t *line_json(const kernels_bench *b, const kernel_line *l)
+static void to_json(void *self, json_t *top)
 {
-    const sgt_cuda_gemm_shape *s = &l->product;
-    json_t *j = s->m ? json_pack("{s:s, s:s, s:s, s:I, s:I, s:I}", "layer", l->layer, "pass",
-                                 l->pass, "epilogue", l->variant, "m", (json_int_t)s->m, "n",
-                                 (json_int_t)s->n, "k", (json_int_t)s->k)
-                     : json_pack("{s:s, s:s, s:s}", "layer", l->layer, "pass", l->pass, "attention",
-                                 l->variant);
-    if (!j) return NULL;
-    if (!(l->ms > 0)) json_object_set_new(j, "why_not", json_string(l->why));
-    bench_put(j, "us", 1e3 * l->ms);
-    bench_put(j, "tflops", l->ms > 0 ? l->flops / l->ms * 1e-9 : 0);
-    if (l->ms > 0 && b->peak_flops > 0)
-        bench_put(j, "of_peak", l->flops / l->ms * 1e3 / b->peak_flops);
-    return j;
-}
-
-static json_t *to_json(void *bench)
-{
-    const kernels_bench *b = bench;
+    kernels_bench *b = self;
     json_t *results = json_array();
-    for (size_t i = 0; i < b->count; i++)
-        json_array_append_new(results, line_json(b, &b->lines[i]));
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:o}", "cpu",
-                     sgt_cpu_model(), "device", b->device, "library", b->library, "model",
-                     shape.model, "precision", sgt_precision_words[b->precision], "batch",
-                     (json_int_t)b->B, "seq", (json_int_t)b->T, "heads", (json_int_t)b->H,
-                     "head_size", (json_int_t)b->D, "rows", (json_int_t)b->B * (json_int_t)b->T,
-                     "peak_tflops", b->peak_flops * 1e-12, "results", results);
+    const bench_row *peak = b->base.rows;
+    int has_peak = b->base.count && b->lines[0].product.m;
+    if (has_peak && bench_get(peak->result, "us") > 0)
+        b->peak_flops = b->lines[0].flops / bench_get(peak->result, "us") * 1e6;
+    if (!(b->peak_flops > 0)) b->peak_flops = b->times.peak_flops;
+    for (size_t i = has_peak; i < b->base.count; i++) {
+        const bench_row *r = &b->base.rows[i];
+        double us = bench_get(r->result, "us"), speed = us > 0 ? b->lines[i].flops / us * 1e6 : 0;
+        bench_put(r->result, "tflops", speed * 1e-12);
+        if (b->peak_flops > 0) bench_put(r->result, "of_peak", speed / b->peak_flops);
+        if (r->why[0]) bench_put_text(r->result, "why_not", r->why);
+        json_array_append(results, r->result);
+    }
+    bench_put_all(top,
+                  json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:o}", "device",
+                            b->device, "library", b->library, "model", shape.model, "precision",
+                            sgt_precision_words[b->precision], "batch", (json_int_t)b->B, "seq",
+                            (json_int_t)b->T, "heads", (json_int_t)b->H, "head_size",
+                            (json_int_t)b->D, "rows", (json_int_t)b->B * (json_int_t)b->T,
+                            "peak_tflops", b->peak_flops * 1e-12, "results", results));
 }
 
-static void show(void *bench)
+static void show(const void *self, json_t *top)
 {
-    const kernels_bench *b = bench;
+    const kernels_bench *b = self;
     const char *unit = b->cuda ? "TFLOP/s" : "GFLOP/s";
     const bench_column columns[] = {{"layer", "layer", .kind = BENCH_TEXT},
                                     {"pass", "pass", .kind = BENCH_TEXT},
@@ -507,20 +426,21 @@ static void show(void *bench)
                                     {"tflops", unit, .decimals = 1, .scale = b->cuda ? 1 : 1e3},
                                     {"of_peak", "of peak", BENCH_PERCENT, 1, 100},
                                     {0}};
-    char machine[160], device[96];
-    json_t *top = to_json(bench), *rows = json_object_get(top, "results");
-    for (size_t i = 0; i < b->count; i++)
-        json_object_set_new(json_array_get(rows, i), "variant", json_string(b->lines[i].variant));
-    printf("%s\n%s, %s\n", bench_machine(machine, sizeof machine),
-           sgt_printable(device, sizeof device, b->device), b->library);
-    printf("%s, %s, %zu x %zu tokens\n\n", shape.model, sgt_precision_words[b->precision], b->B,
-           b->T);
+    char device[96];
+    json_t *rows = json_object_get(top, "results"), *row;
+    size_t i;
+    json_array_foreach(rows, i, row)
+    {
+        json_t *variant = json_object_get(row, "epilogue");
+        json_object_set(row, "variant", variant ? variant : json_object_get(row, "attention"));
+    }
+    printf("%s, %s\n%s, %s, %zu x %zu tokens\n\n", sgt_printable(device, sizeof device, b->device),
+           b->library, shape.model, sgt_precision_words[b->precision], b->B, b->T);
     bench_table(rows, columns, "tflops");
     printf("\n* the fastest. Attention is causal; its masked half is not counted.\n"
            "Peak, a large product of matrices: ");
     if (b->peak_flops > 0) printf("%.1f %s\n", b->peak_flops * (b->cuda ? 1e-12 : 1e-9), unit);
     else printf("not known\n");
-    json_decref(top);
 }
 
 /* ---- the subcommand ---- */
@@ -551,24 +471,28 @@ static int read_options(kernels_bench *b, sgt_error *err)
         return sgt_fail(err, SGT_EUSAGE,
                         "%zu x %zu x %u numbers are over the 2^32 that are measured", b->B, b->T,
                         m.channels);
-    if (strcmp(o.kind, "attention") != 0) add_products(b);
     return check_precision(b, err);
 }
 
-static int measure(void *bench, const bench_call *call, sgt_error *err)
+static int measure(void *self, sgt_error *err)
 {
-    kernels_bench *b = bench;
+    kernels_bench *b = self;
     const char *device = shape.device;
     b->cache = sgt_cache_folder();
-    b->stop = call->stop;
-    int rc = sgt_device_choose(&device, &call->notice, err);
+    int rc = sgt_device_choose(&device, &b->base.notice, err);
     if (rc < 0) return rc;
     b->cuda = strcmp(device, "cuda") == 0;
     if ((rc = read_options(b, err)) < 0) return rc;
     return b->cuda ? measure_on_cuda(b, err) : measure_on_cpu(b, err);
 }
 
-static void release(void *bench) { free(((kernels_bench *)bench)->cache); }
+static void release(void *self)
+{
+    kernels_bench *b = self;
+    if (b->gemms) b->lib->gemm->close(b->gemms);
+    sgt_arena_unmap(&b->memory);
+    free(b->cache);
+}
 
 static const bench_subcommand kernels = {.program = &program,
                                          .output = &shape.output,

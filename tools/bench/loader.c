@@ -1,30 +1,48 @@
 /* loader.c: sgt-bench loader: compares every reader with the others, with memcpy of the same
- * windows, and with other programs. */
+ * windows, and with other programs.
+ *
+ * Everything is measured in short slices that alternate: in each turn, every reader and every peer
+ * has one. So changes of the machine's speed affect all of them. Each thread writes all of its
+ * batches into one buffer. */
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include "loader/base/clock.h"
 #include "loader/base/cpu.h"
+#include "loader/base/memory.h"
+#include "loader/rows/rows.h"
+#include "loader/sample/sampler.h"
+#include "loader/sgt_loader.h"
 #include "loader/shards/shard.h"
 #include "loader/words.h"
-#include "tools/bench/loader.h"
+#include "tools/bench/bench.h"
+#include "tools/bench/script.h"
 #include "tools/cli/options.h"
 #include "tools/cli/talk.h"
 
+BENCH_EMBED(sgt_loaders_py, "tests/peers/loaders.py");
+
 enum { DEFAULT_SEQ = 1024, LIST_MOST = 16 }; /* LIST_MOST: most words of an option's list */
 
-static loader_options o = {.outputs = "u16,i32",
-                           .batch = 32,
-                           .seq = DEFAULT_SEQ,
-                           .sampling = SGT_SAMPLING_RANDOM,
-                           .split = "train",
-                           .seconds = 3,
-                           .threads = 1,
-                           .turns = 5,
-                           .seed = 1};
+static struct {
+    const char *readers, *outputs, *split, *peer;
+    double seconds;
+    uint64_t batch, seq, threads, turns, seed;
+    int sampling, cold, raw, seq_given;
+    bench_output output;
+} o = {.outputs = "u16,i32",
+       .batch = 32,
+       .seq = DEFAULT_SEQ,
+       .sampling = SGT_SAMPLING_RANDOM,
+       .split = "train",
+       .seconds = 3,
+       .threads = 1,
+       .turns = 5,
+       .seed = 1};
 
 static const sgt_option table[] = {
     {.name = "What to measure (a LIST is separated by commas)"},
@@ -46,7 +64,7 @@ static const sgt_option table[] = {
     {"seconds", 0, SGT_OPT_REAL, &o.seconds, "X", "time limit in seconds for all measurements",
      .def = "3", .min = .001, .max = 86400},
     {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "rounds over all measurements; medians are shown",
-     .def = "5", .min = 1, .max = LOADER_TURNS},
+     .def = "5", .min = 1, .max = BENCH_TURNS},
     {"split", 0, SGT_OPT_CHOICE, &o.split, "train|val", "which shards of a folder", .def = "train"},
     {"seed", 0, SGT_OPT_COUNT, &o.seed, "N", "seed of the sampling", .def = "1"},
     {"raw", 0, SGT_OPT_FLAG, &o.raw, NULL, .help = "shards have no header (nanoGPT's)"},
@@ -69,14 +87,112 @@ static const sgt_program program = {
                 "  sgt-bench loader out/ --cold --loader mmap,uring --outputs u16 --json\n"
                 "  sgt-bench loader out/ --peer python3"};
 
-/* ---- lists ---- */
+/* What makes the batches of a row (`maker`): a sgt_reader, or one of these. */
+enum {
+    MEMCPY = SGT_READERS, /* memcpy of the same windows */
+    FIO,                  /* fio reads the same number of bytes from the disk, and discards them */
+    WINDOW,               /* tests/peers/loaders.py describes this and the following */
+    GATHER,
+    LOOP,
+    TORCH0,
+    TORCH2,
+    MAKERS
+};
+static int is_reader(int maker) { return maker < SGT_READERS; }
+static int is_python(int maker) { return maker >= WINDOW; }
 
+static const struct {
+    const char *name, *peer; /* peer: the name in loaders.py */
+} others[MAKERS] = {[MEMCPY] = {"memcpy"},
+                    [FIO] = {"fio"},
+                    [WINDOW] = {"numpy window", "window"},
+                    [GATHER] = {"numpy gather", "gather"},
+                    [LOOP] = {"numpy loop", "loop"},
+                    [TORCH0] = {"torch 0 workers", "torch0"},
+                    [TORCH2] = {"torch 2 workers", "torch2"}};
+
+/* in the order of sgt_output; bytes, in which fio is measured, have no name */
+enum { BYTES = SGT_OUTPUT_I64 + 1 };
+static const char *const output_names[] = {"u16", "i32", "i64", "-"};
 static const char *const output_words[] = {"u16", "i32", "i64", NULL};
 
-typedef struct lists {
-    int readers[LIST_MOST], outputs[LIST_MOST];
-    int reader_count, output_count;
-} lists;
+/* State of the set when a row is measured. mmap meets a set in three states. COLD: an epoch of a set
+ * that is not in the page cache reads the disk. CACHED: the first epoch of a cached set maps each
+ * page. MAPPED: later epochs find the pages mapped. */
+typedef enum set_state { WARM, MAPPED, CACHED, COLD } set_state;
+static const char *const state_names[] = {"warm", "mapped", "cached", "cold"};
+
+/* What a row of the table is about. */
+typedef struct loader_row {
+    int maker, output, threads;
+    int plain; /* 1: a plain loop makes the batches, one token at a time */
+    set_state state;
+} loader_row;
+
+typedef struct loader_shard {
+    char *path;
+    uint64_t data, tokens; /* offset of the first token; number of tokens */
+    uint64_t first;        /* tokens in all shards before this one */
+} loader_shard;
+
+/* The open loader of one reader. The threads of a slice share it. */
+typedef struct drawer {
+    sgt_loader *loader;
+    sgt_loader_info info;
+    int output, threads; /* threads: number of cursors and buffers */
+    sgt_cursor **cursors;
+    void **buffers;
+    uint64_t next; /* first batch of the next slice */
+    double opened_s;
+} drawer;
+
+/* Copies the windows of a loader's first batches, out of huge pages that are already mapped; it
+ * waits for the beginning of each window. Only the windows' addresses matter, so the memory holds
+ * no tokens. */
+typedef struct copier {
+    sgt_arena memory;         /* as large as the set's tokens, or less if memory is short */
+    const uint16_t **windows; /* (WINDOWS) */
+    uint16_t *rows;           /* (threads, B, T+1) */
+    size_t batch, row_tokens; /* B, T+1 */
+    uint64_t next;            /* first batch of the next slice */
+} copier;
+
+typedef struct loader_bench {
+    /* The first `main_count` rows are measured in alternating turns; then the others, mmap of a set
+     * that is not cached, because they drop the set from the page cache. */
+    bench base;
+    loader_row rows[BENCH_ROWS];
+    size_t main_count;
+    const char *path;
+    uint32_t batch, seq;
+    loader_shard *shards; /* shards to read */
+    size_t shard_count;
+    uint64_t tokens, longest; /* in all shards; in the longest shard */
+    sgt_notice notice;        /* prints each line once */
+    char *said[16];
+    size_t said_count;
+    /* what is measured now */
+    double seconds; /* seconds of a slice */
+    int warm_up;    /* 1: figures do not count */
+    copier copy;
+    drawer drawers[SGT_READERS]; /* open from turn to turn, for rows of a set that stays warm */
+    int fits;                    /* 1: there is room in the page cache for all shards */
+    /* rows read cold so far, counted from the run's first; none of them is read cold again */
+    uint64_t cold_rows;
+    bench_script script; /* loaders.py */
+    bench_child *python; /* NULL: not started */
+    const char *args[2];
+    char list[32];                      /* "@/proc/self/fd/N" */
+    int list_fd;                        /* N; 0: none */
+    char numpy[48], torch[48], fio[48]; /* versions of these programs, once they have answered */
+} loader_bench;
+
+/* What was measured in one turn of a row. */
+typedef struct loader_slice {
+    double batches, seconds, cpu_s, open_s;
+} loader_slice;
+
+/* ---- lists ---- */
 
 /* Return the index of `word` among `names`, which NULL ends; an unknown word is wrong usage. */
 static int find_word(const char *option, const char *word, const char *const *names)
@@ -164,15 +280,18 @@ static void choose_shape(loader_bench *b)
 
 /* memcpy, each output of each reader, of mmap in two more states, the plain loop, and other
  * programs */
-_Static_assert(1 + LOADER_OURS * (SGT_READERS + 2) + 1 + LOADER_MAKERS - LOADER_FIO + 1 <=
-                   LOADER_ROWS,
+_Static_assert(1 + BYTES * (SGT_READERS + 2) + 1 + MAKERS - FIO + 1 <= BENCH_ROWS,
                "room for all rows");
 
-static loader_row *add_row(loader_bench *b, int maker, int output, loader_state state)
+static loader_row *add_row(loader_bench *b, int maker, int output, set_state state)
 {
-    loader_row *r = &b->rows[b->count++];
+    loader_row *r = &b->rows[b->base.count];
     *r = (loader_row){.maker = maker, .output = output, .state = state, .threads = 1};
-    if (maker <= LOADER_MEMCPY) r->threads = (int)o.threads;
+    if (maker <= MEMCPY) r->threads = (int)o.threads;
+    const char *name = is_reader(maker) ? sgt_reader_name((sgt_reader)maker) : others[maker].name;
+    json_t *about = json_pack("{s:s, s:s}", "reader", name, "output", output_names[output]);
+    if (maker == SGT_READER_MMAP) bench_put_text(about, "pass", state_names[state]);
+    bench_add(&b->base, about);
     return r;
 }
 
@@ -181,174 +300,647 @@ static loader_row *add_row(loader_bench *b, int maker, int output, loader_state 
 static void add_reader(loader_bench *b, int reader, int output)
 {
     int is_mmap = reader == SGT_READER_MMAP;
-    add_row(b, reader, output, o.cold ? LOADER_COLD : is_mmap ? LOADER_MAPPED : LOADER_WARM);
-    if (!o.cold && is_mmap) add_row(b, reader, output, LOADER_CACHED);
+    add_row(b, reader, output, o.cold ? COLD : is_mmap ? MAPPED : WARM);
+    if (!o.cold && is_mmap) add_row(b, reader, output, CACHED);
     if (!o.cold && reader == SGT_READER_PRELOAD && output == SGT_OUTPUT_I32)
-        add_row(b, reader, output, LOADER_WARM)->plain = 1;
+        add_row(b, reader, output, WARM)->plain = 1;
 }
 
 /* Add the rows of other programs. The Python peers draw random windows from memory, and fio
  * measures the disk. */
 static void add_peers(loader_bench *b)
 {
-    static const int peers[][2] = {
-        {LOADER_WINDOW, SGT_OUTPUT_U16}, {LOADER_WINDOW, SGT_OUTPUT_I32},
-        {LOADER_GATHER, SGT_OUTPUT_I64}, {LOADER_LOOP, SGT_OUTPUT_I64},
-        {LOADER_TORCH0, SGT_OUTPUT_I64}, {LOADER_TORCH2, SGT_OUTPUT_I64}};
-    if (o.cold) add_row(b, LOADER_FIO, LOADER_BYTES, LOADER_COLD);
+    static const int peers[][2] = {{WINDOW, SGT_OUTPUT_U16}, {WINDOW, SGT_OUTPUT_I32},
+                                   {GATHER, SGT_OUTPUT_I64}, {LOOP, SGT_OUTPUT_I64},
+                                   {TORCH0, SGT_OUTPUT_I64}, {TORCH2, SGT_OUTPUT_I64}};
+    if (o.cold) add_row(b, FIO, BYTES, COLD);
     else if (o.peer)
         for (size_t i = 0; i < sizeof peers / sizeof *peers; i++)
-            add_row(b, peers[i][0], peers[i][1], LOADER_WARM);
+            add_row(b, peers[i][0], peers[i][1], WARM);
 }
 
 /* Add all rows: memcpy first, then each output of each reader, other programs, and mmap of a set
  * that is not cached. Block sampling reads whole pools ahead, for which only --cold has time. */
-static void add_rows(loader_bench *b, const lists *in)
+static void add_rows(loader_bench *b)
 {
-    int has_mmap = 0;
-    add_row(b, LOADER_MEMCPY, SGT_OUTPUT_U16, o.cold ? LOADER_COLD : LOADER_WARM);
-    for (int i = 0; i < in->output_count; i++)
-        for (int r = 0; r < in->reader_count; r++) add_reader(b, in->readers[r], in->outputs[i]);
+    int readers[LIST_MOST], outputs[LIST_MOST], has_mmap = 0;
+    int reader_count = read_words(readers, "loader", o.readers, sgt_reader_words);
+    int output_count = read_words(outputs, "outputs", o.outputs, output_words);
+    add_row(b, MEMCPY, SGT_OUTPUT_U16, o.cold ? COLD : WARM);
+    for (int i = 0; i < output_count; i++)
+        for (int r = 0; r < reader_count; r++) add_reader(b, readers[r], outputs[i]);
     add_peers(b);
-    b->main_count = b->count;
-    for (int r = 0; r < in->reader_count; r++) has_mmap |= in->readers[r] == SGT_READER_MMAP;
-    if (!has_mmap || o.cold || o.sampling == SGT_SAMPLING_BLOCK) return;
-    for (int i = 0; i < in->output_count; i++)
-        add_row(b, SGT_READER_MMAP, in->outputs[i], LOADER_COLD);
+    b->main_count = b->base.count;
+    for (int r = 0; r < reader_count; r++) has_mmap |= readers[r] == SGT_READER_MMAP;
+    for (int i = 0; i < output_count && has_mmap && !o.cold && o.sampling != SGT_SAMPLING_BLOCK;
+         i++)
+        add_row(b, SGT_READER_MMAP, outputs[i], COLD);
+}
+
+/* ---- slices ---- */
+
+static double cpu_seconds(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
+/* Run units of work, one batch each, and add them to *sum. *next, the first unit, moves on. */
+static int run_slice(loader_slice *sum, bench_slice s, bench_work *work, void *ctx, uint64_t *next,
+                     sgt_error *err)
+{
+    double cpu = cpu_seconds(), seconds;
+    uint64_t units;
+    s.first = *next;
+    int rc = bench_run(&s, work, ctx, &units, &seconds, err);
+    if (rc < 0) return rc;
+    *next += units;
+    sum->batches += (double)units;
+    sum->seconds += seconds;
+    sum->cpu_s += cpu_seconds() - cpu;
+    return SGT_OK;
+}
+
+/* ---- batches by a reader ---- */
+
+/* batches skipped after a cold slice, more than a reader looks ahead: no window is read twice */
+#define AHEAD 64
+
+static void drawer_close(drawer *d)
+{
+    for (int t = 0; t < d->threads; t++) {
+        sgt_cursor_close(d->cursors[t]);
+        free(d->buffers[t]);
+    }
+    free(d->cursors);
+    free(d->buffers);
+    sgt_loader_close(d->loader);
+    *d = (drawer){0};
+}
+
+static int add_thread(drawer *d, sgt_error *err)
+{
+    /* room for int64 inputs and targets, the largest output: so all outputs use the same memory,
+     * and caches serve them alike */
+    size_t tokens = (size_t)d->info.batch * ((size_t)d->info.seq + 1);
+    size_t bytes = (tokens * 2 * sizeof(int64_t) + 63) / 64 * 64;
+    void *buffer = aligned_alloc(64, bytes);
+    if (!buffer) return sgt_fail_memory(err, "a batch");
+    memset(buffer, 1, bytes);
+    int rc = sgt_cursor_open(&d->cursors[d->threads], d->loader, err);
+    if (rc < 0) free(buffer);
+    else d->buffers[d->threads++] = buffer;
+    return rc;
+}
+
+static int evict_all(const loader_bench *b, sgt_error *err)
+{
+    int rc = SGT_OK;
+    for (size_t i = 0; i < b->shard_count && rc == SGT_OK; i++)
+        rc = bench_cache_evict(b->shards[i].path, err);
+    return rc;
+}
+
+static int drawer_open(drawer *d, const loader_bench *b, const loader_row *r, int reader,
+                       sgt_error *err)
+{
+    sgt_loader_options options = {.reader = (sgt_reader)reader,
+                                  .sampling = (sgt_sampling)o.sampling,
+                                  .seed = o.seed,
+                                  .batch = b->batch,
+                                  .seq = b->seq,
+                                  .split = o.split,
+                                  .raw = o.raw,
+                                  .notice = b->notice};
+    double start = sgt_now();
+    int rc = sgt_loader_open_data(&d->loader, b->path, &options, err);
+    if (rc < 0) return rc;
+    d->opened_s = sgt_now() - start;
+    sgt_loader_get_info(d->loader, &d->info);
+    d->cursors = calloc((size_t)r->threads, sizeof *d->cursors);
+    d->buffers = calloc((size_t)r->threads, sizeof *d->buffers);
+    if (!d->cursors || !d->buffers) return sgt_fail_memory(err, NULL);
+    /* evict again, because opening reads headers; then the first cursor of mmap maps what is
+     * cached */
+    if (r->state == COLD && reader != SGT_READER_PRELOAD) rc = evict_all(b, err);
+    start = sgt_now();
+    while (rc == SGT_OK && d->threads < r->threads) rc = add_thread(d, err);
+    d->opened_s += sgt_now() - start;
+    return rc;
+}
+
+static int draw_batch(void *ctx, int thread, uint64_t k, sgt_error *err)
+{
+    const drawer *d = ctx;
+    sgt_cursor *c = d->cursors[thread];
+    int64_t *wide = d->buffers[thread];
+    int32_t *ids = d->buffers[thread];
+    size_t n = (size_t)d->info.batch * d->info.seq;
+    if (d->output == SGT_OUTPUT_U16)
+        return sgt_loader_batch(d->loader, c, k, d->buffers[thread], err);
+    if (d->output == SGT_OUTPUT_I64)
+        return sgt_loader_batches_i64(d->loader, c, k, 1, wide, wide + n, err);
+    return sgt_loader_batch_i32(d->loader, c, k, ids, ids + n, err);
+}
+
+/* Draw batches for `seconds`, or at most `most` per thread if that is not 0. */
+static int draw_slice(drawer *d, const loader_row *r, uint64_t most, double seconds,
+                      loader_slice *sum, sgt_error *err)
+{
+    bench_slice s = {.most = most, .seconds = seconds, .threads = r->threads};
+    d->output = r->output;
+    sgt_loader_set_rows(d->loader, r->plain ? &sgt_rows_scalar : sgt_rows_best());
+    sum->open_s = d->opened_s;
+    return run_slice(sum, s, draw_batch, d, &d->next, err);
+}
+
+/* ---- memcpy of the same windows ---- */
+
+/* least bytes of memory that windows are copied from: room for the longest row */
+#define LEAST_BYTES ((uint64_t)4 << 20)
+/* windows chosen before the clock starts, then used in turn: 512 MiB at T = 1024 */
+#define WINDOWS ((size_t)1 << 18)
+
+static int copier_map(copier *c, const loader_bench *b, sgt_error *err)
+{
+    uint64_t bytes = 2 * b->tokens;
+    sgt_memory memory;
+    sgt_memory_look(&memory, NULL);
+    if (bytes > memory.available / 3) {
+        bytes = memory.available / 3;
+        sgt_say(&b->notice, "memcpy takes its windows from a smaller block, since the set is "
+                            "larger than a third of the free memory");
+    }
+    return sgt_arena_map(&c->memory, (size_t)(bytes > LEAST_BYTES ? bytes : LEAST_BYTES), 1, err);
+}
+
+static void copier_close(copier *c)
+{
+    sgt_arena_unmap(&c->memory);
+    free(c->windows);
+    free(c->rows);
+}
+
+static int copier_open(copier *c, const loader_bench *b, const loader_row *r, sgt_error *err)
+{
+    drawer d = {0};
+    int rc = copier_map(c, b, err);
+    if (rc < 0) return rc;
+    c->batch = b->batch;
+    c->row_tokens = (size_t)b->seq + 1;
+    c->windows = calloc(WINDOWS, sizeof *c->windows);
+    c->rows = calloc((size_t)r->threads * c->batch, c->row_tokens * sizeof *c->rows);
+    if (!c->windows || !c->rows) return sgt_fail_memory(err, "a batch");
+    /* mmap opens at once, and every reader draws the same windows */
+    rc = drawer_open(&d, b, r, SGT_READER_MMAP, err);
+    uint64_t span = c->memory.size / 2 - c->row_tokens + 1; /* possible starts of a row */
+    for (size_t w = 0; w < WINDOWS && rc == SGT_OK; w++) {
+        uint32_t shard;
+        uint64_t at;
+        sgt_loader_window(d.loader, w, &shard, &at);
+        c->windows[w] =
+            (const uint16_t *)(const void *)c->memory.base + (b->shards[shard].first + at) % span;
+    }
+    drawer_close(&d);
+    return rc;
+}
+
+static int copy_batch(void *ctx, int thread, uint64_t k, sgt_error *err)
+{
+    const copier *c = ctx;
+    uint16_t *to = c->rows + (size_t)thread * c->batch * c->row_tokens;
+    (void)err;
+    for (size_t r = 0; r < c->batch; r++, to += c->row_tokens)
+        memcpy(to, c->windows[(k * c->batch + r) % WINDOWS], c->row_tokens * sizeof *to);
+    return SGT_OK;
+}
+
+/* ---- sets that are opened anew ---- */
+
+/* Read the parts of the shards that are not in the page cache, if there is room for all shards. */
+static int fill_cache(const loader_bench *b, sgt_error *err)
+{
+    int rc = SGT_OK;
+    for (size_t i = 0; i < b->shard_count && rc == SGT_OK && b->fits; i++)
+        rc = bench_cache_fill(b->shards[i].path, err);
+    return rc;
+}
+
+/* Return the batches per thread after which a reopened set is opened again; 0: only the time ends
+ * the slice. A cached set: an epoch, after which all is mapped. A cold one: a tenth of its pages;
+ * beyond that, more and more windows would meet cached pages. */
+static uint64_t batches_until_reopened(const loader_bench *b, const drawer *d, const loader_row *r)
+{
+    uint64_t rows = (uint64_t)b->batch * (uint64_t)r->threads;
+    uint64_t row_pages = ((uint64_t)b->seq + 1) / 2048 + 2;
+    if (r->maker == SGT_READER_PRELOAD) return 0;
+    if (r->state == CACHED) return (d->info.windows_per_epoch + rows - 1) / rows;
+    uint64_t n = b->tokens / 2048 / 10 / (row_pages * rows);
+    return n ? n : 1;
+}
+
+/* Draw whole pools of blocks until the time is over, after POOLS_BEFORE that do not count. The
+ * reader reads whole pools ahead, so it is equally far ahead when the clock starts and when it
+ * stops, and its memory was used before. No page is read twice within an epoch. */
+enum { POOLS_BEFORE = 3 };
+static int draw_pools(drawer *d, const loader_row *r, double seconds, loader_slice *sum,
+                      sgt_error *err)
+{
+    uint64_t seq = d->info.seq, batch = d->info.batch;
+    uint64_t block = (SGT_BLOCK_TOKENS + seq - 1) / seq;
+    uint64_t windows = block * SGT_POOL_BLOCKS, epoch = d->info.windows_per_epoch;
+    if (windows > epoch) windows = epoch;
+    uint64_t n = windows / (batch * (uint64_t)r->threads);
+    if (!n) n = 1;
+    uint64_t pool = n * (uint64_t)r->threads, most = epoch / (pool * batch), pools = 0;
+    loader_slice before = {0};
+    d->next = (d->next + pool - 1) / pool * pool;
+    int rc = draw_slice(d, r, POOLS_BEFORE * n, 1e9, &before, err);
+    while (rc == SGT_OK && sum->seconds < seconds && (!pools || POOLS_BEFORE + pools < most)) {
+        rc = draw_slice(d, r, n, 1e9, sum, err);
+        pools++;
+    }
+    return rc;
+}
+
+/* how often a set is opened in a turn at most, without --cold: opening a small set takes longer
+ * than its epoch */
+enum { OPENED_MOST = 10 };
+
+/* Measure a slice of a set that is opened anew: a cached one, whose pages are not mapped yet, or an
+ * evicted one. A small set is opened again and again. Mapped pages cannot be evicted. preload reads
+ * everything when it opens and nothing later. */
+static int reopened_slice(loader_bench *b, const loader_row *r, double seconds, loader_slice *sum,
+                          sgt_error *err)
+{
+    int cold = r->state == COLD, reads = cold && r->maker != SGT_READER_PRELOAD;
+    int pools = reads && o.sampling == SGT_SAMPLING_BLOCK, rc = SGT_OK, n = 0;
+    double open_s = 0;
+    do {
+        drawer d = {.next = reads ? (b->cold_rows + b->batch - 1) / b->batch : 0};
+        if (cold) rc = evict_all(b, err);
+        if (rc == SGT_OK) rc = drawer_open(&d, b, r, r->maker, err);
+        if (rc == SGT_OK)
+            rc = pools ? draw_pools(&d, r, seconds, sum, err)
+                       : draw_slice(&d, r, batches_until_reopened(b, &d, r), seconds - sum->seconds,
+                                    sum, err);
+        if (reads) b->cold_rows = (d.next + AHEAD) * b->batch;
+        open_s += d.opened_s;
+        n++;
+        drawer_close(&d);
+    } while (rc == SGT_OK && !pools && sum->seconds < 0.9 * seconds && (o.cold || n < OPENED_MOST));
+    sum->open_s = open_s / n;
+    return rc;
+}
+
+/* ---- Python ---- */
+
+/* Return a memory file that lists the shards for loaders.py: path, offset of the first token and
+ * number of tokens, with a NUL after each. */
+static int list_shards(const loader_bench *b, sgt_error *err)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    for (size_t i = 0; f && i < b->shard_count; i++) {
+        const loader_shard *s = &b->shards[i];
+        fprintf(f, "%s%c%" PRIu64 "%c%" PRIu64 "%c", s->path, 0, s->data, 0, s->tokens, 0);
+    }
+    if (!f || fclose(f) != 0) {
+        free(text);
+        return sgt_fail_memory(err, NULL);
+    }
+    int fd = bench_memory_file("shards", text, n, err);
+    free(text);
+    return fd;
+}
+
+static void close_python(loader_bench *b)
+{
+    bench_script_close(b->python);
+    b->python = NULL;
+}
+
+/* Start loaders.py and read its first line of output, which names numpy's version. An interpreter
+ * that cannot run the script at all is an error for the user to fix. */
+static int open_python(loader_bench *b, sgt_error *err)
+{
+    json_t *answer = NULL;
+    sgt_error why;
+    if ((b->list_fd = list_shards(b, err)) < 0) return b->list_fd;
+    snprintf(b->list, sizeof b->list, "@/proc/self/fd/%d", b->list_fd);
+    b->args[0] = b->list;
+    b->script = (bench_script){.python = o.peer,
+                               .text = sgt_loaders_py,
+                               .args = b->args,
+                               .stays = 1,
+                               .stop = b->base.stop};
+    int rc = bench_script_open(&b->python, &b->script, err);
+    if (rc == SGT_OK) rc = bench_script_ask(b->python, NULL, &answer, &why);
+    json_decref(answer);
+    b->script.needs = "seconds";
+    if (rc == SGT_OK || !b->python) return rc;
+    return sgt_fail(err, rc == SGT_EUNSUPPORTED ? SGT_EIO : rc, "%s%s", why.text,
+                    strstr(why.text, "No module named") ? " (needs an interpreter with numpy)"
+                                                        : "");
+}
+
+/* Have loaders.py make batches for some seconds. */
+static int python_slice(loader_bench *b, const loader_row *r, loader_slice *s, sgt_error *err)
+{
+    char line[128], *version = r->maker >= TORCH0 ? b->torch : b->numpy;
+    json_t *answer;
+    int rc = b->python ? SGT_OK : open_python(b, err);
+    if (rc < 0) return rc;
+    snprintf(line, sizeof line, "%s %s %" PRIu32 " %" PRIu32 " %.6f\n", others[r->maker].peer,
+             output_names[r->output], b->batch, b->seq, b->seconds);
+    if ((rc = bench_script_ask(b->python, line, &answer, err)) < 0) return rc;
+    const char *name = json_string_value(json_object_get(answer, "peer"));
+    s->batches = bench_get(answer, "batches");
+    s->seconds = bench_get(answer, "seconds");
+    snprintf(version, sizeof b->torch, "%s", name ? name : "");
+    json_decref(answer);
+    return SGT_OK;
+}
+
+/* ---- fio ---- */
+
+/* LIST_BYTES: most bytes of the list of files; DEPTH: queue depth of our reader */
+enum { MOST_FILES = 64, LIST_BYTES = 100000, DEPTH = 128, LARGE_DEPTH = 16 };
+/* least seconds of a run of fio, because it takes some time to start threads and open files */
+#define LEAST_SECONDS 0.5
+
+typedef struct fio_run {
+    const char *rw, *files; /* fio's pattern; how it chooses the next file */
+    uint64_t bytes;         /* bytes of a request */
+    int depth;
+} fio_run;
+
+/* Return how fio must read to match our reader. Requests are whole pages, as those of a file system
+ * are. */
+static fio_run plan_fio(const loader_bench *b)
+{
+    uint64_t row = 2 * ((uint64_t)b->seq + 1);
+    if (o.sampling == SGT_SAMPLING_SEQUENTIAL)
+        return (fio_run){"read", "sequential", 1 << 20, LARGE_DEPTH};
+    if (o.sampling == SGT_SAMPLING_BLOCK)
+        return (fio_run){"randread", "random", (uint64_t)2 * SGT_BLOCK_TOKENS, LARGE_DEPTH};
+    return (fio_run){"randread", "random", (row + 4095) / 4096 * 4096, DEPTH};
+}
+
+/* Return "--filename=A:B:C", with a backslash before each colon of a name; the caller frees it. If
+ * there are very many shards, it lists some from all over the set. */
+static char *list_files(const loader_bench *b)
+{
+    char *list = malloc(LIST_BYTES), *p = list ? stpcpy(list, "--filename=") : NULL;
+    size_t step = (b->shard_count + MOST_FILES - 1) / MOST_FILES;
+    for (size_t i = 0; p && i < b->shard_count; i += step) {
+        const char *s = b->shards[i].path;
+        if ((size_t)(p - list) + 2 * strlen(s) + 2 > LIST_BYTES) break;
+        if (i) *p++ = ':';
+        for (; *s; s++) {
+            if (*s == ':') *p++ = '\\';
+            *p++ = *s;
+        }
+        *p = 0;
+    }
+    return list;
+}
+
+/* Take the result of a run from fio's JSON. As many batches count as its requests per second make
+ * up. */
+static int read_fio(loader_bench *b, const fio_run *run, const json_t *answer, loader_slice *s,
+                    sgt_error *err)
+{
+    const json_t *job = json_array_get(json_object_get(answer, "jobs"), 0);
+    const char *name = json_string_value(json_object_get(answer, "fio version"));
+    double iops = bench_get(json_object_get(job, "read"), "iops");
+    double batch_requests =
+        run->depth == DEPTH ? b->batch : 2.0 * b->batch * b->seq / (double)run->bytes;
+    int failed = (int)bench_get(job, "error");
+    *s = (loader_slice){.batches = iops / batch_requests,
+                        .seconds = 1,
+                        .cpu_s = (bench_get(job, "usr_cpu") + bench_get(job, "sys_cpu")) / 100};
+    if (name) snprintf(b->fio, sizeof b->fio, "%s", name);
+    if (iops > 0 && !failed) return SGT_OK;
+    if (!failed) return sgt_fail(err, SGT_EUNSUPPORTED, "fio: it read nothing");
+    return sgt_fail(err, SGT_EUNSUPPORTED, "fio: error %d (%s)", failed, strerror(failed));
+}
+
+/* Run fio on the set's own shards: random reads of a row's size at our reader's queue depth, blocks,
+ * or sequential reads, by the sampling. */
+static int fio_slice(loader_bench *b, loader_slice *s, sgt_error *err)
+{
+    const fio_run run = plan_fio(b);
+    char rw[32], order[48], bytes[48], depth[32], runtime[48];
+    json_t *answer;
+    char *list = list_files(b);
+    if (!list) return sgt_fail_memory(err, NULL);
+    snprintf(bytes, sizeof bytes, "--bs=%" PRIu64, run.bytes);
+    snprintf(depth, sizeof depth, "--iodepth=%d", run.depth);
+    snprintf(runtime, sizeof runtime, "--runtime=%.0fms",
+             1e3 * (b->seconds > LEAST_SECONDS ? b->seconds : LEAST_SECONDS));
+    snprintf(rw, sizeof rw, "--rw=%s", run.rw);
+    snprintf(order, sizeof order, "--file_service_type=%s", run.files);
+    const char *args[] = {"--name=sgt",
+                          "--readonly",
+                          rw,
+                          order,
+                          bytes,
+                          depth,
+                          runtime,
+                          "--time_based",
+                          "--ioengine=io_uring",
+                          "--registerfiles=1",
+                          "--fixedbufs=1",
+                          "--direct=1",
+                          "--norandommap",
+                          "--randrepeat=0",
+                          "--gtod_reduce=1",
+                          "--thread",
+                          "--iomem_align=2m",
+                          "--output-format=json",
+                          list,
+                          NULL};
+    const bench_script fio = {.python = "fio", .args = args, .needs = "jobs", .stop = b->base.stop};
+    /* Huge pages for its buffers. A request into small pages consists of many pieces, and the disk
+     * limits the pieces per request: from huge pages it reads at twice the rate. */
+    setenv("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1", 1);
+    int rc = bench_script_run(&fio, &answer, err);
+    free(list);
+    if (rc == SGT_EIO)
+        return sgt_fail(err, SGT_EUNSUPPORTED, "fio is not here (apt-get install fio)");
+    if (rc < 0) return rc;
+    rc = read_fio(b, &run, answer, s, err);
+    json_decref(answer);
+    return rc;
+}
+
+/* ---- turns ---- */
+
+static int run_slice_of(loader_bench *b, const loader_row *r, loader_slice *sum, sgt_error *err)
+{
+    const bench_slice s = {.seconds = b->seconds, .threads = r->threads};
+    if (r->maker == MEMCPY) return run_slice(sum, s, copy_batch, &b->copy, &b->copy.next, err);
+    if (r->maker == FIO) return fio_slice(b, sum, err);
+    if (is_python(r->maker)) return python_slice(b, r, sum, err);
+    if (r->state == CACHED || r->state == COLD) return reopened_slice(b, r, b->seconds, sum, err);
+    return draw_slice(&b->drawers[r->maker], r, 0, b->seconds, sum, err);
+}
+
+/* Leave out a row that this machine cannot measure. A reader that the user asked for is an error
+ * instead, but not mmap of a set that is not cached, which nobody asked for. That fio is not
+ * installed is no news. */
+static int leave_out(loader_bench *b, size_t i, int rc, const sgt_error *err)
+{
+    const loader_row *r = &b->rows[i];
+    int asked_for = is_reader(r->maker) && (o.cold || r->state != COLD);
+    int says = is_python(r->maker) || (r->maker == FIO && !strstr(err->text, "apt-get"));
+    if (asked_for) return rc;
+    return bench_leave_out(&b->base, &b->base.rows[i], rc, says ? others[r->maker].name : NULL,
+                           err);
+}
+
+static int take(void *self, size_t i, json_t **figures, sgt_error *err)
+{
+    loader_bench *b = self;
+    const loader_row *r = &b->rows[i];
+    loader_slice sum = {0};
+    if (b->warm_up && r->state == COLD) return SGT_OK;
+    /* allocating huge pages, by this process or a peer, may evict pages from the page cache */
+    int rc = i || o.cold ? SGT_OK : fill_cache(b, err);
+    if (rc == SGT_OK) rc = run_slice_of(b, r, &sum, err);
+    if (rc < 0) return leave_out(b, i, rc, err);
+    if (b->warm_up) return SGT_OK;
+    *figures = json_pack("{s:f, s:f}", "us_per_batch", sum.seconds * 1e6 / sum.batches, "open_ms",
+                         sum.open_s * 1e3);
+    if (!is_python(r->maker))
+        json_object_set_new(*figures, "cpu_share", json_real(sum.cpu_s / sum.seconds));
+    return SGT_OK;
+}
+
+/* Open the readers of rows that stay open, and measure the rows for `seconds` in all. The first turn
+ * is a warm-up. */
+static int measure_rows(loader_bench *b, size_t first, size_t count, double seconds, sgt_error *err)
+{
+    int rc = SGT_OK;
+    if (!count) return SGT_OK;
+    b->seconds = seconds / ((double)count * ((double)o.turns + 1));
+    /* Python keeps the shards mapped while it runs, and mapped pages cannot be evicted */
+    if (b->rows[first].state == COLD) close_python(b);
+    if (first == 0) rc = copier_open(&b->copy, b, &b->rows[0], err);
+    /* opening the copier may have evicted pages, and mmap maps what is cached when it opens */
+    if (rc == SGT_OK && b->rows[first].state != COLD) rc = fill_cache(b, err);
+    for (const loader_row *r = b->rows + first; r < b->rows + first + count && rc == SGT_OK; r++)
+        if (is_reader(r->maker) && r->state <= MAPPED && !b->drawers[r->maker].loader)
+            rc = drawer_open(&b->drawers[r->maker], b, r, r->maker, err);
+    b->warm_up = 1;
+    if (rc == SGT_OK) rc = bench_take_turns(&b->base, first, count, 1, take, err);
+    b->warm_up = 0;
+    if (rc == SGT_OK) rc = bench_take_turns(&b->base, first, count, (size_t)o.turns, take, err);
+    for (int r = 0; r < SGT_READERS; r++) drawer_close(&b->drawers[r]);
+    return rc;
+}
+
+/* Find out whether the set fits into the page cache, and read it into the cache. */
+static int prepare_cache(loader_bench *b, sgt_error *err)
+{
+    sgt_memory memory;
+    sgt_memory_look(&memory, NULL);
+    b->fits = 2 * b->tokens <= memory.available / 2;
+    if (!b->fits)
+        sgt_say(&b->notice, "the set is larger than half of the free memory: mmap may meet "
+                            "pages that are not there");
+    return fill_cache(b, err);
+}
+
+/* Measure all rows. mmap of a set that is not cached gets a sixth of the time. */
+static int measure_all(loader_bench *b, sgt_error *err)
+{
+    size_t rest = b->base.count - b->main_count;
+    double extra = rest ? o.seconds / 6 : 0;
+    int rc = o.cold ? SGT_OK : prepare_cache(b, err);
+    if (rc == SGT_OK) rc = measure_rows(b, 0, b->main_count, o.seconds - extra, err);
+    if (rc == SGT_OK) rc = measure_rows(b, b->main_count, rest, extra, err);
+    /* fill the page cache again, as it was before the measurements */
+    if (rc == SGT_OK && !o.cold) rc = fill_cache(b, err);
+    return rc;
 }
 
 /* ---- results ---- */
 
-const char *loader_maker_name(int maker)
+/* Return the time of a batch of a row; 0 if it was not measured. */
+static double time_of(const loader_bench *b, size_t i)
 {
-    static const char *const others[] = {"memcpy",         "fio",        "numpy window",
-                                         "numpy gather",   "numpy loop", "torch 0 workers",
-                                         "torch 2 workers"};
-    return loader_is_reader(maker) ? sgt_reader_name((sgt_reader)maker)
-                                   : others[maker - LOADER_MEMCPY];
+    return bench_get(b->base.rows[i].result, "us_per_batch");
 }
 
-const char *loader_output_name(int output)
+/* Return whether the row takes part in the comparison for the fastest. */
+static int competes(const loader_bench *b, size_t i)
 {
-    static const char *const names[LOADER_OUTPUTS] = {"u16", "i32", "i64", "-"};
-    return names[output];
+    const loader_row *r = &b->rows[i];
+    return time_of(b, i) > 0 && r->maker != MEMCPY && r->maker != FIO && !r->plain &&
+           r->state != CACHED;
 }
 
-static const char *state_name(const loader_row *r)
+/* Compare row i with the other rows: memcpy and fio of the same windows, preload with the same
+ * output, and its plain loop. It is the best if it is the fastest of several with this output. */
+static void compare(const loader_bench *b, size_t i)
 {
-    static const char *const names[] = {"warm", "mapped", "cached", "cold"};
-    return names[r->state];
-}
-
-/* Count the 2(T+1) bytes that a row has on disk. */
-static double gb_per_s(const loader_bench *b, const loader_row *r)
-{
-    return 2.0 * b->batch * (b->seq + 1.0) / r->us_per_batch * 1e-3;
-}
-
-/* ---- from which batch on preload pays ---- */
-
-/* preload reads and maps everything when it opens, so it opens later than mmap, but all its batches
- * come at one speed. Find the number of batches n for which opening and n batches of a cached set
- * take mmap as long as preload. mmap makes the first epoch's batches at the speed of `cached`, its
- * row, and the others at that of the mapped row. INFINITY: never. */
-static double pays_from(const loader_bench *b, const loader_row *cached, double epoch)
-{
-    const loader_row *preload = NULL, *mapped = NULL;
-    for (const loader_row *r = b->rows; r < b->rows + b->count; r++) {
-        if (r->output != cached->output || r->plain) continue;
-        if (r->maker == SGT_READER_PRELOAD) preload = r;
-        if (r->state == LOADER_MAPPED) mapped = r;
+    const loader_row *r = &b->rows[i];
+    json_t *j = b->base.rows[i].result;
+    double us = time_of(b, i);
+    size_t others_count = 0, better = 0;
+    for (size_t k = 0; k < b->base.count; k++) {
+        const loader_row *s = &b->rows[k];
+        double share = time_of(b, k) / us;
+        if (s->maker == FIO) bench_put(j, "fio_fraction", share);
+        if (s->maker == MEMCPY && s->threads == r->threads) bench_put(j, "memcpy_fraction", share);
+        if (s->output != r->output) continue;
+        if (s->maker == SGT_READER_PRELOAD && is_reader(r->maker))
+            bench_put(j, s->plain ? "loop_speedup" : "preload_fraction", share);
+        if (k == i || !competes(b, k) || (k < b->main_count) != (i < b->main_count)) continue;
+        others_count++;
+        better += share < 1;
     }
-    if (!preload || !mapped) return INFINITY;
-    double ahead = (preload->open_ms - cached->open_ms) * 1e3;
-    double first = cached->us_per_batch - preload->us_per_batch;
-    double later = mapped->us_per_batch - preload->us_per_batch;
-    if (ahead <= 0) return 0;
-    if (ahead <= first * epoch) return ceil(ahead / first);
-    return later > 0 ? ceil(epoch + (ahead - first * epoch) / later) : INFINITY;
+    json_object_set_new(j, "best", json_boolean(competes(b, i) && others_count && !better));
 }
 
-/* Return the number of batches of an epoch. */
-static double epoch_batches(const loader_bench *b)
+/* Complete the result of row i. gb_per_s counts the 2(T+1) bytes that a row has on disk. */
+static void complete(const loader_bench *b, size_t i)
 {
-    return (double)b->tokens / ((double)b->batch * b->seq);
+    double us = time_of(b, i);
+    bench_put_all(b->base.rows[i].result,
+                  json_pack("{s:i, s:i, s:s, s:b, s:i, s:f, s:f}", "batch", (int)b->batch, "seq",
+                            (int)b->seq, "sampling", sgt_sampling_name((sgt_sampling)o.sampling),
+                            "cold", b->rows[i].state == COLD, "threads", b->rows[i].threads,
+                            "tokens_per_s", (double)b->batch * b->seq / us * 1e6, "gb_per_s",
+                            2.0 * b->batch * (b->seq + 1.0) / us * 1e-3));
+    compare(b, i);
 }
 
-/* Say when preload pays, for the last output. */
-static void show_pays_from(const loader_bench *b)
+static void to_json(void *self, json_t *top)
 {
-    char n[32], all[32];
-    const loader_row *cached = NULL;
-    for (const loader_row *r = b->rows; r < b->rows + b->count; r++)
-        if (r->state == LOADER_CACHED && r->preload_us > 0) cached = r;
-    if (!cached) return;
-    double epoch = epoch_batches(b), from = pays_from(b, cached, epoch);
-    if (from > 1e15) {
-        printf(
-            "%s: preload does not pay once the set is in the page cache: mmap is as fast here.\n",
-            loader_output_name(cached->output));
-        return;
+    const loader_bench *b = self;
+    json_t *results = json_array(), *peers = json_array();
+    for (size_t i = 0; i < b->base.count; i++) {
+        int maker = b->rows[i].maker;
+        if (!(time_of(b, i) > 0)) continue;
+        complete(b, i);
+        if (maker != MEMCPY && !b->rows[i].plain)
+            json_array_append(is_reader(maker) ? results : peers, b->base.rows[i].result);
     }
-    printf("%s: preload pays from batch %s on, if the set is in the page cache.\n",
-           loader_output_name(cached->output), sgt_format_count(n, sizeof n, (uint64_t)from));
-    printf("  An epoch of this set is %s such batches: ",
-           sgt_format_count(all, sizeof all, (uint64_t)ceil(epoch)));
-    if (from <= epoch)
-        printf("use preload if a run reads %.2g of an epoch or more.\n", from / epoch);
-    else printf("use mmap for a run of less than %.3g epochs.\n", from / epoch);
-}
-
-/* ---- JSON ---- */
-
-static json_t *result_json(const loader_bench *b, const loader_row *r)
-{
-    json_t *j = json_pack("{s:s, s:i, s:i, s:s, s:s, s:b, s:i, s:f, s:f, s:f, s:f}", "reader",
-                          loader_maker_name(r->maker), "batch", (int)b->batch, "seq", (int)b->seq,
-                          "sampling", sgt_sampling_name((sgt_sampling)b->o->sampling), "output",
-                          loader_output_name(r->output), "cold", r->state == LOADER_COLD, "threads",
-                          r->threads, "us_per_batch", r->us_per_batch, "tokens_per_s",
-                          (double)b->batch * b->seq / r->us_per_batch * 1e6, "gb_per_s",
-                          gb_per_s(b, r), "open_ms", r->open_ms);
-    bench_put(j, "memcpy_fraction", r->memcpy_us / r->us_per_batch);
-    if (!loader_is_python(r->maker)) json_object_set_new(j, "cpu_share", json_real(r->cpu_share));
-    bench_put(j, "fio_fraction", r->fio_us / r->us_per_batch);
-    json_object_set_new(j, "best", json_boolean(r->best));
-    if (r->maker == SGT_READER_MMAP) json_object_set_new(j, "pass", json_string(state_name(r)));
-    bench_put(j, "preload_fraction", r->preload_us / r->us_per_batch);
-    bench_put(j, "loop_speedup", r->loop_us / r->us_per_batch);
-    if (r->state != LOADER_CACHED || r->preload_us <= 0) return j;
-    double epoch = epoch_batches(b), from = pays_from(b, r, epoch);
-    json_object_set_new(j, "epoch_batches", json_real(epoch));
-    json_object_set_new(j, "preload_pays_from_batch",
-                        isfinite(from) ? json_real(from) : json_null());
-    return j;
-}
-
-static json_t *to_json(void *bench)
-{
-    const loader_bench *b = bench;
-    json_t *results = json_array(), *peers = json_array(), *out = json_array();
-    double limit = 0;
-    for (const loader_row *r = b->rows; r < b->rows + b->count; r++) {
-        if (r->why[0])
-            json_array_append_new(out, json_pack("{s:s, s:s, s:s}", "reader",
-                                                 loader_maker_name(r->maker), "output",
-                                                 loader_output_name(r->output), "why", r->why));
-        else if (r->maker == LOADER_MEMCPY) limit = gb_per_s(b, r);
-        else if (!r->plain)
-            json_array_append_new(loader_is_reader(r->maker) ? results : peers, result_json(b, r));
-    }
-    json_t *top = json_pack(
-        "{s:s, s:i, s:i, s:i, s:I, s:I, s:f, s:o, s:o, s:o}", "cpu", sgt_cpu_model(), "cores",
-        sgt_cpu_count(), "threads", (int)b->o->threads, "turns", (int)b->o->turns, "tokens",
-        (json_int_t)b->tokens, "shards", (json_int_t)b->shard_count, "memcpy_gb_per_s", limit,
-        "results", results, "peers", peers, "left_out", out);
-    if (!top) return NULL;
-    if (b->numpy[0]) json_object_set_new(top, "numpy", json_string(b->numpy));
-    if (b->torch[0]) json_object_set_new(top, "torch", json_string(b->torch));
-    if (b->fio[0]) json_object_set_new(top, "fio", json_string(b->fio));
-    return top;
+    bench_put_all(top, json_pack("{s:i, s:i, s:i, s:I, s:I, s:f, s:o, s:o, s:o}", "cores",
+                                 sgt_cpu_count(), "threads", (int)o.threads, "turns", (int)o.turns,
+                                 "tokens", (json_int_t)b->tokens, "shards",
+                                 (json_int_t)b->shard_count, "memcpy_gb_per_s",
+                                 bench_get(b->base.rows[0].result, "gb_per_s"), "results", results,
+                                 "peers", peers, "left_out", bench_results(&b->base, 0, 1)));
+    if (b->numpy[0]) bench_put_text(top, "numpy", b->numpy);
+    if (b->torch[0]) bench_put_text(top, "torch", b->torch);
+    if (b->fio[0]) bench_put_text(top, "fio", b->fio);
 }
 
 /* ---- the table ---- */
@@ -356,41 +948,41 @@ static json_t *to_json(void *bench)
 static void show_head(const loader_bench *b)
 {
     const char *versions[] = {b->numpy, b->torch, b->fio};
-    char tokens[32], bytes[32], shards[32], path[48], machine[160], shown[64];
+    char tokens[32], bytes[32], shards[32], path[48], shown[64];
     int n = 0;
-    printf("%s: %s tokens (%s) in %s shard%s\n", bench_name(path, sizeof path, b->path),
+    printf("%s: %s tokens (%s) in %s\nmedian of %" PRIu64, bench_name(path, sizeof path, b->path),
            sgt_format_count(tokens, sizeof tokens, b->tokens),
            sgt_format_bytes(bytes, sizeof bytes, 2 * b->tokens),
-           sgt_format_count(shards, sizeof shards, b->shard_count), b->shard_count == 1 ? "" : "s");
-    printf("%s\nmedian of %" PRIu64, bench_machine(machine, sizeof machine), b->o->turns);
+           sgt_format_things(shards, sizeof shards, b->shard_count, "shard", "shards"), o.turns);
     for (int i = 0; i < 3; i++)
         if (versions[i][0])
             printf("%s%s", n++ ? ", " : "; beside ",
                    sgt_printable(shown, sizeof shown, versions[i]));
-    printf("\n\n%s, %" PRIu64 " thread%s, %s rows, %" PRIu32 " x %" PRIu32 " tokens\n",
-           b->o->cold ? "Dropped from the page cache before each measurement" : "Warm",
-           b->o->threads, b->o->threads == 1 ? "" : "s",
-           sgt_sampling_name((sgt_sampling)b->o->sampling), b->batch, b->seq);
+    printf("\n\n%s, %s, %s rows, %" PRIu32 " x %" PRIu32 " tokens\n",
+           o.cold ? "Dropped from the page cache before each measurement" : "Warm",
+           sgt_format_things(tokens, sizeof tokens, o.threads, "thread", "threads"),
+           sgt_sampling_name((sgt_sampling)o.sampling), b->batch, b->seq);
 }
 
-/* Return the row of the table: the result, with the columns that only people read. */
-static json_t *shown_row(const loader_bench *b, const loader_row *r)
+/* Add what only people read to a result, and remove what does not help them. */
+static void make_shown(const loader_bench *b, size_t i)
 {
     char name[32];
-    json_t *j = result_json(b, r);
+    const loader_row *r = &b->rows[i];
+    json_t *j = b->base.rows[i].result;
     /* memcpy and preload read from memory, so the disk does not limit them */
-    int from_memory = r->maker == LOADER_MEMCPY || r->maker == SGT_READER_PRELOAD;
-    double limit = b->o->cold && r->fio_us > 0 ? r->fio_us : r->memcpy_us;
-    snprintf(name, sizeof name, b->o->cold || r->state == LOADER_WARM ? "%s" : "%s (%s)",
-             loader_maker_name(r->maker), state_name(r));
-    json_object_set_new(j, "name", json_string(r->plain ? "plain loop" : name));
-    if (!b->o->cold || !from_memory) bench_put(j, "limit", limit / r->us_per_batch);
-    if (!loader_is_reader(r->maker)) json_object_del(j, "open_ms");
-    if (!b->o->cold) json_object_del(j, "cpu_share");
-    return j;
+    int from_memory = r->maker == MEMCPY || r->maker == SGT_READER_PRELOAD;
+    const char *limit =
+        o.cold && json_object_get(j, "fio_fraction") ? "fio_fraction" : "memcpy_fraction";
+    snprintf(name, sizeof name, o.cold || r->state == WARM ? "%s" : "%s (%s)",
+             json_string_value(json_object_get(j, "reader")), state_names[r->state]);
+    bench_put_text(j, "name", r->plain ? "plain loop" : name);
+    if (!o.cold || !from_memory) json_object_set(j, "limit", json_object_get(j, limit));
+    if (!is_reader(r->maker)) json_object_del(j, "open_ms");
+    if (!o.cold) json_object_del(j, "cpu_share");
 }
 
-static void show(void *bench)
+static void show(const void *self, json_t *top)
 {
     static const bench_column columns[] = {
         {"name", "reader", .kind = BENCH_TEXT},
@@ -404,61 +996,51 @@ static void show(void *bench)
         {"cpu_share", "CPU", .decimals = 2},
         {"open_ms", "open ms", .decimals = 1},
         {0}};
-    const loader_bench *b = bench;
-    json_t *rows = json_array();
-    for (const loader_row *r = b->rows; r < b->rows + b->count; r++)
-        if (!r->why[0]) json_array_append_new(rows, shown_row(b, r));
+    const loader_bench *b = self;
+    json_t *rows = bench_results(&b->base, 0, 0);
+    (void)top;
+    for (size_t i = 0; i < b->base.count; i++)
+        if (time_of(b, i) > 0) make_shown(b, i);
     show_head(b);
     bench_table(rows, columns, "best");
     json_decref(rows);
     printf("\n* the fastest with its output. Limit: %s.\n"
            "  GB/s counts the 2(T+1) bytes that a row has on disk, whatever the output is.\n",
-           !b->o->cold ? "memcpy of the same windows, from memory"
+           !o.cold ? "memcpy of the same windows, from memory"
            : b->fio[0]
                ? "the disk, read by fio at the same depth"
                : "memcpy of the same windows (the disk's limit needs fio: apt-get install fio)");
-    if (b->o->cold) printf("  preload reads everything when it opens, and nothing later.\n");
+    if (o.cold) printf("  preload reads everything when it opens, and nothing later.\n");
     else
         printf("  preload: speed as a share of preload's. x loop: times as fast as the plain "
                "loop.\n"
                "  mmap (cold): the set is not in the page cache yet; (cached): it is, but not "
                "mapped.\n");
-    show_pays_from(b);
 }
 
 /* ---- the subcommand ---- */
 
-/* Notices that were printed: a set is opened many times, but each notice is printed once. */
-static struct {
-    sgt_notice to;
-    char *lines[16];
-    int count;
-} printed;
-
+/* Print a notice if it is new: a set is opened many times. */
 static void print_once(void *ctx, const char *line)
 {
-    (void)ctx;
-    for (int i = 0; i < printed.count; i++)
-        if (!strcmp(printed.lines[i], line)) return;
-    sgt_say(&printed.to, "%s", line);
-    if (printed.count < 16 && (printed.lines[printed.count] = strdup(line))) printed.count++;
+    loader_bench *b = ctx;
+    for (size_t i = 0; i < b->said_count; i++)
+        if (!strcmp(b->said[i], line)) return;
+    sgt_say(&b->base.notice, "%s", line);
+    if (b->said_count < 16 && (b->said[b->said_count] = strdup(line))) b->said_count++;
 }
 
-static int measure(void *bench, const bench_call *call, sgt_error *err)
+static int measure(void *self, sgt_error *err)
 {
-    loader_bench *b = bench;
-    lists in;
-    if (!call->count)
+    loader_bench *b = self;
+    if (!b->base.operand_count)
         return sgt_fail(err, SGT_EUSAGE,
                         "expected a folder of shards (sgt-tokenize INPUT... OUT/ makes one)");
-    if (call->count > 1)
+    if (b->base.operand_count > 1)
         return sgt_fail(err, SGT_EUSAGE, "one folder at a time, not %zu (A,B mixes two)",
-                        call->count);
-    printed.to = call->notice;
-    b->path = call->operands[0];
-    b->o = &o;
-    b->stop = call->stop;
-    b->notice = (sgt_notice){.say = print_once};
+                        b->base.operand_count);
+    b->path = b->base.operands[0];
+    b->notice = (sgt_notice){.say = print_once, .ctx = b};
     if (o.peer && o.cold)
         return sgt_fail(err, SGT_EUSAGE,
                         "--peer: not together with --cold, which is compared with fio");
@@ -470,22 +1052,22 @@ static int measure(void *bench, const bench_call *call, sgt_error *err)
                         "a batch of %" PRIu64 " x %" PRIu64
                         " tokens is over the 268,435,456 that are measured",
                         o.batch, o.seq);
-    in.reader_count = read_words(in.readers, "loader", o.readers, sgt_reader_words);
-    in.output_count = read_words(in.outputs, "outputs", o.outputs, output_words);
+    add_rows(b);
     int rc = find_shards(b, err);
     if (rc < 0) return rc;
     choose_shape(b);
-    add_rows(b, &in);
-    return loader_measure(b, err);
+    return measure_all(b, err);
 }
 
-static void release(void *bench)
+static void release(void *self)
 {
-    loader_bench *b = bench;
-    loader_python_close(b);
+    loader_bench *b = self;
+    close_python(b);
+    if (b->list_fd > 0) close(b->list_fd);
+    copier_close(&b->copy);
     for (size_t i = 0; i < b->shard_count; i++) free(b->shards[i].path);
     free(b->shards);
-    while (printed.count) free(printed.lines[--printed.count]);
+    while (b->said_count) free(b->said[--b->said_count]);
 }
 
 static const bench_subcommand loader = {.program = &program,

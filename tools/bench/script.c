@@ -1,5 +1,5 @@
-/* script.c: runs an interpreter that reads a script from memory, or another program, and reads its
- * output. */
+/* script.c: runs an interpreter that reads a script from memory, or another program, and reads the
+ * JSON that it prints. */
 #include "tools/bench/script.h"
 
 #include <errno.h>
@@ -20,11 +20,11 @@
 
 struct bench_child {
     const bench_script *s;
-    pid_t id; /* 0: it is not running */
-    int line; /* socket: its standard output, and its standard input if it answers lines */
-    int script, errors; /* files in memory: the script; its standard error */
-    size_t kept;        /* bytes of output that were read and not returned */
-    char kept_bytes[BENCH_SAID];
+    pid_t id;               /* 0: it is not running */
+    int line;               /* socket: its standard output, and its standard input if it stays */
+    int script, errors;     /* files in memory: the script; its standard error */
+    size_t kept;            /* bytes of output that were read and not returned */
+    char kept_bytes[65536]; /* what is beyond is dropped */
 };
 
 int bench_memory_file(const char *name, const char *text, size_t n, sgt_error *err)
@@ -66,8 +66,8 @@ static const char **arguments(const bench_script *s, const char *script)
     return argv;
 }
 
-/* Start the process with `theirs` as its standard output, and as its standard input if `answers`. */
-static int spawn(bench_child *c, int theirs, int answers, sgt_error *err)
+/* Start the process with `theirs` as its standard output, and as its standard input if it stays. */
+static int spawn(bench_child *c, int theirs, sgt_error *err)
 {
     const bench_script *s = c->s;
     char script[32];
@@ -77,7 +77,7 @@ static int spawn(bench_child *c, int theirs, int answers, sgt_error *err)
     if (!argv) return sgt_fail_memory(err, NULL);
     const sgt_process process = {.program = s->python,
                                  .argv = (char *const *)(uintptr_t)argv,
-                                 .in = answers ? theirs : 0,
+                                 .in = s->stays ? theirs : 0,
                                  .out = theirs,
                                  .errors = c->errors,
                                  .keeps = 1}; /* the descriptor of its script stays open */
@@ -89,52 +89,47 @@ static int spawn(bench_child *c, int theirs, int answers, sgt_error *err)
     return rc;
 }
 
-static int start(bench_child *c, int answers, sgt_error *err)
+static int start(bench_child *c, sgt_error *err)
 {
     int ends[2];
     const char *text = c->s->text;
-    if ((c->script = bench_memory_file(c->s->name, text, text ? strlen(text) : 0, err)) < 0)
+    if ((c->script = bench_memory_file("script", text, text ? strlen(text) : 0, err)) < 0)
         return c->script;
     if ((c->errors = bench_memory_file("errors", "", 0, err)) < 0) return c->errors;
     /* a socket, because a write to one that is closed need not raise a signal */
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
         return sgt_fail_errno(err, "--peer: socket");
     c->line = ends[0];
-    int rc = spawn(c, ends[1], answers, err);
+    int rc = spawn(c, ends[1], err);
     close(ends[1]);
-    return rc;
-}
-
-static int open_child(bench_child **out, const bench_script *s, int answers, sgt_error *err)
-{
-    bench_child *c = calloc(1, sizeof *c);
-    if (!c) return sgt_fail_memory(err, NULL);
-    c->s = s;
-    c->line = c->script = c->errors = -1;
-    int rc = start(c, answers, err);
-    if (rc < 0) bench_script_close(c);
-    else *out = c;
     return rc;
 }
 
 int bench_script_open(bench_child **out, const bench_script *s, sgt_error *err)
 {
-    return open_child(out, s, 1, err);
+    bench_child *c = calloc(1, sizeof *c);
+    if (!c) return sgt_fail_memory(err, NULL);
+    c->s = s;
+    c->line = c->script = c->errors = -1;
+    int rc = start(c, err);
+    if (rc < 0) bench_script_close(c);
+    else *out = c;
+    return rc;
 }
 
-/* Wait until the child has ended. Fail with its exit status and the last line of its standard
- * error; `silent`: also fail if it ended well. */
-static int wait_for_end(bench_child *c, char *said, int silent, sgt_error *err)
+/* Wait until the child has ended. Fail with its exit status and the last line of its standard error;
+ * one that should have stayed also fails if it ended well. */
+static int wait_for_end(bench_child *c, sgt_error *err)
 {
     int status = 0;
-    char why[48] = "it ended without an answer";
+    char why[48] = "it ended without an answer", said[1024];
     waitpid(c->id, &status, 0);
     c->id = 0;
-    if (!status && !silent) return SGT_OK;
+    if (!status && !c->s->stays) return SGT_OK;
     if (WIFSIGNALED(status)) snprintf(why, sizeof why, "signal %d", WTERMSIG(status));
     else if (status) snprintf(why, sizeof why, "exit %d", WEXITSTATUS(status));
-    off_t all = status ? lseek(c->errors, 0, SEEK_END) : 0;
-    ssize_t n = pread(c->errors, said, BENCH_SAID - 1, all < BENCH_SAID ? 0 : all - BENCH_SAID + 1);
+    off_t all = status ? lseek(c->errors, 0, SEEK_END) : 0, most = sizeof said - 1;
+    ssize_t n = pread(c->errors, said, sizeof said - 1, all < most ? 0 : all - most);
     if (n < 0 || !status) n = 0;
     while (n && said[n - 1] == '\n') n--;
     said[n] = 0;
@@ -162,22 +157,6 @@ static int read_more(bench_child *c, sgt_error *err)
     }
 }
 
-int bench_script_run(const bench_script *s, char *said, sgt_error *err)
-{
-    bench_child *c = NULL;
-    int rc = open_child(&c, s, 0, err);
-    if (rc < 0) return rc;
-    while ((rc = read_more(c, err)) == SGT_OK) {
-    }
-    if (rc > 0) rc = wait_for_end(c, said, 0, err);
-    if (rc == SGT_OK) {
-        memcpy(said, c->kept_bytes, c->kept);
-        said[c->kept] = 0;
-    }
-    bench_script_close(c);
-    return rc == SGT_OK && sgt_stopped(s->stop) ? sgt_fail(err, SGT_ESTOPPED, "interrupted") : rc;
-}
-
 static void send_line(const bench_child *c, const char *line)
 {
     /* a child that has ended cannot be written to; reading notices that */
@@ -190,26 +169,57 @@ static void send_line(const bench_child *c, const char *line)
     }
 }
 
-int bench_script_ask(bench_child *c, const char *line, char *said, sgt_error *err)
+/* Parse an answer, and check that it has what is needed. */
+static int parse(json_t **answer, const bench_script *s, const char *text, sgt_error *err)
 {
-    char *end;
+    const char *brace = strchr(text, '{');
+    json_t *j = brace ? json_loads(brace, JSON_DISABLE_EOF_CHECK, NULL) : NULL,
+           *needed = s->needs ? json_object_get(j, s->needs) : j;
+    const char *why = json_string_value(json_object_get(j, "error"));
+    if (!why && needed && (!json_is_number(needed) || json_number_value(needed) > 0)) {
+        *answer = j;
+        return SGT_OK;
+    }
+    int rc = why ? sgt_fail(err, SGT_EUNSUPPORTED, "%s%s: %s", message_prefix(s), s->python, why)
+                 : sgt_fail(err, SGT_EUNSUPPORTED, "%s%s: no %s in what it said: %.*s",
+                            message_prefix(s), s->python, s->needs, (int)strcspn(text, "\n"), text);
+    json_decref(j);
+    return rc;
+}
+
+int bench_script_ask(bench_child *c, const char *line, json_t **answer, sgt_error *err)
+{
+    char *end = NULL;
+    int rc = SGT_OK;
     if (!c->id)
         return sgt_fail(err, SGT_EUNSUPPORTED, "%s%s: it has ended before", message_prefix(c->s),
                         c->s->python);
     if (line) send_line(c, line);
-    while (!(end = memchr(c->kept_bytes, '\n', c->kept))) {
-        int rc = read_more(c, err);
-        if (rc == SGT_OK && c->kept < sizeof c->kept_bytes - 1) continue;
-        if (rc < 0) return rc;
-        if (rc == SGT_OK) kill(c->id, SIGKILL); /* a line without an end */
-        return wait_for_end(c, said, 1, err);
+    while (rc == SGT_OK && !(c->s->stays && (end = memchr(c->kept_bytes, '\n', c->kept)))) {
+        if (c->s->stays && c->kept == sizeof c->kept_bytes - 1)
+            kill(c->id, SIGKILL); /* a line without an end */
+        rc = read_more(c, err);
     }
-    size_t n = (size_t)(end - c->kept_bytes);
-    memcpy(said, c->kept_bytes, n);
-    said[n] = 0;
-    c->kept -= n + 1;
+    if (rc > 0) rc = wait_for_end(c, err);
+    if (sgt_stopped(c->s->stop)) return sgt_fail(err, SGT_ESTOPPED, "interrupted");
+    if (rc < 0) return rc;
+    if (!end)
+        end = c->kept_bytes + c->kept++; /* a script that has ended: there is room for a NUL */
+    *end = 0;
+    rc = parse(answer, c->s, c->kept_bytes, err);
+    c->kept -= (size_t)(end + 1 - c->kept_bytes);
     memmove(c->kept_bytes, end + 1, c->kept);
-    return SGT_OK;
+    return rc;
+}
+
+int bench_script_run(const bench_script *s, json_t **answer, sgt_error *err)
+{
+    bench_child *c;
+    int rc = bench_script_open(&c, s, err);
+    if (rc < 0) return rc;
+    rc = bench_script_ask(c, NULL, answer, err);
+    bench_script_close(c);
+    return rc;
 }
 
 void bench_script_close(bench_child *c)

@@ -1,5 +1,5 @@
-/* script.h: runs an embedded Python script, or another program, in a separate process: once, or as
- * a server that answers questions. */
+/* script.h: runs an embedded Python script, or another program, in a separate process, and reads the
+ * JSON objects that it prints: one for the whole run, or one for each line that it is asked. */
 #ifndef SGT_TOOLS_BENCH_SCRIPT_H
 #define SGT_TOOLS_BENCH_SCRIPT_H
 
@@ -9,26 +9,20 @@
     __asm__(".section .rodata\n" #name ": .incbin \"" file "\"\n.byte 0\n.previous\n"); \
     extern const char name[] __attribute__((visibility("hidden")))
 
+#include <jansson.h>
 #include <stddef.h>
 
 #include "loader/base/error.h"
 
-enum { BENCH_SAID = 65536 }; /* bytes kept of each output stream */
-
 typedef struct bench_script {
-    const char *python, *name; /* the interpreter; the script's name */
-    const char *text;          /* the script; NULL: `python` is a program to run itself */
-    const char *const *args;   /* arguments after the script's name, ended by NULL */
-    int threads;               /* number of cores that the child may use; 0: all of ours */
+    const char *python;      /* the interpreter */
+    const char *text;        /* the script; NULL: `python` is a program to run itself */
+    const char *const *args; /* arguments after the script's name, ended by NULL */
+    const char *needs; /* field that an answer must have, above 0 if it is a number; NULL: any */
+    int stays;         /* 1: it answers each line of its standard input with a line */
+    int threads;       /* number of cores that the child may use; 0: all of ours */
     const sgt_stop *stop;
 } bench_script;
-
-/* Run the script and store its standard output in said[BENCH_SAID]. If it fails, returns
- * SGT_EUNSUPPORTED with the last line of its standard error. The script has ended when this
- * returns. */
-int bench_script_run(const bench_script *s, char *said, sgt_error *err);
-
-/* ---- a script that stays: it answers each line with a line ---- */
 
 typedef struct bench_child bench_child;
 
@@ -36,14 +30,18 @@ typedef struct bench_child bench_child;
  * child. */
 int bench_script_open(bench_child **out, const bench_script *s, sgt_error *err);
 
-/* Send `line`, unless it is NULL, and store the next line of output in said[BENCH_SAID], without
- * the newline. If the script has ended, returns SGT_EUNSUPPORTED with the last line of its standard
- * error. */
-int bench_script_ask(bench_child *c, const char *line, char *said, sgt_error *err);
+/* Send `line`, unless it is NULL, and read the answer: the next line of a script that stays, and all
+ * that another prints before it ends. Text before the first brace is skipped. The caller releases
+ * *answer. If the script fails, has ended, or answers with something else or with a field "error",
+ * returns SGT_EUNSUPPORTED with the reason, such as the last line of its standard error. */
+int bench_script_ask(bench_child *c, const char *line, json_t **answer, sgt_error *err);
 
 /* Close the script's standard input and output, after an interrupt end it by SIGTERM, and give it
  * five seconds; then kill it. c may be NULL. */
 void bench_script_close(bench_child *c);
+
+/* Open a script that does not stay, read its answer, and close it. */
+int bench_script_run(const bench_script *s, json_t **answer, sgt_error *err);
 
 /* Create a nameless file that holds this text. Returns its descriptor, which a child inherits, or a
  * negative SGT_E*. */

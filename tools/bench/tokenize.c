@@ -23,8 +23,6 @@
 
 BENCH_EMBED(sgt_bpe_py, "tests/peers/bpe.py");
 
-enum { MOST_ROWS = 3, MOST_TURNS = 100, LIMIT_TURNS = 3 };
-
 static struct {
     const char *cpu, *peer, *disk, *vocab, *pattern;
     uint64_t threads, turns;
@@ -42,7 +40,7 @@ static const sgt_option table[] = {
          "compare with gigatoken and tiktoken (Parquet: with datasets and tiktoken), run by this "
          "interpreter in alternating turns"},
     {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "turns of each row, where there are several",
-     .def = "3", .min = 1, .max = MOST_TURNS},
+     .def = "3", .min = 1, .max = BENCH_TURNS},
     {"vocab", 0, SGT_OPT_TEXT, &o.vocab, "gpt2|FILE|DIR", "vocabulary, as sgt-tokenize takes it",
      .def = "gpt2, built in"},
     {"pattern", 0, SGT_OPT_TEXT, &o.pattern, "REGEX|NAME",
@@ -80,35 +78,21 @@ typedef struct text {
     size_t file_count;
     piece *pieces;
     size_t count, room, longest; /* longest: bytes of the longest piece */
-    uint64_t bytes;
 } text;
 
-/* A row of the table. */
-typedef struct row {
-    char name[64];            /* "sgt", "gigatoken 0.10.0" */
-    sgt_vocab *vocab;         /* ours: the vocabulary to encode with */
-    const char *peer;         /* the tokenizer's name in bpe.py; NULL: ours */
-    int best_counts;          /* 1: the best turn counts, not the median */
-    int left_out;             /* 1: the interpreter lacks this tokenizer */
-    uint64_t tokens;          /* in one turn */
-    double cpu_seconds;       /* ours: CPU time of all threads, in the last turn */
-    double turns[MOST_TURNS]; /* seconds of each turn */
-    double seconds;           /* of the turn that counts */
-} row;
-
 typedef struct text_bench {
+    bench base;
     sgt_corpus *corpus;
-    const bench_call *call;
     text text;
-    uint64_t bytes;      /* of all inputs */
-    row rows[MOST_ROWS]; /* ours; then two other ways to split, or two peers */
-    size_t row_count;
-    char *work, *out; /* --disk: a temporary folder, and a name in it */
-    double limit_s;   /* seconds that reading the text from memory takes */
+    uint64_t bytes; /* of all inputs */
+    /* of each row: ours, two other ways to split, and the peers */
+    sgt_vocab *vocabs[BENCH_ROWS]; /* what we encode with; NULL: a peer */
+    const char *peers[BENCH_ROWS]; /* the tokenizer's name in bpe.py; NULL: ours */
+    char *work, *out;              /* --disk: a temporary folder, and a name in it */
     int threads;
     /* what the threads of a turn share */
     size_t next;            /* atomic: the piece that the next free thread takes */
-    uint64_t tokens, sum;   /* atomic */
+    uint64_t tokens;        /* atomic */
     sgt_encoder **encoders; /* (threads) */
     uint16_t **ids;         /* (threads, longest) */
 } text_bench;
@@ -185,10 +169,10 @@ static int read_text(text_bench *b, sgt_error *err)
     for (size_t i = 0; i < t->file_count; i++) {
         const sgt_corpus_file *f = &b->corpus->files[i];
         size_t n;
-        if (sgt_stopped(b->call->stop)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
+        if (sgt_stopped(b->base.stop)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
         int rc = f->stream ? read_stream(&t->files[i], &n, err)
                            : sgt_file_get(&t->files[i], &n, f->path, MOST_BYTES, err);
-        if (rc < 0 || (rc = add_pieces(t, b->rows[0].vocab, t->files[i], n, err)) < 0) return rc;
+        if (rc < 0 || (rc = add_pieces(t, b->vocabs[0], t->files[i], n, err)) < 0) return rc;
         b->bytes += n;
     }
     return check_bytes(b, err);
@@ -224,113 +208,80 @@ static void free_encoders(text_bench *b)
     }
 }
 
-/* Return the next piece that no thread has taken; NULL if none is left. */
-static const piece *claim_piece(text_bench *b)
-{
-    size_t i = __atomic_fetch_add(&b->next, 1, __ATOMIC_RELAXED);
-    return i < b->text.count ? &b->text.pieces[i] : NULL;
-}
-
-/* Encode pieces until none is left: the only unit of work of a thread. */
+/* Encode pieces that no other thread has taken until none is left: the only unit of work of a
+ * thread. */
 static int encode_pieces(void *ctx, int thread, uint64_t k, sgt_error *err)
 {
     text_bench *b = ctx;
     uint64_t tokens = 0;
+    size_t i;
     (void)k;
     (void)err;
-    for (const piece *p; (p = claim_piece(b));)
-        tokens += sgt_encode(b->encoders[thread], p->text, p->n, b->ids[thread]);
+    while ((i = __atomic_fetch_add(&b->next, 1, __ATOMIC_RELAXED)) < b->text.count)
+        tokens += sgt_encode(b->encoders[thread], b->text.pieces[i].text, b->text.pieces[i].n,
+                             b->ids[thread]);
     __atomic_fetch_add(&b->tokens, tokens, __ATOMIC_RELAXED);
     return SGT_OK;
 }
 
-/* Read pieces and discard them, which measures the limit that memory sets. The sum keeps the
- * compiler from removing the loop. */
-static int read_pieces(void *ctx, int thread, uint64_t k, sgt_error *err)
-{
-    text_bench *b = ctx;
-    uint64_t sum = 0, word;
-    (void)thread;
-    (void)k;
-    (void)err;
-    for (const piece *p; (p = claim_piece(b));)
-        for (size_t at = 0; at + sizeof word <= p->n; at += sizeof word) {
-            memcpy(&word, p->text + at, sizeof word);
-            sum += word;
-        }
-    __atomic_fetch_add(&b->sum, sum, __ATOMIC_RELAXED);
-    return SGT_OK;
-}
-
-static int run_pieces(text_bench *b, bench_work *work, double *seconds, sgt_error *err)
-{
-    bench_slice s = {.most = 1, .seconds = 1e9, .threads = b->threads};
-    uint64_t units;
-    b->next = 0;
-    return bench_run(&s, work, b, &units, seconds, err);
-}
-
 /* Encode the text with new encoders, whose caches are empty. */
-static int encode_text(text_bench *b, row *r, double *seconds, sgt_error *err)
+static int encode_text(text_bench *b, const sgt_vocab *vocab, json_t **figures, sgt_error *err)
 {
+    const bench_slice s = {.most = 1, .seconds = 1e9, .threads = b->threads};
+    uint64_t units;
+    double seconds;
     int rc = SGT_OK;
     free_encoders(b);
     for (int t = 0; t < b->threads && rc == SGT_OK; t++)
-        rc = sgt_encoder_new(&b->encoders[t], r->vocab, err);
-    if (rc < 0) return rc;
-    b->tokens = 0;
+        rc = sgt_encoder_new(&b->encoders[t], vocab, err);
+    b->next = b->tokens = 0;
     const clock_t cpu = clock();
-    rc = run_pieces(b, encode_pieces, seconds, err);
-    r->cpu_seconds = (double)(clock() - cpu) / CLOCKS_PER_SEC;
-    r->tokens = b->tokens;
-    return rc;
-}
-
-static int measure_limit(text_bench *b, sgt_error *err)
-{
-    double seconds[LIMIT_TURNS];
-    int rc = SGT_OK;
-    for (int i = 0; i < LIMIT_TURNS && rc == SGT_OK; i++)
-        rc = run_pieces(b, read_pieces, &seconds[i], err);
-    if (rc == SGT_OK) b->limit_s = bench_median(seconds, LIMIT_TURNS);
+    if (rc == SGT_OK) rc = bench_run(&s, encode_pieces, b, &units, &seconds, err);
+    if (rc == SGT_OK)
+        *figures = json_pack("{s:I, s:f, s:f}", "tokens", (json_int_t)b->tokens, "seconds", seconds,
+                             "cpu_seconds", (double)(clock() - cpu) / CLOCKS_PER_SEC);
     return rc;
 }
 
 /* ---- commands ---- */
 
-/* Run a command on as many cores as we use, and read the JSON line that it prints. *seconds is the
- * time of the whole process. The caller frees *answer. */
-static int run_command(const text_bench *b, bench_script command, json_t **answer, char *said,
-                       double *seconds, sgt_error *err)
+/* Run a command on as many cores as we use, and make figures of its answer. With --disk, the time of
+ * the whole process counts. */
+static int run_command(const text_bench *b, bench_script command, json_t **figures, sgt_error *err)
 {
+    json_t *answer;
+    command.needs = "seconds";
     command.threads = b->threads;
-    command.stop = b->call->stop;
+    command.stop = b->base.stop;
     double from = sgt_now();
-    int rc = bench_script_run(&command, said, err);
-    *seconds = sgt_now() - from;
-    *answer = rc == SGT_OK ? json_loads(said, 0, NULL) : NULL;
-    return rc;
+    int rc = bench_script_run(&command, &answer, err);
+    if (rc < 0) return rc;
+    double whole = sgt_now() - from;
+    *figures =
+        json_pack("{s:I, s:f}", "tokens", json_integer_value(json_object_get(answer, "tokens")),
+                  "seconds", o.disk ? whole : bench_get(answer, "seconds"));
+    const char *name = json_string_value(json_object_get(answer, "peer"));
+    if (name) bench_put_text(*figures, "peer", name);
+    json_decref(answer);
+    return SGT_OK;
 }
 
 /* Run the program sgt-tokenize of this program's folder from the inputs to b->out. */
-static int run_ours(const text_bench *b, row *r, double *seconds, char *said, sgt_error *err)
+static int run_ours(const text_bench *b, json_t **figures, sgt_error *err)
 {
     char *program_path = sgt_beside_program(1, "sgt-tokenize"), count[16];
     const char *options[] = {"--json", "--quiet", "--threads", count, "--cpu", o.cpu};
-    size_t n = sizeof options / sizeof *options, inputs = b->call->count;
+    size_t n = sizeof options / sizeof *options, inputs = b->base.operand_count;
     const char **args = calloc(n + inputs + 2, sizeof *args);
-    json_t *answer = NULL;
     int rc = program_path && args ? SGT_OK : sgt_fail_memory(err, NULL);
     if (rc == SGT_OK) {
         snprintf(count, sizeof count, "%d", b->threads);
         memcpy(args, options, sizeof options);
-        memcpy(args + n, b->call->operands, inputs * sizeof *args);
+        memcpy(args + n, b->base.operands, inputs * sizeof *args);
         args[n + inputs] = b->out;
-        bench_script command = {.python = program_path, .name = "nothing", .args = args};
-        rc = run_command(b, command, &answer, said, seconds, err);
-        r->tokens = (uint64_t)json_integer_value(json_object_get(answer, "tokens"));
+        const bench_script command = {.python = program_path, .args = args};
+        rc = run_command(b, command, figures, err);
     }
-    json_decref(answer);
     free(program_path);
     free(args);
     return rc;
@@ -352,99 +303,92 @@ static int list_files(const sgt_corpus *c, sgt_error *err)
 }
 
 /* Run bpe.py, which is embedded in the program, on every file of the corpus. In memory, the texts
- * are read before its clock starts; with --disk, the whole process is timed. If it fails, returns
- * SGT_EUNSUPPORTED with its last line of output. */
-static int run_peer(const text_bench *b, row *r, double *seconds, char *said, sgt_error *err)
+ * are read before its clock starts; with --disk, the whole process is timed. */
+static int run_peer(const text_bench *b, const char *peer, json_t **figures, sgt_error *err)
 {
     char files[32], count[16];
-    double whole;
-    json_t *answer;
     int fd = list_files(b->corpus, err);
     if (fd < 0) return fd;
     snprintf(files, sizeof files, "@/proc/self/fd/%d", fd);
     snprintf(count, sizeof count, "%d", b->threads);
-    const char *memory[] = {r->peer, "memory", files, "--threads", count, NULL};
-    const char *disk[] = {r->peer, "disk", files, b->out, "--threads", count, NULL};
-    bench_script command = {
-        .python = o.peer, .name = "bpe.py", .text = sgt_bpe_py, .args = o.disk ? disk : memory};
-    int rc = run_command(b, command, &answer, said, &whole, err);
+    const char *memory[] = {peer, "memory", files, "--threads", count, NULL};
+    const char *disk[] = {peer, "disk", files, b->out, "--threads", count, NULL};
+    const bench_script command = {
+        .python = o.peer, .text = sgt_bpe_py, .args = o.disk ? disk : memory};
+    int rc = run_command(b, command, figures, err);
     close(fd);
-    const char *name = json_string_value(json_object_get(answer, "peer"));
-    *seconds = json_number_value(json_object_get(answer, "seconds"));
-    r->tokens = (uint64_t)json_integer_value(json_object_get(answer, "tokens"));
-    if (name) snprintf(r->name, sizeof r->name, "%s", name);
-    json_decref(answer);
-    if (rc == SGT_OK && !(*seconds > 0))
-        return sgt_fail(err, SGT_EUNSUPPORTED, "--peer %s: %s: no seconds in what it said: %.*s",
-                        o.peer, r->peer, (int)strcspn(said, "\n"), said);
-    if (o.disk) *seconds = whole;
     return rc;
 }
 
 /* ---- turns ---- */
 
-static int run_turn(text_bench *b, row *r, double *seconds, sgt_error *err)
+static int take(void *self, size_t i, json_t **figures, sgt_error *err)
 {
+    text_bench *b = self;
+    const char *peer = b->peers[i];
     sgt_error why;
-    if (!o.disk && !r->peer) return encode_text(b, r, seconds, err);
-    char *said = malloc(BENCH_SAID);
-    if (!said) return sgt_fail_memory(err, NULL);
-    int rc = (r->peer ? run_peer : run_ours)(b, r, seconds, said, err);
+    if (!o.disk && !peer) return encode_text(b, b->vocabs[i], figures, err);
+    int rc = peer ? run_peer(b, peer, figures, err) : run_ours(b, figures, err);
     if (b->out) sgt_remove_tree(b->out, &why);
-    free(said);
-    return rc;
+    return peer ? bench_leave_out(&b->base, &b->base.rows[i], rc, peer, err) : rc;
 }
 
-/* Run turns that alternate between the rows. A peer that the interpreter lacks is left out with a
- * notice. */
+/* Of gigatoken in memory, the best turn counts. */
+static void take_best(const bench_row *r)
+{
+    size_t i;
+    json_t *turn, *seconds = json_object_get(r->result, "seconds");
+    json_array_foreach(r->turns, i, turn)
+    {
+        double x = bench_get(turn, "seconds");
+        if (x < json_real_value(seconds)) json_real_set(seconds, x);
+    }
+}
+
 static int run_turns(text_bench *b, sgt_error *err)
 {
-    int turns = b->row_count > 1 || o.disk ? (int)o.turns : 1, rc = SGT_OK;
+    size_t turns = b->base.count > 1 || o.disk ? (size_t)o.turns : 1;
+    json_t *ignored = NULL;
     /* read the files into the page cache for all programs */
-    if (o.disk) rc = run_turn(b, &b->rows[0], &b->rows[0].seconds, err);
-    for (int i = 0; i < turns; i++)
-        for (row *r = b->rows; r < b->rows + b->row_count && rc == SGT_OK; r++) {
-            if (r->left_out) continue;
-            rc = run_turn(b, r, &r->turns[i], err);
-            if (rc != SGT_EUNSUPPORTED || !r->peer) continue;
-            sgt_say(&b->call->notice, "%s is left out: %s", r->peer, err->text);
-            r->left_out = 1;
-            rc = SGT_OK;
-        }
-    for (row *r = b->rows; r < b->rows + b->row_count; r++) {
-        double median = bench_median(r->turns, (size_t)turns); /* sorts the turns */
-        r->seconds = r->best_counts && !o.disk ? r->turns[0] : median;
-    }
+    int rc = o.disk ? take(b, 0, &ignored, err) : SGT_OK;
+    json_decref(ignored);
+    if (rc == SGT_OK) rc = bench_take_turns(&b->base, 0, b->base.count, turns, take, err);
+    for (size_t i = 0; i < b->base.count && !o.disk; i++)
+        if (b->peers[i] && strcmp(b->peers[i], "gigatoken") == 0) take_best(&b->base.rows[i]);
     return rc;
 }
 
 /* ---- what is measured ---- */
 
-static row *add_row(text_bench *b, const char *name)
+/* Add a row of ours, with this pattern. */
+static int add_ours(text_bench *b, const char *name, const char *pattern, sgt_error *err)
 {
-    row *r = &b->rows[b->row_count++];
-    snprintf(r->name, sizeof r->name, "%s", name);
-    return r;
+    size_t i = b->base.count;
+    bench_add(&b->base, json_pack("{s:s}", "split", name));
+    return sgt_vocab_load(&b->vocabs[i], o.vocab ? o.vocab : "gpt2", pattern, err);
 }
 
-/* Load our vocabulary. If its pattern is one that our own code splits by, the text is split by
+static void add_peer(text_bench *b, const char *peer)
+{
+    b->peers[b->base.count] = peer;
+    bench_add(&b->base, NULL);
+}
+
+/* Add our rows. If the vocabulary's pattern is one that our own code splits by, the text is split by
  * PCRE2 too, and also by GPT-2's pattern. A pattern in brackets is not among the known ones, so
  * PCRE2 splits by it. */
-static int add_ours(text_bench *b, sgt_error *err)
+static int add_all_ours(text_bench *b, sgt_error *err)
 {
-    const char *path = o.vocab ? o.vocab : "gpt2";
-    row *ours = add_row(b, "sgt");
-    int rc = sgt_vocab_load(&ours->vocab, path, o.pattern, err);
-    if (rc < 0 || !sgt_vocab_known_rule(ours->vocab)) return rc;
-    const char *rule = sgt_vocab_rule(ours->vocab);
+    int rc = add_ours(b, "sgt", o.pattern, err);
+    if (rc < 0 || !sgt_vocab_known_rule(b->vocabs[0])) return rc;
+    const char *rule = sgt_vocab_rule(b->vocabs[0]);
     const size_t room = strlen(rule) + sizeof "(?:)";
     char *bracketed = malloc(room);
     if (!bracketed) return sgt_fail_memory(err, NULL);
     snprintf(bracketed, room, "(?:%s)", rule);
-    rc = sgt_vocab_load(&add_row(b, "the same by PCRE2")->vocab, path, bracketed, err);
+    rc = add_ours(b, "the same by PCRE2", bracketed, err);
     free(bracketed);
-    if (rc < 0) return rc;
-    return sgt_vocab_load(&add_row(b, "by GPT-2's pattern")->vocab, path, "gpt2", err);
+    return rc == SGT_OK ? add_ours(b, "by GPT-2's pattern", "gpt2", err) : rc;
 }
 
 /* Choose the peers by the corpus: another program reads Parquet than text. */
@@ -458,12 +402,8 @@ static int add_peers(text_bench *b, sgt_error *err)
     if (c->row_files && c->row_files < c->count)
         return sgt_fail(err, SGT_EUSAGE,
                         "--peer: no peer reads Parquet and other files (measure them apart)");
-    const char *peers[] = {c->row_files ? "datasets" : "gigatoken", "tiktoken"};
-    for (int i = 0; i < (c->row_files ? 1 : 2); i++) {
-        row *r = add_row(b, peers[i]);
-        r->peer = peers[i];
-        r->best_counts = strcmp(peers[i], "gigatoken") == 0;
-    }
+    add_peer(b, c->row_files ? "datasets" : "gigatoken");
+    if (!c->row_files) add_peer(b, "tiktoken");
     return SGT_OK;
 }
 
@@ -484,19 +424,19 @@ static int make_work(text_bench *b, sgt_error *err)
 }
 
 /* List the inputs and load the vocabularies. */
-static int prepare(text_bench *b, const bench_call *call, sgt_error *err)
+static int prepare(text_bench *b, sgt_error *err)
 {
     const char *whole = o.peer ? "--peer" : o.disk ? "--disk" : NULL;
-    const sgt_tokenize_options inputs = {.inputs = (const char *const *)call->operands,
-                                         .input_count = call->count,
+    const sgt_tokenize_options inputs = {.inputs = (const char *const *)b->base.operands,
+                                         .input_count = b->base.operand_count,
                                          .binary = SGT_BINARY_KEEP,
-                                         .notice = call->notice,
-                                         .stop = call->stop};
+                                         .notice = b->base.notice,
+                                         .stop = b->base.stop};
     int rc;
     if ((o.vocab || o.pattern) && whole)
         return sgt_fail(err, SGT_EUSAGE, "%s: measured with GPT-2's vocabulary (not with %s)",
                         whole, o.vocab ? "--vocab" : "--pattern");
-    if ((rc = add_ours(b, err)) < 0 || (rc = sgt_corpus_list(&b->corpus, &inputs, err)) < 0 ||
+    if ((rc = add_all_ours(b, err)) < 0 || (rc = sgt_corpus_list(&b->corpus, &inputs, err)) < 0 ||
         (rc = add_peers(b, err)) < 0)
         return rc;
     if (whole && b->corpus->stream)
@@ -505,25 +445,23 @@ static int prepare(text_bench *b, const bench_call *call, sgt_error *err)
     return SGT_OK;
 }
 
-static int measure(void *bench, const bench_call *call, sgt_error *err)
+static int measure(void *self, sgt_error *err)
 {
-    text_bench *b = bench;
-    if (!call->count)
+    text_bench *b = self;
+    if (!b->base.operand_count)
         return sgt_fail(err, SGT_EUSAGE,
                         "expected INPUT...: files or folders of text, or - for standard input");
     sgt_take_cpu(&program, o.cpu);
     b->threads = o.threads ? (int)o.threads : sgt_cpu_count();
-    b->call = call;
-    int rc = prepare(b, call, err);
+    int rc = prepare(b, err);
     if (rc == SGT_OK) rc = o.disk ? make_work(b, err) : read_text(b, err);
     if (rc == SGT_OK && !o.disk) rc = allocate_ids(b, err);
-    if (rc == SGT_OK) rc = run_turns(b, err);
-    return rc == SGT_OK && !o.disk ? measure_limit(b, err) : rc;
+    return rc == SGT_OK ? run_turns(b, err) : rc;
 }
 
-static void release(void *bench)
+static void release(void *self)
 {
-    text_bench *b = bench;
+    text_bench *b = self;
     sgt_error why;
     if (b->work) sgt_remove_tree(b->work, &why);
     free(b->work);
@@ -534,79 +472,65 @@ static void release(void *bench)
     free(b->ids);
     free_text(&b->text);
     sgt_corpus_free(b->corpus);
-    for (size_t i = 0; i < b->row_count; i++) sgt_vocab_free(b->rows[i].vocab);
+    for (size_t i = 0; i < b->base.count; i++) sgt_vocab_free(b->vocabs[i]);
 }
 
 /* ---- results ---- */
 
-static double mb_per_s(const text_bench *b, const row *r)
+static void to_json(void *self, json_t *top)
 {
-    return (double)b->bytes / r->seconds * 1e-6;
+    const text_bench *b = self;
+    json_t *ours = b->base.rows[0].result;
+    double seconds = bench_get(ours, "seconds");
+    for (size_t i = 0; i < b->base.count; i++) {
+        json_t *r = b->base.rows[i].result;
+        double taken = bench_get(r, "seconds");
+        bench_put(r, "mb_per_s", (double)b->bytes / taken * 1e-6);
+        if (i) bench_put(r, "ratio", taken / seconds);
+        if (i) json_object_del(r, "cpu_seconds");
+    }
+    bench_put_all(top, json_pack("{s:s, s:i, s:i, s:I, s:I}", "level", sgt_cpu_name(), "cores",
+                                 sgt_cpu_count(), "threads", b->threads, "files",
+                                 (json_int_t)b->corpus->count, "bytes", (json_int_t)b->bytes));
+    json_object_update(top, ours);
+    json_object_del(top, "split");
+    if (o.peer || b->base.count > 1)
+        json_object_set_new(top, o.peer ? "peers" : "ways", bench_results(&b->base, 1, 0));
 }
 
-/* Add an array of the rows behind ours, whose names are in the field `name`. */
-static void add_rows(json_t *top, const text_bench *b, const char *array, const char *name)
+static void show(const void *self, json_t *top)
 {
-    json_t *all = json_array();
-    for (const row *r = b->rows + 1; r < b->rows + b->row_count; r++)
-        if (!r->left_out)
-            json_array_append_new(all, json_pack("{s:s, s:I, s:f, s:f, s:f}", name, r->name,
-                                                 "tokens", (json_int_t)r->tokens, "seconds",
-                                                 r->seconds, "mb_per_s", mb_per_s(b, r), "ratio",
-                                                 r->seconds / b->rows[0].seconds));
-    json_object_set_new(top, array, all);
-}
-
-static json_t *to_json(void *bench)
-{
-    const text_bench *b = bench;
-    const row *ours = &b->rows[0];
-    json_t *top = json_pack("{s:s, s:s, s:i, s:i, s:I, s:I, s:I, s:f, s:f}", "cpu", sgt_cpu_model(),
-                            "level", sgt_cpu_name(), "cores", sgt_cpu_count(), "threads",
-                            b->threads, "files", (json_int_t)b->corpus->count, "bytes",
-                            (json_int_t)b->bytes, "tokens", (json_int_t)ours->tokens, "seconds",
-                            ours->seconds, "mb_per_s", mb_per_s(b, ours));
-    if (top && !o.disk) json_object_set_new(top, "cpu_seconds", json_real(ours->cpu_seconds));
-    if (top && o.peer) add_rows(top, b, "peers", "peer");
-    else if (top && b->row_count > 1) add_rows(top, b, "ways", "split");
-    return top;
-}
-
-static void show_row(const text_bench *b, const row *r, double best)
-{
-    char count[32];
-    printf("%c %-24.24s %7d  %15s  %11.3f  %9.3f  %9.1f  %10.2f\n", r->seconds <= best ? '*' : ' ',
-           r->name, b->threads, sgt_format_count(count, sizeof count, r->tokens),
-           (double)b->bytes / (double)r->tokens, r->seconds, mb_per_s(b, r),
-           (double)r->tokens / r->seconds * 1e-6);
-    if (r != b->rows) printf("  ours is %.2f times as fast\n", r->seconds / b->rows[0].seconds);
-}
-
-static void show(void *bench)
-{
-    const text_bench *b = bench;
-    const row *ours = &b->rows[0], *end = b->rows + b->row_count;
-    char bytes[32], files[32], machine[160];
-    double best = ours->seconds;
-    for (const row *r = ours; r < end; r++)
-        if (!r->left_out && r->seconds < best) best = r->seconds;
-    printf("%s\n%s in %s file%s, %s\n\n", bench_machine(machine, sizeof machine),
-           sgt_format_bytes(bytes, sizeof bytes, b->bytes),
-           sgt_format_count(files, sizeof files, b->corpus->count),
-           b->corpus->count == 1 ? "" : "s", o.disk ? "from files to files" : "in memory");
-    printf("                           threads           tokens  bytes/token    seconds       MB/s "
-           "  Mtokens/s\n");
-    for (const row *r = ours; r < end; r++)
-        if (!r->left_out) show_row(b, r, best);
-    printf("\n* the fastest.");
-    if (!o.disk)
-        printf(" Limit, reading the text from memory, and no more: %.0f MB/s; ours is %.2f %% of "
-               "that.",
-               (double)b->bytes / b->limit_s * 1e-6, 100 * b->limit_s / ours->seconds);
-    printf("\n");
-    if (b->row_count > 1 || o.disk)
+    static const bench_column columns[] = {{"name", "", .kind = BENCH_TEXT},
+                                           {.key = "tokens", .head = "tokens"},
+                                           {"bytes_per_token", "bytes/token", .decimals = 3},
+                                           {"seconds", "seconds", .decimals = 3},
+                                           {"mb_per_s", "MB/s", .decimals = 1},
+                                           {"tokens_per_s", "Mtokens/s", .decimals = 2},
+                                           {"ratio", "sgt is x times as fast", .decimals = 2},
+                                           {0}};
+    const text_bench *b = self;
+    char bytes[32], files[32], threads[32];
+    json_t *rows = bench_results(&b->base, 0, 0), *row, *name;
+    size_t i;
+    (void)top;
+    json_array_foreach(rows, i, row)
+    {
+        double tokens = bench_get(row, "tokens");
+        if (!(name = json_object_get(row, "peer"))) name = json_object_get(row, "split");
+        json_object_set(row, "name", name);
+        bench_put(row, "bytes_per_token", (double)b->bytes / tokens);
+        bench_put(row, "tokens_per_s", tokens / bench_get(row, "seconds") * 1e-6);
+    }
+    printf("%s in %s, %s, %s\n\n", sgt_format_bytes(bytes, sizeof bytes, b->bytes),
+           sgt_format_things(files, sizeof files, b->corpus->count, "file", "files"),
+           o.disk ? "from files to files" : "in memory",
+           sgt_format_things(threads, sizeof threads, (uint64_t)b->threads, "thread", "threads"));
+    bench_table(rows, columns, "mb_per_s");
+    printf("\n* the fastest.\n");
+    if (b->base.count > 1 || o.disk)
         printf("  turns: %" PRIu64 "; medians%s\n", o.turns,
                o.disk || !o.peer ? "" : ", and the best turn of gigatoken");
+    json_decref(rows);
 }
 
 static const bench_subcommand tokenize = {.program = &program,
