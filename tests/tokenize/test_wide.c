@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/base/cpu.h"
 #include "tests/expect.h"
 #include "tests/tokenize/common.h"
 #include "tokenize/text/wide.h"
@@ -64,19 +63,6 @@ static void check_converter(size_t (*convert)(uint8_t *, const void *, size_t, s
 }
 
 Test(wide, becomes_utf8) { check_converter(sgt_wide_to_utf8); }
-
-#if defined(__x86_64__)
-static size_t by_avx2(uint8_t *out, const void *text, size_t n, size_t width)
-{
-    return sgt_wide_by(sgt_wide_avx2, out, text, n, width);
-}
-
-Test(wide, becomes_utf8_by_avx2)
-{
-    if (sgt_cpu() < SGT_CPU_AVX2) cr_skip("a CPU without AVX2");
-    check_converter(by_avx2);
-}
-#endif
 
 Test(wide, becomes_utf8_by_the_definition) { check_converter(sgt_wide_to_utf8_plain); }
 

@@ -63,25 +63,17 @@ size_t sgt_wide_to_utf8_plain(uint8_t *out, const void *text, size_t n, size_t w
     return used;
 }
 
-size_t sgt_wide_by(sgt_wide_level *level, uint8_t *out, const void *text, size_t n, size_t width)
+size_t sgt_wide_to_utf8(uint8_t *out, const void *text, size_t n, size_t width)
 {
-    size_t used = 0, i = 0;
-    for (;;) {
+#if defined(__x86_64__)
+    for (size_t used = 0, i = 0; sgt_cpu() >= SGT_CPU_AVX2;) {
         size_t units;
-        const uint8_t *p = (const uint8_t *)text + i * width;
-        used += level(out + used, p, n - i, width, &units);
+        used += sgt_wide_avx2(out + used, (const uint8_t *)text + i * width, n - i, width, &units);
         i += units;
         if (i == n) return used;
         size_t to = n - i < 16 ? n : i + 16;
         i = convert(out, &used, text, i, to, n, width);
     }
-}
-
-size_t sgt_wide_to_utf8(uint8_t *out, const void *text, size_t n, size_t width)
-{
-#if defined(__x86_64__)
-    if (sgt_cpu_vbmi2()) return sgt_wide_by(sgt_wide_avx512, out, text, n, width);
-    if (sgt_cpu() >= SGT_CPU_AVX2) return sgt_wide_by(sgt_wide_avx2, out, text, n, width);
 #endif
     return sgt_wide_to_utf8_plain(out, text, n, width);
 }
