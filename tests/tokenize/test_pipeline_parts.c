@@ -100,6 +100,7 @@ static void expect_long_pieces(const char *text, size_t n, int replaced, size_t 
                                 .replaced = replaced,
                                 .long_piece = 4000,
                                 .literal = {"<|endoftext|>", 1}};
+    sgt_unit_encoder w = {e, v, c, &o};
     scoped(sgt_text_feed) *f = NULL;
     must(sgt_text_feed_open(&f, &fo, why));
     scoped_memory uint16_t *whole = malloc(3 * n * sizeof *whole),
@@ -111,7 +112,7 @@ static void expect_long_pieces(const char *text, size_t n, int replaced, size_t 
     int rc;
     while ((rc = sgt_text_feed_next(f, &u, &err)) == 0) {
         cr_assert_leq(u.used, most, "byte 10 is %d", text[10]);
-        must(sgt_unit_encode(&u, e, v, c, &o, why));
+        must(sgt_unit_encode(&w, &u, why));
         memcpy(parts + got, u.ids, u.id_count * sizeof *parts);
         got += u.id_count;
     }

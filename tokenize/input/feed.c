@@ -725,38 +725,38 @@ static int reserve_ids(sgt_unit *u, size_t more, sgt_error *err)
     return sgt_reserve(&u->ids, &u->id_room, u->id_count + more, sizeof *u->ids, "token ids", err);
 }
 
-static int encode_part(sgt_unit *u, sgt_part *p, sgt_encoder *e, const sgt_vocab *v,
-                       const sgt_tokenize_options *o, sgt_error *err)
+static int encode_part(const sgt_unit_encoder *w, sgt_unit *u, sgt_part *p, sgt_error *err)
 {
     const uint8_t *text;
     size_t n;
-    int rc = sgt_unit_text(u, p, o, &text, &n, err);
-    if (!rc) rc = sgt_normalize_text(&u->normal, v->normalize, text, n, &text, &n, err);
+    int rc = sgt_unit_text(u, p, w->o, &text, &n, err);
+    if (!rc) rc = sgt_normalize_text(&u->normal, w->v->normalize, text, n, &text, &n, err);
     if (rc < 0 || (rc = reserve_ids(u, n + 1, err)) < 0) return rc;
     p->first_id = u->id_count;
-    if (p->first) u->ids[u->id_count++] = (uint16_t)sgt_vocab_eot(v);
-    const size_t count = sgt_encode(e, text, n, u->ids + u->id_count);
+    if (p->first) u->ids[u->id_count++] = (uint16_t)sgt_vocab_eot(w->v);
+    const size_t count = sgt_encode(w->e, text, n, u->ids + u->id_count);
     if (count == SGT_ENCODE_FAILED) {
-        if (err) *err = *sgt_encoder_failure(e);
-        return sgt_encoder_failure(e)->code;
+        if (err) *err = *sgt_encoder_failure(w->e);
+        return sgt_encoder_failure(w->e)->code;
     }
     u->id_count += count;
     p->ids = u->id_count - p->first_id;
     return SGT_OK;
 }
 
-int sgt_unit_encode(sgt_unit *u, sgt_encoder *e, const sgt_vocab *v, const sgt_corpus *c,
-                    const sgt_tokenize_options *o, sgt_error *err)
+int sgt_unit_encode(void *encoder, sgt_unit *u, sgt_error *err)
 {
+    const sgt_unit_encoder *w = encoder;
     u->id_count = u->invalid_count = 0;
     u->bad.why = NULL;
-    const sgt_literal literal = {v->eot_text, o->special_eot};
-    int rc = sgt_unit_unfold(u, c, o, &literal, err);
+    const sgt_literal literal = {w->v->eot_text, w->o->special_eot};
+    int rc = sgt_unit_unfold(u, w->c, w->o, &literal, err);
     if (!rc) rc = reserve_ids(u, u->used + u->count, err);
     for (size_t i = 0; i < u->count && !rc; i++) {
         sgt_error why;
-        rc = encode_part(u, &u->parts[i], e, v, o, &why);
-        if (rc < 0) return sgt_fail(err, rc, "%s: %s", c->files[u->parts[i].file].path, why.text);
+        rc = encode_part(w, u, &u->parts[i], &why);
+        if (rc < 0)
+            return sgt_fail(err, rc, "%s: %s", w->c->files[u->parts[i].file].path, why.text);
     }
     return rc;
 }

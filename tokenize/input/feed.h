@@ -184,10 +184,17 @@ int sgt_unit_unfold(sgt_unit *u, const sgt_corpus *c, const sgt_tokenize_options
 int sgt_unit_text(sgt_unit *u, sgt_part *p, const sgt_tokenize_options *o, const uint8_t **text,
                   size_t *n, sgt_error *err);
 
-/* Unfold lines and rows into documents, then encode all parts: fill in ids and invalid. Any number
- * of threads may call this, each with its own unit and encoder. */
-int sgt_unit_encode(sgt_unit *u, sgt_encoder *e, const sgt_vocab *v, const sgt_corpus *c,
-                    const sgt_tokenize_options *o, sgt_error *err);
+/* What a thread encodes units with; only `e` is its own. */
+typedef struct sgt_unit_encoder {
+    sgt_encoder *e;
+    const sgt_vocab *v;
+    const sgt_corpus *c;
+    const sgt_tokenize_options *o;
+} sgt_unit_encoder;
+
+/* Unfold lines and rows into documents, then encode all parts: fill in ids and invalid. encoder: an
+ * sgt_unit_encoder (units.h). */
+int sgt_unit_encode(void *encoder, sgt_unit *u, sgt_error *err);
 
 /* Return how many bytes of text[n], which begins at a document's start or a cut, can be cut off as
  * a part; 0: none yet, look at more text. Whatever follows, no token, no UTF-8 sequence and no

@@ -1,0 +1,180 @@
+/* units.c: threads take units of text from the feed in turn, work on them in parallel, and leave them
+ * in a ring, from which the caller takes them in order. */
+#include "tokenize/input/units.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "loader/base/clock.h"
+#include "loader/base/cpu.h"
+#include "loader/base/thread.h"
+
+/* bytes of a unit's memory kept for reuse if there are Parquet inputs: enough for a usual page */
+#define KEEP ((size_t)1 << 20)
+
+typedef struct place {
+    sgt_unit unit;
+    /* 1: a thread uses this place for a unit that the caller has not returned; guarded by `lock`,
+     * like `done` */
+    int taken;
+    int done; /* 1: its unit was worked on, or has failed, and was not returned */
+    int rc;   /* 0; 1: the feed has ended; < 0: an error */
+    sgt_error err;
+} place;
+
+typedef struct thread {
+    sgt_units *s;
+    void *worker;
+    pthread_t id;
+} thread;
+
+struct sgt_units {
+    sgt_units_job job;
+    sgt_text_feed *feed;
+
+    pthread_mutex_t feed_lock; /* guards the feed and the tickets that number its units */
+    uint64_t ticket;
+    int feed_ended;
+
+    pthread_mutex_t lock; /* guards places[].taken and .done */
+    pthread_cond_t changed;
+    place *places; /* unit number t is in places[t % place_count] */
+    size_t place_count;
+    /* requests that the threads end; set under `lock`, because threads wait on `changed` */
+    sgt_stop cancelled;
+
+    thread *threads;
+    size_t running;
+    uint64_t next; /* number of the unit that the caller takes next */
+    place *given;  /* the unit that the caller has; NULL: none */
+};
+
+size_t sgt_units_threads(const sgt_corpus *c, int threads, size_t piece)
+{
+    const size_t want = threads ? (size_t)threads : (size_t)sgt_cpu_count();
+    const uint64_t units = c->bytes / piece + c->count / SGT_UNIT_PARTS + 1;
+    return !c->unsized && units < want ? (size_t)units : want;
+}
+
+/* Wait until the place of unit number t is free, and take it. Return NULL if the threads are to
+ * end. */
+static place *take_place(sgt_units *s, uint64_t t)
+{
+    place *at = &s->places[t % s->place_count];
+    pthread_mutex_lock(&s->lock);
+    while (at->taken && !sgt_stopped(&s->cancelled)) pthread_cond_wait(&s->changed, &s->lock);
+    int over = sgt_stopped(&s->cancelled);
+    at->taken = 1;
+    pthread_mutex_unlock(&s->lock);
+    return over ? NULL : at;
+}
+
+static void *work_on_units(void *arg)
+{
+    const thread *self = arg;
+    sgt_units *s = self->s;
+    for (;;) {
+        /* read the next unit of the feed into its place */
+        pthread_mutex_lock(&s->feed_lock);
+        place *at = s->feed_ended ? NULL : take_place(s, s->ticket);
+        if (at) {
+            at->rc = sgt_text_feed_next(s->feed, &at->unit, &at->err);
+            s->feed_ended = at->rc != 0;
+            s->ticket++;
+        }
+        pthread_mutex_unlock(&s->feed_lock);
+        if (!at) return NULL;
+        if (!at->rc) at->rc = s->job.work(self->worker, &at->unit, &at->err);
+        pthread_mutex_lock(&s->lock);
+        at->done = 1;
+        pthread_cond_broadcast(&s->changed);
+        pthread_mutex_unlock(&s->lock);
+    }
+}
+
+static int start_threads(sgt_units *s, sgt_error *err)
+{
+    const size_t threads = s->job.feed.threads;
+    int rc = SGT_OK, failed = 0;
+    /* one place for the unit that the caller has, and two per thread: a unit at work and one ready */
+    s->place_count = 2 * threads + 1;
+    s->places = calloc(s->place_count, sizeof *s->places);
+    s->threads = calloc(threads, sizeof *s->threads);
+    if (!s->places || !s->threads) return sgt_fail_memory(err, "threads");
+    for (size_t i = 0; i < s->place_count && !rc; i++) rc = sgt_unit_new(&s->places[i].unit, err);
+    for (; s->running < threads && !rc; s->running++) {
+        thread *t = &s->threads[s->running];
+        t->s = s;
+        t->worker = (char *)s->job.workers + s->running * s->job.worker_size;
+        /* the system may allow no more threads: go on with those that run */
+        if ((failed = sgt_thread_start(&t->id, work_on_units, t)) != 0) break;
+    }
+    if (rc < 0 || s->running) return rc;
+    errno = failed;
+    return sgt_fail_errno(err, "cannot start a thread");
+}
+
+int sgt_units_start(sgt_units **out, const sgt_units_job *job, sgt_error *err)
+{
+    sgt_units *s = calloc(1, sizeof *s);
+    if (!s) return sgt_fail_memory(err, "threads");
+    s->job = *job;
+    s->job.feed.cancel = &s->cancelled;
+    pthread_cond_init(&s->changed, NULL);
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_mutex_init(&s->feed_lock, NULL);
+    int rc = sgt_text_feed_open(&s->feed, &s->job.feed, err);
+    if (!rc) rc = start_threads(s, err);
+    if (rc < 0) sgt_units_stop(s);
+    else *out = s;
+    return rc;
+}
+
+void sgt_units_stop(sgt_units *s)
+{
+    if (!s) return;
+    pthread_mutex_lock(&s->lock);
+    sgt_stop_request(&s->cancelled);
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+    for (size_t i = 0; i < s->running; i++) pthread_join(s->threads[i].id, NULL);
+    for (size_t i = 0; s->places && i < s->place_count; i++) sgt_unit_free(&s->places[i].unit);
+    sgt_text_feed_close(s->feed);
+    pthread_cond_destroy(&s->changed);
+    pthread_mutex_destroy(&s->lock);
+    pthread_mutex_destroy(&s->feed_lock);
+    free(s->threads);
+    free(s->places);
+    free(s);
+}
+
+/* Let the threads use the place of the unit that the caller had. */
+static void give_back(sgt_units *s)
+{
+    const size_t piece = s->job.feed.piece;
+    if (!s->given) return;
+    sgt_unit_trim(&s->given->unit, s->job.feed.corpus->row_files && piece < KEEP ? KEEP : piece);
+    pthread_mutex_lock(&s->lock);
+    s->given->taken = s->given->done = 0;
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+    s->given = NULL;
+}
+
+int sgt_units_next(sgt_units *s, sgt_unit **u, sgt_error *err)
+{
+    place *at = &s->places[s->next % s->place_count];
+    const sgt_stop *stop = s->job.feed.stop;
+    give_back(s);
+    pthread_mutex_lock(&s->lock);
+    while (!at->done && !sgt_stopped(stop)) sgt_wait_briefly(&s->changed, &s->lock);
+    pthread_mutex_unlock(&s->lock);
+    if (sgt_stopped(stop)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
+    if (at->rc < 0 && err) *err = at->err;
+    if (at->rc) return at->rc;
+    s->next++;
+    s->given = at;
+    *u = &at->unit;
+    return SGT_OK;
+}

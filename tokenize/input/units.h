@@ -1,0 +1,38 @@
+/* units.h: threads read the units of a corpus and work on them in parallel, and the caller takes them
+ * in the order of the text. So the result does not depend on the threads' speed, and a ring of units
+ * bounds the memory.
+ *
+ *     sgt_units_job job = {.feed = {.corpus = c, .piece = piece, .threads = n}, .work = work,
+ *                          .workers = workers, .worker_size = sizeof *workers};
+ *     if (sgt_units_start(&u, &job, &err) < 0) ...;
+ *     while ((rc = sgt_units_next(u, &unit, &err)) == 0) use(unit);
+ *     sgt_units_stop(u);
+ */
+#ifndef SGT_UNITS_H
+#define SGT_UNITS_H
+
+#include "tokenize/input/feed.h"
+
+typedef struct sgt_units sgt_units;
+
+typedef struct sgt_units_job {
+    sgt_text_feed_options feed; /* with its `threads`, at least 1; `cancel` is set */
+    /* Work on a unit that was read. Called by a thread with its own worker. */
+    int (*work)(void *worker, sgt_unit *u, sgt_error *err);
+    void *workers; /* (feed.threads) of worker_size bytes, which outlive the threads */
+    size_t worker_size;
+} sgt_units_job;
+
+/* Return the number of threads to start: `threads` (0: one per CPU), but no more than there are
+ * units of `piece` bytes. */
+size_t sgt_units_threads(const sgt_corpus *c, int threads, size_t piece);
+
+/* Open a feed and start the threads; fewer if the system allows no more. The caller stops them. */
+int sgt_units_start(sgt_units **out, const sgt_units_job *job, sgt_error *err);
+/* Set *u to the next unit, which is the caller's until the next call. Return 0; 1 at the end; or the
+ * error of the first unit that failed, or SGT_ESTOPPED. */
+int sgt_units_next(sgt_units *s, sgt_unit **u, sgt_error *err);
+/* End the threads and free s. NULL is allowed. */
+void sgt_units_stop(sgt_units *s);
+
+#endif
