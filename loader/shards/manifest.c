@@ -42,17 +42,27 @@ static const struct {
 
 /* ---- writing ---- */
 
-static json_t *count_of(uint64_t v) { return json_integer((json_int_t)v); }
-
 static json_t *shard_object(const sgt_manifest_shard *s)
 {
-    json_t *o = json_object();
-    json_object_set_new(o, "file", json_string(s->file));
-    json_object_set_new(o, "split", json_string(s->split));
-    json_object_set_new(o, "tokens", count_of(s->tokens));
-    json_object_set_new(o, "documents", count_of(s->documents));
-    json_object_set_new(o, "xxh3", sgt_json_hex(s->xxh3));
-    return o;
+    return json_pack("{s:s, s:s, s:I, s:I, s:o}", "file", s->file, "split", s->split, "tokens",
+                     (json_int_t)s->tokens, "documents", (json_int_t)s->documents, "xxh3",
+                     sgt_json_hex(s->xxh3));
+}
+
+static json_t *totals_object(const sgt_manifest *m)
+{
+    json_t *totals = json_object();
+    for (size_t i = 0; i < TOTALS && totals; i++) {
+        uint64_t total;
+        memcpy(&total, (const char *)m + totals_fields[i].offset, sizeof total);
+        if (!total && totals_fields[i].optional) continue;
+        if (json_object_set_new(totals, totals_fields[i].name, json_integer((json_int_t)total)) <
+            0) {
+            json_decref(totals);
+            return NULL;
+        }
+    }
+    return totals;
 }
 
 /* Parse `text` as a JSON object, or an array if `array` is set. An error names the caller's
@@ -72,39 +82,22 @@ static int embedded(json_t **out, const char *text, int array, const char *field
     return SGT_OK;
 }
 
-/* Build the manifest's JSON. jansson's setters take ownership of a value even if they fail. So
- * count the names at the end, to find out whether all setters succeeded. */
+/* Build the manifest's JSON. It takes `options` and `invalid`, also on failure: then it returns
+ * NULL. */
 static json_t *to_json(const sgt_manifest *m, json_t *options, json_t *invalid)
 {
-    json_t *o = json_object(), *vocabulary = json_object(), *shards = json_array(),
-           *totals = json_object();
-    json_object_set_new(vocabulary, "name", json_string(m->vocabulary));
-    json_object_set_new(vocabulary, "fingerprint", sgt_json_hex(m->fingerprint));
-    json_object_set_new(vocabulary, "size", count_of(m->vocab));
-    json_object_set_new(vocabulary, "eot", count_of(m->eot));
+    json_t *shards = json_array();
     for (size_t i = 0; i < m->count; i++)
-        json_array_append_new(shards, shard_object(&m->shards[i]));
-    size_t written = 0;
-    for (size_t i = 0; i < TOTALS; i++) {
-        uint64_t total;
-        memcpy(&total, (const char *)m + totals_fields[i].offset, sizeof total);
-        if (!total && totals_fields[i].optional) continue;
-        json_object_set_new(totals, totals_fields[i].name, count_of(total));
-        written++;
-    }
-    int whole = json_object_size(vocabulary) == 4 && json_array_size(shards) == m->count &&
-                json_object_size(totals) == written;
-    for (size_t i = 0; i < json_array_size(shards); i++)
-        whole &= json_object_size(json_array_get(shards, i)) == 5;
-    json_object_set_new(o, "version", count_of(VERSION));
-    json_object_set_new(o, "options", options);
-    json_object_set_new(o, "vocabulary", vocabulary);
-    json_object_set_new(o, "shards", shards);
-    json_object_set_new(o, "totals", totals);
-    json_object_set_new(o, "invalid_utf8_at", invalid);
-    if (whole && json_object_size(o) == 6) return o;
-    json_decref(o);
-    return NULL;
+        if (json_array_append_new(shards, shard_object(&m->shards[i])) < 0) {
+            json_decref(shards);
+            shards = NULL;
+            break;
+        }
+    return json_pack("{s:i, s:o, s:{s:s, s:o, s:I, s:I}, s:o, s:o, s:o}", "version", VERSION,
+                     "options", options, "vocabulary", "name", m->vocabulary, "fingerprint",
+                     sgt_json_hex(m->fingerprint), "size", (json_int_t)m->vocab, "eot",
+                     (json_int_t)m->eot, "shards", shards, "totals", totals_object(m),
+                     "invalid_utf8_at", invalid);
 }
 
 int sgt_manifest_write(const sgt_manifest *m, const char *folder, sgt_error *err)

@@ -1,19 +1,19 @@
 /* megatron.c: read Megatron-LM's .idx without trusting it. Its three columns are the length of each
- * sequence, the byte at which each sequence begins, and the first sequence of each document. They
- * are read in parallel, and each number is checked against the numbers before it and the size of
- * the .bin. */
+ * sequence, the byte at which each sequence begins, and the first sequence of each document. The
+ * file is mapped, and each number is checked against the numbers before it and the size of the
+ * .bin. */
 #include "loader/shards/megatron.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
-
-#include "loader/base/file.h"
 
 #define MAGIC "MMIDIDX\0" /* C adds one NUL more */
 #define OLD "TNTIDX\0"
@@ -29,8 +29,9 @@ enum {
 
 typedef struct megatron_index {
     char *path;
-    int fd;
+    const unsigned char *bytes;        /* the file, mapped; NULL: not open */
     uint64_t size, sequences, entries; /* entries: number of documents + 1 */
+    uint64_t begins, bounds;           /* offsets of the second and the third column */
 } megatron_index;
 
 static uint64_t get64(const unsigned char *p)
@@ -44,12 +45,8 @@ static uint64_t get64(const unsigned char *p)
 
 static char *with_ending(const char *path, size_t keep, const char *ending)
 {
-    size_t n = strlen(ending);
-    char *made = malloc(keep + n + 1);
-    if (!made) return NULL;
-    memcpy(made, path, keep);
-    memcpy(made + keep, ending, n + 1);
-    return made;
+    char *made;
+    return asprintf(&made, "%.*s%s", (int)keep, path, ending) < 0 ? NULL : made;
 }
 
 static int ends(const char *path, const char *ending)
@@ -60,7 +57,7 @@ static int ends(const char *path, const char *ending)
 
 static void close_index(megatron_index *x)
 {
-    if (x->fd >= 0) close(x->fd);
+    if (x->bytes) munmap((void *)(uintptr_t)x->bytes, x->size);
     free(x->path);
 }
 
@@ -68,26 +65,29 @@ static void close_index(megatron_index *x)
  * caller must close it in any case. */
 static int open_index(megatron_index *x, const char *shard, sgt_error *err)
 {
-    unsigned char magic[9] = {0};
     struct stat st;
-    *x = (megatron_index){.fd = -1};
+    *x = (megatron_index){0};
     if (!ends(shard, ".bin")) return 0;
     if (!(x->path = with_ending(shard, strlen(shard) - 4, ".idx")))
         return sgt_fail_memory(err, shard);
     /* opening a FIFO would wait for a writer */
-    x->fd = open(x->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (x->fd < 0) return errno == ENOENT ? 0 : sgt_fail_errno(err, "%s", x->path);
-    if (fstat(x->fd, &st) < 0) return sgt_fail_errno(err, "%s", x->path);
-    x->size = (uint64_t)st.st_size;
-    if (!S_ISREG(st.st_mode) || x->size < sizeof magic) return 0;
-    int rc = sgt_pread_all(x->fd, magic, sizeof magic, 0, x->path, err);
-    if (rc < 0) return rc;
-    if (memcmp(magic, OLD, sizeof OLD) == 0)
+    int rc = 0, fd = open(x->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return errno == ENOENT ? 0 : sgt_fail_errno(err, "%s", x->path);
+    if (fstat(fd, &st) < 0) rc = sgt_fail_errno(err, "%s", x->path);
+    else if (S_ISREG(st.st_mode) && st.st_size >= (off_t)sizeof MAGIC) {
+        void *map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+        if (map == MAP_FAILED) rc = sgt_fail_errno(err, "%s: mapping it", x->path);
+        else x->bytes = map;
+        x->size = (uint64_t)st.st_size;
+    }
+    close(fd);
+    if (!x->bytes) return rc;
+    if (memcmp(x->bytes, OLD, sizeof OLD) == 0)
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "%s: at byte 0: TNTIDX, the index that Megatron-LM wrote before MMIDIDX: "
                         "sgt reads the latter",
                         x->path);
-    return memcmp(magic, MAGIC, sizeof MAGIC) == 0;
+    return memcmp(x->bytes, MAGIC, sizeof MAGIC) == 0;
 }
 
 char *sgt_megatron_shard(const char *path)
@@ -121,22 +121,23 @@ static int check_type(const megatron_index *x, unsigned type, sgt_error *err)
 
 static int read_header(megatron_index *x, sgt_error *err)
 {
-    unsigned char h[COLUMNS_AT];
-    if (x->size < sizeof h)
+    const unsigned char *h = x->bytes;
+    if (x->size < COLUMNS_AT)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: %" PRIu64 " bytes, expected at least the header's %zu: cut short",
-                        x->path, x->size, sizeof h);
-    int rc = sgt_pread_all(x->fd, h, sizeof h, 0, x->path, err);
-    if (rc < 0) return rc;
+                        "%s: %" PRIu64 " bytes, expected at least the header's %d: cut short",
+                        x->path, x->size, COLUMNS_AT);
     if (get64(h + VERSION_AT) != 1)
         return sgt_fail(err, SGT_EUNSUPPORTED, "%s: at byte %d: version %" PRIu64 ", expected 1",
                         x->path, VERSION_AT, get64(h + VERSION_AT));
-    if ((rc = check_type(x, h[TYPE_AT], err)) < 0) return rc;
+    int rc = check_type(x, h[TYPE_AT], err);
+    if (rc < 0) return rc;
     x->sequences = get64(h + COUNTS_AT);
     x->entries = get64(h + COUNTS_AT + 8);
     uint64_t room = x->size - COLUMNS_AT, wanted = 0;
     if (x->entries && x->sequences <= room / 12 && x->entries <= room / 8)
         wanted = 12 * x->sequences + 8 * x->entries;
+    x->begins = COLUMNS_AT + 4 * x->sequences;
+    x->bounds = COLUMNS_AT + 12 * x->sequences;
     if (wanted && (wanted == room || wanted + x->sequences == room)) return SGT_OK;
     return sgt_fail(
         err, SGT_EFORMAT,
@@ -156,138 +157,76 @@ int sgt_megatron_beside(const char *shard, sgt_error *err)
 
 /* ---- its columns ---- */
 
-/* A column of the .idx: numbers of `width` bytes, read chunk by chunk. */
-typedef struct column {
-    uint64_t at, end; /* offsets in the file: the next read, and the end of the column */
-    size_t width, next, have;
-    uint64_t hash; /* hash of all chunks read so far */
-    unsigned char bytes[CHUNK];
-} column;
-
-static int next_number(column *c, const megatron_index *x, uint64_t *v, sgt_error *err)
+/* Check the lengths and the places of the sequences in a .bin of `size` bytes. */
+static int check_sequences(const megatron_index *x, uint64_t size, sgt_error *err)
 {
-    if (c->next == c->have) {
-        c->have = c->end - c->at < CHUNK ? (size_t)(c->end - c->at) : CHUNK;
-        c->next = 0;
-        int rc = sgt_pread_all(x->fd, c->bytes, c->have, c->at, x->path, err);
-        if (rc < 0) return rc;
-        c->at += c->have;
-        c->hash = XXH3_64bits_withSeed(c->bytes, c->have, c->hash);
-    }
-    int32_t narrow;
-    if (c->width == 8) {
-        *v = get64(c->bytes + c->next);
-    } else {
-        memcpy(&narrow, c->bytes + c->next, sizeof narrow);
-        *v = (uint64_t)(int64_t)narrow; /* a negative number becomes too large, so it is refused */
-    }
-    c->next += c->width;
-    return SGT_OK;
-}
-
-/* Return the file offset of the number that was read last. */
-static uint64_t place(const column *c) { return c->at - c->have + c->next - c->width; }
-
-typedef struct walk {
-    const megatron_index *x;
-    column *tokens, *begins, *bounds;
-    uint64_t size;  /* tokens of the .bin */
-    uint64_t read;  /* numbers read so far from the column of documents */
-    uint64_t bound; /* the last number read from that column: the first sequence of a document */
-    uint64_t from;  /* byte of the .bin at which the document read last begins */
-    uint64_t documents;
-    int (*start)(void *ctx, uint64_t token, sgt_error *err);
-    void *ctx;
-} walk;
-
-static int next_bound(walk *w, sgt_error *err)
-{
-    uint64_t last = w->bound;
-    int rc = next_number(w->bounds, w->x, &w->bound, err);
-    if (rc < 0) return rc;
-    w->read++;
-    int ok = w->bound >= last && w->bound <= w->x->sequences;
-    if (w->read == 1 && w->bound != 0) ok = 0;
-    if (w->read == w->x->entries && w->bound != w->x->sequences) ok = 0;
-    if (ok) return SGT_OK;
-    return sgt_fail(
-        err, SGT_EFORMAT,
-        "%s: at byte %" PRIu64 ": document %" PRIu64 " begins with sequence %" PRId64
-        ", expected 0 first, none below the one before, and last the number of sequences, %" PRIu64,
-        w->x->path, place(w->bounds), w->read - 1, (int64_t)w->bound, w->x->sequences);
-}
-
-/* Handle the fact that sequence i begins at byte `at` of the .bin. Documents whose first sequence
- * is i begin there too, and the document before them ends there. */
-static int bounds_at(walk *w, uint64_t i, uint64_t at, sgt_error *err)
-{
-    int rc = SGT_OK;
-    while (rc == SGT_OK && w->bound == i) {
-        if (at > w->from) {
-            w->documents++;
-            if (w->start) rc = w->start(w->ctx, w->from / 2, err);
-        }
-        w->from = at;
-        if (w->read == w->x->entries) break;
-        if (rc == SGT_OK) rc = next_bound(w, err);
-    }
-    return rc;
-}
-
-static int walk_sequences(walk *w, sgt_error *err)
-{
-    uint64_t at = 0, tokens, begins;
-    int rc = next_bound(w, err);
-    for (uint64_t i = 0; i < w->x->sequences && rc == SGT_OK; i++, at += 2 * tokens) {
-        if ((rc = next_number(w->tokens, w->x, &tokens, err)) < 0 ||
-            (rc = next_number(w->begins, w->x, &begins, err)) < 0)
-            return rc;
-        if (tokens > (w->size - at) / 2)
+    uint64_t at = 0;
+    for (uint64_t i = 0; i < x->sequences; i++) {
+        uint64_t place = COLUMNS_AT + 4 * i, begins = get64(x->bytes + x->begins + 8 * i);
+        int32_t tokens;
+        memcpy(&tokens, x->bytes + place, sizeof tokens);
+        if (tokens < 0 || (uint64_t)tokens > (size - at) / 2)
             return sgt_fail(err, SGT_EFORMAT,
-                            "%s: at byte %" PRIu64 ": sequence %" PRIu64 " has %" PRId64
+                            "%s: at byte %" PRIu64 ": sequence %" PRIu64 " has %" PRId32
                             " tokens, expected at most the %" PRIu64 " that are left of the .bin",
-                            w->x->path, place(w->tokens), i, (int64_t)tokens, (w->size - at) / 2);
+                            x->path, place, i, tokens, (size - at) / 2);
         if (begins != at)
             return sgt_fail(err, SGT_EFORMAT,
                             "%s: at byte %" PRIu64 ": sequence %" PRIu64 " begins at byte %" PRId64
                             " of the .bin, expected %" PRIu64 ", where the one before ends",
-                            w->x->path, place(w->begins), i, (int64_t)begins, at);
-        rc = bounds_at(w, i, at, err);
+                            x->path, x->begins + 8 * i, i, (int64_t)begins, at);
+        at += 2 * (uint64_t)tokens;
     }
-    if (rc == SGT_OK && at != w->size)
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: its sequences have %" PRIu64 " tokens, but the .bin has %" PRIu64
-                        " (they do not belong together, or one is cut short)",
-                        w->x->path, at / 2, w->size / 2);
-    return rc == SGT_OK ? bounds_at(w, w->x->sequences, at, err) : rc;
+    if (at == size) return SGT_OK;
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: its sequences have %" PRIu64 " tokens, but the .bin has %" PRIu64
+                    " (they do not belong together, or one is cut short)",
+                    x->path, at / 2, size / 2);
 }
 
-static column *new_column(uint64_t at, uint64_t count, size_t width)
+/* Check the bounds of the documents, count those that have a token, and tell where they start. */
+static int walk_documents(const megatron_index *x, uint64_t size, uint64_t *documents,
+                          int (*start)(void *ctx, uint64_t token, sgt_error *err), void *ctx,
+                          sgt_error *err)
 {
-    column *c = calloc(1, sizeof *c);
-    if (c) c->at = at, c->end = at + count * width, c->width = width;
-    return c;
-}
-
-static int walk_index(sgt_megatron *m, walk *w, sgt_error *err)
-{
-    const megatron_index *x = w->x;
-    uint64_t n = x->sequences;
-    int rc;
-    w->tokens = new_column(COLUMNS_AT, n, 4);
-    w->begins = new_column(COLUMNS_AT + 4 * n, n, 8);
-    w->bounds = new_column(COLUMNS_AT + 12 * n, x->entries, 8);
-    if (!w->tokens || !w->begins || !w->bounds) rc = sgt_fail_memory(err, x->path);
-    else rc = walk_sequences(w, err);
-    if (rc == SGT_OK && m) {
-        uint64_t all[] = {x->sequences, x->entries, w->tokens->hash, w->begins->hash,
-                          w->bounds->hash};
-        *m = (sgt_megatron){x->sequences, w->documents, XXH3_64bits(all, sizeof all)};
+    uint64_t last = 0, from = 0; /* the last bound, and the byte of the .bin that it stands for */
+    int rc = SGT_OK;
+    for (uint64_t i = 0; i < x->entries && rc == SGT_OK; i++) {
+        uint64_t bound = get64(x->bytes + x->bounds + 8 * i);
+        if (bound < last || bound > x->sequences || (i == 0 && bound != 0) ||
+            (i + 1 == x->entries && bound != x->sequences))
+            return sgt_fail(err, SGT_EFORMAT,
+                            "%s: at byte %" PRIu64 ": document %" PRIu64
+                            " begins with sequence %" PRId64
+                            ", expected 0 first, none below the one before, and last the number of "
+                            "sequences, %" PRIu64,
+                            x->path, x->bounds + 8 * i, i, (int64_t)bound, x->sequences);
+        uint64_t to = bound < x->sequences ? get64(x->bytes + x->begins + 8 * bound) : size;
+        if (to > from) {
+            ++*documents;
+            if (start) rc = start(ctx, from / 2, err);
+        }
+        last = bound;
+        from = to;
     }
-    free(w->tokens);
-    free(w->begins);
-    free(w->bounds);
     return rc;
+}
+
+/* Hash a column, chunk after chunk. */
+static uint64_t hash_column(const megatron_index *x, uint64_t at, uint64_t end)
+{
+    uint64_t hash = 0;
+    for (; at < end; at += CHUNK)
+        hash = XXH3_64bits_withSeed(x->bytes + at, end - at < CHUNK ? end - at : CHUNK, hash);
+    return hash;
+}
+
+static sgt_megatron describe(const megatron_index *x, uint64_t documents)
+{
+    uint64_t all[] = {x->sequences, x->entries, hash_column(x, COLUMNS_AT, x->begins),
+                      hash_column(x, x->begins, x->bounds),
+                      hash_column(x, x->bounds, x->bounds + 8 * x->entries)};
+    return (sgt_megatron){x->sequences, documents, XXH3_64bits(all, sizeof all)};
 }
 
 int sgt_megatron_read(sgt_megatron *m, const char *shard, uint64_t tokens,
@@ -295,11 +234,14 @@ int sgt_megatron_read(sgt_megatron *m, const char *shard, uint64_t tokens,
                       sgt_error *err)
 {
     megatron_index x;
-    walk w = {.x = &x, .size = 2 * tokens, .start = start, .ctx = ctx};
+    uint64_t documents = 0;
     int rc = open_index(&x, shard, err);
     if (rc == 0)
         rc = sgt_fail(err, SGT_EFORMAT, "%s: its .idx is gone, or no longer Megatron-LM's", shard);
-    else if (rc == 1 && (rc = read_header(&x, err)) == SGT_OK) rc = walk_index(m, &w, err);
+    else if (rc == 1 && (rc = read_header(&x, err)) == SGT_OK &&
+             (rc = check_sequences(&x, 2 * tokens, err)) == SGT_OK)
+        rc = walk_documents(&x, 2 * tokens, &documents, start, ctx, err);
+    if (rc == SGT_OK && m) *m = describe(&x, documents);
     close_index(&x);
     return rc;
 }

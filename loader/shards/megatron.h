@@ -8,7 +8,7 @@
  *
  * A column of one byte per sequence may follow (modes of multimodal sets); it is ignored. Sequences
  * lie one after the other and fill the .bin, so the .bin can be read as a shard without a header.
- * The whole .idx is checked, with little memory. */
+ * The whole .idx is checked. */
 #ifndef SGT_MEGATRON_H
 #define SGT_MEGATRON_H
 
