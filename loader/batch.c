@@ -268,7 +268,7 @@ static int gather_piece(const sgt_loader *l, sgt_cursor *c, filling *f, const sg
 {
     uint32_t width = l->o.seq + 1, t = 0;
     uint16_t *row = c->gathered + (size_t)f->row * width, *to = row + f->token;
-    if (l->rows->copy(to, from, w->tokens) >= l->set.vocab) {
+    if (l->rows->write[SGT_OUTPUT_U16](to, NULL, from, w->tokens) >= l->set.vocab) {
         while (to[t] < l->set.vocab) t++;
         return sgt_set_bad_id(&l->set, w->shard, w->offset + t, to[t], err);
     }
@@ -390,24 +390,20 @@ static int finish_windows(const sgt_loader *l, sgt_cursor *c, sgt_error *err)
     return verify_tokens(l, c, batch_at(c, 0)->pieces, local_batch(l), err);
 }
 
+/* Return the bytes of a row in one array of an output. */
+static size_t row_bytes(const sgt_loader *l, sgt_output o)
+{
+    return ((size_t)l->o.seq + !sgt_output_pairs(o)) * sgt_output_bytes(o);
+}
+
 /* Write row i into the caller's arrays, and return its largest id. */
 static uint16_t write_row(const sgt_loader *l, const sgt_cursor *c, uint32_t i,
                           const sgt_batch_arrays *to)
 {
-    const sgt_rows *r = l->rows;
-    const uint16_t *from = c->tokens[i];
-    size_t T = l->o.seq, at = i * T, row = i * (T + 1);
-    int64_t *in64 = to->first, *to64 = to->second;
-    int32_t *in = to->first, *out = to->second;
-    uint16_t *ids = to->first;
-    switch (to->output) {
-    case SGT_OUTPUT_I32: return (c->past ? r->widen_past : r->widen)(in + at, out + at, from, T);
-    case SGT_OUTPUT_I64:
-        return (c->past ? r->widen64_past : r->widen64)(in64 + at, to64 + at, from, T);
-    case SGT_OUTPUT_I32_ROWS:
-        return (c->past ? r->widen_row_past : r->widen_row)(in + row, from, T + 1);
-    default: return (c->past ? r->copy_past : r->copy)(ids + row, from, T + 1);
-    }
+    sgt_rows_write *write = (c->past ? l->rows->write_past : l->rows->write)[to->output];
+    size_t at = i * row_bytes(l, to->output);
+    return write((char *)to->first + at, to->second ? (char *)to->second + at : NULL, c->tokens[i],
+                 (size_t)l->o.seq + !to->second);
 }
 
 int sgt_loader_write(const sgt_loader *l, sgt_cursor *c, uint64_t index, const sgt_batch_arrays *to,
@@ -427,10 +423,7 @@ int sgt_loader_write(const sgt_loader *l, sgt_cursor *c, uint64_t index, const s
 /* Advance the pointers to the arrays of the next batch. */
 static void advance(const sgt_loader *l, sgt_batch_arrays *to)
 {
-    size_t n = local_batch(l), pair = n * l->o.seq, row = n * ((size_t)l->o.seq + 1), bytes;
-    if (to->output == SGT_OUTPUT_U16) bytes = row * sizeof(uint16_t);
-    else if (to->output == SGT_OUTPUT_I32_ROWS) bytes = row * sizeof(int32_t);
-    else bytes = pair * (to->output == SGT_OUTPUT_I64 ? sizeof(int64_t) : sizeof(int32_t));
+    size_t bytes = local_batch(l) * row_bytes(l, to->output);
     to->first = (char *)to->first + bytes;
     if (to->second) to->second = (char *)to->second + bytes;
 }

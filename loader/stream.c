@@ -114,25 +114,16 @@ void sgt_free_huge(void *ctx, void *p)
     sgt_arena_unmap(&a);
 }
 
-static int has_rows(sgt_output o) { return o == SGT_OUTPUT_U16 || o == SGT_OUTPUT_I32_ROWS; }
-
-/* Return the size in bytes of an id in this output format. */
-static size_t bytes_of(sgt_output o)
-{
-    if (o == SGT_OUTPUT_U16) return sizeof(uint16_t);
-    return o == SGT_OUTPUT_I64 ? sizeof(int64_t) : sizeof(int32_t);
-}
-
 static int measure(sgt_stream *s, sgt_error *err)
 {
     sgt_loader_info info;
-    size_t ids, width, size = bytes_of(s->o.output);
+    size_t ids, width, size = sgt_output_bytes(s->o.output);
     if ((unsigned)s->o.output >= SGT_OUTPUTS)
         return sgt_fail(err, SGT_EUSAGE, "unknown output %d", (int)s->o.output);
     sgt_loader_get_info(s->l, &info);
     s->rows = info.local_batch;
     s->padded = info.padded;
-    width = has_rows(s->o.output) ? (size_t)info.seq + 1 : info.seq;
+    width = (size_t)info.seq + !sgt_output_pairs(s->o.output);
     int over =
         __builtin_mul_overflow(width, (size_t)info.local_batch, &ids) || ids > (SIZE_MAX >> 5);
     if (over)
@@ -140,7 +131,7 @@ static int measure(sgt_stream *s, sgt_error *err)
                         "batches of %" PRIu32 " rows of %zu: more than memory can hold",
                         info.local_batch, width);
     s->targets_at = (ids * size + ALIGN - 1) / ALIGN * ALIGN;
-    s->buffer_bytes = has_rows(s->o.output) ? ids * size : s->targets_at + ids * size;
+    s->buffer_bytes = ids * size + (sgt_output_pairs(s->o.output) ? s->targets_at : 0);
     return SGT_OK;
 }
 
@@ -234,7 +225,7 @@ static void *work(void *arg)
         slot *to = &s->slots[w->next % s->o.slots];
         uint64_t index = s->o.first + w->next;
         sgt_batch_arrays arrays = {s->o.output, to->buffer, NULL};
-        if (!has_rows(s->o.output)) arrays.second = (char *)to->buffer + s->targets_at;
+        if (sgt_output_pairs(s->o.output)) arrays.second = (char *)to->buffer + s->targets_at;
         if (s->o.making) s->o.making(s->o.making_ctx, w->number, index, 0);
         to->rc = sgt_loader_write(s->l, w->cursor, index, &arrays, &to->err);
         if (to->lengths)

@@ -14,14 +14,16 @@ static uint16_t largest(const uint16_t *src, size_t n)
     return top;
 }
 
-static uint16_t copy(uint16_t *dst, const uint16_t *src, size_t n)
+static uint16_t write_u16(void *first, void *second, const uint16_t *src, size_t n)
 {
-    memcpy(dst, src, n * sizeof *dst);
+    (void)second;
+    memcpy(first, src, n * sizeof *src);
     return largest(src, n);
 }
 
-static uint16_t widen(int32_t *inputs, int32_t *targets, const uint16_t *src, size_t n)
+static uint16_t write_i32(void *first, void *second, const uint16_t *src, size_t n)
 {
+    int32_t *inputs = first, *targets = second;
     uint16_t top = src[0];
     for (size_t i = 0; i < n; i++) {
         inputs[i] = src[i];
@@ -31,8 +33,9 @@ static uint16_t widen(int32_t *inputs, int32_t *targets, const uint16_t *src, si
     return top;
 }
 
-static uint16_t widen64(int64_t *inputs, int64_t *targets, const uint16_t *src, size_t n)
+static uint16_t write_i64(void *first, void *second, const uint16_t *src, size_t n)
 {
+    int64_t *inputs = first, *targets = second;
     uint16_t top = src[0];
     for (size_t i = 0; i < n; i++) {
         inputs[i] = src[i];
@@ -42,14 +45,18 @@ static uint16_t widen64(int64_t *inputs, int64_t *targets, const uint16_t *src, 
     return top;
 }
 
-static uint16_t widen_row(int32_t *dst, const uint16_t *src, size_t n)
+static uint16_t write_i32_row(void *first, void *second, const uint16_t *src, size_t n)
 {
-    for (size_t i = 0; i < n; i++) dst[i] = src[i];
+    int32_t *row = first;
+    (void)second;
+    for (size_t i = 0; i < n; i++) row[i] = src[i];
     return largest(src, n);
 }
 
-const sgt_rows sgt_rows_plain = {"plain",   copy, widen, largest, widen64,
-                                 widen_row, copy, widen, widen64, widen_row};
+const sgt_rows sgt_rows_plain = {"plain",
+                                 largest,
+                                 {write_u16, write_i32, write_i64, write_i32_row},
+                                 {write_u16, write_i32, write_i64, write_i32_row}};
 
 /* ---- one token at a time ---- */
 
@@ -60,15 +67,17 @@ static inline uint16_t larger(uint16_t top, uint16_t id)
     return id > top ? id : top;
 }
 
-static uint16_t copy_scalar(uint16_t *dst, const uint16_t *src, size_t n)
+static uint16_t write_u16_scalar(void *first, void *second, const uint16_t *src, size_t n)
 {
-    uint16_t top = 0;
-    for (size_t i = 0; i < n; i++) top = larger(top, dst[i] = src[i]);
+    uint16_t *row = first, top = 0;
+    (void)second;
+    for (size_t i = 0; i < n; i++) top = larger(top, row[i] = src[i]);
     return top;
 }
 
-static uint16_t widen_scalar(int32_t *inputs, int32_t *targets, const uint16_t *src, size_t n)
+static uint16_t write_i32_scalar(void *first, void *second, const uint16_t *src, size_t n)
 {
+    int32_t *inputs = first, *targets = second;
     uint16_t top = 0;
     for (size_t i = 0; i <= n; i++) {
         if (i < n) inputs[i] = src[i];
@@ -78,8 +87,10 @@ static uint16_t widen_scalar(int32_t *inputs, int32_t *targets, const uint16_t *
     return top;
 }
 
-const sgt_rows sgt_rows_scalar = {"scalar",  copy_scalar, widen_scalar, largest, widen64,
-                                  widen_row, copy_scalar, widen_scalar, widen64, widen_row};
+const sgt_rows sgt_rows_scalar = {"scalar",
+                                  largest,
+                                  {write_u16_scalar, write_i32_scalar, write_i64, write_i32_row},
+                                  {write_u16_scalar, write_i32_scalar, write_i64, write_i32_row}};
 
 /* ---- choosing ---- */
 

@@ -11,28 +11,29 @@
 
 #include "loader/sgt_loader.h"
 
-typedef uint16_t sgt_rows_copy(uint16_t *dst, const uint16_t *src, size_t n);
-typedef uint16_t sgt_rows_widen(int32_t *inputs, int32_t *targets, const uint16_t *src, size_t n);
-typedef uint16_t sgt_rows_widen64(int64_t *inputs, int64_t *targets, const uint16_t *src, size_t n);
-typedef uint16_t sgt_rows_widen_row(int32_t *dst, const uint16_t *src, size_t n);
+/* Write a row of an output: first[i] = src[i] for i < n; if the output has targets, also
+ * second[i] = src[i + 1], which reads src[0 ... n]. Return the largest id read. */
+typedef uint16_t sgt_rows_write(void *first, void *second, const uint16_t *src, size_t n);
 
 typedef struct sgt_rows {
     const char *level; /* "plain", "avx2", "avx512", "neon" */
-
-    sgt_rows_copy *copy; /* dst[i] = src[i], i < n */
-    /* inputs[i] = src[i], targets[i] = src[i + 1], i < n; reads src[0 .. n] */
-    sgt_rows_widen *widen;
     uint16_t (*largest)(const uint16_t *src, size_t n);
-    sgt_rows_widen64 *widen64;     /* like widen, but into int64 */
-    sgt_rows_widen_row *widen_row; /* dst[i] = src[i], i < n */
-
-    /* The same functions with non-temporal stores, for memory that will not be read soon. The
-     * stores are complete when the call returns. */
-    sgt_rows_copy *copy_past;
-    sgt_rows_widen *widen_past;
-    sgt_rows_widen64 *widen64_past;
-    sgt_rows_widen_row *widen_row_past;
+    sgt_rows_write *write[SGT_OUTPUTS];
+    /* The same with non-temporal stores, for memory that will not be read soon. The stores are
+     * complete when the call returns. */
+    sgt_rows_write *write_past[SGT_OUTPUTS];
 } sgt_rows;
+
+/* Return the bytes of an id in an output, and whether the output has inputs and targets. */
+static inline size_t sgt_output_bytes(sgt_output o)
+{
+    return o == SGT_OUTPUT_U16 ? 2 : o == SGT_OUTPUT_I64 ? 8 : 4;
+}
+
+static inline int sgt_output_pairs(sgt_output o)
+{
+    return o == SGT_OUTPUT_I32 || o == SGT_OUTPUT_I64;
+}
 
 const sgt_rows *sgt_rows_best(void);
 /* Return the functions of a level (an sgt_cpu_level); NULL if sgt_cpu() is below it. */

@@ -49,14 +49,15 @@ static inline vec put(char *dst, const uint16_t *src, size_t size, int past)
 /* ---- past the caches ---- */
 
 /* Return the mask that selects the first n < 32 ids. */
-static __mmask32 first(size_t n) { return (__mmask32)((1ull << n) - 1); }
+static __mmask32 mask_of(size_t n) { return (__mmask32)((1ull << n) - 1); }
 
 /* Write n < 32 ids. */
 INLINE void put_few(char *dst, const uint16_t *src, size_t n, size_t size)
 {
-    if (size == 2) _mm512_mask_storeu_epi16(dst, first(n), _mm512_maskz_loadu_epi16(first(n), src));
+    if (size == 2)
+        _mm512_mask_storeu_epi16(dst, mask_of(n), _mm512_maskz_loadu_epi16(mask_of(n), src));
     for (size_t i = 0; size > 2 && i < n; i += 64 / size) {
-        __mmask32 m = first(n - i < 64 / size ? n - i : 64 / size);
+        __mmask32 m = mask_of(n - i < 64 / size ? n - i : 64 / size);
         __m256i ids = _mm256_maskz_loadu_epi16((__mmask16)m, src + i);
         if (size == 4)
             _mm512_mask_storeu_epi32(dst + 4 * i, (__mmask16)m, _mm512_cvtepu16_epi32(ids));
@@ -67,50 +68,52 @@ INLINE void put_few(char *dst, const uint16_t *src, size_t n, size_t size)
 }
 
 /* Write ids i ... i + n - 1, n < 32, as put_ids does. */
-INLINE vec put_end(char *inputs, char *targets, const uint16_t *src, size_t i, size_t n, form f)
+INLINE vec put_end(char *first, char *second, const uint16_t *src, size_t i, size_t n, sgt_output o)
 {
-    put_few(inputs + i * f.size, src + i, n, f.size);
-    if (f.pairs) put_few(targets + i * f.size, src + i + 1, n, f.size);
-    return _mm512_maskz_loadu_epi16(first(n), src + i + f.pairs);
+    const size_t size = sgt_output_bytes(o), pairs = (size_t)sgt_output_pairs(o);
+    put_few(first + i * size, src + i, n, size);
+    if (pairs) put_few(second + i * size, src + i + 1, n, size);
+    return _mm512_maskz_loadu_epi16(mask_of(n), src + i + pairs);
 }
 
-INLINE uint16_t put_row_past(void *inputs, void *targets, const uint16_t *src, size_t n, form f)
+INLINE uint16_t put_row_past(void *first, void *second, const uint16_t *src, size_t n, sgt_output o)
 {
     /* if the two outputs are aligned differently, their stores cannot both be aligned */
-    if (n < IDS || (f.pairs && ((uintptr_t)inputs ^ (uintptr_t)targets) & 63)) {
-        f.past = 0;
-        return put_row(inputs, targets, src, n, f);
-    }
-    size_t i = (-(uintptr_t)inputs & 63) / f.size;
-    vec top = put_end(inputs, targets, src, 0, i, f);
-    top = max(top, put_whole(inputs, targets, src, &i, n, f));
-    top = max(top, put_end(inputs, targets, src, i, n - i, f));
+    if (n < IDS || (sgt_output_pairs(o) && ((uintptr_t)first ^ (uintptr_t)second) & 63))
+        return put_row(first, second, src, n, o);
+    size_t i = (-(uintptr_t)first & 63) / sgt_output_bytes(o);
+    vec top = max(load(src), put_end(first, second, src, 0, i, o));
+    i = put_whole(first, second, src, i, n, o, 1, &top);
+    top = max(top, put_end(first, second, src, i, n - i, o));
     _mm_sfence();
     return top_of(top);
 }
 
-static uint16_t copy_past(uint16_t *dst, const uint16_t *src, size_t n)
+static uint16_t write_u16_past(void *first, void *second, const uint16_t *src, size_t n)
 {
-    return put_row_past(dst, NULL, src, n, (form){2, 0, 1});
+    return put_row_past(first, second, src, n, SGT_OUTPUT_U16);
 }
 
-static uint16_t widen_past(int32_t *inputs, int32_t *targets, const uint16_t *src, size_t n)
+static uint16_t write_i32_past(void *first, void *second, const uint16_t *src, size_t n)
 {
-    return put_row_past(inputs, targets, src, n, (form){4, 1, 1});
+    return put_row_past(first, second, src, n, SGT_OUTPUT_I32);
 }
 
-static uint16_t widen64_past(int64_t *inputs, int64_t *targets, const uint16_t *src, size_t n)
+static uint16_t write_i64_past(void *first, void *second, const uint16_t *src, size_t n)
 {
-    return put_row_past(inputs, targets, src, n, (form){8, 1, 1});
+    return put_row_past(first, second, src, n, SGT_OUTPUT_I64);
 }
 
-static uint16_t widen_row_past(int32_t *dst, const uint16_t *src, size_t n)
+static uint16_t write_i32_row_past(void *first, void *second, const uint16_t *src, size_t n)
 {
-    return put_row_past(dst, NULL, src, n, (form){4, 0, 1});
+    return put_row_past(first, second, src, n, SGT_OUTPUT_I32_ROWS);
 }
 
-const sgt_rows sgt_rows_avx512 = {"avx512",  copy,      widen,      largest,      widen64,
-                                  widen_row, copy_past, widen_past, widen64_past, widen_row_past};
+const sgt_rows sgt_rows_avx512 = {
+    "avx512",
+    largest,
+    {write_u16, write_i32, write_i64, write_i32_row},
+    {write_u16_past, write_i32_past, write_i64_past, write_i32_row_past}};
 #else
 typedef int nothing_here;
 #endif

@@ -20,8 +20,10 @@ static uint16_t largest(const uint16_t *src, size_t n)
     return larger(top, sgt_rows_plain.largest(src + i, n - i));
 }
 
-static uint16_t copy(uint16_t *dst, const uint16_t *src, size_t n)
+static uint16_t write_u16(void *first, void *second, const uint16_t *src, size_t n)
 {
+    uint16_t *dst = first;
+    (void)second;
     uint16x8_t top = vdupq_n_u16(0);
     size_t i = 0;
     for (; i + 8 <= n; i += 8) {
@@ -29,7 +31,7 @@ static uint16_t copy(uint16_t *dst, const uint16_t *src, size_t n)
         vst1q_u16(dst + i, v);
         top = vmaxq_u16(top, v);
     }
-    return larger(top, sgt_rows_plain.copy(dst + i, src + i, n - i));
+    return larger(top, sgt_rows_plain.write[SGT_OUTPUT_U16](dst + i, NULL, src + i, n - i));
 }
 
 static void store8(int32_t *dst, uint16x8_t v)
@@ -38,8 +40,9 @@ static void store8(int32_t *dst, uint16x8_t v)
     vst1q_s32(dst + 4, vreinterpretq_s32_u32(vmovl_high_u16(v)));
 }
 
-static uint16_t widen(int32_t *inputs, int32_t *targets, const uint16_t *src, size_t n)
+static uint16_t write_i32(void *first, void *second, const uint16_t *src, size_t n)
 {
+    int32_t *inputs = first, *targets = second;
     uint16x8_t top = vdupq_n_u16(src[0]);
     size_t i = 0;
     for (; i + 8 <= n; i += 8) {
@@ -48,7 +51,8 @@ static uint16_t widen(int32_t *inputs, int32_t *targets, const uint16_t *src, si
         store8(targets + i, next);
         top = vmaxq_u16(top, next);
     }
-    return larger(top, sgt_rows_plain.widen(inputs + i, targets + i, src + i, n - i));
+    return larger(top,
+                  sgt_rows_plain.write[SGT_OUTPUT_I32](inputs + i, targets + i, src + i, n - i));
 }
 
 static void store4(int64_t *dst, uint16x4_t v)
@@ -58,8 +62,9 @@ static void store4(int64_t *dst, uint16x4_t v)
     vst1q_s64(dst + 2, vreinterpretq_s64_u64(vmovl_high_u32(wide)));
 }
 
-static uint16_t widen64(int64_t *inputs, int64_t *targets, const uint16_t *src, size_t n)
+static uint16_t write_i64(void *first, void *second, const uint16_t *src, size_t n)
 {
+    int64_t *inputs = first, *targets = second;
     uint16x8_t top = vdupq_n_u16(src[0]);
     size_t i = 0;
     for (; i + 8 <= n; i += 8) {
@@ -70,11 +75,14 @@ static uint16_t widen64(int64_t *inputs, int64_t *targets, const uint16_t *src, 
         store4(targets + i + 4, vget_high_u16(next));
         top = vmaxq_u16(top, next);
     }
-    return larger(top, sgt_rows_plain.widen64(inputs + i, targets + i, src + i, n - i));
+    return larger(top,
+                  sgt_rows_plain.write[SGT_OUTPUT_I64](inputs + i, targets + i, src + i, n - i));
 }
 
-static uint16_t widen_row(int32_t *dst, const uint16_t *src, size_t n)
+static uint16_t write_i32_row(void *first, void *second, const uint16_t *src, size_t n)
 {
+    int32_t *dst = first;
+    (void)second;
     uint16x8_t top = vdupq_n_u16(0);
     size_t i = 0;
     for (; i + 8 <= n; i += 8) {
@@ -82,11 +90,13 @@ static uint16_t widen_row(int32_t *dst, const uint16_t *src, size_t n)
         store8(dst + i, v);
         top = vmaxq_u16(top, v);
     }
-    return larger(top, sgt_rows_plain.widen_row(dst + i, src + i, n - i));
+    return larger(top, sgt_rows_plain.write[SGT_OUTPUT_I32_ROWS](dst + i, NULL, src + i, n - i));
 }
 
-const sgt_rows sgt_rows_neon = {"neon",    copy, widen, largest, widen64,
-                                widen_row, copy, widen, widen64, widen_row};
+const sgt_rows sgt_rows_neon = {"neon",
+                                largest,
+                                {write_u16, write_i32, write_i64, write_i32_row},
+                                {write_u16, write_i32, write_i64, write_i32_row}};
 #else
 typedef int nothing_here;
 #endif

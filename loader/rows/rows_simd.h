@@ -10,70 +10,61 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* What is written: bytes of a number, 1 if there are targets, and 1 for non-temporal stores. It is
- * constant wherever a function is inlined. */
-typedef struct form {
-    size_t size;
-    int pairs, past;
-} form;
-
 /* Write ids i ... i + IDS - 1 of a row, and return those that follow them if there are targets, else
  * themselves. */
-INLINE vec put_ids(void *inputs, void *targets, const uint16_t *src, size_t i, form f)
+INLINE vec put_ids(char *first, char *second, const uint16_t *src, size_t i, sgt_output o, int past)
 {
-    vec ids = put((char *)inputs + i * f.size, src + i, f.size, f.past);
-    return f.pairs ? put((char *)targets + i * f.size, src + i + 1, f.size, f.past) : ids;
+    const size_t size = sgt_output_bytes(o);
+    vec ids = put(first + i * size, src + i, size, past);
+    return sgt_output_pairs(o) ? put(second + i * size, src + i + 1, size, past) : ids;
 }
 
-/* Write whole vectors from id *i on, and advance *i. */
-INLINE vec put_whole(void *inputs, void *targets, const uint16_t *src, size_t *i, size_t n, form f)
+/* Write whole vectors from id i on, and return the number of ids before and in them. */
+INLINE size_t put_whole(char *first, char *second, const uint16_t *src, size_t i, size_t n,
+                        sgt_output o, int past, vec *top)
 {
-    vec top = load(src);
     /* copies: four loads, then four stores */
-    for (; f.size == 2 && *i + 4 * IDS <= n; *i += 4 * IDS) {
-        uint16_t *to = (uint16_t *)inputs + *i;
-        vec a = load(src + *i), b = load(src + *i + IDS);
-        vec c = load(src + *i + 2 * IDS), d = load(src + *i + 3 * IDS);
-        store(to, a, f.past);
-        store(to + IDS, b, f.past);
-        store(to + 2 * IDS, c, f.past);
-        store(to + 3 * IDS, d, f.past);
-        top = max(top, max(max(a, b), max(c, d)));
+    for (; o == SGT_OUTPUT_U16 && i + 4 * IDS <= n; i += 4 * IDS) {
+        char *to = first + 2 * i;
+        vec a = load(src + i), b = load(src + i + IDS);
+        vec c = load(src + i + 2 * IDS), d = load(src + i + 3 * IDS);
+        store(to, a, past);
+        store(to + 2 * IDS, b, past);
+        store(to + 4 * IDS, c, past);
+        store(to + 6 * IDS, d, past);
+        *top = max(*top, max(max(a, b), max(c, d)));
     }
-    for (; *i + IDS <= n; *i += IDS) top = max(top, put_ids(inputs, targets, src, *i, f));
-    return top;
+    for (; i + IDS <= n; i += IDS) *top = max(*top, put_ids(first, second, src, i, o, past));
+    return i;
 }
 
-INLINE uint16_t put_row(void *inputs, void *targets, const uint16_t *src, size_t n, form f)
+INLINE uint16_t put_row(void *first, void *second, const uint16_t *src, size_t n, sgt_output o)
 {
-    const size_t bytes = 2 * IDS;
-    if (n < IDS && f.size == 2) return sgt_rows_plain.copy(inputs, src, n);
-    if (n < IDS && f.size == 8) return sgt_rows_plain.widen64(inputs, targets, src, n);
-    if (n < IDS && f.pairs) return sgt_rows_plain.widen(inputs, targets, src, n);
-    if (n < IDS) return sgt_rows_plain.widen_row(inputs, src, n);
-    size_t i = (bytes - ((uintptr_t)inputs & (bytes - 1))) / f.size;
-    vec top = max(put_ids(inputs, targets, src, 0, f), put_ids(inputs, targets, src, n - IDS, f));
-    return top_of(max(top, put_whole(inputs, targets, src, &i, n, f)));
+    const size_t bytes = 2 * IDS, lead = bytes - ((uintptr_t)first & (bytes - 1));
+    if (n < IDS) return sgt_rows_plain.write[o](first, second, src, n);
+    vec top = max(load(src), put_ids(first, second, src, 0, o, 0));
+    put_whole(first, second, src, lead / sgt_output_bytes(o), n, o, 0, &top);
+    return top_of(max(top, put_ids(first, second, src, n - IDS, o, 0)));
 }
 
-static uint16_t copy(uint16_t *dst, const uint16_t *src, size_t n)
+static uint16_t write_u16(void *first, void *second, const uint16_t *src, size_t n)
 {
-    return put_row(dst, NULL, src, n, (form){2, 0, 0});
+    return put_row(first, second, src, n, SGT_OUTPUT_U16);
 }
 
-static uint16_t widen(int32_t *inputs, int32_t *targets, const uint16_t *src, size_t n)
+static uint16_t write_i32(void *first, void *second, const uint16_t *src, size_t n)
 {
-    return put_row(inputs, targets, src, n, (form){4, 1, 0});
+    return put_row(first, second, src, n, SGT_OUTPUT_I32);
 }
 
-static uint16_t widen64(int64_t *inputs, int64_t *targets, const uint16_t *src, size_t n)
+static uint16_t write_i64(void *first, void *second, const uint16_t *src, size_t n)
 {
-    return put_row(inputs, targets, src, n, (form){8, 1, 0});
+    return put_row(first, second, src, n, SGT_OUTPUT_I64);
 }
 
-static uint16_t widen_row(int32_t *dst, const uint16_t *src, size_t n)
+static uint16_t write_i32_row(void *first, void *second, const uint16_t *src, size_t n)
 {
-    return put_row(dst, NULL, src, n, (form){4, 0, 0});
+    return put_row(first, second, src, n, SGT_OUTPUT_I32_ROWS);
 }
 
 static uint16_t largest(const uint16_t *src, size_t n)

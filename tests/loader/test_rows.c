@@ -53,7 +53,7 @@ static uint16_t wanted_top(const uint16_t *src, size_t n)
     return top;
 }
 
-static void check_copy_by(const sgt_rows *r, sgt_rows_copy *copy)
+static void check_copy_by(const sgt_rows *r, sgt_rows_write *copy)
 {
     char *src_end = guarded(2 * MOST + 64), *dst_end = guarded(2 * MOST + 64);
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
@@ -65,7 +65,7 @@ static void check_copy_by(const sgt_rows *r, sgt_rows_copy *copy)
                      *dst = (uint16_t *)(void *)dst_end - n - 3 * shift % 32;
             for (size_t i = 0; i < n; i++) src[i] = token_at((uint32_t)shift, i);
             memset(dst_end - 2 * MOST - 64, 0xa5, 2 * MOST + 64);
-            cr_assert_eq(copy(dst, src, n), wanted_top(src, n), "%s, %zu ids", r->level, n);
+            cr_assert_eq(copy(dst, NULL, src, n), wanted_top(src, n), "%s, %zu ids", r->level, n);
             cr_assert_eq(r->largest(src, n), wanted_top(src, n), "%s, %zu ids", r->level, n);
             cr_assert_arr_eq(dst, src, 2 * n);
             cr_assert_eq(dst[-1], 0xa5a5);
@@ -76,13 +76,13 @@ static void check_copy_by(const sgt_rows *r, sgt_rows_copy *copy)
 
 static void check_copy(const sgt_rows *r)
 {
-    check_copy_by(r, r->copy);
-    check_copy_by(r, r->copy_past);
+    check_copy_by(r, r->write[SGT_OUTPUT_U16]);
+    check_copy_by(r, r->write_past[SGT_OUTPUT_U16]);
 }
 
 /* Compare widen with plain C. apart: tokens by which targets are shifted against inputs within
  * their cache lines. */
-static void check_widen_by(const sgt_rows *r, sgt_rows_widen *widen, int apart)
+static void check_widen_by(const sgt_rows *r, sgt_rows_write *widen, int apart)
 {
     char *src_end = guarded(2 * MOST + 64), *in_end = guarded(4 * MOST + 128),
          *to_end = guarded(4 * MOST + 128);
@@ -109,14 +109,14 @@ static void check_widen_by(const sgt_rows *r, sgt_rows_widen *widen, int apart)
 static void check_widen(const sgt_rows *r)
 {
     for (int apart = 0; apart < 2; apart++) {
-        check_widen_by(r, r->widen, apart);
-        check_widen_by(r, r->widen_past, apart);
+        check_widen_by(r, r->write[SGT_OUTPUT_I32], apart);
+        check_widen_by(r, r->write_past[SGT_OUTPUT_I32], apart);
     }
 }
 
 /* Compare with plain C: widening to two arrays of int64, and to one array of int32 at the place of
  * the inputs. */
-static void check_wide_by(const sgt_rows *r, sgt_rows_widen64 *widen64, sgt_rows_widen_row *row,
+static void check_wide_by(const sgt_rows *r, sgt_rows_write *widen64, sgt_rows_write *row,
                           int apart)
 {
     char *src_end = guarded(2 * MOST + 64), *in_end = guarded(8 * MOST + 256),
@@ -133,7 +133,7 @@ static void check_wide_by(const sgt_rows *r, sgt_rows_widen64 *widen64, sgt_rows
             memset(to_end - 8 * MOST - 256, 0xa5, 8 * MOST + 256);
             memset(row_end - 4 * MOST - 128, 0xa5, 4 * MOST + 128);
             cr_assert_eq(widen64(in, to, src, n), wanted_top(src, n + 1), "%s, %zu", r->level, n);
-            cr_assert_eq(row(one, src, n), wanted_top(src, n), "%s, %zu ids", r->level, n);
+            cr_assert_eq(row(one, NULL, src, n), wanted_top(src, n), "%s, %zu ids", r->level, n);
             for (size_t i = 0; i < n; i++)
                 cr_assert(in[i] == src[i] && to[i] == src[i + 1] && one[i] == src[i],
                           "%s, %zu ids, shift %zu, at %zu", r->level, n, shift, i);
@@ -148,8 +148,8 @@ static void check_wide_by(const sgt_rows *r, sgt_rows_widen64 *widen64, sgt_rows
 static void check_wide(const sgt_rows *r)
 {
     for (int apart = 0; apart < 2; apart++) {
-        check_wide_by(r, r->widen64, r->widen_row, apart);
-        check_wide_by(r, r->widen64_past, r->widen_row_past, apart);
+        check_wide_by(r, r->write[SGT_OUTPUT_I64], r->write[SGT_OUTPUT_I32_ROWS], apart);
+        check_wide_by(r, r->write_past[SGT_OUTPUT_I64], r->write_past[SGT_OUTPUT_I32_ROWS], apart);
     }
 }
 
@@ -164,20 +164,26 @@ static void check_top(const sgt_rows *r)
         for (size_t i = 0; i <= n; i++) {
             uint16_t top = i % 2 ? 65535 : 32768;
             src[i] = top;
-            cr_assert_eq(r->widen(in, to, src, n), top, "%s: %zu of %zu", r->level, i, n);
-            cr_assert_eq(r->widen_past(in, to, src, n), top, "%s: %zu of %zu", r->level, i, n);
-            cr_assert_eq(r->widen64(in64, to64, src, n), top, "%s: %zu of %zu", r->level, i, n);
-            cr_assert_eq(r->widen64_past(in64, to64, src, n), top, "%s: %zu", r->level, i);
+            cr_assert_eq(r->write[SGT_OUTPUT_I32](in, to, src, n), top, "%s: %zu of %zu", r->level,
+                         i, n);
+            cr_assert_eq(r->write_past[SGT_OUTPUT_I32](in, to, src, n), top, "%s: %zu of %zu",
+                         r->level, i, n);
+            cr_assert_eq(r->write[SGT_OUTPUT_I64](in64, to64, src, n), top, "%s: %zu of %zu",
+                         r->level, i, n);
+            cr_assert_eq(r->write_past[SGT_OUTPUT_I64](in64, to64, src, n), top, "%s: %zu",
+                         r->level, i);
             if (i < n)
-                cr_assert(r->copy(dst, src, n) == top && r->copy_past(dst, src, n) == top &&
-                              r->widen_row(in, src, n) == top &&
-                              r->widen_row_past(in, src, n) == top && r->largest(src, n) == top,
+                cr_assert(r->write[SGT_OUTPUT_U16](dst, NULL, src, n) == top &&
+                              r->write_past[SGT_OUTPUT_U16](dst, NULL, src, n) == top &&
+                              r->write[SGT_OUTPUT_I32_ROWS](in, NULL, src, n) == top &&
+                              r->write_past[SGT_OUTPUT_I32_ROWS](in, NULL, src, n) == top &&
+                              r->largest(src, n) == top,
                           "%s: %zu of %zu", r->level, i, n);
             src[i] = 0;
         }
     }
     cr_assert_eq(r->largest(src, 0), 0);
-    cr_assert_eq(r->copy(dst, src, 0), 0);
+    cr_assert_eq(r->write[SGT_OUTPUT_U16](dst, NULL, src, 0), 0);
 }
 
 Test(rows, copy) { each_level(check_copy); }
