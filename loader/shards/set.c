@@ -106,20 +106,6 @@ static int collect(char ***paths, size_t *count, DIR *dir, naming how, const cha
     }
 }
 
-/* List the files of a split that a manifest names. */
-static int list_manifest(char ***paths, size_t *count, const sgt_manifest *m, const char *folder,
-                         const char *split, sgt_error *err)
-{
-    if (!(*paths = calloc(m->count + 1, sizeof **paths))) return sgt_fail_memory(err, folder);
-    for (size_t i = 0; i < m->count; i++) {
-        if (strcmp(m->shards[i].split, split)) continue;
-        if (!((*paths)[*count] = sgt_join(folder, m->shards[i].file)))
-            return sgt_fail_memory(err, folder);
-        ++*count;
-    }
-    return SGT_OK;
-}
-
 /* Collect the files without a header that a manifest lists. The caller that needs the manifest
  * reports what is wrong with it. */
 static int collect_listed(char ***paths, size_t *count, const char *folder, const char *split,
@@ -130,7 +116,12 @@ static int collect_listed(char ***paths, size_t *count, const char *folder, cons
     sgt_path(path, folder, "manifest.json");
     int rc = sgt_file_gone(path) ? SGT_OK : sgt_manifest_read(&m, folder, err);
     if (rc != SGT_ENOMEM) rc = SGT_OK;
-    if (!rc && m.raw) rc = list_manifest(paths, count, &m, folder, split, err);
+    if (m.raw && !(*paths = calloc(m.count + 1, sizeof **paths))) rc = sgt_fail_memory(err, folder);
+    for (size_t i = 0; m.raw && i < m.count && rc == SGT_OK; i++) {
+        if (strcmp(m.shards[i].split, split)) continue;
+        if (((*paths)[*count] = sgt_join(folder, m.shards[i].file))) ++*count;
+        else rc = sgt_fail_memory(err, folder);
+    }
     sgt_manifest_free(&m);
     return rc;
 }
@@ -177,30 +168,18 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Make a shard for each path, with nothing else filled in. Takes ownership of the paths, on failure
- * too. */
-static int add_paths(sgt_set *s, char **paths, size_t n, const char *where, sgt_error *err)
+/* Add a shard with nothing but its path filled in. Takes ownership of the path, on failure too;
+ * NULL: it could not be allocated. */
+static int add_path(sgt_set *s, char *path, sgt_error *err)
 {
-    s->shards = n < UINT32_MAX ? calloc(n + 1, sizeof *s->shards) : NULL;
-    if (!s->shards) {
-        sgt_shard_list_free(paths, n);
-        return sgt_fail(err, SGT_ENOMEM, "%s: %zu shards: out of memory", where, n);
-    }
-    for (size_t i = 0; i < n; i++)
-        s->shards[i] = (sgt_set_shard){.path = paths[i], .documents = UINT64_MAX, .raw = s->raw};
-    s->count = (uint32_t)n;
-    free(paths);
-    return SGT_OK;
-}
-
-static int one_path(sgt_set *s, const char *path, sgt_error *err)
-{
-    char **paths = malloc(sizeof *paths);
-    if (!paths || !(paths[0] = strdup(path))) {
-        free(paths);
-        return sgt_fail_memory(err, path);
-    }
-    return add_paths(s, paths, 1, path, err);
+    int rc =
+        path ? sgt_reserve(&s->shards, &s->room, s->count + (size_t)1, sizeof *s->shards, path, err)
+             : sgt_fail_memory(err, "the path of a shard");
+    if (rc < 0) free(path);
+    else
+        s->shards[s->count++] =
+            (sgt_set_shard){.path = path, .documents = UINT64_MAX, .raw = s->raw};
+    return rc;
 }
 
 /* ---- a folder without a manifest ---- */
@@ -220,7 +199,7 @@ static int one_raw(sgt_set *s, const char *folder, const sgt_loader_options *o, 
 {
     char path[SGT_PATH];
     if (sgt_file_gone(sgt_path(path, folder, "%s.bin", o->split))) return SGT_OK;
-    if (o->raw) return one_path(s, path, err);
+    if (o->raw) return add_path(s, strdup(path), err);
     return sgt_fail(err, SGT_EFORMAT,
                     "%s: no %s shards in it, but a %s.bin (if that is nanoGPT's, without a header, "
                     "pass the file itself)",
@@ -233,11 +212,12 @@ static int list_folder(sgt_set *s, const char *folder, const sgt_loader_options 
     size_t n;
     int rc = check_finished(folder, err);
     if (rc < 0 || (rc = sgt_shard_list(&paths, &n, folder, o->split, err)) < 0) return rc;
-    if (n == 0) {
-        free(paths);
-        return one_raw(s, folder, o, err);
+    for (size_t i = 0; i < n && rc == SGT_OK; i++) {
+        rc = add_path(s, paths[i], err);
+        paths[i] = NULL;
     }
-    return add_paths(s, paths, n, folder, err);
+    sgt_shard_list_free(paths, n);
+    return rc < 0 || n ? rc : one_raw(s, folder, o, err);
 }
 
 /* ---- a folder with one ---- */
@@ -256,11 +236,10 @@ static int hash_manifest(sgt_set *s, const char *path, sgt_error *err)
 static int add_listed(sgt_set *s, const sgt_manifest *m, const char *folder, const char *split,
                       sgt_error *err)
 {
-    char **paths = NULL;
-    size_t n = 0;
-    int rc = list_manifest(&paths, &n, m, folder, split, err);
-    if (rc == SGT_OK) return add_paths(s, paths, n, folder, err);
-    sgt_shard_list_free(paths, n);
+    int rc = SGT_OK;
+    for (size_t i = 0; i < m->count && rc == SGT_OK; i++)
+        if (strcmp(m->shards[i].split, split) == 0)
+            rc = add_path(s, sgt_join(folder, m->shards[i].file), err);
     return rc;
 }
 
@@ -364,7 +343,9 @@ static int read_headers(sgt_set *s, const char *path, sgt_error *err)
     return rc;
 }
 
-static int same_vocabulary(const sgt_set *s, sgt_error *err)
+/* Check that all shards have one vocabulary, and set the size that every id must be below: the headers'
+ * or the caller's, whichever is smaller. */
+static int decide_vocabulary(sgt_set *s, uint32_t asked, sgt_error *err)
 {
     const sgt_set_shard *sized = NULL, *marked = NULL;
     for (uint32_t i = 0; i < s->count; i++) {
@@ -382,19 +363,9 @@ static int same_vocabulary(const sgt_set *s, sgt_error *err)
                             ": shards of one set share one",
                             h->path, h->head.fingerprint, marked->path, marked->head.fingerprint);
     }
+    s->vocab = sized ? sized->head.vocab : asked ? asked : GPT2_VOCAB;
+    if (asked && asked < s->vocab) s->vocab = asked;
     return SGT_OK;
-}
-
-/* Return the vocabulary size that every id must be below: the smallest of the headers' sizes and
- * the caller's. */
-static uint32_t decide_vocab(const sgt_set *s, uint32_t asked)
-{
-    uint32_t vocab = asked;
-    for (uint32_t i = 0; i < s->count; i++) {
-        uint32_t said = s->shards[i].head.vocab;
-        if (said && (!vocab || said < vocab)) vocab = said;
-    }
-    return vocab ? vocab : GPT2_VOCAB;
 }
 
 static int leave_out_short(sgt_set *s, const char *path, const sgt_loader_options *o,
@@ -445,9 +416,7 @@ static int check_shards(sgt_set *s, const char *path, const sgt_loader_options *
                         "%s: no %s shards in it, %s_*.bin (sgt-tokenize makes them)", path,
                         o->split, o->split);
     int rc = read_headers(s, path, err);
-    if (rc < 0 || (rc = same_vocabulary(s, err)) < 0) return rc;
-    s->vocab = decide_vocab(s, o->vocab);
-    return SGT_OK;
+    return rc < 0 ? rc : decide_vocabulary(s, o->vocab, err);
 }
 
 /* Files without a header cannot name their vocabulary; their manifest does. */
@@ -493,7 +462,7 @@ int sgt_set_open(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_
         return sgt_fail_path(err, path, "sgt-tokenize makes a folder of shards");
     got.raw = o->raw ? 1 : folder ? 0 : -1;
     if (folder) rc = open_folder(&got, path, o, err);
-    else if ((rc = one_path(&got, shard ? shard : path, err)) == 0)
+    else if ((rc = add_path(&got, strdup(shard ? shard : path), err)) == 0)
         rc = check_shards(&got, path, o, err);
     free(shard);
     if (rc == 0) rc = leave_out_short(&got, path, o, err);
@@ -519,32 +488,26 @@ const sgt_set_shard *sgt_set_marked(const sgt_set *s)
 int sgt_set_append(sgt_set *s, sgt_set *more, sgt_error *err)
 {
     const sgt_set_shard *a = sgt_set_marked(s), *b = sgt_set_marked(more);
-    if (a && b && a->head.fingerprint != b->head.fingerprint) {
-        int rc = sgt_fail(err, SGT_EFORMAT,
-                          "%s: vocabulary %016" PRIx64 ", but %s has %016" PRIx64
-                          ": sets that are mixed share one",
-                          b->path, b->head.fingerprint, a->path, a->head.fingerprint);
-        sgt_set_close(more);
-        return rc;
-    }
     size_t count = (size_t)s->count + more->count;
-    sgt_set_shard *all =
-        count < UINT32_MAX ? reallocarray(s->shards, count + 1, sizeof *all) : NULL;
-    if (!all) {
-        int rc =
-            sgt_fail(err, SGT_ENOMEM, "%s: %zu shards: out of memory", more->shards[0].path, count);
-        sgt_set_close(more);
-        return rc;
+    int rc = SGT_OK;
+    if (a && b && a->head.fingerprint != b->head.fingerprint)
+        rc = sgt_fail(err, SGT_EFORMAT,
+                      "%s: vocabulary %016" PRIx64 ", but %s has %016" PRIx64
+                      ": sets that are mixed share one",
+                      b->path, b->head.fingerprint, a->path, a->head.fingerprint);
+    else if (count > UINT32_MAX) rc = sgt_fail(err, SGT_EUSAGE, "%zu shards: too many", count);
+    else
+        rc = sgt_reserve(&s->shards, &s->room, count, sizeof *s->shards, more->shards[0].path, err);
+    if (rc == SGT_OK) {
+        memcpy(s->shards + s->count, more->shards, more->count * sizeof *s->shards);
+        s->count = (uint32_t)count;
+        s->skipped += more->skipped;
+        s->tokens += more->tokens;
+        if (!s->vocab || more->vocab < s->vocab) s->vocab = more->vocab;
+        more->count = 0;
     }
-    memcpy(all + s->count, more->shards, more->count * sizeof *all);
-    s->shards = all;
-    s->count = (uint32_t)count;
-    s->skipped += more->skipped;
-    s->tokens += more->tokens;
-    if (!s->vocab || more->vocab < s->vocab) s->vocab = more->vocab;
-    free(more->shards);
-    *more = (sgt_set){0};
-    return SGT_OK;
+    sgt_set_close(more);
+    return rc;
 }
 
 static int same_header(const sgt_shard_header *a, const sgt_shard_header *b)

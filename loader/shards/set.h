@@ -27,6 +27,7 @@ typedef struct sgt_set_shard {
 typedef struct sgt_set {
     sgt_set_shard *shards; /* the shards used, in order */
     uint32_t count, skipped;
+    size_t room; /* shards that there is memory for */
     uint64_t tokens;
     uint32_t vocab; /* every id must be below this */
     /* hash of the manifest's bytes. Without a manifest: of names, sizes and headers, and of the
