@@ -54,7 +54,8 @@ static void check_converter(size_t (*convert)(uint8_t *, const void *, size_t, s
         size_t width = (size_t)1 << i % 3, n = below(&r, i % 5 ? 40 : MOST);
         size_t most = width == 1 ? 2 : width == 2 ? 3 : 4;
         scoped_memory uint32_t *text = malloc(n * width + 1); /* no more than the text */
-        uint8_t want[4 * MOST], *got = malloc(most * n + SGT_WIDE_PAD);
+        scoped_memory uint8_t *got = malloc(most * n + SGT_WIDE_PAD);
+        uint8_t want[4 * MOST];
         size_t bytes = random_text(&r, text, width, n, want);
         cr_assert_eq(convert(got, text, n, width), bytes, "SEED=%llu, text %d",
                      (unsigned long long)seed, i);
