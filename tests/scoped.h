@@ -9,6 +9,7 @@
 #define SGT_TESTS_SCOPED_H
 
 #include <dirent.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +31,11 @@ static inline void scoped_free(void *p)
 static inline void scoped_DIR(DIR **d)
 {
     if (*d) closedir(*d);
+}
+
+static inline void scoped_FILE(FILE **f)
+{
+    if (*f) fclose(*f);
 }
 
 #endif

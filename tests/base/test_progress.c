@@ -296,7 +296,7 @@ Test(progress, lines_are_wrapped_over_the_bar)
 static char *in_a_file(int seconds, int keep_last, int upto)
 {
     char *text = calloc(1, 8192);
-    FILE *f = tmpfile();
+    scoped(FILE) *f = tmpfile();
     cr_assert(f && text);
     real_stderr = dup(STDERR_FILENO);
     dup2(fileno(f), STDERR_FILENO);
@@ -310,7 +310,6 @@ static char *in_a_file(int seconds, int keep_last, int upto)
     dup2(real_stderr, STDERR_FILENO);
     rewind(f);
     text[fread(text, 1, 8191, f)] = '\0';
-    fclose(f);
     return text;
 }
 

@@ -52,6 +52,7 @@ static void close_rig(rig *g)
     sgt_rings_close(g->rings);
     sgt_loader_close(g->l);
 }
+SCOPED_STRUCT(rig, close_rig)
 
 /* Check batch k; return how many of its windows the pool did not hold. */
 static uint32_t draw(rig *g, uint64_t k)
@@ -83,7 +84,7 @@ static uint64_t blocks_to(const rig *g, uint64_t end)
  * block is read once. */
 Test(blocks, each_is_read_once)
 {
-    rig g;
+    scoped(rig) g;
     put_folder();
     open_rig(&g, &small);
     cr_assert_eq(g.blocks, 144);
@@ -95,13 +96,12 @@ Test(blocks, each_is_read_once)
     uint64_t drawn = blocks_to(&g, end);
     cr_assert_leq(sgt_blocks_read(g.pools), drawn + 3);
     cr_assert_geq(sgt_blocks_read(g.pools), drawn - 3);
-    close_rig(&g);
 }
 
 /* Several cursors draw in turn, and one of them is behind. */
 Test(blocks, cursors_share_them)
 {
-    rig g;
+    scoped(rig) g;
     put_folder();
     open_rig(&g, &small);
     draw(&g, 0);
@@ -111,14 +111,13 @@ Test(blocks, cursors_share_them)
     }
     uint64_t drawn = blocks_to(&g, 300);
     cr_assert_leq(sgt_blocks_read(g.pools), drawn + 3);
-    close_rig(&g);
 }
 
 /* Scattered batches start no pool. Two at one place do, and the pools of the former place are
  * dropped. */
 Test(blocks, jumps)
 {
-    rig g;
+    scoped(rig) g;
     put_folder();
     open_rig(&g, &small);
     for (uint64_t k = 0; k < 50; k++) cr_assert_eq(draw(&g, k * 1001), B);
@@ -135,14 +134,13 @@ Test(blocks, jumps)
     }
     /* backwards: the tokens are right, with or without a pool */
     for (uint64_t k = 8000; k > 7900; k--) draw(&g, k);
-    close_rig(&g);
 }
 
 /* Two cursors read at two places: one uses the pools, the other reads without them, and neither
  * waits for the other. */
 Test(blocks, two_places_at_once)
 {
-    rig g;
+    scoped(rig) g;
     put_folder();
     open_rig(&g, &small);
     draw(&g, 0);
@@ -151,7 +149,6 @@ Test(blocks, two_places_at_once)
         cr_assert_eq(draw(&g, k), 0);
         cr_assert_eq(draw(&g, k + 10000), B);
     }
-    close_rig(&g);
 }
 
 typedef struct stay {
@@ -191,10 +188,9 @@ Test(blocks, closed_at_any_moment)
     forbidden.ring_error = EPERM;
     put_folder();
     for (uint64_t i = 0; i < 60; i++) {
-        rig g;
+        scoped(rig) g;
         open_rig(&g, i & 1 ? &small : &forbidden);
         for (uint64_t k = 0; k < i / 6; k++) draw(&g, k * (i % 2));
-        close_rig(&g);
     }
 }
 

@@ -153,12 +153,12 @@ Test(guard, disk_that_fails)
     struct uffdio_api api = {.api = UFFD_API, .features = UFFD_FEATURE_SIGBUS};
     uint16_t rows[B * (T + 1)];
     unsigned failed = 0, good = 0;
-    scoped(sgt_cursor) *c = NULL;
     sgt_error err;
     guard();
     cr_assert_eq(mkdir("d", 0777), 0);
     put_three();
     scoped(sgt_loader) *l = open_mapped("d", SGT_SAMPLING_SHUFFLE);
+    scoped(sgt_cursor) *c = NULL;
     sgt_window w = {.shard = 1, .tokens = 1};
     const uint16_t *first;
     must(sgt_cursor_open(&c, l, why));
@@ -195,7 +195,6 @@ Test(guard, streams)
     guard();
     cr_assert_eq(mkdir("d", 0777), 0);
     for (uint32_t threads = 1; threads <= 4; threads++) {
-        scoped(sgt_stream) *s = NULL;
         sgt_stream_batch b;
         sgt_error err;
         sgt_stream_options so = {.threads = threads, .slots = 4};
@@ -203,6 +202,7 @@ Test(guard, streams)
         unsigned good = 0;
         put_three();
         scoped(sgt_loader) *l = open_mapped("d", SGT_SAMPLING_SEQUENTIAL);
+        scoped(sgt_stream) *s = NULL;
         cut(5 * PAGE, 1); /* shard 0, which is drawn before it, stays whole */
         must(sgt_stream_open(&s, l, &so, why));
         while ((rc = sgt_stream_next(s, &b, &err)) == 0) {
@@ -219,7 +219,6 @@ Test(guard, streams)
 Test(guard, documents)
 {
     uint16_t rows[B * (T + 1)];
-    scoped(sgt_cursor) *c = NULL;
     sgt_error err;
     int failed = 0;
     guard();
@@ -233,6 +232,7 @@ Test(guard, documents)
         put_bytes(name, starts, sizeof starts);
     }
     scoped(sgt_loader) *l = open_mapped("d", SGT_SAMPLING_DOCUMENTS);
+    scoped(sgt_cursor) *c = NULL;
     must(sgt_cursor_open(&c, l, why));
     cut(5 * PAGE, 1);
     for (uint64_t k = 0; k < 30; k++) {
@@ -250,11 +250,11 @@ Test(guard, documents)
 Test(guard, sizes_are_looked_at)
 {
     uint16_t rows[B * (T + 1)];
-    scoped(sgt_cursor) *c = NULL;
     uint64_t k = 0;
     cr_assert_eq(mkdir("d", 0777), 0);
     put_three();
     scoped(sgt_loader) *l = open_mapped("d", SGT_SAMPLING_SHUFFLE);
+    scoped(sgt_cursor) *c = NULL;
     must(sgt_cursor_open(&c, l, why));
     must(sgt_loader_batch(l, c, 0, rows, why));
     resize("d/train_000001.bin", 5 * PAGE);
@@ -269,13 +269,13 @@ Test(guard, sizes_are_looked_at)
 Test(guard, zeros_are_not_believed)
 {
     enum { LAST = SGT_SHARD_HEADER + 2 * LEN }; /* byte offset of the file's end: 20 * PAGE - 896 */
-    scoped(sgt_cursor) *c = NULL;
     uint16_t rows[T + 1];
     cr_assert_eq(mkdir("d", 0777), 0);
     put_shard("d/train_000000.bin", 0, LEN);
     sgt_loader_options o = {
         .reader = SGT_READER_MMAP, .sampling = SGT_SAMPLING_SEQUENTIAL, .batch = 1, .seq = T};
     scoped(sgt_loader) *l = NULL;
+    scoped(sgt_cursor) *c = NULL;
     must(sgt_loader_open(&l, "d", &o, why));
     must(sgt_cursor_open(&c, l, why));
     uint64_t last = (LEN - 1) / T - 1, end = SGT_SHARD_HEADER + 2 * (last + 1) * T;
@@ -295,10 +295,10 @@ Test(guard, zeros_are_not_believed)
 Test(guard, replaced_files_stay_mapped)
 {
     uint16_t rows[B * (T + 1)];
-    scoped(sgt_cursor) *c = NULL;
     cr_assert_eq(mkdir("d", 0777), 0);
     put_three();
     scoped(sgt_loader) *l = open_mapped("d", SGT_SAMPLING_SHUFFLE);
+    scoped(sgt_cursor) *c = NULL;
     must(sgt_cursor_open(&c, l, why));
     put_shard("d/new", 7, 100);
     cr_assert_eq(rename("d/new", "d/train_000001.bin"), 0);

@@ -308,10 +308,9 @@ Test(stream, buffers_are_the_allocators)
 static unsigned count_maps(void)
 {
     unsigned lines = 0;
-    FILE *f = fopen("/proc/self/maps", "r");
+    scoped(FILE) *f = fopen("/proc/self/maps", "r");
     cr_assert(f);
     for (int c; (c = getc(f)) != EOF;) lines += c == '\n';
-    fclose(f);
     return lines;
 }
 

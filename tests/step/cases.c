@@ -61,7 +61,7 @@ void expect_pytorch(step_check *s, const char *name, sgt_gelu_kind gelu,
     sgt_error err = {0};
     sgt_step_metrics m = {0};
     fixture_load(&f, name, gelu);
-    sgt_backend *b = open_fixture(s, &f, changes, f.batch);
+    scoped(sgt_backend) *b = open_fixture(s, &f, changes, f.batch);
     for (uint32_t k = 0; k < f.steps; k++) {
         fixture_micro_step_of(&f, b, k, 0, 0, f.batch, 1.0 / (f.batch * f.seq));
         if (k == 0) check_gradients(s, &f, b, s->precision == SGT_PRECISION_FP16 ? 65536 : 1);
@@ -69,14 +69,12 @@ void expect_pytorch(step_check *s, const char *name, sgt_gelu_kind gelu,
             expect(s, 0, "%s", err.text);
         expect_pytorch_step(s, &f, k, &m);
     }
-    float *p = flat_state(b, &f.model, SGT_PARAMETERS);
+    scoped_memory float *p = flat_state(b, &f.model, SGT_PARAMETERS);
     double worst = 0;
     for (size_t j = 0; j < sgt_model_floats(&f.model); j++)
         worst = fmax(worst, fabs((double)p[j] - f.final[j]));
     expect(s, s->precision != SGT_PRECISION_FP32 || worst <= f.lr / 5,
            "parameters after %u steps differ by %g", f.steps, worst);
-    free(p);
-    b->close(b);
 }
 
 void as_pytorch(step_check *s)
@@ -93,11 +91,10 @@ outcome three_steps(step_check *s, const sgt_backend_options *o, const char *sha
 {
     scoped(fixture) f;
     fixture_load(&f, shape, SGT_GELU_TANH);
-    sgt_backend *b = open_fixture(s, &f, o, f.batch / micro);
+    scoped(sgt_backend) *b = open_fixture(s, &f, o, f.batch / micro);
     sgt_step_metrics m = run_steps(s, &f, b, 0, 3, micro);
     outcome r = {m.loss, m.grad_norm, flat_state(b, &f.model, SGT_PARAMETERS),
                  flat_state(b, &f.model, SGT_MOMENT1), sgt_model_floats(&f.model)};
-    b->close(b);
     return r;
 }
 
@@ -144,10 +141,8 @@ sgt_backend_options options_of(const step_check *s, const char *shape, uint32_t 
 static void again(step_check *s)
 {
     sgt_backend_options o = options_of(s, "tiny_tanh", 1);
-    outcome a = three_steps(s, &o, "tiny_tanh", 1), b = three_steps(s, &o, "tiny_tanh", 1);
+    scoped(outcome) a = three_steps(s, &o, "tiny_tanh", 1), b = three_steps(s, &o, "tiny_tanh", 1);
     expect_same(s, &a, &b);
-    forget(&a);
-    forget(&b);
 }
 
 /* The CPU's recomputation, live buffers and loss scale are tested in tests/train, with more options
@@ -161,15 +156,13 @@ static void recompute(step_check *s)
         /* GELU fused into a product rounds differently from GELU alone. So fusion is off at all
          * three levels. */
         o.no_fuse = 1;
-        outcome none = three_steps(s, &o, "tiny_tanh", 1);
+        scoped(outcome) none = three_steps(s, &o, "tiny_tanh", 1);
         for (o.recompute = SGT_RECOMPUTE_GELU; o.recompute <= SGT_RECOMPUTE_BLOCK; o.recompute++) {
             snprintf(s->at, sizeof s->at, "recompute %d, dropout %g", (int)o.recompute,
                      (double)o.dropout);
-            outcome r = three_steps(s, &o, "tiny_tanh", 1);
+            scoped(outcome) r = three_steps(s, &o, "tiny_tanh", 1);
             expect_same(s, &none, &r);
-            forget(&r);
         }
-        forget(&none);
     }
 }
 
@@ -197,10 +190,9 @@ static void recompute_mix(step_check *s)
         for (o.scrub = 0; o.scrub < 2; o.scrub++) {
             for (int l = 0; l < 5 && o.scrub; l++)
                 at[l] = (uint8_t)(strchr("ngb", mixes[i][l]) - "ngb");
-            sgt_backend *b = open_fixture(s, &f, &o, f.batch / 2);
+            scoped(sgt_backend) *b = open_fixture(s, &f, &o, f.batch / 2);
             run_steps(s, &f, b, 0, 3, 2);
             p[o.scrub] = flat_state(b, &f.model, SGT_PARAMETERS);
-            b->close(b);
         }
         expect(s, memcmp(p[0], p[1], n * sizeof **p) == 0, "parameters differ by %g",
                largest_difference(p[0], p[1], n));
@@ -216,16 +208,14 @@ static void accumulation(step_check *s)
     for (int with = 0; with <= 1; with++) {
         sgt_backend_options o = options_of(s, "tiny_tanh", 1);
         o.dropout = with ? 0.1f : 0;
-        outcome whole = three_steps(s, &o, "tiny_tanh", 1);
+        scoped(outcome) whole = three_steps(s, &o, "tiny_tanh", 1);
         for (uint32_t micro = 2; micro <= 4; micro *= 2) {
             snprintf(s->at, sizeof s->at, "%u micro-steps, dropout %g", micro, (double)o.dropout);
             sgt_backend_options cut = options_of(s, "tiny_tanh", micro);
             cut.dropout = o.dropout;
-            outcome r = three_steps(s, &cut, "tiny_tanh", micro);
+            scoped(outcome) r = three_steps(s, &cut, "tiny_tanh", micro);
             expect_near_outcome(s, &r, &whole);
-            forget(&r);
         }
-        forget(&whole);
     }
 }
 
@@ -237,8 +227,8 @@ static void targets(step_check *s)
     double loss;
     uint64_t counted;
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
-    sgt_backend *half = open_fixture(s, &f, NULL, f.batch / 2),
-                *b = open_fixture(s, &f, NULL, f.batch);
+    scoped(sgt_backend) *half = open_fixture(s, &f, NULL, f.batch / 2),
+                        *b = open_fixture(s, &f, NULL, f.batch);
     fixture_micro_step_of(&f, half, 0, 0, 0, f.batch / 2, 1.0 / (f.batch / 2 * f.seq));
     for (uint32_t i = f.batch / 2 * f.seq; i < f.batch * f.seq; i++) f.y[i] = -1;
     fixture_micro_step_of(&f, b, 0, 0, 0, f.batch, 1.0 / (f.batch * f.seq));
@@ -269,8 +259,6 @@ static void targets(step_check *s)
     expect(s, counted == f.batch / 2 * f.seq, "%llu targets counted", (unsigned long long)counted);
     expect(s, fabs(loss / (double)counted - f.loss[1]) < 1, "evaluation gives %g",
            loss / (double)counted);
-    b->close(b);
-    half->close(half);
 }
 
 /* Run the fixture's rows, up to the metrics of a step that changes nothing (its rate is 0). */
@@ -322,10 +310,9 @@ static void one_token(step_check *s)
             f.seq = one ? 1 : f.seq;
             sgt_backend_options o = fixture_options(s, &f, f.batch);
             o.attention = naive ? SGT_ATTENTION_NAIVE : SGT_ATTENTION_AUTO;
-            sgt_backend *b = open_fixture(s, &f, &o, f.batch);
+            scoped(sgt_backend) *b = open_fixture(s, &f, &o, f.batch);
             m[one] = metrics_of(s, &f, b);
             if (one) expect_values_alone(s, &f, b);
-            b->close(b);
         }
         expect_near(s, m[1].loss, m[0].loss, m[1].grad_norm, m[0].grad_norm);
     }
@@ -338,7 +325,7 @@ static void compare_with_cpu(step_check *s, const char *what, const sgt_backend_
     scoped(fixture) f;
     snprintf(s->at, sizeof s->at, "%s", what);
     fixture_load(&f, "odd_tanh", SGT_GELU_TANH);
-    sgt_backend *b = open_fixture(s, &f, o, f.batch), *cpu = open_on_cpu(s, &f, o, f.batch);
+    scoped(sgt_backend) *b = open_fixture(s, &f, o, f.batch), *cpu = open_on_cpu(s, &f, o, f.batch);
     for (uint64_t k = 0; k < 3; k++) {
         sgt_step_metrics m = run_steps(s, &f, b, k, 1, 1), want = run_steps(s, &f, cpu, k, 1, 1);
         expect(s, fabs(m.loss - want.loss) <= 1e-5, "step %llu: loss %.9f, the CPU has %.9f",
@@ -347,8 +334,6 @@ static void compare_with_cpu(step_check *s, const char *what, const sgt_backend_
                "step %llu: norm %.9f, the CPU has %.9f", (unsigned long long)k, m.grad_norm,
                want.grad_norm);
     }
-    cpu->close(cpu);
-    b->close(b);
 }
 
 static void as_the_cpu(step_check *s)
@@ -378,7 +363,8 @@ static void moves(step_check *s)
     static const sgt_state states[] = {SGT_PARAMETERS, SGT_MOMENT1, SGT_MOMENT2};
     scoped(fixture) f;
     fixture_load(&f, "odd_tanh", SGT_GELU_TANH);
-    sgt_backend *b = open_fixture(s, &f, NULL, f.batch), *cpu = open_on_cpu(s, &f, NULL, f.batch);
+    scoped(sgt_backend) *b = open_fixture(s, &f, NULL, f.batch),
+                        *cpu = open_on_cpu(s, &f, NULL, f.batch);
     for (int back = 0; back <= 1; back++) {
         sgt_backend *from = back ? cpu : b, *to = back ? b : cpu;
         snprintf(s->at, sizeof s->at, "%s to %s", from->name, to->name);
@@ -394,8 +380,6 @@ static void moves(step_check *s)
                "loss %.9f, not %.9f; norm %.9f, not %.9f", m.loss, want.loss, m.grad_norm,
                want.grad_norm);
     }
-    cpu->close(cpu);
-    b->close(b);
 }
 
 /* ---- the loss scale ---- */
@@ -410,11 +394,11 @@ static void overflow(step_check *s)
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
     sgt_backend_options o = fixture_options(s, &f, f.batch);
     o.loss_scale = 0x1p24f;
-    sgt_backend *b = open_fixture(s, &f, &o, f.batch);
-    float *before = flat_state(b, &f.model, SGT_PARAMETERS);
+    scoped(sgt_backend) *b = open_fixture(s, &f, &o, f.batch);
+    scoped_memory float *before = flat_state(b, &f.model, SGT_PARAMETERS);
     sgt_step_metrics m = run_steps(s, &f, b, 0, 1, 1);
-    float *p = flat_state(b, &f.model, SGT_PARAMETERS),
-          *moments = flat_state(b, &f.model, SGT_MOMENT1);
+    scoped_memory float *p = flat_state(b, &f.model, SGT_PARAMETERS),
+                        *moments = flat_state(b, &f.model, SGT_MOMENT1);
     size_t n = sgt_model_floats(&f.model), moved = 0;
     for (size_t i = 0; i < n; i++) moved += p[i] != before[i] || moments[i] != 0;
     expect(s, m.skipped == 1 && m.loss_scale == 0x1p24 && moved == 0,
@@ -427,10 +411,6 @@ static void overflow(step_check *s)
     expect(s, m.skipped > 1 && m.skipped < 20, "%llu of 21 updates skipped",
            (unsigned long long)m.skipped);
     expect(s, m.loss < f.loss[0], "loss %g after the scale came down to %g", m.loss, m.loss_scale);
-    free(before);
-    free(p);
-    free(moments);
-    b->close(b);
 }
 
 const step_case step_cases[] = {

@@ -23,6 +23,7 @@ typedef struct outcome {
 } outcome;
 outcome three_steps(step_check *s, const sgt_backend_options *o, const char *shape, uint32_t micro);
 void forget(outcome *r);
+SCOPED_STRUCT(outcome, forget)
 void expect_same(step_check *s, const outcome *a, const outcome *b);
 /* Compare losses and norms that differ only by rounding, within the precision's bound. */
 void expect_near(step_check *s, double loss, double want_loss, double norm, double want_norm);

@@ -11,7 +11,7 @@
 void switches(step_check *s)
 {
     sgt_backend_options plain = options_of(s, "tiny_tanh", 1), o = plain;
-    outcome want = three_steps(s, &plain, "tiny_tanh", 1);
+    scoped(outcome) want = three_steps(s, &plain, "tiny_tanh", 1);
     snprintf(s->at, sizeof s->at, "no graphs");
     o.no_graphs = 1;
     outcome r = three_steps(s, &o, "tiny_tanh", 1);
@@ -34,7 +34,6 @@ void switches(step_check *s)
         expect_near_outcome(s, &r, &want);
         forget(&r);
     }
-    forget(&want);
 }
 
 /* Attention for sm_90 compared with that for all GPUs, with the head sizes that it supports. */
@@ -59,14 +58,11 @@ void hopper(step_check *s)
         expect(s, s->skipped || strstr(b->level, "our attention for sm_90"), "%s", b->level);
         b->close(b);
         fixture_free(&f);
-        outcome want = three_steps(s, &plain, "tiny_tanh", 1),
-                r = three_steps(s, &o, "tiny_tanh", 1);
-        outcome again = three_steps(s, &o, "tiny_tanh", 1);
+        scoped(outcome) want = three_steps(s, &plain, "tiny_tanh", 1),
+                        r = three_steps(s, &o, "tiny_tanh", 1);
+        scoped(outcome) again = three_steps(s, &o, "tiny_tanh", 1);
         expect_near_outcome(s, &r, &want);
         expect_same(s, &r, &again);
-        forget(&want);
-        forget(&r);
-        forget(&again);
     }
 }
 
@@ -82,10 +78,9 @@ void cudnn(step_check *s)
         s->skipped = 1;
         return;
     }
-    outcome want = three_steps(s, &plain, "tiny_tanh", 1), r = three_steps(s, &o, "tiny_tanh", 1);
+    scoped(outcome) want = three_steps(s, &plain, "tiny_tanh", 1),
+                    r = three_steps(s, &o, "tiny_tanh", 1);
     expect_near_outcome(s, &r, &want);
-    forget(&want);
-    forget(&r);
 }
 
 /* ---- what the host does in a step ---- */
@@ -101,7 +96,7 @@ void waits(step_check *s)
     sgt_error err = {0};
     sgt_step_metrics m;
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
-    sgt_backend *b = open_fixture(s, &f, NULL, f.batch / MICRO);
+    scoped(sgt_backend) *b = open_fixture(s, &f, NULL, f.batch / MICRO);
     sgt_cuda_counts before = counts_now(s);
     /* the first micro-step and the first update run without graphs, and are captured then */
     run_steps(s, &f, b, 0, 1, MICRO);
@@ -130,7 +125,6 @@ void waits(step_check *s)
     /* two copies per micro-step, tokens and targets; one at the end of a step */
     expect(s, n.copies - before.copies == STEPS * (2 * MICRO + 1), "%llu copies",
            (unsigned long long)(n.copies - before.copies));
-    b->close(b);
 }
 
 /* Count the kernels of a forward pass. Their number does not depend on the width, so a narrow model
@@ -149,7 +143,7 @@ void launches(step_check *s)
         o.no_fuse = alone;
         free(f.initial);
         f.initial = calloc(sgt_model_floats(&f.model), sizeof *f.initial);
-        sgt_backend *b = open_fixture(s, &f, &o, f.batch);
+        scoped(sgt_backend) *b = open_fixture(s, &f, &o, f.batch);
         expect(s, sgt_init_parameters(b, &f.model, 1, 1, &err) == 0, "%s", err.text);
         run_steps(s, &f, b, 0, 1, 1);
         if (!alone) fused = b->launches_forward;
@@ -159,7 +153,6 @@ void launches(step_check *s)
                    b->launches_forward);
         printf("  %u kernels a forward pass of 12 layers, %u a step%s\n", b->launches_forward,
                b->launches_step, alone ? ", without fusion" : "");
-        b->close(b);
     }
 }
 
@@ -181,9 +174,8 @@ void norm_weights(step_check *s)
                  j++)
                 f.initial[t.offset + j] = i ? 1 + 0x1p-12f : 1;
         }
-        sgt_backend *b = open_fixture(s, &f, NULL, f.batch);
+        scoped(sgt_backend) *b = open_fixture(s, &f, NULL, f.batch);
         loss[i] = run_steps(s, &f, b, 0, 1, 1).loss;
-        b->close(b);
     }
     expect(s, loss[1] != loss[0], "loss %.9f with weights of 1, and of 1 + 2^-12", loss[0]);
 }

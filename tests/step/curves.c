@@ -114,14 +114,13 @@ static void one_curve(step_check *s, const char *name, uint32_t batch)
     }
     c.f.seq = c.f.model.positions;
     read_numbers(s, &c);
-    sgt_backend *b = open_bare(s, &c.f);
+    scoped(sgt_backend) *b = open_bare(s, &c.f);
     read_rows(s, &c, b);
     if (sgt_checkpoint_load_model(c.dir, b, &c.f.model, &err) < 0) expect(s, 0, "%s", err.text);
     for (unsigned k = 0; k < s->steps && k < STEPS && !s->failures; k++) one_step(s, &c, b, k, &e);
     if (e.steps) judge(s, &e);
     if (b->pinned_free) b->pinned_free(b->pinned_ctx, c.rows);
     else free(c.rows);
-    b->close(b);
 }
 
 void curve_plain(step_check *s) { one_curve(s, "curve", 12); }

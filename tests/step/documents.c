@@ -50,7 +50,7 @@ static void unseen_by(step_check *s, sgt_attention attention, int masked)
     o.attention = attention;
     o.documents = masked;
     o.eot = 255;
-    sgt_backend *b = open_fixture(s, &f, &o, f.batch);
+    scoped(sgt_backend) *b = open_fixture(s, &f, &o, f.batch);
     snprintf(s->at, sizeof s->at, "attention %d, %s", (int)attention,
              masked ? "masked" : "not masked");
     for (int other = 0; other < 2; other++) {
@@ -67,7 +67,6 @@ static void unseen_by(step_check *s, sgt_attention attention, int masked)
     expect(s, (off <= 0) == masked, "gradients differ by %g", off);
     free(gradients[0]);
     free(gradients[1]);
-    b->close(b);
 }
 
 /* Compute loss and gradient with two documents per row. If `told` is set, the rows' `starts` say
@@ -87,7 +86,7 @@ static double gradient_of(step_check *s, sgt_attention attention, int32_t eot, i
     o.attention = attention;
     o.documents = 1;
     o.eot = eot;
-    sgt_backend *b = open_fixture(s, &f, &o, f.batch);
+    scoped(sgt_backend) *b = open_fixture(s, &f, &o, f.batch);
     two_documents(&f, 0);
     sgt_batch rows = {.tokens = f.tokens, .targets = f.y, .starts = told ? starts : NULL};
     expect(s, b->eval(b, &rows, &loss, &counted, &err) == 0, "%s", err.text);
@@ -96,7 +95,6 @@ static double gradient_of(step_check *s, sgt_attention attention, int32_t eot, i
     memset(starts, 1, f.batch * f.seq * sizeof *starts);
     *gradient = flat_state(b, &f.model, SGT_GRADIENTS);
     expect(s, b->update(b, 0, 0, &err) == 0, "%s", err.text);
-    b->close(b);
     return loss;
 }
 

@@ -71,15 +71,11 @@ static void fifty_updates(step_check *s, const char *shape)
     o.accum = 1;
     o.optim.grad_clip = 0; /* the CPU sums the squares of its own gradients in the backward pass */
     snprintf(s->at, sizeof s->at, "50 updates of %s", shape);
-    sgt_backend *b = open_fixture(s, &f, &o, 1), *cpu = open_on_cpu(s, &f, &o, 1);
-    float *got = driven(s, &f, b), *want = driven(s, &f, cpu);
+    scoped(sgt_backend) *b = open_fixture(s, &f, &o, 1), *cpu = open_on_cpu(s, &f, &o, 1);
+    scoped_memory float *got = driven(s, &f, b), *want = driven(s, &f, cpu);
     size_t n = sgt_model_floats(&f.model);
     double off = largest_difference(got, want, n), moved = largest_difference(want, f.initial, n);
     expect(s, moved > .01 && off <= 1e-5 * moved, "differ by %g and moved by %g", off, moved);
-    free(got);
-    free(want);
-    cpu->close(cpu);
-    b->close(b);
 }
 
 /* ---- against itself ---- */
@@ -90,11 +86,11 @@ static void same_bits(step_check *s)
 {
     sgt_backend_options o = muon_options(s, "tiny_tanh", 1);
     o.variants &= ~(uint32_t)SGT_VARIANT_GRADIENTS_WRITTEN;
-    outcome want = three_steps(s, &o, "tiny_tanh", 1);
+    scoped(outcome) want = three_steps(s, &o, "tiny_tanh", 1);
     snprintf(s->at, sizeof s->at, "another way");
     o.no_graphs = s->cuda;
     o.scrub = 1;
-    outcome got = three_steps(s, &o, "tiny_tanh", 1);
+    scoped(outcome) got = three_steps(s, &o, "tiny_tanh", 1);
     expect_same(s, &want, &got);
     forget(&got);
     snprintf(s->at, sizeof s->at, "written");
@@ -102,20 +98,16 @@ static void same_bits(step_check *s)
     o.variants |= s->cuda ? SGT_VARIANT_GRADIENTS_WRITTEN : 0;
     got = three_steps(s, &o, "tiny_tanh", 1);
     expect_same(s, &want, &got);
-    forget(&got);
-    forget(&want);
 }
 
 static void without_fusion(step_check *s)
 {
     sgt_backend_options o = muon_options(s, "tiny_tanh", 1);
-    outcome want = three_steps(s, &o, "tiny_tanh", 1);
+    scoped(outcome) want = three_steps(s, &o, "tiny_tanh", 1);
     o.no_fuse = 1;
-    outcome got = three_steps(s, &o, "tiny_tanh", 1);
+    scoped(outcome) got = three_steps(s, &o, "tiny_tanh", 1);
     snprintf(s->at, sizeof s->at, "without fusion");
     expect_near_outcome(s, &got, &want);
-    forget(&want);
-    forget(&got);
 }
 
 static void copy_states(sgt_backend *to, sgt_backend *from, const sgt_model *m)
@@ -144,9 +136,10 @@ static void moved(step_check *s)
     sgt_backend_options o = f.options;
     o.precision = s->precision;
     o.deterministic = s->cuda;
-    sgt_backend *b = open_fixture(s, &f, &o, f.batch), *later = open_fixture(s, &f, &o, f.batch);
+    scoped(sgt_backend) *b = open_fixture(s, &f, &o, f.batch),
+                        *later = open_fixture(s, &f, &o, f.batch);
     if (o.precision == SGT_PRECISION_TF32) o.precision = SGT_PRECISION_FP32; /* no CPU has it */
-    sgt_backend *cpu = open_on_cpu(s, &f, &o, f.batch);
+    scoped(sgt_backend) *cpu = open_on_cpu(s, &f, &o, f.batch);
     double bound = s->precision == SGT_PRECISION_FP32 ? 1e-5 : 8 * unit_of(s->precision);
     snprintf(s->at, sizeof s->at, "moved to another backend");
     run_steps(s, &f, b, 0, 2, 1);
@@ -162,9 +155,6 @@ static void moved(step_check *s)
     expect(s, fabs(m.loss - want.loss) <= bound, "loss %.9f, the CPU has %.9f", m.loss, want.loss);
     expect(s, fabs(m.grad_norm / want.grad_norm - 1) <= bound, "norm %.9f, the CPU has %.9f",
            m.grad_norm, want.grad_norm);
-    cpu->close(cpu);
-    later->close(later);
-    b->close(b);
 }
 
 static int is_matrix(const sgt_model *m, size_t i, const sgt_tensor *t)
@@ -187,10 +177,9 @@ static void clipped(step_check *s, int no_fuse)
     snprintf(s->at, sizeof s->at, "clipped%s", no_fuse ? ", without fusion" : "");
     for (int clips = 0; clips < 2; clips++) {
         o.optim.grad_clip = clips ? 1e-9f : 0;
-        sgt_backend *b = open_fixture(s, &f, &o, f.batch);
+        scoped(sgt_backend) *b = open_fixture(s, &f, &o, f.batch);
         m[clips] = run_steps(s, &f, b, 0, 1, 1);
         p[clips] = flat_state(b, &f.model, SGT_PARAMETERS);
-        b->close(b);
     }
     expect(s, m[0].grad_norm == m[1].grad_norm && m[0].grad_norm > .5, "norm %g, and clipped %g",
            m[0].grad_norm, m[1].grad_norm);
@@ -211,7 +200,7 @@ static void moments(step_check *s)
     fixture_load(&f, "options_muon", SGT_GELU_TANH);
     sgt_backend_options o = f.options;
     o.precision = s->precision;
-    sgt_backend *b = open_fixture(s, &f, &o, f.batch);
+    scoped(sgt_backend) *b = open_fixture(s, &f, &o, f.batch);
     float *v, *m, *other = calloc(sgt_model_floats(&f.model), sizeof *other);
     run_steps(s, &f, b, 0, 1, 1);
     m = flat_state(b, &f.model, SGT_MOMENT1);
@@ -238,7 +227,6 @@ static void moments(step_check *s)
             if (again[j] != (matrix ? 0 : other[j])) s->failures++;
     }
     free(again), free(m2), free(m), free(v), free(other);
-    b->close(b);
 }
 
 void muon(step_check *s)
@@ -266,7 +254,8 @@ void muon_overflow(step_check *s)
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
     sgt_backend_options o = muon_options(s, "tiny_tanh", 1);
     o.loss_scale = 0x1p24f;
-    sgt_backend *b = open_fixture(s, &f, &o, f.batch), *fresh = open_fixture(s, &f, &o, f.batch);
+    scoped(sgt_backend) *b = open_fixture(s, &f, &o, f.batch),
+                        *fresh = open_fixture(s, &f, &o, f.batch);
     sgt_step_metrics m = run_steps(s, &f, b, 0, 1, 1);
     snprintf(s->at, sizeof s->at, "an overflow");
     expect(s, m.skipped == 1, "%llu skipped", (unsigned long long)m.skipped);
@@ -275,6 +264,4 @@ void muon_overflow(step_check *s)
     expect(s, m.skipped > 1 && m.skipped < 20, "%llu of 21 updates skipped",
            (unsigned long long)m.skipped);
     expect(s, m.loss < f.loss[0], "loss %g after the scale came down to %g", m.loss, m.loss_scale);
-    fresh->close(fresh);
-    b->close(b);
 }

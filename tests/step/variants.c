@@ -35,11 +35,10 @@ void variants(step_check *s)
         if (i == SGT_VARIANTS) as_pytorch(s);
         for (int more = 0; more <= 1; more++) {
             snprintf(s->at, sizeof s->at, "%.100s, more %d", names, more);
-            outcome r = tried(s, s->variants, more, 0), other = tried(s, s->variants, more, 1);
+            scoped(outcome) r = tried(s, s->variants, more, 0),
+                            other = tried(s, s->variants, more, 1);
             expect_near_outcome(s, &r, &none[more]);
             expect_same(s, &r, &other);
-            forget(&r);
-            forget(&other);
         }
         if (s->failures > before) printf("  with --variant %s\n", names);
     }
@@ -62,26 +61,22 @@ void gradients_written(step_check *s)
         sgt_backend_options o = options_of(s, "tiny_tanh", 1);
         o.dropout = more ? 0.1f : 0;
         o.variants = 0;
-        outcome added = three_steps(s, &o, "tiny_tanh", 1);
+        scoped(outcome) added = three_steps(s, &o, "tiny_tanh", 1);
         o.variants = SGT_VARIANT_GRADIENTS_WRITTEN;
         for (o.no_graphs = 0; o.no_graphs <= 1; o.no_graphs++) {
             snprintf(s->at, sizeof s->at, "gradients-written, more %d, graphs %d", more,
                      !o.no_graphs);
-            outcome r = three_steps(s, &o, "tiny_tanh", 1);
+            scoped(outcome) r = three_steps(s, &o, "tiny_tanh", 1);
             expect_same(s, &r, &added);
-            forget(&r);
         }
-        forget(&added);
     }
     sgt_backend_options o = options_of(s, "tiny_tanh", 1);
     o.variants = SGT_VARIANT_GRADIENTS_WRITTEN;
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
-    sgt_backend *b = open_fixture(s, &f, &o, f.batch);
+    scoped(sgt_backend) *b = open_fixture(s, &f, &o, f.batch);
     fixture_micro_step_of(&f, b, 0, 0, 0, f.batch, 1.0 / (f.batch * f.seq));
-    uint16_t *tokens = calloc(f.batch * (f.seq + 1), sizeof *tokens);
+    scoped_memory uint16_t *tokens = calloc(f.batch * (f.seq + 1), sizeof *tokens);
     int rc = b->micro_step(b, 0, 1, &(sgt_batch){.tokens = tokens}, 1, &err);
     expect(s, rc < 0 && strstr(err.text, "gradients-written"), "a second micro-step: %d, %s", rc,
            err.text);
-    free(tokens);
-    b->close(b);
 }

@@ -4,6 +4,7 @@
 #define SGT_TESTS_TOKENIZE_H
 
 #include <criterion/criterion.h>
+#include <jansson.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -13,6 +14,7 @@
 
 SCOPED_POINTER(sgt_vocab, sgt_vocab_free)
 SCOPED_POINTER(sgt_encoder, sgt_encoder_free)
+SCOPED_POINTER(json_t, json_decref)
 SCOPED_POINTER(sgt_pattern, sgt_pattern_free)
 
 #define VECTORS "tests/data/tokenize/"

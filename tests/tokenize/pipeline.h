@@ -35,6 +35,7 @@ char *mixed_text(uint64_t seed, size_t *n, int odd);
 stream slow_stream(const char *const *paths, size_t count, const sgt_tokenize_options *o,
                    int split);
 void free_stream(stream *s);
+SCOPED_STRUCT(stream, free_stream)
 
 /* Check that OUT holds that stream for `split`, in shards of `shard_tokens` tokens, with the right
  * headers and indexes. */

@@ -1,6 +1,5 @@
 /* test_json_line.c: extract a field from a line of JSON: fixed cases, and random lines compared
  * with jansson, which parses all of them. */
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -246,10 +245,9 @@ static void expect_value(const char *line, size_t n, const json_t *want, uint64_
     memset(copy + n + 1, '"', SGT_JSON_PAD);
     const char *why = sgt_json_value(&path, copy, scratch, &at, &length);
     cr_assert(!why && !memcmp(copy, line, n), "SEED=%lu: %.*s: %s", seed, (int)n, line, why);
-    json_t *got = json_loadb(line + at, length, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    scoped(json_t) *got = json_loadb(line + at, length, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
     cr_assert(want ? json_equal(got, want) : length == 0, "SEED=%lu: %.*s: %.*s", seed, (int)n,
               line, (int)length, line + at);
-    json_decref(got);
 }
 
 Test(json_line, agrees_with_jansson)
@@ -262,7 +260,7 @@ Test(json_line, agrees_with_jansson)
         if (below(&r, 3)) n = damage(&r, line, n);
         int utf8 = sgt_utf8_valid((uint8_t *)line, n) == n;
         json_error_t e;
-        json_t *j = json_loadb(line, n, JSON_ALLOW_NUL, &e);
+        scoped(json_t) *j = json_loadb(line, n, JSON_ALLOW_NUL, &e);
         const json_t *want = json_object_get(j, "text");
         if (!utf8) {
             cr_assert_null(j);
@@ -291,7 +289,6 @@ Test(json_line, agrees_with_jansson)
         }
         if (json_is_object(j)) expect_value(line, n, want, seed);
         *(json_is_object(j) ? &good : &bad) += 1;
-        json_decref(j);
     }
     cr_assert(good > 50000 && bad > 50000, "SEED=%lu: %lu good lines, %lu bad ones", seed, good,
               bad);

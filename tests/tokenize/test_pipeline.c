@@ -64,7 +64,7 @@ Test(pipeline, equals_the_slow_way)
         sgt_tokenize_options o = {.special_eot = mode & 1,
                                   .invalid_utf8 = mode & 2 ? SGT_INVALID_REPLACE : SGT_INVALID_KEEP,
                                   .val_fraction = mode == 1 ? .5 : 0};
-        stream train = slow_stream(paths, 3, &o, 0), val = slow_stream(paths, 3, &o, 1);
+        scoped(stream) train = slow_stream(paths, 3, &o, 0), val = slow_stream(paths, 3, &o, 1);
         const uint64_t bytes = text_bytes(paths, 3, o.special_eot),
                        literals = (27012 - text_bytes(paths, 3, 1)) / 13;
         cr_assert(literals > 20 && (!o.special_eot || train.documents + val.documents > 20));
@@ -83,8 +83,6 @@ Test(pipeline, equals_the_slow_way)
             cr_assert(r.train_tokens == train.count && r.val_tokens == val.count &&
                       r.tokens == train.count + val.count);
         }
-        free_stream(&train);
-        free_stream(&val);
     }
 }
 
@@ -95,11 +93,10 @@ Test(pipeline, shards_of_one_token)
     piece_bytes = 16;
     mkdir("in", 0777);
     put_text("in/a", "One token in every shard, and there are not many.", 49);
-    stream s = slow_stream(paths, 1, &o, 0);
+    scoped(stream) s = slow_stream(paths, 1, &o, 0);
     sgt_tokenize_result r = tokenize(o, "in", "out");
     expect_shards("out", "train", &s, 1);
     cr_assert_eq(r.shards, s.count);
-    free_stream(&s);
 }
 
 /* More documents than a unit of work holds, most of them tiny or empty. Any number of threads gives
@@ -117,7 +114,7 @@ Test(pipeline, many_small_files)
         size_t n = i % 3 ? 0 : (size_t)(i % 11);
         put_text(names[i], "some words.", n);
     }
-    stream train = slow_stream(paths, FILES, &o, 0), val = slow_stream(paths, FILES, &o, 1);
+    scoped(stream) train = slow_stream(paths, FILES, &o, 0), val = slow_stream(paths, FILES, &o, 1);
     tokenize(o, "in", "out1");
     expect_shards("out1", "train", &train, o.shard_tokens);
     expect_shards("out1", "val", &val, o.shard_tokens);
@@ -126,8 +123,6 @@ Test(pipeline, many_small_files)
     o.threads = 5;
     tokenize(o, "in", "out5");
     expect_same_folders("out1", "out5");
-    free_stream(&train);
-    free_stream(&val);
 }
 
 /* One document of many pieces, with a megabyte that cannot be cut. */
@@ -141,7 +136,7 @@ Test(pipeline, one_huge_document)
     mkdir("in", 0777);
     put_text("in/a", text, n);
     free(text);
-    stream s = slow_stream(paths, 1, &o, 0);
+    scoped(stream) s = slow_stream(paths, 1, &o, 0);
     for (o.threads = 1; o.threads <= 5; o.threads += 2) {
         char out[16];
         snprintf(out, sizeof out, "out%d", o.threads);
@@ -150,7 +145,6 @@ Test(pipeline, one_huge_document)
     }
     expect_same_folders("out1", "out3");
     expect_same_folders("out1", "out5");
-    free_stream(&s);
 }
 
 /* Stop after each unit in turn, and resume with other numbers of threads and sizes of pieces. */

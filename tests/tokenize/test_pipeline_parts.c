@@ -15,6 +15,7 @@
 #include "tests/expect.h"
 #include "tests/tokenize/pipeline.h"
 
+SCOPED_POINTER(sgt_corpus, sgt_corpus_free)
 SCOPED_POINTER(sgt_text_feed, sgt_text_feed_close)
 SCOPED_STRUCT(sgt_unit, sgt_unit_free)
 
@@ -50,7 +51,7 @@ Test(pipeline_parts, feed_gives_every_byte_once)
         snprintf(path, sizeof path, "in/%d", i);
         put_text(path, text, n);
     }
-    sgt_corpus *c = list("in");
+    scoped(sgt_corpus) *c = list("in");
     for (size_t k = 0; k < 5; k++) {
         sgt_error err;
         scoped(sgt_unit) u;
@@ -77,7 +78,6 @@ Test(pipeline_parts, feed_gives_every_byte_once)
         cr_assert_eq(rc, 1);
         cr_assert_eq(file, 5);
     }
-    sgt_corpus_free(c);
 }
 
 /* Tokenize long pieces in in/a, which are cut between tokens. The ids of the parts are those of the
@@ -89,7 +89,7 @@ static void expect_long_pieces(const char *text, size_t n, int replaced, size_t 
     scoped(sgt_encoder) *e = NULL;
     scoped(sgt_unit) u;
     put_text("in/a", text, n);
-    sgt_corpus *c = list("in");
+    scoped(sgt_corpus) *c = list("in");
     cr_assert(sgt_vocab_gpt2(&v, &err) == 0 && sgt_encoder_new(&e, v, &err) == 0 &&
               sgt_unit_new(&u, &err) == 0);
     sgt_tokenize_options o = {.invalid_utf8 = replaced ? SGT_INVALID_REPLACE : SGT_INVALID_KEEP};
@@ -119,7 +119,6 @@ static void expect_long_pieces(const char *text, size_t n, int replaced, size_t 
     cr_assert_eq(rc, 1);
     cr_assert_eq(got, want + 1); /* one more: the end-of-text id */
     cr_assert_arr_eq(parts + 1, whole, want * sizeof *whole);
-    sgt_corpus_free(c);
 }
 
 Test(pipeline_parts, long_pieces_are_cut_by_their_tokens)
@@ -154,7 +153,7 @@ static void expect_change(void (*change)(void), int size)
     mkdir("in", 0777);
     put_text("in/a", text, n);
     free(text);
-    sgt_corpus *c = list("in");
+    scoped(sgt_corpus) *c = list("in");
     scoped(sgt_text_feed) *f = feed(c, 1000, 0, 0);
     int rc;
     must(sgt_unit_new(&u, why));
@@ -168,7 +167,6 @@ static void expect_change(void (*change)(void), int size)
         size);
     cr_assert_str_eq(err.text, want);
     cr_assert_eq(sgt_text_feed_next(f, &u, &err), SGT_EIO); /* the same error again */
-    sgt_corpus_free(c);
 }
 
 static void grow(void) { cr_assert_eq(truncate("in/a", 10001), 0); }
@@ -207,9 +205,9 @@ Test(pipeline_parts, stretch_that_cannot_be_cut)
         for (size_t more = 0; more < 2; more++) {
             sgt_error err;
             scoped(sgt_unit) u;
-            scoped(sgt_text_feed) *f = NULL;
             put_text(paths[i], text, 5 + most + 2 * more);
-            sgt_corpus *c = list(paths[i]);
+            scoped(sgt_corpus) *c = list(paths[i]);
+            scoped(sgt_text_feed) *f = NULL;
             sgt_text_feed_options o = {.corpus = c, .piece = 4096, .extent = most};
             int rc, units = 0;
             cr_assert(sgt_text_feed_open(&f, &o, &err) == 0 && sgt_unit_new(&u, &err) == 0);
@@ -217,7 +215,6 @@ Test(pipeline_parts, stretch_that_cannot_be_cut)
             cr_assert_eq(rc, more ? SGT_EFORMAT : 1, "%s", err.text);
             cr_assert_eq(units, more ? 1 : 2);
             if (more) cr_assert_str_eq(err.text, wants[i]);
-            sgt_corpus_free(c);
         }
     }
 }
@@ -331,7 +328,7 @@ Test(pipeline_parts, names_in_json)
     put_text("in/a\"b\\c\n\x01", "", 0);
     put_text("in/\xC3\xA9", "", 0);
     put_text("in/\xC3", "", 0);
-    sgt_corpus *c = list("in");
+    scoped(sgt_corpus) *c = list("in");
     static const char *const want[] = {"\"path\": \"a\\\"b\\\\c\\n\\u0001\"",
                                        "\"path\": \"\\\\xc3\", \"path_bytes\": \"c3\"",
                                        "\"path\": \"é\""};
@@ -342,5 +339,4 @@ Test(pipeline_parts, names_in_json)
     }
     scoped_memory char *line = sgt_corpus_describe(c, 2, 17);
     cr_assert_str_eq(line, "{\"path\": \"é\", \"size\": 17,");
-    sgt_corpus_free(c);
 }

@@ -126,7 +126,7 @@ Test(pipeline_sets, equals_the_slow_way)
                                                   : mode & 1 ? 3001
                                                              : 20000};
         piece_bytes = 700;
-        stream train = slow_set(&o, 0), val = slow_set(&o, 1);
+        scoped(stream) train = slow_set(&o, 0), val = slow_set(&o, 1);
         for (size_t k = 0; k < (mode == 7 ? 3 : 2); k++) {
             char out[32];
             sgt_tokenize_result r;
@@ -145,8 +145,6 @@ Test(pipeline_sets, equals_the_slow_way)
             cr_assert_eq(r.duplicates, o.dedup ? count_duplicates() : 0);
             cr_assert(r.files == FILES && !r.waiting && !r.already_done);
         }
-        free_stream(&train);
-        free_stream(&val);
     }
 }
 
@@ -237,7 +235,7 @@ Test(pipeline_sets, duplicates_are_found_in_passes)
     sgt_tokenize_result result;
     sgt_dedup *d;
     sgt_made *part;
-    char *want, *got;
+    scoped_memory char *want, *got;
     make_corpus();
     must(make(o, "out", &result, why));
     must(sgt_made_open(&part, "out/.work/part-000000", why));
@@ -251,8 +249,6 @@ Test(pipeline_sets, duplicates_are_found_in_passes)
     cr_assert(sgt_dedup_count(d) > 0 && sgt_dedup_left_out(d, 0, 0) > 0);
     sgt_dedup_close(d);
     sgt_made_close(part);
-    free(want);
-    free(got);
 }
 
 /* Shuffled documents are the same for any number of ranks, whether a bucket is loaded into memory
@@ -279,20 +275,18 @@ Test(pipeline_sets, orders_are_walked_and_sought)
                                .work = "work",
                                .share = {.count = cases[k].ranks, .ranks = cases[k].ranks},
                                .memory = cases[k].memory};
-        stream want = slow_set(&options[r.shuffle], 0);
+        scoped(stream) want = slow_set(&options[r.shuffle], 0);
         cr_assert_eq(sgt_order_copies(&r), cases[k].copies, "case %zu", k);
         for (; r.shuffle && r.share.index < r.share.count; r.share.index++)
             must(sgt_order_scatter(&r, why));
         cr_assert(r.share.count > 1 ||
                   cases[k].copies == !access("work/sorting/train/table", F_OK));
         must(sgt_order_open(&o, &r, why));
-        stream got = walk(o, r.memory ? 1009 : 97);
+        scoped(stream) got = walk(o, r.memory ? 1009 : 97);
         cr_assert(got.count == want.count && !memcmp(got.ids, want.ids, got.count * 2));
         cr_assert(got.documents == want.documents &&
                   !memcmp(got.starts, want.starts, got.documents * 8));
         sgt_order_close(o);
-        free_stream(&got);
-        free_stream(&want);
     }
     for (int i = 0; i < 2; i++) sgt_made_close(sets[i]);
     cr_assert_eq(access("work/sorting/train/00001-of-00002/table", F_OK), 0);

@@ -1,6 +1,5 @@
 /* test_rules.c: the other rules of split.h give the pieces of PCRE2, the ids of tiktoken and the pieces
  * of Hugging Face's library (tests/data/vocab/rules.json). So they do in texts cut at safe cuts. */
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -279,7 +278,7 @@ static void pattern_ends_are(const char *rule, const char *text, const json_t *w
 /* The patterns that have two spellings, or are split by PCRE2. */
 Test(rules, of_a_tokenizer_json_split_as_hugging_faces_library)
 {
-    json_t *all = json_load_file("tests/data/vocab/regex.json", 0, NULL);
+    scoped(json_t) *all = json_load_file("tests/data/vocab/regex.json", 0, NULL);
     const char *text = json_string_value(json_object_get(json_array_get(all, 0), "text"));
     cr_assert(text && json_array_size(all) == 4);
     for (size_t i = 1; i < json_array_size(all); i++) {
@@ -294,7 +293,6 @@ Test(rules, of_a_tokenizer_json_split_as_hugging_faces_library)
     cr_assert_null(sgt_rule_from_regex("\\w+"));
     cr_assert_null(sgt_rule_from_regex("(?s).+"));
     cr_assert_null(sgt_rule_to_regex("\\w+"));
-    json_decref(all);
 }
 
 Test(rules, have_names)

@@ -33,7 +33,7 @@ Test(utf8, replaces_what_python_replaces)
                                     0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xEC, 0xED, 0xEE,
                                     0xEF, 0xF0, 0xF1, 0xF3, 0xF4, 0xF5, 0xFF};
     const size_t kinds = sizeof leads;
-    FILE *f = fopen(VECTORS "utf8.txt", "r");
+    scoped(FILE) *f = fopen(VECTORS "utf8.txt", "r");
     unsigned first, want, lines = 0;
     cr_assert(f);
     for (; fscanf(f, "%x %x", &first, &want) == 2; lines++) {
@@ -47,7 +47,6 @@ Test(utf8, replaces_what_python_replaces)
         cr_assert_eq(crc, want, "strings that start with %02X", first);
     }
     cr_assert_eq(lines, kinds);
-    fclose(f);
 }
 
 Test(utf8, counts_and_places_ill_formed_units)

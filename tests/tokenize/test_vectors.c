@@ -36,14 +36,13 @@ Test(vectors, every_code_point_in_every_context)
 {
     scoped(sgt_vocab) *v = gpt2();
     scoped(sgt_encoder) *e = new_encoder(v);
-    FILE *f = fopen(VECTORS "blocks.txt", "r");
+    scoped(FILE) *f = fopen(VECTORS "blocks.txt", "r");
     unsigned block, crc, lines = 0;
     cr_assert(f, "no " VECTORS "blocks.txt: tests run from the project's root");
     for (; fscanf(f, "%x %x", &block, &crc) == 2; lines++)
         cr_assert_eq(block_crc(e, block), crc, "tiktoken tokenizes U+%04X00-U+%04XFF otherwise",
                      block, block);
     cr_assert_eq(lines, 0x1100 - 8);
-    fclose(f);
 }
 
 Test(vectors, cases)
@@ -72,7 +71,7 @@ Test(vectors, long_runs)
 {
     scoped(sgt_vocab) *v = gpt2();
     scoped(sgt_encoder) *e = new_encoder(v);
-    FILE *f = fopen(VECTORS "long.txt", "r");
+    scoped(FILE) *f = fopen(VECTORS "long.txt", "r");
     size_t times, count, lines = 0;
     unsigned crc;
     char hex[8192];
@@ -87,5 +86,4 @@ Test(vectors, long_runs)
         cr_assert_eq(crc32_of(0, ids, count * sizeof *ids), crc, "%zu times %.40s", times, hex);
     }
     cr_assert_eq(lines, 103);
-    fclose(f);
 }

@@ -1,6 +1,5 @@
 /* test_vocab.c: the built-in vocabulary: it equals the published file, its tokens are right, and it
  * can be written for Hugging Face's library. */
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -170,7 +169,7 @@ Test(vocab, tokenizer_json_says_it_all)
     size_t n = 0;
     json_error_t fault;
     must(sgt_vocab_tokenizer_json(v, &text, &n, why));
-    json_t *j = json_loadb(text, n, JSON_REJECT_DUPLICATES, &fault);
+    scoped(json_t) *j = json_loadb(text, n, JSON_REJECT_DUPLICATES, &fault);
     cr_assert(j, "%s", fault.text);
     json_t *model = json_object_get(j, "model");
     json_t *vocab = json_object_get(model, "vocab"), *merges = json_object_get(model, "merges");
@@ -197,5 +196,4 @@ Test(vocab, tokenizer_json_says_it_all)
                   "merge %zu", line);
     }
     cr_assert_eq(line, 50000);
-    json_decref(j);
 }

@@ -84,7 +84,7 @@ void fixture_load(fixture *f, const char *name, sgt_gelu_kind gelu)
 {
     char path[256];
     snprintf(path, sizeof path, FIXTURES "%s.bin", name);
-    FILE *in = fopen(path, "rb");
+    scoped(FILE) *in = fopen(path, "rb");
     must(in, "%s: not there (run from the source tree)", path);
     int32_t *h = take(in, 256, sizeof *h);
     must(h[0] == 0x54584653, "%s: no fixture", path);
@@ -118,7 +118,6 @@ void fixture_load(fixture *f, const char *name, sgt_gelu_kind gelu)
     f->norm = take(in, f->steps, sizeof *f->norm);
     f->grads = read_flat(in, &f->model, 8);
     f->final = read_flat(in, &f->model, 8);
-    fclose(in);
 }
 
 void fixture_deepen(fixture *f, uint32_t layers)

@@ -8,6 +8,11 @@
 
 #define FIXTURES "tests/data/fixtures/"
 
+static inline void scoped_sgt_backend(sgt_backend **b)
+{
+    if (*b) (*b)->close(*b);
+}
+
 typedef struct fixture {
     sgt_model model;
     uint32_t batch, seq, steps;

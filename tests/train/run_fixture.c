@@ -1,7 +1,6 @@
 /* run_fixture.c: runs that are small enough for every test. */
 #include "tests/train/run_fixture.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,7 +123,7 @@ char *facts(const char *run)
     cr_assert((text = get_file(path, NULL)), "%s", path);
     FILE *f = open_memstream(&out, &n);
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
-        json_t *json = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
+        scoped(json_t) *json = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
         cr_assert(json, "%s", line);
         static const char *const measured[] = {"ms_per_step", "tokens_per_s", "data_wait_ms",
                                                "peak_bytes"};
@@ -134,7 +133,6 @@ char *facts(const char *run)
         json_object_del(json, "mfu_datasheet");
         json_dumpf(json, f, JSON_COMPACT);
         fputc('\n', f);
-        json_decref(json);
     }
     fclose(f);
     free(text);

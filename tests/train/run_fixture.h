@@ -3,10 +3,13 @@
 #ifndef TESTS_TRAIN_RUN_FIXTURE_H
 #define TESTS_TRAIN_RUN_FIXTURE_H
 
+#include <jansson.h>
+
 #include "tests/scoped.h"
 #include "train/run/checkpoint.h"
 #include "train/sgt_train.h"
 
+SCOPED_POINTER(json_t, json_decref)
 SCOPED_STRUCT(sgt_config, sgt_config_free)
 SCOPED_STRUCT(sgt_checkpoint_state, sgt_checkpoint_state_free)
 

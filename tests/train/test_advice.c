@@ -179,7 +179,7 @@ Test(advice, the_kept_curve_is_healthy)
     int step, steps = 0;
     double loss, norm;
     sgt_diagnosis d;
-    FILE *f = fopen(FIXTURES "curve/f64.tsv", "r");
+    scoped(FILE) *f = fopen(FIXTURES "curve/f64.tsv", "r");
     cr_assert(f && fgets(line, sizeof line, f));
     sgt_diagnosis_start(&d, 1e-3, 12 * 64, 0);
     for (; fscanf(f, "%d %lf %lf", &step, &loss, &norm) == 3; steps++)
@@ -187,7 +187,6 @@ Test(advice, the_kept_curve_is_healthy)
             sgt_diagnosis_step(&d, text, sizeof text, (uint64_t)step + 1, loss, norm, 1e-3), "%s",
             text);
     cr_expect_eq(steps, 200);
-    fclose(f);
 }
 
 Test(advice, each_disease_once_with_its_option_and_factor)
@@ -306,7 +305,7 @@ Test(advice, recorded_curves_at_eight_rates)
     char vocabulary[16], model[16], said[256];
     unsigned rows, tokens, steps, curves = 0;
     double rate;
-    FILE *f = fopen(FIXTURES "rates/curves.txt", "r");
+    scoped(FILE) *f = fopen(FIXTURES "rates/curves.txt", "r");
     cr_assert(f);
     while (fgets(line, sizeof line, f)) {
         cr_assert_eq(sscanf(line, "%15s %15s %u %u %u %lf", vocabulary, model, &rows, &tokens,
@@ -335,7 +334,6 @@ Test(advice, recorded_curves_at_eight_rates)
                   text);
     }
     cr_expect_eq(curves, 24);
-    fclose(f);
 }
 
 /* These are not oscillations: one swing too few, as many swings over a longer time, and swings that

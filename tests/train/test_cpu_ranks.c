@@ -46,6 +46,7 @@ static void free_job(job *j)
         free(j->ranks[i].m2);
     }
 }
+SCOPED_STRUCT(job, free_job)
 
 /* Run the micro-steps of a step. Each rank takes consecutive rows; which ones does not change the
  * sum. */
@@ -90,7 +91,7 @@ static void work(void *ctx, sgt_ranks *r)
 {
     job *j = ctx;
     seen *s = &j->ranks[r ? r->rank : 0];
-    sgt_backend *b;
+    scoped(sgt_backend) *b = NULL;
     sgt_backend_options o = j->o;
     o.ranks = r;
     if ((s->rc = sgt_cpu_backend_open(&b, &o, &s->err)) < 0) {
@@ -100,19 +101,17 @@ static void work(void *ctx, sgt_ranks *r)
     put_flat(b, &j->f->model, SGT_PARAMETERS, j->f->initial);
     s->rc = steps(j, b, r, s);
     if (s->rc < 0) r->give_up(r, &s->err);
-    b->close(b);
 }
 
 /* Return the gradients of one rank's rows, computed without other ranks. */
 static float *alone(const job *j, uint32_t rank)
 {
-    sgt_backend *b;
+    scoped(sgt_backend) *b = NULL;
     sgt_ranks r = {.rank = rank};
     cr_assert_eq(sgt_cpu_backend_open(&b, &j->o, NULL), 0);
     put_flat(b, &j->f->model, SGT_PARAMETERS, j->f->initial);
     cr_assert_eq(micro_steps(j, b, &r, 0, NULL), 0);
     float *g = flat_state(b, &j->f->model, SGT_GRADIENTS);
-    b->close(b);
     return g;
 }
 
@@ -170,15 +169,13 @@ static void ranks_of(const char *name, uint32_t ranks, uint32_t micro, sgt_optim
     f.options.optim.momentum = .9f;
     f.options.optim.bf16_moments = bf16_moments;
     f.batch = f.batch / ranks * ranks;
-    job one = job_of(&f, 1, micro), many = job_of(&f, ranks, micro);
+    scoped(job) one = job_of(&f, 1, micro), many = job_of(&f, ranks, micro);
     work(&one, NULL);
     as_ranks(ranks, work, &many);
     no_failure(&many, ranks);
     check_sums(&many, ranks);
     check_same(&many, ranks);
     check_numbers(&one, &many);
-    free_job(&one);
-    free_job(&many);
 }
 
 Test(cpu_ranks, two) { ranks_of("tiny_tanh", 2, 1, SGT_ADAMW, 0); }
@@ -196,12 +193,11 @@ static void in_16_bits(sgt_precision precision)
     scoped(fixture) f;
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
     f.options.precision = precision;
-    job j = job_of(&f, 4, 1);
+    scoped(job) j = job_of(&f, 4, 1);
     as_ranks(4, work, &j);
     no_failure(&j, 4);
     check_sums(&j, 4);
     check_same(&j, 4);
-    free_job(&j);
 }
 
 Test(cpu_ranks, bf16) { in_16_bits(SGT_PRECISION_BF16); }
@@ -221,24 +217,22 @@ Test(cpu_ranks, parts_that_are_long)
     f.initial = initial;
     f.model = f.options.model = m;
     cr_assert_gt((size_t)m.vocab * m.channels / 2, (size_t)1 << 20);
-    job j = job_of(&f, 2, 1);
+    scoped(job) j = job_of(&f, 2, 1);
     as_ranks(2, work, &j);
     no_failure(&j, 2);
     check_sums(&j, 2);
     check_same(&j, 2);
-    free_job(&j);
 }
 
 Test(cpu_ranks, nobody_waits_for_a_rank_that_has_given_up, .timeout = 30)
 {
     scoped(fixture) f;
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
-    job j = job_of(&f, 4, 1);
+    scoped(job) j = job_of(&f, 4, 1);
     j.fails = 2;
     as_ranks(4, work, &j);
     for (int i = 0; i < 4; i++)
         cr_expect_eq(j.ranks[i].rc, SGT_EIO, "rank %d: %d", i, j.ranks[i].rc);
-    free_job(&j);
 }
 
 #define LARGE_SEED ((uint64_t)1 << 53) /* as doubles, this number and the next are equal */

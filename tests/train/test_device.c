@@ -1,7 +1,6 @@
 /* test_device.c: the loop and the run directory with an asynchronous device, which fake_cuda.h
  * imitates. Its metrics come a step late, rows must stay valid, it has a loss scaler, makes choices
  * by timing, and has a known peak speed. */
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -165,7 +164,7 @@ Test(device, a_known_peak_gives_mfu_and_a_device_its_memory)
     sgt_model m;
     cr_assert_eq(sgt_model_named(&m, "2x16x2", NULL), 0);
     m.vocab = 256;
-    json_t *json = line("r", 1);
+    scoped(json_t) *json = line("r", 1);
     double want = number(json, "tokens_per_s") * sgt_flops_per_token(&m, 32) / FAKE_PEAK,
            got = number(json, "mfu");
     /* in the log, tokens_per_s has 6 significant digits, mfu 4 */
@@ -179,7 +178,6 @@ Test(device, a_known_peak_gives_mfu_and_a_device_its_memory)
     must_train(tiny(1), "cpu", 0);
     json = line("cpu", 0);
     cr_expect_not(json_object_get(json, "mfu_datasheet"), "what nobody knows is left out");
-    json_decref(json);
 }
 
 /* The peak may be measured too low on a CPU whose cores are busy. The first step that exceeds it
@@ -204,10 +202,9 @@ Test(device, mfu_is_never_above_1)
     fake_peak = 1;
     must_train(on_cuda(3), "r", 0);
     for (int i = 0; i < 3; i++) {
-        json_t *json = line("r", i);
+        scoped(json_t) *json = line("r", i);
         cr_expect_eq(number(json, "mfu"), 1);
         cr_expect_lt(number(json, "mfu_datasheet"), 1);
-        json_decref(json);
     }
 }
 
@@ -228,11 +225,10 @@ Test(device, a_skipped_step_is_logged_and_no_reason_to_worry)
     must_train(scaled(10), "r", 0);
     cr_expect_str_empty(warned);
     for (int i = 0; i < 10; i++) {
-        json_t *json = line("r", i);
+        scoped(json_t) *json = line("r", i);
         cr_expect_eq(number(json, "loss_scale"), scales[i], "step %d", i);
         cr_expect_eq(number(json, "skipped"), skipped[i], "step %d", i);
         cr_expect_eq(json_is_null(json_object_get(json, "grad_norm")), i % 5 == 3, "step %d", i);
-        json_decref(json);
     }
 }
 

@@ -66,7 +66,7 @@ static void against_the_step(const char *name, sgt_gelu_kind gelu)
     scoped_memory float *logits = all_logits(&f, d, 1), *losses = calloc(n, sizeof *losses);
     sgt_backend_options o = f.options;
     o.dropout = 0;
-    sgt_backend *b = fixture_open(&f, &o);
+    scoped(sgt_backend) *b = fixture_open(&f, &o);
     sgt_batch rows = {.tokens = f.tokens, .targets = f.y, .losses = losses};
     double sum, mean = 0;
     uint64_t counted, count = 0;
@@ -81,7 +81,6 @@ static void against_the_step(const char *name, sgt_gelu_kind gelu)
     mean /= (double)count;
     if (f.options.dropout == 0)
         cr_expect_float_eq(mean, f.loss[0], 5e-6, "%s: %.9f, not %.9f", name, mean, f.loss[0]);
-    b->close(b);
 }
 
 Test(generate, a_cache_gives_what_the_training_step_computes)
@@ -272,7 +271,7 @@ static size_t read_greedy(const char *model, sgt_prompt *prompts, uint16_t (*in)
 {
     char line[4096];
     size_t count = 0;
-    FILE *f = fopen(SAMPLE "greedy.tsv", "r");
+    scoped(FILE) *f = fopen(SAMPLE "greedy.tsv", "r");
     cr_assert(f, "run from the source tree");
     while (fgets(line, sizeof line, f)) {
         char *save, *name = strtok_r(line, "\t", &save), *before = strtok_r(NULL, "\t", &save),
@@ -282,7 +281,6 @@ static size_t read_greedy(const char *model, sgt_prompt *prompts, uint16_t (*in)
         lengths[count] = read_ids(out[count], after);
         count++;
     }
-    fclose(f);
     return count;
 }
 

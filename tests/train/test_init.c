@@ -84,7 +84,7 @@ static void put_tensor(FILE *f, const sgt_model *m, const float *flat, size_t k,
 /* Write FOLDER/name with `flat` in the order of llm.c's write_tensors. */
 static void put_llmc(const char *name, const sgt_model *m, const float *flat, int version)
 {
-    FILE *f = fopen(in_folder(name), "wb");
+    scoped(FILE) *f = fopen(in_folder(name), "wb");
     int32_t header[256] = {
         20240326,           version,           (int32_t)m->positions, (int32_t)m->vocab,
         (int32_t)m->layers, (int32_t)m->heads, (int32_t)m->channels,  PADDED};
@@ -100,7 +100,6 @@ static void put_llmc(const char *name, const sgt_model *m, const float *flat, in
             put_tensor(f, m, flat, 2 + l * SGT_BLOCK_TENSORS + kind, version);
     for (size_t i = 0; i < 2; i++)
         put_tensor(f, m, flat, 2 + m->layers * SGT_BLOCK_TENSORS + i, version);
-    fclose(f);
 }
 
 /* Check that loading FOLDER/name gives `flat`, bit for bit. */

@@ -89,12 +89,11 @@ Test(model, tensors_lie_one_after_another_aligned_and_named)
 
 static float *initial(const sgt_model *m, uint64_t seed, int threads)
 {
-    sgt_backend *b;
+    scoped(sgt_backend) *b = NULL;
     sgt_backend_options o = {.model = *m, .batch = 1, .seq = 4, .threads = threads};
     must(sgt_cpu_backend_open(&b, &o, why));
     must(sgt_init_parameters(b, m, seed, threads, why));
     float *p = flat_state(b, m, SGT_PARAMETERS);
-    b->close(b);
     return p;
 }
 

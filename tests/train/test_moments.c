@@ -32,6 +32,7 @@ static void forget(numbers *n)
 {
     for (int i = 0; i < STATES; i++) free(n->of[i]);
 }
+SCOPED_STRUCT(numbers, forget)
 
 static sgt_backend *opened(const fixture *f, int threads, int no_overlap)
 {
@@ -59,18 +60,16 @@ static void bits_of(const char *name)
 {
     scoped(fixture) f;
     fixture_load(&f, name, SGT_GELU_TANH);
-    numbers first = {{0}};
+    scoped(numbers) first = {{0}};
     for (int i = 0; i < 3; i++) { /* one thread; two, deferred; two, at once */
-        sgt_backend *b = opened(&f, i ? 2 : 1, i == 2);
+        scoped(sgt_backend) *b = opened(&f, i ? 2 : 1, i == 2);
         for (uint64_t s = 0; s < STEPS; s++) fixture_step(&f, b, s);
         numbers n = numbers_of(b, &f.model);
         if (i) expect_same(&first, &n, &f.model, i == 2 ? "updated at once" : "two threads");
         else expect_near_float32(&f, &n);
         if (i) forget(&n);
         else first = n;
-        b->close(b);
     }
-    forget(&first);
 }
 
 Test(moments, threads_and_deferring_do_not_change_bits) { bits_of("tiny_tanh"); }
@@ -79,9 +78,9 @@ Test(moments, are_in_bf16)
 {
     scoped(fixture) f;
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
-    sgt_backend *b = opened(&f, 1, 0);
+    scoped(sgt_backend) *b = opened(&f, 1, 0);
     fixture_step(&f, b, 0);
-    numbers n = numbers_of(b, &f.model);
+    scoped(numbers) n = numbers_of(b, &f.model);
     size_t set = 0, lower = 0;
     for (int i = 1; i < STATES; i++)
         for (size_t j = 0; j < sgt_model_floats(&f.model); j++) {
@@ -92,8 +91,6 @@ Test(moments, are_in_bf16)
         }
     cr_expect_gt(set, 1000);
     cr_expect_eq(lower, 0);
-    forget(&n);
-    b->close(b);
 }
 
 /* Set the parameters and moments of a backend to those of another: both continue with the same
@@ -102,7 +99,7 @@ static void continues(const fixture *f)
 {
     sgt_backend_options o = f->options;
     o.threads = 1;
-    sgt_backend *whole = fixture_open(f, &f->options), *later = fixture_open(f, &o);
+    scoped(sgt_backend) *whole = fixture_open(f, &f->options), *later = fixture_open(f, &o);
     for (uint64_t s = 0; s < 2; s++) fixture_step(f, whole, s);
     numbers n = numbers_of(whole, &f->model);
     for (int i = 0; i < STATES; i++) put_flat(later, &f->model, (sgt_state)i, n.of[i]);
@@ -111,12 +108,8 @@ static void continues(const fixture *f)
     forget(&n);
     forget(&loaded);
     cr_expect_eq(fixture_step(f, whole, 2), fixture_step(f, later, 2));
-    numbers a = numbers_of(whole, &f->model), b = numbers_of(later, &f->model);
+    scoped(numbers) a = numbers_of(whole, &f->model), b = numbers_of(later, &f->model);
     expect_same(&a, &b, &f->model, "continued");
-    forget(&a);
-    forget(&b);
-    whole->close(whole);
-    later->close(later);
 }
 
 Test(moments, stored_and_loaded_they_continue_with_the_same_bits)

@@ -81,11 +81,10 @@ static void compare_matrix(FILE *in, int32_t rows, int32_t columns)
 Test(muon, fifty_updates_as_numpy_in_float32)
 {
     int32_t size[2], matrices = 0;
-    FILE *in = fopen("tests/data/muon.bin", "rb");
+    scoped(FILE) *in = fopen("tests/data/muon.bin", "rb");
     cr_assert(in, "tests/data/muon.bin: not there (run from the source tree)");
     for (; fread(size, sizeof *size, 2, in) == 2; matrices++) compare_matrix(in, size[0], size[1]);
     cr_expect_eq(matrices, 4);
-    fclose(in);
 }
 
 /* ---- state ---- */
@@ -104,7 +103,7 @@ Test(muon, matrices_have_one_moment)
 {
     scoped(fixture) f;
     fixture_load(&f, "options_muon", SGT_GELU_TANH);
-    sgt_backend *b = fixture_backend(&f, f.batch, 1);
+    scoped(sgt_backend) *b = fixture_backend(&f, f.batch, 1);
     sgt_tensor t, next;
     size_t matrices = 0;
     for (size_t i = 2; i < 2 + (size_t)SGT_BLOCK_TENSORS * f.model.layers; i++) {
@@ -113,5 +112,4 @@ Test(muon, matrices_have_one_moment)
         if (t.dims > 1) matrices += next.offset - t.offset;
     }
     cr_expect_eq(moments_of(b), sizeof(float) * (2 * sgt_model_floats(&f.model) - matrices));
-    b->close(b);
 }

@@ -14,6 +14,8 @@
 #include "tests/train/folder.h"
 #include "train/run/safetensors.h"
 
+SCOPED_POINTER(sgt_safetensors, sgt_safetensors_close)
+
 /* Return the relative value of the last bit of the 16-bit format in use; 0 for float32. */
 static double last_bit(const fixture *f)
 {
@@ -93,7 +95,7 @@ static void against_reference(const char *name, uint32_t micro)
     fixture_load(&f, name, SGT_GELU_TANH);
     sgt_backend_options o = f.options;
     o.batch = f.batch / micro;
-    sgt_backend *b = fixture_open(&f, &o);
+    scoped(sgt_backend) *b = fixture_open(&f, &o);
     for (uint32_t s = 0; s < f.steps; s++) {
         fixture_accumulate(&f, b, s, o.batch);
         if (s == 0) check_gradients(&f, b);
@@ -111,7 +113,6 @@ static void against_reference(const char *name, uint32_t micro)
                   worst);
     free(p);
     if (micro == 1) check_evaluation(&f, b);
-    b->close(b);
 }
 
 /* The reference draws its dropout masks for the whole step. However the step is divided into
@@ -144,12 +145,11 @@ Test(options, documents_masked_from_one_another_as_pytorch_in_float64)
 static float *step_gradients(const fixture *f, const sgt_backend_options *o, double *loss)
 {
     sgt_step_metrics m;
-    sgt_backend *b = fixture_open(f, o);
+    scoped(sgt_backend) *b = fixture_open(f, o);
     fixture_accumulate(f, b, 0, o->batch);
     float *g = flat_state(b, &f->model, SGT_GRADIENTS);
     fixture_finish(f, b, 0, &m);
     *loss = m.loss;
-    b->close(b);
     return g;
 }
 
@@ -194,10 +194,9 @@ static void check_path(sgt_precision precision, const char *level, const char *s
     fixture_load(&f, "options_bf16", SGT_GELU_TANH);
     f.options.precision = precision;
     f.options.notice = (sgt_notice){keep_notice, notice};
-    sgt_backend *b = fixture_open(&f, &f.options);
+    scoped(sgt_backend) *b = fixture_open(&f, &f.options);
     cr_expect(strstr(b->level, level), "%s is not of %s", level, b->level);
     cr_expect_str_eq(notice, said);
-    b->close(b);
 }
 
 Test(options, the_level_says_how_products_are_made)
@@ -233,28 +232,23 @@ Test(untied, a_head_with_a_weight_of_its_own_is_kept)
 {
     scoped(fixture) f;
     sgt_model m;
-    sgt_safetensors *s;
+    scoped(sgt_safetensors) *s = NULL;
     fixture_load(&f, "options_untied", SGT_GELU_TANH);
-    sgt_backend *b = fixture_open(&f, &f.options), *other = fixture_open(&f, &f.options);
+    scoped(sgt_backend) *b = fixture_open(&f, &f.options), *other = fixture_open(&f, &f.options);
     sgt_checkpoint_state state = {
         .sampling = "shuffle", .device = "cpu", .level = "", .library = "", .options = "{}"};
     must(sgt_checkpoint_write(folder, &state, b, &f.model, NULL, -1, why));
     must(sgt_model_read_config(&m, folder, why));
     cr_expect(memcmp(&m, &f.model, sizeof m) == 0);
-    float *zeros = calloc(sgt_model_floats(&m), sizeof *zeros);
+    scoped_memory float *zeros = calloc(sgt_model_floats(&m), sizeof *zeros);
     put_flat(other, &m, SGT_PARAMETERS, zeros);
     must(sgt_checkpoint_load_model(folder, other, &m, why));
     must(sgt_checkpoint_load_moments(folder, other, &m, why));
-    float *p = flat_state(other, &m, SGT_PARAMETERS);
+    scoped_memory float *p = flat_state(other, &m, SGT_PARAMETERS);
     cr_expect(memcmp(p, f.initial, sgt_model_floats(&m) * sizeof *p) == 0);
     must(sgt_safetensors_open(&s, in_folder("model.safetensors"), why));
     cr_expect(sgt_safetensors_find(s, "lm_head.weight") &&
               sgt_safetensors_find(s, "transformer.ln_f.bias"));
-    sgt_safetensors_close(s);
-    free(p);
-    free(zeros);
-    b->close(b);
-    other->close(other);
 }
 
 /* Replace a text in a file by another of the same length. */
@@ -272,10 +266,9 @@ static void write_model(const fixture *f, const float *p)
 {
     sgt_checkpoint_state state = {
         .sampling = "shuffle", .device = "cpu", .level = "", .library = "", .options = "{}"};
-    sgt_backend *b = fixture_open(f, &f->options);
+    scoped(sgt_backend) *b = fixture_open(f, &f->options);
     put_flat(b, &f->model, SGT_PARAMETERS, p);
     must(sgt_checkpoint_write(folder, &state, b, &f->model, NULL, -1, why));
-    b->close(b);
 }
 
 /* Load the model in the folder as its config.json describes it; *p is its parameters. */
@@ -286,10 +279,9 @@ static int load_model(const fixture *f, float **p, sgt_model *m, sgt_error *err)
     o.model = *m;
     fixture of_file = *f;
     of_file.model = *m;
-    sgt_backend *b = fixture_open(&of_file, &o);
+    scoped(sgt_backend) *b = fixture_open(&of_file, &o);
     int rc = sgt_checkpoint_load_model(folder, b, m, err);
     if (rc == 0) *p = flat_state(b, m, SGT_PARAMETERS);
-    b->close(b);
     return rc;
 }
 
@@ -407,7 +399,7 @@ Test(options, an_overflow_skips_the_update_and_halves_the_scale)
     sgt_backend_options o = f.options;
     o.optim.kind = SGT_ADAMW;
     o.loss_scale = 0x1p22f; /* 2^22 / 44 targets overflows fp16, and half of that does not */
-    sgt_backend *b = fixture_open(&f, &o);
+    scoped(sgt_backend) *b = fixture_open(&f, &o);
     uint64_t step = 0;
     for (;; step++) {
         float scale = ldexpf(o.loss_scale, -(int)step);
@@ -431,16 +423,12 @@ Test(options, an_overflow_skips_the_update_and_halves_the_scale)
     cr_expect_geq(step, 1);
     cr_expect(m.skipped == step && scaler.skipped == step && scaler.good_steps == 1);
     o.loss_scale = scaler.scale;
-    sgt_backend *first = fixture_open(&f, &o);
+    scoped(sgt_backend) *first = fixture_open(&f, &o);
     fixture_accumulate(&f, first, 0, f.batch);
     fixture_finish(&f, first, 0, &m);
-    float *got = flat_state(b, &f.model, SGT_PARAMETERS),
-          *want = flat_state(first, &f.model, SGT_PARAMETERS);
+    scoped_memory float *got = flat_state(b, &f.model, SGT_PARAMETERS),
+                        *want = flat_state(first, &f.model, SGT_PARAMETERS);
     cr_expect(memcmp(got, want, sgt_model_floats(&f.model) * sizeof *got) == 0);
-    free(got);
-    free(want);
-    first->close(first);
-    b->close(b);
 }
 
 Test(options, good_steps_double_the_scale)
@@ -449,7 +437,7 @@ Test(options, good_steps_double_the_scale)
     sgt_step_metrics m;
     sgt_scaler s = {.scale = 1024, .good_steps = SGT_SCALE_GROWTH - 2, .skipped = 5};
     fixture_load(&f, "options_fp16", SGT_GELU_TANH);
-    sgt_backend *b = fixture_open(&f, &f.options);
+    scoped(sgt_backend) *b = fixture_open(&f, &f.options);
     b->put_scaler(b, 7, &s);
     for (uint64_t step = 7; step < 9; step++) {
         fixture_accumulate(&f, b, step, f.batch);
@@ -465,7 +453,6 @@ Test(options, good_steps_double_the_scale)
     b->put_scaler(b, 9, &s);
     cr_assert_eq(b->get_scaler(b, &s, NULL), 0);
     cr_expect(s.scale == 1 && s.good_steps == 0 && s.skipped == 5);
-    b->close(b);
 }
 
 /* A mean over no targets is 0, and so are its gradients: the update only decays weights. */
@@ -476,7 +463,7 @@ Test(options, a_step_without_a_target)
     double loss;
     uint64_t targets;
     fixture_load(&f, "options_sgd", SGT_GELU_TANH);
-    sgt_backend *b = fixture_open(&f, &f.options);
+    scoped(sgt_backend) *b = fixture_open(&f, &f.options);
     for (uint32_t i = 0; i < f.batch * f.seq; i++) f.y[i] = f.options.ignore;
     fixture_micro_step_of(&f, b, 0, 0, 0, f.batch, 1.0 / 44);
     fixture_finish(&f, b, 0, &m);
@@ -495,7 +482,6 @@ Test(options, a_step_without_a_target)
     sgt_batch rows = {.tokens = f.tokens, .targets = f.y};
     cr_assert_eq(b->eval(b, &rows, &loss, &targets, NULL), 0);
     cr_expect(targets == 0 && loss == 0);
-    b->close(b);
 }
 
 /* Rows without explicit targets use the token after each, and the ignored id applies to them
@@ -508,7 +494,8 @@ Test(options, ignored_ids_among_rows)
     uint32_t T = f.seq;
     for (uint32_t i = 0; i < f.batch * T; i++) f.y[i] = f.tokens[i / T * (T + 1) + i % T + 1];
     f.options.ignore = f.y[0];
-    sgt_backend *b = fixture_open(&f, &f.options), *rows_alone = fixture_open(&f, &f.options);
+    scoped(sgt_backend) *b = fixture_open(&f, &f.options),
+                        *rows_alone = fixture_open(&f, &f.options);
     sgt_batch rows = {.tokens = f.tokens};
     fixture_accumulate(&f, b, 0, f.batch);
     fixture_finish(&f, b, 0, &beside);
@@ -518,8 +505,6 @@ Test(options, ignored_ids_among_rows)
     fixture_finish(&f, rows_alone, 0, &within);
     cr_expect_lt(fixture_targets(&f, 0, f.batch), f.batch * T);
     cr_expect(beside.loss == within.loss && beside.grad_norm == within.grad_norm);
-    b->close(b);
-    rows_alone->close(rows_alone);
 }
 
 Test(options, what_a_cpu_lacks_is_refused_by_name)

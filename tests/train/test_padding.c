@@ -1,6 +1,5 @@
 /* test_padding.c: padded rows: --sampling documents through sgt_train. Padding contributes to no
  * loss, whatever id it has. */
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,9 +35,8 @@ static double logged(const char *run, const char *field, size_t step)
     cr_assert((text = get_file(path, NULL)), "%s", path);
     char *line = strtok(text, "\n");
     for (size_t i = 0; i < step && line; i++) line = strtok(NULL, "\n");
-    json_t *json = json_loads(line, 0, NULL);
+    scoped(json_t) *json = json_loads(line, 0, NULL);
     double x = json_number_value(json_object_get(json, field));
-    json_decref(json);
     free(text);
     return x;
 }
@@ -46,7 +44,7 @@ static double logged(const char *run, const char *field, size_t step)
 /* Return the loss of one document alone, without padding. */
 static double alone(const uint16_t *tokens, uint32_t length)
 {
-    sgt_backend *b;
+    scoped(sgt_backend) *b = NULL;
     double loss = 0;
     uint64_t targets = 0;
     sgt_backend_options o = {
@@ -59,7 +57,6 @@ static double alone(const uint16_t *tokens, uint32_t length)
     sgt_batch rows = {.tokens = tokens};
     must(b->eval(b, &rows, &loss, &targets, why));
     cr_assert_eq(targets, length - 1);
-    b->close(b);
     return loss;
 }
 

@@ -10,13 +10,12 @@
 static float *trained(const fixture *f, const sgt_backend_options *o)
 {
     sgt_step_metrics m;
-    sgt_backend *b = fixture_open(f, o);
+    scoped(sgt_backend) *b = fixture_open(f, o);
     for (uint32_t s = 0; s < f->steps; s++) {
         fixture_accumulate(f, b, s, o->batch);
         fixture_finish(f, b, s, &m);
     }
     float *p = flat_state(b, &f->model, SGT_PARAMETERS);
-    b->close(b);
     return p;
 }
 
@@ -96,7 +95,7 @@ typedef struct curve {
 
 static curve curve_of(const sgt_backend_options *o, const char *kind, int again)
 {
-    sgt_backend *b;
+    scoped(sgt_backend) *b = NULL;
     curve c = {0};
     sgt_memory_kind kinds[SGT_MEMORY_KINDS];
     uint64_t within[SGT_LIVE_KINDS], after[SGT_LIVE_KINDS];
@@ -115,7 +114,6 @@ static curve curve_of(const sgt_backend_options *o, const char *kind, int again)
             c.whole = kinds[i].bytes;
         }
     }
-    b->close(b);
     return c;
 }
 
@@ -195,14 +193,13 @@ Test(live, weights_stay_and_gradients_come_with_the_backward_pass)
 
 static uint64_t bytes_of(const sgt_backend_options *o, const char *kind)
 {
-    sgt_backend *b;
+    scoped(sgt_backend) *b = NULL;
     sgt_memory_kind kinds[SGT_MEMORY_KINDS];
     uint64_t bytes = 0;
     must(sgt_cpu_backend_open(&b, o, why));
     size_t n = b->memory(b, kinds);
     for (size_t i = 0; i < n; i++)
         if (strcmp(kinds[i].name, kind) == 0) bytes += kinds[i].bytes;
-    b->close(b);
     return bytes;
 }
 

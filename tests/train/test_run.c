@@ -28,9 +28,9 @@ static void as_pytorch(const char *name, uint64_t batch, uint64_t seq)
     s.seq = seq;
     must_train(s, name, 0);
     snprintf(line, sizeof line, FIXTURES "%s/f64.tsv", name);
-    FILE *want = fopen(line, "r");
+    scoped(FILE) *want = fopen(line, "r");
     snprintf(line, sizeof line, "%s/log.jsonl", name);
-    FILE *log = fopen(in_folder(line), "r");
+    scoped(FILE) *log = fopen(in_folder(line), "r");
     cr_assert(want && log && fgets(line, sizeof line, want));
     int steps = 0, step;
     double loss, norm;
@@ -48,8 +48,6 @@ static void as_pytorch(const char *name, uint64_t batch, uint64_t seq)
     }
     cr_expect_eq(steps, 200);
     cr_expect_null(fgets(line, sizeof line, log));
-    fclose(want);
-    fclose(log);
 }
 
 Test(run, the_curve_of_pytorch_in_float64, .timeout = 600) { as_pytorch("curve", 12, 64); }

@@ -29,7 +29,7 @@ Test(step, calls_out_of_order_are_refused)
     sgt_step_metrics m;
     float x;
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
-    sgt_backend *b = fixture_backend(&f, f.batch, 1);
+    scoped(sgt_backend) *b = fixture_backend(&f, f.batch, 1);
     expect_failure(b->update(b, 0, 1e-3, why), SGT_EUSAGE, "backend: update without a micro-step");
     fixture_micro_step(&f, b, 0, f.batch, 1.0 / 64);
     expect_failure(b->eval(b, NULL, NULL, NULL, why), SGT_EUSAGE,
@@ -41,5 +41,4 @@ Test(step, calls_out_of_order_are_refused)
     expect_failure(b->get(b, SGT_PARAMETERS, 1000, 0, 1, &x, why), SGT_EUSAGE,
                    "backend: no tensor 1000");
     expect_failure(b->get(b, (sgt_state)9, 0, 0, 1, &x, why), SGT_EUSAGE, "backend: no state 9");
-    b->close(b);
 }

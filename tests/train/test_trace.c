@@ -119,7 +119,7 @@ Test(trace, spans_come_in_order_and_to_the_nanosecond)
                                          .layer = 12});
     span(t, SGT_TRACE_LOOP, base + 1000, base + 2000000, "micro-step");
     span(t, SGT_TRACE_LOOP, base, base + 3000000, "step");
-    json_t *all = end(t);
+    scoped(json_t) *all = end(t);
     cr_expect_str_eq(text(all, "displayTimeUnit"), "ms");
     cr_expect_eq(other(all, "base_ns"), (int64_t)base);
     cr_expect_eq(other(all, "left_out"), 0);
@@ -130,7 +130,6 @@ Test(trace, spans_come_in_order_and_to_the_nanosecond)
     expect_span(event(all, "X", 3, NULL), "h.11 forward", 2000, 1000003);
     cr_expect_str_eq(text(event(all, "X", 3, NULL), "cat"), "forward");
     cr_expect(strstr(said, "steps 0 to 0") && strstr(said, "t.json"), "%s", said);
-    json_decref(all);
 }
 
 Test(trace, what_began_before_the_window_is_the_first_time)
@@ -141,11 +140,10 @@ Test(trace, what_began_before_the_window_is_the_first_time)
     span(t, SGT_TRACE_LOOP, now, now + 5, "step");
     span(t, SGT_TRACE_LOOP, now - 700, now - 100, "batch");
     span(t, SGT_TRACE_LOOP, now + 9, now + 8, "backwards");
-    json_t *all = end(t);
+    scoped(json_t) *all = end(t);
     cr_expect_eq(events(all, "X"), 2);
     expect_span(event(all, "X", 0, NULL), "batch", 0, 600);
     expect_span(event(all, "X", 1, NULL), "step", 700, 5);
-    json_decref(all);
 }
 
 Test(trace, begin_and_end_measure)
@@ -157,13 +155,12 @@ Test(trace, begin_and_end_measure)
     nanosleep(&pause, NULL);
     sgt_trace_end(t, from, SGT_TRACE_LOOP, "data", "data wait");
     sgt_trace_end_layer(t, from, "backward", 0);
-    json_t *all = end(t);
+    scoped(json_t) *all = end(t);
     cr_expect_geq(ns(event(all, "X", 1, NULL), "dur"), 2000000);
     cr_expect_str_eq(text(event(all, "X", 1, NULL), "name"), "data wait");
     cr_expect_str_eq(text(event(all, "X", 1, NULL), "cat"), "data");
     /* it ends later, so it is the outer span */
     cr_expect_str_eq(text(event(all, "X", 0, NULL), "name"), "h.0 backward");
-    json_decref(all);
 }
 
 Test(trace, arguments_arrows_and_curves)
@@ -189,7 +186,7 @@ Test(trace, arguments_arrows_and_curves)
     sgt_trace_counter(t, "loss", 2.5);
     sgt_trace_counter(t, "loss", NAN);
     sgt_trace_counter(t, "loss", -INFINITY);
-    json_t *all = end(t);
+    scoped(json_t) *all = end(t);
     json_t *kernel = event(all, "X", 1, NULL), *args = json_object_get(kernel, "args"),
            *out = event(all, "s", 0, NULL), *in = event(all, "f", 0, NULL);
     cr_expect_eq(json_object_size(args), 4);
@@ -205,7 +202,6 @@ Test(trace, arguments_arrows_and_curves)
     cr_expect_eq(events(all, "C"), 1);
     json_t *value = json_object_get(json_object_get(event(all, "C", 0, NULL), "args"), "value");
     cr_expect_eq(json_real_value(value), 2.5);
-    json_decref(all);
 }
 
 Test(trace, tracks_have_names_and_ranks_do_not_collide)
@@ -250,7 +246,7 @@ Test(trace, any_text_is_json)
     span(t, 0, at, at + 7, "caf\xc3\xa9, \xff\xfe, cut \xe2\x82");
     span(t, 0, at, at + 6, longest);
     span(t, 0, at, at + 5, "%s%n");
-    json_t *all = end(t);
+    scoped(json_t) *all = end(t);
     cr_expect_str_eq(text(event(all, "X", 0, NULL), "name"), "say \"hi\" \\ {}[],:");
     cr_expect_str_eq(text(event(all, "X", 1, NULL), "name"),
                      "new\\x0aline, tab\\x09 and \\x01\\x7f");
@@ -260,7 +256,6 @@ Test(trace, any_text_is_json)
     cr_expect(n > 100 && n < sizeof longest &&
               strspn(text(event(all, "X", 3, NULL), "name"), "k") == n);
     cr_expect_str_eq(text(event(all, "X", 4, NULL), "name"), "%s%n");
-    json_decref(all);
 }
 
 Test(trace, names_are_kept_once)
@@ -297,10 +292,9 @@ Test(trace, there_is_room_for_any_number_of_events)
     for (int i = 0; i < MANY; i++) sgt_trace_end(t, sgt_trace_begin(t), 0, "c", "first");
     step(t, 1);
     for (int i = 0; i < MANY; i++) sgt_trace_end(t, sgt_trace_begin(t), 0, "c", "second");
-    json_t *all = end(t);
+    scoped(json_t) *all = end(t);
     cr_expect_eq(events(all, "X"), 2 * MANY);
     cr_expect_eq(other(all, "left_out"), 0);
-    json_decref(all);
 }
 
 /* ---- a device's profiler ---- */
@@ -337,11 +331,10 @@ Test(trace, a_device_adds_its_own_when_the_window_closes)
         cr_expect_eq(d.begun, s >= 10);
         cr_expect_eq(d.ended, s >= 20);
     }
-    json_t *all = end(d.t);
+    scoped(json_t) *all = end(d.t);
     cr_expect_eq(d.ended, 1);
     cr_expect_eq(events(all, "X"), 5000);
     cr_expect_eq(other(all, "left_out"), 0);
-    json_decref(all);
 }
 
 Test(trace, a_device_that_cannot_is_said)

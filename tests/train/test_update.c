@@ -39,17 +39,16 @@ Test(update, most_of_it_is_put_off_where_that_gains)
             sgt_backend_options o = f.options;
             o.threads = threads;
             o.no_overlap = at_once;
-            sgt_backend *b = fixture_open(&f, &o);
+            scoped(sgt_backend) *b = fixture_open(&f, &o);
             fixture_step(&f, b, 0);
             is_put_off(b, threads == 2 && !at_once);
-            b->close(b);
         }
 }
 
 static void of_a_rank(void *ctx, sgt_ranks *r)
 {
     const fixture *f = ctx;
-    sgt_backend *b;
+    scoped(sgt_backend) *b = NULL;
     sgt_backend_options o = f->options;
     sgt_batch rows = {.tokens = f->tokens, .targets = f->y};
     o.ranks = r;
@@ -59,7 +58,6 @@ static void of_a_rank(void *ctx, sgt_ranks *r)
     cr_assert_eq(b->micro_step(b, 0, 0, &rows, 1, NULL), 0);
     cr_assert_eq(b->update(b, 0, 1e-3, NULL), 0);
     is_put_off(b, 0);
-    b->close(b);
 }
 
 Test(update, ranks_put_nothing_off)
@@ -76,15 +74,13 @@ Test(update, parameters_and_moments_are_there_as_soon_as_they_are_asked_for)
         for (int what = SGT_PARAMETERS; what <= SGT_MOMENT2; what++) {
             scoped(fixture) f;
             fixture_load(&f, names[i], SGT_GELU_TANH);
-            sgt_backend *one = fixture_backend(&f, f.batch, 1),
-                        *two = fixture_backend(&f, f.batch, 2);
+            scoped(sgt_backend) *one = fixture_backend(&f, f.batch, 1),
+                                *two = fixture_backend(&f, f.batch, 2);
             for (uint64_t s = 0; s < 3; s++) {
                 fixture_step(&f, one, s);
                 fixture_step(&f, two, s);
                 same(&f, one, two, (sgt_state)what, names[i]);
             }
-            one->close(one);
-            two->close(two);
         }
 }
 
@@ -97,10 +93,9 @@ Test(update, an_evaluation_has_the_new_parameters)
         fixture_load(&f, names[i], SGT_GELU_TANH);
         sgt_batch rows = {.tokens = f.tokens, .targets = f.y};
         for (int threads = 1; threads <= 2; threads++) {
-            sgt_backend *b = fixture_backend(&f, f.batch, threads);
+            scoped(sgt_backend) *b = fixture_backend(&f, f.batch, threads);
             fixture_step(&f, b, 0);
             cr_assert_eq(b->eval(b, &rows, &loss[threads - 1], &targets, NULL), 0);
-            b->close(b);
         }
         cr_expect(memcmp(&loss[0], &loss[1], sizeof *loss) == 0, "%s: %.9g and %.9g", names[i],
                   loss[0], loss[1]);
@@ -111,12 +106,11 @@ Test(update, what_is_put_after_it_stays)
 {
     scoped(fixture) f;
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
-    sgt_backend *b = fixture_backend(&f, f.batch, 2), *fresh = fixture_backend(&f, f.batch, 2);
+    scoped(sgt_backend) *b = fixture_backend(&f, f.batch, 2),
+                        *fresh = fixture_backend(&f, f.batch, 2);
     fixture_step(&f, b, 0);
     put_flat(b, &f.model, SGT_PARAMETERS, f.initial);
     same(&f, b, fresh, SGT_PARAMETERS, "put");
-    b->close(b);
-    fresh->close(fresh);
 }
 
 /* Gradients are multiplied by 2^80. Their squares would overflow a sum in float, as products make
@@ -129,12 +123,11 @@ Test(update, a_norm_is_that_of_finite_gradients)
     sgt_batch rows = {.tokens = f.tokens, .targets = f.y};
     for (int large = 0; large < 2; large++) {
         sgt_step_metrics m;
-        sgt_backend *b = fixture_backend(&f, f.batch, 2);
+        scoped(sgt_backend) *b = fixture_backend(&f, f.batch, 2);
         cr_assert_eq(b->micro_step(b, 0, 0, &rows, large ? 0x1p80 : 1, NULL), 0);
         fixture_finish(&f, b, 0, &m);
         cr_expect_eq(m.skipped, 0);
         norm[large] = m.grad_norm;
-        b->close(b);
     }
     cr_expect_float_eq(norm[1] / norm[0], 1, 5e-6, "%.9g, not %.9g", norm[1], norm[0]);
 }

@@ -12,6 +12,7 @@
 #include "tests/train/folder.h"
 #include "train/log/trace.h"
 
+SCOPED_POINTER(json_t, json_decref)
 SCOPED_POINTER(sgt_trace, sgt_trace_close)
 
 static char said[1024]; /* the last notice */
