@@ -385,7 +385,7 @@ static void put_sample(FILE *page, const report_run *run)
     if (!*text) {
         fputs("<span class=\"none\">none: ", page);
         put_printable(page,
-                      run->no_sample ? run->no_sample : "the model writes nothing but blanks");
+                      *run->no_sample ? run->no_sample : "the model writes nothing but blanks");
         fputs("</span>", page);
         return;
     }
@@ -394,7 +394,7 @@ static void put_sample(FILE *page, const report_run *run)
     json_decref(valid);
 }
 
-static int has_sample(const report_run *run) { return run->sample || run->no_sample; }
+static int has_sample(const report_run *run) { return run->sample || *run->no_sample; }
 
 static void put_explained_sample(FILE *page, const report_run *run)
 {

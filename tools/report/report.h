@@ -59,7 +59,7 @@ typedef struct report_log {
 typedef struct report_bin {
     report_row mean, low, high;
     size_t n[REPORT_COLUMNS]; /* numbers in each column */
-    double skipped; /* number of updates skipped in these steps */
+    double skipped;           /* number of updates skipped in these steps */
 } report_bin;
 
 typedef struct report_bins {
@@ -87,9 +87,9 @@ typedef struct report_run {
     /* from starts.jsonl, or ""; begun and resumed are the times of the first and the last start */
     char host[80], machine[128], command[4096], begun[32], resumed[32];
     uint64_t starts; /* how often the run was started or resumed; 0: unknown */
-    /* text that the checkpoint generated, which may be any bytes but control characters, or the
-     * reason why there is none; both malloc'd or NULL */
-    char *sample, *no_sample;
+    /* text that the checkpoint generated, malloc'd, which may be any bytes but control characters;
+     * NULL: none, for a reason ("": it was not asked for) */
+    char *sample, no_sample[1024];
     report_log log;
     report_bins bins, evaluations; /* bins of all steps, and of the steps with an evaluation */
     report_memory memory[2 * SGT_MEMORY_KINDS];

@@ -427,22 +427,13 @@ static void judge_whole(report_run *r, const totals *t)
 /* The largest model that writes a sample: it takes a core two seconds, and 256 MiB. */
 #define MOST_PARAMETERS 64000000
 
-static void explain(report_run *r, const char *fmt, ...) SGT_PRINTF(2, 3);
-static void explain(report_run *r, const char *fmt, ...)
+/* Say why there is no sample: by the message, but for a final hint in parentheses, which names an
+ * option of sgt-sample that sgt-report does not have. */
+static void explain(report_run *r, const char *message)
 {
-    va_list args;
-    va_start(args, fmt);
-    if (vasprintf(&r->no_sample, fmt, args) < 0) sgt_no_memory();
-    va_end(args);
-}
-
-/* Return the length of a message without a final hint in parentheses. Such a hint names an option
- * of sgt-sample that sgt-report does not have. */
-static size_t length_without_hint(const char *text)
-{
-    const char *hint = strrchr(text, '(');
-    size_t n = strlen(text);
-    return hint && hint > text && text[n - 1] == ')' ? (size_t)(hint - text - 1) : n;
+    snprintf(r->no_sample, sizeof r->no_sample, "%s", message);
+    char *hint = strrchr(r->no_sample, '(');
+    if (hint > r->no_sample && message[strlen(message) - 1] == ')') hint[-1] = 0;
 }
 
 /* Keep the generated text, which ends at its first NUL, with spaces for control characters: browsers
@@ -465,22 +456,19 @@ int report_run_sample(report_run *r, const sgt_stop *stop, sgt_error *err)
     sgt_generate_options g = {.choice = {.temperature = 0.8, .top_k = 200, .seed = 1},
                               .tokens = REPORT_SAMPLE_TOKENS,
                               .stop = stop};
-    if (!r->checkpoint) {
-        explain(r, "the run has no checkpoint yet");
-        return SGT_OK;
-    }
-    if (r->parameters > MOST_PARAMETERS) {
-        explain(r, "the model has more than %d million parameters (sgt-sample lets it write)",
-                MOST_PARAMETERS / 1000000);
-        return SGT_OK;
-    }
-    int rc = sample_model_find(&s.model, r->checkpoint, NULL, NULL, err);
+    int rc = SGT_OK;
+    if (!r->checkpoint) rc = sgt_fail(err, SGT_EFORMAT, "the run has no checkpoint yet");
+    else if (r->parameters > MOST_PARAMETERS)
+        rc = sgt_fail(err, SGT_EFORMAT,
+                      "the model has more than %d million parameters: sgt-sample lets it write",
+                      MOST_PARAMETERS / 1000000);
+    if (rc == SGT_OK) rc = sample_model_find(&s.model, r->checkpoint, NULL, NULL, err);
     if (rc == SGT_OK) rc = sample_prompts_read(&s.prompts, &none, &none, err);
     if (rc == SGT_OK) rc = sample_generate(&s, 1, &d, &g, err);
     if (rc == SGT_OK) keep_sample(r, s.show.texts);
     sample_run_close(&s);
     if (rc == SGT_ESTOPPED) return rc;
-    if (rc < 0) explain(r, "%.*s", (int)length_without_hint(err->text), err->text);
+    if (rc < 0) explain(r, err->text);
     return SGT_OK;
 }
 
@@ -550,5 +538,4 @@ void report_run_close(report_run *r)
     free(r->evaluations.at);
     free(r->checkpoint);
     free(r->sample);
-    free(r->no_sample);
 }
