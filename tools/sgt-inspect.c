@@ -95,12 +95,10 @@ static const sgt_program program = {
                 "  sgt-inspect --export megatron out/ for-megatron/",
     .gone = gone};
 
-typedef enum kind { KIND_SHARDS, KIND_RUN, KIND_CHECKPOINT } kind;
-
-static int find_kind(kind *k, const char *path, sgt_error *err)
+static int find_kind(inspect_kind *k, const char *path, sgt_error *err)
 {
     struct stat st;
-    *k = KIND_SHARDS;
+    *k = INSPECT_SHARDS;
     if (stat(path, &st) < 0) {
         int error = errno;
         /* a set of Megatron-LM is named by a PREFIX, which is no file itself */
@@ -109,11 +107,7 @@ static int find_kind(kind *k, const char *path, sgt_error *err)
         errno = error;
         return shard ? SGT_OK : sgt_fail_errno(err, "%s", path);
     }
-    if (!S_ISDIR(st.st_mode)) return SGT_OK;
-    if (sgt_folder_has(path, "config.json")) *k = KIND_CHECKPOINT;
-    else if (sgt_folder_has(path, "log.jsonl") || sgt_folder_has(path, "latest") ||
-             sgt_folder_has(path, "options.json"))
-        *k = KIND_RUN;
+    if (S_ISDIR(st.st_mode)) *k = inspect_find_kind(path);
     return SGT_OK;
 }
 
@@ -154,15 +148,15 @@ static int packing(void) { return o.sampling == SGT_SAMPLING_PACKED && !o.batch;
 
 static int run_one(int mix, sgt_error *err)
 {
-    kind k = KIND_SHARDS;
+    inspect_kind k = INSPECT_SHARDS;
     int rc = mix ? SGT_OK : find_kind(&k, o.path, err);
     if (rc < 0) return rc;
-    if (k != KIND_SHARDS && (o.decode || o.batch || o.verify || o.split || o.raw))
+    if (k != INSPECT_SHARDS && (o.decode || o.batch || o.verify || o.split || o.raw))
         return sgt_fail(err, SGT_EUSAGE,
                         "%s is a %s: --verify, --decode, --batch, --split and --raw are for shards",
-                        o.path, k == KIND_RUN ? "run" : "checkpoint");
-    if (k == KIND_RUN) return inspect_run(&o, err);
-    if (k == KIND_CHECKPOINT) return inspect_checkpoint(&o, err);
+                        o.path, inspect_kinds[k]);
+    if (k == INSPECT_RUN) return inspect_run(&o, err);
+    if (k == INSPECT_CHECKPOINT) return inspect_checkpoint(&o, err);
     /* the loader treats any file as a shard */
     if ((o.batch || packing()) && !mix && !o.raw && (rc = inspect_known(o.path, err)) < 0)
         return rc;

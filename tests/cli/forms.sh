@@ -54,7 +54,7 @@ a.arrow           1arrow   0arrow   1arrow   1arrow   1no      1arrow   1arrow
 stream.arrow      1stream  0stream  1stream  1stream  1no      1stream  1stream
 a.pdf             1pdf     0pdf     1pdf     1pdf     1no      1pdf     1pdf
 program           1elf     0elf     1elf     1elf     1no      1elf     1elf
-model.safetensors 1tensors 0tensors 1tensors 1part    1no      1tensors 1tensors
+model.safetensors 1tensors 0tensors 1tensors 1tensors 1no      1tensors 1tensors
 16le.txt          116le    016le    116le    1no      1no      116le    116le
 16be.txt          116be    016be    116be    1no      1no      116be    116be
 32le.txt          132le    032le    132le    1no      1no      132le    132le
@@ -76,7 +76,6 @@ END
 legend() {
     case $1.$2 in
     inspect.no) echo 'not a file that sgt knows' ;;
-    inspect.part) echo 'part of a checkpoint, not a shard' ;;
     eval.no) echo 'line 1: not JSON: ' ;;
     eval.empty) echo 'no line in it: expected ' ;;
     eval.asked) echo '50 last words' ;;

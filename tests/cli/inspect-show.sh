@@ -124,21 +124,19 @@ known() { # FILE WHAT
     run_failure "$1: $2" sgt-inspect "$1"
 }
 mkdir -p run/step-00000001
-printf '\n <!DOCTYPE HTML>\n<html></html>' > report.html
-known report.html 'HTML, not a shard'
-printf '<html lang="en">' > page
-known page 'HTML, not a shard'
 printf '{"step": 0, "loss": 10.8}\n{"step": 1, "loss": 10.7}\n' > run/log.jsonl
-known run/log.jsonl 'the log of a run, not a shard: pass run/'
-cp run/log.jsonl old-log
-known old-log 'the log of a run, not a shard: pass ./'
+known run/log.jsonl 'part of a run, not a shard: pass run/'
+(cd run && known log.jsonl 'part of a run, not a shard: pass ./') || exit 1
+printf '<html lang="en">' > run/report.html
+known run/report.html 'part of a run, not a shard: pass run/'
 echo '{}' > run/options.json
-known run/options.json 'the options of a run, not a shard: pass run/'
+known run/options.json 'part of a run, not a shard: pass run/'
 echo '{"step": 0}' > run/starts.jsonl
-known run/starts.jsonl 'the list of the starts of a run, not a shard: pass run/'
-echo '{}' > run/step-00000001/model.safetensors
+known run/starts.jsonl 'part of a run, not a shard: pass run/'
+echo '{}' > run/step-00000001/config.json
+: > run/step-00000001/model.safetensors
 known run/step-00000001/model.safetensors 'part of a checkpoint, not a shard: pass run/step-00000001/'
-known few/manifest.json 'the manifest of a set of shards, not a shard: pass few/'
+known few/manifest.json 'part of a set of shards, not a shard: pass few/'
 known few/train_000000.idx 'where the documents of a shard begin: pass few/train_000000.bin'
 printf '%%PDF-1.4' > paper
 known paper 'a PDF, not a shard'

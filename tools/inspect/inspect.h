@@ -72,6 +72,10 @@ void inspect_set_close(inspect_set *s);
 int inspect_set_verify(inspect_set *s, const inspect *o, sgt_error *err);
 int inspect_set_show(const inspect_set *s, const inspect *o, sgt_error *err);
 
+typedef enum inspect_kind { INSPECT_SHARDS, INSPECT_RUN, INSPECT_CHECKPOINT } inspect_kind;
+extern const char *const inspect_kinds[]; /* "set of shards", "run", "checkpoint" */
+/* Return what a folder holds: shards, if it has no file of a run or a checkpoint. */
+inspect_kind inspect_find_kind(const char *folder);
 /* Return SGT_EFORMAT, saying what the file is, if it is not a shard. A file with a header, one of
  * Megatron's, or one whose name ends in .bin counts as a shard. */
 int inspect_known(const char *path, sgt_error *err);

@@ -8,7 +8,6 @@
 #include <unistd.h>
 #include <fcntl.h>
 #include <jansson.h>
-#include <strings.h>
 
 #include "loader/base/file.h"
 #include "loader/base/memory.h"
@@ -239,30 +238,20 @@ static int open_folder(inspect_set *s, const inspect *o, sgt_error *err)
     return SGT_OK;
 }
 
-/* ---- files that are not shards: recognized by name and first bytes, so that their bytes are not read
- * as tokens ---- */
+/* ---- what a path is ---- */
 
-#define PREFIX 4096
+const char *const inspect_kinds[] = {"set of shards", "run", "checkpoint"};
 
-typedef struct part {
-    const char *name, *of; /* name of a file, and what such a file is */
-} part;
+inspect_kind inspect_find_kind(const char *folder)
+{
+    static const char *const files[] = {"log.jsonl", "latest", "options.json"};
+    if (sgt_folder_has(folder, "config.json")) return INSPECT_CHECKPOINT;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (sgt_folder_has(folder, files[i])) return INSPECT_RUN;
+    return INSPECT_SHARDS;
+}
 
-/* Files in the folder of a set, a run or a checkpoint; the folder can be inspected instead. */
-static const part parts[] = {
-    {"log.jsonl", "the log of a run"},
-    {"memory.jsonl", "the memory log of a run"},
-    {"starts.jsonl", "the list of the starts of a run"},
-    {"options.json", "the options of a run"},
-    {"latest", "the name of a run's latest checkpoint"},
-    {"manifest.json", "the manifest of a set of shards"},
-    {"sources.jsonl", "the list of what a set of shards was made from"},
-    {"tokenizer.json", "a vocabulary"},
-    {"config.json", "part of a checkpoint"},
-    {"state.json", "part of a checkpoint"},
-    {"model.safetensors", "part of a checkpoint"},
-    {"optimizer.safetensors", "part of a checkpoint"},
-};
+#define PREFIX 4096 /* bytes that tell what a file is, so that any bytes are not read as tokens */
 
 static int ends(const char *name, const char *ending)
 {
@@ -292,30 +281,6 @@ static int has_header(const char *p, ssize_t n)
     return magic == SGT_SHARD_MAGIC || magic == SGT_SHARD_LLMC_WIDE;
 }
 
-static int is_html(const char *p)
-{
-    p += sgt_utf8_mark(p, strlen(p));
-    p += strspn(p, " \t\r\n");
-    return !strncasecmp(p, "<!doctype html", 14) || !strncasecmp(p, "<html", 5);
-}
-
-/* Return whether the first line looks like an entry of a run's log, whatever the file's name. */
-static int is_log(const char *p)
-{
-    json_t *line = *p == '{' ? json_loadb(p, strcspn(p, "\n"), 0, NULL) : NULL;
-    int found = json_object_get(line, "step") && json_object_get(line, "loss");
-    json_decref(line);
-    return found;
-}
-
-static int fail_naming_folder(const char *path, const char *what, sgt_error *err)
-{
-    const char *slash = strrchr(path, '/');
-    int n = slash ? (int)(slash + 1 - path) : 2;
-    return sgt_fail(err, SGT_EFORMAT, "%s: %s, not a shard: pass %.*s", path, what, n,
-                    slash ? path : "./");
-}
-
 int inspect_known(const char *path, sgt_error *err)
 {
     char p[PREFIX + 1];
@@ -325,13 +290,16 @@ int inspect_known(const char *path, sgt_error *err)
     char *shard = sgt_megatron_shard(path);
     free(shard);
     if (shard) return SGT_OK; /* path is the shard's .idx, or its name without the extension */
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (!strcmp(name, parts[i].name)) return fail_naming_folder(path, parts[i].of, err);
-    if (is_html(p)) return sgt_fail(err, SGT_EFORMAT, "%s: HTML, not a shard", path);
-    if (is_log(p)) return fail_naming_folder(path, "the log of a run", err);
+    char folder[SGT_PATH];
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash + 1 - path) : 2,
+             slash ? path : "./");
+    const inspect_kind kind = inspect_find_kind(folder);
     if (ends(name, ".idx"))
         return sgt_fail(err, SGT_EFORMAT, "%s: where the documents of a shard begin: pass %.*s.bin",
                         path, (int)strlen(path) - 4, path);
+    if (kind != INSPECT_SHARDS || sgt_folder_has(folder, "manifest.json"))
+        return sgt_fail(err, SGT_EFORMAT, "%s: part of a %s, not a shard: pass %s", path,
+                        inspect_kinds[kind], folder);
     const sgt_magic *b = sgt_binary_of((const uint8_t *)p, (size_t)n, 0, 1);
     if (b) return sgt_fail(err, SGT_EFORMAT, "%s: %s, not a shard", path, b->what);
     return sgt_fail(err, SGT_EFORMAT,
