@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "loader/sgt_loader.h"
 #include "tools/cli/talk.h"
@@ -78,12 +77,10 @@ static int row_text(const drawing *d, const int32_t *row, uint32_t own, char *ou
     int rc = sgt_decode(d->vocab, ids, n, &text, &bytes, err);
     if (rc < 0) return rc;
     for (size_t i = 0; i < bytes && used + 3 < SHOWN_TEXT; i++) {
-        const char *name = text[i] == '\n'   ? "\\n"
-                           : text[i] == '\t' ? "\\t"
-                           : text[i] == '\r' ? "\\r"
-                                             : NULL;
-        if (name) shown[used++] = *name++;
-        shown[used++] = (char)(name ? *name : text[i] ? text[i] : ' ');
+        static const char blanks[] = "\n\t\r", names[] = "ntr";
+        const char *blank = memchr(blanks, text[i], 3);
+        if (blank) shown[used++] = '\\';
+        shown[used++] = blank ? names[blank - blanks] : text[i] ? text[i] : ' ';
     }
     while (used && bytes > used && ((uint8_t)shown[used - 1] & 0xc0) == 0x80)
         used--; /* do not cut a character */
@@ -157,19 +154,6 @@ static int open_loader(sgt_loader **l, const inspect *o, sgt_error *err)
                                 err);
 }
 
-/* Open the vocabulary that decodes the rows. If it is unknown, that is no error: the rows are
- * printed without their text. */
-static int find_vocabulary(drawing *d, sgt_error *err)
-{
-    sgt_shard_header h;
-    const char *path = sgt_loader_shard_path(d->loader, 0);
-    int fd = sgt_shard_open(&h, path, d->o->raw ? 1 : -1, err);
-    if (fd < 0) return fd;
-    close(fd);
-    int rc = inspect_vocabulary(&d->vocab, &h, path, err);
-    return rc == SGT_EUNSUPPORTED ? SGT_OK : rc;
-}
-
 int inspect_batches(const inspect *o, sgt_error *err)
 {
     drawing d = {.o = o};
@@ -193,7 +177,11 @@ int inspect_batches(const inspect *o, sgt_error *err)
         d.positions = d.targets + ids;
         d.ids = d.positions + ids;
         rc = sgt_cursor_open(&d.cursor, d.loader, err);
-        if (rc == SGT_OK && !o->json) rc = find_vocabulary(&d, err);
+        if (rc == SGT_OK && !o->json) {
+            rc = inspect_vocabulary(&d.vocab, sgt_loader_fingerprint(d.loader),
+                                    sgt_loader_shard_path(d.loader, 0), err);
+            if (rc == SGT_EUNSUPPORTED) rc = SGT_OK; /* the rows are printed without their text */
+        }
         if (rc == SGT_OK) rc = show_batches(&d, from, count, err);
     }
     sgt_vocab_free(d.vocab);

@@ -136,10 +136,9 @@ int inspect_span(uint64_t *from, uint64_t *count, const char *text, const char *
                  sgt_error *err);
 
 /* Open the vocabulary of a set, or of the shard at `path`: GPT-2's, or tokenizer.json beside the
- * shard if its header names another one. Returns SGT_EUNSUPPORTED if that is not available. */
+ * shard if that has the fingerprint (0: unknown). Returns SGT_EUNSUPPORTED if that is not available. */
 int inspect_set_vocabulary(sgt_vocab **out, const inspect_set *s, sgt_error *err);
-int inspect_vocabulary(sgt_vocab **out, const sgt_shard_header *h, const char *path,
-                       sgt_error *err);
+int inspect_vocabulary(sgt_vocab **out, uint64_t fingerprint, const char *path, sgt_error *err);
 
 /* Return the result of a shard's check. If the set is verified, an error of the shard alone becomes
  * its `damage`, and SGT_OK is returned. */

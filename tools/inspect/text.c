@@ -138,18 +138,18 @@ int inspect_span(uint64_t *from, uint64_t *count, const char *text, const char *
                     option, text);
 }
 
-int inspect_vocabulary(sgt_vocab **out, const sgt_shard_header *h, const char *path, sgt_error *err)
+int inspect_vocabulary(sgt_vocab **out, uint64_t fingerprint, const char *path, sgt_error *err)
 {
     const char *slash = strrchr(path, '/');
     char file[SGT_PATH];
     sgt_error why = {.text = "no tokenizer.json beside it"};
     int rc = sgt_vocab_gpt2(out, err);
-    if (rc < 0 || !h->fingerprint || h->fingerprint == sgt_vocab_fingerprint(*out)) return rc;
+    if (rc < 0 || !fingerprint || fingerprint == sgt_vocab_fingerprint(*out)) return rc;
     sgt_vocab_free(*out);
     *out = NULL;
     snprintf(file, sizeof file, "%.*stokenizer.json", slash ? (int)(slash + 1 - path) : 0, path);
     if (access(file, F_OK) == 0 && sgt_vocab_load(out, file, NULL, &why) == SGT_OK) {
-        if (h->fingerprint == sgt_vocab_fingerprint(*out)) return SGT_OK;
+        if (fingerprint == sgt_vocab_fingerprint(*out)) return SGT_OK;
         sgt_fail(&why, SGT_EFORMAT, "%s is yet another", file);
         sgt_vocab_free(*out);
         *out = NULL;
@@ -157,15 +157,15 @@ int inspect_vocabulary(sgt_vocab **out, const sgt_shard_header *h, const char *p
     return sgt_fail(err, SGT_EUNSUPPORTED,
                     "%s: made with a vocabulary that is not GPT-2's (fingerprint %016" PRIx64
                     "): its text is not known here (%s)",
-                    path, h->fingerprint, why.text);
+                    path, fingerprint, why.text);
 }
 
 int inspect_set_vocabulary(sgt_vocab **out, const inspect_set *s, sgt_error *err)
 {
     char path[SGT_PATH];
     return inspect_vocabulary(
-        out, &s->first, s->count ? s->shards[0].path : sgt_path(path, s->path, "manifest.json"),
-        err);
+        out, s->first.fingerprint,
+        s->count ? s->shards[0].path : sgt_path(path, s->path, "manifest.json"), err);
 }
 
 /* Where decoded pieces go: to standard output, or to memory for JSON. */
