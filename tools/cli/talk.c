@@ -210,10 +210,11 @@ static int utf8_step(const uint8_t *s, size_t n)
     return want && got == want ? (int)want : -(int)got;
 }
 
-int sgt_utf8_begins(const uint8_t *s, size_t n)
+size_t sgt_utf8_whole(const uint8_t *s, size_t n)
 {
-    size_t want;
-    return match_utf8(s, n, &want) == n && n < want;
+    for (size_t want, k = 1; k <= 3 && k <= n; k++)
+        if (match_utf8(s + n - k, k, &want) == k && k < want) return n - k;
+    return n;
 }
 
 json_t *sgt_json_text(const char *text, size_t n)

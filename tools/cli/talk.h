@@ -61,9 +61,9 @@ typedef struct sgt_talk {
 } sgt_talk;
 sgt_notice sgt_talk_notice(sgt_talk *t);
 
-/* Return whether the n bytes at s are the beginning of a well-formed sequence that needs more
- * bytes. */
-int sgt_utf8_begins(const uint8_t *s, size_t n);
+/* Return how many of the n bytes at s come before a well-formed sequence that needs more bytes than
+ * are there: n if none does. */
+size_t sgt_utf8_whole(const uint8_t *s, size_t n);
 
 /* Print the n bytes at s on standard output in a form that is safe for a terminal: control
  * characters except newline and tab, and bytes that are not UTF-8, appear as \xNN. */

@@ -82,9 +82,7 @@ static int row_text(const drawing *d, const int32_t *row, uint32_t own, char *ou
         if (blank) shown[used++] = '\\';
         shown[used++] = blank ? names[blank - blanks] : text[i] ? text[i] : ' ';
     }
-    while (used && bytes > used && ((uint8_t)shown[used - 1] & 0xc0) == 0x80)
-        used--; /* do not cut a character */
-    if (used && bytes > used && (uint8_t)shown[used - 1] >= 0xc0) used--;
+    if (bytes > used) used = sgt_utf8_whole((const uint8_t *)shown, used);
     shown[used] = 0;
     sgt_printable(out, size, shown);
     free(text);

@@ -183,9 +183,7 @@ typedef struct sink {
 static int show_text(sink *k, int end, sgt_error *err)
 {
     const uint8_t *s = (const uint8_t *)k->text;
-    size_t whole = k->used;
-    for (size_t i = 1; i <= 3 && i <= k->used && k->terminal && !end; i++)
-        if (sgt_utf8_begins(s + k->used - i, i)) whole = k->used - i;
+    size_t whole = k->terminal && !end ? sgt_utf8_whole(s, k->used) : k->used;
     if (!whole) return SGT_OK;
     if (k->terminal) sgt_print_escaped(s, whole);
     else fwrite(s, 1, whole, stdout);

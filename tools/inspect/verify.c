@@ -135,8 +135,7 @@ typedef struct sums {
 
 static int add_line(sums *t, const char *line, size_t n, const char *path, sgt_error *err)
 {
-    json_error_t why;
-    json_t *o = json_loadb(line, n, JSON_ALLOW_NUL, &why);
+    json_t *o = json_loadb(line, n, JSON_ALLOW_NUL, NULL);
     const json_t *documents = json_object_get(o, "documents"),
                  *tokens = json_object_get(o, "tokens");
     int good = json_is_integer(documents) && json_is_integer(tokens);
@@ -177,14 +176,11 @@ static int compare_sums(const sums *t, const sgt_manifest *m, const char *path, 
 
 static int verify_sources(const inspect_set *s, const inspect *o, sgt_error *err)
 {
-    char *path = sgt_join(s->path, "sources.jsonl"), line[SGT_CORPUS_LINE];
-    size_t n;
+    char path[SGT_PATH], line[SGT_CORPUS_LINE];
     sums t = {0};
-    int rc = SGT_OK;
-    if (!path) return sgt_fail_memory(err, s->path);
     FILE *f = NULL;
-    rc = sgt_file_lines(&f, path, err);
-    while (!rc && (n = sgt_file_line(line, sizeof line, f)) > 0) {
+    int rc = sgt_file_lines(&f, sgt_path(path, s->path, "sources.jsonl"), err);
+    for (size_t n; !rc && (n = sgt_file_line(line, sizeof line, f)) > 0;) {
         t.lines++;
         if (sgt_stopped(o->stop)) rc = sgt_fail(err, SGT_ESTOPPED, "%s: stopped", path);
         else if (sgt_corpus_is_document(line)) t.kept++;
@@ -193,7 +189,6 @@ static int verify_sources(const inspect_set *s, const inspect *o, sgt_error *err
     if (!rc && ferror(f)) rc = sgt_fail_errno(err, "%s", path);
     if (!rc) rc = compare_sums(&t, s->manifest, path, err);
     if (f) fclose(f);
-    free(path);
     return rc;
 }
 

@@ -38,21 +38,14 @@ static int open_texts(sample_show *s, const sample_prompts *p, uint64_t samples,
 
 /* ---- printing ---- */
 
-/* Return how many bytes of the text form complete characters; all bytes if the text has ended. */
-static size_t whole(const sample_text *t)
-{
-    const uint8_t *s = (const uint8_t *)t->bytes;
-    for (size_t k = 1; k <= 3 && k <= t->n && !t->ended; k++)
-        if (sgt_utf8_begins(s + t->n - k, k)) return t->n - k;
-    return t->n;
-}
-
+/* Print the complete characters of a text, or all of it if it has ended. */
 static void print_more(const sample_show *s, sample_text *t)
 {
-    size_t end = whole(t);
+    const uint8_t *bytes = (const uint8_t *)t->bytes;
+    size_t end = t->ended ? t->n : sgt_utf8_whole(bytes, t->n);
     if (end <= t->shown) return;
-    if (s->terminal) sgt_print_escaped((const uint8_t *)t->bytes + t->shown, end - t->shown);
-    else fwrite(t->bytes + t->shown, 1, end - t->shown, stdout);
+    if (s->terminal) sgt_print_escaped(bytes + t->shown, end - t->shown);
+    else fwrite(bytes + t->shown, 1, end - t->shown, stdout);
     t->shown = end;
 }
 
