@@ -14,8 +14,8 @@ BUDGET = {
     "loader": 8138,
     "train": 13678,
     "kernels": 12186,
-    "tools": 15960,
-    "tests": 53058,
+    "tools": 15900,
+    "tests": 53055,
     "manuals": 2475,
     "pages": 1199,
 }
