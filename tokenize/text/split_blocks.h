@@ -101,6 +101,11 @@ typedef struct split_block {
     uint64_t narrow_space, wide_space; /* ASCII white space; first bytes of any other white space */
 } split_block;
 
+/* Classes of non-ASCII characters, as bits at their first bytes: the bits of an sgt_class. */
+typedef struct first_classes {
+    uint64_t low, high;
+} first_classes;
+
 typedef struct split_level {
     /* Classify the ASCII bytes of p[0..64): fill all of *b but wide_space. */
     void (*classify)(const uint8_t *p, split_block *b);
