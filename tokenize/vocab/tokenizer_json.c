@@ -22,6 +22,8 @@ typedef struct writer {
     char *text;
     size_t n, room;
     int failed; /* 1: out of memory; nothing more is written */
+    /* (2 * tokens): start and end of each token in `text`, as put_vocab wrote it */
+    size_t *at;
 } writer;
 
 /* Return where n more bytes can be written, or NULL; the caller adds to w->n. */
@@ -44,11 +46,13 @@ static inline void put(writer *w, const char *s)
 
 static void put_number(writer *w, uint32_t x)
 {
-    char digits[11], *at = digits + sizeof digits - 1;
-    *at = 0;
-    do *--at = (char)('0' + x % 10);
+    char digits[10], *to = reserve(w, sizeof digits);
+    int n = 0;
+    do digits[n++] = (char)('0' + x % 10);
     while (x /= 10);
-    put(w, at);
+    if (!to) return;
+    w->n += (size_t)n;
+    while (n--) *to++ = digits[n];
 }
 
 /* Write a text that is not in the byte alphabet, escaped for a JSON string. */
@@ -148,8 +152,11 @@ static void put_vocab(writer *w)
 {
     put(w, "{");
     for (uint32_t id = 0; id < sgt_vocab_size(w->v); id++) {
+        size_t *at = w->at + (size_t)2 * id;
         put(w, id ? ",\"" : "\"");
+        at[0] = w->n;
         put_token(w, id);
+        at[1] = w->n;
         put(w, "\":");
         put_number(w, id);
     }
@@ -161,6 +168,16 @@ static uint32_t half(const writer *w, uint32_t merged, int which)
     return sgt_vocab_public_id(w->v, w->v->halves[merged][which]);
 }
 
+/* Write one of the tokens of a merge again, by copying what put_vocab wrote. */
+static void put_half(writer *w, uint32_t merged, int which)
+{
+    const size_t *at = w->at + (size_t)2 * half(w, merged, which), n = at[1] - at[0];
+    char *to = reserve(w, n);
+    if (!to) return;
+    memcpy(to, w->text + at[0], n);
+    w->n += n;
+}
+
 static void put_model(writer *w)
 {
     put(w, "\"vocab\":");
@@ -168,9 +185,9 @@ static void put_model(writer *w)
     put(w, ",\n\"merges\":[");
     for (uint32_t id = 256; id < w->v->eot; id++) {
         put(w, id == 256 ? "\"" : ",\"");
-        put_token(w, half(w, id, 0));
+        put_half(w, id, 0);
         put(w, " ");
-        put_token(w, half(w, id, 1));
+        put_half(w, id, 1);
         put(w, "\"");
     }
     put(w, "]}}\n");
@@ -178,7 +195,8 @@ static void put_model(writer *w)
 
 static void begin(writer *w, const sgt_vocab *v)
 {
-    *w = (writer){.v = v};
+    *w = (writer){.v = v, .at = calloc(sgt_vocab_size(v), 2 * sizeof *w->at)};
+    w->failed = !w->at;
     sgt_alphabet_fill(&w->alphabet);
     for (unsigned b = 0; b < 256; b++) {
         spelling *at = &w->spellings[b];
@@ -192,8 +210,9 @@ int sgt_vocab_tokenizer_json(const sgt_vocab *v, char **text, size_t *n, sgt_err
 {
     writer w;
     begin(&w, v);
-    put_head(&w);
-    put_model(&w);
+    if (!w.failed) put_head(&w);
+    if (!w.failed) put_model(&w);
+    free(w.at);
     if (w.failed) {
         free(w.text);
         return sgt_fail_memory(err, "tokenizer.json");
@@ -243,6 +262,7 @@ int sgt_vocab_save(const sgt_vocab *v, const char *folder, sgt_error *err)
         put_model(&w);
         rc = save(&w, folder, "tokenizer.json", err);
     }
+    free(w.at);
     free(w.text);
     return rc;
 }
