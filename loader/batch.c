@@ -105,13 +105,12 @@ void sgt_cursor_close(sgt_cursor *c)
     free(c);
 }
 
-void sgt_cursor_set_course(sgt_cursor *c, uint64_t stride, uint64_t end)
+void sgt_cursor_set_course(sgt_cursor *c, uint64_t stride, uint64_t end, int past)
 {
     c->course = stride;
     c->end = end;
+    c->past = past;
 }
-
-void sgt_cursor_set_past(sgt_cursor *c, int past) { c->past = past; }
 
 /* Return the current batch, or the one that was drawn `after` places after it. */
 static sgt_pieces *batch_at(const sgt_cursor *c, uint32_t after)
@@ -485,24 +484,14 @@ const sgt_row_documents *sgt_cursor_documents(const sgt_cursor *c)
     return c->starts ? &c->begun : NULL;
 }
 
-/* Fill in begins, positions and ids for the inputs from ... to - 1, which belong to one
- * document. */
+/* Fill in begins, positions and ids for the inputs from ... to - 1, which belong to one document; or
+ * for one input of padding. */
 static void expand(uint32_t from, uint32_t to, int32_t id, int32_t *begins, int32_t *positions,
                    int32_t *ids)
 {
     for (uint32_t t = from; begins && t < to; t++) begins[t] = (int32_t)from;
     for (uint32_t t = from; positions && t < to; t++) positions[t] = (int32_t)(t - from);
     for (uint32_t t = from; ids && t < to; t++) ids[t] = id;
-}
-
-static void expand_padding(uint32_t from, uint32_t to, int32_t *begins, int32_t *positions,
-                           int32_t *ids)
-{
-    for (uint32_t t = from; t < to; t++) {
-        if (begins) begins[t] = (int32_t)t;
-        if (positions) positions[t] = 0;
-        if (ids) ids[t] = -1;
-    }
 }
 
 void sgt_row_documents_expand(const sgt_row_documents *d, const uint32_t *lengths, uint32_t rows,
@@ -517,7 +506,7 @@ void sgt_row_documents_expand(const sgt_row_documents *d, const uint32_t *length
             from = d->starts[k];
         }
         expand(from, own, id, begins, positions, ids);
-        expand_padding(own, seq, begins, positions, ids);
+        for (uint32_t t = own; t < seq; t++) expand(t, t + 1, -1, begins, positions, ids);
         if (begins) begins += seq;
         if (positions) positions += seq;
         if (ids) ids += seq;

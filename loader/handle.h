@@ -76,10 +76,9 @@ struct sgt_cursor {
     sgt_row_documents begun;
 };
 
-/* packed.c: make the plan of each set, from l->documents, which it frees (after a failure too); set
- * the plans' seeds, once the mix is open; return where row `row` of the run begins. */
+/* packed.c: make the plan of each set, from l->documents, which it frees (after a failure too), with
+ * everything but its seed; return where row `row` of the run begins. */
 int sgt_loader_open_packs(sgt_loader *l, sgt_error *err);
-void sgt_loader_seed_packs(sgt_loader *l);
 void sgt_loader_close_packs(sgt_loader *l);
 sgt_window sgt_loader_draw_packed(const sgt_loader *l, uint64_t row);
 /* Return where a document of a plan lies; and fail because a row begins with this id. */
@@ -92,8 +91,9 @@ sgt_window sgt_loader_find_document(const sgt_loader *l, sgt_window w);
 
 /* Announce, before the first batch, that c will draw batches `stride` apart and none from `end` on
  * (0: endless). Without this call a cursor guesses from the batches that it was asked for. A wrong
- * guess only costs time. */
-void sgt_cursor_set_course(sgt_cursor *c, uint64_t stride, uint64_t end);
+ * guess only costs time. past: write rows with non-temporal stores, which is useful if they go into
+ * a ring too large to stay in the caches. */
+void sgt_cursor_set_course(sgt_cursor *c, uint64_t stride, uint64_t end, int past);
 
 /* The arrays that a batch is written to: the caller's memory, in the format `output`. */
 typedef struct sgt_batch_arrays {
@@ -109,9 +109,5 @@ int sgt_loader_write(const sgt_loader *l, sgt_cursor *c, uint64_t index, const s
 /* Implemented in sets.c. Fill in l->set and l->parts from `path` or l->o.sets. */
 int sgt_loader_open_sets(sgt_loader *l, const char *path, sgt_error *err);
 void sgt_loader_close_sets(sgt_loader *l);
-
-/* Set whether rows are written with non-temporal stores: useful if they go into a ring too large to
- * stay in the caches. */
-void sgt_cursor_set_past(sgt_cursor *c, int past);
 
 #endif

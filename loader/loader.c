@@ -118,7 +118,8 @@ int sgt_loader_open(sgt_loader **out, const char *path, const sgt_loader_options
     l->o.split = NULL; /* owned by the caller */
     l->o.sets = NULL;
     if ((rc = open_documents(l, err)) < 0 || (rc = open_mix(l, err)) < 0) goto fail;
-    sgt_loader_seed_packs(l);
+    for (uint32_t i = 0; l->packs && i < l->part_count; i++)
+        l->packs[i].seed = l->mix.samplers[i].seed;
     sgt_reader_options ro = {.sampling = l->o.sampling,
                              .mix = &l->mix,
                              .seq = l->o.seq,

@@ -84,12 +84,6 @@ int sgt_loader_open_packs(sgt_loader *l, sgt_error *err)
     return rc;
 }
 
-void sgt_loader_seed_packs(sgt_loader *l)
-{
-    for (uint32_t i = 0; l->packs && i < l->part_count; i++)
-        l->packs[i].seed = l->mix.samplers[i].seed;
-}
-
 void sgt_loader_close_packs(sgt_loader *l)
 {
     for (uint32_t i = 0; l->packs && i < l->part_count; i++) sgt_pack_free(&l->packs[i]);

@@ -294,8 +294,8 @@ static int open_worker(sgt_stream *s, uint32_t number, sgt_error *err)
     int rc = sgt_cursor_open(&w->cursor, s->l, err);
     if (rc < 0) return rc;
     pthread_cond_init(&w->freed, NULL);
-    sgt_cursor_set_course(w->cursor, s->o.threads, s->o.count ? s->o.first + s->o.count : 0);
-    sgt_cursor_set_past(w->cursor, past_caches(s));
+    sgt_cursor_set_course(w->cursor, s->o.threads, s->o.count ? s->o.first + s->o.count : 0,
+                          past_caches(s));
     return SGT_OK;
 }
 

@@ -10,9 +10,8 @@
  * expect is a hint: the windows that a coming fetch will ask for. It is NULL if a reader has no use
  * for it. Expected fetches come in the order in which they were announced, with the same windows in
  * the same order, as many as a fetch takes. expect is cheap and never waits. It returns 0 if there
- * is no room now: announce the windows again after the next fetch. A fetch of other windows leaves
- * the expected ones as they are; n = 0 cancels all of them. A reader recognises a fetch by
- * comparing windows, so that a wrong hint only costs time. */
+ * is no room now: announce the windows again after the next fetch. n = 0 cancels all expected
+ * windows; call it before windows are fetched that are not the next expected ones. */
 #ifndef SGT_READER_H
 #define SGT_READER_H
 

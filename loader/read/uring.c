@@ -31,7 +31,6 @@ typedef struct reader {
 
 typedef struct place {
     uint32_t n;
-    sgt_window *windows;
     sgt_ring_read *reads;
 } place;
 
@@ -41,7 +40,6 @@ typedef struct cursor {
     sgt_arena memory;
     /* used: the place of the last fetch; known: how many announced fetches come after it */
     uint32_t used, known;
-    sgt_window *windows;
     sgt_ring_read *reads;
     place places[];
 } cursor;
@@ -87,7 +85,6 @@ static void close_cursor(void *p)
     if (!c) return;
     /* if reads may still be in flight, leak the memory that they write to */
     if (sgt_ring_close(c->ring) == 0) sgt_arena_unmap(&c->memory);
-    free(c->windows);
     free(c->reads);
     free(c);
 }
@@ -99,11 +96,10 @@ static int open_cursor(void **out, void *p, sgt_error *err)
     cursor *c = calloc(1, sizeof *c + r->places * sizeof *c->places);
     if (c) {
         c->r = r;
-        c->windows = calloc(reads, sizeof *c->windows);
         c->reads = calloc(reads, sizeof *c->reads);
     }
     int rc = SGT_ENOMEM;
-    if (!c || !c->windows || !c->reads || reads > SIZE_MAX / r->room)
+    if (!c || !c->reads || reads > SIZE_MAX / r->room)
         sgt_fail(err, SGT_ENOMEM, "%zu windows of %zu bytes: out of memory", reads, r->room);
     else if ((rc = sgt_arena_map(&c->memory, reads * r->room, 0, err)) == 0)
         rc = sgt_ring_open(&c->ring, r->rings, DEPTH, err);
@@ -111,10 +107,7 @@ static int open_cursor(void **out, void *p, sgt_error *err)
         close_cursor(c);
         return rc;
     }
-    for (uint32_t i = 0; i < r->places; i++) {
-        size_t first = (size_t)i * r->windows;
-        c->places[i] = (place){.windows = c->windows + first, .reads = c->reads + first};
-    }
+    for (size_t i = 0; i < r->places; i++) c->places[i].reads = c->reads + i * r->windows;
     *out = c;
     return SGT_OK;
 }
@@ -130,7 +123,6 @@ static place *place_at(cursor *c, uint32_t after)
 static void ask_window(cursor *c, place *p, uint32_t i, const sgt_window *w)
 {
     sgt_ring_read *read = &p->reads[i];
-    p->windows[i] = *w;
     read->shard = w->shard;
     read->at = c->r->set->shards[w->shard].head.data + 2 * w->offset;
     read->bytes = 2 * (size_t)w->tokens;
@@ -142,16 +134,6 @@ static void ask(cursor *c, place *p, const sgt_window *windows, uint32_t n)
 {
     p->n = n;
     for (uint32_t i = 0; i < n; i++) ask_window(c, p, i, &windows[i]);
-}
-
-static int holds(const place *p, const sgt_window *windows, uint32_t n)
-{
-    int same = p->n == n;
-    for (uint32_t i = 0; i < n && same; i++)
-        same = p->windows[i].shard == windows[i].shard &&
-               p->windows[i].offset == windows[i].offset &&
-               p->windows[i].tokens == windows[i].tokens;
-    return same;
 }
 
 static int expect(void *cursor_, const sgt_window *windows, uint32_t n)
@@ -174,7 +156,7 @@ static int expect(void *cursor_, const sgt_window *windows, uint32_t n)
 static int fetch_windows(cursor *c, const sgt_window *windows, uint32_t n, const uint16_t **tokens,
                          sgt_error *err)
 {
-    if (c->known && holds(place_at(c, 1), windows, n)) {
+    if (c->known) {
         c->used = (c->used + 1) % c->r->places;
         c->known--;
     } else {
