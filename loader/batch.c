@@ -257,6 +257,15 @@ static int verify_tokens(const sgt_loader *l, const sgt_cursor *c, const sgt_win
     return l->ops->verify ? l->ops->verify(c->reader_cursor, pieces, n, c->tokens, err) : SGT_OK;
 }
 
+/* Fail because a piece's tokens have an id outside the vocabulary. The message says which id, and
+ * where. */
+static int fail_id(const sgt_loader *l, const sgt_window *w, const uint16_t *ids, sgt_error *err)
+{
+    uint32_t t = 0;
+    while (t + 1 < w->tokens && ids[t] < l->set.vocab) t++;
+    return sgt_set_bad_id(&l->set, w->shard, w->offset + t, ids[t], err);
+}
+
 /* Where the next piece goes: row, and token in it; and the document starts found so far. */
 typedef struct filling {
     uint32_t row, token, starts;
@@ -265,19 +274,17 @@ typedef struct filling {
 static int gather_piece(const sgt_loader *l, sgt_cursor *c, filling *f, const sgt_window *w,
                         const uint16_t *from, sgt_error *err)
 {
-    uint32_t width = l->o.seq + 1, t = 0;
+    uint32_t width = l->o.seq + 1;
     uint16_t *row = c->gathered + (size_t)f->row * width, *to = row + f->token;
-    if (l->rows->write[SGT_OUTPUT_U16](to, NULL, from, w->tokens) >= l->set.vocab) {
-        while (to[t] < l->set.vocab) t++;
-        return sgt_set_bad_id(&l->set, w->shard, w->offset + t, to[t], err);
-    }
+    if (l->rows->write[SGT_OUTPUT_U16](to, NULL, from, w->tokens) >= l->set.vocab)
+        return fail_id(l, w, from, err);
     if (l->packs && f->token == 0 && row[0] != sgt_set_eot(&l->set, w->shard))
         return sgt_loader_fail_beginning(l, w->shard, w->offset, row[0], err);
     if (c->starts && f->token == 0) c->starts_first[f->row] = f->starts;
     if (c->starts && w->block) c->starts[f->starts++] = f->token;
     f->token += w->tokens;
     if (f->token == batch_at(c, 0)->lengths[f->row]) {
-        for (t = f->token; t < width; t++) row[t] = (uint16_t)l->o.pad;
+        for (uint32_t t = f->token; t < width; t++) row[t] = (uint16_t)l->o.pad;
         f->token = 0;
         f->row++;
     }
@@ -356,16 +363,6 @@ static void ignore_padding(const sgt_loader *l, const sgt_cursor *c, uint32_t i,
     for (; from < end; from++) targets[from] = SGT_IGNORED;
 }
 
-/* Fail because row i holds an id outside the vocabulary. The message says which id, and where. */
-static int fail_id(const sgt_loader *l, const sgt_cursor *c, uint32_t i, sgt_error *err)
-{
-    const uint16_t *p = c->tokens[i];
-    const sgt_window *w = &batch_at(c, 0)->pieces[i];
-    uint32_t t = 0;
-    while (t < l->o.seq && p[t] < l->set.vocab) t++;
-    return sgt_set_bad_id(&l->set, w->shard, w->offset + t, p[t], err);
-}
-
 /* Find where documents begin in the windows of the current batch. */
 static void find_starts(const sgt_loader *l, sgt_cursor *c)
 {
@@ -413,7 +410,8 @@ int sgt_loader_write(const sgt_loader *l, sgt_cursor *c, uint64_t index, const s
     for (uint32_t i = 0, n = local_batch(l); i < n; i++) {
         if (l->rows != &sgt_rows_scalar)
             prefetch_group(c->tokens, NULL, i, n, (size_t)l->o.seq + 1);
-        if (write_row(l, c, i, to) >= l->set.vocab) return fail_id(l, c, i, err);
+        if (write_row(l, c, i, to) >= l->set.vocab)
+            return fail_id(l, &batch_at(c, 0)->pieces[i], c->tokens[i], err);
         ignore_padding(l, c, i, to);
     }
     return finish_windows(l, c, err);

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,14 +48,10 @@ char *sgt_path(char to[SGT_PATH], const char *folder, const char *name, ...)
 
 char *sgt_join(const char *folder, const char *name)
 {
-    size_t n = strlen(folder), m = strlen(name);
-    int slash = n && folder[n - 1] != '/';
-    char *path = malloc(n + m + 2);
-    if (!path) return NULL;
-    memcpy(path, folder, n);
-    if (slash) path[n++] = '/';
-    memcpy(path + n, name, m + 1);
-    return path;
+    size_t n = strlen(folder);
+    char *path;
+    return asprintf(&path, "%s%s%s", folder, n && folder[n - 1] != '/' ? "/" : "", name) < 0 ? NULL
+                                                                                             : path;
 }
 
 char *sgt_beside_program(int up, const char *below)
@@ -78,16 +75,6 @@ char *sgt_own_library(const char *name)
         free(path);
     }
     return strdup(name);
-}
-
-/* Return the folder of a path, malloc'd: "a/b" → "a", "b" → ".", "/b" → "/". */
-static char *parent_of(const char *path)
-{
-    size_t n = strlen(path);
-    while (n > 1 && path[n - 1] == '/') n--;
-    while (n && path[n - 1] != '/') n--;
-    while (n > 1 && path[n - 1] == '/') n--;
-    return n ? strndup(path, n) : strdup(".");
 }
 
 static void close_file(sgt_file *f)
@@ -315,10 +302,10 @@ int sgt_sync_folder(const char *path, sgt_error *err)
 
 int sgt_sync_parent(const char *path, sgt_error *err)
 {
-    char *parent = parent_of(path);
-    if (!parent) return sgt_fail_memory(err, path);
-    int rc = sgt_sync_folder(parent, err);
-    free(parent);
+    char *copy = strdup(path); /* dirname changes it */
+    if (!copy) return sgt_fail_memory(err, path);
+    int rc = sgt_sync_folder(dirname(copy), err);
+    free(copy);
     return rc;
 }
 

@@ -48,9 +48,9 @@ struct sgt_ring {
     int error;             /* errno because of which the pool replaces the ring */
     int ruined;            /* errno with which the ring failed while it was in use; else 0 */
     pid_t pid;
-    unsigned depth, flying;      /* most reads in the kernel or the pool, and how many are */
-    sgt_ring_read *first, **end; /* queue of reads that wait to be issued */
-    sgt_error refusal;           /* why the file of the last REFUSED read could not be opened */
+    unsigned depth, flying; /* most reads in the kernel or the pool, and how many are */
+    sgt_read_list waiting;  /* reads that wait to be issued */
+    sgt_error refusal;      /* why the file of the last REFUSED read could not be opened */
 };
 
 /* ---- making the base of a ring ---- */
@@ -147,17 +147,10 @@ static void finish(sgt_ring *r, sgt_ring_read *d, int state)
     d->state = state;
 }
 
-static void append(sgt_ring *r, sgt_ring_read *d)
+static void queue(sgt_ring *r, sgt_ring_read *d)
 {
     d->state = WAITING;
-    d->next = NULL;
-    *r->end = d;
-    r->end = &d->next;
-}
-
-static void shift(sgt_ring *r)
-{
-    if (!(r->first = r->first->next)) r->end = &r->first;
+    sgt_read_append(&r->waiting, d);
 }
 
 /* ---- issuing ---- */
@@ -183,12 +176,12 @@ static void issue(sgt_ring *r, sgt_ring_read *d)
  * no descriptor is available for it while others are in flight. */
 static int issue_waiting(sgt_ring *r)
 {
-    while (r->first && r->flying < r->depth) {
-        sgt_ring_read *d = r->first;
+    while (r->waiting.first && r->flying < r->depth) {
+        sgt_ring_read *d = r->waiting.first;
         int ready = d->fd >= 0 || prepare(r, d);
         if (!ready && r->flying) return 0;
         if (r->has_ring && !io_uring_sq_space_left(&r->ring)) return 0;
-        shift(r); /* before the pool links the read into its list */
+        sgt_read_shift(&r->waiting); /* before the pool links the read into its list */
         if (ready) issue(r, d);
         else finish(r, d, REFUSED);
     }
@@ -208,7 +201,7 @@ static void complete_read(sgt_ring *r, sgt_ring_read *d, int result)
     } else if (result == 0 || d->done % d->align) {
         finish(r, d, ENDED);
     } else if (result > 0 || result == -EINTR || result == -EAGAIN || result == -ECANCELED) {
-        append(r, d); /* ECANCELED: the thread that issued the read has ended */
+        queue(r, d); /* ECANCELED: the thread that issued the read has ended */
     } else {
         d->error = -result;
         finish(r, d, FAILED);
@@ -239,7 +232,7 @@ static void reap_pool(sgt_ring *r, unsigned wait)
  * slot, return at most a quarter of the depth, so that they are issued before the disk is idle. */
 static unsigned patience(const sgt_ring *r, uint32_t pending)
 {
-    unsigned most = r->first ? (r->depth + 3) / 4 : r->flying;
+    unsigned most = r->waiting.first ? (r->depth + 3) / 4 : r->flying;
     if (most > r->flying) most = r->flying;
     return pending < most ? pending : most;
 }
@@ -278,7 +271,6 @@ int sgt_ring_open(sgt_ring **out, sgt_rings *all, unsigned depth, sgt_error *err
         r->all = all;
         r->depth = !depth ? 1 : depth < MOST_DEPTH ? depth : MOST_DEPTH;
         r->pid = getpid();
-        r->end = &r->first;
     }
     if (!r || !open_base(r)) {
         sgt_ring_close(r);
@@ -304,25 +296,12 @@ void sgt_ring_ask(sgt_ring *r, sgt_ring_read *d)
     if (r->ruined || sgt_ring_pending(d, 1)) return;
     d->fd = -1;
     d->error = 0;
-    append(r, d);
+    queue(r, d);
 }
 
 void sgt_ring_submit(sgt_ring *r)
 {
     if (!r->ruined && r->pid == getpid()) enter(r, 0);
-}
-
-void sgt_ring_drop(sgt_ring *r, const sgt_ring_read *reads, uint32_t n)
-{
-    sgt_ring_read *d = r->first;
-    r->first = NULL;
-    r->end = &r->first;
-    while (d) {
-        sgt_ring_read *after = d->next;
-        if (d >= reads && d < reads + n) finish(r, d, IDLE);
-        else append(r, d);
-        d = after;
-    }
 }
 
 static int fail_read(const sgt_ring *r, const sgt_ring_read *d, sgt_error *err)
@@ -368,13 +347,9 @@ static int stop(sgt_ring *r)
 {
     int child = r->pid != getpid();
     do {
-        while (r->first) {
-            sgt_ring_read *d = r->first;
-            shift(r);
-            finish(r, d, IDLE);
-        }
+        for (sgt_ring_read *d; (d = sgt_read_shift(&r->waiting));) finish(r, d, IDLE);
         if (r->flying && !r->ruined && !child) enter(r, r->flying);
-    } while (r->first || (r->flying && !r->ruined && !child));
+    } while (r->waiting.first || (r->flying && !r->ruined && !child));
     if (r->has_ring) leave_ring(r);
     if (!child) sgt_thread_pool_close(r->pool);
     return r->flying > 0 && !child;

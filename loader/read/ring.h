@@ -95,9 +95,6 @@ int sgt_ring_close(sgt_ring *r);
 void sgt_ring_ask(sgt_ring *r, sgt_ring_read *read);
 void sgt_ring_submit(sgt_ring *r);
 
-/* Cancel those of these reads that are still queued. Reads in flight are not cancelled. */
-void sgt_ring_drop(sgt_ring *r, const sgt_ring_read *reads, uint32_t n);
-
 /* Return how many of these reads are queued, or in flight as far as the last call knew. */
 uint32_t sgt_ring_pending(const sgt_ring_read *reads, uint32_t n);
 

@@ -8,32 +8,14 @@
 
 #include "loader/base/thread.h"
 
-typedef struct list {
-    sgt_ring_read *first, **end;
-} list;
-
 struct sgt_thread_pool {
     pthread_mutex_t lock;
     pthread_cond_t wanted, ended;
-    list waiting, done;
+    sgt_read_list waiting, done;
     int closing;
     unsigned running;
     pthread_t threads[];
 };
-
-static void append(list *l, sgt_ring_read *d)
-{
-    d->next = NULL;
-    *l->end = d;
-    l->end = &d->next;
-}
-
-static sgt_ring_read *shift(list *l)
-{
-    sgt_ring_read *d = l->first;
-    if (d && !(l->first = d->next)) l->end = &l->first;
-    return d;
-}
 
 static void read_one(sgt_ring_read *d)
 {
@@ -47,12 +29,13 @@ static void *work(void *arg)
     pthread_mutex_lock(&c->lock);
     for (;;) {
         sgt_ring_read *d;
-        while (!(d = shift(&c->waiting)) && !c->closing) pthread_cond_wait(&c->wanted, &c->lock);
+        while (!(d = sgt_read_shift(&c->waiting)) && !c->closing)
+            pthread_cond_wait(&c->wanted, &c->lock);
         if (!d) break;
         pthread_mutex_unlock(&c->lock);
         read_one(d);
         pthread_mutex_lock(&c->lock);
-        append(&c->done, d);
+        sgt_read_append(&c->done, d);
         pthread_cond_signal(&c->ended);
     }
     pthread_mutex_unlock(&c->lock);
@@ -63,8 +46,6 @@ sgt_thread_pool *sgt_thread_pool_open(unsigned threads)
 {
     sgt_thread_pool *c = calloc(1, sizeof *c + threads * sizeof *c->threads);
     if (!c) return NULL;
-    c->waiting.end = &c->waiting.first;
-    c->done.end = &c->done.first;
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->wanted, NULL);
     pthread_cond_init(&c->ended, NULL);
@@ -91,7 +72,7 @@ void sgt_thread_pool_put(sgt_thread_pool *c, sgt_ring_read *d)
 {
     if (!c->running) read_one(d);
     pthread_mutex_lock(&c->lock);
-    append(c->running ? &c->waiting : &c->done, d);
+    sgt_read_append(c->running ? &c->waiting : &c->done, d);
     if (c->running) pthread_cond_signal(&c->wanted);
     pthread_mutex_unlock(&c->lock);
 }
@@ -100,7 +81,7 @@ sgt_ring_read *sgt_thread_pool_take(sgt_thread_pool *c, int wait)
 {
     pthread_mutex_lock(&c->lock);
     sgt_ring_read *d;
-    while (!(d = shift(&c->done)) && wait) pthread_cond_wait(&c->ended, &c->lock);
+    while (!(d = sgt_read_shift(&c->done)) && wait) pthread_cond_wait(&c->ended, &c->lock);
     pthread_mutex_unlock(&c->lock);
     return d;
 }

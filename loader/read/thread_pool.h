@@ -5,6 +5,27 @@
 
 #include "loader/read/ring.h"
 
+/* A queue of reads; zeroed, it is empty. */
+typedef struct sgt_read_list {
+    sgt_ring_read *first, *last;
+} sgt_read_list;
+
+static inline void sgt_read_append(sgt_read_list *l, sgt_ring_read *d)
+{
+    d->next = NULL;
+    if (l->first) l->last->next = d;
+    else l->first = d;
+    l->last = d;
+}
+
+/* Remove the first read and return it; NULL if there is none. */
+static inline sgt_ring_read *sgt_read_shift(sgt_read_list *l)
+{
+    sgt_ring_read *d = l->first;
+    if (d) l->first = d->next;
+    return d;
+}
+
 typedef struct sgt_thread_pool sgt_thread_pool;
 
 /* Start a pool. Returns NULL if out of memory. It works with fewer threads if some cannot be

@@ -140,11 +140,8 @@ static int expect(void *cursor_, const sgt_window *windows, uint32_t n)
 {
     cursor *c = cursor_;
     if (c->r->blocks) return 1; /* blocks are read ahead anyway */
-    if (!n) {
-        for (; c->known; c->known--)
-            sgt_ring_drop(c->ring, place_at(c, c->known)->reads, place_at(c, c->known)->n);
-        return 1;
-    }
+    if (!n) c->known = 0; /* these reads go on, and their places are free once they have ended */
+    if (!n) return 1;
     place *p = place_at(c, c->known + 1);
     if (c->known + 1 == c->r->places || sgt_ring_pending(p->reads, p->n)) return 0;
     ask(c, p, windows, n);
