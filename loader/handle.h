@@ -76,11 +76,6 @@ struct sgt_cursor {
     sgt_row_documents begun;
 };
 
-/* packed.c: make the plan of each set, from l->documents, which it frees (after a failure too), with
- * everything but its seed; return where row `row` of the run begins. */
-int sgt_loader_open_packs(sgt_loader *l, sgt_error *err);
-void sgt_loader_close_packs(sgt_loader *l);
-sgt_window sgt_loader_draw_packed(const sgt_loader *l, uint64_t row);
 /* Return where a document of a plan lies; and fail because a row begins with this id. */
 sgt_window sgt_loader_packed_window(const sgt_pack_piece *document);
 int sgt_loader_fail_beginning(const sgt_loader *l, uint32_t shard, uint64_t offset, uint16_t id,
@@ -105,9 +100,5 @@ typedef struct sgt_batch_arrays {
 /* Write batch `index` as sgt_loader_batch and sgt_loader_batch_i32 do. */
 int sgt_loader_write(const sgt_loader *l, sgt_cursor *c, uint64_t index, const sgt_batch_arrays *to,
                      sgt_error *err);
-
-/* Implemented in sets.c. Fill in l->set and l->parts from `path` or l->o.sets. */
-int sgt_loader_open_sets(sgt_loader *l, const char *path, sgt_error *err);
-void sgt_loader_close_sets(sgt_loader *l);
 
 #endif

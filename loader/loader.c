@@ -1,13 +1,17 @@
-/* loader.c: open a loader: shards, order of windows and reader in one immutable handle; the names of
- * readers and samplings; and the position in a run, from which a loader may continue. */
+/* loader.c: open a loader: the sets that it draws from, order of windows and reader in one immutable
+ * handle; the names of readers, samplings and sets; and the position in a run, from which a loader may
+ * continue. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
 
+#include "loader/base/file.h"
 #include "loader/handle.h"
-#include "loader/words.h"
 
 /* ---- names ---- */
 
@@ -26,6 +30,275 @@ const char *sgt_reader_name(sgt_reader r)
 const char *sgt_sampling_name(sgt_sampling s)
 {
     return (unsigned)s < SGT_SAMPLINGS ? sgt_sampling_words[s] : "unknown";
+}
+
+/* ---- texts that name sets ---- */
+
+static uint32_t count_commas(const char *text)
+{
+    uint32_t n = 0;
+    for (; *text; text++) n += *text == ',';
+    return n;
+}
+
+/* Parse "DIR" or "DIR:WEIGHT" into `set`, and end `part` at the colon. */
+static int parse_part(sgt_loader_set *set, char *part, const char *text, sgt_error *err)
+{
+    char *colon = strrchr(part, ':'), *end = NULL;
+    set->path = part;
+    if (!*part)
+        return sgt_fail(err, SGT_EUSAGE, "%s: a set without a name (commas separate sets)", text);
+    if (!colon || access(part, F_OK) == 0) return SGT_OK;
+    double weight = strtod(colon + 1, &end);
+    /* not a number, so the colon belongs to the path */
+    if (end == colon + 1 || *end) return SGT_OK;
+    if (colon == part) return sgt_fail(err, SGT_EUSAGE, "%s: a weight without a set", part);
+    if (!sgt_mix_weight(weight))
+        return sgt_fail(err, SGT_EUSAGE, "%s: the weight must be a number from %g to %g", part,
+                        SGT_MIX_LEAST, SGT_MIX_MOST);
+    set->weight = weight;
+    *colon = '\0';
+    return SGT_OK;
+}
+
+static int all_or_none(const sgt_loader_set *sets, uint32_t n, sgt_error *err)
+{
+    for (uint32_t i = 1; i < n; i++)
+        if ((sets[i].weight != 0) != (sets[0].weight != 0))
+            return sgt_fail(err, SGT_EUSAGE,
+                            "%s has %s weight, and %s has %s: all sets have one, or none has",
+                            sets[0].path, sets[0].weight != 0 ? "a" : "no", sets[i].path,
+                            sets[0].weight != 0 ? "none" : "one");
+    return SGT_OK;
+}
+
+int sgt_loader_sets_parse(sgt_loader_set **sets, uint32_t *count, const char *text, sgt_error *err)
+{
+    if (!text) return sgt_fail(err, SGT_EUSAGE, "NULL instead of a text that names sets");
+    size_t bytes = strlen(text) + 1;
+    int whole = access(text, F_OK) == 0;
+    uint32_t n = whole ? 1 : count_commas(text) + 1;
+    if (n > SGT_MIX_SETS)
+        return sgt_fail(err, SGT_EUSAGE, "%" PRIu32 " sets: at most %u can be mixed", n,
+                        SGT_MIX_SETS);
+    /* one allocation: the list, then its texts */
+    sgt_loader_set *got = calloc(1, n * sizeof *got + bytes);
+    if (!got) return sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " sets: out of memory", n);
+    char *part = memcpy(got + n, text, bytes);
+    int rc = SGT_OK;
+    for (uint32_t i = 0; i < n && rc == SGT_OK; i++) {
+        char *comma = whole ? NULL : strchr(part, ',');
+        if (comma) *comma = '\0';
+        rc = parse_part(&got[i], part, text, err);
+        if (comma) part = comma + 1;
+    }
+    if (rc == SGT_OK) rc = all_or_none(got, n, err);
+    if (rc < 0) {
+        free(got);
+        return rc;
+    }
+    *sets = got;
+    *count = n;
+    return SGT_OK;
+}
+
+void sgt_loader_sets_free(sgt_loader_set *sets) { free(sets); }
+
+/* ---- the sets that a loader draws from ----
+ *
+ * Their shards are joined into one list. */
+
+static int check_sets(const sgt_loader_set *sets, uint32_t n, sgt_error *err)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (!sets[i].path) return sgt_fail(err, SGT_EUSAGE, "set %" PRIu32 " has no path", i);
+        if (sets[i].weight != 0 && !sgt_mix_weight(sets[i].weight))
+            return sgt_fail(err, SGT_EUSAGE, "%s:%g: the weight must be a number from %g to %g",
+                            sets[i].path, sets[i].weight, SGT_MIX_LEAST, SGT_MIX_MOST);
+    }
+    return all_or_none(sets, n, err);
+}
+
+static int open_part(sgt_loader *l, const sgt_loader_set *from, sgt_error *err)
+{
+    sgt_set set;
+    sgt_loader_part *p = &l->parts[l->part_count];
+    if (!(p->path = strdup(from->path))) return sgt_fail_memory(err, from->path);
+    l->part_count++;
+    int rc = sgt_set_open(&set, from->path, &l->o, err);
+    if (rc < 0) return rc;
+    p->weight = from->weight;
+    p->tokens = set.tokens;
+    p->hash = set.hash;
+    p->first = l->set.count;
+    p->shards = set.count;
+    p->skipped = set.skipped;
+    return sgt_set_append(&l->set, &set, err);
+}
+
+/* Refuse two names of one folder: its windows would be drawn twice as often as the user meant. */
+static int all_different(const sgt_loader *l, sgt_error *err)
+{
+    struct stat *st = calloc(l->part_count, sizeof *st);
+    int rc =
+        st ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " sets: out of memory", l->part_count);
+    for (uint32_t i = 0; i < l->part_count && rc == SGT_OK; i++) {
+        const sgt_loader_part *p = &l->parts[i];
+        const char *first = l->set.shards[p->first].path;
+        if (stat(first, &st[i]) < 0) rc = sgt_fail_errno(err, "%s", first);
+        for (uint32_t j = 0; j < i && rc == SGT_OK; j++)
+            if (st[j].st_dev == st[i].st_dev && st[j].st_ino == st[i].st_ino &&
+                p->shards == l->parts[j].shards)
+                rc = sgt_fail(err, SGT_EUSAGE,
+                              "%s: the same set as %s (a larger weight draws more of it)", p->path,
+                              l->parts[j].path);
+    }
+    free(st);
+    return rc;
+}
+
+/* Hash the sets' hashes and weights. Weights are divided by their greatest common divisor, so that
+ * equal proportions give equal hashes. */
+static int hash_sets(sgt_loader *l, sgt_error *err)
+{
+    uint64_t divisor = 0;
+    size_t n = l->part_count;
+    uint64_t *words = calloc(n, 2 * sizeof *words);
+    if (!words) return sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " sets: out of memory", l->part_count);
+    for (size_t i = 0; i < n; i++) {
+        words[2 * i] = l->parts[i].hash;
+        words[2 * i + 1] = sgt_mix_billionths(l->parts[i].weight);
+        divisor = sgt_mix_divisor(words[2 * i + 1], divisor);
+    }
+    for (size_t i = 0; i < n && divisor; i++) words[2 * i + 1] /= divisor;
+    l->set.hash = n == 1 ? words[0] : XXH3_64bits(words, n * 2 * sizeof *words);
+    free(words);
+    return SGT_OK;
+}
+
+/* Fill in l->set and l->parts from `path` or l->o.sets. */
+static int open_sets(sgt_loader *l, const char *path, sgt_error *err)
+{
+    const sgt_loader_set one = {.path = path}, *sets = l->o.set_count ? l->o.sets : &one;
+    uint32_t n = l->o.set_count ? l->o.set_count : 1;
+    if (!path && !l->o.set_count)
+        return sgt_fail(err, SGT_EUSAGE, "neither a path nor sets are given");
+    if (!sets)
+        return sgt_fail(err, SGT_EUSAGE,
+                        "sgt_loader_options.sets is NULL, but set_count is %" PRIu32, n);
+    if (n > SGT_MIX_SETS)
+        return sgt_fail(err, SGT_EUSAGE, "%" PRIu32 " sets: at most %u can be mixed", n,
+                        SGT_MIX_SETS);
+    int rc = check_sets(sets, n, err);
+    if (rc < 0) return rc;
+    if (!(l->parts = calloc(n, sizeof *l->parts)))
+        return sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " sets: out of memory", n);
+    for (uint32_t i = 0; i < n && rc == SGT_OK; i++) rc = open_part(l, &sets[i], err);
+    if (rc == SGT_OK && n > 1) rc = all_different(l, err);
+    return rc < 0 ? rc : hash_sets(l, err);
+}
+
+static void close_sets(sgt_loader *l)
+{
+    for (uint32_t i = 0; i < l->part_count; i++) free(l->parts[i].path);
+    free(l->parts);
+    sgt_set_close(&l->set);
+}
+
+/* ---- packed rows: the plans of the sets, which say what documents a row holds ---- */
+
+/* The place of a document in a plan: the shard above, and below the token it begins at (documents.c
+ * refuses longer shards). */
+static uint64_t pack_at(uint32_t shard, uint64_t offset) { return (uint64_t)shard << 32 | offset; }
+
+sgt_window sgt_loader_packed_window(const sgt_pack_piece *document)
+{
+    return (sgt_window){.shard = (uint32_t)(document->place >> 32),
+                        .offset = (uint32_t)document->place,
+                        .tokens = document->tokens};
+}
+
+/* The documents of one set, counted from its first. */
+typedef struct listing {
+    const sgt_loader *l;
+    const sgt_loader_part *part;
+    uint32_t shard; /* shard of the last document asked for */
+} listing;
+
+static void list_document(void *ctx, uint64_t n, uint64_t *place, uint64_t *tokens)
+{
+    listing *of = ctx;
+    const sgt_documents *d = &of->l->documents;
+    uint32_t end = of->part->first + of->part->shards;
+    if (n == 0) of->shard = of->part->first;
+    n += d->before[of->part->first];
+    while (n >= d->before[of->shard + 1]) of->shard++;
+    sgt_window w = {.shard = of->shard, .offset = n - d->before[of->shard]};
+    w = sgt_documents_window(d, &of->l->set, end, &w, UINT32_MAX);
+    *place = pack_at(w.shard, w.offset);
+    *tokens = w.tokens;
+}
+
+int sgt_loader_fail_beginning(const sgt_loader *l, uint32_t shard, uint64_t offset, uint16_t id,
+                              sgt_error *err)
+{
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: token %" PRIu64 ": a document begins with id %u, and packed rows need the "
+                    "end-of-text id %" PRIu32 " there (the other samplings do not)",
+                    l->set.shards[shard].path, offset, id, sgt_set_eot(&l->set, shard));
+}
+
+/* Check one document of a set: other trainers' documents may end with the end-of-text id
+ * instead. */
+static int check_beginning(const sgt_loader *l, const sgt_pack *p, sgt_error *err)
+{
+    /* of the largest size: a document of one token may be an end-of-text id at its end, too */
+    sgt_pack_piece document = {.place = p->places[p->first[p->most]]};
+    sgt_window w = sgt_loader_packed_window(&document);
+    const sgt_set_shard *h = &l->set.shards[w.shard];
+    uint16_t id;
+    int fd = sgt_set_open_shard(&l->set, w.shard, err);
+    if (fd < 0) return fd;
+    int rc = sgt_pread_all(fd, &id, sizeof id, h->head.data + 2 * w.offset, h->path, err);
+    close(fd);
+    if (rc == SGT_OK && id != sgt_set_eot(&l->set, w.shard))
+        rc = sgt_loader_fail_beginning(l, w.shard, w.offset, id, err);
+    return rc;
+}
+
+/* Make the plan of each set, with everything but its seed, from l->documents, which it frees (after a failure too). */
+static int open_packs(sgt_loader *l, sgt_error *err)
+{
+    uint64_t documents = l->documents.count;
+    int rc = SGT_OK;
+    l->packs = calloc(l->part_count, sizeof *l->packs);
+    if (!l->packs) rc = sgt_fail_memory(err, l->parts[0].path);
+    for (uint32_t i = 0; i < l->part_count && rc == SGT_OK; i++) {
+        listing of = {.l = l, .part = &l->parts[i]};
+        uint32_t end = of.part->first + of.part->shards;
+        sgt_pack_source from = {l->documents.before[end] - l->documents.before[of.part->first],
+                                list_document, &of};
+        rc = sgt_pack_init(&l->packs[i], l->o.seq, &from, of.part->path, err);
+        if (rc == SGT_OK) rc = check_beginning(l, &l->packs[i], err);
+    }
+    sgt_documents_free(&l->documents);
+    l->documents.count = documents;
+    return rc;
+}
+
+static void close_packs(sgt_loader *l)
+{
+    for (uint32_t i = 0; l->packs && i < l->part_count; i++) sgt_pack_free(&l->packs[i]);
+    free(l->packs);
+}
+
+/* Return where row `row` of the run begins. */
+static sgt_window draw_packed(const sgt_loader *l, uint64_t row)
+{
+    sgt_window w = sgt_mix_window(&l->mix, NULL, row);
+    sgt_pack_piece first;
+    sgt_pack_row(&l->packs[sgt_mix_set_of(&l->mix, w.shard)], NULL, w.offset, &first, 1);
+    return sgt_loader_packed_window(&first);
 }
 
 /* ---- opening ---- */
@@ -101,7 +374,7 @@ static int open_documents(sgt_loader *l, sgt_error *err)
                                 err);
     }
     if (rc < 0 || !rows) return rc;
-    if (l->o.sampling == SGT_SAMPLING_PACKED) return sgt_loader_open_packs(l, err);
+    if (l->o.sampling == SGT_SAMPLING_PACKED) return open_packs(l, err);
     if (!l->o.padded_by) l->o.pad = sgt_set_eot(&l->set, 0);
     if (l->o.pad < l->set.vocab) return SGT_OK;
     return sgt_fail(err, SGT_EUSAGE, "pad-id %" PRIu32 ": %s has ids below %" PRIu32, l->o.pad,
@@ -114,7 +387,7 @@ int sgt_loader_open(sgt_loader **out, const char *path, const sgt_loader_options
     if (!l) return sgt_fail_memory(err, "a loader");
     int rc;
     if (o) l->o = *o;
-    if ((rc = verify(&l->o, err)) < 0 || (rc = sgt_loader_open_sets(l, path, err)) < 0) goto fail;
+    if ((rc = verify(&l->o, err)) < 0 || (rc = open_sets(l, path, err)) < 0) goto fail;
     l->o.split = NULL; /* owned by the caller */
     l->o.sets = NULL;
     if ((rc = open_documents(l, err)) < 0 || (rc = open_mix(l, err)) < 0) goto fail;
@@ -155,8 +428,8 @@ void sgt_loader_close(sgt_loader *l)
     if (l->reader) l->ops->close(l->reader);
     sgt_mix_free(&l->mix);
     sgt_documents_free(&l->documents);
-    sgt_loader_close_packs(l);
-    sgt_loader_close_sets(l);
+    close_packs(l);
+    close_sets(l);
     free(l);
 }
 
@@ -188,7 +461,7 @@ sgt_window sgt_loader_find_document(const sgt_loader *l, sgt_window w)
 
 void sgt_loader_window(const sgt_loader *l, uint64_t row, uint32_t *shard, uint64_t *offset)
 {
-    sgt_window w = l->packs ? sgt_loader_draw_packed(l, row) : sgt_mix_window(&l->mix, NULL, row);
+    sgt_window w = l->packs ? draw_packed(l, row) : sgt_mix_window(&l->mix, NULL, row);
     if (l->o.sampling == SGT_SAMPLING_DOCUMENTS) w = sgt_loader_find_document(l, w);
     *shard = w.shard;
     *offset = w.offset;
@@ -203,6 +476,50 @@ uint64_t sgt_loader_fingerprint(const sgt_loader *l)
 const char *sgt_loader_shard_path(const sgt_loader *l, uint32_t shard)
 {
     return shard < l->set.count ? l->set.shards[shard].path : NULL;
+}
+
+void sgt_loader_get_set(const sgt_loader *l, uint32_t set, sgt_loader_set_info *info)
+{
+    const sgt_loader_part *p = &l->parts[set];
+    double all = (double)l->mix.shares_before[l->part_count];
+    *info = (sgt_loader_set_info){.path = p->path,
+                                  .weight = p->weight,
+                                  .share = (double)sgt_mix_share(&l->mix, set) / all,
+                                  .tokens = p->tokens,
+                                  .shards = p->shards,
+                                  .skipped = p->skipped,
+                                  .windows_per_epoch = l->mix.samplers[set].windows,
+                                  .hash = p->hash};
+}
+
+uint64_t sgt_loader_drawn(const sgt_loader *l, uint32_t set, uint64_t rows)
+{
+    return sgt_mix_drawn(&l->mix, set, rows);
+}
+
+uint32_t sgt_loader_set_of(const sgt_loader *l, uint32_t shard)
+{
+    return sgt_mix_set_of(&l->mix, shard);
+}
+
+int sgt_loader_get_packing(const sgt_loader *l, sgt_loader_packing *packing, sgt_error *err)
+{
+    *packing = (sgt_loader_packing){.fewest = UINT32_MAX};
+    if (!l->packs)
+        return sgt_fail(err, SGT_EUSAGE, "the sampling is %s, not packed",
+                        sgt_sampling_name(l->o.sampling));
+    for (uint32_t i = 0; i < l->part_count; i++) {
+        const sgt_pack *p = &l->packs[i];
+        uint32_t fewest, most;
+        sgt_pack_extremes(p, &fewest, &most);
+        packing->rows += sgt_pack_epoch_rows(p);
+        packing->documents += p->count;
+        packing->tokens += p->tokens;
+        packing->cropped += p->tokens - p->kept;
+        if (fewest < packing->fewest) packing->fewest = fewest;
+        if (most > packing->most) packing->most = most;
+    }
+    return SGT_OK;
 }
 
 /* ---- resuming ---- */

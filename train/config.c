@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "loader/sgt_loader.h"
-#include "loader/words.h"
+#include "loader/read/reader.h"
 
 #define CPU_BATCH 8
 #define CUDA_BATCH 64

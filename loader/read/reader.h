@@ -52,6 +52,9 @@ typedef struct sgt_reader_ops {
  * sgt_read_NAME. */
 #define SGT_READ_ALL(X) X(preload) X(mmap) X(uring)
 
+/* The names of readers, in their order, and NULL: for options whose value is such a name. */
+extern const char *const sgt_reader_words[];
+
 #define SGT_READ_DECLARE(name) extern const sgt_reader_ops sgt_read_##name;
 SGT_READ_ALL(SGT_READ_DECLARE)
 

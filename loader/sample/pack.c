@@ -1,8 +1,11 @@
-/* pack.c: rows from a plan, by the definition in pack.h. pack_plan.c makes the plan. */
+/* pack.c: rows from a plan, and below it the plan, by the definition in pack.h. */
 #include "loader/sample/pack.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "loader/base/memory.h"
 #include "loader/base/philox.h"
 
 enum { PATTERN = 9, SIZE = 10 }; /* purposes of draws, after those of mix.c */
@@ -96,7 +99,9 @@ static void put_pattern(const sgt_pack *p, sgt_pack_memo *memo, packing *r, uint
             put(p, memo, r, epoch, item->size, item->before + k * item->count + i);
 }
 
-uint64_t sgt_pack_rest_behind(const sgt_pack *p, uint64_t tokens)
+/* Return the first document of the remainder that has at least `tokens` tokens before it, or rest_count +
+ * 1 if there is none. */
+static uint64_t rest_behind(const sgt_pack *p, uint64_t tokens)
 {
     uint64_t first = 0, n = p->rest_count + 1;
     while (n) {
@@ -112,8 +117,8 @@ uint64_t sgt_pack_rest_behind(const sgt_pack *p, uint64_t tokens)
 static void put_rest(const sgt_pack *p, sgt_pack_memo *memo, packing *r, uint64_t epoch,
                      uint32_t open, uint64_t i)
 {
-    uint64_t at = sgt_pack_rest_behind(p, open);
-    for (; i; i--) at = sgt_pack_rest_behind(p, p->rest_before[at] + p->width);
+    uint64_t at = rest_behind(p, open);
+    for (; i; i--) at = rest_behind(p, p->rest_before[at] + p->width);
     for (; r->free && r->count < r->room; at++) {
         if (at == p->rest_count) {
             at = 0;
@@ -176,12 +181,314 @@ void sgt_pack_extremes(const sgt_pack *p, uint32_t *fewest, uint32_t *most)
     /* the remainder's rows, of which the last may take more documents from the next epoch */
     for (uint64_t at = 0, next; at < p->rest_count; at = next) {
         uint32_t more = 0;
-        next = sgt_pack_rest_behind(p, p->rest_before[at] + p->width);
+        next = rest_behind(p, p->rest_before[at] + p->width);
         if (next > p->rest_count) {
             next = p->rest_count;
             uint64_t left = p->width - (p->rest_before[next] - p->rest_before[at]);
-            more = (uint32_t)sgt_pack_rest_behind(p, left);
+            more = (uint32_t)rest_behind(p, left);
         }
         widen((uint32_t)(next - at) + more, fewest, most);
     }
+}
+
+/* ---- making the plan ----
+ *
+ * Only the numbers of documents of each size decide about the pattern. Consecutive rows are equal
+ * until one of their sizes has too few documents left, so they are made all at once, as a run. Each
+ * run uses up a size, or leaves fewer documents of it than one of its rows takes, so that there are
+ * at most a few times T runs, however many documents the set has. */
+
+typedef struct planner {
+    sgt_pack *p;
+    uint64_t *left;  /* (most + 1): documents of each size that no row has taken */
+    uint32_t *below; /* (most + 1): a size that is at most this one; see largest_left */
+    uint32_t least;  /* no smaller size has documents left */
+    size_t run_room, item_room;
+} planner;
+
+/* ---- sizes ---- */
+
+static int fail_memory(const sgt_pack *p, const char *name, sgt_error *err)
+{
+    return sgt_fail(err, SGT_ENOMEM,
+                    "%s: packing %" PRIu64 " documents into rows of %" PRIu32 ": out of memory",
+                    name, p->count, p->width);
+}
+
+static uint32_t size_of(const sgt_pack *p, uint64_t tokens)
+{
+    return tokens < p->width ? (uint32_t)tokens : p->width;
+}
+
+/* Add up the tokens, and find the largest size. */
+static int sum_sizes(sgt_pack *p, const sgt_pack_source *from, const char *name, sgt_error *err)
+{
+    uint64_t place, tokens;
+    for (uint64_t n = 0; n < p->count; n++) {
+        from->at(from->ctx, n, &place, &tokens);
+        p->tokens += tokens;
+        if (size_of(p, tokens) > p->most) p->most = size_of(p, tokens);
+    }
+    /* a document that is too large for a row fills one */
+    if (p->tokens >= p->width) return SGT_OK;
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: its %" PRIu64 " documents have %" PRIu64
+                    " tokens, and a packed row takes %" PRIu32
+                    " (take a shorter sequence length, or more text)",
+                    name, p->count, p->tokens, p->width);
+}
+
+/* Count the documents of each size: p->first becomes the first place of each. */
+static int count_sizes(sgt_pack *p, const sgt_pack_source *from, const char *name, sgt_error *err)
+{
+    uint64_t place, tokens, *first = calloc((size_t)p->most + 2, sizeof *first);
+    if (!first) return fail_memory(p, name, err);
+    p->first = first;
+    for (uint64_t n = 0; n < p->count; n++) {
+        from->at(from->ctx, n, &place, &tokens);
+        first[size_of(p, tokens) + 1]++;
+    }
+    for (uint64_t s = 0; s <= p->most; s++) first[s + 1] += first[s];
+    return SGT_OK;
+}
+
+/* Sort the places by size: afterwards p->first is as before. */
+static int sort_places(sgt_pack *p, const sgt_pack_source *from, const char *name, sgt_error *err)
+{
+    uint64_t place, tokens;
+    p->places = reallocarray(NULL, p->count, sizeof *p->places);
+    if (!p->places) return fail_memory(p, name, err);
+    for (uint64_t n = 0; n < p->count; n++) {
+        from->at(from->ctx, n, &place, &tokens);
+        p->places[p->first[size_of(p, tokens)]++] = place;
+    }
+    memmove(p->first + 1, p->first, ((size_t)p->most + 1) * sizeof *p->first);
+    p->first[0] = 0;
+    return SGT_OK;
+}
+
+/* Return the largest size of at most `size` that has documents left; 0 if there is none. Shortens
+ * the way for the next call. */
+static uint32_t largest_left(planner *w, uint32_t size)
+{
+    uint32_t *below = w->below;
+    if (size > w->p->most) size = w->p->most;
+    while (below[size] != size) {
+        below[size] = below[below[size]];
+        size = below[size];
+    }
+    return size;
+}
+
+static uint32_t smallest_left(planner *w)
+{
+    while (w->least <= w->p->most && !w->left[w->least]) w->least++;
+    return w->least <= w->p->most ? w->least : 0;
+}
+
+static void use(planner *w, uint32_t size, uint64_t documents)
+{
+    w->left[size] -= documents;
+    if (!w->left[size]) w->below[size] = size - 1;
+}
+
+/* ---- the pattern ---- */
+
+/* Put a document of a size at the end of the row whose items begin at `first`. */
+static int append_document(planner *w, uint64_t first, uint32_t size)
+{
+    sgt_pack *p = w->p;
+    uint64_t last = p->item_count, before = p->first[size + 1] - p->first[size] - w->left[size];
+    use(w, size, 1);
+    if (last > first && p->items[last - 1].size == size) {
+        p->items[last - 1].count++;
+        return 1;
+    }
+    if (sgt_reserve(&p->items, &w->item_room, last + 1, sizeof *p->items, NULL, NULL) < 0) return 0;
+    p->items[p->item_count++] = (sgt_pack_item){before, size, 1};
+    return 1;
+}
+
+/* Fill a row. *free is how many tokens it lacks when the documents end. Returns 0 if out of
+ * memory. */
+static int fill_row(planner *w, uint64_t first, uint32_t *free_tokens)
+{
+    for (*free_tokens = w->p->width; *free_tokens;) {
+        uint32_t size = largest_left(w, *free_tokens);
+        if (!size) size = smallest_left(w);
+        if (!size) break;
+        if (!append_document(w, first, size)) return 0;
+        *free_tokens -= size < *free_tokens ? size : *free_tokens;
+    }
+    return 1;
+}
+
+/* Repeat the row whose items begin at `first` as often as the documents allow; return how often it
+ * is there. A size can be in two items of one row: then a size between them is used up. */
+static uint64_t repeat(planner *w, uint64_t first)
+{
+    const sgt_pack_item *items = w->p->items;
+    uint64_t more = UINT64_MAX, end = w->p->item_count;
+    for (uint64_t i = first; i < end; i++) {
+        uint64_t times = w->left[items[i].size] / items[i].count;
+        if (times < more) more = times;
+    }
+    for (uint64_t i = first; i < end && more; i++) use(w, items[i].size, more * items[i].count);
+    return more + 1;
+}
+
+static int add_run(planner *w, uint64_t row, uint64_t item)
+{
+    sgt_pack *p = w->p;
+    if (sgt_reserve(&p->runs, &w->run_room, p->run_count + 1, sizeof *p->runs, NULL, NULL) < 0)
+        return 0;
+    p->runs[p->run_count] = (sgt_pack_run){row, item};
+    return 1;
+}
+
+/* Make all rows. Afterwards runs[run_count] is where they end; the items from there on are those of
+ * the unfinished row. */
+static int make_pattern(planner *w)
+{
+    sgt_pack *p = w->p;
+    for (;;) {
+        uint64_t first = p->item_count;
+        uint32_t lacking;
+        if (!add_run(w, p->rows, first) || !fill_row(w, first, &lacking)) return 0;
+        if (lacking) return 1;
+        p->rows += repeat(w, first);
+        p->run_count++;
+    }
+}
+
+/* ---- the remainder ---- */
+
+static void add_rest(sgt_pack *p, const sgt_pack_item *item, uint64_t before)
+{
+    for (uint32_t i = 0; i < item->count; i++) {
+        p->rest[p->rest_count] = (sgt_pack_rest){before + i, item->size};
+        p->rest_before[p->rest_count + 1] = p->rest_before[p->rest_count] + item->size;
+        p->rest_count++;
+    }
+}
+
+/* Move the last full row and the unfinished one to the remainder. */
+static int make_rest(sgt_pack *p)
+{
+    sgt_pack_run *last = &p->runs[p->run_count - 1], *end = last + 1;
+    uint64_t documents = 0, times = end->row - last->row;
+    if (end->item == p->item_count) documents = 0; /* all rows are full */
+    else
+        for (uint64_t i = last->item; i < p->item_count; i++) documents += p->items[i].count;
+    p->rest = calloc(documents + 1, sizeof *p->rest);
+    p->rest_before = calloc(documents + 1, sizeof *p->rest_before);
+    if (!p->rest || !p->rest_before) return 0;
+    if (!documents) return 1;
+    for (uint64_t i = last->item; i < p->item_count; i++) {
+        const sgt_pack_item *item = &p->items[i];
+        add_rest(p, item, item->before + (i < end->item ? (times - 1) * item->count : 0));
+    }
+    p->rows--;
+    end->row--;
+    if (times == 1) p->run_count--;
+    return 1;
+}
+
+/* Follow the remainder through one epoch whose first `*open` tokens of it complete an earlier row:
+ * return how many rows begin in it, and set *open for the next epoch. */
+static uint64_t follow(const sgt_pack *p, uint32_t *open)
+{
+    uint64_t rows = 0, end = p->rest_before[p->rest_count], at = rest_behind(p, *open);
+    *open = 0;
+    for (; at < p->rest_count; rows++) {
+        uint64_t until = p->rest_before[at] + p->width;
+        if (until > end) *open = (uint32_t)(until - end);
+        at = rest_behind(p, until);
+    }
+    return rows;
+}
+
+/* List epochs until one begins like an earlier one. */
+static int list_epochs(sgt_pack *p)
+{
+    size_t room = 0;
+    uint64_t rows = 0;
+    uint32_t open = 0;
+    /* 1 + the epoch that began so */
+    uint64_t *seen = p->rest_count ? calloc(p->width, sizeof *seen) : calloc(1, sizeof *seen);
+    int ok = seen != NULL;
+    for (; ok; p->epoch_count++) {
+        ok = sgt_reserve(&p->epochs, &room, p->epoch_count + 1, sizeof *p->epochs, NULL, NULL) == 0;
+        if (!ok) break;
+        p->epochs[p->epoch_count] = (sgt_pack_epoch){rows, open};
+        if (seen[open]) break;
+        seen[open] = p->epoch_count + 1;
+        rows += p->rows + follow(p, &open);
+    }
+    if (ok) p->again = seen[open] - 1;
+    free(seen);
+    return ok;
+}
+
+/* ---- the plan ---- */
+
+/* Give back the memory that a list does not need; if that fails, it stays as it is. */
+static void *trimmed(void *list, uint64_t count, size_t each)
+{
+    void *less = reallocarray(list, count, each);
+    if (less) list = less;
+    return list;
+}
+
+static void trim(sgt_pack *p)
+{
+    p->runs = trimmed(p->runs, p->run_count + 1, sizeof *p->runs);
+    p->items = trimmed(p->items, p->item_count, sizeof *p->items);
+    p->epochs = trimmed(p->epochs, p->epoch_count + 1, sizeof *p->epochs);
+}
+
+static int plan(sgt_pack *p)
+{
+    planner w = {.p = p, .least = 1};
+    w.left = calloc((size_t)p->most + 1, sizeof *w.left);
+    w.below = calloc((size_t)p->most + 1, sizeof *w.below);
+    int ok = w.left && w.below;
+    for (uint32_t s = 1; ok && s <= p->most; s++) {
+        w.left[s] = p->first[s + 1] - p->first[s];
+        w.below[s] = w.left[s] ? s : s - 1;
+    }
+    ok = ok && make_pattern(&w);
+    free(w.left);
+    free(w.below);
+    return ok && make_rest(p) && list_epochs(p);
+}
+
+int sgt_pack_init(sgt_pack *p, uint32_t seq, const sgt_pack_source *from, const char *name,
+                  sgt_error *err)
+{
+    *p = (sgt_pack){.width = seq + 1, .count = from->count};
+    int rc = sum_sizes(p, from, name, err);
+    if (rc == SGT_OK) rc = count_sizes(p, from, name, err);
+    if (rc == SGT_OK) rc = sort_places(p, from, name, err);
+    if (rc == SGT_OK && !plan(p)) rc = fail_memory(p, name, err);
+    if (rc < 0) {
+        sgt_pack_free(p);
+        return rc;
+    }
+    trim(p);
+    /* what the last row of the first epoch takes from the next one is not of this epoch */
+    p->kept = sgt_pack_epoch_rows(p) * p->width - p->epochs[1].open;
+    return SGT_OK;
+}
+
+void sgt_pack_free(sgt_pack *p)
+{
+    free(p->first);
+    free(p->places);
+    free(p->runs);
+    free(p->items);
+    free(p->rest);
+    free(p->rest_before);
+    free(p->epochs);
+    *p = (sgt_pack){0};
 }

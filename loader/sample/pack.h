@@ -129,10 +129,6 @@ void sgt_pack_memo_free(sgt_pack_memo *memo);
 uint32_t sgt_pack_row(const sgt_pack *p, sgt_pack_memo *memo, uint64_t row, sgt_pack_piece *pieces,
                       uint32_t room);
 
-/* Return the first document of the remainder that has at least `tokens` tokens before it, or
- * rest_count + 1 if there is none: for pack_plan.c. */
-uint64_t sgt_pack_rest_behind(const sgt_pack *p, uint64_t tokens);
-
 /* Find the fewest and the most documents that a row of the first epoch holds. */
 void sgt_pack_extremes(const sgt_pack *p, uint32_t *fewest, uint32_t *most);
 

@@ -66,6 +66,9 @@
 #define SGT_POOL_BLOCKS 256u
 #define SGT_PERMUTE_ROUNDS 12
 
+/* The names of samplings, in their order, and NULL: for options whose value is such a name. */
+extern const char *const sgt_sampling_words[];
+
 /* Return whether rows are documents, or made of them: then shards of any length are used. */
 static inline int sgt_sampling_of_documents(sgt_sampling s)
 {

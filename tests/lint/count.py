@@ -11,7 +11,7 @@ import sys
 
 BUDGET = {
     "tokenize": 14301,
-    "loader": 8138,
+    "loader": 8045,
     "train": 13678,
     "kernels": 12186,
     "tools": 15900,
