@@ -48,7 +48,9 @@ struct sgt_order {
     counts *before;    /* (count + 1): in the parts before part i; tokens of duplicates left out */
     size_t part, end;  /* index of the current part; where the order ends */
     uint64_t document; /* index in that part of the next document */
-    uint64_t start, tokens; /* extent in the part of the last document delivered */
+    uint64_t start;    /* index in the part of the current document's first token */
+    /* tokens in the order before the current document, and of it; tokens 0: there is none yet */
+    uint64_t position, tokens;
     /* a shuffled order */
     int copied;     /* 1: batches are buckets; 0: there is one batch, of all documents */
     size_t batches; /* 0: the order is that of the input */
@@ -74,11 +76,18 @@ static void go_to_part(sgt_order *o, size_t part)
     o->document = o->start = o->tokens = 0;
 }
 
+/* Return the current document's index among all documents of its split, in the order of the input,
+ * duplicates included. */
+static uint64_t number_of(const sgt_order *o)
+{
+    return o->before[o->part].documents + o->document - 1;
+}
+
 /* Return 1 if the document just reached is left out, 0 if not, or a negative SGT_E*. */
 static int left_out(const sgt_order *o, sgt_error *err)
 {
     if (!o->r.dedup) return 0;
-    return sgt_dedup_is_duplicate(o->r.dedup, o->r.split, sgt_order_number(o), err);
+    return sgt_dedup_is_duplicate(o->r.dedup, o->r.split, number_of(o), err);
 }
 
 static int next_of_part(sgt_order *o, sgt_error *err)
@@ -254,7 +263,7 @@ static int list_parts(sgt_order *o, sgt_error *err)
     while (!rc && (rc = next_of_input(o, err)) == 0) {
         while (part < o->part) before += sgt_made_tokens(o->r.parts[part++], o->r.split);
         o->entries[o->documents++] =
-            (entry){key_of(sgt_order_number(o), o->r.seed), 2 * (before + o->start), o->tokens};
+            (entry){key_of(number_of(o), o->r.seed), 2 * (before + o->start), o->tokens};
     }
     return rc == 1 ? SGT_OK : rc;
 }
@@ -384,14 +393,16 @@ static int put(const scattering *s, size_t bucket, const void *p, size_t n, sgt_
 /* Write the document that `input` has come to. */
 static int put_document(const scattering *s, sgt_order *input, sgt_error *err)
 {
-    const uint64_t number = sgt_order_number(input);
+    const uint64_t number = number_of(input);
     const head h = {key_of(number, input->r.seed), number, input->tokens};
     const size_t i = bucket_of(h.key, s->count);
     int rc = put(s, i, &h, sizeof h, err);
     for (uint64_t at = 0; at < h.tokens && !rc;) {
         const uint16_t *ids;
         size_t n = h.tokens - at < SGT_MADE_WINDOW ? (size_t)(h.tokens - at) : SGT_MADE_WINDOW;
-        if ((rc = sgt_order_ids(input, at, n, &ids, err)) == 0) rc = put(s, i, ids, 2 * n, err);
+        rc = sgt_made_ids(input->r.parts[input->part], input->r.split, input->start + at, n, &ids,
+                          err);
+        if (!rc) rc = put(s, i, ids, 2 * n, err);
         at += n;
     }
     s->table[i].documents++;
@@ -617,55 +628,60 @@ void sgt_order_close(sgt_order *o)
 }
 
 uint64_t sgt_order_tokens(const sgt_order *o) { return o->before[o->r.count].tokens; }
-uint64_t sgt_order_number(const sgt_order *o)
+static int next_document(sgt_order *o, sgt_error *err)
 {
-    return o->before[o->part].documents + o->document - 1;
+    return o->batches ? next_of_batches(o, err) : next_of_input(o, err);
 }
 
-int sgt_order_next(sgt_order *o, uint64_t *tokens, sgt_error *err)
-{
-    const int rc = o->batches ? next_of_batches(o, err) : next_of_input(o, err);
-    *tokens = o->tokens;
-    return rc;
-}
-
-/* Go to the part or batch that has token `at`. Add the tokens before it to *position. */
-static int seek_group(sgt_order *o, uint64_t at, uint64_t *position, sgt_error *err)
+/* Go to the part or batch that has token `at`, before its first document. */
+static int seek_group(sgt_order *o, uint64_t at, sgt_error *err)
 {
     size_t i = 0;
+    o->tokens = 0;
     if (!o->batches) {
         while (i + 1 < o->r.count && o->before[i + 1].tokens <= at) i++;
         go_to_part(o, i);
-        *position = o->before[i].tokens;
+        o->position = o->before[i].tokens;
         return SGT_OK;
     }
-    for (; i + 1 < o->batches && *position + o->batch[i].tokens <= at; i++)
-        *position += o->batch[i].tokens;
+    for (o->position = 0; i + 1 < o->batches && o->position + o->batch[i].tokens <= at; i++)
+        o->position += o->batch[i].tokens;
     o->next = 0;
     if (i + 1 == o->begin) return SGT_OK; /* it is the current one */
     o->begin = i;
     return begin_batch(o, err);
 }
 
-int sgt_order_seek(sgt_order *o, uint64_t at, uint64_t *tokens, uint64_t *skip, sgt_error *err)
-{
-    uint64_t position = 0;
-    int rc = seek_group(o, at, &position, err);
-    while (!rc && (rc = sgt_order_next(o, tokens, err)) == 0 && position + *tokens <= at)
-        position += *tokens;
-    *skip = at - position;
-    return rc == 1
-               ? sgt_fail(err, SGT_EFORMAT,
-                          "%s: the documents end before token %" PRIu64 " (--force starts over)",
-                          o->r.work, at)
-               : rc;
-}
-
-int sgt_order_ids(sgt_order *o, uint64_t at, size_t n, const uint16_t **ids, sgt_error *err)
+/* Set *ids to n tokens (at most SGT_MADE_WINDOW) of the current document, from its token `at` on. */
+static int read_ids(sgt_order *o, uint64_t at, size_t n, const uint16_t **ids, sgt_error *err)
 {
     if (!o->batches)
         return sgt_made_ids(o->r.parts[o->part], o->r.split, o->start + at, n, ids, err);
     const uint64_t from = o->entries[o->next - 1].at + 2 * at;
     *ids = o->bytes ? (const uint16_t *)(const void *)(o->bytes + from) : o->ids;
     return o->bytes ? SGT_OK : read_batch(o, o->ids, 2 * n, from, err);
+}
+
+int sgt_order_read(sgt_order *o, uint64_t at, uint64_t most, sgt_order_ids *out, sgt_error *err)
+{
+    int rc = SGT_OK;
+    if (!o->tokens || at < o->position || at - o->position > o->tokens) rc = seek_group(o, at, err);
+    while (!rc && at - o->position >= o->tokens) {
+        o->position += o->tokens;
+        rc = next_document(o, err);
+    }
+    if (rc == 1)
+        rc = sgt_fail(err, SGT_EFORMAT,
+                      "%s: the documents end before token %" PRIu64 " (--force starts over)",
+                      o->r.work, at);
+    if (rc < 0) {
+        o->tokens = 0; /* a later read seeks again */
+        return rc;
+    }
+    const uint64_t skip = at - o->position;
+    uint64_t n = o->tokens - skip < most ? o->tokens - skip : most;
+    if (n > SGT_MADE_WINDOW) n = SGT_MADE_WINDOW;
+    out->count = (size_t)n;
+    out->begins = !skip;
+    return read_ids(o, skip, out->count, &out->ids, err);
 }

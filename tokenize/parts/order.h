@@ -4,8 +4,8 @@
  *     sgt_order_request r = {.parts = parts, .count = n, .split = 0};
  *     if (sgt_order_scatter(&r, &err) < 0) ...; // if it is shuffled
  *     if (sgt_order_open(&o, &r, &err) < 0) ...;
- *     while ((rc = sgt_order_next(o, &tokens, &err)) == 0)
- *         for (at = 0; at < tokens; at += n) sgt_order_ids(o, at, n = ..., &ids, &err);
+ *     for (at = 0; at < sgt_order_tokens(o); at += ids.count)
+ *         if (sgt_order_read(o, at, UINT64_MAX, &ids, &err) < 0) ...;
  *     sgt_order_close(o);
  *
  * The order is that of the input, part after part, or shuffled. Duplicates are left out (dedup.h).
@@ -78,17 +78,15 @@ void sgt_order_close(sgt_order *o); /* NULL is allowed */
 
 uint64_t sgt_order_tokens(const sgt_order *o); /* tokens of all documents */
 
-/* Go to the next document and set *tokens to its length. Return 0; 1 if there is no next one; or a
- * negative SGT_E*. */
-int sgt_order_next(sgt_order *o, uint64_t *tokens, sgt_error *err);
-/* Return the current document's index among all documents of its split, in the order of the input,
- * duplicates included. Must not be called for a shuffled order. */
-uint64_t sgt_order_number(const sgt_order *o);
-/* Go to the document that holds token `at` of the whole order (which must exist), as sgt_order_next
- * does. Set *skip to the number of the document's tokens before that token. */
-int sgt_order_seek(sgt_order *o, uint64_t at, uint64_t *tokens, uint64_t *skip, sgt_error *err);
-/* Set *ids to n tokens (at most SGT_MADE_WINDOW) of the current document, from its token `at` on.
- * *ids is valid until the next call. */
-int sgt_order_ids(sgt_order *o, uint64_t at, size_t n, const uint16_t **ids, sgt_error *err);
+/* Tokens of one document, in the order. */
+typedef struct sgt_order_ids {
+    const uint16_t *ids; /* valid until the next read */
+    size_t count;
+    int begins; /* 1: the first one begins the document */
+} sgt_order_ids;
+
+/* Read at most `most` tokens, at least one, from token `at` of the whole order on, which must
+ * exist. Reads that follow each other are fast. */
+int sgt_order_read(sgt_order *o, uint64_t at, uint64_t most, sgt_order_ids *out, sgt_error *err);
 
 #endif

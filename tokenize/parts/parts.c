@@ -119,16 +119,6 @@ static void begin_second(parts *p, uint32_t shares)
 
 /* ---- shards ---- */
 
-/* A position in the order: the next token to write. */
-typedef struct reader {
-    sgt_order *order;
-    uint64_t at; /* index of that token among all tokens of the split */
-    /* tokens of the current document; how many of them are written. Equal: no document is
-     * current */
-    uint64_t tokens, begun;
-    int known; /* 1: `order` is positioned at token `at` */
-} reader;
-
 /* Look for shard k in OUT. Return 1 if it exists, described in *s; 0 if not; or a negative
  * SGT_E*. */
 static int find_shard(const parts *p, int split, uint64_t k, uint64_t tokens, sgt_manifest_shard *s,
@@ -156,41 +146,23 @@ static int find_shard(const parts *p, int split, uint64_t k, uint64_t tokens, sg
     return 1;
 }
 
-static int next_document(reader *r, sgt_error *err)
-{
-    int rc;
-    r->begun = 0;
-    rc = r->known ? sgt_order_next(r->order, &r->tokens, err)
-                  : sgt_order_seek(r->order, r->at, &r->tokens, &r->begun, err);
-    r->known = 1;
-    return rc == 1 ? sgt_fail(err, SGT_EFORMAT,
-                              "the parts end before their %" PRIu64 " tokens (--force starts over)",
-                              sgt_order_tokens(r->order))
-                   : rc;
-}
-
-/* Write the next `tokens` tokens of the order as shard k. */
-static int make_shard(parts *p, int split, uint64_t k, uint64_t tokens, reader *r,
-                      sgt_manifest_shard *s, sgt_error *err)
+/* Write tokens [from, end) of the order as shard k. */
+static int make_shard(parts *p, int split, uint64_t k, sgt_order *order, uint64_t from,
+                      uint64_t end, sgt_manifest_shard *s, sgt_error *err)
 {
     sgt_writer *w;
     const sgt_writer_options o = {p->out.work, sgt_split_names[split],
                                   sgt_pipeline_shard_tokens(p->o), p->vocab};
     int rc = sgt_writer_open(&w, &o, k, 0, 0, err);
     if (rc < 0) return rc;
-    while (!rc && sgt_writer_tokens(w) < tokens) {
-        const uint16_t *ids;
+    for (uint64_t at = from; at < end && !rc;) {
+        sgt_order_ids ids = {0};
         if (sgt_stopped(p->o->stop)) rc = sgt_fail(err, SGT_ESTOPPED, "stopped");
-        if (!rc && r->begun == r->tokens) rc = next_document(r, err);
-        uint64_t n = tokens - sgt_writer_tokens(w);
-        if (n > r->tokens - r->begun) n = r->tokens - r->begun;
-        if (n > SGT_MADE_WINDOW) n = SGT_MADE_WINDOW;
-        if (!rc) rc = sgt_order_ids(r->order, r->begun, (size_t)n, &ids, err);
-        if (!rc && r->begun == 0) rc = sgt_writer_document(w, err);
-        if (!rc) rc = sgt_writer_append(w, ids, (size_t)n, err);
-        r->begun += n;
-        r->at += n;
-        second_pass(p, n);
+        if (!rc) rc = sgt_order_read(order, at, end - at, &ids, err);
+        if (!rc && ids.begins) rc = sgt_writer_document(w, err);
+        if (!rc) rc = sgt_writer_append(w, ids.ids, ids.count, err);
+        at += ids.count;
+        second_pass(p, ids.count);
     }
     if (!rc) rc = sgt_writer_finish(w, s, err);
     if (!rc) rc = sgt_out_move_shard(&p->out, s, err);
@@ -205,7 +177,6 @@ static int make_run(parts *p, int split, sgt_order *order, uint32_t share, uint3
 {
     const uint64_t size = sgt_pipeline_shard_tokens(p->o), all = sgt_order_tokens(order);
     const uint64_t count = (all + size - 1) / size;
-    reader r = {.order = order};
     if (count > SGT_WRITER_SHARDS)
         return sgt_fail(err, SGT_EUSAGE, "more than %d shards (take more --shard-tokens)",
                         SGT_WRITER_SHARDS);
@@ -216,10 +187,9 @@ static int make_run(parts *p, int split, sgt_order *order, uint32_t share, uint3
         const uint64_t from = k * size, tokens = all - from < size ? all - from : size;
         sgt_manifest_shard *s = &m->shards[m->count];
         int rc = find_shard(p, split, k, tokens, s, err);
-        if (rc == 0 || (rc < 0 && p->o->force)) {
-            if (r.at != from) r = (reader){.order = order, .at = from};
-            rc = make_shard(p, split, k, tokens, &r, s, err);
-        } else if (rc == 1) second_pass(p, tokens);
+        if (rc == 1) second_pass(p, tokens);
+        else if (!rc || p->o->force)
+            rc = make_shard(p, split, k, order, from, from + tokens, s, err);
         if (rc < 0) return rc;
         m->count++;
         m->tokens += tokens;
