@@ -162,7 +162,7 @@ rm -rf out
 run 0 sgt-tokenize $options --rank 1 --ranks 2 corpus out
 printf '\005' | dd of=out/.work/part-000001/train_000000.idx bs=1 conv=notrunc 2> /dev/null
 run_failure_like '^sgt-tokenize: out/\.work/part-000001/train_000000.idx: at byte 0: document 0 starts at token 5, '\
-'expected .*, and 0 at first \(remove the folder it is in, and its rank makes it again\)$' sgt-tokenize $options --rank 0 --ranks 2 corpus out
+'expected the first token of its split \(remove the folder it is in, and its rank makes it again\)$' sgt-tokenize $options --rank 0 --ranks 2 corpus out
 rm -r out/.work/part-000001
 run 0 sgt-tokenize $options --rank 1 --ranks 2 corpus out
 same_folders out one

@@ -275,8 +275,9 @@ static int remove_retired(const char *out, const char *work, sgt_error *err)
     sgt_manifest m = {0};
     int rc = SGT_OK;
     sgt_path(path, sgt_path(old, work, RETIRED), "manifest.json");
-    /* a damaged manifest lists nothing */
-    if (!sgt_file_gone(path) && sgt_manifest_read(&m, old, err) == SGT_ENOMEM) rc = SGT_ENOMEM;
+    /* a damaged manifest lists nothing; one that cannot be read now may do so later */
+    if (!sgt_file_gone(path)) rc = sgt_manifest_read(&m, old, err);
+    if (rc != SGT_ENOMEM && rc != SGT_EIO) rc = SGT_OK;
     if (!rc) rc = remove_listed(out, &m, err);
     if (!rc) rc = sgt_remove_tree(old, err);
     sgt_manifest_free(&m);

@@ -7,7 +7,8 @@
  *     sgt_made_ids(s, 0, at, 100, &ids, &err);   // 100 tokens from there on
  *     sgt_made_close(s);
  *
- * One thread at a time. Sequential reads are buffered. No file is open before the first read. */
+ * One thread at a time. Sequential reads are buffered, and the index of one shard is in memory. No
+ * file is open before the first read. */
 #ifndef SGT_MADE_H
 #define SGT_MADE_H
 
