@@ -270,7 +270,6 @@ torture-variants: need-packages
 	+@! command -v clang > /dev/null && echo 'no clang: left out its build' || $(variant) CC=clang
 	+@$(again) cuda check-cuda check-nvcc
 	@tests/step/check-step.sh $(B) torture
-	@PEAK_ALL=1 tests/cli/run.sh $(B)/bin train-peak
 	+@$(variant) CPU=avx2
 	+@$(variant) CPU=plain
 	+@SCRIPT_SECONDS=36000 $(variant) CPU=amx-trap

@@ -1,4 +1,5 @@
-# sgt-train is killed at random moments and resumed: the run ends with the log and the bits of an undisturbed one.
+# sgt-train is killed at random moments, or interrupted, and resumed: the run ends with the log and the bits of an
+# undisturbed one.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 data d
@@ -6,6 +7,10 @@ validation d
 options="--data d --init $curve --sampling shuffle --batch-size 2 --seq-len 32 --grad-accum 2 --steps 120 --lr 1e-3
     --device cpu --threads 1 --eval-every 10 --save-every 5 --keep 2"
 run 0 sgt-train --quiet $options --run whole
+same_run() { # RUN
+    same_facts whole/log.jsonl $1/log.jsonl
+    same_folders whole/step-00000120 $1/step-00000120
+}
 
 # The moments of the kills come from a generator with a printed seed, so that a failure can be
 # repeated.
@@ -21,10 +26,35 @@ done
 [ "$kills" -gt 0 ] || fail 'nothing was killed'
 run 0 sgt-train --quiet $options --run cut --resume-or-start
 stderr_is ''
-same_facts whole/log.jsonl cut/log.jsonl
-same_folders whole/step-00000120 cut/step-00000120
+same_run cut
 same whole/latest cut/latest
 [ "$(ls -A cut | tr '\n' ' ')" = "$(ls -A whole | tr '\n' ' ')" ] || fail "the run holds $(ls -A cut)"
+
+# Ctrl-C and SIGTERM finish the step, save, and exit with 130. A shell starts its background processes with SIGINT
+# ignored; sgt-train handles it anyway.
+for signal in INT TERM; do
+    sgt-train --quiet $options --run $signal > .stdout 2> .stderr &
+    pid=$!
+    until [ -s $signal/log.jsonl ]; do sleep 0.02; done
+    kill -$signal $pid
+    ended 130 $pid
+    stderr_matches '^sgt-train: interrupted after step [0-9]+ of 120; --resume goes on from there$'
+    stderr_lines 1
+    steps=$(wc -l < $signal/log.jsonl)
+    [ "$(cat $signal/latest)" = "$(printf 'step-%08d' "$steps")" ] || fail "$steps lines of log, and $(cat $signal/latest)"
+    run 0 sgt-train --quiet $options --run $signal --resume
+    same_run $signal
+done
+
+# one process at a time
+sgt-train --quiet $options --steps 100000 --run shared 2> shared.err &
+pid=$!
+until [ -s shared/log.jsonl ]; do sleep 0.02; done
+run_failure 'shared: another sgt-train is writing to this run (wait for it, or take another --run)' \
+    sgt-train --quiet $options --run shared
+kill -TERM $pid
+wait $pid || :
+grep -q '^sgt-train: interrupted after step' shared.err || fail 'the first one should go on undisturbed'
 
 # With --quiet, only problems are reported: a skipped checkpoint, a damaged log.
 cp -r cut hurt
