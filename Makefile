@@ -2,11 +2,8 @@
 #
 # tests/rules.mk tests what this file builds; tools/install.mk and tools/python/wheel.mk package it.
 # Variants have folders of their own: make DEBUG=1, SAN=address,undefined, CC=clang, CPU=plain (or
-# avx2: programs and tests see a CPU of that level), CPU=amx-trap (AMX's instructions in emulation,
-# on any CPU with AVX512-BF16). B=DIR builds in another folder, V=1 shows the commands.
-
-$(if $(filter memory,$(SAN)),$(if $(findstring clang,$(CC)),,\
-    $(error SAN=memory needs CC=clang: gcc has no such sanitizer)))
+# avx2: programs and tests see a CPU of that level). B=DIR builds in another folder, V=1 shows the
+# commands.
 
 comma := ,
 empty :=
@@ -42,7 +39,7 @@ SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-
 INCLUDE := -I. -Iloader -Itokenize # the last two for the installed headers
 # -ffp-contract=off: multiply and add are fused only where the code says so, with every compiler.
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(INCLUDE) $(WARN) $(PEDANTIC) $(OPT) -ffp-contract=off -fPIC \
-    -pthread $(SANFLAGS) $(or $(CPU_$(CPU)),$(CPU:%=-DSGT_CPU_MOST='"%"')) $(CFLAGS) -MMD -MP
+    -pthread $(SANFLAGS) $(CPU:%=-DSGT_CPU_MOST='"%"') $(CFLAGS) -MMD -MP
 ALL_LDFLAGS = -Wl,--as-needed -pthread $(SANFLAGS) $(if $(COVERAGE),--coverage) $(LDFLAGS)
 
 # Flags per folder and per file. On other processors, files for x86-64's vectors compile to nothing.

@@ -1,17 +1,9 @@
 # rules.mk: how the tests, the analyzers and the measurements are built and run.
 
 .PHONY: run-check format lint layout tidy coverage run-coverage check-kernels check-cuda check-nvcc
-.PHONY: machine-code predict check-memory fuzz torture torture-variants torture-runs
+.PHONY: machine-code predict fuzz torture torture-variants torture-runs
 
 torture: check-all torture-variants torture-runs ## every variant (clang, no optimization, lesser CPUs, sanitizers) and the exhaustive runs: a day
-
-# ---- AMX on CPUs without it: its instructions in emulation (tests/kernels/trap) ----
-# Tests compile no kernel for AMX in another way than the product does.
-CPU_amx-trap := -DSGT_AMX_TRAP
-ifeq ($(CPU),amx-trap)
-$(B)/obj/loader/base/cpu.o: private CPU_amx-trap += -Dsyscall=trap_amx_syscall
-$(B)/obj/libsgt-loader.a: $(B)/obj/tests/kernels/trap/trap_amx.o
-endif
 
 # ---- the CUDA kernels as C++ ----
 # They run on the host, where the files of tests/kernels/host stand in for CUDA and its libraries;
@@ -169,7 +161,7 @@ FUZZ_PARTS = $(FUZZ_C:%.c=$(B)/obj/%.o) $(call lib,$(FUZZ_USES))
 FUZZ_USES := cli train tokenize loader # not the kernels, which compute and read nothing
 run-check: $(B)/tests/replay
 $(B)/tests/replay $(B)/bin/fuzz: override LDFLAGS += -Wl,--wrap=exit
-$(B)/tests/replay: $(B)/obj/tests/fuzz/replay.o $(if $(filter memory,$(SAN)),$(B)/obj/tests/memory/borders.o) $(FUZZ_PARTS)
+$(B)/tests/replay: $(B)/obj/tests/fuzz/replay.o $(FUZZ_PARTS)
 	$(call link,$(CC),$(call ld,$(FUZZ_USES)))
 $(B)/bin/fuzz: $(FUZZ_PARTS)
 	$(call link,$(CC) -fsanitize=fuzzer,$(call ld,$(FUZZ_USES)))
@@ -178,16 +170,6 @@ fuzz: need-packages                    ## look for bytes that break a property, 
 	@command -v clang > /dev/null || { echo "make fuzz needs clang" >&2; exit 1; }
 	+@$(again) B=build/fuzz CC=clang SAN=fuzzer-no-link,address,undefined build/fuzz/bin/fuzz
 	@tests/fuzz/run.sh build/fuzz $(or $(FUZZ_SECONDS),60) $(FUZZ)
-
-# The memory sanitizer does not see what libraries write that it did not compile: borders.c tells it,
-# but for zlib and zstd, which fill whole buffers.
-BORDERS := $(foreach f,json_loadb json_loads json_load_file json_dumpb json_pack json_unpack \
-    json_unpack_ex pcre2_match_8,-Wl,--wrap=$(f))
-$(if $(filter memory,$(SAN)),$(eval $(B)/tests/replay: override LDFLAGS += $(BORDERS)))
-check-memory: need-packages            ## the memory sanitizer, with clang: text, ids, sampling, formats, on the seeds of fuzzing
-	@command -v clang > /dev/null || { echo "make check-memory needs clang" >&2; exit 1; }
-	+@$(again) SAN=memory CC=clang build/memory-clang/tests/replay
-	@tests/fuzz/replay.sh build/memory-clang $(filter-out packed,$(FUZZ))
 
 # ---- stress and measurement programs, for the thread sanitizer and by hand ----
 # $(call single,NAME,OBJECTS,LIBRARIES) is the rule of build/tests/NAME.
@@ -272,10 +254,8 @@ torture-variants: need-packages
 	@tests/step/check-step.sh $(B) torture
 	+@$(variant) CPU=avx2
 	+@$(variant) CPU=plain
-	+@SCRIPT_SECONDS=36000 $(variant) CPU=amx-trap
 	+@$(variant) DEBUG=1
 	+@$(variant) SAN=address,undefined
-	+@! command -v clang > /dev/null || $(again) check-memory
 	+@$(again) SAN=thread $(STRESS:%=build/thread/tests/stress-%)
 	@for s in $(STRESS); do build/thread/tests/stress-$$s || exit 1; done
 	+@$(again) SAN=address,undefined build/address-undefined/tests/stress-loader

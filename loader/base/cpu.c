@@ -38,7 +38,7 @@ static int more(void)
             if ((d >> 22 & 1) && (d >> 24 & 1) && (bits & BF16)) bits |= AMX;
             if ((c >> 1 & 1) && (c >> 6 & 1)) bits |= VBMI2;
         }
-#ifdef SGT_AMX_TRAP /* make CPU=amx-trap imitates AMX */
+#ifdef SGT_AMX_TRAP /* tests/kernels/claimed_cpu.c claims AMX */
         if (bits & BF16) bits |= AMX;
 #endif
         __atomic_store_n(&detected_more, bits, __ATOMIC_RELAXED);

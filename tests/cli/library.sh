@@ -35,12 +35,11 @@ for name in loader tokenize; do
 done
 
 # Check the names that libsgt-loader imports, and its global state: the CPU's features, whether Linux
-# allows AMX (x86-64), the guard against SIGBUS and, in CPU=amx-trap, the emulation's `held`. A
-# sanitizer adds its own to both.
+# allows AMX (x86-64), and the guard against SIGBUS. A sanitizer adds its own to both.
 if [ -z "$san" ]; then
     objdump -t "$LIB/libsgt-loader.a" | sed -nE 's/.* O \.t?(data|bss)[^.[:alnum:]].* ([a-zA-Z_][a-zA-Z0-9_.]*)$/\2/p' |
         sort | tr '\n' ' ' > globals
-    [ "$(sed 's/^allowed //; s/ held / /' globals)" = 'detected detected_more guard limit ' ] || fail "libsgt-loader keeps $(cat globals)"
+    [ "$(sed 's/^allowed //' globals)" = 'detected detected_more guard limit ' ] || fail "libsgt-loader keeps $(cat globals)"
     readelf -d "$LIB/libsgt-loader.so" | sed -n 's/.*NEEDED.*\[\(lib[a-z-]*\).*/\1/p' | sort | tr '\n' ' ' > needed
     [ "$(cat needed)" = 'libc libjansson liburing libxxhash ' ] || fail "libsgt-loader.so needs $(cat needed)"
 fi

@@ -11,15 +11,12 @@ done > in/scripts
 
 # A build for an older CPU (make CPU=avx2) has only the levels of that CPU, on any machine.
 most=$(sed -n 's/.*-DSGT_CPU_MOST=[^a-z]*\([a-z0-9]*\).*/\1/p' "$BIN/../flags")
-# A build with AMX's emulation (make CPU=amx-trap) has that level on any CPU with AVX512-BF16.
-amx=amx_bf16
-! grep -q SGT_AMX_TRAP "$BIN/../flags" || amx=avx512_bf16
 run 0 sgt-tokenize --quiet in auto
 for level in plain avx2 avx512 amx auto; do
     case $level in
     avx2) flag=avx2 ;;
     avx512) flag=avx512vl ;;
-    amx) flag=$amx ;;
+    amx) flag=amx_bf16 ;;
     *) flag='' ;;
     esac
     case $most-$level in plain-a[vm]* | avx2-avx512 | avx2-amx | avx512-amx) flag=none ;; esac

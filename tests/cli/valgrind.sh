@@ -1,5 +1,6 @@
 # No program leaks memory or reads uninitialized memory. The uring reader is left out, because valgrind does not see
-# what the kernel writes through a ring.
+# what the kernel writes through a ring. So do the properties of fuzzing, with their seeds, at the levels of the CPU
+# that valgrind knows.
 # In make check-all only: valgrind slows every program down.
 . "$ROOT/tests/cli/lib.sh"
 command -v valgrind > /dev/null || skip "no valgrind"
@@ -28,3 +29,11 @@ clean 0 sgt-train "$@" --steps 2
 clean 0 sgt-train "$@" --steps 3 --resume
 clean 1 sgt-train "$@" --steps 3
 clean 0 sgt-inspect run
+
+[ -x "$BIN/../tests/replay" ] || skip 'no tests/replay (make check-all builds it); all else passed'
+export FUZZ_TARGET FUZZ_CPU
+for FUZZ_TARGET in $(sed -n 's/^    {"\([a-z]*\)", fuzz_.*/\1/p' "$ROOT/tests/fuzz/fuzz.c"); do
+    for FUZZ_CPU in avx2 plain; do # they may leak when a property ends its process
+        run 0 valgrind --quiet --fair-sched=try --error-exitcode=99 "$BIN/../tests/replay" "$ROOT"/tests/fuzz/seeds/*
+    done
+done

@@ -21,15 +21,6 @@ void amx_end(check *t);
 /* Compute c (16, 16) += a times b, `steps` times, with the next 512 numbers of a and of b each time. */
 void amx_chain(float *c, const uint16_t *a, const uint16_t *b, int steps);
 
-/* A misuse: run() ends the process by this signal, on a CPU with AMX and in the emulation. */
-typedef struct amx_misuse {
-    const char *name;
-    int signal;
-    void (*run)(void);
-} amx_misuse;
-
-extern const amx_misuse amx_misuses[]; /* ended by a zeroed one */
-
 /* ---- claimed_cpu.c: functions of cpu.h on a CPU that claims AMX, where Linux may refuse it ---- */
 int claimed_cpu_amx(void);
 const char *claimed_cpu_name(void);

@@ -1,6 +1,5 @@
 /* claimed_cpu.c: functions of cpu.h, under other names, for a CPU that claims AMX: only Linux can
  * refuse it. */
-#undef SGT_AMX_TRAP
 #define SGT_AMX_TRAP
 #define sgt_cpu claimed_cpu
 #define sgt_cpu_level_name claimed_cpu_level_name

@@ -5,11 +5,9 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -257,16 +255,4 @@ void trap_amx(void)
 }
 
 long trap_amx_held(void) { return __atomic_load_n(&held, __ATOMIC_RELAXED); }
-
-long trap_amx_syscall(long number, ...)
-{
-    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
-    va_list args;
-    va_start(args, number);
-    int what = va_arg(args, int), feature = va_arg(args, int);
-    va_end(args);
-    if (number != SYS_arch_prctl || what != REQUEST_PERMISSION || feature != TILE_DATA) return -1;
-    trap_amx();
-    return 0;
-}
 #endif

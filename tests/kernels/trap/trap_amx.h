@@ -6,8 +6,7 @@
  * Only tests link it. It needs AVX512-BF16. Each thread has its own tiles. An instruction that is
  * invalid on a CPU with AMX, or that would fault there, ends the process by the same signal, after
  * a line on standard error that says why. Tiles are 16 rows of 64 bytes or not configured: other
- * shapes are refused. In `make CPU=amx-trap`, asking Linux for AMX (loader/base/cpu.c) calls
- * trap_amx, and programs and tests pass for ones on a CPU with AMX. */
+ * shapes are refused. */
 #ifndef SGT_CHECK_TRAP_AMX_H
 #define SGT_CHECK_TRAP_AMX_H
 
@@ -16,9 +15,5 @@ void trap_amx(void);
 
 /* Return how many configurations of tiles were not followed by a release in their thread. */
 long trap_amx_held(void);
-
-/* Take the place of syscall() in loader/base/cpu.c: if that asks for AMX, call trap_amx and return
- * 0. Return -1 for another call. */
-long trap_amx_syscall(long number, ...);
 
 #endif
