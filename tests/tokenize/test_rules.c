@@ -10,6 +10,7 @@
 #include "tokenize/bpe/bpe.h"
 #include "tokenize/text/split.h"
 #include "tokenize/text/split_blocks.h"
+#include "tokenize/text/utf8.h"
 #include "tokenize/vocab/vocab.h"
 
 enum { MOST = 200 }; /* most pieces per call: enough that blocks of 64 bytes are used */
@@ -67,98 +68,6 @@ static void hold_parts(const sgt_rule *r, const sgt_cuts *cuts, const uint8_t *s
     }
 }
 
-/* Strings that such rules look at: white space, quotes, case, marks, numbers, slashes, ill-formed
- * bytes. */
-static const char *const bits[] = {" ",
-                                   " ",
-                                   "  ",
-                                   "\n",
-                                   "\r\n",
-                                   "\n\n",
-                                   "\t",
-                                   "\xC2\x85",
-                                   "\xC2\xA0",
-                                   "\xE3\x80\x80",
-                                   "'",
-                                   "'",
-                                   "'s",
-                                   "'S",
-                                   "'\xC5\xBF",
-                                   "'ll",
-                                   "'rE",
-                                   "'vE",
-                                   "'LL",
-                                   "'Ve",
-                                   "'re",
-                                   "'d",
-                                   "'l",
-                                   "'v",
-                                   "a",
-                                   "b",
-                                   "the",
-                                   "The",
-                                   "THE",
-                                   "x",
-                                   "A",
-                                   "ZZ",
-                                   "abcdefgh",
-                                   "ABCDEFGH",
-                                   "\xC3\xA9",
-                                   "\xC3\x89",
-                                   "\xC7\x85",
-                                   "\xCA\xB0",
-                                   "\xC2\xAA",
-                                   "\xC5\xBF",
-                                   "\xE4\xB8\xAD",
-                                   "\xE6\x96\x87",
-                                   "\xCC\x81",
-                                   "\xCC\x80",
-                                   "\xE0\xB8\xB1",
-                                   "1",
-                                   "23",
-                                   "456",
-                                   "7890",
-                                   "\xD9\xA3",
-                                   "\xC2\xBD",
-                                   "/",
-                                   "//",
-                                   "/\n",
-                                   "\n/",
-                                   " \n",
-                                   "\n ",
-                                   ".",
-                                   "!",
-                                   "-",
-                                   "(",
-                                   "\xEF\xBF\xBD",
-                                   "\xF0\x9F\x98\x80",
-                                   "\xF0\x9D\x90\x80",
-                                   "\xF0\x9D\x90\x9A",
-                                   "\xE1\xBE\x88",
-                                   "\x80",
-                                   "\xE4\xB8",
-                                   "\xFF",
-                                   "\xC5"};
-enum { BITS = sizeof bits / sizeof *bits };
-
-/* Write random text made of all strings in `bits`, or of a few. The ill-formed ones, at the list's
- * end, are used only if ill_formed is set. */
-static size_t rule_text(rng *r, uint8_t *out, size_t max, int ill_formed)
-{
-    const uint32_t all = ill_formed ? BITS : BITS - 4, few = 1 + below(r, 5);
-    uint32_t some[5];
-    size_t n = 0;
-    int mixed = below(r, 2) == 0;
-    for (int i = 0; i < 5; i++) some[i] = below(r, all);
-    for (size_t len; n < max; n += len) {
-        const char *bit = bits[mixed ? below(r, all) : some[below(r, few)]];
-        len = strlen(bit);
-        if (n + len > max) break;
-        memcpy(out + n, bit, len);
-    }
-    return n;
-}
-
 Test(rules, random_text_as_pcre2_has_it)
 {
     uint64_t seed = test_seed();
@@ -170,9 +79,7 @@ Test(rules, random_text_as_pcre2_has_it)
         rng random = {seed, 0};
         uint8_t text[600];
         for (int i = 0; i < 12000; i++) {
-            size_t most = i % 10 ? 60 : sizeof text,
-                   n = i % 3 ? rule_text(&random, text, 1 + below(&random, (uint32_t)most), i & 1)
-                             : hard_text(&random, text, most, i & 1);
+            size_t most = i % 10 ? 60 : sizeof text, n = hard_text(&random, text, most, i & 1);
             sprintf(what, "SEED=%llu, text %d", (unsigned long long)seed, i);
             hold_to_pattern(r, p, text, n, i % 4 ? MOST : 1 + (size_t)i % 64, what);
             hold_parts(r, &v->cuts, text, n, i % 4 ? MOST : 1 + (size_t)i % 64, what);
@@ -333,19 +240,20 @@ Test(rules, any_cutting_gives_the_same_ids)
         uint8_t text[160];
         uint16_t whole[160], parts[160];
         const int k = i % rules;
-        size_t n = i % 5 ? rule_text(&r, text, 1 + below(&r, 120), i & 1)
-                         : hard_text(&r, text, 120, i & 1),
-               from = 0, count = 0, want = sgt_encode(encoders[k], text, n, whole);
+        size_t n = hard_text(&r, text, 120, i & 1), from = 0, count = 0, ill = 0,
+               want = sgt_encode(encoders[k], text, n, whole);
+        const uint64_t *joins = i & 2 ? sgt_vocab_joins(all[k]) : NULL;
         while (from < n) {
             size_t block = 1 + below(&r, (uint32_t)(n - from)),
-                   cut = sgt_rule_cut(sgt_vocab_known_rule(all[k]), text + from, block,
-                                      sgt_vocab_joins(all[k]));
+                   cut = sgt_rule_cut(sgt_vocab_known_rule(all[k]), text + from, block, joins);
             if (!cut) cut = block == n - from ? block : 0;
             count += sgt_encode(encoders[k], text + from, cut, parts + count);
+            ill += sgt_utf8_count_ill_formed(text + from, cut, NULL, 0);
             from += cut;
         }
         sprintf(what, "SEED=%llu, text %d, rule %d", (unsigned long long)seed, i, k);
         cr_assert(count == want && !memcmp(whole, parts, want * sizeof *whole), "%s", what);
+        cr_assert_eq(ill, sgt_utf8_count_ill_formed(text, n, NULL, 0), "%s", what);
     }
     free_rules(all, encoders, rules);
 }
@@ -381,7 +289,7 @@ Test(rules, cutting_long_pieces_changes_nothing)
     size_t found[MOST_RULES] = {0};
     for (int i = 0; i < 40 * KINDS; i++) {
         const int kind = i % KINDS, k = i / KINDS % rules;
-        size_t n = rule_text(&r, text, below(&r, 40), 1), count = 0, view;
+        size_t n = hard_text(&r, text, 40, 1), count = 0, view;
         while (count < 4 && kinds[kind][count]) count++;
         for (size_t until = 2200 + below(&r, 300); n < until;)
             for (const char *s = kinds[kind][below(&r, (uint32_t)count)]; *s;)
@@ -395,7 +303,7 @@ Test(rules, cutting_long_pieces_changes_nothing)
         expect_same(encoders[k], text, cut, view, what);
         expect_same(encoders[k], text, cut, n, what);
         for (int more = 0; more < 8; more++)
-            expect_same(encoders[k], text, cut, n + rule_text(&r, text + n, 80, 1), what);
+            expect_same(encoders[k], text, cut, n + hard_text(&r, text + n, 80, 1), what);
     }
     for (int k = 0; k < rules; k++)
         cr_assert_geq(found[k], 50, "SEED=%llu: rule %d: %zu", (unsigned long long)seed, k,

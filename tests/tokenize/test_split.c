@@ -1,5 +1,5 @@
-/* test_split.c: the splitter gives the pieces that PCRE2 gives for the same rule. Texts that are
- * cut at safe cuts give the same ids as the whole. */
+/* test_split.c: the splitter gives the pieces that PCRE2 gives for the same rule, and finds the last
+ * safe cut. That cuts change no id is in test_rules.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,11 +11,6 @@
 #include "tokenize/text/unicode.h"
 #include "tokenize/text/utf8.h"
 #include "tokenize/vocab/vocab.h"
-
-static void show(const uint8_t *s, size_t n, char *out, size_t size)
-{
-    for (size_t i = 0; i < n && 2 * i + 3 < size; i++) sprintf(out + 2 * i, "%02x", s[i]);
-}
 
 static void hold_to_pattern(sgt_pattern *p, const uint8_t *s, size_t n, size_t most,
                             const char *what)
@@ -133,45 +128,6 @@ Test(pattern, says_what_is_wrong_and_where)
 }
 
 /* ---- safe cuts ---- */
-
-static size_t encode_with_cuts(sgt_encoder *e, rng *r, const uint8_t *s, size_t n,
-                               const uint64_t *joins, uint16_t *ids, size_t *ill_formed)
-{
-    size_t count = 0, from = 0;
-    *ill_formed = 0;
-    while (from < n) {
-        size_t block = 1 + below(r, (uint32_t)(n - from)),
-               cut = sgt_rule_cut(NULL, s + from, block, joins);
-        if (!cut) cut = block == n - from ? block : 0;
-        count += sgt_encode(e, s + from, cut, ids + count);
-        *ill_formed += sgt_utf8_count_ill_formed(s + from, cut, NULL, 0);
-        from += cut;
-    }
-    return count;
-}
-
-Test(split, cutting_where_it_is_safe_changes_nothing)
-{
-    scoped(sgt_vocab) *v = gpt2();
-    scoped(sgt_encoder) *e = new_encoder(v);
-    uint64_t seed = test_seed();
-    rng r = {seed, 0};
-    for (int i = 0; i < 60000; i++) {
-        uint8_t text[120];
-        uint16_t whole[120], parts[120];
-        size_t n = hard_text(&r, text, sizeof text, i & 1), ill;
-        const uint64_t *joins = i & 2 ? sgt_vocab_joins(v) : NULL;
-        size_t want = sgt_encode(e, text, n, whole),
-               got = encode_with_cuts(e, &r, text, n, joins, parts, &ill);
-        char hex[256] = "";
-        show(text, n, hex, sizeof hex);
-        cr_assert_eq(got, want, "SEED=%llu: %s", (unsigned long long)seed, hex);
-        cr_assert_arr_eq(parts, whole, want * sizeof *whole, "SEED=%llu: %s",
-                         (unsigned long long)seed, hex);
-        cr_assert_eq(ill, sgt_utf8_count_ill_formed(text, n, NULL, 0), "SEED=%llu: %s",
-                     (unsigned long long)seed, hex);
-    }
-}
 
 static size_t cut(const char *s, const uint64_t *joins)
 {
