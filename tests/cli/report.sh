@@ -172,10 +172,10 @@ report plain
 says_there loss-steps 'step 50' 'training 5.545 nats' 'smoothed 5.545 nats' 'validation 6.045 nats'
 says_there loss-steps 'step 100' 'validation 1.5 nats' # the tooltip of a dot
 says_there loss-tokens 'after 2.50 k tokens' 'training 6.545 nats' 'smoothed 6.545 nats' 'validation 6.955 nats'
-says_there lr 'step 3' 'value 0.00098'
-says_there speed 'step 3' 'value 6.40 k tokens/s' 'smoothed 6.40 k tokens/s'
-says_there mfu 'step 3' 'value 40 %' 'smoothed 40 %'
-says_there peak 'step 3' 'value 286.1 MiB'
+says_there lr 'step 6' 'value 0.00095'
+says_there speed 'step 6' 'value 6.40 k tokens/s' 'smoothed 6.40 k tokens/s'
+says_there mfu 'step 6' 'value 40 %' 'smoothed 40 %'
+says_there peak 'step 6' 'value 286.1 MiB'
 labels() { # FIGURE LABEL...: check the labels of its axes
     figure=$1 && shift
     tr '\n' ' ' < report.html | sed 's/<figure /\n&/g' | grep "^<figure id=\"$figure\"" > .figure

@@ -335,26 +335,12 @@ static void put_dots(FILE *page, const report_figure *g, const frame *f, const r
     }
 }
 
-/* ---- tooltips: strips across the chart's whole height have a <title>, which browsers show without
- * a script. However many points a chart has, the number of strips is limited. ---- */
+/* ---- tooltips: strips of equal width across the chart's whole height have a <title>, which browsers
+ * show without a script. However many points a chart has, the number of strips is limited. ---- */
 
 /* Most strips in a chart, and most lines of all its tooltips; LEAST strips are there for any number
  * of series. */
 enum { MOST_LARGE = 100, MOST_SMALL = 30, LINES = 512, LEAST = 16 };
-
-/* Return the series whose points determine the strips: the one that reaches farthest, and of
- * several such the one with the most points. */
-static const report_series *find_ruler(const report_figure *g)
-{
-    const report_series *best = NULL;
-    for (size_t i = 0; i < g->count; i++) {
-        const report_series *s = &g->series[i];
-        if (!s->name || !s->count || s->kind == REPORT_LIMIT) continue;
-        double end = s->points[s->count - 1].x, far = best ? best->points[best->count - 1].x : 0;
-        if (!best || end > far || (end == far && s->count > best->count)) best = s;
-    }
-    return best;
-}
 
 /* Return the point nearest to x of a series with a name, if it is no farther away than the series'
  * points are from each other; else NULL. */
@@ -371,22 +357,21 @@ static const report_point *find_nearest(const report_series *s, double x)
     return fabs(best->x - x) <= apart ? best : NULL;
 }
 
-/* Write the strip from `from` to `to`, with the values at x. */
-static void put_strip(FILE *page, const report_figure *g, const frame *f, double x, double from,
-                      double to)
+/* Write the strip whose left edge is at `left`, with the values at the point nearest to its middle;
+ * more to the right, because the first step ends at 1, and the axis begins at 0. */
+static void put_strip(FILE *page, const report_figure *g, const frame *f, double left, double width)
 {
-    const double left = fmax(position(&f->x, from), f->x.start),
-                 right = fmin(position(&f->x, to), f->x.end);
-    int any = 0;
+    const double part = (left + 0.75 * width - f->x.start) / (f->x.end - f->x.start),
+                 x = f->x.low + part * (f->x.high - f->x.low);
+    const report_point *at = NULL;
     char text[64];
-    for (size_t i = 0; i < g->count; i++)
-        any |= g->series[i].kind != REPORT_LIMIT && find_nearest(&g->series[i], x);
-    if (!any || right <= left) return;
+    for (size_t i = 0; i < g->count && !at; i++)
+        if (g->series[i].kind != REPORT_LIMIT) at = find_nearest(&g->series[i], x);
+    if (!at) return;
     report_put(page, "<rect x=\"%g\" y=\"%g\" width=\"%g\" height=\"%g\"><title>%s", left, f->y.end,
-               right - left, f->y.start - f->y.end,
-               format_value(text, sizeof text, &g->x_words, x));
+               width, f->y.start - f->y.end, format_value(text, sizeof text, &g->x_words, at->x));
     for (size_t i = 0; i < g->count; i++) {
-        const report_point *p = find_nearest(&g->series[i], x);
+        const report_point *p = find_nearest(&g->series[i], at->x);
         if (p) put_value(page, g, &g->series[i], p);
     }
     report_put(page, "</title></rect>\n");
@@ -394,21 +379,18 @@ static void put_strip(FILE *page, const report_figure *g, const frame *f, double
 
 static void put_tooltips(FILE *page, const report_figure *g, const frame *f)
 {
-    const report_series *r = find_ruler(g);
-    size_t lines = 0, most = f->wide == LARGE ? MOST_LARGE : MOST_SMALL;
-    if (!r) return;
-    for (size_t i = 0; i < g->count; i++) lines += g->series[i].name != NULL;
-    while (most > LEAST && most * lines > LINES) most--;
-    size_t each = (r->count + most - 1) / most;
-    const report_point *p = r->points;
-    fputs("<g class=\"hits\">\n", page);
-    for (size_t i = 0; i < r->count; i += each) {
-        size_t end = i + each < r->count ? i + each : r->count;
-        double from = i ? (p[i - 1].x + p[i].x) / 2 : f->x.low;
-        double to = end < r->count ? (p[end - 1].x + p[end].x) / 2 : f->x.high;
-        put_strip(page, g, f, p[i + (end - i) / 2].x, from, to);
+    size_t lines = 0, strips = 0, most = f->wide == LARGE ? MOST_LARGE : MOST_SMALL;
+    for (const report_series *s = g->series; s < g->series + g->count; s++) {
+        lines += s->name != NULL;
+        if (s->name && s->kind != REPORT_LIMIT && s->count > strips) strips = s->count;
     }
-    fputs("</g>\n", page);
+    while (most > LEAST && most * lines > LINES) most--;
+    if (strips > most) strips = most;
+    const double width = (f->x.end - f->x.start) / (double)strips;
+    report_put(page, "<g class=\"hits\">\n");
+    for (size_t k = 0; k < strips; k++)
+        put_strip(page, g, f, f->x.start + (double)k * width, width);
+    report_put(page, "</g>\n");
 }
 
 /* ---- the figure ---- */
