@@ -14,8 +14,8 @@ BUDGET = {
     "loader": 8045,
     "train": 13678,
     "kernels": 12186,
-    "tools": 15898,
-    "tests": 52682,
+    "tools": 15888,
+    "tests": 52683,
     "manuals": 2475,
     "pages": 1200,
 }

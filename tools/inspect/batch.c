@@ -80,7 +80,7 @@ static int row_text(const drawing *d, const int32_t *row, uint32_t own, char *ou
         static const char blanks[] = "\n\t\r", names[] = "ntr";
         const char *blank = memchr(blanks, text[i], 3);
         if (blank) shown[used++] = '\\';
-        shown[used++] = blank ? names[blank - blanks] : text[i] ? text[i] : ' ';
+        shown[used++] = (char)(blank ? names[blank - blanks] : text[i] ? text[i] : ' ');
     }
     if (bytes > used) used = sgt_utf8_whole((const uint8_t *)shown, used);
     shown[used] = 0;

@@ -60,7 +60,7 @@ static int walk_both(pair *p, side *a, side *b, sgt_error *err)
 {
     const uint64_t all = a->set.tokens + b->set.tokens;
     for (p->token = 0;;) {
-        size_t n, m;
+        size_t n = 0, m = 0;
         int rc = inspect_reader_next(&a->reader, a->ids, BLOCK, &n, err);
         if (rc == SGT_OK) rc = inspect_reader_next(&b->reader, b->ids, BLOCK, &m, err);
         if (rc < 0) return rc;
@@ -166,12 +166,13 @@ static void show(const pair *p)
 static json_t *around_json(const side *d)
 {
     const inspect_shard *in = d->shard;
+    const uint64_t byte = in ? in->header.data + 2 * d->offset : 0;
     json_t *ids = json_array();
     for (size_t i = 0; i < d->n; i++) json_array_append_new(ids, json_integer(d->around[i]));
     json_t *o =
         in ? json_pack("{s:o, s:I, s:I, s:i}", "shard", sgt_json_text(in->path, strlen(in->path)),
-                       "token", (json_int_t)d->offset, "byte",
-                       (json_int_t)(in->header.data + 2 * d->offset), "id", d->around[d->at])
+                       "token", (json_int_t)d->offset, "byte", (json_int_t)byte, "id",
+                       d->around[d->at])
            : json_pack("{s:n}", "shard");
     json_object_set_new(o, "from", json_integer((json_int_t)d->from));
     json_object_set_new(o, "ids", ids);

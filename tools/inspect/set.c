@@ -165,10 +165,12 @@ static int compare_listed(inspect_set *s, const inspect *o, sgt_error *err)
         const sgt_manifest_shard *want = &m->shards[i];
         if (o->split && strcmp(o->split, want->split)) continue;
         inspect_shard *got = find_shard(s, want->file, i);
-        int rc = got ? SGT_OK : add_missing(s, want, err);
-        if (!got && !rc) got = &s->shards[s->count - 1];
-        if (!rc && !got->damage)
-            rc = inspect_keep_damage(s, got, compare_shard(s, got, want, err), err);
+        int rc = SGT_OK;
+        if (!got) {
+            if ((rc = add_missing(s, want, err)) < 0) return rc;
+            got = &s->shards[s->count - 1];
+        }
+        if (!got->damage) rc = inspect_keep_damage(s, got, compare_shard(s, got, want, err), err);
         if (rc < 0) return rc;
         got->documents = want->documents;
         got->documents_known = got->listed = 1;

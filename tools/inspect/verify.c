@@ -22,6 +22,7 @@ typedef struct work {
     const sgt_stop *stop;
     sgt_progress *bar;
     uint64_t bytes; /* read so far; atomic */
+    int threads;
 } work;
 
 /* ---- one shard ---- */
@@ -106,11 +107,13 @@ static int verify_shard(work *w, const inspect_shard *d, sgt_error *err)
  * is not a shard's damage; after it no thread begins another shard. */
 static int verify_shards(inspect_set *s, const inspect *o, sgt_error *err)
 {
-    work w = {
-        .set = s, .stop = o->stop, .bar = sgt_progress_new("B", SGT_PROGRESS_BYTES, o->quiet)};
-    int rc = SGT_OK, threads = o->threads ? (int)o->threads : sgt_cpu_count();
-    if ((size_t)threads > s->count) threads = s->count ? (int)s->count : 1;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
+    work w = {.set = s,
+              .stop = o->stop,
+              .bar = sgt_progress_new("B", SGT_PROGRESS_BYTES, o->quiet),
+              .threads = o->threads ? (int)o->threads : sgt_cpu_count()};
+    int rc = SGT_OK;
+    if ((size_t)w.threads > s->count) w.threads = s->count ? (int)s->count : 1;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(w.threads)
     for (size_t i = 0; i < s->count; i++) {
         sgt_error why;
         int skip, bad;

@@ -433,7 +433,7 @@ static void explain(report_run *r, const char *message)
 {
     snprintf(r->no_sample, sizeof r->no_sample, "%s", message);
     char *hint = strrchr(r->no_sample, '(');
-    if (hint > r->no_sample && message[strlen(message) - 1] == ')') hint[-1] = 0;
+    if (hint && hint > r->no_sample && message[strlen(message) - 1] == ')') hint[-1] = 0;
 }
 
 /* Keep the generated text, which ends at its first NUL, with spaces for control characters: browsers
