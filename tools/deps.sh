@@ -92,49 +92,15 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 log=$(mktemp "${TMPDIR:-/tmp}/sgt-deps.XXXXXX")
 trap 'rm -f "$log"' EXIT
-# apt-get's own words go to the log. Its progress ("dlstatus:3:25.0:Retrieving file 3 of 12") is shown in words: on a
-# terminal in one line that is drawn again, elsewhere in a line for each quarter of the way.
+# apt-get's own words go to the log.
 apt() {
-    {
-        # Descriptor 3 for its progress: dpkg's children find the one that is used for it closed, and sudo closes all
-        # from 3 on.
-        $sudo env DEBIAN_FRONTEND=noninteractive sh -c 'exec 3>&1 && exec apt-get "$@"' apt-get -qq -y \
-            --no-install-recommends -o Dpkg::Use-Pty=0 -o APT::Status-Fd=3 -o DPkg::Lock::Timeout=300 "$@" 2>&1
-        printf '\nexit:%s\n' $? # what comes before may lack the end of its line
-    } | show_progress
-}
-
-show_progress() { # returns apt-get's exit code
-    code=1 shown=
-    while IFS= read -r line; do
-        case $line in
-        dlstatus:*) progress downloading "$line" ;;
-        pmstatus:*) progress installing "$line" ;;
-        exit:*) code=${line#exit:} ;;
-        ?*) printf '%s\n' "$line" >> "$log" ;;
-        esac
-    done
-    [ ! -t 1 ] || printf '\r\033[K'
-    return "$code"
-}
-
-progress() { # VERB KIND:WHAT:PERCENT:TEXT
-    percent=${2#*:*:}
-    percent=${percent%%:*}
-    percent=${percent%%.*}
-    case $percent in '' | *[!0-9]*) return ;; esac
-    if [ -t 1 ]; then
-        printf '\r\033[K  %s: %s %%' "$1" "$percent"
-        return
-    fi
-    quarter="$1: $((percent / 25 * 25)) %"
-    [ "$quarter" = "$shown" ] || printf '  %s\n' "$quarter"
-    shown=$quarter
+    $sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends -o Dpkg::Use-Pty=0 \
+        -o DPkg::Lock::Timeout=300 "$@" >> "$log" 2>&1
 }
 
 needed() {
     [ -n "$packages" ] || return 0
-    echo "installing with apt-get: $packages"
+    echo "installing with apt-get, which may take minutes: $packages"
     # A fresh system has no package lists, and stale lists name files that are gone: refresh before giving up.
     # shellcheck disable=SC2086
     if apt install $packages || { apt update && apt install $packages; }; then
