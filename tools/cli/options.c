@@ -345,11 +345,16 @@ _Noreturn void sgt_usage(const sgt_program *p, const char *fmt, ...)
     exit(SGT_EXIT_USAGE);
 }
 
+int sgt_exit_code(int error)
+{
+    if (error == SGT_EUSAGE) return SGT_EXIT_USAGE;
+    return error == SGT_ESTOPPED ? SGT_EXIT_INTERRUPTED : SGT_EXIT_FAILED;
+}
+
 int sgt_report_failure(const sgt_program *p, const sgt_error *err)
 {
     if (is_first_rank(p)) sgt_put_line(stderr, "%s: %s", p->name, err->text);
-    if (err->code == SGT_EUSAGE) return SGT_EXIT_USAGE;
-    return err->code == SGT_ESTOPPED ? SGT_EXIT_INTERRUPTED : SGT_EXIT_FAILED;
+    return sgt_exit_code(err->code);
 }
 
 int sgt_end_program(const sgt_program *p, int rc, sgt_error *err)

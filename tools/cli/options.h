@@ -89,8 +89,10 @@ int sgt_run_command(const sgt_program *p, int argc, char **argv);
 /* Print "sgt-x: message" and "try 'sgt-x --help'", and exit with code 2. */
 _Noreturn void sgt_usage(const sgt_program *p, const char *fmt, ...) SGT_PRINTF(2, 3);
 
-/* Print the error as "sgt-x: text" on stderr. Return the exit code for err->code: 2 for SGT_EUSAGE,
- * 130 for SGT_ESTOPPED, 1 for other errors. */
+/* Return the exit code for an SGT_E*: 2 for SGT_EUSAGE, 130 for SGT_ESTOPPED, 1 for others. */
+int sgt_exit_code(int error);
+
+/* Print the error as "sgt-x: text" on stderr, and return its exit code. */
 int sgt_report_failure(const sgt_program *p, const sgt_error *err);
 
 /* Flush standard output and return the exit code of a program whose work returned rc: 0, or a
