@@ -54,8 +54,8 @@ static const sgt_program program = {
     .name = "sgt-eval",
     .usage = "sgt-eval [OPTION]... RUN/ | GPT2/ | MODEL.bin [FILE.jsonl]...",
     .about = "Evaluates a GPT-2: its accuracy on the questions of JSON-lines files, {\"ctx\", "
-             "\"endings\", \"label\"} as HellaSwag\nhas them or {\"text\"}, whose last word is "
-             "asked for, as LAMBADA has them; with --data its loss, perplexity\nand bits per byte "
+             "\"endings\", \"label\"} as HellaSwag has them or {\"text\"}, whose last word is "
+             "asked for, as LAMBADA has them; with --data its loss, perplexity and bits per byte "
              "on a set of tokens.",
     .options = table,
     .examples = "  sgt-eval run/ --data out/\n"

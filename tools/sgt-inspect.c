@@ -82,7 +82,7 @@ static const sgt_program program = {
              "       sgt-inspect --compare [OPTION]... A B\n"
              "       sgt-inspect --export LAYOUT [OPTION]... A OUT/",
     .about = "Says what a folder of shards, a shard, a training run or a checkpoint is and holds; "
-             "compares sets of\n"
+             "compares sets of "
              "shards, and rewrites them for other trainers.",
     .options = table,
     .examples = "  sgt-inspect out/\n"

@@ -384,68 +384,27 @@ static _Noreturn void end_after_output(void)
 
 /* ---- --help ---- */
 
-/* COLUMNS: most columns of a line; NARROW: a terminal with fewer is narrow; LEFT: columns for an
- * option; TEXT: column in which its help begins */
-enum { COLUMNS = 100, NARROW = 72, LEFT = 28, TEXT = LEFT + 3 };
+/* COLUMNS: most columns of a line; NARROW: a terminal with fewer has an option's help below the
+ * option; LEFT: columns for an option */
+enum { COLUMNS = 100, NARROW = 72, LEFT = 28 };
 
-/* Return how many columns a line may have: 100, or as many as the terminal has if these are
- * fewer. */
-static size_t columns(void)
+static void print_option(FILE *to, const sgt_option *o, int narrow)
 {
-    int n = sgt_columns(STDOUT_FILENO);
-    return n > 0 && n < COLUMNS ? (size_t)n : COLUMNS;
-}
-
-/* Return whether the terminal is narrow, so that an option's help is printed below the option. */
-static int is_narrow(void) { return columns() < NARROW; }
-
-static size_t text_column(void) { return is_narrow() ? 6 : TEXT; }
-
-/* Print `text`, which begins in column `at`, broken between words; further lines begin in column
- * `indent`. Return the column after its end. */
-static size_t print_wrapped(const char *text, size_t at, size_t indent)
-{
-    for (const char *p = text; *p;) {
-        size_t n = strcspn(p, " \n");
-        if (at > indent && at + 1 + n > columns()) {
-            printf("\n%*s", (int)indent, "");
-            at = indent;
-        } else if (at > indent) {
-            putchar(' ');
-            at++;
-        }
-        printf("%.*s", (int)n, p);
-        at += n;
-        p += n + strspn(p + n, " \n");
-    }
-    return at;
-}
-
-static void print_option(const sgt_option *o)
-{
-    char left[SGT_OPTION_VALUE + 60], def[200], buf[SGT_OPTION_VALUE];
+    char left[SGT_OPTION_VALUE + 60], buf[SGT_OPTION_VALUE];
     const char *value = sgt_option_value(o, buf);
     if (o->kind == SGT_OPT_HEADING) {
-        sgt_put_line(stdout, "\n%s:", o->name);
+        fprintf(to, "\n%s:\n", o->name);
         return;
     }
     int n = o->letter ? snprintf(left, sizeof left, "-%c, --%s", o->letter, o->name)
-                      : snprintf(left, sizeof left, "%s--%s", is_narrow() ? "" : "    ", o->name);
+                      : snprintf(left, sizeof left, "%s--%s", narrow ? "" : "    ", o->name);
     if (value) n += snprintf(left + n, sizeof left - (size_t)n, " %s", value);
-    size_t text = text_column();
-    if (n <= LEFT && !is_narrow()) printf("  %-*s ", LEFT, left);
-    else {
-        sgt_put_line(stdout, "  %s", left);
-        printf("%*s", (int)text, "");
-    }
-    size_t at = print_wrapped(o->help, text, text);
-    for (int i = 0; o->kind == SGT_OPT_TEXT && o->choices && o->choices[i]; i++) {
-        snprintf(left, sizeof left, "%s%s", o->choices[i], o->choices[i + 1] ? "," : "");
-        at = print_wrapped(left, at, text);
-    }
-    snprintf(def, sizeof def, "(default %s)", o->def ? o->def : "");
-    if (o->def) print_wrapped(def, at, text);
-    printf("\n");
+    if (n < LEFT - 1 && !narrow) fprintf(to, "  %-*s %s", LEFT, left, o->help);
+    else fprintf(to, "  %s\n%*s%s", left, narrow ? 6 : LEFT + 3, "", o->help);
+    for (int i = 0; o->kind == SGT_OPT_TEXT && o->choices && o->choices[i]; i++)
+        fprintf(to, "%s %s", i ? "," : "", o->choices[i]);
+    if (o->def) fprintf(to, " (default %s)", o->def);
+    fputc('\n', to);
 }
 
 /* The options of every program, which answer_question handles. */
@@ -456,17 +415,19 @@ static const sgt_option others[] = {{.name = "Others"},
 
 static void print_help(const sgt_program *p)
 {
-    sgt_put_line(stdout, "usage: %s", p->usage);
-    print_wrapped(p->about, 0, 0);
-    printf("\n");
-    if (p->commands)
-        sgt_put_line(stdout, "\nSubcommands ('%s NAME --help' lists the options of one):", p->name);
-    for (const sgt_command *const *c = p->commands; c && *c; c++)
-        sgt_put_line(stdout, "  %-*s %s", is_narrow() ? 0 : LEFT, (*c)->name, (*c)->what);
+    int terminal = sgt_columns(STDOUT_FILENO), narrow = terminal && terminal < NARROW;
     sgt_option own;
-    for (size_t i = 0; sgt_option_at(p, i, &own); i++) print_option(&own);
-    for (const sgt_option *o = others; o->name; o++) print_option(o);
-    if (p->examples) sgt_put_line(stdout, "\nExamples:\n%s", p->examples);
+    sgt_wrapped w;
+    FILE *to = sgt_wrapped_open_at(&w, terminal && terminal < COLUMNS ? terminal : COLUMNS);
+    fprintf(to, "usage: %s\n%s\n", p->usage, p->about);
+    if (p->commands)
+        fprintf(to, "\nSubcommands ('%s NAME --help' lists the options of one):\n", p->name);
+    for (const sgt_command *const *c = p->commands; c && *c; c++)
+        fprintf(to, "  %-*s %s\n", narrow ? 0 : LEFT, (*c)->name, (*c)->what);
+    for (size_t i = 0; sgt_option_at(p, i, &own); i++) print_option(to, &own, narrow);
+    for (const sgt_option *o = others; o->name; o++) print_option(to, o, narrow);
+    if (p->examples) fprintf(to, "\nExamples:\n%s\n", p->examples);
+    sgt_wrapped_close(&w);
 }
 
 /* ---- completion in shells ---- */

@@ -88,6 +88,7 @@ sgt_notice sgt_talk_notice(sgt_talk *t) { return (sgt_notice){print_notice, t}; 
 
 #define LEAST 16           /* fewest columns of a terminal for which lines are wrapped */
 #define INDENT ((size_t)2) /* additional columns before a line that continues another */
+#define GAP 2              /* more blanks than these end a column of a table */
 
 int sgt_columns(int fd)
 {
@@ -129,7 +130,9 @@ char *sgt_wrap(char *out, size_t size, const char *text, int columns)
     if (!size) return out;
     for (const char *p = text; *p;) {
         size_t blanks = strspn(p, " "), n = word_length(p + blanks, most), w = width(p + blanks, n);
-        if (!column) indent = blanks + INDENT < most / 2 ? blanks + INDENT : INDENT;
+        if (!column) indent = INDENT;
+        size_t below = blanks > GAP ? column + blanks : column ? indent : blanks + INDENT;
+        if (below < most / 2) indent = below;
         if (begun && n && column + blanks + w > most) {
             at = append(out, size, at, "\n", 1);
             for (column = 0; column < indent; column++) at = append(out, size, at, " ", 1);
@@ -163,8 +166,13 @@ void sgt_put_line(FILE *to, const char *fmt, ...)
 
 FILE *sgt_wrapped_open(sgt_wrapped *w)
 {
-    *w = (sgt_wrapped){.to = stdout};
-    FILE *memory = sgt_columns(STDOUT_FILENO) ? open_memstream(&w->text, &w->n) : NULL;
+    return sgt_wrapped_open_at(w, sgt_columns(STDOUT_FILENO));
+}
+
+FILE *sgt_wrapped_open_at(sgt_wrapped *w, int columns)
+{
+    *w = (sgt_wrapped){.to = stdout, .columns = columns};
+    FILE *memory = columns ? open_memstream(&w->text, &w->n) : NULL;
     if (memory) w->to = memory;
     return w->to;
 }
@@ -176,8 +184,7 @@ void sgt_wrapped_close(sgt_wrapped *w)
     size_t size = 4 * w->n + 1; /* a blank becomes a newline and the indentation */
     char *wrapped = whole ? malloc(size) : NULL;
     if (whole && w->text)
-        fputs(wrapped ? sgt_wrap(wrapped, size, w->text, sgt_columns(STDOUT_FILENO)) : w->text,
-              stdout);
+        fputs(wrapped ? sgt_wrap(wrapped, size, w->text, w->columns) : w->text, stdout);
     free(wrapped);
     free(w->text);
 }

@@ -30,8 +30,9 @@ int sgt_can_redraw(void);
 int sgt_columns(int fd);
 
 /* Copy `text` to out[size], cut if it does not fit, and return out. With `columns` above 0, lines
- * that are longer are broken at blanks, and continued with two more columns of indentation. A word
- * longer than a line stays whole, unless it can be broken after a |. */
+ * that are longer are broken at blanks. They continue below the last column of a table, which begins
+ * after three blanks or more; otherwise with two more columns of indentation. A word longer than a
+ * line stays whole, unless it can be broken after a |. */
 char *sgt_wrap(char *out, size_t size, const char *text, int columns);
 
 /* Print the text and a newline to `to`, wrapped if that is a terminal. */
@@ -48,9 +49,12 @@ typedef struct sgt_wrapped {
     FILE *to;
     char *text;
     size_t n;
+    int columns;
 } sgt_wrapped;
-/* Return a stream in memory; stdout itself if that is no terminal, or if memory runs out. */
+/* Return a stream in memory; stdout itself if that is no terminal, or if memory runs out. `_at` wraps
+ * at a width of the caller's; 0: not at all. */
 FILE *sgt_wrapped_open(sgt_wrapped *w);
+FILE *sgt_wrapped_open_at(sgt_wrapped *w, int columns);
 void sgt_wrapped_close(sgt_wrapped *w);
 
 /* A notice that prints "sgt-x: line" on stderr, unless `quiet` is set. The string `program` must
