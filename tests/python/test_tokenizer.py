@@ -2,7 +2,6 @@
 
 import inspect
 import os
-import pathlib
 import pickle
 import shutil
 import signal
@@ -145,56 +144,19 @@ def test_batches_are_the_single_calls(threads):
         t.encode_batch(["<|endoftext|>"], num_threads=threads, disallowed_special="all")
 
 
-def test_batches_in_many_groups_and_blocks(monkeypatch):
+def test_batches_in_many_groups(monkeypatch):
     from sgt import _encoder
 
     monkeypatch.setattr(_encoder, "_GROUP", 50)
-    monkeypatch.setattr(_encoder, "BLOCK", 400)
-    monkeypatch.setattr(_encoder, "_waiting", [])
     t = sgt.Tokenizer()
     texts = [f"{i} naïve “x” "[: i % 14] * (i % 9) for i in range(300)] + ["long " * 500, ""]
     kept = t.encode_batch(texts, num_threads=3)
-    blocks = {id(ids.base): ids.base for ids in kept}.values()
-    assert len(blocks) > 3
-    assert all(len(ids) <= 400 for ids in blocks if ids is not kept[-2].base)
+    groups = {id(ids.base): ids.base for ids in kept}.values()
+    assert len(groups) > 3
+    assert sum(map(len, groups)) == sum(map(len, kept))  # no room is left over
     for _ in range(3):
         assert t.decode_batch(t.encode_batch(texts, num_threads=3)) == texts
-        assert 0 < len(_encoder._waiting) <= _encoder._KEPT
-    assert t.decode_batch(kept) == texts  # its blocks were not used again
-
-
-def test_a_batch_that_is_small_takes_no_block(monkeypatch):
-    from sgt import _encoder
-
-    monkeypatch.setattr(_encoder, "BLOCK", 4000)
-    monkeypatch.setattr(_encoder, "_waiting", [])
-    t = sgt.Tokenizer()
-    (ids,) = t.encode_batch(["x " * 1000])
-    assert len(ids.base) == len(ids)  # no room is left over
-    assert not _encoder._waiting
-    few = t.encode_batch(["tokenization" * 20 + "😀"] * 10, num_threads=1)  # few ids: copied
-    assert len(few[0].base) == sum(map(len, few))
-    assert len(_encoder._waiting) == 1
-
-
-def test_memory_of_blocks_goes_back_to_the_kernel(monkeypatch):
-    from sgt import _encoder
-
-    monkeypatch.setattr(_encoder, "BLOCK", 1 << 21)  # blocks of 4 MiB
-    monkeypatch.setattr(_encoder, "_waiting", [])
-
-    def resident():
-        return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * 4096
-
-    before, later = resident(), []
-    for _ in range(2):  # malloc only keeps large memory after some was freed
-        blocks = [_encoder.take_block() for _ in range(16)]
-        for block in blocks:
-            block[:] = 1
-        later.append(bytes(100_000))  # behind the blocks if malloc made them
-        del block, blocks
-    assert len(_encoder._waiting) == _encoder._KEPT
-    assert resident() - before < 2 * _encoder._KEPT << 22
+    assert t.decode_batch(kept) == texts
 
 
 def test_groups_have_equal_lengths_whatever_the_width():

@@ -142,7 +142,7 @@ class Tokenizer:
         disallowed_special: Union[str, Collection[str]] = (),
     ) -> List[Ids]:
         """Return encode() of each text, with num_threads threads; default: one per core. Texts
-        share arrays of up to 16 MiB: copy the ids of the few that you keep of many."""
+        share arrays of some 200 KB: copy the ids of the few that you keep of many."""
         if isinstance(text, (str, bytes)):
             raise TypeError("encode_batch takes a list of texts; encode takes one text")
         check_range("num_threads", num_threads or 0, 0, 1024)
