@@ -203,7 +203,7 @@ static int print_json(const sgt_training_result *r, sgt_error *err)
     json_t *doc = r->last ? json_loads(r->last, 0, NULL) : NULL,
            *sets = r->sets ? json_array() : NULL;
     if (!doc) doc = json_object();
-    for (uint32_t i = 0; i < r->set_count; i++)
+    for (uint32_t i = 0; r->sets && i < r->set_count; i++)
         json_array_append_new(sets, json_pack("{s:o, s:I, s:f}", "data", text_json(r->sets[i].data),
                                               "rows", (json_int_t)r->sets[i].rows, "epochs",
                                               r->sets[i].epochs));
