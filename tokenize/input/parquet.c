@@ -108,13 +108,9 @@ static uint8_t read_byte(thrift *t)
 
 static uint64_t read_varint(thrift *t)
 {
-    uint64_t n = 0;
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-        uint8_t b = read_byte(t);
-        n |= (uint64_t)(b & 0x7F) << shift;
-        if (b < 0x80) return t->cut ? 0 : n;
-    }
-    return fail(t, &t->wrong);
+    int bad = 0;
+    const uint64_t n = sgt_parquet_varint(&t->at, t->end, &bad);
+    return bad ? fail(t, t->at == t->end ? &t->cut : &t->wrong) : n;
 }
 
 static int64_t read_int(thrift *t)

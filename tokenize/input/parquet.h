@@ -153,6 +153,19 @@ static inline unsigned sgt_parquet_width(int type)
                                                                      : 0;
 }
 
+/* Read a varint at *at. Set *bad and return 0 if it has no end before `end`, or within ten bytes. */
+static inline uint64_t sgt_parquet_varint(const uint8_t **at, const uint8_t *end, int *bad)
+{
+    uint64_t n = 0;
+    for (unsigned shift = 0; shift < 64 && *at < end; shift += 7) {
+        const uint8_t b = *(*at)++;
+        n |= (uint64_t)(b & 0x7F) << shift;
+        if (b < 0x80) return n;
+    }
+    *bad = 1;
+    return 0;
+}
+
 /* Limits on what a file may say: bytes of a page once unpacked, and rows of a page. */
 #define SGT_PARQUET_PAGE ((size_t)1 << 30)
 #define SGT_PARQUET_PAGE_ROWS ((uint64_t)1 << 22)

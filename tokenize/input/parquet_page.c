@@ -154,22 +154,9 @@ static uint64_t get_bits(const uint8_t *p, uint64_t bit, unsigned width, const u
     return width == 64 ? low : low & (((uint64_t)1 << width) - 1);
 }
 
-/* Read a varint at *at. Set *bad and return 0 if it has no end. */
-static uint64_t get_varint(const uint8_t **at, const uint8_t *end, int *bad)
-{
-    uint64_t n = 0;
-    for (unsigned shift = 0; shift < 64 && *at < end; shift += 7) {
-        const uint8_t b = *(*at)++;
-        n |= (uint64_t)(b & 0x7F) << shift;
-        if (b < 0x80) return n;
-    }
-    *bad = 1;
-    return 0;
-}
-
 static uint64_t get_zigzag(const uint8_t **at, const uint8_t *end, int *bad)
 {
-    const uint64_t n = get_varint(at, end, bad);
+    const uint64_t n = sgt_parquet_varint(at, end, bad);
     return (n >> 1) ^ (0 - (n & 1));
 }
 
@@ -188,7 +175,7 @@ typedef struct runs {
 static int next_run(runs *r)
 {
     int bad = 0;
-    const uint64_t head = get_varint(&r->at, r->end, &bad);
+    const uint64_t head = sgt_parquet_varint(&r->at, r->end, &bad);
     const size_t bytes = (r->width + 7) / 8, left = (size_t)(r->end - r->at);
     if (bad || head < 2 || head >> 1 > (uint64_t)1 << 32) return -1;
     r->packed = (int)(head & 1);
@@ -252,9 +239,9 @@ static int open_deltas(deltas *d, const uint8_t *p, const uint8_t *end)
 {
     int bad = 0;
     *d = (deltas){.at = p, .end = end};
-    d->block = get_varint(&d->at, end, &bad);
-    d->minis = get_varint(&d->at, end, &bad);
-    d->left = get_varint(&d->at, end, &bad);
+    d->block = sgt_parquet_varint(&d->at, end, &bad);
+    d->minis = sgt_parquet_varint(&d->at, end, &bad);
+    d->left = sgt_parquet_varint(&d->at, end, &bad);
     d->last = get_zigzag(&d->at, end, &bad);
     if (bad || !d->block || d->block % 128 || d->block > (uint64_t)1 << 20 || !d->minis ||
         d->block % d->minis || d->block / d->minis % 8)

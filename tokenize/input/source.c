@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
@@ -20,7 +19,6 @@
 #include "loader/base/thread.h"
 #include "tokenize/input/filter.h"
 
-#define DROP ((uint64_t)8 << 20) /* pages are dropped this many bytes at a time */
 /* bytes per read of packed input: zstd's largest block, large enough for cheap reads */
 #define IN ((size_t)128 << 10)
 #define CHUNK ((size_t)256 << 10) /* bytes read ahead at a time, before the caller can read them */
@@ -197,8 +195,6 @@ struct sgt_source {
     int filtered;    /* 1: the filter has been started */
     sgt_child child; /* the file's filter, whose output is read instead of the file */
     struct stat opened;
-    int passing;      /* 1: drop pages from the page cache once they are read */
-    uint64_t dropped; /* bytes whose pages were dropped */
     /* a packed file */
     sgt_unpack *unpack;
     uint8_t *in; /* packed bytes */
@@ -211,15 +207,6 @@ struct sgt_source {
 };
 
 /* ---- bytes as the system delivers them ---- */
-
-/* Return whether the middle of the file is in the page cache: then another program may use it, and
- * its pages are kept. */
-static int is_cached(const sgt_source *s)
-{
-    char byte;
-    struct iovec one = {&byte, 1};
-    return preadv2(s->fd, &one, 1, s->opened.st_size / 2, RWF_NOWAIT) == 1;
-}
 
 static int open_file(sgt_source *s, sgt_error *err)
 {
@@ -243,7 +230,6 @@ static int open_file(sgt_source *s, sgt_error *err)
         if (rc < 0) return rc;
         s->filtered = 1;
     }
-    s->passing = f->size >= DROP && !f->filter && !is_cached(s);
     posix_fadvise(s->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     return SGT_OK;
 }
@@ -295,13 +281,6 @@ static int check_end(sgt_source *s, int *end, sgt_error *err)
                     f->path, f->size, (long long)now.st_size);
 }
 
-static void drop_behind(sgt_source *s)
-{
-    if (!s->passing || s->at - s->dropped < DROP) return;
-    posix_fadvise(s->fd, (off_t)s->dropped, (off_t)(s->at - s->dropped), POSIX_FADV_DONTNEED);
-    s->dropped = s->at;
-}
-
 /* Read from the file, standard input or the filter. */
 static int read_file(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end, sgt_error *err)
 {
@@ -318,7 +297,6 @@ static int read_file(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end
         *end = got == 0;
     }
     if (f->stream) return SGT_OK;
-    drop_behind(s);
     return *end || (s->at >= f->size && !f->filter) ? check_end(s, end, err) : SGT_OK;
 }
 
@@ -375,7 +353,6 @@ void sgt_source_close(sgt_source *s)
 {
     if (!s) return;
     if (s->slot) give_back_slot(s->ahead, s->slot);
-    if (s->passing) posix_fadvise(s->fd, (off_t)s->dropped, 0, POSIX_FADV_DONTNEED);
     if (s->fd >= 0 && !s->file->stream) close(s->fd);
     if (s->filtered) sgt_filter_stop(&s->child);
     sgt_unpack_free(s->unpack);
@@ -386,7 +363,7 @@ void sgt_source_close(sgt_source *s)
 int sgt_source_seek(sgt_source *s, uint64_t at, sgt_error *err)
 {
     if (lseek(s->fd, (off_t)at, SEEK_SET) < 0) return sgt_fail_errno(err, "%s", s->file->path);
-    s->at = s->dropped = at;
+    s->at = at;
     return SGT_OK;
 }
 

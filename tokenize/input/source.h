@@ -9,8 +9,7 @@
  *     sgt_source_close(s);
  *
  * A file must have the size and the time stamp it had when the inputs were listed. They must not
- * change until its last byte is read; otherwise the bytes read may never have been its content. For
- * a file of 8 MiB or more, pages that were not in the page cache before are not left there.
+ * change until its last byte is read; otherwise the bytes read may never have been its content.
  *
  * sgt_ahead opens the files of a corpus one after the other. Threads of its own prepare the files
  * that cost time (packed, or read through a filter) ahead of their turn, several at once:
