@@ -38,7 +38,7 @@ static size_t by_definition(const uint8_t *text, size_t n, uint16_t *ids)
     static sgt_pattern *p;
     sgt_error err;
     size_t end, from = 0, count = 0;
-    must(p || sgt_pattern_gpt2(&p, &err) == 0, "there is memory");
+    must(p || sgt_pattern_new(&p, SGT_PIECE_RULE, &err) == 0, "there is memory");
     must(sgt_pattern_start(p, text, n, &err) == 0, "the expression takes any text");
     for (; sgt_pattern_split(p, &end, 1, &err) > 0; from = end)
         count += merge(text + from, end - from, ids + count);
@@ -180,7 +180,7 @@ static void check(size_t rule, const uint8_t *text, size_t n)
     size_t want, *ends = malloc((n + 1) * sizeof *ends);
     must(ends != NULL, "there is memory");
     if (!p[rule])
-        must((r ? sgt_pattern_new(&p[rule], r->text, NULL) : sgt_pattern_gpt2(&p[rule], NULL)) == 0,
+        must(sgt_pattern_new(&p[rule], r ? r->text : SGT_PIECE_RULE, NULL) == 0,
              "the expression compiles");
     scoped_memory size_t *pattern = pattern_ends(p[rule], text, n, &want);
     must(split_ends(r, text, 0, n, ends) == want, "there are as many pieces");

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 14275,
+    "tokenize": 14247,
     "loader": 8045,
     "train": 13678,
     "kernels": 12186,

@@ -40,7 +40,7 @@ static size_t pieces_by(const char *level, const uint8_t *s, size_t n, size_t mo
 sgt_pattern *gpt2_pattern(void)
 {
     sgt_pattern *p = NULL;
-    must(sgt_pattern_gpt2(&p, why));
+    must(sgt_pattern_new(&p, SGT_PIECE_RULE, why));
     return p;
 }
 

@@ -209,11 +209,6 @@ int sgt_pattern_is_gpt2(const char *pattern)
     return 0;
 }
 
-int sgt_pattern_gpt2(sgt_pattern **out, sgt_error *err)
-{
-    return sgt_pattern_new(out, SGT_PIECE_RULE, err);
-}
-
 /* ---- matching ---- */
 
 int sgt_pattern_start(sgt_pattern *p, const void *text, size_t n, sgt_error *err)

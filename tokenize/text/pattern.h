@@ -2,7 +2,7 @@
  * system allows it). It runs every pattern but GPT-2's, and tests compare split.h with it.
  *
  *     sgt_pattern *p;
- *     if (sgt_pattern_gpt2(&p, &err) < 0 || sgt_pattern_start(p, text, n, &err) < 0) ...;
+ *     if (sgt_pattern_new(&p, pattern, &err) < 0 || sgt_pattern_start(p, text, n, &err) < 0) ...;
  *     size_t ends[256], from = 0;
  *     int count;
  *     while ((count = sgt_pattern_split(p, ends, 256, &err)) > 0)
@@ -25,15 +25,11 @@
 
 typedef struct sgt_pattern sgt_pattern;
 
-/* Compile GPT-2's rule, with unicode.h's classes as in sgt_pattern_new. (PCRE2 has its own Unicode
- * version, and treats U+180E as white space.) */
-int sgt_pattern_gpt2(sgt_pattern **out, sgt_error *err);
-
 /* Compile any PCRE2 pattern (UTF-8). \s, \p{L}, \p{N}, \p{M}, \p{Lu}, \p{Lt}, \p{Ll}, \p{Lm},
- * \p{Lo} and their complements are replaced by unicode.h's, which are tiktoken's. All other
- * classes, \w and \d among them, are PCRE2's own, by Unicode properties; in a pattern with (?x),
- * all classes are. $ matches at the end of the text only. SGT_EUSAGE says what is wrong with the
- * pattern and where. */
+ * \p{Lo} and their complements are replaced by unicode.h's, which are tiktoken's (PCRE2 has its own
+ * Unicode version, and treats U+180E as white space). All other classes, \w and \d among them, are
+ * PCRE2's own, by Unicode properties; in a pattern with (?x), all classes are. $ matches at the end
+ * of the text only. SGT_EUSAGE says what is wrong with the pattern and where. */
 int sgt_pattern_new(sgt_pattern **out, const char *pattern, sgt_error *err);
 
 /* Return whether a pattern is GPT-2's rule in one of the forms that OpenAI and Hugging Face write.
