@@ -349,12 +349,11 @@ static int fetch_batch(const sgt_loader *l, sgt_cursor *c, uint64_t index, sgt_e
 
 /* ---- writing rows ---- */
 
-/* Set row i's targets beyond its real tokens to SGT_IGNORED. Outputs without targets (rows of T+1
- * ids) are left alone. */
+/* Set row i's targets beyond its real tokens to SGT_IGNORED. */
 static void ignore_padding(const sgt_loader *l, const sgt_cursor *c, uint32_t i,
                            const sgt_batch_arrays *to)
 {
-    if (!c->gathered || !to->second) return;
+    if (!c->gathered) return;
     size_t from = (size_t)i * l->o.seq + batch_at(c, 0)->lengths[i] - 1,
            end = ((size_t)i + 1) * l->o.seq;
     int64_t *targets64 = to->second;
@@ -392,27 +391,23 @@ static size_t row_bytes(const sgt_loader *l, sgt_output o)
     return ((size_t)l->o.seq + !sgt_output_pairs(o)) * sgt_output_bytes(o);
 }
 
-/* Write row i into the caller's arrays, and return its largest id. */
-static uint16_t write_row(const sgt_loader *l, const sgt_cursor *c, uint32_t i,
-                          const sgt_batch_arrays *to)
-{
-    sgt_rows_write *write = (c->past ? l->rows->write_past : l->rows->write)[to->output];
-    size_t at = i * row_bytes(l, to->output);
-    return write((char *)to->first + at, to->second ? (char *)to->second + at : NULL, c->tokens[i],
-                 (size_t)l->o.seq + !to->second);
-}
-
 int sgt_loader_write(const sgt_loader *l, sgt_cursor *c, uint64_t index, const sgt_batch_arrays *to,
                      sgt_error *err)
 {
+    sgt_rows_write *write = (c->past ? l->rows->write_past : l->rows->write)[to->output];
+    size_t bytes = row_bytes(l, to->output), ids = (size_t)l->o.seq + !to->second;
+    char *first = to->first, *second = to->second;
     int rc = fetch_batch(l, c, index, err);
     if (rc < 0) return rc;
-    for (uint32_t i = 0, n = local_batch(l); i < n; i++) {
+    for (uint32_t i = 0, n = local_batch(l); i < n; i++, first += bytes) {
         if (l->rows != &sgt_rows_scalar)
             prefetch_group(c->tokens, NULL, i, n, (size_t)l->o.seq + 1);
-        if (write_row(l, c, i, to) >= l->set.vocab)
+        if (write(first, second, c->tokens[i], ids) >= l->set.vocab)
             return fail_id(l, &batch_at(c, 0)->pieces[i], c->tokens[i], err);
-        ignore_padding(l, c, i, to);
+        if (second) {
+            ignore_padding(l, c, i, to);
+            second += bytes;
+        }
     }
     return finish_windows(l, c, err);
 }

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 typedef struct file {
-    int fd; /* -1: closed */
-    uint32_t users;
+    int users; /* atomic; -1: closed. Stored last when the file is opened, which publishes the rest */
+    int fd;
     unsigned align; /* alignment of direct reads, in bytes; 0: not known yet */
 } file;
 
@@ -22,7 +22,7 @@ struct sgt_files {
     sgt_warn_once *once;
     unsigned kind;
     pthread_mutex_t lock;
-    uint32_t most, open, busy, hand; /* busy: of the open ones, those in use */
+    uint32_t most, open, hand; /* under the lock, as is the change of users from and to -1 */
     unsigned align; /* alignment of shard 0, in bytes; no shard is read with a larger one */
     file files[];
 };
@@ -115,50 +115,68 @@ static void find_align(sgt_files *f, uint32_t shard, int fd)
 
 /* ---- those that are open ---- */
 
-/* Close the next shard that is not in use; there must be one. */
-static void close_unused(sgt_files *f)
+/* Close the next shard that is not in use. Return 0 if there is none. */
+static int close_unused(sgt_files *f)
 {
-    const file *at;
-    do at = &f->files[f->hand = (f->hand + 1) % f->set->count];
-    while (at->fd < 0 || at->users);
-    close(at->fd);
-    f->files[f->hand].fd = -1;
-    f->open--;
+    for (uint32_t n = f->set->count; n; n--) {
+        file *e = &f->files[f->hand = (f->hand + 1) % f->set->count];
+        int none = 0;
+        if (!__atomic_compare_exchange_n(&e->users, &none, -1, 0, __ATOMIC_ACQ_REL,
+                                         __ATOMIC_RELAXED))
+            continue;
+        close(e->fd);
+        f->open--;
+        return 1;
+    }
+    return 0;
 }
 
-/* Open a shard. If that fails for lack of descriptors, close those that are not in use and try
- * again. */
-static int open_file(sgt_files *f, uint32_t shard, sgt_error *err)
+/* Open a shard for its first user. If that fails for lack of descriptors, close those that are not in
+ * use and try again. */
+static int open_file(sgt_files *f, uint32_t shard, int insist, sgt_error *err)
 {
-    while (f->open >= f->most && f->open > f->busy) close_unused(f);
+    while (f->open >= f->most && close_unused(f)) {
+    }
+    if (f->open >= f->most && !insist) return SGT_EIO;
     int fd = sgt_set_open_shard(f->set, shard, err);
-    if (fd < 0 && f->open > f->busy) {
-        while (f->open > f->busy) close_unused(f);
+    if (fd < 0 && close_unused(f)) {
+        while (close_unused(f)) {
+        }
         fd = sgt_set_open_shard(f->set, shard, err);
     }
     if (fd < 0) return fd;
     find_align(f, shard, fd);
     f->files[shard].fd = fd;
     f->open++;
+    __atomic_store_n(&f->files[shard].users, 1, __ATOMIC_RELEASE);
     return fd;
+}
+
+/* Add a user to an open shard. Return its descriptor, or -1 if it is closed. */
+static int add_user(file *e)
+{
+    int users = __atomic_load_n(&e->users, __ATOMIC_RELAXED);
+    while (users >= 0)
+        if (__atomic_compare_exchange_n(&e->users, &users, users + 1, 0, __ATOMIC_ACQUIRE,
+                                        __ATOMIC_RELAXED))
+            return e->fd;
+    return -1;
 }
 
 int sgt_files_take(sgt_files *f, uint32_t shard, int insist, sgt_error *err)
 {
-    file *e = &f->files[shard];
+    int fd = add_user(&f->files[shard]);
+    if (fd >= 0) return fd;
     pthread_mutex_lock(&f->lock);
-    int fd = e->fd, room = insist || f->open < f->most || f->open > f->busy;
-    if (fd < 0) fd = room ? open_file(f, shard, err) : SGT_EIO;
-    if (fd >= 0) f->busy += !e->users++;
+    fd = add_user(&f->files[shard]); /* another thread may have opened it */
+    if (fd < 0) fd = open_file(f, shard, insist, err);
     pthread_mutex_unlock(&f->lock);
     return fd;
 }
 
 void sgt_files_give(sgt_files *f, uint32_t shard)
 {
-    pthread_mutex_lock(&f->lock);
-    f->busy -= !--f->files[shard].users;
-    pthread_mutex_unlock(&f->lock);
+    __atomic_fetch_sub(&f->files[shard].users, 1, __ATOMIC_RELEASE);
 }
 
 /* ---- all of them ---- */
@@ -172,7 +190,7 @@ int sgt_files_open(sgt_files **out, const sgt_set *set, uint32_t most, sgt_warn_
     f->once = once;
     f->kind = kind;
     f->most = most;
-    for (uint32_t i = 0; i < set->count; i++) f->files[i].fd = -1;
+    for (uint32_t i = 0; i < set->count; i++) f->files[i].users = -1;
     pthread_mutex_init(&f->lock, NULL);
     int fd = sgt_files_take(f, 0, 1, err);
     if (fd < 0) {
@@ -189,7 +207,7 @@ void sgt_files_close(sgt_files *f)
 {
     if (!f) return;
     for (uint32_t i = 0; i < f->set->count; i++)
-        if (f->files[i].fd >= 0) close(f->files[i].fd);
+        if (f->files[i].users >= 0) close(f->files[i].fd);
     pthread_mutex_destroy(&f->lock);
     free(f);
 }
