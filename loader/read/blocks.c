@@ -244,7 +244,6 @@ static void fetch_from(store *s, const sgt_window *windows, uint32_t n, uint64_t
 void sgt_blocks_fetch(sgt_blocks *b, const sgt_window *windows, uint32_t n, char *memory,
                       size_t room, const uint16_t **tokens)
 {
-    memset(tokens, 0, n * sizeof *tokens);
     for (store *s = b->stores; s < b->stores + b->sets; s++) {
         uint64_t low = UINT64_MAX, high = 0;
         for (uint32_t i = 0; i < n; i++) {

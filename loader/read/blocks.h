@@ -35,7 +35,7 @@ int sgt_blocks_open(sgt_blocks **out, sgt_rings *rings, const sgt_set *set,
 void sgt_blocks_close(sgt_blocks *b); /* NULL is fine */
 
 /* Copy window i to memory + i * room and set tokens[i] to that place, for every window that is in a
- * block; set tokens[i] to NULL for the others. Waits for blocks that are being read, and starts
+ * block; the others stay as they are: NULL. Waits for blocks that are being read, and starts
  * reading the next ones. */
 void sgt_blocks_fetch(sgt_blocks *b, const sgt_window *windows, uint32_t n, char *memory,
                       size_t room, const uint16_t **tokens);

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "loader/base/memory.h"
 #include "loader/read/blocks.h"
@@ -29,19 +30,13 @@ typedef struct reader {
     char detail[288];
 } reader;
 
-typedef struct place {
-    uint32_t n;
-    sgt_ring_read *reads;
-} place;
-
 typedef struct cursor {
     const reader *r;
     sgt_ring *ring;
     sgt_arena memory;
     /* used: the place of the last fetch; known: how many announced fetches come after it */
     uint32_t used, known;
-    sgt_ring_read *reads;
-    place places[];
+    sgt_ring_read *reads; /* (places, windows) */
 } cursor;
 
 /* ---- opening ---- */
@@ -93,7 +88,7 @@ static int open_cursor(void **out, void *p, sgt_error *err)
 {
     const reader *r = p;
     size_t reads = (size_t)r->places * r->windows;
-    cursor *c = calloc(1, sizeof *c + r->places * sizeof *c->places);
+    cursor *c = calloc(1, sizeof *c);
     if (c) {
         c->r = r;
         c->reads = calloc(reads, sizeof *c->reads);
@@ -107,33 +102,32 @@ static int open_cursor(void **out, void *p, sgt_error *err)
         close_cursor(c);
         return rc;
     }
-    for (size_t i = 0; i < r->places; i++) c->places[i].reads = c->reads + i * r->windows;
     *out = c;
     return SGT_OK;
 }
 
 /* ---- reading ---- */
 
-static place *place_at(cursor *c, uint32_t after)
+/* Return the reads of the current place, or of the one `after` places behind it. */
+static sgt_ring_read *place_at(cursor *c, uint32_t after)
 {
-    return &c->places[(c->used + after) % c->r->places];
+    return c->reads + (size_t)((c->used + after) % c->r->places) * c->r->windows;
 }
 
-/* Queue the read of window i of a place. */
-static void ask_window(cursor *c, place *p, uint32_t i, const sgt_window *w)
+/* Queue the reads of n windows, except those whose tokens are known (tokens NULL: none). */
+static void ask(cursor *c, sgt_ring_read *reads, const sgt_window *windows, uint32_t n,
+                const uint16_t *const *tokens)
 {
-    sgt_ring_read *read = &p->reads[i];
-    read->shard = w->shard;
-    read->at = c->r->set->shards[w->shard].head.data + 2 * w->offset;
-    read->bytes = 2 * (size_t)w->tokens;
-    read->to = c->memory.base + (size_t)(read - c->reads) * c->r->room;
-    sgt_ring_ask(c->ring, read);
-}
-
-static void ask(cursor *c, place *p, const sgt_window *windows, uint32_t n)
-{
-    p->n = n;
-    for (uint32_t i = 0; i < n; i++) ask_window(c, p, i, &windows[i]);
+    for (uint32_t i = 0; i < n; i++) {
+        const sgt_window *w = &windows[i];
+        reads[i] = (sgt_ring_read){
+            .shard = w->shard,
+            .at = c->r->set->shards[w->shard].head.data + 2 * w->offset,
+            .bytes = 2 * (size_t)w->tokens,
+            .to = c->memory.base + (size_t)(&reads[i] - c->reads) * c->r->room,
+        };
+        if (!tokens || !tokens[i]) sgt_ring_ask(c->ring, &reads[i]);
+    }
 }
 
 static int expect(void *cursor_, const sgt_window *windows, uint32_t n)
@@ -142,52 +136,34 @@ static int expect(void *cursor_, const sgt_window *windows, uint32_t n)
     if (c->r->blocks) return 1; /* blocks are read ahead anyway */
     if (!n) c->known = 0; /* these reads go on, and their places are free once they have ended */
     if (!n) return 1;
-    place *p = place_at(c, c->known + 1);
-    if (c->known + 1 == c->r->places || sgt_ring_pending(p->reads, p->n)) return 0;
-    ask(c, p, windows, n);
+    sgt_ring_read *reads = place_at(c, c->known + 1);
+    if (c->known + 1 == c->r->places || sgt_ring_pending(reads, c->r->windows)) return 0;
+    ask(c, reads, windows, n, NULL);
     c->known++;
     sgt_ring_submit(c->ring);
     return 1;
 }
 
-static int fetch_windows(cursor *c, const sgt_window *windows, uint32_t n, const uint16_t **tokens,
-                         sgt_error *err)
-{
-    if (c->known) {
-        c->used = (c->used + 1) % c->r->places;
-        c->known--;
-    } else {
-        ask(c, place_at(c, 0), windows, n);
-    }
-    place *p = place_at(c, 0);
-    int rc = sgt_ring_wait(c->ring, p->reads, n, err);
-    for (uint32_t i = 0; i < n && rc == 0; i++)
-        tokens[i] = (const uint16_t *)(const void *)p->reads[i].data;
-    return rc;
-}
-
-/* Fetch windows from blocks, and read those that they do not have. */
-static int fetch_blocks(cursor *c, const sgt_window *windows, uint32_t n, const uint16_t **tokens,
-                        sgt_error *err)
-{
-    place *p = place_at(c, 0);
-    sgt_blocks_fetch(c->r->blocks, windows, n, c->memory.base, c->r->room, tokens);
-    for (uint32_t i = 0; i < n; i++) {
-        p->reads[i] = (sgt_ring_read){0};
-        if (!tokens[i]) ask_window(c, p, i, &windows[i]);
-    }
-    int rc = sgt_ring_wait(c->ring, p->reads, n, err);
-    for (uint32_t i = 0; i < n && rc == 0; i++)
-        if (!tokens[i]) tokens[i] = (const uint16_t *)(const void *)p->reads[i].data;
-    return rc;
-}
-
+/* Fetch the windows that were expected next, or windows from blocks, and read those that are not in a
+ * block. */
 static int fetch(void *cursor_, const sgt_window *windows, uint32_t n, const uint16_t **tokens,
                  sgt_error *err)
 {
     cursor *c = cursor_;
-    return c->r->blocks ? fetch_blocks(c, windows, n, tokens, err)
-                        : fetch_windows(c, windows, n, tokens, err);
+    memset(tokens, 0, n * sizeof *tokens);
+    if (c->r->blocks)
+        sgt_blocks_fetch(c->r->blocks, windows, n, c->memory.base, c->r->room, tokens);
+    if (c->known) {
+        c->used = (c->used + 1) % c->r->places;
+        c->known--;
+    } else {
+        ask(c, place_at(c, 0), windows, n, tokens);
+    }
+    sgt_ring_read *reads = place_at(c, 0);
+    int rc = sgt_ring_wait(c->ring, reads, n, err);
+    for (uint32_t i = 0; i < n && rc == 0; i++)
+        if (!tokens[i]) tokens[i] = (const uint16_t *)(const void *)reads[i].data;
+    return rc;
 }
 
 const sgt_reader_ops sgt_read_uring = {open_reader, close_reader, detail, open_cursor, close_cursor,

@@ -59,7 +59,7 @@ static uint32_t draw(rig *g, uint64_t k)
 {
     sgt_window w[B];
     uint16_t memory[B][T + 1];
-    const uint16_t *ids[B];
+    const uint16_t *ids[B] = {0};
     for (uint32_t r = 0; r < B; r++) w[r] = sgt_mix_window(&g->l->mix, NULL, k * B + r);
     uint32_t missing = 0;
     sgt_blocks_fetch(g->pools, w, B, (char *)memory, sizeof *memory, ids);
