@@ -52,11 +52,6 @@ uint64_t sgt_permute(const sgt_permutation *p, uint64_t i)
 
 /* ---- the windows of a set ---- */
 
-static sgt_window window_at(const sgt_sampler *s, uint32_t shard, uint64_t offset)
-{
-    return (sgt_window){.shard = shard, .offset = offset, .tokens = s->seq + 1};
-}
-
 static uint64_t shuffle_windows(uint64_t tokens, uint32_t seq)
 {
     return tokens < 2 * (uint64_t)seq ? 1 : tokens / seq - 1;
@@ -123,6 +118,14 @@ static uint32_t shard_of(const sgt_sampler *s, uint64_t item)
         n -= half;
     }
     return first;
+}
+
+/* Return the window of item `item`, whose items are `each` tokens apart in their shard. */
+static sgt_window window_of(const sgt_sampler *s, uint64_t item, uint64_t each)
+{
+    uint32_t shard = shard_of(s, item);
+    return (sgt_window){
+        .shard = shard, .offset = (item - s->before[shard]) * each, .tokens = s->seq + 1};
 }
 
 /* ---- block ---- */
@@ -223,17 +226,13 @@ static void permute_rows(rows *r, const sgt_permutation *p)
 static void phase_rows(const sgt_sampler *s, uint64_t epoch, rows *r, sgt_window *windows)
 {
     for (uint32_t k = 0; k < r->wide; k++) {
-        uint32_t shard = k < r->n ? shard_of(s, r->at[k]) : 0;
-        if (k < r->n) windows[k].shard = shard;
+        if (k < r->n) windows[k] = window_of(s, r->at[k], s->seq);
         r->lo[k] = epoch;
-        r->hi[k] = (uint64_t)shard << 8 | PHASE;
+        r->hi[k] = (uint64_t)windows[k < r->n ? k : 0].shard << 8 | PHASE;
     }
     sgt_draws_best()->philox(r->u, s->seed, r->lo, r->hi, r->wide);
-    for (uint32_t k = 0; k < r->n; k++) {
-        uint32_t shard = windows[k].shard;
-        windows[k] = window_at(
-            s, shard, below(r->u[k], s->phases[shard]) + (r->at[k] - s->before[shard]) * s->seq);
-    }
+    for (uint32_t k = 0; k < r->n; k++)
+        windows[k].offset += below(r->u[k], s->phases[windows[k].shard]);
 }
 
 /* ---- the samplings ---- */
@@ -249,11 +248,8 @@ static void draw_random(const sgt_sampler *s, sgt_sampler_memo *m, rows *r, sgt_
     (void)m;
     for (uint32_t k = 0; k < r->wide; k++) r->hi[k] = RANDOM;
     sgt_draws_best()->philox(r->u, s->seed, r->at, r->hi, r->wide);
-    for (uint32_t k = 0; k < r->n; k++) {
-        uint64_t start = below(r->u[k], s->before[s->shards]);
-        uint32_t shard = shard_of(s, start);
-        windows[k] = window_at(s, shard, start - s->before[shard]);
-    }
+    for (uint32_t k = 0; k < r->n; k++)
+        windows[k] = window_of(s, below(r->u[k], s->before[s->shards]), 1);
 }
 
 static void draw_block(const sgt_sampler *s, sgt_sampler_memo *m, rows *r, sgt_window *windows)
@@ -277,18 +273,15 @@ static void draw_block(const sgt_sampler *s, sgt_sampler_memo *m, rows *r, sgt_w
 static void draw_sequential(const sgt_sampler *s, sgt_sampler_memo *m, rows *r, sgt_window *windows)
 {
     (void)m;
-    for (uint32_t k = 0; k < r->n; k++) {
-        uint32_t shard = shard_of(s, r->at[k]);
-        windows[k] = window_at(s, shard, (r->at[k] - s->before[shard]) * s->seq);
-    }
+    for (uint32_t k = 0; k < r->n; k++) windows[k] = window_of(s, r->at[k], s->seq);
 }
 
 static void draw_documents(const sgt_sampler *s, sgt_sampler_memo *m, rows *r, sgt_window *windows)
 {
     permute_rows(r, &m->order);
     for (uint32_t k = 0; k < r->n; k++) {
-        uint32_t shard = shard_of(s, r->at[k]);
-        windows[k] = (sgt_window){.shard = shard, .offset = r->at[k] - s->before[shard]};
+        windows[k] = window_of(s, r->at[k], 1);
+        windows[k].tokens = 0;
     }
 }
 
