@@ -133,7 +133,7 @@ static void jump(store *s, uint64_t to)
 static int steer(store *s, uint64_t low, uint64_t high)
 {
     uint64_t pool = pool_of(s, low);
-    if (s->begin == NONE || pool > s->asked || high + s->capacity < s->begin) {
+    if (s->begin == NONE || pool > s->begin + s->capacity || high + s->capacity < s->begin) {
         int again = pool == s->stray;
         s->stray = again ? NONE : pool;
         if (again) jump(s, pool);
