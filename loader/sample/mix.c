@@ -36,23 +36,18 @@ uint64_t sgt_mix_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-static int compute_shares(sgt_mix *m, const sgt_mix_set *sets, sgt_error *err)
+static void compute_shares(sgt_mix *m, const sgt_mix_set *sets)
 {
     uint64_t divisor = 0;
     for (uint32_t i = 0; i < m->sets; i++) {
         int given = sets[i].weight != 0;
-        if (given != m->weighted || (given && !sgt_mix_weight(sets[i].weight)))
-            return sgt_fail(err, SGT_EUSAGE,
-                            "weight %g of set %" PRIu32
-                            ": expected %g to %g, of all sets or of none",
-                            sets[i].weight, i, SGT_MIX_LEAST, SGT_MIX_MOST);
+        assert(given == (sets[0].weight != 0) && (!given || sgt_mix_weight(sets[i].weight)));
         uint64_t share = given ? sgt_mix_billionths(sets[i].weight) : m->samplers[i].windows;
         m->shares_before[i + 1] = share;
         divisor = sgt_mix_divisor(share, divisor);
     }
     for (uint32_t i = 0; i < m->sets; i++)
         m->shares_before[i + 1] = m->shares_before[i] + m->shares_before[i + 1] / divisor;
-    return SGT_OK;
 }
 
 uint64_t sgt_mix_share(const sgt_mix *m, uint32_t set)
@@ -65,7 +60,7 @@ int sgt_mix_init(sgt_mix *m, sgt_sampling sampling, uint64_t seed, uint32_t seq,
 {
     assert(count >= 1 && count <= SGT_MIX_SETS);
     int rc = SGT_OK;
-    *m = (sgt_mix){.seed = seed, .weighted = sets[0].weight != 0};
+    *m = (sgt_mix){.seed = seed};
     m->samplers = calloc(count, sizeof *m->samplers);
     m->shards_before = calloc((size_t)count + 1, sizeof *m->shards_before);
     m->shares_before = calloc((size_t)count + 1, sizeof *m->shares_before);
@@ -82,8 +77,8 @@ int sgt_mix_init(sgt_mix *m, sgt_sampling sampling, uint64_t seed, uint32_t seq,
         if (m->windows > (uint64_t)1 << 63)
             rc = sgt_fail(err, SGT_EUSAGE, "more than 2^63 windows");
     }
-    if (rc == SGT_OK) rc = compute_shares(m, sets, err);
-    if (rc < 0) sgt_mix_free(m);
+    if (rc == SGT_OK) compute_shares(m, sets);
+    else sgt_mix_free(m);
     return rc;
 }
 

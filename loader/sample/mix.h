@@ -57,7 +57,6 @@ typedef struct sgt_mix_set {
 typedef struct sgt_mix {
     uint64_t seed;
     uint32_t sets;
-    int weighted;
     sgt_sampler *samplers;   /* (sets) */
     uint32_t *shards_before; /* (sets + 1) */
     uint64_t *shares_before; /* (sets + 1) */
@@ -74,8 +73,8 @@ typedef struct sgt_mix_memo {
     uint64_t row[SGT_MIX_TURN]; /* number of each row of the turn among its set's rows */
 } sgt_mix_memo;
 
-/* Initialise m for 1 ... SGT_MIX_SETS sets. Returns SGT_EUSAGE for an invalid weight (callers that
- * know the set's name check it first with sgt_mix_weight) and for more than 2^63 windows. */
+/* Initialise m for 1 ... SGT_MIX_SETS sets, whose weights the caller has checked: all are 0, or
+ * sgt_mix_weight accepts all. Returns SGT_EUSAGE for more than 2^63 windows. */
 int sgt_mix_init(sgt_mix *m, sgt_sampling sampling, uint64_t seed, uint32_t seq,
                  const sgt_mix_set *sets, uint32_t count, sgt_error *err);
 void sgt_mix_free(sgt_mix *m);
