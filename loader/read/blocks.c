@@ -161,7 +161,7 @@ static int open_store(store *s, sgt_rings *rings, const sgt_set *set, const sgt_
     s->per_pool = blocks < most ? blocks : most;
     s->capacity = 2 * s->per_pool;
     s->room =
-        (2 * tokens + 2 * PARTS * s->align + SGT_RING_ALIGN - 1) / SGT_RING_ALIGN * SGT_RING_ALIGN;
+        (2 * (tokens + PARTS * s->align) + SGT_RING_ALIGN - 1) / SGT_RING_ALIGN * SGT_RING_ALIGN;
     pthread_mutex_init(&s->lock, NULL);
     if (!(s->blocks = calloc(s->capacity, sizeof *s->blocks)))
         return sgt_fail(err, SGT_ENOMEM, "%" PRIu64 " blocks: out of memory", s->capacity);
