@@ -145,12 +145,8 @@ cp -r d out
 run 0 sgt-train --loader preload --model 1x16x2 --seq-len 16 --steps 1 --run found
 stderr_has 'sgt-train: data: out/ (no --data was given), 153,601 tokens in 1 shard; '
 
-# Without validation shards there is one notice, and none if no evaluation is wanted.
+# Without validation shards there is one notice (train-talk.sh), and none if no evaluation is wanted.
 rm d/val_000000.bin
-run 0 sgt-train $small --eval-every 1 --run noval --steps 2
-[ "$(grep -c 'd has no validation shards: no evaluation' .stderr)" -eq 1 ] ||
-    fail 'the missing validation shards are said once'
-grep -q val_loss noval/log.jsonl && fail 'there was nothing to validate on'
 run 0 sgt-train $small --run unasked --steps 1
 grep -q validation .stderr && fail 'nobody asked for an evaluation'
 shard d/val_000000.bin 1 2 3

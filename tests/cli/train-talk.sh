@@ -41,6 +41,7 @@ rm d/val_000000.bin
 run 0 sgt-train $small --steps 2 --eval-every 1 --run blind
 stderr_lines 4
 stderr_matches '^sgt-train: data: d, 153,601 tokens in 1 shard; d has no validation shards: no evaluation$'
+grep -q val_loss blind/log.jsonl && fail 'there was nothing to validate on'
 
 run 0 sgt-train $small --steps 1 --optimizer muon --run muon
 stderr_has ' tokens; Muon and AdamW, learning rate 0.001'
