@@ -16,7 +16,7 @@ stderr_is ''
 stdout_lines 2
 stdout_has 'out/: 9 tokens, 4 documents, 1 shard'
 stdout_matches '^24 B of text in 4 files, ([0-9]+ m|[0-9.]+ )s, [0-9.]+ [kMG]?B/s$'
-[ "$(ls -A out | paste -sd' ')" = '.inputs.jsonl manifest.json sources.jsonl tokenizer.json train_000000.bin train_000000.idx' ] ||
+[ "$(ls -A out | paste -sd' ')" = 'manifest.json sources.jsonl tokenizer.json train_000000.bin train_000000.idx' ] ||
     fail "OUT holds $(ls -A out | paste -sd' ')"
 
 # Documents in byte order of their paths, each after the end-of-text id; ids are tiktoken's.
@@ -26,12 +26,12 @@ stdout_matches '^24 B of text in 4 files, ([0-9]+ m|[0-9.]+ )s, [0-9.]+ [kMG]?B/
 words=$(for i in 0 1 2 3 4 5; do word out/train_000000.bin $i; done | xargs)
 [ "$words" = '20240520 1 9 1 50257 50256' ] || fail "header words: $words"
 cat > want.jsonl << 'END'
-{"path": "First", "size": 2, "mtime": 1700000000, "documents": 1, "bytes": 2, "tokens": 2, "xxh3": "HASH"}
-{"path": "a.txt", "size": 0, "mtime": 1700000000, "documents": 1, "bytes": 0, "tokens": 1, "xxh3": "HASH"}
-{"path": "b.txt", "size": 11, "mtime": 1700000000, "documents": 1, "bytes": 11, "tokens": 3, "xxh3": "HASH"}
-{"path": "sub/a.txt", "size": 11, "mtime": 1700000000, "documents": 1, "bytes": 11, "tokens": 3, "xxh3": "HASH"}
+{"path": "First", "size": 2, "mtime": 1700000000, "stat": "HASH", "documents": 1, "bytes": 2, "tokens": 2, "xxh3": "HASH"}
+{"path": "a.txt", "size": 0, "mtime": 1700000000, "stat": "HASH", "documents": 1, "bytes": 0, "tokens": 1, "xxh3": "HASH"}
+{"path": "b.txt", "size": 11, "mtime": 1700000000, "stat": "HASH", "documents": 1, "bytes": 11, "tokens": 3, "xxh3": "HASH"}
+{"path": "sub/a.txt", "size": 11, "mtime": 1700000000, "stat": "HASH", "documents": 1, "bytes": 11, "tokens": 3, "xxh3": "HASH"}
 END
-sed 's/[0-9a-f]\{16\}"}$/HASH"}/' out/sources.jsonl > got.jsonl
+sed 's/"[0-9a-f]\{16\}"/"HASH"/g' out/sources.jsonl > got.jsonl
 same got.jsonl want.jsonl
 grep -q '"tokens": 9,' out/manifest.json || fail 'tokens in manifest.json'
 run 0 sgt-inspect out --verify

@@ -38,7 +38,7 @@ grep -q '^  "duplicates": 7$' out/manifest.json || fail 'the manifest does not c
 grep -q '^  "dedup": true$' out/manifest.json || fail 'the manifest does not say so'
 [ "$(wc -l < out/sources.jsonl)" -eq 11 ] || fail 'sources.jsonl does not list all files'
 ls -A out | grep -v -e bin -e idx | paste -sd' ' > names
-[ "$(cat names)" = '.inputs.jsonl manifest.json sources.jsonl tokenizer.json' ] || fail "OUT holds $(cat names)"
+[ "$(cat names)" = 'manifest.json sources.jsonl tokenizer.json' ] || fail "OUT holds $(cat names)"
 run 0 sgt-inspect --quiet --verify out
 run 0 sgt-tokenize --shard-tokens 10k --dedup corpus told
 stdout_has '7 duplicates left out'

@@ -19,13 +19,13 @@ want='50256 15496 995 50256 50256 15496 995 50256 15496 995 50256 4895 9288 2404
 [ "$(ids_of out/train_000000.bin)" = "$want" ] ||
     fail "ids: $(ids_of out/train_000000.bin)"
 cat > want << 'END'
-{"path": "a.jsonl", "size": 90, "mtime": 1700000000, "documents": 3, "bytes": 22, "tokens": 7, "xxh3": "HASH"}
-{"path": "b.NDJSON", "size": 26, "mtime": 1700000000, "documents": 1, "bytes": 11, "tokens": 3, "xxh3": "HASH"}
-{"path": "c.jsonl", "size": 0, "mtime": 1700000000, "documents": 0, "bytes": 0, "tokens": 0, "xxh3": "HASH"}
-{"path": "d.jsonl", "size": 2, "mtime": 1700000000, "documents": 0, "bytes": 0, "tokens": 0, "xxh3": "HASH"}
-{"path": "e.txt", "size": 13, "mtime": 1700000000, "documents": 1, "bytes": 13, "tokens": 7, "xxh3": "HASH"}
+{"path": "a.jsonl", "size": 90, "mtime": 1700000000, "stat": "HASH", "documents": 3, "bytes": 22, "tokens": 7, "xxh3": "HASH"}
+{"path": "b.NDJSON", "size": 26, "mtime": 1700000000, "stat": "HASH", "documents": 1, "bytes": 11, "tokens": 3, "xxh3": "HASH"}
+{"path": "c.jsonl", "size": 0, "mtime": 1700000000, "stat": "HASH", "documents": 0, "bytes": 0, "tokens": 0, "xxh3": "HASH"}
+{"path": "d.jsonl", "size": 2, "mtime": 1700000000, "stat": "HASH", "documents": 0, "bytes": 0, "tokens": 0, "xxh3": "HASH"}
+{"path": "e.txt", "size": 13, "mtime": 1700000000, "stat": "HASH", "documents": 1, "bytes": 13, "tokens": 7, "xxh3": "HASH"}
 END
-sed 's/[0-9a-f]\{16\}"}$/HASH"}/' out/sources.jsonl > got
+sed 's/"[0-9a-f]\{16\}"/"HASH"/g' out/sources.jsonl > got
 same got want
 run 0 sgt-inspect --verify out
 

@@ -10,13 +10,13 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 14247,
+    "tokenize": 14239,
     "loader": 8022,
     "train": 13678,
     "kernels": 12186,
     "tools": 15658,
-    "tests": 52599,
-    "manuals": 2475,
+    "tests": 52606,
+    "manuals": 2472,
     "pages": 1198,
 }
 DATA = set(

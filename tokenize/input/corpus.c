@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "loader/base/file.h"
 #include "loader/base/json.h"
@@ -608,14 +609,13 @@ char *sgt_corpus_describe(const sgt_corpus *c, size_t i, uint64_t size)
     return line;
 }
 
-char *sgt_corpus_input(const sgt_corpus *c, size_t i)
+char *sgt_corpus_input(const sgt_corpus *c, size_t i, uint64_t size)
 {
     const sgt_corpus_file *f = &c->files[i];
-    char *line = NULL, *begin = sgt_corpus_describe(c, i, f->size);
-    if (begin && asprintf(&line,
-                          "%s \"mtime\": %" PRId64 ", \"nanoseconds\": %" PRId64
-                          ", \"device\": %" PRIu64 ", \"inode\": %" PRIu64 "}\n",
-                          begin, f->mtime, f->nanoseconds, f->device, f->inode) < 0)
+    const uint64_t id[] = {f->device, f->inode, (uint64_t)f->mtime, (uint64_t)f->nanoseconds};
+    char *line = NULL, *begin = sgt_corpus_describe(c, i, size);
+    if (begin && asprintf(&line, "%s \"mtime\": %" PRId64 ", \"stat\": \"%016" PRIx64 "\"", begin,
+                          f->mtime, (uint64_t)XXH3_64bits(id, sizeof id)) < 0)
         line = NULL;
     free(begin);
     return line;
@@ -623,12 +623,11 @@ char *sgt_corpus_input(const sgt_corpus *c, size_t i)
 
 char *sgt_corpus_source(const sgt_corpus *c, size_t i, uint64_t size, const sgt_corpus_counts *n)
 {
-    char *line = NULL, *begin = sgt_corpus_describe(c, i, size);
-    if (begin &&
-        asprintf(&line,
-                 "%s \"mtime\": %" PRId64 ", \"documents\": %" PRIu64 ", \"bytes\": %" PRIu64
-                 ", \"tokens\": %" PRIu64 ", \"xxh3\": \"%016" PRIx64 "\"}\n",
-                 begin, n->mtime, n->documents, n->bytes, n->tokens, n->hash) < 0)
+    char *line = NULL, *begin = sgt_corpus_input(c, i, size);
+    if (begin && asprintf(&line,
+                          "%s, \"documents\": %" PRIu64 ", \"bytes\": %" PRIu64
+                          ", \"tokens\": %" PRIu64 ", \"xxh3\": \"%016" PRIx64 "\"}\n",
+                          begin, n->documents, n->bytes, n->tokens, n->hash) < 0)
         line = NULL;
     free(begin);
     return line;

@@ -121,12 +121,12 @@ char *sgt_corpus_json_name(const sgt_corpus *c, size_t i);
  * malloc'd; NULL: out of memory. A file of which only some rows are read also has "rows". */
 char *sgt_corpus_describe(const sgt_corpus *c, size_t i, uint64_t size);
 
-/* Return the line of inputs.jsonl for file i, with its newline, malloc'd; NULL: out of memory. */
-char *sgt_corpus_input(const sgt_corpus *c, size_t i);
+/* Return what sgt_corpus_describe returns, followed by the time stamp and `stat`: a hash of device,
+ * inode and time, in hex, which tells whether the file has been changed (feed.h). */
+char *sgt_corpus_input(const sgt_corpus *c, size_t i, uint64_t size);
 
-/* What sources.jsonl says of a file beyond its name and size. */
+/* What sources.jsonl says of a file beyond sgt_corpus_input. */
 typedef struct sgt_corpus_counts {
-    int64_t mtime;
     uint64_t documents, bytes, tokens;
     uint64_t hash; /* of what was read of it (feed.h) */
 } sgt_corpus_counts;

@@ -270,11 +270,9 @@ int sgt_text_feed_choose(sgt_corpus *c, double val_fraction);
  * keeps the hash of a file, and the journal that of the part of a file that was read so far.
  *
  * A later run compares device, inode, size and time of each file first, as they were when the
- * inputs were listed. They are in inputs.jsonl in .work, and in .inputs.jsonl in a complete OUT,
- * beside the files that users compare: they differ between copies of the same inputs. A file for
- * which they are equal counts as unchanged. Any other is read and hashed: if the hash is equal, the
- * new values are recorded, and otherwise the run is refused. So a set whose .inputs.jsonl is
- * missing is compared by reading all inputs. */
+ * inputs were listed: sources.jsonl has a hash of them, and for a run that is resumed, inputs.jsonl
+ * in .work. A file for which they are equal counts as unchanged. Any other is read and hashed, and
+ * the run is refused if its hash differs. */
 
 /* Read a file, or its first `length` bytes (of Parquet: rows), and set *hash to their hash. field:
  * the column of Parquet. If the file is shorter, hash what there is. */

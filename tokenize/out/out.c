@@ -30,7 +30,7 @@
 
 static const char *const finished_names[] = {"manifest.json",  "sources.jsonl",
                                              "tokenizer.json", SGT_TOKENIZER_CONFIG,
-                                             SGT_DEDUP_FILE,   SGT_OUT_INPUTS};
+                                             SGT_DEDUP_FILE,   ".inputs.jsonl"};
 static const char *const work_names[] = {"journal",       "inputs.jsonl",   "sources.jsonl",
                                          "manifest.json", "tokenizer.json", SGT_TOKENIZER_CONFIG,
                                          SGT_DEDUP_FILE};
@@ -201,7 +201,7 @@ static int other_input(const char *out, const char *line, const sgt_corpus *c, s
 
 /* What is known of the inputs of an earlier run (feed.h). Each list has a line per input. */
 typedef struct known {
-    FILE *inputs;    /* inputs.jsonl; NULL: there is none, so inputs are compared by their hashes */
+    FILE *inputs;    /* inputs.jsonl of a run that is resumed */
     FILE *sources;   /* sources.jsonl; NULL: there is none */
     uint64_t hashed; /* number of inputs whose hashes are in `sources` */
     const sgt_checkpoint *now; /* NULL, or how far the input after these was read */
@@ -249,11 +249,12 @@ static int compare_input(const sgt_out_request *r, known *k, size_t i, uint64_t 
     const char *line = k->hashed == UINT64_MAX ? k->source : k->input;
     if (!*line) return other_input(r->path, NULL, c, i, err);
     if (i == c->count) return other_input(r->path, line, c, i, err);
-    char *name = sgt_corpus_describe(c, i, c->files[i].size), *stat = sgt_corpus_input(c, i);
+    const uint64_t size = c->files[i].size;
+    char *name = sgt_corpus_describe(c, i, size), *stat = sgt_corpus_input(c, i, size);
     int rc = SGT_OK;
     if (!name || !stat) rc = sgt_fail_memory(err, r->path);
     else if (strncmp(line, name, strlen(name))) rc = other_input(r->path, line, c, i, err);
-    else if (strcmp(k->input, stat)) {
+    else if (strncmp(line, stat, strlen(stat))) {
         *changed += 1;
         rc = c->stream ? SGT_OK : compare_bytes(r, k, i, err);
     }
@@ -278,40 +279,38 @@ static int open_list(FILE **f, const char *folder, const char *name, sgt_error *
     return rc < 0 ? sgt_fail(err, rc, "%s (--force starts over)", why.text) : SGT_OK;
 }
 
-/* Write FOLDER/NAME with a line per input (sgt_corpus_input), from which a later run sees that inputs
- * are unchanged (feed.h). */
-static int write_inputs(const char *folder, const char *name, const sgt_corpus *c, sgt_error *err)
+/* Write WORK/inputs.jsonl with a line per input, from which a run that is resumed sees that inputs are
+ * unchanged (feed.h). */
+static int write_inputs(const char *work, const sgt_corpus *c, sgt_error *err)
 {
     char path[SGT_PATH], *text = NULL;
     size_t n = 0;
     FILE *f = open_memstream(&text, &n);
-    int rc = f ? SGT_OK : sgt_fail_memory(err, folder);
+    int rc = f ? SGT_OK : sgt_fail_memory(err, work);
     for (size_t i = 0; i < c->count && !rc; i++) {
-        char *line = sgt_corpus_input(c, i);
-        if (!line || fputs(line, f) < 0) rc = sgt_fail_memory(err, folder);
+        char *line = sgt_corpus_input(c, i, c->files[i].size);
+        if (!line || fprintf(f, "%s}\n", line) < 0) rc = sgt_fail_memory(err, work);
         free(line);
     }
-    if (f && fclose(f) != 0 && !rc) rc = sgt_fail_memory(err, folder);
-    if (!rc) rc = sgt_file_put(sgt_path(path, folder, "%s", name), text, n, err);
+    if (f && fclose(f) != 0 && !rc) rc = sgt_fail_memory(err, work);
+    if (!rc) rc = sgt_file_put(sgt_path(path, work, "inputs.jsonl"), text, n, err);
     free(text);
     return rc;
 }
 
 /* Compare what FOLDER says of the inputs with the corpus: the folder of a complete set, or, with
- * the journal's state `now`, the .work of a run that is resumed. Record new inodes and times once
- * all inputs are known to be the same. */
+ * the journal's state `now`, the .work of a run that is resumed. There, record new inodes and times
+ * once all inputs are known to be the same. */
 static int compare_inputs(const sgt_out_request *r, const char *folder, const sgt_checkpoint *now,
                           sgt_error *err)
 {
-    const char *name = now ? "inputs.jsonl" : SGT_OUT_INPUTS;
     known k = {.hashed = now ? now->file : UINT64_MAX,
                .now = now,
                .input = malloc(SGT_CORPUS_LINE),
                .source = malloc(SGT_CORPUS_LINE)};
     uint64_t changed = 0;
     int rc = k.input && k.source ? SGT_OK : sgt_fail_memory(err, folder);
-    if (!rc && (now || sgt_out_file_exists(folder, name)))
-        rc = open_list(&k.inputs, folder, name, err);
+    if (!rc && now) rc = open_list(&k.inputs, folder, "inputs.jsonl", err);
     if (!rc && (!now || (now->sources && sgt_out_file_exists(folder, "sources.jsonl"))))
         rc = open_list(&k.sources, folder, "sources.jsonl", err);
     /* a run that was killed while it completed OUT has moved it there */
@@ -321,11 +320,8 @@ static int compare_inputs(const sgt_out_request *r, const char *folder, const sg
         rc = compare_input(r, &k, i, &changed, err);
     if (!rc && more_lines(&k))
         rc = other_input(r->path, now ? k.input : k.source, r->corpus, r->corpus->count, err);
-    /* A complete set may be read-only. With parts, ranks are here at once, and the one that takes
-     * OUT alone records them. */
-    if (!rc && changed && !now) write_inputs(folder, name, r->corpus, NULL);
-    if (!rc && changed && now && !r->journal_options)
-        rc = write_inputs(folder, name, r->corpus, err);
+    /* with parts, ranks are here at once, and the one that takes OUT alone records them */
+    if (!rc && changed && now && !r->journal_options) rc = write_inputs(folder, r->corpus, err);
     if (k.inputs) fclose(k.inputs);
     if (k.sources) fclose(k.sources);
     free(k.input);
@@ -607,7 +603,7 @@ static int start_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     sgt_journal_close(o->journal);
     o->journal = NULL;
     if ((rc = sgt_sweep(o->work, stale_in_work, NULL, err)) < 0 ||
-        (rc = write_inputs(o->work, "inputs.jsonl", r->corpus, err)) < 0 ||
+        (rc = write_inputs(o->work, r->corpus, err)) < 0 ||
         (rc = sgt_journal_create(&o->journal, o->work, sgt_vocab_fingerprint(r->vocab),
                                  r->journal_options ? r->journal_options : r->options, err)) < 0 ||
         (rc = remove_parts(o->work, err)) < 0)
@@ -811,7 +807,7 @@ int sgt_out_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err)
         rc = r->corpus->stream || may_resume(o->journal, r, o->work, err) == 1
                  ? SGT_OK
                  : sgt_fail(err, SGT_EIO, "%s: another command has taken it over", o->path);
-    return rc ? rc : write_inputs(o->work, "inputs.jsonl", r->corpus, err);
+    return rc ? rc : write_inputs(o->work, r->corpus, err);
 }
 
 void sgt_out_leave(sgt_out *o)
@@ -871,9 +867,6 @@ int sgt_out_publish(sgt_out *o, const sgt_manifest *m, const sgt_vocab *v, sgt_e
     /* Every other name must be durable before the manifest, which says that they all are. */
     if (!rc) rc = sgt_sync_folder(o->path, err);
     if (!rc) rc = publish_file(o, "manifest.json", NULL, err);
-    /* After the manifest: until that is there, a run that resumes looks for it in .work. A set that
-     * was not made from text has none. */
-    if (!rc) rc = sgt_move(o->work, o->path, "inputs.jsonl", SGT_OUT_INPUTS, &none, err);
     if (!rc) rc = sgt_sync_folder(o->path, err);
     if (!rc) remove_work(o);
     return rc;

@@ -17,7 +17,7 @@
  * OUT belongs to one run at a time (by a lock in OUT/.work, which ranks share). Unless `force` is
  * set, an OUT with other options or from other inputs is refused. So is a folder with files that
  * sgt-tokenize did not make. `force` replaces only files with names that sgt-tokenize uses. OUT is
- * complete if manifest.json exists; only SGT_OUT_INPUTS, which may be missing, comes after it. */
+ * complete if manifest.json exists. */
 #ifndef SGT_OUT_H
 #define SGT_OUT_H
 
@@ -55,7 +55,6 @@ typedef struct sgt_out_request {
 #define SGT_OUT_PARTS 1000000     /* limit: a part's number has six digits */
 #define SGT_OUT_RANK "rank-"      /* beginning of the names of ranks' files in .work (meet.h) */
 #define SGT_OUT_SORTING "sorting" /* folder in .work for documents that are being reordered */
-#define SGT_OUT_INPUTS ".inputs.jsonl" /* of a complete set: inputs.jsonl (feed.h) */
 #define SGT_OUT_SET "set" /* folder in .work: set that OUT's files are written from (export.h) */
 
 typedef struct sgt_out {

@@ -215,8 +215,8 @@ static int record_fields(sgt_record *r, const sgt_part *p, const sgt_unit *u, sg
 static int record_source(sgt_record *r, uint64_t hash, sgt_error *err)
 {
     const sgt_corpus_file *f = &r->corpus->files[r->now.file];
-    const sgt_corpus_counts counts = {f->mtime, r->now.file_documents, r->now.file_bytes,
-                                      r->now.file_tokens, hash};
+    const sgt_corpus_counts counts = {r->now.file_documents, r->now.file_bytes, r->now.file_tokens,
+                                      hash};
     char *line =
         sgt_corpus_source(r->corpus, r->now.file, f->stream ? r->now.offset : f->size, &counts);
     if (!line) return sgt_fail_memory(err, r->o->path);

@@ -217,17 +217,16 @@ static int make_shards(parts *p, uint32_t share, uint32_t shares, sgt_manifest *
 static int add_source(sgt_corpus_counts *c, const char *line, size_t n, const char *path,
                       sgt_error *err)
 {
-    json_int_t mtime, documents, bytes, tokens;
+    json_int_t documents, bytes, tokens;
     const char *hash;
     json_t *o = json_loadb(line, n, JSON_ALLOW_NUL, NULL);
     const int bad =
-        !o || json_unpack(o, "{s:I, s:I, s:I, s:I, s:s}", "mtime", &mtime, "documents", &documents,
-                          "bytes", &bytes, "tokens", &tokens, "xxh3", &hash) < 0;
+        !o || json_unpack(o, "{s:I, s:I, s:I, s:s}", "documents", &documents, "bytes", &bytes,
+                          "tokens", &tokens, "xxh3", &hash) < 0;
     /* only Parquet is cut, and its hash is a sum */
     if (!bad) c->hash += strtoull(hash, NULL, 16);
     json_decref(o);
     if (bad) return sgt_fail(err, SGT_EFORMAT, "%s: a line is damaged (--force starts over)", path);
-    c->mtime = mtime;
     c->documents += (uint64_t)documents;
     c->bytes += (uint64_t)bytes;
     c->tokens += (uint64_t)tokens;
