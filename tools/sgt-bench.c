@@ -7,9 +7,9 @@
 
 static const sgt_option none[] = {{0}};
 
-static const sgt_command *const commands[] = {&bench_loader_command,   &bench_tokenize_command,
-                                              &bench_kernels_command,  &bench_step_command,
-                                              &bench_ablation_command, NULL};
+static const sgt_command *const commands[] = {&bench_loader.command,   &bench_tokenize.command,
+                                              &bench_kernels.command,  &bench_step.command,
+                                              &bench_ablation.command, NULL};
 
 static const sgt_gone gone[] = {
     {"all", "run the other subcommands, one after the other"},

@@ -40,29 +40,33 @@ typedef enum technique {
     TECHNIQUES
 } technique;
 
+static const char *const names[] = {"text",   "cold", "mmap",  "preload",   "simd",   "overlap",
+                                    "async",  "tf32", "bf16",  "fused",     "graphs", "flash",
+                                    "padded", "tied", "accum", "recompute", NULL};
+
 static const struct {
-    const char *name, *about;
+    const char *about;
     const char *not_on_cpu; /* why a CPU has no such row; NULL if it has one */
 } techniques[TECHNIQUES] = {
-    [TECHNIQUE_TEXT] = {"text", "encoded as needed", NULL},
-    [TECHNIQUE_COLD] = {"cold", "mapped, not cached", NULL},
-    [TECHNIQUE_MMAP] = {"mmap", "mapped, in memory", NULL},
-    [TECHNIQUE_PRELOAD] = {"preload", "shards in memory", NULL},
-    [TECHNIQUE_SIMD] = {"simd", "rows by vector code", NULL},
-    [TECHNIQUE_OVERLAP] = {"overlap", "rows beside the step", NULL},
-    [TECHNIQUE_ASYNC] = {"async", "metrics a step late",
-                         "a CPU's step is over when its metrics are there"},
-    [TECHNIQUE_TF32] = {"tf32", "products in TF32", "no CPU has TF32"},
-    [TECHNIQUE_BF16] = {"bf16", "matrices in 16 bits", NULL},
-    [TECHNIQUE_FUSED] = {"fused", "fused operations", "the CPU's kernels are fused always"},
-    [TECHNIQUE_GRAPHS] = {"graphs", "launched as a whole", "a CPU launches nothing"},
-    [TECHNIQUE_FLASH] = {"flash", "no T x T scores",
-                         "the CPU's attention never stores T x T scores"},
-    [TECHNIQUE_PADDED] = {"padded", "vocabulary of 50,304", "a CPU gains nothing by it"},
-    [TECHNIQUE_TIED] = {"tied", "head is the embedding", NULL},
-    [TECHNIQUE_ACCUM] = {"accum", "rows in micro-steps", NULL},
-    [TECHNIQUE_RECOMPUTE] = {"recompute", "blocks run twice", NULL},
+    [TECHNIQUE_TEXT] = {"encoded as needed", NULL},
+    [TECHNIQUE_COLD] = {"mapped, not cached", NULL},
+    [TECHNIQUE_MMAP] = {"mapped, in memory", NULL},
+    [TECHNIQUE_PRELOAD] = {"shards in memory", NULL},
+    [TECHNIQUE_SIMD] = {"rows by vector code", NULL},
+    [TECHNIQUE_OVERLAP] = {"rows beside the step", NULL},
+    [TECHNIQUE_ASYNC] = {"metrics a step late", "a CPU's step is over when its metrics are there"},
+    [TECHNIQUE_TF32] = {"products in TF32", "no CPU has TF32"},
+    [TECHNIQUE_BF16] = {"matrices in 16 bits", NULL},
+    [TECHNIQUE_FUSED] = {"fused operations", "the CPU's kernels are fused always"},
+    [TECHNIQUE_GRAPHS] = {"launched as a whole", "a CPU launches nothing"},
+    [TECHNIQUE_FLASH] = {"no T x T scores", "the CPU's attention never stores T x T scores"},
+    [TECHNIQUE_PADDED] = {"vocabulary of 50,304", "a CPU gains nothing by it"},
+    [TECHNIQUE_TIED] = {"head is the embedding", NULL},
+    [TECHNIQUE_ACCUM] = {"rows in micro-steps", NULL},
+    [TECHNIQUE_RECOMPUTE] = {"blocks run twice", NULL},
 };
+
+_Static_assert((int)TECHNIQUES <= (int)BENCH_WORDS, "room for all techniques");
 
 /* ---- options ---- */
 
@@ -82,10 +86,8 @@ static const sgt_option table[] = {
      "rows per step, the same for all techniques", .def = "64 on CUDA, if they fit; 4 on a CPU",
      .min = 1, .max = 1 << 20},
     BENCH_SEQ(shape, 1 << 20),
-    {"rows", 0, SGT_OPT_TEXT, &o.rows, "LIST", "techniques to measure, separated by commas",
-     .def = "all",
-     .words = "text|cold|mmap|preload|simd|overlap|async|tf32|bf16|fused|graphs|flash|padded|tied|"
-              "accum|recompute"},
+    {"rows", 0, SGT_OPT_TEXT, &o.rows, "LIST", "techniques to measure:", .def = "all",
+     .choices = names},
     BENCH_THREADS(shape),
     {.name = "How"},
     {"steps", 0, SGT_OPT_COUNT, &o.steps, "N", "steps measured per technique; the median is shown",
@@ -125,36 +127,6 @@ typedef struct ablation {
     json_t *last; /* figures of the last step */
 } ablation;
 
-static int no_technique(const char *name, sgt_error *err)
-{
-    static const char all[] = "text, cold, mmap, preload, simd, overlap, async, tf32, bf16, fused, "
-                              "graphs, flash, padded, "
-                              "tied, accum, recompute";
-    char hint[SGT_HINT];
-    return sgt_fail(err, SGT_EUSAGE, "--rows %s: no such technique (%s)%s", name, all,
-                    sgt_suggest(name, strlen(name), all, "", hint));
-}
-
-/* Mark the rows that --rows names, or all. */
-static int read_rows(ablation *a, sgt_error *err)
-{
-    char *names[TECHNIQUES] = {0};
-    int count = o.rows ? sgt_split_list(o.rows, names, TECHNIQUES) : 0, rc = SGT_OK;
-    for (int t = 0; t < TECHNIQUES; t++) a->wanted[t] = !o.rows;
-    if (count < 0)
-        return sgt_fail(err, SGT_EUSAGE,
-                        "--rows %s: expected one to %d names with commas between them", o.rows,
-                        TECHNIQUES);
-    for (int i = 0; i < count; i++) {
-        int t = 0;
-        while (t < TECHNIQUES && strcmp(names[i], techniques[t].name) != 0) t++;
-        if (t < TECHNIQUES) a->wanted[t] = 1;
-        else if (rc == SGT_OK) rc = no_technique(names[i], err);
-    }
-    for (int i = 0; i < count; i++) free(names[i]);
-    return rc;
-}
-
 static int on_cuda(const ablation *a) { return strcmp(a->device, "cuda") == 0; }
 
 static int read_options(ablation *a, sgt_error *err)
@@ -166,7 +138,7 @@ static int read_options(ablation *a, sgt_error *err)
     a->rounds = (size_t)(o.rounds ? o.rounds : on_cuda(a) ? 1 : 3);
     int rc = sgt_model_named(&a->model, shape.model, err);
     if (a->seq > a->model.positions) a->model.positions = a->seq;
-    return rc == SGT_OK ? read_rows(a, err) : rc;
+    return rc;
 }
 
 /* Return the number of micro-steps per step: from TECHNIQUE_ACCUM on, the smallest divisor above 1
@@ -259,7 +231,7 @@ static int leave_out(ablation *a, technique t, const char *why, sgt_error *err)
 {
     snprintf(a->base.rows[t].why, sizeof a->base.rows[t].why, "%.159s", why);
     if (a->wanted[t] && o.rows)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "--rows %s: %s", techniques[t].name, why);
+        return sgt_fail(err, SGT_EUNSUPPORTED, "--rows %s: %s", names[t], why);
     a->wanted[t] = 0;
     return SGT_OK;
 }
@@ -321,18 +293,6 @@ static int fits(const ablation *a, technique t, uint32_t batch)
 {
     uint64_t available, bytes = estimate(a, t, batch, &available);
     return bytes <= available - available / 32;
-}
-
-static uint32_t largest_batch(const ablation *a, technique t)
-{
-    uint32_t low = 0, high = 1; /* low rows fit, high rows do not */
-    while (high <= MOST_ROWS && fits(a, t, high)) low = high, high *= 2;
-    while (high - low > 1) {
-        uint32_t middle = low + (high - low) / 2;
-        if (fits(a, t, middle)) low = middle;
-        else high = middle;
-    }
-    return low < MOST_ROWS ? low : MOST_ROWS;
 }
 
 /* Choose `batch` if it is 0: 64, halved until the first wanted row fits, which holds the most
@@ -400,8 +360,7 @@ static int take(void *self, size_t t, json_t **figures, sgt_error *err)
                         json_object_get(all, fields[i][1] ? fields[i][1] : fields[i][0]));
     json_decref(a->last);
     a->last = all;
-    sgt_say(&a->base.notice, "%s: %.3f ms/step", techniques[t].name,
-            bench_get(*figures, "ms_per_step"));
+    sgt_say(&a->base.notice, "%s: %.3f ms/step", names[t], bench_get(*figures, "ms_per_step"));
     return SGT_OK;
 }
 
@@ -445,8 +404,6 @@ static void to_json(void *self, json_t *top)
         if (!json_array_size(row->turns)) continue;
         if (!first) first = above = row->result;
         compare(row, above, first);
-        json_object_set_new(row->result, "largest_batch",
-                            json_integer(largest_batch(a, (technique)t)));
         json_array_append(results, row->result);
         above = row->result;
     }
@@ -527,7 +484,10 @@ static int measure(void *self, sgt_error *err)
     a->cache = sgt_cache_folder();
     a->device = shape.device;
     for (int t = 0; t < TECHNIQUES; t++)
-        bench_add(&a->base, json_pack("{s:s}", "technique", techniques[t].name));
+        bench_add(&a->base, json_pack("{s:s}", "technique", names[t]));
+    int chosen[BENCH_WORDS], count = bench_words(chosen, "rows", o.rows, names, err);
+    if (count < 0) return count;
+    for (int i = 0; i < count; i++) a->wanted[chosen[i]] = 1;
     int rc = read_options(a, err);
     if (rc == SGT_OK) rc = sgt_device_choose(&a->device, &a->base.notice, err);
     if (rc == SGT_OK) rc = read_options(a, err);
@@ -544,20 +504,14 @@ static void release(void *self)
     free(a->cache);
 }
 
-static const bench_subcommand techniques_in_turn = {.program = &program,
-                                                    .output = &shape.output,
-                                                    .size = sizeof(ablation),
-                                                    .digits = 9,
-                                                    .partial = 1,
-                                                    .measure = measure,
-                                                    .json = to_json,
-                                                    .show = show,
-                                                    .release = release};
-
-static int bench_ablation(int argc, char **argv)
-{
-    return bench_subcommand_run(&techniques_in_turn, argc, argv);
-}
-
-const sgt_command bench_ablation_command = {"ablation", "what each technique of training brings",
-                                            &program, bench_ablation};
+const bench_subcommand bench_ablation = {.command = {"ablation",
+                                                     "what each technique of training brings",
+                                                     &program, bench_run_subcommand},
+                                         .output = &shape.output,
+                                         .size = sizeof(ablation),
+                                         .digits = 9,
+                                         .partial = 1,
+                                         .measure = measure,
+                                         .json = to_json,
+                                         .show = show,
+                                         .release = release};

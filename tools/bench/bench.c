@@ -53,13 +53,14 @@ static int any_measured(const bench *b)
     return turns > 0;
 }
 
-int bench_subcommand_run(const bench_subcommand *s, int argc, char **argv)
+int bench_run_subcommand(const sgt_command *c, int argc, char **argv)
 {
+    const bench_subcommand *s = (const bench_subcommand *)(const void *)c; /* its first member */
     sgt_error err;
-    int first = sgt_options_parse(s->program, argc, argv), rc;
+    int first = sgt_options_parse(c->program, argc, argv), rc;
     if (first < argc && !s->operands)
-        sgt_usage(s->program, "%s: no operands here, only options", argv[first]);
-    sgt_talk talk = {s->program->name, s->output->quiet};
+        sgt_usage(c->program, "%s: no operands here, only options", argv[first]);
+    sgt_talk talk = {c->program->name, s->output->quiet};
     bench *b = calloc(1, s->size);
     if (!b) rc = sgt_fail_memory(&err, NULL);
     else {
@@ -74,7 +75,7 @@ int bench_subcommand_run(const bench_subcommand *s, int argc, char **argv)
         release_rows(b);
         free(b);
     }
-    return sgt_end_program(s->program, rc, &err);
+    return sgt_end_program(c->program, rc, &err);
 }
 
 /* ---- rows ---- */
@@ -91,7 +92,7 @@ bench_row *bench_add(bench *b, json_t *about)
 static void take_medians(bench_row *r)
 {
     double x[BENCH_TURNS];
-    size_t turns = json_array_size(r->turns);
+    size_t turns = r->why[0] ? 0 : json_array_size(r->turns);
     if (!turns) return;
     json_t *value, *figures = json_deep_copy(json_array_get(r->turns, turns - 1));
     const char *key;
@@ -170,19 +171,38 @@ char *bench_machine(char *buf, size_t n)
     return buf;
 }
 
-char *bench_name(char *buf, size_t n, const char *name)
+/* Return the index of `word` among `names`, or SGT_EUSAGE. */
+static int find_word(const char *option, const char *word, const char *const *names, sgt_error *err)
 {
-    char all[1024];
-    const char *s = sgt_printable(all, sizeof all, name);
-    size_t length = 0, skip = 0;
-    while (s[length]) length++;
-    if (length < n) snprintf(buf, n, "%s", s);
-    else {
-        skip = length - (n - 4);
-        while (((unsigned char)s[skip] & 0xc0) == 0x80) skip++; /* cut between characters */
-        snprintf(buf, n, "...%s", s + skip);
+    char all[160] = "", hint[SGT_HINT];
+    for (int k = 0; names[k]; k++) {
+        if (!strcmp(word, names[k])) return k;
+        size_t used = strlen(all);
+        snprintf(all + used, sizeof all - used, "%s%s", k ? ", " : "", names[k]);
     }
-    return buf;
+    return sgt_fail(err, SGT_EUSAGE, "--%s %s: no such word (%s)%s", option, word, all,
+                    sgt_suggest(word, strlen(word), all, "", hint));
+}
+
+int bench_words(int *chosen, const char *option, const char *list, const char *const *names,
+                sgt_error *err)
+{
+    char *pieces[BENCH_WORDS];
+    int count = 0, rc = SGT_OK;
+    while (!list && names[count]) chosen[count] = count, count++;
+    int n = list ? sgt_split_list(list, pieces, BENCH_WORDS) : 0;
+    if (list && n < 1)
+        return sgt_fail(err, SGT_EUSAGE,
+                        "--%s %s: expected one to %d words with commas between them", option, list,
+                        BENCH_WORDS);
+    for (int i = 0; i < n; i++) {
+        int k = rc < 0 ? rc : find_word(option, pieces[i], names, err), seen = 0;
+        for (int j = 0; j < count; j++) seen |= chosen[j] == k;
+        if (k < 0) rc = k;
+        else if (!seen) chosen[count++] = k;
+        free(pieces[i]);
+    }
+    return rc < 0 ? rc : count;
 }
 
 /* ---- tables ---- */

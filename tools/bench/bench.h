@@ -6,10 +6,10 @@
  *         bench base;                                  // first
  *         ...
  *     } kernels_bench;
- *     static const bench_subcommand kernels = {.program = &program, .output = &shape.output,
- *                                              .size = sizeof(kernels_bench), .measure = measure,
- *                                              .json = to_json, .show = show};
- *     int bench_kernels(int argc, char **argv) { return bench_subcommand_run(&kernels, argc, argv); } */
+ *     const bench_subcommand bench_kernels = {
+ *         .command = {"kernels", "each kernel", &program, bench_run_subcommand},
+ *         .output = &shape.output, .size = sizeof(kernels_bench), .measure = measure,
+ *         .json = to_json, .show = show}; */
 #ifndef SGT_TOOLS_BENCH_H
 #define SGT_TOOLS_BENCH_H
 
@@ -21,10 +21,6 @@
 #include "tools/cli/options.h"
 #include "train/backend.h"
 #include "train/config.h"
-
-/* The subcommands, each defined at the end of the file of its name. */
-extern const sgt_command bench_loader_command, bench_tokenize_command, bench_kernels_command,
-    bench_step_command, bench_ablation_command;
 
 /* ---- bench.c: the skeleton ---- */
 
@@ -62,7 +58,7 @@ typedef struct bench {
 } bench;
 
 typedef struct bench_subcommand {
-    const sgt_program *program;
+    sgt_command command; /* its `run` is bench_run_subcommand */
     const bench_output *output;
     size_t size;  /* bytes of `b`, which the functions below share; zeroed at first */
     int operands; /* 1: the subcommand takes operands, such as a folder */
@@ -75,8 +71,12 @@ typedef struct bench_subcommand {
     void (*release)(void *b);                 /* NULL: nothing to release */
 } bench_subcommand;
 
-/* Run the subcommand and return the program's exit code. */
-int bench_subcommand_run(const bench_subcommand *s, int argc, char **argv);
+/* each defined at the end of the file of its name */
+extern const bench_subcommand bench_loader, bench_tokenize, bench_kernels, bench_step,
+    bench_ablation;
+
+/* Run the subcommand whose `command` is at c, and return the program's exit code. */
+int bench_run_subcommand(const sgt_command *c, int argc, char **argv);
 
 /* ---- bench.c: rows ---- */
 
@@ -109,9 +109,12 @@ void bench_put_all(json_t *object, json_t *fields);
 
 /* Write "AMD EPYC 9R14, 2 cores, avx512, 23.5 GiB of memory" into buf and return buf. */
 char *bench_machine(char *buf, size_t n);
-/* Write a path into buf and return buf, for a line of a table: in printable characters, and only
- * its end if it is longer than buf. */
-char *bench_name(char *buf, size_t n, const char *name);
+/* Store the indices of a list's words among `names`, which NULL ends, in chosen[BENCH_WORDS]; all of
+ * them if the list is NULL. Return how many there are, where a repeated word counts once, or
+ * SGT_EUSAGE. `option` is for messages. */
+enum { BENCH_WORDS = 16 };
+int bench_words(int *chosen, const char *option, const char *list, const char *const *names,
+                sgt_error *err);
 
 /* A column of a table: a field of the rows in the JSON document. A table's last column has no
  * key. */

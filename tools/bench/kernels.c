@@ -494,18 +494,12 @@ static void release(void *self)
     free(b->cache);
 }
 
-static const bench_subcommand kernels = {.program = &program,
-                                         .output = &shape.output,
-                                         .size = sizeof(kernels_bench),
-                                         .measure = measure,
-                                         .json = to_json,
-                                         .show = show,
-                                         .release = release};
-
-static int bench_kernels(int argc, char **argv)
-{
-    return bench_subcommand_run(&kernels, argc, argv);
-}
-
-const sgt_command bench_kernels_command = {
-    "kernels", "each matrix product and the attention of a training step", &program, bench_kernels};
+const bench_subcommand bench_kernels = {
+    .command = {"kernels", "each matrix product and the attention of a training step", &program,
+                bench_run_subcommand},
+    .output = &shape.output,
+    .size = sizeof(kernels_bench),
+    .measure = measure,
+    .json = to_json,
+    .show = show,
+    .release = release};

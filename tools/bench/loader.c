@@ -26,7 +26,7 @@
 
 BENCH_EMBED(sgt_loaders_py, "tests/peers/loaders.py");
 
-enum { DEFAULT_SEQ = 1024, LIST_MOST = 16 }; /* LIST_MOST: most words of an option's list */
+enum { DEFAULT_SEQ = 1024 };
 
 static struct {
     const char *readers, *outputs, *split, *peer;
@@ -113,7 +113,6 @@ static const struct {
 
 /* in the order of sgt_output; bytes, in which fio is measured, have no name */
 enum { BYTES = SGT_OUTPUT_I64 + 1 };
-static const char *const output_names[] = {"u16", "i32", "i64", "-"};
 static const char *const output_words[] = {"u16", "i32", "i64", NULL};
 
 /* State of the set when a row is measured. mmap meets a set in three states. COLD: an epoch of a set
@@ -192,41 +191,6 @@ typedef struct loader_slice {
     double batches, seconds, cpu_s, open_s;
 } loader_slice;
 
-/* ---- lists ---- */
-
-/* Return the index of `word` among `names`, which NULL ends; an unknown word is wrong usage. */
-static int find_word(const char *option, const char *word, const char *const *names)
-{
-    char all[160] = "", hint[SGT_HINT];
-    for (int k = 0; names[k]; k++) {
-        if (!strcmp(word, names[k])) return k;
-        size_t used = strlen(all);
-        snprintf(all + used, sizeof all - used, "%s%s", k ? ", " : "", names[k]);
-    }
-    sgt_usage(&program, "--%s %s: no such word (%s)%s", option, word, all,
-              sgt_suggest(word, strlen(word), all, "", hint));
-}
-
-/* Convert the words of `list`, or all names if it is NULL, to their indices among `names`. Return
- * how many there are; a repeated word counts once. */
-static int read_words(int *out, const char *option, const char *list, const char *const *names)
-{
-    char *pieces[LIST_MOST];
-    int count = 0;
-    while (!list && names[count]) out[count] = count, count++;
-    int n = list ? sgt_split_list(list, pieces, LIST_MOST) : 0;
-    if (list && n < 1)
-        sgt_usage(&program, "--%s %s: expected one to %d words with commas between them", option,
-                  list, LIST_MOST);
-    for (int i = 0; i < n; i++) {
-        int k = find_word(option, pieces[i], names), seen = 0;
-        for (int j = 0; j < count; j++) seen |= out[j] == k;
-        if (!seen) out[count++] = k;
-        free(pieces[i]);
-    }
-    return count;
-}
-
 /* ---- what is read ---- */
 
 static int add_shard(loader_bench *b, const char *path, sgt_error *err)
@@ -289,7 +253,8 @@ static loader_row *add_row(loader_bench *b, int maker, int output, set_state sta
     *r = (loader_row){.maker = maker, .output = output, .state = state, .threads = 1};
     if (maker <= MEMCPY) r->threads = (int)o.threads;
     const char *name = is_reader(maker) ? sgt_reader_name((sgt_reader)maker) : others[maker].name;
-    json_t *about = json_pack("{s:s, s:s}", "reader", name, "output", output_names[output]);
+    json_t *about = json_pack("{s:s, s:s}", "reader", name, "output",
+                              output == BYTES ? "-" : output_words[output]);
     if (maker == SGT_READER_MMAP) bench_put_text(about, "pass", state_names[state]);
     bench_add(&b->base, about);
     return r;
@@ -321,11 +286,13 @@ static void add_peers(loader_bench *b)
 
 /* Add all rows: memcpy first, then each output of each reader, other programs, and mmap of a set
  * that is not cached. Block sampling reads whole pools ahead, for which only --cold has time. */
-static void add_rows(loader_bench *b)
+static int add_rows(loader_bench *b, sgt_error *err)
 {
-    int readers[LIST_MOST], outputs[LIST_MOST], has_mmap = 0;
-    int reader_count = read_words(readers, "loader", o.readers, sgt_reader_words);
-    int output_count = read_words(outputs, "outputs", o.outputs, output_words);
+    int readers[BENCH_WORDS], outputs[BENCH_WORDS], has_mmap = 0;
+    int reader_count = bench_words(readers, "loader", o.readers, sgt_reader_words, err);
+    if (reader_count < 0) return reader_count;
+    int output_count = bench_words(outputs, "outputs", o.outputs, output_words, err);
+    if (output_count < 0) return output_count;
     add_row(b, MEMCPY, SGT_OUTPUT_U16, o.cold ? COLD : WARM);
     for (int i = 0; i < output_count; i++)
         for (int r = 0; r < reader_count; r++) add_reader(b, readers[r], outputs[i]);
@@ -335,6 +302,7 @@ static void add_rows(loader_bench *b)
     for (int i = 0; i < output_count && has_mmap && !o.cold && o.sampling != SGT_SAMPLING_BLOCK;
          i++)
         add_row(b, SGT_READER_MMAP, outputs[i], COLD);
+    return SGT_OK;
 }
 
 /* ---- slices ---- */
@@ -655,14 +623,15 @@ static int python_slice(loader_bench *b, const loader_row *r, loader_slice *s, s
     int rc = b->python ? SGT_OK : open_python(b, err);
     if (rc < 0) return rc;
     snprintf(line, sizeof line, "%s %s %" PRIu32 " %" PRIu32 " %.6f\n", others[r->maker].peer,
-             output_names[r->output], b->batch, b->seq, b->seconds);
+             output_words[r->output], b->batch, b->seq, b->seconds);
     if ((rc = bench_script_ask(b->python, line, &answer, err)) < 0) return rc;
     const char *name = json_string_value(json_object_get(answer, "peer"));
     s->batches = bench_get(answer, "batches");
     s->seconds = bench_get(answer, "seconds");
     snprintf(version, sizeof b->torch, "%s", name ? name : "");
     json_decref(answer);
-    return SGT_OK;
+    if (s->batches > 0) return SGT_OK;
+    return sgt_fail(err, SGT_EUNSUPPORTED, "--peer %s: it made no batches", o.peer);
 }
 
 /* ---- fio ---- */
@@ -948,9 +917,10 @@ static void to_json(void *self, json_t *top)
 static void show_head(const loader_bench *b)
 {
     const char *versions[] = {b->numpy, b->torch, b->fio};
-    char tokens[32], bytes[32], shards[32], path[48], shown[64];
+    char tokens[32], bytes[32], shards[32], path[1024], shown[64];
     int n = 0;
-    printf("%s: %s tokens (%s) in %s\nmedian of %" PRIu64, bench_name(path, sizeof path, b->path),
+    printf("%s: %s tokens (%s) in %s\nmedian of %" PRIu64,
+           sgt_printable(path, sizeof path, b->path),
            sgt_format_count(tokens, sizeof tokens, b->tokens),
            sgt_format_bytes(bytes, sizeof bytes, 2 * b->tokens),
            sgt_format_things(shards, sizeof shards, b->shard_count, "shard", "shards"), o.turns);
@@ -1052,8 +1022,8 @@ static int measure(void *self, sgt_error *err)
                         "a batch of %" PRIu64 " x %" PRIu64
                         " tokens is over the 268,435,456 that are measured",
                         o.batch, o.seq);
-    add_rows(b);
-    int rc = find_shards(b, err);
+    int rc = add_rows(b, err);
+    if (rc == SGT_OK) rc = find_shards(b, err);
     if (rc < 0) return rc;
     choose_shape(b);
     return measure_all(b, err);
@@ -1070,16 +1040,12 @@ static void release(void *self)
     while (b->said_count) free(b->said[--b->said_count]);
 }
 
-static const bench_subcommand loader = {.program = &program,
-                                        .output = &o.output,
-                                        .size = sizeof(loader_bench),
-                                        .operands = 1,
-                                        .measure = measure,
-                                        .json = to_json,
-                                        .show = show,
-                                        .release = release};
-
-static int bench_loader(int argc, char **argv) { return bench_subcommand_run(&loader, argc, argv); }
-
-const sgt_command bench_loader_command = {"loader", "how fast each reader makes batches", &program,
-                                          bench_loader};
+const bench_subcommand bench_loader = {
+    .command = {"loader", "how fast each reader makes batches", &program, bench_run_subcommand},
+    .output = &o.output,
+    .size = sizeof(loader_bench),
+    .operands = 1,
+    .measure = measure,
+    .json = to_json,
+    .show = show,
+    .release = release};

@@ -489,18 +489,16 @@ static int measure(void *self, sgt_error *err)
 
 static void release(void *self) { free(((step_bench *)self)->cache); }
 
-static const bench_subcommand step = {.program = &program,
-                                      .output = &shape.output,
-                                      .size = sizeof(step_bench),
-                                      .measure = measure,
-                                      .json = to_json,
-                                      .show = show,
-                                      .release = release};
-
-static int bench_step(int argc, char **argv)
+static int run(const sgt_command *c, int argc, char **argv)
 {
     sgt_config_default(&s);
-    return bench_subcommand_run(&step, argc, argv);
+    return bench_run_subcommand(c, argc, argv);
 }
 
-const sgt_command bench_step_command = {"step", "a whole training step", &program, bench_step};
+const bench_subcommand bench_step = {.command = {"step", "a whole training step", &program, run},
+                                     .output = &shape.output,
+                                     .size = sizeof(step_bench),
+                                     .measure = measure,
+                                     .json = to_json,
+                                     .show = show,
+                                     .release = release};

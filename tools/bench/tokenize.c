@@ -533,19 +533,12 @@ static void show(const void *self, json_t *top)
     json_decref(rows);
 }
 
-static const bench_subcommand tokenize = {.program = &program,
-                                          .output = &o.output,
-                                          .size = sizeof(text_bench),
-                                          .operands = 1,
-                                          .measure = measure,
-                                          .json = to_json,
-                                          .show = show,
-                                          .release = release};
-
-static int bench_tokenize(int argc, char **argv)
-{
-    return bench_subcommand_run(&tokenize, argc, argv);
-}
-
-const sgt_command bench_tokenize_command = {"tokenize", "how fast text becomes tokens", &program,
-                                            bench_tokenize};
+const bench_subcommand bench_tokenize = {
+    .command = {"tokenize", "how fast text becomes tokens", &program, bench_run_subcommand},
+    .output = &o.output,
+    .size = sizeof(text_bench),
+    .operands = 1,
+    .measure = measure,
+    .json = to_json,
+    .show = show,
+    .release = release};

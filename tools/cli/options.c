@@ -749,7 +749,7 @@ int sgt_run_command(const sgt_program *p, int argc, char **argv)
     size_t at = 0;
     refuse_gone(p, argc, argv);
     const sgt_command *named = argc > 1 ? find_command(p, argv[1]) : NULL;
-    if (named) return named->run(argc - 1, argv + 1);
+    if (named) return named->run(named, argc - 1, argv + 1);
     int first = sgt_options_parse(p, argc, argv);
     for (const sgt_command *const *c = p->commands; *c && at < sizeof names; c++)
         at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", at ? ", " : "", (*c)->name);

@@ -32,15 +32,16 @@ typedef struct sgt_option_list {
 } sgt_option_list;
 
 typedef struct sgt_program sgt_program;
+typedef struct sgt_command sgt_command;
 
 /* A subcommand, such as sgt-bench loader; it has a table of its own. */
-typedef struct sgt_command {
+struct sgt_command {
     const char *name;
     const char *what; /* description in half a line */
     const sgt_program *program;
-    /* runs the subcommand and returns its exit code; argv[0] is its name */
-    int (*run)(int argc, char **argv);
-} sgt_command;
+    /* runs this subcommand and returns its exit code; argv[0] is its name */
+    int (*run)(const sgt_command *c, int argc, char **argv);
+};
 
 /* A subcommand or an option that earlier versions had, and what to type now. */
 typedef struct sgt_gone {
