@@ -1,97 +1,73 @@
 /* kernels.c: sgt-bench kernels: times every matrix product of a GPT-2 step (forward, gradient of
  * the input, gradient of the weight, with each epilogue that it could have) and one layer's causal
- * attention, each by itself. On CUDA, libsgt-cuda.so times them. */
-#include <math.h>
+ * attention, each by itself, on CUDA. libsgt-cuda.so times them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/cuda/gemm.h"
-#include "kernels/kernels.h"
-#include "loader/base/memory.h"
-#include "loader/base/clock.h"
 #include "loader/base/cpu.h"
 #include "tools/bench/bench.h"
 #include "tools/cli/process.h"
 #include "tools/cli/talk.h"
 #include "train/device.h"
 
-enum {
-    TURNS = 3,       /* of a kernel on a CPU */
-    SIDE_CPU = 1536, /* of the square product: larger than the caches, 7 GFLOP */
-    SIDE_CUDA = 8192 /* 400 MB in 16 bits */
-};
+enum { SIDE = 8192 }; /* of the square product, which has 400 MB in 16 bits */
 
 static bench_shape shape = BENCH_SHAPE;
 static struct {
     const char *kind, *layer;
-    double seconds;
-} o = {.kind = "all", .layer = "all", .seconds = 0.2};
+} o = {.kind = "all", .layer = "all"};
 
-static const sgt_option table[] = {
-    {.name = "What to run"},
-    {"kind", 0, SGT_OPT_CHOICE, &o.kind, "all|gemm|attention", "matrix products, attention or both",
-     .def = "all"},
-    BENCH_DEVICE(shape),
-    BENCH_MODEL(shape),
-    BENCH_BATCH(shape, "rows of a micro-step", 1 << 16),
-    BENCH_SEQ(shape, 1 << 20),
-    BENCH_PRECISION(shape, "number format of the operands"),
-    {"layer", 0, SGT_OPT_CHOICE, &o.layer, "all|qkv|proj|fc|fcproj|head",
-     "layer whose products to measure", .def = "all"},
-    BENCH_THREADS(shape),
-    {.name = "How"},
-    {"seconds", 0, SGT_OPT_REAL, &o.seconds, "X",
-     "on a CPU: time for each kernel, in three turns; the median is shown", .def = "0.2",
-     .min = 0.001, .max = 3600},
-    BENCH_OUTPUT(shape.output),
-    {0}};
+static const sgt_option table[] = {{.name = "What to run"},
+                                   {"kind", 0, SGT_OPT_CHOICE, &o.kind, "all|gemm|attention",
+                                    "matrix products, attention or both", .def = "all"},
+                                   BENCH_DEVICE(shape),
+                                   BENCH_MODEL(shape),
+                                   BENCH_BATCH(shape, "rows of a micro-step", 1 << 16),
+                                   BENCH_SEQ(shape, 1 << 20),
+                                   BENCH_PRECISION(shape, "number format of the operands"),
+                                   {"layer", 0, SGT_OPT_CHOICE, &o.layer,
+                                    "all|qkv|proj|fc|fcproj|head",
+                                    "layer whose products to measure", .def = "all"},
+                                   BENCH_THREADS(shape),
+                                   BENCH_OUTPUT(shape.output),
+                                   {0}};
+
+static const sgt_gone gone[] = {
+    {"--seconds", "CUDA's kernels are timed as often as the library needs"}, {0}};
 
 static const sgt_program program = {
     .name = "sgt-bench kernels",
     .usage = "sgt-bench kernels [OPTION]...",
     .about = "Measures every matrix product of a GPT-2 step, with each epilogue that could stand "
              "behind it, and one layer's\n"
-             "causal attention, each by itself. On CUDA: the fastest of cuBLASLt's algorithms, "
+             "causal attention, each by itself, on CUDA: the fastest of cuBLASLt's algorithms, "
              "and our attention (own), cuDNN's\n"
-             "(cudnn) and the one that stores T x T scores (naive). On a CPU: training's own "
-             "kernels.",
+             "(cudnn) and the one that stores T x T scores (naive).",
     .options = table,
-    .examples =
-        "  sgt-bench kernels --batch-size 8 --seq-len 128\n"
-        "  sgt-bench kernels --kind gemm --layer head --device cuda\n"
-        "  sgt-bench kernels --kind attention --device cuda --batch-size 64 --seq-len 1024"};
+    .examples = "  sgt-bench kernels --batch-size 64 --seq-len 1024\n"
+                "  sgt-bench kernels --kind gemm --layer head --device cuda\n"
+                "  sgt-bench kernels --kind attention --device cuda --batch-size 64 --seq-len 1024",
+    .gone = gone};
 
 /* A kernel: a line of the table, but for the first, the square product. */
 typedef struct kernel_line {
     sgt_cuda_gemm_shape product; /* with the device's number types; m is 0: attention */
-    sgt_attention attention;     /* implementation, on CUDA */
+    sgt_attention attention;     /* implementation */
     int backward;                /* pass of attention */
     double flops;
 } kernel_line;
-
-/* Parts of the operands on a CPU: of a product, or of attention. Their shapes: (B, T, 3C) twice,
- * (B, T, C) twice, (B, H, T), (threads, scratch) */
-enum { PART_A, PART_B, PART_OUT, PART_BIAS };
-enum { PART_QKV, PART_DQKV, PART_ATTENTION, PART_DATTENTION, PART_LSE, PART_SCRATCH, PARTS };
 
 typedef struct kernels_bench {
     bench base;
     size_t B, T, H, D, V; /* V as the head pads it */
     sgt_precision precision;
-    int cuda, threads;
+    int threads;
     char *cache; /* folder for timing results (backend.h) */
-    char device[128], library[96];
+    char library[96];
     double peak_flops; /* speed of a large square product; 0: not measured */
     kernel_line lines[BENCH_ROWS];
-    /* on a CPU: operands, as large as the largest of any kernel */
-    sgt_arena memory;
-    float *part[PARTS];
-    const sgt_kernels *k;
-    size_t scratch;       /* floats of a thread's scratch memory for attention */
-    sgt_gemm *gemm;       /* the product that is timed */
-    const kernel_line *l; /* the attention that is timed */
-    /* on CUDA */
     const sgt_cuda_library *lib;
     sgt_cuda_device d;
     sgt_cuda_gemms *gemms;
@@ -145,9 +121,8 @@ static void add_linear(kernels_bench *b, const char *layer, size_t in, size_t ou
 /* Add the square product, which tells the peak, and those of a step. */
 static void add_products(kernels_bench *b)
 {
-    size_t C = b->H * b->D, N = b->B * b->T, V = b->V, S = b->cuda ? SIDE_CUDA : SIDE_CPU;
+    size_t C = b->H * b->D, N = b->B * b->T, V = b->V, S = SIDE;
     add_product(b, "peak", "", (sgt_cuda_gemm_shape){.m = S, .n = S, .k = S}, SGT_EPILOGUE_NONE);
-    if (strcmp(o.kind, "attention") == 0) return;
     add_linear(b, "qkv", C, 3 * C);
     add_linear(b, "proj", C, C);
     add_linear(b, "fc", C, 4 * C);
@@ -173,137 +148,7 @@ static void add_attention(kernels_bench *b, const char *name, sgt_attention atte
     }
 }
 
-/* ---- on a CPU ---- */
-
-/* Allocate the operands and fill them with small numbers, so that no product overflows. In bf16, the
- * upper and the lower half of each float are the same bfloat16. */
-static int allocate(kernels_bench *b, sgt_error *err)
-{
-    size_t N = b->B * b->T, C = b->H * b->D, all = 0;
-    size_t floats[PARTS] = {N * 3 * C, N * 3 * C, N * C,
-                            N * C,     N * b->H,  (size_t)b->threads * b->scratch};
-    for (size_t i = 0; i < b->base.count; i++) {
-        const sgt_cuda_gemm_shape *s = &b->lines[i].product;
-        const size_t need[] = {s->m * s->k, s->k * s->n, s->m * s->n, s->n};
-        for (int part = PART_A; part <= PART_BIAS; part++)
-            if (need[part] > floats[part]) floats[part] = need[part];
-    }
-    for (int i = 0; i < PARTS; i++) all += (floats[i] + 15) / 16 * 16;
-    int rc = sgt_arena_map(&b->memory, all * sizeof(float), 1, err);
-    if (rc < 0) return rc;
-    float *p = (float *)(void *)b->memory.base;
-    uint32_t random = 1, bits;
-    for (size_t i = 0; i < all; i++) {
-        random = random * 1664525u + 1013904223u;
-        p[i] = (float)(random >> 8) * 0x1p-24f - 0.5f;
-        memcpy(&bits, &p[i], sizeof bits);
-        if (b->precision == SGT_PRECISION_BF16) bits = (bits & 0xffff0000u) | bits >> 16;
-        memcpy(&p[i], &bits, sizeof bits);
-    }
-    for (int i = 0; i < PARTS; i++) {
-        b->part[i] = p;
-        p += (floats[i] + 15) / 16 * 16;
-    }
-    return SGT_OK;
-}
-
-/* Run a kernel for a turn's share of --seconds, after one run that does not count. */
-static int time_kernel(json_t **figures, const kernels_bench *b, bench_slice run, bench_work *work,
-                       sgt_error *err)
-{
-    double all = 0, seconds = 0;
-    uint64_t units, runs = 0;
-    int rc = bench_run(&run, work, (void *)(uintptr_t)b, &units, &seconds, err);
-    while (rc == SGT_OK && (!runs || all < o.seconds / TURNS)) {
-        if (sgt_stopped(b->base.stop)) return sgt_fail(err, SGT_ESTOPPED, "interrupted");
-        rc = bench_run(&run, work, (void *)(uintptr_t)b, &units, &seconds, err);
-        all += seconds;
-        runs++;
-    }
-    if (rc == SGT_OK) *figures = json_pack("{s:f}", "us", all * 1e6 / (double)runs);
-    return rc;
-}
-
-static int run_product(void *ctx, int thread, uint64_t k, sgt_error *err)
-{
-    const kernels_bench *b = ctx;
-    (void)thread;
-    (void)k;
-    (void)err;
-    sgt_gemm_run(b->gemm, b->part[PART_A], b->part[PART_B], b->part[PART_BIAS], b->part[PART_OUT]);
-    return SGT_OK;
-}
-
-/* Compute head i of the B*H heads; threads share the heads of all rows. bench_run may pass an i past
- * the last one; it is ignored. */
-static int run_head(void *ctx, int thread, uint64_t i, sgt_error *err)
-{
-    const kernels_bench *b = ctx;
-    size_t T = b->T, D = b->D, C = b->H * D;
-    if (i >= b->B * b->H) return SGT_OK;
-    size_t row = i / b->H * T, column = i % b->H * D, at = row * C + column;
-    const float *q = b->part[PART_QKV] + row * 3 * C + column;
-    float *dq = b->part[PART_DQKV] + row * 3 * C + column, *out = b->part[PART_ATTENTION] + at;
-    float *lse = b->part[PART_LSE] + i * T, scale = (float)(1 / sqrt((double)D));
-    float *scratch = b->part[PART_SCRATCH] + (size_t)thread * b->scratch;
-    (void)err;
-    if (b->l->backward)
-        b->k->attention_backward(dq, dq + C, dq + 2 * C, 3 * C, b->part[PART_DATTENTION] + at, out,
-                                 C, lse, q, q + C, q + 2 * C, 3 * C, T, D, scale, NULL, NULL,
-                                 scratch);
-    else b->k->attention(out, C, lse, q, q + C, q + 2 * C, 3 * C, T, D, scale, NULL, NULL, scratch);
-    return SGT_OK;
-}
-
-static int take_on_cpu(void *self, size_t i, json_t **figures, sgt_error *err)
-{
-    kernels_bench *b = self;
-    const sgt_cuda_gemm_shape *s = &b->lines[i].product;
-    size_t heads = b->B * b->H, threads = (size_t)b->threads;
-    bench_slice run = {.most = 1, .seconds = 1e9, .threads = 1};
-    if (!s->m) {
-        b->l = &b->lines[i];
-        run.most = (heads + threads - 1) / threads;
-        run.threads = b->threads;
-        return time_kernel(figures, b, run, run_head, err);
-    }
-    if (s->epilogue > SGT_EPILOGUE_BIAS) {
-        snprintf(b->base.rows[i].why, sizeof b->base.rows[i].why, "a kernel of its own here");
-        return SGT_OK;
-    }
-    sgt_gemm_shape g = {.m = s->m,
-                        .n = s->n,
-                        .k = s->k,
-                        .trans_a = s->trans_a,
-                        .trans_b = s->trans_b,
-                        .lda = s->lda,
-                        .ldb = s->ldb,
-                        .ldc = s->ldd,
-                        .bias = s->epilogue == SGT_EPILOGUE_BIAS,
-                        .accumulate = s->accumulate,
-                        .bf16 = s->type == SGT_BF16};
-    int rc = sgt_gemm_plan(&b->gemm, &g, b->threads, err);
-    if (rc < 0) return rc;
-    rc = time_kernel(figures, b, run, run_product, err);
-    sgt_gemm_free(b->gemm);
-    return rc;
-}
-
-static int measure_on_cpu(kernels_bench *b, sgt_error *err)
-{
-    int bf16 = b->precision == SGT_PRECISION_BF16;
-    snprintf(b->device, sizeof b->device, "%d thread%s", b->threads, b->threads == 1 ? "" : "s");
-    snprintf(b->library, sizeof b->library, "%s", SGT_GEMM_LIBRARY);
-    b->k = bf16 ? sgt_kernels_bf16() : sgt_kernels_cpu();
-    b->scratch = (b->k->attention_scratch(b->T, b->D) + 15) / 16 * 16;
-    add_products(b);
-    if (strcmp(o.kind, "gemm") != 0) add_attention(b, "own", SGT_ATTENTION_OWN);
-    int rc = allocate(b, err);
-    return rc == SGT_OK ? bench_take_turns(&b->base, 0, b->base.count, TURNS, take_on_cpu, err)
-                        : rc;
-}
-
-/* ---- on CUDA ---- */
+/* ---- times ---- */
 
 /* Time a product by the library's algorithms. */
 static int take_product(kernels_bench *b, size_t i, json_t **figures, sgt_error *err)
@@ -323,7 +168,7 @@ static int take_product(kernels_bench *b, size_t i, json_t **figures, sgt_error 
 
 /* Time both passes of an implementation in a backend with one layer, where everything but attention
  * is small. If it is unsupported or does not fit in memory, its lines get the reason. */
-static int take_on_cuda(void *self, size_t i, json_t **figures, sgt_error *err)
+static int take(void *self, size_t i, json_t **figures, sgt_error *err)
 {
     kernels_bench *b = self;
     const kernel_line *l = &b->lines[i];
@@ -353,17 +198,16 @@ static int take_on_cuda(void *self, size_t i, json_t **figures, sgt_error *err)
     return SGT_OK;
 }
 
-static int measure_on_cuda(kernels_bench *b, sgt_error *err)
+static int measure_all(kernels_bench *b, sgt_error *err)
 {
     int attention = strcmp(o.kind, "attention") == 0, rc = sgt_device_cuda(&b->lib, &b->d, err);
     if (rc < 0) return rc;
     const sgt_cuda_gemms_options options = {.device = b->d.name, .timing = 1};
-    snprintf(b->device, sizeof b->device, "%.127s", b->d.name);
     if (!attention && (rc = b->lib->gemm->open(&b->gemms, &options, err)) < 0) return rc;
     if (!attention) {
         snprintf(b->library, sizeof b->library, "%s", b->lib->gemm->library(b->gemms));
         add_products(b);
-        rc = bench_take_turns(&b->base, 0, b->base.count, 1, take_on_cuda, err);
+        rc = bench_take_turns(&b->base, 0, b->base.count, 1, take, err);
     }
     if (rc < 0 || strcmp(o.kind, "gemm") == 0) return rc;
     static const struct {
@@ -378,7 +222,7 @@ static int measure_on_cuda(kernels_bench *b, sgt_error *err)
         /* If tensor cores are unsupported, training uses tiles without them. */
         if (i == 1 && !own->why[0]) continue;
         add_attention(b, all[i].name, all[i].attention);
-        rc = bench_take_turns(&b->base, b->base.count - 2, 2, 1, take_on_cuda, err);
+        rc = bench_take_turns(&b->base, b->base.count - 2, 2, 1, take, err);
     }
     if (!b->library[0]) snprintf(b->library, sizeof b->library, "%s", b->times.library);
     return rc;
@@ -405,7 +249,7 @@ static void to_json(void *self, json_t *top)
     }
     bench_put_all(top,
                   json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:o}", "device",
-                            b->device, "library", b->library, "model", shape.model, "precision",
+                            b->d.name, "library", b->library, "model", shape.model, "precision",
                             sgt_precision_words[b->precision], "batch", (json_int_t)b->B, "seq",
                             (json_int_t)b->T, "heads", (json_int_t)b->H, "head_size",
                             (json_int_t)b->D, "rows", (json_int_t)b->B * (json_int_t)b->T,
@@ -415,7 +259,7 @@ static void to_json(void *self, json_t *top)
 static void show(const void *self, json_t *top)
 {
     const kernels_bench *b = self;
-    const char *unit = b->cuda ? "TFLOP/s" : "GFLOP/s";
+    const char *unit = "TFLOP/s";
     const bench_column columns[] = {{"layer", "layer", .kind = BENCH_TEXT},
                                     {"pass", "pass", .kind = BENCH_TEXT},
                                     {"variant", "variant", .kind = BENCH_TEXT},
@@ -423,7 +267,11 @@ static void show(const void *self, json_t *top)
                                     {.key = "n", .head = "n"},
                                     {.key = "k", .head = "k"},
                                     {"us", "us", .decimals = 1},
-                                    {"tflops", unit, .decimals = 1, .scale = b->cuda ? 1 : 1e3},
+                                    {
+                                        "tflops",
+                                        unit,
+                                        .decimals = 1,
+                                    },
                                     {"of_peak", "of peak", BENCH_PERCENT, 1, 100},
                                     {0}};
     char device[96];
@@ -434,44 +282,34 @@ static void show(const void *self, json_t *top)
         json_t *variant = json_object_get(row, "epilogue");
         json_object_set(row, "variant", variant ? variant : json_object_get(row, "attention"));
     }
-    printf("%s, %s\n%s, %s, %zu x %zu tokens\n\n", sgt_printable(device, sizeof device, b->device),
+    printf("%s, %s\n%s, %s, %zu x %zu tokens\n\n", sgt_printable(device, sizeof device, b->d.name),
            b->library, shape.model, sgt_precision_words[b->precision], b->B, b->T);
     bench_table(rows, columns, "tflops");
     printf("\n* the fastest. Attention is causal; its masked half is not counted.\n"
            "Peak, a large product of matrices: ");
-    if (b->peak_flops > 0) printf("%.1f %s\n", b->peak_flops * (b->cuda ? 1e-12 : 1e-9), unit);
+    if (b->peak_flops > 0) printf("%.1f %s\n", b->peak_flops * 1e-12, unit);
     else printf("not known\n");
 }
 
 /* ---- the subcommand ---- */
-
-static int check_precision(const kernels_bench *b, sgt_error *err)
-{
-    int bf16 = strcmp(o.kind, "attention") == 0 ? sgt_kernels_bf16() != sgt_kernels_cpu()
-                                                : sgt_gemm_has_bf16();
-    if (b->cuda || b->precision == SGT_PRECISION_FP32) return SGT_OK;
-    if (bf16 && b->precision == SGT_PRECISION_BF16) return SGT_OK;
-    return sgt_fail(err, SGT_EUSAGE, "--precision %s: this CPU's kernels are in fp32%s",
-                    sgt_precision_words[b->precision], bf16 ? " or bf16" : "");
-}
 
 static int read_options(kernels_bench *b, sgt_error *err)
 {
     sgt_model m;
     int rc = sgt_model_named(&m, shape.model, err);
     if (rc < 0) return rc;
-    b->B = bench_batch(&shape, b->cuda);
-    b->T = bench_seq(&shape, b->cuda);
+    b->B = bench_batch(&shape, 1);
+    b->T = bench_seq(&shape, 1);
     b->H = m.heads;
     b->D = m.channels / m.heads;
-    b->V = b->cuda ? (m.vocab + 63) / 64 * 64 : m.vocab;
-    b->precision = bench_precision(&shape, b->cuda);
+    b->V = ((size_t)m.vocab + 63) / 64 * 64;
+    b->precision = bench_precision(&shape, 1);
     b->threads = bench_threads(&shape);
     if ((double)b->B * (double)b->T * (double)m.channels > 0x1p32)
         return sgt_fail(err, SGT_EUSAGE,
                         "%zu x %zu x %u numbers are over the 2^32 that are measured", b->B, b->T,
                         m.channels);
-    return check_precision(b, err);
+    return SGT_OK;
 }
 
 static int measure(void *self, sgt_error *err)
@@ -481,16 +319,19 @@ static int measure(void *self, sgt_error *err)
     b->cache = sgt_cache_folder();
     int rc = sgt_device_choose(&device, &b->base.notice, err);
     if (rc < 0) return rc;
-    b->cuda = strcmp(device, "cuda") == 0;
-    if ((rc = read_options(b, err)) < 0) return rc;
-    return b->cuda ? measure_on_cuda(b, err) : measure_on_cpu(b, err);
+    if (strcmp(device, "cuda") != 0)
+        return sgt_fail(
+            err, SGT_EUNSUPPORTED,
+            "needs --device cuda (on a CPU, sgt-bench step shows the share of a large "
+            "product's speed, and build/tests/check-kernels --bench times each kernel)");
+    rc = read_options(b, err);
+    return rc == SGT_OK ? measure_all(b, err) : rc;
 }
 
 static void release(void *self)
 {
     kernels_bench *b = self;
     if (b->gemms) b->lib->gemm->close(b->gemms);
-    sgt_arena_unmap(&b->memory);
     free(b->cache);
 }
 
