@@ -565,24 +565,18 @@ static int reopened_slice(loader_bench *b, const loader_row *r, double seconds, 
 
 /* ---- Python ---- */
 
-/* Return a memory file that lists the shards for loaders.py: path, offset of the first token and
- * number of tokens, with a NUL after each. */
-static int list_shards(const loader_bench *b, sgt_error *err)
+/* Make a memory file that lists the shards for loaders.py: path, offset of the first token and number
+ * of tokens, with a NUL after each. */
+static int list_shards(loader_bench *b, sgt_error *err)
 {
-    char *text = NULL;
-    size_t n = 0;
-    FILE *f = open_memstream(&text, &n);
-    for (size_t i = 0; f && i < b->shard_count; i++) {
-        const loader_shard *s = &b->shards[i];
-        fprintf(f, "%s%c%" PRIu64 "%c%" PRIu64 "%c", s->path, 0, s->data, 0, s->tokens, 0);
-    }
-    if (!f || fclose(f) != 0) {
-        free(text);
-        return sgt_fail_memory(err, NULL);
-    }
-    int fd = bench_memory_file("shards", text, n, err);
-    free(text);
-    return fd;
+    int fd = bench_memory_file("shards", "", 0, err);
+    if (fd < 0) return fd;
+    b->list_fd = fd;
+    snprintf(b->list, sizeof b->list, "@/proc/self/fd/%d", fd);
+    for (const loader_shard *s = b->shards; s < b->shards + b->shard_count; s++)
+        if (dprintf(fd, "%s%c%" PRIu64 "%c%" PRIu64 "%c", s->path, 0, s->data, 0, s->tokens, 0) < 0)
+            return sgt_fail_memory(err, "the list of shards");
+    return SGT_OK;
 }
 
 static void close_python(loader_bench *b)
@@ -597,15 +591,15 @@ static int open_python(loader_bench *b, sgt_error *err)
 {
     json_t *answer = NULL;
     sgt_error why;
-    if ((b->list_fd = list_shards(b, err)) < 0) return b->list_fd;
-    snprintf(b->list, sizeof b->list, "@/proc/self/fd/%d", b->list_fd);
+    int rc = list_shards(b, err);
+    if (rc < 0) return rc;
     b->args[0] = b->list;
     b->script = (bench_script){.python = o.peer,
                                .text = sgt_loaders_py,
                                .args = b->args,
                                .stays = 1,
                                .stop = b->base.stop};
-    int rc = bench_script_open(&b->python, &b->script, err);
+    rc = bench_script_open(&b->python, &b->script, err);
     if (rc == SGT_OK) rc = bench_script_ask(b->python, NULL, &answer, &why);
     json_decref(answer);
     b->script.needs = "seconds";

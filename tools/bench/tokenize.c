@@ -291,14 +291,12 @@ static int run_ours(const text_bench *b, json_t **figures, sgt_error *err)
  * a command line holds. */
 static int list_files(const sgt_corpus *c, sgt_error *err)
 {
-    size_t n = 0, at = 0;
-    for (size_t i = 0; i < c->count; i++) n += strlen(c->files[i].path) + 1;
-    char *all = malloc(n + 1);
-    if (!all) return sgt_fail_memory(err, NULL);
-    for (size_t i = 0; i < c->count; i++)
-        at = (size_t)(stpcpy(all + at, c->files[i].path) - all) + 1;
-    int fd = bench_memory_file("inputs", all, n, err);
-    free(all);
+    int fd = bench_memory_file("inputs", "", 0, err);
+    for (size_t i = 0; i < c->count && fd >= 0; i++)
+        if (dprintf(fd, "%s%c", c->files[i].path, 0) < 0) {
+            close(fd);
+            fd = sgt_fail_memory(err, "the list of inputs");
+        }
     return fd;
 }
 
