@@ -3,7 +3,7 @@
 # cuBLAS and cuDNN from a toolkit or from PyTorch's wheels, and nothing of ours. `make gpu-bundle` builds it all first.
 #
 # A folder of a repository's copy is complete with that copy: the tests' data is read from there. ALONE=1 adds that
-# data, for a bundle that goes elsewhere by itself. link/ is what tools/gpu-build.sh links again.
+# data, for a bundle that goes elsewhere by itself.
 set -eu
 cd "$(dirname "$0")/.."
 B=$1
@@ -15,12 +15,9 @@ tracked=$(git ls-files -z 2> /dev/null | xargs -0 -r stat -c %s 2> /dev/null | a
 [ -z "${ALONE:-}" ] || most=$all
 
 rm -rf "$out"
-mkdir -p "$out/bin" "$out/lib" "$out/link" "$out/tools" "$out/data"
+mkdir -p "$out/bin" "$out/lib" "$out/tools" "$out/data"
 for f in bin/sgt-train bin/sgt-bench tests/check-cuda-device; do strip -o "$out/bin/$(basename $f)" "$B/$f"; done
 strip -o "$out/lib/libsgt-cuda.so" "$B/lib/libsgt-cuda.so"
-for f in libsgt-train.a libsgt-kernels.a libsgt-loader.a tests/kernels/harness.o; do
-    strip --strip-debug -o "$out/link/$(basename "$f")" "$B/obj/$f"
-done
 
 # Copy the libraries that the programs load, except those that any Linux with a compiler has.
 ldd "$out"/bin/* "$out/lib/libsgt-cuda.so" | awk '
@@ -30,7 +27,7 @@ ldd "$out"/bin/* "$out/lib/libsgt-cuda.so" | awk '
 xargs -r cp -L -t "$out/lib" < "$out/libraries"
 rm "$out/libraries"
 
-cp -r tools/gpu-check.sh tools/gpu-build.sh tools/gpu "$out/tools"
+cp -r tools/gpu-check.sh tools/gpu "$out/tools"
 if [ -n "${ALONE:-}" ]; then
     mkdir -p "$out/tests/data/fixtures"
     cp -r tests/peers tests/gpu-results "$out/tests"

@@ -18,7 +18,7 @@
 # PYTHON (python3) is the interpreter that may have PyTorch; CUDA_HOME (/usr/local/cuda) is the toolkit, if there is one.
 # GPU_CHECK_SMALL=1 takes small shapes, to rehearse on the host build.
 #
-# The parts, in their order, with their seconds. The last two run only if they are named.
+# The parts, in their order, with their seconds. The last one runs only if it is named.
 set -u
 table='versions 20 versions of driver and libraries, clocks and power limits, the self-check; sampling of clocks starts
 first 15 the step with 64 rows, from shards: tokens a second, data wait, start to first step
@@ -30,8 +30,7 @@ compile 120 the step between two runs by torch.compile, for 64 and 12 rows
 cases 60 kernels against kernels/ref: the cases that have not passed on a card (tests/gpu-results)
 curves 40 200 steps in bf16, with attention by cuDNN and ours, against float64 and PyTorch
 last 65 racecheck of attention-hopper, forward and backward; the step again
-more 400 curves in fp16, TF32, fp32; equal runs; Muon; the CPU; all kernel cases; memcheck
-ranks 120 a rank on each of several cards'
+more 400 curves in fp16, TF32, fp32; equal runs; Muon; the CPU; all kernel cases; memcheck'
 LC_ALL=C
 export LC_ALL
 PYTHON=${PYTHON:-python3}
@@ -83,7 +82,7 @@ bin=$root/bin commit=$(cat "$root/commit" 2> /dev/null || echo unknown)
 tests=$root/tests
 [ -d "$tests/data/fixtures" ] || tests=$(cd "$root/../../tests" 2> /dev/null && pwd) || tests=$root/tests
 
-for each in report attempt parts cases curves ranks; do
+for each in run parts; do
     # shellcheck disable=SC1090
     . "$root/tools/gpu/$each.sh"
 done
@@ -93,7 +92,7 @@ done
 [ -n "$dry" ] || load_json
 parts='' whole=0 upto=0 not_run=0 clocks_seen=$(grep -sc . "$json.clocks")
 for part in $all_parts; do
-    case " ${named:-${all_parts% more ranks}} " in *" $part "*) ;; *) continue ;; esac
+    case " ${named:-${all_parts% more}} " in *" $part "*) ;; *) continue ;; esac
     is_left_out "$part" || parts="$parts $part" whole=$((whole + $(weight "$part")))
 done
 budget=${budget:-$whole}

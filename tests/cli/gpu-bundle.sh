@@ -4,20 +4,16 @@
 . "$ROOT/tests/cli/lib.sh"
 cuda_on_the_host
 B=$BIN/..
-for need in "$B/tests/check-cuda-pretend" "$B/obj/tests/kernels/harness.o"; do
-    [ -e "$need" ] || skip "$need is not built"
-done
+[ -e "$B/tests/check-cuda-pretend" ] || skip 'check-cuda-pretend is not built'
 command -v objcopy > /dev/null || skip 'no objcopy'
-mkdir -p b/lib b/tests b/obj/tests/kernels
+mkdir -p b/lib b/tests
 ln -s "$B/bin" b/bin
 ln -s "$B/host/lib/libsgt-cuda.so" b/lib
-ln -s "$B"/obj/libsgt-train.a "$B"/obj/libsgt-kernels.a "$B"/obj/libsgt-loader.a b/obj
-ln -s "$B/obj/tests/kernels/harness.o" b/obj/tests/kernels
 ln -s "$B/tests/check-cuda-pretend" b/tests/check-cuda-device
 
 run 0 "$ROOT/tools/gpu-bundle.sh" "$PWD/b"
 stdout_matches '/b/gpu-bundle: [0-9.]+ MiB; there: tools/gpu-check.sh$'
-for file in bin/sgt-train bin/sgt-bench bin/check-cuda-device lib/libsgt-cuda.so link/libsgt-train.a tools/gpu-check.sh \
+for file in bin/sgt-train bin/sgt-bench bin/check-cuda-device lib/libsgt-cuda.so tools/gpu-check.sh \
     tools/gpu/parts.sh data/shards/manifest.json commit README; do exists "b/gpu-bundle/$file"; done
 absent b/gpu-bundle/tests
 run 0 env ALONE=1 "$ROOT/tools/gpu-bundle.sh" "$PWD/b"

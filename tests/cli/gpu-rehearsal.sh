@@ -1,6 +1,5 @@
 # gpu-check.sh with the host build instead of a card, at small shapes: all parts as they run on a card, then with time
-# that runs out in each; with missing libraries; and with kernels that fail or crash. Then gpu-build.sh without its
-# compilers.
+# that runs out in each; with missing libraries; and with kernels that fail or crash.
 # In make check-all only: it trains on the host in place of a GPU, for some minutes.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
@@ -28,7 +27,7 @@ stand() { # FILE: make a program from standard input
 }
 clock stand
 stand stand/nvidia-smi << 'END'
-case "$*" in *gpu=name*) echo 'the host, 13.0, 1024 MiB' ;; -L) echo 'GPU 0: the host' && [ -z "${TWO:-}" ] || echo 'GPU 1: the host' ;;
+case "$*" in *gpu=name*) echo 'the host, 13.0, 1024 MiB' ;;
 *) echo '1500, 2600, 300, 50' ;; esac
 END
 stand stand/compute-sanitizer << 'END'
@@ -120,7 +119,7 @@ stdout_matches "^cut  step again, B=2 T=16 bf16: $over$"
 grep -q '"complete": true' r.json || fail 'the run came to its end'
 [ "$(cat clock)" -eq 1560 ] || fail 'the last part does not end with the budget'
 
-# ---- missing libraries, failing kernels, two cards ----
+# ---- missing libraries, failing kernels ----
 
 rm libraries/libcudnn.so.9
 gpu 0 -- first
@@ -130,49 +129,3 @@ stdout_matches '^skip curve in bf16, cudnn attention: sgt-train: .*libcudnn.so.9
 stdout_matches '^fail curve in bf16, own attention: exit 1: sgt-train: '
 stdout_matches '^    [|] sgt-train: '
 grep -q '^sgt-train: .' r.json.log || fail 'the log has nothing of it'
-gpu 0 TWO=1 -- ranks
-stdout_matches "^info training, 2 ranks: [0-9.e-]+ nats from one rank's losses$"
-gpu 1 TWO=1 SGT_HOST_FAULT=norm_squares_kernel:error -- ranks
-stdout_matches '^fail training, 2 ranks: exit [1-9]'
-
-# ---- gpu-build.sh, with compilers that only record their calls ----
-
-build=$ROOT/tools/gpu-build.sh
-mkdir -p r/tools r/build/gpu-bundle/bin r/build/gpu-bundle/lib
-cp -r "$ROOT/kernels" "$ROOT/train" "$ROOT/loader" r
-mkdir r/tests && cp -r "$ROOT/tests/kernels" r/tests
-cp "$build" r/tools
-stand stand/nvcc << 'END'
-echo "$*" >> "$CALLS"
-case "$*" in *"$BAD") echo "$BAD: error: it is bad" && exit 1 ;; esac
-while [ $# -gt 1 ]; do [ "$1" = -o ] && touch "$2"; shift; done
-END
-cp stand/nvcc stand/cc
-build() { # EXIT NAME=VALUE...
-    want=$1
-    shift
-    rm -f calls
-    run "$want" env NVCC="$PWD/stand/nvcc" CC="$PWD/stand/cc" CALLS="$PWD/calls" BAD=nothing "$@" r/tools/gpu-build.sh
-}
-build 1
-stderr_is 'gpu-build.sh: build/gpu-bundle/link/libsgt-train.a is not there: make gpu-bundle makes it'
-mkdir r/build/gpu-bundle/link
-touch r/build/gpu-bundle/link/libsgt-train.a
-echo 0123456789ab > r/build/gpu-bundle/commit
-build 1 BAD=kernels/cuda/gelu.cu
-stderr_is 'kernels/cuda/gelu.cu: error: it is bad
-gpu-build.sh: not compiled: kernels/cuda/gelu.cu '
-absent r/build/gpu-bundle/lib/libsgt-cuda.so
-build 0
-stdout_matches '^build/gpu-bundle: 1 files compiled for sm_90a, linked; [0-9]+ s$'
-exists r/build/gpu-bundle/lib/libsgt-cuda.so
-exists r/build/gpu-bundle/bin/check-cuda-device
-check 'two links and a file' test "$(grep -c . calls)" -eq 3
-grep -q -- '--wrap=__cudaLaunchKernel' calls || fail 'launches do not come by the tests'
-touch r/kernels/cuda/device.cuh
-build 0 ARCH=80
-check 'a header: all again' test "$(grep -c 'arch=compute_80,code=sm_80' calls)" -gt 20
-run 2 "$build" --fast
-stderr_is 'gpu-build.sh: --fast: no such option (gpu-build.sh [BUNDLE])'
-run 1 env NVCC=no-such-compiler r/tools/gpu-build.sh
-stderr_is 'gpu-build.sh: no-such-compiler is not there'
