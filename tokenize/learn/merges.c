@@ -397,7 +397,7 @@ int sgt_merges_train(sgt_merges *m, const sgt_pieces *p, uint32_t size, const sg
     t.token_n = calloc(IDS, sizeof *t.token_n);
     int rc =
         m->pairs && t.pairs && t.token_n ? read_words(&t, p, err) : sgt_fail_memory(err, "merges");
-    for (uint32_t id = 1; id < SGT_MERGES_FIRST && t.token_n; id++) t.token_n[id] = 1;
+    for (uint32_t id = 1; id < SGT_MERGES_FIRST && !rc; id++) t.token_n[id] = 1;
     if (!rc) rc = count_pairs(&t, err);
     if (!rc) rc = train(&t, m, size, stop, err);
     free_trainer(&t);

@@ -356,7 +356,7 @@ static int number_tokens(sgt_vocab *v, builder *b, sgt_error *err)
     *f = (sgt_vocab_file){.size = b->size,
                           .eot = b->eot,
                           .offsets = calloc((size_t)b->size + 1, sizeof *f->offsets),
-                          .bytes = malloc(total),
+                          .bytes = malloc(total + 1),
                           .added = calloc(b->size, 1)};
     if (!f->offsets || !f->bytes || !f->added) return sgt_fail_memory(err, b->p->path);
     for (uint32_t id = 0; id < b->size; id++) {

@@ -610,7 +610,7 @@ static int load_gpt2(sgt_vocab **out, const char *rule, sgt_error *err)
     if (!rc) rc = sgt_vocab_gpt2(&v, err);
     if (!rc && rule) rc = sgt_vocab_split_by(v, rule, err);
     if (!rc && rule) rc = sgt_vocab_set_fingerprint(v, err);
-    if (rc < 0) sgt_vocab_free(v);
+    if (rc) sgt_vocab_free(v);
     else *out = v;
     return rc;
 }
@@ -642,15 +642,17 @@ int sgt_vocab_load(sgt_vocab **out, const char *path, const char *rule, sgt_erro
     const int rc = !strcmp(path, "gpt2")
                        ? load_gpt2(out, rule && sgt_pattern_is_gpt2(rule) ? NULL : rule, err)
                        : load_file(out, path, rule, err);
-    return sgt_fail_hint(
-        err, rc,
-        "expected a complete byte-level BPE: tokenizer.json, merges.txt, vocab.json or .tiktoken");
+    if (rc < 0)
+        sgt_fail_hint(err, rc,
+                      "expected a complete byte-level BPE: tokenizer.json, merges.txt, vocab.json "
+                      "or .tiktoken");
+    return rc;
 }
 
 int sgt_vocab_of(sgt_vocab **out, const sgt_tokenize_options *o, sgt_error *err)
 {
     int rc = sgt_vocab_load(out, o->vocab ? o->vocab : "gpt2", o->rule, err);
-    if (rc < 0) return rc;
+    if (rc) return rc;
     sgt_vocab *v = *out;
     if (o->normalize != SGT_NORMALIZE_AS_VOCAB) v->normalize = o->normalize;
     if (!o->special_eot || !v->eot_setting) return SGT_OK;
