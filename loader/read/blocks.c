@@ -166,7 +166,7 @@ static int open_store(store *s, sgt_rings *rings, const sgt_set *set, const sgt_
     if (!(s->blocks = calloc(s->capacity, sizeof *s->blocks)))
         return sgt_fail(err, SGT_ENOMEM, "%" PRIu64 " blocks: out of memory", s->capacity);
     int rc = sgt_arena_map(&s->arena, s->capacity * s->room, 0, err);
-    return rc < 0 ? rc : sgt_ring_open(&s->ring, rings, DEPTH, err);
+    return rc < 0 ? rc : sgt_ring_open(&s->ring, rings, DEPTH, NULL, 0, err);
 }
 
 static void close_store(store *s)

@@ -124,7 +124,7 @@ static int fill(reader *r, const sgt_set *set, const sgt_reader_options *o, sgt_
     snprintf(r->detail, sizeof r->detail, *without ? "preload (%s)" : "preload%s", without);
     sgt_helpers prefault;
     sgt_prefault_start(&prefault, &r->arena);
-    rc = sgt_ring_open(&f.ring, rings, DEPTH, err);
+    rc = sgt_ring_open(&f.ring, rings, DEPTH, NULL, 0, err);
     if (rc == 0) rc = read_all(&f, err);
     sgt_helpers_end(&prefault);
     /* if reads may still be in flight, leak the memory that they write to */

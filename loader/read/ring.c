@@ -44,6 +44,8 @@ struct sgt_ring {
     sgt_rings *all;
     struct io_uring ring;
     int has_ring;
+    struct iovec
+        memory; /* registered with the ring, so that reads into it pin no pages; or empty */
     sgt_thread_pool *pool; /* replaces the ring if it is not NULL */
     int error;             /* errno because of which the pool replaces the ring */
     int ruined;            /* errno with which the ring failed while it was in use; else 0 */
@@ -155,6 +157,12 @@ static void queue(sgt_ring *r, sgt_ring_read *d)
 
 /* ---- issuing ---- */
 
+static int is_registered(const sgt_ring *r, const char *to, size_t bytes)
+{
+    size_t at = (size_t)((uintptr_t)to - (uintptr_t)r->memory.iov_base);
+    return at < r->memory.iov_len && bytes <= r->memory.iov_len - at;
+}
+
 /* Give a read to the kernel, whose queue has room, or to the thread pool. */
 static void issue(sgt_ring *r, sgt_ring_read *d)
 {
@@ -163,7 +171,9 @@ static void issue(sgt_ring *r, sgt_ring_read *d)
     d->from = ask_at(d);
     if (r->has_ring) {
         struct io_uring_sqe *sqe = io_uring_get_sqe(&r->ring);
-        io_uring_prep_read(sqe, d->fd, to, (unsigned)d->asked, d->from);
+        if (is_registered(r, to, d->asked))
+            io_uring_prep_read_fixed(sqe, d->fd, to, (unsigned)d->asked, d->from, 0);
+        else io_uring_prep_read(sqe, d->fd, to, (unsigned)d->asked, d->from);
         io_uring_sqe_set_data(sqe, d);
     } else {
         sgt_thread_pool_put(r->pool, d);
@@ -264,7 +274,8 @@ static void enter(sgt_ring *r, uint32_t pending)
 
 /* ---- what callers see ---- */
 
-int sgt_ring_open(sgt_ring **out, sgt_rings *all, unsigned depth, sgt_error *err)
+int sgt_ring_open(sgt_ring **out, sgt_rings *all, unsigned depth, void *memory, size_t bytes,
+                  sgt_error *err)
 {
     sgt_ring *r = calloc(1, sizeof *r);
     if (r) {
@@ -276,6 +287,11 @@ int sgt_ring_open(sgt_ring **out, sgt_rings *all, unsigned depth, sgt_error *err
         sgt_ring_close(r);
         return sgt_fail(err, SGT_ENOMEM, "%s: %u reads in flight: out of memory",
                         all->set->shards[0].path, depth);
+    }
+    if (memory && r->has_ring) {
+        r->memory = (struct iovec){memory, bytes};
+        /* few users may lock much memory: without this, reading takes a little more of the CPU */
+        if (io_uring_register_buffers(&r->ring, &r->memory, 1) < 0) r->memory = (struct iovec){0};
     }
     *out = r;
     return SGT_OK;
@@ -369,7 +385,7 @@ int sgt_ring_close(sgt_ring *r)
 static int try_ring(sgt_rings *all, sgt_error *err)
 {
     sgt_ring *r;
-    int rc = sgt_ring_open(&r, all, USUAL_DEPTH, err), cached = all->align == 1;
+    int rc = sgt_ring_open(&r, all, USUAL_DEPTH, NULL, 0, err), cached = all->align == 1;
     if (rc < 0) return rc;
     all->pread = !r->has_ring;
     snprintf(all->detail, sizeof all->detail, "%s%s%s%s", all->pread ? "pread: " : "",

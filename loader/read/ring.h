@@ -6,7 +6,7 @@
  *     if (sgt_rings_open(&all, set, options, &err) < 0) ...;
  *     size_t room = sgt_rings_room(all, 2050);
  *     sgt_ring *r;          // one per thread that reads
- *     if (sgt_ring_open(&r, all, 128, &err) < 0) ...;
+ *     if (sgt_ring_open(&r, all, 128, memory, n * room, &err) < 0) ...;
  *     for (i = 0; i < n; i++) {
  *         reads[i] = (sgt_ring_read){.shard = 3, .at = 1024 + 2 * token, .bytes = 2050,
  *                                    .to = memory + i * room};
@@ -81,9 +81,11 @@ size_t sgt_rings_align(const sgt_rings *all);
 size_t sgt_rings_room(const sgt_rings *all, size_t bytes);
 
 /* Open a ring. At most `depth` reads (up to 4096) are in flight at a time; further reads wait for
- * their turn. One thread may make a ring and another use it, best always the same one. Only one
+ * their turn. `memory`, if not NULL, is where most reads go, at most 1 GiB: it is registered with the
+ * kernel if limits allow. One thread may make a ring and another use it, best always the same one. Only one
  * thread may use it at a time, and none in a child after fork. */
-int sgt_ring_open(sgt_ring **out, sgt_rings *all, unsigned depth, sgt_error *err);
+int sgt_ring_open(sgt_ring **out, sgt_rings *all, unsigned depth, void *memory, size_t bytes,
+                  sgt_error *err);
 
 /* Close a ring after waiting for its reads in flight. Returns 0 if nothing writes to the reads'
  * memory any more. Returns 1 if the ring failed, so that it is unknown when writes end: leave that

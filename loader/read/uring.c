@@ -97,7 +97,7 @@ static int open_cursor(void **out, void *p, sgt_error *err)
     if (!c || !c->reads || reads > SIZE_MAX / r->room)
         sgt_fail(err, SGT_ENOMEM, "%zu windows of %zu bytes: out of memory", reads, r->room);
     else if ((rc = sgt_arena_map(&c->memory, reads * r->room, 0, err)) == 0)
-        rc = sgt_ring_open(&c->ring, r->rings, DEPTH, err);
+        rc = sgt_ring_open(&c->ring, r->rings, DEPTH, c->memory.base, reads * r->room, err);
     if (rc < 0) {
         close_cursor(c);
         return rc;
