@@ -220,9 +220,8 @@ static int add_source(sgt_corpus_counts *c, const char *line, size_t n, const ch
     json_int_t documents, bytes, tokens;
     const char *hash;
     json_t *o = json_loadb(line, n, JSON_ALLOW_NUL, NULL);
-    const int bad =
-        !o || json_unpack(o, "{s:I, s:I, s:I, s:s}", "documents", &documents, "bytes", &bytes,
-                          "tokens", &tokens, "xxh3", &hash) < 0;
+    const int bad = !o || json_unpack(o, "{s:I, s:I, s:I, s:s}", "documents", &documents, "bytes",
+                                      &bytes, "tokens", &tokens, "xxh3", &hash) < 0;
     /* only Parquet is cut, and its hash is a sum */
     if (!bad) c->hash += strtoull(hash, NULL, 16);
     json_decref(o);
