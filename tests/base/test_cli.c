@@ -127,7 +127,7 @@ Test(lines, are_broken_between_words)
         {"many   blanks    in    it stay", 30, "many   blanks    in    it stay"},
         {"name   what that name is", 20, "name   what that\n       name is"},
         {"       an empty first column", 20, "       an empty\n       first column"},
-        {"a first column that   is wide", 24, "a first column that\n  is wide"},
+        {"a first column that   is wide", 24, "a first column that   is\n  wide"},
         {"not a terminal, or one that does not say how wide it is", 0,
          "not a terminal, or one that does not say how wide it is"},
         {"a terminal of five columns is no help", 5, "a terminal of five columns is no help"},
