@@ -201,9 +201,9 @@ static int other_input(const char *out, const char *line, const sgt_corpus *c, s
 
 /* What is known of the inputs of an earlier run (feed.h). Each list has a line per input. */
 typedef struct known {
-    FILE *inputs;    /* inputs.jsonl of a run that is resumed */
-    FILE *sources;   /* sources.jsonl; NULL: there is none */
-    uint64_t hashed; /* number of inputs whose hashes are in `sources` */
+    FILE *inputs;              /* inputs.jsonl of a run that is resumed */
+    FILE *sources;             /* sources.jsonl; NULL: there is none */
+    uint64_t hashed;           /* number of inputs whose hashes are in `sources` */
     const sgt_checkpoint *now; /* NULL, or how far the input after these was read */
     char *input, *source;      /* (SGT_CORPUS_LINE): the last lines read */
 } known;
