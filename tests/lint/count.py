@@ -14,7 +14,7 @@ BUDGET = {
     "loader": 8037,
     "train": 13678,
     "kernels": 12186,
-    "tools": 15347,
+    "tools": 15332,
     "tests": 52520,
     "manuals": 2469,
     "pages": 1198,

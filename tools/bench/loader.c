@@ -134,27 +134,26 @@ typedef struct loader_shard {
     uint64_t first;        /* tokens in all shards before this one */
 } loader_shard;
 
-/* The open loader of one reader. The threads of a slice share it. */
+/* What a thread of a slice has to itself. */
+typedef struct drawer_thread {
+    sgt_cursor *cursor;
+    void *buffer; /* room for a batch */
+} drawer_thread;
+
+/* The open loader of one reader, which the threads of a slice share; or, with `windows`, memcpy of
+ * the windows of a loader's first batches. They are in huge pages that are already mapped, and
+ * memcpy waits for the beginning of each. Only their addresses matter, so the memory holds no
+ * tokens. */
 typedef struct drawer {
     sgt_loader *loader;
     sgt_loader_info info;
-    int output, threads; /* threads: number of cursors and buffers */
-    sgt_cursor **cursors;
-    void **buffers;
+    drawer_thread *own; /* (threads) */
+    int output, threads;
     uint64_t next; /* first batch of the next slice */
     double opened_s;
-} drawer;
-
-/* Copies the windows of a loader's first batches, out of huge pages that are already mapped; it
- * waits for the beginning of each window. Only the windows' addresses matter, so the memory holds
- * no tokens. */
-typedef struct copier {
-    sgt_arena memory;         /* as large as the set's tokens, or less if memory is short */
     const uint16_t **windows; /* (WINDOWS) */
-    uint16_t *rows;           /* (threads, B, T+1) */
-    size_t batch, row_tokens; /* B, T+1 */
-    uint64_t next;            /* first batch of the next slice */
-} copier;
+    sgt_arena memory;         /* as large as the set's tokens, or less if memory is short */
+} drawer;
 
 typedef struct loader_bench {
     /* The first `main_count` rows are measured in alternating turns; then the others, mmap of a set
@@ -171,11 +170,10 @@ typedef struct loader_bench {
     char *said[16];
     size_t said_count;
     /* what is measured now */
-    double seconds; /* seconds of a slice */
-    int warm_up;    /* 1: figures do not count */
-    copier copy;
-    drawer drawers[SGT_READERS]; /* open from turn to turn, for rows of a set that stays warm */
-    int fits;                    /* 1: there is room in the page cache for all shards */
+    double seconds;             /* seconds of a slice */
+    int warm_up;                /* 1: figures do not count */
+    drawer drawers[MEMCPY + 1]; /* open from turn to turn: memcpy's, and of a set that stays warm */
+    int fits;                   /* 1: there is room in the page cache for all shards */
     /* rows read cold so far, counted from the run's first; none of them is read cold again */
     uint64_t cold_rows;
     bench_script script; /* loaders.py */
@@ -305,46 +303,28 @@ static int add_rows(loader_bench *b, sgt_error *err)
     return SGT_OK;
 }
 
-/* ---- slices ---- */
-
-static double cpu_seconds(void)
-{
-    struct rusage u;
-    getrusage(RUSAGE_SELF, &u);
-    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-           1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
-}
-
-/* Run units of work, one batch each, and add them to *sum. *next, the first unit, moves on. */
-static int run_slice(loader_slice *sum, bench_slice s, bench_work *work, void *ctx, uint64_t *next,
-                     sgt_error *err)
-{
-    double cpu = cpu_seconds(), seconds;
-    uint64_t units;
-    s.first = *next;
-    int rc = bench_run(&s, work, ctx, &units, &seconds, err);
-    if (rc < 0) return rc;
-    *next += units;
-    sum->batches += (double)units;
-    sum->seconds += seconds;
-    sum->cpu_s += cpu_seconds() - cpu;
-    return SGT_OK;
-}
-
-/* ---- batches by a reader ---- */
+/* ---- batches by a reader, or by memcpy ---- */
 
 /* batches skipped after a cold slice, more than a reader looks ahead: no window is read twice */
 #define AHEAD 64
 
-static void drawer_close(drawer *d)
+static void close_loader(drawer *d)
 {
     for (int t = 0; t < d->threads; t++) {
-        sgt_cursor_close(d->cursors[t]);
-        free(d->buffers[t]);
+        sgt_cursor_close(d->own[t].cursor);
+        d->own[t].cursor = NULL;
     }
-    free(d->cursors);
-    free(d->buffers);
     sgt_loader_close(d->loader);
+    d->loader = NULL;
+}
+
+static void drawer_close(drawer *d)
+{
+    close_loader(d);
+    for (int t = 0; t < d->threads; t++) free(d->own[t].buffer);
+    free(d->own);
+    free(d->windows);
+    sgt_arena_unmap(&d->memory);
     *d = (drawer){0};
 }
 
@@ -357,10 +337,9 @@ static int add_thread(drawer *d, sgt_error *err)
     void *buffer = aligned_alloc(64, bytes);
     if (!buffer) return sgt_fail_memory(err, "a batch");
     memset(buffer, 1, bytes);
-    int rc = sgt_cursor_open(&d->cursors[d->threads], d->loader, err);
-    if (rc < 0) free(buffer);
-    else d->buffers[d->threads++] = buffer;
-    return rc;
+    drawer_thread *own = &d->own[d->threads++];
+    own->buffer = buffer;
+    return sgt_cursor_open(&own->cursor, d->loader, err);
 }
 
 static int evict_all(const loader_bench *b, sgt_error *err)
@@ -387,9 +366,8 @@ static int drawer_open(drawer *d, const loader_bench *b, const loader_row *r, in
     if (rc < 0) return rc;
     d->opened_s = sgt_now() - start;
     sgt_loader_get_info(d->loader, &d->info);
-    d->cursors = calloc((size_t)r->threads, sizeof *d->cursors);
-    d->buffers = calloc((size_t)r->threads, sizeof *d->buffers);
-    if (!d->cursors || !d->buffers) return sgt_fail_memory(err, NULL);
+    d->own = calloc((size_t)r->threads, sizeof *d->own);
+    if (!d->own) return sgt_fail_memory(err, NULL);
     /* evict again, because opening reads headers; then the first cursor of mmap maps what is
      * cached */
     if (r->state == COLD && reader != SGT_READER_PRELOAD) rc = evict_all(b, err);
@@ -399,39 +377,12 @@ static int drawer_open(drawer *d, const loader_bench *b, const loader_row *r, in
     return rc;
 }
 
-static int draw_batch(void *ctx, int thread, uint64_t k, sgt_error *err)
-{
-    const drawer *d = ctx;
-    sgt_cursor *c = d->cursors[thread];
-    int64_t *wide = d->buffers[thread];
-    int32_t *ids = d->buffers[thread];
-    size_t n = (size_t)d->info.batch * d->info.seq;
-    if (d->output == SGT_OUTPUT_U16)
-        return sgt_loader_batch(d->loader, c, k, d->buffers[thread], err);
-    if (d->output == SGT_OUTPUT_I64)
-        return sgt_loader_batches_i64(d->loader, c, k, 1, wide, wide + n, err);
-    return sgt_loader_batch_i32(d->loader, c, k, ids, ids + n, err);
-}
-
-/* Draw batches for `seconds`, or at most `most` per thread if that is not 0. */
-static int draw_slice(drawer *d, const loader_row *r, uint64_t most, double seconds,
-                      loader_slice *sum, sgt_error *err)
-{
-    bench_slice s = {.most = most, .seconds = seconds, .threads = r->threads};
-    d->output = r->output;
-    sgt_loader_set_rows(d->loader, r->plain ? &sgt_rows_scalar : sgt_rows_best());
-    sum->open_s = d->opened_s;
-    return run_slice(sum, s, draw_batch, d, &d->next, err);
-}
-
-/* ---- memcpy of the same windows ---- */
-
 /* least bytes of memory that windows are copied from: room for the longest row */
 #define LEAST_BYTES ((uint64_t)4 << 20)
 /* windows chosen before the clock starts, then used in turn: 512 MiB at T = 1024 */
 #define WINDOWS ((size_t)1 << 18)
 
-static int copier_map(copier *c, const loader_bench *b, sgt_error *err)
+static int map_memory(drawer *d, const loader_bench *b, sgt_error *err)
 {
     uint64_t bytes = 2 * b->tokens;
     sgt_memory memory;
@@ -441,47 +392,79 @@ static int copier_map(copier *c, const loader_bench *b, sgt_error *err)
         sgt_say(&b->notice, "memcpy takes its windows from a smaller block, since the set is "
                             "larger than a third of the free memory");
     }
-    return sgt_arena_map(&c->memory, (size_t)(bytes > LEAST_BYTES ? bytes : LEAST_BYTES), 1, err);
+    return sgt_arena_map(&d->memory, (size_t)(bytes > LEAST_BYTES ? bytes : LEAST_BYTES), 1, err);
 }
 
-static void copier_close(copier *c)
+/* Open the drawer of memcpy. mmap opens at once, and every reader draws the same windows. */
+static int open_memcpy(drawer *d, const loader_bench *b, const loader_row *r, sgt_error *err)
 {
-    sgt_arena_unmap(&c->memory);
-    free(c->windows);
-    free(c->rows);
-}
-
-static int copier_open(copier *c, const loader_bench *b, const loader_row *r, sgt_error *err)
-{
-    drawer d = {0};
-    int rc = copier_map(c, b, err);
+    int rc = map_memory(d, b, err);
+    if (rc == SGT_OK) rc = drawer_open(d, b, r, SGT_READER_MMAP, err);
     if (rc < 0) return rc;
-    c->batch = b->batch;
-    c->row_tokens = (size_t)b->seq + 1;
-    c->windows = calloc(WINDOWS, sizeof *c->windows);
-    c->rows = calloc((size_t)r->threads * c->batch, c->row_tokens * sizeof *c->rows);
-    if (!c->windows || !c->rows) return sgt_fail_memory(err, "a batch");
-    /* mmap opens at once, and every reader draws the same windows */
-    rc = drawer_open(&d, b, r, SGT_READER_MMAP, err);
-    uint64_t span = c->memory.size / 2 - c->row_tokens + 1; /* possible starts of a row */
-    for (size_t w = 0; w < WINDOWS && rc == SGT_OK; w++) {
+    d->windows = calloc(WINDOWS, sizeof *d->windows);
+    if (!d->windows) return sgt_fail_memory(err, NULL);
+    uint64_t span = d->memory.size / 2 - b->seq; /* possible starts of a row */
+    for (size_t w = 0; w < WINDOWS; w++) {
         uint32_t shard;
         uint64_t at;
-        sgt_loader_window(d.loader, w, &shard, &at);
-        c->windows[w] =
-            (const uint16_t *)(const void *)c->memory.base + (b->shards[shard].first + at) % span;
+        sgt_loader_window(d->loader, w, &shard, &at);
+        d->windows[w] =
+            (const uint16_t *)(const void *)d->memory.base + (b->shards[shard].first + at) % span;
     }
-    drawer_close(&d);
-    return rc;
+    close_loader(d);
+    return SGT_OK;
 }
 
-static int copy_batch(void *ctx, int thread, uint64_t k, sgt_error *err)
+static void copy_batch(const drawer *d, uint16_t *to, uint64_t k)
 {
-    const copier *c = ctx;
-    uint16_t *to = c->rows + (size_t)thread * c->batch * c->row_tokens;
-    (void)err;
-    for (size_t r = 0; r < c->batch; r++, to += c->row_tokens)
-        memcpy(to, c->windows[(k * c->batch + r) % WINDOWS], c->row_tokens * sizeof *to);
+    size_t tokens = (size_t)d->info.seq + 1;
+    for (size_t r = 0; r < d->info.batch; r++, to += tokens)
+        memcpy(to, d->windows[(k * d->info.batch + r) % WINDOWS], tokens * sizeof *to);
+}
+
+static int draw_batch(void *ctx, int thread, uint64_t k, sgt_error *err)
+{
+    const drawer *d = ctx;
+    const drawer_thread *own = &d->own[thread];
+    int64_t *wide = own->buffer;
+    int32_t *ids = own->buffer;
+    size_t n = (size_t)d->info.batch * d->info.seq;
+    if (d->windows) {
+        copy_batch(d, own->buffer, k);
+        return SGT_OK;
+    }
+    if (d->output == SGT_OUTPUT_U16)
+        return sgt_loader_batch(d->loader, own->cursor, k, own->buffer, err);
+    if (d->output == SGT_OUTPUT_I64)
+        return sgt_loader_batches_i64(d->loader, own->cursor, k, 1, wide, wide + n, err);
+    return sgt_loader_batch_i32(d->loader, own->cursor, k, ids, ids + n, err);
+}
+
+static double cpu_seconds(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
+/* Draw batches for `seconds`, or at most `most` per thread if that is not 0, and add them to *sum. */
+static int draw_slice(drawer *d, const loader_row *r, uint64_t most, double seconds,
+                      loader_slice *sum, sgt_error *err)
+{
+    const bench_slice s = {
+        .first = d->next, .most = most, .seconds = seconds, .threads = r->threads};
+    double cpu = cpu_seconds(), taken;
+    uint64_t units;
+    d->output = r->output;
+    if (d->loader) sgt_loader_set_rows(d->loader, r->plain ? &sgt_rows_scalar : sgt_rows_best());
+    int rc = bench_run(&s, draw_batch, d, &units, &taken, err);
+    if (rc < 0) return rc;
+    d->next += units;
+    *sum = (loader_slice){.batches = sum->batches + (double)units,
+                          .seconds = sum->seconds + taken,
+                          .cpu_s = sum->cpu_s + cpu_seconds() - cpu,
+                          .open_s = d->opened_s};
     return SGT_OK;
 }
 
@@ -540,8 +523,7 @@ enum { OPENED_MOST = 10 };
 /* Measure a slice of a set that is opened anew: a cached one, whose pages are not mapped yet, or an
  * evicted one. A small set is opened again and again. Mapped pages cannot be evicted. preload reads
  * everything when it opens and nothing later. */
-static int reopened_slice(loader_bench *b, const loader_row *r, double seconds, loader_slice *sum,
-                          sgt_error *err)
+static int reopened_slice(loader_bench *b, const loader_row *r, loader_slice *sum, sgt_error *err)
 {
     int cold = r->state == COLD, reads = cold && r->maker != SGT_READER_PRELOAD;
     int pools = reads && o.sampling == SGT_SAMPLING_BLOCK, rc = SGT_OK, n = 0;
@@ -551,14 +533,15 @@ static int reopened_slice(loader_bench *b, const loader_row *r, double seconds, 
         if (cold) rc = evict_all(b, err);
         if (rc == SGT_OK) rc = drawer_open(&d, b, r, r->maker, err);
         if (rc == SGT_OK)
-            rc = pools ? draw_pools(&d, r, seconds, sum, err)
-                       : draw_slice(&d, r, batches_until_reopened(b, &d, r), seconds - sum->seconds,
-                                    sum, err);
+            rc = pools ? draw_pools(&d, r, b->seconds, sum, err)
+                       : draw_slice(&d, r, batches_until_reopened(b, &d, r),
+                                    b->seconds - sum->seconds, sum, err);
         if (reads) b->cold_rows = (d.next + AHEAD) * b->batch;
         open_s += d.opened_s;
         n++;
         drawer_close(&d);
-    } while (rc == SGT_OK && !pools && sum->seconds < 0.9 * seconds && (o.cold || n < OPENED_MOST));
+    } while (rc == SGT_OK && !pools && sum->seconds < 0.9 * b->seconds &&
+             (o.cold || n < OPENED_MOST));
     sum->open_s = open_s / n;
     return rc;
 }
@@ -745,11 +728,9 @@ static int fio_slice(loader_bench *b, loader_slice *s, sgt_error *err)
 
 static int run_slice_of(loader_bench *b, const loader_row *r, loader_slice *sum, sgt_error *err)
 {
-    const bench_slice s = {.seconds = b->seconds, .threads = r->threads};
-    if (r->maker == MEMCPY) return run_slice(sum, s, copy_batch, &b->copy, &b->copy.next, err);
     if (r->maker == FIO) return fio_slice(b, sum, err);
     if (is_python(r->maker)) return python_slice(b, r, sum, err);
-    if (r->state == CACHED || r->state == COLD) return reopened_slice(b, r, b->seconds, sum, err);
+    if (is_reader(r->maker) && r->state >= CACHED) return reopened_slice(b, r, sum, err);
     return draw_slice(&b->drawers[r->maker], r, 0, b->seconds, sum, err);
 }
 
@@ -793,8 +774,8 @@ static int measure_rows(loader_bench *b, size_t first, size_t count, double seco
     b->seconds = seconds / ((double)count * ((double)o.turns + 1));
     /* Python keeps the shards mapped while it runs, and mapped pages cannot be evicted */
     if (b->rows[first].state == COLD) close_python(b);
-    if (first == 0) rc = copier_open(&b->copy, b, &b->rows[0], err);
-    /* opening the copier may have evicted pages, and mmap maps what is cached when it opens */
+    if (first == 0) rc = open_memcpy(&b->drawers[MEMCPY], b, &b->rows[0], err);
+    /* opening memcpy may have evicted pages, and mmap maps what is cached when it opens */
     if (rc == SGT_OK && b->rows[first].state != COLD) rc = fill_cache(b, err);
     for (const loader_row *r = b->rows + first; r < b->rows + first + count && rc == SGT_OK; r++)
         if (is_reader(r->maker) && r->state <= MAPPED && !b->drawers[r->maker].loader)
@@ -803,7 +784,7 @@ static int measure_rows(loader_bench *b, size_t first, size_t count, double seco
     if (rc == SGT_OK) rc = bench_take_turns(&b->base, first, count, 1, take, err);
     b->warm_up = 0;
     if (rc == SGT_OK) rc = bench_take_turns(&b->base, first, count, (size_t)o.turns, take, err);
-    for (int r = 0; r < SGT_READERS; r++) drawer_close(&b->drawers[r]);
+    for (int r = 0; r <= MEMCPY; r++) drawer_close(&b->drawers[r]);
     return rc;
 }
 
@@ -1028,7 +1009,6 @@ static void release(void *self)
     loader_bench *b = self;
     close_python(b);
     if (b->list_fd > 0) close(b->list_fd);
-    copier_close(&b->copy);
     for (size_t i = 0; i < b->shard_count; i++) free(b->shards[i].path);
     free(b->shards);
     while (b->said_count) free(b->said[--b->said_count]);
