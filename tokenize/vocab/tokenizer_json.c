@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "loader/base/file.h"
-#include "loader/base/memory.h"
 #include "tokenize/vocab/vocab_file.h"
 
 /* A byte as it is written in a JSON string: its character of the byte alphabet, escaped if it is \
@@ -15,56 +14,59 @@ typedef struct spelling {
     uint8_t n;
 } spelling;
 
+/* A token as put_vocab wrote it. */
+typedef struct written {
+    const char *s;
+    size_t n;
+} written;
+
 typedef struct writer {
     sgt_alphabet alphabet;
     spelling spellings[256];
     const sgt_vocab *v;
-    char *text;
-    size_t n, room;
-    int failed; /* 1: out of memory; nothing more is written */
-    /* (2 * tokens): start and end of each token in `text`, as put_vocab wrote it */
-    size_t *at;
+    char *text, *to; /* room for any of the files (room_of); where the next byte goes */
+    written *tokens; /* by public id */
 } writer;
 
-/* Return where n more bytes can be written, or NULL; the caller adds to w->n. */
-static inline char *reserve(writer *w, size_t n)
+#define FRAME 2048    /* bytes of a file beside its tokens and the split rule, at most */
+#define PER_TOKEN 180 /* bytes beside a token's text in all three lists, at most */
+
+/* Return how many bytes a tokenizer.json of v has at most; the other files have fewer. A byte
+ * becomes six at most ("\u0000"), in the vocabulary and among the added tokens, and in the merges,
+ * which have the byte alphabet, three. */
+static size_t room_of(const sgt_vocab *v)
 {
-    if (n <= w->room - w->n && !w->failed) return w->text + w->n;
-    w->failed = w->failed || sgt_reserve(&w->text, &w->room, w->n + n, 1, "", NULL) < 0;
-    return w->failed ? NULL : w->text + w->n;
+    const sgt_vocab_file *f = &v->file;
+    const size_t rule = v->rule ? strlen(v->rule) : 0, regex = v->regex ? strlen(v->regex) : 0;
+    return FRAME + 6 * (2 * rule + regex) + (size_t)12 * f->offsets[f->size] +
+           (size_t)3 * v->offsets[v->size] + (size_t)PER_TOKEN * f->size;
 }
 
 /* Inline, so that the length of a literal is known. */
 static inline void put(writer *w, const char *s)
 {
-    const size_t n = strlen(s);
-    char *to = reserve(w, n);
-    if (!to) return;
-    memcpy(to, s, n);
-    w->n += n;
+    memcpy(w->to, s, strlen(s));
+    w->to += strlen(s);
 }
 
 static void put_number(writer *w, uint32_t x)
 {
-    char digits[10], *to = reserve(w, sizeof digits);
+    char digits[10], *to = w->to;
     int n = 0;
     do digits[n++] = (char)('0' + x % 10);
     while (x /= 10);
-    if (!to) return;
-    w->n += (size_t)n;
     while (n--) *to++ = digits[n];
+    w->to = to;
 }
 
 /* Write a text that is not in the byte alphabet, escaped for a JSON string. */
 static void put_text(writer *w, const uint8_t *s, size_t n)
 {
-    char *to = reserve(w, 7 * n); /* with sprintf's NUL */
-    for (; to && n-- > 0; s++) {
-        if (*s == '"' || *s == '\\') *to++ = '\\';
-        if (*s < 0x20) to += sprintf(to, "\\u%04x", *s);
-        else *to++ = (char)*s;
+    for (; n-- > 0; s++) {
+        if (*s == '"' || *s == '\\') *w->to++ = '\\';
+        if (*s < 0x20) w->to += sprintf(w->to, "\\u%04x", *s);
+        else *w->to++ = (char)*s;
     }
-    if (to) w->n = (size_t)(to - w->text);
 }
 
 static void put_string(writer *w, const char *s) { put_text(w, (const uint8_t *)s, strlen(s)); }
@@ -74,16 +76,16 @@ static void put_token(writer *w, uint32_t id)
 {
     size_t n;
     const uint8_t *s = sgt_vocab_token(w->v, id, &n), *end = s + n;
+    char *to = w->to;
     if (w->v->file.added[id]) {
         put_text(w, s, n);
         return;
     }
-    char *to = reserve(w, sizeof(spelling) * n);
-    for (; to && s < end; s++) {
+    for (; s < end; s++) {
         memcpy(to, &w->spellings[*s], sizeof(spelling)); /* one store of four bytes */
         to += w->spellings[*s].n;
     }
-    if (to) w->n = (size_t)(to - w->text);
+    w->to = to;
 }
 
 static void put_added(writer *w)
@@ -152,11 +154,11 @@ static void put_vocab(writer *w)
 {
     put(w, "{");
     for (uint32_t id = 0; id < sgt_vocab_size(w->v); id++) {
-        size_t *at = w->at + (size_t)2 * id;
-        put(w, id ? ",\"" : "\"");
-        at[0] = w->n;
+        if (id) put(w, ",");
+        put(w, "\"");
+        const char *from = w->to;
         put_token(w, id);
-        at[1] = w->n;
+        w->tokens[id] = (written){.s = from, .n = (size_t)(w->to - from)};
         put(w, "\":");
         put_number(w, id);
     }
@@ -171,11 +173,8 @@ static uint32_t half(const writer *w, uint32_t merged, int which)
 /* Write one of the tokens of a merge again, by copying what put_vocab wrote. */
 static void put_half(writer *w, uint32_t merged, int which)
 {
-    const size_t *at = w->at + (size_t)2 * half(w, merged, which), n = at[1] - at[0];
-    char *to = reserve(w, n);
-    if (!to) return;
-    memcpy(to, w->text + at[0], n);
-    w->n += n;
+    const written *token = &w->tokens[half(w, merged, which)];
+    w->to = mempcpy(w->to, token->s, token->n);
 }
 
 static void put_model(writer *w)
@@ -184,7 +183,8 @@ static void put_model(writer *w)
     put_vocab(w);
     put(w, ",\n\"merges\":[");
     for (uint32_t id = 256; id < w->v->eot; id++) {
-        put(w, id == 256 ? "\"" : ",\"");
+        if (id > 256) put(w, ",");
+        put(w, "\"");
         put_half(w, id, 0);
         put(w, " ");
         put_half(w, id, 1);
@@ -193,10 +193,16 @@ static void put_model(writer *w)
     put(w, "]}}\n");
 }
 
-static void begin(writer *w, const sgt_vocab *v)
+static int begin(writer *w, const sgt_vocab *v, sgt_error *err)
 {
-    *w = (writer){.v = v, .at = calloc(sgt_vocab_size(v), 2 * sizeof *w->at)};
-    w->failed = !w->at;
+    *w = (writer){
+        .v = v, .text = malloc(room_of(v)), .tokens = calloc(sgt_vocab_size(v), sizeof *w->tokens)};
+    if (!w->text || !w->tokens) {
+        free(w->text);
+        free(w->tokens);
+        return sgt_fail_memory(err, "tokenizer.json");
+    }
+    w->to = w->text;
     sgt_alphabet_fill(&w->alphabet);
     for (unsigned b = 0; b < 256; b++) {
         spelling *at = &w->spellings[b];
@@ -204,21 +210,19 @@ static void begin(writer *w, const sgt_vocab *v)
         if (b == '"' || b == '\\') at->text[at->n++] = '\\';
         at->n = (uint8_t)(at->n + sgt_alphabet_write(&w->alphabet, &byte, 1, at->text + at->n));
     }
+    return SGT_OK;
 }
 
 int sgt_vocab_tokenizer_json(const sgt_vocab *v, char **text, size_t *n, sgt_error *err)
 {
     writer w;
-    begin(&w, v);
-    if (!w.failed) put_head(&w);
-    if (!w.failed) put_model(&w);
-    free(w.at);
-    if (w.failed) {
-        free(w.text);
-        return sgt_fail_memory(err, "tokenizer.json");
-    }
+    const int rc = begin(&w, v, err);
+    if (rc < 0) return rc;
+    put_head(&w);
+    put_model(&w);
+    free(w.tokens);
     *text = w.text;
-    *n = w.n;
+    *n = (size_t)(w.to - w.text);
     return SGT_OK;
 }
 
@@ -230,18 +234,18 @@ static void put_merges(writer *w)
         for (int i = 0; i < 2; i++) {
             size_t n;
             const uint8_t *s = sgt_vocab_token(w->v, half(w, id, i), &n);
-            char *to = reserve(w, 2 * n);
-            if (to) w->n += sgt_alphabet_write(&w->alphabet, s, n, to);
+            w->to += sgt_alphabet_write(&w->alphabet, s, n, w->to);
             put(w, i ? "\n" : " ");
         }
 }
 
 static int save(writer *w, const char *folder, const char *name, sgt_error *err)
 {
-    char *path = w->failed ? NULL : sgt_join(folder, name);
-    int rc = path ? sgt_file_put(path, w->text, w->n, err) : sgt_fail_memory(err, folder);
+    char *path = sgt_join(folder, name);
+    int rc = path ? sgt_file_put(path, w->text, (size_t)(w->to - w->text), err)
+                  : sgt_fail_memory(err, folder);
     free(path);
-    w->n = 0;
+    w->to = w->text;
     return rc;
 }
 
@@ -249,8 +253,7 @@ int sgt_vocab_save(const sgt_vocab *v, const char *folder, sgt_error *err)
 {
     writer w;
     int rc = sgt_make_folders(folder, err);
-    if (rc < 0) return rc;
-    begin(&w, v);
+    if (rc < 0 || (rc = begin(&w, v, err)) < 0) return rc;
     put_merges(&w);
     rc = save(&w, folder, "merges.txt", err);
     if (!rc) {
@@ -262,7 +265,7 @@ int sgt_vocab_save(const sgt_vocab *v, const char *folder, sgt_error *err)
         put_model(&w);
         rc = save(&w, folder, "tokenizer.json", err);
     }
-    free(w.at);
+    free(w.tokens);
     free(w.text);
     return rc;
 }
