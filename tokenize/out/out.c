@@ -199,13 +199,14 @@ static int other_input(const char *out, const char *line, const sgt_corpus *c, s
     return rc;
 }
 
-/* What is known of the inputs of an earlier run (feed.h). Each list has a line per input. */
+/* What is known of the inputs of an earlier run (feed.h). */
 typedef struct known {
-    FILE *inputs;              /* inputs.jsonl of a run that is resumed */
-    FILE *sources;             /* sources.jsonl; NULL: there is none */
-    uint64_t hashed;           /* number of inputs whose hashes are in `sources` */
-    const sgt_checkpoint *now; /* NULL, or how far the input after these was read */
-    char *input, *source;      /* (SGT_CORPUS_LINE): the last lines read */
+    /* a line per input: inputs.jsonl of a run that is resumed, or sources.jsonl of a complete set */
+    FILE *list;
+    FILE *sources;             /* sources.jsonl of a run that is resumed; NULL: there is none */
+    const sgt_checkpoint *now; /* how far that run has read; NULL: a complete set */
+    /* (SGT_CORPUS_LINE): the last line of `list`; the line with the hash, which may be the same */
+    char *line, *source;
 } known;
 
 /* Read the next line about a file into line[SGT_CORPUS_LINE]; "" at the end. */
@@ -243,12 +244,10 @@ static int compare_input(const sgt_out_request *r, known *k, size_t i, uint64_t 
                          sgt_error *err)
 {
     const sgt_corpus *c = r->corpus;
-    next_line(k->input, k->inputs);
-    if (i < k->hashed) next_line(k->source, k->sources);
-    else *k->source = 0;
-    const char *line = k->hashed == UINT64_MAX ? k->source : k->input;
+    const char *line = k->line;
+    next_line(k->line, k->list);
+    if (k->now) next_line(k->source, i < k->now->file ? k->sources : NULL);
     if (!*line) return other_input(r->path, NULL, c, i, err);
-    if (i == c->count) return other_input(r->path, line, c, i, err);
     const uint64_t size = c->files[i].size;
     char *name = sgt_corpus_describe(c, i, size), *stat = sgt_corpus_input(c, i, size);
     int rc = SGT_OK;
@@ -261,13 +260,6 @@ static int compare_input(const sgt_out_request *r, known *k, size_t i, uint64_t 
     free(name);
     free(stat);
     return rc;
-}
-
-static int more_lines(known *k)
-{
-    next_line(k->hashed == UINT64_MAX ? k->source : k->input,
-              k->hashed == UINT64_MAX ? k->sources : k->inputs);
-    return k->hashed == UINT64_MAX ? *k->source : *k->input;
 }
 
 /* Open FOLDER/NAME in *f. */
@@ -304,28 +296,24 @@ static int write_inputs(const char *work, const sgt_corpus *c, sgt_error *err)
 static int compare_inputs(const sgt_out_request *r, const char *folder, const sgt_checkpoint *now,
                           sgt_error *err)
 {
-    known k = {.hashed = now ? now->file : UINT64_MAX,
-               .now = now,
-               .input = malloc(SGT_CORPUS_LINE),
-               .source = malloc(SGT_CORPUS_LINE)};
+    const size_t count = r->corpus->count;
+    known k = {.now = now, .line = malloc((size_t)2 * SGT_CORPUS_LINE)};
     uint64_t changed = 0;
-    int rc = k.input && k.source ? SGT_OK : sgt_fail_memory(err, folder);
-    if (!rc && now) rc = open_list(&k.inputs, folder, "inputs.jsonl", err);
-    if (!rc && (!now || (now->sources && sgt_out_file_exists(folder, "sources.jsonl"))))
-        rc = open_list(&k.sources, folder, "sources.jsonl", err);
+    if (!k.line) return sgt_fail_memory(err, folder);
+    k.source = now ? k.line + SGT_CORPUS_LINE : k.line;
+    int rc = open_list(&k.list, folder, now ? "inputs.jsonl" : "sources.jsonl", err);
     /* a run that was killed while it completed OUT has moved it there */
-    if (!rc && !k.sources && now && now->sources)
-        rc = open_list(&k.sources, r->path, "sources.jsonl", err);
-    for (size_t i = 0; i < r->corpus->count && !rc; i++)
-        rc = compare_input(r, &k, i, &changed, err);
-    if (!rc && more_lines(&k))
-        rc = other_input(r->path, now ? k.input : k.source, r->corpus, r->corpus->count, err);
+    if (!rc && now && now->sources)
+        rc = open_list(&k.sources, sgt_out_file_exists(folder, "sources.jsonl") ? folder : r->path,
+                       "sources.jsonl", err);
+    for (size_t i = 0; i < count && !rc; i++) rc = compare_input(r, &k, i, &changed, err);
+    if (!rc) next_line(k.line, k.list);
+    if (!rc && *k.line) rc = other_input(r->path, k.line, r->corpus, count, err);
     /* with parts, ranks are here at once, and the one that takes OUT alone records them */
     if (!rc && changed && now && !r->journal_options) rc = write_inputs(folder, r->corpus, err);
-    if (k.inputs) fclose(k.inputs);
+    if (k.list) fclose(k.list);
     if (k.sources) fclose(k.sources);
-    free(k.input);
-    free(k.source);
+    free(k.line);
     return rc;
 }
 
