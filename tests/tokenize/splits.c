@@ -6,7 +6,7 @@
 
 #include "loader/base/cpu.h"
 #include "tests/tokenize/common.h"
-#include "tokenize/text/split.h"
+#include "tokenize/text/split_blocks.h"
 
 #define MANY 400
 #define UNTOUCHED 0xABADCAFEu
@@ -18,12 +18,16 @@ const char *const *split_levels(void)
     return list;
 }
 
-static size_t pieces_by(const char *level, const uint8_t *s, size_t n, size_t most, size_t *ends)
+size_t pieces_by(const sgt_rule *r, const char *level, const sgt_cuts *cuts, const uint8_t *s,
+                 size_t n, size_t most, size_t *ends)
 {
     uint32_t some[MANY + 1];
     size_t count = 0, got, from;
-    must(sgt_cpu_limit(level, why));
-    sgt_splitter sp = sgt_splitter_by(NULL, s, n);
+    const int ref = !strcmp(level, "ref");
+    must(sgt_cpu_limit(ref ? "auto" : level, why));
+    sgt_splitter sp = sgt_splitter_by(r, s, n);
+    if (ref) sp.split = sgt_split_hard, sp.hard = n;
+    sp.cuts = cuts;
     must(sgt_cpu_limit("auto", why));
     some[most] = UNTOUCHED;
     while ((from = sp.at, got = sgt_split(&sp, some, most)) > 0) {
@@ -37,10 +41,10 @@ static size_t pieces_by(const char *level, const uint8_t *s, size_t n, size_t mo
     return count;
 }
 
-sgt_pattern *gpt2_pattern(void)
+sgt_pattern *pattern_of(const sgt_rule *r)
 {
     sgt_pattern *p = NULL;
-    must(sgt_pattern_new(&p, SGT_PIECE_RULE, why));
+    must(sgt_pattern_new(&p, r ? r->text : SGT_PIECE_RULE, why));
     return p;
 }
 
@@ -50,30 +54,33 @@ size_t pieces_by_pattern(sgt_pattern *p, const uint8_t *s, size_t n, size_t *end
     size_t count = 0;
     int got;
     must(sgt_pattern_start(p, s, n, why));
-    while ((got = sgt_pattern_split(p, ends + count, 3, &err)) > 0) count += (size_t)got;
+    while ((got = sgt_pattern_split(p, ends + count, 1 + count % 3, &err)) > 0)
+        count += (size_t)got;
     cr_assert_eq(got, 0, "%s", err.text);
     return count;
 }
 
-void hold_levels(const uint8_t *s, size_t n, size_t most, const size_t *want, size_t count,
-                 const char *what)
+void hold_levels(const sgt_rule *r, const uint8_t *s, size_t n, size_t most, const size_t *want,
+                 size_t count, const char *what)
 {
+    const char *const *levels = split_levels(), *level = r ? "ref" : *levels++;
     scoped_memory size_t *ours = malloc((n + 1) * sizeof *ours);
     cr_assert(ours);
-    for (const char *const *level = split_levels(); *level; level++)
+    for (; level; level = *levels++)
         for (int many = n <= most; many < 2;
              /* if `most` suffices for all pieces at once, both rounds would be the same, so skip
               * one */
              many++) {
-            size_t have = pieces_by(*level, s, n, many ? MANY : most, ours), i = 0;
+            size_t have = pieces_by(r, level, NULL, s, n, many ? MANY : most, ours), i = 0;
             if (have == count && !memcmp(ours, want, count * sizeof *want)) continue;
             while (i < have && i < count && ours[i] == want[i]) i++;
             char hex[1024] = "";
             size_t from = i ? want[i - 1] : 0, shown = from > 80 ? from - 80 : 0;
             for (size_t k = shown; k < n && k < shown + 160; k++)
                 sprintf(hex + 2 * (k - shown), "%02x", s[k]);
-            cr_assert_fail("%s, %s: piece %zu of %zu bytes ends at %zu, not %zu; from byte %zu: %s",
-                           what, *level, i, n, i < have ? ours[i] : 0, i < count ? want[i] : 0,
-                           shown, hex);
+            cr_assert_fail("%s, %s, %s: piece %zu of %zu bytes ends at %zu, not %zu; "
+                           "from byte %zu: %s",
+                           r ? r->text : "gpt2", what, level, i, n, i < have ? ours[i] : 0,
+                           i < count ? want[i] : 0, shown, hex);
         }
 }

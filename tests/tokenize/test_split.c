@@ -1,5 +1,5 @@
-/* test_split.c: the splitter gives the pieces that PCRE2 gives for the same rule, and finds the last
- * safe cut. That cuts change no id is in test_rules.c. */
+/* test_split.c: the splitter of ill-formed text, the last safe cut, and other patterns, split by PCRE2.
+ * That the splitter gives the pieces of PCRE2, and that cuts change no id, is in test_rules.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,55 +11,6 @@
 #include "tokenize/text/unicode.h"
 #include "tokenize/text/utf8.h"
 #include "tokenize/vocab/vocab.h"
-
-static void hold_to_pattern(sgt_pattern *p, const uint8_t *s, size_t n, size_t most,
-                            const char *what)
-{
-    size_t want[2048];
-    cr_assert_leq(n, 2040);
-    size_t count = pieces_by_pattern(p, s, n, want);
-    cr_assert(n == 0 || want[count - 1] == n);
-    hold_levels(s, n, most, want, count, what);
-}
-
-/* Sixteen code points per text, each in many places, so that they occur everywhere in a block of 64
- * bytes. Then each code point at the end of a text. */
-Test(split, every_code_point_in_many_places_as_pcre2_has_it)
-{
-    static const char *const contexts[] = {"@ @a@b1@1'@@'s\n@@ @'@@ @\n@ a.@-@ ", "x @"};
-    scoped(sgt_pattern) *p = gpt2_pattern();
-    for (uint32_t cp = 0; cp < 0x110000; cp += 16)
-        for (size_t c = 0; c < sizeof contexts / sizeof *contexts; c++) {
-            uint8_t text[2048];
-            char what[32];
-            size_t n = 0;
-            sprintf(what, "U+%04X and on", cp);
-            for (uint32_t i = 0; i < 16; i++) {
-                for (const char *q = contexts[c]; *q; q++)
-                    if (*q == '@') n += put_utf8(text + n, cp + i);
-                    else text[n++] = (uint8_t)*q;
-                if (!c) continue;
-                size_t want[64], count = pieces_by_pattern(p, text, n, want);
-                hold_levels(text, n, 64, want, count, what);
-                n = 0;
-            }
-            if (!c) hold_to_pattern(p, text, n, 5, what);
-        }
-}
-
-Test(split, random_text_as_pcre2_has_it)
-{
-    scoped(sgt_pattern) *p = gpt2_pattern();
-    uint64_t seed = test_seed();
-    rng r = {seed, 0};
-    char what[64];
-    uint8_t text[600];
-    for (int i = 0; i < 30000; i++) {
-        size_t n = hard_text(&r, text, i % 10 ? 60 : sizeof text, i & 1);
-        sprintf(what, "SEED=%llu, text %d", (unsigned long long)seed, i);
-        hold_to_pattern(p, text, n, 1 + (size_t)i % 100, what);
-    }
-}
 
 Test(split, ill_formed_text_splits_as_its_replaced_twin)
 {
@@ -89,18 +40,13 @@ Test(split, ill_formed_text_splits_as_its_replaced_twin)
 
 static void pieces_are(const char *pattern, const char *text, const char *want)
 {
-    sgt_error err;
     scoped(sgt_pattern) *p = NULL;
-    size_t from = 0, end;
     char got[256] = "";
-    int rc;
     must(sgt_pattern_new(&p, pattern, why));
-    must(sgt_pattern_start(p, text, strlen(text), why));
-    while ((rc = sgt_pattern_split(p, &end, 1, &err)) == 1) {
-        strncat(strcat(got, "|"), text + from, end - from);
-        from = end;
-    }
-    cr_assert_eq(rc, 0, "%s", err.text);
+    size_t ends[64], from = 0,
+                     count = pieces_by_pattern(p, (const uint8_t *)text, strlen(text), ends);
+    for (size_t i = 0; i < count; from = ends[i++])
+        strncat(strcat(got, "|"), text + from, ends[i] - from);
     cr_assert_str_eq(got, want);
 }
 

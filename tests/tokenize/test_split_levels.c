@@ -27,12 +27,12 @@ static void hold_to_definition(uint8_t *page, const uint8_t *text, size_t n, siz
 {
     static size_t want[PAGE];
     static sgt_pattern *p;
-    if (!p) p = gpt2_pattern();
+    if (!p) p = pattern_of(NULL);
     size_t count = pieces_by_pattern(p, text, n, want);
     memcpy(page + PAGE - n, text, n);
-    hold_levels(page + PAGE - n, n, most, want, count, what);
+    hold_levels(NULL, page + PAGE - n, n, most, want, count, what);
     memcpy(page, text, n);
-    hold_levels(page, n, most, want, count, what);
+    hold_levels(NULL, page, n, most, want, count, what);
 }
 
 static const char *const bits[] = {
@@ -225,7 +225,7 @@ Test(split_levels, a_file_as_pcre2_has_it)
     scoped_memory uint8_t *text =
         (uint8_t *)whole_file(path ? path : "tokenize/vocab/gpt2.bpe", &n);
     scoped_memory size_t *want = malloc((n + 3) * sizeof *want);
-    scoped(sgt_pattern) *p = gpt2_pattern();
+    scoped(sgt_pattern) *p = pattern_of(NULL);
     count = pieces_by_pattern(p, text, n, want);
-    hold_levels(text, n, 100, want, count, path ? path : "the vocabulary");
+    hold_levels(NULL, text, n, 100, want, count, path ? path : "the vocabulary");
 }
