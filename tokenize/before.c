@@ -43,9 +43,14 @@ int sgt_tokenize_options_check(const sgt_tokenize_options *o, sgt_error *err)
         return sgt_fail(err, SGT_EUSAGE,
                         "shard-tokens: %" PRIu64 " do not fit a shard (at most %u)",
                         o->shard_tokens, SGT_SHARD_MAX_TOKENS);
-    if ((unsigned)o->layout > SGT_LAYOUT_NPY)
-        return sgt_fail(err, SGT_EUSAGE, "sgt_tokenize_options: layout %d: not known",
-                        (int)o->layout);
+    if ((unsigned)o->layout > SGT_LAYOUT_NPY || (unsigned)o->format > SGT_FORMAT_JSONL ||
+        (unsigned)o->normalize > SGT_NORMALIZE_NFKC ||
+        (unsigned)o->invalid_utf8 > SGT_INVALID_FAIL || (unsigned)o->binary > SGT_BINARY_KEEP)
+        return sgt_fail(err, SGT_EUSAGE,
+                        "sgt_tokenize_options: layout %d, format %d, normalize %d, invalid_utf8 "
+                        "%d, binary %d: not all known",
+                        (int)o->layout, (int)o->format, (int)o->normalize, (int)o->invalid_utf8,
+                        (int)o->binary);
     if (o->layout && o->shard_tokens)
         return sgt_fail(err, SGT_EUSAGE,
                         "shard-tokens: not with shards of another trainer, which keep a split in "
@@ -53,15 +58,6 @@ int sgt_tokenize_options_check(const sgt_tokenize_options *o, sgt_error *err)
     if (o->threads < 0 || o->threads > MAX_THREADS)
         return sgt_fail(err, SGT_EUSAGE, "threads: %d is not within 0 and %d", o->threads,
                         MAX_THREADS);
-    if ((unsigned)o->format > SGT_FORMAT_JSONL || (unsigned)o->normalize > SGT_NORMALIZE_NFKC ||
-        (unsigned)o->invalid_utf8 > SGT_INVALID_FAIL)
-        return sgt_fail(
-            err, SGT_EUSAGE,
-            "sgt_tokenize_options: format %d, normalize %d, invalid_utf8 %d: not all known",
-            (int)o->format, (int)o->normalize, (int)o->invalid_utf8);
-    if ((unsigned)o->binary > SGT_BINARY_KEEP)
-        return sgt_fail(err, SGT_EUSAGE, "sgt_tokenize_options: binary %d: not known",
-                        (int)o->binary);
     if (o->ranks && o->ranks->rank >= o->ranks->size)
         return sgt_fail(err, SGT_EUSAGE,
                         "ranks: number %" PRIu32 " of %" PRIu32 " (they count from 0)",
