@@ -34,18 +34,17 @@ static int put_line(sgt_journal *j, const char *line, sgt_error *err)
 int sgt_journal_create(sgt_journal **out, const char *work, uint64_t fingerprint,
                        const char *options, sgt_error *err)
 {
-    char path[SGT_PATH], *line, *more, sum[24];
+    char path[SGT_PATH], *line, *text, sum[24];
     const int n = asprintf(&line, "sgt-tokenize 2 %016" PRIx64 " %s", fingerprint, options);
     if (n < 0) return sgt_fail_memory(err, work);
-    const size_t m = line_end(sum, line, (size_t)n);
-    int rc = SGT_OK;
-    if ((more = realloc(line, (size_t)n + m + 1))) memcpy((line = more) + n, sum, m);
-    else rc = sgt_fail_memory(err, work);
+    line_end(sum, line, (size_t)n);
+    if (asprintf(&text, "%s%s", line, sum) < 0) text = NULL;
     sgt_path(path, work, "journal");
-    if (!rc) rc = sgt_file_put(path, line, (size_t)n + m, err);
+    int rc = text ? sgt_file_put(path, text, strlen(text), err) : sgt_fail_memory(err, work);
     if (!rc) rc = sgt_journal_open(out, work, err);
     if (!rc && !*out)
         rc = sgt_fail(err, SGT_EIO, "%s: what was written to it does not come back", path);
+    free(text);
     free(line);
     return rc;
 }

@@ -22,8 +22,7 @@ struct sgt_writer {
     sgt_writer_options o;
     /* number of the shard being written; its tokens and documents so far */
     uint64_t index, tokens, documents;
-    sgt_sink bin, idx;
-    XXH3_state_t *hash; /* hash of the token bytes that left the buffer of `bin` */
+    sgt_sink bin, idx; /* bin.hash: of the token bytes that left its buffer */
 };
 
 const char *const sgt_split_names[SGT_SPLITS] = {"train", "val"};
@@ -123,30 +122,32 @@ static int open_file(sgt_writer *w, sgt_sink *s, const char *suffix, int flags, 
     return sgt_sink_open(s, w->o.work, name, flags, err);
 }
 
+/* Begin a shard, unless one is begun. */
 static int begin_shard(sgt_writer *w, sgt_error *err)
 {
     static const uint8_t no_header[SGT_SHARD_HEADER]; /* overwritten when the shard is complete */
     int flags = O_CREAT | O_TRUNC, rc;
+    if (w->bin.fd >= 0) return SGT_OK;
     if (w->index >= SGT_WRITER_SHARDS)
         return sgt_fail(err, SGT_EUSAGE, "more than %d shards (take more --shard-tokens)",
                         SGT_WRITER_SHARDS);
     if ((rc = open_file(w, &w->bin, "bin.tmp", flags, err)) < 0 ||
         (rc = open_file(w, &w->idx, "idx.tmp", flags, err)) < 0)
         return rc;
-    XXH3_64bits_reset(w->hash);
+    XXH3_64bits_reset(w->bin.hash);
     return sgt_write_all(w->bin.fd, no_header, sizeof no_header, w->bin.path, err);
 }
 
 static int rehash(sgt_writer *w, sgt_error *err)
 {
     uint64_t bytes = 2 * w->tokens;
-    XXH3_64bits_reset(w->hash);
+    XXH3_64bits_reset(w->bin.hash);
     for (uint64_t at = 0; at < bytes;) {
         size_t n = bytes - at < w->bin.size ? (size_t)(bytes - at) : w->bin.size;
         int rc =
             sgt_pread_all(w->bin.fd, w->bin.buffer, n, SGT_SHARD_HEADER + at, w->bin.path, err);
         if (rc < 0) return rc;
-        XXH3_64bits_update(w->hash, w->bin.buffer, n);
+        XXH3_64bits_update(w->bin.hash, w->bin.buffer, n);
         at += n;
     }
     return SGT_OK;
@@ -170,10 +171,9 @@ int sgt_writer_open(sgt_writer **out, const sgt_writer_options *o, uint64_t shar
     sgt_writer *w = calloc(1, sizeof *w);
     if (!w) return sgt_fail_memory(err, o->work);
     *w = (sgt_writer){.o = *o, .index = shards, .tokens = tokens, .documents = documents};
-    w->hash = XXH3_createState();
-    w->bin = (sgt_sink){.fd = -1, .size = ID_BUFFER * 2, .hash = w->hash};
+    w->bin = (sgt_sink){.fd = -1, .size = ID_BUFFER * 2, .hash = XXH3_createState()};
     w->idx = (sgt_sink){.fd = -1, .size = START_BUFFER * 8};
-    if (!w->hash) rc = sgt_fail_memory(err, o->work);
+    if (!w->bin.hash) rc = sgt_fail_memory(err, o->work);
     if (!rc && tokens) rc = resume_shard(w, err);
     if (rc < 0) sgt_writer_close(w);
     else *out = w;
@@ -185,7 +185,7 @@ void sgt_writer_close(sgt_writer *w)
     if (!w) return;
     sgt_sink_free(&w->bin);
     sgt_sink_free(&w->idx);
-    XXH3_freeState(w->hash);
+    XXH3_freeState(w->bin.hash);
     free(w);
 }
 
@@ -195,10 +195,8 @@ uint64_t sgt_writer_room(const sgt_writer *w) { return w->o.shard_tokens - w->to
 
 int sgt_writer_document(sgt_writer *w, sgt_error *err)
 {
-    if (w->bin.fd < 0) {
-        int rc = begin_shard(w, err);
-        if (rc < 0) return rc;
-    }
+    const int rc = begin_shard(w, err);
+    if (rc < 0) return rc;
     w->documents++;
     return sgt_sink_put(&w->idx, &w->tokens, sizeof w->tokens, err);
 }
@@ -206,10 +204,8 @@ int sgt_writer_document(sgt_writer *w, sgt_error *err)
 int sgt_writer_append(sgt_writer *w, const uint16_t *ids, size_t n, sgt_error *err)
 {
     assert(n <= sgt_writer_room(w));
-    if (w->bin.fd < 0) {
-        int rc = begin_shard(w, err);
-        if (rc < 0) return rc;
-    }
+    const int rc = begin_shard(w, err);
+    if (rc < 0) return rc;
     w->tokens += n;
     return sgt_sink_put(&w->bin, ids, 2 * n, err);
 }
@@ -232,7 +228,7 @@ int sgt_writer_finish(sgt_writer *w, sgt_manifest_shard *s, sgt_error *err)
                           .vocab = sgt_vocab_size(w->o.vocab),
                           .eot = sgt_vocab_eot(w->o.vocab),
                           .fingerprint = sgt_vocab_fingerprint(w->o.vocab),
-                          .xxh3 = XXH3_64bits_digest(w->hash)};
+                          .xxh3 = XXH3_64bits_digest(w->bin.hash)};
     sgt_shard_pack(header, &h);
     if (lseek(w->bin.fd, 0, SEEK_SET) < 0) return sgt_fail_errno(err, "%s", w->bin.path);
     if ((rc = sgt_write_all(w->bin.fd, header, sizeof header, w->bin.path, err)) < 0 ||
