@@ -215,16 +215,10 @@ static int read_some(walk *w, const sgt_corpus_file *f, uint64_t at, size_t want
                      int *whole)
 {
     sgt_source *source;
+    int rc = sgt_reserve(&w->prefix, &w->prefix_room, want, 1, "list of inputs", w->err);
     *n = 0;
     *whole = 0;
-    if (w->prefix_room < want) {
-        free(w->prefix);
-        w->prefix = malloc(want);
-        w->prefix_room = w->prefix ? want : 0;
-        if (!w->prefix) return sgt_fail_memory(w->err, "list of inputs");
-    }
-    int rc = sgt_source_open(&source, f, w->o->stop, NULL, w->err);
-    if (rc < 0) return rc;
+    if (rc < 0 || (rc = sgt_source_open(&source, f, w->o->stop, NULL, w->err)) < 0) return rc;
     if (at) rc = sgt_source_seek(source, at, w->err);
     if (!rc) rc = sgt_source_read(source, w->prefix, n, want, whole, f->pack ? NULL : w->err);
     sgt_source_close(source);
