@@ -15,10 +15,6 @@
 #include "train/device.h"
 #include "train/log/metrics.h"
 
-enum {
-    MOST_ROWS = 1 << 16
-}; /* rows per micro-step that are tried in search of the largest batch */
-
 /* The techniques, in the order in which they are switched on. */
 typedef enum technique {
     TECHNIQUE_TEXT,
@@ -85,7 +81,7 @@ static const sgt_option table[] = {
     {"batch-size", 'b', SGT_OPT_COUNT, &shape.batch, "N",
      "rows per step, the same for all techniques", .def = "64 on CUDA, if they fit; 4 on a CPU",
      .min = 1, .max = 1 << 20},
-    BENCH_SEQ(shape, 1 << 20),
+    BENCH_SEQ(shape),
     {"rows", 0, SGT_OPT_TEXT, &o.rows, "LIST", "techniques to measure:", .def = "all",
      .choices = names},
     BENCH_THREADS(shape),
@@ -267,43 +263,30 @@ static int check_data(ablation *a, sgt_error *err)
     return rc;
 }
 
-/* Return the bytes that technique t would hold with `batch` rows; UINT64_MAX if unknown. Set
- * *available to the bytes of free memory. */
-static uint64_t estimate(const ablation *a, technique t, uint32_t batch, uint64_t *available)
+/* Return whether technique t fits in the GPU's free memory, of which a part of 1/32 is left for
+ * libraries and other programs. */
+static int fits(const ablation *a, technique t)
 {
+    const sgt_backend_options k = backend_options(a, t);
     sgt_memory_kind kinds[SGT_MEMORY_KINDS];
     const sgt_cuda_library *lib;
     sgt_cuda_device d;
     size_t count;
     uint64_t bytes;
-    sgt_backend_options k = backend_options(a, t);
-    k.batch = batch;
-    *available = sgt_memory_available();
-    if (!on_cuda(a))
-        return sgt_cpu_backend_estimate(&k, kinds, &count, &bytes, NULL) < 0 ? UINT64_MAX : bytes;
-    if (sgt_device_cuda(&lib, &d, NULL) < 0 || lib->estimate(&k, kinds, &count, &bytes, NULL) < 0)
-        return UINT64_MAX;
-    *available = d.available;
-    return bytes;
+    return sgt_device_cuda(&lib, &d, NULL) == SGT_OK &&
+           lib->estimate(&k, kinds, &count, &bytes, NULL) == SGT_OK &&
+           bytes <= d.available - d.available / 32;
 }
 
-/* Return whether technique t with `batch` rows fits in free memory, of which a part of 1/32 is left
- * for libraries and other programs. */
-static int fits(const ablation *a, technique t, uint32_t batch)
-{
-    uint64_t available, bytes = estimate(a, t, batch, &available);
-    return bytes <= available - available / 32;
-}
-
-/* Choose `batch` if it is 0: 64, halved until the first wanted row fits, which holds the most
- * memory. */
+/* Choose `batch` if it is 0, which it is on CUDA only: 64, halved until the first wanted row fits,
+ * which holds the most memory. */
 static int choose_batch(ablation *a, sgt_error *err)
 {
     int t = 0;
     while (t < TECHNIQUES && !a->wanted[t]) t++;
     if (t == TECHNIQUES) return sgt_fail(err, SGT_EUNSUPPORTED, "no row is left");
     if (a->batch) return SGT_OK;
-    for (a->batch = 64; a->batch > 1 && !fits(a, (technique)t, a->batch);) a->batch /= 2;
+    for (a->batch = 64; a->batch > 1 && !fits(a, (technique)t);) a->batch /= 2;
     if (a->batch < 64)
         sgt_say(&a->base.notice, "--batch-size %u, which is what the first row has room for",
                 a->batch);
