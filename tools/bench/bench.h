@@ -160,15 +160,10 @@ typedef struct bench_shape {
         "model", 'm', SGT_OPT_TEXT, &(o).model, "gpt2|gpt2-medium|gpt2-large|gpt2-xl|LxCxH", \
             "a GPT-2, or layers x channels x heads", .def = "gpt2"                           \
     }
-#define BENCH_BATCH(o, about, most)                                                                \
-    {                                                                                              \
-        "batch-size", 'b', SGT_OPT_COUNT, &(o).batch, "N", about, .def = "64 on CUDA, 4 on a CPU", \
-                                                                  .min = 1, .max = most            \
-    }
-#define BENCH_SEQ(o, most)                                            \
-    {                                                                 \
-        "seq-len", 0, SGT_OPT_COUNT, &(o).seq, "N", "tokens per row", \
-            .def = "1024 on CUDA, 64 on a CPU", .min = 1, .max = most \
+#define BENCH_SEQ(o)                                                     \
+    {                                                                    \
+        "seq-len", 0, SGT_OPT_COUNT, &(o).seq, "N", "tokens per row",    \
+            .def = "1024 on CUDA, 64 on a CPU", .min = 1, .max = 1 << 20 \
     }
 #define BENCH_PRECISION(o, about)                                                     \
     {                                                                                 \

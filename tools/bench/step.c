@@ -34,7 +34,7 @@ static const sgt_option table[] = {
     {"batch-size", 'b', SGT_OPT_TEXT, &o.batches, "N|N,N,...",
      "rows of a micro-step; with several, also the memory that --estimate-memory foresees for each",
      .def = "64 on CUDA, 4 on a CPU"},
-    BENCH_SEQ(shape, 1 << 20),
+    BENCH_SEQ(shape),
     {"grad-accum", .as = ROW(ACCUM), .to = &s.accum},
     BENCH_PRECISION(shape, "number format of the matrices"),
     {"optimizer", .as = ROW(OPTIMIZER), .to = &s.step.optim.kind},
