@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "loader/base/memory.h"
+
 struct sgt_file {
     int fd;
     char *path, *temporary;
@@ -197,6 +199,28 @@ int sgt_file_get(char **out, size_t *n, const char *path, size_t max, sgt_error 
     buf[st.st_size] = 0;
     *out = buf;
     *n = (size_t)st.st_size;
+    return SGT_OK;
+}
+
+int sgt_stream_get(char **out, size_t *n, FILE *f, const char *name, size_t max, sgt_error *err)
+{
+    size_t room = 0, used = 0, got = 1;
+    char *buf = NULL;
+    int rc = SGT_OK;
+    for (; got && used <= max && rc == SGT_OK; used += got) {
+        rc = sgt_reserve(&buf, &room, used + 4096, 1, name, err);
+        got = rc == SGT_OK ? fread(buf + used, 1, room - used, f) : 0;
+    }
+    if (rc == SGT_OK && ferror(f)) rc = sgt_fail_errno(err, "%s", name);
+    if (rc == SGT_OK && used > max)
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: more than the %zu MiB that are read of it", name,
+                      max >> 20);
+    if (rc < 0) {
+        free(buf);
+        return rc;
+    }
+    *out = buf;
+    *n = used;
     return SGT_OK;
 }
 

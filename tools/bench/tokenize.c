@@ -101,24 +101,8 @@ typedef struct text_bench {
 
 /* bytes of a piece: texts are cut to this size where possible, as sgt-tokenize cuts documents */
 #define PIECE_BYTES ((size_t)256 << 10)
-/* most bytes of a file; a larger one does not fit into memory */
+/* most bytes of an input; a larger one does not fit into memory */
 #define MOST_BYTES ((size_t)1 << 40)
-
-static int read_stream(char **out, size_t *n, sgt_error *err)
-{
-    static const char name[] = "standard input";
-    size_t room = 0, got = 1;
-    char *p = NULL;
-    int rc = SGT_OK;
-    for (*n = 0; got && rc == SGT_OK; *n += got) {
-        rc = sgt_reserve(&p, &room, *n + PIECE_BYTES, 1, name, err);
-        got = rc == SGT_OK ? fread(p + *n, 1, room - *n, stdin) : 0;
-    }
-    if (rc == SGT_OK && ferror(stdin)) rc = sgt_fail_errno(err, "%s", name);
-    if (rc < 0) free(p);
-    else *out = p;
-    return rc;
-}
 
 static int add_piece(text *t, const char *p, size_t n, sgt_error *err)
 {
@@ -170,8 +154,9 @@ static int read_text(text_bench *b, sgt_error *err)
         const sgt_corpus_file *f = &b->corpus->files[i];
         size_t n;
         if (sgt_stopped(b->base.stop)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
-        int rc = f->stream ? read_stream(&t->files[i], &n, err)
-                           : sgt_file_get(&t->files[i], &n, f->path, MOST_BYTES, err);
+        int rc = f->stream
+                     ? sgt_stream_get(&t->files[i], &n, stdin, "standard input", MOST_BYTES, err)
+                     : sgt_file_get(&t->files[i], &n, f->path, MOST_BYTES, err);
         if (rc < 0 || (rc = add_pieces(t, b->vocabs[0], t->files[i], n, err)) < 0) return rc;
         b->bytes += n;
     }

@@ -96,25 +96,6 @@ static int add(sample_prompts *p, char *text, size_t bytes, sgt_error *err)
     return rc;
 }
 
-/* Read a whole file, which may be a pipe, to a malloc'd text. */
-static int read_all(FILE *f, const char *name, char **out, size_t *n, sgt_error *err)
-{
-    size_t room = 0, used = 0, got = 1;
-    char *text = NULL;
-    int rc = SGT_OK;
-    for (; got && used <= MOST_PROMPT && rc == SGT_OK; used += got) {
-        rc = sgt_reserve(&text, &room, used + 4096, 1, name, err);
-        got = rc == SGT_OK ? fread(text + used, 1, room - used, f) : 0;
-    }
-    if (rc == SGT_OK && ferror(f)) rc = sgt_fail_errno(err, "%s", name);
-    if (rc == SGT_OK && used > MOST_PROMPT)
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: more than the %zu MiB that a prompt may have", name,
-                      MOST_PROMPT >> 20);
-    if (rc < 0) free(text);
-    else *out = text, *n = used;
-    return rc;
-}
-
 static int add_file(sample_prompts *p, const char *path, sgt_error *err)
 {
     char *text;
@@ -122,7 +103,7 @@ static int add_file(sample_prompts *p, const char *path, sgt_error *err)
     int standard = strcmp(path, "-") == 0;
     FILE *f = standard ? stdin : fopen(path, "re");
     if (!f) return sgt_fail_errno(err, "%s", path);
-    int rc = read_all(f, standard ? "standard input" : path, &text, &n, err);
+    int rc = sgt_stream_get(&text, &n, f, standard ? "standard input" : path, MOST_PROMPT, err);
     if (!standard) fclose(f);
     if (rc == SGT_OK && n && text[n - 1] == '\n') n--;
     return rc == SGT_OK ? add(p, text, n, err) : rc;
