@@ -6,16 +6,8 @@
  *
  * Each of ROUNDS rounds (default 60) opens a loader, checks every token drawn from it, and
  * closes it. Exit 0: all tokens were right. */
-#include <errno.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 #include "loader/base/philox.h"
 #include "loader/handle.h"
-
-#define STRESS "stress-blocks"
 #include "tests/loader/faults.h"
 #include "tests/loader/stress/shards.h"
 
@@ -140,23 +132,19 @@ static void run(uint64_t round, uint64_t seed)
     for (uint32_t i = 0; i < 5; i++) {
         jobs[i] = (job){l, sgt_philox_u64(seed, round, i), i};
         if (i < SIDE) jobs[i].seed = round * 77;
-        if (pthread_create(&threads[i], NULL, kinds[i], &jobs[i]))
-            fail("threads", "cannot start one");
+        start_thread(&threads[i], kinds[i], &jobs[i]);
     }
     for (uint32_t i = 0; i < 5; i++) pthread_join(threads[i], NULL);
 }
 
 int main(int argc, char **argv)
 {
-    uint64_t rounds = argc > 1 ? strtoull(argv[1], NULL, 10) : 60,
-             seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    uint64_t rounds = argument(argc, argv, 1, 1, 60), seed = argument(argc, argv, 2, 0, 1);
     char folder[SCRATCH_SIZE];
-    sgt_error err;
-    if (!scratch_folder(folder, "/tmp", "stress") || chdir(folder) < 0)
-        fail("scratch folder", "cannot make it");
+    enter_scratch(folder, "/tmp");
     make_shards();
     for (uint64_t round = 0; round < rounds; round++) run(round, seed);
-    if (chdir("/") < 0 || sgt_remove_tree(folder, &err) < 0) fail(folder, "cannot remove it");
+    remove_scratch(folder);
     printf("blocks: %llu rounds\n", (unsigned long long)rounds);
     return 0;
 }

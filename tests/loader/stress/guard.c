@@ -8,19 +8,12 @@
  * windows that are gone. Exit 0: that was so, and every SIGBUS of a thread's own reached its
  * handler. */
 #include <fcntl.h>
-#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "loader/sgt_loader.h"
-
-#define STRESS "stress-guard"
 #include "tests/loader/stress/shards.h"
 
 enum { B = 4, T = 512, SHARDS = 3, TOKENS = 60000, DRAWERS = 3, BATCHES = 300, PAGE = 4096 };
@@ -116,7 +109,7 @@ static void round_of(unsigned n)
     uint64_t size = n % 2 ? (n % 7 + 1) * PAGE : n * 1111 % 50000;
     for (unsigned i = 0; i < DRAWERS; i++) {
         d[i] = (drawer){.l = l, .first = i * BATCHES, .size = size};
-        if (pthread_create(&d[i].id, NULL, draw, &d[i])) fail("a thread", "cannot start it");
+        start_thread(&d[i].id, draw, &d[i]);
     }
     usleep(n % 5 * 300);
     if (ftruncate(fd, (off_t)size) < 0) fail("shard 1", "cannot be cut");
@@ -170,13 +163,13 @@ static void *open_and_close(void *arg)
 
 int main(int argc, char **argv)
 {
-    unsigned rounds = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 40;
+    unsigned rounds = (unsigned)argument(argc, argv, 1, 1, 40);
     char folder[SCRATCH_SIZE];
     pthread_t id[2];
     sgt_error err;
     struct sigaction a = {.sa_sigaction = own, .sa_flags = SA_SIGINFO};
-    if (!scratch_folder(folder, "/tmp", "stress") || chdir(folder) < 0 || mkdir("d", 0777) < 0)
-        fail(folder, "cannot make it");
+    enter_scratch(folder, "/tmp");
+    if (mkdir("d", 0777) < 0) fail("d", "cannot make it");
     make_shards();
     if (rename("d/train_000002.bin", "still.bin") < 0) fail("still.bin", "cannot make it");
     if (sigaction(SIGBUS, &a, NULL) < 0 || sgt_loader_guard_sigbus(&err) < 0)
@@ -184,14 +177,13 @@ int main(int argc, char **argv)
     int fd = open("empty", O_RDWR | O_CREAT, 0666);
     char *nothing = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0);
     if (fd < 0 || nothing == MAP_FAILED) fail("empty", "cannot map it");
-    if (pthread_create(&id[0], NULL, fault, nothing) ||
-        pthread_create(&id[1], NULL, open_and_close, NULL))
-        fail("a thread", "cannot start it");
+    start_thread(&id[0], fault, nothing);
+    start_thread(&id[1], open_and_close, NULL);
     for (unsigned n = 1; n <= rounds; n++) round_of(n);
     __atomic_store_n(&ending, 1, __ATOMIC_RELAXED);
     pthread_join(id[0], NULL);
     pthread_join(id[1], NULL);
-    if (chdir("/") < 0 || sgt_remove_tree(folder, &err) < 0) fail(folder, "cannot remove it");
+    remove_scratch(folder);
     printf("stress-guard: %u rounds\n", rounds);
     return 0;
 }

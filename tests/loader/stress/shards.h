@@ -1,28 +1,17 @@
-/* shards.h: the shards of the stress programs, and how they fail. Each defines token_at and, before
- * it includes this file, STRESS: its name. */
+/* shards.h: the shards of the stress programs. Each defines token_at. */
 #ifndef SGT_STRESS_SHARDS_H
 #define SGT_STRESS_SHARDS_H
 
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "loader/base/file.h"
 #include "loader/sgt_loader.h"
 #include "loader/shards/shard.h"
 #include "tests/scoped.h"
-#include "tests/scratch.h"
+#include "tests/stress.h"
 
 SCOPED_POINTER(sgt_loader, sgt_loader_close)
 SCOPED_POINTER(sgt_cursor, sgt_cursor_close)
 SCOPED_POINTER(sgt_stream, sgt_stream_close)
 
 static uint16_t token_at(uint32_t shard, uint64_t i);
-
-static void fail(const char *what, const char *why)
-{
-    fprintf(stderr, STRESS ": %s: %s\n", what, why);
-    exit(1);
-}
 
 /* Write shard `shard` with its `count` tokens to a new file. */
 static void make_shard(const char *path, uint32_t shard, uint64_t count)

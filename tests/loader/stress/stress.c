@@ -7,18 +7,11 @@
  * Draws BATCHES batches in all (default 100,000), with every reader, sampling, output and way of
  * drawing, also from a mix of two sets. Exit 0: every batch was right, and no thread and no
  * descriptor was leaked. */
-#include <dirent.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "loader/base/philox.h"
 #include "loader/handle.h"
-
-#define STRESS "stress-loader"
 #include "tests/loader/stress/shards.h"
 
 enum { B = 8, T = 64, SHARDS = 3, TOKENS = 20000, EOT = 50256, DRAWERS = 3 };
@@ -195,18 +188,9 @@ static void *drain(void *arg)
 
 /* ---- all of them at once ---- */
 
-static unsigned count_names(const char *path)
-{
-    unsigned n = 0;
-    scoped(DIR) *d = opendir(path);
-    if (!d) fail(path, "cannot open it");
-    while (readdir(d)) n++;
-    return n;
-}
-
 static void run(sgt_reader reader, int sampling, uint64_t batches, uint64_t seed)
 {
-    unsigned fds = count_names("/proc/self/fd"), tasks = count_names("/proc/self/task");
+    resources before = count_resources();
     const char *name =
         sampling == MIXED ? "two sets, shuffle" : sgt_sampling_name((sgt_sampling)sampling);
     sgt_loader *l;
@@ -219,40 +203,26 @@ static void run(sgt_reader reader, int sampling, uint64_t batches, uint64_t seed
     if (sgt_loader_open(&l, sampling == MIXED ? NULL : "a", &o, &err) < 0) fail(name, err.text);
     for (int i = 0; i <= DRAWERS; i++) {
         jobs[i] = (job){l, seed * 100 + (uint64_t)i, batches / (DRAWERS + 1), 0};
-        if (pthread_create(&threads[i], NULL, i < DRAWERS ? draw : drain, &jobs[i]))
-            fail("threads", "cannot start one");
+        start_thread(&threads[i], i < DRAWERS ? draw : drain, &jobs[i]);
     }
     for (int i = 0; i <= DRAWERS; i++) {
         pthread_join(threads[i], NULL);
         if (jobs[i].failed) fail(name, "a wrong batch");
     }
     sgt_loader_close(l);
-    /* threads that were joined may stay visible for a while */
-    for (int tries = 0; count_names("/proc/self/task") != tasks; tries++) {
-        if (tries == 1000) fail(name, "a thread is left");
-        usleep(1000);
-    }
-    if (count_names("/proc/self/fd") != fds) fail(name, "a descriptor is left open");
+    expect_resources(name, before);
     printf("%s, %s: %llu batches\n", sgt_reader_name(reader), name, (unsigned long long)batches);
 }
 
-static void *nothing(void *arg) { return arg; }
-
 int main(int argc, char **argv)
 {
-    pthread_t first; /* also starts the thread that the thread sanitizer keeps for itself */
-    uint64_t batches = argc > 1 ? strtoull(argv[1], NULL, 10) : 100000,
-             seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    uint64_t batches = argument(argc, argv, 1, 1, 100000), seed = argument(argc, argv, 2, 0, 1);
     char folder[SCRATCH_SIZE];
-    sgt_error err;
-    if (!scratch_folder(folder, "/tmp", "stress") || chdir(folder) < 0)
-        fail("scratch folder", "cannot make it");
-    if (pthread_create(&first, NULL, nothing, NULL) || pthread_join(first, NULL))
-        fail("threads", "cannot start one");
+    enter_scratch(folder, "/tmp");
     make_shards();
     for (int r = 0; r < SGT_READERS; r++)
         for (int s = 0; s <= MIXED; s++)
             run((sgt_reader)r, s, batches / ((uint64_t)SGT_READERS * (MIXED + 1)), seed);
-    if (chdir("/") < 0 || sgt_remove_tree(folder, &err) < 0) fail(folder, "cannot remove it");
+    remove_scratch(folder);
     return 0;
 }

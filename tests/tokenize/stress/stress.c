@@ -7,17 +7,12 @@
  *
  * It makes RUNS folders OUT (default 60). Exit 0: each was right, and no thread and no descriptor
  * was leaked. */
-#include <dirent.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "loader/base/file.h"
 #include "loader/base/philox.h"
 #include "tests/scoped.h"
+#include "tests/stress.h"
 #include "tokenize/sgt_tokenize.h"
 
 enum { TEXTS = 12, LINES = 200, AT_ONCE = 3, WAYS = 5, MOST_BYTES = 1 << 24 };
@@ -26,12 +21,6 @@ typedef struct job {
     uint64_t seed, first, runs, stops;
     int way;
 } job;
-
-static void fail(const char *what, const char *why)
-{
-    fprintf(stderr, "stress-pipeline: %s: %s\n", what, why);
-    exit(1);
-}
 
 /* ---- the corpus: words, numbers, spaces, letters past ASCII, long runs, bytes that are not UTF-8
  * ---- */
@@ -115,15 +104,6 @@ static void compare(const char *out, const char *want, const char *name)
     free(b);
 }
 
-static unsigned count_names(const char *path)
-{
-    unsigned n = 0;
-    scoped(DIR) *d = opendir(path);
-    if (!d) fail(path, "cannot open it");
-    while (readdir(d)) n++;
-    return n;
-}
-
 static void compare_folders(const char *out, const char *want)
 {
     scoped(DIR) *d = opendir(want);
@@ -190,7 +170,7 @@ static void *work(void *arg)
 
 static void run_way(int way, uint64_t runs, uint64_t seed)
 {
-    unsigned fds = count_names("/proc/self/fd"), tasks = count_names("/proc/self/task");
+    resources before = count_resources();
     pthread_t threads[AT_ONCE];
     job jobs[AT_ONCE];
     char want[32];
@@ -203,41 +183,27 @@ static void run_way(int way, uint64_t runs, uint64_t seed)
     for (int i = 0; i < AT_ONCE; i++) {
         jobs[i] = (job){seed * 100 + (uint64_t)way, (uint64_t)i * runs,
                         (runs + AT_ONCE - 1) / AT_ONCE, 0, way};
-        if (pthread_create(&threads[i], NULL, work, &jobs[i])) fail("threads", "cannot start one");
+        start_thread(&threads[i], work, &jobs[i]);
     }
     uint64_t stops = 0;
     for (int i = 0; i < AT_ONCE; i++) {
         pthread_join(threads[i], NULL);
         stops += jobs[i].stops;
     }
-    /* threads that were joined may stay visible for a while */
-    for (int tries = 0; count_names("/proc/self/task") != tasks; tries++) {
-        if (tries == 1000) fail(want, "a thread is left");
-        usleep(1000);
-    }
-    if (count_names("/proc/self/fd") != fds) fail(want, "a descriptor is left open");
+    expect_resources(want, before);
     printf("way %d: %d runs, stopped %d times on their way\n", way, (int)(AT_ONCE * jobs[0].runs),
            (int)stops);
 }
 
-static void *nothing(void *arg) { return arg; }
-
 int main(int argc, char **argv)
 {
-    pthread_t first; /* also starts the thread that the thread sanitizer keeps for itself */
-    uint64_t runs = argc > 1 ? strtoull(argv[1], NULL, 10) : 60,
-             seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    uint64_t runs = argument(argc, argv, 1, 1, 60), seed = argument(argc, argv, 2, 0, 1);
+    char folder[SCRATCH_SIZE];
     /* use memory if possible: on a disk, a run waits for fsync more than for its threads */
-    char folder[64];
-    sgt_error err;
-    snprintf(folder, sizeof folder, "%s/sgt-stress.XXXXXX",
-             access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-    if (!mkdtemp(folder) || chdir(folder) < 0 || mkdir("in", 0777) < 0)
-        fail("scratch folder", "cannot make it");
-    if (pthread_create(&first, NULL, nothing, NULL) || pthread_join(first, NULL))
-        fail("threads", "cannot start one");
+    enter_scratch(folder, access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+    if (mkdir("in", 0777) < 0) fail("in", "cannot make it");
     make_corpus(seed);
     for (int way = 0; way < WAYS; way++) run_way(way, (runs + WAYS - 1) / WAYS, seed);
-    if (chdir("/") < 0 || sgt_remove_tree(folder, &err) < 0) fail(folder, "cannot remove it");
+    remove_scratch(folder);
     return 0;
 }

@@ -9,12 +9,11 @@
  *
  * Trains STEPS steps (default 12) in each precision on two, three and four ranks. Exits with 0 if
  * all results were right. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "train/backend.h"
+#include "tests/stress.h"
 #include "tests/train/ranks_fixture.h"
+#include "train/backend.h"
 
 enum { ROWS = 2, SEQ = 24, VOCAB = 5003 };
 
@@ -29,12 +28,6 @@ typedef struct job {
     uint64_t steps;
     outcome ranks[MOST_RANKS];
 } job;
-
-static void fail(const char *what, const char *why)
-{
-    fprintf(stderr, "stress-ranks: %s: %s\n", what, why);
-    exit(1);
-}
 
 /* Return random number i of stream `of`. */
 static uint32_t draw(uint64_t of, size_t i)
@@ -165,9 +158,7 @@ static void train(uint32_t ranks, sgt_precision precision, uint64_t steps)
 
 int main(int argc, char **argv)
 {
-    char *end = NULL;
-    unsigned long long steps = argc > 1 ? strtoull(argv[1], &end, 10) : 12;
-    if (steps < 1 || (end && *end)) fail("STEPS", "expected a number from 1 on");
+    unsigned long long steps = argument(argc, argv, 1, 1, 12);
     for (uint32_t ranks = 2; ranks <= MOST_RANKS; ranks++)
         for (int p = 0; p < 3; p++)
             train(ranks,

@@ -6,13 +6,9 @@
  *
  * Saves SAVES times (default 400), sometimes into a run that a killed process has left. Exit 0:
  * all was right. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "loader/base/file.h"
-#include "tests/scratch.h"
+#include "tests/stress.h"
 #include "train/run/saver.h"
 
 enum { STATES = 3 }; /* parameters and two moments */
@@ -22,12 +18,6 @@ typedef struct state {
     const sgt_model *model;
     float *flat[STATES];
 } state;
-
-static void fail(const char *what, const char *why)
-{
-    fprintf(stderr, "stress-saver: %s: %s\n", what, why);
-    exit(1);
-}
 
 /* Return float i of a state after `step` steps. */
 static float value(int what, size_t i, uint64_t step)
@@ -136,18 +126,16 @@ static void train(const sgt_model *m, uint64_t from, uint64_t to)
 
 int main(int argc, char **argv)
 {
-    char *end = NULL, work[SCRATCH_SIZE];
-    unsigned long long saves = argc > 1 ? strtoull(argv[1], &end, 10) : 400;
+    char work[SCRATCH_SIZE];
+    unsigned long long saves = argument(argc, argv, 1, 4, 400);
     sgt_model m;
     sgt_error err;
-    if (saves < 4 || (end && *end)) fail("SAVES", "expected a number from 4 on");
-    if (!scratch_folder(work, "/tmp", "stress-saver") || chdir(work) < 0)
-        fail(work, "cannot be made");
+    enter_scratch(work, "/tmp");
     if (sgt_model_named(&m, "2x16x2", &err) < 0) fail("model", err.text);
     m.vocab = 97;
     for (uint64_t from = 0, part = saves / 4; from < 4 * part; from += part)
         train(&m, from, from + part);
-    if (chdir("/") < 0 || sgt_remove_tree(work, &err) < 0) fail(work, "cannot be removed");
+    remove_scratch(work);
     printf("stress-saver: %llu saves, every float right\n", saves / 4 * 4);
     return 0;
 }
