@@ -73,8 +73,8 @@ typedef enum sgt_sampling {
     SGT_SAMPLING_SHUFFLE,
     SGT_SAMPLING_RANDOM, /* uniform starts with replacement */
     /* the windows of shuffle, permuted in two levels: blocks, then windows within a pool of
-     * blocks. The uring reader then reads whole blocks ahead into two pools. Both together have
-     * 132 MiB for rows of 1,024, and at most 260 MiB, for each set of a mix */
+     * blocks. The uring reader then reads whole blocks ahead, about two pools. They take 140 MiB for
+     * rows of 1,024, and at most 276 MiB, for each set of a mix */
     SGT_SAMPLING_BLOCK,
     SGT_SAMPLING_SEQUENTIAL, /* windows 0, T, 2T, ... of each shard in turn */
     /* one document a row, cut or padded; each epoch has every document once, permuted */

@@ -1,6 +1,7 @@
 /* blocks.c: see blocks.h. Each set of a mix has a store.
  *
- * A store has room for the blocks of two pools: block n is in slot n mod capacity. Blocks are read in
+ * A store has room for the blocks of two pools and an eighth: block n is in slot n mod capacity. The
+ * eighth keeps the disk busy while the last blocks of the next pool are waited for. Blocks are read in
  * order, by whichever cursor fetches, under the store's lock:
  *
  *     first <= landed <= asked <= begin + capacity
@@ -26,6 +27,8 @@
 #define DEPTH 32u    /* blocks in flight: 8 MiB */
 #define PARTS 4u     /* extents per block, at most */
 #define PATIENCE 16u /* fetches from the next pool until the pool before is given up */
+/* tokens prefetched of a window: the hardware loads the rest while these are copied */
+#define EXPECTED ((size_t)256)
 #define NONE UINT64_MAX
 
 typedef struct block {
@@ -159,7 +162,7 @@ static int open_store(store *s, sgt_rings *rings, const sgt_set *set, const sgt_
     s->begin = s->stray = NONE;
     s->align = sgt_rings_align(rings);
     s->per_pool = blocks < most ? blocks : most;
-    s->capacity = 2 * s->per_pool;
+    s->capacity = 2 * s->per_pool + s->per_pool / 8;
     s->room =
         (2 * (tokens + PARTS * s->align) + SGT_RING_ALIGN - 1) / SGT_RING_ALIGN * SGT_RING_ALIGN;
     pthread_mutex_init(&s->lock, NULL);
@@ -235,7 +238,7 @@ static void fetch_from(store *s, const sgt_window *windows, uint32_t n, uint64_t
     }
     for (uint32_t i = 0; i < n; i++)
         if (owns(s, &windows[i]) && (tokens[i] = find(s, &windows[i])))
-            sgt_rows_expect(tokens[i], width);
+            sgt_rows_expect(tokens[i], width < EXPECTED ? width : EXPECTED);
     for (uint32_t i = 0; i < n; i++)
         if (owns(s, &windows[i]) && tokens[i])
             tokens[i] = memcpy(memory + i * room, tokens[i], width * sizeof **tokens);

@@ -11,7 +11,7 @@ import sys
 
 BUDGET = {
     "tokenize": 14210,
-    "loader": 8060,
+    "loader": 8061,
     "train": 13678,
     "kernels": 12186,
     "tools": 15284,
