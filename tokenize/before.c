@@ -32,7 +32,7 @@
 
 /* ---- the options ---- */
 
-int sgt_tokenize_options_check(const sgt_tokenize_options *o, sgt_error *err)
+static int check_options(const sgt_tokenize_options *o, sgt_error *err)
 {
     if (!o)
         return sgt_fail(err, SGT_EUSAGE,
@@ -73,7 +73,7 @@ int sgt_tokenize_options_check(const sgt_tokenize_options *o, sgt_error *err)
 
 int sgt_tokenize_options_check_out(const sgt_tokenize_options *o, sgt_error *err)
 {
-    int rc = sgt_tokenize_options_check(o, err);
+    int rc = check_options(o, err);
     if (rc < 0) return rc;
     if (!o->inputs || !o->input_count || !o->out || !*o->out)
         return sgt_fail(err, SGT_EUSAGE, "expected at least one INPUT, and OUT");
@@ -220,7 +220,7 @@ int sgt_dry_run(const sgt_tokenize_options *o, sgt_dry_run_result *r, sgt_error 
 {
     sgt_corpus *c = NULL;
     sgt_vocab *v = NULL;
-    int rc = sgt_tokenize_options_check(o, err);
+    int rc = check_options(o, err);
     if (rc < 0) return rc;
     if ((rc = sgt_corpus_list(&c, o, err)) == 0 && c->stream)
         rc = sgt_fail(err, SGT_EUSAGE, "standard input (-) has no size to estimate tokens from");

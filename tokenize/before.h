@@ -19,9 +19,8 @@
 
 #define SGT_NOT_KNOWN UINT64_MAX
 
-/* Return 0, or SGT_EUSAGE, which names the wrong field. */
-int sgt_tokenize_options_check(const sgt_tokenize_options *o, sgt_error *err);
-/* Check the options of a call that writes OUT, as sgt_tokenize_options_check does. */
+/* Check the options of a call that writes OUT. Return 0, or SGT_EUSAGE, which names the wrong
+ * field. */
 int sgt_tokenize_options_check_out(const sgt_tokenize_options *o, sgt_error *err);
 
 typedef struct sgt_dry_run_result {

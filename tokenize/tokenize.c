@@ -62,14 +62,10 @@ static void notice_names(const sgt_tokenize_options *o, const sgt_corpus *c)
     static const char *const others[] = {".xz", ".bz2", ".zip"};
     size_t found = 0, first = 0;
     for (size_t i = 0; i < c->count && o->format == SGT_FORMAT_AUTO; i++) {
-        size_t n = strlen(c->files[i].name), k = 0;
-        if (c->files[i].filter) continue;
-        while (k < sizeof others / sizeof *others) {
-            size_t m = strlen(others[k]);
-            if (n >= m && !strcmp(c->files[i].name + n - m, others[k])) break;
-            k++;
-        }
-        if (k < sizeof others / sizeof *others && !found++) first = i;
+        const char *dot = strrchr(c->files[i].name, '.');
+        if (c->files[i].filter || !dot) continue;
+        for (size_t k = 0; k < sizeof others / sizeof *others; k++)
+            if (!strcmp(dot, others[k]) && !found++) first = i;
     }
     if (found)
         sgt_say(&o->notice,

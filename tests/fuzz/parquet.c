@@ -75,11 +75,11 @@ static void read_kept(const char *path, const char *list)
     sgt_error err = {0};
     int rc = sgt_corpus_list(&c, &o, &err);
     must(sgt_kept_names_set(&names, list, NULL) == 0, "the names are good");
-    if (rc == 0 && c->files[0].rows) rc = sgt_kept_rows_open(&rows, &names, &c->files[0], 0, &err);
-    for (uint64_t row = 0; rc == 0 && rows && row < MOST_KEPT; row++) {
+    for (uint64_t row = 0; rc == 0 && c->files[0].rows && row < MOST_KEPT; row++) {
+        const sgt_part part = {.kind = SGT_PART_ROW, .row.number = row};
         const char *json;
         size_t n;
-        rc = sgt_kept_rows_get(rows, row, &json, &n, &err);
+        rc = sgt_kept_of(&rows, &names, &c->files[0], NULL, &part, &json, &n, &err);
         /* JSON has numbers of any size; jansson's integers have 64 bits and a sign */
         json_t *j =
             rc == 0 ? json_loadb(json, n, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, NULL) : NULL;

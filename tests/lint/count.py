@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 14210,
+    "tokenize": 14203,
     "loader": 8061,
     "train": 13678,
     "kernels": 12186,

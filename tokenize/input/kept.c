@@ -106,8 +106,8 @@ struct sgt_kept_rows {
     size_t clean_room;
 };
 
-int sgt_kept_rows_open(sgt_kept_rows **out, const sgt_kept_names *k, const sgt_corpus_file *f,
-                       uint64_t row, sgt_error *err)
+static int open_rows(sgt_kept_rows **out, const sgt_kept_names *k, const sgt_corpus_file *f,
+                     uint64_t row, sgt_error *err)
 {
     sgt_kept_rows *r = calloc(1, sizeof *r);
     if (!r) return sgt_fail_memory(err, f->path);
@@ -225,7 +225,8 @@ static int put_value(sgt_kept_rows *r, const column *c, uint64_t row, sgt_error 
     return SGT_OK;
 }
 
-int sgt_kept_rows_get(sgt_kept_rows *r, uint64_t row, const char **json, size_t *n, sgt_error *err)
+/* Set *json[*n], until the next call, to the object of a row. Rows come in ascending order. */
+static int write_row(sgt_kept_rows *r, uint64_t row, const char **json, size_t *n, sgt_error *err)
 {
     int rc = SGT_OK;
     rewind(r->to);
@@ -254,6 +255,6 @@ int sgt_kept_of(sgt_kept_rows **rows, const sgt_kept_names *k, const sgt_corpus_
         sgt_kept_rows_close(*rows);
         *rows = NULL;
     }
-    if (!*rows) rc = sgt_kept_rows_open(rows, k, f, p->row.number, err);
-    return rc < 0 ? rc : sgt_kept_rows_get(*rows, p->row.number, json, n, err);
+    if (!*rows) rc = open_rows(rows, k, f, p->row.number, err);
+    return rc < 0 ? rc : write_row(*rows, p->row.number, json, n, err);
 }

@@ -30,21 +30,14 @@ void sgt_kept_names_free(sgt_kept_names *k);
  * gives any text. Uses the unit's scratch, with room for the line. */
 int sgt_kept_line(const sgt_kept_names *k, uint8_t *line, sgt_unit *u, sgt_part *p, sgt_error *err);
 
-/* The same fields of the rows of a Parquet file. One thread at a time. */
+/* What reads the same fields of the rows of a Parquet file. One thread at a time. */
 typedef struct sgt_kept_rows sgt_kept_rows;
-
-/* k and f must outlive *out. Return SGT_EFORMAT for a column that is missing, or that holds neither
- * strings nor numbers. */
-int sgt_kept_rows_open(sgt_kept_rows **out, const sgt_kept_names *k, const sgt_corpus_file *f,
-                       uint64_t row, sgt_error *err);
 void sgt_kept_rows_close(sgt_kept_rows *r); /* NULL is allowed */
-/* Return the object of a row in *json[*n], until the next call. Rows must be asked for in
- * ascending order. */
-int sgt_kept_rows_get(sgt_kept_rows *r, uint64_t row, const char **json, size_t *n, sgt_error *err);
 
 /* Set *json[*n], until the next call, to the fields of the document that part p of u ends; f is its
  * file, JSONL or Parquet. Documents come in order. *rows is opened and closed as needed: the caller
- * begins with NULL and closes it after the last document. */
+ * begins with NULL and closes it after the last document; k and f must live as long. Return
+ * SGT_EFORMAT for a column that is missing, or that holds neither strings nor numbers. */
 int sgt_kept_of(sgt_kept_rows **rows, const sgt_kept_names *k, const sgt_corpus_file *f,
                 const sgt_unit *u, const sgt_part *p, const char **json, size_t *n, sgt_error *err);
 

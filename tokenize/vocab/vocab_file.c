@@ -333,13 +333,14 @@ static int order_tokens(builder *b, sgt_error *err)
     char text[300];
     int rc = order_bytes(b, err);
     if (!rc && !b->p->ranks) rc = order_listed(b, err);
-    for (uint32_t id = 0; id < b->size && !rc && b->p->ranks; id++)
-        if (!b->tokens[id]->added && b->order[id] == SGT_NO_TOKEN) rc = order_ranked(b, id, err);
-    for (uint32_t id = 0; id < b->size && !rc && b->p->whole; id++)
-        if (!b->tokens[id]->added && b->order[id] == SGT_NO_TOKEN)
+    for (uint32_t id = 0; id < b->size && !rc; id++) {
+        if (b->tokens[id]->added || b->order[id] != SGT_NO_TOKEN) continue;
+        if (b->p->ranks) rc = order_ranked(b, id, err);
+        else if (b->p->whole)
             rc = sgt_fail(err, SGT_EFORMAT,
                           "%s: token %u (%s): no merges make it, and ignore_merges is on",
                           b->p->path, id, shown(b, id, text, sizeof text));
+    }
     return rc;
 }
 
