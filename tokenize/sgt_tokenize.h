@@ -309,7 +309,7 @@ typedef struct sgt_train_result {
  * hidden, threads, notice, stop and progress. `out` is the folder that sgt_vocab_save will write:
  * it is never read, and must be empty unless `force` is set. Memory: all distinct pre-tokens, some
  * 40 bytes for each of their bytes. result and err may be NULL. Errors are those of sgt_tokenize,
- * and SGT_EUNSUPPORTED for more than 2^32 distinct pre-tokens. */
+ * and SGT_EUNSUPPORTED for more than 2^32 distinct pre-tokens, or as many places of pairs in them. */
 int sgt_vocab_train(sgt_vocab **vocab, const sgt_tokenize_options *o, uint32_t size,
                     sgt_train_result *result, sgt_error *err);
 

@@ -167,6 +167,33 @@ Test(extent, vocabularies_of_chance)
     cr_assert_geq(found, 150, "SEED=%llu", (unsigned long long)seed);
 }
 
+/* Steps give the tokens of the definition for long pieces, too: random bytes of a few kinds, and what
+ * repeats with every period up to 20. */
+Test(extent, steps_are_the_definition)
+{
+    static const char *const letters[] = {"abcdefghijklmnopqrstuvwxyz", "0123456789", "ACGT",
+                                        "=a7 -"};
+    scoped(sgt_vocab) *v = gpt2();
+    scoped(sgt_encoder) *e = new_encoder(v);
+    const uint64_t seed = test_seed();
+    rng r = {seed, 0};
+    for (uint32_t i = 0; i < 60; i++) {
+        uint8_t s[12000];
+        uint16_t want[sizeof s], got[sizeof s];
+        const size_t n = sizeof s - below(&r, 6000), period = i % 3 ? n : 1 + i / 3;
+        const char *kind = letters[i % 4];
+        for (size_t k = 0; k < n; k++)
+            s[k] = k >= period  ? s[k - period]
+                   : i % 5 == 4 ? (uint8_t)below(&r, 256)
+                                : (uint8_t)kind[below(&r, (uint32_t)strlen(kind))];
+        const size_t count = merge(v, s, n, want);
+        cr_assert_eq(sgt_bpe_steps(e, s, n, got), count, "SEED=%llu: %u", (unsigned long long)seed,
+                     i);
+        cr_assert_arr_eq(got, want, count * sizeof *got, "SEED=%llu: %u", (unsigned long long)seed,
+                         i);
+    }
+}
+
 /* Ill-formed bytes become U+FFFD before they are encoded, so no cut between them may depend on
  * their values. */
 Test(extent, cuts_hold_for_replaced_text)

@@ -243,6 +243,22 @@ Test(pipeline_sets, duplicates_are_found_in_passes)
     sgt_made_close(part);
 }
 
+/* A table with a valid checksum that counts more documents than there are is not trusted. */
+static void expect_counts_checked(const sgt_order_request *r)
+{
+    static const char path[] = "work/sorting/train/00000-of-00003/table";
+    sgt_order *o;
+    scoped_memory char *text;
+    const size_t n = get_file(&text, path);
+    uint64_t *words = (uint64_t *)(void *)text;
+    words[1] += UINT64_MAX / 2;
+    words[n / 8 - 1] = XXH3_64bits(words, n - 8);
+    put_text(path, text, n);
+    expect_failure(
+        sgt_order_open(&o, r, why), SGT_EFORMAT,
+        "work/sorting/train/00000-of-00003/table: missing or damaged (--force starts over)");
+}
+
 /* Shuffled documents are the same for any number of ranks, whether a bucket is loaded into memory
  * or not, and if they are read from the parts. They can be read from the beginning or from any
  * token. Files of an earlier run are used again. */
@@ -279,6 +295,7 @@ Test(pipeline_sets, orders_are_walked_and_sought)
         cr_assert(got.documents == want.documents &&
                   !memcmp(got.starts, want.starts, got.documents * 8));
         sgt_order_close(o);
+        if (r.share.count == 3) expect_counts_checked(&r);
     }
     for (int i = 0; i < 2; i++) sgt_made_close(sets[i]);
     cr_assert_eq(access("work/sorting/train/00001-of-00002/table", F_OK), 0);

@@ -205,7 +205,7 @@ Test(rules, any_cutting_gives_the_same_ids)
     for (int i = 0; i < 60000; i++) {
         uint8_t text[160];
         uint16_t whole[160], parts[160];
-        const int k = i % rules;
+        const int k = i / 4 % 2 ? i / 8 % rules : 0; /* every second one with GPT-2's rule */
         size_t n = hard_text(&r, text, 120, i & 1), from = 0, count = 0, ill = 0,
                want = sgt_encode(encoders[k], text, n, whole);
         const uint64_t *joins = i & 2 ? sgt_vocab_joins(all[k]) : NULL;

@@ -296,7 +296,6 @@ static int add_file(walk *w, const char *path, size_t base, const struct stat *s
         f.size = (uint64_t)st->st_size;
         f.mtime = st->st_mtim.tv_sec;
         f.nanoseconds = st->st_mtim.tv_nsec;
-        f.device = st->st_dev;
         f.inode = st->st_ino;
     } else f.stream = c->stream = 1;
     set_format_by_name(c, &f, w->o->format);
@@ -606,7 +605,8 @@ char *sgt_corpus_describe(const sgt_corpus *c, size_t i, uint64_t size)
 char *sgt_corpus_input(const sgt_corpus *c, size_t i, uint64_t size)
 {
     const sgt_corpus_file *f = &c->files[i];
-    const uint64_t id[] = {f->device, f->inode, (uint64_t)f->mtime, (uint64_t)f->nanoseconds};
+    /* not of the device: on NFS and others, its number differs between machines and after a restart */
+    const uint64_t id[] = {f->inode, (uint64_t)f->mtime, (uint64_t)f->nanoseconds};
     char *line = NULL, *begin = sgt_corpus_describe(c, i, size);
     if (begin && asprintf(&line, "%s \"mtime\": %" PRId64 ", \"stat\": \"%016" PRIx64 "\"", begin,
                           f->mtime, (uint64_t)XXH3_64bits(id, sizeof id)) < 0)

@@ -45,7 +45,7 @@ typedef struct sgt_corpus_file {
     uint64_t size; /* bytes; 0 for standard input */
     int64_t mtime; /* seconds since 1970; 0 for standard input */
     /* more of its stat: they and `mtime` tell whether it has been changed (feed.h) */
-    uint64_t device, inode;
+    uint64_t inode;
     int64_t nanoseconds;
     int stream;               /* 1: the file is standard input */
     sgt_pack pack;            /* compression of the bytes on disk */
@@ -121,8 +121,8 @@ char *sgt_corpus_json_name(const sgt_corpus *c, size_t i);
  * malloc'd; NULL: out of memory. A file of which only some rows are read also has "rows". */
 char *sgt_corpus_describe(const sgt_corpus *c, size_t i, uint64_t size);
 
-/* Return what sgt_corpus_describe returns, followed by the time stamp and `stat`: a hash of device,
- * inode and time, in hex, which tells whether the file has been changed (feed.h). */
+/* Return what sgt_corpus_describe returns, followed by the time stamp and `stat`: a hash of inode
+ * and time, in hex, which tells whether the file has been changed (feed.h). */
 char *sgt_corpus_input(const sgt_corpus *c, size_t i, uint64_t size);
 
 /* What sources.jsonl says of a file beyond sgt_corpus_input. */

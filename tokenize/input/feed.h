@@ -269,7 +269,7 @@ int sgt_text_feed_choose(sgt_corpus *c, double val_fraction);
  * column (sgt_parquet_hash). The feed hashes what it reads, so nothing is read twice. sources.jsonl
  * keeps the hash of a file, and the journal that of the part of a file that was read so far.
  *
- * A later run compares device, inode, size and time of each file first, as they were when the
+ * A later run compares inode, size and time of each file first, as they were when the
  * inputs were listed: sources.jsonl has a hash of them, and for a run that is resumed, inputs.jsonl
  * in .work. A file for which they are equal counts as unchanged. Any other is read and hashed, and
  * the run is refused if its hash differs. */

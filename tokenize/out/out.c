@@ -239,7 +239,7 @@ static int compare_bytes(const sgt_out_request *r, const known *k, size_t i, sgt
 }
 
 /* Compare the next lines with input i of the corpus. *changed counts inputs that do not have the
- * device, inode and time that are recorded. */
+ * inode and time that are recorded. */
 static int compare_input(const sgt_out_request *r, known *k, size_t i, uint64_t *changed,
                          sgt_error *err)
 {

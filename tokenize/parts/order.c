@@ -260,6 +260,7 @@ static int list_parts(sgt_order *o, sgt_error *err)
     uint64_t before = 0; /* tokens in the parts before this one, also of duplicates */
     size_t part = 0;
     int rc = open_shards(o, err);
+    go_to_part(o, 0); /* a reading that failed may have left it elsewhere */
     while (!rc && (rc = next_of_input(o, err)) == 0) {
         while (part < o->part) before += sgt_made_tokens(o->r.parts[part++], o->r.split);
         o->entries[o->documents++] =
@@ -485,6 +486,10 @@ static int begin_file(sgt_order *o, uint32_t rank, const counts *c, sgt_error *e
                       s->path, (uint64_t)st.st_size, bytes_of(c));
     if (!rc && o->bytes)
         rc = sgt_pread_all(s->fd, o->bytes + s->begin, (size_t)bytes_of(c), 0, s->path, err);
+    if (!rc && o->bytes) {
+        close(s->fd);
+        s->fd = -1;
+    }
     return rc ? rc : list_file(o, s, c, err);
 }
 
@@ -526,11 +531,14 @@ static int list_bucket(sgt_order *o, sgt_error *err)
 /* Read the tables of all ranks. */
 static int read_tables(sgt_order *o, sgt_error *err)
 {
+    const counts *all = &o->before[o->r.count];
     int rc = 1;
     for (uint32_t i = 0; i < o->r.share.count && rc == 1; i++) {
         counts *table = o->tables + i * o->batches;
         char path[SGT_PATH];
         rc = read_table(&o->r, i, table, o->batches, err);
+        for (size_t k = 0; k < o->batches && rc == 1; k++)
+            rc = table[k].documents <= all->documents && table[k].tokens <= all->tokens;
         if (!rc)
             rc = sgt_fail(err, SGT_EFORMAT, "%s: missing or damaged (--force starts over)",
                           table_path(path, &o->r, i));

@@ -27,8 +27,9 @@
  *   has about 64 MiB (more above 64 GiB of tokens). Any rank can then read the buckets in the order
  *   of the keys. It loads one bucket at a time. A bucket of more than 512 MiB, which has a very long
  *   document or is of more than 256 billion tokens, is read from its files, document by document.
- *   Memory of a rank, besides: 64 KiB per file while files are written. The file "table" in a rank's
- *   folder appears when all its files are on disk, and a later run then does not write them again.
+ *   Memory of a rank, besides: 64 KiB per file while files are written, and 8 bytes for each
+ *   document of one shard of a part. The file "table" in a rank's folder appears when all its files
+ *   are on disk, and a later run then does not write them again.
  *
  * A batch takes 48 bytes of memory for each of its documents, half of them to sort. */
 #ifndef SGT_ORDER_H

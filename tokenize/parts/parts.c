@@ -30,6 +30,7 @@
 #include "tokenize/pipeline.h"
 #include "tokenize/vocab/vocab.h"
 
+#define LEAST_TABLE ((uint64_t)128 << 20) /* bytes for the search of duplicates, in any case */
 #define SOURCES_BUFFER ((size_t)1 << 16)  /* bytes of sources.jsonl that are written at once */
 #define REPORT_TOKENS ((uint64_t)1 << 20) /* tokens of the second pass between two reports */
 
@@ -425,7 +426,8 @@ static int find_duplicates(parts *p, sgt_error *err)
     const sgt_dedup_request r = {.parts = p->sets,
                                  .count = p->count,
                                  .work = p->out.work,
-                                 .memory = m.available / 4,
+                                 .memory =
+                                     m.available / 4 > LEAST_TABLE ? m.available / 4 : LEAST_TABLE,
                                  .stop = p->o->stop};
     int rc = p->meeting && p->rank ? SGT_OK : sgt_dedup_find(&r, err);
     if (!rc) rc = sgt_meet(p->meeting, SGT_MEET_FOUND, err);
