@@ -122,40 +122,21 @@ static int read_string(scan *c, uint8_t **text, uint8_t **end, int *escaped)
     return 0;
 }
 
-static uint8_t *put_utf8(uint8_t *out, unsigned cp)
-{
-    if (cp < 0x80) {
-        *out++ = (uint8_t)cp;
-        return out;
-    }
-    if (cp < 0x800) *out++ = (uint8_t)(0xC0 | cp >> 6);
-    else {
-        if (cp < 0x10000) *out++ = (uint8_t)(0xE0 | cp >> 12);
-        else {
-            *out++ = (uint8_t)(0xF0 | cp >> 18);
-            *out++ = (uint8_t)(0x80 | (cp >> 12 & 0x3F));
-        }
-        *out++ = (uint8_t)(0x80 | (cp >> 6 & 0x3F));
-    }
-    *out++ = (uint8_t)(0x80 | (cp & 0x3F));
-    return out;
-}
-
 /* Write the character of the \uXXXX at *s, including its second surrogate if there is one. */
 static uint8_t *put_escaped(uint8_t *out, const uint8_t **s, uint64_t *surrogates)
 {
     unsigned cp = hex4(*s + 2);
     *s += 6;
-    if (cp < 0xD800 || cp > 0xDFFF) return put_utf8(out, cp);
+    if (cp < 0xD800 || cp > 0xDFFF) return out + sgt_utf8_put(out, cp);
     if (cp < 0xDC00 && (*s)[0] == '\\' && (*s)[1] == 'u') {
         unsigned low = hex4(*s + 2);
         if (low >= 0xDC00 && low <= 0xDFFF) {
             *s += 6;
-            return put_utf8(out, 0x10000 + ((cp & 0x3FF) << 10 | (low & 0x3FF)));
+            return out + sgt_utf8_put(out, 0x10000 + ((cp & 0x3FF) << 10 | (low & 0x3FF)));
         }
     }
     ++*surrogates;
-    return put_utf8(out, 0xFFFD);
+    return out + sgt_utf8_put(out, 0xFFFD);
 }
 
 /* Copy s[..end) to out, up to the first backslash. Return the number of bytes. Up to 16 bytes

@@ -3,34 +3,13 @@
 #include "tokenize/text/wide.h"
 
 #include "loader/base/cpu.h"
+#include "tokenize/text/utf8.h"
 
 static inline uint32_t unit(const void *text, size_t i, size_t width)
 {
     if (width == 1) return ((const uint8_t *)text)[i];
     if (width == 2) return ((const uint16_t *)text)[i];
     return ((const uint32_t *)text)[i];
-}
-
-/* Write a character that is not ASCII. Return its length. */
-static inline size_t put(uint8_t *out, uint32_t c)
-{
-    if (c < 0x800) {
-        out[0] = (uint8_t)(0xC0 | c >> 6);
-        out[1] = (uint8_t)(0x80 | (c & 0x3F));
-        return 2;
-    }
-    if (c >> 11 == 0xD800 >> 11 || c > 0x10FFFF) c = 0xFFFD;
-    if (c < 0x10000) {
-        out[0] = (uint8_t)(0xE0 | c >> 12);
-        out[1] = (uint8_t)(0x80 | (c >> 6 & 0x3F));
-        out[2] = (uint8_t)(0x80 | (c & 0x3F));
-        return 3;
-    }
-    out[0] = (uint8_t)(0xF0 | c >> 18);
-    out[1] = (uint8_t)(0x80 | (c >> 12 & 0x3F));
-    out[2] = (uint8_t)(0x80 | (c >> 6 & 0x3F));
-    out[3] = (uint8_t)(0x80 | (c & 0x3F));
-    return 4;
 }
 
 /* Convert text[from ... to), and the unit behind it if a pair begins there. Add the number of bytes
@@ -49,7 +28,7 @@ static inline size_t convert(uint8_t *out, size_t *used, const void *text, size_
             c = 0x10000 + ((c & 0x3FF) << 10 | (low & 0x3FF));
             i++;
         }
-        *used += put(out + *used, c);
+        *used += sgt_utf8_put(out + *used, c);
     }
     return i;
 }
