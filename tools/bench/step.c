@@ -135,15 +135,13 @@ static int read_options(step_bench *b, sgt_error *err)
     s.model = shape.model;
     s.seq = bench_seq(&shape, cuda);
     s.threads = (uint64_t)bench_threads(&shape);
-    s.step.precision = (int)bench_precision(&shape, cuda);
+    s.step.precision = bench_precision(&shape, cuda);
     int rc = sgt_config_step(&s, err);
     if (rc < 0) return rc;
     *k = s.step;
     if (!b->batch_count) b->batches[0] = bench_batch(&shape, cuda);
     k->batch = (uint32_t)b->batches[0];
-    k->seq = (uint32_t)s.seq;
     k->threads = (int)s.threads;
-    k->precision = (sgt_precision)s.step.precision;
     k->notice = k->detail = b->base.notice;
     k->unverified = o.no_self_check;
     k->cache = b->cache;
