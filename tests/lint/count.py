@@ -14,7 +14,7 @@ BUDGET = {
     "loader": 8061,
     "train": 13678,
     "kernels": 12186,
-    "tools": 15284,
+    "tools": 15279,
     "tests": 52456,
     "manuals": 2469,
     "pages": 1198,

@@ -20,10 +20,19 @@
 #include "tools/cli/talk.h"
 #include "train/log/metrics.h"
 
+/* Print "AMD EPYC 9R14, 2 cores, avx512, 23.5 GiB of memory". */
+static void print_machine(void)
+{
+    char cpu[64], memory[32];
+    int cores = sgt_cpu_count();
+    printf("%s, %d core%s, %s, %s of memory\n", sgt_printable(cpu, sizeof cpu, sgt_cpu_model()),
+           cores, cores == 1 ? "" : "s", sgt_cpu_name(),
+           sgt_format_bytes(memory, sizeof memory, sgt_memory_total()));
+}
+
 static void print_results(const bench_subcommand *s, void *b, int *rc, sgt_error *err)
 {
     const size_t flags = JSON_INDENT(2) | JSON_REAL_PRECISION(s->digits ? s->digits : 6);
-    char machine[160];
     json_t *top = json_pack("{s:s}", "cpu", sgt_cpu_model());
     sgt_error why;
     s->json(b, top);
@@ -31,7 +40,7 @@ static void print_results(const bench_subcommand *s, void *b, int *rc, sgt_error
         int printed = sgt_print_json(json_incref(top), flags, &why);
         if (printed < 0) *rc = printed, *err = why;
     } else if (!s->output->quiet) {
-        puts(bench_machine(machine, sizeof machine));
+        print_machine();
         s->show(b, top);
     }
     json_decref(top);
@@ -159,16 +168,6 @@ void bench_put_all(json_t *object, json_t *fields)
 {
     json_object_update(object, fields);
     json_decref(fields);
-}
-
-char *bench_machine(char *buf, size_t n)
-{
-    char cpu[64], memory[32];
-    int cores = sgt_cpu_count();
-    snprintf(buf, n, "%s, %d core%s, %s, %s of memory",
-             sgt_printable(cpu, sizeof cpu, sgt_cpu_model()), cores, cores == 1 ? "" : "s",
-             sgt_cpu_name(), sgt_format_bytes(memory, sizeof memory, sgt_memory_total()));
-    return buf;
 }
 
 /* Return the index of `word` among `names`, or SGT_EUSAGE. */

@@ -107,8 +107,6 @@ void bench_put_text(json_t *object, const char *key, const char *text);
 /* Add the fields of `fields`, which it releases. */
 void bench_put_all(json_t *object, json_t *fields);
 
-/* Write "AMD EPYC 9R14, 2 cores, avx512, 23.5 GiB of memory" into buf and return buf. */
-char *bench_machine(char *buf, size_t n);
 /* Store the indices of a list's words among `names`, which NULL ends, in chosen[BENCH_WORDS]; all of
  * them if the list is NULL. Return how many there are, where a repeated word counts once, or
  * SGT_EUSAGE. `option` is for messages. */
@@ -127,8 +125,8 @@ typedef struct bench_column {
 
 /* Print the rows as a table; every column is as wide as its widest cell, and a row that lacks a
  * field has "-". Columns that no row has are left out. The row with the highest number in field `best`,
- * or every row that has `true` there, is marked with a star. A row with the text field "why_not" or "why" ends with that text at the
- * first number that it lacks. Texts are cut to 32 characters. */
+ * or every row that has `true` there, is marked with a star. A row with the text field "why_not" or
+ * "why" ends with that text at the first number that it lacks. Texts are cut to 32 characters. */
 void bench_table(const json_t *rows, const bench_column *columns, const char *best);
 
 /* ---- bench.c: options that several subcommands have ----
