@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 14199,
+    "tokenize": 14192,
     "loader": 8061,
     "train": 13678,
     "kernels": 12186,

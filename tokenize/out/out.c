@@ -324,22 +324,17 @@ int sgt_out_compare_inputs(const sgt_out_request *r, const char *folder, sgt_err
 
 /* ---- OUT as a whole ---- */
 
-/* Check the sizes of all files. Without a header, they have another trainer's layout; the index of
- * Megatron-LM has 20 bytes for a document. */
-static int check_shards(const char *out, const sgt_manifest *m, sgt_error *err)
+/* Check the sizes of a shard's files. `foreign`: they have another trainer's layout, without our
+ * header, and the index of Megatron-LM, which has 20 bytes for a document, or, `raw`, none. */
+static int check_shard(const char *out, const sgt_manifest_shard *s, int foreign, int raw,
+                       sgt_error *err)
 {
-    int rc = SGT_OK;
-    uint64_t header = m->foreign ? 0 : SGT_SHARD_HEADER;
-    for (size_t i = 0; i < m->count && !rc; i++) {
-        const sgt_manifest_shard *s = &m->shards[i];
-        char idx[80];
-        snprintf(idx, sizeof idx, "%.*s.idx", (int)strcspn(s->file, "."), s->file);
-        rc = check_size(out, s->file, header + 2 * s->tokens, 0, err);
-        if (!rc && !m->raw)
-            rc = check_size(out, idx,
-                            m->foreign ? MEGATRON_INDEX + 20 * s->documents : 8 * s->documents, 0,
-                            err);
-    }
+    char idx[80];
+    snprintf(idx, sizeof idx, "%.*s.idx", (int)strcspn(s->file, "."), s->file);
+    int rc = check_size(out, s->file, (foreign ? 0 : SGT_SHARD_HEADER) + 2 * s->tokens, 0, err);
+    if (!rc && !raw)
+        rc = check_size(out, idx, foreign ? MEGATRON_INDEX + 20 * s->documents : 8 * s->documents,
+                        0, err);
     return rc;
 }
 
@@ -359,7 +354,9 @@ int sgt_out_is_complete(const sgt_out_request *r, sgt_error *err)
                       r->path);
         goto done;
     }
-    if ((rc = compare_inputs(r, r->path, NULL, err)) == 0) rc = check_shards(r->path, &m, err);
+    rc = compare_inputs(r, r->path, NULL, err);
+    for (size_t i = 0; i < m.count && !rc; i++)
+        rc = check_shard(r->path, &m.shards[i], m.foreign, m.raw, err);
 done:
     sgt_manifest_free(&m);
     return rc < 0 ? rc : 1;
@@ -641,12 +638,8 @@ static int go_on(sgt_out *o, sgt_error *err)
     for (int s = 0; s < SGT_SPLITS && !rc; s++) {
         for (size_t i = 0; i < j->count[s] && !rc; i++) {
             const sgt_manifest_shard *shard = &j->shards[s][i];
-            char idx[64];
-            sgt_writer_name(idx, shard->split, i, "idx");
-            if ((rc = sgt_out_move_shard(o, shard, err)) == 0 &&
-                (rc = check_size(o->path, shard->file, SGT_SHARD_HEADER + 2 * shard->tokens, 0,
-                                 err)) == 0)
-                rc = check_size(o->path, idx, 8 * shard->documents, 0, err);
+            if ((rc = sgt_out_move_shard(o, shard, err)) == 0)
+                rc = check_shard(o->path, shard, 0, 0, err);
         }
         if (!rc) rc = check_begun(o, s, err);
     }
