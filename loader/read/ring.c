@@ -28,7 +28,7 @@
  * be opened */
 enum { IDLE, WAITING, FLYING, DONE, FAILED, ENDED, REFUSED };
 
-enum { SAID_PREAD, SAID_CACHE };
+enum { SAID_PREAD, SAID_CACHE, SAID_FAILED };
 
 struct sgt_rings {
     const sgt_set *set;
@@ -262,8 +262,13 @@ static int enter_ring(sgt_ring *r, uint32_t pending)
  * at least one. */
 static void enter(sgt_ring *r, uint32_t pending)
 {
+    char buf[128];
     int rc = r->has_ring ? enter_ring(r, pending) : 0;
-    if (rc < 0 && rc != -EINTR && rc != -EAGAIN && rc != -EBUSY) r->ruined = -rc;
+    if (rc < 0 && rc != -EINTR && rc != -EAGAIN && rc != -EBUSY) {
+        r->ruined = -rc;
+        sgt_warn_once_say(&r->all->once, SAID_FAILED, "io_uring failed (%s)",
+                          strerror_r(-rc, buf, sizeof buf));
+    }
     if (r->has_ring) {
         reap(r);
     } else if (r->pool) {

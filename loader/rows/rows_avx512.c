@@ -78,8 +78,10 @@ INLINE vec put_end(char *first, char *second, const uint16_t *src, size_t i, siz
 
 INLINE uint16_t put_row_past(void *first, void *second, const uint16_t *src, size_t n, sgt_output o)
 {
-    /* if the two outputs are aligned differently, their stores cannot both be aligned */
-    if (n < IDS || (sgt_output_pairs(o) && ((uintptr_t)first ^ (uintptr_t)second) & 63))
+    /* if the two outputs are aligned differently, or ids are not aligned to their size, the stores
+     * cannot be aligned */
+    if (n < IDS || (uintptr_t)first % sgt_output_bytes(o) ||
+        (sgt_output_pairs(o) && ((uintptr_t)first ^ (uintptr_t)second) & 63))
         return put_row(first, second, src, n, o);
     size_t i = (-(uintptr_t)first & 63) / sgt_output_bytes(o);
     vec top = max(load(src), put_end(first, second, src, 0, i, o));

@@ -1,7 +1,7 @@
 /* megatron.c: read Megatron-LM's .idx without trusting it. Its three columns are the length of each
  * sequence, the byte at which each sequence begins, and the first sequence of each document. The
- * file is mapped, and each number is checked against the numbers before it and the size of the
- * .bin. */
+ * file is read into memory, and each number is checked against the numbers before it and the size of
+ * the .bin. */
 #include "loader/shards/megatron.h"
 
 #include <errno.h>
@@ -10,10 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
+
+#include "loader/base/file.h"
 
 #define MAGIC "MMIDIDX\0" /* C adds one NUL more */
 #define OLD "TNTIDX\0"
@@ -29,7 +30,7 @@ enum {
 
 typedef struct megatron_index {
     char *path;
-    const unsigned char *bytes;        /* the file, mapped; NULL: not open */
+    unsigned char *bytes;              /* the file, or only its header; NULL: not open */
     uint64_t size, sequences, entries; /* entries: number of documents + 1 */
     uint64_t begins, bounds;           /* offsets of the second and the third column */
 } megatron_index;
@@ -57,13 +58,13 @@ static int ends(const char *path, const char *ending)
 
 static void close_index(megatron_index *x)
 {
-    if (x->bytes) munmap((void *)(uintptr_t)x->bytes, x->size);
+    free(x->bytes);
     free(x->path);
 }
 
-/* Open the .idx beside `shard`. Return 1, or 0 if there is none or it is not Megatron-LM's. The
- * caller must close it in any case. */
-static int open_index(megatron_index *x, const char *shard, sgt_error *err)
+/* Read the .idx beside `shard`, or only its header. Return 1, or 0 if there is none or it is not
+ * Megatron-LM's. The caller must close it in any case. */
+static int open_index(megatron_index *x, const char *shard, int whole, sgt_error *err)
 {
     struct stat st;
     *x = (megatron_index){0};
@@ -75,13 +76,14 @@ static int open_index(megatron_index *x, const char *shard, sgt_error *err)
     if (fd < 0) return errno == ENOENT ? 0 : sgt_fail_errno(err, "%s", x->path);
     if (fstat(fd, &st) < 0) rc = sgt_fail_errno(err, "%s", x->path);
     else if (S_ISREG(st.st_mode) && st.st_size >= (off_t)sizeof MAGIC) {
-        void *map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
-        if (map == MAP_FAILED) rc = sgt_fail_errno(err, "%s: mapping it", x->path);
-        else x->bytes = map;
         x->size = (uint64_t)st.st_size;
+        const size_t n = whole || x->size < COLUMNS_AT ? (size_t)x->size : COLUMNS_AT;
+        x->bytes = malloc(n);
+        rc = x->bytes ? sgt_pread_all(fd, x->bytes, n, 0, x->path, err)
+                      : sgt_fail_memory(err, x->path);
     }
     close(fd);
-    if (!x->bytes) return rc;
+    if (rc < 0 || !x->bytes) return rc;
     if (memcmp(x->bytes, OLD, sizeof OLD) == 0)
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "%s: at byte 0: TNTIDX, the index that Megatron-LM wrote before MMIDIDX: "
@@ -95,7 +97,7 @@ char *sgt_megatron_shard(const char *path)
     megatron_index x;
     size_t keep = strlen(path) - (ends(path, ".idx") ? 4 : 0);
     char *shard = with_ending(path, keep, ".bin");
-    int is = shard ? open_index(&x, shard, NULL) : 0;
+    int is = shard ? open_index(&x, shard, 0, NULL) : 0;
     if (shard) close_index(&x);
     if (is == 1) return shard;
     free(shard);
@@ -149,7 +151,7 @@ static int read_header(megatron_index *x, sgt_error *err)
 int sgt_megatron_beside(const char *shard, sgt_error *err)
 {
     megatron_index x;
-    int rc = open_index(&x, shard, err);
+    int rc = open_index(&x, shard, 0, err);
     if (rc == 1 && (rc = read_header(&x, err)) == SGT_OK) rc = 1;
     close_index(&x);
     return rc;
@@ -235,7 +237,7 @@ int sgt_megatron_read(sgt_megatron *m, const char *shard, uint64_t tokens,
 {
     megatron_index x;
     uint64_t documents = 0;
-    int rc = open_index(&x, shard, err);
+    int rc = open_index(&x, shard, 1, err);
     if (rc == 0)
         rc = sgt_fail(err, SGT_EFORMAT, "%s: its .idx is gone, or no longer Megatron-LM's", shard);
     else if (rc == 1 && (rc = read_header(&x, err)) == SGT_OK &&

@@ -142,7 +142,10 @@ Test(uring, ring_that_fails)
     unsigned before = open_descriptors();
     for (unsigned after = 0; after < 20; after++) {
         reader_fault fault = {.enter_error = EIO, .enters_first = after};
-        scoped(sgt_loader) *l = open_loader("d", &uring, &fault);
+        notices said;
+        sgt_loader_options o = uring;
+        o.notice = collect(&said);
+        scoped(sgt_loader) *l = open_loader("d", &o, &fault);
         sgt_cursor *c = open_cursor(l);
         int failed = 0;
         for (uint64_t k = 0; k < 60; k++) {
@@ -156,6 +159,7 @@ Test(uring, ring_that_fails)
                           "%s", err.text);
         }
         cr_assert(failed);
+        cr_assert_str_eq(said.last, "io_uring failed (Input/output error)");
         sgt_cursor_close(c);
         c = open_cursor(l);
         sgt_cursor_close(c); /* a cursor that has requested nothing can be closed */
