@@ -52,7 +52,6 @@ typedef struct store {
     pthread_mutex_t lock;                 /* protects the rest, and what the ring and memo hold */
     uint64_t first, landed, asked, begin; /* numbers of blocks; begin NONE: nothing was asked for */
     uint64_t stray;                       /* pool of the last fetch, if it was elsewhere; or NONE */
-    uint64_t ended;                       /* block reads that have ended */
     uint32_t late;                        /* fetches in a row that did not need block `begin` */
 } store;
 
@@ -104,7 +103,6 @@ static void land(store *s)
 {
     block *b = block_at(s, s->landed++);
     if (!b->lost) b->lost = sgt_ring_wait(s->ring, b->reads, b->parts, NULL) < 0;
-    s->ended++;
 }
 
 static int has_arrived(const store *s)
@@ -260,15 +258,4 @@ void sgt_blocks_fetch(sgt_blocks *b, const sgt_window *windows, uint32_t n, char
         fetch_from(s, windows, n, low, high, memory, room, tokens);
         pthread_mutex_unlock(&s->lock);
     }
-}
-
-uint64_t sgt_blocks_read(sgt_blocks *b)
-{
-    uint64_t n = 0;
-    for (uint32_t i = 0; i < b->sets; i++) {
-        pthread_mutex_lock(&b->stores[i].lock);
-        n += b->stores[i].ended;
-        pthread_mutex_unlock(&b->stores[i].lock);
-    }
-    return n;
 }

@@ -40,8 +40,4 @@ void sgt_blocks_close(sgt_blocks *b); /* NULL is fine */
 void sgt_blocks_fetch(sgt_blocks *b, const sgt_window *windows, uint32_t n, char *memory,
                       size_t room, const uint16_t **tokens);
 
-/* Return how many block reads have ended, successfully or not. Tests check that each block is read
- * once. */
-uint64_t sgt_blocks_read(sgt_blocks *b);
-
 #endif

@@ -25,13 +25,14 @@
 
 static reader_fault faults;
 static unsigned made, reads, enters; /* atomic counts of successes */
+static unsigned blocks;              /* atomic */
 /* atomic, by a hash of the read: 1 if its last try failed with first_error */
 static uint8_t tried[4096];
 
 void set_faults(const reader_fault *fault)
 {
     faults = fault ? *fault : (reader_fault){0};
-    made = reads = enters = 0;
+    made = reads = enters = blocks = 0;
     memset(tried, 0, sizeof tried);
 }
 
@@ -180,3 +181,13 @@ WRAP(int, sgt_sampler_init, sgt_sampler *s, sgt_sampling sampling, uint64_t seed
     }
     return rc;
 }
+
+/* The library asks where a block is in order to read it. */
+WRAP(uint32_t, sgt_sampler_block, const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t block,
+     sgt_extent *extents, uint32_t most)
+{
+    __atomic_fetch_add(&blocks, 1, __ATOMIC_RELAXED);
+    return __real_sgt_sampler_block(s, memo, block, extents, most);
+}
+
+unsigned count_blocks(void) { return __atomic_load_n(&blocks, __ATOMIC_RELAXED); }

@@ -39,4 +39,7 @@ typedef struct reader_fault {
  * in flight. */
 void set_faults(const reader_fault *fault);
 
+/* Return how many blocks the readers have read, or are reading, since then. */
+unsigned count_blocks(void);
+
 #endif
