@@ -60,3 +60,22 @@ void put_documents(const char *name, const uint64_t sizes[SHARDS], unsigned mean
         if (indexed) put_documents_index(path, s);
     }
 }
+
+void check_short_reads(set_check *check, sgt_sampling sampling)
+{
+    static const reader_fault faults[] = {
+        {.most_bytes = 3}, {.ring_error = 1}, {.ring_error = 1, .most_bytes = 5}};
+    const sgt_loader_options o = {
+        .reader = SGT_READER_URING, .sampling = sampling, .batch = 200, .seq = 33};
+    for (size_t i = 0; i < 3; i++) check("d", &o, &faults[i]);
+}
+
+void check_ranks(set_check *check, sgt_sampling sampling)
+{
+    sgt_loader_options o = {.sampling = sampling, .batch = 12, .seq = 16, .seed = 9};
+    for (o.ranks = 1; o.ranks <= 6; o.ranks++)
+        for (o.rank = 0; o.rank < o.ranks && 12 % o.ranks == 0; o.rank++) {
+            o.reader = (sgt_reader)(o.rank % SGT_READERS);
+            check("d", &o, NULL);
+        }
+}

@@ -95,35 +95,17 @@ Test(documents, equal_the_slow_list)
         }
 }
 
-/* Read with io_uring and with pread, where every read returns only a few bytes. */
 Test(documents, short_reads)
 {
-    static const reader_fault faults[] = {
-        {.most_bytes = 3}, {.ring_error = 1}, {.ring_error = 1, .most_bytes = 5}};
     put_set("d", 1);
-    for (size_t i = 0; i < 3; i++) {
-        sgt_loader_options o = {.reader = SGT_READER_URING,
-                                .sampling = SGT_SAMPLING_DOCUMENTS,
-                                .batch = 200,
-                                .seq = 33};
-        check_documents("d", &o, &faults[i]);
-    }
+    check_short_reads(check_documents, SGT_SAMPLING_DOCUMENTS);
 }
 
+/* document_of counts the rows of the whole run, whatever the batch size */
 Test(documents, ranks_and_accumulation)
 {
     put_set("d", 0);
-    for (uint32_t ranks = 1; ranks <= 6; ranks++)
-        for (uint32_t rank = 0; rank < ranks && 12 % ranks == 0; rank++) {
-            sgt_loader_options o = {.sampling = SGT_SAMPLING_DOCUMENTS,
-                                    .batch = 12,
-                                    .seq = 16,
-                                    .rank = rank,
-                                    .ranks = ranks,
-                                    .seed = 9};
-            /* document_of counts the rows of the whole run, whatever the batch size */
-            check_documents("d", &o, NULL);
-        }
+    check_ranks(check_documents, SGT_SAMPLING_DOCUMENTS);
 }
 
 Test(documents, epochs_are_exact)

@@ -122,33 +122,18 @@ Test(packed, equals_the_plan)
         }
 }
 
-/* io_uring with short reads, and pread instead of it; and more rows than an epoch has. */
+/* A batch has more rows than an epoch. */
 Test(packed, short_reads)
 {
-    static const reader_fault faults[] = {
-        {.most_bytes = 3}, {.ring_error = 1}, {.ring_error = 1, .most_bytes = 5}};
     put_set("d", 1);
-    for (size_t i = 0; i < 3; i++) {
-        sgt_loader_options o = {
-            .reader = SGT_READER_URING, .sampling = SGT_SAMPLING_PACKED, .batch = 200, .seq = 33};
-        check_set("d", &o, &faults[i]);
-    }
+    check_short_reads(check_set, SGT_SAMPLING_PACKED);
 }
 
+/* expect_row counts the rows of all ranks */
 Test(packed, ranks)
 {
     put_set("d", 0);
-    for (uint32_t ranks = 1; ranks <= 6; ranks++)
-        for (uint32_t rank = 0; rank < ranks && 12 % ranks == 0; rank++) {
-            sgt_loader_options o = {.reader = (sgt_reader)(rank % SGT_READERS),
-                                    .sampling = SGT_SAMPLING_PACKED,
-                                    .batch = 12,
-                                    .seq = 16,
-                                    .rank = rank,
-                                    .ranks = ranks,
-                                    .seed = 9};
-            check_set("d", &o, NULL); /* expect_row counts the rows of all ranks */
-        }
+    check_ranks(check_set, SGT_SAMPLING_PACKED);
 }
 
 Test(packed, streams)
