@@ -71,29 +71,29 @@ say "5. The run on one page"
 report=$DEMO/report.html
 show sgt-report --quiet -o "$report" "$DEMO/run"
 
-number() { tr ',' '\n' < "$2" | sed -n "s/.*\"$1\": *\([0-9.e+-]*\).*/\1/p" | head -1; }
-# the figure of a reader; of mmap, also the name of a pass
-reader() { # READER FIELD [PASS]
-    tr -d '\n' < "$DEMO/bench.json" | tr '{' '\n' | grep "\"reader\": *\"$1\"" |
-        if [ "${3:-}" ]; then grep "\"pass\": *\"$3\""; else cat; fi |
-        sed -n "s/.*\"$2\": *\([0-9.e+-]*\).*/\1/p" | head -1
+# the number NAME of the first object in FILE that has the pattern
+figure() { # FILE NAME [PATTERN]
+    tr -d '\n' < "$1" | tr '{' '\n' | grep -e "${3:-}" | sed -n "s/.*\"$2\": *\([0-9.e+-]*\).*/\1/p" | head -1
 }
-loss() { sed -n 's/.*"loss": *\([0-9.]*\).*/\1/p' "$DEMO/run/log.jsonl"; }
-mean_of_last() { loss | tail -20 | awk '{ sum += $1 } END { print sum / NR }'; }
+# the figure of a reader; of mmap, also the name of a pass
+reader() { figure "$DEMO/bench.json" "$2" "\"reader\": *\"$1\".*${3:+\"pass\": *\"$3\"}"; } # READER FIGURE [PASS]
 
 say "What happened"
-awk -v tokens="$(number tokens "$DEMO/tokenize.json")" -v mb="$(number mb_per_s "$DEMO/tokenize.json")" \
-    -v ram="$(reader preload tokens_per_s)" -v loop="$(reader preload loop_speedup)" \
-    -v mapped="$(reader mmap preload_fraction mapped)" \
-    -v cold="$(reader mmap preload_fraction cold)" -v first="$(loss | head -1)" -v last="$(mean_of_last)" \
-    -v steps="$STEPS" 'BEGIN {
+sed -n 's/.*"loss": *\([0-9.]*\).*/\1/p' "$DEMO/run/log.jsonl" |
+    awk -v tokens="$(figure "$DEMO/tokenize.json" tokens)" -v mb="$(figure "$DEMO/tokenize.json" mb_per_s)" \
+        -v ram="$(reader preload tokens_per_s)" -v loop="$(reader preload loop_speedup)" \
+        -v mapped="$(reader mmap preload_fraction mapped)" -v cold="$(reader mmap preload_fraction cold)" \
+        -v steps="$STEPS" '
+{ loss[NR] = $1 }
+END {
+    for (i = NR - 19; i <= NR; i++) last += loss[i] / 20
     printf "  tokenized      %d tokens at %.1f MB/s\n", tokens, mb
     printf "  batches        preload %.0f million tokens/s, %.1f times a plain loop in C\n", ram / 1e6, loop
     same = mapped > .85 && mapped < 1.15
     printf "                 mmap is %s once mapped", same ? "about as fast" : sprintf("%.2f times as fast", mapped)
     if (cold != "") printf ", but %.0f times slower while it reads the disk", 1 / cold
     printf "\n"
-    printf "  loss           fell from %.2f at the first step to %.2f over the last 20 of %d\n", first, last, steps
+    printf "  loss           fell from %.2f at the first step to %.2f over the last 20 of %d\n", loss[1], last, steps
 }'
 echo "  the page       $report: open it in a browser"
 cat << END

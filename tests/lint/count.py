@@ -14,7 +14,7 @@ BUDGET = {
     "loader": 8055,
     "train": 13678,
     "kernels": 12186,
-    "tools": 15279,
+    "tools": 15278,
     "tests": 52462,
     "manuals": 2469,
     "pages": 1198,
