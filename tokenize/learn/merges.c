@@ -100,7 +100,6 @@ int sgt_pieces_add_all(sgt_pieces *p, const sgt_pieces *other, sgt_error *err)
 
 /* ---- training ---- */
 
-#define EOT "<|endoftext|>"
 #define IDS 65536u
 
 typedef struct pair {
@@ -344,14 +343,14 @@ static size_t spell(const trainer *t, const sgt_merges *m, const sgt_alphabet *a
  * token may have. Only patterns other than GPT-2's leave that text in one piece. */
 static int makes_eot(const trainer *t, const sgt_merges *m, uint32_t l, uint32_t r)
 {
-    const size_t want = sizeof EOT - 1;
-    uint8_t text[sizeof EOT];
+    const size_t want = sizeof SGT_EOT_TEXT - 1;
+    uint8_t text[sizeof SGT_EOT_TEXT];
     sgt_alphabet a;
     if (t->token_n[l] + (size_t)t->token_n[r] != want) return 0;
     sgt_alphabet_fill(&a);
     size_t n = spell(t, m, &a, l, text, want);
     spell(t, m, &a, r, text + n, want - n);
-    return !memcmp(text, EOT, want);
+    return !memcmp(text, SGT_EOT_TEXT, want);
 }
 
 static int train(trainer *t, sgt_merges *m, uint32_t size, const sgt_stop *stop, sgt_error *err)

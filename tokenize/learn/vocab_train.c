@@ -17,8 +17,6 @@
 #include "tokenize/vocab/vocab_file.h"
 
 #define ENDS 320 /* entries of ends[]: 64 more than the 256 that make a call worthwhile (split.h) */
-#define EOT "<|endoftext|>"
-#define EOT_BYTES (sizeof EOT - 1)
 
 typedef struct counting {
     const sgt_tokenize_options *o;
@@ -73,7 +71,7 @@ static int count_unit(void *counter_, sgt_unit *u, sgt_error *err)
     counter *k = counter_;
     const counting *c = k->c;
     const uint64_t before = k->pieces->total;
-    const sgt_literal literal = {EOT, c->o->special_eot};
+    const sgt_literal literal = {SGT_EOT_TEXT, c->o->special_eot};
     sgt_error why;
     u->invalid_count = 0;
     u->bad.why = NULL;
@@ -118,7 +116,7 @@ static int count_all(counting *c, counter *all, size_t threads, sgt_error *err)
     const sgt_units_job job = {.feed = {.corpus = c->corpus,
                                         .piece = sgt_text_feed_piece(),
                                         .field = o->field,
-                                        .literal = {EOT, o->special_eot},
+                                        .literal = {SGT_EOT_TEXT, o->special_eot},
                                         .rule = c->known,
                                         .whole = c->rule && !c->known,
                                         .normalized = o->normalize > SGT_NORMALIZE_NONE,
@@ -154,7 +152,7 @@ static int fill_parts(sgt_vocab_parts *p, const sgt_merges *m, sgt_error *err)
 {
     sgt_alphabet a;
     sgt_alphabet_fill(&a);
-    int rc = sgt_vocab_parts_token(p, 0, EOT, EOT_BYTES, 1, err);
+    int rc = sgt_vocab_parts_token(p, 0, SGT_EOT_TEXT, strlen(SGT_EOT_TEXT), 1, err);
     for (uint32_t i = 0; i < 256 && !rc; i++)
         rc = sgt_vocab_parts_token(p, i + 1, a.order + i, 1, 0, err);
     for (uint32_t i = 0; i < m->count && !rc; i++) {

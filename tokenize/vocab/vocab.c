@@ -10,8 +10,6 @@
 
 #include "tokenize/text/pattern.h"
 
-#define EOT_TEXT "<|endoftext|>"
-
 __asm__(".section .rodata\n"
         ".balign 64\n"
         "sgt_gpt2_tables: .incbin \"tokenize/vocab/gpt2.tables\"\n"
@@ -274,7 +272,7 @@ static int add_tokens(sgt_vocab *v, const uint16_t (*halves)[2], uint32_t count)
             v->offsets[id] +
             (id < 256 ? 1 : (uint32_t)(sgt_vocab_length(v, h[0]) + sgt_vocab_length(v, h[1])));
     }
-    v->offsets[v->size] = v->offsets[v->eot] + (uint32_t)strlen(EOT_TEXT);
+    v->offsets[v->size] = v->offsets[v->eot] + (uint32_t)strlen(SGT_EOT_TEXT);
     if (!(v->bytes = malloc(v->offsets[v->size]))) return -1;
     for (uint32_t id = 0; id < 256; id++) {
         v->bytes[id] = a.order[id];
@@ -287,7 +285,7 @@ static int add_tokens(sgt_vocab *v, const uint16_t (*halves)[2], uint32_t count)
         memcpy(to, v->bytes + v->offsets[h[0]], left);
         memcpy(to + left, v->bytes + v->offsets[h[1]], sgt_vocab_length(v, h[1]));
     }
-    memcpy(v->bytes + v->offsets[v->eot], EOT_TEXT, strlen(EOT_TEXT));
+    memcpy(v->bytes + v->offsets[v->eot], SGT_EOT_TEXT, strlen(SGT_EOT_TEXT));
     return 0;
 }
 
@@ -351,7 +349,7 @@ int sgt_vocab_from_halves(sgt_vocab **out, const char *name, const uint16_t (*ha
     sgt_vocab *v = calloc(1, sizeof *v);
     if (!v) return sgt_fail_memory(err, name);
     set_name(v, name);
-    v->eot_text = EOT_TEXT;
+    v->eot_text = SGT_EOT_TEXT;
     pthread_mutex_init(&v->trie_lock, NULL);
     int rc = add_tokens(v, halves, count) < 0 || reserve_tables(v) < 0 ? sgt_fail_memory(err, name)
                                                                        : SGT_OK;

@@ -88,6 +88,7 @@ void sgt_pairs_free(sgt_pairs *p);
 #define SGT_GPT2_FINGERPRINT 0xD7F9B057243F9BE1u
 /* "no merge" as a 16-bit id: token 65,535 could only be the end of text, which no merge makes */
 #define SGT_NO_PAIR UINT16_MAX
+#define SGT_EOT_TEXT "<|endoftext|>" /* the end of text of GPT-2, and of what is trained here */
 
 /* Slot of a hash table with open addressing. No value is 0, so a zeroed slot is empty. */
 typedef struct sgt_vocab_slot {
