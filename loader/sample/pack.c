@@ -432,21 +432,6 @@ static int list_epochs(sgt_pack *p)
 
 /* ---- the plan ---- */
 
-/* Give back the memory that a list does not need; if that fails, it stays as it is. */
-static void *trimmed(void *list, uint64_t count, size_t each)
-{
-    void *less = reallocarray(list, count, each);
-    if (less) list = less;
-    return list;
-}
-
-static void trim(sgt_pack *p)
-{
-    p->runs = trimmed(p->runs, p->run_count + 1, sizeof *p->runs);
-    p->items = trimmed(p->items, p->item_count, sizeof *p->items);
-    p->epochs = trimmed(p->epochs, p->epoch_count + 1, sizeof *p->epochs);
-}
-
 static int plan(sgt_pack *p)
 {
     planner w = {.p = p, .least = 1};
@@ -475,7 +460,6 @@ int sgt_pack_init(sgt_pack *p, uint32_t seq, const sgt_pack_source *from, const 
         sgt_pack_free(p);
         return rc;
     }
-    trim(p);
     /* what the last row of the first epoch takes from the next one is not of this epoch */
     p->kept = sgt_pack_epoch_rows(p) * p->width - p->epochs[1].open;
     return SGT_OK;

@@ -41,7 +41,7 @@
  * the epoch of a row is found without making the epochs before it.
  *
  * Memory: 8 bytes a document, and what depends on the sizes alone: 8 bytes for each size that there
- * could be and, for the pattern, a few dozen for each that there is. While the plan is made, 12
+ * could be and, for the pattern, some dozens for each that there is. While the plan is made, 12
  * more for each size that there could be, and 8 T. */
 #ifndef SGT_PACK_H
 #define SGT_PACK_H

@@ -11,7 +11,7 @@ import sys
 
 BUDGET = {
     "tokenize": 14189,
-    "loader": 8055,
+    "loader": 8042,
     "train": 13678,
     "kernels": 12186,
     "tools": 15278,
