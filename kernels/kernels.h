@@ -133,7 +133,8 @@ typedef struct sgt_kernels {
                                float *scratch);
     size_t (*attention_scratch)(size_t T, size_t D); /* floats, enough for forward and backward */
 
-    /*   loss_i = logsumexp(logits_i) - logits_i[target_i]
+    /* Used where sgt_head_possible is 0; elsewhere sgt_head_run computes the loss.
+     *   loss_i = logsumexp(logits_i) - logits_i[target_i]
      *   logits_i := (softmax(logits_i) - onehot(target_i)) * scale in place; columns V..ld become 0
      *   logits (n, V) with row stride ld >= V; the last row has ld columns too
      * If target < 0, the row is ignored: its loss and gradient are 0. With scale 0 only the loss is
@@ -278,8 +279,8 @@ typedef struct sgt_head {
     uint8_t *greedy;
 } sgt_head;
 
-/* Return 1 if the head can run: in float32 and in vectors of bfloat16 if C is at most 3072 groups,
- * in AMX tiles always. 0 for bfloat16 if the CPU multiplies none. */
+/* Return 1 if the head can run: in float32 and in vectors of bfloat16 if C is at most 3072 groups
+ * (of a float, or of two bfloat16: C must then be even), in AMX tiles always. 0 for bfloat16 if the CPU multiplies none. */
 int sgt_head_possible(const sgt_head *h);
 size_t sgt_head_memory(const sgt_head *h);
 double sgt_head_run(const sgt_head *h, size_t n, const void *x, const float *x32, const void *w,

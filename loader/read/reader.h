@@ -1,6 +1,6 @@
 /* reader.h: the interface that preload.c, mmap.c and uring.c implement, and the list of these
  * readers. A reader knows shards and offsets, but no batches and outputs, and of the sampling
- * only whether shards are read in order.
+ * only whether rows come in the order of the files or in blocks (blocks.h computes those).
  *
  * open makes the state that all threads share and that never changes; cursor_open makes one
  * thread's state. fetch returns, for each of n windows of at most T+1 tokens, a pointer to its
