@@ -26,7 +26,7 @@
 
 #define DEPTH 32u    /* blocks in flight: 8 MiB */
 #define PARTS 4u     /* extents per block, at most */
-#define PATIENCE 16u /* fetches from the next pool until the pool before is given up */
+#define PATIENCE 16u /* fetches in a row from other blocks until those are followed */
 /* tokens prefetched of a window: the hardware loads the rest while these are copied */
 #define EXPECTED ((size_t)256)
 #define NONE UINT64_MAX
@@ -53,6 +53,7 @@ typedef struct store {
     uint64_t first, landed, asked, begin; /* numbers of blocks; begin NONE: nothing was asked for */
     uint64_t stray;                       /* pool of the last fetch, if it was elsewhere; or NONE */
     uint32_t late;                        /* fetches in a row that did not need block `begin` */
+    uint32_t behind;                      /* fetches in a row from blocks that were dropped */
 } store;
 
 struct sgt_blocks {
@@ -127,14 +128,20 @@ static void jump(store *s, uint64_t to)
 {
     while (s->landed < s->asked) land(s);
     s->first = s->landed = s->asked = s->begin = to;
-    s->late = 0;
+    s->late = s->behind = 0;
 }
 
 /* Decide what stays, for a fetch from blocks `low` to `high`. Return 0 if that is elsewhere. */
 static int steer(store *s, uint64_t low, uint64_t high)
 {
     uint64_t pool = pool_of(s, low);
-    if (s->begin == NONE || pool > s->begin + s->capacity || high + s->capacity < s->begin) {
+    int far = s->begin == NONE || pool > s->begin + s->capacity || high + s->capacity < s->begin;
+    /* these blocks were dropped: a cursor that is behind soon catches up, a caller that went back does
+     * not */
+    int gone = !far && (high < s->first || high + s->capacity < s->asked);
+    s->behind = gone ? s->behind + 1 : 0;
+    if (gone && s->behind <= PATIENCE) return 0;
+    if (far || gone) {
         int again = pool == s->stray;
         s->stray = again ? NONE : pool;
         if (again) jump(s, pool);

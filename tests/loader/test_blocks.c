@@ -136,6 +136,24 @@ Test(blocks, jumps)
     for (uint64_t k = 8000; k > 7900; k--) draw(&g, k);
 }
 
+/* A caller that goes back a little, to blocks that were dropped, is followed after a while. */
+Test(blocks, small_jumps_back)
+{
+    scoped(rig) g;
+    put_folder();
+    open_rig(&g, &small);
+    for (uint64_t back = 2; back < 12; back++) {
+        uint32_t missing = 0;
+        draw(&g, 960);
+        for (uint64_t k = 960; k < 980; k++) draw(&g, k);
+        for (int i = 0; i < 18; i++) missing += draw(&g, 979 - back);
+        cr_assert(back < 4 || missing, "%lu batches back: they should have been dropped", back);
+        /* of the first batch, some blocks may be there, and those before them not */
+        for (uint64_t k = 980 - back; k < 990; k++)
+            cr_assert_eq(draw(&g, k), 0, "batch %lu, %lu batches back", k, back);
+    }
+}
+
 /* Two cursors read at two places: one uses the pools, the other reads without them, and neither
  * waits for the other. */
 Test(blocks, two_places_at_once)

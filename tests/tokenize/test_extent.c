@@ -172,7 +172,7 @@ Test(extent, vocabularies_of_chance)
 Test(extent, steps_are_the_definition)
 {
     static const char *const letters[] = {"abcdefghijklmnopqrstuvwxyz", "0123456789", "ACGT",
-                                        "=a7 -"};
+                                          "=a7 -"};
     scoped(sgt_vocab) *v = gpt2();
     scoped(sgt_encoder) *e = new_encoder(v);
     const uint64_t seed = test_seed();
