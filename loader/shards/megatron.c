@@ -15,6 +15,7 @@
 #include <xxhash.h>
 
 #include "loader/base/file.h"
+#include "loader/shards/set.h"
 
 #define MAGIC "MMIDIDX\0" /* C adds one NUL more */
 #define OLD "TNTIDX\0"
@@ -44,12 +45,6 @@ static uint64_t get64(const unsigned char *p)
 
 /* ---- which file ---- */
 
-static char *with_ending(const char *path, size_t keep, const char *ending)
-{
-    char *made;
-    return asprintf(&made, "%.*s%s", (int)keep, path, ending) < 0 ? NULL : made;
-}
-
 static int ends(const char *path, const char *ending)
 {
     size_t n = strlen(path), e = strlen(ending);
@@ -69,8 +64,7 @@ static int open_index(megatron_index *x, const char *shard, int whole, sgt_error
     struct stat st;
     *x = (megatron_index){0};
     if (!ends(shard, ".bin")) return 0;
-    if (!(x->path = with_ending(shard, strlen(shard) - 4, ".idx")))
-        return sgt_fail_memory(err, shard);
+    if (!(x->path = sgt_index_path(shard))) return sgt_fail_memory(err, shard);
     /* opening a FIFO would wait for a writer */
     int rc = 0, fd = open(x->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return errno == ENOENT ? 0 : sgt_fail_errno(err, "%s", x->path);
@@ -95,10 +89,11 @@ static int open_index(megatron_index *x, const char *shard, int whole, sgt_error
 char *sgt_megatron_shard(const char *path)
 {
     megatron_index x;
+    char *shard;
     size_t keep = strlen(path) - (ends(path, ".idx") ? 4 : 0);
-    char *shard = with_ending(path, keep, ".bin");
-    int is = shard ? open_index(&x, shard, 0, NULL) : 0;
-    if (shard) close_index(&x);
+    if (asprintf(&shard, "%.*s.bin", (int)keep, path) < 0) return NULL;
+    int is = open_index(&x, shard, 0, NULL);
+    close_index(&x);
     if (is == 1) return shard;
     free(shard);
     return NULL;

@@ -11,7 +11,7 @@ import sys
 
 BUDGET = {
     "tokenize": 14189,
-    "loader": 8047,
+    "loader": 8043,
     "train": 13678,
     "kernels": 12186,
     "tools": 15278,
