@@ -206,7 +206,7 @@ static void check_usage(int count)
         {"--pad-id", o.padded_by, o.sampling == SGT_SAMPLING_DOCUMENTS, "--sampling documents"},
         {"--threads", threads_given, o.verify, "--verify"},
         {"--force", o.force, export_given, "--export"}};
-    if (!count)
+    if (!count && !two)
         sgt_usage(&program, "expected a path: a folder of shards, a shard, a run or a checkpoint");
     if (count > 1 && !two)
         sgt_usage(&program, "one path at a time, not %d (--compare and --export take two)", count);

@@ -27,7 +27,7 @@ offered() { # OFFERED COMMAND...
 if command -v bash > /dev/null; then
     cat > offers.bash << 'END'
 source "$1.bash" || exit 1
-COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+COMP_WORDS=("${typed-$1}" "${@:2}") COMP_CWORD=$(($# - 1))
 "_${1//-/_}"
 [ ${#COMPREPLY[@]} -eq 0 ] || printf '%s\n' "${COMPREPLY[@]}"
 END
@@ -38,6 +38,9 @@ END
         offered "$expected" bash offers.bash "$@"
     }
     offers '--loader --loss-scale ' sgt-train --lo
+    export typed='$nowhere/sgt-train'
+    offers '--loader --loss-scale ' sgt-train --lo
+    unset typed
     offers "$readers" sgt-train --loader ''
     offers 'uring ' sgt-train --loader = u
     offers 'mmap ' sgt-train --quiet --loader m
@@ -80,6 +83,7 @@ END
         [ $code -eq 77 ] || [ $code -eq 0 ] || fail "zsh, of '$2', not as it should: $1"
     }
     offers '*--loader*--loss-scale*' 'sgt-train --lo'
+    offers '*--loader*--loss-scale*' '$nowhere/sgt-train --lo'
     offers '*mmap*preload*uring*' 'sgt-train --loader '
     offers '*mmap*preload*uring*' 'sgt-train --loader='
     offers '*corpus/*runs/*' 'sgt-train --run '

@@ -209,6 +209,7 @@ choice '"endings" are not 2 to 1000 texts' '{"ctx": "a", "endings": ["b"], "labe
 choice '"endings" are not 2 to 1000 texts' '{"ctx": "a", "endings": ["b", 3], "label": 0}'
 choice "\"label\" is no ending's number" '{"ctx": "a", "endings": ["b", "c"], "label": 2}'
 choice "\"label\" is no ending's number" '{"ctx": "a", "endings": ["b", "c"], "label": "x"}'
+choice "\"label\" is no ending's number" '{"ctx": "a", "endings": ["b", "c"], "label": "1e0"}'
 : > bad.jsonl
 run_failure 'bad.jsonl: no line in it: expected {"ctx": TEXT, "endings": [TEXT, ...], "label": N} or {"text": '\
 'TEXT} a line' $score bad.jsonl

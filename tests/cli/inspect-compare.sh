@@ -97,7 +97,9 @@ stdout_has '"same_vocabulary": false'
 
 # an unreadable set is a failure, not a difference
 run_failure 'nowhere: No such file or directory' sgt-inspect --compare a nowhere
+run_usage '--compare: expected two sets, A B, got 0' sgt-inspect --compare
 run_usage '--compare: expected two sets, A B, got 1' sgt-inspect --compare a
+run_usage '--export: expected a set and OUT, got 0 (sgt-inspect --export npy A OUT)' sgt-inspect --export npy
 run_usage '--compare: expected two sets, A B, got 3' sgt-inspect --compare a b c
 run_usage '--compare: not together with --export (run them one after the other)' sgt-inspect --compare --export npy a b
 for option in --verify '--decode 0:1' '--batch 0' '--sampling packed'; do

@@ -53,6 +53,9 @@ for page in "$ROOT"/tools/sgt-*.1; do
         cp .stdout help
         head -1 help | grep -qE "^usage: $called( |$)" || fail "$called begins its help with: $(head -1 help)"
         [ -z "$(LC_ALL=C.UTF-8 awk 'length > 100' help)" ] || fail "more than 100 columns: $(awk 'length > 100' help)"
+        early=$(awk '/^$/ { exit } /^(usage:|   )/ { next } last && length(last) + 1 + length($1) <= 100 { print last }
+            { last = $0 }' help)
+        [ -z "$early" ] || fail "$called ends a line early: $early"
         [ "$(grep -c '^[A-Z].*:$' help)" -ge 3 ] || fail "$called has no groups"
         sed -n '/^Examples:$/,$p' help > examples
         grep -q "^  .*$called" examples || fail "$called has no example"

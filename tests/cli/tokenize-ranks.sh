@@ -66,6 +66,10 @@ stdout_has 'complete already, nothing was done'
 run_usage '--rank: needs --ranks N, the number of processes' sgt-tokenize --rank 0 corpus out
 run_usage '--ranks: needs --rank I, the number of this process' sgt-tokenize --ranks 2 corpus out
 run_usage '--rank 2: must be less than --ranks 2 (they count from 0)' sgt-tokenize --rank 2 --ranks 2 corpus out
+run 1 env RANK=0 WORLD_SIZE=2 MASTER_ADDR=no..such MASTER_PORT=29500 sgt-tokenize corpus out
+stderr_is 'sgt-tokenize: MASTER_ADDR=no..such: unknown host'
+run 2 env RANK=0 WORLD_SIZE=2 MASTER_ADDR= MASTER_PORT=29500 sgt-tokenize corpus out
+stderr_has 'sgt-tokenize: MASTER_ADDR is empty: it must name rank 0'"'"'s host'
 run_usage '--ranks 0: must be from 1 to 1000000' sgt-tokenize --ranks 0 --rank 0 corpus out
 run 2 sgt-tokenize --rank 0 --ranks 2 - out2 < corpus/a
 stderr_is 'sgt-tokenize: standard input (-) cannot be divided among ranks (save it as files first)'

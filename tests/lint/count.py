@@ -14,8 +14,8 @@ BUDGET = {
     "loader": 8043,
     "train": 13678,
     "kernels": 12186,
-    "tools": 15278,
-    "tests": 52477,
+    "tools": 15299,
+    "tests": 52492,
     "manuals": 2469,
     "pages": 1213,
 }

@@ -82,8 +82,8 @@ static const sgt_option table[] = {
      "rows per step, the same for all techniques", .def = "64 on CUDA, if they fit; 4 on a CPU",
      .min = 1, .max = 1 << 20},
     BENCH_SEQ(shape),
-    {"rows", 0, SGT_OPT_TEXT, &o.rows, "LIST", "techniques to measure:", .def = "all",
-     .choices = names},
+    {"rows", 0, SGT_OPT_TEXT, &o.rows, "LIST",
+     "techniques to measure, separated by commas:", .def = "all", .choices = names},
     BENCH_THREADS(shape),
     {.name = "How"},
     {"steps", 0, SGT_OPT_COUNT, &o.steps, "N", "steps measured per technique; the median is shown",
@@ -99,11 +99,11 @@ static const sgt_program program = {
     .name = "sgt-bench ablation",
     .usage = "sgt-bench ablation [OPTION]... --data OUT/",
     .about = "Trains a few steps with each technique in turn, from text that is encoded within the "
-             "loop to all that sgt\n"
+             "loop to all that sgt "
              "has: every row has the techniques of those above it, and the same batches. "
-             "Techniques: text, cold, mmap,\n"
+             "Techniques: text, cold, mmap, "
              "preload, simd, overlap, async, tf32, bf16, fused, graphs, flash, padded, tied, and "
-             "two that save memory: accum\n"
+             "two that save memory: accum "
              "and recompute. Those that a device lacks are named, with why.",
     .options = table,
     .examples = "  sgt-bench ablation --data out/ --model 4x256x4 --seq-len 128\n"

@@ -22,7 +22,8 @@ static struct {
 static const sgt_option table[] = {{.name = "What to run"},
                                    {"kind", 0, SGT_OPT_CHOICE, &o.kind, "all|gemm|attention",
                                     "matrix products, attention or both", .def = "all"},
-                                   BENCH_DEVICE(shape),
+                                   {"device", 0, SGT_OPT_CHOICE, &shape.device, "auto|cuda",
+                                    "where to run: on CUDA only", .def = "auto"},
                                    BENCH_MODEL(shape),
                                    {"batch-size", 'b', SGT_OPT_COUNT, &shape.batch, "N",
                                     "rows of a micro-step", .def = "64", .min = 1, .max = 1 << 16},
@@ -42,9 +43,9 @@ static const sgt_program program = {
     .name = "sgt-bench kernels",
     .usage = "sgt-bench kernels [OPTION]...",
     .about = "Measures every matrix product of a GPT-2 step, with each epilogue that could stand "
-             "behind it, and one layer's\n"
+             "behind it, and one layer's "
              "causal attention, each by itself, on CUDA: the fastest of cuBLASLt's algorithms, "
-             "and our attention (own), cuDNN's\n"
+             "and our attention (own), cuDNN's "
              "(cudnn) and the one that stores T x T scores (naive).",
     .options = table,
     .examples = "  sgt-bench kernels --batch-size 64 --seq-len 1024\n"
@@ -321,10 +322,9 @@ static int measure(void *self, sgt_error *err)
     int rc = sgt_device_choose(&device, &b->base.notice, err);
     if (rc < 0) return rc;
     if (strcmp(device, "cuda") != 0)
-        return sgt_fail(
-            err, SGT_EUNSUPPORTED,
-            "needs --device cuda (on a CPU, sgt-bench step shows the share of a large "
-            "product's speed, and build/tests/check-kernels --bench times each kernel)");
+        return sgt_fail(err, SGT_EUNSUPPORTED,
+                        "needs CUDA (on a CPU, sgt-bench step shows the share of a large product's "
+                        "speed; in a source tree: make check-kernels ARGS=--bench)");
     rc = read_options(b, err);
     return rc == SGT_OK ? measure_all(b, err) : rc;
 }

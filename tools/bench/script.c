@@ -182,7 +182,8 @@ static int parse(json_t **answer, const bench_script *s, const char *text, sgt_e
     }
     int rc = why ? sgt_fail(err, SGT_EUNSUPPORTED, "%s%s: %s", message_prefix(s), s->python, why)
                  : sgt_fail(err, SGT_EUNSUPPORTED, "%s%s: no %s in what it said: %.*s",
-                            message_prefix(s), s->python, s->needs, (int)strcspn(text, "\n"), text);
+                            message_prefix(s), s->python, s->needs ? s->needs : "JSON object",
+                            (int)strcspn(text, "\n"), text);
     json_decref(j);
     return rc;
 }

@@ -56,7 +56,7 @@ static const sgt_program program = {
     .name = "sgt-bench tokenize",
     .usage = "sgt-bench tokenize [OPTION]... INPUT...",
     .about = "Measures how fast text becomes tokens: reads the inputs (files, folders, - for "
-             "standard input) into memory\n"
+             "standard input) into memory "
              "first, then encodes each byte once from empty caches. Or, with --disk, how long the "
              "whole command takes.",
     .options = table,
@@ -354,7 +354,7 @@ static int add_ours(text_bench *b, const char *name, const char *pattern, sgt_er
 static void add_peer(text_bench *b, const char *peer)
 {
     b->peers[b->base.count] = peer;
-    bench_add(&b->base, NULL);
+    bench_add(&b->base, json_pack("{s:s}", "peer", peer));
 }
 
 /* Add our rows. If the vocabulary's pattern is one that our own code splits by, the text is split by

@@ -438,7 +438,8 @@ static void print_help(const sgt_program *p)
 static const char bash_script[] =
     "_sgt()\n"
     "{\n"
-    "    local line cur=${COMP_WORDS[COMP_CWORD]#=}\n"
+    "    local line cur=${COMP_WORDS[COMP_CWORD]#=} program=${COMP_WORDS[0]/#\\~/$HOME}\n"
+    "    command -v -- \"$program\" > /dev/null || program=${program##*/}\n"
     "    COMPREPLY=()\n"
     "    while IFS= read -r line; do\n"
     "        case $line in\n"
@@ -449,14 +450,15 @@ static const char bash_script[] =
     "            ;;\n"
     "        *) COMPREPLY+=(\"${line%%$'\\t'*}\") ;;\n"
     "        esac\n"
-    "    done < <(\"${COMP_WORDS[0]/#\\~/$HOME}\" --completion words -- \\\n"
+    "    done < <(\"$program\" --completion words -- \\\n"
     "        \"${COMP_WORDS[@]:1:COMP_CWORD}\" 2> /dev/null)\n"
     "}\n";
 static const char zsh_script[] =
-    "local line\n"
+    "local line program=${~words[1]}\n"
     "local -a plain described blank\n"
+    "whence -- $program > /dev/null || program=${program:t}\n"
     "compset -P '--*='\n"
-    "for line in ${(f)\"$(${~words[1]} --completion words -- \"${(@Q)words[2,CURRENT]}\" \\\n"
+    "for line in ${(f)\"$($program --completion words -- \"${(@Q)words[2,CURRENT]}\" \\\n"
     "    2> /dev/null)\"}; do\n"
     "    case $line in\n"
     "    :n) blank=(-S '') ;;\n"
@@ -494,9 +496,11 @@ static const char fish_script[] =
 /* Offer `word`, of n bytes, behind `head` bytes of the word at the cursor, if it continues that. */
 static void offer(const char *cursor, size_t head, const char *word, size_t n, const char *help)
 {
-    size_t begun = strlen(cursor) - head;
+    size_t begun = strlen(cursor) - head, said = strlen(help);
+    if (said && help[said - 1] == ':') said--; /* in --help, the value's words follow */
     if (n >= begun && !memcmp(word, cursor + head, begun))
-        printf("%.*s%.*s%s%s\n", (int)head, cursor, (int)n, word, *help ? "\t" : "", help);
+        printf("%.*s%.*s%s%.*s\n", (int)head, cursor, (int)n, word, said ? "\t" : "", (int)said,
+               help);
 }
 
 static void offer_options(const sgt_program *p, const char *cursor)

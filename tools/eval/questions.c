@@ -116,7 +116,9 @@ static int read_label(uint32_t *label, const json_t *v, size_t choices)
 {
     const char *text = json_string_value(v);
     uint64_t n = (uint64_t)json_integer_value(v); /* of a negative label, a large number */
-    if (!json_is_integer(v) && (!text || sgt_parse_count(text, &n) < 0)) return 0;
+    if (!json_is_integer(v) &&
+        (!text || text[strspn(text, "0123456789")] || sgt_parse_count(text, &n) < 0))
+        return 0;
     if (n >= choices) return 0;
     *label = (uint32_t)n;
     return 1;

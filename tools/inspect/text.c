@@ -73,6 +73,7 @@ static int open_shard(inspect_reader *r, sgt_error *err)
 
 static void next_shard(inspect_reader *r)
 {
+    if (r->fd >= 0) posix_fadvise(r->fd, 0, 0, POSIX_FADV_DONTNEED);
     inspect_reader_end(r);
     r->at = 0;
     r->shard++;

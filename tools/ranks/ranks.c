@@ -253,16 +253,18 @@ static void *watch(void *ctx)
 /* ---- joining ---- */
 
 /* Return rank 0's socket, which listens at t->host and t->port, or one that is connected to it; -1
- * with errno on failure. */
+ * with errno on failure, ENXIO if the host's name is unknown. */
 static int open_socket(const net *t, int listens)
 {
     struct addrinfo *found = NULL, hints = {.ai_family = AF_UNSPEC,
                                             .ai_socktype = SOCK_STREAM,
                                             .ai_flags = listens ? AI_PASSIVE : 0};
     char port[16];
-    int fd = -1, on = 1, failed = EADDRNOTAVAIL; /* if the host's name is unknown */
+    int fd = -1, on = 1, failed = 0;
     snprintf(port, sizeof port, "%d", t->port);
-    if (getaddrinfo(*t->host ? t->host : NULL, port, &hints, &found) != 0) found = NULL;
+    int code = getaddrinfo(*t->host ? t->host : NULL, port, &hints, &found);
+    if (code) errno = code == EAI_SYSTEM ? errno : ENXIO;
+    if (code) return -1;
     for (struct addrinfo *a = found; a && fd < 0; a = a->ai_next) {
         fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
         if (fd >= 0 && listens) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -273,7 +275,7 @@ static int open_socket(const net *t, int listens)
         if (fd >= 0) close(fd);
         fd = -1;
     }
-    if (found) freeaddrinfo(found);
+    freeaddrinfo(found);
     errno = failed;
     return fd;
 }
@@ -284,6 +286,8 @@ static int listen_first(net *t, sgt_error *err)
     struct sockaddr_storage a = {0};
     socklen_t n = sizeof a;
     t->listener = open_socket(t, 1);
+    if (t->listener < 0 && errno == ENXIO)
+        return sgt_fail(err, SGT_EIO, "MASTER_ADDR=%s: unknown host", t->host);
     if (t->listener < 0 || getsockname(t->listener, (struct sockaddr *)&a, &n) < 0)
         return sgt_fail_errno(err, "rank 0 listens at %s, port %d",
                               *t->host ? t->host : "any address", t->port);
@@ -362,6 +366,9 @@ static int reach(net *t, hello *h, const sgt_stop *stop, sgt_error *err)
     while ((fd = open_socket(t, 0)) < 0) {
         int why = errno;
         if ((rc = too_late(until, stop, err)) == SGT_EIO) {
+            if (why == ENXIO)
+                return sgt_fail(err, SGT_EIO, "rank 0 at %s: unknown host, tried for %d s", t->host,
+                                JOIN_SECONDS);
             errno = why;
             return sgt_fail_errno(err, "rank 0 at %s, port %d, tried for %d s", t->host, t->port,
                                   JOIN_SECONDS);
@@ -523,6 +530,8 @@ static int find_master(net *t, sgt_error *err)
     if (port < 1 || port > 65535)
         return sgt_fail(err, SGT_EUSAGE, "MASTER_PORT=%ld: no port (1 to 65535)", port);
     snprintf(t->host, sizeof t->host, "%s", getenv("MASTER_ADDR"));
+    if (!*t->host)
+        return sgt_fail(err, SGT_EUSAGE, "MASTER_ADDR is empty: it must name rank 0's host");
     t->port = (int)(port < 65535 ? port + 1 : port - 1);
     return t->r.rank ? SGT_OK : listen_first(t, err);
 }

@@ -7,6 +7,7 @@ import argparse
 import glob
 import itertools
 import statistics
+import sys
 import time
 from typing import Any, Callable, Dict, Iterator, List, Tuple
 
@@ -19,6 +20,7 @@ Make = Callable[[], Any]
 
 def ways(folder: str, batch: int, seq: int) -> Iterator[Tuple[str, Make]]:
     """Yield the ways to make a batch."""
+    Loader(folder, batch=batch, seq=seq, arrays="numpy")  # if it cannot be read, this says why
     shards = sorted(glob.glob(f"{folder}/train_*.bin"))
     tokens = np.concatenate([np.memmap(shard, "<u2", "r", offset=1024) for shard in shards])
     view = np.lib.stride_tricks.sliding_window_view(tokens, seq + 1)
@@ -56,6 +58,8 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=32, help="rows of a batch")
     parser.add_argument("--seq", type=int, default=1024, help="tokens of a row")
     parser.add_argument("--seconds", type=float, default=0.5, help="length of a turn")
+    if "--texts" in sys.argv:
+        parser.error("--texts is gone: type sgt-bench tokenize FILE...")
     args = parser.parse_args()
     makers = [*ways(args.folder, args.batch, args.seq)]
     rates: Dict[str, List[float]] = {name: [] for name, _ in makers}
