@@ -36,13 +36,11 @@ Test(options, options_that_make_no_sense)
     o = good, o.val_fraction = -.5;
     expect_refused(&o, "split: -0.5 is not within 0 and 1");
     o = good, o.format = (sgt_format)3;
-    expect_refused(&o,
-                   "sgt_tokenize_options: layout 0, format 3, normalize 0, invalid_utf8 0, "
-                   "binary 0: not all known");
+    expect_refused(&o, "sgt_tokenize_options: layout 0, format 3, normalize 0, invalid_utf8 0, "
+                       "binary 0: not all known");
     o = good, o.normalize = (sgt_normalize)-1;
-    expect_refused(&o,
-                   "sgt_tokenize_options: layout 0, format 0, normalize -1, invalid_utf8 0, "
-                   "binary 0: not all known");
+    expect_refused(&o, "sgt_tokenize_options: layout 0, format 0, normalize -1, invalid_utf8 0, "
+                       "binary 0: not all known");
     sgt_ranks ranks = {.rank = 2, .size = 2};
     o = good, o.ranks = &ranks;
     expect_refused(&o, "ranks: number 2 of 2 (they count from 0)");
