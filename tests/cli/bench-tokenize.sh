@@ -122,6 +122,9 @@ stderr_is "sgt-bench tokenize: gigatoken is left out: --peer ./python: exit 1: M
 No module named 'gigatoken'"
 stdout_has '"peer": "tiktoken 0.1"'
 grep -q '"peer": "gigatoken' .stdout && fail 'gigatoken is there'
+printf '#!/bin/sh\necho "{\\"tokens\\": 7, \\"seconds\\": 2}"\n' > python
+run 0 sgt-bench tokenize in --peer ./python --json
+stdout_has '"peer": "tiktoken"'
 printf '#!/bin/sh\necho hello\n' > python
 run 0 sgt-bench tokenize in --peer ./python --json
 stdout_has '"peers": []'

@@ -14,8 +14,8 @@ BUDGET = {
     "loader": 8043,
     "train": 13678,
     "kernels": 12186,
-    "tools": 15299,
-    "tests": 52484,
+    "tools": 15291,
+    "tests": 52494,
     "manuals": 2469,
     "pages": 1213,
 }

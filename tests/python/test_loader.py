@@ -351,3 +351,10 @@ def test_bench(folder, monkeypatch, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert [line[:20].strip() for line in lines[1:4]] == ["sgt int32", "sgt int32, data[k]", "numpy int32"]
     assert len(lines) == 7 and lines[6].split()[-1] == "1.00"
+    monkeypatch.setattr(sys, "argv", ["sgt.bench", "nowhere"])
+    with pytest.raises(sgt.Error, match="nowhere: No such file"):
+        bench.main()
+    monkeypatch.setattr(sys, "argv", ["sgt.bench", "--texts", "a.txt"])
+    with pytest.raises(SystemExit):
+        bench.main()
+    assert "--texts is gone: type sgt-bench tokenize FILE..." in capsys.readouterr().err

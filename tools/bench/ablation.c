@@ -99,12 +99,10 @@ static const sgt_program program = {
     .name = "sgt-bench ablation",
     .usage = "sgt-bench ablation [OPTION]... --data OUT/",
     .about = "Trains a few steps with each technique in turn, from text that is encoded within the "
-             "loop to all that sgt "
-             "has: every row has the techniques of those above it, and the same batches. "
-             "Techniques: text, cold, mmap, "
-             "preload, simd, overlap, async, tf32, bf16, fused, graphs, flash, padded, tied, and "
-             "two that save memory: accum "
-             "and recompute. Those that a device lacks are named, with why.",
+             "loop to all that sgt has: every row has the techniques of those above it, and the "
+             "same batches. Techniques: text, cold, mmap, preload, simd, overlap, async, tf32, "
+             "bf16, fused, graphs, flash, padded, tied, and two that save memory: accum and "
+             "recompute. Those that a device lacks are named, with why.",
     .options = table,
     .examples = "  sgt-bench ablation --data out/ --model 4x256x4 --seq-len 128\n"
                 "  sgt-bench ablation --data out/ --rows text,preload,tied --steps 30\n"

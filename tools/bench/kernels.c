@@ -43,10 +43,9 @@ static const sgt_program program = {
     .name = "sgt-bench kernels",
     .usage = "sgt-bench kernels [OPTION]...",
     .about = "Measures every matrix product of a GPT-2 step, with each epilogue that could stand "
-             "behind it, and one layer's "
-             "causal attention, each by itself, on CUDA: the fastest of cuBLASLt's algorithms, "
-             "and our attention (own), cuDNN's "
-             "(cudnn) and the one that stores T x T scores (naive).",
+             "behind it, and one layer's causal attention, each by itself, on CUDA: the fastest of "
+             "cuBLASLt's algorithms, and our attention (own), cuDNN's (cudnn) and the one that "
+             "stores T x T scores (naive).",
     .options = table,
     .examples = "  sgt-bench kernels --batch-size 64 --seq-len 1024\n"
                 "  sgt-bench kernels --kind gemm --layer head --device cuda\n"
@@ -269,11 +268,7 @@ static void show(const void *self, json_t *top)
                                     {.key = "n", .head = "n"},
                                     {.key = "k", .head = "k"},
                                     {"us", "us", .decimals = 1},
-                                    {
-                                        "tflops",
-                                        unit,
-                                        .decimals = 1,
-                                    },
+                                    {"tflops", unit, .decimals = 1},
                                     {"of_peak", "of peak", BENCH_PERCENT, 1, 100},
                                     {0}};
     char device[96];

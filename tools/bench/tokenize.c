@@ -56,9 +56,8 @@ static const sgt_program program = {
     .name = "sgt-bench tokenize",
     .usage = "sgt-bench tokenize [OPTION]... INPUT...",
     .about = "Measures how fast text becomes tokens: reads the inputs (files, folders, - for "
-             "standard input) into memory "
-             "first, then encodes each byte once from empty caches. Or, with --disk, how long the "
-             "whole command takes.",
+             "standard input) into memory first, then encodes each byte once from empty caches. "
+             "Or, with --disk, how long the whole command takes.",
     .options = table,
     .examples = "  sgt-bench tokenize corpus/\n"
                 "  sgt-bench tokenize --threads 1 --json corpus/\n"
