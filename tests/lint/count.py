@@ -14,7 +14,7 @@ BUDGET = {
     "loader": 8043,
     "train": 13678,
     "kernels": 12186,
-    "tools": 15291,
+    "tools": 15288,
     "tests": 52494,
     "manuals": 2469,
     "pages": 1213,

@@ -366,12 +366,9 @@ static int reach(net *t, hello *h, const sgt_stop *stop, sgt_error *err)
     while ((fd = open_socket(t, 0)) < 0) {
         int why = errno;
         if ((rc = too_late(until, stop, err)) == SGT_EIO) {
-            if (why == ENXIO)
-                return sgt_fail(err, SGT_EIO, "rank 0 at %s: unknown host, tried for %d s", t->host,
-                                JOIN_SECONDS);
-            errno = why;
-            return sgt_fail_errno(err, "rank 0 at %s, port %d, tried for %d s", t->host, t->port,
-                                  JOIN_SECONDS);
+            sgt_fail(err, rc, "rank 0 at %s, port %d, tried for %d s: %s", t->host, t->port,
+                     JOIN_SECONDS, why == ENXIO ? "unknown host" : strerror(why));
+            print_line(t, err->text); /* rank 0, which prints other failures, cannot know it */
         }
         if (rc < 0) return rc;
         nap();
