@@ -82,7 +82,8 @@ run_failure '--peer ./python: exit 1: ModuleNotFoundError: No module named numpy
 printf '#!/bin/sh\n' > python
 run_failure '--peer ./python: it ended without an answer' sgt-bench loader set $small --peer ./python
 run_failure '--peer ./nowhere: No such file or directory' sgt-bench loader set $small --peer ./nowhere
-run_failure_like '^sgt-bench loader: --peer echo: no JSON object in what it said: /' sgt-bench loader set $small --peer echo
+run_failure_like '^sgt-bench loader: --peer echo: no JSON object in what it said: /' \
+    sgt-bench loader set $small --peer echo
 printf '#!/bin/sh\necho "{}"\nread -r x\necho "{\\"peer\\": \\"numpy 1\\", \\"batches\\": 4, \\"seconds\\": 1}"\n'\
 'read -r x\necho "Killed by nobody" >&2\nkill -9 $$\n' > python
 run 0 sgt-bench loader set $small --peer ./python --json

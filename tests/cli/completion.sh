@@ -38,7 +38,7 @@ END
         offered "$expected" bash offers.bash "$@"
     }
     offers '--loader --loss-scale ' sgt-train --lo
-    export typed='$nowhere/sgt-train'
+    export typed=nowhere/sgt-train
     offers '--loader --loss-scale ' sgt-train --lo
     unset typed
     offers "$readers" sgt-train --loader ''
@@ -83,7 +83,7 @@ END
         [ $code -eq 77 ] || [ $code -eq 0 ] || fail "zsh, of '$2', not as it should: $1"
     }
     offers '*--loader*--loss-scale*' 'sgt-train --lo'
-    offers '*--loader*--loss-scale*' '$nowhere/sgt-train --lo'
+    offers '*--loader*--loss-scale*' 'nowhere/sgt-train --lo'
     offers '*mmap*preload*uring*' 'sgt-train --loader '
     offers '*mmap*preload*uring*' 'sgt-train --loader='
     offers '*corpus/*runs/*' 'sgt-train --run '
