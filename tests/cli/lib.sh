@@ -138,8 +138,8 @@ check() {
     "$@" || fail "$what"
 }
 same() { cmp -s "$1" "$2" || fail "$1 and $2 differ"; }
-# same_folders A B: all files are the same
-same_folders() { diff -r "$1" "$2" > .diff 2>&1 || { head -5 .diff; fail "folders $1 and $2 differ"; }; }
+# same_folders [-x NAME] A B: all files are the same, but those of this name
+same_folders() { diff -r "$@" > .diff 2>&1 || { head -5 .diff; fail "folders differ: $*"; }; }
 exists() { [ -e "$1" ] || fail "$1 is not there"; }
 absent() { [ ! -e "$1" ] || fail "$1 should not be there"; }
 # texts DIR BYTES: write so many bytes of a fixed text to DIR, in files of 5,000 bytes (part-00, ...)

@@ -91,7 +91,7 @@ disturbed() {
     end_all
 }
 # .work may remain if the file system refused to remove it
-whole() { diff -r -x .work out one-$mode > .diff 2>&1 || { head -5 .diff; fail 'not the set of one process'; }; }
+whole() { same_folders -x .work out one-$mode; }
 need_faults
 tries=0 ended=0
 places_of_each=${TOGETHER_PLACES:-2} worlds=2 # check-all disturbs more (tokenize-together-faults)

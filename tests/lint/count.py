@@ -14,8 +14,8 @@ BUDGET = {
     "loader": 8043,
     "train": 13678,
     "kernels": 12186,
-    "tools": 15288,
-    "tests": 52495,
+    "tools": 15287,
+    "tests": 52493,
     "manuals": 2469,
     "pages": 1213,
 }
