@@ -80,9 +80,8 @@ static const sgt_program program = {
     .name = "sgt-train",
     .usage = "sgt-train [--data DIR] [--run DIR] [--model NAME] [OPTION]...",
     .about = "Trains GPT-2 on shards of tokens. The run directory holds checkpoints that Hugging "
-             "Face's transformers load as they "
-             "are, and log.jsonl, a line a step. Ctrl-C finishes the step, saves and exits 130; "
-             "--resume continues there.",
+             "Face's transformers load as they are, and log.jsonl, a line a step. Ctrl-C finishes "
+             "the step, saves and exits 130; --resume continues there.",
     .options = table,
     .rank = sgt_ranks_number,
     .rows = sgt_config_rows,

@@ -1,6 +1,6 @@
 /* test_rules.c: GPT-2's rule and the others of split.h give the pieces of PCRE2. The others give the
- * ids of tiktoken and the pieces of Hugging Face's library (tests/data/vocab/rules.json). So they do in
- * texts cut at safe cuts. */
+ * ids of tiktoken and the pieces of Hugging Face's library (tests/data/vocab/rules.json). A text
+ * that is cut at safe cuts has the same pieces. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -28,6 +28,7 @@
 #define WAIT_MS 50
 #define WAIT_TURNS 200 /* ten seconds of waits of WAIT_MS: a rank sets OUT up in less */
 
+/* .inputs.jsonl: of sets made before 2026-11-29 */
 static const char *const finished_names[] = {"manifest.json",  "sources.jsonl",
                                              "tokenizer.json", SGT_TOKENIZER_CONFIG,
                                              SGT_DEDUP_FILE,   ".inputs.jsonl"};

@@ -263,7 +263,7 @@ static int open_socket(const net *t, int listens)
     int fd = -1, on = 1, failed = 0;
     snprintf(port, sizeof port, "%d", t->port);
     int code = getaddrinfo(*t->host ? t->host : NULL, port, &hints, &found);
-    if (code) errno = code == EAI_SYSTEM ? errno : ENXIO;
+    if (code && code != EAI_SYSTEM) errno = ENXIO;
     if (code) return -1;
     for (struct addrinfo *a = found; a && fd < 0; a = a->ai_next) {
         fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
