@@ -23,7 +23,8 @@ enum {
     DEVICE = 4,    /* may change when the kind of device changes */
     CUDA = 8,      /* available with CUDA only */
     NOT_KEPT = 16, /* not written to options.json */
-    LATER = 32 /* undecided by default; without this flag, the default is `def`, up to a colon */
+    LATER = 32, /* undecided by default; without this flag, the default is `def`, up to a colon */
+    PATH = 64   /* path of a file, which may have another name on another machine */
 };
 /* values of a row's `needs`: what the option requires to have an effect */
 enum { SHARDS = 1, EXAMPLES, DOCUMENTS, ADAMW, BETAS, SGD, MOMENTUM, FP16 };
@@ -59,10 +60,10 @@ const sgt_option sgt_config_rows[SGT_SETTINGS + 1] = {
     TEXT(DATA, DATA, data, "data", "DIR|FILE", "out, where ./out holds shards",
          "training data: shards, from sgt-tokenize; several sets, A:0.7,B:0.3; or prompts and "
          "completions, FILE.jsonl",
-         MAY_CHANGE | LATER, .letter = 'd'),
+         MAY_CHANGE | LATER | PATH, .letter = 'd'),
     TEXT(DATA, VAL_DATA, val_data, "val-data", "FILE", "no evaluation",
-         "prompts and completions to evaluate on, if --data is FILE.jsonl", MAY_CHANGE | LATER,
-         .needs = EXAMPLES),
+         "prompts and completions to evaluate on, if --data is FILE.jsonl",
+         MAY_CHANGE | LATER | PATH, .needs = EXAMPLES),
     WORD(DATA, LOADER, loader, "loader", sgt_reader_words, "preload", "how shards are read",
          MAY_CHANGE, .needs = SHARDS),
     WORD(DATA, SAMPLING, sampling, "sampling", sgt_sampling_words, "shuffle",
@@ -94,7 +95,8 @@ const sgt_option sgt_config_rows[SGT_SETTINGS + 1] = {
     TEXT(MODEL, MODEL, model, "model", "gpt2|gpt2-medium|gpt2-large|gpt2-xl|LxCxH", "gpt2",
          "model to train: a GPT-2, or layers x channels x heads", 0, .letter = 'm'),
     TEXT(MODEL, INIT, init, "init", "DIR|FILE", "a new model",
-         "start from a Hugging Face GPT-2 directory, a checkpoint, or llm.c's model file", LATER),
+         "start from a Hugging Face GPT-2 directory, a checkpoint, or llm.c's model file",
+         LATER | PATH),
     COUNT(MODEL, SEQ, seq, "seq-len", "N", 1, 1 << 20, "512", "tokens per row", 0),
     WORD(MODEL, GELU, gelu, "gelu", gelus, "tanh, or what --init has",
          "activation: GELU by the tanh approximation, or exact by erf", LATER),
@@ -532,15 +534,23 @@ char *sgt_config_json(const sgt_config *s)
     return text;
 }
 
-int sgt_config_same_run(const sgt_config *s, const char *text, int moved, sgt_error *err)
+/* How settings are compared. */
+typedef struct comparison {
+    int skipped; /* flags of rows that may differ */
+    int code;    /* what is returned if another row differs */
+    const char *was, *where;
+} comparison;
+
+/* Compare s with the settings in `text`. The message names the first row that differs. */
+static int compare(const sgt_config *s, const char *text, const comparison *how, sgt_error *err)
 {
     sgt_config kept;
     char *now = malloc((size_t)2 * MAX_VALUE), *then = now ? now + MAX_VALUE : NULL;
     if (!now) return sgt_fail_memory(err, "options");
     sgt_config_default(&kept);
-    int rc = sgt_config_merge(&kept, text, "the checkpoint's options", 1, err);
+    int rc = sgt_config_merge(&kept, text, how->where, 1, err);
     for (const sgt_option *row = sgt_config_rows; row->name && rc == SGT_OK; row++) {
-        if (!is_kept(row) || row->flags & (moved ? MAY_CHANGE | DEVICE : MAY_CHANGE)) continue;
+        if (!is_kept(row) || row->flags & how->skipped) continue;
         /* with --init, the shape came from that model */
         if (row == &sgt_config_rows[SGT_SET_MODEL] && kept.init) continue;
         /* the run was made by a version without variants */
@@ -548,12 +558,24 @@ int sgt_config_same_run(const sgt_config *s, const char *text, int moved, sgt_er
         if (!render(now, MAX_VALUE, s, row) || !render(then, MAX_VALUE, &kept, row))
             rc = sgt_fail_memory(err, "options");
         else if (strcmp(now, then) != 0)
-            rc = sgt_fail(err, SGT_EUNSUPPORTED,
-                          "--%s: it is %.200s here and was %.200s in the run to resume (leave it "
-                          "out, or start a new --run)",
-                          row->name, *now ? now : "not set", *then ? then : "not set");
+            rc = sgt_fail(err, how->code, "--%s: it is %.200s here and %s %.200s %s", row->name,
+                          *now ? now : "not set", how->was, *then ? then : "not set", how->where);
     }
     sgt_config_free(&kept);
     free(now);
     return rc;
+}
+
+int sgt_config_same_run(const sgt_config *s, const char *text, int moved, sgt_error *err)
+{
+    const comparison with_run = {moved ? MAY_CHANGE | DEVICE : MAY_CHANGE, SGT_EUNSUPPORTED, "was",
+                                 "in the run to resume (leave it out, or start a new --run)"};
+    return compare(s, text, &with_run, err);
+}
+
+int sgt_config_same_ranks(const sgt_config *s, const char *text, sgt_error *err)
+{
+    static const comparison with_rank = {LOCAL | PATH, SGT_EUSAGE, "is",
+                                         "on rank 0 (all ranks run the same command)"};
+    return compare(s, text, &with_rank, err);
 }

@@ -175,4 +175,9 @@ char *sgt_config_json(const sgt_config *s);
  * moves to another kind of device, so options that depend on it may differ too. */
 int sgt_config_same_run(const sgt_config *s, const char *text, int moved, sgt_error *err);
 
+/* Check that a rank with the settings s trains as rank 0 does, whose settings are `text`. Paths and
+ * properties of the machine may differ. Returns SGT_EUSAGE, with the name of the first option that
+ * differs and both values. */
+int sgt_config_same_ranks(const sgt_config *s, const char *text, sgt_error *err);
+
 #endif

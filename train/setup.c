@@ -433,6 +433,30 @@ static int open_backend(sgt_trainer *t, sgt_error *err)
 
 /* ---- the run ---- */
 
+/* Check that this rank has the data, the checkpoint and the options of rank 0. Otherwise the ranks
+ * would train differently, or save and end at different steps and wait for each other for ever. */
+static int compare_ranks(const sgt_trainer *t, sgt_error *err)
+{
+    sgt_ranks *r = t->o->ranks;
+    uint64_t mine[] = {t->state.data_hash, t->val != NULL, t->state.step,
+                       t->s->init ? sgt_model_parameters(&t->model) : 0},
+             first[sizeof mine / sizeof *mine];
+    char *options = NULL;
+    if (!r) return SGT_OK;
+    memcpy(first, mine, sizeof mine);
+    int rc = r->broadcast(r, first, sizeof first, 0, err);
+    if (rc == SGT_OK && memcmp(first, mine, sizeof mine) != 0)
+        return sgt_fail(err, SGT_EUSAGE,
+                        "its data, checkpoint or --init is not that of rank 0 (all ranks run the "
+                        "same command)");
+    if (rc == SGT_OK && !r->rank && !(options = sgt_config_json(t->s)))
+        rc = sgt_fail_memory(err, "options");
+    if (rc == SGT_OK) rc = share_text(t, &options, err);
+    if (rc == SGT_OK) rc = sgt_config_same_ranks(t->s, options, err);
+    free(options);
+    return rc;
+}
+
 /* Warn if device, kernels or library differ from the checkpoint's. The results will differ in some
  * bits, but the run may continue. */
 static void compare_machine(const sgt_trainer *t)
@@ -458,36 +482,12 @@ static int keep_choices(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* Check that all ranks have the settings of rank 0, because ranks that save or end at different
- * steps would deadlock. */
-static int compare_ranks(const sgt_trainer *t, sgt_error *err)
-{
-    const sgt_config *s = t->s;
-    const sgt_schedule *of = &t->schedule;
-    sgt_ranks *r = t->o->ranks;
-    struct {
-        uint64_t whole[9];
-        double real[2];
-    } first, mine = {{s->steps, s->eval_every, s->save_every, of->warmup, of->kind, t->val != NULL,
-                      t->state.step, t->state.data_hash, s->step.precision},
-                     {of->lr, of->min_lr}};
-    if (!r) return SGT_OK;
-    memcpy(&first, &mine, sizeof mine);
-    int rc = r->broadcast(r, &first, sizeof first, 0, err);
-    if (rc == SGT_OK && memcmp(&first, &mine, sizeof mine) != 0)
-        rc = sgt_fail(err, SGT_EUSAGE,
-                      "its steps, learning rate, precision or data are not those of rank 0 (all "
-                      "ranks run the same command)");
-    return rc;
-}
-
 /* Open the run directory for writing. The barrier comes first, so that every rank has finished
  * reading before any file there is removed. */
 static int open_run_folder(sgt_trainer *t, const char *json, sgt_error *err)
 {
     sgt_ranks *r = t->o->ranks;
-    int rc = compare_ranks(t, err);
-    if (rc == SGT_OK && r) rc = r->barrier(r, err);
+    int rc = r ? r->barrier(r, err) : SGT_OK;
     if (rc < 0 || !sgt_trainer_writes(t)) return rc;
     rc = sgt_run_open(&t->run, t->o->run, t->state.step, t->o->force, &t->o->warning, err);
     if (rc < 0 || t->state.step >= t->s->steps) return rc;
@@ -730,7 +730,7 @@ int sgt_trainer_open(sgt_trainer *t, sgt_config *s, const sgt_train_options *o, 
         (rc = check_paths(t, err)) < 0 || (rc = open_trace(t, err)) < 0)
         return rc;
     decide_schedule(t);
-    if ((rc = open_backend(t, err)) < 0) return rc;
+    if ((rc = compare_ranks(t, err)) < 0 || (rc = open_backend(t, err)) < 0) return rc;
     report_lr(t);
     s->scale_lr = 0; /* it was applied above, in decide_steps */
     if ((rc = open_run(t, err)) < 0) return rc;

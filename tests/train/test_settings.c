@@ -250,6 +250,37 @@ Test(settings, which_may_differ_in_a_resumed_run)
                    "resume (leave it out, or start a new --run)");
 }
 
+/* All options of a rank are those of rank 0, to the last bit, except paths and what belongs to a
+ * machine. The two seeds are equal as doubles. */
+Test(settings, which_may_differ_between_ranks)
+{
+    static const char first[] = "{\"precision\": \"fp16\", \"seed\": 9007199254740993}";
+    const struct {
+        const char *text, *told; /* told NULL: it may differ */
+    } changes[] = {
+        {"{\"data\": \"/mnt/out\", \"init\": \"gpt2/\", \"val-data\": \"v.jsonl\"}", NULL},
+        {"{\"threads\": 3, \"cpu\": \"avx2\", \"memory-limit\": 1000}", NULL},
+        {"{\"lr\": \"auto\"}", NULL},
+        {"{\"gelu\": \"erf\"}", "--gelu: it is \"erf\" here and is not set on rank 0"},
+        {"{\"ignore-index\": 0}", "--ignore-index: it is 0 here and is not set on rank 0"},
+        {"{\"document-mask\": true}", "--document-mask: it is true here and is not set on rank 0"},
+        {"{\"loss-scale\": 2}", "--loss-scale: it is 2 here and is 65536 on rank 0"},
+        {"{\"skip-spikes\": 6}", "--skip-spikes: it is 6 here and is 0 on rank 0"},
+        {"{\"seed\": 9007199254740992}",
+         "--seed: it is 9007199254740992 here and is 9007199254740993 on rank 0"},
+        {"{\"save-every\": 7}", "--save-every: it is 7 here and is 1000 on rank 0"}};
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        scoped(sgt_config) s;
+        sgt_config_default(&s);
+        must(sgt_config_merge(&s, changes[i].text, "x", 1, why));
+        must(sgt_config_merge(&s, first, "x", 1, why));
+        if (!changes[i].told) must(sgt_config_same_ranks(&s, first, why));
+        else
+            expect_failure_about(sgt_config_same_ranks(&s, first, why), SGT_EUSAGE,
+                                 changes[i].told);
+    }
+}
+
 /* JSON's -0 is an integer, and reads as 0. */
 Test(settings, minus_zero_is_zero)
 {

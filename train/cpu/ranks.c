@@ -294,28 +294,6 @@ int sgt_cpu_ranks_get(sgt_cpu_backend *c, sgt_state what, size_t at, size_t coun
 
 /* ---- set-up ---- */
 
-/* Fail unless every rank has the options of rank 0: nothing else would notice a difference. */
-static int compare(const sgt_cpu_shape *s, sgt_ranks *r, sgt_error *err)
-{
-    struct {
-        uint64_t whole[15];
-        double real[6];
-    } first, mine = {{s->o.model.layers, s->o.model.channels, s->o.model.heads, s->o.model.vocab,
-                      (uint64_t)s->o.model.untied, s->B, s->T, s->o.accum, (uint64_t)s->rounding,
-                      s->format, s->o.seed, s->o.optim.kind, (uint64_t)s->o.optim.nesterov,
-                      (uint64_t)s->bf16, (uint64_t)s->o.optim.bf16_moments},
-                     {s->o.dropout, (double)s->o.optim.beta1, (double)s->o.optim.beta2,
-                      (double)s->o.optim.momentum, (double)s->o.optim.weight_decay,
-                      (double)s->o.optim.grad_clip}};
-    memcpy(&first, &mine, sizeof mine);
-    int rc = r->broadcast(r, &first, sizeof first, 0, err);
-    if (rc == SGT_OK && memcmp(&first, &mine, sizeof mine) != 0)
-        rc = sgt_fail(
-            err, SGT_EUSAGE,
-            "its options or its CPU are not those of rank 0 (all ranks run the same command)");
-    return rc;
-}
-
 /* A model may be smaller than a chunk. */
 static size_t chunk_of(const sgt_cpu_shape *s)
 {
@@ -355,9 +333,8 @@ int sgt_cpu_ranks_open(sgt_cpu_backend *c, sgt_error *err)
 {
     sgt_cpu_group *g = c->group;
     if (!g) return SGT_OK;
-    int rc = compare(&c->shape, g->r, err);
     /* no rank takes its memory before all have compared their need with what is free */
-    if (rc == SGT_OK) rc = g->r->barrier(g->r, err);
+    int rc = g->r->barrier(g->r, err);
     if (rc < 0) return rc;
     for (size_t b = 0; b < g->buckets; b++) divide(g, &c->shape.o.model, &c->update, b);
     keep_own_pieces(g, &c->update);
