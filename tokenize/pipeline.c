@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tokenize/input/units.h"
+#include "tokenize/out/export.h"
 #include "tokenize/out/out.h"
 #include "tokenize/out/record.h"
 #include "tokenize/vocab/vocab.h"
@@ -111,26 +112,44 @@ int sgt_pipeline_check(const sgt_manifest *m, const sgt_corpus *c, const sgt_tok
                     100 * o->val_fraction, r.documents);
 }
 
-int sgt_pipeline_publish(sgt_out *out, sgt_manifest *m, const sgt_vocab *v, const char *options,
+/* Write the files of another layout from the set of shards that m describes. */
+static int lay_out(const sgt_out *out, const sgt_manifest *m, const sgt_out_request *r,
+                   sgt_manifest *laid_out, sgt_error *err)
+{
+    sgt_export e = {.work = out->work, .layout = r->layout, .stop = r->stop};
+    int rc = sgt_manifest_write(m, out->shards, err);
+    if (!rc) rc = sgt_made_open(&e.set, out->shards, err);
+    if (!rc) rc = sgt_export_write(&e, laid_out, err);
+    if (!rc) rc = sgt_export_move(out->work, out->path, laid_out, err);
+    sgt_made_close(e.set);
+    return rc;
+}
+
+int sgt_pipeline_publish(sgt_out *out, sgt_manifest *m, const sgt_out_request *r,
                          sgt_tokenize_result *result, sgt_error *err)
 {
-    m->options = (char *)options; /* only read; the caller frees it */
-    snprintf(m->vocabulary, sizeof m->vocabulary, "%s", sgt_vocab_name(v));
-    m->fingerprint = sgt_vocab_fingerprint(v);
-    m->vocab = sgt_vocab_size(v);
-    m->eot = sgt_vocab_eot(v);
-    int rc = sgt_out_publish(out, m, v, err);
+    sgt_manifest laid_out = {0};
+    const sgt_manifest *all = r->layout ? &laid_out : m;
+    m->options = (char *)r->options; /* only read; the caller frees it */
+    snprintf(m->vocabulary, sizeof m->vocabulary, "%s", sgt_vocab_name(r->vocab));
+    m->fingerprint = sgt_vocab_fingerprint(r->vocab);
+    m->vocab = sgt_vocab_size(r->vocab);
+    m->eot = sgt_vocab_eot(r->vocab);
+    int rc = r->layout ? lay_out(out, m, r, &laid_out, err) : SGT_OK;
+    if (!rc) rc = sgt_out_publish(out, all, r->vocab, err);
     *result = (sgt_tokenize_result){.bytes_read = result->bytes_read};
-    sgt_pipeline_result(result, m);
+    sgt_pipeline_result(result, all);
+    sgt_manifest_free(&laid_out);
     m->options = NULL;
     return rc;
 }
 
 /* Complete an OUT that has been claimed. */
-static int fill_out(sgt_out *out, const sgt_tokenize_options *o, const sgt_corpus *c,
-                    const sgt_vocab *v, const char *options, sgt_tokenize_result *result,
-                    sgt_error *err)
+static int fill_out(sgt_out *out, const sgt_tokenize_options *o, const sgt_out_request *request,
+                    sgt_tokenize_result *result, sgt_error *err)
 {
+    const sgt_corpus *c = request->corpus;
+    const sgt_vocab *v = request->vocab;
     const sgt_checkpoint from = out->journal->now;
     sgt_manifest m = {0};
     sgt_record *r;
@@ -141,7 +160,7 @@ static int fill_out(sgt_out *out, const sgt_tokenize_options *o, const sgt_corpu
     result->bytes_read = sgt_record_bytes(r) - from.all_bytes;
     if (!rc) rc = sgt_record_finish(r, &m, err);
     if (!rc && sgt_ranks_size(o->ranks) < 2) rc = sgt_pipeline_check(&m, c, o, err);
-    if (!rc) rc = sgt_pipeline_publish(out, &m, v, options, result, err);
+    if (!rc) rc = sgt_pipeline_publish(out, &m, request, result, err);
     sgt_manifest_free(&m);
     sgt_record_close(r);
     return rc;
@@ -162,13 +181,14 @@ int sgt_pipeline_make(const sgt_tokenize_options *o, const sgt_corpus *c, const 
                       const char *options, sgt_tokenize_result *result, sgt_error *err)
 {
     sgt_out out;
-    sgt_out_request r = {o->out, c, v, options, NULL, o->force, o->notice, o->stop, o->field};
+    sgt_out_request r = {o->out,   c,         v,       options,  NULL,
+                         o->force, o->notice, o->stop, o->field, o->layout};
     int rc = sgt_out_claim(&out, &r, err);
     if (rc == 1) {
         rc = sgt_pipeline_reread(result, o->out, err);
         result->already_done = rc == SGT_OK;
     } else if (rc == 0) {
-        rc = fill_out(&out, o, c, v, options, result, err);
+        rc = fill_out(&out, o, &r, result, err);
         /* Keep complete shards and the state of a clean stop. Remove anything less. */
         int keep = rc == 0 || !sgt_journal_empty(out.journal) || (rc == SGT_ESTOPPED && !c->stream);
         sgt_out_release(&out, keep);

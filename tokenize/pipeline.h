@@ -17,8 +17,9 @@ int sgt_pipeline_make(const sgt_tokenize_options *o, const sgt_corpus *c, const 
 int sgt_pipeline_check(const sgt_manifest *m, const sgt_corpus *c, const sgt_tokenize_options *o,
                        sgt_error *err);
 /* Complete OUT with the manifest m, of which this sets the vocabulary and, while it is written, the
- * options; and fill in *result, but for its bytes_read, which stays. */
-int sgt_pipeline_publish(sgt_out *out, sgt_manifest *m, const sgt_vocab *v, const char *options,
+ * options; fill in *result, but for its bytes_read, which stays. If OUT has another layout, first
+ * write its files from the set of shards in out->shards, which m describes. */
+int sgt_pipeline_publish(sgt_out *out, sgt_manifest *m, const sgt_out_request *r,
                          sgt_tokenize_result *result, sgt_error *err);
 /* Fill in *r from the numbers of a manifest. */
 void sgt_pipeline_result(sgt_tokenize_result *r, const sgt_manifest *m);

@@ -25,6 +25,7 @@
 #include "tokenize/vocab/vocab.h"
 
 #define MEGATRON_INDEX 42 /* bytes of Megatron-LM's index for no document (megatron.h) */
+#define SET "set"         /* sgt_out.shards, in .work */
 #define WAIT_MS 50
 #define WAIT_TURNS 200 /* ten seconds of waits of WAIT_MS: a rank sets OUT up in less */
 
@@ -35,6 +36,7 @@ static const char *const finished_names[] = {"manifest.json",  "sources.jsonl",
 static const char *const work_names[] = {"journal",       "inputs.jsonl",   "sources.jsonl",
                                          "manifest.json", "tokenizer.json", SGT_TOKENIZER_CONFIG,
                                          SGT_DEDUP_FILE};
+static const char *const work_folders[] = {SGT_OUT_SORTING, SET};
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
 /* ---- files ---- */
@@ -58,11 +60,9 @@ int sgt_out_holds_other_than(const char *folder, const char *const *names, size_
     return found;
 }
 
-/* Return whether .work's folder `name` holds a rank's part of the shards, or shards made from such
- * parts. */
+/* Return whether .work's folder `name` holds a rank's part of the shards. */
 static int is_part(const char *name)
 {
-    if (!strcmp(name, SGT_OUT_SORTING) || !strcmp(name, SGT_OUT_SET)) return 1;
     return !strncmp(name, "part-", 5) && strspn(name + 5, "0123456789") == 6 && !name[11];
 }
 
@@ -472,14 +472,16 @@ static int stale_in_work(const char *name, const void *ctx)
 
 void sgt_out_part_name(char name[32], uint32_t part) { snprintf(name, 32, "part-%06u", part); }
 
-static int remove_parts(const char *work, sgt_error *err)
+/* Remove the folders in .work: parts, and what is made from them. */
+static int remove_folders(const char *work, sgt_error *err)
 {
     int rc = SGT_OK;
     DIR *d = opendir(work);
     if (!d) return sgt_fail_errno(err, "%s", work);
     for (const struct dirent *e; !rc && (e = readdir(d));) {
         char path[SGT_PATH];
-        if (is_part(e->d_name)) rc = sgt_remove_tree(sgt_path(path, work, "%s", e->d_name), err);
+        if (is_part(e->d_name) || listed(e->d_name, work_folders, COUNT(work_folders)))
+            rc = sgt_remove_tree(sgt_path(path, work, "%s", e->d_name), err);
     }
     closedir(d);
     return rc;
@@ -545,7 +547,7 @@ static void remove_work(sgt_out *o)
 {
     char path[SGT_PATH];
     sgt_sweep(o->work, stale_in_work, NULL, NULL);
-    remove_parts(o->work, NULL);
+    remove_folders(o->work, NULL);
     unlink(sgt_path(path, o->work, "lock"));
     rmdir(o->work); /* fails, as it should, if another program keeps a file there */
 }
@@ -592,21 +594,22 @@ static int start_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
         (rc = write_inputs(o->work, r->corpus, err)) < 0 ||
         (rc = sgt_journal_create(&o->journal, o->work, sgt_vocab_fingerprint(r->vocab),
                                  r->journal_options ? r->journal_options : r->options, err)) < 0 ||
-        (rc = remove_parts(o->work, err)) < 0)
+        (rc = remove_folders(o->work, err)) < 0 || (rc = sgt_out_clear(o, err)) < 0 ||
+        (rc = sgt_make_folders(o->shards, err)) < 0)
         return rc;
-    if ((rc = sgt_out_clear(o, err)) < 0) return rc;
     /* Parts begin from a clean OUT. Until the journal has a state, every later run starts over. */
     const sgt_manifest_shard none[SGT_SPLITS] = {0};
     return r->journal_options ? sgt_journal_commit(o->journal, none, &o->journal->now, err)
                               : SGT_OK;
 }
 
-/* Move `name` from OUT back to .work as `as`, where the journal expects it. It was moved to OUT
+/* Move `name` from a folder back to .work as `as`, where the journal expects it. It was moved there
  * after the last line of the journal that survived. */
-static int move_back(const sgt_out *o, const char *name, const char *as, sgt_error *err)
+static int move_back(const sgt_out *o, const char *from, const char *name, const char *as,
+                     sgt_error *err)
 {
-    if (sgt_out_file_exists(o->work, as) || !sgt_out_file_exists(o->path, name)) return SGT_OK;
-    return sgt_move(o->path, o->work, name, as, NULL, err);
+    if (sgt_out_file_exists(o->work, as) || !sgt_out_file_exists(from, name)) return SGT_OK;
+    return sgt_move(from, o->work, name, as, NULL, err);
 }
 
 /* Check a file of the unfinished shard: it has at least the bytes that the journal says. It is in
@@ -618,7 +621,7 @@ static int check_begun_file(const sgt_out *o, int split, const char *suffix, uin
     char name[64], begun[72];
     sgt_writer_name(name, sgt_split_names[split], o->journal->count[split], suffix);
     snprintf(begun, sizeof begun, "%s.tmp", name);
-    int rc = move_back(o, name, begun, err);
+    int rc = move_back(o, o->shards, name, begun, err);
     return rc < 0 ? rc : check_size(o->work, begun, bytes, 1, err);
 }
 
@@ -640,15 +643,16 @@ static int go_on(sgt_out *o, sgt_error *err)
         for (size_t i = 0; i < j->count[s] && !rc; i++) {
             const sgt_manifest_shard *shard = &j->shards[s][i];
             if ((rc = sgt_out_move_shard(o, shard, err)) == 0)
-                rc = check_shard(o->path, shard, 0, 0, err);
+                rc = check_shard(o->shards, shard, 0, 0, err);
         }
         if (!rc) rc = check_begun(o, s, err);
     }
-    if (!rc && j->now.sources) rc = move_back(o, "sources.jsonl", "sources.jsonl", err);
-    if (!rc) rc = move_back(o, SGT_DEDUP_FILE, SGT_DEDUP_FILE, err);
+    if (!rc && j->now.sources) rc = move_back(o, o->path, "sources.jsonl", "sources.jsonl", err);
+    if (!rc) rc = move_back(o, o->path, SGT_DEDUP_FILE, SGT_DEDUP_FILE, err);
     if (!rc) rc = check_size(o->work, "sources.jsonl", j->now.sources, 1, err);
     if (!rc) rc = sgt_sweep(o->work, stale_in_work, j, err);
     if (!rc) rc = sgt_sweep(o->path, stale_in_out, j, err);
+    if (!rc) rc = sgt_sweep(o->shards, stale_in_out, j, err);
     return rc;
 }
 
@@ -679,6 +683,8 @@ static int approach(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     *o = (sgt_out){.path = r->path, .lock = -1, .made = stat(r->path, &st) < 0};
     o->had_work = sgt_out_file_exists(r->path, ".work");
     sgt_path(o->work, r->path, ".work");
+    snprintf(o->shards, sizeof o->shards, "%s", r->path);
+    if (r->layout) sgt_path(o->shards, o->work, SET);
     if (rc < 0) return rc;
     if (!o->had_work && r->corpus && r->force != SGT_OUT_ANEW &&
         (rc = sgt_out_is_complete(r, err)) != 0 && (rc > 0 || !r->force))
@@ -709,7 +715,7 @@ static int empty_work(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     (void)r;
     int rc = sgt_sweep(o->work, stale_in_work, NULL, err);
-    return rc ? rc : remove_parts(o->work, err);
+    return rc ? rc : remove_folders(o->work, err);
 }
 
 int sgt_out_claim_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err)
@@ -801,12 +807,12 @@ void sgt_out_leave(sgt_out *o)
     sgt_out_release(o, !untouched);
 }
 
-/* Move a file from .work to OUT; if it is not in .work, it must be in OUT. Only rename decides that
+/* Move a file of a shard; if it is not in .work, it must be moved already. Only rename decides that
  * it is gone: a wrong lookup on some file system must not complete a set without it. */
 static int move_if_there(const sgt_out *o, const char *from, const char *to, sgt_error *err)
 {
-    int gone = 0, rc = sgt_move(o->work, o->path, from, to, &gone, err);
-    return gone ? check_size(o->path, to, 0, 1, err) : rc;
+    int gone = 0, rc = sgt_move(o->work, o->shards, from, to, &gone, err);
+    return gone ? check_size(o->shards, to, 0, 1, err) : rc;
 }
 
 int sgt_out_move_shard(const sgt_out *o, const sgt_manifest_shard *s, sgt_error *err)

@@ -50,19 +50,22 @@ typedef struct sgt_out_request {
     sgt_notice notice;
     const sgt_stop *stop;
     const char *field; /* column of Parquet that holds the text; NULL: "text" */
+    sgt_layout layout; /* of the files of OUT */
 } sgt_out_request;
 
 #define SGT_OUT_PARTS 1000000     /* limit: a part's number has six digits */
 #define SGT_OUT_RANK "rank-"      /* beginning of the names of ranks' files in .work (meet.h) */
 #define SGT_OUT_SORTING "sorting" /* folder in .work for documents that are being reordered */
-#define SGT_OUT_SET "set" /* folder in .work: set that OUT's files are written from (export.h) */
 
 typedef struct sgt_out {
     const char *path;    /* path of OUT; belongs to the request */
     char work[SGT_PATH]; /* OUT/.work */
-    int lock;            /* descriptor of the locked file; -1: not locked */
-    int made;            /* 1: OUT did not exist before */
-    int had_work;        /* 1: .work existed before */
+    /* folder of the complete shards: OUT, or, if OUT gets another layout, OUT/.work/set, which OUT's
+     * files are written from in the end (export.h) */
+    char shards[SGT_PATH];
+    int lock;     /* descriptor of the locked file; -1: not locked */
+    int made;     /* 1: OUT did not exist before */
+    int had_work; /* 1: .work existed before */
     sgt_journal *journal;
 } sgt_out;
 
@@ -105,12 +108,12 @@ void sgt_out_leave(sgt_out *o);
 /* Write "part-000007" into name[32]. */
 void sgt_out_part_name(char name[32], uint32_t part);
 
-/* Move the files of a complete shard from .work to OUT, if they are not there yet. The index goes
- * first, so that a shard in OUT always has its index. */
+/* Move the files of a complete shard from .work to o->shards, if they are not there yet. The index
+ * goes first, so that a shard there always has its index. */
 int sgt_out_move_shard(const sgt_out *o, const sgt_manifest_shard *s, sgt_error *err);
 
 /* Complete OUT: sources.jsonl (from .work), tokenizer.json and, last, manifest.json. Then remove
- * .work. */
+ * .work. If OUT has another layout, its files must be there already. */
 int sgt_out_publish(sgt_out *o, const sgt_manifest *m, const sgt_vocab *v, sgt_error *err);
 
 /* Release OUT. If keep is 0, an OUT without a complete shard is removed. */

@@ -120,7 +120,7 @@ static void begin_second(parts *p, uint32_t shares)
 
 /* ---- shards ---- */
 
-/* Look for shard k in OUT. Return 1 if it exists, described in *s; 0 if not; or a negative
+/* Look for shard k in p->out.shards. Return 1 if it exists, described in *s; 0 if not; or a negative
  * SGT_E*. */
 static int find_shard(const parts *p, int split, uint64_t k, uint64_t tokens, sgt_manifest_shard *s,
                       sgt_error *err)
@@ -132,8 +132,8 @@ static int find_shard(const parts *p, int split, uint64_t k, uint64_t tokens, sg
     sgt_writer_name(s->file, sgt_split_names[split], k, "bin");
     sgt_writer_name(index, sgt_split_names[split], k, "idx");
     snprintf(s->split, sizeof s->split, "%s", sgt_split_names[split]);
-    if (lstat(sgt_path(bin, p->out.path, "%s", s->file), &st) < 0 ||
-        lstat(sgt_path(idx, p->out.path, "%s", index), &st) < 0)
+    if (lstat(sgt_path(bin, p->out.shards, "%s", s->file), &st) < 0 ||
+        lstat(sgt_path(idx, p->out.shards, "%s", index), &st) < 0)
         return 0;
     const int fd = sgt_shard_open(&h, bin, 0, err);
     if (fd < 0) return fd;
@@ -339,6 +339,7 @@ static int make_part(parts *p, const char *options, sgt_tokenize_result *result,
     if ((rc = sgt_divide_take(&mine, p->corpus, p->cuts, p->rank, err)) < 0) return rc;
     mine.skipped = 0; /* files skipped are counted for OUT as a whole */
     o.out = part_path(path, p, p->rank);
+    o.layout = SGT_LAYOUT_SGT;
     o.force = o.force ? SGT_OUT_DIFFERENT : SGT_OUT_KEEP;
     o.progress = first_pass;
     o.progress_ctx = p;
@@ -462,12 +463,12 @@ static int join_parts(parts *p, sgt_manifest *m, sgt_error *err)
 }
 
 /* Complete OUT from all parts; we have OUT alone. */
-static int complete(parts *p, const char *options, sgt_tokenize_result *result, sgt_error *err)
+static int complete(parts *p, const sgt_out_request *r, sgt_tokenize_result *result, sgt_error *err)
 {
     sgt_manifest m = {0};
     int rc = join_parts(p, &m, err);
     if (!rc) {
-        rc = sgt_pipeline_publish(&p->out, &m, p->vocab, options, result, err);
+        rc = sgt_pipeline_publish(&p->out, &m, r, result, err);
         /* the second pass is done, even if duplicates made it shorter than estimated */
         p->again = 0;
         p->read += 2 * p->second;
@@ -485,7 +486,7 @@ static int finish_alone(parts *p, const sgt_out_request *r, sgt_tokenize_result 
 {
     const int rc = sgt_out_alone(&p->out, r, err);
     if (rc < 0) return rc;
-    return rc ? sgt_pipeline_reread(result, p->o->out, err) : complete(p, r->options, result, err);
+    return rc ? sgt_pipeline_reread(result, p->o->out, err) : complete(p, r, result, err);
 }
 
 /* Finish as one of several ranks that were started apart, or as the only one. */
@@ -580,7 +581,8 @@ int sgt_parts_make(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt
         rc = sgt_fail_memory(err, p.o->out);
         goto done;
     }
-    sgt_out_request r = {o->out, c, v, options, divided, o->force, o->notice, o->stop, o->field};
+    sgt_out_request r = {o->out,   c,         v,       options,  divided,
+                         o->force, o->notice, o->stop, o->field, o->layout};
     if ((rc = sgt_out_join(&p.out, &r, err)) == 0) {
         if (p.ranks > 1 && sgt_ranks_connected(o->ranks))
             rc = sgt_meeting_open(&p.meeting, p.out.work, o->ranks, o->stop, err);
