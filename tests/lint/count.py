@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 14189,
+    "tokenize": 14122,
     "loader": 8043,
     "train": 13675,
     "kernels": 12186,

@@ -7,7 +7,6 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -18,7 +17,6 @@
 
 #define BUFFER ((size_t)1 << 18) /* bytes that are written at once */
 #define UINT16 8                 /* Megatron-LM's number of the type uint16 */
-#define RETIRED "replaced"       /* folder in .work for the manifest of an earlier set */
 
 const char *const sgt_layout_names[] = {"sgt", "megatron", "nanogpt", "npy"};
 const char *const sgt_layout_says[] = {
@@ -29,12 +27,6 @@ const char *const sgt_layout_says[] = {
     "for OLMo-core: raw 16-bit ids without NumPy's header (numpy.fromfile, not numpy.load); "
     "documents end with the end-of-text id"};
 static const char *const endings[] = {"", "_text_document.bin", ".bin", ".npy"};
-
-/* Write "x.idx" for "x.bin" into name[64]. */
-static void index_name(char name[64], const char *file)
-{
-    snprintf(name, 64, "%.*s.idx", (int)strcspn(file, "."), file);
-}
 
 static void temporary_name(char text[80], const char *name)
 {
@@ -172,7 +164,7 @@ static int write_split(const sgt_export *e, int split, uint64_t written, int ind
              idx = {.fd = -1, .size = BUFFER};
     snprintf(s->split, sizeof s->split, "%s", sgt_split_names[split]);
     snprintf(s->file, sizeof s->file, "%s%s", s->split, endings[e->layout]);
-    index_name(index, s->file);
+    sgt_writer_index_name(index, s->file);
     int rc = bin.hash ? SGT_OK : sgt_fail_memory(err, e->work);
     if (!rc && indexed && (rc = open_sink(&idx, e, index, err)) == 0)
         rc = put_index(e, split, &idx, err);
@@ -224,7 +216,7 @@ int sgt_export_move(const char *work, const char *out, const sgt_manifest *to, s
     int rc = sgt_sync_folder(work, err);
     for (size_t i = 0; i < to->count && !rc; i++) {
         char name[64];
-        index_name(name, to->shards[i].file);
+        sgt_writer_index_name(name, to->shards[i].file);
         if (!to->raw) rc = move_file(work, out, name, err);
         if (!rc) rc = move_file(work, out, to->shards[i].file, err);
     }
@@ -250,51 +242,4 @@ int sgt_export_copy(const char *from, const char *to, const char *name, sgt_erro
     if (in >= 0) close(in);
     sgt_sink_free(&out);
     return rc;
-}
-
-/* Remove the files that the manifest of a set in another layout lists. */
-static int remove_listed(const char *out, const sgt_manifest *m, sgt_error *err)
-{
-    char index[64], path[SGT_PATH];
-    for (size_t i = 0; i < m->count && m->foreign; i++) {
-        index_name(index, m->shards[i].file);
-        for (int k = m->raw; k < 2; k++)
-            if (unlink(sgt_path(path, out, "%s", k ? m->shards[i].file : index)) < 0 &&
-                errno != ENOENT)
-                return sgt_fail_errno(err, "%s: cannot remove", path);
-    }
-    return SGT_OK;
-}
-
-/* ---- an earlier set ---- */
-
-/* Remove the earlier set whose manifest is kept in `work`, if there is one. */
-static int remove_retired(const char *out, const char *work, sgt_error *err)
-{
-    char old[SGT_PATH], path[SGT_PATH];
-    sgt_manifest m = {0};
-    int rc = SGT_OK;
-    sgt_path(path, sgt_path(old, work, RETIRED), "manifest.json");
-    /* a damaged manifest lists nothing; one that cannot be read now may do so later */
-    if (!sgt_file_gone(path)) rc = sgt_manifest_read(&m, old, err);
-    if (rc != SGT_ENOMEM && rc != SGT_EIO) rc = SGT_OK;
-    if (!rc) rc = remove_listed(out, &m, err);
-    if (!rc) rc = sgt_remove_tree(old, err);
-    sgt_manifest_free(&m);
-    return rc;
-}
-
-int sgt_export_retire(const char *out, const char *work, sgt_error *err)
-{
-    char path[SGT_PATH], old[SGT_PATH];
-    int rc = remove_retired(out, work, err);
-    if (rc < 0) return rc;
-    sgt_path(old, work, RETIRED);
-    if (!sgt_file_gone(sgt_path(path, out, "manifest.json"))) {
-        if (mkdir(old, 0777) < 0) rc = sgt_fail_errno(err, "%s: cannot make this folder", old);
-        else rc = sgt_move(out, old, "manifest.json", "manifest.json", NULL, err);
-        if (!rc) rc = sgt_sync_folder(old, err);
-    }
-    if (!rc) rc = sgt_sync_folder(out, err);
-    return rc < 0 ? rc : remove_retired(out, work, err);
 }

@@ -50,10 +50,4 @@ int sgt_export_move(const char *work, const char *out, const sgt_manifest *to, s
 /* Copy NAME from one folder to another, and flush it to disk. */
 int sgt_export_copy(const char *from, const char *to, const char *name, sgt_error *err);
 
-/* Take the manifest of an earlier set away from `out`, durably, so that `out` never looks complete
- * while files are missing. If that set is in another layout, then remove the files that the manifest
- * lists; the files of our own are known by their names. The manifest is kept in `work` meanwhile, so
- * that another call finishes what a killed one has begun. */
-int sgt_export_retire(const char *out, const char *work, sgt_error *err);
-
 #endif

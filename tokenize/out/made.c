@@ -176,12 +176,13 @@ int sgt_made_ids(sgt_made *s, int split, uint64_t at, size_t n, const uint16_t *
 static int read_starts(sgt_made *s, const run *r, size_t i, sgt_error *err)
 {
     const sgt_manifest_shard *shard = &s->m.shards[r->from + i];
-    char path[SGT_PATH];
+    char path[SGT_PATH], index[64];
     size_t count;
     free(s->starts);
     s->starts = NULL;
     s->indexed = NULL;
-    sgt_path(path, s->path, "%.*s.idx", (int)strcspn(shard->file, "."), shard->file);
+    sgt_writer_index_name(index, shard->file);
+    sgt_path(path, s->path, "%s", index);
     const int rc = sgt_index_read(&s->starts, &count, path, shard->tokens, shard->documents, err);
     if (rc < 0) return rc;
     if (!r->documents[i] && r->tokens[i] + s->starts[0])

@@ -19,7 +19,6 @@
 #include "loader/base/json.h"
 #include "loader/shards/shard.h"
 #include "tokenize/input/feed.h"
-#include "tokenize/out/export.h"
 #include "tokenize/out/record.h"
 #include "tokenize/out/writer.h"
 #include "tokenize/vocab/vocab.h"
@@ -330,8 +329,8 @@ int sgt_out_compare_inputs(const sgt_out_request *r, const char *folder, sgt_err
 static int check_shard(const char *out, const sgt_manifest_shard *s, int foreign, int raw,
                        sgt_error *err)
 {
-    char idx[80];
-    snprintf(idx, sizeof idx, "%.*s.idx", (int)strcspn(s->file, "."), s->file);
+    char idx[64];
+    sgt_writer_index_name(idx, s->file);
     int rc = check_size(out, s->file, (foreign ? 0 : SGT_SHARD_HEADER) + 2 * s->tokens, 0, err);
     if (!rc && !raw)
         rc = check_size(out, idx, foreign ? MEGATRON_INDEX + 20 * s->documents : 8 * s->documents,
@@ -577,9 +576,37 @@ static int check_folder(const sgt_out_request *r, sgt_error *err)
     return SGT_OK;
 }
 
+static int remove_file(const char *folder, const char *name, sgt_error *err)
+{
+    char path[SGT_PATH];
+    if (unlink(sgt_path(path, folder, "%s", name)) == 0 || errno == ENOENT) return SGT_OK;
+    return sgt_fail_errno(err, "%s: cannot remove", path);
+}
+
+/* Remove the files of a set in another layout, which only its manifest names. It is still there, so
+ * that another call finishes what a killed one has begun; OUT does not pass for complete without
+ * the files that it lists. */
+static int remove_listed(const char *out, sgt_error *err)
+{
+    sgt_manifest m = {0};
+    char idx[64];
+    int rc = sgt_manifest_read(&m, out, err);
+    /* a damaged manifest lists nothing; one that cannot be read now may do so later */
+    if (rc != SGT_ENOMEM && rc != SGT_EIO) rc = SGT_OK;
+    for (size_t i = 0; i < m.count && m.foreign && !rc; i++) {
+        sgt_writer_index_name(idx, m.shards[i].file);
+        rc = m.raw ? SGT_OK : remove_file(out, idx, err);
+        if (!rc) rc = remove_file(out, m.shards[i].file, err);
+    }
+    sgt_manifest_free(&m);
+    return rc;
+}
+
 int sgt_out_clear(const sgt_out *o, sgt_error *err)
 {
-    int rc = sgt_export_retire(o->path, o->work, err);
+    int rc = sgt_out_file_exists(o->path, "manifest.json") ? remove_listed(o->path, err) : SGT_OK;
+    if (!rc) rc = remove_file(o->path, "manifest.json", err);
+    if (!rc) rc = sgt_sync_folder(o->path, err);
     return rc < 0 ? rc : sgt_sweep(o->path, stale_in_out, NULL, err);
 }
 
@@ -809,24 +836,21 @@ void sgt_out_leave(sgt_out *o)
 
 /* Move a file of a shard; if it is not in .work, it must be moved already. Only rename decides that
  * it is gone: a wrong lookup on some file system must not complete a set without it. */
-static int move_if_there(const sgt_out *o, const char *from, const char *to, sgt_error *err)
+static int move_if_there(const sgt_out *o, const char *name, sgt_error *err)
 {
-    int gone = 0, rc = sgt_move(o->work, o->shards, from, to, &gone, err);
-    return gone ? check_size(o->shards, to, 0, 1, err) : rc;
+    char temporary[80];
+    int gone = 0;
+    snprintf(temporary, sizeof temporary, "%.63s.tmp", name);
+    const int rc = sgt_move(o->work, o->shards, temporary, name, &gone, err);
+    return gone ? check_size(o->shards, name, 0, 1, err) : rc;
 }
 
 int sgt_out_move_shard(const sgt_out *o, const sgt_manifest_shard *s, sgt_error *err)
 {
-    static const char *const suffixes[] = {"idx", "bin"};
-    int rc = SGT_OK;
-    for (size_t i = 0; i < COUNT(suffixes) && !rc; i++) {
-        char name[64], temporary[80];
-        size_t n = strlen(s->file) - 3; /* without "bin" */
-        snprintf(name, sizeof name, "%.*s%s", (int)n, s->file, suffixes[i]);
-        snprintf(temporary, sizeof temporary, "%s.tmp", name);
-        rc = move_if_there(o, temporary, name, err);
-    }
-    return rc;
+    char index[64];
+    sgt_writer_index_name(index, s->file);
+    const int rc = move_if_there(o, index, err);
+    return rc < 0 ? rc : move_if_there(o, s->file, err);
 }
 
 /* ---- completing ---- */

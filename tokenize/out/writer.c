@@ -32,6 +32,11 @@ void sgt_writer_name(char name[64], const char *split, uint64_t index, const cha
     snprintf(name, 64, "%.15s_%06" PRIu64 ".%.15s", split, index, suffix);
 }
 
+void sgt_writer_index_name(char name[64], const char *file)
+{
+    snprintf(name, 64, "%.*s.idx", (int)strcspn(file, "."), file);
+}
+
 int sgt_writer_reads_name(const char *name, int *split, uint64_t *index)
 {
     for (*split = 0; *split < SGT_SPLITS; ++*split) {
