@@ -13,7 +13,6 @@
 #include "tools/cli/options.h"
 #include "tools/cli/progress.h"
 #include "tools/ranks/ranks.h"
-#include "train/advice.h"
 #include "train/device.h"
 #include "train/paths.h"
 #include "loader/base/memory.h"
@@ -26,8 +25,8 @@
 static sgt_config s;
 static struct {
     const char *run, *config, *profile;
-    int resume, resume_or_start, force, quiet, verbose, json, estimate, rates, stop_diverged,
-        self_check, no_self_check;
+    int resume, resume_or_start, force, quiet, verbose, json, estimate, stop_diverged, self_check,
+        no_self_check;
 } o = {.run = "run"};
 
 /* Options that are not stored with a run. Those that are stored come from train/config.c;
@@ -62,8 +61,6 @@ static const sgt_option table[] = {
      .help = "train without testing the paths of the CUDA backend first"},
     {"estimate-memory", 0, SGT_OPT_FLAG, &o.estimate,
      .help = "print the memory that a step needs, by kind, and do not train"},
-    {"lr-table", 0, SGT_OPT_FLAG, &o.rates,
-     .help = "print learning rates by model size, as --lr auto chooses them, and do not train"},
     ROWS("Techniques, each of which can be turned off to measure what it brings", TECHNIQUES),
     {.name = "Output"},
     {"profile", 0, SGT_OPT_TEXT, &o.profile, "FILE",
@@ -74,6 +71,11 @@ static const sgt_option table[] = {
          "print more as the run starts: device, kernels, measured speed, cost, each set's share"},
     {"json", 0, SGT_OPT_FLAG, &o.json,
      .help = "print one JSON document on standard output at the end"},
+    {0}};
+
+static const sgt_gone gone[] = {
+    {"--lr-table", "man sgt-train says under LEARNING RATES what --lr auto chooses, and --verbose "
+                   "what it chose"},
     {0}};
 
 static const sgt_program program = {
@@ -94,6 +96,7 @@ static const sgt_program program = {
         "  sgt-train --data out --run run --resume --steps 4000\n"
         "  sgt-train --data out --run tuned --init run/step-00002000 --lr 1e-5\n"
         "  sgt-train --data answers.jsonl --run tuned --init gpt2/ --seq-len 256 --lr 1e-5",
+    .gone = gone,
 };
 
 static void show_progress(void *ctx, const sgt_metrics *m, uint64_t steps, uint64_t first)
@@ -220,7 +223,7 @@ static int print_json(const sgt_training_result *r, sgt_error *err)
     return sgt_print_json(doc, JSON_REAL_PRECISION(9), err);
 }
 
-/* ---- what is printed without training: --estimate-memory, --lr-table, --self-check ---- */
+/* ---- what is printed without training: --estimate-memory, --self-check ---- */
 
 static int on_cuda(const sgt_train_estimate *e) { return strcmp(e->device, "cuda") == 0; }
 
@@ -271,39 +274,6 @@ static int estimate(const sgt_train_options *options)
         else print_estimate(&e);
     }
     return end(rc, &err, options->ranks);
-}
-
-/* Print the learning rates of models of several sizes, as --lr auto chooses them. */
-static int print_rates(sgt_error *err)
-{
-    static const struct {
-        const char *name;
-        uint64_t parameters;
-    } models[] = {{"1 million", 1000000},     {"10 million", 10000000},
-                  {"30 million", 30000000},   {"gpt2", 124000000},
-                  {"gpt2-medium", 355000000}, {"gpt2-large", 774000000},
-                  {"gpt2-xl", 1500000000},    {"GPT-3", UINT64_C(175000000000)}};
-    json_t *all = json_array();
-    if (!o.json)
-        printf("learning rates of AdamW; --lr auto takes the last three columns, by rows a step\n"
-               "  %-12s %9s %9s %9s %9s %9s\n",
-               "model", "lowest", "highest", "8 rows", "64 rows", "512 rows");
-    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
-        sgt_lr_range r = sgt_advice_lr(models[i].parameters);
-        double rate[3];
-        for (int k = 0; k < 3; k++)
-            rate[k] = sgt_advice_auto_lr(models[i].parameters, UINT64_C(8) << 3 * k, 64);
-        if (!o.json)
-            printf("  %-12s %9.2g %9.2g %9.2g %9.2g %9.2g\n", models[i].name, r.low, r.high,
-                   rate[0], rate[1], rate[2]);
-        json_array_append_new(
-            all, json_pack("{s:s, s:I, s:f, s:f, s:{s:f, s:f, s:f}}", "model", models[i].name,
-                           "parameters", (json_int_t)models[i].parameters, "low", r.low, "high",
-                           r.high, "auto", "8", rate[0], "64", rate[1], "512", rate[2]));
-    }
-    if (o.json) return sgt_print_json(json_pack("{s:o}", "rates", all), 0, err);
-    json_decref(all);
-    return SGT_OK;
 }
 
 static void print_paths(const sgt_cuda_device *d, const sgt_cuda_versions *libraries,
@@ -608,12 +578,6 @@ int main(int argc, char **argv)
     /* if this fails, reading a truncated shard ends the program */
     sgt_loader_guard_sigbus(NULL);
     parse_options(argc, argv);
-    if (o.rates) {
-        sgt_error err;
-        free(command);
-        free(cache);
-        return sgt_end_program(&program, sgt_ranks_number() ? SGT_OK : print_rates(&err), &err);
-    }
     if (s.device != SGT_DEVICE_CPU) sgt_search_wheels();
     sgt_talk talk = {program.name, o.quiet};
     sgt_train_options options = {.run = o.run,

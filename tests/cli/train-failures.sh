@@ -90,7 +90,7 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 
 if [ -w /dev/full ]; then
-    run 1 sh -c 'sgt-train --lr-table > /dev/full'
+    run 1 sh -c 'sgt-train --device cpu --estimate-memory > /dev/full'
     stderr_is 'sgt-train: standard output: No space left on device'
 fi
 
