@@ -1,6 +1,7 @@
 """Batches: what they hold, in which order, and how a loader resumes."""
 
 import contextlib
+import importlib
 import json
 import pathlib
 import pickle
@@ -342,19 +343,6 @@ def test_indices(load):
     assert data[5:5][0].shape == (0, 4, 32)
 
 
-def test_bench(folder, monkeypatch, capsys):
-    from sgt import bench
-
-    given = ["sgt.bench", folder, "--batch", "4", "--seq", "32", "--seconds", "0.01"]
-    monkeypatch.setattr(sys, "argv", given)
-    bench.main()
-    lines = capsys.readouterr().out.splitlines()
-    assert [line[:20].strip() for line in lines[1:4]] == ["sgt int32", "sgt int32, data[k]", "numpy int32"]
-    assert len(lines) == 7 and lines[6].split()[-1] == "1.00"
-    monkeypatch.setattr(sys, "argv", ["sgt.bench", "nowhere"])
-    with pytest.raises(sgt.Error, match="nowhere: No such file"):
-        bench.main()
-    monkeypatch.setattr(sys, "argv", ["sgt.bench", "--texts", "a.txt"])
-    with pytest.raises(SystemExit):
-        bench.main()
-    assert "--texts is gone: type sgt-bench tokenize FILE..." in capsys.readouterr().err
+def test_bench_is_gone():
+    with pytest.raises(SystemExit, match="^sgt.bench is gone: type sgt-bench loader OUT/ --peer python3"):
+        importlib.import_module("sgt.bench")
