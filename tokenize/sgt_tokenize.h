@@ -118,20 +118,16 @@ size_t sgt_encode(sgt_encoder *e, const void *text, size_t n, uint16_t *ids);
 /* Return the reason of SGT_ENCODE_FAILED. The encoder owns it, until the next call. */
 const sgt_error *sgt_encoder_failure(const sgt_encoder *e);
 
-/* A text for sgt_encode_texts. */
+/* A text for sgt_encode_texts: `n` bytes, as sgt_encode takes them. */
 typedef struct sgt_text {
-    const void *units; /* aligned to `width` */
-    size_t n;          /* number of units */
-    /* bytes of a unit. 1: Latin-1; 2: UTF-16 or UCS-2, and 4: UTF-32, both in the machine's byte
-     * order; surrogates without a partner become U+FFFD. 0: bytes, as sgt_encode takes them */
-    size_t width;
+    const void *bytes;
+    size_t n;
 } sgt_text;
 
 /* Encode `count` texts in one call: the ids of text i are ids[ends[i - 1]] (the first text's:
- * ids[0]) up to, but not including, ids[ends[i]]. `ids` has room for n ids of each text of width 0,
- * 2n of width 1, 3n of width 2, and 4n of width 4. Meanwhile the encoder needs as much memory for
- * the longest wide text, in bytes. Return 0, SGT_ENOMEM, SGT_EUSAGE for another width, or the
- * reason of SGT_ENCODE_FAILED; after a failure `ids` and `ends` are undefined. */
+ * ids[0]) up to, but not including, ids[ends[i]]. `ids` has room for as many ids as the texts have
+ * bytes. Return 0, or the reason of SGT_ENCODE_FAILED; after a failure `ids` and `ends` are
+ * undefined. */
 int sgt_encode_texts(sgt_encoder *e, const sgt_text *texts, size_t count, uint16_t *ids,
                      size_t *ends, sgt_error *err);
 

@@ -58,12 +58,7 @@ STRINGS = [
 ]
 
 
-@pytest.mark.parametrize("layout", [True, False])
-def test_strings_of_every_width(monkeypatch, layout):
-    from sgt import _strings
-
-    if not layout:  # as in a Python whose strings are laid out in an unknown way
-        monkeypatch.setattr(_strings, "_LAYOUT", {})
+def test_strings_of_every_width():
     t = sgt.Tokenizer()
     for kinds in ([str], [str, sys.intern], [str, Text, sys.intern]):
         texts = [kind(s) for s in STRINGS for kind in kinds]
@@ -80,16 +75,6 @@ def test_strings_of_every_width(monkeypatch, layout):
     for one in ("text", b"text"):
         with pytest.raises(TypeError, match="list of texts"):
             t.encode_batch(one)
-
-
-def test_layout_of_strings():
-    from sgt import _strings
-
-    samples = _strings._samples()
-    if sys.implementation.name == "cpython":
-        layout = _strings.find_layout(samples)[1]
-        assert sorted(width for _, width in layout.values()) == [0, 1, 2, 4]
-    assert _strings.find_layout(samples[::-1]) == (0, {})
 
 
 def test_tiktokens_methods():
@@ -165,9 +150,8 @@ def test_groups_have_equal_lengths_whatever_the_width():
     encoders = sgt.Tokenizer()._encoders
     ascii_groups = _encoder._Batch(encoders, ["a" * 100] * 64, 2).groups
     assert len(ascii_groups) == 16  # 8 for each thread
-    for character, most in zip("é“😀", (2, 3, 4)):
-        groups = _encoder._Batch(encoders, [character * 100] * 64, 2).groups
-        assert list(groups) == [(begin, end, most * need) for begin, end, need in ascii_groups]
+    for character in "é“😀":
+        assert _encoder._Batch(encoders, [character * 100] * 64, 2).groups == ascii_groups
 
 
 @pytest.mark.parametrize("threads", [1, 3])

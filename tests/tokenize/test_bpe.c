@@ -403,3 +403,43 @@ Test(bpe, threads_that_need_the_trie_at_once_share_it)
         }
     }
 }
+
+/* Texts in one call have the ids that each has by itself. */
+Test(bpe, texts_in_one_call)
+{
+    enum { COUNT = 50, MOST = 300 };
+    static uint8_t room[COUNT][MOST];
+    static uint16_t want[COUNT * MOST], got[COUNT * MOST];
+    sgt_text texts[COUNT];
+    size_t ends[COUNT], want_ends[COUNT], at = 0;
+    scoped(sgt_vocab) *v = gpt2();
+    scoped(sgt_encoder) *e = new_encoder(v);
+    rng r = {test_seed(), 0};
+    for (int i = 0; i < COUNT; i++) {
+        texts[i] = (sgt_text){room[i], hard_text(&r, room[i], below(&r, MOST), 1)};
+        at += sgt_encode(e, room[i], texts[i].n, want + at);
+        want_ends[i] = at;
+    }
+    must(sgt_encode_texts(e, texts, COUNT, got, ends, why));
+    cr_assert_arr_eq(ends, want_ends, sizeof ends);
+    cr_assert_arr_eq(got, want, at * sizeof *got);
+}
+
+/* A pattern that backtracks beyond PCRE2's limits fails with its reason. */
+Test(bpe, a_failing_pattern)
+{
+    static char hard[40000];
+    static uint16_t ids[sizeof hard];
+    sgt_text text = {hard, sizeof hard};
+    scoped(sgt_vocab) *v = NULL;
+    sgt_error err;
+    size_t end;
+    memset(hard, 'a', sizeof hard);
+    must(sgt_vocab_load(&v, "gpt2", "(a+)+$|b", why));
+    scoped(sgt_encoder) *e = new_encoder(v);
+    hard[sizeof hard - 1] = 'c';
+    int rc = sgt_encode_texts(e, &text, 1, ids, &end, &err);
+    cr_assert_eq(rc, sgt_encoder_failure(e)->code);
+    cr_assert_lt(rc, 0);
+    cr_assert_str_eq(err.text, sgt_encoder_failure(e)->text);
+}

@@ -19,13 +19,9 @@
 #include "loader/base/cpu.h"
 #include "tokenize/text/pattern.h"
 #include "tokenize/text/split.h"
-#include "tokenize/text/wide.h"
 #include "tokenize/bpe/words.h"
 
-#define WIDE_KEPT ((size_t)1 << 20) /* bytes of `utf8` that an encoder keeps between calls */
-#define LINE ((size_t)64)           /* bytes of a cache line, and of the splitter's vectors */
-#define AHEAD 32                    /* lines of the next text to prefetch for a batch of words */
-#define MARKS 4096                  /* places of dead ends that an encoder remembers */
+#define MARKS 4096 /* places of dead ends that an encoder remembers */
 
 struct sgt_encoder {
     const sgt_vocab *v;
@@ -36,9 +32,6 @@ struct sgt_encoder {
     const sgt_rule *known; /* rule to split by; NULL: GPT-2's */
     sgt_pattern *rule;     /* if set, the pattern to split by */
     sgt_error failure;     /* last failure of `rule` */
-    uint8_t *utf8;         /* buffer for a wide text as UTF-8, aligned to LINE */
-    size_t utf8_room;
-    const char *next, *next_end; /* what is left to prefetch of the next text */
 };
 
 static const sgt_words_level *words_level(void)
@@ -81,7 +74,6 @@ void sgt_encoder_free(sgt_encoder *e)
     if (!e) return;
     sgt_arena_unmap(&e->memory);
     sgt_pattern_free(e->rule);
-    free(e->utf8);
     free(e);
 }
 
@@ -272,8 +264,6 @@ static size_t encode_known(sgt_encoder *e, const void *text, size_t n, uint16_t 
     size_t words, from = 0, count = 0;
     sp.cuts = &e->v->cuts;
     for (; (words = sgt_split(&sp, ends, SGT_WORDS)) > 0; from = sp.at) {
-        for (int i = 0; i < AHEAD && e->next < e->next_end; i++, e->next += LINE)
-            __builtin_prefetch(e->next, 0, 2);
         if (ends[0] == UINT32_MAX)
             count += sgt_encode_long(&e->longs, s + from, sp.at - from, ids + count);
         else count += encode_words(e, s + from, ends, words, n - from, ids + count);
@@ -305,49 +295,12 @@ size_t sgt_encode(sgt_encoder *e, const void *text, size_t n, uint16_t *ids)
 
 const sgt_error *sgt_encoder_failure(const sgt_encoder *e) { return &e->failure; }
 
-static void free_utf8(sgt_encoder *e)
-{
-    free(e->utf8);
-    e->utf8 = NULL;
-    e->utf8_room = 0;
-}
-
-/* Set *s and *n to a text's UTF-8, which the next call may overwrite. */
-static int as_utf8(sgt_encoder *e, const sgt_text *text, const void **s, size_t *n, sgt_error *err)
-{
-    *s = text->units;
-    *n = text->n;
-    if (!text->width) return SGT_OK;
-    if (text->width != 1 && text->width != 2 && text->width != 4)
-        return sgt_fail(err, SGT_EUSAGE, "width of a text %zu: expected 0, 1, 2 or 4", text->width);
-    size_t most = text->width == 1 ? 2 : text->width == 2 ? 3 : 4;
-    if (text->n > SIZE_MAX / 2 / most) return sgt_fail_memory(err, "text as UTF-8");
-    size_t room = (text->n * most + SGT_WIDE_PAD) / LINE * LINE + LINE;
-    if (room > e->utf8_room) {
-        free_utf8(e);
-        if (!(e->utf8 = aligned_alloc(LINE, room))) return sgt_fail_memory(err, "text as UTF-8");
-        e->utf8_room = room;
-    }
-    *s = e->utf8;
-    *n = sgt_wide_to_utf8(e->utf8, text->units, text->n, text->width);
-    return SGT_OK;
-}
-
-static int encode_texts(sgt_encoder *e, const sgt_text *texts, size_t count, uint16_t *ids,
-                        size_t *ends, sgt_error *err)
+int sgt_encode_texts(sgt_encoder *e, const sgt_text *texts, size_t count, uint16_t *ids,
+                     size_t *ends, sgt_error *err)
 {
     size_t at = 0;
     for (size_t i = 0; i < count; i++) {
-        const void *s;
-        size_t n;
-        int rc = as_utf8(e, &texts[i], &s, &n, err);
-        if (rc < 0) return rc;
-        if (i + 1 < count) {
-            const sgt_text *next = &texts[i + 1];
-            e->next = next->units;
-            e->next_end = e->next + next->n * (next->width ? next->width : 1);
-        }
-        size_t got = sgt_encode(e, s, n, ids + at);
+        const size_t got = sgt_encode(e, texts[i].bytes, texts[i].n, ids + at);
         if (got == SGT_ENCODE_FAILED) {
             if (err) *err = e->failure;
             return e->failure.code;
@@ -355,13 +308,4 @@ static int encode_texts(sgt_encoder *e, const sgt_text *texts, size_t count, uin
         ends[i] = at += got;
     }
     return SGT_OK;
-}
-
-int sgt_encode_texts(sgt_encoder *e, const sgt_text *texts, size_t count, uint16_t *ids,
-                     size_t *ends, sgt_error *err)
-{
-    int rc = encode_texts(e, texts, count, ids, ends, err);
-    e->next = e->next_end = NULL;
-    if (e->utf8_room > WIDE_KEPT) free_utf8(e);
-    return rc;
 }

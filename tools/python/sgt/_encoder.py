@@ -2,19 +2,39 @@
 
 import threading
 from collections import deque
-from ctypes import byref, c_size_t
-from typing import Any, Deque, List
+from ctypes import byref
+from typing import Deque, List, Union
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ._native import ErrorText, Handle, check, open_handle
 from ._native import tokenize_library as library
-from ._strings import MOST, Text, locate, locate_all
 
+Text = Union[str, bytes]
 Ids = NDArray[np.uint16]
 _GROUP = 1 << 18  # characters or bytes of a group of texts; a thread takes a group at a time
 _ROOM = 4 * _GROUP  # ids that an encoder has room for; texts that may have more get their own
+
+
+def as_bytes(text: Text) -> bytes:
+    """Return the text as UTF-8. The methods are those of str: a subclass may have others."""
+    if isinstance(text, bytes):
+        return bytes(text)
+    if not isinstance(text, str):
+        raise TypeError(f"a text is a str or bytes, not {type(text).__name__}")
+    try:
+        return str.encode(text)
+    except UnicodeEncodeError:  # lone surrogates become U+FFFD, as in tiktoken
+        wide = str.encode(text, "utf-16", "surrogatepass")
+        return wide.decode("utf-16", "replace").encode()
+
+
+def _all_as_bytes(texts: List[Text]) -> List[bytes]:
+    try:
+        return [*map(str.encode, texts)]  # type: ignore[arg-type]  # takes half the time
+    except (TypeError, UnicodeEncodeError):
+        return [*map(as_bytes, texts)]
 
 
 class Encoder:
@@ -25,18 +45,24 @@ class Encoder:
         self.handle, self.error = open_handle(*functions, vocab.pointer, kept=[vocab]), ErrorText()
         self.room = np.empty(_ROOM, np.uint16)  # the pages that are used take memory
 
-    def encode(self, texts: object, count: int, most: int, ends: Any) -> Ids:
-        """Return the ids of texts, which may have `most`; `ends` gets where each text's end."""
-        is_short = most <= len(self.room)
-        ids: Ids = self.room if is_short else np.empty(most, np.uint16)
-        given = self.handle.pointer, texts, count, ids.ctypes.data, ends.ctypes.data
-        check(library.sgt_encode_texts(*given, byref(self.error)), self.error)
-        used = int(ends[-1])
+    def encode(self, texts: List[Text]) -> List[Ids]:
+        """Return the ids of each text, as views of one array."""
+        each = _all_as_bytes(texts)
+        joined = np.frombuffer(b"".join(each), np.uint8)
+        fields = np.empty((len(each), 2), np.int64)  # an sgt_text in a row: address, length
+        fields[:, 1] = np.fromiter(map(len, each), np.int64, len(each))
+        fields[:, 0] = joined.ctypes.data + np.cumsum(fields[:, 1]) - fields[:, 1]
+        is_short = len(joined) <= len(self.room)
+        ids: Ids = self.room if is_short else np.empty(len(joined), np.uint16)
+        ends = np.empty(len(each), np.int64)
+        given = self.handle.pointer, fields.ctypes.data, len(each), ids.ctypes.data
+        check(library.sgt_encode_texts(*given, ends.ctypes.data, byref(self.error)), self.error)
+        cuts = [0, *ends.tolist()]
         if is_short:
-            ids = ids[:used].copy()
+            ids = ids[: cuts[-1]].copy()
         else:
-            ids.resize(used, refcheck=False)  # in place: nothing else refers to it
-        return ids
+            ids.resize(cuts[-1], refcheck=False)  # in place: nothing else refers to it
+        return [ids[a:b] for a, b in zip(cuts, cuts[1:])]
 
 
 class Encoders:
@@ -57,10 +83,8 @@ class Encoders:
 
     def encode(self, text: Text) -> Ids:
         """Return the ids of a text."""
-        kept: List[bytes] = []
-        found, end = locate(text, kept), np.empty(1, np.int64)
         encoder = self.take()
-        ids = encoder.encode((c_size_t * 3)(*found), 1, found[1] * MOST[found[2]], end)
+        (ids,) = encoder.encode([text])
         self.give(encoder)
         return ids
 
@@ -87,16 +111,12 @@ class _Batch:
 
     def __init__(self, encoders: Encoders, texts: List[Text], threads: int) -> None:
         self.encoders, self.texts = encoders, texts
-        self.kept: List[bytes] = []
-        self.fields = locate_all(texts, self.kept)
-        size = np.cumsum(self.fields[:, 1])
-        room = np.cumsum(np.take(MOST, self.fields[:, 2]) * self.fields[:, 1])
+        size = np.cumsum([len(t) if isinstance(t, (str, bytes)) else 0 for t in texts])
         total = int(size[-1]) if texts else 0
         step = min(_GROUP, total // (8 * threads) + 1)
         cuts = np.unique(np.searchsorted(size, np.arange(step, total, step)) + 1)
         cuts = np.unique([0, *cuts, len(texts)])
-        needs = np.diff(room[cuts[1:] - 1], prepend=0)
-        self.groups = deque(zip(cuts.tolist(), cuts[1:].tolist(), needs.tolist()))
+        self.groups = deque(zip(cuts.tolist(), cuts[1:].tolist()))
         self.failures: List[BaseException] = []
         self.out: List[Ids] = [np.empty(0, np.uint16)] * len(texts)
 
@@ -109,14 +129,10 @@ class _Batch:
 
     def work(self) -> None:
         encoder = self.encoders.take()
-        fields = self.fields.ctypes.data
         while True:
             try:
-                begin, end, most = self.groups.popleft()
+                begin, end = self.groups.popleft()
             except IndexError:
                 break
-            ends = np.empty(end - begin, np.int64)
-            ids = encoder.encode(fields + 24 * begin, end - begin, most, ends)
-            cuts = [0, *ends.tolist()]
-            self.out[begin:end] = [ids[a:b] for a, b in zip(cuts, cuts[1:])]
+            self.out[begin:end] = encoder.encode(self.texts[begin:end])
         self.encoders.give(encoder)

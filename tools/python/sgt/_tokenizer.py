@@ -23,10 +23,9 @@ from typing import (
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._encoder import Encoders, Ids
+from ._encoder import Encoders, Ids, Text, as_bytes
 from ._native import Path, c_path, c_text, call, check_range, open_handle
 from ._native import tokenize_library as library
-from ._strings import Text, as_bytes
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
