@@ -23,6 +23,9 @@
 /* maximum bytes of a line, or of text, that cannot be cut */
 #define EXTENT ((size_t)1 << 30)
 #define PIECE ((size_t)256 << 10) /* bytes of text per unit: with its ids, it stays in L2 */
+/* most files that are read ahead of their turn: a filter's needs two of the 1,024 descriptors that a
+ * process usually may have */
+#define AHEAD 256
 #define CHUNK ((size_t)128 << 10) /* bytes that sgt_same_hash reads at a time */
 
 /* ---- the literal end of text ---- */
@@ -139,7 +142,12 @@ struct sgt_text_feed {
     sgt_text_feed_options o;
     uint64_t file;   /* index of the current or next file */
     uint64_t offset; /* offset in the file's stream of the first byte not yet delivered */
-    sgt_ahead *inputs;
+    /* Packed and filtered files that were opened ahead of their turn: number k of the corpus's, from
+     * the first file on, is ahead[k % ahead_most] while it is one of taken ... opened - 1. Files from
+     * `ahead_file` on have not been opened. */
+    sgt_source **ahead;
+    uint64_t opened, taken, ahead_file;
+    size_t ahead_most;
     sgt_source *source;   /* `file`, if it is open and not Parquet */
     sgt_parquet *rows;    /* `file`, if it is open and Parquet */
     int ended;            /* 1: its stream has no bytes after those in `carry` */
@@ -284,6 +292,25 @@ static int read_again(sgt_text_feed *f, sgt_error *err)
     return rc;
 }
 
+/* Open the current file, and those ahead of it for which there is a place. */
+static int open_source(sgt_text_feed *f, sgt_error *err)
+{
+    const sgt_corpus *c = f->o.corpus;
+    int rc = SGT_OK;
+    for (; f->ahead_file < c->count && f->opened - f->taken < f->ahead_most && !rc;
+         f->ahead_file++) {
+        if (!sgt_corpus_made(&c->files[f->ahead_file])) continue;
+        rc = sgt_source_ahead(&f->ahead[f->opened % f->ahead_most], &c->files[f->ahead_file],
+                              f->o.stop, f->o.cancel, err);
+        f->opened += !rc;
+    }
+    if (rc < 0) return rc;
+    if (!sgt_corpus_made(current(f)))
+        return sgt_source_open(&f->source, current(f), f->o.stop, f->o.cancel, err);
+    f->source = f->ahead[f->taken++ % f->ahead_most];
+    return SGT_OK;
+}
+
 static int open_file(sgt_text_feed *f, sgt_error *err)
 {
     const sgt_corpus_file *s = current(f);
@@ -299,7 +326,7 @@ static int open_file(sgt_text_feed *f, sgt_error *err)
     }
     f->split = !s->train && (s->val || sgt_text_feed_split(s->name, 0, f->o.val_fraction));
     if (f->offset && f->o.literal.divides) f->split = f->o.from.split != 0;
-    int rc = sgt_ahead_open(f->inputs, f->file, &f->source, err);
+    int rc = open_source(f, err);
     f->ended = 0;
     sgt_stream_hash_begin(&f->hash, 0, 0);
     if (!rc && (s->stream || s->detect)) rc = read_form(f, err);
@@ -525,14 +552,16 @@ size_t sgt_text_feed_piece(void) { return PIECE; }
 
 int sgt_text_feed_open(sgt_text_feed **out, const sgt_text_feed_options *o, sgt_error *err)
 {
-    sgt_ahead_options ahead = {o->corpus, o->from.file, o->threads, o->stop, o->cancel};
     sgt_text_feed *f = calloc(1, sizeof *f);
     if (!f) return sgt_fail_memory(err, "reading inputs");
     f->o = *o;
+    f->ahead_file = o->from.file;
+    f->ahead_most = o->threads < AHEAD / 2 ? 2 * (o->threads + !o->threads) : AHEAD;
     begin_file(f, o->from.file);
     if (f->offset < o->from.offset) f->offset = o->from.offset;
-    int rc = (f->hash.state = XXH3_createState()) ? SGT_OK : sgt_fail_memory(err, "reading inputs");
-    if (!rc) rc = sgt_ahead_new(&f->inputs, &ahead, err);
+    f->ahead = calloc(f->ahead_most, sizeof *f->ahead);
+    f->hash.state = XXH3_createState();
+    const int rc = f->ahead && f->hash.state ? SGT_OK : sgt_fail_memory(err, "reading inputs");
     if (rc < 0) sgt_text_feed_close(f);
     else *out = f;
     return rc;
@@ -562,7 +591,8 @@ void sgt_text_feed_close(sgt_text_feed *f)
 {
     if (!f) return;
     close_file(f);
-    sgt_ahead_free(f->inputs);
+    for (; f->taken < f->opened; f->taken++) sgt_source_close(f->ahead[f->taken % f->ahead_most]);
+    free(f->ahead);
     sgt_encoder_free(f->encoder);
     XXH3_freeState(f->hash.state);
     free(f->carry);

@@ -233,7 +233,7 @@ typedef struct sgt_text_feed_options {
      * MiB */
     size_t long_piece;
     size_t extent;  /* most bytes of text without a cut; more is an error; 0: 1 GiB */
-    size_t threads; /* threads that unpack and filter in parallel; 0: one */
+    size_t threads; /* twice as many files are unpacked and filtered at once; 0: one */
     /* told, once, of a stream whose first bytes decide whether it is JSONL */
     sgt_notice notice;
     sgt_text_feed_from from;

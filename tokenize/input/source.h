@@ -1,6 +1,11 @@
 /* source.h: read inputs as streams of the bytes to tokenize. A source is one read function: for a
  * file as it is, the unpacked bytes of .gz and .zst, the output of a filter, or standard input.
  *
+ * Gzip (RFC 1952) and zstd (RFC 8878) are unpacked a buffer at a time. Members or frames may follow
+ * one another. Zeros after a gzip member are padding, as in gzip itself; anything else is damage.
+ * Memory is bounded by the window: 32 KiB for gzip, at most 128 MiB for zstd. A zstd frame that needs
+ * more is refused, as the zstd program does.
+ *
  *     sgt_source *s;
  *     size_t n = 0;
  *     int end = 0;
@@ -11,19 +16,10 @@
  * A file must have the size and the time stamp it had when the inputs were listed. They must not
  * change until its last byte is read; otherwise the bytes read may never have been its content.
  *
- * sgt_ahead opens the files of a corpus one after the other. Threads of its own prepare the files
- * that cost time (packed, or read through a filter) ahead of their turn, several at once:
+ * A file that costs time (packed, or read through a filter) can be opened ahead of its turn: then a
+ * thread of the source's own reads it.
  *
- *     sgt_ahead *a;
- *     if (sgt_ahead_new(&a, &(sgt_ahead_options){.corpus = c, .threads = 2}, &err) < 0) ...;
- *     for (uint64_t i = 0; i < c->count; i++) {
- *         if (sgt_ahead_open(a, i, &s, &err) < 0) ...;
- *         while (!end && sgt_source_read(s, text, &n, sizeof text, &end, &err) == 0) ...;
- *         sgt_source_close(s);
- *     }
- *     sgt_ahead_free(a);
- *
- * One thread at a time may use a source, or a sgt_ahead with its sources. */
+ * One thread at a time may use a source. */
 #ifndef SGT_SOURCE_H
 #define SGT_SOURCE_H
 
@@ -40,6 +36,14 @@ typedef struct sgt_source sgt_source;
  * the source. */
 int sgt_source_open(sgt_source **out, const sgt_corpus_file *f, const sgt_stop *stop,
                     const sgt_stop *cancel, sgt_error *err);
+
+/* The same, but a thread opens the file, and reads it up to SGT_AHEAD_BYTES ahead of the caller. All
+ * errors but SGT_ENOMEM are reported by sgt_source_read, after the bytes that could be read. Before
+ * a filter's output has ended, `stop` or `cancel` is requested, or closing the source waits for it. */
+#define SGT_AHEAD_BYTES ((size_t)2 << 20)
+int sgt_source_ahead(sgt_source **out, const sgt_corpus_file *f, const sgt_stop *stop,
+                     const sgt_stop *cancel, sgt_error *err);
+
 void sgt_source_close(sgt_source *s); /* NULL is allowed */
 
 /* Continue at byte `at`; only for a file that is read as it is. */
@@ -53,30 +57,6 @@ int sgt_source_read(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end,
 /* Return the bytes of the file on disk that have been read so far. For a file that is read as it
  * is, the next byte to read is at this offset. */
 uint64_t sgt_source_raw(const sgt_source *s);
-
-/* ---- reading ahead ---- */
-
-#define SGT_AHEAD_BYTES ((size_t)2 << 20)
-
-typedef struct sgt_ahead_options {
-    const sgt_corpus *corpus;
-    uint64_t first;                /* the first file that will be opened */
-    size_t threads;                /* threads that read ahead; 0: one */
-    const sgt_stop *stop, *cancel; /* requesting either ends every wait with SGT_ESTOPPED */
-} sgt_ahead_options;
-
-typedef struct sgt_ahead sgt_ahead;
-
-/* Start the threads, no more than there are files to read ahead. */
-int sgt_ahead_new(sgt_ahead **out, const sgt_ahead_options *o, sgt_error *err);
-/* Free a, whose sources are closed. NULL is allowed. */
-void sgt_ahead_free(sgt_ahead *a);
-
-/* Open file `file`: o->first at first, and the next one from then on, when the one before is closed;
- * one that is closed before its end must be the last. The threads hold at most 2 * threads such files at once, each with at most
- * SGT_AHEAD_BYTES in memory. An error in such a file is reported by sgt_source_read, after the bytes
- * that could be read. */
-int sgt_ahead_open(sgt_ahead *a, uint64_t file, sgt_source **out, sgt_error *err);
 
 /* ---- the hash of a stream ----
  *
@@ -97,34 +77,5 @@ void sgt_stream_hash_begin(sgt_stream_hash *h, uint64_t at, uint64_t block);
 void sgt_stream_hash_add(sgt_stream_hash *h, const void *bytes, size_t n);
 /* Return the hash of the bytes so far, at which more can be added. */
 uint64_t sgt_stream_hash_now(const sgt_stream_hash *h);
-
-/* ---- unpacking ----
- *
- * Unpack gzip (RFC 1952) and zstd (RFC 8878), a buffer at a time. Members or frames may
- * follow one another. Zeros after a gzip member are padding, as in gzip itself; anything else is
- * damage. Memory is bounded by the window: 32 KiB for gzip, at most 128 MiB for zstd. A zstd frame
- * that needs more is refused, as the zstd program does. One thread at a time. */
-
-typedef struct sgt_unpack sgt_unpack;
-
-/* Create an unpacker; `path` must outlive it. */
-int sgt_unpack_new(sgt_unpack **out, sgt_pack pack, const char *path, sgt_error *err);
-/* Free u; NULL is allowed. */
-void sgt_unpack_free(sgt_unpack *u);
-
-/* The input and output buffers of one call. */
-typedef struct sgt_unpack_io {
-    const uint8_t *in;
-    size_t in_at, in_size;
-    uint64_t offset; /* position of in[0] in the file, in bytes */
-    uint8_t *out;
-    size_t out_at, out_size;
-} sgt_unpack_io;
-
-/* Unpack until `in` is used up or `out` is full. The error names the file and the offset in it. */
-int sgt_unpack_some(sgt_unpack *u, sgt_unpack_io *io, sgt_error *err);
-
-/* Return 1 if the file must not end here: a member or frame has begun and not ended. */
-int sgt_unpack_inside(const sgt_unpack *u);
 
 #endif
