@@ -20,11 +20,12 @@
 
 struct bench_child {
     const bench_script *s;
-    pid_t id;               /* 0: it is not running */
-    int line;               /* socket: its standard output, and its standard input if it stays */
-    int script, errors;     /* files in memory: the script; its standard error */
-    size_t kept;            /* bytes of output that were read and not returned */
-    char kept_bytes[65536]; /* what is beyond is dropped */
+    pid_t id;           /* 0: it is not running */
+    int line;           /* socket: its standard output, and its standard input if it stays */
+    int script, errors; /* files in memory: the script; its standard error */
+    FILE *output;       /* reads from the socket */
+    char *answer;       /* the last answer, in `room` bytes */
+    size_t room;
 };
 
 int bench_memory_file(const char *name, const char *text, size_t n, sgt_error *err)
@@ -67,7 +68,7 @@ static const char **arguments(const bench_script *s, const char *script)
 }
 
 /* Start the process with `theirs` as its standard output, and as its standard input if it stays. */
-static int spawn(bench_child *c, int theirs, sgt_error *err)
+static int start(bench_child *c, int theirs, sgt_error *err)
 {
     const bench_script *s = c->s;
     char script[32];
@@ -89,18 +90,29 @@ static int spawn(bench_child *c, int theirs, sgt_error *err)
     return rc;
 }
 
-static int start(bench_child *c, sgt_error *err)
+/* Read some of the child's output, as read() does; after an interrupt, there is no more. */
+static ssize_t read_output(void *self, char *to, size_t n)
 {
+    const bench_child *c = self;
+    struct pollfd f = {.fd = c->line, .events = POLLIN};
+    while (!sgt_stopped(c->s->stop))
+        if (poll(&f, 1, 100) > 0) return read(c->line, to, n);
+    return 0;
+}
+
+static int open_child(bench_child *c, sgt_error *err)
+{
+    const cookie_io_functions_t calls = {.read = read_output};
+    const char *text = c->s->text ? c->s->text : "";
     int ends[2];
-    const char *text = c->s->text;
-    if ((c->script = bench_memory_file("script", text, text ? strlen(text) : 0, err)) < 0)
-        return c->script;
+    if ((c->script = bench_memory_file("script", text, strlen(text), err)) < 0) return c->script;
     if ((c->errors = bench_memory_file("errors", "", 0, err)) < 0) return c->errors;
+    if (!(c->output = fopencookie(c, "r", calls))) return sgt_fail_memory(err, NULL);
     /* a socket, because a write to one that is closed need not raise a signal */
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
         return sgt_fail_errno(err, "--peer: socket");
     c->line = ends[0];
-    int rc = spawn(c, ends[1], err);
+    int rc = start(c, ends[1], err);
     close(ends[1]);
     return rc;
 }
@@ -111,7 +123,7 @@ int bench_script_open(bench_child **out, const bench_script *s, sgt_error *err)
     if (!c) return sgt_fail_memory(err, NULL);
     c->s = s;
     c->line = c->script = c->errors = -1;
-    int rc = start(c, err);
+    int rc = open_child(c, err);
     if (rc < 0) bench_script_close(c);
     else *out = c;
     return rc;
@@ -123,6 +135,7 @@ static int wait_for_end(bench_child *c, sgt_error *err)
 {
     int status = 0;
     char why[48] = "it ended without an answer", said[1024];
+    shutdown(c->line, SHUT_RDWR); /* it cannot wait for us to read */
     waitpid(c->id, &status, 0);
     c->id = 0;
     if (!status && !c->s->stays) return SGT_OK;
@@ -136,37 +149,6 @@ static int wait_for_end(bench_child *c, sgt_error *err)
     const char *last = strrchr(said, '\n'), *line = last ? last + 1 : said;
     return sgt_fail(err, SGT_EUNSUPPORTED, "%s%s: %s%s%.300s", message_prefix(c->s), c->s->python,
                     why, *line ? ": " : "", line);
-}
-
-/* Read more output into kept_bytes, or drop it if there is no room. Returns 1 at its end. */
-static int read_more(bench_child *c, sgt_error *err)
-{
-    char some[4096];
-    for (;;) {
-        struct pollfd f = {.fd = c->line, .events = POLLIN};
-        if (sgt_stopped(c->s->stop)) return sgt_fail(err, SGT_ESTOPPED, "interrupted");
-        if (poll(&f, 1, 100) <= 0) continue;
-        ssize_t got = read(c->line, some, sizeof some);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return 1;
-        size_t room = sizeof c->kept_bytes - 1 - c->kept,
-               n = (size_t)got < room ? (size_t)got : room;
-        memcpy(c->kept_bytes + c->kept, some, n);
-        c->kept += n;
-        return SGT_OK;
-    }
-}
-
-static void send_line(const bench_child *c, const char *line)
-{
-    /* a child that has ended cannot be written to; reading notices that */
-    for (size_t n = strlen(line); n;) {
-        ssize_t put = send(c->line, line, n, MSG_NOSIGNAL);
-        if (put < 0 && errno != EINTR) break;
-        if (put < 0) continue;
-        line += put;
-        n -= (size_t)put;
-    }
 }
 
 /* Parse an answer, and check that it has what is needed. */
@@ -190,27 +172,19 @@ static int parse(json_t **answer, const bench_script *s, const char *text, sgt_e
 
 int bench_script_ask(bench_child *c, const char *line, json_t **answer, sgt_error *err)
 {
-    char *end = NULL;
+    const bench_script *s = c->s;
     int rc = SGT_OK;
     if (!c->id)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "%s%s: it has ended before", message_prefix(c->s),
-                        c->s->python);
-    if (line) send_line(c, line);
-    while (rc == SGT_OK && !(c->s->stays && (end = memchr(c->kept_bytes, '\n', c->kept)))) {
-        if (c->s->stays && c->kept == sizeof c->kept_bytes - 1)
-            kill(c->id, SIGKILL); /* a line without an end */
-        rc = read_more(c, err);
-    }
-    if (rc > 0) rc = wait_for_end(c, err);
-    if (sgt_stopped(c->s->stop)) return sgt_fail(err, SGT_ESTOPPED, "interrupted");
-    if (rc < 0) return rc;
-    if (!end)
-        end = c->kept_bytes + c->kept++; /* a script that has ended: there is room for a NUL */
-    *end = 0;
-    rc = parse(answer, c->s, c->kept_bytes, err);
-    c->kept -= (size_t)(end + 1 - c->kept_bytes);
-    memmove(c->kept_bytes, end + 1, c->kept);
-    return rc;
+        return sgt_fail(err, SGT_EUNSUPPORTED, "%s%s: it has ended before", message_prefix(s),
+                        s->python);
+    /* a child that has ended cannot be written to; reading notices that */
+    if (line) (void)!send(c->line, line, strlen(line), MSG_NOSIGNAL);
+    /* a script that does not stay prints text without a NUL, so all of it is read */
+    ssize_t n = getdelim(&c->answer, &c->room, s->stays ? '\n' : '\0', c->output);
+    int whole = s->stays && n > 0 && c->answer[n - 1] == '\n';
+    if (!whole && !sgt_stopped(s->stop)) rc = wait_for_end(c, err);
+    if (sgt_stopped(s->stop)) return sgt_fail(err, SGT_ESTOPPED, "interrupted");
+    return rc < 0 ? rc : parse(answer, s, n > 0 ? c->answer : "", err);
 }
 
 int bench_script_run(const bench_script *s, json_t **answer, sgt_error *err)
@@ -228,6 +202,7 @@ void bench_script_close(bench_child *c)
     if (!c) return;
     /* an interrupted child gets five seconds to remove its temporary files */
     if (c->id && sgt_stopped(c->s->stop)) kill(c->id, SIGTERM);
+    if (c->output) fclose(c->output);
     if (c->line >= 0) close(c->line);
     for (int tries = 0; c->id && waitpid(c->id, NULL, WNOHANG) == 0; tries++) {
         if (tries == 500) kill(c->id, SIGKILL);
@@ -235,5 +210,6 @@ void bench_script_close(bench_child *c)
     }
     if (c->script >= 0) close(c->script);
     if (c->errors >= 0) close(c->errors);
+    free(c->answer);
     free(c);
 }
