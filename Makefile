@@ -51,7 +51,7 @@ flags = $(if $(filter loader/% tokenize/%,$(1)),-Wconversion) \
     $(if $(COVERAGE),$(if $(filter loader/% tokenize/% train/%,$(1)),\
         -O0 --coverage -fprofile-update=atomic)) \
     $(if $(filter kernels/%,$(1)),$(if $(DEBUG),,-O3)) \
-    $(if $(filter kernels/% train/% tests/kernels/% tests/train/% tools/sgt-bench.c \
+    $(if $(filter kernels/% train/% tests/kernels/% tests/train/% tools/bench/bench.c \
         tools/inspect/verify.c,$(1)),-fopenmp) \
     $(if $(filter kernels/cuda/nvtx.c tests/kernels/cudnn/names.c,$(1)),$(CUDA_INCLUDE)) \
     $(if $(filter %/parquet_page.c,$(1)),$(LD_codecs:-l%=-DSGT_%)) \
@@ -245,7 +245,7 @@ $(B)/flags $(B)/flags-codecs $(B)/flags-cxx $(B)/flags-nvcc: $(if $(COUNTING),,F
 $(B)/obj/tokenize/vocab/vocab.o: tokenize/vocab/gpt2.tables
 $(B)/obj/tools/bench/step.o: tests/peers/torch_step.py
 $(B)/obj/tools/bench/tokenize.o: tests/peers/bpe.py
-$(B)/obj/tools/bench/loader_peers.o: tests/peers/loaders.py
+$(B)/obj/tools/bench/loader.o: tests/peers/loaders.py
 
 include tests/rules.mk tools/install.mk tools/python/wheel.mk
 -include $(shell find $(B)/obj -name '*.d' 2> /dev/null)

@@ -14,8 +14,8 @@ BUDGET = {
     "loader": 8043,
     "train": 13675,
     "kernels": 12186,
-    "tools": 15098,
-    "tests": 52406,
+    "tools": 14962,
+    "tests": 52404,
     "manuals": 2464,
     "pages": 1207,
 }

@@ -6,14 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/base/cpu.h"
 #include "loader/rows/rows.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/step.h"
 #include "tools/cli/process.h"
 #include "tools/cli/talk.h"
 #include "train/device.h"
-#include "train/log/metrics.h"
 
 /* The techniques, in the order in which they are switched on. */
 typedef enum technique {
@@ -111,12 +109,10 @@ static const sgt_program program = {
 typedef struct ablation {
     bench base; /* row t is technique t; its `why` says why it cannot be measured */
     const char *device;
-    char *cache;     /* folder for timing results (backend.h) */
-    sgt_model model; /* its vocabulary is that of the data */
-    uint32_t batch, seq;
-    int threads;
+    char *cache;                 /* folder for timing results (backend.h) */
+    sgt_backend_options options; /* those that all rows have; the vocabulary is the data's */
+    uint32_t wanted;             /* bit t: row t is to be measured */
     size_t rounds;
-    int wanted[TECHNIQUES]; /* 1: the row is to be measured */
     int interrupted;
     json_t *last; /* figures of the last step */
 } ablation;
@@ -125,24 +121,15 @@ static int on_cuda(const ablation *a) { return strcmp(a->device, "cuda") == 0; }
 
 static int read_options(ablation *a, sgt_error *err)
 {
-    /* 0 on CUDA: choose_batch takes the largest that fits, up to 64 */
-    a->batch = on_cuda(a) ? (uint32_t)shape.batch : bench_batch(&shape, 0);
-    a->seq = bench_seq(&shape, on_cuda(a));
-    a->threads = bench_threads(&shape);
+    a->options = (sgt_backend_options){.optim = {.kind = SGT_ADAMW,
+                                                 .beta1 = 0.9f,
+                                                 .beta2 = 0.95f,
+                                                 .eps = 1e-8f,
+                                                 .weight_decay = 0.1f,
+                                                 .grad_clip = 1},
+                                       .cache = a->cache};
     a->rounds = (size_t)(o.rounds ? o.rounds : on_cuda(a) ? 1 : 3);
-    int rc = sgt_model_named(&a->model, shape.model, err);
-    if (a->seq > a->model.positions) a->model.positions = a->seq;
-    return rc;
-}
-
-/* Return the number of micro-steps per step: from TECHNIQUE_ACCUM on, the smallest divisor above 1
- * of the batch; before it, 1. */
-static uint32_t micro_steps(const ablation *a, technique t)
-{
-    uint32_t n = 2;
-    if (t < TECHNIQUE_ACCUM || a->base.rows[TECHNIQUE_ACCUM].why[0]) return 1;
-    while (a->batch % n) n++;
-    return n;
+    return bench_take_shape(&a->options, &shape, on_cuda(a), err);
 }
 
 /* ---- what a row is ---- */
@@ -151,24 +138,17 @@ static uint32_t micro_steps(const ablation *a, technique t)
  * their own. */
 static sgt_backend_options backend_options(const ablation *a, technique t)
 {
-    int cuda = on_cuda(a), half = t >= TECHNIQUE_BF16 && !a->base.rows[TECHNIQUE_BF16].why[0];
-    sgt_backend_options k = {.model = a->model,
-                             .optim = {.kind = SGT_ADAMW,
-                                       .beta1 = 0.9f,
-                                       .beta2 = 0.95f,
-                                       .eps = 1e-8f,
-                                       .weight_decay = 0.1f,
-                                       .grad_clip = 1},
-                             .batch = a->batch,
-                             .seq = a->seq,
-                             .accum = micro_steps(a, t),
-                             .recompute = t >= TECHNIQUE_RECOMPUTE ? SGT_RECOMPUTE_BLOCK
-                                                                   : SGT_RECOMPUTE_NONE,
-                             .threads = a->threads,
-                             .precision = half ? SGT_PRECISION_BF16 : SGT_PRECISION_FP32,
-                             .cache = a->cache};
+    int half = t >= TECHNIQUE_BF16 && !a->base.rows[TECHNIQUE_BF16].why[0];
+    sgt_backend_options k = a->options;
+    k.precision = half ? SGT_PRECISION_BF16 : SGT_PRECISION_FP32;
+    k.recompute = t >= TECHNIQUE_RECOMPUTE ? SGT_RECOMPUTE_BLOCK : SGT_RECOMPUTE_NONE;
     k.model.untied = t < TECHNIQUE_TIED;
-    if (!cuda) return k;
+    k.accum = 1;
+    /* micro-steps: the smallest divisor of the rows above 1 */
+    if (t >= TECHNIQUE_ACCUM && k.batch > 1) k.accum = 2;
+    while (k.batch % k.accum) k.accum++;
+    k.batch /= k.accum;
+    if (!on_cuda(a)) return k;
     if (t == TECHNIQUE_TF32) k.precision = SGT_PRECISION_TF32;
     k.attention = t < TECHNIQUE_FLASH ? SGT_ATTENTION_NAIVE : SGT_ATTENTION_AUTO;
     k.no_fuse = t < TECHNIQUE_FUSED;
@@ -182,21 +162,10 @@ static sgt_backend_options backend_options(const ablation *a, technique t)
 static int open_loader(sgt_loader **l, const ablation *a, technique t, uint32_t batch,
                        sgt_error *err)
 {
-    sgt_loader_options options = {.batch = batch, .seq = a->seq, .seed = 1};
+    sgt_loader_options options = {.batch = batch, .seq = a->options.seq, .seed = 1};
     if (t < TECHNIQUE_PRELOAD) options.reader = SGT_READER_MMAP;
     int rc = sgt_loader_open(l, o.data, &options, err);
     if (rc == SGT_OK && t < TECHNIQUE_SIMD) sgt_loader_set_rows(*l, &sgt_rows_scalar);
-    return rc;
-}
-
-/* Call `change`, which is bench_cache_evict or bench_cache_fill, for each shard. */
-static int each_shard(const sgt_loader *l, int (*change)(const char *, sgt_error *), sgt_error *err)
-{
-    sgt_loader_info info;
-    int rc = SGT_OK;
-    sgt_loader_get_info(l, &info);
-    for (uint32_t i = 0; i < info.shards && rc == SGT_OK; i++)
-        rc = change(sgt_loader_shard_path(l, i), err);
     return rc;
 }
 
@@ -207,99 +176,56 @@ static int open_in_state(sgt_loader **l, const ablation *a, technique t, uint32_
                          sgt_error *err)
 {
     int rc = open_loader(l, a, t, batch, err);
-    if (rc == SGT_OK && t == TECHNIQUE_MMAP && a->wanted[TECHNIQUE_COLD])
-        rc = each_shard(*l, bench_cache_fill, err);
+    if (rc == SGT_OK && t == TECHNIQUE_MMAP && bench_has(a->wanted, TECHNIQUE_COLD))
+        rc = bench_cache_fill(*l, err);
     if (rc < 0 || t != TECHNIQUE_COLD) return rc;
-    rc = each_shard(*l, bench_cache_evict, err);
+    rc = bench_cache_evict(*l, err);
     if (rc < 0) return rc;
     sgt_loader_close(*l);
     *l = NULL;
     rc = open_loader(l, a, t, batch, err);
-    return rc == SGT_OK ? each_shard(*l, bench_cache_evict, err) : rc;
+    return rc == SGT_OK ? bench_cache_evict(*l, err) : rc;
 }
 
 /* ---- which rows there are ---- */
 
 /* Leave out a technique that cannot be measured; if --rows names it, that is an error. */
-static int leave_out(ablation *a, technique t, const char *why, sgt_error *err)
+static int leave_out(ablation *a, int t, const char *why, sgt_error *err)
 {
     snprintf(a->base.rows[t].why, sizeof a->base.rows[t].why, "%.159s", why);
-    if (a->wanted[t] && o.rows)
+    if (bench_has(a->wanted, t) && o.rows)
         return sgt_fail(err, SGT_EUNSUPPORTED, "--rows %s: %s", names[t], why);
-    a->wanted[t] = 0;
+    a->wanted &= ~(1U << t);
     return SGT_OK;
 }
 
-static int leave_out_on_cpu(ablation *a, sgt_error *err)
-{
-    int rc = SGT_OK;
-    for (int t = 0; t < TECHNIQUES && rc == SGT_OK; t++)
-        if (techniques[t].not_on_cpu)
-            rc = leave_out(a, (technique)t, techniques[t].not_on_cpu, err);
-    if (rc < 0 || sgt_gemm_has_bf16()) return rc;
-    return leave_out(a, TECHNIQUE_BF16, "here operands are rounded to bf16 and multiplied in fp32",
-                     err);
-}
-
-/* Give the model the data's vocabulary. Leave out TECHNIQUE_COLD if the shards cannot be evicted,
- * and TECHNIQUE_TEXT if the data is not in GPT-2's vocabulary. */
-static int check_data(ablation *a, sgt_error *err)
+/* Give the model the data's vocabulary, and leave out what this device and data do not support:
+ * TECHNIQUE_COLD if the shards cannot be evicted, and TECHNIQUE_TEXT if the data is not in GPT-2's
+ * vocabulary. */
+static int choose_rows(ablation *a, sgt_error *err)
 {
     sgt_loader *l;
     sgt_loader_info info;
-    sgt_error why;
-    char text[80];
+    sgt_error cold = {0};
+    char text[80] = "";
     int rc = open_loader(&l, a, TECHNIQUE_MMAP, 1, err);
     if (rc < 0) return rc;
     sgt_loader_get_info(l, &info);
-    if (a->wanted[TECHNIQUE_COLD] && each_shard(l, bench_cache_evict, &why) < 0)
-        rc = leave_out(a, TECHNIQUE_COLD, why.text, err);
+    if (bench_has(a->wanted, TECHNIQUE_COLD)) bench_cache_evict(l, &cold);
     sgt_loader_close(l);
-    snprintf(text, sizeof text, "the data has %u ids, and is not GPT-2's tokens", info.vocab);
-    if (rc == SGT_OK && info.vocab != a->model.vocab) rc = leave_out(a, TECHNIQUE_TEXT, text, err);
-    a->model.vocab = info.vocab;
+    if (info.vocab != a->options.model.vocab)
+        snprintf(text, sizeof text, "the data has %u ids, and is not GPT-2's tokens", info.vocab);
+    a->options.model.vocab = info.vocab;
+    for (int t = 0; t < TECHNIQUES && rc == SGT_OK; t++) {
+        const char *why = t == TECHNIQUE_TEXT   ? text
+                          : t == TECHNIQUE_COLD ? cold.text
+                          : on_cuda(a)          ? NULL
+                                                : techniques[t].not_on_cpu;
+        if (t == TECHNIQUE_BF16 && !on_cuda(a) && !sgt_gemm_has_bf16())
+            why = "here operands are rounded to bf16 and multiplied in fp32";
+        if (why && *why) rc = leave_out(a, t, why, err);
+    }
     return rc;
-}
-
-/* Return whether technique t fits in the GPU's free memory, of which a part of 1/32 is left for
- * libraries and other programs. */
-static int fits(const ablation *a, technique t)
-{
-    const sgt_backend_options k = backend_options(a, t);
-    sgt_memory_kind kinds[SGT_MEMORY_KINDS];
-    const sgt_cuda_library *lib;
-    sgt_cuda_device d;
-    size_t count;
-    uint64_t bytes;
-    return sgt_device_cuda(&lib, &d, NULL) == SGT_OK &&
-           lib->estimate(&k, kinds, &count, &bytes, NULL) == SGT_OK &&
-           bytes <= d.available - d.available / 32;
-}
-
-/* Choose `batch` if it is 0, which it is on CUDA only: 64, halved until the first wanted row fits,
- * which holds the most memory. */
-static int choose_batch(ablation *a, sgt_error *err)
-{
-    int t = 0;
-    while (t < TECHNIQUES && !a->wanted[t]) t++;
-    if (t == TECHNIQUES) return sgt_fail(err, SGT_EUNSUPPORTED, "no row is left");
-    if (a->batch) return SGT_OK;
-    for (a->batch = 64; a->batch > 1 && !fits(a, (technique)t);) a->batch /= 2;
-    if (a->batch < 64)
-        sgt_say(&a->base.notice, "--batch-size %u, which is what the first row has room for",
-                a->batch);
-    return SGT_OK;
-}
-
-/* Decide which of the wanted rows this device and data support, and choose the batch size. If the
- * user named the rows, an unsupported one is an error. */
-static int choose_rows(ablation *a, sgt_error *err)
-{
-    int rc = check_data(a, err);
-    if (rc == SGT_OK && !on_cuda(a)) rc = leave_out_on_cpu(a, err);
-    if (rc == SGT_OK) rc = choose_batch(a, err);
-    if (rc < 0 || a->batch > 1) return rc;
-    return leave_out(a, TECHNIQUE_ACCUM, "a batch of one row cannot be divided", err);
 }
 
 /* ---- measuring ---- */
@@ -307,8 +233,7 @@ static int choose_rows(ablation *a, sgt_error *err)
 static int measure_step(const ablation *a, technique t, json_t **figures, sgt_error *err)
 {
     sgt_loader *l = NULL;
-    sgt_backend_options k = backend_options(a, t);
-    k.batch = a->batch / micro_steps(a, t);
+    const sgt_backend_options k = backend_options(a, t);
     step_run run = {.device = a->device,
                     .backend = &k,
                     .source = t == TECHNIQUE_TEXT     ? STEP_TEXT
@@ -331,10 +256,21 @@ static int take(void *self, size_t t, json_t **figures, sgt_error *err)
         {"ms_per_step"}, {"tokens_per_s"},           {"data_wait_ms"},
         {"loss"},        {"bytes", "backend_bytes"}, {"kernels_step", "launches_step"}};
     ablation *a = self;
+    uint32_t *batch = &a->options.batch, asked = *batch;
     json_t *all = NULL;
-    if (!a->wanted[t]) return SGT_OK;
+    if (!bench_has(a->wanted, (int)t)) return SGT_OK;
+    if (t == TECHNIQUE_ACCUM && *batch == 1)
+        return leave_out(a, (int)t, "a batch of one row cannot be divided", err);
     int rc = measure_step(a, (technique)t, &all, err);
+    /* the first row holds the most memory */
+    while (rc == SGT_ENOMEM && on_cuda(a) && !shape.batch && !a->last && *batch > 1) {
+        *batch /= 2;
+        rc = measure_step(a, (technique)t, &all, err);
+    }
     if (rc < 0) return rc;
+    if (*batch < asked)
+        sgt_say(&a->base.notice, "--batch-size %u, which is what the first row has room for",
+                *batch);
     *figures = json_object();
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         json_object_set(*figures, fields[i][0],
@@ -388,13 +324,14 @@ static void to_json(void *self, json_t *top)
         json_array_append(results, row->result);
         above = row->result;
     }
-    bench_put_all(top, json_pack("{s:O, s:O, s:s, s:i, s:i, s:i, s:i, s:i, s:O, s:o, s:o}",
-                                 "device", json_object_get(a->last, "device"), "library",
-                                 json_object_get(a->last, "library"), "model", shape.model, "batch",
-                                 (int)a->batch, "seq", (int)a->seq, "threads", a->threads, "steps",
-                                 (int)o.steps, "rounds", (int)a->rounds, "total_bytes",
-                                 json_object_get(a->last, "total_bytes"), "results", results,
-                                 "left_out", bench_results(&a->base, 0, 1)));
+    bench_put_all(top,
+                  json_pack("{s:O, s:O, s:s, s:i, s:i, s:i, s:i, s:i, s:O, s:o, s:o}", "device",
+                            json_object_get(a->last, "device"), "library",
+                            json_object_get(a->last, "library"), "model", shape.model, "batch",
+                            (int)a->options.batch, "seq", (int)a->options.seq, "threads",
+                            a->options.threads, "steps", (int)o.steps, "rounds", (int)a->rounds,
+                            "total_bytes", json_object_get(a->last, "total_bytes"), "results",
+                            results, "left_out", bench_results(&a->base, 0, 1)));
     if (a->interrupted) json_object_set_new(top, "interrupted", json_true());
 }
 
@@ -437,7 +374,7 @@ static void show(const void *self, json_t *top)
            json_string_value(json_object_get(top, "library")),
            sgt_format_bytes(total, sizeof total, (uint64_t)bench_get(top, "total_bytes")));
     printf("%s, %u x %u tokens a step; median of %zu x %u; a row has all above it\n\n", shape.model,
-           a->batch, a->seq, a->rounds, (unsigned)o.steps);
+           a->options.batch, a->options.seq, a->rounds, (unsigned)o.steps);
     show_table(json_object_get(top, "results"));
     if (json_object_get(a->last, "mfu"))
         printf("\nThe last row reaches %.0f %% of the speed of a large matrix product.\n",
@@ -466,10 +403,8 @@ static int measure(void *self, sgt_error *err)
     a->device = shape.device;
     for (int t = 0; t < TECHNIQUES; t++)
         bench_add(&a->base, json_pack("{s:s}", "technique", names[t]));
-    int chosen[BENCH_WORDS], count = bench_words(chosen, "rows", o.rows, names, err);
-    if (count < 0) return count;
-    for (int i = 0; i < count; i++) a->wanted[chosen[i]] = 1;
-    int rc = read_options(a, err);
+    int rc = bench_words(&a->wanted, "rows", o.rows, names, err);
+    if (rc == SGT_OK) rc = read_options(a, err);
     if (rc == SGT_OK) rc = sgt_device_choose(&a->device, &a->base.notice, err);
     if (rc == SGT_OK) rc = read_options(a, err);
     if (rc == SGT_OK) rc = choose_rows(a, err);

@@ -2,15 +2,14 @@
  * JSON document or a table; defaults of options; work on threads; the page cache. */
 #include "tools/bench/bench.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <pthread.h>
+#include <math.h>
+#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -170,38 +169,31 @@ void bench_put_all(json_t *object, json_t *fields)
     json_decref(fields);
 }
 
-/* Return the index of `word` among `names`, or SGT_EUSAGE. */
-static int find_word(const char *option, const char *word, const char *const *names, sgt_error *err)
-{
-    char all[160] = "", hint[SGT_HINT];
-    for (int k = 0; names[k]; k++) {
-        if (!strcmp(word, names[k])) return k;
-        size_t used = strlen(all);
-        snprintf(all + used, sizeof all - used, "%s%s", k ? ", " : "", names[k]);
-    }
-    return sgt_fail(err, SGT_EUSAGE, "--%s %s: no such word (%s)%s", option, word, all,
-                    sgt_suggest(word, strlen(word), all, "", hint));
-}
-
-int bench_words(int *chosen, const char *option, const char *list, const char *const *names,
+int bench_words(uint32_t *chosen, const char *option, const char *list, const char *const *names,
                 sgt_error *err)
 {
-    char *pieces[BENCH_WORDS];
-    int count = 0, rc = SGT_OK;
-    while (!list && names[count]) chosen[count] = count, count++;
-    int n = list ? sgt_split_list(list, pieces, BENCH_WORDS) : 0;
+    char *pieces[BENCH_WORDS], all[160] = "", hint[SGT_HINT];
+    int n = list ? sgt_split_list(list, pieces, BENCH_WORDS) : 0, rc = SGT_OK;
     if (list && n < 1)
         return sgt_fail(err, SGT_EUSAGE,
                         "--%s %s: expected one to %d words with commas between them", option, list,
                         BENCH_WORDS);
+    *chosen = 0;
+    for (int k = 0; names[k]; k++) {
+        size_t used = strlen(all);
+        snprintf(all + used, sizeof all - used, "%s%s", k ? ", " : "", names[k]);
+        if (!list) *chosen |= 1U << k;
+    }
     for (int i = 0; i < n; i++) {
-        int k = rc < 0 ? rc : find_word(option, pieces[i], names, err), seen = 0;
-        for (int j = 0; j < count; j++) seen |= chosen[j] == k;
-        if (k < 0) rc = k;
-        else if (!seen) chosen[count++] = k;
+        int k = 0;
+        while (names[k] && strcmp(pieces[i], names[k]) != 0) k++;
+        if (names[k]) *chosen |= 1U << k;
+        else if (rc == SGT_OK)
+            rc = sgt_fail(err, SGT_EUSAGE, "--%s %s: no such word (%s)%s", option, pieces[i], all,
+                          sgt_suggest(pieces[i], strlen(pieces[i]), all, "", hint));
         free(pieces[i]);
     }
-    return rc < 0 ? rc : count;
+    return rc;
 }
 
 /* ---- tables ---- */
@@ -272,59 +264,40 @@ void bench_table(const json_t *rows, const bench_column *columns, const char *be
 
 /* ---- options that subcommands share ---- */
 
-uint32_t bench_batch(const bench_shape *o, int cuda)
+int bench_take_shape(sgt_backend_options *k, const bench_shape *o, int cuda, sgt_error *err)
 {
-    return o->batch ? (uint32_t)o->batch : cuda ? 64 : 4;
+    k->batch = o->batch ? (uint32_t)o->batch : cuda ? 64 : 4;
+    k->seq = o->seq ? (uint32_t)o->seq : cuda ? 1024 : 64;
+    k->threads = o->threads ? (int)o->threads : sgt_cpu_count();
+    k->precision = (sgt_precision)o->precision;
+    if (cuda && !o->precision_given) k->precision = SGT_PRECISION_BF16;
+    int rc = sgt_model_named(&k->model, o->model, err);
+    if (k->seq > k->model.positions) k->model.positions = k->seq;
+    return rc;
 }
-
-uint32_t bench_seq(const bench_shape *o, int cuda)
-{
-    return o->seq ? (uint32_t)o->seq : cuda ? 1024 : 64;
-}
-
-sgt_precision bench_precision(const bench_shape *o, int cuda)
-{
-    if (cuda && !o->precision_given) return SGT_PRECISION_BF16;
-    return (sgt_precision)o->precision;
-}
-
-int bench_threads(const bench_shape *o) { return o->threads ? (int)o->threads : sgt_cpu_count(); }
 
 /* ---- work on several threads ---- */
 
 /* seconds between queries of the clock, at least: a query takes 25 ns */
 #define CLOCK_EVERY 20e-6
 
+/* What a thread did. */
 typedef struct worker {
-    const bench_slice *slice;
-    bench_work *work;
-    void *ctx;
-    /* Held until all threads have been started, so that they begin at once; `gave_up`: one could
-     * not be started. */
-    pthread_mutex_t *start;
-    const int *gave_up;
-    pthread_t id;
     int thread, rc;
     uint64_t units;
     double from, to;
     sgt_error err;
 } worker;
 
-static void *work_on(void *arg)
+static void work_on(worker *w, const bench_slice *s, bench_work *work, void *ctx)
 {
-    worker *w = arg;
-    const bench_slice *s = w->slice;
     uint64_t stride = 1, next = 1;
-    pthread_mutex_lock(w->start);
-    int gave_up = *w->gave_up;
-    pthread_mutex_unlock(w->start);
-    if (gave_up) return NULL;
     double last = w->from = w->to = sgt_now();
     while (s->most == 0 || w->units < s->most) {
-        w->rc = w->work(w->ctx, w->thread,
-                        s->first + (uint64_t)w->thread + w->units * (uint64_t)s->threads, &w->err);
+        w->rc = work(ctx, w->thread,
+                     s->first + (uint64_t)w->thread + w->units * (uint64_t)s->threads, &w->err);
         w->units++;
-        if (w->rc < 0) return NULL;
+        if (w->rc < 0) return;
         if (w->units < next && w->units != s->most) continue;
         w->to = sgt_now();
         if (w->to - w->from >= s->seconds) break;
@@ -332,48 +305,32 @@ static void *work_on(void *arg)
         last = w->to;
         next = w->units + stride;
     }
-    return NULL;
-}
-
-static int collect(const worker *w, int threads, uint64_t *units, double *seconds, sgt_error *err)
-{
-    double from = w[0].from, to = w[0].to;
-    *units = 0;
-    for (int t = 0; t < threads; t++) {
-        if (w[t].rc < 0) return sgt_fail(err, w[t].rc, "%s", w[t].err.text);
-        if (w[t].from < from) from = w[t].from;
-        if (w[t].to > to) to = w[t].to;
-        *units += w[t].units;
-    }
-    *seconds = to - from;
-    return SGT_OK;
 }
 
 int bench_run(const bench_slice *s, bench_work *work, void *ctx, uint64_t *units, double *seconds,
               sgt_error *err)
 {
-    pthread_mutex_t start = PTHREAD_MUTEX_INITIALIZER;
-    int made = 1, rc = SGT_OK, gave_up = 0;
-    worker *w = calloc((size_t)s->threads, sizeof *w);
-    if (!w) return sgt_fail(err, SGT_ENOMEM, "out of memory for %d threads", s->threads);
-    for (int t = 0; t < s->threads; t++)
-        w[t] = (worker){.slice = s,
-                        .work = work,
-                        .ctx = ctx,
-                        .start = &start,
-                        .gave_up = &gave_up,
-                        .thread = t};
-    pthread_mutex_lock(&start);
-    while (made < s->threads && !pthread_create(&w[made].id, NULL, work_on, &w[made])) made++;
-    gave_up = made < s->threads;
-    pthread_mutex_unlock(&start);
-    work_on(&w[0]);
-    for (int t = 1; t < made; t++) pthread_join(w[t].id, NULL);
-    if (gave_up)
-        rc = sgt_fail(err, SGT_EIO, "thread %d of %d cannot be started (fewer --threads)", made + 1,
-                      s->threads);
-    else rc = collect(w, s->threads, units, seconds, err);
-    free(w);
+    double from = HUGE_VAL, to = 0;
+    uint64_t done = 0;
+    int rc = SGT_OK;
+#pragma omp parallel num_threads(s->threads)
+    {
+        worker w = {.thread = omp_get_thread_num()};
+        if (omp_get_num_threads() < s->threads)
+            w.rc = sgt_fail(&w.err, SGT_EIO, "%d threads of %d are allowed (OMP_THREAD_LIMIT)",
+                            omp_get_num_threads(), s->threads);
+#pragma omp barrier /* so that all begin at once */
+        if (w.rc == SGT_OK) work_on(&w, s, work, ctx);
+#pragma omp critical
+        {
+            if (w.rc < 0 && rc == SGT_OK) rc = sgt_fail(err, w.rc, "%s", w.err.text);
+            if (w.from < from) from = w.from;
+            if (w.to > to) to = w.to;
+            done += w.units;
+        }
+    }
+    *units = done;
+    *seconds = to - from;
     return rc;
 }
 
@@ -394,66 +351,84 @@ double bench_median(double *x, size_t n)
 
 #define TRIES 5 /* attempts to evict: pages in a CPU's local list are dropped only by a later one */
 
-static int open_file(const char *path, size_t *bytes, sgt_error *err)
+/* A file that is open and mapped. */
+typedef struct mapped_file {
+    int fd;
+    size_t bytes;
+    void *map; /* NULL: the file is empty */
+} mapped_file;
+
+static void unmap_file(const mapped_file *f)
 {
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return sgt_fail_errno(err, "%s", path);
-    if (fstat(fd, &st) == 0) {
-        *bytes = (size_t)st.st_size;
-        return fd;
+    if (f->map) munmap(f->map, f->bytes);
+    close(f->fd);
+}
+
+static int map_file(mapped_file *f, const char *path, int flags, sgt_error *err)
+{
+    *f = (mapped_file){.fd = open(path, O_RDONLY | O_CLOEXEC)};
+    off_t end = f->fd < 0 ? -1 : lseek(f->fd, 0, SEEK_END);
+    void *map = end > 0 ? mmap(NULL, (size_t)end, PROT_READ, MAP_SHARED | flags, f->fd, 0) : NULL;
+    if (end < 0 || map == MAP_FAILED) {
+        int rc = sgt_fail_errno(err, "%s", path);
+        if (f->fd >= 0) close(f->fd);
+        return rc;
     }
-    int rc = sgt_fail_errno(err, "%s", path);
-    close(fd);
-    return rc;
+    f->bytes = (size_t)end;
+    f->map = map;
+    return SGT_OK;
 }
 
-/* Return how many pages of the file are in the page cache, or -1 with errno. mincore is right only
- * about files that the caller owns or may write (since Linux 5.2; for others every page counts as
- * present). So other files cannot be evicted. */
-static int64_t count_cached(int fd, size_t bytes, size_t pages)
+/* mincore is right only about files that the caller owns or may write (since Linux 5.2; for others
+ * every page counts as present). So other files cannot be evicted. */
+static int evict_file(const char *path, sgt_error *err)
 {
-    int64_t cached = 0;
-    unsigned char *there = malloc(pages); /* of each page, the lowest bit: it is cached */
-    void *map = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
-    if (!there || map == MAP_FAILED || mincore(map, bytes, there) < 0) cached = -1;
-    for (size_t i = 0; i < pages && cached >= 0; i++) cached += there[i] & 1;
-    if (map != MAP_FAILED) munmap(map, bytes);
-    free(there);
-    return cached;
-}
-
-int bench_cache_evict(const char *path, sgt_error *err)
-{
-    size_t bytes = 0, page = (size_t)sysconf(_SC_PAGESIZE);
-    int fd = open_file(path, &bytes, err), rc = SGT_OK;
-    if (fd < 0) return fd;
-    size_t pages = bytes / page + (bytes % page != 0);
-    int64_t cached = (int64_t)pages;
-    for (int i = 0; cached > 0 && i < TRIES; i++) {
+    mapped_file f;
+    int rc = map_file(&f, path, 0, err);
+    if (rc < 0) return rc;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (f.bytes + page - 1) / page;
+    size_t cached = pages;
+    unsigned char *there = malloc(pages + 1); /* of each page, the lowest bit: it is cached */
+    if (!there) rc = sgt_fail_memory(err, path);
+    for (int i = 0; cached && i < TRIES && rc == SGT_OK; i++) {
         if (i) nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
-        fdatasync(fd); /* dirty pages cannot be dropped */
-        posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-        cached = count_cached(fd, bytes, pages);
+        fdatasync(f.fd); /* dirty pages cannot be dropped */
+        posix_fadvise(f.fd, 0, 0, POSIX_FADV_DONTNEED);
+        if (mincore(f.map, f.bytes, there) < 0) rc = sgt_fail_errno(err, "%s: mincore", path);
+        cached = 0;
+        for (size_t p = 0; p < pages && rc == SGT_OK; p++) cached += there[p] & 1;
     }
-    if (cached < 0) rc = sgt_fail_errno(err, "%s: mincore", path);
-    if (cached > 0)
+    if (cached && rc == SGT_OK)
         rc = sgt_fail(err, SGT_EUNSUPPORTED,
-                      "%s: %" PRIi64 " of %zu pages stay in memory, so --cold would not be cold "
+                      "%s: %zu of %zu pages stay in memory, so --cold would not be cold "
                       "(a file system in memory, a program that maps it, or not your file)",
                       path, cached, pages);
-    close(fd);
+    free(there);
+    unmap_file(&f);
     return rc;
 }
 
-int bench_cache_fill(const char *path, sgt_error *err)
+static int fill_file(const char *path, sgt_error *err)
 {
-    size_t bytes = 0;
-    int fd = open_file(path, &bytes, err), rc = SGT_OK;
-    if (fd < 0) return fd;
-    void *map = bytes ? mmap(NULL, bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0) : NULL;
-    if (map == MAP_FAILED) rc = sgt_fail_errno(err, "%s: mmap", path);
-    else if (map) munmap(map, bytes);
-    close(fd);
+    mapped_file f;
+    int rc = map_file(&f, path, MAP_POPULATE, err);
+    if (rc == SGT_OK) unmap_file(&f);
     return rc;
 }
+
+static int each_shard(const sgt_loader *l, int (*change)(const char *, sgt_error *), sgt_error *err)
+{
+    sgt_loader_info info;
+    int rc = SGT_OK;
+    sgt_loader_get_info(l, &info);
+    for (uint32_t i = 0; i < info.shards && rc == SGT_OK; i++)
+        rc = change(sgt_loader_shard_path(l, i), err);
+    return rc;
+}
+
+int bench_cache_evict(const sgt_loader *l, sgt_error *err)
+{
+    return each_shard(l, evict_file, err);
+}
+
+int bench_cache_fill(const sgt_loader *l, sgt_error *err) { return each_shard(l, fill_file, err); }

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "loader/base/error.h"
+#include "loader/sgt_loader.h"
 #include "tools/cli/options.h"
 #include "train/backend.h"
 #include "train/config.h"
@@ -107,12 +108,12 @@ void bench_put_text(json_t *object, const char *key, const char *text);
 /* Add the fields of `fields`, which it releases. */
 void bench_put_all(json_t *object, json_t *fields);
 
-/* Store the indices of a list's words among `names`, which NULL ends, in chosen[BENCH_WORDS]; all of
- * them if the list is NULL. Return how many there are, where a repeated word counts once, or
- * SGT_EUSAGE. `option` is for messages. */
-enum { BENCH_WORDS = 16 };
-int bench_words(int *chosen, const char *option, const char *list, const char *const *names,
+/* Set bit k of *chosen if a list has names[k] among its words: all bits if the list is NULL. NULL ends
+ * the names, and `option` is for messages. Return 0 or SGT_EUSAGE. */
+enum { BENCH_WORDS = 16 }; /* most words of a list, and most names */
+int bench_words(uint32_t *chosen, const char *option, const char *list, const char *const *names,
                 sgt_error *err);
+static inline int bench_has(uint32_t chosen, int k) { return chosen >> k & 1; }
 
 /* A column of a table: a field of the rows in the JSON document. A table's last column has no
  * key. */
@@ -175,11 +176,9 @@ typedef struct bench_shape {
             .def = "all available cores", .min = 1, .max = 1024                  \
     }
 
-/* Return the value that the user gave, or the device's default. */
-uint32_t bench_batch(const bench_shape *o, int cuda);
-uint32_t bench_seq(const bench_shape *o, int cuda);
-sgt_precision bench_precision(const bench_shape *o, int cuda);
-int bench_threads(const bench_shape *o);
+/* Set model, batch, seq, threads and precision of *k to what the user gave, or to the device's
+ * defaults. */
+int bench_take_shape(sgt_backend_options *k, const bench_shape *o, int cuda, sgt_error *err);
 
 /* ---- bench.c: work timed on one or more threads ---- */
 
@@ -200,11 +199,11 @@ int bench_run(const bench_slice *s, bench_work *work, void *ctx, uint64_t *units
 
 double bench_median(double *x, size_t n); /* sorts x */
 
-/* ---- bench.c: files in the page cache ---- */
+/* ---- bench.c: shards in the page cache ---- */
 
-/* Evict the pages of the file at `path` from the page cache and check that they are gone. If some
- * stay, returns SGT_EUNSUPPORTED and says how many. */
-int bench_cache_evict(const char *path, sgt_error *err);
-int bench_cache_fill(const char *path, sgt_error *err); /* read it into the page cache */
+/* Evict the pages of a loader's shards from the page cache and check that they are gone. If some
+ * stay, returns SGT_EUNSUPPORTED and says how many. Cursors map pages, which then stay. */
+int bench_cache_evict(const sgt_loader *l, sgt_error *err);
+int bench_cache_fill(const sgt_loader *l, sgt_error *err); /* read them into the page cache */
 
 #endif

@@ -292,20 +292,20 @@ static void show(const void *self, json_t *top)
 
 static int read_options(kernels_bench *b, sgt_error *err)
 {
-    sgt_model m;
-    int rc = sgt_model_named(&m, shape.model, err);
+    sgt_backend_options k = {0};
+    int rc = bench_take_shape(&k, &shape, 1, err);
     if (rc < 0) return rc;
-    b->B = bench_batch(&shape, 1);
-    b->T = bench_seq(&shape, 1);
-    b->H = m.heads;
-    b->D = m.channels / m.heads;
-    b->V = ((size_t)m.vocab + 63) / 64 * 64;
-    b->precision = bench_precision(&shape, 1);
-    b->threads = bench_threads(&shape);
-    if ((double)b->B * (double)b->T * (double)m.channels > 0x1p32)
+    b->B = k.batch;
+    b->T = k.seq;
+    b->H = k.model.heads;
+    b->D = k.model.channels / k.model.heads;
+    b->V = ((size_t)k.model.vocab + 63) / 64 * 64;
+    b->precision = k.precision;
+    b->threads = k.threads;
+    if ((double)b->B * (double)b->T * (double)k.model.channels > 0x1p32)
         return sgt_fail(err, SGT_EUSAGE,
                         "%zu x %zu x %u numbers are over the 2^32 that are measured", b->B, b->T,
-                        m.channels);
+                        k.model.channels);
     return SGT_OK;
 }
 

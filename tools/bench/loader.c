@@ -129,16 +129,9 @@ typedef struct loader_row {
 } loader_row;
 
 typedef struct loader_shard {
-    char *path;
     uint64_t data, tokens; /* offset of the first token; number of tokens */
     uint64_t first;        /* tokens in all shards before this one */
 } loader_shard;
-
-/* What a thread of a slice has to itself. */
-typedef struct drawer_thread {
-    sgt_cursor *cursor;
-    void *buffer; /* room for a batch */
-} drawer_thread;
 
 /* The open loader of one reader, which the threads of a slice share; or, with `windows`, memcpy of
  * the windows of a loader's first batches. They are in huge pages that are already mapped, and
@@ -146,8 +139,9 @@ typedef struct drawer_thread {
  * tokens. */
 typedef struct drawer {
     sgt_loader *loader;
-    sgt_loader_info info;
-    drawer_thread *own; /* (threads) */
+    uint64_t epoch;       /* windows of an epoch */
+    sgt_cursor **cursors; /* (threads) */
+    char *buffers;        /* (threads, batch_bytes()): each thread's batch */
     int output, threads;
     uint64_t next; /* first batch of the next slice */
     double opened_s;
@@ -161,14 +155,13 @@ typedef struct loader_bench {
     bench base;
     loader_row rows[BENCH_ROWS];
     size_t main_count;
-    const char *path;
-    uint32_t batch, seq;
-    loader_shard *shards; /* shards to read */
+    sgt_loader *set;      /* names the shards; no batches are drawn from it */
+    loader_shard *shards; /* (shard_count) */
     size_t shard_count;
-    uint64_t tokens, longest; /* in all shards; in the longest shard */
-    sgt_notice notice;        /* prints each line once */
-    char *said[16];
-    size_t said_count;
+    uint64_t tokens; /* in all shards */
+    /* reader of the rows whose notices are printed, when it is first opened: a set is opened many
+     * times, and uring has notices of its own */
+    int speaker, spoke;
     /* what is measured now */
     double seconds;             /* seconds of a slice */
     int warm_up;                /* 1: figures do not count */
@@ -179,9 +172,9 @@ typedef struct loader_bench {
     bench_script script; /* loaders.py */
     bench_child *python; /* NULL: not started */
     const char *args[2];
-    char list[32];                      /* "@/proc/self/fd/N" */
-    int list_fd;                        /* N; 0: none */
-    char numpy[48], torch[48], fio[48]; /* versions of these programs, once they have answered */
+    char list[32];    /* "@/proc/self/fd/N" */
+    int list_fd;      /* N; 0: none */
+    json_t *versions; /* of numpy, torch and fio, once they have answered */
 } loader_bench;
 
 /* What was measured in one turn of a row. */
@@ -191,51 +184,52 @@ typedef struct loader_slice {
 
 /* ---- what is read ---- */
 
-static int add_shard(loader_bench *b, const char *path, sgt_error *err)
+/* Open the set with a reader, for rows of o.seq tokens. */
+static int open_loader(sgt_loader **l, const loader_bench *b, int reader, sgt_notice notice,
+                       sgt_error *err)
 {
-    sgt_shard_header h;
-    /* the loader has already checked the header */
-    int fd = sgt_shard_open(&h, path, o.raw ? 1 : -1, err);
-    if (fd < 0) return fd;
-    close(fd);
-    loader_shard *s = &b->shards[b->shard_count];
-    *s = (loader_shard){strdup(path), h.data, h.tokens, b->tokens};
-    if (!s->path) return sgt_fail_memory(err, NULL);
-    b->shard_count++;
-    b->tokens += h.tokens;
-    if (h.tokens > b->longest) b->longest = h.tokens;
-    return SGT_OK;
+    const sgt_loader_options options = {.reader = (sgt_reader)reader,
+                                        .sampling = (sgt_sampling)o.sampling,
+                                        .seed = o.seed,
+                                        .batch = (uint32_t)o.batch,
+                                        .seq = (uint32_t)o.seq,
+                                        .split = o.split,
+                                        .raw = o.raw,
+                                        .notice = notice};
+    return sgt_loader_open_data(l, b->base.operands[0], &options, err);
 }
 
 /* List the shards that the loader finds. It leaves out those of less than two tokens, which no row
- * fits into. */
+ * fits into. Then shorten the default row if no shard is long enough for it, as in a new user's
+ * small set. */
 static int find_shards(loader_bench *b, sgt_error *err)
 {
-    sgt_loader *l;
-    sgt_loader_info info;
-    sgt_loader_options options = {
+    const sgt_loader_options options = {
         .reader = SGT_READER_MMAP, .batch = 1, .seq = 1, .split = o.split, .raw = o.raw};
-    int rc = sgt_loader_open_data(&l, b->path, &options, err);
+    sgt_loader_info info;
+    uint64_t longest = 0;
+    int rc = sgt_loader_open_data(&b->set, b->base.operands[0], &options, err);
     if (rc < 0) return rc;
-    sgt_loader_get_info(l, &info);
+    sgt_loader_get_info(b->set, &info);
     b->shards = calloc(info.shards, sizeof *b->shards);
-    if (!b->shards) rc = sgt_fail_memory(err, NULL);
-    for (uint64_t i = 0; i < info.shards && rc == SGT_OK; i++)
-        rc = add_shard(b, sgt_loader_shard_path(l, (uint32_t)i), err);
-    sgt_loader_close(l);
-    return rc;
-}
-
-/* Set the shape of a batch. The default row is shortened if no shard is long enough for it, as in a
- * new user's small set. */
-static void choose_shape(loader_bench *b)
-{
-    while (!o.seq_given && o.seq > 1 && o.seq >= b->longest) o.seq /= 2;
+    if (!b->shards) return sgt_fail_memory(err, NULL);
+    for (; b->shard_count < info.shards; b->shard_count++) {
+        sgt_shard_header h;
+        /* the loader has already checked the header */
+        const char *path = sgt_loader_shard_path(b->set, (uint32_t)b->shard_count);
+        int fd = sgt_shard_open(&h, path, o.raw ? 1 : -1, err);
+        if (fd < 0) return fd;
+        close(fd);
+        b->shards[b->shard_count] = (loader_shard){h.data, h.tokens, b->tokens};
+        b->tokens += h.tokens;
+        if (h.tokens > longest) longest = h.tokens;
+    }
+    while (!o.seq_given && o.seq > 1 && o.seq >= longest) o.seq /= 2;
     if (!o.seq_given && o.seq < DEFAULT_SEQ)
-        sgt_say(&b->notice, "--seq-len %" PRIu64 ", since no shard has the %d tokens per row of %d",
-                o.seq, DEFAULT_SEQ + 1, DEFAULT_SEQ);
-    b->batch = (uint32_t)o.batch;
-    b->seq = (uint32_t)o.seq;
+        sgt_say(&b->base.notice,
+                "--seq-len %" PRIu64 ", since no shard has the %d tokens per row of %d", o.seq,
+                DEFAULT_SEQ + 1, DEFAULT_SEQ);
+    return SGT_OK;
 }
 
 /* ---- the rows of the table ---- */
@@ -286,20 +280,22 @@ static void add_peers(loader_bench *b)
  * that is not cached. Block sampling reads whole pools ahead, for which only --cold has time. */
 static int add_rows(loader_bench *b, sgt_error *err)
 {
-    int readers[BENCH_WORDS], outputs[BENCH_WORDS], has_mmap = 0;
-    int reader_count = bench_words(readers, "loader", o.readers, sgt_reader_words, err);
-    if (reader_count < 0) return reader_count;
-    int output_count = bench_words(outputs, "outputs", o.outputs, output_words, err);
-    if (output_count < 0) return output_count;
+    uint32_t readers, outputs;
+    int rc = bench_words(&readers, "loader", o.readers, sgt_reader_words, err);
+    if (rc == SGT_OK) rc = bench_words(&outputs, "outputs", o.outputs, output_words, err);
+    if (rc < 0) return rc;
     add_row(b, MEMCPY, SGT_OUTPUT_U16, o.cold ? COLD : WARM);
-    for (int i = 0; i < output_count; i++)
-        for (int r = 0; r < reader_count; r++) add_reader(b, readers[r], outputs[i]);
+    for (int output = 0; output < BYTES; output++)
+        for (int r = 0; r < SGT_READERS; r++)
+            if (bench_has(outputs, output) && bench_has(readers, r)) add_reader(b, r, output);
+    for (int r = 0; r < SGT_READERS; r++)
+        if (bench_has(readers, r)) b->speaker = r; /* uring is the last */
     add_peers(b);
     b->main_count = b->base.count;
-    for (int r = 0; r < reader_count; r++) has_mmap |= readers[r] == SGT_READER_MMAP;
-    for (int i = 0; i < output_count && has_mmap && !o.cold && o.sampling != SGT_SAMPLING_BLOCK;
-         i++)
-        add_row(b, SGT_READER_MMAP, outputs[i], COLD);
+    for (int output = 0; output < BYTES; output++)
+        if (!o.cold && o.sampling != SGT_SAMPLING_BLOCK && bench_has(outputs, output) &&
+            bench_has(readers, SGT_READER_MMAP))
+            add_row(b, SGT_READER_MMAP, output, COLD);
     return SGT_OK;
 }
 
@@ -308,71 +304,54 @@ static int add_rows(loader_bench *b, sgt_error *err)
 /* batches skipped after a cold slice, more than a reader looks ahead: no window is read twice */
 #define AHEAD 64
 
-static void close_loader(drawer *d)
-{
-    for (int t = 0; t < d->threads; t++) {
-        sgt_cursor_close(d->own[t].cursor);
-        d->own[t].cursor = NULL;
-    }
-    sgt_loader_close(d->loader);
-    d->loader = NULL;
-}
-
 static void drawer_close(drawer *d)
 {
-    close_loader(d);
-    for (int t = 0; t < d->threads; t++) free(d->own[t].buffer);
-    free(d->own);
+    for (int t = 0; d->cursors && t < d->threads; t++) sgt_cursor_close(d->cursors[t]);
+    sgt_loader_close(d->loader);
+    free(d->cursors);
+    free(d->buffers);
     free(d->windows);
     sgt_arena_unmap(&d->memory);
     *d = (drawer){0};
 }
 
-static int add_thread(drawer *d, sgt_error *err)
+/* Return the bytes of a thread's buffer. It has room for int64 inputs and targets, the largest
+ * output: so all outputs use the same memory, and caches serve them alike. */
+static size_t batch_bytes(void)
 {
-    /* room for int64 inputs and targets, the largest output: so all outputs use the same memory,
-     * and caches serve them alike */
-    size_t tokens = (size_t)d->info.batch * ((size_t)d->info.seq + 1);
-    size_t bytes = (tokens * 2 * sizeof(int64_t) + 63) / 64 * 64;
-    void *buffer = aligned_alloc(64, bytes);
-    if (!buffer) return sgt_fail_memory(err, "a batch");
-    memset(buffer, 1, bytes);
-    drawer_thread *own = &d->own[d->threads++];
-    own->buffer = buffer;
-    return sgt_cursor_open(&own->cursor, d->loader, err);
+    return (o.batch * (o.seq + 1) * 2 * sizeof(int64_t) + 63) / 64 * 64;
 }
 
-static int evict_all(const loader_bench *b, sgt_error *err)
+static int allocate_buffers(drawer *d, int threads, sgt_error *err)
 {
-    int rc = SGT_OK;
-    for (size_t i = 0; i < b->shard_count && rc == SGT_OK; i++)
-        rc = bench_cache_evict(b->shards[i].path, err);
-    return rc;
+    size_t bytes = batch_bytes() * (size_t)threads;
+    d->threads = threads;
+    d->buffers = aligned_alloc(64, bytes);
+    d->cursors = calloc((size_t)threads, sizeof *d->cursors);
+    if (!d->buffers || !d->cursors) return sgt_fail_memory(err, "a batch of each thread");
+    memset(d->buffers, 1, bytes);
+    return SGT_OK;
 }
 
-static int drawer_open(drawer *d, const loader_bench *b, const loader_row *r, int reader,
-                       sgt_error *err)
+static int drawer_open(drawer *d, loader_bench *b, const loader_row *r, sgt_error *err)
 {
-    sgt_loader_options options = {.reader = (sgt_reader)reader,
-                                  .sampling = (sgt_sampling)o.sampling,
-                                  .seed = o.seed,
-                                  .batch = b->batch,
-                                  .seq = b->seq,
-                                  .split = o.split,
-                                  .raw = o.raw,
-                                  .notice = b->notice};
+    static const sgt_notice none = {0};
+    sgt_loader_info info;
+    int speaks = r->maker == b->speaker && !b->spoke++;
     double start = sgt_now();
-    int rc = sgt_loader_open_data(&d->loader, b->path, &options, err);
-    if (rc < 0) return rc;
+    int rc = open_loader(&d->loader, b, r->maker, speaks ? b->base.notice : none, err);
     d->opened_s = sgt_now() - start;
-    sgt_loader_get_info(d->loader, &d->info);
-    d->own = calloc((size_t)r->threads, sizeof *d->own);
-    if (!d->own) return sgt_fail_memory(err, NULL);
+    if (rc == SGT_OK) rc = allocate_buffers(d, r->threads, err);
     /* evict again, because opening reads headers; then the first cursor of mmap maps what is
      * cached */
-    if (r->state == COLD && reader != SGT_READER_PRELOAD) rc = evict_all(b, err);
+    if (rc == SGT_OK && r->state == COLD && r->maker != SGT_READER_PRELOAD)
+        rc = bench_cache_evict(b->set, err);
+    if (rc < 0) return rc;
+    sgt_loader_get_info(d->loader, &info);
+    d->epoch = info.windows_per_epoch;
     start = sgt_now();
-    while (rc == SGT_OK && d->threads < r->threads) rc = add_thread(d, err);
+    for (int t = 0; t < r->threads && rc == SGT_OK; t++)
+        rc = sgt_cursor_open(&d->cursors[t], d->loader, err);
     d->opened_s += sgt_now() - start;
     return rc;
 }
@@ -389,55 +368,58 @@ static int map_memory(drawer *d, const loader_bench *b, sgt_error *err)
     sgt_memory_look(&memory, NULL);
     if (bytes > memory.available / 3) {
         bytes = memory.available / 3;
-        sgt_say(&b->notice, "memcpy takes its windows from a smaller block, since the set is "
-                            "larger than a third of the free memory");
+        sgt_say(&b->base.notice, "memcpy takes its windows from a smaller block, since the set is "
+                                 "larger than a third of the free memory");
     }
     return sgt_arena_map(&d->memory, (size_t)(bytes > LEAST_BYTES ? bytes : LEAST_BYTES), 1, err);
 }
 
-/* Open the drawer of memcpy. mmap opens at once, and every reader draws the same windows. */
+/* Open the drawer of memcpy: every reader draws the same windows, and mmap opens at once. */
 static int open_memcpy(drawer *d, const loader_bench *b, const loader_row *r, sgt_error *err)
 {
+    static const sgt_notice none = {0};
+    sgt_loader *l;
     int rc = map_memory(d, b, err);
-    if (rc == SGT_OK) rc = drawer_open(d, b, r, SGT_READER_MMAP, err);
+    if (rc == SGT_OK) rc = allocate_buffers(d, r->threads, err);
+    if (rc == SGT_OK && !(d->windows = calloc(WINDOWS, sizeof *d->windows)))
+        rc = sgt_fail_memory(err, NULL);
+    if (rc == SGT_OK) rc = open_loader(&l, b, SGT_READER_MMAP, none, err);
     if (rc < 0) return rc;
-    d->windows = calloc(WINDOWS, sizeof *d->windows);
-    if (!d->windows) return sgt_fail_memory(err, NULL);
-    uint64_t span = d->memory.size / 2 - b->seq; /* possible starts of a row */
+    uint64_t span = d->memory.size / 2 - o.seq; /* possible starts of a row */
     for (size_t w = 0; w < WINDOWS; w++) {
         uint32_t shard;
         uint64_t at;
-        sgt_loader_window(d->loader, w, &shard, &at);
+        sgt_loader_window(l, w, &shard, &at);
         d->windows[w] =
             (const uint16_t *)(const void *)d->memory.base + (b->shards[shard].first + at) % span;
     }
-    close_loader(d);
+    sgt_loader_close(l);
     return SGT_OK;
 }
 
 static void copy_batch(const drawer *d, uint16_t *to, uint64_t k)
 {
-    size_t tokens = (size_t)d->info.seq + 1;
-    for (size_t r = 0; r < d->info.batch; r++, to += tokens)
-        memcpy(to, d->windows[(k * d->info.batch + r) % WINDOWS], tokens * sizeof *to);
+    size_t tokens = o.seq + 1;
+    for (size_t r = 0; r < o.batch; r++, to += tokens)
+        memcpy(to, d->windows[(k * o.batch + r) % WINDOWS], tokens * sizeof *to);
 }
 
 static int draw_batch(void *ctx, int thread, uint64_t k, sgt_error *err)
 {
     const drawer *d = ctx;
-    const drawer_thread *own = &d->own[thread];
-    int64_t *wide = own->buffer;
-    int32_t *ids = own->buffer;
-    size_t n = (size_t)d->info.batch * d->info.seq;
+    void *buffer = d->buffers + (size_t)thread * batch_bytes();
+    sgt_cursor *c = d->cursors[thread];
+    int64_t *wide = buffer;
+    int32_t *ids = buffer;
+    size_t n = o.batch * o.seq;
     if (d->windows) {
-        copy_batch(d, own->buffer, k);
+        copy_batch(d, buffer, k);
         return SGT_OK;
     }
-    if (d->output == SGT_OUTPUT_U16)
-        return sgt_loader_batch(d->loader, own->cursor, k, own->buffer, err);
+    if (d->output == SGT_OUTPUT_U16) return sgt_loader_batch(d->loader, c, k, buffer, err);
     if (d->output == SGT_OUTPUT_I64)
-        return sgt_loader_batches_i64(d->loader, own->cursor, k, 1, wide, wide + n, err);
-    return sgt_loader_batch_i32(d->loader, own->cursor, k, ids, ids + n, err);
+        return sgt_loader_batches_i64(d->loader, c, k, 1, wide, wide + n, err);
+    return sgt_loader_batch_i32(d->loader, c, k, ids, ids + n, err);
 }
 
 static double cpu_seconds(void)
@@ -473,10 +455,7 @@ static int draw_slice(drawer *d, const loader_row *r, uint64_t most, double seco
 /* Read the parts of the shards that are not in the page cache, if there is room for all shards. */
 static int fill_cache(const loader_bench *b, sgt_error *err)
 {
-    int rc = SGT_OK;
-    for (size_t i = 0; i < b->shard_count && rc == SGT_OK && b->fits; i++)
-        rc = bench_cache_fill(b->shards[i].path, err);
-    return rc;
+    return b->fits ? bench_cache_fill(b->set, err) : SGT_OK;
 }
 
 /* Return the batches per thread after which a reopened set is opened again; 0: only the time ends
@@ -484,10 +463,10 @@ static int fill_cache(const loader_bench *b, sgt_error *err)
  * beyond that, more and more windows would meet cached pages. */
 static uint64_t batches_until_reopened(const loader_bench *b, const drawer *d, const loader_row *r)
 {
-    uint64_t rows = (uint64_t)b->batch * (uint64_t)r->threads;
-    uint64_t row_pages = ((uint64_t)b->seq + 1) / 2048 + 2;
+    uint64_t rows = o.batch * (uint64_t)r->threads;
+    uint64_t row_pages = (o.seq + 1) / 2048 + 2;
     if (r->maker == SGT_READER_PRELOAD) return 0;
-    if (r->state == CACHED) return (d->info.windows_per_epoch + rows - 1) / rows;
+    if (r->state == CACHED) return (d->epoch + rows - 1) / rows;
     uint64_t n = b->tokens / 2048 / 10 / (row_pages * rows);
     return n ? n : 1;
 }
@@ -499,13 +478,11 @@ enum { POOLS_BEFORE = 3 };
 static int draw_pools(drawer *d, const loader_row *r, double seconds, loader_slice *sum,
                       sgt_error *err)
 {
-    uint64_t seq = d->info.seq, batch = d->info.batch;
-    uint64_t block = (SGT_BLOCK_TOKENS + seq - 1) / seq;
-    uint64_t windows = block * SGT_POOL_BLOCKS, epoch = d->info.windows_per_epoch;
-    if (windows > epoch) windows = epoch;
-    uint64_t n = windows / (batch * (uint64_t)r->threads);
+    uint64_t windows = (SGT_BLOCK_TOKENS + o.seq - 1) / o.seq * SGT_POOL_BLOCKS;
+    if (windows > d->epoch) windows = d->epoch;
+    uint64_t n = windows / (o.batch * (uint64_t)r->threads);
     if (!n) n = 1;
-    uint64_t pool = n * (uint64_t)r->threads, most = epoch / (pool * batch), pools = 0;
+    uint64_t pool = n * (uint64_t)r->threads, most = d->epoch / (pool * o.batch), pools = 0;
     loader_slice before = {0};
     d->next = (d->next + pool - 1) / pool * pool;
     int rc = draw_slice(d, r, POOLS_BEFORE * n, 1e9, &before, err);
@@ -529,14 +506,14 @@ static int reopened_slice(loader_bench *b, const loader_row *r, loader_slice *su
     int pools = reads && o.sampling == SGT_SAMPLING_BLOCK, rc = SGT_OK, n = 0;
     double open_s = 0;
     do {
-        drawer d = {.next = reads ? (b->cold_rows + b->batch - 1) / b->batch : 0};
-        if (cold) rc = evict_all(b, err);
-        if (rc == SGT_OK) rc = drawer_open(&d, b, r, r->maker, err);
+        drawer d = {.next = reads ? (b->cold_rows + o.batch - 1) / o.batch : 0};
+        if (cold) rc = bench_cache_evict(b->set, err);
+        if (rc == SGT_OK) rc = drawer_open(&d, b, r, err);
         if (rc == SGT_OK)
             rc = pools ? draw_pools(&d, r, b->seconds, sum, err)
                        : draw_slice(&d, r, batches_until_reopened(b, &d, r),
                                     b->seconds - sum->seconds, sum, err);
-        if (reads) b->cold_rows = (d.next + AHEAD) * b->batch;
+        if (reads) b->cold_rows = (d.next + AHEAD) * o.batch;
         open_s += d.opened_s;
         n++;
         drawer_close(&d);
@@ -556,8 +533,9 @@ static int list_shards(loader_bench *b, sgt_error *err)
     if (fd < 0) return fd;
     b->list_fd = fd;
     snprintf(b->list, sizeof b->list, "@/proc/self/fd/%d", fd);
-    for (const loader_shard *s = b->shards; s < b->shards + b->shard_count; s++)
-        if (dprintf(fd, "%s%c%" PRIu64 "%c%" PRIu64 "%c", s->path, 0, s->data, 0, s->tokens, 0) < 0)
+    for (uint32_t i = 0; i < b->shard_count; i++)
+        if (dprintf(fd, "%s%c%" PRIu64 "%c%" PRIu64 "%c", sgt_loader_shard_path(b->set, i), 0,
+                    b->shards[i].data, 0, b->shards[i].tokens, 0) < 0)
             return sgt_fail_memory(err, "the list of shards");
     return SGT_OK;
 }
@@ -595,17 +573,17 @@ static int open_python(loader_bench *b, sgt_error *err)
 /* Have loaders.py make batches for some seconds. */
 static int python_slice(loader_bench *b, const loader_row *r, loader_slice *s, sgt_error *err)
 {
-    char line[128], *version = r->maker >= TORCH0 ? b->torch : b->numpy;
+    char line[128];
     json_t *answer;
     int rc = b->python ? SGT_OK : open_python(b, err);
     if (rc < 0) return rc;
-    snprintf(line, sizeof line, "%s %s %" PRIu32 " %" PRIu32 " %.6f\n", others[r->maker].peer,
-             output_words[r->output], b->batch, b->seq, b->seconds);
+    snprintf(line, sizeof line, "%s %s %" PRIu64 " %" PRIu64 " %.6f\n", others[r->maker].peer,
+             output_words[r->output], o.batch, o.seq, b->seconds);
     if ((rc = bench_script_ask(b->python, line, &answer, err)) < 0) return rc;
-    const char *name = json_string_value(json_object_get(answer, "peer"));
+    json_object_set(b->versions, r->maker >= TORCH0 ? "torch" : "numpy",
+                    json_object_get(answer, "peer"));
     s->batches = bench_get(answer, "batches");
     s->seconds = bench_get(answer, "seconds");
-    snprintf(version, sizeof b->torch, "%s", name ? name : "");
     json_decref(answer);
     if (s->batches > 0) return SGT_OK;
     return sgt_fail(err, SGT_EUNSUPPORTED, "--peer %s: it made no batches", o.peer);
@@ -626,14 +604,13 @@ typedef struct fio_run {
 
 /* Return how fio must read to match our reader. Requests are whole pages, as those of a file system
  * are. */
-static fio_run plan_fio(const loader_bench *b)
+static fio_run plan_fio(void)
 {
-    uint64_t row = 2 * ((uint64_t)b->seq + 1);
     if (o.sampling == SGT_SAMPLING_SEQUENTIAL)
         return (fio_run){"read", "sequential", 1 << 20, LARGE_DEPTH};
     if (o.sampling == SGT_SAMPLING_BLOCK)
         return (fio_run){"randread", "random", (uint64_t)2 * SGT_BLOCK_TOKENS, LARGE_DEPTH};
-    return (fio_run){"randread", "random", (row + 4095) / 4096 * 4096, DEPTH};
+    return (fio_run){"randread", "random", (2 * (o.seq + 1) + 4095) / 4096 * 4096, DEPTH};
 }
 
 /* Return "--filename=A:B:C", with a backslash before each colon of a name; the caller frees it. If
@@ -643,7 +620,7 @@ static char *list_files(const loader_bench *b)
     char *list = malloc(LIST_BYTES), *p = list ? stpcpy(list, "--filename=") : NULL;
     size_t step = (b->shard_count + MOST_FILES - 1) / MOST_FILES;
     for (size_t i = 0; p && i < b->shard_count; i += step) {
-        const char *s = b->shards[i].path;
+        const char *s = sgt_loader_shard_path(b->set, (uint32_t)i);
         if ((size_t)(p - list) + 2 * strlen(s) + 2 > LIST_BYTES) break;
         if (i) *p++ = ':';
         for (; *s; s++) {
@@ -661,15 +638,15 @@ static int read_fio(loader_bench *b, const fio_run *run, const json_t *answer, l
                     sgt_error *err)
 {
     const json_t *job = json_array_get(json_object_get(answer, "jobs"), 0);
-    const char *name = json_string_value(json_object_get(answer, "fio version"));
     double iops = bench_get(json_object_get(job, "read"), "iops");
-    double batch_requests =
-        run->depth == DEPTH ? b->batch : 2.0 * b->batch * b->seq / (double)run->bytes;
+    double batch_requests = run->depth == DEPTH
+                                ? (double)o.batch
+                                : 2.0 * (double)(o.batch * o.seq) / (double)run->bytes;
     int failed = (int)bench_get(job, "error");
     *s = (loader_slice){.batches = iops / batch_requests,
                         .seconds = 1,
                         .cpu_s = (bench_get(job, "usr_cpu") + bench_get(job, "sys_cpu")) / 100};
-    if (name) snprintf(b->fio, sizeof b->fio, "%s", name);
+    json_object_set(b->versions, "fio", json_object_get(answer, "fio version"));
     if (iops > 0 && !failed) return SGT_OK;
     if (!failed) return sgt_fail(err, SGT_EUNSUPPORTED, "fio: it read nothing");
     return sgt_fail(err, SGT_EUNSUPPORTED, "fio: error %d (%s)", failed, strerror(failed));
@@ -679,7 +656,7 @@ static int read_fio(loader_bench *b, const fio_run *run, const json_t *answer, l
  * or sequential reads, by the sampling. */
 static int fio_slice(loader_bench *b, loader_slice *s, sgt_error *err)
 {
-    const fio_run run = plan_fio(b);
+    const fio_run run = plan_fio();
     char rw[32], order[48], bytes[48], depth[32], runtime[48];
     json_t *answer;
     char *list = list_files(b);
@@ -779,7 +756,7 @@ static int measure_rows(loader_bench *b, size_t first, size_t count, double seco
     if (rc == SGT_OK && b->rows[first].state != COLD) rc = fill_cache(b, err);
     for (const loader_row *r = b->rows + first; r < b->rows + first + count && rc == SGT_OK; r++)
         if (is_reader(r->maker) && r->state <= MAPPED && !b->drawers[r->maker].loader)
-            rc = drawer_open(&b->drawers[r->maker], b, r, r->maker, err);
+            rc = drawer_open(&b->drawers[r->maker], b, r, err);
     b->warm_up = 1;
     if (rc == SGT_OK) rc = bench_take_turns(&b->base, first, count, 1, take, err);
     b->warm_up = 0;
@@ -795,8 +772,8 @@ static int prepare_cache(loader_bench *b, sgt_error *err)
     sgt_memory_look(&memory, NULL);
     b->fits = 2 * b->tokens <= memory.available / 2;
     if (!b->fits)
-        sgt_say(&b->notice, "the set is larger than half of the free memory: mmap may meet "
-                            "pages that are not there");
+        sgt_say(&b->base.notice, "the set is larger than half of the free memory: mmap may meet "
+                                 "pages that are not there");
     return fill_cache(b, err);
 }
 
@@ -857,11 +834,11 @@ static void complete(const loader_bench *b, size_t i)
 {
     double us = time_of(b, i);
     bench_put_all(b->base.rows[i].result,
-                  json_pack("{s:i, s:i, s:s, s:b, s:i, s:f, s:f}", "batch", (int)b->batch, "seq",
-                            (int)b->seq, "sampling", sgt_sampling_name((sgt_sampling)o.sampling),
+                  json_pack("{s:i, s:i, s:s, s:b, s:i, s:f, s:f}", "batch", (int)o.batch, "seq",
+                            (int)o.seq, "sampling", sgt_sampling_name((sgt_sampling)o.sampling),
                             "cold", b->rows[i].state == COLD, "threads", b->rows[i].threads,
-                            "tokens_per_s", (double)b->batch * b->seq / us * 1e6, "gb_per_s",
-                            2.0 * b->batch * (b->seq + 1.0) / us * 1e-3));
+                            "tokens_per_s", (double)(o.batch * o.seq) / us * 1e6, "gb_per_s",
+                            2e-3 * (double)(o.batch * (o.seq + 1)) / us));
     compare(b, i);
 }
 
@@ -882,31 +859,30 @@ static void to_json(void *self, json_t *top)
                                  (json_int_t)b->shard_count, "memcpy_gb_per_s",
                                  bench_get(b->base.rows[0].result, "gb_per_s"), "results", results,
                                  "peers", peers, "left_out", bench_results(&b->base, 0, 1)));
-    if (b->numpy[0]) bench_put_text(top, "numpy", b->numpy);
-    if (b->torch[0]) bench_put_text(top, "torch", b->torch);
-    if (b->fio[0]) bench_put_text(top, "fio", b->fio);
+    json_object_update(top, b->versions);
 }
 
 /* ---- the table ---- */
 
 static void show_head(const loader_bench *b)
 {
-    const char *versions[] = {b->numpy, b->torch, b->fio};
     char tokens[32], bytes[32], shards[32], path[1024], shown[64];
-    int n = 0;
+    const char *key, *before = "; beside ";
+    json_t *version;
     printf("%s: %s tokens (%s) in %s\nmedian of %" PRIu64,
-           sgt_printable(path, sizeof path, b->path),
+           sgt_printable(path, sizeof path, b->base.operands[0]),
            sgt_format_count(tokens, sizeof tokens, b->tokens),
            sgt_format_bytes(bytes, sizeof bytes, 2 * b->tokens),
            sgt_format_things(shards, sizeof shards, b->shard_count, "shard", "shards"), o.turns);
-    for (int i = 0; i < 3; i++)
-        if (versions[i][0])
-            printf("%s%s", n++ ? ", " : "; beside ",
-                   sgt_printable(shown, sizeof shown, versions[i]));
-    printf("\n\n%s, %s, %s rows, %" PRIu32 " x %" PRIu32 " tokens\n",
+    json_object_foreach(b->versions, key, version)
+    {
+        printf("%s%s", before, sgt_printable(shown, sizeof shown, json_string_value(version)));
+        before = ", ";
+    }
+    printf("\n\n%s, %s, %s rows, %" PRIu64 " x %" PRIu64 " tokens\n",
            o.cold ? "Dropped from the page cache before each measurement" : "Warm",
            sgt_format_things(tokens, sizeof tokens, o.threads, "thread", "threads"),
-           sgt_sampling_name((sgt_sampling)o.sampling), b->batch, b->seq);
+           sgt_sampling_name((sgt_sampling)o.sampling), o.batch, o.seq);
 }
 
 /* Add what only people read to a result, and remove what does not help them. */
@@ -952,7 +928,7 @@ static void show(const void *self, json_t *top)
     printf("\n* the fastest with its output. Limit: %s.\n"
            "  GB/s counts the 2(T+1) bytes that a row has on disk, whatever the output is.\n",
            !o.cold ? "memcpy of the same windows, from memory"
-           : b->fio[0]
+           : json_object_get(b->versions, "fio")
                ? "the disk, read by fio at the same depth"
                : "memcpy of the same windows (the disk's limit needs fio: apt-get install fio)");
     if (o.cold) printf("  preload reads everything when it opens, and nothing later.\n");
@@ -965,16 +941,6 @@ static void show(const void *self, json_t *top)
 
 /* ---- the subcommand ---- */
 
-/* Print a notice if it is new: a set is opened many times. */
-static void print_once(void *ctx, const char *line)
-{
-    loader_bench *b = ctx;
-    for (size_t i = 0; i < b->said_count; i++)
-        if (!strcmp(b->said[i], line)) return;
-    sgt_say(&b->base.notice, "%s", line);
-    if (b->said_count < 16 && (b->said[b->said_count] = strdup(line))) b->said_count++;
-}
-
 static int measure(void *self, sgt_error *err)
 {
     loader_bench *b = self;
@@ -984,8 +950,6 @@ static int measure(void *self, sgt_error *err)
     if (b->base.operand_count > 1)
         return sgt_fail(err, SGT_EUSAGE, "one folder at a time, not %zu (A,B mixes two)",
                         b->base.operand_count);
-    b->path = b->base.operands[0];
-    b->notice = (sgt_notice){.say = print_once, .ctx = b};
     if (o.peer && o.cold)
         return sgt_fail(err, SGT_EUSAGE,
                         "--peer: not together with --cold, which is compared with fio");
@@ -999,9 +963,8 @@ static int measure(void *self, sgt_error *err)
                         o.batch, o.seq);
     int rc = add_rows(b, err);
     if (rc == SGT_OK) rc = find_shards(b, err);
-    if (rc < 0) return rc;
-    choose_shape(b);
-    return measure_all(b, err);
+    b->versions = json_object();
+    return rc == SGT_OK ? measure_all(b, err) : rc;
 }
 
 static void release(void *self)
@@ -1009,9 +972,9 @@ static void release(void *self)
     loader_bench *b = self;
     close_python(b);
     if (b->list_fd > 0) close(b->list_fd);
-    for (size_t i = 0; i < b->shard_count; i++) free(b->shards[i].path);
+    sgt_loader_close(b->set);
     free(b->shards);
-    while (b->said_count) free(b->said[--b->said_count]);
+    json_decref(b->versions);
 }
 
 const bench_subcommand bench_loader = {

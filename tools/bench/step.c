@@ -133,21 +133,17 @@ static int read_options(step_bench *b, sgt_error *err)
     s.device = cuda ? SGT_DEVICE_CUDA : SGT_DEVICE_CPU;
     if (cuda && !s.variant) s.variant = "default";
     s.model = shape.model;
-    s.seq = bench_seq(&shape, cuda);
-    s.threads = (uint64_t)bench_threads(&shape);
-    s.step.precision = bench_precision(&shape, cuda);
-    int rc = sgt_config_step(&s, err);
+    int rc = bench_take_shape(&s.step, &shape, cuda, err);
     if (rc < 0) return rc;
+    s.seq = s.step.seq;
+    s.threads = (uint64_t)s.step.threads;
+    if ((rc = sgt_config_step(&s, err)) < 0) return rc;
     *k = s.step;
-    if (!b->batch_count) b->batches[0] = bench_batch(&shape, cuda);
-    k->batch = (uint32_t)b->batches[0];
-    k->threads = (int)s.threads;
+    if (b->batch_count) k->batch = (uint32_t)b->batches[0];
     k->notice = k->detail = b->base.notice;
     k->unverified = o.no_self_check;
     k->cache = b->cache;
-    rc = sgt_model_named(&k->model, shape.model, err);
-    if (k->seq > k->model.positions) k->model.positions = k->seq;
-    return rc;
+    return SGT_OK;
 }
 
 /* ---- ours ---- */
