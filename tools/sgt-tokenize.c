@@ -378,7 +378,7 @@ static int make_vocab(sgt_error *err)
         return sgt_fail(
             err, SGT_EUSAGE,
             "--train-vocab is for one process with many threads (start it without a launcher)");
-    sgt_progress *bar = sgt_progress_new("B", SGT_PROGRESS_BYTES, o.quiet);
+    sgt_progress *bar = sgt_progress_new("B", o.quiet);
     t.notice = sgt_progress_notice(bar, program.name);
     t.progress = show_pieces;
     t.progress_ctx = bar;
@@ -465,7 +465,7 @@ static void say_waiting(const char *out, const sgt_tokenize_result *r)
 static int tokenize(sgt_error *err)
 {
     sgt_tokenize_result r;
-    meter m = {.bar = sgt_progress_new("B", SGT_PROGRESS_BYTES, o.quiet)};
+    meter m = {.bar = sgt_progress_new("B", o.quiet)};
     t.notice = sgt_progress_notice(m.bar, program.name);
     t.progress_ctx = &m;
     int rc = sgt_tokenize(&t, &r, err);

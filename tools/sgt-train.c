@@ -540,7 +540,7 @@ static int run(sgt_train_options *options)
 {
     sgt_error err;
     sgt_training_result r;
-    options->ctx = sgt_progress_new("step", SGT_PROGRESS_ITEMS, o.quiet);
+    options->ctx = sgt_progress_new("step", o.quiet);
     sgt_progress_keep_last(options->ctx);
     int rc = sgt_train(&s, options, &r, &err);
     sgt_progress_end(options->ctx);

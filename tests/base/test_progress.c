@@ -110,7 +110,7 @@ static void let_time_pass(void) { usleep(210000); } /* after this, a redraw is d
 Test(progress, one_bar_with_lines_above_it)
 {
     scoped_memory terminal *t = plug(100);
-    sgt_progress *p = sgt_progress_new("B", SGT_PROGRESS_BYTES, 0);
+    sgt_progress *p = sgt_progress_new("B", 0);
     sgt_notice n = sgt_progress_notice(p, "sgt-x");
     sgt_say(&n, "before there is a bar");
     sgt_progress_update(p, 1 << 20, 4 << 20, 0, "5.00 Mtokens/s"); /* too early for a redraw */
@@ -139,7 +139,7 @@ Test(progress, one_bar_with_lines_above_it)
 Test(progress, a_total_that_is_not_known)
 {
     scoped_memory terminal *t = plug(80);
-    sgt_progress *p = sgt_progress_new("B", SGT_PROGRESS_BYTES, 0);
+    sgt_progress *p = sgt_progress_new("B", 0);
     sgt_progress_update(p, 3 << 20, 0, 0, NULL);
     sgt_progress_end(p);
     cr_assert_eq(unplug(t), 1);
@@ -148,11 +148,11 @@ Test(progress, a_total_that_is_not_known)
 }
 
 /* Show a bar in a terminal of `width` columns, and copy its last state to `row`. */
-static void one_bar(char row[COLUMNS], int width, sgt_progress_unit unit, uint64_t done,
-                    uint64_t total, const char *facts)
+static void one_bar(char row[COLUMNS], int width, const char *unit, uint64_t done, uint64_t total,
+                    const char *facts)
 {
     scoped_memory terminal *t = plug(width);
-    sgt_progress *p = sgt_progress_new(unit == SGT_PROGRESS_BYTES ? "B" : "step", unit, 0);
+    sgt_progress *p = sgt_progress_new(unit, 0);
     sgt_progress_update(p, done, total, 0, facts);
     sgt_progress_end(p);
     cr_assert_eq(unplug(t), 1);
@@ -191,12 +191,12 @@ Test(progress, narrow_terminals)
     char row[COLUMNS];
     for (size_t i = 0; i < sizeof of_items / sizeof *of_items; i++)
         for (int width = of_items[i].from; width <= of_items[i].to; width++) {
-            one_bar(row, width, SGT_PROGRESS_ITEMS, 126000, 300000, facts);
+            one_bar(row, width, "step", 126000, 300000, facts);
             check_shape(row, of_items[i].shape);
         }
     /* at any width, the bar never exceeds it */
     for (int width = 1; width <= 120; width++) {
-        one_bar(row, width, SGT_PROGRESS_BYTES, 99ull << 30, 1023ull << 30,
+        one_bar(row, width, "B", 99ull << 30, 1023ull << 30,
                 "123 Mtokens/s\tand more than anybody wants to know");
         cr_assert_eq(strncmp(row, "  9%", width < 5 ? (size_t)width - 1 : 4), 0, "%s", row);
     }
@@ -208,7 +208,7 @@ Test(progress, a_terminal_that_changes, .timeout = 60)
 {
     static const int widths[] = {120, 60, 40, 90};
     scoped_memory terminal *t = plug(120);
-    sgt_progress *p = sgt_progress_new("step", SGT_PROGRESS_ITEMS, 0);
+    sgt_progress *p = sgt_progress_new("step", 0);
     for (int i = 0; i < 4; i++) {
         struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)widths[i]};
         cr_assert_eq(ioctl(t->master, TIOCSWINSZ, &size), 0);
@@ -238,7 +238,7 @@ Test(progress, lines_from_many_threads_stay_whole)
     scoped_memory terminal *t = plug(90);
     pthread_t threads[THREADS];
     int next[THREADS] = {0}, lines = 0;
-    sgt_progress *p = sgt_progress_new("it", SGT_PROGRESS_ITEMS, 0);
+    sgt_progress *p = sgt_progress_new("it", 0);
     sgt_notice n = sgt_progress_notice(p, "sgt-x");
     let_time_pass();
     sgt_progress_update(p, 1, 1000, 0, "text");
@@ -261,7 +261,7 @@ Test(progress, lines_from_many_threads_stay_whole)
 Test(progress, quiet_says_nothing)
 {
     scoped_memory terminal *t = plug(80);
-    sgt_progress *p = sgt_progress_new("it", SGT_PROGRESS_ITEMS, 1);
+    sgt_progress *p = sgt_progress_new("it", 1);
     sgt_notice n = sgt_progress_notice(p, "sgt-x");
     let_time_pass();
     sgt_progress_update(p, 1, 2, 0, "text");
@@ -275,7 +275,7 @@ Test(progress, quiet_says_nothing)
 Test(progress, lines_are_wrapped_over_the_bar)
 {
     scoped_memory terminal *t = plug(40);
-    sgt_progress *p = sgt_progress_new("step", SGT_PROGRESS_ITEMS, 0);
+    sgt_progress *p = sgt_progress_new("step", 0);
     sgt_notice n = sgt_progress_notice(p, "sgt-x");
     let_time_pass();
     sgt_progress_update(p, 1, 2, 0, "loss 5.7891");
@@ -300,7 +300,7 @@ static char *in_a_file(int seconds, int keep_last, int upto)
     cr_assert(f && text);
     real_stderr = dup(STDERR_FILENO);
     dup2(fileno(f), STDERR_FILENO);
-    sgt_progress *p = sgt_progress_new("step", SGT_PROGRESS_ITEMS, 0);
+    sgt_progress *p = sgt_progress_new("step", 0);
     if (keep_last) sgt_progress_keep_last(p);
     for (int i = 1; i <= upto; i++) {
         ahead += seconds;

@@ -18,41 +18,44 @@
 
 struct sgt_progress {
     pthread_mutex_t lock; /* needed because lines and updates may come from different threads */
-    sgt_progress_unit unit;
-    const char *name;
+    const char *unit;
     int terminal, quiet, drawn;
     int keep_last; /* 1: without a terminal, print the last state even of a short run */
     double start, last;
     /* drawn_at: value of `done` when the bar was last drawn */
     uint64_t done, total, from, drawn_at;
-    char text[256];
+    char facts[256];
     const char *program; /* name that begins a notice */
 };
 
-sgt_progress *sgt_progress_new(const char *unit_name, sgt_progress_unit unit, int quiet)
+sgt_progress *sgt_progress_new(const char *unit, int quiet)
 {
     sgt_progress *p = calloc(1, sizeof *p);
     if (!p) return NULL;
     pthread_mutex_init(&p->lock, NULL);
     p->unit = unit;
-    p->name = unit_name;
     p->quiet = quiet;
     p->terminal = sgt_can_redraw();
     p->start = p->last = sgt_now();
     return p;
 }
 
-static int columns(void)
-{
-    int n = sgt_columns(STDERR_FILENO);
-    return n ? n : 80;
-}
-
-/* Which parts of the line are shown, because they fit. */
+/* Which parts of the line are shown. */
 typedef struct parts {
-    int bar, elapsed, rate;
+    int rate, elapsed, bar;
     size_t facts;
 } parts;
+
+/* Return the parts without `less` of them: first the rate goes, then the elapsed time, the facts
+ * except the first, the bar, and the first fact. */
+static parts shown_parts(size_t less, size_t facts)
+{
+    size_t gone = less < 2 ? 0 : less - 2;
+    return (parts){.rate = less < 1,
+                   .elapsed = less < 2,
+                   .bar = !gone || gone < facts,
+                   .facts = gone < facts ? facts - gone : gone == facts};
+}
 
 static size_t count_facts(const char *text)
 {
@@ -61,71 +64,39 @@ static size_t count_facts(const char *text)
     return n;
 }
 
-static void format_amount(const sgt_progress *p, char *buf, size_t n)
-{
-    char *(*format)(char *, size_t, uint64_t) =
-        p->unit == SGT_PROGRESS_BYTES ? sgt_format_bytes : sgt_format_count;
-    char done[32], total[32];
-    format(done, sizeof done, p->done);
-    format(total, sizeof total, p->total);
-    snprintf(buf, n, "%s%s%s", done, p->total ? "/" : "", p->total ? total : "");
-}
-
-/* Write the times and the rate to buf: "[00:03<00:04, 25.0 MB/s]", or only some of these parts.
- * Without a total, there is no remaining time. */
-static void format_times(const sgt_progress *p, parts with, char *buf, size_t n)
-{
-    char elapsed[32], left[40] = "", unit[32], rate[64] = "";
-    double seconds = sgt_now() - p->start,
-           speed = seconds > 0 ? (double)(p->done - p->from) / seconds : 0;
-    if (p->total) snprintf(left, sizeof left, "<--:--");
-    if (speed > 0 && p->total >= p->done && p->total) {
-        left[0] = '<';
-        sgt_format_time(left + 1, sizeof left - 1, (double)(p->total - p->done) / speed);
-    }
-    sgt_format_time(elapsed, sizeof elapsed, seconds);
-    snprintf(unit, sizeof unit, "%s/s", p->name);
-    sgt_format_rate(rate, sizeof rate, speed, unit);
-    if (!with.elapsed) snprintf(buf, n, "%s", left);
-    else
-        snprintf(buf, n, "[%s%s%s%s]", elapsed, left, with.rate ? ", " : "", with.rate ? rate : "");
-}
-
-/* Write the text after the bar to `line`. */
+/* Write the text after the bar to `line`: "84.1/200 MB [00:03<00:04, 25.0 MB/s] facts". Without a
+ * total, there is no remaining time. */
 static void format_tail(const sgt_progress *p, parts with, char *line, size_t n)
 {
-    char size[80], time[128];
-    format_amount(p, size, sizeof size);
-    format_times(p, with, time, sizeof time);
-    size_t at =
-        (size_t)snprintf(line, n, "%s%s%s%s", size, *time ? " " : "", time, with.facts ? " " : "");
-    for (const char *c = p->text; *c && with.facts && at + 3 < n; c++) {
+    char *(*format)(char *, size_t, uint64_t) =
+        strcmp(p->unit, "B") == 0 ? sgt_format_bytes : sgt_format_count;
+    char done[32], total[32] = "/", elapsed[32], left[32] = "<", rate[80] = ", ", per[32],
+                   time[160];
+    double seconds = sgt_now() - p->start, ahead = -1;
+    double speed = seconds > 0 ? (double)(p->done - p->from) / seconds : 0;
+    if (speed > 0 && p->total >= p->done) ahead = (double)(p->total - p->done) / speed;
+    format(done, sizeof done, p->done);
+    format(total + 1, sizeof total - 1, p->total);
+    sgt_format_time(elapsed, sizeof elapsed, seconds);
+    sgt_format_time(left + 1, sizeof left - 1, ahead);
+    snprintf(per, sizeof per, "%s/s", p->unit);
+    sgt_format_rate(rate + 2, sizeof rate - 2, speed, per);
+    if (!p->total) *total = *left = '\0';
+    if (!with.rate) *rate = '\0';
+    if (with.elapsed) snprintf(time, sizeof time, "[%s%s%s]", elapsed, left, rate);
+    else snprintf(time, sizeof time, "%s", left);
+    size_t at = (size_t)snprintf(line, n, "%s%s %s%s", done, total, time, with.facts ? " " : "");
+    for (const char *c = p->facts; *c && with.facts && at + 3 < n; c++) {
         if (*c != '\t') line[at++] = *c;
         else if (--with.facts) line[at++] = ',', line[at++] = ' ';
     }
     line[at < n ? at : n - 1] = '\0';
 }
 
-/* Leave out one more part of the line; return 0 if none is left to leave out. If the unit is items,
- * facts are more useful than the rate. */
-static int leave_out(parts *with, sgt_progress_unit unit)
-{
-    int items = unit == SGT_PROGRESS_ITEMS && with->facts;
-    if (with->rate && items) with->rate = 0;
-    else if (with->elapsed && items) with->elapsed = 0;
-    else if (with->facts > (size_t)items) with->facts--;
-    else if (with->rate) with->rate = 0;
-    else if (with->bar) with->bar = 0;
-    else if (with->elapsed) with->elapsed = 0;
-    else if (with->facts) with->facts--;
-    else return 0;
-    return 1;
-}
-
 /* Write the bar, which has `room` columns at most. */
 static void put_bar(char bar[BAR + 3], double part, int room)
 {
-    int wide = room - 2 > BAR ? BAR : room - 2, filled = part >= 1 ? wide : (int)(part * wide);
+    int wide = room - 2 > BAR ? BAR : room - 2, filled = (int)(part < 1 ? part * wide : wide);
     bar[0] = bar[wide + 1] = '|';
     memset(bar + 1, ' ', (size_t)wide);
     memset(bar + 1, '#', (size_t)filled);
@@ -136,24 +107,24 @@ static void put_bar(char bar[BAR + 3], double part, int room)
  * and half a bar. */
 static void draw(sgt_progress *p, const char *before)
 {
-    char line[512], head[16] = "", bar[BAR + 3] = "", whole[600];
+    char tail[512], head[16] = "", bar[BAR + 3] = "", line[600];
     double part = p->total ? (double)p->done / (double)p->total : 0;
-    parts with = {
-        .bar = p->terminal && p->total, .elapsed = 1, .rate = 1, .facts = count_facts(p->text)};
+    size_t facts = count_facts(p->facts), less = 0;
+    int columns = sgt_columns(STDERR_FILENO), room = (columns ? columns : 80) - 1, left;
+    parts with;
     /* 100 % is shown only when all is done */
-    if (p->total)
-        snprintf(head, sizeof head, "%3d%%",
-                 (int)(part >= 1 ? 100 : 100.0 * (double)p->done / (double)p->total));
-    /* left: columns that remain for the bar, after head, tail and the blank between them */
-    int room = columns() - 1, left;
+    if (p->total) snprintf(head, sizeof head, "%3d%%", (int)(part >= 1 ? 100 : 100 * part));
     do {
-        format_tail(p, with, line, sizeof line);
-        left = room - (int)(strlen(head) + strlen(line)) - !!p->total;
-    } while (p->terminal && left < (with.bar ? LEAST + 2 : 0) && leave_out(&with, p->unit));
+        with = shown_parts(less, facts);
+        with.bar &= p->terminal && p->total;
+        format_tail(p, with, tail, sizeof tail);
+        /* columns that remain for the bar, after head, tail and the blank between them */
+        left = room - (int)(strlen(head) + strlen(tail)) - !!p->total;
+    } while (p->terminal && left < (with.bar ? LEAST + 2 : 0) && less++ < 3 + facts);
     if (with.bar) put_bar(bar, part, left);
-    snprintf(whole, sizeof whole, "%s%s%s%s", head, bar, p->total ? " " : "", line);
-    if (p->terminal) fprintf(stderr, "%s\r%.*s\033[K", before, room, whole);
-    else fprintf(stderr, "%s\n", whole);
+    snprintf(line, sizeof line, "%s%s%s%s", head, bar, p->total ? " " : "", tail);
+    if (p->terminal) fprintf(stderr, "%s\r%.*s\033[K", before, room, line);
+    else fprintf(stderr, "%s\n", line);
     fflush(stderr);
     p->drawn = 1;
     p->drawn_at = p->done;
@@ -168,7 +139,7 @@ void sgt_progress_update(sgt_progress *p, uint64_t done, uint64_t total, uint64_
     p->done = done;
     p->total = total;
     p->from = from < done ? from : done;
-    if (facts) snprintf(p->text, sizeof p->text, "%s", facts);
+    if (facts) snprintf(p->facts, sizeof p->facts, "%s", facts);
     if (now < p->start) p->start = now; /* the clock was set back */
     if (now < p->last || now - p->last >= (p->terminal ? REDRAW : LOGGED)) {
         p->last = now;

@@ -4,10 +4,9 @@
  * output goes to stderr. Any thread may call update, line and the notice.
  *
  * On a narrow terminal, the bar becomes shorter first. Then whole parts are left out, the least
- * important first. If the unit is items and there are facts, these are the rate, then the elapsed
- * time (the remaining time stays). Then facts are left out, from the last one on, and then the bar.
- * With at least thirty columns, no part is cut in the middle. No line is longer than the terminal,
- * because a redraw would not erase all of it. */
+ * important first: the rate, the elapsed time (the remaining time stays), the facts from the last
+ * one on, and before the first fact the bar. With at least thirty columns, no part is cut in the
+ * middle. No line is longer than the terminal, because a redraw would not erase all of it. */
 #ifndef SGT_CLI_PROGRESS_H
 #define SGT_CLI_PROGRESS_H
 
@@ -15,13 +14,11 @@
 
 #include "loader/base/error.h"
 
-typedef enum sgt_progress_unit { SGT_PROGRESS_ITEMS, SGT_PROGRESS_BYTES } sgt_progress_unit;
-
 typedef struct sgt_progress sgt_progress;
 
-/* Create a bar. unit_name is for example "it" or "B". Returns NULL if memory runs out; all other
- * functions accept NULL. */
-sgt_progress *sgt_progress_new(const char *unit_name, sgt_progress_unit unit, int quiet);
+/* Create a bar. `unit` is what is counted, such as "step"; "B" is bytes, which are shown as KiB, MiB,
+ * GiB. Returns NULL if memory runs out; all other functions accept NULL. */
+sgt_progress *sgt_progress_new(const char *unit, int quiet);
 /* Show `done` of `total` (0: unknown). `facts` are shown after the bar: texts separated by tabs,
  * the most important first. from: value of `done` when this run began, so that work before a resume
  * does not count as speed. */

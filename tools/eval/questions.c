@@ -219,7 +219,7 @@ static void take_row(const eval_batch *x, size_t r, answer_row *row)
 static int run_rows(questions *s, eval_batch *x, const eval *e, sgt_error *err)
 {
     int rc = SGT_OK;
-    sgt_progress *p = sgt_progress_new("answers", SGT_PROGRESS_ITEMS, e->quiet);
+    sgt_progress *p = sgt_progress_new("answers", e->quiet);
     for (size_t at = 0; at < s->row_count && rc == SGT_OK; at += x->rows) {
         size_t n = s->row_count - at < x->rows ? s->row_count - at : x->rows;
         for (size_t r = 0; r < x->rows; r++) put_row(x, r, s, r < n ? &s->rows[at + r] : NULL);

@@ -146,7 +146,7 @@ static int run_set(set *s, eval_batch *x, const eval *e, sgt_error *err)
 {
     uint64_t all = s->info.windows_per_epoch;
     sgt_cursor *cursor = NULL;
-    sgt_progress *p = sgt_progress_new("windows", SGT_PROGRESS_ITEMS, e->quiet);
+    sgt_progress *p = sgt_progress_new("windows", e->quiet);
     int rc = sgt_cursor_open(&cursor, s->loader, err);
     for (uint64_t k = 0, at = 0; at < all && rc == SGT_OK; k++, at += x->rows) {
         size_t windows = all - at < x->rows ? (size_t)(all - at) : x->rows;

@@ -88,7 +88,7 @@ static int compare_split(pair *p, const char *split, sgt_error *err)
 static int compare_tokens(pair *p, sgt_error *err)
 {
     int rc = SGT_OK;
-    p->bar = sgt_progress_new("B", SGT_PROGRESS_BYTES, p->o->quiet);
+    p->bar = sgt_progress_new("B", p->o->quiet);
     if (!p->sides[0].set.folder || !p->sides[1].set.folder) rc = compare_split(p, NULL, err);
     else
         for (int i = 0; i < INSPECT_SPLITS && !rc && !p->differs; i++)

@@ -61,7 +61,7 @@ static int write_files(exporting *e, sgt_error *err)
                     .stop = e->o->stop,
                     .progress = show_progress,
                     .ctx = e};
-    e->bar = sgt_progress_new("B", SGT_PROGRESS_BYTES, e->o->quiet);
+    e->bar = sgt_progress_new("B", e->o->quiet);
     int rc = sgt_made_open(&x.set, e->set.path, err);
     if (!rc) rc = sgt_export_write(&x, &e->manifest, err);
     if (!rc) rc = sgt_export_copy(e->set.path, x.work, "sources.jsonl", err);

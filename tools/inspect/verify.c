@@ -109,7 +109,7 @@ static int verify_shards(inspect_set *s, const inspect *o, sgt_error *err)
 {
     work w = {.set = s,
               .stop = o->stop,
-              .bar = sgt_progress_new("B", SGT_PROGRESS_BYTES, o->quiet),
+              .bar = sgt_progress_new("B", o->quiet),
               .threads = o->threads ? (int)o->threads : sgt_cpu_count()};
     int rc = SGT_OK;
     if ((size_t)w.threads > s->count) w.threads = s->count ? (int)s->count : 1;
