@@ -14,7 +14,7 @@ BUDGET = {
     "loader": 8043,
     "train": 13675,
     "kernels": 12186,
-    "tools": 14962,
+    "tools": 14914,
     "tests": 52404,
     "manuals": 2464,
     "pages": 1207,

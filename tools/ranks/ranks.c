@@ -40,7 +40,6 @@
  * because mpirun kills the others a second after the first */
 #define DEATH_SECONDS .25
 #define END_SECONDS 10 /* seconds that a rank which has failed has for freeing its resources */
-enum { PIECE = 64 };   /* numbers that a message of a sum has */
 
 /* The first message over a connection. */
 typedef struct hello {
@@ -66,6 +65,7 @@ typedef struct net {
     int told;        /* rank 0 only: 1: one of its threads has begun to print why all ranks end */
     double deadline; /* time at which a rank that has given up must end */
     sgt_error why;   /* error with which this rank gave up; written before given_up is set */
+    struct pollfd lines[]; /* (2 size): what line[0] and line[1] point to */
 } net;
 enum { DATA, LIFE };
 
@@ -147,27 +147,26 @@ static int broadcast(sgt_ranks *r, void *bytes, size_t n, uint32_t root, sgt_err
     return rc;
 }
 
-/* Rank 0 adds up a piece of all ranks, and sends each the sums. */
-static int sum_piece(net *t, double *x, size_t n, sgt_error *err)
-{
-    double part[PIECE];
-    int rc = t->r.rank ? send_to(t, 0, x, n * sizeof *x, err) : SGT_OK;
-    for (uint32_t i = 1; !t->r.rank && i < t->r.size && rc == SGT_OK; i++) {
-        rc = receive_from(t, i, part, n * sizeof *x, err);
-        for (size_t j = 0; rc == SGT_OK && j < n; j++) x[j] += part[j];
-    }
-    return rc == SGT_OK ? broadcast(&t->r, x, n * sizeof *x, 0, err) : rc;
-}
-
+/* Rank 0 adds up the numbers of all ranks, and sends each the sums. */
 static int sum(sgt_ranks *r, double *x, size_t n, sgt_error *err)
 {
-    int rc = SGT_OK;
-    for (; n > PIECE && rc == SGT_OK; x += PIECE, n -= PIECE)
-        rc = sum_piece((net *)r, x, PIECE, err);
-    return rc == SGT_OK ? sum_piece((net *)r, x, n, err) : rc;
+    net *t = (net *)r;
+    size_t bytes = n * sizeof *x;
+    if (r->rank) {
+        int rc = send_to(t, 0, x, bytes, err);
+        return rc == SGT_OK ? receive_from(t, 0, x, bytes, err) : rc;
+    }
+    double *part = malloc(bytes + 1);
+    int rc = part ? SGT_OK : sgt_fail_memory(err, "ranks");
+    for (uint32_t i = 1; i < r->size && rc == SGT_OK; i++) {
+        rc = receive_from(t, i, part, bytes, err);
+        for (size_t j = 0; rc == SGT_OK && j < n; j++) x[j] += part[j];
+    }
+    free(part);
+    return rc == SGT_OK ? broadcast(r, x, bytes, 0, err) : rc;
 }
 
-static int barrier(sgt_ranks *r, sgt_error *err) { return sum_piece((net *)r, NULL, 0, err); }
+static int barrier(sgt_ranks *r, sgt_error *err) { return sum(r, NULL, 0, err); }
 
 /* ---- watching ---- */
 
@@ -380,79 +379,36 @@ static int reach(net *t, hello *h, const sgt_stop *stop, sgt_error *err)
                : SGT_OK;
 }
 
-/* Set r.here to the number of ranks on this machine, and r.sharing to that of the ranks that may run
- * on the same cores: some launchers bind each rank to cores of its own. Rank 0 counts for all. */
-static int count_neighbours(net *t, const hello *all, sgt_error *err)
-{
-    uint32_t n[2] = {0, 0};
-    int rc = t->r.rank ? receive_from(t, 0, n, sizeof n, err) : SGT_OK;
-    for (uint32_t i = t->r.rank ? 0 : t->r.size; i-- > 0 && rc == SGT_OK;) {
-        n[0] = n[1] = 0;
-        for (uint32_t j = 0; j < t->r.size; j++) {
-            int same = !strcmp(all[i].machine, all[j].machine);
-            n[0] += (uint32_t)same;
-            n[1] += same && CPU_EQUAL(&all[i].cores, &all[j].cores);
-        }
-        if (i) rc = send_to(t, i, n, sizeof n, err);
-    }
-    t->r.here = n[0];
-    t->r.sharing = n[1];
-    return rc;
-}
-
 static void release(net *t)
 {
-    for (int life = DATA; life <= LIFE; life++) {
-        for (uint32_t i = 0; t->line[life] && i < t->r.size; i++)
-            if (t->line[life][i].fd >= 0) close(t->line[life][i].fd);
-        free(t->line[life]);
-    }
+    for (uint32_t i = 0; i < 2 * t->r.size; i++)
+        if (t->lines[i].fd >= 0) close(t->lines[i].fd);
     if (t->listener >= 0) close(t->listener);
     free(t);
 }
 
-/* Connect this rank, and start the watcher. */
+/* Connect this rank. Set r.here to the number of ranks on this machine, and r.sharing to that of the
+ * ranks that may run on the same cores: some launchers bind each rank to cores of its own. */
 static int join(net *t, const sgt_stop *stop, sgt_error *err)
 {
-    hello *all =
-        calloc(t->r.size, sizeof *all); /* rank 0: of each rank; others: their own, first */
+    hello *all = calloc(t->r.size, sizeof *all), *mine = all + t->r.rank;
     if (!all) return sgt_fail_memory(err, "ranks");
-    int rc = SGT_OK;
-    all->magic = MAGIC;
-    all->rank = t->r.rank;
-    all->size = t->r.size;
-    gethostname(all->machine, sizeof all->machine - 1);
-    sched_getaffinity(0, sizeof all->cores, &all->cores);
-    for (int life = DATA; life <= LIFE && rc == SGT_OK; life++) {
-        t->line[life] = malloc(t->r.size * sizeof **t->line);
-        if (!t->line[life]) rc = sgt_fail_memory(err, "ranks");
-        for (uint32_t i = 0; rc == SGT_OK && i < t->r.size; i++)
-            t->line[life][i] = (struct pollfd){.fd = -1, .events = POLLIN};
+    mine->magic = MAGIC;
+    mine->rank = t->r.rank;
+    mine->size = t->r.size;
+    gethostname(mine->machine, sizeof mine->machine - 1);
+    sched_getaffinity(0, sizeof mine->cores, &mine->cores);
+    int rc = t->r.rank ? SGT_OK : accept_all(t, all, stop, err);
+    for (; t->r.rank && mine->life <= LIFE && rc == SGT_OK; mine->life++)
+        rc = reach(t, mine, stop, err);
+    if (rc == SGT_OK) rc = broadcast(&t->r, all, t->r.size * sizeof *all, 0, err);
+    for (uint32_t i = 0; i < t->r.size; i++) {
+        int here = !strcmp(all[i].machine, mine->machine);
+        t->r.here += (uint32_t)here;
+        t->r.sharing += here && CPU_EQUAL(&all[i].cores, &mine->cores);
     }
-    if (rc == SGT_OK && !t->r.rank) rc = accept_all(t, all, stop, err);
-    for (; rc == SGT_OK && t->r.rank && all->life <= LIFE; all->life++)
-        rc = reach(t, all, stop, err);
-    if (rc == SGT_OK) rc = count_neighbours(t, all, err);
     free(all);
-    if (rc == SGT_OK && pthread_create(&t->watcher, NULL, watch, t) != 0)
-        rc = sgt_fail(err, SGT_ENOMEM, "ranks: cannot start a thread");
     return rc;
-}
-
-static void disconnect(sgt_ranks *r, int code)
-{
-    net *t = (net *)r;
-    /* until all ranks have come here, a closed connection is a death, of which the watcher tells */
-    int good = !code && barrier(r, NULL) == SGT_OK;
-    /* rank 0 prints what has failed here or elsewhere, and ends this rank */
-    double until = sgt_now() + END_SECONDS + 2 * GRACE_SECONDS;
-    while (!good && (r->rank || !code) && sgt_now() < until) nap();
-    set(&t->ending);
-    if (code) end_others(t, code);
-    /* a barrier, because no connection may close before every rank knows that this is the end */
-    else barrier(r, NULL);
-    pthread_join(t->watcher, NULL);
-    release(t);
 }
 
 /* ---- launchers ---- */
@@ -593,13 +549,18 @@ int sgt_ranks_open(sgt_ranks **out, const char *program, const sgt_stop *stop, s
     int rc = find(&l, &r, err);
     if (rc < 0 || !l) return rc;
     if (l->mpi) r.swap = swap;
-    net *t = calloc(1, sizeof *t);
+    net *t = calloc(1, sizeof *t + 2 * r.size * sizeof *t->lines);
     if (!t) return sgt_fail_memory(err, "ranks");
     t->r = r;
     t->program = program;
     t->listener = -1;
+    for (uint32_t i = 0; i < 2 * r.size; i++)
+        t->lines[i] = (struct pollfd){.fd = -1, .events = POLLIN};
+    for (int life = DATA; life <= LIFE; life++) t->line[life] = t->lines + life * r.size;
     rc = l->mpi ? ask_mpi(t, err) : find_master(t, err);
     if (rc == SGT_OK) rc = join(t, stop, err);
+    if (rc == SGT_OK && pthread_create(&t->watcher, NULL, watch, t) != 0)
+        rc = sgt_fail(err, SGT_ENOMEM, "ranks: cannot start a thread");
     if (rc == SGT_OK) *out = &t->r;
     else release(t);
     return rc;
@@ -607,6 +568,20 @@ int sgt_ranks_open(sgt_ranks **out, const char *program, const sgt_stop *stop, s
 
 void sgt_ranks_close(sgt_ranks *r, int code)
 {
-    if (r) disconnect(r, code);
+    net *t = (net *)r;
+    if (r) {
+        /* until all ranks have come here, a closed connection is a death, of which the watcher
+         * tells */
+        int good = !code && barrier(r, NULL) == SGT_OK;
+        /* rank 0 prints what has failed here or elsewhere, and ends this rank */
+        double until = sgt_now() + END_SECONDS + 2 * GRACE_SECONDS;
+        while (!good && (r->rank || !code) && sgt_now() < until) nap();
+        set(&t->ending);
+        if (code) end_others(t, code);
+        /* a barrier, because no connection may close before every rank knows that this is the end */
+        else barrier(r, NULL);
+        pthread_join(t->watcher, NULL);
+        release(t);
+    }
     if (!code && mpi) mpi->close(); /* after a failure, the launcher cleans up */
 }
