@@ -11,8 +11,11 @@ megatron my-gpt2_text_document 8 4 2 1
 for name in my-gpt2_text_document my-gpt2_text_document.bin my-gpt2_text_document.idx; do
     run 0 sgt-inspect "$name"
     stdout_is "$name: a shard of tokens
-  tokens      7 tokens in 1 shard, 3 documents, 14 B on disk
-  format      megatron: 16-bit ids, and documents in .idx"
+  tokens         7
+  documents      3
+  format         megatron
+  disk bytes     14 B
+  shards         1"
     run 0 sgt-inspect "$name" --decode 0:4 --verify
     stdout_is 'Hello world!<|endoftext|>'
     run 0 sgt-inspect "$name" --batch 0:2 --batch-size 2 --seq-len 2 --sampling sequential --json
@@ -35,8 +38,12 @@ mkdir set
 mv my-gpt2_text_document.* set
 run 0 sgt-inspect set
 stdout_is 'set: a set of shards without a manifest
-  tokens      7 tokens in 1 shard, 3 documents, 14 B on disk
-  format      megatron: 16-bit ids, and documents in .idx'
+  tokens         7
+  documents      3
+  format         megatron
+  disk bytes     14 B
+  train          shards 1, tokens 7, documents 3
+  shards         1'
 run 0 sgt-inspect --compare set set/my-gpt2_text_document
 run 0 sgt-train --quiet --data set/my-gpt2_text_document --run run --model 1x8x1 --seq-len 4 --batch-size 1 --steps 2 \
     --device cpu
@@ -69,10 +76,12 @@ shard fineweb10B/fineweb_train_000002.bin 0 198
 shard fineweb10B/fineweb_val_000000.bin 15496 0
 run 0 sgt-inspect fineweb10B
 stdout_is 'fineweb10B: a set of shards without a manifest
-  tokens      6 tokens in 3 shards, 3.0 KiB on disk
-  train       4 tokens in 2 shards, 2.0 KiB on disk
-  val         2 tokens in 1 shard, 1.0 KiB on disk
-  format      llm.c: a header of 20240520, 1, tokens and nothing more'
+  tokens         6
+  format         llm.c
+  disk bytes     3.0 KiB
+  train          shards 2, tokens 4
+  val            shards 1, tokens 2
+  shards         3'
 run 0 sgt-inspect fineweb10B --decode 0:4 --split train
 stdout_is 'Hello world!'
 run 0 sgt-train --quiet --data fineweb10B --run run3 --model 1x8x1 --seq-len 1 --batch-size 1 --steps 2 --eval-every 1 \
@@ -124,6 +133,6 @@ yes 'It was the best of times.' | head -c 4096 > book.bin
 run 1 sgt-bench loader book.bin --seq-len 4 --batch-size 2
 stderr_is 'sgt-bench loader: book.bin: text, not 16-bit tokens (sgt-tokenize book.bin OUT/ makes tokens of it)'
 run 0 sgt-inspect --raw book.bin
-stdout_has '2,048 tokens in 1 shard'
+fact tokens 2,048
 run 0 sgt-bench loader book.bin --raw --seq-len 4 --batch-size 2 --loader mmap --json
 stdout_matches '"reader": "mmap"'

@@ -7,10 +7,10 @@ model=$ROOT/tests/data/fixtures/curve
 # A checkpoint folder that has a model but no state of a run.
 run 0 sgt-inspect "$model"
 stdout_has "$model: a GPT-2 checkpoint, without the state of a run (--init takes it, --resume does not)"
-stdout_matches '^  model       [0-9]+ x [0-9]+ x [0-9]+ \(layers, channels, heads\), [0-9]+ positions, [0-9,]+ ids, '\
-'(tanh|erf) GELU$'
-stdout_matches '^  parameters  [0-9,]+$'
-stdout_matches '^  tensors     [0-9]+ of type F32, '
+fact model 'layers [0-9]+, channels [0-9]+, heads [0-9]+, positions [0-9]+, vocabulary [0-9]+, gelu (tanh|erf)'
+fact parameters '[0-9,]+'
+fact bytes '[0-9.]+ .iB'
+fact tensors '[0-9]+'
 stderr_is ''
 run 0 sgt-inspect "$model" --json
 stdout_has '"kind": "checkpoint"'
@@ -37,9 +37,14 @@ echo step-00000020 > run/latest
 echo '{"model": "2x32x2", "lr": 0.001, "steps": 20}' > run/options.json
 run 0 sgt-inspect run
 stdout_is 'run: a training run
-  checkpoints step-00000010, step-00000020 (latest)
-  log         3 steps, loss 5.5000 to 4.5000, validation 5.3750 after step 2
-  options     model 2x32x2, lr 0.001, steps 20'
+  steps               3
+  loss                4.5
+  first loss          5.5
+  val loss            5.375
+  evaluated           2
+  latest              step-00000020
+  checkpoints         step-00000010, step-00000020
+  options             model 2x32x2, lr 0.001, steps 20'
 stderr_is ''
 run 0 sgt-inspect run --json
 stdout_has '"kind": "run"'
@@ -48,7 +53,7 @@ stdout_has '"latest": "step-00000020"'
 stdout_has '"loss": 4.5'
 run 0 sgt-inspect run/step-00000020
 stdout_has 'run/step-00000020: a GPT-2 checkpoint'
-stdout_has '  state       step 20, tokens 640'
+fact state 'step 20, tokens 640'
 run 0 sgt-inspect run/step-00000020 --json
 stdout_has '"resumable": true'
 stdout_has '"tokens": 640'
@@ -58,16 +63,17 @@ mkdir young
 echo '{"model": "2x32x2"}' > young/options.json
 run 0 sgt-inspect young
 stdout_is 'young: a training run
-  checkpoints none yet
-  log         0 steps
-  options     model 2x32x2'
+  options             model 2x32x2'
 
 # A loss that is not a number is shown as such.
 cp -r run lost
 echo '{"step": 3, "loss": null, "val_loss": null}' >> lost/log.jsonl
 sed 's/.*lo{/{/' lost/log.jsonl > lost/log && mv lost/log lost/log.jsonl
 run 0 sgt-inspect lost
-stdout_has '  log         4 steps, loss 5.5000 to not a number, validation not a number after step 4'
+stdout_has 'lost: a training run, whose loss is not a number'
+fact steps 4
+fact 'first loss' 5.5
+fact evaluated 4
 
 # Damaged files are named.
 cp -r run hurt
@@ -96,13 +102,15 @@ run 0 sgt-train --quiet --data out --run trained --model 1x16x2 --seq-len 8 --ba
     --eval-every 0 --device cpu
 run 0 sgt-inspect trained
 stdout_has 'trained: a training run'
-stdout_has '  checkpoints step-00000002, step-00000004 (latest)'
-stdout_matches '^  log         4 steps, loss [0-9.]+ to [0-9.]+$'
+fact checkpoints 'step-00000002, step-00000004'
+fact latest step-00000004
+fact steps 4
+fact loss '[0-9.]+'
 stdout_has 'model 1x16x2'
 run 0 sgt-inspect trained/step-00000004
 stdout_has 'trained/step-00000004: a GPT-2 checkpoint'
-stdout_has '  model       1 x 16 x 2 (layers, channels, heads), 1024 positions, 50,257 ids, tanh GELU'
-stdout_matches '^  parameters  [0-9,]+$'
-stdout_matches '^  state .*step 4, tokens 64'
+fact model 'layers 1, channels 16, heads 2, positions 1024, vocabulary 50257, gelu tanh'
+fact parameters '[0-9,]+'
+fact state '.*step 4, tokens 64.*'
 run 0 sgt-inspect trained/step-00000004 --json
 stdout_has '"resumable": true'

@@ -122,7 +122,8 @@ stderr_matches '^step 2: loss nan, validation nan, '
 sed -n 2p nan2/log.jsonl > line
 [ "$(field val_loss line)" = null ] || fail 'an evaluation that gave no number is there all the same'
 run 0 sgt-inspect nan2
-stdout_has 'to not a number, validation not a number after step 4'
+stdout_has 'nan2: a training run, whose loss is not a number'
+fact evaluated 4
 rm d/val_000000.bin
 
 # --lr auto chooses the learning rate by model size and rows; --scale-lr scales it.

@@ -262,6 +262,97 @@ void sgt_print_escaped(const uint8_t *s, size_t n)
     }
 }
 
+/* ---- facts ---- */
+
+enum { LABEL = 12 }; /* least columns of the names of facts */
+
+/* Return whether there is nothing to say: a value is null, false, 0 or empty. */
+static int is_empty(const json_t *value)
+{
+    const char *name;
+    json_t *member;
+    int empty = !json_is_real(value) && !json_is_true(value) && !json_is_string(value) &&
+                !json_integer_value(value) && !json_array_size(value);
+    json_object_foreach((json_t *)value, name, member) empty &= is_empty(member);
+    return empty;
+}
+
+/* Write a value: the texts of a list, or the length of another one; sizes in KiB, and other integers
+ * with commas. */
+static void put_fact(FILE *to, const char *name, const json_t *value)
+{
+    const size_t n = strlen(name), bytes = strlen("bytes"), count = json_array_size(value);
+    const uint64_t number = count ? count : (uint64_t)json_integer_value(value);
+    char text[1024];
+    size_t i;
+    json_t *item;
+    if (json_is_string(value))
+        fputs(sgt_printable(text, sizeof text, json_string_value(value)), to);
+    else if (json_is_true(value)) fputs("yes", to);
+    else if (json_is_real(value)) fprintf(to, "%.6g", json_real_value(value));
+    else if (json_is_string(json_array_get(value, 0))) json_array_foreach(value, i, item)
+        {
+            fputs(i ? ", " : "", to);
+            put_fact(to, name, item);
+        }
+    else if (n >= bytes && !strcmp(name + n - bytes, "bytes"))
+        fputs(sgt_format_bytes(text, sizeof text, number), to);
+    else fputs(sgt_format_count(text, sizeof text, number), to);
+}
+
+/* Write the members of an object but lists, objects and null as "name value, name value, ...". */
+static void put_pairs(FILE *to, const json_t *object)
+{
+    const char *name, *between = "";
+    char shown[64];
+    json_t *value;
+    json_object_foreach((json_t *)object, name, value)
+    {
+        if (json_is_array(value) || json_is_object(value) || json_is_null(value)) continue;
+        fprintf(to, "%s%s ", between, sgt_printable(shown, sizeof shown, name));
+        if (json_is_string(value)) put_fact(to, "", value);
+        else json_dumpf(value, to, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
+        between = ", ";
+    }
+}
+
+/* Write a line for each member from number `from` on that says something; for objects within an
+ * object, their lines. wide: least columns of a name. */
+static void put_facts(FILE *to, const json_t *facts, size_t from, int wide)
+{
+    const char *name;
+    json_t *value;
+    size_t i = 0;
+    json_object_foreach((json_t *)facts, name, value)
+    {
+        if (wide < (int)strlen(name)) wide = (int)strlen(name);
+    }
+    json_object_foreach((json_t *)facts, name, value)
+    {
+        if (i++ < from || is_empty(value)) continue;
+        if (json_is_object(json_object_iter_value(json_object_iter((json_t *)value)))) {
+            put_facts(to, value, 0, wide);
+            continue;
+        }
+        int at = fprintf(to, "  ");
+        for (const char *c = name; *c; c++, at++) fputc(*c == '_' ? ' ' : *c, to);
+        fprintf(to, "%*s", wide + 5 - at, "");
+        if (json_is_object(value)) put_pairs(to, value);
+        else put_fact(to, name, value);
+        fputc('\n', to);
+    }
+}
+
+void sgt_print_facts(const char *name, const char *what, const json_t *facts)
+{
+    sgt_wrapped w;
+    char shown[1024];
+    FILE *to = sgt_wrapped_open(&w);
+    fprintf(to, "%s: %s\n", sgt_printable(shown, sizeof shown, name), what);
+    put_facts(to, facts, 2, LABEL);
+    sgt_wrapped_close(&w);
+}
+
 /* Copy a word to `to`, quoted for a shell if necessary: it's becomes 'it'\''s'. Return its
  * length. */
 static size_t append_quoted(char *to, const char *word)

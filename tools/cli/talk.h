@@ -81,6 +81,12 @@ json_t *sgt_json_text(const char *text, size_t n);
  * value; NULL stands for memory that ran out. Returns 0 or a negative SGT_E*. */
 int sgt_print_json(json_t *value, size_t flags, sgt_error *err);
 
+/* Print for people, on standard output, what an object for --json holds: "NAME: WHAT", which tells
+ * its first two members, then a line for each other member that is not null, false, 0 or empty: its
+ * name and its value, or its pairs of names and values, or the texts of a list, or the length of
+ * another list. Names of sizes end in "bytes". */
+void sgt_print_facts(const char *name, const char *what, const json_t *facts);
+
 /* Flush standard output. Returns SGT_EIO if this or any earlier output to it failed, else 0. */
 int sgt_flush_results(sgt_error *err);
 

@@ -44,9 +44,9 @@ int eval_batch_open(eval_batch *x, const eval *e, uint64_t rows, uint64_t seq, s
 int eval_batch_run(eval_batch *x, const eval *e, const char *name, int greedy, sgt_error *err);
 void eval_batch_close(eval_batch *x);
 
-/* Begin a table, whose title is the name of the file or set. Before the first table, print a line
- * about the model. */
-void eval_show_name(eval *e, const char *name);
+/* Append a result to e->results; without these, print it (sgt_print_facts), the first one below a
+ * line about the model. Frees the result. */
+void eval_show(eval *e, const char *name, const char *what, json_t *result);
 
 /* ---- one evaluation each ---- */
 

@@ -271,8 +271,6 @@ static double doubt(const questions *s, size_t right)
     return n > 1 ? sqrt(p * (1 - p) / (n - 1)) : 0;
 }
 
-static double perplexity(const questions *s) { return exp(s->loss / (double)s->count); }
-
 /* ---- results ---- */
 
 static json_t *item_json(const questions *s, const question *item)
@@ -293,44 +291,24 @@ static json_t *to_json(const questions *s)
 {
     int choice = s->kind == CHOICE;
     const char *path = s->file.path;
+    double guessed = 0; /* answers that guessing would get right */
     json_t *items = json_array();
-    for (size_t i = 0; i < s->count; i++) json_array_append_new(items, item_json(s, &s->items[i]));
+    for (size_t i = 0; i < s->count; i++) {
+        json_array_append_new(items, item_json(s, &s->items[i]));
+        guessed += 1.0 / s->items[i].choices;
+    }
     json_t *top = json_pack("{s:o, s:s, s:I, s:f, s:f}", "file", sgt_json_text(path, strlen(path)),
                             "kind", choice ? "endings" : "last word", "items", (json_int_t)s->count,
                             "acc", share(s, s->right), "acc_stderr", doubt(s, s->right));
     if (choice) {
         json_object_set_new(top, "acc_norm", json_real(share(s, s->right_by_length)));
         json_object_set_new(top, "acc_norm_stderr", json_real(doubt(s, s->right_by_length)));
+        json_object_set_new(top, "guessing", json_real(guessed / (double)s->count));
     } else {
-        json_object_set_new(top, "perplexity", json_real(perplexity(s)));
+        json_object_set_new(top, "perplexity", json_real(exp(s->loss / (double)s->count)));
     }
     json_object_set_new(top, "answers", items);
     return top;
-}
-
-static void show_share(const questions *s, const char *name, size_t right)
-{
-    printf("  %-13s  %.4f +- %.4f  (%zu of %zu)\n", name, share(s, right), doubt(s, right), right,
-           s->count);
-}
-
-static void show(const questions *s, eval *e)
-{
-    char count[48];
-    int choice = s->kind == CHOICE;
-    double guessed = 0;
-    for (size_t i = 0; i < s->count; i++) guessed += 1.0 / s->items[i].choices;
-    eval_show_name(e, s->file.path);
-    printf(": %s\n",
-           sgt_format_things(count, sizeof count, s->count, choice ? "question" : "last word",
-                             choice ? "questions" : "last words"));
-    show_share(s, "acc", s->right);
-    if (choice) {
-        show_share(s, "acc_norm", s->right_by_length);
-        printf("  %-13s  %.4f\n", "guessing", guessed / (double)s->count);
-    } else {
-        printf("  %-13s  %.4f\n", "perplexity", perplexity(s));
-    }
 }
 
 int eval_questions(eval *e, const char *path, sgt_error *err)
@@ -349,8 +327,7 @@ int eval_questions(eval *e, const char *path, sgt_error *err)
     eval_batch_close(&x);
     if (rc == SGT_OK) {
         count_right(&s);
-        if (e->results) json_array_append_new(e->results, to_json(&s));
-        else if (!e->quiet) show(&s, e);
+        eval_show(e, path, s.kind == CHOICE ? "questions" : "last words", to_json(&s));
     }
     free(s.file.tokens);
     free(s.rows);

@@ -63,13 +63,18 @@ void eval_batch_close(eval_batch *x)
     free(x->greedy);
 }
 
-void eval_show_name(eval *e, const char *name)
+void eval_show(eval *e, const char *name, const char *what, json_t *result)
 {
     char path[4096];
-    if (!e->shown++)
-        printf("%s on %s in %s\n", sgt_printable(path, sizeof path, e->model.path), e->device,
-               sgt_precision_words[e->precision]);
-    printf("\n%s", sgt_printable(path, sizeof path, name));
+    if (e->results) json_array_append(e->results, result);
+    else if (!e->quiet) {
+        if (!e->shown++)
+            printf("%s on %s in %s\n", sgt_printable(path, sizeof path, e->model.path), e->device,
+                   sgt_precision_words[e->precision]);
+        putchar('\n');
+        sgt_print_facts(name, what, result);
+    }
+    json_decref(result);
 }
 
 /* ---- sets ---- */
@@ -182,22 +187,6 @@ static json_t *to_json(const set *s)
     return o;
 }
 
-static void show(const set *s, eval *e)
-{
-    char tokens[48], bytes[48], windows[48];
-    eval_show_name(e, s->path);
-    printf(
-        "%s%s: %s in %s of %" PRIu32 "\n", *s->split ? ", " : "", s->split,
-        sgt_format_things(tokens, sizeof tokens, s->tokens, "token", "tokens"),
-        sgt_format_things(windows, sizeof windows, s->info.windows_per_epoch, "window", "windows"),
-        s->info.seq);
-    printf("  %-13s  %.4f nats per token\n  %-13s  %.4f\n", "loss", mean_loss(s), "perplexity",
-           exp(mean_loss(s)));
-    if (s->text.bytes > 0)
-        printf("  %-13s  %.4f  (%s)\n", "bits per byte", sgt_bits_per_byte(&s->text),
-               sgt_format_things(bytes, sizeof bytes, (uint64_t)s->text.bytes, "byte", "bytes"));
-}
-
 int eval_set(eval *e, const char *path, sgt_error *err)
 {
     struct stat st;
@@ -208,8 +197,7 @@ int eval_set(eval *e, const char *path, sgt_error *err)
     if (rc == SGT_OK) rc = eval_batch_open(&x, e, s.info.batch, s.info.seq, err);
     if (rc == SGT_OK) rc = run_set(&s, &x, e, err);
     eval_batch_close(&x);
-    if (rc == SGT_OK && e->results) json_array_append_new(e->results, to_json(&s));
-    else if (rc == SGT_OK && !e->quiet) show(&s, e);
+    if (rc == SGT_OK) eval_show(e, path, folder ? s.split : "a shard of tokens", to_json(&s));
     free(s.text_bytes);
     sgt_loader_close(s.loader);
     return rc;

@@ -191,30 +191,6 @@ int inspect_batches(const inspect *o, sgt_error *err)
 
 /* ---- packed rows ---- */
 
-static int print_packing_json(const inspect *o, const sgt_loader_packing *is, sgt_error *err)
-{
-    json_t *doc = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:i, s:i}", "sampling",
-                            "packed", "seq", (json_int_t)o->seq_len, "rows", (json_int_t)is->rows,
-                            "documents", (json_int_t)is->documents, "tokens",
-                            (json_int_t)is->tokens, "cropped_tokens", (json_int_t)is->cropped,
-                            "cropped_fraction", (double)is->cropped / (double)is->tokens,
-                            "documents_per_row", (double)is->documents / (double)is->rows,
-                            "fewest_documents", (int)is->fewest, "most_documents", (int)is->most);
-    return sgt_print_json(doc, JSON_INDENT(2), err);
-}
-
-static void print_packing(const inspect *o, const sgt_loader_packing *is)
-{
-    printf("%s: rows of %" PRIu64 " tokens and their targets, packed\n", inspect_name(o->path),
-           o->seq_len);
-    printf("  %-12s%s an epoch\n", "rows", inspect_count(is->rows, NULL));
-    printf("  %-12s%s, %.3g a row (%" PRIu32 " to %" PRIu32 ")\n", "documents",
-           inspect_count(is->documents, NULL), (double)is->documents / (double)is->rows, is->fewest,
-           is->most);
-    printf("  %-12s%s of %s, %.3g %%\n", "cropped", inspect_count(is->cropped, NULL),
-           inspect_count(is->tokens, "token"), 100 * (double)is->cropped / (double)is->tokens);
-}
-
 int inspect_packing(const inspect *o, sgt_error *err)
 {
     sgt_loader *l;
@@ -224,7 +200,14 @@ int inspect_packing(const inspect *o, sgt_error *err)
     rc = sgt_loader_get_packing(l, &is, err);
     sgt_loader_close(l);
     if (rc < 0) return rc;
-    if (o->json) return print_packing_json(o, &is, err);
-    if (!o->quiet) print_packing(o, &is);
-    return SGT_OK;
+    return inspect_show(o,
+                        json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:i, s:i}", "sampling",
+                                  "packed", "seq", (json_int_t)o->seq_len, "rows",
+                                  (json_int_t)is.rows, "documents", (json_int_t)is.documents,
+                                  "tokens", (json_int_t)is.tokens, "cropped_tokens",
+                                  (json_int_t)is.cropped, "cropped_fraction",
+                                  (double)is.cropped / (double)is.tokens, "documents_per_row",
+                                  (double)is.documents / (double)is.rows, "fewest_documents",
+                                  (int)is.fewest, "most_documents", (int)is.most),
+                        "what packed rows hold in an epoch", err);
 }

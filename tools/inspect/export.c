@@ -110,38 +110,25 @@ static int export_set(exporting *e, sgt_error *err)
     return rc;
 }
 
-static int show(const exporting *e, double seconds, sgt_error *err)
-{
-    char rate[32], time[32];
-    const sgt_manifest *all = &e->manifest;
-    const char *layout = sgt_layout_names[e->o->layout];
-    if (e->o->json)
-        return sgt_print_json(json_pack("{s:o, s:s, s:I, s:I, s:I, s:f}", "out",
-                                        sgt_json_text(e->path, strlen(e->path)), "layout", layout,
-                                        "tokens", (json_int_t)all->tokens, "documents",
-                                        (json_int_t)all->documents, "files", (json_int_t)all->count,
-                                        "seconds", seconds),
-                              JSON_INDENT(2), err);
-    if (e->o->quiet) return SGT_OK;
-    printf("%s: %s, %s, %s, in %s, %s\n", inspect_name(e->path),
-           inspect_count(all->tokens, "token"), inspect_count(all->documents, "document"),
-           inspect_count(all->count, "file"), sgt_format_duration(time, sizeof time, seconds),
-           sgt_format_rate(rate, sizeof rate, seconds > 0 ? 2 * (double)all->tokens / seconds : 0,
-                           "B/s"));
-    if (all->count) sgt_put_line(stdout, "%s", sgt_layout_says[e->o->layout]);
-    return SGT_OK;
-}
-
 int inspect_export(const inspect *o, const char *const *paths, sgt_error *err)
 {
-    inspect one = *o;
-    one.path = paths[0];
-    exporting e = {.o = o, .path = paths[1]};
+    inspect from = *o, to = *o;
+    from.path = paths[0];
+    to.path = paths[1];
+    exporting e = {.o = o, .path = to.path};
     double began = sgt_now();
-    int rc = inspect_set_open(&e.set, &one, err);
+    int rc = inspect_set_open(&e.set, &from, err);
     if (rc < 0) return rc;
     rc = export_set(&e, err);
-    if (!rc) rc = show(&e, sgt_now() - began, err);
+    if (!rc)
+        rc = inspect_show(&to,
+                          json_pack("{s:o, s:s, s:I, s:I, s:I, s:f}", "out",
+                                    sgt_json_text(paths[1], strlen(paths[1])), "layout",
+                                    sgt_layout_names[o->layout], "tokens",
+                                    (json_int_t)e.manifest.tokens, "documents",
+                                    (json_int_t)e.manifest.documents, "files",
+                                    (json_int_t)e.manifest.count, "seconds", sgt_now() - began),
+                          sgt_layout_says[o->layout], err);
     inspect_set_close(&e.set);
     sgt_manifest_free(&e.manifest);
     return rc;

@@ -119,15 +119,14 @@ int inspect_run(const inspect *o, sgt_error *err); /* show a run directory */
 /* Show a checkpoint: RUN/step-NNNNNNNN/, or a folder like one. */
 int inspect_checkpoint(const inspect *o, sgt_error *err);
 
-/* Print the scalar members of an object as " label key value, key value, ...", wrapped for the
- * terminal. */
-void inspect_show_pairs(FILE *to, const char *label, const json_t *object);
+/* Print an object, which is freed: as JSON, or for people with `what` it is (sgt_print_facts), or not
+ * at all. */
+int inspect_show(const inspect *o, json_t *object, const char *what, sgt_error *err);
 
 /* Texts for messages to people, which are valid until the eighth call after theirs; one thread at a
  * time. inspect_count returns "1 token" or "1,234 tokens", or with `thing` NULL only the number;
- * inspect_bytes "12.3 MiB"; inspect_name the text with control characters escaped. */
+ * inspect_name the text with control characters escaped. */
 const char *inspect_count(uint64_t count, const char *thing);
-const char *inspect_bytes(uint64_t bytes);
 const char *inspect_name(const char *text);
 
 /* Parse "FROM:COUNT", or "FROM" alone, for which COUNT is 1. Returns SGT_EUSAGE, with the option's
