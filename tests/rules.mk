@@ -102,7 +102,7 @@ predict: need-packages $(HOST_LIB) $(HOST_PROGRAMS) ## what a training step shou
 
 # ---- the suites: one Criterion program per folder, and programs of their own ----
 SUITES := base loader tokenize train
-USES_base := cli loader
+USES_base := cli tokenize loader
 USES_loader := loader
 USES_tokenize := tokenize loader
 USES_train := train kernels loader

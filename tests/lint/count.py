@@ -14,7 +14,7 @@ BUDGET = {
     "loader": 8043,
     "train": 13675,
     "kernels": 12186,
-    "tools": 14771,
+    "tools": 14743,
     "tests": 52448,
     "manuals": 2466,
     "pages": 1207,

@@ -9,6 +9,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "tokenize/text/utf8.h"
 #include "tools/cli/process.h"
 
 /* ---- units ---- */
@@ -191,36 +192,15 @@ void sgt_wrapped_close(sgt_wrapped *w)
 
 /* ---- bytes ---- */
 
-/* Set *want to the length of the UTF-8 sequence that begins with s[0], or 0 if that byte begins
- * none. Return how many of the n bytes at s belong to such a sequence. */
-static size_t match_utf8(const uint8_t *s, size_t n, size_t *want)
-{
-    uint8_t a = s[0], low = 0x80, high = 0xbf;
-    *want = a < 0x80 ? 1 : a < 0xc2 ? 0 : a < 0xe0 ? 2 : a < 0xf0 ? 3 : a < 0xf5 ? 4 : 0;
-    if (a == 0xe0) low = 0xa0;
-    if (a == 0xed) high = 0x9f;
-    if (a == 0xf0) low = 0x90;
-    if (a == 0xf4) high = 0x8f;
-    size_t i = 1;
-    for (; i < *want && i < n && s[i] >= low && s[i] <= high; i++) {
-        low = 0x80;
-        high = 0xbf;
-    }
-    return i;
-}
-
-/* Return the length of the well-formed UTF-8 sequence at s, where n >= 1 bytes are. If it is
- * ill-formed, return minus the length of its maximal subpart (Unicode 15, 3.9, D93b). */
-static int utf8_step(const uint8_t *s, size_t n)
-{
-    size_t want, got = match_utf8(s, n, &want);
-    return want && got == want ? (int)want : -(int)got;
-}
-
 size_t sgt_utf8_whole(const uint8_t *s, size_t n)
 {
-    for (size_t want, k = 1; k <= 3 && k <= n; k++)
-        if (match_utf8(s + n - k, k, &want) == k && k < want) return n - k;
+    uint32_t cp;
+    for (size_t k = 1; k <= 3 && k <= n; k++) {
+        const uint8_t *last = s + n - k;
+        if (*last >= 0xc2 && *last <= 0xf4 && sgt_utf8_unit(last, k, &cp) == k &&
+            cp == SGT_UTF8_ILL_FORMED)
+            return n - k;
+    }
     return n;
 }
 
@@ -228,37 +208,20 @@ json_t *sgt_json_text(const char *text, size_t n)
 {
     char *clean = malloc(3 * n + 1);
     if (!clean) sgt_no_memory(); /* otherwise jansson would leave out the field */
-    size_t used = 0;
-    for (size_t i = 0; i < n;) {
-        int step = utf8_step((const uint8_t *)text + i, n - i);
-        const char *from = step < 0 ? "\xef\xbf\xbd" : text + i;
-        size_t take = step < 0 ? 3 : (size_t)step;
-        memcpy(clean + used, from, take);
-        used += take;
-        i += (size_t)(step < 0 ? -step : step);
-    }
-    json_t *s = json_stringn(clean, used);
+    json_t *s = json_stringn(clean, sgt_utf8_replace((uint8_t *)clean, (const uint8_t *)text, n));
     free(clean);
     return s;
 }
 
-/* Return whether the character of n bytes at s could control a terminal: C0 controls except newline
- * and tab, DEL, and C1 controls. */
-static int controls_terminal(const uint8_t *s, size_t n)
-{
-    if (n == 1) return (*s < 0x20 && *s != '\n' && *s != '\t') || *s == 0x7f;
-    return n == 2 && s[0] == 0xc2 && s[1] < 0xa0;
-}
-
 void sgt_print_escaped(const uint8_t *s, size_t n)
 {
-    for (size_t i = 0; i < n;) {
-        int step = utf8_step(s + i, n - i);
-        size_t take = (size_t)(step < 0 ? -step : step);
-        if (step > 0 && !controls_terminal(s + i, take)) fwrite(s + i, 1, take, stdout);
+    uint32_t cp;
+    for (size_t i = 0, length; i < n; i += length) {
+        length = sgt_utf8_unit(s + i, n - i, &cp);
+        int controls = (cp < 0x20 && cp != '\n' && cp != '\t') || (cp >= 0x7f && cp < 0xa0);
+        if (cp != SGT_UTF8_ILL_FORMED && !controls) fwrite(s + i, 1, length, stdout);
         else
-            for (size_t j = 0; j < take; j++) printf("\\x%02x", s[i + j]);
-        i += take;
+            for (size_t j = 0; j < length; j++) printf("\\x%02x", s[i + j]);
     }
 }
 
