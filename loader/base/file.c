@@ -22,14 +22,6 @@ struct sgt_file {
     char *path, *temporary;
 };
 
-FILE *sgt_file_stream(const char *path, int keep)
-{
-    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | (keep ? 0 : O_CREAT | O_TRUNC), 0666);
-    FILE *f = fd < 0 ? NULL : fdopen(fd, keep ? "r+" : "w");
-    if (fd >= 0 && !f) close(fd);
-    return f;
-}
-
 int sgt_file_open(const char *path, int flags, sgt_error *err)
 {
     const int fd = open(path, flags | O_CLOEXEC | O_NOFOLLOW, 0666);

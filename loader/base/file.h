@@ -73,11 +73,6 @@ size_t sgt_file_line(char *line, size_t size, FILE *f);
 int sgt_write_all(int fd, const void *p, size_t n, const char *name, sgt_error *err);
 int sgt_pread_all(int fd, void *p, size_t n, uint64_t at, const char *name, sgt_error *err);
 
-/* Open a stream that writes the file `path`. The file is created or truncated; if `keep` is set, it
- * must exist, and its content is kept. Returns NULL and sets errno on failure, as fopen does. Never
- * follows a symbolic link, which another user could have put at the name in a shared folder. */
-FILE *sgt_file_stream(const char *path, int keep);
-
 int sgt_make_folders(const char *path, sgt_error *err); /* mkdir -p */
 /* fsync a folder, so that the names in it survive a crash */
 int sgt_sync_folder(const char *path, sgt_error *err);

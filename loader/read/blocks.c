@@ -202,7 +202,7 @@ int sgt_blocks_open(sgt_blocks **out, sgt_rings *rings, const sgt_set *set,
     if (!b) return sgt_fail_memory(err, "blocks");
     for (; b->sets < o->mix->sets && rc == SGT_OK; b->sets++)
         rc = open_store(&b->stores[b->sets], rings, set, &o->mix->samplers[b->sets],
-                        o->mix->shards_before[b->sets], err);
+                        (uint32_t)o->mix->shards_before[b->sets], err);
     if (rc < 0) sgt_blocks_close(b);
     else *out = b;
     return rc;

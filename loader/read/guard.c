@@ -1,12 +1,13 @@
 /* guard.c: the SIGBUS handler and its state, which is the library's only global, because a
  * signal handler gets no argument.
  *
- * The handler takes no lock. It walks a list whose nodes are never freed. Nodes are reused, so
- * there are only as many as loaders that were open at the same time. While it reads what a node
- * holds, the handler counts itself; sgt_guard_remove waits until this count is zero. */
+ * The handler takes no lock. It walks the list of open maps, which other threads change under one.
+ * While it does so, it counts itself; sgt_guard_remove takes its maps out of the list and waits
+ * until this count is zero, so that no handler looks at them any more. */
 #include "loader/read/pages.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -17,14 +18,9 @@
 
 #include "loader/sgt_loader.h"
 
-typedef struct node {
-    sgt_guarded *holds; /* atomic; NULL: the node is free */
-    struct node *next;  /* never changes */
-} node;
-
 static struct {
-    node *first; /* atomic */
-    int looking; /* atomic: number of handlers that may be reading what nodes hold */
+    sgt_guarded *first; /* atomic, as is `next` in those behind it; changed under the lock */
+    int looking;        /* atomic: number of handlers that may be walking the list */
     /* atomic. claimed: 1 once a thread has begun to install the handler; ready: 1 once it is
      * installed and the fields below are written */
     int claimed, ready;
@@ -41,28 +37,24 @@ sgt_guarded *sgt_guard_new(uint32_t count)
     return g;
 }
 
-int sgt_guard_add(sgt_guarded *g)
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void sgt_guard_add(sgt_guarded *g)
 {
-    for (node *n = __atomic_load_n(&guard.first, __ATOMIC_ACQUIRE); n; n = n->next) {
-        sgt_guarded *none = NULL;
-        if (__atomic_compare_exchange_n(&n->holds, &none, g, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-            return 0;
-    }
-    node *n = malloc(sizeof *n);
-    if (!n) return -1;
-    *n = (node){g, __atomic_load_n(&guard.first, __ATOMIC_RELAXED)};
-    while (!__atomic_compare_exchange_n(&guard.first, &n->next, n, 0, __ATOMIC_RELEASE,
-                                        __ATOMIC_RELAXED)) {
-    }
-    return 0;
+    pthread_mutex_lock(&lock);
+    g->next = guard.first;
+    __atomic_store_n(&guard.first, g, __ATOMIC_SEQ_CST);
+    pthread_mutex_unlock(&lock);
 }
 
 void sgt_guard_remove(sgt_guarded *g)
 {
-    for (node *n = __atomic_load_n(&guard.first, __ATOMIC_ACQUIRE); n; n = n->next)
-        if (__atomic_load_n(&n->holds, __ATOMIC_RELAXED) == g)
-            __atomic_store_n(&n->holds, NULL, __ATOMIC_SEQ_CST);
-    /* A handler that increments `looking` after this store finds the node empty, because both
+    pthread_mutex_lock(&lock);
+    sgt_guarded **at = &guard.first;
+    while (*at && *at != g) at = &(*at)->next;
+    if (*at) __atomic_store_n(at, g->next, __ATOMIC_SEQ_CST);
+    pthread_mutex_unlock(&lock);
+    /* A handler that increments `looking` after this store does not find the maps, because both
      * threads use sequentially consistent operations. */
     while (__atomic_load_n(&guard.looking, __ATOMIC_SEQ_CST)) sched_yield();
 }
@@ -100,11 +92,10 @@ static int mended(uintptr_t at)
 {
     int done = 0;
     __atomic_fetch_add(&guard.looking, 1, __ATOMIC_SEQ_CST);
-    for (node *n = __atomic_load_n(&guard.first, __ATOMIC_ACQUIRE); n && !done; n = n->next) {
-        sgt_guarded *g = __atomic_load_n(&n->holds, __ATOMIC_SEQ_CST);
-        for (uint32_t i = 0; g && i < g->count && !done; i++)
+    sgt_guarded *g = __atomic_load_n(&guard.first, __ATOMIC_SEQ_CST);
+    for (; g && !done; g = __atomic_load_n(&g->next, __ATOMIC_SEQ_CST))
+        for (uint32_t i = 0; i < g->count && !done; i++)
             if (at - (uintptr_t)g->maps[i].base < g->maps[i].size) done = mend(g, i, at);
-    }
     __atomic_fetch_sub(&guard.looking, 1, __ATOMIC_SEQ_CST);
     return done;
 }

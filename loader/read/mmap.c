@@ -117,8 +117,7 @@ static int open_reader(void **out, const sgt_set *set, const sgt_reader_options 
     r->random = o->sampling != SGT_SAMPLING_SEQUENTIAL;
     r->unit = o->sampling == SGT_SAMPLING_BLOCK ? CHUNK : (uintptr_t)sysconf(_SC_PAGESIZE);
     for (uint32_t i = 0; i < set->count && rc == SGT_OK; i++) rc = map_shard(r, i, err);
-    if (rc == SGT_OK && sgt_guard_add(r->guarded) < 0)
-        rc = sgt_fail_memory(err, set->shards[0].path);
+    if (rc == SGT_OK) sgt_guard_add(r->guarded);
     if (rc == SGT_OK && !(r->ahead = sgt_map_ahead_new(set, r->guarded)))
         rc = sgt_fail_memory(err, set->shards[0].path);
     if (rc < 0) close_reader(r);

@@ -70,13 +70,14 @@ typedef struct sgt_guard_map {
 } sgt_guard_map;
 
 typedef struct sgt_guarded {
-    int torn; /* atomic: 1 if one of the maps is torn */
+    struct sgt_guarded *next; /* of the handler's list */
+    int torn;                 /* atomic: 1 if one of the maps is torn */
     uint32_t count;
     sgt_guard_map maps[];
 } sgt_guarded;
 
 sgt_guarded *sgt_guard_new(uint32_t count); /* returns malloc'd memory; NULL if out of memory */
-int sgt_guard_add(sgt_guarded *g);          /* returns 0, or -1 if out of memory */
+void sgt_guard_add(sgt_guarded *g);
 void sgt_guard_remove(sgt_guarded *g);      /* does nothing if g was never added */
 
 /* Mark a map as torn, as the handler does, if the damage was found in another way. Safe in a signal

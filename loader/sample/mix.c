@@ -197,7 +197,7 @@ sgt_window sgt_mix_window(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row)
     uint32_t set = sgt_mix_row(m, memo, row, &own);
     sgt_window w = sgt_sampler_window(&m->samplers[set],
                                       memo && memo->samplers ? &memo->samplers[set] : NULL, own);
-    w.shard += m->shards_before[set];
+    w.shard += (uint32_t)m->shards_before[set];
     return w;
 }
 
@@ -220,7 +220,7 @@ static void draw_sets(const sgt_mix *m, sgt_mix_memo *memo, const uint64_t *own,
         sgt_sampler_windows(&m->samplers[set[i]], &memo->samplers[set[i]], rows, count, of_set);
         for (uint32_t k = 0; k < count; k++) {
             windows[places[k]] = of_set[k];
-            windows[places[k]].shard += m->shards_before[set[i]];
+            windows[places[k]].shard += (uint32_t)m->shards_before[set[i]];
             drawn[places[k]] = 1;
         }
     }
@@ -269,11 +269,5 @@ uint64_t sgt_mix_drawn(const sgt_mix *m, uint32_t set, uint64_t rows)
 
 uint32_t sgt_mix_set_of(const sgt_mix *m, uint32_t shard)
 {
-    uint32_t first = 0, end = m->sets;
-    while (end - first > 1) {
-        uint32_t middle = half(first, end);
-        if (m->shards_before[middle] <= shard) first = middle;
-        else end = middle;
-    }
-    return first;
+    return (uint32_t)sgt_last_up_to(m->shards_before, 1, m->sets, shard);
 }

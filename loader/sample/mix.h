@@ -58,7 +58,7 @@ typedef struct sgt_mix {
     uint64_t seed;
     uint32_t sets;
     sgt_sampler *samplers;   /* (sets) */
-    uint32_t *shards_before; /* (sets + 1) */
+    uint64_t *shards_before; /* (sets + 1) */
     uint64_t *shares_before; /* (sets + 1) */
     uint64_t windows;        /* sum of the windows of all sets' epochs */
 } sgt_mix;

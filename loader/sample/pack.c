@@ -87,12 +87,7 @@ static void put(const sgt_pack *p, sgt_pack_memo *memo, packing *r, uint64_t epo
 static void put_pattern(const sgt_pack *p, sgt_pack_memo *memo, packing *r, uint64_t epoch,
                         uint64_t at)
 {
-    uint64_t run = 0;
-    for (uint64_t n = p->run_count; n > 1;) {
-        uint64_t half = n / 2;
-        run = p->runs[run + half].row <= at ? run + half : run;
-        n -= half;
-    }
+    size_t run = sgt_last_up_to(&p->runs->row, sizeof *p->runs / 8, p->run_count, at);
     const sgt_pack_item *item = p->items + p->runs[run].item;
     for (uint64_t k = at - p->runs[run].row; r->free && r->count < r->room; item++)
         for (uint32_t i = 0; i < item->count && r->count < r->room; i++)
@@ -103,15 +98,7 @@ static void put_pattern(const sgt_pack *p, sgt_pack_memo *memo, packing *r, uint
  * 1 if there is none. */
 static uint64_t rest_behind(const sgt_pack *p, uint64_t tokens)
 {
-    uint64_t first = 0, n = p->rest_count + 1;
-    while (n) {
-        uint64_t half = n / 2;
-        if (p->rest_before[first + half] < tokens) {
-            first += half + 1;
-            n -= half + 1;
-        } else n = half;
-    }
-    return first;
+    return tokens ? sgt_last_up_to(p->rest_before, 1, p->rest_count + 1, tokens - 1) + 1 : 0;
 }
 
 static void put_rest(const sgt_pack *p, sgt_pack_memo *memo, packing *r, uint64_t epoch,
@@ -136,12 +123,7 @@ static uint64_t epoch_of(const sgt_pack *p, uint64_t *row, uint32_t *open)
         rounds = (*row - before) / (all - before);
         *row = before + (*row - before) % (all - before);
     }
-    uint64_t epoch = 0;
-    for (uint64_t n = p->epoch_count; n > 1;) {
-        uint64_t half = n / 2;
-        epoch = p->epochs[epoch + half].rows <= *row ? epoch + half : epoch;
-        n -= half;
-    }
+    uint64_t epoch = sgt_last_up_to(&p->epochs->rows, sizeof *p->epochs / 8, p->epoch_count, *row);
     *row -= p->epochs[epoch].rows;
     *open = p->epochs[epoch].open;
     return epoch + rounds * (p->epoch_count - p->again);

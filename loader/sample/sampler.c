@@ -107,23 +107,11 @@ void sgt_sampler_free(sgt_sampler *s)
     *s = (sgt_sampler){0};
 }
 
-/* Return the shard that holds item `item` (a start, window or document, by s->before). The binary
- * search has no branch that could be mispredicted. */
-static uint32_t shard_of(const sgt_sampler *s, uint64_t item)
-{
-    uint32_t first = 0, n = s->shards;
-    while (n > 1) {
-        uint32_t half = n / 2;
-        first = s->before[first + half] <= item ? first + half : first;
-        n -= half;
-    }
-    return first;
-}
-
-/* Return the window of item `item`, whose items are `each` tokens apart in their shard. */
+/* Return the window of item `item` (a start, window or document, by s->before), whose items are
+ * `each` tokens apart in their shard. */
 static sgt_window window_of(const sgt_sampler *s, uint64_t item, uint64_t each)
 {
-    uint32_t shard = shard_of(s, item);
+    uint32_t shard = (uint32_t)sgt_last_up_to(s->before, 1, s->shards, item);
     return (sgt_window){
         .shard = shard, .offset = (item - s->before[shard]) * each, .tokens = s->seq + 1};
 }

@@ -177,27 +177,14 @@ sgt_window sgt_documents_window(const sgt_documents *d, const sgt_set *set, uint
         .shard = w->shard, .offset = start, .tokens = tokens < most ? (uint32_t)tokens : most};
 }
 
-enum { RUN = 64 };
-
-/* Return whether `id` is among the tokens of a run. The loop has no branch, so that the compiler
- * can vectorize it. */
-static int has_id(const uint16_t *tokens, uint16_t id)
-{
-    uint16_t any = 0;
-    for (uint32_t t = 0; t < RUN; t++) any |= (uint16_t)(tokens[t] == id);
-    return any;
-}
-
-/* Store where `id` occurs in tokens[n]. Test whole runs of tokens first, because most of them have
- * no document start. */
+/* Store where `id` occurs in tokens[n]. Each place is stored, and kept if the id is there, because a
+ * branch would be mispredicted. */
 static uint32_t find_ids(const uint16_t *tokens, uint32_t n, uint16_t id, uint32_t *starts)
 {
     uint32_t count = 0;
-    for (uint32_t from = 0; from < n; from += RUN) {
-        uint32_t to = n - from < RUN ? n : from + RUN;
-        if (to - from == RUN && !has_id(tokens + from, id)) continue;
-        for (uint32_t t = from; t < to; t++)
-            if (tokens[t] == id) starts[count++] = t;
+    for (uint32_t t = 0; t < n; t++) {
+        starts[count] = t;
+        count += tokens[t] == id;
     }
     return count;
 }

@@ -232,30 +232,6 @@ Test(file, folders_are_made_and_removed_without_following_links, .init = enter_f
     cr_assert(open(sgt_path(path, "x", "%5000d", 1), O_RDONLY) < 0 && errno == ENAMETOOLONG);
 }
 
-Test(file, stream_takes_no_link)
-{
-    char scratch[SCRATCH_SIZE], text[8] = "";
-    cr_assert(scratch_folder(scratch, "/tmp", "base"), "%s", scratch);
-    scoped_memory char *file = sgt_join(scratch, "file"), *link = sgt_join(scratch, "link");
-    FILE *f = sgt_file_stream(file, 0);
-    cr_assert(f && fputs("one", f) >= 0 && !fclose(f));
-    cr_assert(!symlink("file", link));
-    for (int keep = 0; keep < 2; keep++) {
-        errno = 0;
-        cr_expect_null(sgt_file_stream(link, keep));
-        cr_expect_eq(errno, ELOOP);
-    }
-    f = sgt_file_stream(file, 1);
-    cr_assert(f && !fseek(f, 0, SEEK_END) && fputs("two", f) >= 0 && !fseek(f, 0, SEEK_SET) &&
-              fgets(text, 8, f));
-    cr_expect_str_eq(text, "onetwo");
-    fclose(f);
-    unlink(link);
-    unlink(file);
-    cr_expect_null(sgt_file_stream(file, 1));
-    rmdir(scratch);
-}
-
 Test(file, lines_have_a_length_and_only_files_have_lines)
 {
     char scratch[SCRATCH_SIZE], line[8];
