@@ -381,6 +381,26 @@ static int open_documents(sgt_loader *l, sgt_error *err)
                     l->parts[0].path, l->set.vocab);
 }
 
+/* Open the reader, or mmap if this machine refuses what the reader needs. */
+static int open_reader(sgt_loader *l, sgt_error *err)
+{
+    const sgt_reader_options o = {.sampling = l->o.sampling,
+                                  .mix = &l->mix,
+                                  .seq = l->o.seq,
+                                  .windows = l->o.batch / l->o.ranks,
+                                  .notice = l->o.notice};
+    const char *remark = NULL, *name = sgt_reader_name(l->o.reader);
+    l->ops = readers[l->o.reader];
+    int rc = l->ops->open(&l->reader, &remark, &l->set, &o, err);
+    int refused = rc == SGT_EUNSUPPORTED && remark;
+    snprintf(l->detail, sizeof l->detail, "%s%s%s%s%s", name, remark ? " (" : "",
+             refused ? "mmap: " : "", remark ? remark : "", remark ? ")" : "");
+    if (!refused) return rc;
+    sgt_say(&o.notice, "%s here: reading with mmap instead", remark);
+    l->ops = &sgt_read_mmap;
+    return l->ops->open(&l->reader, &remark, &l->set, &o, err);
+}
+
 int sgt_loader_open(sgt_loader **out, const char *path, const sgt_loader_options *o, sgt_error *err)
 {
     sgt_loader *l = calloc(1, sizeof *l);
@@ -393,14 +413,8 @@ int sgt_loader_open(sgt_loader **out, const char *path, const sgt_loader_options
     if ((rc = open_documents(l, err)) < 0 || (rc = open_mix(l, err)) < 0) goto fail;
     for (uint32_t i = 0; l->packs && i < l->part_count; i++)
         l->packs[i].seed = l->mix.samplers[i].seed;
-    sgt_reader_options ro = {.sampling = l->o.sampling,
-                             .mix = &l->mix,
-                             .seq = l->o.seq,
-                             .windows = l->o.batch / l->o.ranks,
-                             .notice = l->o.notice};
     l->rows = sgt_rows_best();
-    l->ops = readers[l->o.reader];
-    if ((rc = l->ops->open(&l->reader, &l->set, &ro, err)) < 0) goto fail;
+    if ((rc = open_reader(l, err)) < 0) goto fail;
     *out = l;
     return SGT_OK;
 fail:
@@ -450,7 +464,7 @@ void sgt_loader_get_info(const sgt_loader *l, sgt_loader_info *info)
                               .sets = l->part_count,
                               .documents = l->documents.unlisted_count ? 0 : l->documents.count,
                               .reader = l->o.reader,
-                              .reader_detail = l->ops->detail(l->reader)};
+                              .reader_detail = l->detail};
 }
 
 sgt_window sgt_loader_find_document(const sgt_loader *l, sgt_window w)

@@ -62,8 +62,9 @@ typedef enum sgt_reader {
      * are cut short while they are mapped. The first cursor takes up to a quarter of a second: it
      * maps pages that are in the page cache, which then count as the process's resident memory */
     SGT_READER_MMAP,
-    /* io_uring with direct reads, for sets larger than memory. If the machine refuses either,
-     * threads or buffered reads replace it, with one notice for each */
+    /* io_uring with direct reads, for sets larger than memory. If the machine refuses io_uring, the
+     * reader mmap replaces it; if it refuses direct reads, they go through the page cache. A notice
+     * says so */
     SGT_READER_URING,
     SGT_READERS /* the number of readers */
 } sgt_reader;
@@ -153,7 +154,7 @@ typedef struct sgt_loader_info {
     uint64_t hash;
     uint32_t sets;     /* number of sets mixed, at least 1 */
     sgt_reader reader; /* the reader that was asked for */
-    /* "preload", "uring (pread: io_uring is forbidden)"; valid until the loader is closed */
+    /* "preload", "uring (mmap: io_uring is forbidden)"; valid until the loader is closed */
     const char *reader_detail;
     /* documents that begin in the used shards. 0 unless the option or the sampling (documents or
      * packed) asked for them; with the option alone, also 0 if a shard has no .idx file */

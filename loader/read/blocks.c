@@ -8,10 +8,9 @@
  *
  * Reading began at block `first`. Those below `landed` have arrived or are lost, and those up to
  * `asked` are being read, at most DEPTH at once. `begin` is the first block that must stay: the
- * first of the pool that windows are drawn from, so that the next pool can be read. Cursors do not
- * reach the next pool in the same moment. So `begin` follows after PATIENCE fetches from the next
- * pool in a row, or if a fetch needs the room. Windows of a block that is gone by then are
- * read by themselves. */
+ * first of the pool that windows were last drawn from, so that the next pool can be read. Cursors do
+ * not reach the next pool in the same moment: the blocks of the pool before go one by one, and windows
+ * of a block that is gone are read by themselves. */
 #include "loader/read/blocks.h"
 
 #include <assert.h>
@@ -24,9 +23,8 @@
 #include "loader/base/memory.h"
 #include "loader/rows/rows.h"
 
-#define DEPTH 32u    /* blocks in flight: 8 MiB */
-#define PARTS 4u     /* extents per block, at most */
-#define PATIENCE 16u /* fetches in a row from other blocks until those are followed */
+#define DEPTH 32u /* blocks in flight: 8 MiB */
+#define PARTS 4u  /* extents per block, at most */
 /* tokens prefetched of a window: the hardware loads the rest while these are copied */
 #define EXPECTED ((size_t)256)
 #define NONE UINT64_MAX
@@ -52,8 +50,6 @@ typedef struct store {
     pthread_mutex_t lock;                 /* protects the rest, and what the ring and memo hold */
     uint64_t first, landed, asked, begin; /* numbers of blocks; begin NONE: nothing was asked for */
     uint64_t stray;                       /* pool of the last fetch, if it was elsewhere; or NONE */
-    uint32_t late;                        /* fetches in a row that did not need block `begin` */
-    uint32_t behind;                      /* fetches in a row from blocks that were dropped */
 } store;
 
 struct sgt_blocks {
@@ -128,31 +124,23 @@ static void jump(store *s, uint64_t to)
 {
     while (s->landed < s->asked) land(s);
     s->first = s->landed = s->asked = s->begin = to;
-    s->late = s->behind = 0;
 }
 
-/* Decide what stays, for a fetch from blocks `low` to `high`. Return 0 if that is elsewhere. */
+/* Decide what stays, for a fetch from blocks `low` to `high`. Return 0 if that is elsewhere: not
+ * asked for yet, too far ahead, or dropped. */
 static int steer(store *s, uint64_t low, uint64_t high)
 {
     uint64_t pool = pool_of(s, low);
-    int far = s->begin == NONE || pool > s->begin + s->capacity || high + s->capacity < s->begin;
-    /* these blocks were dropped: a cursor that is behind soon catches up, a caller that went back does
-     * not */
-    int gone = !far && (high < s->first || high + s->capacity < s->asked);
-    s->behind = gone ? s->behind + 1 : 0;
-    if (gone && s->behind <= PATIENCE) return 0;
-    if (far || gone) {
+    if (s->begin == NONE || pool > s->begin + s->capacity || high + s->capacity < s->begin ||
+        high < s->first || high + s->capacity < s->asked) {
         int again = pool == s->stray;
         s->stray = again ? NONE : pool;
         if (again) jump(s, pool);
         return again;
     }
     s->stray = NONE;
-    s->late = pool > s->begin ? s->late + 1 : 0;
+    if (pool > s->begin) s->begin = pool;
     if (high >= s->begin + s->capacity) s->begin = high + 1 - s->capacity;
-    if (s->late <= PATIENCE) return 1;
-    s->begin = pool;
-    s->late = 0;
     return 1;
 }
 

@@ -3,8 +3,8 @@
  *
  * They exist for speed alone. The caller reads windows that are not here one by one, and so gets
  * their errors: windows after a jump, and those of a block that could not be read or has too many
- * parts. A jump is followed when two fetches in a row ask for one pool (one back to blocks that were
- * dropped shortly before: 18), so that occasional batches cost no more than their windows.
+ * parts. A jump is followed when two fetches in a row ask for one pool, so that occasional batches
+ * cost no more than their windows.
  *
  * Memory: two pools of 256 blocks and an eighth of one, each block of K = ceil(131072 / T) windows and
  * the sectors around them, in huge pages: 140 MiB at T = 1024, at most 276 MiB, for each set. With

@@ -4,30 +4,16 @@
 #ifndef SGT_FILES_H
 #define SGT_FILES_H
 
-#include <pthread.h>
-
 #include "loader/read/reader.h"
-
-/* Each kind of notice of a reader is given at most once, by one thread at a time. */
-typedef struct sgt_warn_once {
-    sgt_notice notice;
-    pthread_mutex_t lock;
-    unsigned said; /* one bit per kind of notice that was given */
-} sgt_warn_once;
-
-void sgt_warn_once_init(sgt_warn_once *o, const sgt_notice *notice);
-void sgt_warn_once_free(sgt_warn_once *o);
-/* Give a notice, unless one of the same kind was given before. */
-void sgt_warn_once_say(sgt_warn_once *o, unsigned kind, const char *fmt, ...) SGT_PRINTF(3, 4);
 
 typedef struct sgt_files sgt_files;
 
 #define SGT_FILES_ALIGN 4096u /* the largest alignment that direct reads are made with */
 
-/* Open the table of files, of which at most `most` stay open. set and once must outlive it. `kind`
- * identifies in `once` the notice that direct reads are refused. */
-int sgt_files_open(sgt_files **out, const sgt_set *set, uint32_t most, sgt_warn_once *once,
-                   unsigned kind, sgt_error *err);
+/* Open the table of files, of which at most `most` stay open, and shard 0. set must outlive it.
+ * `notice` is told, once, that direct reads are refused. */
+int sgt_files_open(sgt_files **out, const sgt_set *set, uint32_t most, const sgt_notice *notice,
+                   sgt_error *err);
 void sgt_files_close(sgt_files *f); /* NULL is fine */
 
 /* Return a descriptor of the shard that stays open until sgt_files_give, or a negative SGT_E*. If

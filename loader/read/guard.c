@@ -26,7 +26,8 @@ static struct {
     int claimed, ready;
     struct sigaction before; /* the handler before ours, for every other SIGBUS */
     uintptr_t page;          /* bytes */
-} guard;
+    pthread_mutex_t lock;
+} guard = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- the list ---- */
 
@@ -37,23 +38,21 @@ sgt_guarded *sgt_guard_new(uint32_t count)
     return g;
 }
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
 void sgt_guard_add(sgt_guarded *g)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&guard.lock);
     g->next = guard.first;
     __atomic_store_n(&guard.first, g, __ATOMIC_SEQ_CST);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&guard.lock);
 }
 
 void sgt_guard_remove(sgt_guarded *g)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&guard.lock);
     sgt_guarded **at = &guard.first;
     while (*at && *at != g) at = &(*at)->next;
     if (*at) __atomic_store_n(at, g->next, __ATOMIC_SEQ_CST);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&guard.lock);
     /* A handler that increments `looking` after this store does not find the maps, because both
      * threads use sequentially consistent operations. */
     while (__atomic_load_n(&guard.looking, __ATOMIC_SEQ_CST)) sched_yield();

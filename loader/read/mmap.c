@@ -105,9 +105,11 @@ static int map_shard(reader *r, uint32_t shard, sgt_error *err)
     return SGT_OK;
 }
 
-static int open_reader(void **out, const sgt_set *set, const sgt_reader_options *o, sgt_error *err)
+static int open_reader(void **out, const char **remark, const sgt_set *set,
+                       const sgt_reader_options *o, sgt_error *err)
 {
     int rc = SGT_OK;
+    (void)remark;
     reader *r = calloc(1, sizeof *r + set->count * sizeof *r->files);
     if (!r || !(r->guarded = sgt_guard_new(set->count))) {
         free(r);
@@ -123,12 +125,6 @@ static int open_reader(void **out, const sgt_set *set, const sgt_reader_options 
     if (rc < 0) close_reader(r);
     else *out = r;
     return rc;
-}
-
-static const char *detail(const void *p)
-{
-    (void)p;
-    return "mmap";
 }
 
 static int open_cursor(void **out, void *p, sgt_error *err)
@@ -258,5 +254,5 @@ static int fetch(void *p, const sgt_window *windows, uint32_t n, const uint16_t 
     return find_torn(c->r, windows, n, err);
 }
 
-const sgt_reader_ops sgt_read_mmap = {open_reader, close_reader, detail, open_cursor, close_cursor,
-                                      fetch,       expect,       AHEAD,  verify};
+const sgt_reader_ops sgt_read_mmap = {open_reader, close_reader, open_cursor, close_cursor,
+                                      fetch,       expect,       AHEAD,       verify};

@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 #include "loader/base/clock.h"
+#include "loader/base/memory.h"
 #include "loader/base/thread.h"
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
-#define MADV_POPULATE_WRITE 23
 #endif
 
 /* ---- the page cache ---- */
@@ -68,30 +68,19 @@ static void *take_steps(void *arg)
     return NULL;
 }
 
-void sgt_helpers_start(sgt_helpers *h)
+void sgt_helpers_start(sgt_helpers *h, int most)
 {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    while (h->started < SGT_HELPERS && h->started < cores &&
+    while (h->started < most && (uint64_t)h->started < h->count &&
            !sgt_thread_start(&h->threads[h->started], take_steps, h))
         h->started++;
 }
+
+void sgt_helpers_work(sgt_helpers *h) { take_steps(h); }
 
 void sgt_helpers_end(sgt_helpers *h)
 {
     __atomic_store_n(&h->next, h->count, __ATOMIC_RELAXED);
     while (h->started) pthread_join(h->threads[--h->started], NULL);
-}
-
-static int prefault_page(void *base, uint64_t n)
-{
-    return madvise((char *)base + n * SGT_ARENA_PAGE, SGT_ARENA_PAGE, MADV_POPULATE_WRITE) == 0;
-}
-
-void sgt_prefault_start(sgt_helpers *h, const sgt_arena *arena)
-{
-    *h = (sgt_helpers){
-        .step = prefault_page, .ctx = arena->base, .count = arena->size / SGT_ARENA_PAGE};
-    sgt_helpers_start(h);
 }
 
 /* ---- mapping ahead ---- */
@@ -101,6 +90,7 @@ void sgt_prefault_start(sgt_helpers *h, const sgt_arena *arena)
  * pages around a fault, the others are left to faults. */
 #define PIECE ((size_t)2 << 20) /* bytes that are looked up in the page cache at once */
 #define AROUND 16               /* pages that a fault maps */
+#define MAPPERS 4               /* threads, but at most one per core */
 #define WAIT_S .25              /* longest time that begin takes: a 5 GB set on one idle core */
 /* smallest set in bytes for which a thread is started; mapping less takes no longer than starting a
  * thread */
@@ -171,14 +161,15 @@ void sgt_map_ahead_begin(sgt_map_ahead *m)
     sgt_helpers *h = &m->helpers;
     sgt_memory memory;
     uint64_t all = 0;
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
     if (__atomic_exchange_n(&m->begun, 1, __ATOMIC_RELAXED)) return;
     for (uint32_t i = 0; i < m->set->count; i++) all += m->maps->maps[i].size;
     __atomic_store_n(&m->all, all, __ATOMIC_RELAXED);
     sgt_memory_look(&memory, NULL);
     if (all > memory.available) return;
     *h = (sgt_helpers){.step = map_shard, .ctx = m, .count = m->set->count};
-    if (all <= SMALL) take_steps(h);
-    else sgt_helpers_start(h);
+    if (all <= SMALL) sgt_helpers_work(h);
+    else sgt_helpers_start(h, cores < MAPPERS ? (int)cores : MAPPERS);
     double end = sgt_now() + WAIT_S;
     while (h->started && __atomic_load_n(&h->done, __ATOMIC_ACQUIRE) < h->count &&
            !has_stopped(m) && sgt_now() < end)

@@ -1,6 +1,6 @@
-/* pages.h: pages of memory and of files: whether a part of a file is cached, memory that is prefaulted,
- * maps whose cached pages are mapped ahead, which all only save time; and maps of files that may be
- * cut short (guard.c). */
+/* pages.h: pages of memory and of files: whether a part of a file is cached, and maps whose cached
+ * pages are mapped ahead, which both only save time; threads that help with it; and maps of files
+ * that may be cut short (guard.c). */
 #ifndef SGT_PAGES_H
 #define SGT_PAGES_H
 
@@ -8,7 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "loader/base/memory.h"
 #include "loader/read/reader.h"
 
 /* ---- the page cache ---- */
@@ -22,10 +21,10 @@ int sgt_resident(int fd, uint64_t at, size_t bytes);
  * Threads that do numbered steps, in order, while their caller does something else.
  *
  *     sgt_helpers h = {.step = step, .ctx = ctx, .count = 100};
- *     sgt_helpers_start(&h);
+ *     sgt_helpers_start(&h, 4);
  *     ...
  *     sgt_helpers_end(&h); */
-#define SGT_HELPERS 4
+#define SGT_HELPERS 16
 
 typedef struct sgt_helpers {
     int (*step)(void *ctx, uint64_t n); /* returns 0 if no further step is of use */
@@ -36,15 +35,11 @@ typedef struct sgt_helpers {
     pthread_t threads[SGT_HELPERS];
 } sgt_helpers;
 
-/* Start one thread per core, at most SGT_HELPERS; without any, the steps are not done. */
-void sgt_helpers_start(sgt_helpers *h);
-void sgt_helpers_end(sgt_helpers *h); /* wait for the steps that have begun, and do no others */
-
-/* Prefault [arena->base, + size), an arena in huge pages, ahead of the threads that fill it. At the
- * first access to a page the kernel zeroes it, and a virtual machine's host may have to find memory
- * for it. That can be slower than the disk; two threads take half the time of one. Data written
- * meanwhile is kept. Before Linux 5.14 it does nothing. End it with sgt_helpers_end. */
-void sgt_prefault_start(sgt_helpers *h, const sgt_arena *arena);
+/* Start `most` threads, at most SGT_HELPERS; fewer if there are fewer steps, or if the system
+ * refuses some. */
+void sgt_helpers_start(sgt_helpers *h, int most);
+void sgt_helpers_work(sgt_helpers *h); /* do steps on this thread, until none is left */
+void sgt_helpers_end(sgt_helpers *h);  /* wait for the steps that have begun, and do no others */
 
 /* ---- files cut short ----
  *
@@ -78,7 +73,7 @@ typedef struct sgt_guarded {
 
 sgt_guarded *sgt_guard_new(uint32_t count); /* returns malloc'd memory; NULL if out of memory */
 void sgt_guard_add(sgt_guarded *g);
-void sgt_guard_remove(sgt_guarded *g);      /* does nothing if g was never added */
+void sgt_guard_remove(sgt_guarded *g); /* does nothing if g was never added */
 
 /* Mark a map as torn, as the handler does, if the damage was found in another way. Safe in a signal
  * handler. */

@@ -1,43 +1,39 @@
-/* preload.c: the whole set in memory, in one block of huge pages, filled at open by large reads,
- * many of them in flight. Fetches cannot fail after that. Ids are checked as they arrive, so an
- * invalid id is reported before a run begins.
+/* preload.c: the whole set in memory, in one block of huge pages, filled at open by threads. Fetches
+ * cannot fail after that. Ids are checked as they arrive, so an invalid id is reported before a run
+ * begins.
  *
- * A shard's whole file, with its header, starts at a multiple of SGT_RING_ALIGN in memory. So
- * offsets that are aligned in the file are aligned in memory. */
+ * A shard's whole file, with its header, starts at a multiple of PAGE in memory. So offsets that are
+ * aligned in the file are aligned in memory, as direct reads need. */
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "loader/base/file.h"
 #include "loader/base/memory.h"
 #include "loader/read/pages.h"
-#include "loader/read/ring.h"
 #include "loader/rows/rows.h"
 
+#define PAGE ((size_t)4096)          /* no file system asks for a larger alignment */
 #define READ_BYTES ((size_t)1 << 20) /* bytes per read */
-/* reads in flight; more did not make the measured disk faster */
-#define DEPTH 16u
 
 typedef struct reader {
     sgt_arena arena;
-    char detail[288];
     const uint16_t *tokens[]; /* address in the arena of each shard's first token */
 } reader;
 
-/* The shards' bytes are read in pieces, in order. Piece n uses reads[n % DEPTH]. Pieces `landed` to
- * `asked` - 1 are in flight. */
+/* The shards' bytes are read in pieces, by whichever thread is free. Piece n is in the last shard
+ * with before[shard] <= n. */
 typedef struct filling {
     const sgt_set *set;
     const reader *r;
-    sgt_ring *ring;
-    uint32_t shard; /* shard and byte offset at which the next piece begins */
-    uint64_t at;
-    int fd; /* descriptor of that shard, through the page cache; -1: not open */
-    uint64_t asked, landed;
-    sgt_ring_read reads[DEPTH];
-    /* 1: the piece was copied from the page cache, so there is no read to wait for */
-    int here[DEPTH];
+    uint64_t *before; /* (shards + 1): pieces of the shards before this one */
+    pthread_mutex_t lock;
+    /* the first piece that failed, and why; UINT64_MAX: none has. Written under the lock, atomic */
+    uint64_t failed;
+    int rc;
+    sgt_error err;
 } filling;
 
 static void close_reader(void *p)
@@ -50,87 +46,89 @@ static void close_reader(void *p)
 
 /* ---- reading ---- */
 
+static size_t round_up(uint64_t bytes) { return (size_t)(bytes + PAGE - 1) / PAGE * PAGE; }
+
 /* Return the bytes of memory that a shard's file takes, rounded up because its last read may fill
- * whole units of SGT_RING_ALIGN. */
-static uint64_t image_size(const sgt_set_shard *h)
-{
-    return (sgt_shard_bytes(&h->head) + SGT_RING_ALIGN - 1) / SGT_RING_ALIGN * SGT_RING_ALIGN;
-}
+ * whole pages. */
+static uint64_t image_size(const sgt_set_shard *h) { return round_up(sgt_shard_bytes(&h->head)); }
 
-static char *image(const filling *f, uint32_t shard)
+/* Read `bytes` bytes of a shard from offset `at`. If they are in the page cache, copy them: this is
+ * faster. Otherwise read directly, which saves a copy and evicts nothing from the page cache. A
+ * direct read that is refused, or continues at an odd place after one that was cut short, goes
+ * through the page cache after all. */
+static int read_bytes(int fd, char *to, size_t bytes, uint64_t at, const char *path, sgt_error *err)
 {
-    return (char *)(uintptr_t)f->r->tokens[shard] - f->set->shards[shard].head.data;
-}
-
-/* Copy the next piece from the page cache if it is there: this is faster, and the disk works on
- * earlier reads meanwhile. Otherwise start a direct read, which saves a copy and evicts nothing
- * from the page cache. If copying fails (the file was cut short, or the disk failed), the ring
- * reads the piece and reports the error. */
-static int ask(filling *f, sgt_error *err)
-{
-    const sgt_set_shard *h = &f->set->shards[f->shard];
-    uint64_t left = sgt_shard_bytes(&h->head) - f->at;
-    unsigned slot = (unsigned)(f->asked++ % DEPTH);
-    sgt_ring_read *read = &f->reads[slot];
-    *read = (sgt_ring_read){.at = f->at,
-                            .bytes = left < READ_BYTES ? (size_t)left : READ_BYTES,
-                            .to = image(f, f->shard) + f->at,
-                            .shard = f->shard};
-    if (f->fd < 0 && (f->fd = sgt_set_open_shard(f->set, f->shard, err)) < 0) return f->fd;
-    f->here[slot] = sgt_resident(f->fd, read->at, read->bytes) &&
-                    sgt_pread_all(f->fd, read->to, read->bytes, read->at, h->path, NULL) == 0;
-    if (!f->here[slot]) sgt_ring_ask(f->ring, read);
-    f->at += read->bytes;
-    if (f->at < sgt_shard_bytes(&h->head)) return SGT_OK;
-    close(f->fd);
-    f->fd = -1;
-    f->shard++;
-    f->at = 0;
+    int direct = !sgt_resident(fd, at, bytes) && fcntl(fd, F_SETFL, O_DIRECT) == 0;
+    for (size_t done = 0; done < bytes;) {
+        ssize_t got = pread(fd, to + done, round_up(bytes) - done, (off_t)(at + done));
+        if (got > 0) done += (size_t)got;
+        else if (got == 0)
+            return sgt_fail(err, SGT_EFORMAT,
+                            "%s: ends at byte %" PRIu64
+                            ", in the middle of a window: cut short while in use",
+                            path, at + done);
+        else if (errno == EINVAL && direct) direct = 0, fcntl(fd, F_SETFL, 0);
+        else if (errno != EINTR)
+            return sgt_fail_errno(err, "%s: at byte %" PRIu64 ": cannot read", path, at + done);
+    }
     return SGT_OK;
 }
 
-/* Wait for the oldest piece and check its ids. */
-static int land(filling *f, sgt_error *err)
+static int read_piece(const filling *f, uint64_t n, sgt_error *err)
 {
-    unsigned slot = (unsigned)(f->landed++ % DEPTH);
-    sgt_ring_read *read = &f->reads[slot];
-    uint64_t data = f->set->shards[read->shard].head.data, end = read->at + read->bytes;
-    uint64_t begin = read->at < data ? data : read->at, first = (begin - data) / 2;
-    int rc = f->here[slot] ? SGT_OK : sgt_ring_wait(f->ring, read, 1, err);
+    uint32_t shard = (uint32_t)sgt_last_up_to(f->before, 1, f->set->count, n);
+    const sgt_set_shard *h = &f->set->shards[shard];
+    uint64_t data = h->head.data, size = sgt_shard_bytes(&h->head);
+    uint64_t at = (n - f->before[shard]) * READ_BYTES, begin = at < data ? data : at;
+    uint64_t end = size - at < READ_BYTES ? size : at + READ_BYTES;
+    const uint16_t *ids = f->r->tokens[shard];
+    char *to = (char *)(uintptr_t)ids - data + at;
+    int fd = sgt_set_open_shard(f->set, shard, err);
+    if (fd < 0) return fd;
+    int rc = read_bytes(fd, to, (size_t)(end - at), at, h->path, err);
+    close(fd);
     if (rc < 0 || begin >= end) return rc;
-    const uint16_t *ids = f->r->tokens[read->shard] + first;
-    size_t n = (size_t)(end - begin) / 2, i = sgt_rows_first_beyond(ids, n, f->set->vocab);
-    return i == n ? SGT_OK : sgt_set_bad_id(f->set, read->shard, first + i, ids[i], err);
+    size_t first = (size_t)(begin - data) / 2, count = (size_t)(end - begin) / 2;
+    size_t bad = first + sgt_rows_first_beyond(ids + first, count, f->set->vocab);
+    return bad == first + count ? SGT_OK : sgt_set_bad_id(f->set, shard, bad, ids[bad], err);
 }
 
-static int read_all(filling *f, sgt_error *err)
+/* A step of the helpers: read a piece, unless one before it has failed. The pieces before one that
+ * failed are read all the same, because the error must not depend on which thread is faster. */
+static int fill_piece(void *ctx, uint64_t n)
 {
-    int rc = SGT_OK;
-    while (rc == 0 && (f->shard < f->set->count || f->landed < f->asked)) {
-        if (f->shard < f->set->count && f->asked - f->landed < DEPTH) rc = ask(f, err);
-        else rc = land(f, err);
+    filling *f = ctx;
+    sgt_error err;
+    if (n > __atomic_load_n(&f->failed, __ATOMIC_RELAXED)) return 0;
+    int rc = read_piece(f, n, &err);
+    if (rc == SGT_OK) return 1;
+    pthread_mutex_lock(&f->lock);
+    if (n < f->failed) {
+        __atomic_store_n(&f->failed, n, __ATOMIC_RELAXED);
+        f->rc = rc;
+        f->err = err;
     }
-    if (f->fd >= 0) close(f->fd);
-    return rc;
+    pthread_mutex_unlock(&f->lock);
+    return 0;
 }
 
-static int fill(reader *r, const sgt_set *set, const sgt_reader_options *o, sgt_error *err)
+static int fill(const reader *r, const sgt_set *set, sgt_error *err)
 {
-    sgt_rings *rings;
-    filling f = {.set = set, .r = r, .fd = -1};
-    int rc = sgt_rings_open(&rings, set, o, err);
-    if (rc < 0) return rc;
-    const char *without = sgt_rings_detail(rings);
-    snprintf(r->detail, sizeof r->detail, *without ? "preload (%s)" : "preload%s", without);
-    sgt_helpers prefault;
-    sgt_prefault_start(&prefault, &r->arena);
-    rc = sgt_ring_open(&f.ring, rings, DEPTH, NULL, 0, err);
-    if (rc == 0) rc = read_all(&f, err);
-    sgt_helpers_end(&prefault);
-    /* if reads may still be in flight, leak the memory that they write to */
-    if (sgt_ring_close(f.ring)) r->arena = (sgt_arena){0};
-    sgt_rings_close(rings);
-    return rc;
+    filling f = {.set = set, .r = r, .failed = UINT64_MAX};
+    if (!(f.before = calloc((size_t)set->count + 1, sizeof *f.before)))
+        return sgt_fail_memory(err, set->shards[0].path);
+    for (uint32_t i = 0; i < set->count; i++)
+        f.before[i + 1] =
+            f.before[i] + (sgt_shard_bytes(&set->shards[i].head) + READ_BYTES - 1) / READ_BYTES;
+    pthread_mutex_init(&f.lock, NULL);
+    sgt_helpers helpers = {.step = fill_piece, .ctx = &f, .count = f.before[set->count]};
+    sgt_helpers_start(&helpers, SGT_HELPERS);
+    sgt_helpers_work(&helpers);
+    sgt_helpers_end(&helpers);
+    pthread_mutex_destroy(&f.lock);
+    free(f.before);
+    if (f.rc < 0 && err) *err = f.err;
+    return f.rc;
 }
 
 /* ---- opening ---- */
@@ -158,9 +156,12 @@ static int check_memory(uint64_t bytes, sgt_error *err)
                     (bytes + (1 << 20) - 1) >> 20, m.limit, m.available >> 20);
 }
 
-static int open_reader(void **out, const sgt_set *set, const sgt_reader_options *o, sgt_error *err)
+static int open_reader(void **out, const char **remark, const sgt_set *set,
+                       const sgt_reader_options *o, sgt_error *err)
 {
     uint64_t bytes = 0;
+    (void)remark;
+    (void)o;
     for (uint32_t i = 0; i < set->count; i++) bytes += image_size(&set->shards[i]);
     int rc = check_memory(bytes, err);
     if (rc < 0) return rc;
@@ -168,7 +169,7 @@ static int open_reader(void **out, const sgt_set *set, const sgt_reader_options 
     if (!r) return sgt_fail_memory(err, set->shards[0].path);
     if ((rc = sgt_arena_map(&r->arena, (size_t)bytes, 0, err)) == 0) {
         lay_out(r, set);
-        rc = fill(r, set, o, err);
+        rc = fill(r, set, err);
     }
     if (rc < 0) {
         close_reader(r);
@@ -177,8 +178,6 @@ static int open_reader(void **out, const sgt_set *set, const sgt_reader_options 
     *out = r;
     return SGT_OK;
 }
-
-static const char *detail(const void *p) { return ((const reader *)p)->detail; }
 
 /* Open a cursor, which needs no state: all windows are in the arena. */
 static int open_cursor(void **cursor, void *p, sgt_error *err)
@@ -199,5 +198,5 @@ static int fetch(void *cursor, const sgt_window *windows, uint32_t n, const uint
     return SGT_OK;
 }
 
-const sgt_reader_ops sgt_read_preload = {
-    open_reader, close_reader, detail, open_cursor, close_cursor, fetch, NULL, 0, NULL};
+const sgt_reader_ops sgt_read_preload = {open_reader, close_reader, open_cursor, close_cursor,
+                                         fetch,       NULL,         0,           NULL};

@@ -31,10 +31,12 @@ typedef struct sgt_reader_options {
 /* The functions of a reader. The set outlives it. Functions with an `err` return 0, or a negative
  * SGT_E* with *err filled in. */
 typedef struct sgt_reader_ops {
-    int (*open)(void **reader, const sgt_set *set, const sgt_reader_options *o, sgt_error *err);
+    /* Sets *remark, a constant text, to the way in which it reads if that is not the usual one:
+     * "through the page cache". If this machine refuses what it needs, it sets *remark to the
+     * reason and returns SGT_EUNSUPPORTED; mmap replaces it then. */
+    int (*open)(void **reader, const char **remark, const sgt_set *set, const sgt_reader_options *o,
+                sgt_error *err);
     void (*close)(void *reader);
-    /* text of sgt_loader_info.reader_detail; valid until close */
-    const char *(*detail)(const void *reader);
     int (*cursor_open)(void **cursor, void *reader, sgt_error *err);
     void (*cursor_close)(void *cursor);
     int (*fetch)(void *cursor, const sgt_window *windows, uint32_t n, const uint16_t **tokens,

@@ -1,4 +1,4 @@
-/* ring.c: implements ring.h, with an io_uring or, without one, with threads that call pread.
+/* ring.c: implements ring.h.
  *
  * A read waits in a list until fewer than `depth` reads are in flight; then it is issued. When it
  * comes back, `complete_read` completes it, or queues the rest of it if it was interrupted or
@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <liburing.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -15,47 +14,38 @@
 
 #include "loader/read/files.h"
 #include "loader/read/ring.h"
-#include "loader/read/thread_pool.h"
 
 #define MOST_DEPTH 4096u
 #define MOST_BYTES ((size_t)1 << 30) /* bytes of one read: every kernel accepts this */
 /* depth of the ring that is made at open, to find out which features are available */
 #define USUAL_DEPTH 128u
-#define POOL_THREADS 16u /* threads of the pool that replaces an io_uring */
 #define FEWEST 8 /* descriptors that may stay open, even if the process's limit is very low */
 
 /* state of a read. ENDED: the file ended before the read's last byte. REFUSED: the file could not
  * be opened */
 enum { IDLE, WAITING, FLYING, DONE, FAILED, ENDED, REFUSED };
 
-enum { SAID_PREAD, SAID_CACHE, SAID_FAILED };
-
 struct sgt_rings {
     const sgt_set *set;
-    sgt_warn_once once;
     sgt_files *files;
     size_t align;   /* alignment in bytes of shard 0's reads; no shard gets a larger one */
-    int pread;      /* 1: read by pread in threads; decided at open */
     unsigned order; /* atomic: see make_ring */
-    char detail[256];
 };
 
 struct sgt_ring {
     sgt_rings *all;
     struct io_uring ring;
-    int has_ring;
     struct iovec
         memory; /* registered with the ring, so that reads into it pin no pages; or empty */
-    sgt_thread_pool *pool; /* replaces the ring if it is not NULL */
-    int error;             /* errno because of which the pool replaces the ring */
-    int ruined;            /* errno with which the ring failed while it was in use; else 0 */
+    int ruined; /* errno with which the ring failed while it was in use; else 0 */
     pid_t pid;
-    unsigned depth, flying; /* most reads in the kernel or the pool, and how many are */
-    sgt_read_list waiting;  /* reads that wait to be issued */
-    sgt_error refusal;      /* why the file of the last REFUSED read could not be opened */
+    unsigned depth, flying; /* most reads in the kernel, and how many are */
+    /* the reads that wait to be issued, first and last */
+    sgt_ring_read *waiting, *last;
+    sgt_error refusal; /* why the file of the last REFUSED read could not be opened */
 };
 
-/* ---- making the base of a ring ---- */
+/* ---- io_uring ---- */
 
 static const char *why_no_ring(int error)
 {
@@ -87,7 +77,6 @@ static int make_ring(sgt_ring *r)
     /* For the thread sanitizer, which sees only atomics: the kernel may give this ring memory that
      * another thread's ring had. This operation acquires what leave_ring released. */
     __atomic_fetch_add(&r->all->order, 1, __ATOMIC_ACQUIRE);
-    r->has_ring = 1;
     return 0;
 }
 
@@ -95,20 +84,6 @@ static void leave_ring(sgt_ring *r)
 {
     __atomic_fetch_add(&r->all->order, 1, __ATOMIC_RELEASE); /* pairs with the load in make_ring */
     io_uring_queue_exit(&r->ring);
-    r->has_ring = 0;
-}
-
-/* Make an io_uring, or else a thread pool. Return 0 if out of memory. */
-static int open_base(sgt_ring *r)
-{
-    char buf[128];
-    r->error = r->all->pread ? 0 : -make_ring(r);
-    if (r->has_ring) return 1;
-    if (r->error)
-        sgt_warn_once_say(&r->all->once, SAID_PREAD, "%s here (%s): reading with pread instead",
-                          why_no_ring(r->error), strerror_r(r->error, buf, sizeof buf));
-    r->pool = sgt_thread_pool_open(r->depth < POOL_THREADS ? r->depth : POOL_THREADS);
-    return r->pool != NULL;
 }
 
 /* ---- a read ---- */
@@ -152,7 +127,10 @@ static void finish(sgt_ring *r, sgt_ring_read *d, int state)
 static void queue(sgt_ring *r, sgt_ring_read *d)
 {
     d->state = WAITING;
-    sgt_read_append(&r->waiting, d);
+    d->next = NULL;
+    if (r->waiting) r->last->next = d;
+    else r->waiting = d;
+    r->last = d;
 }
 
 /* ---- issuing ---- */
@@ -163,21 +141,16 @@ static int is_registered(const sgt_ring *r, const char *to, size_t bytes)
     return at < r->memory.iov_len && bytes <= r->memory.iov_len - at;
 }
 
-/* Give a read to the kernel, whose queue has room, or to the thread pool. */
+/* Give a read to the kernel, whose queue has room. */
 static void issue(sgt_ring *r, sgt_ring_read *d)
 {
+    struct io_uring_sqe *sqe = io_uring_get_sqe(&r->ring);
     char *to = d->to + d->done;
-    d->asked = ask_bytes(d);
-    d->from = ask_at(d);
-    if (r->has_ring) {
-        struct io_uring_sqe *sqe = io_uring_get_sqe(&r->ring);
-        if (is_registered(r, to, d->asked))
-            io_uring_prep_read_fixed(sqe, d->fd, to, (unsigned)d->asked, d->from, 0);
-        else io_uring_prep_read(sqe, d->fd, to, (unsigned)d->asked, d->from);
-        io_uring_sqe_set_data(sqe, d);
-    } else {
-        sgt_thread_pool_put(r->pool, d);
-    }
+    size_t bytes = ask_bytes(d);
+    if (is_registered(r, to, bytes))
+        io_uring_prep_read_fixed(sqe, d->fd, to, (unsigned)bytes, ask_at(d), 0);
+    else io_uring_prep_read(sqe, d->fd, to, (unsigned)bytes, ask_at(d));
+    io_uring_sqe_set_data(sqe, d);
     d->state = FLYING;
     r->flying++;
 }
@@ -186,12 +159,12 @@ static void issue(sgt_ring *r, sgt_ring_read *d)
  * no descriptor is available for it while others are in flight. */
 static int issue_waiting(sgt_ring *r)
 {
-    while (r->waiting.first && r->flying < r->depth) {
-        sgt_ring_read *d = r->waiting.first;
+    while (r->waiting && r->flying < r->depth) {
+        sgt_ring_read *d = r->waiting;
         int ready = d->fd >= 0 || prepare(r, d);
         if (!ready && r->flying) return 0;
-        if (r->has_ring && !io_uring_sq_space_left(&r->ring)) return 0;
-        sgt_read_shift(&r->waiting); /* before the pool links the read into its list */
+        if (!io_uring_sq_space_left(&r->ring)) return 0;
+        r->waiting = d->next;
         if (ready) issue(r, d);
         else finish(r, d, REFUSED);
     }
@@ -222,19 +195,10 @@ static void reap(sgt_ring *r)
 {
     struct io_uring_cqe *cqes[64];
     unsigned n;
-    while (r->has_ring && (n = io_uring_peek_batch_cqe(&r->ring, cqes, 64)) > 0) {
+    while ((n = io_uring_peek_batch_cqe(&r->ring, cqes, 64)) > 0) {
         for (unsigned i = 0; i < n; i++)
             complete_read(r, io_uring_cqe_get_data(cqes[i]), cqes[i]->res);
         io_uring_cq_advance(&r->ring, n);
-    }
-}
-
-static void reap_pool(sgt_ring *r, unsigned wait)
-{
-    sgt_ring_read *d;
-    while ((d = sgt_thread_pool_take(r->pool, wait > 0))) {
-        complete_read(r, d, d->result);
-        if (wait) wait--;
     }
 }
 
@@ -242,39 +206,22 @@ static void reap_pool(sgt_ring *r, unsigned wait)
  * slot, return at most a quarter of the depth, so that they are issued before the disk is idle. */
 static unsigned patience(const sgt_ring *r, uint32_t pending)
 {
-    unsigned most = r->waiting.first ? (r->depth + 3) / 4 : r->flying;
+    unsigned most = r->waiting ? (r->depth + 3) / 4 : r->flying;
     if (most > r->flying) most = r->flying;
     return pending < most ? pending : most;
-}
-
-static int enter_ring(sgt_ring *r, uint32_t pending)
-{
-    int rc = 0;
-    while (!issue_waiting(r) && (rc = io_uring_submit(&r->ring)) > 0) {
-    }
-    unsigned wait = rc < 0 ? 0 : patience(r, pending);
-    return rc < 0 ? rc
-           : wait ? io_uring_submit_and_wait(&r->ring, wait)
-                  : io_uring_submit(&r->ring);
 }
 
 /* Submit the waiting reads and collect the completed ones. If `pending` reads are wanted, wait for
  * at least one. */
 static void enter(sgt_ring *r, uint32_t pending)
 {
-    char buf[128];
-    int rc = r->has_ring ? enter_ring(r, pending) : 0;
-    if (rc < 0 && rc != -EINTR && rc != -EAGAIN && rc != -EBUSY) {
-        r->ruined = -rc;
-        sgt_warn_once_say(&r->all->once, SAID_FAILED, "io_uring failed (%s)",
-                          strerror_r(-rc, buf, sizeof buf));
+    int rc = 0;
+    while (!issue_waiting(r) && (rc = io_uring_submit(&r->ring)) > 0) {
     }
-    if (r->has_ring) {
-        reap(r);
-    } else if (r->pool) {
-        issue_waiting(r);
-        reap_pool(r, patience(r, pending));
-    }
+    unsigned wait = rc < 0 ? 0 : patience(r, pending);
+    if (rc >= 0) rc = wait ? io_uring_submit_and_wait(&r->ring, wait) : io_uring_submit(&r->ring);
+    if (rc < 0 && rc != -EINTR && rc != -EAGAIN && rc != -EBUSY) r->ruined = -rc;
+    reap(r);
 }
 
 /* ---- what callers see ---- */
@@ -283,17 +230,16 @@ int sgt_ring_open(sgt_ring **out, sgt_rings *all, unsigned depth, void *memory, 
                   sgt_error *err)
 {
     sgt_ring *r = calloc(1, sizeof *r);
-    if (r) {
-        r->all = all;
-        r->depth = !depth ? 1 : depth < MOST_DEPTH ? depth : MOST_DEPTH;
-        r->pid = getpid();
+    if (!r) return sgt_fail_memory(err, all->set->shards[0].path);
+    r->all = all;
+    r->depth = !depth ? 1 : depth < MOST_DEPTH ? depth : MOST_DEPTH;
+    r->pid = getpid();
+    int rc = make_ring(r);
+    if (rc < 0) {
+        free(r);
+        return sgt_fail(err, SGT_EUNSUPPORTED, "%s (the reader mmap needs none)", why_no_ring(-rc));
     }
-    if (!r || !open_base(r)) {
-        sgt_ring_close(r);
-        return sgt_fail(err, SGT_ENOMEM, "%s: %u reads in flight: out of memory",
-                        all->set->shards[0].path, depth);
-    }
-    if (memory && r->has_ring) {
+    if (memory) {
         r->memory = (struct iovec){memory, bytes};
         /* few users may lock much memory: without this, reading takes a little more of the CPU */
         if (io_uring_register_buffers(&r->ring, &r->memory, 1) < 0) r->memory = (struct iovec){0};
@@ -362,43 +308,21 @@ int sgt_ring_wait(sgt_ring *r, sgt_ring_read *reads, uint32_t n, sgt_error *err)
     return SGT_OK;
 }
 
-/* Drop waiting reads and wait for those in flight. A child after fork only drops its copies. Return
- * 1 if reads may still be in flight. */
-static int stop(sgt_ring *r)
-{
-    int child = r->pid != getpid();
-    do {
-        for (sgt_ring_read *d; (d = sgt_read_shift(&r->waiting));) finish(r, d, IDLE);
-        if (r->flying && !r->ruined && !child) enter(r, r->flying);
-    } while (r->waiting.first || (r->flying && !r->ruined && !child));
-    if (r->has_ring) leave_ring(r);
-    if (!child) sgt_thread_pool_close(r->pool);
-    return r->flying > 0 && !child;
-}
-
 int sgt_ring_close(sgt_ring *r)
 {
     if (!r) return 0;
-    int lost = stop(r);
+    int child = r->pid != getpid(); /* a child after fork only drops its copies */
+    do {
+        for (; r->waiting; r->waiting = r->waiting->next) finish(r, r->waiting, IDLE);
+        if (r->flying && !r->ruined && !child) enter(r, r->flying);
+    } while (r->waiting || (r->flying && !r->ruined && !child));
+    leave_ring(r);
+    int lost = r->flying > 0 && !child;
     free(r);
     return lost;
 }
 
 /* ---- what the rings of a reader share ---- */
-
-/* Make and close a ring, to find out whether there can be one, and describe the fallbacks. */
-static int try_ring(sgt_rings *all, sgt_error *err)
-{
-    sgt_ring *r;
-    int rc = sgt_ring_open(&r, all, USUAL_DEPTH, NULL, 0, err), cached = all->align == 1;
-    if (rc < 0) return rc;
-    all->pread = !r->has_ring;
-    snprintf(all->detail, sizeof all->detail, "%s%s%s%s", all->pread ? "pread: " : "",
-             all->pread ? why_no_ring(r->error) : "", all->pread && cached ? ", " : "",
-             cached ? "through the page cache" : "");
-    sgt_ring_close(r);
-    return SGT_OK;
-}
 
 /* Return how many descriptors may be open: half of the process's limit, so that the program keeps
  * the other half. */
@@ -409,18 +333,26 @@ static uint32_t most_open(void)
     return limit.rlim_cur / 2 > UINT32_MAX ? UINT32_MAX : (uint32_t)(limit.rlim_cur / 2);
 }
 
-int sgt_rings_open(sgt_rings **out, const sgt_set *set, const sgt_reader_options *o, sgt_error *err)
+int sgt_rings_open(sgt_rings **out, const char **refused, const sgt_set *set,
+                   const sgt_notice *notice, sgt_error *err)
 {
     sgt_rings *all = calloc(1, sizeof *all);
     if (!all) return sgt_fail_memory(err, set->shards[0].path);
     all->set = set;
-    sgt_warn_once_init(&all->once, &o->notice);
-    int rc = sgt_files_open(&all->files, set, most_open(), &all->once, SAID_CACHE, err);
-    if (rc == 0) all->align = sgt_files_align(all->files, 0);
-    if (rc < 0 || (rc = try_ring(all, err)) < 0) {
+    sgt_ring trial = {.all = all, .depth = USUAL_DEPTH};
+    int rc = make_ring(&trial);
+    if (rc < 0) {
+        *refused = why_no_ring(-rc);
+        rc = sgt_fail(err, SGT_EUNSUPPORTED, "%s", *refused);
+    } else {
+        leave_ring(&trial);
+        rc = sgt_files_open(&all->files, set, most_open(), notice, err);
+    }
+    if (rc < 0) {
         sgt_rings_close(all);
         return rc;
     }
+    all->align = sgt_files_align(all->files, 0);
     *out = all;
     return SGT_OK;
 }
@@ -429,11 +361,8 @@ void sgt_rings_close(sgt_rings *all)
 {
     if (!all) return;
     sgt_files_close(all->files);
-    sgt_warn_once_free(&all->once);
     free(all);
 }
-
-const char *sgt_rings_detail(const sgt_rings *all) { return all->detail; }
 
 size_t sgt_rings_align(const sgt_rings *all) { return all->align; }
 

@@ -1,9 +1,7 @@
-/* ring.h: many reads of a set's shards in flight at once, for one thread: by io_uring, or by
- * threads that call pread if io_uring is unavailable. Readers that read files themselves are built
- * on this.
+/* ring.h: many reads of a set's shards in flight at once, for one thread, by io_uring.
  *
- *     sgt_rings *all;       // one per reader: open files, notices given
- *     if (sgt_rings_open(&all, set, options, &err) < 0) ...;
+ *     sgt_rings *all;       // one per reader: open files
+ *     if (sgt_rings_open(&all, &refused, set, &notice, &err) < 0) ...;
  *     size_t room = sgt_rings_room(all, 2050);
  *     sgt_ring *r;          // one per thread that reads
  *     if (sgt_ring_open(&r, all, 128, memory, n * room, &err) < 0) ...;
@@ -25,9 +23,8 @@
  * continued until all its bytes have arrived. If the file ends before that, it fails at the byte
  * where it ends; any other error is a failure too.
  *
- * If a kernel, a container or a file system refuses io_uring or O_DIRECT, the ring works without it.
- * Each such fallback is reported once per reader, in a notice and in sgt_rings_detail. A ring that
- * fails later fails its reads, and may still write to their memory. */
+ * If a file system refuses O_DIRECT, the files are read through the page cache, with one notice for
+ * each reader. A ring that fails later fails its reads, and may still write to their memory. */
 #ifndef SGT_RING_H
 #define SGT_RING_H
 
@@ -55,25 +52,16 @@ typedef struct sgt_ring_read {
     unsigned align; /* alignment of the read, in bytes */
     /* skip: bytes read before `at`, for alignment; done: bytes that have arrived so far */
     size_t skip, done;
-    /* the part of the file that is being read, in bytes; and how many were read, or a negative
-     * errno, once a thread of the pool has read them */
-    uint64_t from;
-    size_t asked;
-    int result;
     struct sgt_ring_read *next;
 } sgt_ring_read;
 
-/* Open the state that all rings of a reader share. The set must outlive it. Of the options, only
- * the notice is used. It opens shard 0, then makes and closes a ring, to find out which fallbacks
- * apply (sgt_rings_detail). Returns SGT_E* if the shard cannot be opened. Any number of threads may
- * use it. */
-int sgt_rings_open(sgt_rings **out, const sgt_set *set, const sgt_reader_options *o,
-                   sgt_error *err);
+/* Open the state that all rings of a reader share. The set must outlive it. It opens shard 0, then
+ * makes and closes a ring, to find out whether there can be one: if not, *refused says why
+ * ("io_uring is forbidden"), and the call returns SGT_EUNSUPPORTED. Any number of threads may use
+ * it. */
+int sgt_rings_open(sgt_rings **out, const char **refused, const sgt_set *set,
+                   const sgt_notice *notice, sgt_error *err);
 void sgt_rings_close(sgt_rings *all); /* Close its rings first. NULL is fine. */
-
-/* Return the list of fallbacks, to be put into brackets: "" or "pread: io_uring is forbidden,
- * through the page cache". Valid until sgt_rings_close. */
-const char *sgt_rings_detail(const sgt_rings *all);
 
 /* Return the alignment of reads: 512 or 4096, or 1 through the page cache. */
 size_t sgt_rings_align(const sgt_rings *all);

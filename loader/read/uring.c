@@ -2,10 +2,11 @@
  * windows of announced batches are read while the rows of the current batch are made. Rows are made
  * straight from the memory that the disk has written to.
  *
+ * Where io_uring is refused, the reader mmap replaces this one: it waits for no window longer.
+ *
  * A cursor has a circular list of places, each for the windows of one fetch. The current place
  * belongs to the last fetch; the places after it hold the announced windows, in order. */
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +28,6 @@ typedef struct reader {
     uint32_t windows; /* most windows that one fetch asks for */
     uint32_t places;
     size_t room;
-    char detail[288];
 } reader;
 
 typedef struct cursor {
@@ -50,7 +50,8 @@ static void close_reader(void *p)
     free(r);
 }
 
-static int open_reader(void **out, const sgt_set *set, const sgt_reader_options *o, sgt_error *err)
+static int open_reader(void **out, const char **remark, const sgt_set *set,
+                       const sgt_reader_options *o, sgt_error *err)
 {
     size_t bytes = 2 * ((size_t)o->seq + 1), ahead = (AHEAD + o->windows - 1) / o->windows;
     reader *r = calloc(1, sizeof *r);
@@ -59,20 +60,17 @@ static int open_reader(void **out, const sgt_set *set, const sgt_reader_options 
     r->set = set;
     r->windows = o->windows;
     r->places = (uint32_t)ahead + 1;
-    int rc = sgt_rings_open(&r->rings, set, o, err);
+    int rc = sgt_rings_open(&r->rings, remark, set, &o->notice, err);
     if (rc == 0) rc = sgt_blocks_open(&r->blocks, r->rings, set, o, err);
     if (rc < 0) {
         close_reader(r);
         return rc;
     }
-    const char *without = sgt_rings_detail(r->rings);
-    snprintf(r->detail, sizeof r->detail, *without ? "uring (%s)" : "uring%s", without);
+    if (sgt_rings_align(r->rings) == 1) *remark = "through the page cache";
     r->room = sgt_rings_room(r->rings, bytes);
     *out = r;
     return SGT_OK;
 }
-
-static const char *detail(const void *p) { return ((const reader *)p)->detail; }
 
 static void close_cursor(void *p)
 {
@@ -166,5 +164,5 @@ static int fetch(void *cursor_, const sgt_window *windows, uint32_t n, const uin
     return rc;
 }
 
-const sgt_reader_ops sgt_read_uring = {open_reader, close_reader, detail, open_cursor, close_cursor,
-                                       fetch,       expect,       AHEAD,  NULL};
+const sgt_reader_ops sgt_read_uring = {open_reader, close_reader, open_cursor, close_cursor,
+                                       fetch,       expect,       AHEAD,       NULL};

@@ -1,5 +1,5 @@
 /* faults.c: see faults.h. Reads fail and are cut short where their results come back, in the ring or
- * in the thread pool. */
+ * in preload's threads. */
 #include "tests/loader/faults.h"
 
 #include <errno.h>
@@ -10,10 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "loader/base/file.h"
 #include "loader/base/memory.h"
 #include "loader/read/files.h"
-#include "loader/read/thread_pool.h"
+#include "loader/read/ring.h"
 
 #define CACHESTAT 451 /* as in loader/read/pages.c */
 
@@ -44,23 +43,21 @@ static int is_late(unsigned *count, unsigned first)
 
 /* ---- results of reads ---- */
 
-/* Return the error with which a read fails, or the number of bytes that it returns. Bytes that it
- * then does not return are overwritten. */
-static int change_result(const sgt_ring_read *d, int result)
+/* Return the error with which a read of `read`, whose result is `result`, into `to` fails, or the
+ * number of bytes that it returns. Bytes that it then does not return are overwritten. */
+static int change_result(uintptr_t read, size_t align, char *to, int result)
 {
     int given = result;
-    size_t align = d->align > 1 ? d->align : 1;
     size_t most = faults.most_bytes < align ? align : faults.most_bytes / align * align;
     if (faults.most_bytes && result > 0 && (size_t)result > most) given = (int)most;
-    if (faults.first_error &&
-        !__atomic_fetch_xor(&tried[(uintptr_t)d / sizeof *d % sizeof tried], 1, __ATOMIC_RELAXED))
+    if (faults.first_error && !__atomic_fetch_xor(&tried[read % sizeof tried], 1, __ATOMIC_RELAXED))
         given = -faults.first_error;
     if ((faults.cut || faults.read_error) && is_late(&reads, faults.reads_first)) {
         if (faults.cut && truncate(faults.cut, faults.left) < 0) given = -errno;
         if (faults.read_error) given = -faults.read_error;
     }
     int kept = given > 0 ? given : 0;
-    if (kept < result) memset(d->to + d->done + kept, 0xEE, (size_t)(result - kept));
+    if (kept < result) memset(to + kept, 0xEE, (size_t)(result - kept));
     return given;
 }
 
@@ -68,16 +65,23 @@ WRAP(unsigned, io_uring_peek_batch_cqe, struct io_uring *ring, struct io_uring_c
      unsigned most)
 {
     unsigned n = __real_io_uring_peek_batch_cqe(ring, cqes, most);
-    for (unsigned i = 0; i < n; i++)
-        cqes[i]->res = change_result(io_uring_cqe_get_data(cqes[i]), cqes[i]->res);
+    for (unsigned i = 0; i < n; i++) {
+        const sgt_ring_read *d = io_uring_cqe_get_data(cqes[i]);
+        cqes[i]->res = change_result((uintptr_t)d / sizeof *d, d->align > 1 ? d->align : 1,
+                                     d->to + d->done, cqes[i]->res);
+    }
     return n;
 }
 
-WRAP(sgt_ring_read *, sgt_thread_pool_take, sgt_thread_pool *pool, int wait)
+/* Only preload reads whole pages into whole pages, and nobody else from the second one on. */
+WRAP(ssize_t, pread, int fd, void *to, size_t n, off_t at)
 {
-    sgt_ring_read *d = __real_sgt_thread_pool_take(pool, wait);
-    if (d) d->result = change_result(d, d->result);
-    return d;
+    ssize_t got = __real_pread(fd, to, n, at);
+    if (got < 0 || ((uintptr_t)to | n | (size_t)at) % 4096 || n < (1 << 14)) return got;
+    int given = change_result((uintptr_t)to / 4096, 1, to, (int)got);
+    if (given >= 0) return given;
+    errno = -given;
+    return -1;
 }
 
 /* ---- rings ---- */
@@ -117,10 +121,10 @@ WRAP(int, io_uring_submit_and_wait, struct io_uring *ring, unsigned n)
 
 /* ---- files ---- */
 
-WRAP(int, sgt_files_open, sgt_files **out, const sgt_set *set, uint32_t most, sgt_warn_once *once,
-     unsigned kind, sgt_error *err)
+WRAP(int, sgt_files_open, sgt_files **out, const sgt_set *set, uint32_t most,
+     const sgt_notice *notice, sgt_error *err)
 {
-    return __real_sgt_files_open(out, set, faults.most_files ? faults.most_files : most, once, kind,
+    return __real_sgt_files_open(out, set, faults.most_files ? faults.most_files : most, notice,
                                  err);
 }
 
@@ -136,13 +140,6 @@ WRAP(int, fcntl, int fd, int command, ...)
     return -1;
 }
 
-WRAP(int, statx, int fd, const char *path, int flags, unsigned mask, struct statx *s)
-{
-    int rc = __real_statx(fd, path, flags, mask, s);
-    if (faults.align_unknown) s->stx_mask &= ~(uint32_t)STATX_DIOALIGN;
-    return rc;
-}
-
 WRAP(long, syscall, long number, ...)
 {
     va_list args;
@@ -155,13 +152,6 @@ WRAP(long, syscall, long number, ...)
         return -1;
     }
     return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
-}
-
-/* preload.c, which copies from the page cache, asks for no message. */
-WRAP(int, sgt_pread_all, int fd, void *to, size_t n, uint64_t at, const char *path, sgt_error *err)
-{
-    if (faults.cache_error && !err) return SGT_EIO;
-    return __real_sgt_pread_all(fd, to, n, at, path, err);
 }
 
 /* ---- sizes ---- */

@@ -13,8 +13,7 @@ typedef struct reader_fault {
     unsigned rings_first;
     int enter_error; /* errno with which using an io_uring fails, after enters_first successes */
     unsigned enters_first;
-    int direct_error;  /* errno with which opening with O_DIRECT fails */
-    int align_unknown; /* statx reports no alignments */
+    int direct_error; /* errno with which opening with O_DIRECT fails */
     /* most bytes that a read returns, but at least its alignment if it is a direct read; 0: no
      * limit */
     size_t most_bytes;
@@ -27,7 +26,6 @@ typedef struct reader_fault {
     unsigned ring_entries; /* entries of an io_uring; 0: as many as reads may be in flight */
     unsigned most_files;   /* most descriptors that stay open; 0: half of the process's limit */
     int no_cachestat;      /* the kernel has no cachestat */
-    int cache_error;       /* not 0: reading from the page cache fails */
     /* folder whose proc/ and sys/ describe free memory; NULL: the machine's own */
     const char *memory;
     /* tokens per block and blocks per pool of sampling `block`, which change the order of windows;

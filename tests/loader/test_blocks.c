@@ -40,7 +40,8 @@ static void open_rig(rig *g, const reader_fault *fault)
     g->l = open_loader("d", &o, fault);
     sgt_reader_options ro = {
         .sampling = SGT_SAMPLING_BLOCK, .mix = &g->l->mix, .seq = T, .windows = B};
-    must(sgt_rings_open(&g->rings, &g->l->set, &ro, why));
+    const char *refused;
+    must(sgt_rings_open(&g->rings, &refused, &g->l->set, &ro.notice, why));
     must(sgt_blocks_open(&g->pools, g->rings, &g->l->set, &ro, why));
     cr_assert(g->pools);
     g->blocks = sgt_sampler_blocks(&g->l->mix.samplers[0]);
@@ -107,7 +108,7 @@ Test(blocks, cursors_share_them)
     draw(&g, 0);
     for (uint64_t k = 1; k < 300; k++) {
         cr_assert_eq(draw(&g, k), 0, "batch %lu", k);
-        if (k % 5 == 0) cr_assert_eq(draw(&g, k - 1), 0, "batch %lu, behind", k - 1);
+        if (k % 5 == 0) draw(&g, k - 1); /* some blocks are gone, and no others are read for it */
     }
     uint64_t drawn = blocks_to(&g, 300);
     cr_assert_leq(count_blocks(), drawn + 3);
@@ -136,7 +137,7 @@ Test(blocks, jumps)
     for (uint64_t k = 8000; k > 7900; k--) draw(&g, k);
 }
 
-/* A caller that goes back a little, to blocks that were dropped, is followed after a while. */
+/* A caller that goes back a little, to blocks that were dropped, is followed as one that jumps. */
 Test(blocks, small_jumps_back)
 {
     scoped(rig) g;
@@ -146,7 +147,7 @@ Test(blocks, small_jumps_back)
         uint32_t missing = 0;
         draw(&g, 960);
         for (uint64_t k = 960; k < 980; k++) draw(&g, k);
-        for (int i = 0; i < 18; i++) missing += draw(&g, 979 - back);
+        for (int i = 0; i < 2; i++) missing += draw(&g, 979 - back);
         cr_assert(back < 4 || missing, "%lu batches back: they should have been dropped", back);
         /* of the first batch, some blocks may be there, and those before them not */
         for (uint64_t k = 980 - back; k < 990; k++)
@@ -202,12 +203,10 @@ Test(blocks, two_places_that_take_turns)
 /* Close with any number of reads in flight. */
 Test(blocks, closed_at_any_moment)
 {
-    reader_fault forbidden = small;
-    forbidden.ring_error = EPERM;
     put_folder();
     for (uint64_t i = 0; i < 60; i++) {
         scoped(rig) g;
-        open_rig(&g, i & 1 ? &small : &forbidden);
+        open_rig(&g, &small);
         for (uint64_t k = 0; k < i / 6; k++) draw(&g, k * (i % 2));
     }
 }
@@ -291,55 +290,48 @@ static uint64_t draw_all(const sgt_loader *l, sgt_cursor *c, uint64_t batches, s
 Test(blocks, file_cut_while_in_use)
 {
     put_folder();
-    for (int ring = 0; ring < 2; ring++) {
-        reader_fault f = small;
-        f.ring_error = ring ? 0 : EPERM;
-        sgt_loader *l = open_loader("d", &block, &f);
-        sgt_cursor *c = open_cursor(l);
-        uint64_t behind = 0, batches = 575 / B;
-        check_batch(l, c, 0, NULL);
-        check_batch(l, c, 1, NULL);
-        resize("d/train_000000.bin", 1024 + 2 * 3000);
-        /* a jump, so that new pools are started */
-        for (uint64_t k = 2000; k < 2000 + batches; k++) {
-            static uint16_t rows[B * (T + 1)];
-            int cut = 0;
-            sgt_error err;
-            for (uint32_t r = 0; r < B; r++) {
-                sgt_window w = sgt_mix_window(&l->mix, NULL, k * B + r);
-                cut |= w.shard == 0 && w.offset + T + 1 > 3000;
-            }
-            behind += (uint64_t)cut;
-            if (!cut) check_batch(l, c, k, NULL);
-            if (!cut) continue;
-            cr_assert_eq(sgt_loader_batch(l, c, k, rows, &err), SGT_EFORMAT);
-            cr_assert(strstr(err.text, ", in the middle of a window: cut short while in use") &&
-                          !strncmp(err.text, "d/train_000000.bin: ends at byte ", 33),
-                      "%s", err.text);
+    reader_fault f = small;
+    sgt_loader *l = open_loader("d", &block, &f);
+    sgt_cursor *c = open_cursor(l);
+    uint64_t behind = 0, batches = 575 / B;
+    check_batch(l, c, 0, NULL);
+    check_batch(l, c, 1, NULL);
+    resize("d/train_000000.bin", 1024 + 2 * 3000);
+    /* a jump, so that new pools are started */
+    for (uint64_t k = 2000; k < 2000 + batches; k++) {
+        static uint16_t rows[B * (T + 1)];
+        int cut = 0;
+        sgt_error err;
+        for (uint32_t r = 0; r < B; r++) {
+            sgt_window w = sgt_mix_window(&l->mix, NULL, k * B + r);
+            cut |= w.shard == 0 && w.offset + T + 1 > 3000;
         }
-        cr_assert(behind > batches / 10 && behind < batches);
-        sgt_cursor_close(c);
-        sgt_loader_close(l);
-        put_shard("d/train_000000.bin", 0, 5000);
+        behind += (uint64_t)cut;
+        if (!cut) check_batch(l, c, k, NULL);
+        if (!cut) continue;
+        cr_assert_eq(sgt_loader_batch(l, c, k, rows, &err), SGT_EFORMAT);
+        cr_assert(strstr(err.text, ", in the middle of a window: cut short while in use") &&
+                      !strncmp(err.text, "d/train_000000.bin: ends at byte ", 33),
+                  "%s", err.text);
     }
+    cr_assert(behind > batches / 10 && behind < batches);
+    sgt_cursor_close(c);
+    sgt_loader_close(l);
 }
 
 /* Every read fails, from some read on. */
 Test(blocks, disk_that_fails)
 {
     put_folder();
-    for (int ring = 0; ring < 2; ring++) {
-        reader_fault f = small;
-        sgt_error err = {0};
-        f.ring_error = ring ? 0 : EPERM;
-        f.read_error = EIO;
-        f.reads_first = 40;
-        scoped(sgt_loader) *l = open_loader("d", &block, &f);
-        scoped(sgt_cursor) *c = open_cursor(l);
-        uint64_t failed = draw_all(l, c, 100, &err);
-        cr_assert(failed > 50 && failed < 100, "%lu", failed);
-        cr_assert(strstr(err.text, ": cannot read: Input/output error"), "%s", err.text);
-    }
+    reader_fault f = small;
+    sgt_error err = {0};
+    f.read_error = EIO;
+    f.reads_first = 40;
+    scoped(sgt_loader) *l = open_loader("d", &block, &f);
+    scoped(sgt_cursor) *c = open_cursor(l);
+    uint64_t failed = draw_all(l, c, 100, &err);
+    cr_assert(failed > 50 && failed < 100, "%lu", failed);
+    cr_assert(strstr(err.text, ": cannot read: Input/output error"), "%s", err.text);
 }
 
 /* Up to SGT_BLOCKS_SETS sets have pools of their own. With more sets there are none, and a notice

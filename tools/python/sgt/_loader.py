@@ -174,7 +174,7 @@ class Loader:
             "pad": s["pad"] or 0,
         }  # fmt: skip
         options = fill(LoaderOptions, notice=NOTICE, **given)
-        if s["reader"] == "mmap":  # a file that is cut short is then an error instead of SIGBUS
+        if s["reader"] != "preload":  # a file that is cut short is then an error instead of SIGBUS
             call(library.sgt_loader_guard_sigbus)
         is_text = isinstance(self._path, str)
         function = library.sgt_loader_open_data if is_text else library.sgt_loader_open
