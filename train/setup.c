@@ -58,10 +58,8 @@ static int resume_from(sgt_trainer *t, sgt_error *err)
 static int find_cuda(const sgt_trainer *t, const sgt_cuda_library **cuda, sgt_cuda_device *d,
                      sgt_error *err)
 {
-    *cuda = t->o->cuda;
-    if (t->dry && t->s->device == SGT_DEVICE_CUDA)
-        return *cuda ? SGT_OK : sgt_device_open(cuda, err);
-    return *cuda ? (*cuda)->usable(d, err) : sgt_device_cuda(cuda, d, err);
+    if (t->dry && t->s->device == SGT_DEVICE_CUDA) return sgt_device_open(cuda, err);
+    return sgt_device_cuda(cuda, d, err);
 }
 
 /* Choose the device. Warn if a GPU exists but is not used; if there is no GPU, report that only as
@@ -90,15 +88,8 @@ static int choose_device(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return whether the device multiplies bfloat16, which the default precision depends on. */
-static int has_bf16(const sgt_trainer *t)
-{
-    if (t->cuda) return 1;
-    return t->o->bf16 ? t->o->bf16() : sgt_gemm_has_bf16();
-}
-
 /* Decide device and precision. Only CUDA has TF32, so a run in TF32 that moves to a CPU continues
- * in fp32. */
+ * in fp32. The default is bfloat16 if the device multiplies it. */
 static int decide_device(sgt_trainer *t, sgt_error *err)
 {
     sgt_config *s = t->s;
@@ -110,7 +101,7 @@ static int decide_device(sgt_trainer *t, sgt_error *err)
                 "continuing in fp32 on the CPU; the checkpoint is from tf32 on CUDA");
         s->step.precision = SGT_PRECISION_FP32;
     }
-    return sgt_config_take_device(s, t->cuda != NULL, has_bf16(t), err);
+    return sgt_config_take_device(s, t->cuda != NULL, t->cuda || sgt_gemm_has_bf16(), err);
 }
 
 /* Check that the ranks divide the batch evenly, and that all have the same kind of device. */

@@ -57,10 +57,6 @@ typedef struct sgt_train_options {
     /* cache folder for a device's timing results and verdicts, created if missing; NULL: no
      * cache */
     const char *cache;
-    /* CUDA library to use instead of the installed one, for tests */
-    const struct sgt_cuda_library *cuda;
-    /* replacement for sgt_gemm_has_bf16 (kernels.h), for tests; NULL: sgt_gemm_has_bf16 */
-    int (*bf16)(void);
     /* program that the self-check of the CUDA paths starts (paths.h); NULL: no self-check */
     const char *checker;
     /* request to stop: sgt_train then finishes the step, saves and returns SGT_ESTOPPED; with

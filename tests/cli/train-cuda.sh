@@ -91,6 +91,17 @@ run 0 sgt-train $options $fp32 --device cpu --run from-cuda --resume
 stderr_matches '^sgt-train: continuing with cpu, .*; the checkpoint is from cuda, sm_90, '
 close cpu from-cuda
 
+# A run leaves on CUDA what a CPU lacks, unless it is asked for. Back on CUDA it may take another precision.
+run 0 sgt-train $options --device cuda --precision tf32 --attention naive --no-graphs --quiet --run moves --steps 2
+run 0 sgt-train --device cpu --quiet --run moves --resume --steps 3
+stderr_has 'sgt-train: continuing in fp32 on the CPU; the checkpoint is from tf32 on CUDA'
+grep -q '"precision": "fp32"' moves/options.json || fail 'not in fp32'
+grep -qE 'naive|no-graphs' moves/options.json && fail "what a CPU lacks is kept: $(cat moves/options.json)"
+run_failure '--no-graphs: needs --device cuda' sgt-train --device cpu --quiet --run moves --resume --no-graphs
+run 0 sgt-train --device cuda --quiet --run moves --resume --steps 4 --precision bf16
+run_failure '--precision: it is "fp16" here and was "bf16" in the run to resume (leave it out, or start a new --run)' \
+    sgt-train --device cuda --quiet --run moves --resume --precision fp16
+
 # Cases without a PyTorch fixture are compared with the CPU.
 for technique in '--no-tie' '--ignore-index 101' '--optimizer sgd --nesterov' '--recompute block --dropout 0.25' \
     '--document-mask' '--optimizer muon'; do

@@ -47,16 +47,21 @@ done
 option '"momentum": 0.9' --optimizer sgd
 grep -q betas one/options.json && fail 'SGD has no betas'
 grep -q momentum plain/options.json && fail 'AdamW has no momentum'
-grep -qE '"precision": "(fp32|bf16)"' plain/options.json || fail 'the precision that was decided on is kept'
 grep -q loss-scale plain/options.json && fail 'fp32 and bf16 have no loss scale'
 changes '"loss-scale": 1024' --precision fp16 --loss-scale 1024
 lossline one > .loss
 [ "$(field loss_scale line)" = 1024 ] || fail "the scale that was given is not what the log has"
-# One of the two equals the plain run: bf16 on a CPU that multiplies it, else fp32.
-for precision in fp32 bf16; do
-    run 0 sgt-train --quiet $small --steps 6 --run $precision --precision $precision
-done
+
+# The default is bf16 on a CPU that multiplies it, else fp32. A run keeps its precision on every CPU.
+precision_is() { grep -qF "\"precision\": \"$2\"" "$1/options.json" || fail "$1 is not in $2"; } # RUN PRECISION
+run 0 sgt-train $small --steps 6 --run bf16 --precision bf16 --verbose
+if grep -q '/rounded kernels' .stderr; then precision_is plain fp32; else precision_is plain bf16; fi
+run 0 sgt-train --quiet $small --steps 6 --run fp32 --precision fp32
 [ "$(lossline fp32)" != "$(lossline bf16)" ] || fail 'bf16 changes nothing'
+run 0 sgt-train --quiet $small --steps 6 --run lesser --cpu plain
+for of in 'bf16 plain' 'lesser auto'; do run 0 sgt-train --quiet --run ${of% *} --cpu ${of#* } --resume --steps 7; done
+precision_is bf16 bf16
+precision_is lesser fp32
 
 # Checkpoints of an untied model say so, can be resumed, and can initialize a model.
 grep -q '"tie_word_embeddings": true' plain/step-00000006/config.json || fail 'GPT-2 is tied'
@@ -114,12 +119,16 @@ run 0 sgt-train --quiet $other --init "$curve" --run told --document-mask
 # Each of these runs, stopped half-way and resumed, gives the bits of an undisturbed run.
 for options in '--dropout 0.25 --grad-accum 2' '--optimizer sgd --nesterov' '--no-overlap --no-tie --ignore-index 10' \
     '--optimizer muon --grad-accum 2' '--optimizer muon --precision bf16' \
-    '--document-mask --dropout 0.1'; do
+    '--document-mask --dropout 0.1' '--optimizer-state bf16' '--precision fp16 --loss-scale 16777216'; do
     rm -rf whole half
     run 0 sgt-train --quiet $small --run whole --steps 6 --save-every 3 $options
+    stderr_is ''
     cp -r whole half
     rm -r half/step-00000006
     run 0 sgt-train --quiet --run half --resume --threads 1
     same_facts whole/log.jsonl half/log.jsonl
     same_folders whole/step-00000006 half/step-00000006
 done
+# The last of them overflowed: such updates are skipped, which the log has and no warning is about.
+[ "$(tail -1 whole/log.jsonl > line && field skipped line)" -gt 0 ] || fail 'no update was skipped'
+grep -q '"grad_norm":null,.*"loss_scale":16777216,"skipped":1,' whole/log.jsonl || fail 'the first overflow is not there'

@@ -25,8 +25,6 @@ void make_data(void)
 }
 
 char said[8192], warned[8192];
-const struct sgt_cuda_library *use_cuda;
-int (*use_bf16)(void);
 int (*use_examples)(const char *path, const char *model, uint32_t vocab, sgt_examples *e,
                     sgt_error *err);
 
@@ -96,8 +94,6 @@ int train(sgt_config s, const char *name, int resume, int force, uint64_t stop,
                            .notice = {hear, said},
                            .detail = {hear, said},
                            .warning = {hear, warned},
-                           .cuda = use_cuda,
-                           .bf16 = use_bf16,
                            .examples = use_examples,
                            .stop = &request,
                            .progress = request_stop,

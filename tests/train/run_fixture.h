@@ -19,13 +19,6 @@ extern char said[8192], warned[8192];
 /* an sgt_notice that appends the line to `said` or `warned` */
 void hear(void *into, const char *line);
 
-/* The library that `--device cuda` finds in later runs; NULL: the machine's. */
-extern const struct sgt_cuda_library *use_cuda;
-
-/* The function that tells later runs whether the CPU multiplies bfloat16; NULL:
- * sgt_gemm_has_bf16. */
-extern int (*use_bf16)(void);
-
 /* The function that reads FILE.jsonl in later runs with --data FILE.jsonl. */
 extern int (*use_examples)(const char *path, const char *model, uint32_t vocab, sgt_examples *e,
                            sgt_error *err);

@@ -132,6 +132,27 @@ Test(directory, state_says_where_the_run_stands)
     cr_expect(exists("r/step-00000004/model.safetensors"));
 }
 
+Test(directory, a_loss_scale_that_cannot_be_is_refused)
+{
+    static const char *const bad[][2] = {
+        {"{\"scale\":0,\"good_steps\":0,\"skipped\":0}", "the scaler is out of range"},
+        {"{\"scale\":1,\"good_steps\":-1,\"skipped\":0}", "the scaler is out of range"},
+        {"{\"scale\":1e99,\"good_steps\":0,\"skipped\":0}", "the scaler is out of range"},
+        {"{\"scale\":1}", "scaler: Object item not found: good_steps"},
+        {"7", "scaler: Expected object, got integer"}};
+    sgt_config s = tiny(2);
+    s.step.precision = SGT_PRECISION_FP16;
+    must_train(s, "r", 0);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        scoped(sgt_checkpoint_state) st;
+        scoped(json_t) *json = json_load_file(in_folder("r/step-00000002/state.json"), 0, NULL);
+        json_object_set_new(json, "scaler", json_loads(bad[i][0], JSON_DECODE_ANY, NULL));
+        cr_assert_eq(json_dump_file(json, in_folder("r/step-00000002/state.json"), 0), 0);
+        expect_failure_about(sgt_checkpoint_read(&st, in_folder("r/step-00000002"), why),
+                             SGT_EFORMAT, bad[i][1]);
+    }
+}
+
 /* At the end of the first step, limit memory to 16 MiB more than is used now. A copy of the
  * checkpoint, 23 MB, does not fit; writing without a copy does. */
 static void leave_little_memory(void *ctx, const sgt_metrics *m, uint64_t steps, uint64_t first)

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 
 #include "tests/expect.h"
-#include "tests/train/fake_cuda.h"
 #include "tests/train/fixture.h"
 #include "tests/train/folder.h"
 #include "tests/train/run_fixture.h"
@@ -131,25 +130,6 @@ Test(padding, resumes_with_the_same_bits)
     expect_failure(train(s, "cut", 1, 0, 0, NULL, why), SGT_EUNSUPPORTED,
                    "--sampling: it is \"shuffle\" here and was \"documents\" in the "
                    "run to resume (leave it out, or start a new --run)");
-}
-
-/* A device may still read a batch when the next ones are made. It must get the targets that belong
- * to its rows. */
-Test(padding, on_a_device_that_lags)
-{
-    sgt_config s = documents(6);
-    use_cuda = &fake_cuda;
-    s.device = SGT_DEVICE_CUDA;
-    must_train(s, "ahead", 0);
-    s.step.no_overlap = 1;
-    must_train(s, "now", 0);
-    cr_expect(!fake_seen.overwritten);
-    same_facts("ahead", "now");
-    use_cuda = NULL;
-    s = documents(6);
-    must_train(s, "cpu", 0);
-    for (size_t i = 0; i < 6; i++)
-        cr_expect_eq(logged("cpu", "loss", i), logged("ahead", "loss", i));
 }
 
 /* Validation reads documents too, and gives the same result each time. */
@@ -293,13 +273,6 @@ Test(padding, examples_resume_and_accumulate)
     for (size_t i = 0; i < 8; i++)
         cr_expect_float_eq(logged("whole", "loss", i), logged("large", "loss", i), 2e-5, "step %zu",
                            i);
-    use_cuda = &fake_cuda;
-    s = prompted(8);
-    s.device = SGT_DEVICE_CUDA;
-    must_train(s, "lags", 0);
-    use_cuda = NULL;
-    for (size_t i = 0; i < 8; i++)
-        cr_expect_eq(logged("whole", "loss", i), logged("lags", "loss", i));
 }
 
 Test(padding, examples_that_cannot_be)

@@ -71,6 +71,37 @@ Test(run, the_same_bits_for_any_number_of_threads)
     same_bytes("r1/step-00000006/optimizer.safetensors", "r3/step-00000006/optimizer.safetensors");
 }
 
+/* ---- speed ---- */
+
+/* Known figures for gpt2 with 50,304 ids: 741.4 million operations for weights, 113.2 for attention
+ * at T=1024. */
+Test(run, operations_of_a_token)
+{
+    sgt_model m;
+    cr_assert_eq(sgt_model_named(&m, "gpt2", NULL), 0);
+    m.vocab = 50304;
+    cr_expect_eq(sgt_flops_per_token(&m, 1024), 741408768.0 + 113246208.0);
+    cr_expect_eq(sgt_flops_per_token(&m, 512), 741408768.0 + 56623104.0);
+}
+
+/* The peak may be measured too low on a CPU whose cores are busy. The first step that exceeds it
+ * raises it. On a GPU, steps do not raise it, because their metrics come late. */
+Test(run, mfu_is_never_above_1)
+{
+    double peak = 8e9, third = 24e9, none = 0;
+    cr_expect_eq(sgt_mfu(2e9, &peak, 1), 0.25);
+    cr_expect(sgt_mfu(16e9, &peak, 0) == 1 && peak == 8e9);
+    cr_expect(sgt_mfu(16e9, &peak, 1) == 1 && peak == 16e9, "the best that was seen");
+    cr_expect_eq(sgt_mfu(8e9, &peak, 1), 0.5);
+    cr_expect_eq(sgt_mfu(8e9, &third, 1), 0.3333, "as the log writes it");
+    cr_expect_eq(sgt_mfu(8e9, &none, 1), 0, "not known");
+    /* speeds computed with a clock that jumped */
+    const double strange[] = {0, -1e9, INFINITY, -INFINITY, (double)NAN};
+    for (size_t i = 0; i < sizeof strange / sizeof *strange; i++)
+        cr_expect_eq(sgt_mfu(strange[i], &peak, 1), 0);
+    cr_expect_eq(peak, 16e9);
+}
+
 /* ---- --init ---- */
 
 Test(run, a_checkpoint_is_a_model_to_start_from)
