@@ -39,6 +39,7 @@ total --batch-size 8 && eight=$total
 total --batch-size 16 && [ "$total" -gt "$eight" ] || fail 'twice the rows need more'
 total --batch-size 8 --optimizer sgd && [ "$total" -lt "$eight" ] || fail 'SGD has one moment'
 total --batch-size 8 --optimizer muon && [ "$total" -lt "$eight" ] || fail 'Muon has one moment for most parameters'
+total --batch-size 8 --optimizer-state bf16 && [ "$total" -lt "$eight" ] || fail 'moments in bf16 take less'
 total --batch-size 8 --no-tie && [ "$total" -gt "$eight" ] || fail 'a head of its own needs more'
 
 # The copy that a checkpoint is written from in the background has the parameters and both moments,

@@ -119,7 +119,8 @@ run 0 sgt-train --quiet $other --init "$curve" --run told --document-mask
 # Each of these runs, stopped half-way and resumed, gives the bits of an undisturbed run.
 for options in '--dropout 0.25 --grad-accum 2' '--optimizer sgd --nesterov' '--no-overlap --no-tie --ignore-index 10' \
     '--optimizer muon --grad-accum 2' '--optimizer muon --precision bf16' \
-    '--document-mask --dropout 0.1' '--optimizer-state bf16' '--precision fp16 --loss-scale 16777216'; do
+    '--document-mask --dropout 0.1' '--sampling documents --pad-id 0' '--optimizer-state bf16' \
+    '--precision fp16 --loss-scale 16777216'; do
     rm -rf whole half
     run 0 sgt-train --quiet $small --run whole --steps 6 --save-every 3 $options
     stderr_is ''

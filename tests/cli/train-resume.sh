@@ -69,6 +69,9 @@ stderr_has 'sgt-train: hurt/log.jsonl: lines of 1 of the 115 steps before the ch
 sed 7d cut/log.jsonl > kept.jsonl
 same_facts kept.jsonl hurt/log.jsonl
 same_folders whole/step-00000120 hurt/step-00000120
+rm hurt/log.jsonl
+run 0 sgt-train --quiet --run hurt --resume --steps 121
+stderr_has 'sgt-train: hurt/log.jsonl: lines of 120 of the 120 steps before the checkpoint are missing or damaged; the '
 
 # Other options are refused by name. A run with a checkpoint is not overwritten.
 run 1 sgt-train --quiet $options --run cut

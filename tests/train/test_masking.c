@@ -72,13 +72,3 @@ Test(masking, however_rows_are_made)
         cr_expect(same_run("run", name), "%s", name);
     }
 }
-
-Test(masking, stopped_and_resumed)
-{
-    sgt_error err;
-    put_index(at_sevenths);
-    must_train(masked(6), "whole", 0);
-    cr_expect_eq(train(masked(6), "cut", 0, 0, 3, NULL, &err), SGT_ESTOPPED);
-    must_train(masked(6), "cut", 1);
-    cr_expect(same_run("whole", "cut"));
-}

@@ -86,30 +86,3 @@ Test(muon, fifty_updates_as_numpy_in_float32)
     for (; fread(size, sizeof *size, 2, in) == 2; matrices++) compare_matrix(in, size[0], size[1]);
     cr_expect_eq(matrices, 4);
 }
-
-/* ---- state ---- */
-
-static uint64_t moments_of(const sgt_backend *b)
-{
-    sgt_memory_kind kinds[SGT_MEMORY_KINDS];
-    for (size_t i = 0, n = b->memory(b, kinds); i < n; i++)
-        if (strcmp(kinds[i].name, "moments") == 0) return kinds[i].bytes;
-    return 0;
-}
-
-/* Only the matrices of blocks lack a second moment, which takes no memory. tests/step/muon.c tells that
- * it reads as zeros, and is not written to. */
-Test(muon, matrices_have_one_moment)
-{
-    scoped(fixture) f;
-    fixture_load(&f, "options_muon", SGT_GELU_TANH);
-    scoped(sgt_backend) *b = fixture_backend(&f, f.batch, 1);
-    sgt_tensor t, next;
-    size_t matrices = 0;
-    for (size_t i = 2; i < 2 + (size_t)SGT_BLOCK_TENSORS * f.model.layers; i++) {
-        sgt_model_tensor(&f.model, i, &t);
-        sgt_model_tensor(&f.model, i + 1, &next);
-        if (t.dims > 1) matrices += next.offset - t.offset;
-    }
-    cr_expect_eq(moments_of(b), sizeof(float) * (2 * sgt_model_floats(&f.model) - matrices));
-}

@@ -111,27 +111,6 @@ Test(padding, changes_no_bit)
                            i);
 }
 
-Test(padding, resumes_with_the_same_bits)
-{
-    sgt_error err;
-    sgt_training_result r;
-    sgt_config s = documents(8);
-    s.pad = 0;
-    must_train(s, "whole", 0);
-    cr_assert_eq(train(s, "cut", 0, 0, 3, NULL, &err), SGT_ESTOPPED);
-    s = documents(8); /* --pad-id belongs to the run */
-    must(train(s, "cut", 1, 0, 0, &r, why));
-    cr_expect_eq(r.documents, 8 * 4, "each row is a document: %lu", r.documents);
-    sgt_training_result_free(&r);
-    same_facts("whole", "cut");
-    same_bytes("whole/step-00000008/model.safetensors", "cut/step-00000008/model.safetensors");
-    s.sampling = SGT_SAMPLING_SHUFFLE;
-    s.given[SGT_SET_SAMPLING] = 1;
-    expect_failure(train(s, "cut", 1, 0, 0, NULL, why), SGT_EUNSUPPORTED,
-                   "--sampling: it is \"shuffle\" here and was \"documents\" in the "
-                   "run to resume (leave it out, or start a new --run)");
-}
-
 /* Validation reads documents too, and gives the same result each time. */
 Test(padding, evaluates)
 {
@@ -257,14 +236,9 @@ Test(padding, a_steps_loss_is_its_completions)
                        logged("run", "loss", 0), loss / targets);
 }
 
-Test(padding, examples_resume_and_accumulate)
+Test(padding, a_step_of_examples_may_be_divided)
 {
-    sgt_error err;
     must_train(prompted(8), "whole", 0);
-    cr_assert_eq(train(prompted(8), "cut", 0, 0, 3, NULL, &err), SGT_ESTOPPED);
-    must_train(prompted(8), "cut", 1);
-    same_facts("whole", "cut");
-    same_bytes("whole/step-00000008/model.safetensors", "cut/step-00000008/model.safetensors");
     sgt_config s = prompted(8);
     s.batch = 4;
     s.accum = 1;
@@ -275,22 +249,11 @@ Test(padding, examples_resume_and_accumulate)
                            i);
 }
 
-Test(padding, examples_that_cannot_be)
+Test(padding, examples_of_another_vocabulary)
 {
-    sgt_error err;
     sgt_config s = prompted(2);
-    s.pad = 256;
-    expect_failure(train(s, "run", 0, 0, 0, NULL, why), SGT_EUSAGE,
-                   "--pad-id 256: must be below 256");
-    s = prompted(2);
     s.init = FIXTURES "curve_deep";
     s.model = NULL;
-    int rc = train(s, "run", 0, 0, 0, NULL, &err);
-    cr_expect_eq(rc, SGT_EUNSUPPORTED);
-    cr_expect_str_eq(err.text,
-                     "--data some.jsonl: tokens of a vocabulary of 256, but the model has 97");
-    s = prompted(2);
-    use_examples = NULL;
     expect_failure(train(s, "run", 0, 0, 0, NULL, why), SGT_EUNSUPPORTED,
-                   "--data some.jsonl: expected shards");
+                   "--data some.jsonl: tokens of a vocabulary of 256, but the model has 97");
 }

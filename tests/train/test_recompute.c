@@ -29,13 +29,21 @@ static int left_out(size_t name, size_t levels)
 
 static const char *const names[] = {"options_dropout", "options_sgd",  "options_untied",
                                     "options_bf16",    "options_fp16", "options_documents",
-                                    "options_muon"};
+                                    "options_muon",    "tiny_tanh"};
+enum { NAMES = sizeof names / sizeof *names };
+
+/* The last one keeps AdamW's moments in bfloat16. */
+static void load(fixture *f, size_t i)
+{
+    fixture_load(f, names[i], SGT_GELU_TANH);
+    f->options.optim.bf16_moments = i == NAMES - 1;
+}
 
 Test(recompute, the_same_bits_for_any_number_of_threads_and_any_recomputation)
 {
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    for (size_t i = 0; i < NAMES; i++) {
         scoped(fixture) f;
-        fixture_load(&f, names[i], SGT_GELU_TANH);
+        load(&f, i);
         sgt_backend_options o = f.options;
         scoped_memory float *want = trained(&f, &o);
         for (int threads = 1; threads <= 5; threads += 2)
@@ -50,7 +58,7 @@ Test(recompute, the_same_bits_for_any_number_of_threads_and_any_recomputation)
     }
 }
 
-/* ---- layers of different levels, and which bytes are live when ---- */
+/* ---- layers of different levels ---- */
 
 /* Each letter is a layer's level: n none, g gelu, b block. Layers that share buffers must not read
  * each other's data, wherever the last of them is. */
@@ -58,11 +66,11 @@ static const char *const mixes[] = {"nnnnn", "ggbbn", "bnbgn", "nbgnb", "gnnbn",
 
 /* Train with `name`'s options without recomputation; then with these levels, and with every byte
  * that is not live overwritten after each part of a step. Both must give the same bits. */
-static void mixed(const char *name, const char *levels, uint32_t micro, int documents)
+static void mixed(size_t i, const char *levels, uint32_t micro, int documents)
 {
     scoped(fixture) f;
     uint8_t at[5];
-    fixture_load(&f, name, SGT_GELU_TANH);
+    load(&f, i);
     fixture_deepen(&f, 5);
     sgt_backend_options o = f.options;
     o.batch = f.batch / micro;
@@ -75,46 +83,15 @@ static void mixed(const char *name, const char *levels, uint32_t micro, int docu
     for (o.scrub = 0; o.scrub < 2; o.scrub++) { /* updates are deferred without it alone */
         scoped_memory float *p = trained(&f, &o);
         cr_expect(memcmp(p, want, sgt_model_floats(&f.model) * sizeof *p) == 0,
-                  "%s, %s, %u micro-steps: other bits", name, levels, micro);
+                  "%s, %s, %u micro-steps: other bits", names[i], levels, micro);
     }
 }
 
 Test(live, any_mix_gives_the_same_bits_and_what_is_said_to_be_dead_is_read_by_nobody)
 {
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    for (size_t i = 0; i < NAMES; i++)
         for (size_t k = 0; k < sizeof mixes / sizeof *mixes; k++)
-            if (!left_out(i, k)) mixed(names[i], mixes[k], 1 + k % 2, k % 3 == 0);
-}
-
-/* Bytes of one kind in a model of 4 layers: `within` is the most that is live during a part of a
- * step, `after` what is live at its end, `whole` what is allocated. */
-enum { DEEP = 4, DEEP_PARTS = 2 * DEEP + 4 };
-typedef struct curve {
-    uint64_t within[DEEP_PARTS], after[DEEP_PARTS], whole;
-} curve;
-
-static curve curve_of(const sgt_backend_options *o, const char *kind, int again)
-{
-    scoped(sgt_backend) *b = NULL;
-    curve c = {0};
-    sgt_memory_kind kinds[SGT_MEMORY_KINDS];
-    uint64_t within[SGT_LIVE_KINDS], after[SGT_LIVE_KINDS];
-    must(sgt_cpu_backend_open(&b, o, why));
-    cr_assert(b->live, "it does not know what is live");
-    size_t n = b->memory(b, kinds);
-    for (unsigned part = 0; part < DEEP_PARTS; part++) {
-        b->live(b, part, again, within, after);
-        for (size_t i = 0; i < n; i++) {
-            cr_expect(after[i] <= within[i] && within[i] <= kinds[i].bytes,
-                      "part %u, %s: %lu, %lu of %lu", part, kinds[i].name, (unsigned long)after[i],
-                      (unsigned long)within[i], (unsigned long)kinds[i].bytes);
-            if (strcmp(kinds[i].name, kind)) continue;
-            c.within[part] = within[i];
-            c.after[part] = after[i];
-            c.whole = kinds[i].bytes;
-        }
-    }
-    return c;
+            if (!left_out(i, k)) mixed(i, mixes[k], 1 + k % 2, k % 3 == 0);
 }
 
 /* Return the size of the outputs of two LayerNorms and GELU, per position and layer, in units of C
@@ -125,69 +102,8 @@ static uint64_t for_products(sgt_precision precision)
     return precision == SGT_PRECISION_BF16 && sgt_gemm_has_bf16() ? 3 : 6;
 }
 
-/* A layer keeps 10 + for_products units of B*T*C floats, and 4 + H numbers per position:
- * LayerNorm's statistics, and attention's log-sum-exp for each head. What is recomputed is not live
- * in between. */
-static void rises_and_falls(sgt_precision precision)
-{
-    enum { C = 64, B = 2, T = 16, N = B * T, UNIT = N * C * 4, STATISTICS = N * 4 };
-    sgt_backend_options o = {.batch = B, .seq = T, .threads = 1, .precision = precision};
-    must(sgt_model_named(&o.model, "4x64x2", why));
-    o.model.vocab = 100;
-    for (int r = SGT_RECOMPUTE_NONE; r <= SGT_RECOMPUTE_BLOCK; r++) {
-        const uint64_t kept[] = {10 + for_products(precision), 10, 1}, statistics[] = {6, 2, 0};
-        o.recompute = (sgt_recompute)r;
-        curve c = curve_of(&o, "activations", 0);
-        for (unsigned layer = 0; layer + 1 < DEEP; layer++) {
-            uint64_t rise = c.after[1 + layer] - c.after[layer];
-            uint64_t fall = c.after[sgt_part_backward(DEEP, layer + 1)] -
-                            c.after[sgt_part_backward(DEEP, layer)];
-            uint64_t want = kept[r] * UNIT + statistics[r] * STATISTICS;
-            cr_expect_eq(rise, want, "level %d, layer %u forward: %lu, not %lu", r, layer,
-                         (unsigned long)rise, (unsigned long)want);
-            if (layer + 2 < DEEP)
-                cr_expect_eq(fall, want, "level %d, layer %u backward: %lu, not %lu", r, layer,
-                             (unsigned long)fall, (unsigned long)want);
-        }
-        cr_expect_eq(
-            c.whole - c.within[sgt_part_head(DEEP)], (DEEP - 1) * (6 - statistics[r]) * STATISTICS,
-            "level %d: all are in use as the head is, but statistics that will be made anew", r);
-        cr_expect_eq(c.after[sgt_part_backward(DEEP, 0)], 0, "level %d: nothing is left", r);
-    }
-}
-
 static const sgt_precision precisions[] = {SGT_PRECISION_FP32, SGT_PRECISION_BF16,
                                            SGT_PRECISION_FP16};
-
-Test(live, activations_rise_forward_and_fall_backward)
-{
-    for (size_t i = 0; i < sizeof precisions / sizeof *precisions; i++)
-        rises_and_falls(precisions[i]);
-}
-
-Test(live, weights_stay_and_gradients_come_with_the_backward_pass)
-{
-    sgt_backend_options o = {.batch = 2, .seq = 16, .threads = 1};
-    must(sgt_model_named(&o.model, "4x64x2", why));
-    o.model.vocab = 100;
-    curve weights = curve_of(&o, "weights", 0), moments = curve_of(&o, "moments", 0);
-    curve first = curve_of(&o, "gradients", 0), again = curve_of(&o, "gradients", 1);
-    for (unsigned part = 0; part < DEEP_PARTS; part++) {
-        cr_expect(weights.after[part] == weights.whole && moments.after[part] == moments.whole,
-                  "part %u", part);
-        cr_expect_eq(again.after[part], part == sgt_part_update(DEEP) ? 0 : again.whole, "part %u",
-                     part);
-    }
-    cr_expect_eq(first.after[sgt_part_forward(DEEP - 1)], 0);
-    cr_expect_eq(first.after[sgt_part_head(DEEP)], 100 * 64 * 4, "wte's, from the head's product");
-    /* a layer's four matrices have 12 C^2 numbers */
-    for (unsigned layer = 1; layer < DEEP; layer++)
-        cr_expect_eq(first.after[sgt_part_backward(DEEP, layer - 1)] -
-                         first.after[sgt_part_backward(DEEP, layer)],
-                     12 * 64 * 64 * 4);
-    cr_expect_eq(first.after[sgt_part_embeddings(DEEP)], first.whole);
-    cr_expect_eq(first.after[sgt_part_update(DEEP)], 0);
-}
 
 /* ---- how many bytes there are ---- */
 
@@ -230,38 +146,4 @@ static void saves(sgt_precision precision)
 Test(recompute, recomputation_takes_the_bytes_it_should)
 {
     for (size_t i = 0; i < sizeof precisions / sizeof *precisions; i++) saves(precisions[i]);
-}
-
-/* bf16 stores what only products read in half the bytes. Nothing else differs, so a batch may have
- * more rows. */
-Test(recompute, bf16_keeps_what_products_alone_read_in_half_the_bytes)
-{
-    enum { LAYERS = 6, C = 32, B = 2, T = 16 };
-    sgt_backend_options o = {.batch = B, .seq = T, .threads = 1, .precision = SGT_PRECISION_FP32};
-    must(sgt_model_named(&o.model, "6x32x2", why));
-    o.model.vocab = 100;
-    uint64_t fp32 = bytes_of(&o, "activations");
-    o.precision = SGT_PRECISION_FP16;
-    cr_expect_eq(bytes_of(&o, "activations"), fp32, "operands are rounded, and kept as float32");
-    o.precision = SGT_PRECISION_BF16;
-    cr_expect_eq(bytes_of(&o, "activations"), fp32 - LAYERS *
-                                                         (6 - for_products(SGT_PRECISION_BF16)) *
-                                                         sizeof(float) * B * T * C);
-}
-
-Test(recompute, sgd_has_one_moment)
-{
-    scoped(fixture) f;
-    float x = 3;
-    fixture_load(&f, "options_sgd", SGT_GELU_TANH);
-    sgt_backend_options o = f.options;
-    uint64_t sgd = bytes_of(&o, "moments");
-    cr_expect_eq(sgd, bytes_of(&o, "weights"));
-    sgt_backend *b = fixture_open(&f, &o);
-    cr_expect_eq(b->put(b, SGT_MOMENT2, 0, 0, 1, &x, NULL), 0);
-    cr_expect_eq(b->get(b, SGT_MOMENT2, 0, 0, 1, &x, NULL), 0);
-    cr_expect_eq(x, 0);
-    b->close(b);
-    o.optim.kind = SGT_ADAMW;
-    cr_expect_eq(bytes_of(&o, "moments"), 2 * sgd);
 }

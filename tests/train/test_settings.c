@@ -68,55 +68,6 @@ Test(settings, the_keys_of_options_json)
     cr_expect_str_eq(found, keys);
 }
 
-/* Every row of the table has a field of its own, a help text, and a default unless that is decided
- * later. */
-Test(settings, every_row_is_whole)
-{
-    sgt_config s;
-    sgt_config_default(&s);
-    must(sgt_config_check(&s, why));
-    for (int i = 0; i < SGT_SETTINGS; i++) {
-        const sgt_option *row = &sgt_config_rows[i];
-        cr_assert(row->name && row->help && row->section, "%d", i);
-        cr_expect_eq(row->kind == SGT_OPT_WORD, row->choices != NULL, "%s", row->name);
-        cr_expect_eq(row->kind == SGT_OPT_FLAG, !row->def, "%s", row->name);
-        for (int j = 0; j < i; j++)
-            cr_expect(row->offset != sgt_config_rows[j].offset, "%s", row->name);
-    }
-    cr_expect(s.seq == 512 && s.step.optim.weight_decay == 0.1 && s.step.skip_spikes == 0 &&
-              !strcmp(s.betas, "0.9,0.95"));
-    cr_expect(s.step.attention == SGT_ATTENTION_AUTO && s.gelu == SGT_DEFAULT_WORD && !s.variant);
-}
-
-/* Words are stored by name, in the order of their enumerations. */
-Test(settings, words_are_members_of_enumerations)
-{
-    scoped(sgt_config) s;
-    sgt_config_default(&s);
-    must(sgt_config_merge(
-        &s,
-        "{\"recompute\": \"auto\", \"device\": \"cuda\", \"optimizer\": \"sgd\", \"gelu\": "
-        "\"erf\", \"schedule\": \"wsd\", \"precision\": \"fp16\", \"attention\": \"naive\", "
-        "\"loader\": \"uring\", \"sampling\": \"documents\", \"batching\": \"scalar\"}",
-        "x", 1, why));
-    cr_expect(s.recompute == SGT_RECOMPUTE_AUTO && s.device == SGT_DEVICE_CUDA);
-    cr_expect(s.step.optim.kind == SGT_SGD && s.gelu == SGT_GELU_ERF && s.schedule == SGT_WSD);
-    cr_expect(s.step.precision == SGT_PRECISION_FP16 && s.step.attention == SGT_ATTENTION_NAIVE);
-    cr_expect(s.loader == SGT_READER_URING && s.sampling == SGT_SAMPLING_DOCUMENTS && s.batching);
-}
-
-Test(settings, what_was_given_comes_first)
-{
-    scoped(sgt_config) s;
-    sgt_config_default(&s);
-    s.batch = 5;
-    s.given[SGT_SET_BATCH] = 1;
-    must(sgt_config_merge(&s, "{\"batch-size\": 9, \"seq-len\": 7, \"threads\": 3}", "x", 0, why));
-    cr_expect(s.batch == 5 && s.seq == 7 && s.threads == SGT_DEFAULT_COUNT,
-              "a machine's own settings are not taken over");
-    cr_expect_not(s.given[SGT_SET_SEQ]);
-}
-
 Test(settings, wrong_files_are_refused)
 {
     static const struct {

@@ -22,23 +22,3 @@ Test(step, what_does_not_fit_costs_nothing)
     cr_expect_lt(after.ru_maxrss - before.ru_maxrss, 100 << 10, "%ld KiB were touched",
                  after.ru_maxrss - before.ru_maxrss);
 }
-
-Test(step, calls_out_of_order_are_refused)
-{
-    scoped(fixture) f;
-    sgt_step_metrics m;
-    float x;
-    fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
-    scoped(sgt_backend) *b = fixture_backend(&f, f.batch, 1);
-    expect_failure(b->update(b, 0, 1e-3, why), SGT_EUSAGE, "backend: update without a micro-step");
-    fixture_micro_step(&f, b, 0, f.batch, 1.0 / 64);
-    expect_failure(b->eval(b, NULL, NULL, NULL, why), SGT_EUSAGE,
-                   "backend: evaluation within a step");
-    must(b->update(b, 7, 1e-3, why));
-    expect_failure(b->metrics(b, 6, &m, why), SGT_EUSAGE, "backend: metrics of step 6 are gone");
-    expect_failure(b->get(b, SGT_PARAMETERS, 0, 16384, 1, &x, why), SGT_EUSAGE,
-                   "backend: floats 16384 to 16385 of wte.weight, which has 16384");
-    expect_failure(b->get(b, SGT_PARAMETERS, 1000, 0, 1, &x, why), SGT_EUSAGE,
-                   "backend: no tensor 1000");
-    expect_failure(b->get(b, (sgt_state)9, 0, 0, 1, &x, why), SGT_EUSAGE, "backend: no state 9");
-}

@@ -5,9 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "train/cpu/cpu_backend.h"
 #include "tests/train/fixture.h"
-#include "tests/train/ranks_fixture.h"
 
 static const char *const names[] = {"tiny_tanh",    "options_sgd",  "options_untied",
                                     "options_bf16", "options_fp16", "options_dropout",
@@ -18,53 +16,6 @@ static void same(const fixture *f, sgt_backend *a, sgt_backend *b, sgt_state wha
     scoped_memory float *x = flat_state(a, &f->model, what), *y = flat_state(b, &f->model, what);
     cr_expect(memcmp(x, y, sgt_model_floats(&f->model) * sizeof *x) == 0,
               "%s: state %d: other bits", name, what);
-}
-
-/* Check whether the update was deferred: pieces of it are then left to do. It is deferred with two
- * threads or more, unless there are several ranks. */
-static void is_put_off(const sgt_backend *b, int whether)
-{
-    const sgt_cpu_backend *c = (const sgt_cpu_backend *)b;
-    cr_expect_eq(c->update.behind, whether);
-    cr_expect_eq(c->update.pending.next < c->update.pending.count, whether,
-                 "%zu of %zu pieces are new", c->update.pending.next, c->update.pending.count);
-}
-
-Test(update, most_of_it_is_put_off_where_that_gains)
-{
-    scoped(fixture) f;
-    fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
-    for (int threads = 1; threads <= 2; threads++)
-        for (int at_once = 0; at_once < 2; at_once++) {
-            sgt_backend_options o = f.options;
-            o.threads = threads;
-            o.no_overlap = at_once;
-            scoped(sgt_backend) *b = fixture_open(&f, &o);
-            fixture_step(&f, b, 0);
-            is_put_off(b, threads == 2 && !at_once);
-        }
-}
-
-static void of_a_rank(void *ctx, sgt_ranks *r)
-{
-    const fixture *f = ctx;
-    scoped(sgt_backend) *b = NULL;
-    sgt_backend_options o = f->options;
-    sgt_batch rows = {.tokens = f->tokens, .targets = f->y};
-    o.ranks = r;
-    o.batch = f->batch;
-    o.threads = 2;
-    cr_assert_eq(sgt_cpu_backend_open(&b, &o, NULL), 0);
-    cr_assert_eq(b->micro_step(b, 0, 0, &rows, 1, NULL), 0);
-    cr_assert_eq(b->update(b, 0, 1e-3, NULL), 0);
-    is_put_off(b, 0);
-}
-
-Test(update, ranks_put_nothing_off)
-{
-    scoped(fixture) f;
-    fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
-    as_ranks(2, of_a_rank, &f);
 }
 
 /* With one thread nothing is deferred, so it gives the expected state. */
