@@ -14,7 +14,7 @@ BUDGET = {
     "loader": 7749,
     "train": 13666,
     "kernels": 12186,
-    "tools": 14743,
+    "tools": 14686,
     "tests": 51156,
     "manuals": 2466,
     "pages": 1210,

@@ -523,7 +523,12 @@ static int reopened_slice(loader_bench *b, const loader_row *r, loader_slice *su
     return rc;
 }
 
-/* ---- Python ---- */
+/* ---- other programs ---- */
+
+static void add_version(const loader_bench *b, const char *name, json_t *version)
+{
+    if (json_is_string(version)) json_object_set(b->versions, name, version);
+}
 
 /* Make a memory file that lists the shards for loaders.py: path, offset of the first token and number
  * of tokens, with a NUL after each. */
@@ -580,16 +585,13 @@ static int python_slice(loader_bench *b, const loader_row *r, loader_slice *s, s
     snprintf(line, sizeof line, "%s %s %" PRIu64 " %" PRIu64 " %.6f\n", others[r->maker].peer,
              output_words[r->output], o.batch, o.seq, b->seconds);
     if ((rc = bench_script_ask(b->python, line, &answer, err)) < 0) return rc;
-    json_object_set(b->versions, r->maker >= TORCH0 ? "torch" : "numpy",
-                    json_object_get(answer, "peer"));
+    add_version(b, r->maker >= TORCH0 ? "torch" : "numpy", json_object_get(answer, "peer"));
     s->batches = bench_get(answer, "batches");
     s->seconds = bench_get(answer, "seconds");
     json_decref(answer);
     if (s->batches > 0) return SGT_OK;
     return sgt_fail(err, SGT_EUNSUPPORTED, "--peer %s: it made no batches", o.peer);
 }
-
-/* ---- fio ---- */
 
 /* LIST_BYTES: most bytes of the list of files; DEPTH: queue depth of our reader */
 enum { MOST_FILES = 64, LIST_BYTES = 100000, DEPTH = 128, LARGE_DEPTH = 16 };
@@ -646,7 +648,7 @@ static int read_fio(loader_bench *b, const fio_run *run, const json_t *answer, l
     *s = (loader_slice){.batches = iops / batch_requests,
                         .seconds = 1,
                         .cpu_s = (bench_get(job, "usr_cpu") + bench_get(job, "sys_cpu")) / 100};
-    json_object_set(b->versions, "fio", json_object_get(answer, "fio version"));
+    add_version(b, "fio", json_object_get(answer, "fio version"));
     if (iops > 0 && !failed) return SGT_OK;
     if (!failed) return sgt_fail(err, SGT_EUNSUPPORTED, "fio: it read nothing");
     return sgt_fail(err, SGT_EUNSUPPORTED, "fio: error %d (%s)", failed, strerror(failed));
@@ -657,37 +659,18 @@ static int read_fio(loader_bench *b, const fio_run *run, const json_t *answer, l
 static int fio_slice(loader_bench *b, loader_slice *s, sgt_error *err)
 {
     const fio_run run = plan_fio();
-    char rw[32], order[48], bytes[48], depth[32], runtime[48];
     json_t *answer;
     char *list = list_files(b);
     if (!list) return sgt_fail_memory(err, NULL);
-    snprintf(bytes, sizeof bytes, "--bs=%" PRIu64, run.bytes);
-    snprintf(depth, sizeof depth, "--iodepth=%d", run.depth);
-    snprintf(runtime, sizeof runtime, "--runtime=%.0fms",
+    const char *args[] = {list, NULL};
+    bench_script fio = {.python = "fio", .args = args, .needs = "jobs", .stop = b->base.stop};
+    snprintf(fio.words, sizeof fio.words,
+             "--name=sgt --readonly --rw=%s --file_service_type=%s --bs=%" PRIu64
+             " --iodepth=%d --runtime=%.0fms --time_based --ioengine=io_uring --registerfiles=1 "
+             "--fixedbufs=1 --direct=1 --norandommap --randrepeat=0 --gtod_reduce=1 --thread "
+             "--iomem_align=2m --output-format=json",
+             run.rw, run.files, run.bytes, run.depth,
              1e3 * (b->seconds > LEAST_SECONDS ? b->seconds : LEAST_SECONDS));
-    snprintf(rw, sizeof rw, "--rw=%s", run.rw);
-    snprintf(order, sizeof order, "--file_service_type=%s", run.files);
-    const char *args[] = {"--name=sgt",
-                          "--readonly",
-                          rw,
-                          order,
-                          bytes,
-                          depth,
-                          runtime,
-                          "--time_based",
-                          "--ioengine=io_uring",
-                          "--registerfiles=1",
-                          "--fixedbufs=1",
-                          "--direct=1",
-                          "--norandommap",
-                          "--randrepeat=0",
-                          "--gtod_reduce=1",
-                          "--thread",
-                          "--iomem_align=2m",
-                          "--output-format=json",
-                          list,
-                          NULL};
-    const bench_script fio = {.python = "fio", .args = args, .needs = "jobs", .stop = b->base.stop};
     /* Huge pages for its buffers. A request into small pages consists of many pieces, and the disk
      * limits the pieces per request: from huge pages it reads at twice the rate. */
     setenv("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1", 1);
@@ -829,29 +812,25 @@ static void compare(const loader_bench *b, size_t i)
     json_object_set_new(j, "best", json_boolean(competes(b, i) && others_count && !better));
 }
 
-/* Complete the result of row i. gb_per_s counts the 2(T+1) bytes that a row has on disk. */
-static void complete(const loader_bench *b, size_t i)
-{
-    double us = time_of(b, i);
-    bench_put_all(b->base.rows[i].result,
-                  json_pack("{s:i, s:i, s:s, s:b, s:i, s:f, s:f}", "batch", (int)o.batch, "seq",
-                            (int)o.seq, "sampling", sgt_sampling_name((sgt_sampling)o.sampling),
-                            "cold", b->rows[i].state == COLD, "threads", b->rows[i].threads,
-                            "tokens_per_s", (double)(o.batch * o.seq) / us * 1e6, "gb_per_s",
-                            2e-3 * (double)(o.batch * (o.seq + 1)) / us));
-    compare(b, i);
-}
-
 static void to_json(void *self, json_t *top)
 {
     const loader_bench *b = self;
     json_t *results = json_array(), *peers = json_array();
     for (size_t i = 0; i < b->base.count; i++) {
-        int maker = b->rows[i].maker;
-        if (!(time_of(b, i) > 0)) continue;
-        complete(b, i);
-        if (maker != MEMCPY && !b->rows[i].plain)
-            json_array_append(is_reader(maker) ? results : peers, b->base.rows[i].result);
+        const loader_row *r = &b->rows[i];
+        json_t *result = b->base.rows[i].result;
+        double us = time_of(b, i);
+        if (!(us > 0)) continue;
+        /* gb_per_s counts the 2(T+1) bytes that a row has on disk */
+        bench_put_all(result,
+                      json_pack("{s:i, s:i, s:s, s:b, s:i, s:f, s:f}", "batch", (int)o.batch, "seq",
+                                (int)o.seq, "sampling", sgt_sampling_name((sgt_sampling)o.sampling),
+                                "cold", r->state == COLD, "threads", r->threads, "tokens_per_s",
+                                (double)(o.batch * o.seq) / us * 1e6, "gb_per_s",
+                                2e-3 * (double)(o.batch * (o.seq + 1)) / us));
+        compare(b, i);
+        if (r->maker != MEMCPY && !r->plain)
+            json_array_append(is_reader(r->maker) ? results : peers, result);
     }
     bench_put_all(top, json_pack("{s:i, s:i, s:i, s:I, s:I, s:f, s:o, s:o, s:o}", "cores",
                                  sgt_cpu_count(), "threads", (int)o.threads, "turns", (int)o.turns,

@@ -53,17 +53,20 @@ static void narrow(cpu_set_t *before, int threads)
     sched_setaffinity(0, sizeof set, &set);
 }
 
-/* Return the child's arguments: the interpreter, the script's path and the script's own arguments.
- * The caller frees the array. */
-static const char **arguments(const bench_script *s, const char *script)
+/* Return the child's arguments: the interpreter, the script's path and the script's own arguments, of
+ * which the last are cut out of `words`. The caller frees the array. */
+static char **arguments(const bench_script *s, char *script, char *words)
 {
     size_t n = 0, at = 0;
-    while (s->args[n]) n++;
-    const char **argv = calloc(n + 3, sizeof *argv);
+    char *rest;
+    while (s->args && s->args[n]) n++;
+    char **argv = calloc(n + strlen(words) / 2 + 4, sizeof *argv);
     if (!argv) return NULL;
-    argv[at++] = s->python;
+    argv[at++] = (char *)(uintptr_t)s->python;
     if (s->text) argv[at++] = script;
-    memcpy(argv + at, s->args, n * sizeof *argv);
+    if (n) memcpy(argv + at, s->args, n * sizeof *argv);
+    at += n;
+    for (char *w = strtok_r(words, " ", &rest); w; w = strtok_r(NULL, " ", &rest)) argv[at++] = w;
     return argv;
 }
 
@@ -71,13 +74,14 @@ static const char **arguments(const bench_script *s, const char *script)
 static int start(bench_child *c, int theirs, sgt_error *err)
 {
     const bench_script *s = c->s;
-    char script[32];
+    char script[32], words[sizeof s->words];
     cpu_set_t before;
+    memcpy(words, s->words, sizeof words);
     snprintf(script, sizeof script, "/proc/self/fd/%d", c->script);
-    const char **argv = arguments(s, script);
+    char **argv = arguments(s, script, words);
     if (!argv) return sgt_fail_memory(err, NULL);
     const sgt_process process = {.program = s->python,
-                                 .argv = (char *const *)(uintptr_t)argv,
+                                 .argv = argv,
                                  .in = s->stays ? theirs : 0,
                                  .out = theirs,
                                  .errors = c->errors,

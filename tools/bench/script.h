@@ -17,7 +17,8 @@
 typedef struct bench_script {
     const char *python;      /* the interpreter */
     const char *text;        /* the script; NULL: `python` is a program to run itself */
-    const char *const *args; /* arguments after the script's name, ended by NULL */
+    const char *const *args; /* arguments after the script's name, ended by NULL; NULL: none */
+    char words[512];         /* more arguments, with a space between them */
     const char *needs; /* field that an answer must have, above 0 if it is a number; NULL: any */
     int stays;         /* 1: it answers each line of its standard input with a line */
     int threads;       /* number of cores that the child may use; 0: all of ours */

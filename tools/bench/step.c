@@ -93,8 +93,8 @@ typedef struct step_bench {
     sgt_backend_options backend;
     const char *device;
     char *cache;
-    uint64_t batches[BENCH_ROWS]; /* the batch size of each row */
-    size_t batch_count;           /* 0: one batch size, the default */
+    uint64_t batches[BENCH_ROWS]; /* batch sizes; 0: the default */
+    size_t batch_count;
 } step_bench;
 
 /* ---- set-up ---- */
@@ -104,6 +104,7 @@ static int read_batches(step_bench *b, sgt_error *err)
 {
     char *words[BENCH_ROWS];
     int count = o.batches ? sgt_split_list(o.batches, words, BENCH_ROWS) : 0, bad = count < 0;
+    b->batch_count = count > 1 ? (size_t)count : 1;
     for (int i = 0; i < count; i++) {
         uint64_t *batch = &b->batches[i];
         bad |= sgt_parse_count(words[i], batch) != 0 || *batch < 1 || *batch > 1 << 20;
@@ -114,7 +115,6 @@ static int read_batches(step_bench *b, sgt_error *err)
                         "--batch-size %s: must be a number from 1 to 1048576, or at most %d of "
                         "them, such as 16,32",
                         o.batches, BENCH_ROWS);
-    b->batch_count = (size_t)count;
     if (count > 1 && (o.peer || o.parts))
         return sgt_fail(err, SGT_EUSAGE, "%s: needs one --batch-size",
                         o.peer ? "--peer" : "--parts");
@@ -139,7 +139,7 @@ static int read_options(step_bench *b, sgt_error *err)
     s.threads = (uint64_t)s.step.threads;
     if ((rc = sgt_config_step(&s, err)) < 0) return rc;
     *k = s.step;
-    if (b->batch_count) k->batch = (uint32_t)b->batches[0];
+    if (b->batches[0]) k->batch = (uint32_t)b->batches[0];
     k->notice = k->detail = b->base.notice;
     k->unverified = o.no_self_check;
     k->cache = b->cache;
@@ -191,23 +191,17 @@ static int take_peer(const step_bench *b, json_t **figures, sgt_error *err)
 {
     const sgt_backend_options *k = &b->backend;
     int cpu = strcmp(b->device, "cpu") == 0;
-    char layers[48], batch[16], seq[16], steps[16], accum[16];
     json_t *answer;
-    snprintf(layers, sizeof layers, "%ux%ux%u", k->model.layers, k->model.channels, k->model.heads);
-    snprintf(batch, sizeof batch, "%u", k->batch);
-    snprintf(seq, sizeof seq, "%u", k->seq);
-    snprintf(steps, sizeof steps, "%u", (unsigned)o.steps);
-    snprintf(accum, sizeof accum, "%u", k->accum ? k->accum : 1);
-    const char *args[] = {
-        layers,     batch,     seq,      "--precision", sgt_precision_words[k->precision],
-        "--device", b->device, "--mode", o.peer_mode,   "--steps",
-        steps,      "--accum", accum,    NULL};
     bench_script script = {.python = o.peer,
                            .text = sgt_torch_step,
-                           .args = args,
                            .needs = "ms_per_step",
                            .threads = cpu ? k->threads : 0,
                            .stop = b->base.stop};
+    snprintf(script.words, sizeof script.words,
+             "%ux%ux%u %u %u --precision %s --device %s --mode %s --steps %u --accum %u",
+             k->model.layers, k->model.channels, k->model.heads, k->batch, k->seq,
+             sgt_precision_words[k->precision], b->device, o.peer_mode, (unsigned)o.steps,
+             k->accum ? k->accum : 1);
     if (cpu) {
         /* By default glibc returns large blocks to the kernel at every step, and PyTorch then waits
          * for page faults: it is up to 1.9 times slower without these settings. */
@@ -227,12 +221,6 @@ static int take_peer(const step_bench *b, json_t **figures, sgt_error *err)
                          (json_int_t)bench_get(answer, "peak_bytes"));
     json_decref(answer);
     return SGT_OK;
-}
-
-/* Row 0 is ours, row 1 the peer's. */
-static int take(void *self, size_t i, json_t **figures, sgt_error *err)
-{
-    return i ? take_peer(self, figures, err) : take_ours(self, figures, err);
 }
 
 /* ---- several batch sizes ---- */
@@ -271,38 +259,23 @@ static void reset_peak(void)
     fclose(f);
 }
 
-static int take_batch(void *self, size_t i, json_t **figures, sgt_error *err)
+/* Measure a step: ours with each batch size, then the peer's. */
+static int take(void *self, size_t i, json_t **figures, sgt_error *err)
 {
     step_bench *b = self;
     bench_row *row = &b->base.rows[i];
-    json_t *all = NULL;
+    if (i == b->batch_count) return take_peer(b, figures, err);
+    if (b->batch_count == 1) return take_ours(b, figures, err);
     int rc = estimate(row, b->batches[i], err);
     if (rc < 0 || row->why[0]) return rc;
     b->backend.batch = (uint32_t)b->batches[i];
     reset_peak();
-    rc = take_ours(b, &all, err);
+    rc = take_ours(b, figures, err);
     if (rc == SGT_ENOMEM) return bench_leave_out(&b->base, row, SGT_EUNSUPPORTED, NULL, err);
-    if (rc < 0) return rc;
-    *figures = json_pack("{s:O, s:O, s:O}", "peak_bytes", json_object_get(all, "peak_bytes"),
-                         "ms_per_step", json_object_get(all, "ms_per_step"), "tokens_per_s",
-                         json_object_get(all, "tokens_per_s"));
-    json_decref(all);
-    sgt_say(&b->base.notice, "%" PRIu64 " rows: %.3f ms/step", b->batches[i],
-            bench_get(*figures, "ms_per_step"));
-    return SGT_OK;
-}
-
-static void batches_json(const step_bench *b, json_t *top)
-{
-    json_t *results = json_array();
-    for (const bench_row *r = b->base.rows; r < b->base.rows + b->base.count; r++) {
-        if (r->why[0]) bench_put_text(r->result, "why", r->why);
-        json_array_append(results, r->result);
-    }
-    bench_put_all(top, json_pack("{s:s, s:s, s:s, s:I, s:I, s:o}", "device", b->device, "model",
-                                 shape.model, "precision", sgt_precision_words[s.step.precision],
-                                 "seq", (json_int_t)s.seq, "threads", (json_int_t)s.threads,
-                                 "results", results));
+    if (rc == SGT_OK)
+        sgt_say(&b->base.notice, "%" PRIu64 " rows: %.3f ms/step", b->batches[i],
+                bench_get(*figures, "ms_per_step"));
+    return rc;
 }
 
 static void show_batches(const step_bench *b, json_t *top)
@@ -338,14 +311,19 @@ static void to_json(void *self, json_t *top)
     const step_bench *b = self;
     const sgt_backend_options *k = &b->backend;
     char names[SGT_VARIANTS_TEXT];
+    bench_put_all(top, json_pack("{s:s, s:s, s:s, s:i, s:i, s:i}", "device", b->device, "model",
+                                 shape.model, "precision", sgt_precision_words[k->precision], "seq",
+                                 (int)k->seq, "accum", (int)k->accum, "threads", k->threads));
     if (b->batch_count > 1) {
-        batches_json(b, top);
+        json_t *results = json_array();
+        for (const bench_row *r = b->base.rows; r < b->base.rows + b->base.count; r++) {
+            if (r->why[0]) bench_put_text(r->result, "why", r->why);
+            json_array_append(results, r->result);
+        }
+        json_object_set_new(top, "results", results);
         return;
     }
-    bench_put_all(top,
-                  json_pack("{s:s, s:s, s:i, s:i, s:i, s:i}", "model", shape.model, "precision",
-                            sgt_precision_words[k->precision], "batch", (int)k->batch, "seq",
-                            (int)k->seq, "accum", (int)k->accum, "threads", k->threads));
+    json_object_set_new(top, "batch", json_integer(k->batch));
     json_object_update(top, b->base.rows[0].result);
     if (strcmp(b->device, "cuda") == 0)
         bench_put_text(top, "variants", sgt_variants_words(names, k->variants));
@@ -474,11 +452,9 @@ static int measure(void *self, sgt_error *err)
     if (rc == SGT_OK) rc = sgt_device_choose(&b->device, &b->base.notice, err);
     if (rc == SGT_OK) rc = read_options(b, err);
     if (rc < 0) return rc;
-    int several = b->batch_count > 1;
-    size_t rows = several ? b->batch_count : o.peer ? 2 : 1;
+    size_t rows = b->batch_count + (o.peer ? 1 : 0);
     while (b->base.count < rows) bench_add(&b->base, NULL);
-    return bench_take_turns(&b->base, 0, rows, o.peer ? (size_t)o.turns : 1,
-                            several ? take_batch : take, err);
+    return bench_take_turns(&b->base, 0, rows, o.peer ? (size_t)o.turns : 1, take, err);
 }
 
 static void release(void *self) { free(((step_bench *)self)->cache); }

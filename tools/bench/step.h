@@ -13,9 +13,9 @@ typedef enum step_source {
     STEP_RANDOM, /* eight batches of uniform tokens, in turn */
     STEP_LOADER, /* batches 0, 1, ... of a loader, which a thread prepares */
     STEP_NOW,    /* the same, each made only when it is asked for */
-    /* The same rows from text, which is encoded when its row is asked for, and cut to the row's
-     * length. Tokens at a row's beginning, and so those after it, may differ from the loader's.
-     * The loader's tokens must be GPT-2's. */
+    /* The same rows from text, which is encoded when its batch is asked for, and cut to the batch's
+     * size. Tokens where a row begins, and so those after them, may differ from the loader's. The
+     * loader's tokens must be GPT-2's. */
     STEP_TEXT
 } step_source;
 

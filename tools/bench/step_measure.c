@@ -21,11 +21,11 @@ enum {
     RECORDED = 5        /* steps that CUPTI records for --parts */
 };
 
-/* The text of a row. */
-typedef struct row_text {
+/* The text of a batch. */
+typedef struct batch_text {
     char *text;
     size_t bytes;
-} row_text;
+} batch_text;
 
 typedef struct measurement {
     const step_run *run;
@@ -45,9 +45,9 @@ typedef struct measurement {
     uint64_t given;    /* batches given out so far */
     sgt_vocab *vocab;
     sgt_encoder *encoder;
-    row_text *texts; /* (text_count) */
+    batch_text *texts; /* (text_count) */
     uint64_t text_count;
-    uint16_t *ids; /* of a row's text, before they are cut */
+    uint16_t *ids; /* of a batch's text, before they are cut */
 } measurement;
 
 /* ---- rows ---- */
@@ -84,25 +84,23 @@ static int open_feed(measurement *m, uint64_t count, sgt_error *err)
     return sgt_feed_open(&m->feed, m->run->loader, &o, err);
 }
 
-/* Decode the rows of `count` batches of the loader into their texts. */
+/* Decode `count` batches of the loader into their texts. */
 static int open_text(measurement *m, uint64_t count, sgt_error *err)
 {
     sgt_cursor *c = NULL;
-    size_t longest = 0, batch = m->o->batch;
+    size_t longest = 0;
     int rc = open_tokens(m, m->b->hold + 1, err);
     if (rc == SGT_OK) rc = sgt_vocab_gpt2(&m->vocab, err);
     if (rc == SGT_OK) rc = sgt_encoder_new(&m->encoder, m->vocab, err);
     if (rc == SGT_OK) rc = sgt_cursor_open(&c, m->run->loader, err);
-    if (rc == SGT_OK && !(m->texts = calloc(count * batch, sizeof *m->texts)))
+    if (rc == SGT_OK && !(m->texts = calloc(count, sizeof *m->texts)))
         rc = sgt_fail_memory(err, "the text of the rows");
-    for (uint64_t i = 0; i < count * batch && rc == SGT_OK; i++) {
-        row_text *t = &m->texts[i];
-        if (i % batch == 0) rc = sgt_loader_batch(m->run->loader, c, i / batch, m->tokens, err);
+    while (m->text_count < count && rc == SGT_OK) {
+        batch_text *t = &m->texts[m->text_count];
+        rc = sgt_loader_batch(m->run->loader, c, m->text_count++, m->tokens, err);
         if (rc == SGT_OK)
-            rc = sgt_decode(m->vocab, m->tokens + i % batch * m->row, m->row, &t->text, &t->bytes,
-                            err);
+            rc = sgt_decode(m->vocab, m->tokens, m->o->batch * m->row, &t->text, &t->bytes, err);
         if (t->bytes > longest) longest = t->bytes;
-        m->text_count = i + 1;
     }
     /* there are never more ids than bytes */
     if (rc == SGT_OK && !(m->ids = malloc((longest + 1) * sizeof *m->ids)))
@@ -111,16 +109,14 @@ static int open_text(measurement *m, uint64_t count, sgt_error *err)
     return rc;
 }
 
-/* Encode the text of one row after the other, cut its ids to the row's length or fill it up with
- * end-of-text ids, and copy them one by one. */
+/* Encode the text of the next batch, and copy its ids one by one, cut to the batch's size or filled
+ * up with end-of-text ids. */
 static void encode_batch(const measurement *m, uint16_t *to)
 {
-    for (size_t b = 0; b < m->o->batch; b++) {
-        const row_text *t = &m->texts[m->given * m->o->batch + b];
-        size_t n = sgt_encode(m->encoder, t->text, t->bytes, m->ids);
-        for (size_t i = 0; i < m->row; i++)
-            to[b * m->row + i] = i < n ? m->ids[i] : (uint16_t)sgt_vocab_eot(m->vocab);
-    }
+    const batch_text *t = &m->texts[m->given];
+    size_t n = sgt_encode(m->encoder, t->text, t->bytes, m->ids);
+    for (size_t i = 0; i < m->o->batch * m->row; i++)
+        to[i] = i < n ? m->ids[i] : (uint16_t)sgt_vocab_eot(m->vocab);
 }
 
 /* Prepare rows for `count` micro-steps, as a run does before its first step. */

@@ -69,31 +69,30 @@ static const sgt_program program = {
 typedef struct piece {
     const char *text;
     size_t n;
+    char *file; /* the file's text if this is its first piece, which owns it; else NULL */
 } piece;
 
-/* The inputs in memory, cut into pieces. */
-typedef struct text {
-    char **files; /* (file_count) */
-    size_t file_count;
-    piece *pieces;
-    size_t count, room, longest; /* longest: bytes of the longest piece */
-} text;
+/* What a thread encodes with. */
+typedef struct coder {
+    sgt_encoder *encoder;
+    uint16_t *ids; /* room for those of the longest piece */
+} coder;
 
 typedef struct text_bench {
     bench base;
     sgt_corpus *corpus;
-    text text;
-    uint64_t bytes; /* of all inputs */
+    uint64_t bytes;              /* of all inputs */
+    piece *pieces;               /* the inputs in memory */
+    size_t count, room, longest; /* longest: bytes of the longest piece */
     /* of each row: ours, two other ways to split, and the peers */
     sgt_vocab *vocabs[BENCH_ROWS]; /* what we encode with; NULL: a peer */
     const char *peers[BENCH_ROWS]; /* the tokenizer's name in bpe.py; NULL: ours */
     char *work, *out;              /* --disk: a temporary folder, and a name in it */
     int threads;
     /* what the threads of a turn share */
-    size_t next;            /* atomic: the piece that the next free thread takes */
-    uint64_t tokens;        /* atomic */
-    sgt_encoder **encoders; /* (threads) */
-    uint16_t **ids;         /* (threads, longest) */
+    coder *coders;   /* (threads) */
+    size_t next;     /* atomic: the piece that the next free thread takes */
+    uint64_t tokens; /* atomic */
 } text_bench;
 
 /* ---- the text ---- */
@@ -103,34 +102,34 @@ typedef struct text_bench {
 /* most bytes of an input; a larger one does not fit into memory */
 #define MOST_BYTES ((size_t)1 << 40)
 
-static int add_piece(text *t, const char *p, size_t n, sgt_error *err)
+/* Cut a file's text into pieces, only where that does not change its tokens, and own it. If there is
+ * no such place within PIECE_BYTES, try twice as many. */
+static int add_pieces(text_bench *b, char *file, size_t n, sgt_error *err)
 {
-    int rc = sgt_reserve(&t->pieces, &t->room, t->count + 1, sizeof *t->pieces, "the text", err);
-    if (rc < 0) return rc;
-    t->pieces[t->count++] = (piece){p, n};
-    if (n > t->longest) t->longest = n;
-    return SGT_OK;
-}
-
-/* Cut a file's text into pieces, only where that does not change its tokens. If there is no such
- * place within PIECE_BYTES, try twice as many. */
-static int add_pieces(text *t, const sgt_vocab *vocab, const char *p, size_t n, sgt_error *err)
-{
-    size_t want = PIECE_BYTES;
-    while (n) {
-        size_t at =
-            n <= want ? n
-                      : sgt_rule_cut(sgt_vocab_known_rule(vocab), p, want, sgt_vocab_joins(vocab));
+    const sgt_vocab *vocab = b->vocabs[0];
+    size_t from = 0, want = PIECE_BYTES;
+    while (from < n) {
+        const char *p = file + from;
+        size_t rest = n - from, at = rest;
+        if (rest > want)
+            at = sgt_rule_cut(sgt_vocab_known_rule(vocab), p, want, sgt_vocab_joins(vocab));
         if (!at) {
             want *= 2;
             continue;
         }
-        int rc = add_piece(t, p, at, err);
-        if (rc < 0) return rc;
-        p += at;
-        n -= at;
+        int rc =
+            sgt_reserve(&b->pieces, &b->room, b->count + 1, sizeof *b->pieces, "the text", err);
+        if (rc < 0) {
+            if (!from) free(file);
+            return rc;
+        }
+        b->pieces[b->count++] = (piece){p, at, from ? NULL : file};
+        if (at > b->longest) b->longest = at;
+        from += at;
         want = PIECE_BYTES;
     }
+    if (!n) free(file);
+    b->bytes += n;
     return SGT_OK;
 }
 
@@ -145,51 +144,31 @@ static int check_bytes(const text_bench *b, sgt_error *err)
 /* Read all files of the corpus, and standard input for "-", and cut them for our vocabulary. */
 static int read_text(text_bench *b, sgt_error *err)
 {
-    text *t = &b->text;
-    t->file_count = b->corpus->count;
-    t->files = calloc(t->file_count + 1, sizeof *t->files);
-    if (!t->files) return sgt_fail_memory(err, NULL);
-    for (size_t i = 0; i < t->file_count; i++) {
+    for (size_t i = 0; i < b->corpus->count; i++) {
         const sgt_corpus_file *f = &b->corpus->files[i];
+        char *file;
         size_t n;
         if (sgt_stopped(b->base.stop)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
-        int rc = f->stream
-                     ? sgt_stream_get(&t->files[i], &n, stdin, "standard input", MOST_BYTES, err)
-                     : sgt_file_get(&t->files[i], &n, f->path, MOST_BYTES, err);
-        if (rc < 0 || (rc = add_pieces(t, b->vocabs[0], t->files[i], n, err)) < 0) return rc;
-        b->bytes += n;
+        int rc = f->stream ? sgt_stream_get(&file, &n, stdin, "standard input", MOST_BYTES, err)
+                           : sgt_file_get(&file, &n, f->path, MOST_BYTES, err);
+        if (rc == SGT_OK) rc = add_pieces(b, file, n, err);
+        if (rc < 0) return rc;
     }
     return check_bytes(b, err);
-}
-
-static void free_text(text *t)
-{
-    for (size_t i = 0; t->files && i < t->file_count; i++) free(t->files[i]);
-    free(t->files);
-    free(t->pieces);
 }
 
 /* ---- in memory ---- */
 
 static int allocate_ids(text_bench *b, sgt_error *err)
 {
-    b->encoders = calloc((size_t)b->threads, sizeof *b->encoders);
-    b->ids = calloc((size_t)b->threads, sizeof *b->ids);
-    if (!b->encoders || !b->ids) return sgt_fail_memory(err, NULL);
-    for (int t = 0; t < b->threads; t++) {
-        size_t bytes = b->text.longest * sizeof **b->ids;
-        if (!(b->ids[t] = malloc(bytes))) return sgt_fail_memory(err, NULL);
-        memset(b->ids[t], 0, bytes); /* prefault the pages before the clock runs */
+    size_t bytes = b->longest * sizeof(uint16_t);
+    if (!(b->coders = calloc((size_t)b->threads, sizeof *b->coders)))
+        return sgt_fail_memory(err, NULL);
+    for (coder *c = b->coders; c < b->coders + b->threads; c++) {
+        if (!(c->ids = malloc(bytes))) return sgt_fail_memory(err, NULL);
+        memset(c->ids, 0, bytes); /* prefault the pages before the clock runs */
     }
     return SGT_OK;
-}
-
-static void free_encoders(text_bench *b)
-{
-    for (int t = 0; b->encoders && t < b->threads; t++) {
-        sgt_encoder_free(b->encoders[t]);
-        b->encoders[t] = NULL;
-    }
 }
 
 /* Encode pieces that no other thread has taken until none is left: the only unit of work of a
@@ -197,13 +176,13 @@ static void free_encoders(text_bench *b)
 static int encode_pieces(void *ctx, int thread, uint64_t k, sgt_error *err)
 {
     text_bench *b = ctx;
+    const coder *c = &b->coders[thread];
     uint64_t tokens = 0;
     size_t i;
     (void)k;
     (void)err;
-    while ((i = __atomic_fetch_add(&b->next, 1, __ATOMIC_RELAXED)) < b->text.count)
-        tokens += sgt_encode(b->encoders[thread], b->text.pieces[i].text, b->text.pieces[i].n,
-                             b->ids[thread]);
+    while ((i = __atomic_fetch_add(&b->next, 1, __ATOMIC_RELAXED)) < b->count)
+        tokens += sgt_encode(c->encoder, b->pieces[i].text, b->pieces[i].n, c->ids);
     __atomic_fetch_add(&b->tokens, tokens, __ATOMIC_RELAXED);
     return SGT_OK;
 }
@@ -215,9 +194,11 @@ static int encode_text(text_bench *b, const sgt_vocab *vocab, json_t **figures, 
     uint64_t units;
     double seconds;
     int rc = SGT_OK;
-    free_encoders(b);
-    for (int t = 0; t < b->threads && rc == SGT_OK; t++)
-        rc = sgt_encoder_new(&b->encoders[t], vocab, err);
+    for (coder *c = b->coders; c < b->coders + b->threads && rc == SGT_OK; c++) {
+        sgt_encoder_free(c->encoder);
+        c->encoder = NULL;
+        rc = sgt_encoder_new(&c->encoder, vocab, err);
+    }
     b->next = b->tokens = 0;
     const clock_t cpu = clock();
     if (rc == SGT_OK) rc = bench_run(&s, encode_pieces, b, &units, &seconds, err);
@@ -231,14 +212,14 @@ static int encode_text(text_bench *b, const sgt_vocab *vocab, json_t **figures, 
 
 /* Run a command on as many cores as we use, and make figures of its answer. With --disk, the time of
  * the whole process counts. */
-static int run_command(const text_bench *b, bench_script command, json_t **figures, sgt_error *err)
+static int run_command(const text_bench *b, bench_script *command, json_t **figures, sgt_error *err)
 {
     json_t *answer;
-    command.needs = "seconds";
-    command.threads = b->threads;
-    command.stop = b->base.stop;
+    command->needs = "seconds";
+    command->threads = b->threads;
+    command->stop = b->base.stop;
     double from = sgt_now();
-    int rc = bench_script_run(&command, &answer, err);
+    int rc = bench_script_run(command, &answer, err);
     if (rc < 0) return rc;
     double whole = sgt_now() - from;
     *figures =
@@ -253,18 +234,17 @@ static int run_command(const text_bench *b, bench_script command, json_t **figur
 /* Run the program sgt-tokenize of this program's folder from the inputs to b->out. */
 static int run_ours(const text_bench *b, json_t **figures, sgt_error *err)
 {
-    char *program_path = sgt_beside_program(1, "sgt-tokenize"), count[16];
-    const char *options[] = {"--json", "--quiet", "--threads", count, "--cpu", o.cpu};
-    size_t n = sizeof options / sizeof *options, inputs = b->base.operand_count;
-    const char **args = calloc(n + inputs + 2, sizeof *args);
+    char *program_path = sgt_beside_program(1, "sgt-tokenize");
+    size_t inputs = b->base.operand_count;
+    const char **args = calloc(inputs + 2, sizeof *args);
+    bench_script command = {.python = program_path, .args = args};
     int rc = program_path && args ? SGT_OK : sgt_fail_memory(err, NULL);
     if (rc == SGT_OK) {
-        snprintf(count, sizeof count, "%d", b->threads);
-        memcpy(args, options, sizeof options);
-        memcpy(args + n, b->base.operands, inputs * sizeof *args);
-        args[n + inputs] = b->out;
-        const bench_script command = {.python = program_path, .args = args};
-        rc = run_command(b, command, figures, err);
+        memcpy(args, b->base.operands, inputs * sizeof *args);
+        args[inputs] = b->out;
+        snprintf(command.words, sizeof command.words, "--json --quiet --threads %d --cpu %s",
+                 b->threads, o.cpu);
+        rc = run_command(b, &command, figures, err);
     }
     free(program_path);
     free(args);
@@ -288,16 +268,14 @@ static int list_files(const sgt_corpus *c, sgt_error *err)
  * are read before its clock starts; with --disk, the whole process is timed. */
 static int run_peer(const text_bench *b, const char *peer, json_t **figures, sgt_error *err)
 {
-    char files[32], count[16];
+    char files[32];
     int fd = list_files(b->corpus, err);
     if (fd < 0) return fd;
     snprintf(files, sizeof files, "@/proc/self/fd/%d", fd);
-    snprintf(count, sizeof count, "%d", b->threads);
-    const char *memory[] = {peer, "memory", files, "--threads", count, NULL};
-    const char *disk[] = {peer, "disk", files, b->out, "--threads", count, NULL};
-    const bench_script command = {
-        .python = o.peer, .text = sgt_bpe_py, .args = o.disk ? disk : memory};
-    int rc = run_command(b, command, figures, err);
+    const char *args[] = {peer, o.disk ? "disk" : "memory", files, b->out, NULL};
+    bench_script command = {.python = o.peer, .text = sgt_bpe_py, .args = args};
+    snprintf(command.words, sizeof command.words, "--threads %d", b->threads);
+    int rc = run_command(b, &command, figures, err);
     close(fd);
     return rc;
 }
@@ -448,11 +426,13 @@ static void release(void *self)
     if (b->work) sgt_remove_tree(b->work, &why);
     free(b->work);
     free(b->out);
-    free_encoders(b);
-    for (int t = 0; b->ids && t < b->threads; t++) free(b->ids[t]);
-    free(b->encoders);
-    free(b->ids);
-    free_text(&b->text);
+    for (coder *c = b->coders; c && c < b->coders + b->threads; c++) {
+        sgt_encoder_free(c->encoder);
+        free(c->ids);
+    }
+    free(b->coders);
+    for (size_t i = 0; i < b->count; i++) free(b->pieces[i].file);
+    free(b->pieces);
     sgt_corpus_free(b->corpus);
     for (size_t i = 0; i < b->base.count; i++) sgt_vocab_free(b->vocabs[i]);
 }
@@ -468,6 +448,8 @@ static void to_json(void *self, json_t *top)
         json_t *r = b->base.rows[i].result;
         double taken = bench_get(r, "seconds");
         bench_put(r, "mb_per_s", (double)b->bytes / taken * 1e-6);
+        bench_put(r, "bytes_per_token", (double)b->bytes / bench_get(r, "tokens"));
+        bench_put(r, "tokens_per_s", bench_get(r, "tokens") / taken);
         if (i) bench_put(r, "ratio", taken / seconds);
         if (i) json_object_del(r, "cpu_seconds");
     }
@@ -482,14 +464,15 @@ static void to_json(void *self, json_t *top)
 
 static void show(const void *self, json_t *top)
 {
-    static const bench_column columns[] = {{"name", "", .kind = BENCH_TEXT},
-                                           {.key = "tokens", .head = "tokens"},
-                                           {"bytes_per_token", "bytes/token", .decimals = 3},
-                                           {"seconds", "seconds", .decimals = 3},
-                                           {"mb_per_s", "MB/s", .decimals = 1},
-                                           {"tokens_per_s", "Mtokens/s", .decimals = 2},
-                                           {"ratio", "sgt is x times as fast", .decimals = 2},
-                                           {0}};
+    static const bench_column columns[] = {
+        {"name", "", .kind = BENCH_TEXT},
+        {.key = "tokens", .head = "tokens"},
+        {"bytes_per_token", "bytes/token", .decimals = 3},
+        {"seconds", "seconds", .decimals = 3},
+        {"mb_per_s", "MB/s", .decimals = 1},
+        {"tokens_per_s", "Mtokens/s", .decimals = 2, .scale = 1e-6},
+        {"ratio", "sgt is x times as fast", .decimals = 2},
+        {0}};
     const text_bench *b = self;
     char bytes[32], files[32], threads[32];
     json_t *rows = bench_results(&b->base, 0, 0), *row, *name;
@@ -497,11 +480,8 @@ static void show(const void *self, json_t *top)
     (void)top;
     json_array_foreach(rows, i, row)
     {
-        double tokens = bench_get(row, "tokens");
         if (!(name = json_object_get(row, "peer"))) name = json_object_get(row, "split");
         json_object_set(row, "name", name);
-        bench_put(row, "bytes_per_token", (double)b->bytes / tokens);
-        bench_put(row, "tokens_per_s", tokens / bench_get(row, "seconds") * 1e-6);
     }
     printf("%s in %s, %s, %s\n\n", sgt_format_bytes(bytes, sizeof bytes, b->bytes),
            sgt_format_things(files, sizeof files, b->corpus->count, "file", "files"),
