@@ -2,7 +2,6 @@
  * free. */
 #include "tokenize/before.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -19,16 +18,14 @@
 #include "tokenize/input/kept.h"
 #include "tokenize/out/out.h"
 #include "tokenize/parts/parts.h"
+#include "tokenize/pipeline.h"
 #include "tokenize/vocab/vocab.h"
 
 #define MAX_THREADS 1024
-#define SHARD_TOKENS 100000000u /* sgt_tokenize's default */
-#define TOKEN_BYTES 4           /* bytes of text taken for a token */
-#define UNPACKED 3              /* bytes of text taken for a byte of a packed file */
-#define SOURCE_LINE 80          /* approximate bytes of a line of sources.jsonl without the name */
-#define VOCAB_ENTRY 28          /* approximate bytes of a token in tokenizer.json */
-#define SHARD_ENTRY 160         /* bytes of a shard's entry in manifest.json */
-#define SMALL (64u << 20)       /* bytes, more than a vocabulary and lists of files take */
+#define TOKEN_BYTES 4     /* bytes of text taken for a token */
+#define UNPACKED 3        /* bytes of text taken for a byte of a packed file */
+#define VOCAB_ENTRY 28    /* approximate bytes of a token in tokenizer.json */
+#define SMALL (64u << 20) /* bytes, more than a vocabulary and lists of files take */
 
 /* ---- the options ---- */
 
@@ -99,30 +96,11 @@ static uint64_t free_bytes(const char *out)
     return n;
 }
 
-/* Return the bytes on disk of all files below `folder`. Folders that cannot be read are left
- * out. */
-static uint64_t bytes_below(const char *folder)
+/* Return whether OUT holds a set, complete or not. */
+static int is_begun(const char *out)
 {
-    uint64_t bytes = 0;
-    struct stat st;
-    DIR *d = opendir(folder);
-    for (const struct dirent *e; d && (e = readdir(d));) {
-        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
-        char *path = sgt_join(folder, e->d_name);
-        if (path && lstat(path, &st) == 0)
-            bytes += S_ISDIR(st.st_mode) ? bytes_below(path) : 512 * (uint64_t)st.st_blocks;
-        free(path);
-    }
-    if (d) closedir(d);
-    return bytes;
-}
-
-/* Return the bytes on disk of the set in OUT, complete or not; 0 if there is none. */
-static uint64_t used_bytes(const char *out)
-{
-    int ours = out && *out &&
-               (sgt_out_file_exists(out, "manifest.json") || sgt_out_file_exists(out, ".work"));
-    return ours ? bytes_below(out) : 0;
+    return out && *out &&
+           (sgt_out_file_exists(out, "manifest.json") || sgt_out_file_exists(out, ".work"));
 }
 
 /* Write a size such as "12.3 GiB" into buf[n] and return buf. */
@@ -138,14 +116,13 @@ static char *shown(char *buf, size_t n, uint64_t bytes)
 
 int sgt_space_lacks(const char *out, const sgt_dry_run_result *r, sgt_error *err)
 {
-    const uint64_t need = r->disk + r->disk_meanwhile, there = r->disk_there, avail = r->disk_free;
+    const uint64_t need = r->disk + r->disk_meanwhile;
     char a[32], b[32];
-    if (avail == SGT_NOT_KNOWN || need <= there || need - there <= avail) return SGT_OK;
+    if (r->begun || r->disk_free == SGT_NOT_KNOWN || need <= r->disk_free) return SGT_OK;
     return sgt_fail(err, SGT_EIO,
-                    "%s: needs about %s%s, but only %s is free there (make room, name an OUT "
+                    "%s: needs about %s, but only %s is free there (make room, name an OUT "
                     "elsewhere, or --force)",
-                    out, shown(a, sizeof a, need - there), there ? " more" : "",
-                    shown(b, sizeof b, avail));
+                    out, shown(a, sizeof a, need), shown(b, sizeof b, r->disk_free));
 }
 
 /* ---- the inputs ---- */
@@ -197,9 +174,8 @@ static uint64_t shards_of(double tokens, double size)
 static int estimate(sgt_dry_run_result *r, const sgt_tokenize_options *o, const sgt_corpus *c,
                     const sgt_vocab *v, sgt_error *err)
 {
-    const double size = o->layout         ? 1e18 /* one file for a split */
-                        : o->shard_tokens ? (double)o->shard_tokens
-                                          : SHARD_TOKENS;
+    /* another layout has one file for a split */
+    const double size = o->layout ? 1e18 : (double)sgt_pipeline_shard_tokens(o);
     int rc = measure_inputs(r, o, c, err);
     if (rc < 0) return rc;
     const uint64_t documents = r->documents == SGT_NOT_KNOWN ? 0 : r->documents;
@@ -208,11 +184,9 @@ static int estimate(sgt_dry_run_result *r, const sgt_tokenize_options *o, const 
     /* the parts, and the set that another layout is written from */
     const uint64_t sets = (sgt_parts_wanted(o) ? 1u : 0u) + (o->layout ? 1u : 0u);
     r->disk_meanwhile = sets * (2 * r->tokens + 8 * documents);
-    r->disk = 2 * r->tokens + r->shards * (SGT_SHARD_HEADER + SHARD_ENTRY) +
+    r->disk = 2 * r->tokens + r->shards * SGT_SHARD_HEADER +
               (o->layout == SGT_LAYOUT_MEGATRON ? 20 : 8) * documents +
               VOCAB_ENTRY * (uint64_t)sgt_vocab_size(v);
-    for (size_t i = 0; i < c->count; i++) r->disk += strlen(c->files[i].name) + SOURCE_LINE;
-    r->disk_there = used_bytes(o->out);
     return SGT_OK;
 }
 
@@ -228,6 +202,7 @@ int sgt_dry_run(const sgt_tokenize_options *o, sgt_dry_run_result *r, sgt_error 
         sgt_vocab_say(v, &o->notice);
         rc = estimate(r, o, c, v, err);
         r->disk_free = free_bytes(o->out);
+        r->begun = is_begun(o->out);
     }
     sgt_vocab_free(v);
     sgt_corpus_free(c);
@@ -237,8 +212,9 @@ int sgt_dry_run(const sgt_tokenize_options *o, sgt_dry_run_result *r, sgt_error 
 int sgt_space_check(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
                     sgt_error *err)
 {
-    if (o->force || c->stream || (sgt_ranks_connected(o->ranks) && o->ranks->rank)) return SGT_OK;
-    if (sgt_out_file_exists(o->out, "manifest.json")) return SGT_OK;
+    if (o->force || c->stream || (sgt_ranks_connected(o->ranks) && o->ranks->rank) ||
+        is_begun(o->out))
+        return SGT_OK;
     /* Nothing that is made takes eight times its inputs: so no Parquet file is opened for this. */
     const uint64_t avail = free_bytes(o->out);
     if (avail == SGT_NOT_KNOWN || avail / 8 > c->bytes + SMALL) return SGT_OK;

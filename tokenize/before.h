@@ -33,8 +33,8 @@ typedef struct sgt_dry_run_result {
     /* further bytes until then: parts of ranks, of --shuffle or of --dedup; and the set that files
      * in another layout are written from */
     uint64_t disk_meanwhile;
-    uint64_t disk_free;  /* bytes free for this user; SGT_NOT_KNOWN if OUT is not given */
-    uint64_t disk_there; /* bytes of OUT already on disk from an earlier run */
+    uint64_t disk_free; /* bytes free for this user; SGT_NOT_KNOWN if OUT is not given */
+    int begun;          /* 1: OUT holds a set, complete or not, and was checked when that began */
 } sgt_dry_run_result;
 
 /* Estimate what sgt_tokenize(o) would give; o->out may be NULL. Return 0 or a negative SGT_E*:
@@ -42,8 +42,8 @@ typedef struct sgt_dry_run_result {
 int sgt_dry_run(const sgt_tokenize_options *o, sgt_dry_run_result *r, sgt_error *err);
 
 /* Return SGT_EIO, with both numbers, if OUT needs more bytes than are free. Return SGT_OK without a
- * check if o->force is set, OUT is complete, or an input is standard input. Of connected ranks,
- * only rank 0 checks. */
+ * check if o->force is set, OUT is begun or complete, or an input is standard input. Of connected
+ * ranks, only rank 0 checks. */
 int sgt_space_check(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
                     sgt_error *err);
 

@@ -68,7 +68,7 @@ stderr_matches "^sgt-tokenize: $too_small"
 run_failure_like '^sgt-tokenize: disk/out/.*: No space left on device$' sgt-tokenize --quiet --force $input disk/out
 absent disk/out
 
-# A set that fits is made. Files of an interrupted run are not counted twice.
+# A set that fits is made. What is there of it is not counted twice.
 head -c 1000000 text.txt > part.txt
 run 0 sgt-tokenize --quiet part.txt disk/out
 run 0 sgt-tokenize --quiet part.txt disk/out # the set is complete already, although it would not fit twice
