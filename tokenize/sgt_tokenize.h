@@ -274,9 +274,9 @@ typedef struct sgt_tokenize_result {
  * inputs and OUT. A rank makes its part under OUT/.work, and OUT gets the same bytes as from one
  * process. If the ranks are not connected (ranks->sum is NULL; rank and size are enough), the last
  * rank to finish joins the parts, and the others return with `waiting` set. If they are connected,
- * they run at the same time and wait for each other through files under OUT/.work. Each joins a
- * share of the parts. OUT is complete once rank 0 returns, whose result alone counts; the others may
- * return before. After a rank has died, the same calls go on.
+ * they run at the same time and wait for each other by ranks->barrier, sum and broadcast. Each joins
+ * a share of the parts. OUT is complete once rank 0 returns, whose result alone counts; the others
+ * may return before. After a rank has died, the same calls go on.
  *
  * Return 0, or: SGT_EUSAGE, the options make no sense; SGT_EIO, a system call failed, or OUT would
  * not fit on its disk (`force` tries anyway); SGT_EFORMAT, an input or OUT has the wrong format;

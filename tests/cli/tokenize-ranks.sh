@@ -204,6 +204,12 @@ other_options() { # OPTIONS-OF-RANK-0 OPTIONS-OF-RANK-1 REGEX
 other_options "$talks" "$talks --special eot" '--special (none, now eot|eot, now none)'
 other_options '--dedup' '' '--dedup (not given, now true|true, now not given)'
 other_options '--shards megatron' '--shards nanogpt' '--shards (megatron, now nanogpt|nanogpt, now megatron)'
+# ranks without a common folder
+rm -rf out
+pair any "sgt-tokenize $talks corpus out" "sgt-tokenize $talks corpus apart"
+[ "$code0 $code1" = '1 1' ] || fail "exit codes $code0 and $code1"
+stderr_lines 1
+stderr_matches '(out|apart)/\.work: the part of another rank is not there \(all ranks need one shared folder\)$'
 run 0 sgt-tokenize --quiet --train-vocab 300 corpus a/v
 run 0 sgt-tokenize --quiet --train-vocab 301 corpus b/v
 other_options '--vocab a/v' '--vocab b/v' 'another vocabulary: fingerprint [0-9a-f]{16}, now [0-9a-f]{16}'

@@ -11,7 +11,7 @@
 #include "loader/base/philox.h"
 #include "tokenize/input/feed.h"
 #include "tokenize/parts/dedup.h"
-#include "tokenize/parts/meet.h"
+#include "tokenize/parts/divide.h"
 #include "tokenize/parts/order.h"
 #include "tests/expect.h"
 #include "tests/tokenize/pipeline.h"
@@ -299,26 +299,6 @@ Test(pipeline_sets, orders_are_walked_and_sought)
     }
     for (int i = 0; i < 2; i++) sgt_made_close(sets[i]);
     cr_assert_eq(access("work/sorting/train/00001-of-00002/table", F_OK), 0);
-}
-
-/* A rank that waits for another goes on when that one has come, and if it is stopped. A rank's
- * number is taken only once, and what its file held before is forgotten. */
-Test(pipeline_sets, ranks_meet)
-{
-    sgt_error err;
-    sgt_stop stop = {0};
-    const sgt_ranks r[2] = {{.rank = 0, .size = 2}, {.rank = 1, .size = 2}};
-    sgt_meeting *m[2], *again;
-    mkdir("w", 0777);
-    put_text("w/rank-000001", "done 0 0\n", 9);
-    for (int i = 0; i < 2; i++) must(sgt_meeting_open(&m[i], "w", &r[i], &stop, why));
-    expect_failure(sgt_meeting_open(&again, "w", &r[1], NULL, why), SGT_EIO,
-                   "w/rank-000001: another sgt-tokenize is running here (wait for it)");
-    must(sgt_meeting_announce(m[1], SGT_MEET_PLAN, why));
-    must(sgt_meet(m[0], SGT_MEET_PLAN, why));
-    sgt_stop_request(&stop);
-    cr_assert_eq(sgt_meet(m[0], SGT_MEET_DONE, &err), SGT_ESTOPPED);
-    for (int i = 0; i < 2; i++) sgt_meeting_close(m[i]);
 }
 
 /* Each rank gets consecutive files, and the ranks get nearly equal shares. If there are more ranks

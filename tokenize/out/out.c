@@ -444,13 +444,6 @@ static int stale_in_out(const char *name, const void *ctx)
     return sgt_writer_reads_name(name, &split, &index) && !(j && index < j->count[split]);
 }
 
-/* Return whether `name` in .work is a rank's file (meet.h). */
-static int is_of_rank(const char *name, const void *ctx)
-{
-    (void)ctx;
-    return !strncmp(name, SGT_OUT_RANK, strlen(SGT_OUT_RANK));
-}
-
 /* Return whether `name` in .work is a file to remove: one of ours, but not the lock. With `j`, only
  * temporary files count, and not those of the shard that `j` has begun. */
 static int stale_in_work(const char *name, const void *ctx)
@@ -458,7 +451,7 @@ static int stale_in_work(const char *name, const void *ctx)
     const sgt_journal *j = ctx;
     char begun[64];
     size_t n = strlen(name);
-    if (!j && (listed(name, work_names, COUNT(work_names)) || is_of_rank(name, NULL))) return 1;
+    if (!j && listed(name, work_names, COUNT(work_names))) return 1;
     if (n < 4 || strcmp(name + n - 4, ".tmp")) return 0;
     for (int s = 0; j && s < SGT_SPLITS; s++)
         for (int k = 0; k < 2; k++) {
@@ -776,14 +769,12 @@ static int check_joined(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     return rc > 0 || (rc < 0 && !r->force) ? rc : at_work(r, err);
 }
 
-/* Remove from .work, which no other rank uses, what ranks of an earlier run told each other; with
- * `force`, also what they have sorted. */
-static int forget_ranks(const sgt_out *o, int force, sgt_error *err)
+/* With `force`, remove from .work, which no other rank uses, what ranks of an earlier run have
+ * sorted: it may be damaged. */
+static int forget_sorting(const sgt_out *o, int force, sgt_error *err)
 {
     char sorting[SGT_PATH];
-    const int rc = sgt_sweep(o->work, is_of_rank, NULL, err);
-    if (rc < 0 || !force) return rc;
-    return sgt_remove_tree(sgt_path(sorting, o->work, SGT_OUT_SORTING), err);
+    return force ? sgt_remove_tree(sgt_path(sorting, o->work, SGT_OUT_SORTING), err) : SGT_OK;
 }
 
 int sgt_out_join(sgt_out *o, const sgt_out_request *r, sgt_error *err)
@@ -792,7 +783,7 @@ int sgt_out_join(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     for (int turn = 0; !rc; turn++) {
         if ((rc = lock_work(o, LOCK_EX, err)) == 0) {
             if ((rc = resume_or_start(o, r, err)) == 0 &&
-                (rc = forget_ranks(o, r->force, err)) == 0 && flock(o->lock, LOCK_SH) < 0)
+                (rc = forget_sorting(o, r->force, err)) == 0 && flock(o->lock, LOCK_SH) < 0)
                 rc = sgt_fail_errno(err, "%s/lock: cannot lock", o->work);
             break;
         }

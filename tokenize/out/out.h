@@ -54,7 +54,6 @@ typedef struct sgt_out_request {
 } sgt_out_request;
 
 #define SGT_OUT_PARTS 1000000     /* limit: a part's number has six digits */
-#define SGT_OUT_RANK "rank-"      /* beginning of the names of ranks' files in .work (meet.h) */
 #define SGT_OUT_SORTING "sorting" /* folder in .work for documents that are being reordered */
 
 typedef struct sgt_out {

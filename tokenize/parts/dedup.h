@@ -3,10 +3,10 @@
  *
  * While a part is made, each of its documents leaves a record in the part's documents.sgt
  * (record.h). When all parts are complete, one rank reads all records in the order of the input, and
- * writes WORK/sorting/left-out: one bit per document. The other ranks wait for it (meet.h).
+ * writes WORK/sorting/left-out: one bit per document. The other ranks wait for it.
  *
  *     if (rank == 0) rc = sgt_dedup_find(&r, &err);
- *     if (!rc && (rc = sgt_meet(m, SGT_MEET_FOUND, &err)) == 0) rc = sgt_dedup_open(&d, &r, &err);
+ *     if (!rc && (rc = ranks->barrier(ranks, &err)) == 0) rc = sgt_dedup_open(&d, &r, &err);
  *
  * Documents are found in a hash table. If the table cannot hold all of them, the records are read
  * several times: each pass fills the table with documents that follow those of the pass before, and

@@ -41,7 +41,7 @@
 #include "loader/base/error.h"
 #include "tokenize/parts/dedup.h"
 #include "tokenize/out/made.h"
-#include "tokenize/parts/meet.h"
+#include "tokenize/parts/divide.h"
 
 #define SGT_ORDER_SHARDS 256 /* limit of the parts' shards, for a shuffled order without files */
 typedef struct sgt_order_request {
@@ -70,7 +70,7 @@ typedef struct sgt_order sgt_order;
 int sgt_order_copies(const sgt_order_request *r);
 
 /* Prepare an order that is shuffled: scatter our share of the documents, if they are copied. After
- * this, and SGT_MEET_PLAN, each rank can open the order. */
+ * this, and when all ranks have done so, each rank can open the order. */
 int sgt_order_scatter(const sgt_order_request *r, sgt_error *err);
 
 /* Open an order. */

@@ -25,7 +25,7 @@
 #include "tokenize/out/out.h"
 #include "tokenize/out/writer.h"
 #include "tokenize/parts/dedup.h"
-#include "tokenize/parts/meet.h"
+#include "tokenize/parts/divide.h"
 #include "tokenize/parts/order.h"
 #include "tokenize/pipeline.h"
 #include "tokenize/vocab/vocab.h"
@@ -43,9 +43,9 @@ typedef struct parts {
     sgt_out out;
     sgt_made **sets; /* sets of the parts that have files, in order */
     size_t count;
-    sgt_meeting *meeting; /* NULL: the ranks were started apart, or there is only one */
-    sgt_dedup *dedup;     /* NULL until duplicates are found, or if they are kept */
-    sgt_share share;      /* our share of the second pass; {0}: all of it */
+    sgt_ranks *together; /* NULL: the ranks were started apart, or there is only one */
+    sgt_dedup *dedup;    /* NULL until duplicates are found, or if they are kept */
+    sgt_share share;     /* our share of the second pass; {0}: all of it */
     /* first pass: bytes done, bytes in all (0: unknown), tokens */
     uint64_t read, read_bytes, tokens;
     /* second pass: tokens scattered or written so far, how many of them are reported, and all that
@@ -75,7 +75,7 @@ static void first_pass(void *ctx, uint64_t done, uint64_t total, uint64_t tokens
     p->tokens = tokens;
     /* The second pass goes over about as many tokens as our part has, because it seldom copies them.
      * If ranks were started apart, another one is likely to make it. */
-    const int again = total && done && (p->ranks == 1 || p->meeting);
+    const int again = total && done && (p->ranks == 1 || p->together);
     report(p, again ? (uint64_t)((double)tokens / (double)done * (double)total) : 0);
 }
 
@@ -419,7 +419,13 @@ static void close_sets(parts *p)
 
 /* ---- the second pass ---- */
 
-/* Find the duplicates, in one rank of those that meet. */
+/* Wait until all ranks have come to this point. What they wrote before it can then be read. */
+static int meet(const parts *p, sgt_error *err)
+{
+    return p->together ? p->together->barrier(p->together, err) : SGT_OK;
+}
+
+/* Find the duplicates, in one rank of those that are together. */
 static int find_duplicates(parts *p, sgt_error *err)
 {
     sgt_memory m;
@@ -430,8 +436,8 @@ static int find_duplicates(parts *p, sgt_error *err)
                                  .memory =
                                      m.available / 4 > LEAST_TABLE ? m.available / 4 : LEAST_TABLE,
                                  .stop = p->o->stop};
-    int rc = p->meeting && p->rank ? SGT_OK : sgt_dedup_find(&r, err);
-    if (!rc) rc = sgt_meet(p->meeting, SGT_MEET_FOUND, err);
+    int rc = p->together && p->rank ? SGT_OK : sgt_dedup_find(&r, err);
+    if (!rc) rc = meet(p, err);
     return rc ? rc : sgt_dedup_open(&p->dedup, &r, err);
 }
 
@@ -444,7 +450,7 @@ static int prepare(parts *p, sgt_error *err)
         const sgt_order_request order = order_of(p, split);
         rc = sgt_order_scatter(&order, err);
     }
-    return rc ? rc : sgt_meet(p->meeting, SGT_MEET_PLAN, err);
+    return rc ? rc : meet(p, err);
 }
 
 /* Make the manifest of OUT and all that it lists, as far as that is not there yet. */
@@ -452,7 +458,7 @@ static int join_parts(parts *p, sgt_manifest *m, sgt_error *err)
 {
     int rc = p->corpus->stream ? SGT_OK : check_inputs(p, err);
     if (!rc) rc = open_sets(p, err);
-    if (!rc && !p->meeting) {
+    if (!rc && !p->together) {
         begin_second(p, 1);
         rc = prepare(p, err);
     }
@@ -505,11 +511,14 @@ static int finish_apart(parts *p, const sgt_out_request *r, sgt_tokenize_result 
 /* Meet the other ranks when all parts are complete, and take our share of the second pass. */
 static int meet_counts(parts *p, sgt_tokenize_result *result, sgt_error *err)
 {
-    const sgt_ranks *r = p->o->ranks;
+    sgt_ranks *r = p->together;
     sgt_memory m;
     sgt_memory_look(&m, NULL);
     uint64_t memory = r->here == r->size ? m.available / 2 : 0;
-    int rc = sgt_meet_with(p->meeting, SGT_MEET_COUNTS, &result->bytes_read, &memory, err);
+    double read = (double)result->bytes_read;
+    int rc = r->sum(r, &read, 1, err);
+    if (!rc) rc = r->broadcast(r, &memory, sizeof memory, 0, err);
+    result->bytes_read = (uint64_t)read;
     p->share = (sgt_share){.index = p->rank,
                            .count = p->ranks < SGT_SHARE_MOST ? p->ranks : SGT_SHARE_MOST,
                            .ranks = p->ranks,
@@ -523,16 +532,22 @@ static int finish_together(parts *p, const sgt_out_request *r, sgt_tokenize_resu
                            sgt_error *err)
 {
     sgt_manifest ignored = {0}; /* rank 0 makes one of all shards */
+    uint32_t missing = 0;
     int rc = meet_counts(p, result, err);
+    if (!rc) rc = count_missing(p, &missing, err);
+    if (!rc && missing)
+        rc =
+            sgt_fail(err, SGT_EIO,
+                     "%s: the part of another rank is not there (all ranks need one shared folder)",
+                     p->out.work);
     if (!rc && (rc = open_sets(p, err)) == 0) {
         begin_second(p, p->ranks);
         if ((rc = prepare(p, err)) == 0) rc = make_shards(p, p->rank, p->ranks, &ignored, err);
     }
     sgt_manifest_free(&ignored);
     result->waiting = p->rank > 0;
-    if (rc < 0) return rc;
-    if (p->rank) return sgt_meeting_announce(p->meeting, SGT_MEET_DONE, err);
-    if ((rc = sgt_meet(p->meeting, SGT_MEET_DONE, err)) < 0) return rc;
+    if (!rc) rc = meet(p, err);
+    if (rc < 0 || p->rank) return rc;
     sgt_out_share_no_more(&p->out);
     return finish_alone(p, r, result, err);
 }
@@ -584,11 +599,9 @@ int sgt_parts_make(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt
     sgt_out_request r = {o->out,   c,         v,       options,  divided,
                          o->force, o->notice, o->stop, o->field, o->layout};
     if ((rc = sgt_out_join(&p.out, &r, err)) == 0) {
-        if (p.ranks > 1 && sgt_ranks_connected(o->ranks))
-            rc = sgt_meeting_open(&p.meeting, p.out.work, o->ranks, o->stop, err);
-        if (!rc) rc = make_part(&p, divided, result, err);
-        if (!rc) rc = (p.meeting ? finish_together : finish_apart)(&p, &r, result, err);
-        sgt_meeting_close(p.meeting);
+        if (p.ranks > 1 && sgt_ranks_connected(o->ranks)) p.together = o->ranks;
+        rc = make_part(&p, divided, result, err);
+        if (!rc) rc = (p.together ? finish_together : finish_apart)(&p, &r, result, err);
         sgt_out_leave(&p.out);
     } else if (rc == 1) {
         rc = sgt_pipeline_reread(result, o->out, err);

@@ -1,56 +1,21 @@
-/* meet.h: how the ranks of one run divide the inputs, how they agree, and how they divide the second pass, which makes the
- * shards of OUT from all parts. Files in OUT/.work are the only way in which ranks agree.
+/* divide.h: how the ranks of one run divide the inputs, and how they divide the second pass, which
+ * makes the shards of OUT from all parts.
  *
- * Ranks that a launcher started run at the same time. Each of them has WORK/rank-000007, which it
- * keeps locked. At a point, it appends a line to that file, and then waits until the files of all
- * ranks have the line of that point. The points are, in this order:
- *
- *     counts   this rank's part is complete, so its manifest has the counts of tokens and documents
- *     found    with dedup.h: rank 0 has found the duplicates
- *     plan     documents are scattered: every rank knows what is written where
- *     done     this rank's share of the shards is in OUT
- *
- * The first rank to lock OUT removes the files of an earlier run (sgt_out_join). If a rank dies, its
- * launcher or tools/ranks ends the others.
- *
- *     sgt_meeting *m;                       // `work`: .work of an OUT that this rank has joined
- *     if (sgt_meeting_open(&m, work, ranks, stop, &err) < 0) ...;
  *     sgt_share s = {.index = rank, .count = ranks};
  *     for (i = sgt_share_first(&s, n, s.index); i < sgt_share_first(&s, n, s.index + 1); i++)
  *         ...;                              // our share of n things
- *     rc = sgt_meet(m, SGT_MEET_PLAN, &err); // now all ranks have done theirs
- *     sgt_meeting_close(m);
  *
- * Ranks that were started apart (--rank and --ranks) may run one after the other, so they do not
- * meet: the rank that finds all parts complete does the whole second pass. Its share is 0 of 1. So
- * is a zeroed sgt_share. */
-#ifndef SGT_MEET_H
-#define SGT_MEET_H
+ * Ranks that were started apart (--rank and --ranks) may run one after the other: the rank that
+ * finds all parts complete does the whole second pass. Its share is 0 of 1. So is a zeroed
+ * sgt_share. */
+#ifndef SGT_DIVIDE_H
+#define SGT_DIVIDE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "loader/base/error.h"
-#include "loader/base/ranks.h"
 #include "tokenize/input/corpus.h"
-
-typedef struct sgt_meeting sgt_meeting;
-
-typedef enum sgt_point { SGT_MEET_COUNTS, SGT_MEET_FOUND, SGT_MEET_PLAN, SGT_MEET_DONE } sgt_point;
-
-/* Make this rank's file in `work`. Fail if another process has this rank's number. */
-int sgt_meeting_open(sgt_meeting **out, const char *work, const sgt_ranks *r, const sgt_stop *stop,
-                     sgt_error *err);
-void sgt_meeting_close(sgt_meeting *m); /* NULL is allowed */
-
-/* Announce that this rank has come to a point. */
-int sgt_meeting_announce(sgt_meeting *m, sgt_point point, sgt_error *err);
-/* Announce a point, and wait until all ranks have come to it. What other ranks wrote before it can
- * then be read. m NULL: return at once. */
-int sgt_meet(sgt_meeting *m, sgt_point point, sgt_error *err);
-/* Meet and exchange numbers. *sum: a number of this rank, replaced by the sum over all ranks. *least:
- * another one, replaced by the smallest. */
-int sgt_meet_with(sgt_meeting *m, sgt_point point, uint64_t *sum, uint64_t *least, sgt_error *err);
 
 /* ---- shares ---- */
 
