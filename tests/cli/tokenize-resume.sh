@@ -106,7 +106,7 @@ interrupt() {
     wait $pid 2> /dev/null
     # try again if the run finished before the signal, or if a split has no shard yet
     [ ! -e out/manifest.json ] &&
-        [ "$(awk '/^state/ { val = $6 } END { print val + 0 }' out/.work/journal)" -gt 0 ] || interrupt
+        [ "$(sed 's/.*"checkpoint": \[//; s/\].*//' out/.work/journal | cut -d , -f 7)" -gt 0 ] || interrupt
 }
 interrupt
 echo x >> corpus/zzz
@@ -146,22 +146,10 @@ rm out/.work/journal
 run 1 $again out
 stderr_is 'sgt-tokenize: out: OUT is not empty, and nothing says what made it (name a new folder, or --force writes '\
 'beside what is there)'
-# Of a damaged journal, the part before the damage is used.
+# A damaged journal is refused.
 interrupt
-printf 'shard train 99 1 1 00' >> out/.work/journal
-run 0 $again out
+truncate -s -5 out/.work/journal
+run_failure 'out/.work/journal: damaged, or of a run that another version began (finish it with that version, or '\
+'--force starts over)' $again out
+run 0 $again --force out
 same_folders out undisturbed
-# Damage to the journal: in its last line, and before shards that are already in OUT.
-begun() { # the offsets of the lines of shards that an earlier line says were begun
-    awk '/^shard/ && begun[$2] { print at } /^state/ { begun["train"] = $5; begun["val"] = $6 }
-        { at += length($0) + 1 }' out/.work/journal
-}
-until interrupt && [ "$(begun)" ]; do continue; done
-cp -r out interrupted
-for cut in $(($(wc -c < out/.work/journal) - 5)) $(begun | tail -4); do
-    rm -r out
-    cp -r interrupted out
-    truncate -s "$cut" out/.work/journal
-    run 0 $again out
-    same_folders out undisturbed
-done

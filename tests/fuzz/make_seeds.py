@@ -157,10 +157,13 @@ ranks = [bytes([b]) for b in range(256)] + [b"th", b"the", b" the"]
 put("vocab", "tiktoken", b"".join(base64.b64encode(t) + b" %d\n" % i for i, t in enumerate(ranks)))
 
 # ---- the journal of sgt-tokenize, lists of files, arguments, names ----
-head, done = 'sgt-tokenize 2 d7f9b057243f9be1 {"format": "auto"}', "state" + " 1" * 19
-put("journal", "whole", "\n".join([head, "shard train 0 12 2 0123456789abcdef", "invalid 0 0 17", done, done, "shard val 0"]))
-put("journal", "torn", "\n".join([head, done, "!state 1 2 3", done]))
-put("journal", "huge", "\n".join([head, "shard train 0 18446744073709551615 1 0", "state" + " 18446744073709551615" * 19]))
+def journal(number, hash, invalid=()): # `hash`: XXH3 of 24 of these numbers
+    return json.dumps({"version": 3, "fingerprint": "d7f9b057243f9be1", "options": '{"format": "auto"}',
+                       "checkpoint": [number] * 24, "xxh3": hash, "invalid": list(invalid)})
+put("journal", "whole", journal(1, "2a1750de5c819d20", [[0, 17], [1, 0]]))
+put("journal", "torn", journal(1, "2a1750de5c819d20")[:-20])
+put("journal", "huge", journal(-1, "1455c7b8a9047a38", [[-1, -1]]))
+put("journal", "new", journal(0, "0c2722aa3370cd20").replace("[" + ", ".join("0" * 24) + "]", "null"))
 put("list", "paths", "a\nb.jsonl\n\nd\n")
 put("list", "linked", "d/up\n../in\n-\n@list\n")
 put("list", "nul", b"a\0b\na\n")

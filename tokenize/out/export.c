@@ -13,7 +13,7 @@
 #include "loader/base/file.h"
 #include "loader/base/json.h"
 #include "loader/shards/shard.h"
-#include "tokenize/out/journal.h"
+#include "tokenize/out/writer.h"
 
 #define BUFFER ((size_t)1 << 18) /* bytes that are written at once */
 #define UINT16 8                 /* Megatron-LM's number of the type uint16 */

@@ -12,7 +12,7 @@
 #include "loader/base/file.h"
 #include "loader/shards/set.h"
 #include "loader/shards/shard.h"
-#include "tokenize/out/journal.h"
+#include "tokenize/out/writer.h"
 
 /* The shards of a split. tokens[i] and documents[i] count those in earlier shards than i;
  * tokens[count] and documents[count] are the totals. */

@@ -370,24 +370,12 @@ static int check_journal(const sgt_journal *j, const sgt_out_request *r, sgt_err
     int sound = f ? !sgt_corpus_sought(f) || j->now.offset <= f->size
                   : j->now.file == r->corpus->count && !j->now.offset;
     for (size_t i = 0; i < j->invalid_count; i++) sound &= j->invalid[i].file < r->corpus->count;
-    for (int s = 0; s < SGT_SPLITS; s++) {
-        sound &= j->count[s] <= SGT_WRITER_SHARDS && j->now.tokens[s] <= SGT_SHARD_MAX_TOKENS &&
+    for (int s = 0; s < SGT_SPLITS; s++)
+        sound &= j->now.shards[s] <= SGT_WRITER_SHARDS &&
+                 j->now.tokens[s] <= SGT_SHARD_MAX_TOKENS &&
                  j->now.documents[s] <= j->now.tokens[s];
-        for (size_t i = 0; i < j->count[s]; i++)
-            sound &= j->shards[s][i].tokens <= SGT_SHARD_MAX_TOKENS &&
-                     j->shards[s][i].documents <= j->shards[s][i].tokens;
-    }
     return sound ? SGT_OK
-                 : sgt_fail(err, SGT_EFORMAT, "%s: damaged (--force starts over)", j->file.path);
-}
-
-static int compare_version(const sgt_journal *j, const sgt_out_request *r, sgt_error *err)
-{
-    if (!j->other || r->corpus->stream) return SGT_OK;
-    return sgt_fail(err, SGT_EFORMAT,
-                    "%s: begun by another version, whose journal this one cannot continue (finish "
-                    "it with that version, or --force starts over)",
-                    r->path);
+                 : sgt_fail(err, SGT_EFORMAT, "%s: damaged (--force starts over)", j->path);
 }
 
 /* Return 1 if the run of the journal `j` in `work` (NULL: none) is of the same request. Return 0 if
@@ -402,11 +390,10 @@ static int compare_run(const sgt_journal *j, const sgt_out_request *r, const cha
                         "%s: OUT is not empty, and nothing says what made it (name a new folder, "
                         "or --force writes beside what is there)",
                         r->path);
-    if (!j || !j->states) return 0;
+    if (!j || !j->begun) return 0;
     if ((rc = compare_vocabulary(r->path, j->fingerprint, r->vocab, err)) == 0 &&
         (rc = compare_options(r->path, j->options,
                               r->journal_options ? r->journal_options : r->options, err)) == 0 &&
-        (rc = compare_version(j, r, err)) == 0 &&
         (rc = compare_inputs(r, work, &j->now, err)) == 0 && !r->corpus->stream)
         rc = check_journal(j, r, err);
     return rc < 0 ? rc : !r->corpus->stream;
@@ -434,14 +421,14 @@ static int listed(const char *name, const char *const *names, size_t count)
 }
 
 /* Return whether `name` in OUT belongs to a complete set and is not a shard that the journal `ctx`
- * (NULL: none) lists. */
+ * (NULL: none) counts. */
 static int stale_in_out(const char *name, const void *ctx)
 {
     const sgt_journal *j = ctx;
     int split;
     uint64_t index;
     if (listed(name, finished_names, COUNT(finished_names))) return 1;
-    return sgt_writer_reads_name(name, &split, &index) && !(j && index < j->count[split]);
+    return sgt_writer_reads_name(name, &split, &index) && !(j && index < j->now.shards[split]);
 }
 
 /* Return whether `name` in .work is a file to remove: one of ours, but not the lock. With `j`, only
@@ -456,7 +443,7 @@ static int stale_in_work(const char *name, const void *ctx)
     for (int s = 0; j && s < SGT_SPLITS; s++)
         for (int k = 0; k < 2; k++) {
             if (!j->now.tokens[s]) continue;
-            sgt_writer_name(begun, sgt_split_names[s], j->count[s], k ? "idx.tmp" : "bin.tmp");
+            sgt_writer_name(begun, sgt_split_names[s], j->now.shards[s], k ? "idx.tmp" : "bin.tmp");
             if (!strcmp(name, begun)) return 0;
         }
     return 1;
@@ -617,58 +604,52 @@ static int start_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
         (rc = remove_folders(o->work, err)) < 0 || (rc = sgt_out_clear(o, err)) < 0 ||
         (rc = sgt_make_folders(o->shards, err)) < 0)
         return rc;
-    /* Parts begin from a clean OUT. Until the journal has a state, every later run starts over. */
-    const sgt_manifest_shard none[SGT_SPLITS] = {0};
-    return r->journal_options ? sgt_journal_commit(o->journal, none, &o->journal->now, err)
-                              : SGT_OK;
+    /* Parts begin from a clean OUT. Until the journal has a checkpoint, a later run starts over. */
+    return r->journal_options ? sgt_journal_commit(o->journal, &o->journal->now, err) : SGT_OK;
 }
 
-/* Move `name` from a folder back to .work as `as`, where the journal expects it. It was moved there
- * after the last line of the journal that survived. */
-static int move_back(const sgt_out *o, const char *from, const char *name, const char *as,
-                     sgt_error *err)
+/* Move `name`, if it was moved to OUT to complete it, back to .work, where the rest of it is
+ * written. */
+static int move_back(const sgt_out *o, const char *name, sgt_error *err)
 {
-    if (sgt_out_file_exists(o->work, as) || !sgt_out_file_exists(from, name)) return SGT_OK;
-    return sgt_move(from, o->work, name, as, NULL, err);
+    if (sgt_out_file_exists(o->work, name) || !sgt_out_file_exists(o->path, name)) return SGT_OK;
+    return sgt_move(o->path, o->work, name, name, NULL, err);
 }
 
-/* Check a file of the unfinished shard: it has at least the bytes that the journal says. It is in
- * OUT if the journal lost its last lines after the shard was completed. That happens on a disk that
- * loses acknowledged writes. */
-static int check_begun_file(const sgt_out *o, int split, const char *suffix, uint64_t bytes,
-                            sgt_error *err)
+/* Check a file of the unfinished shard: it has at least the bytes that the journal says. */
+static int check_begun(const sgt_out *o, int split, const char *suffix, uint64_t bytes,
+                       sgt_error *err)
 {
-    char name[64], begun[72];
-    sgt_writer_name(name, sgt_split_names[split], o->journal->count[split], suffix);
-    snprintf(begun, sizeof begun, "%s.tmp", name);
-    int rc = move_back(o, o->shards, name, begun, err);
-    return rc < 0 ? rc : check_size(o->work, begun, bytes, 1, err);
+    char name[64];
+    if (!o->journal->now.tokens[split]) return SGT_OK;
+    sgt_writer_name(name, sgt_split_names[split], o->journal->now.shards[split], suffix);
+    return check_size(o->work, name, bytes, 1, err);
 }
 
-static int check_begun(const sgt_out *o, int split, sgt_error *err)
+/* Move the complete shards of a split that the journal counts to their folder, and check them and
+ * the unfinished one. */
+static int go_on_with_split(const sgt_out *o, int split, sgt_error *err)
 {
     const sgt_checkpoint *now = &o->journal->now;
-    if (!now->tokens[split]) return SGT_OK;
-    int rc = check_begun_file(o, split, "bin", SGT_SHARD_HEADER + 2 * now->tokens[split], err);
-    return rc < 0 ? rc : check_begun_file(o, split, "idx", 8 * now->documents[split], err);
+    int rc = SGT_OK;
+    for (uint64_t i = 0; i < now->shards[split] && !rc; i++) {
+        sgt_manifest_shard s;
+        sgt_writer_name(s.file, sgt_split_names[split], i, "bin");
+        rc = sgt_out_move_shard(o, &s, err);
+        if (!rc && (rc = sgt_out_find_shard(o, split, i, &s, err)) == 1) rc = SGT_OK;
+    }
+    if (!rc) rc = check_begun(o, split, "bin.tmp", SGT_SHARD_HEADER + 2 * now->tokens[split], err);
+    return rc ? rc : check_begun(o, split, "idx.tmp", 8 * now->documents[split], err);
 }
 
-/* Resume: move the complete shards that the journal lists to OUT, and remove everything else of
- * ours in .work and OUT. */
+/* Resume: complete what the journal says, and remove everything else of ours in .work and OUT. */
 static int go_on(sgt_out *o, sgt_error *err)
 {
     const sgt_journal *j = o->journal;
     int rc = SGT_OK;
-    for (int s = 0; s < SGT_SPLITS && !rc; s++) {
-        for (size_t i = 0; i < j->count[s] && !rc; i++) {
-            const sgt_manifest_shard *shard = &j->shards[s][i];
-            if ((rc = sgt_out_move_shard(o, shard, err)) == 0)
-                rc = check_shard(o->shards, shard, 0, 0, err);
-        }
-        if (!rc) rc = check_begun(o, s, err);
-    }
-    if (!rc && j->now.sources) rc = move_back(o, o->path, "sources.jsonl", "sources.jsonl", err);
-    if (!rc) rc = move_back(o, o->path, SGT_DEDUP_FILE, SGT_DEDUP_FILE, err);
+    for (int s = 0; s < SGT_SPLITS && !rc; s++) rc = go_on_with_split(o, s, err);
+    if (!rc && j->now.sources) rc = move_back(o, "sources.jsonl", err);
+    if (!rc) rc = move_back(o, SGT_DEDUP_FILE, err);
     if (!rc) rc = check_size(o->work, "sources.jsonl", j->now.sources, 1, err);
     if (!rc) rc = sgt_sweep(o->work, stale_in_work, j, err);
     if (!rc) rc = sgt_sweep(o->path, stale_in_out, j, err);
@@ -842,6 +823,28 @@ int sgt_out_move_shard(const sgt_out *o, const sgt_manifest_shard *s, sgt_error 
     sgt_writer_index_name(index, s->file);
     const int rc = move_if_there(o, index, err);
     return rc < 0 ? rc : move_if_there(o, s->file, err);
+}
+
+int sgt_out_find_shard(const sgt_out *o, int split, uint64_t index, sgt_manifest_shard *s,
+                       sgt_error *err)
+{
+    char bin[SGT_PATH], idx[SGT_PATH], name[64];
+    struct stat st;
+    sgt_shard_header h;
+    *s = (sgt_manifest_shard){0};
+    snprintf(s->split, sizeof s->split, "%s", sgt_split_names[split]);
+    sgt_writer_name(s->file, s->split, index, "bin");
+    sgt_writer_index_name(name, s->file);
+    if (lstat(sgt_path(bin, o->shards, "%s", s->file), &st) < 0 ||
+        lstat(sgt_path(idx, o->shards, "%s", name), &st) < 0)
+        return 0;
+    const int fd = sgt_shard_open(&h, bin, 0, err);
+    if (fd < 0) return fd;
+    close(fd);
+    s->tokens = h.tokens;
+    s->xxh3 = h.xxh3;
+    s->documents = (uint64_t)st.st_size / 8;
+    return 1;
 }
 
 /* ---- completing ---- */

@@ -111,6 +111,11 @@ void sgt_out_part_name(char name[32], uint32_t part);
  * goes first, so that a shard there always has its index. */
 int sgt_out_move_shard(const sgt_out *o, const sgt_manifest_shard *s, sgt_error *err);
 
+/* Look for a shard of a split in o->shards. Return 1 if it exists, described in *s; 0 if not; or a
+ * negative SGT_E*. */
+int sgt_out_find_shard(const sgt_out *o, int split, uint64_t index, sgt_manifest_shard *s,
+                       sgt_error *err);
+
 /* Complete OUT: sources.jsonl (from .work), tokenizer.json and, last, manifest.json. Then remove
  * .work. If OUT has another layout, its files must be there already. */
 int sgt_out_publish(sgt_out *o, const sgt_manifest *m, const sgt_vocab *v, sgt_error *err);

@@ -75,7 +75,7 @@ struct sgt_record {
     sgt_writer *writers[SGT_SPLITS];
     sgt_sink sources;
     sgt_checkpoint now;
-    uint64_t tokens;  /* tokens in all shards and splits */
+    uint64_t tokens;  /* tokens in all shards and splits, for progress */
     uint64_t done;    /* bytes on disk of all files recorded to their end */
     uint64_t reading; /* bytes read from disk of the current file */
     digests digests;
@@ -111,10 +111,9 @@ int sgt_record_open(sgt_record **record, const sgt_out *out, const sgt_corpus *c
     if (!rc) rc = open_files(r, o, err);
     for (int s = 0; s < SGT_SPLITS && !rc; s++) {
         sgt_writer_options w = {out->work, sgt_split_names[s], r->shard_tokens, v};
-        rc = sgt_writer_open(&r->writers[s], &w, j->count[s], j->now.tokens[s], j->now.documents[s],
-                             err);
-        r->tokens += j->now.tokens[s];
-        for (size_t i = 0; i < j->count[s]; i++) r->tokens += j->shards[s][i].tokens;
+        rc = sgt_writer_open(&r->writers[s], &w, j->now.shards[s], j->now.tokens[s],
+                             j->now.documents[s], err);
+        r->tokens += j->now.shards[s] * r->shard_tokens + j->now.tokens[s];
     }
     for (size_t i = 0; i < r->now.file && i < c->count; i++)
         r->done += sgt_corpus_share(&c->files[i]);
@@ -150,6 +149,7 @@ static sgt_checkpoint resume_point(const sgt_record *r)
     const int line = r->now.file == r->begun.file && r->now.offset == r->begun.offset;
     if (!r->inside || !(r->digests.hash || line)) return r->now;
     sgt_checkpoint at = r->begun;
+    memcpy(at.shards, r->now.shards, sizeof at.shards);
     memcpy(at.tokens, r->now.tokens, sizeof at.tokens);
     memcpy(at.documents, r->now.documents, sizeof at.documents);
     at.skip = r->begun_tokens + r->now.skip;
@@ -168,6 +168,7 @@ static int checkpoint(sgt_record *r, int finish, sgt_error *err)
         rc = tokens == r->shard_tokens || (finish && tokens)
                  ? sgt_writer_finish(r->writers[s], &done[s], err)
                  : sgt_writer_sync(r->writers[s], err);
+        r->now.shards[s] += done[s].tokens > 0;
         r->now.tokens[s] = sgt_writer_tokens(r->writers[s]);
         r->now.documents[s] = sgt_writer_documents(r->writers[s]);
     }
@@ -176,7 +177,7 @@ static int checkpoint(sgt_record *r, int finish, sgt_error *err)
     if (r->digests.hash && (rc = sgt_sink_sync(&r->digests.file, err)) < 0) return rc;
     const sgt_checkpoint at = resume_point(r);
     if ((rc = sgt_sync_folder(r->o->work, err)) < 0 ||
-        (rc = sgt_journal_commit(r->o->journal, done, &at, err)) < 0)
+        (rc = sgt_journal_commit(r->o->journal, &at, err)) < 0)
         return rc;
     for (int s = 0; s < SGT_SPLITS && !rc; s++)
         if (done[s].tokens) rc = sgt_out_move_shard(r->o, &done[s], err);
@@ -328,9 +329,30 @@ static char *invalid_places(const sgt_record *r)
     return fclose(f) == 0 ? text : NULL;
 }
 
+/* List all shards in the manifest, which has room for them. */
+static int list_shards(const sgt_record *r, sgt_manifest *m, sgt_error *err)
+{
+    uint64_t documents = 0;
+    for (int s = 0; s < SGT_SPLITS; s++)
+        for (uint64_t i = 0; i < r->now.shards[s]; i++) {
+            sgt_manifest_shard *shard = &m->shards[m->count++];
+            const int rc = sgt_out_find_shard(r->o, s, i, shard, err);
+            if (rc < 0) return rc;
+            if (!rc)
+                return sgt_fail(err, SGT_EIO, "%s/%s: is gone (--force starts over)", r->o->shards,
+                                shard->file);
+            m->tokens += shard->tokens;
+            documents += shard->documents;
+        }
+    if (documents == m->documents) return SGT_OK;
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: its shards list %" PRIu64 " documents, %" PRIu64
+                    " were written (--force starts over)",
+                    r->o->shards, documents, m->documents);
+}
+
 int sgt_record_finish(sgt_record *r, sgt_manifest *m, sgt_error *err)
 {
-    const sgt_journal *j = r->o->journal;
     int rc = checkpoint(r, 1, err);
     if (rc < 0) return rc;
     *m = (sgt_manifest){.documents = r->now.all_documents,
@@ -340,15 +362,10 @@ int sgt_record_finish(sgt_record *r, sgt_manifest *m, sgt_error *err)
                         .bad_lines = r->now.all_bad,
                         .lone_surrogates = r->now.all_surrogates,
                         .eot_literals = r->now.all_literals,
-                        .skipped = r->corpus->skipped,
-                        .tokens = r->tokens};
-    m->shards = calloc(j->count[0] + j->count[1] + 1, sizeof *m->shards);
+                        .skipped = r->corpus->skipped};
+    m->shards = calloc(r->now.shards[0] + r->now.shards[1] + 1, sizeof *m->shards);
     m->invalid = invalid_places(r);
-    if (!m->shards || !m->invalid) {
-        sgt_manifest_free(m);
-        return sgt_fail_memory(err, r->o->path);
-    }
-    for (int s = 0; s < SGT_SPLITS; s++)
-        for (size_t i = 0; i < j->count[s]; i++) m->shards[m->count++] = j->shards[s][i];
-    return SGT_OK;
+    rc = m->shards && m->invalid ? list_shards(r, m, err) : sgt_fail_memory(err, r->o->path);
+    if (rc < 0) sgt_manifest_free(m);
+    return rc;
 }

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "loader/base/file.h"
-#include "tokenize/out/journal.h"
+#include "tokenize/out/writer.h"
 #include "tokenize/out/out.h"
 #include "tokenize/out/record.h"
 

@@ -120,31 +120,16 @@ static void begin_second(parts *p, uint32_t shares)
 
 /* ---- shards ---- */
 
-/* Look for shard k in p->out.shards. Return 1 if it exists, described in *s; 0 if not; or a negative
- * SGT_E*. */
+/* Look for shard k, which should have so many tokens. Return 1 if it exists, described in *s; 0 if
+ * not; or a negative SGT_E*. */
 static int find_shard(const parts *p, int split, uint64_t k, uint64_t tokens, sgt_manifest_shard *s,
                       sgt_error *err)
 {
-    char bin[SGT_PATH], idx[SGT_PATH], index[64];
-    struct stat st;
-    sgt_shard_header h;
-    *s = (sgt_manifest_shard){.tokens = tokens};
-    sgt_writer_name(s->file, sgt_split_names[split], k, "bin");
-    sgt_writer_name(index, sgt_split_names[split], k, "idx");
-    snprintf(s->split, sizeof s->split, "%s", sgt_split_names[split]);
-    if (lstat(sgt_path(bin, p->out.shards, "%s", s->file), &st) < 0 ||
-        lstat(sgt_path(idx, p->out.shards, "%s", index), &st) < 0)
-        return 0;
-    const int fd = sgt_shard_open(&h, bin, 0, err);
-    if (fd < 0) return fd;
-    close(fd);
-    if (h.tokens != tokens)
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: %" PRIu64 " tokens, expected %" PRIu64 " (--force starts over)", bin,
-                        h.tokens, tokens);
-    s->xxh3 = h.xxh3;
-    s->documents = (uint64_t)st.st_size / 8;
-    return 1;
+    const int rc = sgt_out_find_shard(&p->out, split, k, s, err);
+    if (rc <= 0 || s->tokens == tokens) return rc;
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s/%s: %" PRIu64 " tokens, expected %" PRIu64 " (--force starts over)",
+                    p->out.shards, s->file, s->tokens, tokens);
 }
 
 /* Write tokens [from, end) of the order as shard k. */
