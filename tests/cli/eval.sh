@@ -76,11 +76,7 @@ run 0 sgt-eval --device cpu model endings.jsonl words.jsonl
 stderr_is ''
 stdout_has 'model/step-00000001 on cpu in fp32'
 stdout_has 'endings.jsonl: questions'
-fact items 30
-fact acc '0\.[0-9]+'
-fact 'acc stderr' '0\.[0-9]+'
-fact 'acc norm' '0\.[0-9]+'
-fact 'acc norm stderr' '0\.[0-9]+'
+fact items 30 acc '0\.[0-9]+' 'acc stderr' '0\.[0-9]+' 'acc norm' '0\.[0-9]+' 'acc norm stderr' '0\.[0-9]+'
 fact guessing 0.25
 stdout_has 'words.jsonl: last words'
 fact perplexity '[0-9.]+'
@@ -129,11 +125,7 @@ run 0 sgt-eval --device cpu again --data split --json
 close "sgt-train's loss" "$(figure loss .stdout)" "$(field loss again.json)" 1e-6
 run 0 sgt-eval --device cpu again --data split --data split --split train --seq-len 32
 [ "$(grep -c '^split: train$' .stdout)" -eq 2 ] || fail 'not both sets'
-fact seq 32
-fact windows '[0-9]+'
-fact tokens '[0-9,]+'
-fact loss '1[0-9]\.[0-9]+'
-fact 'bits per byte' '[0-9]\.[0-9]+'
+fact seq 32 windows '[0-9]+' tokens '[0-9,]+' loss '1[0-9]\.[0-9]+' 'bits per byte' '[0-9]\.[0-9]+'
 fact bytes '[0-9.]+ KiB'
 
 # validation while training: the same tokens, in nats and in bits per byte. One window of all tokens is not shifted.
@@ -154,9 +146,7 @@ run 0 sgt-eval --device cpu watched --data both --json
 close 'nats while training' "$(field val_loss logged)" "$(figure loss .stdout)" 1e-6
 close 'bits per byte while training' "$(field val_bits_per_byte logged)" "$(figure bits_per_byte .stdout)" 1e-6
 run 0 sgt-inspect watched
-fact 'val loss' '10\.[0-9]{3,4}'
-fact 'val bits per byte' '[0-9.]+'
-fact evaluated 2
+fact 'val loss' '10\.[0-9]{3,4}' 'val bits per byte' '[0-9.]+' evaluated 2
 run 0 sgt-report --json watched -o page.html
 close 'bits per byte in the report' "$(field val_bits_per_byte .stdout)" "$(field val_bits_per_byte logged)" 1e-6
 grep -q '<dt>Bits per byte</dt>' page.html || fail 'the page lacks the bits per byte'

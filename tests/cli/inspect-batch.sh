@@ -152,14 +152,8 @@ shard packed/train_000000.bin 7 50256 1 2 50256 3 4 5 6 8 50256 10 50256 11
 shard packed/train_000001.bin 12 13
 shard packed/train_000002.bin 14 50256 15 16 17
 run 0 sgt-inspect packed --sampling packed --seq-len 4
-fact rows 4
-fact documents 5
-fact tokens 20
-fact 'cropped tokens' 2
-fact 'cropped fraction' 0.1
-fact 'documents per row' 1.25
-fact 'fewest documents' 1
-fact 'most documents' 2
+fact rows 4 documents 5 tokens 20 'cropped tokens' 2 'cropped fraction' 0.1 'documents per row' 1.25
+fact 'fewest documents' 1 'most documents' 2
 stderr_is ''
 run 0 sgt-inspect packed --sampling packed --seq-len 4 --json
 stdout_matches '"rows": 4,'

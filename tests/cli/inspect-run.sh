@@ -8,9 +8,7 @@ model=$ROOT/tests/data/fixtures/curve
 run 0 sgt-inspect "$model"
 stdout_has "$model: a GPT-2 checkpoint, without the state of a run (--init takes it, --resume does not)"
 fact model 'layers [0-9]+, channels [0-9]+, heads [0-9]+, positions [0-9]+, vocabulary [0-9]+, gelu (tanh|erf)'
-fact parameters '[0-9,]+'
-fact bytes '[0-9.]+ .iB'
-fact tensors '[0-9]+'
+fact parameters '[0-9,]+' bytes '[0-9.]+ .iB' tensors '[0-9]+'
 stderr_is ''
 run 0 sgt-inspect "$model" --json
 stdout_has '"kind": "checkpoint"'
@@ -71,9 +69,7 @@ echo '{"step": 3, "loss": null, "val_loss": null}' >> lost/log.jsonl
 sed 's/.*lo{/{/' lost/log.jsonl > lost/log && mv lost/log lost/log.jsonl
 run 0 sgt-inspect lost
 stdout_has 'lost: a training run, whose loss is not a number'
-fact steps 4
-fact 'first loss' 5.5
-fact evaluated 4
+fact steps 4 'first loss' 5.5 evaluated 4
 
 # Damaged files are named.
 cp -r run hurt
@@ -102,15 +98,11 @@ run 0 sgt-train --quiet --data out --run trained --model 1x16x2 --seq-len 8 --ba
     --eval-every 0 --device cpu
 run 0 sgt-inspect trained
 stdout_has 'trained: a training run'
-fact checkpoints 'step-00000002, step-00000004'
-fact latest step-00000004
-fact steps 4
-fact loss '[0-9.]+'
+fact checkpoints 'step-00000002, step-00000004' latest step-00000004 steps 4 loss '[0-9.]+'
 stdout_has 'model 1x16x2'
 run 0 sgt-inspect trained/step-00000004
 stdout_has 'trained/step-00000004: a GPT-2 checkpoint'
-fact model 'layers 1, channels 16, heads 2, positions 1024, vocabulary 50257, gelu tanh'
-fact parameters '[0-9,]+'
+fact model 'layers 1, channels 16, heads 2, positions 1024, vocabulary 50257, gelu tanh' parameters '[0-9,]+'
 fact state '.*step 4, tokens 64.*'
 run 0 sgt-inspect trained/step-00000004 --json
 stdout_has '"resumable": true'

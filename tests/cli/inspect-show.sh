@@ -71,8 +71,7 @@ check 'all seven tokens' test "$(wc -c < .stdout)" -eq 16
 run 0 sgt-inspect set --decode 0:2 --split val
 check 'two line ends' test "$(wc -c < .stdout)" -eq 2
 run 0 sgt-inspect set/ --split train
-fact tokens 5
-fact shards 2
+fact tokens 5 shards 2
 
 # files without a header
 ids 15496 995 0 > raw.bin
@@ -106,14 +105,12 @@ run 0 sgt-tokenize --quiet none.txt none
 run 0 sgt-inspect none
 stdout_is 'none: a set of shards, made by sgt-tokenize
 '"$(sed 1d .stdout)"
-fact files 1
-fact documents 1
+fact files 1 documents 1
 ! grep -q ' 0' .stdout || fail 'a count of zero'
 printf 'a text' > few.txt
 run 0 sgt-tokenize --quiet few.txt few
 run 0 sgt-inspect few
-fact bytes '6 B'
-fact tokens 3
+fact bytes '6 B' tokens 3
 run 0 sgt-inspect --batch 0 --batch-size 1 --seq-len 1 few
 stdout_has 'batch 0: 1 row of 1 token'
 

@@ -14,18 +14,13 @@ tokens=$(cat in/*.txt | wc -c)
 
 run 0 sgt-inspect out
 stdout_has 'out: a set of shards, made by sgt-tokenize'
-fact tokens '[0-9],[0-9]{3}'
-fact documents 10
-fact files 10
-fact train 'shards [0-9]+, tokens [0-9]+, documents [0-9]+'
+fact tokens '[0-9],[0-9]{3}' documents 10 files 10 train 'shards [0-9]+, tokens [0-9]+, documents [0-9]+'
 fact val 'shards [0-9]+, tokens [0-9]+, documents [0-9]+'
-fact vocabulary 'name gpt2, size 50257, eot 50256, fingerprint [0-9a-f]{16}'
-fact 'invalid utf8' 1
+fact vocabulary 'name gpt2, size 50257, eot 50256, fingerprint [0-9a-f]{16}' 'invalid utf8' 1
 fact 'first invalid' 'path bad.txt, offset 7'
 stderr_is ''
 run 0 sgt-inspect out --verify
-fact verified yes
-fact checksums "$(ls out/*.bin | wc -l)"
+fact verified yes checksums "$(ls out/*.bin | wc -l)"
 run 0 sgt-inspect out --json --verify
 stdout_has '"kind": "shards"'
 stdout_has '"documents": 10'
@@ -39,8 +34,7 @@ stderr_is ''
 printf '{"text": "a <|endoftext|> b"}\n{"no": 1}\n{"text": 2}\n' > lines.jsonl
 run 0 sgt-tokenize --quiet --skip-bad lines.jsonl lines
 run 0 sgt-inspect lines
-fact 'bad lines' 2
-fact 'eot literals' 1
+fact 'bad lines' 2 'eot literals' 1
 run 0 sgt-inspect lines --json
 stdout_has '"bad_lines": 2'
 stdout_has '"eot_literals": 1'

@@ -44,8 +44,13 @@ stdout_is() { [ "$(cat .stdout)" = "$1" ] || fail "stdout is not: $1"; }
 stderr_is() { [ "$(cat .stderr)" = "$1" ] || fail "stderr is not: $1"; }
 stdout_has() { grep -qF -e "$1" .stdout || fail "stdout lacks: $1"; }
 stderr_has() { grep -qF -e "$1" .stderr || fail "stderr lacks: $1"; }
-# fact NAME PATTERN: what sgt_print_facts has printed of NAME
-fact() { grep -qE "^  $1 {3,}$2\$" .stdout || fail "not a fact: $1 $2: $(cat .stdout)"; }
+# fact [NAME PATTERN]...: what sgt_print_facts has printed of each name
+fact() {
+    while [ $# -gt 0 ]; do
+        grep -qE "^  $1 {3,}$2\$" .stdout || fail "not a fact: $1 $2: $(cat .stdout)"
+        shift 2
+    done
+}
 stdout_matches() { grep -qE -e "$1" .stdout || fail "no line of stdout matches: $1"; }
 stderr_matches() { grep -qE -e "$1" .stderr || fail "no line of stderr matches: $1"; }
 stdout_lines() { [ "$(wc -l < .stdout)" -eq "$1" ] || fail "stdout has $(wc -l < .stdout) lines, not $1"; }

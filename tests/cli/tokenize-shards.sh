@@ -31,8 +31,7 @@ for layout in megatron nanogpt npy; do
     rm -r ranks
     # read by the programs here, with the manifest and documents
     run 0 sgt-inspect $layout --verify
-    fact verified yes
-    fact checksums '[1-9]'
+    fact verified yes checksums '[1-9]'
     run 0 sgt-inspect $layout --decode 0:100
     cp .stdout got
     run 0 sgt-inspect own --decode 1:100
@@ -75,8 +74,7 @@ stdout_has '"layout": "npy"'
 stdout_has '"files": 2'
 run 0 sgt-inspect --export megatron own third
 stdout_has 'third: for Megatron-LM: --data-path OUT/train_text_document'
-fact tokens '[0-9,]+'
-fact files 2
+fact tokens '[0-9,]+' files 2
 
 # shuffled, deduplicated, of another vocabulary; from standard input; an empty corpus
 vocab="--vocab $ROOT/tests/data/vocab/trained"

@@ -14,8 +14,8 @@ BUDGET = {
     "loader": 7749,
     "train": 13666,
     "kernels": 12186,
-    "tools": 14686,
-    "tests": 51089,
+    "tools": 14610,
+    "tests": 51059,
     "manuals": 2466,
     "pages": 1210,
 }

@@ -314,33 +314,24 @@ static int is_alone(const frame *f, const report_series *s, size_t i)
            (i + 1 == s->count || is_gap(f, &s->points[i + 1]));
 }
 
-static void put_dots(FILE *page, const report_figure *g, const frame *f, const report_series *s)
+static void put_dots(FILE *page, const frame *f, const report_series *s)
 {
     const int rug = s->kind == REPORT_RUG;
-    char x[64];
     for (size_t i = 0; i < s->count; i++) {
         const report_point *p = &s->points[i];
-        if (is_gap(f, p) || (s->kind == REPORT_LINE && !is_alone(f, s, i)) ||
-            (!rug && p->y > f->y.high))
-            continue;
-        report_put(page, "<circle class=\"%s s%u\" cx=\"%g\" cy=\"%g\" r=\"%g\">",
-                   rug ? "rug" : "dot", s->color, position(&f->x, p->x),
-                   rug ? f->y.start : position(&f->y, p->y), rug ? 1.8 : 2.6);
-        if (s->name) {
-            report_put(page, "<title>%s", format_value(x, sizeof x, &g->x_words, p->x));
-            put_value(page, g, s, p);
-            report_put(page, "</title>");
-        }
-        report_put(page, "</circle>\n");
+        if (!is_gap(f, p) && (s->kind != REPORT_LINE || is_alone(f, s, i)) &&
+            (rug || p->y <= f->y.high))
+            report_put(page, "<circle class=\"%s s%u\" cx=\"%g\" cy=\"%g\" r=\"%g\"/>\n",
+                       rug ? "rug" : "dot", s->color, position(&f->x, p->x),
+                       rug ? f->y.start : position(&f->y, p->y), rug ? 1.8 : 2.6);
     }
 }
 
 /* ---- tooltips: strips of equal width across the chart's whole height have a <title>, which browsers
  * show without a script. However many points a chart has, the number of strips is limited. ---- */
 
-/* Most strips in a chart, and most lines of all its tooltips; LEAST strips are there for any number
- * of series. */
-enum { MOST_LARGE = 100, MOST_SMALL = 30, LINES = 512, LEAST = 16 };
+/* Most strips in a chart, and most lines of all its tooltips. */
+enum { MOST_LARGE = 100, MOST_SMALL = 30, LINES = 768 };
 
 /* Return the point nearest to x of a series with a name, if it is no farther away than the series'
  * points are from each other; else NULL. */
@@ -384,7 +375,7 @@ static void put_tooltips(FILE *page, const report_figure *g, const frame *f)
         lines += s->name != NULL;
         if (s->name && s->kind != REPORT_LIMIT && s->count > strips) strips = s->count;
     }
-    while (most > LEAST && most * lines > LINES) most--;
+    if (most * lines > LINES) most = LINES / lines;
     if (strips > most) strips = most;
     const double width = (f->x.end - f->x.start) / (double)strips;
     report_put(page, "<g class=\"hits\">\n");
@@ -416,7 +407,7 @@ static void put_series(FILE *page, const report_figure *g, const frame *f)
     for (size_t i = 0; i < g->count; i++) {
         report_kind kind = g->series[i].kind;
         if (kind == REPORT_MARKS || kind == REPORT_RUG || kind == REPORT_LINE)
-            put_dots(page, g, f, &g->series[i]);
+            put_dots(page, f, &g->series[i]);
     }
 }
 

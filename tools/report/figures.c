@@ -183,53 +183,36 @@ static void add_curves(report_figure *g, const report *r)
  * shade behind it reaches from the lowest to the highest of them." */
 static void explain_bins(report_figure *g, const report *r)
 {
-    uint64_t least = UINT64_MAX, most = 0;
+    uint64_t most = 0;
     int smoothed = 0;
     for (size_t i = 0; i < r->count; i++) {
-        const report_bins *b = &r->runs[i].bins;
-        if (b->steps && b->steps < least) least = b->steps;
-        if (b->steps > most) most = b->steps;
-        smoothed |= b->count >= LEAST_SMOOTHED;
+        most = r->runs[i].bins.steps > most ? r->runs[i].bins.steps : most;
+        smoothed |= r->runs[i].bins.count >= LEAST_SMOOTHED;
     }
     if (smoothed) add_caption(g, " The line is smoothed; the faint one behind it is not.");
-    if (most < 2) return;
-    add_caption(g, " Each point is the mean of ");
-    if (least < most) add_caption(g, "%llu to ", (unsigned long long)least);
-    add_caption(g,
-                "%llu steps, the shade behind it reaches from the lowest to the highest of them.",
-                (unsigned long long)most);
+    if (most > 1)
+        add_caption(g,
+                    " Each point is the mean of %s%llu steps, the shade behind it reaches from the "
+                    "lowest to the highest of them.",
+                    r->count > 1 ? "up to " : "", (unsigned long long)most);
 }
 
 /* ---- losses ---- */
 
-/* percentage of all losses that the chart of losses always shows, besides each run's first loss */
-#define MOST_SHOWN 98
+/* The chart of losses ends at this multiple of the highest first loss. */
+#define MOST_RISE 1.5
 
-static int compare_numbers(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Set the upper limit of the chart: above the first losses and nearly all others, so that one
- * diverged curve does not flatten the rest. Return how many losses are higher. */
+/* Set the upper limit of the chart, so that one diverged curve does not flatten the rest. Return how
+ * many losses are higher. */
 static size_t limit_losses(report_figure *g, const report *r)
 {
-    size_t room = 0, n = 0, above = 0;
-    for (size_t i = 0; i < r->count; i++) room += r->runs[i].bins.count;
-    double *all = calloc(room + !room, sizeof *all), most = 0;
-    if (!all) sgt_no_memory();
-    for (size_t i = 0; i < r->count; i++) {
-        const report_bins *b = &r->runs[i].bins;
-        if (b->count && b->at[0].mean.v[REPORT_LOSS] > most) most = b->at[0].high.v[REPORT_LOSS];
-        for (size_t k = 0; k < b->count; k++)
-            if (!isnan(b->at[k].mean.v[REPORT_LOSS])) all[n++] = b->at[k].mean.v[REPORT_LOSS];
-    }
-    qsort(all, n, sizeof *all, compare_numbers);
-    if (n && all[n * MOST_SHOWN / 100] > most) most = all[n * MOST_SHOWN / 100];
-    for (size_t i = 0; i < n; i++) above += all[i] > most;
-    free(all);
-    g->y_most = most;
+    size_t above = 0;
+    for (size_t i = 0; i < r->count; i++)
+        if (r->runs[i].bins.count)
+            g->y_most = fmax(g->y_most, MOST_RISE * r->runs[i].bins.at[0].high.v[REPORT_LOSS]);
+    for (size_t i = 0; i < r->count; i++)
+        for (size_t k = 0; k < r->runs[i].bins.count; k++)
+            above += g->y_most > 0 && r->runs[i].bins.at[k].mean.v[REPORT_LOSS] > g->y_most;
     return above;
 }
 

@@ -60,19 +60,6 @@ static void format_big(char *buf, size_t n, double x)
     snprintf(buf, n, "%.*f%s", i && x < 99.95 ? (x < 9.995 ? 2 : 1) : 0, x, names[i]);
 }
 
-/* Format a time, whose words no line break separates. */
-static void format_time(char *buf, size_t n, double seconds)
-{
-    char plain[40];
-    size_t at = 0;
-    sgt_format_duration(plain, sizeof plain, seconds);
-    buf[0] = 0;
-    for (const char *p = plain; *p && at < n; p++) {
-        const char letter[] = {*p, 0};
-        at += (size_t)snprintf(buf + at, n - at, "%s", *p == ' ' ? "\u00a0" : letter);
-    }
-}
-
 char *report_format(char *buf, size_t n, report_number number, double x)
 {
     switch (number) {
@@ -83,7 +70,7 @@ char *report_format(char *buf, size_t n, report_number number, double x)
     case REPORT_PERCENT: snprintf(buf, n, "%.4g\u00a0%%", 100 * x); break;
     case REPORT_SHARE: snprintf(buf, n, "%.1f\u00a0%%", 100 * x); break;
     case REPORT_BYTES: sgt_format_bytes(buf, n, (uint64_t)fmax(0, x)); break;
-    case REPORT_TIME: format_time(buf, n, x); break;
+    case REPORT_TIME: sgt_format_duration(buf, n, x); break;
     }
     return buf;
 }
@@ -375,101 +362,60 @@ static void put_command(FILE *page, const report_run *run)
     fputs("</code>", page);
 }
 
-#define HOW "tokens of the newest checkpoint, as sgt-sample draws them"
-
 /* Write the text that a run's model made, with U+FFFD for bytes that are not UTF-8, or why there is
- * none. */
+ * none; nothing with --no-sample. */
 static void put_sample(FILE *page, const report_run *run)
 {
     const char *text = run->sample ? run->sample + strspn(run->sample, " ") : "";
-    if (!*text) {
+    json_t *valid = *text ? sgt_json_text(text, strlen(text)) : NULL;
+    if (valid)
+        report_put(page,
+                   "<blockquote>%s</blockquote> <small>%u tokens of the newest checkpoint, as "
+                   "sgt-sample draws them</small>",
+                   json_string_value(valid), REPORT_SAMPLE_TOKENS);
+    else if (run->sample || *run->no_sample) {
         fputs("<span class=\"none\">none: ", page);
-        put_printable(page,
-                      *run->no_sample ? run->no_sample : "the model writes nothing but blanks");
+        put_printable(page, run->sample ? "the model writes nothing but blanks" : run->no_sample);
         fputs("</span>", page);
-        return;
     }
-    json_t *valid = sgt_json_text(text, strlen(text));
-    if (valid) report_put(page, "<blockquote>%s</blockquote>", json_string_value(valid));
     json_decref(valid);
-}
-
-static int has_sample(const report_run *run) { return run->sample || *run->no_sample; }
-
-static void put_explained_sample(FILE *page, const report_run *run)
-{
-    if (has_sample(run)) put_sample(page, run);
-    if (run->sample) fprintf(page, " <small>%d " HOW "</small>", REPORT_SAMPLE_TOKENS);
 }
 
 static const struct {
     const char *name;
     void (*put)(FILE *page, const report_run *run);
 } facts[] = {{"Model", put_model}, {"Data", put_data},       {"Host", put_host},
-             {"Begun", put_begun}, {"Command", put_command}, {"Sample", put_explained_sample}};
-/* ORIGINS: the facts but the sample, which has a section of its own if there are several runs */
-enum { FACTS = sizeof facts / sizeof *facts, ORIGINS = FACTS - 1 };
+             {"Begun", put_begun}, {"Command", put_command}, {"Sample", put_sample}};
+enum { FACTS = sizeof facts / sizeof *facts };
 
-/* Return what is known of a fact as malloc'd HTML; NULL: nothing. */
-static char *write_fact(const report_run *run, size_t fact)
-{
-    char *text = NULL;
-    size_t n;
-    FILE *to = open_memstream(&text, &n);
-    if (!to) sgt_no_memory();
-    facts[fact].put(to, run);
-    if (fclose(to) == EOF) sgt_no_memory();
-    if (n) return text;
-    free(text);
-    return NULL;
-}
-
-/* Describe a single run. */
+/* Describe a run by what is known of it. */
 static void put_about(FILE *page, const report_run *run)
 {
     fputs("<dl class=\"about\">\n", page);
     for (size_t f = 0; f < FACTS; f++) {
-        char *text = write_fact(run, f);
-        if (text) fprintf(page, "<div><dt>%s</dt><dd>%s</dd></div>\n", facts[f].name, text);
+        char *text = NULL;
+        size_t n;
+        FILE *to = open_memstream(&text, &n);
+        if (!to) sgt_no_memory();
+        facts[f].put(to, run);
+        if (fclose(to) == EOF) sgt_no_memory();
+        if (n) fprintf(page, "<div><dt>%s</dt><dd>%s</dd></div>\n", facts[f].name, text);
         free(text);
     }
     fputs("</dl>\n", page);
 }
 
-/* Describe several runs in a table. */
+/* Describe several runs side by side. */
 static void put_origins(FILE *page, const report *r)
 {
-    const char *titles[1 + ORIGINS] = {"Run"};
-    const report_table t = {"scroll", "texts", "Where the runs come from", titles, 1 + ORIGINS, 0};
-    for (size_t f = 0; f < ORIGINS; f++) titles[1 + f] = facts[f].name;
-    fputs("<details>\n<summary>Where they come from: data, host, date, command</summary>\n", page);
-    report_begin_table(page, &t);
+    report_begin_section(page, "figures", "origins", "Where they come from, and what they write");
     for (size_t i = 0; i < r->count; i++) {
-        report_put(page, REPORT_RUN_ROW, "line", (unsigned)i, r->runs[i].name);
-        for (size_t f = 0; f < ORIGINS; f++) {
-            char *text = write_fact(&r->runs[i], f);
-            if (text) fprintf(page, "<td>%s</td>", text);
-            else report_put_cell(page, NULL);
-            free(text);
-        }
-        fputs("</tr>\n", page);
-    }
-    report_end_table(page, &t);
-    fputs("</details>\n", page);
-}
-
-/* Write the samples of several runs, side by side. */
-static void put_samples(FILE *page, const report *r)
-{
-    if (!has_sample(&r->runs[0])) return; /* --no-sample */
-    report_begin_section(page, "figures samples", "sample", "What they write");
-    for (size_t i = 0; i < r->count; i++) {
-        report_put(page, "<figure class=\"sample\">\n<h3>" REPORT_SWATCH "%s</h3>\n", "line",
+        report_put(page, "<div class=\"card run\">\n<h3>" REPORT_SWATCH "%s</h3>\n", "line",
                    (unsigned)i, r->runs[i].name);
-        put_sample(page, &r->runs[i]);
-        fputs("</figure>\n", page);
+        put_about(page, &r->runs[i]);
+        fputs("</div>\n", page);
     }
-    fprintf(page, "<p class=\"none\">%d " HOW ".</p>\n</section>\n", REPORT_SAMPLE_TOKENS);
+    fputs("</section>\n", page);
 }
 
 /* ---- notes and advice ---- */
@@ -534,13 +480,11 @@ static void put_notes(FILE *page, const report *r)
         if (!l->count) put_item(page, r, i, 0, "No step has been logged yet.");
         if (l->repeated)
             put_item(page, r, i, 0,
-                     "%llu line%s of the log %s replaced by later ones of the same steps.",
-                     (unsigned long long)l->repeated, l->repeated == 1 ? "" : "s",
-                     l->repeated == 1 ? "was" : "were");
+                     "Lines of the log replaced by later ones of the same steps: %llu.",
+                     (unsigned long long)l->repeated);
         if (l->damaged)
-            put_item(page, r, i, 0, "%llu damaged line%s of the log %s left out.",
-                     (unsigned long long)l->damaged, l->damaged == 1 ? "" : "s",
-                     l->damaged == 1 ? "is" : "are");
+            put_item(page, r, i, 0, "Damaged lines of the log left out: %llu.",
+                     (unsigned long long)l->damaged);
         if (l->half)
             put_item(page, r, i, 0,
                      "The log's last line was half written: the run may be going on.");
@@ -557,8 +501,7 @@ static char *format_option(const report_run *run, const char *name)
     char *text = NULL;
     if (!v) return NULL;
     if (json_is_string(v)) text = strdup(json_string_value(v));
-    else if (!json_is_real(v)) text = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT);
-    else if (asprintf(&text, "%.7g", json_real_value(v)) < 0) text = NULL;
+    else text = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(7));
     if (!text) sgt_no_memory();
     return text;
 }
@@ -656,16 +599,12 @@ void report_put_page(FILE *page, const report *r)
     begin_page(page, r->count == 1 ? r->runs[0].name : many);
     if (r->count == 1) put_about(page, &r->runs[0]);
     fputs("</header>\n", page);
-    if (r->count == 1) {
-        put_strip(page, r);
-    } else {
-        put_runs(page, r);
-        put_origins(page, r);
-        put_samples(page, r);
-    }
+    if (r->count == 1) put_strip(page, r);
+    else put_runs(page, r);
     put_notes(page, r);
     put_advice(page, r);
     if (steps) report_put_figures(page, r);
     put_options(page, r);
+    if (r->count > 1) put_origins(page, r);
     end_page(page);
 }
