@@ -9,17 +9,8 @@ from typing import Any, Callable, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
-from ._native import (
-    ALLOC,
-    ErrorText,
-    Handle,
-    OutOfMemoryError,
-    RowDocuments,
-    StreamBatch,
-    StreamOptions,
-    check,
-    open_handle,
-)
+from . import _native as c
+from ._native import Handle, OutOfMemoryError
 from ._native import loader_library as library
 
 # dtype: number in sgt_output, bytes of an id
@@ -102,24 +93,12 @@ class Kind(NamedTuple):
         library.sgt_row_documents_expand(
             found, lengths, rows, seq, None, positions.ctypes.data, ids.ctypes.data
         )
-        cuts = _cuts(found.contents, lengths, rows, seq)
+        begins = np.diff(ids, axis=1, prepend=-2) != 0  # ids of a row count its documents
+        cuts = np.append(np.flatnonzero(begins), rows * seq).astype(np.int32)
         arrays = (positions, ids, cuts)
         if self.torch:
             arrays = tuple(self.torch.from_numpy(a) for a in arrays)
         return Documents(*arrays)
-
-
-def _cuts(found: RowDocuments, lengths: "Any", rows: int, seq: int) -> Any:
-    first = np.ctypeslib.as_array(found.first, (rows + 1,)).astype(np.int64)
-    count = int(first[-1])
-    starts = np.ctypeslib.as_array(found.starts, (count,)) if count else np.empty(0, np.int64)
-    row = np.repeat(np.arange(rows), np.diff(first))
-    inside = starts < seq
-    edges = [np.arange(rows + 1) * seq, row[inside] * seq + starts[inside]]
-    if lengths:
-        real = np.minimum(np.ctypeslib.as_array(lengths, (rows,)).astype(np.int64), seq)
-        edges.append(np.arange(rows) * seq + real)
-    return np.unique(np.concatenate(edges)).astype(np.int32)
 
 
 def find_torch(arrays: str) -> Any:
@@ -159,7 +138,7 @@ class Stream:
         self._buffers: List[Any] = []
         self._views: List[Optional[Tuple[Any, Any]]] = [None] * slots
         self._holds = False
-        self._batch, self._error = StreamBatch(), ErrorText()
+        self._batch, self._error = c.StreamBatch(), c.ErrorText()
         self._refs = byref(self._batch), byref(self._error)
         self._addresses: List[int] = []
         pinned = may_pin(kind.torch)
@@ -173,7 +152,7 @@ class Stream:
             self._addresses.append(at)
             return at
 
-        options = StreamOptions(first=first, output=OUTPUTS[kind.dtype][0], alloc=ALLOC(alloc))
+        options = c.StreamOptions(first=first, output=OUTPUTS[kind.dtype][0], alloc=c.ALLOC(alloc))
         options.slots, options.threads = slots, threads
         failed: List[Exception] = []
         done = _thread.allocate_lock()
@@ -182,7 +161,7 @@ class Stream:
             functions = library.sgt_stream_open, library.sgt_stream_close
             given, kept = (native.pointer, byref(options)), (native, self._buffers)
             try:
-                self.handle = open_handle(*functions, *given, kept=kept)
+                self.handle = c.open_handle(*functions, *given, kept=kept)
             except Exception as error:
                 failed.append(error)
             finally:
@@ -205,7 +184,7 @@ class Stream:
             self._holds = False
         rc = library.sgt_stream_next(pointer, batch, error)
         if rc < 0:
-            check(rc, self._error)
+            c.check(rc, self._error)
         self._holds = True
         self.next += 1
         self.is_clean = True

@@ -6,22 +6,8 @@ import threading
 from ctypes import byref, c_int, pointer
 from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Union
 
-from ._native import (
-    NOTICE,
-    PROGRESS,
-    ErrorText,
-    Path,
-    StoppedError,
-    TokenizeOptions,
-    TokenizeResult,
-    UsageError,
-    c_text,
-    c_texts,
-    check,
-    check_range,
-    fill,
-    index_of,
-)
+from . import _native as c
+from ._native import Path, StoppedError, UsageError
 from ._native import tokenize_library as library
 
 FORMATS = ("auto", "text", "jsonl")
@@ -103,39 +89,39 @@ def tokenize(
     progress=True draws one line on stderr; a function gets the bytes done, the bytes in all (0:
     unknown) and the tokens, from another thread. If it raises, the call stops and raises the same.
     """
-    check_range("shuffle", shuffle or 0, 0, (1 << 64) - 1)
+    c.check_range("shuffle", shuffle or 0, 0, (1 << 64) - 1)
     several = [inputs] if isinstance(inputs, (str, bytes, os.PathLike)) else list(inputs)
     kept = keep_fields if isinstance(keep_fields, str) else ",".join(keep_fields or [])
     show = progress if callable(progress) else _show if progress else None
     stop = c_int(0)
-    error, result = ErrorText(), TokenizeResult()
-    options = fill(
-        TokenizeOptions,
-        inputs=c_texts("inputs", [os.fsencode(path) for path in several]),
+    error, result = c.ErrorText(), c.TokenizeResult()
+    options = c.fill(
+        c.TokenizeOptions,
+        inputs=c.texts_of("inputs", [os.fsencode(path) for path in several]),
         input_count=len(several),
         out=os.fsencode(out),
         vocab=None if vocab is None else os.fsencode(vocab),
-        rule=None if pattern is None else c_text("pattern", pattern),
-        normalize=index_of("normalize", normalize, NORMALIZE),
+        rule=None if pattern is None else c.text_of("pattern", pattern),
+        normalize=c.index_of("normalize", normalize, NORMALIZE),
         val_fraction=_fraction(split),
-        layout=index_of("shards", shards, LAYOUTS),
+        layout=c.index_of("shards", shards, LAYOUTS),
         shard_tokens=shard_tokens,
         threads=threads,
-        format=index_of("format", format, FORMATS),
+        format=c.index_of("format", format, FORMATS),
         field=field,
         keep_fields=kept or None,
         skip_bad=skip_bad,
         special_eot=special_eot,
-        invalid_utf8=index_of("invalid_utf8", invalid_utf8, INVALID),
-        binary=0 if binary is None else 1 + index_of("binary", binary, BINARY),
+        invalid_utf8=c.index_of("invalid_utf8", invalid_utf8, INVALID),
+        binary=0 if binary is None else 1 + c.index_of("binary", binary, BINARY),
         hidden=hidden,
-        filters=c_texts("filters", filters),
+        filters=c.texts_of("filters", filters),
         filter_count=len(filters),
         shuffle=shuffle is not None and shuffle is not False,
         shuffle_seed=shuffle or 0,
         dedup=dedup,
         force=force,
-        notice=NOTICE,
+        notice=c.NOTICE,
         stop=pointer(stop),
     )
     failures: List[BaseException] = []
@@ -149,7 +135,7 @@ def tokenize(
             stop.value = 1
 
     if show:
-        options.progress = PROGRESS(report)
+        options.progress = c.PROGRESS(report)
     try:
         _run(options, result, error, stop)
     except StoppedError:
@@ -163,7 +149,9 @@ def tokenize(
     return done._replace(already_done=bool(done.already_done))
 
 
-def _run(options: TokenizeOptions, result: TokenizeResult, error: ErrorText, stop: "c_int") -> None:
+def _run(
+    options: c.TokenizeOptions, result: c.TokenizeResult, error: c.ErrorText, stop: "c_int"
+) -> None:
     """Call the library in another thread, so that this one can see Ctrl-C and stop the call."""
     code = 0
     is_done = threading.Event()
@@ -186,4 +174,4 @@ def _run(options: TokenizeOptions, result: TokenizeResult, error: ErrorText, sto
         while not is_done.wait(1) and thread.ident is not None:  # None: start() was interrupted
             pass
         raise
-    check(code, error)
+    c.check(code, error)

@@ -7,27 +7,9 @@ import threading
 from ctypes import byref, c_uint64
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
+from . import _native as c
 from ._batches import OUTPUTS, Documents, Kind, Mover, Stream, find_torch, is_worker
-from ._native import (
-    NOTICE,
-    READERS,
-    SAMPLINGS,
-    Handle,
-    LoaderInfo,
-    LoaderOptions,
-    LoaderPacking,
-    LoaderState,
-    Path,
-    UnsupportedError,
-    UsageError,
-    c_path,
-    c_text,
-    call,
-    check_range,
-    fill,
-    index_of,
-    open_handle,
-)
+from ._native import Handle, Path, UnsupportedError, UsageError
 from ._native import loader_library as library
 
 __all__ = ["Documents", "Loader"]
@@ -117,18 +99,18 @@ class Loader:
         dtype = _name_of(dtype)
         rank, ranks = find_ranks(rank, ranks)
         for name, value, names in (
-            ("sampling", sampling, SAMPLINGS),
-            ("reader", reader, READERS),
+            ("sampling", sampling, c.SAMPLINGS),
+            ("reader", reader, c.READERS),
             ("dtype", dtype, tuple(OUTPUTS)),
             ("arrays", arrays, ("auto", "torch", "numpy")),
         ):
-            index_of(name, value, names)
+            c.index_of(name, value, names)
         for name, number, least, most in (  # 0 would be the library's default, not an error
             ("batch", batch, 1, _U32), ("seq", seq, 1, _U32), ("ranks", ranks, 1, _U32),
             ("slots", slots, 2, 1 << 16), ("threads", threads, 1, 1024),
             ("epochs", epochs or 0, 0, _U64),
         ):  # fmt: skip
-            check_range(name, number, least, most)
+            c.check_range(name, number, least, most)
         self._path = path
         self._settings: Dict[str, Any] = {
             "batch": batch, "seq": seq, "sampling": sampling, "seed": seed, "rank": rank,
@@ -169,18 +151,18 @@ class Loader:
             raise UsageError(f"{os.fspath(self._path)}: the loader is closed")
         s = self._settings
         given = {
-            **s, "reader": READERS.index(s["reader"]), "sampling": SAMPLINGS.index(s["sampling"]),
-            "split": c_text("split", s["split"]), "padded_by": s["pad"] is not None,
+            **s, "reader": c.READERS.index(s["reader"]), "split": c.text_of("split", s["split"]),
+            "sampling": c.SAMPLINGS.index(s["sampling"]), "padded_by": s["pad"] is not None,
             "pad": s["pad"] or 0,
         }  # fmt: skip
-        options = fill(LoaderOptions, notice=NOTICE, **given)
+        options = c.fill(c.LoaderOptions, notice=c.NOTICE, **given)
         if s["reader"] != "preload":  # a file that is cut short is then an error instead of SIGBUS
-            call(library.sgt_loader_guard_sigbus)
+            c.call(library.sgt_loader_guard_sigbus)
         is_text = isinstance(self._path, str)
         function = library.sgt_loader_open_data if is_text else library.sgt_loader_open
-        to_open = c_path(self._path), byref(options)
-        native = open_handle(function, library.sgt_loader_close, *to_open)
-        self._info = LoaderInfo()
+        to_open = c.path_of(self._path), byref(options)
+        native = c.open_handle(function, library.sgt_loader_close, *to_open)
+        self._info = c.LoaderInfo()
         library.sgt_loader_get_info(native.pointer, byref(self._info))
         return native
 
@@ -219,8 +201,8 @@ class Loader:
     def packing(self) -> Dict[str, int]:
         """What rows hold with sampling="packed", in the first epoch: rows, documents, their tokens,
         the cropped ones of these, and the fewest and the most documents of a row."""
-        packing = LoaderPacking()
-        call(library.sgt_loader_get_packing, self._ready().pointer, byref(packing))
+        packing = c.LoaderPacking()
+        c.call(library.sgt_loader_get_packing, self._ready().pointer, byref(packing))
         return {field[0]: int(getattr(packing, field[0])) for field in packing._fields_}
 
     @property
@@ -244,7 +226,7 @@ class Loader:
         return (self._described.reader_detail or b"").decode()
 
     @property
-    def _described(self) -> LoaderInfo:
+    def _described(self) -> c.LoaderInfo:
         self._ready()
         return self._info
 
@@ -321,7 +303,7 @@ class Loader:
         try:
             batch = stream.take()
         except Exception:
-            self._stream = None  # a further call tries again
+            self._stream = None  # a further c.call tries again
             raise
         # A worker of a DataLoader takes the next batch while this one waits to be sent.
         if (self._copy or is_worker()) and self._device is None:
@@ -360,9 +342,9 @@ class Loader:
             cursor = self._cursors.pop() if self._cursors else None
         if cursor is None:
             functions = library.sgt_cursor_open, library.sgt_cursor_close
-            cursor = open_handle(*functions, native.pointer, kept=[native])
+            cursor = c.open_handle(*functions, native.pointer, kept=[native])
         to = (at,) if kind.is_rows else (at, targets_at)
-        call(_READ[kind.dtype], native.pointer, cursor.pointer, first, count, *to)
+        c.call(_READ[kind.dtype], native.pointer, cursor.pointer, first, count, *to)
         batch: Tuple[Any, ...] = (x, y)
         if self._settings["documents"]:
             found = library.sgt_cursor_documents(cursor.pointer)
@@ -376,7 +358,7 @@ class Loader:
     def state_dict(self) -> Dict[str, Any]:
         """Return the position and everything that determines the rows, as a dict for JSON."""
         native = self._ready()
-        state = LoaderState()
+        state = c.LoaderState()
         with self._lock:
             library.sgt_loader_get_state(native.pointer, self._position, byref(state))
         return {
@@ -385,7 +367,7 @@ class Loader:
             "hash": f"{state.hash:016x}",
             "tokens": state.tokens,
             "seed": state.seed,
-            "sampling": SAMPLINGS[state.sampling],
+            "sampling": c.SAMPLINGS[state.sampling],
             "seq": state.seq,
             "pad": state.pad,
         }
@@ -403,13 +385,13 @@ class Loader:
         try:
             fields = {name: state[name] for name in ("rows", "tokens", "seed", "seq", "pad")}
             sampling, digest = state["sampling"], int(state["hash"], 16)
-            number = index_of("sampling", sampling, SAMPLINGS)
-            saved = fill(LoaderState, hash=digest, sampling=number, **fields)
+            number = c.index_of("sampling", sampling, c.SAMPLINGS)
+            saved = c.fill(c.LoaderState, hash=digest, sampling=number, **fields)
         except KeyError as name:
             raise UsageError(f"the state is damaged: it has no {name}") from None
         except (TypeError, ValueError) as why:
             raise UsageError(f"the state is damaged: {why}") from None
-        call(library.sgt_loader_resume, native.pointer, byref(saved), byref(next_))
+        c.call(library.sgt_loader_resume, native.pointer, byref(saved), byref(next_))
         self.seek(next_.value)
 
 

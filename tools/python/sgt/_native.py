@@ -306,7 +306,7 @@ def fill(struct: Type[S], **given: Any) -> S:
         if kinds[name] in _MOST:
             check_range(name, value, 0, _MOST[kinds[name]])
         elif kinds[name] is c_char_p and value is not None:
-            given[name] = c_text(name, value)
+            given[name] = text_of(name, value)
     return struct(**given)
 
 
@@ -325,7 +325,7 @@ def index_of(name: str, value: Any, names: Sequence[str]) -> int:
     return names.index(value)
 
 
-def c_text(name: str, text: Union[str, bytes]) -> bytes:
+def text_of(name: str, text: Union[str, bytes]) -> bytes:
     """Return the text of an argument as a C string; C would read it up to a NUL."""
     data = text.encode(errors="surrogateescape") if isinstance(text, str) else text
     if not isinstance(data, bytes):
@@ -335,10 +335,10 @@ def c_text(name: str, text: Union[str, bytes]) -> bytes:
     return data
 
 
-def c_path(path: Path) -> bytes:
-    return c_text("path", os.fsencode(path))
+def path_of(path: Path) -> bytes:
+    return text_of("path", os.fsencode(path))
 
 
-def c_texts(name: str, texts: "Sequence[Union[str, bytes]]") -> Any:
+def texts_of(name: str, texts: "Sequence[Union[str, bytes]]") -> Any:
     """Return a C array of strings."""
-    return (c_char_p * len(texts))(*(c_text(name, text) for text in texts))
+    return (c_char_p * len(texts))(*(text_of(name, text) for text in texts))

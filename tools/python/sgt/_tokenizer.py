@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ._encoder import Encoders, Ids, Text, as_bytes
-from ._native import Path, c_path, c_text, call, check_range, open_handle
+from ._native import Path, call, check_range, open_handle, path_of, text_of
 from ._native import tokenize_library as library
 
 _Item = TypeVar("_Item")
@@ -45,9 +45,9 @@ class Tokenizer:
         self._open()
 
     def _open(self) -> None:
-        rule = None if self._pattern is None else c_text("pattern", self._pattern)
+        rule = None if self._pattern is None else text_of("pattern", self._pattern)
         functions = library.sgt_vocab_load, library.sgt_vocab_free
-        self._vocab = open_handle(*functions, c_path(self._path), rule)
+        self._vocab = open_handle(*functions, path_of(self._path), rule)
         self._encoders = Encoders(self._vocab)
 
     @classmethod
@@ -217,7 +217,7 @@ class Tokenizer:
 
     def save(self, folder: Path) -> None:
         """Write merges.txt, vocab.json and tokenizer.json into `folder`."""
-        call(library.sgt_vocab_save, self._vocab.pointer, c_path(folder))
+        call(library.sgt_vocab_save, self._vocab.pointer, path_of(folder))
 
 
 def _each(
