@@ -171,22 +171,27 @@ static void print_things(FILE *to, const char *before, uint64_t n, const char *s
 }
 
 /* Print the work done: "24 B of text in 4 files, 3 ms, 8.00 kB/s". If this run continued an earlier
- * one, also print how much it did itself. */
-static void print_work(FILE *to, const sgt_tokenize_result *r)
+ * one, also print how much it read itself. */
+static void print_work(FILE *to, uint64_t bytes, uint64_t read, uint64_t files, double seconds)
 {
-    char bytes[40], here[40], before[40], time[40], rate[40];
-    fprintf(to, "%s of text in ", sgt_format_bytes(bytes, sizeof bytes, r->bytes));
-    print_things(to, "", r->files, "file", "files", "");
-    if (r->bytes_read < r->bytes)
+    char all[40], here[40], before[40], time[40], rate[40];
+    fprintf(to, "%s of text in ", sgt_format_bytes(all, sizeof all, bytes));
+    print_things(to, "", files, "file", "files", "");
+    if (read < bytes)
         fprintf(to, ": %s there already, %s in this run",
-                sgt_format_bytes(before, sizeof before, r->bytes - r->bytes_read),
-                sgt_format_bytes(here, sizeof here, r->bytes_read));
-    fprintf(to, ", %s", sgt_format_duration(time, sizeof time, r->seconds));
-    if (r->bytes_read)
-        fprintf(
-            to, ", %s",
-            sgt_format_rate(rate, sizeof rate, 1e6 * mb_per_s(r->bytes_read, r->seconds), "B/s"));
+                sgt_format_bytes(before, sizeof before, bytes - read),
+                sgt_format_bytes(here, sizeof here, read));
+    fprintf(to, ", %s", sgt_format_duration(time, sizeof time, seconds));
+    if (read)
+        fprintf(to, ", %s",
+                sgt_format_rate(rate, sizeof rate, 1e6 * mb_per_s(read, seconds), "B/s"));
     fprintf(to, "\n");
+}
+
+static void print_skipped(FILE *to, uint64_t files)
+{
+    if (files)
+        print_things(to, "", files, "file", "files", " skipped: not plain text (see --binary)\n");
 }
 
 /* Tell why the validation split is empty, and which --split would give one. */
@@ -212,7 +217,6 @@ static void print_summary(const char *out, const sgt_tokenize_result *r)
         uint64_t count;
         const char *singular, *plural, *after;
     } counted[] = {
-        {r->skipped, "file", "files", " skipped: not plain text (see --binary)"},
         {r->duplicates, "duplicate", "duplicates", " left out"},
         {r->bad_lines, "bad line or row", "bad lines or rows", " left out"},
         {r->lone_surrogates, "lone surrogate", "lone surrogates", " in JSONL, now U+FFFD"},
@@ -238,8 +242,9 @@ static void print_summary(const char *out, const sgt_tokenize_result *r)
                 100 * (double)r->val_tokens / (double)(r->train_tokens + r->val_tokens));
     }
     fprintf(to, r->already_done ? "; complete already, nothing was done\n" : "\n");
-    if (!r->already_done) print_work(to, r);
+    if (!r->already_done) print_work(to, r->bytes, r->bytes_read, r->files, r->seconds);
     if (t.layout && r->shards) fprintf(to, "%s\n", sgt_layout_says[t.layout]);
+    print_skipped(to, r->skipped);
     for (size_t i = 0; i < sizeof counted / sizeof *counted; i++)
         if (counted[i].count) {
             print_things(to, "", counted[i].count, counted[i].singular, counted[i].plural,
@@ -288,27 +293,26 @@ static int print_estimate_json(const sgt_dry_run_result *r, sgt_error *err)
 
 static void print_estimate(const sgt_dry_run_result *r)
 {
-    char a[40], b[40], c[40];
+    char a[40];
     sgt_wrapped w;
     FILE *to = sgt_wrapped_open(&w);
-    fprintf(to, "inputs      %s in %s file%s", sgt_format_bytes(a, sizeof a, r->bytes),
-            sgt_format_count(b, sizeof b, r->files), r->files == 1 ? "" : "s");
+    fprintf(to, "inputs      %s in ", sgt_format_bytes(a, sizeof a, r->bytes));
+    print_things(to, "", r->files, "file", "files", "");
     if (r->documents != SGT_NOT_KNOWN)
-        fprintf(to, ", %s document%s", sgt_format_count(c, sizeof c, r->documents),
-                r->documents == 1 ? "" : "s");
+        print_things(to, ", ", r->documents, "document", "documents", "");
     fprintf(to, "\ntokens      about %s: bytes / 4%s\n", sgt_format_count(a, sizeof a, r->tokens),
             r->packed ? ", and packed files are taken for 3 times their bytes" : "");
-    fprintf(to, "disk        about %s in %s shard%s", sgt_format_bytes(a, sizeof a, r->disk),
-            sgt_format_count(b, sizeof b, r->shards), r->shards == 1 ? "" : "s");
+    fprintf(to, "disk        about %s in ", sgt_format_bytes(a, sizeof a, r->disk));
+    print_things(to, "", r->shards, "shard", "shards", "");
     if (r->disk_meanwhile)
-        fprintf(to, ", and %s while it is made", sgt_format_bytes(c, sizeof c, r->disk_meanwhile));
+        fprintf(to, ", and %s while it is made", sgt_format_bytes(a, sizeof a, r->disk_meanwhile));
     if (r->disk_free != SGT_NOT_KNOWN)
-        fprintf(to, ", %s free there%s", sgt_format_bytes(c, sizeof c, r->disk_free),
+        fprintf(to, ", %s free there%s", sgt_format_bytes(a, sizeof a, r->disk_free),
                 sgt_space_lacks(NULL, r, NULL) < 0 ? ": too little" : "");
     fputc('\n', to);
     if (r->skipped)
-        fprintf(to, "skipped     %s: not plain text (see --binary)\n",
-                sgt_format_things(b, sizeof b, r->skipped, "file", "files"));
+        print_things(to, "skipped     ", r->skipped, "file", "files",
+                     ": not plain text (see --binary)\n");
     sgt_wrapped_close(&w);
 }
 
@@ -353,19 +357,13 @@ static int print_vocab_json(const sgt_train_result *r, sgt_error *err)
 
 static void print_vocab_summary(const char *out, const sgt_train_result *r)
 {
-    char tokens[80], pieces[80], distinct[40], bytes[40], files[80], time[40], rate[40],
-        shown[1024];
-    printf("%s: %s from %s, %s of them distinct\n", sgt_printable(shown, sizeof shown, out),
-           sgt_format_things(tokens, sizeof tokens, r->tokens, "token", "tokens"),
-           sgt_format_things(pieces, sizeof pieces, r->pieces, "piece", "pieces"),
-           sgt_format_count(distinct, sizeof distinct, r->distinct));
-    printf("%s of text in %s, %s, %s\n", sgt_format_bytes(bytes, sizeof bytes, r->bytes),
-           sgt_format_things(files, sizeof files, r->files, "file", "files"),
-           sgt_format_duration(time, sizeof time, r->seconds),
-           sgt_format_rate(rate, sizeof rate, 1e6 * mb_per_s(r->bytes, r->seconds), "B/s"));
-    if (r->skipped)
-        printf("%s skipped: not plain text (see --binary)\n",
-               sgt_format_things(files, sizeof files, r->skipped, "file", "files"));
+    char shown[1024], distinct[40];
+    printf("%s: ", sgt_printable(shown, sizeof shown, out));
+    print_things(stdout, "", r->tokens, "token", "tokens", " from ");
+    print_things(stdout, "", r->pieces, "piece", "pieces", ", ");
+    printf("%s of them distinct\n", sgt_format_count(distinct, sizeof distinct, r->distinct));
+    print_work(stdout, r->bytes, r->bytes, r->files, r->seconds);
+    print_skipped(stdout, r->skipped);
 }
 
 /* Train a vocabulary on the inputs, write its files to OUT and print the result. Fail if there are
