@@ -12,6 +12,7 @@
 #include <sys/statvfs.h>
 
 #include "loader/base/file.h"
+#include "loader/base/format.h"
 #include "loader/shards/shard.h"
 #include "tokenize/input/parquet.h"
 #include "tokenize/input/json_line.h"
@@ -103,17 +104,6 @@ static int is_begun(const char *out)
            (sgt_out_file_exists(out, "manifest.json") || sgt_out_file_exists(out, ".work"));
 }
 
-/* Write a size such as "12.3 GiB" into buf[n] and return buf. */
-static char *shown(char *buf, size_t n, uint64_t bytes)
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    double x = (double)bytes;
-    int u = 0;
-    while (x >= 1023.95 && u < 6) x /= 1024, u++;
-    snprintf(buf, n, u ? "%.1f %s" : "%.0f %s", x, units[u]);
-    return buf;
-}
-
 int sgt_space_lacks(const char *out, const sgt_dry_run_result *r, sgt_error *err)
 {
     const uint64_t need = r->disk + r->disk_meanwhile;
@@ -122,7 +112,8 @@ int sgt_space_lacks(const char *out, const sgt_dry_run_result *r, sgt_error *err
     return sgt_fail(err, SGT_EIO,
                     "%s: needs about %s, but only %s is free there (make room, name an OUT "
                     "elsewhere, or --force)",
-                    out, shown(a, sizeof a, need), shown(b, sizeof b, r->disk_free));
+                    out, sgt_format_bytes(a, sizeof a, need),
+                    sgt_format_bytes(b, sizeof b, r->disk_free));
 }
 
 /* ---- the inputs ---- */

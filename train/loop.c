@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "loader/base/clock.h"
+#include "loader/base/format.h"
 #include "loader/base/cpu.h"
 #include "loader/base/file.h"
 #include "train/advice.h"

@@ -10,6 +10,7 @@
 #include "train/advice.h"
 #include "loader/base/cpu.h"
 #include "loader/base/file.h"
+#include "loader/base/format.h"
 #include "train/device.h"
 #include "train/memory/memory.h"
 #include "train/paths.h"
@@ -562,26 +563,13 @@ static void report_ranks(const sgt_trainer *t)
                 here, all);
 }
 
-/* Format n as 1,234,567 in buf. */
-static const char *grouped(char *buf, uint64_t n)
-{
-    char digits[24];
-    size_t len = (size_t)snprintf(digits, sizeof digits, "%" PRIu64, n), at = 0;
-    for (size_t i = 0; i < len; i++) {
-        if (i && (len - i) % 3 == 0) buf[at++] = ',';
-        buf[at++] = digits[i];
-    }
-    buf[at] = '\0';
-    return buf;
-}
-
 static void report_model(const sgt_trainer *t)
 {
     const sgt_model *m = &t->model;
     uint64_t n = sgt_model_parameters(m);
     char ranks[48] = "", size[48];
     if (t->o->ranks) snprintf(ranks, sizeof ranks, ", %u ranks", t->o->ranks->size);
-    if (n < 1000000) grouped(size, n);
+    if (n < 1000000) sgt_format_count(size, sizeof size, n);
     else snprintf(size, sizeof size, "%.*g million", n < 1000000000 ? 3 : 4, (double)n / 1e6);
     sgt_say(&t->o->notice, "model: %ux%ux%u, %s parameters; %s on %s%s%s", m->layers, m->channels,
             m->heads, size, sgt_precision_words[t->s->step.precision],
@@ -599,8 +587,9 @@ static void report_data(const sgt_trainer *t)
     int examples = t->examples.count > 0;
     uint64_t n = examples ? t->info.windows_per_epoch : t->info.shards;
     sgt_say(&t->o->notice, "data: %s%s, %s token%s in %s %s%s%s%s", t->s->data,
-            t->data_is_ours ? "/ (no --data was given)" : "", grouped(tokens, t->info.tokens),
-            t->info.tokens == 1 ? "" : "s", grouped(count, n), examples ? "completion" : "shard",
+            t->data_is_ours ? "/ (no --data was given)" : "",
+            sgt_format_count(tokens, sizeof tokens, t->info.tokens), t->info.tokens == 1 ? "" : "s",
+            sgt_format_count(count, sizeof count, n), examples ? "completion" : "shard",
             n == 1 ? "" : "s", *t->unevaluated ? "; " : "", t->unevaluated);
 }
 
@@ -612,8 +601,8 @@ static void report_packing(const sgt_trainer *t)
     if (!t->train || sgt_loader_get_packing(t->train, &is, NULL) < 0) return;
     sgt_say(&t->o->notice,
             "packed: %s row%s an epoch, %.3g documents each; %.3g %% of the tokens are cropped",
-            grouped(rows, is.rows), is.rows == 1 ? "" : "s", (double)is.documents / (double)is.rows,
-            100 * (double)is.cropped / (double)is.tokens);
+            sgt_format_count(rows, sizeof rows, is.rows), is.rows == 1 ? "" : "s",
+            (double)is.documents / (double)is.rows, 100 * (double)is.cropped / (double)is.tokens);
 }
 
 /* Report the steps, the learning rate and the cost of the run. */

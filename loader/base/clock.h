@@ -1,18 +1,14 @@
-/* clock.h: a clock that never goes back, durations as text, and waits with a limit. */
+/* clock.h: a clock that never goes back, and waits with a limit. */
 #ifndef SGT_BASE_CLOCK_H
 #define SGT_BASE_CLOCK_H
 
 #include <pthread.h>
-#include <stddef.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 double sgt_now(void); /* seconds since some fixed moment */
-
-/* Format a duration: "12 ms", "2.2 s", "1 min 46 s", "3 h 25 min", "3.1 days". Returns buf. */
-char *sgt_format_duration(char *buf, size_t n, double seconds);
 
 /* Wait until *c is signalled, for at most a tenth of a second. A Unix signal does not wake a
  * waiting thread, so a thread that may be asked to stop must check for that regularly. As with

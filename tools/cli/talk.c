@@ -14,16 +14,6 @@
 
 /* ---- units ---- */
 
-char *sgt_format_bytes(char *buf, size_t n, uint64_t bytes)
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-    double x = (double)bytes;
-    int u = 0;
-    while (x >= 1023.95 && u < 5) x /= 1024, u++;
-    snprintf(buf, n, u ? "%.1f %s" : "%.0f %s", x, units[u]);
-    return buf;
-}
-
 char *sgt_format_rate(char *buf, size_t n, double per_s, const char *unit)
 {
     static const char *const prefixes[] = {"", "k", "M", "G", "T"};
@@ -34,19 +24,6 @@ char *sgt_format_rate(char *buf, size_t n, double per_s, const char *unit)
              : per_s < 99.95 ? "%.1f %s%s"
                              : "%.0f %s%s",
              per_s, prefixes[u], unit);
-    return buf;
-}
-
-char *sgt_format_count(char *buf, size_t n, uint64_t count)
-{
-    char digits[32];
-    int len = snprintf(digits, sizeof digits, "%llu", (unsigned long long)count);
-    size_t at = 0;
-    for (int i = 0; i < len && at + 2 < n; i++) {
-        if (i && (len - i) % 3 == 0) buf[at++] = ',';
-        buf[at++] = digits[i];
-    }
-    if (n) buf[at] = 0;
     return buf;
 }
 

@@ -8,16 +8,13 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "loader/base/clock.h" /* for sgt_format_duration */
 #include "loader/base/error.h"
+#include "loader/base/format.h"
 
-/* Format a number into buf and return buf: bytes in KiB, MiB, GiB; rates in powers of ten; times as
- * 1:02:03 or 00:42. */
-char *sgt_format_bytes(char *buf, size_t n, uint64_t bytes); /* "12.3 MiB" */
+/* Format a number into buf and return buf, as the calls of base/format.h do. */
 /* "25.0 M" followed by unit, such as "25.0 Mtokens/s" */
 char *sgt_format_rate(char *buf, size_t n, double per_s, const char *unit);
-char *sgt_format_count(char *buf, size_t n, uint64_t count); /* "1,234,567" */
-char *sgt_format_time(char *buf, size_t n, double seconds);
+char *sgt_format_time(char *buf, size_t n, double seconds); /* "1:02:03", "00:42" */
 /* "1 token", "1,234 tokens", "0 tokens" */
 const char *sgt_format_things(char *buf, size_t n, uint64_t count, const char *singular,
                               const char *plural);

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "loader/base/clock.h"
+#include "loader/base/format.h"
 #include "tokenize/out/out.h"
 #include "tokenize/vocab/vocab.h"
 #include "tools/cli/progress.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "loader/base/clock.h"
+#include "loader/base/format.h"
 #include "loader/base/version.h"
 #include "tools/cli/process.h"
 #include "tools/cli/talk.h"

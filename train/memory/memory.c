@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "loader/base/format.h"
 #include "loader/base/memory.h"
 #include "train/run/checkpoint.h"
 #include "train/data/feed.h"
@@ -34,13 +35,6 @@ typedef struct sizing {
     /* (layers): sgt_recompute of each layer, while it is being chosen; NULL: all do the same */
     uint8_t *levels;
 } sizing;
-
-static const char *format_size(char *buf, size_t n, uint64_t bytes)
-{
-    if (bytes < (uint64_t)1 << 30) snprintf(buf, n, "%.1f MiB", (double)bytes / 0x1p20);
-    else snprintf(buf, n, "%.2f GiB", (double)bytes / 0x1p30);
-    return buf;
-}
 
 static uint64_t huge_pages(uint64_t bytes)
 {
@@ -187,7 +181,7 @@ static void find_room(sizing *z)
 static const char *format_room(const sizing *z, char *buf, size_t n)
 {
     char a[32];
-    snprintf(buf, n, "%s %s", format_size(a, sizeof a, z->room),
+    snprintf(buf, n, "%s %s", sgt_format_bytes(a, sizeof a, z->room),
              z->t->s->memory_limit != SGT_DEFAULT_COUNT ? "of --memory-limit" : "free");
     return buf;
 }
@@ -230,7 +224,7 @@ static int decide_rows(sizing *z, uint64_t *batch, sgt_error *err)
     int rc = find_largest(z->t, &fewest, err);
     if (rc < 0) return rc;
     rows = (uint64_t)-fewest;
-    format_size(need, sizeof need, bytes_with(z, rows ? rows : 1, levels));
+    sgt_format_bytes(need, sizeof need, bytes_with(z, rows ? rows : 1, levels));
     format_room(z, room, sizeof room);
     if (!rows)
         return sgt_fail(
@@ -288,7 +282,7 @@ static int fail_too_much(sizing *z, uint64_t rows, sgt_error *err)
 {
     char need[32], room[64], cure[128];
     const uint8_t *levels = z->levels ? set_levels(z, 0, z->o.model.layers) : NULL;
-    format_size(need, sizeof need, bytes_with(z, rows, levels));
+    sgt_format_bytes(need, sizeof need, bytes_with(z, rows, levels));
     return sgt_fail(err, SGT_ENOMEM, "the model and its step need %s%s, more than the %s (%s)",
                     need, levels ? " even with --recompute block" : "",
                     format_room(z, room, sizeof room), format_cure(z, rows, cure, sizeof cure));
@@ -309,7 +303,7 @@ static int decide_levels(sizing *z, uint64_t rows, sgt_error *err)
     sgt_say(&z->t->o->notice,
             "--recompute auto: nothing in %u layer%s, gelu in %u, block in %u: %s of the %s", none,
             none == 1 ? "" : "s", gelu, block,
-            format_size(need, sizeof need, bytes_with(z, rows, z->levels)),
+            sgt_format_bytes(need, sizeof need, bytes_with(z, rows, z->levels)),
             format_room(z, room, sizeof room));
     return SGT_OK;
 }
