@@ -34,21 +34,10 @@ static int run(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_voc
                const sgt_checkpoint *from, sgt_record *r, sgt_error *err)
 {
     const size_t piece = sgt_text_feed_piece(), threads = sgt_units_threads(c, o->threads, piece);
-    sgt_unit_encoder *encoders = calloc(threads, sizeof *encoders);
-    sgt_units_job job = {.feed = {.corpus = c,
-                                  .joins = sgt_vocab_joins(v),
+    sgt_encoder **encoders = calloc(threads, sizeof *encoders);
+    sgt_units_job job = {.feed = {.reading = {.corpus = c, .o = o, .vocab = v},
                                   .piece = piece,
-                                  .field = o->field,
-                                  .literal = {v->eot_text, o->special_eot},
-                                  .vocab = v,
-                                  .replaced = o->invalid_utf8 == SGT_INVALID_REPLACE,
-                                  .rule = sgt_vocab_known_rule(v),
-                                  .whole = sgt_vocab_pattern(v) != NULL,
-                                  .normalized = sgt_vocab_normalizes(v),
-                                  .val_fraction = o->val_fraction,
-                                  .stop = o->stop,
                                   .threads = threads,
-                                  .notice = o->notice,
                                   .from = {from->file, from->offset, from->hashed, from->hash,
                                            from->block, from->split}},
                          .work = sgt_unit_encode,
@@ -56,14 +45,11 @@ static int run(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_voc
                          .worker_size = sizeof *encoders};
     sgt_units *units = NULL;
     int rc = encoders ? SGT_OK : sgt_fail_memory(err, "threads");
-    for (size_t i = 0; i < threads && !rc; i++) {
-        encoders[i] = (sgt_unit_encoder){.v = v, .c = c, .o = o};
-        rc = sgt_encoder_new(&encoders[i].e, v, err);
-    }
+    for (size_t i = 0; i < threads && !rc; i++) rc = sgt_encoder_new(&encoders[i], v, err);
     if (!rc) rc = sgt_units_start(&units, &job, err);
     if (!rc) rc = write_units(units, o, c, r, err);
     sgt_units_stop(units);
-    for (size_t i = 0; encoders && i < threads; i++) sgt_encoder_free(encoders[i].e);
+    for (size_t i = 0; encoders && i < threads; i++) sgt_encoder_free(encoders[i]);
     free(encoders);
     return rc;
 }
@@ -181,8 +167,7 @@ int sgt_pipeline_make(const sgt_tokenize_options *o, const sgt_corpus *c, const 
                       const char *options, sgt_tokenize_result *result, sgt_error *err)
 {
     sgt_out out;
-    sgt_out_request r = {o->out,   c,         v,       options,  NULL,
-                         o->force, o->notice, o->stop, o->field, o->layout};
+    sgt_out_request r = {o->out, c, v, options, NULL, o->force, o->notice, o->stop, o->layout};
     int rc = sgt_out_claim(&out, &r, err);
     if (rc == 1) {
         rc = sgt_pipeline_reread(result, o->out, err);

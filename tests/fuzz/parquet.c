@@ -20,10 +20,9 @@ typedef struct result {
     XXH64_hash_t hash; /* hash of all texts and their lengths, in order */
 } result;
 
-static int take_unit(XXH3_state_t *hash, sgt_unit *u, const sgt_corpus *c,
-                     const sgt_tokenize_options *o, uint64_t *rows, sgt_error *err)
+static int take_unit(XXH3_state_t *hash, sgt_unit *u, uint64_t *rows, sgt_error *err)
 {
-    int rc = sgt_unit_unfold(u, c, o, &(sgt_literal){0}, err);
+    int rc = sgt_unit_unfold(u, err);
     for (size_t i = 0; i < u->count && rc == 0; i++) {
         const sgt_part *p = &u->parts[i];
         if (!p->first) continue;
@@ -49,11 +48,11 @@ static result read_all(const char *path, const char *column, size_t piece)
          "there is memory");
     got.rc = sgt_corpus_list(&c, &o, &err);
     if (got.rc == 0) {
-        const sgt_text_feed_options feed = {.corpus = c, .piece = piece, .field = column};
+        const sgt_text_feed_options feed = {.reading = {.corpus = c, .o = &o}, .piece = piece};
         got.rc = sgt_text_feed_open(&f, &feed, &err);
     }
     while (got.rc == 0 && (got.rc = sgt_text_feed_next(f, &u, &err)) == 0)
-        got.rc = take_unit(hash, &u, c, &o, &got.rows, &err);
+        got.rc = take_unit(hash, &u, &got.rows, &err);
     if (got.rc < 0) must_say(got.rc, &err);
     got.hash = XXH3_64bits_digest(hash);
     XXH3_freeState(hash);

@@ -32,8 +32,10 @@ static sgt_corpus *list(const char *input)
 static sgt_text_feed *feed(const sgt_corpus *c, size_t piece, uint64_t file, uint64_t offset)
 {
     sgt_text_feed *f;
-    sgt_text_feed_options o = {
-        .corpus = c, .piece = piece, .from = {.file = file, .offset = offset}};
+    static const sgt_tokenize_options plain;
+    sgt_text_feed_options o = {.reading = {.corpus = c, .o = &plain},
+                               .piece = piece,
+                               .from = {.file = file, .offset = offset}};
     must(sgt_text_feed_open(&f, &o, why));
     return f;
 }
@@ -92,15 +94,10 @@ static void expect_long_pieces(const char *text, size_t n, int replaced, size_t 
     scoped(sgt_corpus) *c = list("in");
     cr_assert(sgt_vocab_gpt2(&v, &err) == 0 && sgt_encoder_new(&e, v, &err) == 0 &&
               sgt_unit_new(&u, &err) == 0);
-    sgt_tokenize_options o = {.invalid_utf8 = replaced ? SGT_INVALID_REPLACE : SGT_INVALID_KEEP};
-    sgt_text_feed_options fo = {.corpus = c,
-                                .joins = sgt_vocab_joins(v),
-                                .piece = 1000,
-                                .vocab = v,
-                                .replaced = replaced,
-                                .long_piece = 4000,
-                                .literal = {"<|endoftext|>", 1}};
-    sgt_unit_encoder w = {e, v, c, &o};
+    sgt_tokenize_options o = {.invalid_utf8 = replaced ? SGT_INVALID_REPLACE : SGT_INVALID_KEEP,
+                              .special_eot = 1};
+    sgt_text_feed_options fo = {
+        .reading = {.corpus = c, .o = &o, .vocab = v}, .piece = 1000, .long_piece = 4000};
     scoped(sgt_text_feed) *f = NULL;
     must(sgt_text_feed_open(&f, &fo, why));
     scoped_memory uint16_t *whole = malloc(3 * n * sizeof *whole),
@@ -112,7 +109,7 @@ static void expect_long_pieces(const char *text, size_t n, int replaced, size_t 
     int rc;
     while ((rc = sgt_text_feed_next(f, &u, &err)) == 0) {
         cr_assert_leq(u.used, most, "byte 10 is %d", text[10]);
-        must(sgt_unit_encode(&w, &u, why));
+        must(sgt_unit_encode(&e, &u, why));
         memcpy(parts + got, u.ids, u.id_count * sizeof *parts);
         got += u.id_count;
     }
@@ -208,7 +205,9 @@ Test(pipeline_parts, stretch_that_cannot_be_cut)
             put_text(paths[i], text, 5 + most + 2 * more);
             scoped(sgt_corpus) *c = list(paths[i]);
             scoped(sgt_text_feed) *f = NULL;
-            sgt_text_feed_options o = {.corpus = c, .piece = 4096, .extent = most};
+            static const sgt_tokenize_options plain;
+            sgt_text_feed_options o = {
+                .reading = {.corpus = c, .o = &plain}, .piece = 4096, .extent = most};
             int rc, units = 0;
             cr_assert(sgt_text_feed_open(&f, &o, &err) == 0 && sgt_unit_new(&u, &err) == 0);
             while ((rc = sgt_text_feed_next(f, &u, &err)) == 0) units++;

@@ -317,7 +317,7 @@ Test(pipeline_sets, files_are_divided)
             c.bytes += files[i].size;
             if (files[i].size > largest) largest = files[i].size;
         }
-        must(sgt_divide(&c, NULL, ranks, cuts, NULL, why));
+        must(sgt_divide(&c, ranks, cuts, NULL, why));
         cr_assert(cuts[0].file == 0 && cuts[ranks].file == c.count);
         for (uint32_t i = 0; i < ranks; i++) {
             uint64_t bytes = 0;

@@ -37,7 +37,6 @@ typedef struct walk {
     size_t prefix_room;
     size_t found[SGT_FORM_MORE];            /* number of files of each form that no name told */
     const char *first_found[SGT_FORM_MORE]; /* path of the first of them */
-    const char *field;                      /* field of JSONL that holds the text */
     sgt_error *err;
 } walk;
 
@@ -246,7 +245,7 @@ static int detect_lines(walk *w, sgt_corpus_file *f, size_t n, int whole, int na
     int rc = SGT_OK;
     for (size_t want = SGT_BINARY_PREFIX; !rc && form == SGT_FORM_MORE; want *= 4) {
         if (want > SGT_BINARY_PREFIX) rc = read_some(w, f, 0, want, &n, &whole);
-        if (!rc) rc = sgt_form_of(&form, w->prefix, n, whole || n < want, w->field, w->err);
+        if (!rc) rc = sgt_form_of(&form, w->prefix, n, whole || n < want, w->c->field, w->err);
     }
     if (rc < 0) return rc;
     if (form == SGT_FORM_ARRAY && w->c->skip_binary) return leave_out(w, f, &array_of_json, named);
@@ -525,9 +524,9 @@ static int sum_up_skipped(const walk *w)
 int sgt_corpus_list(sgt_corpus **out, const sgt_tokenize_options *o, sgt_error *err)
 {
     const char *folder = o->out ? o->out : "";
-    walk w = {
-        .c = calloc(1, sizeof *w.c), .o = o, .field = o->field ? o->field : "text", .err = err};
+    walk w = {.c = calloc(1, sizeof *w.c), .o = o, .err = err};
     if (!w.c) return sgt_fail_memory(err, "list of inputs");
+    w.c->field = o->field ? o->field : "text";
     int streams = 0, rc = set_filters(w.c, o, err);
     w.c->skip_binary = o->binary != SGT_BINARY_KEEP;
     w.out_exists = stat(folder, &w.out_stat) == 0 && S_ISDIR(w.out_stat.st_mode);
@@ -540,8 +539,8 @@ int sgt_corpus_list(sgt_corpus **out, const sgt_tokenize_options *o, sgt_error *
     }
     for (int form = 0; form < SGT_FORM_MORE && !rc; form++)
         if (w.found[form])
-            sgt_form_notice(&o->notice, (sgt_form)form, w.first_found[form], w.found[form], w.field,
-                            "--format text");
+            sgt_form_notice(&o->notice, (sgt_form)form, w.first_found[form], w.found[form],
+                            w.c->field, "--format text");
     if (!rc) rc = sum_up_skipped(&w);
     free(w.out_real);
     free(w.prefix);

@@ -71,6 +71,7 @@ typedef struct sgt_corpus {
     size_t count, room;
     size_t line_files; /* number of JSONL and Parquet files */
     size_t row_files;  /* number of Parquet files */
+    const char *field; /* field of JSONL, or column of Parquet, that holds the text */
     sgt_filter *filters;
     size_t filter_count;
     uint64_t bytes;   /* bytes of all files */

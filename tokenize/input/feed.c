@@ -23,6 +23,9 @@
 /* maximum bytes of a line, or of text, that cannot be cut */
 #define EXTENT ((size_t)1 << 30)
 #define PIECE ((size_t)256 << 10) /* bytes of text per unit: with its ids, it stays in L2 */
+/* bytes of a buffer that is kept for the next unit. A page of Parquet, packed and unpacked, has
+ * fewer: to free such a buffer and allocate it again takes longer than lz4 takes to unpack it. */
+#define LARGE ((size_t)4 << 20)
 /* most files that are read ahead of their turn: a filter's needs two of the 1,024 descriptors that a
  * process usually may have */
 #define AHEAD 256
@@ -125,21 +128,23 @@ static void free_large(void *array, size_t *room, size_t most)
     *room = 0;
 }
 
-void sgt_unit_trim(sgt_unit *u, size_t bytes)
+void sgt_unit_trim(sgt_unit *u)
 {
-    const size_t less = u->wanted - u->wanted / 8, most = 4 * bytes;
-    if (u->used) u->wanted = !u->unpacked ? 0 : u->used > less ? u->used : less;
-    free_large(&u->text, &u->room, most > 2 * u->wanted ? most : 2 * u->wanted);
-    free_large(&u->ids, &u->id_room, 4 * (bytes + SGT_UNIT_PARTS));
-    free_large(&u->scratch, &u->scratch_room, most);
-    free_large(&u->kept, &u->kept_room, most);
-    if (u->normal.room > most || u->normal.point_room > bytes) sgt_normalizer_free(&u->normal);
+    free_large(&u->text, &u->room, LARGE);
+    free_large(&u->ids, &u->id_room, LARGE / sizeof *u->ids);
+    free_large(&u->scratch, &u->scratch_room, LARGE);
+    free_large(&u->kept, &u->kept_room, LARGE);
+    if (u->normal.room > LARGE || u->normal.point_room > LARGE / 4) sgt_normalizer_free(&u->normal);
 }
 
 /* ---- reading files ---- */
 
 struct sgt_text_feed {
     sgt_text_feed_options o;
+    sgt_reading r; /* that of the options, with what the feed sets */
+    sgt_json_path path;
+    sgt_kept_names kept;
+    int normalized;  /* 1: text is normalized before it is split, and cut only where that is safe */
     uint64_t file;   /* index of the current or next file */
     uint64_t offset; /* offset in the file's stream of the first byte not yet delivered */
     /* Packed and filtered files that were opened ahead of their turn: number k of the corpus's, from
@@ -193,12 +198,12 @@ int sgt_text_feed_choose(sgt_corpus *c, double val_fraction)
 static void begin_file(sgt_text_feed *f, uint64_t file)
 {
     f->file = file;
-    f->offset = file < f->o.corpus->count ? f->o.corpus->files[file].from_row : 0;
+    f->offset = file < f->r.corpus->count ? f->r.corpus->files[file].from_row : 0;
 }
 
 static const sgt_corpus_file *current(const sgt_text_feed *f)
 {
-    return &f->o.corpus->files[f->file];
+    return &f->r.corpus->files[f->file];
 }
 
 static int other_bytes(const sgt_text_feed *f, sgt_error *err)
@@ -219,7 +224,7 @@ static int check_stream(const sgt_text_feed *f, sgt_error *err)
 {
     const size_t n = f->carried;
     const sgt_magic *b = sgt_binary_of(f->carry, n, f->ended, current(f)->lines);
-    if (!b || !f->o.corpus->skip_binary) return SGT_OK;
+    if (!b || !f->r.corpus->skip_binary) return SGT_OK;
     return sgt_fail(err, SGT_EFORMAT,
                     "standard input: %s, not UTF-8 text (pass it as a file, or --binary keep takes "
                     "its bytes)",
@@ -229,9 +234,8 @@ static int check_stream(const sgt_text_feed *f, sgt_error *err)
 /* Record the form that the first bytes of a stream have. */
 static int set_form(sgt_text_feed *f, sgt_form form, sgt_error *err)
 {
-    sgt_corpus_file *s = &f->o.corpus->files[f->file];
-    const char *name = s->stream ? "standard input" : s->path,
-               *field = f->o.field ? f->o.field : "text",
+    sgt_corpus_file *s = &f->r.corpus->files[f->file];
+    const char *name = s->stream ? "standard input" : s->path, *field = f->r.corpus->field,
                *other = s->filter ? "EXT=text:COMMAND" : "--format text";
     if (form == SGT_FORM_ARRAY)
         return sgt_fail(err, SGT_EFORMAT,
@@ -240,7 +244,7 @@ static int set_form(sgt_text_feed *f, sgt_form form, sgt_error *err)
                         name, other);
     s->lines = form == SGT_FORM_LINES;
     if (form != SGT_FORM_TEXT && !f->noticed++)
-        sgt_form_notice(&f->o.notice, form, name, 0, field, other);
+        sgt_form_notice(&f->r.o->notice, form, name, 0, field, other);
     return SGT_OK;
 }
 
@@ -256,9 +260,7 @@ static int read_form(sgt_text_feed *f, sgt_error *err)
             return rc;
         if (s->stream && want == SGT_BINARY_PREFIX) rc = check_stream(f, err);
         if (!s->detect) return rc;
-        if (!rc)
-            rc = sgt_form_of(&form, f->carry, f->carried, f->ended,
-                             f->o.field ? f->o.field : "text", err);
+        if (!rc) rc = sgt_form_of(&form, f->carry, f->carried, f->ended, f->r.corpus->field, err);
     }
     return rc < 0 ? rc : set_form(f, form, err);
 }
@@ -295,18 +297,18 @@ static int read_again(sgt_text_feed *f, sgt_error *err)
 /* Open the current file, and those ahead of it for which there is a place. */
 static int open_source(sgt_text_feed *f, sgt_error *err)
 {
-    const sgt_corpus *c = f->o.corpus;
+    const sgt_corpus *c = f->r.corpus;
     int rc = SGT_OK;
     for (; f->ahead_file < c->count && f->opened - f->taken < f->ahead_most && !rc;
          f->ahead_file++) {
         if (!sgt_corpus_made(&c->files[f->ahead_file])) continue;
         rc = sgt_source_ahead(&f->ahead[f->opened % f->ahead_most], &c->files[f->ahead_file],
-                              f->o.stop, f->o.cancel, err);
+                              f->r.o->stop, f->o.cancel, err);
         f->opened += !rc;
     }
     if (rc < 0) return rc;
     if (!sgt_corpus_made(current(f)))
-        return sgt_source_open(&f->source, current(f), f->o.stop, f->o.cancel, err);
+        return sgt_source_open(&f->source, current(f), f->r.o->stop, f->o.cancel, err);
     f->source = f->ahead[f->taken++ % f->ahead_most];
     return SGT_OK;
 }
@@ -316,16 +318,16 @@ static int open_file(sgt_text_feed *f, sgt_error *err)
     const sgt_corpus_file *s = current(f);
     if (s->rows) {
         const sgt_parquet_request r = {.file = s,
-                                       .field = f->o.field ? f->o.field : "text",
+                                       .field = f->r.corpus->field,
                                        .row = f->offset,
                                        .hashed = f->file == f->o.from.file ? f->o.from.hashed : 0,
                                        .hash = f->o.from.hash,
-                                       .stop = f->o.stop,
+                                       .stop = f->r.o->stop,
                                        .cancel = f->o.cancel};
         return sgt_parquet_open(&f->rows, &r, err);
     }
-    f->split = !s->train && (s->val || sgt_text_feed_split(s->name, 0, f->o.val_fraction));
-    if (f->offset && f->o.literal.divides) f->split = f->o.from.split != 0;
+    f->split = !s->train && (s->val || sgt_text_feed_split(s->name, 0, f->r.o->val_fraction));
+    if (f->offset && f->r.literal.divides) f->split = f->o.from.split != 0;
     int rc = open_source(f, err);
     f->ended = 0;
     sgt_stream_hash_begin(&f->hash, 0, 0);
@@ -345,7 +347,7 @@ static void close_file(sgt_text_feed *f)
 
 static int set_carry(sgt_text_feed *f, const uint8_t *bytes, size_t n, sgt_error *err)
 {
-    free_large(&f->carry, &f->carry_room, 4 * (n + f->o.piece));
+    free_large(&f->carry, &f->carry_room, LARGE);
     const int rc = sgt_reserve(&f->carry, &f->carry_room, n + 1, 1, current(f)->path, err);
     if (rc < 0) return rc;
     if (n) memcpy(f->carry, bytes, n);
@@ -356,14 +358,14 @@ static int set_carry(sgt_text_feed *f, const uint8_t *bytes, size_t n, sgt_error
 /* Return whether these bytes of text begin a document with a literal. */
 static int begins_document(const sgt_text_feed *f, const uint8_t *text, size_t n)
 {
-    return f->o.literal.divides && !current(f)->lines && sgt_literal_begins(&f->o.literal, text, n);
+    return f->r.literal.divides && !current(f)->lines && sgt_literal_begins(&f->r.literal, text, n);
 }
 
 static void add_part(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, int closes)
 {
     const int lines = current(f)->lines, begins = begins_document(f, u->text + at, n);
     if (begins && f->offset)
-        f->split = sgt_text_feed_split(current(f)->name, f->offset, f->o.val_fraction);
+        f->split = sgt_text_feed_split(current(f)->name, f->offset, f->r.o->val_fraction);
     u->parts[u->count++] =
         (sgt_part){.kind = lines ? SGT_PART_LINES : SGT_PART_TEXT,
                    .file = f->file,
@@ -425,7 +427,7 @@ static int cut_replaced(sgt_text_feed *f, const uint8_t *text, size_t n, size_t 
 {
     uint8_t *twin = malloc(3 * n);
     if (!twin) return sgt_fail_memory(err, current(f)->path);
-    size_t cut = sgt_extent_cut(f->encoder, f->o.vocab, twin, sgt_utf8_replace(twin, text, n));
+    size_t cut = sgt_extent_cut(f->encoder, f->r.vocab, twin, sgt_utf8_replace(twin, text, n));
     free(twin);
     *good = 0;
     for (size_t at = 0; at < cut;) {
@@ -442,23 +444,25 @@ static int cut_replaced(sgt_text_feed *f, const uint8_t *text, size_t n, size_t 
  * what follows changes only the last character, which lies after the cut too. */
 static int cut_long(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good, sgt_error *err)
 {
-    if (!f->o.vocab || n < (f->o.long_piece ? f->o.long_piece : LONG_PIECE)) return SGT_OK;
-    if (f->o.normalized && !is_ascii(text, n)) return SGT_OK;
-    int rc = f->encoder ? SGT_OK : sgt_encoder_new(&f->encoder, f->o.vocab, err);
+    if (!f->r.vocab || n < (f->o.long_piece ? f->o.long_piece : LONG_PIECE)) return SGT_OK;
+    if (f->normalized && !is_ascii(text, n)) return SGT_OK;
+    int rc = f->encoder ? SGT_OK : sgt_encoder_new(&f->encoder, f->r.vocab, err);
     if (rc < 0) return rc;
-    if (f->o.replaced && sgt_utf8_valid(text, n) < n) return cut_replaced(f, text, n, good, err);
-    *good = sgt_extent_cut(f->encoder, f->o.vocab, text, n);
+    if (f->r.o->invalid_utf8 == SGT_INVALID_REPLACE && sgt_utf8_valid(text, n) < n)
+        return cut_replaced(f, text, n, good, err);
+    *good = sgt_extent_cut(f->encoder, f->r.vocab, text, n);
     return SGT_OK;
 }
 
 /* Set *good as cut_part does, in text, where a cut may lie within a line. */
 static int cut_text(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good, sgt_error *err)
 {
-    const sgt_literal *l = &f->o.literal;
+    const sgt_literal *l = &f->r.literal;
     if (l->divides && (*good = sgt_literal_last(l, text, n)) > 0) return SGT_OK;
-    if (f->o.whole) return SGT_OK;
-    *good = f->o.normalized ? sgt_normalize_cut(text, n, !f->o.rule)
-                            : sgt_unit_cut(text, n, f->o.rule, f->o.joins, l);
+    if (f->r.whole) return SGT_OK;
+    *good = f->normalized ? sgt_normalize_cut(text, n, !f->r.rule)
+                          : sgt_unit_cut(text, n, f->r.rule,
+                                         f->r.vocab ? sgt_vocab_joins(f->r.vocab) : NULL, l);
     if (*good) return SGT_OK;
     const size_t from = begins_document(f, text, n) ? strlen(l->text) : 0;
     const int rc = cut_long(f, text + from, n - from, good, err);
@@ -550,18 +554,37 @@ static int read_rows(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
 
 size_t sgt_text_feed_piece(void) { return PIECE; }
 
+/* Fill in what the options, and the vocabulary if there is one, say about reading. */
+static int set_reading(sgt_text_feed *f, sgt_error *err)
+{
+    sgt_reading *r = &f->r;
+    const sgt_vocab *v = r->vocab;
+    if (v) {
+        r->rule = sgt_vocab_known_rule(v);
+        r->whole = sgt_vocab_pattern(v) != NULL;
+    }
+    f->normalized = v ? sgt_vocab_normalizes(v) : r->o->normalize > SGT_NORMALIZE_NONE;
+    r->literal = (sgt_literal){v ? v->eot_text : SGT_EOT_TEXT, r->o->special_eot};
+    r->path = &f->path;
+    r->kept = &f->kept;
+    const int rc = sgt_json_path_set(&f->path, r->corpus->field, err);
+    return rc < 0 ? rc : sgt_kept_names_set(&f->kept, r->o->keep_fields, err);
+}
+
 int sgt_text_feed_open(sgt_text_feed **out, const sgt_text_feed_options *o, sgt_error *err)
 {
     sgt_text_feed *f = calloc(1, sizeof *f);
     if (!f) return sgt_fail_memory(err, "reading inputs");
     f->o = *o;
+    f->r = o->reading;
+    int rc = set_reading(f, err);
     f->ahead_file = o->from.file;
     f->ahead_most = o->threads < AHEAD / 2 ? 2 * (o->threads + !o->threads) : AHEAD;
     begin_file(f, o->from.file);
     if (f->offset < o->from.offset) f->offset = o->from.offset;
     f->ahead = calloc(f->ahead_most, sizeof *f->ahead);
     f->hash.state = XXH3_createState();
-    const int rc = f->ahead && f->hash.state ? SGT_OK : sgt_fail_memory(err, "reading inputs");
+    if (!rc && !(f->ahead && f->hash.state)) rc = sgt_fail_memory(err, "reading inputs");
     if (rc < 0) sgt_text_feed_close(f);
     else *out = f;
     return rc;
@@ -570,12 +593,13 @@ int sgt_text_feed_open(sgt_text_feed **out, const sgt_text_feed_options *o, sgt_
 int sgt_text_feed_next(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
 {
     int rc = SGT_OK;
+    u->reading = &f->r;
     u->used = u->count = u->unpacked = 0;
     sgt_parquet_pages_drop(u);
     while (!f->failure.code && !rc && u->count < SGT_UNIT_PARTS &&
            (u->used < f->o.piece || !u->count)) {
         const int opened = f->source || f->rows;
-        if (!opened && f->file == f->o.corpus->count) break;
+        if (!opened && f->file == f->r.corpus->count) break;
         rc = opened ? SGT_OK : open_file(f, &f->failure);
         if (!rc) rc = f->rows ? read_rows(f, u, &f->failure) : read_part(f, u, &f->failure);
     }
@@ -596,6 +620,7 @@ void sgt_text_feed_close(sgt_text_feed *f)
     sgt_encoder_free(f->encoder);
     XXH3_freeState(f->hash.state);
     free(f->carry);
+    sgt_kept_names_free(&f->kept);
     free(f);
 }
 
@@ -627,35 +652,10 @@ static const sgt_part *set_aside(sgt_unit *u, size_t *count)
     return parts;
 }
 
-static int unfold_parts(sgt_unit *u, const sgt_corpus *c, const sgt_tokenize_options *o,
-                        sgt_error *err)
-{
-    sgt_json_path path;
-    sgt_kept_names kept = {.count = 0};
-    size_t count = u->count, folded = 0;
-    for (size_t i = 0; i < count; i++) folded += u->parts[i].kind != SGT_PART_TEXT;
-    if (!folded) return SGT_OK;
-    int rc = sgt_json_path_set(&path, o->field ? o->field : "text", err);
-    u->kept_used = 0;
-    if (!rc) rc = sgt_kept_names_set(&kept, o->keep_fields, err);
-    if (rc < 0) goto done;
-    const sgt_part *read = set_aside(u, &count);
-    for (size_t i = 0; i < count && !rc; i++) {
-        const sgt_part *p = &read[i];
-        rc = p->kind == SGT_PART_LINES  ? sgt_json_parts(u, p, &path, &kept, c, o, err)
-             : p->kind == SGT_PART_PAGE ? sgt_parquet_parts(u, p, c, o, err)
-                                        : sgt_unit_add_part(u, p, err);
-    }
-    sgt_parquet_pages_drop(u);
-done:
-    sgt_kept_names_free(&kept);
-    return rc < 0 ? rc : SGT_OK;
-}
-
 /* Append the documents that the literals in p's text begin, and first the text before them. */
-static int divide(sgt_unit *u, const sgt_part *p, const sgt_corpus_file *f, double val_fraction,
-                  const char *literal, sgt_error *err)
+static int divide(sgt_unit *u, const sgt_part *p, sgt_error *err)
 {
+    const char *literal = u->reading->literal.text, *name = u->reading->corpus->files[p->file].name;
     const size_t bytes = strlen(literal);
     const uint8_t *begin = u->text + p->at, *end = begin + p->length, *found;
     const int text = p->kind == SGT_PART_TEXT; /* its extents are bytes of the stream */
@@ -677,41 +677,35 @@ static int divide(sgt_unit *u, const sgt_part *p, const sgt_corpus_file *f, doub
         next.records = next.bad = 0;
         if (next.kind == SGT_PART_LINE) next.line.surrogates = 0;
         /* of a line or row, its end and the document's number tell the position */
-        next.split =
-            sgt_text_feed_split(f->name, text ? next.offset : p->end ^ k << 40, val_fraction);
+        next.split = sgt_text_feed_split(name, text ? next.offset : p->end ^ k << 40,
+                                         u->reading->o->val_fraction);
     }
     return rc;
 }
 
-static int divide_parts(sgt_unit *u, const sgt_corpus *c, const sgt_tokenize_options *o,
-                        const sgt_literal *l, sgt_error *err)
+int sgt_unit_add_document(sgt_unit *u, const sgt_part *p, sgt_error *err)
 {
-    int any = 0, rc = SGT_OK;
+    const sgt_literal *l = &u->reading->literal;
+    if (l->text && l->divides) return divide(u, p, err);
+    sgt_part part = *p;
+    if (l->text) part.literals = sgt_literal_count(l, u->text + p->at, p->length);
+    return sgt_unit_add_part(u, &part, err);
+}
+
+int sgt_unit_unfold(sgt_unit *u, sgt_error *err)
+{
     size_t count;
-    for (size_t i = 0; i < u->count && !any; i++) {
-        const sgt_part *p = &u->parts[i];
-        any = memmem(u->text + p->at, p->length, l->text, strlen(l->text)) != NULL;
-    }
-    if (!any) return SGT_OK;
-    const sgt_part *whole = set_aside(u, &count);
+    const sgt_part *read = set_aside(u, &count);
+    int rc = SGT_OK;
+    u->kept_used = 0;
     for (size_t i = 0; i < count && !rc; i++) {
-        const sgt_part *p = &whole[i];
-        rc = divide(u, p, &c->files[p->file], o->val_fraction, l->text, err);
+        const sgt_part *p = &read[i];
+        rc = p->kind == SGT_PART_LINES  ? sgt_json_parts(u, p, err)
+             : p->kind == SGT_PART_PAGE ? sgt_parquet_parts(u, p, err)
+                                        : sgt_unit_add_document(u, p, err);
     }
-    return rc;
-}
-
-int sgt_unit_unfold(sgt_unit *u, const sgt_corpus *c, const sgt_tokenize_options *o,
-                    const sgt_literal *literal, sgt_error *err)
-{
-    const int rc = unfold_parts(u, c, o, err);
-    if (rc < 0 || !literal->text) return rc;
-    if (literal->divides) return divide_parts(u, c, o, literal, err);
-    for (size_t i = 0; i < u->count; i++) {
-        sgt_part *p = &u->parts[i];
-        p->literals = sgt_literal_count(literal, u->text + p->at, p->length);
-    }
-    return SGT_OK;
+    sgt_parquet_pages_drop(u);
+    return rc < 0 ? rc : SGT_OK;
 }
 
 /* ---- encoding ---- */
@@ -729,9 +723,9 @@ static uint64_t locate_invalid(sgt_unit *u, sgt_part *p)
     return found;
 }
 
-int sgt_unit_text(sgt_unit *u, sgt_part *p, const sgt_tokenize_options *o, const uint8_t **text,
-                  size_t *n, sgt_error *err)
+int sgt_unit_text(sgt_unit *u, sgt_part *p, const uint8_t **text, size_t *n, sgt_error *err)
 {
+    const sgt_tokenize_options *o = u->reading->o;
     *text = u->text + p->at;
     *n = p->length;
     /* documents of lines and rows are known to be UTF-8 */
@@ -755,19 +749,20 @@ static int reserve_ids(sgt_unit *u, size_t more, sgt_error *err)
     return sgt_reserve(&u->ids, &u->id_room, u->id_count + more, sizeof *u->ids, "token ids", err);
 }
 
-static int encode_part(const sgt_unit_encoder *w, sgt_unit *u, sgt_part *p, sgt_error *err)
+static int encode_part(sgt_encoder *e, sgt_unit *u, sgt_part *p, sgt_error *err)
 {
+    const sgt_vocab *v = u->reading->vocab;
     const uint8_t *text;
     size_t n;
-    int rc = sgt_unit_text(u, p, w->o, &text, &n, err);
-    if (!rc) rc = sgt_normalize_text(&u->normal, w->v->normalize, text, n, &text, &n, err);
+    int rc = sgt_unit_text(u, p, &text, &n, err);
+    if (!rc) rc = sgt_normalize_text(&u->normal, v->normalize, text, n, &text, &n, err);
     if (rc < 0 || (rc = reserve_ids(u, n + 1, err)) < 0) return rc;
     p->first_id = u->id_count;
-    if (p->first) u->ids[u->id_count++] = (uint16_t)sgt_vocab_eot(w->v);
-    const size_t count = sgt_encode(w->e, text, n, u->ids + u->id_count);
+    if (p->first) u->ids[u->id_count++] = (uint16_t)sgt_vocab_eot(v);
+    const size_t count = sgt_encode(e, text, n, u->ids + u->id_count);
     if (count == SGT_ENCODE_FAILED) {
-        if (err) *err = *sgt_encoder_failure(w->e);
-        return sgt_encoder_failure(w->e)->code;
+        if (err) *err = *sgt_encoder_failure(e);
+        return sgt_encoder_failure(e)->code;
     }
     u->id_count += count;
     p->ids = u->id_count - p->first_id;
@@ -776,17 +771,16 @@ static int encode_part(const sgt_unit_encoder *w, sgt_unit *u, sgt_part *p, sgt_
 
 int sgt_unit_encode(void *encoder, sgt_unit *u, sgt_error *err)
 {
-    const sgt_unit_encoder *w = encoder;
     u->id_count = u->invalid_count = 0;
     u->bad.why = NULL;
-    const sgt_literal literal = {w->v->eot_text, w->o->special_eot};
-    int rc = sgt_unit_unfold(u, w->c, w->o, &literal, err);
+    int rc = sgt_unit_unfold(u, err);
     if (!rc) rc = reserve_ids(u, u->used + u->count, err);
     for (size_t i = 0; i < u->count && !rc; i++) {
         sgt_error why;
-        rc = encode_part(w, u, &u->parts[i], &why);
+        rc = encode_part(*(sgt_encoder **)encoder, u, &u->parts[i], &why);
         if (rc < 0)
-            return sgt_fail(err, rc, "%s: %s", w->c->files[u->parts[i].file].path, why.text);
+            return sgt_fail(err, rc, "%s: %s", u->reading->corpus->files[u->parts[i].file].path,
+                            why.text);
     }
     return rc;
 }

@@ -2,7 +2,7 @@
  * belongs to one thread at a time; any number of threads encode, each its own unit.
  *
  *     sgt_text_feed *f;
- *     sgt_text_feed_options o = {.corpus = c, .piece = 1 << 18};
+ *     sgt_text_feed_options o = {.reading = {.corpus = c, .o = options}, .piece = 1 << 18};
  *     if (sgt_text_feed_open(&f, &o, &err) < 0) ...;
  *     while ((rc = sgt_text_feed_next(f, &unit, &err)) == 0) use(&unit);
  *     sgt_text_feed_close(f);
@@ -58,6 +58,23 @@ uint64_t sgt_literal_count(const sgt_literal *l, const uint8_t *text, size_t n);
 size_t sgt_literal_around(const sgt_literal *l, const uint8_t *text, size_t n, size_t cut);
 
 /* ---- units ---- */
+
+/* What all units of a feed have in common. */
+typedef struct sgt_reading {
+    const sgt_corpus *corpus;
+    const sgt_tokenize_options *o;
+    /* vocabulary that encodes the text, and whose merges may cut long pieces; NULL: there is none
+     * yet, and such pieces are not cut */
+    const sgt_vocab *vocab;
+    /* The feed sets these two from the vocabulary if there is one: the rule that text is split by
+     * (NULL: GPT-2's); 1: it is split by a pattern, so documents are not cut at all */
+    const sgt_rule *rule;
+    int whole;
+    /* The feed sets all below. */
+    sgt_literal literal;               /* the literal end of text, which is never cut */
+    const struct sgt_json_path *path;  /* field of JSONL that holds the text (json_line.h) */
+    const struct sgt_kept_names *kept; /* fields to keep of lines of JSONL (kept.h) */
+} sgt_reading;
 
 /* maximum parts read into a unit (documents may be empty); if a part is a block of JSONL lines,
  * each line becomes a part later, so that a unit may have more */
@@ -130,6 +147,7 @@ typedef struct sgt_invalid_at {
 } sgt_invalid_at;
 
 typedef struct sgt_unit {
+    const sgt_reading *reading; /* the feed's that filled the unit */
     uint8_t *text;
     size_t used, room; /* bytes of text; bytes allocated for it */
     /* folded: the parts as they were read, before they were divided into documents */
@@ -138,9 +156,6 @@ typedef struct sgt_unit {
     struct sgt_parquet_page *pages;       /* pages of the folded parts (parquet.h) */
     size_t page_count, page_room;
     size_t unpacked; /* bytes of the pages' rows, once unpacked */
-    /* bytes of text that the last units with pages used: a file's pages are of about one size, and
-     * to free a large buffer and allocate it again takes longer than lz4 takes to unpack a page */
-    size_t wanted;
     uint16_t *ids;
     size_t id_count, id_room;
     /* buffer for a part with U+FFFD in place of ill-formed units, and for decoding JSON strings */
@@ -161,39 +176,32 @@ int sgt_unit_reserve(sgt_unit *u, size_t bytes, sgt_error *err);
 int sgt_unit_reserve_scratch(sgt_unit *u, size_t bytes, sgt_error *err);
 /* Append a part; the unit may grow beyond SGT_UNIT_PARTS parts. */
 int sgt_unit_add_part(sgt_unit *u, const sgt_part *p, sgt_error *err);
-/* Free buffers that are far larger than text of `bytes` bytes needs. */
-void sgt_unit_trim(sgt_unit *u, size_t bytes);
+/* Free buffers that are larger than usual text, and a usual page of Parquet, need. */
+void sgt_unit_trim(sgt_unit *u);
 void sgt_unit_free(sgt_unit *u);
 
 /* Replace each part of u that holds lines or a page by one part per document, and a last one without
  * a document for the rest of its lines or rows. Text is decoded in place. A document's position,
  * which decides its split, is where its line begins in the stream, or the number of its row. Blank
- * lines are skipped. u ends at the first bad line or row, which u->bad describes; with o->skip_bad
+ * lines are skipped. u ends at the first bad line or row, which u->bad describes; with --skip-bad
  * such lines are counted instead. Any number of threads may call this, each with its own unit.
  *
  * If the literal divides, each one in a document begins a document of its own. The text before a
  * literal at the very beginning is no document. The documents of one line or row have one offset,
  * and only the last of them moves the end on, so that a run begins at the first of them. Otherwise
  * each part's literals are counted. */
-int sgt_unit_unfold(sgt_unit *u, const sgt_corpus *c, const sgt_tokenize_options *o,
-                    const sgt_literal *literal, sgt_error *err);
+int sgt_unit_unfold(sgt_unit *u, sgt_error *err);
 
-/* Set *text and *n to the text of a part, in which ill-formed units were treated as *o says. It
- * lies in the unit's text or scratch, and is valid until the next call. Ill-formed units are
+/* Append the document, or the part of a text, p: divide it at its literals, or count them, as above. */
+int sgt_unit_add_document(sgt_unit *u, const sgt_part *p, sgt_error *err);
+
+/* Set *text and *n to the text of a part, in which ill-formed units were treated as the options say.
+ * It lies in the unit's text or scratch, and is valid until the next call. Ill-formed units are
  * counted, and the first ones of the unit are recorded. The error does not name the file. */
-int sgt_unit_text(sgt_unit *u, sgt_part *p, const sgt_tokenize_options *o, const uint8_t **text,
-                  size_t *n, sgt_error *err);
+int sgt_unit_text(sgt_unit *u, sgt_part *p, const uint8_t **text, size_t *n, sgt_error *err);
 
-/* What a thread encodes units with; only `e` is its own. */
-typedef struct sgt_unit_encoder {
-    sgt_encoder *e;
-    const sgt_vocab *v;
-    const sgt_corpus *c;
-    const sgt_tokenize_options *o;
-} sgt_unit_encoder;
-
-/* Unfold lines and rows into documents, then encode all parts: fill in ids and invalid. encoder: an
- * sgt_unit_encoder (units.h). */
+/* Unfold lines and rows into documents, then encode all parts: fill in ids and invalid. encoder:
+ * pointer to an sgt_encoder of the vocabulary, the thread's own (units.h). */
 int sgt_unit_encode(void *encoder, sgt_unit *u, sgt_error *err);
 
 /* Return how many bytes of text[n], which begins at a document's start or a cut, can be cut off as
@@ -213,29 +221,14 @@ typedef struct sgt_text_feed_from {
 } sgt_text_feed_from;
 
 typedef struct sgt_text_feed_options {
-    const sgt_corpus *corpus;
-    const uint64_t *joins; /* the vocabulary's table for sgt_rule_cut */
+    sgt_reading reading;
     /* bytes per unit; an extent of text that cannot be cut makes a longer unit */
     size_t piece;
-    const char *field;    /* field or column that holds the text; NULL: "text" */
-    sgt_literal literal;  /* the literal end of text, which is never cut */
-    const sgt_rule *rule; /* rule that text is split by; NULL: GPT-2's */
-    /* documents are not cut at all, because they are split by a pattern */
-    int whole;
-    /* text is normalized before it is split, and cut only where that is safe */
-    int normalized;
-    double val_fraction;           /* fraction of documents that go to the val split */
-    const sgt_stop *stop, *cancel; /* requesting either ends the wait for a stream */
-    /* vocabulary whose merges may cut long pieces; NULL: do not cut them */
-    const sgt_vocab *vocab;
-    int replaced; /* ill-formed bytes become U+FFFD before the text is encoded */
-    /* text that has no other place to cut for so many bytes is cut between tokens of `vocab`; 0: 1
-     * MiB */
+    const sgt_stop *cancel; /* requesting it, or the options' stop, ends the wait for a stream */
+    /* text that has no other place to cut for so many bytes is cut between tokens; 0: 1 MiB */
     size_t long_piece;
     size_t extent;  /* most bytes of text without a cut; more is an error; 0: 1 GiB */
     size_t threads; /* twice as many files are unpacked and filtered at once; 0: one */
-    /* told, once, of a stream whose first bytes decide whether it is JSONL */
-    sgt_notice notice;
     sgt_text_feed_from from;
 } sgt_text_feed_options;
 

@@ -381,10 +381,6 @@ const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratc
 
 typedef struct block {
     sgt_unit *u;
-    const sgt_json_path *path;
-    const sgt_kept_names *kept;
-    const sgt_corpus *corpus;
-    const sgt_tokenize_options *o;
     int valid;     /* 1: the whole block is known to be UTF-8 */
     sgt_part next; /* the lines after the last document, until one of them holds a document */
 } block;
@@ -408,7 +404,7 @@ static int is_blank(const uint8_t *line)
 static const char *read_document(block *b, uint8_t *line, size_t n, sgt_json_text *t)
 {
     size_t good = b->valid ? n : sgt_utf8_valid(line, n);
-    if (good == n) return sgt_json_line(b->path, line, b->u->scratch, 1, t);
+    if (good == n) return sgt_json_line(b->u->reading->path, line, b->u->scratch, 1, t);
     t->at = good;
     return "not UTF-8";
 }
@@ -417,6 +413,7 @@ static const char *read_document(block *b, uint8_t *line, size_t n, sgt_json_tex
  * and ends the unit. */
 static int add_line(block *b, uint8_t *text, size_t at, size_t n, uint64_t position, sgt_error *err)
 {
+    const sgt_reading *r = b->u->reading;
     sgt_part *next = &b->next;
     size_t bom = position == 0 ? sgt_utf8_mark(text + at, n) : 0;
     uint8_t *line = text + at + bom;
@@ -425,8 +422,8 @@ static int add_line(block *b, uint8_t *text, size_t at, size_t n, uint64_t posit
     if (is_blank(line)) return 0;
     /* before the text, which is decoded in place */
     const size_t kept = b->u->kept_used;
-    if (b->kept->count) {
-        const int rc = sgt_kept_line(b->kept, line, b->u, next, err);
+    if (r->kept->count) {
+        const int rc = sgt_kept_line(r->kept, line, b->u, next, err);
         if (rc < 0) return rc;
     }
     if (!(why = read_document(b, line, n - bom, &t))) {
@@ -435,12 +432,12 @@ static int add_line(block *b, uint8_t *text, size_t at, size_t n, uint64_t posit
         next->line.surrogates = t.surrogates;
         next->first = next->last = 1;
         next->split =
-            sgt_text_feed_split(b->corpus->files[next->file].name, position, b->o->val_fraction);
-        return sgt_unit_add_part(b->u, next, err);
+            sgt_text_feed_split(r->corpus->files[next->file].name, position, r->o->val_fraction);
+        return sgt_unit_add_document(b->u, next, err);
     }
     b->u->kept_used = kept;
     next->line.kept_length = 0;
-    if (b->o->skip_bad) {
+    if (r->o->skip_bad) {
         next->bad++;
         return 0;
     }
@@ -448,11 +445,9 @@ static int add_line(block *b, uint8_t *text, size_t at, size_t n, uint64_t posit
     return 1;
 }
 
-int sgt_json_parts(sgt_unit *u, const sgt_part *p, const sgt_json_path *path,
-                   const sgt_kept_names *kept, const sgt_corpus *c, const sgt_tokenize_options *o,
-                   sgt_error *err)
+int sgt_json_parts(sgt_unit *u, const sgt_part *p, sgt_error *err)
 {
-    block b = {.u = u, .path = path, .kept = kept, .corpus = c, .o = o, .next = *p};
+    block b = {.u = u, .next = *p};
     uint8_t *text = u->text + p->at;
     int rc = sgt_unit_reserve_scratch(u, p->length + 1, err);
     if (rc < 0) return rc;

@@ -55,15 +55,10 @@ const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratc
 const char *sgt_json_value(const sgt_json_path *p, uint8_t *line, uint8_t *scratch, size_t *at,
                            size_t *n);
 
-/* Add to u a part for each document of the lines that part p holds, as sgt_unit_unfold does. path:
- * of the text; kept: the fields to keep. Return 1 if a bad line ended it. */
+/* Add to u a part for each document of the lines that part p holds, as sgt_unit_unfold does. Return
+ * 1 if a bad line ended it. */
 struct sgt_unit;
 struct sgt_part;
-struct sgt_kept_names;
-struct sgt_corpus;
-struct sgt_tokenize_options;
-int sgt_json_parts(struct sgt_unit *u, const struct sgt_part *p, const sgt_json_path *path,
-                   const struct sgt_kept_names *kept, const struct sgt_corpus *c,
-                   const struct sgt_tokenize_options *o, sgt_error *err);
+int sgt_json_parts(struct sgt_unit *u, const struct sgt_part *p, sgt_error *err);
 
 #endif

@@ -132,10 +132,9 @@ int sgt_parquet_page_decode(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet_
 
 /* Add a part to u for each row of the folded part p, and a last one without a document for rows
  * left out. A document's position, which decides its split, is the number of its row. Return 1 at
- * the first bad row, which u->bad describes; with o->skip_bad such rows are counted instead. Any
+ * the first bad row, which u->bad describes; with --skip-bad such rows are counted instead. Any
  * number of threads may call this, each with its own unit. */
-int sgt_parquet_parts(sgt_unit *u, const sgt_part *p, const sgt_corpus *c,
-                      const sgt_tokenize_options *o, sgt_error *err);
+int sgt_parquet_parts(sgt_unit *u, const sgt_part *p, sgt_error *err);
 
 /* Release the unit's pages, so that the unit can be filled again. */
 void sgt_parquet_pages_drop(sgt_unit *u);

@@ -709,9 +709,10 @@ static const char *bad_row(const sgt_unit *u, const sgt_parquet_string *s, int v
 }
 
 static int add_rows(sgt_unit *u, const sgt_part *p, const sgt_parquet_string *rows, uint64_t count,
-                    const sgt_corpus *c, const sgt_tokenize_options *o, sgt_error *err)
+                    sgt_error *err)
 {
-    const char *name = c->files[p->file].name, *why = NULL;
+    const sgt_tokenize_options *o = u->reading->o;
+    const char *name = u->reading->corpus->files[p->file].name, *why = NULL;
     const int valid = all_valid(u, rows, count);
     sgt_part next = *p;
     uint64_t byte;
@@ -732,7 +733,7 @@ static int add_rows(sgt_unit *u, const sgt_part *p, const sgt_parquet_string *ro
         row.first = row.last = 1;
         row.row.number = p->offset + i;
         row.split = sgt_text_feed_split(name, p->offset + i, o->val_fraction);
-        rc = sgt_unit_add_part(u, &row, err);
+        rc = sgt_unit_add_document(u, &row, err);
         next.offset = next.end;
         next.records = next.bad = 0;
     }
@@ -744,15 +745,15 @@ static int add_rows(sgt_unit *u, const sgt_part *p, const sgt_parquet_string *ro
     return rc < 0 ? rc : stopped;
 }
 
-int sgt_parquet_parts(sgt_unit *u, const sgt_part *p, const sgt_corpus *c,
-                      const sgt_tokenize_options *o, sgt_error *err)
+int sgt_parquet_parts(sgt_unit *u, const sgt_part *p, sgt_error *err)
 {
     const sgt_parquet_page *page = p->page.page ? &u->pages[p->page.page - 1] : NULL;
     const uint64_t count = page ? page->count : 0, all = page ? page->first + count : 0;
     sgt_parquet_string *rows = malloc((size_t)(all + 1) * sizeof *rows);
     if (!rows) return sgt_fail_memory(err, "rows of a page");
-    int rc = page ? sgt_parquet_page_decode(page, u, rows, c->files[p->file].path, err) : SGT_OK;
-    if (!rc) rc = add_rows(u, p, rows, count, c, o, err);
+    const char *path = u->reading->corpus->files[p->file].path;
+    int rc = page ? sgt_parquet_page_decode(page, u, rows, path, err) : SGT_OK;
+    if (!rc) rc = add_rows(u, p, rows, count, err);
     free(rows);
     return rc;
 }

@@ -10,9 +10,6 @@
 #include "loader/base/cpu.h"
 #include "loader/base/thread.h"
 
-/* bytes of a unit's memory kept for reuse if there are Parquet inputs: enough for a usual page */
-#define KEEP ((size_t)1 << 20)
-
 typedef struct place {
     sgt_unit unit;
     /* 1: a thread uses this place for a unit that the caller has not returned; guarded by `lock`,
@@ -152,9 +149,8 @@ void sgt_units_stop(sgt_units *s)
 /* Let the threads use the place of the unit that the caller had. */
 static void give_back(sgt_units *s)
 {
-    const size_t piece = s->job.feed.piece;
     if (!s->given) return;
-    sgt_unit_trim(&s->given->unit, s->job.feed.corpus->row_files && piece < KEEP ? KEEP : piece);
+    sgt_unit_trim(&s->given->unit);
     pthread_mutex_lock(&s->lock);
     s->given->taken = s->given->done = 0;
     pthread_cond_broadcast(&s->changed);
@@ -165,7 +161,7 @@ static void give_back(sgt_units *s)
 int sgt_units_next(sgt_units *s, sgt_unit **u, sgt_error *err)
 {
     place *at = &s->places[s->next % s->place_count];
-    const sgt_stop *stop = s->job.feed.stop;
+    const sgt_stop *stop = s->job.feed.reading.o->stop;
     give_back(s);
     pthread_mutex_lock(&s->lock);
     while (!at->done && !sgt_stopped(stop)) sgt_wait_briefly(&s->changed, &s->lock);

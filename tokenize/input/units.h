@@ -2,7 +2,8 @@
  * in the order of the text. So the result does not depend on the threads' speed, and a ring of units
  * bounds the memory.
  *
- *     sgt_units_job job = {.feed = {.corpus = c, .piece = piece, .threads = n}, .work = work,
+ *     sgt_units_job job = {.feed = {.reading = {.corpus = c, .o = o}, .piece = piece,
+ *                                   .threads = n}, .work = work,
  *                          .workers = workers, .worker_size = sizeof *workers};
  *     if (sgt_units_start(&u, &job, &err) < 0) ...;
  *     while ((rc = sgt_units_next(u, &unit, &err)) == 0) use(unit);

@@ -50,7 +50,7 @@ static int count_part(counter *k, sgt_unit *u, sgt_part *p, sgt_error *err)
 {
     const uint8_t *s;
     size_t n;
-    int rc = sgt_unit_text(u, p, k->c->o, &s, &n, err);
+    int rc = sgt_unit_text(u, p, &s, &n, err);
     if (!rc) rc = sgt_normalize_text(&u->normal, k->c->o->normalize, s, n, &s, &n, err);
     if (rc < 0) return rc;
     if (k->pattern) return count_by_pattern(k, s, n, err);
@@ -71,11 +71,10 @@ static int count_unit(void *counter_, sgt_unit *u, sgt_error *err)
     counter *k = counter_;
     const counting *c = k->c;
     const uint64_t before = k->pieces->total;
-    const sgt_literal literal = {SGT_EOT_TEXT, c->o->special_eot};
     sgt_error why;
     u->invalid_count = 0;
     u->bad.why = NULL;
-    int rc = sgt_unit_unfold(u, c->corpus, c->o, &literal, err);
+    int rc = sgt_unit_unfold(u, err);
     for (size_t i = 0; i < u->count && !rc; i++) {
         rc = count_part(k, u, &u->parts[i], &why);
         if (rc < 0)
@@ -113,16 +112,12 @@ static int add_unit(counting *c, const sgt_unit *u, sgt_error *err)
 static int count_all(counting *c, counter *all, size_t threads, sgt_error *err)
 {
     const sgt_tokenize_options *o = c->o;
-    const sgt_units_job job = {.feed = {.corpus = c->corpus,
+    const sgt_units_job job = {.feed = {.reading = {.corpus = c->corpus,
+                                                    .o = o,
+                                                    .rule = c->known,
+                                                    .whole = c->rule && !c->known},
                                         .piece = sgt_text_feed_piece(),
-                                        .field = o->field,
-                                        .literal = {SGT_EOT_TEXT, o->special_eot},
-                                        .rule = c->known,
-                                        .whole = c->rule && !c->known,
-                                        .normalized = o->normalize > SGT_NORMALIZE_NONE,
-                                        .stop = o->stop,
-                                        .threads = threads,
-                                        .notice = o->notice},
+                                        .threads = threads},
                                .work = count_unit,
                                .workers = all,
                                .worker_size = sizeof *all};

@@ -229,8 +229,8 @@ static int compare_bytes(const sgt_out_request *r, const known *k, size_t i, sgt
     if (!*k->source && !begun) return SGT_OK; /* not read yet, or compared by the parts */
     if (*k->source && !at) return other_input(r->path, "", r->corpus, i, err);
     if (!at) was = k->now->hash;
-    int rc = sgt_same_hash(&hash, f, r->field ? r->field : "text", at ? UINT64_MAX : k->now->hashed,
-                           r->stop, err);
+    int rc =
+        sgt_same_hash(&hash, f, r->corpus->field, at ? UINT64_MAX : k->now->hashed, r->stop, err);
     if (rc < 0 || hash == was) return rc;
     return sgt_fail(err, SGT_EFORMAT,
                     "%s: made from other inputs: %s has other bytes than then (--force replaces "

@@ -49,7 +49,6 @@ typedef struct sgt_out_request {
     int force; /* sgt_out_force */
     sgt_notice notice;
     const sgt_stop *stop;
-    const char *field; /* column of Parquet that holds the text; NULL: "text" */
     sgt_layout layout; /* of the files of OUT */
 } sgt_out_request;
 

@@ -31,11 +31,11 @@ static void give(division *d, long double middle, sgt_cut at)
     while (d->rank < to && d->rank + 1 < d->ranks) d->cuts[++d->rank] = at;
 }
 
-static int cut_file(division *d, const sgt_corpus *c, size_t i, const char *field,
-                    const sgt_stop *stop, sgt_error *err)
+static int cut_file(division *d, const sgt_corpus *c, size_t i, const sgt_stop *stop,
+                    sgt_error *err)
 {
     const sgt_corpus_file *f = &c->files[i];
-    const sgt_parquet_request r = {.file = f, .field = field, .stop = stop};
+    const sgt_parquet_request r = {.file = f, .field = c->field, .stop = stop};
     const long double cost = (long double)f->size + FILE_COST;
     sgt_parquet *p;
     int rc = sgt_parquet_open(&p, &r, err);
@@ -54,8 +54,8 @@ static int cut_file(division *d, const sgt_corpus *c, size_t i, const char *fiel
     return SGT_OK;
 }
 
-int sgt_divide(const sgt_corpus *c, const char *field, uint32_t ranks, sgt_cut *cuts,
-               const sgt_stop *stop, sgt_error *err)
+int sgt_divide(const sgt_corpus *c, uint32_t ranks, sgt_cut *cuts, const sgt_stop *stop,
+               sgt_error *err)
 {
     division d = {.ranks = ranks,
                   .all = (long double)c->bytes + (long double)c->count * FILE_COST,
@@ -65,7 +65,7 @@ int sgt_divide(const sgt_corpus *c, const char *field, uint32_t ranks, sgt_cut *
     for (size_t i = 0; i < c->count && !rc; i++) {
         const long double cost = (long double)c->files[i].size + FILE_COST;
         if (c->files[i].rows && whose(&d, d.before) != whose(&d, d.before + cost))
-            rc = cut_file(&d, c, i, field ? field : "text", stop, err);
+            rc = cut_file(&d, c, i, stop, err);
         else give(&d, d.before + cost / 2, (sgt_cut){.file = i});
         d.before += cost;
     }

@@ -57,7 +57,7 @@ static inline size_t sgt_share_pieces(const sgt_share *s, size_t pieces)
  * whole.
  *
  *     sgt_cut *cuts = calloc(ranks + 1, sizeof *cuts);
- *     if (sgt_divide(c, "text", ranks, cuts, stop, &err) < 0) ...;
+ *     if (sgt_divide(c, ranks, cuts, stop, &err) < 0) ...;
  *     if (sgt_divide_any(cuts, rank)) sgt_divide_take(&mine, c, cuts, rank, &err);
  *     free(mine.files); ---- */
 
@@ -69,10 +69,9 @@ typedef struct sgt_cut {
 } sgt_cut;
 
 /* Set cuts[ranks + 1]: rank i has what lies from cuts[i] to cuts[i + 1], perhaps nothing. All ranks
- * compute the same cuts. Reads the metadata of at most ranks - 1 Parquet files, for the column
- * `field` (NULL: "text"). */
-int sgt_divide(const sgt_corpus *c, const char *field, uint32_t ranks, sgt_cut *cuts,
-               const sgt_stop *stop, sgt_error *err);
+ * compute the same cuts. Reads the metadata of at most ranks - 1 Parquet files. */
+int sgt_divide(const sgt_corpus *c, uint32_t ranks, sgt_cut *cuts, const sgt_stop *stop,
+               sgt_error *err);
 
 static inline int sgt_divide_any(const sgt_cut *cuts, uint32_t rank)
 {

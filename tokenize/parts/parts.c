@@ -366,11 +366,8 @@ static int check_inputs(const parts *p, sgt_error *err)
     int rc = SGT_OK;
     for (uint32_t i = 0; i < p->ranks && !rc; i++) {
         sgt_corpus files;
-        const sgt_out_request r = {.path = p->o->out,
-                                   .corpus = &files,
-                                   .notice = p->o->notice,
-                                   .stop = p->o->stop,
-                                   .field = p->o->field};
+        const sgt_out_request r = {
+            .path = p->o->out, .corpus = &files, .notice = p->o->notice, .stop = p->o->stop};
         if (!sgt_divide_any(p->cuts, i)) continue;
         if ((rc = sgt_divide_take(&files, p->corpus, p->cuts, i, err)) < 0) break;
         rc = sgt_out_compare_inputs(&r, part_path(part, p, i), err);
@@ -576,13 +573,12 @@ int sgt_parts_make(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt
     if (rc < 0) return rc;
     p.cuts = calloc(p.ranks + 1u, sizeof *p.cuts);
     if (!p.cuts) return sgt_fail_memory(err, p.o->out);
-    if ((rc = sgt_divide(c, o->field, p.ranks, p.cuts, o->stop, err)) < 0) goto done;
+    if ((rc = sgt_divide(c, p.ranks, p.cuts, o->stop, err)) < 0) goto done;
     if (!(divided = with_ranks(&p, options))) {
         rc = sgt_fail_memory(err, p.o->out);
         goto done;
     }
-    sgt_out_request r = {o->out,   c,         v,       options,  divided,
-                         o->force, o->notice, o->stop, o->field, o->layout};
+    sgt_out_request r = {o->out, c, v, options, divided, o->force, o->notice, o->stop, o->layout};
     if ((rc = sgt_out_join(&p.out, &r, err)) == 0) {
         if (p.ranks > 1 && sgt_ranks_connected(o->ranks)) p.together = o->ranks;
         rc = make_part(&p, divided, result, err);
