@@ -49,6 +49,12 @@ run 0 sgt-train --quiet $cuda --run plain --steps 3 --recompute block
 same_facts again/log.jsonl plain/log.jsonl
 same again/step-00000003/model.safetensors plain/step-00000003/model.safetensors
 
+# A device that records nothing is told, and the run goes on.
+run 0 env SGT_HOST_CUPTI=refuse sgt-train --quiet $cuda --run plain --force --steps 3 --recompute block --profile none.json
+stderr_matches '^sgt-train: --profile: CUPTI: .*: training goes on without a trace$'
+absent none.json
+same again/step-00000003/model.safetensors plain/step-00000003/model.safetensors
+
 # The host counts the kernels of a step as launches, CUPTI as records; both counts agree.
 for technique in '' --no-graphs --no-fuse; do
     run 0 sgt-bench step --device cuda --model 2x32x2 --batch-size 2 --seq-len 16 --warmup 1 --steps 1 --json $technique

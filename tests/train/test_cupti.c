@@ -2,10 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "kernels/cuda/cupti_parts.h"
-#include "kernels/cuda/nvtx.h"
 #include "tests/expect.h"
 #include "tests/train/fake_cupti.h"
 
@@ -214,43 +212,6 @@ static void node(int which, uintptr_t id, uintptr_t original)
     fake.callback(fake.ctx, SGT_CUPTI_DOMAIN_RESOURCE, (sgt_cupti_callback_id)which, &resource);
 }
 
-Test(cupti, kernels_of_a_graph_belong_to_the_range_of_their_capture)
-{
-    scoped(sgt_cupti) *p = NULL;
-    memset(&fake, 0, sizeof fake);
-    shown_count = 0;
-    cr_assert_eq(sgt_cupti_open_with(&p, &table, NULL), 0);
-    sgt_cupti_push("h.0 forward"); /* captured before anything is enabled */
-    node(SGT_CUPTI_NODE_CREATED, 900, 0);
-    node(SGT_CUPTI_NODE_CREATED, 901, 0);
-    sgt_cupti_pop();
-    node(SGT_CUPTI_NODE_CREATED, 902, 0);
-    sgt_cupti_push("h.0 backward");
-    node(SGT_CUPTI_NODE_CREATED, 903, 0);
-    sgt_cupti_pop();
-    cr_expect_eq(fake.depth, 0); /* CUPTI is told of ranges only while it records */
-    /* the clones' ids are not in the order of the originals' */
-    for (uintptr_t i = 0; i < 4; i++) node(SGT_CUPTI_NODE_CLONED, 13 - i, 900 + i);
-    cr_assert_eq(sgt_cupti_begin(p, NULL), 0);
-    /* a range around the launch of the graph: the ranges of the nodes' capture are used instead */
-    sgt_cupti_push("micro-step");
-    EMIT((sgt_cupti_correlation){.kind = SGT_CUPTI_EXTERNAL_CORRELATION,
-                                 .external_kind = SGT_CUPTI_CUSTOM0,
-                                 .external = fake.stack[fake.depth - 1],
-                                 .correlation = 5});
-    call(SGT_CUPTI_RUNTIME, 2, 50, 60, 11, 5);
-    sgt_cupti_pop();
-    kernel("a", 7, 100, 110, 5, 13);
-    kernel("b", 7, 110, 120, 5, 12);
-    kernel("c", 7, 120, 130, 5, 11);
-    kernel("d", 7, 130, 140, 5, 10);
-    stop(p);
-    expect("range", 0, "h.0 forward", "GPU 0, stream 7, by range", 100, 120);
-    expect("range", 1, "h.0 backward", "GPU 0, stream 7, by range", 130, 140);
-    cr_expect_null(get("range", 2));
-    cr_expect(get("call", 0)->s.starts_flow && get("kernel", 3)->s.flow == 5);
-}
-
 /* A label names the kernels of a library, within the range around it. Of several kernels, the first
  * one has the work. */
 Test(cupti, labels_and_work)
@@ -344,18 +305,6 @@ Test(cupti, counting)
     cr_expect(c.kernels == 0 && c.lost == 0);
 }
 
-Test(cupti, times_are_of_the_clock_of_traces)
-{
-    struct timespec t;
-    sgt_cupti *p = start();
-    uint64_t a = fake.now();
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    uint64_t b = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec, c = fake.now();
-    cr_expect(a <= b && b <= c);
-    sgt_cupti_close(p); /* open ranges are ended */
-    for (int i = 0; i < KINDS; i++) cr_expect_not(fake.on[i]);
-}
-
 static void marker(int flags, uint32_t id, uint64_t time, const char *name)
 {
     EMIT((sgt_cupti_marker){.kind = SGT_CUPTI_MARKER,
@@ -417,18 +366,6 @@ Test(cupti, the_library_of_this_machine)
     sgt_cupti *p = NULL;
     if (sgt_cupti_open(&p, &err) == SGT_OK) sgt_cupti_close(p);
     else cr_expect(strncmp(err.text, "CUPTI", 5) == 0 && !strchr(err.text, '\n'), "%s", err.text);
-}
-
-Test(cupti, ranges_without_a_profile)
-{
-    for (int i = 0; i < 40; i++) sgt_cupti_push("h.0 forward");
-    for (int i = 0; i < 40; i++) sgt_cupti_pop();
-    sgt_nvtx_push("h.0 forward");
-    sgt_nvtx_pop();
-    scoped(sgt_cupti) *p = start();
-    /* more ranges than the stack holds */
-    for (int i = 0; i < 40; i++) sgt_cupti_push("h.0 forward");
-    for (int i = 0; i < 40; i++) sgt_cupti_pop();
 }
 
 static void expect_short(const char *name, const char *wanted)

@@ -52,43 +52,6 @@ Test(trace, ten_steps_after_ten_or_what_a_short_run_has)
     expect_window(100, 103, 100, 102);
 }
 
-Test(trace, no_step_no_file)
-{
-    sgt_trace *t = start(5, 5);
-    cr_expect_eq(sgt_trace_finish(t, NULL), 0);
-    sgt_trace_close(t);
-    t = start(0, 5);
-    cr_expect_eq(sgt_trace_begin(t), 0);
-    sgt_trace_close(t); /* a run that failed before its first step */
-    cr_expect_not(exists("t.json"));
-}
-
-Test(trace, without_a_trace_nothing_happens)
-{
-    cr_expect_eq(sgt_trace_step(NULL, 3, NULL), 0);
-    uint64_t from = sgt_trace_begin(NULL);
-    cr_expect_eq(from, 0);
-    sgt_trace_end(NULL, from, SGT_TRACE_LOOP, "data", "data wait");
-    sgt_trace_end_layer(NULL, from, "forward", 3);
-    sgt_trace_end_event(NULL, from, (sgt_trace_event){.name = "x"});
-    sgt_trace_span(NULL, &(sgt_trace_event){.name = "x", .start = 1, .end = 2});
-    sgt_trace_counter(NULL, "loss", 1);
-    cr_expect_eq(sgt_trace_track(NULL, SGT_TRACE_HOST, "x"), SGT_TRACE_LOOP);
-    cr_expect_str_eq(sgt_trace_name(NULL, "x"), "");
-    sgt_trace_watch(NULL, &(sgt_trace_watcher){0});
-    cr_expect_eq(sgt_trace_finish(NULL, NULL), 0);
-    sgt_trace_close(NULL);
-}
-
-Test(trace, a_place_that_cannot_be_written_is_named_at_once)
-{
-    sgt_trace *t = NULL;
-    sgt_trace_options o = {.steps = 5};
-    expect_failure_about(sgt_trace_open(&t, in_folder("none/t.json"), &o, why), SGT_EIO,
-                         "none/t.json");
-    cr_expect_null(t);
-}
-
 /* ---- what the file says ---- */
 
 static void span(sgt_trace *t, int track, uint64_t from, uint64_t to, const char *name)
@@ -144,23 +107,6 @@ Test(trace, what_began_before_the_window_is_the_first_time)
     cr_expect_eq(events(all, "X"), 2);
     expect_span(event(all, "X", 0, NULL), "batch", 0, 600);
     expect_span(event(all, "X", 1, NULL), "step", 700, 5);
-}
-
-Test(trace, begin_and_end_measure)
-{
-    struct timespec pause = {.tv_nsec = 2000000};
-    sgt_trace *t = start(0, 1);
-    step(t, 0);
-    uint64_t from = sgt_trace_begin(t);
-    nanosleep(&pause, NULL);
-    sgt_trace_end(t, from, SGT_TRACE_LOOP, "data", "data wait");
-    sgt_trace_end_layer(t, from, "backward", 0);
-    scoped(json_t) *all = end(t);
-    cr_expect_geq(ns(event(all, "X", 1, NULL), "dur"), 2000000);
-    cr_expect_str_eq(text(event(all, "X", 1, NULL), "name"), "data wait");
-    cr_expect_str_eq(text(event(all, "X", 1, NULL), "cat"), "data");
-    /* it ends later, so it is the outer span */
-    cr_expect_str_eq(text(event(all, "X", 0, NULL), "name"), "h.0 backward");
 }
 
 Test(trace, arguments_arrows_and_curves)
@@ -295,56 +241,4 @@ Test(trace, there_is_room_for_any_number_of_events)
     scoped(json_t) *all = end(t);
     cr_expect_eq(events(all, "X"), 2 * MANY);
     cr_expect_eq(other(all, "left_out"), 0);
-}
-
-/* ---- a device's profiler ---- */
-
-typedef struct device {
-    sgt_trace *t;
-    int begun, ended, fails;
-} device;
-
-static int device_begin(void *ctx, sgt_error *err)
-{
-    device *d = ctx;
-    d->begun++;
-    return d->fails ? sgt_fail(err, SGT_EUNSUPPORTED, "--profile: not here") : SGT_OK;
-}
-
-static int device_end(void *ctx, sgt_error *err)
-{
-    (void)err;
-    device *d = ctx;
-    d->ended++;
-    uint64_t now = sgt_trace_now(d->t);
-    cr_expect(now);
-    for (uint64_t i = 0; i < 5000; i++) span(d->t, 0, now + 2 * i, now + 2 * i + 1, "kernel");
-    return SGT_OK;
-}
-
-Test(trace, a_device_adds_its_own_when_the_window_closes)
-{
-    device d = {.t = start(0, 30)};
-    sgt_trace_watch(d.t, &(sgt_trace_watcher){device_begin, device_end, &d});
-    for (uint64_t s = 0; s < 30; s++) {
-        step(d.t, s);
-        cr_expect_eq(d.begun, s >= 10);
-        cr_expect_eq(d.ended, s >= 20);
-    }
-    scoped(json_t) *all = end(d.t);
-    cr_expect_eq(d.ended, 1);
-    cr_expect_eq(events(all, "X"), 5000);
-    cr_expect_eq(other(all, "left_out"), 0);
-}
-
-Test(trace, a_device_that_cannot_is_said)
-{
-    device d = {.t = start(0, 1), .fails = 1};
-    sgt_trace_watch(d.t, &(sgt_trace_watcher){device_begin, device_end, &d});
-    expect_failure_about(sgt_trace_step(d.t, 0, why), SGT_EUNSUPPORTED, "not here");
-    cr_expect_eq(sgt_trace_begin(d.t), 0);
-    cr_expect_eq(sgt_trace_finish(d.t, NULL), 0);
-    cr_expect_eq(d.ended, 0);
-    cr_expect_not(exists("t.json"));
-    sgt_trace_close(d.t);
 }
