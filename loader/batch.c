@@ -463,13 +463,6 @@ int sgt_loader_batches_i64(const sgt_loader *l, sgt_cursor *c, uint64_t first, u
     return write_batches(l, c, first, count, to, err);
 }
 
-int sgt_loader_batches_i32_rows(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t count,
-                                int32_t *rows, sgt_error *err)
-{
-    sgt_batch_arrays to = {SGT_OUTPUT_I32_ROWS, rows, NULL};
-    return write_batches(l, c, first, count, to, err);
-}
-
 /* ---- documents within rows ---- */
 
 const sgt_row_documents *sgt_cursor_documents(const sgt_cursor *c)

@@ -278,11 +278,6 @@ int sgt_loader_batches_i32(const sgt_loader *l, sgt_cursor *c, uint64_t first, u
 /* Write the same as int64, the type that PyTorch's cross_entropy needs for its targets. */
 int sgt_loader_batches_i64(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t count,
                            int64_t *inputs, int64_t *targets, sgt_error *err);
-/* Write the same as one array of int32 rows of T+1 ids, of which inputs and targets are views:
- * rows[:-1] and rows[1:]. Short rows of documents hold the padding's id, as sgt_loader_batch's
- * do. */
-int sgt_loader_batches_i32_rows(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t count,
-                                int32_t *rows, sgt_error *err);
 
 /* Return local_batch numbers for the last batch drawn through c: how many of a row's T+1 tokens are
  * real, at least 1. The other tokens are padding, and so are targets from that number less one on.
@@ -324,7 +319,8 @@ uint64_t sgt_loader_fingerprint(const sgt_loader *l);
 /* ---- streams ---- */
 
 /* A stream: threads that prefetch batches first, first+1, ... into a ring of buffers. The caller's
- * allocator provides the buffers: pinned memory, huge pages, or plain malloc if alloc is NULL.
+ * allocator provides the buffers: pinned memory, huge pages, or malloc, aligned to pages, if alloc
+ * is NULL.
  *
  *     sgt_stream_batch b;
  *     while (sgt_stream_next(s, &b, &err) == 0) { use(b.rows); sgt_stream_release(s, &b); }
@@ -335,11 +331,10 @@ uint64_t sgt_loader_fingerprint(const sgt_loader *l);
  * written with non-temporal stores. */
 
 typedef enum sgt_output {
-    SGT_OUTPUT_U16,      /* rows of T+1 ids (the default) */
-    SGT_OUTPUT_I32,      /* inputs and targets */
-    SGT_OUTPUT_I64,      /* inputs and targets, as int64 */
-    SGT_OUTPUT_I32_ROWS, /* rows of T+1 ids, as int32 */
-    SGT_OUTPUTS          /* the number of outputs */
+    SGT_OUTPUT_U16, /* rows of T+1 ids (the default) */
+    SGT_OUTPUT_I32, /* inputs and targets */
+    SGT_OUTPUT_I64, /* inputs and targets, as int64 */
+    SGT_OUTPUTS     /* the number of outputs */
 } sgt_output;
 
 typedef struct sgt_stream_options {
@@ -348,7 +343,7 @@ typedef struct sgt_stream_options {
     sgt_output output; /* format of the rows */
     uint32_t slots;    /* buffers in the ring; default 4 */
     uint32_t threads;  /* prefetch threads; default 1 */
-    /* NULL: sgt_alloc_plain; called `slots` times at open */
+    /* NULL: malloc; called `slots` times at open */
     void *(*alloc)(void *ctx, size_t bytes);
     void (*free)(void *ctx, void *p); /* called for each buffer at close */
     void *ctx;                        /* argument of both */
@@ -357,14 +352,6 @@ typedef struct sgt_stream_options {
     void (*making)(void *ctx, uint32_t thread, uint64_t index, int done);
     void *making_ctx; /* argument of making */
 } sgt_stream_options;
-
-/* Allocators for alloc and free; they ignore ctx. Plain: malloc, aligned to pages. Huge: a separate
- * map for each buffer, in 2 MiB pages if the kernel has them, prefaulted. They return NULL if out
- * of memory. */
-void *sgt_alloc_plain(void *ctx, size_t bytes);
-void sgt_free_plain(void *ctx, void *p);
-void *sgt_alloc_huge(void *ctx, size_t bytes);
-void sgt_free_huge(void *ctx, void *p);
 
 typedef struct sgt_stream_batch {
     uint64_t index;            /* number of the batch in the run */
@@ -375,7 +362,6 @@ typedef struct sgt_stream_batch {
     /* as sgt_cursor_documents returns them, or NULL; valid until the batch is released */
     const sgt_row_documents *documents;
     int64_t *inputs_i64, *targets_i64; /* i64: (local_batch, T) each */
-    int32_t *rows_i32;                 /* i32 rows: (local_batch, T+1) */
 } sgt_stream_batch;
 
 typedef struct sgt_stream sgt_stream;

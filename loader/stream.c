@@ -20,7 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/base/memory.h"
 #include "loader/base/cpu.h"
 #include "loader/base/thread.h"
 #include "loader/handle.h"
@@ -81,37 +80,17 @@ struct sgt_stream {
 
 /* ---- buffers ---- */
 
-void *sgt_alloc_plain(void *ctx, size_t bytes)
+static void *alloc_plain(void *ctx, size_t bytes)
 {
     (void)ctx;
     void *p;
     return posix_memalign(&p, 4096, bytes) ? NULL : p;
 }
 
-void sgt_free_plain(void *ctx, void *p)
+static void free_plain(void *ctx, void *p)
 {
     (void)ctx;
     free(p);
-}
-
-/* Return a prefaulted buffer in huge pages. The page before the buffer holds the arena's
- * description, for sgt_free_huge. */
-void *sgt_alloc_huge(void *ctx, size_t bytes)
-{
-    sgt_arena a;
-    (void)ctx;
-    if (bytes > SIZE_MAX - 4096 || sgt_arena_map(&a, bytes + 4096, 1, NULL) < 0) return NULL;
-    memcpy(a.base, &a, sizeof a);
-    return a.base + 4096;
-}
-
-void sgt_free_huge(void *ctx, void *p)
-{
-    sgt_arena a;
-    (void)ctx;
-    if (!p) return;
-    memcpy(&a, (char *)p - 4096, sizeof a);
-    sgt_arena_unmap(&a);
 }
 
 static int measure(sgt_stream *s, sgt_error *err)
@@ -150,7 +129,6 @@ static sgt_stream_batch batch_of(const sgt_stream *s, uint64_t n)
         b.inputs_i64 = buffer;
         b.targets_i64 = targets;
         break;
-    case SGT_OUTPUT_I32_ROWS: b.rows_i32 = buffer; break;
     default: b.rows = buffer;
     }
     return b;
@@ -310,8 +288,8 @@ int sgt_stream_open(sgt_stream **out, const sgt_loader *l, const sgt_stream_opti
     if (!s->o.slots) s->o.slots = 4;
     if (!s->o.threads) s->o.threads = 1;
     if (!s->o.alloc) {
-        s->o.alloc = sgt_alloc_plain;
-        s->o.free = sgt_free_plain;
+        s->o.alloc = alloc_plain;
+        s->o.free = free_plain;
     }
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->filled, NULL);

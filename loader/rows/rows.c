@@ -45,18 +45,8 @@ static uint16_t write_i64(void *first, void *second, const uint16_t *src, size_t
     return top;
 }
 
-static uint16_t write_i32_row(void *first, void *second, const uint16_t *src, size_t n)
-{
-    int32_t *row = first;
-    (void)second;
-    for (size_t i = 0; i < n; i++) row[i] = src[i];
-    return largest(src, n);
-}
-
-const sgt_rows sgt_rows_plain = {"plain",
-                                 largest,
-                                 {write_u16, write_i32, write_i64, write_i32_row},
-                                 {write_u16, write_i32, write_i64, write_i32_row}};
+const sgt_rows sgt_rows_plain = {
+    "plain", largest, {write_u16, write_i32, write_i64}, {write_u16, write_i32, write_i64}};
 
 /* ---- one token at a time ---- */
 
@@ -89,8 +79,8 @@ static uint16_t write_i32_scalar(void *first, void *second, const uint16_t *src,
 
 const sgt_rows sgt_rows_scalar = {"scalar",
                                   largest,
-                                  {write_u16_scalar, write_i32_scalar, write_i64, write_i32_row},
-                                  {write_u16_scalar, write_i32_scalar, write_i64, write_i32_row}};
+                                  {write_u16_scalar, write_i32_scalar, write_i64},
+                                  {write_u16_scalar, write_i32_scalar, write_i64}};
 
 /* ---- choosing ---- */
 

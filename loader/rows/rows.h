@@ -27,13 +27,10 @@ typedef struct sgt_rows {
 /* Return the bytes of an id in an output, and whether the output has inputs and targets. */
 static inline size_t sgt_output_bytes(sgt_output o)
 {
-    return o == SGT_OUTPUT_U16 ? 2 : o == SGT_OUTPUT_I64 ? 8 : 4;
+    return o == SGT_OUTPUT_U16 ? 2 : o == SGT_OUTPUT_I32 ? 4 : 8;
 }
 
-static inline int sgt_output_pairs(sgt_output o)
-{
-    return o == SGT_OUTPUT_I32 || o == SGT_OUTPUT_I64;
-}
+static inline int sgt_output_pairs(sgt_output o) { return o != SGT_OUTPUT_U16; }
 
 const sgt_rows *sgt_rows_best(void);
 /* Return the functions of a level (an sgt_cpu_level); NULL if sgt_cpu() is below it. */

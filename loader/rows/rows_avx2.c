@@ -46,10 +46,8 @@ static inline vec put(char *dst, const uint16_t *src, size_t size, int past)
 
 #include "loader/rows/rows_simd.h"
 
-const sgt_rows sgt_rows_avx2 = {"avx2",
-                                largest,
-                                {write_u16, write_i32, write_i64, write_i32_row},
-                                {write_u16, write_i32, write_i64, write_i32_row}};
+const sgt_rows sgt_rows_avx2 = {
+    "avx2", largest, {write_u16, write_i32, write_i64}, {write_u16, write_i32, write_i64}};
 #else
 typedef int nothing_here;
 #endif

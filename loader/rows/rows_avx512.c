@@ -106,16 +106,10 @@ static uint16_t write_i64_past(void *first, void *second, const uint16_t *src, s
     return put_row_past(first, second, src, n, SGT_OUTPUT_I64);
 }
 
-static uint16_t write_i32_row_past(void *first, void *second, const uint16_t *src, size_t n)
-{
-    return put_row_past(first, second, src, n, SGT_OUTPUT_I32_ROWS);
-}
-
-const sgt_rows sgt_rows_avx512 = {
-    "avx512",
-    largest,
-    {write_u16, write_i32, write_i64, write_i32_row},
-    {write_u16_past, write_i32_past, write_i64_past, write_i32_row_past}};
+const sgt_rows sgt_rows_avx512 = {"avx512",
+                                  largest,
+                                  {write_u16, write_i32, write_i64},
+                                  {write_u16_past, write_i32_past, write_i64_past}};
 #else
 typedef int nothing_here;
 #endif

@@ -1,5 +1,5 @@
-/* rows_simd.h: the functions of rows.h in vectors of IDS 16-bit ids, for rows_avx2.c and
- * rows_avx512.c. The including file defines vec, IDS, load, max, top_of (the largest id of a vector),
+/* rows_simd.h: the functions of rows.h in vectors of IDS 16-bit ids, for rows_avx2.c, rows_avx512.c
+ * and rows_neon.c. The including file defines vec, IDS, load, max, top_of (the largest id of a vector),
  * store, and put: write IDS ids as numbers of `size` bytes, and return them.
  *
  * The first vector is stored at the row's beginning, the next at the following multiple of a
@@ -60,11 +60,6 @@ static uint16_t write_i32(void *first, void *second, const uint16_t *src, size_t
 static uint16_t write_i64(void *first, void *second, const uint16_t *src, size_t n)
 {
     return put_row(first, second, src, n, SGT_OUTPUT_I64);
-}
-
-static uint16_t write_i32_row(void *first, void *second, const uint16_t *src, size_t n)
-{
-    return put_row(first, second, src, n, SGT_OUTPUT_I32_ROWS);
 }
 
 static uint16_t largest(const uint16_t *src, size_t n)

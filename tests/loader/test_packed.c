@@ -162,7 +162,6 @@ Test(packed, streams)
                 for (uint32_t t = 0; t < T; t++) {
                     if (b.inputs) cr_assert_eq(b.inputs[r * T + t], want[t]);
                     if (b.targets_i64) cr_assert_eq(b.targets_i64[r * T + t], want[t + 1]);
-                    if (b.rows_i32) cr_assert_eq(b.rows_i32[r * (T + 1) + t], want[t]);
                 }
                 for (uint32_t t = 0; t <= T; t++)
                     if (begin[t]) cr_assert_eq(b.documents->starts[next++], t);

@@ -33,7 +33,7 @@ Test(readers, several_batches_a_call)
 {
     enum { B = 6, T = 16, MANY = 7, FIRST = 3, IDS = MANY * B * T, ROWS = MANY * B * (T + 1) };
     static uint16_t rows[ROWS + 1], one[B * (T + 1)];
-    static int32_t in[IDS + 1], to[IDS + 1], wide[ROWS + 1];
+    static int32_t in[IDS + 1], to[IDS + 1];
     static int64_t in64[IDS + 1], to64[IDS + 1];
     sgt_error err;
     put_folder();
@@ -43,24 +43,22 @@ Test(readers, several_batches_a_call)
             scoped(sgt_loader) *l = open_loader("d", &o, NULL);
             scoped(sgt_cursor) *c = open_cursor(l);
             rows[ROWS] = 7;
-            in[IDS] = to[IDS] = wide[ROWS] = 7;
+            in[IDS] = to[IDS] = 7;
             in64[IDS] = to64[IDS] = 7;
             must(sgt_loader_batches(l, c, FIRST, MANY, rows, why));
             must(sgt_loader_batches_i32(l, c, FIRST, MANY, in, to, why));
             must(sgt_loader_batches_i64(l, c, FIRST, MANY, in64, to64, why));
-            must(sgt_loader_batches_i32_rows(l, c, FIRST, MANY, wide, why));
             for (uint64_t k = 0; k < MANY; k++) {
                 must(sgt_loader_batch(l, c, FIRST + k, one, why));
                 cr_assert_arr_eq(rows + k * B * (T + 1), one, sizeof one);
             }
-            for (size_t i = 0; i < ROWS; i++) cr_assert_eq(wide[i], rows[i]);
             for (size_t i = 0; i < IDS; i++) {
                 size_t at = i / T * (T + 1) + i % T;
                 cr_assert(in[i] == rows[at] && to[i] == rows[at + 1]);
                 cr_assert(in64[i] == in[i] && to64[i] == to[i]);
             }
-            cr_assert(rows[ROWS] == 7 && wide[ROWS] == 7 && in[IDS] == 7 && to[IDS] == 7 &&
-                      in64[IDS] == 7 && to64[IDS] == 7);
+            cr_assert(rows[ROWS] == 7 && in[IDS] == 7 && to[IDS] == 7 && in64[IDS] == 7 &&
+                      to64[IDS] == 7);
             must(sgt_loader_batches_i32(l, c, FIRST, 0, NULL, NULL, why));
             cr_assert_eq(sgt_loader_batches_i32(l, c, UINT64_MAX / B - 1, 2, in, to, &err),
                          SGT_EUSAGE);

@@ -131,32 +131,26 @@ static void check_widen(const sgt_rows *r)
     }
 }
 
-/* Compare with plain C: widening to two arrays of int64, and to one array of int32 at the place of
- * the inputs. */
-static void check_wide_by(const sgt_rows *r, sgt_rows_write *widen64, sgt_rows_write *row,
-                          int apart)
+/* Compare with plain C: widening to two arrays of int64. */
+static void check_wide_by(const sgt_rows *r, sgt_rows_write *widen64, int apart)
 {
     char *src_end = guarded(2 * MOST + 64), *in_end = guarded(8 * MOST + 256),
-         *to_end = guarded(8 * MOST + 256), *row_end = guarded(4 * MOST + 128);
+         *to_end = guarded(8 * MOST + 256);
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
         for (size_t shift = 0; shift < 33; shift++) {
             size_t n = sizes[k], out = 5 * shift % 16, gap = apart ? (16 - out) % 16 : out;
             uint16_t *src = (uint16_t *)(void *)src_end - n - 1 - shift;
             int64_t *in = (int64_t *)(void *)in_end - n - out,
                     *to = (int64_t *)(void *)to_end - n - gap;
-            int32_t *one = (int32_t *)(void *)row_end - n - out;
             for (size_t i = 0; i <= n; i++) src[i] = token_at((uint32_t)shift, i);
             memset(in_end - 8 * MOST - 256, 0xa5, 8 * MOST + 256);
             memset(to_end - 8 * MOST - 256, 0xa5, 8 * MOST + 256);
-            memset(row_end - 4 * MOST - 128, 0xa5, 4 * MOST + 128);
             cr_assert_eq(widen64(in, to, src, n), wanted_top(src, n + 1), "%s, %zu", r->level, n);
-            cr_assert_eq(row(one, NULL, src, n), wanted_top(src, n), "%s, %zu ids", r->level, n);
             for (size_t i = 0; i < n; i++)
-                cr_assert(in[i] == src[i] && to[i] == src[i + 1] && one[i] == src[i],
-                          "%s, %zu ids, shift %zu, at %zu", r->level, n, shift, i);
+                cr_assert(in[i] == src[i] && to[i] == src[i + 1], "%s, %zu ids, shift %zu, at %zu",
+                          r->level, n, shift, i);
             cr_assert(in[-1] == (int64_t)0xa5a5a5a5a5a5a5a5 && to[-1] == in[-1]);
-            cr_assert_eq(one[-1], (int32_t)0xa5a5a5a5);
-            if (out) cr_assert(in[n] == in[-1] && one[n] == one[-1]);
+            if (out) cr_assert_eq(in[n], in[-1]);
             if (gap) cr_assert_eq(to[n], to[-1]);
         }
     }
@@ -165,8 +159,8 @@ static void check_wide_by(const sgt_rows *r, sgt_rows_write *widen64, sgt_rows_w
 static void check_wide(const sgt_rows *r)
 {
     for (int apart = 0; apart < 2; apart++) {
-        check_wide_by(r, r->write[SGT_OUTPUT_I64], r->write[SGT_OUTPUT_I32_ROWS], apart);
-        check_wide_by(r, r->write_past[SGT_OUTPUT_I64], r->write_past[SGT_OUTPUT_I32_ROWS], apart);
+        check_wide_by(r, r->write[SGT_OUTPUT_I64], apart);
+        check_wide_by(r, r->write_past[SGT_OUTPUT_I64], apart);
     }
 }
 
@@ -192,8 +186,6 @@ static void check_top(const sgt_rows *r)
             if (i < n)
                 cr_assert(r->write[SGT_OUTPUT_U16](dst, NULL, src, n) == top &&
                               r->write_past[SGT_OUTPUT_U16](dst, NULL, src, n) == top &&
-                              r->write[SGT_OUTPUT_I32_ROWS](in, NULL, src, n) == top &&
-                              r->write_past[SGT_OUTPUT_I32_ROWS](in, NULL, src, n) == top &&
                               r->largest(src, n) == top,
                           "%s: %zu of %zu", r->level, i, n);
             src[i] = 0;
@@ -209,6 +201,6 @@ Test(rows, unaligned) { each_level(check_unaligned); }
 
 Test(rows, widen) { each_level(check_widen); }
 
-Test(rows, widen_to_int64_and_into_one_array) { each_level(check_wide); }
+Test(rows, widen_to_int64) { each_level(check_wide); }
 
 Test(rows, largest_id_is_found_anywhere) { each_level(check_top); }

@@ -65,7 +65,6 @@ static void check(const sgt_loader *l, const sgt_stream_batch *b)
         for (uint32_t t = 0; t <= T; t++) {
             uint16_t id = token_at(shard, at + t);
             if (b->rows) cr_assert_eq(b->rows[r * (T + 1) + t], id, "batch %lu", b->index);
-            if (b->rows_i32) cr_assert_eq(b->rows_i32[r * (T + 1) + t], id);
             if (b->inputs_i64 && t < T) cr_assert_eq(b->inputs_i64[r * T + t], id);
             if (b->inputs_i64 && t) cr_assert_eq(b->targets_i64[r * T + t - 1], id);
             if (b->inputs && t < T) cr_assert_eq(b->inputs[r * T + t], id, "batch %lu", b->index);
@@ -123,7 +122,6 @@ Test(stream, in_order_and_whole)
                         cr_assert((b.rows != NULL) == (output == SGT_OUTPUT_U16));
                         cr_assert((b.inputs != NULL) == (output == SGT_OUTPUT_I32));
                         cr_assert((b.inputs_i64 != NULL) == (output == SGT_OUTPUT_I64));
-                        cr_assert((b.rows_i32 != NULL) == (output == SGT_OUTPUT_I32_ROWS));
                         check(l, &b);
                         sgt_stream_release(s, &b);
                     }
@@ -302,44 +300,7 @@ Test(stream, buffers_are_the_allocators)
     cr_assert_eq(c.bytes, 2 * B * T * 4);
     sgt_stream_close(s);
     o.output = SGT_OUTPUTS;
-    expect_failure(sgt_stream_open(&s, loader, &o, why), SGT_EUSAGE, "unknown output 4");
-}
-
-static unsigned count_maps(void)
-{
-    unsigned lines = 0;
-    scoped(FILE) *f = fopen("/proc/self/maps", "r");
-    cr_assert(f);
-    for (int c; (c = getc(f)) != EOF;) lines += c == '\n';
-    return lines;
-}
-
-Test(stream, buffers_of_the_librarys_allocators)
-{
-    void *(*const allocs[])(void *, size_t) = {sgt_alloc_plain, sgt_alloc_huge};
-    void (*const frees[])(void *, void *) = {sgt_free_plain, sgt_free_huge};
-    for (int kind = 0; kind < 2; kind++) {
-        sgt_stream_options o = {
-            .output = SGT_OUTPUT_I32, .alloc = allocs[kind], .free = frees[kind]};
-        unsigned maps = count_maps();
-        for (int round = 0; round < 3; round++) {
-            sgt_stream *s = open_stream(loader, &o);
-            if (kind) cr_assert_gt(count_maps(), maps);
-            for (int k = 0; k < 20; k++) {
-                sgt_stream_batch b = take(s);
-                cr_assert_eq((uintptr_t)b.inputs % 4096, 0);
-                check(loader, &b);
-                sgt_stream_release(s, &b);
-            }
-            sgt_stream_close(s);
-            /* starting the first thread maps memory that the process keeps */
-            if (!round) maps = count_maps();
-            cr_assert_eq(count_maps(), maps);
-        }
-        /* sanitizers would report malloc's failure */
-        if (kind) cr_assert_null(allocs[kind](NULL, SIZE_MAX - 100));
-        frees[kind](NULL, NULL);
-    }
+    expect_failure(sgt_stream_open(&s, loader, &o, why), SGT_EUSAGE, "unknown output 3");
 }
 
 /* A ring larger than the last-level cache is written with non-temporal stores. It must hold the
@@ -368,7 +329,6 @@ Test(stream, ring_larger_than_the_cache)
                     if (b.rows)
                         cr_assert(b.rows[r * (LONG + 1) + t] == id &&
                                   b.rows[r * (LONG + 1) + t + 1] == next);
-                    else if (b.rows_i32) cr_assert_eq(b.rows_i32[r * (LONG + 1) + t + 1], next);
                     else if (b.inputs)
                         cr_assert(b.inputs[r * LONG + t] == id && b.targets[r * LONG + t] == next);
                     else

@@ -166,14 +166,11 @@ static void *drain(void *arg)
     sgt_error err = {0};
     for (uint64_t k = 0, done = 0; done < j->batches && !j->failed; k++) {
         uint64_t r = sgt_philox_u64(j->seed, k, 1);
-        int huge = (r >> 32) % 32 == 0;
         sgt_stream_options o = {.first = r % 5000,
                                 .count = r >> 20 & 1 ? 100 : 0,
                                 .output = (sgt_output)(r >> 21 & 1),
                                 .slots = 1 + (r >> 22 & 7),
                                 .threads = 1 + (r >> 25 & 3),
-                                .alloc = huge ? sgt_alloc_huge : NULL,
-                                .free = huge ? sgt_free_huge : NULL,
                                 .making = r >> 27 & 1 ? dawdle : NULL};
         sgt_stream *s;
         if (sgt_stream_open(&s, j->l, &o, &err) < 0) fail("stream", err.text);

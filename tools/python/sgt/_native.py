@@ -130,7 +130,7 @@ class StreamBatch(Structure):  # sgt_stream_batch
         ("index", c_uint64), ("rows", c_void_p), ("lengths", POINTER(c_uint32)),
         ("inputs", c_void_p), ("targets", c_void_p), ("slot", c_uint32),
         ("documents", POINTER(RowDocuments)), ("inputs_i64", c_void_p),
-        ("targets_i64", c_void_p), ("rows_i32", c_void_p),
+        ("targets_i64", c_void_p),
     ]  # fmt: skip
 
 
