@@ -105,13 +105,6 @@ void sgt_cursor_close(sgt_cursor *c)
     free(c);
 }
 
-void sgt_cursor_set_course(sgt_cursor *c, uint64_t stride, uint64_t end, int past)
-{
-    c->course = stride;
-    c->end = end;
-    c->past = past;
-}
-
 /* Return the current batch, or the one that was drawn `after` places after it. */
 static sgt_pieces *batch_at(const sgt_cursor *c, uint32_t after)
 {
@@ -184,7 +177,7 @@ static int draw_pieces(const sgt_loader *l, sgt_cursor *c, sgt_pieces *b, uint64
 static void guess_stride(sgt_cursor *c, uint64_t index)
 {
     uint64_t step = index - c->last;
-    c->stride = c->course ? c->course : step == 1 || step == c->step ? step : 0;
+    c->stride = step == 1 || step == c->step ? step : 0;
     c->last = index;
     c->step = step;
 }
@@ -196,7 +189,7 @@ static int is_coming(const sgt_cursor *c, uint32_t after, uint64_t *index)
     uint64_t further;
     return c->stride && !__builtin_mul_overflow(after - 1, c->stride, &further) &&
            !__builtin_add_overflow(c->last + c->stride, further, index) &&
-           *index <= UINT64_MAX / c->l->o.batch - 1 && !(c->end && *index >= c->end);
+           *index <= UINT64_MAX / c->l->o.batch - 1;
 }
 
 /* Return how many of the pieces from number `from` on are fetched together. */
@@ -394,14 +387,13 @@ static size_t row_bytes(const sgt_loader *l, sgt_output o)
 int sgt_loader_write(const sgt_loader *l, sgt_cursor *c, uint64_t index, const sgt_batch_arrays *to,
                      sgt_error *err)
 {
-    sgt_rows_write *write = (c->past ? l->rows->write_past : l->rows->write)[to->output];
+    sgt_rows_write *write = l->rows->write[to->output];
     size_t bytes = row_bytes(l, to->output), ids = (size_t)l->o.seq + !to->second;
     char *first = to->first, *second = to->second;
     int rc = fetch_batch(l, c, index, err);
     if (rc < 0) return rc;
     for (uint32_t i = 0, n = local_batch(l); i < n; i++, first += bytes) {
-        if (l->rows != &sgt_rows_scalar)
-            prefetch_group(c->tokens, NULL, i, n, (size_t)l->o.seq + 1);
+        if (l->rows != &sgt_rows_plain) prefetch_group(c->tokens, NULL, i, n, (size_t)l->o.seq + 1);
         if (write(first, second, c->tokens[i], ids) >= l->set.vocab)
             return fail_id(l, &batch_at(c, 0)->pieces[i], c->tokens[i], err);
         if (second) {

@@ -55,12 +55,9 @@ struct sgt_cursor {
      * batches apart. `drawn` counts them all; 0: there is no current batch */
     sgt_pieces *ring;
     uint32_t size, at, drawn;
-    /* index of the last batch; its distance from the batch before it; the stride that
-     * sgt_cursor_set_course announced, or 0; the stride in use, 0: unknown */
-    uint64_t last, step, course, stride;
-    uint64_t end; /* first batch that will not be drawn; 0: none */
-
-    int past; /* use non-temporal stores for the output rows */
+    /* index of the last batch; its distance from the batch before it; the stride that is guessed
+     * from these, 0: unknown. A wrong guess only costs time */
+    uint64_t last, step, stride;
 
     /* (local_batch): first token of each row; while rows are gathered, of each piece */
     const uint16_t **tokens;
@@ -84,12 +81,6 @@ int sgt_loader_fail_beginning(const sgt_loader *l, uint32_t shard, uint64_t offs
 
 /* Return the position and the length of the document that the mix drew, for sampling documents. */
 sgt_window sgt_loader_find_document(const sgt_loader *l, sgt_window w);
-
-/* Announce, before the first batch, that c will draw batches `stride` apart and none from `end` on
- * (0: endless). Without this call a cursor guesses from the batches that it was asked for. A wrong
- * guess only costs time. past: write rows with non-temporal stores, which is useful if they go into
- * a ring too large to stay in the caches. */
-void sgt_cursor_set_course(sgt_cursor *c, uint64_t stride, uint64_t end, int past);
 
 /* The arrays that a batch is written to: the caller's memory, in the format `output`. */
 typedef struct sgt_batch_arrays {

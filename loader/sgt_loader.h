@@ -327,8 +327,7 @@ uint64_t sgt_loader_fingerprint(const sgt_loader *l);
  *
  * One consumer thread calls next and release. It may hold up to `slots` batches and must release
  * them in order. Neither call takes a lock if the batch is ready and no thread sleeps; sleeping
- * threads are woken once half of the ring is free. A ring larger than the last-level cache is
- * written with non-temporal stores. */
+ * threads are woken once half of the ring is free. */
 
 typedef enum sgt_output {
     SGT_OUTPUT_U16, /* rows of T+1 ids (the default) */

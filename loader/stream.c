@@ -20,7 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/base/cpu.h"
 #include "loader/base/thread.h"
 #include "loader/handle.h"
 
@@ -53,7 +52,6 @@ typedef struct worker {
     /* number of its next batch; while the thread is asleep, the consumer may read it */
     uint64_t next;
     uint32_t number;
-    int running;
     int asleep; /* written by the thread, read by the consumer */
     char apart[APART];
 } worker;
@@ -214,16 +212,7 @@ static void *work(void *arg)
     }
     /* this thread started the cursor's reads, so this thread closes it and waits for them */
     sgt_cursor_close(w->cursor);
-    w->cursor = NULL;
     return NULL;
-}
-
-static int start(worker *w, sgt_error *err)
-{
-    int error = sgt_thread_start(&w->thread, work, w);
-    if (error) return sgt_fail(err, SGT_EIO, "cannot start a prefetch thread (error %d)", error);
-    w->running = 1;
-    return SGT_OK;
 }
 
 /* ---- what callers see ---- */
@@ -255,15 +244,6 @@ static int open_slots(sgt_stream *s, sgt_error *err)
     return SGT_OK;
 }
 
-/* Return whether to use non-temporal stores: the ring is larger than the last-level cache, so
- * cached lines would be evicted before anyone reads them. */
-static int past_caches(const sgt_stream *s)
-{
-    size_t cache = sgt_cpu_cache(3);
-    if (!cache) cache = sgt_cpu_cache(2);
-    return cache && s->buffer_bytes > cache / s->o.slots;
-}
-
 static int open_worker(sgt_stream *s, uint32_t number, sgt_error *err)
 {
     worker *w = &s->workers[number];
@@ -272,9 +252,11 @@ static int open_worker(sgt_stream *s, uint32_t number, sgt_error *err)
     int rc = sgt_cursor_open(&w->cursor, s->l, err);
     if (rc < 0) return rc;
     pthread_cond_init(&w->freed, NULL);
-    sgt_cursor_set_course(w->cursor, s->o.threads, s->o.count ? s->o.first + s->o.count : 0,
-                          past_caches(s));
-    return SGT_OK;
+    int error = sgt_thread_start(&w->thread, work, w);
+    if (!error) return SGT_OK;
+    sgt_cursor_close(w->cursor);
+    pthread_cond_destroy(&w->freed);
+    return sgt_fail(err, SGT_EIO, "cannot start a prefetch thread (error %d)", error);
 }
 
 int sgt_stream_open(sgt_stream **out, const sgt_loader *l, const sgt_stream_options *o,
@@ -296,8 +278,6 @@ int sgt_stream_open(sgt_stream **out, const sgt_loader *l, const sgt_stream_opti
     if ((rc = measure(s, err)) < 0 || (rc = open_slots(s, err)) < 0) goto fail;
     for (; s->workers_made < s->o.threads; s->workers_made++)
         if ((rc = open_worker(s, s->workers_made, err)) < 0) goto fail;
-    for (uint32_t i = 0; i < s->workers_made; i++)
-        if ((rc = start(&s->workers[i], err)) < 0) goto fail;
     *out = s;
     return SGT_OK;
 fail:
@@ -377,8 +357,7 @@ void sgt_stream_close(sgt_stream *s)
     for (uint32_t i = 0; i < s->workers_made; i++) pthread_cond_signal(&s->workers[i].freed);
     pthread_mutex_unlock(&s->lock);
     for (uint32_t i = 0; i < s->workers_made; i++) {
-        if (s->workers[i].running) pthread_join(s->workers[i].thread, NULL);
-        sgt_cursor_close(s->workers[i].cursor);
+        pthread_join(s->workers[i].thread, NULL);
         pthread_cond_destroy(&s->workers[i].freed);
     }
     for (uint32_t i = 0; s->slots && i < s->o.slots; i++) {

@@ -1,8 +1,6 @@
-/* rows.c: the functions of rows.h in plain C, which define what the others give; in the simple way that
- * benchmarks compare with; and the choice of those for this CPU. */
+/* rows.c: the functions of rows.h in plain C, which define what the others give, and the choice of
+ * those for this CPU. */
 #include "loader/rows/rows.h"
-
-#include <string.h>
 
 #include "loader/base/cpu.h"
 #include "loader/handle.h"
@@ -14,11 +12,19 @@ static uint16_t largest(const uint16_t *src, size_t n)
     return top;
 }
 
+/* Take one more id into account. The barrier keeps the compiler from vectorizing the loop. */
+static inline uint16_t larger(uint16_t top, uint16_t id)
+{
+    __asm__ volatile("" : "+r"(top));
+    return id > top ? id : top;
+}
+
 static uint16_t write_u16(void *first, void *second, const uint16_t *src, size_t n)
 {
+    uint16_t *row = first, top = 0;
     (void)second;
-    memcpy(first, src, n * sizeof *src);
-    return largest(src, n);
+    for (size_t i = 0; i < n; i++) top = larger(top, row[i] = src[i]);
+    return top;
 }
 
 static uint16_t write_i32(void *first, void *second, const uint16_t *src, size_t n)
@@ -28,7 +34,7 @@ static uint16_t write_i32(void *first, void *second, const uint16_t *src, size_t
     for (size_t i = 0; i < n; i++) {
         inputs[i] = src[i];
         targets[i] = src[i + 1];
-        top = src[i + 1] > top ? src[i + 1] : top;
+        top = larger(top, src[i + 1]);
     }
     return top;
 }
@@ -40,47 +46,12 @@ static uint16_t write_i64(void *first, void *second, const uint16_t *src, size_t
     for (size_t i = 0; i < n; i++) {
         inputs[i] = src[i];
         targets[i] = src[i + 1];
-        top = src[i + 1] > top ? src[i + 1] : top;
+        top = larger(top, src[i + 1]);
     }
     return top;
 }
 
-const sgt_rows sgt_rows_plain = {
-    "plain", largest, {write_u16, write_i32, write_i64}, {write_u16, write_i32, write_i64}};
-
-/* ---- one token at a time ---- */
-
-/* Take one more id into account. The barrier keeps the compiler from vectorizing the loop. */
-static inline uint16_t larger(uint16_t top, uint16_t id)
-{
-    __asm__ volatile("" : "+r"(top));
-    return id > top ? id : top;
-}
-
-static uint16_t write_u16_scalar(void *first, void *second, const uint16_t *src, size_t n)
-{
-    uint16_t *row = first, top = 0;
-    (void)second;
-    for (size_t i = 0; i < n; i++) top = larger(top, row[i] = src[i]);
-    return top;
-}
-
-static uint16_t write_i32_scalar(void *first, void *second, const uint16_t *src, size_t n)
-{
-    int32_t *inputs = first, *targets = second;
-    uint16_t top = 0;
-    for (size_t i = 0; i <= n; i++) {
-        if (i < n) inputs[i] = src[i];
-        if (i > 0) targets[i - 1] = src[i];
-        top = larger(top, src[i]);
-    }
-    return top;
-}
-
-const sgt_rows sgt_rows_scalar = {"scalar",
-                                  largest,
-                                  {write_u16_scalar, write_i32_scalar, write_i64},
-                                  {write_u16_scalar, write_i32_scalar, write_i64}};
+const sgt_rows sgt_rows_plain = {"plain", largest, {write_u16, write_i32, write_i64}};
 
 /* ---- choosing ---- */
 

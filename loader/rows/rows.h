@@ -19,9 +19,6 @@ typedef struct sgt_rows {
     const char *level; /* "plain", "avx2", "avx512", "neon" */
     uint16_t (*largest)(const uint16_t *src, size_t n);
     sgt_rows_write *write[SGT_OUTPUTS];
-    /* The same with non-temporal stores, for memory that will not be read soon. The stores are
-     * complete when the call returns. */
-    sgt_rows_write *write_past[SGT_OUTPUTS];
 } sgt_rows;
 
 /* Return the bytes of an id in an output, and whether the output has inputs and targets. */
@@ -70,11 +67,11 @@ static inline void sgt_rows_expect(const uint16_t *src, size_t n)
 /* Make the loader's batches with these functions from now on. Call it while no batch is being made. */
 void sgt_loader_set_rows(sgt_loader *l, const sgt_rows *rows);
 
-/* One token at a time and without prefetching, for u16 and int32 pairs: the simple way that
- * vectorized batching is compared with (sgt-train --batching scalar, sgt-bench). */
-extern const sgt_rows sgt_rows_scalar;
+/* Those of any machine: one token at a time. Batches are made with them without prefetching; so they
+ * are also the simple way that vectorized batching is compared with (sgt-train --batching scalar,
+ * sgt-bench). */
+extern const sgt_rows sgt_rows_plain;
 
-/* used by rows.c, and the plain ones by the others */
-extern const sgt_rows sgt_rows_plain, sgt_rows_avx2, sgt_rows_avx512, sgt_rows_neon;
+extern const sgt_rows sgt_rows_avx2, sgt_rows_avx512, sgt_rows_neon; /* for rows.c */
 
 #endif

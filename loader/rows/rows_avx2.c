@@ -1,5 +1,4 @@
-/* rows_avx2.c: 16 ids at a time, widened by vpmovzxwd. Non-temporal stores are not used: AVX2 writes
- * half a cache line at a time, and they were slower. */
+/* rows_avx2.c: 16 ids at a time, widened by vpmovzxwd. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,11 +15,7 @@ static inline vec load(const uint16_t *src)
 
 static inline vec max(vec a, vec b) { return _mm256_max_epu16(a, b); }
 
-static inline void store(void *dst, vec v, int past)
-{
-    (void)past;
-    _mm256_storeu_si256(dst, v);
-}
+static inline void store(void *dst, vec v) { _mm256_storeu_si256(dst, v); }
 
 static uint16_t top_of(vec v)
 {
@@ -31,23 +26,22 @@ static uint16_t top_of(vec v)
 }
 
 /* vpmovzxwq loads its 4 ids from memory. Taking them from a vector would need shuffles. */
-static inline vec put(char *dst, const uint16_t *src, size_t size, int past)
+static inline vec put(char *dst, const uint16_t *src, size_t size)
 {
     vec v = load(src);
-    if (size == 2) store(dst, v, past);
-    if (size == 4) store(dst, _mm256_cvtepu16_epi32(_mm256_castsi256_si128(v)), past);
-    if (size == 4) store(dst + 32, _mm256_cvtepu16_epi32(_mm256_extracti128_si256(v, 1)), past);
+    if (size == 2) store(dst, v);
+    if (size == 4) store(dst, _mm256_cvtepu16_epi32(_mm256_castsi256_si128(v)));
+    if (size == 4) store(dst + 32, _mm256_cvtepu16_epi32(_mm256_extracti128_si256(v, 1)));
     for (size_t i = 0; size == 8 && i < IDS; i += 4) {
         __m128i four = _mm_loadl_epi64((const __m128i *)(const void *)(src + i));
-        store(dst + 8 * i, _mm256_cvtepu16_epi64(four), past);
+        store(dst + 8 * i, _mm256_cvtepu16_epi64(four));
     }
     return v;
 }
 
 #include "loader/rows/rows_simd.h"
 
-const sgt_rows sgt_rows_avx2 = {
-    "avx2", largest, {write_u16, write_i32, write_i64}, {write_u16, write_i32, write_i64}};
+const sgt_rows sgt_rows_avx2 = {"avx2", largest, {write_u16, write_i32, write_i64}};
 #else
 typedef int nothing_here;
 #endif

@@ -1,5 +1,4 @@
-/* rows_neon.c: NEON for aarch64, where every CPU has it: 8 ids at a time. Non-temporal stores
- * (stnp) are not used: compilers do not emit them from C, and cores may ignore the hint. */
+/* rows_neon.c: NEON for aarch64, where every CPU has it: 8 ids at a time. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,11 +12,7 @@ static inline vec load(const uint16_t *src) { return vld1q_u16(src); }
 
 static inline vec max(vec a, vec b) { return vmaxq_u16(a, b); }
 
-static inline void store(void *dst, vec v, int past)
-{
-    (void)past;
-    vst1q_u16(dst, v);
-}
+static inline void store(void *dst, vec v) { vst1q_u16(dst, v); }
 
 static uint16_t top_of(vec v) { return vmaxvq_u16(v); }
 
@@ -28,11 +23,11 @@ static inline void store_wide(void *dst, uint32x4_t v)
     vst1q_u64(to + 2, vmovl_high_u32(v));
 }
 
-static inline vec put(char *dst, const uint16_t *src, size_t size, int past)
+static inline vec put(char *dst, const uint16_t *src, size_t size)
 {
     vec v = load(src);
     uint32x4_t low = vmovl_u16(vget_low_u16(v)), high = vmovl_high_u16(v);
-    if (size == 2) store(dst, v, past);
+    if (size == 2) store(dst, v);
     if (size == 4) vst1q_u32((uint32_t *)(void *)dst, low);
     if (size == 4) vst1q_u32((uint32_t *)(void *)(dst + 16), high);
     if (size == 8) store_wide(dst, low);
@@ -42,8 +37,7 @@ static inline vec put(char *dst, const uint16_t *src, size_t size, int past)
 
 #include "loader/rows/rows_simd.h"
 
-const sgt_rows sgt_rows_neon = {
-    "neon", largest, {write_u16, write_i32, write_i64}, {write_u16, write_i32, write_i64}};
+const sgt_rows sgt_rows_neon = {"neon", largest, {write_u16, write_i32, write_i64}};
 #else
 typedef int nothing_here;
 #endif

@@ -12,39 +12,32 @@
 
 /* Write ids i ... i + IDS - 1 of a row, and return those that follow them if there are targets, else
  * themselves. */
-INLINE vec put_ids(char *first, char *second, const uint16_t *src, size_t i, sgt_output o, int past)
+INLINE vec put_ids(char *first, char *second, const uint16_t *src, size_t i, sgt_output o)
 {
     const size_t size = sgt_output_bytes(o);
-    vec ids = put(first + i * size, src + i, size, past);
-    return sgt_output_pairs(o) ? put(second + i * size, src + i + 1, size, past) : ids;
-}
-
-/* Write whole vectors from id i on, and return the number of ids before and in them. */
-INLINE size_t put_whole(char *first, char *second, const uint16_t *src, size_t i, size_t n,
-                        sgt_output o, int past, vec *top)
-{
-    /* copies: four loads, then four stores */
-    for (; o == SGT_OUTPUT_U16 && i + 4 * IDS <= n; i += 4 * IDS) {
-        char *to = first + 2 * i;
-        vec a = load(src + i), b = load(src + i + IDS);
-        vec c = load(src + i + 2 * IDS), d = load(src + i + 3 * IDS);
-        store(to, a, past);
-        store(to + 2 * IDS, b, past);
-        store(to + 4 * IDS, c, past);
-        store(to + 6 * IDS, d, past);
-        *top = max(*top, max(max(a, b), max(c, d)));
-    }
-    for (; i + IDS <= n; i += IDS) *top = max(*top, put_ids(first, second, src, i, o, past));
-    return i;
+    vec ids = put(first + i * size, src + i, size);
+    return sgt_output_pairs(o) ? put(second + i * size, src + i + 1, size) : ids;
 }
 
 INLINE uint16_t put_row(void *first, void *second, const uint16_t *src, size_t n, sgt_output o)
 {
     const size_t bytes = 2 * IDS, lead = bytes - ((uintptr_t)first & (bytes - 1));
     if (n < IDS) return sgt_rows_plain.write[o](first, second, src, n);
-    vec top = max(load(src), put_ids(first, second, src, 0, o, 0));
-    put_whole(first, second, src, lead / sgt_output_bytes(o), n, o, 0, &top);
-    return top_of(max(top, put_ids(first, second, src, n - IDS, o, 0)));
+    vec top = max(load(src), put_ids(first, second, src, 0, o));
+    size_t i = lead / sgt_output_bytes(o);
+    /* copies: four loads, then four stores */
+    for (; o == SGT_OUTPUT_U16 && i + 4 * IDS <= n; i += 4 * IDS) {
+        char *to = (char *)first + 2 * i;
+        vec a = load(src + i), b = load(src + i + IDS);
+        vec c = load(src + i + 2 * IDS), d = load(src + i + 3 * IDS);
+        store(to, a);
+        store(to + 2 * IDS, b);
+        store(to + 4 * IDS, c);
+        store(to + 6 * IDS, d);
+        top = max(top, max(max(a, b), max(c, d)));
+    }
+    for (; i + IDS <= n; i += IDS) top = max(top, put_ids(first, second, src, i, o));
+    return top_of(max(top, put_ids(first, second, src, n - IDS, o)));
 }
 
 static uint16_t write_u16(void *first, void *second, const uint16_t *src, size_t n)

@@ -11,13 +11,13 @@ import sys
 
 BUDGET = {
     "tokenize": 13525,
-    "loader": 7777,
+    "loader": 7551,
     "train": 13653,
     "kernels": 12186,
     "tools": 14536,
-    "tests": 50910,
-    "manuals": 2466,
-    "pages": 1210,
+    "tests": 50792,
+    "manuals": 2461,
+    "pages": 1209,
 }
 DATA = set(
     "json jsonl bin safetensors tsv txt ids parquet idx png tiktoken bpe tables in typed symbols toml pattern out gz zst"

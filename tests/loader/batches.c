@@ -24,7 +24,7 @@ sgt_loader *open_loader(const char *path, const sgt_loader_options *o, const rea
     sgt_loader *l;
     set_faults(fault);
     must(sgt_loader_open(&l, path, o, why));
-    if (scalar) sgt_loader_set_rows(l, &sgt_rows_scalar);
+    if (scalar) sgt_loader_set_rows(l, &sgt_rows_plain);
     return l;
 }
 

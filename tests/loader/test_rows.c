@@ -74,28 +74,7 @@ static void check_copy_by(const sgt_rows *r, sgt_rows_write *copy)
     }
 }
 
-static void check_copy(const sgt_rows *r)
-{
-    check_copy_by(r, r->write[SGT_OUTPUT_U16]);
-    check_copy_by(r, r->write_past[SGT_OUTPUT_U16]);
-}
-
-/* Non-temporal stores, which are of whole cache lines, reach a row that is not aligned to its ids. */
-static void check_unaligned(const sgt_rows *r)
-{
-    enum { N = 500 };
-    uint16_t src[N + 1];
-    char inputs[8 * N + 1], targets[8 * N + 1];
-    if (strcmp(r->level, "avx512") != 0) return; /* others write ids as numbers of C */
-    for (size_t i = 0; i <= N; i++) src[i] = token_at(1, i);
-    r->write_past[SGT_OUTPUT_I32](inputs + 1, targets + 1, src, N);
-    for (size_t i = 0; i < N; i++) {
-        int32_t in, to;
-        memcpy(&in, inputs + 1 + 4 * i, 4);
-        memcpy(&to, targets + 1 + 4 * i, 4);
-        cr_assert(in == src[i] && to == src[i + 1]);
-    }
-}
+static void check_copy(const sgt_rows *r) { check_copy_by(r, r->write[SGT_OUTPUT_U16]); }
 
 /* Compare widen with plain C. apart: tokens by which targets are shifted against inputs within
  * their cache lines. */
@@ -127,7 +106,6 @@ static void check_widen(const sgt_rows *r)
 {
     for (int apart = 0; apart < 2; apart++) {
         check_widen_by(r, r->write[SGT_OUTPUT_I32], apart);
-        check_widen_by(r, r->write_past[SGT_OUTPUT_I32], apart);
     }
 }
 
@@ -160,7 +138,6 @@ static void check_wide(const sgt_rows *r)
 {
     for (int apart = 0; apart < 2; apart++) {
         check_wide_by(r, r->write[SGT_OUTPUT_I64], apart);
-        check_wide_by(r, r->write_past[SGT_OUTPUT_I64], apart);
     }
 }
 
@@ -177,15 +154,10 @@ static void check_top(const sgt_rows *r)
             src[i] = top;
             cr_assert_eq(r->write[SGT_OUTPUT_I32](in, to, src, n), top, "%s: %zu of %zu", r->level,
                          i, n);
-            cr_assert_eq(r->write_past[SGT_OUTPUT_I32](in, to, src, n), top, "%s: %zu of %zu",
-                         r->level, i, n);
             cr_assert_eq(r->write[SGT_OUTPUT_I64](in64, to64, src, n), top, "%s: %zu of %zu",
                          r->level, i, n);
-            cr_assert_eq(r->write_past[SGT_OUTPUT_I64](in64, to64, src, n), top, "%s: %zu",
-                         r->level, i);
             if (i < n)
                 cr_assert(r->write[SGT_OUTPUT_U16](dst, NULL, src, n) == top &&
-                              r->write_past[SGT_OUTPUT_U16](dst, NULL, src, n) == top &&
                               r->largest(src, n) == top,
                           "%s: %zu of %zu", r->level, i, n);
             src[i] = 0;
@@ -196,8 +168,6 @@ static void check_top(const sgt_rows *r)
 }
 
 Test(rows, copy) { each_level(check_copy); }
-
-Test(rows, unaligned) { each_level(check_unaligned); }
 
 Test(rows, widen) { each_level(check_widen); }
 

@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "loader/base/cpu.h"
 #include "loader/base/philox.h"
 #include "tests/loader/shards.h"
 
@@ -301,44 +300,6 @@ Test(stream, buffers_are_the_allocators)
     sgt_stream_close(s);
     o.output = SGT_OUTPUTS;
     expect_failure(sgt_stream_open(&s, loader, &o, why), SGT_EUSAGE, "unknown output 3");
-}
-
-/* A ring larger than the last-level cache is written with non-temporal stores. It must hold the
- * same tokens. */
-Test(stream, ring_larger_than_the_cache)
-{
-    enum { ROWS = 63, LONG = 1001, MOST = 64 << 20 };
-    sgt_loader_options lo = {.batch = ROWS, .seq = LONG};
-    scoped(sgt_loader) *l = NULL;
-    size_t cache = sgt_cpu_cache(3) ? sgt_cpu_cache(3) : sgt_cpu_cache(2), row = (LONG + 1) * 2;
-    if (!cache || cache > MOST)
-        cr_skip_test("the last cache is larger than what this test wants to fill");
-    must(sgt_loader_open(&l, "d", &lo, why));
-    for (int output = 0; output < SGT_OUTPUTS; output++) {
-        sgt_stream_options o = {.output = (sgt_output)output,
-                                .slots = (uint32_t)(cache / (ROWS * row)) + 1};
-        scoped(sgt_stream) *s = open_stream(l, &o);
-        for (int k = 0; k < 12; k++) {
-            sgt_stream_batch b = take(s);
-            for (uint32_t r = 0; r < ROWS; r++) {
-                uint32_t shard;
-                uint64_t at;
-                sgt_loader_window(l, b.index * ROWS + r, &shard, &at);
-                for (uint32_t t = 0; t < LONG; t++) {
-                    uint16_t id = token_at(shard, at + t), next = token_at(shard, at + t + 1);
-                    if (b.rows)
-                        cr_assert(b.rows[r * (LONG + 1) + t] == id &&
-                                  b.rows[r * (LONG + 1) + t + 1] == next);
-                    else if (b.inputs)
-                        cr_assert(b.inputs[r * LONG + t] == id && b.targets[r * LONG + t] == next);
-                    else
-                        cr_assert(b.inputs_i64[r * LONG + t] == id &&
-                                  b.targets_i64[r * LONG + t] == next);
-                }
-            }
-            sgt_stream_release(s, &b);
-        }
-    }
 }
 
 Test(stream, allocator_gives_nothing)

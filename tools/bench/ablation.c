@@ -165,7 +165,7 @@ static int open_loader(sgt_loader **l, const ablation *a, technique t, uint32_t 
     sgt_loader_options options = {.batch = batch, .seq = a->options.seq, .seed = 1};
     if (t < TECHNIQUE_PRELOAD) options.reader = SGT_READER_MMAP;
     int rc = sgt_loader_open(l, o.data, &options, err);
-    if (rc == SGT_OK && t < TECHNIQUE_SIMD) sgt_loader_set_rows(*l, &sgt_rows_scalar);
+    if (rc == SGT_OK && t < TECHNIQUE_SIMD) sgt_loader_set_rows(*l, &sgt_rows_plain);
     return rc;
 }
 

@@ -439,7 +439,7 @@ static int draw_slice(drawer *d, const loader_row *r, uint64_t most, double seco
     double cpu = cpu_seconds(), taken;
     uint64_t units;
     d->output = r->output;
-    if (d->loader) sgt_loader_set_rows(d->loader, r->plain ? &sgt_rows_scalar : sgt_rows_best());
+    if (d->loader) sgt_loader_set_rows(d->loader, r->plain ? &sgt_rows_plain : sgt_rows_best());
     int rc = bench_run(&s, draw_batch, d, &units, &taken, err);
     if (rc < 0) return rc;
     d->next += units;

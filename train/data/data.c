@@ -196,7 +196,7 @@ static int open_sets(const sgt_trainer *t, sgt_loader **out, char why[SGT_UNEVAL
     }
     if (rc == SGT_OK && all.set_count) {
         rc = sgt_loader_open(out, NULL, &all, err);
-        if (rc == SGT_OK && t->s->batching) sgt_loader_set_rows(*out, &sgt_rows_scalar);
+        if (rc == SGT_OK && t->s->batching) sgt_loader_set_rows(*out, &sgt_rows_plain);
     }
     sgt_loader_sets_free(sets);
     return rc;

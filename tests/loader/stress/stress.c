@@ -125,7 +125,6 @@ static void *draw(void *arg)
         if (k % 257 == 0) {
             sgt_cursor_close(c);
             if (sgt_cursor_open(&c, j->l, &err) < 0) fail("cursor", err.text);
-            sgt_cursor_set_course(c, 0, 0, r >> 23 & 1);
         }
         j->failed = !draw_one(j->l, c, index, r >> 32 & 1, &err);
     }
