@@ -14,8 +14,8 @@ BUDGET = {
     "loader": 7551,
     "train": 13653,
     "kernels": 12186,
-    "tools": 14536,
-    "tests": 50792,
+    "tools": 14482,
+    "tests": 50786,
     "manuals": 2461,
     "pages": 1209,
 }

@@ -2,6 +2,7 @@
  * machine. The techniques are switched on one after the other, and each is measured together with
  * all before it. */
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,14 +76,15 @@ static const sgt_option table[] = {
     {.name = "What to run"},
     {"data", 'd', SGT_OPT_TEXT, &o.data, "OUT/|SHARD", .help = "shards to train on (required)"},
     BENCH_DEVICE(shape),
-    BENCH_MODEL(shape),
+    {"model", .as = BENCH_ROW(MODEL), .to = &shape.model,
+     .help = "a GPT-2, or layers x channels x heads"},
     {"batch-size", 'b', SGT_OPT_COUNT, &shape.batch, "N",
      "rows per step, the same for all techniques", .def = "64 on CUDA, if they fit; 4 on a CPU",
      .min = 1, .max = 1 << 20},
-    BENCH_SEQ(shape),
+    {"seq-len", .as = BENCH_ROW(SEQ), .to = &shape.seq, .def = "1024 on CUDA, 64 on a CPU"},
     {"rows", 0, SGT_OPT_TEXT, &o.rows, "LIST",
      "techniques to measure, separated by commas:", .def = "all", .choices = names},
-    BENCH_THREADS(shape),
+    {"threads", .as = BENCH_ROW(THREADS), .to = &shape.threads, .help = "number of CPU threads"},
     {.name = "How"},
     {"steps", 0, SGT_OPT_COUNT, &o.steps, "N", "steps measured per technique; the median is shown",
      .def = "10", .min = 1, .max = 100000},
@@ -113,7 +115,6 @@ typedef struct ablation {
     sgt_backend_options options; /* those that all rows have; the vocabulary is the data's */
     uint32_t wanted;             /* bit t: row t is to be measured */
     size_t rounds;
-    int interrupted;
     json_t *last; /* figures of the last step */
 } ablation;
 
@@ -283,33 +284,27 @@ static int take(void *self, size_t t, json_t **figures, sgt_error *err)
 
 /* ---- results ---- */
 
-/* Return whether two rows may be equally fast: the ranges of their rounds overlap. With a single
- * round, the noise is unknown, and 0 is returned. */
-static int within_noise(const json_t *x, const json_t *y)
-{
-    return json_object_get(x, "ms_low") && json_object_get(y, "ms_low") && x != y &&
-           bench_get(x, "ms_low") <= bench_get(y, "ms_high") &&
-           bench_get(y, "ms_low") <= bench_get(x, "ms_high");
-}
-
-/* Compare a row with the nearest measured row above it, or itself, and with the first. */
+/* Compare a row with the nearest measured row above it, or itself, and with the first. Two rows may be
+ * equally fast if the ranges of their rounds overlap; with a single round, that is unknown. */
 static void compare(const bench_row *row, const json_t *above, const json_t *first)
 {
-    double ms = bench_get(row->result, "ms_per_step"), low = ms, high = ms;
+    json_t *result = row->result, *round;
+    double ms = bench_get(result, "ms_per_step"), low = ms, high = ms;
     size_t i;
-    json_t *round;
-    bench_put(row->result, "factor", bench_get(above, "ms_per_step") / ms);
-    bench_put(row->result, "factor_first", bench_get(first, "ms_per_step") / ms);
+    bench_put(result, "factor", bench_get(above, "ms_per_step") / ms);
+    bench_put(result, "factor_first", bench_get(first, "ms_per_step") / ms);
     if (json_array_size(row->turns) < 2) return;
     json_array_foreach(row->turns, i, round)
     {
-        if (bench_get(round, "ms_per_step") < low) low = bench_get(round, "ms_per_step");
-        if (bench_get(round, "ms_per_step") > high) high = bench_get(round, "ms_per_step");
+        low = fmin(low, bench_get(round, "ms_per_step"));
+        high = fmax(high, bench_get(round, "ms_per_step"));
     }
-    bench_put(row->result, "ms_low", low);
-    bench_put(row->result, "ms_high", high);
-    json_object_set_new(row->result, "within_noise",
-                        json_boolean(within_noise(row->result, above)));
+    json_object_set_new(result, "within_noise",
+                        json_boolean(json_object_get(above, "ms_low") &&
+                                     bench_get(above, "ms_low") <= high &&
+                                     low <= bench_get(above, "ms_high")));
+    bench_put(result, "ms_low", low);
+    bench_put(result, "ms_high", high);
 }
 
 static void to_json(void *self, json_t *top)
@@ -332,7 +327,6 @@ static void to_json(void *self, json_t *top)
                             a->options.threads, "steps", (int)o.steps, "rounds", (int)a->rounds,
                             "total_bytes", json_object_get(a->last, "total_bytes"), "results",
                             results, "left_out", bench_results(&a->base, 0, 1)));
-    if (a->interrupted) json_object_set_new(top, "interrupted", json_true());
 }
 
 static void show_table(json_t *rows)
@@ -367,8 +361,6 @@ static void show(const void *self, json_t *top)
     char total[32];
     json_t *row;
     size_t i;
-    for (int t = 0; t < TECHNIQUES; t++)
-        bench_put_text(a->base.rows[t].result, "about", techniques[t].about);
     printf("%s, %s, %s; memory is of %s\n", json_string_value(json_object_get(top, "device")),
            json_string_value(json_object_get(a->last, "level")),
            json_string_value(json_object_get(top, "library")),
@@ -379,7 +371,7 @@ static void show(const void *self, json_t *top)
     if (json_object_get(a->last, "mfu"))
         printf("\nThe last row reaches %.0f %% of the speed of a large matrix product.\n",
                100 * bench_get(a->last, "mfu"));
-    if (a->interrupted)
+    if (json_object_get(top, "interrupted"))
         printf("\nInterrupted: the measurements so far, each row with the rounds that it "
                "completed.\n");
     json_array_foreach(json_object_get(top, "left_out"), i, row)
@@ -402,15 +394,14 @@ static int measure(void *self, sgt_error *err)
     a->cache = sgt_cache_folder();
     a->device = shape.device;
     for (int t = 0; t < TECHNIQUES; t++)
-        bench_add(&a->base, json_pack("{s:s}", "technique", names[t]));
+        bench_add(&a->base,
+                  json_pack("{s:s, s:s}", "technique", names[t], "about", techniques[t].about));
     int rc = bench_words(&a->wanted, "rows", o.rows, names, err);
     if (rc == SGT_OK) rc = read_options(a, err);
     if (rc == SGT_OK) rc = sgt_device_choose(&a->device, &a->base.notice, err);
     if (rc == SGT_OK) rc = read_options(a, err);
     if (rc == SGT_OK) rc = choose_rows(a, err);
-    if (rc == SGT_OK) rc = bench_take_turns(&a->base, 0, TECHNIQUES, a->rounds, take, err);
-    a->interrupted = rc == SGT_ESTOPPED;
-    return rc;
+    return rc == SGT_OK ? bench_take_turns(&a->base, 0, TECHNIQUES, a->rounds, take, err) : rc;
 }
 
 static void release(void *self)

@@ -2,6 +2,7 @@
  * JSON document or a table; defaults of options; work on threads; the page cache. */
 #include "tools/bench/bench.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
@@ -35,6 +36,7 @@ static void print_results(const bench_subcommand *s, void *b, int *rc, sgt_error
     json_t *top = json_pack("{s:s}", "cpu", sgt_cpu_model());
     sgt_error why;
     s->json(b, top);
+    if (*rc == SGT_ESTOPPED) json_object_set_new(top, "interrupted", json_true());
     if (s->output->json) {
         int printed = sgt_print_json(json_incref(top), flags, &why);
         if (printed < 0) *rc = printed, *err = why;
@@ -90,6 +92,7 @@ int bench_run_subcommand(const sgt_command *c, int argc, char **argv)
 
 bench_row *bench_add(bench *b, json_t *about)
 {
+    assert(b->count < BENCH_ROWS);
     bench_row *r = &b->rows[b->count++];
     r->result = about ? about : json_object();
     r->turns = json_array();

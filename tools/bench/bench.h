@@ -133,7 +133,7 @@ void bench_table(const json_t *rows, const bench_column *columns, const char *be
 /* ---- bench.c: options that several subcommands have ----
  *
  *     static bench_shape shape = BENCH_SHAPE;
- *     static const sgt_option table[] = {BENCH_DEVICE(shape), BENCH_MODEL(shape), ...,
+ *     static const sgt_option table[] = {BENCH_DEVICE(shape), ...,
  *                                        BENCH_OUTPUT(shape.output), {0}}; */
 
 typedef struct bench_shape {
@@ -154,27 +154,8 @@ typedef struct bench_shape {
         "device", 0, SGT_OPT_CHOICE, &(o).device, "auto|cpu|cuda",        \
             "where to run; auto is CUDA if it can be used", .def = "auto" \
     }
-#define BENCH_MODEL(o)                                                                       \
-    {                                                                                        \
-        "model", 'm', SGT_OPT_TEXT, &(o).model, "gpt2|gpt2-medium|gpt2-large|gpt2-xl|LxCxH", \
-            "a GPT-2, or layers x channels x heads", .def = "gpt2"                           \
-    }
-#define BENCH_SEQ(o)                                                     \
-    {                                                                    \
-        "seq-len", 0, SGT_OPT_COUNT, &(o).seq, "N", "tokens per row",    \
-            .def = "1024 on CUDA, 64 on a CPU", .min = 1, .max = 1 << 20 \
-    }
-#define BENCH_PRECISION(o, about)                                                     \
-    {                                                                                 \
-        "precision", .as = &sgt_config_rows[SGT_SET_PRECISION], .to = &(o).precision, \
-                     .help = about, .def = "bf16 on CUDA, fp32 on a CPU",             \
-                     .given = &(o).precision_given                                    \
-    }
-#define BENCH_THREADS(o)                                                         \
-    {                                                                            \
-        "threads", 0, SGT_OPT_COUNT, &(o).threads, "N", "number of CPU threads", \
-            .def = "all available cores", .min = 1, .max = 1024                  \
-    }
+/* the row of an option that training has too, such as BENCH_ROW(MODEL) */
+#define BENCH_ROW(name) &sgt_config_rows[SGT_SET_##name]
 
 /* Set model, batch, seq, threads and precision of *k to what the user gave, or to the device's
  * defaults. */

@@ -19,22 +19,25 @@ static struct {
     const char *kind, *layer;
 } o = {.kind = "all", .layer = "all"};
 
-static const sgt_option table[] = {{.name = "What to run"},
-                                   {"kind", 0, SGT_OPT_CHOICE, &o.kind, "all|gemm|attention",
-                                    "matrix products, attention or both", .def = "all"},
-                                   {"device", 0, SGT_OPT_CHOICE, &shape.device, "auto|cuda",
-                                    "where to run: on CUDA only", .def = "auto"},
-                                   BENCH_MODEL(shape),
-                                   {"batch-size", 'b', SGT_OPT_COUNT, &shape.batch, "N",
-                                    "rows of a micro-step", .def = "64", .min = 1, .max = 1 << 16},
-                                   BENCH_SEQ(shape),
-                                   BENCH_PRECISION(shape, "number format of the operands"),
-                                   {"layer", 0, SGT_OPT_CHOICE, &o.layer,
-                                    "all|qkv|proj|fc|fcproj|head",
-                                    "layer whose products to measure", .def = "all"},
-                                   BENCH_THREADS(shape),
-                                   BENCH_OUTPUT(shape.output),
-                                   {0}};
+static const sgt_option table[] = {
+    {.name = "What to run"},
+    {"kind", 0, SGT_OPT_CHOICE, &o.kind, "all|gemm|attention", "matrix products, attention or both",
+     .def = "all"},
+    {"device", 0, SGT_OPT_CHOICE, &shape.device, "auto|cuda", "where to run: on CUDA only",
+     .def = "auto"},
+    {"model", .as = BENCH_ROW(MODEL), .to = &shape.model,
+     .help = "a GPT-2, or layers x channels x heads"},
+    {"batch-size", 'b', SGT_OPT_COUNT, &shape.batch, "N", "rows of a micro-step", .def = "64",
+     .min = 1, .max = 1 << 16},
+    {"seq-len", .as = BENCH_ROW(SEQ), .to = &shape.seq, .def = "1024 on CUDA, 64 on a CPU"},
+    {"precision", .as = BENCH_ROW(PRECISION), .to = &shape.precision,
+     .help = "number format of the operands", .def = "bf16 on CUDA, fp32 on a CPU",
+     .given = &shape.precision_given},
+    {"layer", 0, SGT_OPT_CHOICE, &o.layer, "all|qkv|proj|fc|fcproj|head",
+     "layer whose products to measure", .def = "all"},
+    {"threads", .as = BENCH_ROW(THREADS), .to = &shape.threads, .help = "number of CPU threads"},
+    BENCH_OUTPUT(shape.output),
+    {0}};
 
 static const sgt_gone gone[] = {
     {"--seconds", "CUDA's kernels are timed as often as the library needs"}, {0}};
@@ -65,8 +68,7 @@ typedef struct kernels_bench {
     size_t B, T, H, D, V; /* V as the head pads it */
     sgt_precision precision;
     int threads;
-    char *cache; /* folder for timing results (backend.h) */
-    char library[96];
+    char *cache;       /* folder for timing results (backend.h) */
     double peak_flops; /* speed of a large square product; 0: not measured */
     kernel_line lines[BENCH_ROWS];
     const sgt_cuda_library *lib;
@@ -188,6 +190,8 @@ static int take(void *self, size_t i, json_t **figures, sgt_error *err)
                                    .attention = l->attention,
                                    .cache = b->cache};
     if (l->product.m) return take_product(b, i, figures, err);
+    /* If tensor cores are unsupported, training uses tiles without them. */
+    if (l->attention == SGT_ATTENTION_AUTO && !b->base.rows[i - 2].why[0]) return SGT_OK;
     if (!l->backward) {
         int rc = b->lib->attention(&b->times, &options, err);
         if (rc == SGT_ENOMEM) rc = SGT_EUNSUPPORTED;
@@ -201,32 +205,18 @@ static int take(void *self, size_t i, json_t **figures, sgt_error *err)
 
 static int measure_all(kernels_bench *b, sgt_error *err)
 {
-    int attention = strcmp(o.kind, "attention") == 0, rc = sgt_device_cuda(&b->lib, &b->d, err);
-    if (rc < 0) return rc;
+    int products = strcmp(o.kind, "attention") != 0, rc = sgt_device_cuda(&b->lib, &b->d, err);
     const sgt_cuda_gemms_options options = {.device = b->d.name, .timing = 1};
-    if (!attention && (rc = b->lib->gemm->open(&b->gemms, &options, err)) < 0) return rc;
-    if (!attention) {
-        snprintf(b->library, sizeof b->library, "%s", b->lib->gemm->library(b->gemms));
-        add_products(b);
-        rc = bench_take_turns(&b->base, 0, b->base.count, 1, take, err);
+    if (rc == SGT_OK && products) rc = b->lib->gemm->open(&b->gemms, &options, err);
+    if (rc < 0) return rc;
+    if (products) add_products(b);
+    if (strcmp(o.kind, "gemm") != 0) {
+        add_attention(b, "own", SGT_ATTENTION_OWN);
+        add_attention(b, "tiled", SGT_ATTENTION_AUTO);
+        add_attention(b, "cudnn", SGT_ATTENTION_CUDNN);
+        add_attention(b, "naive", SGT_ATTENTION_NAIVE);
     }
-    if (rc < 0 || strcmp(o.kind, "gemm") == 0) return rc;
-    static const struct {
-        const char *name;
-        sgt_attention attention;
-    } all[] = {{"own", SGT_ATTENTION_OWN},
-               {"tiled", SGT_ATTENTION_AUTO},
-               {"cudnn", SGT_ATTENTION_CUDNN},
-               {"naive", SGT_ATTENTION_NAIVE}};
-    const bench_row *own = &b->base.rows[b->base.count];
-    for (size_t i = 0; i < sizeof all / sizeof *all && rc == SGT_OK; i++) {
-        /* If tensor cores are unsupported, training uses tiles without them. */
-        if (i == 1 && !own->why[0]) continue;
-        add_attention(b, all[i].name, all[i].attention);
-        rc = bench_take_turns(&b->base, b->base.count - 2, 2, 1, take, err);
-    }
-    if (!b->library[0]) snprintf(b->library, sizeof b->library, "%s", b->times.library);
-    return rc;
+    return bench_take_turns(&b->base, 0, b->base.count, 1, take, err);
 }
 
 /* ---- results ---- */
@@ -243,18 +233,20 @@ static void to_json(void *self, json_t *top)
     for (size_t i = has_peak; i < b->base.count; i++) {
         const bench_row *r = &b->base.rows[i];
         double us = bench_get(r->result, "us"), speed = us > 0 ? b->lines[i].flops / us * 1e6 : 0;
+        if (!(us > 0) && !r->why[0]) continue;
         bench_put(r->result, "tflops", speed * 1e-12);
         if (b->peak_flops > 0) bench_put(r->result, "of_peak", speed / b->peak_flops);
         if (r->why[0]) bench_put_text(r->result, "why_not", r->why);
         json_array_append(results, r->result);
     }
-    bench_put_all(top,
-                  json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:o}", "device",
-                            b->d.name, "library", b->library, "model", shape.model, "precision",
-                            sgt_precision_words[b->precision], "batch", (json_int_t)b->B, "seq",
-                            (json_int_t)b->T, "heads", (json_int_t)b->H, "head_size",
-                            (json_int_t)b->D, "rows", (json_int_t)b->B * (json_int_t)b->T,
-                            "peak_tflops", b->peak_flops * 1e-12, "results", results));
+    bench_put_all(top, json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:o}",
+                                 "device", b->d.name, "library",
+                                 b->gemms ? b->lib->gemm->library(b->gemms) : b->times.library,
+                                 "model", shape.model, "precision",
+                                 sgt_precision_words[b->precision], "batch", (json_int_t)b->B,
+                                 "seq", (json_int_t)b->T, "heads", (json_int_t)b->H, "head_size",
+                                 (json_int_t)b->D, "rows", (json_int_t)b->B * (json_int_t)b->T,
+                                 "peak_tflops", b->peak_flops * 1e-12, "results", results));
 }
 
 static void show(const void *self, json_t *top)
@@ -280,7 +272,8 @@ static void show(const void *self, json_t *top)
         json_object_set(row, "variant", variant ? variant : json_object_get(row, "attention"));
     }
     printf("%s, %s\n%s, %s, %zu x %zu tokens\n\n", sgt_printable(device, sizeof device, b->d.name),
-           b->library, shape.model, sgt_precision_words[b->precision], b->B, b->T);
+           json_string_value(json_object_get(top, "library")), shape.model,
+           sgt_precision_words[b->precision], b->B, b->T);
     bench_table(rows, columns, "tflops");
     printf("\n* the fastest. Attention is causal; its masked half is not counted.\n"
            "Peak, a large product of matrices: ");

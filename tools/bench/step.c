@@ -6,8 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "loader/base/cpu.h"
+#include "loader/base/philox.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/script.h"
 #include "tools/cli/process.h"
@@ -26,39 +27,41 @@ static struct {
 static sgt_config s; /* options of the step, as in sgt-train */
 static bench_shape shape = BENCH_SHAPE;
 
-#define ROW(name) &sgt_config_rows[SGT_SET_##name]
 static const sgt_option table[] = {
     {.name = "What to run"},
     BENCH_DEVICE(shape),
-    BENCH_MODEL(shape),
+    {"model", .as = BENCH_ROW(MODEL), .to = &shape.model,
+     .help = "a GPT-2, or layers x channels x heads"},
     {"batch-size", 'b', SGT_OPT_TEXT, &o.batches, "N|N,N,...",
      "rows of a micro-step; with several, also the memory that --estimate-memory foresees for each",
      .def = "64 on CUDA, 4 on a CPU"},
-    BENCH_SEQ(shape),
-    {"grad-accum", .as = ROW(ACCUM), .to = &s.accum},
-    BENCH_PRECISION(shape, "number format of the matrices"),
-    {"optimizer", .as = ROW(OPTIMIZER), .to = &s.step.optim.kind},
-    {"optimizer-state", .as = ROW(OPTIMIZER_STATE), .to = &s.step.optim.bf16_moments},
-    {"dropout", .as = ROW(DROPOUT), .to = &s.step.dropout},
-    {"recompute", .as = ROW(RECOMPUTE), .to = &s.recompute, .choices = sgt_recompute_words,
+    {"seq-len", .as = BENCH_ROW(SEQ), .to = &shape.seq, .def = "1024 on CUDA, 64 on a CPU"},
+    {"grad-accum", .as = BENCH_ROW(ACCUM), .to = &s.accum},
+    {"precision", .as = BENCH_ROW(PRECISION), .to = &shape.precision,
+     .help = "number format of the matrices", .def = "bf16 on CUDA, fp32 on a CPU",
+     .given = &shape.precision_given},
+    {"optimizer", .as = BENCH_ROW(OPTIMIZER), .to = &s.step.optim.kind},
+    {"optimizer-state", .as = BENCH_ROW(OPTIMIZER_STATE), .to = &s.step.optim.bf16_moments},
+    {"dropout", .as = BENCH_ROW(DROPOUT), .to = &s.step.dropout},
+    {"recompute", .as = BENCH_ROW(RECOMPUTE), .to = &s.recompute, .choices = sgt_recompute_words,
      .help = "what the backward pass recomputes instead of storing it"},
-    {"attention", .as = ROW(ATTENTION), .to = &s.step.attention},
-    {"no-fuse", .as = ROW(NO_FUSE), .to = &s.step.no_fuse},
-    {"no-graphs", .as = ROW(NO_GRAPHS), .to = &s.step.no_graphs},
-    {"no-overlap", .as = ROW(NO_OVERLAP), .to = &s.step.no_overlap},
-    {"sync-metrics", .as = ROW(SYNC_METRICS), .to = &s.sync_metrics},
-    {"sync-kernels", .as = ROW(SYNC_KERNELS), .to = &s.step.sync_kernels},
+    {"attention", .as = BENCH_ROW(ATTENTION), .to = &s.step.attention},
+    {"no-fuse", .as = BENCH_ROW(NO_FUSE), .to = &s.step.no_fuse},
+    {"no-graphs", .as = BENCH_ROW(NO_GRAPHS), .to = &s.step.no_graphs},
+    {"no-overlap", .as = BENCH_ROW(NO_OVERLAP), .to = &s.step.no_overlap},
+    {"sync-metrics", .as = BENCH_ROW(SYNC_METRICS), .to = &s.sync_metrics},
+    {"sync-kernels", .as = BENCH_ROW(SYNC_KERNELS), .to = &s.step.sync_kernels},
     {"no-self-check", 0, SGT_OPT_FLAG, &o.no_self_check,
      .help = "CUDA: use the fastest products without checking their results"},
-    {"no-pad-vocab", .as = ROW(NO_PAD_VOCAB), .to = &s.step.no_pad_vocab},
-    {"variant", .as = ROW(VARIANT), .to = &s.variant,
+    {"no-pad-vocab", .as = BENCH_ROW(NO_PAD_VOCAB), .to = &s.step.no_pad_vocab},
+    {"variant", .as = BENCH_ROW(VARIANT), .to = &s.variant,
      .help = "optional kernels of a step, separated by commas; or all, none (CUDA)"},
     {"variants", 0, SGT_OPT_FLAG, &o.variants, .help = "list the variants, and do not measure"},
-    {"deterministic", .as = ROW(DETERMINISTIC), .to = &s.step.deterministic},
-    BENCH_THREADS(shape),
+    {"deterministic", .as = BENCH_ROW(DETERMINISTIC), .to = &s.step.deterministic},
+    {"threads", .as = BENCH_ROW(THREADS), .to = &shape.threads, .help = "number of CPU threads"},
     {"data", 'd', SGT_OPT_TEXT, &o.data, "OUT/|SHARD", "shards to take rows from",
      .def = "random tokens"},
-    {"loader", .as = ROW(LOADER), .to = &s.loader},
+    {"loader", .as = BENCH_ROW(LOADER), .to = &s.loader},
     {.name = "How"},
     {"steps", 0, SGT_OPT_COUNT, &o.steps, "N", "steps to measure; the median is shown", .def = "20",
      .min = 1, .max = 100000},
@@ -148,38 +151,59 @@ static int read_options(step_bench *b, sgt_error *err)
 
 /* ---- ours ---- */
 
-static int open_data(sgt_loader **l, step_bench *b, sgt_error *err)
+enum { RANDOM_TOKENS = 1 << 20 }; /* beside those of a row */
+
+/* Write random tokens to a file in memory, and return its descriptor. */
+static int write_random(const sgt_backend_options *k, sgt_error *err)
 {
-    sgt_loader_options options = {.reader = (sgt_reader)s.loader,
-                                  .batch = b->backend.batch,
-                                  .seq = b->backend.seq,
-                                  .seed = 1,
-                                  .notice = b->base.notice};
-    sgt_loader_info info;
-    int rc = sgt_loader_open(l, o.data, &options, err);
-    if (rc < 0) return rc;
-    sgt_loader_get_info(*l, &info);
-    b->backend.model.vocab = info.vocab;
-    return SGT_OK;
+    size_t count = (size_t)RANDOM_TOKENS + k->seq + 1;
+    uint16_t *tokens = malloc(count * sizeof *tokens);
+    if (!tokens) return sgt_fail_memory(err, "random tokens");
+    for (size_t i = 0; i < count; i++)
+        tokens[i] = (uint16_t)(sgt_philox(1, i, 0).x[0] % k->model.vocab);
+    int fd = bench_memory_file("tokens", (const char *)tokens, count * sizeof *tokens, err);
+    free(tokens);
+    return fd;
+}
+
+/* Open the data, or a shard of random tokens. */
+static int open_data(sgt_loader **l, const step_bench *b, sgt_error *err)
+{
+    const sgt_loader_options options = {.reader = (sgt_reader)s.loader,
+                                        .batch = b->backend.batch,
+                                        .seq = b->backend.seq,
+                                        .seed = 1,
+                                        .raw = !o.data,
+                                        .notice = b->base.notice};
+    char path[32];
+    int fd = -1, rc;
+    if (o.data) return sgt_loader_open(l, o.data, &options, err);
+    if ((fd = write_random(&b->backend, err)) < 0) return fd;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    rc = sgt_loader_open(l, path, &options, err);
+    close(fd);
+    return rc;
 }
 
 /* Measure our step with the backend's options, whose vocabulary becomes that of the data. */
 static int take_ours(step_bench *b, json_t **figures, sgt_error *err)
 {
-    sgt_loader *l = NULL;
-    step_run run = {.device = b->device,
-                    .backend = &b->backend,
-                    .source = !o.data             ? STEP_RANDOM
-                              : s.step.no_overlap ? STEP_NOW
-                                                  : STEP_LOADER,
-                    .warmup = (unsigned)o.warmup,
-                    .steps = (unsigned)o.steps,
-                    .sync_metrics = s.sync_metrics,
-                    .parts = o.parts,
-                    .stop = b->base.stop};
-    int rc = o.data ? open_data(&l, b, err) : SGT_OK;
-    run.loader = l;
-    if (rc == SGT_OK) rc = bench_step_measure(figures, &run, err);
+    sgt_loader *l;
+    sgt_loader_info info;
+    int rc = open_data(&l, b, err);
+    if (rc < 0) return rc;
+    sgt_loader_get_info(l, &info);
+    b->backend.model.vocab = info.vocab;
+    const step_run run = {.device = b->device,
+                          .backend = &b->backend,
+                          .source = s.step.no_overlap ? STEP_NOW : STEP_LOADER,
+                          .loader = l,
+                          .warmup = (unsigned)o.warmup,
+                          .steps = (unsigned)o.steps,
+                          .sync_metrics = s.sync_metrics,
+                          .parts = o.parts,
+                          .stop = b->base.stop};
+    rc = bench_step_measure(figures, &run, err);
     sgt_loader_close(l);
     return rc;
 }

@@ -10,23 +10,19 @@
 
 /* Where a step's rows come from. */
 typedef enum step_source {
-    STEP_RANDOM, /* eight batches of uniform tokens, in turn */
     STEP_LOADER, /* batches 0, 1, ... of a loader, which a thread prepares */
     STEP_NOW,    /* the same, each made only when it is asked for */
-    /* The same rows from text, which is encoded when its batch is asked for, and cut to the batch's
-     * size. Tokens where a row begins, and so those after them, may differ from the loader's. The
-     * loader's tokens must be GPT-2's. */
-    STEP_TEXT
+    STEP_TEXT    /* the same, and its text is encoded then too; the tokens must be GPT-2's */
 } step_source;
 
 typedef struct step_run {
     const char *device; /* "cpu" or "cuda" */
     const sgt_backend_options *backend;
     step_source source;
-    const sgt_loader *loader; /* NULL: STEP_RANDOM */
-    unsigned warmup, steps;   /* steps before the measured ones; measured steps */
-    int sync_metrics;         /* wait for a step's metrics before queueing the next */
-    int parts;                /* CUDA: also record where the time of a step goes */
+    const sgt_loader *loader;
+    unsigned warmup, steps; /* steps before the measured ones; measured steps */
+    int sync_metrics;       /* wait for a step's metrics before queueing the next */
+    int parts;              /* CUDA: also record where the time of a step goes */
     const sgt_stop *stop;
 } step_run;
 

@@ -1,4 +1,4 @@
-/* step_measure.c: sources of rows; and steps, timed as the training loop runs them: if the backend
+/* step_measure.c: rows of a loader; and steps, timed as the training loop runs them: if the backend
  * allows it, a step is queued before the metrics of the previous one are read. For --parts it adds
  * up the times of a step's kernels from what CUPTI records. */
 #include <stdio.h>
@@ -8,7 +8,6 @@
 #include "kernels/cuda/cupti.h"
 #include "loader/base/clock.h"
 #include "loader/base/memory.h"
-#include "loader/base/philox.h"
 #include "tokenize/sgt_tokenize.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/step.h"
@@ -16,10 +15,7 @@
 #include "train/device.h"
 #include "train/log/metrics.h"
 
-enum {
-    RANDOM_BATCHES = 8, /* different batches of random tokens */
-    RECORDED = 5        /* steps that CUPTI records for --parts */
-};
+enum { RECORDED = 5 }; /* steps that CUPTI records for --parts */
 
 /* The text of a batch. */
 typedef struct batch_text {
@@ -39,115 +35,70 @@ typedef struct measurement {
     sgt_cupti *cupti;
     json_t *figures;
     /* rows */
-    sgt_feed *feed;    /* a loader's batches */
-    size_t row, slots; /* tokens per row; batches in `tokens` */
-    uint16_t *tokens;  /* (slots, batch, row): random rows, or encoded ones */
-    uint64_t given;    /* batches given out so far */
+    sgt_feed *feed;
+    batch_text *texts; /* (text_count), if batches are encoded */
+    uint64_t text_count, encoded;
     sgt_vocab *vocab;
     sgt_encoder *encoder;
-    batch_text *texts; /* (text_count) */
-    uint64_t text_count;
-    uint16_t *ids; /* of a batch's text, before they are cut */
+    uint16_t *ids; /* room for those of the longest text */
 } measurement;
 
 /* ---- rows ---- */
 
-/* Allocate memory for batches. The backend may still read those before the last one. */
-static int open_tokens(measurement *m, size_t slots, sgt_error *err)
-{
-    const sgt_backend *b = m->b;
-    size_t bytes = slots * m->o->batch * m->row * sizeof *m->tokens;
-    m->slots = slots;
-    m->tokens = b->pinned_alloc ? b->pinned_alloc(b->pinned_ctx, bytes) : malloc(bytes);
-    if (m->tokens) return SGT_OK;
-    return sgt_fail(err, SGT_ENOMEM, "out of memory for %zu bytes of rows", bytes);
-}
-
-static int open_random(measurement *m, sgt_error *err)
-{
-    int rc = open_tokens(m, RANDOM_BATCHES, err);
-    for (size_t i = 0; rc == SGT_OK && i < m->slots * m->o->batch * m->row; i++)
-        m->tokens[i] = (uint16_t)(sgt_philox(1, i, 0).x[0] % m->o->model.vocab);
-    return rc;
-}
-
-static int open_feed(measurement *m, uint64_t count, sgt_error *err)
-{
-    const sgt_backend *b = m->b;
-    sgt_feed_options o = {.count = count,
-                          .threads = 1,
-                          .now = m->run->source == STEP_NOW,
-                          .hold = b->hold,
-                          .alloc = b->pinned_alloc,
-                          .free = b->pinned_free,
-                          .ctx = b->pinned_ctx};
-    return sgt_feed_open(&m->feed, m->run->loader, &o, err);
-}
-
 /* Decode `count` batches of the loader into their texts. */
-static int open_text(measurement *m, uint64_t count, sgt_error *err)
+static int open_texts(measurement *m, uint64_t count, sgt_error *err)
 {
+    const sgt_loader *l = m->run->loader;
     sgt_cursor *c = NULL;
-    size_t longest = 0;
-    int rc = open_tokens(m, m->b->hold + 1, err);
+    size_t longest = 0, tokens = m->o->batch * ((size_t)m->o->seq + 1);
+    uint16_t *rows = malloc(tokens * sizeof *rows);
+    m->texts = calloc(count, sizeof *m->texts);
+    int rc = rows && m->texts ? SGT_OK : sgt_fail_memory(err, "the text of the rows");
     if (rc == SGT_OK) rc = sgt_vocab_gpt2(&m->vocab, err);
     if (rc == SGT_OK) rc = sgt_encoder_new(&m->encoder, m->vocab, err);
-    if (rc == SGT_OK) rc = sgt_cursor_open(&c, m->run->loader, err);
-    if (rc == SGT_OK && !(m->texts = calloc(count, sizeof *m->texts)))
-        rc = sgt_fail_memory(err, "the text of the rows");
+    if (rc == SGT_OK) rc = sgt_cursor_open(&c, l, err);
     while (m->text_count < count && rc == SGT_OK) {
         batch_text *t = &m->texts[m->text_count];
-        rc = sgt_loader_batch(m->run->loader, c, m->text_count++, m->tokens, err);
-        if (rc == SGT_OK)
-            rc = sgt_decode(m->vocab, m->tokens, m->o->batch * m->row, &t->text, &t->bytes, err);
+        rc = sgt_loader_batch(l, c, m->text_count++, rows, err);
+        if (rc == SGT_OK) rc = sgt_decode(m->vocab, rows, tokens, &t->text, &t->bytes, err);
         if (t->bytes > longest) longest = t->bytes;
     }
     /* there are never more ids than bytes */
     if (rc == SGT_OK && !(m->ids = malloc((longest + 1) * sizeof *m->ids)))
         rc = sgt_fail_memory(err, "the text of the rows");
     sgt_cursor_close(c);
+    free(rows);
     return rc;
-}
-
-/* Encode the text of the next batch, and copy its ids one by one, cut to the batch's size or filled
- * up with end-of-text ids. */
-static void encode_batch(const measurement *m, uint16_t *to)
-{
-    const batch_text *t = &m->texts[m->given];
-    size_t n = sgt_encode(m->encoder, t->text, t->bytes, m->ids);
-    for (size_t i = 0; i < m->o->batch * m->row; i++)
-        to[i] = i < n ? m->ids[i] : (uint16_t)sgt_vocab_eot(m->vocab);
 }
 
 /* Prepare rows for `count` micro-steps, as a run does before its first step. */
 static int open_rows(measurement *m, uint64_t count, sgt_error *err)
 {
-    m->row = (size_t)m->o->seq + 1;
-    if (m->run->source == STEP_TEXT) return open_text(m, count, err);
-    return m->run->source == STEP_RANDOM ? open_random(m, err) : open_feed(m, count, err);
+    const sgt_backend *b = m->b;
+    const sgt_feed_options o = {.count = count,
+                                .threads = 1,
+                                .now = m->run->source != STEP_LOADER,
+                                .hold = b->hold,
+                                .alloc = b->pinned_alloc,
+                                .free = b->pinned_free,
+                                .ctx = b->pinned_ctx};
+    int rc = m->run->source == STEP_TEXT ? open_texts(m, count, err) : SGT_OK;
+    return rc == SGT_OK ? sgt_feed_open(&m->feed, m->run->loader, &o, err) : rc;
 }
 
-static int next_rows(measurement *m, const uint16_t **tokens, sgt_error *err)
+static int next_rows(measurement *m, sgt_batch *rows, sgt_error *err)
 {
-    sgt_batch next;
-    if (m->feed) {
-        int rc = sgt_feed_next(m->feed, &next, err);
-        if (rc == SGT_OK) *tokens = next.tokens;
-        return rc;
+    if (m->encoder) {
+        const batch_text *t = &m->texts[m->encoded++];
+        sgt_encode(m->encoder, t->text, t->bytes, m->ids);
     }
-    uint16_t *to = m->tokens + m->given % m->slots * m->o->batch * m->row;
-    if (m->run->source == STEP_TEXT) encode_batch(m, to);
-    m->given++;
-    *tokens = to;
-    return SGT_OK;
+    return sgt_feed_next(m->feed, rows, err);
 }
 
 /* Close the rows; the backend is still open. */
 static void close_rows(measurement *m)
 {
     sgt_feed_close(m->feed);
-    if (m->tokens && m->b->pinned_alloc) m->b->pinned_free(m->b->pinned_ctx, m->tokens);
-    else free(m->tokens);
     for (uint64_t i = 0; i < m->text_count; i++) free(m->texts[i].text);
     free(m->texts);
     free(m->ids);
@@ -162,9 +113,9 @@ static int one_step(measurement *m, uint64_t s, sgt_error *err)
     int rc = SGT_OK;
     double waited = 0;
     for (uint32_t a = 0; a < m->accum && rc == SGT_OK; a++) {
-        sgt_batch batch = {0};
+        sgt_batch batch;
         double before = sgt_now();
-        if ((rc = next_rows(m, &batch.tokens, err)) != SGT_OK) break;
+        if ((rc = next_rows(m, &batch, err)) != SGT_OK) break;
         waited += sgt_now() - before;
         rc = m->b->micro_step(m->b, s, a, &batch,
                               1.0 / ((double)m->o->batch * m->o->seq * m->accum), err);
