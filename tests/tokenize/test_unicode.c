@@ -38,16 +38,6 @@ Test(unicode, tables_for_vectors_agree)
         cr_assert_eq(sgt_unicode_two_rest[cp >> 3] >> (cp & 7) & 1,
                      class == SGT_CLASS_NUMBER || class == SGT_CLASS_SPACE, "U+%04X", cp);
     }
-    for (uint32_t group = 0; group < 1024; group++) {
-        unsigned kind = sgt_unicode_groups[group >> 2] >> 2 * (group & 3) & 3, letters = 0,
-                 others = 0;
-        for (uint32_t cp = 64 * group; cp < 64 * group + 64; cp++) {
-            letters += sgt_unicode_class(cp) == SGT_CLASS_LETTER;
-            others += sgt_unicode_class(cp) == SGT_CLASS_OTHER;
-        }
-        if (group < 32) others = 64; /* below U+0800, characters do not have three bytes */
-        cr_assert_eq(kind, others == 64 ? 0u : letters == 64 ? 1u : 2u, "U+%04X", 64 * group);
-    }
 }
 
 static sgt_class class_by_utf8proc(uint32_t cp)

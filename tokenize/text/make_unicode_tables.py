@@ -23,12 +23,6 @@ def bits(table, classes):
     return [sum((table[at + i] in classes) << i for i in range(8)) for at in range(0, 0x800, 8)]
 
 
-def group_kind(table, group):
-    """Return the kind (see unicode.h) of 64 code points whose UTF-8 has three bytes and the same first two."""
-    members = set(table[64 * group:64 * group + 64]) if group >= 0x800 // 64 else {0}  # else UTF-8 has fewer bytes
-    return {(0,): 0, (1,): 1}.get(tuple(members), 2)
-
-
 def put_blocks(name, index_name, table, bits):
     """Print a table with 8 / bits code points per byte, in blocks of 256 code points; equal blocks are stored once."""
     blocks, index, each = {}, [], 8 // bits
@@ -62,10 +56,8 @@ def main():
     print('#include "tokenize/text/unicode.h"\n')
     put_blocks("sgt_unicode_classes", "sgt_unicode_block", table, 2)
     put_blocks("sgt_unicode_kinds", "sgt_unicode_kind_block", kinds, 4)
-    groups = [group_kind(table, g) for g in range(1024)]
-    for name, values in (("two_letter", bits(table, {1})), ("two_rest", bits(table, {2, 3})),
-                         ("groups", [sum(groups[g + i] << 2 * i for i in range(4)) for g in range(0, 1024, 4)])):
-        print(f"const uint8_t sgt_unicode_{name}[256] = {{\n{rows(values)}\n}};" + ("" if name == "groups" else "\n"))
+    print(f"const uint8_t sgt_unicode_two_letter[256] = {{\n{rows(bits(table, {1}))}\n}};\n")
+    print(f"const uint8_t sgt_unicode_two_rest[256] = {{\n{rows(bits(table, {2, 3}))}\n}};")
 
 
 if __name__ == "__main__":

@@ -11,12 +11,66 @@ typedef __m512i bytes64;
 
 SPLIT_INLINE bytes64 load(const uint8_t *p) { return _mm512_loadu_si512(p); }
 
+SPLIT_INLINE bytes64 table(const uint8_t *p)
+{
+    return _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+
+SPLIT_INLINE bytes64 look_up(bytes64 t, bytes64 index) { return _mm512_shuffle_epi8(t, index); }
+
+SPLIT_INLINE bytes64 with(bytes64 v, int x) { return _mm512_and_si512(v, BYTES(x)); }
+
+/* a macro, because compilers disagree about the sign of the count's type */
+#define halved(v, n) _mm512_srli_epi16(v, n)
+
+SPLIT_INLINE bytes64 twice(bytes64 v) { return _mm512_add_epi8(v, v); }
+
 SPLIT_INLINE uint64_t equal(bytes64 v, int x) { return _mm512_cmpeq_epi8_mask(v, BYTES(x)); }
 
-/* Return the mask of the unsigned bytes from ... from + count - 1. */
 SPLIT_INLINE uint64_t within(bytes64 v, int from, int count)
 {
     return _mm512_cmplt_epu8_mask(_mm512_sub_epi8(v, BYTES(from)), BYTES(count));
+}
+
+SPLIT_INLINE uint64_t has(bytes64 v, bytes64 bit) { return _mm512_test_epi8_mask(v, bit); }
+
+#include "tokenize/text/split_vectors.inc.h"
+
+/* Return bytes[index] for each byte of index, from a table of 256 bytes. */
+SPLIT_INLINE __m512i look_up_256(const uint8_t *bytes, __m512i index)
+{
+    __m512i low =
+        _mm512_permutex2var_epi8(_mm512_loadu_si512(bytes), index, _mm512_loadu_si512(bytes + 64));
+    __m512i high = _mm512_permutex2var_epi8(_mm512_loadu_si512(bytes + 128), index,
+                                            _mm512_loadu_si512(bytes + 192));
+    return _mm512_mask_blend_epi8(_mm512_movepi8_mask(index), low, high);
+}
+
+/* Return a's bits where mask has ones, b's elsewhere. */
+SPLIT_INLINE __m512i select_bits(__m512i mask, __m512i a, __m512i b)
+{
+    return _mm512_ternarylogic_epi64(mask, a, b, 0xCA);
+}
+
+/* Classify characters of two bytes: 1,920 code points, all in two tables. */
+SPLIT_INLINE void look_two(const uint8_t *p, uint64_t valid, const bytes64 v[4],
+                           first_classes *found)
+{
+    (void)p;
+    const __m512i eight = _mm512_set1_epi64((long long)0x8040201008040201u);
+    __m512i index =
+        select_bits(BYTES(0xF8), _mm512_slli_epi16(v[0], 3), _mm512_srli_epi16(v[1], 3));
+    __m512i bit = _mm512_permutexvar_epi8(v[1], eight);
+    uint64_t rest =
+        _mm512_mask_test_epi8_mask(valid, look_up_256(sgt_unicode_two_rest, index), bit);
+    found->low |=
+        _mm512_mask_test_epi8_mask(valid, look_up_256(sgt_unicode_two_letter, index), bit);
+    found->high |= rest;
+    if (rest) { /* numbers, or white space: U+0085, U+00A0 */
+        uint64_t c2 = _mm512_mask_cmpeq_epi8_mask(rest, v[0], BYTES(0xC2));
+        found->low |= _mm512_mask_cmpeq_epi8_mask(c2, v[1], BYTES(0x85)) |
+                      _mm512_mask_cmpeq_epi8_mask(c2, v[1], BYTES(0xA0));
+    }
 }
 
 /* Entries of the ASCII table: the bits of an sgt_class at the top, flags for U+0020 and ' below. */
@@ -39,81 +93,6 @@ static const uint8_t ascii[128] = {
     /* 60-7F */
     0, LETTER, LETTER, LETTER, R4(LETTER), R8(LETTER), R8(LETTER), LETTER, LETTER, LETTER, 0,
     R4(0)};
-
-/* Return table[index] for each byte of index, from a table of 256 bytes. */
-SPLIT_INLINE __m512i look_up(const uint8_t *table, __m512i index)
-{
-    __m512i low =
-        _mm512_permutex2var_epi8(_mm512_loadu_si512(table), index, _mm512_loadu_si512(table + 64));
-    __m512i high = _mm512_permutex2var_epi8(_mm512_loadu_si512(table + 128), index,
-                                            _mm512_loadu_si512(table + 192));
-    return _mm512_mask_blend_epi8(_mm512_movepi8_mask(index), low, high);
-}
-
-/* Return a's bits where mask has ones, b's elsewhere. */
-SPLIT_INLINE __m512i select_bits(__m512i mask, __m512i a, __m512i b)
-{
-    return _mm512_ternarylogic_epi64(mask, a, b, 0xCA);
-}
-
-/* Where 64 two-bit classes are found in 16 bytes of unicode.h's table: those of characters that
- * differ in their last byte only. */
-typedef struct last_bytes {
-    __m512i index, low; /* byte index below 16, and the lower class bit in that byte */
-} last_bytes;
-
-SPLIT_INLINE last_bytes last_of(bytes64 v)
-{
-    return (last_bytes){_mm512_and_si512(_mm512_srli_epi16(v, 2), BYTES(15)),
-                        _mm512_permutexvar_epi8(v, _mm512_set1_epi32(0x40100401))};
-}
-
-/* Add the classes of the characters of a group whose first bytes are `same`, from 16 bytes of
- * classes. */
-SPLIT_INLINE void add_classes(const uint8_t *classes, last_bytes last, uint64_t same,
-                              first_classes *found)
-{
-    __m512i t = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)classes));
-    t = _mm512_shuffle_epi8(t, last.index);
-    found->low |= _mm512_mask_test_epi8_mask(same, t, last.low);
-    found->high |= _mm512_mask_test_epi8_mask(same, t, _mm512_add_epi8(last.low, last.low));
-}
-
-#include "tokenize/text/split_vectors.inc.h"
-
-/* Classify characters of two bytes: 1,920 code points, all in two tables. */
-SPLIT_INLINE void look_two(const uint8_t *p, uint64_t valid, const bytes64 v[4],
-                           first_classes *found)
-{
-    (void)p;
-    const __m512i eight = _mm512_set1_epi64((long long)0x8040201008040201u);
-    __m512i index =
-        select_bits(BYTES(0xF8), _mm512_slli_epi16(v[0], 3), _mm512_srli_epi16(v[1], 3));
-    __m512i bit = _mm512_permutexvar_epi8(v[1], eight);
-    uint64_t rest = _mm512_mask_test_epi8_mask(valid, look_up(sgt_unicode_two_rest, index), bit);
-    found->low |= _mm512_mask_test_epi8_mask(valid, look_up(sgt_unicode_two_letter, index), bit);
-    found->high |= rest;
-    if (rest) { /* numbers, or white space: U+0085, U+00A0 */
-        uint64_t c2 = _mm512_mask_cmpeq_epi8_mask(rest, v[0], BYTES(0xC2));
-        found->low |= _mm512_mask_cmpeq_epi8_mask(c2, v[1], BYTES(0x85)) |
-                      _mm512_mask_cmpeq_epi8_mask(c2, v[1], BYTES(0xA0));
-    }
-}
-
-/* Classify characters of three bytes. Most are in a group of 64 that are all letters, or all
- * "other". (Overlong forms and surrogates count as all "other".) */
-SPLIT_INLINE void look_three(const uint8_t *p, uint64_t valid, const bytes64 v[4],
-                             first_classes *found)
-{
-    const __m512i four = _mm512_set1_epi32(0x40100401);
-    __m512i index =
-        select_bits(BYTES(0xF0), _mm512_slli_epi16(v[0], 4), _mm512_srli_epi16(v[1], 2));
-    __m512i kinds = look_up(sgt_unicode_groups, index);
-    __m512i low = _mm512_permutexvar_epi8(v[1], four);
-    found->low |= _mm512_mask_test_epi8_mask(valid, kinds, low);
-    uint64_t mixed = _mm512_mask_test_epi8_mask(valid, kinds, _mm512_add_epi8(low, low));
-    look_up_groups(p, mixed, v, 2, found);
-}
 
 SPLIT_INLINE void classify(const uint8_t *p, split_block *b)
 {
@@ -155,7 +134,7 @@ SPLIT_INLINE uint64_t cut(const sgt_cuts *c, const uint8_t *p, unsigned from)
     __m512i v = _mm512_loadu_si512(p);
     uint64_t firsts = _mm512_cmpge_epu8_mask(v, BYTES(0xC0)) & ~(uint64_t)from;
     if (!firsts) return 0;
-    __m512i before = look_up(c->before, _mm512_maskz_loadu_epi8(~(uint64_t)from, p - 1));
+    __m512i before = look_up_256(c->before, _mm512_maskz_loadu_epi8(~(uint64_t)from, p - 1));
     return _mm512_mask_testn_epi8_mask(
         firsts, _mm512_permutexvar_epi8(v, _mm512_loadu_si512(c->first)), before);
 }

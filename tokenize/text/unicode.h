@@ -42,12 +42,9 @@ extern const uint8_t sgt_unicode_classes[][64];
 extern const uint8_t sgt_unicode_kind_block[0x1100];
 extern const uint8_t sgt_unicode_kinds[][128];
 
-/* The classes of all characters below U+10000, arranged for vector code. The first two tables have
- * one bit for each code point below U+0800, low bits first: letters, then numbers and white space.
- * The third has two bits for each 64 code points below U+10000, low bits first. 0: all are
- * SGT_CLASS_OTHER (or below U+0800); 1: all are SGT_CLASS_LETTER; 2: look up each. */
-extern const uint8_t sgt_unicode_two_letter[256], sgt_unicode_two_rest[256],
-    sgt_unicode_groups[256];
+/* The classes of the characters below U+0800, arranged for vector code: one bit for each code point,
+ * low bits first; letters, then numbers and white space. */
+extern const uint8_t sgt_unicode_two_letter[256], sgt_unicode_two_rest[256];
 
 /* Return the class of a code point. Values past U+10FFFF (ill-formed bytes) are SGT_CLASS_OTHER. */
 static inline sgt_class sgt_unicode_class(uint32_t cp)
