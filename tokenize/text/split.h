@@ -29,8 +29,8 @@ typedef struct sgt_rule sgt_rule; /* a rule other than GPT-2's, see below */
  * without spaces falls into short words that way, and short words repeat often.
  *
  * A vocabulary's `joins` has 65,536 bits, too many for vector look-ups. These two tables have one
- * byte an entry instead: first bytes that follow similar bytes share one of eight bits. Sharing a
- * bit can only forbid cuts that `joins` would allow. */
+ * byte an entry instead: first bytes share one of eight bits. Sharing a bit can only forbid cuts that
+ * `joins` would allow. */
 
 typedef struct sgt_cuts {
     /* for each byte from C0 to FF, by its lower 6 bits: the bit of its group; 0: inside no token */
