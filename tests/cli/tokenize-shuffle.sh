@@ -119,21 +119,22 @@ for split in train val; do
 done
 at=$(late many)
 stop_late
-exists out/.work/sorting/train/table
+copy=out/.work/sorting/train/00000-of-00001
+exists $copy/table
 goes_on many
-grep -q 'openat.*/sorting/train/00000.*O_RDONLY' trace || fail 'the copy was not read'
-grep -q 'openat.*/sorting/train/00000.*O_APPEND' trace && fail 'it was copied again'
+grep -q 'openat.*/sorting/train/00000-of-00001/00000.*O_RDONLY' trace || fail 'the copy was not read'
+grep -q 'openat.*/sorting/train/00000-of-00001/00000.*O_APPEND' trace && fail 'it was copied again'
 # Damage to the copied documents is found. --force copies them again.
 stop_late
-truncate -s -2 out/.work/sorting/train/00000
-run_failure_like '^sgt-tokenize: out/\.work/sorting/train/00000: [0-9]+ bytes, [0-9]+ were written \(--force starts '\
-'over\)$' sgt-tokenize --quiet $options --shuffle 7 corpus out
+truncate -s -2 $copy/00000
+run_failure_like '^sgt-tokenize: out/\.work/sorting/train/00000-of-00001/00000: [0-9]+ bytes, [0-9]+ were written '\
+'\(--force starts over\)$' sgt-tokenize --quiet $options --shuffle 7 corpus out
 run 0 sgt-tokenize --quiet --force $options --shuffle 7 corpus out
 same_folders out many
 stop_late
-printf '\377\377\377\377' | dd of=out/.work/sorting/train/00000 bs=1 seek=16 conv=notrunc 2> /dev/null
+printf '\377\377\377\377' | dd of=$copy/00000 bs=1 seek=16 conv=notrunc 2> /dev/null
 run 1 sgt-tokenize --quiet $options --shuffle 7 corpus out
-stderr_is 'sgt-tokenize: out/.work/sorting/train/00000: offset 0: damaged (--force starts over)'
+stderr_is 'sgt-tokenize: out/.work/sorting/train/00000-of-00001/00000: offset 0: damaged (--force starts over)'
 run 0 sgt-tokenize --quiet --force $options --shuffle 7 corpus out
 same_folders out many
 # A shard in OUT with another length is not accepted as this run's.

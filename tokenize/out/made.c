@@ -30,8 +30,8 @@ struct sgt_made {
     int split;
     uint64_t at;
     size_t n;
-    int fd; /* of the last shard read, `open` */
-    const sgt_manifest_shard *open;
+    int *fds; /* (m.count): of the shards that were read; -1: not open */
+    size_t open;
     uint64_t *starts; /* of documents, in the shard `indexed` */
     const sgt_manifest_shard *indexed;
 };
@@ -61,8 +61,10 @@ int sgt_made_open(sgt_made **out, const char *path, sgt_error *err)
         free(s);
         return sgt_fail_memory(err, path);
     }
-    s->fd = -1;
     rc = sgt_manifest_read(&s->m, path, err);
+    if (!rc && !(s->fds = malloc((s->m.count + 1) * sizeof *s->fds)))
+        rc = sgt_fail_memory(err, path);
+    for (size_t i = 0; i < s->m.count && !rc; i++) s->fds[i] = -1;
     for (int split = 0; split < SGT_SPLITS && !rc; split++)
         rc = add_up(s, split, split ? s->runs[0].count : 0, err);
     if (!rc && s->runs[0].count + s->runs[1].count != s->m.count)
@@ -73,13 +75,22 @@ int sgt_made_open(sgt_made **out, const char *path, sgt_error *err)
     return rc;
 }
 
+static void close_shards(sgt_made *s)
+{
+    for (size_t i = 0; i < s->m.count && s->open; i++) {
+        if (s->fds[i] < 0) continue;
+        close(s->fds[i]);
+        s->fds[i] = -1;
+        s->open--;
+    }
+}
+
 void sgt_made_rest(sgt_made *s)
 {
-    if (s->fd >= 0) close(s->fd);
+    close_shards(s);
     free(s->ids);
     free(s->starts);
-    s->fd = -1;
-    s->open = s->indexed = NULL;
+    s->indexed = NULL;
     s->ids = NULL;
     s->starts = NULL;
     s->n = 0;
@@ -94,6 +105,7 @@ void sgt_made_close(sgt_made *s)
         free(s->runs[i].documents);
     }
     sgt_manifest_free(&s->m);
+    free(s->fds);
     free(s->path);
     free(s);
 }
@@ -104,6 +116,7 @@ uint64_t sgt_made_tokens(const sgt_made *s, int split)
 {
     return s->runs[split].tokens[s->runs[split].count];
 }
+size_t sgt_made_shards(const sgt_made *s, int split) { return s->runs[split].count; }
 uint64_t sgt_made_documents(const sgt_made *s, int split)
 {
     return s->runs[split].documents[s->runs[split].count];
@@ -122,40 +135,49 @@ static size_t find(const uint64_t *first, size_t count, uint64_t at)
     return low;
 }
 
-/* Write the path of a shard and open it. It may be a link to another disk. */
-static int open_shard(sgt_made *s, const sgt_manifest_shard *shard, char path[SGT_PATH],
-                      sgt_error *err)
+/* Open shard i of the manifest. It may be a link to another disk. */
+static int open_shard(sgt_made *s, size_t i, sgt_error *err)
 {
-    sgt_path(path, s->path, "%s", shard->file);
-    if (s->open == shard) return SGT_OK;
-    if (s->fd >= 0) close(s->fd);
-    s->open = NULL;
-    s->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (s->fd < 0) return sgt_fail_errno(err, "%s", path);
-    posix_fadvise(s->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-    s->open = shard;
+    char path[SGT_PATH];
+    if (s->fds[i] >= 0) return SGT_OK;
+    sgt_path(path, s->path, "%s", s->m.shards[i].file);
+    if (s->open == SGT_MADE_OPEN) close_shards(s);
+    s->fds[i] = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (s->fds[i] < 0) return sgt_fail_errno(err, "%s", path);
+    s->open++;
+    /* what is in memory no more, as after a restart, is read at once */
+    posix_fadvise(s->fds[i], 0, 0, POSIX_FADV_WILLNEED);
     return SGT_OK;
 }
 
-/* Read tokens of a split from `at` on, until SGT_MADE_WINDOW are there or the split ends. */
-static int read_ahead(sgt_made *s, int split, uint64_t at, sgt_error *err)
+/* Read n tokens of shard i of the manifest, which is open, from its token `at` on. */
+static int read_shard(const sgt_made *s, size_t i, uint64_t at, uint16_t *ids, size_t n,
+                      sgt_error *err)
+{
+    const uint64_t from = SGT_SHARD_HEADER + 2 * at;
+    char path[SGT_PATH];
+    /* a document that is read by itself is short, and writing the path would take a while */
+    if (pread(s->fds[i], ids, 2 * n, (off_t)from) == (ssize_t)(2 * n)) return SGT_OK;
+    sgt_path(path, s->path, "%s", s->m.shards[i].file);
+    return sgt_pread_all(s->fds[i], ids, 2 * n, from, path, err);
+}
+
+/* Read tokens of a split from `at` on, until `most` are there or the split ends. */
+static int read_ahead(sgt_made *s, int split, uint64_t at, size_t most, sgt_error *err)
 {
     const run *r = &s->runs[split];
-    char path[SGT_PATH];
     int rc = SGT_OK;
     if (!s->ids && !(s->ids = malloc(SGT_MADE_WINDOW * sizeof *s->ids)))
         return sgt_fail_memory(err, s->path);
     s->split = split;
     s->at = at;
     s->n = 0;
-    for (size_t i = find(r->tokens, r->count, at); i < r->count && s->n < SGT_MADE_WINDOW; i++) {
+    for (size_t i = find(r->tokens, r->count, at); i < r->count && s->n < most && !rc; i++) {
         const uint64_t from = at + s->n - r->tokens[i],
                        left = r->tokens[i + 1] - r->tokens[i] - from;
-        const size_t n = left < SGT_MADE_WINDOW - s->n ? (size_t)left : SGT_MADE_WINDOW - s->n;
-        if ((rc = open_shard(s, &s->m.shards[r->from + i], path, err)) < 0 ||
-            (rc = sgt_pread_all(s->fd, s->ids + s->n, 2 * n, SGT_SHARD_HEADER + 2 * from, path,
-                                err)) < 0)
-            break;
+        const size_t n = left < most - s->n ? (size_t)left : most - s->n;
+        rc = open_shard(s, r->from + i, err);
+        if (!rc) rc = read_shard(s, r->from + i, from, s->ids + s->n, n, err);
         s->n += n;
     }
     if (rc < 0) s->n = 0;
@@ -166,8 +188,10 @@ int sgt_made_ids(sgt_made *s, int split, uint64_t at, size_t n, const uint16_t *
                  sgt_error *err)
 {
     assert(n <= SGT_MADE_WINDOW && at + n <= sgt_made_tokens(s, split));
-    const int there = s->split == split && at >= s->at && at - s->at + n <= s->n;
-    const int rc = there ? SGT_OK : read_ahead(s, split, at, err);
+    /* what follows the last read is read ahead; other documents are read one by one */
+    const int follows = s->split == split && at >= s->at && at - s->at <= s->n;
+    const int there = follows && at - s->at + n <= s->n;
+    const int rc = there ? SGT_OK : read_ahead(s, split, at, follows ? SGT_MADE_WINDOW : n, err);
     if (!rc) *ids = s->ids + (at - s->at);
     return rc;
 }

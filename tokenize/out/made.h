@@ -7,8 +7,8 @@
  *     sgt_made_ids(s, 0, at, 100, &ids, &err);   // 100 tokens from there on
  *     sgt_made_close(s);
  *
- * One thread at a time. Sequential reads are buffered, and the index of one shard is in memory. No
- * file is open before the first read. */
+ * One thread at a time. Reads that follow each other are buffered, and the index of one shard is in
+ * memory. No file is open before the first read. */
 #ifndef SGT_MADE_H
 #define SGT_MADE_H
 
@@ -19,6 +19,7 @@
 #include "loader/shards/manifest.h"
 
 #define SGT_MADE_WINDOW ((size_t)1 << 19) /* most tokens per call of sgt_made_ids */
+#define SGT_MADE_OPEN 256                 /* most shards that a set has open at once */
 
 typedef struct sgt_made sgt_made;
 
@@ -30,6 +31,7 @@ void sgt_made_rest(sgt_made *s);
 
 const char *sgt_made_path(const sgt_made *s);
 const sgt_manifest *sgt_made_manifest(const sgt_made *s);
+size_t sgt_made_shards(const sgt_made *s, int split);
 uint64_t sgt_made_tokens(const sgt_made *s, int split);
 uint64_t sgt_made_documents(const sgt_made *s, int split);
 

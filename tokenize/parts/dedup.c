@@ -15,7 +15,6 @@
 #include "tokenize/out/record.h"
 
 #define READ 2048       /* records per read */
-#define WINDOW 4096     /* words of left-out per read: the bits of 262,144 documents */
 #define LEAST_SLOTS 16  /* of a table */
 #define NONE UINT64_MAX /* no document */
 #define FILE_IN_WORK SGT_OUT_SORTING "/left-out"
@@ -41,6 +40,12 @@ static layout lay_out(const sgt_dedup_request *r)
 
 static size_t word_of_part(size_t part, int split) { return 1 + SGT_SPLITS * part + (size_t)split; }
 
+/* Return whether the words mark a document of a split as a duplicate. */
+static int is_marked(const layout *l, const uint64_t *words, int split, uint64_t place)
+{
+    return (int)(words[l->bits[split] + place / 64] >> place % 64 & 1);
+}
+
 /* ---- finding ---- */
 
 typedef struct search {
@@ -54,12 +59,6 @@ typedef struct search {
     uint64_t first, next; /* first document of this pass, and of the next one (or NONE) */
     uint64_t number, place[SGT_SPLITS]; /* of the next record: among all, and in its split */
 } search;
-
-/* Return whether the document is marked as a duplicate. */
-static int is_marked(const search *s, int split, uint64_t place)
-{
-    return (int)(s->words[s->l.bits[split] + place / 64] >> place % 64 & 1);
-}
 
 /* Return the slot that has this text, or the free one where it belongs. */
 static sgt_dedup_record *find_slot(const search *s, const sgt_dedup_record *r)
@@ -79,7 +78,7 @@ static int see_record(search *s, sgt_dedup_record r, sgt_error *err)
                         "%s: the parts' records are of more than %" PRIu64
                         " %s documents (--force starts over)",
                         s->r->work, s->l.documents[split], sgt_split_names[split]);
-    if (number < s->first || is_marked(s, split, place)) return SGT_OK;
+    if (number < s->first || is_marked(&s->l, s->words, split, place)) return SGT_OK;
     r.length |= SGT_DEDUP_VAL;
     sgt_dedup_record *slot = find_slot(s, &r);
     if (slot->length) {
@@ -141,7 +140,7 @@ static int count_tokens(search *s, int split, sgt_error *err)
         sgt_made *part = s->r->parts[i];
         for (uint64_t k = 0; k < sgt_made_documents(part, split) && !rc; k++, place++) {
             uint64_t start, tokens = 0;
-            if (is_marked(s, split, place))
+            if (is_marked(&s->l, s->words, split, place))
                 rc = sgt_made_document(part, split, k, &start, &tokens, err);
             s->words[word_of_part(i, split)] += tokens;
         }
@@ -173,24 +172,22 @@ int sgt_dedup_find(const sgt_dedup_request *r, sgt_error *err)
 
 struct sgt_dedup {
     layout l;
-    int fd;
-    char path[SGT_PATH];
-    uint64_t *head;  /* (l.bits[0]): the words before the bits */
-    size_t at, have; /* words at ... at + have - 1 are in `window` */
-    uint64_t window[WINDOW];
+    uint64_t *words; /* (l.words): left-out */
 };
 
 int sgt_dedup_open(sgt_dedup **out, const sgt_dedup_request *r, sgt_error *err)
 {
-    int rc = SGT_OK;
+    char path[SGT_PATH], *text = NULL;
+    size_t n;
     sgt_dedup *d = calloc(1, sizeof *d);
     if (!d) return sgt_fail_memory(err, r->work);
     d->l = lay_out(r);
-    d->fd = sgt_file_open(sgt_path(d->path, r->work, FILE_IN_WORK), O_RDONLY, err);
-    d->head = malloc(d->l.bits[0] * sizeof *d->head);
-    if (d->fd < 0) rc = d->fd;
-    else if (!d->head) rc = sgt_fail_memory(err, r->work);
-    else rc = sgt_pread_all(d->fd, d->head, d->l.bits[0] * sizeof *d->head, 0, d->path, err);
+    const size_t want = d->l.words * sizeof *d->words;
+    int rc = sgt_file_get(&text, &n, sgt_path(path, r->work, FILE_IN_WORK), want, err);
+    d->words = (uint64_t *)(void *)text;
+    if (!rc && n != want)
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: %zu bytes, expected %zu (--force starts over)", path,
+                      n, want);
     if (rc < 0) sgt_dedup_close(d);
     else *out = d;
     return rc;
@@ -199,29 +196,17 @@ int sgt_dedup_open(sgt_dedup **out, const sgt_dedup_request *r, sgt_error *err)
 void sgt_dedup_close(sgt_dedup *d)
 {
     if (!d) return;
-    if (d->fd >= 0) close(d->fd);
-    free(d->head);
+    free(d->words);
     free(d);
 }
 
-int sgt_dedup_is_duplicate(sgt_dedup *d, int split, uint64_t number, sgt_error *err)
+int sgt_dedup_is_duplicate(const sgt_dedup *d, int split, uint64_t number)
 {
-    const size_t at = d->l.bits[split] + (size_t)(number / 64);
-    if (at < d->at || at - d->at >= d->have) {
-        d->at = at;
-        d->have = d->l.words - at < WINDOW ? d->l.words - at : WINDOW;
-        const int rc =
-            sgt_pread_all(d->fd, d->window, d->have * sizeof *d->window, at * 8, d->path, err);
-        if (rc < 0) {
-            d->have = 0;
-            return rc;
-        }
-    }
-    return (int)(d->window[at - d->at] >> number % 64 & 1);
+    return is_marked(&d->l, d->words, split, number);
 }
 
-uint64_t sgt_dedup_count(const sgt_dedup *d) { return d->head[0]; }
+uint64_t sgt_dedup_count(const sgt_dedup *d) { return d->words[0]; }
 uint64_t sgt_dedup_left_out(const sgt_dedup *d, size_t part, int split)
 {
-    return d->head[word_of_part(part, split)];
+    return d->words[word_of_part(part, split)];
 }

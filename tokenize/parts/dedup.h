@@ -10,8 +10,8 @@
  *
  * Documents are found in a hash table. If the table cannot hold all of them, the records are read
  * several times: each pass fills the table with documents that follow those of the pass before, and
- * finds their duplicates among all later ones. Memory: one bit per document and 32 to 64 bytes per
- * document of a pass, in one rank. */
+ * finds their duplicates among all later ones. Memory: one bit per document in each rank, and 32 to
+ * 64 bytes per document of a pass in one. */
 #ifndef SGT_DEDUP_H
 #define SGT_DEDUP_H
 
@@ -37,9 +37,9 @@ int sgt_dedup_find(const sgt_dedup_request *r, sgt_error *err);
 /* Open WORK/sorting/left-out, which a rank has written for the same parts. */
 int sgt_dedup_open(sgt_dedup **out, const sgt_dedup_request *r, sgt_error *err);
 void sgt_dedup_close(sgt_dedup *d); /* NULL is allowed */
-/* Return 1 if document `number` of a split is a duplicate, counted over all parts in input order; 0
- * if not; or a negative SGT_E*. One thread at a time. Numbers that come in order are fast. */
-int sgt_dedup_is_duplicate(sgt_dedup *d, int split, uint64_t number, sgt_error *err);
+/* Return whether document `number` of a split, counted over all parts in input order, is a
+ * duplicate. */
+int sgt_dedup_is_duplicate(const sgt_dedup *d, int split, uint64_t number);
 uint64_t sgt_dedup_count(const sgt_dedup *d);
 /* Return the number of tokens of a part's duplicates. */
 uint64_t sgt_dedup_left_out(const sgt_dedup *d, size_t part, int split);

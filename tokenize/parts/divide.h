@@ -6,8 +6,7 @@
  *         ...;                              // our share of n things
  *
  * Ranks that were started apart (--rank and --ranks) may run one after the other: the rank that
- * finds all parts complete does the whole second pass. Its share is 0 of 1. So is a zeroed
- * sgt_share. */
+ * finds all parts complete does the whole second pass. Its share is 0 of 1. */
 #ifndef SGT_DIVIDE_H
 #define SGT_DIVIDE_H
 
@@ -28,15 +27,10 @@
 typedef struct sgt_share {
     uint32_t index, count; /* index >= count: an empty share */
     uint32_t ranks; /* number of ranks with the shares; more than `count` if some are empty */
-    /* half of the free memory of the machine, in bytes; 0: the ranks run on several machines */
+    /* bytes of memory for documents that are read from the parts in any order; 0: none, because the
+     * ranks run on several machines */
     uint64_t memory;
 } sgt_share;
-
-/* Return s, or share 0 of 1 if s is zeroed. */
-static inline sgt_share sgt_share_or_all(sgt_share s)
-{
-    return s.count ? s : (sgt_share){.count = 1, .ranks = 1};
-}
 
 /* Return the index of the first of n things that are in share `index`, or in a later one. */
 static inline uint64_t sgt_share_first(const sgt_share *s, uint64_t n, uint64_t index)

@@ -9,21 +9,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 
 #include "loader/base/file.h"
-#include "loader/base/memory.h"
-#include "loader/shards/shard.h"
 #include "tokenize/out/out.h"
 
 #define BUCKET_BYTES ((uint64_t)64 << 20)
-#define BUCKETS 1024                       /* limit: 64 MiB of buffers */
-#define BUFFER ((size_t)64 << 10)          /* bytes of a bucket that are written at once */
-#define MEMORY_BYTES ((uint64_t)512 << 20) /* of a bucket that is loaded in any case */
-#define LIST_BYTES ((uint64_t)192 << 20)   /* limit of the list of all documents, in all ranks */
-#define TABLE_MAGIC UINT64_C(0x31656c6666756873) /* "shuffle1" */
+#define BUCKETS 1024                     /* limit: 64 MiB of buffers */
+#define BUFFER ((size_t)64 << 10)        /* bytes of a bucket that are written at once */
+#define LIST_BYTES ((uint64_t)192 << 20) /* limit of the list of all documents, in all ranks */
 
 /* Counts of documents and their tokens. */
 typedef struct counts {
@@ -32,20 +27,16 @@ typedef struct counts {
 
 /* A document of the current batch. */
 typedef struct entry {
-    uint64_t key, at, tokens; /* at: byte of the batch at which its ids begin */
+    /* at: byte of the bucket at which its ids begin; or the number of tokens in the parts before it,
+     * duplicates included */
+    uint64_t key, at, tokens;
 } entry;
-
-/* A file of the current batch. */
-typedef struct source {
-    int fd; /* -1: not open */
-    char path[SGT_PATH];
-    uint64_t begin; /* byte of the batch at which the file's own begin */
-} source;
 
 struct sgt_order {
     sgt_order_request r;
     /* the order of the input */
     counts *before;    /* (count + 1): in the parts before part i; tokens of duplicates left out */
+    uint64_t *stored;  /* (count + 1): tokens in the parts before part i, duplicates included */
     size_t part, end;  /* index of the current part; where the order ends */
     uint64_t document; /* index in that part of the next document */
     uint64_t start;    /* index in the part of the current document's first token */
@@ -59,12 +50,8 @@ struct sgt_order {
     size_t begin;   /* index of the next batch to begin */
     entry *entries; /* (documents): of the current batch, in order */
     size_t documents, next;
-    source *sources; /* (source_count + 1): in the order of the input; the last is only their end */
-    size_t source_count;
-    char *buffer; /* (room): used for one bucket after another, as new memory costs time */
+    char *bytes; /* (room): the current bucket; new memory for each would cost time */
     uint64_t room;
-    char *bytes;   /* the current batch, in `buffer`; NULL: it is read from its files */
-    uint16_t *ids; /* (SGT_MADE_WINDOW) */
 };
 
 /* ---- the order of the input ---- */
@@ -83,11 +70,10 @@ static uint64_t number_of(const sgt_order *o)
     return o->before[o->part].documents + o->document - 1;
 }
 
-/* Return 1 if the document just reached is left out, 0 if not, or a negative SGT_E*. */
-static int left_out(const sgt_order *o, sgt_error *err)
+/* Return whether the document just reached is left out. */
+static int left_out(const sgt_order *o)
 {
-    if (!o->r.dedup) return 0;
-    return sgt_dedup_is_duplicate(o->r.dedup, o->r.split, number_of(o), err);
+    return o->r.dedup && sgt_dedup_is_duplicate(o->r.dedup, o->r.split, number_of(o));
 }
 
 static int next_of_part(sgt_order *o, sgt_error *err)
@@ -97,7 +83,7 @@ static int next_of_part(sgt_order *o, sgt_error *err)
     while (rc == 1 && o->document < sgt_made_documents(part, o->r.split)) {
         rc = sgt_made_document(part, o->r.split, o->document, &o->start, &o->tokens, err);
         o->document++;
-        if (!rc) rc = left_out(o, err);
+        if (!rc) rc = left_out(o);
     }
     return rc;
 }
@@ -116,18 +102,20 @@ static int open_input(sgt_order **out, const sgt_order_request *r, sgt_error *er
     sgt_order *o = calloc(1, sizeof *o);
     if (!o) return sgt_fail_memory(err, "the order of documents");
     o->r = *r;
-    o->r.share = sgt_share_or_all(r->share);
     o->end = r->count;
     o->before = calloc(r->count + 1, sizeof *o->before);
-    if (!o->before) {
+    o->stored = calloc(r->count + 1, sizeof *o->stored);
+    if (!o->before || !o->stored) {
         sgt_order_close(o);
         return sgt_fail_memory(err, "the order of documents");
     }
     for (size_t i = 0; i < r->count; i++) {
-        const uint64_t less = r->dedup ? sgt_dedup_left_out(r->dedup, i, r->split) : 0;
+        const uint64_t less = r->dedup ? sgt_dedup_left_out(r->dedup, i, r->split) : 0,
+                       tokens = sgt_made_tokens(r->parts[i], r->split);
         o->before[i + 1] =
             (counts){o->before[i].documents + sgt_made_documents(r->parts[i], r->split),
-                     o->before[i].tokens + sgt_made_tokens(r->parts[i], r->split) - less};
+                     o->before[i].tokens + tokens - less};
+        o->stored[i + 1] = o->stored[i] + tokens;
     }
     *out = o;
     return SGT_OK;
@@ -137,54 +125,9 @@ static int open_input(sgt_order **out, const sgt_order_request *r, sgt_error *er
 
 static void close_batch(sgt_order *o)
 {
-    for (size_t i = 0; i < o->source_count; i++)
-        if (o->sources[i].fd >= 0) close(o->sources[i].fd);
-    free(o->sources);
     free(o->entries);
-    o->sources = NULL;
     o->entries = NULL;
-    o->bytes = NULL;
-    o->source_count = o->documents = o->next = 0;
-}
-
-/* Open the file at the path of the next source, which has this many bytes of the batch. */
-static int open_source(sgt_order *o, uint64_t bytes, sgt_error *err)
-{
-    source *s = &o->sources[o->source_count];
-    if ((s->fd = sgt_file_open(s->path, O_RDONLY, err)) < 0) return s->fd;
-    /* what is in memory no more, as after a restart, is read at once */
-    posix_fadvise(s->fd, 0, 0, POSIX_FADV_WILLNEED);
-    o->source_count++;
-    s[1].begin = s->begin + bytes;
-    return SGT_OK;
-}
-
-/* Return the source that has byte `at` of the batch. */
-static const source *find_source(const sgt_order *o, uint64_t at)
-{
-    size_t low = 0, high = o->source_count;
-    while (low + 1 < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (o->sources[middle].begin <= at) low = middle;
-        else high = middle;
-    }
-    return &o->sources[low];
-}
-
-/* Read n bytes of the batch, from byte `at` on. */
-static int read_batch(const sgt_order *o, void *to, size_t n, uint64_t at, sgt_error *err)
-{
-    const uint64_t header = o->copied ? 0 : SGT_SHARD_HEADER;
-    int rc = SGT_OK;
-    for (char *p = to; n && !rc;) {
-        const source *s = find_source(o, at);
-        const size_t k = n < s[1].begin - at ? n : (size_t)(s[1].begin - at);
-        rc = sgt_pread_all(s->fd, p, k, header + at - s->begin, s->path, err);
-        p += k;
-        at += k;
-        n -= k;
-    }
-    return rc;
+    o->documents = o->next = 0;
 }
 
 /* Order for qsort: by key. Of equal keys, the first in the input is also the first in the batch. */
@@ -203,70 +146,41 @@ static uint64_t key_of(uint64_t number, uint64_t seed)
 
 /* ---- the batch of all documents, in the shards of the parts ---- */
 
-static int is_of_split(const sgt_order_request *r, const sgt_manifest_shard *shard)
-{
-    return !strcmp(shard->split, sgt_split_names[r->split]);
-}
-
-static size_t count_shards(const sgt_order_request *r)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < r->count; i++) {
-        const sgt_manifest *m = sgt_made_manifest(r->parts[i]);
-        for (size_t k = 0; k < m->count; k++) count += (size_t)is_of_split(r, &m->shards[k]);
-    }
-    return count;
-}
-
 /* Return whether the ranks of r->share read the documents from the parts. All of them get the same
  * answer. */
 static int suits_parts(const sgt_order_request *r)
 {
-    const sgt_share *s = &r->share;
-    uint64_t documents = 0, bytes = 0, most = s->memory;
+    uint64_t documents = 0, bytes = 0;
+    size_t shards = 0;
     for (size_t i = 0; i < r->count; i++) {
         documents += sgt_made_documents(r->parts[i], r->split);
         bytes += 2 * sgt_made_tokens(r->parts[i], r->split);
+        shards += sgt_made_shards(r->parts[i], r->split);
     }
-    const uint64_t lists = 2 * sizeof(entry) * s->ranks * documents;
-    if (r->memory || lists > LIST_BYTES || count_shards(r) > SGT_ORDER_SHARDS) return 0;
-    if (s->count == 1) {
-        sgt_memory m;
-        sgt_memory_look(&m, NULL);
-        most = m.available / 2;
-    }
-    return bytes + lists <= most;
-}
-
-static int open_shards(sgt_order *o, sgt_error *err)
-{
-    int rc = SGT_OK;
-    o->sources = calloc(count_shards(&o->r) + 1, sizeof *o->sources);
-    if (!o->sources) return sgt_fail_memory(err, o->r.work);
-    for (size_t i = 0; i < o->r.count; i++) {
-        const sgt_manifest *m = sgt_made_manifest(o->r.parts[i]);
-        for (size_t k = 0; k < m->count && !rc; k++) {
-            if (!is_of_split(&o->r, &m->shards[k])) continue;
-            sgt_path(o->sources[o->source_count].path, sgt_made_path(o->r.parts[i]), "%s",
-                     m->shards[k].file);
-            rc = open_source(o, 2 * m->shards[k].tokens, err);
-        }
-    }
-    return rc;
+    const uint64_t lists = 2 * sizeof(entry) * r->share.ranks * documents;
+    return lists <= LIST_BYTES && shards <= SGT_MADE_OPEN && bytes + lists <= r->share.memory;
 }
 
 static int list_parts(sgt_order *o, sgt_error *err)
 {
-    uint64_t before = 0; /* tokens in the parts before this one, also of duplicates */
-    size_t part = 0;
-    int rc = open_shards(o, err);
+    int rc;
     go_to_part(o, 0); /* a reading that failed may have left it elsewhere */
-    while (!rc && (rc = next_of_input(o, err)) == 0) {
-        while (part < o->part) before += sgt_made_tokens(o->r.parts[part++], o->r.split);
+    while ((rc = next_of_input(o, err)) == 0)
         o->entries[o->documents++] =
-            (entry){key_of(number_of(o), o->r.seed), 2 * (before + o->start), o->tokens};
-    }
+            (entry){key_of(number_of(o), o->r.seed), o->stored[o->part] + o->start, o->tokens};
     return rc == 1 ? SGT_OK : rc;
+}
+
+/* Set *ids to n tokens of the parts, the first of which is number `at`. */
+static int read_parts(sgt_order *o, uint64_t at, size_t n, const uint16_t **ids, sgt_error *err)
+{
+    size_t low = 0, high = o->r.count;
+    while (low + 1 < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (o->stored[middle] <= at) low = middle;
+        else high = middle;
+    }
+    return sgt_made_ids(o->r.parts[low], o->r.split, at - o->stored[low], n, ids, err);
 }
 
 /* ---- buckets: files into which documents are scattered ---- */
@@ -296,57 +210,31 @@ static size_t bucket_of(uint64_t key, size_t count)
 /* Write the path of a rank's folder, and return it. */
 static char *folder_of(char path[SGT_PATH], const sgt_order_request *r, uint32_t rank)
 {
-    const char *split = sgt_split_names[r->split];
-    if (r->share.count == 1) return sgt_path(path, r->work, SGT_OUT_SORTING "/%s", split);
-    return sgt_path(path, r->work, SGT_OUT_SORTING "/%s/%05u-of-%05u", split, rank, r->share.count);
+    return sgt_path(path, r->work, SGT_OUT_SORTING "/%s/%05u-of-%05u", sgt_split_names[r->split],
+                    rank, r->share.count);
 }
 
+/* Write the path of the table of a rank's files, and return it. It holds the counts of each bucket,
+ * and appears when all files are on disk. */
 static char *table_path(char path[SGT_PATH], const sgt_order_request *r, uint32_t rank)
 {
     char folder[SGT_PATH];
     return sgt_path(path, folder_of(folder, r, rank), "table");
 }
 
-/* Return whether files of all documents are there, which a rank that was alone wrote. */
-static int buckets_exist(const sgt_order_request *r)
-{
-    char path[SGT_PATH];
-    return !sgt_file_gone(table_path(path, r, 0));
-}
-
-/* The table of a rank's files: TABLE_MAGIC, the buckets, and a checksum of both. It appears when
- * all files are on disk. */
-static int write_table(const sgt_order_request *r, const counts *table, size_t count,
-                       sgt_error *err)
-{
-    const size_t n = 8 + count * sizeof *table;
-    char path[SGT_PATH];
-    uint64_t *words = malloc(n + 8);
-    if (!words) return sgt_fail_memory(err, r->work);
-    words[0] = TABLE_MAGIC;
-    memcpy(words + 1, table, n - 8);
-    words[n / 8] = XXH3_64bits(words, n);
-    int rc = sgt_file_put(table_path(path, r, r->share.index), words, n + 8, err);
-    free(words);
-    return rc;
-}
-
-/* Read a rank's table. Return 1 if it is valid and has `count` buckets, 0 if not, or a negative
- * SGT_E*. */
+/* Read a rank's table. Return 1 if it has `count` buckets, 0 if not, or a negative SGT_E*. */
 static int read_table(const sgt_order_request *r, uint32_t rank, counts *table, size_t count,
                       sgt_error *err)
 {
     char path[SGT_PATH], *text = NULL;
-    size_t n = 8 + count * sizeof *table, got;
-    uint64_t sum;
+    const size_t want = count * sizeof *table;
+    size_t n;
     if (sgt_file_gone(table_path(path, r, rank))) return 0;
-    int rc = sgt_file_get(&text, &got, path, n + 8, err);
+    int rc = sgt_file_get(&text, &n, path, want, err);
     if (rc < 0) return rc;
-    rc = got == n + 8 && (memcpy(&sum, text + n, 8), sum == XXH3_64bits(text, n)) &&
-         *(uint64_t *)(void *)text == TABLE_MAGIC;
-    if (rc) memcpy(table, text + 8, n - 8);
+    if (n == want) memcpy(table, text, want);
     free(text);
-    return rc;
+    return n == want;
 }
 
 /* ---- scattering ---- */
@@ -415,6 +303,7 @@ static int put_document(const scattering *s, sgt_order *input, sgt_error *err)
 /* Write the files of the documents of `input`, and then their table. */
 static int scatter(const scattering *s, sgt_order *input, sgt_error *err)
 {
+    char path[SGT_PATH];
     int rc = sgt_remove_tree(s->folder, err);
     if (!rc) rc = sgt_make_folders(s->folder, err);
     for (size_t i = 0; i < s->count && !rc; i++)
@@ -423,7 +312,9 @@ static int scatter(const scattering *s, sgt_order *input, sgt_error *err)
     if (rc == 1) rc = SGT_OK;
     for (size_t i = 0; i < s->count && !rc; i++) rc = flush(s, i, 1, err);
     if (!rc) rc = sgt_sync_folder(s->folder, err);
-    return rc ? rc : write_table(&input->r, s->table, s->count, err);
+    if (rc < 0) return rc;
+    table_path(path, &input->r, input->r.share.index);
+    return sgt_file_put(path, s->table, s->count * sizeof *s->table, err);
 }
 
 /* Write the files of our share, whose documents `input` has, unless an earlier run has done so. */
@@ -448,81 +339,53 @@ static int scatter_share(sgt_order *input, sgt_error *err)
 
 /* ---- reading a bucket ---- */
 
-/* Add the documents of a rank's file to the entries. */
-static int list_file(sgt_order *o, const source *s, const counts *c, sgt_error *err)
+/* Load a rank's file of the bucket to its byte `at`, and list the documents in it. */
+static int load_file(sgt_order *o, uint32_t rank, const counts *c, uint64_t at, sgt_error *err)
 {
-    const uint64_t end = s->begin + bytes_of(c);
-    uint64_t at = s->begin, tokens = 0;
-    int rc = SGT_OK;
-    for (uint64_t i = 0; i < c->documents && !rc; i++) {
-        head h = {0};
-        if (end - at < sizeof h) break;
-        if (sgt_stopped(o->r.stop)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
-        if (o->bytes) memcpy(&h, o->bytes + at, sizeof h);
-        else rc = read_batch(o, &h, sizeof h, at, err);
-        if (!rc && (!h.tokens || h.tokens > (end - at - sizeof h) / 2)) break;
+    char folder[SGT_PATH], path[SGT_PATH];
+    const uint64_t begin = at, end = at + bytes_of(c);
+    uint64_t tokens = 0;
+    sgt_path(path, folder_of(folder, &o->r, rank), "%05zu", o->begin);
+    const int fd = sgt_file_open(path, O_RDONLY, err);
+    if (fd < 0) return fd;
+    const off_t size = lseek(fd, 0, SEEK_END);
+    const int rc = (uint64_t)size == end - at
+                       ? sgt_pread_all(fd, o->bytes + at, (size_t)(end - at), 0, path, err)
+                       : sgt_fail(err, SGT_EFORMAT,
+                                  "%s: %lld bytes, %" PRIu64 " were written (--force starts over)",
+                                  path, (long long)size, end - at);
+    close(fd);
+    if (rc < 0) return rc;
+    for (uint64_t i = 0; i < c->documents && end - at >= sizeof(head); i++) {
+        head h;
+        memcpy(&h, o->bytes + at, sizeof h);
+        if (!h.tokens || h.tokens > (end - at - sizeof h) / 2) break;
         o->entries[o->documents++] = (entry){h.key, at + sizeof h, h.tokens};
         tokens += h.tokens;
         at += sizeof h + 2 * h.tokens;
     }
-    if (!rc && (at != end || tokens != c->tokens))
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": damaged (--force starts over)",
-                      s->path, at - s->begin);
-    return rc;
+    if (at == end && tokens == c->tokens) return SGT_OK;
+    return sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": damaged (--force starts over)", path,
+                    at - begin);
 }
 
-/* Open a rank's file, load it if the bucket is loaded, and list its documents. */
-static int begin_file(sgt_order *o, uint32_t rank, const counts *c, sgt_error *err)
+static int load_bucket(sgt_order *o, sgt_error *err)
 {
-    char folder[SGT_PATH];
-    source *s = &o->sources[rank];
-    struct stat st;
-    sgt_path(s->path, folder_of(folder, &o->r, rank), "%05zu", o->begin);
-    int rc = open_source(o, bytes_of(c), err);
-    if (!rc && fstat(s->fd, &st) < 0) rc = sgt_fail_errno(err, "%s", s->path);
-    if (!rc && (uint64_t)st.st_size != bytes_of(c))
-        rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: %" PRIu64 " bytes, %" PRIu64 " were written (--force starts over)",
-                      s->path, (uint64_t)st.st_size, bytes_of(c));
-    if (!rc && o->bytes)
-        rc = sgt_pread_all(s->fd, o->bytes + s->begin, (size_t)bytes_of(c), 0, s->path, err);
-    if (!rc && o->bytes) {
-        close(s->fd);
-        s->fd = -1;
-    }
-    return rc ? rc : list_file(o, s, c, err);
-}
-
-/* Make room for a bucket, if it is small enough to be loaded: 512 MiB, or a 32nd of the free memory,
- * which the ranks of a machine share. */
-static int make_room(sgt_order *o, uint64_t bytes, sgt_error *err)
-{
-    uint64_t most = o->r.memory ? o->r.memory : MEMORY_BYTES;
-    sgt_memory m;
-    if (bytes > most && !o->r.memory) {
-        sgt_memory_look(&m, NULL);
-        most = m.available / 32;
-    }
-    if (bytes > most) return SGT_OK;
+    const uint64_t bytes = bytes_of(&o->batch[o->begin]);
+    uint64_t at = 0;
+    int rc = SGT_OK;
     if (bytes > o->room) {
-        free(o->buffer);
+        free(o->bytes);
         o->room = 0;
-        o->buffer = malloc(bytes);
-        if (!o->buffer) return sgt_fail_memory(err, o->r.work);
+        o->bytes = malloc(bytes);
+        if (!o->bytes) return sgt_fail_memory(err, o->r.work);
         o->room = bytes;
     }
-    o->bytes = o->buffer;
-    return SGT_OK;
-}
-
-static int list_bucket(sgt_order *o, sgt_error *err)
-{
-    const uint32_t ranks = o->r.share.count;
-    int rc = make_room(o, bytes_of(&o->batch[o->begin]), err);
-    o->sources = calloc(ranks + 1u, sizeof *o->sources);
-    if (!o->sources) return sgt_fail_memory(err, o->r.work);
-    for (uint32_t i = 0; i < ranks && !rc; i++)
-        rc = begin_file(o, i, &o->tables[i * o->batches + o->begin], err);
+    for (uint32_t i = 0; i < o->r.share.count && !rc; i++) {
+        const counts *c = &o->tables[i * o->batches + o->begin];
+        rc = load_file(o, i, c, at, err);
+        at += bytes_of(c);
+    }
     return rc;
 }
 
@@ -553,13 +416,11 @@ static int read_tables(sgt_order *o, sgt_error *err)
 /* Find out which batches there are. */
 static int open_batches(sgt_order *o, sgt_error *err)
 {
-    /* a rank that is alone has scattered the documents if their files are there */
-    o->copied = o->r.share.count > 1 ? !suits_parts(&o->r) : buckets_exist(&o->r);
+    o->copied = !suits_parts(&o->r);
     o->batches = o->copied ? count_buckets(&o->r.share, sgt_order_tokens(o)) : 1;
     o->batch = calloc(o->batches, sizeof *o->batch);
     o->tables = calloc(o->r.share.count, o->batches * sizeof *o->tables);
-    o->ids = malloc(SGT_MADE_WINDOW * sizeof *o->ids);
-    if (!o->batch || !o->tables || !o->ids) return sgt_fail_memory(err, o->r.work);
+    if (!o->batch || !o->tables) return sgt_fail_memory(err, o->r.work);
     if (o->copied) return read_tables(o, err);
     o->batch[0] = o->before[o->r.count];
     return SGT_OK;
@@ -571,7 +432,7 @@ static int begin_batch(sgt_order *o, sgt_error *err)
     if (o->batch[o->begin].documents) {
         o->entries = calloc(o->batch[o->begin].documents, sizeof *o->entries);
         if (!o->entries) return sgt_fail_memory(err, o->r.work);
-        const int rc = (o->copied ? list_bucket : list_parts)(o, err);
+        const int rc = (o->copied ? load_bucket : list_parts)(o, err);
         if (rc < 0) return rc;
         qsort(o->entries, o->documents, sizeof *o->entries, in_order);
     }
@@ -592,12 +453,7 @@ static int next_of_batches(sgt_order *o, sgt_error *err)
 
 /* ---- any order ---- */
 
-int sgt_order_copies(const sgt_order_request *r)
-{
-    sgt_order_request all = *r;
-    all.share = sgt_share_or_all(r->share);
-    return r->shuffle && (!suits_parts(&all) || (all.share.count == 1 && buckets_exist(&all)));
-}
+int sgt_order_copies(const sgt_order_request *r) { return r->shuffle && !suits_parts(r); }
 
 int sgt_order_scatter(const sgt_order_request *r, sgt_error *err)
 {
@@ -628,10 +484,10 @@ void sgt_order_close(sgt_order *o)
     for (size_t i = 0; i < o->r.count; i++) sgt_made_rest(o->r.parts[i]);
     close_batch(o);
     free(o->before);
+    free(o->stored);
     free(o->batch);
     free(o->tables);
-    free(o->buffer);
-    free(o->ids);
+    free(o->bytes);
     free(o);
 }
 
@@ -665,9 +521,10 @@ static int read_ids(sgt_order *o, uint64_t at, size_t n, const uint16_t **ids, s
 {
     if (!o->batches)
         return sgt_made_ids(o->r.parts[o->part], o->r.split, o->start + at, n, ids, err);
-    const uint64_t from = o->entries[o->next - 1].at + 2 * at;
-    *ids = o->bytes ? (const uint16_t *)(const void *)(o->bytes + from) : o->ids;
-    return o->bytes ? SGT_OK : read_batch(o, o->ids, 2 * n, from, err);
+    const uint64_t from = o->entries[o->next - 1].at;
+    if (!o->copied) return read_parts(o, from + at, n, ids, err);
+    *ids = (const uint16_t *)(const void *)(o->bytes + from + 2 * at);
+    return SGT_OK;
 }
 
 int sgt_order_read(sgt_order *o, uint64_t at, uint64_t most, sgt_order_ids *out, sgt_error *err)

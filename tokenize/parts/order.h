@@ -22,14 +22,13 @@
  *   of the parts stay open.
  *
  * - Buckets. Documents are copied once into the files of buckets, by the leading bits of their
- *   keys. Each rank copies its share of the documents into files of its own: WORK/sorting/SPLIT, or
- *   WORK/sorting/SPLIT/RANK-of-RANKS with several ranks. A bucket, which is one file of each rank,
- *   has about 64 MiB (more above 64 GiB of tokens). Any rank can then read the buckets in the order
- *   of the keys. It loads one bucket at a time. A bucket of more than 512 MiB, which has a very long
- *   document or is of more than 256 billion tokens, is read from its files, document by document.
- *   Memory of a rank, besides: 64 KiB per file while files are written, and 8 bytes for each
- *   document of one shard of a part. The file "table" in a rank's folder appears when all its files
- *   are on disk, and a later run then does not write them again.
+ *   keys. Each rank copies its share of the documents into files of its own, in
+ *   WORK/sorting/SPLIT/RANK-of-RANKS. A bucket, which is one file of each rank, has about 64 MiB
+ *   (more above 64 GiB of tokens, or with a very long document). Any rank can then read the buckets
+ *   in the order of the keys. It loads one bucket at a time. Memory of a rank, besides: 64 KiB per
+ *   file while files are written, and 8 bytes for each document of one shard of a part. The file
+ *   "table" in a rank's folder appears when all its files are on disk, and a later run then does not
+ *   write them again.
  *
  * A batch takes 48 bytes of memory for each of its documents, half of them to sort. */
 #ifndef SGT_ORDER_H
@@ -43,20 +42,17 @@
 #include "tokenize/out/made.h"
 #include "tokenize/parts/divide.h"
 
-#define SGT_ORDER_SHARDS 256 /* limit of the parts' shards, for a shuffled order without files */
 typedef struct sgt_order_request {
     sgt_made *const *parts; /* in the order of the input; only one order at a time may use them */
     size_t count;
     int split;
     /* tells which documents are duplicates, which are left out; NULL: keep all */
-    sgt_dedup *dedup;
+    const sgt_dedup *dedup;
     int shuffle;
     uint64_t seed;
     const char *work; /* folder for shuffled documents */
-    sgt_share share;  /* which of the documents this rank scatters */
-    /* largest bucket of shuffled documents, in bytes, that is loaded into memory; 0: 512 MiB or a
-     * 32nd of the free memory, and documents may be read from the parts */
-    uint64_t memory;
+    /* which of the documents this rank scatters, and with how much memory it does not */
+    sgt_share share;
     const sgt_stop *stop;
     /* called with the number of tokens that have been scattered since the last call; NULL: no
      * reports */

@@ -45,7 +45,7 @@ typedef struct parts {
     size_t count;
     sgt_ranks *together; /* NULL: the ranks were started apart, or there is only one */
     sgt_dedup *dedup;    /* NULL until duplicates are found, or if they are kept */
-    sgt_share share;     /* our share of the second pass; {0}: all of it */
+    sgt_share share;     /* our share of the second pass */
     /* first pass: bytes done, bytes in all (0: unknown), tokens */
     uint64_t read, read_bytes, tokens;
     /* second pass: tokens scattered or written so far, how many of them are reported, and all that
@@ -407,6 +407,14 @@ static int meet(const parts *p, sgt_error *err)
     return p->together ? p->together->barrier(p->together, err) : SGT_OK;
 }
 
+/* Return the bytes of the machine's memory that shuffled documents may take. */
+static uint64_t memory_for_order(void)
+{
+    sgt_memory m;
+    sgt_memory_look(&m, NULL);
+    return m.available / 2;
+}
+
 /* Find the duplicates, in one rank of those that are together. */
 static int find_duplicates(parts *p, sgt_error *err)
 {
@@ -441,6 +449,7 @@ static int join_parts(parts *p, sgt_manifest *m, sgt_error *err)
     int rc = p->corpus->stream ? SGT_OK : check_inputs(p, err);
     if (!rc) rc = open_sets(p, err);
     if (!rc && !p->together) {
+        p->share = (sgt_share){.count = 1, .ranks = 1, .memory = memory_for_order()};
         begin_second(p, 1);
         rc = prepare(p, err);
     }
@@ -494,9 +503,7 @@ static int finish_apart(parts *p, const sgt_out_request *r, sgt_tokenize_result 
 static int meet_counts(parts *p, sgt_tokenize_result *result, sgt_error *err)
 {
     sgt_ranks *r = p->together;
-    sgt_memory m;
-    sgt_memory_look(&m, NULL);
-    uint64_t memory = r->here == r->size ? m.available / 2 : 0;
+    uint64_t memory = r->here == r->size ? memory_for_order() : 0;
     double read = (double)result->bytes_read;
     int rc = r->sum(r, &read, 1, err);
     if (!rc) rc = r->broadcast(r, &memory, sizeof memory, 0, err);
