@@ -211,24 +211,6 @@ Test(mix, exact_and_in_order)
     }
 }
 
-/* Without weights: after as many rows as all sets have windows, every set is within 64 rows of the
- * end of its epoch. After 64 times as many rows, every set has had exactly 64 epochs. */
-Test(mix, by_size_epochs_end_together)
-{
-    const recipe *r = &recipes[5];
-    for (int sampling = 0; sampling < SGT_SAMPLING_DOCUMENTS; sampling++) {
-        scoped(sgt_mix) m = mix_of(r, (sgt_sampling)sampling, 2);
-        uint64_t sum = 0;
-        for (uint32_t s = 0; s < r->sets; s++) {
-            uint64_t windows = m.samplers[s].windows, drawn = sgt_mix_drawn(&m, s, m.windows);
-            cr_assert(drawn <= windows + 64 && drawn + 64 >= windows);
-            cr_assert_eq(sgt_mix_drawn(&m, s, 64 * m.windows), 64 * windows);
-            sum += windows;
-        }
-        cr_assert_eq(sum, m.windows);
-    }
-}
-
 /* The rows of a set are those of its sampler, which has a seed of its own. Every window occurs once
  * per epoch. */
 Test(mix, rows_are_the_samplers)

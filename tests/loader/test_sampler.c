@@ -297,68 +297,6 @@ Test(sampler, rows_in_any_order)
     }
 }
 
-/* Every window of an epoch occurs once. The windows of a shard start at its phase plus multiples of
- * T; there are W_s of them. */
-Test(sampler, epochs_are_exact)
-{
-    static const sgt_sampling exact[] = {SGT_SAMPLING_SHUFFLE, SGT_SAMPLING_BLOCK,
-                                         SGT_SAMPLING_SEQUENTIAL};
-    const set *d = &sets[8];
-    for (size_t k = 0; k < 3; k++) {
-        scoped(sgt_sampler) s;
-        cr_assert_eq(sgt_sampler_init(&s, exact[k], 11, d->T, d->tokens, d->shards, NULL), 0);
-        for (uint64_t epoch = 0; epoch < 2; epoch++) {
-            sgt_sampler_memo memo = {0};
-            scoped_memory uint8_t *seen = calloc(s.windows, 1);
-            uint64_t phase[2] = {UINT64_MAX, UINT64_MAX};
-            for (uint64_t i = 0; i < s.windows; i++) {
-                sgt_window w = sgt_sampler_window(&s, &memo, epoch * s.windows + i);
-                if (phase[w.shard] == UINT64_MAX) phase[w.shard] = w.offset % d->T;
-                cr_assert_eq(w.offset % d->T, phase[w.shard]);
-                uint64_t number = s.before[w.shard] + w.offset / d->T;
-                cr_assert(number < s.windows && !seen[number]);
-                seen[number] = 1;
-            }
-        }
-    }
-}
-
-/* Over many epochs, the phase of a shard takes every possible value about equally often, and no
- * other value. */
-Test(sampler, phases_are_uniform)
-{
-    static const struct {
-        uint64_t tokens, phases;
-    } shards[] = {{17, 1}, {20, 4}, {32, 16}, {40, 16}, {1000, 16}};
-    for (size_t k = 0; k < sizeof shards / sizeof *shards; k++) {
-        scoped(sgt_sampler) s;
-        uint64_t counts[16] = {0};
-        cr_assert_eq(sgt_sampler_init(&s, SGT_SAMPLING_SHUFFLE, 3, 16, &shards[k].tokens, 1, NULL),
-                     0);
-        for (uint64_t epoch = 0; epoch < 16000; epoch++) {
-            sgt_window w = sgt_sampler_window(&s, NULL, epoch * s.windows);
-            counts[s.windows == 1 ? w.offset : w.offset % 16]++;
-        }
-        for (uint64_t i = shards[k].phases; i < 16; i++) cr_assert_eq(counts[i], 0);
-        if (shards[k].phases > 1)
-            cr_assert(even(counts, shards[k].phases, 16000.0 / (double)shards[k].phases));
-    }
-}
-
-Test(sampler, random_is_uniform_over_all_starts)
-{
-    static const uint64_t tokens[] = {30, 17, 100};
-    uint64_t counts[14 + 1 + 84] = {0};
-    scoped(sgt_sampler) s;
-    cr_assert_eq(sgt_sampler_init(&s, SGT_SAMPLING_RANDOM, 3, 16, tokens, 3, NULL), 0);
-    for (uint64_t row = 0; row < 99000; row++) {
-        sgt_window w = sgt_sampler_window(&s, NULL, row);
-        cr_assert(w.offset + 17 <= tokens[w.shard]);
-        counts[s.before[w.shard] + w.offset]++;
-    }
-    cr_assert(even(counts, 99, 1000));
-}
-
 /* Different seeds give different orders. */
 Test(sampler, seeds_differ)
 {
