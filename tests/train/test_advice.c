@@ -33,29 +33,6 @@ Test(advice, learning_rates_by_size)
     cr_expect_float_eq(sgt_advice_scale_lr(3e-4, 64 * 32, 64), 0.0096, 1e-12);
 }
 
-/* Above `base` rows per step, the rate is proportional to the rows, up to 0.01. Below, it is
- * proportional to their fourth root. */
-Test(advice, learning_rates_that_are_chosen)
-{
-    static const struct {
-        uint64_t parameters, rows, base;
-        double lr;
-    } want[] = {{124439808, 64, 64, 3e-4},
-                {124439808, 128, 64, 6e-4},
-                {124439808, 2048, 64, 0.0096},
-                {124439808, 100000, 64, 0.01},
-                {124439808, 100000, 200000, 3e-4 * 0.840896415},
-                {124439808, 16, 64, 3e-4 * 0.707106781},
-                {124439808, 4, 64, 1.5e-4},
-                {31000000, 64, 64, 6e-4},
-                {31000000, 4, 64, 3e-4},
-                {1557611200, 64, 64, 5e-5}};
-    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
-        double lr = sgt_advice_auto_lr(want[i].parameters, want[i].rows, want[i].base);
-        cr_expect(fabs(lr / want[i].lr - 1) < 1e-6, "%zu: %.9g", i, lr);
-    }
-}
-
 Test(advice, a_rate_outside_its_range)
 {
     static const struct {

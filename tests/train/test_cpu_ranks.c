@@ -234,32 +234,3 @@ Test(cpu_ranks, nobody_waits_for_a_rank_that_has_given_up, .timeout = 30)
     for (int i = 0; i < 4; i++)
         cr_expect_eq(j.ranks[i].rc, SGT_EIO, "rank %d: %d", i, j.ranks[i].rc);
 }
-
-/* Run as `work` does, on a rank that torchrun started, which has no MPI. */
-static void without_mpi(void *ctx, sgt_ranks *r)
-{
-    r->swap = NULL;
-    work(ctx, r);
-}
-
-Test(cpu_ranks, what_is_refused, .timeout = 30)
-{
-    scoped(fixture) f;
-    fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
-    job j = job_of(&f, 2, 1);
-    as_ranks(2, without_mpi, &j);
-    for (int i = 0; i < 2; i++) {
-        cr_expect_eq(j.ranks[i].rc, SGT_EUNSUPPORTED);
-        cr_expect_str_eq(j.ranks[i].err.text, "CPU ranks: gradients go by MPI: start them with "
-                                              "mpirun or srun instead of torchrun");
-    }
-
-    j = job_of(&f, 2, 1);
-    j.micro = 2; /* but o.accum announces one micro-step per step */
-    j.o.batch = 1;
-    as_ranks(2, work, &j);
-    for (int i = 0; i < 2; i++) {
-        cr_expect_eq(j.ranks[i].rc, SGT_EUSAGE);
-        cr_expect_str_eq(j.ranks[i].err.text, "backend: micro-step 2 of 1");
-    }
-}

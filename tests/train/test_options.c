@@ -114,30 +114,15 @@ static void against_reference(const char *name, uint32_t micro)
     if (micro == 1) check_evaluation(&f, b);
 }
 
-/* The reference draws its dropout masks for the whole step. However the step is divided into
- * micro-steps, the backend must draw the same masks. */
-Test(options, dropout_as_pytorch_in_float64)
+/* Dropout, whose masks the reference draws for the whole step: however that is divided, the backend
+ * must draw the same; SGD with an ignored id; Nesterov and an untied head; Muon; and documents that
+ * begin within tiles, next to each other, and at both ends of a row, with dropout too. */
+Test(options, as_pytorch_in_float64)
 {
-    for (uint32_t micro = 1; micro <= 4; micro *= 2) against_reference("options_dropout", micro);
-}
-
-Test(options, sgd_and_an_ignored_id_as_pytorch_in_float64) { against_reference("options_sgd", 1); }
-
-Test(options, nesterov_and_an_untied_head_as_pytorch_in_float64)
-{
-    for (uint32_t micro = 1; micro <= 4; micro *= 2) against_reference("options_untied", micro);
-}
-
-Test(options, muon_as_pytorch_in_float64)
-{
-    for (uint32_t micro = 1; micro <= 4; micro *= 2) against_reference("options_muon", micro);
-}
-
-/* Documents begin within tiles, next to each other, and at both ends of a row. There is dropout
- * too, whose masks do not depend on documents. */
-Test(options, documents_masked_from_one_another_as_pytorch_in_float64)
-{
-    for (uint32_t micro = 1; micro <= 4; micro *= 2) against_reference("options_documents", micro);
+    static const char *const names[] = {"options_dropout", "options_sgd", "options_untied",
+                                        "options_muon", "options_documents"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        for (uint32_t micro = 1; micro <= 4; micro *= 2) against_reference(names[i], micro);
 }
 
 /* Compute the loss of a step, and its gradients in the flat layout. */
