@@ -342,33 +342,6 @@ nvidia-smi* 2
 END
 gpu 0 plan --budget 560
 [ "$(cat clock)" -le 1560 ] || fail 'more than 560 s'
-# One program of each part has no end: it is cut, what ended before it is kept, and the next part runs. The last part ends
-# with the budget.
-cut_in() { # PART BUDGET PATTERN NAME KEPT [SAY SECONDS]: the check NAME, whose command matches PATTERN; KEPT has a result
-    echo "$3 ${7-10000}" > took
-    following=$(echo "$table more" | sed "s/.*$1 \([a-z]*\).*/\1/")
-    gpu 1 "${6-}" --budget "$2" "$1" "$following"
-    stdout_matches "^cut  $4: (the part's time was over after [0-9]+ s of it|the part's time is over, .*)$"
-    [ -z "$5" ] || json_has "\"name\": \"$5"
-    json_has '"complete": true'
-    [ "$(cat clock)" -le $((1000 + $2)) ] || fail "$1: more than $2 s"
-    check "$1: the next part" grep -q "^  \"$following\"" gpu-check.json
-    check "$1: its limit" test "$(grep -A 99 "^  \"$1\"" gpu-check.json | sed '/^  ]}/q' |
-        sed -n 's/.*"at": \([0-9]*\).*/\1/p' | tail -1)" -le \
-        "$(sed -n "s/^== $1, until \([0-9]*\) s.*/\1/p" .stdout)"
-}
-cut_in versions 60 '*self-check*' self-check 'clocks and limits'
-cut_in first 60 '*size?64*' 'step, B=64 T=1024 bf16' ''
-cut_in profile 60 '*size?12*--parts*' 'kernels of a step, B=12 T=1024 bf16' 'kernels of a step, B=64 T=1024 bf16'
-cut_in ab 60 '*default,bulk*' '--variant default,bulk, B=64' '--variant default,pdl, B=64, to base'
-cut_in products 60 '*layer?head*' 'products of the head, 128 rows' 'matrix products'
-cut_in ablation 60 '*ablation*' 'ablation of text,.*' 'row overlap' after 9999
-cut_in compile 60 '*torch_step.py?12x768x12?12*' 'torch.compile, B=12 T=1024 bf16, before ours' \
-    'ours against torch.compile, B=64 T=1024 bf16'
-cut_in cases 60 '*wrapper_mma*' 'kernel cases' 'kernel gelu'
-cut_in curves 60 '*attention?own*' 'curve in bf16, own attention' 'curve in bf16, cudnn attention'
-cut_in last 300 '*size?64*--data*' 'step again, B=64 T=1024 bf16' 'compute-sanitizer racecheck, cuda_attention_hopper_bf16'
-
 # If all programs hang, the first result comes within 20 s, and all parts end in time.
 cat > took << 'END'
 nvidia-smi*gpu=name* 4

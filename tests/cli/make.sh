@@ -1,5 +1,4 @@
-# make's output while it builds: a dot per step; on a terminal one line with a counter; with V=1 the commands. Also
-# which tests each tier runs.
+# make's output while it builds: a dot per step; on a terminal one line with a counter; with V=1 the commands.
 . "$ROOT/tests/cli/lib.sh"
 unset MAKEFLAGS MFLAGS MAKELEVEL MAKE_TERMOUT
 build() { make -C "$ROOT" --no-print-directory "B=$PWD/b" "$@" "$PWD/b/tests/faults" "$PWD/b/tests/faults.so"; }
@@ -22,16 +21,3 @@ rm -rf b
 terminal 100 "make -C '$ROOT' --no-print-directory 'B=$PWD/b' '$PWD/b/tests/faults' '$PWD/b/tests/faults.so'"
 [ "$(cat shown)" = '  [1/2] CC tests/faults/faults.c
   [2/2] CC tests/faults/shim.c' ] || fail "on a terminal: $(cat shown)"
-
-# Tiers: each script is part of make check, or gives the reason why it is only in make check-all;
-# run.sh obeys that.
-mkdir -p tree/tests/cli
-cp "$ROOT/tests/cli/run.sh" tree/tests/cli
-echo exit 0 > tree/tests/cli/short.sh
-printf '# A long one.\n# In make check-all only: an hour.\nexit 0\n' > tree/tests/cli/long.sh
-run 0 env TIER=check tree/tests/cli/run.sh "$BIN"
-stdout_is 'ok    short
-1 passed, 0 failed, 0 skipped'
-run 0 env -u TIER tree/tests/cli/run.sh "$BIN"
-stdout_has 'ok    long'
-stdout_has '2 passed, 0 failed, 0 skipped'
