@@ -1,5 +1,0 @@
-import sys
-
-from . import self_check
-
-sys.exit(self_check())
