@@ -173,31 +173,27 @@ static int stands_for_itself(const char *word)
     return islower((unsigned char)*word) || isdigit((unsigned char)*word);
 }
 
-static int differ(char a, char b) { return tolower((unsigned char)a) != tolower((unsigned char)b); }
+static size_t differ(char a, char b)
+{
+    return tolower((unsigned char)a) != tolower((unsigned char)b);
+}
 
 /* Return the number of typing errors between a and b: how many letters must be inserted, deleted,
  * replaced or swapped with their neighbour to turn a into b. */
 static size_t count_slips(const char *a, size_t n, const char *b, size_t m)
 {
-    size_t rows[3][LONGEST_WORD + 1], *before = rows[0], *last = rows[1], *row = rows[2];
-    for (size_t j = 0; j <= m; j++) last[j] = j;
-    for (size_t i = 1; i <= n; i++) {
-        row[0] = i;
-        for (size_t j = 1; j <= m; j++) {
-            size_t best = last[j - 1] + (size_t)differ(a[i - 1], b[j - 1]);
-            if (last[j] + 1 < best) best = last[j] + 1;
-            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
-            int exchanged =
+    size_t slips[LONGEST_WORD + 1][LONGEST_WORD + 1]; /* between the first i and j letters */
+    for (size_t i = 0; i <= n; i++)
+        for (size_t j = 0; j <= m; j++) {
+            size_t best = i && j ? slips[i - 1][j - 1] + differ(a[i - 1], b[j - 1]) : i + j;
+            if (i && slips[i - 1][j] + 1 < best) best = slips[i - 1][j] + 1;
+            if (j && slips[i][j - 1] + 1 < best) best = slips[i][j - 1] + 1;
+            int swapped =
                 i > 1 && j > 1 && !differ(a[i - 1], b[j - 2]) && !differ(a[i - 2], b[j - 1]);
-            if (exchanged && before[j - 2] + 1 < best) best = before[j - 2] + 1;
-            row[j] = best;
+            if (swapped && slips[i - 2][j - 2] + 1 < best) best = slips[i - 2][j - 2] + 1;
+            slips[i][j] = best;
         }
-        size_t *free = before;
-        before = last;
-        last = row;
-        row = free;
-    }
-    return last[m];
+    return slips[n][m];
 }
 
 /* Find a part of `in`, which has dashes between its parts, that begins with `word`. Return 1 if it
@@ -270,17 +266,6 @@ static int set_number(const sgt_option *o, const char *v, sgt_error *err)
     return rc;
 }
 
-static int add_to_list(const sgt_option *o, const char *v, sgt_error *err)
-{
-    sgt_option_list *list = o->to;
-    if (list->count == SGT_OPTION_LIST)
-        return sgt_fail(err, SGT_EUSAGE,
-                        "--%s: given more than %d times, which is all that it takes", o->name,
-                        SGT_OPTION_LIST);
-    list->items[list->count++] = v;
-    return SGT_OK;
-}
-
 static int set_word(const sgt_option *o, const char *v, sgt_error *err)
 {
     char hint[SGT_HINT], value[SGT_OPTION_VALUE];
@@ -293,14 +278,24 @@ static int set_word(const sgt_option *o, const char *v, sgt_error *err)
                     sgt_suggest(v, strlen(v), choices, "", hint));
 }
 
-static int set_option(const sgt_option *o, const char *v, sgt_error *err)
+/* Set the option's variable to `value`, which is NULL if none was given. */
+static int set_option(const sgt_option *o, const char *value, sgt_error *err)
 {
-    int rc = SGT_OK;
-    if (o->kind == SGT_OPT_FLAG) *(int *)o->to = 1;
-    else if (o->kind == SGT_OPT_TEXT) *(const char **)o->to = v;
-    else if (o->kind == SGT_OPT_LIST) rc = add_to_list(o, v, err);
-    else if (o->kind == SGT_OPT_CHOICE || o->kind == SGT_OPT_WORD) rc = set_word(o, v, err);
-    else rc = set_number(o, v, err);
+    char buf[SGT_OPTION_VALUE];
+    sgt_option_list *list = o->to;
+    int rc = SGT_OK, flag = o->kind == SGT_OPT_FLAG;
+    if (!flag && !value)
+        return sgt_fail(err, SGT_EUSAGE, "--%s: needs a value (%s)", o->name,
+                        sgt_option_value(o, buf));
+    if (flag && value) return sgt_fail(err, SGT_EUSAGE, "--%s: takes no value", o->name);
+    if (flag) *(int *)o->to = 1;
+    else if (o->kind == SGT_OPT_TEXT) *(const char **)o->to = value;
+    else if (o->kind == SGT_OPT_CHOICE || o->kind == SGT_OPT_WORD) rc = set_word(o, value, err);
+    else if (o->kind != SGT_OPT_LIST) rc = set_number(o, value, err);
+    else if (list->count < SGT_OPTION_LIST) list->items[list->count++] = value;
+    else
+        rc = sgt_fail(err, SGT_EUSAGE, "--%s: given more than %d times, which is all that it takes",
+                      o->name, SGT_OPTION_LIST);
     if (rc == SGT_OK && o->given) *o->given = 1;
     return rc;
 }
@@ -315,17 +310,6 @@ static int find_option(const sgt_program *p, const char *name, size_t n, char le
             return 1;
     }
     return 0;
-}
-
-static int set_value(const sgt_option *o, const char *value, sgt_error *err)
-{
-    char buf[SGT_OPTION_VALUE];
-    if (o->kind != SGT_OPT_FLAG && !value)
-        return sgt_fail(err, SGT_EUSAGE, "--%s: needs a value (%s)", o->name,
-                        sgt_option_value(o, buf));
-    if (o->kind == SGT_OPT_FLAG && value)
-        return sgt_fail(err, SGT_EUSAGE, "--%s: takes no value", o->name);
-    return set_option(o, value, err);
 }
 
 /* ---- messages and results for people ---- */
@@ -712,7 +696,7 @@ static int apply_option(const sgt_program *p, int argc, char **argv, int i)
     }
     int took = 1;
     if (o.kind != SGT_OPT_FLAG && !value && i + 1 < argc) value = argv[i + took++];
-    if (set_value(&o, value, &err) < 0) sgt_usage(p, "%s", err.text);
+    if (set_option(&o, value, &err) < 0) sgt_usage(p, "%s", err.text);
     return took;
 }
 
