@@ -549,6 +549,7 @@ static int compare(const sgt_config *s, const char *text, const comparison *how,
     if (!now) return sgt_fail_memory(err, "options");
     sgt_config_default(&kept);
     int rc = sgt_config_merge(&kept, text, how->where, 1, err);
+    if (!kept.data) kept.data = s->data; /* JSON cannot hold a path that is not UTF-8 */
     for (const sgt_option *row = sgt_config_rows; row->name && rc == SGT_OK; row++) {
         if (!is_kept(row) || row->flags & how->skipped) continue;
         /* with --init, the shape came from that model */

@@ -244,6 +244,18 @@ Test(settings, minus_zero_is_zero)
     must(sgt_config_same_run(&s, text, 0, why));
 }
 
+/* What has no effect on examples is not written, and a path that is not UTF-8 is not written. */
+Test(settings, examples_whose_path_is_not_utf8)
+{
+    scoped(sgt_config) s;
+    sgt_config_default(&s);
+    s.data = "\377.jsonl";
+    scoped_memory char *text = sgt_config_json(&s);
+    cr_expect(!strstr(text, "\"data\"") && !strstr(text, "\"sampling\""), "%s", text);
+    must(sgt_config_same_run(&s, text, 0, why));
+    must(sgt_config_same_ranks(&s, text, why));
+}
+
 /* A run that began with --init has its shape from there, so --model is not compared. */
 Test(settings, whose_shape_came_from_elsewhere)
 {
