@@ -110,15 +110,6 @@ static void show_progress(void *ctx, const sgt_metrics *m, uint64_t steps, uint6
 
 static void show_line(void *ctx, const char *line) { sgt_progress_line(ctx, line); }
 
-/* Print a warning. If there is a progress bar, erase it first; it is drawn again below the
- * warning. */
-static void show_warning(void *ctx, const char *line)
-{
-    (void)ctx;
-    if (sgt_can_redraw()) fputs("\r\033[K", stderr);
-    sgt_put_line(stderr, "%s: %s", program.name, line);
-}
-
 /* Print the failure, if there was one; leave the other ranks; return the exit code. */
 static int end(int rc, sgt_error *err, sgt_ranks *ranks)
 {
@@ -579,7 +570,7 @@ int main(int argc, char **argv)
     sgt_loader_guard_sigbus(NULL);
     parse_options(argc, argv);
     if (s.device != SGT_DEVICE_CPU) sgt_search_wheels();
-    sgt_talk talk = {program.name, o.quiet};
+    sgt_talk talk = {program.name, o.quiet}, loud = {program.name, 0};
     sgt_train_options options = {.run = o.run,
                                  .resume = o.resume || o.resume_or_start,
                                  .or_start = o.resume_or_start,
@@ -587,7 +578,7 @@ int main(int argc, char **argv)
                                  .stop_diverged = o.stop_diverged,
                                  .notice = sgt_talk_notice(&talk),
                                  .detail = o.verbose ? sgt_talk_notice(&talk) : (sgt_notice){0},
-                                 .warning = {show_warning, NULL},
+                                 .warning = sgt_talk_notice(&loud),
                                  .command = command,
                                  .profile = o.profile,
                                  .examples = read_examples,

@@ -56,10 +56,16 @@ int sgt_can_redraw(void)
     return isatty(STDERR_FILENO) && !(term && !strcmp(term, "dumb"));
 }
 
+void sgt_talk_line(const char *program, const char *line)
+{
+    if (sgt_can_redraw()) fputs("\r\033[K", stderr);
+    sgt_put_line(stderr, "%s: %s", program, line);
+}
+
 static void print_notice(void *ctx, const char *line)
 {
     const sgt_talk *t = ctx;
-    if (!t->quiet) sgt_put_line(stderr, "%s: %s", t->program, line);
+    if (!t->quiet) sgt_talk_line(t->program, line);
 }
 
 sgt_notice sgt_talk_notice(sgt_talk *t) { return (sgt_notice){print_notice, t}; }

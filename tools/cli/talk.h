@@ -54,6 +54,10 @@ FILE *sgt_wrapped_open(sgt_wrapped *w);
 FILE *sgt_wrapped_open_at(sgt_wrapped *w, int columns);
 void sgt_wrapped_close(sgt_wrapped *w);
 
+/* Print "PROGRAM: LINE" on stderr. If there is a progress bar, erase it first; it is drawn again below
+ * the line. */
+void sgt_talk_line(const char *program, const char *line);
+
 /* A notice that prints "sgt-x: line" on stderr, unless `quiet` is set. The string `program` must
  * live as long as the notice. */
 typedef struct sgt_talk {

@@ -170,11 +170,6 @@ static int barrier(sgt_ranks *r, sgt_error *err) { return sum(r, NULL, 0, err); 
 
 /* ---- watching ---- */
 
-static void print_line(const net *t, const char *text)
-{
-    sgt_put_line(stderr, "%s%s: %s", sgt_can_redraw() ? "\r\033[K" : "", t->program, text);
-}
-
 static void end_others(const net *t, int code)
 {
     sgt_error n = {.code = code};
@@ -184,7 +179,7 @@ static void end_others(const net *t, int code)
 
 static _Noreturn void end_all(const net *t, const sgt_error *why)
 {
-    print_line(t, why->text);
+    sgt_talk_line(t->program, why->text);
     end_others(t, sgt_exit_code(why->code));
     _exit(sgt_exit_code(why->code));
 }
@@ -220,7 +215,7 @@ static double read_failure(const net *t, uint32_t rank, sgt_error *bad)
     if (dead) gone(t, rank, bad);
     else if (n.code == SGT_ESTOPPED) sgt_fail(bad, n.code, "%s", n.text);
     else sgt_fail(bad, n.code, "rank %u: %s", rank, n.text);
-    if (t->r.rank == 1) print_line(t, bad->text);
+    if (t->r.rank == 1) sgt_talk_line(t->program, bad->text);
     if (t->r.rank) _exit(SGT_EXIT_FAILED);
     return dead ? DEATH_SECONDS : GRACE_SECONDS;
 }
@@ -367,7 +362,7 @@ static int reach(net *t, hello *h, const sgt_stop *stop, sgt_error *err)
         if ((rc = too_late(until, stop, err)) == SGT_EIO) {
             sgt_fail(err, rc, "rank 0 at %s, port %d, tried for %d s: %s", t->host, t->port,
                      JOIN_SECONDS, why == ENXIO ? "unknown host" : strerror(why));
-            print_line(t, err->text); /* rank 0, which prints other failures, cannot know it */
+            sgt_talk_line(t->program, err->text); /* rank 0, which prints other failures, cannot know it */
         }
         if (rc < 0) return rc;
         nap();
