@@ -134,17 +134,12 @@ int sgt_parse_real(const char *s, double *out)
 
 static int parse_percent(const char *s, double *out)
 {
-    char number[64];
-    size_t n = strlen(s);
-    if (!strcmp(s, "none")) {
-        *out = 0;
-        return 0;
-    }
-    if (n < 2 || n >= sizeof number || s[n - 1] != '%') return -1;
-    memcpy(number, s, n - 1);
-    number[n - 1] = 0;
-    if (sgt_parse_real(number, out) < 0 || *out < 0 || *out > 100) return -1;
-    *out /= 100;
+    char *end;
+    if (strcmp(s, "none") == 0) s = "0%";
+    if (!starts_as_number(s)) return -1;
+    double x = strtod(s, &end);
+    if (strcmp(end, "%") != 0 || x < 0 || x > 100) return -1;
+    *out = x / 100;
     return 0;
 }
 
