@@ -166,51 +166,44 @@ def _open(name: str) -> ctypes.CDLL:
 
 
 _BATCHES = [c_void_p, c_void_p, c_uint64, c_uint64, c_void_p]
-_ERROR = POINTER(ErrorText)
+_OUT, _ERROR = POINTER(c_void_p), POINTER(ErrorText)
 # name: result, arguments
 _LOADER = {
     "sgt_reader_name": (c_char_p, [c_int]),
     "sgt_sampling_name": (c_char_p, [c_int]),
-    "sgt_loader_open": (c_int, [POINTER(c_void_p), c_char_p, POINTER(LoaderOptions), _ERROR]),
-    "sgt_loader_open_data": (c_int, [POINTER(c_void_p), c_char_p, POINTER(LoaderOptions), _ERROR]),
+    "sgt_loader_open": (c_int, [_OUT, c_char_p, POINTER(LoaderOptions), _ERROR]),
+    "sgt_loader_open_data": (c_int, [_OUT, c_char_p, POINTER(LoaderOptions), _ERROR]),
     "sgt_loader_close": (None, [c_void_p]),
     "sgt_loader_get_info": (None, [c_void_p, POINTER(LoaderInfo)]),
     "sgt_loader_get_packing": (c_int, [c_void_p, POINTER(LoaderPacking), _ERROR]),
     "sgt_loader_get_state": (None, [c_void_p, c_uint64, POINTER(LoaderState)]),
     "sgt_loader_resume": (c_int, [c_void_p, POINTER(LoaderState), POINTER(c_uint64), _ERROR]),
     "sgt_loader_guard_sigbus": (c_int, [_ERROR]),
-    "sgt_cursor_open": (c_int, [POINTER(c_void_p), c_void_p, _ERROR]),
+    "sgt_cursor_open": (c_int, [_OUT, c_void_p, _ERROR]),
     "sgt_cursor_close": (None, [c_void_p]),
     "sgt_cursor_lengths": (POINTER(c_uint32), [c_void_p]),
     "sgt_cursor_documents": (POINTER(RowDocuments), [c_void_p]),
     "sgt_loader_batches": (c_int, [*_BATCHES, _ERROR]),
     "sgt_loader_batches_i32": (c_int, [*_BATCHES, c_void_p, _ERROR]),
     "sgt_loader_batches_i64": (c_int, [*_BATCHES, c_void_p, _ERROR]),
-    "sgt_row_documents_expand": (
-        None,
-        [POINTER(RowDocuments), POINTER(c_uint32), c_uint32, c_uint32] + 3 * [c_void_p],
-    ),
-    "sgt_stream_open": (c_int, [POINTER(c_void_p), c_void_p, POINTER(StreamOptions), _ERROR]),
+    "sgt_row_documents_expand": (None, [c_void_p, c_void_p, c_uint32, c_uint32, *3 * [c_void_p]]),
+    "sgt_stream_open": (c_int, [_OUT, c_void_p, POINTER(StreamOptions), _ERROR]),
     "sgt_stream_next": (c_int, [c_void_p, POINTER(StreamBatch), _ERROR]),
     "sgt_stream_release": (None, [c_void_p, POINTER(StreamBatch)]),
     "sgt_stream_close": (None, [c_void_p]),
 }
 _TOKENIZE = {
-    "sgt_vocab_gpt2": (c_int, [POINTER(c_void_p), _ERROR]),
-    "sgt_vocab_load": (c_int, [POINTER(c_void_p), c_char_p, c_char_p, _ERROR]),
+    "sgt_vocab_load": (c_int, [_OUT, c_char_p, c_char_p, _ERROR]),
     "sgt_vocab_free": (None, [c_void_p]),
     "sgt_vocab_size": (c_uint32, [c_void_p]),
     "sgt_vocab_eot": (c_uint32, [c_void_p]),
     "sgt_vocab_name": (c_char_p, [c_void_p]),
     "sgt_vocab_token": (c_void_p, [c_void_p, c_uint32, POINTER(c_size_t)]),
     "sgt_vocab_save": (c_int, [c_void_p, c_char_p, _ERROR]),
-    "sgt_encoder_new": (c_int, [POINTER(c_void_p), c_void_p, _ERROR]),
+    "sgt_encoder_new": (c_int, [_OUT, c_void_p, _ERROR]),
     "sgt_encoder_free": (None, [c_void_p]),
     "sgt_encode_texts": (c_int, [c_void_p, c_void_p, c_size_t, c_void_p, c_void_p, _ERROR]),
-    "sgt_decode": (
-        c_int,
-        [c_void_p, c_void_p, c_size_t, POINTER(c_void_p), POINTER(c_size_t), _ERROR],
-    ),
+    "sgt_decode": (c_int, [c_void_p, c_void_p, c_size_t, _OUT, POINTER(c_size_t), _ERROR]),
     "sgt_tokenize": (c_int, [POINTER(TokenizeOptions), POINTER(TokenizeResult), _ERROR]),
 }
 
