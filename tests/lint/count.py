@@ -14,7 +14,7 @@ BUDGET = {
     "loader": 7551,
     "train": 13654,
     "kernels": 12186,
-    "tools": 14402,
+    "tools": 14361,
     "tests": 50522,
     "manuals": 2461,
     "pages": 1200,

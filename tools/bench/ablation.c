@@ -122,13 +122,12 @@ static int on_cuda(const ablation *a) { return strcmp(a->device, "cuda") == 0; }
 
 static int read_options(ablation *a, sgt_error *err)
 {
-    a->options = (sgt_backend_options){.optim = {.kind = SGT_ADAMW,
-                                                 .beta1 = 0.9f,
-                                                 .beta2 = 0.95f,
-                                                 .eps = 1e-8f,
-                                                 .weight_decay = 0.1f,
-                                                 .grad_clip = 1},
-                                       .cache = a->cache};
+    sgt_config c;
+    sgt_config_default(&c);
+    int rc = sgt_config_step(&c, err);
+    if (rc < 0) return rc;
+    a->options = c.step;
+    a->options.cache = a->cache;
     a->rounds = (size_t)(o.rounds ? o.rounds : on_cuda(a) ? 1 : 3);
     return bench_take_shape(&a->options, &shape, on_cuda(a), err);
 }
@@ -170,22 +169,14 @@ static int open_loader(sgt_loader **l, const ablation *a, technique t, uint32_t 
     return rc;
 }
 
-/* Open the loader in the state of the page cache that the row is about. TECHNIQUE_COLD empties it,
- * and TECHNIQUE_MMAP fills it again. Mapped pages cannot be evicted, so shards are evicted before
- * they are mapped, and once more after their headers were read. */
+/* Open the loader in the state of the page cache that the row is about. */
 static int open_in_state(sgt_loader **l, const ablation *a, technique t, uint32_t batch,
                          sgt_error *err)
 {
     int rc = open_loader(l, a, t, batch, err);
-    if (rc == SGT_OK && t == TECHNIQUE_MMAP && bench_has(a->wanted, TECHNIQUE_COLD))
-        rc = bench_cache_fill(*l, err);
-    if (rc < 0 || t != TECHNIQUE_COLD) return rc;
-    rc = bench_cache_evict(*l, err);
-    if (rc < 0) return rc;
-    sgt_loader_close(*l);
-    *l = NULL;
-    rc = open_loader(l, a, t, batch, err);
-    return rc == SGT_OK ? bench_cache_evict(*l, err) : rc;
+    if (rc == SGT_OK && t == TECHNIQUE_COLD) rc = bench_cache_evict(*l, err);
+    if (rc == SGT_OK && t == TECHNIQUE_MMAP) rc = bench_cache_fill(*l, err);
+    return rc;
 }
 
 /* ---- which rows there are ---- */

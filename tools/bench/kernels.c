@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "kernels/cuda/gemm.h"
-#include "loader/base/cpu.h"
 #include "tools/bench/bench.h"
 #include "tools/cli/process.h"
 #include "tools/cli/talk.h"
@@ -65,11 +64,8 @@ typedef struct kernel_line {
 
 typedef struct kernels_bench {
     bench base;
-    size_t B, T, H, D, V; /* V as the head pads it */
-    sgt_precision precision;
-    int threads;
-    char *cache;       /* folder for timing results (backend.h) */
-    double peak_flops; /* speed of a large square product; 0: not measured */
+    sgt_backend_options options; /* of the step that the kernels belong to */
+    char *cache;                 /* folder for timing results (backend.h) */
     kernel_line lines[BENCH_ROWS];
     const sgt_cuda_library *lib;
     sgt_cuda_device d;
@@ -79,9 +75,12 @@ typedef struct kernels_bench {
 
 /* ---- which kernels ---- */
 
+static size_t rows_of(const kernels_bench *b) { return (size_t)b->options.batch * b->options.seq; }
+
 static void add_product(kernels_bench *b, const char *layer, const char *pass,
                         sgt_cuda_gemm_shape s, sgt_cuda_epilogue epilogue)
 {
+    const sgt_precision precision = b->options.precision;
     static const sgt_cuda_type types[] = {SGT_F32, SGT_F32, SGT_BF16, SGT_F16};
     static const char *const epilogues[] = {"none", "bias",  "bgrad",
                                             "gelu", "dgelu", "dgelu-bgrad"};
@@ -90,9 +89,9 @@ static void add_product(kernels_bench *b, const char *layer, const char *pass,
     s.lda = s.trans_a ? s.m : s.k;
     s.ldb = s.trans_b ? s.k : s.n;
     s.ldd = s.n;
-    s.type = types[b->precision];
+    s.type = types[precision];
     s.out = s.accumulate ? SGT_F32 : s.type; /* gradients of weights are float32 */
-    s.tf32 = b->precision == SGT_PRECISION_TF32;
+    s.tf32 = precision == SGT_PRECISION_TF32;
     s.epilogue = epilogue;
     b->lines[b->base.count] =
         (kernel_line){.product = s, .flops = 2.0 * (double)s.m * (double)s.n * (double)s.k};
@@ -105,7 +104,7 @@ static void add_product(kernels_bench *b, const char *layer, const char *pass,
  * dy. GELU is an epilogue of fc's forward product, and its gradient one of fcproj's dx. */
 static void add_linear(kernels_bench *b, const char *layer, size_t in, size_t out)
 {
-    size_t N = b->B * b->T;
+    size_t N = rows_of(b);
     sgt_cuda_gemm_shape forward = {.m = N, .n = out, .k = in};
     sgt_cuda_gemm_shape input = {.m = N, .n = in, .k = out, .trans_b = 1};
     sgt_cuda_gemm_shape weight = {.m = in, .n = out, .k = N, .trans_a = 1, .accumulate = 1};
@@ -124,7 +123,8 @@ static void add_linear(kernels_bench *b, const char *layer, size_t in, size_t ou
 /* Add the square product, which tells the peak, and those of a step. */
 static void add_products(kernels_bench *b)
 {
-    size_t C = b->H * b->D, N = b->B * b->T, V = b->V, S = SIDE;
+    size_t C = b->options.model.channels, N = rows_of(b), S = SIDE;
+    size_t V = ((size_t)b->options.model.vocab + 63) / 64 * 64; /* as the head pads it */
     add_product(b, "peak", "", (sgt_cuda_gemm_shape){.m = S, .n = S, .k = S}, SGT_EPILOGUE_NONE);
     add_linear(b, "qkv", C, 3 * C);
     add_linear(b, "proj", C, C);
@@ -142,7 +142,7 @@ static void add_products(kernels_bench *b)
  * is not counted, forward has two and backward five. */
 static void add_attention(kernels_bench *b, const char *name, sgt_attention attention)
 {
-    double product = (double)b->B * (double)b->H * (double)b->T * (double)b->T * (double)b->D;
+    double product = (double)rows_of(b) * b->options.seq * b->options.model.channels;
     for (int backward = 0; backward < 2; backward++) {
         b->lines[b->base.count] = (kernel_line){
             .attention = attention, .backward = backward, .flops = (backward ? 5 : 2) * product};
@@ -175,20 +175,11 @@ static int take(void *self, size_t i, json_t **figures, sgt_error *err)
 {
     kernels_bench *b = self;
     const kernel_line *l = &b->lines[i];
-    sgt_backend_options options = {.model = {.layers = 1,
-                                             .channels = (uint32_t)(b->H * b->D),
-                                             .heads = (uint32_t)b->H,
-                                             .vocab = 64,
-                                             .positions = (uint32_t)b->T,
-                                             .eps = 1e-5f},
-                                   .optim = {.kind = SGT_SGD},
-                                   .batch = (uint32_t)b->B,
-                                   .seq = (uint32_t)b->T,
-                                   .accum = 1,
-                                   .threads = b->threads,
-                                   .precision = b->precision,
-                                   .attention = l->attention,
-                                   .cache = b->cache};
+    sgt_backend_options options = b->options;
+    options.model.layers = 1;
+    options.model.vocab = 64;
+    options.optim.kind = SGT_SGD;
+    options.attention = l->attention;
     if (l->product.m) return take_product(b, i, figures, err);
     /* If tensor cores are unsupported, training uses tiles without them. */
     if (l->attention == SGT_ATTENTION_AUTO && !b->base.rows[i - 2].why[0]) return SGT_OK;
@@ -225,17 +216,17 @@ static void to_json(void *self, json_t *top)
 {
     kernels_bench *b = self;
     json_t *results = json_array();
-    const bench_row *peak = b->base.rows;
+    const sgt_backend_options *k = &b->options;
+    /* the first product tells the peak; without products, the attention has */
     int has_peak = b->base.count && b->lines[0].product.m;
-    if (has_peak && bench_get(peak->result, "us") > 0)
-        b->peak_flops = b->lines[0].flops / bench_get(peak->result, "us") * 1e6;
-    if (!(b->peak_flops > 0)) b->peak_flops = b->times.peak_flops;
+    double square = has_peak ? bench_get(b->base.rows[0].result, "us") : 0;
+    double peak = square > 0 ? b->lines[0].flops / square * 1e6 : b->times.peak_flops;
     for (size_t i = has_peak; i < b->base.count; i++) {
         const bench_row *r = &b->base.rows[i];
         double us = bench_get(r->result, "us"), speed = us > 0 ? b->lines[i].flops / us * 1e6 : 0;
         if (!(us > 0) && !r->why[0]) continue;
         bench_put(r->result, "tflops", speed * 1e-12);
-        if (b->peak_flops > 0) bench_put(r->result, "of_peak", speed / b->peak_flops);
+        if (peak > 0) bench_put(r->result, "of_peak", speed / peak);
         if (r->why[0]) bench_put_text(r->result, "why_not", r->why);
         json_array_append(results, r->result);
     }
@@ -243,27 +234,28 @@ static void to_json(void *self, json_t *top)
                                  "device", b->d.name, "library",
                                  b->gemms ? b->lib->gemm->library(b->gemms) : b->times.library,
                                  "model", shape.model, "precision",
-                                 sgt_precision_words[b->precision], "batch", (json_int_t)b->B,
-                                 "seq", (json_int_t)b->T, "heads", (json_int_t)b->H, "head_size",
-                                 (json_int_t)b->D, "rows", (json_int_t)b->B * (json_int_t)b->T,
-                                 "peak_tflops", b->peak_flops * 1e-12, "results", results));
+                                 sgt_precision_words[k->precision], "batch", (json_int_t)k->batch,
+                                 "seq", (json_int_t)k->seq, "heads", (json_int_t)k->model.heads,
+                                 "head_size", (json_int_t)(k->model.channels / k->model.heads),
+                                 "rows", (json_int_t)rows_of(b), "peak_tflops", peak * 1e-12,
+                                 "results", results));
 }
 
 static void show(const void *self, json_t *top)
 {
     const kernels_bench *b = self;
-    const char *unit = "TFLOP/s";
-    const bench_column columns[] = {{"layer", "layer", .kind = BENCH_TEXT},
-                                    {"pass", "pass", .kind = BENCH_TEXT},
-                                    {"variant", "variant", .kind = BENCH_TEXT},
-                                    {.key = "m", .head = "m"},
-                                    {.key = "n", .head = "n"},
-                                    {.key = "k", .head = "k"},
-                                    {"us", "us", .decimals = 1},
-                                    {"tflops", unit, .decimals = 1},
-                                    {"of_peak", "of peak", BENCH_PERCENT, 1, 100},
-                                    {0}};
+    static const bench_column columns[] = {{"layer", "layer", .kind = BENCH_TEXT},
+                                           {"pass", "pass", .kind = BENCH_TEXT},
+                                           {"variant", "variant", .kind = BENCH_TEXT},
+                                           {.key = "m", .head = "m"},
+                                           {.key = "n", .head = "n"},
+                                           {.key = "k", .head = "k"},
+                                           {"us", "us", .decimals = 1},
+                                           {"tflops", "TFLOP/s", .decimals = 1},
+                                           {"of_peak", "of peak", BENCH_PERCENT, 1, 100},
+                                           {0}};
     char device[96];
+    double peak = bench_get(top, "peak_tflops");
     json_t *rows = json_object_get(top, "results"), *row;
     size_t i;
     json_array_foreach(rows, i, row)
@@ -271,36 +263,17 @@ static void show(const void *self, json_t *top)
         json_t *variant = json_object_get(row, "epilogue");
         json_object_set(row, "variant", variant ? variant : json_object_get(row, "attention"));
     }
-    printf("%s, %s\n%s, %s, %zu x %zu tokens\n\n", sgt_printable(device, sizeof device, b->d.name),
+    printf("%s, %s\n%s, %s, %u x %u tokens\n\n", sgt_printable(device, sizeof device, b->d.name),
            json_string_value(json_object_get(top, "library")), shape.model,
-           sgt_precision_words[b->precision], b->B, b->T);
+           sgt_precision_words[b->options.precision], b->options.batch, b->options.seq);
     bench_table(rows, columns, "tflops");
     printf("\n* the fastest. Attention is causal; its masked half is not counted.\n"
            "Peak, a large product of matrices: ");
-    if (b->peak_flops > 0) printf("%.1f %s\n", b->peak_flops * 1e-12, unit);
+    if (peak > 0) printf("%.1f TFLOP/s\n", peak);
     else printf("not known\n");
 }
 
 /* ---- the subcommand ---- */
-
-static int read_options(kernels_bench *b, sgt_error *err)
-{
-    sgt_backend_options k = {0};
-    int rc = bench_take_shape(&k, &shape, 1, err);
-    if (rc < 0) return rc;
-    b->B = k.batch;
-    b->T = k.seq;
-    b->H = k.model.heads;
-    b->D = k.model.channels / k.model.heads;
-    b->V = ((size_t)k.model.vocab + 63) / 64 * 64;
-    b->precision = k.precision;
-    b->threads = k.threads;
-    if ((double)b->B * (double)b->T * (double)k.model.channels > 0x1p32)
-        return sgt_fail(err, SGT_EUSAGE,
-                        "%zu x %zu x %u numbers are over the 2^32 that are measured", b->B, b->T,
-                        k.model.channels);
-    return SGT_OK;
-}
 
 static int measure(void *self, sgt_error *err)
 {
@@ -313,8 +286,14 @@ static int measure(void *self, sgt_error *err)
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "needs CUDA (on a CPU, sgt-bench step shows the share of a large product's "
                         "speed; in a source tree: make check-kernels ARGS=--bench)");
-    rc = read_options(b, err);
-    return rc == SGT_OK ? measure_all(b, err) : rc;
+    sgt_backend_options *k = &b->options;
+    if ((rc = bench_take_shape(k, &shape, 1, err)) < 0) return rc;
+    k->accum = 1;
+    k->cache = b->cache;
+    if ((double)rows_of(b) * k->model.channels > 0x1p32)
+        return sgt_fail(err, SGT_EUSAGE, "%u x %u x %u numbers are over the 2^32 that are measured",
+                        k->batch, k->seq, k->model.channels);
+    return measure_all(b, err);
 }
 
 static void release(void *self)

@@ -91,29 +91,30 @@ static const sgt_program program = {
 enum {
     MEMCPY = SGT_READERS, /* memcpy of the same windows */
     FIO,                  /* fio reads the same number of bytes from the disk, and discards them */
-    WINDOW,               /* tests/peers/loaders.py describes this and the following */
-    GATHER,
-    LOOP,
-    TORCH0,
-    TORCH2,
-    MAKERS
+    PYTHON                /* the first of `peers` */
 };
 static int is_reader(int maker) { return maker < SGT_READERS; }
-static int is_python(int maker) { return maker >= WINDOW; }
-
-static const struct {
-    const char *name, *peer; /* peer: the name in loaders.py */
-} others[MAKERS] = {[MEMCPY] = {"memcpy"},
-                    [FIO] = {"fio"},
-                    [WINDOW] = {"numpy window", "window"},
-                    [GATHER] = {"numpy gather", "gather"},
-                    [LOOP] = {"numpy loop", "loop"},
-                    [TORCH0] = {"torch 0 workers", "torch0"},
-                    [TORCH2] = {"torch 2 workers", "torch2"}};
+static int is_python(int maker) { return maker >= PYTHON; }
 
 /* in the order of sgt_output; bytes, in which fio is measured, have no name */
 enum { BYTES = SGT_OUTPUT_I64 + 1 };
 static const char *const output_words[] = {"u16", "i32", "i64", NULL};
+
+/* tests/peers/loaders.py describes these; `peer` is the name there */
+static const struct {
+    const char *name, *peer;
+    int output;
+} peers[] = {
+    {"numpy window", "window", SGT_OUTPUT_U16},    {"numpy window", "window", SGT_OUTPUT_I32},
+    {"numpy gather", "gather", SGT_OUTPUT_I64},    {"numpy loop", "loop", SGT_OUTPUT_I64},
+    {"torch 0 workers", "torch0", SGT_OUTPUT_I64}, {"torch 2 workers", "torch2", SGT_OUTPUT_I64}};
+enum { PEERS = sizeof peers / sizeof *peers };
+
+static const char *name_of(int maker)
+{
+    if (is_reader(maker)) return sgt_reader_name((sgt_reader)maker);
+    return is_python(maker) ? peers[maker - PYTHON].name : maker == FIO ? "fio" : "memcpy";
+}
 
 /* State of the set when a row is measured. mmap meets a set in three states. COLD: an epoch of a set
  * that is not in the page cache reads the disk. CACHED: the first epoch of a cached set maps each
@@ -236,16 +237,14 @@ static int find_shards(loader_bench *b, sgt_error *err)
 
 /* memcpy, each output of each reader, of mmap in two more states, the plain loop, and other
  * programs */
-_Static_assert(1 + BYTES * (SGT_READERS + 2) + 1 + MAKERS - FIO + 1 <= BENCH_ROWS,
-               "room for all rows");
+_Static_assert(1 + BYTES * (SGT_READERS + 2) + 1 + PEERS <= BENCH_ROWS, "room for all rows");
 
 static loader_row *add_row(loader_bench *b, int maker, int output, set_state state)
 {
     loader_row *r = &b->rows[b->base.count];
     *r = (loader_row){.maker = maker, .output = output, .state = state, .threads = 1};
     if (maker <= MEMCPY) r->threads = (int)o.threads;
-    const char *name = is_reader(maker) ? sgt_reader_name((sgt_reader)maker) : others[maker].name;
-    json_t *about = json_pack("{s:s, s:s}", "reader", name, "output",
+    json_t *about = json_pack("{s:s, s:s}", "reader", name_of(maker), "output",
                               output == BYTES ? "-" : output_words[output]);
     if (maker == SGT_READER_MMAP) bench_put_text(about, "pass", state_names[state]);
     bench_add(&b->base, about);
@@ -263,19 +262,6 @@ static void add_reader(loader_bench *b, int reader, int output)
         add_row(b, reader, output, WARM)->plain = 1;
 }
 
-/* Add the rows of other programs. The Python peers draw random windows from memory, and fio
- * measures the disk. */
-static void add_peers(loader_bench *b)
-{
-    static const int peers[][2] = {{WINDOW, SGT_OUTPUT_U16}, {WINDOW, SGT_OUTPUT_I32},
-                                   {GATHER, SGT_OUTPUT_I64}, {LOOP, SGT_OUTPUT_I64},
-                                   {TORCH0, SGT_OUTPUT_I64}, {TORCH2, SGT_OUTPUT_I64}};
-    if (o.cold) add_row(b, FIO, BYTES, COLD);
-    else if (o.peer)
-        for (size_t i = 0; i < sizeof peers / sizeof *peers; i++)
-            add_row(b, peers[i][0], peers[i][1], WARM);
-}
-
 /* Add all rows: memcpy first, then each output of each reader, other programs, and mmap of a set
  * that is not cached. Block sampling reads whole pools ahead, for which only --cold has time. */
 static int add_rows(loader_bench *b, sgt_error *err)
@@ -290,7 +276,9 @@ static int add_rows(loader_bench *b, sgt_error *err)
             if (bench_has(outputs, output) && bench_has(readers, r)) add_reader(b, r, output);
     for (int r = 0; r < SGT_READERS; r++)
         if (bench_has(readers, r)) b->speaker = r; /* uring is the last */
-    add_peers(b);
+    /* the Python peers draw random windows from memory, and fio measures the disk */
+    if (o.cold) add_row(b, FIO, BYTES, COLD);
+    for (int i = 0; i < PEERS && o.peer; i++) add_row(b, PYTHON + i, peers[i].output, WARM);
     b->main_count = b->base.count;
     for (int output = 0; output < BYTES; output++)
         if (!o.cold && o.sampling != SGT_SAMPLING_BLOCK && bench_has(outputs, output) &&
@@ -578,14 +566,15 @@ static int open_python(loader_bench *b, sgt_error *err)
 /* Have loaders.py make batches for some seconds. */
 static int python_slice(loader_bench *b, const loader_row *r, loader_slice *s, sgt_error *err)
 {
+    const char *peer = peers[r->maker - PYTHON].peer;
     char line[128];
     json_t *answer;
     int rc = b->python ? SGT_OK : open_python(b, err);
     if (rc < 0) return rc;
-    snprintf(line, sizeof line, "%s %s %" PRIu64 " %" PRIu64 " %.6f\n", others[r->maker].peer,
+    snprintf(line, sizeof line, "%s %s %" PRIu64 " %" PRIu64 " %.6f\n", peer,
              output_words[r->output], o.batch, o.seq, b->seconds);
     if ((rc = bench_script_ask(b->python, line, &answer, err)) < 0) return rc;
-    add_version(b, r->maker >= TORCH0 ? "torch" : "numpy", json_object_get(answer, "peer"));
+    add_version(b, *peer == 't' ? "torch" : "numpy", json_object_get(answer, "peer"));
     s->batches = bench_get(answer, "batches");
     s->seconds = bench_get(answer, "seconds");
     json_decref(answer);
@@ -703,8 +692,7 @@ static int leave_out(loader_bench *b, size_t i, int rc, const sgt_error *err)
     int asked_for = is_reader(r->maker) && (o.cold || r->state != COLD);
     int says = is_python(r->maker) || (r->maker == FIO && !strstr(err->text, "apt-get"));
     if (asked_for) return rc;
-    return bench_leave_out(&b->base, &b->base.rows[i], rc, says ? others[r->maker].name : NULL,
-                           err);
+    return bench_leave_out(&b->base, &b->base.rows[i], rc, says ? name_of(r->maker) : NULL, err);
 }
 
 static int take(void *self, size_t i, json_t **figures, sgt_error *err)
@@ -815,7 +803,7 @@ static void compare(const loader_bench *b, size_t i)
 static void to_json(void *self, json_t *top)
 {
     const loader_bench *b = self;
-    json_t *results = json_array(), *peers = json_array();
+    json_t *results = json_array(), *other = json_array();
     for (size_t i = 0; i < b->base.count; i++) {
         const loader_row *r = &b->rows[i];
         json_t *result = b->base.rows[i].result;
@@ -830,14 +818,14 @@ static void to_json(void *self, json_t *top)
                                 2e-3 * (double)(o.batch * (o.seq + 1)) / us));
         compare(b, i);
         if (r->maker != MEMCPY && !r->plain)
-            json_array_append(is_reader(r->maker) ? results : peers, result);
+            json_array_append(is_reader(r->maker) ? results : other, result);
     }
     bench_put_all(top, json_pack("{s:i, s:i, s:i, s:I, s:I, s:f, s:o, s:o, s:o}", "cores",
                                  sgt_cpu_count(), "threads", (int)o.threads, "turns", (int)o.turns,
                                  "tokens", (json_int_t)b->tokens, "shards",
                                  (json_int_t)b->shard_count, "memcpy_gb_per_s",
                                  bench_get(b->base.rows[0].result, "gb_per_s"), "results", results,
-                                 "peers", peers, "left_out", bench_results(&b->base, 0, 1)));
+                                 "peers", other, "left_out", bench_results(&b->base, 0, 1)));
     json_object_update(top, b->versions);
 }
 
