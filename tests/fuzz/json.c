@@ -21,7 +21,7 @@ static int beyond_jansson(const json_error_t *e)
 static void try_line(const uint8_t *data, size_t n)
 {
     sgt_json_path path;
-    sgt_json_text t;
+    sgt_json_found t;
     json_error_t e;
     if (memchr(data, '\n', n) || memchr(data, 0, n) || sgt_utf8_valid(data, n) < n)
         return; /* jansson treats a NUL as the end, so skip such lines */

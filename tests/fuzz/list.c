@@ -28,7 +28,7 @@ static void check_files(const sgt_corpus *c)
         struct stat st;
         must(stat(c->files[i].path, &st) == 0 && S_ISREG(st.st_mode), "what is listed is a file");
         must(c->files[i].size == (uint64_t)st.st_size, "of the size that it has");
-        char *name = sgt_corpus_json_name(c, i);
+        char *name = sgt_corpus_line(c, i, 0, 0, NULL);
         must(name && !strpbrk(name, "\n\033"), "its name can be written in JSON");
         free(name);
         bytes += c->files[i].size;

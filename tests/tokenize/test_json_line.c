@@ -10,7 +10,7 @@
 
 /* Allocate exactly the line's bytes, so that a sanitizer finds reads beyond them. */
 static const char *read_line(const char *field, const char *line, size_t n, char **text,
-                             sgt_json_text *t)
+                             sgt_json_found *t)
 {
     sgt_json_path path;
     scoped_memory uint8_t *copy = malloc(n + 1 + SGT_JSON_PAD), *scratch = malloc(n + SGT_JSON_PAD);
@@ -29,7 +29,7 @@ static void expect_text(const char *field, const char *line, const char *want, s
                         uint64_t surrogates)
 {
     scoped_memory char *text = NULL;
-    sgt_json_text t;
+    sgt_json_found t;
     const char *why = read_line(field, line, strlen(line), &text, &t);
     cr_assert_null(why, "%s: %s at %zu", line, why ? why : "", t.at);
     cr_assert(t.length == n && !memcmp(text, want, n), "%s: got %.*s", line, (int)t.length, text);
@@ -39,7 +39,7 @@ static void expect_text(const char *field, const char *line, const char *want, s
 static void expect_bad(const char *line, size_t at, const char *want)
 {
     char *text;
-    sgt_json_text t;
+    sgt_json_found t;
     const char *why = read_line("text", line, strlen(line), &text, &t);
     cr_assert(why && !strcmp(why, want) && t.at == at, "%s: %s at %zu", line, why ? why : "is good",
               t.at);
@@ -121,7 +121,7 @@ Test(json_line, bad_lines)
 Test(json_line, paths_that_are_cut_off)
 {
     char *text;
-    sgt_json_text t;
+    sgt_json_found t;
     static const char *const lines[] = {
         "{\"a\":\"x\"}", "{\"a\":[{\"b\":\"x\"}]}", "{\"a\":{\"b\":\"x\"},\"a\":{}}",
         "{\"a\":{\"b\":\"x\"},\"a\":1}", "{\"a\":{\"c\":{\"b\":\"x\"}}}"};
@@ -144,7 +144,7 @@ Test(json_line, depth)
 {
     for (size_t depth = SGT_JSON_DEPTH - 1; depth <= SGT_JSON_DEPTH; depth++) {
         char *line = malloc(8 * depth + 64), *at = line, *text;
-        sgt_json_text t;
+        sgt_json_found t;
         at += sprintf(at, "{\"deep\":");
         for (size_t i = 0; i < depth; i++) at += sprintf(at, i % 2 ? "[" : "{\"a\":");
         at += sprintf(at, "0");
@@ -273,7 +273,7 @@ Test(json_line, agrees_with_jansson)
         for (int k = 0; !j && k < 5; k++) its_own |= strstr(e.text, limits[k]) != NULL;
         if (its_own) continue;
         char *text;
-        sgt_json_text t;
+        sgt_json_found t;
         const char *why = read_line("text", line, n, &text, &t);
         if (!json_is_object(j))
             cr_assert(why && t.at != SGT_JSON_NOWHERE, "SEED=%lu: %.*s is good", seed, (int)n,

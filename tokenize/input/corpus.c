@@ -31,10 +31,9 @@ typedef struct walk {
     const sgt_tokenize_options *o;
     int out_exists;
     struct stat out_stat;
-    char *out_real;  /* OUT with links resolved; NULL: unknown */
-    int listed;      /* this INPUT is a line of a list */
-    uint8_t *prefix; /* buffer for a file's first bytes; NULL: not needed yet */
-    size_t prefix_room;
+    char *out_real;                         /* OUT with links resolved; NULL: unknown */
+    int listed;                             /* this INPUT is a line of a list */
+    sgt_lookahead first;                    /* the first bytes of the file at hand */
     size_t found[SGT_FORM_MORE];            /* number of files of each form that no name told */
     const char *first_found[SGT_FORM_MORE]; /* path of the first of them */
     sgt_error *err;
@@ -75,17 +74,6 @@ const sgt_magic *sgt_binary_of(const uint8_t *p, size_t n, int whole, int lines)
 
 /* ---- JSON Lines ---- */
 
-/* a parser that stops so near the end may lack the rest of an escape or a word */
-#define CUT 8
-
-typedef struct prefix {
-    sgt_json_path path;
-    uint8_t *text,
-        *scratch; /* copy of the bytes, with SGT_JSON_PAD bytes after them; as much room */
-    size_t n;
-    int whole;
-} prefix;
-
 static int is_space(uint8_t c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
 /* Return the first byte from `at` on that is not white space, or n. */
@@ -95,68 +83,80 @@ static size_t skip_space(const uint8_t *p, size_t at, size_t n)
     return at;
 }
 
-/* Return what the object at text[at ... end) is: LINES, a whole object with the field; MORE, one
- * that may be whole with more bytes; BRACE, anything else. text[end] is a newline. */
-static sgt_form classify_object(prefix *l, size_t at, size_t end, int alone)
-{
-    sgt_json_text t = {.at = SGT_JSON_NOWHERE};
-    const char *why = sgt_json_line(&l->path, l->text + at, l->scratch, alone, &t);
-    if (!why) return SGT_FORM_LINES;
-    return end == l->n && !l->whole && t.at != SGT_JSON_NOWHERE && at + t.at + CUT >= end
-               ? SGT_FORM_MORE
-               : SGT_FORM_BRACE;
-}
+/* A copy of the first bytes of a stream, which the parser decodes in place. SGT_JSON_PAD newlines and
+ * one more follow them. */
+typedef struct beginning {
+    const sgt_json_path *path;
+    uint8_t *text, *scratch; /* scratch has as much room */
+    size_t n;
+    int whole; /* 1: it is the whole stream */
+    int last;  /* 1: no more bytes of it will be looked at */
+} beginning;
 
-static sgt_form classify_lines(prefix *l, size_t at)
+/* Return the form of text that has a brace at `at`, where its first line begins. */
+static sgt_form classify_lines(const beginning *b, size_t at)
 {
-    sgt_form form = SGT_FORM_MORE;
-    for (int lines = 0; lines < 2 && at < l->n; lines++) {
-        const size_t end =
-            at + (size_t)((uint8_t *)memchr(l->text + at, '\n', l->n + 1 - at) - (l->text + at));
-        form = classify_object(l, at, end, 1);
-        /* a last line without a newline may go on */
-        if (form == SGT_FORM_LINES && end == l->n && !l->whole) form = SGT_FORM_MORE;
-        if (form == SGT_FORM_MORE && lines && l->n >= SGT_FORM_PREFIX) return SGT_FORM_LINES;
-        if (form != SGT_FORM_LINES) return form;
-        at = skip_space(l->text, end, l->n);
-        if (at == l->n && !lines && !l->whole && l->n < SGT_FORM_PREFIX) return SGT_FORM_MORE;
+    sgt_json_found found;
+    for (int lines = 0; lines < 2; lines++) {
+        const uint8_t *newline = memchr(b->text + at, '\n', b->n - at);
+        if (!newline && !b->whole)
+            return !b->last ? SGT_FORM_MORE : lines ? SGT_FORM_LINES : SGT_FORM_BRACE;
+        if (sgt_json_line(b->path, b->text + at, b->scratch, 1, &found)) return SGT_FORM_BRACE;
+        at = skip_space(b->text, newline ? (size_t)(newline - b->text) : b->n, b->n);
+        if (at == b->n) return b->last || lines ? SGT_FORM_LINES : SGT_FORM_MORE;
     }
-    return form;
+    return SGT_FORM_LINES;
 }
 
-static sgt_form classify_array(prefix *l, size_t at)
+/* Return the form of text that has a bracket at `at`. */
+static sgt_form classify_array(const beginning *b, size_t at)
 {
-    for (size_t i = at; i < l->n; i++)
-        if (l->text[i] == '\n') l->text[i] = ' '; /* an element may have several lines */
-    at = skip_space(l->text, at + 1, l->n);
-    if (at == l->n && !l->whole) return SGT_FORM_MORE;
-    if (l->text[at] != '{') return SGT_FORM_TEXT;
-    const sgt_form form = classify_object(l, at, l->n, 0);
-    return form == SGT_FORM_LINES ? SGT_FORM_ARRAY : form == SGT_FORM_BRACE ? SGT_FORM_TEXT : form;
+    sgt_json_found found;
+    for (size_t i = at; i < b->n; i++)
+        if (b->text[i] == '\n') b->text[i] = ' '; /* an element may have several lines */
+    at = skip_space(b->text, at + 1, b->n);
+    if (at < b->n && b->text[at] != '{') return SGT_FORM_TEXT;
+    if (!sgt_json_line(b->path, b->text + at, b->scratch, 0, &found)) return SGT_FORM_ARRAY;
+    /* an object without the field is whole; any other may go on */
+    return b->last || found.at == SGT_JSON_NOWHERE ? SGT_FORM_TEXT : SGT_FORM_MORE;
 }
 
-int sgt_form_of(sgt_form *form, const uint8_t *p, size_t n, int whole, const char *field,
-                sgt_error *err)
+static int classify(sgt_form *form, const sgt_lookahead *l, const sgt_json_path *path, int whole,
+                    int last, const char *name, sgt_error *err)
 {
-    prefix l = {.n = n < SGT_FORM_PREFIX ? n : SGT_FORM_PREFIX, .whole = whole};
-    const size_t at = skip_space(p, sgt_utf8_mark(p, l.n), l.n);
+    const size_t at = skip_space(l->bytes, sgt_utf8_mark(l->bytes, l->n), l->n),
+                 room = l->n + 1 + SGT_JSON_PAD;
     *form = SGT_FORM_TEXT;
-    if (at == l.n || (p[at] != '{' && p[at] != '[')) return SGT_OK;
-    int rc = sgt_json_path_set(&l.path, field, err);
-    if (rc < 0) return rc;
-    l.text = malloc(l.n + 1 + SGT_JSON_PAD);
-    l.scratch = malloc(l.n + 1 + SGT_JSON_PAD);
-    if (!l.text || !l.scratch) rc = sgt_fail_memory(err, "the first bytes of an input");
-    else {
-        memcpy(l.text, p, l.n);
-        memset(l.text + l.n, '\n', 1 + SGT_JSON_PAD);
-        *form = p[at] == '{' ? classify_lines(&l, at) : classify_array(&l, at);
-        /* no more bytes will be looked at */
-        if (*form == SGT_FORM_MORE && (whole || n >= SGT_FORM_PREFIX))
-            *form = p[at] == '{' ? SGT_FORM_BRACE : SGT_FORM_TEXT;
+    if (at == l->n || (l->bytes[at] != '{' && l->bytes[at] != '[')) return SGT_OK;
+    uint8_t *text = malloc(2 * room);
+    if (!text) return sgt_fail_memory(err, name);
+    memcpy(text, l->bytes, l->n);
+    memset(text + l->n, '\n', room - l->n);
+    const beginning b = {path, text, text + room, l->n, whole, whole || last};
+    *form = text[at] == '{' ? classify_lines(&b, at) : classify_array(&b, at);
+    free(text);
+    return SGT_OK;
+}
+
+int sgt_lookahead_read(sgt_lookahead *l, sgt_source *s, size_t want, const char *path,
+                       sgt_error *err)
+{
+    if (l->n >= want || l->end) return SGT_OK;
+    const int rc = sgt_reserve(&l->bytes, &l->room, want, 1, path, err);
+    return rc < 0 ? rc : sgt_source_read(s, l->bytes, &l->n, want, &l->end, err);
+}
+
+int sgt_lookahead_form(sgt_form *form, sgt_lookahead *l, sgt_source *s, const sgt_json_path *path,
+                       const char *name, sgt_error *err)
+{
+    int rc = SGT_OK;
+    *form = SGT_FORM_MORE;
+    for (size_t want = SGT_BINARY_PREFIX; *form == SGT_FORM_MORE; want *= 4) {
+        rc = sgt_lookahead_read(l, s, want, name, err);
+        const int ended = rc < 0 || l->end || l->n < want;
+        const int known = classify(form, l, path, ended, want >= SGT_FORM_PREFIX, name, err);
+        if (known < 0) return known;
     }
-    free(l.text);
-    free(l.scratch);
     return rc;
 }
 
@@ -207,23 +207,6 @@ static void set_format_by_name(const sgt_corpus *c, sgt_corpus_file *f, sgt_form
                        : format == SGT_FORMAT_JSONL;
 }
 
-/* Read `want` bytes of the file's stream, from byte `at` of a file that is not packed, into
- * w->prefix. An error in a packed file is reported later, when the file is tokenized: here only the
- * bytes before the error are checked. */
-static int read_some(walk *w, const sgt_corpus_file *f, uint64_t at, size_t want, size_t *n,
-                     int *whole)
-{
-    sgt_source *source;
-    int rc = sgt_reserve(&w->prefix, &w->prefix_room, want, 1, "list of inputs", w->err);
-    *n = 0;
-    *whole = 0;
-    if (rc < 0 || (rc = sgt_source_open(&source, f, w->o->stop, NULL, w->err)) < 0) return rc;
-    if (at) rc = sgt_source_seek(source, at, w->err);
-    if (!rc) rc = sgt_source_read(source, w->prefix, n, want, whole, f->pack ? NULL : w->err);
-    sgt_source_close(source);
-    return f->pack ? SGT_OK : rc;
-}
-
 /* Leave out a file that is not text, with a notice. `named`: the file itself is an INPUT, so it is
  * an error. */
 static int leave_out(walk *w, const sgt_corpus_file *f, const sgt_magic *b, int named)
@@ -237,21 +220,35 @@ static int leave_out(walk *w, const sgt_corpus_file *f, const sgt_magic *b, int 
     return 1;
 }
 
-/* Tell from the first bytes whether a text is JSON Lines. w->prefix holds n of them. Return 1 if
- * the file is a JSON array, which is left out. */
-static int detect_lines(walk *w, sgt_corpus_file *f, size_t n, int whole, int named)
+/* Return rc, but 0 for an error in a packed file. That is reported later, when the file is tokenized:
+ * here only the bytes before the error are checked. */
+static int pardon(const sgt_corpus_file *f, int rc)
 {
-    sgt_form form = SGT_FORM_MORE;
-    int rc = SGT_OK;
-    for (size_t want = SGT_BINARY_PREFIX; !rc && form == SGT_FORM_MORE; want *= 4) {
-        if (want > SGT_BINARY_PREFIX) rc = read_some(w, f, 0, want, &n, &whole);
-        if (!rc) rc = sgt_form_of(&form, w->prefix, n, whole || n < want, w->c->field, w->err);
-    }
-    if (rc < 0) return rc;
-    if (form == SGT_FORM_ARRAY && w->c->skip_binary) return leave_out(w, f, &array_of_json, named);
-    f->lines = form == SGT_FORM_LINES ? 2 : 0;
-    if (form != SGT_FORM_TEXT && !w->found[form]++) w->first_found[form] = f->path;
-    return SGT_OK;
+    return f->pack && rc != SGT_ENOMEM ? SGT_OK : rc;
+}
+
+/* Open the file, once more if *s is open, and read its first bytes. */
+static int read_beginning(walk *w, const sgt_corpus_file *f, sgt_source **s)
+{
+    sgt_source_close(*s);
+    *s = NULL;
+    w->first.n = 0;
+    w->first.end = 0;
+    const int rc = sgt_source_open(s, f, w->o->stop, NULL, w->err);
+    return rc < 0
+               ? rc
+               : pardon(f, sgt_lookahead_read(&w->first, *s, SGT_BINARY_PREFIX, f->path, w->err));
+}
+
+/* Set f->rows to whether a file that begins as Parquet also ends in its magic number. */
+static int read_end(walk *w, sgt_corpus_file *f, sgt_source *s)
+{
+    uint8_t mark[4];
+    size_t n = 0;
+    int end = 0, rc = f->size < 8 ? 1 : sgt_source_seek(s, f->size - sizeof mark, w->err);
+    if (!rc) rc = sgt_source_read(s, mark, &n, sizeof mark, &end, w->err);
+    f->rows = !rc && n == sizeof mark && !memcmp(mark, "PAR1", sizeof mark);
+    return rc < 0 ? rc : SGT_OK;
 }
 
 /* Check that a file can be read, because failing now is better than failing after an hour of work,
@@ -259,27 +256,32 @@ static int detect_lines(walk *w, sgt_corpus_file *f, size_t n, int whole, int na
  * itself is an INPUT. */
 static int inspect_file(walk *w, sgt_corpus_file *f, int named)
 {
-    size_t n;
     const int open = w->o->format == SGT_FORMAT_AUTO, skip = w->c->skip_binary;
-    int whole, rc;
+    const sgt_lookahead *l = &w->first;
+    const sgt_magic *b = NULL;
+    sgt_form form = SGT_FORM_TEXT;
+    sgt_source *s = NULL;
     if (!(skip || open) || f->filter || f->rows || !f->size)
         return faccessat(AT_FDCWD, f->path, R_OK, AT_EACCESS) < 0
                    ? sgt_fail_errno(w->err, "%s", f->path)
                    : SGT_OK;
-    if ((rc = read_some(w, f, 0, SGT_BINARY_PREFIX, &n, &whole)) < 0) return rc;
-    const sgt_magic *m = open && !f->pack ? sgt_magic_of(w->prefix, n) : NULL;
+    int rc = read_beginning(w, f, &s);
+    const sgt_magic *m = !rc && open && !f->pack ? sgt_magic_of(l->bytes, l->n) : NULL;
     if (m && m->kind == SGT_MAGIC_GZIP) f->pack = SGT_PACK_GZ;
     if (m && m->kind == SGT_MAGIC_ZSTD) f->pack = SGT_PACK_ZST;
-    if (m && f->pack && (rc = read_some(w, f, 0, SGT_BINARY_PREFIX, &n, &whole)) < 0) return rc;
-    const sgt_magic *b = skip ? sgt_binary_of(w->prefix, n, whole, f->lines) : NULL;
-    if (b && b->kind == SGT_MAGIC_PARQUET && open && !f->pack && f->size >= 8) {
-        /* a file of Parquet also ends in its magic number */
-        if ((rc = read_some(w, f, f->size - 4, 4, &n, &whole)) < 0) return rc;
-        f->rows = n == 4 && !memcmp(w->prefix, "PAR1", 4);
-    }
+    if (m && f->pack) rc = read_beginning(w, f, &s);
+    if (!rc && skip) b = sgt_binary_of(l->bytes, l->n, l->end, f->lines);
+    if (b && b->kind == SGT_MAGIC_PARQUET && open && !f->pack) rc = read_end(w, f, s);
     if (f->rows) f->lines = 0;
+    if (!rc && !b && open && !f->lines)
+        rc = pardon(f, sgt_lookahead_form(&form, &w->first, s, &w->c->path, f->path, w->err));
+    sgt_source_close(s);
+    if (rc < 0) return rc;
+    if (form == SGT_FORM_ARRAY && skip) b = &array_of_json;
     if (b && !f->rows) return leave_out(w, f, b, named);
-    return open && !f->lines && !f->rows ? detect_lines(w, f, n, whole, named) : SGT_OK;
+    if (form == SGT_FORM_LINES) f->lines = 2;
+    if (form != SGT_FORM_TEXT && !w->found[form]++) w->first_found[form] = f->path;
+    return SGT_OK;
 }
 
 static int add_file(walk *w, const char *path, size_t base, const struct stat *st, int named)
@@ -527,7 +529,8 @@ int sgt_corpus_list(sgt_corpus **out, const sgt_tokenize_options *o, sgt_error *
     walk w = {.c = calloc(1, sizeof *w.c), .o = o, .err = err};
     if (!w.c) return sgt_fail_memory(err, "list of inputs");
     w.c->field = o->field ? o->field : "text";
-    int streams = 0, rc = set_filters(w.c, o, err);
+    int streams = 0, rc = sgt_json_path_set(&w.c->path, w.c->field, err);
+    if (!rc) rc = set_filters(w.c, o, err);
     w.c->skip_binary = o->binary != SGT_BINARY_KEEP;
     w.out_exists = stat(folder, &w.out_stat) == 0 && S_ISDIR(w.out_stat.st_mode);
     w.out_real = realpath(folder, NULL);
@@ -543,7 +546,7 @@ int sgt_corpus_list(sgt_corpus **out, const sgt_tokenize_options *o, sgt_error *
                             w.c->field, "--format text");
     if (!rc) rc = sum_up_skipped(&w);
     free(w.out_real);
-    free(w.prefix);
+    free(w.first.bytes);
     if (rc < 0) sgt_corpus_free(w.c);
     else *out = w.c;
     return rc;
@@ -561,68 +564,55 @@ void sgt_corpus_free(sgt_corpus *c)
 
 /* ---- the files as JSON ---- */
 
-char *sgt_corpus_json_name(const sgt_corpus *c, size_t i)
+json_t *sgt_corpus_json_name(const sgt_corpus *c, size_t i)
 {
     const char *name = c->files[i].name;
     /* each byte takes at most the four characters of \xNN */
     const size_t n = strlen(name), room = 4 * n + 1;
     const int valid = sgt_utf8_valid((const uint8_t *)name, n) == n;
-    char *shown = malloc(room), *field = NULL, *path = NULL;
-    size_t size;
-    json_t *text = shown ? json_string(valid ? name : sgt_printable(shown, room, name)) : NULL;
-    FILE *to = text ? open_memstream(&field, &size) : NULL;
-    if (to && (path = sgt_json_dumps(text, JSON_ENCODE_ANY))) {
-        fprintf(to, "\"path\": %s", path);
-        if (!valid) fputs(", \"path_bytes\": \"", to);
-        for (size_t k = 0; k < n && !valid; k++) fprintf(to, "%02x", (unsigned char)name[k]);
-        if (!valid) fputc('"', to);
+    char *shown = malloc(room);
+    json_t *o =
+        shown ? json_pack("{s:s}", "path", valid ? name : sgt_printable(shown, room, name)) : NULL;
+    for (size_t k = 0; o && k < n; k++) snprintf(shown + 2 * k, 3, "%02x", (unsigned char)name[k]);
+    if (o && !valid && json_object_set_new(o, "path_bytes", json_string(shown))) {
+        json_decref(o);
+        o = NULL;
     }
-    if (to && ((fclose(to) != 0) | !path)) {
-        free(field);
-        field = NULL;
-    }
-    json_decref(text);
-    free(path);
     free(shown);
-    return field;
+    return o;
 }
 
-char *sgt_corpus_describe(const sgt_corpus *c, size_t i, uint64_t size)
-{
-    const sgt_corpus_file *f = &c->files[i];
-    char *line = NULL, *name = sgt_corpus_json_name(c, i), rows[80] = "";
-    const char *format = f->lines == 2 ? " \"format\": \"jsonl\"," : "";
-    if (f->from_row || f->end_row)
-        snprintf(rows, sizeof rows, " \"rows\": [%" PRIu64 ", %" PRIu64 "],", f->from_row,
-                 f->end_row);
-    if (name && asprintf(&line, "{%s, \"size\": %" PRIu64 ",%s%s", name, size, format, rows) < 0)
-        line = NULL;
-    free(name);
-    return line;
-}
-
-char *sgt_corpus_input(const sgt_corpus *c, size_t i, uint64_t size)
+char *sgt_corpus_line(const sgt_corpus *c, size_t i, uint64_t size, int stamped,
+                      const sgt_corpus_counts *counts)
 {
     const sgt_corpus_file *f = &c->files[i];
     /* not of the device: on NFS and others, its number differs between machines and after a restart */
     const uint64_t id[] = {f->inode, (uint64_t)f->mtime, (uint64_t)f->nanoseconds};
-    char *line = NULL, *begin = sgt_corpus_describe(c, i, size);
-    if (begin && asprintf(&line, "%s \"mtime\": %" PRId64 ", \"stat\": \"%016" PRIx64 "\"", begin,
-                          f->mtime, (uint64_t)XXH3_64bits(id, sizeof id)) < 0)
+    char *text = NULL, *line = NULL;
+    json_t *o = sgt_corpus_json_name(c, i);
+    int bad = !o || json_object_set_new(o, "size", json_integer((json_int_t)size));
+    if (f->lines == 2) bad |= json_object_set_new(o, "format", json_string("jsonl"));
+    if (f->from_row || f->end_row)
+        bad |= json_object_set_new(
+            o, "rows", json_pack("[I,I]", (json_int_t)f->from_row, (json_int_t)f->end_row));
+    if (stamped || counts) {
+        bad |= json_object_set_new(o, "mtime", json_integer(f->mtime));
+        bad |= json_object_set_new(o, "stat", sgt_json_hex(XXH3_64bits(id, sizeof id)));
+    }
+    if (counts) {
+        bad |= json_object_set_new(o, "documents", json_integer((json_int_t)counts->documents));
+        bad |= json_object_set_new(o, "bytes", json_integer((json_int_t)counts->bytes));
+        bad |= json_object_set_new(o, "tokens", json_integer((json_int_t)counts->tokens));
+        bad |= json_object_set_new(o, "xxh3", sgt_json_hex(counts->hash));
+    }
+    if (!bad && (text = sgt_json_dumps(o, 0)) &&
+        asprintf(&line, "%.*s%s", (int)strlen(text) - 1, text,
+                 counts    ? "}\n"
+                 : stamped ? ""
+                           : ",") < 0)
         line = NULL;
-    free(begin);
-    return line;
-}
-
-char *sgt_corpus_source(const sgt_corpus *c, size_t i, uint64_t size, const sgt_corpus_counts *n)
-{
-    char *line = NULL, *begin = sgt_corpus_input(c, i, size);
-    if (begin && asprintf(&line,
-                          "%s, \"documents\": %" PRIu64 ", \"bytes\": %" PRIu64
-                          ", \"tokens\": %" PRIu64 ", \"xxh3\": \"%016" PRIx64 "\"}\n",
-                          begin, n->documents, n->bytes, n->tokens, n->hash) < 0)
-        line = NULL;
-    free(begin);
+    free(text);
+    json_decref(o);
     return line;
 }
 

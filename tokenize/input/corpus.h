@@ -31,8 +31,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <jansson.h>
+
 #include "loader/base/error.h"
 #include "tokenize/input/filter.h"
+#include "tokenize/input/json_line.h"
 #include "tokenize/sgt_tokenize.h"
 #include "loader/base/magic.h"
 
@@ -69,9 +72,10 @@ typedef struct sgt_corpus_file {
 typedef struct sgt_corpus {
     sgt_corpus_file *files;
     size_t count, room;
-    size_t line_files; /* number of JSONL and Parquet files */
-    size_t row_files;  /* number of Parquet files */
-    const char *field; /* field of JSONL, or column of Parquet, that holds the text */
+    size_t line_files;  /* number of JSONL and Parquet files */
+    size_t row_files;   /* number of Parquet files */
+    const char *field;  /* field of JSONL, or column of Parquet, that holds the text */
+    sgt_json_path path; /* that of the field */
     sgt_filter *filters;
     size_t filter_count;
     uint64_t bytes;   /* bytes of all files */
@@ -113,28 +117,22 @@ void sgt_corpus_free(sgt_corpus *c);
  * most seven, and some numbers follow. */
 #define SGT_CORPUS_LINE ((size_t)1 << 15)
 
-/* Return the name of file i as it stands in JSON, "path": "...", malloc'd; NULL: out of memory. In
- * a name that is not UTF-8, the wrong bytes are written \xNN, and "path_bytes" follows with the
- * whole name in hex. */
-char *sgt_corpus_json_name(const sgt_corpus *c, size_t i);
+/* Return the name of file i as it stands in JSON, {"path": ...}; NULL: out of memory. In a name that
+ * is not UTF-8, the wrong bytes are written \xNN, and "path_bytes" has the whole name in hex. */
+json_t *sgt_corpus_json_name(const sgt_corpus *c, size_t i);
 
-/* Return the line of sources.jsonl for file i up to its time stamp, {"path": ..., "size": N,
- * malloc'd; NULL: out of memory. A file of which only some rows are read also has "rows". */
-char *sgt_corpus_describe(const sgt_corpus *c, size_t i, uint64_t size);
-
-/* Return what sgt_corpus_describe returns, followed by the time stamp and `stat`: a hash of inode
- * and time, in hex, which tells whether the file has been changed (feed.h). */
-char *sgt_corpus_input(const sgt_corpus *c, size_t i, uint64_t size);
-
-/* What sources.jsonl says of a file beyond sgt_corpus_input. */
+/* What sources.jsonl says of a file when it has been read. */
 typedef struct sgt_corpus_counts {
     uint64_t documents, bytes, tokens;
     uint64_t hash; /* of what was read of it (feed.h) */
 } sgt_corpus_counts;
 
-/* Return the whole line of sources.jsonl for file i, with its newline, malloc'd; NULL: out of
- * memory. */
-char *sgt_corpus_source(const sgt_corpus *c, size_t i, uint64_t size, const sgt_corpus_counts *n);
+/* Return a line of sources.jsonl for file i, malloc'd; NULL: out of memory. With the counts: the whole
+ * line, with its newline. Without: its beginning, {"path": ..., "size": N, and if `stamped`, up to the time
+ * stamp and `stat`: a hash of inode and time, in hex, which tells whether the file has been changed
+ * (feed.h). A file of which only some rows are read also has "rows". */
+char *sgt_corpus_line(const sgt_corpus *c, size_t i, uint64_t size, int stamped,
+                      const sgt_corpus_counts *counts);
 
 /* Return whether a line of sources.jsonl, of which at least the beginning is given, is about a
  * document (kept.h), and not about a file. */
@@ -158,8 +156,8 @@ int sgt_corpus_is_document(const char *line);
  *
  * Whether it is JSON Lines:
  *
- *     sgt_form form;
- *     if (sgt_form_of(&form, bytes, n, n < sizeof bytes, "text", &err) < 0) ...;
+ *     sgt_lookahead l = {0};
+ *     if (sgt_lookahead_form(&form, &l, source, &corpus->path, path, &err) < 0) ...;
  *
  * A stream is JSON Lines if its first line, and the second if there is one, is an object whose
  * field is a string. Blank lines do not count. A line without a newline counts only at the end of
@@ -179,13 +177,24 @@ typedef enum sgt_form {
     SGT_FORM_BRACE, /* text that begins with a brace */
     SGT_FORM_LINES, /* JSON Lines */
     SGT_FORM_ARRAY, /* a JSON array, whose first element is an object with that field */
-    SGT_FORM_MORE   /* not known yet: look again at more bytes, such as four times as many */
+    SGT_FORM_MORE   /* not known yet: more bytes are needed */
 } sgt_form;
 
-/* Set *form to that of the stream that begins with p[n]. whole: p[n] is the entire stream. field:
- * as in sgt_json_path_set. Return 0, SGT_EUSAGE for a wrong field, or SGT_ENOMEM. */
-int sgt_form_of(sgt_form *form, const uint8_t *p, size_t n, int whole, const char *field,
-                sgt_error *err);
+/* Bytes of a stream that have been read and not been used, malloc'd. */
+typedef struct sgt_lookahead {
+    uint8_t *bytes;
+    size_t n, room;
+    int end; /* 1: the stream has no bytes after these */
+} sgt_lookahead;
+
+struct sgt_source;
+/* Read on until there are `want` bytes, or all. path: of the stream, for errors. */
+int sgt_lookahead_read(sgt_lookahead *l, struct sgt_source *s, size_t want, const char *path,
+                       sgt_error *err);
+/* Set *form to that of the stream s, of which nothing has been read but *l, and read as much of it as
+ * that takes. Also *form is set if reading fails: then by the bytes before the failure. */
+int sgt_lookahead_form(sgt_form *form, sgt_lookahead *l, struct sgt_source *s,
+                       const sgt_json_path *path, const char *name, sgt_error *err);
 
 /* Say how a stream is read whose form its first bytes told, unless it is plain text. name: of the
  * stream, or of the first of `count` such files; count 0: there is only this one. text: the option

@@ -142,7 +142,6 @@ void sgt_unit_trim(sgt_unit *u)
 struct sgt_text_feed {
     sgt_text_feed_options o;
     sgt_reading r; /* that of the options, with what the feed sets */
-    sgt_json_path path;
     sgt_kept_names kept;
     int normalized;  /* 1: text is normalized before it is split, and cut only where that is safe */
     uint64_t file;   /* index of the current or next file */
@@ -155,12 +154,10 @@ struct sgt_text_feed {
     size_t ahead_most;
     sgt_source *source;   /* `file`, if it is open and not Parquet */
     sgt_parquet *rows;    /* `file`, if it is open and Parquet */
-    int ended;            /* 1: its stream has no bytes after those in `carry` */
     int noticed;          /* 1: the notice about JSONL was given */
     int split;            /* split of the current text: 0 train, 1 val */
     sgt_stream_hash hash; /* of the stream up to `offset` */
-    uint8_t *carry;       /* bytes already read but not delivered */
-    size_t carried, carry_room;
+    sgt_lookahead carry;  /* bytes of the stream already read but not delivered */
     sgt_encoder *encoder; /* finds cuts in long pieces; NULL: not needed yet */
     sgt_error failure;    /* code 0: none */
 };
@@ -222,8 +219,8 @@ static int other_bytes(const sgt_text_feed *f, sgt_error *err)
 /* Check that standard input is text. Files are checked when they are listed. */
 static int check_stream(const sgt_text_feed *f, sgt_error *err)
 {
-    const size_t n = f->carried;
-    const sgt_magic *b = sgt_binary_of(f->carry, n, f->ended, current(f)->lines);
+    const sgt_lookahead *l = &f->carry;
+    const sgt_magic *b = sgt_binary_of(l->bytes, l->n, l->end, current(f)->lines);
     if (!b || !f->r.corpus->skip_binary) return SGT_OK;
     return sgt_fail(err, SGT_EFORMAT,
                     "standard input: %s, not UTF-8 text (pass it as a file, or --binary keep takes "
@@ -252,16 +249,11 @@ static int set_form(sgt_text_feed *f, sgt_form form, sgt_error *err)
 static int read_form(sgt_text_feed *f, sgt_error *err)
 {
     const sgt_corpus_file *s = current(f);
-    sgt_form form = SGT_FORM_MORE;
-    int rc = SGT_OK;
-    for (size_t want = SGT_BINARY_PREFIX; !rc && form == SGT_FORM_MORE; want *= 4) {
-        if ((rc = sgt_reserve(&f->carry, &f->carry_room, want, 1, s->path, err)) < 0 ||
-            (rc = sgt_source_read(f->source, f->carry, &f->carried, want, &f->ended, err)) < 0)
-            return rc;
-        if (s->stream && want == SGT_BINARY_PREFIX) rc = check_stream(f, err);
-        if (!s->detect) return rc;
-        if (!rc) rc = sgt_form_of(&form, f->carry, f->carried, f->ended, f->r.corpus->field, err);
-    }
+    sgt_form form;
+    int rc = sgt_lookahead_read(&f->carry, f->source, SGT_BINARY_PREFIX, s->path, err);
+    if (!rc && s->stream) rc = check_stream(f, err);
+    if (rc < 0 || !s->detect) return rc;
+    rc = sgt_lookahead_form(&form, &f->carry, f->source, &f->r.corpus->path, s->path, err);
     return rc < 0 ? rc : set_form(f, form, err);
 }
 
@@ -270,27 +262,24 @@ static int read_form(sgt_text_feed *f, sgt_error *err)
  * then. The first bytes of a stream that cannot be sought in may be in the carry. */
 static int read_again(sgt_text_feed *f, sgt_error *err)
 {
-    uint8_t buffer[16384];
     const uint64_t hashed = f->o.from.hashed;
     uint64_t done = sgt_corpus_made(current(f)) ? 0 : hashed - hashed % SGT_HASH_BLOCK;
-    size_t carried = 0; /* bytes of the carry that were used */
+    sgt_lookahead *l = &f->carry;
     int rc = done ? sgt_source_seek(f->source, done, err) : SGT_OK;
     if (done) sgt_stream_hash_begin(&f->hash, done, f->o.from.block);
     while (done < f->offset && !rc) {
         const uint64_t left = (done < hashed ? hashed : f->offset) - done;
-        const size_t held = f->carried - carried;
-        const uint8_t *bytes = held ? f->carry + carried : buffer;
-        size_t n = 0, want = held ? held : sizeof buffer;
-        if (left < want) want = (size_t)left;
-        if (held) carried += n = want;
-        else if ((rc = sgt_source_read(f->source, buffer, &n, want, &f->ended, err)) < 0) return rc;
-        sgt_stream_hash_add(&f->hash, bytes, n);
+        if (!l->n && (rc = sgt_lookahead_read(l, f->source, left < CHUNK ? (size_t)left : CHUNK,
+                                              current(f)->path, err)) < 0)
+            return rc;
+        const size_t n = left < l->n ? (size_t)left : l->n;
+        sgt_stream_hash_add(&f->hash, l->bytes, n);
         done += n;
-        if (n < want || (done == hashed && sgt_stream_hash_now(&f->hash) != f->o.from.hash))
+        if (!n || (done == hashed && sgt_stream_hash_now(&f->hash) != f->o.from.hash))
             rc = other_bytes(f, err);
+        l->n -= n;
+        if (l->n) memmove(l->bytes, l->bytes + n, l->n);
     }
-    f->carried -= carried;
-    if (carried) memmove(f->carry, f->carry + carried, f->carried);
     return rc;
 }
 
@@ -329,7 +318,7 @@ static int open_file(sgt_text_feed *f, sgt_error *err)
     f->split = !s->train && (s->val || sgt_text_feed_split(s->name, 0, f->r.o->val_fraction));
     if (f->offset && f->r.literal.divides) f->split = f->o.from.split != 0;
     int rc = open_source(f, err);
-    f->ended = 0;
+    f->carry.end = 0;
     sgt_stream_hash_begin(&f->hash, 0, 0);
     if (!rc && (s->stream || s->detect)) rc = read_form(f, err);
     return rc < 0 || !f->offset ? rc : read_again(f, err);
@@ -347,11 +336,12 @@ static void close_file(sgt_text_feed *f)
 
 static int set_carry(sgt_text_feed *f, const uint8_t *bytes, size_t n, sgt_error *err)
 {
-    free_large(&f->carry, &f->carry_room, LARGE);
-    const int rc = sgt_reserve(&f->carry, &f->carry_room, n + 1, 1, current(f)->path, err);
+    sgt_lookahead *l = &f->carry;
+    free_large(&l->bytes, &l->room, LARGE);
+    const int rc = sgt_reserve(&l->bytes, &l->room, n + 1, 1, current(f)->path, err);
     if (rc < 0) return rc;
-    if (n) memcpy(f->carry, bytes, n);
-    f->carried = n;
+    if (n) memcpy(l->bytes, bytes, n);
+    l->n = n;
     return SGT_OK;
 }
 
@@ -378,7 +368,7 @@ static void add_part(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, int clo
                    .at = at,
                    .length = n,
                    .first = !lines && (f->offset == 0 || begins),
-                   .last = !lines && (closes || begins_document(f, f->carry, f->carried)),
+                   .last = !lines && (closes || begins_document(f, f->carry.bytes, f->carry.n)),
                    .closes = closes,
                    .split = f->split};
     u->used = at + n;
@@ -490,7 +480,7 @@ static int cut_part(sgt_text_feed *f, const uint8_t *text, size_t n, size_t seen
 /* Append the next part of the open file to the unit. Return 1 if the unit is full. */
 static int read_part(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
 {
-    size_t at = u->used, n = f->carried, want = f->o.piece > at ? f->o.piece - at : 1, seen = 0,
+    size_t at = u->used, n = f->carry.n, want = f->o.piece > at ? f->o.piece - at : 1, seen = 0,
            good;
     int rc;
     const size_t most = f->o.extent ? f->o.extent : EXTENT;
@@ -500,11 +490,11 @@ static int read_part(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
                             current(f)->path, f->offset, most >> 20,
                             current(f)->lines ? "without a newline" : "of text that cannot be cut");
         if ((rc = sgt_unit_reserve(u, at + (want > n ? want : n), err)) < 0) return rc;
-        if (f->carried) memcpy(u->text + at, f->carry, f->carried);
-        f->carried = 0;
-        if ((rc = sgt_source_read(f->source, u->text + at, &n, want, &f->ended, err)) < 0)
+        if (f->carry.n) memcpy(u->text + at, f->carry.bytes, f->carry.n);
+        f->carry.n = 0;
+        if ((rc = sgt_source_read(f->source, u->text + at, &n, want, &f->carry.end, err)) < 0)
             return rc;
-        if (f->ended) {
+        if (f->carry.end) {
             add_part(f, u, at, n, 1);
             return 0;
         }
@@ -565,10 +555,8 @@ static int set_reading(sgt_text_feed *f, sgt_error *err)
     }
     f->normalized = v ? sgt_vocab_normalizes(v) : r->o->normalize > SGT_NORMALIZE_NONE;
     r->literal = (sgt_literal){v ? v->eot_text : SGT_EOT_TEXT, r->o->special_eot};
-    r->path = &f->path;
     r->kept = &f->kept;
-    const int rc = sgt_json_path_set(&f->path, r->corpus->field, err);
-    return rc < 0 ? rc : sgt_kept_names_set(&f->kept, r->o->keep_fields, err);
+    return sgt_kept_names_set(&f->kept, r->o->keep_fields, err);
 }
 
 int sgt_text_feed_open(sgt_text_feed **out, const sgt_text_feed_options *o, sgt_error *err)
@@ -619,7 +607,7 @@ void sgt_text_feed_close(sgt_text_feed *f)
     free(f->ahead);
     sgt_encoder_free(f->encoder);
     XXH3_freeState(f->hash.state);
-    free(f->carry);
+    free(f->carry.bytes);
     sgt_kept_names_free(&f->kept);
     free(f);
 }

@@ -72,7 +72,6 @@ typedef struct sgt_reading {
     int whole;
     /* The feed sets all below. */
     sgt_literal literal;               /* the literal end of text, which is never cut */
-    const struct sgt_json_path *path;  /* field of JSONL that holds the text (json_line.h) */
     const struct sgt_kept_names *kept; /* fields to keep of lines of JSONL (kept.h) */
 } sgt_reading;
 

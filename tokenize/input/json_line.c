@@ -362,11 +362,11 @@ const char *sgt_json_value(const sgt_json_path *p, uint8_t *line, uint8_t *scrat
 }
 
 const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratch, int whole,
-                          sgt_json_text *t)
+                          sgt_json_found *t)
 {
     scan c; /* its last member is left unset: it is 8 KiB, and read only where it was written */
     const char *why = scan_line(&c, p, line, scratch, whole);
-    *t = (sgt_json_text){.at = why ? (size_t)(c.s - line) : SGT_JSON_NOWHERE};
+    *t = (sgt_json_found){.at = why ? (size_t)(c.s - line) : SGT_JSON_NOWHERE};
     if (why) return why;
     if (!c.value) return "the field is missing";
     if (*c.value != '"') return "the field is not a string";
@@ -401,10 +401,10 @@ static int is_blank(const uint8_t *line)
 }
 
 /* Find the document in line[n]. Return NULL, or what is wrong and at which byte. */
-static const char *read_document(block *b, uint8_t *line, size_t n, sgt_json_text *t)
+static const char *read_document(block *b, uint8_t *line, size_t n, sgt_json_found *t)
 {
     size_t good = b->valid ? n : sgt_utf8_valid(line, n);
-    if (good == n) return sgt_json_line(b->u->reading->path, line, b->u->scratch, 1, t);
+    if (good == n) return sgt_json_line(&b->u->reading->corpus->path, line, b->u->scratch, 1, t);
     t->at = good;
     return "not UTF-8";
 }
@@ -417,7 +417,7 @@ static int add_line(block *b, uint8_t *text, size_t at, size_t n, uint64_t posit
     sgt_part *next = &b->next;
     size_t bom = position == 0 ? sgt_utf8_mark(text + at, n) : 0;
     uint8_t *line = text + at + bom;
-    sgt_json_text t;
+    sgt_json_found t;
     const char *why;
     if (is_blank(line)) return 0;
     /* before the text, which is decoded in place */

@@ -3,7 +3,7 @@
  *
  *     sgt_json_path path;
  *     if (sgt_json_path_set(&path, "page.text", &err) < 0) ...;
- *     sgt_json_text t;
+ *     sgt_json_found t;
  *     const char *why = sgt_json_line(&path, line, scratch, 1, &t);
  *     if (!why) use(line + t.at, t.length);
  *
@@ -35,12 +35,12 @@ typedef struct sgt_json_path {
  * SGT_EUSAGE. */
 int sgt_json_path_set(sgt_json_path *p, const char *field, sgt_error *err);
 
-typedef struct sgt_json_text {
+typedef struct sgt_json_found {
     /* extent of the text in the line; for a bad line, `at` is the byte of the error, or
      * SGT_JSON_NOWHERE */
     size_t at, length;
     uint64_t surrogates; /* number of surrogates without the other half, each replaced by U+FFFD */
-} sgt_json_text;
+} sgt_json_found;
 
 /* Find the string at the end of the path. The line must begin with an object, in UTF-8, and end in a
  * newline, with SGT_JSON_PAD readable bytes after it. whole: nothing may follow the object. Escapes
@@ -48,7 +48,7 @@ typedef struct sgt_json_text {
  * twice, the last one counts, as in Python's json. Return NULL, or why the line is bad, as a static
  * string. */
 const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratch, int whole,
-                          sgt_json_text *t);
+                          sgt_json_found *t);
 
 /* Find the value at the end of the path, of any kind, as it is written: line[*at ... *at + *n), or
  * *n 0 if it is missing. The line stays as it is. Otherwise like sgt_json_line. */

@@ -9,7 +9,6 @@
 #include "tokenize/input/parquet.h"
 #include "loader/base/memory.h"
 #include "tokenize/input/source.h"
-#include "tokenize/input/json_line.h"
 
 #define DEPTH 64      /* maximum nesting, of the schema and of what is skipped */
 #define RLE 3         /* encoding of levels unless a page's head gives another */
@@ -409,9 +408,7 @@ static int parse_meta(file_meta *m, const uint8_t *bytes, size_t n, const where 
     const field fields[] = {{2, THRIFT_LIST, .place = &schema},
                             {3, .number = &rows},
                             {4, THRIFT_LIST, .place = &groups}};
-    sgt_json_path path;
-    int rc = sgt_json_path_set(&path, w->field, err);
-    if (rc < 0) return rc;
+    int rc = SGT_OK;
     read_struct(&t, FIELDS(fields));
     walk found = {.t = &schema, .field = w->field, .column = NONE};
     int bad = t.cut || t.wrong || !schema.at || !groups.at;

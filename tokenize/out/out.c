@@ -249,7 +249,7 @@ static int compare_input(const sgt_out_request *r, known *k, size_t i, uint64_t 
     if (k->now) next_line(k->source, i < k->now->file ? k->sources : NULL);
     if (!*line) return other_input(r->path, NULL, c, i, err);
     const uint64_t size = c->files[i].size;
-    char *name = sgt_corpus_describe(c, i, size), *stat = sgt_corpus_input(c, i, size);
+    char *name = sgt_corpus_line(c, i, size, 0, NULL), *stat = sgt_corpus_line(c, i, size, 1, NULL);
     int rc = SGT_OK;
     if (!name || !stat) rc = sgt_fail_memory(err, r->path);
     else if (strncmp(line, name, strlen(name))) rc = other_input(r->path, line, c, i, err);
@@ -280,7 +280,7 @@ static int write_inputs(const char *work, const sgt_corpus *c, sgt_error *err)
     FILE *f = open_memstream(&text, &n);
     int rc = f ? SGT_OK : sgt_fail_memory(err, work);
     for (size_t i = 0; i < c->count && !rc; i++) {
-        char *line = sgt_corpus_input(c, i, c->files[i].size);
+        char *line = sgt_corpus_line(c, i, c->files[i].size, 1, NULL);
         if (!line || fprintf(f, "%s}\n", line) < 0) rc = sgt_fail_memory(err, work);
         free(line);
     }

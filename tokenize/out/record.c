@@ -22,6 +22,7 @@
 #include <xxhash.h>
 
 #include "loader/base/file.h"
+#include "loader/base/json.h"
 #include "tokenize/input/kept.h"
 #include "tokenize/out/writer.h"
 #include "tokenize/pipeline.h"
@@ -219,7 +220,7 @@ static int record_source(sgt_record *r, uint64_t hash, sgt_error *err)
     const sgt_corpus_counts counts = {r->now.file_documents, r->now.file_bytes, r->now.file_tokens,
                                       hash};
     char *line =
-        sgt_corpus_source(r->corpus, r->now.file, f->stream ? r->now.offset : f->size, &counts);
+        sgt_corpus_line(r->corpus, r->now.file, f->stream ? r->now.offset : f->size, 1, &counts);
     if (!line) return sgt_fail_memory(err, r->o->path);
     const int rc = write_source(r, line, strlen(line), err);
     free(line);
@@ -313,20 +314,16 @@ int sgt_record_unit(sgt_record *r, const sgt_unit *u, sgt_error *err)
 static char *invalid_places(const sgt_record *r)
 {
     const sgt_journal *j = r->o->journal;
-    char *text = NULL;
-    size_t size;
-    FILE *f = open_memstream(&text, &size);
-    if (!f) return NULL;
-    fputc('[', f);
+    json_t *all = json_array();
+    int bad = 0;
     for (size_t i = 0; i < j->invalid_count; i++) {
-        char *name = sgt_corpus_json_name(r->corpus, j->invalid[i].file);
-        if (name)
-            fprintf(f, "%s{%s, \"offset\": %" PRIu64 "}", i ? ", " : "", name,
-                    j->invalid[i].offset);
-        free(name);
+        json_t *place = sgt_corpus_json_name(r->corpus, j->invalid[i].file);
+        bad |= json_object_set_new(place, "offset", json_integer((json_int_t)j->invalid[i].offset));
+        bad |= json_array_append_new(all, place);
     }
-    fputc(']', f);
-    return fclose(f) == 0 ? text : NULL;
+    char *text = bad ? NULL : sgt_json_dumps(all, 0);
+    json_decref(all);
+    return text;
 }
 
 /* List all shards in the manifest, which has room for them. */

@@ -222,7 +222,7 @@ static int add_source(sgt_corpus_counts *c, const char *line, size_t n, const ch
 static int put_source(const parts *p, size_t file, const sgt_corpus_counts *counts, sgt_sink *to,
                       sgt_error *err)
 {
-    char *line = sgt_corpus_source(p->corpus, file, p->corpus->files[file].size, counts);
+    char *line = sgt_corpus_line(p->corpus, file, p->corpus->files[file].size, 1, counts);
     if (!line) return sgt_fail_memory(err, to->path);
     const int rc = sgt_sink_put(to, line, strlen(line), err);
     free(line);
