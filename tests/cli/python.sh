@@ -10,6 +10,6 @@ tester=$python
     fail 'pytest'
 }
 cd "$ROOT/tools/python" || exit 1
-mypy=$("$python" -m mypy --no-incremental --cache-dir /dev/null sgt 2>&1) || fail "mypy: $mypy"
+mypy=$("$python" -m mypy --no-incremental --cache-dir /dev/null sgt cuda/sgt_cuda 2>&1) || fail "mypy: $mypy"
 ruff=$("$python" -m ruff check --no-cache . 2>&1 && "$python" -m ruff format --no-cache --check . 2>&1) ||
     fail "ruff: $ruff"

@@ -37,10 +37,7 @@ class Hook(BuildHookInterface[Any]):
             build_data["force_include"][str(file)] = f"sgt/lib/{file.name}"
         for file in programs:
             build_data["shared_scripts"][str(file)] = file.name
-        cuda = sorted((built / "cuda").glob("lib*.so*"))  # where make found nvcc
-        for file in cuda:  # programs look for them there, in the environment
-            build_data["shared_data"][str(file)] = f"lib/sgt/{file.name}"
         machine = os.uname().machine
-        glibc = newest_glibc(libraries + programs + cuda)
+        glibc = newest_glibc(libraries + programs)
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-manylinux_2_{glibc}_{machine}"

@@ -1,6 +1,6 @@
-# wheel.mk: make wheel builds the Python wheel, build/wheel/sgt-VERSION-py3-none-manylinux_*.whl, and
-# the sdist. Where nvcc is, the wheel has the CUDA backend too. The libraries and programs of the
-# wheel are made of the same objects as the others, but linked statically with every
+# wheel.mk: make wheel builds the Python wheel, build/wheel/sgt-VERSION-py3-none-manylinux_*.whl, the
+# sdist, and where nvcc is the wheel sgt_cuda-VERSION-*.whl with the CUDA backend. The libraries and
+# programs of the wheels are made of the same objects as the others, but linked statically with every
 # library except glibc's, so that they run where no package is installed. Debian's libjansson.a
 # cannot be part of a shared library, so libjansson.so.4 is carried along. hatchling and auditwheel
 # come from PyPI, into build/wheel-venv.
@@ -52,6 +52,5 @@ wheel-files: need-packages $(PROGRAMS:%=$(W)/bin/%) $(PUBLIC:%=$(W)/lib/libsgt-%
     $(W)/lib/libjansson.so.4
 	@$(end_line)
 
-wheel: wheel-files $(WHEEL_CUDA)       ## the Python wheel and the sdist, in build/wheel (hatchling and auditwheel from PyPI)
-	$(if $(WHEEL_CUDA),,@rm -rf $(W)/cuda)
-	@tools/python/wheel.sh $(B)
+wheel: wheel-files $(WHEEL_CUDA)       ## the Python wheels and the sdist, in build/wheel (hatchling and auditwheel from PyPI)
+	@tools/python/wheel.sh $(B) $(dir $(firstword $(WHEEL_CUDA)))

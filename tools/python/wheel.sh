@@ -1,6 +1,6 @@
 #!/bin/sh
-# wheel.sh BUILD: make the wheel and the sdist in BUILD/wheel from BUILD/wheel-files. What is missing is said in one line,
-# with exit code 1.
+# wheel.sh BUILD [CUDA]: make the wheel and the sdist in BUILD/wheel from BUILD/wheel-files, and the wheel sgt-cuda from
+# the folder CUDA, if it is given. What is missing is said in one line, with exit code 1.
 set -eu
 cd "$(dirname "$0")/../.."
 build=$(cd "$1" && pwd)
@@ -20,18 +20,26 @@ if ! "$venv/bin/python" -c 'import hatchling, auditwheel' 2> /dev/null; then
         missing "hatchling and auditwheel from PyPI, and pip could not install them: $(tail -1 "$log")"
 fi
 
+# build_target FOLDER TARGET: let hatchling make a wheel or an sdist.
+build_target() {
+    (cd "tools/python/$1" && "$venv/bin/python" -m hatchling build --target "$2" --directory "$build/wheel") \
+        > "$log" 2>&1 ||
+        { tail -20 "$log" >&2 && exit 1; }
+}
+
 rm -rf "$build/wheel"
 mkdir -p "$build/wheel"
 export SOURCE_DATE_EPOCH=1577836800 "SGT_WHEEL_FILES=$build/wheel-files"
-for target in wheel sdist; do
-    (cd tools/python && "$venv/bin/python" -m hatchling build --target $target --directory "$build/wheel") > "$log" 2>&1 ||
-        { tail -20 "$log" >&2 && exit 1; }
-done
+[ $# -eq 1 ] || export "SGT_CUDA_FILES=$(realpath "$2")"
+build_target . wheel
+build_target . sdist
+[ $# -eq 1 ] || build_target cuda wheel
 
 # auditwheel must find no library that the tag does not allow.
-wheel=$(echo "$build"/wheel/*.whl)
-tag=$(echo "$wheel" | sed 's/.*-\(manylinux_[0-9_]*x86_64\).*/\1/')
-PATH=$venv/bin:$PATH "$venv/bin/python" -m auditwheel show "$wheel" > "$log" 2>&1 || { cat "$log" >&2 && exit 1; }
-tr '\n' ' ' < "$log" | grep -q "consistent with the following platform tag: *\"$tag\"" ||
-    { cat "$log" >&2 && echo "auditwheel does not agree with the tag $tag" >&2 && exit 1; }
+for wheel in "$build"/wheel/*.whl; do
+    tag=$(echo "$wheel" | sed 's/.*-\(manylinux_[0-9_]*x86_64\).*/\1/')
+    PATH=$venv/bin:$PATH "$venv/bin/python" -m auditwheel show "$wheel" > "$log" 2>&1 || { cat "$log" >&2 && exit 1; }
+    tr '\n' ' ' < "$log" | grep -q "consistent with the following platform tag: *\"$tag\"" ||
+        { cat "$log" >&2 && echo "auditwheel does not agree with the tag $tag" >&2 && exit 1; }
+done
 ls "$build"/wheel/*

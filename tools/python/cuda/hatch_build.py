@@ -1,0 +1,32 @@
+"""The build hooks of the wheel sgt-cuda: its libraries, its tag, and the sgt it belongs to."""
+
+import os
+import pathlib
+import sys
+from typing import Any, Dict
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from hatch_build import newest_glibc  # noqa: E402
+
+
+class Metadata(MetadataHookInterface):
+    def update(self, metadata: Dict[str, Any]) -> None:
+        metadata["dependencies"] = [f"sgt=={metadata['version']}"]
+
+
+class Hook(BuildHookInterface[Any]):
+    def initialize(self, version: str, build_data: Dict[str, Any]) -> None:
+        folder = pathlib.Path(os.environ.get("SGT_CUDA_FILES", ".")).resolve()
+        libraries = sorted(folder.glob("lib*.so*"))
+        if not any(file.name == "libsgt-cuda.so" for file in libraries):
+            raise RuntimeError(
+                f"{folder} has no libsgt-cuda.so: make wheel builds it where nvcc is"
+            )
+        for file in libraries:
+            build_data["shared_data"][str(file)] = f"lib/sgt/{file.name}"
+        build_data["pure_python"] = False
+        glibc = newest_glibc(libraries)
+        build_data["tag"] = f"py3-none-manylinux_2_{glibc}_{os.uname().machine}"

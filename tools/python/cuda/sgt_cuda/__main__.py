@@ -1,0 +1,5 @@
+import sys
+
+from . import self_check
+
+sys.exit(self_check())
