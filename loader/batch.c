@@ -12,10 +12,6 @@
 #include "loader/base/memory.h"
 #include "loader/handle.h"
 
-/* sizes of documents whose permutations a cursor keeps; with several sets, each has its part */
-#define KEPT_SIZES 1024u
-#define KEPT_LEAST 16u
-
 static uint32_t local_batch(const sgt_loader *l) { return l->o.batch / l->o.ranks; }
 
 /* ---- cursors ---- */
@@ -23,18 +19,12 @@ static uint32_t local_batch(const sgt_loader *l) { return l->o.batch / l->o.rank
 /* Allocate the arrays of n rows that documents are gathered into. Return 0 if out of memory. */
 static int open_gathered(sgt_cursor *c, const sgt_loader *l, uint32_t n)
 {
-    uint32_t sets = l->part_count, sizes = KEPT_SIZES / sets;
     if (!sgt_sampling_of_documents(l->o.sampling)) return 1;
     c->gathered = reallocarray(NULL, n, ((size_t)l->o.seq + 1) * sizeof *c->gathered);
     c->rows = calloc(n, sizeof *c->rows);
-    int ok = c->gathered && c->rows;
-    if (!l->packs) return ok;
     c->documents = calloc((size_t)l->o.seq + 1, sizeof *c->documents);
-    c->memos = calloc(sets, sizeof *c->memos);
-    ok = ok && c->documents && c->memos;
-    for (uint32_t i = 0; i < sets && ok; i++)
-        ok = (c->memos[i] = sgt_pack_memo_new(sizes > KEPT_LEAST ? sizes : KEPT_LEAST)) != NULL;
-    return ok;
+    c->packed = calloc(SGT_PACK_KEPT, sizeof *c->packed);
+    return c->gathered && c->rows && c->documents && c->packed;
 }
 
 /* Allocate the current batch and those that are announced to the reader. Return 0 if out of
@@ -93,13 +83,12 @@ void sgt_cursor_close(sgt_cursor *c)
         free(c->ring[i].pieces);
         free(c->ring[i].lengths);
     }
-    for (uint32_t i = 0; c->memos && i < c->l->part_count; i++) sgt_pack_memo_free(c->memos[i]);
     free(c->ring);
     free(c->tokens);
     free(c->gathered);
     free(c->rows);
     free(c->documents);
-    free(c->memos);
+    free(c->packed);
     free(c->starts_first);
     free(c->starts);
     free(c);
@@ -150,8 +139,7 @@ static uint32_t append_row(const sgt_loader *l, sgt_cursor *c, sgt_pieces *b, co
         return append_document(l, b, document) ? document.tokens : 0;
     }
     uint32_t set = sgt_mix_set_of(&l->mix, row->shard);
-    uint32_t n =
-        sgt_pack_row(&l->packs[set], c->memos[set], row->offset, c->documents, l->o.seq + 1);
+    uint32_t n = sgt_pack_row(&l->packs[set], c->packed, row->offset, c->documents, l->o.seq + 1);
     for (uint32_t k = 0; k < n; k++)
         if (!append_document(l, b, sgt_loader_packed_window(&c->documents[k]))) return 0;
     return l->o.seq + 1;

@@ -63,11 +63,10 @@ struct sgt_cursor {
     const uint16_t **tokens;
 
     /* for samplings documents and packed; else NULL */
-    uint16_t *gathered; /* (local_batch, T+1): the rows */
-    sgt_window *rows;   /* (local_batch): the rows' numbers, as the mix drew them */
-    /* for sampling packed; else NULL */
-    sgt_pack_piece *documents; /* (T+1): the documents of a row */
-    sgt_pack_memo **memos;     /* (sets) */
+    uint16_t *gathered;        /* (local_batch, T+1): the rows */
+    sgt_window *rows;          /* (local_batch): the rows' numbers, as the mix drew them */
+    sgt_pack_piece *documents; /* (T+1): the documents of a packed row */
+    sgt_pack_memo *packed;
 
     /* with options.documents; else NULL */
     uint32_t *starts_first, *starts; /* (local_batch + 1), and room for local_batch*(T+1) */

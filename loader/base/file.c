@@ -169,29 +169,12 @@ size_t sgt_utf8_mark(const void *bytes, size_t n)
 
 int sgt_file_get(char **out, size_t *n, const char *path, size_t max, sgt_error *err)
 {
-    /* if `path` is a FIFO, open must not wait for a writer */
-    int rc = SGT_OK, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    char *buf = NULL;
-    struct stat st;
-    if (fd < 0) return sgt_fail_errno(err, "%s", path);
-    if (fstat(fd, &st) < 0) rc = sgt_fail_errno(err, "%s", path);
-    else if (S_ISDIR(st.st_mode)) rc = sgt_fail(err, SGT_EIO, "%s: is a folder, not a file", path);
-    else if (!S_ISREG(st.st_mode)) rc = sgt_fail(err, SGT_EIO, "%s: is not a regular file", path);
-    else if (st.st_size < 0 || (uint64_t)st.st_size > max)
-        rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: %lld bytes, more than the %zu that such a file may have", path,
-                      (long long)st.st_size, max);
-    else if (!(buf = malloc((size_t)st.st_size + 1))) rc = sgt_fail_memory(err, path);
-    else rc = sgt_pread_all(fd, buf, (size_t)st.st_size, 0, path, err);
-    close(fd);
-    if (rc < 0) {
-        free(buf);
-        return rc;
-    }
-    buf[st.st_size] = 0;
-    *out = buf;
-    *n = (size_t)st.st_size;
-    return SGT_OK;
+    FILE *f;
+    int rc = sgt_file_lines(&f, path, err);
+    if (rc < 0) return rc;
+    rc = sgt_stream_get(out, n, f, path, max, err);
+    fclose(f);
+    return rc;
 }
 
 int sgt_stream_get(char **out, size_t *n, FILE *f, const char *name, size_t max, sgt_error *err)
@@ -205,12 +188,13 @@ int sgt_stream_get(char **out, size_t *n, FILE *f, const char *name, size_t max,
     }
     if (rc == SGT_OK && ferror(f)) rc = sgt_fail_errno(err, "%s", name);
     if (rc == SGT_OK && used > max)
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: more than the %zu MiB that are read of it", name,
-                      max >> 20);
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: more than the %zu bytes that such a file may have",
+                      name, max);
     if (rc < 0) {
         free(buf);
         return rc;
     }
+    buf[used] = 0; /* fits, because the last read, of nothing, had room */
     *out = buf;
     *n = used;
     return SGT_OK;
@@ -226,6 +210,7 @@ int sgt_file_lines(FILE **f, const char *path, sgt_error *err)
     struct stat st;
     int rc = SGT_OK, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0 || fstat(fd, &st) < 0) rc = sgt_fail_errno(err, "%s", path);
+    else if (S_ISDIR(st.st_mode)) rc = sgt_fail(err, SGT_EIO, "%s: is a folder, not a file", path);
     else if (!S_ISREG(st.st_mode)) rc = sgt_fail(err, SGT_EIO, "%s: is not a regular file", path);
     else if (!(*f = fdopen(fd, "r"))) rc = sgt_fail_errno(err, "%s", path);
     if (rc < 0 && fd >= 0) close(fd);

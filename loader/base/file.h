@@ -56,8 +56,7 @@ size_t sgt_utf8_mark(const void *bytes, size_t n);
 /* Read a whole file into malloc'd *out, and append a NUL that *n does not count. The caller frees
  * *out. A file of more than `max` bytes is refused. */
 int sgt_file_get(char **out, size_t *n, const char *path, size_t max, sgt_error *err);
-/* Read the rest of a stream, which may be a pipe, into malloc'd *out. One of more than `max` bytes
- * is refused; `name` is for messages. */
+/* Read the rest of a stream, which may be a pipe, in the same way; `name` is for messages. */
 int sgt_stream_get(char **out, size_t *n, FILE *f, const char *name, size_t max, sgt_error *err);
 
 /* Open a regular file to read its lines; close it with fclose. Anything else, such as a FIFO

@@ -6,8 +6,10 @@
  * batches, all at once and without waiting; faults would read them one after another. (For a set in
  * memory this is enough: prefetching the first line of coming windows as well made batches slower.)
  *
- * Pages that are in the page cache already are mapped ahead, when the first cursor is opened:
- * pages.h says why.
+ * Pages that are in the page cache already are mapped ahead, when the first cursor is opened. The
+ * first access to a page is a fault, even if the page is cached. An epoch touches each page for the
+ * first time once, so faults would take most of its time. Nothing is read from the disk for that, and
+ * no memory is taken but page tables: .2 % of the set. If it cannot be done, faults map the pages.
  *
  * Files may change under a map: sgt_loader_guard_sigbus in sgt_loader.h says what is promised,
  * pages.h how. */
@@ -21,14 +23,27 @@
 #include <unistd.h>
 
 #include "loader/base/clock.h"
+#include "loader/base/memory.h"
 #include "loader/read/pages.h"
 #include "loader/read/reader.h"
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
 
 /* windows announced ahead, and so reads in flight; more did not make the measured disk faster */
 #define AHEAD 128
 /* seconds between two checks of the sizes of a batch's shards; each is a system call */
 #define LOOK_S .01
 #define LOOK_BATCHES 8 /* batches between two checks of what this thread has read from the disk */
+#define PIECE ((size_t)2 << 20) /* bytes that are looked up in the page cache at once */
+#define AROUND 16               /* pages that a fault maps */
+#define MAPPERS 4               /* threads that map ahead, but at most one per core */
+/* seconds that a cursor waits for them; a 5 GB set takes that long on one idle core */
+#define MAP_S .25
+/* smallest set in bytes for which a thread is started; mapping less takes no longer than starting a
+ * thread */
+#define SMALL ((uint64_t)16 << 20)
 /* bytes per madvise call with sampling `block`, where a window's neighbours are needed soon too */
 #define CHUNK ((uintptr_t)1 << 16)
 
@@ -41,8 +56,11 @@ typedef struct file {
 typedef struct reader {
     const sgt_set *set;
     sgt_guarded *guarded; /* the maps */
-    sgt_map_ahead *ahead; /* maps pages that are cached */
-    int random;           /* windows come in random order */
+    sgt_helpers mappers;  /* map pages that are cached; a step is a shard */
+    /* atomic: whether they have begun, and must stop; the bytes of all maps, and those mapped so far */
+    int begun, stop;
+    uint64_t all, mapped;
+    int random;     /* windows come in random order */
     uintptr_t unit; /* bytes: advice is given for whole pages, or chunks for sampling `block` */
     file files[];
 } reader;
@@ -67,7 +85,8 @@ static void close_reader(void *p)
 {
     reader *r = p;
     if (!r) return;
-    sgt_map_ahead_free(r->ahead);
+    __atomic_store_n(&r->stop, 1, __ATOMIC_RELAXED);
+    sgt_helpers_end(&r->mappers);
     if (r->guarded) sgt_guard_remove(r->guarded);
     for (uint32_t i = 0; r->guarded && i < r->guarded->count; i++)
         if (r->guarded->maps[i].base) munmap(r->guarded->maps[i].base, r->guarded->maps[i].size);
@@ -98,6 +117,7 @@ static int map_shard(reader *r, uint32_t shard, sgt_error *err)
     if (rc < 0) return rc;
     r->guarded->maps[shard].base = base;
     r->guarded->maps[shard].size = (size_t)size;
+    r->all += size;
     r->files[shard] = (file){(const uint16_t *)(const void *)((const char *)base + h->head.data),
                              st.st_dev, st.st_ino};
     /* ignore errors: without this advice, reading is only slower */
@@ -120,11 +140,61 @@ static int open_reader(void **out, const char **remark, const sgt_set *set,
     r->unit = o->sampling == SGT_SAMPLING_BLOCK ? CHUNK : (uintptr_t)sysconf(_SC_PAGESIZE);
     for (uint32_t i = 0; i < set->count && rc == SGT_OK; i++) rc = map_shard(r, i, err);
     if (rc == SGT_OK) sgt_guard_add(r->guarded);
-    if (rc == SGT_OK && !(r->ahead = sgt_map_ahead_new(set, r->guarded)))
-        rc = sgt_fail_memory(err, set->shards[0].path);
     if (rc < 0) close_reader(r);
     else *out = r;
     return rc;
+}
+
+/* ---- mapping ahead ---- */
+
+/* Map the cached pages of a piece. A page fault maps the cached pages around the address too: 16
+ * pages, by default. Populating one page of each 16 therefore maps them all, in less time than
+ * populating every page. If a kernel maps fewer pages around a fault, the others are left to faults.
+ * Return 0 if this kernel cannot do it. */
+static int map_piece(char *from, size_t bytes)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), around = AROUND * page;
+    uintptr_t at = (uintptr_t)from, end = at + bytes;
+    for (; at < end; at = (at | (around - 1)) + 1)
+        /* EINVAL: the kernel is too old. Other errors concern only this piece: the file was cut
+         * short, or memory is short */
+        if (madvise((void *)at, page, MADV_POPULATE_READ) < 0) return errno != EINVAL;
+    return 1;
+}
+
+static int has_stopped(const reader *r) { return __atomic_load_n(&r->stop, __ATOMIC_RELAXED); }
+
+static int map_cached(void *ctx, uint64_t shard)
+{
+    reader *r = ctx;
+    const sgt_guard_map *g = &r->guarded->maps[shard];
+    int fd = sgt_set_open_shard(r->set, (uint32_t)shard, NULL);
+    for (size_t at = 0; fd >= 0 && !has_stopped(r) && at < g->size; at += PIECE) {
+        size_t n = g->size - at < PIECE ? g->size - at : PIECE;
+        if (!sgt_resident(fd, at, n)) continue;
+        if (map_piece(g->base + at, n)) __atomic_fetch_add(&r->mapped, n, __ATOMIC_RELAXED);
+        else __atomic_store_n(&r->stop, 1, __ATOMIC_RELAXED);
+    }
+    if (fd >= 0) close(fd);
+    return !has_stopped(r);
+}
+
+/* Map what is cached, once, and wait for a while; the helpers then go on with the rest. */
+static void map_ahead(reader *r)
+{
+    sgt_helpers *h = &r->mappers;
+    sgt_memory memory;
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (__atomic_exchange_n(&r->begun, 1, __ATOMIC_RELAXED)) return;
+    sgt_memory_look(&memory, NULL);
+    if (r->all > memory.available) return;
+    *h = (sgt_helpers){.step = map_cached, .ctx = r, .count = r->set->count};
+    if (r->all <= SMALL) sgt_helpers_work(h);
+    else sgt_helpers_start(h, cores < MAPPERS ? (int)cores : MAPPERS);
+    double end = sgt_now() + MAP_S;
+    while (h->started && __atomic_load_n(&h->done, __ATOMIC_ACQUIRE) < h->count &&
+           !has_stopped(r) && sgt_now() < end)
+        usleep(500);
 }
 
 static int open_cursor(void **out, void *p, sgt_error *err)
@@ -134,8 +204,8 @@ static int open_cursor(void **out, void *p, sgt_error *err)
     if (!c) return sgt_fail_memory(err, "a cursor");
     c->r = r;
     c->looked = -LOOK_S;
-    sgt_map_ahead_begin(r->ahead);
-    c->advising = r->random && !sgt_map_ahead_all(r->ahead);
+    map_ahead(r);
+    c->advising = r->random && __atomic_load_n(&r->mapped, __ATOMIC_RELAXED) < r->all;
     *out = c;
     return SGT_OK;
 }

@@ -7,13 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "loader/base/clock.h"
-#include "loader/base/memory.h"
 #include "loader/base/thread.h"
-
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22
-#endif
 
 /* ---- the page cache ---- */
 
@@ -62,7 +56,7 @@ static void *take_steps(void *arg)
     uint64_t n;
     while ((n = __atomic_fetch_add(&h->next, 1, __ATOMIC_RELAXED)) < h->count) {
         int more = h->step(h->ctx, n);
-        __atomic_fetch_add(&h->done, 1, __ATOMIC_RELEASE); /* pairs with sgt_map_ahead_begin */
+        __atomic_fetch_add(&h->done, 1, __ATOMIC_RELEASE); /* pairs with map_ahead of mmap.c */
         if (!more) break;
     }
     return NULL;
@@ -81,105 +75,4 @@ void sgt_helpers_end(sgt_helpers *h)
 {
     __atomic_store_n(&h->next, h->count, __ATOMIC_RELAXED);
     while (h->started) pthread_join(h->threads[--h->started], NULL);
-}
-
-/* ---- mapping ahead ---- */
-
-/* A page fault maps the cached pages around the address too: 16 pages, by default. Populating one page
- * of each 16 therefore maps them all, in less time than populating every page. If a kernel maps fewer
- * pages around a fault, the others are left to faults. */
-#define PIECE ((size_t)2 << 20) /* bytes that are looked up in the page cache at once */
-#define AROUND 16               /* pages that a fault maps */
-#define MAPPERS 4               /* threads, but at most one per core */
-#define WAIT_S .25              /* longest time that begin takes: a 5 GB set on one idle core */
-/* smallest set in bytes for which a thread is started; mapping less takes no longer than starting a
- * thread */
-#define SMALL ((uint64_t)16 << 20)
-
-struct sgt_map_ahead {
-    const sgt_set *set;
-    const sgt_guarded *maps;
-    int begun, stop;     /* atomic */
-    uint64_t all, bytes; /* atomic: bytes of the set, once it has begun; and those mapped so far */
-    sgt_helpers helpers; /* a step is a shard */
-};
-
-sgt_map_ahead *sgt_map_ahead_new(const sgt_set *set, const sgt_guarded *maps)
-{
-    sgt_map_ahead *m = calloc(1, sizeof *m);
-    if (!m) return NULL;
-    m->set = set;
-    m->maps = maps;
-    return m;
-}
-
-uint64_t sgt_map_ahead_bytes(const sgt_map_ahead *m)
-{
-    return __atomic_load_n(&m->bytes, __ATOMIC_RELAXED);
-}
-
-int sgt_map_ahead_all(const sgt_map_ahead *m)
-{
-    uint64_t all = __atomic_load_n(&m->all, __ATOMIC_RELAXED);
-    return all && sgt_map_ahead_bytes(m) == all;
-}
-
-/* Map the cached pages of a piece. Return 0 if this kernel cannot do it. */
-static int map(char *from, size_t bytes)
-{
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), around = AROUND * page;
-    uintptr_t at = (uintptr_t)from, end = at + bytes;
-    for (; at < end; at = (at | (around - 1)) + 1)
-        /* EINVAL: the kernel is too old. Other errors concern only this piece: the file was cut
-         * short, or memory is short */
-        if (madvise((void *)at, page, MADV_POPULATE_READ) < 0) return errno != EINVAL;
-    return 1;
-}
-
-static int has_stopped(const sgt_map_ahead *m)
-{
-    return __atomic_load_n(&m->stop, __ATOMIC_RELAXED);
-}
-
-static int map_shard(void *ctx, uint64_t shard)
-{
-    sgt_map_ahead *m = ctx;
-    const sgt_guard_map *g = &m->maps->maps[shard];
-    int fd = sgt_set_open_shard(m->set, (uint32_t)shard, NULL);
-    for (size_t at = 0; fd >= 0 && !has_stopped(m) && at < g->size; at += PIECE) {
-        size_t n = g->size - at < PIECE ? g->size - at : PIECE;
-        if (!sgt_resident(fd, at, n)) continue;
-        if (map(g->base + at, n)) __atomic_fetch_add(&m->bytes, n, __ATOMIC_RELAXED);
-        else __atomic_store_n(&m->stop, 1, __ATOMIC_RELAXED);
-    }
-    if (fd >= 0) close(fd);
-    return !has_stopped(m);
-}
-
-void sgt_map_ahead_begin(sgt_map_ahead *m)
-{
-    sgt_helpers *h = &m->helpers;
-    sgt_memory memory;
-    uint64_t all = 0;
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    if (__atomic_exchange_n(&m->begun, 1, __ATOMIC_RELAXED)) return;
-    for (uint32_t i = 0; i < m->set->count; i++) all += m->maps->maps[i].size;
-    __atomic_store_n(&m->all, all, __ATOMIC_RELAXED);
-    sgt_memory_look(&memory, NULL);
-    if (all > memory.available) return;
-    *h = (sgt_helpers){.step = map_shard, .ctx = m, .count = m->set->count};
-    if (all <= SMALL) sgt_helpers_work(h);
-    else sgt_helpers_start(h, cores < MAPPERS ? (int)cores : MAPPERS);
-    double end = sgt_now() + WAIT_S;
-    while (h->started && __atomic_load_n(&h->done, __ATOMIC_ACQUIRE) < h->count &&
-           !has_stopped(m) && sgt_now() < end)
-        usleep(500);
-}
-
-void sgt_map_ahead_free(sgt_map_ahead *m)
-{
-    if (!m) return;
-    __atomic_store_n(&m->stop, 1, __ATOMIC_RELAXED);
-    sgt_helpers_end(&m->helpers);
-    free(m);
 }

@@ -1,6 +1,5 @@
-/* pages.h: pages of memory and of files: whether a part of a file is cached, and maps whose cached
- * pages are mapped ahead, which both only save time; threads that help with it; and maps of files
- * that may be cut short (guard.c). */
+/* pages.h: pages of files: whether a part of a file is cached; threads that read or map its parts; and
+ * maps of files that may be cut short (guard.c). */
 #ifndef SGT_PAGES_H
 #define SGT_PAGES_H
 
@@ -78,34 +77,5 @@ void sgt_guard_remove(sgt_guarded *g); /* does nothing if g was never added */
 /* Mark a map as torn, as the handler does, if the damage was found in another way. Safe in a signal
  * handler. */
 void sgt_guard_tear(sgt_guarded *g, uint32_t map, uint64_t at);
-
-/* ---- mapping ahead ----
- *
- * Map the pages of a set that are in the page cache, before windows touch them. The
- * first access to a page is a fault, even if the page is cached. An epoch touches each page for the
- * first time once, so faults would take most of its time.
- *
- *     sgt_map_ahead *m = sgt_map_ahead_new(set, maps);
- *     sgt_map_ahead_begin(m);      // before the first batch; later calls do nothing
- *     sgt_map_ahead_free(m);       // before the maps are removed
- *
- * Nothing is read from the disk, and no memory is taken but page tables: .2 % of the set. It only
- * saves time: if it cannot be done, faults map the pages. */
-typedef struct sgt_map_ahead sgt_map_ahead;
-
-/* Returns NULL if out of memory. The set and the maps must outlive it. */
-sgt_map_ahead *sgt_map_ahead_new(const sgt_set *set, const sgt_guarded *maps);
-
-/* Map what is cached, with helpers for a large set. It returns after about a quarter of a second at
- * most; the helpers then go on with the rest. Any thread may call it. Does nothing if the set is larger than the available memory, before Linux 5.14, or if the kernel does
- * not say which pages are cached. */
-void sgt_map_ahead_begin(sgt_map_ahead *m);
-
-/* Stop and free; NULL is fine. */
-void sgt_map_ahead_free(sgt_map_ahead *m);
-
-/* Return how many bytes have been mapped so far; and whether that is the whole set. */
-uint64_t sgt_map_ahead_bytes(const sgt_map_ahead *m);
-int sgt_map_ahead_all(const sgt_map_ahead *m);
 
 #endif

@@ -10,52 +10,20 @@
 
 enum { PATTERN = 9, SIZE = 10 }; /* purposes of draws, after those of mix.c */
 
-static uint64_t draw(const sgt_pack *p, unsigned purpose, uint64_t a, uint64_t b)
+/* Return number i of n after the permutation of an epoch's documents of a size; size 0: of its
+ * pattern. */
+static uint64_t permuted(const sgt_pack *p, sgt_pack_memo *memo, uint64_t epoch, uint32_t size,
+                         uint64_t n, uint64_t i)
 {
-    return sgt_philox_u64(p->seed, a, b << 8 | purpose);
-}
-
-/* ---- permutations ---- */
-
-typedef struct kept_permutation {
-    uint64_t epoch;
-    uint32_t size; /* 0: none */
-    sgt_permutation p;
-} kept_permutation;
-
-struct sgt_pack_memo {
-    kept_permutation pattern;
-    uint32_t room;
-    kept_permutation sizes[]; /* (room) */
-};
-
-sgt_pack_memo *sgt_pack_memo_new(uint32_t sizes)
-{
-    sgt_pack_memo *memo = calloc(1, sizeof *memo + sizes * sizeof *memo->sizes);
-    if (memo) memo->room = sizes;
-    return memo;
-}
-
-void sgt_pack_memo_free(sgt_pack_memo *memo) { free(memo); }
-
-/* Return the permutation of n numbers that belongs to an epoch and a purpose; for the pattern, size
- * is 1. It stays in `kept` for the next call. */
-static const sgt_permutation *permutation(const sgt_pack *p, kept_permutation *kept,
-                                          unsigned purpose, uint64_t epoch, uint32_t size,
-                                          uint64_t n)
-{
-    if (kept->size != size || kept->epoch != epoch) {
-        sgt_permutation_init(&kept->p, draw(p, purpose, epoch, purpose == SIZE ? size : 0), n);
-        kept->size = size;
+    sgt_pack_memo mine = {0}, *kept = memo ? &memo[size % SGT_PACK_KEPT] : &mine;
+    if (kept->of != p || kept->epoch != epoch || kept->size != size) {
+        uint64_t purpose = (uint64_t)size << 8 | (size ? SIZE : PATTERN);
+        sgt_permutation_init(&kept->order, sgt_philox_u64(p->seed, epoch, purpose), n);
+        kept->of = p;
         kept->epoch = epoch;
+        kept->size = size;
     }
-    return &kept->p;
-}
-
-static uint64_t pattern_row(const sgt_pack *p, sgt_pack_memo *memo, uint64_t epoch, uint64_t i)
-{
-    kept_permutation mine = {0}, *kept = memo ? &memo->pattern : &mine;
-    return sgt_permute(permutation(p, kept, PATTERN, epoch, 1, p->rows), i);
+    return sgt_permute(&kept->order, i);
 }
 
 /* Return the place of the j-th document of a size. */
@@ -63,35 +31,32 @@ static uint64_t place_of(const sgt_pack *p, sgt_pack_memo *memo, uint64_t epoch,
                          uint64_t j)
 {
     uint64_t n = p->first[size + 1] - p->first[size];
-    kept_permutation mine = {0}, *kept = memo ? &memo->sizes[size % memo->room] : &mine;
-    if (n > 1) j = sgt_permute(permutation(p, kept, SIZE, epoch, size, n), j);
-    return p->places[p->first[size] + j];
+    return p->places[p->first[size] + (n > 1 ? permuted(p, memo, epoch, size, n, j) : 0)];
 }
 
 /* ---- rows ---- */
 
 /* A row that is being put together. */
 typedef struct packing {
+    sgt_pack_memo *memo;
     sgt_pack_piece *pieces;
     uint32_t room, count, free; /* room for pieces; pieces set; tokens that are still free */
 } packing;
 
-static void put(const sgt_pack *p, sgt_pack_memo *memo, packing *r, uint64_t epoch, uint32_t size,
-                uint64_t j)
+static void put(const sgt_pack *p, packing *r, uint64_t epoch, uint32_t size, uint64_t j)
 {
     uint32_t tokens = size < r->free ? size : r->free;
-    r->pieces[r->count++] = (sgt_pack_piece){place_of(p, memo, epoch, size, j), tokens};
+    r->pieces[r->count++] = (sgt_pack_piece){place_of(p, r->memo, epoch, size, j), tokens};
     r->free -= tokens;
 }
 
-static void put_pattern(const sgt_pack *p, sgt_pack_memo *memo, packing *r, uint64_t epoch,
-                        uint64_t at)
+static void put_pattern(const sgt_pack *p, packing *r, uint64_t epoch, uint64_t at)
 {
     size_t run = sgt_last_up_to(&p->runs->row, sizeof *p->runs / 8, p->run_count, at);
     const sgt_pack_item *item = p->items + p->runs[run].item;
     for (uint64_t k = at - p->runs[run].row; r->free && r->count < r->room; item++)
         for (uint32_t i = 0; i < item->count && r->count < r->room; i++)
-            put(p, memo, r, epoch, item->size, item->before + k * item->count + i);
+            put(p, r, epoch, item->size, item->before + k * item->count + i);
 }
 
 /* Return the first document of the remainder that has at least `tokens` tokens before it, or rest_count +
@@ -101,8 +66,7 @@ static uint64_t rest_behind(const sgt_pack *p, uint64_t tokens)
     return tokens ? sgt_last_up_to(p->rest_before, 1, p->rest_count + 1, tokens - 1) + 1 : 0;
 }
 
-static void put_rest(const sgt_pack *p, sgt_pack_memo *memo, packing *r, uint64_t epoch,
-                     uint32_t open, uint64_t i)
+static void put_rest(const sgt_pack *p, packing *r, uint64_t epoch, uint32_t open, uint64_t i)
 {
     uint64_t at = rest_behind(p, open);
     for (; i; i--) at = rest_behind(p, p->rest_before[at] + p->width);
@@ -111,7 +75,7 @@ static void put_rest(const sgt_pack *p, sgt_pack_memo *memo, packing *r, uint64_
             at = 0;
             epoch++;
         }
-        put(p, memo, r, epoch, p->rest[at].size, p->rest[at].j);
+        put(p, r, epoch, p->rest[at].size, p->rest[at].j);
     }
 }
 
@@ -132,11 +96,11 @@ static uint64_t epoch_of(const sgt_pack *p, uint64_t *row, uint32_t *open)
 uint32_t sgt_pack_row(const sgt_pack *p, sgt_pack_memo *memo, uint64_t number,
                       sgt_pack_piece *pieces, uint32_t room)
 {
-    packing r = {.pieces = pieces, .room = room, .free = p->width};
+    packing r = {.memo = memo, .pieces = pieces, .room = room, .free = p->width};
     uint32_t open;
     uint64_t i = number, epoch = epoch_of(p, &i, &open);
-    if (i < p->rows) put_pattern(p, memo, &r, epoch, pattern_row(p, memo, epoch, i));
-    else put_rest(p, memo, &r, epoch, open, i - p->rows);
+    if (i < p->rows) put_pattern(p, &r, epoch, permuted(p, memo, epoch, 0, p->rows, i));
+    else put_rest(p, &r, epoch, open, i - p->rows);
     return r.count;
 }
 

@@ -6,9 +6,7 @@
  *     sgt_pack p;
  *     if (sgt_pack_init(&p, T, &documents, "out", &err) < 0) ...;
  *     p.seed = seed;
- *     sgt_pack_memo *memo = sgt_pack_memo_new(1024);            // one per thread; or NULL
- *     n = sgt_pack_row(&p, memo, row, pieces, T + 1);           // the row's documents, in order
- *     sgt_pack_memo_free(memo);
+ *     n = sgt_pack_row(&p, NULL, row, pieces, T + 1);     // the row's documents, in order
  *     sgt_pack_free(&p);
  *
  * The definition. Like sampler.h's it may never change silently; tests/loader/test_pack.c compares
@@ -118,11 +116,15 @@ void sgt_pack_free(sgt_pack *p);
 /* Return the number of rows of the first epoch. Later ones may have one more or less. */
 uint64_t sgt_pack_epoch_rows(const sgt_pack *p);
 
-/* Keeps values that are the same for all rows of an epoch, for up to `sizes` different sizes of
- * documents. sgt_pack_memo_new returns NULL if out of memory. */
-typedef struct sgt_pack_memo sgt_pack_memo;
-sgt_pack_memo *sgt_pack_memo_new(uint32_t sizes);
-void sgt_pack_memo_free(sgt_pack_memo *memo);
+/* A permutation that rows of an epoch share. A thread keeps SGT_PACK_KEPT of them, zeroed at first,
+ * so that they are not made for every document; each is used for all sizes that fall on its place. */
+#define SGT_PACK_KEPT 1024u
+typedef struct sgt_pack_memo {
+    const sgt_pack *of; /* NULL: none */
+    uint64_t epoch;
+    uint32_t size;
+    sgt_permutation order;
+} sgt_pack_memo;
 
 /* Set the first `room` pieces of row `row`. Returns how many were set: all of the row's if room is
  * T+1. memo may be NULL. */

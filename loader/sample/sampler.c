@@ -27,7 +27,7 @@ static uint64_t ceil_sqrt(uint64_t n)
     /* Compute the largest root with root^2 < n, bit by bit: exact, and the same on every
      * machine. */
     uint64_t root = 0;
-    for (uint64_t bit = (uint64_t)1 << 31; bit; bit >>= 1)
+    for (uint64_t bit = (uint64_t)1 << (63 - __builtin_clzll(n)) / 2; bit; bit >>= 1)
         if ((root | bit) * (root | bit) < n) root |= bit;
     return root + 1;
 }
@@ -38,8 +38,10 @@ void sgt_permutation_init(sgt_permutation *p, uint64_t key, uint64_t n)
     p->n = n;
     p->a = (uint32_t)ceil_sqrt(n); /* at most 3,037,000,500 */
     p->b = (uint32_t)((n + p->a - 1) / p->a);
-    for (unsigned r = 0; r < SGT_PERMUTE_ROUNDS; r++)
-        p->keys[r] = sgt_philox(key, r / 4, 0).x[r % 4];
+    for (unsigned r = 0; r < SGT_PERMUTE_ROUNDS; r += 4) {
+        sgt_philox4 words = sgt_philox(key, r / 4, 0);
+        for (unsigned k = 0; k < 4; k++) p->keys[r + k] = words.x[k];
+    }
 }
 
 uint64_t sgt_permute(const sgt_permutation *p, uint64_t i)

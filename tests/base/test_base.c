@@ -187,7 +187,7 @@ Test(file, failures_name_the_file, .init = enter_folder, .fini = leave_folder)
                    "nowhere: No such file or directory");
     must(sgt_file_put("big", "0123456789", 10, why));
     expect_failure(sgt_file_get(&text, &n, "big", 9, why), SGT_EFORMAT,
-                   "big: 10 bytes, more than the 9 that such a file may have");
+                   "big: more than the 9 bytes that such a file may have");
     expect_failure(sgt_file_get(&text, &n, ".", 1 << 20, why), SGT_EIO,
                    ".: is a folder, not a file");
     cr_assert_eq(mkfifo("pipe", 0600), 0);

@@ -11,7 +11,7 @@ import sys
 
 BUDGET = {
     "tokenize": 13302,
-    "loader": 7551,
+    "loader": 7463,
     "train": 13654,
     "kernels": 12186,
     "tools": 14410,
