@@ -229,7 +229,7 @@ Test(rules, any_cutting_gives_the_same_ids)
  * whatever follows. */
 Test(rules, cutting_long_pieces_changes_nothing)
 {
-    static const char *const kinds[][4] = {{"a"},
+    static const char *const kinds[][8] = {{"a"},
                                            {"="},
                                            {" "},
                                            {"\n"},
@@ -244,7 +244,12 @@ Test(rules, cutting_long_pieces_changes_nothing)
                                            {"'"},
                                            {"A", "a"},
                                            {"\xEF\xBF\xBD"},
-                                           {" ", "\t"}};
+                                           {" ", "\t"},
+                                           {"0", "1", "2", "9"},
+                                           {"A", "C", "G", "T"},
+                                           {"'", "''", "=", "|"},
+                                           {"ab", "abc", "b"},
+                                           {"e", "r", "t", "in", "on", "the"}};
     enum { KINDS = sizeof kinds / sizeof *kinds, BYTES = 2600 };
     sgt_vocab *all[MOST_RULES];
     sgt_encoder *encoders[MOST_RULES];
