@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "loader/base/memory.h"
-#include "loader/base/clock.h"
 #include "loader/base/cpu.h"
 #include "loader/base/error.h"
 #include "loader/base/file.h"
@@ -286,63 +285,6 @@ Test(json, values_are_counted_before_they_are_parsed)
                      cases[i].text);
     }
     cr_expect_str_eq(err.text, "f: more than 0 values of JSON, which no such file needs");
-}
-
-Test(file, beside_program)
-{
-    char self[4096];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    cr_assert_gt(n, 0);
-    self[n] = 0;
-    *strrchr(self, '/') = 0;
-    scoped_memory char *beside = sgt_beside_program(1, "a"),
-                       *above = sgt_beside_program(2, "lib/b"), *top = sgt_beside_program(99, "c");
-    cr_assert(!strncmp(beside, self, strlen(self)) && !strcmp(beside + strlen(self), "/a"), "%s",
-              beside);
-    *strrchr(self, '/') = 0;
-    cr_assert(!strncmp(above, self, strlen(self)) && !strcmp(above + strlen(self), "/lib/b"), "%s",
-              above);
-    cr_assert_str_eq(top, "/c");
-}
-
-static void expect_own(const char *name, const char *end)
-{
-    scoped_memory char *path = sgt_own_library(name);
-    size_t n = strlen(path), m = strlen(end);
-    cr_expect(n >= m && !strcmp(path + n - m, end), "%s, not ...%s", path, end);
-}
-
-Test(file, own_library)
-{
-    char name[] = "libsgt-test-XXXXXX", installed[64], built[64];
-    scoped_memory char *lib = sgt_beside_program(2, "lib"), *sgt = sgt_join(lib, "sgt");
-    cr_assert_eq(sgt_make_folders(sgt, NULL), SGT_OK);
-    scoped_memory char *temporary = sgt_join(sgt, name), *beside = NULL;
-    close(mkstemp(temporary));
-    memcpy(name, temporary + strlen(temporary) - strlen(name), strlen(name));
-    snprintf(installed, sizeof installed, "/lib/sgt/%s", name);
-    snprintf(built, sizeof built, "/lib/%s", name);
-    expect_own(name, installed);
-    close(open(beside = sgt_join(lib, name), O_CREAT | O_EXCL | O_CLOEXEC | O_WRONLY, 0600));
-    expect_own(name, built);
-    unlink(beside);
-    unlink(temporary);
-    rmdir(sgt);
-    scoped_memory char *none = sgt_own_library(name);
-    cr_expect_str_eq(none, name);
-}
-
-/* ---- clock ---- */
-
-Test(clock, waits_a_tenth_of_a_second_where_nobody_signals)
-{
-    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    pthread_cond_t never = PTHREAD_COND_INITIALIZER;
-    double before = sgt_now();
-    pthread_mutex_lock(&lock);
-    for (int i = 0; i < 3; i++) sgt_wait_briefly(&never, &lock);
-    pthread_mutex_unlock(&lock);
-    cr_assert_geq(sgt_now() - before, 0.2); /* three waits of 0.1 s, of which one may end early */
 }
 
 /* ---- threads ---- */

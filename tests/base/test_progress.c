@@ -258,19 +258,6 @@ Test(progress, lines_from_many_threads_stay_whole)
                  t->rows[lines - 1]);
 }
 
-Test(progress, quiet_says_nothing)
-{
-    scoped_memory terminal *t = plug(80);
-    sgt_progress *p = sgt_progress_new("it", 1);
-    sgt_notice n = sgt_progress_notice(p, "sgt-x");
-    let_time_pass();
-    sgt_progress_update(p, 1, 2, 0, "text");
-    sgt_progress_line(p, "line");
-    sgt_say(&n, "notice");
-    sgt_progress_end(p);
-    cr_assert_eq(unplug(t), 0);
-}
-
 /* A line wider than the terminal is broken between words. It overwrites the bar completely. */
 Test(progress, lines_are_wrapped_over_the_bar)
 {

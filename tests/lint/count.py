@@ -15,7 +15,7 @@ BUDGET = {
     "train": 13654,
     "kernels": 12186,
     "tools": 14410,
-    "tests": 50531,
+    "tests": 50285,
     "manuals": 2461,
     "pages": 1208,
 }

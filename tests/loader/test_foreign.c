@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "loader/base/philox.h"
 #include "tests/loader/batches.h"
 
 TestSuite(foreign, .init = enter_scratch, .fini = leave_scratch);
@@ -392,42 +391,6 @@ Test(foreign, megatron_index_cut_short)
     expect_failure(open_only("a.bin", &o, why), SGT_EUNSUPPORTED,
                    "a.idx: at byte 0: TNTIDX, the index that Megatron-LM wrote before MMIDIDX: sgt "
                    "reads the latter");
-}
-
-/* Put random bytes at random places of the .idx, or give it another length. It is either refused,
- * or its documents follow one another and lie in the .bin. */
-Test(foreign, megatron_index_of_random_bytes)
-{
-    sgt_loader_options o = {
-        .reader = SGT_READER_MMAP, .sampling = SGT_SAMPLING_DOCUMENTS, .batch = 1, .seq = 16};
-    int opened = 0, refused = 0;
-    put_megatron("a", 0);
-    for (uint64_t n = 0; n < 3000; n++) {
-        scoped(sgt_loader) *l = NULL;
-        sgt_error err = {0};
-        unlink("a.idx");
-        put_index("a.idx", 8, lengths, SEQUENCES, bounds, BOUNDS);
-        for (uint64_t k = 0; k <= n % 3; k++) {
-            uint64_t u = sgt_philox_u64(31, n, k);
-            /* mostly small numbers, as counts are */
-            uint8_t byte = (uint8_t)(u >> 40 & 3 ? u >> 32 & 7 : u >> 32);
-            patch("a.idx", 9 + u % 145, &byte, 1);
-        }
-        if (n % 50 == 49) resize("a.idx", 9 + n % 400);
-        int rc = sgt_loader_open(&l, "a", &o, &err);
-        cr_assert(rc == 0 || rc == SGT_EFORMAT || rc == SGT_EUNSUPPORTED, "%d: %s", rc, err.text);
-        if (rc < 0) {
-            cr_assert(strncmp(err.text, "a.idx: ", 7) == 0 || strncmp(err.text, "a: ", 3) == 0,
-                      "%s", err.text);
-            refused++;
-            continue;
-        }
-        opened++;
-        for (uint64_t i = 0; i < l->documents.count; i++)
-            cr_assert(l->documents.starts[i] < TOKENS &&
-                      (!i || l->documents.starts[i] > l->documents.starts[i - 1]));
-    }
-    cr_assert(opened > 30 && refused > 1000, "%d opened, %d refused", opened, refused);
 }
 
 /* An .idx without documents: sampling documents fails, sampling windows works. */
