@@ -92,7 +92,7 @@ run 0 sgt-tokenize in deep/a/b
 same_folders empty deep/a/b
 mkdir -p foreign/.work
 echo mine > foreign/.work/mine
-run 0 sgt-tokenize in foreign
+run_failure 'foreign/.work: holds files that sgt did not make (move them, or name another OUT)' sgt-tokenize in foreign
 [ "$(cat foreign/.work/mine)" = mine ] || fail "somebody else's .work was emptied"
 
 # If .work is a symbolic link, it is not followed, neither to a missing folder nor to another one.

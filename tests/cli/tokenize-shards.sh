@@ -156,7 +156,7 @@ rm kept/notes.txt && same_folders kept other
 mkdir empty
 run 0 sgt-inspect --quiet --export npy own empty
 same_folders empty other
-mkdir half-done half-done/.work && : > half-done/.work/train.npy.tmp # as a killed command leaves it
+mkdir half-done half-done/.work && : > half-done/.work/lock && : > half-done/.work/train.npy.tmp # as a killed command leaves it
 run 0 sgt-inspect --quiet --export npy own half-done
 same_folders half-done other
 run 0 sgt-tokenize --quiet --normalize nfc corpus nfc # tokenizer.json says so, in the copy as well

@@ -32,10 +32,6 @@
 static const char *const finished_names[] = {"manifest.json",  "sources.jsonl",
                                              "tokenizer.json", SGT_TOKENIZER_CONFIG,
                                              SGT_DEDUP_FILE,   ".inputs.jsonl"};
-static const char *const work_names[] = {"journal",       "inputs.jsonl",   "sources.jsonl",
-                                         "manifest.json", "tokenizer.json", SGT_TOKENIZER_CONFIG,
-                                         SGT_DEDUP_FILE};
-static const char *const work_folders[] = {SGT_OUT_SORTING, SET};
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
 /* ---- files ---- */
@@ -413,13 +409,6 @@ static int may_resume(const sgt_journal *j, const sgt_out_request *r, const char
 
 /* ---- names ---- */
 
-static int listed(const char *name, const char *const *names, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (!strcmp(name, names[i])) return 1;
-    return 0;
-}
-
 /* Return whether `name` in OUT belongs to a complete set and is not a shard that the journal `ctx`
  * (NULL: none) counts. */
 static int stale_in_out(const char *name, const void *ctx)
@@ -427,39 +416,22 @@ static int stale_in_out(const char *name, const void *ctx)
     const sgt_journal *j = ctx;
     int split;
     uint64_t index;
-    if (listed(name, finished_names, COUNT(finished_names))) return 1;
+    for (size_t i = 0; i < COUNT(finished_names); i++)
+        if (!strcmp(name, finished_names[i])) return 1;
     return sgt_writer_reads_name(name, &split, &index) && !(j && index < j->now.shards[split]);
-}
-
-/* Return whether `name` in .work is a file to remove: one of ours, but not the lock. With `j`, only
- * temporary files count, and not those of the shard that `j` has begun. */
-static int stale_in_work(const char *name, const void *ctx)
-{
-    const sgt_journal *j = ctx;
-    char begun[64];
-    size_t n = strlen(name);
-    if (!j && listed(name, work_names, COUNT(work_names))) return 1;
-    if (n < 4 || strcmp(name + n - 4, ".tmp")) return 0;
-    for (int s = 0; j && s < SGT_SPLITS; s++)
-        for (int k = 0; k < 2; k++) {
-            if (!j->now.tokens[s]) continue;
-            sgt_writer_name(begun, sgt_split_names[s], j->now.shards[s], k ? "idx.tmp" : "bin.tmp");
-            if (!strcmp(name, begun)) return 0;
-        }
-    return 1;
 }
 
 void sgt_out_part_name(char name[32], uint32_t part) { snprintf(name, 32, "part-%06u", part); }
 
-/* Remove the folders in .work: parts, and what is made from them. */
-static int remove_folders(const char *work, sgt_error *err)
+/* Remove all that is in .work but the lock. */
+static int empty_work(const char *work, sgt_error *err)
 {
     int rc = SGT_OK;
     DIR *d = opendir(work);
     if (!d) return sgt_fail_errno(err, "%s", work);
     for (const struct dirent *e; !rc && (e = readdir(d));) {
         char path[SGT_PATH];
-        if (is_part(e->d_name) || listed(e->d_name, work_folders, COUNT(work_folders)))
+        if (strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && strcmp(e->d_name, "lock"))
             rc = sgt_remove_tree(sgt_path(path, work, "%s", e->d_name), err);
     }
     closedir(d);
@@ -472,12 +444,18 @@ static int remove_folders(const char *work, sgt_error *err)
  * somewhere else, and a link that leads nowhere would make us wait for ever. */
 static int make_work(const char *work, sgt_error *err)
 {
+    static const char *const ours[] = {"lock"}; /* another run may make it at this moment */
     struct stat st;
     /* flush OUT's entry: if a crash lost .work and its journal, OUT would have no owner */
     if (mkdir(work, 0777) == 0) return sgt_sync_parent(work, err);
     if (errno != EEXIST) return sgt_fail_errno(err, "%s: cannot make this folder", work);
     if (lstat(work, &st) == 0 && !S_ISDIR(st.st_mode))
         return sgt_fail(err, SGT_EIO, "%s: is not a folder (remove it, or name another OUT)", work);
+    /* it is ours if it has a lock; all that is in it is removed in the end */
+    if (!sgt_out_file_exists(work, "lock") && sgt_out_holds_other_than(work, ours, 1))
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: holds files that sgt did not make (move them, or name another OUT)",
+                        work);
     return SGT_OK; /* a folder; or the run that just ended has removed it */
 }
 
@@ -521,14 +499,13 @@ static void unlock(sgt_out *o)
     o->lock = -1;
 }
 
-/* Remove .work with the lock, as far as it holds only our files. */
+/* Remove .work, the lock last. */
 static void remove_work(sgt_out *o)
 {
     char path[SGT_PATH];
-    sgt_sweep(o->work, stale_in_work, NULL, NULL);
-    remove_folders(o->work, NULL);
+    if (empty_work(o->work, NULL) < 0) return; /* the next run does it */
     unlink(sgt_path(path, o->work, "lock"));
-    rmdir(o->work); /* fails, as it should, if another program keeps a file there */
+    rmdir(o->work); /* fails, as it should, if another run has just made its lock */
 }
 
 /* ---- claiming ---- */
@@ -597,12 +574,10 @@ static int start_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     int rc;
     sgt_journal_close(o->journal);
     o->journal = NULL;
-    if ((rc = sgt_sweep(o->work, stale_in_work, NULL, err)) < 0 ||
-        (rc = write_inputs(o->work, r->corpus, err)) < 0 ||
+    if ((rc = empty_work(o->work, err)) < 0 || (rc = write_inputs(o->work, r->corpus, err)) < 0 ||
         (rc = sgt_journal_create(&o->journal, o->work, sgt_vocab_fingerprint(r->vocab),
                                  r->journal_options ? r->journal_options : r->options, err)) < 0 ||
-        (rc = remove_folders(o->work, err)) < 0 || (rc = sgt_out_clear(o, err)) < 0 ||
-        (rc = sgt_make_folders(o->shards, err)) < 0)
+        (rc = sgt_out_clear(o, err)) < 0 || (rc = sgt_make_folders(o->shards, err)) < 0)
         return rc;
     /* Parts begin from a clean OUT. Until the journal has a checkpoint, a later run starts over. */
     return r->journal_options ? sgt_journal_commit(o->journal, &o->journal->now, err) : SGT_OK;
@@ -633,7 +608,7 @@ static int go_on_with_split(const sgt_out *o, int split, sgt_error *err)
     const sgt_checkpoint *now = &o->journal->now;
     int rc = SGT_OK;
     for (uint64_t i = 0; i < now->shards[split] && !rc; i++) {
-        sgt_manifest_shard s;
+        sgt_manifest_shard s = {0};
         sgt_writer_name(s.file, sgt_split_names[split], i, "bin");
         rc = sgt_out_move_shard(o, &s, err);
         if (!rc && (rc = sgt_out_find_shard(o, split, i, &s, err)) == 1) rc = SGT_OK;
@@ -651,7 +626,6 @@ static int go_on(sgt_out *o, sgt_error *err)
     if (!rc && j->now.sources) rc = move_back(o, "sources.jsonl", err);
     if (!rc) rc = move_back(o, SGT_DEDUP_FILE, err);
     if (!rc) rc = check_size(o->work, "sources.jsonl", j->now.sources, 1, err);
-    if (!rc) rc = sgt_sweep(o->work, stale_in_work, j, err);
     if (!rc) rc = sgt_sweep(o->path, stale_in_out, j, err);
     if (!rc) rc = sgt_sweep(o->shards, stale_in_out, j, err);
     return rc;
@@ -695,28 +669,13 @@ static int approach(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     return sgt_make_folders(r->path, err);
 }
 
-/* Claim OUT for this process alone, and make it ready with `begin`. */
-static int claim(sgt_out *o, const sgt_out_request *r,
-                 int (*begin)(sgt_out *o, const sgt_out_request *r, sgt_error *err), sgt_error *err)
+int sgt_out_claim(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     int rc = approach(o, r, err);
     if (!rc && (rc = lock_work(o, LOCK_EX, err)) == 1) rc = at_work(r, err);
-    if (!rc) rc = begin(o, r, err);
+    if (!rc) rc = r->corpus ? resume_or_start(o, r, err) : empty_work(o->work, err);
     if (rc) sgt_out_release(o, rc == 1 || o->had_work);
     return rc;
-}
-
-int sgt_out_claim(sgt_out *o, const sgt_out_request *r, sgt_error *err)
-{
-    return claim(o, r, resume_or_start, err);
-}
-
-/* Remove from .work what an earlier run has left there. */
-static int empty_work(sgt_out *o, const sgt_out_request *r, sgt_error *err)
-{
-    (void)r;
-    int rc = sgt_sweep(o->work, stale_in_work, NULL, err);
-    return rc ? rc : remove_folders(o->work, err);
 }
 
 int sgt_out_claim_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err)
@@ -730,7 +689,7 @@ int sgt_out_claim_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err)
                         "%s: OUT is there already (name a new folder, or --force replaces the set "
                         "in it)",
                         r->path);
-    return claim(o, r, empty_work, err);
+    return sgt_out_claim(o, r, err);
 }
 
 /* ---- ranks ---- */
