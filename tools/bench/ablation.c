@@ -92,7 +92,7 @@ static const sgt_option table[] = {
      .min = 0, .max = 100000},
     {"rounds", 0, SGT_OPT_COUNT, &o.rounds, "N", "rounds over all techniques; the median is shown",
      .def = "1 on CUDA, 3 on a CPU", .min = 1, .max = BENCH_TURNS},
-    BENCH_OUTPUT(shape.output),
+    BENCH_OUTPUT,
     {0}};
 
 static const sgt_program program = {
@@ -405,7 +405,6 @@ static void release(void *self)
 const bench_subcommand bench_ablation = {.command = {"ablation",
                                                      "what each technique of training brings",
                                                      &program, bench_run_subcommand},
-                                         .output = &shape.output,
                                          .size = sizeof(ablation),
                                          .digits = 9,
                                          .partial = 1,

@@ -20,6 +20,8 @@
 #include "tools/cli/talk.h"
 #include "train/log/metrics.h"
 
+bench_output bench_printing;
+
 /* Print "AMD EPYC 9R14, 2 cores, avx512, 23.5 GiB of memory". */
 static void print_machine(void)
 {
@@ -37,10 +39,10 @@ static void print_results(const bench_subcommand *s, void *b, int *rc, sgt_error
     sgt_error why;
     s->json(b, top);
     if (*rc == SGT_ESTOPPED) json_object_set_new(top, "interrupted", json_true());
-    if (s->output->json) {
+    if (bench_printing.json) {
         int printed = sgt_print_json(json_incref(top), flags, &why);
         if (printed < 0) *rc = printed, *err = why;
-    } else if (!s->output->quiet) {
+    } else if (!bench_printing.quiet) {
         print_machine();
         s->show(b, top);
     }
@@ -70,7 +72,7 @@ int bench_run_subcommand(const sgt_command *c, int argc, char **argv)
     int first = sgt_options_parse(c->program, argc, argv), rc;
     if (first < argc && !s->operands)
         sgt_usage(c->program, "%s: no operands here, only options", argv[first]);
-    sgt_talk talk = {c->program->name, s->output->quiet};
+    sgt_talk talk = {c->program->name, bench_printing.quiet};
     bench *b = calloc(1, s->size);
     if (!b) rc = sgt_fail_memory(&err, NULL);
     else {

@@ -8,8 +8,7 @@
  *     } kernels_bench;
  *     const bench_subcommand bench_kernels = {
  *         .command = {"kernels", "each kernel", &program, bench_run_subcommand},
- *         .output = &shape.output, .size = sizeof(kernels_bench), .measure = measure,
- *         .json = to_json, .show = show}; */
+ *         .size = sizeof(kernels_bench), .measure = measure, .json = to_json, .show = show}; */
 #ifndef SGT_TOOLS_BENCH_H
 #define SGT_TOOLS_BENCH_H
 
@@ -29,12 +28,13 @@
 typedef struct bench_output {
     int json, quiet;
 } bench_output;
+extern bench_output bench_printing;
 
-#define BENCH_OUTPUT(o)                                                      \
-    {"json", 0, SGT_OPT_FLAG, &(o).json, NULL, .help = "one JSON document"}, \
-    {                                                                        \
-        "quiet", 'q', SGT_OPT_FLAG, &(o).quiet, NULL,                        \
-            .help = "print only failures and what --json asks for"           \
+#define BENCH_OUTPUT                                                              \
+    {"json", 0, SGT_OPT_FLAG, &bench_printing.json, .help = "one JSON document"}, \
+    {                                                                             \
+        "quiet", 'q', SGT_OPT_FLAG, &bench_printing.quiet,                        \
+            .help = "print only failures and what --json asks for"                \
     }
 
 enum { BENCH_ROWS = 32, BENCH_TURNS = 100 }; /* most rows of a table; most turns of a row */
@@ -60,11 +60,10 @@ typedef struct bench {
 
 typedef struct bench_subcommand {
     sgt_command command; /* its `run` is bench_run_subcommand */
-    const bench_output *output;
-    size_t size;  /* bytes of `b`, which the functions below share; zeroed at first */
-    int operands; /* 1: the subcommand takes operands, such as a folder */
-    int digits;   /* significant digits of numbers in the JSON document; 0: 6 */
-    int partial;  /* 1: rows that were measured before an interrupt are shown */
+    size_t size;         /* bytes of `b`, which the functions below share; zeroed at first */
+    int operands;        /* 1: the subcommand takes operands, such as a folder */
+    int digits;          /* significant digits of numbers in the JSON document; 0: 6 */
+    int partial;         /* 1: rows that were measured before an interrupt are shown */
     /* Measure. Returns 0, 1 if there is nothing to show, or a negative SGT_E*. */
     int (*measure)(void *b, sgt_error *err);
     void (*json)(void *b, json_t *top);       /* add to the document, which names the CPU */
@@ -133,15 +132,13 @@ void bench_table(const json_t *rows, const bench_column *columns, const char *be
 /* ---- bench.c: options that several subcommands have ----
  *
  *     static bench_shape shape = BENCH_SHAPE;
- *     static const sgt_option table[] = {BENCH_DEVICE(shape), ...,
- *                                        BENCH_OUTPUT(shape.output), {0}}; */
+ *     static const sgt_option table[] = {BENCH_DEVICE(shape), ..., BENCH_OUTPUT, {0}}; */
 
 typedef struct bench_shape {
     const char *device, *model;
     int precision;                /* sgt_precision */
     uint64_t batch, seq, threads; /* 0: not given */
     int precision_given;
-    bench_output output;
 } bench_shape;
 
 #define BENCH_SHAPE                       \

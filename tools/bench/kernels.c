@@ -35,7 +35,7 @@ static const sgt_option table[] = {
     {"layer", 0, SGT_OPT_CHOICE, &o.layer, "all|qkv|proj|fc|fcproj|head",
      "layer whose products to measure", .def = "all"},
     {"threads", .as = BENCH_ROW(THREADS), .to = &shape.threads, .help = "number of CPU threads"},
-    BENCH_OUTPUT(shape.output),
+    BENCH_OUTPUT,
     {0}};
 
 static const sgt_gone gone[] = {
@@ -306,7 +306,6 @@ static void release(void *self)
 const bench_subcommand bench_kernels = {
     .command = {"kernels", "each matrix product and the attention of a training step", &program,
                 bench_run_subcommand},
-    .output = &shape.output,
     .size = sizeof(kernels_bench),
     .measure = measure,
     .json = to_json,

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "loader/base/clock.h"
@@ -33,7 +33,6 @@ static struct {
     double seconds;
     uint64_t batch, seq, threads, turns, seed;
     int sampling, cold, raw, seq_given;
-    bench_output output;
 } o = {.outputs = "u16,i32",
        .batch = 32,
        .seq = DEFAULT_SEQ,
@@ -73,7 +72,7 @@ static const sgt_option table[] = {
      .help = "compare with numpy and PyTorch (if installed), run by this interpreter in "
              "alternating turns (random rows, without --cold)"},
     {.name = "Output"},
-    BENCH_OUTPUT(o.output),
+    BENCH_OUTPUT,
     {0}};
 
 static const sgt_program program = {
@@ -172,10 +171,7 @@ typedef struct loader_bench {
     uint64_t cold_rows;
     bench_script script; /* loaders.py */
     bench_child *python; /* NULL: not started */
-    const char *args[2];
-    char list[32];    /* "@/proc/self/fd/N" */
-    int list_fd;      /* N; 0: none */
-    json_t *versions; /* of numpy, torch and fio, once they have answered */
+    json_t *versions;    /* of numpy, torch and fio, once they have answered */
 } loader_bench;
 
 /* What was measured in one turn of a row. */
@@ -349,16 +345,12 @@ static int drawer_open(drawer *d, loader_bench *b, const loader_row *r, sgt_erro
 /* windows chosen before the clock starts, then used in turn: 512 MiB at T = 1024 */
 #define WINDOWS ((size_t)1 << 18)
 
+/* Map memory as large as the set's tokens, or as a third of what is free. */
 static int map_memory(drawer *d, const loader_bench *b, sgt_error *err)
 {
-    uint64_t bytes = 2 * b->tokens;
     sgt_memory memory;
     sgt_memory_look(&memory, NULL);
-    if (bytes > memory.available / 3) {
-        bytes = memory.available / 3;
-        sgt_say(&b->base.notice, "memcpy takes its windows from a smaller block, since the set is "
-                                 "larger than a third of the free memory");
-    }
+    uint64_t most = memory.available / 3, bytes = 2 * b->tokens < most ? 2 * b->tokens : most;
     return sgt_arena_map(&d->memory, (size_t)(bytes > LEAST_BYTES ? bytes : LEAST_BYTES), 1, err);
 }
 
@@ -410,13 +402,7 @@ static int draw_batch(void *ctx, int thread, uint64_t k, sgt_error *err)
     return sgt_loader_batch_i32(d->loader, c, k, ids, ids + n, err);
 }
 
-static double cpu_seconds(void)
-{
-    struct rusage u;
-    getrusage(RUSAGE_SELF, &u);
-    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-           1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
-}
+static double cpu_seconds(void) { return (double)clock() / CLOCKS_PER_SEC; }
 
 /* Draw batches for `seconds`, or at most `most` per thread if that is not 0, and add them to *sum. */
 static int draw_slice(drawer *d, const loader_row *r, uint64_t most, double seconds,
@@ -518,19 +504,18 @@ static void add_version(const loader_bench *b, const char *name, json_t *version
     if (json_is_string(version)) json_object_set(b->versions, name, version);
 }
 
-/* Make a memory file that lists the shards for loaders.py: path, offset of the first token and number
- * of tokens, with a NUL after each. */
-static int list_shards(loader_bench *b, sgt_error *err)
+/* Return a memory file that lists the shards for loaders.py: path, offset of the first token and
+ * number of tokens, with a NUL after each. */
+static int list_shards(const loader_bench *b, sgt_error *err)
 {
     int fd = bench_memory_file("shards", "", 0, err);
-    if (fd < 0) return fd;
-    b->list_fd = fd;
-    snprintf(b->list, sizeof b->list, "@/proc/self/fd/%d", fd);
-    for (uint32_t i = 0; i < b->shard_count; i++)
+    for (uint32_t i = 0; i < b->shard_count && fd >= 0; i++)
         if (dprintf(fd, "%s%c%" PRIu64 "%c%" PRIu64 "%c", sgt_loader_shard_path(b->set, i), 0,
-                    b->shards[i].data, 0, b->shards[i].tokens, 0) < 0)
-            return sgt_fail_memory(err, "the list of shards");
-    return SGT_OK;
+                    b->shards[i].data, 0, b->shards[i].tokens, 0) < 0) {
+            close(fd);
+            fd = sgt_fail_memory(err, "the list of shards");
+        }
+    return fd;
 }
 
 static void close_python(loader_bench *b)
@@ -545,16 +530,15 @@ static int open_python(loader_bench *b, sgt_error *err)
 {
     json_t *answer = NULL;
     sgt_error why;
-    int rc = list_shards(b, err);
-    if (rc < 0) return rc;
-    b->args[0] = b->list;
-    b->script = (bench_script){.python = o.peer,
-                               .text = sgt_loaders_py,
-                               .args = b->args,
-                               .stays = 1,
-                               .stop = b->base.stop};
-    rc = bench_script_open(&b->python, &b->script, err);
+    int fd = list_shards(b, err);
+    if (fd < 0) return fd;
+    b->script =
+        (bench_script){.python = o.peer, .text = sgt_loaders_py, .stays = 1, .stop = b->base.stop};
+    snprintf(b->script.words, sizeof b->script.words, "@/proc/self/fd/%d", fd);
+    int rc = bench_script_open(&b->python, &b->script, err);
+    /* it has read the list when it answers */
     if (rc == SGT_OK) rc = bench_script_ask(b->python, NULL, &answer, &why);
+    close(fd);
     json_decref(answer);
     b->script.needs = "seconds";
     if (rc == SGT_OK || !b->python) return rc;
@@ -938,7 +922,6 @@ static void release(void *self)
 {
     loader_bench *b = self;
     close_python(b);
-    if (b->list_fd > 0) close(b->list_fd);
     sgt_loader_close(b->set);
     free(b->shards);
     json_decref(b->versions);
@@ -946,7 +929,6 @@ static void release(void *self)
 
 const bench_subcommand bench_loader = {
     .command = {"loader", "how fast each reader makes batches", &program, bench_run_subcommand},
-    .output = &o.output,
     .size = sizeof(loader_bench),
     .operands = 1,
     .measure = measure,

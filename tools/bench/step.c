@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "loader/base/philox.h"
+#include "loader/rows/rows.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/script.h"
 #include "tools/cli/process.h"
@@ -45,23 +46,15 @@ static const sgt_option table[] = {
     {"dropout", .as = BENCH_ROW(DROPOUT), .to = &s.step.dropout},
     {"recompute", .as = BENCH_ROW(RECOMPUTE), .to = &s.recompute, .choices = sgt_recompute_words,
      .help = "what the backward pass recomputes instead of storing it"},
-    {"attention", .as = BENCH_ROW(ATTENTION), .to = &s.step.attention},
-    {"no-fuse", .as = BENCH_ROW(NO_FUSE), .to = &s.step.no_fuse},
-    {"no-graphs", .as = BENCH_ROW(NO_GRAPHS), .to = &s.step.no_graphs},
-    {"no-overlap", .as = BENCH_ROW(NO_OVERLAP), .to = &s.step.no_overlap},
-    {"sync-metrics", .as = BENCH_ROW(SYNC_METRICS), .to = &s.sync_metrics},
-    {"sync-kernels", .as = BENCH_ROW(SYNC_KERNELS), .to = &s.step.sync_kernels},
     {"no-self-check", 0, SGT_OPT_FLAG, &o.no_self_check,
      .help = "CUDA: use the fastest products without checking their results"},
-    {"no-pad-vocab", .as = BENCH_ROW(NO_PAD_VOCAB), .to = &s.step.no_pad_vocab},
-    {"variant", .as = BENCH_ROW(VARIANT), .to = &s.variant,
-     .help = "optional kernels of a step, separated by commas; or all, none (CUDA)"},
     {"variants", 0, SGT_OPT_FLAG, &o.variants, .help = "list the variants, and do not measure"},
     {"deterministic", .as = BENCH_ROW(DETERMINISTIC), .to = &s.step.deterministic},
     {"threads", .as = BENCH_ROW(THREADS), .to = &shape.threads, .help = "number of CPU threads"},
     {"data", 'd', SGT_OPT_TEXT, &o.data, "OUT/|SHARD", "shards to take rows from",
      .def = "random tokens"},
     {"loader", .as = BENCH_ROW(LOADER), .to = &s.loader},
+    {.name = "Techniques", .kind = SGT_OPT_ROWS, .section = SGT_SECTION_TECHNIQUES},
     {.name = "How"},
     {"steps", 0, SGT_OPT_COUNT, &o.steps, "N", "steps to measure; the median is shown", .def = "20",
      .min = 1, .max = 100000},
@@ -76,7 +69,7 @@ static const sgt_option table[] = {
     {"turns", 0, SGT_OPT_COUNT, &o.turns, "N",
      "with --peer: turns of each program; medians are shown", .def = "2", .min = 1,
      .max = BENCH_TURNS},
-    BENCH_OUTPUT(shape.output),
+    BENCH_OUTPUT,
     {0}};
 
 static const sgt_program program = {
@@ -85,6 +78,9 @@ static const sgt_program program = {
     .about = "Measures a whole training step (forward, backward, clipping, update) over random "
              "tokens, or over shards.",
     .options = table,
+    .rows = sgt_config_rows,
+    .settings = &s,
+    .given = s.given,
     .examples = "  sgt-bench step --model 4x256x4 --seq-len 512 --batch-size 8\n"
                 "  sgt-bench step --model 4x256x4 --seq-len 512 --batch-size 8 --peer python3\n"
                 "  sgt-bench step --model 4x256x4 --seq-len 512 --batch-size 4,8,16\n"
@@ -194,6 +190,7 @@ static int take_ours(step_bench *b, json_t **figures, sgt_error *err)
     if (rc < 0) return rc;
     sgt_loader_get_info(l, &info);
     b->backend.model.vocab = info.vocab;
+    if (s.batching) sgt_loader_set_rows(l, &sgt_rows_plain);
     const step_run run = {.device = b->device,
                           .backend = &b->backend,
                           .source = s.step.no_overlap ? STEP_NOW : STEP_LOADER,
@@ -490,7 +487,6 @@ static int run(const sgt_command *c, int argc, char **argv)
 }
 
 const bench_subcommand bench_step = {.command = {"step", "a whole training step", &program, run},
-                                     .output = &shape.output,
                                      .size = sizeof(step_bench),
                                      .measure = measure,
                                      .json = to_json,

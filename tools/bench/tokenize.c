@@ -26,7 +26,6 @@ BENCH_EMBED(sgt_bpe_py, "tests/peers/bpe.py");
 static struct {
     const char *cpu, *peer, *disk, *vocab, *pattern;
     uint64_t threads, turns;
-    bench_output output;
 } o = {.cpu = "auto", .turns = 3};
 
 static const sgt_option table[] = {
@@ -49,7 +48,7 @@ static const sgt_option table[] = {
     {"disk", 0, SGT_OPT_TEXT, &o.disk, "FOLDER",
      .help = "measure whole commands instead, from files to 16-bit ids on disk; the output goes "
              "below FOLDER"},
-    BENCH_OUTPUT(o.output),
+    BENCH_OUTPUT,
     {0}};
 
 static const sgt_program program = {
@@ -497,7 +496,6 @@ static void show(const void *self, json_t *top)
 
 const bench_subcommand bench_tokenize = {
     .command = {"tokenize", "how fast text becomes tokens", &program, bench_run_subcommand},
-    .output = &o.output,
     .size = sizeof(text_bench),
     .operands = 1,
     .measure = measure,
