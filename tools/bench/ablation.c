@@ -7,10 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/rows/rows.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/step.h"
-#include "tools/cli/process.h"
 #include "tools/cli/talk.h"
 #include "train/device.h"
 
@@ -111,7 +109,6 @@ static const sgt_program program = {
 typedef struct ablation {
     bench base; /* row t is technique t; its `why` says why it cannot be measured */
     const char *device;
-    char *cache;                 /* folder for timing results (backend.h) */
     sgt_backend_options options; /* those that all rows have; the vocabulary is the data's */
     uint32_t wanted;             /* bit t: row t is to be measured */
     size_t rounds;
@@ -127,7 +124,7 @@ static int read_options(ablation *a, sgt_error *err)
     int rc = sgt_config_step(&c, err);
     if (rc < 0) return rc;
     a->options = c.step;
-    a->options.cache = a->cache;
+    a->options.cache = a->base.cache;
     a->rounds = (size_t)(o.rounds ? o.rounds : on_cuda(a) ? 1 : 3);
     return bench_take_shape(&a->options, &shape, on_cuda(a), err);
 }
@@ -159,26 +156,6 @@ static sgt_backend_options backend_options(const ablation *a, technique t)
     return k;
 }
 
-static int open_loader(sgt_loader **l, const ablation *a, technique t, uint32_t batch,
-                       sgt_error *err)
-{
-    sgt_loader_options options = {.batch = batch, .seq = a->options.seq, .seed = 1};
-    if (t < TECHNIQUE_PRELOAD) options.reader = SGT_READER_MMAP;
-    int rc = sgt_loader_open(l, o.data, &options, err);
-    if (rc == SGT_OK && t < TECHNIQUE_SIMD) sgt_loader_set_rows(*l, &sgt_rows_plain);
-    return rc;
-}
-
-/* Open the loader in the state of the page cache that the row is about. */
-static int open_in_state(sgt_loader **l, const ablation *a, technique t, uint32_t batch,
-                         sgt_error *err)
-{
-    int rc = open_loader(l, a, t, batch, err);
-    if (rc == SGT_OK && t == TECHNIQUE_COLD) rc = bench_cache_evict(*l, err);
-    if (rc == SGT_OK && t == TECHNIQUE_MMAP) rc = bench_cache_fill(*l, err);
-    return rc;
-}
-
 /* ---- which rows there are ---- */
 
 /* Leave out a technique that cannot be measured; if --rows names it, that is an error. */
@@ -200,7 +177,9 @@ static int choose_rows(ablation *a, sgt_error *err)
     sgt_loader_info info;
     sgt_error cold = {0};
     char text[80] = "";
-    int rc = open_loader(&l, a, TECHNIQUE_MMAP, 1, err);
+    const sgt_loader_options options = {
+        .reader = SGT_READER_MMAP, .batch = 1, .seq = a->options.seq};
+    int rc = sgt_loader_open(&l, o.data, &options, err);
     if (rc < 0) return rc;
     sgt_loader_get_info(l, &info);
     if (bench_has(a->wanted, TECHNIQUE_COLD)) bench_cache_evict(l, &cold);
@@ -224,22 +203,23 @@ static int choose_rows(ablation *a, sgt_error *err)
 
 static int measure_step(const ablation *a, technique t, json_t **figures, sgt_error *err)
 {
-    sgt_loader *l = NULL;
     const sgt_backend_options k = backend_options(a, t);
-    step_run run = {.device = a->device,
-                    .backend = &k,
-                    .source = t == TECHNIQUE_TEXT     ? STEP_TEXT
-                              : t < TECHNIQUE_OVERLAP ? STEP_NOW
-                                                      : STEP_LOADER,
-                    .warmup = (unsigned)o.warmup,
-                    .steps = (unsigned)o.steps,
-                    .sync_metrics = t < TECHNIQUE_ASYNC,
-                    .stop = a->base.stop};
-    int rc = open_in_state(&l, a, t, k.batch, err);
-    run.loader = l;
-    if (rc == SGT_OK) rc = bench_step_measure(figures, &run, err);
-    sgt_loader_close(l);
-    return rc;
+    const step_run run = {.device = a->device,
+                          .backend = &k,
+                          .data = o.data,
+                          .reader = t < TECHNIQUE_PRELOAD ? SGT_READER_MMAP : SGT_READER_PRELOAD,
+                          .cache = t == TECHNIQUE_COLD   ? STEP_COLD
+                                   : t == TECHNIQUE_MMAP ? STEP_CACHED
+                                                         : STEP_AS_IT_IS,
+                          .source = t == TECHNIQUE_TEXT     ? STEP_TEXT
+                                    : t < TECHNIQUE_OVERLAP ? STEP_NOW
+                                                            : STEP_LOADER,
+                          .plain_rows = t < TECHNIQUE_SIMD,
+                          .warmup = (unsigned)o.warmup,
+                          .steps = (unsigned)o.steps,
+                          .sync_metrics = t < TECHNIQUE_ASYNC,
+                          .stop = a->base.stop};
+    return bench_step_measure(figures, &run, err);
 }
 
 static int take(void *self, size_t t, json_t **figures, sgt_error *err)
@@ -382,7 +362,6 @@ static int measure(void *self, sgt_error *err)
     ablation *a = self;
     if (!o.data)
         return sgt_fail(err, SGT_EUSAGE, "--data: needed: the shards to train on (--data OUT/)");
-    a->cache = sgt_cache_folder();
     a->device = shape.device;
     for (int t = 0; t < TECHNIQUES; t++)
         bench_add(&a->base,
@@ -395,12 +374,7 @@ static int measure(void *self, sgt_error *err)
     return rc == SGT_OK ? bench_take_turns(&a->base, 0, TECHNIQUES, a->rounds, take, err) : rc;
 }
 
-static void release(void *self)
-{
-    ablation *a = self;
-    json_decref(a->last);
-    free(a->cache);
-}
+static void release(void *self) { json_decref(((ablation *)self)->last); }
 
 const bench_subcommand bench_ablation = {.command = {"ablation",
                                                      "what each technique of training brings",

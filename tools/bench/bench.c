@@ -80,11 +80,13 @@ int bench_run_subcommand(const sgt_command *c, int argc, char **argv)
         b->operand_count = (size_t)(argc - first);
         b->notice = sgt_talk_notice(&talk);
         b->stop = sgt_catch_signals();
+        b->cache = sgt_cache_folder();
         rc = s->measure(b, &err);
         if (rc == SGT_OK || (s->partial && rc == SGT_ESTOPPED && any_measured(b)))
             print_results(s, b, &rc, &err);
         if (s->release) s->release(b);
         release_rows(b);
+        free(b->cache);
         free(b);
     }
     return sgt_end_program(c->program, rc, &err);

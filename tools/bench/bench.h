@@ -54,6 +54,7 @@ typedef struct bench {
     size_t operand_count;
     sgt_notice notice;
     const sgt_stop *stop;
+    char *cache; /* folder for a device's timing results (backend.h); NULL: none */
     bench_row rows[BENCH_ROWS];
     size_t count;
 } bench;

@@ -7,7 +7,6 @@
 
 #include "kernels/cuda/gemm.h"
 #include "tools/bench/bench.h"
-#include "tools/cli/process.h"
 #include "tools/cli/talk.h"
 #include "train/device.h"
 
@@ -65,7 +64,6 @@ typedef struct kernel_line {
 typedef struct kernels_bench {
     bench base;
     sgt_backend_options options; /* of the step that the kernels belong to */
-    char *cache;                 /* folder for timing results (backend.h) */
     kernel_line lines[BENCH_ROWS];
     const sgt_cuda_library *lib;
     sgt_cuda_device d;
@@ -279,7 +277,6 @@ static int measure(void *self, sgt_error *err)
 {
     kernels_bench *b = self;
     const char *device = shape.device;
-    b->cache = sgt_cache_folder();
     int rc = sgt_device_choose(&device, &b->base.notice, err);
     if (rc < 0) return rc;
     if (strcmp(device, "cuda") != 0)
@@ -289,7 +286,7 @@ static int measure(void *self, sgt_error *err)
     sgt_backend_options *k = &b->options;
     if ((rc = bench_take_shape(k, &shape, 1, err)) < 0) return rc;
     k->accum = 1;
-    k->cache = b->cache;
+    k->cache = b->base.cache;
     if ((double)rows_of(b) * k->model.channels > 0x1p32)
         return sgt_fail(err, SGT_EUSAGE, "%u x %u x %u numbers are over the 2^32 that are measured",
                         k->batch, k->seq, k->model.channels);
@@ -300,7 +297,6 @@ static void release(void *self)
 {
     kernels_bench *b = self;
     if (b->gemms) b->lib->gemm->close(b->gemms);
-    free(b->cache);
 }
 
 const bench_subcommand bench_kernels = {

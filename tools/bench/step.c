@@ -6,13 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "loader/base/philox.h"
-#include "loader/rows/rows.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/script.h"
-#include "tools/cli/process.h"
 #include "tools/cli/talk.h"
 #include "train/device.h"
 #include "train/sgt_train.h"
@@ -91,7 +87,6 @@ typedef struct step_bench {
     bench base; /* rows: ours, or ours of each batch size; and PyTorch's */
     sgt_backend_options backend;
     const char *device;
-    char *cache;
     uint64_t batches[BENCH_ROWS]; /* batch sizes; 0: the default */
     size_t batch_count;
 } step_bench;
@@ -141,68 +136,26 @@ static int read_options(step_bench *b, sgt_error *err)
     if (b->batches[0]) k->batch = (uint32_t)b->batches[0];
     k->notice = k->detail = b->base.notice;
     k->unverified = o.no_self_check;
-    k->cache = b->cache;
+    k->cache = b->base.cache;
     return SGT_OK;
 }
 
 /* ---- ours ---- */
 
-enum { RANDOM_TOKENS = 1 << 20 }; /* beside those of a row */
-
-/* Write random tokens to a file in memory, and return its descriptor. */
-static int write_random(const sgt_backend_options *k, sgt_error *err)
+static int take_ours(const step_bench *b, json_t **figures, sgt_error *err)
 {
-    size_t count = (size_t)RANDOM_TOKENS + k->seq + 1;
-    uint16_t *tokens = malloc(count * sizeof *tokens);
-    if (!tokens) return sgt_fail_memory(err, "random tokens");
-    for (size_t i = 0; i < count; i++)
-        tokens[i] = (uint16_t)(sgt_philox(1, i, 0).x[0] % k->model.vocab);
-    int fd = bench_memory_file("tokens", (const char *)tokens, count * sizeof *tokens, err);
-    free(tokens);
-    return fd;
-}
-
-/* Open the data, or a shard of random tokens. */
-static int open_data(sgt_loader **l, const step_bench *b, sgt_error *err)
-{
-    const sgt_loader_options options = {.reader = (sgt_reader)s.loader,
-                                        .batch = b->backend.batch,
-                                        .seq = b->backend.seq,
-                                        .seed = 1,
-                                        .raw = !o.data,
-                                        .notice = b->base.notice};
-    char path[32];
-    int fd = -1, rc;
-    if (o.data) return sgt_loader_open(l, o.data, &options, err);
-    if ((fd = write_random(&b->backend, err)) < 0) return fd;
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    rc = sgt_loader_open(l, path, &options, err);
-    close(fd);
-    return rc;
-}
-
-/* Measure our step with the backend's options, whose vocabulary becomes that of the data. */
-static int take_ours(step_bench *b, json_t **figures, sgt_error *err)
-{
-    sgt_loader *l;
-    sgt_loader_info info;
-    int rc = open_data(&l, b, err);
-    if (rc < 0) return rc;
-    sgt_loader_get_info(l, &info);
-    b->backend.model.vocab = info.vocab;
-    if (s.batching) sgt_loader_set_rows(l, &sgt_rows_plain);
     const step_run run = {.device = b->device,
                           .backend = &b->backend,
+                          .data = o.data,
+                          .reader = (sgt_reader)s.loader,
                           .source = s.step.no_overlap ? STEP_NOW : STEP_LOADER,
-                          .loader = l,
+                          .plain_rows = s.batching,
                           .warmup = (unsigned)o.warmup,
                           .steps = (unsigned)o.steps,
                           .sync_metrics = s.sync_metrics,
                           .parts = o.parts,
                           .stop = b->base.stop};
-    rc = bench_step_measure(figures, &run, err);
-    sgt_loader_close(l);
-    return rc;
+    return bench_step_measure(figures, &run, err);
 }
 
 /* ---- the peer ---- */
@@ -468,7 +421,6 @@ static int measure(void *self, sgt_error *err)
     step_bench *b = self;
     if (o.variants) return list_variants();
     b->device = shape.device;
-    b->cache = sgt_cache_folder();
     int rc = read_batches(b, err);
     if (rc == SGT_OK) rc = sgt_device_choose(&b->device, &b->base.notice, err);
     if (rc == SGT_OK) rc = read_options(b, err);
@@ -477,8 +429,6 @@ static int measure(void *self, sgt_error *err)
     while (b->base.count < rows) bench_add(&b->base, NULL);
     return bench_take_turns(&b->base, 0, rows, o.peer ? (size_t)o.turns : 1, take, err);
 }
-
-static void release(void *self) { free(((step_bench *)self)->cache); }
 
 static int run(const sgt_command *c, int argc, char **argv)
 {
@@ -490,5 +440,4 @@ const bench_subcommand bench_step = {.command = {"step", "a whole training step"
                                      .size = sizeof(step_bench),
                                      .measure = measure,
                                      .json = to_json,
-                                     .show = show,
-                                     .release = release};
+                                     .show = show};

@@ -1,5 +1,5 @@
-/* step.h: measures a training step as the training loop runs it, but without a run directory, on
- * rows of some source. step.c and ablation.c use it. */
+/* step.h: measures a training step as the training loop runs it, but without a run directory.
+ * step.c and ablation.c use it. */
 #ifndef SGT_TOOLS_BENCH_STEP_H
 #define SGT_TOOLS_BENCH_STEP_H
 
@@ -10,16 +10,20 @@
 
 /* Where a step's rows come from. */
 typedef enum step_source {
-    STEP_LOADER, /* batches 0, 1, ... of a loader, which a thread prepares */
+    STEP_LOADER, /* batches 0, 1, ... of the data, which a thread prepares */
     STEP_NOW,    /* the same, each made only when it is asked for */
     STEP_TEXT    /* the same, and its text is encoded then too; the tokens must be GPT-2's */
 } step_source;
 
 typedef struct step_run {
-    const char *device; /* "cpu" or "cuda" */
-    const sgt_backend_options *backend;
+    const char *device;                 /* "cpu" or "cuda" */
+    const sgt_backend_options *backend; /* the vocabulary becomes that of the data */
+    const char *data;                   /* shards; NULL: random tokens */
+    sgt_reader reader;
+    /* state of the shards in the page cache before the first step */
+    enum { STEP_AS_IT_IS, STEP_COLD, STEP_CACHED } cache;
     step_source source;
-    const sgt_loader *loader;
+    int plain_rows;         /* copy the tokens of rows one by one */
     unsigned warmup, steps; /* steps before the measured ones; measured steps */
     int sync_metrics;       /* wait for a step's metrics before queueing the next */
     int parts;              /* CUDA: also record where the time of a step goes */

@@ -1,15 +1,19 @@
-/* step_measure.c: rows of a loader; and steps, timed as the training loop runs them: if the backend
+/* step_measure.c: data and its rows; and steps, timed as the training loop runs them: if the backend
  * allows it, a step is queued before the metrics of the previous one are read. For --parts it adds
  * up the times of a step's kernels from what CUPTI records. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kernels/cuda/cupti.h"
 #include "loader/base/clock.h"
 #include "loader/base/memory.h"
+#include "loader/base/philox.h"
+#include "loader/rows/rows.h"
 #include "tokenize/sgt_tokenize.h"
 #include "tools/bench/bench.h"
+#include "tools/bench/script.h"
 #include "tools/bench/step.h"
 #include "train/data/feed.h"
 #include "train/device.h"
@@ -25,7 +29,8 @@ typedef struct batch_text {
 
 typedef struct measurement {
     const step_run *run;
-    const sgt_backend_options *o;
+    sgt_backend_options *o;
+    sgt_loader *loader;
     sgt_backend *b;
     uint32_t accum;
     double *ms, *wait; /* (warmup + steps + recorded) */
@@ -45,10 +50,49 @@ typedef struct measurement {
 
 /* ---- rows ---- */
 
+enum { RANDOM_TOKENS = 1 << 20 }; /* beside those of a row */
+
+/* Write random tokens to a file in memory, and return its descriptor. */
+static int write_random(const sgt_backend_options *o, sgt_error *err)
+{
+    size_t count = (size_t)RANDOM_TOKENS + o->seq + 1;
+    uint16_t *tokens = malloc(count * sizeof *tokens);
+    if (!tokens) return sgt_fail_memory(err, "random tokens");
+    for (size_t i = 0; i < count; i++)
+        tokens[i] = (uint16_t)(sgt_philox(1, i, 0).x[0] % o->model.vocab);
+    int fd = bench_memory_file("tokens", (const char *)tokens, count * sizeof *tokens, err);
+    free(tokens);
+    return fd;
+}
+
+/* Open the data, or a shard of random tokens, in its state of the page cache. */
+static int open_data(measurement *m, sgt_error *err)
+{
+    const step_run *run = m->run;
+    const sgt_loader_options options = {.reader = run->reader,
+                                        .batch = m->o->batch,
+                                        .seq = m->o->seq,
+                                        .seed = 1,
+                                        .raw = !run->data,
+                                        .notice = m->o->notice};
+    sgt_loader_info info;
+    char random[32];
+    int fd = run->data ? 0 : write_random(m->o, err);
+    if (fd < 0) return fd;
+    snprintf(random, sizeof random, "/proc/self/fd/%d", fd);
+    int rc = sgt_loader_open(&m->loader, run->data ? run->data : random, &options, err);
+    if (!run->data) close(fd);
+    if (rc < 0) return rc;
+    if (run->plain_rows) sgt_loader_set_rows(m->loader, &sgt_rows_plain);
+    sgt_loader_get_info(m->loader, &info);
+    m->o->model.vocab = info.vocab;
+    if (run->cache == STEP_COLD) return bench_cache_evict(m->loader, err);
+    return run->cache == STEP_CACHED ? bench_cache_fill(m->loader, err) : SGT_OK;
+}
+
 /* Decode `count` batches of the loader into their texts. */
 static int open_texts(measurement *m, uint64_t count, sgt_error *err)
 {
-    const sgt_loader *l = m->run->loader;
     sgt_cursor *c = NULL;
     size_t longest = 0, tokens = m->o->batch * ((size_t)m->o->seq + 1);
     uint16_t *rows = malloc(tokens * sizeof *rows);
@@ -56,10 +100,10 @@ static int open_texts(measurement *m, uint64_t count, sgt_error *err)
     int rc = rows && m->texts ? SGT_OK : sgt_fail_memory(err, "the text of the rows");
     if (rc == SGT_OK) rc = sgt_vocab_gpt2(&m->vocab, err);
     if (rc == SGT_OK) rc = sgt_encoder_new(&m->encoder, m->vocab, err);
-    if (rc == SGT_OK) rc = sgt_cursor_open(&c, l, err);
+    if (rc == SGT_OK) rc = sgt_cursor_open(&c, m->loader, err);
     while (m->text_count < count && rc == SGT_OK) {
         batch_text *t = &m->texts[m->text_count];
-        rc = sgt_loader_batch(l, c, m->text_count++, rows, err);
+        rc = sgt_loader_batch(m->loader, c, m->text_count++, rows, err);
         if (rc == SGT_OK) rc = sgt_decode(m->vocab, rows, tokens, &t->text, &t->bytes, err);
         if (t->bytes > longest) longest = t->bytes;
     }
@@ -83,7 +127,7 @@ static int open_rows(measurement *m, uint64_t count, sgt_error *err)
                                 .free = b->pinned_free,
                                 .ctx = b->pinned_ctx};
     int rc = m->run->source == STEP_TEXT ? open_texts(m, count, err) : SGT_OK;
-    return rc == SGT_OK ? sgt_feed_open(&m->feed, m->run->loader, &o, err) : rc;
+    return rc == SGT_OK ? sgt_feed_open(&m->feed, m->loader, &o, err) : rc;
 }
 
 static int next_rows(measurement *m, sgt_batch *rows, sgt_error *err)
@@ -305,13 +349,14 @@ static json_t *make_figures(const measurement *m)
     return j;
 }
 
-/* Open the backend and the rows; before it, for --parts, CUPTI, which must be open before any graph
+/* Open the data, the backend and the rows; before the backend, for --parts, CUPTI, which must be open before any graph
  * is captured. */
 static int open_all(measurement *m, sgt_error *err)
 {
-    double began = sgt_now();
     uint64_t micro_steps = (uint64_t)m->accum * (m->run->warmup + m->run->steps + m->recorded);
-    int rc = m->run->parts ? open_cupti(m, err) : SGT_OK;
+    int rc = open_data(m, err);
+    double began = sgt_now();
+    if (rc == SGT_OK && m->run->parts) rc = open_cupti(m, err);
     if (rc == SGT_OK) rc = sgt_device_backend(&m->b, m->run->device, m->o, err);
     if (rc == SGT_OK) rc = sgt_init_parameters(m->b, &m->o->model, 1, m->o->threads, err);
     m->open_s = sgt_now() - began;
@@ -322,8 +367,9 @@ int bench_step_measure(json_t **figures, const step_run *run, sgt_error *err)
 {
     unsigned steps = run->warmup + run->steps;
     int cuda = strcmp(run->device, "cuda") == 0;
+    sgt_backend_options options = *run->backend;
     measurement m = {.run = run,
-                     .o = run->backend,
+                     .o = &options,
                      .recorded = cuda ? run->parts ? RECORDED : 1 : 0,
                      .accum = run->backend->accum ? run->backend->accum : 1};
     m.ms = calloc(steps + m.recorded, sizeof *m.ms);
@@ -335,6 +381,7 @@ int bench_step_measure(json_t **figures, const step_run *run, sgt_error *err)
     if (m.b) close_rows(&m);
     if (m.b) m.b->close(m.b);
     if (m.cupti) m.calls->close(m.cupti);
+    sgt_loader_close(m.loader);
     free(m.ms);
     free(m.wait);
     if (rc == SGT_OK) *figures = m.figures;
