@@ -38,20 +38,29 @@ typedef struct row_group {
     int codec;
 } row_group;
 
-typedef struct file_meta {
+struct sgt_parquet {
+    sgt_parquet_request r;
+    sgt_source *source;
+    uint64_t meta_at; /* offset of the metadata in the file */
     row_group *groups;
-    size_t count, room;
-    uint64_t rows;
+    size_t count, room; /* number of groups; groups allocated */
+    uint64_t rows;      /* of the whole file */
     sgt_parquet_column column;
-} file_meta;
-
-/* The file that the metadata come from, for messages and checks. */
-typedef struct where {
-    const char *path;
-    uint64_t offset; /* offset of the metadata in the file */
-    const char *field;
-    int kept; /* the column may hold numbers, too */
-} where;
+    size_t group;                   /* the current row group */
+    uint64_t begun;                 /* where the share of the file begins, in bytes, for progress */
+    uint64_t at;                    /* file offset of the next page of the group */
+    uint64_t row;                   /* the first row of that page */
+    uint64_t taken;                 /* rows of that page that are done */
+    sgt_parquet_shared *dictionary; /* of the group */
+    double word;                    /* about how many bytes a string of the dictionary has */
+    sgt_parquet_shared *whole;      /* that page, if it is shared */
+    /* hash of all before row `covered`, of the group's dictionary, of the page at `at`, and of its
+     * head */
+    uint64_t hash, covered, dictionary_hash, page_hash, head_hash;
+    uint8_t *window; /* the bytes of the file from window_at on */
+    size_t window_room, window_size;
+    uint64_t window_at;
+};
 
 /* ---- Thrift's compact protocol ----
  *
@@ -290,35 +299,37 @@ static void read_tree(walk *w, size_t depth, unsigned levels, int list, size_t n
 }
 
 /* Find the column. Return SGT_OK, too, if w->t is damaged. */
-static int find_column(walk *w, const where *from, sgt_error *err)
+static int find_column(walk *w, const sgt_parquet *p, sgt_error *err)
 {
+    const char *path = p->r.file->path, *name = p->r.field;
+    const int kept = p->r.kept;
     int type;
     w->left = read_list(w->t, &type);
     if (type != THRIFT_STRUCT) w->t->wrong = 1;
     read_tree(w, 0, 0, 0, 0);
     if (w->t->wrong || w->t->cut) return SGT_OK;
     /* a decimal of bytes is no string */
-    const int there = w->column != NONE,
-              good = w->type == SGT_PARQUET_BYTES ? !(from->kept && w->converted == DECIMAL)
-                                                  : from->kept && sgt_parquet_width((int)w->type) &&
-                                                        w->scale >= 0 && w->scale <= MOST_SCALE;
+    const int there = w->column != NONE, good = w->type == SGT_PARQUET_BYTES
+                                                    ? !(kept && w->converted == DECIMAL)
+                                                    : kept && sgt_parquet_width((int)w->type) &&
+                                                          w->scale >= 0 && w->scale <= MOST_SCALE;
     if (w->twice)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: two columns are named \"%s\" (write the file with another name for "
                         "one of them)",
-                        from->path, from->field);
+                        path, name);
     if (there && !w->list && good) return SGT_OK;
-    if (from->kept)
-        return sgt_fail(
-            err, SGT_EFORMAT, "%s: --keep-fields: column \"%s\" %s", from->path, from->field,
-            there || w->group ? "holds neither strings nor numbers, one a row" : "is missing");
+    if (kept)
+        return sgt_fail(err, SGT_EFORMAT, "%s: --keep-fields: column \"%s\" %s", path, name,
+                        there || w->group ? "holds neither strings nor numbers, one a row"
+                                          : "is missing");
     if (w->group || (there && w->list))
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: column \"%s\" holds lists or groups, not one string a row (--field "
                         "A.B names a column in a group; " LIST_HINT ")",
-                        from->path, from->field);
+                        path, name);
     return sgt_fail(err, SGT_EFORMAT, "%s: %s \"%s\"%s (--field NAME says which has the text: %s)",
-                    from->path, there ? "column" : "no column", from->field,
+                    path, there ? "column" : "no column", name,
                     there ? " does not hold strings" : "",
                     w->used ? w->names : "no column here holds strings");
 }
@@ -347,8 +358,9 @@ static void read_chunk(thrift *t, chunk *c)
 }
 
 /* Append a row group of so many rows, whose pages are those of c. */
-static int add_group(file_meta *m, chunk *c, int64_t rows, const where *w, sgt_error *err)
+static int add_group(sgt_parquet *p, chunk *c, int64_t rows, sgt_error *err)
 {
+    const char *path = p->r.file->path, *name = p->r.field;
     const char *remedy, *codec = sgt_parquet_codec_lacks(c->codec, &remedy);
     /* a dictionary offset of 0 means there is none, or that it is the first page */
     const int64_t at = c->dictionary > 0 && c->dictionary < c->data ? c->dictionary : c->data;
@@ -356,32 +368,31 @@ static int add_group(file_meta *m, chunk *c, int64_t rows, const where *w, sgt_e
     if (!rows) return SGT_OK; /* an empty row group may have no bytes */
     if (c->encrypted.at)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: column \"%s\" is encrypted (write it without encryption)", w->path,
-                        w->field);
+                        "%s: column \"%s\" is encrypted (write it without encryption)", path, name);
     if (c->elsewhere.at) read_bytes(&c->elsewhere, &elsewhere);
     if (elsewhere)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: row group %zu lies in another file (write it as one file)", w->path,
-                        m->count);
+                        "%s: row group %zu lies in another file (write it as one file)", path,
+                        p->count);
     if (c->meta.at && c->codec >= 0 && c->codec < 100 && codec)
-        return sgt_fail(err, SGT_EFORMAT, "%s: column \"%s\" is packed by %s (%s)", w->path,
-                        w->field, codec, remedy);
-    if (!c->meta.at || codec || c->type != m->column.type || at < MARK || c->bytes < 0 ||
-        (uint64_t)at > w->offset || (uint64_t)c->bytes > w->offset - (uint64_t)at || rows < 0 ||
-        (uint64_t)rows > (uint64_t)INT64_MAX - m->rows)
+        return sgt_fail(err, SGT_EFORMAT, "%s: column \"%s\" is packed by %s (%s)", path, name,
+                        codec, remedy);
+    if (!c->meta.at || codec || c->type != p->column.type || at < MARK || c->bytes < 0 ||
+        (uint64_t)at > p->meta_at || (uint64_t)c->bytes > p->meta_at - (uint64_t)at || rows < 0 ||
+        (uint64_t)rows > (uint64_t)INT64_MAX - p->rows)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: offset %" PRIu64
                         ": damaged: row group %zu has no such bytes or rows of column \"%s\"",
-                        w->path, w->offset, m->count, w->field);
-    int rc = sgt_reserve(&m->groups, &m->room, m->count + 1, sizeof *m->groups, w->path, err);
+                        path, p->meta_at, p->count, name);
+    int rc = sgt_reserve(&p->groups, &p->room, p->count + 1, sizeof *p->groups, path, err);
     if (rc < 0) return rc;
-    m->groups[m->count++] = (row_group){m->rows, (uint64_t)rows, (uint64_t)at,
+    p->groups[p->count++] = (row_group){p->rows, (uint64_t)rows, (uint64_t)at,
                                         (uint64_t)at + (uint64_t)c->bytes, (int)c->codec};
-    m->rows += (uint64_t)rows;
+    p->rows += (uint64_t)rows;
     return SGT_OK;
 }
 
-static int read_groups(file_meta *m, thrift *t, size_t column, const where *w, sgt_error *err)
+static int read_groups(sgt_parquet *p, thrift *t, size_t column, sgt_error *err)
 {
     int type, rc = SGT_OK;
     for (size_t n = read_list(t, &type); n-- && !rc && !t->cut && !t->wrong;) {
@@ -394,14 +405,14 @@ static int read_groups(file_meta *m, thrift *t, size_t column, const where *w, s
         for (size_t i = 0; i < column && i < count; i++) skip(&chunks, type, 1, 0);
         if (column < count) read_chunk(&chunks, &c);
         t->wrong |= chunks.cut || chunks.wrong;
-        if (!t->cut && !t->wrong) rc = add_group(m, &c, rows, w, err);
+        if (!t->cut && !t->wrong) rc = add_group(p, &c, rows, err);
     }
     return rc;
 }
 
 /* Read the metadata, bytes[n]. Return SGT_EFORMAT for a file that is damaged, or whose column is
  * missing, encrypted, packed by another codec, or no single string per row. */
-static int parse_meta(file_meta *m, const uint8_t *bytes, size_t n, const where *w, sgt_error *err)
+static int parse_meta(sgt_parquet *p, const uint8_t *bytes, size_t n, sgt_error *err)
 {
     thrift t = {.at = bytes, .end = bytes + n}, schema = {0}, groups = {0};
     int64_t rows = -1;
@@ -410,22 +421,22 @@ static int parse_meta(file_meta *m, const uint8_t *bytes, size_t n, const where 
                             {4, THRIFT_LIST, .place = &groups}};
     int rc = SGT_OK;
     read_struct(&t, FIELDS(fields));
-    walk found = {.t = &schema, .field = w->field, .column = NONE};
+    walk found = {.t = &schema, .field = p->r.field, .column = NONE};
     int bad = t.cut || t.wrong || !schema.at || !groups.at;
-    if (!bad) rc = find_column(&found, w, err);
+    if (!bad) rc = find_column(&found, p, err);
     bad |= schema.cut || schema.wrong;
-    m->column =
+    p->column =
         (sgt_parquet_column){.type = (int)found.type,
                              .is_unsigned = found.converted >= UINT_8 && found.converted <= UINT_64,
                              .scale = (int)found.scale,
                              .levels = found.levels};
-    if (!bad && !rc) rc = read_groups(m, &groups, found.column, w, err);
-    bad |= groups.cut || groups.wrong || (uint64_t)rows != m->rows;
+    if (!bad && !rc) rc = read_groups(p, &groups, found.column, err);
+    bad |= groups.cut || groups.wrong || (uint64_t)rows != p->rows;
     if (rc < 0 || !bad) return rc;
     return sgt_fail(err, SGT_EFORMAT,
                     "%s: offset %" PRIu64 ": damaged: these are no Parquet metadata (fetch the "
                     "file again)",
-                    w->path, w->offset);
+                    p->r.file->path, p->meta_at);
 }
 
 /* ---- heads of pages ---- */
@@ -482,26 +493,6 @@ static const char *parse_head(sgt_parquet_head *h, const uint8_t *p, size_t n, i
 
 /* ---- the reader ---- */
 
-struct sgt_parquet {
-    sgt_parquet_request r;
-    sgt_source *source;
-    file_meta meta;
-    size_t group;                   /* the current row group */
-    uint64_t begun;                 /* where the share of the file begins, in bytes, for progress */
-    uint64_t at;                    /* file offset of the next page of the group */
-    uint64_t row;                   /* the first row of that page */
-    uint64_t taken;                 /* rows of that page that are done */
-    sgt_parquet_shared *dictionary; /* of the group */
-    double word;                    /* about how many bytes a string of the dictionary has */
-    sgt_parquet_shared *whole;      /* that page, if it is shared */
-    /* hash of all before row `covered`, of the group's dictionary, of the page at `at`, and of its
-     * head */
-    uint64_t hash, covered, dictionary_hash, page_hash, head_hash;
-    uint8_t *window; /* the bytes of the file from window_at on */
-    size_t window_room, window_size;
-    uint64_t window_at;
-};
-
 static int damaged(const sgt_parquet *p, uint64_t offset, const char *why, sgt_error *err)
 {
     return sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": %s", p->r.file->path, offset, why);
@@ -526,53 +517,46 @@ static int read_at(sgt_parquet *p, uint64_t at, uint8_t *to, size_t n, sgt_error
 
 /* ---- the end of a file ---- */
 
-/* Find the metadata, n bytes at offset *at. */
-static int read_tail(sgt_parquet *p, uint64_t *at, size_t *n, sgt_error *err)
+/* Find the metadata, n bytes at p->meta_at. */
+static int read_tail(sgt_parquet *p, size_t *n, sgt_error *err)
 {
     const sgt_corpus_file *f = p->r.file;
-    uint8_t mark[MARK], tail[TAIL];
+    uint8_t mark[MARK] = {0}, tail[TAIL];
     uint32_t length;
-    if (f->size < MARK + TAIL)
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: no Parquet file: %" PRIu64
-                        " bytes, and the least is 12 (--format text reads it as text)",
-                        f->path, f->size);
-    int rc = read_at(p, 0, mark, MARK, err);
-    if (!rc) rc = read_at(p, f->size - TAIL, tail, TAIL, err);
+    int rc = f->size < MARK + TAIL ? SGT_OK : read_at(p, 0, mark, MARK, err);
     if (rc < 0) return rc;
-    memcpy(&length, tail, sizeof length);
+    if (memcmp(mark, "PAR1", MARK) && memcmp(mark, "PARE", MARK))
+        return damaged(p, 0,
+                       "no Parquet file: it does not begin with PAR1, or has fewer than 12 bytes "
+                       "(--format text reads it as text)",
+                       err);
+    if ((rc = read_at(p, f->size - TAIL, tail, TAIL, err)) < 0) return rc;
     if (!memcmp(mark, "PARE", MARK) || !memcmp(tail + 4, "PARE", MARK))
         return sgt_fail(err, SGT_EFORMAT, "%s: encrypted (write it without encryption)", f->path);
-    if (memcmp(mark, "PAR1", MARK))
-        return damaged(p, 0,
-                       "no Parquet file: it does not begin with PAR1 (--format text reads it "
-                       "as text)",
-                       err);
     if (memcmp(tail + 4, "PAR1", MARK))
         return damaged(p, f->size - MARK,
                        "cut off: a Parquet file ends with PAR1, and this one "
                        "does not (fetch the file again)",
                        err);
+    memcpy(&length, tail, sizeof length);
     if (length > META || length > f->size - MARK - TAIL)
         return damaged(p, f->size - TAIL,
                        "damaged: more than 256 MiB of metadata, or more than the file has (fetch "
                        "the file again, or write fewer row groups and columns)",
                        err);
     *n = length;
-    *at = f->size - TAIL - length;
+    p->meta_at = f->size - TAIL - length;
     return SGT_OK;
 }
 
 static int read_meta(sgt_parquet *p, sgt_error *err)
 {
-    uint64_t at = 0;
     size_t n = 0;
-    int rc = read_tail(p, &at, &n, err);
+    int rc = read_tail(p, &n, err);
     if (rc < 0) return rc;
     uint8_t *bytes = malloc(n + 1);
     if (!bytes) return sgt_fail_memory(err, p->r.file->path);
-    const where w = {p->r.file->path, at, p->r.field, p->r.kept};
-    if ((rc = read_at(p, at, bytes, n, err)) == 0) rc = parse_meta(&p->meta, bytes, n, &w, err);
+    if ((rc = read_at(p, p->meta_at, bytes, n, err)) == 0) rc = parse_meta(p, bytes, n, err);
     p->covered = p->r.file->from_row;
     if (p->r.hashed > p->covered) {
         p->covered = p->r.hashed;
@@ -588,9 +572,9 @@ static void begin_group(sgt_parquet *p)
     p->dictionary = NULL;
     p->dictionary_hash = 0;
     p->word = 0;
-    if (p->group == p->meta.count) return;
-    p->at = p->meta.groups[p->group].at;
-    p->row = p->meta.groups[p->group].row;
+    if (p->group == p->count) return;
+    p->at = p->groups[p->group].at;
+    p->row = p->groups[p->group].row;
     p->taken = 0;
 }
 
@@ -605,13 +589,13 @@ int sgt_parquet_open(sgt_parquet **out, const sgt_parquet_request *r, sgt_error 
     int rc = p->window ? sgt_source_open(&p->source, r->file, r->stop, r->cancel, err)
                        : sgt_fail_memory(err, r->file->path);
     if (!rc) rc = read_meta(p, err);
-    if (!rc && r->row > p->meta.rows)
+    if (!rc && r->row > p->rows)
         rc = sgt_fail(err, SGT_EFORMAT,
                       "%s: has %" PRIu64 " rows, and the run that is resumed had read %" PRIu64
                       " (--force starts over)",
-                      r->file->path, p->meta.rows, r->row);
-    for (const row_group *g = p->meta.groups;
-         !rc && p->group < p->meta.count && g->row + g->rows <= p->covered; g++, p->group++)
+                      r->file->path, p->rows, r->row);
+    for (const row_group *g = p->groups;
+         !rc && p->group < p->count && g->row + g->rows <= p->covered; g++, p->group++)
         if (g->row < r->file->from_row) p->begun = g->end;
     if (rc < 0) sgt_parquet_close(p);
     else {
@@ -627,12 +611,12 @@ void sgt_parquet_close(sgt_parquet *p)
     sgt_source_close(p->source);
     sgt_parquet_shared_drop(p->dictionary);
     sgt_parquet_shared_drop(p->whole);
-    free(p->meta.groups);
+    free(p->groups);
     free(p->window);
     free(p);
 }
 
-size_t sgt_parquet_groups(const sgt_parquet *p) { return p->meta.count; }
+size_t sgt_parquet_groups(const sgt_parquet *p) { return p->count; }
 
 uint64_t sgt_parquet_hash(const sgt_parquet *p, uint64_t *covered)
 {
@@ -642,16 +626,16 @@ uint64_t sgt_parquet_hash(const sgt_parquet *p, uint64_t *covered)
 
 void sgt_parquet_group_begin(const sgt_parquet *p, size_t i, uint64_t *row, uint64_t *bytes)
 {
-    *row = i < p->meta.count ? p->meta.groups[i].row : p->meta.rows;
+    *row = i < p->count ? p->groups[i].row : p->rows;
     *bytes = 0;
-    for (size_t g = 0; g < i; g++) *bytes += p->meta.groups[g].end - p->meta.groups[g].at;
+    for (size_t g = 0; g < i; g++) *bytes += p->groups[g].end - p->groups[g].at;
 }
 
 /* Return whether all groups that are to be read are done. */
 static int ended(const sgt_parquet *p)
 {
     const uint64_t end = p->r.file->end_row;
-    return p->group == p->meta.count || (end && p->meta.groups[p->group].row >= end);
+    return p->group == p->count || (end && p->groups[p->group].row >= end);
 }
 
 uint64_t sgt_parquet_raw(const sgt_parquet *p)
@@ -702,8 +686,7 @@ static int read_packed(sgt_parquet *p, const sgt_parquet_head *h, uint8_t *to, u
 static int read_dictionary(sgt_parquet *p, const sgt_parquet_head *h, sgt_error *err)
 {
     if (p->dictionary) return damaged(p, p->at, "damaged: a second dictionary", err);
-    sgt_parquet_page page = {
-        .head = *h, .codec = p->meta.groups[p->group].codec, .column = p->meta.column};
+    sgt_parquet_page page = {.head = *h, .codec = p->groups[p->group].codec, .column = p->column};
     page.column.levels = 0; /* no string of a dictionary is null */
     uint8_t *packed;
     int rc = sgt_parquet_shared_new(&p->dictionary, &page, &packed, err);
@@ -742,8 +725,8 @@ static int add_page(sgt_parquet *p, const sgt_parquet_head *h, sgt_unit *u, uint
                              .count = n,
                              .text = text_bytes(p, h, n),
                              .at = u->used,
-                             .codec = p->meta.groups[p->group].codec,
-                             .column = p->meta.column,
+                             .codec = p->groups[p->group].codec,
+                             .column = p->column,
                              .dictionary = p->dictionary};
     uint8_t *to;
     int rc = sgt_reserve(&u->pages, &u->page_room, u->page_count + 1, sizeof *u->pages,
@@ -769,7 +752,7 @@ static void pass_page(sgt_parquet *p, const sgt_parquet_head *h, uint64_t rows)
     p->at += h->size + h->packed;
     if (p->row + rows > p->covered) {
         p->hash += p->page_hash;
-        if (p->row == p->meta.groups[p->group].row) p->hash += p->dictionary_hash;
+        if (p->row == p->groups[p->group].row) p->hash += p->dictionary_hash;
         p->covered = p->row + rows;
     }
     p->row += rows;
@@ -806,7 +789,7 @@ int sgt_parquet_next(sgt_parquet *p, sgt_unit *u, uint64_t *rows, sgt_error *err
 {
     *rows = 0;
     for (; !ended(p); p->group++, begin_group(p)) {
-        const row_group *g = &p->meta.groups[p->group];
+        const row_group *g = &p->groups[p->group];
         while (p->row < g->row + g->rows && p->at < g->end) {
             int rc = read_page(p, g, u, rows, err);
             if (rc) return rc < 0 ? rc : SGT_OK;

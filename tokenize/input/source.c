@@ -43,7 +43,6 @@ struct sgt_source {
     uint64_t at;                   /* bytes read from fd or the filter */
     int filtered;                  /* 1: the filter has been started */
     sgt_child child;               /* the file's filter, whose output is read instead of the file */
-    struct stat opened;
     /* a packed file */
     uint8_t *in; /* packed bytes */
     size_t in_at, in_size;
@@ -61,30 +60,38 @@ static size_t at_most(size_t n, size_t max) { return n < max ? n : max; }
 
 /* ---- bytes as the system delivers them ---- */
 
-static int open_file(sgt_source *s, sgt_error *err)
+/* Check that the file is still the one that was listed. */
+static int check_same(const sgt_source *s, sgt_error *err)
 {
     const sgt_corpus_file *f = s->file;
-    struct stat *st = &s->opened;
-    /* O_NONBLOCK: do not wait if the path has become a pipe */
-    s->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    if (s->fd < 0 || fstat(s->fd, st) < 0) return sgt_fail_errno(err, "%s", f->path);
-    if (!S_ISREG(st->st_mode) || (uint64_t)st->st_size != f->size)
+    struct stat st;
+    if (fstat(s->fd, &st) < 0) return sgt_fail_errno(err, "%s", f->path);
+    if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != f->size)
         return sgt_fail(err, SGT_EIO,
                         "%s: changed since the inputs were listed: %" PRIu64
                         " bytes then, now %lld (start again)",
-                        f->path, f->size, (long long)st->st_size);
-    if (st->st_mtim.tv_sec != f->mtime || st->st_mtim.tv_nsec != f->nanoseconds)
+                        f->path, f->size, (long long)st.st_size);
+    if (st.st_mtim.tv_sec != f->mtime || st.st_mtim.tv_nsec != f->nanoseconds)
         return sgt_fail(err, SGT_EIO,
                         "%s: changed since the inputs were listed: its time stamp is new (start "
                         "again)",
                         f->path);
-    if (f->filter) {
-        const int rc = sgt_filter_start(f->filter, f->path, &s->child, err);
-        if (rc < 0) return rc;
-        s->filtered = 1;
+    return SGT_OK;
+}
+
+static int open_file(sgt_source *s, sgt_error *err)
+{
+    const sgt_corpus_file *f = s->file;
+    /* O_NONBLOCK: do not wait if the path has become a pipe */
+    s->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (s->fd < 0) return sgt_fail_errno(err, "%s", f->path);
+    int rc = check_same(s, err);
+    if (!rc && f->filter) {
+        rc = sgt_filter_start(f->filter, f->path, &s->child, err);
+        s->filtered = !rc;
     }
     posix_fadvise(s->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-    return SGT_OK;
+    return rc;
 }
 
 /* Wait until a stream or filter can be read, checking at intervals whether to stop. */
@@ -105,8 +112,6 @@ static int wait_stream(const sgt_source *s, int fd, sgt_error *err)
 static int check_end(sgt_source *s, int *end, sgt_error *err)
 {
     const sgt_corpus_file *f = s->file;
-    const struct stat *was = &s->opened;
-    struct stat now;
     uint8_t more;
     ssize_t got = 0;
     if (!*end) do
@@ -115,23 +120,15 @@ static int check_end(sgt_source *s, int *end, sgt_error *err)
     if (got < 0) return sgt_fail_errno(err, "%s: offset %" PRIu64, f->path, s->at);
     s->at += (uint64_t)got;
     *end = got == 0;
-    const int rc =
+    int rc =
         f->filter ? sgt_filter_end(f->filter, f->path, &s->child, s->stop, s->cancel, err) : SGT_OK;
-    if (rc < 0) return rc;
-    if (fstat(s->fd, &now) < 0) return sgt_fail_errno(err, "%s", f->path);
-    if ((s->at == f->size || f->filter) && got == 0 && now.st_size == was->st_size &&
-        now.st_mtim.tv_sec == was->st_mtim.tv_sec && now.st_mtim.tv_nsec == was->st_mtim.tv_nsec)
-        return SGT_OK;
-    if (!f->filter && now.st_size == was->st_size && s->at != f->size)
-        return sgt_fail(err, SGT_EIO,
-                        "%s: has no size that can be trusted: the system says %" PRIu64
-                        " bytes, but it holds %s (files in /proc and /sys are like that: copy it "
-                        "with cat, and name the copy)",
-                        f->path, f->size, s->at > f->size ? "more" : "fewer");
+    if (!rc) rc = check_same(s, err);
+    if (rc < 0 || f->filter || (s->at == f->size && got == 0)) return rc;
     return sgt_fail(err, SGT_EIO,
-                    "%s: changed while it was read: %" PRIu64
-                    " bytes when it was opened, now %lld (start again)",
-                    f->path, f->size, (long long)now.st_size);
+                    "%s: has no size that can be trusted: the system says %" PRIu64
+                    " bytes, but it holds %s (files in /proc and /sys are like that: copy it with "
+                    "cat, and name the copy)",
+                    f->path, f->size, s->at > f->size ? "more" : "fewer");
 }
 
 /* Read from the file, standard input or the filter. */
