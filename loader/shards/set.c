@@ -413,8 +413,8 @@ static int check_shards(sgt_set *s, const char *path, const sgt_loader_options *
 {
     if (!s->count)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: no %s shards in it, %s_*.bin (sgt-tokenize makes them)", path,
-                        o->split, o->split);
+                        "%s: no %s shards in it, %s_*.bin (sgt-tokenize%s makes them)", path,
+                        o->split, o->split, strcmp(o->split, "val") ? "" : " --split 5%");
     int rc = read_headers(s, path, err);
     return rc < 0 ? rc : decide_vocabulary(s, o->vocab, err);
 }

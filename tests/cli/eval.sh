@@ -176,7 +176,7 @@ run 1 $score --data their-files --split train
 stderr_is "sgt-eval: their-files: its tokens are of another vocabulary than the model's, gpt2 (--vocab FILE names the \
 model's)"
 run_usage "--vocab small: not the vocabulary beside the model $model (leave --vocab out)" $score --vocab small --data other
-run_failure 'set: no validation shards (sgt-tokenize --split 5% makes them; --split train takes the training shards)' \
+run_failure 'set: no val shards in it, val_*.bin (sgt-tokenize --split 5% makes them)' \
     $score --data set
 run_usage '--seq-len 2000: the model has 1024 positions' $score --data set --seq-len 2000
 

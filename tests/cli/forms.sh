@@ -78,12 +78,13 @@ legend() {
     inspect.no) echo 'not a file that sgt knows' ;;
     eval.no) echo 'line 1: not JSON: ' ;;
     eval.empty) echo 'no line in it: expected ' ;;
-    eval.asked) echo '50 last words' ;;
+    eval.asked) echo 'items          50' ;;
     eval.asks) echo 'line 1: expected {"ctx": TEXT,' ;;
     train.prompts) echo '250 tokens in 50 completions' ;;
     train.prompt) echo 'line 1: expected {"prompt": TEXT, "completion": TEXT}' ;;
     train.empty | eval-data.empty | Loader.empty) echo 'no shard has two tokens' ;;
-    eval-data.ids) echo "$((ids - ids % 4)) tokens in " ;;
+    inspect.ids) echo "tokens         $ids" ;;
+    eval-data.ids) echo "tokens          $((ids - ids % 4))" ;;
     *.ids) echo "$ids tokens" ;;
     *.lines) echo 'its lines are JSON objects with the field "text": read as JSONL (' ;;
     *.brace) echo 'begins with a brace, but its first lines are no objects with the field "text": read as text' ;;

@@ -67,7 +67,7 @@ grep -qF 'a\x1b]0;b\x07' .shown || fail "not escaped: $(cat .shown)"
 # additional newline.
 script -qec "sgt-sample '$says' --temperature 0 --tokens 3 -p G" /dev/null < /dev/null > .shown 2> .stderr ||
     fail "exit $?: $(cat .stderr .shown)"
-tr -d '\r' < .shown > shown
+sed 's/\r\|\x1b\[K//g' .shown > shown
 [ "$(head -1 shown)" = Grü ] && sed -n 2p shown | grep -qE '^sgt-sample: 3 tokens in [0-9.]+ (ms|s): ' ||
     fail "not two lines: $(cat shown)"
 run 0 sgt-sample "$says" --temperature 0 --tokens 1 -p G

@@ -14,8 +14,8 @@ BUDGET = {
     "loader": 7463,
     "train": 13654,
     "kernels": 12186,
-    "tools": 14359,
-    "tests": 50282,
+    "tools": 14296,
+    "tests": 50283,
     "manuals": 2464,
     "pages": 1208,
 }

@@ -196,16 +196,20 @@ json_t *sgt_json_text(const char *text, size_t n)
     return s;
 }
 
-void sgt_print_escaped(const uint8_t *s, size_t n)
+size_t sgt_print_text(const char *s, size_t n, int terminal, int end)
 {
+    const uint8_t *bytes = (const uint8_t *)s;
     uint32_t cp;
-    for (size_t i = 0, length; i < n; i += length) {
-        length = sgt_utf8_unit(s + i, n - i, &cp);
+    if (!end) n = sgt_utf8_whole(bytes, n);
+    if (!terminal) fwrite(s, 1, n, stdout);
+    for (size_t i = 0, length; terminal && i < n; i += length) {
+        length = sgt_utf8_unit(bytes + i, n - i, &cp);
         int controls = (cp < 0x20 && cp != '\n' && cp != '\t') || (cp >= 0x7f && cp < 0xa0);
         if (cp != SGT_UTF8_ILL_FORMED && !controls) fwrite(s + i, 1, length, stdout);
         else
-            for (size_t j = 0; j < length; j++) printf("\\x%02x", s[i + j]);
+            for (size_t j = 0; j < length; j++) printf("\\x%02x", bytes[i + j]);
     }
+    return n;
 }
 
 /* ---- facts ---- */

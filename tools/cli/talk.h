@@ -70,9 +70,10 @@ sgt_notice sgt_talk_notice(sgt_talk *t);
  * are there: n if none does. */
 size_t sgt_utf8_whole(const uint8_t *s, size_t n);
 
-/* Print the n bytes at s on standard output in a form that is safe for a terminal: control
- * characters except newline and tab, and bytes that are not UTF-8, appear as \xNN. */
-void sgt_print_escaped(const uint8_t *s, size_t n);
+/* Print the n bytes at s on standard output, without those of a last character that is not complete
+ * yet, unless `end` is set; return how many were printed. For a terminal, control characters except
+ * newline and tab, and bytes that are not UTF-8, appear as \xNN. */
+size_t sgt_print_text(const char *s, size_t n, int terminal, int end);
 
 /* Return the text as a JSON string, with U+FFFD for each ill-formed subpart; NULL if memory runs
  * out. */

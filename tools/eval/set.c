@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "loader/sgt_loader.h"
-#include "loader/shards/shard.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/talk.h"
 #include "tools/eval/eval.h"
@@ -101,23 +100,6 @@ static int check_vocabulary(const set *s, const eval *e, sgt_error *err)
                     s->path, sgt_vocab_name(e->model.vocab));
 }
 
-/* Fail if the val split is empty, and explain that sgt-tokenize without --split makes no validation
- * shards. */
-static int check_split(const set *s, sgt_error *err)
-{
-    char **paths;
-    size_t count = 0;
-    if (strcmp(s->split, "val")) return SGT_OK;
-    int rc = sgt_shard_list(&paths, &count, s->path, s->split, err);
-    if (rc < 0) return rc;
-    sgt_shard_list_free(paths, count);
-    return count ? SGT_OK
-                 : sgt_fail(err, SGT_EFORMAT,
-                            "%s: no validation shards (sgt-tokenize --split 5%% makes them; "
-                            "--split train takes the training shards)",
-                            s->path);
-}
-
 static int open_set(set *s, const eval *e, sgt_error *err)
 {
     sgt_loader_options o = {.reader = SGT_READER_MMAP,
@@ -127,8 +109,7 @@ static int open_set(set *s, const eval *e, sgt_error *err)
                             .vocab = e->model.shape.vocab,
                             .split = e->split,
                             .notice = e->notice};
-    int rc = check_split(s, err);
-    if (rc == SGT_OK) rc = sgt_loader_open(&s->loader, s->path, &o, err);
+    int rc = sgt_loader_open(&s->loader, s->path, &o, err);
     if (rc == SGT_OK) rc = check_vocabulary(s, e, err);
     if (rc < 0) return rc;
     sgt_loader_get_info(s->loader, &s->info);

@@ -19,8 +19,7 @@
 typedef struct side {
     inspect_set set;
     uint64_t fingerprint; /* of its vocabulary; 0: unknown */
-    inspect_reader reader;
-    uint16_t *ids; /* BLOCK tokens */
+    uint16_t *ids;        /* BLOCK tokens */
     /* the tokens around the first difference: around[0 .. n - 1], the first of which has index
      * `from`; the differing one is at index `at`, and in `shard` (NULL: the set ends before it) */
     const inspect_shard *shard;
@@ -54,35 +53,26 @@ static size_t first_difference(const uint16_t *a, const uint16_t *b, size_t n)
     return i;
 }
 
-/* Compare two sequences from their beginning. Return 1 if both are equal to their end, else 0;
- * p->token is the number of equal tokens. */
-static int walk_both(pair *p, side *a, side *b, sgt_error *err)
+/* Compare one split, or with split NULL, all tokens: set p->differs, and p->token to the number of
+ * tokens that are equal from the beginning on. */
+static int compare_split(pair *p, const char *split, sgt_error *err)
 {
+    side *a = &p->sides[0], *b = &p->sides[1];
     const uint64_t all = a->set.tokens + b->set.tokens;
-    for (p->token = 0;;) {
+    p->split = split;
+    for (p->token = 0; !p->differs;) {
         size_t n = 0, m = 0;
-        int rc = inspect_reader_next(&a->reader, a->ids, BLOCK, &n, err);
-        if (rc == SGT_OK) rc = inspect_reader_next(&b->reader, b->ids, BLOCK, &m, err);
+        int rc = inspect_read(&a->set, split, p->token, a->ids, BLOCK, &n, err);
+        if (rc == SGT_OK) rc = inspect_read(&b->set, split, p->token, b->ids, BLOCK, &m, err);
         if (rc < 0) return rc;
         size_t both = n < m ? n : m, same = first_difference(a->ids, b->ids, both);
         p->token += same;
-        if (same < both || n != m) return 0;
-        if (!both) return 1;
+        p->differs = same < both || n != m;
+        if (!both) break;
         if (sgt_stopped(p->o->stop)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
         sgt_progress_update(p->bar, 2 * (p->done += 2 * both), 2 * all, 0, NULL);
     }
-}
-
-/* Compare one split, or with split NULL, all tokens. */
-static int compare_split(pair *p, const char *split, sgt_error *err)
-{
-    for (side *d = p->sides; d < p->sides + 2; d++)
-        inspect_reader_start(&d->reader, &d->set, split, 0);
-    int same = walk_both(p, &p->sides[0], &p->sides[1], err);
-    for (side *d = p->sides; d < p->sides + 2; d++) inspect_reader_end(&d->reader);
-    p->split = split;
-    p->differs = same == 0;
-    return same < 0 ? same : SGT_OK;
+    return SGT_OK;
 }
 
 static int compare_tokens(pair *p, sgt_error *err)
@@ -119,9 +109,7 @@ static int read_around(side *d, const pair *p, sgt_error *err)
     d->shard = inspect_place(&d->set, p->split, p->token, &d->offset);
     d->from = p->token > AROUND ? p->token - AROUND : 0;
     d->at = (size_t)(p->token - d->from);
-    inspect_reader_start(&d->reader, &d->set, p->split, d->from);
-    int rc = inspect_reader_next(&d->reader, d->around, 2 * AROUND + 1, &d->n, err);
-    inspect_reader_end(&d->reader);
+    int rc = inspect_read(&d->set, p->split, d->from, d->around, 2 * AROUND + 1, &d->n, err);
     if (!rc && inspect_set_vocabulary(&v, &d->set, NULL) == SGT_OK) {
         if (sgt_decode(v, d->around, d->n, &d->text, &d->bytes, NULL) < 0) d->text = NULL;
         sgt_vocab_free(v);

@@ -61,7 +61,9 @@ typedef struct inspect_set {
     sgt_shard_header first;     /* of the first shard; without a shard, what the manifest says */
     uint64_t tokens, documents; /* over all shards */
     int documents_known;
-    size_t damaged; /* number of damaged shards */
+    size_t damaged;              /* number of damaged shards */
+    const inspect_shard *opened; /* shard that inspect_read has open as `fd`; NULL: none */
+    int fd;
 } inspect_set;
 
 /* All functions that return int return 0 or a negative SGT_E* with *err filled in, unless said
@@ -80,21 +82,11 @@ inspect_kind inspect_find_kind(const char *folder);
  * Megatron's, or one whose name ends in .bin counts as a shard. */
 int inspect_known(const char *path, sgt_error *err);
 
-/* Reads the tokens of a set in order: of all its shards, or of one split (NULL: all). */
-typedef struct inspect_reader {
-    const inspect_set *s;
-    const char *split;
-    uint32_t vocab; /* if not 0, an id of this value or more is an error */
-    size_t shard;
-    uint64_t at; /* next token of that shard */
-    int fd;
-} inspect_reader;
-
-void inspect_reader_start(inspect_reader *r, const inspect_set *s, const char *split,
-                          uint64_t from);
-/* Read `want` tokens, or fewer at the end of the set; *got is their number. */
-int inspect_reader_next(inspect_reader *r, uint16_t *ids, size_t want, size_t *got, sgt_error *err);
-void inspect_reader_end(inspect_reader *r);
+/* Read `want` tokens from number `from` on, or fewer at the end of the set, over all its shards or
+ * those of one split (NULL: all); *got is their number. The set keeps the last shard open. */
+int inspect_read(inspect_set *s, const char *split, uint64_t from, uint16_t *ids, size_t want,
+                 size_t *got, sgt_error *err);
+void inspect_close_shard(inspect_set *s);
 
 uint64_t inspect_tokens(const inspect_set *s, const char *split); /* number of tokens */
 /* Return the shard that has token number `token`, and set *offset to the token's index in the
@@ -110,7 +102,7 @@ int inspect_compare(const inspect *o, const char *const paths[2], sgt_error *err
 /* Rewrite the set at paths[0] as files of the layout o->layout, in the folder paths[1]. */
 int inspect_export(const inspect *o, const char *const *paths, sgt_error *err);
 
-int inspect_decode(const inspect_set *s, const inspect *o, sgt_error *err);
+int inspect_decode(inspect_set *s, const inspect *o, sgt_error *err);
 int inspect_batches(const inspect *o, sgt_error *err);
 /* Show what the packed rows of an epoch hold, and how many tokens they crop. */
 int inspect_packing(const inspect *o, sgt_error *err);

@@ -351,6 +351,7 @@ void inspect_set_close(inspect_set *s)
         free(s->shards[i].path);
         free(s->shards[i].damage);
     }
+    inspect_close_shard(s);
     free(s->shards);
     if (s->manifest) sgt_manifest_free(s->manifest);
     free(s->manifest);

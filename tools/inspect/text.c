@@ -50,73 +50,46 @@ const inspect_shard *inspect_place(const inspect_set *s, const char *split, uint
     return NULL;
 }
 
-void inspect_reader_start(inspect_reader *r, const inspect_set *s, const char *split, uint64_t from)
+/* Keep the shard open in the place of the one before. */
+static int open_shard(inspect_set *s, const inspect_shard *d, sgt_error *err)
 {
-    const inspect_shard *d = inspect_place(s, split, from, &from);
-    size_t shard = d ? (size_t)(d - s->shards) : s->count;
-    *r = (inspect_reader){.s = s, .split = split, .shard = shard, .at = from, .fd = -1};
-}
-
-static int open_shard(inspect_reader *r, sgt_error *err)
-{
-    const inspect_shard *d = &r->s->shards[r->shard];
     sgt_shard_header h;
-    r->fd = sgt_shard_open(&h, d->path, d->header.data ? 0 : SGT_SHARD_RAW16, err);
-    if (r->fd < 0) return r->fd;
+    if (s->opened == d) return SGT_OK;
+    inspect_close_shard(s);
+    s->fd = sgt_shard_open(&h, d->path, d->header.data ? 0 : SGT_SHARD_RAW16, err);
+    if (s->fd < 0) return s->fd;
+    s->opened = d;
     if (h.tokens != d->header.tokens)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: changed while it was read: %" PRIu64 " tokens, now %" PRIu64, d->path,
                         d->header.tokens, h.tokens);
-    posix_fadvise(r->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    posix_fadvise(s->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     return SGT_OK;
 }
 
-static void next_shard(inspect_reader *r)
+void inspect_close_shard(inspect_set *s)
 {
-    if (r->fd >= 0) posix_fadvise(r->fd, 0, 0, POSIX_FADV_DONTNEED);
-    inspect_reader_end(r);
-    r->at = 0;
-    r->shard++;
+    if (!s->opened) return;
+    posix_fadvise(s->fd, 0, 0, POSIX_FADV_DONTNEED);
+    close(s->fd);
+    s->opened = NULL;
 }
 
-/* Read n tokens of the open shard. */
-static int read_some(inspect_reader *r, uint16_t *ids, size_t n, sgt_error *err)
+int inspect_read(inspect_set *s, const char *split, uint64_t from, uint16_t *ids, size_t want,
+                 size_t *got, sgt_error *err)
 {
-    const inspect_shard *d = &r->s->shards[r->shard];
-    uint64_t byte = d->header.data + 2 * r->at;
-    int rc = sgt_pread_all(r->fd, ids, 2 * n, byte, d->path, err);
-    if (rc < 0) return rc;
-    for (size_t i = 0; r->vocab && i < n; i++)
-        if (ids[i] >= r->vocab)
-            return sgt_fail(err, SGT_EFORMAT,
-                            "%s: token %" PRIu64 " (byte %" PRIu64
-                            "): id %u, expected below %" PRIu32,
-                            d->path, r->at + i, byte + 2 * i, ids[i], r->vocab);
-    r->at += n;
-    return SGT_OK;
-}
-
-int inspect_reader_next(inspect_reader *r, uint16_t *ids, size_t want, size_t *got, sgt_error *err)
-{
-    for (*got = 0; *got < want && r->shard < r->s->count;) {
-        const inspect_shard *d = &r->s->shards[r->shard];
-        uint64_t left = d->header.tokens - r->at;
+    uint64_t at;
+    const inspect_shard *d;
+    for (*got = 0; *got < want && (d = inspect_place(s, split, from + *got, &at));) {
+        uint64_t left = d->header.tokens - at;
         size_t n = left < want - *got ? (size_t)left : want - *got;
-        if (!belongs(d, r->split) || !n) {
-            next_shard(r);
-            continue;
-        }
-        int rc = r->fd < 0 ? open_shard(r, err) : SGT_OK;
-        if (rc < 0 || (rc = read_some(r, ids + *got, n, err)) < 0) return rc;
+        int rc = open_shard(s, d, err);
+        if (rc == SGT_OK)
+            rc = sgt_pread_all(s->fd, ids + *got, 2 * n, d->header.data + 2 * at, d->path, err);
+        if (rc < 0) return rc;
         *got += n;
     }
     return SGT_OK;
-}
-
-void inspect_reader_end(inspect_reader *r)
-{
-    if (r->fd >= 0) close(r->fd);
-    r->fd = -1;
 }
 
 /* ---- text ---- */
@@ -180,17 +153,15 @@ typedef struct sink {
     char last;
 } sink;
 
-/* Print the text so far; on a terminal, only complete characters, unless `end` is set. */
+/* Print the text so far, without the beginning of a last character that is not complete yet, unless
+ * `end` is set. */
 static int show_text(sink *k, int end, sgt_error *err)
 {
-    const uint8_t *s = (const uint8_t *)k->text;
-    size_t whole = k->terminal && !end ? sgt_utf8_whole(s, k->used) : k->used;
-    if (!whole) return SGT_OK;
-    if (k->terminal) sgt_print_escaped(s, whole);
-    else fwrite(s, 1, whole, stdout);
-    k->last = k->text[whole - 1];
-    memmove(k->text, k->text + whole, k->used - whole);
-    k->used -= whole;
+    size_t shown = sgt_print_text(k->text, k->used, k->terminal, end || !k->terminal);
+    if (!shown) return SGT_OK;
+    k->last = k->text[shown - 1];
+    memmove(k->text, k->text + shown, k->used - shown);
+    k->used -= shown;
     return ferror(stdout) ? sgt_fail_errno(err, "standard output") : SGT_OK;
 }
 
@@ -209,26 +180,38 @@ static int put_piece(sink *k, const sgt_vocab *v, const uint16_t *ids, size_t n,
     return k->ids ? SGT_OK : show_text(k, 0, err);
 }
 
-static int decode_span(const inspect_set *s, const inspect *o, const sgt_vocab *v, uint64_t from,
+/* Check that the n ids that were read from token `from` on are below `vocab`. */
+static int check_ids(const inspect_set *s, uint64_t from, const uint16_t *ids, size_t n,
+                     uint32_t vocab, sgt_error *err)
+{
+    uint64_t at;
+    for (size_t i = 0; i < n; i++) {
+        if (ids[i] < vocab) continue;
+        const inspect_shard *d = inspect_place(s, NULL, from + i, &at);
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: token %" PRIu64 " (byte %" PRIu64 "): id %u, expected below %" PRIu32,
+                        d->path, at, d->header.data + 2 * at, ids[i], vocab);
+    }
+    return SGT_OK;
+}
+
+static int decode_span(inspect_set *s, const inspect *o, const sgt_vocab *v, uint64_t from,
                        uint64_t count, sgt_error *err)
 {
     int rc = SGT_OK;
     sink k = {.ids = o->json ? json_array() : NULL,
               .terminal = !o->json && isatty(STDOUT_FILENO),
               .last = '\n'};
-    inspect_reader r;
     uint16_t *ids = malloc(PIECE * sizeof *ids);
     if (!ids) rc = sgt_fail_memory(err, NULL);
-    inspect_reader_start(&r, s, NULL, from);
-    r.vocab = sgt_vocab_size(v);
-    for (uint64_t left = count; rc == SGT_OK && left;) {
-        size_t n = left < PIECE ? (size_t)left : PIECE;
+    for (uint64_t at = from; rc == SGT_OK && at < from + count;) {
+        size_t n = from + count - at < PIECE ? (size_t)(from + count - at) : PIECE;
         if (sgt_stopped(o->stop)) rc = sgt_fail(err, SGT_ESTOPPED, "%s: stopped", s->path);
-        else if ((rc = inspect_reader_next(&r, ids, n, &n, err)) == SGT_OK)
-            rc = put_piece(&k, v, ids, n, err);
-        left -= n;
+        else rc = inspect_read(s, NULL, at, ids, n, &n, err);
+        if (rc == SGT_OK) rc = check_ids(s, at, ids, n, sgt_vocab_size(v), err);
+        if (rc == SGT_OK) rc = put_piece(&k, v, ids, n, err);
+        at += n;
     }
-    inspect_reader_end(&r);
     if (rc == SGT_OK && k.ids)
         rc = sgt_print_json(json_pack("{s:I, s:I, s:O, s:o}", "from", (json_int_t)from, "count",
                                       (json_int_t)count, "ids", k.ids, "text",
@@ -245,7 +228,7 @@ static int decode_span(const inspect_set *s, const inspect *o, const sgt_vocab *
     return rc;
 }
 
-int inspect_decode(const inspect_set *s, const inspect *o, sgt_error *err)
+int inspect_decode(inspect_set *s, const inspect *o, sgt_error *err)
 {
     uint64_t from, count;
     sgt_vocab *v;

@@ -123,7 +123,7 @@ typedef struct sample_run {
 int sample_generate(sample_run *s, uint64_t samples, sgt_decoder_options *d,
                     sgt_generate_options *g, sgt_error *err);
 void sample_run_close(sample_run *s);
-/* return an array of objects; NULL: out of memory */
+/* return an array of objects */
 json_t *sample_show_json(const sample_show *s);
 
 #endif

@@ -38,17 +38,6 @@ static int open_texts(sample_show *s, const sample_prompts *p, uint64_t samples,
 
 /* ---- printing ---- */
 
-/* Print the complete characters of a text, or all of it if it has ended. */
-static void print_more(const sample_show *s, sample_text *t)
-{
-    const uint8_t *bytes = (const uint8_t *)t->bytes;
-    size_t end = t->ended ? t->n : sgt_utf8_whole(bytes, t->n);
-    if (end <= t->shown) return;
-    if (s->terminal) sgt_print_escaped(bytes + t->shown, end - t->shown);
-    else fwrite(bytes + t->shown, 1, end - t->shown, stdout);
-    t->shown = end;
-}
-
 /* Print the end of a text: a newline, if the terminal or the next text needs one, and a line of
  * three dashes between two texts. */
 static void print_end(const sample_show *s, const sample_text *t)
@@ -63,7 +52,7 @@ static int print(sample_show *s, sgt_error *err)
 {
     while (s->current < s->count && !s->json) {
         sample_text *t = s->texts + s->current;
-        print_more(s, t);
+        t->shown += sgt_print_text(t->bytes + t->shown, t->n - t->shown, s->terminal, t->ended);
         if (!t->ended) break;
         print_end(s, t);
         s->current++;
@@ -170,30 +159,21 @@ void sample_run_close(sample_run *s)
 
 static json_t *ids_json(const uint16_t *ids, size_t n)
 {
-    json_t *a = json_array();
-    for (size_t i = 0; i < n && a; i++)
-        if (json_array_append_new(a, json_integer(ids[i])) < 0) {
-            json_decref(a);
-            return NULL;
-        }
-    return a;
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++) json_array_append_new(list, json_integer(ids[i]));
+    return list;
 }
 
 json_t *sample_show_json(const sample_show *s)
 {
     json_t *all = json_array();
-    for (size_t i = 0; i < s->count; i++) {
-        const sample_text *t = s->texts + i;
-        json_t *one = json_pack(
-            "{s:o, s:I, s:o, s:o, s:o, s:s}", "prompt",
-            sgt_json_text(t->prompt->text, t->prompt->bytes), "sample", (json_int_t)t->number,
-            "prompt_ids", ids_json(t->prompt->ids, t->prompt->count), "text",
-            sgt_json_text(t->bytes + t->begin, t->n - t->begin), "ids", ids_json(t->ids, t->count),
-            "end", t->why == SGT_END_TEXT ? "end-of-text" : "tokens");
-        if (!one || json_array_append_new(all, one) < 0) {
-            json_decref(all);
-            return NULL;
-        }
-    }
+    for (const sample_text *t = s->texts; t < s->texts + s->count; t++)
+        json_array_append_new(all, json_pack("{s:o, s:I, s:o, s:o, s:o, s:s}", "prompt",
+                                             sgt_json_text(t->prompt->text, t->prompt->bytes),
+                                             "sample", (json_int_t)t->number, "prompt_ids",
+                                             ids_json(t->prompt->ids, t->prompt->count), "text",
+                                             sgt_json_text(t->bytes + t->begin, t->n - t->begin),
+                                             "ids", ids_json(t->ids, t->count), "end",
+                                             t->why == SGT_END_TEXT ? "end-of-text" : "tokens"));
     return all;
 }
