@@ -114,12 +114,19 @@ Test(vocab, merges_that_make_no_sense_are_refused)
 #undef WANTED
     refused("#version: 0.2\na bc\n", "merge 1: its right side is not a token of the vocabulary");
     refused("#version: 0.2\na b\nb c\na bc\nab c\n", "tokens 258 and 259 are the same: abc");
-    size_t n = 14 + 4 * 65280;
-    scoped_memory char *text = malloc(n + 1);
-    strcpy(text, "#version: 0.2\n");
-    for (size_t i = 14; i < n; i += 4) memcpy(text + i, "a b\n", 4);
-    text[n] = 0;
-    refused(text, "ids up to 65536; sgt's tokens are of 16 bits, up to 65535");
+    sgt_alphabet a;
+    sgt_alphabet_fill(&a);
+    scoped_memory char *text = malloc(14 + 6 * 65281 + 1);
+    char *to = stpcpy(text, "#version: 0.2\n");
+    for (unsigned i = 0; i < 65281; i++) {
+        const uint8_t left = (uint8_t)(i >> 8), right = (uint8_t)i;
+        to += sgt_alphabet_write(&a, &left, 1, to);
+        *to++ = ' ';
+        to += sgt_alphabet_write(&a, &right, 1, to);
+        *to++ = '\n';
+    }
+    *to = 0;
+    refused(text, "m: id 65536; sgt's tokens are of 16 bits, up to 65535");
 }
 
 Test(vocab, a_short_list_of_merges_will_do)

@@ -81,7 +81,7 @@ Test(vocab_load, gpt2_by_any_name_is_gpt2)
 static sgt_vocab *random_vocab(rng *r, uint32_t size, unsigned letters)
 {
     sgt_pieces *pieces;
-    sgt_merges m;
+    sgt_vocab_parts trained = {.path = "trained"};
     uint8_t s[64];
     must(sgt_pieces_new(&pieces, why));
     for (int i = 0; i < 400; i++) {
@@ -89,38 +89,27 @@ static sgt_vocab *random_vocab(rng *r, uint32_t size, unsigned letters)
         for (size_t j = 0; j < n; j++) s[j] = (uint8_t)('a' + below(r, letters));
         must(sgt_pieces_add(pieces, s, n, 1 + below(r, 4), why));
     }
-    must(sgt_merges_train(&m, pieces, size, NULL, why));
+    must(sgt_merges_train(&trained, pieces, size, NULL, why));
     sgt_pieces_free(pieces);
 
     /* load the tokens without merges: sgt finds the merge of each token */
     sgt_vocab_parts parts = {.path = "random", .ranks = 1};
-    uint8_t *text[700];
-    size_t len[700];
-    uint32_t count = 257 + m.count;
-    sgt_alphabet a;
-    sgt_alphabet_fill(&a);
-    for (uint32_t id = 1; id < count; id++) {
-        if (id < 257) {
-            text[id] = malloc(len[id] = 1);
-            *text[id] = a.order[id - 1];
-        } else {
-            const uint16_t *half = m.pairs[id - 257];
-            text[id] = malloc(len[id] = len[half[0]] + len[half[1]]);
-            memcpy(text[id], text[half[0]], len[half[0]]);
-            memcpy(text[id] + len[half[0]], text[half[1]], len[half[1]]);
-        }
-        must(sgt_vocab_parts_token(&parts, id, text[id], len[id], 0, why));
+    for (uint32_t id = 1; id < trained.size; id++) {
+        const sgt_vocab_part *t = &trained.tokens[id];
+        must(sgt_vocab_parts_token(&parts, id, t->s, t->n, 0, why));
     }
     must(sgt_vocab_parts_token(&parts, 0, "</s>", 4, 1, why));
     sgt_vocab *v = NULL;
     must(sgt_vocab_from_parts(&v, &parts, why));
     /* the merge that was found is the one from training */
-    for (uint32_t i = 0; i < m.count; i++)
-        for (int h = 0; h < 2; h++)
-            cr_assert_eq(v->file.ids[v->halves[256 + i][h]], m.pairs[i][h], "merge %u", i);
-    for (uint32_t id = 1; id < count; id++) free(text[id]);
+    for (uint32_t i = 0; i < trained.merge_count; i++) {
+        const sgt_vocab_merge *m = &trained.merges[i];
+        const uint16_t *half = v->halves[256 + i];
+        cr_assert(v->file.ids[half[0]] == m->left && v->file.ids[half[1]] == m->right, "merge %u",
+                  i);
+    }
     sgt_vocab_parts_free(&parts);
-    free(m.pairs);
+    sgt_vocab_parts_free(&trained);
     return v;
 }
 
@@ -188,7 +177,7 @@ Test(merges, are_those_of_the_definition)
         size_t lengths[60];
         uint64_t counts[60];
         sgt_pieces *pieces;
-        sgt_merges m;
+        sgt_vocab_parts m = {.path = "trained"};
         unsigned letters = 1 + below(&r, 4);
         must(sgt_pieces_new(&pieces, why));
         for (size_t w = 0; w < 60; w++) {
@@ -203,10 +192,12 @@ Test(merges, are_those_of_the_definition)
         }
         must(sgt_merges_train(&m, pieces, 380, NULL, why));
         uint32_t count = train_plainly(words, lengths, counts, 60, 380, pairs);
-        cr_assert(m.count == count && !memcmp(m.pairs, pairs, count * sizeof *pairs),
-                  "seed %llu, round %d: %u merges, %u", (unsigned long long)r.key, round, m.count,
-                  count);
-        free(m.pairs);
+        cr_assert_eq(m.merge_count, count, "seed %llu, round %d: %zu merges, %u",
+                     (unsigned long long)r.key, round, m.merge_count, count);
+        for (uint32_t i = 0; i < count; i++)
+            cr_assert(m.merges[i].left == pairs[i][0] && m.merges[i].right == pairs[i][1],
+                      "seed %llu, round %d: merge %u", (unsigned long long)r.key, round, i);
+        sgt_vocab_parts_free(&m);
         sgt_pieces_free(pieces);
     }
 }

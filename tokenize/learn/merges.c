@@ -11,7 +11,6 @@
 #include <xxhash.h>
 
 #include "loader/base/memory.h"
-#include "tokenize/vocab/vocab.h"
 
 /* ---- counted pieces ----
  *
@@ -100,8 +99,6 @@ int sgt_pieces_add_all(sgt_pieces *p, const sgt_pieces *other, sgt_error *err)
 
 /* ---- training ---- */
 
-#define IDS 65536u
-
 typedef struct pair {
     uint32_t key; /* left << 16 | right; 0: free slot (ids begin at 1) */
     /* the last word that may hold the pair, an index in trainer.holders; 0: none */
@@ -133,7 +130,6 @@ typedef struct trainer {
     size_t heap_count, heap_room;
     uint32_t *fresh; /* keys of the pairs that are not in the heap yet */
     size_t fresh_count, fresh_room;
-    uint32_t *token_n; /* (IDS): bytes of each token */
 } trainer;
 
 /* ---- pairs ---- */
@@ -324,52 +320,41 @@ static int merge_pair(trainer *t, uint32_t key, uint32_t made, sgt_error *err)
 
 /* ---- the training loop ---- */
 
-/* Write a token's bytes to `out` and return their number. If they are more than `max`, write
- * nothing and return 0. */
-static size_t spell(const trainer *t, const sgt_merges *m, const sgt_alphabet *a, uint32_t id,
-                    uint8_t *out, size_t max)
+/* Add the tokens that no merge makes. */
+static int add_first(sgt_vocab_parts *parts, sgt_error *err)
 {
-    if (t->token_n[id] > max) return 0;
-    if (id < SGT_MERGES_FIRST) {
-        *out = a->order[id - 1];
-        return 1;
-    }
-    const uint16_t *half = m->pairs[id - SGT_MERGES_FIRST];
-    size_t n = spell(t, m, a, half[0], out, max);
-    return n + spell(t, m, a, half[1], out + n, max - n);
-}
-
-/* Return whether this merge would make a token with the text of the end of text, which no other
- * token may have. Only patterns other than GPT-2's leave that text in one piece. */
-static int makes_eot(const trainer *t, const sgt_merges *m, uint32_t l, uint32_t r)
-{
-    const size_t want = sizeof SGT_EOT_TEXT - 1;
-    uint8_t text[sizeof SGT_EOT_TEXT];
     sgt_alphabet a;
-    if (t->token_n[l] + (size_t)t->token_n[r] != want) return 0;
     sgt_alphabet_fill(&a);
-    size_t n = spell(t, m, &a, l, text, want);
-    spell(t, m, &a, r, text + n, want - n);
-    return !memcmp(text, SGT_EOT_TEXT, want);
+    int rc = sgt_vocab_parts_token(parts, 0, SGT_EOT_TEXT, strlen(SGT_EOT_TEXT), 1, err);
+    for (uint32_t i = 0; i < 256 && !rc; i++)
+        rc = sgt_vocab_parts_token(parts, i + 1, a.order + i, 1, 0, err);
+    return rc;
 }
 
-static int train(trainer *t, sgt_merges *m, uint32_t size, const sgt_stop *stop, sgt_error *err)
+/* Return whether two tokens together have the text of the end of text, which no other token may
+ * have. Only patterns other than GPT-2's leave that text in one piece. */
+static int makes_eot(const sgt_vocab_part *l, const sgt_vocab_part *r)
+{
+    return l->n + r->n == strlen(SGT_EOT_TEXT) && !memcmp(SGT_EOT_TEXT, l->s, l->n) &&
+           !memcmp(SGT_EOT_TEXT + l->n, r->s, r->n);
+}
+
+static int train(trainer *t, sgt_vocab_parts *parts, uint32_t size, const sgt_stop *stop,
+                 sgt_error *err)
 {
     int rc = SGT_OK;
-    while (m->count + SGT_MERGES_FIRST < size && t->heap_count && !rc) {
+    while (parts->size < size && t->heap_count && !rc) {
         ranked top = pop(t);
         const int64_t count = t->pairs[find_pair(t, top.key)].count;
-        const uint32_t l = top.key >> 16, r = top.key & 0xFFFF, made = m->count + SGT_MERGES_FIRST;
+        const uint32_t l = top.key >> 16, r = top.key & 0xFFFF, made = parts->size;
         if (count != top.count) {
             if (count > 0) rc = push(t, (ranked){count, top.key}, err);
             continue;
         }
-        if (makes_eot(t, m, l, r)) continue;
+        if (makes_eot(&parts->tokens[l], &parts->tokens[r])) continue;
         if (sgt_stopped(stop)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
-        rc = merge_pair(t, top.key, made, err);
-        m->pairs[m->count][0] = (uint16_t)l;
-        m->pairs[m->count++][1] = (uint16_t)r;
-        t->token_n[made] = t->token_n[l] + t->token_n[r];
+        if ((rc = sgt_vocab_parts_join(parts, l, r, err)) == 0)
+            rc = merge_pair(t, top.key, made, err);
     }
     return rc;
 }
@@ -384,25 +369,17 @@ static void free_trainer(trainer *t)
     free(t->holders);
     free(t->heap);
     free(t->fresh);
-    free(t->token_n);
 }
 
-int sgt_merges_train(sgt_merges *m, const sgt_pieces *p, uint32_t size, const sgt_stop *stop,
-                     sgt_error *err)
+int sgt_merges_train(sgt_vocab_parts *parts, const sgt_pieces *p, uint32_t size,
+                     const sgt_stop *stop, sgt_error *err)
 {
     trainer t = {.pair_room = (size_t)1 << 17};
-    *m = (sgt_merges){.pairs = calloc(IDS, sizeof *m->pairs)};
     t.pairs = calloc(t.pair_room, sizeof *t.pairs);
-    t.token_n = calloc(IDS, sizeof *t.token_n);
-    int rc =
-        m->pairs && t.pairs && t.token_n ? read_words(&t, p, err) : sgt_fail_memory(err, "merges");
-    for (uint32_t id = 1; id < SGT_MERGES_FIRST && !rc; id++) t.token_n[id] = 1;
+    int rc = t.pairs ? read_words(&t, p, err) : sgt_fail_memory(err, "merges");
     if (!rc) rc = count_pairs(&t, err);
-    if (!rc) rc = train(&t, m, size, stop, err);
+    if (!rc) rc = add_first(parts, err);
+    if (!rc) rc = train(&t, parts, size, stop, err);
     free_trainer(&t);
-    if (rc < 0) {
-        free(m->pairs);
-        *m = (sgt_merges){0};
-    }
     return rc;
 }

@@ -142,25 +142,6 @@ static int count_all(counting *c, counter *all, size_t threads, sgt_error *err)
 
 /* ---- the vocabulary ---- */
 
-/* Fill in the tokens and merges, under the ids they were trained with. */
-static int fill_parts(sgt_vocab_parts *p, const sgt_merges *m, sgt_error *err)
-{
-    sgt_alphabet a;
-    sgt_alphabet_fill(&a);
-    int rc = sgt_vocab_parts_token(p, 0, SGT_EOT_TEXT, strlen(SGT_EOT_TEXT), 1, err);
-    for (uint32_t i = 0; i < 256 && !rc; i++)
-        rc = sgt_vocab_parts_token(p, i + 1, a.order + i, 1, 0, err);
-    for (uint32_t i = 0; i < m->count && !rc; i++) {
-        const sgt_vocab_part *l = &p->tokens.parts[m->pairs[i][0]],
-                             *r = &p->tokens.parts[m->pairs[i][1]];
-        rc = sgt_vocab_parts_merge(p, l->s, l->n, r->s, r->n, err);
-        if (rc < 0) break;
-        const sgt_vocab_part *made = &p->merges.parts[i];
-        rc = sgt_vocab_parts_token(p, SGT_MERGES_FIRST + i, made->s, made->n, 0, err);
-    }
-    return rc;
-}
-
 static int check_options(const sgt_tokenize_options *o, uint32_t size, sgt_error *err)
 {
     static const char *const ours[] = {"tokenizer.json", "vocab.json", "merges.txt"};
@@ -185,7 +166,6 @@ static int train(sgt_vocab **out, const sgt_tokenize_options *o, const sgt_corpu
     counting c = {.o = o, .corpus = corpus};
     if (rule && !sgt_pattern_is_gpt2(rule)) c.known = sgt_rule_of(c.rule = rule);
     sgt_vocab_parts parts = {.path = o->out, .rule = c.rule, .normalize = o->normalize};
-    sgt_merges m = {0};
     counter *all = calloc(threads, sizeof *all);
     int rc = all ? count_all(&c, all, threads, err) : sgt_fail_memory(err, "threads");
     if (rc < 0) goto done;
@@ -196,17 +176,15 @@ static int train(sgt_vocab **out, const sgt_tokenize_options *o, const sgt_corpu
                                  .distinct = all[0].pieces->count,
                                  .invalid_utf8 = c.invalid,
                                  .skipped = corpus->skipped};
-    if ((rc = sgt_merges_train(&m, all[0].pieces, size, o->stop, err)) == 0 &&
-        (rc = fill_parts(&parts, &m, err)) == 0)
-        rc = sgt_vocab_from_parts(out, &parts, err);
-    result->tokens = m.count + SGT_MERGES_FIRST;
+    rc = sgt_merges_train(&parts, all[0].pieces, size, o->stop, err);
+    if (!rc) rc = sgt_vocab_from_parts(out, &parts, err);
+    result->tokens = parts.size;
 done:
     for (size_t i = 0; all && i < threads; i++) {
         sgt_pieces_free(all[i].pieces);
         sgt_pattern_free(all[i].pattern);
     }
     free(all);
-    free(m.pairs);
     sgt_vocab_parts_free(&parts);
     return rc;
 }

@@ -1,6 +1,6 @@
 /* vocab_file.h: a vocabulary as a file holds it: tokens under the file's own ids, merges or ranks,
- * and a rule to split by. vocab_read.c fills in an sgt_vocab_parts from each format.
- * sgt_vocab_from_parts checks what every vocabulary must satisfy, and makes one.
+ * and a rule to split by. vocab_read.c fills in an sgt_vocab_parts from each format, and merges.c from
+ * text. sgt_vocab_from_parts checks what every vocabulary must satisfy, and makes one.
  *
  *     sgt_vocab_parts p = {.path = path};
  *     if (sgt_vocab_parts_token(&p, 0, "!", 1, 0, &err) < 0 || ... ||
@@ -20,20 +20,17 @@
 
 #define SGT_VOCAB_MAX_IDS 65536u
 
-/* The bytes s[0..n) of a token, or of the two tokens of a merge. */
 typedef struct sgt_vocab_part {
-    uint64_t id; /* id of a token; or, for a merge, length of its left token in bytes */
-    const uint8_t *s;
-    size_t n;
+    const uint8_t *s; /* its bytes */
+    size_t n;         /* their number; 0: there is no token with this id */
     /* not 0: added token, which no merge makes and no text is encoded to; more bits than the first
      * are SGT_ADDED_* */
     int added;
 } sgt_vocab_part;
 
-typedef struct sgt_vocab_list {
-    sgt_vocab_part *parts;
-    size_t count, room;
-} sgt_vocab_list;
+typedef struct sgt_vocab_merge {
+    uint32_t left, right, made; /* ids of two tokens, and of the one that they merge to */
+} sgt_vocab_merge;
 
 /* settings of an added token that change where it is found in text, and what of the text stays */
 enum { SGT_ADDED_LSTRIP = 2, SGT_ADDED_RSTRIP = 4, SGT_ADDED_SINGLE_WORD = 8 };
@@ -43,16 +40,20 @@ enum { SGT_ADDED_LSTRIP = 2, SGT_ADDED_RSTRIP = 4, SGT_ADDED_SINGLE_WORD = 8 };
     "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\n\"added_tokens\":["
 
 typedef struct sgt_vocab_parts {
-    const char *path; /* for messages */
-    int ours;         /* 1: sgt wrote the file, whose pattern is then PCRE2's */
+    const char *path;       /* for messages */
+    int ours;               /* 1: sgt wrote the file, whose pattern is then PCRE2's */
+    sgt_vocab_part *tokens; /* (SGT_VOCAB_MAX_IDS): by id */
+    uint32_t size, count;   /* the largest id plus 1; number of tokens */
+    uint32_t *names; /* hash table from the bytes of a token to its id + 1; without added tokens */
+    sgt_vocab_merge *merges;
+    size_t merge_count, merge_room;
     /* If `ranks` is 1, there are no merges, and ids are ranks. Of all adjacent tokens that together
      * are a token, the pair with the lowest id is merged first, as in tiktoken. */
-    sgt_vocab_list tokens, merges;
     int ranks;
     /* 1: a piece that is a token becomes that token (ignore_merges). So merges must make every
      * token */
     int whole;
-    uint8_t *bytes; /* of all parts, which point into it */
+    uint8_t *bytes; /* of all tokens, which point into it */
     size_t used;
     const char *rule; /* NULL: GPT-2's */
     int assumed;      /* 1: nothing says that the rule is GPT-2's */
@@ -62,11 +63,19 @@ typedef struct sgt_vocab_parts {
     const char *ignored; /* a list of the file's settings that sgt ignores; NULL: none */
 } sgt_vocab_parts;
 
-/* Append a copy of a token, or of a merge of two tokens. Return 0 or a negative SGT_E*. */
+/* Add a token, whose bytes are copied. No other token may have this id, nor the same bytes unless one
+ * of both is added. Return 0 or a negative SGT_E*. */
 int sgt_vocab_parts_token(sgt_vocab_parts *p, uint64_t id, const void *bytes, size_t n, int added,
                           sgt_error *err);
-int sgt_vocab_parts_merge(sgt_vocab_parts *p, const void *left, size_t left_n, const void *right,
-                          size_t right_n, sgt_error *err);
+
+/* Return the id of the token with these bytes that is not added, or SGT_NO_TOKEN. */
+uint32_t sgt_vocab_parts_find(const sgt_vocab_parts *p, const uint8_t *bytes, size_t n);
+
+/* Append a merge of two tokens to a third, or to a new token with the next id. Return 0 or a
+ * negative SGT_E*. */
+int sgt_vocab_parts_merge(sgt_vocab_parts *p, uint32_t left, uint32_t right, uint32_t made,
+                          sgt_error *err);
+int sgt_vocab_parts_join(sgt_vocab_parts *p, uint32_t left, uint32_t right, sgt_error *err);
 void sgt_vocab_parts_free(sgt_vocab_parts *p);
 
 /* Check p and make a vocabulary from it. The caller frees *out, and still owns p. */

@@ -49,7 +49,24 @@ static int next_line(const text_file *t, size_t *at, const char **line, size_t *
 
 /* ---- tokens and merges in the byte alphabet ---- */
 
-/* Add the merge of left[left_n] and right[right_n]. Return 1 if they are not two tokens in the byte
+/* Append the merge of two tokens: bytes[0..l) and bytes[l..n). */
+static int append_merge(source *s, const uint8_t *bytes, size_t l, size_t n, sgt_error *err)
+{
+    sgt_vocab_parts *p = &s->parts;
+    const uint32_t left = sgt_vocab_parts_find(p, bytes, l),
+                   right = sgt_vocab_parts_find(p, bytes + l, n - l),
+                   made = sgt_vocab_parts_find(p, bytes, n);
+    const int known = left != SGT_NO_TOKEN && right != SGT_NO_TOKEN;
+    if (known && !s->vocab.bytes) return sgt_vocab_parts_join(p, left, right, err);
+    if (known && made != SGT_NO_TOKEN) return sgt_vocab_parts_merge(p, left, right, made, err);
+    return sgt_fail(err, SGT_EFORMAT, "%s: merge %zu: %s is not a token of the vocabulary", p->path,
+                    p->merge_count + 1,
+                    left == SGT_NO_TOKEN    ? "its left side"
+                    : right == SGT_NO_TOKEN ? "its right side"
+                                            : "what it makes");
+}
+
+/* Append the merge of left[left_n] and right[right_n]. Return 1 if they are not two tokens in the byte
  * alphabet. */
 static int add_merge(source *s, const char *left, size_t left_n, const char *right, size_t right_n,
                      sgt_error *err)
@@ -59,12 +76,12 @@ static int add_merge(source *s, const char *left, size_t left_n, const char *rig
     const size_t l = sgt_alphabet_read(&s->alphabet, (const uint8_t *)left, left_n, bytes),
                  r = l ? sgt_alphabet_read(&s->alphabet, (const uint8_t *)right, right_n, bytes + l)
                        : 0;
-    const int rc = r ? sgt_vocab_parts_merge(&s->parts, bytes, l, bytes + l, r, err) : 1;
+    const int rc = r ? append_merge(s, bytes, l, l + r, err) : 1;
     free(bytes);
     return rc;
 }
 
-/* Add the merge "left right", likewise. */
+/* Append the merge "left right", likewise. */
 static int add_merge_line(source *s, const char *line, size_t n, sgt_error *err)
 {
     const char *space = memchr(line, ' ', n);
@@ -117,13 +134,12 @@ static int add_token(source *s, const char *path, const char *name, int64_t id, 
     uint8_t *bytes = malloc(n + 1);
     if (!bytes) return sgt_fail_memory(err, path);
     const size_t count = sgt_alphabet_read(&s->alphabet, (const uint8_t *)name, n, bytes);
-    int rc;
-    if (!n) rc = sgt_fail(err, SGT_EFORMAT, "%s: token %lld is empty", path, (long long)id);
-    else if (count) rc = sgt_vocab_parts_token(&s->parts, (uint64_t)id, bytes, count, 0, err);
-    else
-        rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: is not byte-level: token %lld (%s) is not in GPT-2's byte alphabet",
-                      path, (long long)id, name);
+    const int rc =
+        n && !count
+            ? sgt_fail(err, SGT_EFORMAT,
+                       "%s: is not byte-level: token %lld (%s) is not in GPT-2's byte alphabet",
+                       path, (long long)id, name)
+            : sgt_vocab_parts_token(&s->parts, (uint64_t)id, bytes, count, 0, err);
     free(bytes);
     return rc;
 }
@@ -186,16 +202,13 @@ static int add_eot(source *s, uint64_t id, sgt_error *err)
     return sgt_vocab_parts_token(&s->parts, id, name, strlen(name), 1, err);
 }
 
-static int number_merges(source *s, sgt_error *err)
+static int read_merges_alone(source *s, sgt_error *err)
 {
-    const sgt_vocab_list *merges = &s->parts.merges;
     int rc = SGT_OK;
     for (uint32_t i = 0; i < 256 && !rc; i++)
         rc = sgt_vocab_parts_token(&s->parts, i, s->alphabet.order + i, 1, 0, err);
-    for (size_t i = 0; i < merges->count && !rc; i++)
-        rc = sgt_vocab_parts_token(&s->parts, 256 + i, merges->parts[i].s, merges->parts[i].n, 0,
-                                   err);
-    return rc < 0 ? rc : add_eot(s, 256 + merges->count, err);
+    if (!rc) rc = read_merges(s, err);
+    return rc < 0 ? rc : add_eot(s, s->parts.size, err);
 }
 
 /* ---- .tiktoken ---- */
@@ -242,21 +255,14 @@ static int read_ranked(source *s, size_t number, const char *line, size_t n, sgt
     return rc;
 }
 
-/* Add the end of text, which the file does not hold. If exactly one id below the largest is unused,
- * that is its id; otherwise the largest plus 1. */
-static int add_free_eot(source *s, sgt_error *err)
+/* Return the id of the end of text, which the file does not hold. If exactly one id below the largest
+ * is unused, it is that one; otherwise the largest plus 1. */
+static uint32_t free_id(const sgt_vocab_parts *p)
 {
-    const sgt_vocab_list *tokens = &s->parts.tokens;
-    uint64_t largest = 0, sum = 0;
-    for (size_t i = 0; i < tokens->count; i++) {
-        if (tokens->parts[i].id > largest) largest = tokens->parts[i].id;
-        sum += tokens->parts[i].id;
-    }
-    if (largest >= SGT_VOCAB_MAX_IDS) return SGT_OK; /* refused later for its ids */
-    /* the unused id, if there is exactly one */
-    uint64_t left_out = largest * (largest + 1) / 2 - sum;
-    uint64_t id = tokens->count == largest ? left_out : largest + 1;
-    return add_eot(s, id, err);
+    uint32_t id = 0;
+    if (p->count + 1 != p->size) return p->size;
+    while (p->tokens[id].n) id++;
+    return id;
 }
 
 static int read_tiktoken(source *s, sgt_error *err)
@@ -268,10 +274,9 @@ static int read_tiktoken(source *s, sgt_error *err)
         number++;
         if (len) rc = read_ranked(s, number, line, len, err);
     }
-    if (!rc && !s->parts.tokens.count)
+    if (!rc && !s->parts.count)
         rc = sgt_fail(err, SGT_EFORMAT, "%s: holds no tokens", s->vocab.path);
-    s->parts.ranks = 1;
-    return rc < 0 ? rc : add_free_eot(s, err);
+    return rc < 0 ? rc : add_eot(s, free_id(&s->parts), err);
 }
 
 /* ---- tokenizer.json ---- */
@@ -566,13 +571,14 @@ static int find_files(source *s, const char *folder, sgt_error *err)
 
 static int read_files(source *s, sgt_error *err)
 {
-    int rc = s->merges.bytes ? read_merges(s, err) : SGT_OK;
-    if (rc < 0) return rc;
     s->parts.assumed = 1;
-    if (!s->vocab.bytes) return number_merges(s, err);
+    if (!s->vocab.bytes) return read_merges_alone(s, err);
     s->parts.ranks = !s->merges.bytes;
     if (!s->merges.bytes && !is_json(&s->vocab)) return read_tiktoken(s, err);
-    if (s->merges.bytes || !is_huggingface(&s->vocab)) return read_vocab_json(s, err);
+    if (s->merges.bytes || !is_huggingface(&s->vocab)) {
+        const int rc = read_vocab_json(s, err);
+        return rc < 0 || !s->merges.bytes ? rc : read_merges(s, err);
+    }
     s->parts.ranks = s->parts.assumed = 0;
     return read_huggingface(s, err);
 }
