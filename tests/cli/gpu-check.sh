@@ -1,5 +1,5 @@
 # gpu-check.sh without a GPU: its plan. With stand-ins for all programs that need a GPU, and for the clock: good, bad and
-# missing figures, time that runs out in each part, an early end, and a second call. Then check-cuda-device, with the
+# missing figures, time that runs out, an early end, and a second call. Then check-cuda-device, with the
 # host as its device.
 # In make check-all only: it runs all kernels on the host, as a GPU would.
 . "$ROOT/tests/cli/lib.sh"

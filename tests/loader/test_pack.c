@@ -1,6 +1,6 @@
 /* test_pack.c: plans of packed rows, compared with a slow one that writes out every list as pack.h
- * defines it, over random sets; what the definition promises; and fixed values, so that no run's
- * rows ever change by accident. */
+ * defines it, over random sets; sets of few documents; and fixed values, so that no run's rows ever
+ * change by accident. */
 #include <criterion/criterion.h>
 #include <malloc.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* test_sampler.c: sampling, compared with a slow model that writes out every list as sampler.h
- * defines it. Also the statistical properties that sampler.h promises, and recorded values, so that
- * no run's order ever changes by accident. */
+ * defines it. Also the statistical properties of permutations, and recorded values, so that no run's
+ * order ever changes by accident. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

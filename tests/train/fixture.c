@@ -171,12 +171,6 @@ sgt_backend *fixture_backend(const fixture *f, uint32_t batch, int threads)
     return fixture_open(f, &o);
 }
 
-void fixture_micro_step(const fixture *f, sgt_backend *b, uint32_t first, uint32_t count,
-                        double scale)
-{
-    fixture_micro_step_of(f, b, 0, 0, first, count, scale);
-}
-
 void fixture_micro_step_of(const fixture *f, sgt_backend *b, uint64_t step, uint32_t micro,
                            uint32_t first, uint32_t count, double scale)
 {

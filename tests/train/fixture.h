@@ -45,8 +45,6 @@ sgt_backend *fixture_open(const fixture *f, const sgt_backend_options *o);
 sgt_backend *fixture_backend(const fixture *f, uint32_t batch, int threads);
 
 /* Run one micro-step over rows first .. first + count - 1 of the fixture. */
-void fixture_micro_step(const fixture *f, sgt_backend *b, uint32_t first, uint32_t count,
-                        double scale);
 void fixture_micro_step_of(const fixture *f, sgt_backend *b, uint64_t step, uint32_t micro,
                            uint32_t first, uint32_t count, double scale);
 
