@@ -326,8 +326,8 @@ uint64_t sgt_loader_fingerprint(const sgt_loader *l);
  *     while (sgt_stream_next(s, &b, &err) == 0) { use(b.rows); sgt_stream_release(s, &b); }
  *
  * One consumer thread calls next and release. It may hold up to `slots` batches and must release
- * them in order. Neither call takes a lock if the batch is ready and no thread sleeps; sleeping
- * threads are woken once half of the ring is free. */
+ * them in order. Neither call waits if the batch is ready; sleeping threads are woken once half of
+ * the ring is free. */
 
 typedef enum sgt_output {
     SGT_OUTPUT_U16, /* rows of T+1 ids (the default) */

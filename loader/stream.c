@@ -7,13 +7,11 @@
  * The consumer holds the slots of [released, delivered). The threads fill the slots of [delivered,
  * released + slots). Later batches wait until a slot is released.
  *
- * No lock is taken unless a thread has to sleep. Two words pass batches back and forth. slot.filled
- * says which batch the slot now holds; its thread writes it. s->released says which slots may be
- * filled again; the consumer writes it. A thread without work polls for a while, because a batch
- * takes microseconds, and so does waking a thread. Then it sets s->wanted or worker.asleep, and
- * sleeps on a condition variable. Each side stores its own word first and then loads the other's,
- * all sequentially consistent. So at least one of the two sees the other, and no wake-up is
- * lost. */
+ * Two words pass batches back and forth. slot.filled says which batch the slot now holds; its thread
+ * writes it. s->released says which slots may be filled again; the consumer writes it. Both are
+ * written under the lock, so that no wake-up is lost, and read without it: a thread without work polls
+ * for a while before it sleeps on a condition variable, because a batch takes microseconds, and so
+ * does waking a thread. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
@@ -48,11 +46,8 @@ typedef struct worker {
     sgt_stream *s;
     sgt_cursor *cursor;
     pthread_t thread;
-    pthread_cond_t freed; /* signalled when the slot of the thread's next batch is free */
-    /* number of its next batch; while the thread is asleep, the consumer may read it */
-    uint64_t next;
+    uint64_t next; /* number of its next batch */
     uint32_t number;
-    int asleep; /* written by the thread, read by the consumer */
     char apart[APART];
 } worker;
 
@@ -65,15 +60,15 @@ struct sgt_stream {
     uint32_t workers_made;
     worker *workers;
     slot *slots;
-    pthread_mutex_t lock; /* used only to sleep and to wake */
-    pthread_cond_t filled;
+    pthread_mutex_t lock;
+    pthread_cond_t filled, freed; /* the consumer waits for the former, threads for the latter */
     int closing;
     char apart[APART];
     /* number of batches released so far. Written by the consumer, read by the threads */
     uint64_t released;
     char apart_too[APART];
-    uint64_t delivered; /* number of batches delivered so far; used only by the consumer */
-    uint64_t wanted;    /* n + 1: the consumer sleeps until batch n is complete; 0: it is awake */
+    /* used only by the consumer: batches delivered so far, and released when threads were last woken */
+    uint64_t delivered, woken;
 };
 
 /* ---- buffers ---- */
@@ -153,12 +148,12 @@ static inline void pause_poll(int i)
 static int may_make(const sgt_stream *s, uint64_t n)
 {
     return (!s->o.count || n < s->o.count) &&
-           n < __atomic_load_n(&s->released, __ATOMIC_SEQ_CST) + s->o.slots;
+           n < __atomic_load_n(&s->released, __ATOMIC_ACQUIRE) + s->o.slots;
 }
 
 static int is_closing(const sgt_stream *s)
 {
-    return __atomic_load_n(&s->closing, __ATOMIC_SEQ_CST);
+    return __atomic_load_n(&s->closing, __ATOMIC_RELAXED);
 }
 
 /* Wait until the slot of w's next batch is free. Return 1, or 0 if the stream is closed. */
@@ -170,21 +165,17 @@ static int wait_for_slot(worker *w)
         pause_poll(i);
     }
     pthread_mutex_lock(&s->lock);
-    __atomic_store_n(&w->asleep, 1, __ATOMIC_SEQ_CST); /* pairs with refill */
-    while (!is_closing(s) && !may_make(s, w->next)) pthread_cond_wait(&w->freed, &s->lock);
-    __atomic_store_n(&w->asleep, 0, __ATOMIC_SEQ_CST);
+    while (!is_closing(s) && !may_make(s, w->next)) pthread_cond_wait(&s->freed, &s->lock);
     pthread_mutex_unlock(&s->lock);
     return !is_closing(s);
 }
 
 static void publish(sgt_stream *s, uint64_t n)
 {
-    __atomic_store_n(&s->slots[n % s->o.slots].filled, n + 1, __ATOMIC_SEQ_CST);
-    /* pairs with wait_for_batch */
-    if (__atomic_load_n(&s->wanted, __ATOMIC_SEQ_CST) != n + 1) return;
     pthread_mutex_lock(&s->lock);
-    pthread_cond_signal(&s->filled);
+    __atomic_store_n(&s->slots[n % s->o.slots].filled, n + 1, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&s->lock);
+    pthread_cond_signal(&s->filled);
 }
 
 static void copy_documents(slot *to, const sgt_row_documents *from, size_t rows)
@@ -251,11 +242,9 @@ static int open_worker(sgt_stream *s, uint32_t number, sgt_error *err)
     w->next = w->number = number;
     int rc = sgt_cursor_open(&w->cursor, s->l, err);
     if (rc < 0) return rc;
-    pthread_cond_init(&w->freed, NULL);
     int error = sgt_thread_start(&w->thread, work, w);
     if (!error) return SGT_OK;
     sgt_cursor_close(w->cursor);
-    pthread_cond_destroy(&w->freed);
     return sgt_fail(err, SGT_EIO, "cannot start a prefetch thread (error %d)", error);
 }
 
@@ -275,6 +264,7 @@ int sgt_stream_open(sgt_stream **out, const sgt_loader *l, const sgt_stream_opti
     }
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->filled, NULL);
+    pthread_cond_init(&s->freed, NULL);
     if ((rc = measure(s, err)) < 0 || (rc = open_slots(s, err)) < 0) goto fail;
     for (; s->workers_made < s->o.threads; s->workers_made++)
         if ((rc = open_worker(s, s->workers_made, err)) < 0) goto fail;
@@ -285,36 +275,26 @@ fail:
     return rc;
 }
 
-/* Wake the sleeping threads once half of their slots are free. Waking them for every batch would
- * cost a system call per batch. */
-static void refill(sgt_stream *s)
-{
-    uint64_t may_be_ahead = s->released + s->o.slots - s->delivered;
-    for (uint32_t i = 0; i < s->o.threads; i++) {
-        worker *w = &s->workers[i];
-        if (!__atomic_load_n(&w->asleep, __ATOMIC_SEQ_CST)) continue; /* pairs with wait_for_slot */
-        pthread_mutex_lock(&s->lock);
-        int wake = w->asleep && may_make(s, w->next) && w->next - s->delivered <= may_be_ahead / 2;
-        if (wake) pthread_cond_signal(&w->freed);
-        pthread_mutex_unlock(&s->lock);
-    }
-}
-
 static int is_filled(const slot *from, uint64_t n)
 {
-    return __atomic_load_n(&from->filled, __ATOMIC_SEQ_CST) == n + 1;
+    return __atomic_load_n(&from->filled, __ATOMIC_ACQUIRE) == n + 1;
+}
+
+static void wake_threads(sgt_stream *s)
+{
+    s->woken = s->released;
+    pthread_cond_broadcast(&s->freed);
 }
 
 static void wait_for_batch(sgt_stream *s, const slot *from, uint64_t n)
 {
+    wake_threads(s); /* that of this batch may sleep although its slot is free */
     for (int i = 0; i < LOOKS; i++) {
         if (is_filled(from, n)) return;
         pause_poll(i);
     }
     pthread_mutex_lock(&s->lock);
-    __atomic_store_n(&s->wanted, n + 1, __ATOMIC_SEQ_CST); /* pairs with publish */
     while (!is_filled(from, n)) pthread_cond_wait(&s->filled, &s->lock);
-    __atomic_store_n(&s->wanted, 0, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -336,7 +316,6 @@ int sgt_stream_next(sgt_stream *s, sgt_stream_batch *b, sgt_error *err)
     *b = batch_of(s, n);
     from->held = 1;
     s->delivered++;
-    refill(s);
     return SGT_OK;
 }
 
@@ -345,21 +324,21 @@ void sgt_stream_release(sgt_stream *s, const sgt_stream_batch *b)
     uint64_t released = s->released;
     s->slots[b->slot].held = 0;
     while (released < s->delivered && !s->slots[released % s->o.slots].held) released++;
-    __atomic_store_n(&s->released, released, __ATOMIC_SEQ_CST); /* pairs with may_make */
-    refill(s);
+    pthread_mutex_lock(&s->lock);
+    __atomic_store_n(&s->released, released, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&s->lock);
+    /* to wake a thread for every batch would cost a system call per batch */
+    if (2 * (released - s->woken) >= s->o.slots) wake_threads(s);
 }
 
 void sgt_stream_close(sgt_stream *s)
 {
     if (!s) return;
-    __atomic_store_n(&s->closing, 1, __ATOMIC_SEQ_CST);
     pthread_mutex_lock(&s->lock);
-    for (uint32_t i = 0; i < s->workers_made; i++) pthread_cond_signal(&s->workers[i].freed);
+    __atomic_store_n(&s->closing, 1, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&s->lock);
-    for (uint32_t i = 0; i < s->workers_made; i++) {
-        pthread_join(s->workers[i].thread, NULL);
-        pthread_cond_destroy(&s->workers[i].freed);
-    }
+    pthread_cond_broadcast(&s->freed);
+    for (uint32_t i = 0; i < s->workers_made; i++) pthread_join(s->workers[i].thread, NULL);
     for (uint32_t i = 0; s->slots && i < s->o.slots; i++) {
         if (s->slots[i].buffer && s->o.free) s->o.free(s->o.ctx, s->slots[i].buffer);
         free(s->slots[i].lengths);
@@ -367,6 +346,7 @@ void sgt_stream_close(sgt_stream *s)
         free(s->slots[i].starts);
     }
     pthread_cond_destroy(&s->filled);
+    pthread_cond_destroy(&s->freed);
     pthread_mutex_destroy(&s->lock);
     free(s->slots);
     free(s->workers);

@@ -47,12 +47,6 @@
 /* bytes per madvise call with sampling `block`, where a window's neighbours are needed soon too */
 #define CHUNK ((uintptr_t)1 << 16)
 
-typedef struct file {
-    const uint16_t *tokens;
-    dev_t device; /* identity of the mapped file; its name may belong to another file by now */
-    ino_t inode;
-} file;
-
 typedef struct reader {
     const sgt_set *set;
     sgt_guarded *guarded; /* the maps */
@@ -62,7 +56,7 @@ typedef struct reader {
     uint64_t all, mapped;
     int random;     /* windows come in random order */
     uintptr_t unit; /* bytes: advice is given for whole pages, or chunks for sampling `block` */
-    file files[];
+    const uint16_t *tokens[]; /* first token of each shard */
 } reader;
 
 typedef struct cursor {
@@ -98,13 +92,10 @@ static int map_shard(reader *r, uint32_t shard, sgt_error *err)
 {
     const sgt_set_shard *h = &r->set->shards[shard];
     uint64_t size = sgt_shard_bytes(&h->head);
-    struct stat st;
-    int fd = sgt_set_open_shard(r->set, shard, err);
+    int rc = SGT_OK, fd = sgt_set_open_shard(r->set, shard, err);
     if (fd < 0) return fd;
-    int rc = fstat(fd, &st) < 0 ? sgt_fail_errno(err, "%s", h->path) : SGT_OK;
-    void *base = rc < 0 || size > SIZE_MAX ? MAP_FAILED
-                                           : mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, fd, 0);
-    if (rc == SGT_OK && base == MAP_FAILED)
+    void *base = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, fd, 0);
+    if (base == MAP_FAILED)
         rc =
             errno == ENOMEM
                 ? sgt_fail(
@@ -118,8 +109,7 @@ static int map_shard(reader *r, uint32_t shard, sgt_error *err)
     r->guarded->maps[shard].base = base;
     r->guarded->maps[shard].size = (size_t)size;
     r->all += size;
-    r->files[shard] = (file){(const uint16_t *)(const void *)((const char *)base + h->head.data),
-                             st.st_dev, st.st_ino};
+    r->tokens[shard] = (const uint16_t *)(const void *)((const char *)base + h->head.data);
     /* ignore errors: without this advice, reading is only slower */
     madvise(base, (size_t)size, r->random ? MADV_RANDOM : MADV_SEQUENTIAL);
     return SGT_OK;
@@ -130,7 +120,7 @@ static int open_reader(void **out, const char **remark, const sgt_set *set,
 {
     int rc = SGT_OK;
     (void)remark;
-    reader *r = calloc(1, sizeof *r + set->count * sizeof *r->files);
+    reader *r = calloc(1, sizeof *r + set->count * sizeof *r->tokens);
     if (!r || !(r->guarded = sgt_guard_new(set->count))) {
         free(r);
         return sgt_fail_memory(err, set->shards[0].path);
@@ -214,28 +204,32 @@ static void close_cursor(void *c) { free(c); }
 
 /* ---- files cut short ---- */
 
-/* If the shard's file is now shorter than its map, mark the map as torn at the file's end. */
+/* If the shard's file is now shorter than its map, return 1 and set *end to its size. Its path may
+ * name another file by now: the map still has the old one. */
+static int is_cut(const sgt_set_shard *h, uint64_t *end)
+{
+    struct stat st;
+    if (stat(h->path, &st) < 0 || st.st_dev != h->device || st.st_ino != h->inode) return 0;
+    *end = (uint64_t)st.st_size;
+    return *end < sgt_shard_bytes(&h->head);
+}
+
+/* If the file is cut short, mark the map as torn at the file's end. */
 static void check_size(const reader *r, uint32_t shard)
 {
-    const sgt_set_shard *h = &r->set->shards[shard];
-    const file *f = &r->files[shard];
-    struct stat st;
-    /* do nothing if the path names another file: the map still has the old one */
-    if (stat(h->path, &st) < 0 || st.st_dev != f->device || st.st_ino != f->inode) return;
-    if ((uint64_t)st.st_size < sgt_shard_bytes(&h->head))
-        sgt_guard_tear(r->guarded, shard, (uint64_t)st.st_size);
+    uint64_t end;
+    if (is_cut(&r->set->shards[shard], &end)) sgt_guard_tear(r->guarded, shard, end);
 }
 
 static int fail_torn(const reader *r, uint32_t shard, sgt_error *err)
 {
     const sgt_set_shard *h = &r->set->shards[shard];
-    struct stat st;
-    if (stat(h->path, &st) == 0 && st.st_dev == r->files[shard].device &&
-        st.st_ino == r->files[shard].inode && (uint64_t)st.st_size < sgt_shard_bytes(&h->head))
+    uint64_t end;
+    if (is_cut(h, &end))
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: ends at byte %" PRIu64
                         ", in the middle of a window: cut short while in use",
-                        h->path, (uint64_t)st.st_size);
+                        h->path, end);
     return sgt_fail(err, SGT_EIO,
                     "%s: at byte %" PRIu64
                     ": cannot read: the disk failed, or the file was cut short while in use",
@@ -288,7 +282,7 @@ static void check_reads(cursor *c)
 static void advise_all(cursor *c, const sgt_window *windows, uint32_t n)
 {
     for (uint32_t i = 0; i < n && c->advising; i++) {
-        const uint16_t *first = c->r->files[windows[i].shard].tokens + windows[i].offset;
+        const uint16_t *first = c->r->tokens[windows[i].shard] + windows[i].offset;
         const sgt_guard_map *m = &c->r->guarded->maps[windows[i].shard];
         uintptr_t unit = c->r->unit, base = (uintptr_t)m->base, from = (uintptr_t)first,
                   end = ((uintptr_t)(first + windows[i].tokens) + unit - 1) & ~(unit - 1);
@@ -319,8 +313,7 @@ static int fetch(void *p, const sgt_window *windows, uint32_t n, const uint16_t 
     if (c->told) c->told--;
     /* these windows were not announced: at least request all their pages at once */
     else advise_all(c, windows, n);
-    for (uint32_t i = 0; i < n; i++)
-        tokens[i] = c->r->files[windows[i].shard].tokens + windows[i].offset;
+    for (uint32_t i = 0; i < n; i++) tokens[i] = c->r->tokens[windows[i].shard] + windows[i].offset;
     return find_torn(c->r, windows, n, err);
 }
 

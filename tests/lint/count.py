@@ -11,7 +11,7 @@ import sys
 
 BUDGET = {
     "tokenize": 13175,
-    "loader": 7463,
+    "loader": 7439,
     "train": 13654,
     "kernels": 12186,
     "tools": 14296,
