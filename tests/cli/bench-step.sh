@@ -88,7 +88,7 @@ stderr_lines 2
 stderr_matches '^sgt-bench step: 64 rows: [0-9.]+ ms/step$'
 stdout_matches '^2x64x2 on the CPU, fp32, rows of 64 tokens$'
 for rows in 2 64; do
-    stdout_matches "^[* ] +$rows +[0-9.]+ [KM]iB +[0-9.]+ MiB +[0-9.]+ MiB +[0-9.]+ +[0-9.]+ +[0-9]+$"
+    stdout_matches "^[* ] $rows rows +[0-9.]+ [KM]iB +[0-9.]+ MiB +[0-9.]+ +[0-9]+ +[0-9.]+ MiB +[0-9.]+$"
 done
 table 'estimate: as sgt-train --estimate-memory'
 # The rows that the measured peak grows by are those that the estimate foresees.

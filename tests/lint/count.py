@@ -14,7 +14,7 @@ BUDGET = {
     "loader": 7439,
     "train": 13654,
     "kernels": 12186,
-    "tools": 14296,
+    "tools": 14285,
     "tests": 50277,
     "manuals": 2464,
     "pages": 1208,

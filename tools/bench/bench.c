@@ -57,14 +57,6 @@ static void release_rows(bench *b)
     }
 }
 
-/* Return whether a row has been measured. */
-static int any_measured(const bench *b)
-{
-    size_t turns = 0;
-    for (size_t i = 0; i < b->count; i++) turns += json_array_size(b->rows[i].turns);
-    return turns > 0;
-}
-
 int bench_run_subcommand(const sgt_command *c, int argc, char **argv)
 {
     const bench_subcommand *s = (const bench_subcommand *)(const void *)c; /* its first member */
@@ -82,7 +74,7 @@ int bench_run_subcommand(const sgt_command *c, int argc, char **argv)
         b->stop = sgt_catch_signals();
         b->cache = sgt_cache_folder();
         rc = s->measure(b, &err);
-        if (rc == SGT_OK || (s->partial && rc == SGT_ESTOPPED && any_measured(b)))
+        if (rc == SGT_OK || (s->partial && rc == SGT_ESTOPPED && b->measured))
             print_results(s, b, &rc, &err);
         if (s->release) s->release(b);
         release_rows(b);
@@ -130,7 +122,7 @@ int bench_take_turns(bench *b, size_t first, size_t count, size_t turns, bench_t
             if (b->rows[i].why[0]) continue;
             rc = sgt_stopped(b->stop) ? sgt_fail(err, SGT_ESTOPPED, "interrupted")
                                       : take(b, i, &figures, err);
-            if (figures) json_array_append_new(b->rows[i].turns, figures);
+            if (figures) b->measured = !json_array_append_new(b->rows[i].turns, figures);
         }
     for (size_t i = first; i < first + count; i++) take_medians(&b->rows[i]);
     return rc;

@@ -57,6 +57,7 @@ typedef struct bench {
     char *cache; /* folder for a device's timing results (backend.h); NULL: none */
     bench_row rows[BENCH_ROWS];
     size_t count;
+    int measured; /* 1: a row has figures */
 } bench;
 
 typedef struct bench_subcommand {

@@ -20,6 +20,7 @@
 
 struct bench_child {
     const bench_script *s;
+    char name[1024];    /* what messages begin with */
     pid_t id;           /* 0: it is not running */
     int line;           /* socket: its standard output, and its standard input if it stays */
     int script, errors; /* files in memory: the script; its standard error */
@@ -36,10 +37,6 @@ int bench_memory_file(const char *name, const char *text, size_t n, sgt_error *e
     if (rc < 0) close(fd);
     return rc < 0 ? rc : fd;
 }
-
-/* Return the prefix of messages: the option that named the interpreter, or nothing for a
- * program. */
-static const char *message_prefix(const bench_script *s) { return s->text ? "--peer " : ""; }
 
 /* Limit this thread to `threads` of its cores, and store its cores in *before. A child inherits the
  * cores of the thread that starts it. */
@@ -88,7 +85,7 @@ static int start(bench_child *c, int theirs, sgt_error *err)
                                  .keeps = 1}; /* the descriptor of its script stays open */
     if (s->threads) narrow(&before, s->threads);
     errno = sgt_process_start(&c->id, &process);
-    int rc = errno ? sgt_fail_errno(err, "%s%s", message_prefix(s), s->python) : SGT_OK;
+    int rc = errno ? sgt_fail_errno(err, "%s", c->name) : SGT_OK;
     if (s->threads) sched_setaffinity(0, sizeof before, &before);
     free(argv);
     return rc;
@@ -126,6 +123,8 @@ int bench_script_open(bench_child **out, const bench_script *s, sgt_error *err)
     bench_child *c = calloc(1, sizeof *c);
     if (!c) return sgt_fail_memory(err, NULL);
     c->s = s;
+    /* the option that named the interpreter, or nothing for a program */
+    snprintf(c->name, sizeof c->name, "%s%s", s->text ? "--peer " : "", s->python);
     c->line = c->script = c->errors = -1;
     int rc = open_child(c, err);
     if (rc < 0) bench_script_close(c);
@@ -151,25 +150,23 @@ static int wait_for_end(bench_child *c, sgt_error *err)
     while (n && said[n - 1] == '\n') n--;
     said[n] = 0;
     const char *last = strrchr(said, '\n'), *line = last ? last + 1 : said;
-    return sgt_fail(err, SGT_EUNSUPPORTED, "%s%s: %s%s%.300s", message_prefix(c->s), c->s->python,
-                    why, *line ? ": " : "", line);
+    return sgt_fail(err, SGT_EUNSUPPORTED, "%s: %s%s%.300s", c->name, why, *line ? ": " : "", line);
 }
 
 /* Parse an answer, and check that it has what is needed. */
-static int parse(json_t **answer, const bench_script *s, const char *text, sgt_error *err)
+static int parse(json_t **answer, const bench_child *c, const char *text, sgt_error *err)
 {
-    const char *brace = strchr(text, '{');
+    const char *brace = strchr(text, '{'), *needs = c->s->needs;
     json_t *j = brace ? json_loads(brace, JSON_DISABLE_EOF_CHECK, NULL) : NULL,
-           *needed = s->needs ? json_object_get(j, s->needs) : j;
+           *needed = needs ? json_object_get(j, needs) : j;
     const char *why = json_string_value(json_object_get(j, "error"));
     if (!why && needed && (!json_is_number(needed) || json_number_value(needed) > 0)) {
         *answer = j;
         return SGT_OK;
     }
-    int rc = why ? sgt_fail(err, SGT_EUNSUPPORTED, "%s%s: %s", message_prefix(s), s->python, why)
-                 : sgt_fail(err, SGT_EUNSUPPORTED, "%s%s: no %s in what it said: %.*s",
-                            message_prefix(s), s->python, s->needs ? s->needs : "JSON object",
-                            (int)strcspn(text, "\n"), text);
+    int rc = why ? sgt_fail(err, SGT_EUNSUPPORTED, "%s: %s", c->name, why)
+                 : sgt_fail(err, SGT_EUNSUPPORTED, "%s: no %s in what it said: %.*s", c->name,
+                            needs ? needs : "JSON object", (int)strcspn(text, "\n"), text);
     json_decref(j);
     return rc;
 }
@@ -178,9 +175,7 @@ int bench_script_ask(bench_child *c, const char *line, json_t **answer, sgt_erro
 {
     const bench_script *s = c->s;
     int rc = SGT_OK;
-    if (!c->id)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "%s%s: it has ended before", message_prefix(s),
-                        s->python);
+    if (!c->id) return sgt_fail(err, SGT_EUNSUPPORTED, "%s: it has ended before", c->name);
     /* a child that has ended cannot be written to; reading notices that */
     if (line) (void)!send(c->line, line, strlen(line), MSG_NOSIGNAL);
     /* a script that does not stay prints text without a NUL, so all of it is read */
@@ -188,7 +183,7 @@ int bench_script_ask(bench_child *c, const char *line, json_t **answer, sgt_erro
     int whole = s->stays && n > 0 && c->answer[n - 1] == '\n';
     if (!whole && !sgt_stopped(s->stop)) rc = wait_for_end(c, err);
     if (sgt_stopped(s->stop)) return sgt_fail(err, SGT_ESTOPPED, "interrupted");
-    return rc < 0 ? rc : parse(answer, s, n > 0 ? c->answer : "", err);
+    return rc < 0 ? rc : parse(answer, c, n > 0 ? c->answer : "", err);
 }
 
 int bench_script_run(const bench_script *s, json_t **answer, sgt_error *err)

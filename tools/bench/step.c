@@ -252,32 +252,6 @@ static int take(void *self, size_t i, json_t **figures, sgt_error *err)
     return rc;
 }
 
-static void show_batches(const step_bench *b, json_t *top)
-{
-    static const bench_column columns[] = {{.key = "batch", .head = "rows"},
-                                           {"activation_bytes", "activations", .kind = BENCH_BYTES},
-                                           {"estimate_bytes", "estimate", .kind = BENCH_BYTES},
-                                           {"peak_bytes", "peak", .kind = BENCH_BYTES},
-                                           {"ratio", "estimate/peak", .decimals = 3},
-                                           {"ms_per_step", "ms/step", .decimals = 3},
-                                           {.key = "tokens_per_s", .head = "tokens/s"},
-                                           {0}};
-    int cuda = strcmp(b->device, "cuda") == 0;
-    json_t *rows = json_object_get(top, "results"), *row;
-    size_t i;
-    json_array_foreach(rows, i, row)
-    {
-        double peak = bench_get(row, "peak_bytes");
-        if (peak > 0) bench_put(row, "ratio", bench_get(row, "estimate_bytes") / peak);
-    }
-    printf("%s on %s, %s, rows of %" PRIu64 " tokens\n\n", shape.model, cuda ? "CUDA" : "the CPU",
-           sgt_precision_words[s.step.precision], s.seq);
-    bench_table(rows, columns, "tokens_per_s");
-    printf("\n* the fastest. estimate: as sgt-train --estimate-memory, without the loader and the "
-           "checkpoint.\npeak: %s.\n",
-           cuda ? "of what the device held" : "the most memory that was resident");
-}
-
 /* ---- results ---- */
 
 static void to_json(void *self, json_t *top)
@@ -340,23 +314,39 @@ static void show_parts(const json_t *top)
     bench_table(rows, columns, "");
 }
 
-/* Print our step and the peer's. The document itself is the row of ours. */
-static void show_steps(json_t *top, int slow)
+/* Print our step and the peer's, for which the document itself is the row of ours; or those of several
+ * batch sizes. */
+static void show_steps(json_t *top, int several, int slow)
 {
-    const bench_column columns[] = {
-        {"program", "", .kind = BENCH_TEXT},
-        {"ms_per_step", "ms/step", .decimals = 3},
-        {.key = "tokens_per_s", .head = "tokens/s"},
-        {"tflops", slow ? "GFLOP/s" : "TFLOP/s", .decimals = 1, .scale = slow ? 1e3 : 1},
-        {"mfu", "of peak", BENCH_PERCENT, 1, 100},
-        {"data_wait_ms", "wait ms", .decimals = 3},
-        {"start_s", "start s", .decimals = 2},
-        {"peak_bytes", "peak", .kind = BENCH_BYTES},
-        {0}};
-    json_t *rows = json_array(), *peer = json_object_get(top, "peer");
-    bench_put_text(top, "program", "sgt");
-    bench_put(top, "start_s", bench_get(top, "open_s") + bench_get(top, "first_step_s"));
-    json_array_append(rows, top);
+    const bench_column columns[] = {{"program", "", .kind = BENCH_TEXT},
+                                    {"activation_bytes", "activations", .kind = BENCH_BYTES},
+                                    {"estimate_bytes", "estimate", .kind = BENCH_BYTES},
+                                    {"ms_per_step", "ms/step", .decimals = 3},
+                                    {.key = "tokens_per_s", .head = "tokens/s"},
+                                    {several ? "" : "tflops", slow ? "GFLOP/s" : "TFLOP/s",
+                                     .decimals = 1, .scale = slow ? 1e3 : 1},
+                                    {several ? "" : "mfu", "of peak", BENCH_PERCENT, 1, 100},
+                                    {several ? "" : "data_wait_ms", "wait ms", .decimals = 3},
+                                    {"start_s", "start s", .decimals = 2},
+                                    {"peak_bytes", "peak", .kind = BENCH_BYTES},
+                                    {"of_estimate", "estimate/peak", .decimals = 3},
+                                    {0}};
+    json_t *rows = several ? json_incref(json_object_get(top, "results")) : json_array(), *row;
+    json_t *peer = json_object_get(top, "peer");
+    char name[32];
+    size_t i;
+    json_array_foreach(rows, i, row)
+    {
+        double peak = bench_get(row, "peak_bytes");
+        snprintf(name, sizeof name, "%.0f rows", bench_get(row, "batch"));
+        bench_put_text(row, "program", name);
+        if (peak > 0) bench_put(row, "of_estimate", bench_get(row, "estimate_bytes") / peak);
+    }
+    if (!several) {
+        bench_put_text(top, "program", "sgt");
+        bench_put(top, "start_s", bench_get(top, "open_s") + bench_get(top, "first_step_s"));
+        json_array_append(rows, top);
+    }
     if (peer) {
         json_object_set(peer, "program", json_object_get(peer, "name"));
         json_object_set(peer, "start_s", json_object_get(peer, "first_steps_s"));
@@ -377,17 +367,24 @@ static void show(const void *self, json_t *top)
     const sgt_backend_options *k = &b->backend;
     char turns[48];
     double peak = bench_get(top, "peak_tflops");
-    int slow = bench_get(top, "tflops") < 1;
+    int slow = bench_get(top, "tflops")<1, several = b->batch_count> 1;
+    int cuda = strcmp(b->device, "cuda") == 0;
     const json_t *peer = json_object_get(top, "peer");
-    if (b->batch_count > 1) {
-        show_batches(b, top);
+    if (several)
+        printf("%s on %s, %s, rows of %u tokens\n\n", shape.model, cuda ? "CUDA" : "the CPU",
+               sgt_precision_words[k->precision], k->seq);
+    else
+        printf("%s, %s, %s\n%s, %s, %u x %u x %u tokens a step; median of %u\n\n",
+               get_text(top, "device"), get_text(top, "level"), get_text(top, "library"),
+               shape.model, sgt_precision_words[k->precision], k->accum, k->batch, k->seq,
+               (unsigned)o.steps);
+    show_steps(top, several, slow);
+    if (several) {
+        printf("\n* the fastest. estimate: as sgt-train --estimate-memory, without the loader and "
+               "the checkpoint.\npeak: %s.\n",
+               cuda ? "of what the device held" : "the most memory that was resident");
         return;
     }
-    printf("%s, %s, %s\n", get_text(top, "device"), get_text(top, "level"),
-           get_text(top, "library"));
-    printf("%s, %s, %u x %u x %u tokens a step; median of %u\n\n", shape.model,
-           sgt_precision_words[k->precision], k->accum, k->batch, k->seq, (unsigned)o.steps);
-    show_steps(top, slow);
     printf("\n* the fastest. start: until the first step was done%s.\n",
            peer ? "; of the peer, five steps" : "");
     if (peer)
