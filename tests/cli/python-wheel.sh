@@ -15,7 +15,7 @@ make -C "$ROOT" --no-print-directory "B=$build" NVCC=none "CC=$(sed 's/ .*//' "$
 [ $code -eq 0 ] || fail "make wheel: $(tail -5 .stderr)"
 wheel=$(echo "$build"/wheel/sgt-*-py3-none-manylinux_2_*_x86_64.whl)
 exists "$wheel"
-# Debian 12's own libraries, and Snappy's archive with cxx.c, need no glibc newer than 2.34.
+# Debian 12's own libraries need no glibc newer than 2.34.
 if [ "$(. /etc/os-release && echo "$ID $VERSION_ID")" = 'debian 12' ]; then
     exists "$build"/wheel/sgt-*-py3-none-manylinux_2_34_x86_64.whl
 fi

@@ -12,24 +12,23 @@ WHEEL_PYTHON := $(abspath $(B)/wheel-venv/bin/python)
 STRIP ?= strip
 
 # $(call static,FLAGS): the linker's flags with -lNAME as the archive libNAME.a, and OpenMP's library
-# from its archive, except libraries of glibc. Snappy is written in C++, of whose runtime cxx.c has
-# what the archive of Debian 12 needs; the archives of the runtime serve other versions of Snappy.
+# from its archive, except libraries of glibc. Snappy is written in C++, whose runtime, libstdc++.so.6,
+# is on every system that takes manylinux wheels (PEP 600).
 static = $(foreach f,$(1),$(or $(filter -lm -ldl -lpthread,$(f)),\
     $(patsubst -fopenmp,-l:libgomp.a,$(patsubst -l%,-l:lib%.a,$(f))))) \
-    $(if $(filter -lsnappy,$(1)),-l:libstdc++.a -l:libgcc_eh.a -lm) -static-libgcc
-CXX_RUNTIME := $(B)/obj/tools/python/cxx.o
+    $(if $(filter -lsnappy,$(1)),-lstdc++) -static-libgcc
 
 define wheel_library
-$(W)/lib/libsgt-$(1).so.$(ABI): $(B)/lib/libsgt-$(1).so.$(ABI) $(CXX_RUNTIME)
+$(W)/lib/libsgt-$(1).so.$(ABI): $(B)/lib/libsgt-$(1).so.$(ABI)
 	$$(call say,LD,$$@)mkdir -p $$(@D) && $$(CC) -shared $$(ALL_LDFLAGS) -s -Wl,-soname,$$(@F) \
-	    -Wl,--version-script=$(B)/obj/sgt-$(1).o.map -Wl,-z,defs '-Wl,-rpath,$$$$ORIGIN' -o $$@ $(B)/obj/sgt-$(1).o $(CXX_RUNTIME) \
+	    -Wl,--version-script=$(B)/obj/sgt-$(1).o.map -Wl,-z,defs '-Wl,-rpath,$$$$ORIGIN' -o $$@ $(B)/obj/sgt-$(1).o \
 	    $$(subst -l:libjansson.a,-ljansson,$$(call static,$$(LD_$(1))))
 endef
 $(foreach l,$(PUBLIC),$(eval $(call wheel_library,$(l))))
 
 define wheel_program
 $(W)/bin/$(1): $(B)/obj/tools/$(1).o $$(call objects,$(1:sgt-%=tools/%) $$(PARTS_$(1))) \
-    $$(call lib,$$(or $$(USES_$(1)),$$(USES))) $(CXX_RUNTIME)
+    $$(call lib,$$(or $$(USES_$(1)),$$(USES)))
 	$$(call link,$$(CC) -s,$$(call static,$$(call ld,$$(or $$(USES_$(1)),$$(USES)))))
 endef
 $(foreach p,$(PROGRAMS),$(eval $(call wheel_program,$(p))))
