@@ -84,16 +84,12 @@ static int starts_as_number(const char *s)
  * else return -1. */
 static int whole_number(uint64_t v, uint64_t factor, int places, uint64_t *out)
 {
-    static const uint64_t primes[] = {2, 5};
-    for (; places > 0; places--)
-        for (int i = 0; i < 2; i++) {
-            if (factor % primes[i] == 0) factor /= primes[i];
-            else if (v % primes[i] == 0) v /= primes[i];
-            else return -1;
-        }
-    for (; places < 0 && v; places++)
-        if (__builtin_mul_overflow(v, 10, &v)) return -1;
-    return __builtin_mul_overflow(v, factor, out) ? -1 : 0;
+    __extension__ unsigned __int128 x = (unsigned __int128)v * factor;
+    for (; places > 0; places--, x /= 10)
+        if (x % 10) return -1;
+    for (; places < 0 && x <= UINT64_MAX; places++) x *= 10;
+    *out = (uint64_t)x;
+    return x <= UINT64_MAX ? 0 : -1;
 }
 
 /* Parse digits, which may contain a decimal point, then an optional exponent and suffix. */
