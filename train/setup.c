@@ -31,6 +31,30 @@ static int share_text(const sgt_trainer *t, char **text, sgt_error *err)
     return r->broadcast(r, *text, n, 0, err);
 }
 
+/* Check that this rank has the options of rank 0, and the data and the checkpoint, as far as they
+ * are known. Otherwise the ranks would train differently, or wait for each other for ever. */
+static int compare_ranks(const sgt_trainer *t, sgt_error *err)
+{
+    sgt_ranks *r = t->o->ranks;
+    uint64_t mine[] = {(uint64_t)t->o->resume, t->state.data_hash, t->val != NULL, t->state.step,
+                       t->s->init ? sgt_model_parameters(&t->model) : 0},
+             first[sizeof mine / sizeof *mine];
+    char *options = NULL;
+    if (!r) return SGT_OK;
+    memcpy(first, mine, sizeof mine);
+    int rc = r->broadcast(r, first, sizeof first, 0, err);
+    if (rc == SGT_OK && memcmp(first, mine, sizeof mine) != 0)
+        return sgt_fail(err, SGT_EUSAGE,
+                        "its --resume, --init, data or checkpoint is not that of rank 0 (all "
+                        "ranks run the same command)");
+    if (rc == SGT_OK && !r->rank && !(options = sgt_config_json(t->s)))
+        rc = sgt_fail_memory(err, "options");
+    if (rc == SGT_OK) rc = share_text(t, &options, err);
+    if (rc == SGT_OK) rc = sgt_config_same_ranks(t->s, options, err);
+    free(options);
+    return rc;
+}
+
 static int fail_nothing_to_resume(const sgt_trainer *t, sgt_error *err)
 {
     return sgt_fail(err, SGT_EUNSUPPORTED,
@@ -425,30 +449,6 @@ static int open_backend(sgt_trainer *t, sgt_error *err)
 
 /* ---- the run ---- */
 
-/* Check that this rank has the data, the checkpoint and the options of rank 0. Otherwise the ranks
- * would train differently, or save and end at different steps and wait for each other for ever. */
-static int compare_ranks(const sgt_trainer *t, sgt_error *err)
-{
-    sgt_ranks *r = t->o->ranks;
-    uint64_t mine[] = {t->state.data_hash, t->val != NULL, t->state.step,
-                       t->s->init ? sgt_model_parameters(&t->model) : 0},
-             first[sizeof mine / sizeof *mine];
-    char *options = NULL;
-    if (!r) return SGT_OK;
-    memcpy(first, mine, sizeof mine);
-    int rc = r->broadcast(r, first, sizeof first, 0, err);
-    if (rc == SGT_OK && memcmp(first, mine, sizeof mine) != 0)
-        return sgt_fail(err, SGT_EUSAGE,
-                        "its data, checkpoint or --init is not that of rank 0 (all ranks run the "
-                        "same command)");
-    if (rc == SGT_OK && !r->rank && !(options = sgt_config_json(t->s)))
-        rc = sgt_fail_memory(err, "options");
-    if (rc == SGT_OK) rc = share_text(t, &options, err);
-    if (rc == SGT_OK) rc = sgt_config_same_ranks(t->s, options, err);
-    free(options);
-    return rc;
-}
-
 /* Warn if device, kernels or library differ from the checkpoint's. The results will differ in some
  * bits, but the run may continue. */
 static void compare_machine(const sgt_trainer *t)
@@ -678,7 +678,7 @@ int sgt_trainer_settle(sgt_trainer *t, sgt_error *err)
     int rc;
     if (o->resume && o->force)
         return sgt_fail(err, SGT_EUSAGE, "--resume: not together with --force");
-    if ((rc = sgt_config_check(s, err)) < 0) return rc;
+    if ((rc = sgt_config_check(s, err)) < 0 || (rc = compare_ranks(t, err)) < 0) return rc;
     if (o->resume && ((rc = resume_from(t, err)) < 0 || (rc = sgt_config_check(s, err)) < 0))
         return rc;
     if ((rc = sgt_config_check_together(s, err)) < 0) return rc;

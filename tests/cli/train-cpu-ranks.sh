@@ -78,9 +78,9 @@ if strace -o .traced true 2> /dev/null && ! is_sanitized; then # rank 1 ends bef
     stderr_matches '^sgt-train: rank 1: nowhere: No such file or directory'
 fi
 for other in '--dropout .5|--dropout: it is 0.5 here and is 0 on' '--model 3x16x2|--model: it is "3x16x2" here and is "2x16x2" on' \
-    '--steps 3|--steps: it is 3 here and is 4 on' '--gelu erf|--gelu: it is "erf" here and is "tanh" on' \
+    '--steps 3|--steps: it is 3 here and is 4 on' '--gelu erf|--gelu: it is "erf" here and is not set on' \
     '--ignore-index 5|--ignore-index: it is 5 here and is not set on' '--skip-spikes 6|--skip-spikes: it is 6 here and is 0 on' \
-    '--document-mask|--document-mask: it is true here and is not set on' '--lr .02 --scale-lr|--lr: it is 0.00375 here and is 0.01 on'; do
+    '--document-mask|--document-mask: it is true here and is not set on' '--scale-lr|--lr: it is 0.001875 here and is 0.01 on'; do
     pair 2 "sgt-train $options --run odd" "sgt-train $options --run odd ${other%%|*}"
     stderr_is "sgt-train: rank 1: ${other#*|} rank 0 (all ranks run the same command)"
     absent odd
@@ -88,7 +88,14 @@ done
 data other
 patch other/train_000000.bin 2048 7 # a token
 pair 2 "sgt-train $options --run odd" "sgt-train $options --run odd --data other"
-stderr_is 'sgt-train: rank 1: its data, checkpoint or --init is not that of rank 0 (all ranks run the same command)'
+other='its --resume, --init, data or checkpoint is not that of rank 0 (all ranks run the same command)'
+stderr_is "sgt-train: rank 1: $other"
+for resume in --resume --resume-or-start; do
+    pair 2 "sgt-train $options --run odd" "sgt-train $options --run odd $resume"
+    stderr_is "sgt-train: rank 1: $other"
+done
+pair 2 "sgt-train $options --run odd" "sgt-train $options --run odd --batch-size auto"
+stderr_is 'sgt-train: rank 1: --batch-size: it is not set here and is 6 on rank 0 (all ranks run the same command)'
 cp -r d elsewhere
 pair 0 "sgt-train $options --run moved" "sgt-train $options --run moved --data elsewhere --threads 2"
 stderr_is ''

@@ -14,8 +14,8 @@ BUDGET = {
     "loader": 7439,
     "train": 13654,
     "kernels": 12186,
-    "tools": 14285,
-    "tests": 50277,
+    "tools": 14235,
+    "tests": 50284,
     "manuals": 2464,
     "pages": 1208,
 }
