@@ -196,19 +196,6 @@ int sgt_pattern_new(sgt_pattern **out, const char *pattern, sgt_error *err)
     return rc;
 }
 
-/* ---- GPT-2's ---- */
-
-int sgt_pattern_is_gpt2(const char *pattern)
-{
-    static const char *const ways[] = {
-        SGT_PIECE_RULE,
-        "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+",
-        "'(?:[sdmt]|ll|ve|re)| ?\\p{L}++| ?\\p{N}++| ?[^\\s\\p{L}\\p{N}]++|\\s++$|\\s+(?!\\S)|\\s"};
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
-        if (!strcmp(pattern, ways[i])) return 1;
-    return 0;
-}
-
 /* ---- matching ---- */
 
 int sgt_pattern_start(sgt_pattern *p, const void *text, size_t n, sgt_error *err)
@@ -284,6 +271,7 @@ int sgt_pattern_split(sgt_pattern *p, size_t *ends, int max, sgt_error *err)
     "[^\\r\\n\\p{L}\\p{N}]?[" UPPER "]*[" LOWER "]+|[^\\r\\n\\p{L}\\p{N}]?[" UPPER "]+[" LOWER \
     "]*|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
+/* Those that split.h has code for come first. */
 static const sgt_rule rules[] = {
     {.name = "cl100k",
      .text = "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}++|\\p{N}{1,3}+|"
@@ -303,53 +291,63 @@ static const sgt_rule rules[] = {
     {.name = "qwen2", .text = WRITTEN("\\p{N}"), .digits = 1},
     {.name = "nanochat", .text = SHORTER("\\p{N}{1,2}"), .digits = 2},
     {.text = SHORTER("\\p{N}{1,3}"), .digits = 3},
+    {.name = "gpt2", .text = SGT_PIECE_RULE, .by = SGT_RULE_GPT2},
+    {.text = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+",
+     .by = SGT_RULE_GPT2},
+    {.text = "'(?:[sdmt]|ll|ve|re)| ?\\p{L}++| ?\\p{N}++| ?[^\\s\\p{L}\\p{N}]++|\\s++$|"
+             "\\s+(?!\\S)|\\s",
+     .by = SGT_RULE_GPT2},
+    {.text = "(?s).+", .regex = "(?m).+", .by = SGT_RULE_PCRE2},
+    {.text = TEKKEN, .by = SGT_RULE_PCRE2},
 };
 enum { RULES = sizeof rules / sizeof *rules };
 
-/* patterns in a tokenizer.json that are known, but split by PCRE2 */
-static const struct {
-    const char *text, *regex;
-} others[] = {
-    {"(?s).+", "(?m).+"},
-    {TEKKEN, TEKKEN},
-};
-enum { OTHERS = sizeof others / sizeof *others };
+static const char *regex_of(const sgt_rule *r) { return r->regex ? r->regex : r->text; }
 
-const sgt_rule *sgt_rule_at(size_t i) { return i < RULES ? &rules[i] : NULL; }
+static const char *text_of(const sgt_rule *r) { return r->text; }
 
-const sgt_rule *sgt_rule_of(const char *pattern)
+static const char *name_of(const sgt_rule *r) { return r->name ? r->name : ""; }
+
+/* Return the rule of which `of` returns this string, or NULL. */
+static const sgt_rule *find_rule(const char *(*of)(const sgt_rule *r), const char *string)
 {
     for (size_t i = 0; i < RULES; i++)
-        if (!strcmp(pattern, rules[i].text)) return &rules[i];
+        if (!strcmp(of(&rules[i]), string)) return &rules[i];
     return NULL;
 }
 
-static const char *regex_of(const sgt_rule *r) { return r->regex ? r->regex : r->text; }
+const sgt_rule *sgt_rule_at(size_t i)
+{
+    return i < RULES && rules[i].by == SGT_RULE_OTHER ? &rules[i] : NULL;
+}
+
+int sgt_pattern_is_gpt2(const char *pattern)
+{
+    const sgt_rule *r = find_rule(text_of, pattern);
+    return r && r->by == SGT_RULE_GPT2;
+}
+
+const sgt_rule *sgt_rule_of(const char *pattern)
+{
+    const sgt_rule *r = find_rule(text_of, pattern);
+    return r && r->by == SGT_RULE_OTHER ? r : NULL;
+}
 
 const char *sgt_rule_from_regex(const char *regex)
 {
-    if (sgt_pattern_is_gpt2(regex)) return SGT_PIECE_RULE;
-    for (size_t i = 0; i < RULES; i++)
-        if (!strcmp(regex, regex_of(&rules[i]))) return rules[i].text;
-    for (size_t i = 0; i < OTHERS; i++)
-        if (!strcmp(regex, others[i].regex)) return others[i].text;
-    return NULL;
+    const sgt_rule *r = find_rule(regex_of, regex);
+    return r ? r->text : NULL;
 }
 
 const char *sgt_rule_to_regex(const char *pattern)
 {
-    const sgt_rule *r = sgt_rule_of(pattern);
-    if (r) return regex_of(r);
-    for (size_t i = 0; i < OTHERS; i++)
-        if (!strcmp(pattern, others[i].text)) return others[i].regex;
-    return NULL;
+    const sgt_rule *r = find_rule(text_of, pattern);
+    return r ? regex_of(r) : NULL;
 }
 
 const char *sgt_rule_pattern(const char *name_or_pattern)
 {
-    if (!name_or_pattern) return NULL;
-    if (!strcmp(name_or_pattern, "gpt2")) return SGT_PIECE_RULE;
-    for (size_t i = 0; i < RULES; i++)
-        if (rules[i].name && !strcmp(name_or_pattern, rules[i].name)) return rules[i].text;
-    return name_or_pattern;
+    const sgt_rule *r =
+        name_or_pattern && *name_or_pattern ? find_rule(name_of, name_or_pattern) : NULL;
+    return r ? r->text : name_or_pattern;
 }

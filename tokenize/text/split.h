@@ -141,12 +141,16 @@ int sgt_rule_within(const sgt_rule *r, const uint8_t *s, size_t n, size_t p, siz
  * A word by case is U*l+, or else U+, and a contraction may follow it. U is upper case (Lu, Lt), l
  * lower case (Ll); other letters and marks (Lm, Lo, M) are both. */
 
+/* what splits text by a rule: the code of the rules above, GPT-2's, or PCRE2 */
+typedef enum sgt_rule_code { SGT_RULE_OTHER, SGT_RULE_GPT2, SGT_RULE_PCRE2 } sgt_rule_code;
+
 struct sgt_rule {
     const char *name; /* name that --pattern takes; NULL: another spelling of a rule */
     const char *text; /* pattern in PCRE2's syntax */
     /* the same pattern in Oniguruma's syntax, which Hugging Face's library reads; NULL: `text` */
     const char *regex;
     uint8_t digits, cased, whole_end;
+    sgt_rule_code by;
 };
 
 /* Return the rule whose text is this PCRE2 pattern, or NULL. The result is static. */
