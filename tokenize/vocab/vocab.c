@@ -17,7 +17,8 @@ __asm__(".section .rodata\n"
 /* Hidden, so that this name is not reached through the global offset table. On aarch64, binutils
  * 2.40 loses local names there. */
 #define HIDDEN __attribute__((visibility("hidden")))
-extern const uint16_t sgt_gpt2_tables[] HIDDEN; /* layout: make_gpt2_tables.py */
+/* both ids of each merge, then the factors of their table of pairs */
+extern const uint16_t sgt_gpt2_tables[] HIDDEN;
 
 #define GPT2_MERGES 50000
 
