@@ -34,7 +34,7 @@ static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v)
     int bad = 0; /* out of memory: without this option, OUT would look made with other options */
     bad |= json_object_set_new(j, "binary", json_string(binary));
     if (o->special_eot) bad |= json_object_set_new(j, "special_revision", json_integer(2));
-    if (sgt_vocab_normalizes(v))
+    if (v->normalize > SGT_NORMALIZE_NONE)
         bad |= json_object_set_new(j, "normalize",
                                    json_string(v->normalize == SGT_NORMALIZE_NFC ? "nfc" : "nfkc"));
     if (v->rule) bad |= json_object_set_new(j, "pattern", json_string(v->rule));

@@ -122,9 +122,8 @@ Test(extent, cuts_hold_for_replaced_text)
         size_t n = hard_text(&r, text, 90, 1), from = n, left, m;
         for (uint32_t k = below(&r, 30); k; k--)
             text[n++] = (uint8_t)(0xFF - below(&r, 2) * below(&r, 128));
-        size_t cut =
-            sgt_rule_cut(NULL, text, from < n ? from + 1 + below(&r, (uint32_t)(n - from)) : n,
-                         sgt_vocab_joins(v));
+        size_t cut = sgt_rule_cut(
+            NULL, text, from < n ? from + 1 + below(&r, (uint32_t)(n - from)) : n, v->joins);
         m = sgt_utf8_replace(twin, text, n);
         size_t want = sgt_encode(e, twin, m, whole);
         m = sgt_utf8_replace(twin, text, cut);

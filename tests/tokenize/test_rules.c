@@ -209,10 +209,10 @@ Test(rules, any_cutting_gives_the_same_ids)
         const int k = i / 4 % 2 ? i / 8 % rules : 0; /* every second one with GPT-2's rule */
         size_t n = hard_text(&r, text, 120, i & 1), from = 0, count = 0, ill = 0,
                want = sgt_encode(encoders[k], text, n, whole);
-        const uint64_t *joins = i & 2 ? sgt_vocab_joins(all[k]) : NULL;
+        const uint64_t *joins = i & 2 ? all[k]->joins : NULL;
         while (from < n) {
             size_t block = 1 + below(&r, (uint32_t)(n - from)),
-                   cut = sgt_rule_cut(sgt_vocab_known_rule(all[k]), text + from, block, joins);
+                   cut = sgt_rule_cut(all[k]->known, text + from, block, joins);
             if (!cut) cut = block == n - from ? block : 0;
             count += sgt_encode(encoders[k], text + from, cut, parts + count);
             ill += sgt_utf8_count_ill_formed(text + from, cut, NULL, 0);

@@ -29,9 +29,8 @@ struct sgt_encoder {
     sgt_arena memory;
     sgt_long_words longs;
     sgt_words words;
-    const sgt_rule *known; /* rule to split by; NULL: GPT-2's */
-    sgt_pattern *rule;     /* if set, the pattern to split by */
-    sgt_error failure;     /* last failure of `rule` */
+    sgt_pattern *rule; /* if set, the pattern to split by */
+    sgt_error failure; /* last failure of `rule` */
 };
 
 static const sgt_words_level *words_level(void)
@@ -48,7 +47,6 @@ int sgt_encoder_new(sgt_encoder **out, const sgt_vocab *v, sgt_error *err)
     sgt_encoder *e = calloc(1, sizeof *e);
     if (!e) return sgt_fail_memory(err, "encoder");
     e->v = v;
-    e->known = sgt_vocab_known_rule(v);
     size_t bytes = SGT_WORD_TABLE + 16 + SGT_LONG_WORDS_BYTES + MARKS * sizeof(uint64_t) +
                    (size_t)3 * SGT_ARENA_ALIGN;
     const char *pattern = sgt_vocab_pattern(v);
@@ -259,7 +257,7 @@ size_t sgt_encode_piece(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *id
 static size_t encode_known(sgt_encoder *e, const void *text, size_t n, uint16_t *ids)
 {
     const uint8_t *s = text;
-    sgt_splitter sp = sgt_splitter_by(e->known, text, n);
+    sgt_splitter sp = sgt_splitter_by(e->v->known, text, n);
     uint32_t ends[SGT_WORDS];
     size_t words, from = 0, count = 0;
     sp.cuts = &e->v->cuts;

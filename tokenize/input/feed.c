@@ -450,9 +450,9 @@ static int cut_text(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *goo
     const sgt_literal *l = &f->r.literal;
     if (l->divides && (*good = sgt_literal_last(l, text, n)) > 0) return SGT_OK;
     if (f->r.whole) return SGT_OK;
-    *good = f->normalized ? sgt_normalize_cut(text, n, !f->r.rule)
-                          : sgt_unit_cut(text, n, f->r.rule,
-                                         f->r.vocab ? sgt_vocab_joins(f->r.vocab) : NULL, l);
+    *good = f->normalized
+                ? sgt_normalize_cut(text, n, !f->r.rule)
+                : sgt_unit_cut(text, n, f->r.rule, f->r.vocab ? f->r.vocab->joins : NULL, l);
     if (*good) return SGT_OK;
     const size_t from = begins_document(f, text, n) ? strlen(l->text) : 0;
     const int rc = cut_long(f, text + from, n - from, good, err);
@@ -550,10 +550,10 @@ static int set_reading(sgt_text_feed *f, sgt_error *err)
     sgt_reading *r = &f->r;
     const sgt_vocab *v = r->vocab;
     if (v) {
-        r->rule = sgt_vocab_known_rule(v);
+        r->rule = v->known;
         r->whole = sgt_vocab_pattern(v) != NULL;
     }
-    f->normalized = v ? sgt_vocab_normalizes(v) : r->o->normalize > SGT_NORMALIZE_NONE;
+    f->normalized = v ? v->normalize > SGT_NORMALIZE_NONE : r->o->normalize > SGT_NORMALIZE_NONE;
     r->literal = (sgt_literal){v ? v->eot_text : SGT_EOT_TEXT, r->o->special_eot};
     r->kept = &f->kept;
     return sgt_kept_names_set(&f->kept, r->o->keep_fields, err);

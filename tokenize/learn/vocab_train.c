@@ -193,16 +193,12 @@ int sgt_vocab_train(sgt_vocab **out, const sgt_tokenize_options *o, uint32_t siz
                     sgt_train_result *result, sgt_error *err)
 {
     sgt_corpus *c = NULL;
-    sgt_pattern *pattern = NULL;
     sgt_train_result ignored;
     int rc = check_options(o, size, err);
     if (!result) result = &ignored;
     *result = (sgt_train_result){0};
     if (rc < 0) return rc;
     double began = sgt_now();
-    const char *rule = sgt_rule_pattern(o->rule);
-    if (rule && !sgt_rule_of(rule) && (rc = sgt_pattern_new(&pattern, rule, err)) < 0) return rc;
-    sgt_pattern_free(pattern);
     if ((rc = sgt_corpus_list(&c, o, err)) == 0) rc = train(out, o, c, size, result, err);
     if (!rc) sgt_vocab_say(*out, &o->notice);
     sgt_corpus_free(c);

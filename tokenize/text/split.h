@@ -107,7 +107,7 @@ size_t sgt_split(sgt_splitter *s, uint32_t *ends, size_t max);
  * text before them if they start at a safe cut. Returns 0 if no cut is known (all white space, or a
  * run of one letter): call again with a longer block.
  *
- * The search goes backwards from n. joins: byte pairs that occur inside tokens (sgt_vocab_joins),
+ * The search goes backwards from n. joins: byte pairs that occur inside tokens (vocab.h),
  * or NULL; used for GPT-2's rule only. With joins, words are also cut between two bytes that no token holds side by side. That
  * allows cuts in text without spaces (Chinese, Thai). */
 size_t sgt_rule_cut(const sgt_rule *r, const void *text, size_t n, const uint64_t *joins);

@@ -458,7 +458,6 @@ uint32_t sgt_vocab_size(const sgt_vocab *v) { return v->file.size; }
 uint32_t sgt_vocab_eot(const sgt_vocab *v) { return v->file.eot; }
 uint64_t sgt_vocab_fingerprint(const sgt_vocab *v) { return v->fingerprint; }
 const char *sgt_vocab_name(const sgt_vocab *v) { return v->name; }
-const uint64_t *sgt_vocab_joins(const sgt_vocab *v) { return v->joins; }
 const char *sgt_vocab_rule(const sgt_vocab *v) { return v->rule ? v->rule : SGT_PIECE_RULE; }
 
 void sgt_vocab_text_bytes(const sgt_vocab *v, uint32_t *bytes, uint32_t n)

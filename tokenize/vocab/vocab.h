@@ -166,9 +166,6 @@ static inline int sgt_vocab_joins_at(const sgt_vocab *v, const uint8_t *p)
     return v->joins[pair >> 6] >> (pair & 63) & 1;
 }
 
-/* Return the byte pairs that occur inside tokens, for sgt_rule_cut. v owns the table. */
-const uint64_t *sgt_vocab_joins(const sgt_vocab *v);
-
 /* Return the longest token that s[0..n), n >= 1, starts with, and its length in *len. Call
  * sgt_vocab_need_trie first; it may be called by any thread, any number of times. */
 uint32_t sgt_vocab_longest(const sgt_vocab *v, const uint8_t *s, size_t n, size_t *len);
@@ -223,19 +220,10 @@ int sgt_vocab_of(sgt_vocab **out, const sgt_tokenize_options *o, sgt_error *err)
 /* Return the pattern to split by as it was given, or SGT_PIECE_RULE. v owns it. */
 const char *sgt_vocab_rule(const sgt_vocab *v);
 
-/* Return the rule of split.h that v splits by; NULL: GPT-2's, or a pattern (below). */
-static inline const sgt_rule *sgt_vocab_known_rule(const sgt_vocab *v) { return v->known; }
-
 /* Return the pattern that only PCRE2 can split by, or NULL. */
 static inline const char *sgt_vocab_pattern(const sgt_vocab *v)
 {
     return v->known ? NULL : v->rule;
-}
-
-/* Return whether text is normalized at all. */
-static inline int sgt_vocab_normalizes(const sgt_vocab *v)
-{
-    return v->normalize > SGT_NORMALIZE_NONE;
 }
 
 /* Return the public id of a token from its id in merge order. */

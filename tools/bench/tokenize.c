@@ -110,8 +110,7 @@ static int add_pieces(text_bench *b, char *file, size_t n, sgt_error *err)
     while (from < n) {
         const char *p = file + from;
         size_t rest = n - from, at = rest;
-        if (rest > want)
-            at = sgt_rule_cut(sgt_vocab_known_rule(vocab), p, want, sgt_vocab_joins(vocab));
+        if (rest > want) at = sgt_rule_cut(vocab->known, p, want, vocab->joins);
         if (!at) {
             want *= 2;
             continue;
@@ -339,7 +338,7 @@ static void add_peer(text_bench *b, const char *peer)
 static int add_all_ours(text_bench *b, sgt_error *err)
 {
     int rc = add_ours(b, "sgt", o.pattern, err);
-    if (rc < 0 || !sgt_vocab_known_rule(b->vocabs[0])) return rc;
+    if (rc < 0 || !b->vocabs[0]->known) return rc;
     const char *rule = sgt_vocab_rule(b->vocabs[0]);
     const size_t room = strlen(rule) + sizeof "(?:)";
     char *bracketed = malloc(room);
