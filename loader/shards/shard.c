@@ -306,6 +306,7 @@ int sgt_shard_verify(const char *path, int raw, uint32_t vocab, const sgt_shard_
     sgt_shard_header h;
     int fd = sgt_shard_open(&h, path, raw, err), rc;
     if (fd < 0) return fd;
+    if (visitor && visitor->xxh3) h.xxh3 = visitor->xxh3;
     uint16_t *ids = malloc(VERIFY_BYTES);
     XXH3_state_t *hash = XXH3_createState();
     if (!ids || !hash) rc = sgt_fail_memory(err, path);

@@ -74,6 +74,7 @@ int sgt_shard_open(sgt_shard_header *h, const char *path, int raw, sgt_error *er
 typedef struct sgt_shard_visitor {
     int (*see)(void *ctx, const uint16_t *ids, size_t n, uint64_t first, sgt_error *err);
     void *ctx;
+    uint64_t xxh3; /* checksum that the tokens must have; 0: the header's, if there is one */
 } sgt_shard_visitor;
 
 /* Read the whole shard. Compares its checksum with the header's, if there is one, and checks that

@@ -29,8 +29,8 @@ run 0 sgt-inspect set --batch 2 --sampling sequential --batch-size 2 --seq-len 4
 stdout_has '{"index":2,"inputs":[[15496,995,0,198],[50256,'
 run 0 sgt-inspect set --batch 0 --sampling sequential --batch-size 2 --seq-len 4
 stdout_is 'batch 0: 2 rows of 4 tokens
-  row 0    train_000000.bin from token 0          Hello world!\n
-  row 1    train_000000.bin from token 4          <|endoftext|>Hello world\n'
+  row 0    train_000000.bin from token 0          "Hello world!\n"
+  row 1    train_000000.bin from token 4          "<|endoftext|>Hello world\n"'
 
 # Every reader gives the same batches with each sampling. Targets are shifted by one, and another
 # seed gives other batches.
@@ -55,8 +55,8 @@ stdout_has '[50256,3,3,3]'
 stdout_has '[50256,1,2,3]'
 stdout_has '[-100,-100,-100,-100]'
 run 0 sgt-inspect docs --batch 0 $documents
-stdout_matches '^  row [0-3]    train_000000.bin from token 11 +4 tokens <\|endoftext\|>\+,-$'
-stdout_matches '^  row [0-3]    train_000002.bin from token 1 +1 token  <\|endoftext\|>$'
+stdout_matches '^  row [0-3]    train_000000.bin from token 11 +4 tokens "<\|endoftext\|>\+,-"$'
+stdout_matches '^  row [0-3]    train_000002.bin from token 1 +1 token  "<\|endoftext\|>"$'
 run_usage 'pad-id 50300: docs has ids below 50257' sgt-inspect docs --batch 0 $documents --pad-id 50300
 run_usage '--pad-id: needs --sampling documents' sgt-inspect docs --batch 0 --pad-id 3
 printf 'x' > docs/train_000001.idx

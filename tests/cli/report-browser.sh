@@ -29,7 +29,7 @@ onload = () => {
         return (x + .05) / (y + .05); };
     const style = e => inner.defaultView.getComputedStyle(e);
     const card = rgb(style(inner.querySelector('figure')).backgroundColor);
-    const shown = [...inner.querySelectorAll('svg')].filter(s => s.getBoundingClientRect().width > 0);
+    const shown = [...inner.querySelectorAll('svg.chart')].filter(s => s.getBoundingClientRect().width > 0);
     const least = list => list.length ? Math.min(...list).toFixed(2) : 'none';
     say('overflow', root.scrollWidth - root.clientWidth);
     say('height', Math.ceil(root.getBoundingClientRect().height));

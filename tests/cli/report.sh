@@ -60,7 +60,7 @@ mkdir bin
 ln -s "$(command -v sgt-report)" bin/
 run 0 env PATH="$PWD/bin" sgt-report plain
 stderr_is ''
-[ "$(grep -c '<svg' plain/report.html)" -eq 10 ] || fail "$(grep -c '<svg' plain/report.html) pictures, one of them twice"
+[ "$(grep -c '<svg class' plain/report.html)" -eq 10 ] || fail "$(grep -c '<svg class' plain/report.html) pictures, one of them twice"
 rm plain/report.html
 log 60000 slow
 # shellcheck disable=SC2046

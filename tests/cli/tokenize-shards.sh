@@ -49,7 +49,7 @@ for layout in megatron nanogpt npy; do
     bin=$(echo hurt/train*[ny])
     flip "$bin" 600
     run 1 sgt-inspect hurt --verify
-    stderr_matches "^sgt-inspect: $bin: checksum [0-9a-f]{16}, but the manifest says [0-9a-f]{16}: "
+    stderr_matches "^sgt-inspect: $bin: checksum [0-9a-f]{16}, expected [0-9a-f]{16}: "
     rm -r hurt
 done
 # Megatron-LM's pair alone is a set, too

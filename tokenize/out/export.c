@@ -127,7 +127,7 @@ static int put_ids(void *ctx, const uint16_t *ids, size_t n, uint64_t first, sgt
 
 static int copy_shard(copy *c, const sgt_manifest_shard *s, sgt_error *err)
 {
-    const sgt_shard_visitor visitor = {put_ids, c};
+    const sgt_shard_visitor visitor = {.see = put_ids, .ctx = c};
     const uint64_t before = c->read;
     char path[SGT_PATH];
     c->shard = sgt_path(path, sgt_made_path(c->e->set), "%s", s->file);

@@ -175,7 +175,9 @@ void sgt_wrapped_close(sgt_wrapped *w)
 
 /* ---- bytes ---- */
 
-size_t sgt_utf8_whole(const uint8_t *s, size_t n)
+/* Return how many of the n bytes at s come before a well-formed sequence that needs more bytes than
+ * are there: n if none does. */
+static size_t count_whole(const uint8_t *s, size_t n)
 {
     uint32_t cp;
     for (size_t k = 1; k <= 3 && k <= n; k++) {
@@ -200,7 +202,7 @@ size_t sgt_print_text(const char *s, size_t n, int terminal, int end)
 {
     const uint8_t *bytes = (const uint8_t *)s;
     uint32_t cp;
-    if (!end) n = sgt_utf8_whole(bytes, n);
+    if (!end) n = count_whole(bytes, n);
     if (!terminal) fwrite(s, 1, n, stdout);
     for (size_t i = 0, length; terminal && i < n; i += length) {
         length = sgt_utf8_unit(bytes + i, n - i, &cp);

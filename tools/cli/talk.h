@@ -66,10 +66,6 @@ typedef struct sgt_talk {
 } sgt_talk;
 sgt_notice sgt_talk_notice(sgt_talk *t);
 
-/* Return how many of the n bytes at s come before a well-formed sequence that needs more bytes than
- * are there: n if none does. */
-size_t sgt_utf8_whole(const uint8_t *s, size_t n);
-
 /* Print the n bytes at s on standard output, without those of a last character that is not complete
  * yet, unless `end` is set; return how many were printed. For a terminal, control characters except
  * newline and tab, and bytes that are not UTF-8, appear as \xNN. */

@@ -6,12 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loader/base/json.h"
 #include "loader/sgt_loader.h"
 #include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
 
 #define SHOWN_IDS 24  /* tokens of each row that are decoded */
-#define SHOWN_TEXT 64 /* most bytes of the decoded text that are printed */
+#define SHOWN_TEXT 72 /* most bytes of the decoded text that are printed, and a NUL */
 
 typedef struct drawing {
     const inspect *o;
@@ -64,29 +65,26 @@ static int print_json(const drawing *d, uint64_t k, sgt_error *err)
     return sgt_print_json(o, JSON_COMPACT, err);
 }
 
-/* Format the text at the beginning of a row, which has `own` tokens, as one printable line;
- * newlines and tabs become \n and \t. */
-static int row_text(const drawing *d, const int32_t *row, uint32_t own, char *out, size_t size,
+/* Format the text at the beginning of a row, which has `own` tokens, as a JSON string, which is cut if
+ * it is long. */
+static int row_text(const drawing *d, const int32_t *row, uint32_t own, char text[SHOWN_TEXT],
                     sgt_error *err)
 {
     uint16_t ids[SHOWN_IDS];
     uint32_t n = own < SHOWN_IDS ? own : SHOWN_IDS;
-    char *text, shown[6 * SHOWN_TEXT];
-    size_t bytes, used = 0;
+    char *decoded;
+    size_t bytes;
     for (uint32_t t = 0; t < n; t++) ids[t] = (uint16_t)row[t];
-    int rc = sgt_decode(d->vocab, ids, n, &text, &bytes, err);
+    int rc = sgt_decode(d->vocab, ids, n, &decoded, &bytes, err);
     if (rc < 0) return rc;
-    for (size_t i = 0; i < bytes && used + 3 < SHOWN_TEXT; i++) {
-        static const char blanks[] = "\n\t\r", names[] = "ntr";
-        const char *blank = memchr(blanks, text[i], 3);
-        if (blank) shown[used++] = '\\';
-        shown[used++] = (char)(blank ? names[blank - blanks] : text[i] ? text[i] : ' ');
-    }
-    if (bytes > used) used = sgt_utf8_whole((const uint8_t *)shown, used);
-    shown[used] = 0;
-    sgt_printable(out, size, shown);
-    free(text);
-    return SGT_OK;
+    json_t *string = sgt_json_text(decoded, bytes);
+    char *quoted = sgt_json_dumps(string, JSON_ENCODE_ANY);
+    if (quoted) sgt_printable(text, SHOWN_TEXT, quoted);
+    else rc = sgt_fail_memory(err, NULL);
+    json_decref(string);
+    free(quoted);
+    free(decoded);
+    return rc;
 }
 
 /* Print the positions at which documents begin in row r. */
@@ -107,12 +105,12 @@ static int print_rows(const drawing *d, uint64_t k, sgt_error *err)
     for (uint32_t r = 0; r < d->info.batch; r++) {
         uint32_t shard;
         uint64_t at;
-        char text[5 * SHOWN_TEXT] = "";
+        char text[SHOWN_TEXT] = "";
         sgt_loader_window(d->loader, k * d->info.batch + r, &shard, &at);
         const char *path = sgt_loader_shard_path(d->loader, shard), *slash = strrchr(path, '/');
         const int32_t *row = d->inputs + (size_t)r * d->info.seq;
         uint32_t T = d->info.seq, own = d->info.padded ? sgt_cursor_lengths(d->cursor)[r] : T;
-        int rc = d->vocab ? row_text(d, row, own < T ? own : T, text, sizeof text, err) : SGT_OK;
+        int rc = d->vocab ? row_text(d, row, own < T ? own : T, text, err) : SGT_OK;
         if (rc < 0) return rc;
         /* for a single set, the file's name is enough */
         if (slash && d->info.sets == 1) path = slash + 1;

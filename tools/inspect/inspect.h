@@ -133,6 +133,6 @@ int inspect_vocabulary(sgt_vocab **out, uint64_t fingerprint, const char *path, 
 
 /* Return the result of a shard's check. If the set is verified, an error of the shard alone becomes
  * its `damage`, and SGT_OK is returned. */
-int inspect_keep_damage(inspect_set *s, inspect_shard *d, int rc, const sgt_error *err);
+int inspect_keep_damage(inspect_set *s, inspect_shard *d, int rc, sgt_error *err);
 
 #endif

@@ -42,11 +42,11 @@ static int read_index(inspect_shard *s, sgt_error *err)
     return SGT_OK;
 }
 
-int inspect_keep_damage(inspect_set *s, inspect_shard *d, int rc, const sgt_error *err)
+int inspect_keep_damage(inspect_set *s, inspect_shard *d, int rc, sgt_error *err)
 {
     if (!s->verify || (rc != SGT_EFORMAT && rc != SGT_EIO)) return rc;
     if (d->damage) return SGT_OK;
-    if (!(d->damage = strdup(err->text))) return SGT_ENOMEM;
+    if (!(d->damage = strdup(err->text))) return sgt_fail_memory(err, d->path);
     s->damaged++;
     return SGT_OK;
 }

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "loader/base/cpu.h"
 #include "loader/base/file.h"
@@ -34,7 +33,6 @@ typedef struct checking {
     char *idx;          /* path of the .idx file */
     uint64_t *starts;   /* index of each document's first token in the shard */
     size_t count, next; /* next: index of the first start whose token has not been read */
-    XXH3_state_t *hash; /* of the tokens, if only the manifest has a checksum; else NULL */
 } checking;
 
 /* Read the starts of the shard's documents from its .idx file. If there is no such file, there are
@@ -65,37 +63,18 @@ static int check_tokens(void *ctx, const uint16_t *ids, size_t n, uint64_t first
                             ", which is %u, expected the end-of-text id %" PRIu32,
                             c->idx, 8 * i, i, c->starts[i], id, h->eot);
     }
-    if (c->hash) XXH3_64bits_update(c->hash, ids, 2 * n);
     uint64_t done = __atomic_add_fetch(&c->w->bytes, 2 * n, __ATOMIC_RELAXED);
     sgt_progress_update(c->w->bar, done, 2 * c->w->set->tokens, 0, NULL);
     return SGT_OK;
 }
 
-/* Compare the tokens of a file without a header, which have been read, with the manifest. */
-static int compare_checksum(const checking *c, sgt_error *err)
-{
-    uint64_t got = XXH3_64bits_digest(c->hash), want = c->shard->header.xxh3;
-    if (got == want) return SGT_OK;
-    return sgt_fail(err, SGT_EFORMAT,
-                    "%s: checksum %016" PRIx64 ", but the manifest says %016" PRIx64
-                    ": its tokens have changed since it was written (make it again)",
-                    c->shard->path, got, want);
-}
-
 static int verify_shard(work *w, const inspect_shard *d, sgt_error *err)
 {
     checking c = {.w = w, .shard = d};
-    sgt_shard_visitor v = {check_tokens, &c};
-    const sgt_manifest *m = w->set->manifest;
-    int rc = read_starts(&c, err);
-    if (!rc && m && m->foreign && d->listed) {
-        if (!(c.hash = XXH3_createState())) rc = sgt_fail_memory(err, d->path);
-        else XXH3_64bits_reset(c.hash);
-    }
-    int raw = d->header.data ? 0 : SGT_SHARD_RAW16;
+    /* the manifest has the checksum of a file without a header */
+    sgt_shard_visitor v = {check_tokens, &c, d->header.xxh3};
+    int rc = read_starts(&c, err), raw = d->header.data ? 0 : SGT_SHARD_RAW16;
     if (!rc) rc = sgt_shard_verify(d->path, raw, inspect_ids(d), &v, w->stop, err);
-    if (!rc && c.hash) rc = compare_checksum(&c, err);
-    XXH3_freeState(c.hash);
     free(c.starts);
     free(c.idx);
     return rc;

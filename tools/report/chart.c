@@ -96,19 +96,8 @@ static void format_tick(char *buf, size_t n, double v, double step)
 {
     static const char *const names[] = {"", "k", "M", "G", "T", "P"};
     size_t i = 0;
-    while (i + 1 < sizeof names / sizeof *names && fabs(v) >= (i || step >= 500 ? 999.5 : 9999.5)) {
-        v /= 1000;
-        step /= 1000;
-        i++;
-    }
-    int decimals = step >= 1 ? 0 : (int)ceil(-log10(step) - 1e-6);
-    if (decimals > 6 || fabs(v) >= 1e6) snprintf(buf, n, "%.3g%s", v, names[i]);
-    else snprintf(buf, n, "%.*f%s", decimals, v, names[i]);
-    char *end = buf + strcspn(buf, "kMGTP"), *keep = end; /* turn 2.50k into 2.5k */
-    if (!i || !memchr(buf, '.', (size_t)(end - buf))) return;
-    while (keep[-1] == '0') keep--;
-    if (keep[-1] == '.') keep--;
-    memmove(keep, end, strlen(end) + 1);
+    for (; i < 5 && fabs(v) >= (i || step >= 500 ? 999.5 : 9999.5); i++) v /= 1000;
+    snprintf(buf, n, "%g%s", v, names[i]);
 }
 
 static void add_linear_ticks(axis *a, double unit, int count)
@@ -236,34 +225,23 @@ static int is_gap(const frame *f, const report_point *p)
     return isnan(p->x) || isnan(p->y) || (f->y.log && p->y <= 0);
 }
 
-/* Draw a line, which ends at a gap and at the chart's top. */
+/* Draw a line, which ends at a gap. */
 static void put_line(FILE *page, const frame *f, const report_series *s, const char *class)
 {
-    const double top = f->y.end;
-    double x = 0, y = 0;
-    int before = 0, was_in = 0; /* before: the point before is no gap; was_in: it is not above */
+    int before = 0; /* 1: the point before is no gap */
     report_put(page, "<path class=\"%s s%u\" d=\"", class, s->color);
-    for (size_t i = 0; i < s->count; i++) {
-        const double x0 = x, y0 = y;
-        if (is_gap(f, &s->points[i])) {
-            before = 0;
-            continue;
-        }
-        x = position(&f->x, s->points[i].x);
-        y = position(&f->y, s->points[i].y);
-        int in = y >= top;
-        if (before && in != was_in)
-            report_put(page, in ? "\nM%g,%g" : "L%g,%g", x0 + (x - x0) * (top - y0) / (y - y0),
-                       top);
-        if (in) report_put(page, before ? "L%g,%g" : "\nM%g,%g", x, y);
-        before = 1;
-        was_in = in;
+    for (const report_point *p = s->points; p < s->points + s->count; p++) {
+        int gap = is_gap(f, p);
+        if (!gap)
+            report_put(page, before ? "L%g,%g" : "\nM%g,%g", position(&f->x, p->x),
+                       position(&f->y, p->y));
+        before = !gap;
     }
     fputs("\"/>\n", page);
 }
 
 /* Draw points first .. end - 1 as a filled area. Its outline follows the upper edge, then the lower
- * edge back. Values outside the chart are drawn at its border. */
+ * edge back. */
 static void put_polygon(FILE *page, const frame *f, const report_series *s, size_t first,
                         size_t end)
 {
@@ -271,9 +249,8 @@ static void put_polygon(FILE *page, const frame *f, const report_series *s, size
     report_put(page, "<polygon class=\"band s%u\" points=\"", s->color);
     for (size_t i = 0; i < 2 * n; i++) {
         const report_point *p = &s->points[i < n ? first + i : end - 1 - (i - n)];
-        double y = fmin(fmax(i < n ? p->high : p->low, f->y.low), f->y.high);
         if (i) fputc(i % 8 ? ' ' : '\n', page); /* 8 points a line, so that it stays readable */
-        report_put(page, "%g,%g", position(&f->x, p->x), position(&f->y, y));
+        report_put(page, "%g,%g", position(&f->x, p->x), position(&f->y, i < n ? p->high : p->low));
     }
     fputs("\"/>\n", page);
 }
@@ -319,8 +296,7 @@ static void put_dots(FILE *page, const frame *f, const report_series *s)
     const int rug = s->kind == REPORT_RUG;
     for (size_t i = 0; i < s->count; i++) {
         const report_point *p = &s->points[i];
-        if (!is_gap(f, p) && (s->kind != REPORT_LINE || is_alone(f, s, i)) &&
-            (rug || p->y <= f->y.high))
+        if (!is_gap(f, p) && (s->kind != REPORT_LINE || is_alone(f, s, i)))
             report_put(page, "<circle class=\"%s s%u\" cx=\"%g\" cy=\"%g\" r=\"%g\"/>\n",
                        rug ? "rug" : "dot", s->color, position(&f->x, p->x),
                        rug ? f->y.start : position(&f->y, p->y), rug ? 1.8 : 2.6);
@@ -411,14 +387,19 @@ static void put_series(FILE *page, const report_figure *g, const frame *f)
     }
 }
 
+/* Write a chart. The series are in an <svg> of their own, which cuts off what is outside of the
+ * frame, but for the half of a line or dot that lies on its border. */
 static void put_chart(FILE *page, const report_figure *g, int wide, int high, const char *class)
 {
     const frame f = make_frame(g, wide, high);
+    const double top = f.y.end - 3, height = f.y.start + 3 - top;
     fprintf(page, "<svg class=\"%s\" role=\"img\" viewBox=\"0 0 %d %d\" aria-label=\"%s\">\n",
             class, wide, high, g->title);
     put_axes(page, g, &f);
+    report_put(page, "<svg y=\"%g\" width=\"%u\" height=\"%g\" viewBox=\"0 %g %u %g\">\n", top,
+               (unsigned)wide, height, top, (unsigned)wide, height);
     put_series(page, g, &f);
-    fputs("</svg>\n", page);
+    fputs("</svg>\n</svg>\n", page);
 }
 
 static void put_key(FILE *page, const char *class, unsigned color, const char *name)
