@@ -163,19 +163,19 @@ int sgt_pipeline_reread(sgt_tokenize_result *r, const char *out, sgt_error *err)
     return SGT_OK;
 }
 
-int sgt_pipeline_make(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
-                      const char *options, sgt_tokenize_result *result, sgt_error *err)
+int sgt_pipeline_make(const sgt_tokenize_options *o, const sgt_out_request *r,
+                      sgt_tokenize_result *result, sgt_error *err)
 {
     sgt_out out;
-    sgt_out_request r = {o->out, c, v, options, NULL, o->force, o->notice, o->stop, o->layout};
-    int rc = sgt_out_claim(&out, &r, err);
+    int rc = sgt_out_claim(&out, r, err);
     if (rc == 1) {
-        rc = sgt_pipeline_reread(result, o->out, err);
+        rc = sgt_pipeline_reread(result, r->path, err);
         result->already_done = rc == SGT_OK;
     } else if (rc == 0) {
-        rc = fill_out(&out, o, &r, result, err);
+        rc = fill_out(&out, o, r, result, err);
         /* Keep complete shards and the state of a clean stop. Remove anything less. */
-        int keep = rc == 0 || !sgt_journal_empty(out.journal) || (rc == SGT_ESTOPPED && !c->stream);
+        int keep = rc == 0 || !sgt_journal_empty(out.journal) ||
+                   (rc == SGT_ESTOPPED && !r->corpus->stream);
         sgt_out_release(&out, keep);
     }
     return rc;

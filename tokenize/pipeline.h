@@ -7,10 +7,10 @@
 #include "tokenize/out/out.h"
 #include "tokenize/sgt_tokenize.h"
 
-/* Make the set in o->out from the corpus, or resume it; o->inputs are ignored. `options`: JSON text
- * for the manifest, which must be the same when the set is resumed. */
-int sgt_pipeline_make(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
-                      const char *options, sgt_tokenize_result *result, sgt_error *err);
+/* Make the set that is requested, or resume it. What the request also has (OUT, inputs, layout) is
+ * not taken from *o. */
+int sgt_pipeline_make(const sgt_tokenize_options *o, const sgt_out_request *r,
+                      sgt_tokenize_result *result, sgt_error *err);
 
 /* Fail if bad lines and rows were left out, and nothing else was there; or if val_fraction is less
  * than 1, and all documents are in the val split. */

@@ -738,11 +738,10 @@ int sgt_out_join(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     return rc;
 }
 
-void sgt_out_share_no_more(sgt_out *o) { unlock(o); }
-
 int sgt_out_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     int rc;
+    unlock(o);
     while ((rc = lock_work(o, LOCK_EX, err)) == 1)
         if ((rc = wait_a_turn(r, err)) < 0) return rc;
     if (rc < 0) return rc;

@@ -95,10 +95,8 @@ int sgt_out_clear(const sgt_out *o, sgt_error *err);
  * seconds. */
 int sgt_out_join(sgt_out *o, const sgt_out_request *r, sgt_error *err);
 
-/* Release this rank's share of OUT, after sgt_out_join, once its part is complete. */
-void sgt_out_share_no_more(sgt_out *o);
-/* Wait, after sgt_out_share_no_more, until no other rank works on OUT. Return 0 if OUT is ours
- * alone, 1 if it has become complete, or a negative SGT_E*. */
+/* Stop sharing an OUT that was joined, and wait until no other rank works on it. Return 0 if OUT is
+ * ours alone, 1 if it has become complete, or a negative SGT_E*. */
 int sgt_out_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err);
 /* Leave an OUT that was joined. If no rank has begun a part, restore OUT as it was before. */
 void sgt_out_leave(sgt_out *o);

@@ -36,8 +36,7 @@
 
 typedef struct parts {
     const sgt_tokenize_options *o;
-    const sgt_corpus *corpus;
-    const sgt_vocab *vocab;
+    const sgt_out_request *r;
     uint32_t rank, ranks;
     sgt_cut *cuts; /* rank i reads what lies from cuts[i] to cuts[i + 1] */
     sgt_out out;
@@ -138,7 +137,7 @@ static int make_shard(parts *p, int split, uint64_t k, sgt_order *order, uint64_
 {
     sgt_writer *w;
     const sgt_writer_options o = {p->out.work, sgt_split_names[split],
-                                  sgt_pipeline_shard_tokens(p->o), p->vocab};
+                                  sgt_pipeline_shard_tokens(p->o), p->r->vocab};
     int rc = sgt_writer_open(&w, &o, k, 0, 0, err);
     if (rc < 0) return rc;
     for (uint64_t at = from; at < end && !rc;) {
@@ -222,7 +221,7 @@ static int add_source(sgt_corpus_counts *c, const char *line, size_t n, const ch
 static int put_source(const parts *p, size_t file, const sgt_corpus_counts *counts, sgt_sink *to,
                       sgt_error *err)
 {
-    char *line = sgt_corpus_line(p->corpus, file, p->corpus->files[file].size, 1, counts);
+    char *line = sgt_corpus_line(p->r->corpus, file, p->r->corpus->files[file].size, 1, counts);
     if (!line) return sgt_fail_memory(err, to->path);
     const int rc = sgt_sink_put(to, line, strlen(line), err);
     free(line);
@@ -284,8 +283,8 @@ static int join_counts(const parts *p, sgt_manifest *m, sgt_error *err)
     json_t *all = json_array(), *place;
     size_t k;
     int bad = 0; /* out of memory */
-    m->files = p->corpus->count;
-    m->skipped = p->corpus->skipped;
+    m->files = p->r->corpus->count;
+    m->skipped = p->r->corpus->skipped;
     for (size_t i = 0; i < p->count; i++) {
         const sgt_manifest *part = sgt_made_manifest(p->sets[i]);
         m->bytes += part->bytes;
@@ -314,22 +313,26 @@ static char *part_path(char path[SGT_PATH], const parts *p, uint32_t rank)
     return sgt_path(path, p->out.work, "%s", name);
 }
 
-static int make_part(parts *p, const char *options, sgt_tokenize_result *result, sgt_error *err)
+static int make_part(parts *p, sgt_tokenize_result *result, sgt_error *err)
 {
     char path[SGT_PATH];
     sgt_corpus mine;
     sgt_tokenize_options o = *p->o;
+    sgt_out_request r = *p->r;
     int rc;
     if (!sgt_divide_any(p->cuts, p->rank)) return SGT_OK;
-    if ((rc = sgt_divide_take(&mine, p->corpus, p->cuts, p->rank, err)) < 0) return rc;
+    if ((rc = sgt_divide_take(&mine, p->r->corpus, p->cuts, p->rank, err)) < 0) return rc;
     mine.skipped = 0; /* files skipped are counted for OUT as a whole */
-    o.out = part_path(path, p, p->rank);
-    o.layout = SGT_LAYOUT_SGT;
-    o.force = o.force ? SGT_OUT_DIFFERENT : SGT_OUT_KEEP;
+    r.path = part_path(path, p, p->rank);
+    r.corpus = &mine;
+    r.options = r.journal_options;
+    r.journal_options = NULL;
+    r.layout = SGT_LAYOUT_SGT;
+    r.force = r.force ? SGT_OUT_DIFFERENT : SGT_OUT_KEEP;
     o.progress = first_pass;
     o.progress_ctx = p;
     p->read_bytes = mine.bytes; /* set even if the part is complete already */
-    rc = sgt_pipeline_make(&o, &mine, p->vocab, options, result, err);
+    rc = sgt_pipeline_make(&o, &r, result, err);
     free(mine.files);
     return rc;
 }
@@ -369,7 +372,7 @@ static int check_inputs(const parts *p, sgt_error *err)
         const sgt_out_request r = {
             .path = p->o->out, .corpus = &files, .notice = p->o->notice, .stop = p->o->stop};
         if (!sgt_divide_any(p->cuts, i)) continue;
-        if ((rc = sgt_divide_take(&files, p->corpus, p->cuts, i, err)) < 0) break;
+        if ((rc = sgt_divide_take(&files, p->r->corpus, p->cuts, i, err)) < 0) break;
         rc = sgt_out_compare_inputs(&r, part_path(part, p, i), err);
         free(files.files);
     }
@@ -446,7 +449,7 @@ static int prepare(parts *p, sgt_error *err)
 /* Make the manifest of OUT and all that it lists, as far as that is not there yet. */
 static int join_parts(parts *p, sgt_manifest *m, sgt_error *err)
 {
-    int rc = p->corpus->stream ? SGT_OK : check_inputs(p, err);
+    int rc = p->r->corpus->stream ? SGT_OK : check_inputs(p, err);
     if (!rc) rc = open_sets(p, err);
     if (!rc && !p->together) {
         p->share = (sgt_share){.count = 1, .ranks = 1, .memory = memory_for_order()};
@@ -456,16 +459,16 @@ static int join_parts(parts *p, sgt_manifest *m, sgt_error *err)
     if (!rc) rc = make_shards(p, 0, 1, m, err);
     if (p->dedup) m->duplicates = sgt_dedup_count(p->dedup);
     if (!rc && (rc = join_sources(p, err)) == 0) rc = join_counts(p, m, err);
-    return rc ? rc : sgt_pipeline_check(m, p->corpus, p->o, err);
+    return rc ? rc : sgt_pipeline_check(m, p->r->corpus, p->o, err);
 }
 
 /* Complete OUT from all parts; we have OUT alone. */
-static int complete(parts *p, const sgt_out_request *r, sgt_tokenize_result *result, sgt_error *err)
+static int complete(parts *p, sgt_tokenize_result *result, sgt_error *err)
 {
     sgt_manifest m = {0};
     int rc = join_parts(p, &m, err);
     if (!rc) {
-        rc = sgt_pipeline_publish(&p->out, &m, r, result, err);
+        rc = sgt_pipeline_publish(&p->out, &m, p->r, result, err);
         /* the second pass is done, even if duplicates made it shorter than estimated */
         p->again = 0;
         p->read += 2 * p->second;
@@ -478,25 +481,19 @@ static int complete(parts *p, const sgt_out_request *r, sgt_tokenize_result *res
 }
 
 /* Take OUT alone and complete it, when all that other ranks do for it is done. */
-static int finish_alone(parts *p, const sgt_out_request *r, sgt_tokenize_result *result,
-                        sgt_error *err)
+static int finish_alone(parts *p, sgt_tokenize_result *result, sgt_error *err)
 {
-    const int rc = sgt_out_alone(&p->out, r, err);
+    const int rc = sgt_out_alone(&p->out, p->r, err);
     if (rc < 0) return rc;
-    return rc ? sgt_pipeline_reread(result, p->o->out, err) : complete(p, r, result, err);
+    return rc ? sgt_pipeline_reread(result, p->o->out, err) : complete(p, result, err);
 }
 
 /* Finish as one of several ranks that were started apart, or as the only one. */
-static int finish_apart(parts *p, const sgt_out_request *r, sgt_tokenize_result *result,
-                        sgt_error *err)
+static int finish_apart(parts *p, sgt_tokenize_result *result, sgt_error *err)
 {
-    uint32_t missing = 0;
-    sgt_out_share_no_more(&p->out);
-    int rc = count_missing(p, &missing, err);
-    /* another rank may have completed OUT meanwhile */
-    if (!rc && missing && sgt_out_is_complete(r, err) == 1) missing = 0;
-    result->waiting = missing;
-    return rc < 0 || missing ? rc : finish_alone(p, r, result, err);
+    /* while we share OUT, no other rank completes it and removes the parts */
+    const int rc = count_missing(p, &result->waiting, err);
+    return rc < 0 || result->waiting ? rc : finish_alone(p, result, err);
 }
 
 /* Meet the other ranks when all parts are complete, and take our share of the second pass. */
@@ -517,8 +514,7 @@ static int meet_counts(parts *p, sgt_tokenize_result *result, sgt_error *err)
 
 /* Finish as one of the ranks that a launcher started: all of them make shards, and rank 0 completes
  * OUT. */
-static int finish_together(parts *p, const sgt_out_request *r, sgt_tokenize_result *result,
-                           sgt_error *err)
+static int finish_together(parts *p, sgt_tokenize_result *result, sgt_error *err)
 {
     sgt_manifest ignored = {0}; /* rank 0 makes one of all shards */
     uint32_t missing = 0;
@@ -536,9 +532,7 @@ static int finish_together(parts *p, const sgt_out_request *r, sgt_tokenize_resu
     sgt_manifest_free(&ignored);
     result->waiting = p->rank > 0;
     if (!rc) rc = meet(p, err);
-    if (rc < 0 || p->rank) return rc;
-    sgt_out_share_no_more(&p->out);
-    return finish_alone(p, r, result, err);
+    return rc < 0 || p->rank ? rc : finish_alone(p, result, err);
 }
 
 /* ---- ranks ---- */
@@ -560,42 +554,36 @@ static int check(const parts *p, sgt_error *err)
     if (p->ranks > SGT_OUT_PARTS)
         return sgt_fail(err, SGT_EUSAGE, "ranks: %" PRIu32 " are more than %d", p->ranks,
                         SGT_OUT_PARTS);
-    if (p->corpus->stream && p->ranks > 1)
+    if (p->r->corpus->stream && p->ranks > 1)
         return sgt_fail(
             err, SGT_EUSAGE,
             "standard input (-) cannot be divided among ranks (save it as files first)");
     return SGT_OK;
 }
 
-int sgt_parts_make(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
-                   const char *options, sgt_tokenize_result *result, sgt_error *err)
+int sgt_parts_make(const sgt_tokenize_options *o, const sgt_out_request *request,
+                   sgt_tokenize_result *result, sgt_error *err)
 {
-    parts p = {.o = o,
-               .corpus = c,
-               .vocab = v,
-               .rank = o->ranks ? o->ranks->rank : 0,
-               .ranks = sgt_ranks_size(o->ranks)};
+    sgt_out_request r = *request;
+    parts p = {
+        .o = o, .r = &r, .rank = o->ranks ? o->ranks->rank : 0, .ranks = sgt_ranks_size(o->ranks)};
     char *divided = NULL;
     int rc = check(&p, err);
     if (rc < 0) return rc;
     p.cuts = calloc(p.ranks + 1u, sizeof *p.cuts);
     if (!p.cuts) return sgt_fail_memory(err, p.o->out);
-    if ((rc = sgt_divide(c, p.ranks, p.cuts, o->stop, err)) < 0) goto done;
-    if (!(divided = with_ranks(&p, options))) {
-        rc = sgt_fail_memory(err, p.o->out);
-        goto done;
-    }
-    sgt_out_request r = {o->out, c, v, options, divided, o->force, o->notice, o->stop, o->layout};
-    if ((rc = sgt_out_join(&p.out, &r, err)) == 0) {
+    rc = sgt_divide(r.corpus, p.ranks, p.cuts, o->stop, err);
+    if (!rc && !(divided = with_ranks(&p, r.options))) rc = sgt_fail_memory(err, p.o->out);
+    r.journal_options = divided;
+    if (!rc && (rc = sgt_out_join(&p.out, &r, err)) == 0) {
         if (p.ranks > 1 && sgt_ranks_connected(o->ranks)) p.together = o->ranks;
-        rc = make_part(&p, divided, result, err);
-        if (!rc) rc = (p.together ? finish_together : finish_apart)(&p, &r, result, err);
+        rc = make_part(&p, result, err);
+        if (!rc) rc = (p.together ? finish_together : finish_apart)(&p, result, err);
         sgt_out_leave(&p.out);
     } else if (rc == 1) {
         rc = sgt_pipeline_reread(result, o->out, err);
         result->already_done = 1;
     }
-done:
     close_sets(&p);
     free(p.cuts);
     free(divided);

@@ -19,14 +19,14 @@
 #ifndef SGT_PARTS_H
 #define SGT_PARTS_H
 
-#include "tokenize/input/corpus.h"
+#include "tokenize/out/out.h"
 #include "tokenize/sgt_tokenize.h"
 
 /* Return whether these options need parts. */
 int sgt_parts_wanted(const sgt_tokenize_options *o);
 
-/* Make OUT as sgt_tokenize does, by parts. `options`: JSON text for the manifest. */
-int sgt_parts_make(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
-                   const char *options, sgt_tokenize_result *result, sgt_error *err);
+/* Make OUT as sgt_pipeline_make does, by parts. */
+int sgt_parts_make(const sgt_tokenize_options *o, const sgt_out_request *request,
+                   sgt_tokenize_result *result, sgt_error *err);
 
 #endif
