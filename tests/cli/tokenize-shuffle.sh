@@ -123,7 +123,7 @@ copy=out/.work/sorting/train/00000-of-00001
 exists $copy/table
 goes_on many
 grep -q 'openat.*/sorting/train/00000-of-00001/00000.*O_RDONLY' trace || fail 'the copy was not read'
-grep -q 'openat.*/sorting/train/00000-of-00001/00000.*O_APPEND' trace && fail 'it was copied again'
+grep -q 'openat.*/sorting/train/00000-of-00001/00000.*O_EXCL' trace && fail 'it was copied again'
 # Damage to the copied documents is found. --force copies them again.
 stop_late
 truncate -s -2 $copy/00000

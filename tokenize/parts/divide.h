@@ -18,9 +18,9 @@
 
 /* ---- shares ---- */
 
-/* Limit of `count`, for what is divided through files: each rank writes a file for each share. A
- * rank with a number from there on has an empty share. */
-#define SGT_SHARE_MOST 256
+/* Limit of `count`, because a rank has SGT_SHARE_PIECES files open for each share. A rank with a
+ * number from there on has an empty share. */
+#define SGT_SHARE_MOST 128
 
 #define SGT_SHARE_PIECES 4 /* pieces of work for each share, at least */
 

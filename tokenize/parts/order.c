@@ -14,9 +14,10 @@
 
 #include "loader/base/file.h"
 #include "tokenize/out/out.h"
+#include "tokenize/out/writer.h"
 
 #define BUCKET_BYTES ((uint64_t)64 << 20)
-#define BUCKETS 1024                     /* limit: 64 MiB of buffers */
+#define BUCKETS 512                      /* limit: their files are open while they are written */
 #define BUFFER ((size_t)64 << 10)        /* bytes of a bucket that are written at once */
 #define LIST_BYTES ((uint64_t)192 << 20) /* limit of the list of all documents, in all ranks */
 
@@ -239,45 +240,13 @@ static int read_table(const sgt_order_request *r, uint32_t rank, counts *table, 
 
 /* ---- scattering ---- */
 
-/* A rank's files while they are written. None of them stays open. */
+/* A rank's files while they are written. */
 typedef struct scattering {
     char folder[SGT_PATH];
     size_t count;
-    counts *table; /* (count) */
-    char *buffers; /* (count, BUFFER) */
-    size_t *used;  /* (count) */
+    counts *table;   /* (count) */
+    sgt_sink *files; /* (count) */
 } scattering;
-
-/* Append p[n] to a file, which is created if `flags` say so. */
-static int append(const scattering *s, size_t bucket, const void *p, size_t n, int flags, int sync,
-                  sgt_error *err)
-{
-    char path[SGT_PATH];
-    const int fd =
-        sgt_file_open(sgt_path(path, s->folder, "%05zu", bucket), O_WRONLY | O_APPEND | flags, err);
-    if (fd < 0) return fd;
-    int rc = sgt_write_all(fd, p, n, path, err);
-    if (!rc && sync && fsync(fd) < 0) rc = sgt_fail_errno(err, "%s: cannot flush to disk", path);
-    close(fd);
-    return rc;
-}
-
-static int flush(const scattering *s, size_t bucket, int sync, sgt_error *err)
-{
-    const int rc = append(s, bucket, s->buffers + bucket * BUFFER, s->used[bucket], 0, sync, err);
-    s->used[bucket] = 0;
-    return rc;
-}
-
-static int put(const scattering *s, size_t bucket, const void *p, size_t n, sgt_error *err)
-{
-    int rc;
-    if (s->used[bucket] + n > BUFFER && (rc = flush(s, bucket, 0, err)) < 0) return rc;
-    if (n > BUFFER) return append(s, bucket, p, n, 0, 0, err);
-    memcpy(s->buffers + bucket * BUFFER + s->used[bucket], p, n);
-    s->used[bucket] += n;
-    return SGT_OK;
-}
 
 /* Write the document that `input` has come to. */
 static int put_document(const scattering *s, sgt_order *input, sgt_error *err)
@@ -285,13 +254,13 @@ static int put_document(const scattering *s, sgt_order *input, sgt_error *err)
     const uint64_t number = number_of(input);
     const head h = {key_of(number, input->r.seed), number, input->tokens};
     const size_t i = bucket_of(h.key, s->count);
-    int rc = put(s, i, &h, sizeof h, err);
+    int rc = sgt_sink_put(&s->files[i], &h, sizeof h, err);
     for (uint64_t at = 0; at < h.tokens && !rc;) {
         const uint16_t *ids;
         size_t n = h.tokens - at < SGT_MADE_WINDOW ? (size_t)(h.tokens - at) : SGT_MADE_WINDOW;
         rc = sgt_made_ids(input->r.parts[input->part], input->r.split, input->start + at, n, &ids,
                           err);
-        if (!rc) rc = put(s, i, ids, 2 * n, err);
+        if (!rc) rc = sgt_sink_put(&s->files[i], ids, 2 * n, err);
         at += n;
     }
     s->table[i].documents++;
@@ -303,14 +272,16 @@ static int put_document(const scattering *s, sgt_order *input, sgt_error *err)
 /* Write the files of the documents of `input`, and then their table. */
 static int scatter(const scattering *s, sgt_order *input, sgt_error *err)
 {
-    char path[SGT_PATH];
+    char name[32], path[SGT_PATH];
     int rc = sgt_remove_tree(s->folder, err);
     if (!rc) rc = sgt_make_folders(s->folder, err);
-    for (size_t i = 0; i < s->count && !rc; i++)
-        rc = append(s, i, NULL, 0, O_CREAT | O_EXCL, 0, err);
+    for (size_t i = 0; i < s->count && !rc; i++) {
+        snprintf(name, sizeof name, "%05zu", i);
+        rc = sgt_sink_open(&s->files[i], s->folder, name, O_CREAT | O_EXCL, err);
+    }
     while (!rc && (rc = next_of_input(input, err)) == 0) rc = put_document(s, input, err);
     if (rc == 1) rc = SGT_OK;
-    for (size_t i = 0; i < s->count && !rc; i++) rc = flush(s, i, 1, err);
+    for (size_t i = 0; i < s->count && !rc; i++) rc = sgt_sink_sync(&s->files[i], err);
     if (!rc) rc = sgt_sync_folder(s->folder, err);
     if (rc < 0) return rc;
     table_path(path, &input->r, input->r.share.index);
@@ -323,17 +294,18 @@ static int scatter_share(sgt_order *input, sgt_error *err)
     const sgt_order_request *r = &input->r;
     scattering s = {.count = count_buckets(&r->share, sgt_order_tokens(input))};
     s.table = calloc(s.count, sizeof *s.table);
-    s.buffers = malloc(s.count * BUFFER);
-    s.used = calloc(s.count, sizeof *s.used);
+    s.files = calloc(s.count, sizeof *s.files);
     folder_of(s.folder, r, r->share.index);
-    int rc = s.table && s.buffers && s.used ? read_table(r, r->share.index, s.table, s.count, err)
-                                            : sgt_fail_memory(err, r->work);
+    int rc = s.table && s.files ? read_table(r, r->share.index, s.table, s.count, err)
+                                : sgt_fail_memory(err, r->work);
     for (size_t i = 0; rc == 1 && r->advance && i < s.count; i++)
         r->advance(r->ctx, s.table[i].tokens);
+    for (size_t i = 0; i < s.count && s.files; i++)
+        s.files[i] = (sgt_sink){.fd = -1, .size = BUFFER};
     if (!rc) rc = scatter(&s, input, err);
+    for (size_t i = 0; i < s.count && s.files; i++) sgt_sink_free(&s.files[i]);
     free(s.table);
-    free(s.buffers);
-    free(s.used);
+    free(s.files);
     return rc < 0 ? rc : SGT_OK;
 }
 

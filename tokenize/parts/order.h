@@ -24,7 +24,7 @@
  * - Buckets. Documents are copied once into the files of buckets, by the leading bits of their
  *   keys. Each rank copies its share of the documents into files of its own, in
  *   WORK/sorting/SPLIT/RANK-of-RANKS. A bucket, which is one file of each rank, has about 64 MiB
- *   (more above 64 GiB of tokens, or with a very long document). Any rank can then read the buckets
+ *   (more above 32 GiB of tokens, or with a very long document). Any rank can then read the buckets
  *   in the order of the keys. It loads one bucket at a time. Memory of a rank, besides: 64 KiB per
  *   file while files are written, and 8 bytes for each document of one shard of a part. The file
  *   "table" in a rank's folder appears when all its files are on disk, and a later run then does not
