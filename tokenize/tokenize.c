@@ -56,23 +56,6 @@ static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v)
     return laid_out;
 }
 
-/* Notify the user of names that promise another format, because those files are read as text. */
-static void notice_names(const sgt_tokenize_options *o, const sgt_corpus *c)
-{
-    static const char *const others[] = {".xz", ".bz2", ".zip"};
-    size_t found = 0, first = 0;
-    for (size_t i = 0; i < c->count && o->format == SGT_FORMAT_AUTO; i++) {
-        const char *dot = strrchr(c->files[i].name, '.');
-        if (c->files[i].filter || !dot) continue;
-        for (size_t k = 0; k < sizeof others / sizeof *others; k++)
-            if (!strcmp(dot, others[k]) && !found++) first = i;
-    }
-    if (found)
-        sgt_say(&o->notice,
-                "%s: read as plain text, byte for byte (%zu such %s; --format text says so)",
-                c->files[first].path, found, found == 1 ? "name" : "names");
-}
-
 /* ---- sgt_tokenize ---- */
 
 static int tokenize_into(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
@@ -100,7 +83,6 @@ int sgt_tokenize(const sgt_tokenize_options *o, sgt_tokenize_result *result, sgt
     double began = sgt_now();
     if ((rc = sgt_vocab_of(&v, o, err)) == 0 && (rc = sgt_corpus_list(&c, o, err)) == 0) {
         sgt_vocab_say(v, &o->notice);
-        notice_names(o, c);
         /* if literals begin documents, names alone do not tell which documents there are */
         kept = !o->special_eot && sgt_text_feed_choose(c, o->val_fraction);
         rc = tokenize_into(o, c, v, result, err);

@@ -78,8 +78,8 @@ run 0 sgt-tokenize --force in many
 mkdir other
 echo precious > other/train_000000.txt
 run 1 sgt-tokenize in other
-stderr_is "sgt-tokenize: other: OUT is not empty, and sgt-tokenize did not make it (name a new folder, or --force \
-writes beside what is there)"
+stderr_is "sgt-tokenize: other: OUT is not empty, and nothing says that sgt-tokenize made it (name a new folder, or \
+--force writes beside what is there)"
 [ "$(ls -A other)" = train_000000.txt ] || fail 'something was written beside what is there'
 run 0 sgt-tokenize --force in other
 [ "$(cat other/train_000000.txt)" = precious ] || fail '--force removed what is not ours'

@@ -144,8 +144,8 @@ same_folders out undisturbed
 interrupt
 rm out/.work/journal
 run 1 $again out
-stderr_is 'sgt-tokenize: out: OUT is not empty, and nothing says what made it (name a new folder, or --force writes '\
-'beside what is there)'
+stderr_is 'sgt-tokenize: out: OUT is not empty, and nothing says that sgt-tokenize made it (name a new folder, or --force '\
+'writes beside what is there)'
 # A damaged journal is refused.
 interrupt
 truncate -s -5 out/.work/journal

@@ -148,15 +148,15 @@ run_failure 'megatron: OUT is there already (name a new folder, or --force repla
 echo x > file
 run_failure 'file: OUT is a file, not a folder (name another OUT)' sgt-inspect --export npy own file
 mkdir kept && echo mine > kept/notes.txt
-run_failure 'kept: OUT is not empty, and sgt-tokenize did not make it (name a new folder, or --force writes beside '\
-'what is there)' sgt-inspect --export npy own kept
+run_failure 'kept: OUT is not empty, and nothing says that sgt-tokenize made it (name a new folder, or --force writes '\
+'beside what is there)' sgt-inspect --export npy own kept
 run 0 sgt-inspect --quiet --force --export npy own kept
 [ "$(cat kept/notes.txt)" = mine ] || fail 'a file that is not ours is gone'
 rm kept/notes.txt && same_folders kept other
 mkdir empty
 run 0 sgt-inspect --quiet --export npy own empty
 same_folders empty other
-mkdir half-done half-done/.work && : > half-done/.work/lock && : > half-done/.work/train.npy.tmp # as a killed command leaves it
+mkdir half-done half-done/.work && touch half-done/.work/lock half-done/.work/train.npy.tmp # as a killed one leaves it
 run 0 sgt-inspect --quiet --export npy own half-done
 same_folders half-done other
 run 0 sgt-tokenize --quiet --normalize nfc corpus nfc # tokenizer.json says so, in the copy as well

@@ -252,20 +252,3 @@ Test(pipeline, wrong_options)
                    "split: 1.5 is not within 0 and 1");
     cr_assert(folder_is_gone("out"));
 }
-
-static void keep_line(void *ctx, const char *line) { snprintf(ctx, 256, "%s", line); }
-
-Test(pipeline, notices)
-{
-    char said[256] = "";
-    sgt_tokenize_options o = {.notice = {keep_line, said}};
-    mkdir("in", 0777);
-    put_text("in/a.xz", "x", 1);
-    tokenize(o, "in", "out");
-    cr_assert_str_eq(
-        said, "in/a.xz: read as plain text, byte for byte (1 such name; --format text says so)");
-    said[0] = 0;
-    o.format = SGT_FORMAT_TEXT;
-    tokenize(o, "in", "out2");
-    cr_assert_str_eq(said, "");
-}

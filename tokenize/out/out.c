@@ -379,13 +379,7 @@ static int check_journal(const sgt_journal *j, const sgt_out_request *r, sgt_err
 static int compare_run(const sgt_journal *j, const sgt_out_request *r, const char *work,
                        sgt_error *err)
 {
-    static const char *const expected[] = {".work", "lost+found"};
     int rc;
-    if (!j && sgt_out_holds_other_than(r->path, expected, 2))
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: OUT is not empty, and nothing says what made it (name a new folder, "
-                        "or --force writes beside what is there)",
-                        r->path);
     if (!j || !j->begun) return 0;
     if ((rc = compare_vocabulary(r->path, j->fingerprint, r->vocab, err)) == 0 &&
         (rc = compare_options(r->path, j->options,
@@ -397,8 +391,7 @@ static int compare_run(const sgt_journal *j, const sgt_out_request *r, const cha
 
 /* Return 1 if the run that left `j` (NULL: none) in `work` can be resumed. Return 0 if there is
  * nothing worth keeping, or it cannot be resumed (standard input). Return a negative SGT_E* if
- * `work` has complete shards of another request, or OUT has files that sgt-tokenize did not
- * make. */
+ * `work` has complete shards of another request. */
 static int may_resume(const sgt_journal *j, const sgt_out_request *r, const char *work,
                       sgt_error *err)
 {
@@ -522,12 +515,12 @@ static int check_folder(const sgt_out_request *r, sgt_error *err)
         return sgt_fail(err, SGT_EIO, "%s: OUT is a file, not a folder (name another OUT)",
                         r->path);
     if (r->force || sgt_out_file_exists(r->path, "manifest.json") ||
-        sgt_out_file_exists(r->path, ".work"))
+        sgt_out_file_exists(r->path, r->corpus ? ".work/journal" : ".work"))
         return SGT_OK;
     if (sgt_out_holds_other_than(r->path, harmless, COUNT(harmless)))
         return sgt_fail(
             err, SGT_EFORMAT,
-            "%s: OUT is not empty, and sgt-tokenize did not make it (name a new folder, "
+            "%s: OUT is not empty, and nothing says that sgt-tokenize made it (name a new folder, "
             "or --force writes beside what is there)",
             r->path);
     return SGT_OK;
