@@ -43,41 +43,47 @@ sgt_cursor *open_cursor(const sgt_loader *l)
     return c;
 }
 
-/* Check that the int64 output of batch k holds the same ids as `rows`. */
-static void check_wide(const sgt_loader *l, sgt_cursor *c, uint64_t k, const uint16_t *rows)
+/* Read rows of uint16 of batch k, and compare them with the shards' content. */
+static void check_rows(const sgt_loader *l, sgt_cursor *c, uint64_t k, const uint32_t *map,
+                       uint16_t *rows)
 {
-    size_t T = l->o.seq, n = l->o.batch / l->o.ranks;
-    scoped_memory int64_t *in = malloc(8 * n * T), *to = malloc(8 * n * T);
-    must(sgt_loader_batches_i64(l, c, k, 1, in, to, why));
-    for (size_t r = 0; r < n; r++)
-        for (size_t t = 0; t <= T; t++) {
-            uint16_t id = rows[r * (T + 1) + t];
-            if (t < T) cr_assert_eq(in[r * T + t], id, "batch %lu, row %zu, token %zu", k, r, t);
-            if (t) cr_assert_eq(to[r * T + t - 1], id);
-        }
+    uint32_t T = l->o.seq, n = l->o.batch / l->o.ranks;
+    must(sgt_loader_batch(l, c, k, rows, why));
+    for (uint32_t r = 0; r < n; r++) {
+        uint32_t shard;
+        uint64_t at;
+        sgt_loader_window(l, k * l->o.batch + l->o.rank + r * l->o.ranks, &shard, &at);
+        for (uint32_t t = 0; t <= T; t++)
+            cr_assert_eq(rows[r * (T + 1) + t], token_at(map ? map[shard] : shard, at + t),
+                         "batch %lu, row %u, token %u", k, r, t);
+    }
+}
+
+static uint16_t *room_of_rows(const sgt_loader *l)
+{
+    return malloc((size_t)2 * (l->o.batch / l->o.ranks) * (l->o.seq + 1));
 }
 
 void check_batch(const sgt_loader *l, sgt_cursor *c, uint64_t k, const uint32_t *map)
 {
-    sgt_loader_info info;
-    sgt_loader_get_info(l, &info);
-    size_t T = info.seq, n = info.local_batch, i32 = n * T * sizeof(int32_t);
-    scoped_memory uint16_t *rows = malloc(2 * n * (T + 1));
-    scoped_memory int32_t *in = malloc(i32), *to = malloc(i32);
-    must(sgt_loader_batch(l, c, k, rows, why));
+    size_t T = l->o.seq, ids = l->o.batch / l->o.ranks * T;
+    scoped_memory uint16_t *rows = room_of_rows(l);
+    scoped_memory int32_t *in = malloc(4 * ids), *to = malloc(4 * ids);
+    scoped_memory int64_t *in64 = malloc(8 * ids), *to64 = malloc(8 * ids);
+    check_rows(l, c, k, map, rows);
     must(sgt_loader_batch_i32(l, c, k, in, to, why));
-    check_wide(l, c, k, rows);
-    for (size_t r = 0; r < n; r++) {
-        uint32_t shard;
-        uint64_t at;
-        sgt_loader_window(l, k * info.batch + l->o.rank + r * l->o.ranks, &shard, &at);
-        for (size_t t = 0; t <= T; t++) {
-            uint16_t id = token_at(map ? map[shard] : shard, at + t);
-            cr_assert_eq(rows[r * (T + 1) + t], id, "batch %lu, row %zu, token %zu", k, r, t);
-            if (t < T) cr_assert_eq(in[r * T + t], id);
-            if (t) cr_assert_eq(to[r * T + t - 1], id);
-        }
+    must(sgt_loader_batches_i64(l, c, k, 1, in64, to64, why));
+    for (size_t i = 0; i < ids; i++) {
+        const uint16_t *id = rows + i / T * (T + 1) + i % T;
+        cr_assert(in[i] == id[0] && to[i] == id[1], "batch %lu, id %zu", k, i);
+        cr_assert(in64[i] == id[0] && to64[i] == id[1], "batch %lu, id %zu", k, i);
     }
+}
+
+void check_run(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t n, const uint32_t *map)
+{
+    scoped_memory uint16_t *rows = room_of_rows(l);
+    for (uint64_t k = first; k < first + n; k++) check_rows(l, c, k, map, rows);
 }
 
 void check_loader(const char *path, const sgt_loader_options *o, const reader_fault *fault,
@@ -88,26 +94,6 @@ void check_loader(const char *path, const sgt_loader_options *o, const reader_fa
     for (uint64_t k = 0; k < 200; k++) check_batch(l, c, k, map);
     check_batch(l, c, 123456789, map);
     check_batch(l, c, 0, map);
-}
-
-void check_run(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t n, const uint32_t *map)
-{
-    sgt_loader_info info;
-    sgt_error err;
-    sgt_loader_get_info(l, &info);
-    size_t T = info.seq;
-    scoped_memory uint16_t *rows = malloc(2 * info.local_batch * (T + 1));
-    for (uint64_t k = first; k < first + n; k++) {
-        cr_assert_eq(sgt_loader_batch(l, c, k, rows, &err), 0, "batch %lu: %s", k, err.text);
-        for (size_t r = 0; r < info.local_batch; r++) {
-            uint32_t shard;
-            uint64_t at;
-            sgt_loader_window(l, k * info.batch + l->o.rank + r * l->o.ranks, &shard, &at);
-            for (size_t t = 0; t <= T; t++)
-                cr_assert_eq(rows[r * (T + 1) + t], token_at(map ? map[shard] : shard, at + t),
-                             "batch %lu, row %zu, token %zu", k, r, t);
-        }
-    }
 }
 
 unsigned open_descriptors(void)

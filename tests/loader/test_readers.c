@@ -71,11 +71,9 @@ Test(readers, large_batches)
     put_folder();
     for (int reader = 0; reader < SGT_READERS; reader++) {
         sgt_loader_options o = {.reader = (sgt_reader)reader, .batch = 300, .seq = 16};
-        sgt_loader *l = open_loader("d", &o, NULL);
-        sgt_cursor *c = open_cursor(l);
+        scoped(sgt_loader) *l = open_loader("d", &o, NULL);
+        scoped(sgt_cursor) *c = open_cursor(l);
         for (uint64_t k = 0; k < 10; k++) check_batch(l, c, k, NULL);
-        sgt_cursor_close(c);
-        sgt_loader_close(l);
         sgt_loader_options wide = {.reader = (sgt_reader)reader, .batch = 3, .seq = 2999};
         static const uint32_t map[] = {0, 4};
         check_loader("d", &wide, NULL, map);

@@ -53,8 +53,9 @@ static uint16_t wanted_top(const uint16_t *src, size_t n)
     return top;
 }
 
-static void check_copy_by(const sgt_rows *r, sgt_rows_write *copy)
+static void check_copy(const sgt_rows *r)
 {
+    sgt_rows_write *copy = r->write[SGT_OUTPUT_U16];
     char *src_end = guarded(2 * MOST + 64), *dst_end = guarded(2 * MOST + 64);
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
         /* shift: tokens between the end of the source and the inaccessible page; the destination
@@ -74,30 +75,36 @@ static void check_copy_by(const sgt_rows *r, sgt_rows_write *copy)
     }
 }
 
-static void check_copy(const sgt_rows *r) { check_copy_by(r, r->write[SGT_OUTPUT_U16]); }
-
-/* Compare widen with plain C. apart: tokens by which targets are shifted against inputs within
- * their cache lines. */
-static void check_widen_by(const sgt_rows *r, sgt_rows_write *widen, int apart)
+/* The id at `at` in an array of int32 or int64, whose ids take `size` bytes. */
+static int64_t id_at(const char *ids, size_t at, size_t size)
 {
-    char *src_end = guarded(2 * MOST + 64), *in_end = guarded(4 * MOST + 128),
-         *to_end = guarded(4 * MOST + 128);
+    return size == 4 ? ((const int32_t *)(const void *)ids)[at]
+                     : ((const int64_t *)(const void *)ids)[at];
+}
+
+/* Compare the widening to two arrays of ids of `size` bytes with plain C. apart: tokens by which
+ * targets are shifted against inputs within their cache lines. */
+static void check_widen_by(const sgt_rows *r, sgt_rows_write *widen, size_t size, int apart)
+{
+    static const char unwritten[] = "\xa5\xa5\xa5\xa5\xa5\xa5\xa5\xa5";
+    size_t room = size * (MOST + 32);
+    char *src_end = guarded(2 * MOST + 64), *in_end = guarded(room), *to_end = guarded(room);
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
         for (size_t shift = 0; shift < 33; shift++) {
             size_t n = sizes[k], out = 5 * shift % 16, gap = apart ? (16 - out) % 16 : out;
             uint16_t *src = (uint16_t *)(void *)src_end - n - 1 - shift;
-            int32_t *in = (int32_t *)(void *)in_end - n - out,
-                    *to = (int32_t *)(void *)to_end - n - gap;
+            char *in = in_end - (n + out) * size, *to = to_end - (n + gap) * size;
             for (size_t i = 0; i <= n; i++) src[i] = token_at((uint32_t)shift, i);
-            memset(in_end - 4 * MOST - 128, 0xa5, 4 * MOST + 128);
-            memset(to_end - 4 * MOST - 128, 0xa5, 4 * MOST + 128);
+            memset(in_end - room, 0xa5, room);
+            memset(to_end - room, 0xa5, room);
             cr_assert_eq(widen(in, to, src, n), wanted_top(src, n + 1), "%s, %zu ids", r->level, n);
             for (size_t i = 0; i < n; i++)
-                cr_assert(in[i] == src[i] && to[i] == src[i + 1], "%s, %zu ids, shift %zu, at %zu",
-                          r->level, n, shift, i);
-            cr_assert(in[-1] == (int32_t)0xa5a5a5a5 && to[-1] == (int32_t)0xa5a5a5a5);
-            if (out) cr_assert_eq(in[n], (int32_t)0xa5a5a5a5);
-            if (gap) cr_assert_eq(to[n], (int32_t)0xa5a5a5a5);
+                cr_assert(id_at(in, i, size) == src[i] && id_at(to, i, size) == src[i + 1],
+                          "%s, %zu ids, shift %zu, at %zu", r->level, n, shift, i);
+            cr_assert_arr_eq(in - size, unwritten, size);
+            cr_assert_arr_eq(to - size, unwritten, size);
+            if (out) cr_assert_arr_eq(in + n * size, unwritten, size);
+            if (gap) cr_assert_arr_eq(to + n * size, unwritten, size);
         }
     }
 }
@@ -105,39 +112,8 @@ static void check_widen_by(const sgt_rows *r, sgt_rows_write *widen, int apart)
 static void check_widen(const sgt_rows *r)
 {
     for (int apart = 0; apart < 2; apart++) {
-        check_widen_by(r, r->write[SGT_OUTPUT_I32], apart);
-    }
-}
-
-/* Compare with plain C: widening to two arrays of int64. */
-static void check_wide_by(const sgt_rows *r, sgt_rows_write *widen64, int apart)
-{
-    char *src_end = guarded(2 * MOST + 64), *in_end = guarded(8 * MOST + 256),
-         *to_end = guarded(8 * MOST + 256);
-    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
-        for (size_t shift = 0; shift < 33; shift++) {
-            size_t n = sizes[k], out = 5 * shift % 16, gap = apart ? (16 - out) % 16 : out;
-            uint16_t *src = (uint16_t *)(void *)src_end - n - 1 - shift;
-            int64_t *in = (int64_t *)(void *)in_end - n - out,
-                    *to = (int64_t *)(void *)to_end - n - gap;
-            for (size_t i = 0; i <= n; i++) src[i] = token_at((uint32_t)shift, i);
-            memset(in_end - 8 * MOST - 256, 0xa5, 8 * MOST + 256);
-            memset(to_end - 8 * MOST - 256, 0xa5, 8 * MOST + 256);
-            cr_assert_eq(widen64(in, to, src, n), wanted_top(src, n + 1), "%s, %zu", r->level, n);
-            for (size_t i = 0; i < n; i++)
-                cr_assert(in[i] == src[i] && to[i] == src[i + 1], "%s, %zu ids, shift %zu, at %zu",
-                          r->level, n, shift, i);
-            cr_assert(in[-1] == (int64_t)0xa5a5a5a5a5a5a5a5 && to[-1] == in[-1]);
-            if (out) cr_assert_eq(in[n], in[-1]);
-            if (gap) cr_assert_eq(to[n], to[-1]);
-        }
-    }
-}
-
-static void check_wide(const sgt_rows *r)
-{
-    for (int apart = 0; apart < 2; apart++) {
-        check_wide_by(r, r->write[SGT_OUTPUT_I64], apart);
+        check_widen_by(r, r->write[SGT_OUTPUT_I32], sizeof(int32_t), apart);
+        check_widen_by(r, r->write[SGT_OUTPUT_I64], sizeof(int64_t), apart);
     }
 }
 
@@ -170,7 +146,5 @@ static void check_top(const sgt_rows *r)
 Test(rows, copy) { each_level(check_copy); }
 
 Test(rows, widen) { each_level(check_widen); }
-
-Test(rows, widen_to_int64) { each_level(check_wide); }
 
 Test(rows, largest_id_is_found_anywhere) { each_level(check_top); }

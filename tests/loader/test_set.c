@@ -236,20 +236,6 @@ Test(set, shard_changed_while_opening)
     sgt_set_close(&s);
 }
 
-Test(set, names)
-{
-    cr_assert_str_eq(sgt_reader_name(SGT_READER_URING), "uring");
-    cr_assert_str_eq(sgt_reader_name(SGT_READERS), "unknown");
-    cr_assert_str_eq(sgt_sampling_name(SGT_SAMPLING_SHUFFLE), "shuffle");
-    cr_assert_str_eq(sgt_sampling_name(SGT_SAMPLING_SEQUENTIAL), "sequential");
-    cr_assert_str_eq(sgt_sampling_name(SGT_SAMPLING_DOCUMENTS), "documents");
-    cr_assert_str_eq(sgt_sampling_name(SGT_SAMPLING_PACKED), "packed");
-    cr_assert_str_eq(sgt_sampling_name(SGT_SAMPLINGS), "unknown");
-    sgt_loader_close(NULL);
-    sgt_cursor_close(NULL);
-    sgt_stream_close(NULL);
-}
-
 Test(set, what_sgt_tokenize_has_not_finished_is_refused)
 {
     put_split();

@@ -32,6 +32,8 @@ static sgt_loader_options mixed(const sgt_loader_set *sets, uint32_t n)
     return (sgt_loader_options){.sets = sets, .set_count = n, .batch = 6, .seq = 16, .seed = 9};
 }
 
+/* A row depends only on its number and on the data: not on the reader, the number of ranks, or where
+ * a cursor begins. */
 Test(sets, readers_agree)
 {
     put_sets();
@@ -40,6 +42,8 @@ Test(sets, readers_agree)
             sgt_loader_options o = mixed(three, 3);
             o.reader = (sgt_reader)reader;
             o.sampling = (sgt_sampling)sampling;
+            o.ranks = 3;
+            o.rank = (uint32_t)(reader + sampling) % 3;
             check_loader(NULL, &o, NULL, in_use);
         }
 }
@@ -70,31 +74,6 @@ Test(sets, rows_are_those_of_each_set)
     cr_assert_leq(llabs((long long)next[1] - 750), 64);
     for (uint32_t s = 0; s < 3; s++) sgt_loader_close(own[s]);
     sgt_loader_close(l);
-}
-
-/* A row depends only on its number and on the data: not on the number of ranks, nor on where a
- * cursor begins. */
-Test(sets, ranks_and_resuming)
-{
-    put_sets();
-    sgt_loader_options o = mixed(three, 3);
-    scoped(sgt_loader) *whole = open_loader(NULL, &o, NULL);
-    scoped(sgt_cursor) *all = open_cursor(whole);
-    uint16_t rows[6 * 17], part[6 * 17];
-    for (uint32_t ranks = 1; ranks <= 6; ranks++) {
-        if (6 % ranks) continue;
-        for (o.rank = 0, o.ranks = ranks; o.rank < ranks; o.rank++) {
-            scoped(sgt_loader) *l = open_loader(NULL, &o, NULL);
-            scoped(sgt_cursor) *c = open_cursor(l);
-            for (uint64_t k = 40; k < 80; k += 1 + k % 7) {
-                cr_assert_eq(sgt_loader_batch(whole, all, k, rows, NULL), 0);
-                cr_assert_eq(sgt_loader_batch(l, c, k, part, NULL), 0);
-                for (uint32_t r = 0; r < 6 / ranks; r++)
-                    cr_assert_arr_eq(part + r * 17, rows + (o.rank + r * ranks) * 17,
-                                     17 * sizeof *rows);
-            }
-        }
-    }
 }
 
 static uint64_t hash_of(const sgt_loader_set *sets, uint32_t n)

@@ -191,40 +191,24 @@ static void stumble(void *ctx, uint32_t thread, uint64_t index, int done)
     if (!done && (index * 2654435761u + thread) % 64 < 3) usleep(300);
 }
 
-/* The stream's threads fall asleep when the ring is full. The consumer falls asleep when the ring
- * is empty, while it holds as many batches as it can. Every sleeper must be woken. */
+/* The stream's threads fall asleep when the ring is full, and the consumer when it is empty, with
+ * whatever it holds. Every sleeper must be woken: batches are taken and released in random order,
+ * and in every other stretch by the whole ring, with pauses on both sides. */
 Test(stream, nobody_sleeps_for_good)
 {
-    for (uint32_t slots = 1; slots <= 6; slots++)
-        for (uint32_t hold = 0; hold < slots; hold++)
-            for (uint32_t threads = 1; threads <= 3; threads++) {
-                sgt_stream_options o = {.slots = slots, .threads = threads, .making = stumble};
-                scoped(sgt_stream) *s = open_stream(loader, &o);
-                sgt_stream_batch held[6];
-                for (uint64_t k = 0; k < 120; k++) {
-                    if (k * 40503 % 64 < 3) usleep(300);
-                    held[k % slots] = take(s);
-                    cr_assert_eq(held[k % slots].index, k);
-                    check(loader, &held[k % slots]);
-                    if (k >= hold) sgt_stream_release(s, &held[(k - hold) % slots]);
-                }
-            }
-}
-
-/* Take and release batches in random order, and hold up to all slots at once. Pause long enough now
- * and then for the stream's threads to fall asleep. */
-Test(stream, in_no_rhythm)
-{
     for (uint32_t threads = 1; threads <= 3; threads++)
-        for (uint32_t slots = 2; slots <= 6; slots++) {
-            sgt_stream_options o = {.slots = slots, .threads = threads};
+        for (uint32_t slots = 1; slots <= 6; slots++) {
+            sgt_stream_options o = {.slots = slots, .threads = threads, .making = stumble};
             scoped(sgt_stream) *s = open_stream(loader, &o);
             sgt_stream_batch held[6];
             uint64_t taken = 0, released = 0;
-            for (uint64_t k = 0; k < 600; k++) {
+            bool taking = true;
+            for (uint64_t k = 0; k < 1200; k++) {
                 uint64_t r = sgt_philox_u64(threads * 10 + slots, k, 0);
                 if (r % 16 == 0) usleep(300);
-                if (taken == released || (taken - released < slots && r >> 32 & 1)) {
+                if (taken == released || taken - released == slots) taking = taken == released;
+                else if (k / 64 % 2) taking = r >> 32 & 1;
+                if (taking) {
                     held[taken % slots] = take(s);
                     cr_assert_eq(held[taken % slots].index, taken);
                     check(loader, &held[taken++ % slots]);
@@ -233,22 +217,6 @@ Test(stream, in_no_rhythm)
                 }
             }
         }
-}
-
-/* Take all batches of the ring, then release all of them, again and again. */
-Test(stream, by_the_ring)
-{
-    for (uint32_t threads = 1; threads <= 3; threads++) {
-        sgt_stream_options o = {.slots = 5, .threads = threads, .making = stumble};
-        scoped(sgt_stream) *s = open_stream(loader, &o);
-        sgt_stream_batch b[5];
-        for (uint64_t k = 0; k < 500; k += 5) {
-            for (int i = 0; i < 5; i++) b[i] = take(s);
-            for (int i = 0; i < 5; i++) check(loader, &b[i]);
-            for (int i = 0; i < 5; i++) sgt_stream_release(s, &b[i]);
-            if (k % 50 == 0) usleep(300);
-        }
-    }
 }
 
 Test(stream, closed_at_any_moment)
@@ -274,32 +242,13 @@ Test(stream, closed_at_any_moment)
             if (round % 5 == 0) usleep(500);
             sgt_stream_close(s);
             cr_assert(c.made == (int)o.slots && c.freed == c.made);
+            cr_assert_eq(c.bytes, o.output ? B * T * 8 : B * (T + 1) * 2);
         }
     }
     cr_assert_eq(count_names("/proc/self/fd"), fds);
     /* a thread that was joined can be listed a moment longer */
     for (int i = 0; i < 5000 && count_names("/proc/self/task") != tasks; i++) usleep(1000);
     cr_assert_eq(count_names("/proc/self/task"), tasks);
-}
-
-Test(stream, buffers_are_the_allocators)
-{
-    counts c = {0};
-    sgt_stream_options o = {.slots = 3,
-                            .output = SGT_OUTPUT_U16,
-                            .alloc = counted_alloc,
-                            .free = counted_free,
-                            .ctx = &c};
-    sgt_stream *s = open_stream(loader, &o);
-    cr_assert(c.made == 3 && c.bytes == B * (T + 1) * 2);
-    sgt_stream_close(s);
-    cr_assert_eq(c.freed, 3);
-    o.output = SGT_OUTPUT_I32;
-    s = open_stream(loader, &o);
-    cr_assert_eq(c.bytes, 2 * B * T * 4);
-    sgt_stream_close(s);
-    o.output = SGT_OUTPUTS;
-    expect_failure(sgt_stream_open(&s, loader, &o, why), SGT_EUSAGE, "unknown output 3");
 }
 
 Test(stream, allocator_gives_nothing)
@@ -313,6 +262,9 @@ Test(stream, allocator_gives_nothing)
                        "buffer %d of 3, 136 bytes: out of memory", at);
         cr_assert(!s && c.freed == at - 1);
     }
+    sgt_stream_options o = {.output = SGT_OUTPUTS};
+    sgt_stream *s;
+    expect_failure(sgt_stream_open(&s, loader, &o, why), SGT_EUSAGE, "unknown output 3");
 }
 
 /* A batch that cannot be read is reported when its turn comes, and at every later call. Earlier
