@@ -120,12 +120,12 @@ extra() {
     [ -n "$expected" ] || return 0
     [ -z "$sudo" ] || { have sudo && sudo='sudo -n'; } || return 0
     echo "installing with apt-get, though sgt does without: $expected"
-    [ $for_all -eq 0 ] || apt update
+    apt update
     # shellcheck disable=SC2086
     apt install $expected && echo '  installed' && return
     left_out=
     for package in $expected; do
-        [ $for_all -eq 1 ] && apt install "$package" || left_out="$left_out $package"
+        apt install "$package" || left_out="$left_out $package"
     done
     echo "apt-get could not install, left out:$left_out"
 }

@@ -57,7 +57,7 @@ done
 check 'into huge pages' grep -qx 'glibc.malloc.hugetlb=1' fio.pages
 # At random each row is a request. Of a block of 131,072 tokens and of 1 MiB, the 64 tokens of a batch take a part.
 check 'microseconds per batch' test "$(sed -n 's/.*"us_per_batch": \(.*\),/\1/p' all-peers | tr '\n' ' ')" = \
-    '4000.0 0.488281 0.12207 '
+    '4000.0 0.48828125 0.122070312 '
 check 'its CPU' test "$(grep -c '"cpu_share": 0.25' all-peers)" -eq 3
 
 # A window of 4,098 bytes is two pages, and a batch of 4 rows takes 4 requests, that is 4,000 us.

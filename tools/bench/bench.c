@@ -34,7 +34,7 @@ static void print_machine(void)
 
 static void print_results(const bench_subcommand *s, void *b, int *rc, sgt_error *err)
 {
-    const size_t flags = JSON_INDENT(2) | JSON_REAL_PRECISION(s->digits ? s->digits : 6);
+    const size_t flags = JSON_INDENT(2) | JSON_REAL_PRECISION(9);
     json_t *top = json_pack("{s:s}", "cpu", sgt_cpu_model());
     sgt_error why;
     s->json(b, top);

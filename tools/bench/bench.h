@@ -64,7 +64,6 @@ typedef struct bench_subcommand {
     sgt_command command; /* its `run` is bench_run_subcommand */
     size_t size;         /* bytes of `b`, which the functions below share; zeroed at first */
     int operands;        /* 1: the subcommand takes operands, such as a folder */
-    int digits;          /* significant digits of numbers in the JSON document; 0: 6 */
     int partial;         /* 1: rows that were measured before an interrupt are shown */
     /* Measure. Returns 0, 1 if there is nothing to show, or a negative SGT_E*. */
     int (*measure)(void *b, sgt_error *err);

@@ -262,7 +262,7 @@ static void add_reader(loader_bench *b, int reader, int output)
  * that is not cached. Block sampling reads whole pools ahead, for which only --cold has time. */
 static int add_rows(loader_bench *b, sgt_error *err)
 {
-    uint32_t readers, outputs;
+    uint32_t readers = 0, outputs = 0;
     int rc = bench_words(&readers, "loader", o.readers, sgt_reader_words, err);
     if (rc == SGT_OK) rc = bench_words(&outputs, "outputs", o.outputs, output_words, err);
     if (rc < 0) return rc;
@@ -358,7 +358,7 @@ static int map_memory(drawer *d, const loader_bench *b, sgt_error *err)
 static int open_memcpy(drawer *d, const loader_bench *b, const loader_row *r, sgt_error *err)
 {
     static const sgt_notice none = {0};
-    sgt_loader *l;
+    sgt_loader *l = NULL;
     int rc = map_memory(d, b, err);
     if (rc == SGT_OK) rc = allocate_buffers(d, r->threads, err);
     if (rc == SGT_OK && !(d->windows = calloc(WINDOWS, sizeof *d->windows)))
