@@ -14,7 +14,7 @@ BUDGET = {
     "loader": 7441,
     "train": 13654,
     "kernels": 12186,
-    "tools": 14190,
+    "tools": 14168,
     "tests": 50130,
     "manuals": 2464,
     "pages": 1208,

@@ -1,14 +1,12 @@
 /* ablation.c: sgt-bench ablation: the gain of each training technique, on the user's own data and
  * machine. The techniques are switched on one after the other, and each is measured together with
  * all before it. */
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/bench/bench.h"
-#include "tools/bench/step.h"
 #include "tools/cli/talk.h"
 #include "train/device.h"
 

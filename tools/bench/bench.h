@@ -1,6 +1,6 @@
 /* bench.h: what the subcommands of sgt-bench share: a skeleton that parses options, measures rows in
  * turns, takes medians, and prints a JSON document or a table; options that several have; work timed
- * on threads; and control of the page cache.
+ * on threads; control of the page cache; programs to compare with; and a training step.
  *
  *     typedef struct kernels_bench {
  *         bench base;                                  // first
@@ -184,5 +184,77 @@ double bench_median(double *x, size_t n); /* sorts x */
  * stay, returns SGT_EUNSUPPORTED and says how many. Cursors map pages, which then stay. */
 int bench_cache_evict(const sgt_loader *l, sgt_error *err);
 int bench_cache_fill(const sgt_loader *l, sgt_error *err); /* read them into the page cache */
+
+/* ---- script.c: an embedded Python script, or another program, in a separate process that prints JSON
+ * objects: one for the whole run, or one for each line that it is asked ---- */
+
+/* Embed the text of a file, and a NUL, in the program with the assembler: BENCH_EMBED(sgt_bpe_py,
+ * "tests/peers/bpe.py"). */
+#define BENCH_EMBED(name, file)                                                         \
+    __asm__(".section .rodata\n" #name ": .incbin \"" file "\"\n.byte 0\n.previous\n"); \
+    extern const char name[] __attribute__((visibility("hidden")))
+
+typedef struct bench_script {
+    const char *python;      /* the interpreter */
+    const char *text;        /* the script; NULL: `python` is a program to run itself */
+    const char *const *args; /* arguments after the script's name, ended by NULL; NULL: none */
+    char words[512];         /* more arguments, with a space between them */
+    const char *needs; /* field that an answer must have, above 0 if it is a number; NULL: any */
+    int stays;         /* 1: it answers each line of its standard input with a line */
+    int threads;       /* number of cores that the child may use; 0: all of ours */
+    const sgt_stop *stop;
+} bench_script;
+
+typedef struct bench_child bench_child;
+
+/* Start the script; *out is set only on success. *s stays the caller's and must outlive the
+ * child. */
+int bench_script_open(bench_child **out, const bench_script *s, sgt_error *err);
+
+/* Send `line`, unless it is NULL, and read the answer: the next line of a script that stays, and all
+ * that another prints before it ends. Text before the first brace is skipped. The caller releases
+ * *answer. If the script fails, has ended, or answers with something else or with a field "error",
+ * returns SGT_EUNSUPPORTED with the reason, such as the last line of its standard error. */
+int bench_script_ask(bench_child *c, const char *line, json_t **answer, sgt_error *err);
+
+/* Close the script's standard input and output, after an interrupt end it by SIGTERM, and give it
+ * five seconds; then kill it. c may be NULL. */
+void bench_script_close(bench_child *c);
+
+/* Open a script that does not stay, read its answer, and close it. */
+int bench_script_run(const bench_script *s, json_t **answer, sgt_error *err);
+
+/* Create a nameless file that holds this text. Returns its descriptor, which a child inherits, or a
+ * negative SGT_E*. */
+int bench_memory_file(const char *name, const char *text, size_t n, sgt_error *err);
+
+/* ---- step_measure.c: a training step, as the training loop runs it but without a run directory ---- */
+
+/* Where a step's rows come from. */
+typedef enum step_source {
+    STEP_LOADER, /* batches 0, 1, ... of the data, which a thread prepares */
+    STEP_NOW,    /* the same, each made only when it is asked for */
+    STEP_TEXT    /* the same, and its text is encoded then too; the tokens must be GPT-2's */
+} step_source;
+
+typedef struct step_run {
+    const char *device;                 /* "cpu" or "cuda" */
+    const sgt_backend_options *backend; /* the vocabulary becomes that of the data */
+    const char *data;                   /* shards; NULL: random tokens */
+    sgt_reader reader;
+    /* state of the shards in the page cache before the first step */
+    enum { STEP_AS_IT_IS, STEP_COLD, STEP_CACHED } cache;
+    step_source source;
+    int plain_rows;         /* copy the tokens of rows one by one */
+    unsigned warmup, steps; /* steps before the measured ones; measured steps */
+    int sync_metrics;       /* wait for a step's metrics before queueing the next */
+    int parts;              /* CUDA: also record where the time of a step goes */
+    const sgt_stop *stop;
+} step_run;
+
+/* Measure the step. Set *figures to an object with the fields that `sgt-bench step --json` has of a
+ * step, which are in its manual. Once `stop` is raised, returns SGT_ESTOPPED after the current
+ * step. */
+int bench_step_measure(json_t **figures, const step_run *run, sgt_error *err);
 
 #endif

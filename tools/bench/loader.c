@@ -20,7 +20,6 @@
 #include "loader/sgt_loader.h"
 #include "loader/shards/shard.h"
 #include "tools/bench/bench.h"
-#include "tools/bench/script.h"
 #include "tools/cli/options.h"
 #include "tools/cli/talk.h"
 

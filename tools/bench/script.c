@@ -1,6 +1,7 @@
 /* script.c: runs an interpreter that reads a script from memory, or another program, and reads the
  * JSON that it prints. */
-#include "tools/bench/script.h"
+
+#include "tools/bench/bench.h"
 
 #include <errno.h>
 #include <poll.h>

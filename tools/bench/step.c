@@ -1,6 +1,5 @@
 /* step.c: sgt-bench step: measures forward, backward and update of a GPT-2, and PyTorch's step in
  * the same run; or, for several batch sizes, each step with its estimated and its peak memory. */
-#include "tools/bench/step.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,7 +7,6 @@
 #include <string.h>
 
 #include "tools/bench/bench.h"
-#include "tools/bench/script.h"
 #include "tools/cli/talk.h"
 #include "train/device.h"
 #include "train/sgt_train.h"

@@ -13,8 +13,6 @@
 #include "loader/rows/rows.h"
 #include "tokenize/sgt_tokenize.h"
 #include "tools/bench/bench.h"
-#include "tools/bench/script.h"
-#include "tools/bench/step.h"
 #include "train/data/feed.h"
 #include "train/device.h"
 #include "train/log/metrics.h"

@@ -17,7 +17,6 @@
 #include "tokenize/sgt_tokenize.h"
 #include "tokenize/vocab/vocab.h"
 #include "tools/bench/bench.h"
-#include "tools/bench/script.h"
 #include "tools/cli/options.h"
 #include "tools/cli/talk.h"
 
