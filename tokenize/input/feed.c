@@ -671,7 +671,8 @@ static int divide(sgt_unit *u, const sgt_part *p, sgt_error *err)
     return rc;
 }
 
-int sgt_unit_add_document(sgt_unit *u, const sgt_part *p, sgt_error *err)
+/* Append the document, or the part of a text, p: divide it at its literals, or count them. */
+static int add_document(sgt_unit *u, const sgt_part *p, sgt_error *err)
 {
     const sgt_literal *l = &u->reading->literal;
     if (l->text && l->divides) return divide(u, p, err);
@@ -680,18 +681,61 @@ int sgt_unit_add_document(sgt_unit *u, const sgt_part *p, sgt_error *err)
     return sgt_unit_add_part(u, &part, err);
 }
 
+/* Begin a part of records where the part before it ends. */
+static void begin_records(sgt_part *next)
+{
+    next->offset = next->end;
+    next->records = next->bad = next->length = 0;
+    next->first = next->last = 0;
+    if (next->kind == SGT_PART_LINE) next->line.surrogates = next->line.kept_length = 0;
+}
+
+int sgt_unit_add_record(sgt_unit *u, sgt_part *next, uint64_t position, uint64_t end,
+                        const char *why, uint64_t byte, sgt_error *err)
+{
+    const sgt_tokenize_options *o = u->reading->o;
+    if (why && !o->skip_bad) {
+        u->bad = (sgt_bad_line){next->file, byte, why};
+        return 1;
+    }
+    next->end = end;
+    next->records++;
+    if (why) {
+        next->bad++;
+        return SGT_OK;
+    }
+    next->first = next->last = 1;
+    next->split =
+        sgt_text_feed_split(u->reading->corpus->files[next->file].name, position, o->val_fraction);
+    const int rc = add_document(u, next, err);
+    begin_records(next);
+    return rc;
+}
+
+static int unfold_part(sgt_unit *u, const sgt_part *p, sgt_error *err)
+{
+    const int lines = p->kind == SGT_PART_LINES;
+    sgt_part next = *p;
+    if (p->kind == SGT_PART_TEXT) return add_document(u, p, err);
+    next.kind = lines ? SGT_PART_LINE : SGT_PART_ROW;
+    next.end = p->offset;
+    next.closes = 0;
+    begin_records(&next);
+    const int rc = (lines ? sgt_json_records : sgt_parquet_records)(u, p, &next, err);
+    next.length = 0;
+    next.closes = p->closes && !rc;
+    if (rc < 0 || !(next.closes || next.end > next.offset)) return rc;
+    const int left = sgt_unit_add_part(u, &next, err);
+    return left < 0 ? left : rc;
+}
+
 int sgt_unit_unfold(sgt_unit *u, sgt_error *err)
 {
     size_t count;
     const sgt_part *read = set_aside(u, &count);
     int rc = SGT_OK;
     u->kept_used = 0;
-    for (size_t i = 0; i < count && !rc; i++) {
-        const sgt_part *p = &read[i];
-        rc = p->kind == SGT_PART_LINES  ? sgt_json_parts(u, p, err)
-             : p->kind == SGT_PART_PAGE ? sgt_parquet_parts(u, p, err)
-                                        : sgt_unit_add_document(u, p, err);
-    }
+    for (size_t i = 0; i < count && !rc; i++) rc = unfold_part(u, &read[i], err);
     sgt_parquet_pages_drop(u);
     return rc < 0 ? rc : SGT_OK;
 }

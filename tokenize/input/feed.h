@@ -191,8 +191,12 @@ void sgt_unit_free(sgt_unit *u);
  * each part's literals are counted. */
 int sgt_unit_unfold(sgt_unit *u, sgt_error *err);
 
-/* Append the document, or the part of a text, p: divide it at its literals, or count them, as above. */
-int sgt_unit_add_document(sgt_unit *u, const sgt_part *p, sgt_error *err);
+/* Add a record, a line or row, that begins at `position` and ends before `end`, both as offsets are,
+ * to *next: the records after the last document. Its document, whose text and union *next has, is
+ * appended to u, and *next is empty again. If the record is bad, why is not NULL, and byte as in
+ * sgt_bad_line: then it is counted, or u->bad is set and 1 is returned. */
+int sgt_unit_add_record(sgt_unit *u, sgt_part *next, uint64_t position, uint64_t end,
+                        const char *why, uint64_t byte, sgt_error *err);
 
 /* Set *text and *n to the text of a part, in which ill-formed units were treated as the options say.
  * It lies in the unit's text or scratch, and is valid until the next call. Ill-formed units are

@@ -379,97 +379,64 @@ const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratc
 
 /* ---- the documents of a block of lines ---- */
 
-typedef struct block {
-    sgt_unit *u;
-    int valid;     /* 1: the whole block is known to be UTF-8 */
-    sgt_part next; /* the lines after the last document, until one of them holds a document */
-} block;
-
-/* Begin a part where the part before it ends. */
-static void begin_next(sgt_part *next)
-{
-    next->offset = next->end;
-    next->records = next->bad = next->line.surrogates = 0;
-    next->length = next->line.kept_length = 0;
-    next->first = next->last = 0;
-}
-
 static int is_blank(const uint8_t *line)
 {
     while (*line == ' ' || *line == '\t' || *line == '\r') line++;
     return *line == '\n';
 }
 
-/* Find the document in line[n]. Return NULL, or what is wrong and at which byte. */
-static const char *read_document(block *b, uint8_t *line, size_t n, sgt_json_found *t)
+/* Find the document in line[n]. Return NULL, or what is wrong and at which byte. valid: the line is
+ * known to be UTF-8. */
+static const char *read_document(sgt_unit *u, uint8_t *line, size_t n, int valid, sgt_json_found *t)
 {
-    size_t good = b->valid ? n : sgt_utf8_valid(line, n);
-    if (good == n) return sgt_json_line(&b->u->reading->corpus->path, line, b->u->scratch, 1, t);
+    size_t good = valid ? n : sgt_utf8_valid(line, n);
+    if (good == n) return sgt_json_line(&u->reading->corpus->path, line, u->scratch, 1, t);
     t->at = good;
     return "not UTF-8";
 }
 
-/* Handle the line of n bytes at text + at, which belongs to b->next. Return 1 if the line is bad
- * and ends the unit. */
-static int add_line(block *b, uint8_t *text, size_t at, size_t n, uint64_t position, sgt_error *err)
+/* Add the line of n bytes at `text`, which begins at byte `position` of its stream and ends before
+ * `end`. Return 1 if it is bad and ends the unit. */
+static int add_line(sgt_unit *u, sgt_part *next, uint8_t *text, size_t n, int valid,
+                    uint64_t position, uint64_t end, sgt_error *err)
 {
-    const sgt_reading *r = b->u->reading;
-    sgt_part *next = &b->next;
-    size_t bom = position == 0 ? sgt_utf8_mark(text + at, n) : 0;
-    uint8_t *line = text + at + bom;
+    const sgt_kept_names *names = u->reading->kept;
+    const size_t bom = position == 0 ? sgt_utf8_mark(text, n) : 0, kept = u->kept_used;
+    uint8_t *line = text + bom;
     sgt_json_found t;
-    const char *why;
-    if (is_blank(line)) return 0;
+    int rc = SGT_OK;
+    if (is_blank(line)) {
+        next->end = end;
+        next->records++;
+        return SGT_OK;
+    }
     /* before the text, which is decoded in place */
-    const size_t kept = b->u->kept_used;
-    if (r->kept->count) {
-        const int rc = sgt_kept_line(r->kept, line, b->u, next, err);
-        if (rc < 0) return rc;
+    if (names->count && (rc = sgt_kept_line(names, line, u, next, err)) < 0) return rc;
+    const char *why = read_document(u, line, n - bom, valid, &t);
+    if (why) {
+        u->kept_used = kept;
+        next->line.kept_length = 0;
+        return sgt_unit_add_record(u, next, position, end, why,
+                                   t.at == SGT_JSON_NOWHERE ? 0 : bom + t.at + 1, err);
     }
-    if (!(why = read_document(b, line, n - bom, &t))) {
-        next->at = (size_t)(line - b->u->text) + t.at;
-        next->length = t.length;
-        next->line.surrogates = t.surrogates;
-        next->first = next->last = 1;
-        next->split =
-            sgt_text_feed_split(r->corpus->files[next->file].name, position, r->o->val_fraction);
-        return sgt_unit_add_document(b->u, next, err);
-    }
-    b->u->kept_used = kept;
-    next->line.kept_length = 0;
-    if (r->o->skip_bad) {
-        next->bad++;
-        return 0;
-    }
-    b->u->bad = (sgt_bad_line){next->file, t.at == SGT_JSON_NOWHERE ? 0 : bom + t.at + 1, why};
-    return 1;
+    next->at = (size_t)(line - u->text) + t.at;
+    next->length = t.length;
+    next->line.surrogates = t.surrogates;
+    return sgt_unit_add_record(u, next, position, end, NULL, 0, err);
 }
 
-int sgt_json_parts(sgt_unit *u, const sgt_part *p, sgt_error *err)
+int sgt_json_records(sgt_unit *u, const sgt_part *p, sgt_part *next, sgt_error *err)
 {
-    block b = {.u = u, .next = *p};
     uint8_t *text = u->text + p->at;
+    const int valid = sgt_utf8_valid(text, p->length) == p->length;
     int rc = sgt_unit_reserve_scratch(u, p->length + 1, err);
-    if (rc < 0) return rc;
-    b.valid = sgt_utf8_valid(text, p->length) == p->length;
-    b.next.kind = SGT_PART_LINE;
-    b.next.closes = 0;
-    b.next.end = p->offset;
-    begin_next(&b.next);
     for (size_t at = 0; at < p->length && !rc;) {
         /* a newline was added after a file's last line if it had none */
         const uint8_t *newline = memchr(text + at, '\n', p->length + 1 - at);
-        size_t n = (size_t)(newline - (text + at)),
-               after = at + n < p->length ? at + n + 1 : p->length;
-        sgt_part before = b.next;
-        b.next.end = p->offset + after;
-        b.next.records++;
-        if ((rc = add_line(&b, text, at, n, p->offset + at, err)) == 1) b.next = before;
-        if (b.next.first) begin_next(&b.next);
+        const size_t n = (size_t)(newline - (text + at)),
+                     after = at + n < p->length ? at + n + 1 : p->length;
+        rc = add_line(u, next, text + at, n, valid, p->offset + at, p->offset + after, err);
         at = after;
     }
-    if (rc < 0) return rc;
-    b.next.closes = p->closes && !rc;
-    int left = b.next.closes || b.next.end > b.next.offset ? sgt_unit_add_part(u, &b.next, err) : 0;
-    return left < 0 ? left : rc;
+    return rc;
 }

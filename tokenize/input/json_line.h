@@ -55,10 +55,11 @@ const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratc
 const char *sgt_json_value(const sgt_json_path *p, uint8_t *line, uint8_t *scratch, size_t *at,
                            size_t *n);
 
-/* Add to u a part for each document of the lines that part p holds, as sgt_unit_unfold does. Return
- * 1 if a bad line ended it. */
+/* Add the lines that part p of u holds to *next (sgt_unit_add_record). Return 1 if a bad line ended
+ * it. */
 struct sgt_unit;
 struct sgt_part;
-int sgt_json_parts(struct sgt_unit *u, const struct sgt_part *p, sgt_error *err);
+int sgt_json_records(struct sgt_unit *u, const struct sgt_part *p, struct sgt_part *next,
+                     sgt_error *err);
 
 #endif

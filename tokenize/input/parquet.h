@@ -1,5 +1,5 @@
 /* parquet.h: read one column of strings of a Parquet file, a document per row. One thread at a time
- * reads pages; any number of threads decode them (sgt_parquet_parts).
+ * reads pages; any number of threads decode them (sgt_parquet_records).
  *
  *     sgt_parquet *p;
  *     if (sgt_parquet_open(&p, &r, &err) < 0) ...;
@@ -130,11 +130,10 @@ typedef struct sgt_parquet_string {
 int sgt_parquet_page_decode(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet_string *rows,
                             const char *path, sgt_error *err);
 
-/* Add a part to u for each row of the folded part p, and a last one without a document for rows
- * left out. A document's position, which decides its split, is the number of its row. Return 1 at
- * the first bad row, which u->bad describes; with --skip-bad such rows are counted instead. Any
- * number of threads may call this, each with its own unit. */
-int sgt_parquet_parts(sgt_unit *u, const sgt_part *p, sgt_error *err);
+/* Add the rows of the folded part p of u to *next (sgt_unit_add_record). A document's position, which
+ * decides its split, is the number of its row. Return 1 if a bad row ended it. Any number of threads
+ * may call this, each with its own unit. */
+int sgt_parquet_records(sgt_unit *u, const sgt_part *p, sgt_part *next, sgt_error *err);
 
 /* Release the unit's pages, so that the unit can be filled again. */
 void sgt_parquet_pages_drop(sgt_unit *u);

@@ -708,52 +708,24 @@ static const char *bad_row(const sgt_unit *u, const sgt_parquet_string *s, int v
     return "not UTF-8";
 }
 
-static int add_rows(sgt_unit *u, const sgt_part *p, const sgt_parquet_string *rows, uint64_t count,
-                    sgt_error *err)
-{
-    const sgt_tokenize_options *o = u->reading->o;
-    const char *name = u->reading->corpus->files[p->file].name, *why = NULL;
-    const int valid = all_valid(u, rows, count);
-    sgt_part next = *p;
-    uint64_t byte;
-    int rc = SGT_OK;
-    next.kind = SGT_PART_ROW;
-    next.closes = next.first = next.last = 0;
-    next.end = p->offset;
-    next.records = next.length = 0;
-    for (uint64_t i = 0; i < count && !rc; i++) {
-        if ((why = bad_row(u, &rows[i], valid, &byte)) && !o->skip_bad) break;
-        next.end = p->offset + i + 1;
-        next.records++;
-        next.bad += why != NULL;
-        if (why) continue;
-        sgt_part row = next;
-        row.at = rows[i].at;
-        row.length = rows[i].length;
-        row.first = row.last = 1;
-        row.row.number = p->offset + i;
-        row.split = sgt_text_feed_split(name, p->offset + i, o->val_fraction);
-        rc = sgt_unit_add_document(u, &row, err);
-        next.offset = next.end;
-        next.records = next.bad = 0;
-    }
-    if (rc < 0) return rc;
-    const int stopped = why && !o->skip_bad;
-    if (stopped) u->bad = (sgt_bad_line){p->file, byte, why};
-    next.closes = p->closes && !stopped;
-    if (next.closes || next.end > next.offset) rc = sgt_unit_add_part(u, &next, err);
-    return rc < 0 ? rc : stopped;
-}
-
-int sgt_parquet_parts(sgt_unit *u, const sgt_part *p, sgt_error *err)
+int sgt_parquet_records(sgt_unit *u, const sgt_part *p, sgt_part *next, sgt_error *err)
 {
     const sgt_parquet_page *page = p->page.page ? &u->pages[p->page.page - 1] : NULL;
     const uint64_t count = page ? page->count : 0, all = page ? page->first + count : 0;
+    const char *path = u->reading->corpus->files[p->file].path;
     sgt_parquet_string *rows = malloc((size_t)(all + 1) * sizeof *rows);
     if (!rows) return sgt_fail_memory(err, "rows of a page");
-    const char *path = u->reading->corpus->files[p->file].path;
     int rc = page ? sgt_parquet_page_decode(page, u, rows, path, err) : SGT_OK;
-    if (!rc) rc = add_rows(u, p, rows, count, err);
+    const int valid = !rc && all_valid(u, rows, count);
+    for (uint64_t i = 0; i < count && !rc; i++) {
+        const uint64_t row = p->offset + i;
+        uint64_t byte;
+        const char *why = bad_row(u, &rows[i], valid, &byte);
+        next->at = rows[i].at;
+        next->length = rows[i].length;
+        next->row.number = row;
+        rc = sgt_unit_add_record(u, next, row, row + 1, why, byte, err);
+    }
     free(rows);
     return rc;
 }
