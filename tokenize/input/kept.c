@@ -102,8 +102,6 @@ struct sgt_kept_rows {
     FILE *to; /* writes text[size], the row's object */
     char *text;
     size_t size;
-    uint8_t *clean; /* a string with U+FFFD in place of what is not UTF-8 */
-    size_t clean_room;
 };
 
 static int open_rows(sgt_kept_rows **out, const sgt_kept_names *k, const sgt_corpus_file *f,
@@ -136,7 +134,6 @@ void sgt_kept_rows_close(sgt_kept_rows *r)
     }
     if (r->to) fclose(r->to);
     free(r->text);
-    free(r->clean);
     free(r);
 }
 
@@ -201,7 +198,7 @@ static void put_string(FILE *to, const uint8_t *s, size_t n)
     fputc('"', to);
 }
 
-static int put_value(sgt_kept_rows *r, const column *c, uint64_t row, sgt_error *err)
+static int put_value(sgt_kept_rows *r, column *c, uint64_t row, sgt_error *err)
 {
     const sgt_parquet_string at = c->rows[row - c->first];
     const sgt_parquet_column *kind = &c->unit.pages[0].column;
@@ -216,10 +213,10 @@ static int put_value(sgt_kept_rows *r, const column *c, uint64_t row, sgt_error 
         return SGT_OK;
     }
     if (sgt_utf8_valid(s, n) < n) {
-        const int rc = sgt_reserve(&r->clean, &r->clean_room, 3 * n, 1, r->file->path, err);
+        const int rc = sgt_unit_reserve_scratch(&c->unit, 3 * n, err);
         if (rc < 0) return rc;
-        n = sgt_utf8_replace(r->clean, s, n);
-        s = r->clean;
+        n = sgt_utf8_replace(c->unit.scratch, s, n);
+        s = c->unit.scratch;
     }
     put_string(r->to, s, n);
     return SGT_OK;

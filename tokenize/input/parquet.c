@@ -167,11 +167,11 @@ static const uint8_t *read_bytes(thrift *t, size_t *n)
     return bytes;
 }
 
-/* Skip a value. in_list: 1 if it is an element of a list or map. There a boolean takes a byte; a
- * boolean field is part of the field's type. */
+/* Skip a value, of any type that Parquet's structs have; maps are none. in_list: 1 if it is an
+ * element of a list. There a boolean takes a byte; a boolean field is part of the field's type. */
 static void skip(thrift *t, int type, int in_list, int depth)
 {
-    int id = 0, of = 0, to = 0;
+    int id = 0, of = 0;
     uint64_t n;
     if (depth == DEPTH) type = 0;
     switch (type) {
@@ -186,14 +186,6 @@ static void skip(thrift *t, int type, int in_list, int depth)
     case THRIFT_LIST:
     case THRIFT_SET:
         for (n = read_list(t, &of); n-- && !t->cut && !t->wrong;) skip(t, of, 1, depth + 1);
-        break;
-    case THRIFT_MAP:
-        if ((n = read_varint(t))) to = read_byte(t);
-        if (n > (uint64_t)(t->end - t->at)) fail(t, &t->cut);
-        for (; n-- && !t->cut && !t->wrong;) {
-            skip(t, to >> 4, 1, depth + 1);
-            skip(t, to & 15, 1, depth + 1);
-        }
         break;
     case THRIFT_STRUCT:
         while ((of = next_field(t, &id))) skip(t, of, 0, depth + 1);
