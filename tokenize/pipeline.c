@@ -40,7 +40,7 @@ static int run(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_voc
                                   .threads = threads,
                                   .from = {from->file, from->offset, from->hashed, from->hash,
                                            from->block, from->split}},
-                         .work = sgt_unit_encode,
+                         .work = sgt_part_encode,
                          .workers = encoders,
                          .worker_size = sizeof *encoders};
     sgt_units *units = NULL;

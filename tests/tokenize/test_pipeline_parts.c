@@ -109,7 +109,7 @@ static void expect_long_pieces(const char *text, size_t n, int replaced, size_t 
     int rc;
     while ((rc = sgt_text_feed_next(f, &u, &err)) == 0) {
         cr_assert_leq(u.used, most, "byte 10 is %d", text[10]);
-        must(sgt_unit_encode(&e, &u, why));
+        must(sgt_unit_work(&u, sgt_part_encode, &e, why));
         memcpy(parts + got, u.ids, u.id_count * sizeof *parts);
         got += u.id_count;
     }

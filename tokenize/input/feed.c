@@ -143,7 +143,6 @@ struct sgt_text_feed {
     sgt_text_feed_options o;
     sgt_reading r; /* that of the options, with what the feed sets */
     sgt_kept_names kept;
-    int normalized;  /* 1: text is normalized before it is split, and cut only where that is safe */
     uint64_t file;   /* index of the current or next file */
     uint64_t offset; /* offset in the file's stream of the first byte not yet delivered */
     /* Packed and filtered files that were opened ahead of their turn: number k of the corpus's, from
@@ -435,7 +434,7 @@ static int cut_replaced(sgt_text_feed *f, const uint8_t *text, size_t n, size_t 
 static int cut_long(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good, sgt_error *err)
 {
     if (!f->r.vocab || n < (f->o.long_piece ? f->o.long_piece : LONG_PIECE)) return SGT_OK;
-    if (f->normalized && !is_ascii(text, n)) return SGT_OK;
+    if (f->r.normalize > SGT_NORMALIZE_NONE && !is_ascii(text, n)) return SGT_OK;
     int rc = f->encoder ? SGT_OK : sgt_encoder_new(&f->encoder, f->r.vocab, err);
     if (rc < 0) return rc;
     if (f->r.o->invalid_utf8 == SGT_INVALID_REPLACE && sgt_utf8_valid(text, n) < n)
@@ -450,7 +449,7 @@ static int cut_text(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *goo
     const sgt_literal *l = &f->r.literal;
     if (l->divides && (*good = sgt_literal_last(l, text, n)) > 0) return SGT_OK;
     if (f->r.whole) return SGT_OK;
-    *good = f->normalized
+    *good = f->r.normalize > SGT_NORMALIZE_NONE
                 ? sgt_normalize_cut(text, n, !f->r.rule)
                 : sgt_unit_cut(text, n, f->r.rule, f->r.vocab ? f->r.vocab->joins : NULL, l);
     if (*good) return SGT_OK;
@@ -553,7 +552,7 @@ static int set_reading(sgt_text_feed *f, sgt_error *err)
         r->rule = v->known;
         r->whole = sgt_vocab_pattern(v) != NULL;
     }
-    f->normalized = v ? v->normalize > SGT_NORMALIZE_NONE : r->o->normalize > SGT_NORMALIZE_NONE;
+    r->normalize = v ? v->normalize : r->o->normalize;
     r->literal = (sgt_literal){v ? v->eot_text : SGT_EOT_TEXT, r->o->special_eot};
     r->kept = &f->kept;
     return sgt_kept_names_set(&f->kept, r->o->keep_fields, err);
@@ -755,7 +754,8 @@ static uint64_t locate_invalid(sgt_unit *u, sgt_part *p)
     return found;
 }
 
-int sgt_unit_text(sgt_unit *u, sgt_part *p, const uint8_t **text, size_t *n, sgt_error *err)
+/* Set *text and *n to the text of a part, in which ill-formed units were treated as the options say. */
+static int mend_text(sgt_unit *u, sgt_part *p, const uint8_t **text, size_t *n, sgt_error *err)
 {
     const sgt_tokenize_options *o = u->reading->o;
     *text = u->text + p->at;
@@ -776,21 +776,34 @@ int sgt_unit_text(sgt_unit *u, sgt_part *p, const uint8_t **text, size_t *n, sgt
     return SGT_OK;
 }
 
-static int reserve_ids(sgt_unit *u, size_t more, sgt_error *err)
+int sgt_unit_work(sgt_unit *u, sgt_part_work *work, void *worker, sgt_error *err)
 {
-    return sgt_reserve(&u->ids, &u->id_room, u->id_count + more, sizeof *u->ids, "token ids", err);
+    const sgt_reading *r = u->reading;
+    u->id_count = u->invalid_count = 0;
+    u->bad.why = NULL;
+    int rc = sgt_unit_unfold(u, err);
+    for (size_t i = 0; i < u->count && !rc; i++) {
+        sgt_part *p = &u->parts[i];
+        const uint8_t *text;
+        size_t n;
+        sgt_error why;
+        rc = mend_text(u, p, &text, &n, &why);
+        if (!rc) rc = sgt_normalize_text(&u->normal, r->normalize, text, n, &text, &n, &why);
+        if (!rc) rc = work(worker, u, p, text, n, &why);
+        if (rc < 0) sgt_fail(err, rc, "%s: %s", r->corpus->files[p->file].path, why.text);
+    }
+    return rc;
 }
 
-static int encode_part(sgt_encoder *e, sgt_unit *u, sgt_part *p, sgt_error *err)
+int sgt_part_encode(void *encoder, sgt_unit *u, sgt_part *p, const uint8_t *text, size_t n,
+                    sgt_error *err)
 {
-    const sgt_vocab *v = u->reading->vocab;
-    const uint8_t *text;
-    size_t n;
-    int rc = sgt_unit_text(u, p, &text, &n, err);
-    if (!rc) rc = sgt_normalize_text(&u->normal, v->normalize, text, n, &text, &n, err);
-    if (rc < 0 || (rc = reserve_ids(u, n + 1, err)) < 0) return rc;
+    sgt_encoder *e = *(sgt_encoder **)encoder;
+    const int rc =
+        sgt_reserve(&u->ids, &u->id_room, u->id_count + n + 1, sizeof *u->ids, "token ids", err);
+    if (rc < 0) return rc;
     p->first_id = u->id_count;
-    if (p->first) u->ids[u->id_count++] = (uint16_t)sgt_vocab_eot(v);
+    if (p->first) u->ids[u->id_count++] = (uint16_t)sgt_vocab_eot(u->reading->vocab);
     const size_t count = sgt_encode(e, text, n, u->ids + u->id_count);
     if (count == SGT_ENCODE_FAILED) {
         if (err) *err = *sgt_encoder_failure(e);
@@ -799,22 +812,6 @@ static int encode_part(sgt_encoder *e, sgt_unit *u, sgt_part *p, sgt_error *err)
     u->id_count += count;
     p->ids = u->id_count - p->first_id;
     return SGT_OK;
-}
-
-int sgt_unit_encode(void *encoder, sgt_unit *u, sgt_error *err)
-{
-    u->id_count = u->invalid_count = 0;
-    u->bad.why = NULL;
-    int rc = sgt_unit_unfold(u, err);
-    if (!rc) rc = reserve_ids(u, u->used + u->count, err);
-    for (size_t i = 0; i < u->count && !rc; i++) {
-        sgt_error why;
-        rc = encode_part(*(sgt_encoder **)encoder, u, &u->parts[i], &why);
-        if (rc < 0)
-            return sgt_fail(err, rc, "%s: %s", u->reading->corpus->files[u->parts[i].file].path,
-                            why.text);
-    }
-    return rc;
 }
 
 /* ---- the hash of an input ---- */

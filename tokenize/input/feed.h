@@ -71,6 +71,7 @@ typedef struct sgt_reading {
     const sgt_rule *rule;
     int whole;
     /* The feed sets all below. */
+    sgt_normalize normalize;           /* normal form, in which the text is split */
     sgt_literal literal;               /* the literal end of text, which is never cut */
     const struct sgt_kept_names *kept; /* fields to keep of lines of JSONL (kept.h) */
 } sgt_reading;
@@ -198,14 +199,19 @@ int sgt_unit_unfold(sgt_unit *u, sgt_error *err);
 int sgt_unit_add_record(sgt_unit *u, sgt_part *next, uint64_t position, uint64_t end,
                         const char *why, uint64_t byte, sgt_error *err);
 
-/* Set *text and *n to the text of a part, in which ill-formed units were treated as the options say.
- * It lies in the unit's text or scratch, and is valid until the next call. Ill-formed units are
- * counted, and the first ones of the unit are recorded. The error does not name the file. */
-int sgt_unit_text(sgt_unit *u, sgt_part *p, const uint8_t **text, size_t *n, sgt_error *err);
+/* What a thread does with a part of its unit, whose text[n] is mended and normalized as the options
+ * say; the text lies in the unit, and is valid until this returns. The error does not name the file. */
+typedef int sgt_part_work(void *worker, sgt_unit *u, sgt_part *p, const uint8_t *text, size_t n,
+                          sgt_error *err);
 
-/* Unfold lines and rows into documents, then encode all parts: fill in ids and invalid. encoder:
- * pointer to an sgt_encoder of the vocabulary, the thread's own (units.h). */
-int sgt_unit_encode(void *encoder, sgt_unit *u, sgt_error *err);
+/* Unfold lines and rows into documents, then call `work` for all parts in order. Ill-formed units are
+ * counted, and the first ones of the unit are recorded. */
+int sgt_unit_work(sgt_unit *u, sgt_part_work *work, void *worker, sgt_error *err);
+
+/* Encode a part: append its ids to the unit's. encoder: pointer to an sgt_encoder of the vocabulary,
+ * the thread's own. */
+int sgt_part_encode(void *encoder, sgt_unit *u, sgt_part *p, const uint8_t *text, size_t n,
+                    sgt_error *err);
 
 /* Return how many bytes of text[n], which begins at a document's start or a cut, can be cut off as
  * a part; 0: none yet, look at more text. Whatever follows, no token, no UTF-8 sequence and no

@@ -82,7 +82,7 @@ static void *work_on_units(void *arg)
         }
         pthread_mutex_unlock(&s->feed_lock);
         if (!at) return NULL;
-        if (!at->rc) at->rc = s->job.work(self->worker, &at->unit, &at->err);
+        if (!at->rc) at->rc = sgt_unit_work(&at->unit, s->job.work, self->worker, &at->err);
         pthread_mutex_lock(&s->lock);
         at->done = 1;
         pthread_cond_broadcast(&s->changed);

@@ -18,9 +18,8 @@ typedef struct sgt_units sgt_units;
 
 typedef struct sgt_units_job {
     sgt_text_feed_options feed; /* with its `threads`, at least 1; `cancel` is set */
-    /* Work on a unit that was read. Called by a thread with its own worker. */
-    int (*work)(void *worker, sgt_unit *u, sgt_error *err);
-    void *workers; /* (feed.threads) of worker_size bytes, which outlive the threads */
+    sgt_part_work *work;        /* called by a thread with its own worker */
+    void *workers;              /* (feed.threads) of worker_size bytes, which outlive the threads */
     size_t worker_size;
 } sgt_units_job;
 

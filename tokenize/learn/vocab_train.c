@@ -46,16 +46,11 @@ static int count_by_pattern(counter *k, const uint8_t *s, size_t n, sgt_error *e
     return rc < 0 ? rc : count;
 }
 
-static int count_part(counter *k, sgt_unit *u, sgt_part *p, sgt_error *err)
+static int count_by_rule(counter *k, const uint8_t *s, size_t n, sgt_error *err)
 {
-    const uint8_t *s;
-    size_t n;
-    int rc = sgt_unit_text(u, p, &s, &n, err);
-    if (!rc) rc = sgt_normalize_text(&u->normal, k->c->o->normalize, s, n, &s, &n, err);
-    if (rc < 0) return rc;
-    if (k->pattern) return count_by_pattern(k, s, n, err);
     sgt_splitter sp = sgt_splitter_by(k->c->known, s, n);
     uint32_t ends[ENDS];
+    int rc = SGT_OK;
     for (size_t pieces, at = 0; !rc && (pieces = sgt_split(&sp, ends, ENDS)) > 0; at = sp.at) {
         if (ends[0] == UINT32_MAX) rc = sgt_pieces_add(k->pieces, s + at, sp.at - at, 1, err);
         else
@@ -65,22 +60,15 @@ static int count_part(counter *k, sgt_unit *u, sgt_part *p, sgt_error *err)
     return rc;
 }
 
-/* Count the pieces of a unit, and set u->id_count to their number. */
-static int count_unit(void *counter_, sgt_unit *u, sgt_error *err)
+/* Count the pieces of a part, and add their number to u->id_count. */
+static int count_part(void *counter_, sgt_unit *u, sgt_part *p, const uint8_t *text, size_t n,
+                      sgt_error *err)
 {
     counter *k = counter_;
-    const counting *c = k->c;
     const uint64_t before = k->pieces->total;
-    sgt_error why;
-    u->invalid_count = 0;
-    u->bad.why = NULL;
-    int rc = sgt_unit_unfold(u, err);
-    for (size_t i = 0; i < u->count && !rc; i++) {
-        rc = count_part(k, u, &u->parts[i], &why);
-        if (rc < 0)
-            return sgt_fail(err, rc, "%s: %s", c->corpus->files[u->parts[i].file].path, why.text);
-    }
-    u->id_count = (size_t)(k->pieces->total - before);
+    const int rc = (k->pattern ? count_by_pattern : count_by_rule)(k, text, n, err);
+    (void)p;
+    u->id_count += (size_t)(k->pieces->total - before);
     return rc;
 }
 
@@ -118,7 +106,7 @@ static int count_all(counting *c, counter *all, size_t threads, sgt_error *err)
                                                     .whole = c->rule && !c->known},
                                         .piece = sgt_text_feed_piece(),
                                         .threads = threads},
-                               .work = count_unit,
+                               .work = count_part,
                                .workers = all,
                                .worker_size = sizeof *all};
     sgt_units *units = NULL;
