@@ -96,6 +96,9 @@ for resume in --resume --resume-or-start; do
 done
 pair 2 "sgt-train $options --run odd" "sgt-train $options --run odd --batch-size auto"
 stderr_is 'sgt-train: rank 1: --batch-size: it is not set here and is 6 on rank 0 (all ranks run the same command)'
+echo text > text
+pair 1 "sgt-train $options --run odd" 'sgt-tokenize --quiet text set' # another program, which waits elsewhere
+stderr_is 'sgt-train: ranks are out of step: rank 1 is not where rank 0 is'
 cp -r d elsewhere
 pair 0 "sgt-train $options --run moved" "sgt-train $options --run moved --data elsewhere --threads 2"
 stderr_is ''

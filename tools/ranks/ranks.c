@@ -68,6 +68,7 @@ typedef struct net {
     struct pollfd lines[]; /* (2 size): what line[0] and line[1] point to */
 } net;
 enum { DATA, LIFE };
+enum { SUM, BROADCAST }; /* calls; BROADCAST + i: from rank i */
 
 static void set(int *flag) { __atomic_store_n(flag, 1, __ATOMIC_RELEASE); }
 static int is_set(const int *flag) { return __atomic_load_n(flag, __ATOMIC_ACQUIRE); }
@@ -113,37 +114,35 @@ static int gone(const net *t, uint32_t rank, sgt_error *err)
                     t->r.size);
 }
 
-/* Send n to a rank, then n bytes. If ranks are out of step, the receiver notices by the number. */
-static int send_to(net *t, uint32_t rank, void *bytes, size_t n, sgt_error *err)
+/* Send n bytes to a rank, or receive them from it. */
+static int exchange(const net *t, uint32_t rank, void *bytes, size_t n, int sends, sgt_error *err)
 {
-    uint64_t size = n;
-    int fd = t->line[DATA][rank].fd;
-    return transfer(fd, &size, sizeof size, SEND) < 0 || transfer(fd, bytes, n, SEND) < 0
-               ? gone(t, rank, err)
-               : SGT_OK;
+    return transfer(t->line[DATA][rank].fd, bytes, n, sends) < 0 ? gone(t, rank, err) : SGT_OK;
 }
 
-static int receive_from(net *t, uint32_t rank, void *bytes, size_t n, sgt_error *err)
+/* Let rank 0 check that every rank makes the same call with as many bytes. If ranks are out of step,
+ * they would otherwise wait for each other for ever. */
+static int agree(const net *t, uint64_t call, uint64_t n, sgt_error *err)
 {
-    uint64_t size;
-    int fd = t->line[DATA][rank].fd;
-    if (transfer(fd, &size, sizeof size, RECEIVE) < 0) return gone(t, rank, err);
-    if (size != n)
-        return sgt_fail(
-            err, SGT_EIO,
-            "ranks are out of step: rank %u has sent %llu bytes where %zu were its turn", rank,
-            (unsigned long long)size, n);
-    return transfer(fd, bytes, n, RECEIVE) < 0 ? gone(t, rank, err) : SGT_OK;
+    uint64_t mine[] = {call, n}, theirs[2];
+    int rc = t->r.rank ? exchange(t, 0, mine, sizeof mine, SEND, err) : SGT_OK;
+    for (uint32_t i = 1; !t->r.rank && i < t->r.size && rc == SGT_OK; i++) {
+        rc = exchange(t, i, theirs, sizeof theirs, RECEIVE, err);
+        if (rc == SGT_OK && memcmp(mine, theirs, sizeof mine) != 0)
+            rc = sgt_fail(err, SGT_EIO, "ranks are out of step: rank %u is not where rank 0 is", i);
+    }
+    return rc;
 }
 
 static int broadcast(sgt_ranks *r, void *bytes, size_t n, uint32_t root, sgt_error *err)
 {
     net *t = (net *)r;
-    if (r->rank)
-        return r->rank == root ? send_to(t, 0, bytes, n, err) : receive_from(t, 0, bytes, n, err);
-    int rc = root ? receive_from(t, root, bytes, n, err) : SGT_OK;
+    int rc = agree(t, BROADCAST + (uint64_t)root, n, err);
+    if (rc < 0) return rc;
+    if (r->rank) return exchange(t, 0, bytes, n, r->rank == root ? SEND : RECEIVE, err);
+    if (root) rc = exchange(t, root, bytes, n, RECEIVE, err);
     for (uint32_t i = 1; i < r->size && rc == SGT_OK; i++)
-        if (i != root) rc = send_to(t, i, bytes, n, err);
+        if (i != root) rc = exchange(t, i, bytes, n, SEND, err);
     return rc;
 }
 
@@ -152,21 +151,23 @@ static int sum(sgt_ranks *r, double *x, size_t n, sgt_error *err)
 {
     net *t = (net *)r;
     size_t bytes = n * sizeof *x;
-    if (r->rank) {
-        int rc = send_to(t, 0, x, bytes, err);
-        return rc == SGT_OK ? receive_from(t, 0, x, bytes, err) : rc;
-    }
-    double *part = malloc(bytes + 1);
-    int rc = part ? SGT_OK : sgt_fail_memory(err, "ranks");
-    for (uint32_t i = 1; i < r->size && rc == SGT_OK; i++) {
-        rc = receive_from(t, i, part, bytes, err);
+    double *part = r->rank ? NULL : malloc(bytes);
+    int rc = r->rank || part ? agree(t, SUM, bytes, err) : sgt_fail_memory(err, "ranks");
+    if (rc == SGT_OK && r->rank) rc = exchange(t, 0, x, bytes, SEND, err);
+    for (uint32_t i = 1; !r->rank && i < r->size && rc == SGT_OK; i++) {
+        rc = exchange(t, i, part, bytes, RECEIVE, err);
         for (size_t j = 0; rc == SGT_OK && j < n; j++) x[j] += part[j];
     }
     free(part);
     return rc == SGT_OK ? broadcast(r, x, bytes, 0, err) : rc;
 }
 
-static int barrier(sgt_ranks *r, sgt_error *err) { return sum(r, NULL, 0, err); }
+/* Sum a number: without one, rank 0 would not answer, and the others not wait. */
+static int barrier(sgt_ranks *r, sgt_error *err)
+{
+    double none = 0;
+    return sum(r, &none, 1, err);
+}
 
 /* ---- watching ---- */
 
@@ -362,7 +363,8 @@ static int reach(net *t, hello *h, const sgt_stop *stop, sgt_error *err)
         if ((rc = too_late(until, stop, err)) == SGT_EIO) {
             sgt_fail(err, rc, "rank 0 at %s, port %d, tried for %d s: %s", t->host, t->port,
                      JOIN_SECONDS, why == ENXIO ? "unknown host" : strerror(why));
-            sgt_talk_line(t->program, err->text); /* rank 0, which prints other failures, cannot know it */
+            sgt_talk_line(t->program,
+                          err->text); /* rank 0, which prints other failures, cannot know it */
         }
         if (rc < 0) return rc;
         nap();
