@@ -151,8 +151,9 @@ static int sum(sgt_ranks *r, double *x, size_t n, sgt_error *err)
 {
     net *t = (net *)r;
     size_t bytes = n * sizeof *x;
-    double *part = r->rank ? NULL : malloc(bytes);
-    int rc = r->rank || part ? agree(t, SUM, bytes, err) : sgt_fail_memory(err, "ranks");
+    double *part = malloc(bytes);
+    if (!part) return sgt_fail_memory(err, "ranks");
+    int rc = agree(t, SUM, bytes, err);
     if (rc == SGT_OK && r->rank) rc = exchange(t, 0, x, bytes, SEND, err);
     for (uint32_t i = 1; !r->rank && i < r->size && rc == SGT_OK; i++) {
         rc = exchange(t, i, part, bytes, RECEIVE, err);
