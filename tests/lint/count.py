@@ -14,7 +14,7 @@ BUDGET = {
     "loader": 7441,
     "train": 13654,
     "kernels": 12186,
-    "tools": 14168,
+    "tools": 14159,
     "tests": 50133,
     "manuals": 2464,
     "pages": 1209,

@@ -274,6 +274,7 @@ static void compare(const bench_row *row, const json_t *above, const json_t *fir
                                      low <= bench_get(above, "ms_high")));
     bench_put(result, "ms_low", low);
     bench_put(result, "ms_high", high);
+    json_object_set_new(result, "spread", json_real((high - low) / 2 / ms));
 }
 
 static void to_json(void *self, json_t *top)
@@ -310,10 +311,6 @@ static void show_table(json_t *rows)
     size_t i;
     json_array_foreach(rows, i, row)
     {
-        double range = bench_get(row, "ms_high") - bench_get(row, "ms_low");
-        if (json_object_get(row, "ms_low"))
-            json_object_set_new(row, "spread",
-                                json_real(range / 2 / bench_get(row, "ms_per_step")));
         if (json_is_true(json_object_get(row, "within_noise")))
             bench_put_text(row, "factor", "noise");
         if (i == 0) json_object_del(row, "factor");

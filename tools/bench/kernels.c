@@ -244,7 +244,8 @@ static void show(const void *self, json_t *top)
     const kernels_bench *b = self;
     static const bench_column columns[] = {{"layer", "layer", .kind = BENCH_TEXT},
                                            {"pass", "pass", .kind = BENCH_TEXT},
-                                           {"variant", "variant", .kind = BENCH_TEXT},
+                                           {"attention", "attention", .kind = BENCH_TEXT},
+                                           {"epilogue", "epilogue", .kind = BENCH_TEXT},
                                            {.key = "m", .head = "m"},
                                            {.key = "n", .head = "n"},
                                            {.key = "k", .head = "k"},
@@ -254,17 +255,10 @@ static void show(const void *self, json_t *top)
                                            {0}};
     char device[96];
     double peak = bench_get(top, "peak_tflops");
-    json_t *rows = json_object_get(top, "results"), *row;
-    size_t i;
-    json_array_foreach(rows, i, row)
-    {
-        json_t *variant = json_object_get(row, "epilogue");
-        json_object_set(row, "variant", variant ? variant : json_object_get(row, "attention"));
-    }
     printf("%s, %s\n%s, %s, %u x %u tokens\n\n", sgt_printable(device, sizeof device, b->d.name),
            json_string_value(json_object_get(top, "library")), shape.model,
            sgt_precision_words[b->options.precision], b->options.batch, b->options.seq);
-    bench_table(rows, columns, "tflops");
+    bench_table(json_object_get(top, "results"), columns, "tflops");
     printf("\n* the fastest. Attention is causal; its masked half is not counted.\n"
            "Peak, a large product of matrices: ");
     if (peak > 0) printf("%.1f TFLOP/s\n", peak);
