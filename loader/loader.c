@@ -121,19 +121,20 @@ static int check_sets(const sgt_loader_set *sets, uint32_t n, sgt_error *err)
 
 static int open_part(sgt_loader *l, const sgt_loader_set *from, sgt_error *err)
 {
-    sgt_set set;
+    sgt_set *set = &l->set;
     sgt_loader_part *p = &l->parts[l->part_count];
+    uint64_t tokens = set->tokens;
+    uint32_t skipped = set->skipped;
     if (!(p->path = strdup(from->path))) return sgt_fail_memory(err, from->path);
     l->part_count++;
-    int rc = sgt_set_open(&set, from->path, &l->o, err);
-    if (rc < 0) return rc;
+    int rc = sgt_set_open(set, from->path, &l->o, err);
     p->weight = from->weight;
-    p->tokens = set.tokens;
-    p->hash = set.hash;
-    p->first = l->set.count;
-    p->shards = set.count;
-    p->skipped = set.skipped;
-    return sgt_set_append(&l->set, &set, err);
+    p->tokens = set->tokens - tokens;
+    p->hash = set->hash;
+    p->first = set->first;
+    p->shards = set->count - set->first;
+    p->skipped = set->skipped - skipped;
+    return rc;
 }
 
 /* Refuse two names of one folder: its windows would be drawn twice as often as the user meant. */

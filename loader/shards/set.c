@@ -248,10 +248,10 @@ static int add_listed(sgt_set *s, const sgt_manifest *m, const char *folder, con
 static int agree(sgt_set *s, const sgt_manifest *m, const char *split, const char *manifest,
                  sgt_error *err)
 {
-    uint32_t k = 0;
+    sgt_set_shard *next = s->shards + s->first;
     for (size_t i = 0; i < m->count; i++) {
         if (strcmp(m->shards[i].split, split)) continue;
-        sgt_set_shard *h = &s->shards[k++];
+        sgt_set_shard *h = next++;
         h->documents = m->shards[i].documents;
         if (h->head.tokens != m->shards[i].tokens)
             return sgt_fail(err, SGT_EFORMAT,
@@ -325,7 +325,7 @@ static int read_headers(sgt_set *s, const char *path, sgt_error *err)
     int rc = SGT_OK;
     if (!hash) return sgt_fail_memory(err, path);
     XXH3_64bits_reset(hash);
-    for (uint32_t i = 0; i < s->count; i++) {
+    for (uint32_t i = s->first; i < s->count; i++) {
         int fd = sgt_shard_open(&s->shards[i].head, s->shards[i].path, s->shards[i].raw, err);
         if (fd < 0) {
             rc = fd;
@@ -348,7 +348,7 @@ static int read_headers(sgt_set *s, const char *path, sgt_error *err)
 static int decide_vocabulary(sgt_set *s, uint32_t asked, sgt_error *err)
 {
     const sgt_set_shard *sized = NULL, *marked = NULL;
-    for (uint32_t i = 0; i < s->count; i++) {
+    for (uint32_t i = s->first; i < s->count; i++) {
         const sgt_set_shard *h = &s->shards[i];
         if (h->head.vocab && !sized) sized = h;
         if (h->head.fingerprint && !marked) marked = h;
@@ -371,47 +371,50 @@ static int decide_vocabulary(sgt_set *s, uint32_t asked, sgt_error *err)
 static int leave_out_short(sgt_set *s, const char *path, const sgt_loader_options *o,
                            sgt_error *err)
 {
-    uint32_t all = s->count, kept = 0, most = sgt_sampling_of_documents(o->sampling) ? 0 : o->seq;
+    uint32_t all = s->count - s->first, skipped,
+             most = sgt_sampling_of_documents(o->sampling) ? 0 : o->seq;
     sgt_set_shard longest = {0}; /* longest of the shards that are too short for a window */
-    for (uint32_t i = 0; i < all; i++) {
+    s->count = s->first;
+    for (uint32_t i = s->first; i < s->first + all; i++) {
         if (s->shards[i].head.tokens > most) {
             s->tokens += s->shards[i].head.tokens;
-            s->shards[kept++] = s->shards[i];
+            s->shards[s->count++] = s->shards[i];
         } else {
             int longer = !longest.path || s->shards[i].head.tokens > longest.head.tokens;
             free(longer ? longest.path : s->shards[i].path);
             if (longer) longest = s->shards[i];
         }
     }
-    s->count = kept;
-    s->skipped = all - kept;
+    const int none = s->count == s->first;
+    skipped = s->first + all - s->count;
+    s->skipped += skipped;
     int rc = SGT_OK;
     uint64_t window = (uint64_t)most + 1;
-    if (!kept && most == 0)
+    if (none && most == 0)
         rc = sgt_fail(err, SGT_EFORMAT, "%s: no shard has a token (%s has none)", path,
                       longest.path);
-    else if (!kept && longest.head.tokens < 2)
+    else if (none && longest.head.tokens < 2)
         rc = sgt_fail(err, SGT_EFORMAT,
                       "%s: no shard has two tokens (a row and its targets take more text)", path);
-    else if (!kept)
+    else if (none)
         rc = sgt_fail(err, SGT_EFORMAT,
                       "%s: rows of %" PRIu32 " tokens need a shard of %" PRIu64
                       " or more, and the longest, %s, has %" PRIu64
                       " (take a sequence length of at most %" PRIu64 ", or more text)",
                       path, most, window, longest.path, longest.head.tokens,
                       longest.head.tokens - 1);
-    else if (s->skipped)
+    else if (skipped)
         sgt_say(&o->notice,
                 "%s: left out %" PRIu32 " of %" PRIu32 " shards with fewer than the %" PRIu64
                 " tokens of a window (%s has %" PRIu64 ")",
-                path, s->skipped, all, window, longest.path, longest.head.tokens);
+                path, skipped, all, window, longest.path, longest.head.tokens);
     free(longest.path);
     return rc;
 }
 
 static int check_shards(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_error *err)
 {
-    if (!s->count)
+    if (s->count == s->first)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: no %s shards in it, %s_*.bin (sgt-tokenize%s makes them)", path,
                         o->split, o->split, strcmp(o->split, "val") ? "" : " --split 5%");
@@ -424,7 +427,7 @@ static void adopt_vocabulary(sgt_set *s, const sgt_manifest *m, uint32_t asked)
 {
     if (!m->foreign || !m->vocab) return;
     s->vocab = asked && asked < m->vocab ? asked : m->vocab;
-    for (uint32_t i = 0; i < s->count; i++) {
+    for (uint32_t i = s->first; i < s->count; i++) {
         s->shards[i].eot = m->eot;
         s->shards[i].head.fingerprint = m->fingerprint;
     }
@@ -450,25 +453,39 @@ static int open_folder(sgt_set *s, const char *folder, const sgt_loader_options 
     return rc;
 }
 
+/* Ids must be below the vocabulary sizes of all sets, of which `before` is that of earlier ones, and
+ * stand for the same tokens. */
+static int join_vocabulary(sgt_set *s, uint32_t before, sgt_error *err)
+{
+    const sgt_set_shard *a = sgt_set_marked(s), *b = a;
+    if (before && before < s->vocab) s->vocab = before;
+    for (uint32_t i = s->first; i < s->count; i++)
+        if (s->shards[i].head.fingerprint) b = &s->shards[i];
+    if (!a || a->head.fingerprint == b->head.fingerprint) return SGT_OK;
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: vocabulary %016" PRIx64 ", but %s has %016" PRIx64
+                    ": sets that are mixed share one",
+                    b->path, b->head.fingerprint, a->path, a->head.fingerprint);
+}
+
 int sgt_set_open(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_error *err)
 {
-    sgt_set got = {0};
     struct stat st;
+    uint32_t vocab = s->vocab;
     /* the .bin file, if `path` is Megatron-LM's PREFIX (which is not a file) or PREFIX.idx */
     char *shard = NULL;
     int rc, folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
     if (!folder) shard = sgt_megatron_shard(path);
     if (!folder && !shard && access(path, F_OK) < 0)
         return sgt_fail_path(err, path, "sgt-tokenize makes a folder of shards");
-    got.raw = o->raw ? 1 : folder ? 0 : -1;
-    if (folder) rc = open_folder(&got, path, o, err);
-    else if ((rc = add_path(&got, strdup(shard ? shard : path), err)) == 0)
-        rc = check_shards(&got, path, o, err);
+    s->first = s->count;
+    s->raw = o->raw ? 1 : folder ? 0 : -1;
+    if (folder) rc = open_folder(s, path, o, err);
+    else if ((rc = add_path(s, strdup(shard ? shard : path), err)) == 0)
+        rc = check_shards(s, path, o, err);
     free(shard);
-    if (rc == 0) rc = leave_out_short(&got, path, o, err);
-    if (rc < 0) sgt_set_close(&got);
-    else *s = got;
-    return rc;
+    if (rc == 0) rc = leave_out_short(s, path, o, err);
+    return rc < 0 ? rc : join_vocabulary(s, vocab, err);
 }
 
 void sgt_set_close(sgt_set *s)
@@ -483,31 +500,6 @@ const sgt_set_shard *sgt_set_marked(const sgt_set *s)
     for (uint32_t i = 0; i < s->count; i++)
         if (s->shards[i].head.fingerprint) return &s->shards[i];
     return NULL;
-}
-
-int sgt_set_append(sgt_set *s, sgt_set *more, sgt_error *err)
-{
-    const sgt_set_shard *a = sgt_set_marked(s), *b = sgt_set_marked(more);
-    size_t count = (size_t)s->count + more->count;
-    int rc = SGT_OK;
-    if (a && b && a->head.fingerprint != b->head.fingerprint)
-        rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: vocabulary %016" PRIx64 ", but %s has %016" PRIx64
-                      ": sets that are mixed share one",
-                      b->path, b->head.fingerprint, a->path, a->head.fingerprint);
-    else if (count > UINT32_MAX) rc = sgt_fail(err, SGT_EUSAGE, "%zu shards: too many", count);
-    else
-        rc = sgt_reserve(&s->shards, &s->room, count, sizeof *s->shards, more->shards[0].path, err);
-    if (rc == SGT_OK) {
-        memcpy(s->shards + s->count, more->shards, more->count * sizeof *s->shards);
-        s->count = (uint32_t)count;
-        s->skipped += more->skipped;
-        s->tokens += more->tokens;
-        if (!s->vocab || more->vocab < s->vocab) s->vocab = more->vocab;
-        more->count = 0;
-    }
-    sgt_set_close(more);
-    return rc;
 }
 
 static int same_header(const sgt_shard_header *a, const sgt_shard_header *b)

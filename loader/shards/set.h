@@ -27,24 +27,22 @@ typedef struct sgt_set_shard {
 typedef struct sgt_set {
     sgt_set_shard *shards; /* the shards used, in order */
     uint32_t count, skipped;
-    size_t room; /* shards that there is memory for */
+    uint32_t first; /* of the shards, the first of the set that was opened last */
+    size_t room;    /* shards that there is memory for */
     uint64_t tokens;
     uint32_t vocab; /* every id must be below this */
     /* hash of the manifest's bytes. Without a manifest: of names, sizes and headers, and of the
      * tokens at the ends of shards whose header has no checksum */
     uint64_t hash;
-    int raw; /* argument `raw` of sgt_shard_open for all shards, until sgt_set_open returns */
+    int raw; /* argument `raw` of sgt_shard_open for these shards, until sgt_set_open returns */
 } sgt_set;
 
 /* Open the shards of o->split in a folder (those that its manifest names, if it has one), or the
- * one shard at `path`. o->seq must be set. */
+ * one shard at `path`, and add them to those of s, which is {0} at first. o->seq must be set. Ids must
+ * then be below the vocabulary sizes of all sets; SGT_EFORMAT if headers name different
+ * vocabularies. s->hash is that of this set. Close s after a failure, too. */
 int sgt_set_open(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_error *err);
 void sgt_set_close(sgt_set *s);
-
-/* Move the shards of `more` to the end of those of s. `more` is left empty, after a failure too.
- * Ids must then be below both vocabulary sizes. SGT_EFORMAT if headers name different vocabularies.
- * s keeps its hash. */
-int sgt_set_append(sgt_set *s, sgt_set *more, sgt_error *err);
 
 /* Open a shard again for reading, and check that it is still the same file, with the same size,
  * header and time of last writing. Returns a descriptor, or a negative SGT_E*. Any number of

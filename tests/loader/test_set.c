@@ -204,7 +204,7 @@ Test(set, hash_identifies_the_data)
 /* A shard is replaced after its header was checked and before it is read. */
 Test(set, shard_changed_while_opening)
 {
-    sgt_set s;
+    sgt_set s = {0};
     sgt_error err;
     sgt_loader_options o = {.seq = 16, .split = "train"};
     put_split();

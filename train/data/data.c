@@ -291,9 +291,9 @@ static int compare_ids(const sgt_trainer *t, const char *path, const sgt_loader_
 {
     const char *init = t->s->init;
     sgt_error why;
-    sgt_set set;
-    if (sgt_set_open(&set, path, o, NULL) < 0) return SGT_OK;
-    const sgt_set_shard *marked = sgt_set_marked(&set);
+    sgt_set set = {0};
+    int rc = sgt_set_open(&set, path, o, NULL);
+    const sgt_set_shard *marked = rc < 0 ? NULL : sgt_set_marked(&set);
     uint64_t fingerprint = marked ? marked->head.fingerprint : 0;
     sgt_set_close(&set);
     if (!fingerprint) return SGT_OK;
