@@ -59,12 +59,6 @@ void sgt_manifest_free(sgt_manifest *m);
  * text, and drop blanks before punctuation in decoded text. */
 
 #define SGT_TOKENIZER_CONFIG "tokenizer_config.json"
-#define SGT_TOKENIZER_MOST \
-    ((size_t)64 << 20) /* most bytes of tokenizer.json, as in sgt_vocab_load */
-
-/* Find the name of token `id` in a tokenizer.json, `n` bytes of text. The caller frees *name; it is
- * NULL if the text does not tell. Return 0 or SGT_ENOMEM. */
-int sgt_tokenizer_name(char **name, const char *tokenizer, size_t n, int64_t id, sgt_error *err);
 
 /* Write DIR/tokenizer_config.json. eot: name of the end-of-text token, which also begins a text;
  * NULL: unknown. positions: longest text in tokens; 0: no limit. */

@@ -17,6 +17,7 @@
 #include "loader/shards/manifest.h"
 #include "train/trainer.h"
 
+#define TOKENIZER_MOST ((size_t)64 << 20) /* most bytes of tokenizer.json, as in sgt_vocab_load */
 /* most batches of an evaluation, about as many as nanoGPT and llm.c use */
 #define EVAL_BATCHES 20
 
@@ -242,7 +243,7 @@ static int read_tokenizer(sgt_trainer *t, sgt_error *err)
         char *path = set.path ? sgt_join(set.path, "tokenizer.json") : NULL;
         if (set.path && !path) rc = sgt_fail_memory(err, set.path);
         if (path && !sgt_file_gone(path))
-            rc = sgt_file_get(&t->tokenizer, &n, path, SGT_TOKENIZER_MOST, err);
+            rc = sgt_file_get(&t->tokenizer, &n, path, TOKENIZER_MOST, err);
         if (t->tokenizer) t->tokenizer_path = path;
         else free(path);
     }

@@ -468,12 +468,48 @@ static int write_text(const char *dir, const char *name, const char *text, sgt_e
     return rc;
 }
 
+/* most JSON values of a tokenizer.json: two for each id and merge, and the rest */
+#define MOST_VALUES ((size_t)1 << 19)
+
+/* Return the name of the token `id`, which lives as long as the tokenizer; NULL if it has none, or if
+ * there is no tokenizer. */
+static const char *name_of(const json_t *tokenizer, json_int_t id)
+{
+    size_t i;
+    const char *name;
+    json_t *v;
+    json_array_foreach(json_object_get(tokenizer, "added_tokens"), i, v)
+    {
+        const json_t *of = json_object_get(v, "id");
+        if (json_is_integer(of) && json_integer_value(of) == id)
+            return json_string_value(json_object_get(v, "content"));
+    }
+    json_object_foreach(json_object_get(json_object_get(tokenizer, "model"), "vocab"), name,
+                        v) if (json_is_integer(v) && json_integer_value(v) == id) return name;
+    return NULL;
+}
+
+/* Write tokenizer_config.json. The end of text is named if the text of tokenizer.json tells its name. */
+static int write_tokenizer_config(const char *dir, const char *tokenizer, int64_t eot,
+                                  uint32_t positions, sgt_error *err)
+{
+    json_error_t why;
+    const size_t n = strlen(tokenizer);
+    int fits =
+        eot >= 0 && sgt_json_fits(tokenizer, n, MOST_VALUES, "tokenizer.json", NULL) == SGT_OK;
+    json_t *json = fits ? json_loadb(tokenizer, n, 0, &why) : NULL;
+    if (fits && !json && json_error_code(&why) == json_error_out_of_memory)
+        return sgt_fail_memory(err, "tokenizer.json");
+    int rc = sgt_tokenizer_config_write(dir, name_of(json, eot), positions, err);
+    json_decref(json);
+    return rc;
+}
+
 static int write_files(const char *dir, json_t *files, sgt_backend *b, const sgt_model *m,
                        const char *tokenizer, int64_t eot, sgt_error *err)
 {
     static const char *const model_prefix[] = {"transformer."};
     static const sgt_state model_state[] = {SGT_PARAMETERS};
-    char *name;
     int rc;
     if ((rc = sgt_model_write_config(m, dir, eot, err)) < 0 ||
         (rc = add_file_sum(files, dir, "config.json", err)) < 0 ||
@@ -487,11 +523,8 @@ static int write_files(const char *dir, json_t *files, sgt_backend *b, const sgt
     if ((rc = write_text(dir, "tokenizer.json", tokenizer, err)) < 0 ||
         (rc = add_sum(files, "tokenizer.json", strlen(tokenizer),
                       XXH3_64bits(tokenizer, strlen(tokenizer)), err)) < 0 ||
-        (rc = sgt_tokenizer_name(&name, tokenizer, strlen(tokenizer), eot, err)) < 0)
+        (rc = write_tokenizer_config(dir, tokenizer, eot, m->positions, err)) < 0)
         return rc;
-    rc = sgt_tokenizer_config_write(dir, name, m->positions, err);
-    free(name);
-    if (rc < 0) return rc;
     return add_file_sum(files, dir, SGT_TOKENIZER_CONFIG, err);
 }
 
