@@ -63,8 +63,7 @@ static int tokenize_into(const sgt_tokenize_options *o, const sgt_corpus *c, con
 {
     char *options = options_json(o, v);
     if (!options) return sgt_fail_memory(err, o->out);
-    const sgt_out_request r = {o->out,   c,         v,       options,  NULL,
-                               o->force, o->notice, o->stop, o->layout};
+    const sgt_out_request r = {o->out, c, v, options, NULL, o->force, o->stop, o->layout};
     int rc = sgt_space_check(o, c, v, err);
     if (!rc) rc = (sgt_parts_wanted(o) ? sgt_parts_make : sgt_pipeline_make)(o, &r, result, err);
     free(options);

@@ -158,12 +158,12 @@ put("vocab", "tiktoken", b"".join(base64.b64encode(t) + b" %d\n" % i for i, t in
 
 # ---- the journal of sgt-tokenize, lists of files, arguments, names ----
 def journal(number, hash, invalid=()): # `hash`: XXH3 of 24 of these numbers
-    return json.dumps({"version": 3, "fingerprint": "d7f9b057243f9be1", "options": '{"format": "auto"}',
+    return json.dumps({"version": 3, "fingerprint": "d7f9b057243f9be1", "options": {"format": "auto"}, "begun": 1,
                        "checkpoint": [number] * 24, "xxh3": hash, "invalid": list(invalid)})
 put("journal", "whole", journal(1, "2a1750de5c819d20", [[0, 17], [1, 0]]))
 put("journal", "torn", journal(1, "2a1750de5c819d20")[:-20])
 put("journal", "huge", journal(-1, "1455c7b8a9047a38", [[-1, -1]]))
-put("journal", "new", journal(0, "0c2722aa3370cd20").replace("[" + ", ".join("0" * 24) + "]", "null"))
+put("journal", "new", journal(0, "0c2722aa3370cd20").replace('"begun": 1', '"begun": 0'))
 put("list", "paths", "a\nb.jsonl\n\nd\n")
 put("list", "linked", "d/up\n../in\n-\n@list\n")
 put("list", "nul", b"a\0b\na\n")

@@ -10,13 +10,13 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 13026,
+    "tokenize": 13005,
     "loader": 7397,
     "train": 13681,
     "kernels": 12186,
     "tools": 14159,
     "tests": 50133,
-    "manuals": 2464,
+    "manuals": 2463,
     "pages": 1209,
 }
 DATA = set(

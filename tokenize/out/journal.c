@@ -1,7 +1,9 @@
 /* journal.c: write and read the journal. */
 #include "tokenize/out/journal.h"
 
+#include <inttypes.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -10,36 +12,10 @@
 
 #define VERSION 3
 #define MAX_BYTES ((size_t)64 << 20) /* largest journal; the options are nearly all of it */
-#define MOST_VALUES 1000             /* of JSON in it; the options are one text */
+#define MOST_VALUES 1000             /* of JSON in it */
 #define NUMBERS (sizeof(sgt_checkpoint) / sizeof(uint64_t))
 
 /* ---- writing ---- */
-
-/* Return the numbers of the last checkpoint, null if there is none. NULL: out of memory. */
-static json_t *pack_checkpoint(const sgt_journal *j)
-{
-    uint64_t numbers[NUMBERS];
-    json_t *all = j->begun ? json_array() : json_null();
-    int bad = 0;
-    memcpy(numbers, &j->now, sizeof numbers);
-    for (size_t i = 0; j->begun && i < NUMBERS; i++)
-        bad |= json_array_append_new(all, json_integer((json_int_t)numbers[i]));
-    if (!bad) return all;
-    json_decref(all);
-    return NULL;
-}
-
-static json_t *pack_invalid(const sgt_journal *j)
-{
-    json_t *all = json_array();
-    int bad = 0;
-    for (size_t i = 0; i < j->invalid_count; i++)
-        bad |= json_array_append_new(all, json_pack("[I, I]", (json_int_t)j->invalid[i].file,
-                                                    (json_int_t)j->invalid[i].offset));
-    if (!bad) return all;
-    json_decref(all);
-    return NULL;
-}
 
 /* Return the checksum of the checkpoint. */
 static uint64_t hash_checkpoint(const sgt_journal *j)
@@ -49,14 +25,24 @@ static uint64_t hash_checkpoint(const sgt_journal *j)
 
 static int write_journal(const sgt_journal *j, sgt_error *err)
 {
-    json_t *all = json_pack("{s:i, s:o, s:s, s:o, s:o, s:o}", "version", VERSION, "fingerprint",
-                            sgt_json_hex(j->fingerprint), "options", j->options, "checkpoint",
-                            pack_checkpoint(j), "xxh3", sgt_json_hex(hash_checkpoint(j)), "invalid",
-                            pack_invalid(j));
-    char *text = sgt_json_dumps(all, 0);
-    json_decref(all);
-    const int rc =
-        text ? sgt_file_put(j->path, text, strlen(text), err) : sgt_fail_memory(err, j->path);
+    uint64_t numbers[NUMBERS];
+    char *text = NULL;
+    size_t n;
+    FILE *f = open_memstream(&text, &n);
+    if (!f) return sgt_fail_memory(err, j->path);
+    memcpy(numbers, &j->now, sizeof numbers);
+    fprintf(f,
+            "{\"version\": %d, \"fingerprint\": \"%016" PRIx64 "\", \"options\": %s, \"begun\": %d",
+            VERSION, j->fingerprint, j->options, j->begun);
+    for (size_t i = 0; i < NUMBERS; i++)
+        fprintf(f, "%s%" PRId64, i ? ", " : ", \"checkpoint\": [", (int64_t)numbers[i]);
+    fprintf(f, "], \"xxh3\": \"%016" PRIx64 "\", \"invalid\": [", hash_checkpoint(j));
+    for (size_t i = 0; i < j->invalid_count; i++)
+        fprintf(f, "%s[%" PRId64 ", %" PRId64 "]", i ? ", " : "", (int64_t)j->invalid[i].file,
+                (int64_t)j->invalid[i].offset);
+    fputs("]}", f);
+    const int bad = ferror(f), rc = fclose(f) != 0 || bad ? sgt_fail_memory(err, j->path)
+                                                          : sgt_file_put(j->path, text, n, err);
     free(text);
     return rc;
 }
@@ -104,26 +90,25 @@ int sgt_journal_commit(sgt_journal *j, const sgt_checkpoint *now, sgt_error *err
 static int unpack(sgt_journal *j, json_t *all)
 {
     uint64_t numbers[NUMBERS];
-    json_t *checkpoint, *invalid, *place;
-    const char *fingerprint, *options, *hash;
+    json_t *options, *checkpoint, *invalid, *place;
+    const char *fingerprint, *hash;
     int version;
     size_t i;
-    if (json_unpack(all, "{s:i, s:s, s:s, s:o, s:s, s:o}", "version", &version, "fingerprint",
-                    &fingerprint, "options", &options, "checkpoint", &checkpoint, "xxh3", &hash,
-                    "invalid", &invalid) < 0 ||
-        version != VERSION || json_array_size(invalid) > SGT_INVALID_LISTED)
+    if (json_unpack(all, "{s:i, s:s, s:o, s:i, s:o, s:s, s:o}", "version", &version, "fingerprint",
+                    &fingerprint, "options", &options, "begun", &j->begun, "checkpoint",
+                    &checkpoint, "xxh3", &hash, "invalid", &invalid) < 0 ||
+        version != VERSION || !json_is_object(options) || json_array_size(checkpoint) != NUMBERS ||
+        json_array_size(invalid) > SGT_INVALID_LISTED)
         return 0;
     j->fingerprint = strtoull(fingerprint, NULL, 16);
-    j->options = strdup(options);
-    j->begun = !json_is_null(checkpoint);
+    j->options = sgt_json_dumps(options, 0);
     for (i = 0; i < NUMBERS; i++)
         numbers[i] = (uint64_t)json_integer_value(json_array_get(checkpoint, i));
     memcpy(&j->now, numbers, sizeof numbers);
     json_array_foreach(invalid, i, place) sgt_journal_invalid(
         j, (sgt_invalid_at){(uint64_t)json_integer_value(json_array_get(place, 0)),
                             (uint64_t)json_integer_value(json_array_get(place, 1))});
-    return json_array_size(checkpoint) == (j->begun ? NUMBERS : 0) &&
-           strtoull(hash, NULL, 16) == hash_checkpoint(j);
+    return strtoull(hash, NULL, 16) == hash_checkpoint(j);
 }
 
 static int read_journal(sgt_journal *j, sgt_error *err)

@@ -234,10 +234,8 @@ static int compare_bytes(const sgt_out_request *r, const known *k, size_t i, sgt
                     r->path, f->path);
 }
 
-/* Compare the next lines with input i of the corpus. *changed counts inputs that do not have the
- * inode and time that are recorded. */
-static int compare_input(const sgt_out_request *r, known *k, size_t i, uint64_t *changed,
-                         sgt_error *err)
+/* Compare the next lines with input i of the corpus. */
+static int compare_input(const sgt_out_request *r, known *k, size_t i, sgt_error *err)
 {
     const sgt_corpus *c = r->corpus;
     const char *line = k->line;
@@ -249,10 +247,7 @@ static int compare_input(const sgt_out_request *r, known *k, size_t i, uint64_t 
     int rc = SGT_OK;
     if (!name || !stat) rc = sgt_fail_memory(err, r->path);
     else if (strncmp(line, name, strlen(name))) rc = other_input(r->path, line, c, i, err);
-    else if (strncmp(line, stat, strlen(stat))) {
-        *changed += 1;
-        rc = c->stream ? SGT_OK : compare_bytes(r, k, i, err);
-    }
+    else if (!c->stream && strncmp(line, stat, strlen(stat))) rc = compare_bytes(r, k, i, err);
     free(name);
     free(stat);
     return rc;
@@ -287,14 +282,12 @@ static int write_inputs(const char *work, const sgt_corpus *c, sgt_error *err)
 }
 
 /* Compare what FOLDER says of the inputs with the corpus: the folder of a complete set, or, with
- * the journal's state `now`, the .work of a run that is resumed. There, record new inodes and times
- * once all inputs are known to be the same. */
+ * the journal's state `now`, the .work of a run that is resumed. */
 static int compare_inputs(const sgt_out_request *r, const char *folder, const sgt_checkpoint *now,
                           sgt_error *err)
 {
     const size_t count = r->corpus->count;
     known k = {.now = now, .line = malloc((size_t)2 * SGT_CORPUS_LINE)};
-    uint64_t changed = 0;
     if (!k.line) return sgt_fail_memory(err, folder);
     k.source = now ? k.line + SGT_CORPUS_LINE : k.line;
     int rc = open_list(&k.list, folder, now ? "inputs.jsonl" : "sources.jsonl", err);
@@ -302,11 +295,9 @@ static int compare_inputs(const sgt_out_request *r, const char *folder, const sg
     if (!rc && now && now->sources)
         rc = open_list(&k.sources, sgt_out_file_exists(folder, "sources.jsonl") ? folder : r->path,
                        "sources.jsonl", err);
-    for (size_t i = 0; i < count && !rc; i++) rc = compare_input(r, &k, i, &changed, err);
+    for (size_t i = 0; i < count && !rc; i++) rc = compare_input(r, &k, i, err);
     if (!rc) next_line(k.line, k.list);
     if (!rc && *k.line) rc = other_input(r->path, k.line, r->corpus, count, err);
-    /* with parts, ranks are here at once, and the one that takes OUT alone records them */
-    if (!rc && changed && now && !r->journal_options) rc = write_inputs(folder, r->corpus, err);
     if (k.list) fclose(k.list);
     if (k.sources) fclose(k.sources);
     free(k.line);
@@ -745,7 +736,7 @@ int sgt_out_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err)
         rc = r->corpus->stream || may_resume(o->journal, r, o->work, err) == 1
                  ? SGT_OK
                  : sgt_fail(err, SGT_EIO, "%s: another command has taken it over", o->path);
-    return rc ? rc : write_inputs(o->work, r->corpus, err);
+    return rc;
 }
 
 void sgt_out_leave(sgt_out *o)

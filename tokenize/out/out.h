@@ -47,7 +47,6 @@ typedef struct sgt_out_request {
      * is not made by parts */
     const char *journal_options;
     int force; /* sgt_out_force */
-    sgt_notice notice;
     const sgt_stop *stop;
     sgt_layout layout; /* of the files of OUT */
 } sgt_out_request;

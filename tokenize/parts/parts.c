@@ -369,8 +369,7 @@ static int check_inputs(const parts *p, sgt_error *err)
     int rc = SGT_OK;
     for (uint32_t i = 0; i < p->ranks && !rc; i++) {
         sgt_corpus files;
-        const sgt_out_request r = {
-            .path = p->o->out, .corpus = &files, .notice = p->o->notice, .stop = p->o->stop};
+        const sgt_out_request r = {.path = p->o->out, .corpus = &files, .stop = p->o->stop};
         if (!sgt_divide_any(p->cuts, i)) continue;
         if ((rc = sgt_divide_take(&files, p->r->corpus, p->cuts, i, err)) < 0) break;
         rc = sgt_out_compare_inputs(&r, part_path(part, p, i), err);
