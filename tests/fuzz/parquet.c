@@ -44,8 +44,7 @@ static result read_all(const char *path, const char *column, size_t piece)
     sgt_unit u = {0};
     sgt_error err = {0};
     XXH3_state_t *hash = XXH3_createState();
-    must(hash && XXH3_64bits_reset(hash) == XXH_OK && sgt_unit_new(&u, &err) == 0,
-         "there is memory");
+    must(hash && XXH3_64bits_reset(hash) == XXH_OK, "there is memory");
     got.rc = sgt_corpus_list(&c, &o, &err);
     if (got.rc == 0) {
         const sgt_text_feed_options feed = {.reading = {.corpus = c, .o = &o}, .piece = piece};

@@ -56,12 +56,11 @@ Test(pipeline_parts, feed_gives_every_byte_once)
     scoped(sgt_corpus) *c = list("in");
     for (size_t k = 0; k < 5; k++) {
         sgt_error err;
-        scoped(sgt_unit) u;
+        scoped(sgt_unit) u = {0};
         scoped(sgt_text_feed) *f = feed(c, pieces[k], 0, 0);
         uint64_t file = 0, offset = 0;
         char *text = NULL;
         int rc;
-        must(sgt_unit_new(&u, why));
         while ((rc = sgt_text_feed_next(f, &u, &err)) == 0)
             for (size_t i = 0; i < u.count; i++) {
                 const sgt_part *p = &u.parts[i];
@@ -89,11 +88,10 @@ static void expect_long_pieces(const char *text, size_t n, int replaced, size_t 
     sgt_error err;
     scoped(sgt_vocab) *v = NULL;
     scoped(sgt_encoder) *e = NULL;
-    scoped(sgt_unit) u;
+    scoped(sgt_unit) u = {0};
     put_text("in/a", text, n);
     scoped(sgt_corpus) *c = list("in");
-    cr_assert(sgt_vocab_gpt2(&v, &err) == 0 && sgt_encoder_new(&e, v, &err) == 0 &&
-              sgt_unit_new(&u, &err) == 0);
+    cr_assert(sgt_vocab_gpt2(&v, &err) == 0 && sgt_encoder_new(&e, v, &err) == 0);
     sgt_tokenize_options o = {.invalid_utf8 = replaced ? SGT_INVALID_REPLACE : SGT_INVALID_KEEP,
                               .special_eot = 1};
     sgt_text_feed_options fo = {
@@ -143,7 +141,7 @@ Test(pipeline_parts, long_pieces_are_cut_by_their_tokens)
 static void expect_change(void (*change)(void), const char *want)
 {
     sgt_error err;
-    scoped(sgt_unit) u;
+    scoped(sgt_unit) u = {0};
     size_t n = 10000;
     char *text = mixed_text(1, &n, 0);
     mkdir("in", 0777);
@@ -152,7 +150,6 @@ static void expect_change(void (*change)(void), const char *want)
     scoped(sgt_corpus) *c = list("in");
     scoped(sgt_text_feed) *f = feed(c, 1000, 0, 0);
     int rc;
-    must(sgt_unit_new(&u, why));
     must(sgt_text_feed_next(f, &u, why));
     change();
     while ((rc = sgt_text_feed_next(f, &u, &err)) == 0) continue;
@@ -198,7 +195,7 @@ Test(pipeline_parts, stretch_that_cannot_be_cut)
         if (i) memcpy(text, "a  b=", 5);
         for (size_t more = 0; more < 2; more++) {
             sgt_error err;
-            scoped(sgt_unit) u;
+            scoped(sgt_unit) u = {0};
             put_text(paths[i], text, 5 + most + 2 * more);
             scoped(sgt_corpus) *c = list(paths[i]);
             scoped(sgt_text_feed) *f = NULL;
@@ -206,7 +203,7 @@ Test(pipeline_parts, stretch_that_cannot_be_cut)
             sgt_text_feed_options o = {
                 .reading = {.corpus = c, .o = &plain}, .piece = 4096, .extent = most};
             int rc, units = 0;
-            cr_assert(sgt_text_feed_open(&f, &o, &err) == 0 && sgt_unit_new(&u, &err) == 0);
+            cr_assert(sgt_text_feed_open(&f, &o, &err) == 0);
             while ((rc = sgt_text_feed_next(f, &u, &err)) == 0) units++;
             cr_assert_eq(rc, more ? SGT_EFORMAT : 1, "%s", err.text);
             cr_assert_eq(units, more ? 1 : 2);

@@ -67,15 +67,6 @@ size_t sgt_literal_around(const sgt_literal *l, const uint8_t *text, size_t n, s
 
 /* ---- the memory of a unit ---- */
 
-int sgt_unit_new(sgt_unit *u, sgt_error *err)
-{
-    *u = (sgt_unit){.parts = calloc(SGT_UNIT_PARTS, sizeof *u->parts),
-                    .folded = calloc(SGT_UNIT_PARTS, sizeof *u->folded),
-                    .part_room = SGT_UNIT_PARTS,
-                    .folded_room = SGT_UNIT_PARTS};
-    return u->parts && u->folded ? SGT_OK : sgt_fail_memory(err, "a unit of work");
-}
-
 void sgt_unit_free(sgt_unit *u)
 {
     sgt_parquet_pages_drop(u);
@@ -350,35 +341,37 @@ static int begins_document(const sgt_text_feed *f, const uint8_t *text, size_t n
     return f->r.literal.divides && !current(f)->lines && sgt_literal_begins(&f->r.literal, text, n);
 }
 
-static void add_part(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, int closes)
+/* Append the part that has n bytes of text at u->text + at, and go on behind it. */
+static int add_part(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, int closes, sgt_error *err)
 {
     const int lines = current(f)->lines, begins = begins_document(f, u->text + at, n);
     if (begins && f->offset)
         f->split = sgt_text_feed_split(current(f)->name, f->offset, f->r.o->val_fraction);
-    u->parts[u->count++] =
-        (sgt_part){.kind = lines ? SGT_PART_LINES : SGT_PART_TEXT,
-                   .file = f->file,
-                   .offset = f->offset,
-                   .end = f->offset + n,
-                   .hashed = f->offset,
-                   .hash = sgt_stream_hash_now(&f->hash),
-                   .block = f->hash.block,
-                   .raw = sgt_source_raw(f->source),
-                   .at = at,
-                   .length = n,
-                   .first = !lines && (f->offset == 0 || begins),
-                   .last = !lines && (closes || begins_document(f, f->carry.bytes, f->carry.n)),
-                   .closes = closes,
-                   .split = f->split};
+    sgt_part part = {.kind = lines ? SGT_PART_LINES : SGT_PART_TEXT,
+                     .file = f->file,
+                     .offset = f->offset,
+                     .end = f->offset + n,
+                     .hashed = f->offset,
+                     .hash = sgt_stream_hash_now(&f->hash),
+                     .block = f->hash.block,
+                     .raw = sgt_source_raw(f->source),
+                     .at = at,
+                     .length = n,
+                     .first = !lines && (f->offset == 0 || begins),
+                     .last = !lines && (closes || begins_document(f, f->carry.bytes, f->carry.n)),
+                     .closes = closes,
+                     .split = f->split};
     u->used = at + n;
     f->offset += n;
     sgt_stream_hash_add(&f->hash, u->text + at, n);
-    u->parts[u->count - 1].all = closes ? sgt_stream_hash_now(&f->hash) : 0;
+    if (closes) part.all = sgt_stream_hash_now(&f->hash);
     /* the unit's last line must end in a newline too */
     if (lines && n && u->text[u->used - 1] != '\n') u->text[u->used++] = '\n';
-    if (!closes) return;
-    close_file(f);
-    begin_file(f, f->file + 1);
+    if (closes) {
+        close_file(f);
+        begin_file(f, f->file + 1);
+    }
+    return sgt_unit_add_part(u, &part, err);
 }
 
 size_t sgt_unit_cut(const uint8_t *text, size_t n, const sgt_rule *rule, const uint64_t *joins,
@@ -493,17 +486,14 @@ static int read_part(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
         f->carry.n = 0;
         if ((rc = sgt_source_read(f->source, u->text + at, &n, want, &f->carry.end, err)) < 0)
             return rc;
-        if (f->carry.end) {
-            add_part(f, u, at, n, 1);
-            return 0;
-        }
+        if (f->carry.end) return add_part(f, u, at, n, 1, err);
         if ((rc = cut_part(f, u->text + at, n, seen, &good, err)) < 0) return rc;
         if (good || u->count) break;
     }
     rc = set_carry(f, u->text + at + good, n - good, err);
     if (rc < 0) return rc;
-    if (good) add_part(f, u, at, good, 0);
-    return 1;
+    if (good) rc = add_part(f, u, at, good, 0, err);
+    return rc < 0 ? rc : 1;
 }
 
 /* ---- rows of Parquet ---- */
@@ -519,24 +509,26 @@ static int read_rows(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
     const int ended = rc == 1;
     uint64_t after;
     const sgt_parquet_page *page = ended ? NULL : &u->pages[u->page_count - 1];
-    u->parts[u->count++] = (sgt_part){.kind = SGT_PART_PAGE,
-                                      .file = f->file,
-                                      .offset = f->offset,
-                                      .end = f->offset + rows,
-                                      .hashed = hashed,
-                                      .hash = hash,
-                                      .all = sgt_parquet_hash(f->rows, &after),
-                                      .raw = sgt_parquet_raw(f->rows),
-                                      .at = at,
-                                      .length = u->used - at,
-                                      .closes = ended,
-                                      .page.page = ended ? 0 : u->page_count};
+    const sgt_part part = {.kind = SGT_PART_PAGE,
+                           .file = f->file,
+                           .offset = f->offset,
+                           .end = f->offset + rows,
+                           .hashed = hashed,
+                           .hash = hash,
+                           .all = sgt_parquet_hash(f->rows, &after),
+                           .raw = sgt_parquet_raw(f->rows),
+                           .at = at,
+                           .length = u->used - at,
+                           .closes = ended,
+                           .page.page = ended ? 0 : u->page_count};
     f->offset += rows;
     if (page) u->unpacked += page->text;
-    if (!ended) return u->unpacked >= f->o.piece;
-    close_file(f);
-    begin_file(f, f->file + 1);
-    return 0;
+    if (ended) {
+        close_file(f);
+        begin_file(f, f->file + 1);
+    }
+    rc = sgt_unit_add_part(u, &part, err);
+    return rc < 0 ? rc : !ended && u->unpacked >= f->o.piece;
 }
 
 /* ---- the feed ---- */
@@ -823,8 +815,7 @@ static int hash_rows(uint64_t *hash, const sgt_corpus_file *f, const char *field
     sgt_parquet *p = NULL;
     sgt_unit u = {0};
     uint64_t rows, covered = 0;
-    int rc = sgt_unit_new(&u, err);
-    if (!rc) rc = sgt_parquet_open(&p, &r, err);
+    int rc = sgt_parquet_open(&p, &r, err);
     if (!rc) *hash = sgt_parquet_hash(p, &covered);
     while (!rc && covered < length) {
         rc = sgt_parquet_next(p, &u, &rows, err);

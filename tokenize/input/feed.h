@@ -146,14 +146,15 @@ typedef struct sgt_invalid_at {
     uint64_t file, offset;
 } sgt_invalid_at;
 
+/* Zeroed, it is empty. */
 typedef struct sgt_unit {
     const sgt_reading *reading; /* the feed's that filled the unit */
     uint8_t *text;
     size_t used, room; /* bytes of text; bytes allocated for it */
     /* folded: the parts as they were read, before they were divided into documents */
     sgt_part *parts, *folded;
-    size_t count, part_room, folded_room; /* each room is at least SGT_UNIT_PARTS */
-    struct sgt_parquet_page *pages;       /* pages of the folded parts (parquet.h) */
+    size_t count, part_room, folded_room;
+    struct sgt_parquet_page *pages; /* pages of the folded parts (parquet.h) */
     size_t page_count, page_room;
     size_t unpacked; /* bytes of the pages' rows, once unpacked */
     uint16_t *ids;
@@ -169,7 +170,6 @@ typedef struct sgt_unit {
     sgt_bad_line bad;
 } sgt_unit;
 
-int sgt_unit_new(sgt_unit *u, sgt_error *err);
 /* Make room for `bytes` of text and SGT_UNIT_PAD. */
 int sgt_unit_reserve(sgt_unit *u, size_t bytes, sgt_error *err);
 /* Make room for `bytes` bytes and SGT_UNIT_PAD in the scratch buffer; its content is lost. */

@@ -89,8 +89,8 @@ typedef struct scan {
     /* the field's value, of any kind; NULL: not there, or not ended */
     uint8_t *value, *value_end;
     size_t value_depth;
-    int escaped;                         /* 1: the value is a string with a backslash in it */
-    uint8_t objects[SGT_JSON_DEPTH / 8]; /* one bit per open container; 1: an object, 0: an array */
+    int escaped;                     /* 1: the value is a string with a backslash in it */
+    uint8_t objects[SGT_JSON_DEPTH]; /* of each open container: 1: an object, 0: an array */
 } scan;
 
 static int wrong(scan *c, const char *why)
@@ -230,20 +230,11 @@ static int read_word(scan *c, const char *word)
     return 0;
 }
 
-static int in_object(const scan *c)
-{
-    size_t i = c->depth - 1;
-    return c->objects[i / 8] >> (i % 8) & 1;
-}
-
 static int open_container(scan *c, int object)
 {
-    size_t i = c->depth;
-    if (i == SGT_JSON_DEPTH)
+    if (c->depth == SGT_JSON_DEPTH)
         return wrong(c, "more than 65536 objects and arrays within one another");
-    unsigned below = i % 8 ? c->objects[i / 8] & ((1u << (i % 8)) - 1) : 0;
-    c->objects[i / 8] = (uint8_t)(below | (unsigned)object << (i % 8));
-    c->depth++;
+    c->objects[c->depth++] = (uint8_t)object;
     c->s++;
     return 0;
 }
@@ -313,7 +304,7 @@ static int read_object(scan *c)
     int opened = open_container(c, 1) == 0;
     c->matched = 1;
     while (c->depth) {
-        int object = in_object(c), on_path = 0;
+        int object = c->objects[c->depth - 1], on_path = 0;
         skip_space(c);
         if (*c->s == (object ? '}' : ']')) {
             close_container(c);
@@ -364,7 +355,7 @@ const char *sgt_json_value(const sgt_json_path *p, uint8_t *line, uint8_t *scrat
 const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratch, int whole,
                           sgt_json_found *t)
 {
-    scan c; /* its last member is left unset: it is 8 KiB, and read only where it was written */
+    scan c; /* its last member is left unset: it is 64 KiB, and read only where it was written */
     const char *why = scan_line(&c, p, line, scratch, whole);
     *t = (sgt_json_found){.at = why ? (size_t)(c.s - line) : SGT_JSON_NOWHERE};
     if (why) return why;

@@ -93,21 +93,20 @@ static void *work_on_units(void *arg)
 static int start_threads(sgt_units *s, sgt_error *err)
 {
     const size_t threads = s->job.feed.threads;
-    int rc = SGT_OK, failed = 0;
+    int failed = 0;
     /* one place for the unit that the caller has, and two per thread: a unit at work and one ready */
     s->place_count = 2 * threads + 1;
     s->places = calloc(s->place_count, sizeof *s->places);
     s->threads = calloc(threads, sizeof *s->threads);
     if (!s->places || !s->threads) return sgt_fail_memory(err, "threads");
-    for (size_t i = 0; i < s->place_count && !rc; i++) rc = sgt_unit_new(&s->places[i].unit, err);
-    for (; s->running < threads && !rc; s->running++) {
+    for (; s->running < threads; s->running++) {
         thread *t = &s->threads[s->running];
         t->s = s;
         t->worker = (char *)s->job.workers + s->running * s->job.worker_size;
         /* the system may allow no more threads: go on with those that run */
         if ((failed = sgt_thread_start(&t->id, work_on_units, t)) != 0) break;
     }
-    if (rc < 0 || s->running) return rc;
+    if (s->running) return SGT_OK;
     errno = failed;
     return sgt_fail_errno(err, "cannot start a thread");
 }
