@@ -179,11 +179,11 @@ void sgt_form_notice(const sgt_notice *to, sgt_form form, const char *name, size
         sgt_say(to, "%s: a JSON array, read as text (%sjq -c '.[]' makes lines of it)", name, such);
 }
 
-/* Return whether name[n] ends in `ending`, ignoring case. */
+/* Return whether name[n] ends in `ending`, ignoring case, and has more before it. */
 static int ends_in(const char *name, size_t n, const char *ending)
 {
-    size_t m = strlen(ending);
-    return n > m && !strncasecmp(name + n - m, ending, m);
+    const size_t m = strlen(ending);
+    return n > m && name[n - m - 1] != '/' && !strncasecmp(name + n - m, ending, m);
 }
 
 static void set_format_by_name(const sgt_corpus *c, sgt_corpus_file *f, sgt_format format)
@@ -193,7 +193,7 @@ static void set_format_by_name(const sgt_corpus *c, sgt_corpus_file *f, sgt_form
     size_t n = strlen(f->name);
     f->detect = by_name && f->stream;
     for (size_t i = 0; i < c->filter_count && !f->stream; i++) {
-        if (!sgt_filter_ends(&c->filters[i], f->name)) continue;
+        if (!ends_in(f->name, n, c->filters[i].ending)) continue;
         f->filter = &c->filters[i];
         f->lines = f->filter->lines;
         f->detect = by_name && !f->filter->told;

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -74,12 +73,6 @@ void sgt_filter_free(sgt_filter *f)
     free(f->words);
     free(f->ending);
     *f = (sgt_filter){.count = 0};
-}
-
-int sgt_filter_ends(const sgt_filter *f, const char *path)
-{
-    size_t n = strlen(path), m = strlen(f->ending);
-    return n > m && path[n - m - 1] != '/' && !strcasecmp(path + n - m, f->ending);
 }
 
 /* Return the command for `path`, whose words lie end to end in *text. The caller frees both. NULL: out

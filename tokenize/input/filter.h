@@ -2,7 +2,7 @@
  *
  *     sgt_filter f;
  *     if (sgt_filter_set(&f, "pdf=pdftotext {} -", 0, &err) < 0) ...;
- *     if (sgt_filter_ends(&f, "a/b.pdf") && sgt_filter_start(&f, "a/b.pdf", &child, &err) == 0)
+ *     if (sgt_filter_start(&f, "a/b.pdf", &child, &err) == 0)
  *         ... read child.fd ...
  *     sgt_filter_stop(&child);
  *     sgt_filter_free(&f);
@@ -31,8 +31,6 @@ typedef struct sgt_filter {
  * or SGT_EUSAGE. */
 int sgt_filter_set(sgt_filter *f, const char *said, int lines, sgt_error *err);
 void sgt_filter_free(sgt_filter *f);
-/* Return whether `path` has the filter's ending; case is ignored. */
-int sgt_filter_ends(const sgt_filter *f, const char *path);
 
 typedef struct sgt_child {
     pid_t pid; /* 0: it has ended and was waited for */
