@@ -1,16 +1,12 @@
 /* sgt-inspect: describes a folder of shards, a shard, a run or a checkpoint. It verifies and
  * decodes shards, shows the batches that a trainer would draw, compares two sets, and rewrites one
  * for another trainer. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "loader/base/file.h"
 #include "train/config.h"
 #include "loader/sgt_loader.h"
-#include "loader/shards/megatron.h"
 #include "tokenize/out/export.h"
 #include "tools/cli/process.h"
 #include "tools/cli/talk.h"
@@ -95,22 +91,6 @@ static const sgt_program program = {
                 "  sgt-inspect --export megatron out/ for-megatron/",
     .gone = gone};
 
-static int find_kind(inspect_kind *k, const char *path, sgt_error *err)
-{
-    struct stat st;
-    *k = INSPECT_SHARDS;
-    if (stat(path, &st) < 0) {
-        int error = errno;
-        /* a set of Megatron-LM is named by a PREFIX, which is no file itself */
-        char *shard = sgt_megatron_shard(path);
-        free(shard);
-        errno = error;
-        return shard ? SGT_OK : sgt_fail_errno(err, "%s", path);
-    }
-    if (S_ISDIR(st.st_mode)) *k = inspect_find_kind(path);
-    return SGT_OK;
-}
-
 /* Return the damage of the only damaged shard; of several, print a line for each, and return their
  * number. */
 static int report_damage(const inspect_set *s, sgt_error *err)
@@ -148,9 +128,8 @@ static int packing(void) { return o.sampling == SGT_SAMPLING_PACKED && !o.batch;
 
 static int run_one(int mix, sgt_error *err)
 {
-    inspect_kind k = INSPECT_SHARDS;
-    int rc = mix ? SGT_OK : find_kind(&k, o.path, err);
-    if (rc < 0) return rc;
+    const inspect_kind k = mix ? INSPECT_SHARDS : inspect_find_kind(o.path);
+    int rc;
     if (k != INSPECT_SHARDS && (o.decode || o.batch || o.verify || o.split || o.raw))
         return sgt_fail(err, SGT_EUSAGE,
                         "%s is a %s: --verify, --decode, --batch, --split and --raw are for shards",

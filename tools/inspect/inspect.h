@@ -76,7 +76,7 @@ int inspect_set_show(const inspect_set *s, const inspect *o, sgt_error *err);
 
 typedef enum inspect_kind { INSPECT_SHARDS, INSPECT_RUN, INSPECT_CHECKPOINT } inspect_kind;
 extern const char *const inspect_kinds[]; /* "set of shards", "run", "checkpoint" */
-/* Return what a folder holds: shards, if it has no file of a run or a checkpoint. */
+/* Return what a folder holds: shards, if it has no file of a run or a checkpoint, or is no folder. */
 inspect_kind inspect_find_kind(const char *folder);
 /* Return SGT_EFORMAT, saying what the file is, if it is not a shard. A file with a header, one of
  * Megatron's, or one whose name ends in .bin counts as a shard. */

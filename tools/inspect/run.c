@@ -1,5 +1,4 @@
 /* run.c: shows a training run's folder, or one of its checkpoints. */
-#include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +7,7 @@
 #include "loader/base/file.h"
 #include "loader/base/json.h"
 #include "train/model/model.h"
+#include "train/run/run.h"
 #include "train/run/safetensors.h"
 #include "tools/cli/process.h"
 #include "tools/cli/talk.h"
@@ -99,28 +99,22 @@ int inspect_checkpoint(const inspect *o, sgt_error *err)
 
 /* ---- a run ---- */
 
-static int is_step(const struct dirent *e)
-{
-    const char *name = e->d_name;
-    return !strncmp(name, "step-", 5) && strlen(name) == 13 && strspn(name + 5, "0123456789") == 8;
-}
-
 /* List the checkpoints of the run, in order, without those that have not been written whole. */
-static int list_steps(json_t *list, const char *folder, sgt_error *err)
+static int list_checkpoints(json_t *list, const char *folder, sgt_error *err)
 {
-    struct dirent **steps;
-    int found = scandir(folder, &steps, is_step, alphasort);
-    if (found < 0) return sgt_fail_errno(err, "%s", folder);
-    for (int i = 0; i < found; i++) {
-        char model[64], state[64];
-        snprintf(model, sizeof model, "%.13s/model.safetensors", steps[i]->d_name);
-        snprintf(state, sizeof state, "%.13s/state.json", steps[i]->d_name);
+    uint64_t *steps;
+    size_t count;
+    int rc = sgt_run_steps(&steps, &count, folder, err);
+    while (count) {
+        char name[32], model[64], state[64];
+        snprintf(name, sizeof name, "step-%08" PRIu64, steps[--count]);
+        snprintf(model, sizeof model, "%s/model.safetensors", name);
+        snprintf(state, sizeof state, "%s/state.json", name);
         if (sgt_folder_has(folder, model) && sgt_folder_has(folder, state))
-            json_array_append_new(list, json_string(steps[i]->d_name));
-        free(steps[i]);
+            json_array_append_new(list, json_string(name));
     }
     free(steps);
-    return SGT_OK;
+    return rc;
 }
 
 /* The log's first line, its last, and the last with an evaluation; NULL: there is none. */
@@ -167,7 +161,7 @@ int inspect_run(const inspect *o, sgt_error *err)
     run_log l = {0};
     char *latest = NULL, path[SGT_PATH];
     json_t *steps = json_array(), *options = NULL;
-    int rc = list_steps(steps, o->path, err);
+    int rc = list_checkpoints(steps, o->path, err);
     if (!rc) rc = read_text(&latest, &n, sgt_path(path, o->path, "latest"), err);
     if (!rc) rc = read_log(&l, o->path, err);
     if (!rc) rc = read_object(&options, o->path, "options.json", err);

@@ -244,18 +244,11 @@ static int open_folder(inspect_set *s, const inspect *o, sgt_error *err)
 
 const char *const inspect_kinds[] = {"set of shards", "run", "checkpoint"};
 
-/* Return whether the folder has such an entry. If that cannot be found out, return 0: the code that
- * opens the path later reports the error. */
-static int holds(const char *folder, const char *name)
-{
-    char path[SGT_PATH];
-    return access(sgt_path(path, folder, "%s", name), F_OK) == 0;
-}
-
 inspect_kind inspect_find_kind(const char *folder)
 {
-    if (holds(folder, "config.json")) return INSPECT_CHECKPOINT;
-    return holds(folder, "log.jsonl") || holds(folder, "latest") || holds(folder, "options.json")
+    if (sgt_folder_has(folder, "config.json")) return INSPECT_CHECKPOINT;
+    return sgt_folder_has(folder, "log.jsonl") || sgt_folder_has(folder, "latest") ||
+                   sgt_folder_has(folder, "options.json")
                ? INSPECT_RUN
                : INSPECT_SHARDS;
 }
@@ -306,7 +299,7 @@ int inspect_known(const char *path, sgt_error *err)
     if (ends(name, ".idx"))
         return sgt_fail(err, SGT_EFORMAT, "%s: where the documents of a shard begin: pass %.*s.bin",
                         path, (int)strlen(path) - 4, path);
-    if (kind != INSPECT_SHARDS || holds(folder, "manifest.json"))
+    if (kind != INSPECT_SHARDS || sgt_folder_has(folder, "manifest.json"))
         return sgt_fail(err, SGT_EFORMAT, "%s: part of a %s, not a shard: pass %s", path,
                         inspect_kinds[kind], folder);
     const sgt_magic *b = sgt_binary_of((const uint8_t *)p, (size_t)n, 0, 1);

@@ -117,25 +117,24 @@ typedef struct sums {
 
 static int add_line(sums *t, const char *line, size_t n, const char *path, sgt_error *err)
 {
+    json_int_t documents, tokens;
     json_t *o = json_loadb(line, n, JSON_ALLOW_NUL, NULL);
-    const json_t *documents = json_object_get(o, "documents"),
-                 *tokens = json_object_get(o, "tokens");
-    int good = json_is_integer(documents) && json_is_integer(tokens);
-    const uint64_t count = (uint64_t)json_integer_value(documents), kept = t->kept;
-    t->files++;
-    t->documents += count;
-    t->tokens += (uint64_t)json_integer_value(tokens);
-    t->kept = 0;
+    const int bad = !o || json_unpack(o, "{s:I, s:I}", "documents", &documents, "tokens", &tokens);
+    const uint64_t kept = t->kept;
     json_decref(o);
-    if (!good)
+    if (bad)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: line %" PRIu64 ": expected a JSON object with documents and tokens",
                         path, t->lines);
-    if (kept && kept != count)
+    if (kept && kept != (uint64_t)documents)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: line %" PRIu64 ": %" PRIu64
-                        " documents, but before it are the fields of %" PRIu64,
-                        path, t->lines, count, kept);
+                        "%s: line %" PRIu64
+                        ": %lld documents, but before it are the fields of %" PRIu64,
+                        path, t->lines, documents, kept);
+    t->files++;
+    t->documents += (uint64_t)documents;
+    t->tokens += (uint64_t)tokens;
+    t->kept = 0;
     return SGT_OK;
 }
 

@@ -46,9 +46,8 @@ typedef struct report_row {
 } report_row;
 
 typedef struct report_log {
-    report_row *rows;        /* in rising order of steps; freed when the run is open */
-    size_t count, evaluated; /* number of rows, and of those with a validation loss */
-    size_t room;
+    report_row *rows; /* in rising order of steps; freed when the run is open */
+    size_t count, room;
     uint64_t repeated; /* number of lines that later lines of the same steps replaced */
     uint64_t damaged;  /* number of lines that are not log entries */
     /* 1: the last line is incomplete: it is being written, or the run was killed */

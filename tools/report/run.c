@@ -69,13 +69,11 @@ static void append_row(report_log *l, const report_row *row)
 {
     while (l->count && l->rows[l->count - 1].v[REPORT_STEP] >= row->v[REPORT_STEP]) {
         l->count--;
-        l->evaluated -= (size_t)is_evaluated(&l->rows[l->count]);
         l->repeated++;
     }
     if (sgt_reserve(&l->rows, &l->room, l->count + 1, sizeof *l->rows, NULL, NULL) < 0)
         sgt_no_memory();
     l->rows[l->count++] = *row;
-    l->evaluated += (size_t)is_evaluated(row);
 }
 
 /* Append the row of a line of the log. */
@@ -248,9 +246,9 @@ static void add_to_bin(report_bin *bin, const report_row *row, double *skipped)
 /* Put all rows, or those with a validation loss, into at most `most` bins. */
 static void make_bins(report_bins *b, const report_log *l, int evaluated, size_t most)
 {
-    const size_t rows = evaluated ? l->evaluated : l->count;
-    size_t done = 0;
+    size_t rows = 0, done = 0;
     double skipped = 0;
+    for (size_t i = 0; i < l->count; i++) rows += !evaluated || is_evaluated(&l->rows[i]);
     if (!rows) return;
     b->steps = (rows + most - 1) / most;
     b->count = (rows + b->steps - 1) / b->steps;

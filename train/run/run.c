@@ -47,8 +47,7 @@ static int descending(const void *a, const void *b)
     return x > y ? -1 : x < y;
 }
 
-/* List the steps of all step-NNNNNNNN folders, newest first, in a malloc'd array. */
-static int list_steps(uint64_t **steps, size_t *count, const char *run, sgt_error *err)
+int sgt_run_steps(uint64_t **steps, size_t *count, const char *run, sgt_error *err)
 {
     size_t room = 0;
     DIR *d = opendir(run);
@@ -118,7 +117,7 @@ int sgt_run_newest(char **dir, const char *run, int sums, const sgt_notice *noti
 {
     uint64_t *steps;
     size_t count;
-    int rc = list_steps(&steps, &count, run, err);
+    int rc = sgt_run_steps(&steps, &count, run, err);
     *dir = NULL;
     if (rc == SGT_OK) check_latest(run, notice);
     for (size_t i = 0; i < count && rc == SGT_OK && !*dir; i++) {
@@ -161,7 +160,7 @@ int sgt_run_rotate(const sgt_run *r, uint64_t keep, sgt_error *err)
     uint64_t *steps;
     size_t count;
     if (!keep) return SGT_OK;
-    int rc = list_steps(&steps, &count, r->path, err);
+    int rc = sgt_run_steps(&steps, &count, r->path, err);
     for (size_t i = keep; i < count && rc == SGT_OK; i++) rc = remove_step(r, steps[i], err);
     free(steps);
     return rc;
@@ -200,7 +199,7 @@ static int remove_later(const sgt_run *r, uint64_t step, sgt_error *err)
 {
     uint64_t *steps;
     size_t count;
-    int rc = list_steps(&steps, &count, r->path, err);
+    int rc = sgt_run_steps(&steps, &count, r->path, err);
     for (size_t i = 0; i < count && rc == SGT_OK && steps[i] > step; i++)
         rc = remove_step(r, steps[i], err);
     free(steps);
@@ -356,7 +355,7 @@ static int check_unchanged(const sgt_run *r, uint64_t step, sgt_error *err)
 {
     uint64_t *steps;
     size_t count;
-    int rc = list_steps(&steps, &count, r->path, err);
+    int rc = sgt_run_steps(&steps, &count, r->path, err);
     for (size_t i = 0; i < count && rc == SGT_OK && steps[i] > step; i++) {
         char *path = step_path(r->path, steps[i]);
         if (path && sgt_checkpoint_check(path, steps[i], 1, NULL) == SGT_OK)

@@ -20,6 +20,10 @@
  * if `run` does not exist. */
 int sgt_run_newest(char **dir, const char *run, int sums, const sgt_notice *notice, sgt_error *err);
 
+/* List the steps of the checkpoints of a run, complete or not, from the last to the first. The caller
+ * frees *steps. It is no error if `run` does not exist. */
+int sgt_run_steps(uint64_t **steps, size_t *count, const char *run, sgt_error *err);
+
 typedef struct sgt_run sgt_run;
 
 /* Open a run for writing: create the folder if it is missing, and lock it. Remove the remains of an
