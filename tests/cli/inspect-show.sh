@@ -99,7 +99,7 @@ run 0 sgt-inspect one.bin --decode 0:9 --quiet
 run 0 sgt-inspect one.bin --decode 0:9
 stderr_is 'sgt-inspect: one.bin ends after 1 token'
 run 0 sgt-inspect --compare one.bin one.bin
-stdout_is 'one.bin and one.bin hold the same 1 token'
+stdout_has 'one.bin and one.bin: the same tokens'
 : > none.txt
 run 0 sgt-tokenize --quiet none.txt none
 run 0 sgt-inspect none

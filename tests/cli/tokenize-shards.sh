@@ -100,7 +100,7 @@ fact verified yes
 ! grep -qE '^  (tokens|documents|shards) ' .stdout || fail 'an empty set has something'
 run 0 sgt-inspect --compare zero zero
 run 1 sgt-inspect --compare zero own
-stdout_has 'ends after 0 tokens'
+stdout_has 'ends_after 0'
 run 0 sgt-inspect --quiet --export npy zero zero-npy
 run 0 sgt-tokenize $options --shards npy nothing.jsonl zero-same
 same_folders zero-npy zero-same

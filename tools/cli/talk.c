@@ -252,7 +252,7 @@ static void put_fact(FILE *to, const char *name, const json_t *value)
     else fputs(sgt_format_count(text, sizeof text, number), to);
 }
 
-/* Write the members of an object but lists, objects and null as "name value, name value, ...". */
+/* Write the members of an object but objects and null as "name value, name value, ...". */
 static void put_pairs(FILE *to, const json_t *object)
 {
     const char *name, *between = "";
@@ -260,16 +260,16 @@ static void put_pairs(FILE *to, const json_t *object)
     json_t *value;
     json_object_foreach((json_t *)object, name, value)
     {
-        if (json_is_array(value) || json_is_object(value) || json_is_null(value)) continue;
+        if (json_is_object(value) || json_is_null(value)) continue;
         fprintf(to, "%s%s ", between, sgt_printable(shown, sizeof shown, name));
         if (json_is_string(value)) put_fact(to, "", value);
-        else json_dumpf(value, to, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
+        else json_dumpf(value, to, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9));
         between = ", ";
     }
 }
 
-/* Write a line for each member from number `from` on that says something; for objects within an
- * object, their lines. wide: least columns of a name. */
+/* Write a line for each member from number `from` on that says something; for an object
+ * that begins with an object, its lines. wide: least columns of a name. */
 static void put_facts(FILE *to, const json_t *facts, size_t from, int wide)
 {
     const char *name;

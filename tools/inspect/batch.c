@@ -100,21 +100,23 @@ static void print_starts(const drawing *d, uint32_t r)
 
 static int print_rows(const drawing *d, uint64_t k, sgt_error *err)
 {
-    printf("batch %" PRIu64 ": %s of %s\n", k, inspect_count(d->info.batch, "row"),
-           inspect_count(d->info.seq, "token"));
-    for (uint32_t r = 0; r < d->info.batch; r++) {
+    const uint32_t rows = d->info.batch, T = d->info.seq;
+    printf("batch %" PRIu64 ": %" PRIu32 " row%s of %" PRIu32 " token%s\n", k, rows,
+           rows == 1 ? "" : "s", T, T == 1 ? "" : "s");
+    for (uint32_t r = 0; r < rows; r++) {
         uint32_t shard;
         uint64_t at;
-        char text[SHOWN_TEXT] = "";
+        char text[SHOWN_TEXT] = "", name[1024];
         sgt_loader_window(d->loader, k * d->info.batch + r, &shard, &at);
         const char *path = sgt_loader_shard_path(d->loader, shard), *slash = strrchr(path, '/');
         const int32_t *row = d->inputs + (size_t)r * d->info.seq;
-        uint32_t T = d->info.seq, own = d->info.padded ? sgt_cursor_lengths(d->cursor)[r] : T;
+        uint32_t own = d->info.padded ? sgt_cursor_lengths(d->cursor)[r] : T;
         int rc = d->vocab ? row_text(d, row, own < T ? own : T, text, err) : SGT_OK;
         if (rc < 0) return rc;
         /* for a single set, the file's name is enough */
         if (slash && d->info.sets == 1) path = slash + 1;
-        printf("  row %-4" PRIu32 " %s from token %-10" PRIu64, r, inspect_name(path), at);
+        printf("  row %-4" PRIu32 " %s from token %-10" PRIu64, r,
+               sgt_printable(name, sizeof name, path), at);
         if (d->info.padded) printf(" %6" PRIu32 " token%s", own, own == 1 ? " " : "s");
         printf(" %s\n", text);
         if (d->o->documents) print_starts(d, r);

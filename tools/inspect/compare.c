@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tools/cli/progress.h"
+#include "loader/base/file.h"
 #include "loader/base/json.h"
 #include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
@@ -117,41 +118,7 @@ static int read_around(side *d, const pair *p, sgt_error *err)
     return rc;
 }
 
-static void show_side(const side *d, const pair *p)
-{
-    printf("  %s:\n", inspect_name(d->set.path));
-    if (d->shard)
-        printf("    %s: token %" PRIu64 " (byte %" PRIu64 "): id %u\n",
-               inspect_name(d->shard->path), d->offset, d->shard->header.data + 2 * d->offset,
-               d->around[d->at]);
-    else printf("    ends after %s\n", inspect_count(inspect_tokens(&d->set, p->split), "token"));
-    printf("    ids ");
-    for (size_t i = 0; i < d->n; i++) printf(i == d->at ? " [%u]" : " %u", d->around[i]);
-    printf("\n");
-    if (d->text) printf("    text \"%s\"\n", inspect_name(d->text));
-}
-
-static void show(const pair *p)
-{
-    const side *a = &p->sides[0], *b = &p->sides[1];
-    printf("%s and %s ", inspect_name(a->set.path), inspect_name(b->set.path));
-    if (!p->vocabularies)
-        printf("are of different vocabularies: fingerprints %016" PRIx64 " and %016" PRIx64
-               "\n%s and %s ",
-               a->fingerprint, b->fingerprint, inspect_name(a->set.path),
-               inspect_name(b->set.path));
-    if (!p->differs) {
-        printf("hold the same %s\n",
-               inspect_count(a->set.tokens, p->vocabularies ? "token" : "id"));
-        return;
-    }
-    printf("differ from token %s%s%s on\n", inspect_count(p->token, NULL), p->split ? " of " : "",
-           p->split ? p->split : "");
-    show_side(a, p);
-    show_side(b, p);
-}
-
-static json_t *around_json(const side *d)
+static json_t *around_json(const side *d, const char *split)
 {
     const inspect_shard *in = d->shard;
     const uint64_t byte = in ? in->header.data + 2 * d->offset : 0;
@@ -161,7 +128,8 @@ static json_t *around_json(const side *d)
         in ? json_pack("{s:o, s:I, s:I, s:i}", "shard", sgt_json_text(in->path, strlen(in->path)),
                        "token", (json_int_t)d->offset, "byte", (json_int_t)byte, "id",
                        d->around[d->at])
-           : json_pack("{s:n}", "shard");
+           : json_pack("{s:n, s:I}", "shard", "ends_after",
+                       (json_int_t)inspect_tokens(&d->set, split));
     json_object_set_new(o, "from", json_integer((json_int_t)d->from));
     json_object_set_new(o, "ids", ids);
     json_object_set_new(o, "text", d->text ? sgt_json_text(d->text, d->bytes) : json_null());
@@ -179,14 +147,30 @@ static json_t *side_json(const side *d)
 static json_t *pair_json(const pair *p)
 {
     const side *a = &p->sides[0], *b = &p->sides[1];
-    json_t *first = !p->differs
-                        ? json_null()
-                        : json_pack("{s:s?, s:I, s:o, s:o}", "split", p->split, "token",
-                                    (json_int_t)p->token, "a", around_json(a), "b", around_json(b));
-    return json_pack("{s:b, s:o, s:o, s:o, s:o}", "same", !p->differs && p->vocabularies,
+    json_t *first = NULL;
+    if (p->differs)
+        first =
+            json_pack("{s:o, s:o, s:s?, s:I}", "a", around_json(a, p->split), "b",
+                      around_json(b, p->split), "split", p->split, "token", (json_int_t)p->token);
+    return json_pack("{s:b, s:o, s:o, s:o, s:o?}", "same", !p->differs && p->vocabularies,
                      "same_vocabulary",
                      p->vocabularies < 0 ? json_null() : json_boolean(p->vocabularies), "a",
                      side_json(a), "b", side_json(b), "first_difference", first);
+}
+
+static int show(const pair *p, sgt_error *err)
+{
+    char names[2 * SGT_PATH], what[96] = "the same tokens", count[32];
+    inspect o = *p->o;
+    snprintf(names, sizeof names, "%s and %s", p->sides[0].set.path, p->sides[1].set.path);
+    o.path = names;
+    if (p->differs)
+        snprintf(what, sizeof what, "differ from token %s%s%s on",
+                 sgt_format_count(count, sizeof count, p->token), p->split ? " of " : "",
+                 p->split ? p->split : "");
+    else if (!p->vocabularies)
+        snprintf(what, sizeof what, "the same ids, of different vocabularies");
+    return inspect_show(&o, pair_json(p), what, err);
 }
 
 int inspect_compare(const inspect *o, const char *const paths[2], sgt_error *err)
@@ -198,8 +182,7 @@ int inspect_compare(const inspect *o, const char *const paths[2], sgt_error *err
     p.vocabularies = !a->fingerprint || !b->fingerprint ? -1 : a->fingerprint == b->fingerprint;
     if (!rc) rc = compare_tokens(&p, err);
     if (!rc && p.differs && !(rc = read_around(a, &p, err))) rc = read_around(b, &p, err);
-    if (!rc && o->json) rc = sgt_print_json(pair_json(&p), JSON_INDENT(2), err);
-    else if (!rc && !o->quiet) show(&p);
+    if (!rc) rc = show(&p, err);
     for (side *d = p.sides; d < p.sides + 2; d++) {
         free(d->ids);
         free(d->text);

@@ -115,12 +115,6 @@ int inspect_checkpoint(const inspect *o, sgt_error *err);
  * at all. */
 int inspect_show(const inspect *o, json_t *object, const char *what, sgt_error *err);
 
-/* Texts for messages to people, which are valid until the eighth call after theirs; one thread at a
- * time. inspect_count returns "1 token" or "1,234 tokens", or with `thing` NULL only the number;
- * inspect_name the text with control characters escaped. */
-const char *inspect_count(uint64_t count, const char *thing);
-const char *inspect_name(const char *text);
-
 /* Parse "FROM:COUNT", or "FROM" alone, for which COUNT is 1. Returns SGT_EUSAGE, with the option's
  * name, for any other text. */
 int inspect_span(uint64_t *from, uint64_t *count, const char *text, const char *option,

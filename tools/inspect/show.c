@@ -10,28 +10,6 @@
 #include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
 
-/* ---- texts in turn in eight buffers ---- */
-
-enum { BUFFER = 1024 };
-
-static char *next_buffer(void)
-{
-    static char buffers[8][BUFFER];
-    static unsigned turn;
-    return buffers[turn++ % 8];
-}
-
-const char *inspect_count(uint64_t count, const char *thing)
-{
-    char *text = next_buffer(), *end;
-    sgt_format_count(text, BUFFER, count);
-    end = text + strlen(text);
-    if (thing) sprintf(end, " %.64s%s", thing, count == 1 ? "" : "s");
-    return text;
-}
-
-const char *inspect_name(const char *text) { return sgt_printable(next_buffer(), BUFFER, text); }
-
 int inspect_show(const inspect *o, json_t *object, const char *what, sgt_error *err)
 {
     if (o->json) return sgt_print_json(object, JSON_INDENT(2), err);
