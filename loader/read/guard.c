@@ -21,9 +21,7 @@
 static struct {
     sgt_guarded *first; /* atomic, as is `next` in those behind it; changed under the lock */
     int looking;        /* atomic: number of handlers that may be walking the list */
-    /* atomic. claimed: 1 once a thread has begun to install the handler; ready: 1 once it is
-     * installed and the fields below are written */
-    int claimed, ready;
+    int ready;          /* atomic: 1 once the fields below are written; changed under the lock */
     struct sigaction before; /* the handler before ours, for every other SIGBUS */
     uintptr_t page;          /* bytes */
     pthread_mutex_t lock;
@@ -134,26 +132,27 @@ static void on_sigbus(int number, siginfo_t *info, void *context)
     errno = error;
 }
 
-/* Fail, and allow the next call to install the handler. */
-static int give_up(sgt_error *err)
-{
-    __atomic_store_n(&guard.claimed, 0, __ATOMIC_RELAXED);
-    return sgt_fail_errno(err, "the handler of SIGBUS");
-}
-
 int sgt_loader_guard_sigbus(sgt_error *err)
 {
     struct sigaction ours;
-    if (__atomic_exchange_n(&guard.claimed, 1, __ATOMIC_RELAXED)) return SGT_OK;
-    guard.page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    if (sigaction(SIGBUS, NULL, &guard.before) < 0) return give_up(err);
-    memset(&ours, 0, sizeof ours);
-    ours.sa_sigaction = on_sigbus;
-    /* block the same signals as the previous handler and use its flags, so that it runs as it would
-     * without ours */
-    ours.sa_mask = guard.before.sa_mask;
-    ours.sa_flags =
-        SA_SIGINFO | SA_ONSTACK | (guard.before.sa_flags & (int)(SA_NODEFER | SA_RESTART));
-    __atomic_store_n(&guard.ready, 1, __ATOMIC_RELEASE);
-    return sigaction(SIGBUS, &ours, NULL) < 0 ? give_up(err) : SGT_OK;
+    int rc = SGT_OK;
+    pthread_mutex_lock(&guard.lock);
+    if (!guard.ready) {
+        guard.page = (uintptr_t)sysconf(_SC_PAGESIZE);
+        rc = sigaction(SIGBUS, NULL, &guard.before);
+        memset(&ours, 0, sizeof ours);
+        ours.sa_sigaction = on_sigbus;
+        /* block the same signals as the previous handler and use its flags, so that it runs as it
+         * would without ours */
+        ours.sa_mask = guard.before.sa_mask;
+        ours.sa_flags =
+            SA_SIGINFO | SA_ONSTACK | (guard.before.sa_flags & (int)(SA_NODEFER | SA_RESTART));
+        __atomic_store_n(&guard.ready, 1, __ATOMIC_RELEASE);
+        if (rc < 0 || sigaction(SIGBUS, &ours, NULL) < 0) {
+            rc = sgt_fail_errno(err, "the handler of SIGBUS");
+            __atomic_store_n(&guard.ready, 0, __ATOMIC_RELAXED);
+        }
+    }
+    pthread_mutex_unlock(&guard.lock);
+    return rc;
 }

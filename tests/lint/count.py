@@ -11,7 +11,7 @@ import sys
 
 BUDGET = {
     "tokenize": 12979,
-    "loader": 7397,
+    "loader": 7400,
     "train": 13682,
     "kernels": 12186,
     "tools": 14095,
