@@ -92,6 +92,13 @@ sgt_vocab *vocab_of_merges(const char *text, sgt_error *err)
     return v;
 }
 
+size_t strings_of(char **list, size_t room, char *text, const char *between)
+{
+    size_t n = 0;
+    for (char *next; (next = strsep(&text, between)); list[n++] = next) cr_assert_lt(n, room);
+    return n;
+}
+
 size_t put_utf8(uint8_t *out, uint32_t cp)
 {
     if (cp < 0x80) return out[0] = (uint8_t)cp, 1;
@@ -102,101 +109,21 @@ size_t put_utf8(uint8_t *out, uint32_t cp)
 }
 
 /* Strings that the splitters look at: white space, quotes, case, marks, numbers, slashes. */
-static const char *const pieces[] = {" ",
-                                     " ",
-                                     "  ",
-                                     "\n",
-                                     "\n\n",
-                                     "\t",
-                                     "\r\n",
-                                     "\xC2\x85",
-                                     "\xC2\xA0",
-                                     "\xE2\x80\x83",
-                                     "\xE3\x80\x80",
-                                     "\xE1\xA0\x8E",
-                                     "\xE2\x80\x8B",
-                                     "'",
-                                     "'",
-                                     "'s",
-                                     "'t",
-                                     "'m",
-                                     "'d",
-                                     "'l",
-                                     "'ll",
-                                     "'ve",
-                                     "'re",
-                                     "'S",
-                                     "'LL",
-                                     "\xE2\x80\x99s",
-                                     "a",
-                                     "b",
-                                     "the",
-                                     "ing",
-                                     "l",
-                                     "e",
-                                     "v",
-                                     "r",
-                                     "S",
-                                     "0",
-                                     "7",
-                                     "2024",
-                                     "!",
-                                     "-",
-                                     "==",
-                                     "...",
-                                     "<|endoftext|>",
-                                     "\xC3\xA9",
-                                     "\xCC\x81",
-                                     "\xE4\xB8\xAD",
-                                     "\xE6\x97\xA5\xE6\x9C\xAC",
-                                     "\xE0\xB8\x81",
-                                     "\xE0\xB8\xB2",
-                                     "\xD9\xA3",
-                                     "\xC2\xBD",
-                                     "\xF0\x9F\x98\x80",
-                                     "\xE2\x80\x8D",
-                                     "\xEF\xBF\xBD",
-                                     "\xD0\xB6",
-                                     "\xD0\xBE",
-                                     "'\xC5\xBF",
-                                     "'rE",
-                                     "'vE",
-                                     "'Ve",
-                                     "'v",
-                                     "The",
-                                     "THE",
-                                     "x",
-                                     "A",
-                                     "ZZ",
-                                     "abcdefgh",
-                                     "ABCDEFGH",
-                                     "\xC3\x89",
-                                     "\xC7\x85",
-                                     "\xCA\xB0",
-                                     "\xC2\xAA",
-                                     "\xC5\xBF",
-                                     "\xE6\x96\x87",
-                                     "\xCC\x80",
-                                     "\xE0\xB8\xB1",
-                                     "1",
-                                     "23",
-                                     "456",
-                                     "7890",
-                                     "/",
-                                     "//",
-                                     "/\n",
-                                     "\n/",
-                                     " \n",
-                                     "\n ",
-                                     ".",
-                                     "(",
-                                     "\xF0\x9D\x90\x80",
-                                     "\xF0\x9D\x90\x9A",
-                                     "\xE1\xBE\x88"};
+static char hard[] =
+    " ~ ~  ~\n~\n\n~\t~\r\n~\xC2\x85~\xC2\xA0~\xE2\x80\x83~\xE3\x80\x80~\xE1\xA0\x8E~"
+    "\xE2\x80\x8B~'~'~'s~'t~'m~'d~'l~'ll~'ve~'re~'S~'LL~\xE2\x80\x99s~a~b~the~ing~l~e~v~r~S~0~7~"
+    "2024~!~-~==~...~<|endoftext|>~\xC3\xA9~\xCC\x81~\xE4\xB8\xAD~\xE6\x97\xA5\xE6\x9C\xAC~"
+    "\xE0\xB8\x81~\xE0\xB8\xB2~\xD9\xA3~\xC2\xBD~\xF0\x9F\x98\x80~\xE2\x80\x8D~\xEF\xBF\xBD~"
+    "\xD0\xB6~\xD0\xBE~'\xC5\xBF~'rE~'vE~'Ve~'v~The~THE~x~A~ZZ~abcdefgh~ABCDEFGH~\xC3\x89~"
+    "\xC7\x85~\xCA\xB0~\xC2\xAA~\xC5\xBF~\xE6\x96\x87~\xCC\x80~\xE0\xB8\xB1~1~23~456~7890~/~//~"
+    "/\n~\n/~ \n~\n ~.~(~\xF0\x9D\x90\x80~\xF0\x9D\x90\x9A~\xE1\xBE\x88";
 
 size_t hard_text(rng *r, uint8_t *out, size_t max, int ill_formed)
 {
-    const uint32_t all = sizeof pieces / sizeof *pieces, few = 1 + below(r, 5);
+    static char *pieces[100];
+    static uint32_t all;
+    if (!all) all = (uint32_t)strings_of(pieces, 100, hard, "~");
+    const uint32_t few = 1 + below(r, 5);
     const int mixed = below(r, 2) == 0; /* of all pieces, or of a few */
     const char *chosen[5];
     size_t n = 0, want = below(r, (uint32_t)max + 1);

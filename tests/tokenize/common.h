@@ -49,6 +49,10 @@ void sha256_hex(const void *p, size_t n, char hex[65]);
 /* Write a code point as UTF-8, even a surrogate. Return its length. */
 size_t put_utf8(uint8_t *out, uint32_t cp);
 
+/* Cut a table that is written as one text where it has a byte of `between`, and store its strings in
+ * list[], which has room for `room`. Return their number. */
+size_t strings_of(char **list, size_t room, char *text, const char *between);
+
 /* Write a random text of at most `max` bytes to `out`, and return its length. It consists of what
  * is difficult to split: white space of every kind, contractions, many scripts, marks. If
  * ill_formed is set, it also has ill-formed bytes. */

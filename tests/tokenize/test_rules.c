@@ -229,28 +229,10 @@ Test(rules, any_cutting_gives_the_same_ids)
  * whatever follows. */
 Test(rules, cutting_long_pieces_changes_nothing)
 {
-    static const char *const kinds[][8] = {{"a"},
-                                           {"="},
-                                           {" "},
-                                           {"\n"},
-                                           {"A"},
-                                           {"a", "b", "th"},
-                                           {"-", "="},
-                                           {"\n", " "},
-                                           {"/"},
-                                           {"\xE4\xB8\xAD"},
-                                           {"\xE4\xB8\xAD", "\xE6\x96\x87"},
-                                           {"\xC3\xA9"},
-                                           {"'"},
-                                           {"A", "a"},
-                                           {"\xEF\xBF\xBD"},
-                                           {" ", "\t"},
-                                           {"0", "1", "2", "9"},
-                                           {"A", "C", "G", "T"},
-                                           {"'", "''", "=", "|"},
-                                           {"ab", "abc", "b"},
-                                           {"e", "r", "t", "in", "on", "the"}};
-    enum { KINDS = sizeof kinds / sizeof *kinds, BYTES = 2600 };
+    char table[] =
+        "a~=~ ~\n~A~a,b,th~-,=~\n, ~/~\xE4\xB8\xAD~\xE4\xB8\xAD,\xE6\x96\x87~\xC3\xA9~'~A,a~"
+        "\xEF\xBF\xBD~ ,\t~0,1,2,9~A,C,G,T~','',=,|~ab,abc,b~e,r,t,in,on,the";
+    enum { KINDS = 21, BYTES = 2600 };
     sgt_vocab *all[MOST_RULES];
     sgt_encoder *encoders[MOST_RULES];
     const int rules = every_rule(all, encoders);
@@ -259,12 +241,15 @@ Test(rules, cutting_long_pieces_changes_nothing)
     char what[64];
     uint8_t text[BYTES + 900];
     size_t found[MOST_RULES] = {0};
+    char *kinds[KINDS], *of[KINDS][8];
+    size_t counts[KINDS];
+    cr_assert_eq(strings_of(kinds, KINDS, table, "~"), KINDS);
+    for (int i = 0; i < KINDS; i++) counts[i] = strings_of(of[i], 8, kinds[i], ",");
     for (int i = 0; i < 40 * KINDS; i++) {
         const int kind = i % KINDS, k = i / KINDS % rules;
-        size_t n = hard_text(&r, text, 40, 1), count = 0, view;
-        while (count < 4 && kinds[kind][count]) count++;
+        size_t n = hard_text(&r, text, 40, 1), view;
         for (size_t until = 2200 + below(&r, 300); n < until;)
-            for (const char *s = kinds[kind][below(&r, (uint32_t)count)]; *s;)
+            for (const char *s = of[kind][below(&r, (uint32_t)counts[kind])]; *s;)
                 text[n++] = (uint8_t)*s++;
         view = n - below(&r, 200);
         size_t cut = sgt_extent_cut(encoders[k], all[k], text, view);
@@ -286,25 +271,13 @@ Test(rules, cutting_long_pieces_changes_nothing)
 /* Splitting takes linear time, also where the regular expressions backtrack. */
 Test(rules, long_runs_take_linear_time, .timeout = 20)
 {
-    static const char *const runs[] = {"a",
-                                       "A",
-                                       "\xE4\xB8\xAD"
-                                       "A",
-                                       "aA",
-                                       "\xCC\x81",
-                                       "\xCC\x81"
-                                       "A",
-                                       " ",
-                                       "\n ",
-                                       "/\n",
-                                       "!",
-                                       "1",
-                                       "'",
-                                       "'s"};
+    char table[] = "a~A~A\xE4\xB8\xAD~aA~\xCC\x81~A\xCC\x81~ ~\n ~/\n~!~1~'~'s";
+    char *runs[20];
+    const size_t count = strings_of(runs, 20, table, "~");
     const size_t n = 2u << 20;
     scoped_memory uint8_t *text = malloc(n);
     uint32_t ends[200];
-    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+    for (size_t i = 0; i < count; i++) {
         const size_t len = strlen(runs[i]);
         for (size_t at = 0; at < n; at++) text[at] = (uint8_t)runs[i][at % len];
         for (size_t k = 0; sgt_rule_at(k); k++) {

@@ -35,100 +35,30 @@ static void hold_to_definition(uint8_t *page, const uint8_t *text, size_t n, siz
     hold_levels(NULL, page, n, most, want, count, what);
 }
 
-static const char *const bits[] = {
-    "",
-    " ",
-    "  ",
-    "   ",
-    "\n",
-    "\r\n",
-    "\t ",
-    " \t",
-    "\xC2\x85",
-    "\xC2\xA0",
-    " \xC2\xA0",
-    "\xC2\xA0 ",
-    "\xE1\x9A\x80",
-    "\xE2\x80\x83",
-    "\xE2\x80\x83\xC2\xA0",
-    "\xE2\x81\x9F",
-    "\xE3\x80\x80",
-    "\xE3\x80\x80 ", /* white space */
-    "'",
-    "''",
-    " '",
-    "'s",
-    "'t",
-    "'ll",
-    "'ve",
-    "'re",
-    "'l",
-    "'v",
-    "'r",
-    "'m'd",
-    "'sl",
-    "'llx",
-    "'LL",
-    "'lv",
-    "s",
-    "ll",
-    "ve",
-    "e",
-    "x",
-    "the",
-    "A",
-    "7",
-    "2024",
-    "!",
-    "...",
-    "\x7F",
-    "\x1C", /* the strings above: contractions, ASCII */
-    "\xC3\xA9",
-    "\xC2\xB2",
-    "\xC2\xAA",
-    "\xC3\x97",
-    "\xCD\x85",
-    "\xD0\xB6",
-    "\xD9\xA3",
-    "\xDB\xB9",
-    "\xDF\x80",
-    "\xD9\x8B", /* two bytes: letters, numbers, marks */
-    "\xE4\xB8\xAD",
-    "\xE4\xB7\x80",
-    "\xE3\x81\x82",
-    "\xE3\x80\x81",
-    "\xE3\x80\x87",
-    "\xEA\xB0\x80",
-    "\xED\x9E\xA3",
-    "\xED\x9E\xA4",
-    "\xE0\xB8\x81",
-    "\xE0\xB8\xB1",
-    "\xE2\x80\x99s",
-    "\xE2\x91\xA0",
-    "\xE1\xA0\x8E",
-    "\xEF\xBF\xBD",
-    "\xEF\xBC\x91", /* three bytes */
-    "\xF0\x9F\x98\x80",
-    "\xF0\xA0\x80\x80",
-    "\xF0\x9D\x9F\x8E",
-    "\xF4\x8F\xBF\xBF", /* four bytes */
-    "\x80",
-    "\xBF\xBF",
-    "\xC2",
-    "\xC1\x81",
-    "\xE0\x81\x81",
-    "\xE0\x9F\xBF",
-    "\xE4\xB8",
-    "\xE3\x80",
-    "\xED\xA0\x80",
-    "\xED\xB0\xB0",
-    "\xF0\x9F\x98",
-    "\xF0\x8F\xBF\xBF",
-    "\xF4\x90\x80\x80",
-    "\xF5\x80\x80\x80",
-    "\xFF", /* ill-formed bytes */
-};
-enum { BITS = sizeof bits / sizeof *bits };
+enum { BITS = 91 };
+static char table[] =
+    /* white space */
+    "~ ~  ~   ~\n~\r\n~\t ~ \t~\xC2\x85~\xC2\xA0~ \xC2\xA0~\xC2\xA0 ~\xE1\x9A\x80~\xE2\x80\x83~"
+    "\xE2\x80\x83\xC2\xA0~\xE2\x81\x9F~\xE3\x80\x80~\xE3\x80\x80 ~"
+    /* contractions, ASCII */
+    "'~''~ '~'s~'t~'ll~'ve~'re~'l~'v~'r~'m'd~'sl~'llx~'LL~'lv~s~ll~ve~e~x~the~A~7~2024~!~...~"
+    "\x7F~\x1C~"
+    /* two bytes: letters, numbers, marks */
+    "\xC3\xA9~\xC2\xB2~\xC2\xAA~\xC3\x97~\xCD\x85~\xD0\xB6~\xD9\xA3~\xDB\xB9~\xDF\x80~\xD9\x8B~"
+    /* three bytes */
+    "\xE4\xB8\xAD~\xE4\xB7\x80~\xE3\x81\x82~\xE3\x80\x81~\xE3\x80\x87~\xEA\xB0\x80~\xED\x9E\xA3~"
+    "\xED\x9E\xA4~\xE0\xB8\x81~\xE0\xB8\xB1~\xE2\x80\x99s~\xE2\x91\xA0~\xE1\xA0\x8E~"
+    "\xEF\xBF\xBD~\xEF\xBC\x91~"
+    /* four bytes */
+    "\xF0\x9F\x98\x80~\xF0\xA0\x80\x80~\xF0\x9D\x9F\x8E~\xF4\x8F\xBF\xBF~"
+    /* ill-formed bytes */
+    "\x80~\xBF\xBF~\xC2~\xC1\x81~\xE0\x81\x81~\xE0\x9F\xBF~\xE4\xB8~\xE3\x80~\xED\xA0\x80~"
+    "\xED\xB0\xB0~\xF0\x9F\x98~\xF0\x8F\xBF\xBF~\xF4\x90\x80\x80~\xF5\x80\x80\x80~\xFF";
+static char *bits[BITS];
+
+static void split_table(void) { cr_assert_eq(strings_of(bits, BITS, table, "~"), BITS); }
+
+TestSuite(split_levels, .init = split_table);
 
 static size_t put(uint8_t *text, size_t n, const char *s)
 {
