@@ -80,17 +80,16 @@ Test(vocab_load, gpt2_by_any_name_is_gpt2)
  * every way. Then load the tokens alone, with ids as ranks. */
 static sgt_vocab *random_vocab(rng *r, uint32_t size, unsigned letters)
 {
-    sgt_pieces *pieces;
+    sgt_pieces pieces = {0};
     sgt_vocab_parts trained = {.path = "trained"};
     uint8_t s[64];
-    must(sgt_pieces_new(&pieces, why));
     for (int i = 0; i < 400; i++) {
         size_t n = 1 + below(r, sizeof s - 1);
         for (size_t j = 0; j < n; j++) s[j] = (uint8_t)('a' + below(r, letters));
-        must(sgt_pieces_add(pieces, s, n, 1 + below(r, 4), why));
+        must(sgt_pieces_add(&pieces, s, n, 1 + below(r, 4), why));
     }
-    must(sgt_merges_train(&trained, pieces, size, NULL, why));
-    sgt_pieces_free(pieces);
+    must(sgt_merges_train(&trained, &pieces, size, NULL, why));
+    sgt_pieces_free(&pieces);
 
     /* load the tokens without merges: sgt finds the merge of each token */
     sgt_vocab_parts parts = {.path = "random", .ranks = 1};
@@ -176,10 +175,9 @@ Test(merges, are_those_of_the_definition)
         uint16_t words[60][16], pairs[400][2];
         size_t lengths[60];
         uint64_t counts[60];
-        sgt_pieces *pieces;
+        sgt_pieces pieces = {0};
         sgt_vocab_parts m = {.path = "trained"};
         unsigned letters = 1 + below(&r, 4);
-        must(sgt_pieces_new(&pieces, why));
         for (size_t w = 0; w < 60; w++) {
             uint8_t s[16];
             lengths[w] = 1 + below(&r, 15);
@@ -188,9 +186,9 @@ Test(merges, are_those_of_the_definition)
             for (size_t i = 0; i < lengths[w]; i++)
                 words[w][i] = (uint16_t)(1 + (s[i] = (uint8_t)below(&r, letters)));
             for (size_t i = 0; i < lengths[w]; i++) s[i] = a.order[s[i]];
-            must(sgt_pieces_add(pieces, s, lengths[w], counts[w], why));
+            must(sgt_pieces_add(&pieces, s, lengths[w], counts[w], why));
         }
-        must(sgt_merges_train(&m, pieces, 380, NULL, why));
+        must(sgt_merges_train(&m, &pieces, 380, NULL, why));
         uint32_t count = train_plainly(words, lengths, counts, 60, 380, pairs);
         cr_assert_eq(m.merge_count, count, "seed %llu, round %d: %zu merges, %u",
                      (unsigned long long)r.key, round, m.merge_count, count);
@@ -198,7 +196,7 @@ Test(merges, are_those_of_the_definition)
             cr_assert(m.merges[i].left == pairs[i][0] && m.merges[i].right == pairs[i][1],
                       "seed %llu, round %d: merge %u", (unsigned long long)r.key, round, i);
         sgt_vocab_parts_free(&m);
-        sgt_pieces_free(pieces);
+        sgt_pieces_free(&pieces);
     }
 }
 

@@ -3,6 +3,7 @@
 #include "tokenize/input/json_line.h"
 
 #include <string.h>
+#include <utf8proc.h>
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
@@ -122,21 +123,26 @@ static int read_string(scan *c, uint8_t **text, uint8_t **end, int *escaped)
     return 0;
 }
 
+static uint8_t *put_character(uint8_t *out, unsigned cp)
+{
+    return out + utf8proc_encode_char((utf8proc_int32_t)cp, out);
+}
+
 /* Write the character of the \uXXXX at *s, including its second surrogate if there is one. */
 static uint8_t *put_escaped(uint8_t *out, const uint8_t **s, uint64_t *surrogates)
 {
     unsigned cp = hex4(*s + 2);
     *s += 6;
-    if (cp < 0xD800 || cp > 0xDFFF) return out + sgt_utf8_put(out, cp);
+    if (cp < 0xD800 || cp > 0xDFFF) return put_character(out, cp);
     if (cp < 0xDC00 && (*s)[0] == '\\' && (*s)[1] == 'u') {
         unsigned low = hex4(*s + 2);
         if (low >= 0xDC00 && low <= 0xDFFF) {
             *s += 6;
-            return out + sgt_utf8_put(out, 0x10000 + ((cp & 0x3FF) << 10 | (low & 0x3FF)));
+            return put_character(out, 0x10000 + ((cp & 0x3FF) << 10 | (low & 0x3FF)));
         }
     }
     ++*surrogates;
-    return out + sgt_utf8_put(out, 0xFFFD);
+    return put_character(out, 0xFFFD);
 }
 
 /* Copy s[..end) to out, up to the first backslash. Return the number of bytes. Up to 16 bytes

@@ -18,30 +18,16 @@
 
 #define FIRST_ROOM ((size_t)1 << 15)
 
-int sgt_pieces_new(sgt_pieces **out, sgt_error *err)
-{
-    sgt_pieces *p = calloc(1, sizeof *p);
-    if (p) p->slots = calloc(FIRST_ROOM, sizeof *p->slots);
-    if (!p || !p->slots) {
-        free(p);
-        return sgt_fail_memory(err, "distinct pieces of text");
-    }
-    p->room = FIRST_ROOM;
-    *out = p;
-    return SGT_OK;
-}
-
 void sgt_pieces_free(sgt_pieces *p)
 {
-    if (!p) return;
     free(p->slots);
     free(p->text);
-    free(p);
+    *p = (sgt_pieces){0};
 }
 
 static int grow(sgt_pieces *p, sgt_error *err)
 {
-    size_t room = 2 * p->room;
+    size_t room = p->room ? 2 * p->room : FIRST_ROOM;
     sgt_piece *slots = calloc(room, sizeof *slots);
     if (!slots) return sgt_fail_memory(err, "distinct pieces of text");
     for (size_t i = 0; i < p->room; i++) {
@@ -64,12 +50,15 @@ static int add_new(sgt_pieces *p, size_t at, uint64_t hash, const uint8_t *s, si
     memcpy(p->text + p->used, s, n);
     p->slots[at] = (sgt_piece){hash, count, p->used, n};
     p->used += n;
-    return ++p->count * 2 > p->room ? grow(p, err) : SGT_OK;
+    p->count++;
+    return SGT_OK;
 }
 
 static int add(sgt_pieces *p, uint64_t hash, const uint8_t *s, size_t n, uint64_t count,
                sgt_error *err)
 {
+    const int rc = 2 * (p->count + 1) > p->room ? grow(p, err) : SGT_OK;
+    if (rc < 0) return rc;
     size_t mask = p->room - 1, at = hash & mask;
     p->total += count;
     for (; p->slots[at].count; at = (at + 1) & mask) {

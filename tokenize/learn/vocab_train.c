@@ -23,14 +23,14 @@ typedef struct counting {
     const sgt_corpus *corpus;
     const char *rule;      /* pattern to split by; NULL: GPT-2's */
     const sgt_rule *known; /* that rule, if it is another one of split.h */
-    uint64_t documents, bytes, invalid, pieces;
-    uint64_t file, lines; /* the file at hand, and the lines or rows that end in it so far */
+    sgt_train_result *r;   /* what was counted so far */
+    uint64_t file, lines;  /* the file at hand, and the lines or rows that end in it so far */
 } counting;
 
 /* What a thread counts with. */
 typedef struct counter {
     const counting *c;
-    sgt_pieces *pieces;
+    sgt_pieces pieces;
     sgt_pattern *pattern;
 } counter;
 
@@ -42,7 +42,7 @@ static int count_by_pattern(counter *k, const uint8_t *s, size_t n, sgt_error *e
     int rc = sgt_pattern_start(k->pattern, s, n, err), count = 0;
     while (!rc && (count = sgt_pattern_split(k->pattern, ends, 256, err)) > 0)
         for (int i = 0; i < count && !rc; from = ends[i++])
-            rc = sgt_pieces_add(k->pieces, s + from, ends[i] - from, 1, err);
+            rc = sgt_pieces_add(&k->pieces, s + from, ends[i] - from, 1, err);
     return rc < 0 ? rc : count;
 }
 
@@ -52,10 +52,10 @@ static int count_by_rule(counter *k, const uint8_t *s, size_t n, sgt_error *err)
     uint32_t ends[ENDS];
     int rc = SGT_OK;
     for (size_t pieces, at = 0; !rc && (pieces = sgt_split(&sp, ends, ENDS)) > 0; at = sp.at) {
-        if (ends[0] == UINT32_MAX) rc = sgt_pieces_add(k->pieces, s + at, sp.at - at, 1, err);
+        if (ends[0] == UINT32_MAX) rc = sgt_pieces_add(&k->pieces, s + at, sp.at - at, 1, err);
         else
             for (size_t i = 0, from = 0; i < pieces && !rc; from = ends[i++])
-                rc = sgt_pieces_add(k->pieces, s + at + from, ends[i] - from, 1, err);
+                rc = sgt_pieces_add(&k->pieces, s + at + from, ends[i] - from, 1, err);
     }
     return rc;
 }
@@ -65,10 +65,10 @@ static int count_part(void *counter_, sgt_unit *u, sgt_part *p, const uint8_t *t
                       sgt_error *err)
 {
     counter *k = counter_;
-    const uint64_t before = k->pieces->total;
+    const uint64_t before = k->pieces.total;
     const int rc = (k->pattern ? count_by_pattern : count_by_rule)(k, text, n, err);
     (void)p;
-    u->id_count += (size_t)(k->pieces->total - before);
+    u->id_count += (size_t)(k->pieces.total - before);
     return rc;
 }
 
@@ -82,17 +82,17 @@ static int add_unit(counting *c, const sgt_unit *u, sgt_error *err)
         if (p->file != c->file) c->lines = 0;
         c->file = p->file;
         c->lines += p->records;
-        c->documents += p->first != 0;
-        c->bytes += p->length;
-        if (p->kind == SGT_PART_TEXT) c->invalid += p->text.invalid;
+        c->r->documents += p->first != 0;
+        c->r->bytes += p->length;
+        if (p->kind == SGT_PART_TEXT) c->r->invalid_utf8 += p->text.invalid;
     }
-    c->pieces += u->id_count;
+    c->r->pieces += u->id_count;
     if (u->bad.why)
         return sgt_bad_line_fail(&u->bad, c->corpus, 1 + (u->bad.file == c->file ? c->lines : 0),
                                  err);
     if (c->o->progress)
-        c->o->progress(c->o->progress_ctx, c->bytes, c->corpus->unsized ? 0 : c->corpus->bytes,
-                       c->pieces);
+        c->o->progress(c->o->progress_ctx, c->r->bytes, c->corpus->unsized ? 0 : c->corpus->bytes,
+                       c->r->pieces);
     return SGT_OK;
 }
 
@@ -114,16 +114,14 @@ static int count_all(counting *c, counter *all, size_t threads, sgt_error *err)
     int rc = SGT_OK;
     for (size_t i = 0; i < threads && !rc; i++) {
         all[i].c = c;
-        rc = sgt_pieces_new(&all[i].pieces, err);
-        if (!rc && c->rule && !c->known) rc = sgt_pattern_new(&all[i].pattern, c->rule, err);
+        if (c->rule && !c->known) rc = sgt_pattern_new(&all[i].pattern, c->rule, err);
     }
     if (!rc) rc = sgt_units_start(&units, &job, err);
     while (!rc && (rc = sgt_units_next(units, &u, err)) == 0) rc = add_unit(c, u, err);
     sgt_units_stop(units);
     for (size_t i = 1; i < threads && rc >= 0; i++) {
-        rc = sgt_pieces_add_all(all[0].pieces, all[i].pieces, err);
-        sgt_pieces_free(all[i].pieces);
-        all[i].pieces = NULL;
+        rc = sgt_pieces_add_all(&all[0].pieces, &all[i].pieces, err);
+        sgt_pieces_free(&all[i].pieces);
     }
     return rc < 0 ? rc : SGT_OK;
 }
@@ -151,25 +149,21 @@ static int train(sgt_vocab **out, const sgt_tokenize_options *o, const sgt_corpu
 {
     const size_t threads = sgt_units_threads(corpus, o->threads, sgt_text_feed_piece());
     const char *rule = sgt_rule_pattern(o->rule);
-    counting c = {.o = o, .corpus = corpus};
+    counting c = {.o = o, .corpus = corpus, .r = result};
     if (rule && !sgt_pattern_is_gpt2(rule)) c.known = sgt_rule_of(c.rule = rule);
     sgt_vocab_parts parts = {.path = o->out, .rule = c.rule, .normalize = o->normalize};
     counter *all = calloc(threads, sizeof *all);
     int rc = all ? count_all(&c, all, threads, err) : sgt_fail_memory(err, "threads");
     if (rc < 0) goto done;
-    *result = (sgt_train_result){.files = corpus->count,
-                                 .documents = c.documents,
-                                 .bytes = c.bytes,
-                                 .pieces = all[0].pieces->total,
-                                 .distinct = all[0].pieces->count,
-                                 .invalid_utf8 = c.invalid,
-                                 .skipped = corpus->skipped};
-    rc = sgt_merges_train(&parts, all[0].pieces, size, o->stop, err);
+    result->files = corpus->count;
+    result->skipped = corpus->skipped;
+    result->distinct = all[0].pieces.count;
+    rc = sgt_merges_train(&parts, &all[0].pieces, size, o->stop, err);
     if (!rc) rc = sgt_vocab_from_parts(out, &parts, err);
     result->tokens = parts.size;
 done:
     for (size_t i = 0; all && i < threads; i++) {
-        sgt_pieces_free(all[i].pieces);
+        sgt_pieces_free(&all[i].pieces);
         sgt_pattern_free(all[i].pattern);
     }
     free(all);

@@ -30,33 +30,6 @@ static inline unsigned sgt_utf8_unit_in_four(const uint8_t *p, uint32_t *cp)
     return (unsigned)sgt_utf8_unit(p, 4, cp);
 }
 
-/* Write a code point as UTF-8 to out, which has room for four bytes; a surrogate, or what is beyond
- * U+10FFFF, as U+FFFD. Return the number of bytes. */
-static inline size_t sgt_utf8_put(uint8_t *out, uint32_t cp)
-{
-    if (cp < 0x80) {
-        out[0] = (uint8_t)cp;
-        return 1;
-    }
-    if (cp < 0x800) {
-        out[0] = (uint8_t)(0xC0 | cp >> 6);
-        out[1] = (uint8_t)(0x80 | (cp & 0x3F));
-        return 2;
-    }
-    if (cp >> 11 == 0xD800 >> 11 || cp > 0x10FFFF) cp = 0xFFFD;
-    if (cp < 0x10000) {
-        out[0] = (uint8_t)(0xE0 | cp >> 12);
-        out[1] = (uint8_t)(0x80 | (cp >> 6 & 0x3F));
-        out[2] = (uint8_t)(0x80 | (cp & 0x3F));
-        return 3;
-    }
-    out[0] = (uint8_t)(0xF0 | cp >> 18);
-    out[1] = (uint8_t)(0x80 | (cp >> 12 & 0x3F));
-    out[2] = (uint8_t)(0x80 | (cp >> 6 & 0x3F));
-    out[3] = (uint8_t)(0x80 | (cp & 0x3F));
-    return 4;
-}
-
 /* Return the length of the well-formed start of s: n, or the offset of the first ill-formed
  * unit. */
 size_t sgt_utf8_valid(const uint8_t *s, size_t n);
