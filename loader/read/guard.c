@@ -11,7 +11,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -105,9 +104,7 @@ static void pass_on(int number, siginfo_t *info, void *context, int faulted)
                   (to.sa_handler == SIG_DFL || (to.sa_handler == SIG_IGN && faulted));
     if (!(to.sa_flags & SA_SIGINFO) && to.sa_handler == SIG_IGN && !faulted) return;
     if (special || (to.sa_flags & (int)SA_RESETHAND)) {
-        struct sigaction none;
-        memset(&none, 0, sizeof none);
-        none.sa_handler = SIG_DFL;
+        const struct sigaction none = {.sa_handler = SIG_DFL};
         sigaction(SIGBUS, &none, NULL);
     }
     /* In the special cases the default action, which ends the process, was restored above. A fault
@@ -134,14 +131,12 @@ static void on_sigbus(int number, siginfo_t *info, void *context)
 
 int sgt_loader_guard_sigbus(sgt_error *err)
 {
-    struct sigaction ours;
+    struct sigaction ours = {.sa_sigaction = on_sigbus};
     int rc = SGT_OK;
     pthread_mutex_lock(&guard.lock);
     if (!guard.ready) {
         guard.page = (uintptr_t)sysconf(_SC_PAGESIZE);
         rc = sigaction(SIGBUS, NULL, &guard.before);
-        memset(&ours, 0, sizeof ours);
-        ours.sa_sigaction = on_sigbus;
         /* block the same signals as the previous handler and use its flags, so that it runs as it
          * would without ours */
         ours.sa_mask = guard.before.sa_mask;

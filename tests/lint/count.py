@@ -11,7 +11,7 @@ import sys
 
 BUDGET = {
     "tokenize": 12943,
-    "loader": 7400,
+    "loader": 7395,
     "train": 13682,
     "kernels": 12186,
     "tools": 14095,
