@@ -35,11 +35,12 @@ grep -qE '^[0-9.]+ [KM]iB \[00:0[0-9], [0-9.]+ [kM]B/s\] [0-9.]+ [kM]tokens/s$' 
 ! grep -q '%' shown || fail "a part of nobody knows what: $(cat shown)"
 
 # A notice has a line of its own, and a failure is printed below the bar.
-mv in/8.txt in/8.gz.zip
+printf '%%PDF-1.4 no text' > in/8.txt
 terminal 100 'sgt-tokenize in noticed > summary'
-grep -q '^sgt-tokenize: in/8.gz.zip: ' shown || fail "no notice: $(cat shown)"
+grep -q '^sgt-tokenize: in/8.txt: ' shown || fail "no notice: $(cat shown)"
 terminal 100 'sgt-tokenize --quiet in quiet > summary'
 [ ! -s shown ] || fail "--quiet said: $(cat shown)"
+cp in/7.txt in/8.txt
 
 # On a terminal that cannot move its cursor, no line is redrawn.
 TERM=dumb
