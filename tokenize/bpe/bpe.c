@@ -33,13 +33,13 @@ struct sgt_encoder {
     sgt_error failure; /* last failure of `rule` */
 };
 
-static const sgt_words_level *words_level(void)
+static sgt_words_encode *encode_of_level(void)
 {
 #if defined(__x86_64__)
-    if (sgt_cpu() == SGT_CPU_AVX512) return &sgt_words_avx512;
-    if (sgt_cpu() == SGT_CPU_AVX2) return &sgt_words_avx2;
+    if (sgt_cpu() == SGT_CPU_AVX512) return sgt_words_avx512;
+    if (sgt_cpu() == SGT_CPU_AVX2) return sgt_words_avx2;
 #endif
-    return &sgt_words_plain;
+    return sgt_words_plain;
 }
 
 int sgt_encoder_new(sgt_encoder **out, const sgt_vocab *v, sgt_error *err)
@@ -58,7 +58,7 @@ int sgt_encoder_new(sgt_encoder **out, const sgt_vocab *v, sgt_error *err)
     }
     e->words.v = v;
     e->words.longs = &e->longs;
-    e->words.level = words_level();
+    e->words.encode = encode_of_level();
     e->words.table = sgt_arena_take(&e->memory, SGT_WORD_TABLE + 16, 1);
     e->longs = (sgt_long_words){.v = v, .place = 1};
     e->longs.marks = sgt_arena_take(&e->memory, MARKS, sizeof *e->longs.marks);
@@ -226,7 +226,7 @@ static size_t encode_tail(sgt_encoder *e, const uint8_t *s, const uint32_t *ends
     uint8_t text[32] = {0};
     uint16_t out[32];
     memcpy(text, s, ends[count - 1]);
-    size_t n = e->words.level->encode(&e->words, text, ends, count, out);
+    size_t n = e->words.encode(&e->words, text, ends, count, out);
     memcpy(ids, out, n * sizeof *ids);
     return n;
 }
@@ -237,7 +237,7 @@ static size_t encode_words(sgt_encoder *e, const uint8_t *s, const uint32_t *end
 {
     size_t safe = count;
     while (safe && (safe > 1 ? (size_t)ends[safe - 2] : 0) + 16 > left) safe--;
-    size_t n = safe ? e->words.level->encode(&e->words, s, ends, safe, ids) : 0;
+    size_t n = safe ? e->words.encode(&e->words, s, ends, safe, ids) : 0;
     if (safe == count) return n;
     uint32_t tail[16];
     size_t from = safe ? ends[safe - 1] : 0;

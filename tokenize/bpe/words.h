@@ -5,7 +5,7 @@
  * up to 15 bytes are looked up in a table that each encoder owns. Words not found are merged,
  * several side by side, and stored in the table.
  *
- *     count = w->level->encode(w, s, ends, n, ids);
+ *     count = w->encode(w, s, ends, n, ids);
  *
  * The table has two parts, for words of up to 7 bytes and of up to 15. A word's hash selects a line
  * of two places. A new word goes to the first place, and the word that was there moves to the
@@ -70,20 +70,19 @@ typedef struct sgt_word_found {
 
 typedef struct sgt_words sgt_words;
 
-/* The functions of one CPU level. All levels give the same ids. */
-typedef struct sgt_words_level {
-    const char *name;
-    /* Encode `count` words from s on; word i ends at ends[i]. Every word starts at least 16 bytes
-     * before the end of the readable text and of the room for ids. Returns the number of ids. */
-    size_t (*encode)(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t count,
-                     uint16_t *ids);
-} sgt_words_level;
+/* Encode `count` words from s on; word i ends at ends[i]. Every word starts at least 16 bytes before
+ * the end of the readable text and of the room for ids. Returns the number of ids. */
+typedef size_t sgt_words_encode(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t count,
+                                uint16_t *ids);
+
+/* One for each CPU level; all give the same ids. The last two are for x86-64 only. */
+sgt_words_encode sgt_words_plain, sgt_words_avx2, sgt_words_avx512;
 
 struct sgt_words {
     const sgt_vocab *v;
-    const sgt_words_level *level;
-    sgt_long_words *longs; /* for words that the table cannot hold */
-    uint8_t *table;        /* SGT_WORD_TABLE bytes, and 16 more that may be read */
+    sgt_words_encode *encode; /* of the CPU at hand */
+    sgt_long_words *longs;    /* for words that the table cannot hold */
+    uint8_t *table;           /* SGT_WORD_TABLE bytes, and 16 more that may be read */
     sgt_word_key keys[SGT_WORDS];
     uint32_t places[SGT_WORDS]; /* (word): byte offset of its line in the table */
     /* (word): its number of ids and the ids, as in sgt_word_found, in the table or in `merged` */
@@ -91,9 +90,5 @@ struct sgt_words {
     uint16_t missing[SGT_WORDS];      /* indices of the words that the table does not hold */
     sgt_word_found merged[SGT_WORDS]; /* of word missing[i] */
 };
-
-extern const sgt_words_level sgt_words_plain;
-extern const sgt_words_level sgt_words_avx2;   /* x86-64 only */
-extern const sgt_words_level sgt_words_avx512; /* x86-64 only */
 
 #endif

@@ -1,5 +1,5 @@
 /* words.inc.h: the loop of words.h, compiled once for each CPU level. The including file defines
- * the level's table SGT_WORDS_LEVEL and its name SGT_WORDS_NAME.
+ * the name of the level's function, ENCODE_WORDS.
  *
  * Four passes over a batch. None has a branch that depends on the text if words are short, apart
  * from misses:
@@ -355,8 +355,8 @@ INLINE void keep(sgt_words *w, size_t missing)
     }
 }
 
-static size_t encode_words(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t count,
-                           uint16_t *ids)
+size_t ENCODE_WORDS(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t count,
+                    uint16_t *ids)
 {
     fill(w, s, ends, count);
     size_t missing = look(w, count);
@@ -365,5 +365,3 @@ static size_t encode_words(sgt_words *w, const uint8_t *s, const uint32_t *ends,
     keep(w, missing);
     return (size_t)(end - ids);
 }
-
-const sgt_words_level SGT_WORDS_LEVEL = {SGT_WORDS_NAME, encode_words};

@@ -2,7 +2,6 @@
 #include "tokenize/bpe/words.h"
 
 #if defined(__x86_64__)
-#define SGT_WORDS_LEVEL sgt_words_avx2
-#define SGT_WORDS_NAME "avx2"
+#define ENCODE_WORDS sgt_words_avx2
 #include "tokenize/bpe/words.inc.h"
 #endif
