@@ -115,11 +115,10 @@ int sgt_space_lacks(const char *out, const sgt_dry_run_result *r, sgt_error *err
 /* ---- the inputs ---- */
 
 /* Set *documents to the rows of a Parquet file, and *bytes to those of its column of text. */
-static int measure_rows(const sgt_tokenize_options *o, const sgt_corpus_file *f,
+static int measure_rows(const sgt_corpus *c, const sgt_corpus_file *f, const sgt_stop *stop,
                         uint64_t *documents, uint64_t *bytes, sgt_error *err)
 {
-    const sgt_parquet_request request = {
-        .file = f, .field = o->field ? o->field : "text", .stop = o->stop};
+    const sgt_parquet_request request = {.file = f, .field = c->field, .stop = stop};
     sgt_parquet *p;
     int rc = sgt_parquet_open(&p, &request, err);
     if (rc < 0) return rc;
@@ -139,7 +138,7 @@ static int measure_inputs(sgt_dry_run_result *r, const sgt_tokenize_options *o, 
         const sgt_corpus_file *f = &c->files[i];
         uint64_t documents = 1, bytes = f->size;
         int rc = sgt_stopped(o->stop) ? sgt_fail(err, SGT_ESTOPPED, "stopped") : SGT_OK;
-        if (!rc && f->rows) rc = measure_rows(o, f, &documents, &bytes, err);
+        if (!rc && f->rows) rc = measure_rows(c, f, o->stop, &documents, &bytes, err);
         if (rc < 0) return rc;
         known &= !f->lines && !f->detect && !(f->rows && o->skip_bad);
         r->documents += documents;

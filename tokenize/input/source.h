@@ -38,8 +38,9 @@ int sgt_source_open(sgt_source **out, const sgt_corpus_file *f, const sgt_stop *
                     const sgt_stop *cancel, sgt_error *err);
 
 /* The same, but a thread opens the file, and reads it up to SGT_AHEAD_BYTES ahead of the caller. All
- * errors but SGT_ENOMEM are reported by sgt_source_read, after the bytes that could be read. Before
- * a filter's output has ended, `stop` or `cancel` is requested, or closing the source waits for it. */
+ * errors but SGT_ENOMEM are reported by sgt_source_read, after the bytes that could be read. Closing
+ * the source early waits for a filter that has ended its output and still runs, unless `stop` or
+ * `cancel` is requested. */
 #define SGT_AHEAD_BYTES ((size_t)2 << 20)
 int sgt_source_ahead(sgt_source **out, const sgt_corpus_file *f, const sgt_stop *stop,
                      const sgt_stop *cancel, sgt_error *err);
