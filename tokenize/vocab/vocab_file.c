@@ -73,7 +73,7 @@ static int add_token(sgt_vocab_parts *p, uint64_t id, int added, const void *l, 
         return sgt_fail(err, SGT_EFORMAT, "%s: tokens %u and %" PRIu64 " are the same: %s", p->path,
                         *name - 1, id, shown(p, *name - 1, text, sizeof text));
     if (name) *name = (uint32_t)id + 1;
-    p->tokens[id] = (sgt_vocab_part){s, ln + rn, added};
+    p->tokens[id] = (sgt_vocab_part){.s = s, .n = ln + rn, .added = added};
     p->used += ln + rn;
     p->count++;
     if (id >= p->size) p->size = (uint32_t)id + 1;
@@ -320,7 +320,7 @@ static int number_tokens(sgt_vocab *v, builder *b, sgt_error *err)
         const sgt_vocab_part *t = &p->tokens[id];
         memcpy(f->bytes + f->offsets[id], t->s, t->n);
         f->offsets[id + 1] = f->offsets[id] + (uint32_t)t->n;
-        f->added[id] = t->added != 0;
+        f->added[id] = (uint8_t)t->added;
     }
     b->ids[b->count] = (uint16_t)b->eot; /* in merge order the end of text is last */
     for (uint32_t i = 0; i <= b->count; i++) same &= b->ids[i] == i;
@@ -328,14 +328,6 @@ static int number_tokens(sgt_vocab *v, builder *b, sgt_error *err)
     f->ids = b->ids;
     b->ids = NULL;
     return SGT_OK;
-}
-
-static const char *setting_of(int added)
-{
-    return added & SGT_ADDED_LSTRIP        ? "lstrip"
-           : added & SGT_ADDED_RSTRIP      ? "rstrip"
-           : added & SGT_ADDED_SINGLE_WORD ? "single_word"
-                                           : NULL;
 }
 
 static int build(sgt_vocab **out, builder *b, sgt_error *err)
@@ -356,7 +348,7 @@ static int build(sgt_vocab **out, builder *b, sgt_error *err)
         return rc;
     }
     v->eot_text = b->eot_text;
-    v->eot_setting = setting_of(b->p->tokens[b->eot].added);
+    v->eot_setting = b->p->tokens[b->eot].setting;
     v->normalize = b->p->normalize;
     v->ignored = b->p->ignored;
     v->assumed = b->p->assumed;

@@ -23,17 +23,14 @@
 typedef struct sgt_vocab_part {
     const uint8_t *s; /* its bytes */
     size_t n;         /* their number; 0: there is no token with this id */
-    /* not 0: added token, which no merge makes and no text is encoded to; more bits than the first
-     * are SGT_ADDED_* */
-    int added;
+    int added;        /* 1: added token, which no merge makes and no text is encoded to */
+    /* setting of an added token that changes where it is found in text: "lstrip"; NULL: none */
+    const char *setting;
 } sgt_vocab_part;
 
 typedef struct sgt_vocab_merge {
     uint32_t left, right, made; /* ids of two tokens, and of the one that they merge to */
 } sgt_vocab_merge;
-
-/* settings of an added token that change where it is found in text, and what of the text stays */
-enum { SGT_ADDED_LSTRIP = 2, SGT_ADDED_RSTRIP = 4, SGT_ADDED_SINGLE_WORD = 8 };
 
 /* how a tokenizer.json that sgt wrote begins */
 #define SGT_VOCAB_OUR_HEAD \

@@ -405,12 +405,13 @@ static int read_normalizer(sgt_vocab_parts *p, const json_t *root, sgt_error *er
     return SGT_OK;
 }
 
-/* Return the settings SGT_ADDED_* of an added token. */
-static int settings_of(const json_t *o)
+/* Return the first setting of an added token that sgt does not apply, or NULL. */
+static const char *setting_of(const json_t *o)
 {
-    return (json_is_true(json_object_get(o, "lstrip")) ? SGT_ADDED_LSTRIP : 0) |
-           (json_is_true(json_object_get(o, "rstrip")) ? SGT_ADDED_RSTRIP : 0) |
-           (json_is_true(json_object_get(o, "single_word")) ? SGT_ADDED_SINGLE_WORD : 0);
+    static const char *const names[] = {"lstrip", "rstrip", "single_word"};
+    for (size_t i = 0; i < 3; i++)
+        if (json_is_true(json_object_get(o, names[i]))) return names[i];
+    return NULL;
 }
 
 static int read_added(sgt_vocab_parts *p, const json_t *root, json_t *names, sgt_error *err)
@@ -429,9 +430,10 @@ static int read_added(sgt_vocab_parts *p, const json_t *root, json_t *names, sgt
                             "%s: added_tokens: %lld (%s) is not special: it would have to be found "
                             "in text before merging, which sgt does not do",
                             p->path, (long long)json_integer_value(id), text);
-        int rc = sgt_vocab_parts_token(p, (uint64_t)json_integer_value(id), text, strlen(text),
-                                       1 | settings_of(o), err);
+        const uint64_t number = (uint64_t)json_integer_value(id);
+        const int rc = sgt_vocab_parts_token(p, number, text, strlen(text), 1, err);
         if (rc < 0) return rc;
+        p->tokens[number].setting = setting_of(o);
         if (json_object_set(names, text, (json_t *)id) < 0)
             return refuse(p, "out of ", "memory", err);
     }
