@@ -116,7 +116,7 @@ int sgt_pipeline_publish(sgt_out *out, sgt_manifest *m, const sgt_out_request *r
 {
     sgt_manifest laid_out = {0};
     const sgt_manifest *all = r->layout ? &laid_out : m;
-    m->options = (char *)r->options; /* only read; the caller frees it */
+    m->options = (char *)r->set_options; /* only read; the caller frees it */
     snprintf(m->vocabulary, sizeof m->vocabulary, "%s", sgt_vocab_name(r->vocab));
     m->fingerprint = sgt_vocab_fingerprint(r->vocab);
     m->vocab = sgt_vocab_size(r->vocab);

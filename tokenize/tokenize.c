@@ -50,10 +50,7 @@ static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v)
     if (o->keep_fields) bad |= json_object_set_new(j, "keep_fields", json_string(o->keep_fields));
     char *text = j && !bad ? sgt_json_dumps(j, 0) : NULL;
     json_decref(j);
-    if (!text || !o->layout) return text;
-    char *laid_out = sgt_export_options(text, o->layout);
-    free(text);
-    return laid_out;
+    return text;
 }
 
 /* ---- sgt_tokenize ---- */
@@ -61,12 +58,12 @@ static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v)
 static int tokenize_into(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
                          sgt_tokenize_result *result, sgt_error *err)
 {
-    char *options = options_json(o, v);
-    if (!options) return sgt_fail_memory(err, o->out);
-    const sgt_out_request r = {o->out, c, v, options, NULL, o->force, o->stop, o->layout};
-    int rc = sgt_space_check(o, c, v, err);
+    char *set = options_json(o, v), *all = set ? sgt_export_options(set, o->layout) : NULL;
+    const sgt_out_request r = {o->out, c, v, all, set, NULL, o->force, o->stop, o->layout};
+    int rc = all ? sgt_space_check(o, c, v, err) : sgt_fail_memory(err, o->out);
     if (!rc) rc = (sgt_parts_wanted(o) ? sgt_parts_make : sgt_pipeline_make)(o, &r, result, err);
-    free(options);
+    free(set);
+    free(all);
     return rc;
 }
 

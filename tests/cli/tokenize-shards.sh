@@ -225,3 +225,17 @@ run 0 sgt-train --quiet --data linked --run run-linked --model 1x8x1 --seq-len 1
 run 0 sgt-train --quiet --data own,second --run run-both --model 1x8x1 --seq-len 16 --batch-size 2 --steps 1 --device cpu
 run_usage '--export: not together with --verify (run them one after the other)' sgt-inspect --export npy --verify own new
 run_usage '--force: needs --export' sgt-inspect --force own
+
+# killed at any rename, with a part and without, the same command goes on
+need_strace
+for also in '' '--shuffle 3'; do
+    run 0 sgt-tokenize $options $also --force --shards megatron corpus megatron
+    n=1
+    while rm -rf out && ! strace -f -o trace -e trace=rename -e inject=rename:signal=KILL:when=$n \
+        sgt-tokenize $options --threads 1 $also --shards megatron corpus out > .stdout 2> .stderr; do
+        run 0 sgt-tokenize $options $also --shards megatron corpus out
+        same_folders out megatron
+        n=$((n + 3))
+    done
+    [ $n -gt 15 ] || fail "there were $n renames"
+done

@@ -44,8 +44,8 @@ char *sgt_export_options(const char *options, sgt_layout layout)
 {
     json_t *all = json_loads(options, 0, NULL);
     char *text = NULL;
-    json_object_del(all, "shard_tokens");
-    if (json_object_set_new(all, "shards", json_string(sgt_layout_names[layout])) == 0)
+    if (layout) json_object_del(all, "shard_tokens");
+    if (!layout || json_object_set_new(all, "shards", json_string(sgt_layout_names[layout])) == 0)
         text = sgt_json_dumps(all, 0);
     json_decref(all);
     return text;

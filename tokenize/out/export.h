@@ -35,8 +35,8 @@ typedef struct sgt_export {
  * sentence. */
 extern const char *const sgt_layout_names[], *const sgt_layout_says[];
 
-/* Return the options of a set in another layout, as malloc'd JSON text: `options` without
- * shard_tokens and with "shards". NULL: out of memory. */
+/* Return the options of a set in a layout, as malloc'd JSON text: `options`, or, in another layout
+ * than ours, without shard_tokens and with "shards". NULL: out of memory. */
 char *sgt_export_options(const char *options, sgt_layout layout);
 
 /* Write the files into e->work, flushed to disk, with ".tmp" appended to their names, and describe

@@ -281,10 +281,8 @@ static int write_inputs(const char *work, const sgt_corpus *c, sgt_error *err)
     return rc;
 }
 
-/* Compare what FOLDER says of the inputs with the corpus: the folder of a complete set, or, with
- * the journal's state `now`, the .work of a run that is resumed. */
-static int compare_inputs(const sgt_out_request *r, const char *folder, const sgt_checkpoint *now,
-                          sgt_error *err)
+int sgt_out_compare_inputs(const sgt_out_request *r, const char *folder, const sgt_checkpoint *now,
+                           sgt_error *err)
 {
     const size_t count = r->corpus->count;
     known k = {.now = now, .line = malloc((size_t)2 * SGT_CORPUS_LINE)};
@@ -304,28 +302,25 @@ static int compare_inputs(const sgt_out_request *r, const char *folder, const sg
     return rc;
 }
 
-int sgt_out_compare_inputs(const sgt_out_request *r, const char *folder, sgt_error *err)
-{
-    return compare_inputs(r, folder, NULL, err);
-}
-
 /* ---- OUT as a whole ---- */
 
-/* Check the sizes of a shard's files. `foreign`: they have another trainer's layout, without our
- * header, and the index of Megatron-LM, which has 20 bytes for a document, or, `raw`, none. */
-static int check_shard(const char *out, const sgt_manifest_shard *s, int foreign, int raw,
+/* Check the sizes of the files of a shard that the manifest of a set in OUT lists. In another layout,
+ * they have no header of ours, and the index of Megatron-LM, with 20 bytes for a document, or none. */
+static int check_shard(const char *out, const sgt_manifest *m, const sgt_manifest_shard *s,
                        sgt_error *err)
 {
+    const uint64_t header = m->foreign ? 0 : SGT_SHARD_HEADER;
+    const uint64_t index = m->foreign ? MEGATRON_INDEX + 20 * s->documents : 8 * s->documents;
     char idx[64];
     sgt_writer_index_name(idx, s->file);
-    int rc = check_size(out, s->file, (foreign ? 0 : SGT_SHARD_HEADER) + 2 * s->tokens, 0, err);
-    if (!rc && !raw)
-        rc = check_size(out, idx, foreign ? MEGATRON_INDEX + 20 * s->documents : 8 * s->documents,
-                        0, err);
-    return rc;
+    const int rc = check_size(out, s->file, header + 2 * s->tokens, 0, err);
+    return rc || m->raw ? rc : check_size(out, idx, index, 0, err);
 }
 
-int sgt_out_is_complete(const sgt_out_request *r, sgt_error *err)
+/* Return 1 if OUT is complete and the same request made it; 0 if it has no manifest. Return a
+ * negative SGT_E* if another request made it, or if it is damaged. Options, vocabulary, and the
+ * inputs' paths, sizes and bytes (feed.h) must agree. */
+static int is_complete(const sgt_out_request *r, sgt_error *err)
 {
     sgt_manifest m;
     if (!sgt_out_file_exists(r->path, "manifest.json")) return 0;
@@ -341,9 +336,8 @@ int sgt_out_is_complete(const sgt_out_request *r, sgt_error *err)
                       r->path);
         goto done;
     }
-    rc = compare_inputs(r, r->path, NULL, err);
-    for (size_t i = 0; i < m.count && !rc; i++)
-        rc = check_shard(r->path, &m.shards[i], m.foreign, m.raw, err);
+    rc = sgt_out_compare_inputs(r, r->path, NULL, err);
+    for (size_t i = 0; i < m.count && !rc; i++) rc = check_shard(r->path, &m, &m.shards[i], err);
 done:
     sgt_manifest_free(&m);
     return rc < 0 ? rc : 1;
@@ -375,7 +369,7 @@ static int compare_run(const sgt_journal *j, const sgt_out_request *r, const cha
     if ((rc = compare_vocabulary(r->path, j->fingerprint, r->vocab, err)) == 0 &&
         (rc = compare_options(r->path, j->options,
                               r->journal_options ? r->journal_options : r->options, err)) == 0 &&
-        (rc = compare_inputs(r, work, &j->now, err)) == 0 && !r->corpus->stream)
+        (rc = sgt_out_compare_inputs(r, work, &j->now, err)) == 0 && !r->corpus->stream)
         rc = check_journal(j, r, err);
     return rc < 0 ? rc : !r->corpus->stream;
 }
@@ -404,8 +398,6 @@ static int stale_in_out(const char *name, const void *ctx)
         if (!strcmp(name, finished_names[i])) return 1;
     return sgt_writer_reads_name(name, &split, &index) && !(j && index < j->now.shards[split]);
 }
-
-void sgt_out_part_name(char name[32], uint32_t part) { snprintf(name, 32, "part-%06u", part); }
 
 /* Remove all that is in .work but the lock. */
 static int empty_work(const char *work, sgt_error *err)
@@ -621,7 +613,7 @@ static int resume_or_start(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     if (r->force == SGT_OUT_ANEW && sgt_out_file_exists(r->path, "manifest.json"))
         return start_over(o, r, err);
-    int rc = sgt_out_is_complete(r, err);
+    int rc = is_complete(r, err);
     if (rc == 1) {
         remove_work(o); /* .work was left by a run that was killed at its very end */
         return 1;
@@ -645,8 +637,8 @@ static int approach(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     snprintf(o->shards, sizeof o->shards, "%s", r->path);
     if (r->layout) sgt_path(o->shards, o->work, SET);
     if (rc < 0) return rc;
-    if (!o->had_work && r->corpus && r->force != SGT_OUT_ANEW &&
-        (rc = sgt_out_is_complete(r, err)) != 0 && (rc > 0 || !r->force))
+    if (!o->had_work && r->corpus && r->force != SGT_OUT_ANEW && (rc = is_complete(r, err)) != 0 &&
+        (rc > 0 || !r->force))
         return rc;
     if (!o->made && access(r->path, R_OK | W_OK | X_OK) < 0)
         return sgt_fail_errno(err, "%s: cannot write to OUT", r->path);
@@ -687,7 +679,7 @@ static int wait_a_turn(const sgt_out_request *r, sgt_error *err)
 /* Called with a shared lock: check that the ranks that share OUT make the same set. */
 static int check_joined(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
-    int rc = sgt_out_is_complete(r, err);
+    int rc = is_complete(r, err);
     if (!rc && (rc = sgt_journal_open(&o->journal, o->work, err)) == 0)
         if ((rc = compare_run(o->journal, r, o->work, err)) == 1) return SGT_OK;
     return rc > 0 || (rc < 0 && !r->force) ? rc : at_work(r, err);
@@ -731,7 +723,7 @@ int sgt_out_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     if (rc < 0) return rc;
     sgt_journal_close(o->journal);
     o->journal = NULL;
-    if ((rc = sgt_out_is_complete(r, err)) == 1) remove_work(o);
+    if ((rc = is_complete(r, err)) == 1) remove_work(o);
     if (!rc && (rc = sgt_journal_open(&o->journal, o->work, err)) == 0)
         rc = r->corpus->stream || may_resume(o->journal, r, o->work, err) == 1
                  ? SGT_OK

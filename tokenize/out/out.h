@@ -43,6 +43,9 @@ typedef struct sgt_out_request {
     /* options that change the output: JSON text of an object whose keys are the program's options,
      * with _ instead of - */
     const char *options;
+    /* those of its parts, and of the set of shards that another layout is written from: without the
+     * layout */
+    const char *set_options;
     /* options for the journal: `options`, and what decides how OUT is divided into parts; NULL: OUT
      * is not made by parts */
     const char *journal_options;
@@ -70,12 +73,10 @@ typedef struct sgt_out {
 int sgt_out_holds_other_than(const char *folder, const char *const *names, size_t count);
 int sgt_out_file_exists(const char *folder, const char *name);
 
-/* Return 1 if OUT is complete and the same request made it; 0 if it has no manifest. Return a
- * negative SGT_E* if another request made it, or if it is damaged. Options, vocabulary, and the
- * inputs' paths, sizes and bytes (feed.h) must agree. */
-int sgt_out_is_complete(const sgt_out_request *r, sgt_error *err);
-/* Compare the inputs of a complete set in `folder`, OUT or a part of it, with r->corpus. */
-int sgt_out_compare_inputs(const sgt_out_request *r, const char *folder, sgt_error *err);
+/* Compare what `folder` says of the inputs with r->corpus: the folder of a complete set, OUT or a part
+ * of it; or, with the journal's checkpoint `now`, the .work of a run that is resumed. */
+int sgt_out_compare_inputs(const sgt_out_request *r, const char *folder, const sgt_checkpoint *now,
+                           sgt_error *err);
 
 /* Claim OUT for this run. Return 0 if it is ours, with *o filled in; 1 if it is complete, made with
  * the same options from the same inputs; or a negative SGT_E*. Call sgt_out_release only after
@@ -99,9 +100,6 @@ int sgt_out_join(sgt_out *o, const sgt_out_request *r, sgt_error *err);
 int sgt_out_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err);
 /* Leave an OUT that was joined. If no rank has begun a part, restore OUT as it was before. */
 void sgt_out_leave(sgt_out *o);
-
-/* Write "part-000007" into name[32]. */
-void sgt_out_part_name(char name[32], uint32_t part);
 
 /* Move the files of a complete shard from .work to o->shards, if they are not there yet. The index
  * goes first, so that a shard there always has its index. */

@@ -308,9 +308,7 @@ static int join_counts(const parts *p, sgt_manifest *m, sgt_error *err)
 /* Write the path of a rank's part, and return it. */
 static char *part_path(char path[SGT_PATH], const parts *p, uint32_t rank)
 {
-    char name[32];
-    sgt_out_part_name(name, rank);
-    return sgt_path(path, p->out.work, "%s", name);
+    return sgt_path(path, p->out.work, "part-%06" PRIu32, rank);
 }
 
 static int make_part(parts *p, sgt_tokenize_result *result, sgt_error *err)
@@ -325,7 +323,7 @@ static int make_part(parts *p, sgt_tokenize_result *result, sgt_error *err)
     mine.skipped = 0; /* files skipped are counted for OUT as a whole */
     r.path = part_path(path, p, p->rank);
     r.corpus = &mine;
-    r.options = r.journal_options;
+    r.options = r.set_options;
     r.journal_options = NULL;
     r.layout = SGT_LAYOUT_SGT;
     r.force = r.force ? SGT_OUT_DIFFERENT : SGT_OUT_KEEP;
@@ -372,7 +370,7 @@ static int check_inputs(const parts *p, sgt_error *err)
         const sgt_out_request r = {.path = p->o->out, .corpus = &files, .stop = p->o->stop};
         if (!sgt_divide_any(p->cuts, i)) continue;
         if ((rc = sgt_divide_take(&files, p->r->corpus, p->cuts, i, err)) < 0) break;
-        rc = sgt_out_compare_inputs(&r, part_path(part, p, i), err);
+        rc = sgt_out_compare_inputs(&r, part_path(part, p, i), NULL, err);
         free(files.files);
     }
     return rc;
