@@ -144,16 +144,6 @@ def test_batches_in_many_groups(monkeypatch):
     assert t.decode_batch(kept) == texts
 
 
-def test_groups_have_equal_lengths_whatever_the_width():
-    from sgt import _encoder
-
-    encoders = sgt.Tokenizer()._encoders
-    ascii_groups = _encoder._Batch(encoders, ["a" * 100] * 64, 2).groups
-    assert len(ascii_groups) == 16  # 8 for each thread
-    for character in "é“😀":
-        assert _encoder._Batch(encoders, [character * 100] * 64, 2).groups == ascii_groups
-
-
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_batch_that_fails(threads):
     t = sgt.Tokenizer(pattern="(a+)+$|b")  # backtracks without end
