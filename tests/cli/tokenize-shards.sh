@@ -239,3 +239,15 @@ for also in '' '--shuffle 3'; do
     done
     [ $n -gt 15 ] || fail "there were $n renames"
 done
+# killed before its manifest is there, and started over in another layout: none of its files stays
+rm -rf out
+strace -f -o trace -e trace=rename sgt-tokenize $options --shards nanogpt corpus out
+n=$(grep -c 'rename(' trace)
+rm -r out
+! strace -f -o trace -e trace=rename -e inject=rename:signal=KILL:when=$n sgt-tokenize $options --shards nanogpt corpus out ||
+    fail 'it was not killed'
+exists out/train.bin
+absent out/manifest.json
+run 0 sgt-tokenize $options --force --shards megatron corpus out
+run 0 sgt-tokenize $options --force --shards megatron corpus megatron
+same_folders out megatron

@@ -10,12 +10,12 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 12916,
+    "tokenize": 12921,
     "loader": 7395,
     "train": 13682,
     "kernels": 12186,
     "tools": 14095,
-    "tests": 49830,
+    "tests": 49841,
     "manuals": 2467,
     "pages": 1209,
 }

@@ -213,7 +213,7 @@ static int move_file(const char *work, const char *out, const char *name, sgt_er
 
 int sgt_export_move(const char *work, const char *out, const sgt_manifest *to, sgt_error *err)
 {
-    int rc = sgt_sync_folder(work, err);
+    int rc = sgt_manifest_write(to, work, err);
     for (size_t i = 0; i < to->count && !rc; i++) {
         char name[64];
         sgt_writer_index_name(name, to->shards[i].file);

@@ -44,7 +44,8 @@ char *sgt_export_options(const char *options, sgt_layout layout);
  * document that Megatron-LM's index cannot hold. */
 int sgt_export_write(const sgt_export *e, sgt_manifest *to, sgt_error *err);
 
-/* Rename the files to their final names in `out`, an .idx before its .bin. */
+/* Write the manifest into `work`, so that whoever starts over knows the files, and rename these to their
+ * final names in `out`, an .idx before its .bin. */
 int sgt_export_move(const char *work, const char *out, const sgt_manifest *to, sgt_error *err);
 
 /* Copy NAME from one folder to another, and flush it to disk. */

@@ -516,14 +516,15 @@ static int remove_file(const char *folder, const char *name, sgt_error *err)
     return sgt_fail_errno(err, "%s: cannot remove", path);
 }
 
-/* Remove the files of a set in another layout, which only its manifest names. It is still there, so
- * that another call finishes what a killed one has begun; OUT does not pass for complete without
- * the files that it lists. */
-static int remove_listed(const char *out, sgt_error *err)
+/* Remove from OUT the files of a set in another layout, which only its manifest in `folder` names: OUT,
+ * or .work, where it is from before the first of them is moved to OUT (export.h). It stays there, so that
+ * another call finishes what a killed one has begun; OUT does not pass for complete without the files
+ * that it lists. */
+static int remove_listed(const char *out, const char *folder, sgt_error *err)
 {
     sgt_manifest m = {0};
     char idx[64];
-    int rc = sgt_manifest_read(&m, out, err);
+    int rc = sgt_out_file_exists(folder, "manifest.json") ? sgt_manifest_read(&m, folder, err) : 0;
     /* a damaged manifest lists nothing; one that cannot be read now may do so later */
     if (rc != SGT_ENOMEM && rc != SGT_EIO) rc = SGT_OK;
     for (size_t i = 0; i < m.count && m.foreign && !rc; i++) {
@@ -535,9 +536,16 @@ static int remove_listed(const char *out, sgt_error *err)
     return rc;
 }
 
+/* Remove what a run that is not resumed has left: files of another layout in OUT, and all in .work. */
+static int remove_begun(const sgt_out *o, sgt_error *err)
+{
+    const int rc = remove_listed(o->path, o->work, err);
+    return rc ? rc : empty_work(o->work, err);
+}
+
 int sgt_out_clear(const sgt_out *o, sgt_error *err)
 {
-    int rc = sgt_out_file_exists(o->path, "manifest.json") ? remove_listed(o->path, err) : SGT_OK;
+    int rc = remove_listed(o->path, o->path, err);
     if (!rc) rc = remove_file(o->path, "manifest.json", err);
     if (!rc) rc = sgt_sync_folder(o->path, err);
     return rc < 0 ? rc : sgt_sweep(o->path, stale_in_out, NULL, err);
@@ -550,7 +558,7 @@ static int start_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     int rc;
     sgt_journal_close(o->journal);
     o->journal = NULL;
-    if ((rc = empty_work(o->work, err)) < 0 || (rc = write_inputs(o->work, r->corpus, err)) < 0 ||
+    if ((rc = remove_begun(o, err)) < 0 || (rc = write_inputs(o->work, r->corpus, err)) < 0 ||
         (rc = sgt_journal_create(&o->journal, o->work, sgt_vocab_fingerprint(r->vocab),
                                  r->journal_options ? r->journal_options : r->options, err)) < 0 ||
         (rc = sgt_out_clear(o, err)) < 0 || (rc = sgt_make_folders(o->shards, err)) < 0)
@@ -649,7 +657,7 @@ int sgt_out_claim(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     int rc = approach(o, r, err);
     if (!rc && (rc = lock_work(o, LOCK_EX, err)) == 1) rc = at_work(r, err);
-    if (!rc) rc = r->corpus ? resume_or_start(o, r, err) : empty_work(o->work, err);
+    if (!rc) rc = r->corpus ? resume_or_start(o, r, err) : remove_begun(o, err);
     if (rc) sgt_out_release(o, rc == 1 || o->had_work);
     return rc;
 }
