@@ -325,7 +325,7 @@ static int add_first(sgt_vocab_parts *parts, sgt_error *err)
 static int makes_eot(const sgt_vocab_part *l, const sgt_vocab_part *r)
 {
     return l->n + r->n == strlen(SGT_EOT_TEXT) && !memcmp(SGT_EOT_TEXT, l->s, l->n) &&
-           !memcmp(SGT_EOT_TEXT + l->n, r->s, r->n);
+           !memcmp(&SGT_EOT_TEXT[l->n], r->s, r->n);
 }
 
 static int train(trainer *t, sgt_vocab_parts *parts, uint32_t size, const sgt_stop *stop,
