@@ -275,12 +275,14 @@ static int gather_piece(const sgt_loader *l, sgt_cursor *c, filling *f, const sg
 static int gather_pieces(const sgt_loader *l, sgt_cursor *c, filling *f, const sgt_window *pieces,
                          uint32_t n, sgt_error *err)
 {
-    int rc = SGT_OK;
+    int rc = SGT_OK, torn;
     for (uint32_t k = 0; k < n && rc == SGT_OK; k++) {
         prefetch_group(c->tokens, pieces, k, n, (size_t)l->o.seq + 1);
         rc = gather_piece(l, c, f, &pieces[k], c->tokens[k], err);
     }
-    return rc < 0 ? rc : verify_tokens(l, c, pieces, n, err);
+    /* also after a failure: where a file was cut short, its tokens read as zeros */
+    torn = verify_tokens(l, c, pieces, n, err);
+    return torn < 0 ? torn : rc;
 }
 
 /* Fetch the pieces of the current batch, so that c->tokens[i] points to the tokens of row i. */

@@ -226,12 +226,12 @@ int sgt_loader_resume(const sgt_loader *l, const sgt_loader_state *state, uint64
 
 /* ---- files cut short ---- */
 
-/* Turn SIGBUS from mapped shards into errors. If a mapped file (SGT_READER_MMAP) is cut short, or
- * its disk fails, reading the missing bytes raises SIGBUS, which by default ends the process. Call
- * this once, before or after loaders are opened. A batch that hits such bytes then fails with
- * SGT_EFORMAT or SGT_EIO, naming the shard and the byte; so does every later batch with windows
- * that end past that byte. Any number of threads may hit it at once, and loaders may be opened and
- * closed meanwhile.
+/* Turn SIGBUS from mapped shards into errors. If a mapped file (SGT_READER_MMAP, and SGT_READER_URING
+ * where the machine refuses io_uring) is cut short, or its disk fails, reading the missing bytes
+ * raises SIGBUS, which by default ends the process. Call this once, before or after loaders are
+ * opened. A batch that hits such bytes then fails with SGT_EFORMAT or SGT_EIO, naming the shard and
+ * the byte; so does every later batch with windows that end past that byte. Any number of threads
+ * may hit it at once, and loaders may be opened and closed meanwhile.
  *
  * It installs a handler of SIGBUS for the whole process and never removes it. The handler and its
  * list of open maps are the library's only global state. A SIGBUS at any other address goes to the

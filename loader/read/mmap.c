@@ -269,7 +269,6 @@ static void check_reads(cursor *c)
     if (!c->r->random || ++c->batches < LOOK_BATCHES) return;
     c->batches = 0;
     if (getrusage(RUSAGE_THREAD, &used) < 0) return;
-    /* a cursor may be used by several threads in turn */
     if (pthread_equal(c->thread, pthread_self())) /* several threads may use a cursor in turn */
         c->advising = used.ru_majflt != c->faults || used.ru_inblock != c->blocks;
     c->thread = pthread_self();

@@ -459,8 +459,8 @@ static int join_vocabulary(sgt_set *s, uint32_t before, sgt_error *err)
 {
     const sgt_set_shard *a = sgt_set_marked(s), *b = a;
     if (before && before < s->vocab) s->vocab = before;
-    for (uint32_t i = s->first; i < s->count; i++)
-        if (s->shards[i].head.fingerprint) b = &s->shards[i];
+    for (uint32_t i = s->count; i > s->first; i--)
+        if (s->shards[i - 1].head.fingerprint) b = &s->shards[i - 1];
     if (!a || a->head.fingerprint == b->head.fingerprint) return SGT_OK;
     return sgt_fail(err, SGT_EFORMAT,
                     "%s: vocabulary %016" PRIx64 ", but %s has %016" PRIx64

@@ -335,3 +335,25 @@ Test(packed, impossible_ids)
     }
     cr_assert_leq(failed, 1);
 }
+
+/* A row begins behind the end of a file that was cut: that is what the error names, not the id 0 that
+ * is read there. */
+Test(packed, cut_while_mapped)
+{
+    enum { T = 64, LEFT = 300 };
+    sgt_loader_options o = {
+        .reader = SGT_READER_MMAP, .sampling = SGT_SAMPLING_PACKED, .batch = 1, .seq = T};
+    uint16_t row[T + 1];
+    uint32_t shard = 1;
+    uint64_t k = 0, from = 0;
+    put_set("d", 1);
+    must(sgt_loader_guard_sigbus(why));
+    scoped(sgt_loader) *l = open_loader("d", &o, NULL);
+    scoped(sgt_cursor) *c = open_cursor(l);
+    must(sgt_loader_batch(l, c, 0, row, why)); /* the sizes of files were just checked */
+    while (shard || from < LEFT) sgt_loader_window(l, ++k, &shard, &from);
+    resize("d/train_000000.bin", SGT_SHARD_HEADER + 2 * LEFT);
+    expect_failure(
+        sgt_loader_batch(l, c, k, row, why), SGT_EFORMAT,
+        "d/train_000000.bin: ends at byte 1624, in the middle of a window: cut short while in use");
+}
