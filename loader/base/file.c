@@ -167,12 +167,21 @@ size_t sgt_utf8_mark(const void *bytes, size_t n)
     return n >= 3 && !memcmp(bytes, "\xef\xbb\xbf", 3) ? 3 : 0;
 }
 
+static int refuse_size(const char *name, size_t max, sgt_error *err)
+{
+    return sgt_fail(err, SGT_EFORMAT, "%s: more than the %zu bytes that such a file may have", name,
+                    max);
+}
+
 int sgt_file_get(char **out, size_t *n, const char *path, size_t max, sgt_error *err)
 {
     FILE *f;
+    struct stat st;
     int rc = sgt_file_lines(&f, path, err);
     if (rc < 0) return rc;
-    rc = sgt_stream_get(out, n, f, path, max, err);
+    /* before memory is taken for what is not kept */
+    if (fstat(fileno(f), &st) == 0 && (uint64_t)st.st_size > max) rc = refuse_size(path, max, err);
+    else rc = sgt_stream_get(out, n, f, path, max, err);
     fclose(f);
     return rc;
 }
@@ -187,9 +196,7 @@ int sgt_stream_get(char **out, size_t *n, FILE *f, const char *name, size_t max,
         got = rc == SGT_OK ? fread(buf + used, 1, room - used, f) : 0;
     }
     if (rc == SGT_OK && ferror(f)) rc = sgt_fail_errno(err, "%s", name);
-    if (rc == SGT_OK && used > max)
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: more than the %zu bytes that such a file may have",
-                      name, max);
+    if (rc == SGT_OK && used > max) rc = refuse_size(name, max, err);
     if (rc < 0) {
         free(buf);
         return rc;
