@@ -78,6 +78,9 @@ small='--device cpu --model 1x8x1 --seq-len 16 --batch-size 2 --steps 2'
 tame 0 sgt-inspect "run$evil"
 tame 0 sgt-inspect "run$evil/step-00000002"
 tame 1 sgt-inspect "run$evil/step-00000009"
+mkdir names
+printf '{"%s": {"%s": ["%s"]}, "%s": 1}\n' '\u001b]0;x\u0007' '\u001bc' '\u009b1m' '\u009b' > names/options.json
+unnamed 0 sgt-inspect names
 tame 1 sgt-sample "no$evil"
 tame 1 sgt-sample "set$evil"
 tame 1 sgt-sample "run$evil" --prompt-file "no$evil"

@@ -263,7 +263,9 @@ static void put_pairs(FILE *to, const json_t *object)
         if (json_is_object(value) || json_is_null(value)) continue;
         fprintf(to, "%s%s ", between, sgt_printable(shown, sizeof shown, name));
         if (json_is_string(value)) put_fact(to, "", value);
-        else json_dumpf(value, to, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9));
+        else
+            json_dumpf(value, to,
+                       JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9));
         between = ", ";
     }
 }
@@ -273,6 +275,7 @@ static void put_pairs(FILE *to, const json_t *object)
 static void put_facts(FILE *to, const json_t *facts, size_t from, int wide)
 {
     const char *name;
+    char label[256];
     json_t *value;
     size_t i = 0;
     json_object_foreach((json_t *)facts, name, value)
@@ -286,9 +289,9 @@ static void put_facts(FILE *to, const json_t *facts, size_t from, int wide)
             put_facts(to, value, 0, wide);
             continue;
         }
-        int at = fprintf(to, "  ");
-        for (const char *c = name; *c; c++, at++) fputc(*c == '_' ? ' ' : *c, to);
-        fprintf(to, "%*s", wide + 5 - at, "");
+        sgt_printable(label, sizeof label, name);
+        for (char *c = label; (c = strchr(c, '_'));) *c = ' ';
+        fprintf(to, "  %-*s ", wide + 2, label);
         if (json_is_object(value)) put_pairs(to, value);
         else put_fact(to, name, value);
         fputc('\n', to);
