@@ -145,6 +145,7 @@ Test(progress, a_total_that_is_not_known)
     cr_assert_eq(unplug(t), 1);
     cr_assert_eq(strncmp(t->rows[0], "3.0 MiB [00:00, ", 16), 0, "%s", t->rows[0]);
     cr_assert_null(strchr(t->rows[0], '%'));
+    cr_assert_eq(t->rows[0][strlen(t->rows[0]) - 1], ']', "%s|", t->rows[0]);
 }
 
 /* Show a bar in a terminal of `width` columns, and copy its last state to `row`. */

@@ -54,7 +54,7 @@ static parts shown_parts(size_t less, size_t facts)
     return (parts){.rate = less < 1,
                    .elapsed = less < 2,
                    .bar = !gone || gone < facts,
-                   .facts = gone < facts ? facts - gone : gone == facts};
+                   .facts = gone < facts ? facts - gone : facts && gone == facts};
 }
 
 static size_t count_facts(const char *text)
@@ -85,7 +85,8 @@ static void format_tail(const sgt_progress *p, parts with, char *line, size_t n)
     if (!with.rate) *rate = '\0';
     if (with.elapsed) snprintf(time, sizeof time, "[%s%s%s]", elapsed, left, rate);
     else snprintf(time, sizeof time, "%s", left);
-    size_t at = (size_t)snprintf(line, n, "%s%s %s%s", done, total, time, with.facts ? " " : "");
+    size_t at = (size_t)snprintf(line, n, "%s%s%s%s%s", done, total, *time ? " " : "", time,
+                                 with.facts ? " " : "");
     for (const char *c = p->facts; *c && with.facts && at + 3 < n; c++) {
         if (*c != '\t') line[at++] = *c;
         else if (--with.facts) line[at++] = ',', line[at++] = ' ';
