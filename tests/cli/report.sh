@@ -337,6 +337,7 @@ rise 41 > half/log.jsonl
 report half
 grave 'step 90: diverged: the loss is above where it started; lower --lr (5000 over the last 20 steps, 10.8 over '\
 'the first 20; --lr auto chooses a rate)'
+! grep -q 'class="tick"[^>]*>-' report.html || fail 'the smooth line goes below all losses'
 options half lr 0.001
 sed '51,$s/"val_loss":[0-9.]*/"val_loss":7.5/' plain/log.jsonl > half/log.jsonl
 rm half/options.json

@@ -97,7 +97,7 @@ static void format_tick(char *buf, size_t n, double v, double step)
     static const char *const names[] = {"", "k", "M", "G", "T", "P"};
     size_t i = 0;
     for (; i < 5 && fabs(v) >= (i || step >= 500 ? 999.5 : 9999.5); i++) v /= 1000;
-    snprintf(buf, n, "%g%s", v, names[i]);
+    snprintf(buf, n, "%.9g%s", v, names[i]);
 }
 
 static void add_linear_ticks(axis *a, double unit, int count)

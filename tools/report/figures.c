@@ -89,12 +89,16 @@ static double fit(const report_point *p, size_t count, size_t at, size_t side, i
 /* Set each to[i].y to the smooth value at from[i]. Straight lines stay straight, and NAN stays NAN.
  * The residuals are smoothed too and added (Tukey's twicing), because a line would cut across the
  * bend of a loss curve. At a run's steep start, the window reaches as far to each side as there are
- * points before. logs: smooth logarithms of the values. */
+ * points before. Beside a jump, the line stays between the lowest and the highest value. logs:
+ * smooth logarithms of the values. */
 static void smooth(report_point *to, const report_point *from, size_t count, int logs)
 {
     size_t most = count / PART > LEAST_SIDE ? count / PART : LEAST_SIDE;
+    double low = NAN, high = NAN;
     for (size_t i = 0; i < count; i++) {
         double y = from[i].y;
+        low = fmin(low, y);
+        high = fmax(high, y);
         to[i] = (report_point){.x = from[i].x, .y = !logs ? y : y > 0 ? log(y) : (double)NAN};
     }
     for (size_t i = 0; i < count; i++)
@@ -102,8 +106,10 @@ static void smooth(report_point *to, const report_point *from, size_t count, int
     for (size_t i = 0; i < count; i++)
         to[i].high =
             isnan(to[i].y) ? to[i].y : to[i].low + fit(to, count, i, i < most ? i : most, 1);
-    for (size_t i = 0; i < count; i++)
-        to[i].y = to[i].low = to[i].high = logs ? exp(to[i].high) : to[i].high;
+    for (size_t i = 0; i < count; i++) {
+        double y = logs ? exp(to[i].high) : to[i].high;
+        to[i].y = to[i].low = to[i].high = isnan(y) ? y : fmin(fmax(y, low), high);
+    }
 }
 
 /* ---- curves over steps, tokens, time or compute ---- */
