@@ -19,7 +19,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "loader/base/clock.h"
@@ -204,28 +203,18 @@ static void close_cursor(void *c) { free(c); }
 
 /* ---- files cut short ---- */
 
-/* If the shard's file is now shorter than its map, return 1 and set *end to its size. Its path may
- * name another file by now: the map still has the old one. */
-static int is_cut(const sgt_set_shard *h, uint64_t *end)
-{
-    struct stat st;
-    if (stat(h->path, &st) < 0 || st.st_dev != h->device || st.st_ino != h->inode) return 0;
-    *end = (uint64_t)st.st_size;
-    return *end < sgt_shard_bytes(&h->head);
-}
-
 /* If the file is cut short, mark the map as torn at the file's end. */
 static void check_size(const reader *r, uint32_t shard)
 {
     uint64_t end;
-    if (is_cut(&r->set->shards[shard], &end)) sgt_guard_tear(r->guarded, shard, end);
+    if (sgt_set_is_cut(&r->set->shards[shard], &end)) sgt_guard_tear(r->guarded, shard, end);
 }
 
 static int fail_torn(const reader *r, uint32_t shard, sgt_error *err)
 {
     const sgt_set_shard *h = &r->set->shards[shard];
     uint64_t end;
-    if (is_cut(h, &end))
+    if (sgt_set_is_cut(h, &end))
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: ends at byte %" PRIu64
                         ", in the middle of a window: cut short while in use",

@@ -277,7 +277,9 @@ static int fail_read(const sgt_ring *r, const sgt_ring_read *d, sgt_error *err)
         if (err) *err = r->refusal;
         return r->refusal.code;
     }
-    uint64_t at = ask_at(d) < d->at && d->state == FAILED ? d->at : ask_at(d);
+    uint64_t at = ask_at(d) < d->at && d->state == FAILED ? d->at : ask_at(d), end;
+    /* the read may lie behind the file's end */
+    if (d->state == ENDED && sgt_set_is_cut(&r->all->set->shards[d->shard], &end)) at = end;
     if (d->state == ENDED)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: ends at byte %" PRIu64

@@ -529,6 +529,14 @@ int sgt_set_open_shard(const sgt_set *s, uint32_t shard, sgt_error *err)
     return rc;
 }
 
+int sgt_set_is_cut(const sgt_set_shard *h, uint64_t *end)
+{
+    struct stat st;
+    if (stat(h->path, &st) < 0 || st.st_dev != h->device || st.st_ino != h->inode) return 0;
+    *end = (uint64_t)st.st_size;
+    return *end < sgt_shard_bytes(&h->head);
+}
+
 uint32_t sgt_set_eot(const sgt_set *s, uint32_t shard) { return s->shards[shard].eot; }
 
 int sgt_set_bad_id(const sgt_set *s, uint32_t shard, uint64_t token, uint16_t id, sgt_error *err)

@@ -49,6 +49,10 @@ void sgt_set_close(sgt_set *s);
  * threads may call it. */
 int sgt_set_open_shard(const sgt_set *s, uint32_t shard, sgt_error *err);
 
+/* If the shard's file is now shorter than when the set was opened, return 1 and set *end to its size.
+ * Its path may name another file by now, of which nothing is said. */
+int sgt_set_is_cut(const sgt_set_shard *h, uint64_t *end);
+
 /* Return the first shard whose vocabulary's fingerprint is known, from its header or the manifest,
  * or NULL. */
 const sgt_set_shard *sgt_set_marked(const sgt_set *s);

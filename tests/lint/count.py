@@ -11,7 +11,7 @@ import sys
 
 BUDGET = {
     "tokenize": 12921,
-    "loader": 7401,
+    "loader": 7402,
     "train": 13682,
     "kernels": 12186,
     "tools": 14104,

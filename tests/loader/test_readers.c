@@ -226,10 +226,10 @@ Test(readers, file_cut_while_in_use)
     scoped(sgt_loader) *l = open_loader("d", &o, NULL);
     scoped(sgt_cursor) *c = open_cursor(l);
     check_batch(l, c, 0, NULL);
-    /* the cut is within row 4; row 5 lies behind it */
+    /* the cut is within row 4; row 5 and the batches after it lie behind it */
     resize("d/train_000000.bin", 1024 + 2 * 80);
-    for (int again = 0; again < 3; again++)
-        expect_failure(batch_of(l, c, 0, 0, why), SGT_EFORMAT,
+    for (uint64_t k = 0; k < 3; k++)
+        expect_failure(batch_of(l, c, 0, k, why), SGT_EFORMAT,
                        "d/train_000000.bin: ends at byte 1184, in the middle of a window: cut "
                        "short while in use");
 }
