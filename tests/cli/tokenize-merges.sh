@@ -44,7 +44,7 @@ run 0 sgt-tokenize $options --force --vocab cut corpus other
 run 1 sgt-inspect --compare --quiet begun other
 
 run 1 sgt-inspect --compare a b
-stdout_has "a and b are of different vocabularies: fingerprints $good and $bad"
+stdout_has "a and b: of different vocabularies, and differ from token " "fingerprint $good" "fingerprint $bad"
 
 # A set is decoded with its own vocabulary.
 run 0 sgt-inspect --decode 0:100000 b

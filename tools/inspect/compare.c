@@ -160,12 +160,13 @@ static json_t *pair_json(const pair *p)
 
 static int show(const pair *p, sgt_error *err)
 {
-    char names[2 * SGT_PATH], what[96] = "the same tokens", count[32];
+    char names[2 * SGT_PATH], what[128] = "the same tokens", count[32];
     inspect o = *p->o;
     snprintf(names, sizeof names, "%s and %s", p->sides[0].set.path, p->sides[1].set.path);
     o.path = names;
     if (p->differs)
-        snprintf(what, sizeof what, "differ from token %s%s%s on",
+        snprintf(what, sizeof what, "%sdiffer from token %s%s%s on",
+                 p->vocabularies ? "" : "of different vocabularies, and ",
                  sgt_format_count(count, sizeof count, p->token), p->split ? " of " : "",
                  p->split ? p->split : "");
     else if (!p->vocabularies)
