@@ -303,7 +303,7 @@ class Loader:
         try:
             batch = stream.take()
         except Exception:
-            self._stream = None  # a further c.call tries again
+            self._stream = None  # a further call tries again
             raise
         # A worker of a DataLoader takes the next batch while this one waits to be sent.
         if (self._copy or is_worker()) and self._device is None:
