@@ -31,7 +31,7 @@
 #include "tools/cli/talk.h"
 #include "tools/ranks/libsgt-mpi/mpi.h"
 
-#define MAGIC 0x52746773u /* "sgtR" */
+#define MAGIC 0x53746773u /* "sgtS"; another one for another protocol, so that mixed builds end */
 #define JOIN_SECONDS 120
 /* seconds that rank 0 waits before it prints another rank's failure, because it may fail for the
  * same reason and print that itself */
