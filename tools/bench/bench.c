@@ -316,7 +316,7 @@ int bench_run(const bench_slice *s, bench_work *work, void *ctx, uint64_t *units
     {
         worker w = {.thread = omp_get_thread_num()};
         if (omp_get_num_threads() < s->threads)
-            w.rc = sgt_fail(&w.err, SGT_EIO, "%d threads of %d are allowed (OMP_THREAD_LIMIT)",
+            w.rc = sgt_fail(&w.err, SGT_EIO, "only %d of %d threads are allowed (OMP_THREAD_LIMIT)",
                             omp_get_num_threads(), s->threads);
 #pragma omp barrier /* so that all begin at once */
         if (w.rc == SGT_OK) work_on(&w, s, work, ctx);
