@@ -14,7 +14,7 @@ BUDGET = {
     "loader": 7402,
     "train": 13682,
     "kernels": 12186,
-    "tools": 14105,
+    "tools": 14111,
     "tests": 49865,
     "manuals": 2467,
     "pages": 1221,

@@ -246,11 +246,18 @@ const char *const inspect_kinds[] = {"set of shards", "run", "checkpoint"};
 
 inspect_kind inspect_find_kind(const char *folder)
 {
-    if (sgt_folder_has(folder, "config.json")) return INSPECT_CHECKPOINT;
-    return sgt_folder_has(folder, "log.jsonl") || sgt_folder_has(folder, "latest") ||
-                   sgt_folder_has(folder, "options.json")
-               ? INSPECT_RUN
-               : INSPECT_SHARDS;
+    static const struct {
+        const char *name;
+        inspect_kind kind;
+    } signs[] = {{"config.json", INSPECT_CHECKPOINT},
+                 {"log.jsonl", INSPECT_RUN},
+                 {"latest", INSPECT_RUN},
+                 {"options.json", INSPECT_RUN}};
+    char path[SGT_PATH];
+    /* a sign that cannot be looked for is none: whoever opens the folder later reports the error */
+    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
+        if (access(sgt_path(path, folder, "%s", signs[i].name), F_OK) == 0) return signs[i].kind;
+    return INSPECT_SHARDS;
 }
 
 #define PREFIX 4096 /* bytes that tell what a file is, so that any bytes are not read as tokens */
