@@ -594,7 +594,7 @@ void sgt_text_feed_close(sgt_text_feed *f)
 {
     if (!f) return;
     close_file(f);
-    for (; f->taken < f->opened; f->taken++) sgt_source_close(f->ahead[f->taken % f->ahead_most]);
+    while (f->ahead && f->taken < f->opened) sgt_source_close(f->ahead[f->taken++ % f->ahead_most]);
     free(f->ahead);
     sgt_encoder_free(f->encoder);
     XXH3_freeState(f->hash.state);

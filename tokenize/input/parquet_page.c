@@ -713,7 +713,7 @@ int sgt_parquet_records(sgt_unit *u, const sgt_part *p, sgt_part *next, sgt_erro
     const sgt_parquet_page *page = p->page.page ? &u->pages[p->page.page - 1] : NULL;
     const uint64_t count = page ? page->count : 0, all = page ? page->first + count : 0;
     const char *path = u->reading->corpus->files[p->file].path;
-    sgt_parquet_string *rows = malloc((size_t)(all + 1) * sizeof *rows);
+    sgt_parquet_string *rows = calloc((size_t)all + 1, sizeof *rows);
     if (!rows) return sgt_fail_memory(err, "rows of a page");
     int rc = page ? sgt_parquet_page_decode(page, u, rows, path, err) : SGT_OK;
     const int valid = !rc && all_valid(u, rows, count);

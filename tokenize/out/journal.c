@@ -105,9 +105,11 @@ static int unpack(sgt_journal *j, json_t *all)
     for (i = 0; i < NUMBERS; i++)
         numbers[i] = (uint64_t)json_integer_value(json_array_get(checkpoint, i));
     memcpy(&j->now, numbers, sizeof numbers);
-    json_array_foreach(invalid, i, place) sgt_journal_invalid(
-        j, (sgt_invalid_at){(uint64_t)json_integer_value(json_array_get(place, 0)),
-                            (uint64_t)json_integer_value(json_array_get(place, 1))});
+    for (i = 0; (place = json_array_get(invalid, i)); i++) {
+        const sgt_invalid_at at = {(uint64_t)json_integer_value(json_array_get(place, 0)),
+                                   (uint64_t)json_integer_value(json_array_get(place, 1))};
+        sgt_journal_invalid(j, at);
+    }
     return strtoull(hash, NULL, 16) == hash_checkpoint(j);
 }
 

@@ -157,6 +157,7 @@ typedef struct sink {
  * `end` is set. */
 static int show_text(sink *k, int end, sgt_error *err)
 {
+    if (!k->text) return SGT_OK;
     size_t shown = sgt_print_text(k->text, k->used, k->terminal, end || !k->terminal);
     if (!shown) return SGT_OK;
     k->last = k->text[shown - 1];

@@ -389,8 +389,9 @@ static void release(net *t)
  * ranks that may run on the same cores: some launchers bind each rank to cores of its own. */
 static int join(net *t, const sgt_stop *stop, sgt_error *err)
 {
-    hello *all = calloc(t->r.size, sizeof *all), *mine = all + t->r.rank;
+    hello *all = calloc(t->r.size, sizeof *all);
     if (!all) return sgt_fail_memory(err, "ranks");
+    hello *mine = all + t->r.rank;
     mine->magic = MAGIC;
     mine->rank = t->r.rank;
     mine->size = t->r.size;
@@ -547,14 +548,14 @@ int sgt_ranks_open(sgt_ranks **out, const char *program, const sgt_stop *stop, s
     int rc = find(&l, &r, err);
     if (rc < 0 || !l) return rc;
     if (l->mpi) r.swap = swap;
-    net *t = calloc(1, sizeof *t + 2 * r.size * sizeof *t->lines);
+    net *t = calloc(1, sizeof *t + (size_t)2 * r.size * sizeof *t->lines);
     if (!t) return sgt_fail_memory(err, "ranks");
     t->r = r;
     t->program = program;
     t->listener = -1;
     for (uint32_t i = 0; i < 2 * r.size; i++)
         t->lines[i] = (struct pollfd){.fd = -1, .events = POLLIN};
-    for (int life = DATA; life <= LIFE; life++) t->line[life] = t->lines + life * r.size;
+    for (int life = DATA; life <= LIFE; life++) t->line[life] = t->lines + (size_t)life * r.size;
     rc = l->mpi ? ask_mpi(t, err) : find_master(t, err);
     if (rc == SGT_OK) rc = join(t, stop, err);
     if (rc == SGT_OK && pthread_create(&t->watcher, NULL, watch, t) != 0)
