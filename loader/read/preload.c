@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "loader/base/memory.h"
+#include "loader/base/search.h"
 #include "loader/read/pages.h"
 #include "loader/rows/rows.h"
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "loader/base/philox.h"
+#include "loader/base/search.h"
 
 enum { TURN = 7, SET = 8 }; /* purposes of draws, after those of the samplers */
 

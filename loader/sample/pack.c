@@ -7,6 +7,7 @@
 
 #include "loader/base/memory.h"
 #include "loader/base/philox.h"
+#include "loader/base/search.h"
 
 enum { PATTERN = 9, SIZE = 10 }; /* purposes of draws, after those of mix.c */
 

@@ -6,6 +6,7 @@
 
 #include "loader/base/cpu.h"
 #include "loader/base/philox.h"
+#include "loader/base/search.h"
 #include "loader/sample/draws.h"
 
 /* purposes of `draw`: different purposes never share random numbers */

@@ -56,7 +56,6 @@
 #ifndef SGT_SAMPLER_H
 #define SGT_SAMPLER_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "loader/sgt_loader.h"
@@ -74,19 +73,6 @@ extern const char *const sgt_sampling_words[];
 static inline int sgt_sampling_of_documents(sgt_sampling s)
 {
     return s == SGT_SAMPLING_DOCUMENTS || s == SGT_SAMPLING_PACKED;
-}
-
-/* Return the index of the last of n ascending numbers that is not above x, or 0. The numbers lie
- * `apart` places from each other. The binary search has no branch that could be mispredicted. */
-static inline size_t sgt_last_up_to(const uint64_t *numbers, size_t apart, size_t n, uint64_t x)
-{
-    size_t last = 0;
-    while (n > 1) {
-        size_t half = n / 2;
-        last = numbers[apart * (last + half)] <= x ? last + half : last;
-        n -= half;
-    }
-    return last;
 }
 
 typedef struct sgt_window {

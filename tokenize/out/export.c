@@ -28,15 +28,10 @@ const char *const sgt_layout_says[] = {
     "documents end with the end-of-text id"};
 static const char *const endings[] = {"", "_text_document.bin", ".bin", ".npy"};
 
-static void temporary_name(char text[80], const char *name)
-{
-    snprintf(text, 80, "%.63s.tmp", name);
-}
-
 static int open_sink(sgt_sink *s, const sgt_export *e, const char *name, sgt_error *err)
 {
     char text[80];
-    temporary_name(text, name);
+    sgt_writer_temporary_name(text, name);
     return sgt_sink_open(s, e->work, text, O_CREAT | O_TRUNC, err);
 }
 
@@ -207,7 +202,7 @@ int sgt_export_write(const sgt_export *e, sgt_manifest *to, sgt_error *err)
 static int move_file(const char *work, const char *out, const char *name, sgt_error *err)
 {
     char from[80];
-    temporary_name(from, name);
+    sgt_writer_temporary_name(from, name);
     return sgt_move(work, out, from, name, NULL, err);
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "loader/base/file.h"
+#include "loader/base/search.h"
 #include "loader/shards/set.h"
 #include "loader/shards/shard.h"
 #include "tokenize/out/writer.h"
@@ -122,19 +123,6 @@ uint64_t sgt_made_documents(const sgt_made *s, int split)
     return s->runs[split].documents[s->runs[split].count];
 }
 
-/* Return the last i below count with first[i] <= at. Values may be equal, because a shard may have
- * no document start. */
-static size_t find(const uint64_t *first, size_t count, uint64_t at)
-{
-    size_t low = 0, high = count;
-    while (low + 1 < high) {
-        size_t middle = low + (high - low) / 2;
-        if (first[middle] <= at) low = middle;
-        else high = middle;
-    }
-    return low;
-}
-
 /* Open shard i of the manifest. It may be a link to another disk. */
 static int open_shard(sgt_made *s, size_t i, sgt_error *err)
 {
@@ -172,7 +160,8 @@ static int read_ahead(sgt_made *s, int split, uint64_t at, size_t most, sgt_erro
     s->split = split;
     s->at = at;
     s->n = 0;
-    for (size_t i = find(r->tokens, r->count, at); i < r->count && s->n < most && !rc; i++) {
+    for (size_t i = sgt_last_up_to(r->tokens, 1, r->count, at); i < r->count && s->n < most && !rc;
+         i++) {
         const uint64_t from = at + s->n - r->tokens[i],
                        left = r->tokens[i + 1] - r->tokens[i] - from;
         const size_t n = left < most - s->n ? (size_t)left : most - s->n;
@@ -223,7 +212,7 @@ int sgt_made_start(sgt_made *s, int split, uint64_t index, uint64_t *at, sgt_err
     const run *r = &s->runs[split];
     *at = sgt_made_tokens(s, split);
     if (index >= sgt_made_documents(s, split)) return SGT_OK;
-    const size_t i = find(r->documents, r->count, index);
+    const size_t i = sgt_last_up_to(r->documents, 1, r->count, index);
     if (s->indexed != &s->m.shards[r->from + i]) {
         const int rc = read_starts(s, r, i, err);
         if (rc < 0) return rc;

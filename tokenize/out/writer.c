@@ -37,6 +37,11 @@ void sgt_writer_index_name(char name[64], const char *file)
     snprintf(name, 64, "%.*s.idx", (int)strcspn(file, "."), file);
 }
 
+void sgt_writer_temporary_name(char temporary[80], const char *name)
+{
+    snprintf(temporary, 80, "%.63s.tmp", name);
+}
+
 int sgt_writer_reads_name(const char *name, int *split, uint64_t *index)
 {
     for (*split = 0; *split < SGT_SPLITS; ++*split) {

@@ -78,6 +78,8 @@ int sgt_writer_finish(sgt_writer *w, sgt_manifest_shard *s, sgt_error *err);
 void sgt_writer_name(char name[64], const char *split, uint64_t index, const char *suffix);
 /* Write the name of a shard's index into name[64]: "x.idx" for "x.bin". */
 void sgt_writer_index_name(char name[64], const char *file);
+/* Write the name that a file has in .work until it is moved: "x.bin.tmp" for "x.bin". */
+void sgt_writer_temporary_name(char temporary[80], const char *name);
 /* Return whether `name` is a shard or its index, SPLIT_NNNNNN.bin or .idx. *split is the index of
  * the split in sgt_split_names, and *index the shard's number. */
 int sgt_writer_reads_name(const char *name, int *split, uint64_t *index);

@@ -13,6 +13,7 @@
 #include <xxhash.h>
 
 #include "loader/base/file.h"
+#include "loader/base/search.h"
 #include "tokenize/out/out.h"
 #include "tokenize/out/writer.h"
 
@@ -51,7 +52,7 @@ struct sgt_order {
     size_t begin;   /* index of the next batch to begin */
     entry *entries; /* (documents): of the current batch, in order */
     size_t documents, next;
-    char *bytes; /* (room): the current bucket; new memory for each would cost time */
+    char *bytes; /* (room): the current bucket; kept for the next, as new memory costs time */
     uint64_t room;
 };
 
@@ -175,13 +176,8 @@ static int list_parts(sgt_order *o, sgt_error *err)
 /* Set *ids to n tokens of the parts, the first of which is number `at`. */
 static int read_parts(sgt_order *o, uint64_t at, size_t n, const uint16_t **ids, sgt_error *err)
 {
-    size_t low = 0, high = o->r.count;
-    while (low + 1 < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (o->stored[middle] <= at) low = middle;
-        else high = middle;
-    }
-    return sgt_made_ids(o->r.parts[low], o->r.split, at - o->stored[low], n, ids, err);
+    const size_t part = sgt_last_up_to(o->stored, 1, o->r.count, at);
+    return sgt_made_ids(o->r.parts[part], o->r.split, at - o->stored[part], n, ids, err);
 }
 
 /* ---- buckets: files into which documents are scattered ---- */

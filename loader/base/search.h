@@ -1,0 +1,22 @@
+/* search.h: binary search in ascending numbers. */
+#ifndef SGT_BASE_SEARCH_H
+#define SGT_BASE_SEARCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Return the index of the last of n ascending numbers that is not above x, or 0. Numbers may be
+ * equal. They lie `apart` places from each other. The search has no branch that could be
+ * mispredicted. */
+static inline size_t sgt_last_up_to(const uint64_t *numbers, size_t apart, size_t n, uint64_t x)
+{
+    size_t last = 0;
+    while (n > 1) {
+        size_t half = n / 2;
+        last = numbers[apart * (last + half)] <= x ? last + half : last;
+        n -= half;
+    }
+    return last;
+}
+
+#endif
