@@ -128,9 +128,9 @@ typedef struct sgt_corpus_counts {
 } sgt_corpus_counts;
 
 /* Return a line of sources.jsonl for file i, malloc'd; NULL: out of memory. With the counts: the whole
- * line, with its newline. Without: its beginning, {"path": ..., "size": N, and if `stamped`, up to the time
- * stamp and `stat`: a hash of inode and time, in hex, which tells whether the file has been changed
- * (feed.h). A file of which only some rows are read also has "rows". */
+ * line, with its newline. Without them: its beginning, {"path": ..., "size": N, and if `stamped`, also
+ * the time stamp and `stat`: a hash of inode and time, in hex, which tells whether the file has been
+ * changed (feed.h). A file of which only some rows are read also has "rows". */
 char *sgt_corpus_line(const sgt_corpus *c, size_t i, uint64_t size, int stamped,
                       const sgt_corpus_counts *counts);
 

@@ -172,7 +172,7 @@ static int begin_member(sgt_source *s, sgt_error *err)
     return SGT_OK;
 }
 
-/* Unpack some of the bytes in s->in to p[*n ... want). */
+/* Unpack some gzip bytes in s->in to p[*n ... want). */
 static int inflate_some(sgt_source *s, uint8_t *p, size_t *n, size_t want, sgt_error *err)
 {
     z_stream *z = &s->gz;
@@ -197,7 +197,7 @@ static int inflate_some(sgt_source *s, uint8_t *p, size_t *n, size_t want, sgt_e
  * such frames ignore our memory limit, and their errors depend on how the input is divided. */
 static int is_legacy(uint8_t first) { return first >= 0x1e && first <= 0x27; }
 
-/* The same for zstd. */
+/* Unpack some zstd bytes in s->in to p[*n ... want). */
 static int decompress_some(sgt_source *s, uint8_t *p, size_t *n, size_t want, sgt_error *err)
 {
     ZSTD_inBuffer in = {s->in, s->in_size, s->in_at};

@@ -304,8 +304,9 @@ int sgt_out_compare_inputs(const sgt_out_request *r, const char *folder, const s
 
 /* ---- OUT as a whole ---- */
 
-/* Check the sizes of the files of a shard that the manifest of a set in OUT lists. In another layout,
- * they have no header of ours, and the index of Megatron-LM, with 20 bytes for a document, or none. */
+/* Check that the files of a shard have the sizes that the manifest m of a set in OUT says. In another
+ * layout they have no header of ours, and either Megatron-LM's index, with 20 bytes a document, or
+ * none. */
 static int check_shard(const char *out, const sgt_manifest *m, const sgt_manifest_shard *s,
                        sgt_error *err)
 {
@@ -516,10 +517,10 @@ static int remove_file(const char *folder, const char *name, sgt_error *err)
     return sgt_fail_errno(err, "%s: cannot remove", path);
 }
 
-/* Remove from OUT the files of a set in another layout, which only its manifest in `folder` names: OUT,
- * or .work, where it is from before the first of them is moved to OUT (export.h). It stays there, so that
- * another call finishes what a killed one has begun; OUT does not pass for complete without the files
- * that it lists. */
+/* Remove from OUT the files of a set in another layout. Only its manifest names them, which is in
+ * `folder`: in OUT, or in .work from before the first file is moved to OUT (export.h). The manifest
+ * stays there, so that another call finishes what a killed one has begun; OUT does not pass for
+ * complete without the files that it lists. */
 static int remove_listed(const char *out, const char *folder, sgt_error *err)
 {
     sgt_manifest m = {0};
@@ -754,7 +755,7 @@ static int move_if_there(const sgt_out *o, const char *name, sgt_error *err)
 {
     char temporary[80];
     int gone = 0;
-    snprintf(temporary, sizeof temporary, "%.63s.tmp", name);
+    sgt_writer_temporary_name(temporary, name);
     const int rc = sgt_move(o->work, o->shards, temporary, name, &gone, err);
     return gone ? check_size(o->shards, name, 0, 1, err) : rc;
 }

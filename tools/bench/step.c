@@ -365,7 +365,8 @@ static void show(const void *self, json_t *top)
     const sgt_backend_options *k = &b->backend;
     char turns[48];
     double peak = bench_get(top, "peak_tflops");
-    int slow = bench_get(top, "tflops")<1, several = b->batch_count> 1;
+    int slow = bench_get(top, "tflops") < 1;
+    int several = b->batch_count > 1;
     int cuda = strcmp(b->device, "cuda") == 0;
     const json_t *peer = json_object_get(top, "peer");
     if (several)

@@ -347,8 +347,8 @@ static json_t *make_figures(const measurement *m)
     return j;
 }
 
-/* Open the data, the backend and the rows; before the backend, for --parts, CUPTI, which must be open before any graph
- * is captured. */
+/* Open the data, the backend and the rows; and for --parts CUPTI, which must be open before the
+ * backend captures a graph. */
 static int open_all(measurement *m, sgt_error *err)
 {
     uint64_t micro_steps = (uint64_t)m->accum * (m->run->warmup + m->run->steps + m->recorded);

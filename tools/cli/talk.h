@@ -11,7 +11,7 @@
 #include "loader/base/error.h"
 #include "loader/base/format.h"
 
-/* Format a number into buf and return buf, as the calls of base/format.h do. */
+/* More formats of numbers. As in base/format.h, each call writes to buf[n] and returns buf. */
 /* "25.0 M" followed by unit, such as "25.0 Mtokens/s" */
 char *sgt_format_rate(char *buf, size_t n, double per_s, const char *unit);
 char *sgt_format_time(char *buf, size_t n, double seconds); /* "1:02:03", "00:42" */
