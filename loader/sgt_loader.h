@@ -62,9 +62,10 @@ typedef enum sgt_reader {
      * are cut short while they are mapped. The first cursor takes up to a quarter of a second: it
      * maps pages that are in the page cache, which then count as the process's resident memory */
     SGT_READER_MMAP,
-    /* io_uring with direct reads, for sets larger than memory. If the machine refuses io_uring, the
-     * reader mmap replaces it; if it refuses direct reads, they go through the page cache. A notice
-     * says so */
+    /* io_uring with direct reads, for sets larger than memory. Each shard keeps a descriptor: if they
+     * are more than half of the process's, its limit (RLIMIT_NOFILE) is raised by their number. If
+     * the machine refuses that, or io_uring, the reader mmap replaces it; if it refuses direct
+     * reads, they go through the page cache. A notice says so */
     SGT_READER_URING,
     SGT_READERS /* the number of readers */
 } sgt_reader;

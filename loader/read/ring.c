@@ -7,29 +7,31 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <liburing.h>
+#include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "loader/read/files.h"
 #include "loader/read/ring.h"
 
-#define MOST_DEPTH 4096u
 #define MOST_BYTES ((size_t)1 << 30) /* bytes of one read: every kernel accepts this */
 /* depth of the ring that is made at open, to find out which features are available */
 #define USUAL_DEPTH 128u
-#define FEWEST 8 /* descriptors that may stay open, even if the process's limit is very low */
 
-/* state of a read. ENDED: the file ended before the read's last byte. REFUSED: the file could not
- * be opened */
-enum { IDLE, WAITING, FLYING, DONE, FAILED, ENDED, REFUSED };
+/* state of a read; PENDING: it waits to be issued, or is in flight */
+enum { IDLE, PENDING, DONE, FAILED };
+
+typedef struct file {
+    int fd;
+    size_t align; /* alignment in bytes of its reads; 1: through the page cache */
+} file;
 
 struct sgt_rings {
     const sgt_set *set;
-    sgt_files *files;
-    size_t align;   /* alignment in bytes of shard 0's reads; no shard gets a larger one */
     unsigned order; /* atomic: see make_ring */
+    uint32_t open;  /* files[0] ... files[open - 1] are open */
+    file files[];   /* (set->count) */
 };
 
 struct sgt_ring {
@@ -42,7 +44,6 @@ struct sgt_ring {
     unsigned depth, flying; /* most reads in the kernel, and how many are */
     /* the reads that wait to be issued, first and last */
     sgt_ring_read *waiting, *last;
-    sgt_error refusal; /* why the file of the last REFUSED read could not be opened */
 };
 
 /* ---- io_uring ---- */
@@ -55,7 +56,7 @@ static const char *why_no_ring(int error)
     case ENOSYS: return "this kernel has no io_uring, or an old one";
     case ENOMEM: return "io_uring is short of memory it may lock";
     case EMFILE:
-    case ENFILE: return "io_uring is short of file descriptors";
+    case ENFILE: return "io_uring is short of file descriptors (ulimit -n)";
     default: return "io_uring is unavailable";
     }
 }
@@ -66,11 +67,8 @@ static int make_ring(sgt_ring *r)
 {
     int rc = io_uring_queue_init(r->depth, &r->ring, 0);
     if (rc < 0) return rc;
-    /* IORING_OP_READ needs Linux 5.6 */
-    struct io_uring_probe *probe = io_uring_get_probe_ring(&r->ring);
-    int reads = probe && io_uring_opcode_supported(probe, IORING_OP_READ);
-    if (probe) io_uring_free_probe(probe);
-    if (!reads) {
+    /* Linux 5.6 has this feature, and is the first with IORING_OP_READ */
+    if (!(r->ring.features & IORING_FEAT_RW_CUR_POS)) {
         io_uring_queue_exit(&r->ring);
         return -ENOSYS;
     }
@@ -88,12 +86,10 @@ static void leave_ring(sgt_ring *r)
 
 /* ---- a read ---- */
 
-static const char *path_of(const sgt_ring *r, uint32_t shard)
-{
-    return r->all->set->shards[shard].path;
-}
+/* Return how many bytes are read before `at`, for alignment. */
+static size_t skipped(const sgt_ring_read *d) { return (size_t)(d->data - d->to); }
 
-static size_t needed(const sgt_ring_read *d) { return d->skip + d->bytes; }
+static size_t needed(const sgt_ring_read *d) { return skipped(d) + d->bytes; }
 
 /* Return how many bytes to request next: all that are missing, rounded up to the alignment. */
 static size_t ask_bytes(const sgt_ring_read *d)
@@ -102,31 +98,11 @@ static size_t ask_bytes(const sgt_ring_read *d)
     return left < MOST_BYTES ? left : MOST_BYTES;
 }
 
-static uint64_t ask_at(const sgt_ring_read *d) { return d->at - d->skip + d->done; }
-
-/* Open the read's file, and find the alignment of its reads. Return 0 if the file cannot be opened.
- * That is final if no other read of this ring is in flight, which could give a descriptor back. */
-static int prepare(sgt_ring *r, sgt_ring_read *d)
-{
-    d->fd = sgt_files_take(r->all->files, d->shard, !r->flying, &r->refusal);
-    if (d->fd < 0) return 0;
-    d->align = sgt_files_align(r->all->files, d->shard);
-    d->skip = (size_t)(d->at % d->align);
-    d->done = 0;
-    d->data = d->to + d->skip;
-    return 1;
-}
-
-static void finish(sgt_ring *r, sgt_ring_read *d, int state)
-{
-    if (d->fd >= 0) sgt_files_give(r->all->files, d->shard);
-    d->fd = -1;
-    d->state = state;
-}
+static uint64_t ask_at(const sgt_ring_read *d) { return d->at - skipped(d) + d->done; }
 
 static void queue(sgt_ring *r, sgt_ring_read *d)
 {
-    d->state = WAITING;
+    d->state = PENDING;
     d->next = NULL;
     if (r->waiting) r->last->next = d;
     else r->waiting = d;
@@ -141,34 +117,20 @@ static int is_registered(const sgt_ring *r, const char *to, size_t bytes)
     return at < r->memory.iov_len && bytes <= r->memory.iov_len - at;
 }
 
-/* Give a read to the kernel, whose queue has room. */
-static void issue(sgt_ring *r, sgt_ring_read *d)
+/* Give the first waiting read to the kernel. Its queue has room: it has `depth` places. */
+static void issue(sgt_ring *r)
 {
+    sgt_ring_read *d = r->waiting;
     struct io_uring_sqe *sqe = io_uring_get_sqe(&r->ring);
     char *to = d->to + d->done;
     size_t bytes = ask_bytes(d);
+    int fd = r->all->files[d->shard].fd;
     if (is_registered(r, to, bytes))
-        io_uring_prep_read_fixed(sqe, d->fd, to, (unsigned)bytes, ask_at(d), 0);
-    else io_uring_prep_read(sqe, d->fd, to, (unsigned)bytes, ask_at(d));
+        io_uring_prep_read_fixed(sqe, fd, to, (unsigned)bytes, ask_at(d), 0);
+    else io_uring_prep_read(sqe, fd, to, (unsigned)bytes, ask_at(d));
     io_uring_sqe_set_data(sqe, d);
-    d->state = FLYING;
+    r->waiting = d->next;
     r->flying++;
-}
-
-/* Issue waiting reads until `depth` are in flight. Return 0 if the ring has no room for one, or if
- * no descriptor is available for it while others are in flight. */
-static int issue_waiting(sgt_ring *r)
-{
-    while (r->waiting && r->flying < r->depth) {
-        sgt_ring_read *d = r->waiting;
-        int ready = d->fd >= 0 || prepare(r, d);
-        if (!ready && r->flying) return 0;
-        if (!io_uring_sq_space_left(&r->ring)) return 0;
-        r->waiting = d->next;
-        if (ready) issue(r, d);
-        else finish(r, d, REFUSED);
-    }
-    return 1;
 }
 
 /* ---- what comes back ---- */
@@ -180,14 +142,14 @@ static void complete_read(sgt_ring *r, sgt_ring_read *d, int result)
     r->flying--;
     if (result > 0) d->done += (size_t)result;
     if (result > 0 && d->done >= needed(d)) {
-        finish(r, d, DONE);
+        d->state = DONE;
     } else if (result == 0 || d->done % d->align) {
-        finish(r, d, ENDED);
+        d->state = FAILED; /* and d->error 0 */
     } else if (result > 0 || result == -EINTR || result == -EAGAIN || result == -ECANCELED) {
         queue(r, d); /* ECANCELED: the thread that issued the read has ended */
     } else {
         d->error = -result;
-        finish(r, d, FAILED);
+        d->state = FAILED;
     }
 }
 
@@ -215,11 +177,8 @@ static unsigned patience(const sgt_ring *r, uint32_t pending)
  * at least one. */
 static void enter(sgt_ring *r, uint32_t pending)
 {
-    int rc = 0;
-    while (!issue_waiting(r) && (rc = io_uring_submit(&r->ring)) > 0) {
-    }
-    unsigned wait = rc < 0 ? 0 : patience(r, pending);
-    if (rc >= 0) rc = wait ? io_uring_submit_and_wait(&r->ring, wait) : io_uring_submit(&r->ring);
+    while (r->waiting && r->flying < r->depth) issue(r);
+    int rc = io_uring_submit_and_wait(&r->ring, patience(r, pending));
     if (rc < 0 && rc != -EINTR && rc != -EAGAIN && rc != -EBUSY) r->ruined = -rc;
     reap(r);
 }
@@ -232,7 +191,7 @@ int sgt_ring_open(sgt_ring **out, sgt_rings *all, unsigned depth, void *memory, 
     sgt_ring *r = calloc(1, sizeof *r);
     if (!r) return sgt_fail_memory(err, all->set->shards[0].path);
     r->all = all;
-    r->depth = !depth ? 1 : depth < MOST_DEPTH ? depth : MOST_DEPTH;
+    r->depth = depth;
     r->pid = getpid();
     int rc = make_ring(r);
     if (rc < 0) {
@@ -251,17 +210,16 @@ int sgt_ring_open(sgt_ring **out, sgt_rings *all, unsigned depth, void *memory, 
 uint32_t sgt_ring_pending(const sgt_ring_read *reads, uint32_t n)
 {
     uint32_t pending = 0;
-    for (uint32_t i = 0; i < n; i++)
-        pending += reads[i].state == WAITING || reads[i].state == FLYING;
+    for (uint32_t i = 0; i < n; i++) pending += reads[i].state == PENDING;
     return pending;
 }
 
 void sgt_ring_ask(sgt_ring *r, sgt_ring_read *d)
 {
-    /* Ignore a read that already waits or is in flight. After a fork, those of the parent count as
-     * in flight in the child for ever, which cannot learn when they end. */
-    if (r->ruined || sgt_ring_pending(d, 1)) return;
-    d->fd = -1;
+    if (r->ruined) return;
+    d->align = r->all->files[d->shard].align;
+    d->data = d->to + d->at % d->align;
+    d->done = 0;
     d->error = 0;
     queue(r, d);
 }
@@ -273,20 +231,19 @@ void sgt_ring_submit(sgt_ring *r)
 
 static int fail_read(const sgt_ring *r, const sgt_ring_read *d, sgt_error *err)
 {
-    if (d->state == REFUSED) {
-        if (err) *err = r->refusal;
-        return r->refusal.code;
-    }
-    uint64_t at = ask_at(d) < d->at && d->state == FAILED ? d->at : ask_at(d), end;
-    /* the read may lie behind the file's end */
-    if (d->state == ENDED && sgt_set_is_cut(&r->all->set->shards[d->shard], &end)) at = end;
-    if (d->state == ENDED)
+    const sgt_set_shard *h = &r->all->set->shards[d->shard];
+    uint64_t at = ask_at(d), end;
+    if (!d->error) {
+        /* the read may lie behind the file's end */
+        if (sgt_set_is_cut(h, &end)) at = end;
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: ends at byte %" PRIu64
                         ", in the middle of a window: cut short while in use",
-                        path_of(r, d->shard), at);
+                        h->path, at);
+    }
     errno = d->error;
-    return sgt_fail_errno(err, "%s: at byte %" PRIu64 ": cannot read", path_of(r, d->shard), at);
+    return sgt_fail_errno(err, "%s: at byte %" PRIu64 ": cannot read", h->path,
+                          at < d->at ? d->at : at);
 }
 
 int sgt_ring_wait(sgt_ring *r, sgt_ring_read *reads, uint32_t n, sgt_error *err)
@@ -296,17 +253,14 @@ int sgt_ring_wait(sgt_ring *r, sgt_ring_read *reads, uint32_t n, sgt_error *err)
         return sgt_fail(err, SGT_EUSAGE,
                         "the cursor belongs to the parent process: io_uring does not survive a "
                         "fork (open a cursor in the child)");
-    /* a file that could not be opened ahead of its need may be there now */
-    for (uint32_t i = 0; i < n; i++)
-        if (reads[i].state == REFUSED) sgt_ring_ask(r, &reads[i]);
     while (!r->ruined && (pending = sgt_ring_pending(reads, n)) > 0) enter(r, pending);
     if (r->ruined) {
         errno = r->ruined;
-        return sgt_fail_errno(err, "%s: io_uring failed", path_of(r, n ? reads[0].shard : 0));
+        return sgt_fail_errno(err, "%s: io_uring failed",
+                              r->all->set->shards[n ? reads[0].shard : 0].path);
     }
     for (uint32_t i = 0; i < n; i++)
-        if (reads[i].state == FAILED || reads[i].state == ENDED || reads[i].state == REFUSED)
-            return fail_read(r, &reads[i], err);
+        if (reads[i].state == FAILED) return fail_read(r, &reads[i], err);
     return SGT_OK;
 }
 
@@ -314,10 +268,10 @@ int sgt_ring_close(sgt_ring *r)
 {
     if (!r) return 0;
     int child = r->pid != getpid(); /* a child after fork only drops its copies */
-    do {
-        for (; r->waiting; r->waiting = r->waiting->next) finish(r, r->waiting, IDLE);
-        if (r->flying && !r->ruined && !child) enter(r, r->flying);
-    } while (r->waiting || (r->flying && !r->ruined && !child));
+    while (r->flying && !r->ruined && !child) {
+        r->waiting = NULL; /* and nobody reads the rest of a read that comes back short */
+        enter(r, r->flying);
+    }
     leave_ring(r);
     int lost = r->flying > 0 && !child;
     free(r);
@@ -326,47 +280,75 @@ int sgt_ring_close(sgt_ring *r)
 
 /* ---- what the rings of a reader share ---- */
 
-/* Return how many descriptors may be open: half of the process's limit, so that the program keeps
- * the other half. */
-static uint32_t most_open(void)
+/* Let the process have a descriptor for each shard beside those of its own, at least as many: raise
+ * its limit if they are many. Return 0 if the system forbids that. */
+static int allow_descriptors(uint32_t shards)
 {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur / 2 < FEWEST) return FEWEST;
-    return limit.rlim_cur / 2 > UINT32_MAX ? UINT32_MAX : (uint32_t)(limit.rlim_cur / 2);
+    struct rlimit l;
+    if (getrlimit(RLIMIT_NOFILE, &l) < 0 || shards <= l.rlim_cur / 2) return 1;
+    if (l.rlim_max - l.rlim_cur < shards) return 0;
+    l.rlim_cur += shards;
+    return setrlimit(RLIMIT_NOFILE, &l) == 0;
 }
 
-int sgt_rings_open(sgt_rings **out, const char **refused, const sgt_set *set,
+/* Return whether direct reads of a file work with this alignment. If not, errno says why. */
+static int go_direct(int fd, size_t align)
+{
+    alignas(SGT_RING_ALIGN) char bytes[SGT_RING_ALIGN];
+    return fcntl(fd, F_SETFL, O_DIRECT) == 0 && pread(fd, bytes, align, 0) >= 0;
+}
+
+/* Open the next shard, for direct reads with the smallest alignment that works. Memory is aligned
+ * for shard 0. A shard whose direct reads need a larger alignment, or are refused, is read through
+ * the page cache. Set *remark then, and give a notice if no shard before it was. */
+static int open_file(sgt_rings *all, const char **remark, const sgt_notice *notice, sgt_error *err)
+{
+    size_t most = all->open ? all->files[0].align : SGT_RING_ALIGN;
+    file *f = &all->files[all->open];
+    f->fd = sgt_set_open_shard(all->set, all->open, err);
+    if (f->fd < 0) return f->fd;
+    for (f->align = 512; f->align <= most && !go_direct(f->fd, f->align);) f->align *= 8;
+    if (f->align > most) {
+        char buf[128];
+        if (!*remark)
+            sgt_say(notice, "%s: direct reads are refused (%s): reading through the page cache",
+                    all->set->shards[all->open].path, strerror_r(errno, buf, sizeof buf));
+        *remark = "through the page cache";
+        f->align = 1;
+        fcntl(f->fd, F_SETFL, 0);
+    }
+    all->open++;
+    return SGT_OK;
+}
+
+int sgt_rings_open(sgt_rings **out, const char **remark, const sgt_set *set,
                    const sgt_notice *notice, sgt_error *err)
 {
-    sgt_rings *all = calloc(1, sizeof *all);
+    sgt_rings *all = calloc(1, sizeof *all + set->count * sizeof *all->files);
     if (!all) return sgt_fail_memory(err, set->shards[0].path);
     all->set = set;
     sgt_ring trial = {.all = all, .depth = USUAL_DEPTH};
-    int rc = make_ring(&trial);
+    int rc = allow_descriptors(set->count) ? make_ring(&trial) : -EMFILE;
     if (rc < 0) {
-        *refused = why_no_ring(-rc);
-        rc = sgt_fail(err, SGT_EUNSUPPORTED, "%s", *refused);
+        *remark = why_no_ring(-rc);
+        rc = sgt_fail(err, SGT_EUNSUPPORTED, "%s", *remark);
     } else {
         leave_ring(&trial);
-        rc = sgt_files_open(&all->files, set, most_open(), notice, err);
+        while (rc == SGT_OK && all->open < set->count) rc = open_file(all, remark, notice, err);
     }
-    if (rc < 0) {
-        sgt_rings_close(all);
-        return rc;
-    }
-    all->align = sgt_files_align(all->files, 0);
-    *out = all;
-    return SGT_OK;
+    if (rc < 0) sgt_rings_close(all);
+    else *out = all;
+    return rc;
 }
 
 void sgt_rings_close(sgt_rings *all)
 {
     if (!all) return;
-    sgt_files_close(all->files);
+    while (all->open) close(all->files[--all->open].fd);
     free(all);
 }
 
-size_t sgt_rings_align(const sgt_rings *all) { return all->align; }
+size_t sgt_rings_align(const sgt_rings *all) { return all->files[0].align; }
 
 size_t sgt_rings_room(const sgt_rings *all, size_t bytes)
 {

@@ -1,7 +1,7 @@
 /* ring.h: many reads of a set's shards in flight at once, for one thread, by io_uring.
  *
  *     sgt_rings *all;       // one per reader: open files
- *     if (sgt_rings_open(&all, &refused, set, &notice, &err) < 0) ...;
+ *     if (sgt_rings_open(&all, &remark, set, &notice, &err) < 0) ...;
  *     size_t room = sgt_rings_room(all, 2050);
  *     sgt_ring *r;          // one per thread that reads
  *     if (sgt_ring_open(&r, all, 128, memory, n * room, &err) < 0) ...;
@@ -24,7 +24,10 @@
  * where it ends; any other error is a failure too.
  *
  * If a file system refuses O_DIRECT, the files are read through the page cache, with one notice for
- * each reader. A ring that fails later fails its reads, and may still write to their memory. */
+ * each reader. A ring that fails later fails its reads, and may still write to their memory.
+ *
+ * Each shard keeps a descriptor. If they are more than half of what the process may have, its limit
+ * (RLIMIT_NOFILE) is raised by their number. */
 #ifndef SGT_RING_H
 #define SGT_RING_H
 
@@ -46,29 +49,27 @@ typedef struct sgt_ring_read {
     uint32_t shard;
     const char *data; /* the bytes, once the read has been waited for */
 
-    /* internal to the ring */
+    /* internal to the ring. error: errno, or 0 if the file ended before the read's last byte; align:
+     * of the read, in bytes; done: bytes that have arrived so far, from `to` on */
     int state, error;
-    int fd; /* descriptor while the read waits with its file open, or is in flight; else -1 */
-    unsigned align; /* alignment of the read, in bytes */
-    /* skip: bytes read before `at`, for alignment; done: bytes that have arrived so far */
-    size_t skip, done;
+    size_t align, done;
     struct sgt_ring_read *next;
 } sgt_ring_read;
 
-/* Open the state that all rings of a reader share. The set must outlive it. It opens shard 0, then
- * makes and closes a ring, to find out whether there can be one: if not, *refused says why
- * ("io_uring is forbidden"), and the call returns SGT_EUNSUPPORTED. Any number of threads may use
- * it. */
-int sgt_rings_open(sgt_rings **out, const char **refused, const sgt_set *set,
+/* Open the state that all rings of a reader share: the shards' files. The set must outlive it. Any
+ * number of threads may use it. It makes and closes a ring, to find out whether there can be one: if
+ * not, *remark says why ("io_uring is forbidden"), and the call returns SGT_EUNSUPPORTED. *remark,
+ * NULL before, is "through the page cache" if that is how a shard is read. */
+int sgt_rings_open(sgt_rings **out, const char **remark, const sgt_set *set,
                    const sgt_notice *notice, sgt_error *err);
 void sgt_rings_close(sgt_rings *all); /* Close its rings first. NULL is fine. */
 
-/* Return the alignment of reads: 512 or 4096, or 1 through the page cache. */
+/* Return the largest alignment of reads: 512 or 4096, or 1 through the page cache. */
 size_t sgt_rings_align(const sgt_rings *all);
 /* Return how many bytes of memory a read of `bytes` bytes may fill. */
 size_t sgt_rings_room(const sgt_rings *all, size_t bytes);
 
-/* Open a ring. At most `depth` reads (up to 4096) are in flight at a time; further reads wait for
+/* Open a ring. At most `depth` reads (1 to 4096) are in flight at a time; further reads wait for
  * their turn. `memory`, if not NULL, is where most reads go, at most 1 GiB: it is registered with the
  * kernel if limits allow. One thread may make a ring and another use it, best always the same one. Only one
  * thread may use it at a time, and none in a child after fork. */

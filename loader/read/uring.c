@@ -66,7 +66,6 @@ static int open_reader(void **out, const char **remark, const sgt_set *set,
         close_reader(r);
         return rc;
     }
-    if (sgt_rings_align(r->rings) == 1) *remark = "through the page cache";
     r->room = sgt_rings_room(r->rings, bytes);
     *out = r;
     return SGT_OK;

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "loader/base/memory.h"
-#include "loader/read/files.h"
 #include "loader/read/ring.h"
 
 #define CACHESTAT 451 /* as in loader/read/pages.c */
@@ -67,8 +66,8 @@ WRAP(unsigned, io_uring_peek_batch_cqe, struct io_uring *ring, struct io_uring_c
     unsigned n = __real_io_uring_peek_batch_cqe(ring, cqes, most);
     for (unsigned i = 0; i < n; i++) {
         const sgt_ring_read *d = io_uring_cqe_get_data(cqes[i]);
-        cqes[i]->res = change_result((uintptr_t)d / sizeof *d, d->align > 1 ? d->align : 1,
-                                     d->to + d->done, cqes[i]->res);
+        cqes[i]->res =
+            change_result((uintptr_t)d / sizeof *d, d->align, d->to + d->done, cqes[i]->res);
     }
     return n;
 }
@@ -98,7 +97,6 @@ WRAP(int, io_uring_queue_init, unsigned entries, struct io_uring *ring, unsigned
 {
     if (faults.ring_error && __atomic_load_n(&made, __ATOMIC_RELAXED) >= faults.rings_first)
         return -faults.ring_error;
-    if (faults.ring_entries) entries = faults.ring_entries;
     int rc;
     unsigned waits = 0;
     do rc = __real_io_uring_queue_init(entries, ring, flags);
@@ -107,26 +105,13 @@ WRAP(int, io_uring_queue_init, unsigned entries, struct io_uring *ring, unsigned
     return rc;
 }
 
-static int is_broken(void) { return faults.enter_error && is_late(&enters, faults.enters_first); }
-
-WRAP(int, io_uring_submit, struct io_uring *ring)
-{
-    return is_broken() ? -faults.enter_error : __real_io_uring_submit(ring);
-}
-
 WRAP(int, io_uring_submit_and_wait, struct io_uring *ring, unsigned n)
 {
-    return is_broken() ? -faults.enter_error : __real_io_uring_submit_and_wait(ring, n);
+    if (faults.enter_error && is_late(&enters, faults.enters_first)) return -faults.enter_error;
+    return __real_io_uring_submit_and_wait(ring, n);
 }
 
 /* ---- files ---- */
-
-WRAP(int, sgt_files_open, sgt_files **out, const sgt_set *set, uint32_t most,
-     const sgt_notice *notice, sgt_error *err)
-{
-    return __real_sgt_files_open(out, set, faults.most_files ? faults.most_files : most, notice,
-                                 err);
-}
 
 WRAP(int, fcntl, int fd, int command, ...)
 {

@@ -23,9 +23,7 @@ typedef struct reader_fault {
     /* file that is cut to `left` bytes after reads_first successes; NULL: none */
     const char *cut;
     long left;
-    unsigned ring_entries; /* entries of an io_uring; 0: as many as reads may be in flight */
-    unsigned most_files;   /* most descriptors that stay open; 0: half of the process's limit */
-    int no_cachestat;      /* the kernel has no cachestat */
+    int no_cachestat; /* the kernel has no cachestat */
     /* folder whose proc/ and sys/ describe free memory; NULL: the machine's own */
     const char *memory;
     /* tokens per block and blocks per pool of sampling `block`, which change the order of windows;

@@ -40,8 +40,8 @@ static void open_rig(rig *g, const reader_fault *fault)
     g->l = open_loader("d", &o, fault);
     sgt_reader_options ro = {
         .sampling = SGT_SAMPLING_BLOCK, .mix = &g->l->mix, .seq = T, .windows = B};
-    const char *refused;
-    must(sgt_rings_open(&g->rings, &refused, &g->l->set, &ro.notice, why));
+    const char *remark = NULL;
+    must(sgt_rings_open(&g->rings, &remark, &g->l->set, &ro.notice, why));
     must(sgt_blocks_open(&g->pools, g->rings, &g->l->set, &ro, why));
     cr_assert(g->pools);
     g->blocks = sgt_sampler_blocks(&g->l->mix.samplers[0]);
@@ -232,7 +232,6 @@ Test(blocks, batches_are_those_of_the_other_readers)
                                           {.first_error = EINTR},
                                           {.most_bytes = 100},
                                           {.most_bytes = 1, .direct_error = EINVAL},
-                                          {.most_files = 1},
                                           {0}};
     put_folder();
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {

@@ -56,7 +56,7 @@ Test(uring, ring_refused)
                  {EACCES, "io_uring is forbidden"},
                  {ENOSYS, "this kernel has no io_uring, or an old one"},
                  {ENOMEM, "io_uring is short of memory it may lock"},
-                 {EMFILE, "io_uring is short of file descriptors"},
+                 {EMFILE, "io_uring is short of file descriptors (ulimit -n)"},
                  {EINVAL, "io_uring is unavailable"}};
     put_folder();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
