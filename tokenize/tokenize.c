@@ -37,7 +37,8 @@ static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v)
     if (v->normalize > SGT_NORMALIZE_NONE)
         bad |= json_object_set_new(j, "normalize",
                                    json_string(v->normalize == SGT_NORMALIZE_NFC ? "nfc" : "nfkc"));
-    if (v->rule) bad |= json_object_set_new(j, "pattern", json_string(v->rule));
+    if (v->rule.by != SGT_RULE_GPT2)
+        bad |= json_object_set_new(j, "pattern", json_string(v->rule.text));
     if (o->filter_count) {
         json_t *filters = json_array();
         for (size_t i = 0; i < o->filter_count; i++)

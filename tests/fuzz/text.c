@@ -37,12 +37,13 @@ static size_t by_definition(const uint8_t *text, size_t n, uint16_t *ids)
 {
     static sgt_pattern *p;
     sgt_error err;
-    size_t end, from = 0, count = 0;
+    uint32_t end;
+    size_t count = 0;
     must(p || sgt_pattern_new(&p, SGT_PIECE_RULE, &err) == 0, "there is memory");
-    must(sgt_pattern_start(p, text, n, &err) == 0, "the expression takes any text");
-    for (; sgt_pattern_split(p, &end, 1, &err) > 0; from = end)
-        count += merge(text + from, end - from, ids + count);
-    must(from == n, "the expression comes to an end");
+    sgt_splitter sp = sgt_pattern_splitter(p, text, n, &err);
+    for (size_t from; (from = sp.at, sgt_split(&sp, &end, 1)) > 0;)
+        count += merge(text + from, end, ids + count);
+    must(sp.at == n, "the expression takes any text, and comes to its end");
     return count;
 }
 
@@ -112,30 +113,19 @@ void fuzz_encode(const uint8_t *data, size_t size)
 enum { RULES = 16 };
 enum { SOME = 7 }; /* most pieces per call, few so that calls begin at many places */
 
-/* Return the ends of the n bytes' pieces by the expression, which the caller frees, and their
- * number. */
-static size_t *pattern_ends(sgt_pattern *p, const uint8_t *text, size_t n, size_t *count)
+/* Store the ends of the pieces of text[from .. n), as offsets in `text`; return their number. p: the
+ * expression to split by; NULL: by the rule. */
+static size_t split_ends(const sgt_rule *r, sgt_pattern *p, const uint8_t *text, size_t from,
+                         size_t n, size_t *ends)
 {
     sgt_error err;
-    size_t *ends = malloc((n + SOME) * sizeof *ends);
-    int got;
-    must(ends != NULL, "there is memory");
-    must(sgt_pattern_start(p, text, n, &err) == 0, "the expression takes any text");
-    *count = 0;
-    while ((got = sgt_pattern_split(p, ends + *count, SOME, &err)) > 0) *count += (size_t)got;
-    must(got == 0, "the expression comes to an end");
-    return ends;
-}
-
-/* Store the ends of the pieces of text[from .. n), as offsets in `text`; return their number. */
-static size_t split_ends(const sgt_rule *r, const uint8_t *text, size_t from, size_t n,
-                         size_t *ends)
-{
-    sgt_splitter sp = sgt_splitter_by(r, text + from, n - from);
+    sgt_splitter sp = p ? sgt_pattern_splitter(p, text + from, n - from, &err)
+                        : sgt_splitter_by(r, text + from, n - from);
     uint32_t some[SOME];
     size_t count = 0, got;
     for (size_t at = from; (got = sgt_split(&sp, some, SOME)) > 0; at = ends[count - 1])
         for (size_t i = 0; i < got; i++) ends[count++] = at + some[i];
+    must(sp.at == n - from, "it comes to the end of the text");
     return count;
 }
 
@@ -144,13 +134,13 @@ static size_t split_ends(const sgt_rule *r, const uint8_t *text, size_t from, si
 static void check_cut(const sgt_rule *r, const uint8_t *text, size_t n, size_t p,
                       const size_t *whole, size_t count, size_t *ends, int divides)
 {
-    size_t left = split_ends(r, text, 0, p, ends), ended = 0;
+    size_t left = split_ends(r, NULL, text, 0, p, ends), ended = 0;
     while (ended < count && whole[ended] < p) ended++;
     must(divides || (ended < count && whole[ended] == p), "a piece ends at a cut");
     must(left == ended + 1 && !memcmp(ends, whole, ended * sizeof *ends),
          "pieces before a cut are those of the whole");
     ended += whole[ended] == p;
-    size_t right = split_ends(r, text, p, n, ends);
+    size_t right = split_ends(r, NULL, text, p, n, ends);
     must(ended + right == count && !memcmp(ends, whole + ended, right * sizeof *ends),
          "and those after it");
 }
@@ -162,7 +152,7 @@ static void check_within(const sgt_rule *r, const uint8_t *text, size_t n, size_
 {
     size_t *view = malloc((seen + 1) * sizeof *view), tries = 0;
     must(view != NULL, "there is memory");
-    size_t pieces = split_ends(r, text, 0, seen, view);
+    size_t pieces = split_ends(r, NULL, text, 0, seen, view);
     for (size_t i = 0; i < pieces; i++) {
         size_t from = i ? view[i - 1] : 0;
         for (size_t p = from + 1; p < view[i] && tries < 64; p++)
@@ -182,8 +172,10 @@ static void check(size_t rule, const uint8_t *text, size_t n)
     if (!p[rule])
         must(sgt_pattern_new(&p[rule], r ? r->text : SGT_PIECE_RULE, NULL) == 0,
              "the expression compiles");
-    scoped_memory size_t *pattern = pattern_ends(p[rule], text, n, &want);
-    must(split_ends(r, text, 0, n, ends) == want, "there are as many pieces");
+    scoped_memory size_t *pattern = malloc((n + 1) * sizeof *pattern);
+    must(pattern != NULL, "there is memory");
+    want = split_ends(r, p[rule], text, 0, n, pattern);
+    must(split_ends(r, NULL, text, 0, n, ends) == want, "there are as many pieces");
     must(!memcmp(ends, pattern, want * sizeof *ends), "the pieces are the same");
     for (size_t seen = n; seen > n / 2; seen -= 1 + seen / 8) {
         size_t cut = sgt_rule_cut(r, text, seen, NULL);

@@ -29,7 +29,7 @@ int every_rule(sgt_vocab *vocabs[MOST_RULES], sgt_encoder *encoders[MOST_RULES])
     for (const sgt_rule *r = NULL; !count || r; r = sgt_rule_at((size_t)count++)) {
         cr_assert_lt(count, MOST_RULES);
         must(sgt_vocab_load(&vocabs[count], "gpt2", r ? r->text : NULL, why));
-        cr_assert_eq(vocabs[count]->known, r);
+        cr_assert(!r || vocabs[count]->rule.text == r->text);
         encoders[count] = new_encoder(vocabs[count]);
     }
     return count;

@@ -15,8 +15,8 @@ const char *const *split_levels(void);
 /* Return a rule's expression; the caller frees it. */
 sgt_pattern *pattern_of(const sgt_rule *r);
 
-/* Store the ends of the pieces of s[0..n) by an expression in ends[], which has room for n + 2. Return
- * their number. */
+/* Store the ends of the pieces of s[0..n) by an expression in ends[], which has room for n. Return their
+ * number. */
 size_t pieces_by_pattern(sgt_pattern *p, const uint8_t *s, size_t n, size_t *ends);
 
 /* The same by a level, or by "ref": one character at a time, by a rule that is not GPT-2's. Take `most`

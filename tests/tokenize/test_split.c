@@ -67,10 +67,12 @@ Test(pattern, says_what_is_wrong_and_where)
                    "pattern: at byte 4: missing closing parenthesis");
     cr_assert_null(p);
     must(sgt_pattern_new(&p, "(*LIMIT_MATCH=10)(a+)+$", why));
-    must(sgt_pattern_start(p, "aaaaaaaaaaaaaaaaaaaaaaaab", 25, why));
-    size_t end;
-    expect_failure(sgt_pattern_split(p, &end, 1, why), SGT_EUNSUPPORTED,
-                   "pattern: at byte 0 of the text: match limit exceeded");
+    sgt_error err = {0};
+    sgt_splitter sp = sgt_pattern_splitter(p, "aaaaaaaaaaaaaaaaaaaaaaaab", 25, &err);
+    uint32_t end;
+    cr_assert(!sgt_split(&sp, &end, 1) && !sp.at);
+    cr_assert_eq(err.code, SGT_EUNSUPPORTED);
+    cr_assert_str_eq(err.text, "pattern: at byte 0 of the text: match limit exceeded");
 }
 
 /* ---- safe cuts ---- */

@@ -206,13 +206,14 @@ static void pieces_of(const char *pattern, const char *text, const char *want)
 {
     sgt_error err;
     scoped(sgt_pattern) *p = NULL;
-    size_t ends[64], from = 0;
+    uint32_t ends[64];
     char got[256] = "";
     cr_assert_eq(sgt_pattern_new(&p, pattern, &err), SGT_OK, "%s: %s", pattern, err.text);
-    must(sgt_pattern_start(p, text, strlen(text), why));
-    int n = sgt_pattern_split(p, ends, 64, &err);
-    cr_assert_geq(n, 0, "%s", err.text);
-    for (int i = 0; i < n; from = ends[i++]) strncat(strcat(got, "|"), text + from, ends[i] - from);
+    sgt_splitter sp = sgt_pattern_splitter(p, text, strlen(text), &err);
+    const size_t n = sgt_split(&sp, ends, 64);
+    cr_assert_eq(sp.at, strlen(text), "%s", err.text);
+    for (size_t i = 0, from = 0; i < n; from = ends[i++])
+        strncat(strcat(got, "|"), text + from, ends[i] - from);
     cr_assert_str_eq(got, want, "%s: %s", pattern, got);
 }
 
@@ -239,9 +240,10 @@ Test(pattern, classes_are_our_tables_and_the_rest_of_the_syntax_stays)
 
 Test(pattern, gpt2_is_known_however_it_is_written)
 {
-    cr_assert(sgt_pattern_is_gpt2(SGT_PIECE_RULE));
+    cr_assert_eq(sgt_rule_of(SGT_PIECE_RULE).by, SGT_RULE_GPT2);
     size_t n;
     scoped_memory char *written = whole_file(DATA "r50k.pattern", &n);
-    cr_assert(sgt_pattern_is_gpt2(written));
-    cr_assert(!sgt_pattern_is_gpt2("\\p{L}+"));
+    cr_assert_eq(sgt_rule_of(written).by, SGT_RULE_GPT2);
+    cr_assert_str_eq(sgt_rule_of(written).text, SGT_PIECE_RULE);
+    cr_assert_eq(sgt_rule_of("\\p{L}+").by, SGT_RULE_PCRE2);
 }

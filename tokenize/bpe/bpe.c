@@ -18,7 +18,6 @@
 #include "loader/base/memory.h"
 #include "loader/base/cpu.h"
 #include "tokenize/text/pattern.h"
-#include "tokenize/text/split.h"
 #include "tokenize/bpe/words.h"
 
 #define MARKS 4096 /* places of dead ends that an encoder remembers */
@@ -29,8 +28,8 @@ struct sgt_encoder {
     sgt_arena memory;
     sgt_long_words longs;
     sgt_words words;
-    sgt_pattern *rule; /* if set, the pattern to split by */
-    sgt_error failure; /* last failure of `rule` */
+    sgt_pattern *pattern; /* if set, what to split by */
+    sgt_error failure;    /* last failure of `pattern` */
 };
 
 static sgt_words_encode *encode_of_level(void)
@@ -49,8 +48,8 @@ int sgt_encoder_new(sgt_encoder **out, const sgt_vocab *v, sgt_error *err)
     e->v = v;
     size_t bytes = SGT_WORD_TABLE + 16 + SGT_LONG_WORDS_BYTES + MARKS * sizeof(uint64_t) +
                    (size_t)3 * SGT_ARENA_ALIGN;
-    const char *pattern = sgt_vocab_pattern(v);
-    int rc = pattern ? sgt_pattern_new(&e->rule, pattern, err) : SGT_OK;
+    int rc =
+        v->rule.by == SGT_RULE_PCRE2 ? sgt_pattern_new(&e->pattern, v->rule.text, err) : SGT_OK;
     if (!rc) rc = sgt_arena_map(&e->memory, bytes, 0, err);
     if (rc < 0) {
         sgt_encoder_free(e);
@@ -71,7 +70,7 @@ void sgt_encoder_free(sgt_encoder *e)
 {
     if (!e) return;
     sgt_arena_unmap(&e->memory);
-    sgt_pattern_free(e->rule);
+    sgt_pattern_free(e->pattern);
     free(e);
 }
 
@@ -245,19 +244,13 @@ static size_t encode_words(sgt_encoder *e, const uint8_t *s, const uint32_t *end
     return n + encode_tail(e, s + from, tail, count - safe, ids + n);
 }
 
-size_t sgt_encode_piece(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids)
-{
-    uint32_t end = (uint32_t)n;
-    if (!n) return 0;
-    return n <= SGT_WORD_BYTES ? encode_words(e, s, &end, 1, n, ids)
-                               : sgt_encode_long(&e->longs, s, n, ids);
-}
-
-/* Split by GPT-2's rule or another rule of split.h, and encode to ids in merge order. */
-static size_t encode_known(sgt_encoder *e, const void *text, size_t n, uint16_t *ids)
+/* Split and encode to ids in merge order. Return SGT_ENCODE_FAILED if the pattern fails, with the
+ * cause in e->failure. */
+static size_t encode_text(sgt_encoder *e, const void *text, size_t n, uint16_t *ids)
 {
     const uint8_t *s = text;
-    sgt_splitter sp = sgt_splitter_by(e->v->known, text, n);
+    sgt_splitter sp = e->pattern ? sgt_pattern_splitter(e->pattern, text, n, &e->failure)
+                                 : sgt_splitter_by(&e->v->rule, text, n);
     uint32_t ends[SGT_WORDS];
     size_t words, from = 0, count = 0;
     sp.cuts = &e->v->cuts;
@@ -266,26 +259,13 @@ static size_t encode_known(sgt_encoder *e, const void *text, size_t n, uint16_t 
             count += sgt_encode_long(&e->longs, s + from, sp.at - from, ids + count);
         else count += encode_words(e, s + from, ends, words, n - from, ids + count);
     }
-    return count;
-}
-
-/* Split by the vocabulary's own pattern, and encode to ids in merge order. Returns
- * SGT_ENCODE_FAILED on error, with the cause in e->failure. */
-static size_t encode_by_pattern(sgt_encoder *e, const void *text, size_t n, uint16_t *ids)
-{
-    const uint8_t *s = text;
-    size_t ends[256], from = 0, count = 0;
-    int pieces = sgt_pattern_start(e->rule, text, n, &e->failure);
-    while (pieces >= 0 && (pieces = sgt_pattern_split(e->rule, ends, 256, &e->failure)) > 0)
-        for (int i = 0; i < pieces; from = ends[i++])
-            count += sgt_encode_piece(e, s + from, ends[i] - from, ids + count);
-    return pieces < 0 ? SGT_ENCODE_FAILED : count;
+    return sp.at < n ? SGT_ENCODE_FAILED : count;
 }
 
 size_t sgt_encode(sgt_encoder *e, const void *text, size_t n, uint16_t *ids)
 {
     const uint16_t *public = e->v->file.ids;
-    size_t count = e->rule ? encode_by_pattern(e, text, n, ids) : encode_known(e, text, n, ids);
+    const size_t count = encode_text(e, text, n, ids);
     if (public && count != SGT_ENCODE_FAILED)
         for (size_t i = 0; i < count; i++) ids[i] = public[ids[i]];
     return count;

@@ -9,8 +9,6 @@
 /* most bytes that sgt_bpe_scan takes; longer pieces are encoded faster by the other functions */
 #define SGT_BPE_SCAN_MAX 64
 
-/* Encode a piece by the fastest method for its length. */
-size_t sgt_encode_piece(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids);
 /* Encode a piece of at most SGT_BPE_SCAN_MAX bytes by the definition, in quadratic time. */
 size_t sgt_bpe_scan(const sgt_vocab *v, const uint8_t *s, size_t n, uint16_t *ids);
 /* Encode a piece in linear time by steps (bpe.c). */

@@ -89,7 +89,7 @@ static size_t find_border(const extent *x, size_t until)
 
 size_t sgt_extent_cut(sgt_encoder *e, const sgt_vocab *v, const uint8_t *text, size_t n)
 {
-    extent x = {.e = e, .v = v, .rule = v->known, .longest = longest_token(v)};
+    extent x = {.e = e, .v = v, .rule = &v->rule, .longest = longest_token(v)};
     size_t ahead;
     x.n = longest_piece(x.rule, text, in_sight(text, n), &x.from);
     x.s = text + x.from;

@@ -441,9 +441,9 @@ static int cut_text(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *goo
 {
     const sgt_literal *l = &f->r.literal;
     if (l->divides && (*good = sgt_literal_last(l, text, n)) > 0) return SGT_OK;
-    if (f->r.whole) return SGT_OK;
+    if (sgt_rule_by(f->r.rule) == SGT_RULE_PCRE2) return SGT_OK;
     *good = f->r.normalize > SGT_NORMALIZE_NONE
-                ? sgt_normalize_cut(text, n, !f->r.rule)
+                ? sgt_normalize_cut(text, n, sgt_rule_by(f->r.rule) == SGT_RULE_GPT2)
                 : sgt_unit_cut(text, n, f->r.rule, f->r.vocab ? f->r.vocab->joins : NULL, l);
     if (*good) return SGT_OK;
     const size_t from = begins_document(f, text, n) ? strlen(l->text) : 0;
@@ -540,10 +540,7 @@ static int set_reading(sgt_text_feed *f, sgt_error *err)
 {
     sgt_reading *r = &f->r;
     const sgt_vocab *v = r->vocab;
-    if (v) {
-        r->rule = v->known;
-        r->whole = sgt_vocab_pattern(v) != NULL;
-    }
+    if (v) r->rule = &v->rule;
     r->normalize = v ? v->normalize : r->o->normalize;
     r->literal = (sgt_literal){v ? v->eot_text : SGT_EOT_TEXT, r->o->special_eot};
     r->kept = &f->kept;

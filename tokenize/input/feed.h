@@ -66,10 +66,9 @@ typedef struct sgt_reading {
     /* vocabulary that encodes the text, and whose merges may cut long pieces; NULL: there is none
      * yet, and such pieces are not cut */
     const sgt_vocab *vocab;
-    /* The feed sets these two from the vocabulary if there is one: the rule that text is split by
-     * (NULL: GPT-2's); 1: it is split by a pattern, so documents are not cut at all */
+    /* rule that text is split by; NULL: GPT-2's. The feed sets it if there is a vocabulary. By PCRE2,
+     * documents are not cut at all */
     const sgt_rule *rule;
-    int whole;
     /* The feed sets all below. */
     sgt_normalize normalize;           /* normal form, in which the text is split */
     sgt_literal literal;               /* the literal end of text, which is never cut */

@@ -13,7 +13,6 @@
 #include "tokenize/before.h"
 #include "tokenize/out/out.h"
 #include "tokenize/text/pattern.h"
-#include "tokenize/text/split.h"
 #include "tokenize/vocab/vocab_file.h"
 
 #define ENDS 320 /* entries of ends[]: 64 more than the 256 that make a call worthwhile (split.h) */
@@ -21,10 +20,9 @@
 typedef struct counting {
     const sgt_tokenize_options *o;
     const sgt_corpus *corpus;
-    const char *rule;      /* pattern to split by; NULL: GPT-2's */
-    const sgt_rule *known; /* that rule, if it is another one of split.h */
-    sgt_train_result *r;   /* what was counted so far */
-    uint64_t file, lines;  /* the file at hand, and the lines or rows that end in it so far */
+    sgt_rule rule;        /* what splits the text */
+    sgt_train_result *r;  /* what was counted so far */
+    uint64_t file, lines; /* the file at hand, and the lines or rows that end in it so far */
 } counting;
 
 /* What a thread counts with. */
@@ -36,38 +34,25 @@ typedef struct counter {
 
 /* ---- a unit's pieces ---- */
 
-static int count_by_pattern(counter *k, const uint8_t *s, size_t n, sgt_error *err)
-{
-    size_t ends[256], from = 0;
-    int rc = sgt_pattern_start(k->pattern, s, n, err), count = 0;
-    while (!rc && (count = sgt_pattern_split(k->pattern, ends, 256, err)) > 0)
-        for (int i = 0; i < count && !rc; from = ends[i++])
-            rc = sgt_pieces_add(&k->pieces, s + from, ends[i] - from, 1, err);
-    return rc < 0 ? rc : count;
-}
-
-static int count_by_rule(counter *k, const uint8_t *s, size_t n, sgt_error *err)
-{
-    sgt_splitter sp = sgt_splitter_by(k->c->known, s, n);
-    uint32_t ends[ENDS];
-    int rc = SGT_OK;
-    for (size_t pieces, at = 0; !rc && (pieces = sgt_split(&sp, ends, ENDS)) > 0; at = sp.at) {
-        if (ends[0] == UINT32_MAX) rc = sgt_pieces_add(&k->pieces, s + at, sp.at - at, 1, err);
-        else
-            for (size_t i = 0, from = 0; i < pieces && !rc; from = ends[i++])
-                rc = sgt_pieces_add(&k->pieces, s + at + from, ends[i] - from, 1, err);
-    }
-    return rc;
-}
-
 /* Count the pieces of a part, and add their number to u->id_count. */
 static int count_part(void *counter_, sgt_unit *u, sgt_part *p, const uint8_t *text, size_t n,
                       sgt_error *err)
 {
     counter *k = counter_;
     const uint64_t before = k->pieces.total;
-    const int rc = (k->pattern ? count_by_pattern : count_by_rule)(k, text, n, err);
+    sgt_error why;
+    sgt_splitter sp = k->pattern ? sgt_pattern_splitter(k->pattern, text, n, &why)
+                                 : sgt_splitter_by(&k->c->rule, text, n);
+    uint32_t ends[ENDS];
+    int rc = SGT_OK;
     (void)p;
+    for (size_t pieces, at = 0; !rc && (pieces = sgt_split(&sp, ends, ENDS)) > 0; at = sp.at) {
+        if (ends[0] == UINT32_MAX) rc = sgt_pieces_add(&k->pieces, text + at, sp.at - at, 1, err);
+        else
+            for (size_t i = 0, from = 0; i < pieces && !rc; from = ends[i++])
+                rc = sgt_pieces_add(&k->pieces, text + at + from, ends[i] - from, 1, err);
+    }
+    if (!rc && sp.at < n) rc = sgt_fail(err, why.code, "%s", why.text);
     u->id_count += (size_t)(k->pieces.total - before);
     return rc;
 }
@@ -100,10 +85,7 @@ static int add_unit(counting *c, const sgt_unit *u, sgt_error *err)
 static int count_all(counting *c, counter *all, size_t threads, sgt_error *err)
 {
     const sgt_tokenize_options *o = c->o;
-    const sgt_units_job job = {.feed = {.reading = {.corpus = c->corpus,
-                                                    .o = o,
-                                                    .rule = c->known,
-                                                    .whole = c->rule && !c->known},
+    const sgt_units_job job = {.feed = {.reading = {.corpus = c->corpus, .o = o, .rule = &c->rule},
                                         .piece = sgt_text_feed_piece(),
                                         .threads = threads},
                                .work = count_part,
@@ -114,7 +96,7 @@ static int count_all(counting *c, counter *all, size_t threads, sgt_error *err)
     int rc = SGT_OK;
     for (size_t i = 0; i < threads && !rc; i++) {
         all[i].c = c;
-        if (c->rule && !c->known) rc = sgt_pattern_new(&all[i].pattern, c->rule, err);
+        if (c->rule.by == SGT_RULE_PCRE2) rc = sgt_pattern_new(&all[i].pattern, c->rule.text, err);
     }
     if (!rc) rc = sgt_units_start(&units, &job, err);
     while (!rc && (rc = sgt_units_next(units, &u, err)) == 0) rc = add_unit(c, u, err);
@@ -148,10 +130,8 @@ static int train(sgt_vocab **out, const sgt_tokenize_options *o, const sgt_corpu
                  uint32_t size, sgt_train_result *result, sgt_error *err)
 {
     const size_t threads = sgt_units_threads(corpus, o->threads, sgt_text_feed_piece());
-    const char *rule = sgt_rule_pattern(o->rule);
-    counting c = {.o = o, .corpus = corpus, .r = result};
-    if (rule && !sgt_pattern_is_gpt2(rule)) c.known = sgt_rule_of(c.rule = rule);
-    sgt_vocab_parts parts = {.path = o->out, .rule = c.rule, .normalize = o->normalize};
+    counting c = {.o = o, .corpus = corpus, .rule = sgt_rule_of(o->rule), .r = result};
+    sgt_vocab_parts parts = {.path = o->out, .rule = o->rule, .normalize = o->normalize};
     counter *all = calloc(threads, sizeof *all);
     int rc = all ? count_all(&c, all, threads, err) : sgt_fail_memory(err, "threads");
     if (rc < 0) goto done;

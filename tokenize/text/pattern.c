@@ -11,7 +11,6 @@
 
 #include "tokenize/text/unicode.h"
 #include "tokenize/text/utf8.h"
-#include "tokenize/text/split.h"
 
 /* bytes; PCRE2's default of 32 KiB is too small for patterns that backtrack over long runs */
 #define JIT_STACK_MAX (8u << 20)
@@ -21,12 +20,11 @@ struct sgt_pattern {
     pcre2_match_data *match;
     pcre2_match_context *context;
     pcre2_jit_stack *stack;
-    const uint8_t *text; /* as the caller gave it */
-    size_t n, at;        /* at: offset of the end of the last piece */
-    uint8_t *twin;       /* copy with U+FFFD; NULL: the text itself is matched */
-    size_t twin_n, twin_at;
-    /* > 0: end of a match, in the matched text, that is returned after the gap before it */
-    size_t pending;
+    uint8_t *twin; /* copy with U+FFFD; NULL: the text itself is matched */
+    /* In the matched text: its length; offset of the end of the last piece; and the first match that
+     * ends behind it, or the end of the text twice. */
+    size_t n, at, from, to;
+    sgt_error *why;
 };
 
 void sgt_pattern_free(sgt_pattern *p)
@@ -198,56 +196,67 @@ int sgt_pattern_new(sgt_pattern **out, const char *pattern, sgt_error *err)
 
 /* ---- matching ---- */
 
-int sgt_pattern_start(sgt_pattern *p, const void *text, size_t n, sgt_error *err)
+/* Find the match that ends behind the last piece, unless it is known. */
+static int find_match(sgt_pattern *p, const sgt_splitter *s)
 {
-    free(p->twin);
-    p->twin = NULL;
-    p->text = text;
-    p->n = p->twin_n = n;
-    p->at = p->twin_at = p->pending = 0;
-    if (sgt_utf8_valid(text, n) == n) return SGT_OK;
-    if (n > SIZE_MAX / 3 || !(p->twin = malloc(3 * n))) return sgt_fail_memory(err, "pattern");
-    p->twin_n = sgt_utf8_replace(p->twin, text, n);
+    PCRE2_UCHAR why[160];
+    if (p->to > p->at) return SGT_OK;
+    const int rc = pcre2_match(p->code, p->twin ? p->twin : s->text, p->n, p->at,
+                               PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, p->match, p->context);
+    if (rc < 0 && rc != PCRE2_ERROR_NOMATCH) {
+        pcre2_get_error_message(rc, why, sizeof why);
+        return sgt_fail(p->why, SGT_EUNSUPPORTED, "pattern: at byte %zu of the text: %s", s->at,
+                        (const char *)why);
+    }
+    const PCRE2_SIZE *match = pcre2_get_ovector_pointer(p->match);
+    p->from = rc < 0 ? p->n : match[0];
+    p->to = rc < 0 ? p->n : match[1];
     return SGT_OK;
 }
 
-/* End the next piece at offset `to` of the matched text. Returns its end in the caller's text. */
-static size_t end_piece(sgt_pattern *p, size_t to)
+/* Return the offset in the caller's text of offset `to` of the matched text. */
+static size_t place_in_text(const sgt_pattern *p, const sgt_splitter *s, size_t to)
 {
-    if (!p->twin) return p->at = p->twin_at = to;
-    while (p->twin_at < to) {
+    size_t place = s->at;
+    if (!p->twin) return to;
+    for (size_t at = p->at; at < to;) {
         uint32_t cp;
-        size_t len = sgt_utf8_unit(p->text + p->at, p->n - p->at, &cp);
-        p->at += len;
-        p->twin_at += cp == SGT_UTF8_ILL_FORMED ? 3 : len;
+        const size_t len = sgt_utf8_unit(s->text + place, s->n - place, &cp);
+        at += cp == SGT_UTF8_ILL_FORMED ? 3 : len;
+        place += len;
     }
-    return p->at;
+    return place;
 }
 
-int sgt_pattern_split(sgt_pattern *p, size_t *ends, int max, sgt_error *err)
+/* Do what sgt_split does. A piece is a match, or what lies before the next one. */
+static size_t split_by_pattern(sgt_splitter *s, uint32_t *ends, size_t max)
 {
-    PCRE2_UCHAR why[160];
-    const uint8_t *subject = p->twin ? p->twin : p->text;
-    int count = 0;
-    while (count < max && p->twin_at < p->twin_n) {
-        size_t to = p->pending;
-        p->pending = 0;
-        if (!to) {
-            int rc = pcre2_match(p->code, subject, p->twin_n, p->twin_at,
-                                 PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, p->match, p->context);
-            if (rc < 0 && rc != PCRE2_ERROR_NOMATCH) {
-                pcre2_get_error_message(rc, why, sizeof why);
-                return sgt_fail(err, SGT_EUNSUPPORTED, "pattern: at byte %zu of the text: %s",
-                                p->at, (const char *)why);
-            }
-            const PCRE2_SIZE *match = pcre2_get_ovector_pointer(p->match);
-            size_t from = rc < 0 ? p->twin_n : match[0];
-            to = from > p->twin_at ? from : match[1];
-            if (from > p->twin_at && from < p->twin_n) p->pending = match[1];
-        }
-        ends[count++] = end_piece(p, to);
+    sgt_pattern *p = s->pattern;
+    const size_t begin = s->at;
+    size_t count = 0;
+    while (count < max && p->at < p->n && find_match(p, s) == SGT_OK) {
+        const size_t to = p->at < p->from ? p->from : p->to, end = place_in_text(p, s, to);
+        if (end - begin >= UINT32_MAX && count) break;
+        ends[count++] = end - begin >= UINT32_MAX ? UINT32_MAX : (uint32_t)(end - begin);
+        p->at = to;
+        s->at = end;
     }
     return count;
+}
+
+sgt_splitter sgt_pattern_splitter(sgt_pattern *p, const void *text, size_t n, sgt_error *why)
+{
+    free(p->twin);
+    p->twin = NULL;
+    p->n = n;
+    p->at = p->from = p->to = 0;
+    p->why = why;
+    if (sgt_utf8_valid(text, n) < n) {
+        p->twin = n <= SIZE_MAX / 3 ? malloc(3 * n) : NULL;
+        p->n = p->twin ? sgt_utf8_replace(p->twin, text, n) : 0;
+        if (!p->twin) sgt_fail_memory(why, "pattern");
+    }
+    return (sgt_splitter){.text = text, .n = n, .pattern = p, .split = split_by_pattern};
 }
 
 /* ---- known patterns ----
@@ -271,7 +280,8 @@ int sgt_pattern_split(sgt_pattern *p, size_t *ends, int max, sgt_error *err)
     "[^\\r\\n\\p{L}\\p{N}]?[" UPPER "]*[" LOWER "]+|[^\\r\\n\\p{L}\\p{N}]?[" UPPER "]+[" LOWER \
     "]*|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
-/* Those that split.h has code for come first. */
+/* Those that split.h has code for come first. Without `regex`, Hugging Face's library reads `text`
+ * alike. */
 static const sgt_rule rules[] = {
     {.name = "cl100k",
      .text = "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}++|\\p{N}{1,3}+|"
@@ -302,52 +312,28 @@ static const sgt_rule rules[] = {
 };
 enum { RULES = sizeof rules / sizeof *rules };
 
-static const char *regex_of(const sgt_rule *r) { return r->regex ? r->regex : r->text; }
-
-static const char *text_of(const sgt_rule *r) { return r->text; }
-
-static const char *name_of(const sgt_rule *r) { return r->name ? r->name : ""; }
-
-/* Return the rule of which `of` returns this string, or NULL. */
-static const sgt_rule *find_rule(const char *(*of)(const sgt_rule *r), const char *string)
+sgt_rule sgt_rule_of(const char *name_or_pattern)
 {
-    for (size_t i = 0; i < RULES; i++)
-        if (!strcmp(of(&rules[i]), string)) return &rules[i];
+    const char *text = name_or_pattern ? name_or_pattern : SGT_PIECE_RULE;
+    for (size_t i = 0; i < RULES; i++) {
+        sgt_rule r = rules[i];
+        if (strcmp(r.text, text) != 0 && (!r.name || strcmp(r.name, text) != 0)) continue;
+        /* however GPT-2's rule is spelled, it is one rule */
+        if (r.by == SGT_RULE_GPT2) r.text = SGT_PIECE_RULE;
+        if (!r.regex) r.regex = r.text;
+        return r;
+    }
+    return (sgt_rule){.text = text, .by = SGT_RULE_PCRE2};
+}
+
+const char *sgt_rule_from_regex(const char *regex)
+{
+    for (const sgt_rule *r = rules; r < rules + RULES; r++)
+        if (!strcmp(r->regex ? r->regex : r->text, regex)) return r->text;
     return NULL;
 }
 
 const sgt_rule *sgt_rule_at(size_t i)
 {
     return i < RULES && rules[i].by == SGT_RULE_OTHER ? &rules[i] : NULL;
-}
-
-int sgt_pattern_is_gpt2(const char *pattern)
-{
-    const sgt_rule *r = find_rule(text_of, pattern);
-    return r && r->by == SGT_RULE_GPT2;
-}
-
-const sgt_rule *sgt_rule_of(const char *pattern)
-{
-    const sgt_rule *r = find_rule(text_of, pattern);
-    return r && r->by == SGT_RULE_OTHER ? r : NULL;
-}
-
-const char *sgt_rule_from_regex(const char *regex)
-{
-    const sgt_rule *r = find_rule(regex_of, regex);
-    return r ? r->text : NULL;
-}
-
-const char *sgt_rule_to_regex(const char *pattern)
-{
-    const sgt_rule *r = find_rule(text_of, pattern);
-    return r ? regex_of(r) : NULL;
-}
-
-const char *sgt_rule_pattern(const char *name_or_pattern)
-{
-    const sgt_rule *r =
-        name_or_pattern && *name_or_pattern ? find_rule(name_of, name_or_pattern) : NULL;
-    return r ? r->text : name_or_pattern;
 }

@@ -2,11 +2,10 @@
  * system allows it). It runs every pattern but GPT-2's, and tests compare split.h with it.
  *
  *     sgt_pattern *p;
- *     if (sgt_pattern_new(&p, pattern, &err) < 0 || sgt_pattern_start(p, text, n, &err) < 0) ...;
- *     size_t ends[256], from = 0;
- *     int count;
- *     while ((count = sgt_pattern_split(p, ends, 256, &err)) > 0)
- *         for (int i = 0; i < count; from = ends[i++]) use(text + from, ends[i] - from);
+ *     if (sgt_pattern_new(&p, pattern, &err) < 0) ...;
+ *     sgt_splitter sp = sgt_pattern_splitter(p, text, n, &err);   // then as split.h says
+ *     ...
+ *     if (sp.at < n) ...;                                         // err says why it failed
  *     sgt_pattern_free(p);
  *
  * Pieces are the successive matches and the extents between them that nothing matches. Laid end to
@@ -15,9 +14,8 @@
 #ifndef SGT_PATTERN_H
 #define SGT_PATTERN_H
 
-#include <stddef.h>
-
 #include "loader/base/error.h"
+#include "tokenize/text/split.h"
 
 /* GPT-2's rule as a regular expression */
 #define SGT_PIECE_RULE \
@@ -32,17 +30,12 @@ typedef struct sgt_pattern sgt_pattern;
  * of the text only. SGT_EUSAGE says what is wrong with the pattern and where. */
 int sgt_pattern_new(sgt_pattern **out, const char *pattern, sgt_error *err);
 
-/* Return whether a pattern is GPT-2's rule in one of the forms that OpenAI and Hugging Face write.
- * If so, split.h can be used instead. */
-int sgt_pattern_is_gpt2(const char *pattern);
 void sgt_pattern_free(sgt_pattern *p); /* NULL is fine */
 
-/* Start splitting text[0..n). The caller must keep the text unchanged until the last piece. */
-int sgt_pattern_start(sgt_pattern *p, const void *text, size_t n, sgt_error *err);
-
-/* Find the next pieces: ends[i] is the offset just past piece i. Returns the number of pieces, 0 at
- * the end, or a negative SGT_E* if the pattern backtracks beyond PCRE2's limits (GPT-2's never
- * does). */
-int sgt_pattern_split(sgt_pattern *p, size_t *ends, int max, sgt_error *err);
+/* Return a splitter of text[0..n) by a pattern, which has one splitter at a time. The caller must keep
+ * the text and *why until the last piece. If memory runs out, or the pattern backtracks beyond PCRE2's
+ * limits (GPT-2's never does), sgt_split returns 0 before the end of the text, and *why is filled
+ * in. */
+sgt_splitter sgt_pattern_splitter(sgt_pattern *p, const void *text, size_t n, sgt_error *why);
 
 #endif

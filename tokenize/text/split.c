@@ -19,7 +19,8 @@
 
 sgt_splitter sgt_splitter_by(const sgt_rule *r, const void *text, size_t n)
 {
-    sgt_splitter s = {.text = text, .n = n, .rule = r, .split = sgt_split_plain};
+    sgt_splitter s = {.text = text, .n = n, .split = sgt_split_plain};
+    if (sgt_rule_by(r) != SGT_RULE_GPT2) s.rule = r;
 #if defined(__x86_64__)
     if (sgt_cpu() >= SGT_CPU_AVX2) s.split = sgt_cpu_vbmi2() ? sgt_split_avx512 : sgt_split_avx2;
 #endif
@@ -332,16 +333,17 @@ static int alike(const uint8_t *s)
 size_t sgt_rule_cut(const sgt_rule *r, const void *text, size_t n, const uint64_t *joins)
 {
     const uint8_t *s = text;
+    const int gpt2 = sgt_rule_by(r) == SGT_RULE_GPT2;
     size_t len, next;
     for (size_t p = n; p-- > 1;) {
-        if (p >= 7 && s[p] < 0x80 && !(r && r->digits == 1) && alike(s + p - 7)) {
+        if (p >= 7 && s[p] < 0x80 && (gpt2 || r->digits != 1) && alike(s + p - 7)) {
             p -= 6; /* the loop subtracts 1 more: a cut before the lowest byte is possible */
             continue;
         }
         /* The character after the cut must be in the text as a whole; it has at most four bytes. */
         if ((s[p] & 0xC0) == 0x80 || (s[p] >= 0x80 && n - p < 4)) continue;
         const unsigned a = read_set_before(s, p, &len), b = read_set(s + p, n - p, &next);
-        if (r ? ends_at(r, s, p, a, b) : gpt2_may_cut(s, n, p, a, len, b, joins)) return p;
+        if (gpt2 ? gpt2_may_cut(s, n, p, a, len, b, joins) : ends_at(r, s, p, a, b)) return p;
     }
     return 0;
 }
@@ -380,7 +382,8 @@ int sgt_rule_within(const sgt_rule *r, const uint8_t *s, size_t n, size_t p, siz
     unsigned a = read_set_before(s, p, &len), b = read_set(s + p, n - p, &len),
              next = read_set(s + p + len, n - p - len, &len),
              before = ahead ? read_set_before(s - ahead, ahead, &len) : 0;
-    if (!r) return (class_of(a) & b) && (s[p] != '\'' || !memchr("sdmtlvr", s[p + 1], 7));
+    if (sgt_rule_by(r) == SGT_RULE_GPT2)
+        return (class_of(a) & b) && (s[p] != '\'' || !memchr("sdmtlvr", s[p + 1], 7));
     if ((a & BLANKS) && (b & BLANKS)) return within_blanks(s, p, a, before);
     if (r->cased && (a & LETTERS)) return a == b && within_cased(s, p, a, before);
     if (a & LETTERS) return (b & LETTERS) != 0;

@@ -65,7 +65,7 @@ typedef struct sgt_split_carry {
 } sgt_split_carry;
 
 /* A splitter's position and state. It owns no memory, so nothing is freed, and a copy continues
- * independently. */
+ * independently (not a pattern's, pattern.h). */
 typedef struct sgt_splitter {
     const uint8_t *text;
     size_t n;
@@ -88,6 +88,7 @@ typedef struct sgt_splitter {
     /* bytes of the next block that continue a character begun in this one: the bits of their
      * classes */
     uint64_t in[2];
+    struct sgt_pattern *pattern; /* what splits if PCRE2 does (pattern.h) */
 } sgt_splitter;
 
 /* Return a splitter by a rule (NULL: GPT-2's) at the start of text[0..n). The caller must keep the
@@ -96,9 +97,10 @@ sgt_splitter sgt_splitter_by(const sgt_rule *r, const void *text, size_t n);
 
 /* Find the next pieces. ends[i] is the end of piece i, relative to s->at before the call; after it,
  * s->at is the end of the last piece. Returns the number of pieces: 1 to `max` (max >= 1), or 0 at
- * the end of the text. All `max` entries of ends[] may be overwritten, whatever is returned. Vector
- * code fills ends[] by up to 64 pieces at a time, so pass 64 more than make a call worthwhile. A
- * piece of UINT32_MAX bytes or more is returned alone, as UINT32_MAX: s->at tells its end. */
+ * the end of the text, and where a pattern fails. All `max` entries of ends[] may be overwritten,
+ * whatever is returned. Vector code fills ends[] by up to 64 pieces at a time, so pass 64 more than
+ * make a call worthwhile. A piece of UINT32_MAX bytes or more is returned alone, as UINT32_MAX:
+ * s->at tells its end. */
 size_t sgt_split(sgt_splitter *s, uint32_t *ends, size_t max);
 
 /* Return a safe cut: an offset p, 0 < p < n, as near to n as one is known. The tokens of the text
@@ -124,8 +126,8 @@ int sgt_rule_within(const sgt_rule *r, const uint8_t *s, size_t n, size_t p, siz
  * nanochat's. They are recognized by their text, and split by code of our own (split_blocks.h and
  * split.c), which gives the pieces of PCRE2 (pattern.h) several times as fast.
  *
- *     const sgt_rule *r = sgt_rule_of(pattern);           // NULL: only PCRE2 can split by it
- *     sgt_splitter sp = sgt_splitter_by(r, text, n);      // then as above
+ *     const sgt_rule r = sgt_rule_of("llama3");           // r.by: what splits by it
+ *     sgt_splitter sp = sgt_splitter_by(&r, text, n);     // then as above
  *
  * Such a rule takes the first of these that fits; L, N and O are letters, numbers and what is
  * neither these nor white space:
@@ -145,29 +147,25 @@ int sgt_rule_within(const sgt_rule *r, const uint8_t *s, size_t n, size_t p, siz
 typedef enum sgt_rule_code { SGT_RULE_OTHER, SGT_RULE_GPT2, SGT_RULE_PCRE2 } sgt_rule_code;
 
 struct sgt_rule {
-    const char *name; /* name that --pattern takes; NULL: another spelling of a rule */
+    const char *name; /* name that --pattern takes; NULL: it has none */
     const char *text; /* pattern in PCRE2's syntax */
-    /* the same pattern in Oniguruma's syntax, which Hugging Face's library reads; NULL: `text` */
+    /* the same pattern in Oniguruma's syntax, which Hugging Face's library reads; NULL: not known */
     const char *regex;
     uint8_t digits, cased, whole_end;
     sgt_rule_code by;
 };
 
-/* Return the rule whose text is this PCRE2 pattern, or NULL. The result is static. */
-const sgt_rule *sgt_rule_of(const char *pattern);
+/* Return what splits by a rule; NULL: GPT-2's. */
+static inline sgt_rule_code sgt_rule_by(const sgt_rule *r) { return r ? r->by : SGT_RULE_GPT2; }
+
+/* Return the rule with this name (gpt2, cl100k, o200k, llama3, qwen2 or nanochat) or PCRE2 pattern;
+ * NULL: GPT-2's. Any other pattern is a rule of its own, by PCRE2, and `text` is then the argument. */
+sgt_rule sgt_rule_of(const char *name_or_pattern);
 
 /* Return the PCRE2 pattern that splits as Hugging Face's library does by the regular expression of a
  * tokenizer.json; NULL: not known. Known are GPT-2's, the rules, Mistral's (Tekken), and the one
  * that makes the whole text a piece. The result is static. */
 const char *sgt_rule_from_regex(const char *regex);
-
-/* Return the regular expression by which Hugging Face's library splits as this PCRE2 pattern does;
- * NULL: not known. The result is static. */
-const char *sgt_rule_to_regex(const char *pattern);
-
-/* Return the pattern called gpt2, cl100k, o200k, llama3, qwen2 or nanochat. Any other argument,
- * NULL too, is returned as it is. */
-const char *sgt_rule_pattern(const char *name_or_pattern);
 
 /* Return rule i of the table, for tests; NULL after the last one. */
 const sgt_rule *sgt_rule_at(size_t i);

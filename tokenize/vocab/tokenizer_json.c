@@ -37,7 +37,7 @@ typedef struct writer {
 static size_t room_of(const sgt_vocab *v)
 {
     const sgt_vocab_file *f = &v->file;
-    const size_t rule = v->rule ? strlen(v->rule) : 0, regex = v->regex ? strlen(v->regex) : 0;
+    const size_t rule = strlen(v->rule.text), regex = v->rule.regex ? strlen(v->rule.regex) : 0;
     return FRAME + 6 * (2 * rule + regex) + (size_t)12 * f->offsets[f->size] +
            (size_t)3 * v->offsets[v->size] + (size_t)PER_TOKEN * f->size;
 }
@@ -111,22 +111,24 @@ static void put_rule(writer *w)
 {
     static const char byte_level[] =
         "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,\"use_regex\":";
-    const char *rule = w->v->rule, *regex = w->v->regex;
+    const sgt_rule *r = &w->v->rule;
+    const char *regex = r->regex ? r->regex : r->text;
+    const int byte_level_splits = r->by == SGT_RULE_GPT2;
     put(w, "\"pre_tokenizer\":");
-    if (rule) {
+    if (!byte_level_splits) {
         put(w, "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{"
                "\"Regex\":\"");
-        put_string(w, regex ? regex : rule);
+        put_string(w, regex);
         put(w, "\"},\"behavior\":\"Isolated\",\"invert\":false");
     }
-    if (rule && (!regex || strcmp(regex, rule))) {
+    if (!byte_level_splits && (!r->regex || strcmp(regex, r->text))) {
         put(w, ",\"pcre2\":\"");
-        put_string(w, rule);
+        put_string(w, r->text);
         put(w, "\"");
     }
-    if (rule) put(w, "},");
+    if (!byte_level_splits) put(w, "},");
     put(w, byte_level);
-    put(w, rule ? "false}]},\n" : "true},\n");
+    put(w, byte_level_splits ? "true},\n" : "false}]},\n");
 }
 
 /* Write the part before the model. */

@@ -8,8 +8,6 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "tokenize/text/pattern.h"
-
 __asm__(".section .rodata\n"
         ".balign 64\n"
         "sgt_gpt2_tables: .incbin \"tokenize/vocab/gpt2.tables\"\n"
@@ -351,6 +349,7 @@ int sgt_vocab_from_halves(sgt_vocab **out, const char *name, const uint16_t (*ha
     if (!v) return sgt_fail_memory(err, name);
     set_name(v, name);
     v->eot_text = SGT_EOT_TEXT;
+    v->rule = sgt_rule_of(NULL);
     pthread_mutex_init(&v->trie_lock, NULL);
     int rc = add_tokens(v, halves, count) < 0 || reserve_tables(v) < 0 ? sgt_fail_memory(err, name)
                                                                        : SGT_OK;
@@ -365,10 +364,10 @@ int sgt_vocab_from_halves(sgt_vocab **out, const char *name, const uint16_t (*ha
 
 int sgt_vocab_split_by(sgt_vocab *v, const char *rule, sgt_error *err)
 {
-    if (!(v->rule = strdup(rule))) return sgt_fail_memory(err, v->name);
-    v->known = sgt_rule_of(rule);
-    v->regex = sgt_rule_to_regex(rule);
-    return SGT_OK;
+    v->rule = sgt_rule_of(rule);
+    if (v->rule.regex) return SGT_OK; /* a rule of the table, whose strings are static */
+    v->rule.text = v->pattern = strdup(rule);
+    return v->pattern ? SGT_OK : sgt_fail_memory(err, v->name);
 }
 
 int sgt_vocab_gpt2(sgt_vocab **out, sgt_error *err)
@@ -397,7 +396,7 @@ void sgt_vocab_free(sgt_vocab *v)
     free(v->trie_token);
     free(v->file.added);
     free(v->file.ids);
-    free(v->rule);
+    free(v->pattern);
     free(v);
 }
 
@@ -425,7 +424,7 @@ static int ids_imply_merges(const sgt_vocab *v)
 int sgt_vocab_set_fingerprint(sgt_vocab *v, sgt_error *err)
 {
     const uint32_t count = v->eot - 256;
-    const char *rule = sgt_vocab_rule(v);
+    const char *rule = v->rule.text;
     const uint32_t size = v->file.size, *offsets = v->file.offsets;
     size_t total = offsets[size] + (size_t)size * sizeof(uint32_t) + strlen(rule);
     size_t merges = ((size_t)2 * count + 1) * sizeof(uint32_t);
@@ -458,7 +457,6 @@ uint32_t sgt_vocab_size(const sgt_vocab *v) { return v->file.size; }
 uint32_t sgt_vocab_eot(const sgt_vocab *v) { return v->file.eot; }
 uint64_t sgt_vocab_fingerprint(const sgt_vocab *v) { return v->fingerprint; }
 const char *sgt_vocab_name(const sgt_vocab *v) { return v->name; }
-const char *sgt_vocab_rule(const sgt_vocab *v) { return v->rule ? v->rule : SGT_PIECE_RULE; }
 
 void sgt_vocab_text_bytes(const sgt_vocab *v, uint32_t *bytes, uint32_t n)
 {
@@ -481,7 +479,7 @@ void sgt_vocab_say(const sgt_vocab *v, const sgt_notice *n)
                 "%s: does not say what splits text before merging: GPT-2's pattern is used "
                 "(--pattern gives another, such as cl100k or o200k)",
                 v->name);
-    if (v->rule && !v->regex)
+    if (!v->rule.regex)
         sgt_say(n, "pattern: transformers may split text otherwise by OUT's tokenizer.json (its "
                    "library reads some patterns differently)");
 }

@@ -116,10 +116,8 @@ typedef struct sgt_vocab_file {
 struct sgt_vocab {
     char name[64];
     sgt_vocab_file file;
-    char *rule;            /* PCRE2 pattern to split by; NULL: GPT-2's */
-    const sgt_rule *known; /* that rule, if it is another one of split.h */
-    /* `rule` as Hugging Face's library reads it; NULL: not known (sgt_rule_to_regex) */
-    const char *regex;
+    sgt_rule rule;       /* what splits text */
+    char *pattern;       /* memory of rule.text; NULL: it is static */
     int assumed;         /* 1: neither the file nor the caller says that the rule is GPT-2's */
     const char *ignored; /* a list of the file's settings that sgt ignores; NULL: none */
     /* normal form of text before encoding; applies to whole corpora, not to sgt_encode */
@@ -210,21 +208,12 @@ int sgt_vocab_may_follow(const sgt_vocab *v, uint32_t left, uint32_t right, uint
 int sgt_vocab_from_halves(sgt_vocab **out, const char *name, const uint16_t (*halves)[2],
                           uint32_t count, const uint16_t *factors, sgt_error *err);
 
-/* Split by this pattern in place of GPT-2's. Return 0 or SGT_ENOMEM. */
+/* Split by the rule with this name or pattern; NULL: GPT-2's. Return 0 or SGT_ENOMEM. */
 int sgt_vocab_split_by(sgt_vocab *v, const char *rule, sgt_error *err);
 
 /* Load the vocabulary and the normal form that these options name. The caller frees *out. Return
  * SGT_EFORMAT if special_eot would find other literals than the file's settings say. */
 int sgt_vocab_of(sgt_vocab **out, const sgt_tokenize_options *o, sgt_error *err);
-
-/* Return the pattern to split by as it was given, or SGT_PIECE_RULE. v owns it. */
-const char *sgt_vocab_rule(const sgt_vocab *v);
-
-/* Return the pattern that only PCRE2 can split by, or NULL. */
-static inline const char *sgt_vocab_pattern(const sgt_vocab *v)
-{
-    return v->known ? NULL : v->rule;
-}
 
 /* Return the public id of a token from its id in merge order. */
 uint32_t sgt_vocab_public_id(const sgt_vocab *v, uint32_t id);

@@ -341,7 +341,7 @@ static int build(sgt_vocab **out, builder *b, sgt_error *err)
                                b->count - 256, NULL, err);
     if (rc < 0) return rc;
     rc = number_tokens(v, b, err);
-    if (!rc && b->p->rule) rc = sgt_vocab_split_by(v, b->p->rule, err);
+    if (!rc) rc = sgt_vocab_split_by(v, b->p->rule, err);
     if (!rc) rc = sgt_vocab_set_fingerprint(v, err);
     if (rc < 0) {
         sgt_vocab_free(v);

@@ -52,7 +52,7 @@ typedef struct sgt_vocab_parts {
     int whole;
     uint8_t *bytes; /* of all tokens, which point into it */
     size_t used;
-    const char *rule; /* NULL: GPT-2's */
+    const char *rule; /* name or pattern of the rule to split by; NULL: GPT-2's */
     int assumed;      /* 1: nothing says that the rule is GPT-2's */
     /* memory of `rule` if it comes from the file; sgt_vocab_parts_free frees it */
     char *own_rule;

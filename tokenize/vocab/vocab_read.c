@@ -601,7 +601,7 @@ static int check_rule(const char *path, const char *rule, const char *given, sgt
 {
     sgt_pattern *p = NULL;
     sgt_error why;
-    int rc = sgt_rule_of(rule) ? SGT_OK : sgt_pattern_new(&p, rule, &why);
+    int rc = sgt_rule_of(rule).by != SGT_RULE_PCRE2 ? SGT_OK : sgt_pattern_new(&p, rule, &why);
     sgt_pattern_free(p);
     if (!rc || rc == SGT_ENOMEM || given) {
         if (rc && err) *err = why;
@@ -610,11 +610,11 @@ static int check_rule(const char *path, const char *rule, const char *given, sgt
     return sgt_fail(err, SGT_EFORMAT, "%s: its %s (--pattern gives another)", path, why.text);
 }
 
-/* Make the vocabulary that is built in, split by this rule; NULL: GPT-2's. */
+/* Make the vocabulary that is built in, split by this rule. */
 static int load_gpt2(sgt_vocab **out, const char *rule, sgt_error *err)
 {
     sgt_vocab *v = NULL;
-    int rc = rule ? check_rule("gpt2", rule, rule, err) : SGT_OK;
+    int rc = check_rule("gpt2", rule, rule, err);
     if (!rc) rc = sgt_vocab_gpt2(&v, err);
     if (!rc && rule) rc = sgt_vocab_split_by(v, rule, err);
     if (!rc && rule) rc = sgt_vocab_set_fingerprint(v, err);
@@ -629,8 +629,7 @@ static int load_file(sgt_vocab **out, const char *path, const char *rule, sgt_er
     sgt_alphabet_fill(&s.alphabet);
     int rc = read_source(&s, path, err);
     if (rule) s.parts.assumed = 0;
-    if (!rc && s.parts.rule && sgt_pattern_is_gpt2(s.parts.rule)) s.parts.rule = NULL;
-    if (!rc && s.parts.rule) rc = check_rule(path, s.parts.rule, rule, err);
+    if (!rc) rc = check_rule(path, s.parts.rule, rule, err);
     if (!rc) rc = sgt_vocab_from_parts(out, &s.parts, err);
     /* the vocabulary is GPT-2's, whichever file it came from */
     if (!rc && sgt_vocab_fingerprint(*out) == SGT_GPT2_FINGERPRINT)
@@ -645,11 +644,9 @@ static int load_file(sgt_vocab **out, const char *path, const char *rule, sgt_er
 
 int sgt_vocab_load(sgt_vocab **out, const char *path, const char *rule, sgt_error *err)
 {
-    rule = sgt_rule_pattern(rule);
     if (!path) return sgt_fail(err, SGT_EUSAGE, "expected the path of a vocabulary, or gpt2");
-    const int rc = !strcmp(path, "gpt2")
-                       ? load_gpt2(out, rule && sgt_pattern_is_gpt2(rule) ? NULL : rule, err)
-                       : load_file(out, path, rule, err);
+    const int rc =
+        !strcmp(path, "gpt2") ? load_gpt2(out, rule, err) : load_file(out, path, rule, err);
     if (rc < 0)
         sgt_fail_hint(err, rc,
                       "expected a complete byte-level BPE: tokenizer.json, merges.txt, vocab.json "

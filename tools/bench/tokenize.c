@@ -109,7 +109,7 @@ static int add_pieces(text_bench *b, char *file, size_t n, sgt_error *err)
     while (from < n) {
         const char *p = file + from;
         size_t rest = n - from, at = rest;
-        if (rest > want) at = sgt_rule_cut(vocab->known, p, want, vocab->joins);
+        if (rest > want) at = sgt_rule_cut(&vocab->rule, p, want, vocab->joins);
         if (!at) {
             want *= 2;
             continue;
@@ -337,8 +337,8 @@ static void add_peer(text_bench *b, const char *peer)
 static int add_all_ours(text_bench *b, sgt_error *err)
 {
     int rc = add_ours(b, "sgt", o.pattern, err);
-    if (rc < 0 || !b->vocabs[0]->known) return rc;
-    const char *rule = sgt_vocab_rule(b->vocabs[0]);
+    if (rc < 0 || b->vocabs[0]->rule.by != SGT_RULE_OTHER) return rc;
+    const char *rule = b->vocabs[0]->rule.text;
     const size_t room = strlen(rule) + sizeof "(?:)";
     char *bracketed = malloc(room);
     if (!bracketed) return sgt_fail_memory(err, NULL);
