@@ -240,11 +240,9 @@ int sgt_loader_resume(const sgt_loader *l, const sgt_loader_state *state, uint64
  * pass on unknown addresses in the same way, and threads that draw must not block SIGBUS. Later
  * calls do nothing. Returns 0, or SGT_EIO.
  *
- * Without it, each cursor checks the sizes of a batch's shards before it reads them, but at most
- * every 10 ms. A cut file is then an error too, unless it is cut between the check and the read,
- * which ends the process. In either case, the missing part of a cut file's last page reads as
- * zeros, without a signal. A window that ends in id 0 therefore has its shard's size checked after
- * the read, so that this is an error too. */
+ * Without it, reading such bytes ends the process. In either case, the missing part of a cut file's
+ * last page reads as zeros, without a signal. A window that ends in id 0 therefore has its shard's
+ * size checked after the read, so that this is an error too. */
 int sgt_loader_guard_sigbus(sgt_error *err);
 
 /* ---- batches ---- */

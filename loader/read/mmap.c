@@ -11,14 +11,23 @@
  * first time once, so faults would take most of its time. Nothing is read from the disk for that, and
  * no memory is taken but page tables: .2 % of the set. If it cannot be done, faults map the pages.
  *
- * Files may change under a map: sgt_loader_guard_sigbus in sgt_loader.h says what is promised,
- * pages.h how. */
+ * Files may change under a map. sgt_loader_guard_sigbus (sgt_loader.h) installs a handler of SIGBUS:
+ * where the kernel cannot load a page, because the file was cut short or the disk failed, a read
+ * then finds zeros and the map is marked as torn, which is checked afterwards. The handler and its
+ * list of readers are the library's only global state, because a signal handler gets no argument.
+ *
+ * The handler takes no lock. It walks the list, which other threads change under one. While it does
+ * so, it counts itself; close_reader takes its reader out of the list and waits until this count is
+ * zero, so that no handler looks at it any more. */
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "loader/base/clock.h"
@@ -32,8 +41,6 @@
 
 /* windows announced ahead, and so reads in flight; more did not make the measured disk faster */
 #define AHEAD 128
-/* seconds between two checks of the sizes of a batch's shards; each is a system call */
-#define LOOK_S .01
 #define LOOK_BATCHES 8 /* batches between two checks of what this thread has read from the disk */
 #define PIECE ((size_t)2 << 20) /* bytes that are looked up in the page cache at once */
 #define AROUND 16               /* pages that a fault maps */
@@ -46,44 +53,156 @@
 /* bytes per madvise call with sampling `block`, where a window's neighbours are needed soon too */
 #define CHUNK ((uintptr_t)1 << 16)
 
+typedef struct map {
+    char *base;
+    size_t size;
+    const uint16_t *tokens; /* of the shard */
+    uint64_t torn;          /* atomic: 0, or 1 + the first byte that could not be read */
+} map;
+
 typedef struct reader {
+    struct reader *next; /* of the handler's list; atomic */
     const sgt_set *set;
-    sgt_guarded *guarded; /* the maps */
-    sgt_helpers mappers;  /* map pages that are cached; a step is a shard */
-    /* atomic: whether they have begun, and must stop; the bytes of all maps, and those mapped so far */
-    int begun, stop;
-    uint64_t all, mapped;
-    int random;     /* windows come in random order */
+    sgt_helpers mappers; /* map pages that are cached; a step is a shard */
+    int begun, stop;     /* atomic: whether they have begun, and must stop */
+    int random;          /* windows come in random order */
+    uintptr_t page;      /* bytes */
     uintptr_t unit; /* bytes: advice is given for whole pages, or chunks for sampling `block` */
-    const uint16_t *tokens[]; /* first token of each shard */
+    map maps[];     /* (set->count): of the shards' files; size 0: not mapped */
 } reader;
 
 typedef struct cursor {
     reader *r;
-    double looked; /* when the sizes were last checked */
     /* whether to call madvise: it costs a system call per window, half of the time of a batch that
      * is in the page cache. So advice ends when the kernel's counts show no reads by this thread,
      * and resumes after a fault that read from the disk. */
     int advising;
     unsigned batches; /* batches since the last check of these counts */
     unsigned told;    /* number of batches that were announced and not yet fetched */
-    pthread_t thread; /* thread that `faults` and `blocks` were read for */
-    /* the thread's major page faults; blocks read from disk for it, also through advice */
-    long faults, blocks;
+    pthread_t thread; /* thread that `reads` was counted for */
+    /* the thread's major page faults, and the blocks read from disk for it, also through advice */
+    long reads;
 } cursor;
+
+/* ---- the handler of SIGBUS ---- */
+
+static struct {
+    reader *first;           /* atomic; changed under the lock */
+    int looking;             /* atomic: number of handlers that may be walking the list */
+    int ready;               /* atomic: 1 once `before` is written; changed under the lock */
+    struct sigaction before; /* the handler before ours, for every other SIGBUS */
+    pthread_mutex_t lock;
+} guard = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Mark a map as torn at byte `at`, or at an earlier one. */
+static void tear(map *m, uint64_t at)
+{
+    uint64_t *torn = &m->torn, before = __atomic_load_n(torn, __ATOMIC_SEQ_CST);
+    while (!before || at < before - 1)
+        if (__atomic_compare_exchange_n(torn, &before, at + 1, 0, __ATOMIC_SEQ_CST,
+                                        __ATOMIC_SEQ_CST))
+            break;
+}
+
+/* Map zero pages from the page of `at` to the map's end, so that a torn map faults only once. Mark
+ * the map as torn before that: other threads then read zeros without a fault, and must find the
+ * mark. */
+static int mend(map *m, uintptr_t at, uintptr_t page)
+{
+    uintptr_t from = at & ~(page - 1), end = (uintptr_t)m->base + m->size;
+    tear(m, from - (uintptr_t)m->base);
+    end = (end + page - 1) & ~(page - 1);
+    /* The bare system call, which is safe in a signal handler. The thread sanitizer would also
+     * treat mmap() as a write. */
+    return syscall(SYS_mmap, from, end - from, PROT_READ,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != -1;
+}
+
+/* If the address `at` is in one of our maps, map zeros there and return 1: the faulting thread can
+ * continue. Otherwise return 0. */
+static int mended(uintptr_t at)
+{
+    int done = 0;
+    __atomic_fetch_add(&guard.looking, 1, __ATOMIC_SEQ_CST);
+    reader *r = __atomic_load_n(&guard.first, __ATOMIC_SEQ_CST);
+    for (; r && !done; r = __atomic_load_n(&r->next, __ATOMIC_SEQ_CST))
+        for (map *m = r->maps; m < r->maps + r->set->count && !done; m++)
+            if (at - (uintptr_t)m->base < m->size) done = mend(m, at, r->page);
+    __atomic_fetch_sub(&guard.looking, 1, __ATOMIC_SEQ_CST);
+    return done;
+}
+
+/* Do with the signal what the handler that was installed before ours would have done. */
+static void pass_on(int number, siginfo_t *info, void *context, int faulted)
+{
+    struct sigaction to = guard.before;
+    int special = !(to.sa_flags & SA_SIGINFO) &&
+                  (to.sa_handler == SIG_DFL || (to.sa_handler == SIG_IGN && faulted));
+    if (!(to.sa_flags & SA_SIGINFO) && to.sa_handler == SIG_IGN && !faulted) return;
+    if (special || (to.sa_flags & (int)SA_RESETHAND)) {
+        const struct sigaction none = {.sa_handler = SIG_DFL};
+        sigaction(SIGBUS, &none, NULL);
+    }
+    /* In the special cases the default action, which ends the process, was restored above. A fault
+     * happens again when this handler returns; a signal that was sent must be raised again. */
+    if (special) {
+        if (!faulted) raise(number);
+    } else if (to.sa_flags & SA_SIGINFO) {
+        to.sa_sigaction(number, info, context);
+    } else {
+        to.sa_handler(number);
+    }
+}
+
+static void on_sigbus(int number, siginfo_t *info, void *context)
+{
+    /* pairs with the release store in the function that installs the handler */
+    int error = errno, ready = __atomic_load_n(&guard.ready, __ATOMIC_ACQUIRE);
+    (void)ready;
+    /* other signals were sent by a process, or report a memory error that no read has hit yet */
+    int faulted = info->si_code > 0 && info->si_code != BUS_MCEERR_AO;
+    if (!faulted || !mended((uintptr_t)info->si_addr)) pass_on(number, info, context, faulted);
+    errno = error;
+}
+
+int sgt_loader_guard_sigbus(sgt_error *err)
+{
+    struct sigaction ours = {.sa_sigaction = on_sigbus};
+    int rc = SGT_OK;
+    pthread_mutex_lock(&guard.lock);
+    if (!guard.ready) {
+        rc = sigaction(SIGBUS, NULL, &guard.before);
+        /* block the same signals as the previous handler and use its flags, so that it runs as it
+         * would without ours */
+        ours.sa_mask = guard.before.sa_mask;
+        ours.sa_flags =
+            SA_SIGINFO | SA_ONSTACK | (guard.before.sa_flags & (int)(SA_NODEFER | SA_RESTART));
+        __atomic_store_n(&guard.ready, 1, __ATOMIC_RELEASE);
+        if (rc < 0 || sigaction(SIGBUS, &ours, NULL) < 0) {
+            rc = sgt_fail_errno(err, "the handler of SIGBUS");
+            __atomic_store_n(&guard.ready, 0, __ATOMIC_RELAXED);
+        }
+    }
+    pthread_mutex_unlock(&guard.lock);
+    return rc;
+}
 
 /* ---- opening ---- */
 
 static void close_reader(void *p)
 {
-    reader *r = p;
-    if (!r) return;
+    reader *r = p, **at = &guard.first;
     __atomic_store_n(&r->stop, 1, __ATOMIC_RELAXED);
     sgt_helpers_end(&r->mappers);
-    if (r->guarded) sgt_guard_remove(r->guarded);
-    for (uint32_t i = 0; r->guarded && i < r->guarded->count; i++)
-        if (r->guarded->maps[i].base) munmap(r->guarded->maps[i].base, r->guarded->maps[i].size);
-    free(r->guarded);
+    pthread_mutex_lock(&guard.lock);
+    while (*at && *at != r) at = &(*at)->next;
+    if (*at) __atomic_store_n(at, r->next, __ATOMIC_SEQ_CST);
+    pthread_mutex_unlock(&guard.lock);
+    /* A handler that increments `looking` after this store does not find the reader, because both
+     * threads use sequentially consistent operations. */
+    while (__atomic_load_n(&guard.looking, __ATOMIC_SEQ_CST)) sched_yield();
+    for (uint32_t i = 0; i < r->set->count; i++)
+        if (r->maps[i].size) munmap(r->maps[i].base, r->maps[i].size);
     free(r);
 }
 
@@ -105,10 +224,8 @@ static int map_shard(reader *r, uint32_t shard, sgt_error *err)
                 : sgt_fail_errno(err, "%s: mapping it", h->path);
     close(fd); /* the mapping keeps the file open */
     if (rc < 0) return rc;
-    r->guarded->maps[shard].base = base;
-    r->guarded->maps[shard].size = (size_t)size;
-    r->all += size;
-    r->tokens[shard] = (const uint16_t *)(const void *)((const char *)base + h->head.data);
+    r->maps[shard] = (map){.base = base, .size = (size_t)size};
+    r->maps[shard].tokens = (const uint16_t *)(const void *)((const char *)base + h->head.data);
     /* ignore errors: without this advice, reading is only slower */
     madvise(base, (size_t)size, r->random ? MADV_RANDOM : MADV_SEQUENTIAL);
     return SGT_OK;
@@ -119,19 +236,23 @@ static int open_reader(void **out, const char **remark, const sgt_set *set,
 {
     int rc = SGT_OK;
     (void)remark;
-    reader *r = calloc(1, sizeof *r + set->count * sizeof *r->tokens);
-    if (!r || !(r->guarded = sgt_guard_new(set->count))) {
-        free(r);
-        return sgt_fail_memory(err, set->shards[0].path);
-    }
+    reader *r = calloc(1, sizeof *r + set->count * sizeof *r->maps);
+    if (!r) return sgt_fail_memory(err, set->shards[0].path);
     r->set = set;
     r->random = o->sampling != SGT_SAMPLING_SEQUENTIAL;
-    r->unit = o->sampling == SGT_SAMPLING_BLOCK ? CHUNK : (uintptr_t)sysconf(_SC_PAGESIZE);
+    r->page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    r->unit = o->sampling == SGT_SAMPLING_BLOCK ? CHUNK : r->page;
     for (uint32_t i = 0; i < set->count && rc == SGT_OK; i++) rc = map_shard(r, i, err);
-    if (rc == SGT_OK) sgt_guard_add(r->guarded);
-    if (rc < 0) close_reader(r);
-    else *out = r;
-    return rc;
+    if (rc < 0) {
+        close_reader(r);
+        return rc;
+    }
+    pthread_mutex_lock(&guard.lock);
+    r->next = guard.first;
+    __atomic_store_n(&guard.first, r, __ATOMIC_SEQ_CST);
+    pthread_mutex_unlock(&guard.lock);
+    *out = r;
+    return SGT_OK;
 }
 
 /* ---- mapping ahead ---- */
@@ -140,10 +261,9 @@ static int open_reader(void **out, const char **remark, const sgt_set *set,
  * pages, by default. Populating one page of each 16 therefore maps them all, in less time than
  * populating every page. If a kernel maps fewer pages around a fault, the others are left to faults.
  * Return 0 if this kernel cannot do it. */
-static int map_piece(char *from, size_t bytes)
+static int map_piece(uintptr_t page, char *from, size_t bytes)
 {
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), around = AROUND * page;
-    uintptr_t at = (uintptr_t)from, end = at + bytes;
+    uintptr_t around = AROUND * page, at = (uintptr_t)from, end = at + bytes;
     for (; at < end; at = (at | (around - 1)) + 1)
         /* EINVAL: the kernel is too old. Other errors concern only this piece: the file was cut
          * short, or memory is short */
@@ -156,13 +276,12 @@ static int has_stopped(const reader *r) { return __atomic_load_n(&r->stop, __ATO
 static int map_cached(void *ctx, uint64_t shard)
 {
     reader *r = ctx;
-    const sgt_guard_map *g = &r->guarded->maps[shard];
+    const map *m = &r->maps[shard];
     int fd = sgt_set_open_shard(r->set, (uint32_t)shard, NULL);
-    for (size_t at = 0; fd >= 0 && !has_stopped(r) && at < g->size; at += PIECE) {
-        size_t n = g->size - at < PIECE ? g->size - at : PIECE;
-        if (!sgt_resident(fd, at, n)) continue;
-        if (map_piece(g->base + at, n)) __atomic_fetch_add(&r->mapped, n, __ATOMIC_RELAXED);
-        else __atomic_store_n(&r->stop, 1, __ATOMIC_RELAXED);
+    for (size_t at = 0; fd >= 0 && !has_stopped(r) && at < m->size; at += PIECE) {
+        size_t n = m->size - at < PIECE ? m->size - at : PIECE;
+        if (sgt_resident(fd, at, n) && !map_piece(r->page, m->base + at, n))
+            __atomic_store_n(&r->stop, 1, __ATOMIC_RELAXED);
     }
     if (fd >= 0) close(fd);
     return !has_stopped(r);
@@ -176,9 +295,9 @@ static void map_ahead(reader *r)
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     if (__atomic_exchange_n(&r->begun, 1, __ATOMIC_RELAXED)) return;
     sgt_memory_look(&memory, NULL);
-    if (r->all > memory.available) return;
+    if (2 * r->set->tokens > memory.available) return;
     *h = (sgt_helpers){.step = map_cached, .ctx = r, .count = r->set->count};
-    if (r->all <= SMALL) sgt_helpers_work(h);
+    if (2 * r->set->tokens <= SMALL) sgt_helpers_work(h);
     else sgt_helpers_start(h, cores < MAPPERS ? (int)cores : MAPPERS);
     double end = sgt_now() + MAP_S;
     while (h->started && __atomic_load_n(&h->done, __ATOMIC_ACQUIRE) < h->count &&
@@ -192,9 +311,8 @@ static int open_cursor(void **out, void *p, sgt_error *err)
     cursor *c = calloc(1, sizeof *c);
     if (!c) return sgt_fail_memory(err, "a cursor");
     c->r = r;
-    c->looked = -LOOK_S;
+    c->advising = r->random;
     map_ahead(r);
-    c->advising = r->random && __atomic_load_n(&r->mapped, __ATOMIC_RELAXED) < r->all;
     *out = c;
     return SGT_OK;
 }
@@ -202,13 +320,6 @@ static int open_cursor(void **out, void *p, sgt_error *err)
 static void close_cursor(void *c) { free(c); }
 
 /* ---- files cut short ---- */
-
-/* If the file is cut short, mark the map as torn at the file's end. */
-static void check_size(const reader *r, uint32_t shard)
-{
-    uint64_t end;
-    if (sgt_set_is_cut(&r->set->shards[shard], &end)) sgt_guard_tear(r->guarded, shard, end);
-}
 
 static int fail_torn(const reader *r, uint32_t shard, sgt_error *err)
 {
@@ -222,32 +333,27 @@ static int fail_torn(const reader *r, uint32_t shard, sgt_error *err)
     return sgt_fail(err, SGT_EIO,
                     "%s: at byte %" PRIu64
                     ": cannot read: the disk failed, or the file was cut short while in use",
-                    h->path, __atomic_load_n(&r->guarded->maps[shard].torn, __ATOMIC_RELAXED) - 1);
+                    h->path, __atomic_load_n(&r->maps[shard].torn, __ATOMIC_RELAXED) - 1);
 }
 
 /* Fail if one of the windows ends past a tear. Earlier windows are whole, so the earlier batches of
- * a stream succeed even if a later batch has found the tear. */
-static int find_torn(const reader *r, const sgt_window *windows, uint32_t n, sgt_error *err)
-{
-    if (!__atomic_load_n(&r->guarded->torn, __ATOMIC_SEQ_CST)) return SGT_OK;
-    for (uint32_t i = 0; i < n; i++) {
-        const sgt_window *w = &windows[i];
-        uint64_t end = r->set->shards[w->shard].head.data + 2 * (w->offset + w->tokens);
-        uint64_t torn = __atomic_load_n(&r->guarded->maps[w->shard].torn, __ATOMIC_RELAXED);
-        if (torn && torn <= end) return fail_torn(r, w->shard, err);
-    }
-    return SGT_OK;
-}
-
-/* Check the sizes of shards with windows that end in id 0: after a cut, the rest of the file's last
- * page reads as zeros, without a signal. */
+ * a stream succeed even if a later batch has found the tear. Check the size of a shard if a window
+ * ends in id 0: after a cut, the rest of the file's last page reads as zeros, without a signal. */
 static int verify(void *p, const sgt_window *windows, uint32_t n, const uint16_t **tokens,
                   sgt_error *err)
 {
-    const cursor *c = p;
-    for (uint32_t i = 0; i < n; i++)
-        if (tokens[i][windows[i].tokens - 1] == 0) check_size(c->r, windows[i].shard);
-    return find_torn(c->r, windows, n, err);
+    reader *r = ((const cursor *)p)->r;
+    for (uint32_t i = 0; i < n; i++) {
+        const sgt_window *w = &windows[i];
+        const sgt_set_shard *h = &r->set->shards[w->shard];
+        map *m = &r->maps[w->shard];
+        uint64_t end;
+        if (tokens[i][w->tokens - 1] == 0 && sgt_set_is_cut(h, &end)) tear(m, end);
+        uint64_t torn = __atomic_load_n(&m->torn, __ATOMIC_SEQ_CST);
+        if (torn && torn <= h->head.data + 2 * (w->offset + w->tokens))
+            return fail_torn(r, w->shard, err);
+    }
+    return SGT_OK;
 }
 
 /* ---- reading ---- */
@@ -259,10 +365,9 @@ static void check_reads(cursor *c)
     c->batches = 0;
     if (getrusage(RUSAGE_THREAD, &used) < 0) return;
     if (pthread_equal(c->thread, pthread_self())) /* several threads may use a cursor in turn */
-        c->advising = used.ru_majflt != c->faults || used.ru_inblock != c->blocks;
+        c->advising = used.ru_majflt + used.ru_inblock != c->reads;
     c->thread = pthread_self();
-    c->faults = used.ru_majflt;
-    c->blocks = used.ru_inblock;
+    c->reads = used.ru_majflt + used.ru_inblock;
 }
 
 /* Request the pages or chunks of all windows, including those in which a window begins and ends,
@@ -270,8 +375,8 @@ static void check_reads(cursor *c)
 static void advise_all(cursor *c, const sgt_window *windows, uint32_t n)
 {
     for (uint32_t i = 0; i < n && c->advising; i++) {
-        const uint16_t *first = c->r->tokens[windows[i].shard] + windows[i].offset;
-        const sgt_guard_map *m = &c->r->guarded->maps[windows[i].shard];
+        const uint16_t *first = c->r->maps[windows[i].shard].tokens + windows[i].offset;
+        const map *m = &c->r->maps[windows[i].shard];
         uintptr_t unit = c->r->unit, base = (uintptr_t)m->base, from = (uintptr_t)first,
                   end = ((uintptr_t)(first + windows[i].tokens) + unit - 1) & ~(unit - 1);
         from = (from & ~(unit - 1)) < base ? base : from & ~(unit - 1);
@@ -292,17 +397,14 @@ static int fetch(void *p, const sgt_window *windows, uint32_t n, const uint16_t 
                  sgt_error *err)
 {
     cursor *c = p;
-    double now = sgt_now();
-    if (now < c->looked || now - c->looked >= LOOK_S) { /* now < looked: the clock went back */
-        c->looked = now;
-        for (uint32_t i = 0; i < n; i++) check_size(c->r, windows[i].shard);
-    }
+    (void)err;
     check_reads(c);
     if (c->told) c->told--;
     /* these windows were not announced: at least request all their pages at once */
     else advise_all(c, windows, n);
-    for (uint32_t i = 0; i < n; i++) tokens[i] = c->r->tokens[windows[i].shard] + windows[i].offset;
-    return find_torn(c->r, windows, n, err);
+    for (uint32_t i = 0; i < n; i++)
+        tokens[i] = c->r->maps[windows[i].shard].tokens + windows[i].offset;
+    return SGT_OK;
 }
 
 const sgt_reader_ops sgt_read_mmap = {open_reader, close_reader, open_cursor, close_cursor,

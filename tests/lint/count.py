@@ -11,11 +11,11 @@ import sys
 
 BUDGET = {
     "tokenize": 12854,
-    "loader": 7264,
+    "loader": 7209,
     "train": 13682,
     "kernels": 12186,
     "tools": 14114,
-    "tests": 49831,
+    "tests": 49815,
     "manuals": 2467,
     "pages": 1222,
 }

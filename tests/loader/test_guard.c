@@ -207,25 +207,6 @@ Test(guard, documents)
 
 /* ---- without the guard ---- */
 
-/* Without the guard, the sizes of the shards are checked if the last check was at least 10 ms
- * ago. */
-Test(guard, sizes_are_looked_at)
-{
-    uint16_t rows[B * (T + 1)];
-    uint64_t k = 0;
-    cr_assert_eq(mkdir("d", 0777), 0);
-    put_three();
-    scoped(sgt_loader) *l = open_mapped("d", SGT_SAMPLING_SHUFFLE);
-    scoped(sgt_cursor) *c = NULL;
-    must(sgt_cursor_open(&c, l, why));
-    must(sgt_loader_batch(l, c, 0, rows, why));
-    resize("d/train_000001.bin", 5 * PAGE);
-    usleep(20000);
-    while (!past(l, k, 1, 5 * PAGE)) k++;
-    for (int again = 0; again < 2; again++)
-        expect_failure(sgt_loader_batch(l, c, k, rows, why), SGT_EFORMAT, ENDS, 5 * PAGE);
-}
-
 /* After a cut within a page, the rest of the page reads as zeros without a signal. So a window that
  * ends in id 0 is checked again: it succeeds if the file has that id, and fails after the cut. */
 Test(guard, zeros_are_not_believed)
