@@ -1,6 +1,7 @@
 /* sgt-inspect: describes a folder of shards, a shard, a run or a checkpoint. It verifies and
  * decodes shards, shows the batches that a trainer would draw, compares two sets, and rewrites one
  * for another trainer. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,15 +97,16 @@ static const sgt_program program = {
 static int report_damage(const inspect_set *s, sgt_error *err)
 {
     sgt_error one;
-    for (size_t i = 0; i < s->count; i++) {
-        if (!s->shards[i].damage) continue;
-        sgt_fail(&one, SGT_EFORMAT, "%s", s->shards[i].damage);
-        if (s->damaged == 1) return sgt_fail(err, SGT_EFORMAT, "%s", one.text);
+    for (uint32_t i = 0; i < s->set.count; i++) {
+        if (!s->set.shards[i].damage) continue;
+        sgt_fail(&one, SGT_EFORMAT, "%s", s->set.shards[i].damage);
+        if (s->set.damaged == 1) return sgt_fail(err, SGT_EFORMAT, "%s", one.text);
         sgt_report_failure(&program, &one);
     }
     return sgt_fail(err, SGT_EFORMAT,
-                    "%s: %zu of %zu shards are damaged (sgt-tokenize --force makes the set again)",
-                    s->path, s->damaged, s->count);
+                    "%s: %" PRIu32 " of %" PRIu32
+                    " shards are damaged (sgt-tokenize --force makes the set again)",
+                    s->path, s->set.damaged, s->set.count);
 }
 
 static int inspect_shards(sgt_error *err)
@@ -113,7 +115,7 @@ static int inspect_shards(sgt_error *err)
     int rc = inspect_set_open(&s, &o, err);
     if (rc < 0) return rc;
     if (o.verify) rc = inspect_set_verify(&s, &o, err);
-    if (rc == SGT_OK && s.damaged) {
+    if (rc == SGT_OK && s.set.damaged) {
         if (o.json) rc = inspect_set_show(&s, &o, err);
         if (rc == SGT_OK) rc = report_damage(&s, err);
     } else if (rc == SGT_OK) {

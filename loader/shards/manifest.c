@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "loader/base/file.h"
 #include "loader/base/json.h"
@@ -280,12 +281,21 @@ int sgt_manifest_read(sgt_manifest *m, const char *folder, sgt_error *err)
         goto done;
     }
     rc = from_json(&got, o, &(source){path, err});
+    got.hash = XXH3_64bits(text, n);
 done:
     json_decref(o);
     free(text);
     if (rc < 0) sgt_manifest_free(&got);
     else *m = got;
     return sgt_fail_hint(err, rc, "damaged: copy the folder again, or tokenize again with --force");
+}
+
+int sgt_manifest_find(sgt_manifest *m, const char *folder, sgt_error *err)
+{
+    char path[SGT_PATH];
+    *m = (sgt_manifest){0};
+    if (sgt_file_gone(sgt_path(path, folder, "manifest.json"))) return SGT_OK;
+    return sgt_manifest_read(m, folder, err);
 }
 
 void sgt_manifest_free(sgt_manifest *m)

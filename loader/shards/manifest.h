@@ -41,6 +41,7 @@ typedef struct sgt_manifest {
      * `shards`): they have no header, and any number of tokens; raw: no .idx lists their documents
      * either */
     int foreign, raw;
+    uint64_t hash; /* XXH3-64 of the file's bytes, also set by sgt_manifest_read */
 } sgt_manifest;
 
 /* Read and check OUT/manifest.json. A shard is named by its file name in the folder, without a
@@ -48,6 +49,8 @@ typedef struct sgt_manifest {
  * writes through it. Takes at most 30 times the file's size in memory, plus 24 MiB. Free it with
  * sgt_manifest_free. */
 int sgt_manifest_read(sgt_manifest *m, const char *folder, sgt_error *err);
+/* Read it if there is one; otherwise *m is {0}, and m->options NULL. */
+int sgt_manifest_find(sgt_manifest *m, const char *folder, sgt_error *err);
 /* Write OUT/manifest.json atomically. The same content gives the same bytes. */
 int sgt_manifest_write(const sgt_manifest *m, const char *folder, sgt_error *err);
 void sgt_manifest_free(sgt_manifest *m);

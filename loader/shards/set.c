@@ -1,6 +1,5 @@
 /* set.c: turn a folder of shards, or one file, into a list of checked shards. A folder's shards are
- * found by their names: sgt's first, then those of other programs. If there are none, a manifest may
- * list files without a header. */
+ * listed by its manifest, or found by their names: sgt's first, then those of other programs. */
 #include "loader/shards/set.h"
 
 #include <dirent.h>
@@ -21,7 +20,6 @@
 
 #define GPT2_VOCAB 50257
 #define GPT2_EOT 50256
-#define MANIFEST_MAX ((size_t)1 << 30)
 /* bytes at each end of a shard that are hashed instead of the whole shard */
 #define ENDS ((size_t)4096)
 
@@ -106,26 +104,6 @@ static int collect(char ***paths, size_t *count, DIR *dir, naming how, const cha
     }
 }
 
-/* Collect the files without a header that a manifest lists. The caller that needs the manifest
- * reports what is wrong with it. */
-static int collect_listed(char ***paths, size_t *count, const char *folder, const char *split,
-                          sgt_error *err)
-{
-    sgt_manifest m = {0};
-    char path[SGT_PATH];
-    sgt_path(path, folder, "manifest.json");
-    int rc = sgt_file_gone(path) ? SGT_OK : sgt_manifest_read(&m, folder, err);
-    if (rc != SGT_ENOMEM) rc = SGT_OK;
-    if (m.raw && !(*paths = calloc(m.count + 1, sizeof **paths))) rc = sgt_fail_memory(err, folder);
-    for (size_t i = 0; m.raw && i < m.count && rc == SGT_OK; i++) {
-        if (strcmp(m.shards[i].split, split)) continue;
-        if (((*paths)[*count] = sgt_join(folder, m.shards[i].file))) ++*count;
-        else rc = sgt_fail_memory(err, folder);
-    }
-    sgt_manifest_free(&m);
-    return rc;
-}
-
 int sgt_shard_list(char ***paths, size_t *count, const char *folder, const char *split,
                    sgt_error *err)
 {
@@ -141,10 +119,6 @@ int sgt_shard_list(char ***paths, size_t *count, const char *folder, const char 
         if (rc == SGT_OK && how == NAMED) rc = one_name(found, n, folder, split, err);
     }
     closedir(dir);
-    if (rc == SGT_OK && !n) {
-        rc = collect_listed(&found, &n, folder, split, err);
-        if (n) qsort(found, n, sizeof *found, by_bytes);
-    }
     if (rc < 0) {
         sgt_shard_list_free(found, n);
         return rc;
@@ -160,7 +134,7 @@ void sgt_shard_list_free(char **paths, size_t count)
     free(paths);
 }
 
-/* ---- paths ---- */
+/* ---- one shard ---- */
 
 static const char *base_name(const char *path)
 {
@@ -168,106 +142,136 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Add a shard with nothing but its path filled in. Takes ownership of the path, on failure too;
- * NULL: it could not be allocated. */
-static int add_path(sgt_set *s, char *path, sgt_error *err)
+/* Compare a shard with what the manifest says of it, unless the manifest does not know. Both were
+ * written together, so a difference means that the shard was replaced. */
+static int compare_listed(sgt_set_shard *h, const sgt_manifest *m, const sgt_manifest_shard *listed,
+                          sgt_error *err)
 {
-    int rc =
-        path ? sgt_reserve(&s->shards, &s->room, s->count + (size_t)1, sizeof *s->shards, path, err)
-             : sgt_fail_memory(err, "the path of a shard");
-    if (rc < 0) free(path);
-    else
-        s->shards[s->count++] =
-            (sgt_set_shard){.path = path, .documents = UINT64_MAX, .raw = s->raw};
-    return rc;
-}
-
-/* ---- a folder without a manifest ---- */
-
-/* Fail if sgt-tokenize did not finish: it works in OUT/.work, and writes the manifest last. So
- * OUT/.work without a manifest means that shards are missing. */
-static int check_finished(const char *folder, sgt_error *err)
-{
-    char work[SGT_PATH];
-    if (sgt_file_gone(sgt_path(work, folder, ".work"))) return SGT_OK;
-    return sgt_fail(err, SGT_EFORMAT,
-                    "%s: unfinished (the same sgt-tokenize command again finishes it)", folder);
-}
-
-/* Open nanoGPT's SPLIT.bin (train.bin, val.bin) in a folder without other shards. */
-static int one_raw(sgt_set *s, const char *folder, const sgt_loader_options *o, sgt_error *err)
-{
-    char path[SGT_PATH];
-    if (sgt_file_gone(sgt_path(path, folder, "%s.bin", o->split))) return SGT_OK;
-    if (o->raw) return add_path(s, strdup(path), err);
-    return sgt_fail(err, SGT_EFORMAT,
-                    "%s: no %s shards in it, but a %s.bin (if that is nanoGPT's, without a header, "
-                    "pass the file itself)",
-                    folder, o->split, o->split);
-}
-
-static int list_folder(sgt_set *s, const char *folder, const sgt_loader_options *o, sgt_error *err)
-{
-    char **paths;
-    size_t n;
-    int rc = check_finished(folder, err);
-    if (rc < 0 || (rc = sgt_shard_list(&paths, &n, folder, o->split, err)) < 0) return rc;
-    for (size_t i = 0; i < n && rc == SGT_OK; i++) {
-        rc = add_path(s, paths[i], err);
-        paths[i] = NULL;
+    const int folder = (int)(base_name(h->path) - h->path);
+    sgt_shard_header *head = &h->head;
+    if (head->tokens != listed->tokens)
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: %" PRIu64 " tokens, but %.*smanifest.json says %" PRIu64, h->path,
+                        head->tokens, folder, h->path, listed->tokens);
+    if (m->foreign) { /* a file without a header, which tells none of these */
+        head->vocab = m->vocab;
+        head->eot = h->eot = m->eot;
+        head->fingerprint = m->fingerprint;
+        head->xxh3 = listed->xxh3;
     }
-    sgt_shard_list_free(paths, n);
-    return rc < 0 || n ? rc : one_raw(s, folder, o, err);
+    const struct {
+        const char *what;
+        int byte;
+        uint64_t got, want;
+    } marks[] = {{"checksum", 32, head->xxh3, listed->xxh3},
+                 {"vocabulary", 24, head->fingerprint, m->fingerprint}};
+    for (size_t i = 0; i < 2 && head->revision; i++)
+        if (marks[i].want && marks[i].got != marks[i].want)
+            return sgt_fail(err, SGT_EFORMAT,
+                            "%s: at byte %d: %s %016" PRIx64
+                            ", but %.*smanifest.json says %016" PRIx64,
+                            h->path, marks[i].byte, marks[i].what, marks[i].got, folder, h->path,
+                            marks[i].want);
+    if (!head->revision || !m->vocab || (head->vocab == m->vocab && head->eot == m->eot))
+        return SGT_OK;
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: at byte 16: %" PRIu32 " ids, end of text %" PRIu32
+                    ", but %.*smanifest.json says %" PRIu32 " and %" PRIu32,
+                    h->path, head->vocab, head->eot, folder, h->path, m->vocab, m->eot);
 }
 
-/* ---- a folder with one ---- */
-
-static int hash_manifest(sgt_set *s, const char *path, sgt_error *err)
+static int record_file(sgt_set_shard *h, int fd, sgt_error *err)
 {
-    char *text;
-    size_t n;
-    int rc = sgt_file_get(&text, &n, path, MANIFEST_MAX, err);
-    if (rc < 0) return rc;
-    s->hash = XXH3_64bits(text, n);
-    free(text);
+    struct stat st;
+    if (fstat(fd, &st) < 0) return sgt_fail_errno(err, "%s", h->path);
+    h->device = st.st_dev;
+    h->inode = st.st_ino;
+    h->written = st.st_mtim;
     return SGT_OK;
 }
 
-static int add_listed(sgt_set *s, const sgt_manifest *m, const char *folder, const char *split,
-                      sgt_error *err)
+/* Read a shard's header, and Megatron-LM's whole .idx, which must agree with the .bin in every
+ * sampling. */
+static int check_shard(sgt_set_shard *h, const sgt_manifest *m, const sgt_manifest_shard *listed,
+                       sgt_error *err)
+{
+    sgt_megatron index;
+    if (listed) h->documents = listed->documents;
+    if (listed && sgt_file_gone(h->path))
+        return sgt_fail(err, SGT_EFORMAT, "%s: missing, but %.*smanifest.json lists it", h->path,
+                        (int)(base_name(h->path) - h->path), h->path);
+    int fd = sgt_shard_open(&h->head, h->path, h->raw, err);
+    if (fd < 0) return fd;
+    int rc = record_file(h, fd, err);
+    close(fd);
+    h->eot = h->head.revision ? h->head.eot : GPT2_EOT;
+    if (rc == SGT_OK && h->head.format == SGT_SHARD_MEGATRON) {
+        rc = sgt_megatron_read(&index, h->path, h->head.tokens, NULL, NULL, err);
+        if (rc == SGT_OK && !listed) h->documents = index.documents;
+        h->index = rc == SGT_OK ? index.hash : 0;
+    }
+    if (rc < 0 || !listed) return rc;
+    return sgt_fail_hint(err, compare_listed(h, m, listed, err), "make the folder again");
+}
+
+int sgt_set_keep_damage(sgt_set *s, sgt_set_shard *h, int rc, sgt_error *err)
+{
+    if (!s->survey || (rc != SGT_EFORMAT && rc != SGT_EIO)) return rc;
+    if (h->damage) return SGT_OK;
+    if (!(h->damage = strdup(err->text))) return sgt_fail_memory(err, h->path);
+    s->damaged++;
+    return SGT_OK;
+}
+
+/* ---- the shards of a set ---- */
+
+/* Add a shard, whose path is malloc'd. `listed` is what the manifest m says of it; NULL: nothing. */
+static int add_shard(sgt_set *s, char *path, int raw, const sgt_manifest *m,
+                     const sgt_manifest_shard *listed, sgt_error *err)
+{
+    if (!path ||
+        sgt_reserve(&s->shards, &s->room, s->count + 1, sizeof *s->shards, path, NULL) < 0) {
+        free(path);
+        return sgt_fail_memory(err, "a set of shards");
+    }
+    sgt_set_shard *h = &s->shards[s->count++];
+    *h = (sgt_set_shard){.path = path, .raw = raw, .documents = UINT64_MAX};
+    return sgt_set_keep_damage(s, h, check_shard(h, m, listed, err), err);
+}
+
+int sgt_set_add(sgt_set *s, const char *path, int raw, sgt_error *err)
+{
+    return add_shard(s, strdup(path), raw, NULL, NULL, err);
+}
+
+static int add_listed(sgt_set *s, const char *folder, const char *split, int raw,
+                      const sgt_manifest *m, sgt_error *err)
 {
     int rc = SGT_OK;
     for (size_t i = 0; i < m->count && rc == SGT_OK; i++)
         if (strcmp(m->shards[i].split, split) == 0)
-            rc = add_path(s, sgt_join(folder, m->shards[i].file), err);
+            rc = add_shard(s, sgt_join(folder, m->shards[i].file), m->raw ? SGT_SHARD_RAW16 : raw,
+                           m, &m->shards[i], err);
     return rc;
 }
 
-/* Check that shards agree with the manifest. Both were written together, so a difference means that
- * a shard was replaced. */
-static int agree(sgt_set *s, const sgt_manifest *m, const char *split, const char *manifest,
-                 sgt_error *err)
+int sgt_set_add_split(sgt_set *s, const char *folder, const char *split, int raw,
+                      const sgt_manifest *m, sgt_error *err)
 {
-    sgt_set_shard *next = s->shards + s->first;
-    for (size_t i = 0; i < m->count; i++) {
-        if (strcmp(m->shards[i].split, split)) continue;
-        sgt_set_shard *h = next++;
-        h->documents = m->shards[i].documents;
-        if (h->head.tokens != m->shards[i].tokens)
-            return sgt_fail(err, SGT_EFORMAT,
-                            "%s: %" PRIu64 " tokens, but %s says %" PRIu64
-                            " (make the folder again)",
-                            h->path, h->head.tokens, manifest, m->shards[i].tokens);
-        if (h->head.xxh3 && m->shards[i].xxh3 && h->head.xxh3 != m->shards[i].xxh3)
-            return sgt_fail(err, SGT_EFORMAT,
-                            "%s: checksum %016" PRIx64 ", but %s says %016" PRIx64
-                            " (make the folder again)",
-                            h->path, h->head.xxh3, manifest, m->shards[i].xxh3);
-    }
-    return SGT_OK;
+    char **paths, path[SGT_PATH];
+    size_t n;
+    if (m->options) return add_listed(s, folder, split, raw, m, err);
+    int rc = sgt_shard_list(&paths, &n, folder, split, err);
+    if (rc < 0) return rc;
+    for (size_t i = 0; i < n && rc == SGT_OK; i++) rc = sgt_set_add(s, paths[i], raw, err);
+    sgt_shard_list_free(paths, n);
+    /* nanoGPT's folders have train.bin and val.bin */
+    if (!n && raw && !sgt_file_gone(sgt_path(path, folder, "%s.bin", split)))
+        rc = sgt_set_add(s, path, raw, err);
+    return rc;
 }
 
-/* ---- headers ---- */
+/* ---- the hash of a set without a manifest ---- */
 
 static void hash_header(XXH3_state_t *hash, const sgt_set_shard *h)
 {
@@ -282,215 +286,167 @@ static void hash_header(XXH3_state_t *hash, const sgt_set_shard *h)
 
 /* Hash the tokens at both ends of a shard whose header has no checksum. That tells sets with equal
  * names and sizes apart without reading them. */
-static int hash_ends(XXH3_state_t *hash, const sgt_set_shard *h, int fd, sgt_error *err)
+static int hash_ends(XXH3_state_t *hash, const sgt_set *s, uint32_t shard, sgt_error *err)
 {
+    const sgt_set_shard *h = &s->shards[shard];
     uint8_t bytes[ENDS];
     uint64_t data = h->head.data, end = sgt_shard_bytes(&h->head);
     size_t n = end - data < ENDS ? (size_t)(end - data) : ENDS;
     if (h->head.xxh3) return SGT_OK;
-    for (int last = 0; last < 2; last++) {
-        int rc = sgt_pread_all(fd, bytes, n, last ? end - n : data, h->path, err);
-        if (rc < 0) return rc;
-        XXH3_64bits_update(hash, bytes, n);
+    int rc = SGT_OK, fd = sgt_set_open_shard(s, shard, err);
+    if (fd < 0) return fd;
+    for (int last = 0; last < 2 && rc == SGT_OK; last++) {
+        rc = sgt_pread_all(fd, bytes, n, last ? end - n : data, h->path, err);
+        if (rc == SGT_OK) XXH3_64bits_update(hash, bytes, n);
     }
-    return SGT_OK;
+    close(fd);
+    return rc;
 }
 
-/* Read and check Megatron-LM's whole .idx, for every sampling, because it must agree with the
- * .bin. */
-static int read_index(XXH3_state_t *hash, sgt_set_shard *h, sgt_error *err)
-{
-    sgt_megatron m;
-    if (h->head.format != SGT_SHARD_MEGATRON) return SGT_OK;
-    int rc = sgt_megatron_read(&m, h->path, h->head.tokens, NULL, NULL, err);
-    if (rc < 0) return rc;
-    h->documents = m.documents;
-    XXH3_64bits_update(hash, &m.hash, sizeof m.hash);
-    return SGT_OK;
-}
-
-static int record_file(sgt_set_shard *h, int fd, sgt_error *err)
-{
-    struct stat st;
-    if (fstat(fd, &st) < 0) return sgt_fail_errno(err, "%s", h->path);
-    h->device = st.st_dev;
-    h->inode = st.st_ino;
-    h->written = st.st_mtim;
-    return SGT_OK;
-}
-
-static int read_headers(sgt_set *s, const char *path, sgt_error *err)
+static int hash_shards(sgt_set *s, const char *path, sgt_error *err)
 {
     XXH3_state_t *hash = XXH3_createState();
     int rc = SGT_OK;
     if (!hash) return sgt_fail_memory(err, path);
     XXH3_64bits_reset(hash);
-    for (uint32_t i = s->first; i < s->count; i++) {
-        int fd = sgt_shard_open(&s->shards[i].head, s->shards[i].path, s->shards[i].raw, err);
-        if (fd < 0) {
-            rc = fd;
-            break;
-        }
-        s->shards[i].eot = s->shards[i].head.revision ? s->shards[i].head.eot : GPT2_EOT;
-        rc = record_file(&s->shards[i], fd, err);
+    for (uint32_t i = s->first; i < s->count && rc == SGT_OK; i++) {
         hash_header(hash, &s->shards[i]);
-        if (rc == SGT_OK) rc = hash_ends(hash, &s->shards[i], fd, err);
-        close(fd);
-        if (rc < 0 || (rc = read_index(hash, &s->shards[i], err)) < 0) break;
+        rc = hash_ends(hash, s, i, err);
+        if (s->shards[i].head.format == SGT_SHARD_MEGATRON)
+            XXH3_64bits_update(hash, &s->shards[i].index, sizeof s->shards[i].index);
     }
     s->hash = XXH3_64bits_digest(hash);
     XXH3_freeState(hash);
     return rc;
 }
 
-/* Check that all shards have one vocabulary, and set the size that every id must be below: the headers'
- * or the caller's, whichever is smaller. */
+/* ---- a set that a loader draws from ---- */
+
+/* Read the manifest of a folder that has one. sgt-tokenize works in OUT/.work, and writes the
+ * manifest last: OUT/.work without a manifest means that shards are missing. */
+static int read_manifest(sgt_manifest *m, const char *folder, sgt_error *err)
+{
+    char path[SGT_PATH];
+    int rc = sgt_manifest_find(m, folder, err);
+    if (rc < 0 || m->options || sgt_file_gone(sgt_path(path, folder, ".work"))) return rc;
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: unfinished (the same sgt-tokenize command again finishes it)", folder);
+}
+
+static int fail_empty(const char *folder, const char *split, sgt_error *err)
+{
+    char path[SGT_PATH];
+    if (!sgt_file_gone(sgt_path(path, folder, "%s.bin", split)))
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: no %s shards in it, but a %s.bin (if that is nanoGPT's, without a "
+                        "header, pass the file itself)",
+                        folder, split, split);
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: no %s shards in it, %s_*.bin (sgt-tokenize%s makes them)", folder, split,
+                    split, strcmp(split, "val") ? "" : " --split 5%");
+}
+
+/* Check that all shards have one vocabulary, and set the size that every id must be below: the
+ * smallest of the headers' and the caller's. */
 static int decide_vocabulary(sgt_set *s, uint32_t asked, sgt_error *err)
 {
-    const sgt_set_shard *sized = NULL, *marked = NULL;
-    for (uint32_t i = s->first; i < s->count; i++) {
-        const sgt_set_shard *h = &s->shards[i];
+    const sgt_set_shard *sized = NULL, *marked = sgt_set_marked(s);
+    for (const sgt_set_shard *h = s->shards + s->first; h < s->shards + s->count; h++) {
         if (h->head.vocab && !sized) sized = h;
-        if (h->head.fingerprint && !marked) marked = h;
         if (h->head.vocab && h->head.vocab != sized->head.vocab)
             return sgt_fail(err, SGT_EFORMAT,
                             "%s: a vocabulary of %" PRIu32 ", but %s has %" PRIu32
                             ": shards of one set share one",
                             h->path, h->head.vocab, sized->path, sized->head.vocab);
         if (h->head.fingerprint && h->head.fingerprint != marked->head.fingerprint)
-            return sgt_fail(err, SGT_EFORMAT,
-                            "%s: vocabulary %016" PRIx64 ", but %s has %016" PRIx64
-                            ": shards of one set share one",
-                            h->path, h->head.fingerprint, marked->path, marked->head.fingerprint);
+            return sgt_fail(
+                err, SGT_EFORMAT,
+                "%s: vocabulary %016" PRIx64 ", but %s has %016" PRIx64 ": %s share one", h->path,
+                h->head.fingerprint, marked->path, marked->head.fingerprint,
+                marked < s->shards + s->first ? "sets that are mixed" : "shards of one set");
     }
-    s->vocab = sized ? sized->head.vocab : asked ? asked : GPT2_VOCAB;
-    if (asked && asked < s->vocab) s->vocab = asked;
+    uint32_t vocab = sized ? sized->head.vocab : asked ? asked : GPT2_VOCAB;
+    if (asked && asked < vocab) vocab = asked;
+    if (!s->vocab || vocab < s->vocab) s->vocab = vocab;
     return SGT_OK;
 }
 
+static int fail_short(const char *path, const sgt_set_shard *longest, uint64_t window,
+                      sgt_error *err)
+{
+    if (window == 1)
+        return sgt_fail(err, SGT_EFORMAT, "%s: no shard has a token (%s has none)", path,
+                        longest->path);
+    if (longest->head.tokens < 2)
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: no shard has two tokens (a row and its targets take more text)", path);
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: rows of %" PRIu64 " tokens need a shard of %" PRIu64
+                    " or more, and the longest, %s, has %" PRIu64
+                    " (take a sequence length of at most %" PRIu64 ", or more text)",
+                    path, window - 1, window, longest->path, longest->head.tokens,
+                    longest->head.tokens - 1);
+}
+
+/* Leave out the shards that are too short for a window: they are moved behind the others. */
 static int leave_out_short(sgt_set *s, const char *path, const sgt_loader_options *o,
                            sgt_error *err)
 {
-    uint32_t all = s->count - s->first, skipped,
-             most = sgt_sampling_of_documents(o->sampling) ? 0 : o->seq;
-    sgt_set_shard longest = {0}; /* longest of the shards that are too short for a window */
-    s->count = s->first;
-    for (uint32_t i = s->first; i < s->first + all; i++) {
-        if (s->shards[i].head.tokens > most) {
-            s->tokens += s->shards[i].head.tokens;
-            s->shards[s->count++] = s->shards[i];
-        } else {
-            int longer = !longest.path || s->shards[i].head.tokens > longest.head.tokens;
-            free(longer ? longest.path : s->shards[i].path);
-            if (longer) longest = s->shards[i];
-        }
-    }
-    const int none = s->count == s->first;
-    skipped = s->first + all - s->count;
-    s->skipped += skipped;
+    const uint64_t window = sgt_sampling_of_documents(o->sampling) ? 1 : (uint64_t)o->seq + 1;
+    uint32_t all = s->count - s->first, kept = s->first;
+    const sgt_set_shard *longest = NULL;
     int rc = SGT_OK;
-    uint64_t window = (uint64_t)most + 1;
-    if (none && most == 0)
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: no shard has a token (%s has none)", path,
-                      longest.path);
-    else if (none && longest.head.tokens < 2)
-        rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: no shard has two tokens (a row and its targets take more text)", path);
-    else if (none)
-        rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: rows of %" PRIu32 " tokens need a shard of %" PRIu64
-                      " or more, and the longest, %s, has %" PRIu64
-                      " (take a sequence length of at most %" PRIu64 ", or more text)",
-                      path, most, window, longest.path, longest.head.tokens,
-                      longest.head.tokens - 1);
-    else if (skipped)
+    for (uint32_t i = s->first; i < s->count; i++) {
+        sgt_set_shard h = s->shards[i];
+        if (h.head.tokens < window) continue;
+        s->tokens += h.head.tokens;
+        s->shards[i] = s->shards[kept];
+        s->shards[kept++] = h;
+    }
+    for (uint32_t i = kept; i < s->count; i++)
+        if (!longest || s->shards[i].head.tokens > longest->head.tokens) longest = &s->shards[i];
+    if (kept == s->first) rc = fail_short(path, longest, window, err);
+    else if (longest)
         sgt_say(&o->notice,
                 "%s: left out %" PRIu32 " of %" PRIu32 " shards with fewer than the %" PRIu64
                 " tokens of a window (%s has %" PRIu64 ")",
-                path, skipped, all, window, longest.path, longest.head.tokens);
-    free(longest.path);
+                path, s->count - kept, all, window, longest->path, longest->head.tokens);
+    s->skipped += s->count - kept;
+    while (s->count > kept) free(s->shards[--s->count].path);
     return rc;
-}
-
-static int check_shards(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_error *err)
-{
-    if (s->count == s->first)
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: no %s shards in it, %s_*.bin (sgt-tokenize%s makes them)", path,
-                        o->split, o->split, strcmp(o->split, "val") ? "" : " --split 5%");
-    int rc = read_headers(s, path, err);
-    return rc < 0 ? rc : decide_vocabulary(s, o->vocab, err);
-}
-
-/* Files without a header cannot name their vocabulary; their manifest does. */
-static void adopt_vocabulary(sgt_set *s, const sgt_manifest *m, uint32_t asked)
-{
-    if (!m->foreign || !m->vocab) return;
-    s->vocab = asked && asked < m->vocab ? asked : m->vocab;
-    for (uint32_t i = s->first; i < s->count; i++) {
-        s->shards[i].eot = m->eot;
-        s->shards[i].head.fingerprint = m->fingerprint;
-    }
-}
-
-static int open_folder(sgt_set *s, const char *folder, const sgt_loader_options *o, sgt_error *err)
-{
-    int rc;
-    char path[SGT_PATH];
-    sgt_path(path, folder, "manifest.json");
-    if (s->raw || sgt_file_gone(path)) {
-        if ((rc = list_folder(s, folder, o, err)) == 0) rc = check_shards(s, folder, o, err);
-    } else {
-        sgt_manifest m = {0};
-        if ((rc = sgt_manifest_read(&m, folder, err)) == 0) s->raw = m.raw ? SGT_SHARD_RAW16 : 0;
-        if (rc == 0 && (rc = add_listed(s, &m, folder, o->split, err)) == 0 &&
-            (rc = check_shards(s, folder, o, err)) == 0 &&
-            (rc = agree(s, &m, o->split, path, err)) == 0)
-            rc = hash_manifest(s, path, err);
-        adopt_vocabulary(s, &m, o->vocab);
-        sgt_manifest_free(&m);
-    }
-    return rc;
-}
-
-/* Ids must be below the vocabulary sizes of all sets, of which `before` is that of earlier ones, and
- * stand for the same tokens. */
-static int join_vocabulary(sgt_set *s, uint32_t before, sgt_error *err)
-{
-    const sgt_set_shard *a = sgt_set_marked(s), *b = a;
-    if (before && before < s->vocab) s->vocab = before;
-    for (uint32_t i = s->count; i > s->first; i--)
-        if (s->shards[i - 1].head.fingerprint) b = &s->shards[i - 1];
-    if (!a || a->head.fingerprint == b->head.fingerprint) return SGT_OK;
-    return sgt_fail(err, SGT_EFORMAT,
-                    "%s: vocabulary %016" PRIx64 ", but %s has %016" PRIx64
-                    ": sets that are mixed share one",
-                    b->path, b->head.fingerprint, a->path, a->head.fingerprint);
 }
 
 int sgt_set_open(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_error *err)
 {
     struct stat st;
-    uint32_t vocab = s->vocab;
+    sgt_manifest m = {0};
     /* the .bin file, if `path` is Megatron-LM's PREFIX (which is not a file) or PREFIX.idx */
     char *shard = NULL;
-    int rc, folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    int rc = SGT_OK, folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
     if (!folder) shard = sgt_megatron_shard(path);
     if (!folder && !shard && access(path, F_OK) < 0)
         return sgt_fail_path(err, path, "sgt-tokenize makes a folder of shards");
     s->first = s->count;
-    s->raw = o->raw ? 1 : folder ? 0 : -1;
-    if (folder) rc = open_folder(s, path, o, err);
-    else if ((rc = add_path(s, strdup(shard ? shard : path), err)) == 0)
-        rc = check_shards(s, path, o, err);
+    if (folder && !o->raw) rc = read_manifest(&m, path, err);
+    if (rc == SGT_OK)
+        rc = folder ? sgt_set_add_split(s, path, o->split, o->raw, &m, err)
+                    : sgt_set_add(s, shard ? shard : path, o->raw ? 1 : -1, err);
+    if (rc == SGT_OK && s->count == s->first) rc = fail_empty(path, o->split, err);
+    if (rc == SGT_OK) rc = decide_vocabulary(s, o->vocab, err);
+    s->hash = m.hash;
+    if (rc == SGT_OK && !m.options) rc = hash_shards(s, path, err);
+    if (rc == SGT_OK) rc = leave_out_short(s, path, o, err);
+    sgt_manifest_free(&m);
     free(shard);
-    if (rc == 0) rc = leave_out_short(s, path, o, err);
-    return rc < 0 ? rc : join_vocabulary(s, vocab, err);
+    return rc;
 }
 
 void sgt_set_close(sgt_set *s)
 {
-    for (uint32_t i = 0; i < s->count; i++) free(s->shards[i].path);
+    for (uint32_t i = 0; i < s->count; i++) {
+        free(s->shards[i].path);
+        free(s->shards[i].damage);
+    }
     free(s->shards);
     *s = (sgt_set){0};
 }
@@ -500,12 +456,6 @@ const sgt_set_shard *sgt_set_marked(const sgt_set *s)
     for (uint32_t i = 0; i < s->count; i++)
         if (s->shards[i].head.fingerprint) return &s->shards[i];
     return NULL;
-}
-
-static int same_header(const sgt_shard_header *a, const sgt_shard_header *b)
-{
-    return a->tokens == b->tokens && a->data == b->data && a->xxh3 == b->xxh3 &&
-           a->vocab == b->vocab && a->format == b->format;
 }
 
 static int same_file(const sgt_set_shard *a, const sgt_set_shard *b)
@@ -521,7 +471,7 @@ int sgt_set_open_shard(const sgt_set *s, uint32_t shard, sgt_error *err)
     int fd = sgt_shard_open(&now.head, h->path, h->raw, err);
     if (fd < 0) return fd;
     int rc = record_file(&now, fd, err);
-    if (rc == SGT_OK && (!same_header(&now.head, &h->head) || !same_file(&now, h)))
+    if (rc == SGT_OK && (now.head.tokens != h->head.tokens || !same_file(&now, h)))
         rc = sgt_fail(err, SGT_EFORMAT,
                       "%s: written or replaced since the set was opened (open it again)", h->path);
     if (rc == SGT_OK) return fd;

@@ -1,7 +1,6 @@
-/* set.h: find and check the shards that a loader draws from (Megatron-LM's .idx to its end). Leaves
- * out shards that are too short for one window. When sampling documents or packed, leaves out only
- * empty shards, because a document may continue in a shard of any size. documents.c finds where the
- * documents of a set are. */
+/* set.h: find and check the shards of a set (Megatron-LM's .idx to its end): for a loader, which
+ * stops at the first damaged one, and for sgt-inspect, which may want to know all damage.
+ * documents.c finds where the documents of a set are. */
 #ifndef SGT_SET_H
 #define SGT_SET_H
 
@@ -11,6 +10,7 @@
 
 #include "loader/sample/sampler.h"
 #include "loader/sgt_loader.h"
+#include "loader/shards/manifest.h"
 #include "loader/shards/shard.h"
 
 typedef struct sgt_set_shard {
@@ -21,28 +21,44 @@ typedef struct sgt_set_shard {
     dev_t device;       /* identity of the file, and when it was written: */
     ino_t inode;
     struct timespec written;
-    int raw; /* argument `raw` of sgt_shard_open, to open the shard again */
+    int raw;        /* argument `raw` of sgt_shard_open, to open the shard again */
+    uint64_t index; /* hash of Megatron-LM's .idx */
+    char *damage;   /* in a survey: the line that describes its damage; NULL: none is known */
 } sgt_set_shard;
 
 typedef struct sgt_set {
     sgt_set_shard *shards; /* the shards used, in order */
     uint32_t count, skipped;
-    uint32_t first; /* of the shards, the first of the set that was opened last */
-    size_t room;    /* shards that there is memory for */
+    uint32_t first;   /* of the shards, the first of the set that was opened last */
+    int survey;       /* 1: damage of a shard is kept in it, and is no error */
+    uint32_t damaged; /* shards with damage */
+    size_t room;      /* shards that there is memory for */
     uint64_t tokens;
     uint32_t vocab; /* every id must be below this */
     /* hash of the manifest's bytes. Without a manifest: of names, sizes and headers, and of the
      * tokens at the ends of shards whose header has no checksum */
     uint64_t hash;
-    int raw; /* argument `raw` of sgt_shard_open for these shards, until sgt_set_open returns */
 } sgt_set;
 
 /* Open the shards of o->split in a folder (those that its manifest names, if it has one), or the
  * one shard at `path`, and add them to those of s, which is {0} at first. o->seq must be set. Ids must
  * then be below the vocabulary sizes of all sets; SGT_EFORMAT if headers name different
- * vocabularies. s->hash is that of this set. Close s after a failure, too. */
+ * vocabularies. s->hash is that of this set. Leaves out shards that are too short for one window. When
+ * sampling documents or packed, leaves out only empty shards, because a document may continue in a
+ * shard of any size. Close s after a failure, too. */
 int sgt_set_open(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_error *err);
 void sgt_set_close(sgt_set *s);
+
+/* Its parts. Check the shards of one split of a folder, of any length, and add them to s: those that
+ * the manifest m lists, with what it says of each; if there is none (sgt_manifest_find), those that
+ * sgt_shard_list finds, or with `raw` not 0, else nanoGPT's SPLIT.bin. There may be no shards. */
+int sgt_set_add_split(sgt_set *s, const char *folder, const char *split, int raw,
+                      const sgt_manifest *m, sgt_error *err);
+/* Add the shard at `path`; `raw` is that of sgt_shard_open. */
+int sgt_set_add(sgt_set *s, const char *path, int raw, sgt_error *err);
+/* Return rc, the result of a shard's check. In a survey, damage (SGT_EFORMAT, SGT_EIO) is kept in the
+ * shard, unless it has some, and SGT_OK is returned. */
+int sgt_set_keep_damage(sgt_set *s, sgt_set_shard *h, int rc, sgt_error *err);
 
 /* Open a shard again for reading, and check that it is still the same file, with the same size,
  * header and time of last writing. Returns a descriptor, or a negative SGT_E*. Any number of

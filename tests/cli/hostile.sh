@@ -64,7 +64,7 @@ for name in ../outside.bin "$PWD/outside.bin" ../../../../../../etc/passwd d/../
     done
 done
 manifest '\u001b]0;owned\u0007\u009b31m.bin'
-hostile 'd/\x1b]0;owned\x07\xc2\x9b31m.bin: No such file or directory' sgt-inspect d --batch 0
+hostile 'd/\x1b]0;owned\x07\xc2\x9b31m.bin: missing, but d/manifest.json lists it' sgt-inspect d --batch 0
 manifest 'train_000000.bin\u0000/../../outside.bin'
 hostile 'd/manifest.json: line 1: \u0000 is not allowed' sgt-inspect d
 manifest train_000000.bin 9223372036854775807

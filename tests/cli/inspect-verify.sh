@@ -79,11 +79,11 @@ stderr_is 'sgt-inspect: hurt/train_000099.bin: not listed in hurt/manifest.json 
 damage && cp hurt/train_000000.bin hurt/train_000001.bin
 verify
 stderr_matches '^sgt-inspect: hurt/train_000001.bin: at byte 32: checksum [0-9a-f]{16}, but hurt/manifest.json says '\
-'[0-9a-f]{16}$'
+'[0-9a-f]{16} \(make the folder again\)$'
 
 damage && rm hurt/train_000000.idx
 verify
-stderr_is 'sgt-inspect: hurt/train_000000.idx: missing, or not a whole number of 8-byte offsets'
+stderr_is 'sgt-inspect: hurt/train_000000.idx: No such file or directory'
 
 damage && patch hurt/train_000000.idx 0 3
 verify
@@ -144,7 +144,7 @@ sgt-inspect: hurt/train_000002.bin: 10924 bytes, but its header says 5000 tokens
 (cut short; make it again)
 sgt-inspect: hurt/train_000004.bin: missing, but hurt/manifest.json lists it
 sgt-inspect: hurt/train_000005.idx: at byte 0: document 0 starts at token N, expected after the one before and below 5000
-sgt-inspect: hurt/val_000000.bin: at byte 24: vocabulary A, but hurt/manifest.json says B
+sgt-inspect: hurt/val_000000.bin: at byte 24: vocabulary A, but hurt/manifest.json says B (make the folder again)
 sgt-inspect: hurt: 5 of $n shards are damaged (sgt-tokenize --force makes the set again)
 END
     diff got want || fail 'not a line for each'
@@ -167,7 +167,7 @@ for byte in 32 33 34 35 36 37 38 39; do patch hurt/train_000000.bin $byte 0; don
 patch hurt/train_000001.bin 16 82
 run 1 sgt-inspect --verify hurt
 stderr_matches '^sgt-inspect: hurt/train_000000.bin: at byte 32: checksum 0{16}, but hurt/manifest.json says '\
-'[0-9a-f]{16}$'
+'[0-9a-f]{16} \(make the folder again\)$'
 stderr_has 'hurt/train_000001.bin: at byte 16: 50258 ids, end of text 50256, but hurt/manifest.json says 50257 and '\
 '50256'
 stderr_lines 3

@@ -11,10 +11,10 @@ import sys
 
 BUDGET = {
     "tokenize": 12854,
-    "loader": 7209,
-    "train": 13682,
+    "loader": 7188,
+    "train": 13679,
     "kernels": 12186,
-    "tools": 14114,
+    "tools": 13978,
     "tests": 49815,
     "manuals": 2467,
     "pages": 1222,

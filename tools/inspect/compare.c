@@ -23,7 +23,7 @@ typedef struct side {
     uint16_t *ids;        /* BLOCK tokens */
     /* the tokens around the first difference: around[0 .. n - 1], the first of which has index
      * `from`; the differing one is at index `at`, and in `shard` (NULL: the set ends before it) */
-    const inspect_shard *shard;
+    const sgt_set_shard *shard;
     uint64_t offset, from;
     uint16_t around[2 * AROUND + 1];
     size_t n, at;
@@ -35,9 +35,8 @@ typedef struct pair {
     const inspect *o;
     side sides[2];
     sgt_progress *bar;
-    uint64_t done; /* tokens compared so far */
-    /* split with the first difference; NULL: the sets were compared without splits */
-    const char *split;
+    uint64_t done;  /* tokens compared so far */
+    int split;      /* with the first difference; -1: the sets were compared without splits */
     uint64_t token; /* index of the first difference within the split, or in all tokens */
     int differs;    /* 1: the tokens differ */
     /* 1: the vocabularies are the same; 0: they differ; -1: a set does not tell */
@@ -54,9 +53,9 @@ static size_t first_difference(const uint16_t *a, const uint16_t *b, size_t n)
     return i;
 }
 
-/* Compare one split, or with split NULL, all tokens: set p->differs, and p->token to the number of
+/* Compare one split, or with split -1, all tokens: set p->differs, and p->token to the number of
  * tokens that are equal from the beginning on. */
-static int compare_split(pair *p, const char *split, sgt_error *err)
+static int compare_split(pair *p, int split, sgt_error *err)
 {
     side *a = &p->sides[0], *b = &p->sides[1];
     const uint64_t all = a->set.tokens + b->set.tokens;
@@ -80,10 +79,10 @@ static int compare_tokens(pair *p, sgt_error *err)
 {
     int rc = SGT_OK;
     p->bar = sgt_progress_new("B", p->o->quiet);
-    if (!p->sides[0].set.folder || !p->sides[1].set.folder) rc = compare_split(p, NULL, err);
+    if (!p->sides[0].set.folder || !p->sides[1].set.folder) rc = compare_split(p, -1, err);
     else
         for (int i = 0; i < INSPECT_SPLITS && !rc && !p->differs; i++)
-            rc = compare_split(p, inspect_splits[i], err);
+            rc = compare_split(p, i, err);
     sgt_progress_end(p->bar);
     return rc;
 }
@@ -95,7 +94,8 @@ static int open_side(side *d, const inspect *o, const char *path, sgt_error *err
     one.path = path;
     int rc = inspect_set_open(&d->set, &one, err);
     if (rc < 0) return rc;
-    d->fingerprint = d->set.manifest ? d->set.manifest->fingerprint : d->set.first.fingerprint;
+    d->fingerprint =
+        d->set.manifest.options ? d->set.manifest.fingerprint : d->set.first.fingerprint;
     d->ids = malloc(BLOCK * sizeof *d->ids);
     return d->ids ? SGT_OK : sgt_fail_memory(err, NULL);
 }
@@ -118,10 +118,10 @@ static int read_around(side *d, const pair *p, sgt_error *err)
     return rc;
 }
 
-static json_t *around_json(const side *d, const char *split)
+static json_t *around_json(const side *d, int split)
 {
-    const inspect_shard *in = d->shard;
-    const uint64_t byte = in ? in->header.data + 2 * d->offset : 0;
+    const sgt_set_shard *in = d->shard;
+    const uint64_t byte = in ? in->head.data + 2 * d->offset : 0;
     json_t *ids = json_array();
     for (size_t i = 0; i < d->n; i++) json_array_append_new(ids, json_integer(d->around[i]));
     json_t *o =
@@ -140,8 +140,13 @@ static json_t *side_json(const side *d)
 {
     const inspect_set *s = &d->set;
     return json_pack("{s:o, s:I, s:I, s:o}", "path", sgt_json_text(s->path, strlen(s->path)),
-                     "tokens", (json_int_t)s->tokens, "shards", (json_int_t)s->count, "fingerprint",
-                     d->fingerprint ? sgt_json_hex(d->fingerprint) : json_null());
+                     "tokens", (json_int_t)s->tokens, "shards", (json_int_t)s->set.count,
+                     "fingerprint", d->fingerprint ? sgt_json_hex(d->fingerprint) : json_null());
+}
+
+static const char *split_name(const pair *p)
+{
+    return p->split < 0 ? NULL : inspect_splits[p->split];
 }
 
 static json_t *pair_json(const pair *p)
@@ -149,9 +154,9 @@ static json_t *pair_json(const pair *p)
     const side *a = &p->sides[0], *b = &p->sides[1];
     json_t *first = NULL;
     if (p->differs)
-        first =
-            json_pack("{s:o, s:o, s:s?, s:I}", "a", around_json(a, p->split), "b",
-                      around_json(b, p->split), "split", p->split, "token", (json_int_t)p->token);
+        first = json_pack("{s:o, s:o, s:s?, s:I}", "a", around_json(a, p->split), "b",
+                          around_json(b, p->split), "split", split_name(p), "token",
+                          (json_int_t)p->token);
     return json_pack("{s:b, s:o, s:o, s:o, s:o?}", "same", !p->differs && p->vocabularies,
                      "same_vocabulary",
                      p->vocabularies < 0 ? json_null() : json_boolean(p->vocabularies), "a",
@@ -161,14 +166,15 @@ static json_t *pair_json(const pair *p)
 static int show(const pair *p, sgt_error *err)
 {
     char names[2 * SGT_PATH], what[128] = "the same tokens", count[32];
+    const char *split = split_name(p);
     inspect o = *p->o;
     snprintf(names, sizeof names, "%s and %s", p->sides[0].set.path, p->sides[1].set.path);
     o.path = names;
     if (p->differs)
         snprintf(what, sizeof what, "%sdiffer from token %s%s%s on",
                  p->vocabularies ? "" : "of different vocabularies, and ",
-                 sgt_format_count(count, sizeof count, p->token), p->split ? " of " : "",
-                 p->split ? p->split : "");
+                 sgt_format_count(count, sizeof count, p->token), split ? " of " : "",
+                 split ? split : "");
     else if (!p->vocabularies)
         snprintf(what, sizeof what, "the same ids, of different vocabularies");
     return inspect_show(&o, pair_json(p), what, err);

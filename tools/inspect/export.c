@@ -36,12 +36,12 @@ static int check_set(const exporting *e, sgt_error *err)
     if (is_same_folder(s->path, e->path))
         return sgt_fail(err, SGT_EUSAGE, "%s: is the set, and cannot be OUT (name a new folder)",
                         e->path);
-    if (!s->folder || !s->manifest)
+    if (!s->manifest.options)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: has no manifest.json: only sets that sgt-tokenize made whole are "
                         "exported",
                         s->path);
-    if (s->manifest->foreign)
+    if (s->manifest.foreign)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: made for another trainer already: only sets of sgt's own shards are "
                         "exported",
@@ -101,7 +101,7 @@ static int export_set(exporting *e, sgt_error *err)
     sgt_out_request r = {.path = e->path, .force = e->o->force};
     int rc = check_set(e, err);
     if (!rc) rc = inspect_set_vocabulary(&v, &e->set, err);
-    if (!rc) v->normalize = read_normal_form(e->set.manifest); /* GPT-2's built-in one has none */
+    if (!rc) v->normalize = read_normal_form(&e->set.manifest); /* GPT-2's built-in one has none */
     if (!rc && (rc = sgt_out_claim_alone(&e->out, &r, err)) == 0) {
         rc = fill_out(e, v, err);
         /* once the earlier set is gone, .work stays: it tells that the same command may go on */

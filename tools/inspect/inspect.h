@@ -12,9 +12,8 @@
 #include <stdio.h>
 
 #include "loader/base/error.h"
-#include "loader/shards/manifest.h"
+#include "loader/shards/set.h"
 #include "tokenize/sgt_tokenize.h"
-#include "loader/shards/shard.h"
 
 /* The options of the command line. */
 typedef struct inspect {
@@ -33,36 +32,22 @@ typedef struct inspect {
     const sgt_stop *stop;
 } inspect;
 
-typedef struct inspect_shard {
-    char *path;
-    /* split of the shard: "train" or "val"; "" for a shard that is not in a folder */
-    const char *split;
-    sgt_shard_header header;
-    uint64_t documents; /* number of documents, from the manifest or the .idx file */
-    int documents_known;
-    int indexed;  /* 1: an .idx file is beside the shard */
-    int listed;   /* 1: the manifest lists the shard */
-    char *damage; /* line that describes the shard's damage; NULL: none is known */
-} inspect_shard;
-
 enum { INSPECT_SPLITS = 2 };
 extern const char *const inspect_splits[INSPECT_SPLITS]; /* the splits, in the order of a set */
 
-/* A set: its shards are ordered by split (train, val) and name, and each header was compared with
- * its file's size. */
+/* A set: its shards are ordered by split (train, val), and each header was compared with its file's
+ * size and with the manifest. */
 typedef struct inspect_set {
     const char *path;
     int folder;
-    int verify;             /* 1: damage of a shard does not stop the check of the others */
-    int unfinished;         /* 1: a program has not finished writing the set */
-    sgt_manifest *manifest; /* contents of manifest.json; NULL: there is none */
-    inspect_shard *shards;
-    size_t count, room;
-    sgt_shard_header first;     /* of the first shard; without a shard, what the manifest says */
-    uint64_t tokens, documents; /* over all shards */
+    int unfinished;        /* 1: a program has not finished writing the set */
+    sgt_manifest manifest; /* contents of manifest.json; `options` is NULL if there is none */
+    sgt_set set;
+    uint32_t ends[INSPECT_SPLITS]; /* in a folder: the set's shards up to the end of each split */
+    sgt_shard_header first;        /* of the first shard; without a shard, what the manifest says */
+    uint64_t tokens, documents;    /* over all shards */
     int documents_known;
-    size_t damaged;              /* number of damaged shards */
-    const inspect_shard *opened; /* shard that inspect_read has open as `fd`; NULL: none */
+    const sgt_set_shard *opened; /* shard that inspect_read has open as `fd`; NULL: none */
     int fd;
 } inspect_set;
 
@@ -83,19 +68,20 @@ inspect_kind inspect_find_kind(const char *folder);
 int inspect_known(const char *path, sgt_error *err);
 
 /* Read `want` tokens from number `from` on, or fewer at the end of the set, over all its shards or
- * those of one split (NULL: all); *got is their number. The set keeps the last shard open. */
-int inspect_read(inspect_set *s, const char *split, uint64_t from, uint16_t *ids, size_t want,
-                 size_t *got, sgt_error *err);
+ * those of one split (a number of inspect_splits; -1: all); *got is their number. The set keeps the
+ * last shard open. */
+int inspect_read(inspect_set *s, int split, uint64_t from, uint16_t *ids, size_t want, size_t *got,
+                 sgt_error *err);
 void inspect_close_shard(inspect_set *s);
 
-uint64_t inspect_tokens(const inspect_set *s, const char *split); /* number of tokens */
+uint64_t inspect_tokens(const inspect_set *s, int split); /* number of tokens */
 /* Return the shard that has token number `token`, and set *offset to the token's index in the
  * shard. Return NULL if the set has fewer tokens. */
-const inspect_shard *inspect_place(const inspect_set *s, const char *split, uint64_t token,
+const sgt_set_shard *inspect_place(const inspect_set *s, int split, uint64_t token,
                                    uint64_t *offset);
 /* Return the limit that all ids of a shard are below: the vocabulary size in its header, or
  * GPT-2's. */
-uint32_t inspect_ids(const inspect_shard *d);
+uint32_t inspect_ids(const sgt_set_shard *d);
 
 /* Return 0 if the two sets have the same tokens, or 1 after printing where they first differ. */
 int inspect_compare(const inspect *o, const char *const paths[2], sgt_error *err);
@@ -124,9 +110,5 @@ int inspect_span(uint64_t *from, uint64_t *count, const char *text, const char *
  * shard if that has the fingerprint (0: unknown). Returns SGT_EUNSUPPORTED if that is not available. */
 int inspect_set_vocabulary(sgt_vocab **out, const inspect_set *s, sgt_error *err);
 int inspect_vocabulary(sgt_vocab **out, uint64_t fingerprint, const char *path, sgt_error *err);
-
-/* Return the result of a shard's check. If the set is verified, an error of the shard alone becomes
- * its `damage`, and SGT_OK is returned. */
-int inspect_keep_damage(inspect_set *s, inspect_shard *d, int rc, sgt_error *err);
 
 #endif

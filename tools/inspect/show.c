@@ -27,22 +27,21 @@ static json_t *count_or_null(uint64_t v, int known)
     return known ? json_integer((json_int_t)v) : json_null();
 }
 
-static json_t *shard_json(const inspect_shard *s)
+static json_t *shard_json(const sgt_set_shard *s, const char *split)
 {
     const char *slash = strrchr(s->path, '/'), *name = slash ? slash + 1 : s->path;
     return json_pack("{s:o, s:s*, s:s, s:I, s:o, s:I, s:o, s:o*}", "file",
-                     sgt_json_text(name, strlen(name)), "split", *s->split ? s->split : NULL,
-                     "format", sgt_shard_format_name(s->header.format), "tokens",
-                     (json_int_t)s->header.tokens, "documents",
-                     count_or_null(s->documents, s->documents_known), "bytes",
-                     (json_int_t)sgt_shard_bytes(&s->header), "xxh3", hex(s->header.xxh3), "damage",
+                     sgt_json_text(name, strlen(name)), "split", split, "format",
+                     sgt_shard_format_name(s->head.format), "tokens", (json_int_t)s->head.tokens,
+                     "documents", count_or_null(s->documents, s->documents != UINT64_MAX), "bytes",
+                     (json_int_t)sgt_shard_bytes(&s->head), "xxh3", hex(s->head.xxh3), "damage",
                      s->damage ? sgt_json_text(s->damage, strlen(s->damage)) : NULL);
 }
 
 static json_t *vocabulary_json(const inspect_set *s)
 {
     const sgt_shard_header *h = &s->first;
-    const sgt_manifest *m = s->manifest;
+    const sgt_manifest *m = s->manifest.options ? &s->manifest : NULL;
     int known = m || h->vocab;
     return json_pack("{s:s*, s:o, s:o, s:o}", "name", m ? m->vocabulary : NULL, "size",
                      count_or_null(m ? m->vocab : h->vocab, known), "eot",
@@ -55,19 +54,17 @@ static json_t *splits_json(const inspect_set *s)
 {
     json_t *splits = json_object();
     for (int i = 0; i < INSPECT_SPLITS; i++) {
-        uint64_t shards = 0, tokens = 0, documents = 0;
+        uint64_t shards = 0, documents = 0;
         int known = 1;
-        for (const inspect_shard *d = s->shards; d < s->shards + s->count; d++) {
-            if (strcmp(inspect_splits[i], d->split)) continue;
+        for (uint32_t k = i ? s->ends[i - 1] : 0; k < s->ends[i]; k++) {
             shards++;
-            tokens += d->header.tokens;
-            documents += d->documents;
-            known &= d->documents_known;
+            documents += s->set.shards[k].documents;
+            known &= s->set.shards[k].documents != UINT64_MAX;
         }
         if (shards)
             json_object_set_new(splits, inspect_splits[i],
                                 json_pack("{s:I, s:I, s:o}", "shards", (json_int_t)shards, "tokens",
-                                          (json_int_t)tokens, "documents",
+                                          (json_int_t)inspect_tokens(s, i), "documents",
                                           count_or_null(documents, known)));
     }
     return splits;
@@ -91,25 +88,27 @@ static json_t *set_json(const inspect_set *s, const inspect *o)
 {
     uint64_t summed = 0, bytes = 0; /* summed: shards with a checksum */
     json_t *shards = json_array();
-    for (size_t i = 0; i < s->count; i++) {
-        json_array_append_new(shards, shard_json(&s->shards[i]));
-        summed += s->shards[i].header.xxh3 != 0;
-        bytes += sgt_shard_bytes(&s->shards[i].header);
+    for (uint32_t i = 0; i < s->set.count; i++) {
+        const sgt_set_shard *d = &s->set.shards[i];
+        json_array_append_new(shards,
+                              shard_json(d, s->folder ? inspect_splits[i >= s->ends[0]] : NULL));
+        summed += d->head.xxh3 != 0;
+        bytes += sgt_shard_bytes(&d->head);
     }
     json_t *top =
         json_pack("{s:s, s:o, s:I, s:o, s:o*}", "kind", s->folder ? "shards" : "shard", "path",
                   sgt_json_text(s->path, strlen(s->path)), "tokens", (json_int_t)s->tokens,
                   "documents", count_or_null(s->documents, s->documents_known), "unfinished",
                   s->folder ? json_boolean(s->unfinished) : NULL);
-    if (s->manifest) json_object_update_new(top, text_json(s->manifest));
-    if (s->count)
+    if (s->manifest.options) json_object_update_new(top, text_json(&s->manifest));
+    if (s->set.count)
         json_object_set_new(top, "format", json_string(sgt_shard_format_name(s->first.format)));
     json_object_set_new(top, "disk_bytes", json_integer((json_int_t)bytes));
     json_object_set_new(top, "vocabulary", vocabulary_json(s));
     if (s->folder) json_object_set_new(top, "splits", splits_json(s));
     json_object_set_new(top, "shards", shards);
     if (!o->verify) return top;
-    json_object_set_new(top, "verified", json_boolean(!s->damaged));
+    json_object_set_new(top, "verified", json_boolean(!s->set.damaged));
     json_object_set_new(top, "checksums", json_integer((json_int_t)summed));
     return top;
 }
@@ -120,7 +119,7 @@ int inspect_set_show(const inspect_set *s, const inspect *o, sgt_error *err)
                         !s->folder ? "a shard of tokens"
                         : s->unfinished
                             ? "a set of shards, unfinished (the same command again finishes it)"
-                        : s->manifest ? "a set of shards, made by sgt-tokenize"
-                                      : "a set of shards without a manifest",
+                        : s->manifest.options ? "a set of shards, made by sgt-tokenize"
+                                              : "a set of shards without a manifest",
                         err);
 }

@@ -19,50 +19,46 @@
 
 /* ---- tokens ---- */
 
-uint32_t inspect_ids(const inspect_shard *d)
+uint32_t inspect_ids(const sgt_set_shard *d) { return d->head.vocab ? d->head.vocab : GPT2_VOCAB; }
+
+/* Return a split's first shard, and the end of its shards. */
+static const sgt_set_shard *first_of(const inspect_set *s, int split)
 {
-    return d->header.vocab ? d->header.vocab : GPT2_VOCAB;
+    return s->set.shards + (split > 0 ? s->ends[split - 1] : 0);
 }
 
-static int belongs(const inspect_shard *d, const char *split)
+static const sgt_set_shard *end_of(const inspect_set *s, int split)
 {
-    return !split || !strcmp(d->split, split);
+    return s->set.shards + (split < 0 ? s->set.count : s->ends[split]);
 }
 
-uint64_t inspect_tokens(const inspect_set *s, const char *split)
+uint64_t inspect_tokens(const inspect_set *s, int split)
 {
     uint64_t n = 0;
-    for (size_t i = 0; i < s->count; i++)
-        n += belongs(&s->shards[i], split) ? s->shards[i].header.tokens : 0;
+    for (const sgt_set_shard *d = first_of(s, split); d < end_of(s, split); d++)
+        n += d->head.tokens;
     return n;
 }
 
-const inspect_shard *inspect_place(const inspect_set *s, const char *split, uint64_t token,
+const sgt_set_shard *inspect_place(const inspect_set *s, int split, uint64_t token,
                                    uint64_t *offset)
 {
-    for (size_t i = 0; i < s->count; i++) {
-        const inspect_shard *d = &s->shards[i];
-        if (!belongs(d, split)) continue;
+    for (const sgt_set_shard *d = first_of(s, split); d < end_of(s, split); d++) {
         *offset = token;
-        if (token < d->header.tokens) return d;
-        token -= d->header.tokens;
+        if (token < d->head.tokens) return d;
+        token -= d->head.tokens;
     }
     return NULL;
 }
 
 /* Keep the shard open in the place of the one before. */
-static int open_shard(inspect_set *s, const inspect_shard *d, sgt_error *err)
+static int open_shard(inspect_set *s, const sgt_set_shard *d, sgt_error *err)
 {
-    sgt_shard_header h;
     if (s->opened == d) return SGT_OK;
     inspect_close_shard(s);
-    s->fd = sgt_shard_open(&h, d->path, d->header.data ? 0 : SGT_SHARD_RAW16, err);
+    s->fd = sgt_set_open_shard(&s->set, (uint32_t)(d - s->set.shards), err);
     if (s->fd < 0) return s->fd;
     s->opened = d;
-    if (h.tokens != d->header.tokens)
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: changed while it was read: %" PRIu64 " tokens, now %" PRIu64, d->path,
-                        d->header.tokens, h.tokens);
     posix_fadvise(s->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     return SGT_OK;
 }
@@ -75,17 +71,17 @@ void inspect_close_shard(inspect_set *s)
     s->opened = NULL;
 }
 
-int inspect_read(inspect_set *s, const char *split, uint64_t from, uint16_t *ids, size_t want,
-                 size_t *got, sgt_error *err)
+int inspect_read(inspect_set *s, int split, uint64_t from, uint16_t *ids, size_t want, size_t *got,
+                 sgt_error *err)
 {
     uint64_t at;
-    const inspect_shard *d;
+    const sgt_set_shard *d;
     for (*got = 0; *got < want && (d = inspect_place(s, split, from + *got, &at));) {
-        uint64_t left = d->header.tokens - at;
+        uint64_t left = d->head.tokens - at;
         size_t n = left < want - *got ? (size_t)left : want - *got;
         int rc = open_shard(s, d, err);
         if (rc == SGT_OK)
-            rc = sgt_pread_all(s->fd, ids + *got, 2 * n, d->header.data + 2 * at, d->path, err);
+            rc = sgt_pread_all(s->fd, ids + *got, 2 * n, d->head.data + 2 * at, d->path, err);
         if (rc < 0) return rc;
         *got += n;
     }
@@ -139,7 +135,7 @@ int inspect_set_vocabulary(sgt_vocab **out, const inspect_set *s, sgt_error *err
     char path[SGT_PATH];
     return inspect_vocabulary(
         out, s->first.fingerprint,
-        s->count ? s->shards[0].path : sgt_path(path, s->path, "manifest.json"), err);
+        s->set.count ? s->set.shards[0].path : sgt_path(path, s->path, "manifest.json"), err);
 }
 
 /* Where decoded pieces go: to standard output, or to memory for JSON. */
@@ -188,10 +184,10 @@ static int check_ids(const inspect_set *s, uint64_t from, const uint16_t *ids, s
     uint64_t at;
     for (size_t i = 0; i < n; i++) {
         if (ids[i] < vocab) continue;
-        const inspect_shard *d = inspect_place(s, NULL, from + i, &at);
+        const sgt_set_shard *d = inspect_place(s, -1, from + i, &at);
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: token %" PRIu64 " (byte %" PRIu64 "): id %u, expected below %" PRIu32,
-                        d->path, at, d->header.data + 2 * at, ids[i], vocab);
+                        d->path, at, d->head.data + 2 * at, ids[i], vocab);
     }
     return SGT_OK;
 }
@@ -208,7 +204,7 @@ static int decode_span(inspect_set *s, const inspect *o, const sgt_vocab *v, uin
     for (uint64_t at = from; rc == SGT_OK && at < from + count;) {
         size_t n = from + count - at < PIECE ? (size_t)(from + count - at) : PIECE;
         if (sgt_stopped(o->stop)) rc = sgt_fail(err, SGT_ESTOPPED, "%s: stopped", s->path);
-        else rc = inspect_read(s, NULL, at, ids, n, &n, err);
+        else rc = inspect_read(s, -1, at, ids, n, &n, err);
         if (rc == SGT_OK) rc = check_ids(s, at, ids, n, sgt_vocab_size(v), err);
         if (rc == SGT_OK) rc = put_piece(&k, v, ids, n, err);
         at += n;

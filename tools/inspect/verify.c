@@ -29,7 +29,7 @@ typedef struct work {
 /* A shard that is being read. */
 typedef struct checking {
     work *w;
-    const inspect_shard *shard;
+    const sgt_set_shard *shard;
     char *idx;          /* path of the .idx file */
     uint64_t *starts;   /* index of each document's first token in the shard */
     size_t count, next; /* next: index of the first start whose token has not been read */
@@ -39,22 +39,21 @@ typedef struct checking {
  * none; in a set with a manifest, that is an error. */
 static int read_starts(checking *c, sgt_error *err)
 {
-    const inspect_shard *d = c->shard;
-    const sgt_manifest *m = c->w->set->manifest;
+    const sgt_set_shard *d = c->shard;
+    const sgt_manifest *m = &c->w->set->manifest;
     /* Megatron-LM's index was read when the set was opened */
-    if ((m && m->foreign) || (!m && !d->indexed)) return SGT_OK;
-    if (!(c->idx = sgt_index_path(d->path))) return sgt_fail_memory(err, d->path);
-    if (d->indexed)
-        return sgt_index_read(&c->starts, &c->count, c->idx, d->header.tokens, d->documents, err);
-    return sgt_fail(err, SGT_EFORMAT, "%s: missing, or not a whole number of 8-byte offsets",
-                    c->idx);
+    if (m->foreign || d->head.format == SGT_SHARD_MEGATRON) return SGT_OK;
+    if (!(c->idx = sgt_index_path(d->path)))
+        return m->options ? sgt_fail_memory(err, d->path) : SGT_OK;
+    if (!m->options && sgt_file_gone(c->idx)) return SGT_OK;
+    return sgt_index_read(&c->starts, &c->count, c->idx, d->head.tokens, d->documents, err);
 }
 
 /* Check that each document among these tokens begins with the end-of-text id. */
 static int check_tokens(void *ctx, const uint16_t *ids, size_t n, uint64_t first, sgt_error *err)
 {
     checking *c = ctx;
-    const sgt_shard_header *h = &c->shard->header;
+    const sgt_shard_header *h = &c->shard->head;
     for (size_t i; (i = c->next) < c->count && c->starts[i] < first + n; c->next++) {
         uint16_t id = ids[c->starts[i] - first];
         if (h->vocab && id != h->eot)
@@ -68,12 +67,12 @@ static int check_tokens(void *ctx, const uint16_t *ids, size_t n, uint64_t first
     return SGT_OK;
 }
 
-static int verify_shard(work *w, const inspect_shard *d, sgt_error *err)
+static int verify_shard(work *w, const sgt_set_shard *d, sgt_error *err)
 {
     checking c = {.w = w, .shard = d};
     /* the manifest has the checksum of a file without a header */
-    sgt_shard_visitor v = {check_tokens, &c, d->header.xxh3};
-    int rc = read_starts(&c, err), raw = d->header.data ? 0 : SGT_SHARD_RAW16;
+    sgt_shard_visitor v = {check_tokens, &c, d->head.xxh3};
+    int rc = read_starts(&c, err), raw = d->head.data ? 0 : SGT_SHARD_RAW16;
     if (!rc) rc = sgt_shard_verify(d->path, raw, inspect_ids(d), &v, w->stop, err);
     free(c.starts);
     free(c.idx);
@@ -91,16 +90,17 @@ static int verify_shards(inspect_set *s, const inspect *o, sgt_error *err)
               .bar = sgt_progress_new("B", o->quiet),
               .threads = o->threads ? (int)o->threads : sgt_cpu_count()};
     int rc = SGT_OK;
-    if ((size_t)w.threads > s->count) w.threads = s->count ? (int)s->count : 1;
+    if ((size_t)w.threads > s->set.count) w.threads = s->set.count ? (int)s->set.count : 1;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(w.threads)
-    for (size_t i = 0; i < s->count; i++) {
+    for (size_t i = 0; i < s->set.count; i++) {
         sgt_error why;
         int skip, bad;
 #pragma omp critical
-        skip = rc < 0 || s->shards[i].damage;
-        bad = skip ? SGT_OK : verify_shard(&w, &s->shards[i], &why);
+        skip = rc < 0 || s->set.shards[i].damage;
+        bad = skip ? SGT_OK : verify_shard(&w, &s->set.shards[i], &why);
 #pragma omp critical
-        if (bad < 0 && (bad = inspect_keep_damage(s, &s->shards[i], bad, &why)) < 0 && !rc)
+        if (bad < 0 && (bad = sgt_set_keep_damage(&s->set, &s->set.shards[i], bad, &why)) < 0 &&
+            !rc)
             rc = sgt_fail(err, bad, "%s", why.text);
     }
     sgt_progress_update(w.bar, w.bytes, 2 * s->tokens, 0, NULL);
@@ -168,7 +168,7 @@ static int verify_sources(const inspect_set *s, const inspect *o, sgt_error *err
         else rc = add_line(&t, line, n, path, err);
     }
     if (!rc && ferror(f)) rc = sgt_fail_errno(err, "%s", path);
-    if (!rc) rc = compare_sums(&t, s->manifest, path, err);
+    if (!rc) rc = compare_sums(&t, &s->manifest, path, err);
     if (f) fclose(f);
     return rc;
 }
@@ -176,5 +176,6 @@ static int verify_sources(const inspect_set *s, const inspect *o, sgt_error *err
 int inspect_set_verify(inspect_set *s, const inspect *o, sgt_error *err)
 {
     int rc = verify_shards(s, o, err);
-    return rc < 0 || s->damaged || !s->manifest || o->split ? rc : verify_sources(s, o, err);
+    return rc < 0 || s->set.damaged || !s->manifest.options || o->split ? rc
+                                                                        : verify_sources(s, o, err);
 }

@@ -23,8 +23,9 @@
 
 int sgt_trainer_has_shards(const char *folder)
 {
-    char **paths;
+    char **paths, manifest[SGT_PATH];
     size_t count = 0;
+    if (!sgt_file_gone(sgt_path(manifest, folder, "manifest.json"))) return 1;
     if (sgt_shard_list(&paths, &count, folder, "train", NULL) < 0) return 0;
     sgt_shard_list_free(paths, count);
     return count > 0;
@@ -128,26 +129,22 @@ static int fail_other_data(const sgt_trainer *t, sgt_error *err)
  * folder that cannot be read is an error, not an empty set. */
 static int longest_validation(uint64_t *out, const char *path, sgt_error *err)
 {
-    char **paths;
-    size_t count = 0;
-    uint64_t longest = 0;
+    sgt_set set = {.survey = 1};
+    sgt_manifest m;
     struct stat st;
     *out = 0;
     /* without a folder, the set is a single shard, or Megatron-LM's PREFIX */
     if (stat(path, &st) < 0 ? errno == ENOENT : !S_ISDIR(st.st_mode)) return SGT_OK;
-    int rc = sgt_shard_list(&paths, &count, path, "val", err);
-    if (rc < 0) return rc;
-    for (size_t i = 0; i < count; i++) {
-        sgt_shard_header h;
-        int fd = sgt_shard_open(&h, paths[i], 0, NULL);
+    int rc = sgt_manifest_find(&m, path, err);
+    if (rc == SGT_OK) rc = sgt_set_add_split(&set, path, "val", 0, &m, err);
+    for (uint32_t i = 0; i < set.count; i++) {
         /* count a damaged shard as the longest; the loader will report the damage */
-        if (fd < 0) h.tokens = UINT64_MAX;
-        else close(fd);
-        if (h.tokens >= longest) longest = h.tokens ? h.tokens : 1;
+        uint64_t tokens = set.shards[i].damage ? UINT64_MAX : set.shards[i].head.tokens;
+        if (tokens >= *out) *out = tokens ? tokens : 1;
     }
-    sgt_shard_list_free(paths, count);
-    *out = longest;
-    return SGT_OK;
+    sgt_set_close(&set);
+    sgt_manifest_free(&m);
+    return rc;
 }
 
 /* Move the sets that can be evaluated to the front of `sets`, and set *all to their number. Such a
