@@ -72,17 +72,14 @@ run 0 sgt-tokenize --vocab "$D/o200k/tokenizer.json" --pattern '^\w+' text words
 stderr_is "sgt-tokenize: pattern: transformers may split text otherwise by OUT's tokenizer.json (its library reads some \
 patterns differently)"
 rm -r again
-for edit in '' 's/,"pcre2":"[^"]*"//'; do # an earlier version left out "pcre2" if both libraries read a pattern alike
-    sed "$edit" words/tokenizer.json > words.json
-    run 0 sgt-tokenize --quiet --vocab words.json text again
-    same again/train_000000.bin words/train_000000.bin
-    rm -r again
-done
+run 0 sgt-tokenize --quiet --vocab words/tokenizer.json text again
+same again/train_000000.bin words/train_000000.bin
+rm -r again
 # Even if that text is another library's spelling of a known one.
 run 0 sgt-tokenize --quiet --vocab "$D/o200k/tokenizer.json" --pattern cl100k text spelling
 spelled=$(sed -n 's/.*"Regex":"\([^"]*\)".*/\1/p' spelling/tokenizer.json | sed 's/\\\\/\\/g')
 run 0 sgt-tokenize --quiet --vocab "$D/o200k/tokenizer.json" --pattern "$spelled" text again
-mkdir spelled && sed 's/,"pcre2":"[^"]*"//' again/tokenizer.json > spelled/tokenizer.json
+mkdir spelled && cp again/tokenizer.json spelled
 run 0 sgt-tokenize --vocab spelled/tokenizer.json text again
 stdout_has 'complete already'
 rm -r again

@@ -136,7 +136,7 @@ static void put_head(writer *w)
 {
     static const char *const normalizers[] = {"null", "null", "{\"type\":\"NFC\"}",
                                               "{\"type\":\"NFKC\"}"};
-    put(w, SGT_VOCAB_OUR_HEAD);
+    put(w, "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\n\"added_tokens\":[");
     put_added(w);
     put(w, "\"normalizer\":");
     put(w, normalizers[w->v->normalize]);

@@ -116,7 +116,6 @@ void sgt_vocab_parts_free(sgt_vocab_parts *p)
     free(p->names);
     free(p->merges);
     free(p->bytes);
-    free(p->own_rule);
     *p = (sgt_vocab_parts){0};
 }
 

@@ -32,13 +32,8 @@ typedef struct sgt_vocab_merge {
     uint32_t left, right, made; /* ids of two tokens, and of the one that they merge to */
 } sgt_vocab_merge;
 
-/* how a tokenizer.json that sgt wrote begins */
-#define SGT_VOCAB_OUR_HEAD \
-    "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\n\"added_tokens\":["
-
 typedef struct sgt_vocab_parts {
     const char *path;       /* for messages */
-    int ours;               /* 1: sgt wrote the file, whose pattern is then PCRE2's */
     sgt_vocab_part *tokens; /* (SGT_VOCAB_MAX_IDS): by id */
     uint32_t size, count;   /* the largest id plus 1; number of tokens */
     uint32_t *names; /* hash table from the bytes of a token to its id + 1; without added tokens */
@@ -54,8 +49,6 @@ typedef struct sgt_vocab_parts {
     size_t used;
     const char *rule; /* name or pattern of the rule to split by; NULL: GPT-2's */
     int assumed;      /* 1: nothing says that the rule is GPT-2's */
-    /* memory of `rule` if it comes from the file; sgt_vocab_parts_free frees it */
-    char *own_rule;
     sgt_normalize normalize;
     const char *ignored; /* a list of the file's settings that sgt ignores; NULL: none */
 } sgt_vocab_parts;

@@ -21,7 +21,7 @@
 #define MAX_VALUES ((size_t)1 << 21)
 
 typedef struct text_file {
-    char *path, *bytes; /* NULL: there is no such file */
+    char path[SGT_PATH], *bytes; /* bytes: NULL: there is no such file */
     size_t n;
 } text_file;
 
@@ -29,6 +29,7 @@ typedef struct text_file {
 typedef struct source {
     sgt_vocab_parts parts;
     text_file merges, vocab; /* vocab: vocab.json, .tiktoken or tokenizer.json */
+    json_t *root;            /* of `vocab`; NULL: it is not JSON */
     sgt_alphabet alphabet;
 } source;
 
@@ -171,35 +172,22 @@ static int read_tokens(source *s, const char *path, json_t *vocab, const json_t 
     return rc;
 }
 
-/* Parse the JSON of s->vocab. The caller frees *root. */
-static int parse_json(const source *s, json_t **root, sgt_error *err)
+/* Parse the JSON of s->vocab. */
+static int parse_json(source *s, sgt_error *err)
 {
     const text_file *t = &s->vocab;
     json_error_t why;
     int rc = sgt_json_fits(t->bytes, t->n, MAX_VALUES, t->path, err);
     if (rc < 0) return rc;
-    if ((*root = json_loadb(t->bytes, t->n, JSON_REJECT_DUPLICATES, &why))) return SGT_OK;
+    if ((s->root = json_loadb(t->bytes, t->n, JSON_REJECT_DUPLICATES, &why))) return SGT_OK;
     return sgt_fail(err, SGT_EFORMAT, "%s: line %d: %s", t->path, why.line, why.text);
-}
-
-static int read_vocab_json(source *s, sgt_error *err)
-{
-    json_t *o = NULL;
-    int rc = parse_json(s, &o, err);
-    if (!rc)
-        rc = json_is_object(o)
-                 ? read_tokens(s, s->vocab.path, o, NULL, err)
-                 : sgt_fail(err, SGT_EFORMAT, "%s: is not a JSON object of tokens", s->vocab.path);
-    json_decref(o);
-    return rc;
 }
 
 /* ---- tokens numbered as GPT-2's are: bytes, what the merges make, end of text ---- */
 
 static int add_eot(source *s, uint64_t id, sgt_error *err)
 {
-    const char *name = sgt_vocab_eot_names[0];
-    return sgt_vocab_parts_token(&s->parts, id, name, strlen(name), 1, err);
+    return sgt_vocab_parts_token(&s->parts, id, SGT_EOT_TEXT, strlen(SGT_EOT_TEXT), 1, err);
 }
 
 static int read_merges_alone(source *s, sgt_error *err)
@@ -232,25 +220,21 @@ static ptrdiff_t read_base64(const char *text, size_t n, uint8_t *out)
     return (ptrdiff_t)(count - padding);
 }
 
+/* Read a line of n bytes, behind which no digit follows. */
 static int read_ranked(source *s, size_t number, const char *line, size_t n, sgt_error *err)
 {
     const char *space = memchr(line, ' ', n);
-    char digits[24], *end = digits;
-    size_t len = space ? (size_t)(space - line) : 0, digit_count = space ? n - len - 1 : 0;
+    char *end = NULL;
     uint8_t *bytes = malloc(n + 4);
     if (!bytes) return sgt_fail_memory(err, s->vocab.path);
-    ptrdiff_t got = read_base64(line, len, bytes);
-    uint64_t id = 0;
-    if (digit_count && digit_count < 19) {
-        memcpy(digits, space + 1, digit_count);
-        digits[digit_count] = 0;
-        id = digits[0] >= '0' && digits[0] <= '9' ? strtoull(digits, &end, 10) : 0;
-    }
-    int rc = got <= 0 || end == digits || *end
-                 ? sgt_fail(err, SGT_EFORMAT,
-                            "%s: line %zu: expected a token in base64, a space, and its rank",
-                            s->vocab.path, number)
-                 : sgt_vocab_parts_token(&s->parts, id, bytes, (size_t)got, 0, err);
+    const ptrdiff_t got = space ? read_base64(line, (size_t)(space - line), bytes) : -1;
+    const uint64_t id =
+        space && space[1] >= '0' && space[1] <= '9' ? strtoull(space + 1, &end, 10) : 0;
+    const int rc = got <= 0 || end != line + n
+                       ? sgt_fail(err, SGT_EFORMAT,
+                                  "%s: line %zu: expected a token in base64, a space, and its rank",
+                                  s->vocab.path, number)
+                       : sgt_vocab_parts_token(&s->parts, id, bytes, (size_t)got, 0, err);
     free(bytes);
     return rc;
 }
@@ -294,20 +278,15 @@ static const char *type_of(const json_t *o)
 
 /* Set p->rule to the pattern of a Split in PCRE2's syntax. It is the member "pcre2", which sgt
  * writes if Hugging Face's library reads the pattern differently. Without it, the pattern must be a
- * known one, or the file one that sgt wrote. */
+ * known one. */
 static int read_regex(sgt_vocab_parts *p, const json_t *o, const char *regex, sgt_error *err)
 {
-    const char *pcre2 = json_string_value(json_object_get(o, "pcre2")),
-               *rule = pcre2     ? pcre2
-                       : p->ours ? regex
-                                 : sgt_rule_from_regex(regex);
-    if (!rule)
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: its pattern is not one that sgt knows (--pattern gives it, by a name "
-                        "such as cl100k or in PCRE2's syntax)",
-                        p->path);
-    p->rule = p->own_rule = strdup(rule);
-    return p->rule ? SGT_OK : sgt_fail_memory(err, p->path);
+    const char *pcre2 = json_string_value(json_object_get(o, "pcre2"));
+    if ((p->rule = pcre2 ? pcre2 : sgt_rule_from_regex(regex))) return SGT_OK;
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: its pattern is not one that sgt knows (--pattern gives it, by a name "
+                    "such as cl100k or in PCRE2's syntax)",
+                    p->path);
 }
 
 /* Read a Split by a regular expression whose matches are pieces of their own. */
@@ -335,7 +314,7 @@ static int read_byte_level(sgt_vocab_parts *p, const json_t *o, int *found, sgt_
                       "ByteLevel with add_prefix_space changes the text (--pattern leaves it)",
                       err);
     if (json_is_false(regex)) {
-        /* the whole text is one piece; this literal is never freed */
+        /* the whole text is one piece */
         if (!p->rule) p->rule = "(?s).+";
         return SGT_OK;
     }
@@ -472,61 +451,22 @@ static int read_model(source *s, const json_t *model, const json_t *names, sgt_e
 static int read_huggingface(source *s, sgt_error *err)
 {
     sgt_vocab_parts *p = &s->parts;
-    json_t *root = NULL, *names = json_object();
-    int rc = names ? parse_json(s, &root, err) : sgt_fail_memory(err, p->path);
-    if (!rc) {
-        p->ours = !strncmp(s->vocab.bytes, SGT_VOCAB_OUR_HEAD, sizeof SGT_VOCAB_OUR_HEAD - 1);
-        set_ignored(p, root);
-        if ((rc = read_normalizer(p, root, err)) == 0 && (rc = read_rule(p, root, err)) == 0 &&
-            (rc = read_added(p, root, names, err)) == 0)
-            rc = read_model(s, json_object_get(root, "model"), names, err);
-    }
+    json_t *names = json_object();
+    int rc = names ? SGT_OK : sgt_fail_memory(err, p->path);
+    set_ignored(p, s->root);
+    if (!rc && (rc = read_normalizer(p, s->root, err)) == 0 &&
+        (rc = read_rule(p, s->root, err)) == 0 && (rc = read_added(p, s->root, names, err)) == 0)
+        rc = read_model(s, json_object_get(s->root, "model"), names, err);
     json_decref(names);
-    json_decref(root);
     return rc;
 }
 
 /* ---- which file is what ---- */
 
-/* Read the file called path, which is malloc'd and becomes t's. */
-static int read_text(text_file *t, char *path, sgt_error *err)
-{
-    t->path = path;
-    return path ? sgt_file_get(&t->bytes, &t->n, path, MAX_FILE, err) : SGT_OK;
-}
-
-/* Return FOLDER/NAME, malloc'd, for the first of these names that exists, or NULL if none does. */
-static char *first_of(const char *folder, const char *const *names)
-{
-    for (; *names; names++) {
-        char *path = sgt_join(folder, *names);
-        if (path && access(path, F_OK) == 0) return path;
-        free(path);
-    }
-    return NULL;
-}
-
-/* Return the folder that holds `path`, malloc'd, or NULL if memory ran out. */
-static char *folder_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return !slash          ? strdup(".")
-           : slash == path ? strdup("/")
-                           : strndup(path, (size_t)(slash - path));
-}
-
 static int is_json(const text_file *t)
 {
     size_t i = strspn(t->bytes, " \t\r\n");
     return i < t->n && t->bytes[i] == '{';
-}
-
-/* Return whether a text is a tokenizer.json: an object with a model that has merges. */
-static int is_huggingface(const text_file *t)
-{
-    return is_json(t) &&
-           (memmem(t->bytes, t->n, "\"model\":", 8) || memmem(t->bytes, t->n, "\"model\" :", 9)) &&
-           memmem(t->bytes, t->n, "\"merges\"", 8);
 }
 
 static int is_merges(const text_file *t)
@@ -537,62 +477,78 @@ static int is_merges(const text_file *t)
            (len >= 10 && !strcmp(t->path + len - 10, "merges.txt"));
 }
 
-static const char *const ids_names[] = {"vocab.json", "encoder.json", NULL},
-                         *const merges_names[] = {"merges.txt", "vocab.bpe", NULL};
-
-/* Read the vocabulary file `path`, and the second file of its format, if there is one. */
-static int find_file(source *s, const char *path, sgt_error *err)
+/* Read the first of these files that the folder holds, if there is one. */
+static int read_first(text_file *t, const char *folder, const char *const *names, sgt_error *err)
 {
-    char *folder = folder_of(path);
-    s->vocab.path = strdup(path);
-    int rc = folder && s->vocab.path ? read_text(&s->vocab, s->vocab.path, err)
-                                     : sgt_fail_memory(err, path);
-    if (!rc && is_merges(&s->vocab)) {
-        s->merges = s->vocab;
-        s->vocab = (text_file){0};
-        rc = read_text(&s->vocab, first_of(folder, ids_names), err);
-    } else if (!rc && is_json(&s->vocab) && !is_huggingface(&s->vocab))
-        rc = read_text(&s->merges, first_of(folder, merges_names), err);
-    free(folder);
-    return rc;
+    for (; *names; names++)
+        if (access(sgt_path(t->path, folder, "%s", *names), F_OK) == 0)
+            return sgt_file_get(&t->bytes, &t->n, t->path, MAX_FILE, err);
+    return SGT_OK;
 }
 
-/* Read the vocabulary in a folder. */
-static int find_files(source *s, const char *folder, sgt_error *err)
+/* Read the vocabulary's file `path`, or the first one in the folder `path`. Store its folder. */
+static int read_named(source *s, const char *path, char folder[SGT_PATH], sgt_error *err)
 {
     static const char *const names[] = {"tokenizer.json", "vocab.json", "encoder.json",
                                         "merges.txt",     "vocab.bpe",  NULL};
-    char *path = first_of(folder, names);
-    if (!path)
-        return sgt_fail(err, SGT_EFORMAT, "%s: holds no tokenizer.json, vocab.json or merges.txt",
-                        folder);
-    const int rc = find_file(s, path, err);
-    free(path);
+    const char *slash = strrchr(path, '/');
+    text_file *t = &s->vocab;
+    struct stat st;
+    if (stat(path, &st) < 0)
+        return sgt_fail_path(err, path, "name gpt2, or a vocabulary's file or folder");
+    if (!S_ISDIR(st.st_mode)) {
+        snprintf(folder, SGT_PATH, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
+        snprintf(t->path, SGT_PATH, "%s", path);
+        return sgt_file_get(&t->bytes, &t->n, path, MAX_FILE, err);
+    }
+    snprintf(folder, SGT_PATH, "%s", path);
+    const int rc = read_first(t, folder, names, err);
+    return rc < 0 || t->bytes
+               ? rc
+               : sgt_fail(err, SGT_EFORMAT, "%s: holds no tokenizer.json, vocab.json or merges.txt",
+                          folder);
+}
+
+/* Return whether the file is a tokenizer.json. */
+static int is_huggingface(const source *s)
+{
+    return json_is_object(json_object_get(s->root, "model"));
+}
+
+/* Read the vocabulary `path`, and the second file of its format, if there is one. */
+static int read_texts(source *s, const char *path, sgt_error *err)
+{
+    static const char *const ids[] = {"vocab.json", "encoder.json", NULL}, *const merges[] = {
+                                                                               "merges.txt",
+                                                                               "vocab.bpe", NULL};
+    char folder[SGT_PATH];
+    int rc = read_named(s, path, folder, err);
+    if (!rc && is_merges(&s->vocab)) {
+        s->merges = s->vocab;
+        s->vocab = (text_file){0};
+        rc = read_first(&s->vocab, folder, ids, err);
+    }
+    if (!rc && s->vocab.bytes && (s->merges.bytes || is_json(&s->vocab))) rc = parse_json(s, err);
+    if (!rc && s->root && !s->merges.bytes && !is_huggingface(s))
+        rc = read_first(&s->merges, folder, merges, err);
     return rc;
 }
 
-static int read_files(source *s, sgt_error *err)
+/* Read the tokens and merges in the texts. */
+static int read_parts(source *s, sgt_error *err)
 {
     s->parts.assumed = 1;
     if (!s->vocab.bytes) return read_merges_alone(s, err);
     s->parts.ranks = !s->merges.bytes;
-    if (!s->merges.bytes && !is_json(&s->vocab)) return read_tiktoken(s, err);
-    if (s->merges.bytes || !is_huggingface(&s->vocab)) {
-        const int rc = read_vocab_json(s, err);
-        return rc < 0 || !s->merges.bytes ? rc : read_merges(s, err);
+    if (!s->root) return read_tiktoken(s, err);
+    if (!s->merges.bytes && is_huggingface(s)) {
+        s->parts.ranks = s->parts.assumed = 0;
+        return read_huggingface(s, err);
     }
-    s->parts.ranks = s->parts.assumed = 0;
-    return read_huggingface(s, err);
-}
-
-/* Read the vocabulary in the file or folder `path`. */
-static int read_source(source *s, const char *path, sgt_error *err)
-{
-    struct stat st;
-    if (stat(path, &st) < 0)
-        return sgt_fail_path(err, path, "name gpt2, or a vocabulary's file or folder");
-    int rc = S_ISDIR(st.st_mode) ? find_files(s, path, err) : find_file(s, path, err);
-    return rc < 0 ? rc : read_files(s, err);
+    if (!json_is_object(s->root))
+        return sgt_fail(err, SGT_EFORMAT, "%s: is not a JSON object of tokens", s->vocab.path);
+    const int rc = read_tokens(s, s->vocab.path, s->root, NULL, err);
+    return rc < 0 || !s->merges.bytes ? rc : read_merges(s, err);
 }
 
 /* Check that a rule compiles, unless it is one of split.h. If it does not, the error is the caller's (SGT_EUSAGE) if the caller
@@ -627,7 +583,8 @@ static int load_file(sgt_vocab **out, const char *path, const char *rule, sgt_er
 {
     source s = {.parts = {.path = path, .rule = rule}};
     sgt_alphabet_fill(&s.alphabet);
-    int rc = read_source(&s, path, err);
+    int rc = read_texts(&s, path, err);
+    if (!rc) rc = read_parts(&s, err);
     if (rule) s.parts.assumed = 0;
     if (!rc) rc = check_rule(path, s.parts.rule, rule, err);
     if (!rc) rc = sgt_vocab_from_parts(out, &s.parts, err);
@@ -635,10 +592,9 @@ static int load_file(sgt_vocab **out, const char *path, const char *rule, sgt_er
     if (!rc && sgt_vocab_fingerprint(*out) == SGT_GPT2_FINGERPRINT)
         snprintf((*out)->name, sizeof(*out)->name, "gpt2");
     sgt_vocab_parts_free(&s.parts);
+    json_decref(s.root);
     free(s.merges.bytes);
     free(s.vocab.bytes);
-    free(s.merges.path);
-    free(s.vocab.path);
     return rc;
 }
 
