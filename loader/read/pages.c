@@ -57,7 +57,7 @@ static void *take_steps(void *arg)
     while ((n = __atomic_fetch_add(&h->next, 1, __ATOMIC_RELAXED)) < h->count) {
         int more = h->step(h->ctx, n);
         __atomic_fetch_add(&h->done, 1, __ATOMIC_RELEASE); /* pairs with map_ahead of mmap.c */
-        if (!more) break;
+        if (!more) __atomic_store_n(&h->next, h->count, __ATOMIC_RELAXED);
     }
     return NULL;
 }

@@ -7,40 +7,28 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "loader/base/memory.h"
-#include "loader/base/search.h"
 #include "loader/read/pages.h"
 #include "loader/rows/rows.h"
 
 #define PAGE ((size_t)4096)          /* no file system asks for a larger alignment */
 #define READ_BYTES ((size_t)1 << 20) /* bytes per read */
 
+/* The shards' bytes are read in pieces, by whichever thread is free. They are numbered shard after
+ * shard. */
 typedef struct reader {
+    const sgt_set *set;
     sgt_arena arena;
+    uint64_t failed;          /* atomic: the first piece that could not be read; or UINT64_MAX */
     const uint16_t *tokens[]; /* address in the arena of each shard's first token */
 } reader;
-
-/* The shards' bytes are read in pieces, by whichever thread is free. Piece n is in the last shard
- * with before[shard] <= n. */
-typedef struct filling {
-    const sgt_set *set;
-    const reader *r;
-    uint64_t *before; /* (shards + 1): pieces of the shards before this one */
-    pthread_mutex_t lock;
-    /* the first piece that failed, and why; UINT64_MAX: none has. Written under the lock, atomic */
-    uint64_t failed;
-    int rc;
-    sgt_error err;
-} filling;
 
 static void close_reader(void *p)
 {
     reader *r = p;
-    if (!r) return;
     sgt_arena_unmap(&r->arena);
     free(r);
 }
@@ -75,73 +63,59 @@ static int read_bytes(int fd, char *to, size_t bytes, uint64_t at, const char *p
     return SGT_OK;
 }
 
-static int read_piece(const filling *f, uint64_t n, sgt_error *err)
+static uint64_t count_pieces(const sgt_set_shard *h)
 {
-    uint32_t shard = (uint32_t)sgt_last_up_to(f->before, 1, f->set->count, n);
-    const sgt_set_shard *h = &f->set->shards[shard];
+    return (sgt_shard_bytes(&h->head) + READ_BYTES - 1) / READ_BYTES;
+}
+
+static int read_piece(const reader *r, uint64_t n, sgt_error *err)
+{
+    const sgt_set_shard *h = r->set->shards;
+    for (; n >= count_pieces(h); h++) n -= count_pieces(h);
+    uint32_t shard = (uint32_t)(h - r->set->shards);
     uint64_t data = h->head.data, size = sgt_shard_bytes(&h->head);
-    uint64_t at = (n - f->before[shard]) * READ_BYTES, begin = at < data ? data : at;
+    uint64_t at = n * READ_BYTES, begin = at < data ? data : at;
     uint64_t end = size - at < READ_BYTES ? size : at + READ_BYTES;
-    const uint16_t *ids = f->r->tokens[shard];
+    const uint16_t *ids = r->tokens[shard];
     char *to = (char *)(uintptr_t)ids - data + at;
-    int fd = sgt_set_open_shard(f->set, shard, err);
+    int fd = sgt_set_open_shard(r->set, shard, err);
     if (fd < 0) return fd;
     int rc = read_bytes(fd, to, (size_t)(end - at), at, h->path, err);
     close(fd);
     if (rc < 0 || begin >= end) return rc;
     size_t first = (size_t)(begin - data) / 2, count = (size_t)(end - begin) / 2;
-    size_t bad = first + sgt_rows_first_beyond(ids + first, count, f->set->vocab);
-    return bad == first + count ? SGT_OK : sgt_set_bad_id(f->set, shard, bad, ids[bad], err);
+    size_t bad = first + sgt_rows_first_beyond(ids + first, count, r->set->vocab);
+    return bad == first + count ? SGT_OK : sgt_set_bad_id(r->set, shard, bad, ids[bad], err);
 }
 
-/* A step of the helpers: read a piece, unless one before it has failed. The pieces before one that
- * failed are read all the same, because the error must not depend on which thread is faster. */
+/* A step of the helpers. After a failure no further piece is begun, and those before the one that
+ * failed are read. */
 static int fill_piece(void *ctx, uint64_t n)
 {
-    filling *f = ctx;
-    sgt_error err;
-    if (n > __atomic_load_n(&f->failed, __ATOMIC_RELAXED)) return 0;
-    int rc = read_piece(f, n, &err);
-    if (rc == SGT_OK) return 1;
-    pthread_mutex_lock(&f->lock);
-    if (n < f->failed) {
-        __atomic_store_n(&f->failed, n, __ATOMIC_RELAXED);
-        f->rc = rc;
-        f->err = err;
+    reader *r = ctx;
+    if (read_piece(r, n, NULL) == SGT_OK) return 1;
+    uint64_t failed = __atomic_load_n(&r->failed, __ATOMIC_RELAXED);
+    while (n < failed && !__atomic_compare_exchange_n(&r->failed, &failed, n, 0, __ATOMIC_RELAXED,
+                                                      __ATOMIC_RELAXED)) {
     }
-    pthread_mutex_unlock(&f->lock);
     return 0;
 }
 
-static int fill(const reader *r, const sgt_set *set, sgt_error *err)
+static int fill(reader *r, sgt_error *err)
 {
-    filling f = {.set = set, .r = r, .failed = UINT64_MAX};
-    if (!(f.before = calloc((size_t)set->count + 1, sizeof *f.before)))
-        return sgt_fail_memory(err, set->shards[0].path);
-    for (uint32_t i = 0; i < set->count; i++)
-        f.before[i + 1] =
-            f.before[i] + (sgt_shard_bytes(&set->shards[i].head) + READ_BYTES - 1) / READ_BYTES;
-    pthread_mutex_init(&f.lock, NULL);
-    sgt_helpers helpers = {.step = fill_piece, .ctx = &f, .count = f.before[set->count]};
+    int rc = SGT_OK;
+    sgt_helpers helpers = {.step = fill_piece, .ctx = r};
+    for (uint32_t i = 0; i < r->set->count; i++) helpers.count += count_pieces(&r->set->shards[i]);
     sgt_helpers_start(&helpers, SGT_HELPERS);
     sgt_helpers_work(&helpers);
     sgt_helpers_end(&helpers);
-    pthread_mutex_destroy(&f.lock);
-    free(f.before);
-    if (f.rc < 0 && err) *err = f.err;
-    return f.rc;
+    /* the first piece that failed is read again for its error, which does not depend on the order of
+     * the threads */
+    for (uint64_t n = r->failed; n < helpers.count && rc == SGT_OK; n++) rc = read_piece(r, n, err);
+    return rc;
 }
 
 /* ---- opening ---- */
-
-static void lay_out(reader *r, const sgt_set *set)
-{
-    char *at = r->arena.base;
-    for (uint32_t i = 0; i < set->count; i++) {
-        r->tokens[i] = (const uint16_t *)(const void *)(at + set->shards[i].head.data);
-        at += image_size(&set->shards[i]);
-    }
-}
 
 /* Check free memory before mapping: the kernel would grant the memory and kill the process when it
  * is written. */
@@ -168,16 +142,17 @@ static int open_reader(void **out, const char **remark, const sgt_set *set,
     if (rc < 0) return rc;
     reader *r = calloc(1, sizeof *r + set->count * sizeof *r->tokens);
     if (!r) return sgt_fail_memory(err, set->shards[0].path);
+    r->set = set;
+    r->failed = UINT64_MAX;
     if ((rc = sgt_arena_map(&r->arena, (size_t)bytes, 0, err)) == 0) {
-        lay_out(r, set);
-        rc = fill(r, set, err);
+        const char *at = r->arena.base;
+        for (uint32_t i = 0; i < set->count; at += image_size(&set->shards[i++]))
+            r->tokens[i] = (const uint16_t *)(const void *)(at + set->shards[i].head.data);
+        rc = fill(r, err);
     }
-    if (rc < 0) {
-        close_reader(r);
-        return rc;
-    }
-    *out = r;
-    return SGT_OK;
+    if (rc < 0) close_reader(r);
+    else *out = r;
+    return rc;
 }
 
 /* Open a cursor, which needs no state: all windows are in the arena. */
