@@ -4,10 +4,10 @@
  * eighth keeps the disk busy while the last blocks of the next pool are waited for. Blocks are read in
  * order, by whichever cursor fetches, under the store's lock:
  *
- *     first <= landed <= asked <= begin + capacity
+ *     landed <= asked <= begin + capacity
  *
- * Reading began at block `first`. Those below `landed` have arrived or are lost, and those up to
- * `asked` are being read, at most DEPTH at once. `begin` is the first block that must stay: the
+ * Those below `landed` have arrived or are lost, and those up to `asked` are being read, at most
+ * DEPTH at once. A slot keeps its block until another one is read into it. `begin` is the first block that must stay: the
  * first of the pool that windows were last drawn from, so that the next pool can be read. Cursors do
  * not reach the next pool in the same moment: the blocks of the pool before go one by one, and windows
  * of a block that is gone are read by themselves. */
@@ -30,8 +30,8 @@
 #define NONE UINT64_MAX
 
 typedef struct block {
-    uint32_t parts;
-    int lost; /* 1: could not be read, or has too many parts */
+    uint64_t number; /* NONE: none has been read */
+    uint32_t parts;  /* 0: it could not be read, or has too many */
     sgt_extent extents[PARTS];
     sgt_ring_read reads[PARTS];
 } block;
@@ -39,17 +39,18 @@ typedef struct block {
 typedef struct store {
     const sgt_set *set;
     const sgt_sampler *sampler;
+    const sgt_rings *rings;
     uint32_t shard0; /* index in `set` of the sampler's shard 0 */
     pid_t pid;
-    size_t align, room; /* alignment of reads; bytes of memory per block */
+    size_t room; /* bytes of memory per block */
     uint64_t per_pool, capacity;
     sgt_arena arena;
     sgt_ring *ring;
     block *blocks; /* (capacity) */
     sgt_sampler_memo memo;
-    pthread_mutex_t lock;                 /* protects the rest, and what the ring and memo hold */
-    uint64_t first, landed, asked, begin; /* numbers of blocks; begin NONE: nothing was asked for */
-    uint64_t stray;                       /* pool of the last fetch, if it was elsewhere; or NONE */
+    pthread_mutex_t lock;          /* protects the rest, and what the ring and memo hold */
+    uint64_t landed, asked, begin; /* numbers of blocks; begin NONE: nothing was asked for */
+    uint64_t stray;                /* pool of the last fetch, if it was elsewhere; or NONE */
 } store;
 
 struct sgt_blocks {
@@ -78,9 +79,10 @@ static void ask_block(store *s)
 {
     block *b = block_at(s, s->asked);
     char *to = s->arena.base + (size_t)(b - s->blocks) * s->room, *end = to + s->room;
-    b->parts = sgt_sampler_block(s->sampler, &s->memo, s->asked++, b->extents, PARTS);
-    b->lost = b->parts > PARTS;
-    for (uint32_t k = 0; k < b->parts && !b->lost; k++) {
+    b->number = s->asked++;
+    b->parts = sgt_sampler_block(s->sampler, &s->memo, b->number, b->extents, PARTS);
+    if (b->parts > PARTS) b->parts = 0;
+    for (uint32_t k = 0; k < b->parts; k++) {
         sgt_extent *e = &b->extents[k];
         e->shard += s->shard0;
         b->reads[k] = (sgt_ring_read){.at = s->set->shards[e->shard].head.data + 2 * e->offset,
@@ -88,8 +90,7 @@ static void ask_block(store *s)
                                       .to = to,
                                       .shard = e->shard};
         sgt_ring_ask(s->ring, &b->reads[k]);
-        /* the read fills whole sectors, of which the first may begin earlier */
-        to += (b->reads[k].bytes / s->align + 2) * s->align;
+        to += sgt_rings_room(s->rings, b->reads[k].bytes);
         assert(to <= end);
     }
 }
@@ -99,13 +100,13 @@ static void ask_block(store *s)
 static void land(store *s)
 {
     block *b = block_at(s, s->landed++);
-    if (!b->lost) b->lost = sgt_ring_wait(s->ring, b->reads, b->parts, NULL) < 0;
+    if (sgt_ring_wait(s->ring, b->reads, b->parts, NULL) < 0) b->parts = 0;
 }
 
 static int has_arrived(const store *s)
 {
     const block *b = block_at(s, s->landed);
-    return s->landed < s->asked && (b->lost || !sgt_ring_pending(b->reads, b->parts));
+    return s->landed < s->asked && !sgt_ring_pending(b->reads, b->parts);
 }
 
 /* Take in what has arrived, and start reading what there is room for. */
@@ -123,7 +124,7 @@ static void keep_reading(store *s)
 static void jump(store *s, uint64_t to)
 {
     while (s->landed < s->asked) land(s);
-    s->first = s->landed = s->asked = s->begin = to;
+    s->landed = s->asked = s->begin = to;
 }
 
 /* Decide what stays, for a fetch from blocks `low` to `high`. Return 0 if that is elsewhere: not
@@ -131,8 +132,8 @@ static void jump(store *s, uint64_t to)
 static int steer(store *s, uint64_t low, uint64_t high)
 {
     uint64_t pool = pool_of(s, low);
-    if (s->begin == NONE || pool > s->begin + s->capacity || high + s->capacity < s->begin ||
-        high < s->first || high + s->capacity < s->asked) {
+    int dropped = high < s->asked && block_at(s, high)->number != high;
+    if (s->begin == NONE || pool > s->begin + s->capacity || dropped) {
         int again = pool == s->stray;
         s->stray = again ? NONE : pool;
         if (again) jump(s, pool);
@@ -151,16 +152,15 @@ static int open_store(store *s, sgt_rings *rings, const sgt_set *set, const sgt_
 {
     uint64_t blocks = sgt_sampler_blocks(sampler), most = sampler->pool_blocks;
     size_t tokens = (size_t)sgt_sampler_block_windows(sampler) * sampler->seq + PARTS;
-    *s = (store){.set = set, .sampler = sampler, .shard0 = first, .pid = getpid()};
+    *s = (store){.set = set, .sampler = sampler, .rings = rings, .shard0 = first, .pid = getpid()};
     s->begin = s->stray = NONE;
-    s->align = sgt_rings_align(rings);
     s->per_pool = blocks < most ? blocks : most;
     s->capacity = 2 * s->per_pool + s->per_pool / 8;
-    s->room =
-        (2 * (tokens + PARTS * s->align) + SGT_RING_ALIGN - 1) / SGT_RING_ALIGN * SGT_RING_ALIGN;
+    s->room = sgt_rings_room(rings, 2 * (tokens + (PARTS - 1) * sgt_rings_align(rings)));
     pthread_mutex_init(&s->lock, NULL);
     if (!(s->blocks = calloc(s->capacity, sizeof *s->blocks)))
         return sgt_fail(err, SGT_ENOMEM, "%" PRIu64 " blocks: out of memory", s->capacity);
+    for (uint64_t i = 0; i < s->capacity; i++) s->blocks[i].number = NONE;
     int rc = sgt_arena_map(&s->arena, s->capacity * s->room, 0, err);
     return rc < 0 ? rc : sgt_ring_open(&s->ring, rings, DEPTH, NULL, 0, err);
 }
@@ -208,9 +208,8 @@ void sgt_blocks_close(sgt_blocks *b)
 static const uint16_t *find(const store *s, const sgt_window *w)
 {
     const block *b = block_at(s, w->block);
-    if (w->block < s->first || w->block >= s->landed || w->block + s->capacity < s->asked)
-        return NULL;
-    for (uint32_t k = 0; k < b->parts && !b->lost; k++) {
+    if (b->number != w->block || w->block >= s->landed) return NULL;
+    for (uint32_t k = 0; k < b->parts; k++) {
         const sgt_extent *e = &b->extents[k];
         if (e->shard == w->shard && w->offset >= e->offset)
             return (const uint16_t *)(const void *)b->reads[k].data + (w->offset - e->offset);
