@@ -2,7 +2,6 @@
 #include "loader/base/library.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,19 +11,16 @@ void sgt_library_search(const char *list) { folders = list; }
 
 const char *sgt_library_searched(void) { return folders; }
 
-enum { TRIES = 3, INTERRUPTED_TRIES = 100 };
+#define TRIES 10
 
 void *sgt_library_open(const char *name, int flags, char *why, size_t n)
 {
-    for (int i = 1;; i++) {
-        void *library = dlopen(name, flags);
-        if (library) return library;
+    void *library = NULL;
+    for (int i = 0; i < TRIES && !(library = dlopen(name, flags)); i++) {
         const char *text = dlerror();
         sgt_printable(why, n, text ? text : name);
-        /* dlopen does not always set errno */
-        int interrupted = text && strstr(text, strerror(EINTR));
-        if (i >= (interrupted ? INTERRUPTED_TRIES : TRIES)) return NULL;
     }
+    return library;
 }
 
 /* "NAME: cannot open shared object file: No such file or directory" means that the library is not
@@ -52,28 +48,24 @@ static int fail_with(const sgt_library *l, const char *text, const char *advice,
     return sgt_fail(err, SGT_EUNSUPPORTED, "%s: %s (%s)", l->what, text, advice);
 }
 
-/* Results of trying to load a candidate, from the worst to the best. If no candidate FITS, the
- * error of the best result is reported. */
-enum { ABSENT, BROKEN, UNFIT, FITS };
-
-/* Try to load `name`: a path, or a file name that dlopen searches for. Return ABSENT, BROKEN, UNFIT
- * or FITS. */
-static int try_one(sgt_library *l, const char *name, sgt_error *err)
+/* Try to load `name`: a path, or a file name that dlopen searches for. Return whether it fits. If it
+ * is there and does not fit, fill in *first, unless another one was there before. */
+static int fits(sgt_library *l, const char *name, sgt_error *first)
 {
     char why[384];
     const char *missing;
+    sgt_error said;
     void *library = sgt_library_open(name, RTLD_NOW | RTLD_LOCAL, why, sizeof why);
     if (!library) {
-        fail_with(l, why, l->install, err);
-        return absent(name, why) ? ABSENT : BROKEN;
-    }
-    int rc = SGT_OK;
-    if ((missing = find_symbols(l, library))) {
+        if (absent(name, why)) return 0;
+        fail_with(l, why, l->install, &said);
+    } else if ((missing = find_symbols(l, library))) {
         snprintf(why, sizeof why, "%s has no function %s", name, missing);
-        rc = fail_with(l, why, l->version, err);
-    } else if (l->ready) rc = l->ready(library, err);
-    if (rc < 0) dlclose(library);
-    return rc < 0 ? UNFIT : FITS;
+        fail_with(l, why, l->version, &said);
+    } else if (!l->ready || l->ready(library, &said) == SGT_OK) return 1;
+    if (library) dlclose(library);
+    if (!first->code) *first = said;
+    return 0;
 }
 
 /* Build the path of `name` in the next folder of a list separated by colons, and move *at past that
@@ -87,22 +79,20 @@ static int in_next(char *path, size_t n, const char **at, const char *name)
 }
 
 /* Try each name by itself, so that dlopen searches for it, then in each of the folders. If none
- * fits, report the error of the first candidate with the best result. */
+ * fits, report the error of the first that is there. */
 static int load(sgt_library *l, sgt_error *err)
 {
     char path[4096];
-    sgt_error why, first;
-    int best = ABSENT, now = ABSENT;
+    sgt_error first = {0};
+    for (const char *const *name = l->names; *name; name++)
+        if (fits(l, *name, &first)) return SGT_OK;
+    for (const char *const *name = l->names; *name; name++)
+        for (const char *at = strchr(*name, '/') ? NULL : folders; at && *at;)
+            if (in_next(path, sizeof path, &at, *name) && fits(l, path, &first)) return SGT_OK;
     snprintf(path, sizeof path, "%s is not on this machine", l->names[0]);
-    fail_with(l, path, l->install, &first);
-    for (const char *const *name = l->names; *name && now != FITS; name++)
-        if ((now = try_one(l, *name, &why)) > best) best = now, first = why;
-    for (const char *const *name = l->names; *name && now != FITS; name++)
-        for (const char *at = strchr(*name, '/') ? NULL : folders; at && *at && now != FITS;)
-            if (in_next(path, sizeof path, &at, *name) && (now = try_one(l, path, &why)) > best)
-                best = now, first = why;
-    if (now != FITS && err) *err = first;
-    return now == FITS ? SGT_OK : first.code;
+    if (!first.code) fail_with(l, path, l->install, &first);
+    if (err) *err = first;
+    return first.code;
 }
 
 int sgt_library_load(sgt_library *l, sgt_error *err)
