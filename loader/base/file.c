@@ -317,37 +317,23 @@ int sgt_sync_parent(const char *path, sgt_error *err)
     return rc;
 }
 
-static int remove_entries(int fd, const char *path, sgt_error *err);
-
 /* Remove the entry `name` of the open folder `dir`; a folder is removed with its contents. */
 static int remove_at(int dir, const char *name, const char *shown, sgt_error *err)
 {
+    int rc = SGT_OK, fd = -1;
     if (unlinkat(dir, name, 0) == 0 || errno == ENOENT) return SGT_OK;
-    if (errno != EISDIR && errno != EPERM) return sgt_fail_errno(err, "%s: cannot remove", shown);
-    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0) return sgt_fail_errno(err, "%s: cannot remove", shown);
-    int rc = remove_entries(fd, shown, err);
-    if (rc == SGT_OK && unlinkat(dir, name, AT_REMOVEDIR) < 0)
+    if (errno == EISDIR || errno == EPERM)
+        fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    for (const struct dirent *e; d && rc == SGT_OK && (e = readdir(d));) {
+        char below[SGT_PATH];
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+            rc = remove_at(fd, e->d_name, sgt_path(below, shown, "%s", e->d_name), err);
+    }
+    if (rc == SGT_OK && (!d || unlinkat(dir, name, AT_REMOVEDIR) < 0))
         rc = sgt_fail_errno(err, "%s: cannot remove", shown);
-    return rc;
-}
-
-/* Remove everything in the folder open at fd, and close fd. */
-static int remove_entries(int fd, const char *path, sgt_error *err)
-{
-    int rc = SGT_OK;
-    DIR *d = fdopendir(fd);
-    if (!d) {
-        rc = sgt_fail_errno(err, "%s: cannot remove", path);
-        close(fd);
-        return rc;
-    }
-    for (struct dirent *e; rc == SGT_OK && (e = readdir(d));) {
-        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
-        char shown[SGT_PATH];
-        rc = remove_at(fd, e->d_name, sgt_path(shown, path, "%s", e->d_name), err);
-    }
-    closedir(d);
+    if (d) closedir(d);
+    else if (fd >= 0) close(fd);
     return rc;
 }
 
