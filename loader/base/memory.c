@@ -39,51 +39,43 @@ static uint64_t read_in(const char *folder, const char *file, const char *name)
     return read_number(path, name);
 }
 
-/* Mount point and file names of control groups, which differ between cgroup versions 1 and 2. */
-typedef struct names {
-    const char *mount, *limits[2], *used, *inactive, *active;
-} names;
-
-static const names version1 = {"sys/fs/cgroup/memory",
-                               {"memory.limit_in_bytes", "memory.limit_in_bytes"},
-                               "memory.usage_in_bytes",
-                               "total_inactive_file ",
-                               "total_active_file "};
-static const names version2 = {"sys/fs/cgroup",
-                               {"memory.max", "memory.high"},
-                               "memory.current",
-                               "inactive_file ",
-                               "active_file "};
-
 /* Return how many more bytes the control group in `folder` may take before it reaches a limit. Its
- * page cache counts as free, because the kernel reclaims it. */
-static uint64_t room_in(const char *folder, const names *v)
+ * page cache counts as free, because the kernel reclaims it. The files of version 2 of control groups
+ * and of version 1 have different names. In version 1, lines that begin with total_ count the groups
+ * below, too. */
+static uint64_t room_in(const char *folder)
 {
-    uint64_t limit = UINT64_MAX, used = read_in(folder, v->used, "");
-    for (int i = 0; i < 2; i++) {
-        uint64_t l = read_in(folder, v->limits[i], "");
+    static const char *const limits[] = {"memory.max", "memory.high", "memory.limit_in_bytes"};
+    static const char *const totals[] = {"total_inactive_file ", "total_active_file "};
+    uint64_t limit = UINT64_MAX, used = read_in(folder, "memory.current", ""), cache = 0;
+    if (used == UINT64_MAX) used = read_in(folder, "memory.usage_in_bytes", "");
+    for (int i = 0; i < 3; i++) {
+        uint64_t l = read_in(folder, limits[i], "");
         if (l < limit) limit = l;
     }
     if (limit == UINT64_MAX || used == UINT64_MAX) return UINT64_MAX;
-    uint64_t inactive = read_in(folder, "memory.stat", v->inactive);
-    uint64_t active = read_in(folder, "memory.stat", v->active);
-    uint64_t cache = (inactive == UINT64_MAX ? 0 : inactive) + (active == UINT64_MAX ? 0 : active);
+    for (int i = 0; i < 2; i++) {
+        uint64_t bytes = read_in(folder, "memory.stat", totals[i]);
+        if (bytes == UINT64_MAX)
+            bytes = read_in(folder, "memory.stat", totals[i] + strlen("total_"));
+        if (bytes != UINT64_MAX) cache += bytes;
+    }
     used -= cache < used ? cache : used;
     return used < limit ? limit - used : 0;
 }
 
 /* Return the smallest room of a control group and of all groups above it, up to the mount point.
  * Missing files set no bound: a container may see its own group as the mount point. */
-static uint64_t room_along(const char *root, const char *group, const names *v)
+static uint64_t room_along(const char *root, const char *mounted, const char *group)
 {
     char folder[PATH_MAX];
     uint64_t least = UINT64_MAX;
-    size_t mount = (size_t)snprintf(folder, sizeof folder, "%s/%s", root, v->mount);
+    size_t mount = (size_t)snprintf(folder, sizeof folder, "%s/%s", root, mounted);
     size_t n = strlen(group);
     if (mount + n >= sizeof folder) return UINT64_MAX;
     memcpy(folder + mount, group, n + 1);
     for (;;) {
-        uint64_t room = room_in(folder, v);
+        uint64_t room = room_in(folder);
         if (room < least) least = room;
         char *slash = strrchr(folder + mount, '/');
         if (!slash) return least;
@@ -106,8 +98,9 @@ static uint64_t room_in_groups(const char *root)
         *group++ = 0;
         group[strcspn(group, "\n")] = 0;
         if (!strcmp(group, "/")) *group = 0;
-        const names *v = !kinds[1] ? &version2 : strstr(kinds + 1, "memory") ? &version1 : NULL;
-        uint64_t room = v ? room_along(root, group, v) : UINT64_MAX;
+        if (kinds[1] && !strstr(kinds + 1, "memory")) continue;
+        uint64_t room =
+            room_along(root, kinds[1] ? "sys/fs/cgroup/memory" : "sys/fs/cgroup", group);
         if (room < least) least = room;
     }
     fclose(f);

@@ -11,7 +11,7 @@ import sys
 
 BUDGET = {
     "tokenize": 12811,
-    "loader": 7188,
+    "loader": 7140,
     "train": 13679,
     "kernels": 12186,
     "tools": 13978,
