@@ -122,7 +122,7 @@ static int measure_rows(const sgt_corpus *c, const sgt_corpus_file *f, const sgt
     sgt_parquet *p;
     int rc = sgt_parquet_open(&p, &request, err);
     if (rc < 0) return rc;
-    sgt_parquet_group_begin(p, sgt_parquet_groups(p), documents, bytes);
+    sgt_parquet_size(p, documents, bytes);
     sgt_parquet_close(p);
     return SGT_OK;
 }

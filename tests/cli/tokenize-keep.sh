@@ -43,6 +43,11 @@ run 0 sgt-tokenize --quiet --skip-bad --keep-fields url bad.jsonl bad
 [ "$(grep -c '^{"document"' bad/sources.jsonl)" -eq 4 ] || fail "$(cat bad/sources.jsonl)"
 grep -qx '{"document": 7, "split": "train", "fields": {"url": 3}}' bad/sources.jsonl || fail "$(cat bad/sources.jsonl)"
 
+# The documents that literals begin in the first line have its number.
+printf '{"url": 1, "text": "a<|endoftext|>b"}\n{"url": 2, "text": "c"}\n' > first.jsonl
+run 0 sgt-tokenize --quiet --special eot --keep-fields url first.jsonl first
+[ "$(sed -n 's/^{"document": \([0-9]*\),.*/\1/p' first/sources.jsonl | tr '\n' ' ')" = '1 1 2 ' ] || fail "$(cat first/sources.jsonl)"
+
 # ---- Parquet: the same as of the same rows in JSONL ----
 run 0 sgt-tokenize --quiet --keep-fields url,date,score,count,small "$data/web.jsonl" lines
 grep '^{"document"' lines/sources.jsonl > want

@@ -121,7 +121,7 @@ for input in "$data/zstd-v1.parquet" mixed; do
     cp mixed/a.jsonl mixed/c.jsonl
     rm -rf one
     run 0 sgt-tokenize $some "$input" one
-    for ranks in 2 3 5; do
+    for ranks in 2 3 5 12; do # the last: more ranks than row groups
         rm -rf divided
         rank=$ranks
         while [ $rank -gt 0 ]; do

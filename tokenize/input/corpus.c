@@ -592,9 +592,9 @@ char *sgt_corpus_line(const sgt_corpus *c, size_t i, uint64_t size, int stamped,
     json_t *o = sgt_corpus_json_name(c, i);
     int bad = !o || json_object_set_new(o, "size", json_integer((json_int_t)size));
     if (f->lines == 2) bad |= json_object_set_new(o, "format", json_string("jsonl"));
-    if (f->from_row || f->end_row)
-        bad |= json_object_set_new(
-            o, "rows", json_pack("[I,I]", (json_int_t)f->from_row, (json_int_t)f->end_row));
+    if (f->from || f->end)
+        bad |= json_object_set_new(o, "range",
+                                   json_pack("[I,I]", (json_int_t)f->from, (json_int_t)f->end));
     if (stamped || counts) {
         bad |= json_object_set_new(o, "mtime", json_integer(f->mtime));
         bad |= json_object_set_new(o, "stat", sgt_json_hex(XXH3_64bits(id, sizeof id)));

@@ -60,10 +60,9 @@ typedef struct sgt_corpus_file {
      * standard input and files with a filter */
     int detect;
     int rows; /* 1: Parquet, one document per row */
-    /* rows to read, from_row ... end_row - 1, of a Parquet file that ranks divide; end_row 0: to
-     * its end */
-    uint64_t from_row, end_row;
-    uint64_t share; /* about how many bytes of the file these rows take; 0: all */
+    /* bytes from ... end - 1 of a Parquet file that ranks divide: the row groups that have their
+     * middle there are read (parquet.h); end 0: to its end */
+    uint64_t from, end;
     /* a text file that goes to the val, or the train, split whatever its hash says
      * (sgt_text_feed_choose) */
     int val, train;
@@ -106,7 +105,7 @@ static inline int sgt_corpus_sought(const sgt_corpus_file *f)
 /* Return the bytes of the file that are to be read, for progress. */
 static inline uint64_t sgt_corpus_share(const sgt_corpus_file *f)
 {
-    return f->share ? f->share : f->size;
+    return (f->end ? f->end : f->size) - f->from;
 }
 
 /* List the inputs that the options name. o->out need not exist. */
@@ -130,7 +129,7 @@ typedef struct sgt_corpus_counts {
 /* Return a line of sources.jsonl for file i, malloc'd; NULL: out of memory. With the counts: the whole
  * line, with its newline. Without them: its beginning, {"path": ..., "size": N, and if `stamped`, also
  * the time stamp and `stat`: a hash of inode and time, in hex, which tells whether the file has been
- * changed (feed.h). A file of which only some rows are read also has "rows". */
+ * changed (feed.h). A file of which only a part is read also has "range", its bytes. */
 char *sgt_corpus_line(const sgt_corpus *c, size_t i, uint64_t size, int stamped,
                       const sgt_corpus_counts *counts);
 

@@ -185,7 +185,7 @@ int sgt_text_feed_choose(sgt_corpus *c, double val_fraction)
 static void begin_file(sgt_text_feed *f, uint64_t file)
 {
     f->file = file;
-    f->offset = file < f->r.corpus->count ? f->r.corpus->files[file].from_row : 0;
+    f->offset = 0;
 }
 
 static const sgt_corpus_file *current(const sgt_text_feed *f)
@@ -303,7 +303,12 @@ static int open_file(sgt_text_feed *f, sgt_error *err)
                                        .hash = f->o.from.hash,
                                        .stop = f->r.o->stop,
                                        .cancel = f->o.cancel};
-        return sgt_parquet_open(&f->rows, &r, err);
+        uint64_t first;
+        const int rc = sgt_parquet_open(&f->rows, &r, err);
+        if (rc < 0) return rc;
+        sgt_parquet_hash(f->rows, &first);
+        if (f->offset < first) f->offset = first; /* of the file's range */
+        return SGT_OK;
     }
     f->split = !s->train && (s->val || sgt_text_feed_split(s->name, 0, f->r.o->val_fraction));
     if (f->offset && f->r.literal.divides) f->split = f->o.from.split != 0;
@@ -557,7 +562,7 @@ int sgt_text_feed_open(sgt_text_feed **out, const sgt_text_feed_options *o, sgt_
     f->ahead_file = o->from.file;
     f->ahead_most = o->threads < AHEAD / 2 ? 2 * (o->threads + !o->threads) : AHEAD;
     begin_file(f, o->from.file);
-    if (f->offset < o->from.offset) f->offset = o->from.offset;
+    f->offset = o->from.offset;
     f->ahead = calloc(f->ahead_most, sizeof *f->ahead);
     f->hash.state = XXH3_createState();
     if (!rc && !(f->ahead && f->hash.state)) rc = sgt_fail_memory(err, "reading inputs");
@@ -712,7 +717,8 @@ static int unfold_part(sgt_unit *u, const sgt_part *p, sgt_error *err)
     const int rc = (lines ? sgt_json_records : sgt_parquet_records)(u, p, &next, err);
     next.length = 0;
     next.closes = p->closes && !rc;
-    if (rc < 0 || !(next.closes || next.end > next.offset)) return rc;
+    /* before a bad row, an empty part tells where its unit begins */
+    if (rc < 0 || !(next.closes || rc || next.end > next.offset)) return rc;
     const int left = sgt_unit_add_part(u, &next, err);
     return left < 0 ? left : rc;
 }

@@ -31,10 +31,12 @@
 /* most bytes of a page's head; its statistics may hold long strings */
 #define LONGEST_HEAD ((size_t)16 << 20)
 
-/* A row group: the pages of the column lie in bytes at ... end - 1 of the file. */
+/* A row group. Its rows and bytes end where those of the next one begin; one without either, at the
+ * metadata, follows the last. */
 typedef struct row_group {
-    uint64_t row, rows; /* its first row in the file, and their number */
-    uint64_t at, end;
+    uint64_t row;    /* its first row in the file */
+    uint64_t before; /* bytes of the column in the groups before it */
+    uint64_t at;     /* where the column's pages begin in the file */
     int codec;
 } row_group;
 
@@ -43,11 +45,9 @@ struct sgt_parquet {
     sgt_source *source;
     uint64_t meta_at; /* offset of the metadata in the file */
     row_group *groups;
-    size_t count, room; /* number of groups; groups allocated */
-    uint64_t rows;      /* of the whole file */
+    size_t count, room; /* number of groups, without the last; groups allocated */
     sgt_parquet_column column;
-    size_t group;                   /* the current row group */
-    uint64_t begun;                 /* where the share of the file begins, in bytes, for progress */
+    size_t group, end;              /* the current row group; the one behind the file's range */
     uint64_t at;                    /* file offset of the next page of the group */
     uint64_t row;                   /* the first row of that page */
     uint64_t taken;                 /* rows of that page that are done */
@@ -371,22 +371,24 @@ static int add_group(sgt_parquet *p, chunk *c, int64_t rows, sgt_error *err)
                         codec, remedy);
     if (!c->meta.at || codec || c->type != p->column.type || at < MARK || c->bytes < 0 ||
         (uint64_t)at > p->meta_at || (uint64_t)c->bytes > p->meta_at - (uint64_t)at || rows < 0 ||
-        (uint64_t)rows > (uint64_t)INT64_MAX - p->rows)
+        (uint64_t)rows > (uint64_t)INT64_MAX - p->groups[p->count].row)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: offset %" PRIu64
                         ": damaged: row group %zu has no such bytes or rows of column \"%s\"",
                         path, p->meta_at, p->count, name);
-    int rc = sgt_reserve(&p->groups, &p->room, p->count + 1, sizeof *p->groups, path, err);
+    int rc = sgt_reserve(&p->groups, &p->room, p->count + 2, sizeof *p->groups, path, err);
     if (rc < 0) return rc;
-    p->groups[p->count++] = (row_group){p->rows, (uint64_t)rows, (uint64_t)at,
-                                        (uint64_t)at + (uint64_t)c->bytes, (int)c->codec};
-    p->rows += (uint64_t)rows;
+    row_group *g = &p->groups[p->count++];
+    g->at = (uint64_t)at;
+    g->codec = (int)c->codec;
+    g[1] = (row_group){g->row + (uint64_t)rows, g->before + (uint64_t)c->bytes, p->meta_at, 0};
     return SGT_OK;
 }
 
 static int read_groups(sgt_parquet *p, thrift *t, size_t column, sgt_error *err)
 {
-    int type, rc = SGT_OK;
+    int type, rc = sgt_reserve(&p->groups, &p->room, 1, sizeof *p->groups, p->r.file->path, err);
+    if (!rc) p->groups[0] = (row_group){.at = p->meta_at};
     for (size_t n = read_list(t, &type); n-- && !rc && !t->cut && !t->wrong;) {
         chunk c = {.type = -1, .codec = -1};
         int64_t rows = -1;
@@ -423,8 +425,8 @@ static int parse_meta(sgt_parquet *p, const uint8_t *bytes, size_t n, sgt_error 
                              .scale = (int)found.scale,
                              .levels = found.levels};
     if (!bad && !rc) rc = read_groups(p, &groups, found.column, err);
-    bad |= groups.cut || groups.wrong || (uint64_t)rows != p->rows;
-    if (rc < 0 || !bad) return rc;
+    bad |= groups.cut || groups.wrong;
+    if (rc < 0 || !(bad || (uint64_t)rows != p->groups[p->count].row)) return rc;
     return sgt_fail(err, SGT_EFORMAT,
                     "%s: offset %" PRIu64 ": damaged: these are no Parquet metadata (fetch the "
                     "file again)",
@@ -549,25 +551,49 @@ static int read_meta(sgt_parquet *p, sgt_error *err)
     uint8_t *bytes = malloc(n + 1);
     if (!bytes) return sgt_fail_memory(err, p->r.file->path);
     if ((rc = read_at(p, p->meta_at, bytes, n, err)) == 0) rc = parse_meta(p, bytes, n, err);
-    p->covered = p->r.file->from_row;
-    if (p->r.hashed > p->covered) {
-        p->covered = p->r.hashed;
-        p->hash = p->r.hash;
-    } else if (!rc && !p->covered) p->hash = XXH3_64bits(bytes, n);
+    if (!rc && !p->r.file->from) p->hash = XXH3_64bits(bytes, n);
     free(bytes);
     return rc;
 }
 
-static void begin_group(sgt_parquet *p)
+/* Begin with row group i, which may be behind the last one. */
+static void begin_group(sgt_parquet *p, size_t i)
 {
     sgt_parquet_shared_drop(p->dictionary);
     p->dictionary = NULL;
     p->dictionary_hash = 0;
     p->word = 0;
-    if (p->group == p->count) return;
-    p->at = p->groups[p->group].at;
-    p->row = p->groups[p->group].row;
+    p->group = i;
+    p->at = p->groups[i].at;
+    p->row = p->groups[i].row;
     p->taken = 0;
+}
+
+/* Return the number of row groups whose middle lies before byte `at` of the file. */
+static size_t groups_before(const sgt_parquet *p, uint64_t at)
+{
+    const double all = (double)p->groups[p->count].before, twice = 2 * (double)at;
+    const row_group *g = p->groups;
+    while (g < p->groups + p->count &&
+           (double)(g->before + g[1].before) / all * (double)p->r.file->size < twice)
+        g++;
+    return (size_t)(g - p->groups);
+}
+
+/* Go to the first row group of the file's range, and past those that an earlier run has read. */
+static void begin_range(sgt_parquet *p)
+{
+    const sgt_corpus_file *f = p->r.file;
+    const int all = p->r.kept;
+    p->end = f->end && !all ? groups_before(p, f->end) : p->count;
+    begin_group(p, all ? 0 : groups_before(p, f->from));
+    p->covered = all ? p->r.row : p->row;
+    if (p->r.hashed > p->covered) {
+        p->covered = p->r.hashed;
+        p->hash = p->r.hash;
+    }
+    while (p->group < p->end && p->groups[p->group + 1].row <= p->covered)
+        begin_group(p, p->group + 1);
 }
 
 int sgt_parquet_open(sgt_parquet **out, const sgt_parquet_request *r, sgt_error *err)
@@ -575,23 +601,19 @@ int sgt_parquet_open(sgt_parquet **out, const sgt_parquet_request *r, sgt_error 
     sgt_parquet *p = calloc(1, sizeof *p);
     if (!p) return sgt_fail_memory(err, r->file->path);
     p->r = *r;
-    if (p->r.row < r->file->from_row) p->r.row = r->file->from_row;
     p->window_room = WINDOW;
     p->window = malloc(WINDOW);
     int rc = p->window ? sgt_source_open(&p->source, r->file, r->stop, r->cancel, err)
                        : sgt_fail_memory(err, r->file->path);
     if (!rc) rc = read_meta(p, err);
-    if (!rc && r->row > p->rows)
+    if (!rc && r->row > p->groups[p->count].row)
         rc = sgt_fail(err, SGT_EFORMAT,
                       "%s: has %" PRIu64 " rows, and the run that is resumed had read %" PRIu64
                       " (--force starts over)",
-                      r->file->path, p->rows, r->row);
-    for (const row_group *g = p->groups;
-         !rc && p->group < p->count && g->row + g->rows <= p->covered; g++, p->group++)
-        if (g->row < r->file->from_row) p->begun = g->end;
+                      r->file->path, p->groups[p->count].row, r->row);
     if (rc < 0) sgt_parquet_close(p);
     else {
-        begin_group(p);
+        begin_range(p);
         *out = p;
     }
     return rc;
@@ -608,7 +630,11 @@ void sgt_parquet_close(sgt_parquet *p)
     free(p);
 }
 
-size_t sgt_parquet_groups(const sgt_parquet *p) { return p->count; }
+void sgt_parquet_size(const sgt_parquet *p, uint64_t *rows, uint64_t *bytes)
+{
+    *rows = p->groups[p->count].row;
+    *bytes = p->groups[p->count].before;
+}
 
 uint64_t sgt_parquet_hash(const sgt_parquet *p, uint64_t *covered)
 {
@@ -616,24 +642,11 @@ uint64_t sgt_parquet_hash(const sgt_parquet *p, uint64_t *covered)
     return p->hash;
 }
 
-void sgt_parquet_group_begin(const sgt_parquet *p, size_t i, uint64_t *row, uint64_t *bytes)
-{
-    *row = i < p->count ? p->groups[i].row : p->rows;
-    *bytes = 0;
-    for (size_t g = 0; g < i; g++) *bytes += p->groups[g].end - p->groups[g].at;
-}
-
-/* Return whether all groups that are to be read are done. */
-static int ended(const sgt_parquet *p)
-{
-    const uint64_t end = p->r.file->end_row;
-    return p->group == p->count || (end && p->groups[p->group].row >= end);
-}
-
 uint64_t sgt_parquet_raw(const sgt_parquet *p)
 {
-    const uint64_t all = sgt_corpus_share(p->r.file), done = p->at - p->begun;
-    return ended(p) || done > all ? all : done;
+    const uint64_t all = sgt_corpus_share(p->r.file), from = p->r.file->from,
+                   done = p->at > from ? p->at - from : 0;
+    return p->group == p->end || done > all ? all : done;
 }
 
 /* ---- pages ---- */
@@ -753,19 +766,22 @@ static void pass_page(sgt_parquet *p, const sgt_parquet_head *h, uint64_t rows)
     p->whole = NULL;
 }
 
-/* Read the page at p->at. Return 1 if it gives rows. */
+/* Read the page at p->at, which may give no rows. */
 static int read_page(sgt_parquet *p, const row_group *g, sgt_unit *u, uint64_t *rows,
                      sgt_error *err)
 {
+    const uint64_t end = g->at + g[1].before - g->before;
     sgt_parquet_head h;
-    int rc = read_head(p, g->end, &h, err);
+    if (p->at >= end)
+        return damaged(p, p->at, "damaged: its row group has more rows than its pages", err);
+    int rc = read_head(p, end, &h, err);
     if (rc < 0) return rc;
     if (h.kind != SGT_PARQUET_DATA && h.kind != SGT_PARQUET_DATA2) {
         if (h.kind == SGT_PARQUET_DICTIONARY) rc = read_dictionary(p, &h, err);
         if (!rc) pass_page(p, &h, 0);
         return rc;
     }
-    if (h.rows > g->row + g->rows - p->row)
+    if (h.rows > g[1].row - p->row)
         return damaged(p, p->at, "damaged: its row group has fewer rows than its pages", err);
     if (p->row + p->taken < p->r.row)
         p->taken = p->row + h.rows <= p->r.row ? h.rows : p->r.row - p->row;
@@ -774,24 +790,22 @@ static int read_page(sgt_parquet *p, const row_group *g, sgt_unit *u, uint64_t *
     else if (p->row + h.rows > p->covered) rc = read_behind(p, &h, u, 0, err);
     if (rc < 0) return rc;
     if (p->taken == h.rows) pass_page(p, &h, h.rows);
-    return *rows > 0;
+    return SGT_OK;
 }
 
 int sgt_parquet_next(sgt_parquet *p, sgt_unit *u, uint64_t *rows, sgt_error *err)
 {
-    *rows = 0;
-    for (; !ended(p); p->group++, begin_group(p)) {
-        const row_group *g = &p->groups[p->group];
-        while (p->row < g->row + g->rows && p->at < g->end) {
-            int rc = read_page(p, g, u, rows, err);
-            if (rc) return rc < 0 ? rc : SGT_OK;
-        }
-        if (p->row < g->row + g->rows)
-            return damaged(p, p->at, "damaged: its row group has more rows than its pages", err);
-    }
-    /* after the last row, check that the file is still the one that was opened */
     size_t n = 0;
-    int end = 0, rc = sgt_source_seek(p->source, p->r.file->size, err);
+    int end = 0, rc = SGT_OK;
+    *rows = 0;
+    while (!rc && !*rows && p->group < p->end) {
+        const row_group *g = &p->groups[p->group];
+        if (p->row == g[1].row) begin_group(p, p->group + 1);
+        else rc = read_page(p, g, u, rows, err);
+    }
+    if (rc < 0 || *rows) return rc;
+    /* after the last row, check that the file is still the one that was opened */
+    rc = sgt_source_seek(p->source, p->r.file->size, err);
     if (!rc) rc = sgt_source_read(p->source, p->window, &n, 0, &end, err);
     return rc < 0 ? rc : 1;
 }

@@ -220,7 +220,7 @@ static int compare_bytes(const sgt_out_request *r, const known *k, size_t i, sgt
     static const char key[] = "\"xxh3\": \"";
     const sgt_corpus_file *f = &r->corpus->files[i];
     const char *at = strstr(k->source, key);
-    const int begun = k->now && i == k->now->file && k->now->hashed > f->from_row;
+    const int begun = k->now && i == k->now->file && k->now->hashed > 0;
     uint64_t hash = 0, was = at ? strtoull(at + sizeof key - 1, NULL, 16) : 0;
     if (!*k->source && !begun) return SGT_OK; /* not read yet, or compared by the parts */
     if (*k->source && !at) return other_input(r->path, "", r->corpus, i, err);

@@ -118,8 +118,6 @@ int sgt_record_open(sgt_record **record, const sgt_out *out, const sgt_corpus *c
     }
     for (size_t i = 0; i < r->now.file && i < c->count; i++)
         r->done += sgt_corpus_share(&c->files[i]);
-    if (r->now.file < c->count && r->now.offset < c->files[r->now.file].from_row)
-        r->now.offset = r->now.line = c->files[r->now.file].from_row;
     if (r->now.file < c->count && sgt_corpus_sought(&c->files[r->now.file]))
         r->reading = r->now.offset;
     if (rc < 0) sgt_record_close(r);
@@ -290,6 +288,8 @@ int sgt_record_unit(sgt_record *r, const sgt_unit *u, sgt_error *err)
     size_t noted = 0;
     for (size_t i = 0; i < u->count; i++) {
         const sgt_part *p = &u->parts[i];
+        /* of a Parquet file that ranks divide, only the reader knows the first row */
+        if (!r->now.offset && p->offset) r->now.offset = r->now.line = p->offset;
         assert(p->file == r->now.file && p->offset == r->now.offset);
         r->now.hashed = p->hashed;
         r->now.hash = p->hash;

@@ -47,33 +47,28 @@ static inline size_t sgt_share_pieces(const sgt_share *s, size_t pieces)
 }
 
 /* ---- dividing the inputs: by their bytes. A rank has files that follow each other. A Parquet file on
- * the border between two ranks is cut between its row groups; any other file belongs to one rank as a
- * whole.
+ * the border between two ranks is cut there, and each rank reads the row groups on its side; any other
+ * file belongs to one rank as a whole.
  *
  *     sgt_cut *cuts = calloc(ranks + 1, sizeof *cuts);
- *     if (sgt_divide(c, ranks, cuts, stop, &err) < 0) ...;
+ *     sgt_divide(c, ranks, cuts);
  *     if (sgt_divide_any(cuts, rank)) sgt_divide_take(&mine, c, cuts, rank, &err);
  *     free(mine.files); ---- */
 
 /* Where a rank's share begins, and that of the rank before ends. */
 typedef struct sgt_cut {
     size_t file;
-    uint64_t row;   /* of the file, if it is cut; 0: at its beginning */
-    uint64_t bytes; /* bytes of the file before that row, about; for progress only */
+    uint64_t byte; /* of the file, if it is cut; 0: at its beginning */
 } sgt_cut;
 
-/* Set cuts[ranks + 1]: rank i has what lies from cuts[i] to cuts[i + 1], perhaps nothing. All ranks
- * compute the same cuts. Reads the metadata of at most ranks - 1 Parquet files. */
-int sgt_divide(const sgt_corpus *c, uint32_t ranks, sgt_cut *cuts, const sgt_stop *stop,
-               sgt_error *err);
+/* Set cuts[ranks + 1]: rank i has what lies from cuts[i] to cuts[i + 1], perhaps nothing. Only the
+ * files' sizes decide, so all ranks compute the same cuts. */
+void sgt_divide(const sgt_corpus *c, uint32_t ranks, sgt_cut *cuts);
 
 static inline int sgt_divide_any(const sgt_cut *cuts, uint32_t rank)
 {
-    return cuts[rank].file != cuts[rank + 1].file || cuts[rank].row != cuts[rank + 1].row;
+    return cuts[rank].file != cuts[rank + 1].file || cuts[rank].byte != cuts[rank + 1].byte;
 }
-
-/* Return whether any file is cut. */
-int sgt_divide_cuts(const sgt_cut *cuts, uint32_t ranks);
 
 /* Make the corpus of a rank's share, which is not empty. The caller frees mine->files, an array;
  * all else belongs to c. */

@@ -240,7 +240,7 @@ static int append_sources(const parts *p, uint32_t rank, const char *path,
     int rc = sgt_file_lines(&f, path, err);
     for (ssize_t n; !rc && (n = getline(&line, &room, f)) > 0;) {
         const int document = sgt_corpus_is_document(line);
-        const int begins = !(file == from.file && from.row), ends = file != end.file;
+        const int begins = !(file == from.file && from.byte), ends = file != end.file;
         if (document || (begins && ends)) rc = sgt_sink_put(to, line, (size_t)n, err);
         else if ((rc = add_source(counts, line, (size_t)n, path, err)) == 0 && ends) {
             rc = put_source(p, file, counts, to, err);
@@ -540,10 +540,8 @@ static char *with_ranks(const parts *p, const char *options)
     char *text;
     size_t n = strlen(options) - 1; /* without its closing brace */
     if (p->ranks < 2) return strdup(options);
-    const char *cuts = sgt_divide_cuts(p->cuts, p->ranks) ? ", \"row_groups\": true" : "";
-    return asprintf(&text, "%.*s, \"ranks\": %" PRIu32 "%s}", (int)n, options, p->ranks, cuts) < 0
-               ? NULL
-               : text;
+    return asprintf(&text, "%.*s, \"ranks\": %" PRIu32 "}", (int)n, options, p->ranks) < 0 ? NULL
+                                                                                           : text;
 }
 
 static int check(const parts *p, sgt_error *err)
@@ -569,8 +567,8 @@ int sgt_parts_make(const sgt_tokenize_options *o, const sgt_out_request *request
     if (rc < 0) return rc;
     p.cuts = calloc(p.ranks + 1u, sizeof *p.cuts);
     if (!p.cuts) return sgt_fail_memory(err, p.o->out);
-    rc = sgt_divide(r.corpus, p.ranks, p.cuts, o->stop, err);
-    if (!rc && !(divided = with_ranks(&p, r.options))) rc = sgt_fail_memory(err, p.o->out);
+    sgt_divide(r.corpus, p.ranks, p.cuts);
+    if (!(divided = with_ranks(&p, r.options))) rc = sgt_fail_memory(err, p.o->out);
     r.journal_options = divided;
     if (!rc && (rc = sgt_out_join(&p.out, &r, err)) == 0) {
         if (p.ranks > 1 && sgt_ranks_connected(o->ranks)) p.together = o->ranks;
