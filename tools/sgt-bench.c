@@ -40,6 +40,8 @@ int main(int argc, char **argv)
 {
     sgt_spin_little(argv);
     sgt_search_wheels();
+    sgt_config_default(&bench_config);
+    bench_config.seq = 0;
     /* if this fails, reading a truncated shard ends the program */
     sgt_loader_guard_sigbus(NULL);
     return sgt_run_command(&program, argc, argv);

@@ -589,6 +589,7 @@ int main(int argc, char **argv)
                                  .stop = stop,
                                  .progress = show_progress,
                                  .line = show_line};
+    s.step.unverified = o.no_self_check;
     int code = o.self_check ? check_paths(cache, stop) : join_ranks(&options);
     if (!o.self_check && code == SGT_EXIT_OK)
         code = o.estimate ? estimate(&options) : run(&options);

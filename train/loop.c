@@ -393,6 +393,7 @@ static int save(loop *l, uint64_t steps, int more, sgt_error *err)
     state.next_batch = steps * t->s->accum;
     state.tokens = steps * t->tokens;
     double begun = (double)l->begun;
+    if (!t->run && !t->o->ranks) return SGT_OK; /* steps are only measured */
     uint64_t from = sgt_trace_begin(t->trace);
     int rc = over_ranks(l, &begun, 1, err);
     state.documents += (uint64_t)begun;
@@ -699,6 +700,7 @@ int sgt_train(sgt_config *s, const sgt_train_options *o, sgt_training_result *r,
     sgt_trainer t;
     *r = (sgt_training_result){0};
     int rc = sgt_trainer_open(&t, s, o, err);
+    if (rc == SGT_OK && o->opened) o->opened(o->ctx, t.backend);
     if (rc == SGT_OK) rc = run(&t, r, err);
     if (rc < 0 && o->ranks) o->ranks->give_up(o->ranks, err);
     sgt_trainer_close(&t);

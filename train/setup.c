@@ -426,7 +426,6 @@ int sgt_trainer_step(const sgt_trainer *t, sgt_error *err)
     o->detail = t->o->detail;
     o->cache = t->o->cache;
     o->choices = o->deterministic ? t->state.choices : NULL;
-    o->unverified = !t->o->checker;
     o->verdicts = t->verdicts.count ? &t->verdicts : NULL;
     o->trace = t->trace;
     o->ranks = t->o->ranks;
@@ -711,10 +710,10 @@ int sgt_trainer_open(sgt_trainer *t, sgt_config *s, const sgt_train_options *o, 
         return rc;
     decide_schedule(t);
     if ((rc = compare_ranks(t, err)) < 0 || (rc = open_backend(t, err)) < 0) return rc;
-    report_lr(t);
+    if (o->run) report_lr(t);
     s->scale_lr = 0; /* it was applied above, in decide_steps */
     if ((rc = open_run(t, err)) < 0) return rc;
-    announce(t);
+    if (o->run) announce(t);
     return SGT_OK;
 }
 

@@ -22,7 +22,8 @@
 #include "train/config.h"
 
 typedef struct sgt_train_options {
-    const char *run; /* run directory */
+    /* run directory; NULL: nothing is written or announced, because steps are only measured */
+    const char *run;
     /* resume: start from the newest checkpoint; force: overwrite an existing run */
     int resume, force;
     /* with resume: start at step 0 if there is no checkpoint, instead of failing */
@@ -66,8 +67,10 @@ typedef struct sgt_train_options {
      * only this process. All ranks read the same files. Only rank 0 writes to the run directory,
      * and only its call should have notices. */
     sgt_ranks *ranks;
-    /* progress is called after every step, line with each line that is worth keeping (an
-     * evaluation, an epoch). Each may be NULL. */
+    /* opened is called before the first step, with a backend that stays open until sgt_train
+     * returns; progress after every step; line with each line that is worth keeping (an evaluation,
+     * an epoch). Each may be NULL. */
+    void (*opened)(void *ctx, const sgt_backend *b);
     void (*progress)(void *ctx, const sgt_metrics *m, uint64_t steps, uint64_t first);
     void (*line)(void *ctx, const char *line);
     void *ctx;

@@ -75,8 +75,11 @@ int sgt_trainer_has_shards(const char *folder); /* whether the folder has traini
 int sgt_trainer_open(sgt_trainer *t, sgt_config *s, const sgt_train_options *o, sgt_error *err);
 void sgt_trainer_close(sgt_trainer *t);
 
-/* Return whether this rank writes to the run directory. */
-static inline int sgt_trainer_writes(const sgt_trainer *t) { return sgt_ranks_first(t->o->ranks); }
+/* Return whether this rank writes to the run directory, if there is one. */
+static inline int sgt_trainer_writes(const sgt_trainer *t)
+{
+    return t->o->run && sgt_ranks_first(t->o->ranks);
+}
 
 /* Return whether the backend can set and get the state of a loss scaler and of spike detection. */
 static inline int sgt_trainer_scales(const sgt_trainer *t)

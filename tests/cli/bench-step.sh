@@ -120,7 +120,7 @@ run_usage '--parts: needs one --batch-size' sgt-bench step --batch-size 1,2 --pa
 run_interrupted sgt-bench step --quiet $several --steps 100000 --batch-size 1,2
 
 # ---- wrong usage ----
-run_failure_like '^sgt-bench step: the model and its step need [0-9.]+ GiB of memory, but only [0-9.]+ GiB is free$' \
+run_failure_like '^sgt-bench step: the model and its step need [0-9.]+ GiB of memory, but only [0-9.]+ GiB is free \(.*--batch-size.*\)$' \
     sgt-bench step --device cpu --model gpt2-xl --batch-size 100000 --seq-len 1024
 run_failure '--no-fuse: needs --device cuda' sgt-bench step $cpu --no-fuse
 run_failure '--parts: needs --device cuda (on a CPU, sgt-train --profile trace.json shows the parts of a step)' \
@@ -129,7 +129,7 @@ run 1 sgt-bench step $cpu --data nowhere
 stderr_is 'sgt-bench step: nowhere: No such file or directory (sgt-tokenize makes a folder of shards)'
 run_usage 'out: no operands here, only options' sgt-bench step out
 run_usage '--turns 0: must be from 1 to 100' sgt-bench step --turns 0
-run_failure '--variant: needs --device cuda' sgt-bench step $cpu --variant all
+run_failure '--variant all: needs --device cuda' sgt-bench step $cpu --variant all
 run 2 sgt-bench step $cpu --variant layernorm-rows,faster
 stderr_matches "^sgt-bench step: --variant layernorm-rows,faster: unknown variant 'faster' \(all, none, default, layer"
 run 0 sgt-bench step --variants

@@ -10,77 +10,76 @@
 #include "tools/cli/talk.h"
 #include "train/device.h"
 
-/* The techniques, in the order in which they are switched on. */
+/* Those techniques that need more than a setting. */
 typedef enum technique {
     TECHNIQUE_TEXT,
     TECHNIQUE_COLD,
     TECHNIQUE_MMAP,
-    TECHNIQUE_PRELOAD,
-    TECHNIQUE_SIMD,
-    TECHNIQUE_OVERLAP,
-    TECHNIQUE_ASYNC,
-    TECHNIQUE_TF32,
-    TECHNIQUE_BF16,
-    TECHNIQUE_FUSED,
-    TECHNIQUE_GRAPHS,
-    TECHNIQUE_FLASH,
-    TECHNIQUE_PADDED,
-    TECHNIQUE_TIED,
-    TECHNIQUE_ACCUM,
-    TECHNIQUE_RECOMPUTE,
-    TECHNIQUES
+    TECHNIQUE_BF16 = 8,
+    TECHNIQUE_ACCUM = 14,
+    TECHNIQUES = 16
 } technique;
 
 static const char *const names[] = {"text",   "cold", "mmap",  "preload",   "simd",   "overlap",
                                     "async",  "tf32", "bf16",  "fused",     "graphs", "flash",
                                     "padded", "tied", "accum", "recompute", NULL};
 
+#define SETS(field, value) offsetof(sgt_config, field), value
+
+/* The techniques, in the order in which they are switched on. */
 static const struct {
     const char *about;
     const char *not_on_cpu; /* why a CPU has no such row; NULL if it has one */
-} techniques[TECHNIQUES] = {
-    [TECHNIQUE_TEXT] = {"encoded as needed", NULL},
-    [TECHNIQUE_COLD] = {"mapped, not cached", NULL},
-    [TECHNIQUE_MMAP] = {"mapped, in memory", NULL},
-    [TECHNIQUE_PRELOAD] = {"shards in memory", NULL},
-    [TECHNIQUE_SIMD] = {"rows by vector code", NULL},
-    [TECHNIQUE_OVERLAP] = {"rows beside the step", NULL},
-    [TECHNIQUE_ASYNC] = {"metrics a step late", "a CPU's step is over when its metrics are there"},
-    [TECHNIQUE_TF32] = {"products in TF32", "no CPU has TF32"},
-    [TECHNIQUE_BF16] = {"matrices in 16 bits", NULL},
-    [TECHNIQUE_FUSED] = {"fused operations", "the CPU's kernels are fused always"},
-    [TECHNIQUE_GRAPHS] = {"launched as a whole", "a CPU launches nothing"},
-    [TECHNIQUE_FLASH] = {"no T x T scores", "the CPU's attention never stores T x T scores"},
-    [TECHNIQUE_PADDED] = {"vocabulary of 50,304", "a CPU gains nothing by it"},
-    [TECHNIQUE_TIED] = {"head is the embedding", NULL},
-    [TECHNIQUE_ACCUM] = {"rows in micro-steps", NULL},
-    [TECHNIQUE_RECOMPUTE] = {"blocks run twice", NULL},
+    /* an int of sgt_config (0: none), and its value from this row on */
+    size_t field;
+    int value;
+} techniques[] = {
+    {"encoded as needed", NULL, SETS(loader, SGT_READER_MMAP)},
+    {"mapped, not cached", NULL, SETS(loader, SGT_READER_MMAP)},
+    {"mapped, in memory", NULL, SETS(loader, SGT_READER_MMAP)},
+    {"shards in memory", NULL, SETS(loader, SGT_READER_PRELOAD)},
+    {"rows by vector code", NULL, SETS(batching, 0)},
+    {"rows beside the step", NULL, SETS(step.no_overlap, 0)},
+    {"metrics a step late", "a CPU's step is over when its metrics are there",
+     SETS(sync_metrics, 0)},
+    {"products in TF32", "no CPU has TF32", SETS(step.precision, SGT_PRECISION_TF32)},
+    {"matrices in 16 bits", NULL, SETS(step.precision, SGT_PRECISION_BF16)},
+    {"fused operations", "the CPU's kernels are fused always", SETS(step.no_fuse, 0)},
+    {"launched as a whole", "a CPU launches nothing", SETS(step.no_graphs, 0)},
+    {"no T x T scores", "the CPU's attention never stores T x T scores",
+     SETS(step.attention, SGT_ATTENTION_AUTO)},
+    {"vocabulary of 50,304", "a CPU gains nothing by it", SETS(step.no_pad_vocab, 0)},
+    {"head is the embedding", NULL, SETS(no_tie, 0)},
+    {"rows in micro-steps", NULL, 0, 0},
+    {"blocks run twice", NULL, SETS(recompute, SGT_RECOMPUTE_BLOCK)},
 };
 
+_Static_assert(sizeof techniques / sizeof *techniques == TECHNIQUES, "all techniques");
 _Static_assert((int)TECHNIQUES <= (int)BENCH_WORDS, "room for all techniques");
 
 /* ---- options ---- */
 
 static struct {
-    const char *data, *rows;
+    const char *rows;
     uint64_t steps, warmup, rounds;
 } o = {.steps = 10, .warmup = 2};
 
-static bench_shape shape = BENCH_SHAPE;
-
 static const sgt_option table[] = {
     {.name = "What to run"},
-    {"data", 'd', SGT_OPT_TEXT, &o.data, "OUT/|SHARD", .help = "shards to train on (required)"},
-    BENCH_DEVICE(shape),
-    {"model", .as = BENCH_ROW(MODEL), .to = &shape.model,
+    {"data", 'd', SGT_OPT_TEXT, &bench_config.data, "OUT/|SHARD",
+     .help = "shards to train on (required)"},
+    {"device", .as = BENCH_ROW(DEVICE), .to = &bench_config.device,
+     .help = "where to run; auto is CUDA if it can be used"},
+    {"model", .as = BENCH_ROW(MODEL), .to = &bench_config.model,
      .help = "a GPT-2, or layers x channels x heads"},
-    {"batch-size", 'b', SGT_OPT_COUNT, &shape.batch, "N",
+    {"batch-size", 'b', SGT_OPT_COUNT, &bench_config.batch, "N",
      "rows per step, the same for all techniques", .def = "64 on CUDA, if they fit; 4 on a CPU",
      .min = 1, .max = 1 << 20},
-    {"seq-len", .as = BENCH_ROW(SEQ), .to = &shape.seq, .def = "1024 on CUDA, 64 on a CPU"},
+    {"seq-len", .as = BENCH_ROW(SEQ), .to = &bench_config.seq, .def = "1024 on CUDA, 64 on a CPU"},
     {"rows", 0, SGT_OPT_TEXT, &o.rows, "LIST",
      "techniques to measure, separated by commas:", .def = "all", .choices = names},
-    {"threads", .as = BENCH_ROW(THREADS), .to = &shape.threads, .help = "number of CPU threads"},
+    {"threads", .as = BENCH_ROW(THREADS), .to = &bench_config.threads,
+     .help = "number of CPU threads"},
     {.name = "How"},
     {"steps", 0, SGT_OPT_COUNT, &o.steps, "N", "steps measured per technique; the median is shown",
      .def = "10", .min = 1, .max = 100000},
@@ -105,53 +104,33 @@ static const sgt_program program = {
                 "  sgt-bench ablation --data out/ --device cuda"};
 
 typedef struct ablation {
-    bench base; /* row t is technique t; its `why` says why it cannot be measured */
-    const char *device;
-    sgt_backend_options options; /* those that all rows have; the vocabulary is the data's */
-    uint32_t wanted;             /* bit t: row t is to be measured */
+    bench base;      /* row t is technique t; its `why` says why it cannot be measured */
+    sgt_loader *set; /* names the shards; no batches are drawn from it */
+    uint32_t wanted; /* bit t: row t is to be measured */
     size_t rounds;
+    int fits;     /* 1: the batch was given, or it fits in the first row */
     json_t *last; /* figures of the last step */
 } ablation;
 
-static int on_cuda(const ablation *a) { return strcmp(a->device, "cuda") == 0; }
-
-static int read_options(ablation *a, sgt_error *err)
-{
-    sgt_config c;
-    sgt_config_default(&c);
-    int rc = sgt_config_step(&c, err);
-    if (rc < 0) return rc;
-    a->options = c.step;
-    a->options.cache = a->base.cache;
-    a->rounds = (size_t)(o.rounds ? o.rounds : on_cuda(a) ? 1 : 3);
-    return bench_take_shape(&a->options, &shape, on_cuda(a), err);
-}
-
 /* ---- what a row is ---- */
 
-/* Return the backend's options with all techniques up to `t`, including those that have no row of
- * their own. */
-static sgt_backend_options backend_options(const ablation *a, technique t)
+/* Return the training with all techniques up to `t`, including those that have no row of their
+ * own. */
+static sgt_config make_config(const ablation *a, size_t t)
 {
-    int half = t >= TECHNIQUE_BF16 && !a->base.rows[TECHNIQUE_BF16].why[0];
-    sgt_backend_options k = a->options;
-    k.precision = half ? SGT_PRECISION_BF16 : SGT_PRECISION_FP32;
-    k.recompute = t >= TECHNIQUE_RECOMPUTE ? SGT_RECOMPUTE_BLOCK : SGT_RECOMPUTE_NONE;
-    k.model.untied = t < TECHNIQUE_TIED;
-    k.accum = 1;
+    sgt_config c = bench_config;
+    c.batching = c.sync_metrics = c.no_tie = 1;
+    c.step.no_overlap = c.step.no_fuse = c.step.no_graphs = c.step.no_pad_vocab = 1;
+    c.step.precision = SGT_PRECISION_FP32;
+    c.step.attention = SGT_ATTENTION_NAIVE;
+    for (size_t k = 0; k <= t; k++)
+        if (techniques[k].field && !a->base.rows[k].why[0])
+            *(int *)(void *)((char *)&c + techniques[k].field) = techniques[k].value;
     /* micro-steps: the smallest divisor of the rows above 1 */
-    if (t >= TECHNIQUE_ACCUM && k.batch > 1) k.accum = 2;
-    while (k.batch % k.accum) k.accum++;
-    k.batch /= k.accum;
-    if (!on_cuda(a)) return k;
-    if (t == TECHNIQUE_TF32) k.precision = SGT_PRECISION_TF32;
-    k.attention = t < TECHNIQUE_FLASH ? SGT_ATTENTION_NAIVE : SGT_ATTENTION_AUTO;
-    k.no_fuse = t < TECHNIQUE_FUSED;
-    k.no_graphs = t < TECHNIQUE_GRAPHS;
-    k.no_overlap = t < TECHNIQUE_OVERLAP;
-    k.no_pad_vocab = t < TECHNIQUE_PADDED;
-    k.variants = SGT_VARIANTS_DEFAULT;
-    return k;
+    if (t >= TECHNIQUE_ACCUM && c.batch > 1) c.accum = 2;
+    while (c.batch % c.accum) c.accum++;
+    c.batch /= c.accum;
+    return c;
 }
 
 /* ---- which rows there are ---- */
@@ -166,31 +145,27 @@ static int leave_out(ablation *a, int t, const char *why, sgt_error *err)
     return SGT_OK;
 }
 
-/* Give the model the data's vocabulary, and leave out what this device and data do not support:
- * TECHNIQUE_COLD if the shards cannot be evicted, and TECHNIQUE_TEXT if the data is not in GPT-2's
- * vocabulary. */
+/* Leave out what this device and data do not support: TECHNIQUE_COLD if the shards cannot be
+ * evicted, and TECHNIQUE_TEXT if the data is not in GPT-2's vocabulary. */
 static int choose_rows(ablation *a, sgt_error *err)
 {
-    sgt_loader *l;
     sgt_loader_info info;
     sgt_error cold = {0};
     char text[80] = "";
     const sgt_loader_options options = {
-        .reader = SGT_READER_MMAP, .batch = 1, .seq = a->options.seq};
-    int rc = sgt_loader_open(&l, o.data, &options, err);
+        .reader = SGT_READER_MMAP, .batch = 1, .seq = (uint32_t)bench_config.seq};
+    int rc = sgt_loader_open(&a->set, bench_config.data, &options, err);
     if (rc < 0) return rc;
-    sgt_loader_get_info(l, &info);
-    if (bench_has(a->wanted, TECHNIQUE_COLD)) bench_cache_evict(l, &cold);
-    sgt_loader_close(l);
-    if (info.vocab != a->options.model.vocab)
+    sgt_loader_get_info(a->set, &info);
+    if (bench_has(a->wanted, TECHNIQUE_COLD)) bench_cache_evict(a->set, &cold);
+    if (info.vocab != 50257)
         snprintf(text, sizeof text, "the data has %u ids, and is not GPT-2's tokens", info.vocab);
-    a->options.model.vocab = info.vocab;
     for (int t = 0; t < TECHNIQUES && rc == SGT_OK; t++) {
         const char *why = t == TECHNIQUE_TEXT   ? text
                           : t == TECHNIQUE_COLD ? cold.text
-                          : on_cuda(a)          ? NULL
+                          : bench_on_cuda()     ? NULL
                                                 : techniques[t].not_on_cpu;
-        if (t == TECHNIQUE_BF16 && !on_cuda(a) && !sgt_gemm_has_bf16())
+        if (t == TECHNIQUE_BF16 && !bench_on_cuda() && !sgt_gemm_has_bf16())
             why = "here operands are rounded to bf16 and multiplied in fp32";
         if (why && *why) rc = leave_out(a, t, why, err);
     }
@@ -199,25 +174,16 @@ static int choose_rows(ablation *a, sgt_error *err)
 
 /* ---- measuring ---- */
 
-static int measure_step(const ablation *a, technique t, json_t **figures, sgt_error *err)
+static int measure_step(const ablation *a, size_t t, json_t **figures, sgt_error *err)
 {
-    const sgt_backend_options k = backend_options(a, t);
-    const step_run run = {.device = a->device,
-                          .backend = &k,
-                          .data = o.data,
-                          .reader = t < TECHNIQUE_PRELOAD ? SGT_READER_MMAP : SGT_READER_PRELOAD,
-                          .cache = t == TECHNIQUE_COLD   ? STEP_COLD
-                                   : t == TECHNIQUE_MMAP ? STEP_CACHED
-                                                         : STEP_AS_IT_IS,
-                          .source = t == TECHNIQUE_TEXT     ? STEP_TEXT
-                                    : t < TECHNIQUE_OVERLAP ? STEP_NOW
-                                                            : STEP_LOADER,
-                          .plain_rows = t < TECHNIQUE_SIMD,
+    const step_run run = {.config = make_config(a, t),
                           .warmup = (unsigned)o.warmup,
                           .steps = (unsigned)o.steps,
-                          .sync_metrics = t < TECHNIQUE_ASYNC,
-                          .stop = a->base.stop};
-    return bench_step_measure(figures, &run, err);
+                          .text = t == TECHNIQUE_TEXT};
+    int rc = t == TECHNIQUE_COLD   ? bench_cache_evict(a->set, err)
+             : t == TECHNIQUE_MMAP ? bench_cache_fill(a->set, err)
+                                   : SGT_OK;
+    return rc == SGT_OK ? bench_step_measure(figures, &a->base, &run, err) : rc;
 }
 
 static int take(void *self, size_t t, json_t **figures, sgt_error *err)
@@ -226,21 +192,22 @@ static int take(void *self, size_t t, json_t **figures, sgt_error *err)
         {"ms_per_step"}, {"tokens_per_s"},           {"data_wait_ms"},
         {"loss"},        {"bytes", "backend_bytes"}, {"kernels_step", "launches_step"}};
     ablation *a = self;
-    uint32_t *batch = &a->options.batch, asked = *batch;
+    uint64_t *batch = &bench_config.batch, asked = *batch;
     json_t *all = NULL;
     if (!bench_has(a->wanted, (int)t)) return SGT_OK;
     if (t == TECHNIQUE_ACCUM && *batch == 1)
         return leave_out(a, (int)t, "a batch of one row cannot be divided", err);
-    int rc = measure_step(a, (technique)t, &all, err);
+    int rc = measure_step(a, t, &all, err);
     /* the first row holds the most memory */
-    while (rc == SGT_ENOMEM && on_cuda(a) && !shape.batch && !a->last && *batch > 1) {
+    while (rc == SGT_ENOMEM && bench_on_cuda() && !a->fits && *batch > 1) {
         *batch /= 2;
-        rc = measure_step(a, (technique)t, &all, err);
+        rc = measure_step(a, t, &all, err);
     }
     if (rc < 0) return rc;
     if (*batch < asked)
         sgt_say(&a->base.notice, "--batch-size %u, which is what the first row has room for",
-                *batch);
+                (unsigned)*batch);
+    a->fits = 1;
     *figures = json_object();
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         json_object_set(*figures, fields[i][0],
@@ -292,11 +259,11 @@ static void to_json(void *self, json_t *top)
     bench_put_all(top,
                   json_pack("{s:O, s:O, s:s, s:i, s:i, s:i, s:i, s:i, s:O, s:o, s:o}", "device",
                             json_object_get(a->last, "device"), "library",
-                            json_object_get(a->last, "library"), "model", shape.model, "batch",
-                            (int)a->options.batch, "seq", (int)a->options.seq, "threads",
-                            a->options.threads, "steps", (int)o.steps, "rounds", (int)a->rounds,
-                            "total_bytes", json_object_get(a->last, "total_bytes"), "results",
-                            results, "left_out", bench_results(&a->base, 0, 1)));
+                            json_object_get(a->last, "library"), "model", bench_config.model,
+                            "batch", (int)bench_config.batch, "seq", (int)bench_config.seq,
+                            "threads", (int)bench_config.threads, "steps", (int)o.steps, "rounds",
+                            (int)a->rounds, "total_bytes", json_object_get(a->last, "total_bytes"),
+                            "results", results, "left_out", bench_results(&a->base, 0, 1)));
 }
 
 static void show_table(json_t *rows)
@@ -331,8 +298,9 @@ static void show(const void *self, json_t *top)
            json_string_value(json_object_get(a->last, "level")),
            json_string_value(json_object_get(top, "library")),
            sgt_format_bytes(total, sizeof total, (uint64_t)bench_get(top, "total_bytes")));
-    printf("%s, %u x %u tokens a step; median of %zu x %u; a row has all above it\n\n", shape.model,
-           a->options.batch, a->options.seq, a->rounds, (unsigned)o.steps);
+    printf("%s, %u x %u tokens a step; median of %zu x %u; a row has all above it\n\n",
+           bench_config.model, (unsigned)bench_config.batch, (unsigned)bench_config.seq, a->rounds,
+           (unsigned)o.steps);
     show_table(json_object_get(top, "results"));
     if (json_object_get(a->last, "mfu"))
         printf("\nThe last row reaches %.0f %% of the speed of a large matrix product.\n",
@@ -350,26 +318,28 @@ static void show(const void *self, json_t *top)
 
 /* ---- the subcommand ---- */
 
-/* read_options is called before the device is chosen, so that usage errors are reported first; and
- * again once the device is known, because defaults depend on it. */
 static int measure(void *self, sgt_error *err)
 {
     ablation *a = self;
-    if (!o.data)
+    if (!bench_config.data)
         return sgt_fail(err, SGT_EUSAGE, "--data: needed: the shards to train on (--data OUT/)");
-    a->device = shape.device;
     for (int t = 0; t < TECHNIQUES; t++)
         bench_add(&a->base,
                   json_pack("{s:s, s:s}", "technique", names[t], "about", techniques[t].about));
+    a->fits = bench_config.batch != SGT_DEFAULT_COUNT;
     int rc = bench_words(&a->wanted, "rows", o.rows, names, err);
-    if (rc == SGT_OK) rc = read_options(a, err);
-    if (rc == SGT_OK) rc = sgt_device_choose(&a->device, &a->base.notice, err);
-    if (rc == SGT_OK) rc = read_options(a, err);
+    if (rc == SGT_OK) rc = bench_choose_device(&a->base, err);
+    a->rounds = (size_t)(o.rounds ? o.rounds : bench_on_cuda() ? 1 : 3);
     if (rc == SGT_OK) rc = choose_rows(a, err);
     return rc == SGT_OK ? bench_take_turns(&a->base, 0, TECHNIQUES, a->rounds, take, err) : rc;
 }
 
-static void release(void *self) { json_decref(((ablation *)self)->last); }
+static void release(void *self)
+{
+    ablation *a = self;
+    sgt_loader_close(a->set);
+    json_decref(a->last);
+}
 
 const bench_subcommand bench_ablation = {.command = {"ablation",
                                                      "what each technique of training brings",

@@ -18,9 +18,11 @@
 #include "loader/base/cpu.h"
 #include "tools/cli/process.h"
 #include "tools/cli/talk.h"
+#include "train/device.h"
 #include "train/log/metrics.h"
 
 bench_output bench_printing;
+sgt_config bench_config;
 
 /* Print "AMD EPYC 9R14, 2 cores, avx512, 23.5 GiB of memory". */
 static void print_machine(void)
@@ -261,18 +263,22 @@ void bench_table(const json_t *rows, const bench_column *columns, const char *be
     }
 }
 
-/* ---- options that subcommands share ---- */
+/* ---- the model and its step ---- */
 
-int bench_take_shape(sgt_backend_options *k, const bench_shape *o, int cuda, sgt_error *err)
+int bench_choose_device(const bench *b, sgt_error *err)
 {
-    k->batch = o->batch ? (uint32_t)o->batch : cuda ? 64 : 4;
-    k->seq = o->seq ? (uint32_t)o->seq : cuda ? 1024 : 64;
-    k->threads = o->threads ? (int)o->threads : sgt_cpu_count();
-    k->precision = (sgt_precision)o->precision;
-    if (cuda && !o->precision_given) k->precision = SGT_PRECISION_BF16;
-    int rc = sgt_model_named(&k->model, o->model, err);
-    if (k->seq > k->model.positions) k->model.positions = k->seq;
-    return rc;
+    static const char *const words[] = {"auto", "cpu", "cuda"};
+    sgt_config *s = &bench_config;
+    const char *device = words[s->device];
+    int rc = sgt_device_choose(&device, &b->notice, err), cuda = strcmp(device, "cuda") == 0;
+    if (rc < 0) return rc;
+    s->device = cuda ? SGT_DEVICE_CUDA : SGT_DEVICE_CPU;
+    if (s->batch == SGT_DEFAULT_COUNT) s->batch = cuda ? 64 : 4;
+    if (!s->seq) s->seq = cuda ? 1024 : 64;
+    if (s->threads == SGT_DEFAULT_COUNT) s->threads = (uint64_t)sgt_cpu_count();
+    rc = sgt_config_check(s, err);
+    if (rc == SGT_OK) rc = sgt_config_take_device(s, cuda, cuda, err);
+    return rc == SGT_OK ? sgt_config_step(s, err) : rc;
 }
 
 /* ---- work on several threads ---- */

@@ -130,34 +130,18 @@ typedef struct bench_column {
  * "why" ends with that text at the first number that it lacks. Texts are cut to 32 characters. */
 void bench_table(const json_t *rows, const bench_column *columns, const char *best);
 
-/* ---- bench.c: options that several subcommands have ----
- *
- *     static bench_shape shape = BENCH_SHAPE;
- *     static const sgt_option table[] = {BENCH_DEVICE(shape), ..., BENCH_OUTPUT, {0}}; */
+/* ---- bench.c: the model and its step ---- */
 
-typedef struct bench_shape {
-    const char *device, *model;
-    int precision;                /* sgt_precision */
-    uint64_t batch, seq, threads; /* 0: not given */
-    int precision_given;
-} bench_shape;
-
-#define BENCH_SHAPE                       \
-    {                                     \
-        .device = "auto", .model = "gpt2" \
-    }
-
-#define BENCH_DEVICE(o)                                                   \
-    {                                                                     \
-        "device", 0, SGT_OPT_CHOICE, &(o).device, "auto|cpu|cuda",        \
-            "where to run; auto is CUDA if it can be used", .def = "auto" \
-    }
+/* The options of step, ablation and kernels. main sets the defaults of training, but for `seq`, which
+ * is 0 until the device is known. */
+extern sgt_config bench_config;
 /* the row of an option that training has too, such as BENCH_ROW(MODEL) */
 #define BENCH_ROW(name) &sgt_config_rows[SGT_SET_##name]
 
-/* Set model, batch, seq, threads and precision of *k to what the user gave, or to the device's
- * defaults. */
-int bench_take_shape(sgt_backend_options *k, const bench_shape *o, int cuda, sgt_error *err);
+/* Choose the device, and set the options that the user left to it. */
+int bench_choose_device(const bench *b, sgt_error *err);
+
+static inline int bench_on_cuda(void) { return bench_config.device == SGT_DEVICE_CUDA; }
 
 /* ---- bench.c: work timed on one or more threads ---- */
 
@@ -228,33 +212,18 @@ int bench_script_run(const bench_script *s, json_t **answer, sgt_error *err);
  * negative SGT_E*. */
 int bench_memory_file(const char *name, const char *text, size_t n, sgt_error *err);
 
-/* ---- step_measure.c: a training step, as the training loop runs it but without a run directory ---- */
-
-/* Where a step's rows come from. */
-typedef enum step_source {
-    STEP_LOADER, /* batches 0, 1, ... of the data, which a thread prepares */
-    STEP_NOW,    /* the same, each made only when it is asked for */
-    STEP_TEXT    /* the same, and its text is encoded then too; the tokens must be GPT-2's */
-} step_source;
+/* ---- step_measure.c: steps of sgt_train, without a run directory ---- */
 
 typedef struct step_run {
-    const char *device;                 /* "cpu" or "cuda" */
-    const sgt_backend_options *backend; /* the vocabulary becomes that of the data */
-    const char *data;                   /* shards; NULL: random tokens */
-    sgt_reader reader;
-    /* state of the shards in the page cache before the first step */
-    enum { STEP_AS_IT_IS, STEP_COLD, STEP_CACHED } cache;
-    step_source source;
-    int plain_rows;         /* copy the tokens of rows one by one */
+    sgt_config config;      /* options of the training; `data` NULL: random tokens */
     unsigned warmup, steps; /* steps before the measured ones; measured steps */
-    int sync_metrics;       /* wait for a step's metrics before queueing the next */
-    int parts;              /* CUDA: also record where the time of a step goes */
-    const sgt_stop *stop;
+    int text;  /* 1: before each step, encode the text of its rows; the tokens must be GPT-2's */
+    int parts; /* CUDA: also record where the time of a step goes */
 } step_run;
 
 /* Measure the step. Set *figures to an object with the fields that `sgt-bench step --json` has of a
- * step, which are in its manual. Once `stop` is raised, returns SGT_ESTOPPED after the current
+ * step, which are in its manual. After a request to stop, returns SGT_ESTOPPED at the end of a
  * step. */
-int bench_step_measure(json_t **figures, const step_run *run, sgt_error *err);
+int bench_step_measure(json_t **figures, const bench *b, const step_run *run, sgt_error *err);
 
 #endif

@@ -12,28 +12,27 @@
 
 enum { SIDE = 8192 }; /* of the square product, which has 400 MB in 16 bits */
 
-static bench_shape shape = BENCH_SHAPE;
 static struct {
-    const char *kind, *layer;
-} o = {.kind = "all", .layer = "all"};
+    const char *kind, *device, *layer;
+} o = {.kind = "all", .device = "auto", .layer = "all"};
 
 static const sgt_option table[] = {
     {.name = "What to run"},
     {"kind", 0, SGT_OPT_CHOICE, &o.kind, "all|gemm|attention", "matrix products, attention or both",
      .def = "all"},
-    {"device", 0, SGT_OPT_CHOICE, &shape.device, "auto|cuda", "where to run: on CUDA only",
+    {"device", 0, SGT_OPT_CHOICE, &o.device, "auto|cuda", "where to run: on CUDA only",
      .def = "auto"},
-    {"model", .as = BENCH_ROW(MODEL), .to = &shape.model,
+    {"model", .as = BENCH_ROW(MODEL), .to = &bench_config.model,
      .help = "a GPT-2, or layers x channels x heads"},
-    {"batch-size", 'b', SGT_OPT_COUNT, &shape.batch, "N", "rows of a micro-step", .def = "64",
-     .min = 1, .max = 1 << 16},
-    {"seq-len", .as = BENCH_ROW(SEQ), .to = &shape.seq, .def = "1024 on CUDA, 64 on a CPU"},
-    {"precision", .as = BENCH_ROW(PRECISION), .to = &shape.precision,
-     .help = "number format of the operands", .def = "bf16 on CUDA, fp32 on a CPU",
-     .given = &shape.precision_given},
+    {"batch-size", 'b', SGT_OPT_COUNT, &bench_config.batch, "N", "rows of a micro-step",
+     .def = "64", .min = 1, .max = 1 << 16},
+    {"seq-len", .as = BENCH_ROW(SEQ), .to = &bench_config.seq, .def = "1024 on CUDA, 64 on a CPU"},
+    {"precision", .as = BENCH_ROW(PRECISION), .to = &bench_config.step.precision,
+     .help = "number format of the operands", .def = "bf16 on CUDA, fp32 on a CPU"},
     {"layer", 0, SGT_OPT_CHOICE, &o.layer, "all|qkv|proj|fc|fcproj|head",
      "layer whose products to measure", .def = "all"},
-    {"threads", .as = BENCH_ROW(THREADS), .to = &shape.threads, .help = "number of CPU threads"},
+    {"threads", .as = BENCH_ROW(THREADS), .to = &bench_config.threads,
+     .help = "number of CPU threads"},
     BENCH_OUTPUT,
     {0}};
 
@@ -231,7 +230,7 @@ static void to_json(void *self, json_t *top)
     bench_put_all(top, json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:o}",
                                  "device", b->d.name, "library",
                                  b->gemms ? b->lib->gemm->library(b->gemms) : b->times.library,
-                                 "model", shape.model, "precision",
+                                 "model", bench_config.model, "precision",
                                  sgt_precision_words[k->precision], "batch", (json_int_t)k->batch,
                                  "seq", (json_int_t)k->seq, "heads", (json_int_t)k->model.heads,
                                  "head_size", (json_int_t)(k->model.channels / k->model.heads),
@@ -256,7 +255,7 @@ static void show(const void *self, json_t *top)
     char device[96];
     double peak = bench_get(top, "peak_tflops");
     printf("%s, %s\n%s, %s, %u x %u tokens\n\n", sgt_printable(device, sizeof device, b->d.name),
-           json_string_value(json_object_get(top, "library")), shape.model,
+           json_string_value(json_object_get(top, "library")), bench_config.model,
            sgt_precision_words[b->options.precision], b->options.batch, b->options.seq);
     bench_table(json_object_get(top, "results"), columns, "tflops");
     printf("\n* the fastest. Attention is causal; its masked half is not counted.\n"
@@ -270,16 +269,19 @@ static void show(const void *self, json_t *top)
 static int measure(void *self, sgt_error *err)
 {
     kernels_bench *b = self;
-    const char *device = shape.device;
-    int rc = sgt_device_choose(&device, &b->base.notice, err);
+    if (strcmp(o.device, "cuda") == 0) bench_config.device = SGT_DEVICE_CUDA;
+    int rc = bench_choose_device(&b->base, err);
     if (rc < 0) return rc;
-    if (strcmp(device, "cuda") != 0)
+    if (!bench_on_cuda())
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "needs CUDA (on a CPU, sgt-bench step shows the share of a large product's "
                         "speed; in a source tree: make check-kernels ARGS=--bench)");
     sgt_backend_options *k = &b->options;
-    if ((rc = bench_take_shape(k, &shape, 1, err)) < 0) return rc;
-    k->accum = 1;
+    *k = bench_config.step;
+    if ((rc = sgt_model_named(&k->model, bench_config.model, err)) < 0) return rc;
+    if (k->seq > k->model.positions) k->model.positions = k->seq;
+    k->batch = (uint32_t)bench_config.batch;
+    k->threads = (int)bench_config.threads;
     k->cache = b->base.cache;
     if ((double)rows_of(b) * k->model.channels > 0x1p32)
         return sgt_fail(err, SGT_EUSAGE, "%u x %u x %u numbers are over the 2^32 that are measured",

@@ -8,46 +8,45 @@
 
 #include "tools/bench/bench.h"
 #include "tools/cli/talk.h"
-#include "train/device.h"
 #include "train/sgt_train.h"
 
 BENCH_EMBED(sgt_torch_step, "tests/peers/torch_step.py");
 
 static struct {
-    const char *batches, *data, *peer, *peer_mode;
+    const char *batches, *peer, *peer_mode;
     uint64_t steps, warmup, turns;
-    int no_self_check, variants, parts;
+    int variants, parts;
 } o = {.peer_mode = "default", .steps = 20, .warmup = 3, .turns = 2};
-
-static sgt_config s; /* options of the step, as in sgt-train */
-static bench_shape shape = BENCH_SHAPE;
 
 static const sgt_option table[] = {
     {.name = "What to run"},
-    BENCH_DEVICE(shape),
-    {"model", .as = BENCH_ROW(MODEL), .to = &shape.model,
+    {"device", .as = BENCH_ROW(DEVICE), .to = &bench_config.device,
+     .help = "where to run; auto is CUDA if it can be used"},
+    {"model", .as = BENCH_ROW(MODEL), .to = &bench_config.model,
      .help = "a GPT-2, or layers x channels x heads"},
     {"batch-size", 'b', SGT_OPT_TEXT, &o.batches, "N|N,N,...",
      "rows of a micro-step; with several, also the memory that --estimate-memory foresees for each",
      .def = "64 on CUDA, 4 on a CPU"},
-    {"seq-len", .as = BENCH_ROW(SEQ), .to = &shape.seq, .def = "1024 on CUDA, 64 on a CPU"},
-    {"grad-accum", .as = BENCH_ROW(ACCUM), .to = &s.accum},
-    {"precision", .as = BENCH_ROW(PRECISION), .to = &shape.precision,
-     .help = "number format of the matrices", .def = "bf16 on CUDA, fp32 on a CPU",
-     .given = &shape.precision_given},
-    {"optimizer", .as = BENCH_ROW(OPTIMIZER), .to = &s.step.optim.kind},
-    {"optimizer-state", .as = BENCH_ROW(OPTIMIZER_STATE), .to = &s.step.optim.bf16_moments},
-    {"dropout", .as = BENCH_ROW(DROPOUT), .to = &s.step.dropout},
-    {"recompute", .as = BENCH_ROW(RECOMPUTE), .to = &s.recompute, .choices = sgt_recompute_words,
+    {"seq-len", .as = BENCH_ROW(SEQ), .to = &bench_config.seq, .def = "1024 on CUDA, 64 on a CPU"},
+    {"grad-accum", .as = BENCH_ROW(ACCUM), .to = &bench_config.accum},
+    {"precision", .as = BENCH_ROW(PRECISION), .to = &bench_config.step.precision,
+     .help = "number format of the matrices", .def = "bf16 on CUDA, fp32 on a CPU"},
+    {"optimizer", .as = BENCH_ROW(OPTIMIZER), .to = &bench_config.step.optim.kind},
+    {"optimizer-state", .as = BENCH_ROW(OPTIMIZER_STATE),
+     .to = &bench_config.step.optim.bf16_moments},
+    {"dropout", .as = BENCH_ROW(DROPOUT), .to = &bench_config.step.dropout},
+    {"recompute", .as = BENCH_ROW(RECOMPUTE), .to = &bench_config.recompute,
+     .choices = sgt_recompute_words,
      .help = "what the backward pass recomputes instead of storing it"},
-    {"no-self-check", 0, SGT_OPT_FLAG, &o.no_self_check,
+    {"no-self-check", 0, SGT_OPT_FLAG, &bench_config.step.unverified,
      .help = "CUDA: use the fastest products without checking their results"},
     {"variants", 0, SGT_OPT_FLAG, &o.variants, .help = "list the variants, and do not measure"},
-    {"deterministic", .as = BENCH_ROW(DETERMINISTIC), .to = &s.step.deterministic},
-    {"threads", .as = BENCH_ROW(THREADS), .to = &shape.threads, .help = "number of CPU threads"},
-    {"data", 'd', SGT_OPT_TEXT, &o.data, "OUT/|SHARD", "shards to take rows from",
+    {"deterministic", .as = BENCH_ROW(DETERMINISTIC), .to = &bench_config.step.deterministic},
+    {"threads", .as = BENCH_ROW(THREADS), .to = &bench_config.threads,
+     .help = "number of CPU threads"},
+    {"data", 'd', SGT_OPT_TEXT, &bench_config.data, "OUT/|SHARD", "shards to take rows from",
      .def = "random tokens"},
-    {"loader", .as = BENCH_ROW(LOADER), .to = &s.loader},
+    {"loader", .as = BENCH_ROW(LOADER), .to = &bench_config.loader},
     {.name = "Techniques", .kind = SGT_OPT_ROWS, .section = SGT_SECTION_TECHNIQUES},
     {.name = "How"},
     {"steps", 0, SGT_OPT_COUNT, &o.steps, "N", "steps to measure; the median is shown", .def = "20",
@@ -73,8 +72,8 @@ static const sgt_program program = {
              "tokens, or over shards.",
     .options = table,
     .rows = sgt_config_rows,
-    .settings = &s,
-    .given = s.given,
+    .settings = &bench_config,
+    .given = bench_config.given,
     .examples = "  sgt-bench step --model 4x256x4 --seq-len 512 --batch-size 8\n"
                 "  sgt-bench step --model 4x256x4 --seq-len 512 --batch-size 8 --peer python3\n"
                 "  sgt-bench step --model 4x256x4 --seq-len 512 --batch-size 4,8,16\n"
@@ -82,9 +81,7 @@ static const sgt_program program = {
                 "--data out"};
 
 typedef struct step_bench {
-    bench base; /* rows: ours, or ours of each batch size; and PyTorch's */
-    sgt_backend_options backend;
-    const char *device;
+    bench base;                   /* rows: ours, or ours of each batch size; and PyTorch's */
     uint64_t batches[BENCH_ROWS]; /* batch sizes; 0: the default */
     size_t batch_count;
 } step_bench;
@@ -110,31 +107,7 @@ static int read_batches(step_bench *b, sgt_error *err)
     if (count > 1 && (o.peer || o.parts))
         return sgt_fail(err, SGT_EUSAGE, "%s: needs one --batch-size",
                         o.peer ? "--peer" : "--parts");
-    return SGT_OK;
-}
-
-/* Decide the settings that depend on the device, and derive the backend's options from them. */
-static int read_options(step_bench *b, sgt_error *err)
-{
-    int cuda = strcmp(b->device, "cuda") == 0;
-    sgt_backend_options *k = &b->backend;
-    if (o.parts && !cuda)
-        return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "--parts: needs --device cuda (on a CPU, sgt-train --profile trace.json "
-                        "shows the parts of a step)");
-    s.device = cuda ? SGT_DEVICE_CUDA : SGT_DEVICE_CPU;
-    if (cuda && !s.variant) s.variant = "default";
-    s.model = shape.model;
-    int rc = bench_take_shape(&s.step, &shape, cuda, err);
-    if (rc < 0) return rc;
-    s.seq = s.step.seq;
-    s.threads = (uint64_t)s.step.threads;
-    if ((rc = sgt_config_step(&s, err)) < 0) return rc;
-    *k = s.step;
-    if (b->batches[0]) k->batch = (uint32_t)b->batches[0];
-    k->notice = k->detail = b->base.notice;
-    k->unverified = o.no_self_check;
-    k->cache = b->base.cache;
+    if (count) bench_config.batch = b->batches[0];
     return SGT_OK;
 }
 
@@ -142,18 +115,11 @@ static int read_options(step_bench *b, sgt_error *err)
 
 static int take_ours(const step_bench *b, json_t **figures, sgt_error *err)
 {
-    const step_run run = {.device = b->device,
-                          .backend = &b->backend,
-                          .data = o.data,
-                          .reader = (sgt_reader)s.loader,
-                          .source = s.step.no_overlap ? STEP_NOW : STEP_LOADER,
-                          .plain_rows = s.batching,
+    const step_run run = {.config = bench_config,
                           .warmup = (unsigned)o.warmup,
                           .steps = (unsigned)o.steps,
-                          .sync_metrics = s.sync_metrics,
-                          .parts = o.parts,
-                          .stop = b->base.stop};
-    return bench_step_measure(figures, &run, err);
+                          .parts = o.parts};
+    return bench_step_measure(figures, &b->base, &run, err);
 }
 
 /* ---- the peer ---- */
@@ -161,19 +127,22 @@ static int take_ours(const step_bench *b, json_t **figures, sgt_error *err)
 /* Run torch_step.py, which is embedded in the program, with the same shape and number of cores. */
 static int take_peer(const step_bench *b, json_t **figures, sgt_error *err)
 {
-    const sgt_backend_options *k = &b->backend;
-    int cpu = strcmp(b->device, "cpu") == 0;
+    const sgt_config *s = &bench_config;
+    int cpu = !bench_on_cuda();
+    sgt_model m;
     json_t *answer;
+    int rc = sgt_model_named(&m, s->model, err);
+    if (rc < 0) return rc;
     bench_script script = {.python = o.peer,
                            .text = sgt_torch_step,
                            .needs = "ms_per_step",
-                           .threads = cpu ? k->threads : 0,
+                           .threads = cpu ? (int)s->threads : 0,
                            .stop = b->base.stop};
     snprintf(script.words, sizeof script.words,
-             "%ux%ux%u %u %u --precision %s --device %s --mode %s --steps %u --accum %u",
-             k->model.layers, k->model.channels, k->model.heads, k->batch, k->seq,
-             sgt_precision_words[k->precision], b->device, o.peer_mode, (unsigned)o.steps,
-             k->accum ? k->accum : 1);
+             "%ux%ux%u %u %u --precision %s --device %s --mode %s --steps %u --accum %u", m.layers,
+             m.channels, m.heads, (unsigned)s->batch, (unsigned)s->seq,
+             sgt_precision_words[s->step.precision], cpu ? "cpu" : "cuda", o.peer_mode,
+             (unsigned)o.steps, (unsigned)s->accum);
     if (cpu) {
         /* By default glibc returns large blocks to the kernel at every step, and PyTorch then waits
          * for page faults: it is up to 1.9 times slower without these settings. */
@@ -183,8 +152,7 @@ static int take_peer(const step_bench *b, json_t **figures, sgt_error *err)
                1);
         setenv("THP_MEM_ALLOC_ENABLE", "1", 1);
     }
-    int rc = bench_script_run(&script, &answer, err);
-    if (rc < 0) return rc;
+    if ((rc = bench_script_run(&script, &answer, err)) < 0) return rc;
     const char *name = json_string_value(json_object_get(answer, "peer"));
     *figures = json_pack("{s:s, s:f, s:f, s:f, s:I}", "name", name ? name : "", "ms_per_step",
                          bench_get(answer, "ms_per_step"), "tokens_per_s",
@@ -197,23 +165,20 @@ static int take_peer(const step_bench *b, json_t **figures, sgt_error *err)
 
 /* ---- several batch sizes ---- */
 
-/* Estimate what a step holds, and add it to the row. The loader's and the checkpoint's memory, which
- * these steps do without, is left out. */
-static int estimate(bench_row *row, uint64_t batch, sgt_error *err)
+/* Estimate what a step holds, and add it to the row. The loader's memory, which random tokens do
+ * without, is left out. */
+static int estimate(bench_row *row, sgt_error *err)
 {
     sgt_train_estimate e;
-    const sgt_train_options none = {.run = "run"};
-    sgt_config copy = s;
+    const sgt_train_options none = {0};
+    sgt_config copy = bench_config;
     uint64_t bytes = 0;
-    copy.batch = batch;
-    copy.data = o.data;
     int rc = sgt_train_estimate_memory(&copy, &none, &e, err);
     if (rc < 0) return rc;
     for (size_t i = 0; i < e.count; i++)
-        if (strcmp(e.kinds[i].name, "loader") != 0 && strcmp(e.kinds[i].name, "checkpoint") != 0)
-            bytes += e.kinds[i].bytes;
+        if (strcmp(e.kinds[i].name, "loader") != 0) bytes += e.kinds[i].bytes;
     bench_put_all(row->result,
-                  json_pack("{s:I, s:I, s:I, s:b, s:n}", "batch", (json_int_t)batch,
+                  json_pack("{s:I, s:I, s:I, s:b, s:n}", "batch", (json_int_t)copy.batch,
                             "activation_bytes", (json_int_t)sgt_train_estimate_activations(&e),
                             "estimate_bytes", (json_int_t)bytes, "fits", bytes <= e.available,
                             "peak_bytes"));
@@ -238,9 +203,9 @@ static int take(void *self, size_t i, json_t **figures, sgt_error *err)
     bench_row *row = &b->base.rows[i];
     if (i == b->batch_count) return take_peer(b, figures, err);
     if (b->batch_count == 1) return take_ours(b, figures, err);
-    int rc = estimate(row, b->batches[i], err);
+    bench_config.batch = b->batches[i];
+    int rc = estimate(row, err);
     if (rc < 0 || row->why[0]) return rc;
-    b->backend.batch = (uint32_t)b->batches[i];
     reset_peak();
     rc = take_ours(b, figures, err);
     if (rc == SGT_ENOMEM) return bench_leave_out(&b->base, row, SGT_EUNSUPPORTED, NULL, err);
@@ -255,11 +220,12 @@ static int take(void *self, size_t i, json_t **figures, sgt_error *err)
 static void to_json(void *self, json_t *top)
 {
     const step_bench *b = self;
-    const sgt_backend_options *k = &b->backend;
+    const sgt_config *s = &bench_config;
     char names[SGT_VARIANTS_TEXT];
-    bench_put_all(top, json_pack("{s:s, s:s, s:s, s:i, s:i, s:i}", "device", b->device, "model",
-                                 shape.model, "precision", sgt_precision_words[k->precision], "seq",
-                                 (int)k->seq, "accum", (int)k->accum, "threads", k->threads));
+    bench_put_all(top, json_pack("{s:s, s:s, s:s, s:i, s:i, s:i}", "device",
+                                 bench_on_cuda() ? "cuda" : "cpu", "model", s->model, "precision",
+                                 sgt_precision_words[s->step.precision], "seq", (int)s->seq,
+                                 "accum", (int)s->accum, "threads", (int)s->threads));
     if (b->batch_count > 1) {
         json_t *results = json_array();
         for (const bench_row *r = b->base.rows; r < b->base.rows + b->base.count; r++) {
@@ -269,10 +235,10 @@ static void to_json(void *self, json_t *top)
         json_object_set_new(top, "results", results);
         return;
     }
-    json_object_set_new(top, "batch", json_integer(k->batch));
+    json_object_set_new(top, "batch", json_integer((json_int_t)s->batch));
     json_object_update(top, b->base.rows[0].result);
-    if (strcmp(b->device, "cuda") == 0)
-        bench_put_text(top, "variants", sgt_variants_words(names, k->variants));
+    if (bench_on_cuda())
+        bench_put_text(top, "variants", sgt_variants_words(names, s->step.variants));
     if (!o.peer) return;
     json_t *peer = b->base.rows[1].result;
     bench_put(peer, "ratio", bench_get(peer, "ms_per_step") / bench_get(top, "ms_per_step"));
@@ -362,26 +328,26 @@ static const char *get_text(const json_t *top, const char *key)
 static void show(const void *self, json_t *top)
 {
     const step_bench *b = self;
-    const sgt_backend_options *k = &b->backend;
+    const sgt_config *s = &bench_config;
     char turns[48];
     double peak = bench_get(top, "peak_tflops");
     int slow = bench_get(top, "tflops") < 1;
     int several = b->batch_count > 1;
-    int cuda = strcmp(b->device, "cuda") == 0;
     const json_t *peer = json_object_get(top, "peer");
     if (several)
-        printf("%s on %s, %s, rows of %u tokens\n\n", shape.model, cuda ? "CUDA" : "the CPU",
-               sgt_precision_words[k->precision], k->seq);
+        printf("%s on %s, %s, rows of %u tokens\n\n", s->model,
+               bench_on_cuda() ? "CUDA" : "the CPU", sgt_precision_words[s->step.precision],
+               (unsigned)s->seq);
     else
         printf("%s, %s, %s\n%s, %s, %u x %u x %u tokens a step; median of %u\n\n",
-               get_text(top, "device"), get_text(top, "level"), get_text(top, "library"),
-               shape.model, sgt_precision_words[k->precision], k->accum, k->batch, k->seq,
-               (unsigned)o.steps);
+               get_text(top, "device"), get_text(top, "level"), get_text(top, "library"), s->model,
+               sgt_precision_words[s->step.precision], (unsigned)s->accum, (unsigned)s->batch,
+               (unsigned)s->seq, (unsigned)o.steps);
     show_steps(top, several, slow);
     if (several) {
         printf("\n* the fastest. estimate: as sgt-train --estimate-memory, without the loader and "
                "the checkpoint.\npeak: %s.\n",
-               cuda ? "of what the device held" : "the most memory that was resident");
+               bench_on_cuda() ? "of what the device held" : "the most memory that was resident");
         return;
     }
     printf("\n* the fastest. start: until the first step was done%s.\n",
@@ -416,24 +382,21 @@ static int measure(void *self, sgt_error *err)
 {
     step_bench *b = self;
     if (o.variants) return list_variants();
-    b->device = shape.device;
     int rc = read_batches(b, err);
-    if (rc == SGT_OK) rc = sgt_device_choose(&b->device, &b->base.notice, err);
-    if (rc == SGT_OK) rc = read_options(b, err);
+    if (rc == SGT_OK) rc = bench_choose_device(&b->base, err);
     if (rc < 0) return rc;
+    if (o.parts && !bench_on_cuda())
+        return sgt_fail(err, SGT_EUNSUPPORTED,
+                        "--parts: needs --device cuda (on a CPU, sgt-train --profile trace.json "
+                        "shows the parts of a step)");
     size_t rows = b->batch_count + (o.peer ? 1 : 0);
     while (b->base.count < rows) bench_add(&b->base, NULL);
     return bench_take_turns(&b->base, 0, rows, o.peer ? (size_t)o.turns : 1, take, err);
 }
 
-static int run(const sgt_command *c, int argc, char **argv)
-{
-    sgt_config_default(&s);
-    return bench_run_subcommand(c, argc, argv);
-}
-
-const bench_subcommand bench_step = {.command = {"step", "a whole training step", &program, run},
-                                     .size = sizeof(step_bench),
-                                     .measure = measure,
-                                     .json = to_json,
-                                     .show = show};
+const bench_subcommand bench_step = {
+    .command = {"step", "a whole training step", &program, bench_run_subcommand},
+    .size = sizeof(step_bench),
+    .measure = measure,
+    .json = to_json,
+    .show = show};

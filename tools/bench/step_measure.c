@@ -1,6 +1,5 @@
-/* step_measure.c: data and its rows; and steps, timed as the training loop runs them: if the backend
- * allows it, a step is queued before the metrics of the previous one are read. For --parts it adds
- * up the times of a step's kernels from what CUPTI records. */
+/* step_measure.c: steps of sgt_train, timed as it times them. Further steps follow, which CUPTI
+ * records on CUDA: it counts a step's kernels, and for --parts their times are added up. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,186 +9,13 @@
 #include "loader/base/clock.h"
 #include "loader/base/memory.h"
 #include "loader/base/philox.h"
-#include "loader/rows/rows.h"
 #include "tokenize/sgt_tokenize.h"
 #include "tools/bench/bench.h"
-#include "train/data/feed.h"
 #include "train/device.h"
 #include "train/log/metrics.h"
+#include "train/sgt_train.h"
 
 enum { RECORDED = 5 }; /* steps that CUPTI records for --parts */
-
-/* The text of a batch. */
-typedef struct batch_text {
-    char *text;
-    size_t bytes;
-} batch_text;
-
-typedef struct measurement {
-    const step_run *run;
-    sgt_backend_options *o;
-    sgt_loader *loader;
-    sgt_backend *b;
-    uint32_t accum;
-    double *ms, *wait; /* (warmup + steps + recorded) */
-    double open_s, first_s, loss;
-    unsigned recorded; /* steps after the measured ones, which CUPTI records */
-    const sgt_cupti_calls *calls;
-    sgt_cupti *cupti;
-    json_t *figures;
-    /* rows */
-    sgt_feed *feed;
-    batch_text *texts; /* (text_count), if batches are encoded */
-    uint64_t text_count, encoded;
-    sgt_vocab *vocab;
-    sgt_encoder *encoder;
-    uint16_t *ids; /* room for those of the longest text */
-} measurement;
-
-/* ---- rows ---- */
-
-enum { RANDOM_TOKENS = 1 << 20 }; /* beside those of a row */
-
-/* Write random tokens to a file in memory, and return its descriptor. */
-static int write_random(const sgt_backend_options *o, sgt_error *err)
-{
-    size_t count = (size_t)RANDOM_TOKENS + o->seq + 1;
-    uint16_t *tokens = malloc(count * sizeof *tokens);
-    if (!tokens) return sgt_fail_memory(err, "random tokens");
-    for (size_t i = 0; i < count; i++)
-        tokens[i] = (uint16_t)(sgt_philox(1, i, 0).x[0] % o->model.vocab);
-    int fd = bench_memory_file("tokens", (const char *)tokens, count * sizeof *tokens, err);
-    free(tokens);
-    return fd;
-}
-
-/* Open the data, or a shard of random tokens, in its state of the page cache. */
-static int open_data(measurement *m, sgt_error *err)
-{
-    const step_run *run = m->run;
-    const sgt_loader_options options = {.reader = run->reader,
-                                        .batch = m->o->batch,
-                                        .seq = m->o->seq,
-                                        .seed = 1,
-                                        .raw = !run->data,
-                                        .notice = m->o->notice};
-    sgt_loader_info info;
-    char random[32];
-    int fd = run->data ? 0 : write_random(m->o, err);
-    if (fd < 0) return fd;
-    snprintf(random, sizeof random, "/proc/self/fd/%d", fd);
-    int rc = sgt_loader_open(&m->loader, run->data ? run->data : random, &options, err);
-    if (!run->data) close(fd);
-    if (rc < 0) return rc;
-    if (run->plain_rows) sgt_loader_set_rows(m->loader, &sgt_rows_plain);
-    sgt_loader_get_info(m->loader, &info);
-    m->o->model.vocab = info.vocab;
-    if (run->cache == STEP_COLD) return bench_cache_evict(m->loader, err);
-    return run->cache == STEP_CACHED ? bench_cache_fill(m->loader, err) : SGT_OK;
-}
-
-/* Decode `count` batches of the loader into their texts. */
-static int open_texts(measurement *m, uint64_t count, sgt_error *err)
-{
-    sgt_cursor *c = NULL;
-    size_t longest = 0, tokens = m->o->batch * ((size_t)m->o->seq + 1);
-    uint16_t *rows = malloc(tokens * sizeof *rows);
-    m->texts = calloc(count, sizeof *m->texts);
-    int rc = rows && m->texts ? SGT_OK : sgt_fail_memory(err, "the text of the rows");
-    if (rc == SGT_OK) rc = sgt_vocab_gpt2(&m->vocab, err);
-    if (rc == SGT_OK) rc = sgt_encoder_new(&m->encoder, m->vocab, err);
-    if (rc == SGT_OK) rc = sgt_cursor_open(&c, m->loader, err);
-    while (m->text_count < count && rc == SGT_OK) {
-        batch_text *t = &m->texts[m->text_count];
-        rc = sgt_loader_batch(m->loader, c, m->text_count++, rows, err);
-        if (rc == SGT_OK) rc = sgt_decode(m->vocab, rows, tokens, &t->text, &t->bytes, err);
-        if (t->bytes > longest) longest = t->bytes;
-    }
-    /* there are never more ids than bytes */
-    if (rc == SGT_OK && !(m->ids = malloc((longest + 1) * sizeof *m->ids)))
-        rc = sgt_fail_memory(err, "the text of the rows");
-    sgt_cursor_close(c);
-    free(rows);
-    return rc;
-}
-
-/* Prepare rows for `count` micro-steps, as a run does before its first step. */
-static int open_rows(measurement *m, uint64_t count, sgt_error *err)
-{
-    const sgt_backend *b = m->b;
-    const sgt_feed_options o = {.count = count,
-                                .threads = 1,
-                                .now = m->run->source != STEP_LOADER,
-                                .hold = b->hold,
-                                .alloc = b->pinned_alloc,
-                                .free = b->pinned_free,
-                                .ctx = b->pinned_ctx};
-    int rc = m->run->source == STEP_TEXT ? open_texts(m, count, err) : SGT_OK;
-    return rc == SGT_OK ? sgt_feed_open(&m->feed, m->loader, &o, err) : rc;
-}
-
-static int next_rows(measurement *m, sgt_batch *rows, sgt_error *err)
-{
-    if (m->encoder) {
-        const batch_text *t = &m->texts[m->encoded++];
-        sgt_encode(m->encoder, t->text, t->bytes, m->ids);
-    }
-    return sgt_feed_next(m->feed, rows, err);
-}
-
-/* Close the rows; the backend is still open. */
-static void close_rows(measurement *m)
-{
-    sgt_feed_close(m->feed);
-    for (uint64_t i = 0; i < m->text_count; i++) free(m->texts[i].text);
-    free(m->texts);
-    free(m->ids);
-    sgt_encoder_free(m->encoder);
-    sgt_vocab_free(m->vocab);
-}
-
-/* ---- steps ---- */
-
-static int one_step(measurement *m, uint64_t s, sgt_error *err)
-{
-    int rc = SGT_OK;
-    double waited = 0;
-    for (uint32_t a = 0; a < m->accum && rc == SGT_OK; a++) {
-        sgt_batch batch;
-        double before = sgt_now();
-        if ((rc = next_rows(m, &batch, err)) != SGT_OK) break;
-        waited += sgt_now() - before;
-        rc = m->b->micro_step(m->b, s, a, &batch,
-                              1.0 / ((double)m->o->batch * m->o->seq * m->accum), err);
-    }
-    m->wait[s] = waited * 1e3;
-    return rc == SGT_OK ? m->b->update(m->b, s, 1e-4, err) : rc;
-}
-
-/* Run steps from .. to - 1, and set ms[i] to the time from the end of step i - 1 to the end of step
- * i, as the host sees them. */
-static int run_steps(measurement *m, uint64_t from, uint64_t to, sgt_error *err)
-{
-    unsigned lag = m->run->sync_metrics ? 0 : m->b->lag;
-    double began = sgt_now(), last = began;
-    for (uint64_t s = from; s < to + lag; s++) {
-        sgt_step_metrics got;
-        int rc = SGT_OK;
-        if (sgt_stopped(m->run->stop)) return sgt_fail(err, SGT_ESTOPPED, "interrupted");
-        if (s < to) rc = one_step(m, s, err);
-        if (rc == SGT_OK && s >= from + lag) {
-            rc = m->b->metrics(m->b, s - lag, &got, err);
-            m->ms[s - lag] = (sgt_now() - last) * 1e3;
-            last = sgt_now();
-            if (s == lag) m->first_s = last - began;
-            if (s - lag < m->run->warmup + m->run->steps) m->loss = got.loss;
-        }
-        if (rc < 0) return rc;
-    }
-    return SGT_OK;
-}
-
-/* ---- the kernels of a step ---- */
 
 /* What CUPTI recorded of some steps. Copies and fills count too. */
 typedef struct spans {
@@ -272,27 +98,101 @@ static void add_kernels(json_t *figures, spans *x, unsigned steps)
     json_object_set_new(figures, "kernels", all);
 }
 
-/* Run more steps while CUPTI records them, and add what it saw to the figures. */
-static int record(measurement *m, sgt_error *err)
+/* What makes text of a step's rows and encodes it. */
+typedef struct coder {
+    sgt_loader *loader;
+    sgt_cursor *cursor;
+    sgt_vocab *vocab;
+    sgt_encoder *encoder;
+    uint16_t *rows, *ids; /* ids: room for those of a text */
+    size_t room;
+} coder;
+
+typedef struct measurement {
+    const step_run *run;
+    const bench *bench;
+    sgt_config config;    /* of the training, which fills in what was undecided */
+    const sgt_backend *b; /* while the training runs */
+    double *ms, *wait;    /* (measured_steps) */
+    double began, open_s, loss;
+    json_t *figures;
+    coder coder;
+    double encode_ms; /* time to encode the text of the next step's rows */
+    const sgt_cupti_calls *calls;
+    sgt_cupti *cupti;
+    spans spans;
+    /* rc: first failure of a callback, and why; unrecorded: the same of CUPTI */
+    int rc, unrecorded;
+    sgt_error why, why_unrecorded;
+} measurement;
+
+static uint64_t measured_steps(const step_run *run) { return (uint64_t)run->warmup + run->steps; }
+
+/* Return the number of steps after the measured ones, which CUPTI records. */
+static unsigned recorded_steps(const step_run *run)
 {
-    sgt_cupti_counts counts = {0};
-    spans x = {.kernels = json_object()};
-    uint64_t from = m->run->warmup + m->run->steps;
-    int rc = m->calls->begin(m->cupti, err), ran = rc == SGT_OK;
-    if (ran) rc = run_steps(m, from, from + m->recorded, err);
-    int ended = ran ? m->calls->end(m->cupti, add_span, &x, &counts, rc == SGT_OK ? err : NULL) : 0;
-    if (rc == SGT_OK) rc = ended;
-    if (rc == SGT_OK && x.lost) rc = sgt_fail(err, SGT_ENOMEM, "no room for a step's kernels");
-    if (rc == SGT_OK && counts.lost)
-        rc = sgt_fail(err, SGT_EIO, "CUPTI lost %llu records", (unsigned long long)counts.lost);
-    if (rc == SGT_OK)
-        json_object_set_new(m->figures, "cupti_kernels_step",
-                            json_integer((json_int_t)(counts.kernels / m->recorded)));
-    if (rc == SGT_OK && m->run->parts) add_kernels(m->figures, &x, m->recorded);
-    json_decref(x.kernels);
-    free(x.of);
+    return run->config.device != SGT_DEVICE_CUDA ? 0 : run->parts ? RECORDED : 1;
+}
+
+/* ---- random tokens, and text ---- */
+
+enum { RANDOM_TOKENS = 1 << 20 }; /* beside those of a row */
+
+/* Write random tokens, as a shard without a header, to a file in memory. Return its descriptor. */
+static int write_random(uint64_t seq, sgt_error *err)
+{
+    size_t count = RANDOM_TOKENS + seq + 1;
+    uint16_t *tokens = malloc(count * sizeof *tokens);
+    if (!tokens) return sgt_fail_memory(err, "random tokens");
+    for (size_t i = 0; i < count; i++) tokens[i] = (uint16_t)(sgt_philox(1, i, 0).x[0] % 50257);
+    int fd = bench_memory_file("tokens", (const char *)tokens, count * sizeof *tokens, err);
+    free(tokens);
+    return fd;
+}
+
+static int open_coder(coder *x, const sgt_config *c, sgt_error *err)
+{
+    const sgt_loader_options o = {.reader = SGT_READER_MMAP,
+                                  .seed = c->seed,
+                                  .batch = (uint32_t)c->batch,
+                                  .seq = (uint32_t)c->seq};
+    int rc = sgt_loader_open(&x->loader, c->data, &o, err);
+    if (rc == SGT_OK) rc = sgt_cursor_open(&x->cursor, x->loader, err);
+    if (rc == SGT_OK) rc = sgt_vocab_gpt2(&x->vocab, err);
+    if (rc == SGT_OK) rc = sgt_encoder_new(&x->encoder, x->vocab, err);
+    if (rc == SGT_OK && !(x->rows = malloc(c->batch * (c->seq + 1) * sizeof *x->rows)))
+        rc = sgt_fail_memory(err, "the text of the rows");
     return rc;
 }
+
+static void close_coder(coder *x)
+{
+    sgt_cursor_close(x->cursor);
+    sgt_loader_close(x->loader);
+    sgt_encoder_free(x->encoder);
+    sgt_vocab_free(x->vocab);
+    free(x->rows);
+    free(x->ids);
+}
+
+/* Encode the text of the rows of a step, and set *ms to the time that it took. Their decoding is not
+ * counted. */
+static int encode_rows(coder *x, const sgt_config *c, uint64_t step, double *ms, sgt_error *err)
+{
+    char *text = NULL;
+    size_t n = 0;
+    int rc = sgt_loader_batch(x->loader, x->cursor, step, x->rows, err);
+    if (rc == SGT_OK) rc = sgt_decode(x->vocab, x->rows, c->batch * (c->seq + 1), &text, &n, err);
+    /* there are never more ids than bytes */
+    if (rc == SGT_OK) rc = sgt_reserve(&x->ids, &x->room, n, sizeof *x->ids, "text", err);
+    double before = sgt_now();
+    if (rc == SGT_OK) sgt_encode(x->encoder, text, n, x->ids);
+    *ms = (sgt_now() - before) * 1e3;
+    free(text);
+    return rc;
+}
+
+/* ---- the recording of a step's kernels ---- */
 
 static int open_cupti(measurement *m, sgt_error *err)
 {
@@ -303,30 +203,47 @@ static int open_cupti(measurement *m, sgt_error *err)
     return m->calls->open(&m->cupti, err);
 }
 
-/* Record the kernels, or without --parts only count them: then a machine without CUPTI has no such
- * count, and if recording fails, a notice says so, because the measurement is complete by now. */
-static int record_kernels(measurement *m, sgt_error *err)
+/* Begin to record. Without --parts, kernels are only counted, and a machine without CUPTI has no
+ * such count. */
+static void begin_recording(measurement *m)
 {
-    sgt_error why;
-    if (m->run->parts) return record(m, err);
-    if (open_cupti(m, NULL) < 0) return SGT_OK;
-    int rc = record(m, &why);
-    if (rc == SGT_ESTOPPED) return sgt_fail(err, rc, "%s", why.text);
-    if (rc < 0) sgt_say(&m->o->notice, "kernels of a step were not counted: %s", why.text);
-    return SGT_OK;
+    if (!m->cupti && open_cupti(m, NULL) < 0) return;
+    m->spans.kernels = json_object();
+    m->unrecorded = m->calls->begin(m->cupti, &m->why_unrecorded);
 }
+
+/* End the recording, and add what CUPTI saw to the figures. */
+static void end_recording(measurement *m)
+{
+    sgt_cupti_counts counts = {0};
+    sgt_error *err = &m->why_unrecorded;
+    unsigned steps = recorded_steps(m->run);
+    if (!m->spans.kernels || m->unrecorded < 0) return;
+    int rc = m->calls->end(m->cupti, add_span, &m->spans, &counts, err);
+    if (rc == SGT_OK && m->spans.lost)
+        rc = sgt_fail(err, SGT_ENOMEM, "no room for a step's kernels");
+    if (rc == SGT_OK && counts.lost)
+        rc = sgt_fail(err, SGT_EIO, "CUPTI lost %llu records", (unsigned long long)counts.lost);
+    if (rc == SGT_OK)
+        json_object_set_new(m->figures, "cupti_kernels_step",
+                            json_integer((json_int_t)(counts.kernels / steps)));
+    if (rc == SGT_OK && m->run->parts) add_kernels(m->figures, &m->spans, steps);
+    m->unrecorded = rc;
+}
+
+/* ---- steps ---- */
 
 /* Return the figures of the measured steps; what is unknown is left out. */
 static json_t *make_figures(const measurement *m)
 {
     const sgt_backend *b = m->b;
-    const sgt_backend_options *o = m->o;
+    const sgt_config *c = &m->config;
     sgt_memory_kind kinds[SGT_MEMORY_KINDS];
     uint64_t bytes = 0;
     for (size_t i = 0, n = b->memory(b, kinds); i < n; i++) bytes += kinds[i].bytes;
-    double ms = bench_median(m->ms + m->run->warmup, m->run->steps);
-    double tokens_per_s = (double)o->batch * o->seq * m->accum / ms * 1e3;
-    double flops = tokens_per_s * sgt_flops_per_token(&o->model, o->seq);
+    double first = m->ms[0], ms = bench_median(m->ms + m->run->warmup, m->run->steps);
+    double tokens_per_s = (double)(c->batch * c->seq * c->accum) / ms * 1e3;
+    double flops = tokens_per_s * sgt_flops_per_token(&c->step.model, c->seq);
     /* as in training, a step that is faster than the measured peak raises the peak */
     double peak = b->peak_flops > 0 && flops > b->peak_flops ? flops : b->peak_flops;
     json_t *j = json_pack(
@@ -334,7 +251,7 @@ static json_t *make_figures(const measurement *m)
         "level", b->level, "library", b->library, "steps", (int)m->run->steps, "ms_per_step", ms,
         "tokens_per_s", tokens_per_s, "tflops", flops * 1e-12, "data_wait_ms",
         bench_median(m->wait + m->run->warmup, m->run->steps), "open_s", m->open_s, "first_step_s",
-        m->first_s, "backend_bytes", (json_int_t)bytes, "peak_bytes",
+        first / 1e3, "backend_bytes", (json_int_t)bytes, "peak_bytes",
         (json_int_t)(b->memory_total ? bytes : sgt_memory_peak()), "total_bytes",
         (json_int_t)(b->memory_total ? b->memory_total : sgt_memory_total()));
     json_object_set_new(j, "loss", json_real(m->loss)); /* not if it is no number */
@@ -347,39 +264,84 @@ static json_t *make_figures(const measurement *m)
     return j;
 }
 
-/* Open the data, the backend and the rows; and for --parts CUPTI, which must be open before the
- * backend captures a graph. */
-static int open_all(measurement *m, sgt_error *err)
+static void prepare_step(measurement *m, uint64_t step)
 {
-    uint64_t micro_steps = (uint64_t)m->accum * (m->run->warmup + m->run->steps + m->recorded);
-    int rc = open_data(m, err);
-    double began = sgt_now();
-    if (rc == SGT_OK && m->run->parts) rc = open_cupti(m, err);
-    if (rc == SGT_OK) rc = sgt_device_backend(&m->b, m->run->device, m->o, err);
-    if (rc == SGT_OK) rc = sgt_init_parameters(m->b, &m->o->model, 1, m->o->threads, err);
-    m->open_s = sgt_now() - began;
-    return rc == SGT_OK ? open_rows(m, micro_steps, err) : rc;
+    if (m->run->text && m->rc == SGT_OK)
+        m->rc = encode_rows(&m->coder, &m->config, step, &m->encode_ms, &m->why);
 }
 
-int bench_step_measure(json_t **figures, const step_run *run, sgt_error *err)
+static void on_open(void *ctx, const sgt_backend *b)
 {
-    unsigned steps = run->warmup + run->steps;
-    int cuda = strcmp(run->device, "cuda") == 0;
-    sgt_backend_options options = *run->backend;
-    measurement m = {.run = run,
-                     .o = &options,
-                     .recorded = cuda ? run->parts ? RECORDED : 1 : 0,
-                     .accum = run->backend->accum ? run->backend->accum : 1};
-    m.ms = calloc(steps + m.recorded, sizeof *m.ms);
-    m.wait = calloc(steps + m.recorded, sizeof *m.wait);
-    int rc = m.ms && m.wait ? open_all(&m, err) : sgt_fail_memory(err, NULL);
-    if (rc == SGT_OK) rc = run_steps(&m, 0, steps, err);
-    if (rc == SGT_OK) m.figures = make_figures(&m);
-    if (rc == SGT_OK && m.recorded) rc = record_kernels(&m, err);
-    if (m.b) close_rows(&m);
-    if (m.b) m.b->close(m.b);
+    measurement *m = ctx;
+    m->b = b;
+    m->open_s = sgt_now() - m->began;
+    prepare_step(m, 0);
+}
+
+static void on_step(void *ctx, const sgt_metrics *s, uint64_t steps, uint64_t first)
+{
+    measurement *m = ctx;
+    uint64_t done = s->step + 1, measured = measured_steps(m->run);
+    (void)first;
+    if (done <= measured) {
+        m->ms[s->step] = s->ms_per_step + m->encode_ms;
+        m->wait[s->step] = s->data_wait_ms + m->encode_ms;
+        m->loss = s->loss;
+    }
+    if (done == measured) m->figures = make_figures(m);
+    if (done == measured && done < steps) begin_recording(m);
+    else if (done == steps) end_recording(m);
+    if (done < steps) prepare_step(m, done);
+}
+
+/* Train on m->config's data. Measured steps have been completed when recording begins, as before a
+ * checkpoint. */
+static int train(measurement *m, sgt_error *err)
+{
+    sgt_training_result r;
+    sgt_config *c = &m->config;
+    const sgt_train_options o = {.notice = m->bench->notice,
+                                 .detail = m->bench->notice,
+                                 .cache = m->bench->cache,
+                                 .stop = m->bench->stop,
+                                 .opened = on_open,
+                                 .progress = on_step,
+                                 .ctx = m};
+    c->steps = measured_steps(m->run) + recorded_steps(m->run);
+    c->save_every = measured_steps(m->run);
+    c->eval_every = c->warmup = 0;
+    c->lr = 1e-4;
+    c->schedule = SGT_CONSTANT;
+    m->began = sgt_now();
+    int rc = sgt_train(c, &o, &r, err);
+    sgt_training_result_free(&r);
+    if (rc == SGT_ESTOPPED) return sgt_fail(err, rc, "interrupted");
+    if (rc == SGT_OK && m->rc < 0) return sgt_fail(err, m->rc, "%s", m->why.text);
+    if (rc < 0 || m->unrecorded == SGT_OK) return rc;
+    if (m->run->parts) return sgt_fail(err, m->unrecorded, "%s", m->why_unrecorded.text);
+    sgt_say(&m->bench->notice, "kernels of a step were not counted: %s", m->why_unrecorded.text);
+    return SGT_OK;
+}
+
+int bench_step_measure(json_t **figures, const bench *b, const step_run *run, sgt_error *err)
+{
+    measurement m = {.run = run, .bench = b, .config = run->config};
+    char random[32];
+    int fd = run->config.data ? SGT_OK : write_random(run->config.seq, err), rc = fd < 0 ? fd : 0;
+    snprintf(random, sizeof random, "/proc/self/fd/%d", fd);
+    if (!run->config.data) m.config.data = random;
+    m.ms = calloc(measured_steps(run), sizeof *m.ms);
+    m.wait = calloc(measured_steps(run), sizeof *m.wait);
+    if (rc == SGT_OK && (!m.ms || !m.wait)) rc = sgt_fail_memory(err, NULL);
+    /* it must be open before the backend captures a graph */
+    if (rc == SGT_OK && run->parts) rc = open_cupti(&m, err);
+    if (rc == SGT_OK && run->text) rc = open_coder(&m.coder, &m.config, err);
+    if (rc == SGT_OK) rc = train(&m, err);
+    if (fd > 0) close(fd);
     if (m.cupti) m.calls->close(m.cupti);
-    sgt_loader_close(m.loader);
+    close_coder(&m.coder);
+    json_decref(m.spans.kernels);
+    free(m.spans.of);
     free(m.ms);
     free(m.wait);
     if (rc == SGT_OK) *figures = m.figures;
