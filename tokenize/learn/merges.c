@@ -218,11 +218,9 @@ static ranked pop(trainer *t)
 
 static int read_words(trainer *t, const sgt_pieces *p, sgt_error *err)
 {
-    sgt_alphabet a;
     uint16_t id_of[256];
     size_t at = 0;
-    sgt_alphabet_fill(&a);
-    for (unsigned i = 0; i < 256; i++) id_of[a.order[i]] = (uint16_t)(i + 1);
+    for (uint32_t i = 0; i < 256; i++) id_of[sgt_alphabet_byte(i)] = (uint16_t)(i + 1);
     t->ids = malloc((p->used + 1) * sizeof *t->ids);
     t->starts = malloc((p->count + 1) * sizeof *t->starts);
     t->lengths = malloc((p->count + 1) * sizeof *t->lengths);
@@ -312,11 +310,11 @@ static int merge_pair(trainer *t, uint32_t key, uint32_t made, sgt_error *err)
 /* Add the tokens that no merge makes. */
 static int add_first(sgt_vocab_parts *parts, sgt_error *err)
 {
-    sgt_alphabet a;
-    sgt_alphabet_fill(&a);
     int rc = sgt_vocab_parts_token(parts, 0, SGT_EOT_TEXT, strlen(SGT_EOT_TEXT), 1, err);
-    for (uint32_t i = 0; i < 256 && !rc; i++)
-        rc = sgt_vocab_parts_token(parts, i + 1, a.order + i, 1, 0, err);
+    for (uint32_t i = 0; i < 256 && !rc; i++) {
+        const uint8_t byte = sgt_alphabet_byte(i);
+        rc = sgt_vocab_parts_token(parts, i + 1, &byte, 1, 0, err);
+    }
     return rc;
 }
 

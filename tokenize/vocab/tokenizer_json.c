@@ -21,7 +21,6 @@ typedef struct written {
 } written;
 
 typedef struct writer {
-    sgt_alphabet alphabet;
     spelling spellings[256];
     const sgt_vocab *v;
     char *text, *to; /* room for any of the files (room_of); where the next byte goes */
@@ -205,12 +204,11 @@ static int begin(writer *w, const sgt_vocab *v, sgt_error *err)
         return sgt_fail_memory(err, "tokenizer.json");
     }
     w->to = w->text;
-    sgt_alphabet_fill(&w->alphabet);
     for (unsigned b = 0; b < 256; b++) {
         spelling *at = &w->spellings[b];
         uint8_t byte = (uint8_t)b;
         if (b == '"' || b == '\\') at->text[at->n++] = '\\';
-        at->n = (uint8_t)(at->n + sgt_alphabet_write(&w->alphabet, &byte, 1, at->text + at->n));
+        at->n = (uint8_t)(at->n + sgt_alphabet_write(&byte, 1, at->text + at->n));
     }
     return SGT_OK;
 }
@@ -236,7 +234,7 @@ static void put_merges(writer *w)
         for (int i = 0; i < 2; i++) {
             size_t n;
             const uint8_t *s = sgt_vocab_token(w->v, half(w, id, i), &n);
-            w->to += sgt_alphabet_write(&w->alphabet, s, n, w->to);
+            w->to += sgt_alphabet_write(s, n, w->to);
             put(w, i ? "\n" : " ");
         }
 }

@@ -22,44 +22,45 @@ extern const uint16_t sgt_gpt2_tables[] HIDDEN;
 
 /* ---- the byte alphabet ---- */
 
-static int is_printable(unsigned b)
+/* Runs of bytes whose characters and ids follow each other: first the printable ones, then the
+ * others. */
+static const struct alphabet_run {
+    uint16_t id, byte, character, count;
+} alphabet[] = {{0, 0x21, 0x21, 94}, {94, 0xA1, 0xA1, 12},   {106, 0xAE, 0xAE, 82},
+                {188, 0, 0x100, 33}, {221, 0x7F, 0x121, 34}, {255, 0xAD, 0x143, 1}};
+enum { RUNS = sizeof alphabet / sizeof *alphabet };
+
+uint8_t sgt_alphabet_byte(uint32_t id)
 {
-    return (b >= 0x21 && b <= 0x7E) || (b >= 0xA1 && b <= 0xAC) || b >= 0xAE;
+    const struct alphabet_run *r = alphabet;
+    while (id - r->id >= r->count) r++;
+    return (uint8_t)(r->byte + id - r->id);
 }
 
-void sgt_alphabet_fill(sgt_alphabet *a)
-{
-    unsigned id = 0, other = 0;
-    memset(a->byte, -1, sizeof a->byte);
-    for (unsigned b = 0; b < 256; b++)
-        if (is_printable(b)) a->order[id++] = (uint8_t)b;
-    for (unsigned b = 0; b < 256; b++) {
-        if (!is_printable(b)) a->order[id++] = (uint8_t)b;
-        a->character[b] = (uint16_t)(is_printable(b) ? b : 0x100 + other++);
-        a->byte[a->character[b]] = (int16_t)b;
-    }
-}
-
-size_t sgt_alphabet_read(const sgt_alphabet *a, const uint8_t *text, size_t n, uint8_t *out)
+size_t sgt_alphabet_read(const uint8_t *text, size_t n, uint8_t *out)
 {
     size_t count = 0;
     for (size_t i = 0; i < n; count++) {
+        const struct alphabet_run *r = alphabet;
         unsigned cp = text[i++];
         if (cp >= 0x80) {
             if (cp < 0xC2 || cp > 0xC5 || i == n || (text[i] & 0xC0) != 0x80) return 0;
             cp = (cp & 0x1F) << 6 | (text[i++] & 0x3F);
         }
-        if (cp >= 0x144 || a->byte[cp] < 0) return 0;
-        out[count] = (uint8_t)a->byte[cp];
+        while (r < alphabet + RUNS && cp - r->character >= r->count) r++;
+        if (r == alphabet + RUNS) return 0;
+        out[count] = (uint8_t)(r->byte + cp - r->character);
     }
     return count;
 }
 
-size_t sgt_alphabet_write(const sgt_alphabet *a, const uint8_t *s, size_t n, char *out)
+size_t sgt_alphabet_write(const uint8_t *s, size_t n, char *out)
 {
     size_t count = 0;
     for (size_t i = 0; i < n; i++) {
-        unsigned cp = a->character[s[i]];
+        const struct alphabet_run *r = alphabet;
+        while ((unsigned)s[i] - r->byte >= r->count) r++;
+        const unsigned cp = r->character + (unsigned)s[i] - r->byte;
         if (cp >= 0x80) out[count++] = (char)(0xC0 | cp >> 6);
         out[count++] = (char)(cp >= 0x80 ? 0x80 | (cp & 0x3F) : cp);
     }
@@ -76,52 +77,32 @@ size_t sgt_alphabet_write(const sgt_alphabet *a, const uint8_t *s, size_t n, cha
 /* token 65,535 twice, which is never merged: as the last token it is the end of text */
 #define NO_PAIR UINT32_MAX
 
-/* Merges by group: those of group g are ids[ends[g - 1] .. ends[g]). */
+/* Lists of the merges of each group: of group g the first is head[g], and next[id] follows id; 0 ends
+ * a list. */
 typedef struct groups {
     const uint16_t (*halves)[2];
-    uint32_t ends[SGT_PAIR_GROUPS], largest;
-    uint16_t ids[65536];
+    uint32_t sizes[SGT_PAIR_GROUPS], largest;
+    uint16_t head[SGT_PAIR_GROUPS], next[65536];
 } groups;
 
-static inline uint32_t key_of(const groups *g, uint32_t id)
+static inline uint32_t key_of(const uint16_t halves[2])
 {
-    return (uint32_t)g->halves[id][0] << 16 | g->halves[id][1];
-}
-
-static uint32_t size_of(const groups *g, uint32_t group)
-{
-    return g->ends[group] - (group ? g->ends[group - 1] : 0);
-}
-
-static void sort_groups(groups *g, uint32_t first, uint32_t end)
-{
-    uint32_t *at = g->ends; /* start of each group; once all merges are stored, its end */
-    for (uint32_t id = first; id < end; id++) at[sgt_pair_group(sgt_pair_hash(key_of(g, id)))]++;
-    for (uint32_t i = 0, before = 0; i < SGT_PAIR_GROUPS; i++) {
-        uint32_t size = at[i];
-        if (size > g->largest) g->largest = size;
-        at[i] = before;
-        before += size;
-    }
-    for (uint32_t id = first; id < end; id++)
-        g->ids[at[sgt_pair_group(sgt_pair_hash(key_of(g, id)))]++] = (uint16_t)id;
+    return (uint32_t)halves[0] << 16 | halves[1];
 }
 
 /* Put the group's pairs into the slots that this factor selects. If a slot is taken, undo that and
  * return 0. */
 static int assign_slots(sgt_pairs *p, const groups *g, uint32_t group, uint32_t factor)
 {
-    uint32_t count = size_of(g, group);
-    const uint16_t *ids = g->ids + g->ends[group] - count;
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t key = key_of(g, ids[i]);
+    for (uint32_t id = g->head[group]; id; id = g->next[id]) {
+        const uint32_t key = key_of(g->halves[id]);
         sgt_pair_slot *at = &p->slots[sgt_pair_hash(key) * factor >> p->shift];
         if (at->key == NO_PAIR) {
-            *at = (sgt_pair_slot){key, ids[i]};
+            *at = (sgt_pair_slot){key, id};
             continue;
         }
-        while (i--)
-            p->slots[sgt_pair_hash(key_of(g, ids[i])) * factor >> p->shift] =
+        for (uint32_t put = g->head[group]; put != id; put = g->next[put])
+            p->slots[sgt_pair_hash(key_of(g->halves[put])) * factor >> p->shift] =
                 (sgt_pair_slot){NO_PAIR, SGT_NO_TOKEN};
         return 0;
     }
@@ -133,7 +114,7 @@ static int assign_all_slots(sgt_pairs *p, const groups *g)
     for (uint32_t size = g->largest; size > 0; size--)
         for (uint32_t i = 0; i < SGT_PAIR_GROUPS; i++) {
             uint32_t factor = 1;
-            if (size_of(g, i) != size) continue;
+            if (g->sizes[i] != size) continue;
             while (factor < 65536 && !assign_slots(p, g, i, factor)) factor += 2;
             if (factor > 65535) return 0;
             p->factors[i] = (uint16_t)factor;
@@ -165,7 +146,12 @@ static int find_factors(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t firs
     int rc = SGT_OK, done = 0;
     if (!g) return sgt_fail_memory(err, "vocabulary");
     g->halves = halves;
-    sort_groups(g, first, end);
+    for (uint32_t id = first; id < end; id++) {
+        const uint32_t group = sgt_pair_group(sgt_pair_hash(key_of(halves[id])));
+        g->next[id] = g->head[group];
+        g->head[group] = (uint16_t)id;
+        if (++g->sizes[group] > g->largest) g->largest = g->sizes[group];
+    }
     for (unsigned log = SLOTS_LOG; !rc && !done && log <= 22; log++)
         if ((rc = make_slots(p, log, err)) == 0) done = assign_all_slots(p, g);
     free(g);
@@ -181,7 +167,7 @@ int sgt_pairs_make(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, ui
     if (rc < 0) return rc;
     memcpy(p->factors, factors, SGT_PAIR_GROUPS * sizeof *p->factors);
     for (uint32_t id = first; id < end; id++) {
-        uint32_t key = (uint32_t)halves[id][0] << 16 | halves[id][1], hash = sgt_pair_hash(key);
+        const uint32_t key = key_of(halves[id]), hash = sgt_pair_hash(key);
         p->slots[hash * factors[sgt_pair_group(hash)] >> p->shift] = (sgt_pair_slot){key, id};
     }
     return SGT_OK;
@@ -256,8 +242,6 @@ uint32_t sgt_vocab_longest(const sgt_vocab *v, const uint8_t *s, size_t n, size_
  * merges make, whose bytes are those of their two halves, and the end of text. */
 static int add_tokens(sgt_vocab *v, const uint16_t (*halves)[2], uint32_t count)
 {
-    sgt_alphabet a;
-    sgt_alphabet_fill(&a);
     v->eot = 256 + count;
     v->size = v->eot + 1;
     v->offsets = calloc((size_t)v->size + 1, sizeof *v->offsets);
@@ -274,8 +258,8 @@ static int add_tokens(sgt_vocab *v, const uint16_t (*halves)[2], uint32_t count)
     v->offsets[v->size] = v->offsets[v->eot] + (uint32_t)strlen(SGT_EOT_TEXT);
     if (!(v->bytes = malloc(v->offsets[v->size]))) return -1;
     for (uint32_t id = 0; id < 256; id++) {
-        v->bytes[id] = a.order[id];
-        v->byte_id[a.order[id]] = (uint16_t)id;
+        v->bytes[id] = sgt_alphabet_byte(id);
+        v->byte_id[v->bytes[id]] = (uint16_t)id;
     }
     for (uint32_t id = 256; id < v->eot; id++) {
         const uint16_t *h = v->halves[id];

@@ -191,14 +191,13 @@ static int find_eot(builder *b, sgt_error *err)
 
 static int order_bytes(builder *b, sgt_error *err)
 {
-    sgt_alphabet a;
-    sgt_alphabet_fill(&a);
     for (uint32_t i = 0; i < 256; i++) {
-        uint32_t id = sgt_vocab_parts_find(b->p, a.order + i, 1);
+        const uint8_t byte = sgt_alphabet_byte(i);
+        const uint32_t id = sgt_vocab_parts_find(b->p, &byte, 1);
         if (id == SGT_NO_TOKEN)
             return sgt_fail(err, SGT_EFORMAT,
                             "%s: is not byte-level: no token is the byte 0x%02X alone", b->p->path,
-                            a.order[i]);
+                            byte);
         b->order[id] = b->halves[i][0] = b->halves[i][1] = (uint16_t)i;
         b->ids[i] = (uint16_t)id;
     }

@@ -30,7 +30,6 @@ typedef struct source {
     sgt_vocab_parts parts;
     text_file merges, vocab; /* vocab: vocab.json, .tiktoken or tokenizer.json */
     json_t *root;            /* of `vocab`; NULL: it is not JSON */
-    sgt_alphabet alphabet;
 } source;
 
 /* ---- lines ---- */
@@ -74,9 +73,8 @@ static int add_merge(source *s, const char *left, size_t left_n, const char *rig
 {
     uint8_t *bytes = malloc(left_n + right_n + 1);
     if (!bytes) return sgt_fail_memory(err, s->parts.path);
-    const size_t l = sgt_alphabet_read(&s->alphabet, (const uint8_t *)left, left_n, bytes),
-                 r = l ? sgt_alphabet_read(&s->alphabet, (const uint8_t *)right, right_n, bytes + l)
-                       : 0;
+    const size_t l = sgt_alphabet_read((const uint8_t *)left, left_n, bytes),
+                 r = l ? sgt_alphabet_read((const uint8_t *)right, right_n, bytes + l) : 0;
     const int rc = r ? append_merge(s, bytes, l, l + r, err) : 1;
     free(bytes);
     return rc;
@@ -134,7 +132,7 @@ static int add_token(source *s, const char *path, const char *name, int64_t id, 
     const size_t n = strlen(name);
     uint8_t *bytes = malloc(n + 1);
     if (!bytes) return sgt_fail_memory(err, path);
-    const size_t count = sgt_alphabet_read(&s->alphabet, (const uint8_t *)name, n, bytes);
+    const size_t count = sgt_alphabet_read((const uint8_t *)name, n, bytes);
     const int rc =
         n && !count
             ? sgt_fail(err, SGT_EFORMAT,
@@ -193,8 +191,10 @@ static int add_eot(source *s, uint64_t id, sgt_error *err)
 static int read_merges_alone(source *s, sgt_error *err)
 {
     int rc = SGT_OK;
-    for (uint32_t i = 0; i < 256 && !rc; i++)
-        rc = sgt_vocab_parts_token(&s->parts, i, s->alphabet.order + i, 1, 0, err);
+    for (uint32_t i = 0; i < 256 && !rc; i++) {
+        const uint8_t byte = sgt_alphabet_byte(i);
+        rc = sgt_vocab_parts_token(&s->parts, i, &byte, 1, 0, err);
+    }
     if (!rc) rc = read_merges(s, err);
     return rc < 0 ? rc : add_eot(s, s->parts.size, err);
 }
@@ -582,7 +582,6 @@ static int load_gpt2(sgt_vocab **out, const char *rule, sgt_error *err)
 static int load_file(sgt_vocab **out, const char *path, const char *rule, sgt_error *err)
 {
     source s = {.parts = {.path = path, .rule = rule}};
-    sgt_alphabet_fill(&s.alphabet);
     int rc = read_texts(&s, path, err);
     if (!rc) rc = read_parts(&s, err);
     if (rule) s.parts.assumed = 0;
