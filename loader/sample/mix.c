@@ -94,7 +94,7 @@ void sgt_mix_free(sgt_mix *m)
 
 int sgt_mix_memo_open(sgt_mix_memo *memo, const sgt_mix *m, sgt_error *err)
 {
-    *memo = (sgt_mix_memo){.samplers = calloc(m->sets, sizeof *memo->samplers)};
+    *memo = (sgt_mix_memo){.samplers = calloc(m->sets, sizeof *memo->samplers), .turn = UINT64_MAX};
     return memo->samplers ? SGT_OK
                           : sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " sets: out of memory", m->sets);
 }
@@ -168,12 +168,11 @@ static void shuffle_turn(const sgt_mix *m, sgt_mix_memo *memo, uint64_t turn)
 
 static void ready_turn(const sgt_mix *m, sgt_mix_memo *memo, uint64_t turn)
 {
-    if (memo->ready && memo->turn == turn) return;
+    if (memo->turn == turn) return;
     wide from = (wide)turn * SGT_MIX_TURN;
     list_rows(m, memo, 0, 0, m->sets, from, from + SGT_MIX_TURN);
     shuffle_turn(m, memo, turn);
     memo->turn = turn;
-    memo->ready = 1;
 }
 
 /* ---- rows ---- */
@@ -183,10 +182,8 @@ uint32_t sgt_mix_row(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint64_
     sgt_mix_memo mine;
     *own = row;
     if (m->sets == 1) return 0;
-    if (!memo) {
-        mine.ready = 0;
-        memo = &mine;
-    }
+    mine.turn = UINT64_MAX;
+    if (!memo) memo = &mine;
     ready_turn(m, memo, row / SGT_MIX_TURN);
     *own = memo->row[row % SGT_MIX_TURN];
     return memo->set[row % SGT_MIX_TURN];
@@ -262,7 +259,7 @@ uint64_t sgt_mix_drawn(const sgt_mix *m, uint32_t set, uint64_t rows)
         }
     }
     if (m->sets == 1) return rows;
-    memo.ready = 0;
+    memo.turn = UINT64_MAX;
     ready_turn(m, &memo, rows / SGT_MIX_TURN);
     for (uint32_t j = 0; j < rows % SGT_MIX_TURN; j++) count += memo.set[j] == set;
     return (uint64_t)count;

@@ -67,8 +67,7 @@ typedef struct sgt_mix {
  * row. */
 typedef struct sgt_mix_memo {
     sgt_sampler_memo *samplers; /* (sets), or NULL: samplers compute theirs again */
-    uint64_t turn;
-    int ready;
+    uint64_t turn;              /* UINT64_MAX: none */
     uint16_t set[SGT_MIX_TURN]; /* set of each row of the turn */
     uint64_t row[SGT_MIX_TURN]; /* number of each row of the turn among its set's rows */
 } sgt_mix_memo;

@@ -40,14 +40,16 @@ static uint64_t place_of(const sgt_pack *p, sgt_pack_memo *memo, uint64_t epoch,
 /* A row that is being put together. */
 typedef struct packing {
     sgt_pack_memo *memo;
-    sgt_pack_piece *pieces;
+    sgt_pack_piece *pieces;     /* NULL: they are only counted */
     uint32_t room, count, free; /* room for pieces; pieces set; tokens that are still free */
 } packing;
 
 static void put(const sgt_pack *p, packing *r, uint64_t epoch, uint32_t size, uint64_t j)
 {
     uint32_t tokens = size < r->free ? size : r->free;
-    r->pieces[r->count++] = (sgt_pack_piece){place_of(p, r->memo, epoch, size, j), tokens};
+    if (r->pieces)
+        r->pieces[r->count] = (sgt_pack_piece){place_of(p, r->memo, epoch, size, j), tokens};
+    r->count++;
     r->free -= tokens;
 }
 
@@ -109,32 +111,17 @@ uint64_t sgt_pack_epoch_rows(const sgt_pack *p) { return p->epochs[1].rows; }
 
 /* ---- what the rows look like ---- */
 
-static void widen(uint32_t documents, uint32_t *fewest, uint32_t *most)
-{
-    if (documents < *fewest) *fewest = documents;
-    if (documents > *most) *most = documents;
-}
-
 void sgt_pack_extremes(const sgt_pack *p, uint32_t *fewest, uint32_t *most)
 {
+    const uint64_t rest = sgt_pack_epoch_rows(p) - p->rows;
     *fewest = UINT32_MAX;
     *most = 0;
-    for (uint64_t k = 0; k < p->run_count; k++) {
-        uint32_t documents = 0;
-        for (uint64_t i = p->runs[k].item; i < p->runs[k + 1].item; i++)
-            documents += p->items[i].count;
-        widen(documents, fewest, most);
-    }
-    /* the remainder's rows, of which the last may take more documents from the next epoch */
-    for (uint64_t at = 0, next; at < p->rest_count; at = next) {
-        uint32_t more = 0;
-        next = rest_behind(p, p->rest_before[at] + p->width);
-        if (next > p->rest_count) {
-            next = p->rest_count;
-            uint64_t left = p->width - (p->rest_before[next] - p->rest_before[at]);
-            more = (uint32_t)rest_behind(p, left);
-        }
-        widen((uint32_t)(next - at) + more, fewest, most);
+    for (uint64_t k = 0; k < p->run_count + rest; k++) {
+        packing r = {.room = UINT32_MAX, .free = p->width};
+        if (k < p->run_count) put_pattern(p, &r, 0, p->runs[k].row); /* its run has equal ones */
+        else put_rest(p, &r, 0, 0, k - p->run_count);
+        if (r.count < *fewest) *fewest = r.count;
+        if (r.count > *most) *most = r.count;
     }
 }
 
