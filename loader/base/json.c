@@ -25,6 +25,21 @@ int sgt_json_fits(const char *text, size_t n, size_t most, const char *path, sgt
                     path, most);
 }
 
+int sgt_json_object(json_t **out, const char *text, size_t n, size_t most, const char *path,
+                    sgt_error *err)
+{
+    json_error_t why;
+    int rc = sgt_json_fits(text, n, most, path, err);
+    if (rc < 0) return rc;
+    json_t *o = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
+    if (!json_is_object(o))
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: line %d: %s", path, o ? 1 : why.line,
+                      o ? "expected a JSON object" : why.text);
+    if (rc == SGT_OK) *out = o;
+    else json_decref(o);
+    return rc;
+}
+
 char *sgt_json_dumps(const json_t *json, size_t flags)
 {
     size_t n = json ? json_dumpb(json, NULL, 0, flags) : 0; /* 0: JSON cannot express the value */

@@ -2,9 +2,9 @@
  * losing any of it. jansson takes some 230 bytes for an empty object of two characters, so a small
  * file could take much memory. The caller states the most values that its kind of file needs.
  *
- *     if ((rc = sgt_json_fits(text, n, MOST_VALUES, path, err)) < 0) ...;
+ *     json_t *o = NULL;
  *     // takes at most 400 bytes a value
- *     json_t *o = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why); */
+ *     if ((rc = sgt_json_object(&o, text, n, MOST_VALUES, path, err)) < 0) ...; */
 #ifndef SGT_BASE_JSON_H
 #define SGT_BASE_JSON_H
 
@@ -21,6 +21,11 @@ extern "C" {
 /* Return SGT_EFORMAT if text[n], JSON or not, would hold more than `most` values, not counting
  * names. */
 int sgt_json_fits(const char *text, size_t n, size_t most, const char *path, sgt_error *err);
+
+/* Parse text[n], the whole of the file `path`, which must be an object of at most `most` values. *out is
+ * set only on success. */
+int sgt_json_object(json_t **out, const char *text, size_t n, size_t most, const char *path,
+                    sgt_error *err);
 
 /* Return malloc'd text, as json_dumps does. That function may leave a name out without an error if
  * memory runs out; this one counts the bytes first, allocates them, and then writes. Return NULL if

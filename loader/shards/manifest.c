@@ -66,63 +66,35 @@ static json_t *totals_object(const sgt_manifest *m)
     return totals;
 }
 
-/* Parse `text` as a JSON object, or an array if `array` is set. An error names the caller's
- * field. */
-static int embedded(json_t **out, const char *text, int array, const char *field, const char *path,
-                    sgt_error *err)
-{
-    json_error_t why;
-    json_t *v = json_loads(text, JSON_REJECT_DUPLICATES, &why);
-    if (!v) /* v is also NULL if memory ran out, which jansson does not always report as such */
-        return sgt_fail(err, SGT_EFORMAT, "%s: field %s: not JSON: %s", path, field,
-                        *why.text ? why.text : "out of memory");
-    *out = v;
-    if (array ? !json_is_array(v) : !json_is_object(v))
-        return sgt_fail(err, SGT_EUSAGE, "%s: field %s: expected a JSON %s", path, field,
-                        array ? "array" : "object");
-    return SGT_OK;
-}
-
-/* Build the manifest's JSON. It takes `options` and `invalid`, also on failure: then it returns
- * NULL. */
-static json_t *to_json(const sgt_manifest *m, json_t *options, json_t *invalid)
+/* Return the manifest's JSON, or NULL. */
+static json_t *to_json(const sgt_manifest *m)
 {
     json_t *shards = json_array();
+    int bad = 0;
     for (size_t i = 0; i < m->count; i++)
-        if (json_array_append_new(shards, shard_object(&m->shards[i])) < 0) {
-            json_decref(shards);
-            shards = NULL;
-            break;
-        }
-    return json_pack("{s:i, s:o, s:{s:s, s:o, s:I, s:I}, s:o, s:o, s:o}", "version", VERSION,
-                     "options", options, "vocabulary", "name", m->vocabulary, "fingerprint",
-                     sgt_json_hex(m->fingerprint), "size", (json_int_t)m->vocab, "eot",
-                     (json_int_t)m->eot, "shards", shards, "totals", totals_object(m),
-                     "invalid_utf8_at", invalid);
+        bad |= json_array_append_new(shards, shard_object(&m->shards[i]));
+    json_t *o = json_pack("{s:i, s:o, s:{s:s, s:o, s:I, s:I}, s:o, s:o, s:o}", "version", VERSION,
+                          "options", json_loads(m->options ? m->options : "{}", 0, NULL),
+                          "vocabulary", "name", m->vocabulary, "fingerprint",
+                          sgt_json_hex(m->fingerprint), "size", (json_int_t)m->vocab, "eot",
+                          (json_int_t)m->eot, "shards", shards, "totals", totals_object(m),
+                          "invalid_utf8_at", json_loads(m->invalid ? m->invalid : "[]", 0, NULL));
+    if (!bad) return o;
+    json_decref(o);
+    return NULL;
 }
 
 int sgt_manifest_write(const sgt_manifest *m, const char *folder, sgt_error *err)
 {
-    int rc;
-    json_t *options = NULL, *invalid = NULL, *o = NULL;
-    char *text = NULL, path[SGT_PATH];
+    char path[SGT_PATH];
+    json_t *o = to_json(m);
+    char *text = sgt_json_dumps(o, JSON_INDENT(1));
+    size_t n = text ? strlen(text) : 0;
     sgt_path(path, folder, "manifest.json");
-    if ((rc = embedded(&options, m->options ? m->options : "{}", 0, "options", path, err)) < 0 ||
-        (rc = embedded(&invalid, m->invalid ? m->invalid : "[]", 1, "invalid", path, err)) < 0)
-        goto done;
-    o = to_json(m, options, invalid);
-    options = invalid = NULL;
-    if (o) text = sgt_json_dumps(o, JSON_INDENT(1));
-    if (!text) {
-        rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory, or a name in it is not UTF-8", path);
-        goto done;
-    }
-    size_t n = strlen(text);
-    text[n] = '\n'; /* replace the NUL by a newline: sgt_file_put takes a length */
-    rc = sgt_file_put(path, text, n + 1, err);
-done:
-    json_decref(options);
-    json_decref(invalid);
+    if (text) text[n] = '\n'; /* replace the NUL by a newline: sgt_file_put takes a length */
+    int rc =
+        text ? sgt_file_put(path, text, n + 1, err)
+             : sgt_fail(err, SGT_ENOMEM, "%s: out of memory, or a name in it is not UTF-8", path);
     json_decref(o);
     free(text);
     return rc;
@@ -271,18 +243,9 @@ int sgt_manifest_read(sgt_manifest *m, const char *folder, sgt_error *err)
     json_t *o = NULL;
     size_t n;
     int rc = sgt_file_get(&text, &n, sgt_path(path, folder, "manifest.json"), MAX_BYTES, err);
-    if (rc < 0) goto done;
-    if ((rc = sgt_json_fits(text, n, SOME_VALUES + n / FEWEST_BYTES, path, err)) < 0) goto done;
-    json_error_t why;
-    o = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
-    if (!json_is_object(o)) {
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: line %d: %s", path, o ? 1 : why.line,
-                      o ? "expected a JSON object" : why.text);
-        goto done;
-    }
-    rc = from_json(&got, o, &(source){path, err});
-    got.hash = XXH3_64bits(text, n);
-done:
+    if (rc == SGT_OK) rc = sgt_json_object(&o, text, n, SOME_VALUES + n / FEWEST_BYTES, path, err);
+    if (rc == SGT_OK) rc = from_json(&got, o, &(source){path, err});
+    got.hash = rc == SGT_OK ? XXH3_64bits(text, n) : 0;
     json_decref(o);
     free(text);
     if (rc < 0) sgt_manifest_free(&got);

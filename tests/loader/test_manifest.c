@@ -78,16 +78,8 @@ Test(manifest, what_cannot_be_written)
 {
     sgt_manifest m = example();
     m.options = "{";
-    expect_failure(
-        sgt_manifest_write(&m, ".", why), SGT_EFORMAT,
-        "./manifest.json: field options: not JSON: string or '}' expected near end of file");
-    m.options = "[]";
-    expect_failure(sgt_manifest_write(&m, ".", why), SGT_EUSAGE,
-                   "./manifest.json: field options: expected a JSON object");
-    m = example();
-    m.invalid = "{}";
-    expect_failure(sgt_manifest_write(&m, ".", why), SGT_EUSAGE,
-                   "./manifest.json: field invalid: expected a JSON array");
+    expect_failure(sgt_manifest_write(&m, ".", why), SGT_ENOMEM,
+                   "./manifest.json: out of memory, or a name in it is not UTF-8");
     m = example();
     strcpy(m.vocabulary, "gpt\xff");
     expect_failure(sgt_manifest_write(&m, ".", why), SGT_ENOMEM,

@@ -28,20 +28,10 @@ static int read_text(char **text, size_t *n, const char *path, sgt_error *err)
 /* Read FOLDER/NAME, which must hold a JSON object; *out is NULL if there is no such file. */
 static int read_object(json_t **out, const char *folder, const char *name, sgt_error *err)
 {
-    json_error_t why;
     char *text = NULL, path[SGT_PATH];
     size_t n;
     int rc = read_text(&text, &n, sgt_path(path, folder, "%s", name), err);
-    if (rc < 0 || !text) return rc;
-    if ((rc = sgt_json_fits(text, n, MAX_VALUES, path, err)) == SGT_OK) {
-        json_t *o = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
-        if (json_is_object(o)) *out = o;
-        else {
-            rc = sgt_fail(err, SGT_EFORMAT, "%s: line %d: %s", path, o ? 1 : why.line,
-                          o ? "expected a JSON object" : why.text);
-            json_decref(o);
-        }
-    }
+    if (rc == SGT_OK && text) rc = sgt_json_object(out, text, n, MAX_VALUES, path, err);
     free(text);
     return rc;
 }

@@ -79,14 +79,10 @@ static int open_indexed(parts *p, const char *dir, const char *path, sgt_error *
 {
     char *text = NULL;
     size_t n;
-    json_error_t why;
+    json_t *index = NULL;
     int rc = sgt_file_get(&text, &n, path, MAX_INDEX, err);
-    if (rc < 0) return rc;
-    json_t *index = (rc = sgt_json_fits(text, n, MAX_VALUES, path, err)) < 0
-                        ? NULL
-                        : json_loadb(text, n, 0, &why);
-    if (index) rc = add_indexed(p, dir, path, index, err);
-    else if (rc == SGT_OK) rc = sgt_fail(err, SGT_EFORMAT, "%s: %s", path, why.text);
+    if (rc == SGT_OK) rc = sgt_json_object(&index, text, n, MAX_VALUES, path, err);
+    if (rc == SGT_OK) rc = add_indexed(p, dir, path, index, err);
     json_decref(index);
     free(text);
     return rc;
