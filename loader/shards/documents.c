@@ -24,11 +24,12 @@ static int add(sgt_documents *d, uint64_t start, sgt_error *err)
 
 /* ---- SHARD.idx ---- */
 
-char *sgt_index_path(const char *shard)
+char *sgt_index_path(char path[SGT_PATH], const char *shard)
 {
     size_t n = strlen(shard);
-    char *path = n > 4 && strcmp(shard + n - 4, ".bin") == 0 ? strdup(shard) : NULL;
-    if (path) memcpy(path + n - 4, ".idx", 4);
+    if (n <= 4 || n >= SGT_PATH || strcmp(shard + n - 4, ".bin") != 0) return NULL;
+    memcpy(path, shard, n + 1);
+    memcpy(path + n - 4, ".idx", 4);
     return path;
 }
 
@@ -62,17 +63,6 @@ int sgt_index_read(uint64_t **starts, size_t *count, const char *path, uint64_t 
     return SGT_OK;
 }
 
-static int read_index(sgt_documents *d, const sgt_set_shard *h, const char *path, sgt_error *err)
-{
-    uint64_t *starts;
-    size_t n;
-    int rc = sgt_index_read(&starts, &n, path, h->head.tokens, h->documents, err);
-    if (rc < 0) return rc;
-    for (size_t i = 0; i < n && rc == SGT_OK; i++) rc = add(d, starts[i], err);
-    free(starts);
-    return rc;
-}
-
 /* ---- end-of-text ids ---- */
 
 static int scan(sgt_documents *d, const sgt_set *set, uint32_t shard, sgt_error *err)
@@ -96,31 +86,30 @@ static int scan(sgt_documents *d, const sgt_set *set, uint32_t shard, sgt_error 
 
 /* ---- the set's ---- */
 
-static int add_megatron(void *ctx, uint64_t start, sgt_error *err) { return add(ctx, start, err); }
-
 static int find_in(sgt_documents *d, const sgt_set *set, uint32_t shard, int look, sgt_error *err)
 {
     const sgt_set_shard *h = &set->shards[shard];
-    char *path = h->head.format == SGT_SHARD_MEGATRON ? NULL : sgt_index_path(h->path);
-    if (path && sgt_file_gone(path)) {
-        free(path);
-        path = NULL;
-    }
-    if (!look && !path && h->head.format != SGT_SHARD_MEGATRON) {
+    const int megatron = h->head.format == SGT_SHARD_MEGATRON;
+    char path[SGT_PATH];
+    const int index = !megatron && sgt_index_path(path, h->path) && !sgt_file_gone(path);
+    uint64_t *starts = NULL, hash;
+    size_t n = 0;
+    if (!look && !index && !megatron) {
         d->unlisted[shard] = 1;
         d->unlisted_count++;
         return SGT_OK;
     }
-    int rc;
     if (h->head.tokens > UINT32_MAX)
-        rc = sgt_fail(err, SGT_EUNSUPPORTED,
-                      "%s: %" PRIu64 " tokens: documents are found in shards of up to %" PRIu32
-                      " (the other samplings take any)",
-                      h->path, h->head.tokens, UINT32_MAX);
-    else if (h->head.format == SGT_SHARD_MEGATRON)
-        rc = sgt_megatron_read(NULL, h->path, h->head.tokens, add_megatron, d, err);
-    else rc = path ? read_index(d, h, path, err) : scan(d, set, shard, err);
-    free(path);
+        return sgt_fail(err, SGT_EUNSUPPORTED,
+                        "%s: %" PRIu64 " tokens: documents are found in shards of up to %" PRIu32
+                        " (the other samplings take any)",
+                        h->path, h->head.tokens, UINT32_MAX);
+    int rc;
+    if (megatron) rc = sgt_megatron_read(&starts, &n, &hash, h->path, h->head.tokens, err);
+    else if (index) rc = sgt_index_read(&starts, &n, path, h->head.tokens, h->documents, err);
+    else rc = scan(d, set, shard, err);
+    for (size_t i = 0; i < n && rc == SGT_OK; i++) rc = add(d, starts[i], err);
+    free(starts);
     return rc;
 }
 

@@ -30,7 +30,7 @@ enum {
 };
 
 typedef struct megatron_index {
-    char *path;
+    char path[SGT_PATH];
     unsigned char *bytes;              /* the file, or only its header; NULL: not open */
     uint64_t size, sequences, entries; /* entries: number of documents + 1 */
     uint64_t begins, bounds;           /* offsets of the second and the third column */
@@ -45,17 +45,7 @@ static uint64_t get64(const unsigned char *p)
 
 /* ---- which file ---- */
 
-static int ends(const char *path, const char *ending)
-{
-    size_t n = strlen(path), e = strlen(ending);
-    return n > e && strcmp(path + n - e, ending) == 0;
-}
-
-static void close_index(megatron_index *x)
-{
-    free(x->bytes);
-    free(x->path);
-}
+static void close_index(megatron_index *x) { free(x->bytes); }
 
 /* Read the .idx beside `shard`, or only its header. Return 1, or 0 if there is none or it is not
  * Megatron-LM's. The caller must close it in any case. */
@@ -63,8 +53,7 @@ static int open_index(megatron_index *x, const char *shard, int whole, sgt_error
 {
     struct stat st;
     *x = (megatron_index){0};
-    if (!ends(shard, ".bin")) return 0;
-    if (!(x->path = sgt_index_path(shard))) return sgt_fail_memory(err, shard);
+    if (!sgt_index_path(x->path, shard)) return 0;
     /* opening a FIFO would wait for a writer */
     int rc = 0, fd = open(x->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return errno == ENOENT ? 0 : sgt_fail_errno(err, "%s", x->path);
@@ -90,7 +79,8 @@ char *sgt_megatron_shard(const char *path)
 {
     megatron_index x;
     char *shard;
-    size_t keep = strlen(path) - (ends(path, ".idx") ? 4 : 0);
+    size_t keep = strlen(path);
+    if (keep > 4 && strcmp(path + keep - 4, ".idx") == 0) keep -= 4;
     if (asprintf(&shard, "%.*s.bin", (int)keep, path) < 0) return NULL;
     int is = open_index(&x, shard, 0, NULL);
     close_index(&x);
@@ -181,14 +171,12 @@ static int check_sequences(const megatron_index *x, uint64_t size, sgt_error *er
                     x->path, at / 2, size / 2);
 }
 
-/* Check the bounds of the documents, count those that have a token, and tell where they start. */
-static int walk_documents(const megatron_index *x, uint64_t size, uint64_t *documents,
-                          int (*start)(void *ctx, uint64_t token, sgt_error *err), void *ctx,
+/* Check the bounds of the documents, and list the first token of each that has one. */
+static int list_documents(const megatron_index *x, uint64_t size, uint64_t *starts, size_t *count,
                           sgt_error *err)
 {
     uint64_t last = 0, from = 0; /* the last bound, and the byte of the .bin that it stands for */
-    int rc = SGT_OK;
-    for (uint64_t i = 0; i < x->entries && rc == SGT_OK; i++) {
+    for (uint64_t i = 0; i < x->entries; i++) {
         uint64_t bound = get64(x->bytes + x->bounds + 8 * i);
         if (bound < last || bound > x->sequences || (i == 0 && bound != 0) ||
             (i + 1 == x->entries && bound != x->sequences))
@@ -199,14 +187,11 @@ static int walk_documents(const megatron_index *x, uint64_t size, uint64_t *docu
                             "sequences, %" PRIu64,
                             x->path, x->bounds + 8 * i, i, (int64_t)bound, x->sequences);
         uint64_t to = bound < x->sequences ? get64(x->bytes + x->begins + 8 * bound) : size;
-        if (to > from) {
-            ++*documents;
-            if (start) rc = start(ctx, from / 2, err);
-        }
+        if (to > from) starts[(*count)++] = from / 2;
         last = bound;
         from = to;
     }
-    return rc;
+    return SGT_OK;
 }
 
 /* Hash a column, chunk after chunk. */
@@ -218,27 +203,31 @@ static uint64_t hash_column(const megatron_index *x, uint64_t at, uint64_t end)
     return hash;
 }
 
-static sgt_megatron describe(const megatron_index *x, uint64_t documents)
+static uint64_t hash_index(const megatron_index *x)
 {
     uint64_t all[] = {x->sequences, x->entries, hash_column(x, COLUMNS_AT, x->begins),
                       hash_column(x, x->begins, x->bounds),
                       hash_column(x, x->bounds, x->bounds + 8 * x->entries)};
-    return (sgt_megatron){x->sequences, documents, XXH3_64bits(all, sizeof all)};
+    return XXH3_64bits(all, sizeof all);
 }
 
-int sgt_megatron_read(sgt_megatron *m, const char *shard, uint64_t tokens,
-                      int (*start)(void *ctx, uint64_t token, sgt_error *err), void *ctx,
-                      sgt_error *err)
+int sgt_megatron_read(uint64_t **starts, size_t *count, uint64_t *hash, const char *shard,
+                      uint64_t tokens, sgt_error *err)
 {
     megatron_index x;
-    uint64_t documents = 0;
+    uint64_t *found = NULL;
     int rc = open_index(&x, shard, 1, err);
+    *count = 0;
     if (rc == 0)
         rc = sgt_fail(err, SGT_EFORMAT, "%s: its .idx is gone, or no longer Megatron-LM's", shard);
     else if (rc == 1 && (rc = read_header(&x, err)) == SGT_OK &&
-             (rc = check_sequences(&x, 2 * tokens, err)) == SGT_OK)
-        rc = walk_documents(&x, 2 * tokens, &documents, start, ctx, err);
-    if (rc == SGT_OK && m) *m = describe(&x, documents);
+             (rc = check_sequences(&x, 2 * tokens, err)) == SGT_OK) {
+        if (!(found = calloc(x.entries, sizeof *found))) rc = sgt_fail_memory(err, x.path);
+        else rc = list_documents(&x, 2 * tokens, found, count, err);
+    }
+    if (rc == SGT_OK) *hash = hash_index(&x);
+    if (rc == SGT_OK) *starts = found;
+    else free(found);
     close_index(&x);
     return rc;
 }

@@ -12,6 +12,7 @@
 #ifndef SGT_MEGATRON_H
 #define SGT_MEGATRON_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "loader/base/error.h"
@@ -29,18 +30,11 @@ int sgt_megatron_beside(const char *shard, sgt_error *err);
  * else NULL. */
 char *sgt_megatron_shard(const char *path);
 
-typedef struct sgt_megatron {
-    uint64_t sequences, documents; /* documents counts those that have at least one token */
-    uint64_t hash;                 /* hash of the .idx */
-} sgt_megatron;
-
-/* Read the whole .idx beside `shard`, which has `tokens` tokens. Fills in m unless it is NULL.
- * Calls `start`, unless it is NULL, with the first token of each document, in ascending order,
- * until it returns a negative SGT_E*. SGT_EFORMAT names the .idx and the offset of an impossible
- * entry. */
-int sgt_megatron_read(sgt_megatron *m, const char *shard, uint64_t tokens,
-                      int (*start)(void *ctx, uint64_t token, sgt_error *err), void *ctx,
-                      sgt_error *err);
+/* Read the whole .idx beside `shard`, which has `tokens` tokens. *starts, malloc'd, has the first token
+ * of each document that has one, in ascending order; *hash is that of the .idx. SGT_EFORMAT names the
+ * .idx and the offset of an impossible entry. */
+int sgt_megatron_read(uint64_t **starts, size_t *count, uint64_t *hash, const char *shard,
+                      uint64_t tokens, sgt_error *err);
 
 #ifdef __cplusplus
 }

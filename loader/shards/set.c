@@ -195,7 +195,8 @@ static int record_file(sgt_set_shard *h, int fd, sgt_error *err)
 static int check_shard(sgt_set_shard *h, const sgt_manifest *m, const sgt_manifest_shard *listed,
                        sgt_error *err)
 {
-    sgt_megatron index;
+    uint64_t *starts = NULL;
+    size_t documents;
     if (listed) h->documents = listed->documents;
     if (listed && sgt_file_gone(h->path))
         return sgt_fail(err, SGT_EFORMAT, "%s: missing, but %.*smanifest.json lists it", h->path,
@@ -206,9 +207,9 @@ static int check_shard(sgt_set_shard *h, const sgt_manifest *m, const sgt_manife
     close(fd);
     h->eot = h->head.revision ? h->head.eot : GPT2_EOT;
     if (rc == SGT_OK && h->head.format == SGT_SHARD_MEGATRON) {
-        rc = sgt_megatron_read(&index, h->path, h->head.tokens, NULL, NULL, err);
-        if (rc == SGT_OK && !listed) h->documents = index.documents;
-        h->index = rc == SGT_OK ? index.hash : 0;
+        rc = sgt_megatron_read(&starts, &documents, &h->index, h->path, h->head.tokens, err);
+        if (rc == SGT_OK && !listed) h->documents = documents;
+        free(starts);
     }
     if (rc < 0 || !listed) return rc;
     return sgt_fail_hint(err, compare_listed(h, m, listed, err), "make the folder again");
@@ -492,7 +493,5 @@ uint32_t sgt_set_eot(const sgt_set *s, uint32_t shard) { return s->shards[shard]
 int sgt_set_bad_id(const sgt_set *s, uint32_t shard, uint64_t token, uint16_t id, sgt_error *err)
 {
     const sgt_set_shard *h = &s->shards[shard];
-    return sgt_fail(err, SGT_EFORMAT,
-                    "%s: token %" PRIu64 " (byte %" PRIu64 "): id %u, expected below %" PRIu32,
-                    h->path, token, h->head.data + 2 * token, id, s->vocab);
+    return sgt_shard_bad_id(h->path, &h->head, token, id, s->vocab, err);
 }

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 #include <time.h>
 
+#include "loader/base/file.h"
 #include "loader/sample/sampler.h"
 #include "loader/sgt_loader.h"
 #include "loader/shards/manifest.h"
@@ -76,8 +77,7 @@ const sgt_set_shard *sgt_set_marked(const sgt_set *s);
 /* Return the id that begins a document of a shard: the header's, the manifest's, or GPT-2's. */
 uint32_t sgt_set_eot(const sgt_set *s, uint32_t shard);
 
-/* Fail with SGT_EFORMAT and a message such as "out/train_000003.bin: token 17 (byte 1058): id
- * 60000, expected below 50257". */
+/* Fail as sgt_shard_bad_id does. */
 int sgt_set_bad_id(const sgt_set *s, uint32_t shard, uint64_t token, uint16_t id, sgt_error *err);
 
 /* ---- documents ----
@@ -121,8 +121,8 @@ void sgt_documents_free(sgt_documents *d);
 uint32_t sgt_documents_within(const sgt_documents *d, const sgt_window *w, const uint16_t *tokens,
                               uint32_t eot, uint32_t *starts);
 
-/* Return malloc'd "x.idx" for "x.bin"; NULL if the name has another ending, or memory runs out. */
-char *sgt_index_path(const char *shard);
+/* Write "x.idx" for "x.bin" to `path`, and return it; NULL if the name has another ending. */
+char *sgt_index_path(char path[SGT_PATH], const char *shard);
 /* Read the file `path`, the .idx of a shard of `tokens` tokens in which `documents` documents start
  * (UINT64_MAX: unknown). *starts, malloc'd, has the index of each document's first token; they rise,
  * and are below `tokens`. */

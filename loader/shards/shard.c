@@ -258,6 +258,14 @@ int sgt_shard_open(sgt_shard_header *h, const char *path, int raw, sgt_error *er
     return fd;
 }
 
+int sgt_shard_bad_id(const char *path, const sgt_shard_header *h, uint64_t token, uint16_t id,
+                     uint32_t vocab, sgt_error *err)
+{
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: token %" PRIu64 " (byte %" PRIu64 "): id %u, expected below %" PRIu32,
+                    path, token, h->data + 2 * token, id, vocab);
+}
+
 /* Every VERIFY_AHEAD bytes, request readahead of the next bytes, and drop those already checked
  * from the page cache. */
 static void read_ahead(int fd, uint64_t at, uint64_t end)
@@ -283,11 +291,7 @@ static int verify_tokens(int fd, const sgt_shard_header *h, const char *path, ui
         if (rc < 0) return rc;
         XXH3_64bits_update(hash, ids, n);
         size_t bad = sgt_rows_first_beyond(ids, n / 2, vocab);
-        if (bad < n / 2)
-            return sgt_fail(err, SGT_EFORMAT,
-                            "%s: token %" PRIu64 " (byte %" PRIu64
-                            "): id %u, expected below %" PRIu32,
-                            path, at / 2 + bad, h->data + at + 2 * bad, ids[bad], vocab);
+        if (bad < n / 2) return sgt_shard_bad_id(path, h, at / 2 + bad, ids[bad], vocab, err);
         if (visitor && (rc = visitor->see(visitor->ctx, ids, n / 2, at / 2, err)) < 0) return rc;
     }
     posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);

@@ -83,6 +83,11 @@ typedef struct sgt_shard_visitor {
 int sgt_shard_verify(const char *path, int raw, uint32_t vocab, const sgt_shard_visitor *visitor,
                      const sgt_stop *stop, sgt_error *err);
 
+/* Fail with SGT_EFORMAT and a message such as "out/train_000003.bin: token 17 (byte 1058): id
+ * 60000, expected below 50257". */
+int sgt_shard_bad_id(const char *path, const sgt_shard_header *h, uint64_t token, uint16_t id,
+                     uint32_t vocab, sgt_error *err);
+
 /* List the shards of a folder in the order of their names: "SPLIT_*.bin"; else those of other
  * programs: "NAME_SPLIT_*.bin" and "NAME_SPLIT.bin", with one NAME for all; else Megatron-LM's, any
  * *.bin with such an .idx. Of the latter, names with the word val, valid or validation are the

@@ -11,11 +11,11 @@ import sys
 
 BUDGET = {
     "tokenize": 12743,
-    "loader": 7140,
-    "train": 13684,
+    "loader": 7090,
+    "train": 13680,
     "kernels": 12186,
-    "tools": 13868,
-    "tests": 49809,
+    "tools": 13852,
+    "tests": 49801,
     "manuals": 2467,
     "pages": 1223,
 }

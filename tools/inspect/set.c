@@ -173,10 +173,10 @@ int inspect_known(const char *path, sgt_error *err)
 static void count_documents(sgt_set_shard *h)
 {
     struct stat st;
-    char *path = h->documents == UINT64_MAX ? sgt_index_path(h->path) : NULL;
-    if (path && stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size % 8 == 0)
+    char path[SGT_PATH];
+    if (h->documents == UINT64_MAX && sgt_index_path(path, h->path) && stat(path, &st) == 0 &&
+        S_ISREG(st.st_mode) && st.st_size % 8 == 0)
         h->documents = (uint64_t)st.st_size / 8;
-    free(path);
 }
 
 /* Sum up the shards, whose headers and sizes were checked. */

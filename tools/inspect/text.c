@@ -9,6 +9,7 @@
 
 #include "loader/base/file.h"
 #include "loader/base/memory.h"
+#include "loader/rows/rows.h"
 #include "tools/cli/options.h"
 #include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
@@ -182,14 +183,10 @@ static int check_ids(const inspect_set *s, uint64_t from, const uint16_t *ids, s
                      uint32_t vocab, sgt_error *err)
 {
     uint64_t at;
-    for (size_t i = 0; i < n; i++) {
-        if (ids[i] < vocab) continue;
-        const sgt_set_shard *d = inspect_place(s, -1, from + i, &at);
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: token %" PRIu64 " (byte %" PRIu64 "): id %u, expected below %" PRIu32,
-                        d->path, at, d->head.data + 2 * at, ids[i], vocab);
-    }
-    return SGT_OK;
+    const size_t bad = sgt_rows_first_beyond(ids, n, vocab);
+    if (bad == n) return SGT_OK;
+    const sgt_set_shard *d = inspect_place(s, -1, from + bad, &at);
+    return sgt_shard_bad_id(d->path, &d->head, at, ids[bad], vocab, err);
 }
 
 static int decode_span(inspect_set *s, const inspect *o, const sgt_vocab *v, uint64_t from,

@@ -30,7 +30,7 @@ typedef struct work {
 typedef struct checking {
     work *w;
     const sgt_set_shard *shard;
-    char *idx;          /* path of the .idx file */
+    char idx[SGT_PATH]; /* path of the .idx file */
     uint64_t *starts;   /* index of each document's first token in the shard */
     size_t count, next; /* next: index of the first start whose token has not been read */
 } checking;
@@ -43,9 +43,7 @@ static int read_starts(checking *c, sgt_error *err)
     const sgt_manifest *m = &c->w->set->manifest;
     /* Megatron-LM's index was read when the set was opened */
     if (m->foreign || d->head.format == SGT_SHARD_MEGATRON) return SGT_OK;
-    if (!(c->idx = sgt_index_path(d->path)))
-        return m->options ? sgt_fail_memory(err, d->path) : SGT_OK;
-    if (!m->options && sgt_file_gone(c->idx)) return SGT_OK;
+    if (!sgt_index_path(c->idx, d->path) || (!m->options && sgt_file_gone(c->idx))) return SGT_OK;
     return sgt_index_read(&c->starts, &c->count, c->idx, d->head.tokens, d->documents, err);
 }
 
@@ -75,7 +73,6 @@ static int verify_shard(work *w, const sgt_set_shard *d, sgt_error *err)
     int rc = read_starts(&c, err), raw = d->head.data ? 0 : SGT_SHARD_RAW16;
     if (!rc) rc = sgt_shard_verify(d->path, raw, inspect_ids(d), &v, w->stop, err);
     free(c.starts);
-    free(c.idx);
     return rc;
 }
 
