@@ -1,11 +1,10 @@
 /* batch.c: make one batch: draw its pieces, fetch their tokens, and write the caller's rows. A
  * cursor holds the memory for this.
  *
- * A row is a list of pieces, each of which lies in one shard. A window is one piece, and its row is
- * written straight from the reader's memory. Rows of documents may have more pieces, which are
- * gathered into c->gathered first. The pieces of a batch are fetched in turns of as many as it has
- * rows, which is what readers have room for. Those of coming batches are announced to the reader
- * before the rows of the fetched batch are written. */
+ * A row is a list of pieces, each of which lies in one shard. A window is one piece; rows of documents
+ * may have more. The pieces of a batch are fetched in turns of as many as it has rows, which is what
+ * readers have room for, and written straight from the reader's memory to the caller's. Those of
+ * coming batches are announced to the reader before the last turn is written. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -14,17 +13,55 @@
 
 static uint32_t local_batch(const sgt_loader *l) { return l->o.batch / l->o.ranks; }
 
+/* What `block` of a piece says; in a window it is the sampler's. */
+enum {
+    BEGINS = 1,  /* a document begins with the piece */
+    ENDS_ROW = 2 /* it is the last one of a row that padding may follow */
+};
+
+/* ---- the memory of a batch ---- */
+
+int sgt_batch_bytes(size_t *bytes, const sgt_loader *l, sgt_output o, sgt_error *err)
+{
+    if ((unsigned)o >= SGT_OUTPUTS) return sgt_fail(err, SGT_EUSAGE, "unknown output %d", (int)o);
+    size_t n = local_batch(l), width = (size_t)l->o.seq + !sgt_output_pairs(o);
+    if (n > SIZE_MAX / 32 / width)
+        return sgt_fail(err, SGT_ENOMEM, "batches of %zu rows of %zu: more than memory can hold", n,
+                        width);
+    *bytes = n * width * sgt_output_bytes(o);
+    return SGT_OK;
+}
+
+int sgt_batch_open(sgt_loader_batch *b, const sgt_loader *l)
+{
+    size_t n = local_batch(l);
+    int padded = l->o.sampling == SGT_SAMPLING_DOCUMENTS;
+    if (padded) b->lengths = calloc(n, sizeof *b->lengths);
+    if (l->o.documents) {
+        b->row_starts = calloc(n + 1, sizeof *b->row_starts);
+        /* Reserve room for a start at every token. Pages that are never written take no memory. */
+        b->starts = reallocarray(NULL, n, ((size_t)l->o.seq + 1) * sizeof *b->starts);
+    }
+    return (!padded || b->lengths) && (!l->o.documents || (b->row_starts && b->starts));
+}
+
+void sgt_batch_close(sgt_loader_batch *b)
+{
+    free(b->lengths);
+    free(b->row_starts);
+    free(b->starts);
+}
+
 /* ---- cursors ---- */
 
-/* Allocate the arrays of n rows that documents are gathered into. Return 0 if out of memory. */
-static int open_gathered(sgt_cursor *c, const sgt_loader *l, uint32_t n)
+/* Allocate what rows of documents are drawn with. Return 0 if out of memory. */
+static int open_documents(sgt_cursor *c, const sgt_loader *l, uint32_t n)
 {
     if (!sgt_sampling_of_documents(l->o.sampling)) return 1;
-    c->gathered = reallocarray(NULL, n, ((size_t)l->o.seq + 1) * sizeof *c->gathered);
     c->rows = calloc(n, sizeof *c->rows);
     c->documents = calloc((size_t)l->o.seq + 1, sizeof *c->documents);
     c->packed = calloc(SGT_PACK_KEPT, sizeof *c->packed);
-    return c->gathered && c->rows && c->documents && c->packed;
+    return c->rows && c->documents && c->packed;
 }
 
 /* Allocate the current batch and those that are announced to the reader. Return 0 if out of
@@ -35,22 +72,9 @@ static int open_ring(sgt_cursor *c, const sgt_loader *l, uint32_t n)
     int ok = (c->ring = calloc(c->size, sizeof *c->ring)) != NULL;
     for (uint32_t i = 0; i < c->size && ok; i++) {
         sgt_pieces *b = &c->ring[i];
-        b->pieces = calloc(b->room = n, sizeof *b->pieces);
-        b->lengths = calloc(n, sizeof *b->lengths);
-        ok = b->pieces && b->lengths;
+        ok = (b->pieces = calloc(b->room = n, sizeof *b->pieces)) != NULL;
     }
     return ok;
-}
-
-/* Allocate the places where documents begin in n rows. Return 0 if out of memory. */
-static int open_starts(sgt_cursor *c, const sgt_loader *l, size_t n)
-{
-    if (!l->o.documents) return 1;
-    c->starts_first = calloc(n + 1, sizeof *c->starts_first);
-    /* Reserve room for a start at every token. Pages that are never written take no memory. */
-    c->starts = reallocarray(NULL, n, ((size_t)l->o.seq + 1) * sizeof *c->starts);
-    c->begun = (sgt_row_documents){c->starts_first, c->starts};
-    return c->starts_first && c->starts;
 }
 
 int sgt_cursor_open(sgt_cursor **out, const sgt_loader *l, sgt_error *err)
@@ -62,7 +86,8 @@ int sgt_cursor_open(sgt_cursor **out, const sgt_loader *l, sgt_error *err)
         c->l = l;
         c->tokens = calloc(n, sizeof *c->tokens);
     }
-    if (!c || !c->tokens || !open_ring(c, l, n) || !open_gathered(c, l, n) || !open_starts(c, l, n))
+    if (!c || !c->tokens || !open_ring(c, l, n) || !open_documents(c, l, n) ||
+        !sgt_batch_open(&c->own, l))
         sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " rows: out of memory", n);
     else if ((rc = sgt_mix_memo_open(&c->memo, &l->mix, err)) == SGT_OK)
         rc = l->ops->cursor_open(&c->reader_cursor, l->reader, err);
@@ -79,18 +104,13 @@ void sgt_cursor_close(sgt_cursor *c)
     if (!c) return;
     if (c->reader_cursor) c->l->ops->cursor_close(c->reader_cursor);
     sgt_mix_memo_free(&c->memo);
-    for (uint32_t i = 0; c->ring && i < c->size; i++) {
-        free(c->ring[i].pieces);
-        free(c->ring[i].lengths);
-    }
+    for (uint32_t i = 0; c->ring && i < c->size; i++) free(c->ring[i].pieces);
     free(c->ring);
     free(c->tokens);
-    free(c->gathered);
     free(c->rows);
     free(c->documents);
     free(c->packed);
-    free(c->starts_first);
-    free(c->starts);
+    sgt_batch_close(&c->own);
     free(c);
 }
 
@@ -98,11 +118,6 @@ void sgt_cursor_close(sgt_cursor *c)
 static sgt_pieces *batch_at(const sgt_cursor *c, uint32_t after)
 {
     return &c->ring[(c->at + after) % c->size];
-}
-
-const uint32_t *sgt_cursor_lengths(const sgt_cursor *c)
-{
-    return c->l->o.sampling == SGT_SAMPLING_DOCUMENTS ? batch_at(c, 0)->lengths : NULL;
 }
 
 /* ---- the pieces of a batch ---- */
@@ -119,7 +134,7 @@ static int append_piece(sgt_pieces *b, sgt_window piece)
 static int append_document(const sgt_loader *l, sgt_pieces *b, sgt_window document)
 {
     uint32_t left = document.tokens;
-    document.block = 1;
+    document.block = BEGINS;
     while (left) {
         uint64_t here = l->set.shards[document.shard].head.tokens - document.offset;
         document.tokens = here < left ? (uint32_t)here : left;
@@ -130,19 +145,19 @@ static int append_document(const sgt_loader *l, sgt_pieces *b, sgt_window docume
     return 1;
 }
 
-/* Append the documents of a row that the mix drew. Return its number of tokens, or 0 if out of
- * memory. */
-static uint32_t append_row(const sgt_loader *l, sgt_cursor *c, sgt_pieces *b, const sgt_window *row)
+/* Append the documents of a row that the mix drew. Return 0 if out of memory. */
+static int append_row(const sgt_loader *l, sgt_cursor *c, sgt_pieces *b, const sgt_window *row)
 {
     if (!l->packs) {
-        sgt_window document = sgt_loader_find_document(l, *row);
-        return append_document(l, b, document) ? document.tokens : 0;
+        if (!append_document(l, b, sgt_loader_find_document(l, *row))) return 0;
+        b->pieces[b->count - 1].block |= ENDS_ROW;
+        return 1;
     }
     uint32_t set = sgt_mix_set_of(&l->mix, row->shard);
     uint32_t n = sgt_pack_row(&l->packs[set], c->packed, row->offset, c->documents, l->o.seq + 1);
     for (uint32_t k = 0; k < n; k++)
         if (!append_document(l, b, sgt_loader_packed_window(&c->documents[k]))) return 0;
-    return l->o.seq + 1;
+    return 1;
 }
 
 /* Find the pieces of batch `index`. Return 0 if out of memory. */
@@ -150,12 +165,12 @@ static int draw_pieces(const sgt_loader *l, sgt_cursor *c, sgt_pieces *b, uint64
 {
     uint32_t n = local_batch(l);
     b->index = index;
-    b->count = c->gathered ? 0 : n;
+    b->count = c->rows ? 0 : n;
     b->told = b->fetched = 0;
     sgt_mix_windows(&l->mix, &c->memo, index * l->o.batch + l->o.rank, l->o.ranks, n,
-                    c->gathered ? c->rows : b->pieces);
-    for (uint32_t i = 0; c->gathered && i < n; i++)
-        if (!(b->lengths[i] = append_row(l, c, b, &c->rows[i]))) return 0;
+                    c->rows ? c->rows : b->pieces);
+    for (uint32_t i = 0; c->rows && i < n; i++)
+        if (!append_row(l, c, b, &c->rows[i])) return 0;
     return 1;
 }
 
@@ -215,27 +230,18 @@ static void forget_pieces(const sgt_loader *l, sgt_cursor *c)
     c->drawn = 0;
 }
 
-/* ---- fetching ---- */
+/* ---- writing rows ---- */
 
-/* Called before row or piece i of n is copied, each of at most `width` tokens. At the first one of a
- * group, prefetch the tokens of the next group, so that they arrive while this group is copied. At
- * number 0, prefetch the first two groups. pieces NULL: all have `width` tokens. */
+/* Called before piece i of n is copied. At the first one of a group, prefetch the tokens of the next
+ * group, so that they arrive while this group is copied. At number 0, prefetch the first two
+ * groups. */
 static inline void prefetch_group(const uint16_t **tokens, const sgt_window *pieces, uint32_t i,
                                   uint32_t n, size_t width)
 {
     uint32_t group = sgt_rows_group(width);
     if (i % group) return;
     uint32_t from = i ? i + group : 0, to = n - i > 2 * group ? i + 2 * group : n;
-    for (uint32_t k = from; k < to; k++)
-        sgt_rows_expect(tokens[k], pieces ? pieces[k].tokens : width);
-}
-
-/* Check, after the tokens were copied from c->tokens, that they really were the files' tokens (see
- * `verify` in reader.h). */
-static int verify_tokens(const sgt_loader *l, const sgt_cursor *c, const sgt_window *pieces,
-                         uint32_t n, sgt_error *err)
-{
-    return l->ops->verify ? l->ops->verify(c->reader_cursor, pieces, n, c->tokens, err) : SGT_OK;
+    for (uint32_t k = from; k < to; k++) sgt_rows_expect(tokens[k], pieces[k].tokens);
 }
 
 /* Fail because a piece's tokens have an id outside the vocabulary. The message says which id, and
@@ -247,67 +253,93 @@ static int fail_id(const sgt_loader *l, const sgt_window *w, const uint16_t *ids
     return sgt_set_bad_id(&l->set, w->shard, w->offset + t, ids[t], err);
 }
 
-/* Where the next piece goes: row, and token in it; and the document starts found so far. */
-typedef struct filling {
-    uint32_t row, token, starts;
-} filling;
-
-static int gather_piece(const sgt_loader *l, sgt_cursor *c, filling *f, const sgt_window *w,
-                        const uint16_t *from, sgt_error *err)
+/* Set ids from ... to - 1 of an array to `id`. */
+static void fill_ids(void *array, sgt_output o, size_t from, size_t to, int32_t id)
 {
-    uint32_t width = l->o.seq + 1;
-    uint16_t *row = c->gathered + (size_t)f->row * width, *to = row + f->token;
-    if (l->rows->write[SGT_OUTPUT_U16](to, NULL, from, w->tokens) >= l->set.vocab)
-        return fail_id(l, w, from, err);
-    if (l->packs && f->token == 0 && row[0] != sgt_set_eot(&l->set, w->shard))
-        return sgt_loader_fail_beginning(l, w->shard, w->offset, row[0], err);
-    if (c->starts && f->token == 0) c->starts_first[f->row] = f->starts;
-    if (c->starts && w->block) c->starts[f->starts++] = f->token;
-    f->token += w->tokens;
-    if (f->token == batch_at(c, 0)->lengths[f->row]) {
-        for (uint32_t t = f->token; t < width; t++) row[t] = (uint16_t)l->o.pad;
-        f->token = 0;
-        f->row++;
+    uint16_t *u16 = array;
+    int32_t *i32 = array;
+    int64_t *i64 = array;
+    for (size_t i = from; i < to; i++) {
+        if (o == SGT_OUTPUT_U16) u16[i] = (uint16_t)id;
+        if (o == SGT_OUTPUT_I32) i32[i] = id;
+        if (o == SGT_OUTPUT_I64) i64[i] = id;
     }
+}
+
+/* Write the n tokens of a piece to its row, and return the largest id. A piece's last token has its
+ * target in the next piece, and its first token is a target of the piece before it. */
+static uint16_t put_piece(const sgt_loader *l, const sgt_cursor *c, const sgt_loader_batch *b,
+                          const uint16_t *from, uint32_t n)
+{
+    const sgt_output o = b->output;
+    sgt_rows_write *write = l->rows->write[o];
+    size_t T = l->o.seq, size = sgt_output_bytes(o);
+    if (!sgt_output_pairs(o))
+        return write((char *)b->inputs + (c->row * (T + 1) + c->token) * size, NULL, from, n);
+    size_t at = c->row * T + c->token;
+    if (c->token) fill_ids(b->targets, o, at - 1, at, from[0]);
+    if (c->token + n <= T) fill_ids(b->inputs, o, at + n - 1, at + n, from[n - 1]);
+    return write((char *)b->inputs + at * size, (char *)b->targets + at * size, from, n - 1);
+}
+
+/* Fill the rest of a row with padding. */
+static void pad_row(const sgt_loader *l, const sgt_cursor *c, const sgt_loader_batch *b)
+{
+    int pairs = sgt_output_pairs(b->output);
+    size_t width = (size_t)l->o.seq + !pairs, at = c->row * width;
+    fill_ids(b->inputs, b->output, at + c->token, at + width, (int32_t)l->o.pad);
+    if (pairs) fill_ids(b->targets, b->output, at + c->token - 1, at + width, SGT_IGNORED);
+}
+
+/* Find where documents begin in a piece. In a shard without an .idx file, the tokens themselves mark
+ * them, so this is called while they are in the caches. */
+static void find_starts(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b,
+                        const sgt_window *w, const uint16_t *from)
+{
+    if (!c->rows)
+        c->found += sgt_documents_within(&l->documents, w, from, sgt_set_eot(&l->set, w->shard),
+                                         b->starts + c->found);
+    else if (w->block & BEGINS) b->starts[c->found++] = c->token;
+}
+
+static int write_piece(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b, const sgt_window *w,
+                       const uint16_t *from, sgt_error *err)
+{
+    if (put_piece(l, c, b, from, w->tokens) >= l->set.vocab) return fail_id(l, w, from, err);
+    if (l->packs && c->token == 0 && from[0] != sgt_set_eot(&l->set, w->shard))
+        return sgt_loader_fail_beginning(l, w->shard, w->offset, from[0], err);
+    if (b->starts) find_starts(l, c, b, w, from);
+    c->token += w->tokens;
+    if (c->token <= l->o.seq) {
+        if (!(w->block & ENDS_ROW)) return SGT_OK; /* the row has more pieces */
+        pad_row(l, c, b);
+    }
+    if (b->lengths) b->lengths[c->row] = c->token;
+    c->token = 0;
+    c->row++;
+    if (b->starts) b->row_starts[c->row] = c->found;
     return SGT_OK;
 }
 
-static int gather_pieces(const sgt_loader *l, sgt_cursor *c, filling *f, const sgt_window *pieces,
-                         uint32_t n, sgt_error *err)
+/* Write the n pieces that were fetched last. */
+static int write_pieces(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b,
+                        const sgt_window *pieces, uint32_t n, sgt_error *err)
 {
-    int rc = SGT_OK, torn;
+    int rc = SGT_OK, torn = SGT_OK;
     for (uint32_t k = 0; k < n && rc == SGT_OK; k++) {
-        prefetch_group(c->tokens, pieces, k, n, (size_t)l->o.seq + 1);
-        rc = gather_piece(l, c, f, &pieces[k], c->tokens[k], err);
+        if (l->rows != &sgt_rows_plain)
+            prefetch_group(c->tokens, pieces, k, n, (size_t)l->o.seq + 1);
+        rc = write_piece(l, c, b, &pieces[k], c->tokens[k], err);
     }
     /* also after a failure: where a file was cut short, its tokens read as zeros */
-    torn = verify_tokens(l, c, pieces, n, err);
+    if (l->ops->verify) torn = l->ops->verify(c->reader_cursor, pieces, n, c->tokens, err);
     return torn < 0 ? torn : rc;
 }
 
-/* Fetch the pieces of the current batch, so that c->tokens[i] points to the tokens of row i. */
-static int fetch_pieces(const sgt_loader *l, sgt_cursor *c, sgt_error *err)
-{
-    sgt_pieces *b = batch_at(c, 0);
-    filling f = {0};
-    int rc = SGT_OK;
-    for (uint32_t done = 0, n; done < b->count && rc == SGT_OK; done += n) {
-        n = turn_of(l, b, done);
-        if (b->count > n) announce_pieces(l, c); /* the turns after this one */
-        /* what the reader had no room to expect is not announced any more */
-        if (b->told < done + n) b->told = done + n;
-        rc = l->ops->fetch(c->reader_cursor, b->pieces + done, n, c->tokens, err);
-        b->fetched += n;
-        if (rc == SGT_OK && c->gathered) rc = gather_pieces(l, c, &f, b->pieces + done, n, err);
-    }
-    for (uint32_t i = 0; c->gathered && i < local_batch(l); i++)
-        c->tokens[i] = c->gathered + i * ((size_t)l->o.seq + 1);
-    if (c->gathered && c->starts) c->starts_first[f.row] = f.starts;
-    return rc;
-}
+/* ---- making a batch ---- */
 
-/* Fetch batch `index`, and announce the next ones to the reader. */
-static int fetch_batch(const sgt_loader *l, sgt_cursor *c, uint64_t index, sgt_error *err)
+/* Make batch `index` the current one: that drawn ahead, or a new one. */
+static int turn_to(const sgt_loader *l, sgt_cursor *c, uint64_t index, sgt_error *err)
 {
     if (index > UINT64_MAX / l->o.batch - 1)
         return sgt_fail(err, SGT_EUSAGE,
@@ -318,139 +350,53 @@ static int fetch_batch(const sgt_loader *l, sgt_cursor *c, uint64_t index, sgt_e
     if (c->drawn > 1 && batch_at(c, 1)->index == index) {
         c->at = (c->at + 1) % c->size;
         c->drawn--;
-    } else {
-        forget_pieces(l, c);
-        if (!draw_pieces(l, c, batch_at(c, 0), index))
-            return sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " rows: out of memory", local_batch(l));
-        c->drawn = 1;
+        return SGT_OK;
     }
-    int rc = fetch_pieces(l, c, err);
+    forget_pieces(l, c);
+    if (!draw_pieces(l, c, batch_at(c, 0), index))
+        return sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " rows: out of memory", local_batch(l));
+    c->drawn = 1;
+    return SGT_OK;
+}
+
+int sgt_batch_make(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b, sgt_error *err)
+{
+    int rc = turn_to(l, c, b->index, err);
+    sgt_pieces *from = batch_at(c, 0);
+    c->row = c->token = c->found = 0;
+    for (uint32_t done = 0, n; rc == SGT_OK && done < from->count; done += n) {
+        n = turn_of(l, from, done);
+        if (from->count > n) announce_pieces(l, c); /* the turns after this one */
+        /* what the reader had no room to expect is not announced any more */
+        if (from->told < done + n) from->told = done + n;
+        rc = l->ops->fetch(c->reader_cursor, from->pieces + done, n, c->tokens, err);
+        from->fetched += n;
+        if (rc == SGT_OK && done + n == from->count) announce_pieces(l, c);
+        if (rc == SGT_OK) rc = write_pieces(l, c, b, from->pieces + done, n, err);
+    }
     if (rc < 0) forget_pieces(l, c);
-    else announce_pieces(l, c);
     return rc;
 }
 
-/* ---- writing rows ---- */
-
-/* Set row i's targets beyond its real tokens to SGT_IGNORED. */
-static void ignore_padding(const sgt_loader *l, const sgt_cursor *c, uint32_t i,
-                           const sgt_batch_arrays *to)
+int sgt_loader_read(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t count,
+                    sgt_loader_batch *b, sgt_error *err)
 {
-    if (!c->gathered) return;
-    size_t from = (size_t)i * l->o.seq + batch_at(c, 0)->lengths[i] - 1,
-           end = ((size_t)i + 1) * l->o.seq;
-    int64_t *targets64 = to->second;
-    int32_t *targets = to->second;
-    for (; to->output == SGT_OUTPUT_I64 && from < end; from++) targets64[from] = SGT_IGNORED;
-    for (; from < end; from++) targets[from] = SGT_IGNORED;
-}
-
-/* Find where documents begin in the windows of the current batch. */
-static void find_starts(const sgt_loader *l, sgt_cursor *c)
-{
-    const sgt_window *windows = batch_at(c, 0)->pieces;
-    uint32_t count = 0, n = local_batch(l);
-    for (uint32_t i = 0; i < n; i++) {
-        c->starts_first[i] = count;
-        count += sgt_documents_within(&l->documents, &windows[i], c->tokens[i],
-                                      sgt_set_eot(&l->set, windows[i].shard), c->starts + count);
-    }
-    c->starts_first[n] = count;
-}
-
-/* Called once the rows are written, while their tokens are in the caches: in a shard without an
- * .idx file, the tokens themselves mark documents. Gathered rows were verified, and have their
- * starts, when they were gathered. */
-static int finish_windows(const sgt_loader *l, sgt_cursor *c, sgt_error *err)
-{
-    if (c->gathered) return SGT_OK;
-    if (c->starts) find_starts(l, c);
-    return verify_tokens(l, c, batch_at(c, 0)->pieces, local_batch(l), err);
-}
-
-/* Return the bytes of a row in one array of an output. */
-static size_t row_bytes(const sgt_loader *l, sgt_output o)
-{
-    return ((size_t)l->o.seq + !sgt_output_pairs(o)) * sgt_output_bytes(o);
-}
-
-int sgt_loader_write(const sgt_loader *l, sgt_cursor *c, uint64_t index, const sgt_batch_arrays *to,
-                     sgt_error *err)
-{
-    sgt_rows_write *write = l->rows->write[to->output];
-    size_t bytes = row_bytes(l, to->output), ids = (size_t)l->o.seq + !to->second;
-    char *first = to->first, *second = to->second;
-    int rc = fetch_batch(l, c, index, err);
-    if (rc < 0) return rc;
-    for (uint32_t i = 0, n = local_batch(l); i < n; i++, first += bytes) {
-        if (l->rows != &sgt_rows_plain) prefetch_group(c->tokens, NULL, i, n, (size_t)l->o.seq + 1);
-        if (write(first, second, c->tokens[i], ids) >= l->set.vocab)
-            return fail_id(l, &batch_at(c, 0)->pieces[i], c->tokens[i], err);
-        if (second) {
-            ignore_padding(l, c, i, to);
-            second += bytes;
-        }
-    }
-    return finish_windows(l, c, err);
-}
-
-/* Advance the pointers to the arrays of the next batch. */
-static void advance(const sgt_loader *l, sgt_batch_arrays *to)
-{
-    size_t bytes = local_batch(l) * row_bytes(l, to->output);
-    to->first = (char *)to->first + bytes;
-    if (to->second) to->second = (char *)to->second + bytes;
-}
-
-static int write_batches(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t count,
-                         sgt_batch_arrays to, sgt_error *err)
-{
-    int rc = SGT_OK;
-    for (uint64_t k = 0; k < count && rc == SGT_OK; k++) {
-        rc = sgt_loader_write(l, c, first + k, &to, err);
-        advance(l, &to);
+    size_t bytes;
+    int rc = sgt_batch_bytes(&bytes, l, b->output, err);
+    b->lengths = c->own.lengths;
+    b->row_starts = c->own.row_starts;
+    b->starts = c->own.starts;
+    sgt_loader_batch each = *b;
+    for (uint64_t k = 0; rc == SGT_OK && k < count; k++) {
+        b->index = each.index = first + k;
+        rc = sgt_batch_make(l, c, &each, err);
+        each.inputs = (char *)each.inputs + bytes;
+        if (each.targets) each.targets = (char *)each.targets + bytes;
     }
     return rc;
-}
-
-int sgt_loader_batch(const sgt_loader *l, sgt_cursor *c, uint64_t index, uint16_t *rows,
-                     sgt_error *err)
-{
-    return write_batches(l, c, index, 1, (sgt_batch_arrays){SGT_OUTPUT_U16, rows, NULL}, err);
-}
-
-int sgt_loader_batch_i32(const sgt_loader *l, sgt_cursor *c, uint64_t index, int32_t *inputs,
-                         int32_t *targets, sgt_error *err)
-{
-    return sgt_loader_batches_i32(l, c, index, 1, inputs, targets, err);
-}
-
-int sgt_loader_batches(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t count,
-                       uint16_t *rows, sgt_error *err)
-{
-    return write_batches(l, c, first, count, (sgt_batch_arrays){SGT_OUTPUT_U16, rows, NULL}, err);
-}
-
-int sgt_loader_batches_i32(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t count,
-                           int32_t *inputs, int32_t *targets, sgt_error *err)
-{
-    sgt_batch_arrays to = {SGT_OUTPUT_I32, inputs, targets};
-    return write_batches(l, c, first, count, to, err);
-}
-
-int sgt_loader_batches_i64(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t count,
-                           int64_t *inputs, int64_t *targets, sgt_error *err)
-{
-    sgt_batch_arrays to = {SGT_OUTPUT_I64, inputs, targets};
-    return write_batches(l, c, first, count, to, err);
 }
 
 /* ---- documents within rows ---- */
-
-const sgt_row_documents *sgt_cursor_documents(const sgt_cursor *c)
-{
-    return c->starts ? &c->begun : NULL;
-}
 
 /* Fill in begins, positions and ids for the inputs from ... to - 1, which belong to one document; or
  * for one input of padding. */
@@ -462,16 +408,16 @@ static void expand(uint32_t from, uint32_t to, int32_t id, int32_t *begins, int3
     for (uint32_t t = from; ids && t < to; t++) ids[t] = id;
 }
 
-void sgt_row_documents_expand(const sgt_row_documents *d, const uint32_t *lengths, uint32_t rows,
-                              uint32_t seq, int32_t *begins, int32_t *positions, int32_t *ids)
+void sgt_loader_expand_starts(const sgt_loader_batch *b, uint32_t rows, uint32_t seq,
+                              int32_t *begins, int32_t *positions, int32_t *ids)
 {
     for (uint32_t r = 0; r < rows; r++) {
-        uint32_t own = lengths && lengths[r] < seq ? lengths[r] : seq, from = 0;
+        uint32_t own = b->lengths && b->lengths[r] < seq ? b->lengths[r] : seq, from = 0;
         int32_t id = 0;
-        for (uint32_t k = d->first[r]; k < d->first[r + 1] && d->starts[k] < own; k++) {
-            if (d->starts[k] == 0) continue;
-            expand(from, d->starts[k], id++, begins, positions, ids);
-            from = d->starts[k];
+        for (uint32_t k = b->row_starts[r]; k < b->row_starts[r + 1] && b->starts[k] < own; k++) {
+            if (b->starts[k] == 0) continue;
+            expand(from, b->starts[k], id++, begins, positions, ids);
+            from = b->starts[k];
         }
         expand(from, own, id, begins, positions, ids);
         for (uint32_t t = own; t < seq; t++) expand(t, t + 1, -1, begins, positions, ids);

@@ -34,8 +34,7 @@ struct sgt_loader {
     const sgt_rows *rows;
 };
 
-/* The pieces of a batch, row after row. Each lies in one shard. `block` is 1 in those that a document
- * begins with; in a window it is the sampler's. */
+/* The pieces of a batch, row after row. Each lies in one shard. */
 typedef struct sgt_pieces {
     uint64_t index; /* of the batch */
     sgt_window *pieces;
@@ -43,7 +42,6 @@ typedef struct sgt_pieces {
     uint32_t count;
     /* how many the reader has been told to expect, and how many were fetched */
     uint32_t told, fetched;
-    uint32_t *lengths; /* (local_batch): tokens of each row that is gathered */
 } sgt_pieces;
 
 struct sgt_cursor {
@@ -59,18 +57,16 @@ struct sgt_cursor {
      * from these, 0: unknown. A wrong guess only costs time */
     uint64_t last, step, stride;
 
-    /* (local_batch): first token of each row; while rows are gathered, of each piece */
-    const uint16_t **tokens;
+    const uint16_t **tokens; /* (local_batch): first token of each piece that was fetched last */
+    /* of the batch that is being made: where its next piece goes, row and token in it; and how many
+     * starts of documents were found */
+    uint32_t row, token, found;
+    sgt_loader_batch own; /* lengths and starts of sgt_loader_read's batches */
 
     /* for samplings documents and packed; else NULL */
-    uint16_t *gathered;        /* (local_batch, T+1): the rows */
     sgt_window *rows;          /* (local_batch): the rows' numbers, as the mix drew them */
     sgt_pack_piece *documents; /* (T+1): the documents of a packed row */
     sgt_pack_memo *packed;
-
-    /* with options.documents; else NULL */
-    uint32_t *starts_first, *starts; /* (local_batch + 1), and room for local_batch*(T+1) */
-    sgt_row_documents begun;
 };
 
 /* Return where a document of a plan lies; and fail because a row begins with this id. */
@@ -81,15 +77,14 @@ int sgt_loader_fail_beginning(const sgt_loader *l, uint32_t shard, uint64_t offs
 /* Return the position and the length of the document that the mix drew, for sampling documents. */
 sgt_window sgt_loader_find_document(const sgt_loader *l, sgt_window w);
 
-/* The arrays that a batch is written to: the caller's memory, in the format `output`. */
-typedef struct sgt_batch_arrays {
-    sgt_output output;
-    void *first;  /* rows, or inputs */
-    void *second; /* targets, or NULL */
-} sgt_batch_arrays;
+/* Allocate what a batch has besides its ids: return 0 if out of memory. Free that. */
+int sgt_batch_open(sgt_loader_batch *b, const sgt_loader *l);
+void sgt_batch_close(sgt_loader_batch *b);
 
-/* Write batch `index` as sgt_loader_batch and sgt_loader_batch_i32 do. */
-int sgt_loader_write(const sgt_loader *l, sgt_cursor *c, uint64_t index, const sgt_batch_arrays *to,
-                     sgt_error *err);
+/* Set *bytes to those of one of a batch's arrays; fail for an unknown output. */
+int sgt_batch_bytes(size_t *bytes, const sgt_loader *l, sgt_output o, sgt_error *err);
+
+/* Make batch b->index, in all arrays of b. */
+int sgt_batch_make(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b, sgt_error *err);
 
 #endif

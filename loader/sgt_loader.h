@@ -7,8 +7,9 @@
  *     if (sgt_loader_open(&l, "out", &o, &err) < 0) { fprintf(stderr, "%s\n", err.text); exit(1); }
  *     sgt_cursor *c;
  *     if (sgt_cursor_open(&c, l, &err) < 0) ...;
+ *     sgt_loader_batch b = {.output = SGT_OUTPUT_I32, .inputs = inputs, .targets = targets};
  *     for (uint64_t k = 0; k < steps; k++)
- *         if (sgt_loader_batch_i32(l, c, k, inputs, targets, &err) < 0)
+ *         if (sgt_loader_read(l, c, k, 1, &b, &err) < 0)
  *             ...;                             // inputs, targets: both (16, 1024) int32
  *     sgt_cursor_close(c);
  *     sgt_loader_close(l);
@@ -120,7 +121,7 @@ typedef struct sgt_loader_options {
     /* sets to mix, instead of sgt_loader_open's path; read only during the open call */
     const sgt_loader_set *sets;
     uint32_t set_count;
-    /* also find where documents begin in each row (sgt_cursor_documents); open then reads every
+    /* also find where documents begin in each row (sgt_loader_batch.starts); open then reads every
      * .idx */
     int documents;
 } sgt_loader_options;
@@ -252,58 +253,50 @@ int sgt_loader_guard_sigbus(sgt_error *err);
 int sgt_cursor_open(sgt_cursor **out, const sgt_loader *l, sgt_error *err);
 void sgt_cursor_close(sgt_cursor *c);
 
-/* Write batch `index` of the run into `rows`: local_batch*(T+1) ids, in the caller's memory. Any
- * number of threads may call this at once on one loader, each with its own cursor. Returns 0, or a
- * negative SGT_E* with `rows` undefined and *err filled in. */
-int sgt_loader_batch(const sgt_loader *l, sgt_cursor *c, uint64_t index, uint16_t *rows,
-                     sgt_error *err);
-
 /* The target of padding: PyTorch's cross_entropy ignores it by default. */
 #define SGT_IGNORED (-100)
 
-/* Write the batch as int32 inputs and targets, each (local_batch, T). Targets are the inputs
- * shifted by one; padding is SGT_IGNORED. */
-int sgt_loader_batch_i32(const sgt_loader *l, sgt_cursor *c, uint64_t index, int32_t *inputs,
-                         int32_t *targets, sgt_error *err);
+typedef enum sgt_output {
+    SGT_OUTPUT_U16, /* rows of T+1 ids (the default) */
+    SGT_OUTPUT_I32, /* inputs and targets, as int32 */
+    SGT_OUTPUT_I64, /* the same as int64, the type that PyTorch's cross_entropy needs for targets */
+    SGT_OUTPUTS     /* the number of outputs */
+} sgt_output;
 
-/* Write `count` consecutive batches, first, first + 1, ..., one behind the other: arrays of (count,
- * local_batch, T), or (count, local_batch, T+1) for rows. The batches are those that `count` single
- * calls give. A call from another language costs as much as some rows do, so several batches a call
- * are faster there. On an error no batch of the call is defined. */
-int sgt_loader_batches(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t count,
-                       uint16_t *rows, sgt_error *err);
-int sgt_loader_batches_i32(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t count,
-                           int32_t *inputs, int32_t *targets, sgt_error *err);
-/* Write the same as int64, the type that PyTorch's cross_entropy needs for its targets. */
-int sgt_loader_batches_i64(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t count,
-                           int64_t *inputs, int64_t *targets, sgt_error *err);
+typedef struct sgt_loader_batch {
+    uint64_t index;    /* number of the batch in the run */
+    sgt_output output; /* type of the ids */
+    /* (local_batch, T) each: targets are the inputs shifted by one, those of padding SGT_IGNORED.
+     * With u16, inputs are rows, (local_batch, T+1), and there are no targets */
+    void *inputs, *targets;
+    /* (local_batch): how many of a row's T+1 tokens are real, at least 1; the others are padding.
+     * NULL unless the sampling is documents */
+    uint32_t *lengths;
+    /* With options.documents, where documents start: from SHARD.idx, or from the row's end-of-text
+     * ids without that file; else NULL. In row r, documents begin at the tokens
+     * starts[row_starts[r]] ... starts[row_starts[r + 1] - 1], ascending numbers from 0 to T. Tokens
+     * before the first of them belong to a document that began before the row */
+    uint32_t *row_starts; /* (local_batch + 1) */
+    uint32_t *starts;
+    uint32_t slot; /* of a stream: number of its buffer in the ring */
+} sgt_loader_batch;
 
-/* Return local_batch numbers for the last batch drawn through c: how many of a row's T+1 tokens are
- * real, at least 1. The other tokens are padding, and so are targets from that number less one on.
- * NULL unless the sampling is documents. Owned by the cursor and valid until its next batch. */
-const uint32_t *sgt_cursor_lengths(const sgt_cursor *c);
+/* Write `count` consecutive batches, first, first + 1, ..., one behind the other, to b->inputs and
+ * b->targets, the caller's memory, as b->output says: arrays of (count, local_batch, T), or (count,
+ * local_batch, T+1) for rows. The other fields are set to those of the last batch; their arrays
+ * belong to the cursor and are valid until its next call. Any number of threads may call this at
+ * once on one loader, each with its own cursor. A call from another language costs as much as some
+ * rows do, so several batches a call are faster there. Returns 0, or a negative SGT_E* with all
+ * batches of the call undefined and *err filled in. */
+int sgt_loader_read(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t count,
+                    sgt_loader_batch *b, sgt_error *err);
 
-/* ---- documents within rows ---- */
-
-/* Where documents start in the rows of a batch, with options.documents: from SHARD.idx, or from
- * the row's end-of-text ids without that file. In row r, documents begin at the tokens
- * starts[first[r]] ... starts[first[r + 1] - 1], ascending numbers from 0 to T. Tokens before the
- * first of them belong to a document that began before the row. */
-typedef struct sgt_row_documents {
-    const uint32_t *first;  /* (local_batch + 1): indices into starts */
-    const uint32_t *starts; /* tokens within the row */
-} sgt_row_documents;
-
-/* Return the document starts of the last batch drawn through c; NULL without options.documents.
- * Owned by the cursor and valid until its next batch. */
-const sgt_row_documents *sgt_cursor_documents(const sgt_cursor *c);
-
-/* Fill one number per input, (rows, T), into each array that is not NULL. `begins` is the input at
- * which its document begins in the row. `positions` counts from there. `ids` is its document's
- * number in the row, from 0. Inputs past `lengths` (may be NULL) are padding, with begins = itself,
- * position 0 and id -1. Pure. */
-void sgt_row_documents_expand(const sgt_row_documents *d, const uint32_t *lengths, uint32_t rows,
-                              uint32_t seq, int32_t *begins, int32_t *positions, int32_t *ids);
+/* From a batch's starts, fill one number per input, (rows, T), into each array that is not NULL.
+ * `begins` is the input at which its document begins in the row. `positions` counts from there.
+ * `ids` is its document's number in the row, from 0. Inputs past the row's length are padding, with
+ * begins = itself, position 0 and id -1. Pure. */
+void sgt_loader_expand_starts(const sgt_loader_batch *b, uint32_t rows, uint32_t seq,
+                              int32_t *begins, int32_t *positions, int32_t *ids);
 
 /* ---- rows and shards ---- */
 
@@ -321,24 +314,17 @@ uint64_t sgt_loader_fingerprint(const sgt_loader *l);
  * allocator provides the buffers: pinned memory, huge pages, or malloc, aligned to pages, if alloc
  * is NULL.
  *
- *     sgt_stream_batch b;
- *     while (sgt_stream_next(s, &b, &err) == 0) { use(b.rows); sgt_stream_release(s, &b); }
+ *     sgt_loader_batch b;
+ *     while (sgt_stream_next(s, &b, &err) == 0) { use(b.inputs); sgt_stream_release(s, &b); }
  *
  * One consumer thread calls next and release. It may hold up to `slots` batches and must release
  * them in order. Neither call waits if the batch is ready; sleeping threads are woken once half of
  * the ring is free. */
 
-typedef enum sgt_output {
-    SGT_OUTPUT_U16, /* rows of T+1 ids (the default) */
-    SGT_OUTPUT_I32, /* inputs and targets */
-    SGT_OUTPUT_I64, /* inputs and targets, as int64 */
-    SGT_OUTPUTS     /* the number of outputs */
-} sgt_output;
-
 typedef struct sgt_stream_options {
     uint64_t first;    /* index of the first batch to make */
     uint64_t count;    /* number of batches; 0: endless */
-    sgt_output output; /* format of the rows */
+    sgt_output output; /* type of the ids */
     uint32_t slots;    /* buffers in the ring; default 4 */
     uint32_t threads;  /* prefetch threads; default 1 */
     /* NULL: malloc; called `slots` times at open */
@@ -351,28 +337,17 @@ typedef struct sgt_stream_options {
     void *making_ctx; /* argument of making */
 } sgt_stream_options;
 
-typedef struct sgt_stream_batch {
-    uint64_t index;            /* number of the batch in the run */
-    uint16_t *rows;            /* u16: (local_batch, T+1) */
-    const uint32_t *lengths;   /* as sgt_cursor_lengths returns them; NULL if no row is padded */
-    int32_t *inputs, *targets; /* i32: (local_batch, T) each */
-    uint32_t slot;             /* number of its buffer in the ring */
-    /* as sgt_cursor_documents returns them, or NULL; valid until the batch is released */
-    const sgt_row_documents *documents;
-    int64_t *inputs_i64, *targets_i64; /* i64: (local_batch, T) each */
-} sgt_stream_batch;
-
 typedef struct sgt_stream sgt_stream;
 /* Start a stream; o NULL means all defaults. */
 int sgt_stream_open(sgt_stream **out, const sgt_loader *l, const sgt_stream_options *o,
                     sgt_error *err);
-/* Wait for the next batch. Returns 0, or 1 after the last of `count` batches. A batch that could
+/* Wait for the next batch, whose arrays are valid until it is released. Returns 0, or 1 after the last of `count` batches. A batch that could
  * not be read gives a negative SGT_E*, and the same again at every further call: a stream never
  * skips a batch. Returns SGT_EUSAGE if the consumer holds all slots, since the wait would never
  * end. */
-int sgt_stream_next(sgt_stream *s, sgt_stream_batch *b, sgt_error *err);
+int sgt_stream_next(sgt_stream *s, sgt_loader_batch *b, sgt_error *err);
 /* Give the batch's buffer back to the prefetch threads. */
-void sgt_stream_release(sgt_stream *s, const sgt_stream_batch *b);
+void sgt_stream_release(sgt_stream *s, const sgt_loader_batch *b);
 /* Close the stream, at any moment, from the consumer thread. NULL is fine. */
 void sgt_stream_close(sgt_stream *s);
 

@@ -16,7 +16,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "loader/base/thread.h"
 #include "loader/handle.h"
@@ -31,12 +30,8 @@ typedef struct slot {
     /* n + 1: batch n is complete, or rc holds its error. Written by its thread, read by the
      * consumer */
     uint64_t filled;
-    void *buffer;
-    uint32_t *lengths; /* (local_batch), if rows are padded */
-    /* (local_batch + 1) and local_batch*(T+1): where documents begin, if the options ask for it */
-    uint32_t *first, *starts;
-    sgt_row_documents begun;
-    int held; /* 1: the consumer holds the batch; only the consumer uses this */
+    sgt_loader_batch batch; /* its inputs are the buffer, and its targets within it */
+    int held;               /* 1: the consumer holds the batch; only the consumer uses this */
     int rc;
     sgt_error err;
     char apart[APART];
@@ -54,9 +49,6 @@ typedef struct worker {
 struct sgt_stream {
     const sgt_loader *l;
     sgt_stream_options o;
-    size_t rows; /* rows of a batch on this rank */
-    int padded;
-    size_t targets_at, buffer_bytes;
     uint32_t workers_made;
     worker *workers;
     slot *slots;
@@ -84,47 +76,6 @@ static void free_plain(void *ctx, void *p)
 {
     (void)ctx;
     free(p);
-}
-
-static int measure(sgt_stream *s, sgt_error *err)
-{
-    sgt_loader_info info;
-    size_t ids, width, size = sgt_output_bytes(s->o.output);
-    if ((unsigned)s->o.output >= SGT_OUTPUTS)
-        return sgt_fail(err, SGT_EUSAGE, "unknown output %d", (int)s->o.output);
-    sgt_loader_get_info(s->l, &info);
-    s->rows = info.local_batch;
-    s->padded = info.padded;
-    width = (size_t)info.seq + !sgt_output_pairs(s->o.output);
-    int over =
-        __builtin_mul_overflow(width, (size_t)info.local_batch, &ids) || ids > (SIZE_MAX >> 5);
-    if (over)
-        return sgt_fail(err, SGT_ENOMEM,
-                        "batches of %" PRIu32 " rows of %zu: more than memory can hold",
-                        info.local_batch, width);
-    s->targets_at = (ids * size + ALIGN - 1) / ALIGN * ALIGN;
-    s->buffer_bytes = ids * size + (sgt_output_pairs(s->o.output) ? s->targets_at : 0);
-    return SGT_OK;
-}
-
-static sgt_stream_batch batch_of(const sgt_stream *s, uint64_t n)
-{
-    uint32_t i = (uint32_t)(n % s->o.slots);
-    void *buffer = s->slots[i].buffer, *targets = (char *)buffer + s->targets_at;
-    sgt_stream_batch b = {.index = s->o.first + n, .slot = i, .lengths = s->slots[i].lengths};
-    if (s->slots[i].starts) b.documents = &s->slots[i].begun;
-    switch (s->o.output) {
-    case SGT_OUTPUT_I32:
-        b.inputs = buffer;
-        b.targets = targets;
-        break;
-    case SGT_OUTPUT_I64:
-        b.inputs_i64 = buffer;
-        b.targets_i64 = targets;
-        break;
-    default: b.rows = buffer;
-    }
-    return b;
 }
 
 /* ---- the threads ---- */
@@ -178,26 +129,15 @@ static void publish(sgt_stream *s, uint64_t n)
     pthread_cond_signal(&s->filled);
 }
 
-static void copy_documents(slot *to, const sgt_row_documents *from, size_t rows)
-{
-    memcpy(to->first, from->first, (rows + 1) * sizeof *to->first);
-    memcpy(to->starts, from->starts, from->first[rows] * sizeof *to->starts);
-}
-
 static void *work(void *arg)
 {
     worker *w = arg;
     sgt_stream *s = w->s;
     for (; wait_for_slot(w); w->next += s->o.threads) {
         slot *to = &s->slots[w->next % s->o.slots];
-        uint64_t index = s->o.first + w->next;
-        sgt_batch_arrays arrays = {s->o.output, to->buffer, NULL};
-        if (sgt_output_pairs(s->o.output)) arrays.second = (char *)to->buffer + s->targets_at;
+        uint64_t index = to->batch.index = s->o.first + w->next;
         if (s->o.making) s->o.making(s->o.making_ctx, w->number, index, 0);
-        to->rc = sgt_loader_write(s->l, w->cursor, index, &arrays, &to->err);
-        if (to->lengths)
-            memcpy(to->lengths, sgt_cursor_lengths(w->cursor), s->rows * sizeof *to->lengths);
-        if (to->starts) copy_documents(to, sgt_cursor_documents(w->cursor), s->rows);
+        to->rc = sgt_batch_make(s->l, w->cursor, &to->batch, &to->err);
         if (s->o.making) s->o.making(s->o.making_ctx, w->number, index, 1);
         publish(s, w->next);
     }
@@ -208,29 +148,26 @@ static void *work(void *arg)
 
 /* ---- what callers see ---- */
 
-/* Allocate the arrays that a slot has besides its buffer. */
-static int open_slot(const sgt_stream *s, slot *to)
-{
-    if (s->padded && !(to->lengths = calloc(s->rows, sizeof *to->lengths))) return 0;
-    if (!s->l->o.documents) return 1;
-    to->first = calloc(s->rows + 1, sizeof *to->first);
-    to->starts = reallocarray(NULL, s->rows, ((size_t)s->l->o.seq + 1) * sizeof *to->starts);
-    to->begun = (sgt_row_documents){to->first, to->starts};
-    return to->first && to->starts;
-}
-
 static int open_slots(sgt_stream *s, sgt_error *err)
 {
+    size_t bytes, targets_at = 0;
+    int rc = sgt_batch_bytes(&bytes, s->l, s->o.output, err);
+    if (rc < 0) return rc;
+    if (sgt_output_pairs(s->o.output)) targets_at = (bytes + ALIGN - 1) / ALIGN * ALIGN;
     s->slots = calloc(s->o.slots, sizeof *s->slots);
     s->workers = calloc(s->o.threads, sizeof *s->workers);
     if (!s->slots || !s->workers)
         return sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " slots: out of memory", s->o.slots);
     for (uint32_t i = 0; i < s->o.slots; i++) {
-        if (!open_slot(s, &s->slots[i]) ||
-            !(s->slots[i].buffer = s->o.alloc(s->o.ctx, s->buffer_bytes)))
+        sgt_loader_batch *b = &s->slots[i].batch;
+        b->slot = i;
+        b->output = s->o.output;
+        b->inputs = s->o.alloc(s->o.ctx, targets_at + bytes);
+        if (!b->inputs || !sgt_batch_open(b, s->l))
             return sgt_fail(err, SGT_ENOMEM,
                             "buffer %" PRIu32 " of %" PRIu32 ", %zu bytes: out of memory", i + 1,
-                            s->o.slots, s->buffer_bytes);
+                            s->o.slots, targets_at + bytes);
+        if (targets_at) b->targets = (char *)b->inputs + targets_at;
     }
     return SGT_OK;
 }
@@ -265,7 +202,7 @@ int sgt_stream_open(sgt_stream **out, const sgt_loader *l, const sgt_stream_opti
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->filled, NULL);
     pthread_cond_init(&s->freed, NULL);
-    if ((rc = measure(s, err)) < 0 || (rc = open_slots(s, err)) < 0) goto fail;
+    if ((rc = open_slots(s, err)) < 0) goto fail;
     for (; s->workers_made < s->o.threads; s->workers_made++)
         if ((rc = open_worker(s, s->workers_made, err)) < 0) goto fail;
     *out = s;
@@ -298,7 +235,7 @@ static void wait_for_batch(sgt_stream *s, const slot *from, uint64_t n)
     pthread_mutex_unlock(&s->lock);
 }
 
-int sgt_stream_next(sgt_stream *s, sgt_stream_batch *b, sgt_error *err)
+int sgt_stream_next(sgt_stream *s, sgt_loader_batch *b, sgt_error *err)
 {
     uint64_t n = s->delivered;
     slot *from = &s->slots[n % s->o.slots];
@@ -313,13 +250,13 @@ int sgt_stream_next(sgt_stream *s, sgt_stream_batch *b, sgt_error *err)
         if (err) *err = from->err;
         return from->rc;
     }
-    *b = batch_of(s, n);
+    *b = from->batch;
     from->held = 1;
     s->delivered++;
     return SGT_OK;
 }
 
-void sgt_stream_release(sgt_stream *s, const sgt_stream_batch *b)
+void sgt_stream_release(sgt_stream *s, const sgt_loader_batch *b)
 {
     uint64_t released = s->released;
     s->slots[b->slot].held = 0;
@@ -340,10 +277,9 @@ void sgt_stream_close(sgt_stream *s)
     pthread_cond_broadcast(&s->freed);
     for (uint32_t i = 0; i < s->workers_made; i++) pthread_join(s->workers[i].thread, NULL);
     for (uint32_t i = 0; s->slots && i < s->o.slots; i++) {
-        if (s->slots[i].buffer && s->o.free) s->o.free(s->o.ctx, s->slots[i].buffer);
-        free(s->slots[i].lengths);
-        free(s->slots[i].first);
-        free(s->slots[i].starts);
+        void *buffer = s->slots[i].batch.inputs;
+        if (buffer && s->o.free) s->o.free(s->o.ctx, buffer);
+        sgt_batch_close(&s->slots[i].batch);
     }
     pthread_cond_destroy(&s->filled);
     pthread_cond_destroy(&s->freed);

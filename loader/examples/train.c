@@ -48,7 +48,7 @@ int main(int argc, char **argv)
     sgt_error err;
     sgt_loader *loader = NULL;
     sgt_stream *stream = NULL;
-    sgt_stream_batch batch;
+    sgt_loader_batch batch;
     sgt_loader_options options = {.seed = 1, .batch = BATCH, .seq = SEQ, .notice = {say, NULL}};
     sgt_stream_options order = {.output = SGT_OUTPUT_I32};
     int rc;

@@ -80,7 +80,7 @@ typedef struct sgt_window {
     uint64_t offset; /* in tokens */
     uint32_t tokens; /* T+1; fewer for documents and their pieces */
     /* for `block`: place of its block in the order, counted through all epochs. For pieces of
-     * packed rows: 1 if it begins with a document */
+     * rows of documents: flags of batch.c */
     uint64_t block;
 } sgt_window;
 

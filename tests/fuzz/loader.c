@@ -178,10 +178,10 @@ static void draw(drawn *d, const char *path, sgt_reader reader, sgt_sampling sam
     }
     must(sgt_cursor_open(&c, l, &err) == 0, "a cursor opens");
     for (uint64_t k = 0; k < BATCHES && d->rc == 0; k++) {
-        d->rc = sgt_loader_batch(l, c, k * 1000003, d->rows[k], &err);
-        const sgt_row_documents *at = sgt_cursor_documents(c);
-        for (uint32_t i = d->rc < 0 ? UINT32_MAX : 0; i < at->first[BATCH_ROWS]; i++)
-            must(at->starts[i] <= SEQ, "a document begins within its row");
+        sgt_loader_batch b = {.inputs = d->rows[k]};
+        d->rc = sgt_loader_read(l, c, k * 1000003, 1, &b, &err);
+        for (uint32_t i = d->rc < 0 ? UINT32_MAX : 0; i < b.row_starts[BATCH_ROWS]; i++)
+            must(b.starts[i] <= SEQ, "a document begins within its row");
     }
     sgt_cursor_close(c);
     sgt_loader_close(l);

@@ -11,13 +11,13 @@ import sys
 
 BUDGET = {
     "tokenize": 12743,
-    "loader": 7090,
-    "train": 13680,
+    "loader": 6971,
+    "train": 13677,
     "kernels": 12186,
-    "tools": 13852,
-    "tests": 49801,
-    "manuals": 2467,
-    "pages": 1223,
+    "tools": 13832,
+    "tests": 49842,
+    "manuals": 2460,
+    "pages": 1224,
 }
 DATA = set(
     "json jsonl bin safetensors tsv txt ids parquet idx png tiktoken bpe tables in typed symbols toml pattern out gz zst"

@@ -48,7 +48,7 @@ static void check_rows(const sgt_loader *l, sgt_cursor *c, uint64_t k, const uin
                        uint16_t *rows)
 {
     uint32_t T = l->o.seq, n = l->o.batch / l->o.ranks;
-    must(sgt_loader_batch(l, c, k, rows, why));
+    must(read_rows(l, c, k, rows, why));
     for (uint32_t r = 0; r < n; r++) {
         uint32_t shard;
         uint64_t at;
@@ -70,9 +70,10 @@ void check_batch(const sgt_loader *l, sgt_cursor *c, uint64_t k, const uint32_t 
     scoped_memory uint16_t *rows = room_of_rows(l);
     scoped_memory int32_t *in = malloc(4 * ids), *to = malloc(4 * ids);
     scoped_memory int64_t *in64 = malloc(8 * ids), *to64 = malloc(8 * ids);
+    sgt_loader_batch i64 = {.output = SGT_OUTPUT_I64, .inputs = in64, .targets = to64};
     check_rows(l, c, k, map, rows);
-    must(sgt_loader_batch_i32(l, c, k, in, to, why));
-    must(sgt_loader_batches_i64(l, c, k, 1, in64, to64, why));
+    must(read_i32(l, c, k, in, to, why));
+    must(sgt_loader_read(l, c, k, 1, &i64, why));
     for (size_t i = 0; i < ids; i++) {
         const uint16_t *id = rows + i / T * (T + 1) + i % T;
         cr_assert(in[i] == id[0] && to[i] == id[1], "batch %lu, id %zu", k, i);

@@ -11,6 +11,7 @@
 #include "loader/sgt_loader.h"
 #include "loader/shards/shard.h"
 #include "tests/expect.h"
+#include "tests/loader/read.h"
 
 SCOPED_POINTER(sgt_loader, sgt_loader_close)
 SCOPED_POINTER(sgt_cursor, sgt_cursor_close)

@@ -277,7 +277,7 @@ static uint64_t draw_all(const sgt_loader *l, sgt_cursor *c, uint64_t batches, s
     static uint16_t rows[B * (T + 1)];
     uint64_t failed = 0;
     for (uint64_t k = 0; k < batches; k++) {
-        int rc = sgt_loader_batch(l, c, k, rows, err);
+        int rc = read_rows(l, c, k, rows, err);
         if (rc < 0) failed++;
         else check_batch(l, c, k, NULL);
     }
@@ -308,7 +308,7 @@ Test(blocks, file_cut_while_in_use)
         behind += (uint64_t)cut;
         if (!cut) check_batch(l, c, k, NULL);
         if (!cut) continue;
-        cr_assert_eq(sgt_loader_batch(l, c, k, rows, &err), SGT_EFORMAT);
+        cr_assert_eq(read_rows(l, c, k, rows, &err), SGT_EFORMAT);
         cr_assert(strstr(err.text, ", in the middle of a window: cut short while in use") &&
                       !strncmp(err.text, "d/train_000000.bin: ends at byte ", 33),
                   "%s", err.text);

@@ -52,11 +52,12 @@ static void check_padded(const sgt_loader *l, sgt_cursor *c, uint64_t k)
     size_t T = l->o.seq, n = l->o.batch / l->o.ranks, ids = n * (T + 1);
     scoped_memory uint16_t *rows = malloc(2 * ids);
     scoped_memory int32_t *in = malloc(ids * sizeof *in), *to = malloc(ids * sizeof *to);
-    must(sgt_loader_batch_i32(l, c, k, in, to, why));
-    must(sgt_loader_batch(l, c, k, rows, why));
+    sgt_loader_batch b = {.inputs = rows};
+    must(read_i32(l, c, k, in, to, why));
+    must(sgt_loader_read(l, c, k, 1, &b, why));
     for (size_t r = 0; r < n; r++)
-        check_row(l, k * l->o.batch + l->o.rank + r * l->o.ranks, rows + r * (T + 1),
-                  sgt_cursor_lengths(c)[r], in + r * T, to + r * T);
+        check_row(l, k * l->o.batch + l->o.rank + r * l->o.ranks, rows + r * (T + 1), b.lengths[r],
+                  in + r * T, to + r * T);
 }
 
 static void check_documents(const char *path, const sgt_loader_options *o,
@@ -140,7 +141,7 @@ Test(documents, streams_carry_lengths)
     scoped(sgt_cursor) *c = open_cursor(l);
     for (int output = SGT_OUTPUT_U16; output < SGT_OUTPUTS; output++) {
         scoped(sgt_stream) *s = NULL;
-        sgt_stream_batch b;
+        sgt_loader_batch b;
         sgt_error err;
         sgt_stream_options so = {
             .first = 3, .count = 40, .threads = 3, .output = (sgt_output)output};
@@ -148,14 +149,13 @@ Test(documents, streams_carry_lengths)
         for (uint64_t k = 3; sgt_stream_next(s, &b, &err) == 0; k++) {
             uint16_t rows[B * (T + 1)];
             int32_t in[B * T], to[B * T];
-            cr_assert(b.index == k && sgt_loader_batch(l, c, k, rows, &err) == 0);
-            cr_assert_arr_eq(b.lengths, sgt_cursor_lengths(c), B * sizeof *b.lengths);
-            must(sgt_loader_batch_i32(l, c, k, in, to, why));
-            if (b.rows) cr_assert_arr_eq(b.rows, rows, sizeof rows);
-            for (size_t i = 0; b.inputs && i < B * T; i++)
-                cr_assert(b.inputs[i] == in[i] && b.targets[i] == to[i]);
-            for (size_t i = 0; b.inputs_i64 && i < B * T; i++)
-                cr_assert(b.inputs_i64[i] == in[i] && b.targets_i64[i] == to[i]);
+            sgt_loader_batch own = {.inputs = rows};
+            cr_assert(b.index == k && sgt_loader_read(l, c, k, 1, &own, &err) == 0);
+            cr_assert_arr_eq(b.lengths, own.lengths, B * sizeof *b.lengths);
+            must(read_i32(l, c, k, in, to, why));
+            if (output == SGT_OUTPUT_U16) cr_assert_arr_eq(b.inputs, rows, sizeof rows);
+            for (size_t i = 0; b.targets && i < B * T; i++)
+                cr_assert(id_of(&b, b.inputs, i) == in[i] && id_of(&b, b.targets, i) == to[i]);
             sgt_stream_release(s, &b);
         }
     }
@@ -165,7 +165,10 @@ Test(documents, streams_carry_lengths)
     sgt_loader_close(l);
     l = open_loader("d", &o, NULL);
     c = open_cursor(l);
-    cr_assert_null(sgt_cursor_lengths(c));
+    uint16_t rows[B * (T + 1)];
+    sgt_loader_batch b = {.inputs = rows};
+    must(sgt_loader_read(l, c, 0, 1, &b, why));
+    cr_assert_null(b.lengths);
 }
 
 /* A single shard has the documents that start in it. The tokens before the first start belong to no
@@ -309,7 +312,7 @@ Test(documents, ids_that_no_vocabulary_has)
         scoped_memory uint16_t *rows = malloc(documents * 513 * 2);
         rc = sgt_loader_open(&l, "d", &o, &err);
         if (rc == 0) rc = sgt_cursor_open(&c, l, &err);
-        if (rc == 0) rc = sgt_loader_batch(l, c, 0, rows, &err);
+        if (rc == 0) rc = read_rows(l, c, 0, rows, &err);
         cr_assert_eq(rc, SGT_EFORMAT);
         cr_assert_str_eq(err.text,
                          "d/train_000003.bin: token 2 (byte 1028): id 60000, expected below 50257");

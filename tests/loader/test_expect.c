@@ -73,7 +73,7 @@ static sgt_loader *open_listening(sgt_sampling sampling)
 static void draw(const sgt_loader *l, sgt_cursor *c, uint64_t k)
 {
     uint16_t rows[B * (T + 1)];
-    must(sgt_loader_batch(l, c, k, rows, why));
+    must(read_rows(l, c, k, rows, why));
     for (uint32_t r = 0; r < B; r++) {
         uint32_t shard;
         uint64_t at;
@@ -155,8 +155,8 @@ static void expect_equal_batches(const sgt_loader *l, sgt_cursor *c, const sgt_l
 {
     for (uint64_t k = 0; k < 60; k++) {
         uint16_t rows[B * (T + 1)], want[B * (T + 1)];
-        must(sgt_loader_batch(l, c, k, rows, why));
-        must(sgt_loader_batch(plain, other, k, want, why));
+        must(read_rows(l, c, k, rows, why));
+        must(read_rows(plain, other, k, want, why));
         cr_assert_arr_eq(rows, want, sizeof rows);
     }
 }
@@ -197,7 +197,7 @@ Test(expect, pieces_of_packed_rows)
     cr_assert_eq(heard.missed, 0);
     cr_assert(heard.forgotten == 0 && heard.waiting > B);
     uint16_t rows[B * (T + 1)];
-    cr_assert_eq(sgt_loader_batch(l, c, 1000, rows, NULL), 0);
+    cr_assert_eq(read_rows(l, c, 1000, rows, NULL), 0);
     cr_assert(heard.missed == 0 && heard.forgotten == 1);
 }
 
@@ -207,7 +207,7 @@ Test(expect, streams)
     put_folder();
     scoped(sgt_loader) *l = open_listening(SGT_SAMPLING_SHUFFLE);
     sgt_stream *s;
-    sgt_stream_batch b;
+    sgt_loader_batch b;
     sgt_error err;
     sgt_stream_options o = {.first = 11, .count = 50};
     must(sgt_stream_open(&s, l, &o, why));

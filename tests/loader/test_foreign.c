@@ -189,7 +189,8 @@ Test(foreign, megatron_documents)
         uint16_t rows[6 * 65];
         int seen[2][3] = {{0}};
         cr_assert_eq(windows_of(l), 6);
-        must(sgt_loader_batch(l, c, 0, rows, why));
+        sgt_loader_batch b = {.inputs = rows};
+        must(sgt_loader_read(l, c, 0, 1, &b, why));
         for (uint32_t r = 0; r < 6; r++) {
             uint32_t shard, d = 0;
             uint64_t at;
@@ -199,7 +200,7 @@ Test(foreign, megatron_documents)
             seen[shard][d]++;
             uint64_t n = begin[d + 1] - at < 65 ? begin[d + 1] - at : 65;
             /* the last document of a file ends at the end of the file */
-            cr_assert_eq(sgt_cursor_lengths(c)[r], n);
+            cr_assert_eq(b.lengths[r], n);
             for (uint64_t t = 0; t < n; t++)
                 cr_assert_eq(rows[65 * r + t], token_at(shard, at + t));
         }
@@ -220,12 +221,12 @@ Test(foreign, megatron_documents_within_rows)
         .sampling = SGT_SAMPLING_SEQUENTIAL, .batch = 3, .seq = 16, .documents = 1};
     scoped(sgt_loader) *l = open_loader("m", &o, NULL);
     scoped(sgt_cursor) *c = open_cursor(l);
-    must(sgt_loader_batch(l, c, 0, rows, why));
-    const sgt_row_documents *d = sgt_cursor_documents(c);
+    sgt_loader_batch b = {.inputs = rows};
+    must(sgt_loader_read(l, c, 0, 1, &b, why));
     for (int r = 0; r < 3; r++) {
-        cr_assert_eq(d->first[r + 1] - d->first[r], wanted[r][0]);
+        cr_assert_eq(b.row_starts[r + 1] - b.row_starts[r], wanted[r][0]);
         for (uint32_t i = 0; i < wanted[r][0]; i++)
-            cr_assert_eq(d->starts[d->first[r] + i], wanted[r][1 + i]);
+            cr_assert_eq(b.starts[b.row_starts[r] + i], wanted[r][1 + i]);
     }
 }
 
@@ -286,7 +287,7 @@ Test(foreign, megatron_of_six_thousand_million_tokens)
         scoped(sgt_cursor) *c = open_cursor(l);
         uint64_t k = (all - 1) / 16 - 1;
         cr_assert_eq(windows_of(l), k + 1);
-        must(sgt_loader_batch(l, c, k, row, why));
+        must(read_rows(l, c, k, row, why));
         for (uint64_t t = 16 * k; t < 16 * k + 17; t++)
             cr_assert_eq(row[t - 16 * k], t < all - 17 ? 0 : last[t - (all - 17)], "token %lu", t);
         cr_assert_eq(row[16], 104);

@@ -66,7 +66,7 @@ static void *draw_all(void *arg)
     uint16_t rows[B * (T + 1)];
     sgt_error err;
     for (uint64_t k = d->first; k < d->first + 60; k++) {
-        if (sgt_loader_batch(d->l, d->cursor, k, rows, &err) == 0) {
+        if (read_rows(d->l, d->cursor, k, rows, &err) == 0) {
             cr_assert_eq(past(d->l, k, 1, d->size), 0, "batch %lu has windows that are gone", k);
             check_rows(d->l, k, rows);
             d->good++;
@@ -134,7 +134,7 @@ Test(guard, disk_that_fails)
                                    .mode = UFFDIO_REGISTER_MODE_MISSING};
     cr_assert_eq(ioctl(fd, UFFDIO_REGISTER, &page), 0);
     for (uint64_t k = 0; k < 60; k++) {
-        int rc = sgt_loader_batch(l, c, k, rows, &err);
+        int rc = read_rows(l, c, k, rows, &err);
         if (rc == 0) {
             cr_assert(!failed || !past(l, k, 1, 7 * PAGE), "batch %lu has windows behind the page",
                       k);
@@ -157,7 +157,7 @@ Test(guard, streams)
     guard();
     cr_assert_eq(mkdir("d", 0777), 0);
     for (uint32_t threads = 1; threads <= 4; threads++) {
-        sgt_stream_batch b;
+        sgt_loader_batch b;
         sgt_error err;
         sgt_stream_options so = {.threads = threads, .slots = 4};
         int rc;
@@ -168,7 +168,7 @@ Test(guard, streams)
         cut(5 * PAGE, 1); /* shard 0, which is drawn before it, stays whole */
         must(sgt_stream_open(&s, l, &so, why));
         while ((rc = sgt_stream_next(s, &b, &err)) == 0) {
-            check_rows(l, b.index, b.rows);
+            check_rows(l, b.index, b.inputs);
             sgt_stream_release(s, &b);
             good++;
         }
@@ -198,7 +198,7 @@ Test(guard, documents)
     must(sgt_cursor_open(&c, l, why));
     cut(5 * PAGE, 1);
     for (uint64_t k = 0; k < 30; k++) {
-        int rc = sgt_loader_batch(l, c, k, rows, &err);
+        int rc = read_rows(l, c, k, rows, &err);
         cr_assert(rc == 0 ? !past(l, k, 1, 5 * PAGE) : rc == SGT_EIO && touches(l, k, 1));
         failed += rc < 0;
     }
@@ -224,11 +224,11 @@ Test(guard, zeros_are_not_believed)
     uint64_t last = (LEN - 1) / T - 1, end = SGT_SHARD_HEADER + 2 * (last + 1) * T;
     cr_assert(end > 19 * PAGE + 100);
     patch("d/train_000000.bin", end, "\0\0", 2);
-    must(sgt_loader_batch(l, c, last, rows, why));
+    must(read_rows(l, c, last, rows, why));
     cr_assert(rows[T] == 0 && rows[0] == token_at(0, last * T));
     resize("d/train_000000.bin", end - 100);
     expect_failure(
-        sgt_loader_batch(l, c, last, rows, why), SGT_EFORMAT,
+        read_rows(l, c, last, rows, why), SGT_EFORMAT,
         "d/train_000000.bin: ends at byte %lu, in the middle of a window: cut short while in use",
         end - 100);
 }
@@ -247,7 +247,7 @@ Test(guard, replaced_files_stay_mapped)
     cr_assert_eq(rename("d/new", "d/train_000001.bin"), 0);
     cr_assert_eq(unlink("d/train_000002.bin"), 0);
     for (uint64_t k = 0; k < 60; k++) {
-        must(sgt_loader_batch(l, c, k, rows, why));
+        must(read_rows(l, c, k, rows, why));
         check_rows(l, k, rows);
     }
 }

@@ -79,7 +79,7 @@ static void check_both(volatile char *theirs, int wants_address)
         cr_assert_eq(touch(theirs + again), 1);
         cr_assert_eq(times, again);
         if (wants_address) cr_assert_eq(caught, (void *)(theirs + again));
-        cr_assert_eq(sgt_loader_batch(l, c, k, rows, &err), SGT_EIO);
+        cr_assert_eq(read_rows(l, c, k, rows, &err), SGT_EIO);
         cr_assert_eq(times, again);
     }
     sgt_cursor_close(c);

@@ -51,19 +51,19 @@ static void expect_row(const sgt_pack *p, uint64_t row, uint16_t *ids, uint8_t *
 }
 
 /* Check a row in three outputs, and where documents begin in it. */
-static void check_row(const sgt_loader *l, const sgt_cursor *c, uint32_t r, const uint16_t *want,
-                      const uint8_t *begin, const uint16_t *got, const int32_t *in,
+static void check_row(const sgt_loader *l, const sgt_loader_batch *b, uint32_t r,
+                      const uint16_t *want, const uint8_t *begin, const int32_t *in,
                       const int32_t *to)
 {
     uint32_t T = l->o.seq;
-    const sgt_row_documents *d = sgt_cursor_documents(c);
+    const uint16_t *got = b->inputs;
     cr_assert_arr_eq(got + r * (T + 1), want, 2 * (T + 1));
     for (uint32_t t = 0; t < T; t++)
         cr_assert(in[r * T + t] == want[t] && to[r * T + t] == want[t + 1]);
-    uint32_t k = l->o.documents ? d->first[r] : 0;
+    uint32_t k = l->o.documents ? b->row_starts[r] : 0;
     for (uint32_t t = 0; t <= T && l->o.documents; t++)
-        if (begin[t]) cr_assert_eq(d->starts[k++], t);
-    if (l->o.documents) cr_assert_eq(k, d->first[r + 1]);
+        if (begin[t]) cr_assert_eq(b->starts[k++], t);
+    if (l->o.documents) cr_assert_eq(k, b->row_starts[r + 1]);
 }
 
 static void check_packed(const sgt_loader *l, sgt_cursor *c, const sgt_pack *p, uint64_t k)
@@ -72,15 +72,16 @@ static void check_packed(const sgt_loader *l, sgt_cursor *c, const sgt_pack *p, 
     uint16_t *rows = malloc(2 * ids), want[600];
     uint8_t begin[600];
     scoped_memory int32_t *in = malloc(4 * ids), *to = malloc(4 * ids);
-    must(sgt_loader_batch_i32(l, c, k, in, to, why));
-    must(sgt_loader_batch(l, c, k, rows, why));
-    cr_assert_null(sgt_cursor_lengths(c));
+    sgt_loader_batch b = {.inputs = rows};
+    must(read_i32(l, c, k, in, to, why));
+    must(sgt_loader_read(l, c, k, 1, &b, why));
+    cr_assert_null(b.lengths);
     for (uint32_t r = 0; r < n; r++) {
         uint64_t row = k * l->o.batch + l->o.rank + r * l->o.ranks, offset;
         uint32_t shard;
         sgt_pack_piece head;
         expect_row(p, row, want, begin);
-        check_row(l, c, r, want, begin, rows, in, to);
+        check_row(l, &b, r, want, begin, in, to);
         sgt_loader_window(l, row, &shard, &offset);
         sgt_pack_row(p, NULL, row, &head, 1);
         cr_assert_eq(first[shard] + offset, starts[head.place]);
@@ -147,7 +148,7 @@ Test(packed, streams)
         scoped(sgt_loader) *l = open_loader("d", &o, NULL);
         scoped(sgt_pack) p = plan_of(1, T);
         scoped(sgt_stream) *s = NULL;
-        sgt_stream_batch b;
+        sgt_loader_batch b;
         sgt_error err;
         sgt_stream_options so = {
             .first = 3, .count = 40, .threads = 3, .output = (sgt_output)output};
@@ -156,16 +157,16 @@ Test(packed, streams)
             for (uint32_t r = 0; r < B; r++) {
                 uint16_t want[T + 1];
                 uint8_t begin[T + 1];
-                uint32_t next = b.documents->first[r];
+                uint32_t next = b.row_starts[r];
                 expect_row(&p, k * B + r, want, begin);
-                if (b.rows) cr_assert_arr_eq(b.rows + r * (T + 1), want, sizeof want);
-                for (uint32_t t = 0; t < T; t++) {
-                    if (b.inputs) cr_assert_eq(b.inputs[r * T + t], want[t]);
-                    if (b.targets_i64) cr_assert_eq(b.targets_i64[r * T + t], want[t + 1]);
-                }
+                uint32_t width = T + !b.targets;
+                for (uint32_t t = 0; t < width; t++)
+                    cr_assert_eq(id_of(&b, b.inputs, r * width + t), want[t]);
+                for (uint32_t t = 0; b.targets && t < T; t++)
+                    cr_assert_eq(id_of(&b, b.targets, r * T + t), want[t + 1]);
                 for (uint32_t t = 0; t <= T; t++)
-                    if (begin[t]) cr_assert_eq(b.documents->starts[next++], t);
-                cr_assert_eq(next, b.documents->first[r + 1]);
+                    if (begin[t]) cr_assert_eq(b.starts[next++], t);
+                cr_assert_eq(next, b.row_starts[r + 1]);
             }
             sgt_stream_release(s, &b);
         }
@@ -196,7 +197,7 @@ Test(packed, mixes)
         for (uint64_t k = 0; k < 60; k++) {
             uint16_t rows[B * (T + 1)], want[T + 1];
             uint8_t begin[T + 1];
-            cr_assert_eq(sgt_loader_batch(l, c, k, rows, NULL), 0);
+            cr_assert_eq(read_rows(l, c, k, rows, NULL), 0);
             for (uint32_t r = 0; r < B; r++) {
                 uint64_t own;
                 uint32_t set = sgt_mix_row(&l->mix, NULL, k * B + r, &own), shard;
@@ -292,7 +293,7 @@ Test(packed, other_beginnings)
         o.reader = (sgt_reader)reader;
         scoped(sgt_loader) *l = open_loader("d", &o, NULL);
         scoped(sgt_cursor) *c = open_cursor(l);
-        expect_failure(sgt_loader_batch(l, c, 0, rows, why), SGT_EFORMAT,
+        expect_failure(read_rows(l, c, 0, rows, why), SGT_EFORMAT,
                        "d/train_000000.bin: token %lu: a document begins with id 7, and packed "
                        "rows need the end-of-text id 50256 there (the other samplings do not)",
                        starts[d]);
@@ -323,7 +324,7 @@ Test(packed, impossible_ids)
     uint64_t failed = 0, batches = sgt_pack_epoch_rows(&p) / B;
     for (uint64_t k = 0; k < batches; k++) {
         sgt_error err;
-        if (sgt_loader_batch(l, c, k, rows, &err) < 0) {
+        if (read_rows(l, c, k, rows, &err) < 0) {
             cr_assert_not_null(strstr(err.text, "id 65535, expected below 50257"));
             failed++;
             continue;
@@ -350,10 +351,10 @@ Test(packed, cut_while_mapped)
     must(sgt_loader_guard_sigbus(why));
     scoped(sgt_loader) *l = open_loader("d", &o, NULL);
     scoped(sgt_cursor) *c = open_cursor(l);
-    must(sgt_loader_batch(l, c, 0, row, why)); /* the sizes of files were just checked */
+    must(read_rows(l, c, 0, row, why)); /* the sizes of files were just checked */
     while (shard || from < LEFT) sgt_loader_window(l, ++k, &shard, &from);
     resize("d/train_000000.bin", SGT_SHARD_HEADER + 2 * LEFT);
     expect_failure(
-        sgt_loader_batch(l, c, k, row, why), SGT_EFORMAT,
+        read_rows(l, c, k, row, why), SGT_EFORMAT,
         "d/train_000000.bin: ends at byte 1624, in the middle of a window: cut short while in use");
 }

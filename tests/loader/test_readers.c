@@ -45,11 +45,15 @@ Test(readers, several_batches_a_call)
             rows[ROWS] = 7;
             in[IDS] = to[IDS] = 7;
             in64[IDS] = to64[IDS] = 7;
-            must(sgt_loader_batches(l, c, FIRST, MANY, rows, why));
-            must(sgt_loader_batches_i32(l, c, FIRST, MANY, in, to, why));
-            must(sgt_loader_batches_i64(l, c, FIRST, MANY, in64, to64, why));
+            sgt_loader_batch u16 = {.inputs = rows};
+            sgt_loader_batch i32 = {.output = SGT_OUTPUT_I32, .inputs = in, .targets = to};
+            sgt_loader_batch i64 = {.output = SGT_OUTPUT_I64, .inputs = in64, .targets = to64};
+            must(sgt_loader_read(l, c, FIRST, MANY, &u16, why));
+            must(sgt_loader_read(l, c, FIRST, MANY, &i32, why));
+            must(sgt_loader_read(l, c, FIRST, MANY, &i64, why));
+            cr_assert(u16.inputs == rows && i32.inputs == in && i64.targets == to64);
             for (uint64_t k = 0; k < MANY; k++) {
-                must(sgt_loader_batch(l, c, FIRST + k, one, why));
+                must(read_rows(l, c, FIRST + k, one, why));
                 cr_assert_arr_eq(rows + k * B * (T + 1), one, sizeof one);
             }
             for (size_t i = 0; i < IDS; i++) {
@@ -59,9 +63,12 @@ Test(readers, several_batches_a_call)
             }
             cr_assert(rows[ROWS] == 7 && in[IDS] == 7 && to[IDS] == 7 && in64[IDS] == 7 &&
                       to64[IDS] == 7);
-            must(sgt_loader_batches_i32(l, c, FIRST, 0, NULL, NULL, why));
-            cr_assert_eq(sgt_loader_batches_i32(l, c, UINT64_MAX / B - 1, 2, in, to, &err),
-                         SGT_EUSAGE);
+            cr_assert_eq(sgt_loader_read(l, c, UINT64_MAX / B - 1, 2, &i32, &err), SGT_EUSAGE);
+            i32.inputs = i32.targets = NULL;
+            must(sgt_loader_read(l, c, FIRST, 0, &i32, why));
+            i32.output = SGT_OUTPUTS;
+            expect_failure(sgt_loader_read(l, c, FIRST, 1, &i32, why), SGT_EUSAGE,
+                           "unknown output 3");
         }
 }
 
@@ -100,8 +107,8 @@ Test(readers, ranks_share_a_batch)
                 sgt_loader_get_info(l, &info);
                 cr_assert(info.batch == B && info.local_batch == B / o.ranks);
                 for (uint64_t k = 0; k < 60; k += 7) {
-                    must(sgt_loader_batch(one, c1, k, whole, why));
-                    must(sgt_loader_batch(l, c, k, part, why));
+                    must(read_rows(one, c1, k, whole, why));
+                    must(read_rows(l, c, k, part, why));
                     for (uint32_t i = 0; i < info.local_batch; i++)
                         cr_assert_arr_eq(part + i * (T + 1),
                                          whole + (o.rank + i * o.ranks) * (T + 1), 2 * (T + 1));
@@ -122,8 +129,8 @@ Test(readers, accumulation_sees_the_rows_of_one_large_batch)
     scoped(sgt_loader) *a = open_loader("d", &o, NULL), *b = open_loader("d", &p, NULL);
     scoped(sgt_cursor) *ca = open_cursor(a), *cb = open_cursor(b);
     for (uint64_t k = 0; k < 120; k++) {
-        if (k % 6 == 0) must(sgt_loader_batch(a, ca, k / 6, large, why));
-        must(sgt_loader_batch(b, cb, k, small, why));
+        if (k % 6 == 0) must(read_rows(a, ca, k / 6, large, why));
+        must(read_rows(b, cb, k, small, why));
         cr_assert_arr_eq(small, large + k % 6 * 4 * (T + 1), sizeof small);
     }
 }
@@ -162,8 +169,8 @@ static int batch_of(const sgt_loader *l, sgt_cursor *c, int output, uint64_t k, 
 {
     static uint16_t rows[6 * 17];
     static int32_t in[6 * 16], to[6 * 16];
-    if (output == 0) return sgt_loader_batch(l, c, k, rows, err);
-    return sgt_loader_batch_i32(l, c, k, in, to, err);
+    if (output == 0) return read_rows(l, c, k, rows, err);
+    return read_i32(l, c, k, in, to, err);
 }
 
 /* An id outside the vocabulary: preload reports it at open, the other readers in the first batch

@@ -177,11 +177,12 @@ Test(sets, documents_end_with_their_set)
         uint16_t rows[6 * 17];
         uint32_t seen[2] = {0};
         for (uint64_t k = 0; k < 64 * 30 / 6; k++) {
-            cr_assert_eq(sgt_loader_batch(l, c, k, rows, NULL), 0);
+            sgt_loader_batch b = {.inputs = rows};
+            cr_assert_eq(sgt_loader_read(l, c, k, 1, &b, NULL), 0);
             for (uint32_t r = 0; r < 6; r++) {
                 uint32_t set = rows[r * 17 + 1] - 7u, n = set ? 9 : 5;
                 cr_assert_lt(set, 2);
-                cr_assert_eq(sgt_cursor_lengths(c)[r], n);
+                cr_assert_eq(b.lengths[r], n);
                 seen[set]++;
                 for (uint32_t t = 0; t < 17; t++)
                     cr_assert_eq(rows[r * 17 + t], t == 0 || t >= n ? 50256 : 7 + set);

@@ -48,24 +48,24 @@ static void put_set(const char *name, int indexed)
     }
 }
 
-static void check_rows(const sgt_loader *l, uint64_t k, const sgt_row_documents *d)
+static void check_rows(const sgt_loader *l, uint64_t k, const sgt_loader_batch *d)
 {
     uint32_t n = l->o.batch / l->o.ranks, at = 0;
-    cr_assert(d && d->first[0] == 0);
+    cr_assert(d->starts && d->row_starts[0] == 0);
     for (uint32_t r = 0; r < n; r++) {
         uint32_t shard;
         uint64_t offset;
         sgt_loader_window(l, k * l->o.batch + l->o.rank + (uint64_t)r * l->o.ranks, &shard,
                           &offset);
-        cr_assert_eq(d->first[r], at);
+        cr_assert_eq(d->row_starts[r], at);
         for (uint32_t t = 0; t <= l->o.seq; t++) {
             int one = l->o.sampling == SGT_SAMPLING_DOCUMENTS ? t == 0
                                                               : begins(shard % SHARDS, offset + t);
-            int said = at < d->first[r + 1] && d->starts[at] == t;
+            int said = at < d->row_starts[r + 1] && d->starts[at] == t;
             cr_assert_eq(said, one, "batch %lu, row %u, token %u", k, r, t);
             at += said != 0;
         }
-        cr_assert_eq(d->first[r + 1], at);
+        cr_assert_eq(d->row_starts[r + 1], at);
     }
 }
 
@@ -78,10 +78,12 @@ static void check_all(const char *path, sgt_loader_options o)
     sgt_loader_info info;
     sgt_loader_get_info(l, &info);
     for (uint64_t k = 0; k < 40; k++) {
-        cr_assert_eq(sgt_loader_batch(l, c, k, rows, NULL), 0);
-        check_rows(l, k, sgt_cursor_documents(c));
-        cr_assert_eq(sgt_loader_batch_i32(l, c, 1000 + k, in, to, NULL), 0);
-        check_rows(l, 1000 + k, sgt_cursor_documents(c));
+        sgt_loader_batch b = {.inputs = rows},
+                         pair = {.output = SGT_OUTPUT_I32, .inputs = in, .targets = to};
+        cr_assert_eq(sgt_loader_read(l, c, k, 1, &b, NULL), 0);
+        check_rows(l, k, &b);
+        cr_assert_eq(sgt_loader_read(l, c, 1000 + k, 1, &pair, NULL), 0);
+        check_rows(l, 1000 + k, &pair);
     }
 }
 
@@ -134,15 +136,15 @@ Test(starts, streams_carry_them)
             sgt_stream_options so = {
                 .first = 5, .count = 60, .threads = 3, .output = (sgt_output)output};
             scoped(sgt_stream) *s = NULL;
-            sgt_stream_batch b, held;
+            sgt_loader_batch b, held;
             sgt_error err;
             uint64_t k = 5;
             must(sgt_stream_open(&s, l, &so, why));
             for (; sgt_stream_next(s, &b, &err) == 0; k++, held = b) {
-                check_rows(l, k, b.documents);
+                check_rows(l, k, &b);
                 if (k == 5) continue;
                 /* the starts of a batch stay valid as long as the batch is held */
-                check_rows(l, k - 1, held.documents);
+                check_rows(l, k - 1, &held);
                 sgt_stream_release(s, &held);
             }
             cr_assert_eq(k, 65);
@@ -164,13 +166,15 @@ Test(starts, only_where_they_are_asked_for)
         scoped(sgt_cursor) *c = open_cursor(l);
         sgt_loader_info info;
         scoped(sgt_stream) *s = NULL;
-        sgt_stream_batch b;
+        sgt_loader_batch b;
         sgt_loader_get_info(l, &info);
         cr_assert_eq(info.documents, asked == 1 ? all : 0);
-        cr_assert_eq(sgt_loader_batch(l, c, 0, rows, NULL), 0);
-        cr_assert_eq(sgt_cursor_documents(c) != NULL, asked != 0);
+        b.output = SGT_OUTPUT_U16;
+        b.inputs = rows;
+        cr_assert_eq(sgt_loader_read(l, c, 0, 1, &b, NULL), 0);
+        cr_assert_eq(b.starts != NULL, asked != 0);
         cr_assert(sgt_stream_open(&s, l, NULL, NULL) == 0 && sgt_stream_next(s, &b, NULL) == 0);
-        cr_assert_eq(b.documents != NULL, asked != 0);
+        cr_assert_eq(b.starts != NULL, asked != 0);
     }
 }
 
@@ -186,8 +190,9 @@ Test(starts, of_no_document)
     sgt_loader_info info;
     sgt_loader_get_info(l, &info);
     cr_assert_eq(info.documents, 0);
-    cr_assert_eq(sgt_loader_batch(l, c, 0, rows, NULL), 0);
-    for (uint32_t r = 0; r <= B; r++) cr_assert_eq(sgt_cursor_documents(c)->first[r], 0);
+    sgt_loader_batch b = {.inputs = rows};
+    cr_assert_eq(sgt_loader_read(l, c, 0, 1, &b, NULL), 0);
+    for (uint32_t r = 0; r <= B; r++) cr_assert_eq(b.row_starts[r], 0);
 }
 
 static int open_documents(const char *path, sgt_error *err)
@@ -208,15 +213,15 @@ Test(starts, of_rows_of_any_width)
         scoped(sgt_loader) *l = open_loader("plain.bin", &o, NULL);
         scoped(sgt_cursor) *c = open_cursor(l);
         for (uint64_t k = 0; k < 20; k++) {
-            cr_assert_eq(sgt_loader_batch(l, c, k, rows, NULL), 0);
-            const sgt_row_documents *d = sgt_cursor_documents(c);
+            sgt_loader_batch d = {.inputs = rows};
+            cr_assert_eq(sgt_loader_read(l, c, k, 1, &d, NULL), 0);
             uint32_t at = 0;
             for (uint32_t r = 0; r < 2; r++) {
-                cr_assert_eq(d->first[r], at);
+                cr_assert_eq(d.row_starts[r], at);
                 for (uint32_t t = 0; t <= seq; t++)
-                    if (rows[r * (seq + 1) + t] == EOT) cr_assert_eq(d->starts[at++], t);
+                    if (rows[r * (seq + 1) + t] == EOT) cr_assert_eq(d.starts[at++], t);
             }
-            cr_assert_eq(d->first[2], at);
+            cr_assert_eq(d.row_starts[2], at);
         }
     }
 }
@@ -235,9 +240,9 @@ Test(starts, index_that_is_wrong)
 
 Test(starts, expanded)
 {
-    static const uint32_t first[] = {0, 3, 3, 5, 6}, starts[] = {0, 2, 3, 1, 5, 0},
-                          lengths[] = {6, 6, 6, 2};
-    static const sgt_row_documents d = {first, starts};
+    static uint32_t first[] = {0, 3, 3, 5, 6}, starts[] = {0, 2, 3, 1, 5, 0},
+                    lengths[] = {6, 6, 6, 2};
+    sgt_loader_batch b = {.lengths = lengths, .row_starts = first, .starts = starts};
     /* row 0 begins with a document; row 1 lies within one. Row 2 has the rest of one, and one that
      * begins at its last token, which is not an input. Row 3 has a document of two tokens, and
      * padding */
@@ -248,14 +253,15 @@ Test(starts, expanded)
     for (int mask = 0; mask < 8; mask++) {
         int32_t got[3][4 * 5];
         memset(got, 0x55, sizeof got);
-        sgt_row_documents_expand(&d, lengths, 4, 5, mask & 1 ? got[0] : NULL,
-                                 mask & 2 ? got[1] : NULL, mask & 4 ? got[2] : NULL);
+        sgt_loader_expand_starts(&b, 4, 5, mask & 1 ? got[0] : NULL, mask & 2 ? got[1] : NULL,
+                                 mask & 4 ? got[2] : NULL);
         for (int i = 0; i < 3; i++)
             for (int t = 0; t < 20; t++)
                 cr_assert_eq(got[i][t], mask >> i & 1 ? want[i][t] : 0x55555555,
                              "array %d, number %d: %d", i, t, got[i][t]);
     }
     int32_t ids[4 * 5];
-    sgt_row_documents_expand(&d, NULL, 4, 5, NULL, NULL, ids);
+    b.lengths = NULL;
+    sgt_loader_expand_starts(&b, 4, 5, NULL, NULL, ids);
     cr_assert(ids[15] == 0 && ids[19] == 0); /* without `lengths`, no input counts as padding */
 }

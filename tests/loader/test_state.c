@@ -20,7 +20,7 @@ static void whole_batch(const sgt_loader_options *as, uint32_t ranks, uint64_t k
         uint16_t part[B * WIDTH];
         scoped(sgt_loader) *l = open_loader("d", &o, NULL);
         scoped(sgt_cursor) *c = open_cursor(l);
-        must(sgt_loader_batch(l, c, k, part, why));
+        must(read_rows(l, c, k, part, why));
         for (uint32_t i = 0; i < as->batch / ranks; i++)
             memcpy(rows + (o.rank + i * ranks) * WIDTH, part + i * WIDTH, WIDTH * sizeof *rows);
     }

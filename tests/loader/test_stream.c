@@ -48,14 +48,14 @@ static sgt_stream *open_stream(const sgt_loader *l, const sgt_stream_options *o)
     return s;
 }
 
-static sgt_stream_batch take(sgt_stream *s)
+static sgt_loader_batch take(sgt_stream *s)
 {
-    sgt_stream_batch b;
+    sgt_loader_batch b;
     must(sgt_stream_next(s, &b, why));
     return b;
 }
 
-static void check(const sgt_loader *l, const sgt_stream_batch *b)
+static void check(const sgt_loader *l, const sgt_loader_batch *b)
 {
     for (uint32_t r = 0; r < B; r++) {
         uint32_t shard;
@@ -63,11 +63,11 @@ static void check(const sgt_loader *l, const sgt_stream_batch *b)
         sgt_loader_window(l, b->index * B + r, &shard, &at);
         for (uint32_t t = 0; t <= T; t++) {
             uint16_t id = token_at(shard, at + t);
-            if (b->rows) cr_assert_eq(b->rows[r * (T + 1) + t], id, "batch %lu", b->index);
-            if (b->inputs_i64 && t < T) cr_assert_eq(b->inputs_i64[r * T + t], id);
-            if (b->inputs_i64 && t) cr_assert_eq(b->targets_i64[r * T + t - 1], id);
-            if (b->inputs && t < T) cr_assert_eq(b->inputs[r * T + t], id, "batch %lu", b->index);
-            if (b->inputs && t) cr_assert_eq(b->targets[r * T + t - 1], id, "batch %lu", b->index);
+            uint32_t width = T + !b->targets;
+            if (t < width)
+                cr_assert_eq(id_of(b, b->inputs, r * width + t), id, "batch %lu", b->index);
+            if (b->targets && t)
+                cr_assert_eq(id_of(b, b->targets, r * T + t - 1), id, "batch %lu", b->index);
         }
     }
 }
@@ -114,13 +114,12 @@ Test(stream, in_order_and_whole)
                                             .slots = slots,
                                             .threads = threads};
                     scoped(sgt_stream) *s = open_stream(l, &o);
-                    sgt_stream_batch b;
+                    sgt_loader_batch b;
                     for (uint64_t k = 0; k < 40; k++) {
                         b = take(s);
                         cr_assert(b.index == 70 + k && b.slot < slots);
-                        cr_assert((b.rows != NULL) == (output == SGT_OUTPUT_U16));
-                        cr_assert((b.inputs != NULL) == (output == SGT_OUTPUT_I32));
-                        cr_assert((b.inputs_i64 != NULL) == (output == SGT_OUTPUT_I64));
+                        cr_assert((int)b.output == output && b.inputs);
+                        cr_assert((b.targets != NULL) == (output != SGT_OUTPUT_U16));
                         check(l, &b);
                         sgt_stream_release(s, &b);
                     }
@@ -133,11 +132,10 @@ Test(stream, in_order_and_whole)
 Test(stream, defaults_are_four_slots_without_end)
 {
     scoped(sgt_stream) *s = open_stream(loader, NULL);
-    sgt_stream_batch b[4], more;
+    sgt_loader_batch b[4], more;
     for (int i = 0; i < 4; i++) {
         b[i] = take(s);
-        cr_assert(b[i].index == (uint64_t)i && b[i].slot == (uint32_t)i && b[i].rows &&
-                  !b[i].inputs);
+        cr_assert(b[i].index == (uint64_t)i && b[i].slot == (uint32_t)i && !b[i].targets);
     }
     expect_failure(sgt_stream_next(s, &more, why), SGT_EUSAGE,
                    "all 4 batches of the stream are held: release one first");
@@ -155,7 +153,7 @@ Test(stream, held_batches_stay_as_they_are)
 {
     sgt_stream_options o = {.slots = 5, .threads = 3, .output = SGT_OUTPUT_I32};
     scoped(sgt_stream) *s = open_stream(loader, &o);
-    sgt_stream_batch held[4], b;
+    sgt_loader_batch held[4], b;
     for (int i = 0; i < 4; i++) held[i] = take(s);
     for (int i = 0; i < 4; i++)
         cr_assert_eq((uintptr_t)held[i].inputs % 64 + (uintptr_t)held[i].targets % 64, 0);
@@ -177,7 +175,7 @@ Test(stream, released_backwards)
     sgt_stream_options o = {.slots = 3, .threads = 2};
     scoped(sgt_stream) *s = open_stream(loader, &o);
     for (uint64_t k = 0; k < 300; k += 3) {
-        sgt_stream_batch b[3];
+        sgt_loader_batch b[3];
         for (int i = 0; i < 3; i++) b[i] = take(s);
         for (int i = 0; i < 3; i++) cr_assert_eq(b[i].index, k + (uint64_t)i);
         for (int i = 0; i < 3; i++) check(loader, &b[i]);
@@ -200,7 +198,7 @@ Test(stream, nobody_sleeps_for_good)
         for (uint32_t slots = 1; slots <= 6; slots++) {
             sgt_stream_options o = {.slots = slots, .threads = threads, .making = stumble};
             scoped(sgt_stream) *s = open_stream(loader, &o);
-            sgt_stream_batch held[6];
+            sgt_loader_batch held[6];
             uint64_t taken = 0, released = 0;
             bool taking = true;
             for (uint64_t k = 0; k < 1200; k++) {
@@ -235,7 +233,7 @@ Test(stream, closed_at_any_moment)
             sgt_stream *s = open_stream(l, &o);
             for (int k = 0; k < round % 7; k++) {
                 if (k >= (int)o.slots) break;
-                sgt_stream_batch b = take(s);
+                sgt_loader_batch b = take(s);
                 /* in every fourth round the stream is closed while batches are held */
                 if (round % 4) sgt_stream_release(s, &b);
             }
@@ -276,11 +274,11 @@ Test(stream, errors_come_in_their_turn)
         sgt_stream_options o = {.threads = threads, .slots = 7};
         scoped(sgt_stream) *s = open_stream(loader, &o);
         for (uint64_t k = 0; k < 1000 / T / B; k++) {
-            sgt_stream_batch b = take(s);
+            sgt_loader_batch b = take(s);
             check(loader, &b);
             sgt_stream_release(s, &b);
         }
-        sgt_stream_batch b;
+        sgt_loader_batch b;
         for (int again = 0; again < 3; again++)
             expect_failure(
                 sgt_stream_next(s, &b, why), SGT_EFORMAT,
@@ -313,7 +311,7 @@ Test(stream, threads_take_no_signals)
     unsigned before = count_blocking(); /* counts Criterion's own threads */
     sgt_stream_options o = {.threads = 3};
     sgt_stream *s = open_stream(loader, &o);
-    sgt_stream_batch b = take(s);
+    sgt_loader_batch b = take(s);
     cr_assert_eq(count_blocking(), before + 3);
     sgt_stream_release(s, &b);
     sgt_stream_close(s);

@@ -119,7 +119,7 @@ Test(uring, ring_that_fails)
         for (uint64_t k = 0; k < 60; k++) {
             static uint16_t rows[6 * 17];
             sgt_error err;
-            int rc = sgt_loader_batch(l, c, k, rows, &err);
+            int rc = read_rows(l, c, k, rows, &err);
             cr_assert(!failed || rc < 0, "batch %lu, after one that failed", k);
             if ((failed = rc < 0))
                 cr_assert(rc == SGT_EIO &&

@@ -96,7 +96,7 @@ Test(uring_reads, more_than_may_be_in_flight)
 static int draw_one(const sgt_loader *l, sgt_cursor *c, uint64_t k, sgt_error *err)
 {
     static uint16_t rows[300 * 17];
-    return sgt_loader_batch(l, c, k, rows, err);
+    return read_rows(l, c, k, rows, err);
 }
 
 /* A read fails in the batch that is fetched, or in one that was announced. The error names the
@@ -264,7 +264,7 @@ static int in_child(const sgt_loader *l, sgt_cursor *parents)
     sgt_cursor_close(parents);
     if (sgt_cursor_open(&own, l, &err) < 0) return 2;
     for (uint64_t k = 0; k < 30; k++) {
-        if (sgt_loader_batch(l, own, k, rows, &err) < 0) return 3;
+        if (read_rows(l, own, k, rows, &err) < 0) return 3;
         for (uint32_t r = 0; r < 6; r++) {
             uint32_t shard;
             uint64_t at;

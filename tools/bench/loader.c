@@ -386,19 +386,13 @@ static void copy_batch(const drawer *d, uint16_t *to, uint64_t k)
 static int draw_batch(void *ctx, int thread, uint64_t k, sgt_error *err)
 {
     const drawer *d = ctx;
-    void *buffer = d->buffers + (size_t)thread * batch_bytes();
-    sgt_cursor *c = d->cursors[thread];
-    int64_t *wide = buffer;
-    int32_t *ids = buffer;
-    size_t n = o.batch * o.seq;
-    if (d->windows) {
-        copy_batch(d, buffer, k);
-        return SGT_OK;
-    }
-    if (d->output == SGT_OUTPUT_U16) return sgt_loader_batch(d->loader, c, k, buffer, err);
-    if (d->output == SGT_OUTPUT_I64)
-        return sgt_loader_batches_i64(d->loader, c, k, 1, wide, wide + n, err);
-    return sgt_loader_batch_i32(d->loader, c, k, ids, ids + n, err);
+    char *buffer = d->buffers + (size_t)thread * batch_bytes();
+    size_t bytes = o.batch * o.seq * (d->output == SGT_OUTPUT_I64 ? 8 : 4);
+    sgt_loader_batch b = {
+        .output = (sgt_output)d->output, .inputs = buffer, .targets = buffer + bytes};
+    if (!d->windows) return sgt_loader_read(d->loader, d->cursors[thread], k, 1, &b, err);
+    copy_batch(d, b.inputs, k);
+    return SGT_OK;
 }
 
 static double cpu_seconds(void) { return (double)clock() / CLOCKS_PER_SEC; }

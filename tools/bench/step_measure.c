@@ -181,7 +181,8 @@ static int encode_rows(coder *x, const sgt_config *c, uint64_t step, double *ms,
 {
     char *text = NULL;
     size_t n = 0;
-    int rc = sgt_loader_batch(x->loader, x->cursor, step, x->rows, err);
+    sgt_loader_batch b = {.output = SGT_OUTPUT_U16, .inputs = x->rows};
+    int rc = sgt_loader_read(x->loader, x->cursor, step, 1, &b, err);
     if (rc == SGT_OK) rc = sgt_decode(x->vocab, x->rows, c->batch * (c->seq + 1), &text, &n, err);
     /* there are never more ids than bytes */
     if (rc == SGT_OK) rc = sgt_reserve(&x->ids, &x->room, n, sizeof *x->ids, "text", err);

@@ -132,11 +132,12 @@ static int run_set(set *s, eval_batch *x, const eval *e, sgt_error *err)
 {
     uint64_t all = s->info.windows_per_epoch;
     sgt_cursor *cursor = NULL;
+    sgt_loader_batch rows = {.output = SGT_OUTPUT_U16, .inputs = x->tokens};
     sgt_progress *p = sgt_progress_new("windows", e->quiet);
     int rc = sgt_cursor_open(&cursor, s->loader, err);
     for (uint64_t k = 0, at = 0; at < all && rc == SGT_OK; k++, at += x->rows) {
         size_t windows = all - at < x->rows ? (size_t)(all - at) : x->rows;
-        rc = sgt_loader_batch(s->loader, cursor, k, x->tokens, err);
+        rc = sgt_loader_read(s->loader, cursor, k, 1, &rows, err);
         if (rc == SGT_OK) put_targets(x, windows);
         if (rc == SGT_OK) rc = eval_batch_run(x, e, s->path, 0, err);
         if (rc < 0) break;

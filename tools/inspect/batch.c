@@ -19,8 +19,9 @@ typedef struct drawing {
     sgt_loader *loader;
     sgt_loader_info info;
     sgt_cursor *cursor;
-    sgt_vocab *vocab;          /* vocabulary that decodes ids; NULL: unknown */
-    int32_t *inputs, *targets; /* (B, T) each */
+    sgt_vocab *vocab; /* vocabulary that decodes ids; NULL: unknown */
+    sgt_loader_batch batch;
+    int32_t *inputs, *targets; /* (B, T) each: the batch's */
     /* (B, T) each, with --documents: position of each token in its document, and number of that
      * document */
     int32_t *positions, *ids;
@@ -56,8 +57,7 @@ static int print_json(const drawing *d, uint64_t k, sgt_error *err)
     json_t *o = json_pack("{s:I, s:o, s:o}", "index", (json_int_t)k, "inputs",
                           rows_json(d, d->inputs), "targets", rows_json(d, d->targets));
     if (d->o->documents) {
-        sgt_row_documents_expand(sgt_cursor_documents(d->cursor), sgt_cursor_lengths(d->cursor),
-                                 d->info.batch, d->info.seq, NULL, d->positions, d->ids);
+        sgt_loader_expand_starts(&d->batch, d->info.batch, d->info.seq, NULL, d->positions, d->ids);
         json_object_set_new(o, "positions", rows_json(d, d->positions));
         json_object_set_new(o, "documents", rows_json(d, d->ids));
     }
@@ -90,11 +90,10 @@ static int row_text(const drawing *d, const int32_t *row, uint32_t own, char tex
 /* Print the positions at which documents begin in row r. */
 static void print_starts(const drawing *d, uint32_t r)
 {
-    const sgt_row_documents *documents = sgt_cursor_documents(d->cursor);
-    uint32_t from = documents->first[r], to = documents->first[r + 1];
+    uint32_t from = d->batch.row_starts[r], to = d->batch.row_starts[r + 1];
     printf("           documents begin at ");
     for (uint32_t k = from; k < to; k++)
-        printf("%s%" PRIu32, k == from ? "" : ", ", documents->starts[k]);
+        printf("%s%" PRIu32, k == from ? "" : ", ", d->batch.starts[k]);
     printf("%s\n", from == to ? "no token" : "");
 }
 
@@ -110,7 +109,7 @@ static int print_rows(const drawing *d, uint64_t k, sgt_error *err)
         sgt_loader_window(d->loader, k * d->info.batch + r, &shard, &at);
         const char *path = sgt_loader_shard_path(d->loader, shard), *slash = strrchr(path, '/');
         const int32_t *row = d->inputs + (size_t)r * d->info.seq;
-        uint32_t own = d->info.padded ? sgt_cursor_lengths(d->cursor)[r] : T;
+        uint32_t own = d->info.padded ? d->batch.lengths[r] : T;
         int rc = d->vocab ? row_text(d, row, own < T ? own : T, text, err) : SGT_OK;
         if (rc < 0) return rc;
         /* for a single set, the file's name is enough */
@@ -129,7 +128,7 @@ static int show_batches(drawing *d, uint64_t from, uint64_t count, sgt_error *er
     int rc = SGT_OK;
     for (uint64_t k = from; k < from + count && rc == SGT_OK; k++) {
         if (sgt_stopped(d->o->stop)) return sgt_fail(err, SGT_ESTOPPED, "%s: stopped", d->o->path);
-        rc = sgt_loader_batch_i32(d->loader, d->cursor, k, d->inputs, d->targets, err);
+        rc = sgt_loader_read(d->loader, d->cursor, k, 1, &d->batch, err);
         if (rc == SGT_OK) rc = d->o->json ? print_json(d, k, err) : print_rows(d, k, err);
     }
     return rc;
@@ -174,6 +173,8 @@ int inspect_batches(const inspect *o, sgt_error *err)
         d.targets = d.inputs + ids;
         d.positions = d.targets + ids;
         d.ids = d.positions + ids;
+        d.batch =
+            (sgt_loader_batch){.output = SGT_OUTPUT_I32, .inputs = d.inputs, .targets = d.targets};
         rc = sgt_cursor_open(&d.cursor, d.loader, err);
         if (rc == SGT_OK && !o->json) {
             rc = inspect_vocabulary(&d.vocab, sgt_loader_fingerprint(d.loader),

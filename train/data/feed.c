@@ -88,7 +88,7 @@ struct sgt_feed {
     uint64_t given; /* number of batches given so far */
     sgt_stream *stream;
     /* batches that were given and not yet released, oldest first */
-    sgt_stream_batch held[SGT_FEED_HOLD + 1];
+    sgt_loader_batch held[SGT_FEED_HOLD + 1];
     unsigned holding;
     maker *makers;      /* (threads): a record for each thread of the stream, if there is a trace */
     sgt_cursor *cursor; /* cursor that is used if there is no stream */
@@ -221,18 +221,16 @@ static void release_oldest(sgt_feed *f)
 }
 
 /* Make the next batch in this thread, in the ring. */
-static int make_batch(sgt_feed *f, sgt_stream_batch *b, sgt_error *err)
+static int make_batch(sgt_feed *f, sgt_loader_batch *b, sgt_error *err)
 {
     uint16_t *to = f->ring[f->given % (f->o.hold + 1)];
     uint64_t index = f->o.cycle ? f->given % f->o.cycle : f->o.first + f->given;
-    *b = (sgt_stream_batch){.rows = to};
+    *b = (sgt_loader_batch){.output = SGT_OUTPUT_U16, .inputs = to};
     if (f->given == f->o.count) return 1;
     if (f->o.examples) sgt_examples_batch(f->o.examples, index, to, f->targets);
     else {
-        int rc = sgt_loader_batch(f->l, f->cursor, index, to, err);
+        int rc = sgt_loader_read(f->l, f->cursor, index, 1, b, err);
         if (rc < 0) return rc;
-        b->lengths = sgt_cursor_lengths(f->cursor);
-        b->documents = sgt_cursor_documents(f->cursor);
     }
     f->given++;
     return SGT_OK;
@@ -241,15 +239,14 @@ static int make_batch(sgt_feed *f, sgt_stream_batch *b, sgt_error *err)
 int sgt_feed_next(sgt_feed *f, sgt_batch *rows, sgt_error *err)
 {
     if (f->stream) release_oldest(f);
-    sgt_stream_batch made = {0}, *b = f->stream ? &f->held[f->holding] : &made;
+    sgt_loader_batch made = {0}, *b = f->stream ? &f->held[f->holding] : &made;
     int rc = f->stream ? sgt_stream_next(f->stream, b, err) : make_batch(f, b, err);
     if (rc != 0) return rc;
     f->holding += f->stream != NULL;
-    *rows = (sgt_batch){.tokens = b->rows, .targets = f->o.examples ? f->targets : NULL};
+    *rows = (sgt_batch){.tokens = b->inputs, .targets = f->o.examples ? f->targets : NULL};
     if (b->lengths) set_targets(f, rows, b->lengths);
-    if (f->starts && b->documents) {
-        sgt_row_documents_expand(b->documents, b->lengths, (uint32_t)f->rows, (uint32_t)f->T,
-                                 f->starts, NULL, NULL);
+    if (f->starts && b->starts) {
+        sgt_loader_expand_starts(b, (uint32_t)f->rows, (uint32_t)f->T, f->starts, NULL, NULL);
         rows->starts = f->starts;
     }
     return SGT_OK;

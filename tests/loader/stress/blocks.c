@@ -48,7 +48,7 @@ static void draw(const sgt_loader *l, sgt_cursor *c, uint64_t index)
 {
     uint16_t rows[B * (T + 1)];
     sgt_error err;
-    if (sgt_loader_batch(l, c, index, rows, &err) < 0) fail("a batch", err.text);
+    if (read_rows(l, c, index, rows, &err) < 0) fail("a batch", err.text);
     check(l, index, rows);
 }
 
@@ -94,12 +94,12 @@ static void *drain(void *arg)
         sgt_stream_options o = {
             .first = r % 3000, .slots = 1 + (r >> 20 & 7), .threads = 1 + (r >> 24 & 3)};
         scoped(sgt_stream) *s = NULL;
-        sgt_stream_batch b;
+        sgt_loader_batch b;
         sgt_error err;
         if (sgt_stream_open(&s, j->l, &o, &err) < 0) fail("a stream", err.text);
         for (uint64_t k = 0; k < (r >> 32) % 64; k++) {
             if (sgt_stream_next(s, &b, &err) != 0) fail("a stream", err.text);
-            check(j->l, b.index, b.rows);
+            check(j->l, b.index, b.inputs);
             sgt_stream_release(s, &b);
         }
     }

@@ -85,7 +85,7 @@ static void *draw(void *arg)
     sgt_error err;
     if (sgt_cursor_open(&c, d->l, &err) < 0) fail("a cursor", err.text);
     for (uint64_t k = d->first; k < d->first + BATCHES; k++) {
-        if (sgt_loader_batch(d->l, c, k, rows, &err) < 0) {
+        if (read_rows(d->l, c, k, rows, &err) < 0) {
             if (!past(d, k) || !strstr(err.text, "d/train_000001.bin: "))
                 fail("a batch that is there", err.text);
             d->failed++;

@@ -4,6 +4,7 @@
 
 #include "loader/sgt_loader.h"
 #include "loader/shards/shard.h"
+#include "tests/loader/read.h"
 #include "tests/scoped.h"
 #include "tests/stress.h"
 

@@ -81,16 +81,18 @@ static uint32_t expect_row(const sgt_loader *l, uint64_t row, uint16_t *ids)
     return n;
 }
 
-static int right(const sgt_loader *l, uint64_t index, const sgt_stream_batch *b)
+static int right(const sgt_loader *l, uint64_t index, const sgt_loader_batch *b)
 {
     for (uint32_t r = 0; r < B; r++) {
         uint16_t ids[T + 1];
         uint32_t own = expect_row(l, index * B + r, ids);
         if (b->lengths ? b->lengths[r] != own : own != T + 1) return 0;
-        if (b->rows && memcmp(b->rows + r * (T + 1), ids, sizeof ids)) return 0;
-        for (uint32_t t = 0; b->inputs && t < T; t++) {
+        const uint16_t *rows = b->inputs;
+        const int32_t *inputs = b->inputs, *targets = b->targets;
+        if (!targets && memcmp(rows + r * (T + 1), ids, sizeof ids)) return 0;
+        for (uint32_t t = 0; targets && t < T; t++) {
             int32_t target = t + 1 < own ? ids[t + 1] : SGT_IGNORED;
-            if (b->inputs[r * T + t] != ids[t] || b->targets[r * T + t] != target) return 0;
+            if (inputs[r * T + t] != ids[t] || targets[r * T + t] != target) return 0;
         }
     }
     return 1;
@@ -103,12 +105,9 @@ static int draw_one(const sgt_loader *l, sgt_cursor *c, uint64_t index, uint64_t
 {
     uint16_t rows[B * (T + 1)];
     int32_t inputs[B * T], targets[B * T];
-    int rc = way == 0 ? sgt_loader_batch(l, c, index, rows, err)
-                      : sgt_loader_batch_i32(l, c, index, inputs, targets, err);
-    sgt_stream_batch b = {.lengths = sgt_cursor_lengths(c)};
-    if (way == 0) b.rows = rows;
-    else b.inputs = inputs, b.targets = targets;
-    return rc == 0 && right(l, index, &b);
+    sgt_loader_batch b = {.inputs = rows};
+    if (way) b = (sgt_loader_batch){.output = SGT_OUTPUT_I32, .inputs = inputs, .targets = targets};
+    return sgt_loader_read(l, c, index, 1, &b, err) == 0 && right(l, index, &b);
 }
 
 /* Draw random batches, or a few consecutive ones, through a cursor that is replaced now and
@@ -144,7 +143,7 @@ static int64_t take(const job *j, sgt_stream *s, const sgt_stream_options *o, ui
     uint64_t n = 0, held = 0;
     sgt_error err = {0};
     for (; n < want && held < o->slots; n++) {
-        sgt_stream_batch b;
+        sgt_loader_batch b;
         uint64_t r = sgt_philox_u64(j->seed, k, n + 2);
         int rc = sgt_stream_next(s, &b, &err);
         /* the stream has ended, or the next batch needs a slot that is held */

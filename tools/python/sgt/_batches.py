@@ -86,13 +86,12 @@ class Kind(NamedTuple):
         array = array[skip : skip + size]
         return array, array.ctypes.data
 
-    def documents(self, found: Any, lengths: Any) -> Documents:
+    def documents(self, batch: c.LoaderBatch) -> Documents:
         """Return copies of what the library found about the documents of a batch."""
         rows, seq = self.rows, self.seq
         positions, ids = (np.empty((rows, seq), np.int32) for _ in range(2))
-        library.sgt_row_documents_expand(
-            found, lengths, rows, seq, None, positions.ctypes.data, ids.ctypes.data
-        )
+        to = None, positions.ctypes.data, ids.ctypes.data
+        library.sgt_loader_expand_starts(byref(batch), rows, seq, *to)
         begins = np.diff(ids, axis=1, prepend=-2) != 0  # ids of a row count its documents
         cuts = np.append(np.flatnonzero(begins), rows * seq).astype(np.int32)
         arrays = (positions, ids, cuts)
@@ -138,7 +137,7 @@ class Stream:
         self._buffers: List[Any] = []
         self._views: List[Optional[Tuple[Any, Any]]] = [None] * slots
         self._holds = False
-        self._batch, self._error = c.StreamBatch(), c.ErrorText()
+        self._batch, self._error = c.LoaderBatch(), c.ErrorText()
         self._refs = byref(self._batch), byref(self._error)
         self._addresses: List[int] = []
         pinned = may_pin(kind.torch)
@@ -196,10 +195,10 @@ class Stream:
 
     def documents(self) -> Any:
         """Return the documents of the batch that take() returned last."""
-        return self.kind.documents(self._batch.documents, self._batch.lengths)
+        return self.kind.documents(self._batch)
 
     def _view(self, slot: int) -> Tuple[Any, Any]:
-        targets = self._batch.targets_i64 or self._batch.targets
+        targets = self._batch.targets
         at = targets - self._addresses[slot] if targets else 0
         pair = self._views[slot] = self.kind.views(self._buffers[slot], at)
         return pair

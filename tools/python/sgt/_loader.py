@@ -13,11 +13,6 @@ from ._native import Handle, Path, UnsupportedError, UsageError
 from ._native import loader_library as library
 
 __all__ = ["Documents", "Loader"]
-_READ = {
-    "uint16": library.sgt_loader_batches,
-    "int32": library.sgt_loader_batches_i32,
-    "int64": library.sgt_loader_batches_i64,
-}
 VERSION = 1
 _U32, _U64 = (1 << 32) - 1, (1 << 64) - 1
 
@@ -343,12 +338,10 @@ class Loader:
         if cursor is None:
             functions = library.sgt_cursor_open, library.sgt_cursor_close
             cursor = c.open_handle(*functions, native.pointer, kept=[native])
-        to = (at,) if kind.is_rows else (at, targets_at)
-        c.call(_READ[kind.dtype], native.pointer, cursor.pointer, first, count, *to)
-        batch: Tuple[Any, ...] = (x, y)
-        if self._settings["documents"]:
-            found = library.sgt_cursor_documents(cursor.pointer)
-            batch = (x, y, kind.documents(found, library.sgt_cursor_lengths(cursor.pointer)))
+        read = c.LoaderBatch(output=OUTPUTS[kind.dtype][0], inputs=at, targets=targets_at)
+        function = library.sgt_loader_read
+        c.call(function, native.pointer, cursor.pointer, first, count, byref(read))
+        batch = (x, y, kind.documents(read)) if self._settings["documents"] else (x, y)
         with self._lock:
             self._cursors.append(cursor)
         return batch

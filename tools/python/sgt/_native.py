@@ -113,10 +113,6 @@ class LoaderState(Structure):  # sgt_loader_state
     ]  # fmt: skip
 
 
-class RowDocuments(Structure):  # sgt_row_documents
-    _fields_ = [("first", POINTER(c_uint32)), ("starts", POINTER(c_uint32))]
-
-
 class StreamOptions(Structure):  # sgt_stream_options
     _fields_ = [
         ("first", c_uint64), ("count", c_uint64), ("output", c_int), ("slots", c_uint32),
@@ -125,12 +121,10 @@ class StreamOptions(Structure):  # sgt_stream_options
     ]  # fmt: skip
 
 
-class StreamBatch(Structure):  # sgt_stream_batch
+class LoaderBatch(Structure):  # sgt_loader_batch
     _fields_ = [
-        ("index", c_uint64), ("rows", c_void_p), ("lengths", POINTER(c_uint32)),
-        ("inputs", c_void_p), ("targets", c_void_p), ("slot", c_uint32),
-        ("documents", POINTER(RowDocuments)), ("inputs_i64", c_void_p),
-        ("targets_i64", c_void_p),
+        ("index", c_uint64), ("output", c_int), ("inputs", c_void_p), ("targets", c_void_p),
+        ("lengths", c_void_p), ("row_starts", c_void_p), ("starts", c_void_p), ("slot", c_uint32),
     ]  # fmt: skip
 
 
@@ -165,8 +159,7 @@ def _open(name: str) -> ctypes.CDLL:
     return ctypes.CDLL(own if os.path.exists(own) else name)
 
 
-_BATCHES = [c_void_p, c_void_p, c_uint64, c_uint64, c_void_p]
-_OUT, _ERROR = POINTER(c_void_p), POINTER(ErrorText)
+_OUT, _BATCH, _ERROR = POINTER(c_void_p), POINTER(LoaderBatch), POINTER(ErrorText)
 # name: result, arguments
 _LOADER = {
     "sgt_reader_name": (c_char_p, [c_int]),
@@ -181,15 +174,11 @@ _LOADER = {
     "sgt_loader_guard_sigbus": (c_int, [_ERROR]),
     "sgt_cursor_open": (c_int, [_OUT, c_void_p, _ERROR]),
     "sgt_cursor_close": (None, [c_void_p]),
-    "sgt_cursor_lengths": (POINTER(c_uint32), [c_void_p]),
-    "sgt_cursor_documents": (POINTER(RowDocuments), [c_void_p]),
-    "sgt_loader_batches": (c_int, [*_BATCHES, _ERROR]),
-    "sgt_loader_batches_i32": (c_int, [*_BATCHES, c_void_p, _ERROR]),
-    "sgt_loader_batches_i64": (c_int, [*_BATCHES, c_void_p, _ERROR]),
-    "sgt_row_documents_expand": (None, [c_void_p, c_void_p, c_uint32, c_uint32, *3 * [c_void_p]]),
+    "sgt_loader_read": (c_int, [c_void_p, c_void_p, c_uint64, c_uint64, _BATCH, _ERROR]),
+    "sgt_loader_expand_starts": (None, [_BATCH, c_uint32, c_uint32, *3 * [c_void_p]]),
     "sgt_stream_open": (c_int, [_OUT, c_void_p, POINTER(StreamOptions), _ERROR]),
-    "sgt_stream_next": (c_int, [c_void_p, POINTER(StreamBatch), _ERROR]),
-    "sgt_stream_release": (None, [c_void_p, POINTER(StreamBatch)]),
+    "sgt_stream_next": (c_int, [c_void_p, _BATCH, _ERROR]),
+    "sgt_stream_release": (None, [c_void_p, _BATCH]),
     "sgt_stream_close": (None, [c_void_p]),
 }
 _TOKENIZE = {
