@@ -104,7 +104,7 @@ static int lay_out(const sgt_out *out, const sgt_manifest *m, const sgt_out_requ
 {
     sgt_export e = {.work = out->work, .layout = r->layout, .stop = r->stop};
     int rc = sgt_manifest_write(m, out->shards, err);
-    if (!rc) rc = sgt_made_open(&e.set, out->shards, err);
+    if (!rc) rc = sgt_made_add(&e.set, out->shards, err);
     if (!rc) rc = sgt_export_write(&e, laid_out, err);
     if (!rc) rc = sgt_export_move(out->work, out->path, laid_out, err);
     sgt_made_close(e.set);

@@ -120,7 +120,7 @@ done
 at=$(late many)
 stop_late
 copy=out/.work/sorting/train/00000-of-00001
-exists $copy/table
+exists $copy/counts
 goes_on many
 grep -q 'openat.*/sorting/train/00000-of-00001/00000.*O_RDONLY' trace || fail 'the copy was not read'
 grep -q 'openat.*/sorting/train/00000-of-00001/00000.*O_EXCL' trace && fail 'it was copied again'

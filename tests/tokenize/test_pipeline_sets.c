@@ -182,7 +182,7 @@ Test(pipeline_sets, stopped_and_resumed)
     cr_assert_gt(all, 30);
 }
 
-/* Return all ids of an order. Also read it from every `step`-th token on. */
+/* Return all ids of an order. Also read it from every `step`-th token on, to the end of a document. */
 static stream walk(sgt_order *o, uint64_t step)
 {
     sgt_order_ids got;
@@ -198,25 +198,26 @@ static stream walk(sgt_order *o, uint64_t step)
     for (uint64_t at = 0; at < s.count; at += step) {
         size_t d = 0;
         while (s.starts[d + 1] <= at) d++;
-        must(sgt_order_read(o, at, UINT64_MAX, &got, why));
-        cr_assert(got.begins == (at == s.starts[d]) && got.count == s.starts[d + 1] - at,
-                  "token %lu", (unsigned long)at);
-        cr_assert_arr_eq(got.ids, s.ids + at, got.count * sizeof *got.ids);
+        for (uint64_t k = at; k < s.starts[d + 1]; k += got.count) {
+            must(sgt_order_read(o, k, UINT64_MAX, &got, why));
+            cr_assert(got.begins == (k == s.starts[d]) && got.count > 0 &&
+                          got.count <= s.starts[d + 1] - k,
+                      "token %lu", (unsigned long)k);
+            cr_assert_arr_eq(got.ids, s.ids + k, got.count * sizeof *got.ids);
+        }
     }
     return s;
 }
 
-/* Make a set of some of the files. */
-static sgt_made *some_files(const char *out, int from, int to)
+/* Make a set of some of the files, and append it to *set. */
+static void add_some_files(sgt_made **set, const char *out, int from, int to)
 {
-    sgt_made *set;
     const sgt_tokenize_options o = {.inputs = paths + from,
                                     .input_count = (size_t)(to - from),
                                     .out = out,
                                     .shard_tokens = 777};
     must(sgt_tokenize(&o, NULL, why));
-    must(sgt_made_open(&set, out, why));
-    return set;
+    must(sgt_made_add(set, out, why));
 }
 
 /* A table that holds few documents takes more passes, and finds the same duplicates. */
@@ -226,19 +227,19 @@ Test(pipeline_sets, duplicates_are_found_in_passes)
     sgt_tokenize_options o = {.dedup = 1, .val_fraction = .4, .ranks = &rank};
     sgt_tokenize_result result;
     sgt_dedup *d;
-    sgt_made *part;
+    sgt_made *part = NULL;
     scoped_memory char *want, *got;
     make_corpus();
     must(make(o, "out", &result, why));
-    must(sgt_made_open(&part, "out/.work/part-000000", why));
-    sgt_dedup_request r = {.parts = &part, .count = 1, .work = "w", .memory = UINT64_MAX};
+    must(sgt_made_add(&part, "out/.work/part-000000", why));
+    sgt_dedup_request r = {.set = part, .work = "w", .memory = UINT64_MAX};
     must(sgt_dedup_find(&r, why));
     const size_t n = get_file(&want, "w/sorting/left-out");
     r.memory = 0;
     must(sgt_dedup_find(&r, why));
     cr_assert(get_file(&got, "w/sorting/left-out") == n && !memcmp(got, want, n));
     must(sgt_dedup_open(&d, &r, why));
-    cr_assert(sgt_dedup_count(d) > 0 && sgt_dedup_left_out(d, 0, 0) > 0);
+    cr_assert(sgt_dedup_count(d) > 0 && sgt_dedup_left_out(d, 0) > 0);
     sgt_dedup_close(d);
     sgt_made_close(part);
 }
@@ -246,7 +247,7 @@ Test(pipeline_sets, duplicates_are_found_in_passes)
 /* A table that counts more documents than there are is not trusted. */
 static void expect_counts_checked(const sgt_order_request *r)
 {
-    static const char path[] = "work/sorting/train/00000-of-00003/table";
+    static const char path[] = "work/sorting/train/00000-of-00003/counts";
     sgt_order *o;
     scoped_memory char *text;
     const size_t n = get_file(&text, path);
@@ -255,7 +256,7 @@ static void expect_counts_checked(const sgt_order_request *r)
     put_text(path, text, n);
     expect_failure(
         sgt_order_open(&o, r, why), SGT_EFORMAT,
-        "work/sorting/train/00000-of-00003/table: missing or damaged (--force starts over)");
+        "work/sorting/train/00000-of-00003/counts: missing or damaged (--force starts over)");
 }
 
 /* Shuffled documents are the same for any number of ranks, from buckets and from the parts. They can
@@ -272,31 +273,31 @@ Test(pipeline_sets, orders_are_walked_and_sought)
     sgt_order *o;
     sgt_tokenize_options options[] = {{0}, {.shuffle = 1, .shuffle_seed = 5}};
     make_corpus();
-    sgt_made *sets[] = {some_files("a", 0, 15), some_files("b", 15, FILES)};
+    sgt_made *set = NULL;
+    add_some_files(&set, "a", 0, 15);
+    add_some_files(&set, "b", 15, FILES);
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-        sgt_order_request r = {
-            .parts = sets,
-            .count = 2,
-            .shuffle = cases[k].shuffle,
-            .seed = 5,
-            .work = "work",
-            .share = {.count = cases[k].ranks, .ranks = cases[k].ranks, .memory = cases[k].memory}};
+        sgt_order_request r = {.set = set,
+                               .shuffle = cases[k].shuffle,
+                               .seed = 5,
+                               .work = "work",
+                               .ranks = cases[k].ranks,
+                               .memory = cases[k].memory};
         scoped(stream) want = slow_set(&options[r.shuffle], 0);
         cr_assert_eq(sgt_order_copies(&r), cases[k].copies, "case %zu", k);
-        for (; r.shuffle && r.share.index < r.share.count; r.share.index++)
-            must(sgt_order_scatter(&r, why));
+        for (; r.shuffle && r.rank < r.ranks; r.rank++) must(sgt_order_scatter(&r, why));
         cr_assert(k > 2 ||
-                  cases[k].copies == !access("work/sorting/train/00000-of-00001/table", F_OK));
+                  cases[k].copies == !access("work/sorting/train/00000-of-00001/counts", F_OK));
         must(sgt_order_open(&o, &r, why));
         scoped(stream) got = walk(o, 97);
         cr_assert(got.count == want.count && !memcmp(got.ids, want.ids, got.count * 2));
         cr_assert(got.documents == want.documents &&
                   !memcmp(got.starts, want.starts, got.documents * 8));
         sgt_order_close(o);
-        if (r.share.count == 3) expect_counts_checked(&r);
+        if (r.ranks == 3) expect_counts_checked(&r);
     }
-    for (int i = 0; i < 2; i++) sgt_made_close(sets[i]);
-    cr_assert_eq(access("work/sorting/train/00001-of-00002/table", F_OK), 0);
+    sgt_made_close(set);
+    cr_assert_eq(access("work/sorting/train/00001-of-00002/counts", F_OK), 0);
 }
 
 /* Each rank gets consecutive files, and the ranks get nearly equal shares. If there are more ranks

@@ -70,7 +70,7 @@ static int put_column(const sgt_export *e, int split, int lengths, sgt_sink *to,
                           "%s: document %" PRIu64 " of split %s has %" PRIu64
                           " tokens: Megatron-LM's index holds at most %d (take another layout, or "
                           "cut the text)",
-                          sgt_made_path(e->set), i, sgt_split_names[split], n, INT32_MAX);
+                          sgt_made_path(e->set, 0), i, sgt_split_names[split], n, INT32_MAX);
         else if (lengths) rc = sgt_sink_put(to, &length, sizeof length, err);
         else rc = put_u64(to, 2 * start, err);
     }
@@ -107,7 +107,7 @@ typedef struct copy {
 static int put_ids(void *ctx, const uint16_t *ids, size_t n, uint64_t first, sgt_error *err)
 {
     copy *c = ctx;
-    const uint32_t eot = sgt_made_manifest(c->e->set)->eot;
+    const uint32_t eot = sgt_made_manifest(c->e->set, 0)->eot;
     const size_t skip = c->read == 0 && n > 0;
     (void)first;
     if (skip && ids[0] != eot)
@@ -125,9 +125,9 @@ static int copy_shard(copy *c, const sgt_manifest_shard *s, sgt_error *err)
     const sgt_shard_visitor visitor = {.see = put_ids, .ctx = c};
     const uint64_t before = c->read;
     char path[SGT_PATH];
-    c->shard = sgt_path(path, sgt_made_path(c->e->set), "%s", s->file);
-    int rc =
-        sgt_shard_verify(path, 0, sgt_made_manifest(c->e->set)->vocab, &visitor, c->e->stop, err);
+    c->shard = sgt_path(path, sgt_made_path(c->e->set, 0), "%s", s->file);
+    int rc = sgt_shard_verify(path, 0, sgt_made_manifest(c->e->set, 0)->vocab, &visitor, c->e->stop,
+                              err);
     if (!rc && c->read - before != s->tokens)
         rc = sgt_fail(err, SGT_EFORMAT, "%s: %" PRIu64 " tokens, but the manifest says %" PRIu64,
                       path, c->read - before, s->tokens);
@@ -138,7 +138,7 @@ static int copy_shard(copy *c, const sgt_manifest_shard *s, sgt_error *err)
 static int put_tokens(const sgt_export *e, const char *split, uint64_t written, sgt_sink *to,
                       sgt_error *err)
 {
-    const sgt_manifest *m = sgt_made_manifest(e->set);
+    const sgt_manifest *m = sgt_made_manifest(e->set, 0);
     const uint16_t eot = (uint16_t)m->eot;
     copy c = {.e = e, .to = to, .written = written};
     int rc = SGT_OK;
@@ -175,7 +175,7 @@ static int write_split(const sgt_export *e, int split, uint64_t written, int ind
 
 int sgt_export_write(const sgt_export *e, sgt_manifest *to, sgt_error *err)
 {
-    const sgt_manifest *from = sgt_made_manifest(e->set);
+    const sgt_manifest *from = sgt_made_manifest(e->set, 0);
     *to = *from;
     to->count = 0;
     to->foreign = 1;

@@ -15,75 +15,89 @@
 #include "loader/shards/shard.h"
 #include "tokenize/out/writer.h"
 
-/* The shards of a split. tokens[i] and documents[i] count those in earlier shards than i;
- * tokens[count] and documents[count] are the totals. */
+/* A shard of a split. */
+typedef struct shard {
+    uint64_t tokens, documents; /* of the split, in earlier shards than this one */
+    const char *folder;
+    const sgt_manifest_shard *file;
+    int fd;    /* -1: not open */
+    int first; /* 1: the first one of its folder */
+} shard;
+
 typedef struct run {
-    size_t from, count; /* extent in the manifest's list */
-    uint64_t *tokens, *documents;
+    shard *shards;
+    size_t count;
+    uint64_t tokens, documents; /* of all shards */
 } run;
 
-struct sgt_made {
+typedef struct folder {
     char *path;
     sgt_manifest m;
+} folder;
+
+struct sgt_made {
+    folder *folders;
+    size_t count;
     run runs[SGT_SPLITS];
     /* tokens at ... at + n - 1 of a split, read ahead */
     uint16_t *ids;
     int split;
     uint64_t at;
     size_t n;
-    int *fds; /* (m.count): of the shards that were read; -1: not open */
-    size_t open;
-    uint64_t *starts; /* of documents, in the shard `indexed` */
-    const sgt_manifest_shard *indexed;
+    size_t open;          /* number of shards that are open */
+    uint64_t *starts;     /* of documents, in the shard `indexed` */
+    const shard *indexed; /* NULL: none */
 };
 
-static int add_up(sgt_made *s, int split, size_t from, sgt_error *err)
+static int add_shard(run *r, shard s, sgt_error *err)
 {
-    run *r = &s->runs[split];
-    r->from = from;
-    while (from + r->count < s->m.count &&
-           !strcmp(s->m.shards[from + r->count].split, sgt_split_names[split]))
-        r->count++;
-    r->tokens = calloc(r->count + 1, sizeof *r->tokens);
-    r->documents = calloc(r->count + 1, sizeof *r->documents);
-    if (!r->tokens || !r->documents) return sgt_fail_memory(err, s->path);
-    for (size_t i = 0; i < r->count; i++) {
-        r->tokens[i + 1] = r->tokens[i] + s->m.shards[from + i].tokens;
-        r->documents[i + 1] = r->documents[i] + s->m.shards[from + i].documents;
-    }
+    shard *more = reallocarray(r->shards, r->count + 1, sizeof *more);
+    if (!more) return sgt_fail_memory(err, s.folder);
+    r->shards = more;
+    s.tokens = r->tokens;
+    s.documents = r->documents;
+    more[r->count++] = s;
+    r->tokens += s.file->tokens;
+    r->documents += s.file->documents;
     return SGT_OK;
 }
 
-int sgt_made_open(sgt_made **out, const char *path, sgt_error *err)
+int sgt_made_add(sgt_made **set, const char *path, sgt_error *err)
 {
-    int rc = SGT_OK;
-    sgt_made *s = calloc(1, sizeof *s);
-    if (!s || !(s->path = strdup(path))) {
-        free(s);
-        return sgt_fail_memory(err, path);
-    }
-    rc = sgt_manifest_read(&s->m, path, err);
-    if (!rc && !(s->fds = malloc((s->m.count + 1) * sizeof *s->fds)))
-        rc = sgt_fail_memory(err, path);
-    for (size_t i = 0; i < s->m.count && !rc; i++) s->fds[i] = -1;
-    for (int split = 0; split < SGT_SPLITS && !rc; split++)
-        rc = add_up(s, split, split ? s->runs[0].count : 0, err);
-    if (!rc && s->runs[0].count + s->runs[1].count != s->m.count)
+    if (!*set && !(*set = calloc(1, sizeof **set))) return sgt_fail_memory(err, path);
+    sgt_made *s = *set;
+    folder *more = reallocarray(s->folders, s->count + 1, sizeof *more);
+    if (!more) return sgt_fail_memory(err, path);
+    s->folders = more;
+    folder *f = &more[s->count++];
+    *f = (folder){.path = strdup(path)};
+    int rc = f->path ? sgt_manifest_read(&f->m, path, err) : sgt_fail_memory(err, path);
+    size_t i = 0;
+    for (int split = 0; split < SGT_SPLITS; split++)
+        for (int first = 1; !rc && i < f->m.count; i++, first = 0) {
+            const sgt_manifest_shard *file = &f->m.shards[i];
+            if (strcmp(file->split, sgt_split_names[split])) break;
+            if (first && !file->documents)
+                rc = sgt_fail(err, SGT_EFORMAT, "%s/%s: its first token begins no document", path,
+                              file->file);
+            else rc = add_shard(&s->runs[split], (shard){0, 0, f->path, file, -1, first}, err);
+        }
+    if (!rc && i < f->m.count)
         rc = sgt_fail(err, SGT_EFORMAT,
                       "%s/manifest.json: its shards are not train's and then val's", path);
-    if (rc < 0) sgt_made_close(s);
-    else *out = s;
     return rc;
 }
 
 static void close_shards(sgt_made *s)
 {
-    for (size_t i = 0; i < s->m.count && s->open; i++) {
-        if (s->fds[i] < 0) continue;
-        close(s->fds[i]);
-        s->fds[i] = -1;
-        s->open--;
-    }
+    for (int split = 0; split < SGT_SPLITS; split++)
+        for (size_t i = 0; i < s->runs[split].count && s->open; i++) {
+            shard *x = &s->runs[split].shards[i];
+            if (x->fd < 0) continue;
+            close(x->fd);
+            x->fd = -1;
+            s->open--;
+        }
 }
 
 void sgt_made_rest(sgt_made *s)
@@ -101,123 +115,130 @@ void sgt_made_close(sgt_made *s)
 {
     if (!s) return;
     sgt_made_rest(s);
-    for (int i = 0; i < SGT_SPLITS; i++) {
-        free(s->runs[i].tokens);
-        free(s->runs[i].documents);
+    for (int i = 0; i < SGT_SPLITS; i++) free(s->runs[i].shards);
+    for (size_t i = 0; i < s->count; i++) {
+        sgt_manifest_free(&s->folders[i].m);
+        free(s->folders[i].path);
     }
-    sgt_manifest_free(&s->m);
-    free(s->fds);
-    free(s->path);
+    free(s->folders);
     free(s);
 }
 
-const char *sgt_made_path(const sgt_made *s) { return s->path; }
-const sgt_manifest *sgt_made_manifest(const sgt_made *s) { return &s->m; }
-uint64_t sgt_made_tokens(const sgt_made *s, int split)
-{
-    return s->runs[split].tokens[s->runs[split].count];
-}
+size_t sgt_made_folders(const sgt_made *s) { return s->count; }
+const char *sgt_made_path(const sgt_made *s, size_t i) { return s->folders[i].path; }
+const sgt_manifest *sgt_made_manifest(const sgt_made *s, size_t i) { return &s->folders[i].m; }
 size_t sgt_made_shards(const sgt_made *s, int split) { return s->runs[split].count; }
-uint64_t sgt_made_documents(const sgt_made *s, int split)
+uint64_t sgt_made_tokens(const sgt_made *s, int split) { return s->runs[split].tokens; }
+uint64_t sgt_made_documents(const sgt_made *s, int split) { return s->runs[split].documents; }
+
+/* Return the shard that has the token `at` of a split. */
+static shard *find_shard(const sgt_made *s, int split, uint64_t at)
 {
-    return s->runs[split].documents[s->runs[split].count];
+    const run *r = &s->runs[split];
+    return r->shards + sgt_last_up_to(&r->shards->tokens, sizeof *r->shards / 8, r->count, at);
 }
 
-/* Open shard i of the manifest. It may be a link to another disk. */
-static int open_shard(sgt_made *s, size_t i, sgt_error *err)
+uint64_t sgt_made_before(const sgt_made *s, int split, uint64_t at)
+{
+    const uint64_t documents = find_shard(s, split, at)->documents;
+    return documents ? documents - 1 : 0;
+}
+
+/* Open a shard. It may be a link to another disk. */
+static int open_shard(sgt_made *s, shard *x, sgt_error *err)
 {
     char path[SGT_PATH];
-    if (s->fds[i] >= 0) return SGT_OK;
-    sgt_path(path, s->path, "%s", s->m.shards[i].file);
+    if (x->fd >= 0) return SGT_OK;
+    sgt_path(path, x->folder, "%s", x->file->file);
     if (s->open == SGT_MADE_OPEN) close_shards(s);
-    s->fds[i] = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (s->fds[i] < 0) return sgt_fail_errno(err, "%s", path);
+    x->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (x->fd < 0) return sgt_fail_errno(err, "%s", path);
     s->open++;
     /* what is in memory no more, as after a restart, is read at once */
-    posix_fadvise(s->fds[i], 0, 0, POSIX_FADV_WILLNEED);
+    posix_fadvise(x->fd, 0, 0, POSIX_FADV_WILLNEED);
     return SGT_OK;
 }
 
-/* Read n tokens of shard i of the manifest, which is open, from its token `at` on. */
-static int read_shard(const sgt_made *s, size_t i, uint64_t at, uint16_t *ids, size_t n,
-                      sgt_error *err)
+/* Read n tokens of a shard, which is open, from its token `at` on. */
+static int read_shard(const shard *x, uint64_t at, uint16_t *ids, size_t n, sgt_error *err)
 {
     const uint64_t from = SGT_SHARD_HEADER + 2 * at;
     char path[SGT_PATH];
     /* a document that is read by itself is short, and writing the path would take a while */
-    if (pread(s->fds[i], ids, 2 * n, (off_t)from) == (ssize_t)(2 * n)) return SGT_OK;
-    sgt_path(path, s->path, "%s", s->m.shards[i].file);
-    return sgt_pread_all(s->fds[i], ids, 2 * n, from, path, err);
+    if (pread(x->fd, ids, 2 * n, (off_t)from) == (ssize_t)(2 * n)) return SGT_OK;
+    sgt_path(path, x->folder, "%s", x->file->file);
+    return sgt_pread_all(x->fd, ids, 2 * n, from, path, err);
 }
 
-/* Read tokens of a split from `at` on, until `most` are there or the split ends. */
+/* Read `most` tokens of a split from `at` on, or as many as are left in a shard. */
 static int read_ahead(sgt_made *s, int split, uint64_t at, size_t most, sgt_error *err)
 {
-    const run *r = &s->runs[split];
-    int rc = SGT_OK;
+    shard *x = find_shard(s, split, at);
+    const uint64_t from = at - x->tokens, left = x->file->tokens - from;
+    const size_t n = left < most ? (size_t)left : most;
     if (!s->ids && !(s->ids = malloc(SGT_MADE_WINDOW * sizeof *s->ids)))
-        return sgt_fail_memory(err, s->path);
+        return sgt_fail_memory(err, x->folder);
+    s->n = 0;
+    int rc = open_shard(s, x, err);
+    if (!rc) rc = read_shard(x, from, s->ids, n, err);
+    if (rc < 0) return rc;
     s->split = split;
     s->at = at;
-    s->n = 0;
-    for (size_t i = sgt_last_up_to(r->tokens, 1, r->count, at); i < r->count && s->n < most && !rc;
-         i++) {
-        const uint64_t from = at + s->n - r->tokens[i],
-                       left = r->tokens[i + 1] - r->tokens[i] - from;
-        const size_t n = left < most - s->n ? (size_t)left : most - s->n;
-        rc = open_shard(s, r->from + i, err);
-        if (!rc) rc = read_shard(s, r->from + i, from, s->ids + s->n, n, err);
-        s->n += n;
-    }
-    if (rc < 0) s->n = 0;
-    return rc;
+    s->n = n;
+    return SGT_OK;
 }
 
-int sgt_made_ids(sgt_made *s, int split, uint64_t at, size_t n, const uint16_t **ids,
+int sgt_made_ids(sgt_made *s, int split, uint64_t at, size_t *n, const uint16_t **ids,
                  sgt_error *err)
 {
-    assert(n <= SGT_MADE_WINDOW && at + n <= sgt_made_tokens(s, split));
+    assert(*n > 0 && at < sgt_made_tokens(s, split));
     /* what follows the last read is read ahead; other documents are read one by one */
     const int follows = s->split == split && at >= s->at && at - s->at <= s->n;
-    const int there = follows && at - s->at + n <= s->n;
-    const int rc = there ? SGT_OK : read_ahead(s, split, at, follows ? SGT_MADE_WINDOW : n, err);
-    if (!rc) *ids = s->ids + (at - s->at);
-    return rc;
+    if (!follows || at - s->at == s->n) {
+        const size_t most = follows || *n > SGT_MADE_WINDOW ? SGT_MADE_WINDOW : *n;
+        const int rc = read_ahead(s, split, at, most, err);
+        if (rc < 0) return rc;
+    }
+    const size_t there = s->n - (size_t)(at - s->at);
+    if (*n > there) *n = there;
+    *ids = s->ids + (at - s->at);
+    return SGT_OK;
 }
 
-/* Read the index of a shard. If it is the first with a document, that is at the split's first token. */
-static int read_starts(sgt_made *s, const run *r, size_t i, sgt_error *err)
+/* Read the index of a shard. If it is the first, its first document is at its first token. */
+static int read_starts(sgt_made *s, const shard *x, sgt_error *err)
 {
-    const sgt_manifest_shard *shard = &s->m.shards[r->from + i];
     char path[SGT_PATH], index[64];
     size_t count;
     free(s->starts);
     s->starts = NULL;
     s->indexed = NULL;
-    sgt_writer_index_name(index, shard->file);
-    sgt_path(path, s->path, "%s", index);
-    const int rc = sgt_index_read(&s->starts, &count, path, shard->tokens, shard->documents, err);
+    sgt_writer_index_name(index, x->file->file);
+    sgt_path(path, x->folder, "%s", index);
+    const int rc =
+        sgt_index_read(&s->starts, &count, path, x->file->tokens, x->file->documents, err);
     if (rc < 0) return rc;
-    if (!r->documents[i] && r->tokens[i] + s->starts[0])
+    if (x->first && s->starts[0])
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: at byte 0: document 0 starts at token %" PRIu64
                         ", expected the first token of its split",
-                        path, r->tokens[i] + s->starts[0]);
-    s->indexed = shard;
+                        path, s->starts[0]);
+    s->indexed = x;
     return SGT_OK;
 }
 
 int sgt_made_start(sgt_made *s, int split, uint64_t index, uint64_t *at, sgt_error *err)
 {
     const run *r = &s->runs[split];
-    *at = sgt_made_tokens(s, split);
-    if (index >= sgt_made_documents(s, split)) return SGT_OK;
-    const size_t i = sgt_last_up_to(r->documents, 1, r->count, index);
-    if (s->indexed != &s->m.shards[r->from + i]) {
-        const int rc = read_starts(s, r, i, err);
+    *at = r->tokens;
+    if (index >= r->documents) return SGT_OK;
+    const shard *x =
+        r->shards + sgt_last_up_to(&r->shards->documents, sizeof *x / 8, r->count, index);
+    if (s->indexed != x) {
+        const int rc = read_starts(s, x, err);
         if (rc < 0) return rc;
     }
-    *at = r->tokens[i] + s->starts[index - r->documents[i]];
+    *at = x->tokens + s->starts[index - x->documents];
     return SGT_OK;
 }
 

@@ -790,6 +790,25 @@ int sgt_out_find_shard(const sgt_out *o, int split, uint64_t index, sgt_manifest
     return 1;
 }
 
+int sgt_out_list_shards(const sgt_out *o, const uint64_t shards[SGT_SPLITS], sgt_manifest *m,
+                        sgt_error *err)
+{
+    m->shards = calloc(shards[0] + shards[1] + 1, sizeof *m->shards);
+    if (!m->shards) return sgt_fail_memory(err, o->path);
+    for (int split = 0; split < SGT_SPLITS; split++)
+        for (uint64_t i = 0; i < shards[split]; i++) {
+            sgt_manifest_shard *s = &m->shards[m->count++];
+            const int rc = sgt_out_find_shard(o, split, i, s, err);
+            if (rc < 0) return rc;
+            if (!rc)
+                return sgt_fail(err, SGT_EIO, "%s/%s: is gone (--force starts over)", o->shards,
+                                s->file);
+            m->tokens += s->tokens;
+            m->documents += s->documents;
+        }
+    return SGT_OK;
+}
+
 /* ---- completing ---- */
 
 /* Move a file from .work to OUT. If it is not there, *gone is set to 1; NULL: that is an error. */

@@ -110,6 +110,11 @@ int sgt_out_move_shard(const sgt_out *o, const sgt_manifest_shard *s, sgt_error 
 int sgt_out_find_shard(const sgt_out *o, int split, uint64_t index, sgt_manifest_shard *s,
                        sgt_error *err);
 
+/* List the first shards[] shards of each split, which must be in o->shards, in m->shards, and set
+ * m->tokens and m->documents. */
+int sgt_out_list_shards(const sgt_out *o, const uint64_t shards[SGT_SPLITS], sgt_manifest *m,
+                        sgt_error *err);
+
 /* Complete OUT: sources.jsonl (from .work), tokenizer.json and, last, manifest.json. Then remove
  * .work. If OUT has another layout, its files must be there already. */
 int sgt_out_publish(sgt_out *o, const sgt_manifest *m, const sgt_vocab *v, sgt_error *err);

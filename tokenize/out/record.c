@@ -326,43 +326,25 @@ static char *invalid_places(const sgt_record *r)
     return text;
 }
 
-/* List all shards in the manifest, which has room for them. */
-static int list_shards(const sgt_record *r, sgt_manifest *m, sgt_error *err)
-{
-    uint64_t documents = 0;
-    for (int s = 0; s < SGT_SPLITS; s++)
-        for (uint64_t i = 0; i < r->now.shards[s]; i++) {
-            sgt_manifest_shard *shard = &m->shards[m->count++];
-            const int rc = sgt_out_find_shard(r->o, s, i, shard, err);
-            if (rc < 0) return rc;
-            if (!rc)
-                return sgt_fail(err, SGT_EIO, "%s/%s: is gone (--force starts over)", r->o->shards,
-                                shard->file);
-            m->tokens += shard->tokens;
-            documents += shard->documents;
-        }
-    if (documents == m->documents) return SGT_OK;
-    return sgt_fail(err, SGT_EFORMAT,
-                    "%s: its shards list %" PRIu64 " documents, %" PRIu64
-                    " were written (--force starts over)",
-                    r->o->shards, documents, m->documents);
-}
-
 int sgt_record_finish(sgt_record *r, sgt_manifest *m, sgt_error *err)
 {
     int rc = checkpoint(r, 1, err);
     if (rc < 0) return rc;
-    *m = (sgt_manifest){.documents = r->now.all_documents,
-                        .bytes = r->now.all_bytes,
+    *m = (sgt_manifest){.bytes = r->now.all_bytes,
                         .files = r->corpus->count,
                         .invalid_utf8 = r->now.all_invalid,
                         .bad_lines = r->now.all_bad,
                         .lone_surrogates = r->now.all_surrogates,
                         .eot_literals = r->now.all_literals,
                         .skipped = r->corpus->skipped};
-    m->shards = calloc(r->now.shards[0] + r->now.shards[1] + 1, sizeof *m->shards);
     m->invalid = invalid_places(r);
-    rc = m->shards && m->invalid ? list_shards(r, m, err) : sgt_fail_memory(err, r->o->path);
+    rc = m->invalid ? sgt_out_list_shards(r->o, r->now.shards, m, err)
+                    : sgt_fail_memory(err, r->o->path);
+    if (!rc && m->documents != r->now.all_documents)
+        rc = sgt_fail(err, SGT_EFORMAT,
+                      "%s: its shards list %" PRIu64 " documents, %" PRIu64
+                      " were written (--force starts over)",
+                      r->o->shards, m->documents, r->now.all_documents);
     if (rc < 0) sgt_manifest_free(m);
     return rc;
 }

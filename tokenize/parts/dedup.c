@@ -19,39 +19,32 @@
 #define NONE UINT64_MAX /* no document */
 #define FILE_IN_WORK SGT_OUT_SORTING "/left-out"
 
-/* The words of left-out: the number of duplicates; the tokens of those of each part and split; and a
- * bit for each document of the train split, and then of the val split, each from a new word on. */
-typedef struct layout {
-    uint64_t documents[SGT_SPLITS];
-    size_t bits[SGT_SPLITS]; /* index of the first word with the bits of a split */
-    size_t words;
-} layout;
+struct sgt_dedup {
+    uint64_t train; /* documents of the train split */
+    size_t count;
+    /* (count), as in left-out: the number of duplicates; the tokens of those of each split; and from
+     * word BITS on, a bit for each document of the train split, and then of the val split */
+    uint64_t *words;
+};
+#define BITS (1 + SGT_SPLITS)
 
-static layout lay_out(const sgt_dedup_request *r)
+static sgt_dedup lay_out(const sgt_made *set)
 {
-    layout l = {.words = 1 + SGT_SPLITS * r->count};
-    for (int k = 0; k < SGT_SPLITS; k++) {
-        for (size_t i = 0; i < r->count; i++) l.documents[k] += sgt_made_documents(r->parts[i], k);
-        l.bits[k] = l.words;
-        l.words += (size_t)(l.documents[k] / 64 + 1);
-    }
-    return l;
+    const uint64_t train = sgt_made_documents(set, 0), all = train + sgt_made_documents(set, 1);
+    return (sgt_dedup){.train = train, .count = BITS + (size_t)(all / 64 + 1)};
 }
 
-static size_t word_of_part(size_t part, int split) { return 1 + SGT_SPLITS * part + (size_t)split; }
-
-/* Return whether the words mark a document of a split as a duplicate. */
-static int is_marked(const layout *l, const uint64_t *words, int split, uint64_t place)
+int sgt_dedup_is_duplicate(const sgt_dedup *d, int split, uint64_t number)
 {
-    return (int)(words[l->bits[split] + place / 64] >> place % 64 & 1);
+    const uint64_t bit = number + (split ? d->train : 0);
+    return (int)(d->words[BITS + bit / 64] >> bit % 64 & 1);
 }
 
 /* ---- finding ---- */
 
 typedef struct search {
     const sgt_dedup_request *r;
-    layout l;
-    uint64_t *words; /* of left-out */
+    sgt_dedup d;
     /* (slots, a power of two): the table, with SGT_DEDUP_VAL in each length, so that a free slot is
      * one whose length is 0 */
     sgt_dedup_record *table;
@@ -73,17 +66,18 @@ static int see_record(search *s, sgt_dedup_record r, sgt_error *err)
 {
     const int split = r.length & SGT_DEDUP_VAL ? 1 : 0;
     const uint64_t number = s->number++, place = s->place[split]++;
-    if (place >= s->l.documents[split])
+    if (place >= sgt_made_documents(s->r->set, split))
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: the parts' records are of more than %" PRIu64
                         " %s documents (--force starts over)",
-                        s->r->work, s->l.documents[split], sgt_split_names[split]);
-    if (number < s->first || is_marked(&s->l, s->words, split, place)) return SGT_OK;
+                        s->r->work, sgt_made_documents(s->r->set, split), sgt_split_names[split]);
+    if (number < s->first || sgt_dedup_is_duplicate(&s->d, split, place)) return SGT_OK;
     r.length |= SGT_DEDUP_VAL;
     sgt_dedup_record *slot = find_slot(s, &r);
     if (slot->length) {
-        s->words[s->l.bits[split] + place / 64] |= (uint64_t)1 << place % 64;
-        s->words[0]++;
+        const uint64_t bit = place + (split ? s->d.train : 0);
+        s->d.words[BITS + bit / 64] |= (uint64_t)1 << bit % 64;
+        s->d.words[0]++;
     } else if (s->used < s->slots / 4 * 3) {
         *slot = r;
         s->used++;
@@ -91,15 +85,15 @@ static int see_record(search *s, sgt_dedup_record r, sgt_error *err)
     return SGT_OK;
 }
 
-static int read_records(search *s, const sgt_made *part, sgt_error *err)
+static int read_records(search *s, size_t part, sgt_error *err)
 {
     sgt_dedup_record r[READ];
     char path[SGT_PATH];
     struct stat st;
-    const uint64_t count = sgt_made_documents(part, 0) + sgt_made_documents(part, 1);
+    const uint64_t count = sgt_made_manifest(s->r->set, part)->documents;
     int rc = SGT_OK;
-    const int fd =
-        sgt_file_open(sgt_path(path, sgt_made_path(part), SGT_DEDUP_FILE), O_RDONLY, err);
+    const int fd = sgt_file_open(sgt_path(path, sgt_made_path(s->r->set, part), SGT_DEDUP_FILE),
+                                 O_RDONLY, err);
     if (fd < 0) return fd;
     if (fstat(fd, &st) < 0) rc = sgt_fail_errno(err, "%s", path);
     else if ((uint64_t)st.st_size != count * sizeof *r)
@@ -126,25 +120,21 @@ static int mark(search *s, sgt_error *err)
         s->used = 0;
         s->next = NONE;
         s->number = s->place[0] = s->place[1] = 0;
-        for (size_t i = 0; i < s->r->count && !rc; i++) rc = read_records(s, s->r->parts[i], err);
+        for (size_t i = 0; i < sgt_made_folders(s->r->set) && !rc; i++)
+            rc = read_records(s, i, err);
     }
     return rc;
 }
 
-/* Add up the tokens of the duplicates of each part. */
+/* Add up the tokens of the duplicates of a split. */
 static int count_tokens(search *s, int split, sgt_error *err)
 {
-    uint64_t place = 0;
     int rc = SGT_OK;
-    for (size_t i = 0; i < s->r->count && !rc; i++) {
-        sgt_made *part = s->r->parts[i];
-        for (uint64_t k = 0; k < sgt_made_documents(part, split) && !rc; k++, place++) {
-            uint64_t start, tokens = 0;
-            if (is_marked(&s->l, s->words, split, place))
-                rc = sgt_made_document(part, split, k, &start, &tokens, err);
-            s->words[word_of_part(i, split)] += tokens;
-        }
-        sgt_made_rest(part);
+    for (uint64_t k = 0; k < sgt_made_documents(s->r->set, split) && !rc; k++) {
+        uint64_t start, tokens = 0;
+        if (sgt_dedup_is_duplicate(&s->d, split, k))
+            rc = sgt_made_document(s->r->set, split, k, &start, &tokens, err);
+        s->d.words[1 + split] += tokens;
     }
     return rc;
 }
@@ -152,28 +142,23 @@ static int count_tokens(search *s, int split, sgt_error *err)
 int sgt_dedup_find(const sgt_dedup_request *r, sgt_error *err)
 {
     char path[SGT_PATH];
-    search s = {.r = r, .l = lay_out(r), .slots = LEAST_SLOTS};
-    const uint64_t documents = s.l.documents[0] + s.l.documents[1];
+    search s = {.r = r, .d = lay_out(r->set), .slots = LEAST_SLOTS};
+    const uint64_t documents = sgt_made_documents(r->set, 0) + sgt_made_documents(r->set, 1);
     while (s.slots / 4 * 3 < documents && 2 * s.slots * sizeof *s.table <= r->memory) s.slots *= 2;
-    s.words = calloc(s.l.words, sizeof *s.words);
+    s.d.words = calloc(s.d.count, sizeof *s.d.words);
     s.table = malloc(s.slots * sizeof *s.table);
-    int rc = s.words && s.table ? mark(&s, err) : sgt_fail_memory(err, r->work);
+    int rc = s.d.words && s.table ? mark(&s, err) : sgt_fail_memory(err, r->work);
     for (int k = 0; k < SGT_SPLITS && !rc; k++) rc = count_tokens(&s, k, err);
     if (!rc) rc = sgt_make_folders(sgt_path(path, r->work, SGT_OUT_SORTING), err);
     if (!rc)
-        rc = sgt_file_put(sgt_path(path, r->work, FILE_IN_WORK), s.words,
-                          s.l.words * sizeof *s.words, err);
-    free(s.words);
+        rc = sgt_file_put(sgt_path(path, r->work, FILE_IN_WORK), s.d.words,
+                          s.d.count * sizeof *s.d.words, err);
+    free(s.d.words);
     free(s.table);
     return rc;
 }
 
 /* ---- asking ---- */
-
-struct sgt_dedup {
-    layout l;
-    uint64_t *words; /* (l.words): left-out */
-};
 
 int sgt_dedup_open(sgt_dedup **out, const sgt_dedup_request *r, sgt_error *err)
 {
@@ -181,8 +166,8 @@ int sgt_dedup_open(sgt_dedup **out, const sgt_dedup_request *r, sgt_error *err)
     size_t n;
     sgt_dedup *d = calloc(1, sizeof *d);
     if (!d) return sgt_fail_memory(err, r->work);
-    d->l = lay_out(r);
-    const size_t want = d->l.words * sizeof *d->words;
+    *d = lay_out(r->set);
+    const size_t want = d->count * sizeof *d->words;
     int rc = sgt_file_get(&text, &n, sgt_path(path, r->work, FILE_IN_WORK), want, err);
     d->words = (uint64_t *)(void *)text;
     if (!rc && n != want)
@@ -200,13 +185,5 @@ void sgt_dedup_close(sgt_dedup *d)
     free(d);
 }
 
-int sgt_dedup_is_duplicate(const sgt_dedup *d, int split, uint64_t number)
-{
-    return is_marked(&d->l, d->words, split, number);
-}
-
 uint64_t sgt_dedup_count(const sgt_dedup *d) { return d->words[0]; }
-uint64_t sgt_dedup_left_out(const sgt_dedup *d, size_t part, int split)
-{
-    return d->words[word_of_part(part, split)];
-}
+uint64_t sgt_dedup_left_out(const sgt_dedup *d, int split) { return d->words[1 + split]; }

@@ -24,8 +24,7 @@
 typedef struct sgt_dedup sgt_dedup;
 
 typedef struct sgt_dedup_request {
-    sgt_made *const *parts; /* in input order; they must outlive the sgt_dedup */
-    size_t count;
+    sgt_made *set; /* the parts, in the order of the input */
     const char *work;
     uint64_t memory; /* bytes that the hash table may take; too few only take more passes */
     const sgt_stop *stop;
@@ -37,11 +36,9 @@ int sgt_dedup_find(const sgt_dedup_request *r, sgt_error *err);
 /* Open WORK/sorting/left-out, which a rank has written for the same parts. */
 int sgt_dedup_open(sgt_dedup **out, const sgt_dedup_request *r, sgt_error *err);
 void sgt_dedup_close(sgt_dedup *d); /* NULL is allowed */
-/* Return whether document `number` of a split, counted over all parts in input order, is a
- * duplicate. */
+/* Return whether document `number` of a split is a duplicate. */
 int sgt_dedup_is_duplicate(const sgt_dedup *d, int split, uint64_t number);
 uint64_t sgt_dedup_count(const sgt_dedup *d);
-/* Return the number of tokens of a part's duplicates. */
-uint64_t sgt_dedup_left_out(const sgt_dedup *d, size_t part, int split);
+uint64_t sgt_dedup_left_out(const sgt_dedup *d, int split); /* tokens of a split's duplicates */
 
 #endif

@@ -18,7 +18,8 @@
 #include "tokenize/out/writer.h"
 
 #define BUCKET_BYTES ((uint64_t)64 << 20)
-#define BUCKETS 512                      /* limit: their files are open while they are written */
+#define BUCKETS 512         /* limit: their files are open while they are written */
+#define BUCKETS_OF_A_RANK 4 /* at least, so that ranks which share a bucket read little twice */
 #define BUFFER ((size_t)64 << 10)        /* bytes of a bucket that are written at once */
 #define LIST_BYTES ((uint64_t)192 << 20) /* limit of the list of all documents, in all ranks */
 
@@ -29,19 +30,15 @@ typedef struct counts {
 
 /* A document of the current batch. */
 typedef struct entry {
-    /* at: byte of the bucket at which its ids begin; or the number of tokens in the parts before it,
-     * duplicates included */
+    /* at: byte of the bucket at which its ids begin; or token of the split at which it begins */
     uint64_t key, at, tokens;
 } entry;
 
 struct sgt_order {
     sgt_order_request r;
-    /* the order of the input */
-    counts *before;    /* (count + 1): in the parts before part i; tokens of duplicates left out */
-    uint64_t *stored;  /* (count + 1): tokens in the parts before part i, duplicates included */
-    size_t part, end;  /* index of the current part; where the order ends */
-    uint64_t document; /* index in that part of the next document */
-    uint64_t start;    /* index in the part of the current document's first token */
+    counts all;             /* tokens of the order; documents, duplicates included */
+    uint64_t document, end; /* of the split, in the order of the input: the next one; the end */
+    uint64_t start;         /* first token, in the split, of the current document */
     /* tokens in the order before the current document, and of it; tokens 0: there is none yet */
     uint64_t position, tokens;
     /* a shuffled order */
@@ -58,44 +55,27 @@ struct sgt_order {
 
 /* ---- the order of the input ---- */
 
-static void go_to_part(sgt_order *o, size_t part)
-{
-    if (o->part < o->r.count) sgt_made_rest(o->r.parts[o->part]);
-    o->part = part;
-    o->document = o->start = o->tokens = 0;
-}
-
-/* Return the current document's index among all documents of its split, in the order of the input,
- * duplicates included. */
-static uint64_t number_of(const sgt_order *o)
-{
-    return o->before[o->part].documents + o->document - 1;
-}
-
-/* Return whether the document just reached is left out. */
-static int left_out(const sgt_order *o)
-{
-    return o->r.dedup && sgt_dedup_is_duplicate(o->r.dedup, o->r.split, number_of(o));
-}
-
-static int next_of_part(sgt_order *o, sgt_error *err)
-{
-    sgt_made *part = o->r.parts[o->part];
-    int rc = 1;
-    while (rc == 1 && o->document < sgt_made_documents(part, o->r.split)) {
-        rc = sgt_made_document(part, o->r.split, o->document, &o->start, &o->tokens, err);
-        o->document++;
-        if (!rc) rc = left_out(o);
-    }
-    return rc;
-}
-
+/* Go to the next document that is not left out. Return 1 if there is none. */
 static int next_of_input(sgt_order *o, sgt_error *err)
 {
-    int rc = sgt_stopped(o->r.stop) ? sgt_fail(err, SGT_ESTOPPED, "stopped") : 1;
-    while (rc == 1 && o->part < o->end && (rc = next_of_part(o, err)) == 1)
-        go_to_part(o, o->part + 1);
-    return rc;
+    if (sgt_stopped(o->r.stop)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
+    while (o->document < o->end) {
+        const uint64_t n = o->document++;
+        if (o->r.dedup && sgt_dedup_is_duplicate(o->r.dedup, o->r.split, n)) continue;
+        return sgt_made_document(o->r.set, o->r.split, n, &o->start, &o->tokens, err);
+    }
+    return 1;
+}
+
+/* Go back to a document that begins at token `at` of the order or before; or, if duplicates are left
+ * out, to the first one, unless `at` is ahead. */
+static int seek_input(sgt_order *o, uint64_t at, sgt_error *err)
+{
+    if (o->r.dedup && o->tokens && at >= o->position) return SGT_OK;
+    o->tokens = o->position = 0;
+    o->document = o->r.dedup ? 0 : sgt_made_before(o->r.set, o->r.split, at);
+    return o->r.dedup ? SGT_OK
+                      : sgt_made_start(o->r.set, o->r.split, o->document, &o->position, err);
 }
 
 /* Open the order of the input. */
@@ -104,21 +84,9 @@ static int open_input(sgt_order **out, const sgt_order_request *r, sgt_error *er
     sgt_order *o = calloc(1, sizeof *o);
     if (!o) return sgt_fail_memory(err, "the order of documents");
     o->r = *r;
-    o->end = r->count;
-    o->before = calloc(r->count + 1, sizeof *o->before);
-    o->stored = calloc(r->count + 1, sizeof *o->stored);
-    if (!o->before || !o->stored) {
-        sgt_order_close(o);
-        return sgt_fail_memory(err, "the order of documents");
-    }
-    for (size_t i = 0; i < r->count; i++) {
-        const uint64_t less = r->dedup ? sgt_dedup_left_out(r->dedup, i, r->split) : 0,
-                       tokens = sgt_made_tokens(r->parts[i], r->split);
-        o->before[i + 1] =
-            (counts){o->before[i].documents + sgt_made_documents(r->parts[i], r->split),
-                     o->before[i].tokens + tokens - less};
-        o->stored[i + 1] = o->stored[i] + tokens;
-    }
+    o->end = o->all.documents = sgt_made_documents(r->set, r->split);
+    o->all.tokens =
+        sgt_made_tokens(r->set, r->split) - (r->dedup ? sgt_dedup_left_out(r->dedup, r->split) : 0);
     *out = o;
     return SGT_OK;
 }
@@ -148,36 +116,23 @@ static uint64_t key_of(uint64_t number, uint64_t seed)
 
 /* ---- the batch of all documents, in the shards of the parts ---- */
 
-/* Return whether the ranks of r->share read the documents from the parts. All of them get the same
- * answer. */
+/* Return whether the ranks read the documents from the parts. All of them get the same answer. */
 static int suits_parts(const sgt_order_request *r)
 {
-    uint64_t documents = 0, bytes = 0;
-    size_t shards = 0;
-    for (size_t i = 0; i < r->count; i++) {
-        documents += sgt_made_documents(r->parts[i], r->split);
-        bytes += 2 * sgt_made_tokens(r->parts[i], r->split);
-        shards += sgt_made_shards(r->parts[i], r->split);
-    }
-    const uint64_t lists = 2 * sizeof(entry) * r->share.ranks * documents;
-    return lists <= LIST_BYTES && shards <= SGT_MADE_OPEN && bytes + lists <= r->share.memory;
+    const uint64_t lists = 2 * sizeof(entry) * r->ranks * sgt_made_documents(r->set, r->split);
+    return lists <= LIST_BYTES && sgt_made_shards(r->set, r->split) <= SGT_MADE_OPEN &&
+           2 * sgt_made_tokens(r->set, r->split) + lists <= r->memory;
 }
 
 static int list_parts(sgt_order *o, sgt_error *err)
 {
     int rc;
-    go_to_part(o, 0); /* a reading that failed may have left it elsewhere */
+    o->document = 0; /* a reading that failed may have left it elsewhere */
     while ((rc = next_of_input(o, err)) == 0)
         o->entries[o->documents++] =
-            (entry){key_of(number_of(o), o->r.seed), o->stored[o->part] + o->start, o->tokens};
+            (entry){key_of(o->document - 1, o->r.seed), o->start, o->tokens};
+    o->tokens = 0; /* no document is the current one yet */
     return rc == 1 ? SGT_OK : rc;
-}
-
-/* Set *ids to n tokens of the parts, the first of which is number `at`. */
-static int read_parts(sgt_order *o, uint64_t at, size_t n, const uint16_t **ids, sgt_error *err)
-{
-    const size_t part = sgt_last_up_to(o->stored, 1, o->r.count, at);
-    return sgt_made_ids(o->r.parts[part], o->r.split, at - o->stored[part], n, ids, err);
 }
 
 /* ---- buckets: files into which documents are scattered ---- */
@@ -190,11 +145,13 @@ typedef struct head {
 static uint64_t bytes_of(const counts *c) { return c->documents * sizeof(head) + 2 * c->tokens; }
 
 /* Return the number of buckets that these tokens need, a power of two. */
-static size_t count_buckets(const sgt_share *s, uint64_t tokens)
+static size_t count_buckets(const sgt_order_request *r, uint64_t tokens)
 {
     size_t count = 1;
-    while (count < BUCKETS && 2 * tokens / count > BUCKET_BYTES) count *= 2;
-    return sgt_share_pieces(s, count);
+    while (count < BUCKETS && (2 * tokens / count > BUCKET_BYTES ||
+                               (r->ranks > 1 && count < (size_t)BUCKETS_OF_A_RANK * r->ranks)))
+        count *= 2;
+    return count;
 }
 
 /* Return which of `count` buckets a key belongs to: its leading bits. The buckets, one after another,
@@ -208,7 +165,7 @@ static size_t bucket_of(uint64_t key, size_t count)
 static char *folder_of(char path[SGT_PATH], const sgt_order_request *r, uint32_t rank)
 {
     return sgt_path(path, r->work, SGT_OUT_SORTING "/%s/%05u-of-%05u", sgt_split_names[r->split],
-                    rank, r->share.count);
+                    rank, r->ranks);
 }
 
 /* Write the path of the table of a rank's files, and return it. It holds the counts of each bucket,
@@ -216,7 +173,7 @@ static char *folder_of(char path[SGT_PATH], const sgt_order_request *r, uint32_t
 static char *table_path(char path[SGT_PATH], const sgt_order_request *r, uint32_t rank)
 {
     char folder[SGT_PATH];
-    return sgt_path(path, folder_of(folder, r, rank), "table");
+    return sgt_path(path, folder_of(folder, r, rank), "counts");
 }
 
 /* Read a rank's table. Return 1 if it has `count` buckets, 0 if not, or a negative SGT_E*. */
@@ -247,15 +204,14 @@ typedef struct scattering {
 /* Write the document that `input` has come to. */
 static int put_document(const scattering *s, sgt_order *input, sgt_error *err)
 {
-    const uint64_t number = number_of(input);
+    const uint64_t number = input->document - 1;
     const head h = {key_of(number, input->r.seed), number, input->tokens};
     const size_t i = bucket_of(h.key, s->count);
     int rc = sgt_sink_put(&s->files[i], &h, sizeof h, err);
     for (uint64_t at = 0; at < h.tokens && !rc;) {
         const uint16_t *ids;
-        size_t n = h.tokens - at < SGT_MADE_WINDOW ? (size_t)(h.tokens - at) : SGT_MADE_WINDOW;
-        rc = sgt_made_ids(input->r.parts[input->part], input->r.split, input->start + at, n, &ids,
-                          err);
+        size_t n = (size_t)(h.tokens - at);
+        rc = sgt_made_ids(input->r.set, input->r.split, input->start + at, &n, &ids, err);
         if (!rc) rc = sgt_sink_put(&s->files[i], ids, 2 * n, err);
         at += n;
     }
@@ -280,7 +236,7 @@ static int scatter(const scattering *s, sgt_order *input, sgt_error *err)
     for (size_t i = 0; i < s->count && !rc; i++) rc = sgt_sink_sync(&s->files[i], err);
     if (!rc) rc = sgt_sync_folder(s->folder, err);
     if (rc < 0) return rc;
-    table_path(path, &input->r, input->r.share.index);
+    table_path(path, &input->r, input->r.rank);
     return sgt_file_put(path, s->table, s->count * sizeof *s->table, err);
 }
 
@@ -288,11 +244,11 @@ static int scatter(const scattering *s, sgt_order *input, sgt_error *err)
 static int scatter_share(sgt_order *input, sgt_error *err)
 {
     const sgt_order_request *r = &input->r;
-    scattering s = {.count = count_buckets(&r->share, sgt_order_tokens(input))};
+    scattering s = {.count = count_buckets(r, sgt_order_tokens(input))};
     s.table = calloc(s.count, sizeof *s.table);
     s.files = calloc(s.count, sizeof *s.files);
-    folder_of(s.folder, r, r->share.index);
-    int rc = s.table && s.files ? read_table(r, r->share.index, s.table, s.count, err)
+    folder_of(s.folder, r, r->rank);
+    int rc = s.table && s.files ? read_table(r, r->rank, s.table, s.count, err)
                                 : sgt_fail_memory(err, r->work);
     for (size_t i = 0; rc == 1 && r->advance && i < s.count; i++)
         r->advance(r->ctx, s.table[i].tokens);
@@ -349,7 +305,7 @@ static int load_bucket(sgt_order *o, sgt_error *err)
         if (!o->bytes) return sgt_fail_memory(err, o->r.work);
         o->room = bytes;
     }
-    for (uint32_t i = 0; i < o->r.share.count && !rc; i++) {
+    for (uint32_t i = 0; i < o->r.ranks && !rc; i++) {
         const counts *c = &o->tables[i * o->batches + o->begin];
         rc = load_file(o, i, c, at, err);
         at += bytes_of(c);
@@ -362,14 +318,13 @@ static int load_bucket(sgt_order *o, sgt_error *err)
 /* Read the tables of all ranks. */
 static int read_tables(sgt_order *o, sgt_error *err)
 {
-    const counts *all = &o->before[o->r.count];
     int rc = 1;
-    for (uint32_t i = 0; i < o->r.share.count && rc == 1; i++) {
+    for (uint32_t i = 0; i < o->r.ranks && rc == 1; i++) {
         counts *table = o->tables + i * o->batches;
         char path[SGT_PATH];
         rc = read_table(&o->r, i, table, o->batches, err);
         for (size_t k = 0; k < o->batches && rc == 1; k++)
-            rc = table[k].documents <= all->documents && table[k].tokens <= all->tokens;
+            rc = table[k].documents <= o->all.documents && table[k].tokens <= o->all.tokens;
         if (!rc)
             rc = sgt_fail(err, SGT_EFORMAT, "%s: missing or damaged (--force starts over)",
                           table_path(path, &o->r, i));
@@ -385,12 +340,12 @@ static int read_tables(sgt_order *o, sgt_error *err)
 static int open_batches(sgt_order *o, sgt_error *err)
 {
     o->copied = !suits_parts(&o->r);
-    o->batches = o->copied ? count_buckets(&o->r.share, sgt_order_tokens(o)) : 1;
+    o->batches = o->copied ? count_buckets(&o->r, sgt_order_tokens(o)) : 1;
     o->batch = calloc(o->batches, sizeof *o->batch);
-    o->tables = calloc(o->r.share.count, o->batches * sizeof *o->tables);
+    o->tables = calloc(o->r.ranks, o->batches * sizeof *o->tables);
     if (!o->batch || !o->tables) return sgt_fail_memory(err, o->r.work);
     if (o->copied) return read_tables(o, err);
-    o->batch[0] = o->before[o->r.count];
+    o->batch[0] = o->all;
     return SGT_OK;
 }
 
@@ -428,10 +383,9 @@ int sgt_order_scatter(const sgt_order_request *r, sgt_error *err)
     sgt_order *o;
     int rc = open_input(&o, r, err);
     if (rc < 0) return rc;
-    const sgt_share *s = &o->r.share;
-    o->part = (size_t)sgt_share_first(s, r->count, s->index);
-    o->end = (size_t)sgt_share_first(s, r->count, s->index + 1ull);
-    if (sgt_order_copies(r) && s->index < s->count) rc = scatter_share(o, err);
+    o->document = o->all.documents * r->rank / r->ranks;
+    o->end = o->all.documents * (r->rank + 1ull) / r->ranks;
+    if (sgt_order_copies(r)) rc = scatter_share(o, err);
     sgt_order_close(o);
     return rc;
 }
@@ -449,33 +403,26 @@ int sgt_order_open(sgt_order **out, const sgt_order_request *r, sgt_error *err)
 void sgt_order_close(sgt_order *o)
 {
     if (!o) return;
-    for (size_t i = 0; i < o->r.count; i++) sgt_made_rest(o->r.parts[i]);
+    sgt_made_rest(o->r.set);
     close_batch(o);
-    free(o->before);
-    free(o->stored);
     free(o->batch);
     free(o->tables);
     free(o->bytes);
     free(o);
 }
 
-uint64_t sgt_order_tokens(const sgt_order *o) { return o->before[o->r.count].tokens; }
+uint64_t sgt_order_tokens(const sgt_order *o) { return o->all.tokens; }
+
 static int next_document(sgt_order *o, sgt_error *err)
 {
     return o->batches ? next_of_batches(o, err) : next_of_input(o, err);
 }
 
-/* Go to the part or batch that has token `at`, before its first document. */
-static int seek_group(sgt_order *o, uint64_t at, sgt_error *err)
+/* Go to the batch that has token `at`, before its first document. */
+static int seek_batch(sgt_order *o, uint64_t at, sgt_error *err)
 {
     size_t i = 0;
     o->tokens = 0;
-    if (!o->batches) {
-        while (i + 1 < o->r.count && o->before[i + 1].tokens <= at) i++;
-        go_to_part(o, i);
-        o->position = o->before[i].tokens;
-        return SGT_OK;
-    }
     for (o->position = 0; i + 1 < o->batches && o->position + o->batch[i].tokens <= at; i++)
         o->position += o->batch[i].tokens;
     o->next = 0;
@@ -484,13 +431,11 @@ static int seek_group(sgt_order *o, uint64_t at, sgt_error *err)
     return begin_batch(o, err);
 }
 
-/* Set *ids to n tokens (at most SGT_MADE_WINDOW) of the current document, from its token `at` on. */
-static int read_ids(sgt_order *o, uint64_t at, size_t n, const uint16_t **ids, sgt_error *err)
+/* Set *ids to *n tokens or fewer of the current document, from its token `at` on. */
+static int read_ids(sgt_order *o, uint64_t at, size_t *n, const uint16_t **ids, sgt_error *err)
 {
-    if (!o->batches)
-        return sgt_made_ids(o->r.parts[o->part], o->r.split, o->start + at, n, ids, err);
-    const uint64_t from = o->entries[o->next - 1].at;
-    if (!o->copied) return read_parts(o, from + at, n, ids, err);
+    const uint64_t from = o->batches ? o->entries[o->next - 1].at : o->start;
+    if (!o->copied) return sgt_made_ids(o->r.set, o->r.split, from + at, n, ids, err);
     *ids = (const uint16_t *)(const void *)(o->bytes + from + 2 * at);
     return SGT_OK;
 }
@@ -498,7 +443,8 @@ static int read_ids(sgt_order *o, uint64_t at, size_t n, const uint16_t **ids, s
 int sgt_order_read(sgt_order *o, uint64_t at, uint64_t most, sgt_order_ids *out, sgt_error *err)
 {
     int rc = SGT_OK;
-    if (!o->tokens || at < o->position || at - o->position > o->tokens) rc = seek_group(o, at, err);
+    if (!o->tokens || at < o->position || at - o->position > o->tokens)
+        rc = (o->batches ? seek_batch : seek_input)(o, at, err);
     while (!rc && at - o->position >= o->tokens) {
         o->position += o->tokens;
         rc = next_document(o, err);
@@ -512,9 +458,8 @@ int sgt_order_read(sgt_order *o, uint64_t at, uint64_t most, sgt_order_ids *out,
         return rc;
     }
     const uint64_t skip = at - o->position;
-    uint64_t n = o->tokens - skip < most ? o->tokens - skip : most;
-    if (n > SGT_MADE_WINDOW) n = SGT_MADE_WINDOW;
+    const uint64_t n = o->tokens - skip < most ? o->tokens - skip : most;
     out->count = (size_t)n;
     out->begins = !skip;
-    return read_ids(o, skip, out->count, &out->ids, err);
+    return read_ids(o, skip, &out->count, &out->ids, err);
 }

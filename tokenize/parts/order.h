@@ -1,7 +1,7 @@
 /* order.h: deliver the documents of one split, from all parts, in the order of the output.
  *
  *     sgt_order *o;
- *     sgt_order_request r = {.parts = parts, .count = n, .split = 0};
+ *     sgt_order_request r = {.set = set, .split = 0, .ranks = 1};
  *     if (sgt_order_scatter(&r, &err) < 0) ...; // if it is shuffled
  *     if (sgt_order_open(&o, &r, &err) < 0) ...;
  *     for (at = 0; at < sgt_order_tokens(o); at += ids.count)
@@ -27,8 +27,8 @@
  *   (more above 32 GiB of tokens, or with a very long document). Any rank can then read the buckets
  *   in the order of the keys. It loads one bucket at a time. Memory of a rank, besides: 64 KiB per
  *   file while files are written, and 8 bytes for each document of one shard of a part. The file
- *   "table" in a rank's folder appears when all its files are on disk, and a later run then does not
- *   write them again.
+ *   "counts" in a rank's folder appears when all its files are on disk, and a later run then does
+ *   not write them again.
  *
  * A batch takes 48 bytes of memory for each of its documents, half of them to sort. */
 #ifndef SGT_ORDER_H
@@ -40,19 +40,19 @@
 #include "loader/base/error.h"
 #include "tokenize/parts/dedup.h"
 #include "tokenize/out/made.h"
-#include "tokenize/parts/divide.h"
 
 typedef struct sgt_order_request {
-    sgt_made *const *parts; /* in the order of the input; only one order at a time may use them */
-    size_t count;
+    sgt_made *set; /* the parts, in the order of the input; only one order at a time may use it */
     int split;
     /* tells which documents are duplicates, which are left out; NULL: keep all */
     const sgt_dedup *dedup;
     int shuffle;
     uint64_t seed;
-    const char *work; /* folder for shuffled documents */
-    /* which of the documents this rank scatters, and with how much memory it does not */
-    sgt_share share;
+    const char *work;     /* folder for shuffled documents */
+    uint32_t rank, ranks; /* of those that make shards side by side */
+    /* bytes of memory for documents that are read from the parts in any order; 0: none, because the
+     * ranks run on several machines */
+    uint64_t memory;
     const sgt_stop *stop;
     /* called with the number of tokens that have been scattered since the last call; NULL: no
      * reports */
@@ -82,8 +82,8 @@ typedef struct sgt_order_ids {
     int begins; /* 1: the first one begins the document */
 } sgt_order_ids;
 
-/* Read at most `most` tokens, at least one, from token `at` of the whole order on, which must
- * exist. Reads that follow each other are fast. */
+/* Read some tokens of one document, at most `most` and at least one, from token `at` of the whole
+ * order on, which must exist. Reads that follow each other are fast. */
 int sgt_order_read(sgt_order *o, uint64_t at, uint64_t most, sgt_order_ids *out, sgt_error *err);
 
 #endif

@@ -40,11 +40,13 @@ typedef struct parts {
     uint32_t rank, ranks;
     sgt_cut *cuts; /* rank i reads what lies from cuts[i] to cuts[i + 1] */
     sgt_out out;
-    sgt_made **sets; /* sets of the parts that have files, in order */
-    size_t count;
+    sgt_made *set;       /* the parts that have files, in order */
     sgt_ranks *together; /* NULL: the ranks were started apart, or there is only one */
     sgt_dedup *dedup;    /* NULL until duplicates are found, or if they are kept */
-    sgt_share share;     /* our share of the second pass */
+    /* the second pass: our number among the ranks that make it, how many these are, and the memory
+     * for documents (order.h); and the shards of each split in the end */
+    uint32_t share, shares;
+    uint64_t memory, shards[SGT_SPLITS];
     /* first pass: bytes done, bytes in all (0: unknown), tokens */
     uint64_t read, read_bytes, tokens;
     /* second pass: tokens scattered or written so far, how many of them are reported, and all that
@@ -55,6 +57,12 @@ typedef struct parts {
 int sgt_parts_wanted(const sgt_tokenize_options *o)
 {
     return sgt_ranks_size(o->ranks) > 1 || o->shuffle || o->dedup;
+}
+
+/* Write the path of a rank's part, and return it. */
+static char *part_path(char path[SGT_PATH], const parts *p, uint32_t rank)
+{
+    return sgt_path(path, p->out.work, "part-%06" PRIu32, rank);
 }
 
 /* ---- one progress bar for both passes, by the bytes that they read ---- */
@@ -89,28 +97,29 @@ static void second_pass(void *ctx, uint64_t tokens)
 
 static sgt_order_request order_of(parts *p, int split)
 {
-    return (sgt_order_request){.parts = p->sets,
-                               .count = p->count,
+    return (sgt_order_request){.set = p->set,
                                .split = split,
                                .dedup = p->dedup,
                                .shuffle = p->o->shuffle,
                                .seed = p->o->shuffle_seed,
                                .work = p->out.work,
-                               .share = p->share,
+                               .rank = p->share,
+                               .ranks = p->shares,
+                               .memory = p->memory,
                                .stop = p->o->stop,
                                .advance = second_pass,
                                .ctx = p};
 }
 
 /* Start the progress of the second pass, when all parts are open. The first pass is done. */
-static void begin_second(parts *p, uint32_t shares)
+static void begin_second(parts *p)
 {
     uint64_t all = 0;
     for (int k = 0; k < SGT_SPLITS; k++) {
         const sgt_order_request r = order_of(p, k);
-        const uint64_t times = sgt_order_copies(&r) ? 2 : 1, before = all;
-        for (size_t i = 0; i < p->count; i++) all += sgt_made_tokens(p->sets[i], k);
-        p->second += times * (all - before) / shares;
+        const uint64_t times = sgt_order_copies(&r) ? 2 : 1, tokens = sgt_made_tokens(p->set, k);
+        all += tokens;
+        p->second += times * tokens / p->shares;
     }
     if (p->read_bytes) p->read = p->read_bytes;
     if (!p->tokens) p->tokens = all; /* our part was complete, so this run has not counted */
@@ -119,23 +128,24 @@ static void begin_second(parts *p, uint32_t shares)
 
 /* ---- shards ---- */
 
-/* Look for shard k, which should have so many tokens. Return 1 if it exists, described in *s; 0 if
- * not; or a negative SGT_E*. */
-static int find_shard(const parts *p, int split, uint64_t k, uint64_t tokens, sgt_manifest_shard *s,
-                      sgt_error *err)
+/* Look for shard k, which should have so many tokens. Return 1 if it exists, 0 if not, or a negative
+ * SGT_E*. */
+static int find_shard(const parts *p, int split, uint64_t k, uint64_t tokens, sgt_error *err)
 {
-    const int rc = sgt_out_find_shard(&p->out, split, k, s, err);
-    if (rc <= 0 || s->tokens == tokens) return rc;
+    sgt_manifest_shard s;
+    const int rc = sgt_out_find_shard(&p->out, split, k, &s, err);
+    if (rc <= 0 || s.tokens == tokens) return rc;
     return sgt_fail(err, SGT_EFORMAT,
                     "%s/%s: %" PRIu64 " tokens, expected %" PRIu64 " (--force starts over)",
-                    p->out.shards, s->file, s->tokens, tokens);
+                    p->out.shards, s.file, s.tokens, tokens);
 }
 
 /* Write tokens [from, end) of the order as shard k. */
 static int make_shard(parts *p, int split, uint64_t k, sgt_order *order, uint64_t from,
-                      uint64_t end, sgt_manifest_shard *s, sgt_error *err)
+                      uint64_t end, sgt_error *err)
 {
     sgt_writer *w;
+    sgt_manifest_shard s;
     const sgt_writer_options o = {p->out.work, sgt_split_names[split],
                                   sgt_pipeline_shard_tokens(p->o), p->r->vocab};
     int rc = sgt_writer_open(&w, &o, k, 0, 0, err);
@@ -149,52 +159,29 @@ static int make_shard(parts *p, int split, uint64_t k, sgt_order *order, uint64_
         at += ids.count;
         second_pass(p, ids.count);
     }
-    if (!rc) rc = sgt_writer_finish(w, s, err);
-    if (!rc) rc = sgt_out_move_shard(&p->out, s, err);
+    if (!rc) rc = sgt_writer_finish(w, &s, err);
+    if (!rc) rc = sgt_out_move_shard(&p->out, &s, err);
     sgt_writer_close(w);
     return rc;
 }
 
-/* Make the shards of a split from the documents of `order`: run number `share` of `shares` consecutive
- * runs of them. Add them to m->shards, and their tokens and documents to the totals. */
-static int make_run(parts *p, int split, sgt_order *order, uint32_t share, uint32_t shares,
-                    sgt_manifest *m, sgt_error *err)
+/* Make our share of the shards of a split from the documents of `order`. */
+static int make_share(parts *p, int split, sgt_order *order, sgt_error *err)
 {
     const uint64_t size = sgt_pipeline_shard_tokens(p->o), all = sgt_order_tokens(order);
     const uint64_t count = (all + size - 1) / size;
     if (count > SGT_WRITER_SHARDS)
         return sgt_fail(err, SGT_EUSAGE, "more than %d shards (take more --shard-tokens)",
                         SGT_WRITER_SHARDS);
-    sgt_manifest_shard *more = reallocarray(m->shards, m->count + (size_t)count + 1, sizeof *more);
-    if (!more) return sgt_fail_memory(err, p->out.path);
-    m->shards = more;
-    for (uint64_t k = count * share / shares; k < count * (share + 1) / shares; k++) {
+    p->shards[split] = count;
+    for (uint64_t k = count * p->share / p->shares; k < count * (p->share + 1) / p->shares; k++) {
         const uint64_t from = k * size, tokens = all - from < size ? all - from : size;
-        sgt_manifest_shard *s = &m->shards[m->count];
-        int rc = find_shard(p, split, k, tokens, s, err);
+        int rc = find_shard(p, split, k, tokens, err);
         if (rc == 1) second_pass(p, tokens);
-        else if (!rc || p->o->force)
-            rc = make_shard(p, split, k, order, from, from + tokens, s, err);
+        else if (!rc || p->o->force) rc = make_shard(p, split, k, order, from, from + tokens, err);
         if (rc < 0) return rc;
-        m->count++;
-        m->tokens += tokens;
-        m->documents += s->documents;
     }
     return SGT_OK;
-}
-
-/* Make share `share` of `shares` of the shards. */
-static int make_shards(parts *p, uint32_t share, uint32_t shares, sgt_manifest *m, sgt_error *err)
-{
-    int rc = SGT_OK;
-    for (int split = 0; split < SGT_SPLITS && !rc; split++) {
-        const sgt_order_request r = order_of(p, split);
-        sgt_order *order;
-        if ((rc = sgt_order_open(&order, &r, err)) < 0) break;
-        rc = make_run(p, split, order, share, shares, m, err);
-        sgt_order_close(order);
-    }
-    return rc;
 }
 
 /* ---- sources.jsonl: lines are copied, but for those of a file that several ranks have read ---- */
@@ -259,14 +246,13 @@ static int append_sources(const parts *p, uint32_t rank, const char *path,
  * one line, with the sums of its counts. */
 static int join_sources(const parts *p, sgt_error *err)
 {
-    char path[SGT_PATH];
+    char part[SGT_PATH], path[SGT_PATH];
     sgt_corpus_counts counts = {0};
     sgt_sink to = {.fd = -1, .size = SOURCES_BUFFER};
-    size_t part = 0;
     int rc = sgt_sink_open(&to, p->out.work, "sources.jsonl", O_CREAT | O_TRUNC, err);
     for (uint32_t i = 0; i < p->ranks && !rc; i++) {
         if (!sgt_divide_any(p->cuts, i)) continue;
-        sgt_path(path, sgt_made_path(p->sets[part++]), "sources.jsonl");
+        sgt_path(path, part_path(part, p, i), "sources.jsonl");
         rc = append_sources(p, i, path, &counts, &to, err);
     }
     if (!rc) rc = sgt_sink_sync(&to, err);
@@ -285,8 +271,8 @@ static int join_counts(const parts *p, sgt_manifest *m, sgt_error *err)
     int bad = 0; /* out of memory */
     m->files = p->r->corpus->count;
     m->skipped = p->r->corpus->skipped;
-    for (size_t i = 0; i < p->count; i++) {
-        const sgt_manifest *part = sgt_made_manifest(p->sets[i]);
+    for (size_t i = 0; i < sgt_made_folders(p->set); i++) {
+        const sgt_manifest *part = sgt_made_manifest(p->set, i);
         m->bytes += part->bytes;
         m->invalid_utf8 += part->invalid_utf8;
         m->bad_lines += part->bad_lines;
@@ -304,12 +290,6 @@ static int join_counts(const parts *p, sgt_manifest *m, sgt_error *err)
 }
 
 /* ---- this rank's part ---- */
-
-/* Write the path of a rank's part, and return it. */
-static char *part_path(char path[SGT_PATH], const parts *p, uint32_t rank)
-{
-    return sgt_path(path, p->out.work, "part-%06" PRIu32, rank);
-}
 
 static int make_part(parts *p, sgt_tokenize_result *result, sgt_error *err)
 {
@@ -376,27 +356,13 @@ static int check_inputs(const parts *p, sgt_error *err)
     return rc;
 }
 
-static int open_sets(parts *p, sgt_error *err)
+static int open_set(parts *p, sgt_error *err)
 {
     char path[SGT_PATH];
     int rc = SGT_OK;
-    if (p->sets) return SGT_OK;
-    p->sets = calloc(p->ranks, sizeof(sgt_made *));
-    if (!p->sets) return sgt_fail_memory(err, p->o->out);
-    for (uint32_t i = 0; i < p->ranks && !rc; i++) {
-        if (!sgt_divide_any(p->cuts, i)) continue;
-        rc = sgt_made_open(&p->sets[p->count], part_path(path, p, i), err);
-        p->count += !rc;
-    }
+    for (uint32_t i = 0; i < p->ranks && !rc; i++)
+        if (sgt_divide_any(p->cuts, i)) rc = sgt_made_add(&p->set, part_path(path, p, i), err);
     return rc;
-}
-
-static void close_sets(parts *p)
-{
-    sgt_dedup_close(p->dedup);
-    p->dedup = NULL;
-    for (size_t i = 0; i < p->count; i++) sgt_made_close(p->sets[i]);
-    free(p->sets);
 }
 
 /* ---- the second pass ---- */
@@ -415,57 +381,54 @@ static uint64_t memory_for_order(void)
     return m.available / 2;
 }
 
-/* Find the duplicates, in one rank of those that are together. */
+/* Find the duplicates, in one rank of those that make the second pass. */
 static int find_duplicates(parts *p, sgt_error *err)
 {
     sgt_memory m;
     sgt_memory_look(&m, NULL);
-    const sgt_dedup_request r = {.parts = p->sets,
-                                 .count = p->count,
+    const sgt_dedup_request r = {.set = p->set,
                                  .work = p->out.work,
                                  .memory =
                                      m.available / 4 > LEAST_TABLE ? m.available / 4 : LEAST_TABLE,
                                  .stop = p->o->stop};
-    int rc = p->together && p->rank ? SGT_OK : sgt_dedup_find(&r, err);
+    int rc = p->share ? SGT_OK : sgt_dedup_find(&r, err);
     if (!rc) rc = meet(p, err);
     return rc ? rc : sgt_dedup_open(&p->dedup, &r, err);
 }
 
-/* Do our share of what all ranks must have done before any shard is made: find duplicates, and
- * scatter documents. */
-static int prepare(parts *p, sgt_error *err)
+/* Do our share of the second pass: find duplicates, scatter documents, and make shards. */
+static int make_shards(parts *p, sgt_error *err)
 {
-    int rc = p->o->dedup ? find_duplicates(p, err) : SGT_OK;
+    int rc = open_set(p, err);
+    if (rc < 0) return rc;
+    begin_second(p);
+    if (p->o->dedup) rc = find_duplicates(p, err);
     for (int split = 0; split < SGT_SPLITS && p->o->shuffle && !rc; split++) {
-        const sgt_order_request order = order_of(p, split);
-        rc = sgt_order_scatter(&order, err);
+        const sgt_order_request r = order_of(p, split);
+        rc = sgt_order_scatter(&r, err);
+    }
+    if (!rc) rc = meet(p, err);
+    for (int split = 0; split < SGT_SPLITS && !rc; split++) {
+        const sgt_order_request r = order_of(p, split);
+        sgt_order *order;
+        if ((rc = sgt_order_open(&order, &r, err)) < 0) break;
+        rc = make_share(p, split, order, err);
+        sgt_order_close(order);
     }
     return rc ? rc : meet(p, err);
 }
 
-/* Make the manifest of OUT and all that it lists, as far as that is not there yet. */
-static int join_parts(parts *p, sgt_manifest *m, sgt_error *err)
-{
-    int rc = p->r->corpus->stream ? SGT_OK : check_inputs(p, err);
-    if (!rc) rc = open_sets(p, err);
-    if (!rc && !p->together) {
-        p->share = (sgt_share){.count = 1, .ranks = 1, .memory = memory_for_order()};
-        begin_second(p, 1);
-        rc = prepare(p, err);
-    }
-    if (!rc) rc = make_shards(p, 0, 1, m, err);
-    if (p->dedup) m->duplicates = sgt_dedup_count(p->dedup);
-    if (!rc && (rc = join_sources(p, err)) == 0) rc = join_counts(p, m, err);
-    return rc ? rc : sgt_pipeline_check(m, p->r->corpus, p->o, err);
-}
-
-/* Complete OUT from all parts; we have OUT alone. */
+/* Complete OUT, which we have alone, from all shards and parts. */
 static int complete(parts *p, sgt_tokenize_result *result, sgt_error *err)
 {
     sgt_manifest m = {0};
-    int rc = join_parts(p, &m, err);
+    int rc = sgt_out_list_shards(&p->out, p->shards, &m, err);
+    if (p->dedup) m.duplicates = sgt_dedup_count(p->dedup);
+    if (!rc) rc = join_sources(p, err);
+    if (!rc) rc = join_counts(p, &m, err);
+    if (!rc) rc = sgt_pipeline_check(&m, p->r->corpus, p->o, err);
+    if (!rc) rc = sgt_pipeline_publish(&p->out, &m, p->r, result, err);
     if (!rc) {
-        rc = sgt_pipeline_publish(&p->out, &m, p->r, result, err);
         /* the second pass is done, even if duplicates made it shorter than estimated */
         p->again = 0;
         p->read += 2 * p->second;
@@ -477,59 +440,44 @@ static int complete(parts *p, sgt_tokenize_result *result, sgt_error *err)
     return rc;
 }
 
-/* Take OUT alone and complete it, when all that other ranks do for it is done. */
-static int finish_alone(parts *p, sgt_tokenize_result *result, sgt_error *err)
-{
-    const int rc = sgt_out_alone(&p->out, p->r, err);
-    if (rc < 0) return rc;
-    return rc ? sgt_pipeline_reread(result, p->o->out, err) : complete(p, result, err);
-}
-
-/* Finish as one of several ranks that were started apart, or as the only one. */
-static int finish_apart(parts *p, sgt_tokenize_result *result, sgt_error *err)
-{
-    /* while we share OUT, no other rank completes it and removes the parts */
-    const int rc = count_missing(p, &result->waiting, err);
-    return rc < 0 || result->waiting ? rc : finish_alone(p, result, err);
-}
-
-/* Meet the other ranks when all parts are complete, and take our share of the second pass. */
+/* Meet the other ranks when all parts are complete, and divide the second pass. */
 static int meet_counts(parts *p, sgt_tokenize_result *result, sgt_error *err)
 {
     sgt_ranks *r = p->together;
-    uint64_t memory = r->here == r->size ? memory_for_order() : 0;
     double read = (double)result->bytes_read;
+    p->shares = r ? r->size : 1;
+    p->share = r ? r->rank : 0;
+    if (!r || r->here == r->size) p->memory = memory_for_order();
+    if (!r) return SGT_OK;
     int rc = r->sum(r, &read, 1, err);
-    if (!rc) rc = r->broadcast(r, &memory, sizeof memory, 0, err);
+    if (!rc) rc = r->broadcast(r, &p->memory, sizeof p->memory, 0, err);
     result->bytes_read = (uint64_t)read;
-    p->share = (sgt_share){.index = p->rank,
-                           .count = p->ranks < SGT_SHARE_MOST ? p->ranks : SGT_SHARE_MOST,
-                           .ranks = p->ranks,
-                           .memory = memory};
     return rc;
 }
 
-/* Finish as one of the ranks that a launcher started: all of them make shards, and rank 0 completes
- * OUT. */
-static int finish_together(parts *p, sgt_tokenize_result *result, sgt_error *err)
+/* Finish when our part is complete. Ranks that a launcher started all make shards, and then rank 0
+ * takes OUT alone; otherwise, the rank that finds all parts complete takes it and makes them. */
+static int finish(parts *p, sgt_tokenize_result *result, sgt_error *err)
 {
-    sgt_manifest ignored = {0}; /* rank 0 makes one of all shards */
-    uint32_t missing = 0;
     int rc = meet_counts(p, result, err);
-    if (!rc) rc = count_missing(p, &missing, err);
-    if (!rc && missing)
+    /* while we share OUT, no other rank completes it and removes the parts */
+    if (!rc) rc = count_missing(p, &result->waiting, err);
+    if (!rc && result->waiting && p->together)
         rc =
             sgt_fail(err, SGT_EIO,
                      "%s: the part of another rank is not there (all ranks need one shared folder)",
                      p->out.work);
-    if (!rc && (rc = open_sets(p, err)) == 0) {
-        begin_second(p, p->ranks);
-        if ((rc = prepare(p, err)) == 0) rc = make_shards(p, p->rank, p->ranks, &ignored, err);
+    if (rc < 0 || result->waiting) return rc;
+    if (!p->together) rc = sgt_out_alone(&p->out, p->r, err);
+    if (!rc && !p->share && !p->r->corpus->stream) rc = check_inputs(p, err);
+    if (!rc) rc = make_shards(p, err);
+    if (!rc && p->share) {
+        result->waiting = 1;
+        return SGT_OK;
     }
-    sgt_manifest_free(&ignored);
-    result->waiting = p->rank > 0;
-    if (!rc) rc = meet(p, err);
-    return rc < 0 || p->rank ? rc : finish_alone(p, result, err);
+    if (!rc && p->together) rc = sgt_out_alone(&p->out, p->r, err);
+    if (rc == 1) return sgt_pipeline_reread(result, p->o->out, err);
+    return rc ? rc : complete(p, result, err);
 }
 
 /* ---- ranks ---- */
@@ -573,13 +521,14 @@ int sgt_parts_make(const sgt_tokenize_options *o, const sgt_out_request *request
     if (!rc && (rc = sgt_out_join(&p.out, &r, err)) == 0) {
         if (p.ranks > 1 && sgt_ranks_connected(o->ranks)) p.together = o->ranks;
         rc = make_part(&p, result, err);
-        if (!rc) rc = (p.together ? finish_together : finish_apart)(&p, result, err);
+        if (!rc) rc = finish(&p, result, err);
         sgt_out_leave(&p.out);
     } else if (rc == 1) {
         rc = sgt_pipeline_reread(result, o->out, err);
         result->already_done = 1;
     }
-    close_sets(&p);
+    sgt_dedup_close(p.dedup);
+    sgt_made_close(p.set);
     free(p.cuts);
     free(divided);
     return rc;

@@ -63,7 +63,7 @@ static int write_files(exporting *e, sgt_error *err)
                     .progress = show_progress,
                     .ctx = e};
     e->bar = sgt_progress_new("B", e->o->quiet);
-    int rc = sgt_made_open(&x.set, e->set.path, err);
+    int rc = sgt_made_add(&x.set, e->set.path, err);
     if (!rc) rc = sgt_export_write(&x, &e->manifest, err);
     if (!rc) rc = sgt_export_copy(e->set.path, x.work, "sources.jsonl", err);
     if (!rc && sgt_stopped(x.stop)) rc = sgt_fail(err, SGT_ESTOPPED, "stopped");
