@@ -140,6 +140,29 @@ exec 3>&-
 refused 'out: made with --ranks not given, now 2 (--force replaces it)' \
     sgt-tokenize $options --rank 0 --ranks 2 more out
 
+# A rank without files leaves OUT as it was. If it removes OUT while another rank begins, that one makes it again.
+if strace -o .traced true 2> /dev/null; then
+    stopped() { # RANK CALL: start it, and stop it behind its first such call; sets $tracer and $pid
+        strace -f -o "trace$1" -e trace="$2" -e inject="$2":signal=STOP:when=1 \
+            sgt-tokenize --quiet --rank "$1" --ranks 2 big out &
+        tracer=$!
+        until grep -q 'stopped by SIGSTOP' "trace$1"; do kill -0 $tracer || fail "rank $1 ended too early"; done 2> .ended
+        pid=$(pgrep -P $tracer)
+    }
+    head -c 100000 "$ROOT/tokenize/vocab/gpt2.bpe" > big
+    run 0 sgt-tokenize --quiet big alone
+    rm -rf out
+    stopped 0 rmdir
+    tracer0=$tracer pid0=$pid
+    stopped 1 mkdir
+    kill -CONT $pid0
+    ended 0 $tracer0
+    absent out
+    kill -CONT $pid
+    ended 0 $tracer
+    same_folders out alone
+fi
+
 # ---- an error on one rank ends that rank; the parts of the others are kept ----
 rm -rf out
 run 0 sgt-tokenize $options --rank 1 --ranks 2 corpus out

@@ -25,6 +25,7 @@
 
 #define MEGATRON_INDEX 42 /* bytes of Megatron-LM's index for no document (megatron.h) */
 #define SET "set"         /* sgt_out.shards, in .work */
+#define MOST_TRIES 1000   /* to make .work in an OUT that others remove */
 #define WAIT_MS 50
 #define WAIT_TURNS 200 /* ten seconds of waits of WAIT_MS: a rank sets OUT up in less */
 
@@ -417,14 +418,19 @@ static int empty_work(const char *work, sgt_error *err)
 
 /* ---- the lock ---- */
 
-/* Make .work, which must be a real folder. Refuse a symbolic link: cleaning up would delete files
- * somewhere else, and a link that leads nowhere would make us wait for ever. */
-static int make_work(const char *work, sgt_error *err)
+/* Make OUT and .work, which must be a real folder. Refuse a symbolic link: cleaning up would delete
+ * files somewhere else, and a link that leads nowhere would make us wait for ever. */
+static int make_work(const char *out, const char *work, sgt_error *err)
 {
     static const char *const ours[] = {"lock"}; /* another run may make it at this moment */
     struct stat st;
-    /* flush OUT's entry: if a crash lost .work and its journal, OUT would have no owner */
-    if (mkdir(work, 0777) == 0) return sgt_sync_parent(work, err);
+    int tries = 0;
+    do { /* until .work is there, a rank that has no files may remove OUT again */
+        const int rc = sgt_make_folders(out, err);
+        if (rc < 0) return rc;
+        /* flush OUT's entry: if a crash lost .work and its journal, OUT would have no owner */
+        if (mkdir(work, 0777) == 0) return sgt_sync_parent(work, err);
+    } while (errno == ENOENT && tries++ < MOST_TRIES);
     if (errno != EEXIST) return sgt_fail_errno(err, "%s: cannot make this folder", work);
     if (lstat(work, &st) == 0 && !S_ISDIR(st.st_mode))
         return sgt_fail(err, SGT_EIO, "%s: is not a folder (remove it, or name another OUT)", work);
@@ -446,7 +452,7 @@ static int lock_work(sgt_out *o, int how, sgt_error *err)
     int rc = SGT_OK;
     sgt_path(path, o->work, "lock");
     for (int done = 0; !rc && !done;) {
-        if ((rc = make_work(o->work, err)) < 0) break;
+        if ((rc = make_work(o->path, o->work, err)) < 0) break;
         o->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
         /* .work is gone: the run that just ended has removed it */
         if (o->lock < 0 && errno == ENOENT) continue;
@@ -651,7 +657,7 @@ static int approach(sgt_out *o, const sgt_out_request *r, sgt_error *err)
         return rc;
     if (!o->made && access(r->path, R_OK | W_OK | X_OK) < 0)
         return sgt_fail_errno(err, "%s: cannot write to OUT", r->path);
-    return sgt_make_folders(r->path, err);
+    return SGT_OK;
 }
 
 int sgt_out_claim(sgt_out *o, const sgt_out_request *r, sgt_error *err)
