@@ -21,14 +21,7 @@ typedef struct side {
     inspect_set set;
     uint64_t fingerprint; /* of its vocabulary; 0: unknown */
     uint16_t *ids;        /* BLOCK tokens */
-    /* the tokens around the first difference: around[0 .. n - 1], the first of which has index
-     * `from`; the differing one is at index `at`, and in `shard` (NULL: the set ends before it) */
-    const sgt_set_shard *shard;
-    uint64_t offset, from;
-    uint16_t around[2 * AROUND + 1];
-    size_t n, at;
-    char *text; /* text of these tokens, of `bytes` bytes; NULL: unknown */
-    size_t bytes;
+    json_t *around;       /* the tokens around the first difference; NULL: there is none */
 } side;
 
 typedef struct pair {
@@ -102,38 +95,37 @@ static int open_side(side *d, const inspect *o, const char *path, sgt_error *err
 
 /* ---- output ---- */
 
-/* Read the tokens around the first difference; their text too, if the vocabulary is known and has all
- * of the ids. */
-static int read_around(side *d, const pair *p, sgt_error *err)
+/* Describe the tokens around the first difference, with their text, if the vocabulary is known and has
+ * all of the ids. */
+static int describe_around(side *d, const pair *p, sgt_error *err)
 {
     sgt_vocab *v;
-    d->shard = inspect_place(&d->set, p->split, p->token, &d->offset);
-    d->from = p->token > AROUND ? p->token - AROUND : 0;
-    d->at = (size_t)(p->token - d->from);
-    int rc = inspect_read(&d->set, p->split, d->from, d->around, 2 * AROUND + 1, &d->n, err);
-    if (!rc && inspect_set_vocabulary(&v, &d->set, NULL) == SGT_OK) {
-        if (sgt_decode(v, d->around, d->n, &d->text, &d->bytes, NULL) < 0) d->text = NULL;
+    uint16_t ids[2 * AROUND + 1];
+    uint64_t offset, from = p->token > AROUND ? p->token - AROUND : 0;
+    size_t n, bytes;
+    char *text = NULL;
+    int rc = inspect_read(&d->set, p->split, from, ids, 2 * AROUND + 1, &n, err);
+    if (rc < 0) return rc;
+    if (inspect_set_vocabulary(&v, &d->set, NULL) == SGT_OK) {
+        if (sgt_decode(v, ids, n, &text, &bytes, NULL) < 0) text = NULL;
         sgt_vocab_free(v);
     }
-    return rc;
-}
-
-static json_t *around_json(const side *d, int split)
-{
-    const sgt_set_shard *in = d->shard;
-    const uint64_t byte = in ? in->head.data + 2 * d->offset : 0;
-    json_t *ids = json_array();
-    for (size_t i = 0; i < d->n; i++) json_array_append_new(ids, json_integer(d->around[i]));
-    json_t *o =
-        in ? json_pack("{s:o, s:I, s:I, s:i}", "shard", sgt_json_text(in->path, strlen(in->path)),
-                       "token", (json_int_t)d->offset, "byte", (json_int_t)byte, "id",
-                       d->around[d->at])
-           : json_pack("{s:n, s:I}", "shard", "ends_after",
-                       (json_int_t)inspect_tokens(&d->set, split));
-    json_object_set_new(o, "from", json_integer((json_int_t)d->from));
-    json_object_set_new(o, "ids", ids);
-    json_object_set_new(o, "text", d->text ? sgt_json_text(d->text, d->bytes) : json_null());
-    return o;
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++) json_array_append_new(list, json_integer(ids[i]));
+    const sgt_set_shard *in = inspect_place(&d->set, p->split, p->token, &offset);
+    if (in)
+        d->around =
+            json_pack("{s:o, s:I, s:I, s:i}", "shard", sgt_json_text(in->path, strlen(in->path)),
+                      "token", (json_int_t)offset, "byte", (json_int_t)(in->head.data + 2 * offset),
+                      "id", ids[p->token - from]);
+    else
+        d->around = json_pack("{s:n, s:I}", "shard", "ends_after",
+                              (json_int_t)inspect_tokens(&d->set, p->split));
+    json_object_set_new(d->around, "from", json_integer((json_int_t)from));
+    json_object_set_new(d->around, "ids", list);
+    json_object_set_new(d->around, "text", text ? sgt_json_text(text, bytes) : json_null());
+    free(text);
+    return SGT_OK;
 }
 
 static json_t *side_json(const side *d)
@@ -154,9 +146,8 @@ static json_t *pair_json(const pair *p)
     const side *a = &p->sides[0], *b = &p->sides[1];
     json_t *first = NULL;
     if (p->differs)
-        first = json_pack("{s:o, s:o, s:s?, s:I}", "a", around_json(a, p->split), "b",
-                          around_json(b, p->split), "split", split_name(p), "token",
-                          (json_int_t)p->token);
+        first = json_pack("{s:O, s:O, s:s?, s:I}", "a", a->around, "b", b->around, "split",
+                          split_name(p), "token", (json_int_t)p->token);
     return json_pack("{s:b, s:o, s:o, s:o, s:o?}", "same", !p->differs && p->vocabularies,
                      "same_vocabulary",
                      p->vocabularies < 0 ? json_null() : json_boolean(p->vocabularies), "a",
@@ -188,11 +179,12 @@ int inspect_compare(const inspect *o, const char *const paths[2], sgt_error *err
     if (!rc) rc = open_side(b, o, paths[1], err);
     p.vocabularies = !a->fingerprint || !b->fingerprint ? -1 : a->fingerprint == b->fingerprint;
     if (!rc) rc = compare_tokens(&p, err);
-    if (!rc && p.differs && !(rc = read_around(a, &p, err))) rc = read_around(b, &p, err);
+    if (!rc && p.differs) rc = describe_around(a, &p, err);
+    if (!rc && p.differs) rc = describe_around(b, &p, err);
     if (!rc) rc = show(&p, err);
     for (side *d = p.sides; d < p.sides + 2; d++) {
         free(d->ids);
-        free(d->text);
+        json_decref(d->around);
         inspect_set_close(&d->set);
     }
     return rc < 0 ? rc : p.differs || !p.vocabularies;
