@@ -28,9 +28,7 @@ typedef struct sgt_draws {
     void (*permute)(uint64_t *at, const sgt_permutation *p, size_t n);
 } sgt_draws;
 
-const sgt_draws *sgt_draws_best(void);
-/* Return the functions of a level (an sgt_cpu_level); NULL if sgt_cpu() is below it. */
-const sgt_draws *sgt_draws_level(int level);
+const sgt_draws *sgt_draws_best(void); /* those of the CPU's level */
 
 extern const sgt_draws sgt_draws_plain, sgt_draws_avx2, sgt_draws_avx512; /* for sampler.c */
 

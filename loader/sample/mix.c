@@ -242,23 +242,21 @@ void sgt_mix_windows(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint64_
     }
 }
 
+/* Return how many of `rows` rows of the sets first ... end-1 are of set `set`. */
+static wide count_rows(const sgt_mix *m, uint32_t set, uint32_t first, uint32_t end, wide rows)
+{
+    if (end - first == 1) return rows;
+    const uint32_t middle = half(first, end);
+    const wide here = of_first_half(m, first, end, rows);
+    if (set < middle) return count_rows(m, set, first, middle, here);
+    return count_rows(m, set, middle, end, rows - here);
+}
+
 uint64_t sgt_mix_drawn(const sgt_mix *m, uint32_t set, uint64_t rows)
 {
     sgt_mix_memo memo;
-    uint64_t whole = rows / SGT_MIX_TURN * SGT_MIX_TURN;
-    wide count = whole;
-    for (uint32_t first = 0, end = m->sets; end - first > 1;) {
-        uint32_t middle = half(first, end);
-        wide here = of_first_half(m, first, end, count);
-        if (set < middle) {
-            end = middle;
-            count = here;
-        } else {
-            first = middle;
-            count -= here;
-        }
-    }
     if (m->sets == 1) return rows;
+    wide count = count_rows(m, set, 0, m->sets, rows / SGT_MIX_TURN * SGT_MIX_TURN);
     memo.turn = UINT64_MAX;
     ready_turn(m, &memo, rows / SGT_MIX_TURN);
     for (uint32_t j = 0; j < rows % SGT_MIX_TURN; j++) count += memo.set[j] == set;

@@ -311,9 +311,8 @@ static int make_rest(sgt_pack *p)
 {
     sgt_pack_run *last = &p->runs[p->run_count - 1], *end = last + 1;
     uint64_t documents = 0, times = end->row - last->row;
-    if (end->item == p->item_count) documents = 0; /* all rows are full */
-    else
-        for (uint64_t i = last->item; i < p->item_count; i++) documents += p->items[i].count;
+    const int full = end->item == p->item_count; /* all rows are full: nothing remains */
+    for (uint64_t i = last->item; i < p->item_count && !full; i++) documents += p->items[i].count;
     p->rest = calloc(documents + 1, sizeof *p->rest);
     p->rest_before = calloc(documents + 1, sizeof *p->rest_before);
     if (!p->rest || !p->rest_before) return 0;

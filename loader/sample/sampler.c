@@ -358,18 +358,11 @@ uint64_t sgt_permute_once(const sgt_permutation *p, uint64_t i)
 
 const sgt_draws sgt_draws_plain = {"plain", philox, permute};
 
-const sgt_draws *sgt_draws_level(int level)
-{
-    if (level > (int)sgt_cpu()) return NULL;
-#if defined(__x86_64__)
-    if (level == SGT_CPU_AVX512) return &sgt_draws_avx512;
-    if (level == SGT_CPU_AVX2) return &sgt_draws_avx2;
-#endif
-    return level == SGT_CPU_PLAIN ? &sgt_draws_plain : NULL;
-}
-
 const sgt_draws *sgt_draws_best(void)
 {
-    const sgt_draws *best = sgt_draws_level((int)sgt_cpu());
-    return best ? best : &sgt_draws_plain;
+#if defined(__x86_64__)
+    if (sgt_cpu() >= SGT_CPU_AVX512) return &sgt_draws_avx512;
+    if (sgt_cpu() >= SGT_CPU_AVX2) return &sgt_draws_avx2;
+#endif
+    return &sgt_draws_plain;
 }

@@ -3,7 +3,7 @@
 #include "loader/shards/set.h"
 
 #include <dirent.h>
-#include <errno.h>
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,9 +59,8 @@ static int is_megatron(const char *folder, const char *name, const char *split, 
 static int is_shard(naming how, const char *folder, const char *name, const char *split,
                     sgt_error *err)
 {
-    size_t n = strlen(name), s = strlen(split);
-    if (n < 5 || strcmp(name + n - 4, ".bin")) return 0;
-    if (how == OURS) return n >= s + 5 && !strncmp(name, split, s) && name[s] == '_';
+    size_t s = strlen(split);
+    if (how == OURS) return !strncmp(name, split, s) && name[s] == '_';
     if (how == NAMED) return find_word(name, split) != NULL;
     return is_megatron(folder, name, split, err);
 }
@@ -82,50 +81,38 @@ static int one_name(char *const *paths, size_t n, const char *folder, const char
     return SGT_OK;
 }
 
-static int by_bytes(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
+static int is_bin(const struct dirent *e) { return fnmatch("?*.bin", e->d_name, 0) == 0; }
 
-static int collect(char ***paths, size_t *count, DIR *dir, naming how, const char *folder,
-                   const char *split, sgt_error *err)
+static int by_bytes(const struct dirent **a, const struct dirent **b)
 {
-    size_t room = 0;
-    for (int is;;) {
-        errno = 0;
-        struct dirent *e = readdir(dir);
-        if (!e) return errno ? sgt_fail_errno(err, "%s", folder) : SGT_OK;
-        if ((is = is_shard(how, folder, e->d_name, split, err)) < 0) return is;
-        if (!is) continue;
-        if ((is = sgt_reserve(paths, &room, *count + 1, sizeof **paths, folder, err)) < 0)
-            return is;
-        if (!((*paths)[*count] = sgt_join(folder, e->d_name))) return sgt_fail_memory(err, folder);
-        ++*count;
-    }
+    return strcmp((*a)->d_name, (*b)->d_name);
 }
 
 int sgt_shard_list(char ***paths, size_t *count, const char *folder, const char *split,
                    sgt_error *err)
 {
-    char **found = NULL;
-    size_t n = 0;
+    struct dirent **files = NULL;
+    const int n = scandir(folder, &files, is_bin, by_bytes);
+    if (n < 0) return sgt_fail_errno(err, "%s", folder);
     int rc = SGT_OK;
-    DIR *dir = opendir(folder);
-    if (!dir) return sgt_fail_errno(err, "%s", folder);
-    for (naming how = OURS; how < NAMINGS && !n && rc == SGT_OK; how++) {
-        rewinddir(dir);
-        rc = collect(&found, &n, dir, how, folder, split, err);
-        if (n) qsort(found, n, sizeof *found, by_bytes);
-        if (rc == SGT_OK && how == NAMED) rc = one_name(found, n, folder, split, err);
+    size_t found = 0;
+    char **list = calloc((size_t)n + 1, sizeof *list);
+    if (!list) rc = sgt_fail_memory(err, folder);
+    for (naming how = OURS; how < NAMINGS && !found && rc == SGT_OK; how++) {
+        for (int i = 0; i < n && rc == SGT_OK; i++) {
+            const int is = is_shard(how, folder, files[i]->d_name, split, err);
+            if (is < 0) rc = is;
+            else if (is && !(list[found++] = sgt_join(folder, files[i]->d_name)))
+                rc = sgt_fail_memory(err, folder);
+        }
+        if (rc == SGT_OK && how == NAMED) rc = one_name(list, found, folder, split, err);
     }
-    closedir(dir);
-    if (rc < 0) {
-        sgt_shard_list_free(found, n);
-        return rc;
-    }
-    *paths = found;
-    *count = n;
-    return SGT_OK;
+    for (int i = 0; i < n; i++) free(files[i]);
+    free(files);
+    if (rc < 0) sgt_shard_list_free(list, found);
+    else *paths = list;
+    *count = found;
+    return rc;
 }
 
 void sgt_shard_list_free(char **paths, size_t count)

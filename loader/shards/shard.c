@@ -4,6 +4,7 @@
 #include "loader/shards/shard.h"
 
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include "loader/shards/megatron.h"
 
 #define REVISION 1
+#define OWN_WORDS 10  /* 32-bit words of the header that are not always 0 */
 #define LEAST_TEXT 64 /* bytes: fewer are too few to tell text from tokens */
 /* bytes at the beginning of a file without a header that are looked at */
 #define SAMPLE ((size_t)16384)
@@ -26,42 +28,27 @@
 /* bytes of readahead that sgt_shard_verify requests at a time */
 #define VERIFY_AHEAD ((uint64_t)8 << 20)
 
-static void put32(uint8_t *bytes, int word, uint32_t v)
-{
-    for (int i = 0; i < 4; i++) bytes[4 * word + i] = (uint8_t)(v >> 8 * i);
-}
-
-static uint32_t get32(const uint8_t *bytes, int word)
-{
-    uint32_t v = 0;
-    for (int i = 3; i >= 0; i--) v = v << 8 | bytes[4 * word + i];
-    return v;
-}
-
-static uint64_t get64(const uint8_t *bytes, int word)
-{
-    return (uint64_t)get32(bytes, word + 1) << 32 | get32(bytes, word);
-}
-
 const char *sgt_shard_format_name(sgt_shard_format f)
 {
     static const char *const names[] = {"sgt", "llm.c", "raw", "megatron"};
     return names[f];
 }
 
+/* Numbers in files are little-endian, like this machine. */
 void sgt_shard_pack(uint8_t bytes[SGT_SHARD_HEADER], const sgt_shard_header *h)
 {
+    const uint32_t words[OWN_WORDS] = {SGT_SHARD_MAGIC,
+                                       1,
+                                       (uint32_t)h->tokens,
+                                       REVISION,
+                                       h->vocab,
+                                       h->eot,
+                                       (uint32_t)h->fingerprint,
+                                       (uint32_t)(h->fingerprint >> 32),
+                                       (uint32_t)h->xxh3,
+                                       (uint32_t)(h->xxh3 >> 32)};
     memset(bytes, 0, SGT_SHARD_HEADER);
-    put32(bytes, 0, SGT_SHARD_MAGIC);
-    put32(bytes, 1, 1);
-    put32(bytes, 2, (uint32_t)h->tokens);
-    put32(bytes, 3, REVISION);
-    put32(bytes, 4, h->vocab);
-    put32(bytes, 5, h->eot);
-    put32(bytes, 6, (uint32_t)h->fingerprint);
-    put32(bytes, 7, (uint32_t)(h->fingerprint >> 32));
-    put32(bytes, 8, (uint32_t)h->xxh3);
-    put32(bytes, 9, (uint32_t)(h->xxh3 >> 32));
+    memcpy(bytes, words, sizeof words);
 }
 
 static uint16_t get16(const uint8_t *p) { return (uint16_t)(p[0] | p[1] << 8); }
@@ -77,10 +64,10 @@ static int width_of(const uint8_t *head, size_t n, uint64_t size)
     size_t pairs = n / 4, zeros = 0, varied = 0, long_zeros = 0;
     uint16_t most = 0;
     for (size_t i = 0; i < pairs; i++) {
-        uint16_t high = get16(head + 4 * i + 2);
+        uint16_t low = get16(head + 4 * i), high = get16(head + 4 * i + 2);
         most = high > most ? high : most;
         zeros += !high;
-        long_zeros += i % 2 && !get32(head, (int)i);
+        long_zeros += i % 2 && !high && !low;
     }
     for (size_t i = 1; i < pairs; i++) {
         uint16_t low = get16(head + 4 * i), before = get16(head + 4 * i - 4);
@@ -109,13 +96,6 @@ static int is_text(const uint8_t *head, size_t n)
     return 1;
 }
 
-/* Return whether the name of the file says that it holds ids. */
-static int is_bin(const char *path)
-{
-    const size_t n = strlen(path);
-    return n > 4 && !strcmp(path + n - 4, ".bin");
-}
-
 /* Refuse a file that begins with head[n] if those bytes cannot be tokens. The ids of a whole head
  * are not like text: the most frequent ids are small, and their high byte is a control character.
  * Bytes as ids look like UTF-16, so only a file without .bin in its name is taken for that. */
@@ -128,7 +108,7 @@ static int check_tokens(const uint8_t *head, size_t n, uint64_t size, const char
         [SGT_MAGIC_WIDE] = "if it holds ids, give it a name that ends in .bin"};
     if (n < LEAST_TEXT) return SGT_OK;
     const sgt_magic *m = sgt_magic_of(head, n);
-    if (!m && !is_bin(path)) m = sgt_magic_wide(head, n, n == size);
+    if (!m && fnmatch("?*.bin", path, 0)) m = sgt_magic_wide(head, n, n == size);
     if (m && m->kind == SGT_MAGIC_NUMBERS) m = NULL;
     if (m && advice[m->kind])
         return sgt_fail(err, SGT_EFORMAT, "%s: %s, not 16-bit tokens (%s)", path, m->what,
@@ -150,7 +130,8 @@ static int foreign_header(sgt_shard_header *h, uint64_t size, const uint8_t *hea
                           const char *path, int raw, sgt_error *err)
 {
     int beside = raw > 0 ? 0 : sgt_megatron_beside(path, err), rc, width = 16;
-    uint32_t magic = get32(head, 0);
+    uint32_t magic;
+    memcpy(&magic, head, sizeof magic);
     if (beside < 0) return beside;
     if (!beside && raw < 0 && (rc = check_tokens(head, n, size, path, err)) < 0) return rc;
     if (!beside && magic == SGT_SHARD_LLMC_WIDE)
@@ -174,10 +155,10 @@ static int foreign_header(sgt_shard_header *h, uint64_t size, const uint8_t *hea
 }
 
 /* Read sgt's words of the header, beyond llm.c's three, if its revision says that it has them. */
-static int read_own_words(sgt_shard_header *h, const uint8_t *bytes, const char *path,
+static int read_own_words(sgt_shard_header *h, const uint32_t *words, const char *path,
                           sgt_error *err)
 {
-    h->revision = get32(bytes, 3);
+    h->revision = words[3];
     h->format = h->revision ? SGT_SHARD_OWN : SGT_SHARD_LLMC;
     if (h->revision == 0) return SGT_OK;
     if (h->revision != REVISION)
@@ -185,10 +166,10 @@ static int read_own_words(sgt_shard_header *h, const uint8_t *bytes, const char 
                         "%s: at byte 12: header revision %" PRIu32
                         ", expected 0 or %d (made by a newer sgt?)",
                         path, h->revision, REVISION);
-    h->vocab = get32(bytes, 4);
-    h->eot = get32(bytes, 5);
-    h->fingerprint = get64(bytes, 6);
-    h->xxh3 = get64(bytes, 8);
+    h->vocab = words[4];
+    h->eot = words[5];
+    h->fingerprint = (uint64_t)words[7] << 32 | words[6];
+    h->xxh3 = (uint64_t)words[9] << 32 | words[8];
     if (h->vocab > 65536)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: at byte 16: a vocabulary of %" PRIu32 ", which 16-bit ids cannot have",
@@ -209,11 +190,13 @@ static int read_header(sgt_shard_header *h, int fd, const char *path, int raw, s
     uint64_t size = (uint64_t)st.st_size;
 
     uint8_t bytes[SAMPLE] = {0};
+    uint32_t words[OWN_WORDS];
     size_t all = size < 4 ? 0 : size < SAMPLE ? (size_t)size : SAMPLE;
     size_t n = all < SGT_SHARD_HEADER ? all : SGT_SHARD_HEADER;
     int rc = sgt_pread_all(fd, bytes, n, 0, path, err);
     if (rc < 0) return rc;
-    if (raw > 0 || get32(bytes, 0) != SGT_SHARD_MAGIC) {
+    memcpy(words, bytes, sizeof words);
+    if (raw > 0 || words[0] != SGT_SHARD_MAGIC) {
         rc = sgt_pread_all(fd, bytes + n, all - n, n, path, err);
         return rc < 0 ? rc : foreign_header(h, size, bytes, all, path, raw, err);
     }
@@ -221,12 +204,12 @@ static int read_header(sgt_shard_header *h, int fd, const char *path, int raw, s
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: %" PRIu64 " bytes, expected at least the header's %d: cut short", path,
                         size, SGT_SHARD_HEADER);
-    if (get32(bytes, 1) != 1)
+    if (words[1] != 1)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: at byte 4: version %" PRIu32 ", expected 1 (16-bit tokens)", path,
-                        get32(bytes, 1));
+                        words[1]);
 
-    sgt_shard_header got = {.tokens = get32(bytes, 2), .data = SGT_SHARD_HEADER};
+    sgt_shard_header got = {.tokens = words[2], .data = SGT_SHARD_HEADER};
     if (got.tokens > SGT_SHARD_MAX_TOKENS)
         return sgt_fail(err, SGT_EFORMAT, "%s: at byte 8: %" PRId32 " tokens", path,
                         (int32_t)got.tokens);
@@ -236,7 +219,7 @@ static int read_header(sgt_shard_header *h, int fd, const char *path, int raw, s
                         "%s: %" PRIu64 " bytes, but its header says %" PRIu64
                         " tokens, which make %" PRIu64 " (%s; make it again)",
                         path, size, got.tokens, wanted, size < wanted ? "cut short" : "too long");
-    if ((rc = read_own_words(&got, bytes, path, err)) < 0) return rc;
+    if ((rc = read_own_words(&got, words, path, err)) < 0) return rc;
     *h = got;
     return SGT_OK;
 }

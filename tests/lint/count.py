@@ -11,11 +11,11 @@ import sys
 
 BUDGET = {
     "tokenize": 12644,
-    "loader": 6971,
+    "loader": 6933,
     "train": 13677,
     "kernels": 12186,
-    "tools": 13832,
-    "tests": 49864,
+    "tools": 13823,
+    "tests": 49862,
     "manuals": 2460,
     "pages": 1224,
 }

@@ -1,5 +1,6 @@
 /* set.c: opens a set (a folder of shards, or one shard), and checks headers, sizes and the
  * manifest. */
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,12 +113,6 @@ inspect_kind inspect_find_kind(const char *folder)
 
 #define PREFIX 4096 /* bytes that tell what a file is, so that any bytes are not read as tokens */
 
-static int ends(const char *name, const char *ending)
-{
-    size_t n = strlen(name), m = strlen(ending);
-    return n > m && !strcmp(name + n - m, ending);
-}
-
 /* Read the first bytes of a regular file and append a NUL. Return their number, or -1 on failure,
  * whose reason is reported by the code that opens the file later. */
 static ssize_t first_bytes(const char *path, char p[PREFIX + 1])
@@ -145,7 +140,7 @@ int inspect_known(const char *path, sgt_error *err)
     char p[PREFIX + 1];
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     ssize_t n = first_bytes(path, p);
-    if (n < 0 || ends(name, ".bin") || has_header(p, n)) return SGT_OK;
+    if (n < 0 || fnmatch("?*.bin", name, 0) == 0 || has_header(p, n)) return SGT_OK;
     char *shard = sgt_megatron_shard(path);
     free(shard);
     if (shard) return SGT_OK; /* path is the shard's .idx, or its name without the extension */
@@ -153,7 +148,7 @@ int inspect_known(const char *path, sgt_error *err)
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash + 1 - path) : 2,
              slash ? path : "./");
     const inspect_kind kind = inspect_find_kind(folder);
-    if (ends(name, ".idx"))
+    if (fnmatch("?*.idx", name, 0) == 0)
         return sgt_fail(err, SGT_EFORMAT, "%s: where the documents of a shard begin: pass %.*s.bin",
                         path, (int)strlen(path) - 4, path);
     if (kind != INSPECT_SHARDS || sgt_folder_has(folder, "manifest.json"))
