@@ -68,7 +68,7 @@ Test(vocab_load, gpt2_by_any_name_is_gpt2)
     cr_assert_eq(sgt_vocab_fingerprint(file), SGT_GPT2_FINGERPRINT);
     cr_assert_eq(sgt_vocab_fingerprint(named), SGT_GPT2_FINGERPRINT);
     cr_assert_str_eq(sgt_vocab_name(file), "gpt2");
-    cr_assert(!file->file.ids, "ids in merge order need no table");
+    cr_assert(!file->ids, "ids in merge order need no table");
     other = load("gpt2", "\\p{L}+");
     cr_assert_neq(sgt_vocab_fingerprint(other), SGT_GPT2_FINGERPRINT);
     cr_assert(sgt_vocab_size(other) == 50257 && sgt_vocab_eot(other) == 50256);
@@ -104,8 +104,7 @@ static sgt_vocab *random_vocab(rng *r, uint32_t size, unsigned letters)
     for (uint32_t i = 0; i < trained.merge_count; i++) {
         const sgt_vocab_merge *m = &trained.merges[i];
         const uint16_t *half = v->halves[256 + i];
-        cr_assert(v->file.ids[half[0]] == m->left && v->file.ids[half[1]] == m->right, "merge %u",
-                  i);
+        cr_assert(v->ids[half[0]] == m->left && v->ids[half[1]] == m->right, "merge %u", i);
     }
     sgt_vocab_parts_free(&parts);
     sgt_vocab_parts_free(&trained);
@@ -128,7 +127,7 @@ Test(vocab_load, ranks_find_the_merges_and_the_ways_to_encode_agree)
                       "seed %llu", (unsigned long long)r.key);
             cr_assert_eq(sgt_encode(e, s, n, all), count);
             for (size_t j = 0; j < count; j++)
-                cr_assert_eq(all[j], v->file.ids[scan[j]], "seed %llu", (unsigned long long)r.key);
+                cr_assert_eq(all[j], v->ids[scan[j]], "seed %llu", (unsigned long long)r.key);
         }
     }
 }

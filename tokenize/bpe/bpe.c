@@ -119,7 +119,7 @@ static size_t encode_by_steps(sgt_long_words *l, const uint8_t *s, size_t n, uin
     while (at < n) {
         const uint64_t after = l->place + at + len;
         if (l->marks[after % MARKS] != after &&
-            (!count || sgt_vocab_may_follow(v, ids[count - 1], token, SGT_NO_TOKEN))) {
+            (!count || sgt_vocab_may_follow(v, ids[count - 1], token))) {
             ids[count++] = (uint16_t)token;
             at += len;
             if (at < n) token = sgt_vocab_longest(v, s + at, n - at, &len);
@@ -264,7 +264,7 @@ static size_t encode_text(sgt_encoder *e, const void *text, size_t n, uint16_t *
 
 size_t sgt_encode(sgt_encoder *e, const void *text, size_t n, uint16_t *ids)
 {
-    const uint16_t *public = e->v->file.ids;
+    const uint16_t *public = e->v->ids;
     const size_t count = encode_text(e, text, n, ids);
     if (public && count != SGT_ENCODE_FAILED)
         for (size_t i = 0; i < count; i++) ids[i] = public[ids[i]];

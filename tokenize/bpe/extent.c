@@ -25,7 +25,7 @@ typedef struct extent {
 static size_t longest_token(const sgt_vocab *v)
 {
     size_t most = 1;
-    for (uint32_t id = 0; id < v->eot; id++)
+    for (uint32_t id = 0; id < v->made; id++)
         if (sgt_vocab_length(v, id) > most) most = sgt_vocab_length(v, id);
     return most;
 }
@@ -64,7 +64,7 @@ static int stands(const extent *x, size_t b, uint32_t last, size_t t)
     uint16_t *ids = x->ids + b;
     for (size_t a = t - x->longest + 1; a <= t; a++) {
         if (!sgt_bpe_steps(x->e, x->s + b, a - b, ids)) return 0;
-        if (ids[0] != first && !sgt_vocab_may_follow(x->v, last, ids[0], SGT_NO_TOKEN)) return 0;
+        if (ids[0] != first && !sgt_vocab_may_follow(x->v, last, ids[0])) return 0;
         first = ids[0];
     }
     return 1;

@@ -35,10 +35,9 @@ typedef struct writer {
  * which have the byte alphabet, three. */
 static size_t room_of(const sgt_vocab *v)
 {
-    const sgt_vocab_file *f = &v->file;
     const size_t rule = strlen(v->rule.text), regex = v->rule.regex ? strlen(v->rule.regex) : 0;
-    return FRAME + 6 * (2 * rule + regex) + (size_t)12 * f->offsets[f->size] +
-           (size_t)3 * v->offsets[v->size] + (size_t)PER_TOKEN * f->size;
+    return FRAME + 6 * (2 * rule + regex) + (size_t)15 * v->offsets[v->size] +
+           (size_t)PER_TOKEN * v->size;
 }
 
 /* Inline, so that the length of a literal is known. */
@@ -76,7 +75,7 @@ static void put_token(writer *w, uint32_t id)
     size_t n;
     const uint8_t *s = sgt_vocab_token(w->v, id, &n), *end = s + n;
     char *to = w->to;
-    if (w->v->file.added[id]) {
+    if (w->v->added[id]) {
         put_text(w, s, n);
         return;
     }
@@ -91,7 +90,7 @@ static void put_added(writer *w)
 {
     int first = 1;
     for (uint32_t id = 0; id < sgt_vocab_size(w->v); id++) {
-        if (!w->v->file.added[id]) continue;
+        if (!w->v->added[id]) continue;
         put(w, first ? "{\"id\":" : ",\n{\"id\":");
         put_number(w, id);
         put(w, ",\"content\":\"");
@@ -183,7 +182,7 @@ static void put_model(writer *w)
     put(w, "\"vocab\":");
     put_vocab(w);
     put(w, ",\n\"merges\":[");
-    for (uint32_t id = 256; id < w->v->eot; id++) {
+    for (uint32_t id = 256; id < w->v->made; id++) {
         if (id > 256) put(w, ",");
         put(w, "\"");
         put_half(w, id, 0);
@@ -230,7 +229,7 @@ int sgt_vocab_tokenizer_json(const sgt_vocab *v, char **text, size_t *n, sgt_err
 static void put_merges(writer *w)
 {
     put(w, "#version: 0.2\n");
-    for (uint32_t id = 256; id < w->v->eot; id++)
+    for (uint32_t id = 256; id < w->v->made; id++)
         for (int i = 0; i < 2; i++) {
             size_t n;
             const uint8_t *s = sgt_vocab_token(w->v, half(w, id, i), &n);

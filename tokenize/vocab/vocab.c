@@ -187,19 +187,19 @@ static uint32_t merged_by(const void *pairs, uint32_t left, uint32_t right)
     return sgt_pair(pairs, left, right);
 }
 
-int sgt_vocab_may_follow(const sgt_vocab *v, uint32_t left, uint32_t right, uint32_t limit)
+int sgt_vocab_may_follow(const sgt_vocab *v, uint32_t left, uint32_t right)
 {
-    return sgt_stay_apart((const uint16_t(*)[2])v->halves, merged_by, &v->pairs, left, right,
-                          limit);
+    return sgt_stay_apart((const uint16_t(*)[2])v->halves, merged_by, &v->pairs, left, right);
 }
 
 static void fill_trie(sgt_vocab *v)
 {
     uint32_t nodes = ROOT + 1;
-    for (uint32_t id = 0; id < v->eot; id++) {
+    for (uint32_t id = 0; id < v->made; id++) {
+        const uint8_t *s = sgt_vocab_bytes(v, id);
         uint32_t node = ROOT;
-        for (uint32_t i = v->offsets[id]; i < v->offsets[id + 1]; i++) {
-            uint32_t key = node << 8 | v->bytes[i];
+        for (size_t i = 0; i < sgt_vocab_length(v, id); i++) {
+            uint32_t key = node << 8 | s[i];
             sgt_vocab_slot *slot = sgt_vocab_slot_of(v->trie, v->trie_shift, key);
             if (!slot->value) *slot = (sgt_vocab_slot){key, nodes++};
             node = slot->value;
@@ -238,54 +238,44 @@ uint32_t sgt_vocab_longest(const sgt_vocab *v, const uint8_t *s, size_t n, size_
 
 /* ---- making one ---- */
 
-/* Allocate memory for `count` merges, and fill in the tokens: the 256 bytes, the tokens that the
- * merges make, whose bytes are those of their two halves, and the end of text. */
-static int add_tokens(sgt_vocab *v, const uint16_t (*halves)[2], uint32_t count)
+/* Fill in GPT-2's tokens: the bytes, what the merges make, whose bytes are those of their two halves,
+ * and the end of text. Return 0, or -1 if out of memory. */
+static int add_gpt2_tokens(sgt_vocab *v)
 {
-    v->eot = 256 + count;
+    v->made = v->eot = 256 + GPT2_MERGES;
     v->size = v->eot + 1;
     v->offsets = calloc((size_t)v->size + 1, sizeof *v->offsets);
-    v->halves = calloc(v->size, sizeof *v->halves);
-    if (!v->offsets || !v->halves) return -1;
-    for (uint32_t id = 0; id < v->eot; id++) {
-        const uint16_t byte[2] = {(uint16_t)id, (uint16_t)id},
-                       *h = id < 256 ? byte : halves[id - 256];
-        memcpy(v->halves[id], h, sizeof byte);
-        v->offsets[id + 1] =
-            v->offsets[id] +
-            (id < 256 ? 1 : (uint32_t)(sgt_vocab_length(v, h[0]) + sgt_vocab_length(v, h[1])));
+    v->halves = calloc(v->made, sizeof *v->halves);
+    v->added = calloc(v->size, 1);
+    if (!v->offsets || !v->halves || !v->added) return -1;
+    v->added[v->eot] = 1;
+    memcpy(v->halves + 256, sgt_gpt2_tables, GPT2_MERGES * sizeof *v->halves);
+    for (uint32_t id = 0; id < v->made; id++) {
+        const uint16_t *h = v->halves[id];
+        if (id < 256) v->halves[id][0] = v->halves[id][1] = (uint16_t)id;
+        const size_t n = id < 256 ? 1 : sgt_vocab_length(v, h[0]) + sgt_vocab_length(v, h[1]);
+        v->offsets[id + 1] = v->offsets[id] + (uint32_t)n;
     }
     v->offsets[v->size] = v->offsets[v->eot] + (uint32_t)strlen(SGT_EOT_TEXT);
     if (!(v->bytes = malloc(v->offsets[v->size]))) return -1;
-    for (uint32_t id = 0; id < 256; id++) {
-        v->bytes[id] = sgt_alphabet_byte(id);
-        v->byte_id[v->bytes[id]] = (uint16_t)id;
-    }
-    for (uint32_t id = 256; id < v->eot; id++) {
-        const uint16_t *h = v->halves[id];
-        const size_t left = sgt_vocab_length(v, h[0]);
+    for (uint32_t id = 0; id < 256; id++) v->bytes[id] = sgt_alphabet_byte(id);
+    for (uint32_t id = 256; id < v->made; id++) {
         uint8_t *to = v->bytes + v->offsets[id];
-        memcpy(to, v->bytes + v->offsets[h[0]], left);
-        memcpy(to + left, v->bytes + v->offsets[h[1]], sgt_vocab_length(v, h[1]));
+        for (int i = 0; i < 2; i++) {
+            const uint32_t half = v->halves[id][i];
+            to = mempcpy(to, v->bytes + v->offsets[half], sgt_vocab_length(v, half));
+        }
     }
     memcpy(v->bytes + v->offsets[v->eot], SGT_EOT_TEXT, strlen(SGT_EOT_TEXT));
     return 0;
 }
 
-/* Number the tokens for files as they are in merge order, and allocate memory for the tables that
- * the tokens determine. Return 0, or -1 if out of memory. */
+/* Allocate memory for the tables that the tokens determine. Return 0, or -1 if out of memory. */
 static int reserve_tables(sgt_vocab *v)
 {
     unsigned log_trie = 1;
-    v->file = (sgt_vocab_file){.size = v->size,
-                               .eot = v->eot,
-                               .offsets = v->offsets,
-                               .bytes = v->bytes,
-                               .added = calloc(v->size, 1)};
-    if (!v->file.added) return -1;
-    v->file.added[v->eot] = 1;
     /* most nodes: one for each byte of each token, and the root, which is 1 */
-    v->trie_nodes = (size_t)v->offsets[v->eot] + 2;
+    v->trie_nodes = (size_t)v->offsets[v->size] + 2;
     while ((size_t)1 << log_trie < 2 * v->trie_nodes) log_trie++;
     v->trie_shift = 64 - log_trie;
     v->byte_pairs = malloc(65536 * sizeof *v->byte_pairs);
@@ -295,18 +285,18 @@ static int reserve_tables(sgt_vocab *v)
     return v->byte_pairs && v->joins && v->trie && v->trie_token ? 0 : -1;
 }
 
-/* Make the encoder's tables, except the pairs, from the tokens and their halves. This works for any
+/* Fill the encoder's tables, except the pairs, from the tokens and their halves. This works for any
  * byte-level vocabulary. A byte pair inside a token is inside one of its halves or at the border
  * between them. So only the border has to be added for each token. */
-static void make_tables(sgt_vocab *v)
+static void fill_tables(sgt_vocab *v)
 {
     memset(v->byte_pairs, 0xFF, 65536 * sizeof *v->byte_pairs);
-    for (uint32_t id = 256; id < v->eot; id++) {
-        uint32_t from = v->offsets[id];
+    for (uint32_t id = 0; id < 256; id++) v->byte_id[*sgt_vocab_bytes(v, id)] = (uint16_t)id;
+    for (uint32_t id = 256; id < v->made; id++) {
+        const uint8_t *s = sgt_vocab_bytes(v, id);
         const uint16_t *h = v->halves[id];
-        if (h[0] < 256 && h[1] < 256)
-            v->byte_pairs[v->bytes[from] | v->bytes[from + 1] << 8] = (uint16_t)id;
-        const uint8_t *border = v->bytes + from + sgt_vocab_length(v, h[0]);
+        if (h[0] < 256 && h[1] < 256) v->byte_pairs[s[0] | s[1] << 8] = (uint16_t)id;
+        const uint8_t *border = s + sgt_vocab_length(v, h[0]);
         unsigned pair = (unsigned)border[-1] << 8 | border[0];
         v->joins[pair >> 6] |= (uint64_t)1 << (pair & 63);
     }
@@ -326,24 +316,22 @@ static void set_name(sgt_vocab *v, const char *path)
     sgt_printable(v->name, sizeof v->name, name);
 }
 
-int sgt_vocab_from_halves(sgt_vocab **out, const char *name, const uint16_t (*halves)[2],
-                          uint32_t count, const uint16_t *factors, sgt_error *err)
+sgt_vocab *sgt_vocab_new(const char *path)
 {
     sgt_vocab *v = calloc(1, sizeof *v);
-    if (!v) return sgt_fail_memory(err, name);
-    set_name(v, name);
+    if (!v) return NULL;
+    set_name(v, path);
     v->eot_text = SGT_EOT_TEXT;
     v->rule = sgt_rule_of(NULL);
     pthread_mutex_init(&v->trie_lock, NULL);
-    int rc = add_tokens(v, halves, count) < 0 || reserve_tables(v) < 0 ? sgt_fail_memory(err, name)
-                                                                       : SGT_OK;
-    if (!rc) {
-        make_tables(v);
-        rc = sgt_pairs_make(&v->pairs, (const uint16_t(*)[2])v->halves, 256, v->eot, factors, err);
-    }
-    if (rc < 0) sgt_vocab_free(v);
-    else *out = v;
-    return rc;
+    return v;
+}
+
+int sgt_vocab_make_tables(sgt_vocab *v, const uint16_t *factors, sgt_error *err)
+{
+    if (reserve_tables(v) < 0) return sgt_fail_memory(err, v->name);
+    fill_tables(v);
+    return sgt_pairs_make(&v->pairs, (const uint16_t(*)[2])v->halves, 256, v->made, factors, err);
 }
 
 int sgt_vocab_split_by(sgt_vocab *v, const char *rule, sgt_error *err)
@@ -356,50 +344,48 @@ int sgt_vocab_split_by(sgt_vocab *v, const char *rule, sgt_error *err)
 
 int sgt_vocab_gpt2(sgt_vocab **out, sgt_error *err)
 {
-    int rc = sgt_vocab_from_halves(out, "gpt2", (const uint16_t(*)[2])sgt_gpt2_tables, GPT2_MERGES,
-                                   sgt_gpt2_tables + (size_t)2 * GPT2_MERGES, err);
-    if (!rc) (*out)->fingerprint = SGT_GPT2_FINGERPRINT;
-    return rc;
+    sgt_vocab *v = sgt_vocab_new("gpt2");
+    const uint16_t *factors = sgt_gpt2_tables + (size_t)2 * GPT2_MERGES;
+    const int rc = v && add_gpt2_tokens(v) == 0 ? sgt_vocab_make_tables(v, factors, err)
+                                                : sgt_fail_memory(err, "gpt2");
+    if (rc < 0) {
+        sgt_vocab_free(v);
+        return rc;
+    }
+    v->fingerprint = SGT_GPT2_FINGERPRINT;
+    *out = v;
+    return SGT_OK;
 }
 
 void sgt_vocab_free(sgt_vocab *v)
 {
     if (!v) return;
     pthread_mutex_destroy(&v->trie_lock);
-    if (v->file.offsets != v->offsets) {
-        free(v->file.offsets);
-        free(v->file.bytes);
-    }
     free(v->offsets);
     free(v->bytes);
+    free(v->added);
+    free(v->ids);
     free(v->halves);
     sgt_pairs_free(&v->pairs);
     free(v->byte_pairs);
     free(v->joins);
     free(v->trie);
     free(v->trie_token);
-    free(v->file.added);
-    free(v->file.ids);
     free(v->pattern);
     free(v);
 }
 
 /* ---- the fingerprint ---- */
 
-uint32_t sgt_vocab_public_id(const sgt_vocab *v, uint32_t id)
-{
-    return v->file.ids ? v->file.ids[id] : id;
-}
-
 /* Return whether the ids imply the merges: a merge makes every token but the bytes and the added
  * ones, and lower ids are made by earlier merges. */
 static int ids_imply_merges(const sgt_vocab *v)
 {
     uint32_t plain = 0;
-    for (uint32_t id = 257; id < v->eot; id++)
+    for (uint32_t id = 257; id < v->made; id++)
         if (sgt_vocab_public_id(v, id) < sgt_vocab_public_id(v, id - 1)) return 0;
-    for (uint32_t id = 0; id < v->file.size; id++) plain += !v->file.added[id];
-    return plain == v->eot;
+    for (uint32_t id = 0; id < v->size; id++) plain += !v->added[id];
+    return plain == v->made;
 }
 
 /* The fingerprint is the XXH3-64 of each token in order of id, its length as 32 little-endian bits
@@ -407,9 +393,9 @@ static int ids_imply_merges(const sgt_vocab *v)
  * number, and both ids of each in turn, as 32 little-endian bits each. */
 int sgt_vocab_set_fingerprint(sgt_vocab *v, sgt_error *err)
 {
-    const uint32_t count = v->eot - 256;
+    const uint32_t count = v->made - 256;
     const char *rule = v->rule.text;
-    const uint32_t size = v->file.size, *offsets = v->file.offsets;
+    const uint32_t size = v->size, *offsets = v->offsets;
     size_t total = offsets[size] + (size_t)size * sizeof(uint32_t) + strlen(rule);
     size_t merges = ((size_t)2 * count + 1) * sizeof(uint32_t);
     uint8_t *all = malloc(total + merges), *p = all;
@@ -417,14 +403,14 @@ int sgt_vocab_set_fingerprint(sgt_vocab *v, sgt_error *err)
     for (uint32_t id = 0; id < size; id++) {
         uint32_t n = offsets[id + 1] - offsets[id];
         memcpy(p, &n, sizeof n);
-        memcpy(p + sizeof n, v->file.bytes + offsets[id], n);
+        memcpy(p + sizeof n, v->bytes + offsets[id], n);
         p += sizeof n + n;
     }
     memcpy(p, rule, strlen(rule));
     v->fingerprint = XXH3_64bits(all, total);
     if (!ids_imply_merges(v)) {
         p = memcpy(all + total, &count, sizeof count);
-        for (uint32_t id = 256; id < v->eot; id++)
+        for (uint32_t id = 256; id < v->made; id++)
             for (int half = 0; half < 2; half++) {
                 uint32_t part = sgt_vocab_public_id(v, v->halves[id][half]);
                 memcpy(p += sizeof part, &part, sizeof part);
@@ -437,8 +423,8 @@ int sgt_vocab_set_fingerprint(sgt_vocab *v, sgt_error *err)
 
 /* ---- asking one ---- */
 
-uint32_t sgt_vocab_size(const sgt_vocab *v) { return v->file.size; }
-uint32_t sgt_vocab_eot(const sgt_vocab *v) { return v->file.eot; }
+uint32_t sgt_vocab_size(const sgt_vocab *v) { return v->size; }
+uint32_t sgt_vocab_eot(const sgt_vocab *v) { return v->eot; }
 uint64_t sgt_vocab_fingerprint(const sgt_vocab *v) { return v->fingerprint; }
 const char *sgt_vocab_name(const sgt_vocab *v) { return v->name; }
 
@@ -470,10 +456,9 @@ void sgt_vocab_say(const sgt_vocab *v, const sgt_notice *n)
 
 const uint8_t *sgt_vocab_token(const sgt_vocab *v, uint32_t id, size_t *n)
 {
-    const sgt_vocab_file *f = &v->file;
-    if (id >= f->size) return NULL;
-    *n = f->offsets[id + 1] - f->offsets[id];
-    return f->bytes + f->offsets[id];
+    if (id >= v->size) return NULL;
+    *n = v->offsets[id + 1] - v->offsets[id];
+    return v->bytes + v->offsets[id];
 }
 
 /* ---- ids back to the bytes they came from ---- */
@@ -481,7 +466,7 @@ const uint8_t *sgt_vocab_token(const sgt_vocab *v, uint32_t id, size_t *n)
 int sgt_decode(const sgt_vocab *v, const uint16_t *ids, size_t count, char **text, size_t *n,
                sgt_error *err)
 {
-    const uint32_t size = v->file.size, *offsets = v->file.offsets;
+    const uint32_t size = v->size, *offsets = v->offsets;
     size_t total = 0;
     for (size_t i = 0; i < count; i++) {
         if (ids[i] >= size)
@@ -497,7 +482,7 @@ int sgt_decode(const sgt_vocab *v, const uint16_t *ids, size_t count, char **tex
     *n = total;
     for (size_t i = 0; i < count; i++) {
         size_t len = offsets[ids[i] + 1] - offsets[ids[i]];
-        memcpy(out, v->file.bytes + offsets[ids[i]], len);
+        memcpy(out, v->bytes + offsets[ids[i]], len);
         out += len;
     }
     *out = 0;

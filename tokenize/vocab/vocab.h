@@ -1,11 +1,11 @@
 /* vocab.h: the parts of a vocabulary, for the files of tokenize/ (users have sgt_tokenize.h).
  *
  * Ids are in merge order. 0-255 are the single bytes in GPT-2's order, and 256 + n is the token
- * that merge n makes. The last id is the end of text, which no merge makes. So the id of a merged
- * pair is also its rank: of two merges, the one with the lower id goes first. GPT-2's public ids
- * are in this order already. A vocabulary from a file may number its tokens differently, and may
- * hold tokens that no merge makes. `file` has the numbering of files, which is used only when ids
- * are returned or read. */
+ * that merge n makes. No merge makes the end of text. So the id of a merged
+ * pair is also its rank: of two merges, the one with the lower id goes first. GPT-2's ids are in this
+ * order already. A vocabulary from a file may number its tokens differently, and may hold tokens
+ * that no merge makes. Its numbers are public ids, which are used only when ids are returned or
+ * read. */
 #ifndef SGT_VOCAB_H
 #define SGT_VOCAB_H
 
@@ -99,18 +99,20 @@ static inline sgt_vocab_slot *sgt_vocab_slot_of(sgt_vocab_slot *slots, unsigned 
     return &slots[i];
 }
 
-/* The tokens by public id: the ids that files of tokens hold. */
-typedef struct sgt_vocab_file {
-    uint32_t size, eot;
-    uint16_t *ids;     /* public id by id in merge order; NULL: they are equal */
-    uint32_t *offsets; /* (size + 1): like sgt_vocab's `offsets` below, which it may be */
-    uint8_t *bytes;
-    uint8_t *added; /* (size): 1: added token, written as it is; 0: written in the byte alphabet */
-} sgt_vocab_file;
-
 struct sgt_vocab {
     char name[64];
-    sgt_vocab_file file;
+    /* Tokens by public id. */
+    uint32_t size, eot;
+    uint32_t *offsets; /* (size + 1): token `id` is bytes[offsets[id] .. offsets[id + 1]) */
+    uint8_t *bytes;
+    uint8_t *added; /* (size): 1: added token, written as it is; 0: written in the byte alphabet */
+
+    /* Tokens in merge order: the bytes, and what merges make. */
+    uint32_t made; /* their number */
+    uint16_t *ids; /* (made): public id; NULL: they are equal */
+    /* (made): the two tokens that merge to token `id`; for a byte, the byte twice */
+    uint16_t (*halves)[2];
+
     sgt_rule rule;       /* what splits text */
     char *pattern;       /* memory of rule.text; NULL: it is static */
     int assumed;         /* 1: neither the file nor the caller says that the rule is GPT-2's */
@@ -121,13 +123,10 @@ struct sgt_vocab {
     /* setting of tokenizer.json that sgt does not apply to a literal end of text: "lstrip"; NULL:
      * none */
     const char *eot_setting;
-    uint32_t size, eot; /* in merge order: 257 + number of merges; the last id */
     uint64_t fingerprint;
-    uint32_t *offsets; /* (size + 1): token `id` is bytes[offsets[id] .. offsets[id + 1]) */
-    uint8_t *bytes;
+
+    /* The encoder's tables, by ids in merge order. */
     uint16_t byte_id[256];
-    /* (size - 1): the two tokens that merge to token `id`; for a byte, the byte twice */
-    uint16_t (*halves)[2];
     sgt_pairs pairs; /* two ids -> merged id */
     /* (65536): first byte | second byte << 8 -> merged id or SGT_NO_PAIR */
     uint16_t *byte_pairs;
@@ -147,9 +146,22 @@ struct sgt_vocab {
     size_t trie_nodes;    /* nodes that there is room for */
 };
 
+/* Return the public id of a token from its id in merge order. */
+static inline uint32_t sgt_vocab_public_id(const sgt_vocab *v, uint32_t id)
+{
+    return v->ids ? v->ids[id] : id;
+}
+
+/* Return the bytes of a token from its id in merge order, and their number. */
+static inline const uint8_t *sgt_vocab_bytes(const sgt_vocab *v, uint32_t id)
+{
+    return v->bytes + v->offsets[sgt_vocab_public_id(v, id)];
+}
+
 static inline size_t sgt_vocab_length(const sgt_vocab *v, uint32_t id)
 {
-    return v->offsets[id + 1] - v->offsets[id];
+    const uint32_t *at = v->offsets + sgt_vocab_public_id(v, id);
+    return at[1] - at[0];
 }
 
 /* Return whether some token holds p[-1] and p[0] side by side. */
@@ -164,20 +176,18 @@ static inline int sgt_vocab_joins_at(const sgt_vocab *v, const uint8_t *p)
 uint32_t sgt_vocab_longest(const sgt_vocab *v, const uint8_t *s, size_t n, size_t *len);
 void sgt_vocab_need_trie(const sgt_vocab *v);
 
-/* Return whether two adjacent tokens stay as they are under the merges with ids below `limit`: no
- * merge crosses the border between them. merged(pairs, left, right): the id that two tokens merge
- * to; SGT_NO_TOKEN: none.
+/* Return whether two adjacent tokens stay as they are: no merge crosses the border between them.
+ * merged(pairs, left, right): the id that two tokens merge to; SGT_NO_TOKEN: none.
  *
  * Undo the last merge of the two tokens, again and again. The last merge has the higher id; of equal
  * ids, it is the right one. The tokens that then touch at the border must not merge to an id below
- * `limit`. Such a merge would go before the one undone, and across the border. */
+ * that of the merge undone. Such a merge would go before it, and across the border. */
 static inline int sgt_stay_apart(const uint16_t (*halves)[2],
                                  uint32_t (*merged)(const void *pairs, uint32_t l, uint32_t r),
-                                 const void *pairs, uint32_t left, uint32_t right, uint32_t limit)
+                                 const void *pairs, uint32_t left, uint32_t right)
 {
-    for (;;) {
-        const uint32_t id = merged(pairs, left, right);
-        if (id != SGT_NO_TOKEN && id < limit) return 0;
+    for (uint32_t limit = SGT_NO_TOKEN;;) {
+        if (merged(pairs, left, right) < limit) return 0;
         if (left > right) {
             if (left < 256) return 1; /* both tokens are single bytes: nothing is left to undo */
             limit = left;
@@ -192,16 +202,16 @@ static inline int sgt_stay_apart(const uint16_t (*halves)[2],
     }
 }
 
-/* Return whether two adjacent tokens of v stay apart under its merges with ids below `limit`
- * (SGT_NO_TOKEN: all). */
-int sgt_vocab_may_follow(const sgt_vocab *v, uint32_t left, uint32_t right, uint32_t limit);
+/* Return whether two adjacent tokens of v stay apart under its merges. */
+int sgt_vocab_may_follow(const sgt_vocab *v, uint32_t left, uint32_t right);
 
-/* Make a vocabulary of `count` merges: halves[i] are the two tokens, ids in merge order, that merge to
- * token 256 + i. The merges must make each token from its own bytes: they make both halves, and no
- * earlier merge crosses the border between these (sgt_vocab_from_parts checks that). factors:
- * as in sgt_pairs_make. Public ids are in merge order, too. The caller sets the fingerprint. */
-int sgt_vocab_from_halves(sgt_vocab **out, const char *name, const uint16_t (*halves)[2],
-                          uint32_t count, const uint16_t *factors, sgt_error *err);
+/* Return a vocabulary that has only a name, the last component of a path; NULL: out of memory. */
+sgt_vocab *sgt_vocab_new(const char *path);
+
+/* Make the encoder's tables of a vocabulary that has all its tokens. The merges must make each token
+ * from its own bytes: they make both halves, and no earlier merge crosses the border between these
+ * (sgt_vocab_from_parts checks that). factors: as in sgt_pairs_make. Return 0 or SGT_ENOMEM. */
+int sgt_vocab_make_tables(sgt_vocab *v, const uint16_t *factors, sgt_error *err);
 
 /* Split by the rule with this name or pattern; NULL: GPT-2's. Return 0 or SGT_ENOMEM. */
 int sgt_vocab_split_by(sgt_vocab *v, const char *rule, sgt_error *err);
@@ -209,9 +219,6 @@ int sgt_vocab_split_by(sgt_vocab *v, const char *rule, sgt_error *err);
 /* Load the vocabulary and the normal form that these options name. The caller frees *out. Return
  * SGT_EFORMAT if special_eot would find other literals than the file's settings say. */
 int sgt_vocab_of(sgt_vocab **out, const sgt_tokenize_options *o, sgt_error *err);
-
-/* Return the public id of a token from its id in merge order. */
-uint32_t sgt_vocab_public_id(const sgt_vocab *v, uint32_t id);
 
 /* Compute v->fingerprint. It covers the tokens in the order of the ids that files of tokens hold,
  * and the split rule; also the merges, unless the ids imply them. Ids in merge order do: a token's

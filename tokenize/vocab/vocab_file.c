@@ -217,7 +217,7 @@ static uint32_t merged_by(const void *builder_, uint32_t left, uint32_t right)
  * order. A merge of these two tokens is not among the merges yet. */
 static int stay_apart(const builder *b, uint32_t left, uint32_t right)
 {
-    return sgt_stay_apart((const uint16_t(*)[2])b->halves, merged_by, b, left, right, SGT_NO_TOKEN);
+    return sgt_stay_apart((const uint16_t(*)[2])b->halves, merged_by, b, left, right);
 }
 
 /* Append token `id` to the merge order. It is made of the tokens left and right, which are given in
@@ -301,44 +301,42 @@ static int order_tokens(builder *b, sgt_error *err)
 
 /* ---- the vocabulary ---- */
 
-/* Number the tokens of v as the file does. */
-static int number_tokens(sgt_vocab *v, builder *b, sgt_error *err)
+/* Give v the tokens, as the file numbers them, and the merge order. */
+static int add_tokens(sgt_vocab *v, builder *b, sgt_error *err)
 {
-    sgt_vocab_file *f = &v->file;
     const sgt_vocab_parts *p = b->p;
     int same = 1;
-    free(f->added);
-    *f = (sgt_vocab_file){.size = p->size,
-                          .eot = b->eot,
-                          .offsets = calloc((size_t)p->size + 1, sizeof *f->offsets),
-                          .bytes = malloc(p->used + 1),
-                          .added = calloc(p->size, 1)};
-    if (!f->offsets || !f->bytes || !f->added) return sgt_fail_memory(err, p->path);
+    v->size = p->size;
+    v->eot = b->eot;
+    v->offsets = calloc((size_t)p->size + 1, sizeof *v->offsets);
+    v->bytes = malloc(p->used + 1);
+    v->added = calloc(p->size, 1);
+    if (!v->offsets || !v->bytes || !v->added) return sgt_fail_memory(err, p->path);
     for (uint32_t id = 0; id < p->size; id++) {
         const sgt_vocab_part *t = &p->tokens[id];
-        memcpy(f->bytes + f->offsets[id], t->s, t->n);
-        f->offsets[id + 1] = f->offsets[id] + (uint32_t)t->n;
-        f->added[id] = (uint8_t)t->added;
+        memcpy(v->bytes + v->offsets[id], t->s, t->n);
+        v->offsets[id + 1] = v->offsets[id] + (uint32_t)t->n;
+        v->added[id] = (uint8_t)t->added;
     }
-    b->ids[b->count] = (uint16_t)b->eot; /* in merge order the end of text is last */
-    for (uint32_t i = 0; i <= b->count; i++) same &= b->ids[i] == i;
+    v->made = b->count;
+    v->halves = b->halves;
+    b->halves = NULL;
+    for (uint32_t i = 0; i < v->made; i++) same &= b->ids[i] == i;
     if (same) return SGT_OK;
-    f->ids = b->ids;
+    v->ids = b->ids;
     b->ids = NULL;
     return SGT_OK;
 }
 
 static int build(sgt_vocab **out, builder *b, sgt_error *err)
 {
-    sgt_vocab *v = NULL;
     int rc = check_ids(b->p, err);
     if (rc < 0 || (rc = reserve(b, err)) < 0 || (rc = find_eot(b, err)) < 0 ||
         (rc = order_tokens(b, err)) < 0)
         return rc;
-    rc = sgt_vocab_from_halves(&v, b->p->path, (const uint16_t(*)[2])(b->halves + 256),
-                               b->count - 256, NULL, err);
-    if (rc < 0) return rc;
-    rc = number_tokens(v, b, err);
+    sgt_vocab *v = sgt_vocab_new(b->p->path);
+    rc = v ? add_tokens(v, b, err) : sgt_fail_memory(err, b->p->path);
+    if (!rc) rc = sgt_vocab_make_tables(v, NULL, err);
     if (!rc) rc = sgt_vocab_split_by(v, b->p->rule, err);
     if (!rc) rc = sgt_vocab_set_fingerprint(v, err);
     if (rc < 0) {
