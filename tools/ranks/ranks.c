@@ -1,7 +1,7 @@
 /* ranks.c: finds the launcher that started this process, from its environment variables, and connects
  * every rank to rank 0 with two TCP connections. Over the first (DATA), the main thread sends
- * broadcasts, sums and barriers. A thread watches the second (LIFE), which only transfers notes: that
- * a rank has given up, or that all ranks must end.
+ * broadcasts, sums and barriers. A thread watches the second (LIFE), over which a rank tells rank 0
+ * that it gives up, and rank 0 tells the others to end.
  *
  * If the launcher is one of MPI, loads libsgt-mpi.so: it tells every rank the address where rank 0
  * listens, and carries the gradients of CPU ranks (`swap`). NCCL or MPI cannot replace TCP. Ranks
@@ -21,7 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "loader/base/clock.h"
@@ -31,7 +30,7 @@
 #include "tools/cli/talk.h"
 #include "tools/ranks/libsgt-mpi/mpi.h"
 
-#define MAGIC 0x53746773u /* "sgtS"; another one for another protocol, so that mixed builds end */
+#define MAGIC 0x53746774u /* "sgtT"; another one for another protocol, so that mixed builds end */
 #define JOIN_SECONDS 120
 /* seconds that rank 0 waits before it prints another rank's failure, because it may fail for the
  * same reason and print that itself */
@@ -39,7 +38,9 @@
 /* seconds that it waits after a rank's death, because a launcher may have killed all ranks: fewer,
  * because mpirun kills the others a second after the first */
 #define DEATH_SECONDS .25
-#define END_SECONDS 10 /* seconds that a rank which has failed has for freeing its resources */
+/* seconds that another rank which has failed waits for rank 0, and that an interrupted rank 0 has for
+ * freeing its resources */
+#define END_SECONDS 10
 
 /* The first message over a connection. */
 typedef struct hello {
@@ -49,7 +50,7 @@ typedef struct hello {
 } hello;
 
 /* A message over a LIFE connection is an sgt_error. To rank 0, it is the sender's failure; from rank
- * 0, its code is the exit code with which to end. */
+ * 0, its code is the exit code with which to end, or 0 if all ranks have come to their end. */
 
 typedef struct net {
     sgt_ranks r; /* first, so that a sgt_ranks * can be cast to a net * */
@@ -61,14 +62,13 @@ typedef struct net {
      * ranks have only the first */
     struct pollfd *line[2];
     pthread_t watcher;
-    int ending;      /* 1: the program is leaving; atomic, like r.given_up and told */
-    int told;        /* rank 0 only: 1: one of its threads has begun to print why all ranks end */
-    double deadline; /* time at which a rank that has given up must end */
-    sgt_error why;   /* error with which this rank gave up; written before given_up is set */
+    int ended; /* rank 0 only: 1: all ranks have come to their end; atomic, like r.given_up */
+    /* rank 0 only: held, until the process ends, by the thread that says why all ranks end */
+    pthread_mutex_t saying;
     struct pollfd lines[]; /* (2 size): what line[0] and line[1] point to */
 } net;
 enum { DATA, LIFE };
-enum { SUM, BROADCAST }; /* calls; BROADCAST + i: from rank i */
+#define SUM UINT32_MAX /* `root` of a sum */
 
 static void set(int *flag) { __atomic_store_n(flag, 1, __ATOMIC_RELEASE); }
 static int is_set(const int *flag) { return __atomic_load_n(flag, __ATOMIC_ACQUIRE); }
@@ -90,7 +90,7 @@ static int transfer(int fd, void *bytes, size_t n, int sends)
 }
 enum { RECEIVE, SEND };
 
-static void nap(void) { nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL); }
+static void nap(double seconds) { usleep((useconds_t)(1e6 * seconds)); }
 
 /* Set options of a socket so that the system notices within 25 s if a machine has died. */
 static void keep_alive(int fd)
@@ -114,60 +114,52 @@ static int gone(const net *t, uint32_t rank, sgt_error *err)
                     t->r.size);
 }
 
-/* Send n bytes to a rank, or receive them from it. */
-static int exchange(const net *t, uint32_t rank, void *bytes, size_t n, int sends, sgt_error *err)
+/* Copy the n bytes of rank `root` to all ranks, by way of rank 0. If root is SUM, they are doubles:
+ * rank 0 adds up those of all ranks, with room for n bytes at `part`, and sends each the sums. Rank 0
+ * checks that every rank makes the same call with as many bytes; if ranks are out of step, they would
+ * otherwise wait for each other for ever. */
+static int call(sgt_ranks *r, uint32_t root, void *bytes, size_t n, double *part, sgt_error *err)
 {
-    return transfer(t->line[DATA][rank].fd, bytes, n, sends) < 0 ? gone(t, rank, err) : SGT_OK;
-}
-
-/* Let rank 0 check that every rank makes the same call with as many bytes. If ranks are out of step,
- * they would otherwise wait for each other for ever. */
-static int agree(const net *t, uint64_t call, uint64_t n, sgt_error *err)
-{
-    uint64_t mine[] = {call, n}, theirs[2];
-    int rc = t->r.rank ? exchange(t, 0, mine, sizeof mine, SEND, err) : SGT_OK;
-    for (uint32_t i = 1; !t->r.rank && i < t->r.size && rc == SGT_OK; i++) {
-        rc = exchange(t, i, theirs, sizeof theirs, RECEIVE, err);
-        if (rc == SGT_OK && memcmp(mine, theirs, sizeof mine) != 0)
-            rc = sgt_fail(err, SGT_EIO, "ranks are out of step: rank %u is not where rank 0 is", i);
+    const net *t = (const net *)r;
+    const struct pollfd *line = t->line[DATA];
+    uint64_t mine[] = {root, n}, theirs[2];
+    double *x = bytes;
+    if (r->rank && (transfer(line->fd, mine, sizeof mine, SEND) < 0 ||
+                    ((root == SUM || root == r->rank) && transfer(line->fd, bytes, n, SEND) < 0) ||
+                    (root != r->rank && transfer(line->fd, bytes, n, RECEIVE) < 0)))
+        return gone(t, 0, err);
+    for (uint32_t i = 1; !r->rank && i < r->size; i++) {
+        if (transfer(line[i].fd, theirs, sizeof theirs, RECEIVE) < 0) return gone(t, i, err);
+        if (memcmp(mine, theirs, sizeof mine) != 0)
+            return sgt_fail(err, SGT_EIO, "ranks are out of step: rank %u is not where rank 0 is",
+                            i);
+        if ((root == SUM || root == i) && transfer(line[i].fd, part ? part : bytes, n, RECEIVE) < 0)
+            return gone(t, i, err);
+        for (size_t j = 0; part && j < n / sizeof *x; j++) x[j] += part[j];
     }
-    return rc;
+    for (uint32_t i = 1; !r->rank && i < r->size; i++)
+        if (i != root && transfer(line[i].fd, bytes, n, SEND) < 0) return gone(t, i, err);
+    return SGT_OK;
 }
 
 static int broadcast(sgt_ranks *r, void *bytes, size_t n, uint32_t root, sgt_error *err)
 {
-    net *t = (net *)r;
-    int rc = agree(t, BROADCAST + (uint64_t)root, n, err);
-    if (rc < 0) return rc;
-    if (r->rank) return exchange(t, 0, bytes, n, r->rank == root ? SEND : RECEIVE, err);
-    if (root) rc = exchange(t, root, bytes, n, RECEIVE, err);
-    for (uint32_t i = 1; i < r->size && rc == SGT_OK; i++)
-        if (i != root) rc = exchange(t, i, bytes, n, SEND, err);
+    return call(r, root, bytes, n, NULL, err);
+}
+
+static int sum(sgt_ranks *r, double *x, size_t n, sgt_error *err)
+{
+    double *part = malloc(n * sizeof *x);
+    if (!part) return sgt_fail_memory(err, "ranks");
+    int rc = call(r, SUM, x, n * sizeof *x, part, err);
+    free(part);
     return rc;
 }
 
-/* Rank 0 adds up the numbers of all ranks, and sends each the sums. */
-static int sum(sgt_ranks *r, double *x, size_t n, sgt_error *err)
-{
-    net *t = (net *)r;
-    size_t bytes = n * sizeof *x;
-    double *part = malloc(bytes);
-    if (!part) return sgt_fail_memory(err, "ranks");
-    int rc = agree(t, SUM, bytes, err);
-    if (rc == SGT_OK && r->rank) rc = exchange(t, 0, x, bytes, SEND, err);
-    for (uint32_t i = 1; !r->rank && i < r->size && rc == SGT_OK; i++) {
-        rc = exchange(t, i, part, bytes, RECEIVE, err);
-        for (size_t j = 0; rc == SGT_OK && j < n; j++) x[j] += part[j];
-    }
-    free(part);
-    return rc == SGT_OK ? broadcast(r, x, bytes, 0, err) : rc;
-}
-
-/* Sum a number: without one, rank 0 would not answer, and the others not wait. */
 static int barrier(sgt_ranks *r, sgt_error *err)
 {
-    double none = 0;
-    return sum(r, &none, 1, err);
+    double none = 0, part;
+    return call(r, SUM, &none, sizeof none, &part, err);
 }
 
 /* ---- watching ---- */
@@ -179,70 +171,66 @@ static void end_others(const net *t, int code)
         transfer(t->line[LIFE][i].fd, &n, sizeof n, SEND);
 }
 
-static _Noreturn void end_all(const net *t, const sgt_error *why)
+/* Say in rank 0 why all ranks end, and end them. */
+static _Noreturn void end_all(const net *t, const sgt_error *why, int usage)
 {
     sgt_talk_line(t->program, why->text);
+    if (usage) fprintf(stderr, "try '%s --help'\n", t->program);
     end_others(t, sgt_exit_code(why->code));
     _exit(sgt_exit_code(why->code));
 }
 
-/* Return whether this thread is the first that is about to print why all ranks end. Another thread
- * must not print then. */
-static int may_print(net *t) { return !__atomic_exchange_n(&t->told, 1, __ATOMIC_ACQ_REL); }
-
-/* Tell that this rank gives up. If rank 0's watcher is already ending all ranks because of another
- * rank, wait for that end instead: this failure is most likely that rank's closed connection. */
+/* End all ranks because this one fails, with one message, which rank 0 prints. Returns only in rank 0
+ * after an interrupt: the program then says how far it came, and sgt_ranks_close ends the others. */
 static void give_up(sgt_ranks *r, const sgt_error *why)
 {
     net *t = (net *)r;
+    sgt_error n = {.code = why->code};
     if (is_set(&r->given_up)) return;
-    while (!r->rank && !may_print(t)) pause();
-    t->why.code = why->code;
-    snprintf(t->why.text, sizeof t->why.text, "%s", why->text);
-    t->deadline = sgt_now() + END_SECONDS;
     set(&r->given_up);
-    if (r->rank) transfer(t->line[LIFE][0].fd, &t->why, sizeof t->why, SEND);
+    if (r->rank) {
+        snprintf(n.text, sizeof n.text, "%s", why->text);
+        transfer(t->line[LIFE][0].fd, &n, sizeof n, SEND);
+        nap(END_SECONDS); /* before that, rank 0 lets the watcher end this process */
+        _exit(sgt_exit_code(why->code));
+    }
+    pthread_mutex_lock(&t->saying);
+    if (why->code != SGT_ESTOPPED) end_all(t, why, why->code == SGT_EUSAGE);
+    alarm(END_SECONDS); /* a faulty device may keep the program from its end */
 }
 
-/* Read from a rank's LIFE connection what has happened to it. If that is rank 0, end. Otherwise set
- * *bad, and return for how many seconds rank 0 should wait before it prints that. For an interrupt,
- * the message names no rank, because the user meant all of them. */
-static double read_failure(const net *t, uint32_t rank, sgt_error *bad)
-{
-    sgt_error n;
-    int dead = transfer(t->line[LIFE][rank].fd, &n, sizeof n, RECEIVE) < 0;
-    if (is_set(&t->ending)) return 0;
-    if (!dead && t->r.rank) _exit(n.code);
-    n.text[sizeof n.text - 1] = 0;
-    if (dead) gone(t, rank, bad);
-    else if (n.code == SGT_ESTOPPED) sgt_fail(bad, n.code, "%s", n.text);
-    else sgt_fail(bad, n.code, "rank %u: %s", rank, n.text);
-    if (t->r.rank == 1) sgt_talk_line(t->program, bad->text);
-    if (t->r.rank) _exit(SGT_EXIT_FAILED);
-    return dead ? DEATH_SECONDS : GRACE_SECONDS;
-}
-
-/* Watch the other ranks, in a thread of rank 0, and rank 0, in one of each other rank. Rank 0 prints
- * the first failure of another rank and ends all ranks, unless it fails first itself. The others end
- * when rank 0 tells so, or when it has died. */
-static void *watch(void *ctx)
+/* Watch the other ranks, in a thread of rank 0. Print the first failure of one and end all ranks,
+ * unless rank 0 itself fails before. For an interrupt, the message names no rank, because the user
+ * meant all of them. */
+static void *watch_others(void *ctx)
 {
     net *t = ctx;
-    uint32_t first = t->r.rank ? 0 : 1, count = t->r.rank ? 1 : t->r.size - 1;
-    struct pollfd *line = t->line[LIFE] + first;
-    sgt_error bad = {0};
-    double until = 0;
-    while (!is_set(&t->ending)) {
-        if (is_set(&t->r.given_up)) {
-            if (!t->r.rank && sgt_now() > t->deadline) end_all(t, &t->why);
-        } else if (bad.code && sgt_now() > until && may_print(t)) {
-            end_all(t, &bad);
-        }
-        /* after the first failure, only wait */
-        int news = poll(line, bad.code ? 0 : count, 50);
-        for (uint32_t i = 0; news > 0 && !is_set(&t->ending) && i < count; i++)
-            if (line[i].revents && !bad.code) until = sgt_now() + read_failure(t, first + i, &bad);
+    uint32_t i = 1;
+    sgt_error n, bad;
+    while (poll(t->line[LIFE] + 1, t->r.size - 1, 50) <= 0)
+        if (is_set(&t->ended)) return NULL;
+    while (!t->line[LIFE][i].revents) i++;
+    int dead = transfer(t->line[LIFE][i].fd, &n, sizeof n, RECEIVE) < 0;
+    n.text[sizeof n.text - 1] = 0;
+    if (dead) gone(t, i, &bad);
+    else if (n.code == SGT_ESTOPPED) sgt_fail(&bad, n.code, "%s", n.text);
+    else sgt_fail(&bad, n.code, "rank %u: %s", i, n.text);
+    nap(dead ? DEATH_SECONDS : GRACE_SECONDS);
+    pthread_mutex_lock(&t->saying);
+    end_all(t, &bad, 0);
+}
+
+/* Wait, in a thread of every other rank, until rank 0 says that this process ends, or has died. */
+static void *watch_first(void *ctx)
+{
+    const net *t = ctx;
+    sgt_error n;
+    if (transfer(t->line[LIFE][0].fd, &n, sizeof n, RECEIVE) < 0) {
+        gone(t, 0, &n);
+        if (t->r.rank == 1) sgt_talk_line(t->program, n.text);
+        _exit(SGT_EXIT_FAILED);
     }
+    if (n.code) _exit(n.code);
     return NULL;
 }
 
@@ -368,7 +356,7 @@ static int reach(net *t, hello *h, const sgt_stop *stop, sgt_error *err)
                           err->text); /* rank 0, which prints other failures, cannot know it */
         }
         if (rc < 0) return rc;
-        nap();
+        nap(.05);
     }
     t->line[h->life][0].fd = fd;
     keep_alive(fd);
@@ -514,7 +502,7 @@ static int swap(sgt_ranks *r, uint32_t to, const void *out, size_t out_bytes, ui
     return mpi->swap(to, out, out_bytes, from, in, in_bytes, &r->given_up, err);
 }
 
-/* Start MPI, and learn from rank 0 at which host and port it listens. */
+/* Start MPI, and learn over it from rank 0 at which host and port that listens. */
 static int ask_mpi(net *t, sgt_error *err)
 {
     struct {
@@ -523,13 +511,13 @@ static int ask_mpi(net *t, sgt_error *err)
     } a = {.rc = SGT_OK};
     sgt_error why = {0};
     int rc = load_mpi(err);
-    if (rc < 0 || (rc = mpi->open(t->r.rank, t->r.size, err)) < 0) return rc;
+    if (rc < 0) return rc;
     if (t->r.rank == 0) {
         a.rc = listen_first(t, &why);
         a.port = t->port;
         gethostname(a.host, sizeof a.host - 1);
     }
-    if ((rc = mpi->broadcast(&a, sizeof a, 0, err)) < 0) return rc;
+    if ((rc = mpi->open(t->r.rank, t->r.size, &a, sizeof a, err)) < 0) return rc;
     if (a.rc < 0)
         return sgt_fail(err, SGT_EIO, "%s",
                         t->r.rank ? "rank 0 has no port to listen on" : why.text);
@@ -553,12 +541,14 @@ int sgt_ranks_open(sgt_ranks **out, const char *program, const sgt_stop *stop, s
     t->r = r;
     t->program = program;
     t->listener = -1;
+    pthread_mutex_init(&t->saying, NULL);
     for (uint32_t i = 0; i < 2 * r.size; i++)
         t->lines[i] = (struct pollfd){.fd = -1, .events = POLLIN};
     for (int life = DATA; life <= LIFE; life++) t->line[life] = t->lines + (size_t)life * r.size;
     rc = l->mpi ? ask_mpi(t, err) : find_master(t, err);
     if (rc == SGT_OK) rc = join(t, stop, err);
-    if (rc == SGT_OK && pthread_create(&t->watcher, NULL, watch, t) != 0)
+    if (rc == SGT_OK &&
+        pthread_create(&t->watcher, NULL, r.rank ? watch_first : watch_others, t) != 0)
         rc = sgt_fail(err, SGT_ENOMEM, "ranks: cannot start a thread");
     if (rc == SGT_OK) *out = &t->r;
     else release(t);
@@ -568,18 +558,15 @@ int sgt_ranks_open(sgt_ranks **out, const char *program, const sgt_stop *stop, s
 void sgt_ranks_close(sgt_ranks *r, int code)
 {
     net *t = (net *)r;
-    if (r) {
-        /* until all ranks have come here, a closed connection is a death, of which the watcher
-         * tells */
-        int good = !code && barrier(r, NULL) == SGT_OK;
-        /* rank 0 prints what has failed here or elsewhere, and ends this rank */
-        double until = sgt_now() + END_SECONDS + 2 * GRACE_SECONDS;
-        while (!good && (r->rank || !code) && sgt_now() < until) nap();
-        set(&t->ending);
-        if (code) end_others(t, code);
-        /* a barrier, because no connection may close before every rank knows that this is the end */
-        else barrier(r, NULL);
+    sgt_error err;
+    if (r && code) end_others(t, code);
+    if (r && !code) {
+        if (barrier(r, &err) < 0) give_up(r, &err);
+        /* Rank 0 stops watching before it lets the others close their connections, which would be
+         * deaths. */
+        set(&t->ended);
         pthread_join(t->watcher, NULL);
+        end_others(t, 0);
         release(t);
     }
     if (!code && mpi) mpi->close(); /* after a failure, the launcher cleans up */

@@ -29,8 +29,7 @@ uint32_t sgt_ranks_number(void);
 int sgt_ranks_open(sgt_ranks **out, const char *program, const sgt_stop *stop, sgt_error *err);
 
 /* Leave the other ranks; a program's last call. `code` is its exit code. If that is 0, wait for the
- * other ranks. After a failure, which give_up must have announced, make sure that they end too. r
- * may be NULL. */
+ * other ranks; if not, end them. r may be NULL. */
 void sgt_ranks_close(sgt_ranks *r, int code);
 
 #endif

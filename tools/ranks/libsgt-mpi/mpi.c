@@ -12,9 +12,9 @@ static int failed(int code, const char *what, sgt_error *err)
     return sgt_fail(err, SGT_EIO, "MPI: %s: %s", what, text);
 }
 
-static int open_world(uint32_t rank, uint32_t size, sgt_error *err)
+static int open_world(uint32_t rank, uint32_t size, void *bytes, size_t n, sgt_error *err)
 {
-    int given, r, n;
+    int given, r, count;
     int rc = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &given);
     if (rc) return failed(rc, "MPI_Init", err);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -22,18 +22,13 @@ static int open_world(uint32_t rank, uint32_t size, sgt_error *err)
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "MPI: this one may be called from its first thread alone");
     MPI_Comm_rank(MPI_COMM_WORLD, &r);
-    MPI_Comm_size(MPI_COMM_WORLD, &n);
-    if ((uint32_t)r != rank || (uint32_t)n != size)
+    MPI_Comm_size(MPI_COMM_WORLD, &count);
+    if ((uint32_t)r != rank || (uint32_t)count != size)
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "MPI sees rank %d of %d where the launcher has started rank %u of %u (srun "
                         "--mpi=pmix, or the mpirun of this MPI)",
-                        r, n, rank, size);
-    return SGT_OK;
-}
-
-static int broadcast(void *bytes, size_t n, uint32_t root, sgt_error *err)
-{
-    int rc = MPI_Bcast(bytes, (int)n, MPI_BYTE, (int)root, MPI_COMM_WORLD);
+                        r, count, rank, size);
+    rc = MPI_Bcast(bytes, (int)n, MPI_BYTE, 0, MPI_COMM_WORLD);
     return rc ? failed(rc, "broadcast", err) : SGT_OK;
 }
 
@@ -68,8 +63,5 @@ static int swap(uint32_t to, const void *out, size_t out_bytes, uint32_t from, v
 static void close_world(void) { MPI_Finalize(); }
 
 extern const sgt_mpi_library sgt_mpi;
-const sgt_mpi_library sgt_mpi = {.interface = SGT_MPI_INTERFACE,
-                                 .open = open_world,
-                                 .broadcast = broadcast,
-                                 .swap = swap,
-                                 .close = close_world};
+const sgt_mpi_library sgt_mpi = {
+    .interface = SGT_MPI_INTERFACE, .open = open_world, .swap = swap, .close = close_world};

@@ -11,15 +11,13 @@
 
 #define SGT_MPI_LIBRARY "libsgt-mpi.so"
 #define SGT_MPI_SYMBOL "sgt_mpi"
-#define SGT_MPI_INTERFACE 3
+#define SGT_MPI_INTERFACE 4
 
 typedef struct sgt_mpi_library {
     uint32_t interface; /* SGT_MPI_INTERFACE; the program refuses a library with another number */
-    /* Start MPI; call this only once in a process. Returns SGT_EUNSUPPORTED if MPI and the
-     * launcher's variables disagree. */
-    int (*open)(uint32_t rank, uint32_t size, sgt_error *err);
-    /* Copy n bytes, fewer than 2^31, from rank `root` to all ranks. */
-    int (*broadcast)(void *bytes, size_t n, uint32_t root, sgt_error *err);
+    /* Start MPI, and copy rank 0's n bytes to all ranks; call this only once in a process. Returns
+     * SGT_EUNSUPPORTED if MPI and the launcher's variables disagree. */
+    int (*open)(uint32_t rank, uint32_t size, void *bytes, size_t n, sgt_error *err);
     /* Send and receive at the same time, like swap in base/ranks.h. Once *lost, which is read
      * atomically, is not 0, fail instead of waiting. */
     int (*swap)(uint32_t to, const void *out, size_t out_bytes, uint32_t from, void *in,
