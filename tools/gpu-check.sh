@@ -4,16 +4,16 @@
 #
 # Options:
 #     --budget N       seconds for all parts together (the sum of the parts' seconds below)
-#     -o FILE          where results are kept (gpu-check.json); FILE.log gets all that the programs print, FILE.clocks
+#     -o FILE          where results are kept (gpu-check.jsonl); FILE.log gets all that the programs print, FILE.clocks
 #                      the clocks twice a second
 #     --skip NAME      leave out each part or check whose name contains NAME; may be given several times
 #     --again          also run again what FILE says failed
 #     --dry-run        print the commands, and run none
 #
 # Each part has its seconds, in proportion to the budget, and those that earlier parts did not need. When they are over,
-# the running program is ended, its result is "cut", and the next part begins. FILE is one JSON document that is complete
-# at any moment and has every result as soon as its check ends. A second call leaves out every check that FILE has a
-# result of, unless it was cut or skipped. FILE belongs to one card and one commit.
+# the running program is ended, its result is "cut", and the next part begins. FILE has a line of JSON about the machine,
+# one for each result, as soon as its check ends, and one at the end. A second call leaves out every check that FILE has
+# a result of, unless it was cut or skipped. FILE belongs to one card and one commit.
 # Exit 0: what ran passed; 1: something failed, missed its floor or was cut; 2: wrong usage; 77: nothing could run.
 # PYTHON (python3) is the interpreter that may have PyTorch; CUDA_HOME (/usr/local/cuda) is the toolkit, if there is one.
 # GPU_CHECK_SMALL=1 takes small shapes, to rehearse on the host build.
@@ -35,7 +35,7 @@ LC_ALL=C
 export LC_ALL
 PYTHON=${PYTHON:-python3}
 root=$(cd "$(dirname "$0")/.." && pwd)
-json=gpu-check.json dry='' again='' budget='' variants='' sampler=''
+json=gpu-check.jsonl dry='' again='' budget='' variants='' sampler=''
 all_parts=$(echo "$table" | sed 's/ .*//' | paste -sd' ')
 
 usage() {
@@ -89,7 +89,7 @@ done
 
 # ---- run the parts ----
 
-[ -n "$dry" ] || load_json
+[ -n "$dry" ] || ! have_gpu || open_results
 parts='' whole=0 upto=0 not_run=0 clocks_seen=$(grep -sc . "$json.clocks")
 for part in $all_parts; do
     case " ${named:-${all_parts% more}} " in *" $part "*) ;; *) continue ;; esac
@@ -114,7 +114,9 @@ for part in $parts; do
     [ -n "$dry" ] || tell_clocks
 done
 [ -z "$dry" ] || exit 0
-[ -z "$(ls "$work"/*.results 2> /dev/null)" ] || write_json true
-echo "$(count pass) passed, $(($(count fail) + $(count cut))) failed, $(($(count skip) + not_run)) skipped"
-[ $(($(count fail) + $(count cut))) -eq 0 ] || exit 1
+failed=$(($(count fail) + $(count cut)))
+! have_gpu ||
+    echo "{\"complete\": true, \"passed\": $(count pass), \"failed\": $failed, \"skipped\": $(count skip)}" >> "$json"
+echo "$(count pass) passed, $failed failed, $(($(count skip) + not_run)) skipped"
+[ $failed -eq 0 ] || exit 1
 [ $(($(count pass) + $(count info))) -gt 0 ] || exit 77

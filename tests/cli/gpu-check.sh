@@ -18,7 +18,7 @@ stdout_lines 11
 stdout_has 'SKIP ablation: no CUDA device (the chain of techniques)'
 stdout_has '0 passed, 0 failed, 10 skipped'
 stderr_is ''
-absent gpu-check.json
+absent gpu-check.jsonl
 run 77 "$check" curves -o f.json
 stdout_lines 2
 absent f.json
@@ -45,8 +45,8 @@ for case in cuda_attention_hopper_bf16 cuda_attention_hopper_backward_bf16; do
 done
 check 'the step again' test "$(grep -cE "^  .*$step 64 .* --data .*/shards --json$" .stdout)" -eq 2
 stderr_is ''
-absent gpu-check.json
-absent gpu-check.json.log
+absent gpu-check.jsonl
+absent gpu-check.jsonl.log
 run 0 "$check" --dry-run more
 for p in fp16 tf32 fp32; do stdout_matches "^  .*/sgt-train .* --device cuda .* --precision $p --attention auto\\b"; done
 stdout_matches "^  .*$step 64 .* --optimizer muon --json$"
@@ -108,7 +108,7 @@ stand b/bin/sgt-train << 'END'
 all=$*
 case "$*" in *--self-check*)
     i=0 # until the clocks are there
-    until [ -s gpu-check.json.clocks ] || [ $((i += 1)) -gt 600 ]; do sleep 0.1; done
+    until [ -s gpu-check.jsonl.clocks ] || [ $((i += 1)) -gt 600 ]; do sleep 0.1; done
     [ "$SAY" != out ] || printf '{"device": "it", "libraries": {"driver": "13.1"}, "paths": [{"verdict": "out"}]}\n'
     [ "$SAY" != out ] || { echo 'sgt-train: self-check: 1 of 1 paths is out' >&2 && exit 1; }
     echo '{"device": "it", "libraries": {"driver": "13.0.0", "cudnn": "9.19.0"},'
@@ -130,8 +130,8 @@ awk -F '\t' -v say="$SAY" -v steps="$steps" -v all="$all" 'NR > 1 && NR <= steps
     "$CURVE" > "$run/log.jsonl"
 END
 stand b/bin/sgt-bench << 'END'
-# What FILE has when the part versions is over: the head of it.
-[ -e "$RAN.head" ] || ! grep '"libraries"' gpu-check.json > "$RAN.head" 2> /dev/null
+# What FILE has when the part versions is over: the versions.
+[ -e "$RAN.first" ] || ! grep '"libraries"' gpu-check.jsonl > "$RAN.first" 2> /dev/null
 tokens=700000 level="cuDNN's attention" wait=0.01
 case "$SAY $*" in
 plan*--variants*) printf '%s\tit\n' rows pdl bulk a b && exit 0 ;;
@@ -181,25 +181,25 @@ again() { # EXIT SAY OPTION...: run it again with the existing JSON
     is_json
 }
 gpu() { # EXIT SAY OPTION...
-    rm -f gpu-check.json gpu-check.json.* ran.head
+    rm -f gpu-check.jsonl gpu-check.jsonl.* ran.first
     again "$@"
 }
 is_json() {
-    exists gpu-check.json
-    absent gpu-check.json.part
-    ! command -v python3 > /dev/null || check 'the file is JSON' python3 -m json.tool gpu-check.json .json
+    exists gpu-check.jsonl
+    absent gpu-check.jsonl.part
+    ! command -v python3 > /dev/null || check 'lines of JSON' python3 -m json.tool --json-lines gpu-check.jsonl .json
 }
-json_has() { grep -qF -e "$1" gpu-check.json || fail "gpu-check.json lacks: $1"; }
-log_has() { grep -qF -e "$1" gpu-check.json.log || fail "gpu-check.json.log lacks: $1"; }
+json_has() { grep -qF -e "$1" gpu-check.jsonl || fail "gpu-check.jsonl lacks: $1"; }
+log_has() { grep -qF -e "$1" gpu-check.jsonl.log || fail "gpu-check.jsonl.log lacks: $1"; }
 
 # ---- no fault ----
 
-gpu 0 '' --budget 560 -o gpu-check.json
+gpu 0 '' --budget 560 -o gpu-check.jsonl
 check 'the order' test "$(sed -n 's/^== \([a-z]*\),.*/\1/p' .stdout | xargs)" = "$table"
 stdout_has 'info clocks and limits: clocks.sm [MHz];1500 MHz'
 stdout_has 'pass self-check: 2 ok, of driver 13.0.0, cudnn 9.19.0'
 stdout_has 'pass self-check, the time it takes: 1.00 s (floor <= 5, goal <= 3: goal met)'
-check 'versions, from the first part on' grep -qF ' "libraries": {"driver": "13.0.0", "cudnn": "9.19.0"},' ran.head
+check 'versions, from the first part on' grep -qF ' "libraries": {"driver": "13.0.0", "cudnn": "9.19.0"}' ran.first
 stdout_has 'info clocks during versions: 1500 MHz at least, 1500 on average; 300 W and 50 C at most'
 stdout_has "info step, B=64 T=1024 bf16: 700000 tokens/s, 90 ms, mfu 0.6, loss 10.9, sm_90, cuDNN's attention"
 stdout_has 'pass data wait, of a step: 0.011 % (floor <= 0.1, goal <= 0.05: goal met)'
@@ -229,8 +229,8 @@ done
 stdout_has 'pass compute-sanitizer racecheck, cuda_attention_hopper_backward_bf16: ERROR SUMMARY: 0 errors'
 stdout_has 'info step again, B=64 T=1024 bf16: 700000 tokens/s'
 stdout_matches '^[0-9]+ passed, 0 failed, 1 skipped$'
-json_has '{"card": "An \"H100\"", "driver": "1.2", "memory": "5 MiB"'
-json_has '"commit": "0123456789ab", "complete": true'
+json_has '{"card": "An \"H100\"", "commit": "0123456789ab", "driver": "1.2", "memory": "5 MiB", "date": "2'
+json_has '{"complete": true, "passed": '
 json_has '"value": 1.600, "floor": 1.5, "goal": 1.55'
 json_has '{"name": "update", "launches": 1, "ms": 1.5, "gb_per_s": 3000}'
 json_has '"document": {"results": [{"shape": "a", "us": 1}, {"shape": "b", "us": 2}]}'
@@ -263,7 +263,7 @@ stdout_has '     kernels: 0 of 1 cases passed'
 # Only skipped checks run again, and those that decide which can run.
 ! grep -vE 'nvidia-smi|python -c|check-cuda-device --list|--case large' ran | grep . || fail 'these ran again'
 run 2 env SAY=other PATH="$PWD/stand:$PATH" b/tools/gpu-check.sh
-stderr_is 'gpu-check.sh: gpu-check.json is of another card or commit: move it away, or name another file with -o'
+stderr_is 'gpu-check.sh: gpu-check.jsonl is of another card or commit: move it away, or name another file with -o'
 echo abc > b/commit
 run 2 env PATH="$PWD/stand:$PATH" b/tools/gpu-check.sh
 echo 0123456789ab > b/commit
@@ -283,7 +283,7 @@ gpu 0 virtual last
 stdout_has 'skip compute-sanitizer racecheck, cuda_attention_hopper_bf16: ========= Error: Device not supported'
 gpu 1 out versions
 stdout_has 'fail self-check: exit 1: sgt-train: self-check: 1 of 1 paths is out'
-json_has ' "libraries": {"driver": "13.1"},'
+json_has ' "libraries": {"driver": "13.1"}'
 gpu 1 cudnn versions first
 stdout_matches '^fail attention by cuDNN: it is there and was not taken: .* sm_90, our attention; .* ours \(cuDNN: no\)$'
 gpu 1 slow first
@@ -348,9 +348,9 @@ nvidia-smi*gpu=name* 4
 * 10000
 END
 gpu 1 '' --budget 560
-[ "$(sed -n 's/.*"at": \([0-9]*\).*/\1/p' gpu-check.json | head -1)" -le 20 ] || fail 'the first result comes late'
+[ "$(sed -n 's/.*"at": \([0-9]*\).*/\1/p' gpu-check.jsonl | head -1)" -le 20 ] || fail 'the first result comes late'
 [ "$(cat clock)" -le 1560 ] || fail 'more than 560 s'
-for part in $table; do grep -q "^  \"$part\"" gpu-check.json || fail "$part has no result"; done
+for part in $table; do grep -q "\"part\": \"$part\"" gpu-check.jsonl || fail "$part has no result"; done
 : > took
 
 # ---- with the real clock: programs are ended, and so is gpu-check.sh ----
@@ -370,7 +370,7 @@ case "$*" in *--list*) echo gelu && exit ;; *wrapper*) exit 0 ;; esac
 echo $$ > "$RAN.pid"
 exec sleep 1000
 END
-real ended '' --budget 16 cases -o ended.json
+real ended '' --budget 16 cases -o ended.jsonl
 wait $pid && fail 'it was cut'
 check 'cut' grep -q "^cut  kernel cases: the part's time is over, 1 have not run: first gelu$" ended
 [ ! -e ran.pid ] || ! kill -0 "$(cat ran.pid)" 2> /dev/null || fail 'the case goes on'
@@ -382,18 +382,18 @@ case "$*" in *--list*) printf 'gelu\nwrapper_mma\nlarge\n' && exit ;; esac
 case "$*" in *large*) i=0 && until [ -e "$RAN.go" ] || [ $((i += 1)) -gt 900 ]; do sleep 0.1; done ;; esac
 echo 'ok   it 34'
 END
-real late '' --budget 900 cases -o late.json
+real late '' --budget 900 cases -o late.jsonl
 i=0
-until grep -qs '"pass", "name": "kernel wrapper_mma"' late.json; do
+until grep -qs '"pass", "name": "kernel wrapper_mma"' late.jsonl; do
     sleep 0.1
     i=$((i + 1))
-    [ $i -lt 600 ] || fail 'late.json has no result of wrapper_mma'
+    [ $i -lt 600 ] || fail 'late.jsonl has no result of wrapper_mma'
 done
 kill -KILL $pid
 wait $pid 2> /dev/null
-grep -q '"pass", "name": "kernel gelu"' late.json || fail 'the case before it has no result'
-! grep -q 'kernel large' late.json || fail 'this case had not ended'
-grep -q '"complete": false' late.json || fail 'the run did not end'
+grep -q '"pass", "name": "kernel gelu"' late.jsonl || fail 'the case before it has no result'
+! grep -q 'kernel large' late.jsonl || fail 'this case had not ended'
+! grep -q complete late.jsonl || fail 'the run did not end'
 touch ran.go
 
 # ---- check-cuda-device itself ----

@@ -38,18 +38,18 @@ stand stand/python << 'END'
 echo "ModuleNotFoundError: No module named 'torch'" >&2
 exit 1
 END
-gpu() { # EXIT NAME=VALUE... -- OPTION...: gpu-check.sh -o r.json
+gpu() { # EXIT NAME=VALUE... -- OPTION...: gpu-check.sh -o r.jsonl
     want=$1
     shift
     set=''
     while [ "$1" != -- ]; do set="$set $1" && shift; done
     shift
-    rm -f r.json r.json.*
+    rm -f r.jsonl r.jsonl.*
     echo 1000 > clock
     # shellcheck disable=SC2086
-    run "$want" env PATH="$PWD/stand:$PATH" PYTHON="$PWD/stand/python" $set b/tools/gpu-check.sh -o r.json "$@"
+    run "$want" env PATH="$PWD/stand:$PATH" PYTHON="$PWD/stand/python" $set b/tools/gpu-check.sh -o r.jsonl "$@"
     stderr_is ''
-    ! command -v python3 > /dev/null || python3 -m json.tool r.json > .json || fail 'r.json is no JSON'
+    ! command -v python3 > /dev/null || python3 -m json.tool --json-lines r.jsonl > .json || fail 'r.jsonl has lines that are no JSON'
 }
 
 # ---- all parts, with cuDNN's stand-in ----
@@ -58,7 +58,7 @@ gpu() { # EXIT NAME=VALUE... -- OPTION...: gpu-check.sh -o r.json
 gpu 0 SGT_HOST_CUDNN=1 -- --budget 560 versions first profile ab gemm-tune products ablation compile cases curves last \
     --skip 'of mmap,overlap' # the next run has that chain
 stdout_matches '^pass self-check: [0-9]+ ok, of driver [0-9.]+, .*cudnn [0-9.]+'
-grep -q '^ "libraries": {"driver": "[0-9.]*", .*"cudnn": "[0-9.]*"' r.json || fail 'no versions'
+grep -q '"libraries": {"driver": "[0-9.]*", .*"cudnn": "[0-9.]*"' r.jsonl || fail 'no versions'
 stdout_matches '^info step, B=2 T=16 bf16: [0-9.]+ tokens/s, .*, loss [0-9.]+, sm_90, .* attention$'
 stdout_matches '^info data wait, of a step: [0-9.]+ %$'
 for b in 2 1; do
@@ -110,13 +110,13 @@ stdout_matches '^info ours, B=2 T=16 bf16: [0-9.]+ tokens/s, '
 stdout_has 'fail torch.compile, B=1 T=16 bf16, before ours: no end after 90 s'
 stdout_matches "^cut  torch.compile, B=1 T=16 bf16, after ours: $over$"
 stdout_matches "^cut  kernel cases: the part's time is over, [1-9][0-9]* have not run: first cublaslt_epilogue_f32$"
-grep -q '"pass", "name": "kernel cublaslt_epilogue_f16"' r.json || fail 'the case before it has no result'
+grep -q '"pass", "name": "kernel cublaslt_epilogue_f16"' r.jsonl || fail 'the case before it has no result'
 stdout_matches '^info curve in bf16, cudnn attention: loss off by '
 stdout_matches "^cut  curve in bf16, own attention: $over$"
 stdout_has 'pass compute-sanitizer racecheck, cuda_attention_hopper_bf16: '
 stdout_has 'fail compute-sanitizer racecheck, cuda_attention_hopper_backward_bf16: no end after 25 s'
 stdout_matches "^cut  step again, B=2 T=16 bf16: $over$"
-grep -q '"complete": true' r.json || fail 'the run came to its end'
+grep -q '"complete": true' r.jsonl || fail 'the run came to its end'
 [ "$(cat clock)" -eq 1560 ] || fail 'the last part does not end with the budget'
 
 # ---- missing libraries, failing kernels ----
@@ -128,4 +128,4 @@ gpu 1 SGT_HOST_FAULT=attention_kernel:error -- curves
 stdout_matches '^skip curve in bf16, cudnn attention: sgt-train: .*libcudnn.so.9 is not'
 stdout_matches '^fail curve in bf16, own attention: exit 1: sgt-train: '
 stdout_matches '^    [|] sgt-train: '
-grep -q '^sgt-train: .' r.json.log || fail 'the log has nothing of it'
+grep -q '^sgt-train: .' r.jsonl.log || fail 'the log has nothing of it'

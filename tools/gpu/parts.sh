@@ -37,12 +37,12 @@ case_ended() { # CASE
     ! tell_end || result pass "$name" "$(grep '^ok' "$work/out" | tail -1)"
 }
 
-has_passed() { grep -qs "\"pass\", \"name\": \"kernel $1\"" "$tests"/gpu-results/*.json; } # CASE: on a card
+has_passed() { grep -qs "\"pass\", \"name\": \"kernel $1\"" "$tests"/gpu-results/*.json*; } # CASE: on a card
 
 # Each result is kept when its case ends: this call may be killed before the last one. Of the cases that pass, only the
 # number is printed.
 cases() { # new|all
-    before=$(grep -sc '"pass", "name": "kernel ' "$work/$part.results")
+    before=$(grep -sc '"pass", "name": "kernel ' "$json")
     attempt "list of cases" 0 "$bin/check-cuda-device" --list || {
         [ -z "$dry" ] || echo "  $bin/check-cuda-device --limit 55 --case NAME"
         return 0
@@ -59,7 +59,7 @@ cases() { # new|all
     quiet=
     [ $cases_left -eq 0 ] ||
         result cut "kernel cases" "the part's time is over, $cases_left have not run: first $first"
-    passed=$(($(grep -sc '"pass", "name": "kernel ' "$work/$part.results") - ${before:-0}))
+    passed=$(($(grep -c '"pass", "name": "kernel ' "$json") - ${before:-0}))
     echo "     kernels: $passed of $(grep -c . "$work/todo") cases passed"
 }
 
@@ -270,7 +270,6 @@ table_of() { # NAME SUBCOMMAND OPTION...
 
 # ---- the parts ----
 
-# The head of FILE takes the versions of the libraries from the self-check's result.
 part_versions() {
     ! todo "clocks and limits" || { attempt "clocks and limits" 5 nvidia-smi \
         --query-gpu=$clocks,pstate,clocks.max.sm,clocks.max.mem,power.limit,power.max_limit --format=csv &&
