@@ -29,7 +29,7 @@ function tag(f,    name) {
 # the text between the tag and the default, which ends it
 function print_text(f,    i, last) {
     last = f[5] == "-" ? "" : "Default: " escaped(f[5]) "."
-    if (line[1] ~ /generated/) { print sentence(f[8]) (last ? " " last : ""); return }
+    if (line[1] ~ /generated/) { print sentence(f[7]) (last ? " " last : ""); return }
     if (line[lines] ~ /^Default: /) lines--
     else sub(/ Default: .*/, "", line[lines])
     for (i = 3; i < lines; i++) print line[i]

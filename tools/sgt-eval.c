@@ -23,7 +23,7 @@ static struct {
     int precision; /* sgt_precision */
     uint64_t batch, seq, threads;
     int precision_given, json, quiet;
-} o = {.device = "auto", .split = "val"};
+} o;
 
 static const sgt_option table[] = {
     {.name = "Data"},

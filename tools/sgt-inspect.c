@@ -14,7 +14,7 @@
 #include "tools/cli/options.h"
 #include "tools/inspect/inspect.h"
 
-static inspect o = {.loader = SGT_READER_MMAP, .seed = 1, .batch_size = 8, .seq_len = 512};
+static inspect o;
 static int loader_given, sampling_given, seed_given, batch_size_given, seq_len_given, threads_given,
     export_given;
 static int compare;

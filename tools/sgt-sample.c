@@ -18,15 +18,7 @@ static struct {
     uint64_t samples, tokens, top_k, seed, batch, threads;
     double temperature, top_p;
     int ignore_eot, no_prompt, json, quiet;
-} o = {.precision = "fp32",
-       .cpu = "auto",
-       .samples = 1,
-       .tokens = 256,
-       .top_k = 200,
-       .seed = 1,
-       .batch = 8,
-       .temperature = 0.8,
-       .top_p = 1};
+} o = {.cpu = "auto"};
 
 static const sgt_option table[] = {
     {.name = "Prompt"},

@@ -20,15 +20,16 @@
 #include "tools/ranks/ranks.h"
 
 /* Options go straight to sgt_tokenize; `o` has those of which it takes another form, or none. */
-static sgt_tokenize_options t = {.vocab = "gpt2", .field = "text", .shard_tokens = 100000000};
+static sgt_tokenize_options t = {.vocab = "gpt2", .field = "text"};
 static struct {
     const char *cpu;
     int normalize, binary; /* index of the chosen word */
+    int binary_given;
     sgt_option_list filters;
     uint64_t threads, rank, ranks, train_vocab;
     int rank_given, ranks_given, vocab_given, split_given, shard_tokens_given;
     int dry_run, json, quiet;
-} o = {.cpu = "auto", .normalize = SGT_DEFAULT_WORD, .binary = SGT_DEFAULT_WORD};
+} o = {.cpu = "auto", .normalize = SGT_DEFAULT_WORD};
 
 static const sgt_option table[] = {
     {.name = "Input"},
@@ -49,7 +50,7 @@ static const sgt_option table[] = {
     {"binary", 0, SGT_OPT_WORD, &o.binary, "skip|keep",
      "files that are not text (PDF, images, programs, archives, UTF-16): skip and count them, or "
      "read them byte for byte",
-     .def = "skip"},
+     .def = "skip", .given = &o.binary_given},
     {"hidden", 0, SGT_OPT_FLAG, &t.hidden,
      .help = "also read hidden files and folders below INPUT (names that begin with a dot, and "
              "_SUCCESS, _metadata and _common_metadata)"},
@@ -515,7 +516,7 @@ int main(int argc, char **argv)
     t.input_count = (size_t)(count - 1);
     t.out = argv[argc - 1];
     t.normalize = (sgt_normalize)(o.normalize + 1);
-    t.binary = (sgt_binary_files)(o.binary + 1);
+    if (o.binary_given) t.binary = (sgt_binary_files)(o.binary + 1);
     t.threads = (int)o.threads;
     t.filters = o.filters.items;
     t.filter_count = o.filters.count;

@@ -39,7 +39,9 @@ typedef struct sgt_option {
      * number's value ends in "|auto", the user may leave it to the program. */
     const char *value;
     const char *help; /* text of --help: one line, lower case, no full stop */
-    const char *def;  /* the default as --help prints it; NULL: none is printed */
+    /* The default as --help prints it; NULL: none is printed. If a number has a number, or a WORD or a
+     * CHOICE one of its words, sgt_options_parse sets that; other defaults are descriptions. */
+    const char *def;
     /* inclusive bounds of a number, checked if max > min; max HUGE_VAL: no upper bound */
     double min, max;
     int *given;        /* set to 1 if the option was given; NULL: not recorded */

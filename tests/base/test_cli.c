@@ -186,6 +186,12 @@ Test(options, words_letters_and_operands_in_any_order)
     cr_assert(!strcmp(o.text, "--flag") && !strcmp(o.choice, "two"));
 }
 
+Test(options, a_default_that_is_a_number_is_set_and_not_given)
+{
+    cr_assert_eq(parse(1, "in"), 1);
+    cr_assert(o.n == 8 && !o.n_given && o.x == 0);
+}
+
 Test(options, rows_of_settings_stand_in_the_table)
 {
     sgt_option at;

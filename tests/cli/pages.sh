@@ -1,22 +1,9 @@
-# The options in tools/sgt-*.1 are what `make man` writes from the tables, --help lists the same, and a stated default
-# is the value that the program sets.
+# The options in tools/sgt-*.1 are what `make man` writes from the tables, --help lists the same, and each option with a
+# value states its default, which the program sets from there if it is a number or a word.
 . "$ROOT/tests/cli/lib.sh"
 
-# Check a table's defaults: each option with a value, but those that choose an action, states a default, and the
-# program sets that value.
-cat > defaults.awk << 'AWK'
-function fail(what) { print $1 " --" $2 ": " what; failed = 1 }
-function words(s) { return " " s " " }
-BEGIN { FS = "\t" }
-{ def = $5; set = $6; kind = $7 }
-def == "-" && kind ~ /^(count|size|real|percent|choice)$/ && $2 !~ /^(train-vocab|export)$/ { fail("no default") }
-def != "-" && set != "-" && set !~ /^0%?$/ && set !~ /^(-inf|18446744073709551615)$/ {
-    if (def ~ /^[0-9.]+M$/) def = def * 1000000
-    if (words(def) !~ "[^a-z0-9.-]" set "[^a-z0-9.-]" && !(def ~ /^all/))
-        fail("the default is said to be " def ", and is " set)
-}
-END { exit failed }
-AWK
+# Check that each option of a table with a value, but those that choose an action, states a default.
+no_default='$5 == "-" && $6 ~ /^(count|size|real|percent|choice)$/ && $2 !~ /^(train-vocab|export)$/ { print $1 " --" $2 }'
 
 # Check that the table has every option that ./examples uses, on lines that begin with the program.
 options_exist() {
@@ -32,7 +19,8 @@ for page in "$ROOT"/tools/sgt-*.1; do
     stdout_matches "^$program [0-9]+\.[0-9]+\.[0-9]+$"
     run 0 "$program" --completion table
     cp .stdout table
-    awk -f defaults.awk table > said || fail "$(cat said)"
+    without=$(awk -F '\t' "$no_default" table)
+    [ -z "$without" ] || fail "no default: $without"
     awk -f "$ROOT/tools/man.awk" table "$page" > generated 2> said || fail "$(cat said)"
     cmp -s generated "$page" || fail "$page is not what make man makes of it: $(diff "$page" generated | head -6)"
     sed -n '/^\.SH EXAMPLES/,/^\.SH SEE/p' "$page" | sed 's/\\-/-/g' > examples

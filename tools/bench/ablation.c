@@ -62,7 +62,7 @@ _Static_assert((int)TECHNIQUES <= (int)BENCH_WORDS, "room for all techniques");
 static struct {
     const char *rows;
     uint64_t steps, warmup, rounds;
-} o = {.steps = 10, .warmup = 2};
+} o;
 
 static const sgt_option table[] = {
     {.name = "What to run"},

@@ -14,7 +14,7 @@ enum { SIDE = 8192 }; /* of the square product, which has 400 MB in 16 bits */
 
 static struct {
     const char *kind, *device, *layer;
-} o = {.kind = "all", .device = "auto", .layer = "all"};
+} o;
 
 static const sgt_option table[] = {
     {.name = "What to run"},

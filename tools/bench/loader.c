@@ -32,15 +32,7 @@ static struct {
     double seconds;
     uint64_t batch, seq, threads, turns, seed;
     int sampling, cold, raw, seq_given;
-} o = {.outputs = "u16,i32",
-       .batch = 32,
-       .seq = DEFAULT_SEQ,
-       .sampling = SGT_SAMPLING_RANDOM,
-       .split = "train",
-       .seconds = 3,
-       .threads = 1,
-       .turns = 5,
-       .seed = 1};
+} o = {.outputs = "u16,i32", .seq = DEFAULT_SEQ};
 
 static const sgt_option table[] = {
     {.name = "What to measure (a LIST is separated by commas)"},

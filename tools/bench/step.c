@@ -16,7 +16,7 @@ static struct {
     const char *batches, *peer, *peer_mode;
     uint64_t steps, warmup, turns;
     int variants, parts;
-} o = {.peer_mode = "default", .steps = 20, .warmup = 3, .turns = 2};
+} o;
 
 static const sgt_option table[] = {
     {.name = "What to run"},

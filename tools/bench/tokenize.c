@@ -25,7 +25,7 @@ BENCH_EMBED(sgt_bpe_py, "tests/peers/bpe.py");
 static struct {
     const char *cpu, *peer, *disk, *vocab, *pattern;
     uint64_t threads, turns;
-} o = {.cpu = "auto", .turns = 3};
+} o = {.cpu = "auto"};
 
 static const sgt_option table[] = {
     {.name = "Options"},

@@ -291,6 +291,17 @@ static int set_option(const sgt_option *o, const char *value, sgt_error *err)
     return rc;
 }
 
+/* Set the options of the program's own table whose default is a number or one of their words. Other
+ * defaults are descriptions. */
+static void set_defaults(const sgt_program *p)
+{
+    for (const sgt_option *row = p->options; row->name; row++) {
+        sgt_option o = filled_in(row);
+        o.given = NULL;
+        if (o.def && o.kind != SGT_OPT_TEXT && o.kind != SGT_OPT_LIST) set_option(&o, o.def, NULL);
+    }
+}
+
 /* Find an option by its name, or by its letter if that is not 0. */
 static int find_option(const sgt_program *p, const char *name, size_t n, char letter, sgt_option *o)
 {
@@ -553,26 +564,6 @@ static void offer_words(const sgt_program *p, int count, char **words)
         offer(cursor, 0, (*c)->name, strlen((*c)->name), (*c)->what);
 }
 
-static void print_current_value(const sgt_option *o, const char *value)
-{
-    switch (o->kind) {
-    case SGT_OPT_COUNT:
-    case SGT_OPT_SIZE: printf("%llu", (unsigned long long)*(const uint64_t *)o->to); return;
-    case SGT_OPT_REAL: printf("%.15g", *(const double *)o->to); return;
-    case SGT_OPT_PERCENT: printf("%.15g%%", 100 * *(const double *)o->to); return;
-    case SGT_OPT_TEXT:
-    case SGT_OPT_CHOICE:
-        printf("%s", *(const char *const *)o->to ? *(const char *const *)o->to : "-");
-        return;
-    case SGT_OPT_WORD:
-        for (int i = *(const int *)o->to; i > 0 && value; i--) value = strchr(value, '|') + 1;
-        if (!value || *(const int *)o->to < 0) printf("-");
-        else printf("%.*s", (int)strcspn(value, "|"), value);
-        return;
-    default: printf("-");
-    }
-}
-
 /* Print a line for each option of p; `command` is the subcommand's name, or "-". */
 static void print_table(const sgt_program *p, const char *command)
 {
@@ -583,10 +574,8 @@ static void print_table(const sgt_program *p, const char *command)
         char buf[SGT_OPTION_VALUE];
         const char *value = sgt_option_value(&o, buf);
         if (o.kind == SGT_OPT_HEADING) continue;
-        printf("%s\t%s\t%c\t%s\t%s\t", command, o.name, o.letter ? o.letter : '-',
-               value ? value : "-", o.def ? o.def : "-");
-        print_current_value(&o, value);
-        printf("\t%s\t%s\n", kinds[o.kind], o.help);
+        printf("%s\t%s\t%c\t%s\t%s\t%s\t%s\n", command, o.name, o.letter ? o.letter : '-',
+               value ? value : "-", o.def ? o.def : "-", kinds[o.kind], o.help);
     }
     for (const sgt_command *const *c = p->commands; c && *c; c++)
         print_table((*c)->program, (*c)->name);
@@ -709,6 +698,7 @@ int sgt_options_parse(const sgt_program *p, int argc, char **argv)
     hold_standard_files();
     sgt_end_without_memory(p->name);
     refuse_gone(p, argc, argv);
+    set_defaults(p);
     char **kept = malloc(sizeof *kept * (size_t)(argc + 1));
     if (!kept) sgt_no_memory();
     for (int i = 1; i < argc;) {

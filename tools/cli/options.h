@@ -1,11 +1,11 @@
 /* options.h: a program's command line as one table, which is used for parsing, for --help and for
  * completion in shells. tests/cli/manual.sh checks the man page against it.
  *
- *     static struct { uint64_t batch; const char *split; int quiet; } o = {.batch = 8};
+ *     static struct { uint64_t batch; const char *split; int quiet; } o;
  *     static const sgt_option table[] = {
  *         {"Data"},                                   // a heading has only a name
- *         {"batch-size", 'b', SGT_OPT_COUNT, &o.batch, "N", "rows per batch", .min = 1,
- *          .max = 1 << 20},
+ *         {"batch-size", 'b', SGT_OPT_COUNT, &o.batch, "N", "rows per batch", .def = "8",
+ *          .min = 1, .max = 1 << 20},
  *         {"split", 0, SGT_OPT_CHOICE, &o.split, "train|val", "which shards of a folder"},
  *         {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL, "print nothing unless something is wrong"},
  *         {0}};
@@ -72,7 +72,8 @@ enum { SGT_EXIT_OK = 0, SGT_EXIT_FAILED = 1, SGT_EXIT_USAGE = 2, SGT_EXIT_INTERR
  * filled in. Return 0 if there is no such option, else 1. */
 int sgt_option_at(const sgt_program *p, size_t i, sgt_option *o);
 
-/* Parse argv. Returns the index of the first operand in argv, to whose end all operands are moved
+/* Set options to their defaults where these are numbers or words of the option, then parse argv.
+ * Returns the index of the first operand in argv, to whose end all operands are moved
  * in their order. Wrong usage prints one line with a suggestion, and "try 'NAME --help'", on stderr,
  * and exits with code 2. --help and --version print to stdout and exit with code 0, and so does
  * --completion, which --help does not list:
@@ -81,7 +82,7 @@ int sgt_option_at(const sgt_program *p, size_t i, sgt_option *o);
  *                      folders and subcommands
  *     words -- WORD... what may stand at the last WORD, for these scripts
  *     table            for tests: a line per option with fields separated by tabs: subcommand,
- *                      name, letter, value, default, current value, kind, help ("-": none) */
+ *                      name, letter, value, default, kind, help ("-": none) */
 int sgt_options_parse(const sgt_program *p, int argc, char **argv);
 
 /* Run the subcommand that argv[1] names, and return its exit code. p must have subcommands. */
