@@ -22,11 +22,7 @@
 
 static sgt_stop stop; /* global, because a signal handler gets no argument that could lead to it */
 
-static struct {
-    sigset_t set;
-    pthread_t thread;
-    int ending; /* 1: the thread must return; set before the signal that wakes it */
-} waiter;
+static sigset_t handled; /* SIGINT and SIGTERM */
 
 static void on_signal(int number)
 {
@@ -38,18 +34,9 @@ static void on_signal(int number)
 static void *wait_for_signals(void *unused)
 {
     int number;
-    while (!__atomic_load_n(&waiter.ending, __ATOMIC_ACQUIRE))
-        if (sigwait(&waiter.set, &number) == 0 &&
-            !__atomic_load_n(&waiter.ending, __ATOMIC_ACQUIRE))
-            on_signal(number);
+    for (;;)
+        if (sigwait(&handled, &number) == 0) on_signal(number);
     return unused;
-}
-
-static void end_waiting(void)
-{
-    __atomic_store_n(&waiter.ending, 1, __ATOMIC_RELEASE);
-    pthread_kill(waiter.thread, SIGTERM);
-    pthread_join(waiter.thread, NULL);
 }
 
 /* Block the signals in this thread and in every later one, and let a separate thread take them. A
@@ -57,22 +44,23 @@ static void end_waiting(void)
  * that we cannot change, and would need space on that thread's stack. */
 sgt_stop *sgt_catch_signals(void)
 {
+    pthread_t thread;
     struct sigaction action;
     memset(&action, 0, sizeof action);
     /* shells ignore SIGINT in background processes; a handler undoes that */
     action.sa_handler = on_signal;
     action.sa_flags = SA_RESTART;
-    sigemptyset(&waiter.set);
-    sigaddset(&waiter.set, SIGINT);
-    sigaddset(&waiter.set, SIGTERM);
+    sigemptyset(&handled);
+    sigaddset(&handled, SIGINT);
+    sigaddset(&handled, SIGTERM);
     /* a write beyond `ulimit -f` then fails with EFBIG, which gives a message and exit code 1 */
     signal(SIGXFSZ, SIG_IGN);
-    pthread_sigmask(SIG_BLOCK, &waiter.set, NULL);
+    pthread_sigmask(SIG_BLOCK, &handled, NULL);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    if (pthread_create(&waiter.thread, NULL, wait_for_signals, NULL) == 0) atexit(end_waiting);
+    if (pthread_create(&thread, NULL, wait_for_signals, NULL) == 0) pthread_detach(thread);
     else
-        pthread_sigmask(SIG_UNBLOCK, &waiter.set,
+        pthread_sigmask(SIG_UNBLOCK, &handled,
                         NULL); /* if the thread cannot be started, use the handler after all */
     return &stop;
 }
@@ -150,16 +138,6 @@ static void find_below_prefix(glob_t *found, char *file)
     find_libraries(found, file, PACKAGES);
 }
 
-/* Search the prefix of this program: a virtual environment, if pip installed it there. */
-static void find_below_own_prefix(glob_t *found)
-{
-    char file[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", file, sizeof file - 1);
-    if (n < 0) return;
-    file[n] = '\0';
-    find_below_prefix(found, file);
-}
-
 /* Search the prefixes of the python3 in PATH: of its name there (in a virtual environment's bin) and
  * of the file that this links to. */
 static void find_below_python_of_path(glob_t *found)
@@ -195,9 +173,11 @@ static char *join(const glob_t *found)
 char *sgt_wheel_folders(void)
 {
     glob_t found = {0};
+    char own[PATH_MAX];
     find_libraries(&found, getenv("VIRTUAL_ENV"), PACKAGES);
     find_libraries(&found, getenv("CONDA_PREFIX"), PACKAGES);
-    find_below_own_prefix(&found);
+    /* of this program: a virtual environment, if pip installed it there */
+    if (realpath("/proc/self/exe", own)) find_below_prefix(&found, own);
     find_below_python_of_path(&found);
     find_libraries(&found, getenv("HOME"), "/.local" PACKAGES);
     find_libraries(&found, "/usr/local", "/lib/python3*/dist-packages");
@@ -215,11 +195,8 @@ void sgt_search_wheels(void)
 
 int sgt_folder_has(const char *folder, const char *name)
 {
-    char *path = sgt_join(folder, name);
-    if (!path) sgt_no_memory();
-    int gone = sgt_file_gone(path);
-    free(path);
-    return !gone;
+    char path[SGT_PATH];
+    return !sgt_file_gone(sgt_path(path, folder, "%s", name));
 }
 
 char *sgt_cache_folder(void)
