@@ -17,18 +17,8 @@ OBJCOPY ?= objcopy
 MAKEFLAGS += --no-builtin-rules
 Q := $(if $(V),,@)
 
-# ---- what a build prints ----
-# On a terminal, one line that is drawn again, `[12/322] CC loader/loader.c`; elsewhere, one dot per
-# step; with V=1, the commands. $(call say,KIND,FILE) begins the command of a step, $(end_line) ends
-# the line. The number of steps comes from a dry run of the same goals, when the first step begins.
-STEPS = $(eval STEPS := $(shell $(MAKE) -n --no-print-directory COUNTING=1 $(MAKEOVERRIDES) \
-    $(MAKECMDGOALS) 2> /dev/null | grep -c '^: a step;'))$(STEPS)
-STEPS_DONE :=
-step = $(eval STEPS_DONE += x)$(if $(MAKE_TERMOUT),\
-    printf '\033[K  [%d/%d] %s %s\r' $(words $(STEPS_DONE)) $(STEPS) $(1) $(2),\
-    printf '%s.' $(if $(filter 1,$(words $(STEPS_DONE))),'building: '))
-say = $(if $(COUNTING),: a step;,$(if $(V),,@$(step);))
-end_line = $(if $(COUNTING)$(V),:,$(if $(STEPS_DONE),printf $(if $(MAKE_TERMOUT),'\033[K','\n'),:))
+# $(call say,KIND,FILE) begins the command of a step: a line for each; with V=1, the commands.
+say = $(if $(V),,@echo '  $(1) $(2)';)
 
 # ---- compiler flags ----
 CFLAGS ?= -gdwarf-4 # valgrind in Debian 12 cannot read version 5, clang's default
@@ -127,7 +117,6 @@ MPICC := $(if $(SAN),,$(call if_header,mpi.h,mpicc,mpicc))
 # ---- what to type ----
 .PHONY: all programs libs cuda mpi deps demo run-demo check check-all check-bare clean help need-packages
 all: need-packages programs libs cuda mpi ## build every program, and the CUDA backend if nvcc is here
-	@$(end_line)
 	@echo 'built $(PROGRAMS) in $(B)/bin$(if $(filter 2,$(words $(LD_codecs))),,; Parquet without lz4 or snappy (liblz4-dev, libsnappy-dev))'
 
 programs: $(PROGRAMS:%=$(B)/bin/%)
@@ -151,7 +140,6 @@ demo:                                  ## the main job on real text, on a CPU, i
 	@tools/deps.sh build
 	+@$(again) run-demo
 run-demo: $(addprefix $(B)/bin/sgt-,tokenize bench train sample report inspect)
-	@$(end_line)
 	@tools/demo.sh $(B) "$(CORPUS)"
 
 # Three tiers of tests, each of which holds the one before it; tests/rules.mk has the third, torture,
@@ -237,7 +225,7 @@ $(B)/flags-codecs: MADE_BY = $(LD_codecs)
 $(B)/obj/tokenize/input/parquet_page.o: $(B)/flags-codecs
 $(B)/flags-cxx: MADE_BY = $(HOST_CXX) $(HOST_CXXFLAGS)
 $(B)/flags-nvcc: MADE_BY = $(NVCC) $(NVCCFLAGS)
-$(B)/flags $(B)/flags-codecs $(B)/flags-cxx $(B)/flags-nvcc: $(if $(COUNTING),,FORCE) | need-packages
+$(B)/flags $(B)/flags-codecs $(B)/flags-cxx $(B)/flags-nvcc: FORCE | need-packages
 	$(Q)mkdir -p $(@D) && echo "$(MADE_BY)" | cmp -s - $@ || echo "$(MADE_BY)" > $@
 .PHONY: FORCE
 

@@ -87,7 +87,6 @@ ifneq ($(HAVE_NVCC),)
 check-nvcc: need-packages $(HOST_CU:%=$(B)/obj/device/%.o) $(CUDA_LIB) $(HOST_LIB) $(HOST_PROGRAMS) ## nvcc on every CUDA kernel: no warning, no spill, registers, machine code
 	@tests/kernels/check-nvcc.sh $(B)
 machine-code: need-packages $(CUDA_LIB) $(HOST_LIB) $(HOST_PROGRAMS) ## accept what nvcc makes of the step's kernels now: tests/kernels/machine-code.txt
-	@$(end_line)
 	@tests/kernels/machine-code.sh $(B) accept
 else
 check-nvcc:
@@ -97,7 +96,6 @@ machine-code:
 endif
 
 predict: need-packages $(HOST_LIB) $(HOST_PROGRAMS) ## what a training step should take on an H100, without one (BATCH=64, VARIANTS=all, ARGS=of sgt-bench step)
-	@$(end_line)
 	@tests/kernels/predict.sh $(B) $(BATCH:%=--batch-size %) $(VARIANTS:%=--variant %) $(ARGS)
 
 # ---- the suites: one Criterion program per folder, and programs of their own ----
@@ -150,7 +148,6 @@ ON_HOST := $(CHECK_CUDA) $(CHECK_RACE) $(HOST_LIB) $(HOST_PROGRAMS) $(if $(MPICC
     $(if $(SAN),,$(B)/tests/check-cublaslt) $(B)/tests/check-cudnn $(STAND_IN)
 run-check: $(if $(filter check,$(TIER)),,$(ON_HOST))
 run-check: programs libs mpi $(SUITES:%=$(B)/tests/test-%) $(B)/tests/check-kernels $(B)/bin/check-step $(FAULTS)
-	@$(end_line)
 	@TIER=$(TIER) HOST_CXX='$(HOST_CXX)' tests/run.sh $(B)
 
 # ---- fuzzing: one program for all properties, with a main that tries the seeds again or libFuzzer's ----

@@ -41,7 +41,6 @@ install: need-packages programs libs $(if $(HAVE_NVCC),cuda) $(if $(MPICC),mpi) 
 	    $(B)/bin/$$p --completion $${f%%:*} | install -m 644 /dev/stdin $(AT)/share/$${f#*:} || exit 1; \
 	    done; done
 	$(Q)[ -n "$(DESTDIR)" ] || ldconfig 2> /dev/null || true # let the linker find the libraries
-	@$(end_line)
 	@echo 'installed $(PROGRAMS) in $(AT)/bin, libraries in $(AT)/$(LIBDIR), and the manuals (make uninstall removes all of it)'
 
 uninstall:                             ## remove what install put there

@@ -49,7 +49,6 @@ $(W)/cuda/libgomp.so.1: $(W)/cuda/libsgt-cuda.so
 .PHONY: wheel wheel-files
 wheel-files: need-packages $(PROGRAMS:%=$(W)/bin/%) $(PUBLIC:%=$(W)/lib/libsgt-%.so.$(ABI)) \
     $(W)/lib/libjansson.so.4
-	@$(end_line)
 
 wheel: wheel-files $(WHEEL_CUDA)       ## the Python wheels and the sdist, in build/wheel (hatchling and auditwheel from PyPI)
 	@tools/python/wheel.sh $(B) $(dir $(firstword $(WHEEL_CUDA)))
