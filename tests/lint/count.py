@@ -14,8 +14,8 @@ BUDGET = {
     "loader": 6933,
     "train": 13677,
     "kernels": 12186,
-    "tools": 13823,
-    "tests": 49861,
+    "tools": 13716,
+    "tests": 49849,
     "manuals": 2460,
     "pages": 1224,
 }

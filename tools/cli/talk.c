@@ -308,26 +308,6 @@ void sgt_print_facts(const char *name, const char *what, const json_t *facts)
     sgt_wrapped_close(&w);
 }
 
-/* Copy a word to `to`, quoted for a shell if necessary: it's becomes 'it'\''s'. Return its
- * length. */
-static size_t append_quoted(char *to, const char *word)
-{
-    static const char plain[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,@%+-";
-    size_t n = strlen(word), at = 0;
-    if (n && strspn(word, plain) == n) {
-        memcpy(to, word, n);
-        return n;
-    }
-    to[at++] = '\'';
-    for (; *word; word++) {
-        if (*word == '\'') at += (size_t)sprintf(to + at, "'\\'");
-        to[at++] = *word;
-    }
-    to[at++] = '\'';
-    return at;
-}
-
 int sgt_print_json(json_t *value, size_t flags, sgt_error *err)
 {
     if (!value) return sgt_fail_memory(err, NULL);
@@ -342,17 +322,31 @@ int sgt_flush_results(sgt_error *err)
                                                    : SGT_OK;
 }
 
+/* Write a word, quoted for a shell if necessary: it's becomes 'it'\''s'. */
+static void put_quoted(FILE *to, const char *word)
+{
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,@%+-";
+    const char *quote = *word && !word[strspn(word, plain)] ? "" : "'";
+    fputs(quote, to);
+    for (; *word; word++) {
+        if (*word == '\'') fputs("'\\'", to);
+        fputc(*word, to);
+    }
+    fputs(quote, to);
+}
+
 char *sgt_command_line(const char *program, int argc, char **argv)
 {
-    size_t room = strlen(program) + 1, at;
-    for (int i = 1; i < argc; i++) room += 4 * strlen(argv[i]) + 3;
-    char *line = malloc(room);
-    if (!line) sgt_no_memory();
-    at = (size_t)sprintf(line, "%s", program);
+    char *line = NULL;
+    size_t n;
+    FILE *to = open_memstream(&line, &n);
+    if (!to) sgt_no_memory();
+    fputs(program, to);
     for (int i = 1; i < argc; i++) {
-        line[at++] = ' ';
-        at += append_quoted(line + at, argv[i]);
+        fputc(' ', to);
+        put_quoted(to, argv[i]);
     }
-    line[at] = '\0';
+    if (fclose(to) != 0) sgt_no_memory();
     return line;
 }

@@ -119,8 +119,8 @@ peer_curve() { # PRECISION
     peer_name="PyTorch's curve in $1" residual=fp32
     case $1 in bf16 | fp16) residual=half ;; esac
     if todo "$peer_name"; then
-        attempt_peer "$peer_name" 25 "$tests/peers/torch_curve.py" "$fixture" --steps $curve_steps --precision "$1" \
-            --residual $residual --loss-scale 1024 && theirs=$(curve_errors "$work/out") &&
+        attempt "$peer_name" 25 "$PYTHON" "$tests/peers/torch_curve.py" "$fixture" --steps $curve_steps \
+            --precision "$1" --residual $residual --loss-scale 1024 && theirs=$(curve_errors "$work/out") &&
             if [ -z "$theirs" ]; then
                 result fail "$peer_name" "it did not give $curve_steps steps of numbers"
             else
@@ -245,7 +245,8 @@ peer_step() { # NAME BATCH [OPTION]...
     peer_name=$1 batch=$2
     shift 2
     todo "$peer_name" || return 0
-    attempt_peer "$peer_name" 90 "$tests/peers/torch_step.py" $torch_shape $batch $seq --precision bf16 "$@" || return 0
+    attempt "$peer_name" 90 "$PYTHON" "$tests/peers/torch_step.py" $torch_shape $batch $seq --precision bf16 "$@" ||
+        return 0
     theirs=$(number tokens_per_s)
     [ -n "$theirs" ] || { result fail "$peer_name" "no tokens_per_s came" && return 0; }
     result info "$peer_name" "$theirs tokens/s, $(number ms_per_step) ms, its first steps $(number first_steps_s) s" \

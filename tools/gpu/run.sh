@@ -8,7 +8,7 @@ export PATH
 
 quick() { timeout -k 1 5 "$@" 2> /dev/null < /dev/null; } # COMMAND...: anything on a new machine may hang
 
-# Find folders with cuBLASLt, cuDNN and NCCL, from a toolkit or PyTorch's wheels. Python keeps its own libraries.
+# Find folders with cuBLASLt, cuDNN and NCCL, from a toolkit or PyTorch's wheels.
 library_folders() {
     for d in "$cuda/lib64" "$cuda/extras/CUPTI/lib64" /usr/local/nvidia/lib64; do [ ! -d "$d" ] || echo "$d"; done
     quick "$PYTHON" -c 'import glob, importlib.util, os
@@ -79,7 +79,9 @@ attempt() { # NAME SECONDS COMMAND...
 }
 
 run_limited() { # COMMAND...
-    LD_LIBRARY_PATH=${libraries-$our_path} timeout -k 5 "$seconds" "$@" > "$work/out" < /dev/null
+    libraries=$our_path
+    [ "$1" != "$PYTHON" ] || libraries=$system_path # Python keeps its own libraries
+    LD_LIBRARY_PATH=$libraries timeout -k 5 "$seconds" "$@" > "$work/out" < /dev/null
     echo $? > "$work/code"
 }
 
@@ -105,17 +107,6 @@ tell_end() {
     esac
     show_block
     return 1
-}
-
-# Do the same with Python's own libraries.
-attempt_peer() { # NAME SECONDS SCRIPT ARGUMENT...
-    name=$1 most=$2
-    shift 2
-    libraries=$system_path
-    attempt "$name" "$most" "$PYTHON" "$@"
-    code=$?
-    unset libraries
-    return $code
 }
 
 # Print the first number, or text, of that name in the JSON output; or the whole document on one line.
