@@ -157,7 +157,7 @@ static int choose_rows(ablation *a, sgt_error *err)
     int rc = sgt_loader_open(&a->set, bench_config.data, &options, err);
     if (rc < 0) return rc;
     sgt_loader_get_info(a->set, &info);
-    if (bench_has(a->wanted, TECHNIQUE_COLD)) bench_cache_evict(a->set, &cold);
+    if (bench_has(a->wanted, TECHNIQUE_COLD)) bench_cache(a->set, 0, &cold);
     if (info.vocab != 50257)
         snprintf(text, sizeof text, "the data has %u ids, and is not GPT-2's tokens", info.vocab);
     for (int t = 0; t < TECHNIQUES && rc == SGT_OK; t++) {
@@ -180,9 +180,9 @@ static int measure_step(const ablation *a, size_t t, json_t **figures, sgt_error
                           .warmup = (unsigned)o.warmup,
                           .steps = (unsigned)o.steps,
                           .text = t == TECHNIQUE_TEXT};
-    int rc = t == TECHNIQUE_COLD   ? bench_cache_evict(a->set, err)
-             : t == TECHNIQUE_MMAP ? bench_cache_fill(a->set, err)
-                                   : SGT_OK;
+    int rc = SGT_OK;
+    if (t == TECHNIQUE_COLD || t == TECHNIQUE_MMAP)
+        rc = bench_cache(a->set, t == TECHNIQUE_MMAP, err);
     return rc == SGT_OK ? bench_step_measure(figures, &a->base, &run, err) : rc;
 }
 

@@ -356,50 +356,20 @@ double bench_median(double *x, size_t n)
 
 #define TRIES 5 /* attempts to evict: pages in a CPU's local list are dropped only by a later one */
 
-/* A file that is open and mapped. */
-typedef struct mapped_file {
-    int fd;
-    size_t bytes;
-    void *map; /* NULL: the file is empty */
-} mapped_file;
-
-static void unmap_file(const mapped_file *f)
+/* Evict the pages of a mapped file. mincore is right only about files that the caller owns or may
+ * write (since Linux 5.2; for others every page counts as present). So other files cannot be
+ * evicted. */
+static int evict_pages(int fd, void *map, size_t bytes, const char *path, sgt_error *err)
 {
-    if (f->map) munmap(f->map, f->bytes);
-    close(f->fd);
-}
-
-static int map_file(mapped_file *f, const char *path, int flags, sgt_error *err)
-{
-    *f = (mapped_file){.fd = open(path, O_RDONLY | O_CLOEXEC)};
-    off_t end = f->fd < 0 ? -1 : lseek(f->fd, 0, SEEK_END);
-    void *map = end > 0 ? mmap(NULL, (size_t)end, PROT_READ, MAP_SHARED | flags, f->fd, 0) : NULL;
-    if (end < 0 || map == MAP_FAILED) {
-        int rc = sgt_fail_errno(err, "%s", path);
-        if (f->fd >= 0) close(f->fd);
-        return rc;
-    }
-    f->bytes = (size_t)end;
-    f->map = map;
-    return SGT_OK;
-}
-
-/* mincore is right only about files that the caller owns or may write (since Linux 5.2; for others
- * every page counts as present). So other files cannot be evicted. */
-static int evict_file(const char *path, sgt_error *err)
-{
-    mapped_file f;
-    int rc = map_file(&f, path, 0, err);
-    if (rc < 0) return rc;
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (f.bytes + page - 1) / page;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (bytes + page - 1) / page;
     size_t cached = pages;
     unsigned char *there = malloc(pages + 1); /* of each page, the lowest bit: it is cached */
-    if (!there) rc = sgt_fail_memory(err, path);
+    int rc = there ? SGT_OK : sgt_fail_memory(err, path);
     for (int i = 0; cached && i < TRIES && rc == SGT_OK; i++) {
         if (i) nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
-        fdatasync(f.fd); /* dirty pages cannot be dropped */
-        posix_fadvise(f.fd, 0, 0, POSIX_FADV_DONTNEED);
-        if (mincore(f.map, f.bytes, there) < 0) rc = sgt_fail_errno(err, "%s: mincore", path);
+        fdatasync(fd); /* dirty pages cannot be dropped */
+        posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+        if (mincore(map, bytes, there) < 0) rc = sgt_fail_errno(err, "%s: mincore", path);
         cached = 0;
         for (size_t p = 0; p < pages && rc == SGT_OK; p++) cached += there[p] & 1;
     }
@@ -409,31 +379,27 @@ static int evict_file(const char *path, sgt_error *err)
                       "(a file system in memory, a program that maps it, or not your file)",
                       path, cached, pages);
     free(there);
-    unmap_file(&f);
     return rc;
 }
 
-static int fill_file(const char *path, sgt_error *err)
+static int cache_file(const char *path, int cached, sgt_error *err)
 {
-    mapped_file f;
-    int rc = map_file(&f, path, MAP_POPULATE, err);
-    if (rc == SGT_OK) unmap_file(&f);
+    int fd = open(path, O_RDONLY | O_CLOEXEC), flags = MAP_SHARED | (cached ? MAP_POPULATE : 0);
+    off_t end = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
+    void *map = end > 0 ? mmap(NULL, (size_t)end, PROT_READ, flags, fd, 0) : NULL;
+    int failed = end < 0 || map == MAP_FAILED, rc = failed ? sgt_fail_errno(err, "%s", path) : 0;
+    if (map && !failed && !cached) rc = evict_pages(fd, map, (size_t)end, path, err);
+    if (map && !failed) munmap(map, (size_t)end);
+    if (fd >= 0) close(fd);
     return rc;
 }
 
-static int each_shard(const sgt_loader *l, int (*change)(const char *, sgt_error *), sgt_error *err)
+int bench_cache(const sgt_loader *l, int cached, sgt_error *err)
 {
     sgt_loader_info info;
     int rc = SGT_OK;
     sgt_loader_get_info(l, &info);
     for (uint32_t i = 0; i < info.shards && rc == SGT_OK; i++)
-        rc = change(sgt_loader_shard_path(l, i), err);
+        rc = cache_file(sgt_loader_shard_path(l, i), cached, err);
     return rc;
 }
-
-int bench_cache_evict(const sgt_loader *l, sgt_error *err)
-{
-    return each_shard(l, evict_file, err);
-}
-
-int bench_cache_fill(const sgt_loader *l, sgt_error *err) { return each_shard(l, fill_file, err); }

@@ -164,10 +164,10 @@ double bench_median(double *x, size_t n); /* sorts x */
 
 /* ---- bench.c: shards in the page cache ---- */
 
-/* Evict the pages of a loader's shards from the page cache and check that they are gone. If some
- * stay, returns SGT_EUNSUPPORTED and says how many. Cursors map pages, which then stay. */
-int bench_cache_evict(const sgt_loader *l, sgt_error *err);
-int bench_cache_fill(const sgt_loader *l, sgt_error *err); /* read them into the page cache */
+/* Read a loader's shards into the page cache; or, with `cached` 0, evict their pages and check that
+ * they are gone. If some stay, returns SGT_EUNSUPPORTED and says how many. Cursors map pages, which
+ * then stay. */
+int bench_cache(const sgt_loader *l, int cached, sgt_error *err);
 
 /* ---- script.c: an embedded Python script, or another program, in a separate process that prints JSON
  * objects: one for the whole run, or one for each line that it is asked ---- */

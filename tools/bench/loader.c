@@ -320,7 +320,7 @@ static int drawer_open(drawer *d, loader_bench *b, const loader_row *r, sgt_erro
     /* evict again, because opening reads headers; then the first cursor of mmap maps what is
      * cached */
     if (rc == SGT_OK && r->state == COLD && r->maker != SGT_READER_PRELOAD)
-        rc = bench_cache_evict(b->set, err);
+        rc = bench_cache(b->set, 0, err);
     if (rc < 0) return rc;
     sgt_loader_get_info(d->loader, &info);
     d->epoch = info.windows_per_epoch;
@@ -414,7 +414,7 @@ static int draw_slice(drawer *d, const loader_row *r, uint64_t most, double seco
 /* Read the parts of the shards that are not in the page cache, if there is room for all shards. */
 static int fill_cache(const loader_bench *b, sgt_error *err)
 {
-    return b->fits ? bench_cache_fill(b->set, err) : SGT_OK;
+    return b->fits ? bench_cache(b->set, 1, err) : SGT_OK;
 }
 
 /* Return the batches per thread after which a reopened set is opened again; 0: only the time ends
@@ -466,7 +466,7 @@ static int reopened_slice(loader_bench *b, const loader_row *r, loader_slice *su
     double open_s = 0;
     do {
         drawer d = {.next = reads ? (b->cold_rows + o.batch - 1) / o.batch : 0};
-        if (cold) rc = bench_cache_evict(b->set, err);
+        if (cold) rc = bench_cache(b->set, 0, err);
         if (rc == SGT_OK) rc = drawer_open(&d, b, r, err);
         if (rc == SGT_OK)
             rc = pools ? draw_pools(&d, r, b->seconds, sum, err)

@@ -105,15 +105,11 @@ typedef struct text_bench {
 static int add_pieces(text_bench *b, char *file, size_t n, sgt_error *err)
 {
     const sgt_vocab *vocab = b->vocabs[0];
-    size_t from = 0, want = PIECE_BYTES;
-    while (from < n) {
+    for (size_t from = 0, at; from < n; from += at) {
         const char *p = file + from;
-        size_t rest = n - from, at = rest;
-        if (rest > want) at = sgt_rule_cut(&vocab->rule, p, want, vocab->joins);
-        if (!at) {
-            want *= 2;
-            continue;
-        }
+        size_t want = PIECE_BYTES, rest = n - from;
+        for (at = 0; !at; want *= 2)
+            at = rest > want ? sgt_rule_cut(&vocab->rule, p, want, vocab->joins) : rest;
         int rc =
             sgt_reserve(&b->pieces, &b->room, b->count + 1, sizeof *b->pieces, "the text", err);
         if (rc < 0) {
@@ -122,8 +118,6 @@ static int add_pieces(text_bench *b, char *file, size_t n, sgt_error *err)
         }
         b->pieces[b->count++] = (piece){p, at, from ? NULL : file};
         if (at > b->longest) b->longest = at;
-        from += at;
-        want = PIECE_BYTES;
     }
     if (!n) free(file);
     b->bytes += n;
