@@ -14,7 +14,7 @@ BUDGET = {
     "loader": 6933,
     "train": 13677,
     "kernels": 12186,
-    "tools": 13716,
+    "tools": 13653,
     "tests": 49849,
     "manuals": 2460,
     "pages": 1224,

@@ -49,6 +49,7 @@ typedef struct axis {
     double low, high; /* range of values shown */
     int log;
     double start, end; /* positions of its ends, in pixels */
+    char label[80];
     tick ticks[TICKS];
     size_t count;
 } axis;
@@ -57,6 +58,37 @@ typedef struct frame {
     axis x, y; /* y's start is the bottom, its end the top */
     int wide, high;
 } frame;
+
+/* ---- units: an axis shows its numbers in the largest unit of which the highest has at least
+ * `least` ---- */
+
+typedef struct axis_unit {
+    report_number number; /* kind of number that it is for */
+    double size, least;
+    char name[24];
+} axis_unit;
+
+/* Return the unit of an axis of numbers up to `most`. Numbers of four digits have a power of ten, as
+ * in "\u00d7 10\u207b\u2074", if they are small. */
+static axis_unit find_unit(report_number number, double most)
+{
+    static const char *const digits[] = {"\u2070", "\u00b9", "\u00b2", "\u00b3", "\u2074",
+                                         "\u2075", "\u2076", "\u2077", "\u2078", "\u2079"};
+    static const axis_unit units[] = {
+        {REPORT_TIME, 86400, 3, "days"},  {REPORT_TIME, 3600, 3, "hours"},
+        {REPORT_TIME, 60, 3, "minutes"},  {REPORT_TIME, 1, 0, "seconds"},
+        {REPORT_BYTES, 0x1p30, 2, "GiB"}, {REPORT_BYTES, 0x1p20, 2, "MiB"},
+        {REPORT_BYTES, 0x1p10, 0, "KiB"}, {REPORT_PERCENT, 0.01, 0, "%"}};
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (units[i].number == number && most >= units[i].least * units[i].size) return units[i];
+    axis_unit u = {number, 1, 0, ""};
+    int p = number == REPORT_DIGITS && most > 0 && most < 0.1 ? -(int)floor(log10(most) + 1e-6) : 0;
+    if (!p) return u;
+    snprintf(u.name, sizeof u.name, "\u00d7 10\u207b%s%s", p > 9 ? digits[p / 10 % 10] : "",
+             digits[p % 10]);
+    u.size = pow(10, -p);
+    return u;
+}
 
 static void include(axis *a, double v)
 {
@@ -112,29 +144,30 @@ static void add_linear_ticks(axis *a, double unit, int count)
 
 /* Add ticks at powers of ten, or at every few of them. If fewer than three powers are in the range,
  * also add ticks at 2 and 5 times them. */
-static void add_log_ticks(axis *a, double unit, int count)
+static void add_log_ticks(axis *a, int count)
 {
     static const double parts[] = {1, 2, 5};
-    int from = (int)ceil(log10(a->low / unit) - 1e-6),
-        to = (int)floor(log10(a->high / unit) + 1e-6);
+    int from = (int)ceil(log10(a->low) - 1e-6), to = (int)floor(log10(a->high) + 1e-6);
     int each = (to - from) / count + 1;
     for (int power = to - from < 2 ? from - 1 : from; power <= to; power += each)
         for (int i = 0; i < (to - from < 2 ? 3 : 1) && a->count < TICKS; i++) {
             double v = parts[i] * pow(10, power);
-            if (v * unit < a->low / 1.0001 || v * unit > a->high * 1.0001) continue;
+            if (v < a->low / 1.0001 || v > a->high * 1.0001) continue;
             tick *t = &a->ticks[a->count++];
-            t->at = v * unit;
+            t->at = v;
             if (v >= 1e4 || v < 1e-3) snprintf(t->text, sizeof t->text, "%.0e", v);
             else snprintf(t->text, sizeof t->text, "%g", v);
         }
 }
 
-/* Add ticks, about `count` of them. A logarithmic axis of less than a factor of 6 has even steps. */
-static void add_ticks(axis *a, double unit, int count)
+/* Label the axis, and add about `count` ticks. A logarithmic axis has no unit; one of less than a
+ * factor of 6 has even steps. */
+static void label_axis(axis *a, report_number number, const char *label, int count)
 {
-    if (!(unit > 0)) unit = 1;
-    if (a->log && a->high >= 6 * a->low) add_log_ticks(a, unit, count);
-    else add_linear_ticks(a, unit, count);
+    axis_unit u = find_unit(a->log ? REPORT_BIG : number, a->high);
+    snprintf(a->label, sizeof a->label, "%s%s%s", u.name, *u.name && *label ? " " : "", label);
+    if (a->log && a->high >= 6 * a->low) add_log_ticks(a, count);
+    else add_linear_ticks(a, u.size, count);
 }
 
 static void find_ranges(const report_figure *g, axis *x, axis *y)
@@ -153,7 +186,7 @@ static void find_ranges(const report_figure *g, axis *x, axis *y)
     if (g->y_most > 0 && y->high > g->y_most) y->high = g->y_most;
     if (g->zero) include(y, 0);
     if (g->zero && y->high < g->y_room) y->high = g->y_room;
-    if (g->zero && !(y->high > 0)) y->high = g->y_unit > 0 ? g->y_unit : 1;
+    if (g->zero && !(y->high > 0)) y->high = find_unit(g->y_words.number, 0).size;
     widen(x);
     widen(y);
     if (y->log) return;
@@ -166,16 +199,13 @@ static void find_ranges(const report_figure *g, axis *x, axis *y)
 static frame make_frame(const report_figure *g, int wide, int high)
 {
     frame f = {.x = {.low = NAN, .high = NAN, .start = LEFT, .end = wide - RIGHT},
-               .y = {.low = NAN,
-                     .high = NAN,
-                     .log = g->log_y,
-                     .start = high - (*g->x_label ? BOTTOM + LABEL : BOTTOM),
-                     .end = *g->y_label ? TOP + LABEL : TOP},
+               .y = {.low = NAN, .high = NAN, .log = g->log_y, .start = high - BOTTOM - LABEL},
                .wide = wide,
                .high = high};
     find_ranges(g, &f.x, &f.y);
-    add_ticks(&f.y, g->y_unit, high == LARGE_HIGH ? 8 : 5);
-    add_ticks(&f.x, g->x_unit, wide == LARGE ? 8 : 4);
+    label_axis(&f.y, g->y_words.number, g->y_label, high == LARGE_HIGH ? 8 : 5);
+    label_axis(&f.x, g->x_words.number, g->x_label, wide == LARGE ? 8 : 4);
+    f.y.end = *f.y.label ? TOP + LABEL : TOP;
     return f;
 }
 
@@ -202,7 +232,7 @@ static void put_rule(FILE *page, const char *class, const axis *x, double y)
                x->start, y, x->end, y);
 }
 
-static void put_axes(FILE *page, const report_figure *g, const frame *f)
+static void put_axes(FILE *page, const frame *f)
 {
     for (size_t i = 0; i < f->y.count; i++) {
         double at = position(&f->y, f->y.ticks[i].at);
@@ -213,9 +243,8 @@ static void put_axes(FILE *page, const report_figure *g, const frame *f)
     for (size_t i = 0; i < f->x.count; i++)
         put_label(page, "tick", position(&f->x, f->x.ticks[i].at), f->y.start + 19, "middle",
                   f->x.ticks[i].text);
-    if (*g->y_label) put_label(page, "label", 0, 11, "start", g->y_label);
-    if (*g->x_label)
-        put_label(page, "label", (f->x.start + f->x.end) / 2, f->high - 4, "middle", g->x_label);
+    if (*f->y.label) put_label(page, "label", 0, 11, "start", f->y.label);
+    put_label(page, "label", (f->x.start + f->x.end) / 2, f->high - 4, "middle", f->x.label);
 }
 
 /* ---- series ---- */
@@ -395,7 +424,7 @@ static void put_chart(FILE *page, const report_figure *g, int wide, int high, co
     const double top = f.y.end - 3, height = f.y.start + 3 - top;
     fprintf(page, "<svg class=\"%s\" role=\"img\" viewBox=\"0 0 %d %d\" aria-label=\"%s\">\n",
             class, wide, high, g->title);
-    put_axes(page, g, &f);
+    put_axes(page, &f);
     report_put(page, "<svg y=\"%g\" width=\"%u\" height=\"%g\" viewBox=\"0 %g %u %g\">\n", top,
                (unsigned)wide, height, top, (unsigned)wide, height);
     put_series(page, g, &f);

@@ -28,36 +28,6 @@ static void add_key(report_figure *g, const char *class, unsigned color, const c
     snprintf(key->name, sizeof key->name, "%s", name);
 }
 
-/* ---- units of axes and tooltips ---- */
-
-/* An axis shows numbers in the largest unit of which its highest value has at least `least`. */
-typedef struct unit {
-    double size;
-    const char *name;
-} unit;
-
-static double find_unit(const unit *units, size_t count, double most, double least,
-                        const char **name)
-{
-    size_t i = 0;
-    while (i + 1 < count && most < least * units[i].size) i++;
-    *name = units[i].name;
-    return units[i].size;
-}
-
-/* Return the power of ten that is the unit of an axis of small numbers up to `most`; 1 if they are
- * not small. Write it as in "× 10⁻⁴" to `label`; nothing if it is 1. */
-static double find_power(double most, char *label, size_t n)
-{
-    static const char *const digits[] = {"\u2070", "\u00b9", "\u00b2", "\u00b3", "\u2074",
-                                         "\u2075", "\u2076", "\u2077", "\u2078", "\u2079"};
-    int p = most > 0 && most < 0.1 ? -(int)floor(log10(most) + 1e-6) : 0;
-    *label = '\0';
-    if (p)
-        snprintf(label, n, "\u00d7 10\u207b%s%s", p > 9 ? digits[p / 10 % 10] : "", digits[p % 10]);
-    return pow(10, -p);
-}
-
 /* ---- smooth lines ---- */
 
 #define LEAST_SMOOTHED 20 /* shorter lines are not smoothed */
@@ -127,27 +97,17 @@ static double x_of(const report_run *run, const report_row *row, int x)
 /* Set the x axis of the curves, which ends where the longest run does. */
 static void set_x_axis(report_figure *g, const report *r)
 {
-    static const unit times[] = {{86400, "days"}, {3600, "hours"}, {60, "minutes"}, {1, "seconds"}};
-    const char *name = "steps";
-    char power[32] = "";
-    for (size_t i = 0; i < r->count; i++) {
-        double end = x_of(&r->runs[i], &r->runs[i].last, g->x);
-        if (end > g->x_end) g->x_end = end;
-    }
-    if (g->x == REPORT_STEP) {
-        g->x_words = (report_words){"step ", REPORT_COUNT, ""};
-    } else if (g->x == REPORT_TOKENS) {
-        g->x_words = (report_words){"after ", REPORT_BIG, " tokens"};
-        name = "tokens";
-    } else if (g->x == REPORT_SECONDS) {
-        g->x_words = (report_words){"after ", REPORT_TIME, ""};
-        g->x_unit = find_unit(times, sizeof times / sizeof *times, g->x_end, 3, &name);
-    } else {
-        g->x_words = (report_words){"after ", REPORT_DIGITS, " PF-days"};
-        g->x_unit = find_power(g->x_end, power, sizeof power);
-        name = *power ? " PF-days" : "PF-days";
-    }
-    snprintf(g->x_label, sizeof g->x_label, "%s%s", power, name);
+    static const struct {
+        const char *label;
+        report_words words;
+    } axes[] = {[REPORT_STEP] = {"steps", {"step ", REPORT_COUNT, ""}},
+                [REPORT_TOKENS] = {"tokens", {"after ", REPORT_BIG, " tokens"}},
+                [REPORT_SECONDS] = {"", {"after ", REPORT_TIME, ""}},
+                [COMPUTE] = {"PF-days", {"after ", REPORT_DIGITS, " PF-days"}}};
+    g->x_label = axes[g->x].label;
+    g->x_words = axes[g->x].words;
+    for (size_t i = 0; i < r->count; i++)
+        g->x_end = fmax(g->x_end, x_of(&r->runs[i], &r->runs[i].last, g->x));
 }
 
 /* Add a column of a run as a curve. */
@@ -271,16 +231,6 @@ static int has_compute(const report *r)
 
 /* ---- steps ---- */
 
-static void complete_rate(report_figure *g, const report *r)
-{
-    double most = 0;
-    for (size_t i = 0; i < r->count; i++)
-        for (size_t k = 0; k < r->runs[i].bins.count; k++)
-            most = fmax(most, r->runs[i].bins.at[k].mean.v[REPORT_LR]);
-    g->y_unit = find_power(most, g->y_label, sizeof g->y_label);
-    if (!*g->y_label) snprintf(g->y_label, sizeof g->y_label, "learning rate");
-}
-
 /* Add a horizontal limit from x = 0 to `end`. */
 static void add_limit(report_figure *g, double y, double end, unsigned color, const char *name)
 {
@@ -351,18 +301,13 @@ static void complete_wait(report_figure *g, const report *r)
  * memory. */
 static void complete_peak(report_figure *g, const report *r)
 {
-    static const unit units[] = {{0x1p30, "GiB"}, {0x1p20, "MiB"}, {0x1p10, "KiB"}};
-    const char *name;
-    double most = 0, estimated = 0;
+    double estimated = 0;
     for (size_t i = 0; i < r->count; i++) {
         const report_run *run = &r->runs[i];
-        most = fmax(most, fmax(run->peak, run->estimate));
         if (run->estimate > 0)
             add_limit(g, run->estimate, run->steps, (unsigned)i, r->count > 1 ? NULL : "estimate");
         estimated = fmax(estimated, run->estimate);
     }
-    g->y_unit = find_unit(units, sizeof units / sizeof *units, most, 2, &name);
-    snprintf(g->y_label, sizeof g->y_label, "%s", name);
     if (estimated > 0) add_key(g, "limit", r->count > 1 ? REPORT_RUNS : 0, "estimate");
     add_caption(g, "The most memory that was in use up to each step%s.",
                 estimated > 0 ? ", and what was estimated for the run" : "");
@@ -373,8 +318,8 @@ static const report_figure steps[] = {
      .title = "Learning rate",
      .caption = "What the schedule gave each step.",
      .column = REPORT_LR,
-     .complete = complete_rate,
      .zero = 1,
+     .y_label = "",
      .y_words = {"", REPORT_DIGITS, ""}},
     {.id = "grad-norm",
      .title = "Gradient norm",
@@ -400,23 +345,22 @@ static const report_figure steps[] = {
      .column = REPORT_MFU,
      .noisy = 1,
      .zero = 1,
-     .y_unit = .01,
-     .y_label = "% of the peak speed",
+     .y_label = "of the peak speed",
      .y_words = {"", REPORT_PERCENT, ""}},
     {.id = "wait",
      .title = "Waiting for the loader",
      .column = REPORT_WAIT,
      .complete = complete_wait,
      .zero = 1,
-     .y_unit = .01,
      .y_room = .01,
-     .y_label = "% of a step's time",
+     .y_label = "of a step's time",
      .y_words = {"", REPORT_PERCENT, ""}},
     {.id = "peak",
      .title = "Peak memory",
      .column = REPORT_PEAK,
      .complete = complete_peak,
      .zero = 1,
+     .y_label = "",
      .y_words = {"", REPORT_BYTES, ""}}};
 
 /* Write a section of figures with curves over steps or what else their rows say. */

@@ -187,12 +187,13 @@ struct report_figure {
     int unnamed; /* 1: the legend does not name the runs, of which there may be several */
     report_key keys[REPORT_KEYS];
     size_t key_count;
-    int log_y, zero;       /* log_y: the y axis is logarithmic; zero: it begins at 0 */
-    double x_unit, y_unit; /* value that an axis shows as 1; 0 means 1 */
-    double x_end;  /* end of the x axis, which then begins at 0; 0: the range of the points */
+    int log_y, zero; /* log_y: the y axis is logarithmic; zero: it begins at 0 */
+    double x_end;    /* end of the x axis, which then begins at 0; 0: the range of the points */
     double y_most; /* upper limit of the y axis, at which larger values are cut off; 0: no limit */
     double y_room; /* least height of the y axis, in values */
-    char x_label[48], y_label[64]; /* axis labels: "steps", "nats per token" */
+    /* axis labels: "steps", "nats per token". A unit is put before them, such as "GiB" or "%", which
+     * follows from the kind of number and from the highest one */
+    const char *x_label, *y_label;
     report_words x_words, y_words; /* how tooltips write x and y: "step 12", "5.43 nats" */
     report_series *series;
     size_t count, room;
