@@ -27,7 +27,7 @@
 /* bytes at the file's end: the length of the metadata, and the mark */
 #define TAIL 8
 #define META ((uint64_t)256 << 20) /* maximum bytes of the metadata */
-#define WINDOW ((size_t)64 << 10)  /* bytes read at first for a page's head */
+#define HEAD ((size_t)4 << 10)     /* bytes read at first for a page's head */
 /* most bytes of a page's head; its statistics may hold long strings */
 #define LONGEST_HEAD ((size_t)16 << 20)
 
@@ -57,9 +57,6 @@ struct sgt_parquet {
     /* hash of all before row `covered`, of the group's dictionary, of the page at `at`, and of its
      * head */
     uint64_t hash, covered, dictionary_hash, page_hash, head_hash;
-    uint8_t *window; /* the bytes of the file from window_at on */
-    size_t window_room, window_size;
-    uint64_t window_at;
 };
 
 /* ---- Thrift's compact protocol ----
@@ -492,18 +489,12 @@ static int damaged(const sgt_parquet *p, uint64_t offset, const char *why, sgt_e
     return sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": %s", p->r.file->path, offset, why);
 }
 
-/* Copy n bytes of the file from offset `at` on. The window may hold the first of them. */
+/* Read n bytes of the file from offset `at` on. */
 static int read_at(sgt_parquet *p, uint64_t at, uint8_t *to, size_t n, sgt_error *err)
 {
     size_t got = 0;
     int end = 0, rc = SGT_OK;
-    if (at >= p->window_at && at - p->window_at < p->window_size) {
-        got = p->window_size - (size_t)(at - p->window_at);
-        if (got > n) got = n;
-        memcpy(to, p->window + (at - p->window_at), got);
-    }
-    if (got == n) return SGT_OK;
-    if (sgt_source_raw(p->source) != at + got) rc = sgt_source_seek(p->source, at + got, err);
+    if (sgt_source_raw(p->source) != at) rc = sgt_source_seek(p->source, at, err);
     if (!rc) rc = sgt_source_read(p->source, to, &got, n, &end, err);
     if (!rc && got < n) rc = damaged(p, at + got, "cut off: the file ends here", err);
     return rc;
@@ -601,10 +592,7 @@ int sgt_parquet_open(sgt_parquet **out, const sgt_parquet_request *r, sgt_error 
     sgt_parquet *p = calloc(1, sizeof *p);
     if (!p) return sgt_fail_memory(err, r->file->path);
     p->r = *r;
-    p->window_room = WINDOW;
-    p->window = malloc(WINDOW);
-    int rc = p->window ? sgt_source_open(&p->source, r->file, r->stop, r->cancel, err)
-                       : sgt_fail_memory(err, r->file->path);
+    int rc = sgt_source_open(&p->source, r->file, r->stop, r->cancel, err);
     if (!rc) rc = read_meta(p, err);
     if (!rc && r->row > p->groups[p->count].row)
         rc = sgt_fail(err, SGT_EFORMAT,
@@ -626,7 +614,6 @@ void sgt_parquet_close(sgt_parquet *p)
     sgt_parquet_shared_drop(p->dictionary);
     sgt_parquet_shared_drop(p->whole);
     free(p->groups);
-    free(p->window);
     free(p);
 }
 
@@ -651,31 +638,23 @@ uint64_t sgt_parquet_raw(const sgt_parquet *p)
 
 /* ---- pages ---- */
 
-/* Read the head of the page at p->at, in a window that grows until it holds the head. */
-static int read_head(sgt_parquet *p, uint64_t end, sgt_parquet_head *h, sgt_error *err)
+/* Read the head of the page at p->at, behind u's text, where the page will be. */
+static int read_head(sgt_parquet *p, uint64_t end, sgt_unit *u, sgt_parquet_head *h, sgt_error *err)
 {
     const uint64_t left = end - p->at;
-    for (;;) {
-        const size_t n = left < p->window_room ? (size_t)left : p->window_room;
-        int more, rc = SGT_OK;
-        if (p->at < p->window_at || p->at + n > p->window_at + p->window_size) {
-            p->window_size = 0;
-            if ((rc = read_at(p, p->at, p->window, n, err)) < 0) return rc;
-            p->window_at = p->at;
-            p->window_size = n;
-        }
-        const uint8_t *from = p->window + (p->at - p->window_at);
-        const char *why = parse_head(h, from, n, &more);
+    for (size_t n = HEAD;; n *= 2) {
+        if (n > left) n = (size_t)left;
+        int more, rc = sgt_unit_reserve(u, u->used + n, err);
+        if (!rc) rc = read_at(p, p->at, u->text + u->used, n, err);
+        if (rc < 0) return rc;
+        const uint8_t *bytes = u->text + u->used;
+        const char *why = parse_head(h, bytes, n, &more);
         if (!why && h->packed > left - h->size) why = "cut off: the page is longer than its column";
         if (!why) {
-            p->head_hash = XXH3_64bits_withSeed(from, h->size, p->at);
+            p->head_hash = XXH3_64bits_withSeed(bytes, h->size, p->at);
             return SGT_OK;
         }
         if (!more || n == left || n >= LONGEST_HEAD) return damaged(p, p->at, why, err);
-        uint8_t *window = realloc(p->window, 2 * p->window_room);
-        if (!window) return sgt_fail_memory(err, p->r.file->path);
-        p->window = window;
-        p->window_room *= 2;
     }
 }
 
@@ -774,7 +753,7 @@ static int read_page(sgt_parquet *p, const row_group *g, sgt_unit *u, uint64_t *
     sgt_parquet_head h;
     if (p->at >= end)
         return damaged(p, p->at, "damaged: its row group has more rows than its pages", err);
-    int rc = read_head(p, end, &h, err);
+    int rc = read_head(p, end, u, &h, err);
     if (rc < 0) return rc;
     if (h.kind != SGT_PARQUET_DATA && h.kind != SGT_PARQUET_DATA2) {
         if (h.kind == SGT_PARQUET_DICTIONARY) rc = read_dictionary(p, &h, err);
@@ -795,8 +774,7 @@ static int read_page(sgt_parquet *p, const row_group *g, sgt_unit *u, uint64_t *
 
 int sgt_parquet_next(sgt_parquet *p, sgt_unit *u, uint64_t *rows, sgt_error *err)
 {
-    size_t n = 0;
-    int end = 0, rc = SGT_OK;
+    int rc = SGT_OK;
     *rows = 0;
     while (!rc && !*rows && p->group < p->end) {
         const row_group *g = &p->groups[p->group];
@@ -805,7 +783,6 @@ int sgt_parquet_next(sgt_parquet *p, sgt_unit *u, uint64_t *rows, sgt_error *err
     }
     if (rc < 0 || *rows) return rc;
     /* after the last row, check that the file is still the one that was opened */
-    rc = sgt_source_seek(p->source, p->r.file->size, err);
-    if (!rc) rc = sgt_source_read(p->source, p->window, &n, 0, &end, err);
+    rc = read_at(p, p->r.file->size, u->text, 0, err);
     return rc < 0 ? rc : 1;
 }
