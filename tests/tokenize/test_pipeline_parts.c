@@ -212,40 +212,53 @@ Test(pipeline_parts, stretch_that_cannot_be_cut)
     }
 }
 
-/* No cut is inside a literal <|endoftext|>, even if only its beginning has been read. If it begins
- * documents, the cut is before the last one, or there is none after byte 0 and none begins unseen
- * behind the cut. */
-Test(pipeline_parts, literals_are_never_cut)
+static int has_literal_at(const char *text, size_t n, size_t at)
 {
+    return n - at >= 13 && !memcmp(text + at, "<|endoftext|>", 13);
+}
+
+/* A literal <|endoftext|> that begins documents is in one part, and the part before it ends a
+ * document; one that is text is counted once, even if it is cut: for any size of pieces. */
+Test(pipeline_parts, literals_divide_or_are_counted)
+{
+    static const size_t pieces[] = {1, 7, 64, 1000};
+    const sgt_literal l = {"<|endoftext|>", 1};
     size_t n = 60000;
     scoped_memory char *text = mixed_text(11, &n, 1);
-    for (uint64_t i = 0; i < 6000; i++) {
-        size_t from = sgt_philox_u64(1, i, 0) % (n - 200), len = 1 + sgt_philox_u64(2, i, 0) % 150;
-        const sgt_literal l = {"<|endoftext|>", i % 2};
-        const uint8_t *at = (const uint8_t *)text + from;
-        size_t cut = sgt_unit_cut(at, len, NULL, NULL, &l), last = sgt_literal_last(&l, at, len);
-        cr_assert_leq(cut, len);
-        for (size_t back = 1; cut && back < 13 && back <= cut; back++)
-            cr_assert(memcmp(at + cut - back, "<|endoftext|>", 13) != 0, "a literal at %zu is cut",
-                      from + cut - back);
-        if (l.divides && last) cr_assert_eq(cut, last);
-        if (l.divides && !last && cut) cr_assert(memcmp(at + cut, "<|endoftext|>", 13) != 0);
+    mkdir("in", 0777);
+    put_text("in/a", text, n);
+    scoped(sgt_corpus) *c = list("in");
+    const uint64_t count = sgt_literal_count(&l, (const uint8_t *)text, n);
+    cr_assert_gt(count, 10);
+    for (size_t k = 0; k < 8; k++) {
+        sgt_error err;
+        scoped(sgt_unit) u = {0};
+        scoped(sgt_text_feed) *f = NULL;
+        const sgt_tokenize_options o = {.special_eot = k % 2};
+        const sgt_text_feed_options fo = {.reading = {.corpus = c, .o = &o},
+                                          .piece = pieces[k / 2]};
+        uint64_t documents = 0, counted = 0;
+        int rc;
+        must(sgt_text_feed_open(&f, &fo, why));
+        while ((rc = sgt_text_feed_next(f, &u, &err)) == 0) {
+            for (size_t i = 0; i < u.count && o.special_eot; i++) {
+                const size_t end = (size_t)u.parts[i].end;
+                for (size_t back = 1; back < 13 && back <= end; back++)
+                    cr_assert(!has_literal_at(text, n, end - back), "it is cut at %zu", end);
+                cr_assert_eq(u.parts[i].last, end == n || has_literal_at(text, n, end));
+            }
+            must(sgt_unit_unfold(&u, why));
+            for (size_t i = 0; i < u.count; i++) {
+                documents += u.parts[i].first != 0;
+                counted += u.parts[i].literals;
+            }
+        }
+        cr_assert_eq(rc, 1);
+        cr_assert_eq(counted, o.special_eot ? 0 : count);
+        cr_assert_eq(documents, o.special_eot ? count + !has_literal_at(text, n, 0) : 1);
     }
-    const sgt_literal l = {"<|endoftext|>", 1}, plain = {"<|endoftext|>", 0}, none = {0};
-    const uint8_t *one = (const uint8_t *)"<|endoftext|>a b c",
-                  *two = (const uint8_t *)"x<|endoftext|>";
-    cr_assert_eq(sgt_unit_cut(one, 13, NULL, NULL, &l), 0);
-    cr_assert_eq(sgt_unit_cut(one, 12, NULL, NULL, &l), 0);
-    cr_assert_eq(sgt_unit_cut(one, 18, NULL, NULL, &l), 16);
-    cr_assert_eq(sgt_unit_cut(one, 18, NULL, NULL, &plain), 16);
-    cr_assert_eq(sgt_unit_cut(two, 14, NULL, NULL, &l), 1);
-    cr_assert_eq(sgt_unit_cut(one, 0, NULL, NULL, &none), 0);
     cr_assert_eq(
         sgt_literal_count(&l, (const uint8_t *)"<<|endoftext|><|endoftext|><|endoftext|", 40), 2);
-    cr_assert_eq(sgt_literal_around(&plain, two, 14, 14), 14);
-    cr_assert_eq(sgt_literal_around(&plain, two, 14, 13), 1);
-    cr_assert_eq(sgt_literal_around(&plain, two, 7, 7), 1);
-    cr_assert_eq(sgt_literal_around(&plain, two, 7, 1), 1);
 }
 
 /* The split depends only on name and position. The values are recorded, so that it never changes by

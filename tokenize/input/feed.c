@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "loader/base/memory.h"
 #include "tokenize/bpe/bpe.h"
@@ -33,7 +34,14 @@
 
 /* ---- the literal end of text ---- */
 
-size_t sgt_literal_last(const sgt_literal *l, const uint8_t *text, size_t n)
+/* Return whether text[n] begins with the literal. */
+static int begins_with(const sgt_literal *l, const uint8_t *text, size_t n)
+{
+    return l->text && n >= strlen(l->text) && !memcmp(text, l->text, strlen(l->text));
+}
+
+/* Return the place after byte 0 of the last literal in text[n]; 0: there is none. */
+static size_t last_literal(const sgt_literal *l, const uint8_t *text, size_t n)
 {
     const size_t bytes = strlen(l->text);
     size_t last = 0;
@@ -51,18 +59,20 @@ uint64_t sgt_literal_count(const sgt_literal *l, const uint8_t *text, size_t n)
     const uint8_t *end = text + n;
     uint64_t count = 0;
     for (; (text = memchr(text, *l->text, (size_t)(end - text))); text++)
-        count += sgt_literal_begins(l, text, (size_t)(end - text)) != 0;
+        count += begins_with(l, text, (size_t)(end - text)) != 0;
     return count;
 }
 
-size_t sgt_literal_around(const sgt_literal *l, const uint8_t *text, size_t n, size_t cut)
+/* Return how many bytes after its first a literal has; 0: there is no literal. */
+static size_t literal_beyond(const sgt_literal *l) { return l->text ? strlen(l->text) - 1 : 0; }
+
+/* Return 1 if a literal lies across the end of text[n], behind which `more` bytes follow. */
+static uint64_t is_across(const sgt_literal *l, const uint8_t *text, size_t n, size_t more)
 {
-    const size_t bytes = strlen(l->text);
-    for (size_t back = 1; back < bytes && back <= cut; back++) {
-        const size_t seen = n - (cut - back);
-        if (!memcmp(text + cut - back, l->text, seen < bytes ? seen : bytes)) return cut - back;
-    }
-    return cut;
+    const size_t beyond = literal_beyond(l), before = n < beyond ? n : beyond;
+    return l->text
+               ? sgt_literal_count(l, text + n - before, before + (more < beyond ? more : beyond))
+               : 0;
 }
 
 /* ---- the memory of a unit ---- */
@@ -343,7 +353,7 @@ static int set_carry(sgt_text_feed *f, const uint8_t *bytes, size_t n, sgt_error
 /* Return whether these bytes of text begin a document with a literal. */
 static int begins_document(const sgt_text_feed *f, const uint8_t *text, size_t n)
 {
-    return f->r.literal.divides && !current(f)->lines && sgt_literal_begins(&f->r.literal, text, n);
+    return f->r.literal.divides && !current(f)->lines && begins_with(&f->r.literal, text, n);
 }
 
 /* Append the part that has n bytes of text at u->text + at, and go on behind it. */
@@ -365,7 +375,8 @@ static int add_part(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, int clos
                      .first = !lines && (f->offset == 0 || begins),
                      .last = !lines && (closes || begins_document(f, f->carry.bytes, f->carry.n)),
                      .closes = closes,
-                     .split = f->split};
+                     .split = f->split,
+                     .literals = lines ? 0 : is_across(&f->r.literal, u->text + at, n, f->carry.n)};
     u->used = at + n;
     f->offset += n;
     sgt_stream_hash_add(&f->hash, u->text + at, n);
@@ -377,27 +388,6 @@ static int add_part(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, int clos
         begin_file(f, f->file + 1);
     }
     return sgt_unit_add_part(u, &part, err);
-}
-
-size_t sgt_unit_cut(const uint8_t *text, size_t n, const sgt_rule *rule, const uint64_t *joins,
-                    const sgt_literal *literal)
-{
-    size_t from = 0, cut, around;
-    if (!literal->text) return n ? sgt_rule_cut(rule, text, n, joins) : 0;
-    if (literal->divides) {
-        if ((cut = sgt_literal_last(literal, text, n)) > 0) return cut;
-        /* the text after the literal is encoded by itself */
-        if (sgt_literal_begins(literal, text, n)) from = strlen(literal->text);
-    }
-    /* a literal that has begun at the end lies behind the cut, so that the next one is before it */
-    for (size_t end = literal->divides ? sgt_literal_around(literal, text, n, n) : n;;
-         end = around) {
-        cut = end > from ? sgt_rule_cut(rule, text + from, end - from, joins) : 0;
-        if (!cut) return 0;
-        around = sgt_literal_around(literal, text, n, from + cut);
-        if (around == from + cut) return around;
-        if (around <= from) return 0;
-    }
 }
 
 static int is_ascii(const uint8_t *text, size_t n)
@@ -441,24 +431,24 @@ static int cut_long(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *goo
     return SGT_OK;
 }
 
-/* Set *good as cut_part does, in text, where a cut may lie within a line. */
+/* Set *good as cut_part does, in text, where a cut may lie within a line: before the last literal if
+ * it divides, or else where the rule allows it. That is searched for only in text behind which a whole
+ * literal is in sight, so that no literal which divides is cut, and others are counted. */
 static int cut_text(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good, sgt_error *err)
 {
     const sgt_literal *l = &f->r.literal;
-    if (l->divides && (*good = sgt_literal_last(l, text, n)) > 0) return SGT_OK;
-    if (sgt_rule_by(f->r.rule) == SGT_RULE_PCRE2) return SGT_OK;
+    const size_t beyond = literal_beyond(l), from = begins_document(f, text, n) ? beyond + 1 : 0;
+    int rc = SGT_OK;
+    if (l->divides && (*good = last_literal(l, text, n)) > 0) return SGT_OK;
+    if (sgt_rule_by(f->r.rule) == SGT_RULE_PCRE2 || n <= from + beyond) return SGT_OK;
+    /* the text after the literal is encoded by itself */
+    text += from;
+    n -= from + beyond;
     *good = f->r.normalize > SGT_NORMALIZE_NONE
                 ? sgt_normalize_cut(text, n, sgt_rule_by(f->r.rule) == SGT_RULE_GPT2)
-                : sgt_unit_cut(text, n, f->r.rule, f->r.vocab ? f->r.vocab->joins : NULL, l);
-    if (*good) return SGT_OK;
-    const size_t from = begins_document(f, text, n) ? strlen(l->text) : 0;
-    const int rc = cut_long(f, text + from, n - from, good, err);
+                : sgt_rule_cut(f->r.rule, text, n, f->r.vocab ? f->r.vocab->joins : NULL);
+    if (!*good) rc = cut_long(f, text, n, good, err);
     if (*good) *good += from;
-    /* a literal must not be cut, nor begin right behind the cut, where it would not be seen */
-    if (*good && l->text &&
-        (sgt_literal_around(l, text, n, *good) < *good ||
-         sgt_literal_around(l, text, n, *good + 1) == *good))
-        *good = 0;
     return rc;
 }
 
@@ -670,7 +660,7 @@ static int add_document(sgt_unit *u, const sgt_part *p, sgt_error *err)
     const sgt_literal *l = &u->reading->literal;
     if (l->text && l->divides) return divide(u, p, err);
     sgt_part part = *p;
-    if (l->text) part.literals = sgt_literal_count(l, u->text + p->at, p->length);
+    if (l->text) part.literals += sgt_literal_count(l, u->text + p->at, p->length);
     return sgt_unit_add_part(u, &part, err);
 }
 

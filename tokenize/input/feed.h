@@ -27,7 +27,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "loader/base/error.h"
 #include "tokenize/input/corpus.h"
@@ -43,19 +42,8 @@ typedef struct sgt_literal {
     int divides;      /* 1: it begins a document */
 } sgt_literal;
 
-/* Return whether text[n] begins with the literal. */
-static inline int sgt_literal_begins(const sgt_literal *l, const uint8_t *text, size_t n)
-{
-    return l->text && n >= strlen(l->text) && !memcmp(text, l->text, strlen(l->text));
-}
-
-/* Return the place after byte 0 of the last literal in text[n]; 0: there is none. */
-size_t sgt_literal_last(const sgt_literal *l, const uint8_t *text, size_t n);
 /* Return the number of literals in text[n]. */
 uint64_t sgt_literal_count(const sgt_literal *l, const uint8_t *text, size_t n);
-/* Return where the literal begins that reaches beyond text[cut], or that may do so, because text[n]
- * ends within it; `cut` if there is none. */
-size_t sgt_literal_around(const sgt_literal *l, const uint8_t *text, size_t n, size_t cut);
 
 /* ---- units ---- */
 
@@ -211,13 +199,6 @@ int sgt_unit_work(sgt_unit *u, sgt_part_work *work, void *worker, sgt_error *err
  * the thread's own. */
 int sgt_part_encode(void *encoder, sgt_unit *u, sgt_part *p, const uint8_t *text, size_t n,
                     sgt_error *err);
-
-/* Return how many bytes of text[n], which begins at a document's start or a cut, can be cut off as
- * a part; 0: none yet, look at more text. Whatever follows, no token, no UTF-8 sequence and no
- * literal crosses the cut. rule: the split rule; NULL: GPT-2's. A literal that divides is cut
- * before its first byte, if text[n] has one after byte 0. */
-size_t sgt_unit_cut(const uint8_t *text, size_t n, const sgt_rule *rule, const uint64_t *joins,
-                    const sgt_literal *literal);
 
 /* ---- the feed ---- */
 
