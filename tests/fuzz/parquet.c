@@ -66,27 +66,24 @@ static result read_all(const char *path, const char *column, size_t piece)
 /* Columns beside the text give a JSON object a row, or one error. */
 static void read_kept(const char *path, const char *list)
 {
-    const sgt_tokenize_options o = {.inputs = &path, .input_count = 1};
+    const sgt_tokenize_options o = {.inputs = &path, .input_count = 1, .keep_fields = list};
     sgt_corpus *c = NULL;
-    sgt_kept_names names;
     sgt_kept_rows *rows = NULL;
     sgt_error err = {0};
     int rc = sgt_corpus_list(&c, &o, &err);
-    must(sgt_kept_names_set(&names, list, NULL) == 0, "the names are good");
     for (uint64_t row = 0; rc == 0 && c->files[0].rows && row < MOST_KEPT; row++) {
         const sgt_part part = {.kind = SGT_PART_ROW, .row.number = row};
         const char *json;
         size_t n;
-        rc = sgt_kept_of(&rows, &names, &c->files[0], NULL, &part, &json, &n, &err);
+        rc = sgt_kept_of(&rows, c, NULL, &part, &json, &n, &err);
         /* JSON has numbers of any size; jansson's integers have 64 bits and a sign */
         json_t *j =
             rc == 0 ? json_loadb(json, n, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, NULL) : NULL;
-        must(rc < 0 || json_object_size(j) == names.count, "a row is an object of these fields");
+        must(rc < 0 || json_object_size(j) == c->kept.count, "a row is an object of these fields");
         json_decref(j);
     }
     if (rc < 0) must_say(rc, &err);
     sgt_kept_rows_close(rows);
-    sgt_kept_names_free(&names);
     sgt_corpus_free(c);
 }
 

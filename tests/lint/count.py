@@ -10,13 +10,13 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 12629,
+    "tokenize": 12534,
     "loader": 6933,
     "train": 13677,
     "kernels": 12186,
     "tools": 13653,
-    "tests": 49849,
-    "manuals": 2460,
+    "tests": 49859,
+    "manuals": 2462,
     "pages": 1224,
 }
 DATA = set(

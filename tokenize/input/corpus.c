@@ -19,6 +19,7 @@
 #include "loader/base/json.h"
 #include "loader/base/memory.h"
 #include "tokenize/input/json_line.h"
+#include "tokenize/input/kept.h"
 #include "tokenize/input/source.h"
 #include "tokenize/text/utf8.h"
 
@@ -530,6 +531,7 @@ int sgt_corpus_list(sgt_corpus **out, const sgt_tokenize_options *o, sgt_error *
     if (!w.c) return sgt_fail_memory(err, "list of inputs");
     w.c->field = o->field ? o->field : "text";
     int streams = 0, rc = sgt_json_path_set(&w.c->path, w.c->field, err);
+    if (!rc) rc = sgt_kept_names_set(&w.c->kept, o->keep_fields, err);
     if (!rc) rc = set_filters(w.c, o, err);
     w.c->skip_binary = o->binary != SGT_BINARY_KEEP;
     w.out_exists = stat(folder, &w.out_stat) == 0 && S_ISDIR(w.out_stat.st_mode);
@@ -557,6 +559,7 @@ void sgt_corpus_free(sgt_corpus *c)
     if (!c) return;
     for (size_t i = 0; i < c->count; i++) free(c->files[i].path);
     for (size_t i = 0; i < c->filter_count; i++) sgt_filter_free(&c->filters[i]);
+    free(c->kept.text);
     free(c->filters);
     free(c->files);
     free(c);

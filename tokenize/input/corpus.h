@@ -39,6 +39,16 @@
 #include "tokenize/sgt_tokenize.h"
 #include "loader/base/magic.h"
 
+#define SGT_KEPT_NAMES 16 /* maximum number of fields */
+
+/* Fields that sources.jsonl keeps of each document (kept.h). */
+typedef struct sgt_kept_names {
+    char *text;                        /* all names, each with a NUL behind it; malloc'd */
+    const char *names[SGT_KEPT_NAMES]; /* "url", or "a.b" for a nested one */
+    sgt_json_path paths[SGT_KEPT_NAMES];
+    size_t count;
+} sgt_kept_names;
+
 typedef enum sgt_pack { SGT_PACK_NONE, SGT_PACK_GZ, SGT_PACK_ZST, SGT_PACKS } sgt_pack;
 
 typedef struct sgt_corpus_file {
@@ -75,6 +85,7 @@ typedef struct sgt_corpus {
     size_t row_files;   /* number of Parquet files */
     const char *field;  /* field of JSONL, or column of Parquet, that holds the text */
     sgt_json_path path; /* that of the field */
+    sgt_kept_names kept;
     sgt_filter *filters;
     size_t filter_count;
     uint64_t bytes;   /* bytes of all files */

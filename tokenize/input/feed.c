@@ -12,7 +12,6 @@
 #include "tokenize/bpe/bpe.h"
 #include "tokenize/input/corpus.h"
 #include "tokenize/input/json_line.h"
-#include "tokenize/input/kept.h"
 #include "tokenize/input/parquet.h"
 #include "tokenize/input/source.h"
 #include "tokenize/text/split.h"
@@ -142,8 +141,7 @@ void sgt_unit_trim(sgt_unit *u)
 
 struct sgt_text_feed {
     sgt_text_feed_options o;
-    sgt_reading r; /* that of the options, with what the feed sets */
-    sgt_kept_names kept;
+    sgt_reading r;   /* that of the options, with what the feed sets */
     uint64_t file;   /* index of the current or next file */
     uint64_t offset; /* offset in the file's stream of the first byte not yet delivered */
     /* Packed and filtered files that were opened ahead of their turn: number k of the corpus's, from
@@ -189,13 +187,6 @@ int sgt_text_feed_choose(sgt_corpus *c, double val_fraction)
     if (!val && c->count > 1) least->val = 1;
     most->train = val == c->count && val_fraction < 1;
     return most->train;
-}
-
-/* Begin with file number `file`. */
-static void begin_file(sgt_text_feed *f, uint64_t file)
-{
-    f->file = file;
-    f->offset = 0;
 }
 
 static const sgt_corpus_file *current(const sgt_text_feed *f)
@@ -337,6 +328,13 @@ static void close_file(sgt_text_feed *f)
     f->rows = NULL;
 }
 
+static void next_file(sgt_text_feed *f)
+{
+    close_file(f);
+    f->file++;
+    f->offset = 0;
+}
+
 /* ---- cutting text and lines ---- */
 
 static int set_carry(sgt_text_feed *f, const uint8_t *bytes, size_t n, sgt_error *err)
@@ -383,10 +381,7 @@ static int add_part(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, int clos
     if (closes) part.all = sgt_stream_hash_now(&f->hash);
     /* the unit's last line must end in a newline too */
     if (lines && n && u->text[u->used - 1] != '\n') u->text[u->used++] = '\n';
-    if (closes) {
-        close_file(f);
-        begin_file(f, f->file + 1);
-    }
+    if (closes) next_file(f);
     return sgt_unit_add_part(u, &part, err);
 }
 
@@ -498,10 +493,7 @@ static int read_rows(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
                            .page.page = ended ? 0 : u->page_count};
     f->offset += rows;
     if (page) u->unpacked += page->text;
-    if (ended) {
-        close_file(f);
-        begin_file(f, f->file + 1);
-    }
+    if (ended) next_file(f);
     rc = sgt_unit_add_part(u, &part, err);
     return rc < 0 ? rc : !ended && u->unpacked >= f->o.piece;
 }
@@ -510,35 +502,27 @@ static int read_rows(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
 
 size_t sgt_text_feed_piece(void) { return PIECE; }
 
-/* Fill in what the options, and the vocabulary if there is one, say about reading. */
-static int set_reading(sgt_text_feed *f, sgt_error *err)
-{
-    sgt_reading *r = &f->r;
-    const sgt_vocab *v = r->vocab;
-    if (v) r->rule = &v->rule;
-    r->normalize = v ? v->normalize : r->o->normalize;
-    r->literal = (sgt_literal){v ? v->eot_text : SGT_EOT_TEXT, r->o->special_eot};
-    r->kept = &f->kept;
-    return sgt_kept_names_set(&f->kept, r->o->keep_fields, err);
-}
-
 int sgt_text_feed_open(sgt_text_feed **out, const sgt_text_feed_options *o, sgt_error *err)
 {
     sgt_text_feed *f = calloc(1, sizeof *f);
     if (!f) return sgt_fail_memory(err, "reading inputs");
     f->o = *o;
     f->r = o->reading;
-    int rc = set_reading(f, err);
-    f->ahead_file = o->from.file;
-    f->ahead_most = o->threads < AHEAD / 2 ? 2 * (o->threads + !o->threads) : AHEAD;
-    begin_file(f, o->from.file);
+    const sgt_vocab *v = f->r.vocab;
+    if (v) f->r.rule = &v->rule;
+    f->r.normalize = v ? v->normalize : f->r.o->normalize;
+    f->r.literal = (sgt_literal){v ? v->eot_text : SGT_EOT_TEXT, f->r.o->special_eot};
+    f->file = f->ahead_file = o->from.file;
     f->offset = o->from.offset;
+    f->ahead_most = o->threads < AHEAD / 2 ? 2 * (o->threads + !o->threads) : AHEAD;
     f->ahead = calloc(f->ahead_most, sizeof *f->ahead);
     f->hash.state = XXH3_createState();
-    if (!rc && !(f->ahead && f->hash.state)) rc = sgt_fail_memory(err, "reading inputs");
-    if (rc < 0) sgt_text_feed_close(f);
-    else *out = f;
-    return rc;
+    if (f->ahead && f->hash.state) {
+        *out = f;
+        return SGT_OK;
+    }
+    sgt_text_feed_close(f);
+    return sgt_fail_memory(err, "reading inputs");
 }
 
 int sgt_text_feed_next(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
@@ -571,7 +555,6 @@ void sgt_text_feed_close(sgt_text_feed *f)
     sgt_encoder_free(f->encoder);
     XXH3_freeState(f->hash.state);
     free(f->carry.bytes);
-    sgt_kept_names_free(&f->kept);
     free(f);
 }
 

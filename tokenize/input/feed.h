@@ -59,9 +59,8 @@ typedef struct sgt_reading {
      * documents are not cut at all */
     const sgt_rule *rule;
     /* The feed sets all below. */
-    sgt_normalize normalize;           /* normal form, in which the text is split */
-    sgt_literal literal;               /* the literal end of text, which is never cut */
-    const struct sgt_kept_names *kept; /* fields to keep of lines of JSONL (kept.h) */
+    sgt_normalize normalize; /* normal form, in which the text is split */
+    sgt_literal literal;     /* the literal end of text, which is never cut */
 } sgt_reading;
 
 /* maximum parts read into a unit (documents may be empty); if a part is a block of JSONL lines,

@@ -397,7 +397,7 @@ static const char *read_document(sgt_unit *u, uint8_t *line, size_t n, int valid
 static int add_line(sgt_unit *u, sgt_part *next, uint8_t *text, size_t n, int valid,
                     uint64_t position, uint64_t end, sgt_error *err)
 {
-    const sgt_kept_names *names = u->reading->kept;
+    const sgt_kept_names *names = &u->reading->corpus->kept;
     const size_t bom = position == 0 ? sgt_utf8_mark(text, n) : 0, kept = u->kept_used;
     uint8_t *line = text + bom;
     sgt_json_found t;

@@ -14,44 +14,30 @@
 /* Return why the name, which stands in JSON as it is, cannot be kept; NULL: it can. */
 static const char *wrong_name(const sgt_kept_names *k, const char *name)
 {
-    const size_t n = strlen(name);
     for (size_t i = 0; i < k->count; i++)
         if (!strcmp(name, k->names[i])) return "is there twice";
-    if (sgt_utf8_valid((const uint8_t *)name, n) < n) return "is not UTF-8";
-    for (size_t i = 0; i < n; i++)
-        if (name[i] == '"' || name[i] == '\\' || (unsigned char)name[i] < 0x20)
+    for (const char *s = name; *s; s++)
+        if (*s == '"' || *s == '\\' || (unsigned char)*s < 0x20)
             return "holds a quote, a backslash or a control character";
     return NULL;
 }
 
 int sgt_kept_names_set(sgt_kept_names *k, const char *list, sgt_error *err)
 {
-    *k = (sgt_kept_names){.count = 0};
-    for (const char *at = list; at;) {
-        const size_t n = strcspn(at, ",");
+    *k = (sgt_kept_names){.text = list ? strdup(list) : NULL};
+    if (list && !k->text) return sgt_fail_memory(err, "keep-fields");
+    char *rest = k->text, *name;
+    while ((name = strsep(&rest, ","))) {
+        const char *why = wrong_name(k, name);
+        sgt_error said;
         if (k->count == SGT_KEPT_NAMES)
             return sgt_fail(err, SGT_EUSAGE, "keep-fields: more than %d names", SGT_KEPT_NAMES);
-        char *name = strndup(at, n);
-        if (!name) return sgt_fail_memory(err, "keep-fields");
-        const char *why = wrong_name(k, name);
-        if (why) {
-            const int rc = sgt_fail(err, SGT_EUSAGE, "keep-fields: \"%s\" %s", name, why);
-            free(name);
-            return rc;
-        }
-        k->names[k->count++] = name;
-        sgt_error said;
-        if (sgt_json_path_set(&k->paths[k->count - 1], name, &said) < 0)
+        if (why) return sgt_fail(err, SGT_EUSAGE, "keep-fields: \"%s\" %s", name, why);
+        if (sgt_json_path_set(&k->paths[k->count], name, &said) < 0)
             return sgt_fail(err, SGT_EUSAGE, "keep-fields: %s", said.text);
-        at = at[n] ? at + n + 1 : NULL;
+        k->names[k->count++] = name;
     }
     return SGT_OK;
-}
-
-void sgt_kept_names_free(sgt_kept_names *k)
-{
-    for (size_t i = 0; i < k->count; i++) free(k->names[i]);
-    k->count = 0;
 }
 
 static int append(sgt_unit *u, const void *bytes, size_t n, sgt_error *err)
@@ -239,9 +225,10 @@ static int write_row(sgt_kept_rows *r, uint64_t row, const char **json, size_t *
     return rc;
 }
 
-int sgt_kept_of(sgt_kept_rows **rows, const sgt_kept_names *k, const sgt_corpus_file *f,
-                const sgt_unit *u, const sgt_part *p, const char **json, size_t *n, sgt_error *err)
+int sgt_kept_of(sgt_kept_rows **rows, const sgt_corpus *c, const sgt_unit *u, const sgt_part *p,
+                const char **json, size_t *n, sgt_error *err)
 {
+    const sgt_corpus_file *f = &c->files[p->file];
     int rc = SGT_OK;
     if (p->kind == SGT_PART_LINE) {
         *json = u->kept + p->line.kept;
@@ -252,6 +239,6 @@ int sgt_kept_of(sgt_kept_rows **rows, const sgt_kept_names *k, const sgt_corpus_
         sgt_kept_rows_close(*rows);
         *rows = NULL;
     }
-    if (!*rows) rc = open_rows(rows, k, f, p->row.number, err);
+    if (!*rows) rc = open_rows(rows, &c->kept, f, p->row.number, err);
     return rc < 0 ? rc : write_row(*rows, p->row.number, json, n, err);
 }

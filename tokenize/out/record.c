@@ -83,7 +83,6 @@ struct sgt_record {
     sgt_checkpoint begun;  /* value of `now` at the start of the current document, or of its line */
     uint64_t begun_tokens; /* tokens since then in parts already recorded */
     int inside; /* 1: a document, or a line that holds several, has begun and not ended */
-    sgt_kept_names kept;
     sgt_kept_rows *kept_rows; /* of the current file, if it is Parquet */
 };
 
@@ -108,8 +107,7 @@ int sgt_record_open(sgt_record **record, const sgt_out *out, const sgt_corpus *c
                       .digests.file.fd = -1,
                       .shard_tokens = sgt_pipeline_shard_tokens(o),
                       .now = j->now};
-    int rc = sgt_kept_names_set(&r->kept, o->keep_fields, err);
-    if (!rc) rc = open_files(r, o, err);
+    int rc = open_files(r, o, err);
     for (int s = 0; s < SGT_SPLITS && !rc; s++) {
         sgt_writer_options w = {out->work, sgt_split_names[s], r->shard_tokens, v};
         rc = sgt_writer_open(&r->writers[s], &w, j->now.shards[s], j->now.tokens[s],
@@ -133,7 +131,6 @@ void sgt_record_close(sgt_record *r)
     XXH3_freeState(r->digests.hash);
     sgt_sink_free(&r->sources);
     sgt_kept_rows_close(r->kept_rows);
-    sgt_kept_names_free(&r->kept);
     free(r);
 }
 
@@ -195,12 +192,11 @@ static int write_source(sgt_record *r, const char *text, size_t n, sgt_error *er
  * of its line or row, its split, and the fields to keep. */
 static int record_fields(sgt_record *r, const sgt_part *p, const sgt_unit *u, sgt_error *err)
 {
-    const sgt_corpus_file *f = &r->corpus->files[p->file];
     const char *json;
     char begin[96];
     size_t n;
     if (p->kind == SGT_PART_TEXT) return SGT_OK;
-    int rc = sgt_kept_of(&r->kept_rows, &r->kept, f, u, p, &json, &n, err);
+    int rc = sgt_kept_of(&r->kept_rows, r->corpus, u, p, &json, &n, err);
     if (rc < 0) return rc;
     const int size =
         snprintf(begin, sizeof begin,
@@ -276,7 +272,7 @@ static int finish_part(sgt_record *r, const sgt_part *p, const sgt_unit *u, sgt_
 {
     int rc = SGT_OK;
     count_part(r, p);
-    if (p->first && r->kept.count && (rc = record_fields(r, p, u, err)) < 0) return rc;
+    if (p->first && r->corpus->kept.count && (rc = record_fields(r, p, u, err)) < 0) return rc;
     r->begun_tokens += p->ids;
     if (p->last && (p->end > p->offset || p->closes)) r->inside = 0;
     if (!r->digests.hash || !(p->first || p->last || p->length)) return SGT_OK;
