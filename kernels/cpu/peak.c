@@ -3,10 +3,10 @@
 #include <omp.h>
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "loader/base/memory.h"
 #include "loader/base/clock.h"
-#include "loader/base/cpu.h"
 #include "kernels/kernels.h"
 #include "kernels/cpu/product.h"
 
@@ -39,7 +39,8 @@ typedef struct times {
 
 static void plan(peak *p, int bf16)
 {
-    const size_t number = bf16 ? 2 : 4, cache = sgt_cpu_cache(2) ? sgt_cpu_cache(2) : ROUGHLY;
+    const long known = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    const size_t number = bf16 ? 2 : 4, cache = known > 0 ? (size_t)known : ROUGHLY;
     const size_t most = (size_t)SGT_PRODUCT_PANELS * SGT_PRODUCT_COLUMNS; /* columns of a block */
     size_t side = 64;
     while (side < most && (side + 64) * (side + 64) * (3 * number + sizeof(float)) <= cache)

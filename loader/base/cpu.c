@@ -1,10 +1,9 @@
-/* cpu.c: the CPU's instructions, caches and cores. */
+/* cpu.c: the CPU's instructions and cores. */
 #include "loader/base/cpu.h"
 
 #include <ctype.h>
 #include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #if defined(__x86_64__)
@@ -122,32 +121,6 @@ int sgt_cpu_neon(void)
 #else
     return 0;
 #endif
-}
-
-/* Read one property of a cache of core 0 from the kernel's files in /sys. sysconf is not used: on
- * some machines it reports the caches of the whole package. */
-static int cache_line(char *line, int size, int index, const char *what)
-{
-    char path[80];
-    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/%s", index, what);
-    FILE *f = fopen(path, "re");
-    int got = f && fgets(line, size, f) != NULL;
-    if (f) fclose(f);
-    return got;
-}
-
-size_t sgt_cpu_cache(int level)
-{
-    char line[32];
-    for (int i = 0; cache_line(line, sizeof line, i, "level"); i++) {
-        if (strtol(line, NULL, 10) != level || !cache_line(line, sizeof line, i, "type") ||
-            line[0] == 'I')
-            continue;
-        /* the file holds a text such as "1024K" */
-        size_t kib = cache_line(line, sizeof line, i, "size") ? strtoul(line, NULL, 10) : 0;
-        if (kib) return kib << 10;
-    }
-    return 0;
 }
 
 const char *sgt_cpu_level_name(sgt_cpu_level level)

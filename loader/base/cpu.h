@@ -1,10 +1,8 @@
-/* cpu.h: the CPU's instruction sets, caches and cores. Each library chooses its fast functions by
- * the level that sgt_cpu() returns. The level is decided once: detected at the first call, or
- * lowered before it by sgt_cpu_limit (the programs' --cpu). */
+/* cpu.h: the CPU's instruction sets and cores. Each library chooses its fast functions by the level
+ * that sgt_cpu() returns. The level is decided once: detected at the first call, or lowered before it
+ * by sgt_cpu_limit (the programs' --cpu). */
 #ifndef SGT_BASE_CPU_H
 #define SGT_BASE_CPU_H
-
-#include <stddef.h>
 
 #include "loader/base/error.h"
 
@@ -42,10 +40,6 @@ int sgt_cpu_neon(void);
  * an unknown name, and SGT_EUNSUPPORTED for a level that this machine does not have, or that Linux
  * does not let this process use. Call it before any code chooses its functions by level. */
 int sgt_cpu_limit(const char *name, sgt_error *err);
-
-/* Return the size in bytes of the data cache of this level (1 to 3) that core 0 owns or shares; 0
- * if there is none, or its size is unknown. Each call reads the kernel's files. */
-size_t sgt_cpu_cache(int level);
 
 /* Return the number of cores that this process may run on, at least 1. */
 int sgt_cpu_count(void);
