@@ -135,23 +135,15 @@ static int mended(uintptr_t at)
 /* Do with the signal what the handler that was installed before ours would have done. */
 static void pass_on(int number, siginfo_t *info, void *context, int faulted)
 {
-    struct sigaction to = guard.before;
-    int special = !(to.sa_flags & SA_SIGINFO) &&
-                  (to.sa_handler == SIG_DFL || (to.sa_handler == SIG_IGN && faulted));
-    if (!(to.sa_flags & SA_SIGINFO) && to.sa_handler == SIG_IGN && !faulted) return;
-    if (special || (to.sa_flags & (int)SA_RESETHAND)) {
-        const struct sigaction none = {.sa_handler = SIG_DFL};
-        sigaction(SIGBUS, &none, NULL);
-    }
-    /* In the special cases the default action, which ends the process, was restored above. A fault
-     * happens again when this handler returns; a signal that was sent must be raised again. */
-    if (special) {
-        if (!faulted) raise(number);
-    } else if (to.sa_flags & SA_SIGINFO) {
-        to.sa_sigaction(number, info, context);
-    } else {
-        to.sa_handler(number);
-    }
+    const struct sigaction to = guard.before, none = {.sa_handler = SIG_DFL};
+    int called = to.sa_flags & SA_SIGINFO || (to.sa_handler != SIG_DFL && to.sa_handler != SIG_IGN);
+    if (!called && to.sa_handler == SIG_IGN && !faulted) return;
+    if (!called || to.sa_flags & (int)SA_RESETHAND) sigaction(SIGBUS, &none, NULL);
+    /* The default action ends the process. A fault happens again when this handler returns; a signal
+     * that was sent must be raised again. */
+    if (!called && !faulted) raise(number);
+    if (called && to.sa_flags & SA_SIGINFO) to.sa_sigaction(number, info, context);
+    else if (called) to.sa_handler(number);
 }
 
 static void on_sigbus(int number, siginfo_t *info, void *context)
@@ -167,21 +159,20 @@ static void on_sigbus(int number, siginfo_t *info, void *context)
 
 int sgt_loader_guard_sigbus(sgt_error *err)
 {
-    struct sigaction ours = {.sa_sigaction = on_sigbus};
     int rc = SGT_OK;
     pthread_mutex_lock(&guard.lock);
-    if (!guard.ready) {
-        rc = sigaction(SIGBUS, NULL, &guard.before);
+    if (!guard.ready && (rc = sigaction(SIGBUS, NULL, &guard.before)) == 0) {
         /* block the same signals as the previous handler and use its flags, so that it runs as it
          * would without ours */
-        ours.sa_mask = guard.before.sa_mask;
-        ours.sa_flags =
-            SA_SIGINFO | SA_ONSTACK | (guard.before.sa_flags & (int)(SA_NODEFER | SA_RESTART));
+        struct sigaction ours = guard.before;
+        ours.sa_sigaction = on_sigbus;
+        ours.sa_flags = SA_SIGINFO | SA_ONSTACK | (ours.sa_flags & (int)(SA_NODEFER | SA_RESTART));
         __atomic_store_n(&guard.ready, 1, __ATOMIC_RELEASE);
-        if (rc < 0 || sigaction(SIGBUS, &ours, NULL) < 0) {
-            rc = sgt_fail_errno(err, "the handler of SIGBUS");
-            __atomic_store_n(&guard.ready, 0, __ATOMIC_RELAXED);
-        }
+        rc = sigaction(SIGBUS, &ours, NULL);
+    }
+    if (rc < 0) {
+        rc = sgt_fail_errno(err, "the handler of SIGBUS");
+        __atomic_store_n(&guard.ready, 0, __ATOMIC_RELAXED);
     }
     pthread_mutex_unlock(&guard.lock);
     return rc;
