@@ -42,10 +42,8 @@ char *sgt_path(char to[SGT_PATH], const char *folder, const char *name, ...)
 
 char *sgt_join(const char *folder, const char *name)
 {
-    size_t n = strlen(folder);
-    char *path;
-    return asprintf(&path, "%s%s%s", folder, n && folder[n - 1] != '/' ? "/" : "", name) < 0 ? NULL
-                                                                                             : path;
+    char path[SGT_PATH];
+    return strdup(sgt_path(path, folder, "%s", name));
 }
 
 char *sgt_beside_program(int up, const char *below)
