@@ -312,21 +312,6 @@ static void close_cursor(void *c) { free(c); }
 
 /* ---- files cut short ---- */
 
-static int fail_torn(const reader *r, uint32_t shard, sgt_error *err)
-{
-    const sgt_set_shard *h = &r->set->shards[shard];
-    uint64_t end;
-    if (sgt_set_is_cut(h, &end))
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: ends at byte %" PRIu64
-                        ", in the middle of a window: cut short while in use",
-                        h->path, end);
-    return sgt_fail(err, SGT_EIO,
-                    "%s: at byte %" PRIu64
-                    ": cannot read: the disk failed, or the file was cut short while in use",
-                    h->path, __atomic_load_n(&r->maps[shard].torn, __ATOMIC_RELAXED) - 1);
-}
-
 /* Fail if one of the windows ends past a tear. Earlier windows are whole, so the earlier batches of
  * a stream succeed even if a later batch has found the tear. Check the size of a shard if a window
  * ends in id 0: after a cut, the rest of the file's last page reads as zeros, without a signal. */
@@ -342,7 +327,7 @@ static int verify(void *p, const sgt_window *windows, uint32_t n, const uint16_t
         if (tokens[i][w->tokens - 1] == 0 && sgt_set_is_cut(h, &end)) tear(m, end);
         uint64_t torn = __atomic_load_n(&m->torn, __ATOMIC_SEQ_CST);
         if (torn && torn <= h->head.data + 2 * (w->offset + w->tokens))
-            return fail_torn(r, w->shard, err);
+            return sgt_set_fail_read(h, torn - 1, err);
     }
     return SGT_OK;
 }

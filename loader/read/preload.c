@@ -45,20 +45,17 @@ static uint64_t image_size(const sgt_set_shard *h) { return round_up(sgt_shard_b
  * faster. Otherwise read directly, which saves a copy and evicts nothing from the page cache. A
  * direct read that is refused, or continues at an odd place after one that was cut short, goes
  * through the page cache after all. */
-static int read_bytes(int fd, char *to, size_t bytes, uint64_t at, const char *path, sgt_error *err)
+static int read_bytes(int fd, char *to, size_t bytes, uint64_t at, const sgt_set_shard *h,
+                      sgt_error *err)
 {
     int direct = !sgt_resident(fd, at, bytes) && fcntl(fd, F_SETFL, O_DIRECT) == 0;
     for (size_t done = 0; done < bytes;) {
         ssize_t got = pread(fd, to + done, round_up(bytes) - done, (off_t)(at + done));
         if (got > 0) done += (size_t)got;
-        else if (got == 0)
-            return sgt_fail(err, SGT_EFORMAT,
-                            "%s: ends at byte %" PRIu64
-                            ", in the middle of a window: cut short while in use",
-                            path, at + done);
+        else if (got == 0) return sgt_set_fail_read(h, at + done, err);
         else if (errno == EINVAL && direct) direct = 0, fcntl(fd, F_SETFL, 0);
         else if (errno != EINTR)
-            return sgt_fail_errno(err, "%s: at byte %" PRIu64 ": cannot read", path, at + done);
+            return sgt_fail_errno(err, "%s: at byte %" PRIu64 ": cannot read", h->path, at + done);
     }
     return SGT_OK;
 }
@@ -80,7 +77,7 @@ static int read_piece(const reader *r, uint64_t n, sgt_error *err)
     char *to = (char *)(uintptr_t)ids - data + at;
     int fd = sgt_set_open_shard(r->set, shard, err);
     if (fd < 0) return fd;
-    int rc = read_bytes(fd, to, (size_t)(end - at), at, h->path, err);
+    int rc = read_bytes(fd, to, (size_t)(end - at), at, h, err);
     close(fd);
     if (rc < 0 || begin >= end) return rc;
     size_t first = (size_t)(begin - data) / 2, count = (size_t)(end - begin) / 2;

@@ -232,15 +232,8 @@ void sgt_ring_submit(sgt_ring *r)
 static int fail_read(const sgt_ring *r, const sgt_ring_read *d, sgt_error *err)
 {
     const sgt_set_shard *h = &r->all->set->shards[d->shard];
-    uint64_t at = ask_at(d), end;
-    if (!d->error) {
-        /* the read may lie behind the file's end */
-        if (sgt_set_is_cut(h, &end)) at = end;
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: ends at byte %" PRIu64
-                        ", in the middle of a window: cut short while in use",
-                        h->path, at);
-    }
+    uint64_t at = ask_at(d);
+    if (!d->error) return sgt_set_fail_read(h, at, err);
     errno = d->error;
     return sgt_fail_errno(err, "%s: at byte %" PRIu64 ": cannot read", h->path,
                           at < d->at ? d->at : at);

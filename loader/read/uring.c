@@ -44,7 +44,6 @@ typedef struct cursor {
 static void close_reader(void *p)
 {
     reader *r = p;
-    if (!r) return;
     sgt_blocks_close(r->blocks);
     sgt_rings_close(r->rings);
     free(r);
@@ -86,10 +85,7 @@ static int open_cursor(void **out, void *p, sgt_error *err)
     const reader *r = p;
     size_t reads = (size_t)r->places * r->windows;
     cursor *c = calloc(1, sizeof *c);
-    if (c) {
-        c->r = r;
-        c->reads = calloc(reads, sizeof *c->reads);
-    }
+    if (c) *c = (cursor){.r = r, .reads = calloc(reads, sizeof *c->reads)};
     int rc = SGT_ENOMEM;
     if (!c || !c->reads || reads > SIZE_MAX / r->room)
         sgt_fail(err, SGT_ENOMEM, "%zu windows of %zu bytes: out of memory", reads, r->room);

@@ -475,6 +475,20 @@ int sgt_set_is_cut(const sgt_set_shard *h, uint64_t *end)
     return *end < sgt_shard_bytes(&h->head);
 }
 
+int sgt_set_fail_read(const sgt_set_shard *h, uint64_t at, sgt_error *err)
+{
+    uint64_t end;
+    if (sgt_set_is_cut(h, &end))
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: ends at byte %" PRIu64
+                        ", in the middle of a window: cut short while in use",
+                        h->path, end);
+    return sgt_fail(err, SGT_EIO,
+                    "%s: at byte %" PRIu64
+                    ": cannot read: the disk failed, or the file was cut short while in use",
+                    h->path, at);
+}
+
 uint32_t sgt_set_eot(const sgt_set *s, uint32_t shard) { return s->shards[shard].eot; }
 
 int sgt_set_bad_id(const sgt_set *s, uint32_t shard, uint64_t token, uint16_t id, sgt_error *err)

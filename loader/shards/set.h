@@ -70,6 +70,10 @@ int sgt_set_open_shard(const sgt_set *s, uint32_t shard, sgt_error *err);
  * Its path may name another file by now, of which nothing is said. */
 int sgt_set_is_cut(const sgt_set_shard *h, uint64_t *end);
 
+/* Fail because byte `at` of a shard cannot be read, with SGT_EFORMAT if its file was cut short since
+ * the set was opened. */
+int sgt_set_fail_read(const sgt_set_shard *h, uint64_t at, sgt_error *err);
+
 /* Return the first shard whose vocabulary's fingerprint is known, from its header or the manifest,
  * or NULL. */
 const sgt_set_shard *sgt_set_marked(const sgt_set *s);

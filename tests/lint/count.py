@@ -11,11 +11,11 @@ import sys
 
 BUDGET = {
     "tokenize": 12534,
-    "loader": 6933,
+    "loader": 6876,
     "train": 13677,
-    "kernels": 12186,
+    "kernels": 12187,
     "tools": 13653,
-    "tests": 49859,
+    "tests": 49858,
     "manuals": 2462,
     "pages": 1224,
 }
