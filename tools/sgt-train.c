@@ -415,13 +415,16 @@ static int open_data_vocabulary(sgt_vocab **out, const char *tokenizer, uint64_t
 {
     sgt_vocab *v;
     int rc = sgt_vocab_gpt2(&v, err);
-    if (rc < 0) return rc;
-    int known = fingerprint ? sgt_vocab_fingerprint(v) == fingerprint
-                            : !tokenizer && n == sgt_vocab_size(v);
-    if (!known) {
+    if (rc == SGT_OK && (fingerprint ? sgt_vocab_fingerprint(v) != fingerprint
+                                     : tokenizer || n != sgt_vocab_size(v))) {
         sgt_vocab_free(v);
         if (!tokenizer) return sgt_fail(err, SGT_EUNSUPPORTED, "the data's vocabulary is unknown");
-        return sgt_vocab_load(out, tokenizer, NULL, err);
+        rc = sgt_vocab_load(&v, tokenizer, NULL, err);
+    }
+    if (rc < 0) return rc;
+    if (fingerprint && sgt_vocab_fingerprint(v) != fingerprint) {
+        sgt_vocab_free(v);
+        return sgt_fail(err, SGT_EUNSUPPORTED, "%s: not the data's vocabulary", tokenizer);
     }
     *out = v;
     return SGT_OK;
@@ -453,7 +456,7 @@ static int have_same_ids(const char *path, const char *tokenizer, uint64_t finge
     if (rc < 0) return rc;
     int same = sgt_vocab_fingerprint(model) == fingerprint;
     if (!same) rc = open_data_vocabulary(&data, tokenizer, fingerprint, 0, err);
-    if (data) same = sgt_vocab_fingerprint(data) == fingerprint && sample_vocab_agrees(data, model);
+    if (data) same = sample_vocab_agrees(data, model);
     sgt_vocab_free(model);
     sgt_vocab_free(data);
     return rc == SGT_ENOMEM ? rc : same;

@@ -159,6 +159,13 @@ tail -n 1 watched2/log.jsonl > logged
 # 300 tokens at random take log2(300) = 8.2 bits each, and they have more than a byte
 check "bits per byte: $(field val_bits_per_byte logged)" awk "BEGIN { b = $(field val_bits_per_byte logged); \
     exit !(b > 2 && b < 8.3) }"
+# never by the tokenizer.json of another vocabulary
+run 0 sgt-tokenize --quiet --train-vocab 280 texts other-ids
+cp other-ids/tokenizer.json theirs
+run 0 sgt-train --verbose --data theirs --run watched4 --device cpu --model 1x8x1 --seq-len 64 --batch-size 1 --steps 1 \
+    --eval-every 1
+stderr_has "sgt-train: theirs/tokenizer.json: not the data's vocabulary: no validation in bits per byte"
+! grep -q val_bits watched4/log.jsonl || fail 'bits per byte of another vocabulary'
 rm theirs/tokenizer.json
 run 0 sgt-train --verbose --data theirs --run watched3 --device cpu --model 1x8x1 --seq-len 64 --batch-size 1 --steps 1 \
     --eval-every 1
