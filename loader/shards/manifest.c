@@ -273,15 +273,12 @@ void sgt_manifest_free(sgt_manifest *m)
 
 int sgt_tokenizer_config_write(const char *dir, const char *eot, uint32_t positions, sgt_error *err)
 {
-    char *text = NULL, path[SGT_PATH];
-    json_t *json = json_pack("{s:s, s:s*, s:s*, s:b}", "tokenizer_class", "PreTrainedTokenizerFast",
-                             "bos_token", eot, "eos_token", eot, "clean_up_tokenization_spaces", 0);
-    if (json && positions &&
-        json_object_set_new(json, "model_max_length", json_integer(positions)) < 0) {
-        json_decref(json);
-        json = NULL;
-    }
-    if (json) text = sgt_json_dumps(json, JSON_INDENT(2));
+    char path[SGT_PATH];
+    json_t *json =
+        json_pack(positions ? "{s:s, s:s*, s:s*, s:b, s:I}" : "{s:s, s:s*, s:s*, s:b}",
+                  "tokenizer_class", "PreTrainedTokenizerFast", "bos_token", eot, "eos_token", eot,
+                  "clean_up_tokenization_spaces", 0, "model_max_length", (json_int_t)positions);
+    char *text = sgt_json_dumps(json, JSON_INDENT(2));
     sgt_path(path, dir, SGT_TOKENIZER_CONFIG);
     int rc = text ? sgt_file_put(path, text, strlen(text), err) : sgt_fail_memory(err, dir);
     json_decref(json);

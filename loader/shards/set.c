@@ -261,33 +261,27 @@ int sgt_set_add_split(sgt_set *s, const char *folder, const char *split, int raw
 
 /* ---- the hash of a set without a manifest ---- */
 
-static void hash_header(XXH3_state_t *hash, const sgt_set_shard *h)
-{
-    uint8_t bytes[SGT_SHARD_HEADER];
-    uint64_t size = sgt_shard_bytes(&h->head);
-    const char *name = base_name(h->path);
-    sgt_shard_pack(bytes, &h->head);
-    XXH3_64bits_update(hash, name, strlen(name) + 1);
-    XXH3_64bits_update(hash, &size, sizeof size);
-    XXH3_64bits_update(hash, bytes, sizeof bytes);
-}
-
-/* Hash the tokens at both ends of a shard whose header has no checksum. That tells sets with equal
- * names and sizes apart without reading them. */
-static int hash_ends(XXH3_state_t *hash, const sgt_set *s, uint32_t shard, sgt_error *err)
+/* Hash what identifies a shard. If its header has no checksum, that includes the tokens at both ends,
+ * which tell sets with equal names and sizes apart without reading them. */
+static int hash_shard(XXH3_state_t *hash, const sgt_set *s, uint32_t shard, sgt_error *err)
 {
     const sgt_set_shard *h = &s->shards[shard];
+    const char *name = base_name(h->path);
     uint8_t bytes[ENDS];
     uint64_t data = h->head.data, end = sgt_shard_bytes(&h->head);
     size_t n = end - data < ENDS ? (size_t)(end - data) : ENDS;
-    if (h->head.xxh3) return SGT_OK;
-    int rc = SGT_OK, fd = sgt_set_open_shard(s, shard, err);
-    if (fd < 0) return fd;
-    for (int last = 0; last < 2 && rc == SGT_OK; last++) {
+    int rc = SGT_OK, fd = -1;
+    sgt_shard_pack(bytes, &h->head);
+    XXH3_64bits_update(hash, name, strlen(name) + 1);
+    XXH3_64bits_update(hash, &end, sizeof end);
+    XXH3_64bits_update(hash, bytes, SGT_SHARD_HEADER);
+    if (!h->head.xxh3 && (fd = sgt_set_open_shard(s, shard, err)) < 0) return fd;
+    for (int last = 0; fd >= 0 && last < 2 && rc == SGT_OK; last++) {
         rc = sgt_pread_all(fd, bytes, n, last ? end - n : data, h->path, err);
         if (rc == SGT_OK) XXH3_64bits_update(hash, bytes, n);
     }
-    close(fd);
+    if (fd >= 0) close(fd);
+    if (h->head.format == SGT_SHARD_MEGATRON) XXH3_64bits_update(hash, &h->index, sizeof h->index);
     return rc;
 }
 
@@ -297,12 +291,7 @@ static int hash_shards(sgt_set *s, const char *path, sgt_error *err)
     int rc = SGT_OK;
     if (!hash) return sgt_fail_memory(err, path);
     XXH3_64bits_reset(hash);
-    for (uint32_t i = s->first; i < s->count && rc == SGT_OK; i++) {
-        hash_header(hash, &s->shards[i]);
-        rc = hash_ends(hash, s, i, err);
-        if (s->shards[i].head.format == SGT_SHARD_MEGATRON)
-            XXH3_64bits_update(hash, &s->shards[i].index, sizeof s->shards[i].index);
-    }
+    for (uint32_t i = s->first; i < s->count && rc == SGT_OK; i++) rc = hash_shard(hash, s, i, err);
     s->hash = XXH3_64bits_digest(hash);
     XXH3_freeState(hash);
     return rc;
