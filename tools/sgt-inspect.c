@@ -112,7 +112,7 @@ static int report_damage(const inspect_set *s, sgt_error *err)
 static int inspect_shards(sgt_error *err)
 {
     inspect_set s;
-    int rc = inspect_set_open(&s, &o, err);
+    int rc = inspect_set_open(&s, &o, o.path, err);
     if (rc < 0) return rc;
     if (o.verify) rc = inspect_set_verify(&s, &o, err);
     if (rc == SGT_OK && s.set.damaged) {

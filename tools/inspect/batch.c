@@ -201,7 +201,7 @@ int inspect_packing(const inspect *o, sgt_error *err)
     rc = sgt_loader_get_packing(l, &is, err);
     sgt_loader_close(l);
     if (rc < 0) return rc;
-    return inspect_show(o,
+    return inspect_show(o, o->path, "what packed rows hold in an epoch",
                         json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:i, s:i}", "sampling",
                                   "packed", "seq", (json_int_t)o->seq_len, "rows",
                                   (json_int_t)is.rows, "documents", (json_int_t)is.documents,
@@ -210,5 +210,5 @@ int inspect_packing(const inspect *o, sgt_error *err)
                                   (double)is.cropped / (double)is.tokens, "documents_per_row",
                                   (double)is.documents / (double)is.rows, "fewest_documents",
                                   (int)is.fewest, "most_documents", (int)is.most),
-                        "what packed rows hold in an epoch", err);
+                        err);
 }

@@ -83,9 +83,7 @@ static int compare_tokens(pair *p, sgt_error *err)
 /* Open a set. Its vocabulary is told by its manifest, or by its first shard's header. */
 static int open_side(side *d, const inspect *o, const char *path, sgt_error *err)
 {
-    inspect one = *o;
-    one.path = path;
-    int rc = inspect_set_open(&d->set, &one, err);
+    int rc = inspect_set_open(&d->set, o, path, err);
     if (rc < 0) return rc;
     d->fingerprint =
         d->set.manifest.options ? d->set.manifest.fingerprint : d->set.first.fingerprint;
@@ -158,9 +156,7 @@ static int show(const pair *p, sgt_error *err)
 {
     char names[2 * SGT_PATH], what[128] = "the same tokens", count[32];
     const char *split = split_name(p);
-    inspect o = *p->o;
     snprintf(names, sizeof names, "%s and %s", p->sides[0].set.path, p->sides[1].set.path);
-    o.path = names;
     if (p->differs)
         snprintf(what, sizeof what, "%sdiffer from token %s%s%s on",
                  p->vocabularies ? "" : "of different vocabularies, and ",
@@ -168,7 +164,7 @@ static int show(const pair *p, sgt_error *err)
                  split ? split : "");
     else if (!p->vocabularies)
         snprintf(what, sizeof what, "the same ids, of different vocabularies");
-    return inspect_show(&o, pair_json(p), what, err);
+    return inspect_show(p->o, names, what, pair_json(p), err);
 }
 
 int inspect_compare(const inspect *o, const char *const paths[2], sgt_error *err)

@@ -113,23 +113,20 @@ static int export_set(exporting *e, sgt_error *err)
 
 int inspect_export(const inspect *o, const char *const *paths, sgt_error *err)
 {
-    inspect from = *o, to = *o;
-    from.path = paths[0];
-    to.path = paths[1];
-    exporting e = {.o = o, .path = to.path};
+    exporting e = {.o = o, .path = paths[1]};
     double began = sgt_now();
-    int rc = inspect_set_open(&e.set, &from, err);
+    int rc = inspect_set_open(&e.set, o, paths[0], err);
     if (rc < 0) return rc;
     rc = export_set(&e, err);
     if (!rc)
-        rc = inspect_show(&to,
+        rc = inspect_show(o, e.path, sgt_layout_says[o->layout],
                           json_pack("{s:o, s:s, s:I, s:I, s:I, s:f}", "out",
-                                    sgt_json_text(paths[1], strlen(paths[1])), "layout",
+                                    sgt_json_text(e.path, strlen(e.path)), "layout",
                                     sgt_layout_names[o->layout], "tokens",
                                     (json_int_t)e.manifest.tokens, "documents",
                                     (json_int_t)e.manifest.documents, "files",
                                     (json_int_t)e.manifest.count, "seconds", sgt_now() - began),
-                          sgt_layout_says[o->layout], err);
+                          err);
     inspect_set_close(&e.set);
     sgt_manifest_free(&e.manifest);
     return rc;

@@ -53,7 +53,7 @@ typedef struct inspect_set {
 
 /* All functions that return int return 0 or a negative SGT_E* with *err filled in, unless said
  * otherwise. Results go to standard output. */
-int inspect_set_open(inspect_set *s, const inspect *o, sgt_error *err);
+int inspect_set_open(inspect_set *s, const inspect *o, const char *path, sgt_error *err);
 void inspect_set_close(inspect_set *s);
 /* Check all shards of the set; set the `damage` of each that is damaged. */
 int inspect_set_verify(inspect_set *s, const inspect *o, sgt_error *err);
@@ -97,9 +97,10 @@ int inspect_run(const inspect *o, sgt_error *err); /* show a run directory */
 /* Show a checkpoint: RUN/step-NNNNNNNN/, or a folder like one. */
 int inspect_checkpoint(const inspect *o, sgt_error *err);
 
-/* Print an object, which is freed: as JSON, or for people with `what` it is (sgt_print_facts), or not
- * at all. */
-int inspect_show(const inspect *o, json_t *object, const char *what, sgt_error *err);
+/* Print an object, which is freed: as JSON, or for people with its name and `what` it is
+ * (sgt_print_facts), or not at all. */
+int inspect_show(const inspect *o, const char *name, const char *what, json_t *object,
+                 sgt_error *err);
 
 /* Parse "FROM:COUNT", or "FROM" alone, for which COUNT is 1. Returns SGT_EUSAGE, with the option's
  * name, for any other text. */

@@ -76,11 +76,11 @@ int inspect_checkpoint(const inspect *o, sgt_error *err)
             state && sgt_folder_has(o->path, "optimizer.safetensors"), "state", state, "tensors",
             tensors_json(s));
         rc =
-            inspect_show(o, top,
+            inspect_show(o, o->path,
                          state ? "a GPT-2 checkpoint"
                                : "a GPT-2 checkpoint, without the state of a run (--init takes it, "
                                  "--resume does not)",
-                         err);
+                         top, err);
     }
     json_decref(state);
     sgt_safetensors_close(s);
@@ -167,11 +167,11 @@ int inspect_run(const inspect *o, sgt_error *err)
             step ? json_integer(json_integer_value(step) + 1) : NULL, "latest",
             latest ? sgt_json_text(latest, strcspn(latest, "\n")) : NULL, "checkpoints", steps,
             "options", options);
-        rc = inspect_show(o, run,
+        rc = inspect_show(o, o->path,
                           json_is_null(loss) || json_is_null(val)
                               ? "a training run, whose loss is not a number"
                               : "a training run",
-                          err);
+                          run, err);
     }
     free(latest);
     json_decref(l.first);

@@ -190,16 +190,16 @@ static void describe(inspect_set *s)
     }
 }
 
-int inspect_set_open(inspect_set *s, const inspect *o, sgt_error *err)
+int inspect_set_open(inspect_set *s, const inspect *o, const char *path, sgt_error *err)
 {
     struct stat st;
-    int rc, folder = stat(o->path, &st) == 0 && S_ISDIR(st.st_mode);
-    *s = (inspect_set){.path = o->path, .set.survey = o->verify};
-    char *shard = folder ? NULL : sgt_megatron_shard(o->path);
+    int rc, folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    *s = (inspect_set){.path = path, .set.survey = o->verify};
+    char *shard = folder ? NULL : sgt_megatron_shard(path);
     if (folder) rc = open_folder(s, o, err);
-    else if (!shard && access(o->path, F_OK) < 0) rc = sgt_fail_errno(err, "%s", o->path);
-    else if (shard || o->raw || (rc = inspect_known(o->path, err)) == SGT_OK)
-        rc = sgt_set_add(&s->set, shard ? shard : o->path, o->raw ? 1 : -1, err);
+    else if (!shard && access(path, F_OK) < 0) rc = sgt_fail_errno(err, "%s", path);
+    else if (shard || o->raw || (rc = inspect_known(path, err)) == SGT_OK)
+        rc = sgt_set_add(&s->set, shard ? shard : path, o->raw ? 1 : -1, err);
     free(shard);
     describe(s);
     if (rc == SGT_OK && s->manifest.options && !o->split && !s->set.damaged)

@@ -10,10 +10,11 @@
 #include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
 
-int inspect_show(const inspect *o, json_t *object, const char *what, sgt_error *err)
+int inspect_show(const inspect *o, const char *name, const char *what, json_t *object,
+                 sgt_error *err)
 {
     if (o->json) return sgt_print_json(object, JSON_INDENT(2), err);
-    if (!o->quiet) sgt_print_facts(o->path, what, object);
+    if (!o->quiet) sgt_print_facts(name, what, object);
     json_decref(object);
     return SGT_OK;
 }
@@ -115,11 +116,10 @@ static json_t *set_json(const inspect_set *s, const inspect *o)
 
 int inspect_set_show(const inspect_set *s, const inspect *o, sgt_error *err)
 {
-    return inspect_show(o, set_json(s, o),
-                        !s->folder ? "a shard of tokens"
-                        : s->unfinished
-                            ? "a set of shards, unfinished (the same command again finishes it)"
-                        : s->manifest.options ? "a set of shards, made by sgt-tokenize"
-                                              : "a set of shards without a manifest",
-                        err);
+    const char *what = "a set of shards without a manifest";
+    if (!s->folder) what = "a shard of tokens";
+    else if (s->unfinished)
+        what = "a set of shards, unfinished (the same command again finishes it)";
+    else if (s->manifest.options) what = "a set of shards, made by sgt-tokenize";
+    return inspect_show(o, s->path, what, set_json(s, o), err);
 }
