@@ -24,46 +24,70 @@
 #define SOME_VALUES 65536               /* JSON values allowed in a file of any size */
 #define MOST_TOKENS (UINT64_C(1) << 60) /* tokens of a file without a header; 2^61 bytes */
 
-/* The totals, in the order in which they are written; an optional one is not written if it is 0. */
-static const struct {
+/* A field of an object, as the manifest has it and as the struct that is read and written has it. */
+typedef enum kind {
+    COUNT, /* uint64_t */
+    SMALL, /* uint32_t, up to 65536 */
+    HEX,   /* uint64_t, as 16 hex digits in a string */
+    TEXT   /* char[size], which is not empty */
+} kind;
+
+typedef struct field {
     const char *name;
-    size_t offset;
-    int optional;
-} totals_fields[] = {{"tokens", offsetof(sgt_manifest, tokens), 0},
-                     {"documents", offsetof(sgt_manifest, documents), 0},
-                     {"bytes", offsetof(sgt_manifest, bytes), 0},
-                     {"files", offsetof(sgt_manifest, files), 0},
-                     {"invalid_utf8", offsetof(sgt_manifest, invalid_utf8), 0},
-                     {"bad_lines", offsetof(sgt_manifest, bad_lines), 1},
-                     {"lone_surrogates", offsetof(sgt_manifest, lone_surrogates), 1},
-                     {"eot_literals", offsetof(sgt_manifest, eot_literals), 1},
-                     {"duplicates", offsetof(sgt_manifest, duplicates), 1},
-                     {"skipped", offsetof(sgt_manifest, skipped), 1}};
-#define TOTALS (sizeof totals_fields / sizeof *totals_fields)
+    kind kind;
+    size_t offset, size;
+    int optional; /* 1: not written if it is 0, and need not be there */
+} field;
+
+/* In the order in which they are written. */
+static const field shard_fields[] = {
+    {"file", TEXT, offsetof(sgt_manifest_shard, file), sizeof(((sgt_manifest_shard *)0)->file), 0},
+    {"split", TEXT, offsetof(sgt_manifest_shard, split), sizeof(((sgt_manifest_shard *)0)->split),
+     0},
+    {"tokens", COUNT, offsetof(sgt_manifest_shard, tokens), 0, 0},
+    {"documents", COUNT, offsetof(sgt_manifest_shard, documents), 0, 0},
+    {"xxh3", HEX, offsetof(sgt_manifest_shard, xxh3), 0, 0},
+    {0}};
+static const field vocabulary_fields[] = {
+    {"name", TEXT, offsetof(sgt_manifest, vocabulary), sizeof(((sgt_manifest *)0)->vocabulary), 0},
+    {"fingerprint", HEX, offsetof(sgt_manifest, fingerprint), 0, 0},
+    {"size", SMALL, offsetof(sgt_manifest, vocab), 0, 0},
+    {"eot", SMALL, offsetof(sgt_manifest, eot), 0, 0},
+    {0}};
+static const field totals_fields[] = {
+    {"tokens", COUNT, offsetof(sgt_manifest, tokens), 0, 0},
+    {"documents", COUNT, offsetof(sgt_manifest, documents), 0, 0},
+    {"bytes", COUNT, offsetof(sgt_manifest, bytes), 0, 0},
+    {"files", COUNT, offsetof(sgt_manifest, files), 0, 0},
+    {"invalid_utf8", COUNT, offsetof(sgt_manifest, invalid_utf8), 0, 0},
+    {"bad_lines", COUNT, offsetof(sgt_manifest, bad_lines), 0, 1},
+    {"lone_surrogates", COUNT, offsetof(sgt_manifest, lone_surrogates), 0, 1},
+    {"eot_literals", COUNT, offsetof(sgt_manifest, eot_literals), 0, 1},
+    {"duplicates", COUNT, offsetof(sgt_manifest, duplicates), 0, 1},
+    {"skipped", COUNT, offsetof(sgt_manifest, skipped), 0, 1},
+    {0}};
+static const field version_field[] = {{"version", COUNT, 0, 0, 0}, {0}};
 
 /* ---- writing ---- */
 
-static json_t *shard_object(const sgt_manifest_shard *s)
+/* Return an object with these fields of a struct, or NULL. */
+static json_t *write_fields(const void *from, const field *f)
 {
-    return json_pack("{s:s, s:s, s:I, s:I, s:o}", "file", s->file, "split", s->split, "tokens",
-                     (json_int_t)s->tokens, "documents", (json_int_t)s->documents, "xxh3",
-                     sgt_json_hex(s->xxh3));
-}
-
-static json_t *totals_object(const sgt_manifest *m)
-{
-    json_t *totals = json_object();
-    for (size_t i = 0; i < TOTALS && totals; i++) {
-        uint64_t total;
-        memcpy(&total, (const char *)m + totals_fields[i].offset, sizeof total);
-        if (!total && totals_fields[i].optional) continue;
-        if (json_object_set_new(totals, totals_fields[i].name, json_integer((json_int_t)total)) <
-            0) {
-            json_decref(totals);
-            return NULL;
-        }
+    json_t *o = json_object();
+    int bad = 0;
+    for (; f->name; f++) {
+        const void *at = (const char *)from + f->offset;
+        uint64_t n = 0;
+        if (f->kind == SMALL) n = *(const uint32_t *)at;
+        if (f->kind == COUNT || f->kind == HEX) n = *(const uint64_t *)at;
+        if (f->optional && !n) continue;
+        if (f->kind == TEXT) bad |= json_object_set_new(o, f->name, json_string(at));
+        else if (f->kind == HEX) bad |= json_object_set_new(o, f->name, sgt_json_hex(n));
+        else bad |= json_object_set_new(o, f->name, json_integer((json_int_t)n));
     }
-    return totals;
+    if (!bad) return o;
+    json_decref(o);
+    return NULL;
 }
 
 /* Return the manifest's JSON, or NULL. */
@@ -72,13 +96,12 @@ static json_t *to_json(const sgt_manifest *m)
     json_t *shards = json_array();
     int bad = 0;
     for (size_t i = 0; i < m->count; i++)
-        bad |= json_array_append_new(shards, shard_object(&m->shards[i]));
-    json_t *o = json_pack("{s:i, s:o, s:{s:s, s:o, s:I, s:I}, s:o, s:o, s:o}", "version", VERSION,
-                          "options", json_loads(m->options ? m->options : "{}", 0, NULL),
-                          "vocabulary", "name", m->vocabulary, "fingerprint",
-                          sgt_json_hex(m->fingerprint), "size", (json_int_t)m->vocab, "eot",
-                          (json_int_t)m->eot, "shards", shards, "totals", totals_object(m),
-                          "invalid_utf8_at", json_loads(m->invalid ? m->invalid : "[]", 0, NULL));
+        bad |= json_array_append_new(shards, write_fields(&m->shards[i], shard_fields));
+    json_t *o = json_pack("{s:i, s:o, s:o, s:o, s:o, s:o}", "version", VERSION, "options",
+                          json_loads(m->options ? m->options : "{}", 0, NULL), "vocabulary",
+                          write_fields(m, vocabulary_fields), "shards", shards, "totals",
+                          write_fields(m, totals_fields), "invalid_utf8_at",
+                          json_loads(m->invalid ? m->invalid : "[]", 0, NULL));
     if (!bad) return o;
     json_decref(o);
     return NULL;
@@ -107,72 +130,41 @@ typedef struct source {
     sgt_error *err;
 } source;
 
-static int wrong(const source *s, const char *field, const char *wanted)
+static int wrong(const source *s, const char *name, const char *wanted)
 {
-    return sgt_fail(s->err, SGT_EFORMAT, "%s: field %s: missing, or not %s", s->path, field,
-                    wanted);
+    return sgt_fail(s->err, SGT_EFORMAT, "%s: field %s: missing, or not %s", s->path, name, wanted);
 }
 
-static int read_count(uint64_t *out, const json_t *o, const char *field, const source *s)
+/* Read these fields of an object into a struct. */
+static int read_fields(void *to, const json_t *o, const field *f, const source *s)
 {
-    const json_t *v = json_object_get(o, field);
-    if (!json_is_integer(v) || json_integer_value(v) < 0)
-        return wrong(s, field, "a whole number from 0");
-    *out = (uint64_t)json_integer_value(v);
-    return SGT_OK;
-}
-
-static int read_totals(sgt_manifest *m, const json_t *o, const source *s)
-{
-    for (size_t i = 0; i < TOTALS; i++) {
-        uint64_t total;
-        const char *name = totals_fields[i].name;
-        if (totals_fields[i].optional && !json_object_get(o, name)) continue;
-        int rc = read_count(&total, o, name, s);
-        if (rc < 0) return rc;
-        memcpy((char *)m + totals_fields[i].offset, &total, sizeof total);
+    for (; f->name; f++) {
+        void *at = (char *)to + f->offset;
+        const json_t *v = json_object_get(o, f->name);
+        const json_int_t n = json_is_integer(v) ? json_integer_value(v) : -1;
+        const char *text = json_string_value(v);
+        const size_t length = text ? strlen(text) : 0;
+        if (f->optional && !v) continue;
+        if (f->kind == COUNT && n < 0) return wrong(s, f->name, "a whole number from 0");
+        if (f->kind == SMALL && (n < 0 || n > 65536))
+            return wrong(s, f->name, "a number up to 65536");
+        if (f->kind == HEX && (length != 16 || strspn(text, "0123456789abcdef") != 16))
+            return wrong(s, f->name, "16 hex digits in a string");
+        if (f->kind == TEXT && (!length || length >= f->size))
+            return wrong(s, f->name, "a short string");
+        if (f->kind == COUNT) *(uint64_t *)at = (uint64_t)n;
+        if (f->kind == SMALL) *(uint32_t *)at = (uint32_t)n;
+        if (f->kind == HEX) *(uint64_t *)at = strtoull(text, NULL, 16);
+        if (f->kind == TEXT) memcpy(at, text, length + 1);
     }
-    return SGT_OK;
-}
-
-static int read_u32(uint32_t *out, const json_t *o, const char *field, const source *s)
-{
-    uint64_t v;
-    int rc = read_count(&v, o, field, s);
-    if (rc < 0) return rc;
-    if (v > 65536) return wrong(s, field, "a number up to 65536");
-    *out = (uint32_t)v;
-    return SGT_OK;
-}
-
-static int read_hex(uint64_t *out, const json_t *o, const char *field, const source *s)
-{
-    const char *text = json_string_value(json_object_get(o, field));
-    if (!text || strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16)
-        return wrong(s, field, "16 hex digits in a string");
-    *out = strtoull(text, NULL, 16);
-    return SGT_OK;
-}
-
-static int read_text(char *out, size_t size, const json_t *o, const char *field, const source *s)
-{
-    const char *text = json_string_value(json_object_get(o, field));
-    size_t n = text ? strlen(text) : 0;
-    if (!n || n >= size) return wrong(s, field, "a short string");
-    memcpy(out, text, n + 1);
     return SGT_OK;
 }
 
 /* Accept only a plain name beside the manifest: no slash, and neither "." nor "..". */
 static int read_shard(sgt_manifest_shard *d, const json_t *o, const source *s)
 {
-    int rc;
-    if ((rc = read_text(d->file, sizeof d->file, o, "file", s)) < 0 ||
-        (rc = read_text(d->split, sizeof d->split, o, "split", s)) < 0 ||
-        (rc = read_count(&d->tokens, o, "tokens", s)) < 0 ||
-        (rc = read_count(&d->documents, o, "documents", s)) < 0 ||
-        (rc = read_hex(&d->xxh3, o, "xxh3", s)) < 0)
-        return rc;
+    int rc = read_fields(d, o, shard_fields, s);
+    if (rc < 0) return rc;
     if (strchr(d->file, '/') || !strcmp(d->file, ".") || !strcmp(d->file, ".."))
         return sgt_fail(s->err, SGT_EFORMAT, "%s: shard \"%s\" lies outside the folder: refused",
                         s->path, d->file);
@@ -216,7 +208,7 @@ static int from_json(sgt_manifest *m, const json_t *o, const source *s)
                  *vocabulary = json_object_get(o, "vocabulary");
     const json_t *invalid = json_object_get(o, "invalid_utf8_at");
     uint64_t version;
-    int rc = read_count(&version, o, "version", s);
+    int rc = read_fields(&version, o, version_field, s);
     if (rc < 0) return rc;
     if (version != VERSION)
         return sgt_fail(s->err, SGT_EFORMAT,
@@ -227,11 +219,8 @@ static int from_json(sgt_manifest *m, const json_t *o, const source *s)
     read_layout(m, options);
     if ((rc = read_json_text(&m->options, options, s)) < 0) return rc;
     if (json_array_size(invalid) && (rc = read_json_text(&m->invalid, invalid, s)) < 0) return rc;
-    if ((rc = read_text(m->vocabulary, sizeof m->vocabulary, vocabulary, "name", s)) < 0 ||
-        (rc = read_hex(&m->fingerprint, vocabulary, "fingerprint", s)) < 0 ||
-        (rc = read_u32(&m->vocab, vocabulary, "size", s)) < 0 ||
-        (rc = read_u32(&m->eot, vocabulary, "eot", s)) < 0 ||
-        (rc = read_totals(m, json_object_get(o, "totals"), s)) < 0)
+    if ((rc = read_fields(m, vocabulary, vocabulary_fields, s)) < 0 ||
+        (rc = read_fields(m, json_object_get(o, "totals"), totals_fields, s)) < 0)
         return rc;
     return read_shards(m, o, s);
 }
