@@ -488,6 +488,12 @@ uint64_t sgt_loader_fingerprint(const sgt_loader *l)
     return marked ? marked->head.fingerprint : 0;
 }
 
+int64_t sgt_loader_eot(const sgt_loader *l)
+{
+    const sgt_set_shard *h = &l->set.shards[0];
+    return h->head.revision || h->head.vocab ? (int64_t)h->eot : -1;
+}
+
 const char *sgt_loader_shard_path(const sgt_loader *l, uint32_t shard)
 {
     return shard < l->set.count ? l->set.shards[shard].path : NULL;

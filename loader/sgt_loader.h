@@ -307,6 +307,8 @@ const char *sgt_loader_shard_path(const sgt_loader *l, uint32_t shard);
 /* Return the fingerprint of the vocabulary (sgt_vocab_fingerprint) that the shards' headers or the
  * manifest state; 0: unknown. */
 uint64_t sgt_loader_fingerprint(const sgt_loader *l);
+/* Return the end-of-text id that the first shard's header or its manifest states; -1: unknown. */
+int64_t sgt_loader_eot(const sgt_loader *l);
 
 /* ---- streams ---- */
 

@@ -182,6 +182,10 @@ run 0 sgt-inspect --quiet --export nanogpt other their-files # files without a h
 run 1 $score --data their-files --split train
 stderr_is "sgt-eval: their-files: its tokens are of another vocabulary than the model's, gpt2 (--vocab FILE names the \
 model's)"
+# and which end of text begins a document
+run 0 sgt-train --quiet --data their-files --run masked --device cpu --model 1x8x1 --seq-len 8 --batch-size 1 --steps 1 \
+    --document-mask
+grep -q '"eos_token_id": 0' masked/step-*/config.json || fail 'the end of text is not in the checkpoint'
 run_usage "--vocab small: not the vocabulary beside the model $model (leave --vocab out)" $score --vocab small --data other
 run_failure 'set: no val shards in it, val_*.bin (sgt-tokenize --split 5% makes them)' \
     $score --data set

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "loader/base/file.h"
 #include "loader/rows/rows.h"
@@ -202,20 +201,16 @@ static int open_sets(const sgt_trainer *t, sgt_loader **out, char why[SGT_UNEVAL
 
 /* ---- ids and names ---- */
 
-/* Find the id that begins a document: that in the first shard's header, or GPT-2's. */
+/* Find the id that begins a document: that of the first shard, or GPT-2's. */
 static int find_eot(sgt_trainer *t, sgt_error *err)
 {
-    sgt_shard_header h = {0};
     if (t->examples.count) {
         t->eot = t->examples.eot;
         return SGT_OK;
     }
-    int fd = sgt_shard_open(&h, sgt_loader_shard_path(t->train, 0), -1, err);
-    if (fd < 0) return fd;
-    close(fd);
     t->fingerprint = sgt_loader_fingerprint(t->train);
-    if (h.revision >= 1) t->eot = h.eot;
-    else t->eot = t->info.vocab == 50257 ? 50256 : -1;
+    t->eot = sgt_loader_eot(t->train);
+    if (t->eot < 0 && t->info.vocab == 50257) t->eot = 50256;
     if (t->s->step.documents && t->eot < 0 && !t->info.documents)
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "--document-mask: %s does not say which id begins a document "
