@@ -7,9 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loader/base/json.h"
 #include "loader/sgt_loader.h"
 #include "loader/read/reader.h"
 
+#define MOST_VALUES ((size_t)1 << 16) /* most JSON values in options.json */
 #define CPU_BATCH 8
 #define CUDA_BATCH 64
 /* largest --loss-scale: far above the largest number in fp16, 65504 */
@@ -424,27 +426,16 @@ static const sgt_option *find_row(const char *name)
     return row->name ? row : NULL;
 }
 
-static json_t *parse_object(const char *text, const char *what, sgt_error *err)
-{
-    json_error_t why;
-    json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, &why);
-    if (json_is_object(json)) return json;
-    sgt_fail(err, SGT_EFORMAT, "%s: not a JSON object%s%s", what, json ? "" : ": ",
-             json ? "" : why.text);
-    json_decref(json);
-    return NULL;
-}
-
 int sgt_config_merge(sgt_config *s, const char *text, const char *what, int mark, sgt_error *err)
 {
     const char *name;
-    json_t *v, *json = parse_object(text, what, err);
-    if (!json) return SGT_EFORMAT;
+    json_t *v, *json;
+    int rc = sgt_json_object(&json, text, strlen(text), MOST_VALUES, what, err);
+    if (rc < 0) return rc;
     s->owner[s->owner[0] ? 1 : 0] = json;
     json_object_foreach(json, name, v)
     {
         const sgt_option *row = find_row(name);
-        int rc;
         if (!row)
             return sgt_fail(
                 err, SGT_EFORMAT,

@@ -41,7 +41,7 @@ echo '{"speed": 3}' > c.json
 run 1 sgt-train --data d --config c.json
 stderr_is "sgt-train: c.json: unknown option 'speed' (options are named as in --help, without the dashes)"
 echo '{"lr": ' > c.json
-run_failure_about 'sgt-train: c.json: not a JSON object: ' sgt-train --data d --config c.json
+run_failure_about 'sgt-train: c.json: line 2: ' sgt-train --data d --config c.json
 run_failure 'nowhere.json: No such file or directory' sgt-train --data d --config nowhere.json
 echo '{"optimizer": "lion"}' > c.json
 run_usage '--optimizer lion: must be one of adamw|sgd|muon' sgt-train --data d --config c.json

@@ -101,7 +101,7 @@ Test(config, other_models_are_refused_by_name)
         {"{\"model_type\":\"gpt2\",\"n_layer\":2,\"n_embd\":64,\"n_head\":4,\"vocab_size\":9,\"n_"
          "positions\":2000000}",
          "2000000 positions, must be 1 to 1048576"},
-        {"[]", "not a JSON object"},
+        {"[]", "line 1: expected a JSON object"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         sgt_model m;

@@ -83,7 +83,7 @@ Test(settings, wrong_files_are_refused)
                {"{\"dropout\": \"auto\"}", "x: 'dropout' is not a number"},
                {"{\"epochs\": 2}",
                 "x: unknown option 'epochs' (options are named as in --help, without the dashes)"},
-               {"[]", "x: not a JSON object"}};
+               {"[]", "x: line 1: expected a JSON object"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         scoped(sgt_config) s;
         sgt_config_default(&s);

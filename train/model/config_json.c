@@ -11,6 +11,7 @@
 
 /* most bytes of config.json; real files have less than a kilobyte */
 #define MAX_CONFIG ((size_t)1 << 20)
+#define MOST_VALUES ((size_t)1 << 16)
 #define FLOAT_DIGITS 9 /* decimal digits that distinguish any two floats */
 
 typedef struct config {
@@ -110,19 +111,14 @@ static int read_model(const config *c, sgt_model *m)
 
 int sgt_model_read_config(sgt_model *m, const char *dir, sgt_error *err)
 {
+    json_t *json = NULL;
     char *text = NULL, *path = sgt_join(dir, "config.json");
     size_t n;
-    json_error_t why;
     if (!path) return sgt_fail_memory(err, dir);
     int rc = sgt_file_get(&text, &n, path, MAX_CONFIG, err);
-    if (rc == SGT_OK) {
-        config c = {json_loadb(text, n, JSON_REJECT_DUPLICATES, &why), path, err};
-        if (json_is_object(c.json)) rc = read_model(&c, m);
-        else
-            rc = sgt_fail(err, SGT_EFORMAT, "%s: not a JSON object%s%s", path, c.json ? "" : ": ",
-                          c.json ? "" : why.text);
-        json_decref(c.json);
-    }
+    if (rc == SGT_OK) rc = sgt_json_object(&json, text, n, MOST_VALUES, path, err);
+    if (rc == SGT_OK) rc = read_model(&(config){json, path, err}, m);
+    json_decref(json);
     free(text);
     free(path);
     return rc;

@@ -23,6 +23,7 @@
 #define PIECE SGT_CHECKPOINT_PIECE
 #define SUM_BYTES ((size_t)1 << 20) /* bytes read at a time for a checksum */
 #define MAX_STATE ((size_t)1 << 20) /* most bytes of state.json */
+#define STATE_VALUES ((size_t)1 << 16)
 
 static const char *const moments[] = {"m.", "v."};
 static const sgt_state moment_states[] = {SGT_MOMENT1, SGT_MOMENT2};
@@ -428,11 +429,9 @@ static int load_state(json_t **out, const char *dir, const char *path, sgt_error
 {
     char *text = NULL;
     size_t n;
-    json_error_t why;
     if (!path) return sgt_fail_memory(err, dir);
     int rc = sgt_file_get(&text, &n, path, MAX_STATE, err);
-    if (rc == SGT_OK && !(*out = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why)))
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: %s", path, why.text);
+    if (rc == SGT_OK) rc = sgt_json_object(out, text, n, STATE_VALUES, path, err);
     free(text);
     return rc;
 }
