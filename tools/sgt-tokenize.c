@@ -230,7 +230,7 @@ static void print_summary(const char *out, const sgt_tokenize_result *r)
                "first"}};
     char train[40], shown[1024];
     sgt_wrapped w;
-    FILE *to = sgt_wrapped_open(&w);
+    FILE *to = sgt_wrapped_open(&w, sgt_columns(fileno(stdout)));
     fprintf(to, "%s: ", sgt_printable(shown, sizeof shown, out));
     print_things(to, "", r->tokens, "token", "tokens", "");
     print_things(to, ", ", r->documents, "document", "documents", "");
@@ -296,7 +296,7 @@ static void print_estimate(const sgt_dry_run_result *r)
 {
     char a[40];
     sgt_wrapped w;
-    FILE *to = sgt_wrapped_open(&w);
+    FILE *to = sgt_wrapped_open(&w, sgt_columns(fileno(stdout)));
     fprintf(to, "inputs      %s in ", sgt_format_bytes(a, sizeof a, r->bytes));
     print_things(to, "", r->files, "file", "files", "");
     if (r->documents != SGT_NOT_KNOWN)

@@ -404,7 +404,7 @@ static void print_help(const sgt_program *p)
     int terminal = sgt_columns(STDOUT_FILENO), narrow = terminal && terminal < NARROW;
     sgt_option own;
     sgt_wrapped w;
-    FILE *to = sgt_wrapped_open_at(&w, terminal && terminal < COLUMNS ? terminal : COLUMNS);
+    FILE *to = sgt_wrapped_open(&w, terminal && terminal < COLUMNS ? terminal : COLUMNS);
     fprintf(to, "usage: %s\n%s\n", p->usage, p->about);
     if (p->commands)
         fprintf(to, "\nSubcommands ('%s NAME --help' lists the options of one):\n", p->name);

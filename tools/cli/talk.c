@@ -148,12 +148,7 @@ void sgt_put_line(FILE *to, const char *fmt, ...)
     fprintf(to, "%s\n", sgt_wrap(wrapped, sizeof wrapped, line, sgt_columns(fileno(to))));
 }
 
-FILE *sgt_wrapped_open(sgt_wrapped *w)
-{
-    return sgt_wrapped_open_at(w, sgt_columns(STDOUT_FILENO));
-}
-
-FILE *sgt_wrapped_open_at(sgt_wrapped *w, int columns)
+FILE *sgt_wrapped_open(sgt_wrapped *w, int columns)
 {
     *w = (sgt_wrapped){.to = stdout, .columns = columns};
     FILE *memory = columns ? open_memstream(&w->text, &w->n) : NULL;
@@ -302,7 +297,7 @@ void sgt_print_facts(const char *name, const char *what, const json_t *facts)
 {
     sgt_wrapped w;
     char shown[1024];
-    FILE *to = sgt_wrapped_open(&w);
+    FILE *to = sgt_wrapped_open(&w, sgt_columns(STDOUT_FILENO));
     fprintf(to, "%s: %s\n", sgt_printable(shown, sizeof shown, name), what);
     put_facts(to, facts, 2, LABEL);
     sgt_wrapped_close(&w);

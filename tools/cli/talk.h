@@ -35,11 +35,11 @@ char *sgt_wrap(char *out, size_t size, const char *text, int columns);
 /* Print the text and a newline to `to`, wrapped if that is a terminal. */
 void sgt_put_line(FILE *to, const char *fmt, ...) SGT_PRINTF(2, 3);
 
-/* A text of several lines on standard output, wrapped if that is a terminal: print it to the stream
- * that sgt_wrapped_open returns, then close it.
+/* A text of several lines on standard output, wrapped for a terminal: print it to the stream that
+ * sgt_wrapped_open returns, then close it.
  *
  *     sgt_wrapped w;
- *     FILE *to = sgt_wrapped_open(&w);
+ *     FILE *to = sgt_wrapped_open(&w, sgt_columns(STDOUT_FILENO));
  *     fprintf(to, ...);
  *     sgt_wrapped_close(&w); */
 typedef struct sgt_wrapped {
@@ -48,10 +48,9 @@ typedef struct sgt_wrapped {
     size_t n;
     int columns;
 } sgt_wrapped;
-/* Return a stream in memory; stdout itself if that is no terminal, or if memory runs out. `_at` wraps
- * at a width of the caller's; 0: not at all. */
-FILE *sgt_wrapped_open(sgt_wrapped *w);
-FILE *sgt_wrapped_open_at(sgt_wrapped *w, int columns);
+/* Return a stream in memory, whose text wraps after `columns`; stdout itself if that is 0, or if
+ * memory runs out. */
+FILE *sgt_wrapped_open(sgt_wrapped *w, int columns);
 void sgt_wrapped_close(sgt_wrapped *w);
 
 /* Print "PROGRAM: LINE" on stderr. If there is a progress bar, erase it first; it is drawn again below
