@@ -174,9 +174,10 @@ static size_t differ(char a, char b)
 static size_t count_slips(const char *a, size_t n, const char *b, size_t m)
 {
     size_t slips[LONGEST_WORD + 1][LONGEST_WORD + 1]; /* between the first i and j letters */
+    size_t best = 0;
     for (size_t i = 0; i <= n; i++)
         for (size_t j = 0; j <= m; j++) {
-            size_t best = i && j ? slips[i - 1][j - 1] + differ(a[i - 1], b[j - 1]) : i + j;
+            best = i && j ? slips[i - 1][j - 1] + differ(a[i - 1], b[j - 1]) : i + j;
             if (i && slips[i - 1][j] + 1 < best) best = slips[i - 1][j] + 1;
             if (j && slips[i][j - 1] + 1 < best) best = slips[i][j - 1] + 1;
             int swapped =
@@ -184,7 +185,7 @@ static size_t count_slips(const char *a, size_t n, const char *b, size_t m)
             if (swapped && slips[i - 2][j - 2] + 1 < best) best = slips[i - 2][j - 2] + 1;
             slips[i][j] = best;
         }
-    return slips[n][m];
+    return best;
 }
 
 /* Find a part of `in`, which has dashes between its parts, that begins with `word`. Return 1 if it

@@ -336,12 +336,11 @@ char *sgt_command_line(const char *program, int argc, char **argv)
     char *line = NULL;
     size_t n;
     FILE *to = open_memstream(&line, &n);
-    if (!to) sgt_no_memory();
-    fputs(program, to);
-    for (int i = 1; i < argc; i++) {
+    if (to) fputs(program, to);
+    for (int i = 1; to && i < argc; i++) {
         fputc(' ', to);
         put_quoted(to, argv[i]);
     }
-    if (fclose(to) != 0) sgt_no_memory();
+    if (!to || fclose(to) != 0) sgt_no_memory();
     return line;
 }
