@@ -1,5 +1,6 @@
-/* step_measure.c: steps of sgt_train, timed as it times them. Further steps follow, which CUPTI
- * records on CUDA: it counts a step's kernels, and for --parts their times are added up. */
+/* step_measure.c: steps of sgt_train, timed from the end of one to the end of the next. Further steps
+ * follow, which CUPTI records on CUDA: it counts a step's kernels, and for --parts their times are
+ * added up. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,7 +115,8 @@ typedef struct measurement {
     sgt_config config;    /* of the training, which fills in what was undecided */
     const sgt_backend *b; /* while the training runs */
     double *ms, *wait;    /* (measured_steps) */
-    double began, open_s, loss;
+    double last;          /* when the last step ended */
+    double open_s, loss;
     json_t *figures;
     coder coder;
     double encode_ms; /* time to encode the text of the next step's rows */
@@ -265,34 +267,37 @@ static json_t *make_figures(const measurement *m)
     return j;
 }
 
-static void prepare_step(measurement *m, uint64_t step)
+/* Encode the text of the step's rows, and begin to time the step, to which that belongs. */
+static void begin_step(measurement *m, uint64_t step)
 {
     if (m->run->text && m->rc == SGT_OK)
         m->rc = encode_rows(&m->coder, &m->config, step, &m->encode_ms, &m->why);
+    m->last = sgt_now() - m->encode_ms / 1e3;
 }
 
 static void on_open(void *ctx, const sgt_backend *b)
 {
     measurement *m = ctx;
     m->b = b;
-    m->open_s = sgt_now() - m->began;
-    prepare_step(m, 0);
+    m->open_s = sgt_now() - m->last;
+    begin_step(m, 0);
 }
 
 static void on_step(void *ctx, const sgt_metrics *s, uint64_t steps, uint64_t first)
 {
     measurement *m = ctx;
+    double now = sgt_now();
     uint64_t done = s->step + 1, measured = measured_steps(m->run);
     (void)first;
     if (done <= measured) {
-        m->ms[s->step] = s->ms_per_step + m->encode_ms;
+        m->ms[s->step] = (now - m->last) * 1e3;
         m->wait[s->step] = s->data_wait_ms + m->encode_ms;
         m->loss = s->loss;
     }
     if (done == measured) m->figures = make_figures(m);
     if (done == measured && done < steps) begin_recording(m);
     else if (done == steps) end_recording(m);
-    if (done < steps) prepare_step(m, done);
+    if (done < steps) begin_step(m, done);
 }
 
 /* Train on m->config's data. Measured steps have been completed when recording begins, as before a
@@ -313,7 +318,7 @@ static int train(measurement *m, sgt_error *err)
     c->eval_every = c->warmup = 0;
     c->lr = 1e-4;
     c->schedule = SGT_CONSTANT;
-    m->began = sgt_now();
+    m->last = sgt_now();
     int rc = sgt_train(c, &o, &r, err);
     sgt_training_result_free(&r);
     if (rc == SGT_ESTOPPED) return sgt_fail(err, rc, "interrupted");
