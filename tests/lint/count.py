@@ -14,7 +14,7 @@ BUDGET = {
     "loader": 6858,
     "train": 13659,
     "kernels": 12187,
-    "tools": 13645,
+    "tools": 13597,
     "tests": 49867,
     "manuals": 2463,
     "pages": 1224,

@@ -8,7 +8,6 @@
 
 #include "tools/bench/bench.h"
 #include "tools/cli/talk.h"
-#include "train/device.h"
 
 /* Those techniques that need more than a setting. */
 typedef enum technique {
@@ -103,20 +102,20 @@ static const sgt_program program = {
                 "  sgt-bench ablation --data out/ --rows text,preload,tied --steps 30\n"
                 "  sgt-bench ablation --data out/ --device cuda"};
 
-typedef struct ablation {
-    bench base;      /* row t is technique t; its `why` says why it cannot be measured */
+/* Row t is technique t; its `why` says why it cannot be measured. */
+static struct {
     sgt_loader *set; /* names the shards; no batches are drawn from it */
     uint32_t wanted; /* bit t: row t is to be measured */
     size_t rounds;
     int fits;     /* 1: the batch was given, or it fits in the first row */
     json_t *last; /* figures of the last step */
-} ablation;
+} state;
 
 /* ---- what a row is ---- */
 
 /* Return the training with all techniques up to `t`, including those that have no row of their
  * own. */
-static sgt_config make_config(const ablation *a, size_t t)
+static sgt_config make_config(size_t t)
 {
     sgt_config c = bench_config;
     c.batching = c.sync_metrics = c.no_tie = 1;
@@ -124,7 +123,7 @@ static sgt_config make_config(const ablation *a, size_t t)
     c.step.precision = SGT_PRECISION_FP32;
     c.step.attention = SGT_ATTENTION_NAIVE;
     for (size_t k = 0; k <= t; k++)
-        if (techniques[k].field && !a->base.rows[k].why[0])
+        if (techniques[k].field && !bench.rows[k].why[0])
             *(int *)(void *)((char *)&c + techniques[k].field) = techniques[k].value;
     /* micro-steps: the smallest divisor of the rows above 1 */
     if (t >= TECHNIQUE_ACCUM && c.batch > 1) c.accum = 2;
@@ -136,28 +135,28 @@ static sgt_config make_config(const ablation *a, size_t t)
 /* ---- which rows there are ---- */
 
 /* Leave out a technique that cannot be measured; if --rows names it, that is an error. */
-static int leave_out(ablation *a, int t, const char *why, sgt_error *err)
+static int leave_out(int t, const char *why, sgt_error *err)
 {
-    snprintf(a->base.rows[t].why, sizeof a->base.rows[t].why, "%.159s", why);
-    if (bench_has(a->wanted, t) && o.rows)
+    snprintf(bench.rows[t].why, sizeof bench.rows[t].why, "%.159s", why);
+    if (bench_has(state.wanted, t) && o.rows)
         return sgt_fail(err, SGT_EUNSUPPORTED, "--rows %s: %s", names[t], why);
-    a->wanted &= ~(1U << t);
+    state.wanted &= ~(1U << t);
     return SGT_OK;
 }
 
 /* Leave out what this device and data do not support: TECHNIQUE_COLD if the shards cannot be
  * evicted, and TECHNIQUE_TEXT if the data is not in GPT-2's vocabulary. */
-static int choose_rows(ablation *a, sgt_error *err)
+static int choose_rows(sgt_error *err)
 {
     sgt_loader_info info;
     sgt_error cold = {0};
     char text[80] = "";
     const sgt_loader_options options = {
         .reader = SGT_READER_MMAP, .batch = 1, .seq = (uint32_t)bench_config.seq};
-    int rc = sgt_loader_open(&a->set, bench_config.data, &options, err);
+    int rc = sgt_loader_open(&state.set, bench_config.data, &options, err);
     if (rc < 0) return rc;
-    sgt_loader_get_info(a->set, &info);
-    if (bench_has(a->wanted, TECHNIQUE_COLD)) bench_cache(a->set, 0, &cold);
+    sgt_loader_get_info(state.set, &info);
+    if (bench_has(state.wanted, TECHNIQUE_COLD)) bench_cache(state.set, 0, &cold);
     if (info.vocab != 50257)
         snprintf(text, sizeof text, "the data has %u ids, and is not GPT-2's tokens", info.vocab);
     for (int t = 0; t < TECHNIQUES && rc == SGT_OK; t++) {
@@ -167,54 +166,53 @@ static int choose_rows(ablation *a, sgt_error *err)
                                                 : techniques[t].not_on_cpu;
         if (t == TECHNIQUE_BF16 && !bench_on_cuda() && !sgt_gemm_has_bf16())
             why = "here operands are rounded to bf16 and multiplied in fp32";
-        if (why && *why) rc = leave_out(a, t, why, err);
+        if (why && *why) rc = leave_out(t, why, err);
     }
     return rc;
 }
 
 /* ---- measuring ---- */
 
-static int measure_step(const ablation *a, size_t t, json_t **figures, sgt_error *err)
+static int measure_step(size_t t, json_t **figures, sgt_error *err)
 {
-    const step_run run = {.config = make_config(a, t),
+    const step_run run = {.config = make_config(t),
                           .warmup = (unsigned)o.warmup,
                           .steps = (unsigned)o.steps,
                           .text = t == TECHNIQUE_TEXT};
     int rc = SGT_OK;
     if (t == TECHNIQUE_COLD || t == TECHNIQUE_MMAP)
-        rc = bench_cache(a->set, t == TECHNIQUE_MMAP, err);
-    return rc == SGT_OK ? bench_step_measure(figures, &a->base, &run, err) : rc;
+        rc = bench_cache(state.set, t == TECHNIQUE_MMAP, err);
+    return rc == SGT_OK ? bench_step_measure(figures, &run, err) : rc;
 }
 
-static int take(void *self, size_t t, json_t **figures, sgt_error *err)
+static int take(size_t t, json_t **figures, sgt_error *err)
 {
     static const char *const fields[][2] = {
         {"ms_per_step"}, {"tokens_per_s"},           {"data_wait_ms"},
         {"loss"},        {"bytes", "backend_bytes"}, {"kernels_step", "launches_step"}};
-    ablation *a = self;
     uint64_t *batch = &bench_config.batch, asked = *batch;
     json_t *all = NULL;
-    if (!bench_has(a->wanted, (int)t)) return SGT_OK;
+    if (!bench_has(state.wanted, (int)t)) return SGT_OK;
     if (t == TECHNIQUE_ACCUM && *batch == 1)
-        return leave_out(a, (int)t, "a batch of one row cannot be divided", err);
-    int rc = measure_step(a, t, &all, err);
+        return leave_out((int)t, "a batch of one row cannot be divided", err);
+    int rc = measure_step(t, &all, err);
     /* the first row holds the most memory */
-    while (rc == SGT_ENOMEM && bench_on_cuda() && !a->fits && *batch > 1) {
+    while (rc == SGT_ENOMEM && bench_on_cuda() && !state.fits && *batch > 1) {
         *batch /= 2;
-        rc = measure_step(a, t, &all, err);
+        rc = measure_step(t, &all, err);
     }
     if (rc < 0) return rc;
     if (*batch < asked)
-        sgt_say(&a->base.notice, "--batch-size %u, which is what the first row has room for",
+        sgt_say(&bench.notice, "--batch-size %u, which is what the first row has room for",
                 (unsigned)*batch);
-    a->fits = 1;
+    state.fits = 1;
     *figures = json_object();
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         json_object_set(*figures, fields[i][0],
                         json_object_get(all, fields[i][1] ? fields[i][1] : fields[i][0]));
-    json_decref(a->last);
-    a->last = all;
-    sgt_say(&a->base.notice, "%s: %.3f ms/step", names[t], bench_get(*figures, "ms_per_step"));
+    json_decref(state.last);
+    state.last = all;
+    sgt_say(&bench.notice, "%s: %.3f ms/step", names[t], bench_get(*figures, "ms_per_step"));
     return SGT_OK;
 }
 
@@ -244,26 +242,25 @@ static void compare(const bench_row *row, const json_t *above, const json_t *fir
     json_object_set_new(result, "spread", json_real((high - low) / 2 / ms));
 }
 
-static void to_json(void *self, json_t *top)
+static void to_json(json_t *top)
 {
-    const ablation *a = self;
     json_t *results = json_array(), *first = NULL, *above = NULL;
     for (int t = 0; t < TECHNIQUES; t++) {
-        const bench_row *row = &a->base.rows[t];
+        const bench_row *row = &bench.rows[t];
         if (!json_array_size(row->turns)) continue;
         if (!first) first = above = row->result;
         compare(row, above, first);
         json_array_append(results, row->result);
         above = row->result;
     }
-    bench_put_all(top,
-                  json_pack("{s:O, s:O, s:s, s:i, s:i, s:i, s:i, s:i, s:O, s:o, s:o}", "device",
-                            json_object_get(a->last, "device"), "library",
-                            json_object_get(a->last, "library"), "model", bench_config.model,
-                            "batch", (int)bench_config.batch, "seq", (int)bench_config.seq,
-                            "threads", (int)bench_config.threads, "steps", (int)o.steps, "rounds",
-                            (int)a->rounds, "total_bytes", json_object_get(a->last, "total_bytes"),
-                            "results", results, "left_out", bench_results(&a->base, 0, 1)));
+    bench_put_all(top, json_pack("{s:O, s:O, s:s, s:i, s:i, s:i, s:i, s:i, s:O, s:o, s:o}",
+                                 "device", json_object_get(state.last, "device"), "library",
+                                 json_object_get(state.last, "library"), "model",
+                                 bench_config.model, "batch", (int)bench_config.batch, "seq",
+                                 (int)bench_config.seq, "threads", (int)bench_config.threads,
+                                 "steps", (int)o.steps, "rounds", (int)state.rounds, "total_bytes",
+                                 json_object_get(state.last, "total_bytes"), "results", results,
+                                 "left_out", bench_results(0, 1)));
 }
 
 static void show_table(json_t *rows)
@@ -288,23 +285,22 @@ static void show_table(json_t *rows)
         "noise: the ranges of this row and the one above overlap.\n");
 }
 
-static void show(const void *self, json_t *top)
+static void show(json_t *top)
 {
-    const ablation *a = self;
     char total[32];
     json_t *row;
     size_t i;
     printf("%s, %s, %s; memory is of %s\n", json_string_value(json_object_get(top, "device")),
-           json_string_value(json_object_get(a->last, "level")),
+           json_string_value(json_object_get(state.last, "level")),
            json_string_value(json_object_get(top, "library")),
            sgt_format_bytes(total, sizeof total, (uint64_t)bench_get(top, "total_bytes")));
     printf("%s, %u x %u tokens a step; median of %zu x %u; a row has all above it\n\n",
-           bench_config.model, (unsigned)bench_config.batch, (unsigned)bench_config.seq, a->rounds,
-           (unsigned)o.steps);
+           bench_config.model, (unsigned)bench_config.batch, (unsigned)bench_config.seq,
+           state.rounds, (unsigned)o.steps);
     show_table(json_object_get(top, "results"));
-    if (json_object_get(a->last, "mfu"))
+    if (json_object_get(state.last, "mfu"))
         printf("\nThe last row reaches %.0f %% of the speed of a large matrix product.\n",
-               100 * bench_get(a->last, "mfu"));
+               100 * bench_get(state.last, "mfu"));
     if (json_object_get(top, "interrupted"))
         printf("\nInterrupted: the measurements so far, each row with the rounds that it "
                "completed.\n");
@@ -318,33 +314,29 @@ static void show(const void *self, json_t *top)
 
 /* ---- the subcommand ---- */
 
-static int measure(void *self, sgt_error *err)
+static int measure(sgt_error *err)
 {
-    ablation *a = self;
     if (!bench_config.data)
         return sgt_fail(err, SGT_EUSAGE, "--data: needed: the shards to train on (--data OUT/)");
     for (int t = 0; t < TECHNIQUES; t++)
-        bench_add(&a->base,
-                  json_pack("{s:s, s:s}", "technique", names[t], "about", techniques[t].about));
-    a->fits = bench_config.batch != SGT_DEFAULT_COUNT;
-    int rc = bench_words(&a->wanted, "rows", o.rows, names, err);
-    if (rc == SGT_OK) rc = bench_choose_device(&a->base, err);
-    a->rounds = (size_t)(o.rounds ? o.rounds : bench_on_cuda() ? 1 : 3);
-    if (rc == SGT_OK) rc = choose_rows(a, err);
-    return rc == SGT_OK ? bench_take_turns(&a->base, 0, TECHNIQUES, a->rounds, take, err) : rc;
+        bench_add(json_pack("{s:s, s:s}", "technique", names[t], "about", techniques[t].about));
+    state.fits = bench_config.batch != SGT_DEFAULT_COUNT;
+    int rc = bench_words(&state.wanted, "rows", o.rows, names, err);
+    if (rc == SGT_OK) rc = bench_choose_device(err);
+    state.rounds = (size_t)(o.rounds ? o.rounds : bench_on_cuda() ? 1 : 3);
+    if (rc == SGT_OK) rc = choose_rows(err);
+    return rc == SGT_OK ? bench_take_turns(0, TECHNIQUES, state.rounds, take, err) : rc;
 }
 
-static void release(void *self)
+static void release(void)
 {
-    ablation *a = self;
-    sgt_loader_close(a->set);
-    json_decref(a->last);
+    sgt_loader_close(state.set);
+    json_decref(state.last);
 }
 
 const bench_subcommand bench_ablation = {.command = {"ablation",
                                                      "what each technique of training brings",
                                                      &program, bench_run_subcommand},
-                                         .size = sizeof(ablation),
                                          .partial = 1,
                                          .measure = measure,
                                          .json = to_json,

@@ -21,7 +21,7 @@
 #include "train/device.h"
 #include "train/log/metrics.h"
 
-bench_output bench_printing;
+struct bench bench;
 sgt_config bench_config;
 
 /* Print "AMD EPYC 9R14, 2 cores, avx512, 23.5 GiB of memory". */
@@ -34,26 +34,26 @@ static void print_machine(void)
            sgt_format_bytes(memory, sizeof memory, sgt_memory_total()));
 }
 
-static void print_results(const bench_subcommand *s, void *b, int *rc, sgt_error *err)
+static void print_results(const bench_subcommand *s, int *rc, sgt_error *err)
 {
     const size_t flags = JSON_INDENT(2) | JSON_REAL_PRECISION(9);
     json_t *top = json_pack("{s:s}", "cpu", sgt_cpu_model());
     sgt_error why;
-    s->json(b, top);
+    s->json(top);
     if (*rc == SGT_ESTOPPED) json_object_set_new(top, "interrupted", json_true());
-    if (bench_printing.json) {
+    if (bench.json) {
         int printed = sgt_print_json(json_incref(top), flags, &why);
         if (printed < 0) *rc = printed, *err = why;
-    } else if (!bench_printing.quiet) {
+    } else if (!bench.quiet) {
         print_machine();
-        s->show(b, top);
+        s->show(top);
     }
     json_decref(top);
 }
 
-static void release_rows(bench *b)
+static void release_rows(void)
 {
-    for (bench_row *r = b->rows; r < b->rows + b->count; r++) {
+    for (bench_row *r = bench.rows; r < bench.rows + bench.count; r++) {
         json_decref(r->result);
         json_decref(r->turns);
     }
@@ -63,35 +63,30 @@ int bench_run_subcommand(const sgt_command *c, int argc, char **argv)
 {
     const bench_subcommand *s = (const bench_subcommand *)(const void *)c; /* its first member */
     sgt_error err;
-    int first = sgt_options_parse(c->program, argc, argv), rc;
+    int first = sgt_options_parse(c->program, argc, argv);
     if (first < argc && !s->operands)
         sgt_usage(c->program, "%s: no operands here, only options", argv[first]);
-    sgt_talk talk = {c->program->name, bench_printing.quiet};
-    bench *b = calloc(1, s->size);
-    if (!b) rc = sgt_fail_memory(&err, NULL);
-    else {
-        b->operands = argv + first;
-        b->operand_count = (size_t)(argc - first);
-        b->notice = sgt_talk_notice(&talk);
-        b->stop = sgt_catch_signals();
-        b->cache = sgt_cache_folder();
-        rc = s->measure(b, &err);
-        if (rc == SGT_OK || (s->partial && rc == SGT_ESTOPPED && b->measured))
-            print_results(s, b, &rc, &err);
-        if (s->release) s->release(b);
-        release_rows(b);
-        free(b->cache);
-        free(b);
-    }
+    sgt_talk talk = {c->program->name, bench.quiet};
+    bench.operands = argv + first;
+    bench.operand_count = (size_t)(argc - first);
+    bench.notice = sgt_talk_notice(&talk);
+    bench.stop = sgt_catch_signals();
+    bench.cache = sgt_cache_folder();
+    int rc = s->measure(&err);
+    if (rc == SGT_OK || (s->partial && rc == SGT_ESTOPPED && bench.measured))
+        print_results(s, &rc, &err);
+    if (s->release) s->release();
+    release_rows();
+    free(bench.cache);
     return sgt_end_program(c->program, rc, &err);
 }
 
 /* ---- rows ---- */
 
-bench_row *bench_add(bench *b, json_t *about)
+bench_row *bench_add(json_t *about)
 {
-    assert(b->count < BENCH_ROWS);
-    bench_row *r = &b->rows[b->count++];
+    assert(bench.count < BENCH_ROWS);
+    bench_row *r = &bench.rows[bench.count++];
     r->result = about ? about : json_object();
     r->turns = json_array();
     return r;
@@ -114,34 +109,33 @@ static void take_medians(bench_row *r)
     bench_put_all(r->result, figures);
 }
 
-int bench_take_turns(bench *b, size_t first, size_t count, size_t turns, bench_take *take,
-                     sgt_error *err)
+int bench_take_turns(size_t first, size_t count, size_t turns, bench_take *take, sgt_error *err)
 {
     int rc = SGT_OK;
     for (size_t turn = 0; turn < turns; turn++)
         for (size_t i = first; i < first + count && rc == SGT_OK; i++) {
             json_t *figures = NULL;
-            if (b->rows[i].why[0]) continue;
-            rc = sgt_stopped(b->stop) ? sgt_fail(err, SGT_ESTOPPED, "interrupted")
-                                      : take(b, i, &figures, err);
-            if (figures) b->measured = !json_array_append_new(b->rows[i].turns, figures);
+            if (bench.rows[i].why[0]) continue;
+            rc = sgt_stopped(bench.stop) ? sgt_fail(err, SGT_ESTOPPED, "interrupted")
+                                         : take(i, &figures, err);
+            if (figures) bench.measured = !json_array_append_new(bench.rows[i].turns, figures);
         }
-    for (size_t i = first; i < first + count; i++) take_medians(&b->rows[i]);
+    for (size_t i = first; i < first + count; i++) take_medians(&bench.rows[i]);
     return rc;
 }
 
-int bench_leave_out(bench *b, bench_row *r, int rc, const char *name, const sgt_error *err)
+int bench_leave_out(bench_row *r, int rc, const char *name, const sgt_error *err)
 {
     if (rc != SGT_EUNSUPPORTED) return rc;
     sgt_printable(r->why, sizeof r->why, err->text);
-    if (name) sgt_say(&b->notice, "%s is left out: %s", name, r->why);
+    if (name) sgt_say(&bench.notice, "%s is left out: %s", name, r->why);
     return SGT_OK;
 }
 
-json_t *bench_results(const bench *b, size_t first, int left_out)
+json_t *bench_results(size_t first, int left_out)
 {
     json_t *all = json_array();
-    for (const bench_row *r = b->rows + first; r < b->rows + b->count; r++) {
+    for (const bench_row *r = bench.rows + first; r < bench.rows + bench.count; r++) {
         if (left_out ? !r->why[0] : r->why[0] || !json_array_size(r->turns)) continue;
         if (left_out) bench_put_text(r->result, "why", r->why);
         json_array_append(all, r->result);
@@ -265,12 +259,12 @@ void bench_table(const json_t *rows, const bench_column *columns, const char *be
 
 /* ---- the model and its step ---- */
 
-int bench_choose_device(const bench *b, sgt_error *err)
+int bench_choose_device(sgt_error *err)
 {
     static const char *const words[] = {"auto", "cpu", "cuda"};
     sgt_config *s = &bench_config;
     const char *device = words[s->device];
-    int rc = sgt_device_choose(&device, &b->notice, err), cuda = strcmp(device, "cuda") == 0;
+    int rc = sgt_device_choose(&device, &bench.notice, err), cuda = strcmp(device, "cuda") == 0;
     if (rc < 0) return rc;
     s->device = cuda ? SGT_DEVICE_CUDA : SGT_DEVICE_CPU;
     if (s->batch == SGT_DEFAULT_COUNT) s->batch = cuda ? 64 : 4;

@@ -1,14 +1,11 @@
 /* bench.h: what the subcommands of sgt-bench share: a skeleton that parses options, measures rows in
- * turns, takes medians, and prints a JSON document or a table; options that several have; work timed
- * on threads; control of the page cache; programs to compare with; and a training step.
+ * turns, takes medians, and prints a JSON document or a table; the model's options; work timed on
+ * threads; control of the page cache; programs to compare with; and a training step. One subcommand
+ * runs in a process, so that `bench`, and the `state` in its file, are variables.
  *
- *     typedef struct kernels_bench {
- *         bench base;                                  // first
- *         ...
- *     } kernels_bench;
  *     const bench_subcommand bench_kernels = {
  *         .command = {"kernels", "each kernel", &program, bench_run_subcommand},
- *         .size = sizeof(kernels_bench), .measure = measure, .json = to_json, .show = show}; */
+ *         .measure = measure, .json = to_json, .show = show}; */
 #ifndef SGT_TOOLS_BENCH_H
 #define SGT_TOOLS_BENCH_H
 
@@ -19,22 +16,15 @@
 #include "loader/base/error.h"
 #include "loader/sgt_loader.h"
 #include "tools/cli/options.h"
-#include "train/backend.h"
 #include "train/config.h"
 
 /* ---- bench.c: the skeleton ---- */
 
-/* The values of --json and --quiet. */
-typedef struct bench_output {
-    int json, quiet;
-} bench_output;
-extern bench_output bench_printing;
-
-#define BENCH_OUTPUT                                                              \
-    {"json", 0, SGT_OPT_FLAG, &bench_printing.json, .help = "one JSON document"}, \
-    {                                                                             \
-        "quiet", 'q', SGT_OPT_FLAG, &bench_printing.quiet,                        \
-            .help = "print only failures and what --json asks for"                \
+#define BENCH_OUTPUT                                                     \
+    {"json", 0, SGT_OPT_FLAG, &bench.json, .help = "one JSON document"}, \
+    {                                                                    \
+        "quiet", 'q', SGT_OPT_FLAG, &bench.quiet,                        \
+            .help = "print only failures and what --json asks for"       \
     }
 
 enum { BENCH_ROWS = 32, BENCH_TURNS = 100 }; /* most rows of a table; most turns of a row */
@@ -48,8 +38,9 @@ typedef struct bench_row {
     char why[320]; /* why the row is left out; "" if it is not */
 } bench_row;
 
-/* What the struct of every subcommand begins with: the command line, and the rows. */
-typedef struct bench {
+/* The command line, and the rows. */
+extern struct bench {
+    int json, quiet; /* --json, --quiet */
     char **operands;
     size_t operand_count;
     sgt_notice notice;
@@ -62,14 +53,13 @@ typedef struct bench {
 
 typedef struct bench_subcommand {
     sgt_command command; /* its `run` is bench_run_subcommand */
-    size_t size;         /* bytes of `b`, which the functions below share; zeroed at first */
     int operands;        /* 1: the subcommand takes operands, such as a folder */
     int partial;         /* 1: rows that were measured before an interrupt are shown */
     /* Measure. Returns 0, 1 if there is nothing to show, or a negative SGT_E*. */
-    int (*measure)(void *b, sgt_error *err);
-    void (*json)(void *b, json_t *top);       /* add to the document, which names the CPU */
-    void (*show)(const void *b, json_t *top); /* print the document as a table; it may be changed */
-    void (*release)(void *b);                 /* NULL: nothing to release */
+    int (*measure)(sgt_error *err);
+    void (*json)(json_t *top); /* add to the document, which names the CPU */
+    void (*show)(json_t *top); /* print the document as a table; it may be changed */
+    void (*release)(void);     /* NULL: nothing to release */
 } bench_subcommand;
 
 /* each defined at the end of the file of its name */
@@ -82,23 +72,22 @@ int bench_run_subcommand(const sgt_command *c, int argc, char **argv);
 /* ---- bench.c: rows ---- */
 
 /* Add a row and return it. `about` becomes its result; what it is about may be NULL. */
-bench_row *bench_add(bench *b, json_t *about);
+bench_row *bench_add(json_t *about);
 
 /* Measure row i once, and set *figures to an object; it may stay NULL if the row is left out. */
-typedef int bench_take(void *b, size_t i, json_t **figures, sgt_error *err);
+typedef int bench_take(size_t i, json_t **figures, sgt_error *err);
 
 /* Take turns that alternate between rows first .. first + count - 1 that are not left out, and add
  * their figures to the results, also after a failure. */
-int bench_take_turns(bench *b, size_t first, size_t count, size_t turns, bench_take *take,
-                     sgt_error *err);
+int bench_take_turns(size_t first, size_t count, size_t turns, bench_take *take, sgt_error *err);
 
 /* Return 0 if rc is 0 or SGT_EUNSUPPORTED; then the row is left out for the reason in *err, with a
  * notice if `name` is not NULL. Return any other rc. */
-int bench_leave_out(bench *b, bench_row *r, int rc, const char *name, const sgt_error *err);
+int bench_leave_out(bench_row *r, int rc, const char *name, const sgt_error *err);
 
 /* Return an array of the results of rows from `first` on that were measured, or, with `left_out`, of
  * those that are left out, each with the field "why". */
-json_t *bench_results(const bench *b, size_t first, int left_out);
+json_t *bench_results(size_t first, int left_out);
 
 /* Return a number of an object, 0 if it has none, and set it unless it is 0, which stands for
  * unknown. */
@@ -139,7 +128,7 @@ extern sgt_config bench_config;
 #define BENCH_ROW(name) &sgt_config_rows[SGT_SET_##name]
 
 /* Choose the device, and set the options that the user left to it. */
-int bench_choose_device(const bench *b, sgt_error *err);
+int bench_choose_device(sgt_error *err);
 
 static inline int bench_on_cuda(void) { return bench_config.device == SGT_DEVICE_CUDA; }
 
@@ -186,7 +175,6 @@ typedef struct bench_script {
     const char *needs; /* field that an answer must have, above 0 if it is a number; NULL: any */
     int stays;         /* 1: it answers each line of its standard input with a line */
     int threads;       /* number of cores that the child may use; 0: all of ours */
-    const sgt_stop *stop;
 } bench_script;
 
 typedef struct bench_child bench_child;
@@ -224,6 +212,6 @@ typedef struct step_run {
 /* Measure the step. Set *figures to an object with the fields that `sgt-bench step --json` has of a
  * step, which are in its manual. After a request to stop, returns SGT_ESTOPPED at the end of a
  * step. */
-int bench_step_measure(json_t **figures, const bench *b, const step_run *run, sgt_error *err);
+int bench_step_measure(json_t **figures, const step_run *run, sgt_error *err);
 
 #endif

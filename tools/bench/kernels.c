@@ -60,29 +60,28 @@ typedef struct kernel_line {
     double flops;
 } kernel_line;
 
-typedef struct kernels_bench {
-    bench base;
+static struct {
     sgt_backend_options options; /* of the step that the kernels belong to */
     kernel_line lines[BENCH_ROWS];
     const sgt_cuda_library *lib;
     sgt_cuda_device d;
     sgt_cuda_gemms *gemms;
     sgt_cuda_attention_times times; /* of the last attention */
-} kernels_bench;
+} state;
 
 /* ---- which kernels ---- */
 
-static size_t rows_of(const kernels_bench *b) { return (size_t)b->options.batch * b->options.seq; }
+static size_t rows_of(void) { return (size_t)state.options.batch * state.options.seq; }
 
-static void add_product(kernels_bench *b, const char *layer, const char *pass,
-                        sgt_cuda_gemm_shape s, sgt_cuda_epilogue epilogue)
+static void add_product(const char *layer, const char *pass, sgt_cuda_gemm_shape s,
+                        sgt_cuda_epilogue epilogue)
 {
-    const sgt_precision precision = b->options.precision;
+    const sgt_precision precision = state.options.precision;
     static const sgt_cuda_type types[] = {SGT_F32, SGT_F32, SGT_BF16, SGT_F16};
     static const char *const epilogues[] = {"none", "bias",  "bgrad",
                                             "gelu", "dgelu", "dgelu-bgrad"};
     /* the first is the square product */
-    if (b->base.count && strcmp(o.layer, "all") != 0 && strcmp(o.layer, layer) != 0) return;
+    if (bench.count && strcmp(o.layer, "all") != 0 && strcmp(o.layer, layer) != 0) return;
     s.lda = s.trans_a ? s.m : s.k;
     s.ldb = s.trans_b ? s.k : s.n;
     s.ldd = s.n;
@@ -90,74 +89,75 @@ static void add_product(kernels_bench *b, const char *layer, const char *pass,
     s.out = s.accumulate ? SGT_F32 : s.type; /* gradients of weights are float32 */
     s.tf32 = precision == SGT_PRECISION_TF32;
     s.epilogue = epilogue;
-    b->lines[b->base.count] =
+    state.lines[bench.count] =
         (kernel_line){.product = s, .flops = 2.0 * (double)s.m * (double)s.n * (double)s.k};
-    bench_add(&b->base, json_pack("{s:s, s:s, s:s, s:I, s:I, s:I}", "layer", layer, "pass", pass,
-                                  "epilogue", epilogues[epilogue], "m", (json_int_t)s.m, "n",
-                                  (json_int_t)s.n, "k", (json_int_t)s.k));
+    bench_add(json_pack("{s:s, s:s, s:s, s:I, s:I, s:I}", "layer", layer, "pass", pass, "epilogue",
+                        epilogues[epilogue], "m", (json_int_t)s.m, "n", (json_int_t)s.n, "k",
+                        (json_int_t)s.k));
 }
 
 /* Add the products of a linear layer: y (N, out) = x (N, in) W (in, out), dx = dy W^T, dW += x^T
  * dy. GELU is an epilogue of fc's forward product, and its gradient one of fcproj's dx. */
-static void add_linear(kernels_bench *b, const char *layer, size_t in, size_t out)
+static void add_linear(const char *layer, size_t in, size_t out)
 {
-    size_t N = rows_of(b);
+    size_t N = rows_of();
     sgt_cuda_gemm_shape forward = {.m = N, .n = out, .k = in};
     sgt_cuda_gemm_shape input = {.m = N, .n = in, .k = out, .trans_b = 1};
     sgt_cuda_gemm_shape weight = {.m = in, .n = out, .k = N, .trans_a = 1, .accumulate = 1};
-    add_product(b, layer, "forward", forward, SGT_EPILOGUE_NONE);
-    add_product(b, layer, "forward", forward, SGT_EPILOGUE_BIAS);
-    if (strcmp(layer, "fc") == 0) add_product(b, layer, "forward", forward, SGT_EPILOGUE_GELU);
-    add_product(b, layer, "dx", input, SGT_EPILOGUE_NONE);
+    add_product(layer, "forward", forward, SGT_EPILOGUE_NONE);
+    add_product(layer, "forward", forward, SGT_EPILOGUE_BIAS);
+    if (strcmp(layer, "fc") == 0) add_product(layer, "forward", forward, SGT_EPILOGUE_GELU);
+    add_product(layer, "dx", input, SGT_EPILOGUE_NONE);
     if (strcmp(layer, "fcproj") == 0) {
-        add_product(b, layer, "dx", input, SGT_EPILOGUE_DGELU);
-        add_product(b, layer, "dx", input, SGT_EPILOGUE_DGELU_BGRAD);
+        add_product(layer, "dx", input, SGT_EPILOGUE_DGELU);
+        add_product(layer, "dx", input, SGT_EPILOGUE_DGELU_BGRAD);
     }
-    add_product(b, layer, "dw", weight, SGT_EPILOGUE_NONE);
-    if (strcmp(layer, "qkv") == 0) add_product(b, layer, "dw", weight, SGT_EPILOGUE_BGRAD);
+    add_product(layer, "dw", weight, SGT_EPILOGUE_NONE);
+    if (strcmp(layer, "qkv") == 0) add_product(layer, "dw", weight, SGT_EPILOGUE_BGRAD);
 }
 
 /* Add the square product, which tells the peak, and those of a step. */
-static void add_products(kernels_bench *b)
+static void add_products(void)
 {
-    size_t C = b->options.model.channels, N = rows_of(b), S = SIDE;
-    size_t V = ((size_t)b->options.model.vocab + 63) / 64 * 64; /* as the head pads it */
-    add_product(b, "peak", "", (sgt_cuda_gemm_shape){.m = S, .n = S, .k = S}, SGT_EPILOGUE_NONE);
-    add_linear(b, "qkv", C, 3 * C);
-    add_linear(b, "proj", C, C);
-    add_linear(b, "fc", C, 4 * C);
-    add_linear(b, "fcproj", 4 * C, C);
-    add_product(b, "head", "forward", (sgt_cuda_gemm_shape){.m = N, .n = V, .k = C, .trans_b = 1},
+    size_t C = state.options.model.channels, N = rows_of(), S = SIDE;
+    size_t V = ((size_t)state.options.model.vocab + 63) / 64 * 64; /* as the head pads it */
+    add_product("peak", "", (sgt_cuda_gemm_shape){.m = S, .n = S, .k = S}, SGT_EPILOGUE_NONE);
+    add_linear("qkv", C, 3 * C);
+    add_linear("proj", C, C);
+    add_linear("fc", C, 4 * C);
+    add_linear("fcproj", 4 * C, C);
+    add_product("head", "forward", (sgt_cuda_gemm_shape){.m = N, .n = V, .k = C, .trans_b = 1},
                 SGT_EPILOGUE_NONE);
-    add_product(b, "head", "dx", (sgt_cuda_gemm_shape){.m = N, .n = C, .k = V}, SGT_EPILOGUE_NONE);
-    add_product(b, "head", "dw",
+    add_product("head", "dx", (sgt_cuda_gemm_shape){.m = N, .n = C, .k = V}, SGT_EPILOGUE_NONE);
+    add_product("head", "dw",
                 (sgt_cuda_gemm_shape){.m = V, .n = C, .k = N, .trans_a = 1, .accumulate = 1},
                 SGT_EPILOGUE_NONE);
 }
 
 /* Add both passes of an implementation of attention. Of products with (T, T) scores, whose masked half
  * is not counted, forward has two and backward five. */
-static void add_attention(kernels_bench *b, const char *name, sgt_attention attention)
+static void add_attention(const char *name, sgt_attention attention)
 {
-    double product = (double)rows_of(b) * b->options.seq * b->options.model.channels;
+    double product = (double)rows_of() * state.options.seq * state.options.model.channels;
     for (int backward = 0; backward < 2; backward++) {
-        b->lines[b->base.count] = (kernel_line){
+        state.lines[bench.count] = (kernel_line){
             .attention = attention, .backward = backward, .flops = (backward ? 5 : 2) * product};
-        bench_add(&b->base, json_pack("{s:s, s:s, s:s}", "layer", "attention", "pass",
-                                      backward ? "backward" : "forward", "attention", name));
+        bench_add(json_pack("{s:s, s:s, s:s}", "layer", "attention", "pass",
+                            backward ? "backward" : "forward", "attention", name));
     }
 }
 
 /* ---- times ---- */
 
 /* Time a product by the library's algorithms. */
-static int take_product(kernels_bench *b, size_t i, json_t **figures, sgt_error *err)
+static int take_product(size_t i, json_t **figures, sgt_error *err)
 {
-    const sgt_cuda_gemm_calls *calls = b->lib->gemm;
+    const sgt_cuda_gemm_calls *calls = state.lib->gemm;
     const sgt_cuda_gemm *p;
-    bench_row *r = &b->base.rows[i];
-    if (i == 0 && b->d.available <= (uint64_t)8 << 30) return SGT_OK; /* no room for the square */
-    int rc = calls->plan(&p, b->gemms, &b->lines[i].product, err);
+    bench_row *r = &bench.rows[i];
+    if (i == 0 && state.d.available <= (uint64_t)8 << 30)
+        return SGT_OK; /* no room for the square */
+    int rc = calls->plan(&p, state.gemms, &state.lines[i].product, err);
     if (rc < 0 && rc != SGT_EUNSUPPORTED) return rc;
     double ms = rc == SGT_OK ? (double)calls->ms(p) : 0;
     if (ms > 0) *figures = json_pack("{s:f}", "us", 1e3 * ms);
@@ -168,79 +168,79 @@ static int take_product(kernels_bench *b, size_t i, json_t **figures, sgt_error 
 
 /* Time both passes of an implementation in a backend with one layer, where everything but attention
  * is small. If it is unsupported or does not fit in memory, its lines get the reason. */
-static int take(void *self, size_t i, json_t **figures, sgt_error *err)
+static int take(size_t i, json_t **figures, sgt_error *err)
 {
-    kernels_bench *b = self;
-    const kernel_line *l = &b->lines[i];
-    sgt_backend_options options = b->options;
+    const kernel_line *l = &state.lines[i];
+    sgt_backend_options options = state.options;
     options.model.layers = 1;
     options.model.vocab = 64;
     options.optim.kind = SGT_SGD;
     options.attention = l->attention;
-    if (l->product.m) return take_product(b, i, figures, err);
+    if (l->product.m) return take_product(i, figures, err);
     /* If tensor cores are unsupported, training uses tiles without them. */
-    if (l->attention == SGT_ATTENTION_AUTO && !b->base.rows[i - 2].why[0]) return SGT_OK;
+    if (l->attention == SGT_ATTENTION_AUTO && !bench.rows[i - 2].why[0]) return SGT_OK;
     if (!l->backward) {
-        int rc = b->lib->attention(&b->times, &options, err);
+        int rc = state.lib->attention(&state.times, &options, err);
         if (rc == SGT_ENOMEM) rc = SGT_EUNSUPPORTED;
-        bench_leave_out(&b->base, &b->base.rows[i + 1], rc, NULL, err);
-        if (rc < 0) return bench_leave_out(&b->base, &b->base.rows[i], rc, NULL, err);
+        bench_leave_out(&bench.rows[i + 1], rc, NULL, err);
+        if (rc < 0) return bench_leave_out(&bench.rows[i], rc, NULL, err);
     }
-    *figures = json_pack("{s:f}", "us",
-                         1e3 * (double)(l->backward ? b->times.backward_ms : b->times.forward_ms));
+    *figures =
+        json_pack("{s:f}", "us",
+                  1e3 * (double)(l->backward ? state.times.backward_ms : state.times.forward_ms));
     return SGT_OK;
 }
 
-static int measure_all(kernels_bench *b, sgt_error *err)
+static int measure_all(sgt_error *err)
 {
-    int products = strcmp(o.kind, "attention") != 0, rc = sgt_device_cuda(&b->lib, &b->d, err);
-    const sgt_cuda_gemms_options options = {.device = b->d.name, .timing = 1};
-    if (rc == SGT_OK && products) rc = b->lib->gemm->open(&b->gemms, &options, err);
+    int products = strcmp(o.kind, "attention") != 0,
+        rc = sgt_device_cuda(&state.lib, &state.d, err);
+    const sgt_cuda_gemms_options options = {.device = state.d.name, .timing = 1};
+    if (rc == SGT_OK && products) rc = state.lib->gemm->open(&state.gemms, &options, err);
     if (rc < 0) return rc;
-    if (products) add_products(b);
+    if (products) add_products();
     if (strcmp(o.kind, "gemm") != 0) {
-        add_attention(b, "own", SGT_ATTENTION_OWN);
-        add_attention(b, "tiled", SGT_ATTENTION_AUTO);
-        add_attention(b, "cudnn", SGT_ATTENTION_CUDNN);
-        add_attention(b, "naive", SGT_ATTENTION_NAIVE);
+        add_attention("own", SGT_ATTENTION_OWN);
+        add_attention("tiled", SGT_ATTENTION_AUTO);
+        add_attention("cudnn", SGT_ATTENTION_CUDNN);
+        add_attention("naive", SGT_ATTENTION_NAIVE);
     }
-    return bench_take_turns(&b->base, 0, b->base.count, 1, take, err);
+    return bench_take_turns(0, bench.count, 1, take, err);
 }
 
 /* ---- results ---- */
 
-static void to_json(void *self, json_t *top)
+static void to_json(json_t *top)
 {
-    kernels_bench *b = self;
     json_t *results = json_array();
-    const sgt_backend_options *k = &b->options;
+    const sgt_backend_options *k = &state.options;
     /* the first product tells the peak; without products, the attention has */
-    int has_peak = b->base.count && b->lines[0].product.m;
-    double square = has_peak ? bench_get(b->base.rows[0].result, "us") : 0;
-    double peak = square > 0 ? b->lines[0].flops / square * 1e6 : b->times.peak_flops;
-    for (size_t i = has_peak; i < b->base.count; i++) {
-        const bench_row *r = &b->base.rows[i];
-        double us = bench_get(r->result, "us"), speed = us > 0 ? b->lines[i].flops / us * 1e6 : 0;
+    int has_peak = bench.count && state.lines[0].product.m;
+    double square = has_peak ? bench_get(bench.rows[0].result, "us") : 0;
+    double peak = square > 0 ? state.lines[0].flops / square * 1e6 : state.times.peak_flops;
+    for (size_t i = has_peak; i < bench.count; i++) {
+        const bench_row *r = &bench.rows[i];
+        double us = bench_get(r->result, "us"),
+               speed = us > 0 ? state.lines[i].flops / us * 1e6 : 0;
         if (!(us > 0) && !r->why[0]) continue;
         bench_put(r->result, "tflops", speed * 1e-12);
         if (peak > 0) bench_put(r->result, "of_peak", speed / peak);
         if (r->why[0]) bench_put_text(r->result, "why_not", r->why);
         json_array_append(results, r->result);
     }
-    bench_put_all(top, json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:o}",
-                                 "device", b->d.name, "library",
-                                 b->gemms ? b->lib->gemm->library(b->gemms) : b->times.library,
-                                 "model", bench_config.model, "precision",
-                                 sgt_precision_words[k->precision], "batch", (json_int_t)k->batch,
-                                 "seq", (json_int_t)k->seq, "heads", (json_int_t)k->model.heads,
-                                 "head_size", (json_int_t)(k->model.channels / k->model.heads),
-                                 "rows", (json_int_t)rows_of(b), "peak_tflops", peak * 1e-12,
-                                 "results", results));
+    bench_put_all(
+        top, json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:o}", "device",
+                       state.d.name, "library",
+                       state.gemms ? state.lib->gemm->library(state.gemms) : state.times.library,
+                       "model", bench_config.model, "precision", sgt_precision_words[k->precision],
+                       "batch", (json_int_t)k->batch, "seq", (json_int_t)k->seq, "heads",
+                       (json_int_t)k->model.heads, "head_size",
+                       (json_int_t)(k->model.channels / k->model.heads), "rows",
+                       (json_int_t)rows_of(), "peak_tflops", peak * 1e-12, "results", results));
 }
 
-static void show(const void *self, json_t *top)
+static void show(json_t *top)
 {
-    const kernels_bench *b = self;
     static const bench_column columns[] = {{"layer", "layer", .kind = BENCH_TEXT},
                                            {"pass", "pass", .kind = BENCH_TEXT},
                                            {"attention", "attention", .kind = BENCH_TEXT},
@@ -254,9 +254,9 @@ static void show(const void *self, json_t *top)
                                            {0}};
     char device[96];
     double peak = bench_get(top, "peak_tflops");
-    printf("%s, %s\n%s, %s, %u x %u tokens\n\n", sgt_printable(device, sizeof device, b->d.name),
+    printf("%s, %s\n%s, %s, %u x %u tokens\n\n", sgt_printable(device, sizeof device, state.d.name),
            json_string_value(json_object_get(top, "library")), bench_config.model,
-           sgt_precision_words[b->options.precision], b->options.batch, b->options.seq);
+           sgt_precision_words[state.options.precision], state.options.batch, state.options.seq);
     bench_table(json_object_get(top, "results"), columns, "tflops");
     printf("\n* the fastest. Attention is causal; its masked half is not counted.\n"
            "Peak, a large product of matrices: ");
@@ -266,39 +266,36 @@ static void show(const void *self, json_t *top)
 
 /* ---- the subcommand ---- */
 
-static int measure(void *self, sgt_error *err)
+static int measure(sgt_error *err)
 {
-    kernels_bench *b = self;
     if (strcmp(o.device, "cuda") == 0) bench_config.device = SGT_DEVICE_CUDA;
-    int rc = bench_choose_device(&b->base, err);
+    int rc = bench_choose_device(err);
     if (rc < 0) return rc;
     if (!bench_on_cuda())
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "needs CUDA (on a CPU, sgt-bench step shows the share of a large product's "
                         "speed; in a source tree: make check-kernels ARGS=--bench)");
-    sgt_backend_options *k = &b->options;
+    sgt_backend_options *k = &state.options;
     *k = bench_config.step;
     if ((rc = sgt_model_named(&k->model, bench_config.model, err)) < 0) return rc;
     if (k->seq > k->model.positions) k->model.positions = k->seq;
     k->batch = (uint32_t)bench_config.batch;
     k->threads = (int)bench_config.threads;
-    k->cache = b->base.cache;
-    if ((double)rows_of(b) * k->model.channels > 0x1p32)
+    k->cache = bench.cache;
+    if ((double)rows_of() * k->model.channels > 0x1p32)
         return sgt_fail(err, SGT_EUSAGE, "%u x %u x %u numbers are over the 2^32 that are measured",
                         k->batch, k->seq, k->model.channels);
-    return measure_all(b, err);
+    return measure_all(err);
 }
 
-static void release(void *self)
+static void release(void)
 {
-    kernels_bench *b = self;
-    if (b->gemms) b->lib->gemm->close(b->gemms);
+    if (state.gemms) state.lib->gemm->close(state.gemms);
 }
 
 const bench_subcommand bench_kernels = {
     .command = {"kernels", "each matrix product and the attention of a training step", &program,
                 bench_run_subcommand},
-    .size = sizeof(kernels_bench),
     .measure = measure,
     .json = to_json,
     .show = show,

@@ -116,7 +116,7 @@ static const char *const state_names[] = {"warm", "mapped", "cached", "cold"};
 typedef struct loader_row {
     int maker, output, threads;
     int plain; /* 1: a plain loop makes the batches, one token at a time */
-    set_state state;
+    set_state pass;
 } loader_row;
 
 typedef struct loader_shard {
@@ -140,10 +140,9 @@ typedef struct drawer {
     sgt_arena memory;         /* as large as the set's tokens, or less if memory is short */
 } drawer;
 
-typedef struct loader_bench {
+static struct {
     /* The first `main_count` rows are measured in alternating turns; then the others, mmap of a set
      * that is not cached, because they drop the set from the page cache. */
-    bench base;
     loader_row rows[BENCH_ROWS];
     size_t main_count;
     sgt_loader *set;      /* names the shards; no batches are drawn from it */
@@ -163,7 +162,7 @@ typedef struct loader_bench {
     bench_script script; /* loaders.py */
     bench_child *python; /* NULL: not started */
     json_t *versions;    /* of numpy, torch and fio, once they have answered */
-} loader_bench;
+} state;
 
 /* What was measured in one turn of a row. */
 typedef struct loader_slice {
@@ -173,8 +172,7 @@ typedef struct loader_slice {
 /* ---- what is read ---- */
 
 /* Open the set with a reader, for rows of o.seq tokens. */
-static int open_loader(sgt_loader **l, const loader_bench *b, int reader, sgt_notice notice,
-                       sgt_error *err)
+static int open_loader(sgt_loader **l, int reader, sgt_notice notice, sgt_error *err)
 {
     const sgt_loader_options options = {.reader = (sgt_reader)reader,
                                         .sampling = (sgt_sampling)o.sampling,
@@ -184,37 +182,37 @@ static int open_loader(sgt_loader **l, const loader_bench *b, int reader, sgt_no
                                         .split = o.split,
                                         .raw = o.raw,
                                         .notice = notice};
-    return sgt_loader_open_data(l, b->base.operands[0], &options, err);
+    return sgt_loader_open_data(l, bench.operands[0], &options, err);
 }
 
 /* List the shards that the loader finds. It leaves out those of less than two tokens, which no row
  * fits into. Then shorten the default row if no shard is long enough for it, as in a new user's
  * small set. */
-static int find_shards(loader_bench *b, sgt_error *err)
+static int find_shards(sgt_error *err)
 {
     const sgt_loader_options options = {
         .reader = SGT_READER_MMAP, .batch = 1, .seq = 1, .split = o.split, .raw = o.raw};
     sgt_loader_info info;
     uint64_t longest = 0;
-    int rc = sgt_loader_open_data(&b->set, b->base.operands[0], &options, err);
+    int rc = sgt_loader_open_data(&state.set, bench.operands[0], &options, err);
     if (rc < 0) return rc;
-    sgt_loader_get_info(b->set, &info);
-    b->shards = calloc(info.shards, sizeof *b->shards);
-    if (!b->shards) return sgt_fail_memory(err, NULL);
-    for (; b->shard_count < info.shards; b->shard_count++) {
+    sgt_loader_get_info(state.set, &info);
+    state.shards = calloc(info.shards, sizeof *state.shards);
+    if (!state.shards) return sgt_fail_memory(err, NULL);
+    for (; state.shard_count < info.shards; state.shard_count++) {
         sgt_shard_header h;
         /* the loader has already checked the header */
-        const char *path = sgt_loader_shard_path(b->set, (uint32_t)b->shard_count);
+        const char *path = sgt_loader_shard_path(state.set, (uint32_t)state.shard_count);
         int fd = sgt_shard_open(&h, path, o.raw ? 1 : -1, err);
         if (fd < 0) return fd;
         close(fd);
-        b->shards[b->shard_count] = (loader_shard){h.data, h.tokens, b->tokens};
-        b->tokens += h.tokens;
+        state.shards[state.shard_count] = (loader_shard){h.data, h.tokens, state.tokens};
+        state.tokens += h.tokens;
         if (h.tokens > longest) longest = h.tokens;
     }
     while (!o.seq_given && o.seq > 1 && o.seq >= longest) o.seq /= 2;
     if (!o.seq_given && o.seq < DEFAULT_SEQ)
-        sgt_say(&b->base.notice,
+        sgt_say(&bench.notice,
                 "--seq-len %" PRIu64 ", since no shard has the %d tokens per row of %d", o.seq,
                 DEFAULT_SEQ + 1, DEFAULT_SEQ);
     return SGT_OK;
@@ -226,51 +224,51 @@ static int find_shards(loader_bench *b, sgt_error *err)
  * programs */
 _Static_assert(1 + BYTES * (SGT_READERS + 2) + 1 + PEERS <= BENCH_ROWS, "room for all rows");
 
-static loader_row *add_row(loader_bench *b, int maker, int output, set_state state)
+static loader_row *add_row(int maker, int output, set_state pass)
 {
-    loader_row *r = &b->rows[b->base.count];
-    *r = (loader_row){.maker = maker, .output = output, .state = state, .threads = 1};
+    loader_row *r = &state.rows[bench.count];
+    *r = (loader_row){.maker = maker, .output = output, .pass = pass, .threads = 1};
     if (maker <= MEMCPY) r->threads = (int)o.threads;
     json_t *about = json_pack("{s:s, s:s}", "reader", name_of(maker), "output",
                               output == BYTES ? "-" : output_words[output]);
-    if (maker == SGT_READER_MMAP) bench_put_text(about, "pass", state_names[state]);
-    bench_add(&b->base, about);
+    if (maker == SGT_READER_MMAP) bench_put_text(about, "pass", state_names[pass]);
+    bench_add(about);
     return r;
 }
 
 /* Add a reader's row. Without --cold, also add mmap of a set that is cached but not mapped yet, and
  * the plain loop that int32 batches are compared with. */
-static void add_reader(loader_bench *b, int reader, int output)
+static void add_reader(int reader, int output)
 {
     int is_mmap = reader == SGT_READER_MMAP;
-    add_row(b, reader, output, o.cold ? COLD : is_mmap ? MAPPED : WARM);
-    if (!o.cold && is_mmap) add_row(b, reader, output, CACHED);
+    add_row(reader, output, o.cold ? COLD : is_mmap ? MAPPED : WARM);
+    if (!o.cold && is_mmap) add_row(reader, output, CACHED);
     if (!o.cold && reader == SGT_READER_PRELOAD && output == SGT_OUTPUT_I32)
-        add_row(b, reader, output, WARM)->plain = 1;
+        add_row(reader, output, WARM)->plain = 1;
 }
 
 /* Add all rows: memcpy first, then each output of each reader, other programs, and mmap of a set
  * that is not cached. Block sampling reads whole pools ahead, for which only --cold has time. */
-static int add_rows(loader_bench *b, sgt_error *err)
+static int add_rows(sgt_error *err)
 {
     uint32_t readers = 0, outputs = 0;
     int rc = bench_words(&readers, "loader", o.readers, sgt_reader_words, err);
     if (rc == SGT_OK) rc = bench_words(&outputs, "outputs", o.outputs, output_words, err);
     if (rc < 0) return rc;
-    add_row(b, MEMCPY, SGT_OUTPUT_U16, o.cold ? COLD : WARM);
+    add_row(MEMCPY, SGT_OUTPUT_U16, o.cold ? COLD : WARM);
     for (int output = 0; output < BYTES; output++)
         for (int r = 0; r < SGT_READERS; r++)
-            if (bench_has(outputs, output) && bench_has(readers, r)) add_reader(b, r, output);
+            if (bench_has(outputs, output) && bench_has(readers, r)) add_reader(r, output);
     for (int r = 0; r < SGT_READERS; r++)
-        if (bench_has(readers, r)) b->speaker = r; /* uring is the last */
+        if (bench_has(readers, r)) state.speaker = r; /* uring is the last */
     /* the Python peers draw random windows from memory, and fio measures the disk */
-    if (o.cold) add_row(b, FIO, BYTES, COLD);
-    for (int i = 0; i < PEERS && o.peer; i++) add_row(b, PYTHON + i, peers[i].output, WARM);
-    b->main_count = b->base.count;
+    if (o.cold) add_row(FIO, BYTES, COLD);
+    for (int i = 0; i < PEERS && o.peer; i++) add_row(PYTHON + i, peers[i].output, WARM);
+    state.main_count = bench.count;
     for (int output = 0; output < BYTES; output++)
         if (!o.cold && o.sampling != SGT_SAMPLING_BLOCK && bench_has(outputs, output) &&
             bench_has(readers, SGT_READER_MMAP))
-            add_row(b, SGT_READER_MMAP, output, COLD);
+            add_row(SGT_READER_MMAP, output, COLD);
     return SGT_OK;
 }
 
@@ -308,19 +306,19 @@ static int allocate_buffers(drawer *d, int threads, sgt_error *err)
     return SGT_OK;
 }
 
-static int drawer_open(drawer *d, loader_bench *b, const loader_row *r, sgt_error *err)
+static int drawer_open(drawer *d, const loader_row *r, sgt_error *err)
 {
     static const sgt_notice none = {0};
     sgt_loader_info info;
-    int speaks = r->maker == b->speaker && !b->spoke++;
+    int speaks = r->maker == state.speaker && !state.spoke++;
     double start = sgt_now();
-    int rc = open_loader(&d->loader, b, r->maker, speaks ? b->base.notice : none, err);
+    int rc = open_loader(&d->loader, r->maker, speaks ? bench.notice : none, err);
     d->opened_s = sgt_now() - start;
     if (rc == SGT_OK) rc = allocate_buffers(d, r->threads, err);
     /* evict again, because opening reads headers; then the first cursor of mmap maps what is
      * cached */
-    if (rc == SGT_OK && r->state == COLD && r->maker != SGT_READER_PRELOAD)
-        rc = bench_cache(b->set, 0, err);
+    if (rc == SGT_OK && r->pass == COLD && r->maker != SGT_READER_PRELOAD)
+        rc = bench_cache(state.set, 0, err);
     if (rc < 0) return rc;
     sgt_loader_get_info(d->loader, &info);
     d->epoch = info.windows_per_epoch;
@@ -337,32 +335,32 @@ static int drawer_open(drawer *d, loader_bench *b, const loader_row *r, sgt_erro
 #define WINDOWS ((size_t)1 << 18)
 
 /* Map memory as large as the set's tokens, or as a third of what is free. */
-static int map_memory(drawer *d, const loader_bench *b, sgt_error *err)
+static int map_memory(drawer *d, sgt_error *err)
 {
     sgt_memory memory;
     sgt_memory_look(&memory, NULL);
-    uint64_t most = memory.available / 3, bytes = 2 * b->tokens < most ? 2 * b->tokens : most;
+    uint64_t most = memory.available / 3, bytes = 2 * state.tokens < most ? 2 * state.tokens : most;
     return sgt_arena_map(&d->memory, (size_t)(bytes > LEAST_BYTES ? bytes : LEAST_BYTES), 1, err);
 }
 
 /* Open the drawer of memcpy: every reader draws the same windows, and mmap opens at once. */
-static int open_memcpy(drawer *d, const loader_bench *b, const loader_row *r, sgt_error *err)
+static int open_memcpy(drawer *d, const loader_row *r, sgt_error *err)
 {
     static const sgt_notice none = {0};
     sgt_loader *l = NULL;
-    int rc = map_memory(d, b, err);
+    int rc = map_memory(d, err);
     if (rc == SGT_OK) rc = allocate_buffers(d, r->threads, err);
     if (rc == SGT_OK && !(d->windows = calloc(WINDOWS, sizeof *d->windows)))
         rc = sgt_fail_memory(err, NULL);
-    if (rc == SGT_OK) rc = open_loader(&l, b, SGT_READER_MMAP, none, err);
+    if (rc == SGT_OK) rc = open_loader(&l, SGT_READER_MMAP, none, err);
     if (rc < 0) return rc;
     uint64_t span = d->memory.size / 2 - o.seq; /* possible starts of a row */
     for (size_t w = 0; w < WINDOWS; w++) {
         uint32_t shard;
         uint64_t at;
         sgt_loader_window(l, w, &shard, &at);
-        d->windows[w] =
-            (const uint16_t *)(const void *)d->memory.base + (b->shards[shard].first + at) % span;
+        d->windows[w] = (const uint16_t *)(const void *)d->memory.base +
+                        (state.shards[shard].first + at) % span;
     }
     sgt_loader_close(l);
     return SGT_OK;
@@ -412,21 +410,21 @@ static int draw_slice(drawer *d, const loader_row *r, uint64_t most, double seco
 /* ---- sets that are opened anew ---- */
 
 /* Read the parts of the shards that are not in the page cache, if there is room for all shards. */
-static int fill_cache(const loader_bench *b, sgt_error *err)
+static int fill_cache(sgt_error *err)
 {
-    return b->fits ? bench_cache(b->set, 1, err) : SGT_OK;
+    return state.fits ? bench_cache(state.set, 1, err) : SGT_OK;
 }
 
 /* Return the batches per thread after which a reopened set is opened again; 0: only the time ends
  * the slice. A cached set: an epoch, after which all is mapped. A cold one: a tenth of its pages;
  * beyond that, more and more windows would meet cached pages. */
-static uint64_t batches_until_reopened(const loader_bench *b, const drawer *d, const loader_row *r)
+static uint64_t batches_until_reopened(const drawer *d, const loader_row *r)
 {
     uint64_t rows = o.batch * (uint64_t)r->threads;
     uint64_t row_pages = (o.seq + 1) / 2048 + 2;
     if (r->maker == SGT_READER_PRELOAD) return 0;
-    if (r->state == CACHED) return (d->epoch + rows - 1) / rows;
-    uint64_t n = b->tokens / 2048 / 10 / (row_pages * rows);
+    if (r->pass == CACHED) return (d->epoch + rows - 1) / rows;
+    uint64_t n = state.tokens / 2048 / 10 / (row_pages * rows);
     return n ? n : 1;
 }
 
@@ -459,24 +457,24 @@ enum { OPENED_MOST = 10 };
 /* Measure a slice of a set that is opened anew: a cached one, whose pages are not mapped yet, or an
  * evicted one. A small set is opened again and again. Mapped pages cannot be evicted. preload reads
  * everything when it opens and nothing later. */
-static int reopened_slice(loader_bench *b, const loader_row *r, loader_slice *sum, sgt_error *err)
+static int reopened_slice(const loader_row *r, loader_slice *sum, sgt_error *err)
 {
-    int cold = r->state == COLD, reads = cold && r->maker != SGT_READER_PRELOAD;
+    int cold = r->pass == COLD, reads = cold && r->maker != SGT_READER_PRELOAD;
     int pools = reads && o.sampling == SGT_SAMPLING_BLOCK, rc = SGT_OK, n = 0;
     double open_s = 0;
     do {
-        drawer d = {.next = reads ? (b->cold_rows + o.batch - 1) / o.batch : 0};
-        if (cold) rc = bench_cache(b->set, 0, err);
-        if (rc == SGT_OK) rc = drawer_open(&d, b, r, err);
+        drawer d = {.next = reads ? (state.cold_rows + o.batch - 1) / o.batch : 0};
+        if (cold) rc = bench_cache(state.set, 0, err);
+        if (rc == SGT_OK) rc = drawer_open(&d, r, err);
         if (rc == SGT_OK)
-            rc = pools ? draw_pools(&d, r, b->seconds, sum, err)
-                       : draw_slice(&d, r, batches_until_reopened(b, &d, r),
-                                    b->seconds - sum->seconds, sum, err);
-        if (reads) b->cold_rows = (d.next + AHEAD) * o.batch;
+            rc = pools ? draw_pools(&d, r, state.seconds, sum, err)
+                       : draw_slice(&d, r, batches_until_reopened(&d, r),
+                                    state.seconds - sum->seconds, sum, err);
+        if (reads) state.cold_rows = (d.next + AHEAD) * o.batch;
         open_s += d.opened_s;
         n++;
         drawer_close(&d);
-    } while (rc == SGT_OK && !pools && sum->seconds < 0.9 * b->seconds &&
+    } while (rc == SGT_OK && !pools && sum->seconds < 0.9 * state.seconds &&
              (o.cold || n < OPENED_MOST));
     sum->open_s = open_s / n;
     return rc;
@@ -484,66 +482,65 @@ static int reopened_slice(loader_bench *b, const loader_row *r, loader_slice *su
 
 /* ---- other programs ---- */
 
-static void add_version(const loader_bench *b, const char *name, json_t *version)
+static void add_version(const char *name, json_t *version)
 {
-    if (json_is_string(version)) json_object_set(b->versions, name, version);
+    if (json_is_string(version)) json_object_set(state.versions, name, version);
 }
 
 /* Return a memory file that lists the shards for loaders.py: path, offset of the first token and
  * number of tokens, with a NUL after each. */
-static int list_shards(const loader_bench *b, sgt_error *err)
+static int list_shards(sgt_error *err)
 {
     int fd = bench_memory_file("shards", "", 0, err);
-    for (uint32_t i = 0; i < b->shard_count && fd >= 0; i++)
-        if (dprintf(fd, "%s%c%" PRIu64 "%c%" PRIu64 "%c", sgt_loader_shard_path(b->set, i), 0,
-                    b->shards[i].data, 0, b->shards[i].tokens, 0) < 0) {
+    for (uint32_t i = 0; i < state.shard_count && fd >= 0; i++)
+        if (dprintf(fd, "%s%c%" PRIu64 "%c%" PRIu64 "%c", sgt_loader_shard_path(state.set, i), 0,
+                    state.shards[i].data, 0, state.shards[i].tokens, 0) < 0) {
             close(fd);
             fd = sgt_fail_memory(err, "the list of shards");
         }
     return fd;
 }
 
-static void close_python(loader_bench *b)
+static void close_python(void)
 {
-    bench_script_close(b->python);
-    b->python = NULL;
+    bench_script_close(state.python);
+    state.python = NULL;
 }
 
 /* Start loaders.py and read its first line of output, which names numpy's version. An interpreter
  * that cannot run the script at all is an error for the user to fix. */
-static int open_python(loader_bench *b, sgt_error *err)
+static int open_python(sgt_error *err)
 {
     json_t *answer = NULL;
     sgt_error why;
-    int fd = list_shards(b, err);
+    int fd = list_shards(err);
     if (fd < 0) return fd;
-    b->script =
-        (bench_script){.python = o.peer, .text = sgt_loaders_py, .stays = 1, .stop = b->base.stop};
-    snprintf(b->script.words, sizeof b->script.words, "@/proc/self/fd/%d", fd);
-    int rc = bench_script_open(&b->python, &b->script, err);
+    state.script = (bench_script){.python = o.peer, .text = sgt_loaders_py, .stays = 1};
+    snprintf(state.script.words, sizeof state.script.words, "@/proc/self/fd/%d", fd);
+    int rc = bench_script_open(&state.python, &state.script, err);
     /* it has read the list when it answers */
-    if (rc == SGT_OK) rc = bench_script_ask(b->python, NULL, &answer, &why);
+    if (rc == SGT_OK) rc = bench_script_ask(state.python, NULL, &answer, &why);
     close(fd);
     json_decref(answer);
-    b->script.needs = "seconds";
-    if (rc == SGT_OK || !b->python) return rc;
+    state.script.needs = "seconds";
+    if (rc == SGT_OK || !state.python) return rc;
     return sgt_fail(err, rc == SGT_EUNSUPPORTED ? SGT_EIO : rc, "%s%s", why.text,
                     strstr(why.text, "No module named") ? " (needs an interpreter with numpy)"
                                                         : "");
 }
 
 /* Have loaders.py make batches for some seconds. */
-static int python_slice(loader_bench *b, const loader_row *r, loader_slice *s, sgt_error *err)
+static int python_slice(const loader_row *r, loader_slice *s, sgt_error *err)
 {
     const char *peer = peers[r->maker - PYTHON].peer;
     char line[128];
     json_t *answer;
-    int rc = b->python ? SGT_OK : open_python(b, err);
+    int rc = state.python ? SGT_OK : open_python(err);
     if (rc < 0) return rc;
     snprintf(line, sizeof line, "%s %s %" PRIu64 " %" PRIu64 " %.6f\n", peer,
-             output_words[r->output], o.batch, o.seq, b->seconds);
-    if ((rc = bench_script_ask(b->python, line, &answer, err)) < 0) return rc;
-    add_version(b, *peer == 't' ? "torch" : "numpy", json_object_get(answer, "peer"));
+             output_words[r->output], o.batch, o.seq, state.seconds);
+    if ((rc = bench_script_ask(state.python, line, &answer, err)) < 0) return rc;
+    add_version(*peer == 't' ? "torch" : "numpy", json_object_get(answer, "peer"));
     s->batches = bench_get(answer, "batches");
     s->seconds = bench_get(answer, "seconds");
     json_decref(answer);
@@ -575,12 +572,12 @@ static fio_run plan_fio(void)
 
 /* Return "--filename=A:B:C", with a backslash before each colon of a name; the caller frees it. If
  * there are very many shards, it lists some from all over the set. */
-static char *list_files(const loader_bench *b)
+static char *list_files(void)
 {
     char *list = malloc(LIST_BYTES), *p = list ? stpcpy(list, "--filename=") : NULL;
-    size_t step = (b->shard_count + MOST_FILES - 1) / MOST_FILES;
-    for (size_t i = 0; p && i < b->shard_count; i += step) {
-        const char *s = sgt_loader_shard_path(b->set, (uint32_t)i);
+    size_t step = (state.shard_count + MOST_FILES - 1) / MOST_FILES;
+    for (size_t i = 0; p && i < state.shard_count; i += step) {
+        const char *s = sgt_loader_shard_path(state.set, (uint32_t)i);
         if ((size_t)(p - list) + 2 * strlen(s) + 2 > LIST_BYTES) break;
         if (i) *p++ = ':';
         for (; *s; s++) {
@@ -594,8 +591,7 @@ static char *list_files(const loader_bench *b)
 
 /* Take the result of a run from fio's JSON. As many batches count as its requests per second make
  * up. */
-static int read_fio(loader_bench *b, const fio_run *run, const json_t *answer, loader_slice *s,
-                    sgt_error *err)
+static int read_fio(const fio_run *run, const json_t *answer, loader_slice *s, sgt_error *err)
 {
     const json_t *job = json_array_get(json_object_get(answer, "jobs"), 0);
     double iops = bench_get(json_object_get(job, "read"), "iops");
@@ -606,7 +602,7 @@ static int read_fio(loader_bench *b, const fio_run *run, const json_t *answer, l
     *s = (loader_slice){.batches = iops / batch_requests,
                         .seconds = 1,
                         .cpu_s = (bench_get(job, "usr_cpu") + bench_get(job, "sys_cpu")) / 100};
-    add_version(b, "fio", json_object_get(answer, "fio version"));
+    add_version("fio", json_object_get(answer, "fio version"));
     if (iops > 0 && !failed) return SGT_OK;
     if (!failed) return sgt_fail(err, SGT_EUNSUPPORTED, "fio: it read nothing");
     return sgt_fail(err, SGT_EUNSUPPORTED, "fio: error %d (%s)", failed, strerror(failed));
@@ -614,21 +610,21 @@ static int read_fio(loader_bench *b, const fio_run *run, const json_t *answer, l
 
 /* Run fio on the set's own shards: random reads of a row's size at our reader's queue depth, blocks,
  * or sequential reads, by the sampling. */
-static int fio_slice(loader_bench *b, loader_slice *s, sgt_error *err)
+static int fio_slice(loader_slice *s, sgt_error *err)
 {
     const fio_run run = plan_fio();
     json_t *answer;
-    char *list = list_files(b);
+    char *list = list_files();
     if (!list) return sgt_fail_memory(err, NULL);
     const char *args[] = {list, NULL};
-    bench_script fio = {.python = "fio", .args = args, .needs = "jobs", .stop = b->base.stop};
+    bench_script fio = {.python = "fio", .args = args, .needs = "jobs"};
     snprintf(fio.words, sizeof fio.words,
              "--name=sgt --readonly --rw=%s --file_service_type=%s --bs=%" PRIu64
              " --iodepth=%d --runtime=%.0fms --time_based --ioengine=io_uring --registerfiles=1 "
              "--fixedbufs=1 --direct=1 --norandommap --randrepeat=0 --gtod_reduce=1 --thread "
              "--iomem_align=2m --output-format=json",
              run.rw, run.files, run.bytes, run.depth,
-             1e3 * (b->seconds > LEAST_SECONDS ? b->seconds : LEAST_SECONDS));
+             1e3 * (state.seconds > LEAST_SECONDS ? state.seconds : LEAST_SECONDS));
     /* Huge pages for its buffers. A request into small pages consists of many pieces, and the disk
      * limits the pieces per request: from huge pages it reads at twice the rate. */
     setenv("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1", 1);
@@ -637,44 +633,43 @@ static int fio_slice(loader_bench *b, loader_slice *s, sgt_error *err)
     if (rc == SGT_EIO)
         return sgt_fail(err, SGT_EUNSUPPORTED, "fio is not here (apt-get install fio)");
     if (rc < 0) return rc;
-    rc = read_fio(b, &run, answer, s, err);
+    rc = read_fio(&run, answer, s, err);
     json_decref(answer);
     return rc;
 }
 
 /* ---- turns ---- */
 
-static int run_slice_of(loader_bench *b, const loader_row *r, loader_slice *sum, sgt_error *err)
+static int run_slice_of(const loader_row *r, loader_slice *sum, sgt_error *err)
 {
-    if (r->maker == FIO) return fio_slice(b, sum, err);
-    if (is_python(r->maker)) return python_slice(b, r, sum, err);
-    if (is_reader(r->maker) && r->state >= CACHED) return reopened_slice(b, r, sum, err);
-    return draw_slice(&b->drawers[r->maker], r, 0, b->seconds, sum, err);
+    if (r->maker == FIO) return fio_slice(sum, err);
+    if (is_python(r->maker)) return python_slice(r, sum, err);
+    if (is_reader(r->maker) && r->pass >= CACHED) return reopened_slice(r, sum, err);
+    return draw_slice(&state.drawers[r->maker], r, 0, state.seconds, sum, err);
 }
 
 /* Leave out a row that this machine cannot measure. A reader that the user asked for is an error
  * instead, but not mmap of a set that is not cached, which nobody asked for. That fio is not
  * installed is no news. */
-static int leave_out(loader_bench *b, size_t i, int rc, const sgt_error *err)
+static int leave_out(size_t i, int rc, const sgt_error *err)
 {
-    const loader_row *r = &b->rows[i];
-    int asked_for = is_reader(r->maker) && (o.cold || r->state != COLD);
+    const loader_row *r = &state.rows[i];
+    int asked_for = is_reader(r->maker) && (o.cold || r->pass != COLD);
     int says = is_python(r->maker) || (r->maker == FIO && !strstr(err->text, "apt-get"));
     if (asked_for) return rc;
-    return bench_leave_out(&b->base, &b->base.rows[i], rc, says ? name_of(r->maker) : NULL, err);
+    return bench_leave_out(&bench.rows[i], rc, says ? name_of(r->maker) : NULL, err);
 }
 
-static int take(void *self, size_t i, json_t **figures, sgt_error *err)
+static int take(size_t i, json_t **figures, sgt_error *err)
 {
-    loader_bench *b = self;
-    const loader_row *r = &b->rows[i];
+    const loader_row *r = &state.rows[i];
     loader_slice sum = {0};
-    if (b->warm_up && r->state == COLD) return SGT_OK;
+    if (state.warm_up && r->pass == COLD) return SGT_OK;
     /* allocating huge pages, by this process or a peer, may evict pages from the page cache */
-    int rc = i || o.cold ? SGT_OK : fill_cache(b, err);
-    if (rc == SGT_OK) rc = run_slice_of(b, r, &sum, err);
-    if (rc < 0) return leave_out(b, i, rc, err);
-    if (b->warm_up) return SGT_OK;
+    int rc = i || o.cold ? SGT_OK : fill_cache(err);
+    if (rc == SGT_OK) rc = run_slice_of(r, &sum, err);
+    if (rc < 0) return leave_out(i, rc, err);
+    if (state.warm_up) return SGT_OK;
     *figures = json_pack("{s:f, s:f}", "us_per_batch", sum.seconds * 1e6 / sum.batches, "open_ms",
                          sum.open_s * 1e3);
     if (!is_python(r->maker))
@@ -684,133 +679,130 @@ static int take(void *self, size_t i, json_t **figures, sgt_error *err)
 
 /* Open the readers of rows that stay open, and measure the rows for `seconds` in all. The first turn
  * is a warm-up. */
-static int measure_rows(loader_bench *b, size_t first, size_t count, double seconds, sgt_error *err)
+static int measure_rows(size_t first, size_t count, double seconds, sgt_error *err)
 {
     int rc = SGT_OK;
     if (!count) return SGT_OK;
-    b->seconds = seconds / ((double)count * ((double)o.turns + 1));
+    state.seconds = seconds / ((double)count * ((double)o.turns + 1));
     /* Python keeps the shards mapped while it runs, and mapped pages cannot be evicted */
-    if (b->rows[first].state == COLD) close_python(b);
-    if (first == 0) rc = open_memcpy(&b->drawers[MEMCPY], b, &b->rows[0], err);
+    if (state.rows[first].pass == COLD) close_python();
+    if (first == 0) rc = open_memcpy(&state.drawers[MEMCPY], &state.rows[0], err);
     /* opening memcpy may have evicted pages, and mmap maps what is cached when it opens */
-    if (rc == SGT_OK && b->rows[first].state != COLD) rc = fill_cache(b, err);
-    for (const loader_row *r = b->rows + first; r < b->rows + first + count && rc == SGT_OK; r++)
-        if (is_reader(r->maker) && r->state <= MAPPED && !b->drawers[r->maker].loader)
-            rc = drawer_open(&b->drawers[r->maker], b, r, err);
-    b->warm_up = 1;
-    if (rc == SGT_OK) rc = bench_take_turns(&b->base, first, count, 1, take, err);
-    b->warm_up = 0;
-    if (rc == SGT_OK) rc = bench_take_turns(&b->base, first, count, (size_t)o.turns, take, err);
-    for (int r = 0; r <= MEMCPY; r++) drawer_close(&b->drawers[r]);
+    if (rc == SGT_OK && state.rows[first].pass != COLD) rc = fill_cache(err);
+    for (const loader_row *r = state.rows + first; r < state.rows + first + count && rc == SGT_OK;
+         r++)
+        if (is_reader(r->maker) && r->pass <= MAPPED && !state.drawers[r->maker].loader)
+            rc = drawer_open(&state.drawers[r->maker], r, err);
+    state.warm_up = 1;
+    if (rc == SGT_OK) rc = bench_take_turns(first, count, 1, take, err);
+    state.warm_up = 0;
+    if (rc == SGT_OK) rc = bench_take_turns(first, count, (size_t)o.turns, take, err);
+    for (int r = 0; r <= MEMCPY; r++) drawer_close(&state.drawers[r]);
     return rc;
 }
 
 /* Find out whether the set fits into the page cache, and read it into the cache. */
-static int prepare_cache(loader_bench *b, sgt_error *err)
+static int prepare_cache(sgt_error *err)
 {
     sgt_memory memory;
     sgt_memory_look(&memory, NULL);
-    b->fits = 2 * b->tokens <= memory.available / 2;
-    if (!b->fits)
-        sgt_say(&b->base.notice, "the set is larger than half of the free memory: mmap may meet "
-                                 "pages that are not there");
-    return fill_cache(b, err);
+    state.fits = 2 * state.tokens <= memory.available / 2;
+    if (!state.fits)
+        sgt_say(&bench.notice, "the set is larger than half of the free memory: mmap may meet "
+                               "pages that are not there");
+    return fill_cache(err);
 }
 
 /* Measure all rows. mmap of a set that is not cached gets a sixth of the time. */
-static int measure_all(loader_bench *b, sgt_error *err)
+static int measure_all(sgt_error *err)
 {
-    size_t rest = b->base.count - b->main_count;
+    size_t rest = bench.count - state.main_count;
     double extra = rest ? o.seconds / 6 : 0;
-    int rc = o.cold ? SGT_OK : prepare_cache(b, err);
-    if (rc == SGT_OK) rc = measure_rows(b, 0, b->main_count, o.seconds - extra, err);
-    if (rc == SGT_OK) rc = measure_rows(b, b->main_count, rest, extra, err);
+    int rc = o.cold ? SGT_OK : prepare_cache(err);
+    if (rc == SGT_OK) rc = measure_rows(0, state.main_count, o.seconds - extra, err);
+    if (rc == SGT_OK) rc = measure_rows(state.main_count, rest, extra, err);
     /* fill the page cache again, as it was before the measurements */
-    if (rc == SGT_OK && !o.cold) rc = fill_cache(b, err);
+    if (rc == SGT_OK && !o.cold) rc = fill_cache(err);
     return rc;
 }
 
 /* ---- results ---- */
 
 /* Return the time of a batch of a row; 0 if it was not measured. */
-static double time_of(const loader_bench *b, size_t i)
-{
-    return bench_get(b->base.rows[i].result, "us_per_batch");
-}
+static double time_of(size_t i) { return bench_get(bench.rows[i].result, "us_per_batch"); }
 
 /* Return whether the row takes part in the comparison for the fastest. */
-static int competes(const loader_bench *b, size_t i)
+static int competes(size_t i)
 {
-    const loader_row *r = &b->rows[i];
-    return time_of(b, i) > 0 && r->maker != MEMCPY && r->maker != FIO && !r->plain &&
-           r->state != CACHED;
+    const loader_row *r = &state.rows[i];
+    return time_of(i) > 0 && r->maker != MEMCPY && r->maker != FIO && !r->plain &&
+           r->pass != CACHED;
 }
 
 /* Compare row i with the other rows: memcpy and fio of the same windows, preload with the same
  * output, and its plain loop. It is the best if it is the fastest of several with this output. */
-static void compare(const loader_bench *b, size_t i)
+static void compare(size_t i)
 {
-    const loader_row *r = &b->rows[i];
-    json_t *j = b->base.rows[i].result;
-    double us = time_of(b, i);
+    const loader_row *r = &state.rows[i];
+    json_t *j = bench.rows[i].result;
+    double us = time_of(i);
     size_t others_count = 0, better = 0;
-    for (size_t k = 0; k < b->base.count; k++) {
-        const loader_row *s = &b->rows[k];
-        double share = time_of(b, k) / us;
+    for (size_t k = 0; k < bench.count; k++) {
+        const loader_row *s = &state.rows[k];
+        double share = time_of(k) / us;
         if (s->maker == FIO) bench_put(j, "fio_fraction", share);
         if (s->maker == MEMCPY && s->threads == r->threads) bench_put(j, "memcpy_fraction", share);
         if (s->output != r->output) continue;
         if (s->maker == SGT_READER_PRELOAD && is_reader(r->maker))
             bench_put(j, s->plain ? "loop_speedup" : "preload_fraction", share);
-        if (k == i || !competes(b, k) || (k < b->main_count) != (i < b->main_count)) continue;
+        if (k == i || !competes(k) || (k < state.main_count) != (i < state.main_count)) continue;
         others_count++;
         better += share < 1;
     }
-    json_object_set_new(j, "best", json_boolean(competes(b, i) && others_count && !better));
+    json_object_set_new(j, "best", json_boolean(competes(i) && others_count && !better));
 }
 
-static void to_json(void *self, json_t *top)
+static void to_json(json_t *top)
 {
-    const loader_bench *b = self;
     json_t *results = json_array(), *other = json_array();
-    for (size_t i = 0; i < b->base.count; i++) {
-        const loader_row *r = &b->rows[i];
-        json_t *result = b->base.rows[i].result;
-        double us = time_of(b, i);
+    for (size_t i = 0; i < bench.count; i++) {
+        const loader_row *r = &state.rows[i];
+        json_t *result = bench.rows[i].result;
+        double us = time_of(i);
         if (!(us > 0)) continue;
         /* gb_per_s counts the 2(T+1) bytes that a row has on disk */
         bench_put_all(result,
                       json_pack("{s:i, s:i, s:s, s:b, s:i, s:f, s:f}", "batch", (int)o.batch, "seq",
                                 (int)o.seq, "sampling", sgt_sampling_name((sgt_sampling)o.sampling),
-                                "cold", r->state == COLD, "threads", r->threads, "tokens_per_s",
+                                "cold", r->pass == COLD, "threads", r->threads, "tokens_per_s",
                                 (double)(o.batch * o.seq) / us * 1e6, "gb_per_s",
                                 2e-3 * (double)(o.batch * (o.seq + 1)) / us));
-        compare(b, i);
+        compare(i);
         if (r->maker != MEMCPY && !r->plain)
             json_array_append(is_reader(r->maker) ? results : other, result);
     }
     bench_put_all(top, json_pack("{s:i, s:i, s:i, s:I, s:I, s:f, s:o, s:o, s:o}", "cores",
                                  sgt_cpu_count(), "threads", (int)o.threads, "turns", (int)o.turns,
-                                 "tokens", (json_int_t)b->tokens, "shards",
-                                 (json_int_t)b->shard_count, "memcpy_gb_per_s",
-                                 bench_get(b->base.rows[0].result, "gb_per_s"), "results", results,
-                                 "peers", other, "left_out", bench_results(&b->base, 0, 1)));
-    json_object_update(top, b->versions);
+                                 "tokens", (json_int_t)state.tokens, "shards",
+                                 (json_int_t)state.shard_count, "memcpy_gb_per_s",
+                                 bench_get(bench.rows[0].result, "gb_per_s"), "results", results,
+                                 "peers", other, "left_out", bench_results(0, 1)));
+    json_object_update(top, state.versions);
 }
 
 /* ---- the table ---- */
 
-static void show_head(const loader_bench *b)
+static void show_head(void)
 {
     char tokens[32], bytes[32], shards[32], path[1024], shown[64];
     const char *key, *before = "; beside ";
     json_t *version;
     printf("%s: %s tokens (%s) in %s\nmedian of %" PRIu64,
-           sgt_printable(path, sizeof path, b->base.operands[0]),
-           sgt_format_count(tokens, sizeof tokens, b->tokens),
-           sgt_format_bytes(bytes, sizeof bytes, 2 * b->tokens),
-           sgt_format_things(shards, sizeof shards, b->shard_count, "shard", "shards"), o.turns);
-    json_object_foreach(b->versions, key, version)
+           sgt_printable(path, sizeof path, bench.operands[0]),
+           sgt_format_count(tokens, sizeof tokens, state.tokens),
+           sgt_format_bytes(bytes, sizeof bytes, 2 * state.tokens),
+           sgt_format_things(shards, sizeof shards, state.shard_count, "shard", "shards"), o.turns);
+    json_object_foreach(state.versions, key, version)
     {
         printf("%s%s", before, sgt_printable(shown, sizeof shown, json_string_value(version)));
         before = ", ";
@@ -822,24 +814,24 @@ static void show_head(const loader_bench *b)
 }
 
 /* Add what only people read to a result, and remove what does not help them. */
-static void make_shown(const loader_bench *b, size_t i)
+static void make_shown(size_t i)
 {
     char name[32];
-    const loader_row *r = &b->rows[i];
-    json_t *j = b->base.rows[i].result;
+    const loader_row *r = &state.rows[i];
+    json_t *j = bench.rows[i].result;
     /* memcpy and preload read from memory, so the disk does not limit them */
     int from_memory = r->maker == MEMCPY || r->maker == SGT_READER_PRELOAD;
     const char *limit =
         o.cold && json_object_get(j, "fio_fraction") ? "fio_fraction" : "memcpy_fraction";
-    snprintf(name, sizeof name, o.cold || r->state == WARM ? "%s" : "%s (%s)",
-             json_string_value(json_object_get(j, "reader")), state_names[r->state]);
+    snprintf(name, sizeof name, o.cold || r->pass == WARM ? "%s" : "%s (%s)",
+             json_string_value(json_object_get(j, "reader")), state_names[r->pass]);
     bench_put_text(j, "name", r->plain ? "plain loop" : name);
     if (!o.cold || !from_memory) json_object_set(j, "limit", json_object_get(j, limit));
     if (!is_reader(r->maker)) json_object_del(j, "open_ms");
     if (!o.cold) json_object_del(j, "cpu_share");
 }
 
-static void show(const void *self, json_t *top)
+static void show(json_t *top)
 {
     static const bench_column columns[] = {
         {"name", "reader", .kind = BENCH_TEXT},
@@ -853,18 +845,17 @@ static void show(const void *self, json_t *top)
         {"cpu_share", "CPU", .decimals = 2},
         {"open_ms", "open ms", .decimals = 1},
         {0}};
-    const loader_bench *b = self;
-    json_t *rows = bench_results(&b->base, 0, 0);
+    json_t *rows = bench_results(0, 0);
     (void)top;
-    for (size_t i = 0; i < b->base.count; i++)
-        if (time_of(b, i) > 0) make_shown(b, i);
-    show_head(b);
+    for (size_t i = 0; i < bench.count; i++)
+        if (time_of(i) > 0) make_shown(i);
+    show_head();
     bench_table(rows, columns, "best");
     json_decref(rows);
     printf("\n* the fastest with its output. Limit: %s.\n"
            "  GB/s counts the 2(T+1) bytes that a row has on disk, whatever the output is.\n",
            !o.cold ? "memcpy of the same windows, from memory"
-           : json_object_get(b->versions, "fio")
+           : json_object_get(state.versions, "fio")
                ? "the disk, read by fio at the same depth"
                : "memcpy of the same windows (the disk's limit needs fio: apt-get install fio)");
     if (o.cold) printf("  preload reads everything when it opens, and nothing later.\n");
@@ -877,15 +868,14 @@ static void show(const void *self, json_t *top)
 
 /* ---- the subcommand ---- */
 
-static int measure(void *self, sgt_error *err)
+static int measure(sgt_error *err)
 {
-    loader_bench *b = self;
-    if (!b->base.operand_count)
+    if (!bench.operand_count)
         return sgt_fail(err, SGT_EUSAGE,
                         "expected a folder of shards (sgt-tokenize INPUT... OUT/ makes one)");
-    if (b->base.operand_count > 1)
+    if (bench.operand_count > 1)
         return sgt_fail(err, SGT_EUSAGE, "one folder at a time, not %zu (A,B mixes two)",
-                        b->base.operand_count);
+                        bench.operand_count);
     if (o.peer && o.cold)
         return sgt_fail(err, SGT_EUSAGE,
                         "--peer: not together with --cold, which is compared with fio");
@@ -897,24 +887,22 @@ static int measure(void *self, sgt_error *err)
                         "a batch of %" PRIu64 " x %" PRIu64
                         " tokens is over the 268,435,456 that are measured",
                         o.batch, o.seq);
-    int rc = add_rows(b, err);
-    if (rc == SGT_OK) rc = find_shards(b, err);
-    b->versions = json_object();
-    return rc == SGT_OK ? measure_all(b, err) : rc;
+    int rc = add_rows(err);
+    if (rc == SGT_OK) rc = find_shards(err);
+    state.versions = json_object();
+    return rc == SGT_OK ? measure_all(err) : rc;
 }
 
-static void release(void *self)
+static void release(void)
 {
-    loader_bench *b = self;
-    close_python(b);
-    sgt_loader_close(b->set);
-    free(b->shards);
-    json_decref(b->versions);
+    close_python();
+    sgt_loader_close(state.set);
+    free(state.shards);
+    json_decref(state.versions);
 }
 
 const bench_subcommand bench_loader = {
     .command = {"loader", "how fast each reader makes batches", &program, bench_run_subcommand},
-    .size = sizeof(loader_bench),
     .operands = 1,
     .measure = measure,
     .json = to_json,

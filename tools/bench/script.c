@@ -97,7 +97,7 @@ static ssize_t read_output(void *self, char *to, size_t n)
 {
     const bench_child *c = self;
     struct pollfd f = {.fd = c->line, .events = POLLIN};
-    while (!sgt_stopped(c->s->stop))
+    while (!sgt_stopped(bench.stop))
         if (poll(&f, 1, 100) > 0) return read(c->line, to, n);
     return 0;
 }
@@ -182,8 +182,8 @@ int bench_script_ask(bench_child *c, const char *line, json_t **answer, sgt_erro
     /* a script that does not stay prints text without a NUL, so all of it is read */
     ssize_t n = getdelim(&c->answer, &c->room, s->stays ? '\n' : '\0', c->output);
     int whole = s->stays && n > 0 && c->answer[n - 1] == '\n';
-    if (!whole && !sgt_stopped(s->stop)) rc = wait_for_end(c, err);
-    if (sgt_stopped(s->stop)) return sgt_fail(err, SGT_ESTOPPED, "interrupted");
+    if (!whole && !sgt_stopped(bench.stop)) rc = wait_for_end(c, err);
+    if (sgt_stopped(bench.stop)) return sgt_fail(err, SGT_ESTOPPED, "interrupted");
     return rc < 0 ? rc : parse(answer, c, n > 0 ? c->answer : "", err);
 }
 
@@ -201,7 +201,7 @@ void bench_script_close(bench_child *c)
 {
     if (!c) return;
     /* an interrupted child gets five seconds to remove its temporary files */
-    if (c->id && sgt_stopped(c->s->stop)) kill(c->id, SIGTERM);
+    if (c->id && sgt_stopped(bench.stop)) kill(c->id, SIGTERM);
     if (c->output) fclose(c->output);
     if (c->line >= 0) close(c->line);
     for (int tries = 0; c->id && waitpid(c->id, NULL, WNOHANG) == 0; tries++) {

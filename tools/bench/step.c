@@ -80,22 +80,21 @@ static const sgt_program program = {
                 "  sgt-bench step --device cuda --batch-size 64 --seq-len 1024 --precision bf16 "
                 "--data out"};
 
-typedef struct step_bench {
-    bench base;                   /* rows: ours, or ours of each batch size; and PyTorch's */
+static struct {
     uint64_t batches[BENCH_ROWS]; /* batch sizes; 0: the default */
-    size_t batch_count;
-} step_bench;
+    size_t batch_count;           /* each has a row; PyTorch's step has the next one */
+} state;
 
 /* ---- set-up ---- */
 
 /* Read --batch-size, one number or several. */
-static int read_batches(step_bench *b, sgt_error *err)
+static int read_batches(sgt_error *err)
 {
     char *words[BENCH_ROWS];
     int count = o.batches ? sgt_split_list(o.batches, words, BENCH_ROWS) : 0, bad = count < 0;
-    b->batch_count = count > 1 ? (size_t)count : 1;
+    state.batch_count = count > 1 ? (size_t)count : 1;
     for (int i = 0; i < count; i++) {
-        uint64_t *batch = &b->batches[i];
+        uint64_t *batch = &state.batches[i];
         bad |= sgt_parse_count(words[i], batch) != 0 || *batch < 1 || *batch > 1 << 20;
         free(words[i]);
     }
@@ -107,25 +106,25 @@ static int read_batches(step_bench *b, sgt_error *err)
     if (count > 1 && (o.peer || o.parts))
         return sgt_fail(err, SGT_EUSAGE, "%s: needs one --batch-size",
                         o.peer ? "--peer" : "--parts");
-    if (count) bench_config.batch = b->batches[0];
+    if (count) bench_config.batch = state.batches[0];
     return SGT_OK;
 }
 
 /* ---- ours ---- */
 
-static int take_ours(const step_bench *b, json_t **figures, sgt_error *err)
+static int take_ours(json_t **figures, sgt_error *err)
 {
     const step_run run = {.config = bench_config,
                           .warmup = (unsigned)o.warmup,
                           .steps = (unsigned)o.steps,
                           .parts = o.parts};
-    return bench_step_measure(figures, &b->base, &run, err);
+    return bench_step_measure(figures, &run, err);
 }
 
 /* ---- the peer ---- */
 
 /* Run torch_step.py, which is embedded in the program, with the same shape and number of cores. */
-static int take_peer(const step_bench *b, json_t **figures, sgt_error *err)
+static int take_peer(json_t **figures, sgt_error *err)
 {
     const sgt_config *s = &bench_config;
     int cpu = !bench_on_cuda();
@@ -136,8 +135,7 @@ static int take_peer(const step_bench *b, json_t **figures, sgt_error *err)
     bench_script script = {.python = o.peer,
                            .text = sgt_torch_step,
                            .needs = "ms_per_step",
-                           .threads = cpu ? (int)s->threads : 0,
-                           .stop = b->base.stop};
+                           .threads = cpu ? (int)s->threads : 0};
     snprintf(script.words, sizeof script.words,
              "%ux%ux%u %u %u --precision %s --device %s --mode %s --steps %u --accum %u", m.layers,
              m.channels, m.heads, (unsigned)s->batch, (unsigned)s->seq,
@@ -197,38 +195,36 @@ static void reset_peak(void)
 }
 
 /* Measure a step: ours with each batch size, then the peer's. */
-static int take(void *self, size_t i, json_t **figures, sgt_error *err)
+static int take(size_t i, json_t **figures, sgt_error *err)
 {
-    step_bench *b = self;
-    bench_row *row = &b->base.rows[i];
-    if (i == b->batch_count) return take_peer(b, figures, err);
-    if (b->batch_count == 1) return take_ours(b, figures, err);
-    bench_config.batch = b->batches[i];
+    bench_row *row = &bench.rows[i];
+    if (i == state.batch_count) return take_peer(figures, err);
+    if (state.batch_count == 1) return take_ours(figures, err);
+    bench_config.batch = state.batches[i];
     int rc = estimate(row, err);
     if (rc < 0 || row->why[0]) return rc;
     reset_peak();
-    rc = take_ours(b, figures, err);
-    if (rc == SGT_ENOMEM) return bench_leave_out(&b->base, row, SGT_EUNSUPPORTED, NULL, err);
+    rc = take_ours(figures, err);
+    if (rc == SGT_ENOMEM) return bench_leave_out(row, SGT_EUNSUPPORTED, NULL, err);
     if (rc == SGT_OK)
-        sgt_say(&b->base.notice, "%" PRIu64 " rows: %.3f ms/step", b->batches[i],
+        sgt_say(&bench.notice, "%" PRIu64 " rows: %.3f ms/step", state.batches[i],
                 bench_get(*figures, "ms_per_step"));
     return rc;
 }
 
 /* ---- results ---- */
 
-static void to_json(void *self, json_t *top)
+static void to_json(json_t *top)
 {
-    const step_bench *b = self;
     const sgt_config *s = &bench_config;
     char names[SGT_VARIANTS_TEXT];
     bench_put_all(top, json_pack("{s:s, s:s, s:s, s:i, s:i, s:i}", "device",
                                  bench_on_cuda() ? "cuda" : "cpu", "model", s->model, "precision",
                                  sgt_precision_words[s->step.precision], "seq", (int)s->seq,
                                  "accum", (int)s->accum, "threads", (int)s->threads));
-    if (b->batch_count > 1) {
+    if (state.batch_count > 1) {
         json_t *results = json_array();
-        for (const bench_row *r = b->base.rows; r < b->base.rows + b->base.count; r++) {
+        for (const bench_row *r = bench.rows; r < bench.rows + bench.count; r++) {
             if (r->why[0]) bench_put_text(r->result, "why", r->why);
             json_array_append(results, r->result);
         }
@@ -236,11 +232,11 @@ static void to_json(void *self, json_t *top)
         return;
     }
     json_object_set_new(top, "batch", json_integer((json_int_t)s->batch));
-    json_object_update(top, b->base.rows[0].result);
+    json_object_update(top, bench.rows[0].result);
     if (bench_on_cuda())
         bench_put_text(top, "variants", sgt_variants_words(names, s->step.variants));
     if (!o.peer) return;
-    json_t *peer = b->base.rows[1].result;
+    json_t *peer = bench.rows[1].result;
     bench_put(peer, "ratio", bench_get(peer, "ms_per_step") / bench_get(top, "ms_per_step"));
     bench_put(peer, "memory_ratio", bench_get(top, "peak_bytes") / bench_get(peer, "peak_bytes"));
     json_object_set(top, "peer", peer);
@@ -325,14 +321,13 @@ static const char *get_text(const json_t *top, const char *key)
     return json_string_value(json_object_get(top, key));
 }
 
-static void show(const void *self, json_t *top)
+static void show(json_t *top)
 {
-    const step_bench *b = self;
     const sgt_config *s = &bench_config;
     char turns[48];
     double peak = bench_get(top, "peak_tflops");
     int slow = bench_get(top, "tflops") < 1;
-    int several = b->batch_count > 1;
+    int several = state.batch_count > 1;
     const json_t *peer = json_object_get(top, "peer");
     if (several)
         printf("%s on %s, %s, rows of %u tokens\n\n", s->model,
@@ -378,25 +373,23 @@ static int list_variants(void)
     return 1;
 }
 
-static int measure(void *self, sgt_error *err)
+static int measure(sgt_error *err)
 {
-    step_bench *b = self;
     if (o.variants) return list_variants();
-    int rc = read_batches(b, err);
-    if (rc == SGT_OK) rc = bench_choose_device(&b->base, err);
+    int rc = read_batches(err);
+    if (rc == SGT_OK) rc = bench_choose_device(err);
     if (rc < 0) return rc;
     if (o.parts && !bench_on_cuda())
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "--parts: needs --device cuda (on a CPU, sgt-train --profile trace.json "
                         "shows the parts of a step)");
-    size_t rows = b->batch_count + (o.peer ? 1 : 0);
-    while (b->base.count < rows) bench_add(&b->base, NULL);
-    return bench_take_turns(&b->base, 0, rows, o.peer ? (size_t)o.turns : 1, take, err);
+    size_t rows = state.batch_count + (o.peer ? 1 : 0);
+    while (bench.count < rows) bench_add(NULL);
+    return bench_take_turns(0, rows, o.peer ? (size_t)o.turns : 1, take, err);
 }
 
 const bench_subcommand bench_step = {
     .command = {"step", "a whole training step", &program, bench_run_subcommand},
-    .size = sizeof(step_bench),
     .measure = measure,
     .json = to_json,
     .show = show};

@@ -111,7 +111,6 @@ typedef struct coder {
 
 typedef struct measurement {
     const step_run *run;
-    const bench *bench;
     sgt_config config;    /* of the training, which fills in what was undecided */
     const sgt_backend *b; /* while the training runs */
     double *ms, *wait;    /* (measured_steps) */
@@ -220,8 +219,8 @@ static void end_recording(measurement *m)
 {
     sgt_cupti_counts counts = {0};
     sgt_error *err = &m->why_unrecorded;
-    unsigned steps = recorded_steps(m->run);
-    if (!m->spans.kernels || m->unrecorded < 0) return;
+    const unsigned steps = recorded_steps(m->run);
+    if (!steps || !m->spans.kernels || m->unrecorded < 0) return;
     int rc = m->calls->end(m->cupti, add_span, &m->spans, &counts, err);
     if (rc == SGT_OK && m->spans.lost)
         rc = sgt_fail(err, SGT_ENOMEM, "no room for a step's kernels");
@@ -306,10 +305,10 @@ static int train(measurement *m, sgt_error *err)
 {
     sgt_training_result r;
     sgt_config *c = &m->config;
-    const sgt_train_options o = {.notice = m->bench->notice,
-                                 .detail = m->bench->notice,
-                                 .cache = m->bench->cache,
-                                 .stop = m->bench->stop,
+    const sgt_train_options o = {.notice = bench.notice,
+                                 .detail = bench.notice,
+                                 .cache = bench.cache,
+                                 .stop = bench.stop,
                                  .opened = on_open,
                                  .progress = on_step,
                                  .ctx = m};
@@ -325,13 +324,13 @@ static int train(measurement *m, sgt_error *err)
     if (rc == SGT_OK && m->rc < 0) return sgt_fail(err, m->rc, "%s", m->why.text);
     if (rc < 0 || m->unrecorded == SGT_OK) return rc;
     if (m->run->parts) return sgt_fail(err, m->unrecorded, "%s", m->why_unrecorded.text);
-    sgt_say(&m->bench->notice, "kernels of a step were not counted: %s", m->why_unrecorded.text);
+    sgt_say(&bench.notice, "kernels of a step were not counted: %s", m->why_unrecorded.text);
     return SGT_OK;
 }
 
-int bench_step_measure(json_t **figures, const bench *b, const step_run *run, sgt_error *err)
+int bench_step_measure(json_t **figures, const step_run *run, sgt_error *err)
 {
-    measurement m = {.run = run, .bench = b, .config = run->config};
+    measurement m = {.run = run, .config = run->config};
     char random[32];
     int fd = run->config.data ? SGT_OK : write_random(run->config.seq, err), rc = fd < 0 ? fd : 0;
     snprintf(random, sizeof random, "/proc/self/fd/%d", fd);

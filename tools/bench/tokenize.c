@@ -76,8 +76,7 @@ typedef struct coder {
     uint16_t *ids; /* room for those of the longest piece */
 } coder;
 
-typedef struct text_bench {
-    bench base;
+static struct {
     sgt_corpus *corpus;
     uint64_t bytes;              /* of all inputs */
     piece *pieces;               /* the inputs in memory */
@@ -91,7 +90,7 @@ typedef struct text_bench {
     coder *coders;   /* (threads) */
     size_t next;     /* atomic: the piece that the next free thread takes */
     uint64_t tokens; /* atomic */
-} text_bench;
+} state;
 
 /* ---- the text ---- */
 
@@ -102,60 +101,60 @@ typedef struct text_bench {
 
 /* Cut a file's text into pieces, only where that does not change its tokens, and own it. If there is
  * no such place within PIECE_BYTES, try twice as many. */
-static int add_pieces(text_bench *b, char *file, size_t n, sgt_error *err)
+static int add_pieces(char *file, size_t n, sgt_error *err)
 {
-    const sgt_vocab *vocab = b->vocabs[0];
+    const sgt_vocab *vocab = state.vocabs[0];
     for (size_t from = 0, at; from < n; from += at) {
         const char *p = file + from;
         size_t want = PIECE_BYTES, rest = n - from;
         for (at = 0; !at; want *= 2)
             at = rest > want ? sgt_rule_cut(&vocab->rule, p, want, vocab->joins) : rest;
-        int rc =
-            sgt_reserve(&b->pieces, &b->room, b->count + 1, sizeof *b->pieces, "the text", err);
+        int rc = sgt_reserve(&state.pieces, &state.room, state.count + 1, sizeof *state.pieces,
+                             "the text", err);
         if (rc < 0) {
             if (!from) free(file);
             return rc;
         }
-        b->pieces[b->count++] = (piece){p, at, from ? NULL : file};
-        if (at > b->longest) b->longest = at;
+        state.pieces[state.count++] = (piece){p, at, from ? NULL : file};
+        if (at > state.longest) state.longest = at;
     }
     if (!n) free(file);
-    b->bytes += n;
+    state.bytes += n;
     return SGT_OK;
 }
 
 /* Return a failure if the inputs have no bytes. */
-static int check_bytes(const text_bench *b, sgt_error *err)
+static int check_bytes(sgt_error *err)
 {
-    if (b->bytes) return SGT_OK;
+    if (state.bytes) return SGT_OK;
     return sgt_fail(err, SGT_EFORMAT, "%s: no text in it: nothing to measure",
-                    b->corpus->files[0].path);
+                    state.corpus->files[0].path);
 }
 
 /* Read all files of the corpus, and standard input for "-", and cut them for our vocabulary. */
-static int read_text(text_bench *b, sgt_error *err)
+static int read_text(sgt_error *err)
 {
-    for (size_t i = 0; i < b->corpus->count; i++) {
-        const sgt_corpus_file *f = &b->corpus->files[i];
+    for (size_t i = 0; i < state.corpus->count; i++) {
+        const sgt_corpus_file *f = &state.corpus->files[i];
         char *file;
         size_t n;
-        if (sgt_stopped(b->base.stop)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
+        if (sgt_stopped(bench.stop)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
         int rc = f->stream ? sgt_stream_get(&file, &n, stdin, "standard input", MOST_BYTES, err)
                            : sgt_file_get(&file, &n, f->path, MOST_BYTES, err);
-        if (rc == SGT_OK) rc = add_pieces(b, file, n, err);
+        if (rc == SGT_OK) rc = add_pieces(file, n, err);
         if (rc < 0) return rc;
     }
-    return check_bytes(b, err);
+    return check_bytes(err);
 }
 
 /* ---- in memory ---- */
 
-static int allocate_ids(text_bench *b, sgt_error *err)
+static int allocate_ids(sgt_error *err)
 {
-    size_t bytes = b->longest * sizeof(uint16_t);
-    if (!(b->coders = calloc((size_t)b->threads, sizeof *b->coders)))
+    size_t bytes = state.longest * sizeof(uint16_t);
+    if (!(state.coders = calloc((size_t)state.threads, sizeof *state.coders)))
         return sgt_fail_memory(err, NULL);
-    for (coder *c = b->coders; c < b->coders + b->threads; c++) {
+    for (coder *c = state.coders; c < state.coders + state.threads; c++) {
         if (!(c->ids = malloc(bytes))) return sgt_fail_memory(err, NULL);
         memset(c->ids, 0, bytes); /* prefault the pages before the clock runs */
     }
@@ -166,36 +165,36 @@ static int allocate_ids(text_bench *b, sgt_error *err)
  * thread. */
 static int encode_pieces(void *ctx, int thread, uint64_t k, sgt_error *err)
 {
-    text_bench *b = ctx;
-    const coder *c = &b->coders[thread];
+    const coder *c = &state.coders[thread];
     uint64_t tokens = 0;
     size_t i;
+    (void)ctx;
     (void)k;
     (void)err;
-    while ((i = __atomic_fetch_add(&b->next, 1, __ATOMIC_RELAXED)) < b->count)
-        tokens += sgt_encode(c->encoder, b->pieces[i].text, b->pieces[i].n, c->ids);
-    __atomic_fetch_add(&b->tokens, tokens, __ATOMIC_RELAXED);
+    while ((i = __atomic_fetch_add(&state.next, 1, __ATOMIC_RELAXED)) < state.count)
+        tokens += sgt_encode(c->encoder, state.pieces[i].text, state.pieces[i].n, c->ids);
+    __atomic_fetch_add(&state.tokens, tokens, __ATOMIC_RELAXED);
     return SGT_OK;
 }
 
 /* Encode the text with new encoders, whose caches are empty. */
-static int encode_text(text_bench *b, const sgt_vocab *vocab, json_t **figures, sgt_error *err)
+static int encode_text(const sgt_vocab *vocab, json_t **figures, sgt_error *err)
 {
-    const bench_slice s = {.most = 1, .seconds = 1e9, .threads = b->threads};
+    const bench_slice s = {.most = 1, .seconds = 1e9, .threads = state.threads};
     uint64_t units;
     double seconds;
     int rc = SGT_OK;
-    for (coder *c = b->coders; c < b->coders + b->threads && rc == SGT_OK; c++) {
+    for (coder *c = state.coders; c < state.coders + state.threads && rc == SGT_OK; c++) {
         sgt_encoder_free(c->encoder);
         c->encoder = NULL;
         rc = sgt_encoder_new(&c->encoder, vocab, err);
     }
-    b->next = b->tokens = 0;
+    state.next = state.tokens = 0;
     const clock_t cpu = clock();
-    if (rc == SGT_OK) rc = bench_run(&s, encode_pieces, b, &units, &seconds, err);
+    if (rc == SGT_OK) rc = bench_run(&s, encode_pieces, NULL, &units, &seconds, err);
     if (rc == SGT_OK)
-        *figures = json_pack("{s:I, s:f, s:f}", "tokens", (json_int_t)b->tokens, "seconds", seconds,
-                             "cpu_seconds", (double)(clock() - cpu) / CLOCKS_PER_SEC);
+        *figures = json_pack("{s:I, s:f, s:f}", "tokens", (json_int_t)state.tokens, "seconds",
+                             seconds, "cpu_seconds", (double)(clock() - cpu) / CLOCKS_PER_SEC);
     return rc;
 }
 
@@ -203,12 +202,11 @@ static int encode_text(text_bench *b, const sgt_vocab *vocab, json_t **figures, 
 
 /* Run a command on as many cores as we use, and make figures of its answer. With --disk, the time of
  * the whole process counts. */
-static int run_command(const text_bench *b, bench_script *command, json_t **figures, sgt_error *err)
+static int run_command(bench_script *command, json_t **figures, sgt_error *err)
 {
     json_t *answer;
     command->needs = "seconds";
-    command->threads = b->threads;
-    command->stop = b->base.stop;
+    command->threads = state.threads;
     double from = sgt_now();
     int rc = bench_script_run(command, &answer, err);
     if (rc < 0) return rc;
@@ -222,20 +220,20 @@ static int run_command(const text_bench *b, bench_script *command, json_t **figu
     return SGT_OK;
 }
 
-/* Run the program sgt-tokenize of this program's folder from the inputs to b->out. */
-static int run_ours(const text_bench *b, json_t **figures, sgt_error *err)
+/* Run the program sgt-tokenize of this program's folder from the inputs to state.out. */
+static int run_ours(json_t **figures, sgt_error *err)
 {
     char *program_path = sgt_beside_program(1, "sgt-tokenize");
-    size_t inputs = b->base.operand_count;
+    size_t inputs = bench.operand_count;
     const char **args = calloc(inputs + 2, sizeof *args);
     bench_script command = {.python = program_path, .args = args};
     int rc = program_path && args ? SGT_OK : sgt_fail_memory(err, NULL);
     if (rc == SGT_OK) {
-        memcpy(args, b->base.operands, inputs * sizeof *args);
-        args[inputs] = b->out;
+        memcpy(args, bench.operands, inputs * sizeof *args);
+        args[inputs] = state.out;
         snprintf(command.words, sizeof command.words, "--json --quiet --threads %d --cpu %s",
-                 b->threads, o.cpu);
-        rc = run_command(b, &command, figures, err);
+                 state.threads, o.cpu);
+        rc = run_command(&command, figures, err);
     }
     free(program_path);
     free(args);
@@ -257,31 +255,30 @@ static int list_files(const sgt_corpus *c, sgt_error *err)
 
 /* Run bpe.py, which is embedded in the program, on every file of the corpus. In memory, the texts
  * are read before its clock starts; with --disk, the whole process is timed. */
-static int run_peer(const text_bench *b, const char *peer, json_t **figures, sgt_error *err)
+static int run_peer(const char *peer, json_t **figures, sgt_error *err)
 {
     char files[32];
-    int fd = list_files(b->corpus, err);
+    int fd = list_files(state.corpus, err);
     if (fd < 0) return fd;
     snprintf(files, sizeof files, "@/proc/self/fd/%d", fd);
-    const char *args[] = {peer, o.disk ? "disk" : "memory", files, b->out, NULL};
+    const char *args[] = {peer, o.disk ? "disk" : "memory", files, state.out, NULL};
     bench_script command = {.python = o.peer, .text = sgt_bpe_py, .args = args};
-    snprintf(command.words, sizeof command.words, "--threads %d", b->threads);
-    int rc = run_command(b, &command, figures, err);
+    snprintf(command.words, sizeof command.words, "--threads %d", state.threads);
+    int rc = run_command(&command, figures, err);
     close(fd);
     return rc;
 }
 
 /* ---- turns ---- */
 
-static int take(void *self, size_t i, json_t **figures, sgt_error *err)
+static int take(size_t i, json_t **figures, sgt_error *err)
 {
-    text_bench *b = self;
-    const char *peer = b->peers[i];
+    const char *peer = state.peers[i];
     sgt_error why;
-    if (!o.disk && !peer) return encode_text(b, b->vocabs[i], figures, err);
-    int rc = peer ? run_peer(b, peer, figures, err) : run_ours(b, figures, err);
-    if (b->out) sgt_remove_tree(b->out, &why);
-    return peer ? bench_leave_out(&b->base, &b->base.rows[i], rc, peer, err) : rc;
+    if (!o.disk && !peer) return encode_text(state.vocabs[i], figures, err);
+    int rc = peer ? run_peer(peer, figures, err) : run_ours(figures, err);
+    if (state.out) sgt_remove_tree(state.out, &why);
+    return peer ? bench_leave_out(&bench.rows[i], rc, peer, err) : rc;
 }
 
 /* Of gigatoken in memory, the best turn counts. */
@@ -296,56 +293,56 @@ static void take_best(const bench_row *r)
     }
 }
 
-static int run_turns(text_bench *b, sgt_error *err)
+static int run_turns(sgt_error *err)
 {
-    size_t turns = b->base.count > 1 || o.disk ? (size_t)o.turns : 1;
+    size_t turns = bench.count > 1 || o.disk ? (size_t)o.turns : 1;
     json_t *ignored = NULL;
     /* read the files into the page cache for all programs */
-    int rc = o.disk ? take(b, 0, &ignored, err) : SGT_OK;
+    int rc = o.disk ? take(0, &ignored, err) : SGT_OK;
     json_decref(ignored);
-    if (rc == SGT_OK) rc = bench_take_turns(&b->base, 0, b->base.count, turns, take, err);
-    for (size_t i = 0; i < b->base.count && !o.disk; i++)
-        if (b->peers[i] && strcmp(b->peers[i], "gigatoken") == 0) take_best(&b->base.rows[i]);
+    if (rc == SGT_OK) rc = bench_take_turns(0, bench.count, turns, take, err);
+    for (size_t i = 0; i < bench.count && !o.disk; i++)
+        if (state.peers[i] && strcmp(state.peers[i], "gigatoken") == 0) take_best(&bench.rows[i]);
     return rc;
 }
 
 /* ---- what is measured ---- */
 
 /* Add a row of ours, with this pattern. */
-static int add_ours(text_bench *b, const char *name, const char *pattern, sgt_error *err)
+static int add_ours(const char *name, const char *pattern, sgt_error *err)
 {
-    size_t i = b->base.count;
-    bench_add(&b->base, json_pack("{s:s}", "split", name));
-    return sgt_vocab_load(&b->vocabs[i], o.vocab ? o.vocab : "gpt2", pattern, err);
+    size_t i = bench.count;
+    bench_add(json_pack("{s:s}", "split", name));
+    return sgt_vocab_load(&state.vocabs[i], o.vocab ? o.vocab : "gpt2", pattern, err);
 }
 
-static void add_peer(text_bench *b, const char *peer)
+static void add_peer(const char *peer)
 {
-    b->peers[b->base.count] = peer;
-    bench_add(&b->base, json_pack("{s:s}", "peer", peer));
+    state.peers[bench.count] = peer;
+    bench_add(json_pack("{s:s}", "peer", peer));
 }
 
 /* Add our rows. If the vocabulary's pattern is one that our own code splits by, the text is split by
  * PCRE2 too, and also by GPT-2's pattern. A pattern in brackets is not among the known ones, so
  * PCRE2 splits by it. */
-static int add_all_ours(text_bench *b, sgt_error *err)
+static int add_all_ours(sgt_error *err)
 {
-    int rc = add_ours(b, "sgt", o.pattern, err);
-    if (rc < 0 || b->vocabs[0]->rule.by != SGT_RULE_OTHER) return rc;
-    const char *rule = b->vocabs[0]->rule.text;
+    int rc = add_ours("sgt", o.pattern, err);
+    if (rc < 0 || state.vocabs[0]->rule.by != SGT_RULE_OTHER) return rc;
+    const char *rule = state.vocabs[0]->rule.text;
     const size_t room = strlen(rule) + sizeof "(?:)";
     char *bracketed = malloc(room);
     if (!bracketed) return sgt_fail_memory(err, NULL);
     snprintf(bracketed, room, "(?:%s)", rule);
-    rc = add_ours(b, "the same by PCRE2", bracketed, err);
+    rc = add_ours("the same by PCRE2", bracketed, err);
     free(bracketed);
-    return rc == SGT_OK ? add_ours(b, "by GPT-2's pattern", "gpt2", err) : rc;
+    return rc == SGT_OK ? add_ours("by GPT-2's pattern", "gpt2", err) : rc;
 }
 
 /* Choose the peers by the corpus: another program reads Parquet than text. */
-static int add_peers(text_bench *b, sgt_error *err)
+static int add_peers(sgt_error *err)
 {
-    const sgt_corpus *c = b->corpus;
+    const sgt_corpus *c = state.corpus;
     if (c->row_files && !o.disk)
         return sgt_fail(err, SGT_EUSAGE,
                         "Parquet files are measured as whole commands only (add --disk FOLDER)");
@@ -353,15 +350,15 @@ static int add_peers(text_bench *b, sgt_error *err)
     if (c->row_files && c->row_files < c->count)
         return sgt_fail(err, SGT_EUSAGE,
                         "--peer: no peer reads Parquet and other files (measure them apart)");
-    add_peer(b, c->row_files ? "datasets" : "gigatoken");
-    if (!c->row_files) add_peer(b, "tiktoken");
+    add_peer(c->row_files ? "datasets" : "gigatoken");
+    if (!c->row_files) add_peer("tiktoken");
     return SGT_OK;
 }
 
-static int make_work(text_bench *b, sgt_error *err)
+static int make_work(sgt_error *err)
 {
-    b->bytes = b->corpus->bytes;
-    int rc = check_bytes(b, err);
+    state.bytes = state.corpus->bytes;
+    int rc = check_bytes(err);
     if (rc < 0) return rc;
     char *work = sgt_join(o.disk, "sgt-bench.XXXXXX");
     if (!work) return sgt_fail_memory(err, NULL);
@@ -370,90 +367,88 @@ static int make_work(text_bench *b, sgt_error *err)
         free(work);
         return rc;
     }
-    b->work = work;
-    return (b->out = sgt_join(work, "ids")) ? SGT_OK : sgt_fail_memory(err, NULL);
+    state.work = work;
+    return (state.out = sgt_join(work, "ids")) ? SGT_OK : sgt_fail_memory(err, NULL);
 }
 
 /* List the inputs and load the vocabularies. */
-static int prepare(text_bench *b, sgt_error *err)
+static int prepare(sgt_error *err)
 {
     const char *whole = o.peer ? "--peer" : o.disk ? "--disk" : NULL;
-    const sgt_tokenize_options inputs = {.inputs = (const char *const *)b->base.operands,
-                                         .input_count = b->base.operand_count,
+    const sgt_tokenize_options inputs = {.inputs = (const char *const *)bench.operands,
+                                         .input_count = bench.operand_count,
                                          .binary = SGT_BINARY_KEEP,
-                                         .notice = b->base.notice,
-                                         .stop = b->base.stop};
+                                         .notice = bench.notice,
+                                         .stop = bench.stop};
     int rc;
     if ((o.vocab || o.pattern) && whole)
         return sgt_fail(err, SGT_EUSAGE, "%s: measured with GPT-2's vocabulary (not with %s)",
                         whole, o.vocab ? "--vocab" : "--pattern");
-    if ((rc = add_all_ours(b, err)) < 0 || (rc = sgt_corpus_list(&b->corpus, &inputs, err)) < 0 ||
-        (rc = add_peers(b, err)) < 0)
+    if ((rc = add_all_ours(err)) < 0 || (rc = sgt_corpus_list(&state.corpus, &inputs, err)) < 0 ||
+        (rc = add_peers(err)) < 0)
         return rc;
-    if (whole && b->corpus->stream)
+    if (whole && state.corpus->stream)
         return sgt_fail(err, SGT_EUSAGE, "%s: standard input can be read once only (name a file)",
                         whole);
     return SGT_OK;
 }
 
-static int measure(void *self, sgt_error *err)
+static int measure(sgt_error *err)
 {
-    text_bench *b = self;
-    if (!b->base.operand_count)
+    if (!bench.operand_count)
         return sgt_fail(err, SGT_EUSAGE,
                         "expected INPUT...: files or folders of text, or - for standard input");
     sgt_take_cpu(&program, o.cpu);
-    b->threads = o.threads ? (int)o.threads : sgt_cpu_count();
-    int rc = prepare(b, err);
-    if (rc == SGT_OK) rc = o.disk ? make_work(b, err) : read_text(b, err);
-    if (rc == SGT_OK && !o.disk) rc = allocate_ids(b, err);
-    return rc == SGT_OK ? run_turns(b, err) : rc;
+    state.threads = o.threads ? (int)o.threads : sgt_cpu_count();
+    int rc = prepare(err);
+    if (rc == SGT_OK) rc = o.disk ? make_work(err) : read_text(err);
+    if (rc == SGT_OK && !o.disk) rc = allocate_ids(err);
+    return rc == SGT_OK ? run_turns(err) : rc;
 }
 
-static void release(void *self)
+static void release(void)
 {
-    text_bench *b = self;
     sgt_error why;
-    if (b->work) sgt_remove_tree(b->work, &why);
-    free(b->work);
-    free(b->out);
-    for (coder *c = b->coders; c && c < b->coders + b->threads; c++) {
+    if (state.work) sgt_remove_tree(state.work, &why);
+    free(state.work);
+    free(state.out);
+    for (coder *c = state.coders; c && c < state.coders + state.threads; c++) {
         sgt_encoder_free(c->encoder);
         free(c->ids);
     }
-    free(b->coders);
-    for (size_t i = 0; i < b->count; i++) free(b->pieces[i].file);
-    free(b->pieces);
-    sgt_corpus_free(b->corpus);
-    for (size_t i = 0; i < b->base.count; i++) sgt_vocab_free(b->vocabs[i]);
+    free(state.coders);
+    for (size_t i = 0; i < state.count; i++) free(state.pieces[i].file);
+    free(state.pieces);
+    sgt_corpus_free(state.corpus);
+    for (size_t i = 0; i < bench.count; i++) sgt_vocab_free(state.vocabs[i]);
 }
 
 /* ---- results ---- */
 
-static void to_json(void *self, json_t *top)
+static void to_json(json_t *top)
 {
-    const text_bench *b = self;
-    json_t *ours = b->base.rows[0].result;
+    json_t *ours = bench.rows[0].result;
     double seconds = bench_get(ours, "seconds");
-    for (size_t i = 0; i < b->base.count; i++) {
-        json_t *r = b->base.rows[i].result;
+    for (size_t i = 0; i < bench.count; i++) {
+        json_t *r = bench.rows[i].result;
         double taken = bench_get(r, "seconds");
-        bench_put(r, "mb_per_s", (double)b->bytes / taken * 1e-6);
-        bench_put(r, "bytes_per_token", (double)b->bytes / bench_get(r, "tokens"));
+        bench_put(r, "mb_per_s", (double)state.bytes / taken * 1e-6);
+        bench_put(r, "bytes_per_token", (double)state.bytes / bench_get(r, "tokens"));
         bench_put(r, "tokens_per_s", bench_get(r, "tokens") / taken);
         if (i) bench_put(r, "ratio", taken / seconds);
         if (i) json_object_del(r, "cpu_seconds");
     }
-    bench_put_all(top, json_pack("{s:s, s:i, s:i, s:I, s:I}", "level", sgt_cpu_name(), "cores",
-                                 sgt_cpu_count(), "threads", b->threads, "files",
-                                 (json_int_t)b->corpus->count, "bytes", (json_int_t)b->bytes));
+    bench_put_all(top,
+                  json_pack("{s:s, s:i, s:i, s:I, s:I}", "level", sgt_cpu_name(), "cores",
+                            sgt_cpu_count(), "threads", state.threads, "files",
+                            (json_int_t)state.corpus->count, "bytes", (json_int_t)state.bytes));
     json_object_update(top, ours);
     json_object_del(top, "split");
-    if (o.peer || b->base.count > 1)
-        json_object_set_new(top, o.peer ? "peers" : "ways", bench_results(&b->base, 1, 0));
+    if (o.peer || bench.count > 1)
+        json_object_set_new(top, o.peer ? "peers" : "ways", bench_results(1, 0));
 }
 
-static void show(const void *self, json_t *top)
+static void show(json_t *top)
 {
     static const bench_column columns[] = {
         {"name", "", .kind = BENCH_TEXT},
@@ -464,9 +459,8 @@ static void show(const void *self, json_t *top)
         {"tokens_per_s", "Mtokens/s", .decimals = 2, .scale = 1e-6},
         {"ratio", "sgt is x times as fast", .decimals = 2},
         {0}};
-    const text_bench *b = self;
     char bytes[32], files[32], threads[32];
-    json_t *rows = bench_results(&b->base, 0, 0), *row, *name;
+    json_t *rows = bench_results(0, 0), *row, *name;
     size_t i;
     (void)top;
     json_array_foreach(rows, i, row)
@@ -474,13 +468,14 @@ static void show(const void *self, json_t *top)
         if (!(name = json_object_get(row, "peer"))) name = json_object_get(row, "split");
         json_object_set(row, "name", name);
     }
-    printf("%s in %s, %s, %s\n\n", sgt_format_bytes(bytes, sizeof bytes, b->bytes),
-           sgt_format_things(files, sizeof files, b->corpus->count, "file", "files"),
-           o.disk ? "from files to files" : "in memory",
-           sgt_format_things(threads, sizeof threads, (uint64_t)b->threads, "thread", "threads"));
+    printf(
+        "%s in %s, %s, %s\n\n", sgt_format_bytes(bytes, sizeof bytes, state.bytes),
+        sgt_format_things(files, sizeof files, state.corpus->count, "file", "files"),
+        o.disk ? "from files to files" : "in memory",
+        sgt_format_things(threads, sizeof threads, (uint64_t)state.threads, "thread", "threads"));
     bench_table(rows, columns, "mb_per_s");
     printf("\n* the fastest.\n");
-    if (b->base.count > 1 || o.disk)
+    if (bench.count > 1 || o.disk)
         printf("  turns: %" PRIu64 "; medians%s\n", o.turns,
                o.disk || !o.peer ? "" : ", and the best turn of gigatoken");
     json_decref(rows);
@@ -488,7 +483,6 @@ static void show(const void *self, json_t *top)
 
 const bench_subcommand bench_tokenize = {
     .command = {"tokenize", "how fast text becomes tokens", &program, bench_run_subcommand},
-    .size = sizeof(text_bench),
     .operands = 1,
     .measure = measure,
     .json = to_json,
