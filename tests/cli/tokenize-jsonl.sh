@@ -178,7 +178,7 @@ cp plain/b.jsonl filtered/b.x
 run 0 sgt-tokenize --filter x=cat --shard-tokens 2k --keep-fields n filtered by-filter
 stdout_has ', 3,001 documents'
 stderr_is 'sgt-tokenize: filtered/a.x: its lines are JSON objects with the field "text": read as JSONL '\
-'(EXT=text:COMMAND reads them as text)'
+'(--format text reads them as text)'
 grep -q '{"document": 2, "split": "train", "fields": {"n": 2}}' by-filter/sources.jsonl || fail 'fields of a filter'
 run 0 sgt-tokenize --filter x=text:cat filtered by-text
 stdout_has ', 2 documents'
@@ -256,8 +256,8 @@ run 1 sgt-tokenize - out-array < arrays/b.json
 stderr_is "sgt-tokenize: standard input: a JSON array, not JSON Lines (jq -c '.[]' makes lines of it, and --format "\
 'text reads it as it is)'
 run 1 sgt-tokenize --filter json=cat arrays/b.json out-array
-stderr_is "sgt-tokenize: arrays/b.json: a JSON array, not JSON Lines (jq -c '.[]' makes lines of it, and "\
-'EXT=text:COMMAND reads it as it is)'
+stderr_is "sgt-tokenize: arrays/b.json: a JSON array, not JSON Lines (jq -c '.[]' makes lines of it, and --format "\
+'text reads it as it is)'
 absent out-array
 run 0 sgt-tokenize --binary keep arrays out-keep
 stderr_is 'sgt-tokenize: arrays/a.json.gz: a JSON array, read as text (2 such files; jq -c '\''.[]'\'' makes lines of it)'

@@ -26,23 +26,20 @@
 /* number of files that are not text for which a notice names the file; one more notice counts the
  * rest */
 #define SKIPPED_SAID 5
+#define FORM_PREFIX ((size_t)16 << 20) /* bytes at most that tell whether a stream is JSON Lines */
 
 typedef struct walk {
     sgt_corpus *c;
     const sgt_tokenize_options *o;
     int out_exists;
     struct stat out_stat;
-    char *out_real;                         /* OUT with links resolved; NULL: unknown */
-    int listed;                             /* this INPUT is a line of a list */
-    sgt_lookahead first;                    /* the first bytes of the file at hand */
-    size_t found[SGT_FORM_MORE];            /* number of files of each form that no name told */
-    const char *first_found[SGT_FORM_MORE]; /* path of the first of them */
+    char *out_real;                    /* OUT with links resolved; NULL: unknown */
+    int listed;                        /* this INPUT is a line of a list */
+    sgt_lookahead first;               /* the first bytes of the file at hand */
+    size_t found[SGT_FORM_MORE];       /* number of files of each form that no name told */
+    size_t first_found[SGT_FORM_MORE]; /* index of the first of them */
     sgt_error *err;
 } walk;
-
-static const sgt_magic array_of_json = {
-    "a JSON array", "jq -c '.[]' makes lines of it, and --format text reads it as it is",
-    SGT_MAGIC_OTHER};
 
 /* ---- what a stream holds ----
  *
@@ -122,21 +119,20 @@ static sgt_form classify_array(const beginning *b, size_t at)
     return b->last || found.at == SGT_JSON_NOWHERE ? SGT_FORM_TEXT : SGT_FORM_MORE;
 }
 
-static int classify(sgt_form *form, const sgt_lookahead *l, const sgt_json_path *path, int whole,
-                    int last, const char *name, sgt_error *err)
+/* Return the form of a stream that begins with *l, or SGT_ENOMEM. */
+static int classify(const sgt_lookahead *l, const sgt_corpus *c, int whole, int last)
 {
     const size_t at = skip_space(l->bytes, sgt_utf8_mark(l->bytes, l->n), l->n),
                  room = l->n + 1 + SGT_JSON_PAD;
-    *form = SGT_FORM_TEXT;
-    if (at == l->n || (l->bytes[at] != '{' && l->bytes[at] != '[')) return SGT_OK;
+    if (at == l->n || (l->bytes[at] != '{' && l->bytes[at] != '[')) return SGT_FORM_TEXT;
     uint8_t *text = malloc(2 * room);
-    if (!text) return sgt_fail_memory(err, name);
+    if (!text) return SGT_ENOMEM;
     memcpy(text, l->bytes, l->n);
     memset(text + l->n, '\n', room - l->n);
-    const beginning b = {path, text, text + room, l->n, whole, whole || last};
-    *form = text[at] == '{' ? classify_lines(&b, at) : classify_array(&b, at);
+    const beginning b = {&c->path, text, text + room, l->n, whole, whole || last};
+    const sgt_form form = text[at] == '{' ? classify_lines(&b, at) : classify_array(&b, at);
     free(text);
-    return SGT_OK;
+    return (int)form;
 }
 
 int sgt_lookahead_read(sgt_lookahead *l, sgt_source *s, size_t want, const char *path,
@@ -147,35 +143,55 @@ int sgt_lookahead_read(sgt_lookahead *l, sgt_source *s, size_t want, const char 
     return rc < 0 ? rc : sgt_source_read(s, l->bytes, &l->n, want, &l->end, err);
 }
 
-int sgt_lookahead_form(sgt_form *form, sgt_lookahead *l, sgt_source *s, const sgt_json_path *path,
-                       const char *name, sgt_error *err)
+/* Return rc, but 0 for an error in a packed file. That is reported later, when the file is tokenized:
+ * here only the bytes before the error are checked. */
+static int pardon(const sgt_corpus_file *f, int rc)
 {
-    int rc = SGT_OK;
-    *form = SGT_FORM_MORE;
-    for (size_t want = SGT_BINARY_PREFIX; *form == SGT_FORM_MORE; want *= 4) {
-        rc = sgt_lookahead_read(l, s, want, name, err);
-        const int ended = rc < 0 || l->end || l->n < want;
-        const int known = classify(form, l, path, ended, want >= SGT_FORM_PREFIX, name, err);
-        if (known < 0) return known;
-    }
-    return rc;
+    return f->pack && rc != SGT_ENOMEM ? SGT_OK : rc;
 }
 
-void sgt_form_notice(const sgt_notice *to, sgt_form form, const char *name, size_t count,
-                     const char *field, const char *text)
+int sgt_stream_form(sgt_lookahead *l, sgt_source *s, const sgt_corpus *c, const sgt_corpus_file *f,
+                    sgt_error *why)
 {
+    const sgt_magic *b = NULL;
+    size_t want = SGT_BINARY_PREFIX;
+    int rc = sgt_lookahead_read(l, s, want, f->path, why), form = SGT_FORM_TEXT;
+    if (pardon(f, rc) < 0) return rc;
+    if (c->skip_binary && !f->filter) b = sgt_binary_of(l->bytes, l->n, l->end, f->lines);
+    if (!b && f->detect) form = SGT_FORM_MORE;
+    for (; form == SGT_FORM_MORE; want *= 4) {
+        rc = sgt_lookahead_read(l, s, want, f->path, why);
+        form = classify(l, c, rc < 0 || l->end || l->n < want, want >= FORM_PREFIX);
+    }
+    if (form < 0) return sgt_fail_memory(why, f->path);
+    if (pardon(f, rc) < 0) return rc;
+    if (b)
+        sgt_fail(why, SGT_EFORMAT, "%s, not UTF-8 text (%s)", b->what,
+                 f->stream ? "pass it as a file, or --binary keep takes its bytes" : b->hint);
+    else if (form == SGT_FORM_ARRAY && c->skip_binary)
+        sgt_fail(why, SGT_EFORMAT,
+                 "a JSON array, not JSON Lines (jq -c '.[]' makes lines of it, and --format text "
+                 "reads it as it is)");
+    else return form;
+    return SGT_FORM_OTHER;
+}
+
+void sgt_form_notice(const sgt_notice *to, const sgt_corpus *c, const sgt_corpus_file *f,
+                     sgt_form form, size_t count)
+{
+    const char *name = sgt_corpus_shown(f);
     char such[48] = "";
     if (count) snprintf(such, sizeof such, "%zu such file%s; ", count, count == 1 ? "" : "s");
     if (form == SGT_FORM_LINES)
         sgt_say(to,
-                "%s: its lines are JSON objects with the field \"%s\": read as JSONL (%s%s reads "
-                "them as text)",
-                name, field, such, text);
+                "%s: its lines are JSON objects with the field \"%s\": read as JSONL (%s--format "
+                "text reads them as text)",
+                name, c->field, such);
     if (form == SGT_FORM_BRACE)
         sgt_say(to,
                 "%s: begins with a brace, but its first lines are no objects with the field "
                 "\"%s\": read as text (%s--field names the field of JSONL)",
-                name, field, such);
+                name, c->field, such);
     if (form == SGT_FORM_ARRAY)
         sgt_say(to, "%s: a JSON array, read as text (%sjq -c '.[]' makes lines of it)", name, such);
 }
@@ -192,7 +208,6 @@ static void set_format_by_name(const sgt_corpus *c, sgt_corpus_file *f, sgt_form
     static const char *const packs[SGT_PACKS] = {[SGT_PACK_GZ] = ".gz", [SGT_PACK_ZST] = ".zst"};
     const int by_name = format == SGT_FORMAT_AUTO;
     size_t n = strlen(f->name);
-    f->detect = by_name && f->stream;
     for (size_t i = 0; i < c->filter_count && !f->stream; i++) {
         if (!ends_in(f->name, n, c->filters[i].ending)) continue;
         f->filter = &c->filters[i];
@@ -206,26 +221,7 @@ static void set_format_by_name(const sgt_corpus *c, sgt_corpus_file *f, sgt_form
     if (f->pack) n -= strlen(packs[f->pack]);
     f->lines = by_name ? ends_in(f->name, n, ".jsonl") || ends_in(f->name, n, ".ndjson")
                        : format == SGT_FORMAT_JSONL;
-}
-
-/* Leave out a file that is not text, with a notice. `named`: the file itself is an INPUT, so it is
- * an error. */
-static int leave_out(walk *w, const sgt_corpus_file *f, const sgt_magic *b, int named)
-{
-    const char *lacks = b == &array_of_json ? "JSON Lines" : "UTF-8 text";
-    if (named)
-        return sgt_fail(w->err, SGT_EFORMAT, "%s: %s, not %s (%s)", f->path, b->what, lacks,
-                        b->hint);
-    if (w->c->skipped++ < SKIPPED_SAID)
-        sgt_say(&w->o->notice, "%s: skipped: %s, not %s (%s)", f->path, b->what, lacks, b->hint);
-    return 1;
-}
-
-/* Return rc, but 0 for an error in a packed file. That is reported later, when the file is tokenized:
- * here only the bytes before the error are checked. */
-static int pardon(const sgt_corpus_file *f, int rc)
-{
-    return f->pack && rc != SGT_ENOMEM ? SGT_OK : rc;
+    f->detect = by_name && !f->lines && !f->rows;
 }
 
 /* Open the file, once more if *s is open, and read its first bytes. */
@@ -252,36 +248,41 @@ static int read_end(walk *w, sgt_corpus_file *f, sgt_source *s)
     return rc < 0 ? rc : SGT_OK;
 }
 
+/* Leave out a file that is not text, as *w->err says, with a notice. `named`: the file itself is an
+ * INPUT, so it is an error. */
+static int leave_out(walk *w, const sgt_corpus_file *f, int named)
+{
+    const sgt_error why = *w->err;
+    if (named) return sgt_fail(w->err, SGT_EFORMAT, "%s: %s", f->path, why.text);
+    if (w->c->skipped++ < SKIPPED_SAID)
+        sgt_say(&w->o->notice, "%s: skipped: %s", f->path, why.text);
+    return 1;
+}
+
 /* Check that a file can be read, because failing now is better than failing after an hour of work,
  * and find out what it holds. Return 1 if it is left out because it is not text. `named`: the file
  * itself is an INPUT. */
 static int inspect_file(walk *w, sgt_corpus_file *f, int named)
 {
     const int open = w->o->format == SGT_FORMAT_AUTO, skip = w->c->skip_binary;
-    const sgt_lookahead *l = &w->first;
-    const sgt_magic *b = NULL;
-    sgt_form form = SGT_FORM_TEXT;
     sgt_source *s = NULL;
     if (!(skip || open) || f->filter || f->rows || !f->size)
         return faccessat(AT_FDCWD, f->path, R_OK, AT_EACCESS) < 0
                    ? sgt_fail_errno(w->err, "%s", f->path)
                    : SGT_OK;
     int rc = read_beginning(w, f, &s);
-    const sgt_magic *m = !rc && open && !f->pack ? sgt_magic_of(l->bytes, l->n) : NULL;
+    const sgt_magic *m = !rc && open && !f->pack ? sgt_magic_of(w->first.bytes, w->first.n) : NULL;
     if (m && m->kind == SGT_MAGIC_GZIP) f->pack = SGT_PACK_GZ;
     if (m && m->kind == SGT_MAGIC_ZSTD) f->pack = SGT_PACK_ZST;
     if (m && f->pack) rc = read_beginning(w, f, &s);
-    if (!rc && skip) b = sgt_binary_of(l->bytes, l->n, l->end, f->lines);
-    if (b && b->kind == SGT_MAGIC_PARQUET && open && !f->pack) rc = read_end(w, f, s);
+    if (m && m->kind == SGT_MAGIC_PARQUET && skip) rc = read_end(w, f, s);
     if (f->rows) f->lines = 0;
-    if (!rc && !b && open && !f->lines)
-        rc = pardon(f, sgt_lookahead_form(&form, &w->first, s, &w->c->path, f->path, w->err));
+    else if (!rc) rc = sgt_stream_form(&w->first, s, w->c, f, w->err);
     sgt_source_close(s);
+    if (rc == SGT_FORM_OTHER) return leave_out(w, f, named);
     if (rc < 0) return rc;
-    if (form == SGT_FORM_ARRAY && skip) b = &array_of_json;
-    if (b && !f->rows) return leave_out(w, f, b, named);
-    if (form == SGT_FORM_LINES) f->lines = 2;
-    if (form != SGT_FORM_TEXT && !w->found[form]++) w->first_found[form] = f->path;
+    if (rc == SGT_FORM_LINES) f->lines = 2;
+    if (!w->found[rc]++) w->first_found[rc] = w->c->count;
     return SGT_OK;
 }
 
@@ -306,6 +307,7 @@ static int add_file(walk *w, const char *path, size_t base, const struct stat *s
         free(f.path);
         return rc < 0 ? rc : SGT_OK;
     }
+    f.detect &= f.stream || f.filter;
     c->bytes += f.size;
     c->line_files += f.lines || f.rows;
     c->row_files += f.rows != 0;
@@ -527,7 +529,8 @@ static int sum_up_skipped(const walk *w)
 int sgt_corpus_list(sgt_corpus **out, const sgt_tokenize_options *o, sgt_error *err)
 {
     const char *folder = o->out ? o->out : "";
-    walk w = {.c = calloc(1, sizeof *w.c), .o = o, .err = err};
+    sgt_error own;
+    walk w = {.c = calloc(1, sizeof *w.c), .o = o, .err = err ? err : &own};
     if (!w.c) return sgt_fail_memory(err, "list of inputs");
     w.c->field = o->field ? o->field : "text";
     int streams = 0, rc = sgt_json_path_set(&w.c->path, w.c->field, err);
@@ -544,8 +547,8 @@ int sgt_corpus_list(sgt_corpus **out, const sgt_tokenize_options *o, sgt_error *
     }
     for (int form = 0; form < SGT_FORM_MORE && !rc; form++)
         if (w.found[form])
-            sgt_form_notice(&o->notice, (sgt_form)form, w.first_found[form], w.found[form],
-                            w.c->field, "--format text");
+            sgt_form_notice(&o->notice, w.c, &w.c->files[w.first_found[form]], (sgt_form)form,
+                            w.found[form]);
     if (!rc) rc = sum_up_skipped(&w);
     free(w.out_real);
     free(w.first.bytes);

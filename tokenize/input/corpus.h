@@ -66,8 +66,8 @@ typedef struct sgt_corpus_file {
     /* not 0: JSONL, one document per line; otherwise the file is one document of text. 2: its first
      * lines tell, which sources.jsonl says */
     int lines;
-    /* 1: the first bytes tell whether it is JSONL, and `lines` is set when its turn comes (feed.h);
-     * standard input and files with a filter */
+    /* 1: the first bytes tell whether it is JSONL; of standard input and files with a filter, `lines`
+     * is set when their turn comes (feed.h) */
     int detect;
     int rows; /* 1: Parquet, one document per row */
     /* bytes from ... end - 1 of a Parquet file that ranks divide: the row groups that have their
@@ -164,14 +164,14 @@ int sgt_corpus_is_document(const char *line);
  * or fourth place tell, nor a file that holds both a NUL byte and bytes that are not UTF-8. U+0000
  * in UTF-8 is text.
  *
- * Whether it is JSON Lines:
+ * Whether it is JSON Lines, and both:
  *
  *     sgt_lookahead l = {0};
- *     if (sgt_lookahead_form(&form, &l, source, &corpus->path, path, &err) < 0) ...;
+ *     int form = sgt_stream_form(&l, source, corpus, &corpus->files[i], &why);
  *
  * A stream is JSON Lines if its first line, and the second if there is one, is an object whose
  * field is a string. Blank lines do not count. A line without a newline counts only at the end of
- * the stream. At most SGT_FORM_PREFIX bytes decide, so a stream whose first line is longer is text. */
+ * the stream. At most 16 MiB decide, so a stream whose first line is longer is text. */
 
 #define SGT_BINARY_PREFIX ((size_t)64 << 10) /* bytes examined */
 
@@ -180,14 +180,13 @@ int sgt_corpus_is_document(const char *line);
  * reports invalid bytes. */
 const sgt_magic *sgt_binary_of(const uint8_t *p, size_t n, int whole, int lines);
 
-#define SGT_FORM_PREFIX ((size_t)16 << 20) /* bytes examined at most */
-
 typedef enum sgt_form {
     SGT_FORM_TEXT,
     SGT_FORM_BRACE, /* text that begins with a brace */
     SGT_FORM_LINES, /* JSON Lines */
     SGT_FORM_ARRAY, /* a JSON array, whose first element is an object with that field */
-    SGT_FORM_MORE   /* not known yet: more bytes are needed */
+    SGT_FORM_MORE,  /* not known yet: more bytes are needed */
+    SGT_FORM_OTHER  /* not text, or such an array, and to be left out */
 } sgt_form;
 
 /* Bytes of a stream that have been read and not been used, malloc'd. */
@@ -201,15 +200,21 @@ struct sgt_source;
 /* Read on until there are `want` bytes, or all. path: of the stream, for errors. */
 int sgt_lookahead_read(sgt_lookahead *l, struct sgt_source *s, size_t want, const char *path,
                        sgt_error *err);
-/* Set *form to that of the stream s, of which nothing has been read but *l, and read as much of it as
- * that takes. Also *form is set if reading fails: then by the bytes before the failure. */
-int sgt_lookahead_form(sgt_form *form, sgt_lookahead *l, struct sgt_source *s,
-                       const sgt_json_path *path, const char *name, sgt_error *err);
+/* Return what s holds, the stream of f, of which nothing has been read but *l, and read as much of it
+ * as that takes; or a negative SGT_E* with its message in *why. For SGT_FORM_OTHER, *why says what it
+ * is, without a path. If the format is not open (f->detect), all but that is text. */
+int sgt_stream_form(sgt_lookahead *l, struct sgt_source *s, const sgt_corpus *c,
+                    const sgt_corpus_file *f, sgt_error *why);
 
-/* Say how a stream is read whose form its first bytes told, unless it is plain text. name: of the
- * stream, or of the first of `count` such files; count 0: there is only this one. text: the option
- * that reads it as text. */
-void sgt_form_notice(const sgt_notice *to, sgt_form form, const char *name, size_t count,
-                     const char *field, const char *text);
+/* Return the name of a file for messages: its path, or "standard input". */
+static inline const char *sgt_corpus_shown(const sgt_corpus_file *f)
+{
+    return f->stream ? "standard input" : f->path;
+}
+
+/* Say how f is read, whose form its first bytes told, unless it is plain text. f is the first of
+ * `count` such files; count 0: there is only this one. */
+void sgt_form_notice(const sgt_notice *to, const sgt_corpus *c, const sgt_corpus_file *f,
+                     sgt_form form, size_t count);
 
 #endif

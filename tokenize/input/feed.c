@@ -207,45 +207,19 @@ static int other_bytes(const sgt_text_feed *f, sgt_error *err)
         f->offset);
 }
 
-/* Check that standard input is text. Files are checked when they are listed. */
-static int check_stream(const sgt_text_feed *f, sgt_error *err)
-{
-    const sgt_lookahead *l = &f->carry;
-    const sgt_magic *b = sgt_binary_of(l->bytes, l->n, l->end, current(f)->lines);
-    if (!b || !f->r.corpus->skip_binary) return SGT_OK;
-    return sgt_fail(err, SGT_EFORMAT,
-                    "standard input: %s, not UTF-8 text (pass it as a file, or --binary keep takes "
-                    "its bytes)",
-                    b->what);
-}
-
-/* Record the form that the first bytes of a stream have. */
-static int set_form(sgt_text_feed *f, sgt_form form, sgt_error *err)
-{
-    sgt_corpus_file *s = &f->r.corpus->files[f->file];
-    const char *name = s->stream ? "standard input" : s->path, *field = f->r.corpus->field,
-               *other = s->filter ? "EXT=text:COMMAND" : "--format text";
-    if (form == SGT_FORM_ARRAY)
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: a JSON array, not JSON Lines (jq -c '.[]' makes lines of it, and %s "
-                        "reads it as it is)",
-                        name, other);
-    s->lines = form == SGT_FORM_LINES;
-    if (form != SGT_FORM_TEXT && !f->noticed++)
-        sgt_form_notice(&f->r.o->notice, form, name, 0, field, other);
-    return SGT_OK;
-}
-
 /* Find out the form of the stream that has just been opened, and keep its first bytes in the carry. */
 static int read_form(sgt_text_feed *f, sgt_error *err)
 {
-    const sgt_corpus_file *s = current(f);
-    sgt_form form;
-    int rc = sgt_lookahead_read(&f->carry, f->source, SGT_BINARY_PREFIX, s->path, err);
-    if (!rc && s->stream) rc = check_stream(f, err);
-    if (rc < 0 || !s->detect) return rc;
-    rc = sgt_lookahead_form(&form, &f->carry, f->source, &f->r.corpus->path, s->path, err);
-    return rc < 0 ? rc : set_form(f, form, err);
+    sgt_corpus_file *s = &f->r.corpus->files[f->file];
+    const int form = sgt_stream_form(&f->carry, f->source, f->r.corpus, s, err);
+    const sgt_error why = *err;
+    if (form < 0) return form;
+    if (form == SGT_FORM_OTHER)
+        return sgt_fail(err, SGT_EFORMAT, "%s: %s", sgt_corpus_shown(s), why.text);
+    if (s->detect) s->lines = form == SGT_FORM_LINES;
+    if (form != SGT_FORM_TEXT && !f->noticed++)
+        sgt_form_notice(&f->r.o->notice, f->r.corpus, s, (sgt_form)form, 0);
+    return SGT_OK;
 }
 
 /* Go to where an earlier run stopped: read the stream again up to there, or, if it can be sought in,
