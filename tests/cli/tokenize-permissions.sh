@@ -15,13 +15,16 @@ $try ./program --version > /dev/null 2>&1 || skip 'the program cannot be run as 
 
 echo x > fine
 echo x > secret
-chmod 0 secret
+gzip -c fine > secret.gz
+chmod 0 secret secret.gz
 mkdir locked
 echo x > locked/a
 chmod 0 locked
 mkdir -m 777 open
 run 1 $try ./program fine secret open/out
 stderr_is 'sgt-tokenize: secret: Permission denied'
+run 1 $try ./program fine secret.gz open/out
+stderr_is 'sgt-tokenize: secret.gz: Permission denied'
 run 1 $try ./program locked open/out
 stderr_is 'sgt-tokenize: locked: Permission denied'
 absent open/out

@@ -25,8 +25,9 @@ static void unpack(result *r, const sgt_corpus_file *f, size_t out, int ahead)
     sgt_error err;
     r->n = 0;
     r->end = 0;
-    r->rc = (ahead ? sgt_source_ahead : sgt_source_open)(&s, f, NULL, NULL, &err);
+    r->rc = sgt_source_open(&s, f, NULL, NULL, &err);
     must(r->rc == 0, "there is memory");
+    if (ahead) sgt_source_ahead(s);
     while (!r->end && r->rc == 0 && r->n < MOST) {
         size_t room = MOST - r->n < out ? MOST - r->n : out, n = 0;
         /* allocate exactly the bytes needed, so that the sanitizer finds writes beyond them */

@@ -231,7 +231,8 @@ static int read_beginning(walk *w, const sgt_corpus_file *f, sgt_source **s)
     *s = NULL;
     w->first.n = 0;
     w->first.end = 0;
-    const int rc = sgt_source_open(s, f, w->o->stop, NULL, w->err);
+    int rc = sgt_source_open(s, f, w->o->stop, NULL, w->err);
+    if (!rc) rc = sgt_source_seek(*s, 0, w->err); /* that a file cannot be opened is said now */
     return rc < 0
                ? rc
                : pardon(f, sgt_lookahead_read(&w->first, *s, SGT_BINARY_PREFIX, f->path, w->err));

@@ -252,17 +252,17 @@ static int read_again(sgt_text_feed *f, sgt_error *err)
 static int open_source(sgt_text_feed *f, sgt_error *err)
 {
     const sgt_corpus *c = f->r.corpus;
-    int rc = SGT_OK;
-    for (; f->ahead_file < c->count && f->opened - f->taken < f->ahead_most && !rc;
-         f->ahead_file++) {
+    const sgt_stop *stop = f->r.o->stop;
+    for (; f->ahead_file < c->count && f->opened - f->taken < f->ahead_most; f->ahead_file++) {
+        sgt_source **s = &f->ahead[f->opened % f->ahead_most];
         if (!sgt_corpus_made(&c->files[f->ahead_file])) continue;
-        rc = sgt_source_ahead(&f->ahead[f->opened % f->ahead_most], &c->files[f->ahead_file],
-                              f->r.o->stop, f->o.cancel, err);
-        f->opened += !rc;
+        const int rc = sgt_source_open(s, &c->files[f->ahead_file], stop, f->o.cancel, err);
+        if (rc < 0) return rc;
+        sgt_source_ahead(*s);
+        f->opened++;
     }
-    if (rc < 0) return rc;
     if (!sgt_corpus_made(current(f)))
-        return sgt_source_open(&f->source, current(f), f->r.o->stop, f->o.cancel, err);
+        return sgt_source_open(&f->source, current(f), stop, f->o.cancel, err);
     f->source = f->ahead[f->taken++ % f->ahead_most];
     return SGT_OK;
 }

@@ -258,10 +258,11 @@ static int read_packed(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *e
 
 /* ---- one source ---- */
 
+/* Open the stream if it is not open. */
 static int open_stream(sgt_source *s, sgt_error *err)
 {
-    const int rc = s->file->stream ? SGT_OK : open_file(s, err);
-    return rc < 0 || s->file->pack == SGT_PACK_NONE ? rc : begin_unpacking(s, err);
+    const int rc = s->fd < 0 ? open_file(s, err) : SGT_OK;
+    return rc < 0 || s->in || s->file->pack == SGT_PACK_NONE ? rc : begin_unpacking(s, err);
 }
 
 static void close_stream(sgt_source *s)
@@ -282,32 +283,22 @@ static int read_stream(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *e
     return (s->in ? read_packed : read_file)(s, p, n, want, end, err);
 }
 
-static sgt_source *new_source(const sgt_corpus_file *f, const sgt_stop *stop,
-                              const sgt_stop *cancel)
-{
-    sgt_source *s = calloc(1, sizeof *s);
-    if (s) {
-        s->file = f;
-        s->stop = stop;
-        s->cancel = cancel;
-        s->fd = f->stream ? STDIN_FILENO : -1;
-    }
-    return s;
-}
-
 int sgt_source_open(sgt_source **out, const sgt_corpus_file *f, const sgt_stop *stop,
                     const sgt_stop *cancel, sgt_error *err)
 {
-    sgt_source *s = new_source(f, stop, cancel);
+    sgt_source *s = *out = calloc(1, sizeof *s);
     if (!s) return sgt_fail_memory(err, f->path);
-    const int rc = open_stream(s, err);
-    if (rc < 0) sgt_source_close(s);
-    else *out = s;
-    return rc;
+    s->file = f;
+    s->stop = stop;
+    s->cancel = cancel;
+    s->fd = f->stream ? STDIN_FILENO : -1;
+    return SGT_OK;
 }
 
 int sgt_source_seek(sgt_source *s, uint64_t at, sgt_error *err)
 {
+    const int rc = open_stream(s, err);
+    if (rc < 0) return rc;
     if (lseek(s->fd, (off_t)at, SEEK_SET) < 0) return sgt_fail_errno(err, "%s", s->file->path);
     s->at = at;
     return SGT_OK;
@@ -365,25 +356,16 @@ static void free_ring(ring *r)
     free(r);
 }
 
-int sgt_source_ahead(sgt_source **out, const sgt_corpus_file *f, const sgt_stop *stop,
-                     const sgt_stop *cancel, sgt_error *err)
+void sgt_source_ahead(sgt_source *s)
 {
-    sgt_source *s = new_source(f, stop, cancel);
-    ring *r = s ? s->ahead = calloc(1, sizeof *r) : NULL;
-    if (!r || !(r->bytes = malloc(SGT_AHEAD_BYTES))) {
-        free(r);
-        free(s);
-        return sgt_fail_memory(err, f->path);
-    }
+    ring *r = calloc(1, sizeof *r);
+    if (!r) return;
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->changed, NULL);
-    if (sgt_thread_start(&r->thread, fill_ring, s) != 0) {
-        /* the system may refuse threads: the caller then reads the file when its turn comes */
-        free_ring(r);
-        s->ahead = NULL;
-    }
-    *out = s;
-    return SGT_OK;
+    s->ahead = r;
+    if ((r->bytes = malloc(SGT_AHEAD_BYTES)) && !sgt_thread_start(&r->thread, fill_ring, s)) return;
+    free_ring(r);
+    s->ahead = NULL;
 }
 
 static int read_ring(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end, sgt_error *err)
@@ -416,7 +398,7 @@ static int read_ring(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end
 int sgt_source_read(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end, sgt_error *err)
 {
     if (s->ahead) return read_ring(s, p, n, want, end, err);
-    const int rc = s->fd < 0 ? open_stream(s, err) : SGT_OK;
+    const int rc = open_stream(s, err);
     return rc < 0 ? rc : read_stream(s, p, n, want, end, err);
 }
 

@@ -32,18 +32,17 @@
 
 typedef struct sgt_source sgt_source;
 
-/* Open f. stop, cancel: either ends the wait for a stream (SGT_ESTOPPED). f and both must outlive
- * the source. */
+/* Make a source of f, which is opened when it is first read. stop, cancel: either ends the wait for a
+ * stream (SGT_ESTOPPED). f and both must outlive the source. */
 int sgt_source_open(sgt_source **out, const sgt_corpus_file *f, const sgt_stop *stop,
                     const sgt_stop *cancel, sgt_error *err);
 
-/* The same, but a thread opens the file, and reads it up to SGT_AHEAD_BYTES ahead of the caller. All
- * errors but SGT_ENOMEM are reported by sgt_source_read, after the bytes that could be read. Closing
- * the source early waits for a filter that has ended its output and still runs, unless `stop` or
- * `cancel` is requested. */
+/* Have a thread open the file now, and read it up to SGT_AHEAD_BYTES ahead of the caller. All errors
+ * are reported by sgt_source_read, after the bytes that could be read. If the system refuses the
+ * thread, the caller reads the file itself when its turn comes. Closing the source early waits for a
+ * filter that has ended its output and still runs, unless `stop` or `cancel` is requested. */
 #define SGT_AHEAD_BYTES ((size_t)2 << 20)
-int sgt_source_ahead(sgt_source **out, const sgt_corpus_file *f, const sgt_stop *stop,
-                     const sgt_stop *cancel, sgt_error *err);
+void sgt_source_ahead(sgt_source *s);
 
 void sgt_source_close(sgt_source *s); /* NULL is allowed */
 
