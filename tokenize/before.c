@@ -89,13 +89,6 @@ static uint64_t free_bytes(const char *out)
     return n;
 }
 
-/* Return whether OUT holds a set, complete or not. */
-static int is_begun(const char *out)
-{
-    return out && *out &&
-           (sgt_out_file_exists(out, "manifest.json") || sgt_out_file_exists(out, ".work"));
-}
-
 int sgt_space_lacks(const char *out, const sgt_dry_run_result *r, sgt_error *err)
 {
     const uint64_t need = r->disk + r->disk_meanwhile;
@@ -184,7 +177,7 @@ int sgt_dry_run(const sgt_tokenize_options *o, sgt_dry_run_result *r, sgt_error 
         sgt_vocab_say(v, &o->notice);
         rc = estimate(r, o, c, v, err);
         r->disk_free = free_bytes(o->out);
-        r->begun = is_begun(o->out);
+        r->begun = o->out && sgt_out_is_begun(o->out);
     }
     sgt_vocab_free(v);
     sgt_corpus_free(c);
@@ -195,7 +188,7 @@ int sgt_space_check(const sgt_tokenize_options *o, const sgt_corpus *c, const sg
                     sgt_error *err)
 {
     if (o->force || c->stream || (sgt_ranks_connected(o->ranks) && o->ranks->rank) ||
-        is_begun(o->out))
+        sgt_out_is_begun(o->out))
         return SGT_OK;
     /* Nothing that is made takes eight times its inputs: so no Parquet file is opened for this. */
     const uint64_t avail = free_bytes(o->out);

@@ -2,7 +2,6 @@
  * the command line and the messages. */
 #include "tokenize/sgt_tokenize.h"
 
-#include <dirent.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include "loader/base/clock.h"
 #include "loader/base/cpu.h"
 #include "tokenize/out/export.h"
+#include "tokenize/out/out.h"
 #include "tokenize/before.h"
 #include "tools/cli/options.h"
 #include "tools/cli/progress.h"
@@ -20,14 +20,14 @@
 #include "tools/ranks/ranks.h"
 
 /* Options go straight to sgt_tokenize; `o` has those of which it takes another form, or none. */
-static sgt_tokenize_options t = {.vocab = "gpt2", .field = "text"};
+static sgt_tokenize_options t;
 static struct {
     const char *cpu;
     int normalize, binary; /* index of the chosen word */
     int binary_given;
     sgt_option_list filters;
     uint64_t threads, rank, ranks, train_vocab;
-    int rank_given, ranks_given, vocab_given, split_given, shard_tokens_given;
+    int rank_given, ranks_given, shard_tokens_given;
     int dry_run, json, quiet;
 } o = {.cpu = "auto", .normalize = SGT_DEFAULT_WORD};
 
@@ -65,7 +65,7 @@ static const sgt_option table[] = {
     {.name = "Output"},
     {"vocab", 0, SGT_OPT_TEXT, &t.vocab, "gpt2|FILE|DIR",
      "vocabulary, a byte-level BPE: tokenizer.json, merges.txt, vocab.json or .tiktoken",
-     .def = "gpt2, built in", .given = &o.vocab_given},
+     .def = "gpt2, built in"},
     {"train-vocab", 0, SGT_OPT_COUNT, &o.train_vocab, "N",
      "train a vocabulary of N tokens on INPUTs and write it to OUT, instead of shards", .min = 257,
      .max = 65536},
@@ -74,8 +74,7 @@ static const sgt_option table[] = {
      "llama3, qwen2 or nanochat",
      .def = "the vocabulary's, or GPT-2's"},
     {"split", 0, SGT_OPT_PERCENT, &t.val_fraction, "N%|none",
-     "share of the documents used for validation, chosen by a hash of their path", .def = "none",
-     .given = &o.split_given},
+     "share of the documents used for validation, chosen by a hash of their path", .def = "none"},
     {"shards", 0, SGT_OPT_WORD, &t.layout, "sgt|megatron|nanogpt|npy",
      "files of OUT: sgt's shards; or one file for each split, for Megatron-LM (.bin and .idx), "
      "nanoGPT (train.bin, val.bin) or OLMo-core (.npy, 16-bit ids without NumPy's header)",
@@ -124,9 +123,8 @@ static sgt_program program = {
 
 typedef struct meter {
     sgt_progress *bar;
-    int begun;
     uint64_t from, tokens_from; /* bytes and tokens that an earlier run has processed */
-    double began;
+    double began;               /* 0: not yet */
 } meter;
 
 static void show_progress(void *ctx, uint64_t done, uint64_t total, uint64_t tokens)
@@ -134,8 +132,8 @@ static void show_progress(void *ctx, uint64_t done, uint64_t total, uint64_t tok
     meter *m = ctx;
     char text[64];
     double now = sgt_now();
-    if (!m->begun) {
-        *m = (meter){m->bar, 1, done, tokens, now};
+    if (!m->began) {
+        *m = (meter){m->bar, done, tokens, now};
         return; /* the speed is not known yet */
     }
     double speed = now > m->began ? (double)(tokens - m->tokens_from) / (now - m->began) : 0;
@@ -148,19 +146,20 @@ static double mb_per_s(uint64_t bytes, double seconds)
     return seconds > 0 ? 1e-6 * (double)bytes / seconds : 0;
 }
 
+static json_int_t number(uint64_t v) { return (json_int_t)v; }
+
 static int print_json(const sgt_tokenize_result *r, sgt_error *err)
 {
     json_t *j = json_pack(
         "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:b}",
-        "tokens", (json_int_t)r->tokens, "documents", (json_int_t)r->documents, "bytes",
-        (json_int_t)r->bytes, "files", (json_int_t)r->files, "invalid_utf8",
-        (json_int_t)r->invalid_utf8, "bad_lines", (json_int_t)r->bad_lines, "lone_surrogates",
-        (json_int_t)r->lone_surrogates, "duplicates", (json_int_t)r->duplicates, "skipped",
-        (json_int_t)r->skipped, "eot_literals", (json_int_t)r->eot_literals, "bytes_read",
-        (json_int_t)r->bytes_read, "seconds", r->seconds, "mb_per_s",
-        mb_per_s(r->bytes_read, r->seconds), "shards", (json_int_t)r->shards, "train_tokens",
-        (json_int_t)r->train_tokens, "val_tokens", (json_int_t)r->val_tokens, "already_done",
-        r->already_done);
+        "tokens", number(r->tokens), "documents", number(r->documents), "bytes", number(r->bytes),
+        "files", number(r->files), "invalid_utf8", number(r->invalid_utf8), "bad_lines",
+        number(r->bad_lines), "lone_surrogates", number(r->lone_surrogates), "duplicates",
+        number(r->duplicates), "skipped", number(r->skipped), "eot_literals",
+        number(r->eot_literals), "bytes_read", number(r->bytes_read), "seconds", r->seconds,
+        "mb_per_s", mb_per_s(r->bytes_read, r->seconds), "shards", number(r->shards),
+        "train_tokens", number(r->train_tokens), "val_tokens", number(r->val_tokens),
+        "already_done", r->already_done);
     return sgt_print_json(j, JSON_REAL_PRECISION(6), err);
 }
 
@@ -258,23 +257,16 @@ static void print_summary(const char *out, const sgt_tokenize_result *r)
 
 /* ---- --dry-run ---- */
 
+/* Return whether the last operand is OUT and not an input: a new name, an empty folder, or one that
+ * sgt-tokenize made. */
 static int can_be_out(const char *path)
 {
     struct stat st;
-    int mine = 0, others = 0;
     if (!strcmp(path, "-")) return 0;
     if (stat(path, &st) < 0) return 1;
-    DIR *d = S_ISDIR(st.st_mode) ? opendir(path) : NULL;
-    if (!d) return 0;
-    for (const struct dirent *e; (e = readdir(d));) {
-        mine |= !strcmp(e->d_name, "manifest.json") || !strcmp(e->d_name, ".work");
-        others |= strcmp(e->d_name, ".") && strcmp(e->d_name, "..");
-    }
-    closedir(d);
-    return mine || !others;
+    return S_ISDIR(st.st_mode) &&
+           (sgt_out_is_begun(path) || !sgt_out_holds_other_than(path, NULL, 0));
 }
-
-static json_int_t number(uint64_t v) { return (json_int_t)v; }
 
 static json_t *or_null(uint64_t v)
 {
@@ -311,15 +303,12 @@ static void print_estimate(const sgt_dry_run_result *r)
         fprintf(to, ", %s free there%s", sgt_format_bytes(a, sizeof a, r->disk_free),
                 sgt_space_lacks(NULL, r, NULL) < 0 ? ": too little" : "");
     fputc('\n', to);
-    if (r->skipped)
-        print_things(to, "skipped     ", r->skipped, "file", "files",
-                     ": not plain text (see --binary)\n");
+    print_skipped(to, r->skipped);
     sgt_wrapped_close(&w);
 }
 
-/* Print the estimate of --dry-run. OUT may be left out: the last operand is OUT if it can be, as a
- * new name, an empty folder, or one made by sgt-tokenize. If OUT needs more space than is free and
- * --force is not given, fail after printing. */
+/* Print the estimate of --dry-run, for which OUT may be left out. If OUT needs more space than is free
+ * and --force is not given, fail after printing. */
 static int estimate(sgt_error *err)
 {
     sgt_dry_run_result r;
@@ -345,26 +334,14 @@ static void show_pieces(void *ctx, uint64_t done, uint64_t total, uint64_t piece
     sgt_progress_update(ctx, done, total, 0, "counting");
 }
 
-static int print_vocab_json(const sgt_train_result *r, sgt_error *err)
+static json_t *vocab_json(const sgt_train_result *r)
 {
-    json_t *j = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "tokens",
-                          (json_int_t)r->tokens, "pieces", (json_int_t)r->pieces, "distinct_pieces",
-                          (json_int_t)r->distinct, "documents", (json_int_t)r->documents, "bytes",
-                          (json_int_t)r->bytes, "files", (json_int_t)r->files, "invalid_utf8",
-                          (json_int_t)r->invalid_utf8, "skipped", (json_int_t)r->skipped, "seconds",
-                          r->seconds, "mb_per_s", mb_per_s(r->bytes, r->seconds));
-    return sgt_print_json(j, JSON_REAL_PRECISION(6), err);
-}
-
-static void print_vocab_summary(const char *out, const sgt_train_result *r)
-{
-    char shown[1024], distinct[40];
-    printf("%s: ", sgt_printable(shown, sizeof shown, out));
-    print_things(stdout, "", r->tokens, "token", "tokens", " from ");
-    print_things(stdout, "", r->pieces, "piece", "pieces", ", ");
-    printf("%s of them distinct\n", sgt_format_count(distinct, sizeof distinct, r->distinct));
-    print_work(stdout, r->bytes, r->bytes, r->files, r->seconds);
-    print_skipped(stdout, r->skipped);
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "tokens",
+                     number(r->tokens), "pieces", number(r->pieces), "distinct_pieces",
+                     number(r->distinct), "documents", number(r->documents), "bytes",
+                     number(r->bytes), "files", number(r->files), "invalid_utf8",
+                     number(r->invalid_utf8), "skipped", number(r->skipped), "seconds", r->seconds,
+                     "mb_per_s", mb_per_s(r->bytes, r->seconds));
 }
 
 /* Train a vocabulary on the inputs, write its files to OUT and print the result. Fail if there are
@@ -373,6 +350,7 @@ static int make_vocab(sgt_error *err)
 {
     sgt_train_result result = {0};
     sgt_vocab *v = NULL;
+    char what[120], pieces[80];
     if (sgt_ranks_size(t.ranks) > 1)
         return sgt_fail(
             err, SGT_EUSAGE,
@@ -389,8 +367,12 @@ static int make_vocab(sgt_error *err)
     if (result.tokens < o.train_vocab && !o.quiet)
         fprintf(stderr, "%s: no pair of tokens is left to merge: %u tokens, not %u\n", program.name,
                 result.tokens, (uint32_t)o.train_vocab);
-    if (o.json) return print_vocab_json(&result, err);
-    if (!o.quiet) print_vocab_summary(t.out, &result);
+    json_t *j = vocab_json(&result);
+    if (o.json || !j) return sgt_print_json(j, JSON_REAL_PRECISION(6), err);
+    snprintf(what, sizeof what, "%u tokens from %s", result.tokens,
+             sgt_format_things(pieces, sizeof pieces, result.pieces, "piece", "pieces"));
+    if (!o.quiet) sgt_print_facts(t.out, what, j);
+    json_decref(j);
     return SGT_OK;
 }
 
@@ -426,17 +408,14 @@ static void check_ranks(void)
     if (!o.ranks_given) return;
     program.rank = NULL; /* each process prints its own errors, even under a launcher */
     if (!o.rank_given) sgt_usage(&program, "--ranks: needs --rank I, the number of this process");
-    if (o.rank >= o.ranks)
-        sgt_usage(&program, "--rank %llu: must be less than --ranks %llu (they count from 0)",
-                  (unsigned long long)o.rank, (unsigned long long)o.ranks);
 }
 
 /* ---- --train-vocab ---- */
 
 static void check_train_vocab(void)
 {
-    const char *other = o.vocab_given          ? "--vocab"
-                        : o.split_given        ? "--split"
+    const char *other = t.vocab                ? "--vocab"
+                        : t.val_fraction > 0   ? "--split"
                         : o.shard_tokens_given ? "--shard-tokens"
                         : t.shuffle            ? "--shuffle"
                         : t.dedup              ? "--dedup"
@@ -506,12 +485,7 @@ int main(int argc, char **argv)
     sgt_take_cpu(&program, o.cpu);
     check_ranks();
     check_train_vocab();
-    if (t.layout && o.shard_tokens_given)
-        sgt_usage(&program,
-                  "--shard-tokens: not together with --shards %s, which makes one file of "
-                  "a split",
-                  sgt_layout_names[t.layout]);
-    if (t.layout) t.shard_tokens = 0;
+    if (!o.shard_tokens_given) t.shard_tokens = 0; /* the library's default, or one file a split */
     t.inputs = (const char *const *)(argv + first);
     t.input_count = (size_t)(count - 1);
     t.out = argv[argc - 1];

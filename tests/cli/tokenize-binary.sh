@@ -47,9 +47,9 @@ run 0 sgt-tokenize --dry-run --json in
 run 0 sgt-tokenize --dry-run --quiet in
 stderr_is ''
 run 0 sgt-tokenize --dry-run in
-stdout_has 'skipped     9 files: not plain text (see --binary)'
-run 0 sgt-tokenize --train-vocab 257 in vocab
 stdout_has '9 files skipped: not plain text (see --binary)'
+run 0 sgt-tokenize --train-vocab 257 in vocab
+fact skipped 9
 
 # The result is the same for any number of ranks and threads.
 for rank in 0 1; do run 0 sgt-tokenize --quiet --rank $rank --ranks 2 -t 3 in out3; done

@@ -44,6 +44,11 @@ int sgt_out_file_exists(const char *folder, const char *name)
     return lstat(sgt_path(path, folder, "%s", name), &st) == 0;
 }
 
+int sgt_out_is_begun(const char *out)
+{
+    return sgt_out_file_exists(out, "manifest.json") || sgt_out_file_exists(out, ".work");
+}
+
 int sgt_out_holds_other_than(const char *folder, const char *const *names, size_t count)
 {
     int found = 0;

@@ -72,6 +72,7 @@ typedef struct sgt_out {
 /* Return whether `folder` holds anything but the `count` names. A missing folder holds nothing. */
 int sgt_out_holds_other_than(const char *folder, const char *const *names, size_t count);
 int sgt_out_file_exists(const char *folder, const char *name);
+int sgt_out_is_begun(const char *out); /* OUT holds a set, complete or not */
 
 /* Compare what `folder` says of the inputs with r->corpus: the folder of a complete set, OUT or a part
  * of it; or, with the journal's checkpoint `now`, the .work of a run that is resumed. */
