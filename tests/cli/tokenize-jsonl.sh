@@ -270,4 +270,5 @@ stdout_has ', 5 documents'
 cp -r one-file older
 sed -i 's/ "format": "jsonl",//' older/sources.jsonl
 run 1 sgt-tokenize --quiet other/d older
-stderr_is 'sgt-tokenize: older: made from other inputs: other/d was read as text, now as JSONL (--force replaces it)'
+size=$(wc -c < other/d)
+stderr_is "sgt-tokenize: older: made from other inputs: other/d had $size bytes, now $size of JSONL (--force replaces it)"

@@ -28,10 +28,10 @@ refused 'out: made from other inputs: in/2.txt had 14 bytes, now 19 (--force rep
 echo "text number 2" > in/2.txt
 touch -d @1600000000 in/2.txt
 echo x > in/4.txt
-refused 'out: made from other inputs: 3 of them, now 4, in/4.txt is new (--force replaces it)' sgt-tokenize in out
+refused 'out: made from other inputs: input 4 was none, now in/4.txt (--force replaces it)' sgt-tokenize in out
 rm in/4.txt
 mv in/3.txt ..3
-refused 'out: made from other inputs: input 3 was 3.txt, now there are 2 (--force replaces it)' sgt-tokenize in out
+refused 'out: made from other inputs: input 3 was 3.txt, now none (--force replaces it)' sgt-tokenize in out
 mv ..3 in/0.txt
 refused 'out: made from other inputs: input 1 was 1.txt, now in/0.txt (--force replaces it)' sgt-tokenize in out
 mv in/0.txt in/3.txt

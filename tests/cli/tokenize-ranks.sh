@@ -93,7 +93,7 @@ refused 'out: made with --ranks 3, now not given (--force replaces it)' sgt-toke
 refused 'out: made with --split 30%, now none (--force replaces it)' \
     sgt-tokenize --shard-tokens 1k --rank 1 --ranks 3 corpus out
 echo x > corpus/zzzz
-refused "out: made from other inputs: $files of them, now $((files + 1)), corpus/zzzz is new (--force replaces it)" \
+refused "out: made from other inputs: input $((files + 1)) was none, now corpus/zzzz (--force replaces it)" \
     sgt-tokenize $options --rank 1 --ranks 3 corpus out
 rm corpus/zzzz
 run 0 sgt-tokenize $options --force corpus out

@@ -34,6 +34,7 @@ static const char *const finished_names[] = {"manifest.json",  "sources.jsonl",
                                              "tokenizer.json", SGT_TOKENIZER_CONFIG,
                                              SGT_DEDUP_FILE,   ".inputs.jsonl"};
 #define COUNT(a) (sizeof(a) / sizeof *(a))
+#define VALUE_SHOWN 200 /* bytes of an option's value in a message */
 
 /* ---- files ---- */
 
@@ -94,46 +95,40 @@ static int check_size(const char *folder, const char *name, uint64_t want, int a
 
 /* ---- options ---- */
 
-/* Return an option's value as a user would type it on the command line, malloc'd. */
-static char *as_typed(const json_t *v)
+/* Return an option's value as a user would type it on the command line, written to `to` if it is not
+ * there as text. */
+static const char *as_typed(char to[VALUE_SHOWN], const json_t *v)
 {
-    return json_is_string(v) ? strdup(json_string_value(v))
-           : v               ? sgt_json_dumps(v, JSON_ENCODE_ANY)
-                             : strdup("not given");
+    if (!v) return "not given";
+    if (json_is_string(v)) return json_string_value(v);
+    const size_t n = json_dumpb(v, to, VALUE_SHOWN - 1, JSON_ENCODE_ANY);
+    to[n < VALUE_SHOWN ? n : VALUE_SHOWN - 1] = 0;
+    return to;
 }
 
-/* Fail: option `key` has the value `a` in OUT, and the value `b` in this run. */
-static int differs(const char *out, const char *key, const json_t *a, const json_t *b,
-                   sgt_error *err)
+/* Return the first option of `a` whose value in `b` is another, or NULL. */
+static const char *first_difference(json_t *a, const json_t *b)
 {
-    char *had = as_typed(a), *has = as_typed(b), *option = strdup(key);
-    int rc;
-    for (char *p = option; p && *p; p++)
-        if (*p == '_') *p = '-';
-    if (!had || !has || !option) rc = sgt_fail_memory(err, out);
-    else
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: made with --%s %s, now %s (--force replaces it)", out,
-                      option, had, has);
-    free(had);
-    free(has);
-    free(option);
-    return rc;
+    const char *key;
+    json_t *value;
+    json_object_foreach(a, key, value) if (!json_equal(json_object_get(b, key), value)) return key;
+    return NULL;
 }
 
 /* Compare options as JSON objects: `a` those of OUT, `b` those of this run. */
 static int compare_objects(const char *out, json_t *a, json_t *b, sgt_error *err)
 {
-    const char *key;
-    json_t *value;
-    int rc = SGT_OK;
-    /* the layout first: it decides which other options there are */
+    char had[VALUE_SHOWN], has[VALUE_SHOWN], option[64];
     const json_t *x = json_object_get(a, "shards"), *y = json_object_get(b, "shards");
-    if ((x || y) && !json_equal(x, y)) rc = differs(out, "shards", x, y, err);
-    json_object_foreach(b, key, value) if (!rc && !json_equal(json_object_get(a, key), value)) rc =
-        differs(out, key, json_object_get(a, key), value, err);
-    json_object_foreach(a, key, value) if (!rc && !json_object_get(b, key)) rc =
-        differs(out, key, value, NULL, err);
-    return rc;
+    /* the layout first: it decides which other options there are */
+    const char *key = (x || y) && !json_equal(x, y) ? "shards" : first_difference(b, a);
+    if (!key) key = first_difference(a, b);
+    if (!key) return SGT_OK;
+    snprintf(option, sizeof option, "%s", key);
+    for (char *c = option; (c = strchr(c, '_'));) *c = '-';
+    return sgt_fail(err, SGT_EFORMAT, "%s: made with --%s %s, now %s (--force replaces it)", out,
+                    option, as_typed(had, json_object_get(a, key)),
+                    as_typed(has, json_object_get(b, key)));
 }
 
 static int compare_options(const char *out, const char *made, const char *now, sgt_error *err)
@@ -168,35 +163,22 @@ static int other_input(const char *out, const char *line, const sgt_corpus *c, s
     json_t *o = line ? json_loads(line, 0, NULL) : NULL;
     const char *path = json_string_value(json_object_get(o, "path"));
     const sgt_corpus_file *f = i < c->count ? &c->files[i] : NULL;
-    json_int_t size = json_integer_value(json_object_get(o, "size"));
+    const char *was = json_object_get(o, "format") ? " of JSONL" : "",
+               *now = f && f->lines == 2 ? " of JSONL" : "";
     int rc;
     if (line && !path)
         rc = sgt_fail(err, SGT_EFORMAT, "%s: its list of inputs is damaged (--force replaces it)",
                       out);
-    else if (!path)
-        rc = sgt_fail(
-            err, SGT_EFORMAT,
-            "%s: made from other inputs: %zu of them, now %zu, %s is new (--force replaces it)",
-            out, i, c->count, f->path);
-    else if (!f)
-        rc = sgt_fail(
-            err, SGT_EFORMAT,
-            "%s: made from other inputs: input %zu was %s, now there are %zu (--force replaces it)",
-            out, i + 1, path, c->count);
-    else if (strcmp(path, f->name))
+    else if (path && f && !strcmp(path, f->name))
         rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: made from other inputs: input %zu was %s, now %s (--force replaces it)",
-                      out, i + 1, path, f->path);
-    else if ((json_object_get(o, "format") != NULL) != (f->lines == 2))
-        rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: made from other inputs: %s was read as %s, now as %s (--force replaces "
-                      "it)",
-                      out, f->path, f->lines ? "text" : "JSONL", f->lines ? "JSONL" : "text");
+                      "%s: made from other inputs: %s had %" JSON_INTEGER_FORMAT
+                      " bytes%s, now %" PRIu64 "%s (--force replaces it)",
+                      out, f->path, json_integer_value(json_object_get(o, "size")), was, f->size,
+                      now);
     else
         rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: made from other inputs: %s had %lld bytes, now %" PRIu64
-                      " (--force replaces it)",
-                      out, f->path, (long long)size, f->size);
+                      "%s: made from other inputs: input %zu was %s, now %s (--force replaces it)",
+                      out, i + 1, path ? path : "none", f ? f->path : "none");
     json_decref(o);
     return rc;
 }
@@ -504,14 +486,24 @@ static int check_folder(const sgt_out_request *r, sgt_error *err)
     struct stat st;
     /* .work: another rank may be making it at this moment */
     static const char *const harmless[] = {"lost+found", ".work"};
+    /* shards alone, whose journal is gone, are refused where another set's files would be written */
+    static const char *const of_a_set[] = {"manifest.json", ".work/journal", "train_000000.bin",
+                                           "val_000000.bin"};
+    int taken = 0;
+    for (size_t i = 0; i < (r->corpus ? 2 : COUNT(of_a_set)); i++)
+        taken |= sgt_out_file_exists(r->path, of_a_set[i]);
     if (stat(r->path, &st) < 0)
         return errno == ENOENT ? SGT_OK : sgt_fail_errno(err, "%s", r->path);
     if (!S_ISDIR(st.st_mode))
         return sgt_fail(err, SGT_EIO, "%s: OUT is a file, not a folder (name another OUT)",
                         r->path);
-    if (r->force || sgt_out_file_exists(r->path, "manifest.json") ||
-        sgt_out_file_exists(r->path, r->corpus ? ".work/journal" : ".work"))
-        return SGT_OK;
+    if (r->force || (r->corpus ? taken : !taken && sgt_out_file_exists(r->path, ".work")))
+        return SGT_OK; /* .work alone was left by such a request as ours */
+    if (taken)
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: OUT is there already (name a new folder, or --force replaces the set "
+                        "in it)",
+                        r->path);
     if (sgt_out_holds_other_than(r->path, harmless, COUNT(harmless)))
         return sgt_fail(
             err, SGT_EFORMAT,
@@ -631,6 +623,7 @@ static int go_on(sgt_out *o, sgt_error *err)
  * over. */
 static int resume_or_start(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
+    char path[SGT_PATH];
     if (r->force == SGT_OUT_ANEW && sgt_out_file_exists(r->path, "manifest.json"))
         return start_over(o, r, err);
     int rc = is_complete(r, err);
@@ -640,8 +633,11 @@ static int resume_or_start(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     }
     if (!rc && (rc = sgt_journal_open(&o->journal, o->work, err)) == 0)
         rc = may_resume(o->journal, r, o->work, err);
-    /* with parts, each part resumes by its own journal */
-    if (rc == 1 && (r->journal_options || (rc = go_on(o, err)) == 0)) return SGT_OK;
+    /* with parts, each part resumes by its own journal; with `force`, what earlier ranks have sorted
+     * may be damaged */
+    if (rc == 1 && r->journal_options)
+        return r->force ? sgt_remove_tree(sgt_path(path, o->work, SGT_OUT_SORTING), err) : SGT_OK;
+    if (rc == 1 && (rc = go_on(o, err)) == 0) return SGT_OK;
     return rc < 0 && !r->force ? rc : start_over(o, r, err);
 }
 
@@ -665,29 +661,6 @@ static int approach(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     return SGT_OK;
 }
 
-int sgt_out_claim(sgt_out *o, const sgt_out_request *r, sgt_error *err)
-{
-    int rc = approach(o, r, err);
-    if (!rc && (rc = lock_work(o, LOCK_EX, err)) == 1) rc = at_work(r, err);
-    if (!rc) rc = r->corpus ? resume_or_start(o, r, err) : remove_begun(o, err);
-    if (rc) sgt_out_release(o, rc == 1 || o->had_work);
-    return rc;
-}
-
-int sgt_out_claim_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err)
-{
-    static const char *const of_a_set[] = {"manifest.json", ".work/journal", "train_000000.bin",
-                                           "val_000000.bin"};
-    int found = 0;
-    for (size_t i = 0; i < COUNT(of_a_set); i++) found |= sgt_out_file_exists(r->path, of_a_set[i]);
-    if (found && !r->force)
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: OUT is there already (name a new folder, or --force replaces the set "
-                        "in it)",
-                        r->path);
-    return sgt_out_claim(o, r, err);
-}
-
 /* ---- ranks ---- */
 
 static int wait_a_turn(const sgt_out_request *r, sgt_error *err)
@@ -705,30 +678,23 @@ static int check_joined(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     return rc > 0 || (rc < 0 && !r->force) ? rc : at_work(r, err);
 }
 
-/* With `force`, remove from .work, which no other rank uses, what ranks of an earlier run have
- * sorted: it may be damaged. */
-static int forget_sorting(const sgt_out *o, int force, sgt_error *err)
+int sgt_out_claim(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
-    char sorting[SGT_PATH];
-    return force ? sgt_remove_tree(sgt_path(sorting, o->work, SGT_OUT_SORTING), err) : SGT_OK;
-}
-
-int sgt_out_join(sgt_out *o, const sgt_out_request *r, sgt_error *err)
-{
+    const int shared = r->journal_options != NULL;
     int rc = approach(o, r, err);
     for (int turn = 0; !rc; turn++) {
         if ((rc = lock_work(o, LOCK_EX, err)) == 0) {
-            if ((rc = resume_or_start(o, r, err)) == 0 &&
-                (rc = forget_sorting(o, r->force, err)) == 0 && flock(o->lock, LOCK_SH) < 0)
+            rc = r->corpus ? resume_or_start(o, r, err) : remove_begun(o, err);
+            if (!rc && shared && flock(o->lock, LOCK_SH) < 0)
                 rc = sgt_fail_errno(err, "%s/lock: cannot lock", o->work);
             break;
         }
-        if (rc == 1 && (rc = lock_work(o, LOCK_SH, err)) == 0) {
+        if (rc == 1 && shared && (rc = lock_work(o, LOCK_SH, err)) == 0) {
             o->had_work = 1; /* it is another rank's, even if it was made since approach() */
             rc = check_joined(o, r, err);
             break;
         }
-        if (rc == 1) rc = turn < WAIT_TURNS ? wait_a_turn(r, err) : at_work(r, err);
+        if (rc == 1) rc = shared && turn < WAIT_TURNS ? wait_a_turn(r, err) : at_work(r, err);
     }
     if (rc) sgt_out_release(o, rc == 1 || o->had_work);
     return rc;

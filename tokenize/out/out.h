@@ -10,7 +10,7 @@
  *         sgt_out_release(&o, keep);
  *     }
  *
- * Several ranks can fill one OUT together. Each rank joins it (sgt_out_join) and makes a part,
+ * Several ranks can fill one OUT together. Each rank claims it, and makes a part,
  * which is a set in its own folder under OUT/.work (parts.h). When all parts are complete, one rank
  * takes OUT alone (sgt_out_alone) and completes it.
  *
@@ -80,26 +80,24 @@ int sgt_out_compare_inputs(const sgt_out_request *r, const char *folder, const s
                            sgt_error *err);
 
 /* Claim OUT for this run. Return 0 if it is ours, with *o filled in; 1 if it is complete, made with
- * the same options from the same inputs; or a negative SGT_E*. Call sgt_out_release only after
- * 0. */
+ * the same options from the same inputs; or a negative SGT_E*. Call sgt_out_release only after 0.
+ *
+ * With journal_options, OUT is shared by the ranks of the same request. Nothing in OUT itself may be
+ * written before sgt_out_alone, and sgt_out_leave releases it. If a rank is setting OUT up or completing
+ * it, wait up to ten seconds.
+ *
+ * Files that are not made from text need only `path` and `force`: OUT must be new, empty, or left by
+ * such a claim that did not end in sgt_out_publish. With `force`, an earlier set may be in it, and stays
+ * there until sgt_out_clear. */
 int sgt_out_claim(sgt_out *o, const sgt_out_request *r, sgt_error *err);
 
-/* Claim OUT, of which the request needs only `path` and `force`, for files that are not made from
- * text: OUT must be new, empty, or left by such a claim that did not end in sgt_out_publish. With
- * `force`, an earlier set may be in it, and stays there until sgt_out_clear. */
-int sgt_out_claim_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err);
 /* Remove an earlier set from OUT, its manifest first. */
 int sgt_out_clear(const sgt_out *o, sgt_error *err);
 
-/* Claim OUT for one of several ranks of the same request, which share it. Nothing in OUT itself may
- * be written before sgt_out_alone. If a rank is setting OUT up or completing it, wait up to ten
- * seconds. */
-int sgt_out_join(sgt_out *o, const sgt_out_request *r, sgt_error *err);
-
-/* Stop sharing an OUT that was joined, and wait until no other rank works on it. Return 0 if OUT is
+/* Stop sharing an OUT, and wait until no other rank works on it. Return 0 if OUT is
  * ours alone, 1 if it has become complete, or a negative SGT_E*. */
 int sgt_out_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err);
-/* Leave an OUT that was joined. If no rank has begun a part, restore OUT as it was before. */
+/* Leave a shared OUT. If no rank has begun a part, restore OUT as it was before. */
 void sgt_out_leave(sgt_out *o);
 
 /* Move the files of a complete shard from .work to o->shards, if they are not there yet. The index

@@ -518,7 +518,7 @@ int sgt_parts_make(const sgt_tokenize_options *o, const sgt_out_request *request
     sgt_divide(r.corpus, p.ranks, p.cuts);
     if (!(divided = with_ranks(&p, r.options))) rc = sgt_fail_memory(err, p.o->out);
     r.journal_options = divided;
-    if (!rc && (rc = sgt_out_join(&p.out, &r, err)) == 0) {
+    if (!rc && (rc = sgt_out_claim(&p.out, &r, err)) == 0) {
         if (p.ranks > 1 && sgt_ranks_connected(o->ranks)) p.together = o->ranks;
         rc = make_part(&p, result, err);
         if (!rc) rc = finish(&p, result, err);

@@ -102,7 +102,7 @@ static int export_set(exporting *e, sgt_error *err)
     int rc = check_set(e, err);
     if (!rc) rc = inspect_set_vocabulary(&v, &e->set, err);
     if (!rc) v->normalize = read_normal_form(&e->set.manifest); /* GPT-2's built-in one has none */
-    if (!rc && (rc = sgt_out_claim_alone(&e->out, &r, err)) == 0) {
+    if (!rc && (rc = sgt_out_claim(&e->out, &r, err)) == 0) {
         rc = fill_out(e, v, err);
         /* once the earlier set is gone, .work stays: it tells that the same command may go on */
         sgt_out_release(&e->out, e->replacing || e->out.had_work);
