@@ -197,18 +197,14 @@ static void print_skipped(FILE *to, uint64_t files)
 /* Tell why the validation split is empty, and which --split would give one. */
 static void print_no_validation(FILE *to, const sgt_tokenize_result *r)
 {
-    char count[80];
+    fputs("No document fell into the validation split: ", to);
     if (r->documents == 1) {
-        fprintf(
-            to,
-            "No document fell into the validation split: there is only one, and it is not cut.\n");
+        fputs("there is only one, and it is not cut.\n", to);
         return;
     }
-    fprintf(to,
-            "No document fell into the validation split: with %s, %g %% may pick none. Try --split "
-            "%d%%.\n",
-            sgt_format_things(count, sizeof count, r->documents, "document", "documents"),
-            100 * t.val_fraction, t.val_fraction < .2 ? 20 : 50);
+    print_things(to, "with ", r->documents, "document", "documents", ", ");
+    fprintf(to, "%g %% may pick none. Try --split %d%%.\n", 100 * t.val_fraction,
+            t.val_fraction < .2 ? 20 : 50);
 }
 
 static void print_summary(const char *out, const sgt_tokenize_result *r)

@@ -72,15 +72,11 @@ void sgt_journal_invalid(sgt_journal *j, sgt_invalid_at at)
 
 int sgt_journal_commit(sgt_journal *j, const sgt_checkpoint *now, sgt_error *err)
 {
-    const sgt_checkpoint before = j->now;
-    const int begun = j->begun;
-    j->now = *now;
-    j->begun = 1;
-    const int rc = write_journal(j, err);
-    if (rc < 0) { /* forget what is not on disk */
-        j->now = before;
-        j->begun = begun;
-    }
+    sgt_journal next = *j;
+    next.now = *now;
+    next.begun = 1;
+    const int rc = write_journal(&next, err);
+    if (!rc) *j = next; /* else forget what is not on disk */
     return rc;
 }
 

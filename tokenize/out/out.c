@@ -189,8 +189,7 @@ typedef struct known {
     FILE *list;
     FILE *sources;             /* sources.jsonl of a run that is resumed; NULL: there is none */
     const sgt_checkpoint *now; /* how far that run has read; NULL: a complete set */
-    /* (SGT_CORPUS_LINE): the last line of `list`; the line with the hash, which may be the same */
-    char *line, *source;
+    char *line; /* (SGT_CORPUS_LINE): the line of one input, with its hash if it was read */
 } known;
 
 /* Read the next line about a file into line[SGT_CORPUS_LINE]; "" at the end. */
@@ -207,14 +206,15 @@ static int compare_bytes(const sgt_out_request *r, const known *k, size_t i, sgt
 {
     static const char key[] = "\"xxh3\": \"";
     const sgt_corpus_file *f = &r->corpus->files[i];
-    const char *at = strstr(k->source, key);
-    const int begun = k->now && i == k->now->file && k->now->hashed > 0;
-    uint64_t hash = 0, was = at ? strtoull(at + sizeof key - 1, NULL, 16) : 0;
-    if (!*k->source && !begun) return SGT_OK; /* not read yet, or compared by the parts */
-    if (*k->source && !at) return other_input(r->path, "", r->corpus, i, err);
-    if (!at) was = k->now->hash;
-    int rc =
-        sgt_same_hash(&hash, f, r->corpus->field, at ? UINT64_MAX : k->now->hashed, r->stop, err);
+    const char *at = strstr(k->line, key);
+    const int read = !k->now || i < k->now->file;
+    uint64_t hash = 0;
+    if (read && !at) return other_input(r->path, "", r->corpus, i, err);
+    /* not read yet, or compared by the parts */
+    if (!read && (i > k->now->file || !k->now->hashed)) return SGT_OK;
+    const uint64_t was = read ? strtoull(at + sizeof key - 1, NULL, 16) : k->now->hash;
+    const int rc =
+        sgt_same_hash(&hash, f, r->corpus->field, read ? UINT64_MAX : k->now->hashed, r->stop, err);
     if (rc < 0 || hash == was) return rc;
     return sgt_fail(err, SGT_EFORMAT,
                     "%s: made from other inputs: %s has other bytes than then (--force replaces "
@@ -228,7 +228,7 @@ static int compare_input(const sgt_out_request *r, known *k, size_t i, sgt_error
     const sgt_corpus *c = r->corpus;
     const char *line = k->line;
     next_line(k->line, k->list);
-    if (k->now) next_line(k->source, i < k->now->file ? k->sources : NULL);
+    if (k->sources && i < k->now->file) next_line(k->line, k->sources);
     if (!*line) return other_input(r->path, NULL, c, i, err);
     const uint64_t size = c->files[i].size;
     char *name = sgt_corpus_line(c, i, size, 0, NULL), *stat = sgt_corpus_line(c, i, size, 1, NULL);
@@ -273,9 +273,8 @@ int sgt_out_compare_inputs(const sgt_out_request *r, const char *folder, const s
                            sgt_error *err)
 {
     const size_t count = r->corpus->count;
-    known k = {.now = now, .line = malloc((size_t)2 * SGT_CORPUS_LINE)};
+    known k = {.now = now, .line = malloc(SGT_CORPUS_LINE)};
     if (!k.line) return sgt_fail_memory(err, folder);
-    k.source = now ? k.line + SGT_CORPUS_LINE : k.line;
     int rc = open_list(&k.list, folder, now ? "inputs.jsonl" : "sources.jsonl", err);
     /* a run that was killed while it completed OUT has moved it there */
     if (!rc && now && now->sources)
@@ -788,30 +787,24 @@ int sgt_out_list_shards(const sgt_out *o, const uint64_t shards[SGT_SPLITS], sgt
 
 /* ---- completing ---- */
 
-/* Move a file from .work to OUT. If it is not there, *gone is set to 1; NULL: that is an error. */
-static int publish_file(const sgt_out *o, const char *name, int *gone, sgt_error *err)
-{
-    return sgt_move(o->work, o->path, name, name, gone, err);
-}
-
 int sgt_out_publish(sgt_out *o, const sgt_manifest *m, const sgt_vocab *v, sgt_error *err)
 {
+    /* only another layout has the second, and only a rank's part the last */
+    static const char *const names[] = {"tokenizer.json", SGT_TOKENIZER_CONFIG, "sources.jsonl",
+                                        SGT_DEDUP_FILE};
     char path[SGT_PATH], *text = NULL;
     size_t n;
-    int none = 0;
+    int none;
     int rc = sgt_vocab_tokenizer_json(v, &text, &n, err);
     if (!rc) rc = sgt_file_put(sgt_path(path, o->work, "tokenizer.json"), text, n, err);
     free(text);
-    if (!rc) rc = publish_file(o, "tokenizer.json", NULL, err);
-    if (!rc && m->foreign && (rc = sgt_tokenizer_config_write(o->work, v->eot_text, 0, err)) == 0)
-        rc = publish_file(o, SGT_TOKENIZER_CONFIG, NULL, err);
-    if (!rc) rc = publish_file(o, "sources.jsonl", NULL, err);
-    /* only a rank's part of a set has a SGT_DEDUP_FILE */
-    if (!rc) rc = publish_file(o, SGT_DEDUP_FILE, &none, err);
+    if (!rc && m->foreign) rc = sgt_tokenizer_config_write(o->work, v->eot_text, 0, err);
+    for (size_t i = 0; i < COUNT(names) && !rc; i++)
+        rc = sgt_move(o->work, o->path, names[i], names[i], i % 2 ? &none : NULL, err);
     if (!rc) rc = sgt_manifest_write(m, o->work, err);
     /* Every other name must be durable before the manifest, which says that they all are. */
     if (!rc) rc = sgt_sync_folder(o->path, err);
-    if (!rc) rc = publish_file(o, "manifest.json", NULL, err);
+    if (!rc) rc = sgt_move(o->work, o->path, "manifest.json", "manifest.json", NULL, err);
     if (!rc) rc = sgt_sync_folder(o->path, err);
     if (!rc) remove_work(o);
     return rc;

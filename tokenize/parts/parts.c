@@ -430,11 +430,9 @@ static int complete(parts *p, sgt_tokenize_result *result, sgt_error *err)
     if (!rc) rc = sgt_pipeline_publish(&p->out, &m, p->r, result, err);
     if (!rc) {
         /* the second pass is done, even if duplicates made it shorter than estimated */
-        p->again = 0;
-        p->read += 2 * p->second;
-        p->read_bytes += p->read_bytes ? 2 * p->second : 0;
+        p->again = p->second;
         p->tokens = m.tokens;
-        report(p, 0);
+        report(p, p->second);
     }
     sgt_manifest_free(&m);
     return rc;
