@@ -374,29 +374,6 @@ static int make_vocab(sgt_error *err)
 
 /* ---- ranks ---- */
 
-/* Fill in t.ranks: from --rank and --ranks, or by connecting to the ranks that a launcher started.
- * *joined becomes the connection, or NULL if there is none. Connected ranks above 0 print
- * nothing. */
-static int find_ranks(sgt_ranks **joined, sgt_error *err)
-{
-    static sgt_ranks apart;
-    *joined = NULL;
-    if (o.ranks_given) {
-        apart = (sgt_ranks){.rank = (uint32_t)o.rank, .size = (uint32_t)o.ranks};
-        t.ranks = &apart;
-        return SGT_OK;
-    }
-    int rc = sgt_ranks_open(joined, program.name, t.stop, err);
-    if (rc < 0 || !*joined) return rc;
-    t.ranks = *joined;
-    if (!t.threads && (*joined)->sharing > 1) {
-        t.threads = sgt_cpu_count() / (int)(*joined)->sharing;
-        if (!t.threads) t.threads = 1;
-    }
-    if (!sgt_ranks_first(*joined)) o.quiet = 1;
-    return SGT_OK;
-}
-
 static void check_ranks(void)
 {
     if (o.rank_given && !o.ranks_given)
@@ -453,17 +430,24 @@ static int tokenize(sgt_error *err)
     return SGT_OK;
 }
 
-/* Do the work as one of the ranks, and return the exit code. */
+/* Do the work as one of the ranks, those of --ranks or those that a launcher started, and return the
+ * exit code. Of the latter, only rank 0 prints. */
 static int run(int (*work)(sgt_error *err))
 {
     sgt_error err;
-    sgt_ranks *ranks;
-    int rc = find_ranks(&ranks, &err);
+    sgt_ranks *joined = NULL, apart = {.rank = (uint32_t)o.rank, .size = (uint32_t)o.ranks};
+    int rc = o.ranks_given ? SGT_OK : sgt_ranks_open(&joined, program.name, t.stop, &err);
+    t.ranks = o.ranks_given ? &apart : joined;
+    if (joined && joined->rank) o.quiet = 1;
+    if (joined && !t.threads && joined->sharing > 1) {
+        const int cores = sgt_cpu_count(), ranks = (int)joined->sharing;
+        t.threads = cores > ranks ? cores / ranks : 1;
+    }
     if (rc == SGT_OK) rc = work(&err);
     if (rc == SGT_OK) rc = sgt_flush_results(&err);
-    if (rc < 0 && ranks) ranks->give_up(ranks, &err);
+    if (rc < 0 && joined) joined->give_up(joined, &err);
     int code = rc < 0 ? sgt_report_failure(&program, &err) : SGT_EXIT_OK;
-    sgt_ranks_close(ranks, code);
+    sgt_ranks_close(joined, code);
     return code;
 }
 

@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "loader/base/file.h"
-#include "loader/base/json.h"
 #include "loader/shards/shard.h"
 #include "tokenize/input/feed.h"
 #include "tokenize/out/record.h"
@@ -62,17 +61,14 @@ int sgt_out_holds_other_than(const char *folder, const char *const *names, size_
     return found;
 }
 
-/* Return whether .work's folder `name` holds a rank's part of the shards. */
-static int is_part(const char *name)
-{
-    return !strncmp(name, "part-", 5) && strspn(name + 5, "0123456789") == 6 && !name[11];
-}
-
+/* Return whether .work holds the folder of a rank's part, "part-NNNNNN". */
 static int has_parts(const char *work)
 {
     int found = 0;
     DIR *d = opendir(work);
-    for (const struct dirent *e; d && !found && (e = readdir(d));) found = is_part(e->d_name);
+    for (const struct dirent *e; d && !found && (e = readdir(d));)
+        found = !strncmp(e->d_name, "part-", 5) && strspn(e->d_name + 5, "0123456789") == 6 &&
+                !e->d_name[11];
     if (d) closedir(d);
     return found;
 }

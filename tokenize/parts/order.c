@@ -13,7 +13,6 @@
 #include <xxhash.h>
 
 #include "loader/base/file.h"
-#include "loader/base/search.h"
 #include "tokenize/out/out.h"
 #include "tokenize/out/writer.h"
 
@@ -193,71 +192,68 @@ static int read_table(const sgt_order_request *r, uint32_t rank, counts *table, 
 
 /* ---- scattering ---- */
 
-/* A rank's files while they are written. */
-typedef struct scattering {
-    char folder[SGT_PATH];
-    size_t count;
-    counts *table;   /* (count) */
-    sgt_sink *files; /* (count) */
-} scattering;
-
-/* Write the document that `input` has come to. */
-static int put_document(const scattering *s, sgt_order *input, sgt_error *err)
+/* Write the document that the order of the input has come to into the file of its bucket. */
+static int put_document(sgt_order *o, sgt_sink *files, sgt_error *err)
 {
-    const uint64_t number = input->document - 1;
-    const head h = {key_of(number, input->r.seed), number, input->tokens};
-    const size_t i = bucket_of(h.key, s->count);
-    int rc = sgt_sink_put(&s->files[i], &h, sizeof h, err);
+    const uint64_t number = o->document - 1;
+    const head h = {key_of(number, o->r.seed), number, o->tokens};
+    const size_t i = bucket_of(h.key, o->batches);
+    int rc = sgt_sink_put(&files[i], &h, sizeof h, err);
     for (uint64_t at = 0; at < h.tokens && !rc;) {
         const uint16_t *ids;
         size_t n = (size_t)(h.tokens - at);
-        rc = sgt_made_ids(input->r.set, input->r.split, input->start + at, &n, &ids, err);
-        if (!rc) rc = sgt_sink_put(&s->files[i], ids, 2 * n, err);
+        rc = sgt_made_ids(o->r.set, o->r.split, o->start + at, &n, &ids, err);
+        if (!rc) rc = sgt_sink_put(&files[i], ids, 2 * n, err);
         at += n;
     }
-    s->table[i].documents++;
-    s->table[i].tokens += h.tokens;
-    if (!rc && input->r.advance) input->r.advance(input->r.ctx, h.tokens);
+    o->batch[i].documents++;
+    o->batch[i].tokens += h.tokens;
+    if (!rc && o->r.advance) o->r.advance(o->r.ctx, h.tokens);
     return rc;
 }
 
-/* Write the files of the documents of `input`, and then their table. */
-static int scatter(const scattering *s, sgt_order *input, sgt_error *err)
+/* Write the files of the documents of our share, and then their table. */
+static int scatter(sgt_order *o, sgt_sink *files, sgt_error *err)
 {
-    char name[32], path[SGT_PATH];
-    int rc = sgt_remove_tree(s->folder, err);
-    if (!rc) rc = sgt_make_folders(s->folder, err);
-    for (size_t i = 0; i < s->count && !rc; i++) {
+    char name[32], folder[SGT_PATH], path[SGT_PATH];
+    int rc = sgt_remove_tree(folder_of(folder, &o->r, o->r.rank), err);
+    if (!rc) rc = sgt_make_folders(folder, err);
+    for (size_t i = 0; i < o->batches && !rc; i++) {
         snprintf(name, sizeof name, "%05zu", i);
-        rc = sgt_sink_open(&s->files[i], s->folder, name, O_CREAT | O_EXCL, err);
+        rc = sgt_sink_open(&files[i], folder, name, O_CREAT | O_EXCL, err);
     }
-    while (!rc && (rc = next_of_input(input, err)) == 0) rc = put_document(s, input, err);
+    while (!rc && (rc = next_of_input(o, err)) == 0) rc = put_document(o, files, err);
     if (rc == 1) rc = SGT_OK;
-    for (size_t i = 0; i < s->count && !rc; i++) rc = sgt_sink_sync(&s->files[i], err);
-    if (!rc) rc = sgt_sync_folder(s->folder, err);
+    for (size_t i = 0; i < o->batches && !rc; i++) rc = sgt_sink_sync(&files[i], err);
+    if (!rc) rc = sgt_sync_folder(folder, err);
     if (rc < 0) return rc;
-    table_path(path, &input->r, input->r.rank);
-    return sgt_file_put(path, s->table, s->count * sizeof *s->table, err);
+    table_path(path, &o->r, o->r.rank);
+    return sgt_file_put(path, o->batch, o->batches * sizeof *o->batch, err);
 }
 
-/* Write the files of our share, whose documents `input` has, unless an earlier run has done so. */
-static int scatter_share(sgt_order *input, sgt_error *err)
+int sgt_order_copies(const sgt_order_request *r) { return r->shuffle && !suits_parts(r); }
+
+int sgt_order_scatter(const sgt_order_request *r, sgt_error *err)
 {
-    const sgt_order_request *r = &input->r;
-    scattering s = {.count = count_buckets(r, sgt_order_tokens(input))};
-    s.table = calloc(s.count, sizeof *s.table);
-    s.files = calloc(s.count, sizeof *s.files);
-    folder_of(s.folder, r, r->rank);
-    int rc = s.table && s.files ? read_table(r, r->rank, s.table, s.count, err)
-                                : sgt_fail_memory(err, r->work);
-    for (size_t i = 0; rc == 1 && r->advance && i < s.count; i++)
-        r->advance(r->ctx, s.table[i].tokens);
-    for (size_t i = 0; i < s.count && s.files; i++)
-        s.files[i] = (sgt_sink){.fd = -1, .size = BUFFER};
-    if (!rc) rc = scatter(&s, input, err);
-    for (size_t i = 0; i < s.count && s.files; i++) sgt_sink_free(&s.files[i]);
-    free(s.table);
-    free(s.files);
+    sgt_order *o;
+    int rc = sgt_order_copies(r) ? open_input(&o, r, err) : 1;
+    if (rc) return rc < 0 ? rc : SGT_OK;
+    o->document = o->all.documents * r->rank / r->ranks;
+    o->end = o->all.documents * (r->rank + 1ull) / r->ranks;
+    o->batches = count_buckets(r, o->all.tokens);
+    o->batch = calloc(o->batches, sizeof *o->batch);
+    sgt_sink *files = calloc(o->batches, sizeof *files);
+    /* an earlier run may have done it */
+    rc = o->batch && files ? read_table(r, r->rank, o->batch, o->batches, err)
+                           : sgt_fail_memory(err, r->work);
+    for (size_t i = 0; rc == 1 && r->advance && i < o->batches; i++)
+        r->advance(r->ctx, o->batch[i].tokens);
+    for (size_t i = 0; i < o->batches && files; i++)
+        files[i] = (sgt_sink){.fd = -1, .size = BUFFER};
+    if (!rc) rc = scatter(o, files, err);
+    for (size_t i = 0; i < o->batches && files; i++) sgt_sink_free(&files[i]);
+    free(files);
+    sgt_order_close(o);
     return rc < 0 ? rc : SGT_OK;
 }
 
@@ -375,20 +371,6 @@ static int next_of_batches(sgt_order *o, sgt_error *err)
 }
 
 /* ---- any order ---- */
-
-int sgt_order_copies(const sgt_order_request *r) { return r->shuffle && !suits_parts(r); }
-
-int sgt_order_scatter(const sgt_order_request *r, sgt_error *err)
-{
-    sgt_order *o;
-    int rc = open_input(&o, r, err);
-    if (rc < 0) return rc;
-    o->document = o->all.documents * r->rank / r->ranks;
-    o->end = o->all.documents * (r->rank + 1ull) / r->ranks;
-    if (sgt_order_copies(r)) rc = scatter_share(o, err);
-    sgt_order_close(o);
-    return rc;
-}
 
 int sgt_order_open(sgt_order **out, const sgt_order_request *r, sgt_error *err)
 {

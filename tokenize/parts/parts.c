@@ -7,14 +7,12 @@
  * checksum must see every one of them anyway. */
 #include "tokenize/parts/parts.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "loader/base/file.h"
@@ -315,27 +313,16 @@ static int make_part(parts *p, sgt_tokenize_result *result, sgt_error *err)
     return rc;
 }
 
-/* Return 1 if the part is complete; 0 if its manifest does not exist. If stat fails for another
- * reason, fail: the part may be complete. */
-static int is_whole(const parts *p, uint32_t rank, sgt_error *err)
+/* Count the parts of other ranks that are not complete yet. A manifest that cannot be examined counts
+ * as there: opening it reports the reason. */
+static uint32_t count_missing(const parts *p)
 {
-    struct stat st;
     char part[SGT_PATH], path[SGT_PATH];
-    sgt_path(path, part_path(part, p, rank), "manifest.json");
-    if (stat(path, &st) == 0) return 1;
-    return errno == ENOENT ? 0 : sgt_fail_errno(err, "%s", path);
-}
-
-/* Count the parts of other ranks that are not complete yet. */
-static int count_missing(const parts *p, uint32_t *missing, sgt_error *err)
-{
-    *missing = 0;
-    for (uint32_t i = 0; i < p->ranks; i++) {
-        int rc = !sgt_divide_any(p->cuts, i) || i == p->rank ? 1 : is_whole(p, i, err);
-        if (rc < 0) return rc;
-        *missing += !rc;
-    }
-    return SGT_OK;
+    uint32_t missing = 0;
+    for (uint32_t i = 0; i < p->ranks; i++)
+        if (sgt_divide_any(p->cuts, i) && i != p->rank)
+            missing += sgt_file_gone(sgt_path(path, part_path(part, p, i), "manifest.json")) != 0;
+    return missing;
 }
 
 /* ---- all parts ---- */
@@ -459,7 +446,7 @@ static int finish(parts *p, sgt_tokenize_result *result, sgt_error *err)
 {
     int rc = meet_counts(p, result, err);
     /* while we share OUT, no other rank completes it and removes the parts */
-    if (!rc) rc = count_missing(p, &result->waiting, err);
+    if (!rc) result->waiting = count_missing(p);
     if (!rc && result->waiting && p->together)
         rc =
             sgt_fail(err, SGT_EIO,
