@@ -59,8 +59,7 @@ static void check_extent(const uint8_t *text, size_t n)
     must(s && want && got, "there is memory");
     for (size_t i = 0; i < times; i++) memcpy(s + i * n, text, n);
     memcpy(s + seen, text + n / 2, size - seen);
-    size_t cut = sgt_extent_cut(encoder, vocab, s, seen),
-           wanted = sgt_encode(encoder, s, size, want);
+    size_t cut = sgt_extent_cut(encoder, s, seen), wanted = sgt_encode(encoder, s, size, want);
     must(cut <= seen, "a cut is in sight");
     size_t left = sgt_encode(encoder, s, cut, got);
     must(left + sgt_encode(encoder, s + cut, size - cut, got + left) == wanted,

@@ -68,7 +68,7 @@ Test(extent, vocabularies_of_chance)
                      (unsigned long long)seed, i);
         cr_assert_arr_eq(got, want, whole * sizeof *got, "SEED=%llu: %d", (unsigned long long)seed,
                          i);
-        size_t view = 300 + below(&r, 300), cut = sgt_extent_cut(e, v, text, view);
+        size_t view = 300 + below(&r, 300), cut = sgt_extent_cut(e, text, view);
         found += cut > 0;
         for (size_t n = view; cut && n < sizeof text; n += 1 + below(&r, 150)) {
             size_t count = merge(v, text, n, want), left = merge(v, text, cut, got);

@@ -253,7 +253,7 @@ Test(rules, cutting_long_pieces_changes_nothing)
             for (const char *s = of[kind][below(&r, (uint32_t)counts[kind])]; *s;)
                 text[n++] = (uint8_t)*s++;
         view = n - below(&r, 200);
-        size_t cut = sgt_extent_cut(encoders[k], all[k], text, view);
+        size_t cut = sgt_extent_cut(encoders[k], text, view);
         sprintf(what, "SEED=%llu, text %d, rule %d", (unsigned long long)seed, i, k);
         cr_assert_lt(cut, view, "%s", what);
         if (!cut) continue;

@@ -23,11 +23,9 @@
 #define MARKS 4096 /* places of dead ends that an encoder remembers */
 
 struct sgt_encoder {
-    const sgt_vocab *v;
+    sgt_words words;
     /* memory of the tables, in huge pages that are faulted in on first use */
     sgt_arena memory;
-    sgt_long_words longs;
-    sgt_words words;
     sgt_pattern *pattern; /* if set, what to split by */
     sgt_error failure;    /* last failure of `pattern` */
 };
@@ -45,7 +43,6 @@ int sgt_encoder_new(sgt_encoder **out, const sgt_vocab *v, sgt_error *err)
 {
     sgt_encoder *e = calloc(1, sizeof *e);
     if (!e) return sgt_fail_memory(err, "encoder");
-    e->v = v;
     size_t bytes = SGT_WORD_TABLE + 16 + SGT_LONG_WORDS_BYTES + MARKS * sizeof(uint64_t) +
                    (size_t)3 * SGT_ARENA_ALIGN;
     int rc =
@@ -56,12 +53,11 @@ int sgt_encoder_new(sgt_encoder **out, const sgt_vocab *v, sgt_error *err)
         return rc;
     }
     e->words.v = v;
-    e->words.longs = &e->longs;
     e->words.encode = encode_of_level();
     e->words.table = sgt_arena_take(&e->memory, SGT_WORD_TABLE + 16, 1);
-    e->longs = (sgt_long_words){.v = v, .place = 1};
-    e->longs.marks = sgt_arena_take(&e->memory, MARKS, sizeof *e->longs.marks);
-    e->longs.table = sgt_arena_take(&e->memory, SGT_LONG_WORDS_BYTES, 1);
+    e->words.place = 1;
+    e->words.marks = sgt_arena_take(&e->memory, MARKS, sizeof *e->words.marks);
+    e->words.long_words = sgt_arena_take(&e->memory, SGT_LONG_WORDS_BYTES, 1);
     *out = e;
     return SGT_OK;
 }
@@ -110,15 +106,15 @@ size_t sgt_bpe_scan(const sgt_vocab *v, const uint8_t *s, size_t n, uint16_t *id
  * 2024). So, from left to right, take the longest token that fits behind the last one. If none leads
  * on, replace the last token by a shorter one. */
 
-static size_t encode_by_steps(sgt_long_words *l, const uint8_t *s, size_t n, uint16_t *ids)
+static size_t encode_by_steps(sgt_words *w, const uint8_t *s, size_t n, uint16_t *ids)
 {
-    const sgt_vocab *v = l->v;
+    const sgt_vocab *v = w->v;
     size_t at = 0, count = 0, len = 0; /* ids[0..count) cover s[0..at), and all adjacent ones fit */
     sgt_vocab_need_trie(v);
     uint32_t token = n ? sgt_vocab_longest(v, s, n, &len) : 0;
     while (at < n) {
-        const uint64_t after = l->place + at + len;
-        if (l->marks[after % MARKS] != after &&
+        const uint64_t after = w->place + at + len;
+        if (w->marks[after % MARKS] != after &&
             (!count || sgt_vocab_may_follow(v, ids[count - 1], token))) {
             ids[count++] = (uint16_t)token;
             at += len;
@@ -129,19 +125,19 @@ static size_t encode_by_steps(sgt_long_words *l, const uint8_t *s, size_t n, uin
             /* Dead end: mark the place, so that it is not tried again. A mark that another
              * overwrites costs time, not exactness. */
             assert(count > 0);
-            l->marks[(l->place + at) % MARKS] = l->place + at;
+            w->marks[(w->place + at) % MARKS] = w->place + at;
             token = ids[--count];
             len = sgt_vocab_length(v, token);
             at -= len;
         }
     }
-    l->place += n + 1;
+    w->place += n + 1;
     return count;
 }
 
 size_t sgt_bpe_steps(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids)
 {
-    return encode_by_steps(&e->longs, s, n, ids);
+    return encode_by_steps(&e->words, s, n, ids);
 }
 
 /* ---- long words ----
@@ -162,18 +158,18 @@ typedef struct long_word {
     uint16_t ids[LONG_IDS];
 } long_word;
 
-static size_t encode_apart(sgt_long_words *l, const uint8_t *s, size_t n, uint16_t *ids)
+static size_t encode_apart(sgt_words *w, const uint8_t *s, size_t n, uint16_t *ids)
 {
-    return n <= SGT_BPE_SCAN_MAX ? sgt_bpe_scan(l->v, s, n, ids) : encode_by_steps(l, s, n, ids);
+    return n <= SGT_BPE_SCAN_MAX ? sgt_bpe_scan(w->v, s, n, ids) : encode_by_steps(w, s, n, ids);
 }
 
 /* Encode a word in parts: cut it wherever no token spans the cut. */
-static size_t encode_parts(sgt_long_words *l, const uint8_t *s, size_t n, uint16_t *ids)
+static size_t encode_parts(sgt_words *w, const uint8_t *s, size_t n, uint16_t *ids)
 {
     size_t count = 0;
     for (size_t from = 0, to; from < n; from = to) {
-        for (to = from + 1; to < n && sgt_vocab_joins_at(l->v, s + to); to++) continue;
-        count += encode_apart(l, s + from, to - from, ids + count);
+        for (to = from + 1; to < n && sgt_vocab_joins_at(w->v, s + to); to++) continue;
+        count += encode_apart(w, s + from, to - from, ids + count);
     }
     return count;
 }
@@ -197,16 +193,16 @@ static inline size_t long_line(const uint8_t *s, size_t n)
     return (size_t)(h >> 40) % LONGS;
 }
 
-size_t sgt_encode_long(sgt_long_words *l, const uint8_t *s, size_t n, uint16_t *ids)
+size_t sgt_encode_long(sgt_words *w, const uint8_t *s, size_t n, uint16_t *ids)
 {
-    if (n > PARTS_BYTES) return encode_by_steps(l, s, n, ids);
-    if (n > LONG_BYTES) return encode_parts(l, s, n, ids);
-    long_word *at = &((long_word *)l->table)[long_line(s, n)];
+    if (n > PARTS_BYTES) return encode_by_steps(w, s, n, ids);
+    if (n > LONG_BYTES) return encode_parts(w, s, n, ids);
+    long_word *at = &((long_word *)w->long_words)[long_line(s, n)];
     if (at->n == n && !memcmp(at->text, s, n)) {
         memcpy(ids, at->ids, at->count * sizeof *ids);
         return at->count;
     }
-    size_t count = encode_parts(l, s, n, ids);
+    size_t count = encode_parts(w, s, n, ids);
     if (count > LONG_IDS) return count;
     at->n = (uint8_t)n;
     at->count = (uint8_t)count;
@@ -250,13 +246,13 @@ static size_t encode_text(sgt_encoder *e, const void *text, size_t n, uint16_t *
 {
     const uint8_t *s = text;
     sgt_splitter sp = e->pattern ? sgt_pattern_splitter(e->pattern, text, n, &e->failure)
-                                 : sgt_splitter_by(&e->v->rule, text, n);
+                                 : sgt_splitter_by(&e->words.v->rule, text, n);
     uint32_t ends[SGT_WORDS];
     size_t words, from = 0, count = 0;
-    sp.cuts = &e->v->cuts;
+    sp.cuts = &e->words.v->cuts;
     for (; (words = sgt_split(&sp, ends, SGT_WORDS)) > 0; from = sp.at) {
         if (ends[0] == UINT32_MAX)
-            count += sgt_encode_long(&e->longs, s + from, sp.at - from, ids + count);
+            count += sgt_encode_long(&e->words, s + from, sp.at - from, ids + count);
         else count += encode_words(e, s + from, ends, words, n - from, ids + count);
     }
     return sp.at < n ? SGT_ENCODE_FAILED : count;
@@ -264,7 +260,7 @@ static size_t encode_text(sgt_encoder *e, const void *text, size_t n, uint16_t *
 
 size_t sgt_encode(sgt_encoder *e, const void *text, size_t n, uint16_t *ids)
 {
-    const uint16_t *public = e->v->ids;
+    const uint16_t *public = e->words.v->ids;
     const size_t count = encode_text(e, text, n, ids);
     if (public && count != SGT_ENCODE_FAILED)
         for (size_t i = 0; i < count; i++) ids[i] = public[ids[i]];
@@ -286,4 +282,104 @@ int sgt_encode_texts(sgt_encoder *e, const sgt_text *texts, size_t count, uint16
         ends[i] = at += got;
     }
     return SGT_OK;
+}
+
+/* ---- cuts inside a long piece (bpe.h) ---- */
+
+/* bytes at the end of the piece that are kept as look-ahead and encoded after the cut; a quarter of
+ * the piece if that is less */
+#define AHEAD ((size_t)16 << 10)
+#define TRIES 24 /* most borders that are tried */
+
+typedef struct extent {
+    sgt_words *words;
+    const sgt_vocab *v;
+    const uint8_t *s; /* start of the piece */
+    size_t from;      /* bytes of text before it */
+    size_t n;         /* bytes of the piece in the text at hand; the piece may go on after them */
+    size_t longest;   /* bytes of the longest token */
+    uint16_t *ids;    /* (n): room for the ids of the piece */
+} extent;
+
+static size_t longest_token(const sgt_vocab *v)
+{
+    size_t most = 1;
+    for (uint32_t id = 0; id < v->made; id++)
+        if (sgt_vocab_length(v, id) > most) most = sgt_vocab_length(v, id);
+    return most;
+}
+
+/* Return a length, a few bytes below n, at which text[n] ends with a whole character, whatever
+ * follows. */
+static size_t in_sight(const uint8_t *text, size_t n)
+{
+    size_t m = n > 4 ? n - 4 : 0, low = m > 3 ? m - 3 : 0;
+    while (m > low && (text[m] & 0xC0) == 0x80) m--;
+    /* all four are continuation bytes: the last one has no lead byte, so it is a unit of its own */
+    return (text[m] & 0xC0) == 0x80 && n > 4 ? n - 4 : m;
+}
+
+/* Find the longest piece of text[n]. Returns its length, and its start in *from. */
+static size_t longest_piece(const sgt_rule *r, const uint8_t *text, size_t n, size_t *from)
+{
+    sgt_splitter sp = sgt_splitter_by(r, text, n);
+    uint32_t ends[320];
+    size_t most = 0;
+    for (size_t start = 0, count; (count = sgt_split(&sp, ends, 320)) > 0; start = sp.at)
+        for (size_t i = 0, at = start; i < count; i++) {
+            size_t end = ends[i] == UINT32_MAX ? sp.at : start + ends[i];
+            if (end - at > most) most = end - at, *from = at;
+            at = end;
+        }
+    return most;
+}
+
+/* Return whether the tokens of the piece have a border at b, where token `last` ends, whatever text
+ * follows s[0 ... t). */
+static int stands(const extent *x, size_t b, uint32_t last, size_t t)
+{
+    uint32_t first = SGT_NO_TOKEN;
+    /* ids + b leaves room for the tokens before b: they are no more than its bytes */
+    uint16_t *ids = x->ids + b;
+    for (size_t a = t - x->longest + 1; a <= t; a++) {
+        if (!encode_by_steps(x->words, x->s + b, a - b, ids)) return 0;
+        if (ids[0] != first && !sgt_vocab_may_follow(x->v, last, ids[0])) return 0;
+        first = ids[0];
+    }
+    return 1;
+}
+
+/* Search backwards from `until` for a border between two tokens that remains one whatever text
+ * follows the piece, and at which the split rule allows a cut. Return its offset; 0 if none is
+ * found. */
+static size_t find_border(const extent *x, size_t until)
+{
+    size_t count = encode_by_steps(x->words, x->s, until, x->ids), b = until;
+    for (int tries = 0; count > 1 && tries < TRIES;) {
+        b -= sgt_vocab_length(x->v, x->ids[--count]);
+        if (until - b < 2 * x->longest || !sgt_rule_within(&x->v->rule, x->s, x->n, b, x->from))
+            continue;
+        for (size_t ahead = 2 * x->longest; b + ahead <= x->n; ahead *= 8)
+            if (stands(x, b, x->ids[count - 1], b + ahead)) return b;
+        tries++;
+    }
+    return 0;
+}
+
+size_t sgt_extent_cut(sgt_encoder *e, const uint8_t *text, size_t n)
+{
+    const sgt_vocab *v = e->words.v;
+    extent x = {.words = &e->words, .v = v, .longest = longest_token(v)};
+    size_t ahead;
+    x.n = longest_piece(&v->rule, text, in_sight(text, n), &x.from);
+    x.s = text + x.from;
+    /* a piece of white space may lose its last character to the text that follows it */
+    if (x.n > 4) x.n = in_sight(x.s, x.n);
+    ahead = AHEAD < x.n / 4 ? AHEAD : x.n / 4;
+    if (x.longest > SGT_EXTENT_TOKEN || ahead < 2 * x.longest) return 0;
+    /* if memory runs out, report that there is no cut: the caller then takes more text, or fails */
+    if (!(x.ids = malloc(x.n * sizeof *x.ids))) return 0;
+    size_t b = find_border(&x, x.n - ahead);
+    free(x.ids);
+    return b ? x.from + b : 0;
 }

@@ -10,39 +10,22 @@
  * The table has two parts, for words of up to 7 bytes and of up to 15. A word's hash selects a line
  * of two places. A new word goes to the first place, and the word that was there moves to the
  * second. The branch-free loop looks at the first place only; the second is checked when that
- * fails. */
+ * fails.
+ *
+ * Words that the table cannot hold are those of 16 bytes or more, and shorter ones of many ids, such
+ * as runs of spaces. Up to 126 bytes they are cached in a table of their own, with their ids. Up to
+ * 512 bytes, a word that is not there is cut wherever no token spans the cut, and its parts are
+ * merged separately. Longer words are encoded whole, by steps (bpe.c). */
 #ifndef SGT_WORDS_H
 #define SGT_WORDS_H
 
 #include "tokenize/vocab/vocab.h"
 
-/* ---- long words ----
- *
- * Words that the table cannot hold: those of 16 bytes or more, and shorter ones of many ids, such
- * as runs of spaces. Words of up to 126 bytes are cached in a table with their ids. A word of up to
- * 512 bytes that is not in the table is cut wherever no token spans the cut, and its parts are
- * merged separately. Longer words are encoded whole, by steps (bpe.c). */
-
-#define SGT_LONG_WORDS_BYTES ((size_t)1 << 20) /* size of the table */
-
-typedef struct sgt_long_words {
-    const sgt_vocab *v;
-    void *table; /* SGT_LONG_WORDS_BYTES bytes, zeroed */
-    /* Places from which no tokens lead to the end of a piece. Places count the bytes of all pieces
-     * that this encoder has encoded by steps. */
-    uint64_t *marks;
-    uint64_t place; /* place of the first byte of the next piece; the first is 1 */
-} sgt_long_words;
-
-/* Encode s[0..n), n > 0, into ids, which has room for n. Returns the number of ids. */
-size_t sgt_encode_long(sgt_long_words *l, const uint8_t *s, size_t n, uint16_t *ids);
-
-/* ---- words ---- */
-
-#define SGT_WORDS 320     /* most words in a batch */
-#define SGT_WORD_SHORT 7  /* most bytes of a word in the table's first part */
-#define SGT_WORD_BYTES 15 /* most bytes of a word in the table */
-#define SGT_WORD_LINES 17 /* log2 of the number of lines in each part */
+#define SGT_LONG_WORDS_BYTES ((size_t)1 << 20) /* size of the table of long words */
+#define SGT_WORDS 320                          /* most words in a batch */
+#define SGT_WORD_SHORT 7                       /* most bytes of a word in the table's first part */
+#define SGT_WORD_BYTES 15                      /* most bytes of a word in the table */
+#define SGT_WORD_LINES 17                      /* log2 of the number of lines in each part */
 #define SGT_WORD_SHORT_LINE 32
 #define SGT_WORD_LONG_LINE 64
 /* bytes of the table */
@@ -81,7 +64,7 @@ sgt_words_encode sgt_words_plain, sgt_words_avx2, sgt_words_avx512;
 struct sgt_words {
     const sgt_vocab *v;
     sgt_words_encode *encode; /* of the CPU at hand */
-    sgt_long_words *longs;    /* for words that the table cannot hold */
+    void *long_words;         /* SGT_LONG_WORDS_BYTES bytes, zeroed */
     uint8_t *table;           /* SGT_WORD_TABLE bytes, and 16 more that may be read */
     sgt_word_key keys[SGT_WORDS];
     uint32_t places[SGT_WORDS]; /* (word): byte offset of its line in the table */
@@ -89,6 +72,14 @@ struct sgt_words {
     const uint8_t *found[SGT_WORDS];
     uint16_t missing[SGT_WORDS];      /* indices of the words that the table does not hold */
     sgt_word_found merged[SGT_WORDS]; /* of word missing[i] */
+    /* Places from which no tokens lead to the end of a piece. Places count the bytes of all pieces
+     * that this encoder has encoded by steps. */
+    uint64_t *marks;
+    uint64_t place; /* place of the first byte of the next piece; the first is 1 */
 };
+
+/* Encode s[0..n), n > 0, a word that the table cannot hold, into ids, which has room for n. Returns the
+ * number of ids. */
+size_t sgt_encode_long(sgt_words *w, const uint8_t *s, size_t n, uint16_t *ids);
 
 #endif

@@ -328,7 +328,7 @@ INLINE uint16_t *emit(sgt_words *w, const uint8_t *s, const uint32_t *ends, size
             memcpy(ids, p + 8, n * sizeof *ids);
         } else {
             uint32_t from = i ? ends[i - 1] : 0;
-            n = sgt_encode_long(w->longs, s + from, ends[i] - from, ids);
+            n = sgt_encode_long(w, s + from, ends[i] - from, ids);
         }
         ids += n;
     }

@@ -376,7 +376,7 @@ static int cut_long(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *goo
     if (f->r.o->invalid_utf8 == SGT_INVALID_REPLACE && sgt_utf8_valid(text, n) < n) return SGT_OK;
     int rc = f->encoder ? SGT_OK : sgt_encoder_new(&f->encoder, f->r.vocab, err);
     if (rc < 0) return rc;
-    *good = sgt_extent_cut(f->encoder, f->r.vocab, text, n);
+    *good = sgt_extent_cut(f->encoder, text, n);
     return SGT_OK;
 }
 
