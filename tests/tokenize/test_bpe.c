@@ -307,7 +307,7 @@ Test(pairs, sixty_five_thousand_random_ones_have_a_table)
     must(sgt_pairs_make(&p, (const uint16_t(*)[2])halves, 256, END, NULL, why));
     for (uint32_t id = 256; id < END; id++)
         cr_assert_eq(sgt_pair(&p, halves[id][0], halves[id][1]), id);
-    sgt_pairs_free(&p);
+    sgt_arena_unmap(&p.memory);
     free(halves);
 }
 

@@ -8,7 +8,7 @@
  *   steps   longer pieces, for which the definition would be quadratic
  *
  * A piece of up to 512 bytes is cut before scan or steps wherever no token holds two adjacent
- * bytes. */
+ * bytes. The last part finds cuts between the tokens of a long piece. */
 #include "tokenize/bpe/bpe.h"
 
 #include <assert.h>

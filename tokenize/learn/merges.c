@@ -105,12 +105,17 @@ typedef struct ranked {
     uint32_t key;
 } ranked;
 
+/* A distinct piece, as tokens. */
+typedef struct word {
+    uint16_t *ids; /* its tokens, in trainer.ids */
+    uint32_t n;    /* their current number */
+    int64_t count; /* how often it occurs */
+} word;
+
 typedef struct trainer {
-    uint16_t *ids;     /* tokens of the words; word w's from starts[w] on */
-    uint64_t *starts;  /* (words) */
-    uint32_t *lengths; /* (words): current number of tokens */
-    uint64_t *counts;  /* (words) */
-    size_t words;
+    uint16_t *ids;
+    word *words;
+    size_t word_count;
     pair *pairs;
     size_t pair_room, pair_count;
     holder *holders;
@@ -222,19 +227,15 @@ static int read_words(trainer *t, const sgt_pieces *p, sgt_error *err)
     size_t at = 0;
     for (uint32_t i = 0; i < 256; i++) id_of[sgt_alphabet_byte(i)] = (uint16_t)(i + 1);
     t->ids = malloc((p->used + 1) * sizeof *t->ids);
-    t->starts = malloc((p->count + 1) * sizeof *t->starts);
-    t->lengths = malloc((p->count + 1) * sizeof *t->lengths);
-    t->counts = malloc((p->count + 1) * sizeof *t->counts);
-    if (!t->ids || !t->starts || !t->lengths || !t->counts) return sgt_fail_memory(err, "merges");
+    t->words = malloc((p->count + 1) * sizeof *t->words);
+    if (!t->ids || !t->words) return sgt_fail_memory(err, "merges");
     if (p->count >= UINT32_MAX)
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "%zu distinct pieces of text: too many (use fewer inputs)", p->count);
     for (size_t i = 0; i < p->room; i++) {
         const sgt_piece *s = &p->slots[i];
         if (!s->count || s->n < 2) continue; /* a piece of one byte has no pair */
-        t->starts[t->words] = at;
-        t->lengths[t->words] = (uint32_t)s->n;
-        t->counts[t->words++] = s->count;
+        t->words[t->word_count++] = (word){t->ids + at, (uint32_t)s->n, (int64_t)s->count};
         for (uint64_t j = 0; j < s->n; j++) t->ids[at++] = id_of[p->text[s->at + j]];
     }
     return SGT_OK;
@@ -256,11 +257,11 @@ static int push_fresh(trainer *t, sgt_error *err)
 static int count_pairs(trainer *t, sgt_error *err)
 {
     int rc = SGT_OK;
-    for (uint32_t w = 0; w < t->words; w++)
-        for (uint32_t i = 1; i < t->lengths[w] && !rc; i++) {
-            const uint16_t *s = t->ids + t->starts[w] + i;
-            rc = add_pair(t, s[-1], s[0], w, (int64_t)t->counts[w], err);
-        }
+    for (uint32_t w = 0; w < t->word_count; w++) {
+        const word *at = &t->words[w];
+        for (uint32_t i = 1; i < at->n && !rc; i++)
+            rc = add_pair(t, at->ids[i - 1], at->ids[i], w, at->count, err);
+    }
     return rc < 0 ? rc : push_fresh(t, err);
 }
 
@@ -270,9 +271,10 @@ static int count_pairs(trainer *t, sgt_error *err)
  * sides of each replacement anew. */
 static int merge_word(trainer *t, uint32_t w, uint32_t l, uint32_t r, uint32_t made, sgt_error *err)
 {
-    uint16_t *s = t->ids + t->starts[w];
-    uint32_t n = t->lengths[w], to = 0;
-    const int64_t count = (int64_t)t->counts[w];
+    uint16_t *s = t->words[w].ids;
+    const uint32_t n = t->words[w].n;
+    const int64_t count = t->words[w].count;
+    uint32_t to = 0;
     int rc = SGT_OK;
     for (uint32_t i = 0; i < n && !rc; i++) {
         if (s[i] != l || i + 1 == n || s[i + 1] != r) {
@@ -290,7 +292,7 @@ static int merge_word(trainer *t, uint32_t w, uint32_t l, uint32_t r, uint32_t m
         s[to++] = (uint16_t)made;
         i++;
     }
-    t->lengths[w] = to;
+    t->words[w].n = to;
     return rc;
 }
 
@@ -349,9 +351,7 @@ static int train(trainer *t, sgt_vocab_parts *parts, uint32_t size, const sgt_st
 static void free_trainer(trainer *t)
 {
     free(t->ids);
-    free(t->starts);
-    free(t->lengths);
-    free(t->counts);
+    free(t->words);
     free(t->pairs);
     free(t->holders);
     free(t->heap);

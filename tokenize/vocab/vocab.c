@@ -37,15 +37,15 @@ uint8_t sgt_alphabet_byte(uint32_t id)
     return (uint8_t)(r->byte + id - r->id);
 }
 
-size_t sgt_alphabet_read(const uint8_t *text, size_t n, uint8_t *out)
+size_t sgt_alphabet_read(const char *text, size_t n, uint8_t *out)
 {
     size_t count = 0;
     for (size_t i = 0; i < n; count++) {
         const struct alphabet_run *r = alphabet;
-        unsigned cp = text[i++];
+        unsigned cp = (uint8_t)text[i++];
         if (cp >= 0x80) {
             if (cp < 0xC2 || cp > 0xC5 || i == n || (text[i] & 0xC0) != 0x80) return 0;
-            cp = (cp & 0x1F) << 6 | (text[i++] & 0x3F);
+            cp = (cp & 0x1F) << 6 | ((uint8_t)text[i++] & 0x3Fu);
         }
         while (r < alphabet + RUNS && cp - r->character >= r->count) r++;
         if (r == alphabet + RUNS) return 0;
@@ -172,8 +172,6 @@ int sgt_pairs_make(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, ui
     }
     return SGT_OK;
 }
-
-void sgt_pairs_free(sgt_pairs *p) { sgt_arena_unmap(&p->memory); }
 
 /* ---- the trie ----
  *
@@ -366,7 +364,7 @@ void sgt_vocab_free(sgt_vocab *v)
     free(v->added);
     free(v->ids);
     free(v->halves);
-    sgt_pairs_free(&v->pairs);
+    sgt_arena_unmap(&v->pairs.memory);
     free(v->byte_pairs);
     free(v->joins);
     free(v->trie);

@@ -27,7 +27,7 @@ uint8_t sgt_alphabet_byte(uint32_t id);
 
 /* Write the characters of text[0..n) as bytes to out, which has room for n. Returns the number of
  * bytes, or 0 if a character is not in the alphabet. */
-size_t sgt_alphabet_read(const uint8_t *text, size_t n, uint8_t *out);
+size_t sgt_alphabet_read(const char *text, size_t n, uint8_t *out);
 
 /* Write the bytes s[0..n) as UTF-8 characters to out, which has room for 2n bytes. Returns the
  * number of bytes written. */
@@ -71,10 +71,9 @@ static inline uint32_t sgt_pair(const sgt_pairs *p, uint32_t left, uint32_t righ
 
 /* Build the table: halves[i] merge to id i, for i = first ... end - 1, and all pairs differ. factors
  * (SGT_PAIR_GROUPS): factors that are known to give no collision among 2^17 slots, which is faster;
- * NULL: find them. Returns 0, or SGT_ENOMEM. */
+ * NULL: find them. The caller unmaps p->memory. Returns 0, or SGT_ENOMEM. */
 int sgt_pairs_make(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, uint32_t end,
                    const uint16_t *factors, sgt_error *err);
-void sgt_pairs_free(sgt_pairs *p);
 
 /* ---- vocabularies ---- */
 

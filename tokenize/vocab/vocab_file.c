@@ -123,19 +123,16 @@ void sgt_vocab_parts_free(sgt_vocab_parts *p)
 
 typedef struct builder {
     const sgt_vocab_parts *p;
-    uint32_t eot; /* its id in the file */
-    const char *eot_text;
+    /* vocabulary that is made; ids and halves get an entry for each token in merge order, `made` */
+    sgt_vocab *v;
     /* (p->size): id in merge order, by the file's id; SGT_NO_TOKEN until a merge makes the token */
     uint32_t *order;
     /* (p->size): 1: a merge needed the token before any merge had made it */
     uint8_t *awaited;
-    uint16_t *ids;         /* merge order to the file's id */
-    uint16_t (*halves)[2]; /* in merge order, like vocab.h's */
     /* hash tables of pairs: in merge order, to the token that they make; by the file's ids, to the
      * number, from 1, of the last merge that lists them */
     sgt_vocab_slot *made, *listed;
     unsigned shift; /* of both */
-    uint32_t count; /* number of tokens that are in merge order so far */
 } builder;
 
 static sgt_vocab_slot *find_pair(const builder *b, sgt_vocab_slot *slots, uint32_t l, uint32_t r)
@@ -153,11 +150,11 @@ static int reserve(builder *b, sgt_error *err)
     b->shift = (unsigned)__builtin_clzll(slots) + 1;
     b->order = malloc((size + 1) * sizeof *b->order);
     b->awaited = calloc(size + 1, 1);
-    b->ids = calloc(size + 257, sizeof *b->ids);
-    b->halves = calloc(size + 257, sizeof *b->halves);
+    b->v->ids = calloc(size + 256, sizeof *b->v->ids);
+    b->v->halves = calloc(size + 256, sizeof *b->v->halves);
     b->made = calloc(slots, sizeof *b->made);
     b->listed = calloc(slots, sizeof *b->listed);
-    if (!b->order || !b->awaited || !b->ids || !b->halves || !b->made || !b->listed)
+    if (!b->order || !b->awaited || !b->v->ids || !b->v->halves || !b->made || !b->listed)
         return sgt_fail_memory(err, b->p->path);
     memset(b->order, 0xFF, size * sizeof *b->order);
     return SGT_OK;
@@ -179,8 +176,9 @@ static int find_eot(builder *b, sgt_error *err)
         for (uint32_t id = 0; id < b->p->size; id++) {
             const sgt_vocab_part *t = &b->p->tokens[id];
             if (!t->added || t->n != strlen(*names) || memcmp(t->s, *names, t->n) != 0) continue;
-            b->eot = id;
-            b->eot_text = *names;
+            b->v->eot = id;
+            b->v->eot_text = *names;
+            b->v->eot_setting = t->setting;
             return SGT_OK;
         }
     return sgt_fail(err, SGT_EFORMAT,
@@ -198,10 +196,10 @@ static int order_bytes(builder *b, sgt_error *err)
             return sgt_fail(err, SGT_EFORMAT,
                             "%s: is not byte-level: no token is the byte 0x%02X alone", b->p->path,
                             byte);
-        b->order[id] = b->halves[i][0] = b->halves[i][1] = (uint16_t)i;
-        b->ids[i] = (uint16_t)id;
+        b->order[id] = b->v->halves[i][0] = b->v->halves[i][1] = (uint16_t)i;
+        b->v->ids[i] = (uint16_t)id;
     }
-    b->count = 256;
+    b->v->made = 256;
     return SGT_OK;
 }
 
@@ -217,18 +215,19 @@ static uint32_t merged_by(const void *builder_, uint32_t left, uint32_t right)
  * order. A merge of these two tokens is not among the merges yet. */
 static int stay_apart(const builder *b, uint32_t left, uint32_t right)
 {
-    return sgt_stay_apart((const uint16_t(*)[2])b->halves, merged_by, b, left, right);
+    return sgt_stay_apart((const uint16_t(*)[2])b->v->halves, merged_by, b, left, right);
 }
 
 /* Append token `id` to the merge order. It is made of the tokens left and right, which are given in
  * merge order. */
 static void make_token(builder *b, uint32_t id, uint32_t left, uint32_t right)
 {
-    uint32_t at = b->count++;
+    sgt_vocab *v = b->v;
+    const uint32_t at = v->made++;
     find_pair(b, b->made, left, right)->value = at + 1;
-    b->halves[at][0] = (uint16_t)left;
-    b->halves[at][1] = (uint16_t)right;
-    b->ids[at] = (uint16_t)id;
+    v->halves[at][0] = (uint16_t)left;
+    v->halves[at][1] = (uint16_t)right;
+    v->ids[at] = (uint16_t)id;
     b->order[id] = at;
 }
 
@@ -301,13 +300,11 @@ static int order_tokens(builder *b, sgt_error *err)
 
 /* ---- the vocabulary ---- */
 
-/* Give v the tokens, as the file numbers them, and the merge order. */
-static int add_tokens(sgt_vocab *v, builder *b, sgt_error *err)
+/* Give v the tokens, as the file numbers them. */
+static int add_tokens(sgt_vocab *v, const sgt_vocab_parts *p, sgt_error *err)
 {
-    const sgt_vocab_parts *p = b->p;
-    int same = 1;
+    uint32_t same = 0;
     v->size = p->size;
-    v->eot = b->eot;
     v->offsets = calloc((size_t)p->size + 1, sizeof *v->offsets);
     v->bytes = malloc(p->used + 1);
     v->added = calloc(p->size, 1);
@@ -318,48 +315,38 @@ static int add_tokens(sgt_vocab *v, builder *b, sgt_error *err)
         v->offsets[id + 1] = v->offsets[id] + (uint32_t)t->n;
         v->added[id] = (uint8_t)t->added;
     }
-    v->made = b->count;
-    v->halves = b->halves;
-    b->halves = NULL;
-    for (uint32_t i = 0; i < v->made; i++) same &= b->ids[i] == i;
-    if (same) return SGT_OK;
-    v->ids = b->ids;
-    b->ids = NULL;
+    while (same < v->made && v->ids[same] == same) same++;
+    if (same < v->made) return SGT_OK;
+    free(v->ids);
+    v->ids = NULL;
     return SGT_OK;
 }
 
-static int build(sgt_vocab **out, builder *b, sgt_error *err)
+static int build(builder *b, sgt_error *err)
 {
-    int rc = check_ids(b->p, err);
-    if (rc < 0 || (rc = reserve(b, err)) < 0 || (rc = find_eot(b, err)) < 0 ||
-        (rc = order_tokens(b, err)) < 0)
-        return rc;
-    sgt_vocab *v = sgt_vocab_new(b->p->path);
-    rc = v ? add_tokens(v, b, err) : sgt_fail_memory(err, b->p->path);
+    const sgt_vocab_parts *p = b->p;
+    sgt_vocab *v = b->v;
+    v->normalize = p->normalize;
+    v->ignored = p->ignored;
+    v->assumed = p->assumed;
+    int rc = check_ids(p, err);
+    if (!rc) rc = reserve(b, err);
+    if (!rc) rc = find_eot(b, err);
+    if (!rc) rc = order_tokens(b, err);
+    if (!rc) rc = add_tokens(v, p, err);
     if (!rc) rc = sgt_vocab_make_tables(v, NULL, err);
-    if (!rc) rc = sgt_vocab_split_by(v, b->p->rule, err);
-    if (!rc) rc = sgt_vocab_set_fingerprint(v, err);
-    if (rc < 0) {
-        sgt_vocab_free(v);
-        return rc;
-    }
-    v->eot_text = b->eot_text;
-    v->eot_setting = b->p->tokens[b->eot].setting;
-    v->normalize = b->p->normalize;
-    v->ignored = b->p->ignored;
-    v->assumed = b->p->assumed;
-    *out = v;
-    return SGT_OK;
+    if (!rc) rc = sgt_vocab_split_by(v, p->rule, err);
+    return rc < 0 ? rc : sgt_vocab_set_fingerprint(v, err);
 }
 
 int sgt_vocab_from_parts(sgt_vocab **out, const sgt_vocab_parts *p, sgt_error *err)
 {
-    builder b = {.p = p};
-    int rc = build(out, &b, err);
+    builder b = {.p = p, .v = sgt_vocab_new(p->path)};
+    const int rc = b.v ? build(&b, err) : sgt_fail_memory(err, p->path);
+    if (rc < 0) sgt_vocab_free(b.v);
+    else *out = b.v;
     free(b.order);
     free(b.awaited);
-    free(b.ids);
-    free(b.halves);
     free(b.made);
     free(b.listed);
     return rc;

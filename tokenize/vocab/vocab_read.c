@@ -30,6 +30,7 @@ typedef struct source {
     sgt_vocab_parts parts;
     text_file merges, vocab; /* vocab: vocab.json, .tiktoken or tokenizer.json */
     json_t *root;            /* of `vocab`; NULL: it is not JSON */
+    uint8_t *room;           /* room for the bytes of a merge, or of a token */
 } source;
 
 /* ---- lines ---- */
@@ -49,9 +50,10 @@ static int next_line(const text_file *t, size_t *at, const char **line, size_t *
 
 /* ---- tokens and merges in the byte alphabet ---- */
 
-/* Append the merge of two tokens: bytes[0..l) and bytes[l..n). */
-static int append_merge(source *s, const uint8_t *bytes, size_t l, size_t n, sgt_error *err)
+/* Append the merge of two tokens: s->room[0..l) and s->room[l..n). */
+static int append_merge(source *s, size_t l, size_t n, sgt_error *err)
 {
+    const uint8_t *bytes = s->room;
     sgt_vocab_parts *p = &s->parts;
     const uint32_t left = sgt_vocab_parts_find(p, bytes, l),
                    right = sgt_vocab_parts_find(p, bytes + l, n - l),
@@ -71,13 +73,9 @@ static int append_merge(source *s, const uint8_t *bytes, size_t l, size_t n, sgt
 static int add_merge(source *s, const char *left, size_t left_n, const char *right, size_t right_n,
                      sgt_error *err)
 {
-    uint8_t *bytes = malloc(left_n + right_n + 1);
-    if (!bytes) return sgt_fail_memory(err, s->parts.path);
-    const size_t l = sgt_alphabet_read((const uint8_t *)left, left_n, bytes),
-                 r = l ? sgt_alphabet_read((const uint8_t *)right, right_n, bytes + l) : 0;
-    const int rc = r ? append_merge(s, bytes, l, l + r, err) : 1;
-    free(bytes);
-    return rc;
+    const size_t l = sgt_alphabet_read(left, left_n, s->room),
+                 r = l ? sgt_alphabet_read(right, right_n, s->room + l) : 0;
+    return r ? append_merge(s, l, l + r, err) : 1;
 }
 
 /* Append the merge "left right", likewise. */
@@ -129,18 +127,11 @@ static int is_eot(const char *name)
 
 static int add_token(source *s, const char *path, const char *name, int64_t id, sgt_error *err)
 {
-    const size_t n = strlen(name);
-    uint8_t *bytes = malloc(n + 1);
-    if (!bytes) return sgt_fail_memory(err, path);
-    const size_t count = sgt_alphabet_read((const uint8_t *)name, n, bytes);
-    const int rc =
-        n && !count
-            ? sgt_fail(err, SGT_EFORMAT,
-                       "%s: is not byte-level: token %lld (%s) is not in GPT-2's byte alphabet",
-                       path, (long long)id, name)
-            : sgt_vocab_parts_token(&s->parts, (uint64_t)id, bytes, count, 0, err);
-    free(bytes);
-    return rc;
+    const size_t n = strlen(name), count = sgt_alphabet_read(name, n, s->room);
+    if (!n || count) return sgt_vocab_parts_token(&s->parts, (uint64_t)id, s->room, count, 0, err);
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: is not byte-level: token %lld (%s) is not in GPT-2's byte alphabet", path,
+                    (long long)id, name);
 }
 
 /* Read an object of tokens and their ids. added: the tokens that were added before, by name; NULL: an
@@ -225,18 +216,14 @@ static int read_ranked(source *s, size_t number, const char *line, size_t n, sgt
 {
     const char *space = memchr(line, ' ', n);
     char *end = NULL;
-    uint8_t *bytes = malloc(n + 4);
-    if (!bytes) return sgt_fail_memory(err, s->vocab.path);
-    const ptrdiff_t got = space ? read_base64(line, (size_t)(space - line), bytes) : -1;
+    const ptrdiff_t got = space ? read_base64(line, (size_t)(space - line), s->room) : -1;
     const uint64_t id =
         space && space[1] >= '0' && space[1] <= '9' ? strtoull(space + 1, &end, 10) : 0;
-    const int rc = got <= 0 || end != line + n
-                       ? sgt_fail(err, SGT_EFORMAT,
-                                  "%s: line %zu: expected a token in base64, a space, and its rank",
-                                  s->vocab.path, number)
-                       : sgt_vocab_parts_token(&s->parts, id, bytes, (size_t)got, 0, err);
-    free(bytes);
-    return rc;
+    if (got > 0 && end == line + n)
+        return sgt_vocab_parts_token(&s->parts, id, s->room, (size_t)got, 0, err);
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: line %zu: expected a token in base64, a space, and its rank",
+                    s->vocab.path, number);
 }
 
 /* Return the id of the end of text, which the file does not hold. If exactly one id below the largest
@@ -537,6 +524,9 @@ static int read_texts(source *s, const char *path, sgt_error *err)
 /* Read the tokens and merges in the texts. */
 static int read_parts(source *s, sgt_error *err)
 {
+    /* no token or merge has more bytes than its file */
+    if (!(s->room = malloc(s->merges.n + s->vocab.n + 4)))
+        return sgt_fail_memory(err, s->parts.path);
     s->parts.assumed = 1;
     if (!s->vocab.bytes) return read_merges_alone(s, err);
     s->parts.ranks = !s->merges.bytes;
@@ -594,6 +584,7 @@ static int load_file(sgt_vocab **out, const char *path, const char *rule, sgt_er
     json_decref(s.root);
     free(s.merges.bytes);
     free(s.vocab.bytes);
+    free(s.room);
     return rc;
 }
 
