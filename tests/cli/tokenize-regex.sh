@@ -103,20 +103,21 @@ run_failure 'alone.bpe: tokens 256 and 454 are the same: th (expected a complete
 
 # ---- truncation and padding ----
 
-ignored() { # SED WORDS
+ignored() { # SED
     sed "$1" "$D/o200k/tokenizer.json" > cut.json
     rm -rf cut
     run 0 sgt-tokenize --vocab cut.json text cut
-    stderr_has "sgt-tokenize: cut.json: its $2 ignored: documents are tokenized whole, and nothing is appended to them"
+    stderr_has "sgt-tokenize: cut.json: its settings of truncation and padding are ignored: documents are tokenized whole, and \
+nothing is appended to them"
     [ "$(grep -c ignored .stderr)" -eq 1 ] || fail 'it is not said in one line'
     run 0 sgt-tokenize --vocab cut.json --dry-run text
-    stderr_has "its $2 ignored"
+    stderr_has "truncation and padding are ignored"
 }
 T='{"direction":"Right","max_length":4,"strategy":"LongestFirst","stride":0}'
 P='{"strategy":"BatchLongest","direction":"Right","pad_to_multiple_of":null,"pad_id":0,"pad_type_id":0,"pad_token":"x"}'
-ignored "s/\"truncation\": null/\"truncation\": $T/" 'truncation is'
-ignored "s/\"padding\": null/\"padding\": $P/" 'padding is'
-ignored "s/\"truncation\": null/\"truncation\": $T/; s/\"padding\": null/\"padding\": $P/" 'truncation and padding are'
+ignored "s/\"truncation\": null/\"truncation\": $T/"
+ignored "s/\"padding\": null/\"padding\": $P/"
+ignored "s/\"truncation\": null/\"truncation\": $T/; s/\"padding\": null/\"padding\": $P/"
 run 0 sgt-tokenize --quiet --vocab "$D/o200k/tokenizer.json" text full
 same cut/train_000000.bin full/train_000000.bin
 rm -r cut

@@ -81,6 +81,33 @@ Test(extent, vocabularies_of_chance)
     cr_assert_geq(found, 150, "SEED=%llu", (unsigned long long)seed);
 }
 
+/* Of letters in a row, the last two that merge decide how all before them do: each pair merges before
+ * the pair to its left. So no place among them is a border whatever follows. */
+Test(extent, borders_that_far_text_moves)
+{
+    static const char row[] = "bcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    char merges[8 * sizeof row] = "#version: 0.2\n", *to = merges + strlen(merges);
+    for (size_t i = sizeof row - 2; i-- > 0;) to += sprintf(to, "%c %c\n", row[i], row[i + 1]);
+    sgt_error err;
+    scoped(sgt_vocab) *v = vocab_of_merges(merges, &err);
+    cr_assert(v, "%s", err.text);
+    scoped(sgt_encoder) *e = new_encoder(v);
+    for (size_t before = 0; before < 160; before++)
+        for (size_t letters = 40; letters < sizeof row; letters++) {
+            uint8_t text[160 + sizeof row];
+            uint16_t want[sizeof text], got[sizeof text];
+            memset(text, 'a', before);
+            memcpy(text + before, row, letters);
+            const size_t n = before + letters, cut = sgt_extent_cut(e, text, n - 1);
+            for (size_t seen = n - 1; cut && seen <= n; seen++) {
+                const size_t count = merge(v, text, seen, want), left = merge(v, text, cut, got);
+                cr_assert_eq(left + merge(v, text + cut, seen - cut, got + left), count,
+                             "%zu, %zu letters: cut at %zu", before, letters, cut);
+                cr_assert_arr_eq(got, want, count * sizeof *got);
+            }
+        }
+}
+
 /* Steps give the tokens of the definition for long pieces, too: random bytes of a few kinds, and what
  * repeats with every period up to 20. */
 Test(extent, steps_are_the_definition)

@@ -121,7 +121,7 @@ Test(normalize, boundaries_are)
         }
 }
 
-/* sgt_normalize_cut relies on this: no character's normal form ends in white space unless the
+/* sgt_rule_cut_normalized relies on this: no character's normal form ends in white space unless the
  * character is white space, and ASCII never changes. */
 Test(normalize, makes_no_white_space_at_an_end)
 {
@@ -141,7 +141,7 @@ Test(normalize, makes_no_white_space_at_an_end)
 }
 
 /* Write random text with many combining marks. Its normal form must equal utf8proc's. Cut where
- * sgt_normalize_cut says, the parts must give the same text and tokens. */
+ * sgt_rule_cut_normalized says, the parts must give the same text and tokens. */
 static size_t marked_text(rng *r, uint8_t *out, size_t max)
 {
     static const uint32_t starters[] = {
@@ -169,7 +169,6 @@ Test(normalize, any_text_as_a_whole_and_in_parts)
     const int rules = every_rule(all, encoders);
     for (int i = 0; i < 3000; i++) {
         sgt_encoder *e = encoders[i / 2 % rules];
-        const int newlines = all[i / 2 % rules]->rule.by == SGT_RULE_GPT2;
         size_t n = marked_text(&r, s, 16 + below(&r, sizeof s - 16)), got, count = 0;
         for (int f = 0; f < 2; f++) {
             scoped_memory uint8_t *want = NULL;
@@ -183,7 +182,9 @@ Test(normalize, any_text_as_a_whole_and_in_parts)
         size_t ids = sgt_encode(e, out, got, whole), from = 0;
         while (from < n) {
             size_t len = 1 + below(&r, 60),
-                   to = from + len < n ? sgt_normalize_cut(s + from, len, newlines) : n - from;
+                   to = from + len < n
+                            ? sgt_rule_cut_normalized(&all[i / 2 % rules]->rule, s + from, len)
+                            : n - from;
             if (!to) to = n - from;
             const uint8_t *part = normal(&parts, forms[i & 1], s + from, to, &got);
             count += sgt_encode(e, part, got, cut + count);
@@ -214,14 +215,15 @@ Test(normalize, many_marks_take_linear_time, .timeout = 10)
 
 Test(normalize, cuts_are_before_white_space_alone)
 {
-    cr_assert_eq(sgt_normalize_cut((const uint8_t *)"ab cd ef", 8, 1), 5);
-    cr_assert_eq(sgt_normalize_cut((const uint8_t *)"ab  ", 4, 1), 2);
-    cr_assert_eq(sgt_normalize_cut((const uint8_t *)"\u3000\n", 4, 1),
+    cr_assert_eq(sgt_rule_cut_normalized(NULL, (const uint8_t *)"ab cd ef", 8), 5);
+    cr_assert_eq(sgt_rule_cut_normalized(NULL, (const uint8_t *)"ab  ", 4), 2);
+    cr_assert_eq(sgt_rule_cut_normalized(NULL, (const uint8_t *)"\u3000\n", 4),
                  0); /* the character before it is white space too */
-    cr_assert_eq(sgt_normalize_cut((const uint8_t *)"\u4E2D\n\u4E2D", 7, 1), 3);
-    cr_assert_eq(sgt_normalize_cut((const uint8_t *)"\xFF\n", 2, 1), 1);
-    cr_assert_eq(sgt_normalize_cut((const uint8_t *)" abc", 4, 1), 0);
-    cr_assert_eq(sgt_normalize_cut((const uint8_t *)"", 0, 1), 0);
+    cr_assert_eq(sgt_rule_cut_normalized(NULL, (const uint8_t *)"\u4E2D\n\u4E2D", 7), 3);
+    cr_assert_eq(sgt_rule_cut_normalized(NULL, (const uint8_t *)"\xFF\n", 2), 1);
+    cr_assert_eq(sgt_rule_cut_normalized(NULL, (const uint8_t *)" abc", 4), 0);
+    cr_assert_eq(sgt_rule_cut_normalized(NULL, (const uint8_t *)"", 0), 0);
     /* in other rules, newlines may end a piece of other characters */
-    cr_assert_eq(sgt_normalize_cut((const uint8_t *)"ab cd!\nef", 9, 0), 2);
+    const sgt_rule other = sgt_rule_of("cl100k");
+    cr_assert_eq(sgt_rule_cut_normalized(&other, (const uint8_t *)"ab cd!\nef", 9), 2);
 }

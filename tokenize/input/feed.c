@@ -359,20 +359,13 @@ static int add_part(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, int clos
     return sgt_unit_add_part(u, &part, err);
 }
 
-static int is_ascii(const uint8_t *text, size_t n)
-{
-    uint8_t any = 0;
-    for (size_t i = 0; i < n; i++) any |= text[i];
-    return any < 0x80;
-}
-
 /* Find a cut between tokens, in text without another place to cut and without a literal that
  * divides it. What follows the text cannot change the tokens before this cut. In normalized text,
  * what follows changes only the last character, which lies after the cut too. */
 static int cut_long(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good, sgt_error *err)
 {
     if (!f->r.vocab || n < (f->o.long_piece ? f->o.long_piece : LONG_PIECE)) return SGT_OK;
-    if (f->r.normalize > SGT_NORMALIZE_NONE && !is_ascii(text, n)) return SGT_OK;
+    if (f->r.normalize > SGT_NORMALIZE_NONE && sgt_utf8_ascii(text, n) < n) return SGT_OK;
     if (f->r.o->invalid_utf8 == SGT_INVALID_REPLACE && sgt_utf8_valid(text, n) < n) return SGT_OK;
     int rc = f->encoder ? SGT_OK : sgt_encoder_new(&f->encoder, f->r.vocab, err);
     if (rc < 0) return rc;
@@ -394,7 +387,7 @@ static int cut_text(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *goo
     text += from;
     n -= from + beyond;
     *good = f->r.normalize > SGT_NORMALIZE_NONE
-                ? sgt_normalize_cut(text, n, sgt_rule_by(f->r.rule) == SGT_RULE_GPT2)
+                ? sgt_rule_cut_normalized(f->r.rule, text, n)
                 : sgt_rule_cut(f->r.rule, text, n, f->r.vocab ? f->r.vocab->joins : NULL);
     if (!*good) rc = cut_long(f, text, n, good, err);
     if (*good) *good += from;

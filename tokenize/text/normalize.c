@@ -8,7 +8,6 @@
 #include <utf8proc.h>
 
 #include "loader/base/memory.h"
-#include "tokenize/text/unicode.h"
 #include "tokenize/text/utf8.h"
 
 typedef struct range {
@@ -150,27 +149,16 @@ static size_t append_extent(sgt_normalizer *z, sgt_normalize form, const uint8_t
 
 /* ---- the text ---- */
 
-static size_t ascii_length(const uint8_t *s, size_t n)
-{
-    size_t i = 0;
-    for (uint64_t w; i + 8 <= n; i += 8) {
-        memcpy(&w, s + i, 8);
-        if (w & 0x8080808080808080u) break;
-    }
-    while (i < n && s[i] < 0x80) i++;
-    return i;
-}
-
 int sgt_normalize_text(sgt_normalizer *z, sgt_normalize form, const uint8_t *s, size_t n,
                        const uint8_t **out, size_t *out_n, sgt_error *err)
 {
-    size_t at = ascii_length(s, n);
+    size_t at = sgt_utf8_ascii(s, n);
     int rc = SGT_OK;
     *out = s;
     *out_n = n;
     if (at == n || form == SGT_NORMALIZE_NONE || form == SGT_NORMALIZE_AS_VOCAB) return SGT_OK;
     z->used = z->count = 0;
-    for (size_t from = 0; from < n && !rc; at = ascii_length(s + from, n - from) + from) {
+    for (size_t from = 0; from < n && !rc; at = sgt_utf8_ascii(s + from, n - from) + from) {
         /* the last ASCII character may combine with the next one */
         size_t copy = at > from && at < n ? at - 1 : at;
         rc = append(z, s + from, copy - from, err);
@@ -180,27 +168,4 @@ int sgt_normalize_text(sgt_normalizer *z, sgt_normalize form, const uint8_t *s, 
     *out = z->text;
     *out_n = z->used;
     return rc;
-}
-
-/* ---- cuts ---- */
-
-/* Return whether the character that ends at text[p] is white space. */
-static int space_before(const uint8_t *text, size_t p)
-{
-    uint32_t cp;
-    for (size_t k = 1; k <= 4 && k <= p; k++) {
-        if ((text[p - k] & 0xC0) == 0x80) continue;
-        return sgt_utf8_unit(text + p - k, k, &cp) == k && cp != SGT_UTF8_ILL_FORMED &&
-               sgt_unicode_class(cp) == SGT_CLASS_SPACE;
-    }
-    return 0;
-}
-
-size_t sgt_normalize_cut(const uint8_t *text, size_t n, int newlines)
-{
-    for (size_t p = n; p-- > 1;)
-        if ((text[p] == ' ' || (text[p] >= '\t' && text[p] <= '\r')) &&
-            (newlines || (text[p] != '\r' && text[p] != '\n')) && !space_before(text, p))
-            return p;
-    return 0;
 }

@@ -32,11 +32,4 @@ int sgt_normalize_text(sgt_normalizer *z, sgt_normalize form, const uint8_t *s, 
  * would allow a cut. */
 int sgt_normalize_boundary(uint32_t cp);
 
-/* Return a safe cut, as sgt_rule_cut does, for text that is normalized and then split by GPT-2's
- * rule, or by another one of split.h if `newlines` is 0: those let newlines end a piece. The cut is before
- * an ASCII white-space character that follows a character which is not white space. It is safe
- * because normalizing never reaches across ASCII and never turns other characters at the end into
- * white space. Also, no piece holds white space after other characters, except those newlines. */
-size_t sgt_normalize_cut(const uint8_t *text, size_t n, int newlines);
-
 #endif

@@ -183,21 +183,13 @@ static size_t piece_end(const sgt_rule *r, const uint8_t *s, size_t n, size_t at
     return other_end(r, s, n, at + len);
 }
 
-/* Return whether s[from..to) holds a byte that is not ASCII. */
-static int is_wide(const uint8_t *s, size_t from, size_t to)
-{
-    uint64_t any = 0, w;
-    for (; to - from >= 8; from += 8) memcpy(&w, s + from, sizeof w), any |= w;
-    for (; from < to; from++) any |= s[from];
-    return (any & WORD_OF(0x80)) != 0;
-}
-
 /* Return the end of the next piece, or of its next part if there are cuts. */
 static size_t part_end(sgt_splitter *sp)
 {
     if (sp->end <= sp->at) {
         sp->end = piece_end(sp->rule, sp->text, sp->n, sp->at);
-        if (!sp->cuts || !is_wide(sp->text, sp->at, sp->end)) return sp->end;
+        const size_t n = sp->end - sp->at;
+        if (!sp->cuts || sgt_utf8_ascii(sp->text + sp->at, n) == n) return sp->end;
     }
     size_t end = sp->at + 1;
     while (end < sp->end && !sgt_cuts_at(sp->cuts, sp->text + end)) end++;
@@ -348,6 +340,17 @@ size_t sgt_rule_cut(const sgt_rule *r, const void *text, size_t n, const uint64_
     return 0;
 }
 
+size_t sgt_rule_cut_normalized(const sgt_rule *r, const uint8_t *text, size_t n)
+{
+    const unsigned before = sgt_rule_by(r) == SGT_RULE_GPT2 ? BLANKS : SPACE;
+    size_t len;
+    for (size_t p = n; p-- > 1;)
+        if (text[p] < 0x80 && (read_set(text + p, 1, &len) & before) &&
+            !(read_set_before(text, p, &len) & BLANKS))
+            return p;
+    return 0;
+}
+
 /* Return whether white space can be cut at p so that the left part stays one piece. That holds
  * after a newline. It also holds if the left part has no newline and no white space before it: a
  * newline in the text that follows could otherwise join it. */
@@ -374,7 +377,7 @@ static int within_cased(const uint8_t *s, size_t p, unsigned a, unsigned before)
  * the whole, as in 1. of gpt2_may_cut. The last piece of the left part starts where that of the whole does. It takes
  * all of the run it sees, white space included, as at the end of a text. The first piece of the
  * right part takes the rest of the run, as the whole's does; of white space before other text, all
- * but the last character. It is no contraction. For the other rules, the functions above say why. */
+ * but the last character. It is no contraction, because no letter follows a quote within a piece. For the other rules, the functions above say why. */
 int sgt_rule_within(const sgt_rule *r, const uint8_t *s, size_t n, size_t p, size_t ahead)
 {
     size_t len;
@@ -382,8 +385,7 @@ int sgt_rule_within(const sgt_rule *r, const uint8_t *s, size_t n, size_t p, siz
     unsigned a = read_set_before(s, p, &len), b = read_set(s + p, n - p, &len),
              next = read_set(s + p + len, n - p - len, &len),
              before = ahead ? read_set_before(s - ahead, ahead, &len) : 0;
-    if (sgt_rule_by(r) == SGT_RULE_GPT2)
-        return (class_of(a) & b) && (s[p] != '\'' || !memchr("sdmtlvr", s[p + 1], 7));
+    if (sgt_rule_by(r) == SGT_RULE_GPT2) return (class_of(a) & b) != 0;
     if ((a & BLANKS) && (b & BLANKS)) return within_blanks(s, p, a, before);
     if (r->cased && (a & LETTERS)) return a == b && within_cased(s, p, a, before);
     if (a & LETTERS) return (b & LETTERS) != 0;

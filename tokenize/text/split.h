@@ -114,6 +114,13 @@ size_t sgt_split(sgt_splitter *s, uint32_t *ends, size_t max);
  * allows cuts in text without spaces (Chinese, Thai). */
 size_t sgt_rule_cut(const sgt_rule *r, const void *text, size_t n, const uint64_t *joins);
 
+/* Return a safe cut, as sgt_rule_cut does, for text that is normalized (normalize.h) and then split.
+ * The cut is before an ASCII white-space character, by other rules than GPT-2's no newline, that
+ * follows a character which is not white space. It is safe because normalizing never reaches across
+ * ASCII and never turns other characters at the end into white space. Also, no piece holds white
+ * space after other characters, except the newlines that end pieces of those rules. */
+size_t sgt_rule_cut_normalized(const sgt_rule *r, const uint8_t *text, size_t n);
+
 /* Return whether s[p], 0 < p < n, begins a character in the middle of a piece that starts at s[0]
  * behind `ahead` bytes of text. A cut there splits that piece in two and leaves all others
  * unchanged; whether it is safe depends on the piece's tokens (bpe/bpe.h). May return 0 although a

@@ -61,6 +61,17 @@ static size_t valid_until(const uint8_t *s, size_t at, size_t most, size_t n)
     return at;
 }
 
+size_t sgt_utf8_ascii(const uint8_t *s, size_t n)
+{
+    size_t i = 0;
+    for (uint64_t w; i + 8 <= n; i += 8) {
+        memcpy(&w, s + i, 8);
+        if (w & 0x8080808080808080u) break;
+    }
+    while (i < n && s[i] < 0x80) i++;
+    return i;
+}
+
 size_t sgt_utf8_valid(const uint8_t *s, size_t n)
 {
 #if defined(__x86_64__)

@@ -30,6 +30,9 @@ static inline unsigned sgt_utf8_unit_in_four(const uint8_t *p, uint32_t *cp)
     return (unsigned)sgt_utf8_unit(p, 4, cp);
 }
 
+/* Return the number of ASCII bytes that s begins with. */
+size_t sgt_utf8_ascii(const uint8_t *s, size_t n);
+
 /* Return the length of the well-formed start of s: n, or the offset of the first ill-formed
  * unit. */
 size_t sgt_utf8_valid(const uint8_t *s, size_t n);

@@ -439,9 +439,10 @@ void sgt_vocab_text_bytes(const sgt_vocab *v, uint32_t *bytes, uint32_t n)
 void sgt_vocab_say(const sgt_vocab *v, const sgt_notice *n)
 {
     if (v->ignored)
-        sgt_say(
-            n, "%s: its %s ignored: documents are tokenized whole, and nothing is appended to them",
-            v->name, v->ignored);
+        sgt_say(n,
+                "%s: its settings of truncation and padding are ignored: documents are tokenized "
+                "whole, and nothing is appended to them",
+                v->name);
     if (v->assumed && v->fingerprint != SGT_GPT2_FINGERPRINT)
         sgt_say(n,
                 "%s: does not say what splits text before merging: GPT-2's pattern is used "

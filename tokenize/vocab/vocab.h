@@ -112,10 +112,10 @@ struct sgt_vocab {
     /* (made): the two tokens that merge to token `id`; for a byte, the byte twice */
     uint16_t (*halves)[2];
 
-    sgt_rule rule;       /* what splits text */
-    char *pattern;       /* memory of rule.text; NULL: it is static */
-    int assumed;         /* 1: neither the file nor the caller says that the rule is GPT-2's */
-    const char *ignored; /* a list of the file's settings that sgt ignores; NULL: none */
+    sgt_rule rule; /* what splits text */
+    char *pattern; /* memory of rule.text; NULL: it is static */
+    int assumed;   /* 1: neither the file nor the caller says that the rule is GPT-2's */
+    int ignored;   /* 1: the file has truncation or padding, which sgt ignores */
     /* normal form of text before encoding; applies to whole corpora, not to sgt_encode */
     sgt_normalize normalize;
     const char *eot_text; /* "<|endoftext|>", or the name in the file */

@@ -50,7 +50,7 @@ typedef struct sgt_vocab_parts {
     const char *rule; /* name or pattern of the rule to split by; NULL: GPT-2's */
     int assumed;      /* 1: nothing says that the rule is GPT-2's */
     sgt_normalize normalize;
-    const char *ignored; /* a list of the file's settings that sgt ignores; NULL: none */
+    int ignored; /* 1: the file has truncation or padding, which sgt ignores */
 } sgt_vocab_parts;
 
 /* Add a token, whose bytes are copied. No other token may have this id, nor the same bytes unless one

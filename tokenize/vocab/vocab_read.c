@@ -340,25 +340,14 @@ static int read_rule(sgt_vocab_parts *p, const json_t *root, sgt_error *err)
                  : refuse(p, "is not byte-level: ", "its pre_tokenizer holds no ByteLevel", err);
 }
 
-/* Add truncation and padding to the ignored settings: documents of training data may have any
- * length. */
-static void set_ignored(sgt_vocab_parts *p, const json_t *root)
-{
-    const json_t *truncation = json_object_get(root, "truncation"),
-                 *padding = json_object_get(root, "padding");
-    const int cut = truncation && !json_is_null(truncation),
-              pad = padding && !json_is_null(padding);
-    p->ignored = cut && pad ? "truncation and padding are"
-                 : cut      ? "truncation is"
-                 : pad      ? "padding is"
-                            : NULL;
-}
+/* Return whether a setting of a tokenizer.json is not null. */
+static int is_set(const json_t *o) { return o && !json_is_null(o); }
 
 static int read_normalizer(sgt_vocab_parts *p, const json_t *root, sgt_error *err)
 {
     const json_t *o = json_object_get(root, "normalizer"),
                  *list = json_object_get(o, "normalizers");
-    if (!o || json_is_null(o)) return SGT_OK;
+    if (!is_set(o)) return SGT_OK;
     if (!strcmp(type_of(o), "Sequence") && json_array_size(list) < 2) {
         if (json_array_size(list) == 0) return SGT_OK;
         o = json_array_get(list, 0);
@@ -440,7 +429,9 @@ static int read_huggingface(source *s, sgt_error *err)
     sgt_vocab_parts *p = &s->parts;
     json_t *names = json_object();
     int rc = names ? SGT_OK : sgt_fail_memory(err, p->path);
-    set_ignored(p, s->root);
+    /* documents of training data may have any length */
+    p->ignored = is_set(json_object_get(s->root, "truncation")) ||
+                 is_set(json_object_get(s->root, "padding"));
     if (!rc && (rc = read_normalizer(p, s->root, err)) == 0 &&
         (rc = read_rule(p, s->root, err)) == 0 && (rc = read_added(p, s->root, names, err)) == 0)
         rc = read_model(s, json_object_get(s->root, "model"), names, err);
