@@ -42,22 +42,10 @@ static int grow(sgt_pieces *p, sgt_error *err)
     return SGT_OK;
 }
 
-static int add_new(sgt_pieces *p, size_t at, uint64_t hash, const uint8_t *s, size_t n,
-                   uint64_t count, sgt_error *err)
-{
-    int rc = sgt_reserve(&p->text, &p->text_room, p->used + n, 1, "distinct pieces of text", err);
-    if (rc < 0) return rc;
-    memcpy(p->text + p->used, s, n);
-    p->slots[at] = (sgt_piece){hash, count, p->used, n};
-    p->used += n;
-    p->count++;
-    return SGT_OK;
-}
-
 static int add(sgt_pieces *p, uint64_t hash, const uint8_t *s, size_t n, uint64_t count,
                sgt_error *err)
 {
-    const int rc = 2 * (p->count + 1) > p->room ? grow(p, err) : SGT_OK;
+    int rc = 2 * (p->count + 1) > p->room ? grow(p, err) : SGT_OK;
     if (rc < 0) return rc;
     size_t mask = p->room - 1, at = hash & mask;
     p->total += count;
@@ -68,7 +56,13 @@ static int add(sgt_pieces *p, uint64_t hash, const uint8_t *s, size_t n, uint64_
             return SGT_OK;
         }
     }
-    return add_new(p, at, hash, s, n, count, err);
+    rc = sgt_reserve(&p->text, &p->text_room, p->used + n, 1, "distinct pieces of text", err);
+    if (rc < 0) return rc;
+    memcpy(p->text + p->used, s, n);
+    p->slots[at] = (sgt_piece){hash, count, p->used, n};
+    p->used += n;
+    p->count++;
+    return SGT_OK;
 }
 
 int sgt_pieces_add(sgt_pieces *p, const uint8_t *s, size_t n, uint64_t count, sgt_error *err)

@@ -40,7 +40,7 @@ static int count_part(void *counter_, sgt_unit *u, sgt_part *p, const uint8_t *t
 {
     counter *k = counter_;
     const uint64_t before = k->pieces.total;
-    sgt_error why;
+    sgt_error why = {0};
     sgt_splitter sp = k->pattern ? sgt_pattern_splitter(k->pattern, text, n, &why)
                                  : sgt_splitter_by(&k->c->rule, text, n);
     uint32_t ends[ENDS];

@@ -4,6 +4,7 @@
 #include "tokenize/vocab/vocab.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -304,13 +305,12 @@ static void fill_tables(sgt_vocab *v)
 /* Name the vocabulary by the last component of a path. */
 static void set_name(sgt_vocab *v, const char *path)
 {
-    size_t n = strlen(path), from;
+    const char *end = path + strlen(path), *from;
     /* each byte that is not printable takes four characters */
-    char name[sizeof v->name / 4], *to = name;
-    while (n && path[n - 1] == '/') n--;
-    for (from = n; from && path[from - 1] != '/';) from--;
-    while (from < n && to < name + sizeof name - 1) *to++ = path[from++];
-    *to = 0;
+    char name[sizeof v->name / 4];
+    while (end > path && end[-1] == '/') end--;
+    for (from = end; from > path && from[-1] != '/';) from--;
+    snprintf(name, sizeof name, "%.*s", (int)(end - from), from);
     sgt_printable(v->name, sizeof v->name, name);
 }
 

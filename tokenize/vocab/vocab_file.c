@@ -55,8 +55,10 @@ static int add_token(sgt_vocab_parts *p, uint64_t id, int added, const void *l, 
                      const void *r, size_t rn, sgt_error *err)
 {
     char text[300];
-    uint8_t *s = p->bytes + p->used;
     uint32_t *name = NULL;
+    const int rc = reserve_tokens(p, err);
+    if (rc < 0) return rc;
+    uint8_t *s = p->bytes + p->used;
     if (id >= SGT_VOCAB_MAX_IDS)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: id %" PRIu64 "; sgt's tokens are of 16 bits, up to 65535", p->path,
@@ -83,8 +85,7 @@ static int add_token(sgt_vocab_parts *p, uint64_t id, int added, const void *l, 
 int sgt_vocab_parts_token(sgt_vocab_parts *p, uint64_t id, const void *bytes, size_t n, int added,
                           sgt_error *err)
 {
-    const int rc = reserve_tokens(p, err);
-    return rc < 0 ? rc : add_token(p, id, added, bytes, n, "", 0, err);
+    return add_token(p, id, added, bytes, n, "", 0, err);
 }
 
 uint32_t sgt_vocab_parts_find(const sgt_vocab_parts *p, const uint8_t *bytes, size_t n)
@@ -144,17 +145,18 @@ static sgt_vocab_slot *find_pair(const builder *b, sgt_vocab_slot *slots, uint32
 
 static int reserve(builder *b, sgt_error *err)
 {
+    sgt_vocab *v = b->v;
     const size_t size = b->p->size, most = size > b->p->merge_count ? size : b->p->merge_count;
     size_t slots = 2;
     while (slots < 2 * most) slots *= 2;
     b->shift = (unsigned)__builtin_clzll(slots) + 1;
     b->order = malloc((size + 1) * sizeof *b->order);
     b->awaited = calloc(size + 1, 1);
-    b->v->ids = calloc(size + 256, sizeof *b->v->ids);
-    b->v->halves = calloc(size + 256, sizeof *b->v->halves);
+    v->ids = calloc(size + 256, sizeof *v->ids);
+    v->halves = calloc(size + 256, sizeof *v->halves);
     b->made = calloc(slots, sizeof *b->made);
     b->listed = calloc(slots, sizeof *b->listed);
-    if (!b->order || !b->awaited || !b->v->ids || !b->v->halves || !b->made || !b->listed)
+    if (!b->order || !b->awaited || !v->ids || !v->halves || !b->made || !b->listed)
         return sgt_fail_memory(err, b->p->path);
     memset(b->order, 0xFF, size * sizeof *b->order);
     return SGT_OK;
