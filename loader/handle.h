@@ -10,23 +10,14 @@
 #include "loader/shards/set.h"
 #include "loader/sgt_loader.h"
 
-/* One of the sets that a loader draws from. l->set lists the shards of all sets, one set after the
- * other. */
-typedef struct sgt_loader_part {
-    char *path;
-    double weight;
-    uint64_t tokens, hash;
-    uint32_t first, shards, skipped; /* its shards are first ... first + shards - 1 */
-} sgt_loader_part;
-
 struct sgt_loader {
     sgt_loader_options o; /* with defaults filled in; split and sets are NULL once it is open */
-    sgt_set set;          /* the shards of all sets, in the order of the sets */
-    sgt_loader_part *parts;
-    uint32_t part_count;
+    sgt_set set;          /* the shards of all sets, one set after the other */
+    sgt_loader_set_info *sets;
+    uint32_t set_count;
     /* filled in for the sampling or the option of that name; for packed, only its count */
     sgt_documents documents;
-    sgt_pack *packs; /* (part_count): for sampling packed; else NULL */
+    sgt_pack *packs; /* (set_count): for sampling packed; else NULL */
     sgt_mix mix;
     const sgt_reader_ops *ops;
     void *reader;

@@ -1,6 +1,7 @@
 /* loader.c: open a loader: the sets that it draws from, order of windows and reader in one immutable
  * handle; the names of readers, samplings and sets; and the position in a run, from which a loader may
  * continue. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -119,19 +120,19 @@ static int check_sets(const sgt_loader_set *sets, uint32_t n, sgt_error *err)
     return all_or_none(sets, n, err);
 }
 
-static int open_part(sgt_loader *l, const sgt_loader_set *from, sgt_error *err)
+static int open_set(sgt_loader *l, const sgt_loader_set *from, sgt_error *err)
 {
     sgt_set *set = &l->set;
-    sgt_loader_part *p = &l->parts[l->part_count];
+    sgt_loader_set_info *p = &l->sets[l->set_count];
     uint64_t tokens = set->tokens;
     uint32_t skipped = set->skipped;
     if (!(p->path = strdup(from->path))) return sgt_fail_memory(err, from->path);
-    l->part_count++;
+    l->set_count++;
     int rc = sgt_set_open(set, from->path, &l->o, err);
     p->weight = from->weight;
     p->tokens = set->tokens - tokens;
     p->hash = set->hash;
-    p->first = set->first;
+    p->first_shard = set->first;
     p->shards = set->count - set->first;
     p->skipped = set->skipped - skipped;
     return rc;
@@ -140,69 +141,56 @@ static int open_part(sgt_loader *l, const sgt_loader_set *from, sgt_error *err)
 /* Refuse two names of one folder: its windows would be drawn twice as often as the user meant. */
 static int all_different(const sgt_loader *l, sgt_error *err)
 {
-    struct stat *st = calloc(l->part_count, sizeof *st);
+    struct stat *st = calloc(l->set_count, sizeof *st);
     int rc =
-        st ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " sets: out of memory", l->part_count);
-    for (uint32_t i = 0; i < l->part_count && rc == SGT_OK; i++) {
-        const sgt_loader_part *p = &l->parts[i];
-        const char *first = l->set.shards[p->first].path;
+        st ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " sets: out of memory", l->set_count);
+    for (uint32_t i = 0; i < l->set_count && rc == SGT_OK; i++) {
+        const sgt_loader_set_info *p = &l->sets[i];
+        const char *first = l->set.shards[p->first_shard].path;
         if (stat(first, &st[i]) < 0) rc = sgt_fail_errno(err, "%s", first);
         for (uint32_t j = 0; j < i && rc == SGT_OK; j++)
             if (st[j].st_dev == st[i].st_dev && st[j].st_ino == st[i].st_ino &&
-                p->shards == l->parts[j].shards)
+                p->shards == l->sets[j].shards)
                 rc = sgt_fail(err, SGT_EUSAGE,
                               "%s: the same set as %s (a larger weight draws more of it)", p->path,
-                              l->parts[j].path);
+                              l->sets[j].path);
     }
     free(st);
     return rc;
 }
 
-/* Hash the sets' hashes and weights. Weights are divided by their greatest common divisor, so that
- * equal proportions give equal hashes. */
-static int hash_sets(sgt_loader *l, sgt_error *err)
+/* Fill in l->set and l->sets from the text `data` or from l->o.sets. */
+static int open_sets(sgt_loader *l, const char *data, sgt_error *err)
 {
-    uint64_t divisor = 0;
-    size_t n = l->part_count;
-    uint64_t *words = calloc(n, 2 * sizeof *words);
-    if (!words) return sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " sets: out of memory", l->part_count);
-    for (size_t i = 0; i < n; i++) {
-        words[2 * i] = l->parts[i].hash;
-        words[2 * i + 1] = sgt_mix_billionths(l->parts[i].weight);
-        divisor = sgt_mix_divisor(words[2 * i + 1], divisor);
+    sgt_loader_set *parsed = NULL;
+    const sgt_loader_set *sets = l->o.sets;
+    uint32_t n = l->o.set_count;
+    int rc = SGT_OK;
+    if (n == 0) {
+        if ((rc = sgt_loader_sets_parse(&parsed, &n, data, err)) < 0) return rc;
+        sets = parsed;
+        assert(n); /* a text names at least one set */
     }
-    for (size_t i = 0; i < n && divisor; i++) words[2 * i + 1] /= divisor;
-    l->set.hash = n == 1 ? words[0] : XXH3_64bits(words, n * 2 * sizeof *words);
-    free(words);
-    return SGT_OK;
-}
-
-/* Fill in l->set and l->parts from `path` or l->o.sets. */
-static int open_sets(sgt_loader *l, const char *path, sgt_error *err)
-{
-    const sgt_loader_set one = {.path = path}, *sets = l->o.set_count ? l->o.sets : &one;
-    uint32_t n = l->o.set_count ? l->o.set_count : 1;
-    if (!path && !l->o.set_count)
-        return sgt_fail(err, SGT_EUSAGE, "neither a path nor sets are given");
     if (!sets)
         return sgt_fail(err, SGT_EUSAGE,
                         "sgt_loader_options.sets is NULL, but set_count is %" PRIu32, n);
     if (n > SGT_MIX_SETS)
         return sgt_fail(err, SGT_EUSAGE, "%" PRIu32 " sets: at most %u can be mixed", n,
                         SGT_MIX_SETS);
-    int rc = check_sets(sets, n, err);
-    if (rc < 0) return rc;
-    if (!(l->parts = calloc(n, sizeof *l->parts)))
-        return sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " sets: out of memory", n);
-    for (uint32_t i = 0; i < n && rc == SGT_OK; i++) rc = open_part(l, &sets[i], err);
+    rc = check_sets(sets, n, err);
+    if (rc == SGT_OK && !(l->sets = calloc(n, sizeof *l->sets)))
+        rc = sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " sets: out of memory", n);
+    for (uint32_t i = 0; i < n && rc == SGT_OK; i++) rc = open_set(l, &sets[i], err);
+    sgt_loader_sets_free(parsed);
     if (rc == SGT_OK && n > 1) rc = all_different(l, err);
-    return rc < 0 ? rc : hash_sets(l, err);
+    assert(rc < 0 || l->set_count == n);
+    return rc;
 }
 
 static void close_sets(sgt_loader *l)
 {
-    for (uint32_t i = 0; i < l->part_count; i++) free(l->parts[i].path);
-    free(l->parts);
+    for (uint32_t i = 0; i < l->set_count; i++) free(l->sets[i].path);
+    free(l->sets);
     sgt_set_close(&l->set);
 }
 
@@ -222,7 +210,7 @@ sgt_window sgt_loader_packed_window(const sgt_pack_piece *document)
 /* The documents of one set, counted from its first. */
 typedef struct listing {
     const sgt_loader *l;
-    const sgt_loader_part *part;
+    const sgt_loader_set_info *part;
     uint32_t shard; /* shard of the last document asked for */
 } listing;
 
@@ -230,9 +218,9 @@ static void list_document(void *ctx, uint64_t n, uint64_t *place, uint64_t *toke
 {
     listing *of = ctx;
     const sgt_documents *d = &of->l->documents;
-    uint32_t end = of->part->first + of->part->shards;
-    if (n == 0) of->shard = of->part->first;
-    n += d->before[of->part->first];
+    uint32_t end = of->part->first_shard + of->part->shards;
+    if (n == 0) of->shard = of->part->first_shard;
+    n += d->before[of->part->first_shard];
     while (n >= d->before[of->shard + 1]) of->shard++;
     sgt_window w = {.shard = of->shard, .offset = n - d->before[of->shard]};
     w = sgt_documents_window(d, &of->l->set, end, &w, UINT32_MAX);
@@ -272,12 +260,13 @@ static int open_packs(sgt_loader *l, sgt_error *err)
 {
     uint64_t documents = l->documents.count;
     int rc = SGT_OK;
-    l->packs = calloc(l->part_count, sizeof *l->packs);
-    if (!l->packs) rc = sgt_fail_memory(err, l->parts[0].path);
-    for (uint32_t i = 0; i < l->part_count && rc == SGT_OK; i++) {
-        listing of = {.l = l, .part = &l->parts[i]};
-        uint32_t end = of.part->first + of.part->shards;
-        sgt_pack_source from = {l->documents.before[end] - l->documents.before[of.part->first],
+    l->packs = calloc(l->set_count, sizeof *l->packs);
+    if (!l->packs) rc = sgt_fail_memory(err, l->sets[0].path);
+    for (uint32_t i = 0; i < l->set_count && rc == SGT_OK; i++) {
+        listing of = {.l = l, .part = &l->sets[i]};
+        uint32_t end = of.part->first_shard + of.part->shards;
+        sgt_pack_source from = {l->documents.before[end] -
+                                    l->documents.before[of.part->first_shard],
                                 list_document, &of};
         rc = sgt_pack_init(&l->packs[i], l->o.seq, &from, of.part->path, err);
         if (rc == SGT_OK) rc = check_beginning(l, &l->packs[i], err);
@@ -289,7 +278,7 @@ static int open_packs(sgt_loader *l, sgt_error *err)
 
 static void close_packs(sgt_loader *l)
 {
-    for (uint32_t i = 0; l->packs && i < l->part_count; i++) sgt_pack_free(&l->packs[i]);
+    for (uint32_t i = 0; l->packs && i < l->set_count; i++) sgt_pack_free(&l->packs[i]);
     free(l->packs);
 }
 
@@ -341,45 +330,66 @@ static uint64_t measure_shard(const sgt_loader *l, uint32_t part, uint32_t shard
 {
     if (l->o.sampling == SGT_SAMPLING_DOCUMENTS) return sgt_documents_in(&l->documents, shard);
     if (l->o.sampling == SGT_SAMPLING_PACKED)
-        return shard == l->parts[part].first ? sgt_pack_epoch_rows(&l->packs[part]) : 0;
+        return shard == l->sets[part].first_shard ? sgt_pack_epoch_rows(&l->packs[part]) : 0;
     return l->set.shards[shard].head.tokens;
+}
+
+/* Fill in what the mix decides about its sets; and the hash of several, which covers their hashes
+ * and weights. These are the mix's shares, so that equal proportions give equal hashes. */
+static int describe_sets(sgt_loader *l, sgt_error *err)
+{
+    size_t n = l->set_count;
+    double all = (double)l->mix.shares_before[n];
+    uint64_t *words = calloc(n, 2 * sizeof *words);
+    if (!words) return sgt_fail(err, SGT_ENOMEM, "%zu sets: out of memory", n);
+    for (size_t i = 0; i < n; i++) {
+        sgt_loader_set_info *p = &l->sets[i];
+        uint64_t share = sgt_mix_share(&l->mix, (uint32_t)i);
+        p->share = (double)share / all;
+        p->windows_per_epoch = l->mix.samplers[i].windows;
+        words[2 * i] = p->hash;
+        words[2 * i + 1] = p->weight != 0 ? share : 0;
+    }
+    if (n > 1) l->set.hash = XXH3_64bits(words, n * 2 * sizeof *words);
+    free(words);
+    return SGT_OK;
 }
 
 /* Set up the order of rows over the shards of all sets. */
 static int open_mix(sgt_loader *l, sgt_error *err)
 {
     uint64_t *tokens = malloc(l->set.count * sizeof *tokens);
-    sgt_mix_set *sets = calloc(l->part_count, sizeof *sets);
+    sgt_mix_set *sets = calloc(l->set_count, sizeof *sets);
     int rc = SGT_OK;
     if (!tokens || !sets)
         rc = sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " shards: out of memory", l->set.count);
-    for (uint32_t i = 0; rc == SGT_OK && i < l->part_count; i++) {
-        const sgt_loader_part *p = &l->parts[i];
-        for (uint32_t s = p->first; s < p->first + p->shards; s++)
+    for (uint32_t i = 0; rc == SGT_OK && i < l->set_count; i++) {
+        const sgt_loader_set_info *p = &l->sets[i];
+        for (uint32_t s = p->first_shard; s < p->first_shard + p->shards; s++)
             tokens[s] = measure_shard(l, i, s);
-        sets[i] = (sgt_mix_set){p->weight, tokens + p->first, p->shards};
+        sets[i] = (sgt_mix_set){p->weight, tokens + p->first_shard, p->shards};
     }
     if (rc == SGT_OK)
-        rc = sgt_mix_init(&l->mix, l->o.sampling, l->o.seed, l->o.seq, sets, l->part_count, err);
+        rc = sgt_mix_init(&l->mix, l->o.sampling, l->o.seed, l->o.seq, sets, l->set_count, err);
     free(tokens);
     free(sets);
-    return rc;
+    return rc == SGT_OK ? describe_sets(l, err) : rc;
 }
 
 static int open_documents(sgt_loader *l, sgt_error *err)
 {
     int rc = SGT_OK, rows = sgt_sampling_of_documents(l->o.sampling);
-    for (uint32_t i = 0; (rows || l->o.documents) && i < l->part_count && rc == SGT_OK; i++) {
-        const sgt_loader_part *p = &l->parts[i];
-        rc = sgt_documents_find(&l->documents, &l->set, p->first, p->shards, rows ? p->path : NULL,
-                                err);
+    for (uint32_t i = 0; (rows || l->o.documents) && i < l->set_count && rc == SGT_OK; i++) {
+        const sgt_loader_set_info *p = &l->sets[i];
+        rc = sgt_documents_find(&l->documents, &l->set, p->first_shard, p->shards,
+                                rows ? p->path : NULL, err);
     }
     if (rc < 0 || !rows) return rc;
     if (l->o.sampling == SGT_SAMPLING_PACKED) return open_packs(l, err);
     if (!l->o.padded_by) l->o.pad = sgt_set_eot(&l->set, 0);
     if (l->o.pad < l->set.vocab) return SGT_OK;
     return sgt_fail(err, SGT_EUSAGE, "pad-id %" PRIu32 ": %s has ids below %" PRIu32, l->o.pad,
-                    l->parts[0].path, l->set.vocab);
+                    l->sets[0].path, l->set.vocab);
 }
 
 /* Open the reader, or mmap if this machine refuses what the reader needs. */
@@ -402,17 +412,17 @@ static int open_reader(sgt_loader *l, sgt_error *err)
     return l->ops->open(&l->reader, &remark, &l->set, &o, err);
 }
 
-int sgt_loader_open(sgt_loader **out, const char *path, const sgt_loader_options *o, sgt_error *err)
+int sgt_loader_open(sgt_loader **out, const char *data, const sgt_loader_options *o, sgt_error *err)
 {
     sgt_loader *l = calloc(1, sizeof *l);
     if (!l) return sgt_fail_memory(err, "a loader");
     int rc;
     if (o) l->o = *o;
-    if ((rc = verify(&l->o, err)) < 0 || (rc = open_sets(l, path, err)) < 0) goto fail;
+    if ((rc = verify(&l->o, err)) < 0 || (rc = open_sets(l, data, err)) < 0) goto fail;
     l->o.split = NULL; /* owned by the caller */
     l->o.sets = NULL;
     if ((rc = open_documents(l, err)) < 0 || (rc = open_mix(l, err)) < 0) goto fail;
-    for (uint32_t i = 0; l->packs && i < l->part_count; i++)
+    for (uint32_t i = 0; l->packs && i < l->set_count; i++)
         l->packs[i].seed = l->mix.samplers[i].seed;
     l->rows = sgt_rows_best();
     if ((rc = open_reader(l, err)) < 0) goto fail;
@@ -420,20 +430,6 @@ int sgt_loader_open(sgt_loader **out, const char *path, const sgt_loader_options
     return SGT_OK;
 fail:
     sgt_loader_close(l);
-    return rc;
-}
-
-int sgt_loader_open_data(sgt_loader **out, const char *text, const sgt_loader_options *o,
-                         sgt_error *err)
-{
-    sgt_loader_set *sets;
-    sgt_loader_options all = {0};
-    if (o) all = *o;
-    int rc = sgt_loader_sets_parse(&sets, &all.set_count, text, err);
-    if (rc < 0) return rc;
-    all.sets = sets;
-    rc = sgt_loader_open(out, NULL, &all, err);
-    sgt_loader_sets_free(sets);
     return rc;
 }
 
@@ -452,6 +448,8 @@ void sgt_loader_close(sgt_loader *l)
 
 void sgt_loader_get_info(const sgt_loader *l, sgt_loader_info *info)
 {
+    const sgt_set_shard *marked = sgt_set_marked(&l->set), *first = &l->set.shards[0];
+    int eot_known = first->head.revision || first->head.vocab;
     *info = (sgt_loader_info){.tokens = l->set.tokens,
                               .shards = l->set.count,
                               .skipped = l->set.skipped,
@@ -462,16 +460,19 @@ void sgt_loader_get_info(const sgt_loader *l, sgt_loader_info *info)
                               .local_batch = l->o.batch / l->o.ranks,
                               .padded = l->o.sampling == SGT_SAMPLING_DOCUMENTS,
                               .hash = l->set.hash,
-                              .sets = l->part_count,
+                              .fingerprint = marked ? marked->head.fingerprint : 0,
+                              .eot = eot_known ? (int64_t)first->head.eot : -1,
+                              .sets = l->sets,
+                              .set_count = l->set_count,
                               .documents = l->documents.unlisted_count ? 0 : l->documents.count,
-                              .reader = l->o.reader,
                               .reader_detail = l->detail};
 }
 
 sgt_window sgt_loader_find_document(const sgt_loader *l, sgt_window w)
 {
-    const sgt_loader_part *p = &l->parts[sgt_mix_set_of(&l->mix, w.shard)];
-    return sgt_documents_window(&l->documents, &l->set, p->first + p->shards, &w, l->o.seq + 1);
+    const sgt_loader_set_info *p = &l->sets[sgt_mix_set_of(&l->mix, w.shard)];
+    return sgt_documents_window(&l->documents, &l->set, p->first_shard + p->shards, &w,
+                                l->o.seq + 1);
 }
 
 void sgt_loader_window(const sgt_loader *l, uint64_t row, uint32_t *shard, uint64_t *offset)
@@ -482,35 +483,9 @@ void sgt_loader_window(const sgt_loader *l, uint64_t row, uint32_t *shard, uint6
     *offset = w.offset;
 }
 
-uint64_t sgt_loader_fingerprint(const sgt_loader *l)
-{
-    const sgt_set_shard *marked = sgt_set_marked(&l->set);
-    return marked ? marked->head.fingerprint : 0;
-}
-
-int64_t sgt_loader_eot(const sgt_loader *l)
-{
-    const sgt_set_shard *h = &l->set.shards[0];
-    return h->head.revision || h->head.vocab ? (int64_t)h->eot : -1;
-}
-
 const char *sgt_loader_shard_path(const sgt_loader *l, uint32_t shard)
 {
     return shard < l->set.count ? l->set.shards[shard].path : NULL;
-}
-
-void sgt_loader_get_set(const sgt_loader *l, uint32_t set, sgt_loader_set_info *info)
-{
-    const sgt_loader_part *p = &l->parts[set];
-    double all = (double)l->mix.shares_before[l->part_count];
-    *info = (sgt_loader_set_info){.path = p->path,
-                                  .weight = p->weight,
-                                  .share = (double)sgt_mix_share(&l->mix, set) / all,
-                                  .tokens = p->tokens,
-                                  .shards = p->shards,
-                                  .skipped = p->skipped,
-                                  .windows_per_epoch = l->mix.samplers[set].windows,
-                                  .hash = p->hash};
 }
 
 uint64_t sgt_loader_drawn(const sgt_loader *l, uint32_t set, uint64_t rows)
@@ -529,7 +504,7 @@ int sgt_loader_get_packing(const sgt_loader *l, sgt_loader_packing *packing, sgt
     if (!l->packs)
         return sgt_fail(err, SGT_EUSAGE, "the sampling is %s, not packed",
                         sgt_sampling_name(l->o.sampling));
-    for (uint32_t i = 0; i < l->part_count; i++) {
+    for (uint32_t i = 0; i < l->set_count; i++) {
         const sgt_pack *p = &l->packs[i];
         uint32_t fewest, most;
         sgt_pack_extremes(p, &fewest, &most);

@@ -93,7 +93,7 @@ const char *sgt_reader_name(sgt_reader r);     /* "preload", "mmap", "uring" */
 const char *sgt_sampling_name(sgt_sampling s); /* "shuffle", "random", ..., "packed" */
 
 typedef struct sgt_loader_set {
-    const char *path; /* as sgt_loader_open takes it */
+    const char *path; /* a folder or a shard */
     /* 1e-9 to 1e6, with any sum; if it is 0 in all sets, each set's share is its number of windows,
      * so that all epochs end together */
     double weight;
@@ -118,7 +118,8 @@ typedef struct sgt_loader_options {
      * Files of 32-bit or 64-bit ids without a header are refused in any case */
     int raw;
     sgt_notice notice; /* receives notices of skipped shards and of fallbacks */
-    /* sets to mix, instead of sgt_loader_open's path; read only during the open call */
+    /* sets to mix, instead of those that sgt_loader_open's text names; read only during the open
+     * call */
     const sgt_loader_set *sets;
     uint32_t set_count;
     /* also find where documents begin in each row (sgt_loader_batch.starts); open then reads every
@@ -129,14 +130,25 @@ typedef struct sgt_loader_options {
 typedef struct sgt_loader sgt_loader;
 typedef struct sgt_cursor sgt_cursor;
 
-/* Open a folder of shards (with or without a manifest) or one shard; o NULL means all defaults.
- * Reads sgt's own format and those of llm.c, modded-nanogpt, nanoGPT and Megatron-LM
- * (shards/shard.h; Megatron's also by PREFIX alone). Every shard's header and size are checked at
- * once; ids are checked when they are read, which for preload is here. The loader owns everything
- * that it opens; *out is unchanged on failure. SGT_EFORMAT names the shard and the offset. */
-int sgt_loader_open(sgt_loader **out, const char *path, const sgt_loader_options *o,
+/* Open a folder of shards (with or without a manifest), one shard, or several sets in a text that
+ * sgt_loader_sets_parse describes; o NULL means all defaults. Reads sgt's own format and those of
+ * llm.c, modded-nanogpt, nanoGPT and Megatron-LM (shards/shard.h; Megatron's also by PREFIX alone).
+ * Every shard's header and size are checked at once; ids are checked when they are read, which for
+ * preload is here. The loader owns everything that it opens; *out is unchanged on failure.
+ * SGT_EFORMAT names the shard and the offset. */
+int sgt_loader_open(sgt_loader **out, const char *data, const sgt_loader_options *o,
                     sgt_error *err);
 void sgt_loader_close(sgt_loader *l); /* Close its cursors and streams first. NULL is fine. */
+
+/* One of the sets that a loader draws from. */
+typedef struct sgt_loader_set_info {
+    char *path;    /* as the caller gave it */
+    double weight; /* as given; 0: the share depends on its number of windows */
+    double share;  /* fraction of all rows, from 0 to 1 */
+    uint64_t tokens, windows_per_epoch, hash; /* this set's, as in sgt_loader_info */
+    /* its used shards are first_shard, ...; and how many were skipped */
+    uint32_t first_shard, shards, skipped;
+} sgt_loader_set_info;
 
 typedef struct sgt_loader_info {
     uint64_t tokens; /* tokens in the used shards */
@@ -154,8 +166,12 @@ typedef struct sgt_loader_info {
      * headers, and 4 KiB of tokens at both ends of shards whose header has no checksum. For a mix:
      * the hash of its sets' hashes and weights, in their order */
     uint64_t hash;
-    uint32_t sets;     /* number of sets mixed, at least 1 */
-    sgt_reader reader; /* the reader that was asked for */
+    /* the fingerprint of the vocabulary (sgt_vocab_fingerprint) that the shards' headers or the
+     * manifest state; 0: unknown */
+    uint64_t fingerprint;
+    int64_t eot; /* end-of-text id that the first shard's header or its manifest states; or -1 */
+    const sgt_loader_set_info *sets; /* the sets mixed; valid until the loader is closed */
+    uint32_t set_count;              /* at least 1 */
     /* "preload", "uring (mmap: io_uring is forbidden)"; valid until the loader is closed */
     const char *reader_detail;
     /* documents that begin in the used shards. 0 unless the option or the sampling (documents or
@@ -185,20 +201,6 @@ int sgt_loader_get_packing(const sgt_loader *l, sgt_loader_packing *packing, sgt
  * part. */
 int sgt_loader_sets_parse(sgt_loader_set **sets, uint32_t *count, const char *text, sgt_error *err);
 void sgt_loader_sets_free(sgt_loader_set *sets); /* NULL is fine */
-
-/* Open the sets that such a text names, as sgt_loader_open does. */
-int sgt_loader_open_data(sgt_loader **out, const char *text, const sgt_loader_options *o,
-                         sgt_error *err);
-
-typedef struct sgt_loader_set_info {
-    const char *path; /* as the caller gave it; valid until the loader is closed */
-    double weight;    /* as given; 0: the share depends on its number of windows */
-    double share;     /* fraction of all rows, from 0 to 1 */
-    /* this set's, as in sgt_loader_info */
-    uint64_t tokens, shards, skipped, windows_per_epoch, hash;
-} sgt_loader_set_info;
-/* Describe set `set`, from 0 to sgt_loader_info.sets - 1. */
-void sgt_loader_get_set(const sgt_loader *l, uint32_t set, sgt_loader_set_info *info);
 
 /* Return how many of the first `rows` rows of the run come from set `set`; and which set the used
  * shard `shard` belongs to. Pure. */
@@ -304,11 +306,6 @@ void sgt_loader_expand_starts(const sgt_loader_batch *b, uint32_t rows, uint32_t
  * shard. Pure. */
 void sgt_loader_window(const sgt_loader *l, uint64_t row, uint32_t *shard, uint64_t *offset);
 const char *sgt_loader_shard_path(const sgt_loader *l, uint32_t shard);
-/* Return the fingerprint of the vocabulary (sgt_vocab_fingerprint) that the shards' headers or the
- * manifest state; 0: unknown. */
-uint64_t sgt_loader_fingerprint(const sgt_loader *l);
-/* Return the end-of-text id that the first shard's header or its manifest states; -1: unknown. */
-int64_t sgt_loader_eot(const sgt_loader *l);
 
 /* ---- streams ---- */
 

@@ -622,14 +622,13 @@ static void fill_sets(const loop *l, sgt_training_result *r)
 {
     const sgt_trainer *t = l->t;
     uint64_t steps = t->s->overfit ? 1 : l->next;
-    if (t->info.sets < 2 || !(r->sets = calloc(t->info.sets, sizeof *r->sets))) return;
-    for (; r->set_count < t->info.sets; r->set_count++) {
-        sgt_loader_set_info set;
+    if (t->info.set_count < 2 || !(r->sets = calloc(t->info.set_count, sizeof *r->sets))) return;
+    for (; r->set_count < t->info.set_count; r->set_count++) {
+        const sgt_loader_set_info *set = &t->info.sets[r->set_count];
         sgt_train_set *to = &r->sets[r->set_count];
-        sgt_loader_get_set(t->train, r->set_count, &set);
-        if (!(to->data = strdup(set.path))) return;
+        if (!(to->data = strdup(set->path))) return;
         to->rows = sgt_loader_drawn(t->train, r->set_count, steps * t->rows);
-        to->epochs = (double)to->rows / (double)set.windows_per_epoch;
+        to->epochs = (double)to->rows / (double)set->windows_per_epoch;
     }
 }
 

@@ -645,13 +645,12 @@ static void report_plan(const sgt_trainer *t)
 /* Report the share of each data set, if there are several. */
 static void report_sets(const sgt_trainer *t)
 {
-    for (uint32_t i = 0; t->info.sets > 1 && i < t->info.sets; i++) {
-        sgt_loader_set_info set;
-        sgt_loader_get_set(t->train, i, &set);
+    for (uint32_t i = 0; t->info.set_count > 1 && i < t->info.set_count; i++) {
+        const sgt_loader_set_info *set = &t->info.sets[i];
         sgt_say(&t->o->detail,
                 "data: %s: %.4g %% of the rows%s; %" PRIu64 " tokens, %" PRIu64 " rows an epoch",
-                set.path, 100 * set.share, set.weight > 0 ? "" : ", by size", set.tokens,
-                set.windows_per_epoch);
+                set->path, 100 * set->share, set->weight > 0 ? "" : ", by size", set->tokens,
+                set->windows_per_epoch);
     }
 }
 

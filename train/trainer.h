@@ -31,7 +31,6 @@ typedef struct sgt_trainer {
     /* (info.vocab): bytes of each id's text, 0 for none; NULL: unknown, or not wanted */
     uint32_t *text_bytes;
     char *tokenizer_path; /* file that `tokenizer` was read from, or NULL */
-    uint64_t fingerprint; /* fingerprint of the data's vocabulary; 0: unknown */
     char *from;           /* checkpoint that this run resumes from, or NULL */
     /* state of the run: that of `from` after a resume, later that of each checkpoint */
     sgt_checkpoint_state state;

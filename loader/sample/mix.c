@@ -21,13 +21,15 @@ int sgt_mix_weight(double weight)
     return weight >= SGT_MIX_LEAST && weight <= SGT_MIX_MOST; /* not a NaN */
 }
 
-uint64_t sgt_mix_billionths(double weight)
+/* Return the weight times 10^9, rounded. */
+static uint64_t billionths(double weight)
 {
     /* at most 10^15; doubles of this size are exact to 1/2, which rounding needs */
     return (uint64_t)(weight * 1e9 + 0.5);
 }
 
-uint64_t sgt_mix_divisor(uint64_t a, uint64_t b)
+/* Return the greatest common divisor; if one number is 0, the other one. */
+static uint64_t divisor_of(uint64_t a, uint64_t b)
 {
     while (b) {
         uint64_t rest = a % b;
@@ -43,9 +45,9 @@ static void compute_shares(sgt_mix *m, const sgt_mix_set *sets)
     for (uint32_t i = 0; i < m->sets; i++) {
         int given = sets[i].weight != 0;
         assert(given == (sets[0].weight != 0) && (!given || sgt_mix_weight(sets[i].weight)));
-        uint64_t share = given ? sgt_mix_billionths(sets[i].weight) : m->samplers[i].windows;
+        uint64_t share = given ? billionths(sets[i].weight) : m->samplers[i].windows;
         m->shares_before[i + 1] = share;
-        divisor = sgt_mix_divisor(share, divisor);
+        divisor = divisor_of(share, divisor);
     }
     for (uint32_t i = 0; i < m->sets; i++)
         m->shares_before[i + 1] = m->shares_before[i] + m->shares_before[i + 1] / divisor;

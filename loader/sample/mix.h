@@ -80,9 +80,6 @@ void sgt_mix_free(sgt_mix *m);
 
 /* Return whether `weight` is a number from SGT_MIX_LEAST to SGT_MIX_MOST. */
 int sgt_mix_weight(double weight);
-uint64_t sgt_mix_billionths(double weight); /* weight times 10^9, rounded */
-/* Return the greatest common divisor; if one number is 0, the other one. */
-uint64_t sgt_mix_divisor(uint64_t a, uint64_t b);
 
 int sgt_mix_memo_open(sgt_mix_memo *memo, const sgt_mix *m, sgt_error *err);
 void sgt_mix_memo_free(sgt_mix_memo *memo);

@@ -18,7 +18,8 @@ static sgt_loader_info info_of(const char *path, const sgt_loader_options *o)
     sgt_loader_info info;
     must(sgt_loader_open(&l, path, o, why));
     sgt_loader_get_info(l, &info);
-    info.reader_detail = NULL; /* freed with the loader */
+    info.reader_detail = NULL; /* freed with the loader, as the list of sets is */
+    info.sets = NULL;
     return info;
 }
 
@@ -46,8 +47,7 @@ Test(set, defaults)
 {
     put_split();
     sgt_loader_info i = info_of("d", NULL);
-    cr_assert(i.batch == 8 && i.seq == 512 && i.local_batch == 8 && i.vocab == 50257 &&
-              i.reader == SGT_READER_PRELOAD);
+    cr_assert(i.batch == 8 && i.seq == 512 && i.local_batch == 8 && i.vocab == 50257);
     cr_assert(i.tokens == 5000 && i.shards == 2 && i.skipped == 0);
     cr_assert_eq(i.windows_per_epoch, 3000 / 512 - 1 + 2000 / 512 - 1);
     sgt_loader_options o = {.split = "val", .sampling = SGT_SAMPLING_SEQUENTIAL};

@@ -90,13 +90,12 @@ Test(sets, said_of_them)
     put_sets();
     sgt_loader_options o = mixed(three, 3);
     sgt_loader_info info;
-    sgt_loader_set_info set;
     uint64_t tokens = 0, windows = 0;
     scoped(sgt_loader) *l = open_loader(NULL, &o, NULL);
     sgt_loader_get_info(l, &info);
-    cr_assert(info.sets == 3 && info.shards == 8 && info.skipped == 1);
+    cr_assert(info.set_count == 3 && info.shards == 8 && info.skipped == 1);
     for (uint32_t s = 0; s < 3; s++) {
-        sgt_loader_get_set(l, s, &set);
+        sgt_loader_set_info set = info.sets[s];
         cr_assert_str_eq(set.path, three[s].path);
         cr_assert(set.weight == three[s].weight && set.share == three[s].weight / 10);
         cr_assert(set.shards == (s == 0 ? 5 : s == 1 ? 2 : 1) && set.skipped == (s == 1));
@@ -137,7 +136,7 @@ Test(sets, one_in_a_list)
     sgt_loader_info x, y;
     sgt_loader_get_info(a, &x);
     sgt_loader_get_info(b, &y);
-    cr_assert(x.hash == y.hash && x.sets == 1 && y.sets == 1);
+    cr_assert(x.hash == y.hash && x.set_count == 1 && y.set_count == 1);
     for (uint64_t row = 0; row < 500; row++) {
         uint32_t shard[2];
         uint64_t at[2];
@@ -288,7 +287,7 @@ Test(sets, that_cannot_be_mixed)
                    "set 1 has no path");
     expect_failure(open_sets(NULL, 2, why), SGT_EUSAGE,
                    "sgt_loader_options.sets is NULL, but set_count is 2");
-    expect_failure(open_sets(NULL, 0, why), SGT_EUSAGE, "neither a path nor sets are given");
+    expect_failure(open_sets(NULL, 0, why), SGT_EUSAGE, "NULL instead of a text that names sets");
     put_raw("short.bin", 1, 5);
     expect_failure(open_sets((sgt_loader_set[]){{"d", 1}, {"short.bin", 1}}, 2, why), SGT_EFORMAT,
                    "short.bin: rows of 16 tokens need a shard of 17 or more, and the longest, "

@@ -182,7 +182,7 @@ static int open_loader(sgt_loader **l, int reader, sgt_notice notice, sgt_error 
                                         .split = o.split,
                                         .raw = o.raw,
                                         .notice = notice};
-    return sgt_loader_open_data(l, bench.operands[0], &options, err);
+    return sgt_loader_open(l, bench.operands[0], &options, err);
 }
 
 /* List the shards that the loader finds. It leaves out those of less than two tokens, which no row
@@ -194,7 +194,7 @@ static int find_shards(sgt_error *err)
         .reader = SGT_READER_MMAP, .batch = 1, .seq = 1, .split = o.split, .raw = o.raw};
     sgt_loader_info info;
     uint64_t longest = 0;
-    int rc = sgt_loader_open_data(&state.set, bench.operands[0], &options, err);
+    int rc = sgt_loader_open(&state.set, bench.operands[0], &options, err);
     if (rc < 0) return rc;
     sgt_loader_get_info(state.set, &info);
     state.shards = calloc(info.shards, sizeof *state.shards);

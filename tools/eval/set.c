@@ -92,7 +92,7 @@ typedef struct set {
  * nothing. */
 static int check_vocabulary(const set *s, const eval *e, sgt_error *err)
 {
-    uint64_t fingerprint = sgt_loader_fingerprint(s->loader);
+    uint64_t fingerprint = s->info.fingerprint;
     if (!fingerprint || sgt_vocab_fingerprint(e->model.vocab) == fingerprint) return SGT_OK;
     return sgt_fail(err, SGT_EUNSUPPORTED,
                     "%s: its tokens are of another vocabulary than the model's, %s (--vocab FILE "
@@ -110,9 +110,9 @@ static int open_set(set *s, const eval *e, sgt_error *err)
                             .split = e->split,
                             .notice = e->notice};
     int rc = sgt_loader_open(&s->loader, s->path, &o, err);
-    if (rc == SGT_OK) rc = check_vocabulary(s, e, err);
     if (rc < 0) return rc;
     sgt_loader_get_info(s->loader, &s->info);
+    if ((rc = check_vocabulary(s, e, err)) < 0) return rc;
     s->text_bytes = calloc(e->model.shape.vocab, sizeof *s->text_bytes);
     if (!s->text_bytes) return sgt_fail_memory(err, NULL);
     sgt_vocab_text_bytes(e->model.vocab, s->text_bytes, e->model.shape.vocab);

@@ -61,7 +61,7 @@ static int print_json(const drawing *d, uint64_t k, sgt_error *err)
         json_object_set_new(o, "positions", rows_json(d, d->positions));
         json_object_set_new(o, "documents", rows_json(d, d->ids));
     }
-    if (d->info.sets > 1) json_object_set_new(o, "sets", sets_json(d, k));
+    if (d->info.set_count > 1) json_object_set_new(o, "sets", sets_json(d, k));
     return sgt_print_json(o, JSON_COMPACT, err);
 }
 
@@ -113,7 +113,7 @@ static int print_rows(const drawing *d, uint64_t k, sgt_error *err)
         int rc = d->vocab ? row_text(d, row, own < T ? own : T, text, err) : SGT_OK;
         if (rc < 0) return rc;
         /* for a single set, the file's name is enough */
-        if (slash && d->info.sets == 1) path = slash + 1;
+        if (slash && d->info.set_count == 1) path = slash + 1;
         printf("  row %-4" PRIu32 " %s from token %-10" PRIu64, r,
                sgt_printable(name, sizeof name, path), at);
         if (d->info.padded) printf(" %6" PRIu32 " token%s", own, own == 1 ? " " : "s");
@@ -136,19 +136,19 @@ static int show_batches(drawing *d, uint64_t from, uint64_t count, sgt_error *er
 
 static int open_loader(sgt_loader **l, const inspect *o, sgt_error *err)
 {
-    return sgt_loader_open_data(l, o->path,
-                                &(sgt_loader_options){.reader = (sgt_reader)o->loader,
-                                                      .sampling = (sgt_sampling)o->sampling,
-                                                      .seed = o->seed,
-                                                      .batch = (uint32_t)o->batch_size,
-                                                      .seq = (uint32_t)o->seq_len,
-                                                      .split = o->split,
-                                                      .padded_by = o->padded_by,
-                                                      .pad = (uint32_t)o->pad,
-                                                      .raw = o->raw,
-                                                      .documents = o->documents,
-                                                      .notice = o->notice},
-                                err);
+    return sgt_loader_open(l, o->path,
+                           &(sgt_loader_options){.reader = (sgt_reader)o->loader,
+                                                 .sampling = (sgt_sampling)o->sampling,
+                                                 .seed = o->seed,
+                                                 .batch = (uint32_t)o->batch_size,
+                                                 .seq = (uint32_t)o->seq_len,
+                                                 .split = o->split,
+                                                 .padded_by = o->padded_by,
+                                                 .pad = (uint32_t)o->pad,
+                                                 .raw = o->raw,
+                                                 .documents = o->documents,
+                                                 .notice = o->notice},
+                           err);
 }
 
 int inspect_batches(const inspect *o, sgt_error *err)
@@ -177,7 +177,7 @@ int inspect_batches(const inspect *o, sgt_error *err)
             (sgt_loader_batch){.output = SGT_OUTPUT_I32, .inputs = d.inputs, .targets = d.targets};
         rc = sgt_cursor_open(&d.cursor, d.loader, err);
         if (rc == SGT_OK && !o->json) {
-            rc = inspect_vocabulary(&d.vocab, sgt_loader_fingerprint(d.loader),
+            rc = inspect_vocabulary(&d.vocab, d.info.fingerprint,
                                     sgt_loader_shard_path(d.loader, 0), err);
             if (rc == SGT_EUNSUPPORTED) rc = SGT_OK; /* the rows are printed without their text */
         }

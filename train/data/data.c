@@ -46,18 +46,15 @@ static int parse_sets(const sgt_trainer *t, sgt_loader_set **sets, uint32_t *cou
  * set needs only its hash, so t->state.sets is NULL. */
 static int describe_sets(sgt_trainer *t, sgt_error *err)
 {
-    sgt_loader_info info;
     json_t *list = json_array();
     int lost = 0;
-    if (t->train) sgt_loader_get_info(t->train, &info);
-    for (uint32_t i = 0; t->train && info.sets > 1 && i < info.sets; i++) {
-        sgt_loader_set_info set;
+    for (uint32_t i = 0; t->info.set_count > 1 && i < t->info.set_count; i++) {
+        const sgt_loader_set_info *set = &t->info.sets[i];
         char hash[17], name[4096]; /* the name is only for messages, and JSON requires UTF-8 */
-        sgt_loader_get_set(t->train, i, &set);
-        snprintf(hash, sizeof hash, "%016" PRIx64, set.hash);
+        snprintf(hash, sizeof hash, "%016" PRIx64, set->hash);
         lost |= json_array_append_new(list, json_pack("{s:s, s:f, s:s}", "data",
-                                                      sgt_printable(name, sizeof name, set.path),
-                                                      "weight", set.weight, "hash", hash));
+                                                      sgt_printable(name, sizeof name, set->path),
+                                                      "weight", set->weight, "hash", hash));
     }
     free(t->state.sets);
     t->state.sets = json_array_size(list) ? sgt_json_dumps(list, 0) : NULL;
@@ -103,19 +100,17 @@ static int fail_other_data(const sgt_trainer *t, sgt_error *err)
 {
     char names[512] = "one set";
     json_t *then = t->state.sets ? json_loads(t->state.sets, 0, NULL) : NULL;
-    uint32_t sets = t->train ? t->info.sets : 1;
-    sgt_loader_set_info here = {.path = t->s->data};
-    int changed = !then && sets == 1;
-    for (uint32_t i = 0; then && t->train && i < sets && !changed; i++) {
-        sgt_loader_get_set(t->train, i, &here);
-        changed = !was_trained_on(then, here.hash);
+    const char *here = t->s->data;
+    int changed = !then && t->info.set_count <= 1;
+    for (uint32_t i = 0; then && i < t->info.set_count && !changed; i++) {
+        here = t->info.sets[i].path;
+        changed = !was_trained_on(then, t->info.sets[i].hash);
     }
     if (then) format_sets(names, sizeof names, then);
     json_decref(then);
     if (changed)
         return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "--data %s: not the tokens that the run to resume was trained on",
-                        here.path);
+                        "--data %s: not the tokens that the run to resume was trained on", here);
     return sgt_fail(err, SGT_EUNSUPPORTED,
                     "--data %s: the run to resume was trained on %s%s (leave --data out, or start "
                     "a new --run)",
@@ -204,12 +199,7 @@ static int open_sets(const sgt_trainer *t, sgt_loader **out, char why[SGT_UNEVAL
 /* Find the id that begins a document: that of the first shard, or GPT-2's. */
 static int find_eot(sgt_trainer *t, sgt_error *err)
 {
-    if (t->examples.count) {
-        t->eot = t->examples.eot;
-        return SGT_OK;
-    }
-    t->fingerprint = sgt_loader_fingerprint(t->train);
-    t->eot = sgt_loader_eot(t->train);
+    t->eot = t->info.eot;
     if (t->eot < 0 && t->info.vocab == 50257) t->eot = 50256;
     if (t->s->step.documents && t->eot < 0 && !t->info.documents)
         return sgt_fail(err, SGT_EUNSUPPORTED,
@@ -224,16 +214,14 @@ static int find_eot(sgt_trainer *t, sgt_error *err)
 static int read_tokenizer(sgt_trainer *t, sgt_error *err)
 {
     const char *const others[] = {t->from, t->s->init};
-    uint32_t sets = t->train ? t->info.sets : 0;
+    uint32_t sets = t->info.set_count;
     int rc = SGT_OK;
     for (uint32_t i = 0; i < sets + 2 && rc == SGT_OK && !t->tokenizer; i++) {
         size_t n;
-        sgt_loader_set_info set = {0};
         /* all sets of a mix have the same vocabulary */
-        if (i < sets) sgt_loader_get_set(t->train, i, &set);
-        else set.path = others[i - sets];
-        char *path = set.path ? sgt_join(set.path, "tokenizer.json") : NULL;
-        if (set.path && !path) rc = sgt_fail_memory(err, set.path);
+        const char *in = i < sets ? t->info.sets[i].path : others[i - sets];
+        char *path = in ? sgt_join(in, "tokenizer.json") : NULL;
+        if (in && !path) rc = sgt_fail_memory(err, in);
         if (path && !sgt_file_gone(path))
             rc = sgt_file_get(&t->tokenizer, &n, path, TOKENIZER_MOST, err);
         if (t->tokenizer) t->tokenizer_path = path;
@@ -250,8 +238,8 @@ static int find_text_bytes(sgt_trainer *t, sgt_error *err)
     if (!t->o->text_bytes || !t->eval_batches) return SGT_OK;
     t->text_bytes = calloc(t->info.vocab, sizeof *t->text_bytes);
     if (!t->text_bytes) return sgt_fail_memory(err, t->s->data);
-    int rc =
-        t->o->text_bytes(t->tokenizer_path, t->fingerprint, t->text_bytes, t->info.vocab, &why);
+    int rc = t->o->text_bytes(t->tokenizer_path, t->info.fingerprint, t->text_bytes, t->info.vocab,
+                              &why);
     if (rc == SGT_OK) return SGT_OK;
     free(t->text_bytes);
     t->text_bytes = NULL;
@@ -351,13 +339,13 @@ static void describe_examples(const sgt_examples *e, sgt_loader_info *info)
     *info = (sgt_loader_info){.tokens = e->starts[e->count],
                               .shards = 1,
                               .windows_per_epoch = e->count,
-                              .sets = 1,
                               .batch = e->rows.batch,
                               .seq = e->rows.seq,
                               .vocab = e->vocab,
                               .local_batch = e->rows.batch / e->rows.ranks,
                               .padded = 1,
-                              .hash = e->hash};
+                              .hash = e->hash,
+                              .eot = e->eot};
 }
 
 /* Open the training data, shards as *train or examples as *e, and describe it in *info. */

@@ -45,7 +45,7 @@ static uint32_t end_of_set(const sgt_loader *l, uint32_t shard)
 {
     sgt_loader_info info;
     sgt_loader_get_info(l, &info);
-    if (info.sets == 1) return (uint32_t)info.shards;
+    if (info.set_count == 1) return (uint32_t)info.shards;
     return sgt_loader_set_of(l, shard) == 0 ? 2 : SHARDS;
 }
 

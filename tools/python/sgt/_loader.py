@@ -4,7 +4,7 @@ import operator
 import os
 import sys
 import threading
-from ctypes import byref, c_uint64
+from ctypes import byref, c_uint64, pointer
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
 from . import _native as c
@@ -151,12 +151,13 @@ class Loader:
             "pad": s["pad"] or 0,
         }  # fmt: skip
         options = c.fill(c.LoaderOptions, notice=c.NOTICE, **given)
+        data = c.path_of(self._path)
+        if not isinstance(self._path, str):  # one set, whatever its name
+            options.sets, options.set_count = pointer(c.LoaderSet(path=data)), 1
         if s["reader"] != "preload":  # a file that is cut short is then an error instead of SIGBUS
             c.call(library.sgt_loader_guard_sigbus)
-        is_text = isinstance(self._path, str)
-        function = library.sgt_loader_open_data if is_text else library.sgt_loader_open
-        to_open = c.path_of(self._path), byref(options)
-        native = c.open_handle(function, library.sgt_loader_close, *to_open)
+        functions = library.sgt_loader_open, library.sgt_loader_close
+        native = c.open_handle(*functions, data, byref(options))
         self._info = c.LoaderInfo()
         library.sgt_loader_get_info(native.pointer, byref(self._info))
         return native

@@ -12,6 +12,7 @@ from ctypes import (
     c_char_p,
     c_double,
     c_int,
+    c_int64,
     c_size_t,
     c_uint32,
     c_uint64,
@@ -94,8 +95,8 @@ class LoaderInfo(Structure):  # sgt_loader_info
         ("tokens", c_uint64), ("shards", c_uint64), ("skipped", c_uint64),
         ("windows_per_epoch", c_uint64), ("batch", c_uint32), ("seq", c_uint32),
         ("vocab", c_uint32), ("local_batch", c_uint32), ("padded", c_int), ("hash", c_uint64),
-        ("sets", c_uint32), ("reader", c_int), ("reader_detail", c_char_p),
-        ("documents", c_uint64),
+        ("fingerprint", c_uint64), ("eot", c_int64), ("sets", c_void_p), ("set_count", c_uint32),
+        ("reader_detail", c_char_p), ("documents", c_uint64),
     ]  # fmt: skip
 
 
@@ -165,7 +166,6 @@ _LOADER = {
     "sgt_reader_name": (c_char_p, [c_int]),
     "sgt_sampling_name": (c_char_p, [c_int]),
     "sgt_loader_open": (c_int, [_OUT, c_char_p, POINTER(LoaderOptions), _ERROR]),
-    "sgt_loader_open_data": (c_int, [_OUT, c_char_p, POINTER(LoaderOptions), _ERROR]),
     "sgt_loader_close": (None, [c_void_p]),
     "sgt_loader_get_info": (None, [c_void_p, POINTER(LoaderInfo)]),
     "sgt_loader_get_packing": (c_int, [c_void_p, POINTER(LoaderPacking), _ERROR]),
