@@ -253,42 +253,32 @@ static int fail_id(const sgt_loader *l, const sgt_window *w, const uint16_t *ids
     return sgt_set_bad_id(&l->set, w->shard, w->offset + t, ids[t], err);
 }
 
-/* Set ids from ... to - 1 of an array to `id`. */
-static void fill_ids(void *array, sgt_output o, size_t from, size_t to, int32_t id)
-{
-    uint16_t *u16 = array;
-    int32_t *i32 = array;
-    int64_t *i64 = array;
-    for (size_t i = from; i < to; i++) {
-        if (o == SGT_OUTPUT_U16) u16[i] = (uint16_t)id;
-        if (o == SGT_OUTPUT_I32) i32[i] = id;
-        if (o == SGT_OUTPUT_I64) i64[i] = id;
-    }
-}
-
 /* Write the n tokens of a piece to its row, and return the largest id. A piece's last token has its
  * target in the next piece, and its first token is a target of the piece before it. */
 static uint16_t put_piece(const sgt_loader *l, const sgt_cursor *c, const sgt_loader_batch *b,
                           const uint16_t *from, uint32_t n)
 {
     const sgt_output o = b->output;
-    sgt_rows_write *write = l->rows->write[o];
-    size_t T = l->o.seq, size = sgt_output_bytes(o);
+    size_t size = sgt_output_bytes(o), T = l->o.seq;
     if (!sgt_output_pairs(o))
-        return write((char *)b->inputs + (c->row * (T + 1) + c->token) * size, NULL, from, n);
+        return l->rows->write(o, (char *)b->inputs + (c->row * (T + 1) + c->token) * size, NULL,
+                              from, n);
     size_t at = c->row * T + c->token;
-    if (c->token) fill_ids(b->targets, o, at - 1, at, from[0]);
-    if (c->token + n <= T) fill_ids(b->inputs, o, at + n - 1, at + n, from[n - 1]);
-    return write((char *)b->inputs + at * size, (char *)b->targets + at * size, from, n - 1);
+    if (c->token) sgt_output_put(b->targets, o, at - 1, from[0]);
+    if (c->token + n <= T) sgt_output_put(b->inputs, o, at + n - 1, from[n - 1]);
+    return l->rows->write(o, (char *)b->inputs + at * size, (char *)b->targets + at * size, from,
+                          n - 1);
 }
 
 /* Fill the rest of a row with padding. */
 static void pad_row(const sgt_loader *l, const sgt_cursor *c, const sgt_loader_batch *b)
 {
-    int pairs = sgt_output_pairs(b->output);
-    size_t width = (size_t)l->o.seq + !pairs, at = c->row * width;
-    fill_ids(b->inputs, b->output, at + c->token, at + width, (int32_t)l->o.pad);
-    if (pairs) fill_ids(b->targets, b->output, at + c->token - 1, at + width, SGT_IGNORED);
+    const sgt_output o = b->output;
+    size_t width = (size_t)l->o.seq + !sgt_output_pairs(o), at = c->row * width;
+    for (size_t t = c->token; t < width; t++)
+        sgt_output_put(b->inputs, o, at + t, (int32_t)l->o.pad);
+    for (size_t t = c->token - 1; sgt_output_pairs(o) && t < width; t++)
+        sgt_output_put(b->targets, o, at + t, SGT_IGNORED);
 }
 
 /* Find where documents begin in a piece. In a shard without an .idx file, the tokens themselves mark

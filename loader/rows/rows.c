@@ -19,39 +19,29 @@ static inline uint16_t larger(uint16_t top, uint16_t id)
     return id > top ? id : top;
 }
 
-static uint16_t write_u16(void *first, void *second, const uint16_t *src, size_t n)
+/* The caller's output is a constant, so that the compiler makes a loop for each. */
+static inline __attribute__((always_inline)) uint16_t put_row(sgt_output o, void *first,
+                                                              void *second, const uint16_t *src,
+                                                              size_t n)
 {
-    uint16_t *row = first, top = 0;
-    (void)second;
-    for (size_t i = 0; i < n; i++) top = larger(top, row[i] = src[i]);
-    return top;
-}
-
-static uint16_t write_i32(void *first, void *second, const uint16_t *src, size_t n)
-{
-    int32_t *inputs = first, *targets = second;
-    uint16_t top = src[0];
+    const size_t pairs = (size_t)sgt_output_pairs(o);
+    uint16_t top = pairs ? src[0] : 0;
     for (size_t i = 0; i < n; i++) {
-        inputs[i] = src[i];
-        targets[i] = src[i + 1];
-        top = larger(top, src[i + 1]);
+        sgt_output_put(first, o, i, src[i]);
+        if (pairs) sgt_output_put(second, o, i, src[i + 1]);
+        top = larger(top, src[i + pairs]);
     }
     return top;
 }
 
-static uint16_t write_i64(void *first, void *second, const uint16_t *src, size_t n)
+static uint16_t write_row(sgt_output o, void *first, void *second, const uint16_t *src, size_t n)
 {
-    int64_t *inputs = first, *targets = second;
-    uint16_t top = src[0];
-    for (size_t i = 0; i < n; i++) {
-        inputs[i] = src[i];
-        targets[i] = src[i + 1];
-        top = larger(top, src[i + 1]);
-    }
-    return top;
+    if (o == SGT_OUTPUT_U16) return put_row(SGT_OUTPUT_U16, first, second, src, n);
+    if (o == SGT_OUTPUT_I32) return put_row(SGT_OUTPUT_I32, first, second, src, n);
+    return put_row(SGT_OUTPUT_I64, first, second, src, n);
 }
 
-const sgt_rows sgt_rows_plain = {"plain", largest, {write_u16, write_i32, write_i64}};
+const sgt_rows sgt_rows_plain = {"plain", largest, write_row};
 
 /* ---- choosing ---- */
 

@@ -11,14 +11,12 @@
 
 #include "loader/sgt_loader.h"
 
-/* Write a row of an output: first[i] = src[i] for i < n; if the output has targets, also
- * second[i] = src[i + 1], which reads src[0 ... n]. Return the largest id read. */
-typedef uint16_t sgt_rows_write(void *first, void *second, const uint16_t *src, size_t n);
-
 typedef struct sgt_rows {
     const char *level; /* "plain", "avx2", "avx512", "neon" */
     uint16_t (*largest)(const uint16_t *src, size_t n);
-    sgt_rows_write *write[SGT_OUTPUTS];
+    /* Write a row of an output: first[i] = src[i] for i < n; if the output has targets, also
+     * second[i] = src[i + 1], which reads src[0 ... n] */
+    uint16_t (*write)(sgt_output o, void *first, void *second, const uint16_t *src, size_t n);
 } sgt_rows;
 
 /* Return the bytes of an id in an output, and whether the output has inputs and targets. */
@@ -28,6 +26,14 @@ static inline size_t sgt_output_bytes(sgt_output o)
 }
 
 static inline int sgt_output_pairs(sgt_output o) { return o != SGT_OUTPUT_U16; }
+
+/* Set number i of an array of an output. */
+static inline void sgt_output_put(void *array, sgt_output o, size_t i, int32_t id)
+{
+    if (o == SGT_OUTPUT_U16) ((uint16_t *)array)[i] = (uint16_t)id;
+    if (o == SGT_OUTPUT_I32) ((int32_t *)array)[i] = id;
+    if (o == SGT_OUTPUT_I64) ((int64_t *)array)[i] = id;
+}
 
 const sgt_rows *sgt_rows_best(void);
 /* Return the functions of a level (an sgt_cpu_level); NULL if sgt_cpu() is below it. */

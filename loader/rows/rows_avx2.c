@@ -41,7 +41,7 @@ static inline vec put(char *dst, const uint16_t *src, size_t size)
 
 #include "loader/rows/rows_simd.h"
 
-const sgt_rows sgt_rows_avx2 = {"avx2", largest, {write_u16, write_i32, write_i64}};
+const sgt_rows sgt_rows_avx2 = {"avx2", largest, write_row};
 #else
 typedef int nothing_here;
 #endif

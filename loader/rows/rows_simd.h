@@ -19,10 +19,10 @@ INLINE vec put_ids(char *first, char *second, const uint16_t *src, size_t i, sgt
     return sgt_output_pairs(o) ? put(second + i * size, src + i + 1, size) : ids;
 }
 
-INLINE uint16_t put_row(void *first, void *second, const uint16_t *src, size_t n, sgt_output o)
+INLINE uint16_t put_row(sgt_output o, void *first, void *second, const uint16_t *src, size_t n)
 {
     const size_t bytes = 2 * IDS, lead = bytes - ((uintptr_t)first & (bytes - 1));
-    if (n < IDS) return sgt_rows_plain.write[o](first, second, src, n);
+    if (n < IDS) return sgt_rows_plain.write(o, first, second, src, n);
     vec top = max(load(src), put_ids(first, second, src, 0, o));
     size_t i = lead / sgt_output_bytes(o);
     /* copies: four loads, then four stores */
@@ -40,19 +40,11 @@ INLINE uint16_t put_row(void *first, void *second, const uint16_t *src, size_t n
     return top_of(max(top, put_ids(first, second, src, n - IDS, o)));
 }
 
-static uint16_t write_u16(void *first, void *second, const uint16_t *src, size_t n)
+static uint16_t write_row(sgt_output o, void *first, void *second, const uint16_t *src, size_t n)
 {
-    return put_row(first, second, src, n, SGT_OUTPUT_U16);
-}
-
-static uint16_t write_i32(void *first, void *second, const uint16_t *src, size_t n)
-{
-    return put_row(first, second, src, n, SGT_OUTPUT_I32);
-}
-
-static uint16_t write_i64(void *first, void *second, const uint16_t *src, size_t n)
-{
-    return put_row(first, second, src, n, SGT_OUTPUT_I64);
+    if (o == SGT_OUTPUT_U16) return put_row(SGT_OUTPUT_U16, first, second, src, n);
+    if (o == SGT_OUTPUT_I32) return put_row(SGT_OUTPUT_I32, first, second, src, n);
+    return put_row(SGT_OUTPUT_I64, first, second, src, n);
 }
 
 static uint16_t largest(const uint16_t *src, size_t n)

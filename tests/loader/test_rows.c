@@ -55,7 +55,6 @@ static uint16_t wanted_top(const uint16_t *src, size_t n)
 
 static void check_copy(const sgt_rows *r)
 {
-    sgt_rows_write *copy = r->write[SGT_OUTPUT_U16];
     char *src_end = guarded(2 * MOST + 64), *dst_end = guarded(2 * MOST + 64);
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
         /* shift: tokens between the end of the source and the inaccessible page; the destination
@@ -66,7 +65,8 @@ static void check_copy(const sgt_rows *r)
                      *dst = (uint16_t *)(void *)dst_end - n - 3 * shift % 32;
             for (size_t i = 0; i < n; i++) src[i] = token_at((uint32_t)shift, i);
             memset(dst_end - 2 * MOST - 64, 0xa5, 2 * MOST + 64);
-            cr_assert_eq(copy(dst, NULL, src, n), wanted_top(src, n), "%s, %zu ids", r->level, n);
+            cr_assert_eq(r->write(SGT_OUTPUT_U16, dst, NULL, src, n), wanted_top(src, n),
+                         "%s, %zu ids", r->level, n);
             cr_assert_eq(r->largest(src, n), wanted_top(src, n), "%s, %zu ids", r->level, n);
             cr_assert_arr_eq(dst, src, 2 * n);
             cr_assert_eq(dst[-1], 0xa5a5);
@@ -82,12 +82,12 @@ static int64_t id_at(const char *ids, size_t at, size_t size)
                      : ((const int64_t *)(const void *)ids)[at];
 }
 
-/* Compare the widening to two arrays of ids of `size` bytes with plain C. apart: tokens by which
+/* Compare the widening to two arrays of an output with plain C. apart: tokens by which
  * targets are shifted against inputs within their cache lines. */
-static void check_widen_by(const sgt_rows *r, sgt_rows_write *widen, size_t size, int apart)
+static void check_widen_by(const sgt_rows *r, sgt_output o, int apart)
 {
     static const char unwritten[] = "\xa5\xa5\xa5\xa5\xa5\xa5\xa5\xa5";
-    size_t room = size * (MOST + 32);
+    size_t size = sgt_output_bytes(o), room = size * (MOST + 32);
     char *src_end = guarded(2 * MOST + 64), *in_end = guarded(room), *to_end = guarded(room);
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
         for (size_t shift = 0; shift < 33; shift++) {
@@ -97,7 +97,8 @@ static void check_widen_by(const sgt_rows *r, sgt_rows_write *widen, size_t size
             for (size_t i = 0; i <= n; i++) src[i] = token_at((uint32_t)shift, i);
             memset(in_end - room, 0xa5, room);
             memset(to_end - room, 0xa5, room);
-            cr_assert_eq(widen(in, to, src, n), wanted_top(src, n + 1), "%s, %zu ids", r->level, n);
+            cr_assert_eq(r->write(o, in, to, src, n), wanted_top(src, n + 1), "%s, %zu ids",
+                         r->level, n);
             for (size_t i = 0; i < n; i++)
                 cr_assert(id_at(in, i, size) == src[i] && id_at(to, i, size) == src[i + 1],
                           "%s, %zu ids, shift %zu, at %zu", r->level, n, shift, i);
@@ -112,8 +113,8 @@ static void check_widen_by(const sgt_rows *r, sgt_rows_write *widen, size_t size
 static void check_widen(const sgt_rows *r)
 {
     for (int apart = 0; apart < 2; apart++) {
-        check_widen_by(r, r->write[SGT_OUTPUT_I32], sizeof(int32_t), apart);
-        check_widen_by(r, r->write[SGT_OUTPUT_I64], sizeof(int64_t), apart);
+        check_widen_by(r, SGT_OUTPUT_I32, apart);
+        check_widen_by(r, SGT_OUTPUT_I64, apart);
     }
 }
 
@@ -128,19 +129,19 @@ static void check_top(const sgt_rows *r)
         for (size_t i = 0; i <= n; i++) {
             uint16_t top = i % 2 ? 65535 : 32768;
             src[i] = top;
-            cr_assert_eq(r->write[SGT_OUTPUT_I32](in, to, src, n), top, "%s: %zu of %zu", r->level,
+            cr_assert_eq(r->write(SGT_OUTPUT_I32, in, to, src, n), top, "%s: %zu of %zu", r->level,
                          i, n);
-            cr_assert_eq(r->write[SGT_OUTPUT_I64](in64, to64, src, n), top, "%s: %zu of %zu",
+            cr_assert_eq(r->write(SGT_OUTPUT_I64, in64, to64, src, n), top, "%s: %zu of %zu",
                          r->level, i, n);
             if (i < n)
-                cr_assert(r->write[SGT_OUTPUT_U16](dst, NULL, src, n) == top &&
+                cr_assert(r->write(SGT_OUTPUT_U16, dst, NULL, src, n) == top &&
                               r->largest(src, n) == top,
                           "%s: %zu of %zu", r->level, i, n);
             src[i] = 0;
         }
     }
     cr_assert_eq(r->largest(src, 0), 0);
-    cr_assert_eq(r->write[SGT_OUTPUT_U16](dst, NULL, src, 0), 0);
+    cr_assert_eq(r->write(SGT_OUTPUT_U16, dst, NULL, src, 0), 0);
 }
 
 Test(rows, copy) { each_level(check_copy); }
