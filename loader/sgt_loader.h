@@ -309,9 +309,8 @@ const char *sgt_loader_shard_path(const sgt_loader *l, uint32_t shard);
 
 /* ---- streams ---- */
 
-/* A stream: threads that prefetch batches first, first+1, ... into a ring of buffers. The caller's
- * allocator provides the buffers: pinned memory, huge pages, or malloc, aligned to pages, if alloc
- * is NULL.
+/* A stream: threads that prefetch batches first, first+1, ... into a ring of buffers: the caller's,
+ * as pinned memory or huge pages, or the stream's own, aligned to pages.
  *
  *     sgt_loader_batch b;
  *     while (sgt_stream_next(s, &b, &err) == 0) { use(b.inputs); sgt_stream_release(s, &b); }
@@ -326,15 +325,17 @@ typedef struct sgt_stream_options {
     sgt_output output; /* type of the ids */
     uint32_t slots;    /* buffers in the ring; default 4 */
     uint32_t threads;  /* prefetch threads; default 1 */
-    /* NULL: malloc; called `slots` times at open */
-    void *(*alloc)(void *ctx, size_t bytes);
-    void (*free)(void *ctx, void *p); /* called for each buffer at close */
-    void *ctx;                        /* argument of both */
+    /* (slots): buffers of sgt_stream_bytes each, which the caller frees after the stream is closed;
+     * NULL: the stream's own */
+    void *const *buffers;
     /* For timing; may be NULL. Prefetch thread `thread` (from 0) calls it before it makes batch
      * `index`, and again, with done = 1, after it. */
     void (*making)(void *ctx, uint32_t thread, uint64_t index, int done);
     void *making_ctx; /* argument of making */
 } sgt_stream_options;
+
+/* Return the bytes of a buffer; 0 for an unknown output, or if no memory could hold it. */
+size_t sgt_stream_bytes(const sgt_loader *l, sgt_output output);
 
 typedef struct sgt_stream sgt_stream;
 /* Start a stream; o NULL means all defaults. */

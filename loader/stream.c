@@ -63,21 +63,6 @@ struct sgt_stream {
     uint64_t delivered, woken;
 };
 
-/* ---- buffers ---- */
-
-static void *alloc_plain(void *ctx, size_t bytes)
-{
-    (void)ctx;
-    void *p;
-    return posix_memalign(&p, 4096, bytes) ? NULL : p;
-}
-
-static void free_plain(void *ctx, void *p)
-{
-    (void)ctx;
-    free(p);
-}
-
 /* ---- the threads ---- */
 
 /* Wait between polls i and i + 1 of a word that another thread writes. That thread may run on the
@@ -96,29 +81,34 @@ static inline void pause_poll(int i)
 #endif
 }
 
-static int may_make(const sgt_stream *s, uint64_t n)
-{
-    return (!s->o.count || n < s->o.count) &&
-           n < __atomic_load_n(&s->released, __ATOMIC_ACQUIRE) + s->o.slots;
-}
-
 static int is_closing(const sgt_stream *s)
 {
     return __atomic_load_n(&s->closing, __ATOMIC_RELAXED);
 }
 
-/* Wait until the slot of w's next batch is free. Return 1, or 0 if the stream is closed. */
-static int wait_for_slot(worker *w)
+/* Return whether the slot of batch n may be filled, or there is nothing to wait for any more. */
+static int is_free(const sgt_stream *s, uint64_t n)
 {
-    sgt_stream *s = w->s;
-    for (int i = 0; i < LOOKS && !is_closing(s); i++) {
-        if (may_make(s, w->next)) return 1;
+    return is_closing(s) || ((!s->o.count || n < s->o.count) &&
+                             n < __atomic_load_n(&s->released, __ATOMIC_ACQUIRE) + s->o.slots);
+}
+
+static int is_filled(const sgt_stream *s, uint64_t n)
+{
+    return __atomic_load_n(&s->slots[n % s->o.slots].filled, __ATOMIC_ACQUIRE) == n + 1;
+}
+
+/* Wait until batch n is_ready: poll for a while, then sleep on `changed`. */
+static void wait_until(sgt_stream *s, int (*is_ready)(const sgt_stream *, uint64_t), uint64_t n,
+                       pthread_cond_t *changed)
+{
+    for (int i = 0; i < LOOKS; i++) {
+        if (is_ready(s, n)) return;
         pause_poll(i);
     }
     pthread_mutex_lock(&s->lock);
-    while (!is_closing(s) && !may_make(s, w->next)) pthread_cond_wait(&s->freed, &s->lock);
+    while (!is_ready(s, n)) pthread_cond_wait(changed, &s->lock);
     pthread_mutex_unlock(&s->lock);
-    return !is_closing(s);
 }
 
 static void publish(sgt_stream *s, uint64_t n)
@@ -133,7 +123,9 @@ static void *work(void *arg)
 {
     worker *w = arg;
     sgt_stream *s = w->s;
-    for (; wait_for_slot(w); w->next += s->o.threads) {
+    for (;; w->next += s->o.threads) {
+        wait_until(s, is_free, w->next, &s->freed);
+        if (is_closing(s)) break;
         slot *to = &s->slots[w->next % s->o.slots];
         uint64_t index = to->batch.index = s->o.first + w->next;
         if (s->o.making) s->o.making(s->o.making_ctx, w->number, index, 0);
@@ -148,12 +140,23 @@ static void *work(void *arg)
 
 /* ---- what callers see ---- */
 
+/* Return where targets begin in a buffer whose inputs take `bytes`; 0: there are none. */
+static size_t targets_at(sgt_output o, size_t bytes)
+{
+    return sgt_output_pairs(o) ? (bytes + ALIGN - 1) / ALIGN * ALIGN : 0;
+}
+
+size_t sgt_stream_bytes(const sgt_loader *l, sgt_output output)
+{
+    size_t bytes;
+    return sgt_batch_bytes(&bytes, l, output, NULL) < 0 ? 0 : targets_at(output, bytes) + bytes;
+}
+
 static int open_slots(sgt_stream *s, sgt_error *err)
 {
-    size_t bytes, targets_at = 0;
+    size_t bytes, all = sgt_stream_bytes(s->l, s->o.output);
     int rc = sgt_batch_bytes(&bytes, s->l, s->o.output, err);
     if (rc < 0) return rc;
-    if (sgt_output_pairs(s->o.output)) targets_at = (bytes + ALIGN - 1) / ALIGN * ALIGN;
     s->slots = calloc(s->o.slots, sizeof *s->slots);
     s->workers = calloc(s->o.threads, sizeof *s->workers);
     if (!s->slots || !s->workers)
@@ -162,12 +165,13 @@ static int open_slots(sgt_stream *s, sgt_error *err)
         sgt_loader_batch *b = &s->slots[i].batch;
         b->slot = i;
         b->output = s->o.output;
-        b->inputs = s->o.alloc(s->o.ctx, targets_at + bytes);
+        if (s->o.buffers) b->inputs = s->o.buffers[i];
+        else if (posix_memalign(&b->inputs, 4096, all)) b->inputs = NULL;
         if (!b->inputs || !sgt_batch_open(b, s->l))
             return sgt_fail(err, SGT_ENOMEM,
                             "buffer %" PRIu32 " of %" PRIu32 ", %zu bytes: out of memory", i + 1,
-                            s->o.slots, targets_at + bytes);
-        if (targets_at) b->targets = (char *)b->inputs + targets_at;
+                            s->o.slots, all);
+        if (all > bytes) b->targets = (char *)b->inputs + targets_at(s->o.output, bytes);
     }
     return SGT_OK;
 }
@@ -195,10 +199,6 @@ int sgt_stream_open(sgt_stream **out, const sgt_loader *l, const sgt_stream_opti
     if (o) s->o = *o;
     if (!s->o.slots) s->o.slots = 4;
     if (!s->o.threads) s->o.threads = 1;
-    if (!s->o.alloc) {
-        s->o.alloc = alloc_plain;
-        s->o.free = free_plain;
-    }
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->filled, NULL);
     pthread_cond_init(&s->freed, NULL);
@@ -212,27 +212,10 @@ fail:
     return rc;
 }
 
-static int is_filled(const slot *from, uint64_t n)
-{
-    return __atomic_load_n(&from->filled, __ATOMIC_ACQUIRE) == n + 1;
-}
-
 static void wake_threads(sgt_stream *s)
 {
     s->woken = s->released;
     pthread_cond_broadcast(&s->freed);
-}
-
-static void wait_for_batch(sgt_stream *s, const slot *from, uint64_t n)
-{
-    wake_threads(s); /* that of this batch may sleep although its slot is free */
-    for (int i = 0; i < LOOKS; i++) {
-        if (is_filled(from, n)) return;
-        pause_poll(i);
-    }
-    pthread_mutex_lock(&s->lock);
-    while (!is_filled(from, n)) pthread_cond_wait(&s->filled, &s->lock);
-    pthread_mutex_unlock(&s->lock);
 }
 
 int sgt_stream_next(sgt_stream *s, sgt_loader_batch *b, sgt_error *err)
@@ -245,7 +228,10 @@ int sgt_stream_next(sgt_stream *s, sgt_loader_batch *b, sgt_error *err)
         return sgt_fail(err, SGT_EUSAGE,
                         "all %" PRIu32 " batches of the stream are held: release one first",
                         s->o.slots);
-    if (!is_filled(from, n)) wait_for_batch(s, from, n);
+    if (!is_filled(s, n)) {
+        wake_threads(s); /* that of this batch may sleep although its slot is free */
+        wait_until(s, is_filled, n, &s->filled);
+    }
     if (from->rc < 0) { /* keep the error, so that the next call reports it again */
         if (err) *err = from->err;
         return from->rc;
@@ -277,8 +263,7 @@ void sgt_stream_close(sgt_stream *s)
     pthread_cond_broadcast(&s->freed);
     for (uint32_t i = 0; i < s->workers_made; i++) pthread_join(s->workers[i].thread, NULL);
     for (uint32_t i = 0; s->slots && i < s->o.slots; i++) {
-        void *buffer = s->slots[i].batch.inputs;
-        if (buffer && s->o.free) s->o.free(s->o.ctx, buffer);
+        if (!s->o.buffers) free(s->slots[i].batch.inputs);
         sgt_batch_close(&s->slots[i].batch);
     }
     pthread_cond_destroy(&s->filled);

@@ -81,26 +81,6 @@ static unsigned count_names(const char *path)
     return n;
 }
 
-/* ---- an allocator that counts ---- */
-
-typedef struct counts {
-    int made, freed, fail_at; /* fail_at: the call that returns NULL, counted from 1; 0: none */
-    size_t bytes;
-} counts;
-
-static void *counted_alloc(void *ctx, size_t bytes)
-{
-    counts *c = ctx;
-    c->bytes = bytes;
-    return ++c->made == c->fail_at ? NULL : aligned_alloc(64, (bytes + 63) / 64 * 64);
-}
-
-static void counted_free(void *ctx, void *p)
-{
-    ((counts *)ctx)->freed++;
-    free(p);
-}
-
 Test(stream, in_order_and_whole)
 {
     for (int reader = 0; reader < SGT_READERS; reader++) {
@@ -223,13 +203,9 @@ Test(stream, closed_at_any_moment)
     for (int reader = 0; reader < SGT_READERS; reader++) {
         scoped(sgt_loader) *l = open_loader((sgt_reader)reader);
         for (int round = 0; round < 60; round++) {
-            counts c = {0};
             sgt_stream_options o = {.slots = (uint32_t)round % 5 + 1,
                                     .threads = (uint32_t)round % 3 + 1,
-                                    .output = (sgt_output)(round % 2),
-                                    .alloc = counted_alloc,
-                                    .free = counted_free,
-                                    .ctx = &c};
+                                    .output = (sgt_output)(round % 2)};
             sgt_stream *s = open_stream(l, &o);
             for (int k = 0; k < round % 7; k++) {
                 if (k >= (int)o.slots) break;
@@ -239,8 +215,6 @@ Test(stream, closed_at_any_moment)
             }
             if (round % 5 == 0) usleep(500);
             sgt_stream_close(s);
-            cr_assert(c.made == (int)o.slots && c.freed == c.made);
-            cr_assert_eq(c.bytes, o.output ? B * T * 8 : B * (T + 1) * 2);
         }
     }
     cr_assert_eq(count_names("/proc/self/fd"), fds);
@@ -249,20 +223,34 @@ Test(stream, closed_at_any_moment)
     cr_assert_eq(count_names("/proc/self/task"), tasks);
 }
 
-Test(stream, allocator_gives_nothing)
+/* The caller's buffers are used in order, and nothing after their ends. */
+Test(stream, in_buffers_of_the_caller)
 {
-    for (int at = 1; at <= 3; at++) {
-        counts c = {.fail_at = at};
-        sgt_stream_options o = {
-            .slots = 3, .alloc = counted_alloc, .free = counted_free, .ctx = &c};
-        sgt_stream *s = NULL;
-        expect_failure(sgt_stream_open(&s, loader, &o, why), SGT_ENOMEM,
-                       "buffer %d of 3, 136 bytes: out of memory", at);
-        cr_assert(!s && c.freed == at - 1);
+    for (int output = 0; output < SGT_OUTPUTS; output++) {
+        static const size_t want[SGT_OUTPUTS] = {B * (T + 1) * 2, 2 * B * T * 4, 2 * B * T * 8};
+        static _Alignas(64) char room[3][2 * B * T * 8 + 64];
+        void *buffers[] = {room[0], room[1], room[2]};
+        sgt_stream_options o = {.slots = 3, .output = (sgt_output)output, .buffers = buffers};
+        size_t bytes = sgt_stream_bytes(loader, o.output);
+        cr_assert_eq(bytes, want[output]);
+        for (int i = 0; i < 3; i++) memset(room[i] + bytes, 0xa5, 64);
+        scoped(sgt_stream) *s = open_stream(loader, &o);
+        for (uint64_t k = 0; k < 50; k++) {
+            sgt_loader_batch b = take(s);
+            check(loader, &b);
+            cr_assert(b.inputs == room[k % 3] && b.slot == k % 3);
+            sgt_stream_release(s, &b);
+        }
+        for (int i = 0; i < 3 * 64; i++) cr_assert_eq(room[i / 64][bytes + (size_t)i % 64], '\xa5');
     }
-    sgt_stream_options o = {.output = SGT_OUTPUTS};
-    sgt_stream *s;
+    sgt_stream_options o = {.slots = 3, .buffers = (void *[3]){0}};
+    sgt_stream *s = NULL;
+    expect_failure(sgt_stream_open(&s, loader, &o, why), SGT_ENOMEM,
+                   "buffer 1 of 3, 136 bytes: out of memory");
+    o.output = SGT_OUTPUTS;
+    cr_assert_eq(sgt_stream_bytes(loader, SGT_OUTPUTS), 0);
     expect_failure(sgt_stream_open(&s, loader, &o, why), SGT_EUSAGE, "unknown output 3");
+    cr_assert_null(s);
 }
 
 /* A batch that cannot be read is reported when its turn comes, and at every later call. Earlier

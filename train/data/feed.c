@@ -92,7 +92,7 @@ struct sgt_feed {
     unsigned holding;
     maker *makers;      /* (threads): a record for each thread of the stream, if there is a trace */
     sgt_cursor *cursor; /* cursor that is used if there is no stream */
-    uint16_t *ring[SGT_FEED_HOLD + 1];
+    void *ring[SGT_FEED_AHEAD + SGT_FEED_HOLD]; /* buffers of batches, as many as are in use */
 };
 
 static void *get_memory(const sgt_feed *f, size_t bytes)
@@ -130,13 +130,20 @@ static int open_targets(sgt_feed *f, sgt_error *err)
     return sgt_fail(err, SGT_ENOMEM, "targets of %zu rows: out of memory", f->rows);
 }
 
-static int open_ring(sgt_feed *f, sgt_error *err)
+static int open_ring(sgt_feed *f, unsigned n, sgt_error *err)
 {
     size_t bytes = f->rows * (f->T + 1) * sizeof(uint16_t);
-    for (unsigned i = 0; i <= f->o.hold; i++)
+    for (unsigned i = 0; i < n; i++)
         if (!(f->ring[i] = get_memory(f, bytes)))
             return sgt_fail(err, SGT_ENOMEM, "a batch of %zu bytes: out of memory", bytes);
-    return f->o.examples ? SGT_OK : sgt_cursor_open(&f->cursor, f->l, err);
+    return SGT_OK;
+}
+
+/* Prepare to make each batch when it is asked for. */
+static int open_now(sgt_feed *f, sgt_error *err)
+{
+    int rc = open_ring(f, f->o.hold + 1, err);
+    return rc < 0 || f->o.examples ? rc : sgt_cursor_open(&f->cursor, f->l, err);
 }
 
 static void trace_making(void *ctx, uint32_t thread, uint64_t index, int done)
@@ -171,12 +178,11 @@ static int open_stream(sgt_feed *f, sgt_error *err)
                             .output = SGT_OUTPUT_U16,
                             .slots = SGT_FEED_AHEAD + f->o.hold,
                             .threads = f->o.threads,
-                            .alloc = f->o.alloc,
-                            .free = f->o.free,
-                            .ctx = f->o.ctx,
+                            .buffers = f->ring,
                             .making = f->o.trace ? trace_making : NULL,
                             .making_ctx = f};
-    int rc = f->o.trace ? open_makers(f, err) : SGT_OK;
+    int rc = open_ring(f, o.slots, err);
+    if (rc == SGT_OK && f->o.trace) rc = open_makers(f, err);
     if (rc < 0) return rc;
     return sgt_stream_open(&f->stream, f->l, &o, err);
 }
@@ -191,7 +197,7 @@ int sgt_feed_open(sgt_feed **out, const sgt_loader *l, const sgt_feed_options *o
     f->o = *o;
     int rc = open_targets(f, err);
     if (rc == SGT_OK)
-        rc = o->now || o->cycle || o->examples ? open_ring(f, err) : open_stream(f, err);
+        rc = o->now || o->cycle || o->examples ? open_now(f, err) : open_stream(f, err);
     if (rc < 0) {
         sgt_feed_close(f);
         return rc;
@@ -208,7 +214,7 @@ void sgt_feed_close(sgt_feed *f)
     free(f->targets);
     free(f->starts);
     sgt_cursor_close(f->cursor);
-    for (unsigned i = 0; i <= SGT_FEED_HOLD; i++) free_memory(f, f->ring[i]);
+    for (size_t i = 0; i < sizeof f->ring / sizeof *f->ring; i++) free_memory(f, f->ring[i]);
     free(f);
 }
 

@@ -1,10 +1,9 @@
 """What a batch consists of, and where: new arrays, a ring that the library's threads fill ahead of
 time, and copies on a device."""
 
-import _thread
 import math
 import sys
-from ctypes import byref
+from ctypes import byref, c_void_p
 from typing import Any, Callable, List, NamedTuple, Optional, Tuple
 
 import numpy as np
@@ -134,45 +133,22 @@ class Stream:
         self.kind = kind
         self.next = first  # index of the batch that take() returns next
         self.is_clean = True  # False while a call runs, and after one that was interrupted
-        self._buffers: List[Any] = []
         self._views: List[Optional[Tuple[Any, Any]]] = [None] * slots
         self._holds = False
         self._batch, self._error = c.LoaderBatch(), c.ErrorText()
         self._refs = byref(self._batch), byref(self._error)
-        self._addresses: List[int] = []
-        pinned = may_pin(kind.torch)
-
-        def alloc(_ctx: Any, size: int) -> Optional[int]:
-            try:
-                buffer, at = kind.buffer(size, pinned)
-            except Exception:  # the library reports that memory ran out
-                return None
-            self._buffers.append(buffer)
-            self._addresses.append(at)
-            return at
-
-        options = c.StreamOptions(first=first, output=OUTPUTS[kind.dtype][0], alloc=c.ALLOC(alloc))
-        options.slots, options.threads = slots, threads
-        failed: List[Exception] = []
-        done = _thread.allocate_lock()
-
-        def open_stream() -> None:
-            functions = library.sgt_stream_open, library.sgt_stream_close
-            given, kept = (native.pointer, byref(options)), (native, self._buffers)
-            try:
-                self.handle = c.open_handle(*functions, *given, kept=kept)
-            except Exception as error:
-                failed.append(error)
-            finally:
-                done.release()
-
-        # Python raises KeyboardInterrupt in the main thread only. Within `alloc`, ctypes would drop
-        # it and hand the library an undefined address. (An interrupt may break Thread.start.)
-        done.acquire()
-        _thread.start_new_thread(open_stream, ())
-        done.acquire()
-        if failed:
-            raise failed[0]
+        output, pinned = OUTPUTS[kind.dtype][0], may_pin(kind.torch)
+        size = library.sgt_stream_bytes(native.pointer, output)
+        try:
+            made = [kind.buffer(size, pinned) for _ in range(slots)]
+        except Exception:  # of several classes, and torch's text has several lines
+            raise OutOfMemoryError(f"{slots} buffers of {size} bytes: out of memory") from None
+        self._buffers, self._addresses = zip(*made)
+        options = c.StreamOptions(first=first, output=output, slots=slots, threads=threads)
+        options.buffers = (c_void_p * slots)(*self._addresses)
+        functions = library.sgt_stream_open, library.sgt_stream_close
+        given, kept = (native.pointer, byref(options)), (native, self._buffers)
+        self.handle = c.open_handle(*functions, *given, kept=kept)
 
     def take(self) -> Tuple[Any, Any]:
         """Return x and y of the next batch."""

@@ -64,7 +64,6 @@ CLASSES: Dict[int, Type[Error]] = {
 }
 
 SAY = CFUNCTYPE(None, c_void_p, c_char_p)
-ALLOC = CFUNCTYPE(c_void_p, c_void_p, c_size_t)
 PROGRESS = CFUNCTYPE(None, c_void_p, c_uint64, c_uint64, c_uint64)
 
 
@@ -117,8 +116,8 @@ class LoaderState(Structure):  # sgt_loader_state
 class StreamOptions(Structure):  # sgt_stream_options
     _fields_ = [
         ("first", c_uint64), ("count", c_uint64), ("output", c_int), ("slots", c_uint32),
-        ("threads", c_uint32), ("alloc", ALLOC), ("free", c_void_p), ("ctx", c_void_p),
-        ("making", c_void_p), ("making_ctx", c_void_p),
+        ("threads", c_uint32), ("buffers", POINTER(c_void_p)), ("making", c_void_p),
+        ("making_ctx", c_void_p),
     ]  # fmt: skip
 
 
@@ -176,6 +175,7 @@ _LOADER = {
     "sgt_cursor_close": (None, [c_void_p]),
     "sgt_loader_read": (c_int, [c_void_p, c_void_p, c_uint64, c_uint64, _BATCH, _ERROR]),
     "sgt_loader_expand_starts": (None, [_BATCH, c_uint32, c_uint32, *3 * [c_void_p]]),
+    "sgt_stream_bytes": (c_size_t, [c_void_p, c_int]),
     "sgt_stream_open": (c_int, [_OUT, c_void_p, POINTER(StreamOptions), _ERROR]),
     "sgt_stream_next": (c_int, [c_void_p, _BATCH, _ERROR]),
     "sgt_stream_release": (None, [c_void_p, _BATCH]),
@@ -237,19 +237,17 @@ class Handle:
     """A pointer of the library. It is closed once: when it is garbage, or when the process ends.
 
     `kept` is not freed before: the handle that this one needs, as a cursor needs its loader, and
-    memory that the library writes to. It stays even if a KeyboardInterrupt hits the finalizer, so
-    that the pointer is never closed. A forked process closes nothing, because the handles belong
-    to its parent process.
+    memory that the library writes to. It stays even if a KeyboardInterrupt comes between the call
+    that opens and this object, or hits the finalizer, so that the pointer is never closed. A forked
+    process closes nothing, because the handles belong to its parent process.
     """
 
-    def __init__(self, pointer: "c_void_p", close: Callable[["c_void_p"], None], *kept: Any):
+    def __init__(self, pointer: "c_void_p", close: Callable[["c_void_p"], None], key: object):
         self.pointer = pointer
-        key = object()
-        _kept[key] = kept
         weakref.finalize(self, _close, os.getpid(), key, close, pointer)
 
 
-_kept: Dict[object, Tuple[Any, ...]] = {}  # by handle that is not closed
+_kept: Dict[object, Sequence[Any]] = {}  # by handle that is not closed
 
 
 def _close(pid: int, key: object, close: Callable[["c_void_p"], None], pointer: "c_void_p") -> None:
@@ -260,9 +258,14 @@ def _close(pid: int, key: object, close: Callable[["c_void_p"], None], pointer: 
 
 def open_handle(function: Any, close: Any, *given: Any, kept: Sequence[Any] = ()) -> Handle:
     """Return the handle that a function of a library makes of these arguments."""
-    pointer = c_void_p()
-    call(function, byref(pointer), *given)
-    return Handle(pointer, close, *kept)
+    pointer, key = c_void_p(), object()
+    _kept[key] = kept
+    try:
+        call(function, byref(pointer), *given)
+    except Exception:
+        del _kept[key]
+        raise
+    return Handle(pointer, close, key)
 
 
 def say_notice(_ctx: Any, line: bytes) -> None:
