@@ -116,10 +116,12 @@ static int measure_rows(const sgt_corpus *c, const sgt_corpus_file *f, const sgt
     return SGT_OK;
 }
 
-/* Count files, documents, bytes and tokens of the inputs. */
-static int measure_inputs(sgt_dry_run_result *r, const sgt_tokenize_options *o, const sgt_corpus *c,
-                          sgt_error *err)
+/* Estimate what the inputs of this corpus give, and what that needs; all but r->disk_free. */
+static int estimate(sgt_dry_run_result *r, const sgt_tokenize_options *o, const sgt_corpus *c,
+                    const sgt_vocab *v, sgt_error *err)
 {
+    /* another layout has one file for a split */
+    const double size = o->layout ? 1e18 : (double)sgt_pipeline_shard_tokens(o);
     double text = 0;
     int known = !o->special_eot; /* a file of text is one document */
     *r = (sgt_dry_run_result){.files = c->count, .bytes = c->bytes, .skipped = c->skipped};
@@ -135,33 +137,18 @@ static int measure_inputs(sgt_dry_run_result *r, const sgt_tokenize_options *o, 
         /* a filter reads formats such as PDF, which hold less text than bytes */
         text += (double)bytes * (sgt_corpus_sought(f) || f->filter ? 1 : UNPACKED);
     }
-    if (!known) r->documents = SGT_NOT_KNOWN;
-    r->tokens = (uint64_t)ceil(text / TOKEN_BYTES);
-    return SGT_OK;
-}
-
-static uint64_t shards_of(double tokens, double size)
-{
-    return tokens > 0 ? (uint64_t)ceil(tokens / size) : 0;
-}
-
-/* Estimate what the inputs of this corpus give, and what that needs; all but r->disk_free. */
-static int estimate(sgt_dry_run_result *r, const sgt_tokenize_options *o, const sgt_corpus *c,
-                    const sgt_vocab *v, sgt_error *err)
-{
-    /* another layout has one file for a split */
-    const double size = o->layout ? 1e18 : (double)sgt_pipeline_shard_tokens(o);
-    int rc = measure_inputs(r, o, c, err);
-    if (rc < 0) return rc;
-    const uint64_t documents = r->documents == SGT_NOT_KNOWN ? 0 : r->documents;
-    r->shards = shards_of((double)r->tokens * (1 - o->val_fraction), size) +
-                shards_of((double)r->tokens * o->val_fraction, size);
+    const double tokens = ceil(text / TOKEN_BYTES);
+    const uint64_t documents = known ? r->documents : 0;
     /* the parts, and the set that another layout is written from */
     const uint64_t sets = (sgt_parts_wanted(o) ? 1u : 0u) + (o->layout ? 1u : 0u);
+    r->tokens = (uint64_t)tokens;
+    r->shards = (uint64_t)(ceil(tokens * (1 - o->val_fraction) / size) +
+                           ceil(tokens * o->val_fraction / size));
     r->disk_meanwhile = sets * (2 * r->tokens + 8 * documents);
     r->disk = 2 * r->tokens + r->shards * SGT_SHARD_HEADER +
               (o->layout == SGT_LAYOUT_MEGATRON ? 20 : 8) * documents +
               VOCAB_ENTRY * (uint64_t)sgt_vocab_size(v);
+    if (!known) r->documents = SGT_NOT_KNOWN;
     return SGT_OK;
 }
 

@@ -12,11 +12,9 @@
 
 typedef struct place {
     sgt_unit unit;
-    /* 1: a thread uses this place for a unit that the caller has not returned; guarded by `lock`,
-     * like `done` */
-    int taken;
-    int done; /* 1: its unit was worked on, or has failed, and was not returned */
-    int rc;   /* 0; 1: the feed has ended; < 0: an error */
+    /* 1: its unit was worked on, or has failed, and the caller has not returned it; guarded by `lock` */
+    int done;
+    int rc; /* 0; 1: the feed has ended; < 0: an error */
     sgt_error err;
 } place;
 
@@ -34,17 +32,17 @@ struct sgt_units {
     uint64_t ticket;
     int feed_ended;
 
-    pthread_mutex_t lock; /* guards places[].taken and .done */
+    pthread_mutex_t lock; /* guards places[].done and `next` */
     pthread_cond_t changed;
     place *places; /* unit number t is in places[t % place_count] */
     size_t place_count;
+    uint64_t next; /* number of the unit that the caller has, or takes next */
     /* requests that the threads end; set under `lock`, because threads wait on `changed` */
     sgt_stop cancelled;
 
     thread *threads;
     size_t running;
-    uint64_t next; /* number of the unit that the caller takes next */
-    place *given;  /* the unit that the caller has; NULL: none */
+    int given; /* 1: the caller has unit number `next` */
 };
 
 size_t sgt_units_threads(const sgt_corpus *c, int threads, size_t piece)
@@ -54,17 +52,14 @@ size_t sgt_units_threads(const sgt_corpus *c, int threads, size_t piece)
     return !c->unsized && units < want ? (size_t)units : want;
 }
 
-/* Wait until the place of unit number t is free, and take it. Return NULL if the threads are to
- * end. */
-static place *take_place(sgt_units *s, uint64_t t)
+/* Wait until the place of unit number t is free, and return it; NULL if the threads are to end. */
+static place *wait_for_place(sgt_units *s, uint64_t t)
 {
-    place *at = &s->places[t % s->place_count];
     pthread_mutex_lock(&s->lock);
-    while (at->taken && !sgt_stopped(&s->cancelled)) pthread_cond_wait(&s->changed, &s->lock);
-    int over = sgt_stopped(&s->cancelled);
-    at->taken = 1;
+    while (t - s->next >= s->place_count && !sgt_stopped(&s->cancelled))
+        pthread_cond_wait(&s->changed, &s->lock);
     pthread_mutex_unlock(&s->lock);
-    return over ? NULL : at;
+    return sgt_stopped(&s->cancelled) ? NULL : &s->places[t % s->place_count];
 }
 
 static void *work_on_units(void *arg)
@@ -74,7 +69,7 @@ static void *work_on_units(void *arg)
     for (;;) {
         /* read the next unit of the feed into its place */
         pthread_mutex_lock(&s->feed_lock);
-        place *at = s->feed_ended ? NULL : take_place(s, s->ticket);
+        place *at = s->feed_ended ? NULL : wait_for_place(s, s->ticket);
         if (at) {
             at->rc = sgt_text_feed_next(s->feed, &at->unit, &at->err);
             s->feed_ended = at->rc != 0;
@@ -148,28 +143,28 @@ void sgt_units_stop(sgt_units *s)
 /* Let the threads use the place of the unit that the caller had. */
 static void give_back(sgt_units *s)
 {
+    place *at = &s->places[s->next % s->place_count];
     if (!s->given) return;
-    sgt_unit_trim(&s->given->unit);
+    sgt_unit_trim(&at->unit);
     pthread_mutex_lock(&s->lock);
-    s->given->taken = s->given->done = 0;
+    at->done = s->given = 0;
+    s->next++;
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
-    s->given = NULL;
 }
 
 int sgt_units_next(sgt_units *s, sgt_unit **u, sgt_error *err)
 {
-    place *at = &s->places[s->next % s->place_count];
     const sgt_stop *stop = s->job.feed.reading.o->stop;
     give_back(s);
+    place *at = &s->places[s->next % s->place_count];
     pthread_mutex_lock(&s->lock);
     while (!at->done && !sgt_stopped(stop)) sgt_wait_briefly(&s->changed, &s->lock);
     pthread_mutex_unlock(&s->lock);
     if (sgt_stopped(stop)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
     if (at->rc < 0 && err) *err = at->err;
     if (at->rc) return at->rc;
-    s->next++;
-    s->given = at;
+    s->given = 1;
     *u = &at->unit;
     return SGT_OK;
 }
