@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 12357,
+    "tokenize": 12336,
     "loader": 6793,
     "train": 13648,
     "kernels": 12187,

@@ -194,19 +194,6 @@ static const sgt_corpus_file *current(const sgt_text_feed *f)
     return &f->r.corpus->files[f->file];
 }
 
-static int other_bytes(const sgt_text_feed *f, sgt_error *err)
-{
-    return sgt_fail(
-        err, SGT_EFORMAT,
-        "%s: its %s are others than when the run was interrupted, within the first %" PRIu64
-        " (--force starts over)",
-        current(f)->path,
-        current(f)->filter            ? "filter's bytes"
-        : sgt_corpus_made(current(f)) ? "bytes, unpacked,"
-                                      : "bytes",
-        f->offset);
-}
-
 /* Find out the form of the stream that has just been opened, and keep its first bytes in the carry. */
 static int read_form(sgt_text_feed *f, sgt_error *err)
 {
@@ -241,7 +228,11 @@ static int read_again(sgt_text_feed *f, sgt_error *err)
         sgt_stream_hash_add(&f->hash, l->bytes, n);
         done += n;
         if (!n || (done == hashed && sgt_stream_hash_now(&f->hash) != f->o.from.hash))
-            rc = other_bytes(f, err);
+            rc = sgt_fail(err, SGT_EFORMAT,
+                          "%s: its %s are others than when the run was interrupted, within the "
+                          "first %" PRIu64 " (--force starts over)",
+                          current(f)->path, current(f)->filter ? "filter's bytes" : "bytes",
+                          f->offset);
         l->n -= n;
         if (l->n) memmove(l->bytes, l->bytes + n, l->n);
     }
