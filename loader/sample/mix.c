@@ -256,10 +256,9 @@ static wide count_rows(const sgt_mix *m, uint32_t set, uint32_t first, uint32_t 
 
 uint64_t sgt_mix_drawn(const sgt_mix *m, uint32_t set, uint64_t rows)
 {
-    sgt_mix_memo memo;
+    sgt_mix_memo memo = {.turn = UINT64_MAX};
     if (m->sets == 1) return rows;
-    wide count = count_rows(m, set, 0, m->sets, rows / SGT_MIX_TURN * SGT_MIX_TURN);
-    memo.turn = UINT64_MAX;
+    wide count = count_rows(m, set, 0, m->sets, rows - rows % SGT_MIX_TURN);
     ready_turn(m, &memo, rows / SGT_MIX_TURN);
     for (uint32_t j = 0; j < rows % SGT_MIX_TURN; j++) count += memo.set[j] == set;
     return (uint64_t)count;

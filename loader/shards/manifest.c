@@ -35,36 +35,36 @@ typedef enum kind {
 typedef struct field {
     const char *name;
     kind kind;
-    size_t offset, size;
     int optional; /* 1: not written if it is 0, and need not be there */
+    size_t offset, size;
 } field;
 
 /* In the order in which they are written. */
 static const field shard_fields[] = {
-    {"file", TEXT, offsetof(sgt_manifest_shard, file), sizeof(((sgt_manifest_shard *)0)->file), 0},
-    {"split", TEXT, offsetof(sgt_manifest_shard, split), sizeof(((sgt_manifest_shard *)0)->split),
-     0},
-    {"tokens", COUNT, offsetof(sgt_manifest_shard, tokens), 0, 0},
-    {"documents", COUNT, offsetof(sgt_manifest_shard, documents), 0, 0},
-    {"xxh3", HEX, offsetof(sgt_manifest_shard, xxh3), 0, 0},
+    {"file", TEXT, 0, offsetof(sgt_manifest_shard, file), sizeof(((sgt_manifest_shard *)0)->file)},
+    {"split", TEXT, 0, offsetof(sgt_manifest_shard, split),
+     sizeof(((sgt_manifest_shard *)0)->split)},
+    {"tokens", COUNT, 0, offsetof(sgt_manifest_shard, tokens), 0},
+    {"documents", COUNT, 0, offsetof(sgt_manifest_shard, documents), 0},
+    {"xxh3", HEX, 0, offsetof(sgt_manifest_shard, xxh3), 0},
     {0}};
 static const field vocabulary_fields[] = {
-    {"name", TEXT, offsetof(sgt_manifest, vocabulary), sizeof(((sgt_manifest *)0)->vocabulary), 0},
-    {"fingerprint", HEX, offsetof(sgt_manifest, fingerprint), 0, 0},
-    {"size", SMALL, offsetof(sgt_manifest, vocab), 0, 0},
-    {"eot", SMALL, offsetof(sgt_manifest, eot), 0, 0},
+    {"name", TEXT, 0, offsetof(sgt_manifest, vocabulary), sizeof(((sgt_manifest *)0)->vocabulary)},
+    {"fingerprint", HEX, 0, offsetof(sgt_manifest, fingerprint), 0},
+    {"size", SMALL, 0, offsetof(sgt_manifest, vocab), 0},
+    {"eot", SMALL, 0, offsetof(sgt_manifest, eot), 0},
     {0}};
 static const field totals_fields[] = {
-    {"tokens", COUNT, offsetof(sgt_manifest, tokens), 0, 0},
-    {"documents", COUNT, offsetof(sgt_manifest, documents), 0, 0},
-    {"bytes", COUNT, offsetof(sgt_manifest, bytes), 0, 0},
-    {"files", COUNT, offsetof(sgt_manifest, files), 0, 0},
-    {"invalid_utf8", COUNT, offsetof(sgt_manifest, invalid_utf8), 0, 0},
-    {"bad_lines", COUNT, offsetof(sgt_manifest, bad_lines), 0, 1},
-    {"lone_surrogates", COUNT, offsetof(sgt_manifest, lone_surrogates), 0, 1},
-    {"eot_literals", COUNT, offsetof(sgt_manifest, eot_literals), 0, 1},
-    {"duplicates", COUNT, offsetof(sgt_manifest, duplicates), 0, 1},
-    {"skipped", COUNT, offsetof(sgt_manifest, skipped), 0, 1},
+    {"tokens", COUNT, 0, offsetof(sgt_manifest, tokens), 0},
+    {"documents", COUNT, 0, offsetof(sgt_manifest, documents), 0},
+    {"bytes", COUNT, 0, offsetof(sgt_manifest, bytes), 0},
+    {"files", COUNT, 0, offsetof(sgt_manifest, files), 0},
+    {"invalid_utf8", COUNT, 0, offsetof(sgt_manifest, invalid_utf8), 0},
+    {"bad_lines", COUNT, 1, offsetof(sgt_manifest, bad_lines), 0},
+    {"lone_surrogates", COUNT, 1, offsetof(sgt_manifest, lone_surrogates), 0},
+    {"eot_literals", COUNT, 1, offsetof(sgt_manifest, eot_literals), 0},
+    {"duplicates", COUNT, 1, offsetof(sgt_manifest, duplicates), 0},
+    {"skipped", COUNT, 1, offsetof(sgt_manifest, skipped), 0},
     {0}};
 static const field version_field[] = {{"version", COUNT, 0, 0, 0}, {0}};
 
@@ -207,7 +207,7 @@ static int from_json(sgt_manifest *m, const json_t *o, const source *s)
     const json_t *options = json_object_get(o, "options"),
                  *vocabulary = json_object_get(o, "vocabulary");
     const json_t *invalid = json_object_get(o, "invalid_utf8_at");
-    uint64_t version;
+    uint64_t version = 0;
     int rc = read_fields(&version, o, version_field, s);
     if (rc < 0) return rc;
     if (version != VERSION)

@@ -371,7 +371,6 @@ static int leave_out_short(sgt_set *s, const char *path, const sgt_loader_option
 {
     const uint64_t window = sgt_sampling_of_documents(o->sampling) ? 1 : (uint64_t)o->seq + 1;
     uint32_t all = s->count - s->first, kept = s->first;
-    const sgt_set_shard *longest = NULL;
     int rc = SGT_OK;
     for (uint32_t i = s->first; i < s->count; i++) {
         sgt_set_shard h = s->shards[i];
@@ -380,10 +379,11 @@ static int leave_out_short(sgt_set *s, const char *path, const sgt_loader_option
         s->shards[i] = s->shards[kept];
         s->shards[kept++] = h;
     }
+    const sgt_set_shard *longest = s->shards + kept; /* of the short ones, if there are any */
     for (uint32_t i = kept; i < s->count; i++)
-        if (!longest || s->shards[i].head.tokens > longest->head.tokens) longest = &s->shards[i];
+        if (s->shards[i].head.tokens > longest->head.tokens) longest = &s->shards[i];
     if (kept == s->first) rc = fail_short(path, longest, window, err);
-    else if (longest)
+    else if (kept < s->count)
         sgt_say(&o->notice,
                 "%s: left out %" PRIu32 " of %" PRIu32 " shards with fewer than the %" PRIu64
                 " tokens of a window (%s has %" PRIu64 ")",

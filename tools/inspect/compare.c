@@ -99,7 +99,7 @@ static int describe_around(side *d, const pair *p, sgt_error *err)
 {
     sgt_vocab *v;
     uint16_t ids[2 * AROUND + 1];
-    uint64_t offset, from = p->token > AROUND ? p->token - AROUND : 0;
+    uint64_t offset, byte, from = p->token > AROUND ? p->token - AROUND : 0;
     size_t n, bytes;
     char *text = NULL;
     int rc = inspect_read(&d->set, p->split, from, ids, 2 * AROUND + 1, &n, err);
@@ -111,12 +111,12 @@ static int describe_around(side *d, const pair *p, sgt_error *err)
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++) json_array_append_new(list, json_integer(ids[i]));
     const sgt_set_shard *in = inspect_place(&d->set, p->split, p->token, &offset);
-    if (in)
-        d->around =
-            json_pack("{s:o, s:I, s:I, s:i}", "shard", sgt_json_text(in->path, strlen(in->path)),
-                      "token", (json_int_t)offset, "byte", (json_int_t)(in->head.data + 2 * offset),
-                      "id", ids[p->token - from]);
-    else
+    if (in) {
+        byte = in->head.data + 2 * offset;
+        d->around = json_pack(
+            "{s:o, s:I, s:I, s:i}", "shard", sgt_json_text(in->path, strlen(in->path)), "token",
+            (json_int_t)offset, "byte", (json_int_t)byte, "id", ids[p->token - from]);
+    } else
         d->around = json_pack("{s:n, s:I}", "shard", "ends_after",
                               (json_int_t)inspect_tokens(&d->set, p->split));
     json_object_set_new(d->around, "from", json_integer((json_int_t)from));
