@@ -10,12 +10,12 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 12336,
+    "tokenize": 12335,
     "loader": 6792,
     "train": 13648,
     "kernels": 12187,
     "tools": 13540,
-    "tests": 49892,
+    "tests": 49893,
     "manuals": 2460,
     "pages": 1224,
 }

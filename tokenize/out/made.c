@@ -49,16 +49,15 @@ struct sgt_made {
     const shard *indexed; /* NULL: none */
 };
 
-static int add_shard(run *r, shard s, sgt_error *err)
+static int add_shard(run *r, const char *path, const sgt_manifest_shard *file, int first,
+                     sgt_error *err)
 {
     shard *more = reallocarray(r->shards, r->count + 1, sizeof *more);
-    if (!more) return sgt_fail_memory(err, s.folder);
+    if (!more) return sgt_fail_memory(err, path);
     r->shards = more;
-    s.tokens = r->tokens;
-    s.documents = r->documents;
-    more[r->count++] = s;
-    r->tokens += s.file->tokens;
-    r->documents += s.file->documents;
+    more[r->count++] = (shard){r->tokens, r->documents, path, file, -1, first};
+    r->tokens += file->tokens;
+    r->documents += file->documents;
     return SGT_OK;
 }
 
@@ -80,7 +79,7 @@ int sgt_made_add(sgt_made **set, const char *path, sgt_error *err)
             if (first && !file->documents)
                 rc = sgt_fail(err, SGT_EFORMAT, "%s/%s: its first token begins no document", path,
                               file->file);
-            else rc = add_shard(&s->runs[split], (shard){0, 0, f->path, file, -1, first}, err);
+            else rc = add_shard(&s->runs[split], f->path, file, first, err);
         }
     if (!rc && i < f->m.count)
         rc = sgt_fail(err, SGT_EFORMAT,
