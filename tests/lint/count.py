@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 12335,
+    "tokenize": 12326,
     "loader": 6792,
     "train": 13648,
     "kernels": 12187,

@@ -40,35 +40,25 @@ int sgt_kept_names_set(sgt_kept_names *k, const char *list, sgt_error *err)
     return SGT_OK;
 }
 
-static int append(sgt_unit *u, const void *bytes, size_t n, sgt_error *err)
-{
-    int rc = sgt_reserve(&u->kept, &u->kept_room, u->kept_used + n, 1, "fields to keep", err);
-    if (rc < 0) return rc;
-    if (n) memcpy(u->kept + u->kept_used, bytes, n);
-    u->kept_used += n;
-    return SGT_OK;
-}
-
-static int append_text(sgt_unit *u, const char *text, sgt_error *err)
-{
-    return append(u, text, strlen(text), err);
-}
-
 int sgt_kept_line(const sgt_kept_names *k, uint8_t *line, sgt_unit *u, sgt_part *p, sgt_error *err)
 {
-    int rc = SGT_OK;
     p->line.kept = u->kept_used;
-    for (size_t i = 0; i < k->count && !rc; i++) {
+    for (size_t i = 0; i < k->count; i++) {
+        const char *name = k->names[i], *value = "null";
         size_t at, n;
-        const char *why = sgt_json_value(&k->paths[i], line, u->scratch, &at, &n);
-        rc = append_text(u, i ? ", \"" : "{\"", err);
-        if (!rc) rc = append_text(u, k->names[i], err);
-        if (!rc) rc = append_text(u, "\": ", err);
-        if (!rc) rc = why || !n ? append_text(u, "null", err) : append(u, line + at, n, err);
+        if (!sgt_json_value(&k->paths[i], line, u->scratch, &at, &n) && n)
+            value = (const char *)line + at;
+        else n = strlen(value);
+        /* and `{"`, `": `, `}` and a NUL */
+        const int rc = sgt_reserve(&u->kept, &u->kept_room, u->kept_used + strlen(name) + n + 8, 1,
+                                   "fields to keep", err);
+        if (rc < 0) return rc;
+        u->kept_used += (size_t)snprintf(u->kept + u->kept_used, u->kept_room - u->kept_used,
+                                         "%s\"%s\": %.*s", i ? ", " : "{", name, (int)n, value);
     }
-    if (!rc) rc = append_text(u, "}", err);
+    u->kept[u->kept_used++] = '}';
     p->line.kept_length = u->kept_used - p->line.kept;
-    return rc;
+    return SGT_OK;
 }
 
 /* ---- rows of Parquet: columns beside the text's, each read by a reader of its own, because their
