@@ -236,9 +236,8 @@ static void forget_pieces(const sgt_loader *l, sgt_cursor *c)
  * group, so that they arrive while this group is copied. At number 0, prefetch the first two
  * groups. */
 static inline void prefetch_group(const uint16_t **tokens, const sgt_window *pieces, uint32_t i,
-                                  uint32_t n, size_t width)
+                                  uint32_t n, uint32_t group)
 {
-    uint32_t group = sgt_rows_group(width);
     if (i % group) return;
     uint32_t from = i ? i + group : 0, to = n - i > 2 * group ? i + 2 * group : n;
     for (uint32_t k = from; k < to; k++) sgt_rows_expect(tokens[k], pieces[k].tokens);
@@ -316,9 +315,9 @@ static int write_pieces(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b,
                         const sgt_window *pieces, uint32_t n, sgt_error *err)
 {
     int rc = SGT_OK, torn = SGT_OK;
+    uint32_t group = l->rows == &sgt_rows_plain ? 0 : sgt_rows_group((size_t)l->o.seq + 1);
     for (uint32_t k = 0; k < n && rc == SGT_OK; k++) {
-        if (l->rows != &sgt_rows_plain)
-            prefetch_group(c->tokens, pieces, k, n, (size_t)l->o.seq + 1);
+        if (group) prefetch_group(c->tokens, pieces, k, n, group);
         rc = write_piece(l, c, b, &pieces[k], c->tokens[k], err);
     }
     /* also after a failure: where a file was cut short, its tokens read as zeros */

@@ -11,7 +11,7 @@ import sys
 
 BUDGET = {
     "tokenize": 12326,
-    "loader": 6792,
+    "loader": 6791,
     "train": 13648,
     "kernels": 12187,
     "tools": 13540,
