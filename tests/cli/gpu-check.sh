@@ -262,6 +262,12 @@ stdout_has 'kept ablation, from text to tied: 19.905 times'
 stdout_has '     kernels: 0 of 1 cases passed'
 # Only skipped checks run again, and those that decide which can run.
 ! grep -vE 'nvidia-smi|python -c|check-cuda-device --list|--case large' ran | grep . || fail 'these ran again'
+# A line that was cut off is no result.
+sed -i '/"name": "ablation, from text to tied"/{h;d}; ${G;s/"part".*//}' gpu-check.jsonl
+truncate -s -1 gpu-check.jsonl
+again 0 '' first ablation cases
+stdout_has 'kept step, B=64 T=1024 bf16: 700000 tokens/s, '
+! grep -q 'kept ablation, from text to tied' .stdout || fail 'this line had no end'
 run 2 env SAY=other PATH="$PWD/stand:$PATH" b/tools/gpu-check.sh
 stderr_is 'gpu-check.sh: gpu-check.jsonl is of another card or commit: move it away, or name another file with -o'
 echo abc > b/commit

@@ -126,7 +126,7 @@ count() { cat "$json" 2> /dev/null | grep -c "^{\"result\": \"$1\""; } # pass|fa
 versions() { sed -n 's/.*"name": "self-check",.*"libraries": \({[^}]*}\).*/\1/p' "$json"; }
 
 # Begin FILE with a line about the machine. If it has results of an earlier call, keep them except those cut or skipped
-# and, with --again, those failed.
+# and, with --again, those failed. A line that was cut off is dropped.
 open_results() {
     head="{\"card\": $(quote "$card"), \"commit\": $(quote "$commit")"
     if [ -s "$json" ]; then
@@ -134,7 +134,7 @@ open_results() {
             echo "gpu-check.sh: $json is of another card or commit: move it away, or name another file with -o" >&2
             exit 2
         }
-        grep -vE "^\{\"(complete\"|result\": \"(cut|skip${again:+|fail})\")" "$json" > "$json.part"
+        grep '}$' "$json" | grep -vE "^\{\"(complete\"|result\": \"(cut|skip${again:+|fail})\")" > "$json.part"
         mv "$json.part" "$json"
     else
         echo "$head, \"driver\": $(quote "$driver"), \"memory\": $(quote "$memory"), \"date\": \"$date\"}" > "$json"
