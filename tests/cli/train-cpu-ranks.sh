@@ -116,6 +116,20 @@ fi
 # ---- a rank that dies, or is interrupted, ends the run within 30 s; saved checkpoints stay whole ----
 ends_well cpu INT
 
+# ---- an interrupted rank 0 that hangs, here at a pipe that nobody reads, ends all ranks after ten seconds ----
+rm .stdout0 && mkfifo .stdout0
+exec 3<> .stdout0
+head -c 65536 /dev/zero >&3
+both sgt-train $long --json --run full
+saved full
+kill -INT "$pid0" "$pid1"
+wait "$launcher"
+exec 3>&-
+rm .stdout0 && touch .stdout0
+gather 130
+stderr_lines 1
+stderr_matches '^sgt-train: interrupted after step '
+
 # ---- three ranks ----
 run 0 $mpi -n 3 sgt-train $options --precision fp32 --dropout 0.2 --eval-every 2 --run three
 run 0 sgt-train $options --precision fp32 --dropout 0.2 --eval-every 2 --run one --force

@@ -180,6 +180,15 @@ static _Noreturn void end_all(const net *t, const sgt_error *why, int usage)
     _exit(sgt_exit_code(why->code));
 }
 
+/* End all ranks if an interrupted rank 0 has not come to its end in time: a device may hang, or the
+ * reader of its standard output. Other failures end the process before. */
+static _Noreturn void end_stopped(const net *t)
+{
+    nap(END_SECONDS);
+    end_others(t, SGT_EXIT_INTERRUPTED);
+    _exit(SGT_EXIT_INTERRUPTED);
+}
+
 /* End all ranks because this one fails, with one message, which rank 0 prints. Returns only in rank 0
  * after an interrupt: the program then says how far it came, and sgt_ranks_close ends the others. */
 static void give_up(sgt_ranks *r, const sgt_error *why)
@@ -196,7 +205,6 @@ static void give_up(sgt_ranks *r, const sgt_error *why)
     }
     pthread_mutex_lock(&t->saying);
     if (why->code != SGT_ESTOPPED) end_all(t, why, why->code == SGT_EUSAGE);
-    alarm(END_SECONDS); /* a faulty device may keep the program from its end */
 }
 
 /* Watch the other ranks, in a thread of rank 0. Print the first failure of one and end all ranks,
@@ -207,8 +215,9 @@ static void *watch_others(void *ctx)
     net *t = ctx;
     uint32_t i = 1;
     sgt_error n, bad;
-    while (poll(t->line[LIFE] + 1, t->r.size - 1, 50) <= 0)
+    while (!is_set(&t->r.given_up) && poll(t->line[LIFE] + 1, t->r.size - 1, 50) <= 0)
         if (is_set(&t->ended)) return NULL;
+    if (is_set(&t->r.given_up)) end_stopped(t);
     while (!t->line[LIFE][i].revents) i++;
     int dead = transfer(t->line[LIFE][i].fd, &n, sizeof n, RECEIVE) < 0;
     n.text[sizeof n.text - 1] = 0;
@@ -216,7 +225,7 @@ static void *watch_others(void *ctx)
     else if (n.code == SGT_ESTOPPED) sgt_fail(&bad, n.code, "%s", n.text);
     else sgt_fail(&bad, n.code, "rank %u: %s", i, n.text);
     nap(dead ? DEATH_SECONDS : GRACE_SECONDS);
-    pthread_mutex_lock(&t->saying);
+    if (pthread_mutex_trylock(&t->saying) != 0) end_stopped(t);
     end_all(t, &bad, 0);
 }
 
