@@ -23,6 +23,10 @@ stdout_has 'complete already'
 run 1 sgt-tokenize --filter "html=sed -e 's/<[^<>]*>//g'" --filter 'rev=rev "{}"' in out
 stderr_has 'sgt-tokenize: out: made with --filter ["html=sed -e '
 run_failure_about ', now not given (--force replaces it)' sgt-tokenize in out
+long="html=env A=$(printf %0300d 0) cat"
+run 0 sgt-tokenize --quiet --filter "$long" in/a.html out-long
+run 1 sgt-tokenize --filter html=cat in/a.html out-long
+stderr_is "sgt-tokenize: out-long: made with --filter [\"$long\"], now [\"html=cat\"] (--force replaces it)"
 
 # Words and quotes of the command follow the shell's rules; no other shell syntax applies. {} may be
 # part of a word. Paths may have any characters.

@@ -33,7 +33,7 @@ static const char *const finished_names[] = {"manifest.json",  "sources.jsonl",
                                              "tokenizer.json", SGT_TOKENIZER_CONFIG,
                                              SGT_DEDUP_FILE,   ".inputs.jsonl"};
 #define COUNT(a) (sizeof(a) / sizeof *(a))
-#define VALUE_SHOWN 200 /* bytes of an option's value in a message */
+#define VALUE_SHOWN 1024 /* bytes of an option's value in a message, which has no more */
 
 /* ---- files ---- */
 
@@ -91,14 +91,13 @@ static int check_size(const char *folder, const char *name, uint64_t want, int a
 
 /* ---- options ---- */
 
-/* Return an option's value as a user would type it on the command line, written to `to` if it is not
- * there as text. */
+/* Return an option's value as a user would type it on the command line, written to `to`, which is all
+ * zero, if it is not there as text. A value that is too long ends before the part that does not fit. */
 static const char *as_typed(char to[VALUE_SHOWN], const json_t *v)
 {
     if (!v) return "not given";
     if (json_is_string(v)) return json_string_value(v);
-    const size_t n = json_dumpb(v, to, VALUE_SHOWN - 1, JSON_ENCODE_ANY);
-    to[n < VALUE_SHOWN ? n : VALUE_SHOWN - 1] = 0;
+    json_dumpb(v, to, VALUE_SHOWN - 1, JSON_ENCODE_ANY);
     return to;
 }
 
@@ -114,7 +113,7 @@ static const char *first_difference(json_t *a, const json_t *b)
 /* Compare options as JSON objects: `a` those of OUT, `b` those of this run. */
 static int compare_objects(const char *out, json_t *a, json_t *b, sgt_error *err)
 {
-    char had[VALUE_SHOWN], has[VALUE_SHOWN], option[64];
+    char had[VALUE_SHOWN] = {0}, has[VALUE_SHOWN] = {0}, option[64];
     const json_t *x = json_object_get(a, "shards"), *y = json_object_get(b, "shards");
     /* the layout first: it decides which other options there are */
     const char *key = (x || y) && !json_equal(x, y) ? "shards" : first_difference(b, a);
