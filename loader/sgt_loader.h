@@ -63,10 +63,10 @@ typedef enum sgt_reader {
      * are cut short while they are mapped. The first cursor takes up to a quarter of a second: it
      * maps pages that are in the page cache, which then count as the process's resident memory */
     SGT_READER_MMAP,
-    /* io_uring with direct reads, for sets larger than memory. Each shard keeps a descriptor: if they
-     * are more than half of the process's, its limit (RLIMIT_NOFILE) is raised by their number. If
-     * the machine refuses that, or io_uring, the reader mmap replaces it; if it refuses direct
-     * reads, they go through the page cache. A notice says so */
+    /* io_uring with direct reads, for sets larger than memory. Each shard keeps a descriptor: if
+     * fewer than 64 are left to the process, its limit (RLIMIT_NOFILE) is raised. If the machine
+     * refuses that, or io_uring, the reader mmap replaces it; if it refuses direct reads, they go
+     * through the page cache. A notice says so */
     SGT_READER_URING,
     SGT_READERS /* the number of readers */
 } sgt_reader;
@@ -341,10 +341,10 @@ typedef struct sgt_stream sgt_stream;
 /* Start a stream; o NULL means all defaults. */
 int sgt_stream_open(sgt_stream **out, const sgt_loader *l, const sgt_stream_options *o,
                     sgt_error *err);
-/* Wait for the next batch, whose arrays are valid until it is released. Returns 0, or 1 after the last of `count` batches. A batch that could
- * not be read gives a negative SGT_E*, and the same again at every further call: a stream never
- * skips a batch. Returns SGT_EUSAGE if the consumer holds all slots, since the wait would never
- * end. */
+/* Wait for the next batch, whose arrays are valid until it is released. Returns 0, or 1 after the
+ * last of `count` batches. A batch that could not be read gives a negative SGT_E*, and the same again
+ * at every further call: a stream never skips a batch. Returns SGT_EUSAGE if the consumer holds all
+ * slots, since the wait would never end. */
 int sgt_stream_next(sgt_stream *s, sgt_loader_batch *b, sgt_error *err);
 /* Give the batch's buffer back to the prefetch threads. */
 void sgt_stream_release(sgt_stream *s, const sgt_loader_batch *b);

@@ -18,6 +18,7 @@
 #define MOST_BYTES ((size_t)1 << 30) /* bytes of one read: every kernel accepts this */
 /* depth of the ring that is made at open, to find out which features are available */
 #define USUAL_DEPTH 128u
+#define SPARE 64u /* descriptors that are left to the rest of the process */
 
 /* state of a read; PENDING: it waits to be issued, or is in flight */
 enum { IDLE, PENDING, DONE, FAILED };
@@ -273,15 +274,20 @@ int sgt_ring_close(sgt_ring *r)
 
 /* ---- what the rings of a reader share ---- */
 
-/* Let the process have a descriptor for each shard beside those of its own, at least as many: raise
- * its limit if they are many. Return 0 if the system forbids that. */
-static int allow_descriptors(uint32_t shards)
+/* Leave the process SPARE descriptors beside the shards', the last of which is `fd`: raise its limit
+ * if they are fewer. Return 0 if the system forbids that. */
+static int spare_descriptors(int fd)
 {
     struct rlimit l;
-    if (getrlimit(RLIMIT_NOFILE, &l) < 0 || shards <= l.rlim_cur / 2) return 1;
-    if (l.rlim_max - l.rlim_cur < shards) return 0;
-    l.rlim_cur += shards;
+    if (getrlimit(RLIMIT_NOFILE, &l) < 0 || (rlim_t)fd + SPARE < l.rlim_cur) return 1;
+    l.rlim_cur++;
     return setrlimit(RLIMIT_NOFILE, &l) == 0;
+}
+
+static int refuse(const char **remark, int error, sgt_error *err)
+{
+    *remark = why_no_ring(error);
+    return sgt_fail(err, SGT_EUNSUPPORTED, "%s", *remark);
 }
 
 /* Return whether direct reads of a file work with this alignment. If not, errno says why. */
@@ -311,7 +317,7 @@ static int open_file(sgt_rings *all, const char **remark, const sgt_notice *noti
         fcntl(f->fd, F_SETFL, 0);
     }
     all->open++;
-    return SGT_OK;
+    return spare_descriptors(f->fd) ? SGT_OK : refuse(remark, EMFILE, err);
 }
 
 int sgt_rings_open(sgt_rings **out, const char **remark, const sgt_set *set,
@@ -321,14 +327,10 @@ int sgt_rings_open(sgt_rings **out, const char **remark, const sgt_set *set,
     if (!all) return sgt_fail_memory(err, set->shards[0].path);
     all->set = set;
     sgt_ring trial = {.all = all, .depth = USUAL_DEPTH};
-    int rc = allow_descriptors(set->count) ? make_ring(&trial) : -EMFILE;
-    if (rc < 0) {
-        *remark = why_no_ring(-rc);
-        rc = sgt_fail(err, SGT_EUNSUPPORTED, "%s", *remark);
-    } else {
-        leave_ring(&trial);
-        while (rc == SGT_OK && all->open < set->count) rc = open_file(all, remark, notice, err);
-    }
+    int rc = make_ring(&trial);
+    if (rc < 0) rc = refuse(remark, -rc, err);
+    else leave_ring(&trial);
+    while (rc == SGT_OK && all->open < set->count) rc = open_file(all, remark, notice, err);
     if (rc < 0) sgt_rings_close(all);
     else *out = all;
     return rc;

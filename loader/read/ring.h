@@ -26,8 +26,8 @@
  * If a file system refuses O_DIRECT, the files are read through the page cache, with one notice for
  * each reader. A ring that fails later fails its reads, and may still write to their memory.
  *
- * Each shard keeps a descriptor. If they are more than half of what the process may have, its limit
- * (RLIMIT_NOFILE) is raised by their number. */
+ * Each shard keeps a descriptor. If fewer than 64 are left to the process, its limit (RLIMIT_NOFILE)
+ * is raised. */
 #ifndef SGT_RING_H
 #define SGT_RING_H
 
@@ -58,8 +58,9 @@ typedef struct sgt_ring_read {
 
 /* Open the state that all rings of a reader share: the shards' files. The set must outlive it. Any
  * number of threads may use it. It makes and closes a ring, to find out whether there can be one: if
- * not, *remark says why ("io_uring is forbidden"), and the call returns SGT_EUNSUPPORTED. *remark,
- * NULL before, is "through the page cache" if that is how a shard is read. */
+ * not, or if there are too few descriptors, *remark says why ("io_uring is forbidden"), and the call
+ * returns SGT_EUNSUPPORTED. *remark, NULL before, is "through the page cache" if that is how a shard
+ * is read. */
 int sgt_rings_open(sgt_rings **out, const char **remark, const sgt_set *set,
                    const sgt_notice *notice, sgt_error *err);
 void sgt_rings_close(sgt_rings *all); /* Close its rings first. NULL is fine. */
@@ -71,8 +72,8 @@ size_t sgt_rings_room(const sgt_rings *all, size_t bytes);
 
 /* Open a ring. At most `depth` reads (1 to 4096) are in flight at a time; further reads wait for
  * their turn. `memory`, if not NULL, is where most reads go, at most 1 GiB: it is registered with the
- * kernel if limits allow. One thread may make a ring and another use it, best always the same one. Only one
- * thread may use it at a time, and none in a child after fork. */
+ * kernel if limits allow. One thread may make a ring and another use it, best always the same one.
+ * Only one thread may use it at a time, and none in a child after fork. */
 int sgt_ring_open(sgt_ring **out, sgt_rings *all, unsigned depth, void *memory, size_t bytes,
                   sgt_error *err);
 

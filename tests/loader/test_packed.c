@@ -351,7 +351,7 @@ Test(packed, cut_while_mapped)
     must(sgt_loader_guard_sigbus(why));
     scoped(sgt_loader) *l = open_loader("d", &o, NULL);
     scoped(sgt_cursor) *c = open_cursor(l);
-    must(read_rows(l, c, 0, row, why)); /* the sizes of files were just checked */
+    must(read_rows(l, c, 0, row, why));
     while (shard || from < LEFT) sgt_loader_window(l, ++k, &shard, &from);
     resize("d/train_000000.bin", SGT_SHARD_HEADER + 2 * LEFT);
     expect_failure(
