@@ -253,9 +253,12 @@ int sgt_set_add_split(sgt_set *s, const char *folder, const char *split, int raw
     if (rc < 0) return rc;
     for (size_t i = 0; i < n && rc == SGT_OK; i++) rc = sgt_set_add(s, paths[i], raw, err);
     sgt_shard_list_free(paths, n);
-    /* nanoGPT's folders have train.bin and val.bin */
-    if (!n && raw && !sgt_file_gone(sgt_path(path, folder, "%s.bin", split)))
-        rc = sgt_set_add(s, path, raw, err);
+    /* nanoGPT's folders have train.bin and val.bin, OLMo-core's train.npy and val.npy */
+    for (int i = 0; i < 2 && !n && raw && rc == SGT_OK; i++)
+        if (!sgt_file_gone(sgt_path(path, folder, "%s.%s", split, i ? "npy" : "bin"))) {
+            rc = sgt_set_add(s, path, raw, err);
+            n++;
+        }
     return rc;
 }
 
@@ -299,12 +302,13 @@ static int hash_shards(sgt_set *s, const char *path, sgt_error *err)
 
 /* ---- a set that a loader draws from ---- */
 
-/* Read the manifest of a folder that has one. sgt-tokenize works in OUT/.work, and writes the
- * manifest last: OUT/.work without a manifest means that shards are missing. */
-static int read_manifest(sgt_manifest *m, const char *folder, sgt_error *err)
+/* Read the manifest of a folder that has one, unless its files are read as `raw`. sgt-tokenize works
+ * in OUT/.work, and writes the manifest last: OUT/.work without a manifest means that shards are
+ * missing. */
+static int read_manifest(sgt_manifest *m, const char *folder, int raw, sgt_error *err)
 {
     char path[SGT_PATH];
-    int rc = sgt_manifest_find(m, folder, err);
+    int rc = raw ? SGT_OK : sgt_manifest_find(m, folder, err);
     if (rc < 0 || m->options || sgt_file_gone(sgt_path(path, folder, ".work"))) return rc;
     return sgt_fail(err, SGT_EFORMAT,
                     "%s: unfinished (the same sgt-tokenize command again finishes it)", folder);
@@ -404,7 +408,7 @@ int sgt_set_open(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_
     if (!folder && !shard && access(path, F_OK) < 0)
         return sgt_fail_path(err, path, "sgt-tokenize makes a folder of shards");
     s->first = s->count;
-    if (folder && !o->raw) rc = read_manifest(&m, path, err);
+    if (folder) rc = read_manifest(&m, path, o->raw, err);
     if (rc == SGT_OK)
         rc = folder ? sgt_set_add_split(s, path, o->split, o->raw, &m, err)
                     : sgt_set_add(s, shard ? shard : path, o->raw ? 1 : -1, err);

@@ -52,7 +52,7 @@ void sgt_set_close(sgt_set *s);
 
 /* Its parts. Check the shards of one split of a folder, of any length, and add them to s: those that
  * the manifest m lists, with what it says of each; if there is none (sgt_manifest_find), those that
- * sgt_shard_list finds, or with `raw` not 0, else nanoGPT's SPLIT.bin. There may be no shards. */
+ * sgt_shard_list finds, or with `raw` not 0, else SPLIT.bin or SPLIT.npy. There may be no shards. */
 int sgt_set_add_split(sgt_set *s, const char *folder, const char *split, int raw,
                       const sgt_manifest *m, sgt_error *err);
 /* Add the shard at `path`; `raw` is that of sgt_shard_open. */

@@ -94,6 +94,18 @@ Test(foreign, nanogpt_folder)
                    "header, pass the file itself)");
 }
 
+Test(foreign, olmo_folder)
+{
+    static const uint32_t train[] = {3};
+    cr_assert_eq(mkdir("d", 0777), 0);
+    put_raw("d/train.npy", 3, 500);
+    sgt_loader_options o = {.batch = 4, .seq = 16, .raw = 1};
+    check_loader("d", &o, NULL, train);
+    cr_assert_eq(mkdir("d/.work", 0777), 0);
+    expect_failure(open_only("d", &o, why), SGT_EFORMAT,
+                   "d: unfinished (the same sgt-tokenize command again finishes it)");
+}
+
 /* ---- Megatron-LM ---- */
 
 /* 333 tokens in six sequences. Documents begin at tokens 0, 5 and 32; two more documents are
