@@ -12,9 +12,8 @@ mkdir -p "$DEMO"
 
 say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 [ -t 1 ] || say() { printf '\n%s\n' "$*"; }
-# Print the command, run it, and write its output to FILE.
+# Print the command and run it.
 show() { printf '$ %s\n' "$*" && "$@"; }
-show_into() { file=$1 && shift && printf '$ %s\n' "$*" && "$@" > "$file"; }
 
 no_text() {
     echo "make demo: no text to work on: $1" >&2
@@ -54,11 +53,10 @@ say "1. Text to tokens on disk"
 # Remove the output of an earlier demo.
 [ ! -e "$DEMO/run/latest" ] || echo "(this replaces the set and the run of an earlier demo, $DEMO/out and $DEMO/run)"
 rm -rf "$DEMO/out" "$DEMO/run"
-show_into "$DEMO/tokenize.json" sgt-tokenize --json --split 5% "$CORPUS" "$DEMO/out"
+show sgt-tokenize --split 5% "$CORPUS" "$DEMO/out"
 
 say "2. Tokens to batches: mmap against preload"
-show_into "$DEMO/bench.json" sgt-bench loader --json --loader mmap,preload --outputs i32 --batch-size 32 --seq-len 512 \
-    --seconds 2 "$DEMO/out"
+show sgt-bench loader --loader mmap,preload --outputs i32 --batch-size 32 --seq-len 512 --seconds 2 "$DEMO/out"
 
 say "3. Batches to a falling loss: a small GPT-2, from scratch, on this CPU"
 show sgt-train --data "$DEMO/out" --run "$DEMO/run" --model 4x128x4 --loader preload --device cpu --batch-size 10 \
@@ -71,31 +69,7 @@ say "5. The run on one page"
 report=$DEMO/report.html
 show sgt-report --quiet -o "$report" "$DEMO/run"
 
-# the number NAME of the first object in FILE that has the pattern
-figure() { # FILE NAME [PATTERN]
-    tr -d '\n' < "$1" | tr '{' '\n' | grep -e "${3:-}" | sed -n "s/.*\"$2\": *\([0-9.e+-]*\).*/\1/p" | head -1
-}
-# the figure of a reader; of mmap, also the name of a pass
-reader() { figure "$DEMO/bench.json" "$2" "\"reader\": *\"$1\".*${3:+\"pass\": *\"$3\"}"; } # READER FIGURE [PASS]
-
-say "What happened"
-sed -n 's/.*"loss": *\([0-9.]*\).*/\1/p' "$DEMO/run/log.jsonl" |
-    awk -v tokens="$(figure "$DEMO/tokenize.json" tokens)" -v mb="$(figure "$DEMO/tokenize.json" mb_per_s)" \
-        -v ram="$(reader preload tokens_per_s)" -v loop="$(reader preload loop_speedup)" \
-        -v mapped="$(reader mmap preload_fraction mapped)" -v cold="$(reader mmap preload_fraction cold)" \
-        -v steps="$STEPS" '
-{ loss[NR] = $1 }
-END {
-    for (i = NR - 19; i <= NR; i++) last += loss[i] / 20
-    printf "  tokenized      %d tokens at %.1f MB/s\n", tokens, mb
-    printf "  batches        preload %.0f million tokens/s, %.1f times a plain loop in C\n", ram / 1e6, loop
-    same = mapped > .85 && mapped < 1.15
-    printf "                 mmap is %s once mapped", same ? "about as fast" : sprintf("%.2f times as fast", mapped)
-    if (cold != "") printf ", but %.0f times slower while it reads the disk", 1 / cold
-    printf "\n"
-    printf "  loss           fell from %.2f at the first step to %.2f over the last 20 of %d\n", loss[1], last, steps
-}'
-echo "  the page       $report: open it in a browser"
+echo "Open $report in a browser."
 cat << END
 
 Try next, with $B/bin on your PATH:

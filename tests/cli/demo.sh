@@ -6,10 +6,10 @@ ln -s "$BIN" build/bin
 i=0
 while [ $i -lt 12 ]; do cat "$ROOT/README.md" "$ROOT"/tokenize/*/*.h > "corpus/$i.txt" && i=$((i + 1)); done
 run 0 "$ROOT/tools/demo.sh" build corpus
-stdout_matches '^  tokenized      [0-9]+ tokens at [0-9.]+ MB/s$'
-stdout_matches '^  batches        preload [1-9][0-9]* million tokens/s, [0-9.]+ times a plain loop in C$'
-stdout_matches '^                 mmap is (about as fast|[0-9.]+ times as fast) once mapped(, but [0-9]+ times slower while it reads the disk)?$'
-stdout_matches '^  loss           fell from 10\.[0-9]+ at the first step to [1-7]\.[0-9]+ over the last 20 of 100$'
+stdout_matches '^build/demo/out: [0-9,]+ tokens, 12 documents, 2 shards; '
+stdout_matches '^\* preload        i32 +[0-9.]+ +[1-9][0-9.]* '
+stdout_matches '^  mmap \(mapped\)  i32 +[0-9.]+ +[1-9][0-9.]* '
+stdout_matches '^loss: 10\.[0-9]+ → [1-7]\.[0-9]+ \(mean of the last 20 steps\), validation [1-7]\.[0-9]+ '
 stdout_has 'sgt-train --data build/demo/out --run build/demo/run --resume --steps 400'
 exists build/demo/run/latest
 
@@ -20,7 +20,7 @@ for figure in "Time in steps</dt><dd>$time" "Memory in steps</dt><dd>$memory"; d
     sed 's/\xc2\xa0/ /g' build/demo/report.html | grep -qF "<dt>$figure</dd>" || fail "the page lacks: $figure"
 done
 stdout_matches '^Hackers'
-stdout_has '  the page       build/demo/report.html: open it in a browser'
+stdout_has 'Open build/demo/report.html in a browser.'
 grep -q '<svg' build/demo/report.html || fail "the page has no picture"
 
 run 1 "$ROOT/tools/demo.sh" build nowhere
