@@ -2,6 +2,7 @@
 #include "loader/base/magic.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define KEEP "--binary keep takes its bytes"
@@ -59,6 +60,18 @@ static const sgt_magic *find(const number *table, size_t count, const uint8_t *p
     return NULL;
 }
 
+/* Return whether p[n] begins with the header of a tar archive, which holds the sum of its own
+ * bytes as octal digits; the digits themselves count as blanks. Old ones have no other mark. */
+static int is_tar(const uint8_t *p, size_t n)
+{
+    unsigned sum = 0;
+    char digits[9] = {0};
+    if (n < 512 || !p[0]) return 0;
+    memcpy(digits, p + 148, 8);
+    for (size_t i = 0; i < 512; i++) sum += i >= 148 && i < 156 ? ' ' : p[i];
+    return strtoul(digits, NULL, 8) == sum;
+}
+
 /* Return whether p[n] begins with the header of a cpio archive: so many hex digits, and a name. */
 static int is_cpio(const uint8_t *p, size_t n)
 {
@@ -78,7 +91,7 @@ const sgt_magic *sgt_magic_of(const uint8_t *p, size_t n)
 {
     const sgt_magic *known = find(numbers, sizeof numbers / sizeof *numbers, p, n);
     if (known) return known;
-    if (n >= 262 && !memcmp(p + 257, "ustar", 5)) return &tar;
+    if (is_tar(p, n)) return &tar;
     if (is_cpio(p, n)) return &cpio;
     if (n >= 10 && !memcmp(p, "BZh", 3) && !memcmp(p + 4, "1AY&SY", 6)) return &bzip2;
     return is_tensors(p, n) ? &tensors : NULL;
