@@ -39,8 +39,9 @@ typedef struct sgt_option {
      * number's value ends in "|auto", the user may leave it to the program. */
     const char *value;
     const char *help; /* text of --help: one line, lower case, no full stop */
-    /* The default as --help prints it; NULL: none is printed. If a number has a number, or a WORD or a
-     * CHOICE one of its words, sgt_options_parse sets that; other defaults are descriptions. */
+    /* The default as --help prints it; NULL: none is printed. If it is a number of a number's
+     * option, or one of the words of a WORD or CHOICE, sgt_options_parse sets it; other defaults
+     * are descriptions. */
     const char *def;
     /* inclusive bounds of a number, checked if max > min; max HUGE_VAL: no upper bound */
     double min, max;

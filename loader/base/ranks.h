@@ -8,8 +8,8 @@
  * sizes, from one thread. They wait for all ranks and are meant for small, rare data; gradients
  * travel by swap instead. They return 0, or a negative SGT_E* with *err filled in: SGT_EIO
  * if a rank is gone. A rank that fails calls give_up before it frees what other ranks may wait for.
- * That ends all ranks, with one message, and may not return; if it does, the rank waits for nobody from
- * then on. */
+ * That ends all ranks, with one message, and may not return; if it does, the rank waits for nobody
+ * from then on. */
 #ifndef SGT_BASE_RANKS_H
 #define SGT_BASE_RANKS_H
 
