@@ -254,11 +254,10 @@ int sgt_set_add_split(sgt_set *s, const char *folder, const char *split, int raw
     for (size_t i = 0; i < n && rc == SGT_OK; i++) rc = sgt_set_add(s, paths[i], raw, err);
     sgt_shard_list_free(paths, n);
     /* nanoGPT's folders have train.bin and val.bin, OLMo-core's train.npy and val.npy */
-    for (int i = 0; i < 2 && !n && raw && rc == SGT_OK; i++)
-        if (!sgt_file_gone(sgt_path(path, folder, "%s.%s", split, i ? "npy" : "bin"))) {
-            rc = sgt_set_add(s, path, raw, err);
-            n++;
-        }
+    if (!n && raw &&
+        (!sgt_file_gone(sgt_path(path, folder, "%s.bin", split)) ||
+         !sgt_file_gone(sgt_path(path, folder, "%s.npy", split))))
+        rc = sgt_set_add(s, path, raw, err);
     return rc;
 }
 
