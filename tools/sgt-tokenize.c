@@ -303,8 +303,8 @@ static void print_estimate(const sgt_dry_run_result *r)
     sgt_wrapped_close(&w);
 }
 
-/* Print the estimate of --dry-run, for which OUT may be left out. If OUT needs more space than is free
- * and --force is not given, fail after printing. */
+/* Print the estimate of --dry-run, for which OUT may be left out. If OUT needs more space than is
+ * free and --force is not given, fail after printing. */
 static int estimate(sgt_error *err)
 {
     sgt_dry_run_result r;
@@ -430,8 +430,8 @@ static int tokenize(sgt_error *err)
     return SGT_OK;
 }
 
-/* Do the work as one of the ranks, those of --ranks or those that a launcher started, and return the
- * exit code. Of the latter, only rank 0 prints. */
+/* Do the work as one of the ranks, those of --ranks or those that a launcher started, and return
+ * the exit code. Of the latter, only rank 0 prints. */
 static int run(int (*work)(sgt_error *err))
 {
     sgt_error err;

@@ -43,8 +43,8 @@ size_t sgt_bpe_steps(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids);
 
 /* Return a safe cut (see sgt_rule_cut) in the longest piece of text[n], or 0 if none was found.
  * The text starts at the beginning of a text or at a safe cut. Takes about as long as encoding the
- * text. The rule of the encoder's vocabulary must be GPT-2's or another one of split.h. Only one thread
- * at a time may use an encoder. */
+ * text. The rule of the encoder's vocabulary must be GPT-2's or another one of split.h. Only one
+ * thread at a time may use an encoder. */
 size_t sgt_extent_cut(sgt_encoder *e, const uint8_t *text, size_t n);
 
 #endif

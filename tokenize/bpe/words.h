@@ -12,10 +12,10 @@
  * second. The branch-free loop looks at the first place only; the second is checked when that
  * fails.
  *
- * Words that the table cannot hold are those of 16 bytes or more, and shorter ones of many ids, such
- * as runs of spaces. Up to 126 bytes they are cached in a table of their own, with their ids. Up to
- * 512 bytes, a word that is not there is cut wherever no token spans the cut, and its parts are
- * merged separately. Longer words are encoded whole, by steps (bpe.c). */
+ * Words that the table cannot hold are those of 16 bytes or more, and shorter ones of many ids,
+ * such as runs of spaces. Up to 126 bytes they are cached in a table of their own, with their ids.
+ * Up to 512 bytes, a word that is not there is cut wherever no token spans the cut, and its parts
+ * are merged separately. Longer words are encoded whole, by steps (bpe.c). */
 #ifndef SGT_WORDS_H
 #define SGT_WORDS_H
 
@@ -78,8 +78,8 @@ struct sgt_words {
     uint64_t place; /* place of the first byte of the next piece; the first is 1 */
 };
 
-/* Encode s[0..n), n > 0, a word that the table cannot hold, into ids, which has room for n. Returns the
- * number of ids. */
+/* Encode s[0..n), n > 0, a word that the table cannot hold, into ids, which has room for n.
+ * Returns the number of ids. */
 size_t sgt_encode_long(sgt_words *w, const uint8_t *s, size_t n, uint16_t *ids);
 
 #endif

@@ -66,8 +66,8 @@ typedef struct sgt_corpus_file {
     /* not 0: JSONL, one document per line; otherwise the file is one document of text. 2: its first
      * lines tell, which sources.jsonl says */
     int lines;
-    /* 1: the first bytes tell whether it is JSONL; of standard input and files with a filter, `lines`
-     * is set when their turn comes (feed.h) */
+    /* 1: the first bytes tell whether it is JSONL; of standard input and files with a filter,
+     * `lines` is set when their turn comes (feed.h) */
     int detect;
     int rows; /* 1: Parquet, one document per row */
     /* bytes from ... end - 1 of a Parquet file that ranks divide: the row groups that have their
@@ -200,9 +200,9 @@ struct sgt_source;
 /* Read on until there are `want` bytes, or all. path: of the stream, for errors. */
 int sgt_lookahead_read(sgt_lookahead *l, struct sgt_source *s, size_t want, const char *path,
                        sgt_error *err);
-/* Return what s holds, the stream of f, of which nothing has been read but *l, and read as much of it
- * as that takes; or a negative SGT_E* with its message in *why. For SGT_FORM_OTHER, *why says what it
- * is, without a path. If the format is not open (f->detect), all but that is text. */
+/* Return what s holds, the stream of f, of which nothing has been read but *l, and read as much of
+ * it as that takes; or a negative SGT_E* with its message in *why. For SGT_FORM_OTHER, *why says
+ * what it is, without a path. If the format is not open (f->detect), all but that is text. */
 int sgt_stream_form(sgt_lookahead *l, struct sgt_source *s, const sgt_corpus *c,
                     const sgt_corpus_file *f, sgt_error *why);
 

@@ -12,8 +12,8 @@
 #include "tokenize/input/json_line.h"
 
 /* Parse "url,date"; NULL names nothing. Return SGT_EUSAGE for too many names, and for one that is
- * empty, occurs twice, is not UTF-8, or holds a quote, a backslash or a control character. The caller
- * frees k->text, after a failure, too. */
+ * empty, occurs twice, is not UTF-8, or holds a quote, a backslash or a control character. The
+ * caller frees k->text, after a failure, too. */
 int sgt_kept_names_set(sgt_kept_names *k, const char *list, sgt_error *err);
 
 /* Append the fields of a line of JSONL to u->kept as a JSON object, {"url": ..., "date": null}, and
@@ -26,9 +26,9 @@ typedef struct sgt_kept_rows sgt_kept_rows;
 void sgt_kept_rows_close(sgt_kept_rows *r); /* NULL is allowed */
 
 /* Set *json[*n], until the next call, to the fields of the document of c that part p of u ends; its
- * file is JSONL or Parquet. Documents come in order. *rows is opened and closed as needed: the caller
- * begins with NULL and closes it after the last document; c must live as long. Return SGT_EFORMAT for
- * a column that is missing, or that holds neither strings nor numbers. */
+ * file is JSONL or Parquet. Documents come in order. *rows is opened and closed as needed: the
+ * caller begins with NULL and closes it after the last document; c must live as long. Return
+ * SGT_EFORMAT for a column that is missing, or that holds neither strings nor numbers. */
 int sgt_kept_of(sgt_kept_rows **rows, const sgt_corpus *c, const sgt_unit *u, const sgt_part *p,
                 const char **json, size_t *n, sgt_error *err);
 

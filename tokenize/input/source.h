@@ -32,15 +32,16 @@
 
 typedef struct sgt_source sgt_source;
 
-/* Make a source of f, which is opened when it is first read. stop, cancel: either ends the wait for a
- * stream (SGT_ESTOPPED). f and both must outlive the source. */
+/* Make a source of f, which is opened when it is first read. stop, cancel: either ends the wait
+ * for a stream (SGT_ESTOPPED). f and both must outlive the source. */
 int sgt_source_open(sgt_source **out, const sgt_corpus_file *f, const sgt_stop *stop,
                     const sgt_stop *cancel, sgt_error *err);
 
-/* Have a thread open the file now, and read it up to SGT_AHEAD_BYTES ahead of the caller. All errors
- * are reported by sgt_source_read, after the bytes that could be read. If the system refuses the
- * thread, the caller reads the file itself when its turn comes. Closing the source early waits for a
- * filter that has ended its output and still runs, unless `stop` or `cancel` is requested. */
+/* Have a thread open the file now, and read it up to SGT_AHEAD_BYTES ahead of the caller. All
+ * errors are reported by sgt_source_read, after the bytes that could be read. If the system
+ * refuses the thread, the caller reads the file itself when its turn comes. Closing the source
+ * early waits for a filter that has ended its output and still runs, unless `stop` or `cancel` is
+ * requested. */
 #define SGT_AHEAD_BYTES ((size_t)2 << 20)
 void sgt_source_ahead(sgt_source *s);
 

@@ -12,7 +12,8 @@
 
 typedef struct place {
     sgt_unit unit;
-    /* 1: its unit was worked on, or has failed, and the caller has not returned it; guarded by `lock` */
+    /* 1: its unit was worked on, or has failed, and the caller has not returned it; guarded by
+     * `lock` */
     int done;
     int rc; /* 0; 1: the feed has ended; < 0: an error */
     sgt_error err;

@@ -38,8 +38,8 @@ size_t sgt_made_shards(const sgt_made *s, int split);
 uint64_t sgt_made_tokens(const sgt_made *s, int split);
 uint64_t sgt_made_documents(const sgt_made *s, int split);
 
-/* Set *ids to the tokens of a split from token `at` on, which must exist: at most *n, and fewer if a
- * buffer or a shard ends before. Set *n to their number, at least 1. *ids is valid until the next
+/* Set *ids to the tokens of a split from token `at` on, which must exist: at most *n, and fewer if
+ * a buffer or a shard ends before. Set *n to their number, at least 1. *ids is valid until the next
  * call. */
 int sgt_made_ids(sgt_made *s, int split, uint64_t at, size_t *n, const uint16_t **ids,
                  sgt_error *err);

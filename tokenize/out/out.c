@@ -91,8 +91,9 @@ static int check_size(const char *folder, const char *name, uint64_t want, int a
 
 /* ---- options ---- */
 
-/* Return an option's value as a user would type it on the command line, written to `to`, which is all
- * zero, if it is not there as text. A value that is too long ends before the part that does not fit. */
+/* Return an option's value as a user would type it on the command line, written to `to`, which is
+ * all zero, if it is not there as text. A value that is too long ends before the part that does
+ * not fit. */
 static const char *as_typed(char to[VALUE_SHOWN], const json_t *v)
 {
     if (!v) return "not given";
@@ -480,7 +481,8 @@ static int check_folder(const sgt_out_request *r, sgt_error *err)
     struct stat st;
     /* .work: another rank may be making it at this moment */
     static const char *const harmless[] = {"lost+found", ".work"};
-    /* shards alone, whose journal is gone, are refused where another set's files would be written */
+    /* shards alone, whose journal is gone, are refused where another set's files would be
+     * written */
     static const char *const of_a_set[] = {"manifest.json", ".work/journal", "train_000000.bin",
                                            "val_000000.bin"};
     int taken = 0;
@@ -627,8 +629,8 @@ static int resume_or_start(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     }
     if (!rc && (rc = sgt_journal_open(&o->journal, o->work, err)) == 0)
         rc = may_resume(o->journal, r, o->work, err);
-    /* with parts, each part resumes by its own journal; with `force`, what earlier ranks have sorted
-     * may be damaged */
+    /* with parts, each part resumes by its own journal; with `force`, what earlier ranks have
+     * sorted may be damaged */
     if (rc == 1 && r->journal_options)
         return r->force ? sgt_remove_tree(sgt_path(path, o->work, SGT_OUT_SORTING), err) : SGT_OK;
     if (rc == 1 && (rc = go_on(o, err)) == 0) return SGT_OK;

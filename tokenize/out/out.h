@@ -82,13 +82,13 @@ int sgt_out_compare_inputs(const sgt_out_request *r, const char *folder, const s
 /* Claim OUT for this run. Return 0 if it is ours, with *o filled in; 1 if it is complete, made with
  * the same options from the same inputs; or a negative SGT_E*. Call sgt_out_release only after 0.
  *
- * With journal_options, OUT is shared by the ranks of the same request. Nothing in OUT itself may be
- * written before sgt_out_alone, and sgt_out_leave releases it. If a rank is setting OUT up or completing
- * it, wait up to ten seconds.
+ * With journal_options, OUT is shared by the ranks of the same request. Nothing in OUT itself may
+ * be written before sgt_out_alone, and sgt_out_leave releases it. If a rank is setting OUT up or
+ * completing it, wait up to ten seconds.
  *
- * Files that are not made from text need only `path` and `force`: OUT must be new, empty, or left by
- * such a claim that did not end in sgt_out_publish. With `force`, an earlier set may be in it, and stays
- * there until sgt_out_clear. */
+ * Files that are not made from text need only `path` and `force`: OUT must be new, empty, or left
+ * by such a claim that did not end in sgt_out_publish. With `force`, an earlier set may be in it,
+ * and stays there until sgt_out_clear. */
 int sgt_out_claim(sgt_out *o, const sgt_out_request *r, sgt_error *err);
 
 /* Remove an earlier set from OUT, its manifest first. */

@@ -22,8 +22,8 @@
 struct sgt_dedup {
     uint64_t train; /* documents of the train split */
     size_t count;
-    /* (count), as in left-out: the number of duplicates; the tokens of those of each split; and from
-     * word BITS on, a bit for each document of the train split, and then of the val split */
+    /* (count), as in left-out: the number of duplicates; the tokens of those of each split; and
+     * from word BITS on, a bit for each document of the train split, and then of the val split */
     uint64_t *words;
 };
 #define BITS (1 + SGT_SPLITS)

@@ -1,6 +1,6 @@
-/* divide.h: how the ranks of one run divide the inputs: by their bytes. A rank has files that follow
- * each other. A Parquet file on the border between two ranks is cut there, and each rank reads the row
- * groups on its side; any other file belongs to one rank as a whole.
+/* divide.h: how the ranks of one run divide the inputs: by their bytes. A rank has files that
+ * follow each other. A Parquet file on the border between two ranks is cut there, and each rank
+ * reads the row groups on its side; any other file belongs to one rank as a whole.
  *
  *     sgt_cut *cuts = calloc(ranks + 1, sizeof *cuts);
  *     sgt_divide(c, ranks, cuts);

@@ -66,8 +66,8 @@ static int next_of_input(sgt_order *o, sgt_error *err)
     return 1;
 }
 
-/* Go back to a document that begins at token `at` of the order or before; or, if duplicates are left
- * out, to the first one, unless `at` is ahead. */
+/* Go back to a document that begins at token `at` of the order or before; or, if duplicates are
+ * left out, to the first one, unless `at` is ahead. */
 static int seek_input(sgt_order *o, uint64_t at, sgt_error *err)
 {
     if (o->r.dedup && o->tokens && at >= o->position) return SGT_OK;

@@ -126,8 +126,8 @@ static void begin_second(parts *p)
 
 /* ---- shards ---- */
 
-/* Look for shard k, which should have so many tokens. Return 1 if it exists, 0 if not, or a negative
- * SGT_E*. */
+/* Look for shard k, which should have so many tokens. Return 1 if it exists, 0 if not, or a
+ * negative SGT_E*. */
 static int find_shard(const parts *p, int split, uint64_t k, uint64_t tokens, sgt_error *err)
 {
     sgt_manifest_shard s;
@@ -313,8 +313,8 @@ static int make_part(parts *p, sgt_tokenize_result *result, sgt_error *err)
     return rc;
 }
 
-/* Count the parts of other ranks that are not complete yet. A manifest that cannot be examined counts
- * as there: opening it reports the reason. */
+/* Count the parts of other ranks that are not complete yet. A manifest that cannot be examined
+ * counts as there: opening it reports the reason. */
 static uint32_t count_missing(const parts *p)
 {
     char part[SGT_PATH], path[SGT_PATH];

@@ -21,8 +21,8 @@ struct sgt_pattern {
     pcre2_match_context *context;
     pcre2_jit_stack *stack;
     uint8_t *twin; /* copy with U+FFFD; NULL: the text itself is matched */
-    /* In the matched text: its length; offset of the end of the last piece; and the first match that
-     * ends behind it, or the end of the text twice. */
+    /* In the matched text: its length; offset of the end of the last piece; and the first match
+     * that ends behind it, or the end of the text twice. */
     size_t n, at, from, to;
     sgt_error *why;
 };

@@ -32,10 +32,10 @@ int sgt_pattern_new(sgt_pattern **out, const char *pattern, sgt_error *err);
 
 void sgt_pattern_free(sgt_pattern *p); /* NULL is fine */
 
-/* Return a splitter of text[0..n) by a pattern, which has one splitter at a time. The caller must keep
- * the text and *why until the last piece. If memory runs out, or the pattern backtracks beyond PCRE2's
- * limits (GPT-2's never does), sgt_split returns 0 before the end of the text, and *why is filled
- * in. */
+/* Return a splitter of text[0..n) by a pattern, which has one splitter at a time. The caller must
+ * keep the text and *why until the last piece. If memory runs out, or the pattern backtracks
+ * beyond PCRE2's limits (GPT-2's never does), sgt_split returns 0 before the end of the text, and
+ * *why is filled in. */
 sgt_splitter sgt_pattern_splitter(sgt_pattern *p, const void *text, size_t n, sgt_error *why);
 
 #endif

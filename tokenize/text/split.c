@@ -377,8 +377,8 @@ static int within_cased(const uint8_t *s, size_t p, unsigned a, unsigned before)
  * the whole, as in 1. of gpt2_may_cut. The last piece of the left part starts where that of the whole does. It takes
  * all of the run it sees, white space included, as at the end of a text. The first piece of the
  * right part takes the rest of the run, as the whole's does; of white space before other text, all
- * but the last character. It is no contraction, because no letter follows a quote within a piece. For
- * the other rules, the functions above say why. */
+ * but the last character. It is no contraction, because no letter follows a quote within a piece.
+ * For the other rules, the functions above say why. */
 int sgt_rule_within(const sgt_rule *r, const uint8_t *s, size_t n, size_t p, size_t ahead)
 {
     size_t len;

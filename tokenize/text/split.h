@@ -114,11 +114,11 @@ size_t sgt_split(sgt_splitter *s, uint32_t *ends, size_t max);
  * allows cuts in text without spaces (Chinese, Thai). */
 size_t sgt_rule_cut(const sgt_rule *r, const void *text, size_t n, const uint64_t *joins);
 
-/* Return a safe cut, as sgt_rule_cut does, for text that is normalized (normalize.h) and then split.
- * The cut is before an ASCII white-space character, by other rules than GPT-2's no newline, that
- * follows a character which is not white space. It is safe because normalizing never reaches across
- * ASCII and never turns other characters at the end into white space. Also, no piece holds white
- * space after other characters, except the newlines that end pieces of those rules. */
+/* Return a safe cut, as sgt_rule_cut does, for text that is normalized (normalize.h) and then
+ * split. The cut is before an ASCII white-space character, by other rules than GPT-2's no newline,
+ * that follows a character which is not white space. It is safe because normalizing never reaches
+ * across ASCII and never turns other characters at the end into white space. Also, no piece holds
+ * white space after other characters, except the newlines that end pieces of those rules. */
 size_t sgt_rule_cut_normalized(const sgt_rule *r, const uint8_t *text, size_t n);
 
 /* Return whether s[p], 0 < p < n, begins a character in the middle of a piece that starts at s[0]
@@ -156,7 +156,8 @@ typedef enum sgt_rule_code { SGT_RULE_OTHER, SGT_RULE_GPT2, SGT_RULE_PCRE2 } sgt
 struct sgt_rule {
     const char *name; /* name that --pattern takes; NULL: it has none */
     const char *text; /* pattern in PCRE2's syntax */
-    /* the same pattern in Oniguruma's syntax, which Hugging Face's library reads; NULL: not known */
+    /* the same pattern in Oniguruma's syntax, which Hugging Face's library reads; NULL: not known
+     * */
     const char *regex;
     uint8_t digits, cased, whole_end;
     sgt_rule_code by;
@@ -166,7 +167,8 @@ struct sgt_rule {
 static inline sgt_rule_code sgt_rule_by(const sgt_rule *r) { return r ? r->by : SGT_RULE_GPT2; }
 
 /* Return the rule with this name (gpt2, cl100k, o200k, llama3, qwen2 or nanochat) or PCRE2 pattern;
- * NULL: GPT-2's. Any other pattern is a rule of its own, by PCRE2, and `text` is then the argument. */
+ * NULL: GPT-2's. Any other pattern is a rule of its own, by PCRE2, and `text` is then the
+ * argument. */
 sgt_rule sgt_rule_of(const char *name_or_pattern);
 
 /* Return the PCRE2 pattern that splits as Hugging Face's library does by the regular expression of a

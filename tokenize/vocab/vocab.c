@@ -78,8 +78,8 @@ size_t sgt_alphabet_write(const uint8_t *s, size_t n, char *out)
 /* token 65,535 twice, which is never merged: as the last token it is the end of text */
 #define NO_PAIR UINT32_MAX
 
-/* Lists of the merges of each group: of group g the first is head[g], and next[id] follows id; 0 ends
- * a list. */
+/* Lists of the merges of each group: of group g the first is head[g], and next[id] follows id; 0
+ * ends a list. */
 typedef struct groups {
     const uint16_t (*halves)[2];
     uint32_t sizes[SGT_PAIR_GROUPS], largest;
@@ -237,8 +237,8 @@ uint32_t sgt_vocab_longest(const sgt_vocab *v, const uint8_t *s, size_t n, size_
 
 /* ---- making one ---- */
 
-/* Fill in GPT-2's tokens: the bytes, what the merges make, whose bytes are those of their two halves,
- * and the end of text. Return 0, or -1 if out of memory. */
+/* Fill in GPT-2's tokens: the bytes, what the merges make, whose bytes are those of their two
+ * halves, and the end of text. Return 0, or -1 if out of memory. */
 static int add_gpt2_tokens(sgt_vocab *v)
 {
     v->made = v->eot = 256 + GPT2_MERGES;

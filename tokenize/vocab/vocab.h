@@ -2,10 +2,10 @@
  *
  * Ids are in merge order. 0-255 are the single bytes in GPT-2's order, and 256 + n is the token
  * that merge n makes. No merge makes the end of text. So the id of a merged
- * pair is also its rank: of two merges, the one with the lower id goes first. GPT-2's ids are in this
- * order already. A vocabulary from a file may number its tokens differently, and may hold tokens
- * that no merge makes. Its numbers are public ids, which are used only when ids are returned or
- * read. */
+ * pair is also its rank: of two merges, the one with the lower id goes first. GPT-2's ids are in
+ * this order already. A vocabulary from a file may number its tokens differently, and may hold
+ * tokens that no merge makes. Its numbers are public ids, which are used only when ids are
+ * returned or read. */
 #ifndef SGT_VOCAB_H
 #define SGT_VOCAB_H
 
@@ -22,7 +22,8 @@
  * character: printable Latin-1 bytes stand for themselves, and the 68 other bytes are U+0100 to
  * U+0143 in order. */
 
-/* Return the byte that is token `id` < 256 in merge order: the printable bytes have the lower ids. */
+/* Return the byte that is token `id` < 256 in merge order: the printable bytes have the lower ids.
+ * */
 uint8_t sgt_alphabet_byte(uint32_t id);
 
 /* Write the characters of text[0..n) as bytes to out, which has room for n. Returns the number of
@@ -207,9 +208,10 @@ int sgt_vocab_may_follow(const sgt_vocab *v, uint32_t left, uint32_t right);
 /* Return a vocabulary that has only a name, the last component of a path; NULL: out of memory. */
 sgt_vocab *sgt_vocab_new(const char *path);
 
-/* Make the encoder's tables of a vocabulary that has all its tokens. The merges must make each token
- * from its own bytes: they make both halves, and no earlier merge crosses the border between these
- * (sgt_vocab_from_parts checks that). factors: as in sgt_pairs_make. Return 0 or SGT_ENOMEM. */
+/* Make the encoder's tables of a vocabulary that has all its tokens. The merges must make each
+ * token from its own bytes: they make both halves, and no earlier merge crosses the border between
+ * these (sgt_vocab_from_parts checks that). factors: as in sgt_pairs_make. Return 0 or SGT_ENOMEM.
+ * */
 int sgt_vocab_make_tables(sgt_vocab *v, const uint16_t *factors, sgt_error *err);
 
 /* Split by the rule with this name or pattern; NULL: GPT-2's. Return 0 or SGT_ENOMEM. */
