@@ -156,8 +156,8 @@ typedef enum sgt_rule_code { SGT_RULE_OTHER, SGT_RULE_GPT2, SGT_RULE_PCRE2 } sgt
 struct sgt_rule {
     const char *name; /* name that --pattern takes; NULL: it has none */
     const char *text; /* pattern in PCRE2's syntax */
-    /* the same pattern in Oniguruma's syntax, which Hugging Face's library reads; NULL: not known
-     * */
+    /* the same pattern in Oniguruma's syntax, which Hugging Face's library reads; NULL: not
+     * known */
     const char *regex;
     uint8_t digits, cased, whole_end;
     sgt_rule_code by;

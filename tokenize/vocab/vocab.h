@@ -22,8 +22,8 @@
  * character: printable Latin-1 bytes stand for themselves, and the 68 other bytes are U+0100 to
  * U+0143 in order. */
 
-/* Return the byte that is token `id` < 256 in merge order: the printable bytes have the lower ids.
- * */
+/* Return the byte that is token `id` < 256 in merge order: the printable bytes have the lower
+ * ids. */
 uint8_t sgt_alphabet_byte(uint32_t id);
 
 /* Write the characters of text[0..n) as bytes to out, which has room for n. Returns the number of
@@ -210,8 +210,8 @@ sgt_vocab *sgt_vocab_new(const char *path);
 
 /* Make the encoder's tables of a vocabulary that has all its tokens. The merges must make each
  * token from its own bytes: they make both halves, and no earlier merge crosses the border between
- * these (sgt_vocab_from_parts checks that). factors: as in sgt_pairs_make. Return 0 or SGT_ENOMEM.
- * */
+ * these (sgt_vocab_from_parts checks that). factors: as in sgt_pairs_make. Return 0 or
+ * SGT_ENOMEM. */
 int sgt_vocab_make_tables(sgt_vocab *v, const uint16_t *factors, sgt_error *err);
 
 /* Split by the rule with this name or pattern; NULL: GPT-2's. Return 0 or SGT_ENOMEM. */
