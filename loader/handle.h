@@ -1,5 +1,5 @@
-/* handle.h: the definitions of sgt_loader and sgt_cursor, for the .c files of this folder and for
- * tests. */
+/* handle.h: the definitions of sgt_loader and sgt_cursor, for the .c files of this folder, for
+ * sgt-bench loader and for tests. */
 #ifndef SGT_HANDLE_H
 #define SGT_HANDLE_H
 

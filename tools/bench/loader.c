@@ -14,11 +14,7 @@
 #include "loader/base/clock.h"
 #include "loader/base/cpu.h"
 #include "loader/base/memory.h"
-#include "loader/read/reader.h"
-#include "loader/rows/rows.h"
-#include "loader/sample/sampler.h"
-#include "loader/sgt_loader.h"
-#include "loader/shards/shard.h"
+#include "loader/handle.h"
 #include "tools/bench/bench.h"
 #include "tools/cli/options.h"
 #include "tools/cli/talk.h"
@@ -119,11 +115,6 @@ typedef struct loader_row {
     set_state pass;
 } loader_row;
 
-typedef struct loader_shard {
-    uint64_t data, tokens; /* offset of the first token; number of tokens */
-    uint64_t first;        /* tokens in all shards before this one */
-} loader_shard;
-
 /* The open loader of one reader, which the threads of a slice share; or, with `windows`, memcpy of
  * the windows of a loader's first batches. They are in huge pages that are already mapped, and
  * memcpy waits for the beginning of each. Only their addresses matter, so the memory holds no
@@ -145,10 +136,8 @@ static struct {
      * that is not cached, because they drop the set from the page cache. */
     loader_row rows[BENCH_ROWS];
     size_t main_count;
-    sgt_loader *set;      /* names the shards; no batches are drawn from it */
-    loader_shard *shards; /* (shard_count) */
-    size_t shard_count;
-    uint64_t tokens; /* in all shards */
+    sgt_loader *set; /* lists the shards; no batches are drawn from it */
+    sgt_loader_info info;
     /* reader of the rows whose notices are printed, when it is first opened: a set is opened many
      * times, and uring has notices of its own */
     int speaker, spoke;
@@ -185,31 +174,23 @@ static int open_loader(sgt_loader **l, int reader, sgt_notice notice, sgt_error 
     return sgt_loader_open(l, bench.operands[0], &options, err);
 }
 
-/* List the shards that the loader finds. It leaves out those of less than two tokens, which no row
- * fits into. Then shorten the default row if no shard is long enough for it, as in a new user's
- * small set. */
+static const sgt_shard_header *head_of(uint32_t shard)
+{
+    return &state.set->set.shards[shard].head;
+}
+
+/* Let a loader list the shards. It leaves out those of less than two tokens, which no row fits into.
+ * Then shorten the default row if no shard is long enough for it, as in a new user's small set. */
 static int find_shards(sgt_error *err)
 {
     const sgt_loader_options options = {
         .reader = SGT_READER_MMAP, .batch = 1, .seq = 1, .split = o.split, .raw = o.raw};
-    sgt_loader_info info;
     uint64_t longest = 0;
     int rc = sgt_loader_open(&state.set, bench.operands[0], &options, err);
     if (rc < 0) return rc;
-    sgt_loader_get_info(state.set, &info);
-    state.shards = calloc(info.shards, sizeof *state.shards);
-    if (!state.shards) return sgt_fail_memory(err, NULL);
-    for (; state.shard_count < info.shards; state.shard_count++) {
-        sgt_shard_header h;
-        /* the loader has already checked the header */
-        const char *path = sgt_loader_shard_path(state.set, (uint32_t)state.shard_count);
-        int fd = sgt_shard_open(&h, path, o.raw ? 1 : -1, err);
-        if (fd < 0) return fd;
-        close(fd);
-        state.shards[state.shard_count] = (loader_shard){h.data, h.tokens, state.tokens};
-        state.tokens += h.tokens;
-        if (h.tokens > longest) longest = h.tokens;
-    }
+    sgt_loader_get_info(state.set, &state.info);
+    for (uint32_t i = 0; i < state.info.shards; i++)
+        if (head_of(i)->tokens > longest) longest = head_of(i)->tokens;
     while (!o.seq_given && o.seq > 1 && o.seq >= longest) o.seq /= 2;
     if (!o.seq_given && o.seq < DEFAULT_SEQ)
         sgt_say(&bench.notice,
@@ -339,7 +320,8 @@ static int map_memory(drawer *d, sgt_error *err)
 {
     sgt_memory memory;
     sgt_memory_look(&memory, NULL);
-    uint64_t most = memory.available / 3, bytes = 2 * state.tokens < most ? 2 * state.tokens : most;
+    uint64_t most = memory.available / 3,
+             bytes = 2 * state.info.tokens < most ? 2 * state.info.tokens : most;
     return sgt_arena_map(&d->memory, (size_t)(bytes > LEAST_BYTES ? bytes : LEAST_BYTES), 1, err);
 }
 
@@ -359,8 +341,8 @@ static int open_memcpy(drawer *d, const loader_row *r, sgt_error *err)
         uint32_t shard;
         uint64_t at;
         sgt_loader_window(l, w, &shard, &at);
-        d->windows[w] = (const uint16_t *)(const void *)d->memory.base +
-                        (state.shards[shard].first + at) % span;
+        at += shard * (state.info.tokens / state.info.shards);
+        d->windows[w] = (const uint16_t *)(const void *)d->memory.base + at % span;
     }
     sgt_loader_close(l);
     return SGT_OK;
@@ -424,7 +406,7 @@ static uint64_t batches_until_reopened(const drawer *d, const loader_row *r)
     uint64_t row_pages = (o.seq + 1) / 2048 + 2;
     if (r->maker == SGT_READER_PRELOAD) return 0;
     if (r->pass == CACHED) return (d->epoch + rows - 1) / rows;
-    uint64_t n = state.tokens / 2048 / 10 / (row_pages * rows);
+    uint64_t n = state.info.tokens / 2048 / 10 / (row_pages * rows);
     return n ? n : 1;
 }
 
@@ -492,9 +474,9 @@ static void add_version(const char *name, json_t *version)
 static int list_shards(sgt_error *err)
 {
     int fd = bench_memory_file("shards", "", 0, err);
-    for (uint32_t i = 0; i < state.shard_count && fd >= 0; i++)
+    for (uint32_t i = 0; i < state.info.shards && fd >= 0; i++)
         if (dprintf(fd, "%s%c%" PRIu64 "%c%" PRIu64 "%c", sgt_loader_shard_path(state.set, i), 0,
-                    state.shards[i].data, 0, state.shards[i].tokens, 0) < 0) {
+                    head_of(i)->data, 0, head_of(i)->tokens, 0) < 0) {
             close(fd);
             fd = sgt_fail_memory(err, "the list of shards");
         }
@@ -575,8 +557,8 @@ static fio_run plan_fio(void)
 static char *list_files(void)
 {
     char *list = malloc(LIST_BYTES), *p = list ? stpcpy(list, "--filename=") : NULL;
-    size_t step = (state.shard_count + MOST_FILES - 1) / MOST_FILES;
-    for (size_t i = 0; p && i < state.shard_count; i += step) {
+    size_t step = (state.info.shards + MOST_FILES - 1) / MOST_FILES;
+    for (size_t i = 0; p && i < state.info.shards; i += step) {
         const char *s = sgt_loader_shard_path(state.set, (uint32_t)i);
         if ((size_t)(p - list) + 2 * strlen(s) + 2 > LIST_BYTES) break;
         if (i) *p++ = ':';
@@ -706,7 +688,7 @@ static int prepare_cache(sgt_error *err)
 {
     sgt_memory memory;
     sgt_memory_look(&memory, NULL);
-    state.fits = 2 * state.tokens <= memory.available / 2;
+    state.fits = 2 * state.info.tokens <= memory.available / 2;
     if (!state.fits)
         sgt_say(&bench.notice, "the set is larger than half of the free memory: mmap may meet "
                                "pages that are not there");
@@ -783,8 +765,8 @@ static void to_json(json_t *top)
     }
     bench_put_all(top, json_pack("{s:i, s:i, s:i, s:I, s:I, s:f, s:o, s:o, s:o}", "cores",
                                  sgt_cpu_count(), "threads", (int)o.threads, "turns", (int)o.turns,
-                                 "tokens", (json_int_t)state.tokens, "shards",
-                                 (json_int_t)state.shard_count, "memcpy_gb_per_s",
+                                 "tokens", (json_int_t)state.info.tokens, "shards",
+                                 (json_int_t)state.info.shards, "memcpy_gb_per_s",
                                  bench_get(bench.rows[0].result, "gb_per_s"), "results", results,
                                  "peers", other, "left_out", bench_results(0, 1)));
     json_object_update(top, state.versions);
@@ -799,9 +781,9 @@ static void show_head(void)
     json_t *version;
     printf("%s: %s tokens (%s) in %s\nmedian of %" PRIu64,
            sgt_printable(path, sizeof path, bench.operands[0]),
-           sgt_format_count(tokens, sizeof tokens, state.tokens),
-           sgt_format_bytes(bytes, sizeof bytes, 2 * state.tokens),
-           sgt_format_things(shards, sizeof shards, state.shard_count, "shard", "shards"), o.turns);
+           sgt_format_count(tokens, sizeof tokens, state.info.tokens),
+           sgt_format_bytes(bytes, sizeof bytes, 2 * state.info.tokens),
+           sgt_format_things(shards, sizeof shards, state.info.shards, "shard", "shards"), o.turns);
     json_object_foreach(state.versions, key, version)
     {
         printf("%s%s", before, sgt_printable(shown, sizeof shown, json_string_value(version)));
@@ -897,7 +879,6 @@ static void release(void)
 {
     close_python();
     sgt_loader_close(state.set);
-    free(state.shards);
     json_decref(state.versions);
 }
 
