@@ -62,14 +62,23 @@ static int parse_part(sgt_loader_set *set, char *part, const char *text, sgt_err
     return SGT_OK;
 }
 
-static int all_or_none(const sgt_loader_set *sets, uint32_t n, sgt_error *err)
+/* Check how many sets there are, and their weights: all have one, or none has. */
+static int check_sets(const sgt_loader_set *sets, uint32_t n, sgt_error *err)
 {
-    for (uint32_t i = 1; i < n; i++)
+    if (n > SGT_MIX_SETS)
+        return sgt_fail(err, SGT_EUSAGE, "%" PRIu32 " sets: at most %u can be mixed", n,
+                        SGT_MIX_SETS);
+    for (uint32_t i = 0; i < n; i++) {
+        if (!sets[i].path) return sgt_fail(err, SGT_EUSAGE, "set %" PRIu32 " has no path", i);
+        if (sets[i].weight != 0 && !sgt_mix_weight(sets[i].weight))
+            return sgt_fail(err, SGT_EUSAGE, "%s:%g: the weight must be a number from %g to %g",
+                            sets[i].path, sets[i].weight, SGT_MIX_LEAST, SGT_MIX_MOST);
         if ((sets[i].weight != 0) != (sets[0].weight != 0))
             return sgt_fail(err, SGT_EUSAGE,
                             "%s has %s weight, and %s has %s: all sets have one, or none has",
                             sets[0].path, sets[0].weight != 0 ? "a" : "no", sets[i].path,
                             sets[0].weight != 0 ? "none" : "one");
+    }
     return SGT_OK;
 }
 
@@ -79,9 +88,6 @@ int sgt_loader_sets_parse(sgt_loader_set **sets, uint32_t *count, const char *te
     size_t bytes = strlen(text) + 1;
     int whole = access(text, F_OK) == 0;
     uint32_t n = whole ? 1 : count_commas(text) + 1;
-    if (n > SGT_MIX_SETS)
-        return sgt_fail(err, SGT_EUSAGE, "%" PRIu32 " sets: at most %u can be mixed", n,
-                        SGT_MIX_SETS);
     /* one allocation: the list, then its texts */
     sgt_loader_set *got = calloc(1, n * sizeof *got + bytes);
     if (!got) return sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " sets: out of memory", n);
@@ -93,7 +99,7 @@ int sgt_loader_sets_parse(sgt_loader_set **sets, uint32_t *count, const char *te
         rc = parse_part(&got[i], part, text, err);
         if (comma) part = comma + 1;
     }
-    if (rc == SGT_OK) rc = all_or_none(got, n, err);
+    if (rc == SGT_OK) rc = check_sets(got, n, err);
     if (rc < 0) {
         free(got);
         return rc;
@@ -108,17 +114,6 @@ void sgt_loader_sets_free(sgt_loader_set *sets) { free(sets); }
 /* ---- the sets that a loader draws from ----
  *
  * Their shards are joined into one list. */
-
-static int check_sets(const sgt_loader_set *sets, uint32_t n, sgt_error *err)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        if (!sets[i].path) return sgt_fail(err, SGT_EUSAGE, "set %" PRIu32 " has no path", i);
-        if (sets[i].weight != 0 && !sgt_mix_weight(sets[i].weight))
-            return sgt_fail(err, SGT_EUSAGE, "%s:%g: the weight must be a number from %g to %g",
-                            sets[i].path, sets[i].weight, SGT_MIX_LEAST, SGT_MIX_MOST);
-    }
-    return all_or_none(sets, n, err);
-}
 
 static int open_set(sgt_loader *l, const sgt_loader_set *from, sgt_error *err)
 {
@@ -174,10 +169,7 @@ static int open_sets(sgt_loader *l, const char *data, sgt_error *err)
     if (!sets)
         return sgt_fail(err, SGT_EUSAGE,
                         "sgt_loader_options.sets is NULL, but set_count is %" PRIu32, n);
-    if (n > SGT_MIX_SETS)
-        return sgt_fail(err, SGT_EUSAGE, "%" PRIu32 " sets: at most %u can be mixed", n,
-                        SGT_MIX_SETS);
-    rc = check_sets(sets, n, err);
+    if (!parsed) rc = check_sets(sets, n, err);
     if (rc == SGT_OK && !(l->sets = calloc(n, sizeof *l->sets)))
         rc = sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " sets: out of memory", n);
     for (uint32_t i = 0; i < n && rc == SGT_OK; i++) rc = open_set(l, &sets[i], err);

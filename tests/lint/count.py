@@ -11,7 +11,7 @@ import sys
 
 BUDGET = {
     "tokenize": 12325,
-    "loader": 6804,
+    "loader": 6796,
     "train": 13648,
     "kernels": 12187,
     "tools": 13506,
