@@ -71,8 +71,7 @@ static const sgt_program program = {
     .name = "sgt-sample",
     .usage = "sgt-sample [OPTION]... RUN/ | RUN/step-NNNNNNNN/ | GPT2/ | MODEL.bin",
     .about = "Lets a GPT-2 go on with a text: one that sgt-train is training or has trained, any "
-             "in Hugging Face's "
-             "form, or llm.c's.",
+             "in Hugging Face's form, or llm.c's.",
     .options = table,
     .examples = "  sgt-sample run/ --prompt 'Once upon a time'\n"
                 "  sgt-sample run/step-00001000 --num-samples 3 --temperature 1 --top-p 0.95\n"

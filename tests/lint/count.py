@@ -14,7 +14,7 @@ BUDGET = {
     "loader": 6796,
     "train": 13648,
     "kernels": 12187,
-    "tools": 13506,
+    "tools": 13501,
     "tests": 49929,
     "manuals": 2460,
     "pages": 1219,

@@ -174,11 +174,6 @@ static int open_loader(sgt_loader **l, int reader, sgt_notice notice, sgt_error 
     return sgt_loader_open(l, bench.operands[0], &options, err);
 }
 
-static const sgt_shard_header *head_of(uint32_t shard)
-{
-    return &state.set->set.shards[shard].head;
-}
-
 /* Let a loader list the shards. It leaves out those of less than two tokens, which no row fits into.
  * Then shorten the default row if no shard is long enough for it, as in a new user's small set. */
 static int find_shards(sgt_error *err)
@@ -189,8 +184,9 @@ static int find_shards(sgt_error *err)
     int rc = sgt_loader_open(&state.set, bench.operands[0], &options, err);
     if (rc < 0) return rc;
     sgt_loader_get_info(state.set, &state.info);
+    const sgt_set_shard *shards = state.set->set.shards;
     for (uint32_t i = 0; i < state.info.shards; i++)
-        if (head_of(i)->tokens > longest) longest = head_of(i)->tokens;
+        if (shards[i].head.tokens > longest) longest = shards[i].head.tokens;
     while (!o.seq_given && o.seq > 1 && o.seq >= longest) o.seq /= 2;
     if (!o.seq_given && o.seq < DEFAULT_SEQ)
         sgt_say(&bench.notice,
@@ -287,9 +283,10 @@ static int allocate_buffers(drawer *d, int threads, sgt_error *err)
     return SGT_OK;
 }
 
+static const sgt_notice none; /* which nobody reads */
+
 static int drawer_open(drawer *d, const loader_row *r, sgt_error *err)
 {
-    static const sgt_notice none = {0};
     sgt_loader_info info;
     int speaks = r->maker == state.speaker && !state.spoke++;
     double start = sgt_now();
@@ -328,7 +325,6 @@ static int map_memory(drawer *d, sgt_error *err)
 /* Open the drawer of memcpy: every reader draws the same windows, and mmap opens at once. */
 static int open_memcpy(drawer *d, const loader_row *r, sgt_error *err)
 {
-    static const sgt_notice none = {0};
     sgt_loader *l = NULL;
     int rc = map_memory(d, err);
     if (rc == SGT_OK) rc = allocate_buffers(d, r->threads, err);
@@ -474,9 +470,10 @@ static void add_version(const char *name, json_t *version)
 static int list_shards(sgt_error *err)
 {
     int fd = bench_memory_file("shards", "", 0, err);
-    for (uint32_t i = 0; i < state.info.shards && fd >= 0; i++)
-        if (dprintf(fd, "%s%c%" PRIu64 "%c%" PRIu64 "%c", sgt_loader_shard_path(state.set, i), 0,
-                    head_of(i)->data, 0, head_of(i)->tokens, 0) < 0) {
+    const sgt_set_shard *s = state.set->set.shards, *end = s + state.info.shards;
+    for (; s < end && fd >= 0; s++)
+        if (dprintf(fd, "%s%c%" PRIu64 "%c%" PRIu64 "%c", s->path, 0, s->head.data, 0,
+                    s->head.tokens, 0) < 0) {
             close(fd);
             fd = sgt_fail_memory(err, "the list of shards");
         }

@@ -29,27 +29,26 @@ static int find_folder(char **out, const char *path, const sgt_notice *notice, s
     return SGT_OK;
 }
 
-/* Return the path, a file or a folder, from which the vocabulary beside the model can be opened;
- * NULL if there is none. */
-static const char *find_vocabulary(const char *path)
+/* Return whether there is a vocabulary beside the model, which sgt_vocab_load opens from its folder. */
+static int has_vocabulary(const char *path)
 {
     static const char *const names[] = {"tokenizer.json", "vocab.json", "encoder.json",
                                         "merges.txt", "vocab.bpe"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (sgt_folder_has(path, names[i])) return path;
-    return NULL;
+        if (sgt_folder_has(path, names[i])) return 1;
+    return 0;
 }
 
 int sample_vocab_beside(sgt_vocab **out, const char *path, uint32_t n, const char *hint,
                         sgt_error *err)
 {
-    const char *from = find_vocabulary(path);
-    if (!from && (n < GPT2_VOCAB || n > GPT2_PADDED))
+    int has = has_vocabulary(path);
+    if (!has && (n < GPT2_VOCAB || n > GPT2_PADDED))
         return sgt_fail(err, SGT_EUSAGE,
                         "%s: a vocabulary of %u ids, which is not GPT-2's, and no tokenizer.json "
                         "beside it (%s)",
                         path, n, hint);
-    return from ? sgt_vocab_load(out, from, NULL, err) : sgt_vocab_gpt2(out, err);
+    return has ? sgt_vocab_load(out, path, NULL, err) : sgt_vocab_gpt2(out, err);
 }
 
 int sample_vocab_agrees(const sgt_vocab *a, const sgt_vocab *b)
@@ -68,8 +67,7 @@ int sample_vocab_agrees(const sgt_vocab *a, const sgt_vocab *b)
 static int check_given(const sample_model *m, const char *given, sgt_error *err)
 {
     sgt_vocab *own = NULL;
-    const char *beside = find_vocabulary(m->path);
-    if (!beside || sgt_vocab_load(&own, beside, NULL, NULL) < 0) return SGT_OK;
+    if (!has_vocabulary(m->path) || sgt_vocab_load(&own, m->path, NULL, NULL) < 0) return SGT_OK;
     int same = sample_vocab_agrees(m->vocab, own);
     sgt_vocab_free(own);
     if (same) return SGT_OK;
