@@ -49,14 +49,14 @@ static int check_options(const sgt_tokenize_options *o, sgt_error *err)
                         (int)o->binary);
     if (o->layout && o->shard_tokens)
         return sgt_fail(err, SGT_EUSAGE,
-                        "shard-tokens: not with shards of another trainer, which keep a split in "
-                        "one file");
+                        "shard-tokens: not together with shards of another trainer, which keep a "
+                        "split in one file");
     if (o->threads < 0 || o->threads > MAX_THREADS)
         return sgt_fail(err, SGT_EUSAGE, "threads: %d is not within 0 and %d", o->threads,
                         MAX_THREADS);
     if (o->ranks && o->ranks->rank >= o->ranks->size)
         return sgt_fail(err, SGT_EUSAGE,
-                        "ranks: number %" PRIu32 " of %" PRIu32 " (they count from 0)",
+                        "rank: %" PRIu32 " must be below ranks, %" PRIu32 " (they count from 0)",
                         o->ranks->rank, o->ranks->size);
     return SGT_OK;
 }

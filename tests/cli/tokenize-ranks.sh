@@ -66,7 +66,7 @@ stdout_has 'complete already, nothing was done'
 run_usage '--rank: needs --ranks N, the number of processes' sgt-tokenize --rank 0 corpus out
 run_usage '--ranks: needs --rank I, the number of this process' sgt-tokenize --ranks 2 corpus out
 run 2 sgt-tokenize --rank 2 --ranks 2 corpus out
-stderr_is 'sgt-tokenize: ranks: number 2 of 2 (they count from 0)'
+stderr_is 'sgt-tokenize: rank: 2 must be below ranks, 2 (they count from 0)'
 run 1 env RANK=0 WORLD_SIZE=2 MASTER_ADDR=no..such MASTER_PORT=29500 sgt-tokenize corpus out
 stderr_is 'sgt-tokenize: MASTER_ADDR=no..such: unknown host'
 run 2 env RANK=0 WORLD_SIZE=2 MASTER_ADDR= MASTER_PORT=29500 sgt-tokenize corpus out

@@ -198,7 +198,7 @@ stderr_has "long: document 0 of split train has 4294967294 tokens: Megatron-LM's
 absent new
 
 run 2 sgt-tokenize --shards npy --shard-tokens 1k corpus new
-stderr_is 'sgt-tokenize: shard-tokens: not with shards of another trainer, which keep a split in one file'
+stderr_is 'sgt-tokenize: shard-tokens: not together with shards of another trainer, which keep a split in one file'
 run_usage "--shards parquet: must be one of sgt|megatron|nanogpt|npy" sgt-tokenize --shards parquet corpus new
 run_usage '--export: expected a set and OUT, got 1 (sgt-inspect --export npy A OUT)' sgt-inspect --export npy own
 run_usage '--export takes whole sets: no --split, no --raw' sgt-inspect --export npy --raw own new

@@ -43,7 +43,7 @@ Test(options, options_that_make_no_sense)
                        "binary 0: not all known");
     sgt_ranks ranks = {.rank = 2, .size = 2};
     o = good, o.ranks = &ranks;
-    expect_refused(&o, "ranks: number 2 of 2 (they count from 0)");
+    expect_refused(&o, "rank: 2 must be below ranks, 2 (they count from 0)");
     o = good, o.field = "a..b";
     expect_refused(&o, "field: \"a..b\": a name in it is empty");
 }

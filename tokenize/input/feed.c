@@ -350,6 +350,25 @@ static int add_part(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, int clos
     return sgt_unit_add_part(u, &part, err);
 }
 
+/* Find a cut in text whose ill-formed bytes become U+FFFD. The cut is found in the replaced text
+ * and mapped back, as both have the same number of units. */
+static int cut_replaced(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good,
+                        sgt_error *err)
+{
+    uint8_t *twin = malloc(3 * n);
+    if (!twin) return sgt_fail_memory(err, current(f)->path);
+    size_t cut = sgt_extent_cut(f->encoder, twin, sgt_utf8_replace(twin, text, n));
+    free(twin);
+    *good = 0;
+    for (size_t at = 0; at < cut;) {
+        uint32_t cp;
+        size_t len = sgt_utf8_unit(text + *good, n - *good, &cp);
+        at += cp == SGT_UTF8_ILL_FORMED ? 3 : len;
+        *good += len;
+    }
+    return SGT_OK;
+}
+
 /* Find a cut between tokens, in text without another place to cut and without a literal that
  * divides it. What follows the text cannot change the tokens before this cut. In normalized text,
  * what follows changes only the last character, which lies after the cut too. */
@@ -357,9 +376,10 @@ static int cut_long(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *goo
 {
     if (!f->r.vocab || n < (f->o.long_piece ? f->o.long_piece : LONG_PIECE)) return SGT_OK;
     if (f->r.normalize > SGT_NORMALIZE_NONE && sgt_utf8_ascii(text, n) < n) return SGT_OK;
-    if (f->r.o->invalid_utf8 == SGT_INVALID_REPLACE && sgt_utf8_valid(text, n) < n) return SGT_OK;
     int rc = f->encoder ? SGT_OK : sgt_encoder_new(&f->encoder, f->r.vocab, err);
     if (rc < 0) return rc;
+    if (f->r.o->invalid_utf8 == SGT_INVALID_REPLACE && sgt_utf8_valid(text, n) < n)
+        return cut_replaced(f, text, n, good, err);
     *good = sgt_extent_cut(f->encoder, text, n);
     return SGT_OK;
 }

@@ -17,8 +17,7 @@
  * number of a row), and a run can begin at any part. If the split rule gives no place to cut in a
  * long text (a mebibyte of one letter), the vocabulary's merges give one (bpe/bpe.h). More than
  * 1 GiB is an error for a line, and for text that is not cut. Text is not cut if it is split by a
- * pattern, or if the rule gives no place and it is to be changed: normalized, unless it is ASCII,
- * or rid of its ill-formed bytes.
+ * pattern, or if it is to be normalized and has neither white space nor only ASCII.
  *
  * If a literal end of text begins a document (--special eot), text is cut before the last literal in
  * it, so that no part ends within a document that a literal inside it has begun. The part then holds

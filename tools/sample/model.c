@@ -29,7 +29,7 @@ static int find_folder(char **out, const char *path, const sgt_notice *notice, s
     return SGT_OK;
 }
 
-/* Return whether there is a vocabulary beside the model, which sgt_vocab_load opens from its folder. */
+/* Return whether there is a vocabulary beside the model, for sgt_vocab_load(path). */
 static int has_vocabulary(const char *path)
 {
     static const char *const names[] = {"tokenizer.json", "vocab.json", "encoder.json",
@@ -78,10 +78,9 @@ static int check_given(const sample_model *m, const char *given, sgt_error *err)
 
 static int find_vocab(sample_model *m, const char *given, sgt_error *err)
 {
-    static const char hint[] = "--vocab FILE names its own";
     uint32_t n = m->shape.vocab;
     int rc = given ? sgt_vocab_load(&m->vocab, given, NULL, err)
-                   : sample_vocab_beside(&m->vocab, m->path, n, hint, err);
+                   : sample_vocab_beside(&m->vocab, m->path, n, "--vocab FILE names its own", err);
     if (rc == SGT_OK && sgt_vocab_size(m->vocab) > n)
         rc = sgt_fail(err, SGT_EUSAGE,
                       "%s has %u ids, and the model %s %u: it was trained on another vocabulary "
