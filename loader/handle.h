@@ -60,10 +60,11 @@ struct sgt_cursor {
     sgt_pack_memo *packed;
 };
 
-/* Return where a document of a plan lies; and fail because a row begins with this id. */
+/* Return where a document of a plan lies; and fail unless `id`, with which a row begins at w, is the
+ * end-of-text id. */
 sgt_window sgt_loader_packed_window(const sgt_pack_piece *document);
-int sgt_loader_fail_beginning(const sgt_loader *l, uint32_t shard, uint64_t offset, uint16_t id,
-                              sgt_error *err);
+int sgt_loader_check_beginning(const sgt_loader *l, const sgt_window *w, uint16_t id,
+                               sgt_error *err);
 
 /* Return the position and the length of the document that the mix drew, for sampling documents. */
 sgt_window sgt_loader_find_document(const sgt_loader *l, sgt_window w);

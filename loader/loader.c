@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -34,13 +33,6 @@ const char *sgt_sampling_name(sgt_sampling s)
 }
 
 /* ---- texts that name sets ---- */
-
-static uint32_t count_commas(const char *text)
-{
-    uint32_t n = 0;
-    for (; *text; text++) n += *text == ',';
-    return n;
-}
 
 /* Parse "DIR" or "DIR:WEIGHT" into `set`, and end `part` at the colon. */
 static int parse_part(sgt_loader_set *set, char *part, const char *text, sgt_error *err)
@@ -87,7 +79,8 @@ int sgt_loader_sets_parse(sgt_loader_set **sets, uint32_t *count, const char *te
     if (!text) return sgt_fail(err, SGT_EUSAGE, "NULL instead of a text that names sets");
     size_t bytes = strlen(text) + 1;
     int whole = access(text, F_OK) == 0;
-    uint32_t n = whole ? 1 : count_commas(text) + 1;
+    uint32_t n = 1;
+    for (const char *p = text; *p && !whole; p++) n += *p == ',';
     /* one allocation: the list, then its texts */
     sgt_loader_set *got = calloc(1, n * sizeof *got + bytes);
     if (!got) return sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " sets: out of memory", n);
@@ -136,36 +129,28 @@ static int open_set(sgt_loader *l, const sgt_loader_set *from, sgt_error *err)
 /* Refuse two names of one folder: its windows would be drawn twice as often as the user meant. */
 static int all_different(const sgt_loader *l, sgt_error *err)
 {
-    struct stat *st = calloc(l->set_count, sizeof *st);
-    int rc =
-        st ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " sets: out of memory", l->set_count);
-    for (uint32_t i = 0; i < l->set_count && rc == SGT_OK; i++) {
-        const sgt_loader_set_info *p = &l->sets[i];
-        const char *first = l->set.shards[p->first_shard].path;
-        if (stat(first, &st[i]) < 0) rc = sgt_fail_errno(err, "%s", first);
-        for (uint32_t j = 0; j < i && rc == SGT_OK; j++)
-            if (st[j].st_dev == st[i].st_dev && st[j].st_ino == st[i].st_ino &&
-                p->shards == l->sets[j].shards)
-                rc = sgt_fail(err, SGT_EUSAGE,
-                              "%s: the same set as %s (a larger weight draws more of it)", p->path,
-                              l->sets[j].path);
-    }
-    free(st);
-    return rc;
+    for (uint32_t i = 0; i < l->set_count; i++)
+        for (uint32_t j = 0; j < i; j++) {
+            const sgt_loader_set_info *p = &l->sets[i], *q = &l->sets[j];
+            const sgt_set_shard *a = &l->set.shards[p->first_shard],
+                                *b = &l->set.shards[q->first_shard];
+            if (a->device == b->device && a->inode == b->inode && p->shards == q->shards)
+                return sgt_fail(err, SGT_EUSAGE,
+                                "%s: the same set as %s (a larger weight draws more of it)",
+                                p->path, q->path);
+        }
+    return SGT_OK;
 }
 
 /* Fill in l->set and l->sets from the text `data` or from l->o.sets. */
 static int open_sets(sgt_loader *l, const char *data, sgt_error *err)
 {
     sgt_loader_set *parsed = NULL;
-    const sgt_loader_set *sets = l->o.sets;
     uint32_t n = l->o.set_count;
-    int rc = SGT_OK;
-    if (n == 0) {
-        if ((rc = sgt_loader_sets_parse(&parsed, &n, data, err)) < 0) return rc;
-        sets = parsed;
-        assert(n); /* a text names at least one set */
-    }
+    int rc = n ? SGT_OK : sgt_loader_sets_parse(&parsed, &n, data, err);
+    if (rc < 0) return rc;
+    assert(n); /* a text names at least one set */
+    const sgt_loader_set *sets = parsed ? parsed : l->o.sets;
     if (!sets)
         return sgt_fail(err, SGT_EUSAGE,
                         "sgt_loader_options.sets is NULL, but set_count is %" PRIu32, n);
@@ -220,13 +205,15 @@ static void list_document(void *ctx, uint64_t n, uint64_t *place, uint64_t *toke
     *tokens = w.tokens;
 }
 
-int sgt_loader_fail_beginning(const sgt_loader *l, uint32_t shard, uint64_t offset, uint16_t id,
-                              sgt_error *err)
+int sgt_loader_check_beginning(const sgt_loader *l, const sgt_window *w, uint16_t id,
+                               sgt_error *err)
 {
+    uint32_t eot = sgt_set_eot(&l->set, w->shard);
+    if (id == eot) return SGT_OK;
     return sgt_fail(err, SGT_EFORMAT,
                     "%s: token %" PRIu64 ": a document begins with id %u, and packed rows need the "
                     "end-of-text id %" PRIu32 " there (the other samplings do not)",
-                    l->set.shards[shard].path, offset, id, sgt_set_eot(&l->set, shard));
+                    l->set.shards[w->shard].path, w->offset, id, eot);
 }
 
 /* Check one document of a set: other trainers' documents may end with the end-of-text id
@@ -242,9 +229,7 @@ static int check_beginning(const sgt_loader *l, const sgt_pack *p, sgt_error *er
     if (fd < 0) return fd;
     int rc = sgt_pread_all(fd, &id, sizeof id, h->head.data + 2 * w.offset, h->path, err);
     close(fd);
-    if (rc == SGT_OK && id != sgt_set_eot(&l->set, w.shard))
-        rc = sgt_loader_fail_beginning(l, w.shard, w.offset, id, err);
-    return rc;
+    return rc < 0 ? rc : sgt_loader_check_beginning(l, &w, id, err);
 }
 
 /* Make the plan of each set, with everything but its seed, from l->documents, which it frees (after a failure too). */

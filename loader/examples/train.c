@@ -37,19 +37,13 @@ static int fail(const sgt_error *err)
     return EXIT_FAILURE;
 }
 
-static void say(void *ctx, const char *line)
-{
-    (void)ctx;
-    fprintf(stderr, "train: %s\n", line);
-}
-
 int main(int argc, char **argv)
 {
     sgt_error err;
     sgt_loader *loader = NULL;
     sgt_stream *stream = NULL;
     sgt_loader_batch batch;
-    sgt_loader_options options = {.seed = 1, .batch = BATCH, .seq = SEQ, .notice = {say, NULL}};
+    sgt_loader_options options = {.seed = 1, .batch = BATCH, .seq = SEQ};
     sgt_stream_options order = {.output = SGT_OUTPUT_I32};
     int rc;
 
@@ -61,8 +55,8 @@ int main(int argc, char **argv)
     /* a checkpoint would store this */
     order.first = argc == 4 ? strtoull(argv[3], NULL, 10) : 0;
 
-    if (sgt_loader_open(&loader, argv[1], &options, &err) < 0) return fail(&err);
-    if (sgt_stream_open(&stream, loader, &order, &err) < 0) {
+    if (sgt_loader_open(&loader, argv[1], &options, &err) < 0 ||
+        sgt_stream_open(&stream, loader, &order, &err) < 0) {
         sgt_loader_close(loader);
         return fail(&err);
     }

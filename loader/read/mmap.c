@@ -65,6 +65,7 @@ typedef struct reader {
     const sgt_set *set;
     sgt_helpers mappers; /* map pages that are cached; a step is a shard */
     int begun, stop;     /* atomic: whether they have begun, and must stop */
+    uint64_t mapped;     /* atomic: bytes that they have mapped */
     int random;          /* windows come in random order */
     uintptr_t page;      /* bytes */
     uintptr_t unit; /* bytes: advice is given for whole pages, or chunks for sampling `block` */
@@ -271,8 +272,10 @@ static int map_cached(void *ctx, uint64_t shard)
     int fd = sgt_set_open_shard(r->set, (uint32_t)shard, NULL);
     for (size_t at = 0; fd >= 0 && !has_stopped(r) && at < m->size; at += PIECE) {
         size_t n = m->size - at < PIECE ? m->size - at : PIECE;
-        if (sgt_resident(fd, at, n) && !map_piece(r->page, m->base + at, n))
-            __atomic_store_n(&r->stop, 1, __ATOMIC_RELAXED);
+        if (!sgt_resident(fd, at, n)) continue;
+        if (map_piece(r->page, m->base + at, n))
+            __atomic_fetch_add(&r->mapped, n, __ATOMIC_RELAXED);
+        else __atomic_store_n(&r->stop, 1, __ATOMIC_RELAXED);
     }
     if (fd >= 0) close(fd);
     return !has_stopped(r);
@@ -302,8 +305,8 @@ static int open_cursor(void **out, void *p, sgt_error *err)
     cursor *c = calloc(1, sizeof *c);
     if (!c) return sgt_fail_memory(err, "a cursor");
     c->r = r;
-    c->advising = r->random;
     map_ahead(r);
+    c->advising = r->random && __atomic_load_n(&r->mapped, __ATOMIC_RELAXED) < 2 * r->set->tokens;
     *out = c;
     return SGT_OK;
 }

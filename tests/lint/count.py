@@ -10,13 +10,13 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 12325,
+    "tokenize": 12342,
     "loader": 6796,
     "train": 13648,
     "kernels": 12187,
-    "tools": 13501,
+    "tools": 13500,
     "tests": 49929,
-    "manuals": 2460,
+    "manuals": 2458,
     "pages": 1219,
 }
 DATA = set(
