@@ -530,7 +530,7 @@ static int sum_up_skipped(const walk *w)
 int sgt_corpus_list(sgt_corpus **out, const sgt_tokenize_options *o, sgt_error *err)
 {
     const char *folder = o->out ? o->out : "";
-    sgt_error own;
+    sgt_error own = {0};
     walk w = {.c = calloc(1, sizeof *w.c), .o = o, .err = err ? err : &own};
     if (!w.c) return sgt_fail_memory(err, "list of inputs");
     w.c->field = o->field ? o->field : "text";
