@@ -61,7 +61,7 @@ int main(int argc, char **argv)
         return fail(&err);
     }
     while ((rc = sgt_stream_next(stream, &batch, &err)) == 0) {
-        double loss = step(batch.inputs, batch.targets);
+        double loss = step((const int32_t *)batch.inputs, (const int32_t *)batch.targets);
         printf("batch %" PRIu64 " loss %.4f\n", batch.index, loss);
         /* give the buffer back, so that the thread can fill it again */
         sgt_stream_release(stream, &batch);
