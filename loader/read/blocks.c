@@ -7,10 +7,10 @@
  *     landed <= asked <= begin + capacity
  *
  * Those below `landed` have arrived or are lost, and those up to `asked` are being read, at most
- * DEPTH at once. A slot keeps its block until another one is read into it. `begin` is the first block that must stay: the
- * first of the pool that windows were last drawn from, so that the next pool can be read. Cursors do
- * not reach the next pool in the same moment: the blocks of the pool before go one by one, and windows
- * of a block that is gone are read by themselves. */
+ * DEPTH at once. A block stays in its place until another one is read into it. `begin` is the first
+ * block that must stay: the first of the pool that windows were last drawn from, so that the next pool
+ * can be read. Cursors do not reach the next pool in the same moment: the blocks of the pool before go
+ * one by one, and windows of a block that is gone are read by themselves. */
 #include "loader/read/blocks.h"
 
 #include <assert.h>

@@ -27,7 +27,7 @@ static int add(sgt_documents *d, uint64_t start, sgt_error *err)
 char *sgt_index_path(char path[SGT_PATH], const char *shard)
 {
     size_t n = strlen(shard);
-    if (n <= 4 || n >= SGT_PATH || strcmp(shard + n - 4, ".bin") != 0) return NULL;
+    if (n >= SGT_PATH || !sgt_shard_is_bin(shard)) return NULL;
     memcpy(path, shard, n + 1);
     memcpy(path + n - 4, ".idx", 4);
     return path;

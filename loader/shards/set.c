@@ -3,7 +3,6 @@
 #include "loader/shards/set.h"
 
 #include <dirent.h>
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,7 +80,7 @@ static int one_name(char *const *paths, size_t n, const char *folder, const char
     return SGT_OK;
 }
 
-static int is_bin(const struct dirent *e) { return fnmatch("?*.bin", e->d_name, 0) == 0; }
+static int is_bin(const struct dirent *e) { return sgt_shard_is_bin(e->d_name); }
 
 static int by_bytes(const struct dirent **a, const struct dirent **b)
 {

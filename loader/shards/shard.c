@@ -4,7 +4,6 @@
 #include "loader/shards/shard.h"
 
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,6 +95,12 @@ static int is_text(const uint8_t *head, size_t n)
     return 1;
 }
 
+int sgt_shard_is_bin(const char *path)
+{
+    const size_t n = strlen(path);
+    return n > 4 && !strcmp(path + n - 4, ".bin");
+}
+
 /* Refuse a file that begins with head[n] if those bytes cannot be tokens. The ids of a whole head
  * are not like text: the most frequent ids are small, and their high byte is a control character.
  * Bytes as ids look like UTF-16, so only a file without .bin in its name is taken for that. */
@@ -108,7 +113,7 @@ static int check_tokens(const uint8_t *head, size_t n, uint64_t size, const char
         [SGT_MAGIC_WIDE] = "if it holds ids, give it a name that ends in .bin"};
     if (n < LEAST_TEXT) return SGT_OK;
     const sgt_magic *m = sgt_magic_of(head, n);
-    if (!m && fnmatch("?*.bin", path, 0)) m = sgt_magic_wide(head, n, n == size);
+    if (!m && !sgt_shard_is_bin(path)) m = sgt_magic_wide(head, n, n == size);
     if (m && m->kind == SGT_MAGIC_NUMBERS) m = NULL;
     if (m && advice[m->kind])
         return sgt_fail(err, SGT_EFORMAT, "%s: %s, not 16-bit tokens (%s)", path, m->what,

@@ -57,6 +57,9 @@ static inline uint64_t sgt_shard_bytes(const sgt_shard_header *h)
     return h->data + 2 * h->tokens;
 }
 
+/* Return whether the name of a file says that it holds ids: X.bin. */
+int sgt_shard_is_bin(const char *path);
+
 void sgt_shard_pack(uint8_t bytes[SGT_SHARD_HEADER], const sgt_shard_header *h);
 
 /* Open a shard, read its header and check it against the file's size. Returns the descriptor
