@@ -17,7 +17,7 @@ BUDGET = {
     "tools": 13500,
     "tests": 49927,
     "manuals": 2458,
-    "pages": 1261,
+    "pages": 1219,
 }
 DATA = set(
     "json jsonl bin safetensors tsv txt ids parquet idx png tiktoken bpe tables in typed symbols toml pattern out gz zst"

@@ -385,8 +385,8 @@ static int cut_long(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *goo
 }
 
 /* Set *good as cut_part does, in text, where a cut may lie within a line: before the last literal
- * if it divides, or else where the rule allows it. That is searched for only in text behind which
- * a whole literal is in sight, so that no literal which divides is cut, and others are counted. */
+ * if it divides, or else where the rule allows it. The last bytes, which may be the beginning of a
+ * literal, are not searched: so no literal that divides is cut, and all others are counted. */
 static int cut_text(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good, sgt_error *err)
 {
     const sgt_literal *l = &f->r.literal;

@@ -34,10 +34,16 @@ static sgt_dedup lay_out(const sgt_made *set)
     return (sgt_dedup){.train = train, .count = BITS + (size_t)(all / 64 + 1)};
 }
 
+/* Return the number of a document's bit. */
+static uint64_t bit_of(const sgt_dedup *d, int split, uint64_t number)
+{
+    return 64ull * BITS + (split ? d->train : 0) + number;
+}
+
 int sgt_dedup_is_duplicate(const sgt_dedup *d, int split, uint64_t number)
 {
-    const uint64_t bit = number + (split ? d->train : 0);
-    return (int)(d->words[BITS + bit / 64] >> bit % 64 & 1);
+    const uint64_t bit = bit_of(d, split, number);
+    return (int)(d->words[bit / 64] >> bit % 64 & 1);
 }
 
 /* ---- finding ---- */
@@ -75,8 +81,8 @@ static int see_record(search *s, sgt_dedup_record r, sgt_error *err)
     r.length |= SGT_DEDUP_VAL;
     sgt_dedup_record *slot = find_slot(s, &r);
     if (slot->length) {
-        const uint64_t bit = place + (split ? s->d.train : 0);
-        s->d.words[BITS + bit / 64] |= (uint64_t)1 << bit % 64;
+        const uint64_t bit = bit_of(&s->d, split, place);
+        s->d.words[bit / 64] |= (uint64_t)1 << bit % 64;
         s->d.words[0]++;
     } else if (s->used < s->slots / 4 * 3) {
         *slot = r;
