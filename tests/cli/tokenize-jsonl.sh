@@ -54,6 +54,23 @@ absent out-bad
 bad '{"text":1}' 'the field is not a string' '--field NAME says which has the text, '
 bad '{"txt":"a"}' 'the field is missing' '--field NAME says which has the text, '
 bad '{"text":"a","\355\240\200":1}' 'byte 14: not UTF-8' # tests/tokenize/test_json_line.c has the others
+# Files with byte order marks were joined, and not even with a newline between them: the command that the message names
+# mends that.
+mark='a byte order mark, where files were joined: '
+sed="sed 's/^\\xEF\\xBB\\xBF//; s/}\\xEF\\xBB\\xBF{/}\\n{/g'"
+bad '\0357\0273\0277{"text":"c"}' "byte 1: $mark$sed removes it"
+bad '{"text":"c"}\0357\0273\0277{"text":"d"}' "byte 13: $mark$sed removes it"
+sh -c "$sed bad.jsonl" > mended.jsonl
+run 0 sgt-tokenize mended.jsonl out-mended
+stdout_has 'out-mended: 8 tokens, 4 documents'
+
+# What Python's json writes beside JSON passes, unless it is asked for.
+printf '{"a":[NaN,-Infinity],"text":"a","b":Infinity}\n' > python.jsonl
+run 0 sgt-tokenize --keep-fields a,b python.jsonl out-python
+stdout_has 'out-python: 2 tokens, 1 document'
+grep -qF '"fields": {"a": null, "b": null}}' out-python/sources.jsonl || fail 'what is not JSON is kept'
+run_failure 'python.jsonl: line 1: byte 37: expected a value (--skip-bad leaves such lines out)' \
+    sgt-tokenize --field b python.jsonl out-field
 { printf '{"a":' && head -c 100000 /dev/zero | tr '\0' '[' && echo; } > deep.jsonl
 run_failure 'deep.jsonl: line 1: byte 65541: more than 65536 objects and arrays within one another (--skip-bad '\
 'leaves such lines out)' sgt-tokenize deep.jsonl out-deep

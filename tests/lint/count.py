@@ -10,13 +10,13 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 12346,
+    "tokenize": 12355,
     "loader": 6800,
     "train": 13648,
     "kernels": 12187,
     "tools": 13500,
-    "tests": 49927,
-    "manuals": 2458,
+    "tests": 49959,
+    "manuals": 2461,
     "pages": 1219,
 }
 DATA = set(

@@ -64,6 +64,25 @@ Test(json_line, texts)
     expect_text("a.b.c", "{\"a\":{\"b\":{\"c\":\"deep\"},\"c\":1}}", "deep", 4, 0);
 }
 
+/* Python's json writes these, which are not JSON. */
+Test(json_line, numbers_of_python)
+{
+    expect_text("text", "{\"a\":NaN,\"b\":[Infinity,-Infinity],\"text\":\"x\",\"c\":{\"d\":NaN}}",
+                "x", 1, 0);
+    expect_text("a.b", "{\"c\":-Infinity,\"a\":{\"c\":NaN,\"b\":\"x\"}}", "x", 1, 0);
+}
+
+/* Files that begin with a byte order mark, one after the other, and with no newline between them. */
+Test(json_line, byte_order_marks)
+{
+    static const char why[] =
+        "a byte order mark, where files were joined: sed 's/^\\xEF\\xBB\\xBF//; "
+        "s/}\\xEF\\xBB\\xBF{/}\\n{/g' removes it";
+    expect_bad("\xEF\xBB\xBF{\"text\":\"a\"}", 0, why);
+    expect_bad("{\"text\":\"a\"}\xEF\xBB\xBF{\"text\":\"b\"}", 12, why);
+    expect_text("text", "{\"text\":\"\xEF\xBB\xBF\"}", "\xEF\xBB\xBF", 3, 0);
+}
+
 Test(json_line, halves_of_surrogate_pairs)
 {
     static const char rep[] = "\xEF\xBF\xBD";
@@ -113,7 +132,10 @@ Test(json_line, bad_lines)
     expect_bad("{\"a\":1.}", 7, "expected a digit");
     expect_bad("{\"a\":1e+}", 8, "expected a digit");
     expect_bad("{\"a\":+1}", 5, "expected a value");
-    expect_bad("{\"a\":NaN}", 5, "expected a value");
+    expect_bad("{\"a\":Nan}", 7, "expected a value");
+    expect_bad("{\"a\":-Inf}", 9, "expected a value");
+    expect_bad("{\"text\":NaN}", 8, "expected a value");
+    expect_bad("{\"text\":[-Infinity]}", 10, "expected a value");
     expect_bad("{\"a\":tru}", 8, "expected a value");
     expect_bad("{'text':\"a\"}", 1, "expected a name in quotes");
 }

@@ -96,7 +96,10 @@ typedef struct scan {
 
 static int wrong(scan *c, const char *why)
 {
-    c->why = why;
+    /* removed, and with a new line for an object that follows another one */
+    static const char mark[] = "a byte order mark, where files were joined: sed "
+                               "'s/^\\xEF\\xBB\\xBF//; s/}\\xEF\\xBB\\xBF{/}\\n{/g' removes it";
+    c->why = sgt_utf8_mark(c->s, 3) ? mark : why;
     return -1;
 }
 
@@ -214,9 +217,24 @@ static int read_digits(scan *c)
     return 0;
 }
 
+static int read_word(scan *c, const char *word)
+{
+    for (; *word; word++, c->s++)
+        if (*c->s != (uint8_t)*word) return wrong(c, "expected a value");
+    return 0;
+}
+
+/* Read NaN or Infinity, which are not JSON, but which Python's json writes. The field that was asked
+ * for cannot hold them, because it may be kept as it is written. */
+static int read_python_word(scan *c, const char *word)
+{
+    return c->value && !c->value_end ? wrong(c, "expected a value") : read_word(c, word);
+}
+
 static int read_number(scan *c)
 {
     if (*c->s == '-') c->s++;
+    if (*c->s == 'I') return read_python_word(c, "Infinity");
     if (*c->s == '0') c->s++;
     else if (read_digits(c) < 0) return -1;
     if (*c->s == '.') {
@@ -227,13 +245,6 @@ static int read_number(scan *c)
     c->s++;
     if (*c->s == '+' || *c->s == '-') c->s++;
     return read_digits(c);
-}
-
-static int read_word(scan *c, const char *word)
-{
-    for (; *word; word++, c->s++)
-        if (*c->s != (uint8_t)*word) return wrong(c, "expected a value");
-    return 0;
 }
 
 static int open_container(scan *c, int object)
@@ -294,6 +305,8 @@ static int read_value(scan *c, int on_path)
     case 't': rc = read_word(c, "true"); break;
     case 'f': rc = read_word(c, "false"); break;
     case 'n': rc = read_word(c, "null"); break;
+    case 'N': rc = read_python_word(c, "NaN"); break;
+    case 'I': rc = read_python_word(c, "Infinity"); break;
     default: rc = *c->s == '-' || is_digit(*c->s) ? read_number(c) : wrong(c, "expected a value");
     }
     if (is_field) {

@@ -1,5 +1,6 @@
 /* json_line.h: extract one field from a line of JSON. The whole line is checked (RFC 8259), but no
- * object is built in memory.
+ * object is built in memory. Outside of the field, NaN, Infinity and -Infinity pass, which Python's
+ * json writes.
  *
  *     sgt_json_path path;
  *     if (sgt_json_path_set(&path, "page.text", &err) < 0) ...;
