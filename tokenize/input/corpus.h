@@ -13,7 +13,9 @@
  * never read: an INPUT that is OUT or lies in it is refused, and an OUT below an INPUT is skipped.
  *
  * The INPUT @LIST is a file of paths, one per line, each treated like an INPUT, except that a file
- * that is not text is skipped. @- is such a list on standard input. Blank lines are skipped.
+ * that is not text is skipped. @- is such a list on standard input. Blank lines are skipped. A byte
+ * order mark at the beginning and a CR before a newline are not part of a path. If the first 4 KiB
+ * hold a NUL, paths end in NULs instead.
  *
  * Two kinds of files are left out, with a notice. Without --hidden they are names below a folder
  * that begin with a dot, and _SUCCESS, _metadata and _common_metadata. With --binary skip they are
