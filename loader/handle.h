@@ -21,7 +21,7 @@ struct sgt_loader {
     sgt_mix mix;
     const sgt_reader_ops *ops;
     void *reader;
-    char detail[128]; /* of sgt_loader_info */
+    char detail[256]; /* of sgt_loader_info */
     const sgt_rows *rows;
 };
 

@@ -280,6 +280,7 @@ static int verify(sgt_loader_options *o, sgt_error *err)
     if (!o->batch) o->batch = 8;
     if (!o->seq) o->seq = 512;
     if (!o->ranks) o->ranks = 1;
+    if (!o->copies) o->copies = 1;
     if (!o->split) o->split = "train";
     if ((unsigned)o->reader >= SGT_READERS)
         return sgt_fail(err, SGT_EUSAGE, "unknown reader %d", (int)o->reader);
@@ -376,15 +377,18 @@ static int open_reader(sgt_loader *l, sgt_error *err)
                                   .mix = &l->mix,
                                   .seq = l->o.seq,
                                   .windows = l->o.batch / l->o.ranks,
-                                  .notice = l->o.notice};
+                                  .notice = l->o.notice,
+                                  .copies = l->o.copies,
+                                  .may_map = l->o.may_map};
     const char *remark = NULL, *name = sgt_reader_name(l->o.reader);
+    sgt_error why;
     l->ops = readers[l->o.reader];
-    int rc = l->ops->open(&l->reader, &remark, &l->set, &o, err);
-    int refused = rc == SGT_EUNSUPPORTED && remark;
-    snprintf(l->detail, sizeof l->detail, "%s%s%s%s%s", name, remark ? " (" : "",
-             refused ? "mmap: " : "", remark ? remark : "", remark ? ")" : "");
-    if (!refused) return rc;
-    sgt_say(&o.notice, "%s here: reading with mmap instead", remark);
+    int rc = l->ops->open(&l->reader, &remark, &l->set, &o, &why);
+    if (rc == SGT_EUNSUPPORTED) remark = why.text;
+    snprintf(l->detail, sizeof l->detail, "%s%s%s%.200s%s", name, remark ? " (" : "",
+             rc < 0 ? "mmap: " : "", remark ? remark : "", remark ? ")" : "");
+    if (rc != SGT_EUNSUPPORTED) return rc < 0 ? sgt_fail(err, rc, "%s", why.text) : rc;
+    sgt_say(&o.notice, "%s: reading with mmap instead", remark);
     l->ops = &sgt_read_mmap;
     return l->ops->open(&l->reader, &remark, &l->set, &o, err);
 }

@@ -56,8 +56,8 @@ extern "C" {
 /* ---- opening ---- */
 
 typedef enum sgt_reader {
-    /* everything in RAM, in huge pages (the default); SGT_ENOMEM if the machine or the container
-     * has less free memory */
+    /* everything in RAM, in huge pages (the default); if the machine or the container has less free
+     * memory, SGT_ENOMEM, or with options.may_map, mmap replaces it */
     SGT_READER_PRELOAD,
     /* files mapped into memory, through the page cache; see sgt_loader_guard_sigbus for files that
      * are cut short while they are mapped. The first cursor takes up to a quarter of a second: it
@@ -125,6 +125,12 @@ typedef struct sgt_loader_options {
     /* also find where documents begin in each row (sgt_loader_batch.starts); open then reads every
      * .idx */
     int documents;
+    /* processes on this machine that open the same data at the same time, this one included, each of
+     * which preloads a copy; default 1 */
+    uint32_t copies;
+    /* not 0: if memory is too small for all copies, read with mmap instead of preload; a notice says
+     * so */
+    int may_map;
 } sgt_loader_options;
 
 typedef struct sgt_loader sgt_loader;

@@ -67,7 +67,7 @@ static inline int sgt_fail_memory(sgt_error *err, const char *what)
  * UTF-8 written as \xNN, so that a terminal can show it. Return out. */
 char *sgt_printable(char *out, unsigned long size, const char *s);
 
-/* A receiver of remarks that are not failures, such as "io_uring is forbidden here: reading with
+/* A receiver of remarks that are not failures, such as "io_uring is forbidden: reading with
  * pread instead". */
 typedef struct sgt_notice {
     /* receives one line; NULL: lines are dropped. Any thread may call it, but for one handle only

@@ -48,6 +48,7 @@ struct sgt_ranks {
 /* Return whether this is rank 0 or the only process, which prints, logs and saves. */
 static inline int sgt_ranks_first(const sgt_ranks *r) { return !r || r->rank == 0; }
 static inline uint32_t sgt_ranks_size(const sgt_ranks *r) { return r ? r->size : 1; }
+static inline uint32_t sgt_ranks_here(const sgt_ranks *r) { return r && r->here ? r->here : 1; }
 
 /* Return whether broadcast, sum, barrier and give_up can be called. */
 static inline int sgt_ranks_connected(const sgt_ranks *r) { return r && r->sum; }

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -114,18 +115,21 @@ static int fill(reader *r, sgt_error *err)
 
 /* ---- opening ---- */
 
-/* Check free memory before mapping: the kernel would grant the memory and kill the process when it
- * is written. */
-static int check_memory(uint64_t bytes, sgt_error *err)
+/* Check that free memory suffices for the copies of all processes, before mapping: the kernel would
+ * grant the memory and kill a process when it is written. */
+static int check_memory(uint64_t bytes, const sgt_reader_options *o, sgt_error *err)
 {
+    char each[64] = "";
     sgt_memory m;
     sgt_memory_look(&m, NULL);
-    if (bytes <= m.available) return SGT_OK;
-    return sgt_fail(err, SGT_ENOMEM,
-                    "the set takes %" PRIu64 " MiB and %s has %" PRIu64
-                    " MiB of free memory: it cannot be preloaded (use --loader mmap or "
-                    "--loader uring, which need no memory for it)",
-                    (bytes + (1 << 20) - 1) >> 20, m.limit, m.available >> 20);
+    if (bytes <= m.available / o->copies) return SGT_OK;
+    if (o->copies > 1) snprintf(each, sizeof each, " in each of %" PRIu32 " processes", o->copies);
+    return sgt_fail(err, o->may_map ? SGT_EUNSUPPORTED : SGT_ENOMEM,
+                    "the set takes %" PRIu64 " MiB%s and %s has %" PRIu64 " MiB of free memory%s",
+                    (bytes + (1 << 20) - 1) >> 20, each, m.limit, m.available >> 20,
+                    o->may_map ? ""
+                               : ": it cannot be preloaded (use --loader mmap or --loader uring, "
+                                 "which need no memory for it)");
 }
 
 static int open_reader(void **out, const char **remark, const sgt_set *set,
@@ -133,9 +137,8 @@ static int open_reader(void **out, const char **remark, const sgt_set *set,
 {
     uint64_t bytes = 0;
     (void)remark;
-    (void)o;
     for (uint32_t i = 0; i < set->count; i++) bytes += image_size(&set->shards[i]);
-    int rc = check_memory(bytes, err);
+    int rc = check_memory(bytes, o, err);
     if (rc < 0) return rc;
     reader *r = calloc(1, sizeof *r + set->count * sizeof *r->tokens);
     if (!r) return sgt_fail_memory(err, set->shards[0].path);

@@ -284,12 +284,6 @@ static int spare_descriptors(int fd)
     return setrlimit(RLIMIT_NOFILE, &l) == 0;
 }
 
-static int refuse(const char **remark, int error, sgt_error *err)
-{
-    *remark = why_no_ring(error);
-    return sgt_fail(err, SGT_EUNSUPPORTED, "%s", *remark);
-}
-
 /* Return whether direct reads of a file work with this alignment. If not, errno says why. */
 static int go_direct(int fd, size_t align)
 {
@@ -317,7 +311,8 @@ static int open_file(sgt_rings *all, const char **remark, const sgt_notice *noti
         fcntl(f->fd, F_SETFL, 0);
     }
     all->open++;
-    return spare_descriptors(f->fd) ? SGT_OK : refuse(remark, EMFILE, err);
+    if (spare_descriptors(f->fd)) return SGT_OK;
+    return sgt_fail(err, SGT_EUNSUPPORTED, "%s", why_no_ring(EMFILE));
 }
 
 int sgt_rings_open(sgt_rings **out, const char **remark, const sgt_set *set,
@@ -328,7 +323,7 @@ int sgt_rings_open(sgt_rings **out, const char **remark, const sgt_set *set,
     all->set = set;
     sgt_ring trial = {.all = all, .depth = USUAL_DEPTH};
     int rc = make_ring(&trial);
-    if (rc < 0) rc = refuse(remark, -rc, err);
+    if (rc < 0) rc = sgt_fail(err, SGT_EUNSUPPORTED, "%s", why_no_ring(-rc));
     else leave_ring(&trial);
     while (rc == SGT_OK && all->open < set->count) rc = open_file(all, remark, notice, err);
     if (rc < 0) sgt_rings_close(all);

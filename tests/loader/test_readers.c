@@ -293,6 +293,41 @@ Test(readers, more_than_the_container_may_have)
     check_loader("d", &o, &fault, NULL);
 }
 
+/* The container has 7 MiB of free memory, and a copy takes 3 MiB: it has room for two processes. With
+ * a third, preload is refused, or mmap replaces it if it may. */
+Test(readers, copies_of_several_processes)
+{
+    notices said;
+    sgt_loader_info info;
+    cr_assert(mkdir("d", 0777) == 0 && mkdir("root", 0777) == 0);
+    must(sgt_make_folders("root/proc/self", why));
+    must(sgt_make_folders("root/sys/fs/cgroup", why));
+    put_bytes("root/proc/self/cgroup", "0::/\n", 5);
+    put_bytes("root/sys/fs/cgroup/memory.max", "8388608\n", 8);
+    put_bytes("root/sys/fs/cgroup/memory.current", "1048576\n", 8);
+    put_raw("d/train_a.bin", 0, 3 << 19);
+    reader_fault fault = {.memory = "root"};
+    sgt_loader_options o = {.raw = 1, .seq = 16, .notice = collect(&said)};
+    set_faults(&fault);
+    for (o.copies = 0; o.copies < 3; o.copies++) must(open_only("d", &o, why));
+    expect_failure(
+        open_only("d", &o, why), SGT_ENOMEM,
+        "the set takes 3 MiB in each of 3 processes and this process's control group "
+        "(container) has 7 MiB of free memory: it cannot be preloaded (use --loader mmap "
+        "or --loader uring, which need no memory for it)");
+    o.may_map = 1;
+    scoped(sgt_loader) *l = open_loader("d", &o, &fault);
+    cr_assert_eq(said.count, 1);
+    cr_assert_str_eq(said.last,
+                     "the set takes 3 MiB in each of 3 processes and this process's control "
+                     "group (container) has 7 MiB of free memory: reading with mmap "
+                     "instead");
+    sgt_loader_get_info(l, &info);
+    cr_assert_str_eq(info.reader_detail,
+                     "preload (mmap: the set takes 3 MiB in each of 3 processes and this process's "
+                     "control group (container) has 7 MiB of free memory)");
+}
+
 /* Two sparse shards of 2^31 - 1 tokens, 4 GiB each: windows beyond offsets of 2 GiB and 4 GiB are
  * read correctly. */
 Test(readers, huge_shards)

@@ -62,7 +62,7 @@ Test(uring, ring_refused)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char detail[128], notice[256];
         snprintf(detail, sizeof detail, "uring (mmap: %s)", cases[i].why);
-        snprintf(notice, sizeof notice, "%s here: reading with mmap instead", cases[i].why);
+        snprintf(notice, sizeof notice, "%s: reading with mmap instead", cases[i].why);
         check_fallback(&(reader_fault){.ring_error = cases[i].error}, detail, notice);
     }
 }
@@ -94,7 +94,7 @@ Test(uring, ring_forbidden_by_seccomp)
     if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
         cr_skip_test("this kernel has no seccomp filters");
     check_fallback(NULL, "uring (mmap: io_uring is forbidden)",
-                   "io_uring is forbidden here: reading with mmap instead");
+                   "io_uring is forbidden: reading with mmap instead");
 }
 
 Test(uring, direct_reads_refused)

@@ -175,7 +175,7 @@ Test(uring_reads, more_shards_than_descriptors)
         for (int i = 0; i < 3; i++) check_run(l[i], c[i], 50 * (uint64_t)i, 100, NULL);
         cr_assert_eq(said.count, raised ? 0 : 3);
         if (said.count)
-            cr_assert_str_eq(said.last, "io_uring is short of file descriptors (ulimit -n) here: "
+            cr_assert_str_eq(said.last, "io_uring is short of file descriptors (ulimit -n): "
                                         "reading with mmap instead");
         cr_assert_eq(getrlimit(RLIMIT_NOFILE, &few), 0);
         cr_assert(raised ? few.rlim_cur > 360 && few.rlim_cur < 500 : few.rlim_cur == 120);

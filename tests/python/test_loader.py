@@ -46,6 +46,27 @@ def test_wide_ids_are_not_read_as_narrow_ones(tmp_path, width):
             sgt.Loader(path, batch=2, seq=4, raw=raw)
 
 
+@pytest.mark.parametrize("name", ["LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"])
+def test_more_copies_than_memory(load, monkeypatch, caplog, name):
+    """A launcher's processes preload a copy each: mmap replaces the default, but not preload."""
+    want = load()[3]
+    monkeypatch.setenv(name, "1000000000")
+    data = load()
+    assert data.reader.startswith("preload (mmap: the set takes 1 MiB in each of 1000000000 ")
+    assert caplog.messages[-1].endswith(" MiB of free memory: reading with mmap instead")
+    assert (data[3][0] == want[0]).all()
+    with pytest.raises(sgt.Error, match="it cannot be preloaded"):
+        load(reader="preload")
+    assert load(reader="mmap").reader == "mmap"
+
+
+def test_copies_of_slurm(load, monkeypatch):
+    monkeypatch.setenv("SLURM_STEP_TASKS_PER_NODE", "2(x2),1")
+    assert load().reader == "preload"
+    monkeypatch.setenv("SLURM_STEP_TASKS_PER_NODE", "1000000000(x2),1")
+    assert load().reader != "preload"
+
+
 @pytest.mark.parametrize("dtype", ["int64", "int32", "uint16"])
 @pytest.mark.parametrize("reader", sgt._native.READERS)
 def test_iteration_gives_the_numbered_batches(load, dtype, reader):

@@ -129,6 +129,7 @@ static sgt_config make_config(size_t t)
     if (t >= TECHNIQUE_ACCUM && c.batch > 1) c.accum = 2;
     while (c.batch % c.accum) c.accum++;
     c.batch /= c.accum;
+    c.given[SGT_SET_LOADER] = 1; /* never replaced by mmap for want of memory */
     return c;
 }
 

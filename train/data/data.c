@@ -186,6 +186,9 @@ static int open_sets(const sgt_trainer *t, sgt_loader **out, char why[SGT_UNEVAL
         all.split = "val";
         rc = keep_evaluable(t->s, sets, &all.set_count, why, &o->notice, err);
     }
+    /* ranks compare their needs with free memory at the same time, after all earlier copies are made */
+    if (rc == SGT_OK && o->reader == SGT_READER_PRELOAD && t->o->ranks)
+        rc = t->o->ranks->barrier(t->o->ranks, err);
     if (rc == SGT_OK && all.set_count) {
         rc = sgt_loader_open(out, NULL, &all, err);
         if (rc == SGT_OK && t->s->batching) sgt_loader_set_rows(*out, &sgt_rows_plain);
@@ -262,6 +265,8 @@ static sgt_loader_options loader_options(const sgt_trainer *t)
                                 .padded_by = s->pad != SGT_DEFAULT_COUNT,
                                 .pad = (uint32_t)s->pad,
                                 .documents = s->step.documents,
+                                .copies = sgt_ranks_here(t->o->ranks),
+                                .may_map = !s->given[SGT_SET_LOADER],
                                 .notice = t->o->notice};
 }
 

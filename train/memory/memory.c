@@ -63,8 +63,12 @@ static int measure_data(sizing *z, uint32_t *vocab, sgt_error *err)
     z->evaluates = val > 0;
     if (sgt_config_examples(s)) z->data = 2 * info.tokens;
     /* mapped data is in the page cache, which the kernel can reclaim */
-    else if (s->loader == SGT_READER_PRELOAD)
+    else if (s->loader == SGT_READER_PRELOAD) {
         z->data = huge_pages(2 * info.tokens) + huge_pages(2 * val);
+        if (!s->given[SGT_SET_LOADER] &&
+            z->data > sgt_memory_available() / sgt_ranks_here(z->t->o->ranks))
+            z->data = 0; /* it is mapped then */
+    }
     if (s->sampling == SGT_SAMPLING_PACKED) z->data += 8 * info.documents; /* its plan */
     return SGT_OK;
 }
@@ -158,7 +162,6 @@ static void find_free(sizing *z)
 {
     const sgt_trainer *t = z->t;
     sgt_cuda_device d;
-    uint32_t here = t->o->ranks && t->o->ranks->here ? t->o->ranks->here : 1;
     if (t->cuda) {
         z->room = UINT64_MAX;
         if (t->cuda->usable(&d, NULL) < 0) return;
@@ -166,7 +169,7 @@ static void find_free(sizing *z)
         z->room = d.available > spare ? d.available - spare : 0;
     } else {
         z->room = sgt_memory_available();
-        if (z->room != UINT64_MAX) z->room = z->room / 16 * 15 / here;
+        if (z->room != UINT64_MAX) z->room = z->room / 16 * 15 / sgt_ranks_here(t->o->ranks);
     }
 }
 

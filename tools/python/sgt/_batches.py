@@ -112,16 +112,18 @@ def find_torch(arrays: str) -> Any:
     return torch
 
 
-def is_worker() -> bool:
-    """Return whether this process is a worker of PyTorch's DataLoader."""
+def find_worker() -> Tuple[int, int]:
+    """Return this process's number among the workers of PyTorch's DataLoader, and how many there
+    are; 0 and 0 if it is none of them."""
     worker = sys.modules.get("torch.utils.data._utils.worker")
-    return worker is not None and worker.get_worker_info() is not None
+    info = worker and worker.get_worker_info()
+    return (info.id, info.num_workers) if info else (0, 0)
 
 
 def may_pin(torch: Any) -> bool:
     """Return whether to pin the ring's memory: there is a GPU, and this process is not a worker,
     which must not start CUDA."""
-    return bool(torch) and torch.cuda.is_available() and not is_worker()
+    return bool(torch) and torch.cuda.is_available() and not find_worker()[1]
 
 
 class Stream:

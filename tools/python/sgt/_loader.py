@@ -8,7 +8,7 @@ from ctypes import byref, c_uint64, pointer
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
 from . import _native as c
-from ._batches import OUTPUTS, Documents, Kind, Mover, Stream, find_torch, is_worker
+from ._batches import OUTPUTS, Documents, Kind, Mover, Stream, find_torch, find_worker
 from ._native import Handle, Path, UnsupportedError, UsageError
 from ._native import loader_library as library
 
@@ -33,6 +33,15 @@ def find_ranks(rank: Optional[int], ranks: Optional[int]) -> Tuple[int, int]:
     return rank, ranks
 
 
+def _count_copies() -> int:
+    """Return how many processes of this machine open a set that this one opens: as many as the
+    launcher started here, times the workers of PyTorch's DataLoader."""
+    names = "LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_STEP_TASKS_PER_NODE"
+    here = next((os.environ[name] for name in names if os.environ.get(name)), "1")
+    here = here.replace("(", ",").partition(",")[0]  # Slurm's are like 4(x2),3
+    return int(here) * (find_worker()[1] or 1)
+
+
 def _name_of(dtype: Any) -> str:
     """Return "int64" for it and for the types of numpy and torch."""
     return getattr(dtype, "__name__", str(dtype)).rpartition(".")[2]
@@ -51,7 +60,9 @@ class Loader:
         `sgt-train --data` takes it; a pathlib path is one folder or shard
     batch: rows of a batch over all ranks, as sgt-train's --batch-size; seq: tokens of a row
     sampling: shuffle, random, block, sequential, documents or packed; seed: of the order
-    reader: preload, mmap or uring
+    reader: preload, mmap or uring; None: preload, but mmap, with a warning, if memory is too small
+        for a copy in each process of this machine (those of LOCAL_WORLD_SIZE, mpirun or srun, and
+        a DataLoader's workers)
     split: the shards SPLIT_*.bin of a folder: train, or val (sgt.tokenize's split makes some)
     rank, ranks: default torch.distributed's, else torchrun's RANK and WORLD_SIZE, else 0 of 1
     dtype: int64, int32 or uint16, also as torch's or numpy's dtype
@@ -78,7 +89,7 @@ class Loader:
         seed: int = 1,
         rank: Optional[int] = None,
         ranks: Optional[int] = None,
-        reader: str = "preload",
+        reader: Optional[str] = None,
         split: str = "train",
         dtype: Any = "int64",
         copy: bool = False,
@@ -95,7 +106,7 @@ class Loader:
         rank, ranks = find_ranks(rank, ranks)
         for name, value, names in (
             ("sampling", sampling, c.SAMPLINGS),
-            ("reader", reader, c.READERS),
+            ("reader", reader or "preload", c.READERS),
             ("dtype", dtype, tuple(OUTPUTS)),
             ("arrays", arrays, ("auto", "torch", "numpy")),
         ):
@@ -146,7 +157,8 @@ class Loader:
             raise UsageError(f"{os.fspath(self._path)}: the loader is closed")
         s = self._settings
         given = {
-            **s, "reader": c.READERS.index(s["reader"]), "split": c.text_of("split", s["split"]),
+            **s, "reader": c.READERS.index(s["reader"] or "preload"), "copies": _count_copies(),
+            "may_map": not s["reader"], "split": c.text_of("split", s["split"]),
             "sampling": c.SAMPLINGS.index(s["sampling"]), "padded_by": s["pad"] is not None,
             "pad": s["pad"] or 0,
         }  # fmt: skip
@@ -154,12 +166,12 @@ class Loader:
         data = c.path_of(self._path)
         if not isinstance(self._path, str):  # one set, whatever its name
             options.sets, options.set_count = pointer(c.LoaderSet(path=data)), 1
-        if s["reader"] != "preload":  # a file that is cut short is then an error instead of SIGBUS
-            c.call(library.sgt_loader_guard_sigbus)
         functions = library.sgt_loader_open, library.sgt_loader_close
         native = c.open_handle(*functions, data, byref(options))
         self._info = c.LoaderInfo()
         library.sgt_loader_get_info(native.pointer, byref(self._info))
+        if self._info.reader_detail != b"preload":  # then a file cut short is an error, not SIGBUS
+            c.call(library.sgt_loader_guard_sigbus)
         return native
 
     def close(self) -> None:
@@ -302,7 +314,7 @@ class Loader:
             self._stream = None  # a further call tries again
             raise
         # A worker of a DataLoader takes the next batch while this one waits to be sent.
-        if (self._copy or is_worker()) and self._device is None:
+        if (self._copy or find_worker()[1]) and self._device is None:
             x, y = batch
             batch = (x.clone(), y.clone()) if stream.kind.torch else (x.copy(), y.copy())
         return (*batch, stream.documents()) if self._settings["documents"] else batch

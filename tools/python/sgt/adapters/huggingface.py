@@ -10,9 +10,10 @@ order. Resume with the same dataloader_num_workers: each worker makes batches of
 from typing import Any, Dict, Iterator
 
 import torch
-from torch.utils.data import IterableDataset, get_worker_info
+from torch.utils.data import IterableDataset
 
 from .. import Loader
+from .._batches import find_worker
 
 
 class Rows(IterableDataset):  # type: ignore[misc]
@@ -29,10 +30,9 @@ class Rows(IterableDataset):  # type: ignore[misc]
         return self.data.windows
 
     def __iter__(self) -> Iterator[Dict[str, Any]]:
-        info = get_worker_info()
-        worker, workers = (info.id, info.num_workers) if info else (0, 1)
+        worker, workers = find_worker()
         first, count = self.epoch * len(self.data), len(self.data)
-        for k in range(first + worker, first + count, workers):
+        for k in range(first + worker, first + count, workers or 1):
             for x, y in zip(*self.data[k][:2]):
                 labels = torch.cat([torch.full_like(y[:1], -100), y[:-1]])
                 yield {"input_ids": x, "labels": labels}

@@ -9,9 +9,10 @@ workers are not persistent, each `for` starts at data's position and repeats the
 
 from typing import Any, Dict, Iterator, Optional, Tuple
 
-from torch.utils.data import IterableDataset, get_worker_info
+from torch.utils.data import IterableDataset
 
 from .. import Loader
+from .._batches import find_worker
 
 
 class Batches(IterableDataset):  # type: ignore[misc]
@@ -20,13 +21,12 @@ class Batches(IterableDataset):  # type: ignore[misc]
         self._at: Optional[Tuple[int, int]] = None  # this worker's next batch, and the epoch's end
 
     def __iter__(self) -> Iterator[Any]:
-        info = get_worker_info()
-        worker, workers = (info.id, info.num_workers) if info else (0, 1)
+        worker, workers = find_worker()
         length, position = len(self.data), self.data.position
         at, end = self._at or (position + worker, (position // length + 1) * length)
         while at < end:  # DataLoader takes a batch from each worker in turn
             batch = self.data[at]
-            at += workers
+            at += workers or 1
             self._at = at, end
             yield batch
         self._at = None
