@@ -74,9 +74,17 @@ cut_off a.zst 0 1 3 10 1000 $((size - 1))
 cp text plain.zst
 run_failure 'plain.zst: offset 0: not zstd, or damaged: Unknown frame descriptor' sgt-tokenize plain.zst out-plain
 # the frame's descriptor states a window of 256 MiB (RFC 8878, 3.1.1.1.2: 2^(10 + 18))
-{ printf '\050\265\057\375\000\220' && printf '\001\000\000'; } > wide.zst
-run_failure 'wide.zst: offset 0: wants a window of more than 128 MiB (zstd --long=31 -dc FILE | sgt-tokenize - OUT)' \
-    sgt-tokenize wide.zst out-wide
+mkdir wide
+cp a.zst wide
+printf '\050\265\057\375\000\220\051\000\000hello' > wide/b.zst
+filter='zst=zstd --long=31 -dc {}'
+run_failure "wide/b.zst: offset 0: wants a window of more than 128 MiB (--filter '$filter' unpacks such files)" \
+    sgt-tokenize wide out-wide
+cp text wide.txt
+printf hello > hello.txt
+run 0 sgt-tokenize --quiet wide.txt hello.txt out-wide
+run 0 sgt-tokenize --quiet --filter "$filter" wide out-filtered
+same out-filtered/train_000000.bin out-wide/train_000000.bin
 mkdir mixed
 cp text mixed/1
 cp a.zst mixed/2.zst

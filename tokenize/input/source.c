@@ -217,11 +217,10 @@ static int decompress_some(sgt_source *s, uint8_t *p, size_t *n, size_t want, sg
         return sgt_fail_memory(err, s->file->path);
     if (ZSTD_getErrorCode(got) != ZSTD_error_frameParameter_windowTooLarge)
         return damaged(s, ZSTD_getErrorName(got), err);
-    return sgt_fail(
-        err, SGT_EUNSUPPORTED,
-        "%s: offset %" PRIu64
-        ": wants a window of more than 128 MiB (zstd --long=31 -dc FILE | sgt-tokenize - OUT)",
-        s->file->path, packed_at(s));
+    return sgt_fail(err, SGT_EUNSUPPORTED,
+                    "%s: offset %" PRIu64 ": wants a window of more than 128 MiB (--filter "
+                    "'zst=zstd --long=31 -dc {}' unpacks such files)",
+                    s->file->path, packed_at(s));
 }
 
 static int begin_unpacking(sgt_source *s, sgt_error *err)
