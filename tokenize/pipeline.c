@@ -22,10 +22,11 @@ static int write_units(sgt_units *units, const sgt_tokenize_options *o, const sg
 {
     sgt_unit *u;
     int rc;
-    while ((rc = sgt_units_next(units, &u, err)) == 0 && (rc = sgt_record_unit(r, u, err)) == 0)
+    do { /* first what an earlier run has done, which is no speed of this one */
         if (o->progress)
             o->progress(o->progress_ctx, sgt_record_read(r), c->stream ? 0 : c->bytes,
                         sgt_record_tokens(r));
+    } while ((rc = sgt_units_next(units, &u, err)) == 0 && (rc = sgt_record_unit(r, u, err)) == 0);
     return rc < 0 ? rc : SGT_OK;
 }
 

@@ -123,20 +123,18 @@ static sgt_program program = {
 
 typedef struct meter {
     sgt_progress *bar;
+    double began;
     uint64_t from, tokens_from; /* bytes and tokens that an earlier run has processed */
-    double began;               /* 0: not yet */
+    int begun;                  /* 1: they are known */
 } meter;
 
 static void show_progress(void *ctx, uint64_t done, uint64_t total, uint64_t tokens)
 {
     meter *m = ctx;
     char text[64];
-    double now = sgt_now();
-    if (!m->began) {
-        *m = (meter){m->bar, done, tokens, now};
-        return; /* the speed is not known yet */
-    }
-    double speed = now > m->began ? (double)(tokens - m->tokens_from) / (now - m->began) : 0;
+    const double seconds = sgt_now() - m->began;
+    if (!m->begun) *m = (meter){m->bar, m->began, done, tokens, 1};
+    double speed = seconds > 0 ? (double)(tokens - m->tokens_from) / seconds : 0;
     sgt_format_rate(text, sizeof text, speed, "tokens/s");
     sgt_progress_update(m->bar, done, total, m->from, text);
 }
@@ -416,7 +414,7 @@ static void say_waiting(const char *out, const sgt_tokenize_result *r)
 static int tokenize(sgt_error *err)
 {
     sgt_tokenize_result r;
-    meter m = {.bar = sgt_progress_new("B", o.quiet)};
+    meter m = {.bar = sgt_progress_new("B", o.quiet), .began = sgt_now()};
     t.notice = sgt_progress_notice(m.bar, program.name);
     t.progress_ctx = &m;
     int rc = sgt_tokenize(&t, &r, err);

@@ -28,11 +28,17 @@ run 0 sgt-tokenize --rank 1 --ranks 2 in ranked
 terminal 100 'sgt-tokenize --rank 0 --ranks 2 in ranked > summary'
 full $((bytes / 2 + 2 * tokens))
 
-# Standard input has no known size, so no time left is printed.
-terminal 100 '(cat in/1.txt; sleep .3; cat in/2.txt; sleep .3; cat in/3.txt) | sgt-tokenize - fed > summary'
+# Standard input has no known size, so no time left is printed. Both rates count from the beginning, so that text which
+# comes late has no more tokens than bytes a second. (The last line is drawn when all is on disk.)
+terminal 100 '(sleep .5; cat in/1.txt; sleep .3; cat in/2.txt; sleep .3; cat in/3.txt) | sgt-tokenize - fed > summary'
 grep -qE '^[0-9.]+ [KM]iB \[00:0[0-9], [0-9.]+ [kM]B/s\] [0-9.]+ [kM]tokens/s$' shown || fail "no bar: $(cat shown)"
 [ "$(wc -l < shown)" -ge 2 ] || fail "it did not move: $(cat shown)"
 ! grep -q '%' shown || fail "a part of nobody knows what: $(cat shown)"
+all=$(cat in/[123].txt | wc -c | awk '{ printf "%.1f MiB", $1 / 1048576 }')
+tail -1 shown | grep -q "^$all \[" || fail "not $all at last: $(cat shown)"
+sed '$d' shown | sed 's/.*, \(.*\)B\/s\] \(.*\)tokens\/s$/\1\n\2/; s/ k/e3/g; s/ M/e6/g; s/ G/e9/g' > rates
+awk 'NR % 2 { bytes = $1 } NR % 2 == 0 && $1 > bytes { bad = 1 } END { exit bad || NR < 2 }' rates ||
+    fail "more tokens than bytes a second: $(cat shown)"
 
 # A notice has a line of its own, and a failure is printed below the bar.
 printf '%%PDF-1.4 no text' > in/8.txt

@@ -41,11 +41,12 @@ SCOPED_STRUCT(stream, free_stream)
  * headers and indexes. */
 void expect_shards(const char *out, const char *split, const stream *s, uint64_t shard_tokens);
 
-/* Requests a stop at call number `after` of a run's progress function, whose ctx it is. */
+/* Requests a stop `after` calls after the first call of a run's progress function, whose ctx it is.
+ * The first call tells what earlier runs have done. */
 typedef struct stopper {
     sgt_stop stop;
     int after, calls;
-    uint64_t first_done;
+    uint64_t first_done, first_tokens;
 } stopper;
 void stop_after(void *ctx, uint64_t done, uint64_t total, uint64_t tokens);
 

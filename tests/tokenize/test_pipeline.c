@@ -1,5 +1,6 @@
 /* test_pipeline.c: sgt_tokenize as a library. Its shards are compared with the slow way's
  * (pipeline.h), for several numbers of threads, sizes and options. Also stopping and resuming. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -184,10 +185,10 @@ Test(pipeline, stopped_anywhere_and_resumed)
     }
 }
 
-/* A resumed run reads only the inputs that are not done. */
+/* A resumed run reads only the inputs that are not done, and first reports what is done. */
 Test(pipeline, resume_reads_no_more_than_it_must)
 {
-    stopper s = {.after = 20};
+    stopper s = {.after = 20}, again = {.after = INT_MAX};
     sgt_error err;
     mkdir("in", 0777);
     put_mixed("in/a", 5, 100000, 0);
@@ -195,10 +196,13 @@ Test(pipeline, resume_reads_no_more_than_it_must)
     sgt_tokenize_options o = {
         .threads = 1, .stop = &s.stop, .progress = stop_after, .progress_ctx = &s};
     cr_assert_eq(fails(o, "in", "out", &err), SGT_ESTOPPED);
+    cr_assert(s.first_done == 0 && s.first_tokens == 0);
     o.stop = NULL;
-    o.progress = NULL;
+    o.progress_ctx = &again;
     sgt_tokenize_result r = tokenize(o, "in", "out");
     cr_assert_eq(r.bytes, 100000);
+    cr_assert_eq(again.first_done, 100000 - r.bytes_read);
+    cr_assert(again.first_tokens > 0 && again.first_tokens < r.tokens);
     cr_assert(r.bytes_read < 85000 && r.bytes_read > 50000, "%lu bytes were read",
               (unsigned long)r.bytes_read);
 }

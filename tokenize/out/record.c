@@ -222,7 +222,7 @@ static int record_source(sgt_record *r, uint64_t hash, sgt_error *err)
     r->now.file++;
     r->now.offset = r->now.hashed = r->now.hash = r->now.block = r->now.line = 0;
     r->now.file_tokens = r->now.file_documents = r->now.file_bytes = 0;
-    r->done += sgt_corpus_share(f);
+    r->done += f->stream ? r->reading : sgt_corpus_share(f);
     r->reading = 0;
     return SGT_OK;
 }
