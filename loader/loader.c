@@ -481,20 +481,16 @@ uint32_t sgt_loader_set_of(const sgt_loader *l, uint32_t shard)
 
 int sgt_loader_get_packing(const sgt_loader *l, sgt_loader_packing *packing, sgt_error *err)
 {
-    *packing = (sgt_loader_packing){.fewest = UINT32_MAX};
+    *packing = (sgt_loader_packing){0};
     if (!l->packs)
         return sgt_fail(err, SGT_EUSAGE, "the sampling is %s, not packed",
                         sgt_sampling_name(l->o.sampling));
     for (uint32_t i = 0; i < l->set_count; i++) {
         const sgt_pack *p = &l->packs[i];
-        uint32_t fewest, most;
-        sgt_pack_extremes(p, &fewest, &most);
         packing->rows += sgt_pack_epoch_rows(p);
         packing->documents += p->count;
         packing->tokens += p->tokens;
         packing->cropped += p->tokens - p->kept;
-        if (fewest < packing->fewest) packing->fewest = fewest;
-        if (most > packing->most) packing->most = most;
     }
     return SGT_OK;
 }

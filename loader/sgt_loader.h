@@ -189,11 +189,10 @@ void sgt_loader_get_info(const sgt_loader *l, sgt_loader_info *info);
 
 /* What packed rows hold: those of each set's first epoch. */
 typedef struct sgt_loader_packing {
-    uint64_t rows;         /* rows in an epoch: the first one */
-    uint64_t documents;    /* that begin in the rows: all of the sets */
-    uint64_t tokens;       /* in the documents */
-    uint64_t cropped;      /* of these, the tokens that are in no row */
-    uint32_t fewest, most; /* documents in a row */
+    uint64_t rows;      /* rows in an epoch: the first one */
+    uint64_t documents; /* that begin in the rows: all of the sets */
+    uint64_t tokens;    /* in the documents */
+    uint64_t cropped;   /* of these, the tokens that are in no row */
 } sgt_loader_packing;
 /* Describe the rows of sampling packed. Returns SGT_EUSAGE for any other sampling. */
 int sgt_loader_get_packing(const sgt_loader *l, sgt_loader_packing *packing, sgt_error *err);

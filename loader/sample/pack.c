@@ -40,16 +40,14 @@ static uint64_t place_of(const sgt_pack *p, sgt_pack_memo *memo, uint64_t epoch,
 /* A row that is being put together. */
 typedef struct packing {
     sgt_pack_memo *memo;
-    sgt_pack_piece *pieces;     /* NULL: they are only counted */
+    sgt_pack_piece *pieces;
     uint32_t room, count, free; /* room for pieces; pieces set; tokens that are still free */
 } packing;
 
 static void put(const sgt_pack *p, packing *r, uint64_t epoch, uint32_t size, uint64_t j)
 {
     uint32_t tokens = size < r->free ? size : r->free;
-    if (r->pieces)
-        r->pieces[r->count] = (sgt_pack_piece){place_of(p, r->memo, epoch, size, j), tokens};
-    r->count++;
+    r->pieces[r->count++] = (sgt_pack_piece){place_of(p, r->memo, epoch, size, j), tokens};
     r->free -= tokens;
 }
 
@@ -108,22 +106,6 @@ uint32_t sgt_pack_row(const sgt_pack *p, sgt_pack_memo *memo, uint64_t number,
 }
 
 uint64_t sgt_pack_epoch_rows(const sgt_pack *p) { return p->epochs[1].rows; }
-
-/* ---- what the rows look like ---- */
-
-void sgt_pack_extremes(const sgt_pack *p, uint32_t *fewest, uint32_t *most)
-{
-    const uint64_t rest = sgt_pack_epoch_rows(p) - p->rows;
-    *fewest = UINT32_MAX;
-    *most = 0;
-    for (uint64_t k = 0; k < p->run_count + rest; k++) {
-        packing r = {.room = UINT32_MAX, .free = p->width};
-        if (k < p->run_count) put_pattern(p, &r, 0, p->runs[k].row); /* its run has equal ones */
-        else put_rest(p, &r, 0, 0, k - p->run_count);
-        if (r.count < *fewest) *fewest = r.count;
-        if (r.count > *most) *most = r.count;
-    }
-}
 
 /* ---- making the plan ----
  *

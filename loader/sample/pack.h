@@ -131,7 +131,4 @@ typedef struct sgt_pack_memo {
 uint32_t sgt_pack_row(const sgt_pack *p, sgt_pack_memo *memo, uint64_t row, sgt_pack_piece *pieces,
                       uint32_t room);
 
-/* Find the fewest and the most documents that a row of the first epoch holds. */
-void sgt_pack_extremes(const sgt_pack *p, uint32_t *fewest, uint32_t *most);
-
 #endif

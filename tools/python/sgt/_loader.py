@@ -208,7 +208,7 @@ class Loader:
     @property
     def packing(self) -> Dict[str, int]:
         """What rows hold with sampling="packed", in the first epoch: rows, documents, their tokens,
-        the cropped ones of these, and the fewest and the most documents of a row."""
+        and the cropped ones of these."""
         packing = c.LoaderPacking()
         c.call(library.sgt_loader_get_packing, self._ready().pointer, byref(packing))
         return {field[0]: int(getattr(packing, field[0])) for field in packing._fields_}

@@ -102,7 +102,6 @@ class LoaderInfo(Structure):  # sgt_loader_info
 class LoaderPacking(Structure):  # sgt_loader_packing
     _fields_ = [
         ("rows", c_uint64), ("documents", c_uint64), ("tokens", c_uint64), ("cropped", c_uint64),
-        ("fewest", c_uint32), ("most", c_uint32),
     ]  # fmt: skip
 
 
