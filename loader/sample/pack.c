@@ -136,15 +136,19 @@ static uint32_t size_of(const sgt_pack *p, uint64_t tokens)
     return tokens < p->width ? (uint32_t)tokens : p->width;
 }
 
-/* Add up the tokens, and find the largest size. */
-static int sum_sizes(sgt_pack *p, const sgt_pack_source *from, const char *name, sgt_error *err)
+/* Count the documents of each size, and their tokens: p->first becomes the first place of each size. */
+static int count_sizes(sgt_pack *p, const sgt_pack_source *from, const char *name, sgt_error *err)
 {
-    uint64_t place, tokens;
+    uint64_t place, tokens, *first = calloc((size_t)p->width + 2, sizeof *first);
+    if (!first) return fail_memory(p, name, err);
+    p->first = first;
     for (uint64_t n = 0; n < p->count; n++) {
         from->at(from->ctx, n, &place, &tokens);
         p->tokens += tokens;
+        first[size_of(p, tokens) + 1]++;
         if (size_of(p, tokens) > p->most) p->most = size_of(p, tokens);
     }
+    for (uint64_t s = 0; s <= p->most; s++) first[s + 1] += first[s];
     /* a document that is too large for a row fills one */
     if (p->tokens >= p->width) return SGT_OK;
     return sgt_fail(err, SGT_EFORMAT,
@@ -152,20 +156,6 @@ static int sum_sizes(sgt_pack *p, const sgt_pack_source *from, const char *name,
                     " tokens, and a packed row takes %" PRIu32
                     " (take a shorter sequence length, or more text)",
                     name, p->count, p->tokens, p->width);
-}
-
-/* Count the documents of each size: p->first becomes the first place of each. */
-static int count_sizes(sgt_pack *p, const sgt_pack_source *from, const char *name, sgt_error *err)
-{
-    uint64_t place, tokens, *first = calloc((size_t)p->most + 2, sizeof *first);
-    if (!first) return fail_memory(p, name, err);
-    p->first = first;
-    for (uint64_t n = 0; n < p->count; n++) {
-        from->at(from->ctx, n, &place, &tokens);
-        first[size_of(p, tokens) + 1]++;
-    }
-    for (uint64_t s = 0; s <= p->most; s++) first[s + 1] += first[s];
-    return SGT_OK;
 }
 
 /* Sort the places by size: afterwards p->first is as before. */
@@ -367,8 +357,7 @@ int sgt_pack_init(sgt_pack *p, uint32_t seq, const sgt_pack_source *from, const 
                   sgt_error *err)
 {
     *p = (sgt_pack){.width = seq + 1, .count = from->count};
-    int rc = sum_sizes(p, from, name, err);
-    if (rc == SGT_OK) rc = count_sizes(p, from, name, err);
+    int rc = count_sizes(p, from, name, err);
     if (rc == SGT_OK) rc = sort_places(p, from, name, err);
     if (rc == SGT_OK && !plan(p)) rc = fail_memory(p, name, err);
     if (rc < 0) {

@@ -49,7 +49,7 @@
 #include "loader/base/error.h"
 #include "loader/sample/sampler.h"
 
-/* The documents of a set, numbered from 0. `at` is called for all of them in order, three times: it
+/* The documents of a set, numbered from 0. `at` is called for all of them in order, twice: it
  * sets the place of document n, any number that finds it again, and its tokens, at least 1. */
 typedef struct sgt_pack_source {
     uint64_t count;
@@ -94,7 +94,7 @@ typedef struct sgt_pack {
     uint64_t count;  /* documents */
     uint64_t tokens; /* of all documents, uncut */
     uint64_t kept;   /* of those, the ones that an epoch's rows keep: the first epoch's */
-    uint64_t *first; /* (most + 2): first place of each size in places */
+    uint64_t *first; /* (width + 2): first place of each size in places */
     uint64_t *places;
     uint64_t rows; /* F */
     sgt_pack_run *runs;
