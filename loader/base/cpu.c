@@ -15,70 +15,61 @@
 enum { AMX_LEVEL = SGT_CPU_LEVELS, NAMES };
 static const char *const names[NAMES] = {"plain", "avx2", "avx512", "amx"};
 
-/* `detected` is an sgt_cpu_level, `limit` the highest level allowed; -1: not set. Several threads
- * may set `detected`, all to the same value, so relaxed atomics suffice. */
-static int detected = -1, limit = -1;
-
-/* Features read from CPUID leaf 7, by bit number because not every compiler has names for them.
- * CPUID is executed only once: a hypervisor intercepts it, which takes microseconds. */
-enum { ASKED = 1, BF16 = 2, AMX = 4, VBMI2 = 8 };
-static int detected_more;
-
-static int more(void)
-{
-    int bits = __atomic_load_n(&detected_more, __ATOMIC_RELAXED);
-#if defined(__x86_64__)
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    if (!bits) {
-        bits = ASKED;
-        if (__get_cpuid_count(7, 1, &a, &b, &c, &d) && a >> 5 & 1) bits |= BF16;
-        if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
-            /* AMX-BF16 and AMX-TILE; the kernels for AMX round to bfloat16 in vectors */
-            if ((d >> 22 & 1) && (d >> 24 & 1) && (bits & BF16)) bits |= AMX;
-            if ((c >> 1 & 1) && (c >> 6 & 1)) bits |= VBMI2;
-        }
-#ifdef SGT_AMX_TRAP /* tests/kernels/claimed_cpu.c claims AMX */
-        if (bits & BF16) bits |= AMX;
-#endif
-        __atomic_store_n(&detected_more, bits, __ATOMIC_RELAXED);
-    }
-#endif
-    return bits;
-}
+/* detected: the machine's level, in the bits of LEVEL, and its features; 0: not asked yet. CPUID is
+ * executed only once: a hypervisor intercepts it, which takes microseconds. limit: the highest level
+ * allowed; -1: not set. Several threads may set `detected`, all to the same value, so relaxed atomics
+ * suffice. */
+enum { LEVEL = 7, BF16 = 8, VBMI2 = 16, ASKED = 32 };
+static int detected, limit = -1;
 
 static int detect(void)
 {
 #if defined(__x86_64__)
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    int features = 0, amx = 0;
     __builtin_cpu_init();
-    int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-               __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
-               __builtin_cpu_supports("popcnt");
-    int avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                 __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-                 __builtin_cpu_supports("avx512vl");
-    if (avx2 && avx512) return more() & AMX ? (int)AMX_LEVEL : SGT_CPU_AVX512;
-    return avx2 ? SGT_CPU_AVX2 : SGT_CPU_PLAIN;
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") ||
+        !__builtin_cpu_supports("bmi") || !__builtin_cpu_supports("bmi2") ||
+        !__builtin_cpu_supports("popcnt"))
+        return SGT_CPU_PLAIN;
+    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
+        !__builtin_cpu_supports("avx512cd") || !__builtin_cpu_supports("avx512dq") ||
+        !__builtin_cpu_supports("avx512vl"))
+        return SGT_CPU_AVX2;
+    /* leaf 7, by bit number because not every compiler has names for these features */
+    if (__get_cpuid_count(7, 1, &a, &b, &c, &d) && a >> 5 & 1) features |= BF16;
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
+        /* AMX-BF16 and AMX-TILE; the kernels for AMX round to bfloat16 in vectors */
+        amx = (d >> 22 & 1) && (d >> 24 & 1) && features;
+        if ((c >> 1 & 1) && (c >> 6 & 1)) features |= VBMI2;
+    }
+#ifdef SGT_AMX_TRAP /* tests/kernels/claimed_cpu.c claims AMX */
+    amx = features & BF16;
+#endif
+    return features | (amx ? (int)AMX_LEVEL : SGT_CPU_AVX512);
 #else
     return SGT_CPU_PLAIN;
 #endif
 }
 
+/* Return the machine's level and features. */
 static int machine(void)
 {
-    int level = __atomic_load_n(&detected, __ATOMIC_RELAXED);
-    if (level >= 0) return level;
-    level = detect();
+    int is = __atomic_load_n(&detected, __ATOMIC_RELAXED);
+    if (is) return is;
+    is = detect();
 #ifdef SGT_CPU_MOST /* `make CPU=plain` builds programs that use lower levels, for tests */
-    while (level > 0 && strcmp(names[level], SGT_CPU_MOST) != 0) level--;
+    while (is & LEVEL && strcmp(names[is & LEVEL], SGT_CPU_MOST) != 0) is--;
 #endif
-    __atomic_store_n(&detected, level, __ATOMIC_RELAXED);
-    return level;
+    is |= ASKED;
+    __atomic_store_n(&detected, is, __ATOMIC_RELAXED);
+    return is;
 }
 
 /* Return the level to use, AMX's included. */
 static int used(void)
 {
-    int level = machine(), most = __atomic_load_n(&limit, __ATOMIC_RELAXED);
+    int level = machine() & LEVEL, most = __atomic_load_n(&limit, __ATOMIC_RELAXED);
     return most >= 0 && most < level ? most : level;
 }
 
@@ -108,11 +99,11 @@ static int permitted(void) { return 1; }
 
 const char *sgt_cpu_name(void) { return sgt_cpu_amx() ? "amx" : names[sgt_cpu()]; }
 
-int sgt_cpu_bf16(void) { return sgt_cpu() == SGT_CPU_AVX512 && (more() & BF16); }
+int sgt_cpu_bf16(void) { return sgt_cpu() == SGT_CPU_AVX512 && (machine() & BF16); }
 
 int sgt_cpu_amx(void) { return used() == AMX_LEVEL && permitted(); }
 
-int sgt_cpu_vbmi2(void) { return sgt_cpu() == SGT_CPU_AVX512 && (more() & VBMI2); }
+int sgt_cpu_vbmi2(void) { return sgt_cpu() == SGT_CPU_AVX512 && (machine() & VBMI2); }
 
 int sgt_cpu_neon(void)
 {
@@ -130,20 +121,21 @@ const char *sgt_cpu_level_name(sgt_cpu_level level)
 
 int sgt_cpu_limit(const char *name, sgt_error *err)
 {
+    const int own = machine() & LEVEL;
     if (!strcmp(name, "auto")) {
         __atomic_store_n(&limit, -1, __ATOMIC_RELAXED);
         return SGT_OK;
     }
     for (int i = 0; i < NAMES; i++) {
         if (strcmp(name, names[i])) continue;
-        if (i == AMX_LEVEL && machine() == AMX_LEVEL && !permitted())
+        if (i == AMX_LEVEL && own == AMX_LEVEL && !permitted())
             return sgt_fail(err, SGT_EUNSUPPORTED,
                             "amx: Linux does not let this process use it (take a lower level, or "
                             "auto)");
-        if (i > machine())
+        if (i > own)
             return sgt_fail(err, SGT_EUNSUPPORTED,
                             "%s: this machine has %s (take a lower level, or auto)", name,
-                            names[machine()]);
+                            names[own]);
         __atomic_store_n(&limit, i, __ATOMIC_RELAXED);
         return SGT_OK;
     }
