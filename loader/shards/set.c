@@ -22,7 +22,7 @@
 /* bytes at each end of a shard that are hashed instead of the whole shard */
 #define ENDS ((size_t)4096)
 
-/* ---- the shards of a folder ---- */
+/* ---- the names of shards ---- */
 
 /* The kinds of file names, in the order in which they are tried: "SPLIT_*.bin"; names that contain
  * SPLIT as a word; Megatron-LM's. */
@@ -62,62 +62,6 @@ static int is_shard(naming how, const char *folder, const char *name, const char
     if (how == OURS) return !strncmp(name, split, s) && name[s] == '_';
     if (how == NAMED) return find_word(name, split) != NULL;
     return is_megatron(folder, name, split, err);
-}
-
-/* Fail if the names differ before the split's word: they would belong to different sets. */
-static int one_name(char *const *paths, size_t n, const char *folder, const char *split,
-                    sgt_error *err)
-{
-    const char *first = n ? strrchr(paths[0], '/') + 1 : "";
-    size_t before = n ? (size_t)(find_word(first, split) - first) : 0;
-    for (size_t i = 1; i < n; i++) {
-        const char *name = strrchr(paths[i], '/') + 1;
-        if (strncmp(name, first, before + 1))
-            return sgt_fail(err, SGT_EFORMAT,
-                            "%s: %s and %s belong to two sets (put each into a folder of its own)",
-                            folder, first, name);
-    }
-    return SGT_OK;
-}
-
-static int is_bin(const struct dirent *e) { return sgt_shard_is_bin(e->d_name); }
-
-static int by_bytes(const struct dirent **a, const struct dirent **b)
-{
-    return strcmp((*a)->d_name, (*b)->d_name);
-}
-
-int sgt_shard_list(char ***paths, size_t *count, const char *folder, const char *split,
-                   sgt_error *err)
-{
-    struct dirent **files = NULL;
-    const int n = scandir(folder, &files, is_bin, by_bytes);
-    if (n < 0) return sgt_fail_errno(err, "%s", folder);
-    int rc = SGT_OK;
-    size_t found = 0;
-    char **list = calloc((size_t)n + 1, sizeof *list);
-    if (!list) rc = sgt_fail_memory(err, folder);
-    for (naming how = OURS; how < NAMINGS && !found && rc == SGT_OK; how++) {
-        for (int i = 0; i < n && rc == SGT_OK; i++) {
-            const int is = is_shard(how, folder, files[i]->d_name, split, err);
-            if (is < 0) rc = is;
-            else if (is && !(list[found++] = sgt_join(folder, files[i]->d_name)))
-                rc = sgt_fail_memory(err, folder);
-        }
-        if (rc == SGT_OK && how == NAMED) rc = one_name(list, found, folder, split, err);
-    }
-    for (int i = 0; i < n; i++) free(files[i]);
-    free(files);
-    if (rc < 0) sgt_shard_list_free(list, found);
-    else *paths = list;
-    *count = found;
-    return rc;
-}
-
-void sgt_shard_list_free(char **paths, size_t count)
-{
-    for (size_t i = 0; i < count; i++) free(paths[i]);
-    free(paths);
 }
 
 /* ---- one shard ---- */
@@ -212,48 +156,88 @@ int sgt_set_keep_damage(sgt_set *s, sgt_set_shard *h, int rc, sgt_error *err)
 
 /* ---- the shards of a set ---- */
 
-/* Add a shard, whose path is malloc'd. `listed` is what the manifest m says of it; NULL: nothing. */
-static int add_shard(sgt_set *s, char *path, int raw, const sgt_manifest *m,
+/* Add a shard. `listed` is what the manifest m says of it; NULL: nothing. */
+static int add_shard(sgt_set *s, const char *path, int raw, const sgt_manifest *m,
                      const sgt_manifest_shard *listed, sgt_error *err)
 {
-    if (!path ||
-        sgt_reserve(&s->shards, &s->room, s->count + 1, sizeof *s->shards, path, NULL) < 0) {
-        free(path);
+    char *own = NULL;
+    if (sgt_reserve(&s->shards, &s->room, s->count + 1, sizeof *s->shards, path, NULL) < 0 ||
+        !(own = strdup(path)))
         return sgt_fail_memory(err, "a set of shards");
-    }
     sgt_set_shard *h = &s->shards[s->count++];
-    *h = (sgt_set_shard){.path = path, .raw = raw, .documents = UINT64_MAX};
+    *h = (sgt_set_shard){.path = own, .raw = raw, .documents = UINT64_MAX};
     return sgt_set_keep_damage(s, h, check_shard(h, m, listed, err), err);
 }
 
 int sgt_set_add(sgt_set *s, const char *path, int raw, sgt_error *err)
 {
-    return add_shard(s, strdup(path), raw, NULL, NULL, err);
+    return add_shard(s, path, raw, NULL, NULL, err);
 }
 
 static int add_listed(sgt_set *s, const char *folder, const char *split, int raw,
                       const sgt_manifest *m, sgt_error *err)
 {
+    char path[SGT_PATH];
     int rc = SGT_OK;
     for (size_t i = 0; i < m->count && rc == SGT_OK; i++)
         if (strcmp(m->shards[i].split, split) == 0)
-            rc = add_shard(s, sgt_join(folder, m->shards[i].file), m->raw ? SGT_SHARD_RAW16 : raw,
-                           m, &m->shards[i], err);
+            rc = add_shard(s, sgt_path(path, folder, "%s", m->shards[i].file),
+                           m->raw ? SGT_SHARD_RAW16 : raw, m, &m->shards[i], err);
+    return rc;
+}
+
+/* Fail if the names of the shards from number `first` on differ before the split's word: they would
+ * belong to different sets. */
+static int one_name(const sgt_set *s, uint32_t first, const char *folder, const char *split,
+                    sgt_error *err)
+{
+    const char *name = first < s->count ? base_name(s->shards[first].path) : "";
+    for (uint32_t i = first + 1; i < s->count; i++) {
+        const char *other = base_name(s->shards[i].path);
+        if (strncmp(other, name, (size_t)(find_word(name, split) - name) + 1))
+            return sgt_fail(err, SGT_EFORMAT,
+                            "%s: %s and %s belong to two sets (put each into a folder of its own)",
+                            folder, name, other);
+    }
+    return SGT_OK;
+}
+
+static int is_bin(const struct dirent *e) { return sgt_shard_is_bin(e->d_name); }
+
+static int by_bytes(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+/* Add the shards that the folder's names say are of the split, in the order of the names. */
+static int add_found(sgt_set *s, const char *folder, const char *split, int raw, sgt_error *err)
+{
+    struct dirent **files = NULL;
+    char path[SGT_PATH];
+    const uint32_t first = s->count;
+    const int n = scandir(folder, &files, is_bin, by_bytes);
+    if (n < 0) return sgt_fail_errno(err, "%s", folder);
+    int rc = SGT_OK;
+    for (naming how = OURS; how < NAMINGS && s->count == first && rc == SGT_OK; how++) {
+        for (int i = 0; i < n && rc == SGT_OK; i++)
+            if ((rc = is_shard(how, folder, files[i]->d_name, split, err)) > 0)
+                rc = sgt_set_add(s, sgt_path(path, folder, "%s", files[i]->d_name), raw, err);
+        if (rc == SGT_OK && how == NAMED) rc = one_name(s, first, folder, split, err);
+    }
+    for (int i = 0; i < n; i++) free(files[i]);
+    free(files);
     return rc;
 }
 
 int sgt_set_add_split(sgt_set *s, const char *folder, const char *split, int raw,
                       const sgt_manifest *m, sgt_error *err)
 {
-    char **paths, path[SGT_PATH];
-    size_t n;
+    char path[SGT_PATH];
+    const uint32_t first = s->count;
     if (m->options) return add_listed(s, folder, split, raw, m, err);
-    int rc = sgt_shard_list(&paths, &n, folder, split, err);
-    if (rc < 0) return rc;
-    for (size_t i = 0; i < n && rc == SGT_OK; i++) rc = sgt_set_add(s, paths[i], raw, err);
-    sgt_shard_list_free(paths, n);
+    int rc = add_found(s, folder, split, raw, err);
     /* nanoGPT's folders have train.bin and val.bin, OLMo-core's train.npy and val.npy */
-    if (!n && raw &&
+    if (rc == SGT_OK && s->count == first && raw &&
         (!sgt_file_gone(sgt_path(path, folder, "%s.bin", split)) ||
          !sgt_file_gone(sgt_path(path, folder, "%s.npy", split))))
         rc = sgt_set_add(s, path, raw, err);

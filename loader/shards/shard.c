@@ -231,12 +231,8 @@ static int read_header(sgt_shard_header *h, int fd, const char *path, int raw, s
 
 int sgt_shard_open(sgt_shard_header *h, const char *path, int raw, sgt_error *err)
 {
-    /* open() would wait for a writer if the path is a FIFO, so look at the kind of file first.
-     * read_header checks the opened file again. */
-    struct stat st;
-    if (stat(path, &st) < 0) return sgt_fail_errno(err, "%s", path);
-    if (!S_ISREG(st.st_mode)) return sgt_fail(err, SGT_EFORMAT, "%s: not a regular file", path);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    /* O_NONBLOCK: opening a FIFO would wait for a writer, before read_header refuses it */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return sgt_fail_errno(err, "%s", path);
     int rc = read_header(h, fd, path, raw, err);
     if (rc < 0) {

@@ -91,15 +91,6 @@ int sgt_shard_verify(const char *path, int raw, uint32_t vocab, const sgt_shard_
 int sgt_shard_bad_id(const char *path, const sgt_shard_header *h, uint64_t token, uint16_t id,
                      uint32_t vocab, sgt_error *err);
 
-/* List the shards of a folder in the order of their names: "SPLIT_*.bin"; else those of other
- * programs: "NAME_SPLIT_*.bin" and "NAME_SPLIT.bin", with one NAME for all; else Megatron-LM's, any
- * *.bin with such an .idx. Of the latter, names with the word val, valid or validation are the
- * split "val", those with test are in no split, and all others are "train". *paths and each entry are
- * malloc'd. Finding none is not an error. */
-int sgt_shard_list(char ***paths, size_t *count, const char *folder, const char *split,
-                   sgt_error *err);
-void sgt_shard_list_free(char **paths, size_t count);
-
 #ifdef __cplusplus
 }
 #endif

@@ -285,3 +285,24 @@ Test(set, no_room_for_maps)
                    "d/train_000000.bin: mapping it: no room for a map of 4294968318 bytes (sysctl "
                    "vm.max_map_count, ulimit -v; the reader uring needs neither)");
 }
+
+Test(set, shards_of_a_folder_are_in_the_order_of_their_names)
+{
+    static const char *const made[] = {"f/train_000010.bin", "f/train_000002.bin", "f/train_b.bin",
+                                       "f/val_000000.bin",   "f/train_000002.idx", "f/trains_0.bin",
+                                       "f/train_0.bin.tmp",  "f/train.bin",        "f/train_.bin"};
+    static const char *const want[] = {"f/train_.bin", "f/train_000002.bin", "f/train_000010.bin",
+                                       "f/train_b.bin"};
+    const sgt_manifest none = {0};
+    sgt_set s = {.survey = 1};
+    cr_assert_eq(mkdir("f", 0777), 0);
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++) put_bytes(made[i], "", 0);
+    must(sgt_set_add_split(&s, "f", "train", 0, &none, why));
+    cr_assert_eq(s.count, 4);
+    for (size_t i = 0; i < s.count; i++) cr_assert_str_eq(s.shards[i].path, want[i]);
+    must(sgt_set_add_split(&s, "f", "test", 0, &none, why));
+    cr_assert_eq(s.count, 4);
+    expect_failure(sgt_set_add_split(&s, "g", "train", 0, &none, why), SGT_EIO,
+                   "g: No such file or directory");
+    sgt_set_close(&s);
+}

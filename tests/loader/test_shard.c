@@ -349,25 +349,3 @@ Test(shard, verify_stops_and_reads_raw)
     put_shard("e.bin", 1, 0);
     must(sgt_shard_verify("e.bin", 0, 50257, NULL, NULL, why));
 }
-
-Test(shard, list_is_in_order_of_names)
-{
-    char **paths;
-    size_t n;
-    static const char *const made[] = {"f/train_000010.bin", "f/train_000002.bin", "f/train_b.bin",
-                                       "f/val_000000.bin",   "f/train_000002.idx", "f/trains_0.bin",
-                                       "f/train_0.bin.tmp",  "f/train.bin",        "f/train_.bin"};
-    static const char *const want[] = {"f/train_.bin", "f/train_000002.bin", "f/train_000010.bin",
-                                       "f/train_b.bin"};
-    cr_assert_eq(mkdir("f", 0777), 0);
-    for (size_t i = 0; i < sizeof made / sizeof *made; i++) put_bytes(made[i], "", 0);
-    must(sgt_shard_list(&paths, &n, "f", "train", why));
-    cr_assert_eq(n, 4);
-    for (size_t i = 0; i < n; i++) cr_assert_str_eq(paths[i], want[i]);
-    sgt_shard_list_free(paths, n);
-    must(sgt_shard_list(&paths, &n, "f", "test", why));
-    cr_assert_eq(n, 0);
-    sgt_shard_list_free(paths, n);
-    expect_failure(sgt_shard_list(&paths, &n, "g", "train", why), SGT_EIO,
-                   "g: No such file or directory");
-}

@@ -34,19 +34,19 @@ static int has_path(const sgt_set *s, uint32_t first, const char *path, size_t n
  * the split that it lists are the set's from number `first` on. */
 static int add_unlisted(inspect_set *s, const char *split, uint32_t first, sgt_error *err)
 {
-    char **paths;
-    size_t n;
-    int rc = sgt_shard_list(&paths, &n, s->path, split, err);
-    if (rc < 0) return rc;
-    for (size_t i = 0; i < n && rc == SGT_OK; i++) {
-        if (has_path(&s->set, first, paths[i], i)) continue;
-        if ((rc = sgt_set_add(&s->set, paths[i], 0, err)) < 0) break;
+    const sgt_manifest none = {0};
+    sgt_set there = {.survey = 1};
+    int rc = sgt_set_add_split(&there, s->path, split, 0, &none, err);
+    for (uint32_t i = 0; i < there.count && rc == SGT_OK; i++) {
+        const char *path = there.shards[i].path;
+        if (has_path(&s->set, first, path, i)) continue;
+        if ((rc = sgt_set_add(&s->set, path, 0, err)) < 0) break;
         rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: not listed in %s/manifest.json (left from another run? remove it)",
-                      paths[i], s->path);
+                      "%s: not listed in %s/manifest.json (left from another run? remove it)", path,
+                      s->path);
         rc = sgt_set_keep_damage(&s->set, &s->set.shards[s->set.count - 1], rc, err);
     }
-    sgt_shard_list_free(paths, n);
+    sgt_set_close(&there);
     return rc;
 }
 

@@ -22,12 +22,14 @@
 
 int sgt_trainer_has_shards(const char *folder)
 {
-    char **paths, manifest[SGT_PATH];
-    size_t count = 0;
-    if (!sgt_file_gone(sgt_path(manifest, folder, "manifest.json"))) return 1;
-    if (sgt_shard_list(&paths, &count, folder, "train", NULL) < 0) return 0;
-    sgt_shard_list_free(paths, count);
-    return count > 0;
+    char path[SGT_PATH];
+    const sgt_manifest none = {0};
+    sgt_set s = {.survey = 1};
+    sgt_error why;
+    if (!sgt_file_gone(sgt_path(path, folder, "manifest.json"))) return 1;
+    int found = sgt_set_add_split(&s, folder, "train", 0, &none, &why) == SGT_OK && s.count;
+    sgt_set_close(&s);
+    return found;
 }
 
 static int by_documents(const sgt_config *s) { return s->sampling == SGT_SAMPLING_DOCUMENTS; }
