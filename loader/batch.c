@@ -89,8 +89,9 @@ int sgt_cursor_open(sgt_cursor **out, const sgt_loader *l, sgt_error *err)
     if (!c || !c->tokens || !open_ring(c, l, n) || !open_documents(c, l, n) ||
         !sgt_batch_open(&c->own, l))
         sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " rows: out of memory", n);
-    else if ((rc = sgt_mix_memo_open(&c->memo, &l->mix, err)) == SGT_OK)
-        rc = l->ops->cursor_open(&c->reader_cursor, l->reader, err);
+    else rc = sgt_mix_memo_open(&c->memo, &l->mix, err);
+    if (rc == SGT_OK && !l->ops->cursor_open) c->reader_cursor = l->reader;
+    else if (rc == SGT_OK) rc = l->ops->cursor_open(&c->reader_cursor, l->reader, err);
     if (rc < 0) {
         sgt_cursor_close(c);
         return rc;
@@ -102,7 +103,7 @@ int sgt_cursor_open(sgt_cursor **out, const sgt_loader *l, sgt_error *err)
 void sgt_cursor_close(sgt_cursor *c)
 {
     if (!c) return;
-    if (c->reader_cursor) c->l->ops->cursor_close(c->reader_cursor);
+    if (c->reader_cursor && c->l->ops->cursor_close) c->l->ops->cursor_close(c->reader_cursor);
     sgt_mix_memo_free(&c->memo);
     for (uint32_t i = 0; c->ring && i < c->size; i++) free(c->ring[i].pieces);
     free(c->ring);

@@ -242,11 +242,11 @@ int sgt_loader_resume(const sgt_loader *l, const sgt_loader_state *state, uint64
  * the byte; so does every later batch with windows that end past that byte. Any number of threads
  * may hit it at once, and loaders may be opened and closed meanwhile.
  *
- * It installs a handler of SIGBUS for the whole process and never removes it. The handler and its
- * list of open maps are the library's only global state. A SIGBUS at any other address goes to the
- * previous handler (SIG_DFL: the process ends, as before). A handler that is installed later must
- * pass on unknown addresses in the same way, and threads that draw must not block SIGBUS. Later
- * calls do nothing. Returns 0, or SGT_EIO.
+ * It installs a handler of SIGBUS for the whole process and never removes it. The handler, and a
+ * pointer of each thread to the maps that it reads, are the library's only global state. A SIGBUS at
+ * any other address goes to the previous handler (SIG_DFL: the process ends, as before). A handler that
+ * is installed later must pass on unknown addresses in the same way, and threads that draw must not
+ * block SIGBUS. Later calls do nothing. Returns 0, or SGT_EIO.
  *
  * Without it, reading such bytes ends the process. In either case, the missing part of a cut file's
  * last page reads as zeros, without a signal. A window that ends in id 0 therefore has its shard's

@@ -13,16 +13,12 @@
  *
  * Files may change under a map. sgt_loader_guard_sigbus (sgt_loader.h) installs a handler of SIGBUS:
  * where the kernel cannot load a page, because the file was cut short or the disk failed, a read
- * then finds zeros and the map is marked as torn, which is checked afterwards. The handler and its
- * list of readers are the library's only global state, because a signal handler gets no argument.
- *
- * The handler takes no lock. It walks the list, which other threads change under one. While it does
- * so, it counts itself; close_reader takes its reader out of the list and waits until this count is
- * zero, so that no handler looks at it any more. */
+ * then finds zeros and the map is marked as torn, which is checked afterwards. The handler runs in the
+ * thread that reads, and gets no argument: from fetch to verify, a variable of the thread names the
+ * reader whose maps it reads. This and the handler are the library's only global state. */
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -61,7 +57,6 @@ typedef struct map {
 } map;
 
 typedef struct reader {
-    struct reader *next; /* of the handler's list; atomic */
     const sgt_set *set;
     sgt_helpers mappers; /* map pages that are cached; a step is a shard */
     int begun, stop;     /* atomic: whether they have begun, and must stop */
@@ -88,12 +83,14 @@ typedef struct cursor {
 /* ---- the handler of SIGBUS ---- */
 
 static struct {
-    reader *first;           /* atomic; changed under the lock */
-    int looking;             /* atomic: number of handlers that may be walking the list */
     int ready;               /* atomic: 1 once `before` is written; changed under the lock */
     struct sigaction before; /* the handler before ours, for every other SIGBUS */
     pthread_mutex_t lock;
 } guard = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* The reader whose maps this thread reads now, or NULL. With this model of thread-local variables,
+ * the handler's access never allocates. */
+static _Thread_local reader *reading __attribute__((tls_model("initial-exec")));
 
 /* Mark a map as torn at byte `at`, or at an earlier one. */
 static void tear(map *m, uint64_t at)
@@ -119,18 +116,15 @@ static int mend(map *m, uintptr_t at, uintptr_t page)
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != -1;
 }
 
-/* If the address `at` is in one of our maps, map zeros there and return 1: the faulting thread can
- * continue. Otherwise return 0. */
+/* If the address `at` is in one of the maps that this thread reads, map zeros there and return 1: it
+ * can continue. Otherwise return 0. */
 static int mended(uintptr_t at)
 {
-    int done = 0;
-    __atomic_fetch_add(&guard.looking, 1, __ATOMIC_SEQ_CST);
-    reader *r = __atomic_load_n(&guard.first, __ATOMIC_SEQ_CST);
-    for (; r && !done; r = __atomic_load_n(&r->next, __ATOMIC_SEQ_CST))
-        for (map *m = r->maps; m < r->maps + r->set->count && !done; m++)
-            if (at - (uintptr_t)m->base < m->size) done = mend(m, at, r->page);
-    __atomic_fetch_sub(&guard.looking, 1, __ATOMIC_SEQ_CST);
-    return done;
+    reader *r = reading;
+    for (uint32_t i = 0; r && i < r->set->count; i++)
+        if (at - (uintptr_t)r->maps[i].base < r->maps[i].size)
+            return mend(&r->maps[i], at, r->page);
+    return 0;
 }
 
 /* Do with the signal what the handler that was installed before ours would have done. */
@@ -183,16 +177,9 @@ int sgt_loader_guard_sigbus(sgt_error *err)
 
 static void close_reader(void *p)
 {
-    reader *r = p, **at = &guard.first;
+    reader *r = p;
     __atomic_store_n(&r->stop, 1, __ATOMIC_RELAXED);
     sgt_helpers_end(&r->mappers);
-    pthread_mutex_lock(&guard.lock);
-    while (*at && *at != r) at = &(*at)->next;
-    if (*at) __atomic_store_n(at, r->next, __ATOMIC_SEQ_CST);
-    pthread_mutex_unlock(&guard.lock);
-    /* A handler that increments `looking` after this store does not find the reader, because both
-     * threads use sequentially consistent operations. */
-    while (__atomic_load_n(&guard.looking, __ATOMIC_SEQ_CST)) sched_yield();
     for (uint32_t i = 0; i < r->set->count; i++)
         if (r->maps[i].size) munmap(r->maps[i].base, r->maps[i].size);
     free(r);
@@ -239,10 +226,6 @@ static int open_reader(void **out, const char **remark, const sgt_set *set,
         close_reader(r);
         return rc;
     }
-    pthread_mutex_lock(&guard.lock);
-    r->next = guard.first;
-    __atomic_store_n(&guard.first, r, __ATOMIC_SEQ_CST);
-    pthread_mutex_unlock(&guard.lock);
     *out = r;
     return SGT_OK;
 }
@@ -311,8 +294,6 @@ static int open_cursor(void **out, void *p, sgt_error *err)
     return SGT_OK;
 }
 
-static void close_cursor(void *c) { free(c); }
-
 /* ---- files cut short ---- */
 
 /* Fail if one of the windows ends past a tear. Earlier windows are whole, so the earlier batches of
@@ -322,7 +303,8 @@ static int verify(void *p, const sgt_window *windows, uint32_t n, const uint16_t
                   sgt_error *err)
 {
     reader *r = ((const cursor *)p)->r;
-    for (uint32_t i = 0; i < n; i++) {
+    int rc = SGT_OK;
+    for (uint32_t i = 0; i < n && rc == SGT_OK; i++) {
         const sgt_window *w = &windows[i];
         const sgt_set_shard *h = &r->set->shards[w->shard];
         map *m = &r->maps[w->shard];
@@ -330,9 +312,10 @@ static int verify(void *p, const sgt_window *windows, uint32_t n, const uint16_t
         if (tokens[i][w->tokens - 1] == 0 && sgt_set_is_cut(h, &end)) tear(m, end);
         uint64_t torn = __atomic_load_n(&m->torn, __ATOMIC_SEQ_CST);
         if (torn && torn <= h->head.data + 2 * (w->offset + w->tokens))
-            return sgt_set_fail_read(h, torn - 1, err);
+            rc = sgt_set_fail_read(h, torn - 1, err);
     }
-    return SGT_OK;
+    __atomic_store_n(&reading, NULL, __ATOMIC_RELEASE); /* after the reads of tokens above */
+    return rc;
 }
 
 /* ---- reading ---- */
@@ -377,6 +360,7 @@ static int fetch(void *p, const sgt_window *windows, uint32_t n, const uint16_t 
 {
     cursor *c = p;
     (void)err;
+    reading = c->r;
     check_reads(c);
     if (c->told) c->told--;
     /* these windows were not announced: at least request all their pages at once */
@@ -386,5 +370,5 @@ static int fetch(void *p, const sgt_window *windows, uint32_t n, const uint16_t 
     return SGT_OK;
 }
 
-const sgt_reader_ops sgt_read_mmap = {open_reader, close_reader, open_cursor, close_cursor,
+const sgt_reader_ops sgt_read_mmap = {open_reader, close_reader, open_cursor, free,
                                       fetch,       expect,       AHEAD,       verify};

@@ -155,24 +155,14 @@ static int open_reader(void **out, const char **remark, const sgt_set *set,
     return rc;
 }
 
-/* Open a cursor, which needs no state: all windows are in the arena. */
-static int open_cursor(void **cursor, void *p, sgt_error *err)
-{
-    (void)err;
-    *cursor = p;
-    return SGT_OK;
-}
-
-static void close_cursor(void *cursor) { (void)cursor; }
-
-static int fetch(void *cursor, const sgt_window *windows, uint32_t n, const uint16_t **tokens,
+static int fetch(void *p, const sgt_window *windows, uint32_t n, const uint16_t **tokens,
                  sgt_error *err)
 {
-    const reader *r = cursor;
+    const reader *r = p;
     (void)err;
     for (uint32_t i = 0; i < n; i++) tokens[i] = r->tokens[windows[i].shard] + windows[i].offset;
     return SGT_OK;
 }
 
-const sgt_reader_ops sgt_read_preload = {open_reader, close_reader, open_cursor, close_cursor,
-                                         fetch,       NULL,         0,           NULL};
+const sgt_reader_ops sgt_read_preload = {
+    .open = open_reader, .close = close_reader, .fetch = fetch};

@@ -39,6 +39,7 @@ typedef struct sgt_reader_ops {
     int (*open)(void **reader, const char **remark, const sgt_set *set, const sgt_reader_options *o,
                 sgt_error *err);
     void (*close)(void *reader);
+    /* NULL: a thread needs no state, and the reader takes the place of its cursor */
     int (*cursor_open)(void **cursor, void *reader, sgt_error *err);
     void (*cursor_close)(void *cursor);
     int (*fetch)(void *cursor, const sgt_window *windows, uint32_t n, const uint16_t **tokens,
