@@ -99,12 +99,11 @@ static int open_runs(report *r, char **paths, const sgt_notice *notice, sgt_erro
 static int make(report *r, char **paths, const sgt_notice *notice, sgt_error *err)
 {
     size_t bytes = 0;
-    char name[1024], size[32], *beside = NULL;
+    char name[1024], size[32], beside[SGT_PATH] = "report.html";
     int rc = open_runs(r, paths, notice, err);
     if (rc < 0) return rc;
-    if (!o.out && r->count == 1 && !(beside = sgt_join(r->runs[0].path, "report.html")))
-        return sgt_fail_memory(err, NULL);
-    const char *out = o.out ? o.out : beside ? beside : "report.html";
+    if (r->count == 1) sgt_path(beside, r->runs[0].path, "report.html");
+    const char *out = o.out ? o.out : beside;
     int replaced = access(out, F_OK) == 0;
     rc = write_page(r, out, &bytes, err);
     if (rc == SGT_OK && o.json) rc = print_json(r, out, replaced, err);
@@ -112,7 +111,6 @@ static int make(report *r, char **paths, const sgt_notice *notice, sgt_error *er
         printf("%s: %zu run%s, %s%s\n", sgt_printable(name, sizeof name, out), r->count,
                r->count == 1 ? "" : "s", sgt_format_bytes(size, sizeof size, bytes),
                replaced ? "; replaced the page that was there" : "");
-    free(beside);
     return rc;
 }
 

@@ -61,12 +61,9 @@ typedef struct watch {
 static int open_events(watch *w, sgt_error *err)
 {
     const sgt_trainer *t = w->t;
+    char folder[SGT_PATH];
     if (!t->run || t->state.step >= t->s->steps) return SGT_OK;
-    char *folder = sgt_join(t->o->run, "tb");
-    if (!folder) return sgt_fail(err, SGT_ENOMEM, "%s/tb: out of memory", t->o->run);
-    int rc = sgt_events_open(&w->events, folder, t->state.step, err);
-    free(folder);
-    return rc;
+    return sgt_events_open(&w->events, sgt_path(folder, t->o->run, "tb"), t->state.step, err);
 }
 
 static int scaled(const watch *w) { return w->t->s->step.precision == SGT_PRECISION_FP16; }
@@ -81,11 +78,10 @@ static double number(const json_t *line, const char *name)
  * without an interruption. A null in the log stands for NaN. */
 static void replay_log(watch *w)
 {
-    char line[1024], text[256];
-    char *path = sgt_join(w->t->o->run, "log.jsonl");
+    char line[1024], text[256], path[SGT_PATH];
     double skipped = 0;
     FILE *f = NULL;
-    if (path) (void)sgt_file_lines(&f, path, NULL);
+    (void)sgt_file_lines(&f, sgt_path(path, w->t->o->run, "log.jsonl"), NULL);
     while (f && sgt_file_line(line, sizeof line, f) > 0) {
         json_t *json = json_loads(line, 0, NULL);
         if (!json) continue;
@@ -97,7 +93,6 @@ static void replay_log(watch *w)
         json_decref(json);
     }
     if (f) fclose(f);
-    free(path);
 }
 
 /* Start the diagnosis. Rank 0 reads the log and broadcasts the result, so all ranks stop at the

@@ -262,11 +262,11 @@ static int try_all(sgt_verdicts *v, const sgt_paths_options *o, sgt_error *err)
  * cannot be taken. */
 static int lock_folder(const char *folder, const sgt_stop *stop, sgt_error *err)
 {
+    char path[SGT_PATH];
     int rc = sgt_make_folders(folder, err), fd;
     if (rc < 0) return rc;
-    char *path = sgt_join(folder, "self-check.lock");
-    if (!path) return sgt_fail_memory(err, folder);
-    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    fd = open(sgt_path(path, folder, "self-check.lock"), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
+              0666);
     if (fd < 0) rc = sgt_fail_errno(err, "%s", path);
     while (rc == SGT_OK && flock(fd, LOCK_EX | LOCK_NB) < 0) {
         if (errno != EWOULDBLOCK && errno != EINTR) rc = sgt_fail_errno(err, "%s", path);
@@ -274,20 +274,18 @@ static int lock_folder(const char *folder, const sgt_stop *stop, sgt_error *err)
         else poll(NULL, 0, 50);
     }
     if (rc < 0 && fd >= 0) close(fd);
-    free(path);
     return rc < 0 ? rc : fd;
 }
 
 /* Return the file's object, or an empty one if the file cannot be read. */
 static json_t *read_file(const char *folder)
 {
-    char *path = sgt_join(folder, "self-check.json"), *text = NULL;
+    char path[SGT_PATH], *text = NULL;
     size_t n;
     json_t *json = NULL;
-    if (path && sgt_file_get(&text, &n, path, MOST_BYTES, NULL) == SGT_OK)
-        json = json_loads(text, 0, NULL);
+    sgt_path(path, folder, "self-check.json");
+    if (sgt_file_get(&text, &n, path, MOST_BYTES, NULL) == SGT_OK) json = json_loads(text, 0, NULL);
     free(text);
-    free(path);
     if (json_is_object(json)) return json;
     json_decref(json);
     return json_object();
@@ -333,12 +331,10 @@ static int write_verdicts(const sgt_verdicts *v, const char *folder, const char 
         bad |= json_object_set_new(mine, v->of[i].path,
                                    json_pack("[s, s]", v->of[i].verdict, v->of[i].why));
     bad |= json_object_set_new(json, key, mine);
-    char *path = sgt_join(folder, "self-check.json"),
-         *text = bad ? NULL : sgt_json_dumps(json, JSON_INDENT(1));
-    int rc =
-        text && path ? sgt_file_put(path, text, strlen(text), err) : sgt_fail_memory(err, folder);
+    char path[SGT_PATH], *text = bad ? NULL : sgt_json_dumps(json, JSON_INDENT(1));
+    sgt_path(path, folder, "self-check.json");
+    int rc = text ? sgt_file_put(path, text, strlen(text), err) : sgt_fail_memory(err, folder);
     free(text);
-    free(path);
     json_decref(json);
     return rc;
 }

@@ -171,13 +171,12 @@ static int refuse_existing(const sgt_trainer *t, sgt_error *err)
  * newest checkpoint. */
 static void explain_run(const char *init, int rc, sgt_error *err)
 {
-    char *config = sgt_join(init, "config.json"), *newest = NULL;
-    if (config && sgt_file_gone(config) && sgt_run_newest(&newest, init, 0, NULL, NULL) == SGT_OK &&
-        newest)
+    char config[SGT_PATH], *newest = NULL;
+    if (sgt_file_gone(sgt_path(config, init, "config.json")) &&
+        sgt_run_newest(&newest, init, 0, NULL, NULL) == SGT_OK && newest)
         sgt_fail(err, rc, "--init %s: it is a run, not a checkpoint (its newest one is %s)", init,
                  newest);
     free(newest);
-    free(config);
 }
 
 int sgt_trainer_read_shape(sgt_trainer *t, sgt_error *err)

@@ -240,10 +240,9 @@ static void put_merges(writer *w)
 
 static int save(writer *w, const char *folder, const char *name, sgt_error *err)
 {
-    char *path = sgt_join(folder, name);
-    int rc = path ? sgt_file_put(path, w->text, (size_t)(w->to - w->text), err)
-                  : sgt_fail_memory(err, folder);
-    free(path);
+    char path[SGT_PATH];
+    sgt_path(path, folder, "%s", name);
+    int rc = sgt_file_put(path, w->text, (size_t)(w->to - w->text), err);
     w->to = w->text;
     return rc;
 }

@@ -82,9 +82,9 @@ static struct {
     piece *pieces;               /* the inputs in memory */
     size_t count, room, longest; /* longest: bytes of the longest piece */
     /* of each row: ours, two other ways to split, and the peers */
-    sgt_vocab *vocabs[BENCH_ROWS]; /* what we encode with; NULL: a peer */
-    const char *peers[BENCH_ROWS]; /* the tokenizer's name in bpe.py; NULL: ours */
-    char *work, *out;              /* --disk: a temporary folder, and a name in it */
+    sgt_vocab *vocabs[BENCH_ROWS];      /* what we encode with; NULL: a peer */
+    const char *peers[BENCH_ROWS];      /* the tokenizer's name in bpe.py; NULL: ours */
+    char work[SGT_PATH], out[SGT_PATH]; /* --disk: a temporary folder, and a name in it */
     int threads;
     /* what the threads of a turn share */
     coder *coders;   /* (threads) */
@@ -261,7 +261,7 @@ static int run_peer(const char *peer, json_t **figures, sgt_error *err)
     int fd = list_files(state.corpus, err);
     if (fd < 0) return fd;
     snprintf(files, sizeof files, "@/proc/self/fd/%d", fd);
-    const char *args[] = {peer, o.disk ? "disk" : "memory", files, state.out, NULL};
+    const char *args[] = {peer, o.disk ? "disk" : "memory", files, o.disk ? state.out : NULL, NULL};
     bench_script command = {.python = o.peer, .text = sgt_bpe_py, .args = args};
     snprintf(command.words, sizeof command.words, "--threads %d", state.threads);
     int rc = run_command(&command, figures, err);
@@ -277,7 +277,7 @@ static int take(size_t i, json_t **figures, sgt_error *err)
     sgt_error why;
     if (!o.disk && !peer) return encode_text(state.vocabs[i], figures, err);
     int rc = peer ? run_peer(peer, figures, err) : run_ours(figures, err);
-    if (state.out) sgt_remove_tree(state.out, &why);
+    if (o.disk) sgt_remove_tree(state.out, &why);
     return peer ? bench_leave_out(&bench.rows[i], rc, peer, err) : rc;
 }
 
@@ -360,15 +360,12 @@ static int make_work(sgt_error *err)
     state.bytes = state.corpus->bytes;
     int rc = check_bytes(err);
     if (rc < 0) return rc;
-    char *work = sgt_join(o.disk, "sgt-bench.XXXXXX");
-    if (!work) return sgt_fail_memory(err, NULL);
-    if (!mkdtemp(work)) {
-        rc = sgt_fail_errno(err, "--disk %s: no folder can be made there", o.disk);
-        free(work);
-        return rc;
+    if (!mkdtemp(sgt_path(state.work, o.disk, "sgt-bench.XXXXXX"))) {
+        *state.work = 0;
+        return sgt_fail_errno(err, "--disk %s: no folder can be made there", o.disk);
     }
-    state.work = work;
-    return (state.out = sgt_join(work, "ids")) ? SGT_OK : sgt_fail_memory(err, NULL);
+    sgt_path(state.out, state.work, "ids");
+    return SGT_OK;
 }
 
 /* List the inputs and load the vocabularies. */
@@ -409,9 +406,7 @@ static int measure(sgt_error *err)
 static void release(void)
 {
     sgt_error why;
-    if (state.work) sgt_remove_tree(state.work, &why);
-    free(state.work);
-    free(state.out);
+    if (*state.work) sgt_remove_tree(state.work, &why);
     for (coder *c = state.coders; c && c < state.coders + state.threads; c++) {
         sgt_encoder_free(c->encoder);
         free(c->ids);

@@ -223,14 +223,12 @@ static int read_tokenizer(sgt_trainer *t, sgt_error *err)
     int rc = SGT_OK;
     for (uint32_t i = 0; i < sets + 2 && rc == SGT_OK && !t->tokenizer; i++) {
         size_t n;
+        char path[SGT_PATH];
         /* all sets of a mix have the same vocabulary */
         const char *in = i < sets ? t->info.sets[i].path : others[i - sets];
-        char *path = in ? sgt_join(in, "tokenizer.json") : NULL;
-        if (in && !path) rc = sgt_fail_memory(err, in);
-        if (path && !sgt_file_gone(path))
-            rc = sgt_file_get(&t->tokenizer, &n, path, TOKENIZER_MOST, err);
-        if (t->tokenizer) t->tokenizer_path = path;
-        else free(path);
+        if (!in || sgt_file_gone(sgt_path(path, in, "tokenizer.json"))) continue;
+        rc = sgt_file_get(&t->tokenizer, &n, path, TOKENIZER_MOST, err);
+        if (rc == SGT_OK && !(t->tokenizer_path = strdup(path))) rc = sgt_fail_memory(err, path);
     }
     return rc;
 }
@@ -285,10 +283,9 @@ static int compare_ids(const sgt_trainer *t, const char *path, const sgt_loader_
     uint64_t fingerprint = marked ? marked->head.fingerprint : 0;
     sgt_set_close(&set);
     if (!fingerprint) return SGT_OK;
-    char *tokenizer = sgt_join(path, "tokenizer.json");
-    if (!tokenizer) return sgt_fail_memory(err, path);
-    int same = t->o->same_ids(init, sgt_file_gone(tokenizer) ? NULL : tokenizer, fingerprint, &why);
-    free(tokenizer);
+    char own[SGT_PATH];
+    const int none = sgt_file_gone(sgt_path(own, path, "tokenizer.json"));
+    int same = t->o->same_ids(init, none ? NULL : own, fingerprint, &why);
     if (same == SGT_ENOMEM) return sgt_fail(err, same, "%s", why.text);
     if (same < 0) sgt_say(&t->o->notice, "%s: not compared with the data's vocabulary", why.text);
     if (same) return SGT_OK;

@@ -183,7 +183,7 @@ uint32_t sgt_crc32c_masked(const void *p, size_t n)
 
 struct sgt_events {
     int fd;
-    char *path;
+    char path[SGT_PATH];
 };
 
 /* ---- Protocol Buffers (protobuf.dev/programming-guides/encoding): a field is a varint made of its
@@ -314,16 +314,15 @@ static int list_events(const char *folder, int remove, unsigned long long *lates
     return rc;
 }
 
-/* Return the path of a new file. TensorBoard reads files in the order of their names, so this name
+/* Write the path of a new file to `to`. TensorBoard reads files in the order of their names, so this name
  * must sort last, even if two runs start within a second. */
-static char *new_path(const char *folder, unsigned long long latest)
+static void make_path(char to[SGT_PATH], const char *folder, unsigned long long latest)
 {
-    char host[65] = "localhost", name[160];
+    char host[65] = "localhost";
     unsigned long long now = (unsigned long long)time(NULL);
     gethostname(host, sizeof host - 1);
-    snprintf(name, sizeof name, PREFIX "%010llu.%s.%ld", now > latest ? now : latest + 1, host,
+    sgt_path(to, folder, PREFIX "%010llu.%s.%ld", now > latest ? now : latest + 1, host,
              (long)getpid());
-    return sgt_join(folder, name);
 }
 
 int sgt_events_open(sgt_events **out, const char *folder, uint64_t step, sgt_error *err)
@@ -334,10 +333,7 @@ int sgt_events_open(sgt_events **out, const char *folder, uint64_t step, sgt_err
     e->fd = -1;
     int rc = sgt_make_folders(folder, err);
     if (rc < 0 || (rc = list_events(folder, step == 0, &latest, err)) < 0) goto fail;
-    if (!(e->path = new_path(folder, latest))) {
-        rc = sgt_fail_memory(err, folder);
-        goto fail;
-    }
+    make_path(e->path, folder, latest);
     e->fd = open(e->path, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (e->fd < 0) {
         rc = sgt_fail_errno(err, "%s", e->path);
@@ -355,7 +351,6 @@ void sgt_events_close(sgt_events *e)
 {
     if (!e) return;
     if (e->fd >= 0) close(e->fd);
-    free(e->path);
     free(e);
 }
 

@@ -112,15 +112,13 @@ static int read_model(const config *c, sgt_model *m)
 int sgt_model_read_config(sgt_model *m, const char *dir, sgt_error *err)
 {
     json_t *json = NULL;
-    char *text = NULL, *path = sgt_join(dir, "config.json");
+    char *text = NULL, path[SGT_PATH];
     size_t n;
-    if (!path) return sgt_fail_memory(err, dir);
-    int rc = sgt_file_get(&text, &n, path, MAX_CONFIG, err);
+    int rc = sgt_file_get(&text, &n, sgt_path(path, dir, "config.json"), MAX_CONFIG, err);
     if (rc == SGT_OK) rc = sgt_json_object(&json, text, n, MOST_VALUES, path, err);
     if (rc == SGT_OK) rc = read_model(&(config){json, path, err}, m);
     json_decref(json);
     free(text);
-    free(path);
     return rc;
 }
 
@@ -128,11 +126,10 @@ int sgt_model_read_config(sgt_model *m, const char *dir, sgt_error *err)
 static int write_json(json_t *json, const char *dir, const char *name, sgt_error *err)
 {
     const size_t form = JSON_INDENT(2) | JSON_REAL_PRECISION(FLOAT_DIGITS);
-    char *path = sgt_join(dir, name), *text = json ? sgt_json_dumps(json, form) : NULL;
-    int rc = path && text ? sgt_file_put(path, text, strlen(text), err)
-                          : sgt_fail(err, SGT_ENOMEM, "%s/%s: out of memory", dir, name);
+    char path[SGT_PATH], *text = sgt_json_dumps(json, form);
+    sgt_path(path, dir, "%s", name);
+    int rc = text ? sgt_file_put(path, text, strlen(text), err) : sgt_fail_memory(err, path);
     json_decref(json);
-    free(path);
     free(text);
     return rc;
 }
