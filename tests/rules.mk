@@ -53,7 +53,7 @@ $(B)/tests/check-cuda-pretend: $(PRETEND_PARTS:%=$(B)/obj/%.o) $(B)/obj/tests/ke
 # The whole CUDA backend on the host, with the programs that tests run on it beside it.
 HOST_C := $(filter-out $(HOST_STANDS:tests/kernels/host/%.cpp=kernels/cuda/%.c),$(CUDA_C))
 HOST_LIB := $(B)/host/lib/libsgt-cuda.so
-HOST_PROGRAMS := $(addprefix $(B)/host/bin/,sgt-train sgt-eval sgt-bench check-step)
+HOST_PROGRAMS := $(addprefix $(B)/host/,bin/sgt-train bin/sgt-eval bin/sgt-bench tests/check-step)
 $(HOST_LIB): $(CUDA_CU:%=$(B)/obj/%.o) $(HOST_STANDS:%=$(B)/obj/%.o) $(HOST_C:%.c=$(B)/obj/%.o) \
     $(B)/obj/tests/kernels/cudnn/stand_in.o $(call lib,train kernels loader) $(CUDA_MAP)
 	$(call say,LD,$@)mkdir -p $(@D) && \
@@ -127,7 +127,7 @@ check-kernels: need-packages $(B)/tests/check-kernels ## every fast kernel again
 	@$(B)/tests/check-kernels $(ARGS)
 
 # The whole training step, on a CPU or on CUDA, against PyTorch's numbers.
-$(B)/bin/check-step: $(call objects,tests/step) $(B)/obj/tests/train/fixture.o \
+$(B)/tests/check-step: $(call objects,tests/step) $(B)/obj/tests/train/fixture.o \
     $(call lib,cli train kernels loader)
 	$(call link,$(CC),$(call ld,train kernels loader))
 
@@ -147,7 +147,7 @@ run-check: $(if $(HAVE_NVCC),$(if $(filter check,$(TIER))$(VARIANT),$(wildcard $
 ON_HOST := $(CHECK_CUDA) $(CHECK_RACE) $(HOST_LIB) $(HOST_PROGRAMS) $(if $(MPICC),$(MPI_LIB:$(B)/%=$(B)/host/%)) \
     $(if $(SAN),,$(B)/tests/check-cublaslt) $(B)/tests/check-cudnn $(STAND_IN)
 run-check: $(if $(filter check,$(TIER)),,$(ON_HOST))
-run-check: programs libs mpi $(SUITES:%=$(B)/tests/test-%) $(B)/tests/check-kernels $(B)/bin/check-step $(FAULTS)
+run-check: programs libs mpi $(SUITES:%=$(B)/tests/test-%) $(B)/tests/check-kernels $(B)/tests/check-step $(FAULTS)
 	@TIER=$(TIER) HOST_CXX='$(HOST_CXX)' tests/run.sh $(B)
 
 # ---- fuzzing: one program for all properties, with a main that tries the seeds again or libFuzzer's ----
@@ -156,15 +156,15 @@ FUZZ_C := $(filter-out %/replay.c,$(wildcard tests/fuzz/*.c))
 FUZZ_PARTS = $(FUZZ_C:%.c=$(B)/obj/%.o) $(call lib,$(FUZZ_USES))
 FUZZ_USES := cli train tokenize loader # not the kernels, which compute and read nothing
 run-check: $(B)/tests/replay
-$(B)/tests/replay $(B)/bin/fuzz: override LDFLAGS += -Wl,--wrap=exit
+$(B)/tests/replay $(B)/tests/fuzz: override LDFLAGS += -Wl,--wrap=exit
 $(B)/tests/replay: $(B)/obj/tests/fuzz/replay.o $(FUZZ_PARTS)
 	$(call link,$(CC),$(call ld,$(FUZZ_USES)))
-$(B)/bin/fuzz: $(FUZZ_PARTS)
+$(B)/tests/fuzz: $(FUZZ_PARTS)
 	$(call link,$(CC) -fsanitize=fuzzer,$(call ld,$(FUZZ_USES)))
 
 fuzz: need-packages                    ## look for bytes that break a property, with clang's libFuzzer (FUZZ_SECONDS=N each, FUZZ=NAME...)
 	@command -v clang > /dev/null || { echo "make fuzz needs clang" >&2; exit 1; }
-	+@$(again) B=build/fuzz CC=clang SAN=fuzzer-no-link,address,undefined build/fuzz/bin/fuzz
+	+@$(again) B=build/fuzz CC=clang SAN=fuzzer-no-link,address,undefined build/fuzz/tests/fuzz
 	@tests/fuzz/run.sh build/fuzz $(or $(FUZZ_SECONDS),60) $(FUZZ)
 
 # ---- stress and measurement programs, for the thread sanitizer and by hand ----
@@ -183,7 +183,7 @@ $(eval $(call single,stress-pipeline,tokenize/stress/stress tokenize/piece,token
 
 coverage:                              ## which lines of tokenize, loader and train the tests run (SHOW=FILE: lines that never ran)
 	+@$(again) COVERAGE=1 CC=gcc CXX=g++ run-coverage
-run-coverage: need-packages programs libs $(SUITES:%=$(B)/tests/test-%) $(B)/bin/check-step $(HOST_LIB) \
+run-coverage: need-packages programs libs $(SUITES:%=$(B)/tests/test-%) $(B)/tests/check-step $(HOST_LIB) \
     $(HOST_PROGRAMS) $(B)/tests/replay
 	@tests/coverage.sh $(B)
 

@@ -13,6 +13,12 @@ rm -rf b
 run 0 build V=1
 [ "$(grep -cE '^mkdir .* -o .*/b/tests/faults' .stdout)" -eq 2 ] || fail 'not the two commands'
 
+# build/bin holds what a user runs, so that it can be put on the PATH: the tests' programs are elsewhere.
+make -C "$ROOT" --no-print-directory -pn NVCC=none B=b clean > rules
+sed -n 's|^b/bin/\([^:%]*\):.*|\1|p' rules > bin
+grep -q '^sgt-train$' bin || fail 'make does not know sgt-train'
+! grep -v '^sgt-' bin || fail 'a program of the tests among the programs'
+
 # A codec of Parquet is linked only if the compiler finds its header.
 make -C "$ROOT" --no-print-directory -pn NVCC=none CC='cc -nostdinc' clean > database
 grep '^LD_codecs := ' database > codecs || fail 'no list of codecs'

@@ -18,7 +18,7 @@ for target in "$@"; do
     mkdir -p "$build/found/$target"
     for level in $levels; do
         log=$build/fuzz-$target-$level.log
-        FUZZ_TARGET=$target FUZZ_CPU=$level "$build/bin/fuzz" -max_total_time=$((each + (each == 0))) -max_len=4096 -timeout=20 \
+        FUZZ_TARGET=$target FUZZ_CPU=$level "$build/tests/fuzz" -max_total_time=$((each + (each == 0))) -max_len=4096 -timeout=20 \
             -rss_limit_mb=2048 -malloc_limit_mb=512 -print_final_stats=1 -artifact_prefix="$build/$target-" \
             "$build/found/$target" tests/fuzz/seeds/* > "$log" 2>&1 || {
             grep -E 'it does not hold|ERROR|SUMMARY|Test unit written' "$log" >&2

@@ -28,16 +28,16 @@ run() { # COMMAND...
 }
 expected() { [ -z "$part" ] || [ "$part" = "$1" ]; }
 
-host=$B/host/bin/check-step
+host=$B/host/tests/check-step
 if [ "$tier" = torture ]; then
-    run "$B/bin/check-step" --device cpu
+    run "$B/tests/check-step" --device cpu
     run "$host" --device cuda --steps 20
     for curve in curve_odd curve_deep; do run "$host" --device cuda --case $curve; done
     run "$host" --device cuda --case curve --precision fp32
 else
-    ! expected cpu || run "$B/bin/check-step" --device cpu --steps 12
+    ! expected cpu || run "$B/tests/check-step" --device cpu --steps 12
     ! expected curves || for curve in curve curve_odd curve_deep; do
-        run "$B/bin/check-step" --device cpu --steps 40 --case $curve
+        run "$B/tests/check-step" --device cpu --steps 40 --case $curve
     done
     for half in 1 2; do
         for precision in fp32 bf16; do
