@@ -24,7 +24,8 @@ static const sgt_option table[] = {
     {"no-sample", 0, SGT_OPT_FLAG, &o.no_sample, NULL,
      .help = "do not let the newest checkpoint write a sample of text"},
     {"json", 0, SGT_OPT_FLAG, &o.json, NULL,
-     .help = "print the main figures of the page as one JSON document on standard output"},
+     .help = "print the main figures as one JSON document on standard output; without -o, make no "
+             "page"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL, .help = "print nothing unless something is wrong"},
     {0}};
 
@@ -57,13 +58,14 @@ static json_t *run_json(const report_run *r)
         (json_int_t)r->log.repeated, "damaged_lines", (json_int_t)r->log.damaged, "advice", advice);
 }
 
+/* Print the main figures of the page in the file `out`; NULL: none was made. */
 static int print_json(const report *r, const char *out, int replaced, sgt_error *err)
 {
     char name[1024];
     json_t *runs = json_array(), *doc;
     for (size_t i = 0; i < r->count; i++) json_array_append_new(runs, run_json(&r->runs[i]));
-    doc = json_pack("{s:s, s:b, s:o}", "report", sgt_printable(name, sizeof name, out), "replaced",
-                    replaced, "runs", runs);
+    doc = json_pack("{s:s?, s:b, s:o}", "report", out ? sgt_printable(name, sizeof name, out) : out,
+                    "replaced", replaced, "runs", runs);
     return sgt_print_json(doc, JSON_REAL_PRECISION(9), err);
 }
 
@@ -100,8 +102,10 @@ static int make(report *r, char **paths, const sgt_notice *notice, sgt_error *er
 {
     size_t bytes = 0;
     char name[1024], size[32], beside[SGT_PATH] = "report.html";
+    if (o.json && !o.out) o.no_sample = 1; /* no page is made */
     int rc = open_runs(r, paths, notice, err);
     if (rc < 0) return rc;
+    if (o.json && !o.out) return print_json(r, NULL, 0, err);
     if (r->count == 1) sgt_path(beside, r->runs[0].path, "report.html");
     const char *out = o.out ? o.out : beside;
     int replaced = access(out, F_OK) == 0;

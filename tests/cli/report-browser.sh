@@ -49,6 +49,16 @@ onload = () => {
     const hits = labels.flatMap(l => l.flatMap((a, i) => l.slice(i + 1).filter(b => hit(a[0], b[0]))
         .map(b => a[1] + '/' + b[1])));
     say('collisions', hits.length + ' ' + hits.join(', '));
+    const rect = e => e.getBoundingClientRect();
+    const ends = b => { const r = [...b.children].filter(e => e.tagName != 'H2').map(rect),
+        bottom = Math.max(...r.map(e => e.bottom));
+        return Math.max(...r.filter(e => e.bottom > bottom - 4).map(e => e.right)); };
+    say('holes', [...inner.querySelectorAll('.figures, .cards, .strip')]
+        .filter(b => Math.abs(ends(b) - rect(b).right) > 3).length);
+    say('cut', [...inner.querySelectorAll('.strip dd:not(.more)')].filter(e => {
+        const range = inner.createRange();
+        range.selectNodeContents(e);
+        return range.getBoundingClientRect().right > rect(e.parentNode).right - 10; }).length);
     say('background', light(rgb(style(inner.body).backgroundColor)) > .5 ? 'light' : 'dark');
     document.getElementById('found').textContent = '\n' + found.join('\n') + '\n';
     console.log('the frame has measured');
@@ -74,6 +84,8 @@ look() {
     [ "$(found background)" = "$3" ] || fail "the page is $(found background), not $3"
     [ "$(found outside)" = 0 ] || fail "$(found outside) words stand outside their card"
     [ "$(found collisions)" = 0 ] || fail "words of an axis lie on each other: $(grep ^collisions= .stdout)"
+    [ "$(found holes)" = 0 ] || fail "$1 at $2 px: $(found holes) last rows end before the right edge"
+    [ "$(found cut)" = 0 ] || fail "$1 at $2 px: $(found cut) headline numbers reach their tile's edge"
     at_least letters 10
     at_least words 4.5 # contrast that WCAG AA wants for text, also for drawings
     at_least text 4.5
@@ -93,6 +105,7 @@ for run in one 'a run of a name that is long enough to be wider than a telephone
     run 0 sgt-train --quiet $small --steps 60 --eval-every 10 --run "$run" --lr "1e-${#run}" --schedule linear
 done 2> /dev/null
 run 0 sgt-report one -o one.html
+sed -i 's/<dt>Memory in steps<\/dt><dd>[^<]*/<dt>Memory in steps<\/dt><dd>1023.9 MiB/' one.html
 run 0 sgt-report one a*/two three -o several.html
 look one.html 360 light 9
 look one.html 1440 dark 9
@@ -108,6 +121,10 @@ sed 's/<footer>/<script>hello()<\/script>&/' one.html > loud.html
 frame loud.html 360
 browse --dump-dom "file://$PWD/frame.html"
 [ "$(messages)" -gt 0 ] || fail 'a message on the console was not seen'
+sed 's/\.strip { display: flex;/.strip { display: grid; grid-template-columns: repeat(8, 90px);/' one.html > cut.html
+frame cut.html 1440
+browse --dump-dom "file://$PWD/frame.html"
+[ "$(found cut)" -gt 0 ] && [ "$(found holes)" -gt 0 ] || fail 'a tile too narrow for its number was not seen'
 sed 's/--soft: #5b626d/--soft: #b0b0b0/' one.html > pale.html
 frame pale.html 360
 browse --blink-settings=preferredColorScheme=1 --dump-dom "file://$PWD/frame.html"

@@ -83,8 +83,14 @@ stdout_matches '^plain/report.html: 1 run, [0-9.]+ KiB$'
 absent report.html
 run 0 sgt-report plain/
 stdout_matches '^plain/report.html: 1 run, [0-9.]+ KiB; replaced the page that was there$'
-run 0 sgt-report --json plain
-stdout_has '{"report": "plain/report.html", "replaced": true, "runs": ['
+rm plain/report.html
+run 0 sgt-report --json plain # figures alone: no page is made
+stdout_has '{"report": null, "replaced": false, "runs": ['
+absent plain/report.html
+for replaced in false true; do
+    run 0 sgt-report --json plain -o plain/report.html
+    stdout_has '{"report": "plain/report.html", "replaced": '$replaced', "runs": ['
+done
 log 100 second
 run 0 sgt-report plain second
 stdout_matches '^report.html: 2 runs, [0-9.]+ KiB$'
@@ -252,6 +258,16 @@ for text in '<dt>Data</dt><dd>texts</dd>' '<dt>Host</dt><dd>&lt;b&gt;host, An &a
 done
 rm -r noisy
 
+# ---- the end of the smooth line ----
+
+# It does not bend to the last losses: after 97 losses of 5 and three of 4, it is nearer to 4.5 than to 4.
+mkdir bent
+awk '{ sub(/"loss":[0-9.]*/, "\"loss\":" (NR <= 97 ? 5 : 4)); print }' plain/log.jsonl > bent/log.jsonl
+report bent
+grep -A2 '<title>step 100$' report.html | sed -n 's/^smoothed \([0-9.]*\) nats.*/\1/p' | head -1 > end
+awk '{ exit !($1 > 4.25 && $1 < 4.75) }' end || fail "the smooth line ends at $(cat end)"
+rm -r bent
+
 # ---- a long run ----
 
 log 20000 long
@@ -269,6 +285,15 @@ sed -i '10000s/"loss":[0-9.]*/"loss":9.9/' long/log.jsonl
 report long
 top=$(shape loss-steps 'band s0' polygon | sort -t , -k 2n | awk -F , 'NR < 10 && $1 > 100')
 [ -n "$top" ] || fail 'a spike of one step is lost'
+
+# ---- peak memory of a resumed run ----
+
+# The process that went on at step 50 has used less than the one before: the peak up to a step does not fall.
+mkdir resumed
+sed '51,$s/"peak_bytes":300000000/"peak_bytes":200000000/' plain/log.jsonl > resumed/log.jsonl
+report resumed
+[ "$(shape peak 'line s0' path | cut -d , -f 2 | sort -u | wc -l)" -eq 1 ] || fail 'the peak memory falls'
+rm -r resumed
 
 # ---- damaged logs ----
 

@@ -9,9 +9,15 @@
 #include "tools/cli/process.h"
 #include "tools/report/report.h"
 
-/* Sizes of charts in pixels. A large chart is written in both sizes, and the style shows one of
- * them, so that its text keeps the usual size. */
-enum { LARGE = 760, LARGE_HIGH = 590, SMALL = 360, SMALL_HIGH = 252 };
+/* Charts by their report_size, in pixels. One that is not small is also written in the small size,
+ * and the style shows one of the two, so that its text keeps the usual size. Four digits are enough
+ * for a coordinate, because all are below 1000. */
+static const struct {
+    int wide, high;
+    const char *class; /* of the figure */
+} sizes[] = {[REPORT_SMALL] = {360, 252, "small"},
+             [REPORT_LARGE] = {760, 590, "large"},
+             [REPORT_WIDE] = {990, 300, "large whole"}};
 /* Margins around the frame, in pixels. LABEL: additional margin for an axis label. */
 enum { LEFT = 46, RIGHT = 12, TOP = 10, BOTTOM = 27, LABEL = 17 };
 
@@ -196,15 +202,16 @@ static void find_ranges(const report_figure *g, axis *x, axis *y)
     if (y->low < 0) y->low = y->low < -ROOM * y->high ? y->low : 0;
 }
 
-static frame make_frame(const report_figure *g, int wide, int high)
+static frame make_frame(const report_figure *g, report_size size)
 {
+    const int wide = sizes[size].wide, high = sizes[size].high;
     frame f = {.x = {.low = NAN, .high = NAN, .start = LEFT, .end = wide - RIGHT},
                .y = {.low = NAN, .high = NAN, .log = g->log_y, .start = high - BOTTOM - LABEL},
                .wide = wide,
                .high = high};
     find_ranges(g, &f.x, &f.y);
-    label_axis(&f.y, g->y_words.number, g->y_label, high == LARGE_HIGH ? 8 : 5);
-    label_axis(&f.x, g->x_words.number, g->x_label, wide == LARGE ? 8 : 4);
+    label_axis(&f.y, g->y_words.number, g->y_label, size == REPORT_LARGE ? 8 : 5);
+    label_axis(&f.x, g->x_words.number, g->x_label, size == REPORT_SMALL ? 4 : 8);
     f.y.end = *f.y.label ? TOP + LABEL : TOP;
     return f;
 }
@@ -375,7 +382,7 @@ static void put_strip(FILE *page, const report_figure *g, const frame *f, double
 
 static void put_tooltips(FILE *page, const report_figure *g, const frame *f)
 {
-    size_t lines = 0, strips = 0, most = f->wide == LARGE ? MOST_LARGE : MOST_SMALL;
+    size_t lines = 0, strips = 0, most = f->wide > sizes->wide ? MOST_LARGE : MOST_SMALL;
     for (const report_series *s = g->series; s < g->series + g->count; s++) {
         lines += s->name != NULL;
         if (s->name && s->kind != REPORT_LIMIT && s->count > strips) strips = s->count;
@@ -418,15 +425,15 @@ static void put_series(FILE *page, const report_figure *g, const frame *f)
 
 /* Write a chart. The series are in an <svg> of their own, which cuts off what is outside of the
  * frame, but for the half of a line or dot that lies on its border. */
-static void put_chart(FILE *page, const report_figure *g, int wide, int high, const char *class)
+static void put_chart(FILE *page, const report_figure *g, report_size size, const char *class)
 {
-    const frame f = make_frame(g, wide, high);
+    const frame f = make_frame(g, size);
     const double top = f.y.end - 3, height = f.y.start + 3 - top;
     fprintf(page, "<svg class=\"%s\" role=\"img\" viewBox=\"0 0 %d %d\" aria-label=\"%s\">\n",
-            class, wide, high, g->title);
+            class, f.wide, f.high, g->title);
     put_axes(page, &f);
     report_put(page, "<svg y=\"%g\" width=\"%u\" height=\"%g\" viewBox=\"0 %g %u %g\">\n", top,
-               (unsigned)wide, height, top, (unsigned)wide, height);
+               (unsigned)f.wide, height, top, (unsigned)f.wide, height);
     put_series(page, g, &f);
     fputs("</svg>\n</svg>\n", page);
 }
@@ -454,14 +461,14 @@ static void put_content(FILE *page, const report *r, const report_figure *g)
         return;
     }
     put_legend(page, r, g);
-    if (g->large) put_chart(page, g, LARGE, LARGE_HIGH, "chart wide");
-    put_chart(page, g, SMALL, SMALL_HIGH, g->large ? "chart narrow" : "chart");
+    if (g->size) put_chart(page, g, g->size, "chart wide");
+    put_chart(page, g, REPORT_SMALL, g->size ? "chart narrow" : "chart");
     report_put(page, "<figcaption>%s</figcaption>\n", g->caption);
 }
 
 void report_put_figure(FILE *page, const report *r, report_figure *g)
 {
-    fprintf(page, "<figure id=\"%s\"%s>\n<h3>%s</h3>\n", g->id, g->large ? " class=\"large\"" : "",
+    fprintf(page, "<figure id=\"%s\" class=\"%s\">\n<h3>%s</h3>\n", g->id, sizes[g->size].class,
             g->title);
     if (!sgt_stopped(r->stop)) put_content(page, r, g);
     fputs("</figure>\n", page);

@@ -33,16 +33,20 @@ static void add_key(report_figure *g, const char *class, unsigned color, const c
 #define LEAST_SMOOTHED 20 /* shorter lines are not smoothed */
 #define PART 12           /* the window's points to each side are all points / PART */
 #define LEAST_SIDE 3
+#define END_SIDES 3 /* at the end the window has as many points to the left as here have sides */
 
-/* Return the value at `at` of a straight line fitted to the points up to `side` away, whose weight
- * is the tricube of their distance (LOESS of degree 1, Cleveland 1979). The fit is to y, or with
- * `rest`, to y minus low. Differences from the point's own value are fitted, so that constant
+/* Return the value at `at` of a straight line fitted to the points around it, whose weight is the
+ * tricube of their distance (LOESS of degree 1, Cleveland 1979). The window reaches up to `most`
+ * points to each side; less far at a run's steep start, and farther to the left at the end, where
+ * few points to the right would let the line follow the noise of the last ones. The fit is to y, or
+ * with `rest`, to y minus low. Differences from the point's own value are fitted, so that constant
  * values stay exact. */
-static double fit(const report_point *p, size_t count, size_t at, size_t side, int rest)
+static double fit(const report_point *p, size_t count, size_t at, size_t most, int rest)
 {
     double w0 = 0, w1 = 0, w2 = 0, d0 = 0, d1 = 0, own = rest ? p[at].y - p[at].low : p[at].y;
-    size_t first = at > side ? at - side : 0, last = at + side < count ? at + side : count - 1;
-    for (size_t i = first; i <= last; i++) {
+    size_t right = count - 1 - at < most ? count - 1 - at : most,
+           side = at < most ? at : most + (END_SIDES - 1) * (most - right);
+    for (size_t i = at - side; i <= at + (right < side ? right : side); i++) {
         double x = (double)i - (double)at, v = (rest ? p[i].y - p[i].low : p[i].y) - own;
         double u = fabs(x) / (double)(side + 1), w = pow(1 - u * u * u, 3);
         if (isnan(v)) continue;
@@ -58,9 +62,8 @@ static double fit(const report_point *p, size_t count, size_t at, size_t side, i
 
 /* Set each to[i].y to the smooth value at from[i]. Straight lines stay straight, and NAN stays NAN.
  * The residuals are smoothed too and added (Tukey's twicing), because a line would cut across the
- * bend of a loss curve. At a run's steep start, the window reaches as far to each side as there are
- * points before. Beside a jump, the line stays between the lowest and the highest value. logs:
- * smooth logarithms of the values. */
+ * bend of a loss curve. Beside a jump, the line stays between the lowest and the highest value.
+ * logs: smooth logarithms of the values. */
 static void smooth(report_point *to, const report_point *from, size_t count, int logs)
 {
     size_t most = count / PART > LEAST_SIDE ? count / PART : LEAST_SIDE;
@@ -72,10 +75,9 @@ static void smooth(report_point *to, const report_point *from, size_t count, int
         to[i] = (report_point){.x = from[i].x, .y = !logs ? y : y > 0 ? log(y) : (double)NAN};
     }
     for (size_t i = 0; i < count; i++)
-        to[i].low = isnan(to[i].y) ? to[i].y : fit(to, count, i, i < most ? i : most, 0);
+        to[i].low = isnan(to[i].y) ? to[i].y : fit(to, count, i, most, 0);
     for (size_t i = 0; i < count; i++)
-        to[i].high =
-            isnan(to[i].y) ? to[i].y : to[i].low + fit(to, count, i, i < most ? i : most, 1);
+        to[i].high = isnan(to[i].y) ? to[i].y : to[i].low + fit(to, count, i, most, 1);
     for (size_t i = 0; i < count; i++) {
         double y = logs ? exp(to[i].high) : to[i].high;
         to[i].y = to[i].low = to[i].high = isnan(y) ? y : fmin(fmax(y, low), high);
@@ -187,7 +189,7 @@ static void complete_loss(report_figure *g, const report *r)
 {
     size_t above = limit_losses(g, r);
     for (size_t i = 0; i < r->count; i++) add_curve(g, r, i, REPORT_MARKS, REPORT_VAL);
-    if (!g->large) return;
+    if (g->size != REPORT_LARGE) return;
     uint64_t most = 0; /* evaluations in a dot */
     for (size_t i = 0; i < r->count; i++)
         if (r->runs[i].evaluations.steps > most) most = r->runs[i].evaluations.steps;
@@ -206,7 +208,7 @@ static void complete_loss(report_figure *g, const report *r)
     .y_words = {"", REPORT_DIGITS, " nats"}
 
 static const report_figure losses[] = {
-    {LOSS, .id = "loss-steps", .title = "Loss over steps", .x = REPORT_STEP, .large = 1,
+    {LOSS, .id = "loss-steps", .title = "Loss over steps", .x = REPORT_STEP, .size = REPORT_LARGE,
      .caption = "Lower is better. The loss is in nats per token (1 nat is 1.44 bits): a model "
                 "that gives every next token a probability of 1/n has a loss of ln n, 10.8 for "
                 "GPT-2's 50,257."},
@@ -217,6 +219,7 @@ static const report_figure losses[] = {
      .caption = "Lower is better. Time within steps: without evaluations, checkpoints and "
                 "interruptions."},
     {LOSS, .id = "loss-compute", .title = "Loss over compute", .x = COMPUTE, .unnamed = 1,
+     .size = REPORT_WIDE,
      .caption = "Lower is better. A PF-day is 10\u00b9\u2075 operations a second for a day. "
                 "Training takes 6 per parameter and token."}};
 
@@ -456,7 +459,7 @@ static void put_gloss(FILE *page, const report *r)
 
 static void put_memory(FILE *page, const report *r)
 {
-    report_begin_section(page, "figures", "memory", "Memory");
+    report_begin_section(page, "cards", "memory", "Memory");
     for (size_t i = 0; i < r->count; i++)
         if (r->runs[i].memory_count || r->runs[i].peak > 0) put_memory_table(page, r, &r->runs[i]);
     put_gloss(page, r);

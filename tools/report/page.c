@@ -408,7 +408,7 @@ static void put_about(FILE *page, const report_run *run)
 /* Describe several runs side by side. */
 static void put_origins(FILE *page, const report *r)
 {
-    report_begin_section(page, "figures", "origins", "Where they come from, and what they write");
+    report_begin_section(page, "cards", "origins", "Where they come from, and what they write");
     for (size_t i = 0; i < r->count; i++) {
         report_put(page, "<div class=\"card run\">\n<h3>" REPORT_SWATCH "%s</h3>\n", "line",
                    (unsigned)i, r->runs[i].name);

@@ -173,6 +173,9 @@ typedef struct report_words {
     const char *after;
 } report_words;
 
+/* Columns and rows of a figure among others, if there is room: 1 x 1, 2 x 2, 3 x 1. */
+typedef enum report_size { REPORT_SMALL, REPORT_LARGE, REPORT_WIDE } report_size;
+
 /* A <figure>: its title, legend, chart and caption. */
 typedef struct report_figure report_figure;
 struct report_figure {
@@ -183,7 +186,7 @@ struct report_figure {
     int column, x, noisy;
     /* adds to the figure, when it has the curves, what they do not tell; NULL: nothing */
     void (*complete)(report_figure *g, const report *r);
-    int large;   /* 1: two columns wide, if there is room */
+    report_size size;
     int unnamed; /* 1: the legend does not name the runs, of which there may be several */
     report_key keys[REPORT_KEYS];
     size_t key_count;

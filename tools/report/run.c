@@ -489,6 +489,7 @@ static void digest_log(report_run *r)
         if (row->v[REPORT_MS] > 0) seconds += row->v[REPORT_MS] / 1e3;
         row->v[REPORT_SECONDS] = seconds;
         add_totals(r, &t, row);
+        row->v[REPORT_PEAK] = r->peak; /* a resumed run is another process, which begins low */
         if (judged) diagnose(r, &t, row->v);
     }
     make_bins(&r->bins, l, 0, MOST_BINS);
