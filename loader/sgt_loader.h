@@ -113,9 +113,9 @@ typedef struct sgt_loader_options {
     const char *split; /* split to read: the shards SPLIT_*.bin of a folder; default "train" */
     int padded_by;     /* documents: not 0 pads short rows with `pad`; 0 with the end-of-text id */
     uint32_t pad;      /* id of the padding; must be below the vocabulary size */
-    /* read a folder's shards, or nanoGPT's SPLIT.bin or OLMo-core's SPLIT.npy, as files without
-     * headers. A path that names one file needs no flag: its header may be missing, unless the file
-     * looks like text. Files of 32-bit or 64-bit ids without a header are refused in any case */
+    /* read a folder's shards, or OLMo-core's SPLIT.npy, as files without headers. A path that names
+     * one file needs no flag, and neither do nanoGPT's train.bin and val.bin in a folder, which a
+     * notice names: their header may be missing, unless the file looks like text. Files of 32-bit or 64-bit ids without a header are refused in any case */
     int raw;
     sgt_notice notice; /* receives notices of skipped shards and of fallbacks */
     /* sets to mix, instead of those that sgt_loader_open's text names; read only during the open

@@ -25,8 +25,8 @@
 /* ---- the names of shards ---- */
 
 /* The kinds of file names, in the order in which they are tried: "SPLIT_*.bin"; names that contain
- * SPLIT as a word; Megatron-LM's. */
-typedef enum naming { OURS, NAMED, MEGATRON, NAMINGS } naming;
+ * SPLIT as a word; Megatron-LM's; nanoGPT's "SPLIT.bin". */
+typedef enum naming { OURS, NAMED, MEGATRON, NANOGPT, NAMINGS } naming;
 
 /* Return the position of "_WORD_" or "_WORD." in `name`, or NULL. */
 static const char *find_word(const char *name, const char *word)
@@ -61,6 +61,7 @@ static int is_shard(naming how, const char *folder, const char *name, const char
     size_t s = strlen(split);
     if (how == OURS) return !strncmp(name, split, s) && name[s] == '_';
     if (how == NAMED) return find_word(name, split) != NULL;
+    if (how == NANOGPT) return !strncmp(name, split, s) && !strcmp(name + s, ".bin");
     return is_megatron(folder, name, split, err);
 }
 
@@ -221,7 +222,8 @@ static int add_found(sgt_set *s, const char *folder, const char *split, int raw,
     for (naming how = OURS; how < NAMINGS && s->count == first && rc == SGT_OK; how++) {
         for (int i = 0; i < n && rc == SGT_OK; i++)
             if ((rc = is_shard(how, folder, files[i]->d_name, split, err)) > 0)
-                rc = sgt_set_add(s, sgt_path(path, folder, "%s", files[i]->d_name), raw, err);
+                rc = sgt_set_add(s, sgt_path(path, folder, "%s", files[i]->d_name),
+                                 !raw && how == NANOGPT ? -1 : raw, err);
         if (rc == SGT_OK && how == NAMED) rc = one_name(s, first, folder, split, err);
     }
     for (int i = 0; i < n; i++) free(files[i]);
@@ -236,10 +238,9 @@ int sgt_set_add_split(sgt_set *s, const char *folder, const char *split, int raw
     const uint32_t first = s->count;
     if (m->options) return add_listed(s, folder, split, raw, m, err);
     int rc = add_found(s, folder, split, raw, err);
-    /* nanoGPT's folders have train.bin and val.bin, OLMo-core's train.npy and val.npy */
+    /* OLMo-core's folders have train.npy and val.npy */
     if (rc == SGT_OK && s->count == first && raw &&
-        (!sgt_file_gone(sgt_path(path, folder, "%s.bin", split)) ||
-         !sgt_file_gone(sgt_path(path, folder, "%s.npy", split))))
+        !sgt_file_gone(sgt_path(path, folder, "%s.npy", split)))
         rc = sgt_set_add(s, path, raw, err);
     return rc;
 }
@@ -294,19 +295,6 @@ static int read_manifest(sgt_manifest *m, const char *folder, int raw, sgt_error
     if (rc < 0 || m->options || sgt_file_gone(sgt_path(path, folder, ".work"))) return rc;
     return sgt_fail(err, SGT_EFORMAT,
                     "%s: unfinished (the same sgt-tokenize command again finishes it)", folder);
-}
-
-static int fail_empty(const char *folder, const char *split, sgt_error *err)
-{
-    char path[SGT_PATH];
-    if (!sgt_file_gone(sgt_path(path, folder, "%s.bin", split)))
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: no %s shards in it, but a %s.bin (if that is nanoGPT's, without a "
-                        "header, pass the file itself)",
-                        folder, split, split);
-    return sgt_fail(err, SGT_EFORMAT,
-                    "%s: no %s shards in it, %s_*.bin (sgt-tokenize%s makes them)", folder, split,
-                    split, strcmp(split, "val") ? "" : " --split 5%");
 }
 
 /* Check that all shards have one vocabulary, and set the size that every id must be below: the
@@ -394,7 +382,15 @@ int sgt_set_open(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_
     if (rc == SGT_OK)
         rc = folder ? sgt_set_add_split(s, path, o->split, o->raw, &m, err)
                     : sgt_set_add(s, shard ? shard : path, o->raw ? 1 : -1, err);
-    if (rc == SGT_OK && s->count == s->first) rc = fail_empty(path, o->split, err);
+    if (rc == SGT_OK && s->count == s->first)
+        rc = sgt_fail(err, SGT_EFORMAT,
+                      "%s: no %s shards in it, %s_*.bin (sgt-tokenize%s makes them)", path,
+                      o->split, o->split, strcmp(o->split, "val") ? "" : " --split 5%");
+    /* the validation shards, which a run opens after the others, are of the same kind */
+    if (rc == SGT_OK && folder && s->shards[s->first].raw < 0 && strcmp(o->split, "val") != 0 &&
+        s->shards[s->first].head.format == SGT_SHARD_RAW)
+        sgt_say(&o->notice, "%s has no header: read as nanoGPT's, 16-bit ids",
+                s->shards[s->first].path);
     if (rc == SGT_OK) rc = decide_vocabulary(s, o->vocab, err);
     s->hash = m.hash;
     if (rc == SGT_OK && !m.options) rc = hash_shards(s, path, err);

@@ -12,7 +12,9 @@
  *
  *   llm.c, modded-nanogpt   the same header with nothing after word 2
  *   Megatron-LM             no header; documents in an .idx beside it (megatron.h)
- *   nanoGPT                 only ids; read only if the caller asks for it (`raw`) */
+ *   nanoGPT                 only ids; read if the path names the file, or a folder that has it as
+ *                           train.bin or val.bin; under other names only if the caller asks for it
+ *                           (`raw`) */
 #ifndef SGT_SHARD_H
 #define SGT_SHARD_H
 

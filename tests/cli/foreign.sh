@@ -99,9 +99,21 @@ run 0 sgt-inspect nano --raw --decode 0:5
 stdout_is 'Hello world!'
 run 0 sgt-bench loader nano --raw --seq-len 1 --batch-size 2 --loader preload --json
 stdout_matches '"reader": "preload"'
-run 1 sgt-bench loader nano
-stderr_is "sgt-bench loader: nano: no train shards in it, but a train.bin (if that is nanoGPT's, without a header, pass the \
-file itself)"
+no_header="nano/train.bin has no header: read as nanoGPT's, 16-bit ids"
+run 0 sgt-inspect nano --decode 0:5
+stdout_is 'Hello world!'
+run 0 sgt-bench loader nano --seq-len 1 --batch-size 2 --loader mmap --json --quiet
+stderr_is ''
+run 0 sgt-bench loader nano --seq-len 1 --batch-size 2 --loader mmap --json
+stderr_has "sgt-bench loader: $no_header"
+run 0 sgt-train --data nano --run run4 --model 1x8x1 --seq-len 1 --batch-size 1 --steps 2 --eval-every 1 --device cpu
+stderr_has "sgt-train: $no_header"
+check 'said once' test "$(grep -c 'no header' .stderr)" -eq 1
+check 'evaluated on its val.bin' grep -q '"val_loss"' run4/log.jsonl
+run 0 sgt-eval run4 --data nano --seq-len 1
+stdout_has nano
+ids 15496 > other.bin && mkdir numbered && cp other.bin numbered/train_000000.bin
+run_failure_about 'not a shard (if it has no header, pass the file itself)' sgt-inspect numbered
 run 0 sgt-train --quiet --data nano/train.bin --run run5 --model 1x8x1 --seq-len 1 --batch-size 1 --steps 2 --device cpu
 
 # 32-bit ids without a header are not read as 16-bit ones (forms.sh), in any way to name them.

@@ -89,9 +89,27 @@ Test(foreign, nanogpt_folder)
     check_loader("d", &o, NULL, train);
     o.split = "val";
     check_loader("d", &o, NULL, val);
-    expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
-                   "d: no train shards in it, but a train.bin (if that is nanoGPT's, without a "
-                   "header, pass the file itself)");
+    /* without `raw` these names tell it, once; a header is read if there is one, and a text is none */
+    notices said;
+    o = (sgt_loader_options){.batch = 4, .seq = 16, .notice = collect(&said)};
+    check_loader("d", &o, NULL, train);
+    cr_assert_str_eq(said.last, "d/train.bin has no header: read as nanoGPT's, 16-bit ids");
+    o.notice = collect(&said);
+    o.split = "val";
+    check_loader("d", &o, NULL, val);
+    put_shard("d/train.bin", 3, 500);
+    o.split = "train";
+    check_loader("d", &o, NULL, train);
+    cr_assert_eq(said.count, 0, "%s", said.last);
+    put_bytes("d/train.bin", "It was the best of times, it was the worst of times, it was the a",
+              64);
+    expect_failure_about(open_only("d", &o, why), SGT_EFORMAT,
+                         "d/train.bin: text, not 16-bit tokens");
+    /* beside shards whose names have numbers it is not looked at */
+    put_shard("d/train_000000.bin", 3, 500);
+    check_loader("d", &o, NULL, train);
+    put_raw("d/train_000001.bin", 3, 500);
+    expect_failure_about(open_only("d", &o, why), SGT_EFORMAT, "expected 20240520: not a shard");
 }
 
 Test(foreign, olmo_folder)

@@ -41,9 +41,17 @@ def test_a_text_is_not_tokens(tmp_path):
 def test_wide_ids_are_not_read_as_narrow_ones(tmp_path, width):
     wide = tmp_path / "train.bin"
     np.arange(100, 400, dtype=width).tofile(wide)
-    for path, raw in (wide, False), (wide, True), (tmp_path, True):
+    for path, raw in (wide, False), (wide, True), (tmp_path, True), (tmp_path, False):
         with pytest.raises(sgt.Error, match=r"train.bin: (32|64)-bit ids without a header: "):
             sgt.Loader(path, batch=2, seq=4, raw=raw)
+
+
+def test_a_folder_of_nanogpt(tmp_path, caplog):
+    np.arange(300, dtype="<u2").tofile(tmp_path / "train.bin")
+    data = sgt.Loader(tmp_path, batch=2, seq=4, arrays="numpy", sampling="sequential")
+    assert (data[0][0] == [[0, 1, 2, 3], [4, 5, 6, 7]]).all()
+    said = f"{tmp_path}/train.bin has no header: read as nanoGPT's, 16-bit ids"
+    assert caplog.messages == [said]
 
 
 @pytest.mark.parametrize("name", ["LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"])

@@ -72,7 +72,7 @@ class Loader:
     vocab: refuse ids from this one on; 0: those past the set's vocabulary
     pad: id behind a document that is shorter than its row (sampling documents; None: the end of
         text). Its targets are -100, which cross_entropy ignores; but pad if they are uint16
-    raw: files have no header, as nanoGPT's train.bin and val.bin
+    raw: files have no header (a folder's train.bin and val.bin, nanoGPT's, need no such word)
     slots, threads: buffers of the ring, and threads that fill it
 
     Any number of threads may use one loader. A forked process opens the set again at its first
