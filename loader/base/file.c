@@ -17,11 +17,6 @@
 
 #include "loader/base/memory.h"
 
-struct sgt_file {
-    int fd;
-    char *path, *temporary;
-};
-
 int sgt_file_open(const char *path, int flags, sgt_error *err)
 {
     const int fd = open(path, flags | O_CLOEXEC | O_NOFOLLOW, 0666);
@@ -69,15 +64,6 @@ char *sgt_own_library(const char *name)
     return strdup(name);
 }
 
-static void close_file(sgt_file *f)
-{
-    if (!f) return;
-    if (f->fd >= 0) close(f->fd);
-    free(f->path);
-    free(f->temporary);
-    free(f);
-}
-
 /* Return whether a file that replaced `path` would take the place of a device, a pipe or a socket,
  * or of a link to one, such as /dev/stdout. */
 static int is_special(const char *path)
@@ -89,69 +75,68 @@ static int is_special(const char *path)
     return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
 }
 
-int sgt_file_begin(sgt_file **out, const char *path, sgt_error *err)
+int sgt_file_begin(sgt_file *f, const char *path, sgt_error *err)
 {
+    int fd = -1;
+    f->stream = NULL;
     if (is_special(path)) return sgt_fail(err, SGT_EIO, "%s: is not a regular file", path);
-    sgt_file *f = calloc(1, sizeof *f);
-    size_t n = strlen(path);
-    if (f) *f = (sgt_file){-1, strdup(path), malloc(n + 32)};
-    if (!f || !f->path || !f->temporary) {
-        close_file(f);
-        return sgt_fail_memory(err, path);
-    }
-    for (int tries = 0; tries < 100 && f->fd < 0; tries++) {
+    snprintf(f->path, sizeof f->path, "%s", path);
+    for (int tries = 0; tries < 100 && fd < 0; tries++) {
         /* the name is random, so that no other user of a shared folder can create a link under it
          * first */
         uint64_t r;
         if (getrandom(&r, sizeof r, 0) != sizeof r) break;
-        snprintf(f->temporary, n + 32, "%s.%016llx.tmp", path, (unsigned long long)r);
-        f->fd = open(f->temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-        if (f->fd < 0 && errno != EEXIST) break;
+        snprintf(f->temporary, sizeof f->temporary, "%s.%016llx.tmp", path, (unsigned long long)r);
+        fd = open(f->temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+        if (fd < 0 && errno != EEXIST) break;
     }
-    if (f->fd < 0) {
-        int rc = sgt_fail_errno(err, "%s: cannot create", path);
-        close_file(f);
-        return rc;
+    if (fd >= 0 && (f->stream = fdopen(fd, "r+"))) return SGT_OK;
+    int rc = sgt_fail_errno(err, "%s: cannot create", path);
+    if (fd >= 0) {
+        unlink(f->temporary);
+        close(fd);
     }
-    *out = f;
-    return SGT_OK;
+    return rc;
 }
-
-int sgt_file_fd(const sgt_file *f) { return f->fd; }
 
 int sgt_file_write(sgt_file *f, const void *p, size_t n, sgt_error *err)
 {
-    return sgt_write_all(f->fd, p, n, f->path, err);
+    return sgt_write_all(fileno(f->stream), p, n, f->path, err);
 }
 
 int sgt_file_commit(sgt_file *f, sgt_error *err)
 {
     int rc = SGT_OK;
-    if (fsync(f->fd) < 0) rc = sgt_fail_errno(err, "%s: cannot flush to disk", f->path);
+    errno = EIO; /* if an earlier write of the stream has failed */
+    if (fflush(f->stream) || ferror(f->stream))
+        rc = sgt_fail_errno(err, "%s: cannot write", f->path);
+    else if (fsync(fileno(f->stream)) < 0)
+        rc = sgt_fail_errno(err, "%s: cannot flush to disk", f->path);
     else if (rename(f->temporary, f->path) < 0)
         rc = sgt_fail_errno(err, "%s: cannot rename into place", f->path);
     if (rc < 0) unlink(f->temporary);
     else rc = sgt_sync_parent(f->path, err);
-    close_file(f);
+    fclose(f->stream);
+    f->stream = NULL;
     return rc;
 }
 
 void sgt_file_abandon(sgt_file *f)
 {
-    if (f) unlink(f->temporary);
-    close_file(f);
+    if (!f->stream) return;
+    unlink(f->temporary);
+    fclose(f->stream);
+    f->stream = NULL;
 }
 
 int sgt_file_put(const char *path, const void *p, size_t n, sgt_error *err)
 {
-    sgt_file *f;
+    sgt_file f;
     int rc = sgt_file_begin(&f, path, err);
-    if (rc < 0) return rc;
-    if ((rc = sgt_file_write(f, p, n, err)) < 0) {
-        sgt_file_abandon(f);
-        return rc;
-    }
-    return sgt_file_commit(f, err);
+    if (rc == SGT_OK) rc = sgt_file_write(&f, p, n, err);
+    if (rc == SGT_OK) rc = sgt_file_commit(&f, err);
+    sgt_file_abandon(&f);
+    return rc;
 }
 
 int sgt_fail_path(sgt_error *err, const char *path, const char *hint)
@@ -269,29 +254,22 @@ int sgt_pread_all(int fd, void *p, size_t n, uint64_t at, const char *name, sgt_
 
 int sgt_make_folders(const char *path, sgt_error *err)
 {
-    char *copy = strdup(path);
-    int rc = SGT_OK;
-    if (!copy) return sgt_fail_memory(err, path);
-    if (!*path) {
-        errno = ENOENT;
-        rc = sgt_fail_errno(err, "an empty name");
+    char above[SGT_PATH];
+    struct stat st;
+    int rc = mkdir(path, 0777);
+    if (!*path) return sgt_fail_errno(err, "an empty name");
+    if (rc < 0 && (errno == ENOENT || errno == ENOTDIR)) {
+        snprintf(above, sizeof above, "%s", path);
+        if ((rc = sgt_make_folders(dirname(above), err)) < 0) return rc;
+        rc = mkdir(path, 0777);
     }
-    for (char *p = copy + 1; rc == SGT_OK; p++) {
-        if (*p && *p != '/') continue;
-        char end = *p;
-        struct stat st;
-        *p = 0;
-        /* A file in a new folder survives a crash only if the folder's own name does, so flush the
-         * parent. Ignore errors: a parent without read permission cannot be flushed. */
-        if (mkdir(copy, 0777) == 0) (void)sgt_sync_parent(copy, NULL);
-        else if (errno != EEXIST) rc = sgt_fail_errno(err, "%s: cannot make this folder", copy);
-        else if (stat(copy, &st) == 0 && !S_ISDIR(st.st_mode))
-            rc = sgt_fail(err, SGT_EIO, "%s: is a file, not a folder", copy);
-        if (!end) break;
-        *p = end;
-    }
-    free(copy);
-    return rc;
+    /* A file in a new folder survives a crash only if the folder's own name does, so flush the
+     * parent. Ignore errors: a parent without read permission cannot be flushed. */
+    if (rc == 0) (void)sgt_sync_parent(path, NULL);
+    else if (errno != EEXIST) return sgt_fail_errno(err, "%s: cannot make this folder", path);
+    else if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
+        return sgt_fail(err, SGT_EIO, "%s: is a file, not a folder", path);
+    return SGT_OK;
 }
 
 int sgt_sync_folder(const char *path, sgt_error *err)
@@ -308,11 +286,9 @@ int sgt_sync_folder(const char *path, sgt_error *err)
 
 int sgt_sync_parent(const char *path, sgt_error *err)
 {
-    char *copy = strdup(path); /* dirname changes it */
-    if (!copy) return sgt_fail_memory(err, path);
-    int rc = sgt_sync_folder(dirname(copy), err);
-    free(copy);
-    return rc;
+    char copy[SGT_PATH]; /* dirname changes it */
+    snprintf(copy, sizeof copy, "%s", path);
+    return sgt_sync_folder(dirname(copy), err);
 }
 
 /* Remove the entry `name` of the open folder `dir`; a folder is removed with its contents. */

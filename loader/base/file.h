@@ -1,12 +1,12 @@
 /* file.h: whole files, and files that appear only when complete.
  *
- *     sgt_file *f;
+ *     sgt_file f;
  *     // writes to an unguessable temporary beside it
  *     if (sgt_file_begin(&f, "out/train_000000.bin", &err) < 0) ...;
- *     ... sgt_file_write(f, p, n, &err) ...
+ *     ... sgt_file_write(&f, p, n, &err) ...
  *     // fsync, rename, fsync the folder: the file is there
- *     if (sgt_file_commit(f, &err) < 0) ...;
- *     (or sgt_file_abandon(f): nothing is left)
+ *     if (sgt_file_commit(&f, &err) < 0) ...;
+ *     (or sgt_file_abandon(&f): nothing is left)
  *
  * A file that exists under its final name is complete. Temporaries end in ".tmp", never in ".bin".
  * Files get the user's umask. */
@@ -24,20 +24,24 @@
 extern "C" {
 #endif
 
-typedef struct sgt_file sgt_file;
+#define SGT_PATH 4097 /* PATH_MAX + 1 */
+
+typedef struct sgt_file {
+    FILE *stream; /* NULL: nothing has begun, or it has ended */
+    char path[SGT_PATH], temporary[SGT_PATH + 32];
+} sgt_file;
 
 /* Begin a file that commit puts in the place of `path`. A device, a pipe or a socket there, or a
  * link to one, is refused. */
-int sgt_file_begin(sgt_file **out, const char *path, sgt_error *err);
-/* Append n bytes. Nothing is buffered. */
+int sgt_file_begin(sgt_file *f, const char *path, sgt_error *err);
+/* Append n bytes, unbuffered. Or print to f->stream, which is buffered, and leave its errors to
+ * commit: one or the other. */
 int sgt_file_write(sgt_file *f, const void *p, size_t n, sgt_error *err);
-int sgt_file_fd(const sgt_file *f);
-/* Fsync the temporary, rename it to its final name, and fsync the folder. Frees f in any case; on
- * failure, also removes the temporary. */
+/* Fsync the temporary, rename it to its final name, and fsync the folder. On failure, remove the
+ * temporary. */
 int sgt_file_commit(sgt_file *f, sgt_error *err);
-/* Free f and remove the temporary. NULL is fine. */
+/* Close the temporary and remove it, unless f has ended or could not begin. */
 void sgt_file_abandon(sgt_file *f);
-
 /* Begin, write and commit in one call. */
 int sgt_file_put(const char *path, const void *p, size_t n, sgt_error *err);
 
@@ -93,7 +97,6 @@ int sgt_move(const char *from_folder, const char *to_folder, const char *from, c
  *
  *     char path[SGT_PATH];
  *     int fd = sgt_file_open(sgt_path(path, work, "part-%06u/journal", i), O_RDONLY, &err); */
-#define SGT_PATH 4097 /* PATH_MAX + 1 */
 char *sgt_path(char to[SGT_PATH], const char *folder, const char *name, ...) SGT_PRINTF(3, 4);
 /* return malloc'd "folder/name"; NULL: out of memory */
 char *sgt_join(const char *folder, const char *name);

@@ -144,17 +144,17 @@ Test(philox, known_answers)
 
 Test(file, appears_only_at_commit, .init = enter_folder, .fini = leave_folder)
 {
-    sgt_file *f;
+    sgt_file f;
     must(sgt_file_put("a.bin", "old", 3, why));
     must(sgt_file_begin(&f, "a.bin", why));
-    must(sgt_file_write(f, "new", 3, why));
-    must(sgt_file_write(f, "er", 2, why));
+    must(sgt_file_write(&f, "new", 3, why));
+    must(sgt_file_write(&f, "er", 2, why));
     char *text;
     size_t n;
     must(sgt_file_get(&text, &n, "a.bin", 100, why));
     cr_assert_str_eq(text, "old");
     free(text);
-    must(sgt_file_commit(f, why));
+    must(sgt_file_commit(&f, why));
     must(sgt_file_get(&text, &n, "a.bin", 100, why));
     cr_assert(n == 5 && !strcmp(text, "newer"));
     free(text);
@@ -164,20 +164,20 @@ Test(file, appears_only_at_commit, .init = enter_folder, .fini = leave_folder)
 Test(file, abandoned_leaves_nothing_and_temporaries_do_not_end_in_bin, .init = enter_folder,
      .fini = leave_folder)
 {
-    sgt_file *f;
+    sgt_file f;
     must(sgt_file_begin(&f, "a.bin", why));
     DIR *d = opendir(".");
     for (struct dirent *e; (e = readdir(d));)
         if (e->d_name[0] != '.') cr_assert_str_eq(e->d_name + strlen(e->d_name) - 4, ".tmp");
     closedir(d);
-    sgt_file_abandon(f);
-    sgt_file_abandon(NULL);
+    sgt_file_abandon(&f);
+    sgt_file_abandon(&f); /* which has ended */
     cr_assert_eq(count_names("."), 0);
 }
 
 Test(file, failures_name_the_file, .init = enter_folder, .fini = leave_folder)
 {
-    sgt_file *f;
+    sgt_file f;
     char *text, byte;
     size_t n;
     expect_failure(sgt_file_begin(&f, "no/such/a", why), SGT_EIO,

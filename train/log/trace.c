@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +16,7 @@
 
 #define EVENTS 65536 /* events for which there is room when tracing starts */
 #define TRACKS 256
-#define NAMES 4096   /* slots of the hash table, of which 3/4 may be used */
-#define BUFFER 65536 /* bytes buffered before each write */
+#define NAMES 4096 /* slots of the hash table, of which 3/4 may be used */
 /* longest text in the file, in bytes; only mangled kernel names are longer */
 #define NAME_SIZE 512
 
@@ -64,11 +62,11 @@ static void decide_window(sgt_trace *t)
 
 int sgt_trace_open(sgt_trace **out, const char *path, const sgt_trace_options *o, sgt_error *err)
 {
-    sgt_file *f;
+    sgt_file f;
     struct stat st;
     int rc = sgt_file_begin(&f, path, err);
     if (rc < 0) return rc;
-    sgt_file_abandon(f);
+    sgt_file_abandon(&f);
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) /* else found when the file is renamed */
         return sgt_fail(err, SGT_EIO, "%s: is a folder, not a file", path);
     sgt_trace *t = calloc(1, sizeof *t);
@@ -212,44 +210,18 @@ int sgt_trace_track(sgt_trace *t, sgt_trace_process process, const char *name)
 
 /* ---- the file ---- */
 
-typedef struct writer {
-    sgt_file *f;
-    sgt_error *err;
-    int rc;
-    int any; /* 1: an event was written, so the next one needs a comma before it */
-    size_t at;
-    char buffer[BUFFER];
-} writer;
-
-static void flush(writer *w)
-{
-    if (w->rc == SGT_OK) w->rc = sgt_file_write(w->f, w->buffer, w->at, w->err);
-    w->at = 0;
-}
-
-static void put(writer *w, const char *fmt, ...) SGT_PRINTF(2, 3);
-static void put(writer *w, const char *fmt, ...)
-{
-    va_list args;
-    if (BUFFER - w->at < (size_t)4 * NAME_SIZE) flush(w);
-    va_start(args, fmt);
-    w->at += (size_t)vsnprintf(w->buffer + w->at, BUFFER - w->at, fmt, args);
-    va_end(args);
-}
-
 /* Write a JSON string: `before`, then `text`. Control characters and invalid UTF-8 become \xNN; in
  * JSON, that backslash is doubled. */
-static void put_text(writer *w, const char *before, const char *text)
+static void put_text(FILE *f, const char *before, const char *text)
 {
     char plain[NAME_SIZE];
     sgt_printable(plain, sizeof plain, text);
-    put(w, "\"%s", before);
-    if (BUFFER - w->at < 2 * sizeof plain) flush(w);
+    fprintf(f, "\"%s", before);
     for (const char *c = plain; *c; c++) {
-        if (*c == '"' || *c == '\\') w->buffer[w->at++] = '\\';
-        w->buffer[w->at++] = *c;
+        if (*c == '"' || *c == '\\') putc('\\', f);
+        putc(*c, f);
     }
-    put(w, "\"");
+    putc('"', f);
 }
 
 static uint32_t pid_of(const sgt_trace *t, sgt_trace_process p)
@@ -257,102 +229,102 @@ static uint32_t pid_of(const sgt_trace *t, sgt_trace_process p)
     return t->o.rank * SGT_TRACE_PROCESSES + p + 1;
 }
 
-static void put_track(writer *w, const sgt_trace *t, int track)
+static void put_track(FILE *f, const sgt_trace *t, int track)
 {
-    put(w, ",\"pid\":%" PRIu32 ",\"tid\":%d", pid_of(t, t->tracks[track].process), track);
+    fprintf(f, ",\"pid\":%" PRIu32 ",\"tid\":%d", pid_of(t, t->tracks[track].process), track);
 }
 
 /* Write a time in nanoseconds as microseconds, with all digits. */
-static void put_time(writer *w, const char *key, uint64_t ns)
+static void put_time(FILE *f, const char *key, uint64_t ns)
 {
-    put(w, ",\"%s\":%" PRIu64 ".%03" PRIu64, key, ns / 1000, ns % 1000);
+    fprintf(f, ",\"%s\":%" PRIu64 ".%03" PRIu64, key, ns / 1000, ns % 1000);
 }
 
-/* Write the beginning of an event, up to the value of its name. */
-static void put_head(writer *w, const char *phase)
+/* Write the beginning of an event that is not the first, up to the value of its name. */
+static void put_head(FILE *f, const char *phase)
 {
-    put(w, "%s{\"ph\":\"%s\",\"name\":", w->any ? ",\n" : "", phase);
-    w->any = 1;
+    fprintf(f, ",\n{\"ph\":\"%s\",\"name\":", phase);
 }
 
-static void put_process(writer *w, const sgt_trace *t, sgt_trace_process p)
+/* Name a process. The host is the first: the process of SGT_TRACE_LOOP, with which the file begins. */
+static void put_process(FILE *f, const sgt_trace *t, sgt_trace_process p)
 {
     uint32_t pid = pid_of(t, p);
-    put_head(w, "M");
-    put(w,
-        "\"process_name\",\"pid\":%" PRIu32 ",\"tid\":0,\"args\":{\"name\":\"rank %" PRIu32
-        " %s\"}}",
-        pid, t->o.rank, p == SGT_TRACE_HOST ? "host" : "device");
-    put_head(w, "M");
-    put(w,
-        "\"process_sort_index\",\"pid\":%" PRIu32 ",\"tid\":0,\"args\":{\"sort_index\":%" PRIu32
-        "}}",
-        pid, pid);
+    fprintf(f,
+            "%s{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%" PRIu32
+            ",\"tid\":0,\"args\":{\"name\":\"rank %" PRIu32 " %s\"}}",
+            p == SGT_TRACE_HOST ? "" : ",\n", pid, t->o.rank,
+            p == SGT_TRACE_HOST ? "host" : "device");
+    put_head(f, "M");
+    fprintf(f,
+            "\"process_sort_index\",\"pid\":%" PRIu32 ",\"tid\":0,\"args\":{\"sort_index\":%" PRIu32
+            "}}",
+            pid, pid);
 }
 
-static void put_tracks(writer *w, const sgt_trace *t)
+static void put_tracks(FILE *f, const sgt_trace *t)
 {
     int said[SGT_TRACE_PROCESSES] = {0};
     for (int i = 0; i < t->track_count; i++) {
-        if (!said[t->tracks[i].process]++) put_process(w, t, t->tracks[i].process);
-        put_head(w, "M");
-        put(w, "\"thread_name\"");
-        put_track(w, t, i);
-        put(w, ",\"args\":{\"name\":");
-        put_text(w, "", t->tracks[i].name);
-        put(w, "}}");
-        put_head(w, "M");
-        put(w, "\"thread_sort_index\"");
-        put_track(w, t, i);
-        put(w, ",\"args\":{\"sort_index\":%d}}", i);
+        if (!said[t->tracks[i].process]++) put_process(f, t, t->tracks[i].process);
+        put_head(f, "M");
+        fprintf(f, "\"thread_name\"");
+        put_track(f, t, i);
+        fprintf(f, ",\"args\":{\"name\":");
+        put_text(f, "", t->tracks[i].name);
+        fprintf(f, "}}");
+        put_head(f, "M");
+        fprintf(f, "\"thread_sort_index\"");
+        put_track(f, t, i);
+        fprintf(f, ",\"args\":{\"sort_index\":%d}}", i);
     }
 }
 
-static void put_flow(writer *w, const sgt_trace *t, const sgt_trace_event *e, uint64_t base)
+static void put_flow(FILE *f, const sgt_trace *t, const sgt_trace_event *e, uint64_t base)
 {
-    put_head(w, e->starts_flow ? "s" : "f");
-    put(w, "\"launch\",\"cat\":\"launch\",\"id\":%" PRIu64 "%s", e->flow,
-        e->starts_flow ? "" : ",\"bp\":\"e\"");
-    put_track(w, t, e->track);
-    put_time(w, "ts", e->start - base);
-    put(w, "}");
+    put_head(f, e->starts_flow ? "s" : "f");
+    fprintf(f, "\"launch\",\"cat\":\"launch\",\"id\":%" PRIu64 "%s", e->flow,
+            e->starts_flow ? "" : ",\"bp\":\"e\"");
+    put_track(f, t, e->track);
+    put_time(f, "ts", e->start - base);
+    fprintf(f, "}");
 }
 
-static void put_args(writer *w, const sgt_trace_arg *args)
+static void put_args(FILE *f, const sgt_trace_arg *args)
 {
     if (!args->key) return;
-    put(w, ",\"args\":");
+    fprintf(f, ",\"args\":");
     for (int i = 0; i < SGT_TRACE_ARGS && args[i].key; i++) {
-        put(w, i ? "," : "{");
-        put_text(w, "", args[i].key);
-        put(w, ":%" PRIu64, args[i].value);
+        fprintf(f, i ? "," : "{");
+        put_text(f, "", args[i].key);
+        fprintf(f, ":%" PRIu64, args[i].value);
     }
-    put(w, "}");
+    fprintf(f, "}");
 }
 
-static void put_span(writer *w, const sgt_trace *t, const sgt_trace_event *e, uint64_t base)
+static void put_span(FILE *f, const sgt_trace *t, const sgt_trace_event *e, uint64_t base)
 {
     char block[32] = "";
     if (e->layer) snprintf(block, sizeof block, "h.%" PRIu32 " ", e->layer - 1);
-    put_head(w, "X");
-    put_text(w, block, e->name);
-    put(w, ",\"cat\":");
-    put_text(w, "", e->category);
-    put_track(w, t, e->track);
-    put_time(w, "ts", e->start - base);
-    put_time(w, "dur", e->end - e->start);
-    put_args(w, e->args);
-    put(w, "}");
-    if (e->flow) put_flow(w, t, e, base);
+    put_head(f, "X");
+    put_text(f, block, e->name);
+    fprintf(f, ",\"cat\":");
+    put_text(f, "", e->category);
+    put_track(f, t, e->track);
+    put_time(f, "ts", e->start - base);
+    put_time(f, "dur", e->end - e->start);
+    put_args(f, e->args);
+    fprintf(f, "}");
+    if (e->flow) put_flow(f, t, e, base);
 }
 
-static void put_counter(writer *w, const sgt_trace *t, const event *e, uint64_t base)
+static void put_counter(FILE *f, const sgt_trace *t, const event *e, uint64_t base)
 {
-    put_head(w, "C");
-    put_text(w, "", e->e.name);
-    put_track(w, t, SGT_TRACE_LOOP);
-    put_time(w, "ts", e->e.start - base);
-    put(w, ",\"args\":{\"value\":%.9g}}", e->counter);
+    put_head(f, "C");
+    put_text(f, "", e->e.name);
+    put_track(f, t, SGT_TRACE_LOOP);
+    put_time(f, "ts", e->e.start - base);
+    fprintf(f, ",\"args\":{\"value\":%.9g}}", e->counter);
 }
 
 /* Sort events by start. Of events with the same start, the longest comes first, because it contains
@@ -365,41 +337,34 @@ static int by_time(const void *a, const void *b)
     return x->track - y->track;
 }
 
-static void put_all(writer *w, sgt_trace *t)
+static void put_all(FILE *f, sgt_trace *t)
 {
     qsort(t->events, t->count, sizeof *t->events, by_time);
     uint64_t base = t->count ? t->events[0].e.start : 0;
-    put(w, "{\"displayTimeUnit\":\"ms\",\n\"otherData\":{\"program\":\"sgt\",\"clock\":\"CLOCK_"
-           "MONOTONIC\"");
-    put(w,
-        ",\"base_ns\":%" PRIu64 ",\"rank\":%" PRIu32 ",\"first_step\":%" PRIu64
-        ",\"last_step\":%" PRIu64,
-        base, t->o.rank, t->from, t->to - 1);
-    put(w, ",\"events\":%zu,\"left_out\":%" PRIu64 "},\n\"traceEvents\":[\n", t->count, t->dropped);
-    put_tracks(w, t);
+    fprintf(f, "{\"displayTimeUnit\":\"ms\",\n\"otherData\":{\"program\":\"sgt\",\"clock\":\"CLOCK_"
+               "MONOTONIC\"");
+    fprintf(f,
+            ",\"base_ns\":%" PRIu64 ",\"rank\":%" PRIu32 ",\"first_step\":%" PRIu64
+            ",\"last_step\":%" PRIu64,
+            base, t->o.rank, t->from, t->to - 1);
+    fprintf(f, ",\"events\":%zu,\"left_out\":%" PRIu64 "},\n\"traceEvents\":[\n", t->count,
+            t->dropped);
+    put_tracks(f, t);
     for (size_t i = 0; i < t->count; i++) {
         const event *e = &t->events[i];
-        if (e->e.category) put_span(w, t, &e->e, base);
-        else put_counter(w, t, e, base);
+        if (e->e.category) put_span(f, t, &e->e, base);
+        else put_counter(f, t, e, base);
     }
-    put(w, "\n]}\n");
-    flush(w);
+    fprintf(f, "\n]}\n");
 }
 
 static int write_file(sgt_trace *t, sgt_error *err)
 {
-    writer *w = calloc(1, sizeof *w);
-    if (!w) return sgt_fail_memory(err, t->path);
-    w->err = err;
-    int rc = w->rc = sgt_file_begin(&w->f, t->path, err);
-    if (rc == SGT_OK) {
-        put_all(w, t);
-        rc = w->rc;
-        if (rc == SGT_OK) rc = sgt_file_commit(w->f, err);
-        else sgt_file_abandon(w->f);
-    }
-    free(w);
-    return rc;
+    sgt_file file;
+    int rc = sgt_file_begin(&file, t->path, err);
+    if (rc < 0) return rc;
+    put_all(file.stream, t);
+    return sgt_file_commit(&file, err);
 }
 
 /* ---- start and end of tracing ---- */

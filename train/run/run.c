@@ -230,25 +230,23 @@ static json_int_t line_step(const char *line, size_t n)
 
 /* Copy the complete lines of steps below `step`: the first line of each step, in rising order.
  * Other lines are damaged, or belong to steps after the checkpoint. */
-static int copy_lines(FILE *in, sgt_file *out, const char *path, uint64_t step, uint64_t *kept,
+static int copy_lines(FILE *in, FILE *out, const char *path, uint64_t step, uint64_t *kept,
                       int *cut, sgt_error *err)
 {
     char line[LINE];
     size_t n;
     json_int_t last = -1;
-    int rc = SGT_OK;
-    while (rc == SGT_OK && (n = sgt_file_line(line, LINE, in)) > 0) {
+    while ((n = sgt_file_line(line, LINE, in)) > 0) {
         json_int_t s = line_step(line, n);
         if (s <= last || s >= (json_int_t)step) {
             *cut = 1;
             continue;
         }
-        rc = sgt_file_write(out, line, n, err);
+        fwrite(line, 1, n, out); /* committing it reports errors */
         last = s;
         (*kept)++;
     }
-    if (rc == SGT_OK && ferror(in)) rc = sgt_fail_errno(err, "%s", path);
-    return rc;
+    return ferror(in) ? sgt_fail_errno(err, "%s", path) : SGT_OK;
 }
 
 static int cut_log(const sgt_run *r, const char *path, uint64_t step, const sgt_notice *notice,
@@ -256,17 +254,14 @@ static int cut_log(const sgt_run *r, const char *path, uint64_t step, const sgt_
 {
     int cut = 0;
     uint64_t kept = 0;
-    sgt_file *out = NULL;
+    sgt_file out = {0};
     FILE *in = NULL;
     int rc = sgt_file_gone(path) ? SGT_OK : sgt_file_lines(&in, path, err);
     if (in) rc = sgt_file_begin(&out, path, err);
-    if (in && rc == SGT_OK) rc = copy_lines(in, out, path, step, &kept, &cut, err);
+    if (in && rc == SGT_OK) rc = copy_lines(in, out.stream, path, step, &kept, &cut, err);
     if (in) fclose(in);
-    if (rc == SGT_OK && cut) {
-        rc = sgt_file_commit(out, err);
-        out = NULL;
-    }
-    sgt_file_abandon(out);
+    if (rc == SGT_OK && cut) rc = sgt_file_commit(&out, err);
+    sgt_file_abandon(&out);
     if (rc == SGT_OK && kept < step)
         sgt_say(notice,
                 "%s/log.jsonl: lines of %" PRIu64 " of the %" PRIu64

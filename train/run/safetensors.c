@@ -290,8 +290,7 @@ int sgt_safetensors_read(const sgt_safetensors *s, const sgt_safetensor *t, uint
 #define ALIGN 4096
 
 struct sgt_safetensors_writer {
-    sgt_file *file;
-    char *path;
+    sgt_file file;
     uint8_t *room; /* buffer of ROOM bytes, of which `filled` are not yet written */
     size_t filled;
     int direct; /* 1: O_DIRECT is on */
@@ -303,7 +302,7 @@ struct sgt_safetensors_writer {
 
 static void set_direct(sgt_safetensors_writer *w, int on)
 {
-    int fd = sgt_file_fd(w->file), flags = fcntl(fd, F_GETFL);
+    int fd = fileno(w->file.stream), flags = fcntl(fd, F_GETFL);
     w->direct =
         flags >= 0 && fcntl(fd, F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT) == 0 && on;
 }
@@ -313,12 +312,11 @@ int sgt_safetensors_begin(sgt_safetensors_writer **out, const char *path, sgt_er
     int rc;
     sgt_safetensors_writer *w = calloc(1, sizeof *w);
     if (!w) return sgt_fail_memory(err, path);
-    w->path = strdup(path);
     /* transformers requires this */
     w->header = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
     w->hash = XXH3_createState();
     w->room = aligned_alloc(ALIGN, ROOM);
-    if (!w->path || !w->header || !w->hash || !w->room) {
+    if (!w->header || !w->hash || !w->room) {
         rc = sgt_fail_memory(err, path);
         goto fail;
     }
@@ -346,7 +344,7 @@ int sgt_safetensors_declare(sgt_safetensors_writer *w, const char *name, const u
     json_t *t = json_pack("{s:s, s:o, s:[I, I]}", "dtype", "F32", "shape", shape, "data_offsets",
                           (json_int_t)begin, (json_int_t)w->declared);
     bad |= json_object_set_new(w->header, name, t);
-    if (bad) return sgt_fail_memory(err, w->path);
+    if (bad) return sgt_fail_memory(err, w->file.path);
     return SGT_OK;
 }
 
@@ -357,16 +355,16 @@ static int flush(sgt_safetensors_writer *w, sgt_error *err)
     XXH3_64bits_update(w->hash, from, w->filled);
     if (w->direct && w->filled < ROOM) set_direct(w, 0);
     while (w->direct && w->filled) {
-        ssize_t n = write(sgt_file_fd(w->file), from, w->filled);
+        ssize_t n = write(fileno(w->file.stream), from, w->filled);
         if (n < 0 && errno == EINTR) continue;
         /* O_DIRECT does not work after all, or the previous write was partial */
         if (n < 0 && errno == EINVAL) set_direct(w, 0);
-        else if (n < 0) return sgt_fail_errno(err, "%s: cannot write", w->path);
+        else if (n < 0) return sgt_fail_errno(err, "%s: cannot write", w->file.path);
         if (n > 0) from += n, w->filled -= (size_t)n;
     }
     size_t left = w->filled;
     w->filled = 0;
-    return left ? sgt_file_write(w->file, from, left, err) : SGT_OK;
+    return left ? sgt_file_write(&w->file, from, left, err) : SGT_OK;
 }
 
 static int put(sgt_safetensors_writer *w, const void *p, size_t n, sgt_error *err)
@@ -391,7 +389,7 @@ static int write_header(sgt_safetensors_writer *w, sgt_error *err)
 {
     int rc;
     char *text = sgt_json_dumps(w->header, JSON_COMPACT);
-    if (!text) return sgt_fail_memory(err, w->path);
+    if (!text) return sgt_fail_memory(err, w->file.path);
     size_t n = strlen(text), padded = (n + 7) / 8 * 8;
     uint8_t length[8];
     for (int i = 0; i < 8; i++) length[i] = (uint8_t)((uint64_t)padded >> 8 * i);
@@ -410,7 +408,7 @@ int sgt_safetensors_write(sgt_safetensors_writer *w, const float *x, size_t coun
     if (w->header && (rc = write_header(w, err)) < 0) return rc;
     w->written += 4 * (uint64_t)count;
     if (w->written > w->declared)
-        return sgt_fail(err, SGT_EUSAGE, "%s: more numbers than were declared", w->path);
+        return sgt_fail(err, SGT_EUSAGE, "%s: more numbers than were declared", w->file.path);
     return put(w, x, 4 * count, err);
 }
 
@@ -427,13 +425,10 @@ int sgt_safetensors_commit(sgt_safetensors_writer *w, sgt_error *err)
     int rc = SGT_OK;
     if (w->header) rc = write_header(w, err);
     if (rc == SGT_OK && w->written != w->declared)
-        rc = sgt_fail(err, SGT_EUSAGE, "%s: %llu bytes of %llu were written", w->path,
+        rc = sgt_fail(err, SGT_EUSAGE, "%s: %llu bytes of %llu were written", w->file.path,
                       (unsigned long long)w->written, (unsigned long long)w->declared);
     if (rc == SGT_OK) rc = flush(w, err);
-    if (rc == SGT_OK) {
-        rc = sgt_file_commit(w->file, err);
-        w->file = NULL;
-    }
+    if (rc == SGT_OK) rc = sgt_file_commit(&w->file, err);
     sgt_safetensors_abandon(w);
     return rc;
 }
@@ -441,10 +436,9 @@ int sgt_safetensors_commit(sgt_safetensors_writer *w, sgt_error *err)
 void sgt_safetensors_abandon(sgt_safetensors_writer *w)
 {
     if (!w) return;
-    sgt_file_abandon(w->file);
+    sgt_file_abandon(&w->file);
     json_decref(w->header);
     XXH3_freeState(w->hash);
     free(w->room);
-    free(w->path);
     free(w);
 }
