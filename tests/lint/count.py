@@ -11,11 +11,11 @@ import sys
 
 BUDGET = {
     "tokenize": 12363,
-    "loader": 6724,
-    "train": 13636,
+    "loader": 6705,
+    "train": 13592,
     "kernels": 12187,
-    "tools": 13514,
-    "tests": 50157,
+    "tools": 13479,
+    "tests": 50159,
     "manuals": 2476,
     "pages": 1220,
 }

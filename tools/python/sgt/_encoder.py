@@ -1,18 +1,19 @@
 """Encoders of the library, and texts that several threads divide among them."""
 
-import threading
 from collections import deque
 from ctypes import byref
-from typing import Deque, List, Union
+from typing import Callable, Deque, Iterable, List, Tuple, TypeVar, Union
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._native import ErrorText, Handle, check, open_handle
+from ._native import ErrorText, Handle, check, check_range, open_handle
 from ._native import tokenize_library as library
 
 Text = Union[str, bytes]
 Ids = NDArray[np.uint16]
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 _GROUP = 1 << 18  # characters or bytes of a group of texts; a thread takes a group at a time
 _ROOM = 4 * _GROUP  # ids that an encoder has room for; texts that may have more get their own
 
@@ -89,50 +90,28 @@ class Encoders:
         return ids
 
     def encode_all(self, texts: List[Text], threads: int) -> List[Ids]:
-        """Return the ids of each text. The calling thread is one of the threads."""
-        batch = _Batch(self, texts, threads)
-        helpers = [threading.Thread(target=batch.help) for _ in range(threads - 1)]
-        try:
-            for helper in helpers:
-                helper.start()
-            batch.work()
-        finally:
-            batch.groups.clear()  # if a thread has failed
-            for helper in helpers:
-                if helper.ident:
-                    helper.join()
-        if batch.failures:
-            raise batch.failures[0]
-        return batch.out
-
-
-class _Batch:
-    """Texts to encode. Threads take groups of them until none is left."""
-
-    def __init__(self, encoders: Encoders, texts: List[Text], threads: int) -> None:
-        self.encoders, self.texts = encoders, texts
+        """Return the ids of each text. Threads take groups of texts until none is left."""
         size = np.cumsum([len(t) if isinstance(t, (str, bytes)) else 0 for t in texts])
         total = int(size[-1]) if texts else 0
         step = min(_GROUP, total // (8 * threads) + 1)
         cuts = np.unique(np.searchsorted(size, np.arange(step, total, step)) + 1)
-        cuts = np.unique([0, *cuts, len(texts)])
-        self.groups = deque(zip(cuts.tolist(), cuts[1:].tolist()))
-        self.failures: List[BaseException] = []
-        self.out: List[Ids] = [np.empty(0, np.uint16)] * len(texts)
+        cuts = np.unique([0, *cuts, len(texts)]).tolist()
 
-    def help(self) -> None:
-        try:
-            self.work()
-        except BaseException as failure:  # raised by the calling thread
-            self.failures.append(failure)
-            self.groups.clear()
+        def encode(group: Tuple[int, int]) -> List[Ids]:
+            encoder = self.take()
+            ids = encoder.encode(texts[slice(*group)])
+            self.give(encoder)
+            return ids
 
-    def work(self) -> None:
-        encoder = self.encoders.take()
-        while True:
-            try:
-                begin, end = self.groups.popleft()
-            except IndexError:
-                break
-            self.out[begin:end] = encoder.encode(self.texts[begin:end])
-        self.encoders.give(encoder)
+        return [ids for group in each(encode, zip(cuts, cuts[1:]), threads) for ids in group]
+
+
+def each(call: Callable[[_Item], _Result], items: Iterable[_Item], threads: int) -> List[_Result]:
+    """Return the call's result for each item."""
+    check_range("num_threads", threads, 1, 1024)
+    if threads == 1:
+        return [call(item) for item in items]
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(call, items))

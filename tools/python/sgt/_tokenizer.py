@@ -8,7 +8,6 @@ from functools import cached_property, partial
 from typing import (
     AbstractSet,
     Any,
-    Callable,
     Collection,
     Dict,
     Iterable,
@@ -16,19 +15,16 @@ from typing import (
     Optional,
     Set,
     Tuple,
-    TypeVar,
     Union,
 )
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._encoder import Encoders, Ids, Text, as_bytes
+from ._encoder import Encoders, Ids, Text, as_bytes, each
 from ._native import Path, call, check_range, open_handle, path_of, text_of
 from ._native import tokenize_library as library
 
-_Item = TypeVar("_Item")
-_Result = TypeVar("_Result")
 _free = ctypes.CDLL(None).free
 _free.argtypes, _free.restype = [c_void_p], None
 
@@ -153,7 +149,7 @@ class Tokenizer:
         }
         if not any(special.values()):
             return self._encoders.encode_all(texts, threads)
-        return _each(partial(self.encode, **special), texts, threads)
+        return each(partial(self.encode, **special), texts, threads)
 
     def encode_ordinary_batch(
         self, text: Iterable[Text], *, num_threads: Optional[int] = None
@@ -185,12 +181,12 @@ class Tokenizer:
     def decode_batch(
         self, batch: Iterable[ArrayLike], *, errors: str = "replace", num_threads: int = 1
     ) -> List[str]:
-        return _each(partial(self.decode, errors=errors), batch, num_threads)
+        return each(partial(self.decode, errors=errors), batch, num_threads)
 
     def decode_bytes_batch(
         self, batch: Iterable[ArrayLike], *, num_threads: int = 1
     ) -> List[bytes]:
-        return _each(self.decode_bytes, batch, num_threads)
+        return each(self.decode_bytes, batch, num_threads)
 
     def decode_tokens_bytes(self, tokens: Iterable[int]) -> List[bytes]:
         """Return the bytes of each id."""
@@ -218,19 +214,6 @@ class Tokenizer:
     def save(self, folder: Path) -> None:
         """Write merges.txt, vocab.json and tokenizer.json into `folder`."""
         call(library.sgt_vocab_save, self._vocab.pointer, path_of(folder))
-
-
-def _each(
-    call: Callable[[_Item], _Result], items: Iterable[_Item], num_threads: int
-) -> List[_Result]:
-    """Return the call's result for each item."""
-    check_range("num_threads", num_threads, 1, 1024)
-    if num_threads == 1:
-        return [call(item) for item in items]
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(num_threads) as pool:
-        return list(pool.map(call, items))
 
 
 def _load(path: str, pattern: Optional[str]) -> Tokenizer:
