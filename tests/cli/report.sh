@@ -250,13 +250,49 @@ END
 options noisy data '"texts"'
 report noisy
 for text in '<dt>Data</dt><dd>texts</dd>' '<dt>Host</dt><dd>&lt;b&gt;host, An &amp; Co</dd>' \
-    '<dt>Begun</dt><dd>2026-01-02 03:04 UTC <small>· resumed 1 time, last 2026-01-03 03:04 UTC</small></dd>' \
-    '<dt>Command</dt><dd><code>sgt-train --resume &#39;&lt;i&gt;&#39;</code></dd>' \
+    '<dt>Begun</dt><dd>2026-01-02 03:04 UTC</dd>' '<dt>Command</dt><dd><code>sgt-train --data d</code></dd>' \
+    '<dt>Resumed</dt><dd>2026-01-03 03:04 UTC <small>after step 4</small> <code>sgt-train --resume &#39;&lt;i&gt;&#39;</code></dd>' \
     '<dt>Sample</dt><dd><span class="none">none: the run has no checkpoint yet</dd>'; do
     sed 's/<\/*span>//g; s/<code class="words">/<code>/' report.html | grep -qF -e "$text" ||
         fail "the head lacks $text: $(grep '<dt>' report.html)"
 done
+for step in 5 6 7 8 9; do echo "{\"time\":\"later\",\"step\":$step,\"command\":\"sgt-train --run $step\"}"; done >> noisy/starts.jsonl
+report noisy # the newest four resumes
+grep -q '<dt>Resumed</dt><dd><small>2 times before</small><br>later <small>after step 6' report.html ||
+    fail "resumes: $(grep '<dt>Resumed' report.html)"
 rm -r noisy
+
+# ---- a run that goes on: its page reloads itself, until the log has all steps or no longer grows ----
+
+cp -r plain grows
+options grows lr 0.001 # 200 steps are wanted, and 100 are logged
+touch grows/log.jsonl
+report grows
+grep -qx '<meta http-equiv="refresh" content="30">' report.html || fail 'the page does not reload itself'
+grep -qE '<li>The run seems to go on: its log lacks steps, and grew [0-9]+ s ago.' report.html || fail 'it is not said that the run goes on'
+report plain grows
+grep -q '<meta http-equiv="refresh"' report.html || fail 'the page of two runs does not reload itself'
+rests() { ! grep -q 'http-equiv="refresh"\|seems to go on' report.html || fail "$1: the page reloads itself"; }
+touch -d '1 hour ago' grows/log.jsonl
+report grows
+rests 'the log stopped growing an hour ago'
+sed -i 's/"steps": 200/"steps": 100/' grows/options.json
+touch grows/log.jsonl
+report grows
+rests 'the log has all steps'
+rm -r grows
+
+# ---- curves that coincide ----
+
+cp -r plain twin
+log 200 other
+captions() { tr '\n' ' ' < report.html | sed 's/<i [^>]*><\/i>//g; s/<figcaption>/\n&/g' | sed -n 's/^<figcaption>\(.*\)<\/figcaption>.*/\1/p'; }
+report other plain twin
+[ "$(captions | grep -c 'plain coincides with twin\.$')" -eq 4 ] || fail "losses that coincide: $(captions)"
+[ "$(captions | grep -c 'other coincides with plain, twin\.$')" -eq 5 ] || fail "all three coincide: $(captions)"
+report plain
+! grep -q 'coincides' report.html || fail 'a single curve coincides'
+rm -r twin other
 
 # ---- the end of the smooth line ----
 

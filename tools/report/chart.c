@@ -454,6 +454,49 @@ static void put_legend(FILE *page, const report *r, const report_figure *g)
     fputs("</ul>\n", page);
 }
 
+/* ---- curves that lie on each other, of which only the last one is seen ---- */
+
+#define SAME 1e-3 /* relative difference that cannot be seen */
+
+/* Return the curve of run `i` of several: the first series in its colour. */
+static const report_series *curve_of(const report_figure *g, size_t i)
+{
+    const report_series *s = g->series;
+    while (s->color != i) s++;
+    return s;
+}
+
+/* Return whether two curves coincide, up to the end of the shorter one. */
+static int coincide(const report_series *a, const report_series *b)
+{
+    size_t n = a->count < b->count ? a->count : b->count, numbers = 0;
+    for (const report_point *p = a->points, *q = b->points; p < a->points + n; p++, q++) {
+        if (isnan(p->y) && isnan(q->y)) continue;
+        if (!(fabs(p->x - q->x) <= SAME * fabs(q->x) && fabs(p->y - q->y) <= SAME * fabs(q->y)))
+            return 0;
+        numbers++;
+    }
+    return numbers > 0;
+}
+
+/* Name the curves that coincide, each once: "a coincides with b, c." */
+static void put_coinciding(FILE *page, const report *r, const report_figure *g)
+{
+    char told[REPORT_RUNS] = {0};
+    for (size_t i = 0; i < r->count; i++) {
+        const char *before = " coincides with ";
+        for (size_t k = i + 1; k < r->count; k++) {
+            if (told[k] || !coincide(curve_of(g, i), curve_of(g, k))) continue;
+            if (*before == ' ')
+                report_put(page, " " REPORT_SWATCH "%s", "line", (unsigned)i, r->runs[i].name);
+            report_put(page, "%s" REPORT_SWATCH "%s", before, "line", (unsigned)k, r->runs[k].name);
+            before = ", ";
+            told[k] = 1;
+        }
+        if (*before == ',') fputs(".", page);
+    }
+}
+
 static void put_content(FILE *page, const report *r, const report_figure *g)
 {
     if (is_empty(g)) {
@@ -463,7 +506,9 @@ static void put_content(FILE *page, const report *r, const report_figure *g)
     put_legend(page, r, g);
     if (g->size) put_chart(page, g, g->size, "chart wide");
     put_chart(page, g, REPORT_SMALL, g->size ? "chart narrow" : "chart");
-    report_put(page, "<figcaption>%s</figcaption>\n", g->caption);
+    report_put(page, "<figcaption>%s", g->caption);
+    put_coinciding(page, r, g);
+    fputs("</figcaption>\n", page);
 }
 
 void report_put_figure(FILE *page, const report *r, report_figure *g)

@@ -298,6 +298,8 @@ static void put_runs(FILE *page, const report *r)
 
 /* ---- facts about runs: functions that write nothing if the fact is unknown ---- */
 
+#define RESUMES 4 /* most resumes that are shown */
+
 static void put_model(FILE *page, const report_run *run)
 {
     char text[64];
@@ -319,40 +321,46 @@ static void put_data(FILE *page, const report_run *run)
                 data ? "\u00b7 " : "", (unsigned long long)run->data_hash >> 32);
 }
 
+/* Return a text of start `i` of the run; "" if it has none. */
+static const char *of_start(const report_run *run, size_t i, const char *name)
+{
+    const char *text = json_string_value(json_object_get(json_array_get(run->starts, i), name));
+    return text ? text : "";
+}
+
 static void put_host(FILE *page, const report_run *run)
 {
-    report_put(page, "%s%s%s", run->host, *run->host && *run->machine ? ", " : "", run->machine);
+    size_t last = json_array_size(run->starts) - 1;
+    const char *host = of_start(run, last, "host"), *machine = of_start(run, last, "machine");
+    put_printable(page, host);
+    if (*host && *machine) fputs(", ", page);
+    put_printable(page, machine);
     if (!*run->device) return;
-    fputs(*run->host || *run->machine ? " <small>\u00b7 " : "<small>", page);
+    fputs(*host || *machine ? " <small>\u00b7 " : "<small>", page);
     put_printable(page, run->device);
     fputs("</small>", page);
 }
 
-/* Write "2026-11-23T14:59:01Z" as "2026-11-23 14:59 UTC". */
-static void put_time(FILE *page, const char *time)
+/* Write when start `i` was, "2026-11-23T14:59:01Z" as "2026-11-23 14:59 UTC". */
+static void put_time(FILE *page, const report_run *run, size_t i)
 {
+    const char *time = of_start(run, i, "time");
     char text[32];
     snprintf(text, sizeof text, "%.10s %.5s UTC", time, strlen(time) == 20 ? time + 11 : "");
-    report_put(page, "%s", strlen(time) == 20 && time[10] == 'T' ? text : time);
+    put_printable(page, strlen(time) == 20 && time[10] == 'T' ? text : time);
 }
 
-static void put_begun(FILE *page, const report_run *run)
-{
-    if (*run->begun) put_time(page, run->begun);
-    if (run->starts < 2) return;
-    fprintf(page, " <small>\u00b7 resumed %llu time%s, last ", (unsigned long long)run->starts - 1,
-            run->starts == 2 ? "" : "s");
-    put_time(page, run->resumed);
-    fputs("</small>", page);
-}
+static void put_begun(FILE *page, const report_run *run) { put_time(page, run, 0); }
 
-/* Write the command with one element per word, because a browser would break "--steps" after its
- * dashes. */
-static void put_command(FILE *page, const report_run *run)
+/* Write the command of start `i` with one element per word, because a browser would break "--steps"
+ * after its dashes. */
+static void put_words(FILE *page, const report_run *run, size_t i)
 {
-    if (!*run->command) return;
+    char printable[4096];
+    sgt_printable(printable, sizeof printable, of_start(run, i, "command"));
+    if (!*printable) return;
     fputs("<code class=\"words\">", page);
-    for (const char *at = run->command; *at;) {
+    for (const char *at = printable; *at;) {
         size_t n = strcspn(at, " ");
         fputs("<span>", page);
         put_text(page, at, n);
@@ -360,6 +368,23 @@ static void put_command(FILE *page, const report_run *run)
         at += n + (at[n] == ' ');
     }
     fputs("</code>", page);
+}
+
+static void put_command(FILE *page, const report_run *run) { put_words(page, run, 0); }
+
+/* Write the newest resumes: when, after which step, and by which command. */
+static void put_resumes(FILE *page, const report_run *run)
+{
+    size_t n = json_array_size(run->starts), first = n > RESUMES ? n - RESUMES : 1;
+    if (first > 1)
+        fprintf(page, "<small>%zu time%s before</small><br>", first - 1, first == 2 ? "" : "s");
+    for (size_t i = first; i < n; i++) {
+        const json_t *step = json_object_get(json_array_get(run->starts, i), "step");
+        put_time(page, run, i);
+        fprintf(page, " <small>after step %lld</small> ", (long long)json_integer_value(step));
+        put_words(page, run, i);
+        if (i + 1 < n) fputs("<br>", page);
+    }
 }
 
 /* Write the text that a run's model made, with U+FFFD for bytes that are not UTF-8, or why there is
@@ -384,8 +409,9 @@ static void put_sample(FILE *page, const report_run *run)
 static const struct {
     const char *name;
     void (*put)(FILE *page, const report_run *run);
-} facts[] = {{"Model", put_model}, {"Data", put_data},       {"Host", put_host},
-             {"Begun", put_begun}, {"Command", put_command}, {"Sample", put_sample}};
+} facts[] = {{"Model", put_model},  {"Data", put_data},       {"Host", put_host},
+             {"Begun", put_begun},  {"Command", put_command}, {"Resumed", put_resumes},
+             {"Sample", put_sample}};
 enum { FACTS = sizeof facts / sizeof *facts };
 
 /* Describe a run by what is known of it. */
@@ -419,6 +445,8 @@ static void put_origins(FILE *page, const report *r)
 }
 
 /* ---- notes and advice ---- */
+
+#define RELOAD 30 /* seconds after which the page of a run that goes on reloads itself */
 
 /* Write a sentence. Options in it, such as "--lr 0.001", are set as code, and not broken at their
  * dashes. */
@@ -488,6 +516,11 @@ static void put_notes(FILE *page, const report *r)
         if (l->half)
             put_item(page, r, i, 0,
                      "The log's last line was half written: the run may be going on.");
+        if (r->runs[i].going)
+            put_item(page, r, i, 0,
+                     "The run seems to go on: its log lacks steps, and grew %.0f s ago. This page "
+                     "reloads itself every %d s; sgt-report makes it anew.",
+                     r->runs[i].idle, RELOAD);
     }
     fputs("</ul>\n", page);
 }
@@ -565,8 +598,10 @@ static void put_options(FILE *page, const report *r)
 
 /* ---- the page ---- */
 
-static void begin_page(FILE *page, const char *title)
+static void begin_page(FILE *page, const report *r, const char *title)
 {
+    int going = 0;
+    for (size_t i = 0; i < r->count; i++) going |= r->runs[i].going;
     report_put(page,
                "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
@@ -575,6 +610,7 @@ static void begin_page(FILE *page, const char *title)
                "<meta name=\"color-scheme\" content=\"light dark\">\n"
                "<link rel=\"icon\" href=\"data:,\">\n<title>%s \u00b7 sgt-report</title>\n",
                title);
+    if (going) fprintf(page, "<meta http-equiv=\"refresh\" content=\"%d\">\n", RELOAD);
     report_put_style(page);
     report_put(page, "</head>\n<body>\n<main>\n<header>\n<h1>%s</h1>\n", title);
 }
@@ -596,7 +632,7 @@ void report_put_page(FILE *page, const report *r)
     size_t steps = 0;
     for (size_t i = 0; i < r->count; i++) steps += r->runs[i].log.count;
     snprintf(many, sizeof many, "%zu training runs", r->count);
-    begin_page(page, r->count == 1 ? r->runs[0].name : many);
+    begin_page(page, r, r->count == 1 ? r->runs[0].name : many);
     if (r->count == 1) put_about(page, &r->runs[0]);
     fputs("</header>\n", page);
     if (r->count == 1) put_strip(page, r);

@@ -83,9 +83,10 @@ typedef struct report_run {
     char device[200];   /* device that trained the run; "" if no checkpoint tells */
     char *checkpoint;   /* newest checkpoint, malloc'd; NULL: none */
     uint64_t data_hash; /* hash of the training data, if `checkpoint` has it; else 0 */
-    /* from starts.jsonl, or ""; begun and resumed are the times of the first and the last start */
-    char host[80], machine[128], command[4096], begun[32], resumed[32];
-    uint64_t starts; /* how often the run was started or resumed; 0: unknown */
+    json_t *starts;     /* array of the objects in starts.jsonl */
+    /* 1: the run seems to go on, because its log lacks steps and has grown `idle` seconds ago */
+    int going;
+    double idle;
     /* text that the checkpoint generated, malloc'd, which may be any bytes but control characters;
      * NULL: none, for a reason ("": it was not asked for) */
     char *sample, no_sample[1024];

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "loader/base/file.h"
@@ -114,20 +115,10 @@ static int read_lines(report_run *r, const char *name, void (*add)(report_run *,
 
 #define MOST_BYTES ((size_t)64 << 20) /* most bytes of options.json */
 
-static void copy_text(char *buf, size_t n, const json_t *line, const char *name)
-{
-    const char *text = json_string_value(json_object_get(line, name));
-    if (text) sgt_printable(buf, n, text);
-}
-
 static void add_start(report_run *r, const json_t *line)
 {
-    if (json_is_object(line) && r->starts++ == 0)
-        copy_text(r->begun, sizeof r->begun, line, "time");
-    copy_text(r->resumed, sizeof r->resumed, line, "time");
-    copy_text(r->host, sizeof r->host, line, "host");
-    copy_text(r->machine, sizeof r->machine, line, "machine");
-    copy_text(r->command, sizeof r->command, line, "command");
+    json_t *start = json_is_object(line) ? json_deep_copy(line) : NULL;
+    if (start && json_array_append_new(r->starts, start) < 0) sgt_no_memory();
 }
 
 /* Return the kind of memory with this name, which is added if it is new; NULL if there is no room
@@ -472,6 +463,10 @@ int report_run_sample(report_run *r, const sgt_stop *stop, sgt_error *err)
 
 /* ---- everything ---- */
 
+/* A run whose log has not grown for so many seconds, or for ten steps if they take longer, does not
+ * go on. */
+#define LEAST_IDLE 120
+
 /* Compute the numbers, advice and curves from the rows of the log. */
 static void digest_log(report_run *r)
 {
@@ -500,12 +495,24 @@ static void digest_log(report_run *r)
     l->rows = NULL;
 }
 
+/* Find out whether the run goes on. A step may take long, and so may an evaluation. */
+static void find_going(report_run *r)
+{
+    struct stat st;
+    char path[SGT_PATH];
+    double step = r->log.count ? r->last.v[REPORT_MS] / 1e3 : 0;
+    int lacks = r->settings_known && !(r->steps >= (double)r->settings.steps);
+    if (stat(sgt_path(path, r->path, "log.jsonl"), &st) < 0) return;
+    r->idle = fmax(0, difftime(time(NULL), st.st_mtime));
+    r->going = lacks && r->idle < fmax(LEAST_IDLE, 10 * step);
+}
+
 int report_run_open(report_run *r, const char *path, const sgt_notice *notice, sgt_error *err)
 {
     size_t n = strlen(path);
     int half;
     sgt_error why;
-    *r = (report_run){0};
+    *r = (report_run){.starts = json_array()};
     sgt_config_default(&r->settings);
     while (n > 1 && path[n - 1] == '/') n--;
     if (n >= sizeof r->path) return sgt_fail(err, SGT_EUSAGE, "a path of %zu bytes", n);
@@ -524,6 +531,7 @@ int report_run_open(report_run *r, const char *path, const sgt_notice *notice, s
     read_lines(r, "starts.jsonl", add_start, &half, NULL);
     if (r->log.count) estimate_memory(r, notice);
     digest_log(r);
+    find_going(r);
     return SGT_OK;
 }
 
@@ -531,6 +539,7 @@ void report_run_close(report_run *r)
 {
     for (size_t i = 0; i < r->advice_count; i++) free(r->advice[i]);
     json_decref(r->options);
+    json_decref(r->starts);
     sgt_config_free(&r->settings);
     free(r->log.rows);
     free(r->bins.at);
