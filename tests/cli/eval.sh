@@ -44,8 +44,17 @@ figure() { sed -n "s/.*\"$1\": \([0-9.]*\).*/\1/p" "$2"; }
 list() { grep -o "\"$1\": [a-z0-9]*" "$2" | sed 's/.* //; s/true/1/; s/false/0/' | tr -d '\n'; }
 kept() { [ "$2" = "$3" ] || fail "$1: $3, which was $2 when transformers said the same"; }
 kept pick 010121212101230101212121012301 "$(list pick endings.json)"
-kept pick_norm 111121312112131111213121121311 "$(list pick_norm endings.json)"
+kept pick_norm 131122321321021311223213210213 "$(list pick_norm endings.json)"
+kept pick_token 111121312112131111213121121311 "$(list pick_token endings.json)"
 kept right 010001000101010100010001010101 "$(list right words.json)"
+# Each token costs about the same here. Per character, the four letters are the likelier ending; per byte it would be
+# the other one, as it is by the sum.
+printf '{"ctx": "He said", "endings": ["ééé", "x y z w"], "label": 1}\n' > wide.jsonl
+run 0 $score wide.jsonl --json --quiet
+cp .stdout wide.json
+like_transformers wide.jsonl wide.json
+kept 'pick by the sum' 0 "$(list pick wide.json)"
+kept 'pick per character' 1 "$(list pick_norm wide.json)"
 check 'some are right, some are not' test "$(list right words.json | tr -d 0 | wc -c)" -gt 3
 check 'and some wrong' test "$(list right words.json | tr -d 1 | wc -c)" -gt 3
 
@@ -76,7 +85,8 @@ run 0 sgt-eval --device cpu model endings.jsonl words.jsonl
 stderr_is ''
 stdout_has 'model/step-00000001 on cpu in fp32'
 stdout_has 'endings.jsonl: questions'
-fact items 30 acc '0\.[0-9]+' 'acc stderr' '0\.[0-9]+' 'acc norm' '0\.[0-9]+' 'acc norm stderr' '0\.[0-9]+'
+fact items 30 acc '0\.[0-9]+' 'acc stderr' '0\.[0-9]+' 'acc norm' '0\.[0-9]+' 'acc norm stderr' '0\.[0-9]+' \
+    'acc token' '0\.[0-9]+' 'acc token stderr' '0\.[0-9]+'
 fact guessing 0.25
 stdout_has 'words.jsonl: last words'
 fact perplexity '[0-9.]+'

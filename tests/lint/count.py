@@ -15,8 +15,8 @@ BUDGET = {
     "train": 13592,
     "kernels": 12187,
     "tools": 13550,
-    "tests": 50189,
-    "manuals": 2485,
+    "tests": 50201,
+    "manuals": 2490,
     "pages": 1220,
 }
 DATA = set(

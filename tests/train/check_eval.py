@@ -2,9 +2,9 @@
 """check_eval.py MODEL FILE JSON: does sgt-eval --json agree with transformers, question by question?
 
 Compares the log-likelihood of every answer, within 1e-4 per token (sgt computes in fp32, this in
-float64), and every decision: the ending with the largest sum, and with the largest mean, of its
-tokens' log-likelihoods; or whether greedy decoding gives the last word. Needs torch and
-transformers."""
+float64), and every decision: the ending with the largest sum of its tokens' log-likelihoods, as it
+is, divided by its characters (lm-evaluation-harness's acc_norm), and by its tokens; or whether
+greedy decoding gives the last word. Needs torch and transformers."""
 import json, math, sys
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -34,7 +34,7 @@ def same(ours, theirs, n, where):
     assert abs(ours - theirs) <= 1e-4 * n, f"{where}: {ours}, but transformers has {theirs}"
 
 
-right = by_length = loss = items = 0
+right = by_length = by_token = loss = items = 0
 for line, text in enumerate(open(path), 1):
     if not text.strip():
         continue
@@ -45,11 +45,14 @@ for line, text in enumerate(open(path), 1):
         logp = [answer(item["ctx"], e)[0] for e in item["endings"]]
         for k, x in enumerate(logp):
             same(ours["losses"][k], -sum(x), len(x), f"line {line}, ending {k}")
-        sums, means = [sum(x) for x in logp], [sum(x) / len(x) for x in logp]
-        pick, pick_norm = sums.index(max(sums)), means.index(max(means))
-        assert (ours["pick"], ours["pick_norm"]) == (pick, pick_norm), f"line {line}: {ours}, not {pick}, {pick_norm}"
+        rules = [1] * len(logp), [len(e) for e in item["endings"]], [len(x) for x in logp]
+        scores = [[sum(x) / n for x, n in zip(logp, lengths)] for lengths in rules]
+        pick, pick_norm, pick_token = picks = [x.index(max(x)) for x in scores]
+        got_picks = [ours[name] for name in ("pick", "pick_norm", "pick_token")]
+        assert got_picks == picks, f"line {line}: {ours}, not {picks}"
         right += pick == int(item["label"])
         by_length += pick_norm == int(item["label"])
+        by_token += pick_token == int(item["label"])
     else:
         context, word = item["text"].rstrip().rsplit(" ", 1)
         logp, greedy = answer(context, word)
@@ -61,6 +64,7 @@ assert got["items"] == items == len(got["answers"])
 assert abs(got["acc"] - right / items) < 1e-6
 if "acc_norm" in got:
     assert abs(got["acc_norm"] - by_length / items) < 1e-6
+    assert abs(got["acc_token"] - by_token / items) < 1e-6
 else:
     assert abs(got["perplexity"] / math.exp(loss / items) - 1) < 1e-3
 print(items, right, by_length)

@@ -23,11 +23,18 @@ typedef enum question_kind {
     WORD    /* {"text"}: what is its last word? */
 } question_kind;
 
+/* What the loss of an ending is divided by before endings are compared: nothing, its characters
+ * (as lm-evaluation-harness does: not the space before it), or its tokens. */
+enum { BY_SUM, BY_CHARACTER, BY_TOKEN, RULES };
+static const char *const acc_names[] = {"acc", "acc_norm", "acc_token"};
+static const char *const stderr_names[] = {"acc_stderr", "acc_norm_stderr", "acc_token_stderr"};
+
 /* A row: a context and one answer to it, and the model's results for the answer. */
 typedef struct answer_row {
     uint64_t start; /* index of the row's first token in questions.file.tokens */
-    /* count: tokens of the row; asked: tokens of the answer, which are the last ones */
-    uint32_t count, asked;
+    /* count: tokens of the row; asked: tokens of the answer, which are the last ones; characters:
+     * of the answer's text */
+    uint32_t count, asked, characters;
     double loss; /* sum of the losses of the answer's tokens */
     int greedy;  /* 1: greedy decoding gives this answer */
 } answer_row;
@@ -49,9 +56,9 @@ typedef struct questions {
     uint32_t positions; /* of the model */
     /* number of rows that were too long, so that the beginning of their context was cut off */
     size_t cut;
-    uint32_t longest;              /* tokens of the longest row */
-    size_t right, right_by_length; /* right answers, also by the mean loss of a token */
-    double loss;                   /* sum of the losses of the last words */
+    uint32_t longest;    /* tokens of the longest row */
+    size_t right[RULES]; /* right answers by each rule; all rules agree on last words */
+    double loss;         /* sum of the losses of the first answers, as the last words are */
 } questions;
 
 /* ---- the file's questions ---- */
@@ -104,6 +111,7 @@ static int add_row(questions *s, const char *context, size_t c, const char *answ
     }
     row.asked = (uint32_t)(f->count - before);
     row.count = (uint32_t)(f->count - row.start);
+    for (size_t i = 0; i < a; i++) row.characters += (answer[i] & 0xc0) != 0x80;
     free(spaced);
     return rc == SGT_OK ? keep_row(s, row) : rc;
 }
@@ -233,15 +241,15 @@ static int run_rows(questions *s, eval_batch *x, const eval *e, sgt_error *err)
 
 /* ---- questions ---- */
 
-/* Return the index of the likeliest answer, the first of equal ones: that with the least sum of its
- * tokens' losses, or with by_length, the least mean. */
-static uint32_t pick(const questions *s, const question *item, int by_length)
+/* Return the index of the likeliest answer by a rule, the first of equal ones. */
+static uint32_t pick(const questions *s, const question *item, int rule)
 {
     const answer_row *rows = s->rows + item->row;
     uint32_t best = 0;
     double least = INFINITY;
     for (uint32_t i = 0; i < item->choices; i++) {
-        double loss = by_length ? rows[i].loss / rows[i].asked : rows[i].loss;
+        const double length[] = {1, rows[i].characters, rows[i].asked};
+        double loss = rows[i].loss / length[rule];
         if (loss < least) best = i, least = loss;
     }
     return best;
@@ -251,27 +259,25 @@ static void count_right(questions *s)
 {
     for (size_t i = 0; i < s->count; i++) {
         const question *item = &s->items[i];
-        if (s->kind == CHOICE) {
-            s->right += pick(s, item, 0) == item->label;
-            s->right_by_length += pick(s, item, 1) == item->label;
-        } else {
-            s->right += (size_t)s->rows[item->row].greedy;
-            s->loss += s->rows[item->row].loss;
-        }
+        const answer_row *first = &s->rows[item->row];
+        for (int rule = 0; rule < RULES; rule++)
+            s->right[rule] +=
+                s->kind == CHOICE ? pick(s, item, rule) == item->label : first->greedy;
+        s->loss += first->loss;
     }
 }
 
-static double share(const questions *s, size_t right) { return (double)right / (double)s->count; }
-
-/* Return the standard error of the share p of n independent answers that are right: sqrt(p (1 - p)
- * / (n - 1)). */
-static double doubt(const questions *s, size_t right)
-{
-    double p = share(s, right), n = (double)s->count;
-    return n > 1 ? sqrt(p * (1 - p) / (n - 1)) : 0;
-}
-
 /* ---- results ---- */
+
+/* Put the share p of n independent answers that are right, and its standard error, sqrt(p (1 - p) /
+ * (n - 1)). */
+static void put_share(json_t *top, const questions *s, int rule)
+{
+    double n = (double)s->count, p = (double)s->right[rule] / n;
+    json_object_set_new(top, acc_names[rule], json_real(p));
+    json_object_set_new(top, stderr_names[rule],
+                        json_real(n > 1 ? sqrt(p * (1 - p) / (n - 1)) : 0));
+}
 
 static json_t *item_json(const questions *s, const question *item)
 {
@@ -280,9 +286,10 @@ static json_t *item_json(const questions *s, const question *item)
     for (uint32_t i = 0; i < item->choices; i++)
         json_array_append_new(losses, json_real(rows[i].loss));
     if (s->kind == CHOICE)
-        return json_pack("{s:I, s:i, s:i, s:i, s:o}", "line", (json_int_t)item->line, "label",
-                         (int)item->label, "pick", (int)pick(s, item, 0), "pick_norm",
-                         (int)pick(s, item, 1), "losses", losses);
+        return json_pack("{s:I, s:i, s:i, s:i, s:i, s:o}", "line", (json_int_t)item->line, "label",
+                         (int)item->label, "pick", (int)pick(s, item, BY_SUM), "pick_norm",
+                         (int)pick(s, item, BY_CHARACTER), "pick_token",
+                         (int)pick(s, item, BY_TOKEN), "losses", losses);
     return json_pack("{s:I, s:b, s:i, s:o}", "line", (json_int_t)item->line, "right", rows->greedy,
                      "tokens", (int)rows->asked, "losses", losses);
 }
@@ -297,16 +304,11 @@ static json_t *to_json(const questions *s)
         json_array_append_new(items, item_json(s, &s->items[i]));
         guessed += 1.0 / s->items[i].choices;
     }
-    json_t *top = json_pack("{s:o, s:s, s:I, s:f, s:f}", "file", sgt_json_text(path, strlen(path)),
-                            "kind", choice ? "endings" : "last word", "items", (json_int_t)s->count,
-                            "acc", share(s, s->right), "acc_stderr", doubt(s, s->right));
-    if (choice) {
-        json_object_set_new(top, "acc_norm", json_real(share(s, s->right_by_length)));
-        json_object_set_new(top, "acc_norm_stderr", json_real(doubt(s, s->right_by_length)));
-        json_object_set_new(top, "guessing", json_real(guessed / (double)s->count));
-    } else {
-        json_object_set_new(top, "perplexity", json_real(exp(s->loss / (double)s->count)));
-    }
+    json_t *top = json_pack("{s:o, s:s, s:I}", "file", sgt_json_text(path, strlen(path)), "kind",
+                            choice ? "endings" : "last word", "items", (json_int_t)s->count);
+    for (int rule = 0; rule < (choice ? RULES : 1); rule++) put_share(top, s, rule);
+    if (choice) json_object_set_new(top, "guessing", json_real(guessed / (double)s->count));
+    else json_object_set_new(top, "perplexity", json_real(exp(s->loss / (double)s->count)));
     json_object_set_new(top, "answers", items);
     return top;
 }
