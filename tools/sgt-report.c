@@ -48,14 +48,16 @@ static json_t *run_json(const report_run *r)
     for (size_t i = 0; i < r->advice_count; i++)
         json_array_append_new(advice, json_string(r->advice[i]));
     return json_pack(
-        "{s:s, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o}",
+        "{s:s, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, "
+        "s:o}",
         "run", r->name, "steps", json_integer(isnan(r->steps) ? 0 : (json_int_t)r->steps), "loss",
         number(r->loss), "loss_noise", number(r->loss_noise), "loss_steps",
-        (json_int_t)r->loss_steps, "val_loss", number(r->val_loss), "best_val_loss",
-        number(r->best_val), "val_bits_per_byte", number(r->val_bits), "tokens", number(r->tokens),
-        "seconds", number(r->seconds), "tokens_per_s", number(r->speed), "mfu", number(r->mfu),
-        "data_wait", number(r->wait), "peak_bytes", number(r->peak), "repeated_lines",
-        (json_int_t)r->log.repeated, "damaged_lines", (json_int_t)r->log.damaged, "advice", advice);
+        (json_int_t)r->loss_steps, "val_loss", number(r->val_loss), "val_noise",
+        number(r->val_noise), "best_val_loss", number(r->best_val), "val_bits_per_byte",
+        number(r->val_bits), "tokens", number(r->tokens), "seconds", number(r->seconds),
+        "tokens_per_s", number(r->speed), "mfu", number(r->mfu), "data_wait", number(r->wait),
+        "peak_bytes", number(r->peak), "repeated_lines", (json_int_t)r->log.repeated,
+        "damaged_lines", (json_int_t)r->log.damaged, "advice", advice);
 }
 
 /* Print the main figures of the page in the file `out`; NULL: none was made. */

@@ -65,6 +65,20 @@ const char *sgt_advice_not_finite(char *buf, size_t n, uint64_t step, double los
     return buf;
 }
 
+const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, double val_loss,
+                           double val_noise)
+{
+    double gap = val_loss - loss, noise = hypot(loss_noise, val_noise);
+    if (!(gap > SGT_GAP_NOISE * noise && gap > SGT_GAP_PART * loss)) return NULL;
+    snprintf(
+        buf, n,
+        "the validation loss, %.4g, is above the training loss, %.4g, by more than their noise "
+        "(%.1g): the model learns its data by heart, or the texts for validation are of "
+        "another kind (more data, fewer --epochs, or --dropout 0.1)",
+        val_loss, loss, noise);
+    return buf;
+}
+
 /* ---- diagnosis ---- */
 
 enum {
@@ -73,7 +87,8 @@ enum {
     TOLD_SPIKE = 4,
     TOLD_NOT_FINITE = 8,
     TOLD_DIVERGED = 16,
-    TOLD_HIGH = 32
+    TOLD_HIGH = 32,
+    TOLD_NORM = 64
 };
 
 void sgt_diagnosis_start(sgt_diagnosis *d, double lr, uint64_t tokens_per_step, int skipping)
@@ -90,6 +105,21 @@ static int ascending(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
+}
+
+/* Sort n numbers, and return their median. */
+static double median(double *of, uint64_t n)
+{
+    qsort(of, n, sizeof *of, ascending);
+    return of[n / 2];
+}
+
+/* Return the median of the last n values of `ring`, which is d->recent or d->norms. */
+static double median_of_last(const sgt_diagnosis *d, const double *ring, uint64_t n)
+{
+    double last[SGT_SPIKE_STEPS];
+    for (uint64_t i = 0; i < n; i++) last[i] = ring[(d->seen - 1 - i) % SGT_SPIKE_STEPS];
+    return median(last, n);
 }
 
 /* Return the mean of the last n losses (n is at most SGT_MEAN_STEPS), or NaN if one of them is
@@ -119,19 +149,20 @@ static void watch_start(sgt_diagnosis *d, uint64_t step, double loss)
     d->diverged = d->above >= SGT_ABOVE_STEPS || (above && step == d->steps);
 }
 
-/* Estimate the noise of the last losses, as a standard deviation: half of the differences between
- * two noisy losses are less than .954 of it. Return the least estimate over pairs 1 to 4 steps
- * apart, because a loss that swings is close to one of the four losses before it, and noise is
- * not. */
+/* Estimate the noise of the last losses, SGT_SWING_STEPS or as many as there are, as a standard
+ * deviation: half of the differences between two noisy losses are less than .954 of it. Return the
+ * least estimate over pairs 1 to 4 steps apart, because a loss that swings is close to one of the
+ * four losses before it, and noise is not. */
 static double noise(const sgt_diagnosis *d)
 {
     double apart[SGT_SWING_STEPS], least = HUGE_VAL;
+    uint64_t n =
+        d->seen - SGT_NOISE_LAGS < SGT_SWING_STEPS ? d->seen - SGT_NOISE_LAGS : SGT_SWING_STEPS;
     for (uint64_t lag = 1; lag <= SGT_NOISE_LAGS; lag++) {
-        for (uint64_t i = 0; i < SGT_SWING_STEPS; i++)
+        for (uint64_t i = 0; i < n; i++)
             apart[i] = fabs(d->recent[(d->seen - 1 - i) % SGT_SPIKE_STEPS] -
                             d->recent[(d->seen - 1 - i - lag) % SGT_SPIKE_STEPS]);
-        qsort(apart, SGT_SWING_STEPS, sizeof *apart, ascending);
-        least = fmin(least, apart[SGT_SWING_STEPS / 2] / 0.954);
+        least = fmin(least, median(apart, n) / 0.954);
     }
     return least;
 }
@@ -154,7 +185,8 @@ static int rises(sgt_diagnosis *d, uint64_t step, double lr_now)
     }
     if (step > d->warm + (uint64_t)2 * SGT_RISE_WITHIN || d->counted < SGT_RISE_STEPS) return 0;
     double *before = &d->means[d->counted % SGT_RISE_STEPS], mean = mean_of_last(d, SGT_RISE_STEPS);
-    if (step <= d->warm + SGT_RISE_WITHIN) {
+    int spiked = d->spike && step < d->spike + SGT_RISE_STEPS; /* the mean has a spike in it */
+    if (step <= d->warm + SGT_RISE_WITHIN && !spiked) {
         if (d->counted >= (uint64_t)2 * SGT_RISE_STEPS) d->low = fmin(d->low, *before);
         record_rise(d, d->first, mean);
         record_rise(d, d->low, mean);
@@ -183,21 +215,39 @@ static int oscillates(sgt_diagnosis *d, uint64_t step, double loss)
     return d->turns >= n && step - d->turned[d->turns % n] < SGT_SWING_STEPS;
 }
 
-/* Return how many standard deviations `loss` is above the mean of the last losses. Then add it to
- * those. */
-static double spike(sgt_diagnosis *d, double loss)
+/* Return the loss above which the next one is a spike. After SGT_SPIKE_STEPS steps that is
+ * SGT_SPIKE_Z standard deviations above their mean. Earlier, and while the losses fall so fast that
+ * their deviation says little, it is SGT_SPIKE_NOISE times the noise above `before`, the losses just
+ * before, but not for a small part of these. */
+static double spike_limit(const sgt_diagnosis *d, double before)
 {
-    double sum = 0, squares = 0, z = 0;
-    if (d->seen >= SGT_SPIKE_STEPS) {
-        for (size_t i = 0; i < SGT_SPIKE_STEPS; i++) sum += d->recent[i];
-        double mean = sum / SGT_SPIKE_STEPS;
-        for (size_t i = 0; i < SGT_SPIKE_STEPS; i++)
-            squares += (d->recent[i] - mean) * (d->recent[i] - mean);
-        if (loss - mean > fmax(d->chance, 0.1 * mean))
-            z = (loss - mean) / sqrt(squares / SGT_SPIKE_STEPS);
+    double sum = 0, squares = 0;
+    double limit =
+        before + fmax(fmax(d->chance, SGT_SPIKE_PART * before), SGT_SPIKE_NOISE * noise(d));
+    if (d->seen < SGT_SPIKE_STEPS) return limit;
+    for (size_t i = 0; i < SGT_SPIKE_STEPS; i++) sum += d->recent[i];
+    double mean = sum / SGT_SPIKE_STEPS;
+    for (size_t i = 0; i < SGT_SPIKE_STEPS; i++)
+        squares += (d->recent[i] - mean) * (d->recent[i] - mean);
+    return fmin(limit, mean + fmax(fmax(d->chance, 0.1 * mean),
+                                   SGT_SPIKE_Z * sqrt(squares / SGT_SPIKE_STEPS)));
+}
+
+/* Set *before and *norm to the medians of the last losses and gradient norms if `loss` or grad_norm
+ * is a spike above them, else to 0. Then add the two to the last ones. */
+static void find_spikes(sgt_diagnosis *d, double loss, double grad_norm, double *before,
+                        double *norm)
+{
+    uint64_t n = d->seen < SGT_SPIKE_STEPS ? d->seen : SGT_SPIKE_STEPS;
+    *before = *norm = 0;
+    if (n >= SGT_SPIKE_LEAST) {
+        double loss_before = median_of_last(d, d->recent, SGT_SPIKE_BEFORE),
+               norm_before = median_of_last(d, d->norms, n);
+        if (loss > spike_limit(d, loss_before)) *before = loss_before;
+        if (grad_norm > SGT_SPIKE_NORM * norm_before) *norm = norm_before;
     }
+    d->norms[d->seen % SGT_SPIKE_STEPS] = grad_norm;
     d->recent[d->seen++ % SGT_SPIKE_STEPS] = loss;
-    return z;
 }
 
 /* Return the mean of blocks first .. end - 1, and set *error2 to the square of its standard
@@ -270,7 +320,9 @@ const char *sgt_diagnosis_step(sgt_diagnosis *d, char *buf, size_t n, uint64_t s
     d->grave = 0;
     /* a run that has diverged needs only the advice to lower the rate */
     if (d->told & TOLD_DIVERGED) return NULL;
-    double z = spike(d, loss);
+    double before, norm;
+    find_spikes(d, loss, grad_norm, &before, &norm);
+    if (before > 0) d->spike = step;
     int swings = oscillates(d, step, loss), high = rises(d, step, lr_now);
     double flat = lr_now >= d->lr / 2 ? flat_loss(d, loss) : 0;
     if (d->told & TOLD_HIGH) flat = 0;
@@ -290,11 +342,18 @@ const char *sgt_diagnosis_step(sgt_diagnosis *d, char *buf, size_t n, uint64_t s
                  "step %llu: the loss has been flat for %u steps, at %.4g: raise the lr 2 to 10 "
                  "times (--lr %.3g to %.3g)",
                  s, d->blocks / 2 * d->block_steps, flat, 2 * d->lr, 10 * d->lr);
-    else if (first_time(d, TOLD_SPIKE, z > SGT_SPIKE_Z && !d->skipping))
+    else if (first_time(d, TOLD_SPIKE,
+                        before > 0 && !d->above && !d->skipping && !(d->told & TOLD_SWINGS)))
         snprintf(buf, n,
-                 "step %llu: the loss spikes: %.4g is %.1f standard deviations above the mean of "
-                 "the last %d steps: --skip-spikes %d leaves such updates out",
-                 s, loss, z, SGT_SPIKE_STEPS, SGT_SPIKE_Z);
+                 "step %llu: the loss spikes: %.4g, %.2g above the steps before: --skip-spikes %d "
+                 "leaves such updates out, from step %d on",
+                 s, loss, loss - before, SGT_SPIKE_Z, SGT_SPIKE_STEPS + 1);
+    else if (first_time(d, TOLD_NORM, norm > 0 && !d->skipping))
+        snprintf(buf, n,
+                 "step %llu: the gradient norm spikes: %.3g is %.0f times the median of the steps "
+                 "before: --grad-clip 1 bounds such an update, and --skip-spikes %d leaves it out, "
+                 "from step %d on",
+                 s, grad_norm, grad_norm / norm, SGT_SPIKE_Z, SGT_SPIKE_STEPS + 1);
     else return NULL;
     return buf;
 }

@@ -46,6 +46,15 @@ double sgt_advice_scale_lr(double lr, uint64_t rows, uint64_t base);
 const char *sgt_advice_not_finite(char *buf, size_t n, uint64_t step, double loss, double grad_norm,
                                   double lr);
 
+/* If the validation loss is above the training loss by more than their noise, write advice to buf
+ * and return it; else return NULL. The noises are standard errors; a NaN stands for an unknown
+ * one, of which there is no advice. The difference must be SGT_GAP_NOISE times the noise of both
+ * and SGT_GAP_PART of the loss, because no two texts are of quite the same kind. */
+const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, double val_loss,
+                           double val_noise);
+#define SGT_GAP_NOISE 3
+#define SGT_GAP_PART 0.02
+
 /* What sgt_diagnosis_step reports about the losses, each at most once:
  *   diverged      The mean of SGT_MEAN_STEPS steps is NaN or above the run's start, for
  *                 SGT_ABOVE_STEPS steps in a row or at the last step: lower the lr. The start is
@@ -58,7 +67,12 @@ const char *sgt_advice_not_finite(char *buf, size_t n, uint64_t step, double los
  *   oscillating   SGT_SWINGS swings within SGT_SWING_STEPS steps: lower the lr 2 to 10 times.
  *   flat          After the warm-up, the last half of the steps is no lower than the quarter
  *                 before it: raise the lr.
- *   a spike       SGT_SPIKE_Z standard deviations above the last SGT_SPIKE_STEPS: --skip-spikes
+ *   a spike       SGT_SPIKE_Z standard deviations above the last SGT_SPIKE_STEPS, or SGT_SPIKE_NOISE
+ *                 times the noise, and SGT_SPIKE_PART, above the last SGT_SPIKE_BEFORE:
+ *                 --skip-spikes. Swings that were reported are no spikes.
+ *   of the norm   The gradient norm is SGT_SPIKE_NORM times the median of the last
+ *                 SGT_SPIKE_STEPS: --grad-clip or --skip-spikes. Neither spike is reported before
+ *                 there are SGT_SPIKE_LEAST steps, or with --skip-spikes.
  *   not finite    Lower the lr 10 times, at once.
  * Only changes that chance does not explain count. Token losses lie about 3 nats around their mean,
  * and those of a row are correlated. So a step of n tokens is assumed to be off by 4.5/sqrt(n). A
@@ -70,6 +84,11 @@ const char *sgt_advice_not_finite(char *buf, size_t n, uint64_t step, double los
 #define SGT_NOISE_LAGS 4 /* lags at which losses are compared to measure the noise */
 #define SGT_SPIKE_STEPS 128
 #define SGT_SPIKE_Z 6
+#define SGT_SPIKE_NOISE 7
+#define SGT_SPIKE_BEFORE 9
+#define SGT_SPIKE_PART 0.3
+#define SGT_SPIKE_NORM 10
+#define SGT_SPIKE_LEAST 20
 #define SGT_FLAT_BLOCKS 128
 #define SGT_FLAT_BLOCK 4    /* steps of a block at first; no loss counts as flat before 256 steps */
 #define SGT_FLAT_PART 0.005 /* least fall that is expected, as a fraction of the loss */
@@ -91,8 +110,9 @@ typedef struct sgt_diagnosis {
     int rising;
     /* turned: steps at which a swing last turned; turns: how often it did */
     uint64_t turned[2 * SGT_SWINGS], turns;
-    double recent[SGT_SPIKE_STEPS];
+    double recent[SGT_SPIKE_STEPS], norms[SGT_SPIKE_STEPS]; /* last losses and gradient norms */
     uint64_t seen;
+    uint64_t spike; /* step of the last spike of the loss; 0: none */
     /* block: means of block_steps steps each; sum: of the losses in the block being filled */
     double block[SGT_FLAT_BLOCKS], sum;
     unsigned blocks, block_steps, filled;

@@ -318,7 +318,8 @@ static void add_text(const loop *l, const sgt_batch *rows, sgt_text_loss *text)
 static int evaluate(loop *l, sgt_metrics *m, sgt_error *err)
 {
     sgt_trainer *t = l->t;
-    double all[4] = {0}; /* sums of losses, of targets, of losses of text, and of its bytes */
+    /* sums of losses, of targets, of losses of text, of its bytes, of squares, and of batches */
+    double all[6] = {0};
     sgt_text_loss text = {0, 0};
     uint64_t from = sgt_trace_begin(t->trace);
     sgt_feed_again(l->val);
@@ -333,15 +334,19 @@ static int evaluate(loop *l, sgt_metrics *m, sgt_error *err)
         if (l->losses) add_text(l, &rows, &text);
         all[0] += loss;
         all[1] += (double)n;
+        all[4] += n ? loss * loss / (double)n : 0;
+        all[5] += n > 0;
     }
     all[2] = text.nats;
     all[3] = text.bytes;
-    int rc = over_ranks(l, all, 4, err);
+    int rc = over_ranks(l, all, 6, err);
     if (rc < 0) return rc;
     text = (sgt_text_loss){all[2], all[3]};
     sgt_trace_end(t->trace, from, SGT_TRACE_LOOP, "evaluation", "evaluation");
     l->val_tokens += (uint64_t)all[1];
     m->val_loss = all[1] > 0 ? plain(all[0] / all[1]) : (double)NAN;
+    /* the variance of the batches' means, which weigh as much as they have targets */
+    m->val_noise = all[5] > 1 ? sqrt((all[4] - all[0] * m->val_loss) / all[1] / (all[5] - 1)) : 0;
     m->val_bits_per_byte = sgt_bits_per_byte(&text);
     return SGT_OK;
 }

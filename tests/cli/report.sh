@@ -128,7 +128,7 @@ grep -q '1 update was left out' report.html || fail 'nothing says that an update
 for text in '<dt>Final loss</dt><dd>1.8636</dd><dd class="more">nats, mean of the last 20 steps; lower is better</dd>' '<dt>Validation loss</dt><dd>1.5000</dd>' \
     '<dt>Tokens</dt><dd>6.40&#160;k</dd>' \
     '<dt>Time in steps</dt><dd>1.0 s</dd>' '<dt>Tokens/s</dt><dd>6.40&#160;k</dd>' '<dt>MFU</dt><dd>40.0&#160;%</dd>' \
-    'No fault found: the loss neither diverges, oscillates, spikes nor stays flat, and'; do
+    'No fault found: the loss neither diverges, oscillates, spikes nor stays flat, '; do
     sed 's/\xc2\xa0/\&#160;/g' report.html | grep -qF -e "$text" || fail "the page lacks: $text"
 done
 # The page loads nothing, runs no script, and has every id once.
@@ -141,7 +141,7 @@ run 0 sgt-report --json plain -o again.html
 stdout_lines 1
 stdout_has '"report": "again.html"'
 stdout_matches '"steps": 100, "loss": 1.8636363[67], "loss_noise": [0-9.]+e-[0-9]+, "loss_steps": 20, "val_loss": 1.5, '
-stdout_has '"best_val_loss": 1.5, "val_bits_per_byte": null, "tokens": 6400.0, "seconds": 1.0'
+stdout_has '"val_noise": null, "best_val_loss": 1.5, "val_bits_per_byte": null, "tokens": 6400.0, "seconds": 1.0'
 stdout_has '"damaged_lines": 0, "advice": []'
 # bits per byte, where logs have them
 cp -r plain bits
@@ -405,6 +405,30 @@ rm half/options.json
 report half
 says 'the validation loss was lowest after step 50 (6.045) and has risen to 7.5 since: the model learns its data '\
 'by heart'
+
+# single spikes, in a run of so few steps that the fall is in all of them
+options half lr 0.001
+awk 'NR == 60 { sub(/"loss":[0-9.]*/, "\"loss\":9") } NR == 80 { sub(/"grad_norm":[0-9]*/, "\"grad_norm\":30") } 1' \
+    plain/log.jsonl > half/log.jsonl
+report half
+says 'step 60: the loss spikes: 9, 3.9 above the steps before: --skip-spikes 6 leaves such updates out'
+says 'step 80: the gradient norm spikes: 30 is 15 times the median of the steps before: --grad-clip 1 bounds such '
+# a validation loss above that of training; its noise is that of the log, or at least that of one step
+level() { # NOISE
+    awk -v noise="$1" '{ sub(/"loss":[0-9.]*/, "\"loss\":" (NR % 2 ? 2.05 : 1.95))
+        sub(/"val_loss":[0-9.]*/, "\"val_loss\":2.4" noise); print }' plain/log.jsonl > half/log.jsonl
+    report half
+}
+level ',"val_noise":0.0123'
+says 'the validation loss, 2.4, is above the training loss, 2, by more than their noise (0.02): the model learns '
+sed 's/\xc2\xa0/ /g' report.html | grep -qF '<dd>2.400</dd><dd class="more">± 0.01 nats; lower is better</dd>' ||
+    fail "noise of validation: $(grep '<dt>Validation' report.html)"
+run 0 sgt-report --json half
+stdout_has '"val_loss": 2.4, "val_noise": 0.0123, "best_val_loss": 2.4, '
+level ''
+says 'the validation loss, 2.4, is above the training loss, 2, by more than their noise (0.05): the model learns '
+level ',"val_noise":0.2'
+! grep -q 'is above the training loss' report.html || fail 'a difference that is noise'
 
 # ---- memory: by kind, from memory.jsonl, beside the estimate ----
 

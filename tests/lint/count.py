@@ -12,11 +12,11 @@ import sys
 BUDGET = {
     "tokenize": 12363,
     "loader": 6705,
-    "train": 13592,
+    "train": 13656,
     "kernels": 12187,
-    "tools": 13550,
-    "tests": 50201,
-    "manuals": 2490,
+    "tools": 13571,
+    "tests": 50268,
+    "manuals": 2491,
     "pages": 1220,
 }
 DATA = set(

@@ -94,8 +94,8 @@ static double normal(uint64_t step)
 }
 
 /* Return all advice on a curve, one per line. The learning rate has a peak of 1e-3: a warm-up, then
- * half a cosine down to a tenth. */
-static const char *diagnose(const curve *c)
+ * half a cosine down to a tenth. `norm` gives the gradient norms. */
+static const char *diagnose(const curve *c, double (*norm)(uint64_t step))
 {
     static char text[2048];
     char line[256];
@@ -106,7 +106,8 @@ static const char *diagnose(const curve *c)
         double lr = s <= c->warmup
                         ? 1e-3 * (double)s / (double)c->warmup
                         : 1e-3 * (0.55 + 0.45 * cos(M_PI * (double)s / (double)c->steps));
-        if (sgt_diagnosis_step(&d, line, sizeof line, s, c->loss(s) + c->noise * normal(s), 1, lr))
+        if (sgt_diagnosis_step(&d, line, sizeof line, s, c->loss(s) + c->noise * normal(s), norm(s),
+                               lr))
             snprintf(text + strlen(text), sizeof text - strlen(text), "%s\n", line);
     }
     return text;
@@ -126,6 +127,13 @@ static double swinging(uint64_t s)
     return falling(s) + 4e-3 * (s < 300 ? (double)s : 300) * (s / 4 % 2 ? 1 : -1);
 }
 static double spiking(uint64_t s) { return falling(s) + (s == 700 || s == 900 ? 3 : 0); }
+static double spiking_early(uint64_t s) { return falling(s) + (s == 40 ? 3 : 0); }
+static double level_norm(uint64_t s) { return 1 + 0 * (double)s; }
+static double norm_with_spikes(uint64_t s)
+{
+    return s % 300 == 0 ? 12 * 0.7 : s % 100 == 0 ? 9 * 0.7 : 0.7 + 0.1 * normal(s);
+}
+static double norm_of_a_start(uint64_t s) { return 0.5 + 8 / (double)s; }
 static double breaking(uint64_t s) { return s < 50 ? falling(s) : (double)NAN; }
 static double overflowing(uint64_t s) { return s < 50 ? falling(s) : HUGE_VAL; }
 
@@ -196,9 +204,11 @@ static const struct {
     {{spiking, 1000, 32768, 0.025, 0, 0}, ALONE, "step 700: the loss spikes: 6.6"},
     {{spiking, 1000, 8192, 0.05, 0, 0},
      ALONE,
-     " standard deviations above the mean of the last 128 steps: --skip-spikes 6 leaves such "
-     "updates out"},
+     ", 2.9 above the steps before: --skip-spikes 6 leaves such updates out, from step 129 on"},
     {{spiking, 1000, 8192, 0.05, 0, 1}, SILENT, NULL}, /* --skip-spikes is on already */
+    /* a spike while the loss still falls fast, before there are 128 steps, of few tokens */
+    {{spiking_early, 100, 640, 0.38, 10, 0}, ALONE, "step 40: the loss spikes: "},
+    {{spiking_early, 200, 8192, 0.05, 10, 0}, ALONE, "step 40: the loss spikes: "},
     {{breaking, 300, 8192, 0.05, 0, 0},
      ALONE,
      "step 50: the loss is not a number: start again with an lr 10 times lower (--lr 0.0001); "
@@ -236,13 +246,49 @@ static const struct {
 Test(advice, what_is_said_of_a_curve)
 {
     for (size_t i = 0; i < sizeof judged / sizeof *judged; i++) {
-        const char *text = diagnose(&judged[i].c);
+        const char *text = diagnose(&judged[i].c, level_norm);
         const char *at = judged[i].says ? strstr(text, judged[i].says) : NULL,
                    *line = strchr(judged[i].how == LAST && at ? at : text, '\n');
         if (judged[i].how == SILENT) cr_expect_str_empty(text, "curve %zu: %s", i, text);
         else if (judged[i].how == NOT) cr_expect_null(at, "curve %zu: %s", i, text);
         else cr_expect(at && line && line[1] == '\0', "curve %zu: %s", i, text);
     }
+}
+
+/* A gradient norm of 9 times its median is no spike, 12 times it are, and norms that fall from a high
+ * start are none. */
+Test(advice, spikes_of_the_gradient_norm)
+{
+    curve c = {falling, 1000, 8192, 0.05, 0, 0};
+    cr_expect_str_eq(
+        diagnose(&c, norm_with_spikes),
+        "step 300: the gradient norm spikes: 8.4 is 12 times the median of the steps before: "
+        "--grad-clip 1 bounds such an update, and --skip-spikes 6 leaves it out, from step 129 "
+        "on\n");
+    cr_expect_str_empty(diagnose(&c, norm_of_a_start));
+    c.skipping = 1;
+    cr_expect_str_empty(diagnose(&c, norm_with_spikes));
+}
+
+Test(advice, validation_above_training_by_more_than_the_noise)
+{
+    static const struct {
+        double loss, noise, val, val_noise;
+        int said;
+    } want[] = {{3, 0.02, 3.2, 0.03, 1},         {3, 0.02, 3.1, 0.03, 0},
+                {3, 0.001, 3.05, 0.001, 0},      {3, 0.001, 3.07, 0.001, 1},
+                {3, 0.02, 2.5, 0.03, 0},         {3, 0.02, 3.2, 0.08, 0},
+                {3, (double)NAN, 3.2, 0.03, 0},  {3, 0.02, 3.2, (double)NAN, 0},
+                {3, 0.02, (double)NAN, 0.03, 0}, {0.1, 0.001, 4, 0.02, 1}};
+    char text[256];
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++)
+        cr_expect_eq(sgt_advice_gap(text, sizeof text, want[i].loss, want[i].noise, want[i].val,
+                                    want[i].val_noise) != NULL,
+                     want[i].said, "case %zu", i);
+    cr_expect_str_eq(
+        text, "the validation loss, 4, is above the training loss, 0.1, by more than their "
+              "noise (0.02): the model learns its data by heart, or the texts for "
+              "validation are of another kind (more data, fewer --epochs, or --dropout 0.1)");
 }
 
 /* ---- recorded curves ---- */

@@ -113,12 +113,11 @@ void report_begin_section(FILE *page, const char *class, const char *id, const c
 
 #define LEAST_NOISE 5e-5 /* smallest noise of a loss that four digits can show */
 
-/* Format the final loss with one digit more than its noise allows. */
-static char *format_final_loss(char *buf, size_t n, const report_run *run)
+/* Format a loss with one digit more than its noise allows. */
+static char *format_loss(char *buf, size_t n, double loss, double noise)
 {
-    double noise = run->loss_noise;
     int digits = noise >= LEAST_NOISE ? 1 - (int)floor(log10(noise)) : 4;
-    snprintf(buf, n, "%.*f", digits < 1 ? 1 : digits > 4 ? 4 : digits, run->loss);
+    snprintf(buf, n, "%.*f", digits < 1 ? 1 : digits > 4 ? 4 : digits, loss);
     return buf;
 }
 
@@ -138,13 +137,17 @@ static void put_steps(FILE *page, const report_run *run)
     fputs((wanted ? wanted == 1 : run->steps == 1) ? " step" : " steps", page);
 }
 
-static void put_noise(FILE *page, const report_run *run)
+static void put_noise(FILE *page, double noise, const char *after)
+{
+    if (noise >= LEAST_NOISE)
+        fprintf(page, noise < 1 ? "\u00b1\u00a0%.1g%s" : "\u00b1\u00a0%.0f%s", noise, after);
+}
+
+static void put_mean(FILE *page, const report_run *run)
 {
     char steps[48];
     if (isnan(run->loss)) return;
-    if (run->loss_noise >= LEAST_NOISE)
-        fprintf(page, run->loss_noise < 1 ? "\u00b1\u00a0%.1g " : "\u00b1\u00a0%.0f ",
-                run->loss_noise);
+    put_noise(page, run->loss_noise, " ");
     if (run->loss_steps == 1) fputs("nats, of 1 step", page);
     else
         fprintf(page, "nats, mean of %s%s steps",
@@ -153,10 +156,11 @@ static void put_noise(FILE *page, const report_run *run)
     fputs("; lower is better", page);
 }
 
-/* Write the lowest validation loss if that is not the last. */
+/* Write the noise of the validation loss, and the lowest one if that is not the last. */
 static void put_lowest(FILE *page, const report_run *run)
 {
     char step[48];
+    put_noise(page, run->val_noise, " nats; ");
     if (run->best_val < run->val_loss)
         fprintf(page, "lowest %.4f, step %s", run->best_val,
                 sgt_format_count(step, sizeof step, (uint64_t)run->best_step));
@@ -176,7 +180,7 @@ typedef struct headline {
 } headline;
 
 static const headline headlines[] = {
-    {"Final loss", offsetof(report_run, loss), REPORT_FIXED, -1, 0, NULL, put_noise},
+    {"Final loss", offsetof(report_run, loss), REPORT_FIXED, -1, 0, NULL, put_mean},
     {"Validation loss", offsetof(report_run, val_loss), REPORT_FIXED, -1, 1, NULL, put_lowest},
     {"Bits per byte", offsetof(report_run, val_bits), REPORT_FIXED, -1, 1,
      "of validation; lower is better", NULL},
@@ -197,8 +201,9 @@ static char *format_headline(char *buf, size_t n, const headline *h, const repor
 {
     double x = value_of(run, h);
     if (isnan(x)) return NULL;
-    return h->put_more == put_noise ? format_final_loss(buf, n, run)
-                                    : report_format(buf, n, h->number, x);
+    if (h->put_more == put_mean) return format_loss(buf, n, x, run->loss_noise);
+    if (h->put_more == put_lowest) return format_loss(buf, n, x, run->val_noise);
+    return report_format(buf, n, h->number, x);
 }
 
 static int is_shown(const report *r, const headline *h)
@@ -494,7 +499,7 @@ static void put_advice(FILE *page, const report *r)
     if (!items)
         fprintf(page, "<li class=\"fine\">%s</li>\n",
                 steps ? "No fault found: the loss neither diverges, oscillates, spikes nor stays "
-                        "flat, and the loader keeps up."
+                        "flat, validation is not above training, and the loader keeps up."
                       : "None yet: no step has been logged.");
     fputs("</ul>\n</section>\n", page);
 }

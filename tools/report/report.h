@@ -27,6 +27,7 @@ enum {
     REPORT_STEP,
     REPORT_LOSS,
     REPORT_VAL,
+    REPORT_VAL_NOISE,
     REPORT_BITS,
     REPORT_LR,
     REPORT_NORM,
@@ -97,8 +98,8 @@ typedef struct report_run {
     double estimate;        /* estimated bytes of all kinds; 0: no estimate */
     char no_estimate[1024]; /* reason why there is no estimate */
     uint64_t parameters;    /* 0: unknown */
-    /* standard error of `loss`, which is the mean over the last loss_steps steps */
-    double loss_noise;
+    /* standard errors of `loss`, which is the mean over the last loss_steps steps, and of val_loss */
+    double loss_noise, val_noise;
     size_t loss_steps;
     report_row last; /* last row of the log */
     /* val_bits: val_loss in bits per byte of text */

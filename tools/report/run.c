@@ -44,6 +44,7 @@ static int check_folder(const char *path, sgt_error *err)
 static const char *const names[REPORT_COLUMNS] = {[REPORT_STEP] = "step",
                                                   [REPORT_LOSS] = "loss",
                                                   [REPORT_VAL] = "val_loss",
+                                                  [REPORT_VAL_NOISE] = "val_noise",
                                                   [REPORT_BITS] = "val_bits_per_byte",
                                                   [REPORT_LR] = "lr",
                                                   [REPORT_NORM] = "grad_norm",
@@ -268,11 +269,13 @@ typedef struct totals {
     double least_later;
     sgt_diagnosis diagnosis;
     double skipped; /* updates skipped before the current step */
+    size_t val_end; /* number of rows up to the last evaluation */
 } totals;
 
 static void add_validation(report_run *r, totals *t, const double *v)
 {
     r->val_loss = v[REPORT_VAL];
+    r->val_noise = v[REPORT_VAL_NOISE];
     r->val_bits = v[REPORT_BITS];
     if (!(r->val_loss >= r->best_val)) {
         r->best_val = r->val_loss;
@@ -297,15 +300,14 @@ static void add_totals(report_run *r, totals *t, const report_row *row)
     if (!(v[REPORT_PEAK] <= r->peak)) r->peak = v[REPORT_PEAK];
 }
 
-/* Compute the final loss and its standard error. The error is estimated from the deviations from a
- * straight line through the last losses. */
-static void compute_final_loss(report_run *r)
+/* Set *loss to the mean of the last of the first `end` rows, and *noise to its standard error, which
+ * is estimated from the deviations from a straight line through these losses. Return their number. */
+static size_t average_loss(const report_log *l, size_t end, double *loss, double *noise)
 {
-    const report_log *l = &r->log;
     size_t n = (l->count + 99) / 100 > FINAL ? (l->count + 99) / 100 : FINAL;
-    if (n > l->count) n = l->count;
+    if (n > end) n = end;
     double sum = 0, xx = 0, xy = 0, squares = 0, middle = ((double)n - 1) / 2;
-    const report_row *last = l->rows + l->count - n;
+    const report_row *last = l->rows + end - n;
     for (size_t i = 0; i < n; i++) sum += last[i].v[REPORT_LOSS];
     double mean = sum / (double)n;
     for (size_t i = 0; i < n; i++) {
@@ -316,9 +318,9 @@ static void compute_final_loss(report_run *r)
         double off = last[i].v[REPORT_LOSS] - mean - (xx > 0 ? xy / xx * ((double)i - middle) : 0);
         squares += off * off;
     }
-    r->loss = mean;
-    r->loss_steps = n;
-    r->loss_noise = n > 2 ? sqrt(squares / (double)(n - 2) / (double)n) : (double)NAN;
+    *loss = mean;
+    *noise = n > 2 ? sqrt(squares / (double)(n - 2) / (double)n) : (double)NAN;
+    return n;
 }
 
 /* Compute the numbers of the whole run. Rates that vary from step to step are averages over the
@@ -338,7 +340,7 @@ static void finish_totals(report_run *r, const totals *t)
     if (r->seconds > 0) r->speed = (r->tokens - (isnan(before) ? 0 : before)) / r->seconds;
     if (r->seconds > 0) r->wait = t->wait / 1e3 / r->seconds;
     if (t->mfu_time > 0) r->mfu = t->flops / t->mfu_time;
-    compute_final_loss(r);
+    r->loss_steps = average_loss(l, l->count, &r->loss, &r->loss_noise);
 }
 
 /* ---- advice: the diagnosis that sgt-train makes while it runs, and problems that show only over
@@ -397,6 +399,18 @@ static void diagnose(report_run *r, totals *t, const double *v)
         advise(r, t->diagnosis.grave, "%s", line);
 }
 
+/* Compare the last validation loss with the training loss up to there. An evaluation of unknown noise
+ * has at least that of one step. */
+static void judge_gap(report_run *r, const totals *t)
+{
+    char line[256];
+    double loss, noise;
+    size_t n = average_loss(&r->log, t->val_end, &loss, &noise);
+    double val_noise = r->val_noise > 0 ? r->val_noise : noise * sqrt((double)n);
+    if (sgt_advice_gap(line, sizeof line, loss, noise, r->val_loss, val_noise))
+        advise(r, 0, "%s", line);
+}
+
 static void judge_whole(report_run *r, const totals *t)
 {
     if (t->later >= LATER && t->least_later > WORSE * r->best_val)
@@ -404,6 +418,7 @@ static void judge_whole(report_run *r, const totals *t)
                "the validation loss was lowest after step %.0f (%.4g) and has risen to %.4g since: "
                "the model learns its data by heart (fewer --epochs, more data, or --dropout 0.1)",
                r->best_step, r->best_val, r->val_loss);
+    else judge_gap(r, t);
     if (r->wait > WAITING && r->wait * r->seconds > AT_LEAST)
         advise(r, 0, "%.0f %% of the time went by waiting for batches: %s", 100 * r->wait,
                r->settings_known && r->settings.loader == SGT_READER_PRELOAD
@@ -475,7 +490,8 @@ static void digest_log(report_run *r)
     int judged = r->settings_known && !r->settings.overfit;
     double seconds = 0;
     r->steps = r->loss = r->val_loss = r->val_bits = r->best_val = r->best_step = r->tokens =
-        r->mfu = r->skipped = r->peak = r->seconds = r->speed = r->wait = r->loss_noise = NAN;
+        r->mfu = r->skipped = r->peak = r->seconds = r->speed = r->wait = r->loss_noise =
+            r->val_noise = NAN;
     if (!l->count) return;
     if (judged) judge_rate(r);
     if (judged) start_diagnosis(&t, &r->settings);
@@ -484,6 +500,7 @@ static void digest_log(report_run *r)
         if (row->v[REPORT_MS] > 0) seconds += row->v[REPORT_MS] / 1e3;
         row->v[REPORT_SECONDS] = seconds;
         add_totals(r, &t, row);
+        if (is_evaluated(row)) t.val_end = i + 1;
         row->v[REPORT_PEAK] = r->peak; /* a resumed run is another process, which begins low */
         if (judged) diagnose(r, &t, row->v);
     }

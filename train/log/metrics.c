@@ -39,6 +39,7 @@ size_t sgt_metrics_list(const sgt_metrics *m, sgt_metric list[SGT_METRICS])
 #define METRIC(...) list[n++] = (sgt_metric){__VA_ARGS__}
     METRIC("loss", m->loss, 9);
     if (m->evaluated) METRIC("val_loss", m->val_loss, 9);
+    if (m->evaluated && m->val_noise > 0) METRIC("val_noise", m->val_noise, 4);
     if (m->evaluated && m->val_bits_per_byte > 0)
         METRIC("val_bits_per_byte", m->val_bits_per_byte, 9);
     METRIC("lr", m->lr, 9);

@@ -17,6 +17,7 @@ typedef struct sgt_metrics {
     uint64_t spikes;   /* updates skipped so far because of a spike */
     int skipping;      /* 1: --skip-spikes is on */
     double val_loss;
+    double val_noise;         /* standard error of val_loss; 0: unknown */
     double val_bits_per_byte; /* the same in bits per byte of text; 0: the bytes are unknown */
     int evaluated;            /* 1: val_loss was measured after this step */
     uint64_t tokens;          /* tokens trained on, including this step */
