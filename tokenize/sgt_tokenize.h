@@ -199,7 +199,8 @@ typedef struct sgt_tokenize_options {
     /* "EXT=COMMAND": read files of this ending through the command's output (filter.h) */
     const char *const *filters;
     size_t filter_count;
-    /* skip and count JSONL lines without such a string; default: fail */
+    /* skip and count lines of JSONL and rows of Parquet without such a string, and what follows a
+     * damaged place of a .gz or .zst file; default: fail */
     int skip_bad;
     /* each literal <|endoftext|> in the text begins a document, with the end-of-text id; default: it
      * is text */
@@ -232,7 +233,7 @@ typedef struct sgt_tokenize_options {
 typedef struct sgt_tokenize_result {
     /* bytes: bytes of the documents' text */
     uint64_t tokens, documents, bytes, files, invalid_utf8, shards;
-    uint64_t bad_lines;  /* JSONL lines left out */
+    uint64_t bad_lines;  /* lines, rows and rests of files left out by `skip_bad` */
     uint64_t duplicates; /* documents left out by `dedup` */
     /* surrogates (\uD800 to \uDFFF) in JSONL that are not part of a pair, each replaced by
      * U+FFFD */

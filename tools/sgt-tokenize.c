@@ -40,7 +40,7 @@ static const sgt_option table[] = {
      "field of JSONL, or column of Parquet, that holds the text; a.b for a nested one",
      .def = "text"},
     {"skip-bad", 0, SGT_OPT_FLAG, &t.skip_bad,
-     .help = "skip lines or rows without that field, and count them"},
+     .help = "skip and count bad lines and rows, and the rest of damaged .gz and .zst files"},
     {"keep-fields", 0, SGT_OPT_TEXT, &t.keep_fields, "NAME,...",
      "fields of JSONL, or columns of Parquet, to keep of each document in sources.jsonl",
      .def = "none"},
@@ -212,7 +212,7 @@ static void print_summary(const char *out, const sgt_tokenize_result *r)
         const char *singular, *plural, *after;
     } counted[] = {
         {r->duplicates, "duplicate", "duplicates", " left out"},
-        {r->bad_lines, "bad line or row", "bad lines or rows", " left out"},
+        {r->bad_lines, "bad line, row or file", "bad lines, rows or files", " left out"},
         {r->lone_surrogates, "lone surrogate", "lone surrogates", " in JSONL, now U+FFFD"},
         {r->eot_literals, "literal end of text", "literal ends of text",
          " in the documents, tokenized as text (with --special eot each begins a document)"},

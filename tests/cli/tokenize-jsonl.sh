@@ -37,7 +37,7 @@ bad() { # LINE MESSAGE
     absent out-bad
     run 0 sgt-tokenize --skip-bad bad.jsonl out-bad
     stdout_has 'out-bad: 4 tokens, 2 documents'
-    stdout_has '1 bad line or row left out'
+    stdout_has '1 bad line, row or file left out'
     grep -q '"bad_lines": 1$' out-bad/manifest.json || fail "no bad line in manifest.json"
     run 0 sgt-tokenize --json --skip-bad --force --threads 1 bad.jsonl out-bad
     stdout_has '"bad_lines": 1, "lone_surrogates": 0'
@@ -45,11 +45,11 @@ bad() { # LINE MESSAGE
 }
 # If all lines are bad, nothing is left, as for files that are not text.
 printf '{"txt":"a"}\n{"txt":"b"}\n' > all-bad.jsonl
-run_failure 'all-bad.jsonl: nothing is left to tokenize: all 2 lines or rows are bad (without --skip-bad, the first '\
-'one is named)' sgt-tokenize --skip-bad all-bad.jsonl out-bad
+run_failure 'all-bad.jsonl: nothing is left to tokenize: all 2 lines, rows or files are bad (without --skip-bad, one '\
+'is named)' sgt-tokenize --skip-bad all-bad.jsonl out-bad
 absent out-bad
 run 1 sgt-tokenize --skip-bad --shuffle 1 all-bad.jsonl out-bad
-stderr_has 'all-bad.jsonl: nothing is left to tokenize: all 2 lines or rows are bad'
+stderr_has 'all-bad.jsonl: nothing is left to tokenize: all 2 lines, rows or files are bad'
 absent out-bad
 bad '{"text":1}' 'the field is not a string' '--field NAME says which has the text, '
 bad '{"txt":"a"}' 'the field is missing' '--field NAME says which has the text, '

@@ -24,29 +24,41 @@ stdout_has 'out-empty: 1 token, 1 document'
 zcat a.gz | run 0 sgt-tokenize --quiet - out-pipe
 same out-pipe/train_000000.bin out/train_000000.bin
 
+skips='(--skip-bad leaves out the rest of such files)'
 cut_off() { # FILE BYTES...: check that the first BYTES of it are reported as cut off, and leave nothing
     cut=cut.${1##*.} whole=$1
     shift
     for n in "$@"; do
         head -c "$n" "$whole" > "$cut"
         run 1 sgt-tokenize "$cut" out-cut
-        stderr_is "sgt-tokenize: $cut: offset $n: cut off: the file ends in the middle of its compressed data"
+        stderr_is "sgt-tokenize: $cut: offset $n: cut off: the file ends in the middle of its compressed data $skips"
         absent out-cut
     done
 }
 
-# Damaged files: cut anywhere, not gzip at all, or followed by other data.
+# Damaged files: cut anywhere, or not gzip at all.
 size=$(wc -c < a.gz)
 cut_off a.gz 0 1 9 10 18 1000 $((size - 9)) $((size - 8)) $((size - 1))
 cp text plain.gz
 run 1 sgt-tokenize plain.gz out-plain
-stderr_matches '^sgt-tokenize: plain.gz: offset [0-9]+: not gzip, or damaged: incorrect header check$'
-{ cat a.gz && echo garbage; } > after.gz
-run 1 sgt-tokenize after.gz out-after
-stderr_matches '^sgt-tokenize: after.gz: offset [0-9]+: not gzip, or damaged: incorrect header check$'
-{ cat a.gz && printf '\0\0x'; } > after.gz
-run 1 sgt-tokenize after.gz out-after
-stderr_is "sgt-tokenize: after.gz: offset $((size + 2)): not gzip, or damaged: neither zeros nor the end follows zeros"
+stderr_is "sgt-tokenize: plain.gz: offset 2: not gzip, or damaged: incorrect header check $skips"
+
+# What follows the last member, and is none, is ignored with a line, as by gzip; also a single byte, and behind zeros.
+for after in '\n' 'garbage\n' '\0\0x' '\0\037'; do
+    { cat a.gz && printf '%b' "$after"; } > after.gz
+    rm -rf out-after
+    run 0 sgt-tokenize after.gz out-after
+    stderr_is "sgt-tokenize: after.gz: offset $size: trailing garbage ignored: $(($(wc -c < after.gz) - size)) bytes \
+after the last member of gzip"
+    same out-after/train_000000.bin out/train_000000.bin
+    run 0 sgt-tokenize --quiet --force after.gz out-after
+    stderr_is ''
+done
+mkdir many
+for i in 1 2 3 4 5 6 7 8; do cp after.gz many/$i.gz; done
+run 0 sgt-tokenize many out-after-many
+stderr_lines 6
+stderr_has 'sgt-tokenize: 3 more packed files with such ends'
 
 # A changed byte anywhere after the header is found. Whole shards stay, and with the repaired file
 # the run continues.
@@ -64,6 +76,55 @@ run 0 sgt-tokenize --quiet --shard-tokens 20k text flipped.gz out-flipped
 run 0 sgt-tokenize --quiet --shard-tokens 20k text flipped.gz whole
 same_folders out-flipped whole
 
+# --skip-bad keeps the text before a damaged place, and counts the rest of the file once, and of JSONL the line that it is
+# in. The result is the same for any threads and ranks. Of a file without a good byte there is no document.
+lines() { # FROM TO: print so many lines of JSONL
+    awk -v i="$1" -v n="$2" 'BEGIN { for (; i < n; i++) printf "{\"text\":\"%d is %d squared\"}\n", i * i, i }'
+}
+mkdir bad
+head -c $((size / 2)) a.gz > bad/1.gz
+lines 0 9000 | gzip > whole.jsonl.gz
+head -c 20000 whole.jsonl.gz > bad/2.jsonl.gz
+cp text bad/3.gz
+cp text bad/5
+skipping() { # OUT ARGUMENT...: tokenize the damaged files
+    out=$1
+    shift
+    run 0 sgt-tokenize --skip-bad --shard-tokens 20k --split 30% "$@" bad "$out"
+}
+same_for_all() { # BAD: check that so many are counted, for any threads and ranks
+    rm -rf out-bad*
+    skipping out-bad --threads 1
+    cp .stderr said
+    stdout_has "$1 bad lines, rows or files left out"
+    for t in 2 5; do
+        skipping out-bad$t --threads $t
+        same_folders out-bad out-bad$t
+    done
+    for rank in 0 1 2; do skipping out-bad-ranks --rank $rank --ranks 3; done
+    same_folders out-bad out-bad-ranks
+}
+same_for_all 4
+cat > want << END
+sgt-tokenize: bad/1.gz: offset $((size / 2)): cut off: the file ends in the middle of its compressed data: the rest is left out
+sgt-tokenize: bad/2.jsonl.gz: offset 20000: cut off: the file ends in the middle of its compressed data: the rest is left out
+sgt-tokenize: bad/3.gz: offset 2: not gzip, or damaged: incorrect header check: the rest is left out
+END
+same said want
+grep -q '"path": "3.gz".*"documents": 0, "bytes": 0, "tokens": 0' out-bad/sources.jsonl || fail "$(cat out-bad/sources.jsonl)"
+rm bad/2.jsonl.gz bad/5
+run 0 sgt-tokenize --quiet --skip-bad bad out-good
+sgt-inspect --decode 1:200000 out-good > got 2> .decoded
+head -c "$(wc -c < got)" text > want
+[ "$(wc -c < got)" -gt 100000 ] || fail "only $(wc -c < got) bytes are left"
+same got want
+run 0 sgt-tokenize --skip-bad bad out-good
+stdout_has 'complete already'
+touch bad/1.gz # another time stamp: it is read and compared
+run 0 sgt-tokenize --quiet --skip-bad bad out-good
+run_failure "bad/3.gz: nothing is left to tokenize: all 1 lines, rows or files are bad (without --skip-bad, one is \
+named)" sgt-tokenize --quiet --skip-bad bad/3.gz out-none
+
 command -v zstd > /dev/null || skip 'no zstd program; all else passed'
 zstd -q -c text > a.zst
 expect_text a.zst
@@ -72,7 +133,7 @@ expect_text b.zst
 size=$(wc -c < a.zst)
 cut_off a.zst 0 1 3 10 1000 $((size - 1))
 cp text plain.zst
-run_failure 'plain.zst: offset 0: not zstd, or damaged: Unknown frame descriptor' sgt-tokenize plain.zst out-plain
+run_failure "plain.zst: offset 0: not zstd, or damaged: Unknown frame descriptor $skips" sgt-tokenize plain.zst out-plain
 # the frame's descriptor states a window of 256 MiB (RFC 8878, 3.1.1.1.2: 2^(10 + 18))
 mkdir wide
 cp a.zst wide
@@ -93,3 +154,12 @@ cp b.zst mixed/4.zst
 for t in 1 2 5; do run 0 sgt-tokenize --quiet --threads $t --split 50% --shard-tokens 30k mixed mixed$t; done
 same_folders mixed1 mixed2
 same_folders mixed1 mixed5
+
+# Damage in blocks of zstd. The blocks before it stay, however they are read.
+lines 0 90000 | zstd -q --check > bad/4.jsonl.zst
+flip bad/4.jsonl.zst 200000 255
+cp a.zst bad/6.zst
+flip bad/6.zst $(($(wc -c < a.zst) - 2)) 1
+gzip -c text > bad/5.gz
+same_for_all 5
+grep -q 'bad/4.jsonl.zst: offset .*: the rest is left out$' said || fail "$(cat said)"

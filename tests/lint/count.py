@@ -10,13 +10,13 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 12363,
+    "tokenize": 12425,
     "loader": 6705,
     "train": 13656,
     "kernels": 12187,
     "tools": 13571,
-    "tests": 50268,
-    "manuals": 2491,
+    "tests": 50376,
+    "manuals": 2496,
     "pages": 1220,
 }
 DATA = set(

@@ -176,6 +176,53 @@ Test(pipeline_inputs, stopped_anywhere_and_resumed)
     }
 }
 
+/* Overwrite the byte that is `permille` thousandths into the file. */
+static void damage(const char *path, size_t permille)
+{
+    char *bytes;
+    const size_t n = get_file(&bytes, path);
+    bytes[n * permille / 1000] ^= 0x55;
+    put_text(path, bytes, n);
+    free(bytes);
+}
+
+/* With skip_bad, what comes before damage is the same however it is read, also after a resume. */
+Test(pipeline_inputs, damaged_files_are_cut_at_one_place)
+{
+    static const char *const inputs[] = {"in"};
+    size_t n;
+    put_inputs();
+    char *lines = put_documents("text/e", 500, 60, 30000, &n);
+    put_zst("in/e.jsonl.zst", lines, n);
+    free(lines);
+    damage("in/b.jsonl.gz", 700);
+    damage("in/c.ndjson.zst", 0);
+    damage("in/d.gz", 999);
+    damage("in/e.jsonl.zst", 600);
+    for (int special = 0; special < 2; special++) {
+        const char *whole = special ? "whole-special" : "whole";
+        sgt_tokenize_options o = {.shard_tokens = 2500,
+                                  .val_fraction = .4,
+                                  .special_eot = special,
+                                  .threads = 1,
+                                  .skip_bad = 1};
+        sgt_tokenize_result r;
+        sgt_error err;
+        must(tokenize(&o, "in", whole, why));
+        o.inputs = inputs;
+        must(sgt_tokenize(&o, &r, why));
+        cr_assert_geq(r.bad_lines, 4);
+        for (int after = 1; after < 40; after += 9) {
+            char out[16];
+            snprintf(out, sizeof out, "out%d-%d", special, after);
+            cr_assert_gt(run_stopped(o, out, after), 0);
+            expect_same_folders(whole, out);
+        }
+        o.skip_bad = 0;
+        cr_assert_eq(tokenize(&o, "in", "out", &err), SGT_EFORMAT);
+    }
+}
+
 /* A packed file is replaced by one of the same size. The bytes differ in the part that an
  * interrupted run has already read. */
 Test(pipeline_inputs, packed_file_with_other_content)

@@ -293,7 +293,7 @@ static int add_file(walk *w, const char *path, size_t base, const struct stat *s
     int rc =
         sgt_reserve(&c->files, &c->room, c->count + 1, sizeof *c->files, "list of inputs", w->err);
     if (rc < 0) return rc;
-    sgt_corpus_file f = {.path = strdup(path)};
+    sgt_corpus_file f = {.path = strdup(path), .skip_bad = w->o->skip_bad};
     if (!f.path) return sgt_fail_memory(w->err, "list of inputs");
     f.name = f.path + base;
     if (st) {

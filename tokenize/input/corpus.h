@@ -71,7 +71,8 @@ typedef struct sgt_corpus_file {
     /* 1: the first bytes tell whether it is JSONL; of standard input and files with a filter,
      * `lines` is set when their turn comes (feed.h) */
     int detect;
-    int rows; /* 1: Parquet, one document per row */
+    int rows;     /* 1: Parquet, one document per row */
+    int skip_bad; /* 1: damage ends a packed file, and is no error (--skip-bad) */
     /* bytes from ... end - 1 of a Parquet file that ranks divide: the row groups that have their
      * middle there are read (parquet.h); end 0: to its end */
     uint64_t from, end;

@@ -29,6 +29,7 @@
 /* most files that are read ahead of their turn: a filter's needs two of the 1,024 descriptors that a
  * process usually may have */
 #define AHEAD 256
+#define LEFT_SAID 5               /* number of files for which a notice tells what was left out */
 #define CHUNK ((size_t)128 << 10) /* bytes that sgt_same_hash reads at a time */
 
 /* ---- the literal end of text ---- */
@@ -153,6 +154,7 @@ struct sgt_text_feed {
     sgt_source *source;   /* `file`, if it is open and not Parquet */
     sgt_parquet *rows;    /* `file`, if it is open and Parquet */
     int noticed;          /* 1: the notice about JSONL was given */
+    uint64_t left;        /* number of files with bytes that were left out */
     int split;            /* split of the current text: 0 train, 1 val */
     sgt_stream_hash hash; /* of the stream up to `offset` */
     sgt_lookahead carry;  /* bytes of the stream already read but not delivered */
@@ -319,10 +321,20 @@ static int begins_document(const sgt_text_feed *f, const uint8_t *text, size_t n
     return f->r.literal.divides && !current(f)->lines && begins_with(&f->r.literal, text, n);
 }
 
+/* Say what was left out of the file, which has ended. Return 1 if it was damaged. */
+static int say_left(sgt_text_feed *f)
+{
+    const sgt_error *left = sgt_source_left(f->source);
+    if (*left->text && f->left++ < LEFT_SAID) sgt_say(&f->r.o->notice, "%s", left->text);
+    return left->code < 0;
+}
+
 /* Append the part that has n bytes of text at u->text + at, and go on behind it. */
 static int add_part(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, int closes, sgt_error *err)
 {
-    const int lines = current(f)->lines, begins = begins_document(f, u->text + at, n);
+    const int bad = closes && say_left(f), nothing = bad && !f->offset && !n;
+    /* a file without a good byte has no document, like a file of lines without a line */
+    const int lines = current(f)->lines || nothing, begins = begins_document(f, u->text + at, n);
     if (begins && f->offset)
         f->split = sgt_text_feed_split(current(f)->name, f->offset, f->r.o->val_fraction);
     sgt_part part = {.kind = lines ? SGT_PART_LINES : SGT_PART_TEXT,
@@ -339,6 +351,7 @@ static int add_part(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, int clos
                      .last = !lines && (closes || begins_document(f, f->carry.bytes, f->carry.n)),
                      .closes = closes,
                      .split = f->split,
+                     .bad = (uint64_t)bad,
                      .literals = lines ? 0 : is_across(&f->r.literal, u->text + at, n, f->carry.n)};
     u->used = at + n;
     f->offset += n;
@@ -519,6 +532,9 @@ int sgt_text_feed_next(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
     /* Deliver what was read before an error as a unit first. So a run fails at the same place,
      * however text is cut into units. */
     if (u->count) return 0;
+    if (!f->failure.code && f->left > LEFT_SAID)
+        sgt_say(&f->r.o->notice, "%" PRIu64 " more packed files with such ends",
+                f->left - LEFT_SAID);
     if (!f->failure.code) return 1;
     if (err) *err = f->failure;
     return f->failure.code;
@@ -581,12 +597,13 @@ static int divide(sgt_unit *u, const sgt_part *p, sgt_error *err)
         next.end = !found ? p->end : text ? p->end - (uint64_t)(end - found) : p->offset;
         next.last = found ? 1 : p->last;
         next.closes = found ? 0 : p->closes;
+        next.bad = found ? 0 : p->bad;
         rc = sgt_unit_add_part(u, &next, err);
         if (!found) break;
         begin = found + bytes;
         next.first = 1;
         next.offset = next.end;
-        next.records = next.bad = 0;
+        next.records = 0;
         if (next.kind == SGT_PART_LINE) next.line.surrogates = 0;
         /* of a line or row, its end and the document's number tell the position */
         next.split = sgt_text_feed_split(name, text ? next.offset : p->end ^ k << 40,
@@ -648,6 +665,7 @@ static int unfold_part(sgt_unit *u, const sgt_part *p, sgt_error *err)
     const int rc = (lines ? sgt_json_records : sgt_parquet_records)(u, p, &next, err);
     next.length = 0;
     next.closes = p->closes && !rc;
+    if (next.closes) next.bad += p->bad;
     /* before a bad row, an empty part tells where its unit begins */
     if (rc < 0 || !(next.closes || rc || next.end > next.offset)) return rc;
     const int left = sgt_unit_add_part(u, &next, err);

@@ -99,7 +99,7 @@ typedef struct sgt_part {
     int split;         /* 0 train, 1 val */
     uint64_t literals; /* literal ends of text that were encoded as text */
     /* of a line or row: lines or rows that end in the part, and how many of them are bad and left
-     * out */
+     * out; of the last part of a damaged file, the rest of that counts as one more */
     uint64_t records, bad;
     union {
         struct {

@@ -20,6 +20,7 @@
 
 /* bytes per read of packed input: zstd's largest block, large enough for cheap reads */
 #define IN ((size_t)128 << 10)
+#define OUT ((size_t)128 << 10)   /* bytes unpacked at a time: a block of zstd at its largest */
 #define CHUNK ((size_t)256 << 10) /* bytes read ahead at a time, before the caller can read them */
 
 /* Bytes that a source's own thread has read, and the caller has not. */
@@ -43,17 +44,21 @@ struct sgt_source {
     uint64_t at;                   /* bytes read from fd or the filter */
     int filtered;                  /* 1: the filter has been started */
     sgt_child child;               /* the file's filter, whose output is read instead of the file */
-    /* a packed file */
-    uint8_t *in; /* packed bytes */
-    size_t in_at, in_size;
+    /* A packed file. It is unpacked into `out`, and again when all of that was read, so that the
+     * bytes before a damaged place, of which zstd drops some, do not depend on how they are read */
+    uint8_t *in, *out; /* packed and unpacked bytes */
+    size_t in_at, in_size, out_at, out_size;
     int in_end; /* 1: the file has no bytes after those in `in` */
     z_stream gz;
     ZSTD_DStream *zst;
     /* 1: a member or frame has begun and not ended. A file begins as 1, because it must have one */
     int inside;
-    int padding;  /* 1: zeros followed the last member of gzip */
-    ring *ahead;  /* NULL: the caller reads the file itself */
-    uint64_t raw; /* bytes read from disk, when the ring was last read */
+    uint64_t member_end; /* file offset where the last member of gzip ended; 0: none has */
+    int ended;           /* 1: the stream has no bytes after those in `out`; or, after them: */
+    sgt_error failure;   /* code 0: none */
+    sgt_error left;      /* sgt_source_left */
+    ring *ahead;         /* NULL: the caller reads the file itself */
+    uint64_t raw;        /* bytes read from disk, when the ring was last read */
 };
 
 static size_t at_most(size_t n, size_t max) { return n < max ? n : max; }
@@ -155,41 +160,62 @@ static int read_file(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end
 /* Return the offset in the file of the next packed byte. */
 static uint64_t packed_at(const sgt_source *s) { return s->at - (s->in_size - s->in_at); }
 
+/* Return what a message about damage ends with. */
+static const char *remedy(const sgt_source *s)
+{
+    return s->file->skip_bad ? ": the rest is left out"
+                             : " (--skip-bad leaves out the rest of such files)";
+}
+
 static int damaged(const sgt_source *s, const char *why, sgt_error *err)
 {
-    return sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": not %s, or damaged: %s",
-                    s->file->path, packed_at(s), s->zst ? "zstd" : "gzip", why);
+    return sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": not %s, or damaged: %s%s",
+                    s->file->path, packed_at(s), s->zst ? "zstd" : "gzip", why, remedy(s));
 }
+
+/* End the stream at the last member of gzip, behind which the file has other bytes, as gzip does. */
+static int ignore_rest(sgt_source *s, sgt_error *err)
+{
+    sgt_fail(&s->left, SGT_OK,
+             "%s: offset %" PRIu64 ": trailing garbage ignored: %" PRIu64
+             " bytes after the last member of gzip",
+             s->file->path, s->member_end, s->file->size - s->member_end);
+    s->ended = 1;
+    return check_same(s, err);
+}
+
+/* Return whether what was taken for another member of gzip does not begin as one. */
+static int is_garbage(const sgt_source *s) { return s->member_end && s->gz.total_in <= 2; }
 
 /* Between two members of gzip, skip zeros or begin the next member. */
-static int begin_member(sgt_source *s, sgt_error *err)
+static void begin_member(sgt_source *s)
 {
-    for (; s->in_at < s->in_size && s->in[s->in_at] == 0; s->in_at++) s->padding = 1;
-    if (s->in_at == s->in_size) return SGT_OK;
-    if (s->padding) return damaged(s, "neither zeros nor the end follows zeros", err);
+    while (s->in_at < s->in_size && s->in[s->in_at] == 0) s->in_at++;
+    if (s->in_at == s->in_size) return;
     inflateReset(&s->gz);
     s->inside = 1;
-    return SGT_OK;
 }
 
-/* Unpack some gzip bytes in s->in to p[*n ... want). */
-static int inflate_some(sgt_source *s, uint8_t *p, size_t *n, size_t want, sgt_error *err)
+/* Unpack some gzip bytes in s->in to s->out. */
+static int inflate_some(sgt_source *s, sgt_error *err)
 {
     z_stream *z = &s->gz;
-    const int rc = s->inside ? SGT_OK : begin_member(s, err);
-    if (rc < 0 || !s->inside) return rc;
-    const size_t room = at_most(want - *n, 1u << 30);
+    if (!s->inside) begin_member(s);
+    if (!s->inside) return SGT_OK;
     z->next_in = s->in + s->in_at;
     z->avail_in = (uInt)(s->in_size - s->in_at);
-    z->next_out = p + *n;
-    z->avail_out = (uInt)room;
+    z->next_out = s->out + s->out_size;
+    z->avail_out = (uInt)(OUT - s->out_size);
     const int got = inflate(z, Z_NO_FLUSH);
     s->in_at = s->in_size - z->avail_in;
-    *n += room - z->avail_out;
-    if (got == Z_STREAM_END) s->inside = 0;
-    else if (got == Z_MEM_ERROR) return sgt_fail_memory(err, s->file->path);
+    s->out_size = OUT - z->avail_out;
+    if (got == Z_STREAM_END) {
+        s->inside = 0;
+        s->member_end = packed_at(s);
+    } else if (got == Z_MEM_ERROR) return sgt_fail_memory(err, s->file->path);
     else if (got != Z_OK && got != Z_BUF_ERROR)
-        return damaged(s, z->msg ? z->msg : "it needs a dictionary", err);
+        return is_garbage(s) ? ignore_rest(s, err)
+                             : damaged(s, z->msg ? z->msg : "it needs a dictionary", err);
     return SGT_OK;
 }
 
@@ -197,18 +223,18 @@ static int inflate_some(sgt_source *s, uint8_t *p, size_t *n, size_t want, sgt_e
  * such frames ignore our memory limit, and their errors depend on how the input is divided. */
 static int is_legacy(uint8_t first) { return first >= 0x1e && first <= 0x27; }
 
-/* Unpack some zstd bytes in s->in to p[*n ... want). */
-static int decompress_some(sgt_source *s, uint8_t *p, size_t *n, size_t want, sgt_error *err)
+/* Unpack some zstd bytes in s->in to s->out. */
+static int decompress_some(sgt_source *s, sgt_error *err)
 {
     ZSTD_inBuffer in = {s->in, s->in_size, s->in_at};
-    ZSTD_outBuffer out = {p, want, *n};
+    ZSTD_outBuffer out = {s->out, OUT, s->out_size};
     const int begins = !s->inside || !packed_at(s);
     if (!s->inside && in.pos == in.size) return SGT_OK;
     if (begins && in.pos < in.size && is_legacy(s->in[in.pos]))
         return damaged(s, ZSTD_getErrorString(ZSTD_error_prefix_unknown), err);
     const size_t got = ZSTD_decompressStream(s->zst, &out, &in);
     s->in_at = in.pos;
-    *n = out.pos;
+    s->out_size = out.pos;
     if (!ZSTD_isError(got)) {
         s->inside = got != 0;
         return SGT_OK;
@@ -226,34 +252,65 @@ static int decompress_some(sgt_source *s, uint8_t *p, size_t *n, size_t want, sg
 static int begin_unpacking(sgt_source *s, sgt_error *err)
 {
     s->inside = 1;
-    s->in = malloc(IN);
+    s->in = malloc(IN + OUT);
     const int begun = s->file->pack == SGT_PACK_GZ ? inflateInit2(&s->gz, 15 + 16) == Z_OK
                                                    : (s->zst = ZSTD_createDStream()) != NULL;
-    return s->in && begun ? SGT_OK : sgt_fail_memory(err, s->file->path);
+    if (!s->in || !begun) return sgt_fail_memory(err, s->file->path);
+    s->out = s->in + IN;
+    return SGT_OK;
 }
 
-static int read_packed(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end, sgt_error *err)
+/* Fill s->out, of which all was read, unless the stream ends. */
+static int unpack(sgt_source *s, sgt_error *err)
 {
-    while (*n < want && !*end) {
-        const size_t before = *n;
+    s->out_at = s->out_size = 0;
+    while (s->out_size < OUT && !s->ended) {
+        const size_t before = s->out_size;
         int rc = SGT_OK;
         if (s->in_at == s->in_size && !s->in_end) {
             s->in_at = s->in_size = 0;
             rc = read_file(s, s->in, &s->in_size, IN, &s->in_end, err);
         }
-        if (!rc)
-            rc = s->zst ? decompress_some(s, p, n, want, err) : inflate_some(s, p, n, want, err);
+        if (!rc) rc = s->zst ? decompress_some(s, err) : inflate_some(s, err);
         if (rc < 0) return rc;
-        if (!s->in_end || s->in_at < s->in_size) continue;
-        *end = !s->inside;
-        if (!*end && *n == before)
-            return sgt_fail(err, SGT_EFORMAT,
-                            "%s: offset %" PRIu64
-                            ": cut off: the file ends in the middle of its compressed data",
-                            s->file->path, s->at);
+        if (s->ended || !s->in_end || s->in_at < s->in_size) continue;
+        s->ended = !s->inside;
+        if (s->ended || s->out_size > before) continue;
+        if (is_garbage(s)) return ignore_rest(s, err);
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: offset %" PRIu64
+                        ": cut off: the file ends in the middle of its compressed data%s",
+                        s->file->path, s->at, remedy(s));
     }
     return SGT_OK;
 }
+
+/* Fill s->out, too, but let damage end the stream if it may. */
+static void unpack_more(sgt_source *s)
+{
+    if (unpack(s, &s->failure) != SGT_EFORMAT || !s->file->skip_bad) return;
+    s->left = s->failure;
+    s->failure.code = check_same(s, &s->failure);
+    s->ended = 1;
+}
+
+static int read_packed(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end, sgt_error *err)
+{
+    while (*n < want && !*end) {
+        const size_t k = at_most(s->out_size - s->out_at, want - *n);
+        memcpy(p + *n, s->out + s->out_at, k);
+        *n += k;
+        s->out_at += k;
+        if (s->out_at < s->out_size) break;
+        if (s->failure.code && err) *err = s->failure;
+        if (s->failure.code) return s->failure.code;
+        if (s->ended) *end = 1;
+        else unpack_more(s);
+    }
+    return SGT_OK;
+}
+
+const sgt_error *sgt_source_left(const sgt_source *s) { return &s->left; }
 
 /* ---- one source ---- */
 

@@ -2,9 +2,10 @@
  * file as it is, the unpacked bytes of .gz and .zst, the output of a filter, or standard input.
  *
  * Gzip (RFC 1952) and zstd (RFC 8878) are unpacked a buffer at a time. Members or frames may follow
- * one another. Zeros after a gzip member are padding, as in gzip itself; anything else is damage.
- * Memory is bounded by the window: 32 KiB for gzip, at most 128 MiB for zstd. A zstd frame that needs
- * more is refused, as the zstd program does.
+ * one another. Zeros after a gzip member are padding, and other bytes there are ignored, both as in
+ * gzip itself; anything else is damage: an error, or, with --skip-bad, the end of the stream. The
+ * bytes before it are the same however they are read. Memory is bounded by the window: 32 KiB for
+ * gzip, at most 128 MiB for zstd. A zstd frame that needs more is refused, as the zstd program does.
  *
  *     sgt_source *s;
  *     size_t n = 0;
@@ -54,6 +55,10 @@ int sgt_source_seek(sgt_source *s, uint64_t at, sgt_error *err);
  * the stream is known to have ended, which may take another call. On failure, p[0 ... *n) is still
  * valid. */
 int sgt_source_read(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end, sgt_error *err);
+
+/* Return what was left out of the stream, which has ended, in words: its text is empty if nothing
+ * was, and its code is 0 unless the file is damaged there. */
+const sgt_error *sgt_source_left(const sgt_source *s);
 
 /* Return the bytes of the file on disk that have been read so far. For a file that is read as it
  * is, the next byte to read is at this offset. */
