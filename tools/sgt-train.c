@@ -146,8 +146,8 @@ static void print_losses(const sgt_train_losses *l)
                  format_loss(val, sizeof val, l->val), bits, at);
     format_loss(first, sizeof first, l->first);
     format_loss(mean, sizeof mean, l->mean);
-    if (l->steps == 1) sgt_put_line(stdout, "loss%s: %s%s", since, first, evaluated);
-    else if (l->resumed) sgt_put_line(stdout, "loss%s: %s%s%s", since, mean, of, evaluated);
+    if (l->resumed || l->steps == 1)
+        sgt_put_line(stdout, "loss%s: %s%s%s", since, mean, of, evaluated);
     else sgt_put_line(stdout, "loss%s: %s → %s%s%s", since, first, mean, of, evaluated);
 }
 
@@ -538,7 +538,9 @@ static int run(sgt_train_options *options)
     sgt_progress_keep_last(options->ctx);
     int rc = sgt_train(&s, options, &r, &err);
     sgt_progress_end(options->ctx);
-    if (sgt_ranks_first(options->ranks) && (rc == SGT_OK || rc == SGT_ESTOPPED)) {
+    /* all steps are made if only a save has failed */
+    int ended = rc == SGT_OK || rc == SGT_ESTOPPED || r.steps == s.steps;
+    if (sgt_ranks_first(options->ranks) && ended) {
         if (!o.json && !o.quiet) print_end(&r);
         if (o.json && print_json(&r, &err) < 0) rc = err.code;
     }

@@ -235,18 +235,29 @@ static void copy_losses(const watch *w, sgt_train_losses *out)
                               .val_step = w->val_step};
 }
 
+/* Report that a file that no resume needs cannot be written, as on a full disk. */
+static void go_on_without(const sgt_trainer *t, const char *what, const sgt_error *why)
+{
+    sgt_say(&t->o->warning, "%s: training goes on without %s", why->text, what);
+}
+
 /* Report the next step. Fills in m->mfu and m->mfu_datasheet. */
 static int report_step(watch *w, sgt_metrics *m, sgt_error *err)
 {
     const sgt_trainer *t = w->t;
     char json[1000], advice[256];
+    sgt_error why;
     int rc = SGT_OK;
     fill_in_mfu(w, m);
     if (!t->s->overfit) diagnose(w, m, advice, sizeof advice);
     sgt_metrics_json(json, sizeof json, m);
     if (t->run) rc = sgt_run_log(t->run, json, err);
-    if (rc == SGT_OK && w->events) rc = sgt_events_add(w->events, m, err);
     if (rc < 0) return rc;
+    if (w->events && sgt_events_add(w->events, m, &why) < 0) {
+        go_on_without(t, "further points for TensorBoard", &why);
+        sgt_events_close(w->events);
+        w->events = NULL;
+    }
     if (m->step == t->state.step) w->first_loss = m->loss;
     w->last_loss = m->loss;
     w->recent[m->step % RECENT] = m->loss;
@@ -280,7 +291,8 @@ typedef struct loop {
     uint64_t next; /* first step whose line is not written */
     double mark;   /* time at which the last evaluation, save or step ended */
     uint64_t val_tokens;
-    uint64_t saved; /* step of the last save that was begun */
+    /* saved: step of the last save that was begun and has not failed; failed: saves that failed */
+    uint64_t saved, failed;
     watch watch;
     double step_seconds; /* sum of the step times in the log */
     uint64_t step_peak;  /* peak_bytes of the last step in the log */
@@ -384,7 +396,45 @@ static int finish_step(loop *l, int val, sgt_error *err)
     return SGT_OK;
 }
 
-/* Save a checkpoint. `more`: training continues, so write in the background. */
+/* Return the step of the newest checkpoint: one that this call has written, or the one that it
+ * resumed from. */
+static uint64_t newest(const loop *l)
+{
+    uint64_t saved = l->saver ? sgt_saver_saved(l->saver) : 0;
+    return saved ? saved : l->t->state.step;
+}
+
+/* Report that step `step` could not be saved. Training continues with what is in memory: the older
+ * checkpoints stay, and there may be room at the next save. */
+static void go_on_unsaved(loop *l, uint64_t step, const sgt_error *why)
+{
+    sgt_say(&l->t->o->warning,
+            "%s (step %llu is not saved: training goes on, and the next save tries again)",
+            why->text, (unsigned long long)step);
+    l->saved = newest(l);
+    l->failed++;
+}
+
+/* Look whether the last save has failed; with `wait`, wait for its end. */
+static void look_at_save(loop *l, int wait)
+{
+    sgt_error why;
+    if (l->saver && (wait ? sgt_saver_wait : sgt_saver_check)(l->saver, &why) < 0)
+        go_on_unsaved(l, l->saved, &why);
+}
+
+/* Return the error of a save that ends the run, from that of the write. */
+static int fail_unsaved(const loop *l, uint64_t step, int rc, sgt_error *err)
+{
+    char *path = newest(l) ? sgt_run_checkpoint(l->t->run, newest(l)) : NULL;
+    rc = sgt_fail(err, rc, "%s (step %llu is not saved: %s%s)", err->text, (unsigned long long)step,
+                  path ? path : "there is no checkpoint", path ? " is the newest checkpoint" : "");
+    free(path);
+    return rc;
+}
+
+/* Save a checkpoint. `more`: training continues, so write in the background; a failure is then no
+ * error. But it is one if other ranks read the state along with a write that has stopped. */
 static int save(loop *l, uint64_t steps, int more, sgt_error *err)
 {
     sgt_trainer *t = l->t;
@@ -396,16 +446,21 @@ static int save(loop *l, uint64_t steps, int more, sgt_error *err)
     if (!t->run && !t->o->ranks) return SGT_OK; /* steps are only measured */
     uint64_t from = sgt_trace_begin(t->trace);
     int rc = over_ranks(l, &begun, 1, err);
-    state.documents += (uint64_t)begun;
+    l->documents = state.documents += (uint64_t)begun;
     if (rc == SGT_OK && sgt_trainer_scales(t))
         rc = t->backend->get_scaler(t->backend, &state.scaler, err);
+    if (rc < 0) return rc;
     state.skipping = t->s->step.skip_spikes > 0;
     state.scaling = t->s->step.precision == SGT_PRECISION_FP16 || state.scaler.skipped > 0;
-    if (rc == SGT_OK && !t->run) rc = sgt_checkpoint_copy(NULL, 3, t->backend, &t->model, err);
-    else if (rc == SGT_OK) rc = sgt_saver_save(l->saver, &state, t->backend, more, err);
+    look_at_save(l, 1);
+    l->saved = steps;
+    if (!t->run) rc = sgt_checkpoint_copy(NULL, 3, t->backend, &t->model, err);
+    else if ((rc = sgt_saver_save(l->saver, &state, t->backend, more, err)) < 0) {
+        if (!more || t->o->ranks) return fail_unsaved(l, steps, rc, err);
+        go_on_unsaved(l, steps, err);
+        rc = SGT_OK;
+    }
     sgt_trace_end(t->trace, from, SGT_TRACE_LOOP, "checkpoint", "checkpoint");
-    if (rc == SGT_OK) l->saved = steps;
-    l->documents = state.documents;
     l->mark = sgt_now();
     return rc;
 }
@@ -471,14 +526,13 @@ static int one_step(loop *l, uint64_t s, sgt_error *err)
     return rc;
 }
 
-/* Tell the trace that step s begins, or that the last step has ended. If the trace fails, training
- * continues. */
+/* Tell the trace that step s begins, or that the last step has ended. */
 static void trace(const loop *l, uint64_t s, int last)
 {
     sgt_error why;
     sgt_trace *t = l->t->trace;
     if ((last ? sgt_trace_finish(t, &why) : sgt_trace_step(t, s, &why)) < 0)
-        sgt_say(&l->t->o->warning, "%s: training goes on without a trace", why.text);
+        go_on_without(l->t, "a trace", &why);
 }
 
 static int every(uint64_t steps, uint64_t n) { return n && steps % n == 0; }
@@ -531,12 +585,21 @@ static int fail_diverged(const loop *l, uint64_t done, sgt_error *err)
                     (unsigned long long)l->t->s->steps);
 }
 
+/* Return the error of a run that has saved its last step, but not all before it. */
+static int fail_saves(const loop *l, sgt_error *err)
+{
+    return sgt_fail(err, SGT_EIO, "%s: step %llu is saved, but %llu earlier save%s failed",
+                    l->t->o->run, (unsigned long long)l->saved, (unsigned long long)l->failed,
+                    l->failed == 1 ? "" : "s");
+}
+
 /* Run steps until the last one, a request to stop, or divergence, and save. */
 static int run_steps(loop *l, sgt_error *err)
 {
     sgt_trainer *t = l->t;
     const sgt_config *config = t->s;
     uint64_t done = l->next;
+    sgt_error why;
     int rc = SGT_OK;
     while (rc == SGT_OK && done < config->steps && !sgt_stopped(t->o->stop) && !has_diverged(l)) {
         trace(l, done, 0);
@@ -546,18 +609,23 @@ static int run_steps(loop *l, sgt_error *err)
         if (eval || keep) rc = finish_steps(l, done, eval, err);
         else if (done > l->lag) rc = finish_steps(l, done - l->lag, 0, err);
         if (rc == SGT_OK && keep) rc = save(l, done, done < config->steps, err);
-        if (rc == SGT_OK) rc = sgt_memory_log(t, done - t->state.step, done == config->steps, err);
-        if (rc == SGT_OK && l->saver) rc = sgt_saver_check(l->saver, err);
+        if (rc == SGT_OK &&
+            sgt_memory_log(t, done - t->state.step, done == config->steps, &why) < 0)
+            go_on_without(t, "memory.jsonl", &why);
+        look_at_save(l, 0);
     }
     int diverged =
         has_diverged(l); /* remembered, because writing the remaining log lines may change it */
     if (rc == SGT_OK && t->o->ranks && done < config->steps && !diverged)
         return stopped_of_ranks(l, done, err);
     if (rc == SGT_OK) rc = finish_steps(l, done, 0, err);
+    look_at_save(l, 1);
+    /* rank 0 alone knows whether its last save has failed */
+    if (rc == SGT_OK && t->o->ranks)
+        rc = t->o->ranks->broadcast(t->o->ranks, &l->saved, sizeof l->saved, 0, err);
     if (rc == SGT_OK && done > l->saved) rc = save(l, done, 0, err);
-    if (rc == SGT_OK && l->saver) rc = sgt_saver_wait(l->saver, err);
     if (rc == SGT_OK && (diverged || has_diverged(l))) return fail_diverged(l, done, err);
-    if (rc < 0 || done == config->steps) return rc;
+    if (rc < 0 || done == config->steps) return rc < 0 || !l->failed ? rc : fail_saves(l, err);
     if (!l->saved) return sgt_fail(err, SGT_ESTOPPED, "interrupted before the first step");
     return sgt_fail(err, SGT_ESTOPPED,
                     "interrupted after step %llu of %llu; --resume goes on from there",
@@ -607,14 +675,6 @@ static int open_saver(loop *l, sgt_error *err)
                            .trace = t->trace,
                            .notice = t->o->notice};
     return t->run ? sgt_saver_open(&l->saver, &o, err) : SGT_OK;
-}
-
-/* Return the step of the newest checkpoint: one that this call has written, or the one that it
- * resumed from. */
-static uint64_t newest(const loop *l)
-{
-    uint64_t saved = l->saver ? sgt_saver_saved(l->saver) : 0;
-    return saved ? saved : l->t->state.step;
 }
 
 /* Fill in r->sets. If memory runs out, the list is shorter or missing; that is no error. */

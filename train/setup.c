@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "train/advice.h"
@@ -481,7 +482,7 @@ static int open_run_folder(sgt_trainer *t, const char *json, sgt_error *err)
     if (rc < 0 || !sgt_trainer_writes(t)) return rc;
     rc = sgt_run_open(&t->run, t->o->run, t->state.step, t->o->force, &t->o->warning, err);
     if (rc < 0 || t->state.step >= t->s->steps) return rc;
-    rc = sgt_run_options(t->run, json, err);
+    rc = sgt_run_put(t->run, "options.json", json, err);
     if (rc < 0) return rc;
     return sgt_run_start(t->run, t->state.step, t->cuda ? t->backend->peak_name : sgt_cpu_model(),
                          t->o->command, err);
@@ -653,7 +654,33 @@ static void report_sets(const sgt_trainer *t)
     }
 }
 
-/* Print three lines about the run, and details. */
+/* Compare the disk with the checkpoints that the run will write: while it saves one more than it
+ * keeps. Too little room is no failure, because there may be more when it is needed. */
+static void report_disk(const sgt_trainer *t)
+{
+    const sgt_config *s = t->s;
+    uint64_t *steps, every = s->save_every ? s->save_every : s->steps;
+    uint64_t n = (s->steps + every - 1) / every - t->state.step / every;
+    uint64_t one = 3 * sizeof(float) * sgt_model_parameters(&t->model) +
+                   (t->tokenizer ? strlen(t->tokenizer) : 0);
+    size_t there;
+    char need[32], room[32];
+    struct statvfs disk;
+    if (!t->run || sgt_run_steps(&steps, &there, t->o->run, NULL) < 0) return;
+    free(steps);
+    if (statvfs(t->o->run, &disk) < 0) return;
+    uint64_t most = there > s->keep ? 1 : s->keep + 1 - there;
+    if (s->keep && n > most) n = most;
+    int fits = n * one <= (uint64_t)disk.f_bavail * disk.f_frsize;
+    sgt_format_bytes(need, sizeof need, n * one);
+    sgt_format_bytes(room, sizeof room, (uint64_t)disk.f_bavail * disk.f_frsize);
+    sgt_say(fits ? &t->o->notice : &t->o->warning,
+            "disk: %s: %s for %" PRIu64 " checkpoint%s, %s%s free%s", t->o->run, need, n,
+            n == 1 ? "" : "s", fits ? "" : "but only ", room,
+            fits ? "" : " (make room, or keep fewer with --keep)");
+}
+
+/* Print four lines about the run, and details. */
 static void announce(const sgt_trainer *t)
 {
     report_model(t);
@@ -664,6 +691,7 @@ static void announce(const sgt_trainer *t)
     report_sets(t);
     report_packing(t);
     report_plan(t);
+    report_disk(t);
 }
 
 /* ---- all of it ---- */

@@ -118,7 +118,8 @@ typedef struct sgt_training_result {
 } sgt_training_result;
 
 /* Train. On return every default in *s is decided. Checks come in this order: options (SGT_EUSAGE),
- * device, run, data, model. *r is filled in on SGT_ESTOPPED too. */
+ * device, run, data, model. If saves fail, training continues, and returns SGT_EIO after its last
+ * step. *r is filled in then, and on SGT_ESTOPPED too. */
 int sgt_train(sgt_config *s, const sgt_train_options *o, sgt_training_result *r, sgt_error *err);
 void sgt_training_result_free(sgt_training_result *r);
 

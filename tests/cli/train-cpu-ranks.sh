@@ -113,6 +113,33 @@ END
     stderr_matches '^sgt-train: rank 1: .*MiB of memory.*: Cannot allocate memory$'
 fi
 
+# ---- a full disk: training goes on, to exit 1 at its end, and the older checkpoint stays ----
+mkdir disk
+cat > on-small-disk << 'END'
+mount -t tmpfs -o size=400k none disk || exit
+code=0
+"$@" || code=$?
+cp -r disk/r small
+exit $code
+END
+if unshare -rm mount -t tmpfs none disk 2> .mount; then
+    launcher=$mpi
+    mpi="unshare -rm sh on-small-disk $mpi"
+    two 1 sgt-train $options --precision fp32 --run disk/r --save-every 1
+    mpi=$launcher
+    stderr_lines 4
+    stderr_matches '^sgt-train: disk: disk/r: .* for 4 checkpoints, but only .* free \(make room, or keep fewer with --keep\)$'
+    for step in 2 3; do
+        stderr_matches "^sgt-train: disk/r/\.step-0000000$step\.tmp/.*: No space left on device \(step $step is not saved: \
+training goes on, and the next save tries again\)\$"
+    done
+    stderr_matches '^sgt-train: disk/r/.*: No space left on device \(step 4 is not saved: disk/r/step-00000001 is the '\
+'newest checkpoint\)$'
+    [ "$(ls small | grep step)" = step-00000001 ] || fail "the run holds $(ls small)"
+    run 0 sgt-train $options --run small --resume
+    close small two 2e-5
+fi
+
 # ---- a rank that dies, or is interrupted, ends the run within 30 s; saved checkpoints stay whole ----
 ends_well cpu INT
 

@@ -12,11 +12,11 @@ import sys
 BUDGET = {
     "tokenize": 12425,
     "loader": 6705,
-    "train": 13656,
+    "train": 13730,
     "kernels": 12187,
-    "tools": 13571,
-    "tests": 50376,
-    "manuals": 2496,
+    "tools": 13572,
+    "tests": 50480,
+    "manuals": 2509,
     "pages": 1220,
 }
 DATA = set(

@@ -1,4 +1,5 @@
 /* test_directory.c: what a run directory holds, and how damage and other processes are handled. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -179,6 +180,51 @@ static void leave_little_memory(void *ctx, const sgt_metrics *m, uint64_t steps,
 #define LIMITS 0
 #endif
 #endif
+
+/* Let no file grow from the end of the second step until a failed save was reported. */
+static void fill_disk(void *ctx, const sgt_metrics *m, uint64_t steps, uint64_t first)
+{
+    struct rlimit r;
+    int full = m->step > 0 && !strstr(warned, " is not saved");
+    (void)ctx;
+    (void)steps;
+    (void)first;
+    getrlimit(RLIMIT_FSIZE, &r);
+    r.rlim_cur = full ? 100 : r.rlim_max;
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &r), 0);
+}
+
+/* On a full disk the run goes on, and so does its log, in memory; the next save with room for it
+ * has everything. */
+Test(directory, what_finds_no_room_is_saved_later)
+{
+    sgt_config s = tiny(12);
+    s.save_every = 2;
+    s.keep = 0;
+    must_train(s, "whole", 0);
+    signal(SIGXFSZ, SIG_IGN);
+    warned[0] = '\0';
+    sgt_training_result r;
+    char *run = strdup(in_folder("r"));
+    sgt_train_options o = {.run = run, .warning = {hear, warned}, .progress = fill_disk};
+    expect_failure_about(sgt_train(&s, &o, &r, why), SGT_EIO, "/r: step 12 is saved, but ");
+    cr_expect(strstr(warned, ": cannot write: File too large (step 2 is not saved: training goes "
+                             "on, and the next save tries again)\n"),
+              "%s", warned);
+    cr_expect(strstr(warned, ": training goes on without further points for TensorBoard\n"), "%s",
+              warned);
+    cr_expect(strstr(warned, "/r/memory.jsonl: cannot write: File too large: training goes on "
+                             "without memory.jsonl\n"),
+              "%s", warned);
+    cr_expect_eq(r.steps, 12);
+    cr_expect_not(exists("r/step-00000002"));
+    same_facts("whole", "r");
+    same_bytes("r/step-00000012/state.json", "whole/step-00000012/state.json");
+    same_bytes("r/step-00000012/optimizer.safetensors",
+               "whole/step-00000012/optimizer.safetensors");
+    sgt_training_result_free(&r);
+    free(run);
+}
 
 Test(directory, without_memory_for_a_copy_training_waits_for_the_write)
 {

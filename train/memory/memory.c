@@ -474,7 +474,7 @@ static int write_log(const sgt_trainer *t, uint64_t first, uint64_t steps, sgt_e
     for (uint64_t s = first; s < first + steps && p.out; s++) put_step(&p, s);
     int failed = !p.out || (ferror(p.out) | fclose(p.out));
     int rc = failed ? sgt_fail(err, SGT_ENOMEM, "%s/memory.jsonl: out of memory", t->o->run)
-                    : sgt_run_memory(t->run, text, err);
+                    : sgt_run_put(t->run, "memory.jsonl", text, err);
     free(text);
     return rc;
 }

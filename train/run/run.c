@@ -29,6 +29,9 @@ struct sgt_run {
     char *path;
     int lock; /* descriptor of the folder, locked with flock */
     int log;
+    int log_error; /* errno of the last line; 0: all lines are written. A thread that saves reads it */
+    char *waiting; /* end of the log that is not written yet, of `waits` bytes */
+    size_t waits, room;
 };
 
 /* ---- listing checkpoints ---- */
@@ -155,15 +158,21 @@ static int remove_step(const sgt_run *r, uint64_t step, sgt_error *err)
     return rc;
 }
 
-int sgt_run_rotate(const sgt_run *r, uint64_t keep, sgt_error *err)
+/* Remove all checkpoints after `last`, and all but the newest `keep` of the others (0: keep all). */
+static int remove_steps(const sgt_run *r, uint64_t last, uint64_t keep, sgt_error *err)
 {
-    uint64_t *steps;
+    uint64_t *steps, kept = 0;
     size_t count;
-    if (!keep) return SGT_OK;
     int rc = sgt_run_steps(&steps, &count, r->path, err);
-    for (size_t i = keep; i < count && rc == SGT_OK; i++) rc = remove_step(r, steps[i], err);
+    for (size_t i = 0; i < count && rc == SGT_OK; i++)
+        if (steps[i] > last || (keep && ++kept > keep)) rc = remove_step(r, steps[i], err);
     free(steps);
     return rc;
+}
+
+int sgt_run_rotate(const sgt_run *r, uint64_t keep, sgt_error *err)
+{
+    return remove_steps(r, UINT64_MAX, keep, err);
 }
 
 /* Return whether `name` is a folder that a save was writing or removing, or a temporary file. */
@@ -191,18 +200,6 @@ static int remove_leftovers(const sgt_run *r, sgt_error *err)
         free(path);
     }
     closedir(d);
-    return rc;
-}
-
-/* Remove all checkpoints after `step`, because they are incomplete or the run starts over. */
-static int remove_later(const sgt_run *r, uint64_t step, sgt_error *err)
-{
-    uint64_t *steps;
-    size_t count;
-    int rc = sgt_run_steps(&steps, &count, r->path, err);
-    for (size_t i = 0; i < count && rc == SGT_OK && steps[i] > step; i++)
-        rc = remove_step(r, steps[i], err);
-    free(steps);
     return rc;
 }
 
@@ -275,6 +272,8 @@ static int open_log(sgt_run *r, uint64_t step, const sgt_notice *notice, sgt_err
     char *path = sgt_join(r->path, "log.jsonl");
     if (!path) return sgt_fail_memory(err, r->path);
     int rc = cut_log(r, path, step, notice, err);
+    /* here, because a step allocates nothing */
+    if (rc == SGT_OK) rc = sgt_reserve(&r->waiting, &r->room, LINE, 1, path, err);
     if (rc == SGT_OK) {
         r->log = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
         if (r->log < 0 && errno == ELOOP)
@@ -290,12 +289,22 @@ static int open_log(sgt_run *r, uint64_t step, const sgt_notice *notice, sgt_err
 int sgt_run_log(sgt_run *r, const char *line, sgt_error *err)
 {
     size_t n = strlen(line);
-    char text[LINE];
-    if (n >= sizeof text)
+    if (n >= LINE)
         return sgt_fail(err, SGT_EUSAGE, "%s/log.jsonl: a line of %zu bytes", r->path, n);
-    memcpy(text, line, n);
-    text[n] = '\n';
-    return sgt_write_all(r->log, text, n + 1, "log.jsonl", err);
+    int rc = sgt_reserve(&r->waiting, &r->room, r->waits + n + 1, 1, r->path, err), error = 0;
+    if (rc < 0) return rc;
+    memcpy(r->waiting + r->waits, line, n);
+    r->waiting[r->waits + n] = '\n';
+    r->waits += n + 1;
+    while (r->waits && !error) {
+        ssize_t done = write(r->log, r->waiting, r->waits);
+        if (done < 0 && errno != EINTR) error = errno;
+        if (done <= 0) continue;
+        r->waits -= (size_t)done;
+        memmove(r->waiting, r->waiting + done, r->waits);
+    }
+    __atomic_store_n(&r->log_error, error, __ATOMIC_RELAXED);
+    return SGT_OK;
 }
 
 char *sgt_run_last_line(const sgt_run *r)
@@ -312,7 +321,7 @@ char *sgt_run_last_line(const sgt_run *r)
 
 /* ---- open, save, close ---- */
 
-static int put_name(const sgt_run *r, const char *name, const char *text, sgt_error *err)
+int sgt_run_put(const sgt_run *r, const char *name, const char *text, sgt_error *err)
 {
     char *path = sgt_join(r->path, name);
     int rc = path ? sgt_file_put(path, text, strlen(text), err) : sgt_fail_memory(err, r->path);
@@ -324,7 +333,7 @@ static int point_latest(const sgt_run *r, uint64_t step, sgt_error *err)
 {
     char name[32];
     snprintf(name, sizeof name, STEP_NAME "\n", step);
-    return put_name(r, "latest", name, err);
+    return sgt_run_put(r, "latest", name, err);
 }
 
 static int lock_run(sgt_run *r, sgt_error *err)
@@ -383,7 +392,8 @@ int sgt_run_open(sgt_run **out, const char *path, uint64_t step, int force,
      * may be out of date if a save was killed between its two renames. */
     rc = step ? point_latest(r, step, err) : remove_name(r, "latest", err);
     if (rc == SGT_OK && !step) rc = remove_name(r, "memory.jsonl", err);
-    if (rc < 0 || (rc = remove_later(r, step, err)) < 0) goto fail;
+    /* later checkpoints are incomplete, or the run starts over */
+    if (rc < 0 || (rc = remove_steps(r, step, 0, err)) < 0) goto fail;
     if ((rc = open_log(r, step, notice, err)) < 0) goto fail;
     *out = r;
     return SGT_OK;
@@ -397,6 +407,7 @@ void sgt_run_close(sgt_run *r)
     if (!r) return;
     if (r->log >= 0) close(r->log);
     if (r->lock >= 0) close(r->lock); /* this releases the lock */
+    free(r->waiting);
     free(r->path);
     free(r);
 }
@@ -435,23 +446,13 @@ int sgt_run_start(sgt_run *r, uint64_t step, const char *machine, const char *co
     if (!path || !line || asprintf(&text, "%.*s%s\n", (int)n, before ? before : "", line) < 0)
         rc = sgt_fail_memory(err, r->path);
     if (rc == SGT_OK) {
-        rc = put_name(r, "starts.jsonl", text, err);
+        rc = sgt_run_put(r, "starts.jsonl", text, err);
         free(text);
     }
     free(line);
     free(before);
     free(path);
     return rc;
-}
-
-int sgt_run_memory(sgt_run *r, const char *lines, sgt_error *err)
-{
-    return put_name(r, "memory.jsonl", lines, err);
-}
-
-int sgt_run_options(sgt_run *r, const char *json, sgt_error *err)
-{
-    return put_name(r, "options.json", json, err);
 }
 
 int sgt_run_save(sgt_run *r, const sgt_checkpoint_state *state, sgt_backend *b, const sgt_model *m,
@@ -465,7 +466,8 @@ int sgt_run_save(sgt_run *r, const sgt_checkpoint_state *state, sgt_backend *b, 
         rc = sgt_fail_memory(err, r->path);
         goto out;
     }
-    if (fsync(r->log) < 0) {
+    errno = __atomic_load_n(&r->log_error, __ATOMIC_RELAXED);
+    if (errno || fsync(r->log) < 0) {
         rc = sgt_fail_errno(err, "%s/log.jsonl", r->path);
         goto out;
     }

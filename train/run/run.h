@@ -36,20 +36,21 @@ int sgt_run_open(sgt_run **out, const char *path, uint64_t step, int force,
 void sgt_run_close(sgt_run *r);                            /* NULL is fine */
 char *sgt_run_checkpoint(const sgt_run *r, uint64_t step); /* "RUN/step-NNNNNNNN", malloc'd */
 
-int sgt_run_options(sgt_run *r, const char *json, sgt_error *err);
+/* Write a file of the run, such as options.json, or replace it. */
+int sgt_run_put(const sgt_run *r, const char *name, const char *text, sgt_error *err);
 /* Append an object to starts.jsonl: time (UTC), host, machine (processor or device), version, step,
  * and command (left out if NULL). A start at step 0 empties the file first, and so does any start
  * if it has more than 1 MiB. */
 int sgt_run_start(sgt_run *r, uint64_t step, const char *machine, const char *command,
                   sgt_error *err);
-int sgt_run_memory(sgt_run *r, const char *lines, sgt_error *err); /* replace memory.jsonl */
-/* Append a line and a newline to the log, in one write. */
+/* Append a line and a newline to the log. If it cannot be written now, as on a full disk, the line
+ * waits in memory, the next call writes it first, and a save fails until then. */
 int sgt_run_log(sgt_run *r, const char *line, sgt_error *err);
 /* Return the last line of the log, malloc'd; NULL if the log is empty. */
 char *sgt_run_last_line(const sgt_run *r);
 
 /* Save RUN/step-NNNNNNNN for state->step. It appears atomically and is durable, once the log's
- * lines are. Then point `latest` to it, and remove all but the newest `keep` checkpoints (0: keep
+ * lines are. A thread may save while another logs. Then point `latest` to it, and remove all but the newest `keep` checkpoints (0: keep
  * all). */
 int sgt_run_save(sgt_run *r, const sgt_checkpoint_state *state, sgt_backend *b, const sgt_model *m,
                  const char *tokenizer, int64_t eot, uint64_t keep, sgt_error *err);

@@ -134,6 +134,7 @@ int sgt_saver_save(sgt_saver *s, const sgt_checkpoint_state *state, sgt_backend 
         s->written = 0;
         s->writing = pthread_create(&s->thread, NULL, write_copy, s) == 0;
         if (s->writing) return SGT_OK;
+        b = &s->copy.calls; /* the other ranks have made their calls for this save */
     }
     if ((rc = write_out(s, b, err)) == SGT_OK) s->saved = state->step;
     return rc;

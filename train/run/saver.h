@@ -3,7 +3,7 @@
  *     sgt_saver *s;
  *     if (sgt_saver_open(&s, &options, &err) < 0) ...;
  *     for (step ...) {
- *         if (sgt_saver_check(s, &err) < 0) ...;          // a failed write ends the run here
+ *         if (sgt_saver_check(s, &err) < 0) ...;          // a write has failed
  *         ...
  *         if (time to save) rc = sgt_saver_save(s, &state, backend, more steps follow, &err);
  *     }
@@ -14,7 +14,7 @@
  * later ones reuse. A thread then writes them (sgt_run_save: temporary names, fsync, rename,
  * `latest`, rotation). Copying costs a pass over memory; fork would avoid the copy but is unsafe
  * with threads of OpenMP, CUDA or MPI. Only one write runs at a time; the next save waits for it.
- * If there is no memory for the copy, or no step remains after the save, training waits for the
+ * A write that fails leaves the older checkpoints, and a later save may work. If there is no memory for the copy, or no step remains after the save, training waits for the
  * write. All calls come from one thread. */
 #ifndef SGT_SAVER_H
 #define SGT_SAVER_H
@@ -44,7 +44,8 @@ void sgt_saver_close(sgt_saver *s); /* wait for the write in progress, then free
 uint64_t sgt_saver_bytes(const sgt_model *m, sgt_optim_kind optimizer);
 
 /* Save a checkpoint. The texts in *state must live until the write has ended. `more`: steps follow,
- * so write in the background. The error may be that of this save or of the previous one. */
+ * so write in the background. Returns the error of the previous write, or of this one if no
+ * thread writes it; the write may then have read a part of the backend's state. */
 int sgt_saver_save(sgt_saver *s, const sgt_checkpoint_state *state, sgt_backend *b, int more,
                    sgt_error *err);
 
