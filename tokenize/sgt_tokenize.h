@@ -193,7 +193,7 @@ typedef struct sgt_tokenize_options {
      * smallest hash. Unless it is 1, one document stays in train, or sgt_tokenize fails */
     double val_fraction;
     uint64_t shard_tokens; /* tokens per shard; default 100,000,000; at most 2,147,483,647 */
-    int threads;           /* at most 1,024; default: the cores available */
+    int threads;           /* at most 1,024; default: sgt_tokenize_threads() */
     sgt_format format;     /* what a document is in the input files */
     const char *field;     /* field of a JSONL object: "text", or nested, "a.b"; NULL: "text" */
     /* "EXT=COMMAND": read files of this ending through the command's output (filter.h) */
@@ -286,6 +286,10 @@ typedef struct sgt_tokenize_result {
  * was requested. After any of these but SGT_EUSAGE, the same call may be repeated; after
  * SGT_ESTOPPED it continues the run (but standard input starts over). */
 int sgt_tokenize(const sgt_tokenize_options *o, sgt_tokenize_result *result, sgt_error *err);
+
+/* Return the default number of threads: one for each core that this process may run on, or for each
+ * CPU that the quota of its control groups (containers, batch systems) grants, if those are fewer. */
+int sgt_tokenize_threads(void);
 
 /* ---- training a vocabulary: what sgt-tokenize --train-vocab does ---- */
 

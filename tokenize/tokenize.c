@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "loader/base/clock.h"
+#include "loader/base/cpu.h"
 #include "loader/base/file.h"
 #include "loader/base/json.h"
 #include "tokenize/input/feed.h"
@@ -67,6 +68,8 @@ static int tokenize_into(const sgt_tokenize_options *o, const sgt_corpus *c, con
     free(all);
     return rc;
 }
+
+int sgt_tokenize_threads(void) { return sgt_cpu_threads(1, 0); }
 
 int sgt_tokenize(const sgt_tokenize_options *o, sgt_tokenize_result *result, sgt_error *err)
 {

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "loader/base/cpu.h"
 #include "train/device.h"
 #include "train/run/checkpoint.h"
 #include "loader/sgt_loader.h"
@@ -123,7 +122,7 @@ int main(int argc, char **argv)
                   "expected what to evaluate it on: FILE.jsonl of questions, or --data OUT/");
     sgt_talk talk = {program.name, o.quiet};
     eval e = {.device = o.device,
-              .threads = o.threads ? (int)o.threads : sgt_cpu_count(),
+              .threads = sgt_threads(o.threads, 1),
               .quiet = o.quiet,
               .split = o.split,
               .notice = sgt_talk_notice(&talk),

@@ -101,7 +101,7 @@ static void print_held(sampling *s)
 static int generate(sampling *s, sgt_error *err)
 {
     sgt_decoder_options d = {.sequences = (uint32_t)o.batch,
-                             .threads = (int)o.threads,
+                             .threads = sgt_threads(o.threads, 1),
                              .bf16 = strcmp(o.precision, "bf16") == 0};
     sgt_generate_options g = {.choice = {.temperature = o.temperature,
                                          .top_k = o.top_k,

@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 
 #include "loader/base/clock.h"
-#include "loader/base/cpu.h"
 #include "tokenize/out/export.h"
 #include "tokenize/out/out.h"
 #include "tokenize/before.h"
@@ -437,10 +436,7 @@ static int run(int (*work)(sgt_error *err))
     int rc = o.ranks_given ? SGT_OK : sgt_ranks_open(&joined, program.name, t.stop, &err);
     t.ranks = o.ranks_given ? &apart : joined;
     if (joined && joined->rank) o.quiet = 1;
-    if (joined && !t.threads && joined->sharing > 1) {
-        const int cores = sgt_cpu_count(), ranks = (int)joined->sharing;
-        t.threads = cores > ranks ? cores / ranks : 1;
-    }
+    t.threads = sgt_threads(o.threads, joined ? joined->sharing : 1);
     if (rc == SGT_OK) rc = work(&err);
     if (rc == SGT_OK) rc = sgt_flush_results(&err);
     if (rc < 0 && joined) joined->give_up(joined, &err);
@@ -469,7 +465,6 @@ int main(int argc, char **argv)
     t.out = argv[argc - 1];
     t.normalize = (sgt_normalize)(o.normalize + 1);
     if (o.binary_given) t.binary = (sgt_binary_files)(o.binary + 1);
-    t.threads = (int)o.threads;
     t.filters = o.filters.items;
     t.filter_count = o.filters.count;
     t.stop = stop;

@@ -592,6 +592,7 @@ int main(int argc, char **argv)
                                  .cache = cache,
                                  .checker = o.no_self_check ? NULL : "/proc/self/exe",
                                  .stop = stop,
+                                 .most_threads = sgt_most_threads(),
                                  .progress = show_progress,
                                  .line = show_line};
     s.step.unverified = o.no_self_check;

@@ -12,7 +12,6 @@
 
 #include "loader/base/clock.h"
 #include "loader/base/format.h"
-#include "loader/base/cpu.h"
 #include "loader/base/file.h"
 #include "train/advice.h"
 #include "train/data/feed.h"
@@ -670,8 +669,7 @@ static int open_saver(loop *l, sgt_error *err)
                            .tokenizer = t->tokenizer,
                            .eot = t->eot,
                            .keep = t->s->keep,
-                           .threads = t->s->threads == SGT_DEFAULT_COUNT ? sgt_cpu_count()
-                                                                         : (int)t->s->threads,
+                           .threads = sgt_trainer_threads(t),
                            .trace = t->trace,
                            .notice = t->o->notice};
     return t->run ? sgt_saver_open(&l->saver, &o, err) : SGT_OK;

@@ -409,8 +409,8 @@ static int open_trace(sgt_trainer *t, sgt_error *err)
 int sgt_trainer_threads(const sgt_trainer *t)
 {
     const sgt_ranks *r = t->o->ranks;
-    int n = r && r->sharing ? sgt_cpu_count() / (int)r->sharing : sgt_cpu_count();
-    return t->s->threads != SGT_DEFAULT_COUNT ? (int)t->s->threads : n < 1 ? 1 : n;
+    if (t->s->threads != SGT_DEFAULT_COUNT) return (int)t->s->threads;
+    return sgt_cpu_threads(r ? r->sharing : 1, t->o->most_threads);
 }
 
 int sgt_trainer_step(const sgt_trainer *t, sgt_error *err)
@@ -545,14 +545,20 @@ static void report_peak(const sgt_trainer *t)
                 b->peak_name, b->peak_flops / 1e12);
 }
 
-/* Report the ranks. mpirun binds each rank to one core by default, so hint at that if it is so. */
+/* Report what bounds the threads, and the ranks. mpirun binds each rank to one core by default, so hint at that if it is so. */
 static void report_ranks(const sgt_trainer *t)
 {
     const sgt_ranks *r = t->o->ranks;
     char threads[64] = "";
-    if (!r) return;
     int here = sgt_cpu_count(), all = (int)sysconf(_SC_NPROCESSORS_ONLN),
         n = sgt_trainer_threads(t);
+    if (t->s->threads == SGT_DEFAULT_COUNT && n < here / (r && r->sharing ? (int)r->sharing : 1))
+        sgt_say(
+            &t->o->detail,
+            "threads: %d of %d cores, as the CPU quota or OMP_NUM_THREADS says (--threads takes "
+            "more)",
+            n, here);
+    if (!r) return;
     if (!t->cuda) snprintf(threads, sizeof threads, ", on %d thread%s", n, n == 1 ? "" : "s");
     sgt_say(&t->o->detail, "ranks: %u, each with %u of the %" PRIu64 " rows of a micro-step%s",
             r->size, t->info.local_batch, t->s->batch, threads);

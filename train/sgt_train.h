@@ -67,6 +67,7 @@ typedef struct sgt_train_options {
      * only this process. All ranks read the same files. Only rank 0 writes to the run directory,
      * and only its call should have notices. */
     sgt_ranks *ranks;
+    int most_threads; /* upper bound of the default number of threads; 0: none */
     /* opened is called before the first step, with a backend that stays open until sgt_train
      * returns; progress after every step; line with each line that is worth keeping (an evaluation,
      * an epoch). Each may be NULL. */

@@ -87,7 +87,7 @@ static inline int sgt_trainer_scales(const sgt_trainer *t)
 }
 
 /* Return the number of CPU threads: as many as requested; otherwise all available cores, or this
- * rank's share of them. */
+ * rank's share of them, as bounded by sgt_cpu_threads. */
 int sgt_trainer_threads(const sgt_trainer *t);
 /* Set the options of the backend, t->s->step, once settings, device and model are decided. An
  * estimate of memory does so while rows, steps or the learning rate are undecided. */

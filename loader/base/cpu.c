@@ -11,6 +11,8 @@
 #include <sys/syscall.h>
 #endif
 
+#include "loader/base/memory.h"
+
 /* AMX is a level of its own above those of vectors. */
 enum { AMX_LEVEL = SGT_CPU_LEVELS, NAMES };
 static const char *const names[NAMES] = {"plain", "avx2", "avx512", "amx"};
@@ -147,6 +149,16 @@ int sgt_cpu_count(void)
     cpu_set_t set;
     int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
     if (n < 1) n = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    return n < 1 ? 1 : n;
+}
+
+int sgt_cpu_threads(uint32_t sharing, int most)
+{
+    int n = sgt_cpu_count();
+    uint64_t granted = sgt_group_cpus(NULL);
+    if (granted < (uint64_t)n) n = (int)granted;
+    if (sharing > 1) n /= (int)sharing;
+    if (most > 0 && most < n) n = most;
     return n < 1 ? 1 : n;
 }
 

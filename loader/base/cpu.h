@@ -4,6 +4,8 @@
 #ifndef SGT_BASE_CPU_H
 #define SGT_BASE_CPU_H
 
+#include <stdint.h>
+
 #include "loader/base/error.h"
 
 #ifdef __cplusplus
@@ -43,6 +45,10 @@ int sgt_cpu_limit(const char *name, sgt_error *err);
 
 /* Return the number of cores that this process may run on, at least 1. */
 int sgt_cpu_count(void);
+/* Return the default number of threads of a process that shares its cores with `sharing` - 1 others:
+ * its share of the cores, or of the CPUs that its control groups (containers, batch systems) grant,
+ * but at most `most` if that is above 0. At least 1. */
+int sgt_cpu_threads(uint32_t sharing, int most);
 const char *sgt_cpu_model(void); /* "AMD EPYC 9654 ...", or "unknown CPU" */
 
 #ifdef __cplusplus

@@ -1,11 +1,11 @@
-/* memory.c: read free memory and its limits from the kernel's files; and arenas: one mapping, aligned
+/* memory.c: read free memory, and the limits of control groups, from the kernel's files; and arenas: one mapping, aligned
  * to 2 MiB so that the kernel can back it with huge pages. A huge page takes one page fault and one
  * TLB entry instead of 512. */
 #include "loader/base/memory.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <limits.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,28 +64,48 @@ static uint64_t room_in(const char *folder)
     return used < limit ? limit - used : 0;
 }
 
-/* Return the smallest room of a control group and of all groups above it, up to the mount point.
+/* Return how many CPUs the control group in `folder` may use: its quota of microseconds in each period,
+ * rounded up. Version 2 has both numbers in one line, "150000 100000"; version 1 says -1 for "no
+ * limit". */
+static uint64_t cpus_in(const char *folder)
+{
+    char quota_first[32];
+    uint64_t quota = read_in(folder, "cpu.max", "");
+    snprintf(quota_first, sizeof quota_first, "%" PRIu64 " ", quota);
+    uint64_t period = read_in(folder, "cpu.max", quota_first);
+    if (quota == UINT64_MAX) {
+        quota = read_in(folder, "cpu.cfs_quota_us", "");
+        period = read_in(folder, "cpu.cfs_period_us", "");
+    }
+    if (quota == UINT64_MAX || period == UINT64_MAX || !period) return UINT64_MAX;
+    return quota / period + (quota % period > 0);
+}
+
+/* Return the smallest limit of a control group and of all groups above it, up to the mount point.
  * Missing files set no bound: a container may see its own group as the mount point. */
-static uint64_t room_along(const char *root, const char *mounted, const char *group)
+static uint64_t limit_along(const char *root, const char *mounted, const char *group,
+                            uint64_t (*limit_in)(const char *folder))
 {
     char folder[PATH_MAX];
     uint64_t least = UINT64_MAX;
-    size_t mount = (size_t)snprintf(folder, sizeof folder, "%s/%s", root, mounted);
+    size_t mount = (size_t)snprintf(folder, sizeof folder, "%s/sys/fs/cgroup%s", root, mounted);
     size_t n = strlen(group);
     if (mount + n >= sizeof folder) return UINT64_MAX;
     memcpy(folder + mount, group, n + 1);
     for (;;) {
-        uint64_t room = room_in(folder);
-        if (room < least) least = room;
+        uint64_t limit = limit_in(folder);
+        if (limit < least) least = limit;
         char *slash = strrchr(folder + mount, '/');
         if (!slash) return least;
         *slash = 0;
     }
 }
 
-/* Return the smallest room of this process's control groups. /proc/self/cgroup has the line
- * "0::/path" for version 2 and "4:memory:/path" (or "4:cpu,memory:/path") for version 1. */
-static uint64_t room_in_groups(const char *root)
+/* Return the smallest limit of this process's control groups of one kind, "/memory" or "/cpu".
+ * /proc/self/cgroup has the line "0::/path" for version 2 and "4:memory:/path" (or
+ * "4:cpu,memory:/path") for version 1. */
+static uint64_t limit_of_groups(const char *root, const char *kind,
+                                uint64_t (*limit_in)(const char *folder))
 {
     char path[PATH_MAX], line[PATH_MAX];
     uint64_t least = UINT64_MAX;
@@ -93,18 +113,25 @@ static uint64_t room_in_groups(const char *root)
     FILE *f = fopen(path, "re");
     if (!f) return UINT64_MAX;
     while (fgets(line, sizeof line, f)) {
-        char *kinds = strchr(line, ':'), *group = kinds ? strchr(kinds + 1, ':') : NULL;
+        char *kinds = strchr(line, ':'), *group = kinds ? strchr(kinds + 1, ':') : NULL, *rest;
         if (!group) continue;
         *group++ = 0;
         group[strcspn(group, "\n")] = 0;
         if (!strcmp(group, "/")) *group = 0;
-        if (kinds[1] && !strstr(kinds + 1, "memory")) continue;
-        uint64_t room =
-            room_along(root, kinds[1] ? "sys/fs/cgroup/memory" : "sys/fs/cgroup", group);
-        if (room < least) least = room;
+        int version_2 = !kinds[1], is_kind = version_2;
+        for (char *word = strtok_r(kinds, ":,", &rest); word; word = strtok_r(NULL, ",", &rest))
+            is_kind |= !strcmp(word, kind + 1);
+        if (!is_kind) continue;
+        uint64_t limit = limit_along(root, version_2 ? "" : kind, group, limit_in);
+        if (limit < least) least = limit;
     }
     fclose(f);
     return least;
+}
+
+uint64_t sgt_group_cpus(const char *root)
+{
+    return limit_of_groups(root ? root : "", "/cpu", cpus_in);
 }
 
 void sgt_memory_look(sgt_memory *m, const char *root)
@@ -112,7 +139,8 @@ void sgt_memory_look(sgt_memory *m, const char *root)
     char path[PATH_MAX];
     if (!root) root = "";
     snprintf(path, sizeof path, "%s/proc/meminfo", root);
-    uint64_t kib = read_number(path, "MemAvailable:"), group = room_in_groups(root);
+    uint64_t kib = read_number(path, "MemAvailable:"),
+             group = limit_of_groups(root, "/memory", room_in);
     *m = (sgt_memory){kib > UINT64_MAX >> 10 ? UINT64_MAX : kib << 10, "this machine"};
     if (group < m->available) *m = (sgt_memory){group, "this process's control group (container)"};
 }

@@ -110,6 +110,9 @@ Test(cpu, limit_lowers_and_refuses)
     expect_failure(sgt_cpu_limit("sse9", why), SGT_EUSAGE,
                    "sse9: not one of auto, plain, avx2, avx512, amx");
     cr_assert_geq(sgt_cpu_count(), 1);
+    cr_assert(sgt_cpu_threads(0, 0) >= 1 && sgt_cpu_threads(1, 0) <= sgt_cpu_count());
+    cr_assert_eq(sgt_cpu_threads(1, 1), 1);
+    cr_assert_eq(sgt_cpu_threads(1 << 20, 0), 1);
 }
 
 Test(arena, counts_then_hands_out_aligned_zeros)

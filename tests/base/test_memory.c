@@ -117,6 +117,40 @@ Test(memory, container_that_sees_its_own_group_as_the_mount)
     expect(400000, group);
 }
 
+/* A quota of CPU time: the least of the group and of those above it, in whole CPUs. */
+Test(memory, quota_of_cpus_in_version_2)
+{
+    cr_assert_eq(sgt_group_cpus(folder), UINT64_MAX, "nothing to read");
+    put("proc/self/cgroup", "0::/a/b\n");
+    put("sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
+    cr_assert_eq(sgt_group_cpus(folder), UINT64_MAX);
+    put("sys/fs/cgroup/a/cpu.max", "800000 100000\n");
+    cr_assert_eq(sgt_group_cpus(folder), 8);
+    put("sys/fs/cgroup/a/b/cpu.max", "150000 100000\n");
+    cr_assert_eq(sgt_group_cpus(folder), 2);
+    put("sys/fs/cgroup/cpu.max", "20000 100000\n");
+    cr_assert_eq(sgt_group_cpus(folder), 1);
+    put("sys/fs/cgroup/cpu.max", "20000 0\n"); /* not the kernel's */
+    cr_assert_eq(sgt_group_cpus(folder), 2);
+}
+
+Test(memory, quota_of_cpus_in_version_1)
+{
+    put("proc/self/cgroup", "6:cpuset:/c\n5:cpu,cpuacct:/job/1\n4:memory:/m\n0::/\n");
+    put("sys/fs/cgroup/cpu/job/1/cpu.cfs_quota_us", "-1\n");
+    put("sys/fs/cgroup/cpu/job/1/cpu.cfs_period_us", "100000\n");
+    cr_assert_eq(sgt_group_cpus(folder), UINT64_MAX);
+    put("sys/fs/cgroup/cpu/job/cpu.cfs_quota_us", "300000\n");
+    put("sys/fs/cgroup/cpu/job/cpu.cfs_period_us", "100000\n");
+    cr_assert_eq(sgt_group_cpus(folder), 3);
+    /* groups of other kinds, whose names begin alike */
+    put("sys/fs/cgroup/cpu/c/cpu.cfs_quota_us", "100000\n");
+    put("sys/fs/cgroup/cpu/c/cpu.cfs_period_us", "100000\n");
+    put("sys/fs/cgroup/cpu/m/cpu.cfs_quota_us", "100000\n");
+    put("sys/fs/cgroup/cpu/m/cpu.cfs_period_us", "100000\n");
+    cr_assert_eq(sgt_group_cpus(folder), 3);
+}
+
 /* The machine that runs the test reports some free memory, and a limit by name. */
 Test(memory, this_machine)
 {

@@ -1,4 +1,4 @@
-# What several processes of one machine share: memory for preloaded sets.
+# What several processes of one machine share: CPUs and memory for preloaded sets.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 . "$ROOT/tests/cli/ranks.inc"
@@ -28,6 +28,35 @@ for program in "sgt-train $options" 'sgt-inspect holes --batch 0 --batch-size 1 
 done
 echo '{"loader": "preload"}' > typed.json
 run_failure_about "$refused" $machine sgt-train $options --config typed.json
+
+# ---- threads: by default one per core, but no more than a CPU quota or OMP_NUM_THREADS allows ----
+unset OMP_NUM_THREADS TORCHELASTIC_RUN_ID
+threads() { # NUMBER COMMAND...: check the number of threads that a program says
+    number=$1
+    shift
+    run 0 "$@" --json
+    [ "$(sed -n 's/.*"threads": *\([0-9]*\).*/\1/p' .stdout)" = "$number" ] || fail "not $number threads: $(cat .stdout)"
+}
+echo 'some text' > text
+tokenize='sgt-bench tokenize text --turns 1 --quiet'
+sgt-bench tokenize text --turns 1 --quiet --json > .all
+all=$(sed -n 's/.*"threads": *\([0-9]*\).*/\1/p' .all)
+echo 0::/job/1 > machine/proc/self/cgroup
+mkdir -p machine/sys/fs/cgroup/job/1
+threads "$all" $machine $tokenize
+echo '100000 100000' > machine/sys/fs/cgroup/job/cpu.max
+threads 1 $machine $tokenize
+threads 3 $machine $tokenize --threads 3
+for omp in 1 1,4; do threads 1 env OMP_NUM_THREADS=$omp $tokenize; done
+for omp in 1000 0 ''; do threads "$all" env OMP_NUM_THREADS=$omp $tokenize; done
+threads "$all" env OMP_NUM_THREADS=1 TORCHELASTIC_RUN_ID=none $tokenize
+run 0 sgt-train --data holes --loader mmap --model 1x8x1 --seq-len 8 --batch-size 2 --steps 1 --device cpu --eval-every 0 \
+    --run model --quiet
+threads 1 $machine sgt-sample model --prompt text --tokens 1 --vocab gpt2
+options=$(echo "$options" | sed 's/--threads 1//')
+run 0 $machine sgt-train $options --loader mmap --verbose
+[ "$all" -eq 1 ] || stderr_has "sgt-train: threads: 1 of $all cores, as the CPU quota or OMP_NUM_THREADS says (--threads takes more)"
+rm machine/proc/self/cgroup
 
 # Two processes: one of them would fit.
 with_mpi 'all else passed'

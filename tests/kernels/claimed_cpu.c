@@ -10,5 +10,6 @@
 #define sgt_cpu_neon claimed_cpu_neon
 #define sgt_cpu_limit claimed_cpu_limit
 #define sgt_cpu_count claimed_cpu_count
+#define sgt_cpu_threads claimed_cpu_threads
 #define sgt_cpu_model claimed_cpu_model
 #include "loader/base/cpu.c"

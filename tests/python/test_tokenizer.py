@@ -131,6 +131,20 @@ def test_batches_are_the_single_calls(threads):
         t.encode_batch(["<|endoftext|>"], num_threads=threads, disallowed_special="all")
 
 
+def test_the_default_number_of_threads(monkeypatch):
+    threads = sgt._native.default_threads
+    for name in ("OMP_NUM_THREADS", "TORCHELASTIC_RUN_ID"):
+        monkeypatch.delenv(name, raising=False)
+    most = threads()
+    assert 1 <= most <= len(os.sched_getaffinity(0))
+    for omp, want in ("1", 1), ("1,2", 1), ("1000", most), ("0", most), ("", most), ("x", most):
+        monkeypatch.setenv("OMP_NUM_THREADS", omp)
+        assert threads() == want
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    assert threads() == most
+
+
 def test_batches_in_many_groups(monkeypatch):
     from sgt import _encoder
 

@@ -48,7 +48,7 @@ struct sgt_units {
 
 size_t sgt_units_threads(const sgt_corpus *c, int threads, size_t piece)
 {
-    const size_t want = threads ? (size_t)threads : (size_t)sgt_cpu_count();
+    const size_t want = threads ? (size_t)threads : (size_t)sgt_cpu_threads(1, 0);
     const uint64_t units = c->bytes / piece + c->count / SGT_UNIT_PARTS + 1;
     return !c->unsized && units < want ? (size_t)units : want;
 }

@@ -269,7 +269,7 @@ int bench_choose_device(sgt_error *err)
     s->device = cuda ? SGT_DEVICE_CUDA : SGT_DEVICE_CPU;
     if (s->batch == SGT_DEFAULT_COUNT) s->batch = cuda ? 64 : 4;
     if (!s->seq) s->seq = cuda ? 1024 : 64;
-    if (s->threads == SGT_DEFAULT_COUNT) s->threads = (uint64_t)sgt_cpu_count();
+    if (s->threads == SGT_DEFAULT_COUNT) s->threads = (uint64_t)sgt_threads(0, 1);
     rc = sgt_config_check(s, err);
     if (rc == SGT_OK) rc = sgt_config_take_device(s, cuda, cuda, err);
     return rc == SGT_OK ? sgt_config_step(s, err) : rc;

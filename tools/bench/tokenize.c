@@ -18,6 +18,7 @@
 #include "tokenize/vocab/vocab.h"
 #include "tools/bench/bench.h"
 #include "tools/cli/options.h"
+#include "tools/cli/process.h"
 #include "tools/cli/talk.h"
 
 BENCH_EMBED(sgt_bpe_py, "tests/peers/bpe.py");
@@ -396,7 +397,7 @@ static int measure(sgt_error *err)
         return sgt_fail(err, SGT_EUSAGE,
                         "expected INPUT...: files or folders of text, or - for standard input");
     sgt_take_cpu(&program, o.cpu);
-    state.threads = o.threads ? (int)o.threads : sgt_cpu_count();
+    state.threads = sgt_threads(o.threads, 1);
     int rc = prepare(err);
     if (rc == SGT_OK) rc = o.disk ? make_work(err) : read_text(err);
     if (rc == SGT_OK && !o.disk) rc = allocate_ids(err);

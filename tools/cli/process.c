@@ -14,6 +14,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "loader/base/cpu.h"
 #include "loader/base/file.h"
 #include "loader/base/library.h"
 #include "tools/cli/options.h"
@@ -111,6 +112,20 @@ void sgt_spin_little(char **argv)
     if (readlink("/proc/self/exe", self, sizeof self - 1) > 0) execv(self, argv);
     /* execv failed, perhaps because /proc is missing: restore the environment */
     unsetenv("GOMP_SPINCOUNT");
+}
+
+/* torchrun sets 1 if the user has not set the variable, for the sake of threads in PyTorch. */
+int sgt_most_threads(void)
+{
+    const char *text = getenv("OMP_NUM_THREADS");
+    if (!text || (!strcmp(text, "1") && getenv("TORCHELASTIC_RUN_ID"))) return 0;
+    const long n = strtol(text, NULL, 10); /* the first of a list, one number per nested level */
+    return n < 1 || n > INT_MAX ? 0 : (int)n;
+}
+
+int sgt_threads(uint64_t typed, uint32_t sharing)
+{
+    return typed ? (int)typed : sgt_cpu_threads(sharing, sgt_most_threads());
 }
 
 /* ---- folders ---- */

@@ -7,6 +7,8 @@
 #ifndef SGT_CLI_PROCESS_H
 #define SGT_CLI_PROCESS_H
 
+#include <stdint.h>
+
 #include "loader/base/error.h"
 
 /* Let SIGINT and SIGTERM set the returned flag; a second signal ends the program at once with exit
@@ -28,6 +30,13 @@ _Noreturn void sgt_no_memory(void);
  * and 830 with the limit. libgomp reads the limit only from the environment, before main, so this
  * function sets it there and executes the program again. Values that the user has set are kept. */
 void sgt_spin_little(char **argv);
+
+/* Return the largest number of threads that OMP_NUM_THREADS allows a program by default; 0: any. */
+int sgt_most_threads(void);
+
+/* Return the number of threads that was typed, or if it is 0, the default of a process that shares
+ * its cores with `sharing` - 1 others (sgt_cpu_threads). */
+int sgt_threads(uint64_t typed, uint32_t sharing);
 
 /* Return the folders of NVIDIA's libraries in Python packages (cuDNN, cuBLASLt, NCCL and CUPTI come
  * with PyTorch), separated by colons; "" if there are none, NULL if memory runs out. The caller

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/base/cpu.h"
 #include "loader/base/file.h"
 #include "loader/shards/set.h"
 #include "tokenize/input/corpus.h"
+#include "tools/cli/process.h"
 #include "tools/cli/progress.h"
 #include "tools/inspect/inspect.h"
 
@@ -85,7 +85,7 @@ static int verify_shards(inspect_set *s, const inspect *o, sgt_error *err)
     work w = {.set = s,
               .stop = o->stop,
               .bar = sgt_progress_new("B", o->quiet),
-              .threads = o->threads ? (int)o->threads : sgt_cpu_count()};
+              .threads = sgt_threads(o->threads, 1)};
     int rc = SGT_OK;
     if ((size_t)w.threads > s->set.count) w.threads = s->set.count ? (int)s->set.count : 1;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(w.threads)

@@ -151,7 +151,7 @@ int sgt_decoder_open(sgt_decoder **out, const sgt_decoder_options *o, sgt_error 
     d->o = *o;
     if (!d->o.window || d->o.window > o->model.positions) d->o.window = o->model.positions;
     if (!d->o.sequences) d->o.sequences = 1;
-    if (d->o.threads < 1) d->o.threads = sgt_cpu_count();
+    if (d->o.threads < 1) d->o.threads = sgt_cpu_threads(1, 0);
     d->k = sgt_kernels_cpu();
     d->loads.level = d->k->level;
     d->C = o->model.channels, d->H = o->model.heads, d->D = d->C / d->H, d->V = o->model.vocab;

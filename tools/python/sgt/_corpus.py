@@ -106,7 +106,7 @@ def tokenize(
         val_fraction=_fraction(split),
         layout=c.index_of("shards", shards, LAYOUTS),
         shard_tokens=shard_tokens,
-        threads=threads,
+        threads=threads or c.default_threads(),
         format=c.index_of("format", format, FORMATS),
         field=field,
         keep_fields=kept or None,

@@ -193,6 +193,7 @@ _TOKENIZE = {
     "sgt_encode_texts": (c_int, [c_void_p, c_void_p, c_size_t, c_void_p, c_void_p, _ERROR]),
     "sgt_decode": (c_int, [c_void_p, c_void_p, c_size_t, _OUT, POINTER(c_size_t), _ERROR]),
     "sgt_tokenize": (c_int, [POINTER(TokenizeOptions), POINTER(TokenizeResult), _ERROR]),
+    "sgt_tokenize_threads": (c_int, []),
 }
 
 
@@ -275,6 +276,15 @@ def say_notice(_ctx: Any, line: bytes) -> None:
 
 
 NOTICE = Notice(SAY(say_notice), None)
+
+
+def default_threads() -> int:
+    """Return a thread per core, but no more than a CPU quota and OMP_NUM_THREADS allow."""
+    cores: int = tokenize_library.sgt_tokenize_threads()
+    most = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
+    if not most.isdigit() or (most == "1" and "TORCHELASTIC_RUN_ID" in os.environ):
+        return cores  # torchrun sets 1 by itself
+    return min(cores, int(most) or cores)
 
 
 # ---- arguments ----

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ._encoder import Encoders, Ids, Text, as_bytes, each
-from ._native import Path, call, check_range, open_handle, path_of, text_of
+from ._native import Path, call, check_range, default_threads, open_handle, path_of, text_of
 from ._native import tokenize_library as library
 
 _free = ctypes.CDLL(None).free
@@ -136,13 +136,14 @@ class Tokenizer:
         allowed_special: Union[str, AbstractSet[str]] = frozenset(),
         disallowed_special: Union[str, Collection[str]] = (),
     ) -> List[Ids]:
-        """Return encode() of each text, with num_threads threads; default: one per core. Texts
-        share arrays of some 200 KB: copy the ids of the few that you keep of many."""
+        """Return encode() of each text, with num_threads threads; default: one per core, or as
+        many as a CPU quota or OMP_NUM_THREADS allows. Texts share arrays of some 200 KB: copy the
+        ids of the few that you keep of many."""
         if isinstance(text, (str, bytes)):
             raise TypeError("encode_batch takes a list of texts; encode takes one text")
         check_range("num_threads", num_threads or 0, 0, 1024)
         texts = list(text)
-        threads = max(min(num_threads or len(os.sched_getaffinity(0)), len(texts)), 1)
+        threads = max(min(num_threads or default_threads(), len(texts)), 1)
         special: Dict[str, Any] = {
             "allowed_special": allowed_special,
             "disallowed_special": disallowed_special,
