@@ -10,12 +10,12 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 12428,
+    "tokenize": 12462,
     "loader": 6740,
     "train": 13735,
     "kernels": 12187,
     "tools": 13592,
-    "tests": 50553,
+    "tests": 50573,
     "manuals": 2519,
     "pages": 1220,
 }

@@ -179,36 +179,58 @@ Test(pipeline_parts, file_changes_while_it_is_read)
 #undef CHANGED
 }
 
-/* Text or a line without a place to cut is read up to the limit, and then fails. */
+/* Read `path`, of at most `most` bytes between cuts, and expect so many units and this end. */
+static void expect_units(const char *path, size_t most, const sgt_tokenize_options *o, int units,
+                         const char *want)
+{
+    sgt_error err;
+    scoped(sgt_unit) u = {0};
+    scoped(sgt_corpus) *c = list(path);
+    scoped(sgt_text_feed) *f = NULL;
+    sgt_text_feed_options all = {.reading = {.corpus = c, .o = o}, .piece = 4096, .extent = most};
+    uint64_t lines = 0, bad = 0;
+    int rc, count = 0;
+    must(sgt_text_feed_open(&f, &all, why));
+    for (err.text[0] = 0; !(rc = sgt_text_feed_next(f, &u, &err)); count++) {
+        must(sgt_unit_unfold(&u, why));
+        for (size_t i = 0; i < u.count; i++) lines += u.parts[i].records, bad += u.parts[i].bad;
+        if (u.bad.why && (rc = sgt_bad_line_fail(&u.bad, c, lines + 1, &err)) < 0) break;
+    }
+    cr_assert_eq(rc, *want ? SGT_EFORMAT : 1, "%s", err.text);
+    cr_assert_str_eq(err.text, want);
+    cr_assert_eq(count, units, "%d units", count);
+    cr_assert_eq(bad, (uint64_t)o->skip_bad);
+    cr_assert(!o->skip_bad || lines == 4);
+}
+
+/* Text or a line without a place to cut is read up to the limit. Then text fails; a line is bad. */
 Test(pipeline_parts, stretch_that_cannot_be_cut)
 {
-    static const char *const paths[] = {"in/a.jsonl", "in/b.txt"};
-    static const char *const wants[] = {
-        "in/a.jsonl: offset 5: more than 1 MiB without a newline",
-        "in/b.txt: offset 5: more than 1 MiB of text that cannot be cut"};
+    static const sgt_tokenize_options plain, skip = {.skip_bad = 1};
     const size_t most = 1 << 20;
-    scoped_memory char *text = malloc(most + 8);
-    memset(text, 'a', most + 8);
-    memcpy(text, "{}= \n", 5); /* text can be cut after the sign or the newline */
+    scoped_memory char *text = malloc(3 * most);
+    memset(text, 'a', 3 * most);
+    memcpy(text, "a  b=", 5); /* text can be cut after the sign */
     mkdir("in", 0777);
-    for (int i = 0; i < 2; i++) {
-        if (i) memcpy(text, "a  b=", 5);
-        for (size_t more = 0; more < 2; more++) {
-            sgt_error err;
-            scoped(sgt_unit) u = {0};
-            put_text(paths[i], text, 5 + most + 2 * more);
-            scoped(sgt_corpus) *c = list(paths[i]);
-            scoped(sgt_text_feed) *f = NULL;
-            static const sgt_tokenize_options plain;
-            sgt_text_feed_options o = {
-                .reading = {.corpus = c, .o = &plain}, .piece = 4096, .extent = most};
-            int rc, units = 0;
-            cr_assert(sgt_text_feed_open(&f, &o, &err) == 0);
-            while ((rc = sgt_text_feed_next(f, &u, &err)) == 0) units++;
-            cr_assert_eq(rc, more ? SGT_EFORMAT : 1, "%s", err.text);
-            cr_assert_eq(units, more ? 1 : 2);
-            if (more) cr_assert_str_eq(err.text, wants[i]);
-        }
+    put_text("in/b.txt", text, 5 + most);
+    expect_units("in/b.txt", most, &plain, 2, "");
+    put_text("in/b.txt", text, 5 + most + 2);
+    expect_units("in/b.txt", most, &plain, 1,
+                 "in/b.txt: offset 5: more than 1 MiB of text that cannot be cut (split -C 512M "
+                 "FILE makes smaller files)");
+    static const char good[] = "{\"text\":\"x\"}\n";
+    const size_t n = sizeof good - 1;
+    for (size_t length = most + 1; length < 3 * most - 3 * n; length += most / 3) {
+        memset(text, 'a', 3 * most);
+        memcpy(text, good, n);
+        text[n + length] = '\n';
+        memcpy(text + n + length + 1, good, n);
+        memcpy(text + 2 * n + length + 1, good, n - 1);
+        put_text("in/a.jsonl", text, 3 * n + length);
+        expect_units("in/a.jsonl", most, &skip, 3, "");
+        expect_units("in/a.jsonl", most, &plain, 1,
+                     "in/a.jsonl: line 2: byte 1048577: longer than 1 GiB (--skip-bad leaves such "
+                     "lines out)");
     }
 }
 

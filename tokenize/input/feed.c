@@ -430,6 +430,36 @@ static int cut_part(sgt_text_feed *f, const uint8_t *text, size_t n, size_t seen
     return SGT_OK;
 }
 
+/* Append the line that begins with the n bytes at u->text + at, which are too many, as a bad one, and
+ * go on behind it if it is skipped. */
+static int add_long_line(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, sgt_error *err)
+{
+    uint8_t *text = u->text + at;
+    const uint8_t *newline = NULL;
+    sgt_part part = {.kind = SGT_PART_LINES,
+                     .file = f->file,
+                     .offset = f->offset,
+                     .hashed = f->offset,
+                     .hash = sgt_stream_hash_now(&f->hash),
+                     .block = f->hash.block,
+                     .length = n,
+                     .records = 1};
+    for (size_t got = n; f->r.o->skip_bad && !newline && got;) {
+        newline = memchr(text, '\n', got);
+        const size_t line = newline ? (size_t)(newline + 1 - text) : got;
+        sgt_stream_hash_add(&f->hash, text, line);
+        f->offset += line;
+        int rc = newline ? set_carry(f, newline + 1, got - line, err) : SGT_OK;
+        got = 0;
+        if (!rc && !newline && !f->carry.end)
+            rc = sgt_source_read(f->source, text, &got, n, &f->carry.end, err);
+        if (rc < 0) return rc;
+    }
+    part.end = f->offset;
+    part.raw = sgt_source_raw(f->source);
+    return sgt_unit_add_part(u, &part, err);
+}
+
 /* Append the next part of the open file to the unit. Return 1 if the unit is full. */
 static int read_part(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
 {
@@ -438,10 +468,16 @@ static int read_part(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
     int rc;
     const size_t most = f->o.extent ? f->o.extent : EXTENT;
     for (;; seen = n, want = 2 * n < most ? 2 * n : most + 1) {
+        if (n > most && current(f)->lines) {
+            rc = add_long_line(f, u, at, n, err);
+            if (rc < 0 || f->r.o->skip_bad) return rc < 0 ? rc : 1;
+        }
+        /* the failure of a line is in the unit, and comes first */
         if (n > most)
-            return sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": more than %zu MiB %s",
-                            current(f)->path, f->offset, most >> 20,
-                            current(f)->lines ? "without a newline" : "of text that cannot be cut");
+            return sgt_fail(err, SGT_EFORMAT,
+                            "%s: offset %" PRIu64 ": more than %zu MiB of text that cannot be cut "
+                            "(split -C 512M FILE makes smaller files)",
+                            current(f)->path, f->offset, most >> 20);
         if ((rc = sgt_unit_reserve(u, at + (want > n ? want : n), err)) < 0) return rc;
         if (f->carry.n) memcpy(u->text + at, f->carry.bytes, f->carry.n);
         f->carry.n = 0;
@@ -662,7 +698,9 @@ static int unfold_part(sgt_unit *u, const sgt_part *p, sgt_error *err)
     next.end = p->offset;
     next.closes = 0;
     begin_records(&next);
-    const int rc = (lines ? sgt_json_records : sgt_parquet_records)(u, p, &next, err);
+    const int rc = p->records ? sgt_unit_add_record(u, &next, p->offset, p->end,
+                                                    "longer than 1 GiB", p->length, err)
+                              : (lines ? sgt_json_records : sgt_parquet_records)(u, p, &next, err);
     next.length = 0;
     next.closes = p->closes && !rc;
     if (next.closes) next.bad += p->bad;

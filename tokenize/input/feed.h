@@ -15,8 +15,8 @@
  *
  * Every part has an offset in the stream of its file (unpacked if it is packed; of Parquet, the
  * number of a row), and a run can begin at any part. If the split rule gives no place to cut in a
- * long text (a mebibyte of one letter), the vocabulary's merges give one (bpe/bpe.h). More than
- * 1 GiB is an error for a line, and for text that is not cut. Text is not cut if it is split by a
+ * long text (a mebibyte of one letter), the vocabulary's merges give one (bpe/bpe.h). A line of more
+ * than 1 GiB is bad; so much text that is not cut is an error. Text is not cut if it is split by a
  * pattern, or if it is to be normalized and has neither white space nor only ASCII.
  *
  * If a literal end of text begins a document (--special eot), text is cut before the last literal in
@@ -99,7 +99,8 @@ typedef struct sgt_part {
     int split;         /* 0 train, 1 val */
     uint64_t literals; /* literal ends of text that were encoded as text */
     /* of a line or row: lines or rows that end in the part, and how many of them are bad and left
-     * out; of the last part of a damaged file, the rest of that counts as one more */
+     * out; of the last part of a damaged file, the rest of that counts as one more. As it was read,
+     * a part of lines has records 1 if it is one line that is too long */
     uint64_t records, bad;
     union {
         struct {
