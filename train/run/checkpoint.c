@@ -86,9 +86,8 @@ static int hash_file(uint64_t *out, uint64_t *bytes, const uint64_t *want, const
 static int add_file_sum(json_t *files, const char *dir, const char *name, sgt_error *err)
 {
     uint64_t xxh3 = 0, bytes = 0;
-    char *path = sgt_join(dir, name);
-    int rc = path ? hash_file(&xxh3, &bytes, NULL, path, err) : sgt_fail_memory(err, dir);
-    free(path);
+    char path[SGT_PATH];
+    int rc = hash_file(&xxh3, &bytes, NULL, sgt_path(path, dir, "%s", name), err);
     return rc < 0 ? rc : add_sum(files, name, bytes, xxh3, err);
 }
 
@@ -97,16 +96,15 @@ static int check_file_sum(const json_t *sum, const char *dir, const char *name, 
     const char *text = json_string_value(json_object_get(sum, "xxh3"));
     const json_t *size = json_object_get(sum, "bytes");
     uint64_t want = (uint64_t)json_integer_value(size), got = 0, bytes = 0;
+    char path[SGT_PATH];
     if (!text || !json_is_integer(size) || strchr(name, '/'))
         return sgt_fail(err, SGT_EFORMAT, "%s/state.json: files: %s: no bytes and xxh3", dir, name);
-    char *path = sgt_join(dir, name);
-    int rc = path ? hash_file(&got, &bytes, &want, path, err) : sgt_fail_memory(err, dir);
+    int rc = hash_file(&got, &bytes, &want, sgt_path(path, dir, "%s", name), err);
     if (rc == SGT_OK && got != strtoull(text, NULL, 16))
         rc = sgt_fail(err, SGT_EFORMAT,
                       "%s: its bytes are not those that were written: XXH3-64 %016" PRIx64
                       ", state.json says %.16s",
                       path, got, text);
-    free(path);
     return rc;
 }
 
@@ -205,16 +203,12 @@ static int write_tensors(const char *dir, const char *file, json_t *files, sgt_b
                          const sgt_model *m, const sgt_state *what, const char *const *prefix,
                          int count, sgt_error *err)
 {
-    int rc;
     uint64_t bytes, xxh3;
     sgt_safetensors_writer *w = NULL;
-    char *path = sgt_join(dir, file);
+    char path[SGT_PATH];
     float *buffer = malloc(PIECE * sizeof *buffer);
-    if (!path || !buffer) {
-        rc = sgt_fail(err, SGT_ENOMEM, "%s/%s: out of memory", dir, file);
-        goto out;
-    }
-    if ((rc = sgt_safetensors_begin(&w, path, err)) < 0) goto out;
+    int rc = buffer ? sgt_safetensors_begin(&w, sgt_path(path, dir, "%s", file), err)
+                    : sgt_fail(err, SGT_ENOMEM, "%s/%s: out of memory", dir, file);
     for (int i = 0; i < count && rc == SGT_OK; i++) rc = declare_all(w, m, prefix[i], err);
     for (int i = 0; i < count && rc == SGT_OK; i++) rc = write_all(w, b, what[i], m, buffer, err);
     if (rc == SGT_OK) rc = sgt_safetensors_sum(w, &bytes, &xxh3, err);
@@ -223,10 +217,8 @@ static int write_tensors(const char *dir, const char *file, json_t *files, sgt_b
         w = NULL;
         if (rc == SGT_OK) rc = add_sum(files, file, bytes, xxh3, err);
     }
-out:
     sgt_safetensors_abandon(w);
     free(buffer);
-    free(path);
     return rc;
 }
 
@@ -292,9 +284,9 @@ static int write_state(const char *dir, const sgt_checkpoint_state *s, json_t *f
                        sgt_error *err)
 {
     json_t *json = state_json(s, files);
-    char *path = sgt_join(dir, "state.json"), *text = NULL;
+    char path[SGT_PATH], *text = NULL;
     /* an error if memory runs out: a state.json without the history would look complete */
-    int rc = SGT_OK, bad = !json || !path;
+    int rc = SGT_OK, bad = !json;
     if (!bad && s->skipping)
         bad |= json_object_set_new(json, "spikes", outliers_json(&s->scaler.outliers));
     if (!bad && s->sets)
@@ -303,8 +295,8 @@ static int write_state(const char *dir, const sgt_checkpoint_state *s, json_t *f
     if (!bad) rc = seal(json, err);
     if (!bad && rc == SGT_OK) bad |= !(text = sgt_json_dumps(json, JSON_INDENT(2)));
     if (bad) rc = sgt_fail(err, SGT_ENOMEM, "%s/state.json: out of memory", dir);
-    else if (rc == SGT_OK) rc = sgt_file_put(path, text, strlen(text), err);
-    free(path);
+    else if (rc == SGT_OK)
+        rc = sgt_file_put(sgt_path(path, dir, "state.json"), text, strlen(text), err);
     free(text);
     json_decref(json);
     return rc;
@@ -425,11 +417,10 @@ static int parse_state(sgt_checkpoint_state *s, json_t *json, const char *path, 
 }
 
 /* Read and parse state.json. */
-static int load_state(json_t **out, const char *dir, const char *path, sgt_error *err)
+static int load_state(json_t **out, const char *path, sgt_error *err)
 {
     char *text = NULL;
     size_t n;
-    if (!path) return sgt_fail_memory(err, dir);
     int rc = sgt_file_get(&text, &n, path, MAX_STATE, err);
     if (rc == SGT_OK) rc = sgt_json_object(out, text, n, STATE_VALUES, path, err);
     free(text);
@@ -439,12 +430,11 @@ static int load_state(json_t **out, const char *dir, const char *path, sgt_error
 int sgt_checkpoint_read(sgt_checkpoint_state *state, const char *dir, sgt_error *err)
 {
     json_t *json = NULL;
-    char *path = sgt_join(dir, "state.json");
+    char path[SGT_PATH];
     *state = (sgt_checkpoint_state){0};
-    int rc = load_state(&json, dir, path, err);
+    int rc = load_state(&json, sgt_path(path, dir, "state.json"), err);
     if (rc == SGT_OK) rc = parse_state(state, json, path, err);
     json_decref(json);
-    free(path);
     return rc;
 }
 
@@ -461,10 +451,8 @@ void sgt_checkpoint_state_free(sgt_checkpoint_state *state)
 
 static int write_text(const char *dir, const char *name, const char *text, sgt_error *err)
 {
-    char *to = sgt_join(dir, name);
-    int rc = to ? sgt_file_put(to, text, strlen(text), err) : sgt_fail_memory(err, dir);
-    free(to);
-    return rc;
+    char to[SGT_PATH];
+    return sgt_file_put(sgt_path(to, dir, "%s", name), text, strlen(text), err);
 }
 
 /* most JSON values of a tokenizer.json: two for each id and merge, and the rest */
@@ -562,12 +550,11 @@ int sgt_checkpoint_copy(float *const *to, int states, sgt_backend *b, const sgt_
 static int check_sums(const char *dir, sgt_error *err)
 {
     json_t *json = NULL;
-    char *path = sgt_join(dir, "state.json");
-    int rc = load_state(&json, dir, path, err);
+    char path[SGT_PATH];
+    int rc = load_state(&json, sgt_path(path, dir, "state.json"), err);
     if (rc == SGT_OK) rc = check_seal(json, path, err);
     if (rc == SGT_OK) rc = check_file_sums(json_object_get(json, "files"), dir, err);
     json_decref(json);
-    free(path);
     return rc;
 }
 

@@ -39,9 +39,8 @@ static int add_part(parts *p, const char *dir, const char *name, sgt_error *err)
 {
     if (p->count == MAX_PARTS)
         return sgt_fail(err, SGT_EUNSUPPORTED, "%s: more than %d files of tensors", dir, MAX_PARTS);
-    char *path = sgt_join(dir, name);
-    int rc = path ? sgt_safetensors_open(&p->file[p->count], path, err) : sgt_fail_memory(err, dir);
-    free(path);
+    char path[SGT_PATH];
+    int rc = sgt_safetensors_open(&p->file[p->count], sgt_path(path, dir, "%s", name), err);
     p->count += rc == SGT_OK;
     return rc;
 }
@@ -90,16 +89,11 @@ static int open_indexed(parts *p, const char *dir, const char *path, sgt_error *
 
 static int open_model(parts *p, const char *dir, sgt_error *err)
 {
-    char *one = sgt_join(dir, "model.safetensors"),
-         *index = sgt_join(dir, "model.safetensors.index.json");
-    int rc;
-    if (!one || !index) rc = sgt_fail_memory(err, dir);
-    else if (access(one, F_OK) < 0 && access(index, F_OK) == 0)
-        rc = open_indexed(p, dir, index, err);
-    else rc = add_part(p, dir, "model.safetensors", err);
-    free(one);
-    free(index);
-    return rc;
+    char one[SGT_PATH], index[SGT_PATH];
+    if (access(sgt_path(one, dir, "model.safetensors"), F_OK) < 0 &&
+        access(sgt_path(index, dir, "model.safetensors.index.json"), F_OK) == 0)
+        return open_indexed(p, dir, index, err);
+    return add_part(p, dir, "model.safetensors", err);
 }
 
 static int same_shape(const sgt_safetensor *found, const sgt_tensor *t)
