@@ -167,7 +167,7 @@ static int draw_pieces(const sgt_loader *l, sgt_cursor *c, sgt_pieces *b, uint64
     uint32_t n = local_batch(l);
     b->index = index;
     b->count = c->rows ? 0 : n;
-    b->told = b->fetched = 0;
+    b->told = 0;
     sgt_mix_windows(&l->mix, &c->memo, index * l->o.batch + l->o.rank, l->o.ranks, n,
                     c->rows ? c->rows : b->pieces);
     for (uint32_t i = 0; c->rows && i < n; i++)
@@ -224,10 +224,7 @@ static void announce_pieces(const sgt_loader *l, sgt_cursor *c)
 /* Forget all batches, and cancel what the reader still expects of them. */
 static void forget_pieces(const sgt_loader *l, sgt_cursor *c)
 {
-    int expected = 0;
-    for (uint32_t i = 0; i < c->drawn; i++)
-        expected |= batch_at(c, i)->told > batch_at(c, i)->fetched;
-    if (expected && l->ops->expect) l->ops->expect(c->reader_cursor, NULL, 0);
+    if (c->drawn && l->ops->expect) l->ops->expect(c->reader_cursor, NULL, 0);
     c->drawn = 0;
 }
 
@@ -378,7 +375,6 @@ int sgt_batch_make(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b, sgt_
         /* what the reader had no room to expect is not announced any more */
         if (from->told < done + n) from->told = done + n;
         rc = l->ops->fetch(c->reader_cursor, from->pieces + done, n, c->tokens, err);
-        from->fetched += n;
         if (rc == SGT_OK && done + n == from->count) announce_pieces(l, c);
         if (rc == SGT_OK) rc = write_pieces(l, c, b, from->pieces + done, n, err);
     }

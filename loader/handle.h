@@ -30,9 +30,7 @@ typedef struct sgt_pieces {
     uint64_t index; /* of the batch */
     sgt_window *pieces;
     size_t room;
-    uint32_t count;
-    /* how many the reader has been told to expect, and how many were fetched */
-    uint32_t told, fetched;
+    uint32_t count, told; /* told: how many the reader was told to expect */
 } sgt_pieces;
 
 struct sgt_cursor {

@@ -75,18 +75,15 @@ static int open_index(megatron_index *x, const char *shard, int whole, sgt_error
     return memcmp(x->bytes, MAGIC, sizeof MAGIC) == 0;
 }
 
-char *sgt_megatron_shard(const char *path)
+char *sgt_megatron_shard(char shard[SGT_PATH], const char *path)
 {
     megatron_index x;
-    char *shard;
     size_t keep = strlen(path);
     if (keep > 4 && strcmp(path + keep - 4, ".idx") == 0) keep -= 4;
-    if (asprintf(&shard, "%.*s.bin", (int)keep, path) < 0) return NULL;
+    snprintf(shard, SGT_PATH, "%.*s.bin", (int)keep, path);
     int is = open_index(&x, shard, 0, NULL);
     close_index(&x);
-    if (is == 1) return shard;
-    free(shard);
-    return NULL;
+    return is == 1 ? shard : NULL;
 }
 
 /* ---- its header ---- */

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "loader/base/error.h"
+#include "loader/base/file.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -26,9 +26,9 @@ extern "C" {
  * unsupported. */
 int sgt_megatron_beside(const char *shard, sgt_error *err);
 
-/* Return malloc'd "x.bin" if `path` is "x" or "x.idx" and x.idx begins like an .idx of Megatron-LM;
- * else NULL. */
-char *sgt_megatron_shard(const char *path);
+/* Write "x.bin" to `shard`, and return it, if `path` is "x" or "x.idx" and x.idx begins like an .idx of
+ * Megatron-LM; else return NULL. */
+char *sgt_megatron_shard(char shard[SGT_PATH], const char *path);
 
 /* Read the whole .idx beside `shard`, which has `tokens` tokens. *starts, malloc'd, has the first token
  * of each document that has one, in ascending order; *hash is that of the .idx. SGT_EFORMAT names the

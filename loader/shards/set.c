@@ -172,7 +172,9 @@ static int add_shard(sgt_set *s, const char *path, int raw, const sgt_manifest *
 
 int sgt_set_add(sgt_set *s, const char *path, int raw, sgt_error *err)
 {
-    return add_shard(s, path, raw, NULL, NULL, err);
+    char shard[SGT_PATH];
+    const char *named = raw ? sgt_megatron_shard(shard, path) : NULL;
+    return add_shard(s, named ? named : path, raw, NULL, NULL, err);
 }
 
 static int add_listed(sgt_set *s, const char *folder, const char *split, int raw,
@@ -371,17 +373,12 @@ int sgt_set_open(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_
 {
     struct stat st;
     sgt_manifest m = {0};
-    /* the .bin file, if `path` is Megatron-LM's PREFIX (which is not a file) or PREFIX.idx */
-    char *shard = NULL;
     int rc = SGT_OK, folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-    if (!folder) shard = sgt_megatron_shard(path);
-    if (!folder && !shard && access(path, F_OK) < 0)
-        return sgt_fail_path(err, path, "sgt-tokenize makes a folder of shards");
     s->first = s->count;
     if (folder) rc = read_manifest(&m, path, o->raw, err);
     if (rc == SGT_OK)
         rc = folder ? sgt_set_add_split(s, path, o->split, o->raw, &m, err)
-                    : sgt_set_add(s, shard ? shard : path, o->raw ? 1 : -1, err);
+                    : sgt_set_add(s, path, o->raw ? 1 : -1, err);
     if (rc == SGT_OK && s->count == s->first)
         rc = sgt_fail(err, SGT_EFORMAT,
                       "%s: no %s shards in it, %s_*.bin (sgt-tokenize%s makes them)", path,
@@ -396,7 +393,6 @@ int sgt_set_open(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_
     if (rc == SGT_OK && !m.options) rc = hash_shards(s, path, err);
     if (rc == SGT_OK) rc = leave_out_short(s, path, o, err);
     sgt_manifest_free(&m);
-    free(shard);
     return rc;
 }
 

@@ -59,7 +59,8 @@ void sgt_set_close(sgt_set *s);
  * not 0, else SPLIT.npy. There may be no shards. */
 int sgt_set_add_split(sgt_set *s, const char *folder, const char *split, int raw,
                       const sgt_manifest *m, sgt_error *err);
-/* Add the shard at `path`; `raw` is that of sgt_shard_open. */
+/* Add the shard at `path`; `raw` is that of sgt_shard_open. Unless that is 0, `path` may also be
+ * Megatron-LM's PREFIX (which is not a file) or PREFIX.idx. */
 int sgt_set_add(sgt_set *s, const char *path, int raw, sgt_error *err);
 /* Return rc, the result of a shard's check. In a survey, damage (SGT_EFORMAT, SGT_EIO) is kept in the
  * shard, unless it has some, and SGT_OK is returned. */

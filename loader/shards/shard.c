@@ -233,7 +233,7 @@ int sgt_shard_open(sgt_shard_header *h, const char *path, int raw, sgt_error *er
 {
     /* O_NONBLOCK: opening a FIFO would wait for a writer, before read_header refuses it */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return sgt_fail_errno(err, "%s", path);
+    if (fd < 0) return sgt_fail_path(err, path, "sgt-tokenize makes a folder of shards");
     int rc = read_header(h, fd, path, raw, err);
     if (rc < 0) {
         close(fd);

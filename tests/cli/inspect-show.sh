@@ -151,7 +151,7 @@ run_failure_about 'sgt-inspect: half.jsonl: not a file that sgt knows' sgt-inspe
 run_failure_about 'sgt-inspect: /etc/passwd: not a file that sgt knows' sgt-inspect /etc/passwd
 
 # Faults are named with their byte or token.
-run_failure 'nowhere: No such file or directory' sgt-inspect nowhere
+run_failure 'nowhere: No such file or directory (sgt-tokenize makes a folder of shards)' sgt-inspect nowhere
 mkdir empty
 run 1 sgt-inspect empty
 stderr_is 'sgt-inspect: empty: no shards, train_NNNNNN.bin or val_NNNNNN.bin (sgt-tokenize INPUT... OUT/ makes them)'

@@ -45,7 +45,7 @@ static int write_down(void *cursor, const sgt_window *w, uint32_t n)
 {
     (void)cursor;
     if (!n) {
-        heard.forgotten++;
+        heard.forgotten += heard.waiting > 0;
         heard.waiting = 0;
     }
     if (heard.room && heard.waiting + n > heard.room) return 0;

@@ -234,7 +234,7 @@ Test(shard, what_is_no_shard)
                    "three.bin: at byte 0: magic number 0, expected 20240520: not a shard (if it "
                    "has no header, pass the file itself)");
     expect_failure(open_and_close("none.bin", 0, why), SGT_EIO,
-                   "none.bin: No such file or directory");
+                   "none.bin: No such file or directory (sgt-tokenize makes a folder of shards)");
     cr_assert_eq(mkdir("folder.bin", 0777), 0);
     expect_failure(open_and_close("folder.bin", 0, why), SGT_EFORMAT,
                    "folder.bin: not a regular file");

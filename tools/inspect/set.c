@@ -141,10 +141,9 @@ int inspect_known(const char *path, sgt_error *err)
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     ssize_t n = first_bytes(path, p);
     if (n < 0 || fnmatch("?*.bin", name, 0) == 0 || has_header(p, n)) return SGT_OK;
-    char *shard = sgt_megatron_shard(path);
-    free(shard);
-    if (shard) return SGT_OK; /* path is the shard's .idx, or its name without the extension */
     char folder[SGT_PATH];
+    /* path is the shard's .idx, or its name without the extension */
+    if (sgt_megatron_shard(folder, path)) return SGT_OK;
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash + 1 - path) : 2,
              slash ? path : "./");
     const inspect_kind kind = inspect_find_kind(folder);
@@ -195,12 +194,9 @@ int inspect_set_open(inspect_set *s, const inspect *o, const char *path, sgt_err
     struct stat st;
     int rc, folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
     *s = (inspect_set){.path = path, .set.survey = o->verify};
-    char *shard = folder ? NULL : sgt_megatron_shard(path);
     if (folder) rc = open_folder(s, o, err);
-    else if (!shard && access(path, F_OK) < 0) rc = sgt_fail_errno(err, "%s", path);
-    else if (shard || o->raw || (rc = inspect_known(path, err)) == SGT_OK)
-        rc = sgt_set_add(&s->set, shard ? shard : path, o->raw ? 1 : -1, err);
-    free(shard);
+    else if (o->raw || (rc = inspect_known(path, err)) == SGT_OK)
+        rc = sgt_set_add(&s->set, path, o->raw ? 1 : -1, err);
     describe(s);
     if (rc == SGT_OK && s->manifest.options && !o->split && !s->set.damaged)
         rc = check_totals(s, err);
