@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -31,12 +30,13 @@ enum {
 
 typedef struct megatron_index {
     char path[SGT_PATH];
-    unsigned char *bytes;              /* the file, or only its header; NULL: not open */
-    uint64_t size, sequences, entries; /* entries: number of documents + 1 */
-    uint64_t begins, bounds;           /* offsets of the second and the third column */
+    char *bytes; /* the file */
+    size_t size;
+    uint64_t sequences, entries; /* entries: number of documents + 1 */
+    uint64_t begins, bounds;     /* offsets of the second and the third column */
 } megatron_index;
 
-static uint64_t get64(const unsigned char *p)
+static uint64_t get64(const char *p)
 {
     uint64_t v;
     memcpy(&v, p, sizeof v); /* the file is little-endian, like this machine */
@@ -45,45 +45,33 @@ static uint64_t get64(const unsigned char *p)
 
 /* ---- which file ---- */
 
-static void close_index(megatron_index *x) { free(x->bytes); }
-
-/* Read the .idx beside `shard`, or only its header. Return 1, or 0 if there is none or it is not
- * Megatron-LM's. The caller must close it in any case. */
-static int open_index(megatron_index *x, const char *shard, int whole, sgt_error *err)
+int sgt_megatron_beside(const char *shard, sgt_error *err)
 {
-    struct stat st;
-    *x = (megatron_index){0};
-    if (!sgt_index_path(x->path, shard)) return 0;
+    char path[SGT_PATH], head[sizeof MAGIC];
+    if (!sgt_index_path(path, shard)) return 0;
     /* opening a FIFO would wait for a writer */
-    int rc = 0, fd = open(x->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return errno == ENOENT ? 0 : sgt_fail_errno(err, "%s", x->path);
-    if (fstat(fd, &st) < 0) rc = sgt_fail_errno(err, "%s", x->path);
-    else if (S_ISREG(st.st_mode) && st.st_size >= (off_t)sizeof MAGIC) {
-        x->size = (uint64_t)st.st_size;
-        const size_t n = whole || x->size < COLUMNS_AT ? (size_t)x->size : COLUMNS_AT;
-        x->bytes = malloc(n);
-        rc = x->bytes ? sgt_pread_all(fd, x->bytes, n, 0, x->path, err)
-                      : sgt_fail_memory(err, x->path);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return errno == ENOENT ? 0 : sgt_fail_errno(err, "%s", path);
+    ssize_t n;
+    while ((n = pread(fd, head, sizeof head, 0)) < 0 && errno == EINTR) {
     }
+    int rc = n == (ssize_t)sizeof head && memcmp(head, MAGIC, sizeof MAGIC) == 0;
+    if (n < 0 && errno != EISDIR && errno != ESPIPE) rc = sgt_fail_errno(err, "%s", path);
+    else if (n >= (ssize_t)sizeof OLD && memcmp(head, OLD, sizeof OLD) == 0)
+        rc = sgt_fail(err, SGT_EUNSUPPORTED,
+                      "%s: at byte 0: TNTIDX, the index that Megatron-LM wrote before MMIDIDX: sgt "
+                      "reads the latter",
+                      path);
     close(fd);
-    if (rc < 0 || !x->bytes) return rc;
-    if (memcmp(x->bytes, OLD, sizeof OLD) == 0)
-        return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "%s: at byte 0: TNTIDX, the index that Megatron-LM wrote before MMIDIDX: "
-                        "sgt reads the latter",
-                        x->path);
-    return memcmp(x->bytes, MAGIC, sizeof MAGIC) == 0;
+    return rc;
 }
 
 char *sgt_megatron_shard(char shard[SGT_PATH], const char *path)
 {
-    megatron_index x;
     size_t keep = strlen(path);
     if (keep > 4 && strcmp(path + keep - 4, ".idx") == 0) keep -= 4;
     snprintf(shard, SGT_PATH, "%.*s.bin", (int)keep, path);
-    int is = open_index(&x, shard, 0, NULL);
-    close_index(&x);
-    return is == 1 ? shard : NULL;
+    return sgt_megatron_beside(shard, NULL) == 1 ? shard : NULL;
 }
 
 /* ---- its header ---- */
@@ -105,15 +93,15 @@ static int check_type(const megatron_index *x, unsigned type, sgt_error *err)
 
 static int read_header(megatron_index *x, sgt_error *err)
 {
-    const unsigned char *h = x->bytes;
+    const char *h = x->bytes;
     if (x->size < COLUMNS_AT)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: %" PRIu64 " bytes, expected at least the header's %d: cut short",
-                        x->path, x->size, COLUMNS_AT);
+                        "%s: %zu bytes, expected at least the header's %d: cut short", x->path,
+                        x->size, COLUMNS_AT);
     if (get64(h + VERSION_AT) != 1)
         return sgt_fail(err, SGT_EUNSUPPORTED, "%s: at byte %d: version %" PRIu64 ", expected 1",
                         x->path, VERSION_AT, get64(h + VERSION_AT));
-    int rc = check_type(x, h[TYPE_AT], err);
+    int rc = check_type(x, (unsigned char)h[TYPE_AT], err);
     if (rc < 0) return rc;
     x->sequences = get64(h + COUNTS_AT);
     x->entries = get64(h + COUNTS_AT + 8);
@@ -125,18 +113,9 @@ static int read_header(megatron_index *x, sgt_error *err)
     if (wanted && (wanted == room || wanted + x->sequences == room)) return SGT_OK;
     return sgt_fail(
         err, SGT_EFORMAT,
-        "%s: %" PRIu64 " bytes, but at byte %d it says %" PRIu64 " sequences and %" PRIu64
+        "%s: %zu bytes, but at byte %d it says %" PRIu64 " sequences and %" PRIu64
         " bounds of documents, 12 and 8 bytes each (cut short or not whole; make it again)",
         x->path, x->size, COUNTS_AT, x->sequences, x->entries);
-}
-
-int sgt_megatron_beside(const char *shard, sgt_error *err)
-{
-    megatron_index x;
-    int rc = open_index(&x, shard, 0, err);
-    if (rc == 1 && (rc = read_header(&x, err)) == SGT_OK) rc = 1;
-    close_index(&x);
-    return rc;
 }
 
 /* ---- its columns ---- */
@@ -211,20 +190,22 @@ static uint64_t hash_index(const megatron_index *x)
 int sgt_megatron_read(uint64_t **starts, size_t *count, uint64_t *hash, const char *shard,
                       uint64_t tokens, sgt_error *err)
 {
-    megatron_index x;
+    megatron_index x = {0};
     uint64_t *found = NULL;
-    int rc = open_index(&x, shard, 1, err);
+    int rc = sgt_megatron_beside(shard, err);
     *count = 0;
     if (rc == 0)
         rc = sgt_fail(err, SGT_EFORMAT, "%s: its .idx is gone, or no longer Megatron-LM's", shard);
-    else if (rc == 1 && (rc = read_header(&x, err)) == SGT_OK &&
-             (rc = check_sequences(&x, 2 * tokens, err)) == SGT_OK) {
-        if (!(found = calloc(x.entries, sizeof *found))) rc = sgt_fail_memory(err, x.path);
-        else rc = list_documents(&x, 2 * tokens, found, count, err);
-    }
+    if (rc == 1)
+        rc = sgt_file_get(&x.bytes, &x.size, sgt_index_path(x.path, shard), SIZE_MAX / 2, err);
+    if (rc == SGT_OK) rc = read_header(&x, err);
+    if (rc == SGT_OK) rc = check_sequences(&x, 2 * tokens, err);
+    if (rc == SGT_OK && !(found = calloc(x.entries, sizeof *found)))
+        rc = sgt_fail_memory(err, x.path);
+    if (rc == SGT_OK) rc = list_documents(&x, 2 * tokens, found, count, err);
     if (rc == SGT_OK) *hash = hash_index(&x);
     if (rc == SGT_OK) *starts = found;
     else free(found);
-    close_index(&x);
+    free(x.bytes);
     return rc;
 }

@@ -21,9 +21,8 @@
 extern "C" {
 #endif
 
-/* Return 1 if an .idx of Megatron-LM lies beside the shard "x.bin", else 0. Return a negative
- * SGT_E* if it cannot be read, or if its version or token type, which the message names, is
- * unsupported. */
+/* Return 1 if a file that begins like an .idx of Megatron-LM lies beside the shard "x.bin", else 0.
+ * Return a negative SGT_E* if it cannot be opened, or is an index of older versions. */
 int sgt_megatron_beside(const char *shard, sgt_error *err);
 
 /* Write "x.bin" to `shard`, and return it, if `path` is "x" or "x.idx" and x.idx begins like an .idx of
