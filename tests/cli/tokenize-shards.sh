@@ -140,7 +140,7 @@ same_folders half npy
 run 1 sgt-inspect --export npy megatron new
 stderr_is "sgt-inspect: megatron: made for another trainer already: only sets of sgt's own shards are exported"
 run 1 sgt-inspect --export npy raw new
-stderr_is 'sgt-inspect: raw: no shards, train_NNNNNN.bin or val_NNNNNN.bin (sgt-tokenize INPUT... OUT/ makes them)'
+stderr_is 'sgt-inspect: raw: has no manifest.json: only sets that sgt-tokenize made whole are exported'
 run 1 sgt-inspect --export npy own/train_000000.bin new
 stderr_is 'sgt-inspect: own/train_000000.bin: has no manifest.json: only sets that sgt-tokenize made whole are exported'
 run_failure 'megatron: OUT is there already (name a new folder, or --force replaces the set in it)' \
