@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "loader/base/clock.h"
 #include "loader/base/format.h"
@@ -22,6 +23,11 @@
 
 #define RING 4    /* larger than any backend's lag */
 #define RECENT 20 /* steps whose losses are averaged in the summary */
+/* steps over which the waits for rows are averaged, and what they are if files are slow: milliseconds
+ * per step, and the part of the time */
+#define WAIT_STEPS 16
+#define SLOW_MS 2
+#define SLOW_PART .2
 #define SPIKES_IN_A_ROW 16
 /* the first EPOCHS_SAID lines about epochs are always printed; later ones are at least
  * SECONDS_BETWEEN seconds apart */
@@ -298,6 +304,11 @@ typedef struct loop {
     uint64_t held;       /* bytes held on a device with its own memory; 0 on a CPU */
     uint64_t begun;      /* documents that began in this rank's rows since this call began */
     uint64_t documents;  /* documents in all tokens trained on, as of the last save */
+    /* of the newest WAIT_STEPS steps or fewer: when they began, seconds that they waited for rows, and
+     * reads of files before them; and whether slow files were reported */
+    double waits_since, waits;
+    long reads;
+    int waits_said;
 } loop;
 
 /* Return x without its sign if it is NaN: printf would print "-nan". */
@@ -477,6 +488,31 @@ static void count_documents(loop *l, const sgt_batch *rows)
         for (size_t i = 0; i < T; i++) l->begun += rows->tokens[b * (T + 1) + i] == t->eot;
 }
 
+/* Report it once if steps wait for the pages of mapped shards, because their file system takes
+ * milliseconds to answer. If the process has read nothing, it waited for a core instead. */
+static void look_at_waits(loop *l, uint64_t s, double waited)
+{
+    const sgt_trainer *t = l->t;
+    const char *reader = t->info.reader_detail;
+    struct rusage used = {0};
+    l->waits += waited;
+    if (s % WAIT_STEPS != WAIT_STEPS - 1) return;
+    getrusage(RUSAGE_SELF, &used);
+    long reads = used.ru_majflt + used.ru_inblock;
+    double now = sgt_now(), ms = 1e3 * l->waits / WAIT_STEPS;
+    if (reads - l->reads > WAIT_STEPS && ms > SLOW_MS && !l->waits_said &&
+        l->waits > SLOW_PART * (now - l->waits_since) && reader && strstr(reader, "mmap")) {
+        sgt_say(&t->o->notice,
+                "a step waits %.1f ms for its rows: reading %s takes milliseconds, as on a network "
+                "file system (%s--loader uring reads ahead)",
+                ms, t->s->data, *reader == 'm' ? "--loader preload reads all at once, " : "");
+        l->waits_said = 1;
+    }
+    l->reads = reads;
+    l->waits_since = now;
+    l->waits = 0;
+}
+
 static int micro_step(loop *l, uint64_t s, uint32_t micro, double scale, double *waited,
                       sgt_error *err)
 {
@@ -522,6 +558,7 @@ static int one_step(loop *l, uint64_t s, sgt_error *err)
                        .tokens = (s + 1) * t->tokens,
                        .epoch = (double)passed / (double)t->info.windows_per_epoch,
                        .data_wait_ms = waited * 1e3};
+    look_at_waits(l, s, waited);
     return rc;
 }
 

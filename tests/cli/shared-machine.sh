@@ -1,4 +1,4 @@
-# What several processes of one machine share: CPUs and memory for preloaded sets.
+# What several processes of one machine share: CPUs, memory for preloaded sets, and a slow file system.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 . "$ROOT/tests/cli/ranks.inc"
@@ -57,6 +57,17 @@ options=$(echo "$options" | sed 's/--threads 1//')
 run 0 $machine sgt-train $options --loader mmap --verbose
 [ "$all" -eq 1 ] || stderr_has "sgt-train: threads: 1 of $all cores, as the CPU quota or OMP_NUM_THREADS says (--threads takes more)"
 rm machine/proc/self/cgroup
+
+# ---- a file system that answers in milliseconds: one line names it, and the readers that do not mind ----
+data d
+run 0 $slow sgt-train $small --steps 48 --loader mmap --force
+stderr_matches '^sgt-train: a step waits [0-9]+\.[0-9] ms for its rows: reading d takes milliseconds, as on a network file system '\
+'\(--loader preload reads all at once, --loader uring reads ahead\)$'
+check 'said once' test "$(grep -c 'a step waits' .stderr)" -eq 1
+for how in "$slow sgt-train --loader preload" 'sgt-train --loader mmap'; do
+    run 0 $how $small --steps 48 --force
+    ! grep -q 'a step waits' .stderr || fail "it is not slow: $how"
+done
 
 # Two processes: one of them would fit.
 with_mpi 'all else passed'

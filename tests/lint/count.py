@@ -12,11 +12,11 @@ import sys
 BUDGET = {
     "tokenize": 12462,
     "loader": 6714,
-    "train": 13716,
+    "train": 13746,
     "kernels": 12187,
     "tools": 13587,
-    "tests": 50573,
-    "manuals": 2519,
+    "tests": 50599,
+    "manuals": 2520,
     "pages": 1220,
 }
 DATA = set(

@@ -423,7 +423,7 @@ static void judge_whole(report_run *r, const totals *t)
         advise(r, 0, "%.0f %% of the time went by waiting for batches: %s", 100 * r->wait,
                r->settings_known && r->settings.loader == SGT_READER_PRELOAD
                    ? "more --workers"
-                   : "--loader preload, or more --workers");
+                   : "--loader preload or uring, or more --workers");
 }
 
 /* ---- the sample of text, which shows what a loss means ---- */
