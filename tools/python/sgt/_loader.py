@@ -266,10 +266,10 @@ class Loader:
                 self._mover.forget()
 
     def __iter__(self) -> Iterator[Any]:
-        if self._epochs is None:
-            return _Batches(self, None)
-        length = len(self)
-        return _Batches(self, (self._position // length + self._epochs) * length)
+        end = None
+        if self._epochs is not None:
+            end = (self._position // len(self) + self._epochs) * len(self)
+        return iter(lambda: self._next(end), None)
 
     def to(self, device: Any) -> "Loader":
         """Return batches on this device of torch's from now on. Each is copied, on a stream of its
@@ -287,11 +287,12 @@ class Loader:
         return self
 
     def _next(self, end: Optional[int]) -> Any:
+        """Return the batch at the position; None at batch `end`."""
         self._ready()
         with self._lock:
             index = self._position
             if end is not None and index >= end:
-                raise StopIteration
+                return None
             if self._device is None:
                 batch = self._take(index)
             else:
@@ -367,16 +368,9 @@ class Loader:
         state = c.LoaderState()
         with self._lock:
             library.sgt_loader_get_state(native.pointer, self._position, byref(state))
-        return {
-            "version": VERSION,
-            "rows": state.rows,
-            "hash": f"{state.hash:016x}",
-            "tokens": state.tokens,
-            "seed": state.seed,
-            "sampling": c.SAMPLINGS[state.sampling],
-            "seq": state.seq,
-            "pad": state.pad,
-        }
+        fields = {field[0]: getattr(state, field[0]) for field in state._fields_}
+        fields.update(hash=f"{state.hash:016x}", sampling=c.SAMPLINGS[state.sampling])
+        return {"version": VERSION, **fields}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue at the position of a loader with the same rows. The number of ranks and the
@@ -399,13 +393,3 @@ class Loader:
             raise UsageError(f"the state is damaged: {why}") from None
         c.call(library.sgt_loader_resume, native.pointer, byref(saved), byref(next_))
         self.seek(next_.value)
-
-
-class _Batches(Iterator[Any]):
-    """Iterates over the loader's batches, from its position to batch `end`."""
-
-    def __init__(self, loader: Loader, end: Optional[int]) -> None:
-        self._loader, self._end = loader, end
-
-    def __next__(self) -> Any:
-        return self._loader._next(self._end)
