@@ -11,6 +11,7 @@
 #include <xxhash.h>
 
 #include "loader/base/file.h"
+#include "loader/base/search.h"
 #include "loader/handle.h"
 
 /* ---- names ---- */
@@ -188,19 +189,17 @@ sgt_window sgt_loader_packed_window(const sgt_pack_piece *document)
 typedef struct listing {
     const sgt_loader *l;
     const sgt_loader_set_info *part;
-    uint32_t shard; /* shard of the last document asked for */
 } listing;
 
 static void list_document(void *ctx, uint64_t n, uint64_t *place, uint64_t *tokens)
 {
-    listing *of = ctx;
+    const listing *of = ctx;
     const sgt_documents *d = &of->l->documents;
-    uint32_t end = of->part->first_shard + of->part->shards;
-    if (n == 0) of->shard = of->part->first_shard;
-    n += d->before[of->part->first_shard];
-    while (n >= d->before[of->shard + 1]) of->shard++;
-    sgt_window w = {.shard = of->shard, .offset = n - d->before[of->shard]};
-    w = sgt_documents_window(d, &of->l->set, end, &w, UINT32_MAX);
+    uint32_t first = of->part->first_shard, shards = of->part->shards;
+    n += d->before[first];
+    uint32_t shard = first + (uint32_t)sgt_last_up_to(d->before + first, 1, shards, n);
+    sgt_window w = {.shard = shard, .offset = n - d->before[shard]};
+    w = sgt_documents_window(d, &of->l->set, first + shards, &w, UINT32_MAX);
     *place = pack_at(w.shard, w.offset);
     *tokens = w.tokens;
 }

@@ -43,21 +43,19 @@ char *sgt_join(const char *folder, const char *name)
 
 char *sgt_beside_program(int up, const char *below)
 {
-    char *program = realpath("/proc/self/exe", NULL), *path = NULL;
-    for (char *slash; program && up; up--)
+    char program[SGT_PATH];
+    if (!realpath("/proc/self/exe", program)) return NULL;
+    for (char *slash; up; up--)
         if ((slash = strrchr(program, '/'))) *slash = 0;
-    if (program) path = sgt_join(*program ? program : "/", below);
-    free(program);
-    return path;
+    return sgt_join(*program ? program : "/", below);
 }
 
 char *sgt_own_library(const char *name)
 {
     static const char *const below[] = {"lib", "lib/sgt"};
     for (size_t i = 0; i < sizeof below / sizeof *below; i++) {
-        char *folder = sgt_beside_program(2, below[i]),
-             *path = folder ? sgt_join(folder, name) : NULL;
-        free(folder);
+        char file[SGT_PATH];
+        char *path = sgt_beside_program(2, sgt_path(file, below[i], "%s", name));
         if (path && access(path, F_OK) == 0) return path;
         free(path);
     }

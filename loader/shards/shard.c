@@ -76,16 +76,6 @@ static int width_of(const uint8_t *head, size_t n, uint64_t size)
     return size % 8 || long_zeros < pairs / 2 ? 32 : 64;
 }
 
-static int raw_header(sgt_shard_header *h, uint64_t size, const char *path, sgt_error *err)
-{
-    if (size % 2)
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: %" PRIu64 " bytes: a file of 16-bit tokens has an even number of them",
-                        path, size);
-    *h = (sgt_shard_header){.tokens = size / 2, .format = SGT_SHARD_RAW};
-    return SGT_OK;
-}
-
 /* Return whether head[n] has no control characters but those of text, in UTF-8 or any other
  * encoding that has ASCII. */
 static int is_text(const uint8_t *head, size_t n)
@@ -155,8 +145,13 @@ static int foreign_header(sgt_shard_header *h, uint64_t size, const uint8_t *hea
                         "%s: at byte 0: magic number %" PRIu32
                         ", expected %d: not a shard (if it has no header, pass the file itself)",
                         path, magic, SGT_SHARD_MAGIC);
-    if ((rc = raw_header(h, size, path, err)) == SGT_OK && beside) h->format = SGT_SHARD_MEGATRON;
-    return rc;
+    if (size % 2)
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: %" PRIu64 " bytes: a file of 16-bit tokens has an even number of them",
+                        path, size);
+    *h = (sgt_shard_header){.tokens = size / 2,
+                            .format = beside ? SGT_SHARD_MEGATRON : SGT_SHARD_RAW};
+    return SGT_OK;
 }
 
 /* Read sgt's words of the header, beyond llm.c's three, if its revision says that it has them. */

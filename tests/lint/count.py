@@ -11,10 +11,10 @@ import sys
 
 BUDGET = {
     "tokenize": 12462,
-    "loader": 6714,
+    "loader": 6706,
     "train": 13746,
     "kernels": 12187,
-    "tools": 13587,
+    "tools": 13574,
     "tests": 50599,
     "manuals": 2520,
     "pages": 1220,
