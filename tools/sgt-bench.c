@@ -11,18 +11,6 @@ static const sgt_command *const commands[] = {&bench_loader.command,   &bench_to
                                               &bench_kernels.command,  &bench_step.command,
                                               &bench_ablation.command, NULL};
 
-static const sgt_gone gone[] = {
-    {"all", "run the other subcommands, one after the other"},
-    {"attention", "type sgt-bench kernels --kind attention; --model 1xCxH gives the heads"},
-    {"gemm", "type sgt-bench kernels --kind gemm"},
-    {"memory", "type sgt-bench step --batch-size 1,2,4,8,16"},
-    {"sample", "sgt-sample RUN/ prints its tokens/s"},
-    {"score", "it is a program of its own now: sgt-eval RUN/ FILE.jsonl"},
-    {"--largest", "type sgt-bench step --batch-size LIST for larger batches"},
-    {"--limits", "loader compares with memcpy, numpy (--peer) and fio (--cold) in its table"},
-    {"--plot", "--json has every number of the table"},
-    {0}};
-
 static const sgt_program program = {
     .name = "sgt-bench",
     .usage = "sgt-bench SUBCOMMAND [OPTION]...",
@@ -33,8 +21,7 @@ static const sgt_program program = {
                 "  sgt-bench kernels --device cuda\n"
                 "  sgt-bench step --model 4x256x4 --seq-len 512 --batch-size 8\n"
                 "  sgt-bench ablation --data out/ --model 4x256x4 --seq-len 128",
-    .commands = commands,
-    .gone = gone};
+    .commands = commands};
 
 int main(int argc, char **argv)
 {

@@ -64,14 +64,6 @@ static const sgt_option table[] = {
      .help = "print only failures and what --json, --decode or --batch asks for"},
     {0}};
 
-static const sgt_gone gone[] = {
-    {"--merge",
-     "sgt-train --data A,B mixes sets without a copy; or link the .bin and .idx files of all sets "
-     "into one folder, as train_a_000000.bin and train_b_000000.bin, with one tokenizer.json and "
-     "no "
-     "manifest.json"},
-    {0}};
-
 static const sgt_program program = {
     .name = "sgt-inspect",
     .usage = "sgt-inspect [OPTION]... OUT/ | SHARD | RUN/ | RUN/step-NNNNNNNN/\n"
@@ -89,8 +81,7 @@ static const sgt_program program = {
                 "  sgt-inspect out/ --sampling packed --seq-len 1024\n"
                 "  sgt-inspect run/\n"
                 "  sgt-inspect --compare out/ out2/\n"
-                "  sgt-inspect --export megatron out/ for-megatron/",
-    .gone = gone};
+                "  sgt-inspect --export megatron out/ for-megatron/"};
 
 /* Return the damage of the only damaged shard; of several, print a line for each, and return their
  * number. */

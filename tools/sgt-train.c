@@ -73,11 +73,6 @@ static const sgt_option table[] = {
      .help = "print one JSON document on standard output at the end"},
     {0}};
 
-static const sgt_gone gone[] = {
-    {"--lr-table", "man sgt-train says under LEARNING RATES what --lr auto chooses, and --verbose "
-                   "what it chose"},
-    {0}};
-
 static const sgt_program program = {
     .name = "sgt-train",
     .usage = "sgt-train [--data DIR] [--run DIR] [--model NAME] [OPTION]...",
@@ -96,7 +91,6 @@ static const sgt_program program = {
         "  sgt-train --data out --run run --resume --steps 4000\n"
         "  sgt-train --data out --run tuned --init run/step-00002000 --lr 1e-5\n"
         "  sgt-train --data answers.jsonl --run tuned --init gpt2/ --seq-len 256 --lr 1e-5",
-    .gone = gone,
 };
 
 static void show_progress(void *ctx, const sgt_metrics *m, uint64_t steps, uint64_t first)

@@ -239,7 +239,7 @@ Test(options, wrong_values_say_what_was_expected)
         {"--choice", "three", "--choice three: must be one of one|two"},
         {"--choice", "ONE", "--choice ONE: must be one of one|two; did you mean one?"},
         {"--choice", "tow", "--choice tow: must be one of one|two; did you mean two?"},
-        {"--choice", "one|two", "--choice one|two: must be one of one|two"},
+        {"--choice", "one|two", "--choice one|two: must be one of one|two; did you mean one?"},
         {"--word", "third", "--word third: must be one of first|second"},
         {"--word", "secnod", "--word secnod: must be one of first|second; did you mean second?"},
         {"--word", NULL, "--word: needs a value (first|second)"},
@@ -276,7 +276,8 @@ Test(options, lists)
 Test(suggestions, a_word_with_slips_or_a_part_of_one)
 {
     static const char known[] =
-        "seed|steps|batch-size|seq-len|no-tie|no-fuse|no-graphs|no-overlap|no-pad-vocab|FILE";
+        "seed|steps|batch-size|seq-len|no-tie|no-fuse|no-graphs|no-overlap|no-pad-vocab|lr|"
+        "schedule|data|FILE";
     static const struct {
         const char *word, *says;
     } cases[] = {{"bacth-size", "; did you mean --batch-size?"},
@@ -295,6 +296,16 @@ Test(suggestions, a_word_with_slips_or_a_part_of_one)
                  {"", ""},
                  {"file", ""},
                  {"atch-size", "; did you mean --batch-size?"},
+                 {"batch_size", "; did you mean --batch-size?"},
+                 {"dataset", "; did you mean --data?"},
+                 {"lr-schedule", "; did you mean --schedule?"},
+                 {"lr-schedule-kind", "; did you mean --schedule?"},
+                 {"max_seq_length", "; did you mean --seq-len?"},
+                 {"learning-rate", "; did you mean --lr?"},
+                 {"min-learning-rate", "; did you mean --lr?"},
+                 {"block_size", "; did you mean --seq-len?"},
+                 {"dtype", ""}, /* a name of precision, which is not there */
+                 {"overt", ""}, /* lr begins no part of it */
                  {"batch-size-batch-size-batch-size-batch-size-batch-size", ""}};
     char hint[SGT_HINT];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

@@ -8,7 +8,6 @@ export XDG_CACHE_HOME
 
 run_usage '--device cpu: must be one of auto|cuda' sgt-bench kernels --device cpu
 run_failure_about 'needs CUDA (on a CPU, sgt-bench step shows ' env CUDA_VISIBLE_DEVICES= sgt-bench kernels --quiet
-run_usage '--seconds is gone: CUDA'"'"'s kernels are timed as often as the library needs' sgt-bench kernels --seconds 1
 run_usage 'out/: no operands here, only options' sgt-bench kernels out/
 
 cuda_on_the_host

@@ -202,12 +202,7 @@ stderr_is 'sgt-tokenize: shard-tokens: not together with shards of another train
 run_usage "--shards parquet: must be one of sgt|megatron|nanogpt|npy" sgt-tokenize --shards parquet corpus new
 run_usage '--export: expected a set and OUT, got 1 (sgt-inspect --export npy A OUT)' sgt-inspect --export npy own
 run_usage '--export takes whole sets: no --split, no --raw' sgt-inspect --export npy --raw own new
-for merge in '--merge own own new' '--shard-tokens 1k --merge own new' '--export npy --merge own new'; do
-    run_usage '--merge is gone: sgt-train --data A,B mixes sets without a copy; or link the .bin and .idx files of all '\
-'sets into one folder, as train_a_000000.bin and train_b_000000.bin, with one tokenizer.json and no manifest.json' \
-        sgt-inspect $merge
-done
-# what that line says: the linked shards of two sets are one set, with the documents of both
+# As the manual of sgt-inspect says, the linked shards of two sets are one set, with the documents of both
 mkdir more linked
 texts more 20000
 run 0 sgt-tokenize $options --shard-tokens 1k more second

@@ -89,5 +89,3 @@ done
 
 # sgt-bench step estimates several batch sizes, and measures them.
 run_usage '--batch-size 4,8: one number (sgt-bench step --batch-size 4,8 lists the memory of each)' $estimate --batch-size 4,8
-run_usage '--lr-table is gone: man sgt-train says under LEARNING RATES what --lr auto chooses, and --verbose what it chose' \
-    sgt-train --lr-table --json

@@ -17,6 +17,11 @@ run_usage '--epochs 1e+06: 4799500000 steps, more than 99999999 (give --steps)' 
     sgt-train --quiet --data d --device cpu --model 1x8x1 --seq-len 16 --batch-size 2 --epochs 1000000
 run_usage '--ignore-index -1: not a whole number (such as 12, 512k, 1.5M)' sgt-train --data d --ignore-index -1
 run_usage '--memory: no such option; did you mean --memory-limit?' sgt-train --data d --memory 1G
+for meant in learning-rate:lr learning_rate=6e-4:lr lr-schedule:schedule dataset:data max-iters:steps dtype:precision \
+    gradient-accumulation-steps:grad-accum num-workers:workers out-dir:run; do
+    typed=${meant%:*}
+    run_usage "--${typed%=*}: no such option; did you mean --${meant##*:}?" sgt-train --"$typed"
+done
 
 # Options that need another option (tests/train/test_settings.c has more, and every wrong value).
 run_usage '--momentum: needs --optimizer sgd' sgt-train --data d --momentum 0.5

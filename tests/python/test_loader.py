@@ -5,6 +5,7 @@ import importlib
 import json
 import pathlib
 import pickle
+import re
 import sys
 
 import numpy as np
@@ -281,6 +282,16 @@ def test_packed_rows_begin_with_documents(load, folder):
     assert (next(iter(other))[0] == load(sampling="packed")[0][0][1::2]).all()
     with pytest.raises(sgt.UsageError, match="the sampling is shuffle, not packed"):
         load().packing  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    "word, meant",
+    [("batch_size", "batch"), ("seq_len", "seq"), ("num_threads", "threads"), ("sede", "seed"), ("unheard", None)],
+)
+def test_unknown_keyword(folder, word, meant):
+    hint = f"; did you mean {meant}?" if meant else ""
+    with pytest.raises(TypeError, match=f"^{word}: no such argument{re.escape(hint)}$"):
+        sgt.Loader(folder, **{word: 1})
 
 
 def test_mix_and_paths(folder, load, tmp_path):

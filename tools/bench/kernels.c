@@ -36,9 +36,6 @@ static const sgt_option table[] = {
     BENCH_OUTPUT,
     {0}};
 
-static const sgt_gone gone[] = {
-    {"--seconds", "CUDA's kernels are timed as often as the library needs"}, {0}};
-
 static const sgt_program program = {
     .name = "sgt-bench kernels",
     .usage = "sgt-bench kernels [OPTION]...",
@@ -47,10 +44,10 @@ static const sgt_program program = {
              "cuBLASLt's algorithms, and our attention (own), cuDNN's (cudnn) and the one that "
              "stores T x T scores (naive).",
     .options = table,
-    .examples = "  sgt-bench kernels --batch-size 64 --seq-len 1024\n"
-                "  sgt-bench kernels --kind gemm --layer head --device cuda\n"
-                "  sgt-bench kernels --kind attention --device cuda --batch-size 64 --seq-len 1024",
-    .gone = gone};
+    .examples =
+        "  sgt-bench kernels --batch-size 64 --seq-len 1024\n"
+        "  sgt-bench kernels --kind gemm --layer head --device cuda\n"
+        "  sgt-bench kernels --kind attention --device cuda --batch-size 64 --seq-len 1024"};
 
 /* A kernel: a line of the table, but for the first, the square product. */
 typedef struct kernel_line {

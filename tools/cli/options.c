@@ -141,14 +141,35 @@ static int parse_percent(const char *s, double *out)
 
 /* ---- suggestions ---- */
 
-/* LONGEST_WORD: most bytes of a word that is compared; MOST_CANDIDATES: most words suggested */
-enum { LONGEST_WORD = 48, MOST_CANDIDATES = 4 };
+/* Names that other programs have for what an option does, and the option. */
+static const char *const synonyms[][2] = {{"learning-rate", "lr"},
+                                          {"block-size", "seq-len"},
+                                          {"context-length", "seq-len"},
+                                          {"dtype", "precision"},
+                                          {"gradient-accumulation", "grad-accum"},
+                                          {"max-grad-norm", "grad-clip"},
+                                          {"max-iters", "steps"},
+                                          {"eval-interval", "eval-every"},
+                                          {"save-interval", "save-every"},
+                                          {"out-dir", "run"},
+                                          {"world-size", "ranks"}};
+
+/* LONGEST_WORD: most bytes of a word that is compared; FARTHEST: a distance between words beyond all
+ * others; MOST_CANDIDATES: most words suggested */
+enum { LONGEST_WORD = 48, FARTHEST = 2 * LONGEST_WORD, MOST_CANDIDATES = 4 };
 
 /* Known words that an unknown one may stand for. */
 typedef struct candidates {
     char text[256]; /* the words, with " or " between them */
     size_t count;
 } candidates;
+
+/* An unknown word of n bytes, and the known word that it resembles the most. */
+typedef struct guess {
+    const char *word, *before;
+    size_t n, distance;
+    candidates nearest;
+} guess;
 
 static void add_candidate(candidates *c, const char *before, const char *word, size_t length)
 {
@@ -164,10 +185,8 @@ static int stands_for_itself(const char *word)
     return islower((unsigned char)*word) || isdigit((unsigned char)*word);
 }
 
-static size_t differ(char a, char b)
-{
-    return tolower((unsigned char)a) != tolower((unsigned char)b);
-}
+static int folded(char c) { return c == '_' ? '-' : tolower((unsigned char)c); }
+static size_t differ(char a, char b) { return folded(a) != folded(b); }
 
 /* Return the number of typing errors between a and b: how many letters must be inserted, deleted,
  * replaced or swapped with their neighbour to turn a into b. */
@@ -193,30 +212,45 @@ static size_t count_slips(const char *a, size_t n, const char *b, size_t m)
 static int begins_part(const char *word, size_t n, const char *in, size_t m)
 {
     for (size_t at = 0; at + n <= m; at++)
-        if ((!at || in[at - 1] == '-') && !memcmp(in + at, word, n)) return at ? 2 : 1;
+        if ((!at || !differ(in[at - 1], '-')) && !count_slips(word, n, in + at, n))
+            return at ? 2 : 1;
     return 0;
+}
+
+/* Take the known word k if its name, k itself or a synonym, is nearer than those before: with fewer
+ * slips, else the longest that begins a part of the unknown word. */
+static void weigh(guess *g, const char *name, const char *k, size_t length)
+{
+    size_t m = name == k ? length : strlen(name), most = g->n < 5 ? 2 : g->n < 8 ? 3 : 4;
+    size_t distance = count_slips(g->word, g->n, name, m);
+    /* if as many letters differ as the name has, none of it would remain */
+    if (distance >= most || distance >= m)
+        distance = m > 1 && begins_part(name, m, g->word, g->n) ? FARTHEST - m : FARTHEST;
+    if (distance >= g->distance) return;
+    g->distance = distance;
+    g->nearest = (candidates){.count = 0};
+    add_candidate(&g->nearest, g->before, k, length);
 }
 
 const char *sgt_suggest(const char *word, size_t n, const char *known, const char *before,
                         char hint[SGT_HINT])
 {
-    candidates whole = {.count = 0}, part = whole, nearest = whole;
-    size_t length, fewest = n < 5 ? 2 : n < 8 ? 3 : 4; /* a word needs fewer slips than this */
+    candidates whole = {.count = 0}, part = whole;
+    guess g = {.word = word, .before = before, .n = n, .distance = FARTHEST};
+    size_t length;
     hint[0] = '\0';
     for (const char *k = known; *k && n <= LONGEST_WORD; k += length + (k[length] != 0)) {
         length = strcspn(k, "|, ");
         if (length > LONGEST_WORD || !stands_for_itself(k)) continue;
         int where = n > 1 ? begins_part(word, n, k, length) : 0;
         if (where) add_candidate(where == 1 ? &whole : &part, before, k, length);
-        size_t slips = count_slips(word, n, k, length);
-        /* if as many letters differ as the known word has, none of it would remain */
-        if (slips >= fewest || slips >= length) continue;
-        fewest = slips;
-        nearest = (candidates){.count = 0};
-        add_candidate(&nearest, before, k, length);
+        weigh(&g, k, k, length);
+        for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
+            if (strlen(synonyms[i][1]) == length && !memcmp(synonyms[i][1], k, length))
+                weigh(&g, synonyms[i][0], k, length);
     }
     const candidates *c = whole.count ? &whole : &part;
-    if (!c->count || c->count > MOST_CANDIDATES) c = &nearest;
+    if (!c->count || c->count > MOST_CANDIDATES) c = &g.nearest;
     if (c->count) snprintf(hint, SGT_HINT, "; did you mean %s?", c->text);
     return hint;
 }
@@ -602,20 +636,6 @@ static void print_completion(const sgt_program *p, int count, char **args)
 
 /* ---- a whole command line ---- */
 
-/* Refuse a word that is gone, before others are looked at. A subcommand comes first, an option
- * anywhere, with or without =VALUE. */
-static void refuse_gone(const sgt_program *p, int argc, char **argv)
-{
-    for (const sgt_gone *g = p->gone; g && g->word; g++)
-        for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
-            size_t n = strlen(g->word);
-            int same = strncmp(argv[i], g->word, n) == 0 &&
-                       (!argv[i][n] || (*g->word == '-' && argv[i][n] == '='));
-            if (same && (i == 1 || *g->word == '-'))
-                sgt_usage(p, "%s is gone: %s", g->word, g->now);
-        }
-}
-
 static _Noreturn void refuse_unknown(const sgt_program *p, const char *dashes, const char *name,
                                      size_t n)
 {
@@ -698,7 +718,6 @@ int sgt_options_parse(const sgt_program *p, int argc, char **argv)
     int operands = 0, only_operands = 0;
     hold_standard_files();
     sgt_end_without_memory(p->name);
-    refuse_gone(p, argc, argv);
     set_defaults(p);
     char **kept = malloc(sizeof *kept * (size_t)(argc + 1));
     if (!kept) sgt_no_memory();
@@ -717,7 +736,6 @@ int sgt_run_command(const sgt_program *p, int argc, char **argv)
 {
     char hint[SGT_HINT], names[512] = "";
     size_t at = 0;
-    refuse_gone(p, argc, argv);
     const sgt_command *named = argc > 1 ? find_command(p, argv[1]) : NULL;
     if (named) return named->run(named, argc - 1, argv + 1);
     int first = sgt_options_parse(p, argc, argv);

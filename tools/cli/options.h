@@ -43,11 +43,6 @@ struct sgt_command {
     int (*run)(const sgt_command *c, int argc, char **argv);
 };
 
-/* A subcommand or an option that earlier versions had, and what to type now. */
-typedef struct sgt_gone {
-    const char *word, *now;
-} sgt_gone;
-
 struct sgt_program {
     const char *name;  /* "sgt-tokenize" */
     const char *usage; /* forms of the command line, one per line; printed after "usage: " */
@@ -63,7 +58,6 @@ struct sgt_program {
     int *given; /* array with a flag for each option of `rows`, set to 1 if the option is given */
     /* list of subcommands that ends with NULL; the first operand names one. NULL: no subcommands */
     const sgt_command *const *commands;
-    const sgt_gone *gone; /* list that ends with a NULL word; NULL: none */
 };
 
 enum { SGT_EXIT_OK = 0, SGT_EXIT_FAILED = 1, SGT_EXIT_USAGE = 2, SGT_EXIT_INTERRUPTED = 130 };
@@ -112,7 +106,9 @@ enum { SGT_HINT = 320 }; /* bytes of a suggestion */
  * words, separated by | or by commas and spaces. Only words that begin with a small letter or a
  * digit count; others are placeholders, such as FILE. `before` is put in front of each word. Words
  * are suggested that begin with `word`, else those with a later part that does (weight-decay for
- * "decay"), else the one with the fewest typing errors. */
+ * "decay"), else the one with the fewest typing errors, else the longest that begins a part of
+ * `word` (workers for "num-workers"). For the last two, the names that other programs have for an
+ * option (learning-rate for lr) count too. */
 const char *sgt_suggest(const char *word, size_t n, const char *known, const char *before,
                         char hint[SGT_HINT]);
 

@@ -51,6 +51,7 @@ def _show(done: int, total: int, tokens: int) -> None:
     sys.stderr.flush()
 
 
+@c.suggests
 def tokenize(
     inputs: Union[Path, Sequence[Path]],
     out: Path,

@@ -79,6 +79,7 @@ class Loader:
     batch, at the same position; so does a process that unpickles one.
     """
 
+    @c.suggests
     def __init__(
         self,
         path: Path,

@@ -1,6 +1,9 @@
 """The C libraries: their errors, structs and functions, and handles that close themselves."""
 
 import ctypes
+import difflib
+import functools
+import inspect
 import os
 import weakref
 from ctypes import (
@@ -18,10 +21,11 @@ from ctypes import (
     c_uint64,
     c_void_p,
 )
-from typing import Any, Callable, Dict, List, Sequence, Tuple, Type, TypeVar, Union
+from typing import Any, Callable, Dict, List, Sequence, Tuple, Type, TypeVar, Union, cast
 
 Path = Union[str, "os.PathLike[str]"]
 S = TypeVar("S", bound=Structure)
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Error(Exception):
@@ -302,6 +306,22 @@ def fill(struct: Type[S], **given: Any) -> S:
         elif kinds[name] is c_char_p and value is not None:
             given[name] = text_of(name, value)
     return struct(**given)
+
+
+def suggests(function: F) -> F:
+    """Let the error of an unknown keyword name the one that it may stand for."""
+    names = list(inspect.signature(function).parameters)
+
+    @functools.wraps(function)
+    def call(*args: Any, **given: Any) -> Any:
+        for word in given.keys() - names:
+            inside = [name for name in names if name in word.split("_")]
+            near = inside or difflib.get_close_matches(word, names, 1)
+            hint = f"; did you mean {near[-1]}?" if near else ""
+            raise TypeError(f"{word}: no such argument{hint}")
+        return function(*args, **given)
+
+    return cast(F, call)
 
 
 def check_range(name: str, number: int, least: int, most: int) -> None:
