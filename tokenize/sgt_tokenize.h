@@ -199,8 +199,8 @@ typedef struct sgt_tokenize_options {
     /* "EXT=COMMAND": read files of this ending through the command's output (filter.h) */
     const char *const *filters;
     size_t filter_count;
-    /* skip and count lines of JSONL and rows of Parquet without such a string, and what follows a
-     * damaged place of a .gz or .zst file; default: fail */
+    /* skip and count lines of JSONL and rows of Parquet without such a string, rows in damaged pages,
+     * and what follows a damaged place of a .gz or .zst file; default: fail */
     int skip_bad;
     /* each literal <|endoftext|> in the text begins a document, with the end-of-text id; default: it
      * is text */
@@ -282,7 +282,8 @@ typedef struct sgt_tokenize_result {
  *
  * Return 0, or: SGT_EUSAGE, the options make no sense; SGT_EIO, a system call failed, or OUT would
  * not fit on its disk (`force` tries anyway); SGT_EFORMAT, an input or OUT has the wrong format;
- * SGT_EUNSUPPORTED, a .zst file needs more than 128 MiB to unpack; SGT_ENOMEM; SGT_ESTOPPED, `stop`
+ * SGT_EUNSUPPORTED, a .zst file needs more than 128 MiB to unpack, or a page of Parquet has an
+ * encoding that is not read; SGT_ENOMEM; SGT_ESTOPPED, `stop`
  * was requested. After any of these but SGT_EUSAGE, the same call may be repeated; after
  * SGT_ESTOPPED it continues the run (but standard input starts over). */
 int sgt_tokenize(const sgt_tokenize_options *o, sgt_tokenize_result *result, sgt_error *err);

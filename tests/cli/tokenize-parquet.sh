@@ -180,6 +180,28 @@ for at in 1 7 50 90 300 600 900 1500 2500 4000 $((size - 2000)) $((size - 900)) 
     $((size - 8)) $((size - 6)) $((size - 1)); do
     for byte in 377 000 200; do wrong_byte zstd-v1.parquet "$at" $byte --field delta_none; done
 done
+# --skip-bad counts the rows of a damaged page, and the rest of a row group in which no more pages can be found, as bad
+# rows. The rest of the file stays, for any threads and ranks, and by the same rows in a resumed run.
+rows_stay() { # DOCUMENTS BAD FILE COLUMN OFFSET: so many do if the byte at OFFSET is another
+    cp "$data/$3.parquet" torn.parquet
+    patch torn.parquet "$5" 255
+    torn="--quiet --skip-bad --shard-tokens 100 --field $4"
+    rm -rf torn*/
+    run 0 sgt-tokenize $torn --json --threads 1 torn.parquet torn1
+    [ "$(field documents .stdout) $(field bad_lines .stdout)" = "$1 $2" ] || fail "$(cat .stdout)"
+    run 0 sgt-tokenize $torn --threads 3 torn.parquet torn3
+    for rank in 0 1 2; do run 0 sgt-tokenize $torn --rank $rank --ranks 3 torn.parquet torn-ranks; done
+    for wait in .01 .02 .03; do killed $wait sgt-tokenize $torn torn.parquet torn-killed; done
+    run 0 sgt-tokenize $torn torn.parquet torn-killed
+    for other in torn3 torn-ranks torn-killed; do same_folders torn1 $other; done
+    touch -d @1700000000 torn.parquet
+    run 0 sgt-tokenize $torn torn.parquet torn1
+}
+rows_stay 38 23 zstd-v1 plain_none 8  # the head of the first page
+rows_stay 51 10 zstd-v1 plain_none 600 # what is packed
+rows_stay 10 51 fallback text 300      # the head of the second page, after which no other is found
+rows_stay 51 10 fallback text 600
+rows_stay 75 25 web text 900
 for size in 0 3 4 8 11 12 100 5000 $((size - 1)); do
     head -c "$size" zstd-v1.parquet > short.parquet
     run_failure_about 'sgt-tokenize: short.parquet: ' sgt-tokenize --quiet --field plain_none short.parquet no

@@ -10,12 +10,12 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 12462,
+    "tokenize": 12484,
     "loader": 6706,
     "train": 13746,
     "kernels": 12187,
     "tools": 13574,
-    "tests": 50597,
+    "tests": 50617,
     "manuals": 2520,
     "pages": 1220,
 }

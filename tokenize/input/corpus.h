@@ -72,7 +72,7 @@ typedef struct sgt_corpus_file {
      * `lines` is set when their turn comes (feed.h) */
     int detect;
     int rows;     /* 1: Parquet, one document per row */
-    int skip_bad; /* 1: damage ends a packed file, and is no error (--skip-bad) */
+    int skip_bad; /* 1: damage ends a packed file, and makes rows bad (--skip-bad) */
     /* bytes from ... end - 1 of a Parquet file that ranks divide: the row groups that have their
      * middle there are read (parquet.h); end 0: to its end */
     uint64_t from, end;

@@ -498,14 +498,14 @@ static int read_part(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
 /* Append the next rows of the open Parquet file to the unit. Return 1 if the unit is full. */
 static int read_rows(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
 {
-    const size_t at = u->used;
+    const size_t at = u->used, pages = u->page_count;
     uint64_t rows, hashed;
     const uint64_t hash = sgt_parquet_hash(f->rows, &hashed);
     int rc = sgt_parquet_next(f->rows, u, &rows, err);
     if (rc < 0) return rc;
     const int ended = rc == 1;
     uint64_t after;
-    const sgt_parquet_page *page = ended ? NULL : &u->pages[u->page_count - 1];
+    const sgt_parquet_page *page = u->page_count > pages ? &u->pages[pages] : NULL;
     const sgt_part part = {.kind = SGT_PART_PAGE,
                            .file = f->file,
                            .offset = f->offset,
@@ -517,7 +517,7 @@ static int read_rows(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
                            .at = at,
                            .length = u->used - at,
                            .closes = ended,
-                           .page.page = ended ? 0 : u->page_count};
+                           .page.page = page ? u->page_count : 0};
     f->offset += rows;
     if (page) u->unpacked += page->text;
     if (ended) next_file(f);

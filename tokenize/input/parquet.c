@@ -772,15 +772,33 @@ static int read_page(sgt_parquet *p, const row_group *g, sgt_unit *u, uint64_t *
     return SGT_OK;
 }
 
+/* Go to the next row group, because no more pages can be found in this one. Return the number of
+ * rows that are passed. */
+static uint64_t pass_rest(sgt_parquet *p, const row_group *next)
+{
+    const uint64_t row = p->row + p->taken, from = row < p->r.row ? p->r.row : row;
+    sgt_parquet_shared_drop(p->whole);
+    p->whole = NULL;
+    begin_group(p, p->group + 1);
+    if (p->covered < next->row) p->covered = next->row;
+    return next->row - from;
+}
+
 int sgt_parquet_next(sgt_parquet *p, sgt_unit *u, uint64_t *rows, sgt_error *err)
 {
+    const int skip = p->r.file->skip_bad && !p->r.kept;
+    sgt_error why;
     int rc = SGT_OK;
     *rows = 0;
     while (!rc && !*rows && p->group < p->end) {
         const row_group *g = &p->groups[p->group];
         if (p->row == g[1].row) begin_group(p, p->group + 1);
-        else rc = read_page(p, g, u, rows, err);
+        else if ((rc = read_page(p, g, u, rows, &why)) == SGT_EFORMAT && skip) {
+            *rows = pass_rest(p, &g[1]);
+            rc = SGT_OK;
+        }
     }
+    if (rc < 0 && err) *err = why;
     if (rc < 0 || *rows) return rc;
     /* after the last row, check that the file is still the one that was opened */
     rc = read_at(p, p->r.file->size, u->text, 0, err);

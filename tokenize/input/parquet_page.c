@@ -42,8 +42,9 @@ static int fail(sgt_error *err, const char *path, uint64_t offset, const char *w
 {
     if (why == no_memory) return sgt_fail_memory(err, path);
     const int remedy = why == other_encoding || why == old_levels || why == too_long;
-    return sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": %s%s%s", path, offset,
-                    remedy ? "" : "damaged page: ", why, remedy ? "" : " (fetch the file again)");
+    return sgt_fail(err, remedy ? SGT_EUNSUPPORTED : SGT_EFORMAT, "%s: offset %" PRIu64 ": %s%s%s",
+                    path, offset, remedy ? "" : "damaged page: ", why,
+                    remedy ? "" : " (fetch the file again)");
 }
 
 /* ---- codecs ----
@@ -712,10 +713,17 @@ int sgt_parquet_records(sgt_unit *u, const sgt_part *p, sgt_part *next, sgt_erro
 {
     const sgt_parquet_page *page = p->page.page ? &u->pages[p->page.page - 1] : NULL;
     const uint64_t count = page ? page->count : 0, all = page ? page->first + count : 0;
-    const char *path = u->reading->corpus->files[p->file].path;
+    const sgt_corpus_file *f = &u->reading->corpus->files[p->file];
     sgt_parquet_string *rows = calloc((size_t)all + 1, sizeof *rows);
     if (!rows) return sgt_fail_memory(err, "rows of a page");
-    int rc = page ? sgt_parquet_page_decode(page, u, rows, path, err) : SGT_OK;
+    int rc = page ? sgt_parquet_page_decode(page, u, rows, f->path, err) : SGT_OK;
+    /* all rows of the page, or those whose page cannot be found, are bad */
+    if (!page || (rc == SGT_EFORMAT && f->skip_bad)) {
+        next->records = next->bad = p->end - p->offset;
+        next->end = p->end;
+        free(rows);
+        return SGT_OK;
+    }
     const int valid = !rc && all_valid(u, rows, count);
     for (uint64_t i = 0; i < count && !rc; i++) {
         const uint64_t row = p->offset + i;
