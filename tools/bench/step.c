@@ -276,18 +276,16 @@ static void show_parts(const json_t *top)
 
 /* Print our step and the peer's, for which the document itself is the row of ours; or those of several
  * batch sizes. */
-static void show_steps(json_t *top, int several, int slow)
+static void show_steps(json_t *top, int several)
 {
     const bench_column columns[] = {{"program", "", .kind = BENCH_TEXT},
                                     {"activation_bytes", "activations", .kind = BENCH_BYTES},
                                     {"estimate_bytes", "estimate", .kind = BENCH_BYTES},
                                     {"ms_per_step", "ms/step", .decimals = 3},
                                     {.key = "tokens_per_s", .head = "tokens/s"},
-                                    {several ? "" : "tflops", slow ? "GFLOP/s" : "TFLOP/s",
-                                     .decimals = 1, .scale = slow ? 1e3 : 1},
+                                    {several ? "" : "tflops", "TFLOP/s", .decimals = 3},
                                     {several ? "" : "mfu", "of peak", BENCH_PERCENT, 1, 100},
                                     {several ? "" : "data_wait_ms", "wait ms", .decimals = 3},
-                                    {"start_s", "start s", .decimals = 2},
                                     {"peak_bytes", "peak", .kind = BENCH_BYTES},
                                     {"of_estimate", "estimate/peak", .decimals = 3},
                                     {0}};
@@ -304,12 +302,10 @@ static void show_steps(json_t *top, int several, int slow)
     }
     if (!several) {
         bench_put_text(top, "program", "sgt");
-        bench_put(top, "start_s", bench_get(top, "open_s") + bench_get(top, "first_step_s"));
         json_array_append(rows, top);
     }
     if (peer) {
         json_object_set(peer, "program", json_object_get(peer, "name"));
-        json_object_set(peer, "start_s", json_object_get(peer, "first_steps_s"));
         json_array_append(rows, peer);
     }
     bench_table(rows, columns, "tokens_per_s");
@@ -326,7 +322,6 @@ static void show(json_t *top)
     const sgt_config *s = &bench_config;
     char turns[48];
     double peak = bench_get(top, "peak_tflops");
-    int slow = bench_get(top, "tflops") < 1;
     int several = state.batch_count > 1;
     const json_t *peer = json_object_get(top, "peer");
     if (several)
@@ -338,22 +333,19 @@ static void show(json_t *top)
                get_text(top, "device"), get_text(top, "level"), get_text(top, "library"), s->model,
                sgt_precision_words[s->step.precision], (unsigned)s->accum, (unsigned)s->batch,
                (unsigned)s->seq, (unsigned)o.steps);
-    show_steps(top, several, slow);
+    show_steps(top, several);
     if (several) {
         printf("\n* the fastest. estimate: as sgt-train --estimate-memory, without the loader and "
                "the checkpoint.\npeak: %s.\n",
                bench_on_cuda() ? "of what the device held" : "the most memory that was resident");
         return;
     }
-    printf("\n* the fastest. start: until the first step was done%s.\n",
-           peer ? "; of the peer, five steps" : "");
+    printf("\n* the fastest.\n");
     if (peer)
         printf("ours is %.3f times as fast, with %.3f times the memory; medians of %s\n",
                bench_get(peer, "ratio"), bench_get(peer, "memory_ratio"),
                sgt_format_things(turns, sizeof turns, o.turns, "turn", "turns"));
-    if (peak > 0)
-        printf("peak, a large product of matrices: %.1f %s\n", peak * (slow ? 1e3 : 1),
-               slow ? "GFLOP/s" : "TFLOP/s");
+    if (peak > 0) printf("peak, a large product of matrices: %.3f TFLOP/s\n", peak);
     if (json_object_get(top, "mfu_datasheet"))
         printf("%.1f %% of the datasheet's speed\n", 100 * bench_get(top, "mfu_datasheet"));
     if (json_object_get(top, "launches_step"))
