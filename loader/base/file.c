@@ -252,13 +252,14 @@ int sgt_pread_all(int fd, void *p, size_t n, uint64_t at, const char *name, sgt_
 
 int sgt_make_folders(const char *path, sgt_error *err)
 {
-    char above[SGT_PATH];
     struct stat st;
     int rc = mkdir(path, 0777);
     if (!*path) return sgt_fail_errno(err, "an empty name");
     if (rc < 0 && (errno == ENOENT || errno == ENOTDIR)) {
-        snprintf(above, sizeof above, "%s", path);
-        if ((rc = sgt_make_folders(dirname(above), err)) < 0) return rc;
+        char *above = strdup(path); /* not on the stack: there may be two thousand folders above */
+        rc = above ? sgt_make_folders(dirname(above), err) : sgt_fail_memory(err, path);
+        free(above);
+        if (rc < 0) return rc;
         rc = mkdir(path, 0777);
     }
     /* A file in a new folder survives a crash only if the folder's own name does, so flush the

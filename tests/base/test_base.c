@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -212,6 +213,26 @@ Test(file, gone_is_what_has_no_name, .init = enter_folder, .fini = leave_folder)
     cr_expect(sgt_file_gone("file/below"), "a file is no folder: nothing is in it");
     cr_assert_eq(symlink("loop", "loop"), 0);
     cr_expect(!sgt_file_gone("loop"), "who opens it says what is wrong");
+}
+
+static void *make_deep(void *path) { return (void *)(intptr_t)sgt_make_folders(path, NULL); }
+
+/* Two hundred folders, one in the other, are made on a stack of 256 KiB. */
+Test(file, deep_folders_take_little_stack, .init = enter_folder, .fini = leave_folder)
+{
+    char path[400];
+    void *rc;
+    pthread_t thread;
+    pthread_attr_t small;
+    for (size_t i = 0; i < sizeof path; i += 2) memcpy(path + i, "d/", 2);
+    path[sizeof path - 1] = 0;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 256 << 10);
+    cr_assert_eq(pthread_create(&thread, &small, make_deep, path), 0);
+    pthread_join(thread, &rc);
+    pthread_attr_destroy(&small);
+    cr_assert(!rc && access(path, F_OK) == 0);
+    must(sgt_remove_tree("d", why));
 }
 
 Test(file, folders_are_made_and_removed_without_following_links, .init = enter_folder,
