@@ -132,12 +132,14 @@ $(B)/tests/check-step: $(call objects,tests/step) $(B)/obj/tests/train/fixture.o
 	$(call link,$(CC),$(call ld,train kernels loader))
 
 # A program that makes another program's system calls fail, and the library that it preloads: never
-# with a sanitizer, which replaces malloc itself.
-FAULTS := $(B)/tests/faults $(B)/tests/faults.so
+# with a sanitizer, which replaces malloc itself. And a library of locks that do not work.
+FAULTS := $(B)/tests/faults $(B)/tests/faults.so $(B)/tests/locks.so
 FAULTS_CC = $(CC) $(filter-out -MMD -MP $(SANFLAGS),$(ALL_CFLAGS))
 $(B)/tests/faults: tests/faults/faults.c tests/faults/plan.h $(B)/flags
 	$(call say,CC,$<)mkdir -p $(@D) && $(FAULTS_CC) -o $@ $<
 $(B)/tests/faults.so: tests/faults/shim.c tests/faults/plan.h $(B)/flags
+	$(call say,CC,$<)mkdir -p $(@D) && $(FAULTS_CC) -shared -o $@ $< -ldl
+$(B)/tests/locks.so: tests/faults/locks.c $(B)/flags
 	$(call say,CC,$<)mkdir -p $(@D) && $(FAULTS_CC) -shared -o $@ $< -ldl
 
 # From check-all on, nvcc has to compile and link the CUDA library. In make check and in variants,

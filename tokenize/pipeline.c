@@ -174,6 +174,7 @@ int sgt_pipeline_make(const sgt_tokenize_options *o, const sgt_out_request *r,
         result->already_done = rc == SGT_OK;
     } else if (rc == 0) {
         rc = fill_out(&out, o, r, result, err);
+        if (rc < 0) (void)sgt_out_check(&out, err); /* a new owner removes what this run writes */
         /* Keep complete shards and the state of a clean stop. Remove anything less. */
         int keep = rc == 0 || !sgt_journal_empty(out.journal) ||
                    (rc == SGT_ESTOPPED && !r->corpus->stream);

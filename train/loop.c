@@ -429,7 +429,9 @@ static void go_on_unsaved(loop *l, uint64_t step, const sgt_error *why)
 static void look_at_save(loop *l, int wait)
 {
     sgt_error why;
-    if (l->saver && (wait ? sgt_saver_wait : sgt_saver_check)(l->saver, &why) < 0)
+    const int rc = l->saver ? (wait ? sgt_saver_wait : sgt_saver_check)(l->saver, &why) : SGT_OK;
+    if (rc < 0 &&
+        rc != SGT_EUNSUPPORTED) /* another process has taken RUN over: the log will say so */
         go_on_unsaved(l, l->saved, &why);
 }
 
@@ -466,6 +468,7 @@ static int save(loop *l, uint64_t steps, int more, sgt_error *err)
     l->saved = steps;
     if (!t->run) rc = sgt_checkpoint_copy(NULL, 3, t->backend, &t->model, err);
     else if ((rc = sgt_saver_save(l->saver, &state, t->backend, more, err)) < 0) {
+        if (rc == SGT_EUNSUPPORTED) return rc;
         if (!more || t->o->ranks) return fail_unsaved(l, steps, rc, err);
         go_on_unsaved(l, steps, err);
         rc = SGT_OK;

@@ -12,13 +12,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "loader/base/clock.h"
 #include "loader/base/file.h"
+#include "loader/base/owner.h"
 #include "loader/base/thread.h"
 #include "train/device.h"
 #include "loader/base/json.h"
@@ -260,20 +260,17 @@ static int try_all(sgt_verdicts *v, const sgt_paths_options *o, sgt_error *err)
 /* Lock the folder, after waiting for any process that has locked it. Returns a file descriptor,
  * which the caller closes to release the lock; SGT_ESTOPPED; or another negative SGT_E* if the lock
  * cannot be taken. */
-static int lock_folder(const char *folder, const sgt_stop *stop, sgt_error *err)
+static int lock_folder(const char *folder, const sgt_paths_options *o, sgt_error *err)
 {
     char path[SGT_PATH];
-    int rc = sgt_make_folders(folder, err), fd;
+    sgt_claimant who = {.notice = &o->warning};
+    int fd, rc = sgt_make_folders(folder, err);
     if (rc < 0) return rc;
-    fd = open(sgt_path(path, folder, "self-check.lock"), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
-              0666);
-    if (fd < 0) rc = sgt_fail_errno(err, "%s", path);
-    while (rc == SGT_OK && flock(fd, LOCK_EX | LOCK_NB) < 0) {
-        if (errno != EWOULDBLOCK && errno != EINTR) rc = sgt_fail_errno(err, "%s", path);
-        else if (sgt_stopped(stop)) rc = SGT_ESTOPPED;
-        else poll(NULL, 0, 50);
+    sgt_path(path, folder, "self-check.lock");
+    while ((rc = sgt_lock(&fd, path, O_RDWR | O_CREAT, &who, err)) == 1) {
+        if (sgt_stopped(o->stop)) return SGT_ESTOPPED;
+        poll(NULL, 0, 50);
     }
-    if (rc < 0 && fd >= 0) close(fd);
     return rc < 0 ? rc : fd;
 }
 
@@ -353,7 +350,7 @@ int sgt_paths_check(sgt_verdicts *v, const sgt_cuda_library *lib, const sgt_path
     for (size_t i = 0; i < v->count; i++)
         snprintf(v->of[i].path, sizeof v->of[i].path, "%s", lib->checks->name(i));
     if ((rc = lib->checks->identity(key, sizeof key, o->device, err)) < 0) return rc;
-    if (o->cache && (lock = lock_folder(o->cache, o->stop, &why)) == SGT_ESTOPPED)
+    if (o->cache && (lock = lock_folder(o->cache, o, &why)) == SGT_ESTOPPED)
         return sgt_fail(err, SGT_ESTOPPED, "interrupted");
     if (o->fresh || lock < 0 || !read_verdicts(v, o->cache, key)) {
         rc = try_all(v, o, err);

@@ -478,9 +478,10 @@ static int keep_choices(sgt_trainer *t, sgt_error *err)
 static int open_run_folder(sgt_trainer *t, const char *json, sgt_error *err)
 {
     sgt_ranks *r = t->o->ranks;
+    sgt_claimant who = {.notice = &t->o->warning, .stop = t->o->stop};
     int rc = r ? r->barrier(r, err) : SGT_OK;
     if (rc < 0 || !sgt_trainer_writes(t)) return rc;
-    rc = sgt_run_open(&t->run, t->o->run, t->state.step, t->o->force, &t->o->warning, err);
+    rc = sgt_run_open(&t->run, t->o->run, t->state.step, t->o->force, &who, err);
     if (rc < 0 || t->state.step >= t->s->steps) return rc;
     rc = sgt_run_put(t->run, "options.json", json, err);
     if (rc < 0) return rc;

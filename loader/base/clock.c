@@ -10,14 +10,12 @@ double sgt_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-void sgt_wait_briefly(pthread_cond_t *c, pthread_mutex_t *m)
+void sgt_wait(pthread_cond_t *c, pthread_mutex_t *m, int ms)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += 100000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_nsec -= 1000000000;
-        until.tv_sec++;
-    }
+    until.tv_nsec += ms % 1000 * 1000000L;
+    until.tv_sec += ms / 1000 + until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
     pthread_cond_clockwait(c, m, CLOCK_MONOTONIC, &until);
 }

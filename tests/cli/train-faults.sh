@@ -23,9 +23,10 @@ whole() {
         cmp -s .got .want || fail "$folder differs from that of an undisturbed run"
     done
 }
-# names RUN: what it holds. The memory log may be missing if there was no memory to measure it or no file for it; if a
-# save failed and training went on, the other checkpoints before the last are those of other steps.
-names() { ls "$1" | grep -v memory | grep -v "^$earlier"; }
+# names RUN: what it holds. The memory log may be missing if there was no memory to measure it or no file for it, and a
+# file system may refuse to remove the owner; if a save failed and training went on, the other checkpoints before the
+# last are those of other steps.
+names() { ls "$1" | grep -v -e memory -e owner | grep -v "^$earlier"; }
 # A checkpoint folder with its final name is whole, and `latest` names one.
 kept() {
     for name in run/step-*; do

@@ -64,17 +64,18 @@ Test(directory, what_another_process_has_just_saved_stays)
 {
     sgt_run *r;
     sgt_error err;
+    sgt_claimant nobody = {0};
     must_train(tiny(2), "r", 0);
-    cr_expect_eq(sgt_run_open(&r, in_folder("r"), 0, 0, NULL, &err), SGT_EUNSUPPORTED);
+    cr_expect_eq(sgt_run_open(&r, in_folder("r"), 0, 0, &nobody, &err), SGT_EUNSUPPORTED);
     cr_expect(
         strstr(err.text,
                "/r: another sgt-train has just saved step-00000002 (the same command looks again)"),
         "%s", err.text);
     cr_expect(exists("r/step-00000002/model.safetensors") && exists("r/latest"));
-    must(sgt_run_open(&r, in_folder("r"), 2, 0, NULL, why));
+    must(sgt_run_open(&r, in_folder("r"), 2, 0, &nobody, why));
     sgt_run_close(r);
     cr_expect(exists("r/step-00000002"));
-    must(sgt_run_open(&r, in_folder("r"), 0, 1, NULL, why));
+    must(sgt_run_open(&r, in_folder("r"), 0, 1, &nobody, why));
     sgt_run_close(r);
     cr_expect_not(exists("r/step-00000002") || exists("r/latest"));
 }

@@ -160,7 +160,7 @@ int sgt_units_next(sgt_units *s, sgt_unit **u, sgt_error *err)
     give_back(s);
     place *at = &s->places[s->next % s->place_count];
     pthread_mutex_lock(&s->lock);
-    while (!at->done && !sgt_stopped(stop)) sgt_wait_briefly(&s->changed, &s->lock);
+    while (!at->done && !sgt_stopped(stop)) sgt_wait(&s->changed, &s->lock, 100);
     pthread_mutex_unlock(&s->lock);
     if (sgt_stopped(stop)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
     if (at->rc < 0 && err) *err = at->err;

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,6 +24,7 @@
 #define MEGATRON_INDEX 42 /* bytes of Megatron-LM's index for no document (megatron.h) */
 #define SET "set"         /* sgt_out.shards, in .work */
 #define MOST_TRIES 1000   /* to make .work in an OUT that others remove */
+#define NOT_JOINED 2      /* result of check_joined */
 #define WAIT_MS 50
 #define WAIT_TURNS 200 /* ten seconds of waits of WAIT_MS: a rank sets OUT up in less */
 
@@ -383,16 +383,18 @@ static int stale_in_out(const char *name, const void *ctx)
     return sgt_writer_reads_name(name, &split, &index) && !(j && index < j->now.shards[split]);
 }
 
-/* Remove all that is in .work but the lock. */
+/* Remove all that is in .work but the lock and its owner's file. */
 static int empty_work(const char *work, sgt_error *err)
 {
+    static const char *const kept[] = {".", "..", "lock", "owner"};
     int rc = SGT_OK;
     DIR *d = opendir(work);
     if (!d) return sgt_fail_errno(err, "%s", work);
     for (const struct dirent *e; !rc && (e = readdir(d));) {
         char path[SGT_PATH];
-        if (strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && strcmp(e->d_name, "lock"))
-            rc = sgt_remove_tree(sgt_path(path, work, "%s", e->d_name), err);
+        int keep = 0;
+        for (size_t i = 0; i < COUNT(kept); i++) keep |= !strcmp(e->d_name, kept[i]);
+        if (!keep) rc = sgt_remove_tree(sgt_path(path, work, "%s", e->d_name), err);
     }
     closedir(d);
     return rc;
@@ -400,11 +402,17 @@ static int empty_work(const char *work, sgt_error *err)
 
 /* ---- the lock ---- */
 
+/* Return whether .work holds more than what keeps others out of it. */
+static int holds_work(const char *work)
+{
+    static const char *const guards[] = {"lock", "owner"};
+    return sgt_out_holds_other_than(work, guards, COUNT(guards));
+}
+
 /* Make OUT and .work, which must be a real folder. Refuse a symbolic link: cleaning up would delete
  * files somewhere else, and a link that leads nowhere would make us wait for ever. */
 static int make_work(const char *out, const char *work, sgt_error *err)
 {
-    static const char *const ours[] = {"lock"}; /* another run may make it at this moment */
     struct stat st;
     int tries = 0;
     do { /* until .work is there, a rank that has no files may remove OUT again */
@@ -416,52 +424,48 @@ static int make_work(const char *out, const char *work, sgt_error *err)
     if (errno != EEXIST) return sgt_fail_errno(err, "%s: cannot make this folder", work);
     if (lstat(work, &st) == 0 && !S_ISDIR(st.st_mode))
         return sgt_fail(err, SGT_EIO, "%s: is not a folder (remove it, or name another OUT)", work);
-    /* it is ours if it has a lock; all that is in it is removed in the end */
-    if (!sgt_out_file_exists(work, "lock") && sgt_out_holds_other_than(work, ours, 1))
+    /* it is ours if it has a lock or an owner; all that is in it is removed in the end */
+    if (!sgt_out_file_exists(work, "lock") && !sgt_out_file_exists(work, "owner") &&
+        holds_work(work))
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: holds files that sgt did not make (move them, or name another OUT)",
                         work);
     return SGT_OK; /* a folder; or the run that just ended has removed it */
 }
 
-/* Lock OUT/.work/lock: LOCK_EX for this process alone, LOCK_SH shared. Return 1 if another run's
- * lock prevents that. A run that ends removes the file, so check that the locked file is the one
- * that exists. */
-static int lock_work(sgt_out *o, int how, sgt_error *err)
+static void unlock(sgt_out *o)
 {
-    char path[SGT_PATH];
+    sgt_owner_leave(o->owner);
+    o->owner = NULL;
+    if (o->lock >= 0) close(o->lock);
+    o->lock = -1;
+}
+
+/* Take OUT/.work for this process alone. Return 1 if another run prevents that. A run that ends
+ * removes the lock and .work, so check that the locked file is the one that exists. */
+static int lock_work(sgt_out *o, sgt_error *err)
+{
+    char path[SGT_PATH], owner[SGT_PATH];
     struct stat held, there;
-    int rc = SGT_OK;
+    int rc, again;
     sgt_path(path, o->work, "lock");
-    for (int done = 0; !rc && !done;) {
-        if ((rc = make_work(o->path, o->work, err)) < 0) break;
-        o->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-        /* .work is gone: the run that just ended has removed it */
-        if (o->lock < 0 && errno == ENOENT) continue;
-        if (o->lock < 0) rc = sgt_fail_errno(err, "%s", path);
-        else if (flock(o->lock, how | LOCK_NB) < 0)
-            rc = errno == EWOULDBLOCK ? 1 : sgt_fail_errno(err, "%s: cannot lock", path);
-        else
-            done = fstat(o->lock, &held) == 0 && stat(path, &there) == 0 &&
-                   held.st_ino == there.st_ino && held.st_dev == there.st_dev;
-        if (!done && o->lock >= 0) {
-            close(o->lock);
-            o->lock = -1;
-        }
-    }
+    sgt_path(owner, o->work, "owner");
+    do {
+        if ((rc = make_work(o->path, o->work, err)) < 0) return rc;
+        rc = sgt_lock(&o->lock, path, O_RDWR | O_CREAT, &o->who, err);
+        if (!rc) rc = sgt_owner_take(&o->owner, owner, &o->who, err);
+        again = rc < 0 ? sgt_file_gone(o->work)
+                       : !rc && (fstat(o->lock, &held) < 0 || stat(path, &there) < 0 ||
+                                 held.st_ino != there.st_ino || held.st_dev != there.st_dev);
+        if (rc || again) unlock(o);
+    } while (again);
     return rc;
 }
 
-static int at_work(const sgt_out_request *r, sgt_error *err)
+static int at_work(const char *path, const sgt_out_request *r, sgt_error *err)
 {
-    return sgt_fail(err, SGT_EIO, "%s: another %s here (wait for it)", r->path,
+    return sgt_fail(err, SGT_EIO, "%s: another %s here (wait for it)", path,
                     r->corpus ? "sgt-tokenize is running" : "program is at work");
-}
-
-static void unlock(sgt_out *o)
-{
-    if (o->lock >= 0) close(o->lock);
-    o->lock = -1;
 }
 
 /* Remove .work, the lock last. */
@@ -469,7 +473,10 @@ static void remove_work(sgt_out *o)
 {
     char path[SGT_PATH];
     if (empty_work(o->work, NULL) < 0) return; /* the next run does it */
+    sgt_owner_leave(o->owner); /* before the lock: who makes another lock then takes over */
+    o->owner = NULL;
     unlink(sgt_path(path, o->work, "lock"));
+    unlock(o);
     rmdir(o->work); /* fails, as it should, if another run has just made its lock */
 }
 
@@ -545,7 +552,8 @@ static int remove_begun(const sgt_out *o, sgt_error *err)
 
 int sgt_out_clear(const sgt_out *o, sgt_error *err)
 {
-    int rc = remove_listed(o->path, o->path, err);
+    int rc = sgt_out_check(o, err);
+    if (!rc) rc = remove_listed(o->path, o->path, err);
     if (!rc) rc = remove_file(o->path, "manifest.json", err);
     if (!rc) rc = sgt_sync_folder(o->path, err);
     return rc < 0 ? rc : sgt_sweep(o->path, stale_in_out, NULL, err);
@@ -643,7 +651,11 @@ static int approach(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     struct stat st;
     int rc = check_folder(r, err);
-    *o = (sgt_out){.path = r->path, .lock = -1, .made = stat(r->path, &st) < 0};
+    *o = (sgt_out){.path = r->path,
+                   .lock = -1,
+                   .who = {r->notice, r->stop, 0},
+                   .rank = r->rank,
+                   .made = stat(r->path, &st) < 0};
     o->had_work = sgt_out_file_exists(r->path, ".work");
     sgt_path(o->work, r->path, ".work");
     snprintf(o->shards, sizeof o->shards, "%s", r->path);
@@ -665,43 +677,81 @@ static int wait_a_turn(const sgt_out_request *r, sgt_error *err)
     return sgt_stopped(r->stop) ? sgt_fail(err, SGT_ESTOPPED, "stopped") : SGT_OK;
 }
 
-/* Called with a shared lock: check that the ranks that share OUT make the same set. */
+/* Return 1 if another rank that shares OUT is at work. who NULL: or if it may be (owner.h). */
+static int find_sharer(const sgt_out *o, const sgt_claimant *who, sgt_error *err)
+{
+    char path[SGT_PATH], own[32];
+    int rc = 0;
+    DIR *d = opendir(o->work);
+    if (!d) return sgt_fail_errno(err, "%s", o->work);
+    snprintf(own, sizeof own, "owner-%06" PRIu32, o->rank);
+    for (const struct dirent *e; !rc && (e = readdir(d));)
+        if (!strncmp(e->d_name, "owner-", 6) && !strchr(e->d_name, '.') &&
+            !(o->sharer && !strcmp(e->d_name, own)))
+            rc = sgt_owner_lives(o->owner, sgt_path(path, o->work, "%s", e->d_name), who, err);
+    closedir(d);
+    return rc;
+}
+
+/* Check that other ranks make the same set, so that this one can make its part of it. Return 0 if
+ * so, 1 if the set is complete, NOT_JOINED, or a negative SGT_E*. */
 static int check_joined(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     int rc = is_complete(r, err);
-    if (!rc && (rc = sgt_journal_open(&o->journal, o->work, err)) == 0)
-        if ((rc = compare_run(o->journal, r, o->work, err)) == 1) return SGT_OK;
-    return rc > 0 || (rc < 0 && !r->force) ? rc : at_work(r, err);
+    if (!rc && (rc = sgt_journal_open(&o->journal, o->work, err)) == 0 &&
+        (rc = compare_run(o->journal, r, o->work, err)) == 1)
+        return SGT_OK;
+    if (rc > 0 || (rc < 0 && !r->force)) return rc;
+    sgt_journal_close(o->journal);
+    o->journal = NULL;
+    return NOT_JOINED;
+}
+
+/* In a locked OUT, join the ranks that are at work; or resume an earlier run or start over. */
+static int set_up(sgt_out *o, const sgt_out_request *r, sgt_error *err)
+{
+    int rc = find_sharer(o, NULL, err);
+    if (rc == 1) {
+        o->had_work = 1; /* it is another rank's, even if it was made since approach() */
+        if (r->journal_options && (rc = check_joined(o, r, err)) != NOT_JOINED) return rc;
+        rc = find_sharer(o, &o->who, err);
+    }
+    if (rc) return rc < 0 ? rc : at_work(r->path, r, err);
+    return r->corpus ? resume_or_start(o, r, err) : remove_begun(o, err);
+}
+
+/* Share a locked OUT with other ranks. */
+static int share(sgt_out *o, const sgt_out_request *r, sgt_error *err)
+{
+    char path[SGT_PATH];
+    sgt_path(path, o->work, "owner-%06" PRIu32, r->rank);
+    const int rc = sgt_owner_take(&o->sharer, path, &o->who, err);
+    if (rc == 1) return at_work(sgt_path(path, o->work, "part-%06" PRIu32, r->rank), r, err);
+    if (!rc) unlock(o);
+    return rc;
 }
 
 int sgt_out_claim(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     const int shared = r->journal_options != NULL;
     int rc = approach(o, r, err);
-    for (int turn = 0; !rc; turn++) {
-        if ((rc = lock_work(o, LOCK_EX, err)) == 0) {
-            rc = r->corpus ? resume_or_start(o, r, err) : remove_begun(o, err);
-            if (!rc && shared && flock(o->lock, LOCK_SH) < 0)
-                rc = sgt_fail_errno(err, "%s/lock: cannot lock", o->work);
-            break;
-        }
-        if (rc == 1 && shared && (rc = lock_work(o, LOCK_SH, err)) == 0) {
-            o->had_work = 1; /* it is another rank's, even if it was made since approach() */
-            rc = check_joined(o, r, err);
-            break;
-        }
-        if (rc == 1) rc = shared && turn < WAIT_TURNS ? wait_a_turn(r, err) : at_work(r, err);
-    }
-    if (rc) sgt_out_release(o, rc == 1 || o->had_work);
+    for (int turn = 0; !rc && (rc = lock_work(o, err)) == 1; turn++)
+        rc = shared && turn < WAIT_TURNS ? wait_a_turn(r, err) : at_work(r->path, r, err);
+    if (!rc) rc = set_up(o, r, err);
+    if (!rc && shared) rc = share(o, r, err);
+    if (rc) sgt_out_release(o, rc == 1 || (o->had_work && (o->lock < 0 || holds_work(o->work))));
     return rc;
 }
 
 int sgt_out_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     int rc;
-    unlock(o);
-    while ((rc = lock_work(o, LOCK_EX, err)) == 1)
+    sgt_owner_leave(o->sharer);
+    o->sharer = NULL;
+    while ((rc = lock_work(o, err)) == 1 || (!rc && (rc = find_sharer(o, &o->who, err)) == 1)) {
+        unlock(o);
         if ((rc = wait_a_turn(r, err)) < 0) return rc;
+    }
     if (rc < 0) return rc;
     sgt_journal_close(o->journal);
     o->journal = NULL;
@@ -713,12 +763,18 @@ int sgt_out_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     return rc;
 }
 
+int sgt_out_check(const sgt_out *o, sgt_error *err)
+{
+    const int rc = sgt_owner_check(o->owner, err);
+    return rc < 0 ? rc : sgt_owner_check(o->sharer, err);
+}
+
 void sgt_out_leave(sgt_out *o)
 {
     int untouched = 0;
-    if (o->lock >= 0 && flock(o->lock, LOCK_EX | LOCK_NB) == 0)
-        untouched = !has_parts(o->work) && !sgt_out_file_exists(o->path, "manifest.json");
-    else unlock(o);
+    if (o->sharer && !has_parts(o->work) && lock_work(o, NULL) == 0)
+        untouched = !find_sharer(o, NULL, NULL) && !has_parts(o->work) &&
+                    !sgt_out_file_exists(o->path, "manifest.json");
     sgt_out_release(o, !untouched);
 }
 
@@ -737,7 +793,8 @@ int sgt_out_move_shard(const sgt_out *o, const sgt_manifest_shard *s, sgt_error 
 {
     char index[64];
     sgt_writer_index_name(index, s->file);
-    const int rc = move_if_there(o, index, err);
+    int rc = sgt_out_check(o, err);
+    if (!rc) rc = move_if_there(o, index, err);
     return rc < 0 ? rc : move_if_there(o, s->file, err);
 }
 
@@ -792,7 +849,8 @@ int sgt_out_publish(sgt_out *o, const sgt_manifest *m, const sgt_vocab *v, sgt_e
     char path[SGT_PATH], *text = NULL;
     size_t n;
     int none;
-    int rc = sgt_vocab_tokenizer_json(v, &text, &n, err);
+    int rc = sgt_out_check(o, err);
+    if (!rc) rc = sgt_vocab_tokenizer_json(v, &text, &n, err);
     if (!rc) rc = sgt_file_put(sgt_path(path, o->work, "tokenizer.json"), text, n, err);
     free(text);
     if (!rc && m->foreign) rc = sgt_tokenizer_config_write(o->work, v->eot_text, 0, err);
@@ -809,12 +867,14 @@ int sgt_out_publish(sgt_out *o, const sgt_manifest *m, const sgt_vocab *v, sgt_e
 
 void sgt_out_release(sgt_out *o, int keep)
 {
-    if (!keep) {
+    if (!keep && !sgt_out_check(o, NULL)) {
         if (o->lock >= 0) remove_work(o);
         else rmdir(o->work); /* .work was made but never locked */
         if (o->made) rmdir(o->path);
     }
     sgt_journal_close(o->journal);
     o->journal = NULL;
+    sgt_owner_leave(o->sharer);
+    o->sharer = NULL;
     unlock(o);
 }

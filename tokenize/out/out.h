@@ -14,7 +14,9 @@
  * which is a set in its own folder under OUT/.work (parts.h). When all parts are complete, one rank
  * takes OUT alone (sgt_out_alone) and completes it.
  *
- * OUT belongs to one run at a time (by a lock in OUT/.work, which ranks share). Unless `force` is
+ * OUT belongs to one run at a time, by a lock and an owner's file in OUT/.work (owner.h). Ranks that
+ * share OUT hold these only while they claim or complete it; otherwise each has an owner's file of
+ * its own. Unless `force` is
  * set, an OUT with other options or from other inputs is refused. So is a folder with files that
  * sgt-tokenize did not make. `force` replaces only files with names that sgt-tokenize uses. OUT is
  * complete if manifest.json exists. */
@@ -24,6 +26,7 @@
 #include <stdint.h>
 
 #include "loader/base/error.h"
+#include "loader/base/owner.h"
 #include "tokenize/input/corpus.h"
 #include "tokenize/out/journal.h"
 #include "loader/shards/manifest.h"
@@ -49,7 +52,9 @@ typedef struct sgt_out_request {
     /* options for the journal: `options`, and what decides how OUT is divided into parts; NULL: OUT
      * is not made by parts */
     const char *journal_options;
-    int force; /* sgt_out_force */
+    uint32_t rank; /* of the ranks that make those parts */
+    int force;     /* sgt_out_force */
+    const sgt_notice *notice;
     const sgt_stop *stop;
     sgt_layout layout; /* of the files of OUT */
 } sgt_out_request;
@@ -63,7 +68,12 @@ typedef struct sgt_out {
     /* folder of the complete shards: OUT, or, if OUT gets another layout, OUT/.work/set, which OUT's
      * files are written from in the end (export.h) */
     char shards[SGT_PATH];
-    int lock;     /* descriptor of the locked file; -1: not locked */
+    /* .work/lock and .work/owner of this process alone: a descriptor (-1: not locked), and the owner
+     * or NULL; and while OUT is shared, the owner of .work/owner-RANK */
+    int lock;
+    sgt_owner *owner, *sharer;
+    sgt_claimant who;
+    uint32_t rank;
     int made;     /* 1: OUT did not exist before */
     int had_work; /* 1: .work existed before */
     sgt_journal *journal;
@@ -97,6 +107,8 @@ int sgt_out_clear(const sgt_out *o, sgt_error *err);
 /* Stop sharing an OUT, and wait until no other rank works on it. Return 0 if OUT is
  * ours alone, 1 if it has become complete, or a negative SGT_E*. */
 int sgt_out_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err);
+/* Fail if another run has taken OUT over, because this one was stopped for too long (owner.h). */
+int sgt_out_check(const sgt_out *o, sgt_error *err);
 /* Leave a shared OUT. If no rank has begun a part, restore OUT as it was before. */
 void sgt_out_leave(sgt_out *o);
 

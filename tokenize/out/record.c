@@ -282,7 +282,8 @@ static int finish_part(sgt_record *r, const sgt_part *p, const sgt_unit *u, sgt_
 int sgt_record_unit(sgt_record *r, const sgt_unit *u, sgt_error *err)
 {
     size_t noted = 0;
-    for (size_t i = 0; i < u->count; i++) {
+    int rc = sgt_out_check(r->o, err);
+    for (size_t i = 0; i < u->count && !rc; i++) {
         const sgt_part *p = &u->parts[i];
         /* of a Parquet file that ranks divide, only the reader knows the first row */
         if (!r->now.offset && p->offset) r->now.offset = r->now.line = p->offset;
@@ -296,13 +297,14 @@ int sgt_record_unit(sgt_record *r, const sgt_unit *u, sgt_error *err)
             r->begun_tokens = 0;
             r->inside = 1;
         }
-        int rc = record_ids(r, p, u->ids + p->first_id, p->ids, err);
+        rc = record_ids(r, p, u->ids + p->first_id, p->ids, err);
         if (!rc) rc = finish_part(r, p, u, err);
         if (rc < 0) return rc;
         while (noted < u->invalid_count && in_part(&u->invalid[noted], p))
             sgt_journal_invalid(r->o->journal, u->invalid[noted++]);
-        if (p->closes && (rc = record_source(r, p->all, err)) < 0) return rc;
+        if (p->closes) rc = record_source(r, p->all, err);
     }
+    if (rc < 0) return rc;
     return u->bad.why ? sgt_bad_line_fail(&u->bad, r->corpus, r->now.line + 1, err) : SGT_OK;
 }
 

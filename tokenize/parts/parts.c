@@ -151,6 +151,7 @@ static int make_shard(parts *p, int split, uint64_t k, sgt_order *order, uint64_
     for (uint64_t at = from; at < end && !rc;) {
         sgt_order_ids ids = {0};
         if (sgt_stopped(p->o->stop)) rc = sgt_fail(err, SGT_ESTOPPED, "stopped");
+        if (!rc) rc = sgt_out_check(&p->out, err);
         if (!rc) rc = sgt_order_read(order, at, end - at, &ids, err);
         if (!rc && ids.begins) rc = sgt_writer_document(w, err);
         if (!rc) rc = sgt_writer_append(w, ids.ids, ids.count, err);
@@ -303,6 +304,7 @@ static int make_part(parts *p, sgt_tokenize_result *result, sgt_error *err)
     r.corpus = &mine;
     r.options = r.set_options;
     r.journal_options = NULL;
+    r.notice = NULL; /* what it is told has been told about OUT */
     r.layout = SGT_LAYOUT_SGT;
     r.force = r.force ? SGT_OUT_DIFFERENT : SGT_OUT_KEEP;
     o.progress = first_pass;
@@ -503,10 +505,12 @@ int sgt_parts_make(const sgt_tokenize_options *o, const sgt_out_request *request
     sgt_divide(r.corpus, p.ranks, p.cuts);
     if (!(divided = with_ranks(&p, r.options))) rc = sgt_fail_memory(err, p.o->out);
     r.journal_options = divided;
+    r.rank = p.rank;
     if (!rc && (rc = sgt_out_claim(&p.out, &r, err)) == 0) {
         if (p.ranks > 1 && sgt_ranks_connected(o->ranks)) p.together = o->ranks;
         rc = make_part(&p, result, err);
         if (!rc) rc = finish(&p, result, err);
+        if (rc < 0) (void)sgt_out_check(&p.out, err);
         sgt_out_leave(&p.out);
     } else if (rc == 1) {
         rc = sgt_pipeline_reread(result, o->out, err);

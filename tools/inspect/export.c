@@ -98,7 +98,8 @@ static sgt_normalize read_normal_form(const sgt_manifest *m)
 static int export_set(exporting *e, sgt_error *err)
 {
     sgt_vocab *v = NULL;
-    sgt_out_request r = {.path = e->path, .force = e->o->force};
+    sgt_out_request r = {
+        .path = e->path, .force = e->o->force, .notice = &e->o->notice, .stop = e->o->stop};
     int rc = check_set(e, err);
     if (!rc) rc = inspect_set_vocabulary(&v, &e->set, err);
     if (!rc) v->normalize = read_normal_form(&e->set.manifest); /* GPT-2's built-in one has none */

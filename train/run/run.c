@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -28,6 +27,7 @@
 struct sgt_run {
     char *path;
     int lock; /* descriptor of the folder, locked with flock */
+    sgt_owner *owner;
     int log;
     int log_error; /* errno of the last line; 0: all lines are written. A thread that saves reads it */
     char *waiting; /* end of the log that is not written yet, of `waits` bytes */
@@ -179,7 +179,8 @@ int sgt_run_rotate(const sgt_run *r, uint64_t keep, sgt_error *err)
 static int is_leftover(const char *name)
 {
     static const char *const begins[] = {WORK_PREFIX,     "latest.",       "log.jsonl.",
-                                         "memory.jsonl.", "options.json.", "starts.jsonl."};
+                                         "memory.jsonl.", "options.json.", "starts.jsonl.",
+                                         "owner."};
     size_t n = strlen(name);
     for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
         if (strncmp(name, begins[i], strlen(begins[i])) == 0 && n > 4 &&
@@ -291,7 +292,8 @@ int sgt_run_log(sgt_run *r, const char *line, sgt_error *err)
     size_t n = strlen(line);
     if (n >= LINE)
         return sgt_fail(err, SGT_EUSAGE, "%s/log.jsonl: a line of %zu bytes", r->path, n);
-    int rc = sgt_reserve(&r->waiting, &r->room, r->waits + n + 1, 1, r->path, err), error = 0;
+    int rc = sgt_owner_check(r->owner, err), error = 0;
+    if (rc == SGT_OK) rc = sgt_reserve(&r->waiting, &r->room, r->waits + n + 1, 1, r->path, err);
     if (rc < 0) return rc;
     memcpy(r->waiting + r->waits, line, n);
     r->waiting[r->waits + n] = '\n';
@@ -324,7 +326,8 @@ char *sgt_run_last_line(const sgt_run *r)
 int sgt_run_put(const sgt_run *r, const char *name, const char *text, sgt_error *err)
 {
     char *path = sgt_join(r->path, name);
-    int rc = path ? sgt_file_put(path, text, strlen(text), err) : sgt_fail_memory(err, r->path);
+    int rc = path ? sgt_owner_check(r->owner, err) : sgt_fail_memory(err, r->path);
+    if (rc == SGT_OK) rc = sgt_file_put(path, text, strlen(text), err);
     free(path);
     return rc;
 }
@@ -336,21 +339,19 @@ static int point_latest(const sgt_run *r, uint64_t step, sgt_error *err)
     return sgt_run_put(r, "latest", name, err);
 }
 
-static int lock_run(sgt_run *r, sgt_error *err)
+static int lock_run(sgt_run *r, sgt_claimant *who, sgt_error *err)
 {
+    char path[SGT_PATH];
     int rc = sgt_make_folders(r->path, err);
     if (rc < 0) return rc;
-    r->lock = open(r->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (r->lock < 0) return sgt_fail_errno(err, "%s", r->path);
-    if (flock(r->lock, LOCK_EX | LOCK_NB) == 0) return SGT_OK;
-    if (errno == EWOULDBLOCK)
-        return sgt_fail(
-            err, SGT_EUNSUPPORTED,
-            "%s: another sgt-train is writing to this run (wait for it, or take another --run)",
-            r->path);
-    return errno == ENOLCK || errno == EINVAL
-               ? SGT_OK
-               : sgt_fail_errno(err, "%s", r->path); /* this file system has no locks */
+    sgt_path(path, r->path, "."); /* RUN itself may be a symbolic link */
+    rc = sgt_lock(&r->lock, path, O_RDONLY | O_DIRECTORY, who, err);
+    if (rc == SGT_OK) rc = sgt_owner_take(&r->owner, sgt_path(path, r->path, "owner"), who, err);
+    return rc <= 0 ? rc
+                   : sgt_fail(err, SGT_EUNSUPPORTED,
+                              "%s: another sgt-train is writing to this run (wait for it, or take "
+                              "another --run)",
+                              r->path);
 }
 
 /* Fail if another process has saved a complete checkpoint here since the caller looked: it must not
@@ -373,8 +374,8 @@ static int check_unchanged(const sgt_run *r, uint64_t step, sgt_error *err)
     return rc;
 }
 
-int sgt_run_open(sgt_run **out, const char *path, uint64_t step, int force,
-                 const sgt_notice *notice, sgt_error *err)
+int sgt_run_open(sgt_run **out, const char *path, uint64_t step, int force, sgt_claimant *who,
+                 sgt_error *err)
 {
     int rc;
     sgt_run *r = calloc(1, sizeof *r);
@@ -385,7 +386,7 @@ int sgt_run_open(sgt_run **out, const char *path, uint64_t step, int force,
         rc = sgt_fail_memory(err, path);
         goto fail;
     }
-    if ((rc = lock_run(r, err)) < 0 || (!force && (rc = check_unchanged(r, step, err)) < 0))
+    if ((rc = lock_run(r, who, err)) < 0 || (!force && (rc = check_unchanged(r, step, err)) < 0))
         goto fail;
     if ((rc = remove_leftovers(r, err)) < 0) goto fail;
     /* Remove `latest`, or point it to `step`, before any checkpoint that it may name is removed. It
@@ -394,7 +395,7 @@ int sgt_run_open(sgt_run **out, const char *path, uint64_t step, int force,
     if (rc == SGT_OK && !step) rc = remove_name(r, "memory.jsonl", err);
     /* later checkpoints are incomplete, or the run starts over */
     if (rc < 0 || (rc = remove_steps(r, step, 0, err)) < 0) goto fail;
-    if ((rc = open_log(r, step, notice, err)) < 0) goto fail;
+    if ((rc = open_log(r, step, who->notice, err)) < 0) goto fail;
     *out = r;
     return SGT_OK;
 fail:
@@ -406,6 +407,7 @@ void sgt_run_close(sgt_run *r)
 {
     if (!r) return;
     if (r->log >= 0) close(r->log);
+    sgt_owner_leave(r->owner);
     if (r->lock >= 0) close(r->lock); /* this releases the lock */
     free(r->waiting);
     free(r->path);
@@ -471,12 +473,16 @@ int sgt_run_save(sgt_run *r, const sgt_checkpoint_state *state, sgt_backend *b, 
         rc = sgt_fail_errno(err, "%s/log.jsonl", r->path);
         goto out;
     }
-    if ((rc = sgt_remove_tree(work, err)) < 0 || (rc = sgt_make_folders(work, err)) < 0) goto out;
+    if ((rc = sgt_owner_check(r->owner, err)) < 0 || (rc = sgt_remove_tree(work, err)) < 0 ||
+        (rc = sgt_make_folders(work, err)) < 0)
+        goto out;
     if ((rc = sgt_checkpoint_write(work, state, b, m, tokenizer, eot, err)) < 0 ||
         (rc = sgt_sync_folder(work, err)) < 0)
         goto out;
     /* a checkpoint of this step exists only if it was incomplete and its steps were repeated */
-    if (access(path, F_OK) == 0 && (rc = remove_step(r, state->step, err)) < 0) goto out;
+    if ((rc = sgt_owner_check(r->owner, err)) < 0 ||
+        (access(path, F_OK) == 0 && (rc = remove_step(r, state->step, err)) < 0))
+        goto out;
     if (rename(work, path) < 0) {
         rc = sgt_fail_errno(err, "%s", path);
         goto out;
@@ -485,7 +491,9 @@ int sgt_run_save(sgt_run *r, const sgt_checkpoint_state *state, sgt_backend *b, 
         goto out;
     rc = sgt_run_rotate(r, keep, err);
 out:
-    if (rc < 0 && work) sgt_remove_tree(work, NULL);
+    /* a new owner removes what this process writes, and may write the same checkpoint */
+    if (rc < 0 && sgt_owner_check(r->owner, err) < 0) rc = SGT_EUNSUPPORTED;
+    else if (rc < 0 && work) sgt_remove_tree(work, NULL);
     free(work);
     free(path);
     return rc;

@@ -5,13 +5,14 @@
  *   RUN/log.jsonl        an object for each step; a resume reads them all back
  *   RUN/memory.jsonl     memory in use by kind, in each part of a step (memory/memory.h)
  *   RUN/options.json     the options of the run
- *   RUN/starts.jsonl     an object per start: when, where and by which command */
+ *   RUN/starts.jsonl     an object per start: when, where and by which command
+ *   RUN/owner            names the process that writes, while it does (owner.h) */
 #ifndef SGT_RUN_H
 #define SGT_RUN_H
 
 #include <stdint.h>
 
-#include "loader/base/error.h"
+#include "loader/base/owner.h"
 #include "train/run/checkpoint.h"
 
 /* Find the newest complete checkpoint of a run. *dir is malloc'd, or NULL if there is none. An
@@ -26,13 +27,13 @@ int sgt_run_steps(uint64_t **steps, size_t *count, const char *run, sgt_error *e
 
 typedef struct sgt_run sgt_run;
 
-/* Open a run for writing: create the folder if it is missing, and lock it. Remove the remains of an
- * interrupted save, and all checkpoints after `step`. Open the log and cut it to the whole lines of
- * steps before `step`; report missing or damaged lines. Returns SGT_EUNSUPPORTED if another process
- * holds the lock; or, unless `force`, if there is a complete checkpoint after `step`, which another
- * process wrote since the caller looked. */
-int sgt_run_open(sgt_run **out, const char *path, uint64_t step, int force,
-                 const sgt_notice *notice, sgt_error *err);
+/* Open a run for writing: create the folder if it is missing, and become its owner. Remove the
+ * remains of an interrupted save, and all checkpoints after `step`. Open the log and cut it to the
+ * whole lines of steps before `step`; report missing or damaged lines to who->notice. Returns
+ * SGT_EUNSUPPORTED if another process writes to the run; or, unless `force`, if there is a complete
+ * checkpoint after `step`, which another process wrote since the caller looked. */
+int sgt_run_open(sgt_run **out, const char *path, uint64_t step, int force, sgt_claimant *who,
+                 sgt_error *err);
 void sgt_run_close(sgt_run *r);                            /* NULL is fine */
 char *sgt_run_checkpoint(const sgt_run *r, uint64_t step); /* "RUN/step-NNNNNNNN", malloc'd */
 

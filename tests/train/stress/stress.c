@@ -94,7 +94,7 @@ static void train(const sgt_model *m, uint64_t from, uint64_t to)
     sgt_error err;
     sgt_run *run;
     sgt_saver *saver;
-    sgt_notice nobody = {0};
+    sgt_claimant nobody = {0};
     state now, read;
     open_state(&now, m);
     open_state(&read, m);

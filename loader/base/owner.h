@@ -1,0 +1,54 @@
+/* owner.h: keep two processes from writing in one folder. There are two guards: flock, and a file
+ * that names its owner.
+ *
+ *     sgt_claimant who = {.notice = &notice, .stop = stop};
+ *     rc = sgt_lock(&fd, "out/.work/lock", O_RDWR | O_CREAT, &who, &err);
+ *     if (!rc) rc = sgt_owner_take(&owner, "out/.work/owner", &who, &err);
+ *     if (rc == 1) ...;                                  // another process has the folder
+ *     ... sgt_owner_check(owner, &err), then write ...   // now and then
+ *     sgt_owner_leave(owner);
+ *     close(fd);
+ *
+ * flock decides at once. But some file systems refuse it, and on some (Lustre's localflock, some NFS)
+ * a lock keeps out processes of the same machine only, or none. The owner's file holds then: it is
+ * made only if it does not exist, and says which process of which machine made it. Its owner touches
+ * it every 10 seconds. A process that finds such a file looks for the owner if that is of the same
+ * machine, boot and pid namespace, and replaces a dead one at once. Otherwise it watches the file for
+ * a minute, and replaces an owner that did not touch it. Clocks of two machines are never compared. */
+#ifndef SGT_BASE_OWNER_H
+#define SGT_BASE_OWNER_H
+
+#include "loader/base/error.h"
+
+/* The process that wants a folder. */
+typedef struct sgt_claimant {
+    const sgt_notice *notice; /* is told about a missing flock, once, and about a wait */
+    const sgt_stop *stop;     /* ends a wait with SGT_ESTOPPED */
+    int told;                 /* 1: the notice about flock was given */
+} sgt_claimant;
+
+/* Open a file with sgt_file_open and lock it. *fd is its descriptor, which the caller closes to
+ * release the lock, or negative if the result is not 0. Return 0; 1 if another process has locked
+ * it; or a negative SGT_E*. On a file system without locks, return 0 and give a notice. */
+int sgt_lock(int *fd, const char *path, int flags, sgt_claimant *who, sgt_error *err);
+
+typedef struct sgt_owner sgt_owner;
+
+/* Become the owner that the file at `path` names. A thread touches it until sgt_owner_leave. Return
+ * 0; 1 if another process is the owner; or a negative SGT_E*. */
+int sgt_owner_take(sgt_owner **out, const char *path, const sgt_claimant *who, sgt_error *err);
+
+/* Return SGT_EUNSUPPORTED if another process has replaced this owner, as it may if it did not see the file
+ * touched for a minute; it then owns the folder. Look at the file at most once a second. Any thread
+ * may call this. NULL: return 0. */
+int sgt_owner_check(sgt_owner *o, sgt_error *err);
+
+/* Remove the file, unless another owner has it, and free o. NULL is fine. */
+void sgt_owner_leave(sgt_owner *o);
+
+/* Look whether another owner, which the file at `path` names, is alive. Return 1 if it is, 0 if it is
+ * not or there is no file, or a negative SGT_E*. who NULL: do not watch the file for a minute, but
+ * return 1. */
+int sgt_owner_lives(sgt_owner *o, const char *path, const sgt_claimant *who, sgt_error *err);
+
+#endif

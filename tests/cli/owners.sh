@@ -1,0 +1,194 @@
+# owners.sh: two programs never write in one OUT or one RUN at the same time, even if flock succeeds for everybody or is
+# refused. The second is refused, a dead owner is replaced at once, and one of another machine after a minute (here:
+# after 1.2 seconds) without a sign of it. PAIRS pairs of writers that start at random delays never mix their files
+# (SEED=N repeats the delays).
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/train.inc"
+. "$ROOT/tests/cli/owners.inc"
+work_in_memory
+pairs=${PAIRS:-3} seed=${SEED:-$$}
+echo "SEED=$seed PAIRS=$pairs"
+data d
+mkdir corpus
+head -c 9000 "$ROOT/tokenize/vocab/gpt2.bpe" > corpus/a
+cp corpus/a corpus/b.slow
+echo 'until [ -e go ]; do sleep .02; done; exec cat "$1"' > wait.sh
+echo 'exec sgt-tokenize --threads 1 --shard-tokens 1k --filter "slow=sh wait.sh" "$@"' > tokenize
+touch go
+run 0 sh tokenize --quiet corpus one
+endless="sgt-train --quiet $small --steps 1000000 --save-every 3 --run run"
+run 0 sgt-train --quiet $small --steps 3 --run three
+lost='another program has taken over, or the file was removed, so this one stops'
+waits='its owner is not visible from here, so this program waits for up to 60 s to see whether it touches this file'
+# on_refusal FLOCK PATH: check whether stderr says that flock is refused
+on_refusal() {
+    case $1 in
+    E*) [ "$(grep -cF "$2: cannot be locked on this file system (" .stderr)" -eq 1 ] || fail 'not said once' ;;
+    *) ! grep -q 'cannot be locked' .stderr || fail 'it says that flock is refused' ;;
+    esac
+}
+
+# ---- one at work, and killed ----
+for flock in '' lies ENOLCK ENOSYS EOPNOTSUPP; do
+    rm -rf out go run
+    begin "$flock" '' out/.work/sources.jsonl sh tokenize --quiet corpus out
+    run 1 on "$flock" '' sh tokenize corpus out
+    stderr_has 'sgt-tokenize: out: another sgt-tokenize is running here (wait for it)'
+    on_refusal "$flock" out/.work/lock
+    kill_begun
+    touch go
+    run 0 on "$flock" '' sh tokenize corpus out
+    ! grep -qF "$waits" .stderr || fail 'it waits for a dead process'
+    same_folders out one
+
+    begin "$flock" '' run/latest $endless
+    run 1 on "$flock" '' $endless --force
+    stderr_has 'sgt-train: run: another sgt-train is writing to this run (wait for it, or take another --run)'
+    on_refusal "$flock" run/.
+    kill_begun
+    exists run/owner
+    run 0 on "$flock" '' sgt-train --quiet $small --steps 3 --run run --force
+    ! grep -qF "$waits" .stderr || fail 'it waits for a dead process'
+    [ "$(ls -A run)" = "$(ls -A three)" ] || fail "the run holds $(ls -A run)"
+done
+# other errors of flock are failures
+run 1 on EIO '' sgt-tokenize corpus/a new
+stderr_is 'sgt-tokenize: new/.work/lock: cannot lock: Input/output error'
+
+# ---- one of another machine: at work, killed, and stopped for so long that it is replaced ----
+rm -rf out go run
+begin lies far out/.work/sources.jsonl sh tokenize --quiet corpus out
+run 1 on lies near sh tokenize corpus out
+stderr_has 'sgt-tokenize: out: another sgt-tokenize is running here (wait for it)'
+kill_begun
+touch go
+# two that wait for the same
+on lies near sh tokenize --quiet corpus out 2> .stderr-other &
+other=$!
+run_any() { code=0 && "$@" > .stdout 2> .stderr || code=$?; }
+run_any on lies near sh tokenize corpus out
+stderr_has "out/.work/owner: $waits"
+wait $other || [ $code -eq 0 ] || fail 'both are refused'
+same_folders out one
+
+rm -rf out go
+begin lies far out/.work/sources.jsonl sh tokenize --quiet corpus out
+kill -STOP $pid
+touch go
+run 0 on lies near sh tokenize corpus out
+same_folders out one
+kill -CONT $pid
+stopped_begun "sgt-tokenize: out/.work/owner: $lost"
+same_folders out one
+
+begin lies far run/latest $endless
+run 1 on lies near $endless --force
+stderr_has 'sgt-train: run: another sgt-train is writing to this run (wait for it, or take another --run)'
+kill -STOP $pid
+run 0 on lies near sgt-train --quiet $small --steps 3 --run run --force
+stderr_has "run/owner: $waits"
+cp -r run kept
+kill -CONT $pid
+stopped_begun "sgt-train: run/owner: $lost"
+same_folders -x tb run kept # of events, the stopped one may have some left to write
+
+# a file that says nothing: its owner was killed as it made it
+rm -rf run
+mkdir run
+: > run/owner
+run 0 on '' '' sgt-train --quiet $small --steps 3 --run run
+
+# a wait can be interrupted: here it takes a real minute
+rm -rf run out
+mkdir -p run out/.work
+echo elsewhere | tee run/owner out/.work/owner > out/.work/lock
+interrupted() { # LINE COMMAND...
+    line=$1
+    shift
+    "$@" > .stdout 2> .stderr &
+    pid=$!
+    wait_for_handler $pid
+    sleep .5
+    kill -TERM $pid
+    ended 130 $pid
+    stderr_has "$line"
+}
+interrupted 'sgt-train: interrupted' sgt-train --quiet $small --steps 3 --run run
+interrupted 'sgt-tokenize: stopped (the same command continues it)' sgt-tokenize corpus/a out
+[ "$(cat run/owner out/.work/owner | xargs)" = 'elsewhere elsewhere' ] || fail 'an interrupted wait changes the file'
+
+# ---- pairs of writers that start at random delays ----
+awk -v seed="$seed" 'BEGIN { srand(seed); for (i = 0; i < 10000; i++) printf "%.3f\n", rand() * rand() * 0.2 }' > delays
+exec 3< delays
+# pair A B: start two commands, the second after a random delay; set $a and $b, their exit codes. One must succeed, and
+# the other may only be refused because of it
+pair() {
+    echo "flock '$flock': $1; $2" > .ran
+    on "$flock" '' $1 > .stdout1 2> .stderr1 &
+    first=$!
+    read -r delay <&3
+    sleep "$delay"
+    run_any on "$flock" '' $2
+    b=$code a=0
+    wait $first || a=$?
+    cat .stderr1 >> .stderr
+    ! grep -vE ': another sgt-(tokenize|train) |: made with |: cannot be locked |: it holds step-' .stderr || fail "$a $b"
+    [ $a -eq 0 ] || [ $b -eq 0 ] || fail "both are refused: $a $b"
+}
+# is_set A B: out is one of two sets; is_run A B: run is one of two runs
+is_set() {
+    diff -rq out "$1" > .diff1 || diff -rq out "$2" > .diff2 || fail "a mixed set: $(head -n 3 .diff1 .diff2)"
+}
+is_run() {
+    for which; do
+        facts "$which/log.jsonl" > .facts1
+        facts run/log.jsonl > .facts2
+        if cmp -s .facts1 .facts2; then
+            [ "$(ls -A run)" = "$(ls -A "$which")" ] || fail "the run holds $(ls -A run)"
+            for step in run/step-*; do same "$step/model.safetensors" "$which/${step#run/}/model.safetensors"; done
+            return
+        fi
+    done
+    fail 'a mixed run'
+}
+tokenize="sgt-tokenize --quiet --threads 1 --split 20% corpus/a"
+train="sgt-train --quiet $small --steps 8 --save-every 2"
+for n in 1 2; do
+    run 0 $tokenize set$n --shard-tokens ${n}50
+    run 0 $train --run run$n --seed $n
+done
+refused=0
+for n in $(seq "$pairs"); do
+    force=
+    [ $((n % 2)) -eq 0 ] || force=--force
+    for flock in lies '' ENOLCK; do
+        rm -rf out run
+        pair "$tokenize out --shard-tokens 150 $force" "$tokenize out --shard-tokens 250 $force"
+        is_set set1 set2
+        refused=$((refused + (a > 0) + (b > 0)))
+        pair "$train --run run --seed 1 $force" "$train --run run --seed 2 $force"
+        is_run run1 run2
+        refused=$((refused + (a > 0) + (b > 0)))
+    done
+done
+echo "$((6 * pairs)) pairs: in $refused of them, one was refused"
+[ "$refused" -gt 0 ] || fail 'no two programs have met'
+
+# ---- ranks without a launcher, two processes for each, some of them killed ----
+tokenize="$tokenize --shard-tokens 150 --ranks 3"
+for n in $(seq "$pairs"); do
+    for flock in lies ENOLCK; do
+        rm -rf out
+        all=
+        for rank in 0 1 2 2 1 0; do
+            on "$flock" '' $tokenize --rank $rank out > .stdout 2> .stderr$rank &
+            all="$all $!"
+        done
+        read -r delay <&3
+        sleep "$delay"
+        kill -KILL ${all##* } 2> .kill
+        for pid in $all; do wait $pid 2> .wait || :; done
+        for rank in 0 1 2; do run 0 on "$flock" '' $tokenize --rank $rank out; done
+        is_set set1 set1
+    done
+done
