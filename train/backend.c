@@ -213,15 +213,13 @@ static double part(uint64_t s, uint64_t from, uint64_t to)
 double sgt_schedule_lr(const sgt_schedule *c, uint64_t s)
 {
     double range = c->lr - c->min_lr;
-    if (s < c->warmup) return c->lr * (double)(s + 1) / (double)c->warmup;
+    uint64_t warm = c->first + c->warmup, decay = c->steps - (c->steps - c->first) / 5;
+    if (s < warm)
+        return c->from + (c->lr - c->from) * (double)(s + 1 - c->first) / (double)c->warmup;
     switch (c->kind) {
-    case SGT_COSINE:
-        return c->min_lr + range * 0.5 * (1 + cos(M_PI * part(s, c->warmup, c->steps)));
-    case SGT_LINEAR: return c->lr - range * part(s, c->warmup, c->steps);
-    case SGT_WSD: {
-        uint64_t decay = c->steps - c->steps / 5;
-        return c->lr - range * part(s, decay > c->warmup ? decay : c->warmup, c->steps);
-    }
+    case SGT_COSINE: return c->min_lr + range * 0.5 * (1 + cos(M_PI * part(s, warm, c->steps)));
+    case SGT_LINEAR: return c->lr - range * part(s, warm, c->steps);
+    case SGT_WSD: return c->lr - range * part(s, decay > warm ? decay : warm, c->steps);
     default: return c->lr;
     }
 }

@@ -267,19 +267,33 @@ static int decide_model(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
+/* Decide the learning rates of the run. If a resume changes them, a new schedule begins. */
 static void decide_schedule(sgt_trainer *t)
 {
     sgt_config *s = t->s;
+    const sgt_schedule *then = &t->state.schedule;
     uint64_t rows = t->rows = s->batch * s->accum;
     t->tokens = rows * s->seq;
     t->lr_is_ours = s->lr == SGT_DEFAULT_REAL;
     if (t->lr_is_ours)
         s->lr = sgt_advice_auto_lr(sgt_model_parameters(&t->model), rows, s->lr_base_batch);
     else if (s->scale_lr) s->lr = sgt_advice_scale_lr(s->lr, rows, s->lr_base_batch);
-    if (s->min_lr == SGT_DEFAULT_REAL) s->min_lr = s->lr / 10;
+    int follows = s->min_lr == SGT_DEFAULT_REAL ||
+                  (t->from && !s->given[SGT_SET_MIN_LR] && then->min_lr == then->lr / 10);
+    if (follows) s->min_lr = s->lr / 10;
     if (s->warmup == SGT_DEFAULT_COUNT) s->warmup = s->steps / 20 < 1000 ? s->steps / 20 : 1000;
-    t->schedule =
-        (sgt_schedule){(sgt_schedule_kind)s->schedule, s->lr, s->min_lr, s->warmup, s->steps};
+    t->schedule = (sgt_schedule){(sgt_schedule_kind)s->schedule,
+                                 s->lr,
+                                 s->min_lr,
+                                 s->warmup,
+                                 s->steps,
+                                 then->first,
+                                 then->from};
+    if (!t->from ||
+        ((int)then->kind == s->schedule && then->lr == s->lr && then->min_lr == s->min_lr))
+        return;
+    t->schedule.first = t->state.step;
+    t->schedule.from = sgt_schedule_lr(then, t->state.step - 1);
 }
 
 /* Report how --lr auto chose s->lr: "0.0003 x 128/64 rows per step", "0.00124 for 7.25 million
@@ -489,19 +503,25 @@ static int open_run_folder(sgt_trainer *t, const char *json, sgt_error *err)
                          t->o->command, err);
 }
 
-/* Report it if the learning rate rises at a resume because the run now has more steps. */
+/* Report a new schedule, or else if the learning rate rises at a resume because the run now has
+ * more steps. */
 static void compare_schedules(const sgt_trainer *t)
 {
     const sgt_schedule *then = &t->state.schedule, *now = &t->schedule;
     uint64_t step = t->state.step;
     if (!t->from || step >= now->steps) return;
-    double expected = sgt_schedule_lr(then, step < then->steps ? step : then->steps),
+    double before = sgt_schedule_lr(then, step < then->steps ? step : then->steps),
            lr = sgt_schedule_lr(now, step);
-    if (lr > 1.05 * expected)
+    if (now->first == step)
+        sgt_say(&t->o->notice,
+                "learning rate: a new schedule begins after step %" PRIu64
+                ": from %.3g to %.3g in %" PRIu64 " steps, then %s to step %" PRIu64,
+                step, now->from, now->lr, now->warmup, sgt_schedule_words[now->kind], now->steps);
+    else if (lr > 1.05 * before)
         sgt_say(&t->o->notice,
                 "learning rate: it rises from %.3g to %.3g here, for its schedule ended at step "
                 "%" PRIu64 " and now ends at step %" PRIu64,
-                expected, lr, then->steps, now->steps);
+                before, lr, then->steps, now->steps);
 }
 
 static int open_run(sgt_trainer *t, sgt_error *err)

@@ -76,8 +76,8 @@ stderr_has 'sgt-train: hurt/log.jsonl: lines of 120 of the 120 steps before the 
 # Other options are refused by name. A run with a checkpoint is not overwritten.
 run 1 sgt-train --quiet $options --run cut
 stderr_is 'sgt-train: cut: it holds step-00000120 (--resume goes on from there, --force starts over)'
-run 1 sgt-train --quiet $options --run cut --resume --lr 2e-3
-stderr_is 'sgt-train: --lr: it is 0.002 here and was 0.001 in the run to resume (leave it out, or start a new --run)'
+run 1 sgt-train --quiet $options --run cut --resume --warmup 7
+stderr_is 'sgt-train: --warmup: it is 7 here and was 6 in the run to resume (leave it out, or start a new --run)'
 same_facts whole/log.jsonl cut/log.jsonl
 
 # A finished run stays finished. More --steps and another reader continue it, with the stored options.
@@ -107,3 +107,20 @@ stderr_matches '^sgt-train: learning rate: it rises from [0-9.e-]+ to [0-9.e-]+ 
 run 0 sgt-train $small --run flat --schedule constant --steps 2
 run 0 sgt-train $small --run flat --resume --steps 4
 ! grep -q 'it rises' .stderr || fail 'a constant rate was said to rise'
+
+# Another rate, its end or another schedule begin a new schedule, which one line says. Its rates are kept: more steps and
+# a resume without the options go on with it. The run can be inspected and reported.
+new='learning rate: a new schedule begins after step'
+run 0 sgt-train $small --run young --resume --steps 60 --lr 5e-4 --schedule linear
+stderr_has "sgt-train: $new 40: from 0.000101 to 0.0005 in 0 steps, then linear to step 60"
+stderr_has 'learning rate 0.0005, linear to 5e-05'
+run 0 sgt-train --run young --resume --steps 62
+! grep -q "$new" .stderr || fail 'the schedule was new before'
+run 0 sgt-train --run young --resume --steps 64 --min-lr 0
+stderr_has "sgt-train: $new 62: from 7.05e-05 to 0.0005 in 0 steps, then linear to step 64"
+run 0 sgt-train $small --lr 5e-4 --schedule linear --min-lr 0 --run young --resume --steps 66
+! grep -q "$new" .stderr || fail 'the schedule is the same'
+rates=$(sed -n 's/.*"lr":\([^,]*\).*/\1/p' young/log.jsonl | sed -n '41p;63p;64p' | xargs)
+[ "$rates" = '0.0005 0.0005 0.00025' ] || fail "the rates of steps 40, 62 and 63 are $rates"
+run 0 sgt-inspect young
+run 0 sgt-report young

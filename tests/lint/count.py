@@ -12,11 +12,11 @@ import sys
 BUDGET = {
     "tokenize": 12558,
     "loader": 6949,
-    "train": 13754,
+    "train": 13776,
     "kernels": 12187,
     "tools": 13567,
-    "tests": 50882,
-    "manuals": 2531,
+    "tests": 50946,
+    "manuals": 2554,
     "pages": 1220,
 }
 DATA = set(

@@ -68,7 +68,7 @@ typedef struct errors {
 
 static void one_step(step_check *s, curve *c, sgt_backend *b, unsigned k, errors *e)
 {
-    static const sgt_schedule schedule = {SGT_COSINE, 1e-3, 1e-4, 20, STEPS};
+    static const sgt_schedule schedule = {SGT_COSINE, 1e-3, 1e-4, 20, STEPS, 0, 0};
     size_t targets = (size_t)c->f.batch * c->f.seq;
     sgt_batch rows = {.tokens = c->rows + (size_t)k * c->f.batch * (c->f.seq + 1)};
     sgt_step_metrics m = {0};

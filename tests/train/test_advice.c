@@ -312,7 +312,7 @@ Test(advice, recorded_curves_at_eight_rates)
         cr_assert_eq(sscanf(line, "%15s %15s %u %u %u %lf", vocabulary, model, &rows, &tokens,
                             &steps, &rate),
                      6);
-        const sgt_schedule schedule = {SGT_COSINE, rate, rate / 10, steps / 20, steps};
+        const sgt_schedule schedule = {SGT_COSINE, rate, rate / 10, steps / 20, steps, 0, 0};
         sgt_diagnosis d;
         sgt_diagnosis_start(&d, rate, rows * tokens, 0);
         d.steps = steps;

@@ -13,7 +13,7 @@ static void at(const sgt_schedule *c, uint64_t s, double want)
 
 Test(schedule, cosine)
 {
-    sgt_schedule c = {SGT_COSINE, 1e-3, 1e-4, 20, 200};
+    sgt_schedule c = {SGT_COSINE, 1e-3, 1e-4, 20, 200, 0, 0};
     at(&c, 0, 1e-3 / 20);
     at(&c, 9, 5e-4);
     at(&c, 19, 1e-3);
@@ -26,9 +26,9 @@ Test(schedule, cosine)
 
 Test(schedule, linear_constant_wsd)
 {
-    sgt_schedule linear = {SGT_LINEAR, 1e-3, 0, 10, 110},
-                 constant = {SGT_CONSTANT, 1e-3, 0, 10, 110};
-    sgt_schedule wsd = {SGT_WSD, 1e-3, 1e-4, 10, 100};
+    sgt_schedule linear = {SGT_LINEAR, 1e-3, 0, 10, 110, 0, 0},
+                 constant = {SGT_CONSTANT, 1e-3, 0, 10, 110, 0, 0};
+    sgt_schedule wsd = {SGT_WSD, 1e-3, 1e-4, 10, 100, 0, 0};
     at(&linear, 0, 1e-4);
     at(&linear, 10, 1e-3);
     at(&linear, 60, 5e-4);
@@ -43,12 +43,35 @@ Test(schedule, linear_constant_wsd)
 
 Test(schedule, warmup_may_be_none_or_longer_than_the_run)
 {
-    sgt_schedule none = {SGT_COSINE, 1e-3, 0, 0, 10}, longer = {SGT_COSINE, 1e-3, 0, 100, 10},
-                 wsd = {SGT_WSD, 1e-3, 0, 100, 10};
+    sgt_schedule none = {SGT_COSINE, 1e-3, 0, 0, 10, 0, 0},
+                 longer = {SGT_COSINE, 1e-3, 0, 100, 10, 0, 0},
+                 wsd = {SGT_WSD, 1e-3, 0, 100, 10, 0, 0};
     at(&none, 0, 1e-3);
     at(&none, 5, 5e-4);
     at(&longer, 9, 1e-4);
     at(&wsd, 9, 1e-4);
+}
+
+/* One that begins at step 200: its warm-up starts at the rate before it, and all steps count from
+ * there. */
+Test(schedule, a_later_one_counts_from_its_first_step)
+{
+    sgt_schedule c = {SGT_COSINE, 5e-4, 5e-5, 20, 400, 200, 1e-4}, falls = c, wsd = c;
+    at(&c, 200, 1.2e-4);
+    at(&c, 209, 3e-4);
+    at(&c, 219, 5e-4);
+    at(&c, 220, 5e-4);
+    at(&c, 310, 2.75e-4);
+    at(&c, 400, 5e-5);
+    falls.kind = SGT_LINEAR;
+    falls.from = 1e-3;
+    at(&falls, 209, 7.5e-4);
+    at(&falls, 310, 2.75e-4);
+    wsd.kind = SGT_WSD;
+    at(&wsd, 359, 5e-4);
+    at(&wsd, 380, 2.75e-4);
+    wsd.warmup = 0;
+    at(&wsd, 200, 5e-4);
 }
 
 Test(optim, clipping_is_to_the_norm)

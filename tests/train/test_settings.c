@@ -160,7 +160,7 @@ Test(settings, which_may_differ_in_a_resumed_run)
                    {"{\"loader\": \"mmap\"}", 1},
                    {"{\"threads\": 3}", 1},
                    {"{\"data\": \"elsewhere\"}", 1},
-                   {"{\"lr\": 0.5}", 0},
+                   {"{\"lr\": 0.5}", 1},
                    {"{\"seed\": 2}", 0},
                    {"{\"batch-size\": 3}", 0},
                    {"{\"model\": \"1x8x1\"}", 0},
@@ -178,6 +178,9 @@ Test(settings, which_may_differ_in_a_resumed_run)
                    {"{\"momentum\": 0.5}", 1}, /* AdamW has no momentum */
                    {"{\"loss-scale\": 2}", 1}, /* and fp32 has no loss scale */
                    {"{\"optimizer\": \"sgd\"}", 0},
+                   {"{\"schedule\": \"wsd\"}", 1},
+                   {"{\"min-lr\": 0}", 1},
+                   {"{\"warmup\": 3}", 0},
                    {"{\"sampling\": \"random\"}", 0}};
     sgt_config kept;
     sgt_error err;
@@ -195,9 +198,9 @@ Test(settings, which_may_differ_in_a_resumed_run)
     sgt_config s;
     sgt_config_default(&s);
     s.step.precision = SGT_PRECISION_FP32;
-    s.schedule = SGT_WSD;
+    s.step.optim.kind = SGT_SGD;
     expect_failure(sgt_config_same_run(&s, text, 0, why), SGT_EUNSUPPORTED,
-                   "--schedule: it is \"wsd\" here and was \"cosine\" in the run to "
+                   "--optimizer: it is \"sgd\" here and was \"adamw\" in the run to "
                    "resume (leave it out, or start a new --run)");
 }
 

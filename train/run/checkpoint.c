@@ -269,15 +269,17 @@ static json_t *machine_json(const sgt_checkpoint_state *s)
 static json_t *state_json(const sgt_checkpoint_state *s, json_t *files)
 {
     const sgt_schedule *c = &s->schedule;
-    return json_pack("{s:i, s:I, s:I, s:I, s:{s:s, s:I, s:I}, s:o, s:{s:s, s:f, s:f, s:I, s:I}, "
+    return json_pack("{s:i, s:I, s:I, s:I, s:{s:s, s:I, s:I}, s:o, "
+                     "s:{s:s, s:f, s:f, s:I, s:I, s:I, s:f}, "
                      "s:{s:o}, s:o, s:o, s:O}",
                      "version", 1, "step", (json_int_t)s->step, "tokens", (json_int_t)s->tokens,
                      "documents", (json_int_t)s->documents, "sampler", "sampling", s->sampling,
                      "seed", (json_int_t)s->seed, "next_batch", (json_int_t)s->next_batch, "scaler",
                      scaler_json(s), "schedule", "kind", sgt_schedule_words[c->kind], "lr", c->lr,
                      "min_lr", c->min_lr, "warmup", (json_int_t)c->warmup, "steps",
-                     (json_int_t)c->steps, "data", "hash", sgt_json_hex(s->data_hash), "machine",
-                     machine_json(s), "options", json_loads(s->options, 0, NULL), "files", files);
+                     (json_int_t)c->steps, "first", (json_int_t)c->first, "from", c->from, "data",
+                     "hash", sgt_json_hex(s->data_hash), "machine", machine_json(s), "options",
+                     json_loads(s->options, 0, NULL), "files", files);
 }
 
 static int write_state(const char *dir, const sgt_checkpoint_state *s, json_t *files,
@@ -372,7 +374,7 @@ static int parse_scaler(sgt_checkpoint_state *s, json_t *json, const char *path,
 
 static int parse_state(sgt_checkpoint_state *s, json_t *json, const char *path, sgt_error *err)
 {
-    json_int_t version, step, tokens, documents, next, seed, warmup, steps;
+    json_int_t version, step, tokens, documents, next, seed, warmup, steps, first = 0;
     const char *hash, *device, *level, *library, *sampling, *kind;
     json_t *options;
     json_error_t why;
@@ -383,16 +385,16 @@ static int parse_state(sgt_checkpoint_state *s, json_t *json, const char *path, 
         return sgt_fail(err, SGT_EUNSUPPORTED, "%s: version %lld, not 1 (a newer sgt's?)", path,
                         (long long)version);
     if (json_unpack_ex(json, &why, 0,
-                       "{s:I, s:I, s:I, s:{s:s, s:I, s:I}, s:{s:s, s:F, s:F, s:I, s:I}, s:{s:s}, "
-                       "s:{s:s, s:s, s:s}, s:o}",
+                       "{s:I, s:I, s:I, s:{s:s, s:I, s:I}, "
+                       "s:{s:s, s:F, s:F, s:I, s:I, s?I, s?F}, s:{s:s}, s:{s:s, s:s, s:s}, s:o}",
                        "step", &step, "tokens", &tokens, "documents", &documents, "sampler",
                        "sampling", &sampling, "seed", &seed, "next_batch", &next, "schedule",
                        "kind", &kind, "lr", &s->schedule.lr, "min_lr", &s->schedule.min_lr,
-                       "warmup", &warmup, "steps", &steps, "data", "hash", &hash, "machine",
-                       "device", &device, "cpu_level", &level, "library", &library, "options",
-                       &options) < 0)
+                       "warmup", &warmup, "steps", &steps, "first", &first, "from",
+                       &s->schedule.from, "data", "hash", &hash, "machine", "device", &device,
+                       "cpu_level", &level, "library", &library, "options", &options) < 0)
         return sgt_fail(err, SGT_EFORMAT, "%s: %s", path, why.text);
-    if (step < 1 || step > 99999999 || tokens < 0 || documents < 0 || next < 0 ||
+    if (step < 1 || step > 99999999 || tokens < 0 || documents < 0 || next < 0 || first < 0 ||
         !json_is_object(options))
         return sgt_fail(err, SGT_EFORMAT, "%s: a count is out of range", path);
     s->step = (uint64_t)step;
@@ -402,6 +404,7 @@ static int parse_state(sgt_checkpoint_state *s, json_t *json, const char *path, 
     s->seed = (uint64_t)seed;
     s->schedule.warmup = (uint64_t)warmup;
     s->schedule.steps = (uint64_t)steps;
+    s->schedule.first = (uint64_t)first;
     s->data_hash = strtoull(hash, NULL, 16);
     snprintf(s->sampling, sizeof s->sampling, "%s", sampling);
     snprintf(s->device, sizeof s->device, "%s", device);
