@@ -20,6 +20,7 @@
 #include "loader/base/file.h"
 #include "loader/base/owner.h"
 #include "loader/base/thread.h"
+#include "train/cache.h"
 #include "train/device.h"
 #include "loader/base/json.h"
 
@@ -254,8 +255,7 @@ static int try_all(sgt_verdicts *v, const sgt_paths_options *o, sgt_error *err)
 /* ---- FOLDER/self-check.json, which keeps verdicts. Its object has a key for each machine and build
  * (sgt_cuda_checks.identity); the value is an object {path: [verdict, reason], ...}. ---- */
 
-#define MOST_BYTES ((size_t)1 << 20)
-#define MOST_KEYS 64 /* most keys; each build adds one, and a full file is emptied */
+#define CHECKED "self-check.json"
 
 /* Lock the folder, after waiting for any process that has locked it. Returns a file descriptor,
  * which the caller closes to release the lock; SGT_ESTOPPED; or another negative SGT_E* if the lock
@@ -274,20 +274,6 @@ static int lock_folder(const char *folder, const sgt_paths_options *o, sgt_error
     return rc < 0 ? rc : fd;
 }
 
-/* Return the file's object, or an empty one if the file cannot be read. */
-static json_t *read_file(const char *folder)
-{
-    char path[SGT_PATH], *text = NULL;
-    size_t n;
-    json_t *json = NULL;
-    sgt_path(path, folder, "self-check.json");
-    if (sgt_file_get(&text, &n, path, MOST_BYTES, NULL) == SGT_OK) json = json_loads(text, 0, NULL);
-    free(text);
-    if (json_is_object(json)) return json;
-    json_decref(json);
-    return json_object();
-}
-
 static int is_verdict(const char *word)
 {
     static const char *const words[] = {"ok", "absent", "wrong", "failed", "crashed", "hung"};
@@ -301,7 +287,7 @@ static int is_verdict(const char *word)
  * read. */
 static int read_verdicts(sgt_verdicts *v, const char *folder, const char *key)
 {
-    json_t *json = read_file(folder);
+    json_t *json = sgt_cache_read(folder, CHECKED);
     const json_t *kept = json_object_get(json, key);
     int found = 1;
     for (size_t i = 0; i < v->count && found; i++) {
@@ -317,23 +303,14 @@ static int read_verdicts(sgt_verdicts *v, const char *folder, const char *key)
     return found;
 }
 
-/* Add or replace the verdicts of `key`; the file is replaced as a whole. */
-static int write_verdicts(const sgt_verdicts *v, const char *folder, const char *key,
-                          sgt_error *err)
+static json_t *verdicts_json(const sgt_verdicts *v)
 {
-    json_t *json = read_file(folder), *mine = json_object();
-    if (json_object_size(json) >= MOST_KEYS) json_object_clear(json);
-    int bad = 0;
-    for (size_t i = 0; i < v->count; i++)
-        bad |= json_object_set_new(mine, v->of[i].path,
-                                   json_pack("[s, s]", v->of[i].verdict, v->of[i].why));
-    bad |= json_object_set_new(json, key, mine);
-    char path[SGT_PATH], *text = bad ? NULL : sgt_json_dumps(json, JSON_INDENT(1));
-    sgt_path(path, folder, "self-check.json");
-    int rc = text ? sgt_file_put(path, text, strlen(text), err) : sgt_fail_memory(err, folder);
-    free(text);
-    json_decref(json);
-    return rc;
+    json_t *json = json_object();
+    for (size_t i = 0; i < v->count && json; i++)
+        if (json_object_set_new(json, v->of[i].path,
+                                json_pack("[s, s]", v->of[i].verdict, v->of[i].why)) < 0)
+            json_decref(json), json = NULL;
+    return json;
 }
 
 /* ---- the check ---- */
@@ -354,7 +331,8 @@ int sgt_paths_check(sgt_verdicts *v, const sgt_cuda_library *lib, const sgt_path
         return sgt_fail(err, SGT_ESTOPPED, "interrupted");
     if (o->fresh || lock < 0 || !read_verdicts(v, o->cache, key)) {
         rc = try_all(v, o, err);
-        if (rc == SGT_OK && lock >= 0 && write_verdicts(v, o->cache, key, &why) < 0)
+        if (rc == SGT_OK && lock >= 0 &&
+            sgt_cache_write(o->cache, CHECKED, key, verdicts_json(v), &why) < 0)
             close(lock), lock = SGT_EIO;
     }
     if (lock >= 0) close(lock);

@@ -40,7 +40,8 @@ BIN=$(cd "$1" && pwd) || exit 1
 PATTERN=${2:-}
 PATH=$BIN:$PATH
 CLI_WORK=$(mktemp -d "${TMPDIR:-/tmp}/sgt-cli.XXXXXX")
-export ROOT BIN PATH CLI_WORK
+XDG_CACHE_HOME=$CLI_WORK/.cache # not the user's
+export ROOT BIN PATH CLI_WORK XDG_CACHE_HOME
 export GOMP_SPINCOUNT=1000 # as the programs set it when they start themselves again (tools/cli/process.h)
 trap 'chmod -R u+rwx "$CLI_WORK" 2>/dev/null; rm -rf "$CLI_WORK"' EXIT
 trap 'exit 130' INT TERM

@@ -79,6 +79,26 @@ stderr_matches '^step 4: loss '
 [ "$(grep -c val_loss said/log.jsonl)" -eq 2 ] || fail 'two steps of four are evaluated'
 sed -n 2p said/log.jsonl | grep -q val_loss || fail 'the second step is evaluated'
 
+# All runs on a machine are shares of one peak, which the cache folder keeps. A kept peak that is far too low, or no
+# number, is measured anew, and so is every peak if nothing can be kept.
+peak_is() { # PATTERN FOLDER
+    run 0 env XDG_CACHE_HOME="$PWD/$2" sgt-train --verbose $small --run peak --force --steps 2
+    stderr_matches " reach $1 TFLOP/s, measured \(mfu\)\$"
+}
+measured='([0-9]+|[0-9]\.[0-9]+e\+[0-9]+|[0-9]+\.[0-9]+)'
+peak_is "$measured" kept
+sed -i 's/": [0-9.e+]*$/": 1e21/' kept/sgt/peaks.json
+peak_is '1e\+09' kept
+awk -v mfu="$(field mfu peak/log.jsonl)" 'BEGIN { exit !(mfu > 0 && mfu < 1e-6) }' || fail 'mfu is not a share of the kept peak'
+sed -i 's/": 1e21$/": 1.0/' kept/sgt/peaks.json
+peak_is "$measured" kept
+grep -qE '": [1-9][0-9.]{6,}(e\+?[0-9]+)?$' kept/sgt/peaks.json || fail "what is too low stays: $(cat kept/sgt/peaks.json)"
+echo '{"damaged' > kept/sgt/peaks.json
+peak_is "$measured" kept
+: > plain
+peak_is "$measured" plain
+rm -r kept plain peak
+
 # Evaluations use the same rows each time and for every seed: with a learning rate of 0 their losses
 # are equal.
 run 0 sgt-train --quiet $small --run still --steps 4 --eval-every 1 --lr 0
