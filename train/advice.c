@@ -240,10 +240,10 @@ static void find_spikes(sgt_diagnosis *d, double loss, double grad_norm, double 
 {
     uint64_t n = d->seen < SGT_SPIKE_STEPS ? d->seen : SGT_SPIKE_STEPS;
     *before = *norm = 0;
-    if (n >= SGT_SPIKE_LEAST) {
+    if (n >= SGT_SPIKE_BEFORE) {
         double loss_before = median_of_last(d, d->recent, SGT_SPIKE_BEFORE),
                norm_before = median_of_last(d, d->norms, n);
-        if (loss > spike_limit(d, loss_before)) *before = loss_before;
+        if (n >= SGT_SPIKE_LEAST && loss > spike_limit(d, loss_before)) *before = loss_before;
         if (grad_norm > SGT_SPIKE_NORM * norm_before) *norm = norm_before;
     }
     d->norms[d->seen % SGT_SPIKE_STEPS] = grad_norm;

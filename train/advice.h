@@ -71,8 +71,9 @@ const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, 
  *                 times the noise, and SGT_SPIKE_PART, above the last SGT_SPIKE_BEFORE:
  *                 --skip-spikes. Swings that were reported are no spikes.
  *   of the norm   The gradient norm is SGT_SPIKE_NORM times the median of the last
- *                 SGT_SPIKE_STEPS: --grad-clip or --skip-spikes. Neither spike is reported before
- *                 there are SGT_SPIKE_LEAST steps, or with --skip-spikes.
+ *                 SGT_SPIKE_STEPS: --grad-clip or --skip-spikes. Neither spike is reported with
+ *                 --skip-spikes; one of the loss only after SGT_SPIKE_LEAST steps, and one of the
+ *                 norm after SGT_SPIKE_BEFORE.
  *   not finite    Lower the lr 10 times, at once.
  * Only changes that chance does not explain count. Token losses lie about 3 nats around their mean,
  * and those of a row are correlated. So a step of n tokens is assumed to be off by 4.5/sqrt(n). A

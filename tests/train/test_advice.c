@@ -133,6 +133,7 @@ static double norm_with_spikes(uint64_t s)
 {
     return s % 300 == 0 ? 12 * 0.7 : s % 100 == 0 ? 9 * 0.7 : 0.7 + 0.1 * normal(s);
 }
+static double norm_with_a_spike_early(uint64_t s) { return s == 15 ? 12 : 1; }
 static double norm_of_a_start(uint64_t s) { return 0.5 + 8 / (double)s; }
 static double breaking(uint64_t s) { return s < 50 ? falling(s) : (double)NAN; }
 static double overflowing(uint64_t s) { return s < 50 ? falling(s) : HUGE_VAL; }
@@ -266,6 +267,9 @@ Test(advice, spikes_of_the_gradient_norm)
         "--grad-clip 1 bounds such an update, and --skip-spikes 6 leaves it out, from step 129 "
         "on\n");
     cr_expect_str_empty(diagnose(&c, norm_of_a_start));
+    c.steps = 100;
+    cr_expect(strstr(diagnose(&c, norm_with_a_spike_early), "step 15: the gradient norm spikes: "));
+    c.steps = 1000;
     c.skipping = 1;
     cr_expect_str_empty(diagnose(&c, norm_with_spikes));
 }
