@@ -1,5 +1,7 @@
 # Open pages of sgt-report in a browser (Chromium without a window), light and dark: no message on its console,
 # nothing wider than the screen, text large enough and with enough contrast. Pictures are kept in build/report/.
+# README's picture, tools/report/demo.png, is the top of the page of make demo, made by
+# chromium --headless=new --hide-scrollbars --window-size=1180,2200 --screenshot=demo.png build/demo/report.html
 # In make check-all only: it opens pages in a browser.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"

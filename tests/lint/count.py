@@ -12,11 +12,11 @@ import sys
 BUDGET = {
     "tokenize": 12558,
     "loader": 6949,
-    "train": 13776,
+    "train": 13816,
     "kernels": 12187,
-    "tools": 13567,
-    "tests": 50946,
-    "manuals": 2554,
+    "tools": 13568,
+    "tests": 50970,
+    "manuals": 2557,
     "pages": 1220,
 }
 DATA = set(

@@ -33,7 +33,7 @@ static void add_key(report_figure *g, const char *class, unsigned color, const c
 #define LEAST_SMOOTHED 20 /* shorter lines are not smoothed */
 #define PART 12           /* the window's points to each side are all points / PART */
 #define LEAST_SIDE 3
-#define END_SIDES 3 /* at the end the window has as many points to the left as here have sides */
+#define END_SIDES 5 /* at the end the window reaches this many times as far to the left */
 
 /* Return the value at `at` of a straight line fitted to the points around it, whose weight is the
  * tricube of their distance (LOESS of degree 1, Cleveland 1979). The window reaches up to `most`

@@ -499,7 +499,7 @@ static void put_advice(FILE *page, const report *r)
     if (!items)
         fprintf(page, "<li class=\"fine\">%s</li>\n",
                 steps ? "No fault found: the loss neither diverges, oscillates, spikes nor stays "
-                        "flat, validation is not above training, and the loader keeps up."
+                        "flat, and the loader keeps up."
                       : "None yet: no step has been logged.");
     fputs("</ul>\n</section>\n", page);
 }
