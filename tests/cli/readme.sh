@@ -23,11 +23,11 @@ done
 for folder in tokenize loader train kernels tools tests tools/bench; do
     ! grep -E '^```(sh|c|python)$' "$ROOT/$folder/README.md" || fail "$folder/README.md has code that no test runs"
 done
-for folder in tokenize loader train kernels tools tests tools/python tests/gpu-results; do
+for folder in tokenize loader train kernels tools tests tools/python tests/gpu-results tests/peers; do
     [ "$(wc -l < "$ROOT/$folder/README.md")" -le 80 ] || fail "$folder/README.md is longer than 80 lines"
 done
 # Names in backquotes that look like paths are files of the README's own folder, or of the project.
-for folder in . tokenize loader train kernels tools tests tools/bench tools/python; do
+for folder in . tokenize loader train kernels tools tests tools/bench tools/python tests/peers; do
     grep -oE '`[a-z_/-]+(/|\.(c|h|cu|cuh|sh|txt|py|inc|mk))`' "$ROOT/$folder/README.md" | tr -d '`' | sort -u |
         grep -vE 'relu2|pread' | while read -r name; do # example names of kernels and calls to add
         [ -e "$ROOT/$name" ] || find "$ROOT/$folder" -path "*/${name%/}" | grep -q . ||

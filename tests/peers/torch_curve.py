@@ -58,6 +58,7 @@ def tokens(path, device):
 def loss_of(p, x, y, L, H, residual):
     linear = lambda z, k: F.linear(z, p[k + ".weight"].T, p[k + ".bias"])  # weights are (in, out)
     norm = lambda z, k: F.layer_norm(z, z.shape[-1:], p[k + ".weight"], p[k + ".bias"], 1e-5)
+    B, T = x.shape
     heads = lambda z: z.view(B, T, H, -1).transpose(1, 2)
     h = (p["wte.weight"][x] + p["wpe.weight"][:T]).to(residual)  # autocast keeps the type of the residual stream
     C = h.shape[-1]
@@ -70,8 +71,26 @@ def loss_of(p, x, y, L, H, residual):
     return F.cross_entropy(F.linear(norm(h, "ln_f"), p["wte.weight"]).view(B * T, -1), y.reshape(-1))
 
 
-def rate(step):
-    return 1e-3 * (step + 1) / 20 if step < 20 else 1e-4 + 4.5e-4 * (1 + math.cos(math.pi * (step - 20) / 180))
+def rate(step, peak=1e-3, warmup=20, steps=STEPS):
+    """Return the learning rate of a step: a linear warm-up, then a cosine down to a tenth."""
+    if step < warmup:
+        return peak * (step + 1) / warmup
+    return peak * (0.1 + 0.45 * (1 + math.cos(math.pi * (step - warmup) / (steps - warmup))))
+
+
+def adamw_of(p, **more):
+    """Return AdamW with sgt-train's defaults: weight decay for tensors of two dimensions alone."""
+    groups = [{"params": [v for v in p.values() if v.dim() > 1], "weight_decay": 0.1},
+              {"params": [v for v in p.values() if v.dim() == 1], "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.95), eps=1e-8, **more)
+
+
+def jitter(p, seed):
+    """Change each parameter by about a millionth of it."""
+    random = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for v in p.values():
+            v.mul_(1 + 1e-6 * torch.randn(v.shape, generator=random).to(v.device))
 
 
 def main():
@@ -81,14 +100,9 @@ def main():
         config = json.load(f)
     p = parameters(os.path.join(o.curve, "model.safetensors"), o.device)
     if o.jitter is not None:
-        random = torch.Generator().manual_seed(o.jitter)
-        with torch.no_grad():
-            for v in p.values():
-                v.mul_(1 + 1e-6 * torch.randn(v.shape, generator=random).to(o.device))
+        jitter(p, o.jitter)
     ids = tokens(os.path.join(o.curve, "tokens.bin"), o.device)
-    groups = [{"params": [v for v in p.values() if v.dim() > 1], "weight_decay": 0.1},
-              {"params": [v for v in p.values() if v.dim() == 1], "weight_decay": 0.0}]
-    adamw = torch.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.95), eps=1e-8)
+    adamw = adamw_of(p)
     half = TYPES.get(o.precision)
     cast = torch.autocast(o.device, half) if half else contextlib.nullcontext()
     scaler = torch.amp.GradScaler(o.device, init_scale=o.loss_scale, enabled=o.precision == "fp16")
