@@ -202,6 +202,20 @@ rows_stay 51 10 zstd-v1 plain_none 600 # what is packed
 rows_stay 10 51 fallback text 300      # the head of the second page, after which no other is found
 rows_stay 51 10 fallback text 600
 rows_stay 75 25 web text 900
+# A file without its end, in a folder, is left out as a whole.
+mkdir ends
+cp "$data/web.parquet" ends/a.parquet
+run 0 sgt-tokenize --quiet --skip-bad ends ends-a
+head -c 20000 "$data/web.parquet" > ends/b.parquet
+: > ends/c.parquet
+run 1 sgt-tokenize --quiet ends ends-b
+stderr_has 'sgt-tokenize: ends/b.parquet: offset 19996: cut off: a Parquet file ends with PAR1, and this one does not (fetch '
+rm -rf ends-b
+run 0 sgt-tokenize --skip-bad ends ends-b
+stderr_is 'sgt-tokenize: ends/b.parquet: skipped: a Parquet file that is cut off (fetch the file again)
+sgt-tokenize: ends/c.parquet: skipped: a Parquet file that is cut off (fetch the file again)'
+stdout_has '2 files skipped'
+same ends-a/train_000000.bin ends-b/train_000000.bin
 for size in 0 3 4 8 11 12 100 5000 $((size - 1)); do
     head -c "$size" zstd-v1.parquet > short.parquet
     run_failure_about 'sgt-tokenize: short.parquet: ' sgt-tokenize --quiet --field plain_none short.parquet no

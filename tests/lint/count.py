@@ -10,13 +10,13 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 12558,
+    "tokenize": 12569,
     "loader": 6949,
     "train": 13816,
     "kernels": 12187,
     "tools": 13568,
-    "tests": 50970,
-    "manuals": 2557,
+    "tests": 50983,
+    "manuals": 2558,
     "pages": 1223,
 }
 DATA = set(

@@ -260,6 +260,18 @@ static int leave_out(walk *w, const sgt_corpus_file *f, int named)
     return 1;
 }
 
+/* Return 1 if a Parquet file is left out because it is cut off, and so has no metadata. */
+static int inspect_rows(walk *w, sgt_corpus_file *f, int named)
+{
+    sgt_source *s = NULL;
+    int rc = sgt_source_open(&s, f, w->o->stop, NULL, w->err);
+    if (!rc) rc = read_end(w, f, s);
+    sgt_source_close(s);
+    if (rc < 0 || f->rows) return rc;
+    sgt_fail(w->err, SGT_EFORMAT, "a Parquet file that is cut off (fetch the file again)");
+    return leave_out(w, f, named);
+}
+
 /* Check that a file can be read, because failing now is better than failing after an hour of work,
  * and find out what it holds. Return 1 if it is left out because it is not text. `named`: the file
  * itself is an INPUT. */
@@ -267,6 +279,7 @@ static int inspect_file(walk *w, sgt_corpus_file *f, int named)
 {
     const int open = w->o->format == SGT_FORMAT_AUTO, skip = w->c->skip_binary;
     sgt_source *s = NULL;
+    if (f->rows && f->skip_bad) return inspect_rows(w, f, named);
     if (!(skip || open) || f->filter || f->rows || !f->size)
         return faccessat(AT_FDCWD, f->path, R_OK, AT_EACCESS) < 0
                    ? sgt_fail_errno(w->err, "%s", f->path)
