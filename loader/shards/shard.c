@@ -286,7 +286,7 @@ static int verify_tokens(int fd, const sgt_shard_header *h, const char *path, ui
 int sgt_shard_verify(const char *path, int raw, uint32_t vocab, const sgt_shard_visitor *visitor,
                      const sgt_stop *stop, sgt_error *err)
 {
-    sgt_shard_header h;
+    sgt_shard_header h = {0};
     int fd = sgt_shard_open(&h, path, raw, err), rc;
     if (fd < 0) return fd;
     if (visitor && visitor->xxh3) h.xxh3 = visitor->xxh3;
