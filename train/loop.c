@@ -584,21 +584,14 @@ static int finish_steps(loop *l, uint64_t done, int eval, sgt_error *err)
     return rc;
 }
 
-/* Return the error of an interrupted run with several ranks. A rank does not save, because it
- * cannot know whether the others were stopped after the same step; the last checkpoint stays the
- * newest. */
-static int stopped_of_ranks(const loop *l, uint64_t done, sgt_error *err)
+/* Set *stopping if any rank was asked to stop. All ranks call this before each step, so that all stop
+ * after the same one. */
+static int agree_to_stop(const loop *l, int *stopping, sgt_error *err)
 {
-    uint64_t steps = l->t->s->steps;
-    int rc = l->saver ? sgt_saver_wait(l->saver, err) : SGT_OK;
-    if (rc < 0) return rc;
-    if (!l->saved)
-        return sgt_fail(err, SGT_ESTOPPED,
-                        "interrupted after step %llu of %llu, before any checkpoint",
-                        (unsigned long long)done, (unsigned long long)steps);
-    return sgt_fail(
-        err, SGT_ESTOPPED, "interrupted after step %llu of %llu; --resume goes on from step %llu",
-        (unsigned long long)done, (unsigned long long)steps, (unsigned long long)l->saved);
+    double asked = sgt_stopped(l->t->o->stop);
+    int rc = over_ranks(l, &asked, 1, err);
+    *stopping = asked > 0;
+    return rc;
 }
 
 /* Return whether --stop-diverged ends the run now. Losses are sums over all ranks, so all ranks
@@ -639,8 +632,9 @@ static int run_steps(loop *l, sgt_error *err)
     const sgt_config *config = t->s;
     uint64_t done = l->next;
     sgt_error why;
-    int rc = SGT_OK;
-    while (rc == SGT_OK && done < config->steps && !sgt_stopped(t->o->stop) && !has_diverged(l)) {
+    int rc = SGT_OK, stopping;
+    while (rc == SGT_OK && done < config->steps && !has_diverged(l)) {
+        if ((rc = agree_to_stop(l, &stopping, err)) < 0 || stopping) break;
         trace(l, done, 0);
         if ((rc = one_step(l, done++, err)) < 0) break;
         int eval = t->eval_batches && (every(done, config->eval_every) || done == config->steps);
@@ -655,14 +649,14 @@ static int run_steps(loop *l, sgt_error *err)
     }
     int diverged =
         has_diverged(l); /* remembered, because writing the remaining log lines may change it */
-    if (rc == SGT_OK && t->o->ranks && done < config->steps && !diverged)
-        return stopped_of_ranks(l, done, err);
     if (rc == SGT_OK) rc = finish_steps(l, done, 0, err);
     look_at_save(l, 1);
     /* rank 0 alone knows whether its last save has failed */
     if (rc == SGT_OK && t->o->ranks)
         rc = t->o->ranks->broadcast(t->o->ranks, &l->saved, sizeof l->saved, 0, err);
     if (rc == SGT_OK && done > l->saved) rc = save(l, done, 0, err);
+    /* no rank ends before rank 0 has saved: a launcher would then end rank 0 too */
+    if (rc == SGT_OK && t->o->ranks) rc = t->o->ranks->barrier(t->o->ranks, err);
     if (rc == SGT_OK && (diverged || has_diverged(l))) return fail_diverged(l, done, err);
     if (rc < 0 || done == config->steps) return rc < 0 || !l->failed ? rc : fail_saves(l, err);
     if (!l->saved) return sgt_fail(err, SGT_ESTOPPED, "interrupted before the first step");

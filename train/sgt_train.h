@@ -60,8 +60,8 @@ typedef struct sgt_train_options {
     const char *cache;
     /* program that the self-check of the CUDA paths starts (paths.h); NULL: no self-check */
     const char *checker;
-    /* request to stop: sgt_train then finishes the step, saves and returns SGT_ESTOPPED; with
-     * ranks, it returns without saving */
+    /* request to stop: sgt_train then finishes the step, saves and returns SGT_ESTOPPED; if one of
+     * several ranks is asked, all do so after the same step */
     const sgt_stop *stop;
     /* The processes of this run, each of which makes the same call with the same settings; NULL:
      * only this process. All ranks read the same files. Only rank 0 writes to the run directory,

@@ -142,6 +142,7 @@ fi
 
 # ---- a rank that dies, or is interrupted, ends the run within 30 s; saved checkpoints stay whole ----
 ends_well cpu INT
+saves_slowly cpu
 
 # ---- an interrupted rank 0 that hangs, here at a pipe that nobody reads, ends all ranks after ten seconds ----
 rm .stdout0 && mkfifo .stdout0

@@ -59,8 +59,6 @@ two 0 sgt-train $options --precision bf16 --estimate-memory --json
 
 # ---- failures are reported once, by the first rank ----
 refuses_odd_rows
-two 2 sgt-train --nonsense
-stderr_lines 2
 two 1 sgt-train $options --run two
 stderr_is 'sgt-train: two: it holds step-00000004 (--resume goes on from there, --force starts over)'
 run 2 env RANK=2 WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=$port sgt-train $options --run odd
@@ -75,6 +73,7 @@ stderr_is 'sgt-train: rank 1: --no-tie: it is true here and is not set on rank 0
 
 # ---- a rank that dies, or is interrupted, ends the run within 30 s; saved checkpoints stay whole ----
 ends_well cuda TERM
+saves_slowly cuda
 
 # ---- the same with mpirun ----
 command -v mpirun > /dev/null && [ -e "$programs/../lib/libsgt-mpi.so" ] || skip 'no Open MPI; all else passed'
@@ -83,3 +82,17 @@ run 0 $mpi sgt-train $options --precision bf16 --run again --force
 again
 run 2 $mpi sgt-train $options --batch-size 3 --run odd
 [ "$(grep -c '^sgt-train: ' .stderr)" = 1 ] || fail 'not one message'
+
+# ---- mpirun ends its ranks, after the seconds that it is told ----
+for signal in INT TERM; do
+    rm -rf dead
+    $mpi --mca odls_base_sigkill_timeout 10 sgt-train $long --run dead > .stdout 2> .stderr &
+    launcher=$!
+    saved dead
+    kill -$signal $launcher
+    ! wait $launcher || fail 'mpirun has ended well'
+    grep '^sgt-train: ' .stderr > .said
+    mv .said .stderr
+    stopped_after dead
+    goes_on dead cuda
+done
