@@ -433,7 +433,7 @@ static int run(int (*work)(sgt_error *err))
 {
     sgt_error err;
     sgt_ranks *joined = NULL, apart = {.rank = (uint32_t)o.rank, .size = (uint32_t)o.ranks};
-    int rc = o.ranks_given ? SGT_OK : sgt_ranks_open(&joined, program.name, t.stop, &err);
+    int rc = o.ranks_given ? SGT_OK : sgt_ranks_open(&joined, program.name, &err);
     t.ranks = o.ranks_given ? &apart : joined;
     if (joined && joined->rank) o.quiet = 1;
     t.threads = sgt_threads(o.threads, joined ? joined->sharing : 1);

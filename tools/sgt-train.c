@@ -546,7 +546,7 @@ static int run(sgt_train_options *options)
 static int join_ranks(sgt_train_options *options)
 {
     sgt_error err;
-    if (sgt_ranks_open(&options->ranks, program.name, options->stop, &err) < 0)
+    if (sgt_ranks_open(&options->ranks, program.name, &err) < 0)
         return sgt_report_failure(&program, &err);
     if (sgt_ranks_first(options->ranks)) return SGT_EXIT_OK;
     o.quiet = 1;

@@ -243,17 +243,26 @@ mpi="mpirun --allow-run-as-root --oversubscribe"
 run 0 $mpi -n 3 sgt-tokenize $talks --json corpus out
 stdout_lines 1
 same_folders out one
-# If a rank dies, mpirun ends the others, and the same command continues.
-rm -rf out
+# If a rank dies or is stopped, or mpirun is, all ranks end, and the same command continues. mpirun gives its ranks a
+# second before it stops them, in which they may complete OUT.
 run 0 sgt-tokenize --quiet $talks --shuffle 3 more two --force
-$mpi -n 2 sgt-tokenize --quiet --threads 1 $talks --shuffle 3 more out > .stdout 2> .stderr &
-launcher=$!
-until [ -e out/.work/part-000000/train_000001.bin ]; do kill -0 $launcher || fail 'ended too early'; done
-kill -9 "$(pgrep -P $launcher | tail -1)" || { kill $launcher && fail "no rank to kill"; }
-! wait $launcher || fail 'mpirun has ended well'
-absent out/manifest.json
-run 0 $mpi -n 2 sgt-tokenize --quiet $talks --shuffle 3 more out
-same_folders out two
+for how in killed stopped launcher; do
+    rm -rf out
+    $mpi -n 2 sgt-tokenize --quiet --threads 1 $talks --shuffle 3 more out > .stdout 2> .stderr &
+    launcher=$!
+    until [ -e out/.work/part-000000/train_000001.bin ]; do kill -0 $launcher || fail 'ended too early'; done
+    rank=$(pgrep -P $launcher | tail -1)
+    case $how in
+    killed) kill -9 "$rank" ;;
+    stopped) kill -TERM "$rank" ;;
+    launcher) kill -INT $launcher ;;
+    esac || { kill $launcher && fail "no rank to end"; }
+    ! wait $launcher || [ $how = launcher ] || fail 'mpirun has ended well'
+    [ $how = launcher ] || absent out/manifest.json
+    [ $how != stopped ] || stderr_has 'sgt-tokenize: stopped (the same command continues it)'
+    run 0 $mpi -n 2 sgt-tokenize --quiet $talks --shuffle 3 more out
+    same_folders out two
+done
 # --rank and --ranks override a launcher's variables.
 rm -rf out
 run 0 $mpi -n 1 sgt-tokenize $options --rank 1 --ranks 2 corpus out

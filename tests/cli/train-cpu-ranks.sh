@@ -123,10 +123,10 @@ cp -r disk/r small
 exit $code
 END
 if unshare -rm mount -t tmpfs none disk 2> .mount; then
-    launcher=$mpi
+    without=$mpi
     mpi="unshare -rm sh on-small-disk $mpi"
     two 1 sgt-train $options --precision fp32 --run disk/r --save-every 1
-    mpi=$launcher
+    mpi=$without
     stderr_lines 4
     stderr_matches '^sgt-train: disk: disk/r: .* for 4 checkpoints, but only .* free \(make room, or keep fewer with --keep\)$'
     for step in 2 3; do
@@ -143,6 +143,17 @@ fi
 # ---- a rank that dies, or is interrupted, ends the run within 30 s; saved checkpoints stay whole ----
 ends_well cpu INT
 saves_slowly cpu
+
+# ---- a rank that waits in MPI for another ends by the first signal ----
+launch 'sleep 600' "sgt-train $long --run waits"
+handles "$pid1"
+kill -TERM "$pid1"
+until [ -e .code1 ]; do kill -0 $launcher && sleep .05 || break; done
+kill "$pid0" "$launcher"
+wait $launcher
+[ "$(cat .code1)" = 130 ] || fail "exit code $(cat .code1)"
+[ ! -s .stderr1 ] || fail "stderr: $(cat .stderr1)"
+absent waits
 
 # ---- an interrupted rank 0 that hangs, here at a pipe that nobody reads, ends all ranks after ten seconds ----
 rm .stdout0 && mkfifo .stdout0

@@ -82,7 +82,7 @@ for victim in 3 1 0; do
     want=$(for rank in 0 1 2 3; do [ $rank = $victim ] && echo 137 || echo 1; done | tr '\n' ' ')
     gather_four "${want% }"
     [ $(($(date +%s) - killed)) -le 30 ] || fail 'the others went on for more than 30 s'
-    stderr_is "sgt-train: rank $victim of 4 has died, and with it the run (what is saved stays)"
+    died $victim 4
     goes_on dead cuda
 done
 

@@ -351,19 +351,21 @@ static int find_option(const sgt_program *p, const char *name, size_t n, char le
 
 /* ---- messages and results for people ---- */
 
-static int is_first_rank(const sgt_program *p) { return !p->rank || p->rank() == 0; }
+/* seconds before a rank above 0 prints a failure: mpirun ends it a second after rank 0 has failed */
+#define LAUNCHER_SECONDS 3
+
+static uint32_t rank_of(const sgt_program *p) { return p->rank ? p->rank() : 0; }
 
 _Noreturn void sgt_usage(const sgt_program *p, const char *fmt, ...)
 {
-    char raw[2048], text[2048];
+    char raw[2048];
+    sgt_error err = {.code = SGT_EUSAGE};
     va_list args;
     va_start(args, fmt);
     vsnprintf(raw, sizeof raw, fmt, args);
     va_end(args);
-    if (is_first_rank(p))
-        sgt_put_line(stderr, "%s: %s\ntry '%s --help'", p->name,
-                     sgt_printable(text, sizeof text, raw), p->name);
-    exit(SGT_EXIT_USAGE);
+    sgt_printable(err.text, sizeof err.text, raw);
+    exit(sgt_end_program(p, err.code, &err));
 }
 
 int sgt_exit_code(int error)
@@ -372,9 +374,16 @@ int sgt_exit_code(int error)
     return error == SGT_ESTOPPED ? SGT_EXIT_INTERRUPTED : SGT_EXIT_FAILED;
 }
 
+/* If the launcher ends a rank while that waits, rank 0 has failed too, and has said why. */
 int sgt_report_failure(const sgt_program *p, const sgt_error *err)
 {
-    if (is_first_rank(p)) sgt_put_line(stderr, "%s: %s", p->name, err->text);
+    char rank[32] = "";
+    if (rank_of(p)) {
+        sgt_end_at_signal(1);
+        sleep(LAUNCHER_SECONDS);
+        snprintf(rank, sizeof rank, "rank %u: ", rank_of(p));
+    }
+    sgt_put_line(stderr, "%s: %s%s", p->name, rank, err->text);
     return sgt_exit_code(err->code);
 }
 
@@ -382,7 +391,7 @@ int sgt_end_program(const sgt_program *p, int rc, sgt_error *err)
 {
     if (rc >= 0) rc = sgt_flush_results(err);
     int code = rc < 0 ? sgt_report_failure(p, err) : SGT_EXIT_OK;
-    if (rc == SGT_EUSAGE && is_first_rank(p)) fprintf(stderr, "try '%s --help'\n", p->name);
+    if (rc == SGT_EUSAGE) fprintf(stderr, "try '%s --help'\n", p->name);
     return code;
 }
 
@@ -655,9 +664,9 @@ static void answer_question(const sgt_program *p, int argc, char **argv)
 {
     const char *arg = *argv;
     if (!strcmp(arg, "--help") || !strcmp(arg, "-h")) {
-        if (is_first_rank(p)) print_help(p);
+        if (rank_of(p) == 0) print_help(p);
     } else if (!strcmp(arg, "--version")) {
-        if (is_first_rank(p)) printf("%s %s\n", p->name, SGT_VERSION);
+        if (rank_of(p) == 0) printf("%s %s\n", p->name, SGT_VERSION);
     } else if (!strcmp(arg, "--completion")) {
         print_completion(p, argc - 1, argv + 1);
     } else {

@@ -28,8 +28,14 @@ static sigset_t handled; /* SIGINT and SIGTERM */
 static void on_signal(int number)
 {
     (void)number;
-    if (sgt_stopped(&stop)) _exit(SGT_EXIT_INTERRUPTED);
-    sgt_stop_request(&stop);
+    if (__atomic_exchange_n(&stop.requested, 1, __ATOMIC_ACQ_REL)) _exit(SGT_EXIT_INTERRUPTED);
+}
+
+/* Meanwhile, the flag is set as after a first signal. */
+void sgt_end_at_signal(int on)
+{
+    if (on) on_signal(SIGTERM);
+    else __atomic_store_n(&stop.requested, 0, __ATOMIC_RELEASE);
 }
 
 static void *wait_for_signals(void *unused)

@@ -15,6 +15,11 @@
  * code 130. SIGXFSZ is ignored. Call this before anything slow. */
 sgt_stop *sgt_catch_signals(void);
 
+/* If `on`, let the first signal end the program at once, also one that has come before: for a wait
+ * that cannot look at the flag. If not, let the first signal set the flag again. Calls alternate, and
+ * nothing else may look at the flag between them. */
+void sgt_end_at_signal(int on);
+
 /* Make jansson end the program when its memory runs out; otherwise most of its calls would silently
  * leave out data. Messages begin with `name`, whose pointer is kept. */
 void sgt_end_without_memory(const char *name);

@@ -27,6 +27,7 @@
 #include "loader/base/file.h"
 #include "loader/base/library.h"
 #include "tools/cli/options.h"
+#include "tools/cli/process.h"
 #include "tools/cli/talk.h"
 #include "tools/ranks/libsgt-mpi/mpi.h"
 
@@ -282,20 +283,13 @@ static int listen_first(net *t, sgt_error *err)
     if (t->listener < 0 && errno == ENXIO)
         return sgt_fail(err, SGT_EIO, "MASTER_ADDR=%s: unknown host", t->host);
     if (t->listener < 0 || getsockname(t->listener, (struct sockaddr *)&a, &n) < 0)
-        return sgt_fail_errno(err, "rank 0 listens at %s, port %d",
-                              *t->host ? t->host : "any address", t->port);
+        return sgt_fail(
+            err, SGT_EIO, "rank 0 listens at %s, port %d: %s%s", *t->host ? t->host : "any address",
+            t->port, strerror(errno),
+            errno == EADDRINUSE ? " (set another MASTER_PORT: this is the port after it)" : "");
     t->port = ntohs(a.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&a)->sin6_port
                                             : ((struct sockaddr_in *)&a)->sin_port);
     return SGT_OK;
-}
-
-/* Return SGT_EIO, without a message, if the time `until` has passed; SGT_ESTOPPED after an
- * interrupt; otherwise SGT_OK. */
-static int too_late(double until, const sgt_stop *stop, sgt_error *err)
-{
-    if (sgt_stopped(stop))
-        return sgt_fail(err, SGT_ESTOPPED, "interrupted before all ranks had come");
-    return sgt_now() > until ? SGT_EIO : SGT_OK;
 }
 
 /* Keep a new connection and its hello, if it comes from a rank; otherwise close it without an
@@ -334,17 +328,18 @@ static uint32_t missing(const net *t, uint32_t *first)
     return n;
 }
 
-static int accept_all(net *t, hello *all, const sgt_stop *stop, sgt_error *err)
+static int accept_all(net *t, hello *all, sgt_error *err)
 {
     double until = sgt_now() + JOIN_SECONDS;
     uint32_t n, first;
     int rc = SGT_OK;
     while (rc == SGT_OK && (n = missing(t, &first)) > 0) {
         struct pollfd line = {.fd = t->listener, .events = POLLIN};
-        if ((rc = too_late(until, stop, err)) == SGT_EIO)
-            sgt_fail(err, SGT_EIO, "%u of %u ranks have not come within %d s, rank %u among them",
-                     n, t->r.size, JOIN_SECONDS, first);
-        if (rc < 0 || poll(&line, 1, 50) <= 0) continue;
+        if (sgt_now() > until)
+            return sgt_fail(err, SGT_EIO,
+                            "%u of %u ranks have not come within %d s, rank %u among them", n,
+                            t->r.size, JOIN_SECONDS, first);
+        if (poll(&line, 1, 50) <= 0) continue;
         int fd = accept4(t->listener, NULL, NULL, SOCK_CLOEXEC);
         if (fd >= 0) rc = greet(t, fd, all, err);
     }
@@ -352,19 +347,15 @@ static int accept_all(net *t, hello *all, const sgt_stop *stop, sgt_error *err)
 }
 
 /* Connect to rank 0. Retry until it listens, for at most JOIN_SECONDS. */
-static int reach(net *t, hello *h, const sgt_stop *stop, sgt_error *err)
+static int reach(net *t, hello *h, sgt_error *err)
 {
     double until = sgt_now() + JOIN_SECONDS;
-    int rc, fd;
+    int fd;
     while ((fd = open_socket(t, 0)) < 0) {
-        int why = errno;
-        if ((rc = too_late(until, stop, err)) == SGT_EIO) {
-            sgt_fail(err, rc, "rank 0 at %s, port %d, tried for %d s: %s", t->host, t->port,
-                     JOIN_SECONDS, why == ENXIO ? "unknown host" : strerror(why));
-            sgt_talk_line(t->program,
-                          err->text); /* rank 0, which prints other failures, cannot know it */
-        }
-        if (rc < 0) return rc;
+        if (sgt_now() > until)
+            return sgt_fail(err, SGT_EIO, "rank 0 at %s, port %d, tried for %d s: %s", t->host,
+                            t->port, JOIN_SECONDS,
+                            errno == ENXIO ? "unknown host" : strerror(errno));
         nap(.05);
     }
     t->line[h->life][0].fd = fd;
@@ -384,7 +375,7 @@ static void release(net *t)
 
 /* Connect this rank. Set r.here to the number of ranks on this machine, and r.sharing to that of the
  * ranks that may run on the same cores: some launchers bind each rank to cores of its own. */
-static int join(net *t, const sgt_stop *stop, sgt_error *err)
+static int join(net *t, sgt_error *err)
 {
     hello *all = calloc(t->r.size, sizeof *all);
     if (!all) return sgt_fail_memory(err, "ranks");
@@ -394,9 +385,8 @@ static int join(net *t, const sgt_stop *stop, sgt_error *err)
     mine->size = t->r.size;
     gethostname(mine->machine, sizeof mine->machine - 1);
     sched_getaffinity(0, sizeof mine->cores, &mine->cores);
-    int rc = t->r.rank ? SGT_OK : accept_all(t, all, stop, err);
-    for (; t->r.rank && mine->life <= LIFE && rc == SGT_OK; mine->life++)
-        rc = reach(t, mine, stop, err);
+    int rc = t->r.rank ? SGT_OK : accept_all(t, all, err);
+    for (; t->r.rank && mine->life <= LIFE && rc == SGT_OK; mine->life++) rc = reach(t, mine, err);
     if (rc == SGT_OK) rc = broadcast(&t->r, all, t->r.size * sizeof *all, 0, err);
     for (uint32_t i = 0; i < t->r.size; i++) {
         int here = !strcmp(all[i].machine, mine->machine);
@@ -537,13 +527,14 @@ static int ask_mpi(net *t, sgt_error *err)
     return SGT_OK;
 }
 
-int sgt_ranks_open(sgt_ranks **out, const char *program, const sgt_stop *stop, sgt_error *err)
+int sgt_ranks_open(sgt_ranks **out, const char *program, sgt_error *err)
 {
     const launcher *l;
     sgt_ranks r = {.broadcast = broadcast, .sum = sum, .barrier = barrier, .give_up = give_up};
     *out = NULL;
     int rc = find(&l, &r, err);
     if (rc < 0 || !l) return rc;
+    sgt_end_at_signal(1);
     if (l->mpi) r.swap = swap;
     net *t = calloc(1, sizeof *t + (size_t)2 * r.size * sizeof *t->lines);
     if (!t) return sgt_fail_memory(err, "ranks");
@@ -555,12 +546,13 @@ int sgt_ranks_open(sgt_ranks **out, const char *program, const sgt_stop *stop, s
         t->lines[i] = (struct pollfd){.fd = -1, .events = POLLIN};
     for (int life = DATA; life <= LIFE; life++) t->line[life] = t->lines + (size_t)life * r.size;
     rc = l->mpi ? ask_mpi(t, err) : find_master(t, err);
-    if (rc == SGT_OK) rc = join(t, stop, err);
+    if (rc == SGT_OK) rc = join(t, err);
     if (rc == SGT_OK &&
         pthread_create(&t->watcher, NULL, r.rank ? watch_first : watch_others, t) != 0)
         rc = sgt_fail(err, SGT_ENOMEM, "ranks: cannot start a thread");
     if (rc == SGT_OK) *out = &t->r;
     else release(t);
+    sgt_end_at_signal(0);
     return rc;
 }
 

@@ -6,7 +6,7 @@
  *     Open MPI's mpirun and Slurm's srun; libsgt-mpi/ is the only code that calls MPI
  *
  *     sgt_ranks *ranks;
- *     if (sgt_ranks_open(&ranks, program.name, stop, &err) < 0) goto failed;
+ *     if (sgt_ranks_open(&ranks, program.name, &err) < 0) goto failed;
  *     rc = work(ranks, ..., &err);
  *     ...print results...
  *     sgt_ranks_close(ranks, code);
@@ -23,10 +23,11 @@
  * connection. */
 uint32_t sgt_ranks_number(void);
 
-/* Join the other ranks: wait until all of them have come, at most two minutes. Sets *out to NULL if
- * this process is the only one. Messages begin with `program`, which must live as long as *out.
- * Returns SGT_EUSAGE if a launcher's variable is invalid. */
-int sgt_ranks_open(sgt_ranks **out, const char *program, const sgt_stop *stop, sgt_error *err);
+/* Join the other ranks: wait until all of them have come, at most two minutes. Until then, nothing is
+ * begun, and the first signal ends the program. Sets *out to NULL if this process is the only one.
+ * Messages begin with `program`, which must live as long as *out. Returns SGT_EUSAGE if a launcher's
+ * variable is invalid. */
+int sgt_ranks_open(sgt_ranks **out, const char *program, sgt_error *err);
 
 /* Leave the other ranks; a program's last call. `code` is its exit code. If that is 0, wait for the
  * other ranks; if not, end them. r may be NULL. */

@@ -1,0 +1,71 @@
+# ranks-join.sh: ranks that wait for the others, and failures before all have come. The first signal ends a rank that
+# waits. A port that is in use, and an option that is wrong on one rank, are named in one message.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/ranks.inc"
+echo text > text
+command='sgt-tokenize --quiet text out'
+stops() { # SIGNAL PID: the process ends by its first signal, without a word
+    kill -"$1" "$2"
+    ended 130 "$2"
+    cat .stdout? .stderr? > .stderr
+    stderr_is ''
+    absent out
+}
+
+# ---- a rank waits: for rank 0, which has not come; for rank 1; connected to rank 0, for rank 2 ----
+next_port
+for signal in INT TERM; do
+    for rank in 1 0; do
+        start $rank $command
+        handles $pid
+        stops $signal $pid
+    done
+done
+world=3
+next_port
+start 0 $command
+pid0=$pid
+start 1 $command
+until [ "$(readlink /proc/$pid/fd/* | grep -c '^socket:')" = 2 ]; do kill -0 $pid || fail 'rank 1 has ended'; done
+stops TERM $pid
+stops TERM $pid0
+
+# ---- the port is another program's: here that of a rank 0 that answers nobody ----
+world=2
+start 0 $command
+other=$pid
+handles $other
+until grep -qi ":$(printf %04X $((port + 1))) 00000000:0000 0A" /proc/net/tcp; do kill -0 $other || fail 'it has ended'; done
+kill -STOP $other
+echo "rank 0 of 2: $command" > .ran
+start 0 $command
+ended 1 $pid
+cat .stderr0 > .stderr
+stderr_is "sgt-tokenize: rank 0 listens at 127.0.0.1, port $((port + 1)): Address already in use (set another MASTER_PORT: this is the port after it)"
+: > .stderr0
+start 1 $command
+until [ "$(readlink /proc/$pid/fd/* | grep -c '^socket:')" = 2 ]; do kill -0 $pid || fail 'rank 1 has ended'; done
+stops TERM $pid
+kill -9 $other
+wait $other 2> .ended
+
+# ---- an option that is wrong on rank 1: said unless its launcher ends it soon, as when rank 0 has the same one ----
+for program in sgt-tokenize sgt-train; do
+    launch 'sgt-tokenize --quiet text out' "$program --nonsense"
+    ended 2 $pid1
+    handles $pid0
+    kill -TERM $pid0
+    ended 130 $pid0
+    cat .stdout? .stderr? > .stderr
+    stderr_is "$program: rank 1: --nonsense: no such option
+try '$program --help'"
+    : > .stderr1
+    start 1 $program --nonsense
+    handles $pid
+    stops TERM $pid
+done
+two 2 sgt-train --nonsense
+stderr_is "sgt-train: --nonsense: no such option
+try 'sgt-train --help'
+sgt-train: rank 1: --nonsense: no such option
+try 'sgt-train --help'"
