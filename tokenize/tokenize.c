@@ -61,15 +61,8 @@ static int tokenize_into(const sgt_tokenize_options *o, const sgt_corpus *c, con
                          sgt_tokenize_result *result, sgt_error *err)
 {
     char *set = options_json(o, v), *all = set ? sgt_export_options(set, o->layout) : NULL;
-    const sgt_out_request r = {.path = o->out,
-                               .corpus = c,
-                               .vocab = v,
-                               .options = all,
-                               .set_options = set,
-                               .force = o->force,
-                               .notice = &o->notice,
-                               .stop = o->stop,
-                               .layout = o->layout};
+    const sgt_out_request r = {o->out, c,        v,          all,     set,      NULL,
+                               0,      o->force, &o->notice, o->stop, o->layout};
     int rc = all ? sgt_space_check(o, c, v, err) : sgt_fail_memory(err, o->out);
     if (!rc) rc = (sgt_parts_wanted(o) ? sgt_parts_make : sgt_pipeline_make)(o, &r, result, err);
     free(set);

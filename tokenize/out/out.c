@@ -454,9 +454,10 @@ static int lock_work(sgt_out *o, sgt_error *err)
         if ((rc = make_work(o->path, o->work, err)) < 0) return rc;
         rc = sgt_lock(&o->lock, path, O_RDWR | O_CREAT, &o->who, err);
         if (!rc) rc = sgt_owner_take(&o->owner, owner, &o->who, err);
-        again = rc < 0 ? sgt_file_gone(o->work)
-                       : !rc && (fstat(o->lock, &held) < 0 || stat(path, &there) < 0 ||
-                                 held.st_ino != there.st_ino || held.st_dev != there.st_dev);
+        if (rc < 0 && o->lock < 0) again = sgt_file_gone(o->work);
+        else
+            again = rc <= 0 && (fstat(o->lock, &held) < 0 || stat(path, &there) < 0 ||
+                                held.st_ino != there.st_ino || held.st_dev != there.st_dev);
         if (rc || again) unlock(o);
     } while (again);
     return rc;
@@ -476,7 +477,6 @@ static void remove_work(sgt_out *o)
     sgt_owner_leave(o->owner); /* before the lock: who makes another lock then takes over */
     o->owner = NULL;
     unlink(sgt_path(path, o->work, "lock"));
-    unlock(o);
     rmdir(o->work); /* fails, as it should, if another run has just made its lock */
 }
 
