@@ -104,4 +104,22 @@ cp web/train_000000.bin 'web:1,books:1'
 run 0 sgt-train --data web:1,books:1 $options --steps 1 --run odd
 stderr_has '; web:1,books:1 has no validation shards: no evaluation'
 stderr_has 'sgt-train: data: web:1,books:1, 153,601 tokens in 1 shard;'
+
+# ---- 300 sets and 64 file descriptors: every reader leaves enough for evaluations and checkpoints ----
+mkdir many few
+data few
+validation few
+sets=
+for i in $(seq 300); do
+    mkdir many/$i
+    cp few/val_000000.bin many/$i/train_000000.bin
+    cp few/val_000000.bin many/$i
+    sets=$sets,many/$i
+done
+for reader in mmap preload uring; do
+    run 0 sh -c "ulimit -n 64; exec sgt-train --quiet $small --data ${sets#,} --loader $reader --steps 4 \
+--save-every 2 --eval-every 2 --run many-$reader"
+    same_facts many-mmap/log.jsonl many-$reader/log.jsonl
+    exists many-$reader/step-00000004/state.json
+done
 has_mpi || skip 'no Open MPI; all else passed'

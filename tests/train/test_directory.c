@@ -209,7 +209,7 @@ Test(directory, what_finds_no_room_is_saved_later)
     char *run = strdup(in_folder("r"));
     sgt_train_options o = {.run = run, .warning = {hear, warned}, .progress = fill_disk};
     expect_failure_about(sgt_train(&s, &o, &r, why), SGT_EIO, "/r: step 12 is saved, but ");
-    cr_expect(strstr(warned, ": cannot write: File too large (step 2 is not saved: training goes "
+    cr_expect(strstr(warned, ": File too large (step 2 is not saved: training goes "
                              "on, and the next save tries again)\n"),
               "%s", warned);
     cr_expect(strstr(warned, ": training goes on without further points for TensorBoard\n"), "%s",
