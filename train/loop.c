@@ -293,8 +293,9 @@ typedef struct loop {
     float *losses; /* (local rows, T): loss of each target of an evaluation; NULL: not wanted */
     sgt_metrics ring[RING]; /* numbers for the log line of step s, in ring[s % RING] */
     double began[RING];
-    uint64_t next; /* first step whose line is not written */
-    double mark;   /* time at which the last evaluation, save or step ended */
+    int32_t *targets; /* (local rows, T): targets of an evaluation's last batch */
+    uint64_t next;    /* first step whose line is not written */
+    double mark;      /* time at which the last evaluation, save or step ended */
     uint64_t val_tokens;
     /* saved: step of the last save that was begun and has not failed; failed: saves that failed */
     uint64_t saved, failed;
@@ -323,6 +324,12 @@ static int over_ranks(const loop *l, double *x, size_t n, sgt_error *err)
 
 /* ---- evaluation ---- */
 
+/* Return target i of `rows`; negative: it has no loss. */
+static int32_t target_of(const sgt_batch *rows, size_t T, size_t i)
+{
+    return rows->targets ? rows->targets[i] : rows->tokens[i / T * (T + 1) + i % T + 1];
+}
+
 /* Add the losses of the targets that stand for text. The backend has stored them in l->losses. */
 static void add_text(const loop *l, const sgt_batch *rows, sgt_text_loss *text)
 {
@@ -330,11 +337,24 @@ static void add_text(const loop *l, const sgt_batch *rows, sgt_text_loss *text)
     const sgt_config *config = t->s;
     size_t T = config->seq, n = t->info.local_batch * T;
     for (size_t i = 0; i < n; i++) {
-        int32_t target =
-            rows->targets ? rows->targets[i] : rows->tokens[i / T * (T + 1) + i % T + 1];
+        int32_t target = target_of(rows, T, i);
         if (target < 0 || (uint64_t)target == config->ignore) continue;
         sgt_text_loss_add(text, t->text_bytes, target, l->losses[i]);
     }
+}
+
+/* Take the losses from rows of batch k that an evaluation does not have, so that its rows do not
+ * depend on the size of a batch. */
+static void cut_rows(const loop *l, uint64_t k, sgt_batch *rows)
+{
+    const sgt_trainer *t = l->t;
+    size_t T = t->s->seq, n = t->info.local_batch * T;
+    uint64_t ranks = sgt_ranks_size(t->o->ranks), first = k * t->s->batch;
+    if (first + t->s->batch <= t->eval_rows) return;
+    if (t->o->ranks) first += t->o->ranks->rank;
+    for (size_t i = 0; i < n; i++)
+        l->targets[i] = first + i / T * ranks < t->eval_rows ? target_of(rows, T, i) : SGT_IGNORED;
+    rows->targets = l->targets;
 }
 
 static int evaluate(loop *l, sgt_metrics *m, sgt_error *err)
@@ -345,12 +365,13 @@ static int evaluate(loop *l, sgt_metrics *m, sgt_error *err)
     sgt_text_loss text = {0, 0};
     uint64_t from = sgt_trace_begin(t->trace);
     sgt_feed_again(l->val);
-    for (uint64_t k = 0; k < t->eval_batches; k++) {
+    for (uint64_t k = 0; k * t->s->batch < t->eval_rows; k++) {
         double loss;
         uint64_t n;
         sgt_batch rows;
         int rc = sgt_feed_next(l->val, &rows, err);
         rows.losses = l->losses;
+        if (rc == SGT_OK) cut_rows(l, k, &rows);
         if (rc == SGT_OK) rc = t->backend->eval(t->backend, &rows, &loss, &n, err);
         if (rc < 0) return rc;
         if (l->losses) add_text(l, &rows, &text);
@@ -637,7 +658,7 @@ static int run_steps(loop *l, sgt_error *err)
         if ((rc = agree_to_stop(l, &stopping, err)) < 0 || stopping) break;
         trace(l, done, 0);
         if ((rc = one_step(l, done++, err)) < 0) break;
-        int eval = t->eval_batches && (every(done, config->eval_every) || done == config->steps);
+        int eval = t->eval_rows && (every(done, config->eval_every) || done == config->steps);
         int keep = every(done, config->save_every);
         if (eval || keep) rc = finish_steps(l, done, eval, err);
         else if (done > l->lag) rc = finish_steps(l, done - l->lag, 0, err);
@@ -685,11 +706,12 @@ static int open_feed(loop *l, sgt_error *err)
                           .trace = t->trace};
     if (b->lag >= RING) return sgt_fail(err, SGT_EUSAGE, "backend: metrics %u steps late", b->lag);
     int rc = sgt_feed_open(&l->feed, t->train, &o, err);
-    if (rc < 0 || !t->eval_batches) return rc;
-    sgt_feed_options val = {.count = t->eval_batches, .now = 1, .starts = o.starts};
+    if (rc < 0 || !t->eval_rows) return rc;
+    sgt_feed_options val = {.count = t->eval_rows, .now = 1, .starts = o.starts};
+    size_t n = (size_t)t->info.local_batch * config->seq;
     val.examples = t->val_examples.count ? &t->val_examples : NULL;
-    if (t->text_bytes &&
-        !(l->losses = calloc((size_t)t->info.local_batch * config->seq, sizeof *l->losses)))
+    if (!(l->targets = calloc(n, sizeof *l->targets)) ||
+        (t->text_bytes && !(l->losses = calloc(n, sizeof *l->losses))))
         return sgt_fail_memory(err, NULL);
     return sgt_feed_open(&l->val, t->val, &val, err);
 }
@@ -783,6 +805,7 @@ static int run(sgt_trainer *t, sgt_training_result *r, sgt_error *err)
     sgt_feed_close(l.feed);
     sgt_feed_close(l.val);
     free(l.losses);
+    free(l.targets);
     return rc;
 }
 

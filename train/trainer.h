@@ -25,9 +25,9 @@ typedef struct sgt_trainer {
     /* used instead of train and val if --data is a .jsonl file */
     sgt_examples examples, val_examples;
     sgt_loader_info info; /* information about `train` */
-    uint64_t eval_batches;
-    char *tokenizer; /* tokenizer.json's text, for checkpoints, or NULL */
-    int64_t eot;     /* id of the end-of-text token; -1: not known */
+    uint64_t eval_rows;   /* rows of an evaluation, over all ranks; 0: there is none */
+    char *tokenizer;      /* tokenizer.json's text, for checkpoints, or NULL */
+    int64_t eot;          /* id of the end-of-text token; -1: not known */
     /* (info.vocab): bytes of each id's text, 0 for none; NULL: unknown, or not wanted */
     uint32_t *text_bytes;
     char *tokenizer_path; /* file that `tokenizer` was read from, or NULL */

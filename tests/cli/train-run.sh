@@ -185,3 +185,16 @@ rm d/val_000000.bin
 run 0 sgt-train --quiet $small --steps 6 --run threads --threads 3 --workers 2
 same_facts run/log.jsonl threads/log.jsonl
 same run/step-00000006/model.safetensors threads/step-00000006/model.safetensors
+
+# The validation loss is that of the same rows for any size of a batch: 256 of the 511 windows, or all of the documents
+# or windows if they are fewer.
+validation d
+for rows in '--seq-len 4' '--seq-len 16' '--seq-len 16 --sampling documents'; do
+    for batch in 1 3 16 300; do
+        run 0 sgt-train --quiet $small $rows --batch-size $batch --lr 0 --steps 1 --eval-every 1 --precision fp32 --run val --force
+        [ $batch != 1 ] || first=$(field val_loss val/log.jsonl)
+        val=$(field val_loss val/log.jsonl)
+        awk -v a="$first" -v b="$val" 'BEGIN { d = a - b; exit !(a > 5 && d < 1e-6 && d > -1e-6) }' ||
+            fail "$rows: the validation loss is $first in batches of 1 row, $val in batches of $batch"
+    done
+done

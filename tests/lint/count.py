@@ -12,11 +12,11 @@ import sys
 BUDGET = {
     "tokenize": 12562,
     "loader": 6949,
-    "train": 13810,
+    "train": 13823,
     "kernels": 12187,
     "tools": 13574,
-    "tests": 51134,
-    "manuals": 2570,
+    "tests": 51160,
+    "manuals": 2571,
     "pages": 1223,
 }
 DATA = set(

@@ -17,8 +17,8 @@
 #include "train/trainer.h"
 
 #define TOKENIZER_MOST ((size_t)64 << 20) /* most bytes of tokenizer.json, as in sgt_vocab_load */
-/* most batches of an evaluation, about as many as nanoGPT and llm.c use */
-#define EVAL_BATCHES 20
+/* most rows of an evaluation: a multiple of 64, in which each set of a mix has its share */
+#define EVAL_ROWS 256
 
 int sgt_trainer_has_shards(const char *folder)
 {
@@ -238,7 +238,7 @@ static int read_tokenizer(sgt_trainer *t, sgt_error *err)
 static int find_text_bytes(sgt_trainer *t, sgt_error *err)
 {
     sgt_error why;
-    if (!t->o->text_bytes || !t->eval_batches) return SGT_OK;
+    if (!t->o->text_bytes || !t->eval_rows) return SGT_OK;
     t->text_bytes = calloc(t->info.vocab, sizeof *t->text_bytes);
     if (!t->text_bytes) return sgt_fail_memory(err, t->s->data);
     int rc = t->o->text_bytes(t->tokenizer_path, t->info.fingerprint, t->text_bytes, t->info.vocab,
@@ -393,13 +393,6 @@ int sgt_trainer_measure_data(const sgt_trainer *t, sgt_loader_info *info, uint64
     return rc;
 }
 
-/* Set the number of batches of an evaluation: enough for all rows, but at most EVAL_BATCHES. */
-static void decide_evaluation(sgt_trainer *t, uint64_t rows)
-{
-    uint64_t batches = rows / t->s->batch;
-    t->eval_batches = batches < 1 ? 1 : batches < EVAL_BATCHES ? batches : EVAL_BATCHES;
-}
-
 /* Return whether nothing exists at `path`, nor at PATH.bin, which is how Megatron-LM names its
  * files. */
 static int is_gone(const char *path)
@@ -449,7 +442,7 @@ static int validate_examples(sgt_trainer *t, const sgt_loader_options *o, sgt_er
     int rc = open_examples(t, &t->val_examples, t->s->val_data, o, err);
     if (rc < 0 && lost(t, SGT_SET_VAL_DATA, t->s->val_data))
         return fail_gone(t, "evaluated", t->s->val_data, "--val-data FILE.jsonl", err);
-    if (rc == SGT_OK) decide_evaluation(t, t->val_examples.count);
+    t->eval_rows = t->val_examples.count < EVAL_ROWS ? t->val_examples.count : EVAL_ROWS;
     return rc;
 }
 
@@ -467,7 +460,7 @@ static int open_validation(sgt_trainer *t, sgt_error *err)
     o.vocab = t->info.vocab;
     if ((rc = open_sets(t, &t->val, t->unevaluated, &o, err)) < 0 || !t->val) return rc;
     sgt_loader_get_info(t->val, &info);
-    decide_evaluation(t, info.windows_per_epoch);
+    t->eval_rows = info.windows_per_epoch < EVAL_ROWS ? info.windows_per_epoch : EVAL_ROWS;
     return SGT_OK;
 }
 
