@@ -475,6 +475,8 @@ static int save(loop *l, uint64_t steps, int more, sgt_error *err)
     state.step = steps;
     state.next_batch = steps * t->s->accum;
     state.tokens = steps * t->tokens;
+    state.val_loss =
+        l->watch.val_step == steps && isfinite(l->watch.val_loss) ? l->watch.val_loss : 0;
     double begun = (double)l->begun;
     if (!t->run && !t->o->ranks) return SGT_OK; /* steps are only measured */
     uint64_t from = sgt_trace_begin(t->trace);

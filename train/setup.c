@@ -682,7 +682,7 @@ static void report_sets(const sgt_trainer *t)
 }
 
 /* Compare the disk with the checkpoints that the run will write: while it saves one more than it
- * keeps. Too little room is no failure, because there may be more when it is needed. */
+ * keeps, which may be the newest and the best. Too little room is no failure, because there may be more when it is needed. */
 static void report_disk(const sgt_trainer *t)
 {
     const sgt_config *s = t->s;
@@ -696,7 +696,7 @@ static void report_disk(const sgt_trainer *t)
     if (!t->run || sgt_run_steps(&steps, &there, t->o->run, NULL) < 0) return;
     free(steps);
     if (statvfs(t->o->run, &disk) < 0) return;
-    uint64_t most = there > s->keep ? 1 : s->keep + 1 - there;
+    uint64_t kept = s->keep + (t->eval_rows > 0), most = there > kept ? 1 : kept + 1 - there;
     if (s->keep && n > most) n = most;
     int fits = n * one <= (uint64_t)disk.f_bavail * disk.f_frsize;
     sgt_format_bytes(need, sizeof need, n * one);

@@ -198,3 +198,26 @@ for rows in '--seq-len 4' '--seq-len 16' '--seq-len 16 --sampling documents'; do
             fail "$rows: the validation loss is $first in batches of 1 row, $val in batches of $batch"
     done
 done
+
+# RUN/best names the checkpoint with the lowest validation loss, which stays beside the newest ones. A resume keeps it, and
+# makes the file again if it is missing. Without evaluations there is none.
+# The rate of the resume makes the loss rise.
+best="sgt-train --quiet $small --schedule constant --warmup 0 --save-every 2 --eval-every 1 --keep 2 --run best"
+best_is() { # STEP CHECKPOINT...
+    want=$(sed -n 's/^{"step":\([0-9]*\),.*"val_loss":\([0-9.]*\).*/\2 \1/p' best/log.jsonl | awk '$2 % 2 == 1' |
+        sort -g | awk 'NR == 1 { print $2 + 1 }')
+    [ "$want" = "$1" ] || fail "the best should be $1, not $want"
+    [ "$(cat best/best)" = "$(printf 'step-%08d' "$1")" ] || fail "the best is $1, not $(cat best/best)"
+    shift
+    [ "$(ls best | grep step | xargs)" = "$*" ] || fail "the run holds $(ls best | xargs)"
+}
+run 0 $best --lr 0.01 --steps 8
+best_is 8 step-00000006 step-00000008
+run 0 $best --lr 3 --steps 14 --resume
+best_is 8 step-00000008 step-00000012 step-00000014
+rm best/best
+run 0 $best --lr 3 --steps 16 --resume
+best_is 8 step-00000008 step-00000014 step-00000016
+run 0 sgt-inspect best
+run 0 $best --lr 3 --steps 4 --force --eval-every 0
+absent best/best

@@ -12,11 +12,11 @@ import sys
 BUDGET = {
     "tokenize": 12562,
     "loader": 6949,
-    "train": 13823,
+    "train": 13859,
     "kernels": 12187,
     "tools": 13574,
-    "tests": 51160,
-    "manuals": 2571,
+    "tests": 51179,
+    "manuals": 2581,
     "pages": 1224,
 }
 DATA = set(

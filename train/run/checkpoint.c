@@ -291,6 +291,8 @@ static int write_state(const char *dir, const sgt_checkpoint_state *s, json_t *f
     int rc = SGT_OK, bad = !json;
     if (!bad && s->skipping)
         bad |= json_object_set_new(json, "spikes", outliers_json(&s->scaler.outliers));
+    if (!bad && s->val_loss > 0)
+        bad |= json_object_set_new(json, "val_loss", json_real(s->val_loss));
     if (!bad && s->sets)
         bad |= json_object_set_new(json_object_get(json, "data"), "sets",
                                    json_loads(s->sets, 0, NULL));
@@ -401,6 +403,7 @@ static int parse_state(sgt_checkpoint_state *s, json_t *json, const char *path, 
     s->tokens = (uint64_t)tokens;
     s->documents = (uint64_t)documents;
     s->next_batch = (uint64_t)next;
+    s->val_loss = json_number_value(json_object_get(json, "val_loss"));
     s->seed = (uint64_t)seed;
     s->schedule.warmup = (uint64_t)warmup;
     s->schedule.steps = (uint64_t)steps;

@@ -21,6 +21,7 @@ typedef struct sgt_checkpoint_state {
     uint64_t tokens;     /* tokens trained on */
     uint64_t documents;  /* documents that begin in those tokens */
     uint64_t next_batch; /* index of the next micro-step's batch */
+    double val_loss;     /* validation loss after the last step; 0: none, or no number */
     uint64_t seed;
     char sampling[16];
     sgt_schedule schedule;

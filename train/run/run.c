@@ -30,6 +30,8 @@ struct sgt_run {
     sgt_owner *owner;
     int log;
     int log_error; /* errno of the last line; 0: all lines are written. A thread that saves reads it */
+    uint64_t best; /* step of the checkpoint with the lowest validation loss; 0: none has one */
+    double best_loss;
     char *waiting; /* end of the log that is not written yet, of `waits` bytes */
     size_t waits, room;
 };
@@ -158,14 +160,16 @@ static int remove_step(const sgt_run *r, uint64_t step, sgt_error *err)
     return rc;
 }
 
-/* Remove all checkpoints after `last`, and all but the newest `keep` of the others (0: keep all). */
+/* Remove all checkpoints after `last`, and all but the newest `keep` of the others (0: keep all) and
+ * the best. */
 static int remove_steps(const sgt_run *r, uint64_t last, uint64_t keep, sgt_error *err)
 {
     uint64_t *steps, kept = 0;
     size_t count;
     int rc = sgt_run_steps(&steps, &count, r->path, err);
     for (size_t i = 0; i < count && rc == SGT_OK; i++)
-        if (steps[i] > last || (keep && ++kept > keep)) rc = remove_step(r, steps[i], err);
+        if (steps[i] > last || (keep && ++kept > keep && steps[i] != r->best))
+            rc = remove_step(r, steps[i], err);
     free(steps);
     return rc;
 }
@@ -178,9 +182,9 @@ int sgt_run_rotate(const sgt_run *r, uint64_t keep, sgt_error *err)
 /* Return whether `name` is a folder that a save was writing or removing, or a temporary file. */
 static int is_leftover(const char *name)
 {
-    static const char *const begins[] = {WORK_PREFIX,     "latest.",       "log.jsonl.",
-                                         "memory.jsonl.", "options.json.", "starts.jsonl.",
-                                         "owner."};
+    static const char *const begins[] = {WORK_PREFIX,     "latest.",       "best.",
+                                         "log.jsonl.",    "memory.jsonl.", "options.json.",
+                                         "starts.jsonl.", "owner."};
     size_t n = strlen(name);
     for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
         if (strncmp(name, begins[i], strlen(begins[i])) == 0 && n > 4 &&
@@ -332,11 +336,40 @@ int sgt_run_put(const sgt_run *r, const char *name, const char *text, sgt_error 
     return rc;
 }
 
-static int point_latest(const sgt_run *r, uint64_t step, sgt_error *err)
+/* Point `latest` or `best` to the checkpoint of a step; 0: to none. */
+static int point(const sgt_run *r, const char *name, uint64_t step, sgt_error *err)
 {
-    char name[32];
-    snprintf(name, sizeof name, STEP_NAME "\n", step);
-    return sgt_run_put(r, "latest", name, err);
+    char text[32];
+    snprintf(text, sizeof text, STEP_NAME "\n", step);
+    return step ? sgt_run_put(r, name, text, err) : remove_name(r, name, err);
+}
+
+/* Compare a checkpoint with the best so far. Of equal ones the first is the best. */
+static void compare_best(sgt_run *r, uint64_t step, double loss)
+{
+    if (!(loss > 0) ||
+        (r->best && (loss > r->best_loss || (loss == r->best_loss && step > r->best))))
+        return;
+    r->best = step;
+    r->best_loss = loss;
+}
+
+/* Find the best of the checkpoints up to step `last`. */
+static int find_best(sgt_run *r, uint64_t last, sgt_error *err)
+{
+    uint64_t *steps;
+    size_t count;
+    sgt_checkpoint_state state = {0};
+    int rc = sgt_run_steps(&steps, &count, r->path, err);
+    for (size_t i = 0; i < count && rc == SGT_OK; i++) {
+        char *path = step_path(r->path, steps[i]);
+        if (steps[i] <= last && path && sgt_checkpoint_read(&state, path, NULL) == SGT_OK)
+            compare_best(r, steps[i], state.val_loss);
+        sgt_checkpoint_state_free(&state);
+        free(path);
+    }
+    free(steps);
+    return rc;
 }
 
 static int lock_run(sgt_run *r, sgt_claimant *who, sgt_error *err)
@@ -389,9 +422,10 @@ int sgt_run_open(sgt_run **out, const char *path, uint64_t step, int force, sgt_
     if ((rc = lock_run(r, who, err)) < 0 || (!force && (rc = check_unchanged(r, step, err)) < 0))
         goto fail;
     if ((rc = remove_leftovers(r, err)) < 0) goto fail;
-    /* Remove `latest`, or point it to `step`, before any checkpoint that it may name is removed. It
-     * may be out of date if a save was killed between its two renames. */
-    rc = step ? point_latest(r, step, err) : remove_name(r, "latest", err);
+    /* Point `latest` and `best` elsewhere before any checkpoint that they may name is removed. They
+     * may be out of date if a save was killed between its renames. */
+    if ((rc = find_best(r, step, err)) < 0 || (rc = point(r, "latest", step, err)) < 0) goto fail;
+    rc = point(r, "best", r->best, err);
     if (rc == SGT_OK && !step) rc = remove_name(r, "memory.jsonl", err);
     /* later checkpoints are incomplete, or the run starts over */
     if (rc < 0 || (rc = remove_steps(r, step, 0, err)) < 0) goto fail;
@@ -487,8 +521,10 @@ int sgt_run_save(sgt_run *r, const sgt_checkpoint_state *state, sgt_backend *b, 
         rc = sgt_fail_errno(err, "%s", path);
         goto out;
     }
-    if ((rc = sgt_sync_folder(r->path, err)) < 0 || (rc = point_latest(r, state->step, err)) < 0)
+    if ((rc = sgt_sync_folder(r->path, err)) < 0 || (rc = point(r, "latest", state->step, err)) < 0)
         goto out;
+    compare_best(r, state->step, state->val_loss);
+    if (r->best == state->step && (rc = point(r, "best", r->best, err)) < 0) goto out;
     rc = sgt_run_rotate(r, keep, err);
 out:
     /* a new owner removes what this process writes, and may write the same checkpoint */

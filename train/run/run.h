@@ -2,6 +2,7 @@
  *
  *   RUN/step-NNNNNNNN/   checkpoints after N steps; a folder with this name is complete
  *   RUN/latest           names the newest checkpoint
+ *   RUN/best             names the one with the lowest validation loss, if some were evaluated
  *   RUN/log.jsonl        an object for each step; a resume reads them all back
  *   RUN/memory.jsonl     memory in use by kind, in each part of a step (memory/memory.h)
  *   RUN/options.json     the options of the run
@@ -51,7 +52,8 @@ int sgt_run_log(sgt_run *r, const char *line, sgt_error *err);
 char *sgt_run_last_line(const sgt_run *r);
 
 /* Save RUN/step-NNNNNNNN for state->step. It appears atomically and is durable, once the log's
- * lines are. A thread may save while another logs. Then point `latest` to it, and remove all but the newest `keep` checkpoints (0: keep
+ * lines are. A thread may save while another logs. Then point `latest` to it, and `best` if its
+ * validation loss is the lowest, and remove all but that and the newest `keep` checkpoints (0: keep
  * all). */
 int sgt_run_save(sgt_run *r, const sgt_checkpoint_state *state, sgt_backend *b, const sgt_model *m,
                  const char *tokenizer, int64_t eot, uint64_t keep, sgt_error *err);
