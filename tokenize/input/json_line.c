@@ -96,10 +96,7 @@ typedef struct scan {
 
 static int wrong(scan *c, const char *why)
 {
-    /* removed, and with a new line for an object that follows another one */
-    static const char mark[] = "a byte order mark, where files were joined: sed "
-                               "'s/^\\xEF\\xBB\\xBF//; s/}\\xEF\\xBB\\xBF{/}\\n{/g' removes it";
-    c->why = sgt_utf8_mark(c->s, 3) ? mark : why;
+    c->why = why;
     return -1;
 }
 
@@ -347,16 +344,18 @@ static int read_object(scan *c)
 static const char *scan_line(scan *c, const sgt_json_path *p, uint8_t *line, uint8_t *scratch,
                              int whole)
 {
+    /* removed, and with a new line for an object that follows another one */
+    static const char mark[] = "a byte order mark, where files were joined: sed "
+                               "'s/^\\xEF\\xBB\\xBF//; s/}\\xEF\\xBB\\xBF{/}\\n{/g' removes it";
     c->s = line;
     c->scratch = scratch;
     c->path = p;
     c->why = NULL;
     c->depth = c->matched = 0;
     c->value = c->value_end = NULL;
-    if (read_object(c) < 0) return c->why;
-    skip_space(c);
-    if (whole && *c->s != '\n') wrong(c, "something after the object");
-    return c->why;
+    if (read_object(c) == 0) skip_space(c);
+    if (!c->why && whole && *c->s != '\n') wrong(c, "something after the object");
+    return c->why && sgt_utf8_mark(c->s, 3) ? mark : c->why;
 }
 
 const char *sgt_json_value(const sgt_json_path *p, uint8_t *line, uint8_t *scratch, size_t *at,
