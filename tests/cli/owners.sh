@@ -92,6 +92,20 @@ kill -CONT $pid
 stopped_begun "sgt-train: run/owner: $lost"
 same_folders -x tb run kept # of events, the stopped one may have some left to write
 
+# ranks: one that joins waits for no other, whose machine may be gone; one that takes the place of another does
+rm -rf out go
+begin lies far out/.work/part-000001/.work/sources.jsonl sh tokenize --quiet --rank 1 --ranks 2 corpus out
+exists out/.work/owner-000001
+run 1 on lies '' sh tokenize --rank 1 --ranks 2 corpus out
+stderr_has 'sgt-tokenize: out/.work/part-000001: another sgt-tokenize is running here (wait for it)'
+kill_begun
+touch go
+run 0 on lies near sh tokenize --rank 0 --ranks 2 corpus out
+! grep -qF "$waits" .stderr || fail 'it waits for another rank'
+run 0 on lies near sh tokenize --rank 1 --ranks 2 corpus out
+stderr_has "out/.work/owner-000001: $waits"
+same_folders out one
+
 # a file that says nothing: its owner was killed as it made it
 rm -rf run
 mkdir run
