@@ -318,13 +318,14 @@ hostile 'wide.zst: offset 0: wants a window of more than 128 MiB' sgt-tokenize w
 same outside.bin as-it-was
 
 # touched COMMAND...: every path that the command opens, makes, moves or removes must be below this
-# folder and not one of the traps, or belong to the system
+# folder and not one of the traps, or belong to the system, or be in the user's cache folder
 touched() { # COMMAND...
     strace -f -o trace -e trace=%file "$@" > .stdout 2> .stderr < /dev/null
     calls='openat|open|creat|unlink|unlinkat|rename|renameat2?|mkdir|mkdirat|truncate|link|linkat|symlink'
     sed -nE "s/^[0-9]+ +($calls)\(//p" trace |
         grep -oE '"([^"\\]|\\.)*"' | tr -d '"' | grep -E '^/|(^|/)\.\.(/|$)|outside|precious' |
-        grep -vE '^/(lib|usr|proc|sys|etc/ld|etc/localtime$)|^/dev/(null|urandom|shm)' > outside
+        grep -vE '^/(lib|usr|proc|sys|etc/ld|etc/localtime$)|^/dev/(null|urandom|shm)' |
+        grep -vE "^$XDG_CACHE_HOME(/sgt(/|$)|$)" > outside
     cases=$((cases + 1))
     [ ! -s outside ] || fail "$* touched $(head -1 outside)"
 }
