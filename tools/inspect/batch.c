@@ -202,12 +202,11 @@ int inspect_packing(const inspect *o, sgt_error *err)
     sgt_loader_close(l);
     if (rc < 0) return rc;
     return inspect_show(o, o->path, "what packed rows hold in an epoch",
-                        json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "sampling",
-                                  "packed", "seq", (json_int_t)o->seq_len, "rows",
-                                  (json_int_t)is.rows, "documents", (json_int_t)is.documents,
-                                  "tokens", (json_int_t)is.tokens, "cropped_tokens",
-                                  (json_int_t)is.cropped, "cropped_fraction",
-                                  (double)is.cropped / (double)is.tokens, "documents_per_row",
-                                  (double)is.documents / (double)is.rows),
+                        json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "sampling", "packed",
+                                  "seq", (json_int_t)o->seq_len, "rows", (json_int_t)is.rows,
+                                  "documents", (json_int_t)is.documents, "tokens",
+                                  (json_int_t)is.tokens, "cropped_tokens", (json_int_t)is.cropped,
+                                  "cropped_fraction", (double)is.cropped / (double)is.tokens,
+                                  "documents_per_row", (double)is.documents / (double)is.rows),
                         err);
 }
