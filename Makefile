@@ -93,6 +93,7 @@ USES_sgt-tokenize := ranks cli tokenize loader
 USES_sgt-train := ranks $(USES)
 # Folders beside tools/X:
 PARTS_sgt-eval := tools/sample
+PARTS_sgt-inspect := tools/sample
 PARTS_sgt-report := tools/sample
 PARTS_sgt-train := tools/sample
 

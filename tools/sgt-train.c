@@ -402,28 +402,6 @@ static int read_examples(const char *path, const char *model, uint32_t vocab, sg
 
 /* ---- the vocabularies of data and model ---- */
 
-/* Open the vocabulary of data: GPT-2's, by its fingerprint or (if that is 0) its size n, or else
- * the one in the file `tokenizer`. */
-static int open_data_vocabulary(sgt_vocab **out, const char *tokenizer, uint64_t fingerprint,
-                                uint32_t n, sgt_error *err)
-{
-    sgt_vocab *v;
-    int rc = sgt_vocab_gpt2(&v, err);
-    if (rc == SGT_OK && (fingerprint ? sgt_vocab_fingerprint(v) != fingerprint
-                                     : tokenizer || n != sgt_vocab_size(v))) {
-        sgt_vocab_free(v);
-        if (!tokenizer) return sgt_fail(err, SGT_EUNSUPPORTED, "the data's vocabulary is unknown");
-        rc = sgt_vocab_load(&v, tokenizer, NULL, err);
-    }
-    if (rc < 0) return rc;
-    if (fingerprint && sgt_vocab_fingerprint(v) != fingerprint) {
-        sgt_vocab_free(v);
-        return sgt_fail(err, SGT_EUNSUPPORTED, "%s: not the data's vocabulary", tokenizer);
-    }
-    *out = v;
-    return SGT_OK;
-}
-
 /* Fill in bytes[n] from the vocabulary that has this fingerprint (0: unknown), or that the file
  * `tokenizer` holds (NULL: there is none). Without either, 50,257 ids are GPT-2's. Returns
  * SGT_EUNSUPPORTED if the vocabulary is unknown. The function can serve as
@@ -432,7 +410,7 @@ static int get_text_bytes(const char *tokenizer, uint64_t fingerprint, uint32_t 
                           sgt_error *err)
 {
     sgt_vocab *v;
-    int rc = open_data_vocabulary(&v, tokenizer, fingerprint, n, err);
+    int rc = sample_vocab_of_data(&v, tokenizer, fingerprint, n, err);
     if (rc < 0) return rc;
     sgt_vocab_text_bytes(v, bytes, n);
     sgt_vocab_free(v);
@@ -449,7 +427,7 @@ static int have_same_ids(const char *path, const char *tokenizer, uint64_t finge
     if (rc == SGT_EUSAGE) return 1; /* the model has no vocabulary beside it */
     if (rc < 0) return rc;
     int same = sgt_vocab_fingerprint(model) == fingerprint;
-    if (!same) rc = open_data_vocabulary(&data, tokenizer, fingerprint, 0, err);
+    if (!same) rc = sample_vocab_of_data(&data, tokenizer, fingerprint, 0, err);
     if (data) same = sample_vocab_agrees(data, model);
     sgt_vocab_free(model);
     sgt_vocab_free(data);
@@ -471,29 +449,12 @@ static void read_config(void)
     if (rc < 0) exit(sgt_report_failure(&program, &err));
 }
 
-/* Refuse a list of batch sizes, which --estimate-memory took until 2026-11-28. */
-static void refuse_list(int argc, char **argv)
-{
-    for (int i = 1; i < argc; i++) {
-        const char *list = strncmp(argv[i], "--batch-size=", 13) == 0            ? argv[i] + 13
-                           : strcmp(argv[i], "--batch-size") == 0 && argv[i + 1] ? argv[i + 1]
-                                                                                 : "";
-        if (strchr(list, ','))
-            sgt_usage(
-                &program,
-                "--batch-size %s: one number (sgt-bench step --batch-size %s lists the memory "
-                "of each)",
-                list, list);
-    }
-}
-
 /* Parse the command line, and check for options that exclude each other, which the rows cannot
  * express. --epochs and --compute-budget determine the number of steps. */
 static void parse_options(int argc, char **argv)
 {
     sgt_error err;
     sgt_config_default(&s);
-    refuse_list(argc, argv);
     int first = sgt_options_parse(&program, argc, argv);
     if (first < argc)
         sgt_usage(&program, "%s: no operands; shards are named by --data (--data %s)", argv[first],

@@ -179,7 +179,7 @@ stderr_has "sgt-train: theirs/tokenizer.json: not the data's vocabulary: no vali
 rm theirs/tokenizer.json
 run 0 sgt-train --verbose --data theirs --run watched3 --device cpu --model 1x8x1 --seq-len 64 --batch-size 1 --steps 1 \
     --eval-every 1
-stderr_has "sgt-train: the data's vocabulary is unknown: no validation in bits per byte"
+stderr_has "sgt-train: no tokenizer.json is beside the data: no validation in bits per byte"
 check 'nats alone' grep -q '"val_loss"' watched3/log.jsonl
 ! grep -q val_bits watched3/log.jsonl || fail 'bits per byte of an unknown vocabulary'
 

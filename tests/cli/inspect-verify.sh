@@ -106,7 +106,7 @@ stderr_is 'sgt-inspect: hurt/manifest.json: shard "../train_000000.bin" lies out
 # Tokens of an unknown vocabulary are not decoded.
 damage && rm hurt/manifest.json && patch hurt/train_000000.bin 24 1
 run_failure_like '^sgt-inspect: hurt/train_000000.bin: made with a vocabulary that is not GPT-2.s \(fingerprint '\
-'[0-9a-f]{16}\): its text is not known here \(hurt/tokenizer.json is yet another\)$' sgt-inspect hurt --decode 0:3
+'[0-9a-f]{16}\): its text is not known here \(hurt/tokenizer.json: not the data.s vocabulary\)$' sgt-inspect hurt --decode 0:3
 # A whole shard beside .work without a manifest is reported as unfinished.
 mkdir half half/.work
 cp out/train_000000.bin out/train_000000.idx half

@@ -88,4 +88,4 @@ for technique in '' '--precision fp32' '--precision fp16 --recompute block' '--a
 done
 
 # sgt-bench step estimates several batch sizes, and measures them.
-run_usage '--batch-size 4,8: one number (sgt-bench step --batch-size 4,8 lists the memory of each)' $estimate --batch-size 4,8
+run_usage '--batch-size 4,8: not a whole number (such as 12, 512k, 1.5M) or auto' $estimate --batch-size 4,8

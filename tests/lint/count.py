@@ -14,7 +14,7 @@ BUDGET = {
     "loader": 6949,
     "train": 13862,
     "kernels": 12187,
-    "tools": 13573,
+    "tools": 13548,
     "tests": 51192,
     "manuals": 2581,
     "pages": 1224,

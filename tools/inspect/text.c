@@ -13,6 +13,7 @@
 #include "tools/cli/options.h"
 #include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
+#include "tools/sample/sample.h"
 #include "tokenize/vocab/vocab.h"
 
 #define GPT2_VOCAB 50257        /* limit of the ids if the header has no vocabulary size */
@@ -113,18 +114,11 @@ int inspect_vocabulary(sgt_vocab **out, uint64_t fingerprint, const char *path, 
 {
     const char *slash = strrchr(path, '/');
     char file[SGT_PATH];
-    sgt_error why = {.text = "no tokenizer.json beside it"};
-    int rc = sgt_vocab_gpt2(out, err);
-    if (rc < 0 || !fingerprint || fingerprint == sgt_vocab_fingerprint(*out)) return rc;
-    sgt_vocab_free(*out);
-    *out = NULL;
+    sgt_error why;
     snprintf(file, sizeof file, "%.*stokenizer.json", slash ? (int)(slash + 1 - path) : 0, path);
-    if (access(file, F_OK) == 0 && sgt_vocab_load(out, file, NULL, &why) == SGT_OK) {
-        if (fingerprint == sgt_vocab_fingerprint(*out)) return SGT_OK;
-        sgt_fail(&why, SGT_EFORMAT, "%s is yet another", file);
-        sgt_vocab_free(*out);
-        *out = NULL;
-    }
+    const char *tokenizer = fingerprint && access(file, F_OK) == 0 ? file : NULL;
+    if (sample_vocab_of_data(out, tokenizer, fingerprint, GPT2_VOCAB, &why) == SGT_OK)
+        return SGT_OK;
     return sgt_fail(err, SGT_EUNSUPPORTED,
                     "%s: made with a vocabulary that is not GPT-2's (fingerprint %016" PRIx64
                     "): its text is not known here (%s)",

@@ -484,16 +484,17 @@ static void put_coinciding(FILE *page, const report *r, const report_figure *g)
 {
     char told[REPORT_RUNS] = {0};
     for (size_t i = 0; i < r->count; i++) {
-        const char *before = " coincides with ";
+        const char *after = "";
         for (size_t k = i + 1; k < r->count; k++) {
             if (told[k] || !coincide(curve_of(g, i), curve_of(g, k))) continue;
-            if (*before == ' ')
-                report_put(page, " " REPORT_SWATCH "%s", "line", (unsigned)i, r->runs[i].name);
-            report_put(page, "%s" REPORT_SWATCH "%s", before, "line", (unsigned)k, r->runs[k].name);
-            before = ", ";
+            if (!*after)
+                report_put(page, " " REPORT_SWATCH "%s coincides with", "line", (unsigned)i,
+                           r->runs[i].name);
+            report_put(page, "%s " REPORT_SWATCH "%s", after, "line", (unsigned)k, r->runs[k].name);
+            after = ",";
             told[k] = 1;
         }
-        if (*before == ',') fputs(".", page);
+        fputs(*after ? "." : "", page);
     }
 }
 

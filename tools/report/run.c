@@ -187,26 +187,21 @@ static void read_checkpoint(report_run *r)
 
 static void estimate_memory(report_run *r, const sgt_notice *notice)
 {
-    sgt_error why = {0};
+    sgt_error why = {.text = "the run's options are not known"};
     sgt_model m;
     sgt_train_estimate e;
     sgt_train_options o = {.run = r->path};
-    if (!r->settings_known) {
-        snprintf(r->no_estimate, sizeof r->no_estimate, "the run's options are not known");
-        return;
-    }
-    int estimated = sgt_train_estimate_memory(&r->settings, &o, &e, &why) == SGT_OK;
+    const int known = r->settings_known;
+    int estimated = known && sgt_train_estimate_memory(&r->settings, &o, &e, &why) == SGT_OK;
     for (size_t i = 0; estimated && i < e.count; i++) {
         report_memory *kind = find_kind(r, e.kinds[i].name);
         if (kind) kind->estimate = (double)e.kinds[i].bytes;
     }
-    if (estimated) {
-        r->estimate = (double)e.total;
-    } else {
-        snprintf(r->no_estimate, sizeof r->no_estimate, "%s", why.text);
+    if (estimated) r->estimate = (double)e.total;
+    else snprintf(r->no_estimate, sizeof r->no_estimate, "%s", why.text);
+    if (known && !estimated)
         sgt_say(notice, "%s: no estimate of its memory: %s", r->name, why.text);
-    }
-    if (r->parameters) return;
+    if (r->parameters || !known) return;
     if (estimated) r->parameters = sgt_model_parameters(&e.model);
     else if (r->settings.model && sgt_model_named(&m, r->settings.model, NULL) == SGT_OK)
         r->parameters = sgt_model_parameters(&m);
@@ -517,11 +512,11 @@ static void find_going(report_run *r)
 {
     struct stat st;
     char path[SGT_PATH];
-    double step = r->log.count ? r->last.v[REPORT_MS] / 1e3 : 0;
-    int lacks = r->settings_known && !(r->steps >= (double)r->settings.steps);
-    if (stat(sgt_path(path, r->path, "log.jsonl"), &st) < 0) return;
+    if (!r->settings_known || r->steps >= (double)r->settings.steps ||
+        stat(sgt_path(path, r->path, "log.jsonl"), &st) < 0)
+        return;
     r->idle = fmax(0, difftime(time(NULL), st.st_mtime));
-    r->going = lacks && r->idle < fmax(LEAST_IDLE, 10 * step);
+    r->going = r->idle < fmax(LEAST_IDLE, r->last.v[REPORT_MS] / 100);
 }
 
 int report_run_open(report_run *r, const char *path, const sgt_notice *notice, sgt_error *err)

@@ -51,6 +51,23 @@ int sample_vocab_beside(sgt_vocab **out, const char *path, uint32_t n, const cha
     return has ? sgt_vocab_load(out, path, NULL, err) : sgt_vocab_gpt2(out, err);
 }
 
+int sample_vocab_of_data(sgt_vocab **out, const char *tokenizer, uint64_t fingerprint, uint32_t n,
+                         sgt_error *err)
+{
+    int rc = sgt_vocab_gpt2(out, err);
+    if (rc < 0 || (fingerprint ? fingerprint == sgt_vocab_fingerprint(*out)
+                               : !tokenizer && n == sgt_vocab_size(*out)))
+        return rc;
+    sgt_vocab_free(*out);
+    *out = NULL;
+    if (!tokenizer) return sgt_fail(err, SGT_EUNSUPPORTED, "no tokenizer.json is beside the data");
+    rc = sgt_vocab_load(out, tokenizer, NULL, err);
+    if (rc < 0 || !fingerprint || fingerprint == sgt_vocab_fingerprint(*out)) return rc;
+    sgt_vocab_free(*out);
+    *out = NULL;
+    return sgt_fail(err, SGT_EUNSUPPORTED, "%s: not the data's vocabulary", tokenizer);
+}
+
 int sample_vocab_agrees(const sgt_vocab *a, const sgt_vocab *b)
 {
     int same = sgt_vocab_size(a) <= sgt_vocab_size(b);
