@@ -39,21 +39,27 @@ static uint64_t read_in(const char *folder, const char *file, const char *name)
     return read_number(path, name);
 }
 
-/* Return how many more bytes the control group in `folder` may take before it reaches a limit. Its
+/* The least of the limits of this process's control groups; UINT64_MAX: no limit. */
+typedef struct limits {
+    uint64_t room, memory; /* bytes that a group may still take, and all that it may take */
+    uint64_t cpus;
+} limits;
+
+/* Note how many more bytes the control group in `folder` may take before it reaches a limit. Its
  * page cache counts as free, because the kernel reclaims it. The files of version 2 of control groups
  * and of version 1 have different names. In version 1, lines that begin with total_ count the groups
  * below, too. */
-static uint64_t room_in(const char *folder)
+static void note_room(limits *least, const char *folder)
 {
-    static const char *const limits[] = {"memory.max", "memory.high", "memory.limit_in_bytes"};
+    static const char *const files[] = {"memory.max", "memory.high", "memory.limit_in_bytes"};
     static const char *const totals[] = {"total_inactive_file ", "total_active_file "};
     uint64_t limit = UINT64_MAX, used = read_in(folder, "memory.current", ""), cache = 0;
     if (used == UINT64_MAX) used = read_in(folder, "memory.usage_in_bytes", "");
     for (int i = 0; i < 3; i++) {
-        uint64_t l = read_in(folder, limits[i], "");
+        uint64_t l = read_in(folder, files[i], "");
         if (l < limit) limit = l;
     }
-    if (limit == UINT64_MAX || used == UINT64_MAX) return UINT64_MAX;
+    if (limit == UINT64_MAX || used == UINT64_MAX) return;
     for (int i = 0; i < 2; i++) {
         uint64_t bytes = read_in(folder, "memory.stat", totals[i]);
         if (bytes == UINT64_MAX)
@@ -61,13 +67,16 @@ static uint64_t room_in(const char *folder)
         if (bytes != UINT64_MAX) cache += bytes;
     }
     used -= cache < used ? cache : used;
-    return used < limit ? limit - used : 0;
+    uint64_t room = used < limit ? limit - used : 0;
+    if (room >= least->room) return;
+    least->room = room;
+    least->memory = limit;
 }
 
-/* Return how many CPUs the control group in `folder` may use: its quota of microseconds in each period,
+/* Note how many CPUs the control group in `folder` may use: its quota of microseconds in each period,
  * rounded up. Version 2 has both numbers in one line, "150000 100000"; version 1 says -1 for "no
  * limit". */
-static uint64_t cpus_in(const char *folder)
+static void note_cpus(limits *least, const char *folder)
 {
     char quota_first[32];
     uint64_t quota = read_in(folder, "cpu.max", "");
@@ -77,72 +86,53 @@ static uint64_t cpus_in(const char *folder)
         quota = read_in(folder, "cpu.cfs_quota_us", "");
         period = read_in(folder, "cpu.cfs_period_us", "");
     }
-    if (quota == UINT64_MAX || period == UINT64_MAX || !period) return UINT64_MAX;
-    return quota / period + (quota % period > 0);
+    if (quota == UINT64_MAX || period == UINT64_MAX || !period) return;
+    uint64_t cpus = quota / period + (quota % period > 0);
+    if (cpus < least->cpus) least->cpus = cpus;
 }
 
-/* Return the smallest limit of a control group and of all groups above it, up to the mount point.
- * Missing files set no bound: a container may see its own group as the mount point. */
-static uint64_t limit_along(const char *root, const char *mounted, const char *group,
-                            uint64_t (*limit_in)(const char *folder))
+/* Return the least limits of this process's control groups and of all groups above them, up to the
+ * mount point. /proc/self/cgroup has the line "0::/path" for version 2, and for version 1 a line for
+ * each mount point, "4:memory:/path" or "4:cpu,cpuacct:/path". Missing files set no bound: a container
+ * may see its own group as the mount point. */
+static limits read_limits(const char *root)
 {
-    char folder[PATH_MAX];
-    uint64_t least = UINT64_MAX;
-    size_t mount = (size_t)snprintf(folder, sizeof folder, "%s/sys/fs/cgroup%s", root, mounted);
-    size_t n = strlen(group);
-    if (mount + n >= sizeof folder) return UINT64_MAX;
-    memcpy(folder + mount, group, n + 1);
-    for (;;) {
-        uint64_t limit = limit_in(folder);
-        if (limit < least) least = limit;
-        char *slash = strrchr(folder + mount, '/');
-        if (!slash) return least;
-        *slash = 0;
-    }
-}
-
-/* Return the smallest limit of this process's control groups of one kind, "/memory" or "/cpu".
- * /proc/self/cgroup has the line "0::/path" for version 2 and "4:memory:/path" (or
- * "4:cpu,memory:/path") for version 1. */
-static uint64_t limit_of_groups(const char *root, const char *kind,
-                                uint64_t (*limit_in)(const char *folder))
-{
-    char path[PATH_MAX], line[PATH_MAX];
-    uint64_t least = UINT64_MAX;
+    char path[PATH_MAX], line[PATH_MAX], folder[2 * PATH_MAX];
+    limits least = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
     snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
     FILE *f = fopen(path, "re");
-    if (!f) return UINT64_MAX;
-    while (fgets(line, sizeof line, f)) {
-        char *kinds = strchr(line, ':'), *group = kinds ? strchr(kinds + 1, ':') : NULL, *rest;
+    while (f && fgets(line, sizeof line, f)) {
+        char *kinds = strchr(line, ':'), *group = kinds ? strchr(++kinds, ':') : NULL;
         if (!group) continue;
         *group++ = 0;
-        group[strcspn(group, "\n")] = 0;
-        if (!strcmp(group, "/")) *group = 0;
-        int version_2 = !kinds[1], is_kind = version_2;
-        for (char *word = strtok_r(kinds, ":,", &rest); word; word = strtok_r(NULL, ",", &rest))
-            is_kind |= !strcmp(word, kind + 1);
-        if (!is_kind) continue;
-        uint64_t limit = limit_along(root, version_2 ? "" : kind, group, limit_in);
-        if (limit < least) least = limit;
+        for (const char *kind; (kind = strsep(&kinds, ","));) {
+            snprintf(folder, sizeof folder, "%s/sys/fs/cgroup/%s%.*s", root, kind,
+                     (int)strcspn(group, "\n"), group);
+            const size_t mount = strlen(folder) - strcspn(group, "\n");
+            for (char *end = folder + strlen(folder); end; end = strrchr(folder + mount, '/')) {
+                *end = 0;
+                note_room(&least, folder);
+                note_cpus(&least, folder);
+            }
+        }
     }
-    fclose(f);
+    if (f) fclose(f);
     return least;
 }
 
-uint64_t sgt_group_cpus(const char *root)
-{
-    return limit_of_groups(root ? root : "", "/cpu", cpus_in);
-}
+uint64_t sgt_group_cpus(const char *root) { return read_limits(root ? root : "").cpus; }
 
 void sgt_memory_look(sgt_memory *m, const char *root)
 {
     char path[PATH_MAX];
     if (!root) root = "";
     snprintf(path, sizeof path, "%s/proc/meminfo", root);
-    uint64_t kib = read_number(path, "MemAvailable:"),
-             group = limit_of_groups(root, "/memory", room_in);
-    *m = (sgt_memory){kib > UINT64_MAX >> 10 ? UINT64_MAX : kib << 10, "this machine"};
-    if (group < m->available) *m = (sgt_memory){group, "this process's control group (container)"};
+    uint64_t free_kib = read_number(path, "MemAvailable:"), kib = read_number(path, "MemTotal:");
+    const limits group = read_limits(root);
+    *m = (sgt_memory){free_kib > UINT64_MAX >> 10 ? UINT64_MAX : free_kib << 10,
+                      kib > UINT64_MAX >> 10 ? UINT64_MAX : kib << 10, "this machine"};
+    if (group.room < m->available)
+        *m = (sgt_memory){group.room, group.memory, "this process's control group (container)"};
 }
 
 /* ---- arenas ---- */

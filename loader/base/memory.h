@@ -20,6 +20,7 @@ extern "C" {
 typedef struct sgt_memory {
     /* bytes: free, or page cache that the kernel reclaims; UINT64_MAX: unknown */
     uint64_t available;
+    uint64_t total; /* all the bytes of what sets that bound; UINT64_MAX: unknown */
     /* name of what sets the bound: "this machine" or "this process's control group (container)" */
     const char *limit;
 } sgt_memory;

@@ -17,11 +17,14 @@
 
 #define PAGE ((size_t)4096)          /* no file system asks for a larger alignment */
 #define READ_BYTES ((size_t)1 << 20) /* bytes per read */
+#define LOOK_PIECES 64               /* pieces between two looks at free memory */
 
 /* The shards' bytes are read in pieces, by whichever thread is free. They are numbered shard after
  * shard. */
 typedef struct reader {
     const sgt_set *set;
+    const sgt_reader_options *o; /* while it is opened */
+    uint64_t bytes;              /* of memory that the set takes */
     sgt_arena arena;
     uint64_t failed;          /* atomic: the first piece that could not be read; or UINT64_MAX */
     const uint16_t *tokens[]; /* address in the arena of each shard's first token */
@@ -61,14 +64,38 @@ static int read_bytes(int fd, char *to, size_t bytes, uint64_t at, const sgt_set
     return SGT_OK;
 }
 
+/* Check that free memory suffices for the rest of this copy, of which `filled` bytes are filled, and
+ * all memory for the copies of all processes: the kernel would grant the memory and kill a process
+ * when it is written. A process that begins late sees little free memory, because others have filled
+ * their copies; so all copies are compared with all memory, and free memory is looked at again while
+ * copies are filled. */
+static int check_memory(const reader *r, uint64_t filled, sgt_error *err)
+{
+    const sgt_reader_options *o = r->o;
+    char each[64] = "";
+    sgt_memory m;
+    sgt_memory_look(&m, NULL);
+    int fits = r->bytes <= m.total / o->copies;
+    if (fits && (r->bytes <= filled || r->bytes - filled <= m.available)) return SGT_OK;
+    if (o->copies > 1) snprintf(each, sizeof each, " in each of %" PRIu32 " processes", o->copies);
+    return sgt_fail(err, o->may_map ? SGT_EUNSUPPORTED : SGT_ENOMEM,
+                    "the set takes %" PRIu64 " MiB%s and %s has %" PRIu64 " MiB of %smemory%s",
+                    (r->bytes + (1 << 20) - 1) >> 20, each, m.limit,
+                    (fits ? m.available + filled : m.total) >> 20, fits ? "free " : "",
+                    o->may_map ? ""
+                               : ": it cannot be preloaded (use --loader mmap or --loader uring, "
+                                 "which need no memory for it)");
+}
+
 static uint64_t count_pieces(const sgt_set_shard *h)
 {
     return (sgt_shard_bytes(&h->head) + READ_BYTES - 1) / READ_BYTES;
 }
 
-static int read_piece(const reader *r, uint64_t n, sgt_error *err)
+static int read_piece(const reader *r, uint64_t number, sgt_error *err)
 {
     const sgt_set_shard *h = r->set->shards;
+    uint64_t n = number; /* of the shard's */
     for (; n >= count_pieces(h); h++) n -= count_pieces(h);
     uint32_t shard = (uint32_t)(h - r->set->shards);
     uint64_t data = h->head.data, size = sgt_shard_bytes(&h->head);
@@ -76,9 +103,11 @@ static int read_piece(const reader *r, uint64_t n, sgt_error *err)
     uint64_t end = size - at < READ_BYTES ? size : at + READ_BYTES;
     const uint16_t *ids = r->tokens[shard];
     char *to = (char *)(uintptr_t)ids - data + at;
+    int rc = number % LOOK_PIECES ? SGT_OK : check_memory(r, number * READ_BYTES, err);
+    if (rc < 0) return rc;
     int fd = sgt_set_open_shard(r->set, shard, err);
     if (fd < 0) return fd;
-    int rc = read_bytes(fd, to, (size_t)(end - at), at, h, err);
+    rc = read_bytes(fd, to, (size_t)(end - at), at, h, err);
     close(fd);
     if (rc < 0 || begin >= end) return rc;
     size_t first = (size_t)(begin - data) / 2, count = (size_t)(end - begin) / 2;
@@ -115,36 +144,18 @@ static int fill(reader *r, sgt_error *err)
 
 /* ---- opening ---- */
 
-/* Check that free memory suffices for the copies of all processes, before mapping: the kernel would
- * grant the memory and kill a process when it is written. */
-static int check_memory(uint64_t bytes, const sgt_reader_options *o, sgt_error *err)
-{
-    char each[64] = "";
-    sgt_memory m;
-    sgt_memory_look(&m, NULL);
-    if (bytes <= m.available / o->copies) return SGT_OK;
-    if (o->copies > 1) snprintf(each, sizeof each, " in each of %" PRIu32 " processes", o->copies);
-    return sgt_fail(err, o->may_map ? SGT_EUNSUPPORTED : SGT_ENOMEM,
-                    "the set takes %" PRIu64 " MiB%s and %s has %" PRIu64 " MiB of free memory%s",
-                    (bytes + (1 << 20) - 1) >> 20, each, m.limit, m.available >> 20,
-                    o->may_map ? ""
-                               : ": it cannot be preloaded (use --loader mmap or --loader uring, "
-                                 "which need no memory for it)");
-}
-
 static int open_reader(void **out, const char **remark, const sgt_set *set,
                        const sgt_reader_options *o, sgt_error *err)
 {
-    uint64_t bytes = 0;
     (void)remark;
-    for (uint32_t i = 0; i < set->count; i++) bytes += image_size(&set->shards[i]);
-    int rc = check_memory(bytes, o, err);
-    if (rc < 0) return rc;
     reader *r = calloc(1, sizeof *r + set->count * sizeof *r->tokens);
     if (!r) return sgt_fail_memory(err, set->shards[0].path);
     r->set = set;
+    r->o = o;
     r->failed = UINT64_MAX;
-    if ((rc = sgt_arena_map(&r->arena, (size_t)bytes, 0, err)) == 0) {
+    for (uint32_t i = 0; i < set->count; i++) r->bytes += image_size(&set->shards[i]);
+    int rc = check_memory(r, 0, err);
+    if (rc == SGT_OK && (rc = sgt_arena_map(&r->arena, (size_t)r->bytes, 0, err)) == 0) {
         const char *at = r->arena.base;
         for (uint32_t i = 0; i < set->count; at += image_size(&set->shards[i++]))
             r->tokens[i] = (const uint16_t *)(const void *)(at + set->shards[i].head.data);

@@ -35,6 +35,7 @@ static void expect(uint64_t available, const char *limit)
     sgt_memory_look(&m, folder);
     cr_assert_eq(m.available, available, "%lu, expected %lu", m.available, available);
     cr_assert_str_eq(m.limit, limit);
+    cr_assert(m.total >= available);
 }
 
 static const char machine[] = "this machine", group[] = "this process's control group (container)";
@@ -77,6 +78,9 @@ Test(memory, version_2)
     put("sys/fs/cgroup/a/memory.max", "4000000\n");
     put("sys/fs/cgroup/a/memory.current", "3900000\n");
     expect(4000000 - 3900000, group);
+    sgt_memory m;
+    sgt_memory_look(&m, folder);
+    cr_assert_eq(m.total, 4000000);
     /* usage may be above the limit */
     put("sys/fs/cgroup/a/memory.current", "4100000\n");
     expect(0, group);

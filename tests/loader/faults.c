@@ -23,6 +23,7 @@
 
 static reader_fault faults;
 static unsigned made, reads, enters; /* atomic counts of successes */
+static unsigned looks;               /* atomic: at free memory */
 static unsigned blocks;              /* atomic */
 /* atomic, by a hash of the read: 1 if its last try failed with first_error */
 static uint8_t tried[4096];
@@ -30,7 +31,7 @@ static uint8_t tried[4096];
 void set_faults(const reader_fault *fault)
 {
     faults = fault ? *fault : (reader_fault){0};
-    made = reads = enters = blocks = 0;
+    made = reads = enters = looks = blocks = 0;
     memset(tried, 0, sizeof tried);
 }
 
@@ -143,7 +144,8 @@ WRAP(long, syscall, long number, ...)
 
 WRAP(void, sgt_memory_look, sgt_memory *m, const char *root)
 {
-    __real_sgt_memory_look(m, faults.memory ? faults.memory : root);
+    const char *from = faults.looks && is_late(&looks, faults.looks) ? faults.later : faults.memory;
+    __real_sgt_memory_look(m, from ? from : root);
 }
 
 WRAP(int, sgt_sampler_init, sgt_sampler *s, sgt_sampling sampling, uint64_t seed, uint32_t seq,

@@ -26,6 +26,8 @@ typedef struct reader_fault {
     int no_cachestat; /* the kernel has no cachestat */
     /* folder whose proc/ and sys/ describe free memory; NULL: the machine's own */
     const char *memory;
+    unsigned looks; /* after so many looks at it, memory is that of `later`; 0: it is not */
+    const char *later;
     /* tokens per block and blocks per pool of sampling `block`, which change the order of windows;
      * 0: the normal sizes */
     uint32_t block_tokens, pool_blocks;

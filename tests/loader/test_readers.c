@@ -293,39 +293,76 @@ Test(readers, more_than_the_container_may_have)
     check_loader("d", &o, &fault, NULL);
 }
 
-/* The container has 7 MiB of free memory, and a copy takes 3 MiB: it has room for two processes. With
- * a third, preload is refused, or mmap replaces it if it may. */
+/* A container in `root` with a limit of 8 MiB, of which so many bytes are in use. */
+static void put_container(const char *root, const char *used)
+{
+    char path[SGT_PATH];
+    must(sgt_make_folders(sgt_path(path, root, "proc/self"), why));
+    must(sgt_make_folders(sgt_path(path, root, "sys/fs/cgroup"), why));
+    put_bytes(sgt_path(path, root, "proc/self/cgroup"), "0::/\n", 5);
+    put_bytes(sgt_path(path, root, "sys/fs/cgroup/memory.max"), "8388608\n", 8);
+    put_bytes(sgt_path(path, root, "sys/fs/cgroup/memory.current"), used, 7);
+}
+
+/* The container has 8 MiB, and a copy takes 3 MiB: it has room for two processes, also if the other
+ * one has filled its copy. With a third, preload is refused, or mmap replaces it if it may. */
 Test(readers, copies_of_several_processes)
 {
     notices said;
     sgt_loader_info info;
-    cr_assert(mkdir("d", 0777) == 0 && mkdir("root", 0777) == 0);
-    must(sgt_make_folders("root/proc/self", why));
-    must(sgt_make_folders("root/sys/fs/cgroup", why));
-    put_bytes("root/proc/self/cgroup", "0::/\n", 5);
-    put_bytes("root/sys/fs/cgroup/memory.max", "8388608\n", 8);
-    put_bytes("root/sys/fs/cgroup/memory.current", "1048576\n", 8);
+    cr_assert(mkdir("d", 0777) == 0);
+    put_container("root", "1048576");
     put_raw("d/train_a.bin", 0, 3 << 19);
     reader_fault fault = {.memory = "root"};
     sgt_loader_options o = {.raw = 1, .seq = 16, .notice = collect(&said)};
     set_faults(&fault);
     for (o.copies = 0; o.copies < 3; o.copies++) must(open_only("d", &o, why));
-    expect_failure(
-        open_only("d", &o, why), SGT_ENOMEM,
-        "the set takes 3 MiB in each of 3 processes and this process's control group "
-        "(container) has 7 MiB of free memory: it cannot be preloaded (use --loader mmap "
-        "or --loader uring, which need no memory for it)");
+    expect_failure(open_only("d", &o, why), SGT_ENOMEM,
+                   "the set takes 3 MiB in each of 3 processes and this process's control group "
+                   "(container) has 8 MiB of memory: it cannot be preloaded (use --loader mmap "
+                   "or --loader uring, which need no memory for it)");
     o.may_map = 1;
-    scoped(sgt_loader) *l = open_loader("d", &o, &fault);
+    sgt_loader *l = open_loader("d", &o, &fault);
     cr_assert_eq(said.count, 1);
     cr_assert_str_eq(said.last,
                      "the set takes 3 MiB in each of 3 processes and this process's control "
-                     "group (container) has 7 MiB of free memory: reading with mmap "
+                     "group (container) has 8 MiB of memory: reading with mmap "
                      "instead");
     sgt_loader_get_info(l, &info);
     cr_assert_str_eq(info.reader_detail,
                      "preload (mmap: the set takes 3 MiB in each of 3 processes and this process's "
-                     "control group (container) has 7 MiB of free memory)");
+                     "control group (container) has 8 MiB of memory)");
+    sgt_loader_close(l);
+    o.copies = 2;
+    put_container("root", "4194304");
+    must(open_only("d", &o, why));
+    put_container("root", "6291456");
+    expect_failure(open_only("d", &(sgt_loader_options){.raw = 1, .seq = 16, .copies = 2}, why),
+                   SGT_ENOMEM,
+                   "the set takes 3 MiB in each of 2 processes and this process's control group "
+                   "(container) has 2 MiB of free memory: it cannot be preloaded (use --loader "
+                   "mmap or --loader uring, which need no memory for it)");
+}
+
+/* Other processes take the memory while a copy is filled: preload ends before the kernel has to kill
+ * one of them, and mmap replaces it if it may. */
+Test(readers, memory_that_goes_while_a_copy_is_filled)
+{
+    notices said;
+    cr_assert(mkdir("d", 0777) == 0);
+    put_container("root", "1048576");
+    put_container("later", "7340032");
+    put_raw("d/train_a.bin", 0, 3 << 19);
+    reader_fault fault = {.memory = "root", .looks = 1, .later = "later"};
+    sgt_loader_options o = {.raw = 1, .seq = 16, .notice = collect(&said)};
+    set_faults(&fault);
+    expect_failure_about(open_only("d", &o, why), SGT_ENOMEM,
+                         "(container) has 1 MiB of free memory: it cannot be preloaded");
+    o.may_map = 1;
+    check_loader("d", &o, &fault, NULL);
+    cr_assert_str_eq(said.last,
+                     "the set takes 3 MiB and this process's control group (container) has 1 MiB "
+                     "of free memory: reading with mmap instead");
 }
 
 /* Two sparse shards of 2^31 - 1 tokens, 4 GiB each: windows beyond offsets of 2 GiB and 4 GiB are

@@ -62,11 +62,18 @@ def test_more_copies_than_memory(load, monkeypatch, caplog, name):
     monkeypatch.setenv(name, "1000000000")
     data = load()
     assert data.reader.startswith("preload (mmap: the set takes 1 MiB in each of 1000000000 ")
-    assert caplog.messages[-1].endswith(" MiB of free memory: reading with mmap instead")
+    assert caplog.messages[-1].endswith(" MiB of memory: reading with mmap instead")
     assert (data[3][0] == want[0]).all()
     with pytest.raises(sgt.Error, match="it cannot be preloaded"):
         load(reader="preload")
     assert load(reader="mmap").reader == "mmap"
+
+
+@pytest.mark.parametrize("value", ["two", "-1", "0", "2.5"])
+def test_a_launcher_that_names_no_number(load, monkeypatch, value):
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", value)
+    with pytest.raises(sgt.UsageError, match=f"^LOCAL_WORLD_SIZE={value}: not a number of proce"):
+        load()
 
 
 def test_copies_of_slurm(load, monkeypatch):

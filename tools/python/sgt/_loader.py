@@ -37,8 +37,10 @@ def _count_copies() -> int:
     """Return how many processes of this machine open a set that this one opens: as many as the
     launcher started here, times the workers of PyTorch's DataLoader."""
     names = "LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_STEP_TASKS_PER_NODE"
-    here = next((os.environ[name] for name in names if os.environ.get(name)), "1")
-    here = here.replace("(", ",").partition(",")[0]  # Slurm's are like 4(x2),3
+    name = next((name for name in names if os.environ.get(name)), "")
+    here = os.environ.get(name, "1").replace("(", ",").partition(",")[0]  # Slurm's: 4(x2),3
+    if not here.isdecimal() or int(here) < 1:
+        raise UsageError(f"{name}={os.environ[name]}: not a number of processes")
     return int(here) * (find_worker()[1] or 1)
 
 
