@@ -6,7 +6,7 @@
  *     if (!rc) rc = sgt_owner_take(&owner, "out/.work/owner", &who, &err);
  *     if (rc == 1) ...;                                  // another process has the folder
  *     ... sgt_owner_check(owner, &err), then write ...   // now and then
- *     sgt_owner_leave(owner);
+ *     sgt_owner_leave(&owner);
  *     close(fd);
  *
  * flock decides at once. But some file systems refuse it, and on some (Lustre's localflock, some NFS)
@@ -22,9 +22,9 @@
 
 /* The process that wants a folder. */
 typedef struct sgt_claimant {
-    const sgt_notice *notice; /* is told about a missing flock, once, and about a wait */
+    const sgt_notice *notice; /* is told once about a missing flock, and once about waits */
     const sgt_stop *stop;     /* ends a wait with SGT_ESTOPPED */
-    int told;                 /* 1: the notice about flock was given */
+    int told, watched;        /* not 0: the notice about flock, or about waits, was given */
 } sgt_claimant;
 
 /* Open a file with sgt_file_open and lock it. *fd is its descriptor, which the caller closes to
@@ -36,19 +36,19 @@ typedef struct sgt_owner sgt_owner;
 
 /* Become the owner that the file at `path` names. A thread touches it until sgt_owner_leave. Return
  * 0; 1 if another process is the owner; or a negative SGT_E*. */
-int sgt_owner_take(sgt_owner **out, const char *path, const sgt_claimant *who, sgt_error *err);
+int sgt_owner_take(sgt_owner **out, const char *path, sgt_claimant *who, sgt_error *err);
 
-/* Return SGT_EUNSUPPORTED if another process has replaced this owner, as it may if it did not see the file
- * touched for a minute; it then owns the folder. Look at the file at most once a second. Any thread
- * may call this. NULL: return 0. */
+/* Return SGT_EUNSUPPORTED if another process has replaced this owner, as it may if it did not see the
+ * file touched for a minute; it then owns the folder. Look at the file at most once a second. Any
+ * thread may call this. NULL: return 0. */
 int sgt_owner_check(sgt_owner *o, sgt_error *err);
 
-/* Remove the file, unless another owner has it, and free o. NULL is fine. */
-void sgt_owner_leave(sgt_owner *o);
+/* Remove the file, unless another owner has it, free *owner and set it to NULL. NULL is fine. */
+void sgt_owner_leave(sgt_owner **owner);
 
-/* Look whether another owner, which the file at `path` names, is alive. Return 1 if it is, 0 if it is
- * not or there is no file, or a negative SGT_E*. who NULL: do not watch the file for a minute, but
- * return 1. */
-int sgt_owner_lives(sgt_owner *o, const char *path, const sgt_claimant *who, sgt_error *err);
+/* Look whether the owner that the file at `path` names is alive. Return 1 if it is; 0 if there is no
+ * file, or if it was removed because its owner is dead; or a negative SGT_E*. who NULL: do not watch
+ * the file for a minute, but return 1. */
+int sgt_owner_lives(const char *path, sgt_claimant *who, sgt_error *err);
 
 #endif

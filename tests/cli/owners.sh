@@ -47,6 +47,8 @@ for flock in '' lies ENOLCK ENOSYS EOPNOTSUPP; do
     on_refusal "$flock" run/.
     kill_begun
     exists run/owner
+    run 1 on "$flock" '' env SGT_TEST_RENAME=1 timeout 20 $endless --force # as in a folder of another user
+    stderr_has 'sgt-train: run/owner: cannot remove: Permission denied'
     run 0 on "$flock" '' sgt-train --quiet $small --steps 3 --run run --force
     ! grep -qF "$waits" .stderr || fail 'it waits for a dead process'
     [ "$(ls -A run)" = "$(ls -A three)" ] || fail "the run holds $(ls -A run)"

@@ -1,11 +1,13 @@
 /* locks.c: locks.so, which tests of two writers preload (tests/cli/owners.inc). flock does what
  * SGT_TEST_FLOCK says: "lies" succeeds for everybody; the name of an error fails with it. The machine
- * has the name SGT_TEST_HOST. An owner's file (loader/base/owner.h) is touched every 0.02 seconds
- * instead of 10, and watched for 1.2 seconds instead of 60. */
+ * has the name SGT_TEST_HOST. If SGT_TEST_RENAME is set, no file can be renamed. An owner's file
+ * (loader/base/owner.h) is touched every 0.02 seconds instead of 10, and watched for 1.2 seconds
+ * instead of 60. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -38,6 +40,13 @@ int uname(struct utsname *u)
     int rc = (int)syscall(SYS_uname, u);
     if (host && *host) strncpy(u->nodename, host, sizeof u->nodename - 1);
     return rc;
+}
+
+int rename(const char *from, const char *to)
+{
+    if (!getenv("SGT_TEST_RENAME")) return REAL(rename)(from, to);
+    errno = EACCES;
+    return -1;
 }
 
 int poll(struct pollfd *p, nfds_t n, int ms) { return REAL(poll)(p, n, !n && ms == 100 ? 2 : ms); }

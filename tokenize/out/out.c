@@ -435,8 +435,7 @@ static int make_work(const char *out, const char *work, sgt_error *err)
 
 static void unlock(sgt_out *o)
 {
-    sgt_owner_leave(o->owner);
-    o->owner = NULL;
+    sgt_owner_leave(&o->owner);
     if (o->lock >= 0) close(o->lock);
     o->lock = -1;
 }
@@ -474,8 +473,7 @@ static void remove_work(sgt_out *o)
 {
     char path[SGT_PATH];
     if (empty_work(o->work, NULL) < 0) return; /* the next run does it */
-    sgt_owner_leave(o->owner); /* before the lock: who makes another lock then takes over */
-    o->owner = NULL;
+    sgt_owner_leave(&o->owner); /* before the lock: who makes another lock then takes over */
     unlink(sgt_path(path, o->work, "lock"));
     rmdir(o->work); /* fails, as it should, if another run has just made its lock */
 }
@@ -653,7 +651,7 @@ static int approach(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     int rc = check_folder(r, err);
     *o = (sgt_out){.path = r->path,
                    .lock = -1,
-                   .who = {r->notice, r->stop, 0},
+                   .who = {.notice = r->notice, .stop = r->stop},
                    .rank = r->rank,
                    .made = stat(r->path, &st) < 0};
     o->had_work = sgt_out_file_exists(r->path, ".work");
@@ -678,7 +676,7 @@ static int wait_a_turn(const sgt_out_request *r, sgt_error *err)
 }
 
 /* Return 1 if another rank that shares OUT is at work. who NULL: or if it may be (owner.h). */
-static int find_sharer(const sgt_out *o, const sgt_claimant *who, sgt_error *err)
+static int find_sharer(const sgt_out *o, sgt_claimant *who, sgt_error *err)
 {
     char path[SGT_PATH], own[32];
     int rc = 0;
@@ -688,7 +686,7 @@ static int find_sharer(const sgt_out *o, const sgt_claimant *who, sgt_error *err
     for (const struct dirent *e; !rc && (e = readdir(d));)
         if (!strncmp(e->d_name, "owner-", 6) && !strchr(e->d_name, '.') &&
             !(o->sharer && !strcmp(e->d_name, own)))
-            rc = sgt_owner_lives(o->owner, sgt_path(path, o->work, "%s", e->d_name), who, err);
+            rc = sgt_owner_lives(sgt_path(path, o->work, "%s", e->d_name), who, err);
     closedir(d);
     return rc;
 }
@@ -746,8 +744,7 @@ int sgt_out_claim(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 int sgt_out_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     int rc;
-    sgt_owner_leave(o->sharer);
-    o->sharer = NULL;
+    sgt_owner_leave(&o->sharer);
     while ((rc = lock_work(o, err)) == 1 || (!rc && (rc = find_sharer(o, &o->who, err)) == 1)) {
         unlock(o);
         if ((rc = wait_a_turn(r, err)) < 0) return rc;
@@ -874,7 +871,6 @@ void sgt_out_release(sgt_out *o, int keep)
     }
     sgt_journal_close(o->journal);
     o->journal = NULL;
-    sgt_owner_leave(o->sharer);
-    o->sharer = NULL;
+    sgt_owner_leave(&o->sharer);
     unlock(o);
 }

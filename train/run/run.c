@@ -441,7 +441,7 @@ void sgt_run_close(sgt_run *r)
 {
     if (!r) return;
     if (r->log >= 0) close(r->log);
-    sgt_owner_leave(r->owner);
+    sgt_owner_leave(&r->owner);
     if (r->lock >= 0) close(r->lock); /* this releases the lock */
     free(r->waiting);
     free(r->path);
