@@ -115,7 +115,8 @@ typedef struct sgt_loader_options {
     uint32_t pad;      /* id of the padding; must be below the vocabulary size */
     /* read a folder's shards, or OLMo-core's SPLIT.npy, as files without headers. A path that names
      * one file needs no flag, and neither do nanoGPT's train.bin and val.bin in a folder, which a
-     * notice names: their header may be missing, unless the file looks like text. Files of 32-bit or 64-bit ids without a header are refused in any case */
+     * notice names: their header may be missing, unless the file looks like text. Files of 32-bit
+     * or 64-bit ids without a header are refused in any case */
     int raw;
     sgt_notice notice; /* receives notices of skipped shards and of fallbacks */
     /* sets to mix, instead of those that sgt_loader_open's text names; read only during the open
@@ -125,11 +126,11 @@ typedef struct sgt_loader_options {
     /* also find where documents begin in each row (sgt_loader_batch.starts); open then reads every
      * .idx */
     int documents;
-    /* processes on this machine that open the same data at the same time, this one included, each of
-     * which preloads a copy; default 1 */
+    /* processes on this machine that open the same data at the same time, this one included, each
+     * of which preloads a copy; default 1 */
     uint32_t copies;
-    /* not 0: if memory is too small for all copies, read with mmap instead of preload; a notice says
-     * so */
+    /* not 0: if memory is too small for all copies, read with mmap instead of preload; a notice
+     * says so */
     int may_map;
 } sgt_loader_options;
 
@@ -235,18 +236,18 @@ int sgt_loader_resume(const sgt_loader *l, const sgt_loader_state *state, uint64
 
 /* ---- files cut short ---- */
 
-/* Turn SIGBUS from mapped shards into errors. If a mapped file (SGT_READER_MMAP, and SGT_READER_URING
- * where the machine refuses io_uring) is cut short, or its disk fails, reading the missing bytes
- * raises SIGBUS, which by default ends the process. Call this once, before or after loaders are
- * opened. A batch that hits such bytes then fails with SGT_EFORMAT or SGT_EIO, naming the shard and
- * the byte; so does every later batch with windows that end past that byte. Any number of threads
- * may hit it at once, and loaders may be opened and closed meanwhile.
+/* Turn SIGBUS from mapped shards into errors. If a mapped file (SGT_READER_MMAP, and
+ * SGT_READER_URING where the machine refuses io_uring) is cut short, or its disk fails, reading the
+ * missing bytes raises SIGBUS, which by default ends the process. Call this once, before or after
+ * loaders are opened. A batch that hits such bytes then fails with SGT_EFORMAT or SGT_EIO, naming
+ * the shard and the byte; so does every later batch with windows that end past that byte. Any
+ * number of threads may hit it at once, and loaders may be opened and closed meanwhile.
  *
  * It installs a handler of SIGBUS for the whole process and never removes it. The handler, and a
- * pointer of each thread to the maps that it reads, are the library's only global state. A SIGBUS at
- * any other address goes to the previous handler (SIG_DFL: the process ends, as before). A handler that
- * is installed later must pass on unknown addresses in the same way, and threads that draw must not
- * block SIGBUS. Later calls do nothing. Returns 0, or SGT_EIO.
+ * pointer of each thread to the maps that it reads, are the library's only global state. A SIGBUS
+ * at any other address goes to the previous handler (SIG_DFL: the process ends, as before). A
+ * handler that is installed later must pass on unknown addresses in the same way, and threads that
+ * draw must not block SIGBUS. Later calls do nothing. Returns 0, or SGT_EIO.
  *
  * Without it, reading such bytes ends the process. In either case, the missing part of a cut file's
  * last page reads as zeros, without a signal. A window that ends in id 0 therefore has its shard's

@@ -199,8 +199,8 @@ typedef struct sgt_tokenize_options {
     /* "EXT=COMMAND": read files of this ending through the command's output (filter.h) */
     const char *const *filters;
     size_t filter_count;
-    /* skip and count lines of JSONL and rows of Parquet without such a string, rows in damaged pages,
-     * and what follows a damaged place of a .gz or .zst file; default: fail */
+    /* skip and count lines of JSONL and rows of Parquet without such a string, rows in damaged
+     * pages, and what follows a damaged place of a .gz or .zst file; default: fail */
     int skip_bad;
     /* each literal <|endoftext|> in the text begins a document, with the end-of-text id; default: it
      * is text */
@@ -289,7 +289,8 @@ typedef struct sgt_tokenize_result {
 int sgt_tokenize(const sgt_tokenize_options *o, sgt_tokenize_result *result, sgt_error *err);
 
 /* Return the default number of threads: one for each core that this process may run on, or for each
- * CPU that the quota of its control groups (containers, batch systems) grants, if those are fewer. */
+ * CPU that the quota of its control groups (containers, batch systems) grants, if those are
+ * fewer. */
 int sgt_tokenize_threads(void);
 
 /* ---- training a vocabulary: what sgt-tokenize --train-vocab does ---- */

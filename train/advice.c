@@ -217,8 +217,8 @@ static int oscillates(sgt_diagnosis *d, uint64_t step, double loss)
 
 /* Return the loss above which the next one is a spike. After SGT_SPIKE_STEPS steps that is
  * SGT_SPIKE_Z standard deviations above their mean. Earlier, and while the losses fall so fast that
- * their deviation says little, it is SGT_SPIKE_NOISE times the noise above `before`, the losses just
- * before, but not for a small part of these. */
+ * their deviation says little, it is SGT_SPIKE_NOISE times the noise above `before`, the losses
+ * just before, but not for a small part of these. */
 static double spike_limit(const sgt_diagnosis *d, double before)
 {
     double sum = 0, squares = 0;

@@ -67,8 +67,8 @@ const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, 
  *   oscillating   SGT_SWINGS swings within SGT_SWING_STEPS steps: lower the lr 2 to 10 times.
  *   flat          After the warm-up, the last half of the steps is no lower than the quarter
  *                 before it: raise the lr.
- *   a spike       SGT_SPIKE_Z standard deviations above the last SGT_SPIKE_STEPS, or SGT_SPIKE_NOISE
- *                 times the noise, and SGT_SPIKE_PART, above the last SGT_SPIKE_BEFORE:
+ *   a spike       SGT_SPIKE_Z standard deviations above the last SGT_SPIKE_STEPS, or
+ * SGT_SPIKE_NOISE times the noise, and SGT_SPIKE_PART, above the last SGT_SPIKE_BEFORE:
  *                 --skip-spikes. Swings that were reported are no spikes.
  *   of the norm   The gradient norm is SGT_SPIKE_NORM times the median of the last
  *                 SGT_SPIKE_STEPS: --grad-clip or --skip-spikes. Neither spike is reported with

@@ -78,13 +78,11 @@ typedef struct sgt_schedule {
 
 extern const char *const sgt_schedule_words[]; /* "cosine", "linear", "constant", "wsd"; NULL */
 
-/* Return the learning rate at step s (from 0) of S = c->steps, for a schedule that begins at step 0.
- * It is lr*(s+1)/warmup while s < warmup; then, by kind:
- *   cosine, linear: from lr at s = warmup to min_lr at s = S
- *   constant: lr
- *   wsd: lr, and over the last fifth of the run linearly to min_lr ("warm-up, stable, decay")
- * A schedule that begins later counts its steps from there, and goes from `from` to lr in its
- * warm-up. */
+/* Return the learning rate at step s (from 0) of S = c->steps, for a schedule that begins at step
+ * 0. It is lr*(s+1)/warmup while s < warmup; then, by kind: cosine, linear: from lr at s = warmup
+ * to min_lr at s = S constant: lr wsd: lr, and over the last fifth of the run linearly to min_lr
+ * ("warm-up, stable, decay") A schedule that begins later counts its steps from there, and goes
+ * from `from` to lr in its warm-up. */
 double sgt_schedule_lr(const sgt_schedule *c, uint64_t s);
 
 /* ---- a step ---- */

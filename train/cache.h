@@ -11,8 +11,9 @@
  * it. */
 json_t *sgt_cache_read(const char *folder, const char *name);
 
-/* Add or replace the value of `key`; the file is replaced as a whole, and is emptied before if it has
- * many keys. The folder exists. Takes the reference to `value`, which may be NULL: out of memory. */
+/* Add or replace the value of `key`; the file is replaced as a whole, and is emptied before if it
+ * has many keys. The folder exists. Takes the reference to `value`, which may be NULL: out of
+ * memory. */
 int sgt_cache_write(const char *folder, const char *name, const char *key, json_t *value,
                     sgt_error *err);
 

@@ -23,8 +23,8 @@
 
 #define RING 4    /* larger than any backend's lag */
 #define RECENT 20 /* steps whose losses are averaged in the summary */
-/* steps over which the waits for rows are averaged, and what they are if files are slow: milliseconds
- * per step, and the part of the time */
+/* steps over which the waits for rows are averaged, and what they are if files are slow:
+ * milliseconds per step, and the part of the time */
 #define WAIT_STEPS 16
 #define SLOW_MS 2
 #define SLOW_PART .2
@@ -305,8 +305,8 @@ typedef struct loop {
     uint64_t held;       /* bytes held on a device with its own memory; 0 on a CPU */
     uint64_t begun;      /* documents that began in this rank's rows since this call began */
     uint64_t documents;  /* documents in all tokens trained on, as of the last save */
-    /* of the newest WAIT_STEPS steps or fewer: when they began, seconds that they waited for rows, and
-     * reads of files before them; and whether slow files were reported */
+    /* of the newest WAIT_STEPS steps or fewer: when they began, seconds that they waited for rows,
+     * and reads of files before them; and whether slow files were reported */
     double waits_since, waits;
     long reads;
     int waits_said;
@@ -607,8 +607,8 @@ static int finish_steps(loop *l, uint64_t done, int eval, sgt_error *err)
     return rc;
 }
 
-/* Set *stopping if any rank was asked to stop. All ranks call this before each step, so that all stop
- * after the same one. */
+/* Set *stopping if any rank was asked to stop. All ranks call this before each step, so that all
+ * stop after the same one. */
 static int agree_to_stop(const loop *l, int *stopping, sgt_error *err)
 {
     double asked = sgt_stopped(l->t->o->stop);

@@ -566,7 +566,8 @@ static void report_peak(const sgt_trainer *t)
                 b->peak_name, b->peak_flops / 1e12);
 }
 
-/* Report what bounds the threads, and the ranks. mpirun binds each rank to one core by default, so hint at that if it is so. */
+/* Report what bounds the threads, and the ranks. mpirun binds each rank to one core by default, so
+ * hint at that if it is so. */
 static void report_ranks(const sgt_trainer *t)
 {
     const sgt_ranks *r = t->o->ranks;
@@ -682,7 +683,8 @@ static void report_sets(const sgt_trainer *t)
 }
 
 /* Compare the disk with the checkpoints that the run will write: while it saves one more than it
- * keeps, which may be the newest and the best. Too little room is no failure, because there may be more when it is needed. */
+ * keeps, which may be the newest and the best. Too little room is no failure, because there may be
+ * more when it is needed. */
 static void report_disk(const sgt_trainer *t)
 {
     const sgt_config *s = t->s;

@@ -18,9 +18,9 @@ enum { AMX_LEVEL = SGT_CPU_LEVELS, NAMES };
 static const char *const names[NAMES] = {"plain", "avx2", "avx512", "amx"};
 
 /* detected: the machine's level, in the bits of LEVEL, and its features; 0: not asked yet. CPUID is
- * executed only once: a hypervisor intercepts it, which takes microseconds. limit: the highest level
- * allowed; -1: not set. Several threads may set `detected`, all to the same value, so relaxed atomics
- * suffice. */
+ * executed only once: a hypervisor intercepts it, which takes microseconds. limit: the highest
+ * level allowed; -1: not set. Several threads may set `detected`, all to the same value, so relaxed
+ * atomics suffice. */
 enum { LEVEL = 7, BF16 = 8, VBMI2 = 16, ASKED = 32 };
 static int detected, limit = -1;
 

@@ -45,9 +45,9 @@ int sgt_cpu_limit(const char *name, sgt_error *err);
 
 /* Return the number of cores that this process may run on, at least 1. */
 int sgt_cpu_count(void);
-/* Return the default number of threads of a process that shares its cores with `sharing` - 1 others:
- * its share of the cores, or of the CPUs that its control groups (containers, batch systems) grant,
- * but at most `most` if that is above 0. At least 1. */
+/* Return the default number of threads of a process that shares its cores with `sharing` - 1
+ * others: its share of the cores, or of the CPUs that its control groups (containers, batch
+ * systems) grant, but at most `most` if that is above 0. At least 1. */
 int sgt_cpu_threads(uint32_t sharing, int most);
 const char *sgt_cpu_model(void); /* "AMD EPYC 9654 ...", or "unknown CPU" */
 

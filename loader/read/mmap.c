@@ -8,14 +8,16 @@
  *
  * Pages that are in the page cache already are mapped ahead, when the first cursor is opened. The
  * first access to a page is a fault, even if the page is cached. An epoch touches each page for the
- * first time once, so faults would take most of its time. Nothing is read from the disk for that, and
- * no memory is taken but page tables: .2 % of the set. If it cannot be done, faults map the pages.
+ * first time once, so faults would take most of its time. Nothing is read from the disk for that,
+ * and no memory is taken but page tables: .2 % of the set. If it cannot be done, faults map the
+ * pages.
  *
- * Files may change under a map. sgt_loader_guard_sigbus (sgt_loader.h) installs a handler of SIGBUS:
- * where the kernel cannot load a page, because the file was cut short or the disk failed, a read
- * then finds zeros and the map is marked as torn, which is checked afterwards. The handler runs in the
- * thread that reads, and gets no argument: from fetch to verify, a variable of the thread names the
- * reader whose maps it reads. This and the handler are the library's only global state. */
+ * Files may change under a map. sgt_loader_guard_sigbus (sgt_loader.h) installs a handler of
+ * SIGBUS: where the kernel cannot load a page, because the file was cut short or the disk failed, a
+ * read then finds zeros and the map is marked as torn, which is checked afterwards. The handler
+ * runs in the thread that reads, and gets no argument: from fetch to verify, a variable of the
+ * thread names the reader whose maps it reads. This and the handler are the library's only global
+ * state. */
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -116,8 +118,8 @@ static int mend(map *m, uintptr_t at, uintptr_t page)
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != -1;
 }
 
-/* If the address `at` is in one of the maps that this thread reads, map zeros there and return 1: it
- * can continue. Otherwise return 0. */
+/* If the address `at` is in one of the maps that this thread reads, map zeros there and return 1:
+ * it can continue. Otherwise return 0. */
 static int mended(uintptr_t at)
 {
     reader *r = reading;

@@ -136,7 +136,8 @@ static uint32_t size_of(const sgt_pack *p, uint64_t tokens)
     return tokens < p->width ? (uint32_t)tokens : p->width;
 }
 
-/* Count the documents of each size, and their tokens: p->first becomes the first place of each size. */
+/* Count the documents of each size, and their tokens: p->first becomes the first place of each
+ * size. */
 static int count_sizes(sgt_pack *p, const sgt_pack_source *from, const char *name, sgt_error *err)
 {
     uint64_t place, tokens, *first = calloc((size_t)p->width + 2, sizeof *first);

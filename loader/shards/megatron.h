@@ -25,8 +25,8 @@ extern "C" {
  * Return a negative SGT_E* if it cannot be opened, or is an index of older versions. */
 int sgt_megatron_beside(const char *shard, sgt_error *err);
 
-/* Write "x.bin" to `shard`, and return it, if `path` is "x" or "x.idx" and x.idx begins like an .idx of
- * Megatron-LM; else return NULL. */
+/* Write "x.bin" to `shard`, and return it, if `path` is "x" or "x.idx" and x.idx begins like an
+ * .idx of Megatron-LM; else return NULL. */
 char *sgt_megatron_shard(char shard[SGT_PATH], const char *path);
 
 /* Read the whole .idx beside `shard`, which has `tokens` tokens. *starts, malloc'd, has the first token

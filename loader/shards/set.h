@@ -50,13 +50,13 @@ typedef struct sgt_set {
 int sgt_set_open(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_error *err);
 void sgt_set_close(sgt_set *s);
 
-/* Its parts. Check the shards of one split of a folder, of any length, and add them to s: those that
- * the manifest m lists, with what it says of each. If there is none (sgt_manifest_find), those with
- * the names, in their order, "SPLIT_*.bin"; else those of other programs: "NAME_SPLIT_*.bin" and
- * "NAME_SPLIT.bin", with one NAME for all; else Megatron-LM's, any *.bin with such an .idx. Of the
- * latter, names with the word val, valid or validation are the split "val", those with test are in no
- * split, and all others are "train". Else nanoGPT's "SPLIT.bin", which may have no header; with `raw`
- * not 0, else SPLIT.npy. There may be no shards. */
+/* Its parts. Check the shards of one split of a folder, of any length, and add them to s: those
+ * that the manifest m lists, with what it says of each. If there is none (sgt_manifest_find), those
+ * with the names, in their order, "SPLIT_*.bin"; else those of other programs: "NAME_SPLIT_*.bin"
+ * and "NAME_SPLIT.bin", with one NAME for all; else Megatron-LM's, any *.bin with such an .idx. Of
+ * the latter, names with the word val, valid or validation are the split "val", those with test are
+ * in no split, and all others are "train". Else nanoGPT's "SPLIT.bin", which may have no header;
+ * with `raw` not 0, else SPLIT.npy. There may be no shards. */
 int sgt_set_add_split(sgt_set *s, const char *folder, const char *split, int raw,
                       const sgt_manifest *m, sgt_error *err);
 /* Add the shard at `path`; `raw` is that of sgt_shard_open. Unless that is 0, `path` may also be

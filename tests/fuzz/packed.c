@@ -1,6 +1,6 @@
-/* packed.c: unpacking gzip and zstd gives the same text and the same error, however the output is cut
- * into buffers, and also if a thread reads the file ahead; and the same text before damage that ends
- * the stream. The sanitizer finds writes past the output and reads outside the window. */
+/* packed.c: unpacking gzip and zstd gives the same text and the same error, however the output is
+ * cut into buffers, and also if a thread reads the file ahead; and the same text before damage that
+ * ends the stream. The sanitizer finds writes past the output and reads outside the window. */
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>

@@ -89,7 +89,8 @@ Test(foreign, nanogpt_folder)
     check_loader("d", &o, NULL, train);
     o.split = "val";
     check_loader("d", &o, NULL, val);
-    /* without `raw` these names tell it, once; a header is read if there is one, and a text is none */
+    /* without `raw` these names tell it, once; a header is read if there is one, and a text is
+     * none */
     notices said;
     o = (sgt_loader_options){.batch = 4, .seq = 16, .notice = collect(&said)};
     check_loader("d", &o, NULL, train);

@@ -72,7 +72,8 @@ Test(json_line, numbers_of_python)
     expect_text("a.b", "{\"c\":-Infinity,\"a\":{\"c\":NaN,\"b\":\"x\"}}", "x", 1, 0);
 }
 
-/* Files that begin with a byte order mark, one after the other, and with no newline between them. */
+/* Files that begin with a byte order mark, one after the other, and with no newline between
+ * them. */
 Test(json_line, byte_order_marks)
 {
     static const char why[] =

@@ -256,8 +256,8 @@ Test(advice, what_is_said_of_a_curve)
     }
 }
 
-/* A gradient norm of 9 times its median is no spike, 12 times it are, and norms that fall from a high
- * start are none. */
+/* A gradient norm of 9 times its median is no spike, 12 times it are, and norms that fall from a
+ * high start are none. */
 Test(advice, spikes_of_the_gradient_norm)
 {
     curve c = {falling, 1000, 8192, 0.05, 0, 0};

@@ -8,20 +8,22 @@
  *     sgt_text_feed_close(f);
  *
  * A unit is what one thread tokenizes at a time: parts of documents, end to end, some 256 KiB
- * together. A small document is one part. A large one is cut where no token crosses the cut, so that
- * the ids of its parts, joined, are the ids of the document. Each format has its cutter: text is cut
- * anywhere, JSONL comes as whole lines, many to a part, and Parquet as pages of rows, one to a part.
- * Lines and pages are unfolded into one part per document before they are encoded (sgt_unit_unfold).
+ * together. A small document is one part. A large one is cut where no token crosses the cut, so
+ * that the ids of its parts, joined, are the ids of the document. Each format has its cutter: text
+ * is cut anywhere, JSONL comes as whole lines, many to a part, and Parquet as pages of rows, one to
+ * a part. Lines and pages are unfolded into one part per document before they are encoded
+ * (sgt_unit_unfold).
  *
  * Every part has an offset in the stream of its file (unpacked if it is packed; of Parquet, the
  * number of a row), and a run can begin at any part. If the split rule gives no place to cut in a
- * long text (a mebibyte of one letter), the vocabulary's merges give one (bpe/bpe.h). A line of more
- * than 1 GiB is bad; so much text that is not cut is an error. Text is not cut if it is split by a
- * pattern, or if it is to be normalized and has neither white space nor only ASCII.
+ * long text (a mebibyte of one letter), the vocabulary's merges give one (bpe/bpe.h). A line of
+ * more than 1 GiB is bad; so much text that is not cut is an error. Text is not cut if it is split
+ * by a pattern, or if it is to be normalized and has neither white space nor only ASCII.
  *
- * If a literal end of text begins a document (--special eot), text is cut before the last literal in
- * it, so that no part ends within a document that a literal inside it has begun. The part then holds
- * the literal that begins its document, but its extent in the unit's text leaves the literal out. */
+ * If a literal end of text begins a document (--special eot), text is cut before the last literal
+ * in it, so that no part ends within a document that a literal inside it has begun. The part then
+ * holds the literal that begins its document, but its extent in the unit's text leaves the literal
+ * out. */
 #ifndef SGT_FEED_H
 #define SGT_FEED_H
 

@@ -5,7 +5,8 @@
  * one another. Zeros after a gzip member are padding, and other bytes there are ignored, both as in
  * gzip itself; anything else is damage: an error, or, with --skip-bad, the end of the stream. The
  * bytes before it are the same however they are read. Memory is bounded by the window: 32 KiB for
- * gzip, at most 128 MiB for zstd. A zstd frame that needs more is refused, as the zstd program does.
+ * gzip, at most 128 MiB for zstd. A zstd frame that needs more is refused, as the zstd program
+ * does.
  *
  *     sgt_source *s;
  *     size_t n = 0;

@@ -14,12 +14,11 @@
  * which is a set in its own folder under OUT/.work (parts.h). When all parts are complete, one rank
  * takes OUT alone (sgt_out_alone) and completes it.
  *
- * OUT belongs to one run at a time, by a lock and an owner's file in OUT/.work (owner.h). Ranks that
- * share OUT hold these only while they claim or complete it; otherwise each has an owner's file of
- * its own. Unless `force` is
- * set, an OUT with other options or from other inputs is refused. So is a folder with files that
- * sgt-tokenize did not make. `force` replaces only files with names that sgt-tokenize uses. OUT is
- * complete if manifest.json exists. */
+ * OUT belongs to one run at a time, by a lock and an owner's file in OUT/.work (owner.h). Ranks
+ * that share OUT hold these only while they claim or complete it; otherwise each has an owner's
+ * file of its own. Unless `force` is set, an OUT with other options or from other inputs is
+ * refused. So is a folder with files that sgt-tokenize did not make. `force` replaces only files
+ * with names that sgt-tokenize uses. OUT is complete if manifest.json exists. */
 #ifndef SGT_OUT_H
 #define SGT_OUT_H
 
@@ -68,8 +67,8 @@ typedef struct sgt_out {
     /* folder of the complete shards: OUT, or, if OUT gets another layout, OUT/.work/set, which OUT's
      * files are written from in the end (export.h) */
     char shards[SGT_PATH];
-    /* .work/lock and .work/owner of this process alone: a descriptor (-1: not locked), and the owner
-     * or NULL; and while OUT is shared, the owner of .work/owner-RANK */
+    /* .work/lock and .work/owner of this process alone: a descriptor (-1: not locked), and the
+     * owner or NULL; and while OUT is shared, the owner of .work/owner-RANK */
     int lock;
     sgt_owner *owner, *sharer;
     sgt_claimant who;

@@ -154,8 +154,8 @@ static const char *const synonyms[][2] = {{"learning-rate", "lr"},
                                           {"out-dir", "run"},
                                           {"world-size", "ranks"}};
 
-/* LONGEST_WORD: most bytes of a word that is compared; FARTHEST: a distance between words beyond all
- * others; MOST_CANDIDATES: most words suggested */
+/* LONGEST_WORD: most bytes of a word that is compared; FARTHEST: a distance between words beyond
+ * all others; MOST_CANDIDATES: most words suggested */
 enum { LONGEST_WORD = 48, FARTHEST = 2 * LONGEST_WORD, MOST_CANDIDATES = 4 };
 
 /* Known words that an unknown one may stand for. */
@@ -351,7 +351,8 @@ static int find_option(const sgt_program *p, const char *name, size_t n, char le
 
 /* ---- messages and results for people ---- */
 
-/* seconds before a rank above 0 prints a failure: mpirun ends it a second after rank 0 has failed */
+/* seconds before a rank above 0 prints a failure: mpirun ends it a second after rank 0 has
+ * failed */
 #define LAUNCHER_SECONDS 3
 
 static uint32_t rank_of(const sgt_program *p) { return p->rank ? p->rank() : 0; }

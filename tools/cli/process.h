@@ -16,8 +16,8 @@
 sgt_stop *sgt_catch_signals(void);
 
 /* If `on`, let the first signal end the program at once, also one that has come before: for a wait
- * that cannot look at the flag. If not, let the first signal set the flag again. Calls alternate, and
- * nothing else may look at the flag between them. */
+ * that cannot look at the flag. If not, let the first signal set the flag again. Calls alternate,
+ * and nothing else may look at the flag between them. */
 void sgt_end_at_signal(int on);
 
 /* Make jansson end the program when its memory runs out; otherwise most of its calls would silently

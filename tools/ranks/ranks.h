@@ -23,10 +23,10 @@
  * connection. */
 uint32_t sgt_ranks_number(void);
 
-/* Join the other ranks: wait until all of them have come, at most two minutes. Until then, nothing is
- * begun, and the first signal ends the program. Sets *out to NULL if this process is the only one.
- * Messages begin with `program`, which must live as long as *out. Returns SGT_EUSAGE if a launcher's
- * variable is invalid. */
+/* Join the other ranks: wait until all of them have come, at most two minutes. Until then, nothing
+ * is begun, and the first signal ends the program. Sets *out to NULL if this process is the only
+ * one. Messages begin with `program`, which must live as long as *out. Returns SGT_EUSAGE if a
+ * launcher's variable is invalid. */
 int sgt_ranks_open(sgt_ranks **out, const char *program, sgt_error *err);
 
 /* Leave the other ranks; a program's last call. `code` is its exit code. If that is 0, wait for the

@@ -98,7 +98,8 @@ typedef struct report_run {
     double estimate;        /* estimated bytes of all kinds; 0: no estimate */
     char no_estimate[1024]; /* reason why there is no estimate */
     uint64_t parameters;    /* 0: unknown */
-    /* standard errors of `loss`, which is the mean over the last loss_steps steps, and of val_loss */
+    /* standard errors of `loss`, which is the mean over the last loss_steps steps, and of
+     * val_loss */
     double loss_noise, val_noise;
     size_t loss_steps;
     report_row last; /* last row of the log */

@@ -295,8 +295,9 @@ static void add_totals(report_run *r, totals *t, const report_row *row)
     if (!(v[REPORT_PEAK] <= r->peak)) r->peak = v[REPORT_PEAK];
 }
 
-/* Set *loss to the mean of the last of the first `end` rows, and *noise to its standard error, which
- * is estimated from the deviations from a straight line through these losses. Return their number. */
+/* Set *loss to the mean of the last of the first `end` rows, and *noise to its standard error,
+ * which is estimated from the deviations from a straight line through these losses. Return their
+ * number. */
 static size_t average_loss(const report_log *l, size_t end, double *loss, double *noise)
 {
     size_t n = (l->count + 99) / 100 > FINAL ? (l->count + 99) / 100 : FINAL;
@@ -394,8 +395,8 @@ static void diagnose(report_run *r, totals *t, const double *v)
         advise(r, t->diagnosis.grave, "%s", line);
 }
 
-/* Compare the last validation loss with the training loss up to there. An evaluation of unknown noise
- * has at least that of one step. */
+/* Compare the last validation loss with the training loss up to there. An evaluation of unknown
+ * noise has at least that of one step. */
 static void judge_gap(report_run *r, const totals *t)
 {
     char line[256];

@@ -32,9 +32,9 @@ void sample_model_free(sample_model *m);
  * with `hint` at the end of the message. */
 int sample_vocab_beside(sgt_vocab **out, const char *path, uint32_t n, const char *hint,
                         sgt_error *err);
-/* Open the vocabulary of data: GPT-2's, by its fingerprint or (if that is 0) its size n, or else the
- * one in the file `tokenizer` (NULL: there is none). Returns SGT_EUNSUPPORTED, and sets *out to NULL,
- * if that is not the one of the fingerprint. */
+/* Open the vocabulary of data: GPT-2's, by its fingerprint or (if that is 0) its size n, or else
+ * the one in the file `tokenizer` (NULL: there is none). Returns SGT_EUNSUPPORTED, and sets *out to
+ * NULL, if that is not the one of the fingerprint. */
 int sample_vocab_of_data(sgt_vocab **out, const char *tokenizer, uint64_t fingerprint, uint32_t n,
                          sgt_error *err);
 /* Return whether every id of `a` stands for the same bytes in `b`, which may have more ids. */

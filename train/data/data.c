@@ -188,7 +188,8 @@ static int open_sets(const sgt_trainer *t, sgt_loader **out, char why[SGT_UNEVAL
         all.split = "val";
         rc = keep_evaluable(t->s, sets, &all.set_count, why, &o->notice, err);
     }
-    /* ranks compare their needs with free memory at the same time, after all earlier copies are made */
+    /* ranks compare their needs with free memory at the same time, after all earlier copies are
+     * made */
     if (rc == SGT_OK && o->reader == SGT_READER_PRELOAD && t->o->ranks)
         rc = t->o->ranks->barrier(t->o->ranks, err);
     if (rc == SGT_OK && all.set_count) {

@@ -315,8 +315,8 @@ static int list_events(const char *folder, int remove, unsigned long long *lates
     return rc;
 }
 
-/* Write the path of a new file to `to`. TensorBoard reads files in the order of their names, so this name
- * must sort last, even if two runs start within a second. */
+/* Write the path of a new file to `to`. TensorBoard reads files in the order of their names, so
+ * this name must sort last, even if two runs start within a second. */
 static void make_path(char to[SGT_PATH], const char *folder, unsigned long long latest)
 {
     char host[65] = "localhost";

@@ -246,7 +246,8 @@ static void put_head(FILE *f, const char *phase)
     fprintf(f, ",\n{\"ph\":\"%s\",\"name\":", phase);
 }
 
-/* Name a process. The host is the first: the process of SGT_TRACE_LOOP, with which the file begins. */
+/* Name a process. The host is the first: the process of SGT_TRACE_LOOP, with which the file
+ * begins. */
 static void put_process(FILE *f, const sgt_trace *t, sgt_trace_process p)
 {
     uint32_t pid = pid_of(t, p);

@@ -14,8 +14,9 @@
  * later ones reuse. A thread then writes them (sgt_run_save: temporary names, fsync, rename,
  * `latest`, rotation). Copying costs a pass over memory; fork would avoid the copy but is unsafe
  * with threads of OpenMP, CUDA or MPI. Only one write runs at a time; the next save waits for it.
- * A write that fails leaves the older checkpoints, and a later save may work. If there is no memory for the copy, or no step remains after the save, training waits for the
- * write. All calls come from one thread. */
+ * A write that fails leaves the older checkpoints, and a later save may work. If there is no memory
+ * for the copy, or no step remains after the save, training waits for the write. All calls come
+ * from one thread. */
 #ifndef SGT_SAVER_H
 #define SGT_SAVER_H
 
