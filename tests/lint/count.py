@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 12557,
+    "tokenize": 12511,
     "loader": 6924,
     "train": 13862,
     "kernels": 12187,

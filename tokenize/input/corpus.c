@@ -72,12 +72,10 @@ const sgt_magic *sgt_binary_of(const uint8_t *p, size_t n, int whole, int lines)
 
 /* ---- JSON Lines ---- */
 
-static int is_space(uint8_t c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
-
 /* Return the first byte from `at` on that is not white space, or n. */
 static size_t skip_space(const uint8_t *p, size_t at, size_t n)
 {
-    while (at < n && is_space(p[at])) at++;
+    while (at < n && memchr(" \t\r\n", p[at], 4)) at++;
     return at;
 }
 
@@ -260,40 +258,32 @@ static int leave_out(walk *w, const sgt_corpus_file *f, int named)
     return 1;
 }
 
-/* Return 1 if a Parquet file is left out because it is cut off, and so has no metadata. */
-static int inspect_rows(walk *w, sgt_corpus_file *f, int named)
-{
-    sgt_source *s = NULL;
-    int rc = sgt_source_open(&s, f, w->o->stop, NULL, w->err);
-    if (!rc) rc = read_end(w, f, s);
-    sgt_source_close(s);
-    if (rc < 0 || f->rows) return rc;
-    sgt_fail(w->err, SGT_EFORMAT, "a Parquet file that is cut off (fetch the file again)");
-    return leave_out(w, f, named);
-}
-
 /* Check that a file can be read, because failing now is better than failing after an hour of work,
- * and find out what it holds. Return 1 if it is left out because it is not text. `named`: the file
- * itself is an INPUT. */
+ * and find out what it holds. Return 1 if it is left out because it is not text, or, with --skip-bad,
+ * because it is Parquet that is cut off, and so has no metadata. `named`: the file itself is an
+ * INPUT. */
 static int inspect_file(walk *w, sgt_corpus_file *f, int named)
 {
-    const int open = w->o->format == SGT_FORMAT_AUTO, skip = w->c->skip_binary;
+    const int open = w->o->format == SGT_FORMAT_AUTO, skip = w->c->skip_binary,
+              rows = f->rows && f->skip_bad;
     sgt_source *s = NULL;
-    if (f->rows && f->skip_bad) return inspect_rows(w, f, named);
-    if (!(skip || open) || f->filter || f->rows || !f->size)
+    if (!rows && (!(skip || open) || f->filter || f->rows || !f->size))
         return faccessat(AT_FDCWD, f->path, R_OK, AT_EACCESS) < 0
                    ? sgt_fail_errno(w->err, "%s", f->path)
                    : SGT_OK;
     int rc = read_beginning(w, f, &s);
-    const sgt_magic *m = !rc && open && !f->pack ? sgt_magic_of(w->first.bytes, w->first.n) : NULL;
+    const sgt_magic *m =
+        !rc && open && !f->pack && !rows ? sgt_magic_of(w->first.bytes, w->first.n) : NULL;
     if (m && m->kind == SGT_MAGIC_GZIP) f->pack = SGT_PACK_GZ;
     if (m && m->kind == SGT_MAGIC_ZSTD) f->pack = SGT_PACK_ZST;
     if (m && f->pack) rc = read_beginning(w, f, &s);
-    if (m && m->kind == SGT_MAGIC_PARQUET && skip) rc = read_end(w, f, s);
+    if (!rc && (rows || (m && m->kind == SGT_MAGIC_PARQUET && skip))) rc = read_end(w, f, s);
     if (f->rows) f->lines = 0;
+    else if (!rc && rows)
+        rc = sgt_fail(w->err, SGT_EFORMAT, "a Parquet file that is cut off (fetch the file again)");
     else if (!rc) rc = sgt_stream_form(&w->first, s, w->c, f, w->err);
     sgt_source_close(s);
-    if (rc == SGT_FORM_OTHER) return leave_out(w, f, named);
+    if (rc == SGT_FORM_OTHER || (rows && rc == SGT_EFORMAT)) return leave_out(w, f, named);
     if (rc < 0) return rc;
     if (rc == SGT_FORM_LINES) f->lines = 2;
     if (!w->found[rc]++) w->first_found[rc] = w->c->count;

@@ -436,28 +436,24 @@ static int add_long_line(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, sgt
 {
     uint8_t *text = u->text + at;
     const uint8_t *newline = NULL;
-    sgt_part part = {.kind = SGT_PART_LINES,
-                     .file = f->file,
-                     .offset = f->offset,
-                     .hashed = f->offset,
-                     .hash = sgt_stream_hash_now(&f->hash),
-                     .block = f->hash.block,
-                     .length = n,
-                     .records = 1};
-    for (size_t got = n; f->r.o->skip_bad && !newline && got;) {
+    int rc = add_part(f, u, at, n, 0, err);
+    if (rc < 0) return rc;
+    while (f->r.o->skip_bad && !newline && !f->carry.end && !rc) {
+        size_t got = 0;
+        rc = sgt_source_read(f->source, text, &got, n, &f->carry.end, err);
         newline = memchr(text, '\n', got);
         const size_t line = newline ? (size_t)(newline + 1 - text) : got;
         sgt_stream_hash_add(&f->hash, text, line);
         f->offset += line;
-        int rc = newline ? set_carry(f, newline + 1, got - line, err) : SGT_OK;
-        got = 0;
-        if (!rc && !newline && !f->carry.end)
-            rc = sgt_source_read(f->source, text, &got, n, &f->carry.end, err);
-        if (rc < 0) return rc;
+        if (newline && !rc) rc = set_carry(f, newline + 1, got - line, err);
     }
-    part.end = f->offset;
-    part.raw = sgt_source_raw(f->source);
-    return sgt_unit_add_part(u, &part, err);
+    sgt_part *part = &u->parts[u->count - 1];
+    part->records = 1;
+    part->end = f->offset;
+    part->raw = sgt_source_raw(f->source);
+    u->used = at;
+    u->count -= rc < 0; /* the line is not passed */
+    return rc;
 }
 
 /* Append the next part of the open file to the unit. Return 1 if the unit is full. */

@@ -131,9 +131,7 @@ static void pause_ms(long ms) { nanosleep(&(struct timespec){.tv_nsec = ms * 100
  * lost because the caller's program has waited for it. */
 static int has_ended(const sgt_child *child, int *status)
 {
-    pid_t got;
-    do got = waitpid(child->pid, status, WNOHANG);
-    while (got < 0 && errno == EINTR);
+    const pid_t got = waitpid(child->pid, status, WNOHANG);
     return got < 0 ? -1 : got > 0;
 }
 

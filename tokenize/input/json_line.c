@@ -123,26 +123,20 @@ static int read_string(scan *c, uint8_t **text, uint8_t **end, int *escaped)
     return 0;
 }
 
-static uint8_t *put_character(uint8_t *out, unsigned cp)
-{
-    return out + utf8proc_encode_char((utf8proc_int32_t)cp, out);
-}
-
 /* Write the character of the \uXXXX at *s, including its second surrogate if there is one. */
 static uint8_t *put_escaped(uint8_t *out, const uint8_t **s, uint64_t *surrogates)
 {
     unsigned cp = hex4(*s + 2);
     *s += 6;
-    if (cp < 0xD800 || cp > 0xDFFF) return put_character(out, cp);
-    if (cp < 0xDC00 && (*s)[0] == '\\' && (*s)[1] == 'u') {
-        unsigned low = hex4(*s + 2);
-        if (low >= 0xDC00 && low <= 0xDFFF) {
-            *s += 6;
-            return put_character(out, 0x10000 + ((cp & 0x3FF) << 10 | (low & 0x3FF)));
-        }
+    if (cp >= 0xD800 && cp <= 0xDFFF) {
+        const int follows = cp < 0xDC00 && (*s)[0] == '\\' && (*s)[1] == 'u';
+        const unsigned low = follows ? hex4(*s + 2) : 0;
+        const int pair = low >= 0xDC00 && low <= 0xDFFF;
+        cp = pair ? 0x10000 + ((cp & 0x3FF) << 10 | (low & 0x3FF)) : 0xFFFD;
+        *s += pair ? 6 : 0;
+        *surrogates += !pair;
     }
-    ++*surrogates;
-    return put_character(out, 0xFFFD);
+    return out + utf8proc_encode_char((utf8proc_int32_t)cp, out);
 }
 
 /* Copy s[..end) to out, up to the first backslash. Return the number of bytes. Up to 16 bytes
@@ -169,12 +163,11 @@ static size_t copy_plain(uint8_t *out, const uint8_t *s, const uint8_t *end)
 
 /* Decode the escapes of text[n], which has been checked, into scratch, and return the new length.
  * It is never longer. */
-static size_t unescape_into(uint8_t *scratch, const uint8_t *text, size_t n, uint64_t *surrogates)
+static size_t unescape(uint8_t *scratch, const uint8_t *text, size_t n, uint64_t *surrogates)
 {
     const uint8_t *s = text, *end = text + n;
     uint8_t *out = scratch;
-    for (;;) {
-        if (s == end) break;
+    while (s < end) {
         if (*s != '\\') {
             size_t k = copy_plain(out, s, end);
             out += k;
@@ -188,14 +181,6 @@ static size_t unescape_into(uint8_t *scratch, const uint8_t *text, size_t n, uin
         }
     }
     return (size_t)(out - scratch);
-}
-
-/* Do the same in place. Copying 16 bytes at a time works only through scratch. */
-static size_t unescape(uint8_t *text, size_t n, uint8_t *scratch, uint64_t *surrogates)
-{
-    n = unescape_into(scratch, text, n, surrogates);
-    memcpy(text, scratch, n);
-    return n;
 }
 
 /* ---- values and lines ---- */
@@ -274,7 +259,7 @@ static int read_name(scan *c)
     if (c->matched != c->depth) return 0;
     size_t n = (size_t)(end - name);
     if (escaped) {
-        n = unescape_into(c->scratch, name, n, &surrogates);
+        n = unescape(c->scratch, name, n, &surrogates);
         name = c->scratch;
     }
     return n == c->path->lengths[c->depth - 1] && !memcmp(name, c->path->names[c->depth - 1], n);
@@ -382,7 +367,10 @@ const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratc
     uint8_t *text = c.value + 1;
     t->at = (size_t)(text - line);
     t->length = (size_t)(c.value_end - 1 - text);
-    if (c.escaped) t->length = unescape(text, t->length, scratch, &t->surrogates);
+    if (c.escaped) { /* copying 16 bytes at a time works only through scratch */
+        t->length = unescape(scratch, text, t->length, &t->surrogates);
+        memcpy(text, scratch, t->length);
+    }
     return NULL;
 }
 

@@ -550,8 +550,8 @@ static int read_meta(sgt_parquet *p, sgt_error *err)
 /* Begin with row group i, which may be behind the last one. */
 static void begin_group(sgt_parquet *p, size_t i)
 {
-    sgt_parquet_shared_drop(p->dictionary);
-    p->dictionary = NULL;
+    sgt_parquet_shared_drop(&p->dictionary);
+    sgt_parquet_shared_drop(&p->whole);
     p->dictionary_hash = 0;
     p->word = 0;
     p->group = i;
@@ -611,8 +611,8 @@ void sgt_parquet_close(sgt_parquet *p)
 {
     if (!p) return;
     sgt_source_close(p->source);
-    sgt_parquet_shared_drop(p->dictionary);
-    sgt_parquet_shared_drop(p->whole);
+    sgt_parquet_shared_drop(&p->dictionary);
+    sgt_parquet_shared_drop(&p->whole);
     free(p->groups);
     free(p);
 }
@@ -741,8 +741,7 @@ static void pass_page(sgt_parquet *p, const sgt_parquet_head *h, uint64_t rows)
     }
     p->row += rows;
     p->taken = 0;
-    sgt_parquet_shared_drop(p->whole);
-    p->whole = NULL;
+    sgt_parquet_shared_drop(&p->whole);
 }
 
 /* Read the page at p->at, which may give no rows. */
@@ -774,14 +773,12 @@ static int read_page(sgt_parquet *p, const row_group *g, sgt_unit *u, uint64_t *
 
 /* Go to the next row group, because no more pages can be found in this one. Return the number of
  * rows that are passed. */
-static uint64_t pass_rest(sgt_parquet *p, const row_group *next)
+static uint64_t pass_rest(sgt_parquet *p)
 {
     const uint64_t row = p->row + p->taken, from = row < p->r.row ? p->r.row : row;
-    sgt_parquet_shared_drop(p->whole);
-    p->whole = NULL;
     begin_group(p, p->group + 1);
-    if (p->covered < next->row) p->covered = next->row;
-    return next->row - from;
+    if (p->covered < p->row) p->covered = p->row;
+    return p->row - from;
 }
 
 int sgt_parquet_next(sgt_parquet *p, sgt_unit *u, uint64_t *rows, sgt_error *err)
@@ -794,7 +791,7 @@ int sgt_parquet_next(sgt_parquet *p, sgt_unit *u, uint64_t *rows, sgt_error *err
         const row_group *g = &p->groups[p->group];
         if (p->row == g[1].row) begin_group(p, p->group + 1);
         else if ((rc = read_page(p, g, u, rows, &why)) == SGT_EFORMAT && skip) {
-            *rows = pass_rest(p, &g[1]);
+            *rows = pass_rest(p);
             rc = SGT_OK;
         }
     }

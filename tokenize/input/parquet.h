@@ -195,6 +195,6 @@ int sgt_parquet_shared_new(sgt_parquet_shared **out, const sgt_parquet_page *p, 
                            sgt_error *err);
 
 sgt_parquet_shared *sgt_parquet_shared_use(sgt_parquet_shared *s); /* NULL is allowed */
-void sgt_parquet_shared_drop(sgt_parquet_shared *s);               /* NULL is allowed */
+void sgt_parquet_shared_drop(sgt_parquet_shared **s);              /* to NULL, which is allowed */
 
 #endif

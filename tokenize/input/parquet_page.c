@@ -54,12 +54,6 @@ static int fail(sgt_error *err, const char *path, uint64_t offset, const char *w
 
 typedef size_t unpacker(const uint8_t *in, size_t n, uint8_t *out, size_t size);
 
-static size_t unpack_none(const uint8_t *in, size_t n, uint8_t *out, size_t size)
-{
-    if (n == size) memcpy(out, in, n);
-    return n;
-}
-
 /* The bytes may have several members, one after the other. */
 static size_t unpack_gzip(const uint8_t *in, size_t n, uint8_t *out, size_t size)
 {
@@ -109,13 +103,13 @@ static size_t unpack_lz4(const uint8_t *in, size_t n, uint8_t *out, size_t size)
 
 /* By parquet.thrift's numbers. */
 static const struct {
-    unpacker *unpack; /* NULL: this build cannot unpack it */
+    unpacker *unpack; /* NULL: this build cannot unpack it, or, without a name, it is not packed */
     /* Most bytes that a packed byte can become. A damaged file may state any size, so this bounds
      * the memory that is allocated. */
     size_t most;
     const char *name, *remedy;
 } codecs[CODECS] = {
-    {unpack_none, 1, NULL, NULL},
+    {NULL, 1, NULL, NULL},
     {unpack_snappy, 32, "snappy, which this build is without", REBUILD("libsnappy-dev")},
     {unpack_gzip, 1040, NULL, NULL},
     {NULL, 0, "lzo", OTHER},
@@ -129,7 +123,7 @@ const char *sgt_parquet_codec_lacks(int64_t codec, const char **remedy)
 {
     const int known = codec >= 0 && codec < CODECS;
     *remedy = known ? codecs[codec].remedy : OTHER;
-    if (known && codecs[codec].unpack) return NULL;
+    if (known && (codecs[codec].unpack || !codecs[codec].name)) return NULL;
     return known ? codecs[codec].name : "a codec that Parquet's format does not name";
 }
 
@@ -140,18 +134,13 @@ static uint64_t get_bits(const uint8_t *p, uint64_t bit, unsigned width, const u
 {
     const uint8_t *at = p + bit / 8;
     const unsigned shift = (unsigned)(bit % 8);
-    uint64_t low = 0, high = 0;
+    uint8_t last[9] = {0};
+    uint64_t low;
     if (!width) return 0;
-    if ((size_t)(end - at) >= 9) {
-        memcpy(&low, at, 8);
-        high = at[8];
-    } else
-        for (size_t i = 0; i < 9 && at + i < end; i++) {
-            if (i < 8) low |= (uint64_t)at[i] << (8 * i);
-            else high = at[i];
-        }
+    if (end - at < 9) at = memcpy(last, at, (size_t)(end - at));
+    memcpy(&low, at, 8);
     low >>= shift;
-    if (shift) low |= high << (64 - shift);
+    if (shift) low |= (uint64_t)at[8] << (64 - shift);
     return width == 64 ? low : low & (((uint64_t)1 << width) - 1);
 }
 
@@ -334,11 +323,13 @@ sgt_parquet_shared *sgt_parquet_shared_use(sgt_parquet_shared *s)
     return s;
 }
 
-void sgt_parquet_shared_drop(sgt_parquet_shared *s)
+void sgt_parquet_shared_drop(sgt_parquet_shared **shared)
 {
+    sgt_parquet_shared *s = *shared;
+    *shared = NULL;
     if (!s || atomic_fetch_sub(&s->users, 1) > 1) return;
     pthread_mutex_destroy(&s->lock);
-    sgt_parquet_shared_drop(s->page.dictionary);
+    sgt_parquet_shared_drop(&s->page.dictionary);
     sgt_unit_free(&s->unit);
     free(s->rows);
     free(s);
@@ -671,8 +662,8 @@ int sgt_parquet_page_decode(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet_
 void sgt_parquet_pages_drop(sgt_unit *u)
 {
     for (size_t i = 0; i < u->page_count; i++) {
-        sgt_parquet_shared_drop(u->pages[i].dictionary);
-        sgt_parquet_shared_drop(u->pages[i].whole);
+        sgt_parquet_shared_drop(&u->pages[i].dictionary);
+        sgt_parquet_shared_drop(&u->pages[i].whole);
     }
     u->page_count = 0;
 }

@@ -99,8 +99,9 @@ static int open_file(sgt_source *s, sgt_error *err)
     return rc;
 }
 
-/* Wait until a stream or filter can be read, checking at intervals whether to stop. */
-static int wait_stream(const sgt_source *s, int fd, sgt_error *err)
+/* Wait until a stream or filter can be read, checking at intervals whether to stop. A file can be read
+ * at once, but a line of it that is skipped may take minutes. */
+static int wait_bytes(const sgt_source *s, int fd, sgt_error *err)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
     int rc;
@@ -140,12 +141,12 @@ static int check_end(sgt_source *s, int *end, sgt_error *err)
 static int read_file(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end, sgt_error *err)
 {
     const sgt_corpus_file *f = s->file;
-    const int waits = f->stream || f->filter, fd = f->filter ? s->child.fd : s->fd;
+    const int fd = f->filter ? s->child.fd : s->fd;
     while (*n < want && !*end) {
-        int rc = waits ? wait_stream(s, fd, err) : SGT_OK;
+        int rc = wait_bytes(s, fd, err);
         if (rc < 0) return rc;
         ssize_t got = read(fd, p + *n, want - *n);
-        if (got < 0 && (errno == EINTR || (errno == EAGAIN && waits))) continue;
+        if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
         if (got < 0) return sgt_fail_errno(err, "%s: offset %" PRIu64, f->path, s->at);
         *n += (size_t)got;
         s->at += (uint64_t)got;
@@ -160,48 +161,33 @@ static int read_file(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end
 /* Return the offset in the file of the next packed byte. */
 static uint64_t packed_at(const sgt_source *s) { return s->at - (s->in_size - s->in_at); }
 
-/* Return what a message about damage ends with. */
-static const char *remedy(const sgt_source *s)
-{
-    return s->file->skip_bad ? ": the rest is left out"
-                             : " (--skip-bad leaves out the rest of such files)";
-}
-
-static int damaged(const sgt_source *s, const char *why, sgt_error *err)
-{
-    return sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": not %s, or damaged: %s%s",
-                    s->file->path, packed_at(s), s->zst ? "zstd" : "gzip", why, remedy(s));
-}
-
-/* End the stream at the last member of gzip, behind which the file has other bytes, as gzip does. */
-static int ignore_rest(sgt_source *s, sgt_error *err)
-{
-    sgt_fail(&s->left, SGT_OK,
-             "%s: offset %" PRIu64 ": trailing garbage ignored: %" PRIu64
-             " bytes after the last member of gzip",
-             s->file->path, s->member_end, s->file->size - s->member_end);
-    s->ended = 1;
-    return check_same(s, err);
-}
-
 /* Return whether what was taken for another member of gzip does not begin as one. */
 static int is_garbage(const sgt_source *s) { return s->member_end && s->gz.total_in <= 2; }
 
-/* Between two members of gzip, skip zeros or begin the next member. */
-static void begin_member(sgt_source *s)
+/* Return SGT_EFORMAT, with what the damage is, or the garbage. */
+static int damaged(const sgt_source *s, const char *kind, const char *why, sgt_error *err)
 {
-    while (s->in_at < s->in_size && s->in[s->in_at] == 0) s->in_at++;
-    if (s->in_at == s->in_size) return;
-    inflateReset(&s->gz);
-    s->inside = 1;
+    if (is_garbage(s))
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: offset %" PRIu64 ": trailing garbage ignored: %" PRIu64
+                        " bytes after the last member of gzip",
+                        s->file->path, s->member_end, s->file->size - s->member_end);
+    return sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": %s: %s%s", s->file->path,
+                    packed_at(s), kind, why,
+                    s->file->skip_bad ? ": the rest is left out"
+                                      : " (--skip-bad leaves out the rest of such files)");
 }
 
 /* Unpack some gzip bytes in s->in to s->out. */
 static int inflate_some(sgt_source *s, sgt_error *err)
 {
     z_stream *z = &s->gz;
-    if (!s->inside) begin_member(s);
-    if (!s->inside) return SGT_OK;
+    if (!s->inside) { /* skip zeros or begin the next member */
+        while (s->in_at < s->in_size && s->in[s->in_at] == 0) s->in_at++;
+        if (s->in_at == s->in_size) return SGT_OK;
+        inflateReset(z);
+        s->inside = 1;
+    }
     z->next_in = s->in + s->in_at;
     z->avail_in = (uInt)(s->in_size - s->in_at);
     z->next_out = s->out + s->out_size;
@@ -214,8 +200,7 @@ static int inflate_some(sgt_source *s, sgt_error *err)
         s->member_end = packed_at(s);
     } else if (got == Z_MEM_ERROR) return sgt_fail_memory(err, s->file->path);
     else if (got != Z_OK && got != Z_BUF_ERROR)
-        return is_garbage(s) ? ignore_rest(s, err)
-                             : damaged(s, z->msg ? z->msg : "it needs a dictionary", err);
+        return damaged(s, "not gzip, or damaged", z->msg ? z->msg : "it needs a dictionary", err);
     return SGT_OK;
 }
 
@@ -226,12 +211,13 @@ static int is_legacy(uint8_t first) { return first >= 0x1e && first <= 0x27; }
 /* Unpack some zstd bytes in s->in to s->out. */
 static int decompress_some(sgt_source *s, sgt_error *err)
 {
+    static const char not_zstd[] = "not zstd, or damaged";
     ZSTD_inBuffer in = {s->in, s->in_size, s->in_at};
     ZSTD_outBuffer out = {s->out, OUT, s->out_size};
     const int begins = !s->inside || !packed_at(s);
     if (!s->inside && in.pos == in.size) return SGT_OK;
     if (begins && in.pos < in.size && is_legacy(s->in[in.pos]))
-        return damaged(s, ZSTD_getErrorString(ZSTD_error_prefix_unknown), err);
+        return damaged(s, not_zstd, ZSTD_getErrorString(ZSTD_error_prefix_unknown), err);
     const size_t got = ZSTD_decompressStream(s->zst, &out, &in);
     s->in_at = in.pos;
     s->out_size = out.pos;
@@ -242,7 +228,7 @@ static int decompress_some(sgt_source *s, sgt_error *err)
     if (ZSTD_getErrorCode(got) == ZSTD_error_memory_allocation)
         return sgt_fail_memory(err, s->file->path);
     if (ZSTD_getErrorCode(got) != ZSTD_error_frameParameter_windowTooLarge)
-        return damaged(s, ZSTD_getErrorName(got), err);
+        return damaged(s, not_zstd, ZSTD_getErrorName(got), err);
     return sgt_fail(err, SGT_EUNSUPPORTED,
                     "%s: offset %" PRIu64 ": wants a window of more than 128 MiB (--filter "
                     "'zst=zstd --long=31 -dc {}' unpacks such files)",
@@ -273,23 +259,21 @@ static int unpack(sgt_source *s, sgt_error *err)
         }
         if (!rc) rc = s->zst ? decompress_some(s, err) : inflate_some(s, err);
         if (rc < 0) return rc;
-        if (s->ended || !s->in_end || s->in_at < s->in_size) continue;
+        if (!s->in_end || s->in_at < s->in_size) continue;
         s->ended = !s->inside;
-        if (s->ended || s->out_size > before) continue;
-        if (is_garbage(s)) return ignore_rest(s, err);
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: offset %" PRIu64
-                        ": cut off: the file ends in the middle of its compressed data%s",
-                        s->file->path, s->at, remedy(s));
+        if (s->inside && s->out_size == before)
+            return damaged(s, "cut off", "the file ends in the middle of its compressed data", err);
     }
     return SGT_OK;
 }
 
-/* Fill s->out, too, but let damage end the stream if it may. */
+/* Fill s->out, too, but let garbage, or damage if it may, end the stream. */
 static void unpack_more(sgt_source *s)
 {
-    if (unpack(s, &s->failure) != SGT_EFORMAT || !s->file->skip_bad) return;
+    const int rc = unpack(s, &s->failure), garbage = is_garbage(s);
+    if (rc != SGT_EFORMAT || !(garbage || s->file->skip_bad)) return;
     s->left = s->failure;
+    if (garbage) s->left.code = SGT_OK;
     s->failure.code = check_same(s, &s->failure);
     s->ended = 1;
 }
