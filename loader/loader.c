@@ -372,24 +372,17 @@ static int open_documents(sgt_loader *l, sgt_error *err)
 /* Open the reader, or mmap if this machine refuses what the reader needs. */
 static int open_reader(sgt_loader *l, sgt_error *err)
 {
-    const sgt_reader_options o = {.sampling = l->o.sampling,
-                                  .mix = &l->mix,
-                                  .seq = l->o.seq,
-                                  .windows = l->o.batch / l->o.ranks,
-                                  .notice = l->o.notice,
-                                  .copies = l->o.copies,
-                                  .may_map = l->o.may_map};
     const char *remark = NULL, *name = sgt_reader_name(l->o.reader);
     sgt_error why;
     l->ops = readers[l->o.reader];
-    int rc = l->ops->open(&l->reader, &remark, &l->set, &o, &why);
+    int rc = l->ops->open(&l->reader, &remark, &l->set, &l->o, &l->mix, &why);
     if (rc == SGT_EUNSUPPORTED) remark = why.text;
     snprintf(l->detail, sizeof l->detail, "%s%s%s%.200s%s", name, remark ? " (" : "",
              rc < 0 ? "mmap: " : "", remark ? remark : "", remark ? ")" : "");
     if (rc != SGT_EUNSUPPORTED) return rc < 0 ? sgt_fail(err, rc, "%s", why.text) : rc;
-    sgt_say(&o.notice, "%s: reading with mmap instead", remark);
+    sgt_say(&l->o.notice, "%s: reading with mmap instead", remark);
     l->ops = &sgt_read_mmap;
-    return l->ops->open(&l->reader, &remark, &l->set, &o, err);
+    return l->ops->open(&l->reader, &remark, &l->set, &l->o, &l->mix, err);
 }
 
 int sgt_loader_open(sgt_loader **out, const char *data, const sgt_loader_options *o, sgt_error *err)

@@ -174,23 +174,23 @@ static void close_store(store *s)
 }
 
 int sgt_blocks_open(sgt_blocks **out, sgt_rings *rings, const sgt_set *set,
-                    const sgt_reader_options *o, sgt_error *err)
+                    const sgt_loader_options *o, const sgt_mix *mix, sgt_error *err)
 {
     int rc = SGT_OK;
     *out = NULL;
     if (o->sampling != SGT_SAMPLING_BLOCK) return SGT_OK;
-    if (o->mix->sets > SGT_BLOCKS_SETS) {
+    if (mix->sets > SGT_BLOCKS_SETS) {
         sgt_say(&o->notice,
                 "blocks of %" PRIu32 " sets would take too much memory: reading windows one by one",
-                o->mix->sets);
+                mix->sets);
         return SGT_OK;
     }
-    if (o->seq > o->mix->samplers[0].block_tokens) return SGT_OK;
+    if (o->seq > mix->samplers[0].block_tokens) return SGT_OK;
     sgt_blocks *b = calloc(1, sizeof *b);
     if (!b) return sgt_fail_memory(err, "blocks");
-    for (; b->sets < o->mix->sets && rc == SGT_OK; b->sets++)
-        rc = open_store(&b->stores[b->sets], rings, set, &o->mix->samplers[b->sets],
-                        (uint32_t)o->mix->shards_before[b->sets], err);
+    for (; b->sets < mix->sets && rc == SGT_OK; b->sets++)
+        rc = open_store(&b->stores[b->sets], rings, set, &mix->samplers[b->sets],
+                        (uint32_t)mix->shards_before[b->sets], err);
     if (rc < 0) sgt_blocks_close(b);
     else *out = b;
     return rc;

@@ -12,7 +12,7 @@
  * tokens are large reads by themselves and have no blocks.
  *
  *     sgt_blocks *b;
- *     if (sgt_blocks_open(&b, rings, set, options, &err) < 0) ...;   // once
+ *     if (sgt_blocks_open(&b, rings, set, options, mix, &err) < 0) ...;   // once
  *     sgt_blocks_fetch(b, windows, n, memory, room, tokens);         // any thread
  *     ... read the windows with tokens[i] == NULL yourself ...
  *     sgt_blocks_close(b); */
@@ -31,7 +31,7 @@ typedef struct sgt_blocks sgt_blocks;
 /* Open the blocks. Returns SGT_OK with *out NULL if the sampling is not `block`, rows are too long
  * for blocks, or there are too many sets. The arguments must outlive it. */
 int sgt_blocks_open(sgt_blocks **out, sgt_rings *rings, const sgt_set *set,
-                    const sgt_reader_options *o, sgt_error *err);
+                    const sgt_loader_options *o, const sgt_mix *mix, sgt_error *err);
 void sgt_blocks_close(sgt_blocks *b); /* NULL is fine */
 
 /* Copy window i to memory + i * room and set tokens[i] to that place, for every window that is in a

@@ -213,9 +213,10 @@ static int map_shard(reader *r, uint32_t shard, sgt_error *err)
 }
 
 static int open_reader(void **out, const char **remark, const sgt_set *set,
-                       const sgt_reader_options *o, sgt_error *err)
+                       const sgt_loader_options *o, const sgt_mix *mix, sgt_error *err)
 {
     int rc = SGT_OK;
+    (void)mix;
     (void)remark;
     reader *r = calloc(1, sizeof *r + set->count * sizeof *r->maps);
     if (!r) return sgt_fail_memory(err, set->shards[0].path);

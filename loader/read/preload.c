@@ -23,7 +23,7 @@
  * shard. */
 typedef struct reader {
     const sgt_set *set;
-    const sgt_reader_options *o; /* while it is opened */
+    const sgt_loader_options *o; /* while it is opened */
     uint64_t bytes;              /* of memory that the set takes */
     sgt_arena arena;
     uint64_t failed;          /* atomic: the first piece that could not be read; or UINT64_MAX */
@@ -71,7 +71,7 @@ static int read_bytes(int fd, char *to, size_t bytes, uint64_t at, const sgt_set
  * copies are filled. */
 static int check_memory(const reader *r, uint64_t filled, sgt_error *err)
 {
-    const sgt_reader_options *o = r->o;
+    const sgt_loader_options *o = r->o;
     char each[64] = "";
     sgt_memory m;
     sgt_memory_look(&m, NULL);
@@ -145,8 +145,9 @@ static int fill(reader *r, sgt_error *err)
 /* ---- opening ---- */
 
 static int open_reader(void **out, const char **remark, const sgt_set *set,
-                       const sgt_reader_options *o, sgt_error *err)
+                       const sgt_loader_options *o, const sgt_mix *mix, sgt_error *err)
 {
+    (void)mix;
     (void)remark;
     reader *r = calloc(1, sizeof *r + set->count * sizeof *r->tokens);
     if (!r) return sgt_fail_memory(err, set->shards[0].path);

@@ -20,24 +20,15 @@
 #include "loader/sample/mix.h"
 #include "loader/shards/set.h"
 
-typedef struct sgt_reader_options {
-    sgt_sampling sampling;
-    const sgt_mix *mix; /* computes which windows a batch has; outlives the reader */
-    uint32_t seq;       /* T: windows have at most T + 1 tokens */
-    uint32_t windows;   /* most windows per fetch */
-    sgt_notice notice;  /* called by one thread at a time */
-    uint32_t copies;    /* processes on this machine that open the set */
-    int may_map;        /* mmap may replace preload */
-} sgt_reader_options;
-
 /* The functions of a reader. The set outlives it. Functions with an `err` return 0, or a negative
  * SGT_E* with *err filled in. */
 typedef struct sgt_reader_ops {
-    /* Sets *remark, a constant text, to the way in which it reads if that is not the usual one:
-     * "through the page cache". If this machine refuses what it needs, it returns
-     * SGT_EUNSUPPORTED, with the reason as the error's text; mmap replaces it then. */
-    int (*open)(void **reader, const char **remark, const sgt_set *set, const sgt_reader_options *o,
-                sgt_error *err);
+    /* A fetch asks for at most o->batch / o->ranks windows. The mix, which outlives the reader too,
+     * computes which windows a batch has. Sets *remark, a constant text, to the way in which it reads
+     * if that is not the usual one: "through the page cache". If this machine refuses what it needs,
+     * it returns SGT_EUNSUPPORTED, with the reason as the error's text; mmap replaces it then. */
+    int (*open)(void **reader, const char **remark, const sgt_set *set, const sgt_loader_options *o,
+                const sgt_mix *mix, sgt_error *err);
     void (*close)(void *reader);
     /* NULL: a thread needs no state, and the reader takes the place of its cursor */
     int (*cursor_open)(void **cursor, void *reader, sgt_error *err);

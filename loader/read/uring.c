@@ -50,17 +50,18 @@ static void close_reader(void *p)
 }
 
 static int open_reader(void **out, const char **remark, const sgt_set *set,
-                       const sgt_reader_options *o, sgt_error *err)
+                       const sgt_loader_options *o, const sgt_mix *mix, sgt_error *err)
 {
-    size_t bytes = 2 * ((size_t)o->seq + 1), ahead = (AHEAD + o->windows - 1) / o->windows;
+    uint32_t windows = o->batch / o->ranks;
+    size_t bytes = 2 * ((size_t)o->seq + 1), ahead = (AHEAD + windows - 1) / windows;
     reader *r = calloc(1, sizeof *r);
     if (!r) return sgt_fail_memory(err, set->shards[0].path);
-    while (ahead > 1 && ahead * o->windows * bytes > MOST_AHEAD) ahead--;
+    while (ahead > 1 && ahead * windows * bytes > MOST_AHEAD) ahead--;
     r->set = set;
-    r->windows = o->windows;
+    r->windows = windows;
     r->places = (uint32_t)ahead + 1;
     int rc = sgt_rings_open(&r->rings, remark, set, &o->notice, err);
-    if (rc == 0) rc = sgt_blocks_open(&r->blocks, r->rings, set, o, err);
+    if (rc == 0) rc = sgt_blocks_open(&r->blocks, r->rings, set, o, mix, err);
     if (rc < 0) {
         close_reader(r);
         return rc;

@@ -189,13 +189,6 @@ static int read_shards(sgt_manifest *m, const json_t *o, const source *s)
     return SGT_OK;
 }
 
-static void read_layout(sgt_manifest *m, const json_t *options)
-{
-    const char *layout = json_string_value(json_object_get(options, "shards"));
-    m->foreign = layout != NULL;
-    m->raw = layout && strcmp(layout, "megatron") != 0;
-}
-
 static int read_json_text(char **out, const json_t *v, const source *s)
 {
     *out = sgt_json_dumps(v, JSON_COMPACT);
@@ -216,7 +209,9 @@ static int from_json(sgt_manifest *m, const json_t *o, const source *s)
                         version, VERSION);
     if (!json_is_object(options)) return wrong(s, "options", "an object");
     if (invalid && !json_is_array(invalid)) return wrong(s, "invalid_utf8_at", "an array");
-    read_layout(m, options);
+    const char *layout = json_string_value(json_object_get(options, "shards"));
+    m->foreign = layout != NULL;
+    m->raw = layout && strcmp(layout, "megatron") != 0;
     if ((rc = read_json_text(&m->options, options, s)) < 0) return rc;
     if (json_array_size(invalid) && (rc = read_json_text(&m->invalid, invalid, s)) < 0) return rc;
     if ((rc = read_fields(m, vocabulary, vocabulary_fields, s)) < 0 ||

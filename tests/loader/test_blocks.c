@@ -38,11 +38,9 @@ static void open_rig(rig *g, const reader_fault *fault)
     *g = (rig){0};
     o.reader = SGT_READER_MMAP;
     g->l = open_loader("d", &o, fault);
-    sgt_reader_options ro = {
-        .sampling = SGT_SAMPLING_BLOCK, .mix = &g->l->mix, .seq = T, .windows = B};
     const char *remark = NULL;
-    must(sgt_rings_open(&g->rings, &remark, &g->l->set, &ro.notice, why));
-    must(sgt_blocks_open(&g->pools, g->rings, &g->l->set, &ro, why));
+    must(sgt_rings_open(&g->rings, &remark, &g->l->set, &g->l->o.notice, why));
+    must(sgt_blocks_open(&g->pools, g->rings, &g->l->set, &g->l->o, &g->l->mix, why));
     cr_assert(g->pools);
     g->blocks = sgt_sampler_blocks(&g->l->mix.samplers[0]);
 }
