@@ -108,6 +108,19 @@ run 0 on lies near sh tokenize --rank 1 --ranks 2 corpus out
 stderr_has "out/.work/owner-000001: $waits"
 same_folders out one
 
+# the other ranks need not wait while one watches the file of its earlier owner: here for a real minute
+rm -rf out go
+begin '' far out/.work/part-000001/.work/sources.jsonl sh tokenize --quiet --rank 1 --ranks 2 corpus out
+kill_begun
+touch go
+sh tokenize --rank 1 --ranks 2 corpus out 2> .stderr-begun &
+pid=$!
+wait_for_handler $pid
+until grep -qF "out/.work/owner-000001: $waits" .stderr-begun; do kill -0 $pid || fail "$(cat .stderr-begun)"; done
+run 0 sh tokenize --rank 0 --ranks 2 corpus out
+kill -TERM $pid
+ended 130 $pid
+
 # a file that says nothing: its owner was killed as it made it
 rm -rf run
 mkdir run

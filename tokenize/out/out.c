@@ -652,7 +652,6 @@ static int approach(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     *o = (sgt_out){.path = r->path,
                    .lock = -1,
                    .who = {.notice = r->notice, .stop = r->stop},
-                   .rank = r->rank,
                    .made = stat(r->path, &st) < 0};
     o->had_work = sgt_out_file_exists(r->path, ".work");
     sgt_path(o->work, r->path, ".work");
@@ -678,14 +677,12 @@ static int wait_a_turn(const sgt_out_request *r, sgt_error *err)
 /* Return 1 if another rank that shares OUT is at work. who NULL: or if it may be (owner.h). */
 static int find_sharer(const sgt_out *o, sgt_claimant *who, sgt_error *err)
 {
-    char path[SGT_PATH], own[32];
+    char path[SGT_PATH];
     int rc = 0;
     DIR *d = opendir(o->work);
     if (!d) return sgt_fail_errno(err, "%s", o->work);
-    snprintf(own, sizeof own, "owner-%06" PRIu32, o->rank);
     for (const struct dirent *e; !rc && (e = readdir(d));)
-        if (!strncmp(e->d_name, "owner-", 6) && !strchr(e->d_name, '.') &&
-            !(o->sharer && !strcmp(e->d_name, own)))
+        if (!strncmp(e->d_name, "owner-", 6) && !strchr(e->d_name, '.'))
             rc = sgt_owner_lives(sgt_path(path, o->work, "%s", e->d_name), who, err);
     closedir(d);
     return rc;
@@ -718,25 +715,21 @@ static int set_up(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     return r->corpus ? resume_or_start(o, r, err) : remove_begun(o, err);
 }
 
-/* Share a locked OUT with other ranks. */
-static int share(sgt_out *o, const sgt_out_request *r, sgt_error *err)
-{
-    char path[SGT_PATH];
-    sgt_path(path, o->work, "owner-%06" PRIu32, r->rank);
-    const int rc = sgt_owner_take(&o->sharer, path, &o->who, err);
-    if (rc == 1) return at_work(sgt_path(path, o->work, "part-%06" PRIu32, r->rank), r, err);
-    if (!rc) unlock(o);
-    return rc;
-}
-
 int sgt_out_claim(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     const int shared = r->journal_options != NULL;
+    char own[SGT_PATH], part[SGT_PATH];
     int rc = approach(o, r, err);
+    sgt_path(own, o->work, "owner-%06" PRIu32, r->rank);
+    sgt_path(part, o->work, "part-%06" PRIu32, r->rank);
+    /* before the lock, for which other ranks wait, as this may watch the file for a minute */
+    if (!rc && shared && (rc = sgt_owner_lives(own, &o->who, err)) == 1) rc = at_work(part, r, err);
     for (int turn = 0; !rc && (rc = lock_work(o, err)) == 1; turn++)
         rc = shared && turn < WAIT_TURNS ? wait_a_turn(r, err) : at_work(r->path, r, err);
     if (!rc) rc = set_up(o, r, err);
-    if (!rc && shared) rc = share(o, r, err);
+    if (!rc && shared && (rc = sgt_owner_take(&o->sharer, own, &o->who, err)) == 1)
+        rc = at_work(part, r, err);
+    if (!rc && shared) unlock(o);
     if (rc) sgt_out_release(o, rc == 1 || (o->had_work && (o->lock < 0 || holds_work(o->work))));
     return rc;
 }
@@ -769,9 +762,11 @@ int sgt_out_check(const sgt_out *o, sgt_error *err)
 void sgt_out_leave(sgt_out *o)
 {
     int untouched = 0;
-    if (o->sharer && !has_parts(o->work) && lock_work(o, NULL) == 0)
+    if (o->sharer && !has_parts(o->work) && lock_work(o, NULL) == 0) {
+        sgt_owner_leave(&o->sharer);
         untouched = !find_sharer(o, NULL, NULL) && !has_parts(o->work) &&
                     !sgt_out_file_exists(o->path, "manifest.json");
+    }
     sgt_out_release(o, !untouched);
 }
 

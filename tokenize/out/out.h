@@ -72,7 +72,6 @@ typedef struct sgt_out {
     int lock;
     sgt_owner *owner, *sharer;
     sgt_claimant who;
-    uint32_t rank;
     int made;     /* 1: OUT did not exist before */
     int had_work; /* 1: .work existed before */
     sgt_journal *journal;
