@@ -78,29 +78,23 @@ int sgt_run_steps(uint64_t **steps, size_t *count, const char *run, sgt_error *e
     return rc;
 }
 
-static char *step_path(const char *run, uint64_t step)
+static char *step_path(char to[SGT_PATH], const char *run, uint64_t step)
 {
-    char name[32];
-    snprintf(name, sizeof name, STEP_NAME, step);
-    return sgt_join(run, name);
+    return sgt_path(to, run, STEP_NAME, step);
 }
 
 /* Warn if `latest` names a checkpoint that does not exist. If a save was killed between its two
  * renames, `latest` names an older checkpoint, which exists. */
 static void check_latest(const char *run, const sgt_notice *notice)
 {
-    char *text = NULL, *path = sgt_join(run, "latest"), *dir = NULL;
+    char *text = NULL, path[SGT_PATH], dir[SGT_PATH];
     size_t n;
     uint64_t step;
-    if (path && sgt_file_get(&text, &n, path, 1024, NULL) == SGT_OK) {
-        text[strcspn(text, "\n")] = '\0';
-        dir = is_step(text, &step) ? sgt_join(run, text) : NULL;
-        if (!dir || access(dir, F_OK) < 0)
-            sgt_say(notice, "%s says '%s', and there is no such checkpoint", path, text);
-    }
-    free(dir);
+    if (sgt_file_get(&text, &n, sgt_path(path, run, "latest"), 1024, NULL) < 0) return;
+    text[strcspn(text, "\n")] = '\0';
+    if (!is_step(text, &step) || access(step_path(dir, run, step), F_OK) < 0)
+        sgt_say(notice, "%s says '%s', and there is no such checkpoint", path, text);
     free(text);
-    free(path);
 }
 
 /* Return whether error rc of a check means that the checkpoint is incomplete, and not that reading
@@ -111,9 +105,8 @@ static int is_incomplete(const char *dir, int rc)
                                         "state.json"};
     int missing = 0;
     for (size_t i = 0; rc == SGT_EIO && i < sizeof files / sizeof *files; i++) {
-        char *path = sgt_join(dir, files[i]);
-        missing |= path && sgt_file_gone(path);
-        free(path);
+        char path[SGT_PATH];
+        missing |= sgt_file_gone(sgt_path(path, dir, "%s", files[i]));
     }
     return rc == SGT_EFORMAT || missing;
 }
@@ -127,17 +120,13 @@ int sgt_run_newest(char **dir, const char *run, int sums, const sgt_notice *noti
     if (rc == SGT_OK) check_latest(run, notice);
     for (size_t i = 0; i < count && rc == SGT_OK && !*dir; i++) {
         sgt_error why;
-        char *path = step_path(run, steps[i]);
-        int bad =
-            path ? sgt_checkpoint_check(path, steps[i], sums, &why) : sgt_fail_memory(&why, run);
+        char path[SGT_PATH];
+        int bad = sgt_checkpoint_check(step_path(path, run, steps[i]), steps[i], sums, &why);
         if (bad == SGT_OK) {
-            *dir = path;
-            break;
-        }
-        if (path && is_incomplete(path, bad))
+            if (!(*dir = strdup(path))) rc = sgt_fail_memory(err, run);
+        } else if (is_incomplete(path, bad))
             sgt_say(notice, "skipped an incomplete checkpoint: %s", why.text);
         else rc = sgt_fail(err, bad, "%s", why.text);
-        free(path);
     }
     free(steps);
     return rc;
@@ -149,15 +138,11 @@ int sgt_run_newest(char **dir, const char *run, int sums, const sgt_notice *noti
  * checkpoint's name is always complete. */
 static int remove_step(const sgt_run *r, uint64_t step, sgt_error *err)
 {
-    char name[48];
-    snprintf(name, sizeof name, WORK_PREFIX "%08" PRIu64 ".old.tmp", step);
-    char *from = step_path(r->path, step), *to = sgt_join(r->path, name);
-    int rc = from && to ? sgt_remove_tree(to, err) : sgt_fail_memory(err, r->path);
-    if (rc == SGT_OK && rename(from, to) < 0) rc = sgt_fail_errno(err, "%s", from);
-    if (rc == SGT_OK) rc = sgt_remove_tree(to, err);
-    free(from);
-    free(to);
-    return rc;
+    char from[SGT_PATH], to[SGT_PATH];
+    int rc = sgt_remove_tree(sgt_path(to, r->path, WORK_PREFIX "%08" PRIu64 ".old.tmp", step), err);
+    if (rc == SGT_OK && rename(step_path(from, r->path, step), to) < 0)
+        rc = sgt_fail_errno(err, "%s", from);
+    return rc < 0 ? rc : sgt_remove_tree(to, err);
 }
 
 /* Remove all checkpoints after `last`, and all but the newest `keep` of the others (0: keep all) and
@@ -199,10 +184,9 @@ static int remove_leftovers(const sgt_run *r, sgt_error *err)
     DIR *d = opendir(r->path);
     if (!d) return sgt_fail_errno(err, "%s", r->path);
     for (struct dirent *e; rc == SGT_OK && (e = readdir(d));) {
-        if (!is_leftover(e->d_name)) continue;
-        char *path = sgt_join(r->path, e->d_name);
-        rc = path ? sgt_remove_tree(path, err) : sgt_fail_memory(err, r->path);
-        free(path);
+        char path[SGT_PATH];
+        if (is_leftover(e->d_name))
+            rc = sgt_remove_tree(sgt_path(path, r->path, "%s", e->d_name), err);
     }
     closedir(d);
     return rc;
@@ -210,11 +194,9 @@ static int remove_leftovers(const sgt_run *r, sgt_error *err)
 
 static int remove_name(const sgt_run *r, const char *name, sgt_error *err)
 {
-    char *path = sgt_join(r->path, name);
-    if (!path) return sgt_fail_memory(err, r->path);
-    int rc = unlink(path) < 0 && errno != ENOENT ? sgt_fail_errno(err, "%s", path) : SGT_OK;
-    free(path);
-    return rc;
+    char path[SGT_PATH];
+    const int removed = unlink(sgt_path(path, r->path, "%s", name)) == 0 || errno == ENOENT;
+    return removed ? SGT_OK : sgt_fail_errno(err, "%s", path);
 }
 
 /* ---- the log ---- */
@@ -274,21 +256,17 @@ static int cut_log(const sgt_run *r, const char *path, uint64_t step, const sgt_
 
 static int open_log(sgt_run *r, uint64_t step, const sgt_notice *notice, sgt_error *err)
 {
-    char *path = sgt_join(r->path, "log.jsonl");
-    if (!path) return sgt_fail_memory(err, r->path);
-    int rc = cut_log(r, path, step, notice, err);
+    char path[SGT_PATH];
+    int rc = cut_log(r, sgt_path(path, r->path, "log.jsonl"), step, notice, err);
     /* here, because a step allocates nothing */
     if (rc == SGT_OK) rc = sgt_reserve(&r->waiting, &r->room, LINE, 1, path, err);
-    if (rc == SGT_OK) {
-        r->log = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
-        if (r->log < 0 && errno == ELOOP)
-            rc = sgt_fail(
-                err, SGT_EIO,
-                "%s: is a symbolic link, and what it leads to is not written to (remove it)", path);
-        else if (r->log < 0) rc = sgt_fail_errno(err, "%s", path);
-    }
-    free(path);
-    return rc;
+    if (rc < 0) return rc;
+    r->log = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (r->log < 0 && errno == ELOOP)
+        return sgt_fail(
+            err, SGT_EIO,
+            "%s: is a symbolic link, and what it leads to is not written to (remove it)", path);
+    return r->log < 0 ? sgt_fail_errno(err, "%s", path) : SGT_OK;
 }
 
 int sgt_run_log(sgt_run *r, const char *line, sgt_error *err)
@@ -315,12 +293,11 @@ int sgt_run_log(sgt_run *r, const char *line, sgt_error *err)
 
 char *sgt_run_last_line(const sgt_run *r)
 {
-    char *path = sgt_join(r->path, "log.jsonl"), line[LINE], last[LINE] = "";
+    char path[SGT_PATH], line[LINE], last[LINE] = "";
     FILE *f = NULL;
-    if (path) (void)sgt_file_lines(&f, path, NULL);
+    (void)sgt_file_lines(&f, sgt_path(path, r->path, "log.jsonl"), NULL);
     while (f && sgt_file_line(line, LINE, f) > 0) memcpy(last, line, LINE);
     if (f) fclose(f);
-    free(path);
     last[strcspn(last, "\n")] = '\0';
     return *last ? strdup(last) : NULL;
 }
@@ -329,11 +306,10 @@ char *sgt_run_last_line(const sgt_run *r)
 
 int sgt_run_put(const sgt_run *r, const char *name, const char *text, sgt_error *err)
 {
-    char *path = sgt_join(r->path, name);
-    int rc = path ? sgt_owner_check(r->owner, err) : sgt_fail_memory(err, r->path);
-    if (rc == SGT_OK) rc = sgt_file_put(path, text, strlen(text), err);
-    free(path);
-    return rc;
+    char path[SGT_PATH];
+    const int rc = sgt_owner_check(r->owner, err);
+    if (rc < 0) return rc;
+    return sgt_file_put(sgt_path(path, r->path, "%s", name), text, strlen(text), err);
 }
 
 /* Point `latest` or `best` to the checkpoint of a step; 0: to none. */
@@ -362,11 +338,11 @@ static int find_best(sgt_run *r, uint64_t last, sgt_error *err)
     sgt_checkpoint_state state = {0};
     int rc = sgt_run_steps(&steps, &count, r->path, err);
     for (size_t i = 0; i < count && rc == SGT_OK; i++) {
-        char *path = step_path(r->path, steps[i]);
-        if (steps[i] <= last && path && sgt_checkpoint_read(&state, path, NULL) == SGT_OK)
+        char path[SGT_PATH];
+        step_path(path, r->path, steps[i]);
+        if (steps[i] <= last && sgt_checkpoint_read(&state, path, NULL) == SGT_OK)
             compare_best(r, steps[i], state.val_loss);
         sgt_checkpoint_state_free(&state);
-        free(path);
     }
     free(steps);
     return rc;
@@ -395,13 +371,13 @@ static int check_unchanged(const sgt_run *r, uint64_t step, sgt_error *err)
     size_t count;
     int rc = sgt_run_steps(&steps, &count, r->path, err);
     for (size_t i = 0; i < count && rc == SGT_OK && steps[i] > step; i++) {
-        char *path = step_path(r->path, steps[i]);
-        if (path && sgt_checkpoint_check(path, steps[i], 1, NULL) == SGT_OK)
+        char path[SGT_PATH];
+        step_path(path, r->path, steps[i]);
+        if (sgt_checkpoint_check(path, steps[i], 1, NULL) == SGT_OK)
             rc = sgt_fail(err, SGT_EUNSUPPORTED,
                           "%s: another sgt-train has just saved " STEP_NAME
                           " (the same command looks again)",
                           r->path, steps[i]);
-        free(path);
     }
     free(steps);
     return rc;
@@ -448,7 +424,11 @@ void sgt_run_close(sgt_run *r)
     free(r);
 }
 
-char *sgt_run_checkpoint(const sgt_run *r, uint64_t step) { return step_path(r->path, step); }
+char *sgt_run_checkpoint(const sgt_run *r, uint64_t step)
+{
+    char path[SGT_PATH];
+    return strdup(step_path(path, r->path, step));
+}
 
 /* Return the line of starts.jsonl about a start, as malloc'd JSON text; NULL: out of memory. Texts
  * that are not UTF-8 are escaped. */
@@ -473,21 +453,17 @@ static char *start_json(uint64_t step, const char *machine, const char *command)
 int sgt_run_start(sgt_run *r, uint64_t step, const char *machine, const char *command,
                   sgt_error *err)
 {
-    int rc = SGT_OK;
-    char *before = NULL, *text = NULL, *path = sgt_join(r->path, "starts.jsonl");
+    char *before = NULL, *text = NULL, path[SGT_PATH];
     char *line = start_json(step, machine, command);
     size_t n = 0;
+    sgt_path(path, r->path, "starts.jsonl");
     /* a run of an older version has no such file */
-    if (path && step) (void)sgt_file_get(&before, &n, path, MOST_STARTS, NULL);
-    if (!path || !line || asprintf(&text, "%.*s%s\n", (int)n, before ? before : "", line) < 0)
-        rc = sgt_fail_memory(err, r->path);
-    if (rc == SGT_OK) {
-        rc = sgt_run_put(r, "starts.jsonl", text, err);
-        free(text);
-    }
+    if (step) (void)sgt_file_get(&before, &n, path, MOST_STARTS, NULL);
+    if (!line || asprintf(&text, "%.*s%s\n", (int)n, before ? before : "", line) < 0) text = NULL;
+    int rc = text ? sgt_run_put(r, "starts.jsonl", text, err) : sgt_fail_memory(err, path);
+    free(text);
     free(line);
     free(before);
-    free(path);
     return rc;
 }
 
@@ -495,13 +471,9 @@ int sgt_run_save(sgt_run *r, const sgt_checkpoint_state *state, sgt_backend *b, 
                  const char *tokenizer, int64_t eot, uint64_t keep, sgt_error *err)
 {
     int rc;
-    char name[48];
-    snprintf(name, sizeof name, WORK_PREFIX "%08" PRIu64 ".tmp", state->step);
-    char *work = sgt_join(r->path, name), *path = step_path(r->path, state->step);
-    if (!work || !path) {
-        rc = sgt_fail_memory(err, r->path);
-        goto out;
-    }
+    char work[SGT_PATH], path[SGT_PATH];
+    sgt_path(work, r->path, WORK_PREFIX "%08" PRIu64 ".tmp", state->step);
+    step_path(path, r->path, state->step);
     errno = __atomic_load_n(&r->log_error, __ATOMIC_RELAXED);
     if (errno || fsync(r->log) < 0) {
         rc = sgt_fail_errno(err, "%s/log.jsonl", r->path);
@@ -529,8 +501,6 @@ int sgt_run_save(sgt_run *r, const sgt_checkpoint_state *state, sgt_backend *b, 
 out:
     /* a new owner removes what this process writes, and may write the same checkpoint */
     if (rc < 0 && sgt_owner_check(r->owner, err) < 0) rc = SGT_EUNSUPPORTED;
-    else if (rc < 0 && work) sgt_remove_tree(work, NULL);
-    free(work);
-    free(path);
+    else if (rc < 0) sgt_remove_tree(work, NULL);
     return rc;
 }
