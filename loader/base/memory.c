@@ -11,14 +11,15 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Return the number that follows `name` at the beginning of a line of the file `path`; name "": of
+/* Return the number that follows `name` at the beginning of a line of a file in `folder`; name "": of
  * the first line. Return UINT64_MAX if there is no number, as for a control group without a limit,
  * whose file says "max". */
-static uint64_t read_number(const char *path, const char *name)
+static uint64_t read_in(const char *folder, const char *file, const char *name)
 {
-    char line[256];
+    char path[2 * PATH_MAX], line[256];
     uint64_t value = UINT64_MAX;
     size_t n = strlen(name);
+    snprintf(path, sizeof path, "%s/%s", folder, file);
     FILE *f = fopen(path, "re");
     if (!f) return UINT64_MAX;
     while (fgets(line, sizeof line, f))
@@ -30,13 +31,6 @@ static uint64_t read_number(const char *path, const char *name)
         }
     fclose(f);
     return value;
-}
-
-static uint64_t read_in(const char *folder, const char *file, const char *name)
-{
-    char path[PATH_MAX + 64];
-    snprintf(path, sizeof path, "%s/%s", folder, file);
-    return read_number(path, name);
 }
 
 /* The least of the limits of this process's control groups; UINT64_MAX: no limit. */
@@ -124,10 +118,9 @@ uint64_t sgt_group_cpus(const char *root) { return read_limits(root ? root : "")
 
 void sgt_memory_look(sgt_memory *m, const char *root)
 {
-    char path[PATH_MAX];
     if (!root) root = "";
-    snprintf(path, sizeof path, "%s/proc/meminfo", root);
-    uint64_t free_kib = read_number(path, "MemAvailable:"), kib = read_number(path, "MemTotal:");
+    uint64_t free_kib = read_in(root, "proc/meminfo", "MemAvailable:"),
+             kib = read_in(root, "proc/meminfo", "MemTotal:");
     const limits group = read_limits(root);
     *m = (sgt_memory){free_kib > UINT64_MAX >> 10 ? UINT64_MAX : free_kib << 10,
                       kib > UINT64_MAX >> 10 ? UINT64_MAX : kib << 10, "this machine"};

@@ -11,7 +11,7 @@ import sys
 
 BUDGET = {
     "tokenize": 12506,
-    "loader": 6907,
+    "loader": 6901,
     "train": 13832,
     "kernels": 12187,
     "tools": 13550,
