@@ -116,9 +116,9 @@ static int describe(char text[TEXT], sgt_error *err)
     return n;
 }
 
-/* Remove the file of a dead owner, which says `dead`. Several processes may do so at once, and one of
- * them may already have made its own file: so move the file away first, and bring it back if it is
- * another. `mine` begins with the mark of this process. */
+/* Remove the file of a dead owner, which says `dead`. Several processes may do so at once, and one
+ * of them may already have made its own file: so move the file away first, and bring it back if it
+ * is another. `mine` begins with the mark of this process. */
 static int remove_dead(const char *path, const char *dead, const char *mine, sgt_error *err)
 {
     char aside[SGT_PATH + MARK + 8];

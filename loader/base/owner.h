@@ -9,12 +9,13 @@
  *     sgt_owner_leave(&owner);
  *     close(fd);
  *
- * flock decides at once. But some file systems refuse it, and on some (Lustre's localflock, some NFS)
- * a lock keeps out processes of the same machine only, or none. The owner's file holds then: it is
- * made only if it does not exist, and says which process of which machine made it. Its owner touches
- * it every 10 seconds. A process that finds such a file looks for the owner if that is of the same
- * machine, boot and pid namespace, and replaces a dead one at once. Otherwise it watches the file for
- * a minute, and replaces an owner that did not touch it. Clocks of two machines are never compared. */
+ * flock decides at once. But some file systems refuse it, and on some (Lustre's localflock, some
+ * NFS) a lock keeps out processes of the same machine only, or none. The owner's file holds then:
+ * it is made only if it does not exist, and says which process of which machine made it. Its owner
+ * touches it every 10 seconds. A process that finds such a file looks for the owner if that is of
+ * the same machine, boot and pid namespace, and replaces a dead one at once. Otherwise it watches
+ * the file for a minute, and replaces an owner that did not touch it. Clocks of two machines are
+ * never compared. */
 #ifndef SGT_BASE_OWNER_H
 #define SGT_BASE_OWNER_H
 
@@ -38,17 +39,17 @@ typedef struct sgt_owner sgt_owner;
  * 0; 1 if another process is the owner; or a negative SGT_E*. */
 int sgt_owner_take(sgt_owner **out, const char *path, sgt_claimant *who, sgt_error *err);
 
-/* Return SGT_EUNSUPPORTED if another process has replaced this owner, as it may if it did not see the
- * file touched for a minute; it then owns the folder. Look at the file at most once a second. Any
- * thread may call this. NULL: return 0. */
+/* Return SGT_EUNSUPPORTED if another process has replaced this owner, as it may if it did not see
+ * the file touched for a minute; it then owns the folder. Look at the file at most once a second.
+ * Any thread may call this. NULL: return 0. */
 int sgt_owner_check(sgt_owner *o, sgt_error *err);
 
 /* Remove the file, unless another owner has it, free *owner and set it to NULL. NULL is fine. */
 void sgt_owner_leave(sgt_owner **owner);
 
-/* Look whether the owner that the file at `path` names is alive. Return 1 if it is; 0 if there is no
- * file, or if it was removed because its owner is dead; or a negative SGT_E*. who NULL: do not watch
- * the file for a minute, but return 1. */
+/* Look whether the owner that the file at `path` names is alive. Return 1 if it is; 0 if there is
+ * no file, or if it was removed because its owner is dead; or a negative SGT_E*. who NULL: do not
+ * watch the file for a minute, but return 1. */
 int sgt_owner_lives(const char *path, sgt_claimant *who, sgt_error *err);
 
 #endif

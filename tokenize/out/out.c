@@ -32,6 +32,8 @@
 static const char *const finished_names[] = {"manifest.json",  "sources.jsonl",
                                              "tokenizer.json", SGT_TOKENIZER_CONFIG,
                                              SGT_DEDUP_FILE,   ".inputs.jsonl"};
+/* what is always in .work */
+static const char *const guards[] = {".", "..", "lock", "owner"};
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 #define VALUE_SHOWN 1024 /* bytes of an option's value in a message, which has no more */
 
@@ -386,14 +388,13 @@ static int stale_in_out(const char *name, const void *ctx)
 /* Remove all that is in .work but the lock and its owner's file. */
 static int empty_work(const char *work, sgt_error *err)
 {
-    static const char *const kept[] = {".", "..", "lock", "owner"};
     int rc = SGT_OK;
     DIR *d = opendir(work);
     if (!d) return sgt_fail_errno(err, "%s", work);
     for (const struct dirent *e; !rc && (e = readdir(d));) {
         char path[SGT_PATH];
         int keep = 0;
-        for (size_t i = 0; i < COUNT(kept); i++) keep |= !strcmp(e->d_name, kept[i]);
+        for (size_t i = 0; i < COUNT(guards); i++) keep |= !strcmp(e->d_name, guards[i]);
         if (!keep) rc = sgt_remove_tree(sgt_path(path, work, "%s", e->d_name), err);
     }
     closedir(d);
@@ -405,7 +406,6 @@ static int empty_work(const char *work, sgt_error *err)
 /* Return whether .work holds more than what keeps others out of it. */
 static int holds_work(const char *work)
 {
-    static const char *const guards[] = {"lock", "owner"};
     return sgt_out_holds_other_than(work, guards, COUNT(guards));
 }
 
