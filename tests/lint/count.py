@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 12505,
+    "tokenize": 12490,
     "loader": 6901,
     "train": 13832,
     "kernels": 12187,

@@ -259,9 +259,9 @@ static int leave_out(walk *w, const sgt_corpus_file *f, int named)
 }
 
 /* Check that a file can be read, because failing now is better than failing after an hour of work,
- * and find out what it holds. Return 1 if it is left out because it is not text, or, with --skip-bad,
- * because it is Parquet that is cut off, and so has no metadata. `named`: the file itself is an
- * INPUT. */
+ * and find out what it holds. Return 1 if it is left out because it is not text, or, with
+ * --skip-bad, because it is Parquet that is cut off, and so has no metadata. `named`: the file
+ * itself is an INPUT. */
 static int inspect_file(walk *w, sgt_corpus_file *f, int named)
 {
     const int open = w->o->format == SGT_FORMAT_AUTO, skip = w->c->skip_binary,
@@ -469,7 +469,7 @@ static int list_paths(walk *w, const char *list, FILE *f)
     w->listed = 1;
     while (!rc && (n += fread(text + n, 1, sizeof text - n, f)) > 0) {
         if (!number && memchr(text, 0, n)) ends = 0;
-        char *path = text + (number++ ? 0 : sgt_utf8_mark((const uint8_t *)text, n)),
+        char *path = text + (number++ ? 0 : sgt_utf8_mark(text, n)),
              *end = memchr(path, ends, (size_t)(text + n - path));
         if (!end && n == sizeof text)
             rc = sgt_fail(&why, SGT_EFORMAT, "more than the %d bytes that a path may have",

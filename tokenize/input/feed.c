@@ -372,13 +372,7 @@ static int cut_replaced(sgt_text_feed *f, const uint8_t *text, size_t n, size_t 
     if (!twin) return sgt_fail_memory(err, current(f)->path);
     size_t cut = sgt_extent_cut(f->encoder, twin, sgt_utf8_replace(twin, text, n));
     free(twin);
-    *good = 0;
-    for (size_t at = 0; at < cut;) {
-        uint32_t cp;
-        size_t len = sgt_utf8_unit(text + *good, n - *good, &cp);
-        at += cp == SGT_UTF8_ILL_FORMED ? 3 : len;
-        *good += len;
-    }
+    *good = sgt_utf8_replaced_at(text, n, cut);
     return SGT_OK;
 }
 
@@ -567,9 +561,7 @@ int sgt_text_feed_next(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
     if (!f->failure.code && f->left > LEFT_SAID)
         sgt_say(&f->r.o->notice, "%" PRIu64 " more packed files with such ends",
                 f->left - LEFT_SAID);
-    if (!f->failure.code) return 1;
-    if (err) *err = f->failure;
-    return f->failure.code;
+    return f->failure.code ? sgt_fail(err, f->failure.code, "%s", f->failure.text) : 1;
 }
 
 void sgt_text_feed_close(sgt_text_feed *f)
@@ -783,10 +775,8 @@ int sgt_part_encode(void *encoder, sgt_unit *u, sgt_part *p, const uint8_t *text
     p->first_id = u->id_count;
     if (p->first) u->ids[u->id_count++] = (uint16_t)sgt_vocab_eot(u->reading->vocab);
     const size_t count = sgt_encode(e, text, n, u->ids + u->id_count);
-    if (count == SGT_ENCODE_FAILED) {
-        if (err) *err = *sgt_encoder_failure(e);
-        return sgt_encoder_failure(e)->code;
-    }
+    const sgt_error *why = sgt_encoder_failure(e);
+    if (count == SGT_ENCODE_FAILED) return sgt_fail(err, why->code, "%s", why->text);
     u->id_count += count;
     p->ids = u->id_count - p->first_id;
     return SGT_OK;

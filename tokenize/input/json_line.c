@@ -1,5 +1,6 @@
-/* json_line.c: read lines of JSON, and make documents of them. JSON is read once, from left to right. A newline ends every line and is not allowed
- * inside one. So no code here checks how much is left: a newline never matches what is expected. */
+/* json_line.c: read lines of JSON, and make documents of them. JSON is read once, from left to
+ * right. A newline ends every line and is not allowed inside one. So no code here checks how much is
+ * left: a newline never matches what is expected. */
 #include "tokenize/input/json_line.h"
 
 #include <string.h>
@@ -185,9 +186,11 @@ static size_t unescape(uint8_t *scratch, const uint8_t *text, size_t n, uint64_t
 
 /* ---- values and lines ---- */
 
-static void skip_space(scan *c)
+/* Return the first byte from s on that is not white space; a newline is not. */
+static uint8_t *after_space(uint8_t *s)
 {
-    while (*c->s == ' ' || *c->s == '\t' || *c->s == '\r') c->s++;
+    while (*s == ' ' || *s == '\t' || *s == '\r') s++;
+    return s;
 }
 
 static int is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
@@ -253,7 +256,7 @@ static int read_name(scan *c)
     uint64_t surrogates = 0;
     if (*c->s != '"') return wrong(c, "expected a name in quotes");
     if (read_string(c, &name, &end, &escaped) < 0) return -1;
-    skip_space(c);
+    c->s = after_space(c->s);
     if (*c->s != ':') return wrong(c, "expected a colon");
     c->s++;
     if (c->matched != c->depth) return 0;
@@ -300,13 +303,13 @@ static int read_value(scan *c, int on_path)
 
 static int read_object(scan *c)
 {
-    skip_space(c);
+    c->s = after_space(c->s);
     if (*c->s != '{') return wrong(c, "expected an object");
     int opened = open_container(c, 1) == 0;
     c->matched = 1;
     while (c->depth) {
         int object = c->objects[c->depth - 1], on_path = 0;
-        skip_space(c);
+        c->s = after_space(c->s);
         if (*c->s == (object ? '}' : ']')) {
             close_container(c);
             if (c->value && !c->value_end && c->depth == c->value_depth) c->value_end = c->s;
@@ -316,10 +319,10 @@ static int read_object(scan *c)
         if (!opened) {
             if (*c->s != ',') return wrong(c, object ? "expected , or }" : "expected , or ]");
             c->s++;
-            skip_space(c);
+            c->s = after_space(c->s);
         }
         if (object && (on_path = read_name(c)) < 0) return -1;
-        skip_space(c);
+        c->s = after_space(c->s);
         if ((opened = read_value(c, on_path)) < 0) return -1;
     }
     return 0;
@@ -338,7 +341,7 @@ static const char *scan_line(scan *c, const sgt_json_path *p, uint8_t *line, uin
     c->why = NULL;
     c->depth = c->matched = 0;
     c->value = c->value_end = NULL;
-    if (read_object(c) == 0) skip_space(c);
+    if (read_object(c) == 0) c->s = after_space(c->s);
     if (!c->why && whole && *c->s != '\n') wrong(c, "something after the object");
     return c->why && sgt_utf8_mark(c->s, 3) ? mark : c->why;
 }
@@ -376,12 +379,6 @@ const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratc
 
 /* ---- the documents of a block of lines ---- */
 
-static int is_blank(const uint8_t *line)
-{
-    while (*line == ' ' || *line == '\t' || *line == '\r') line++;
-    return *line == '\n';
-}
-
 /* Find the document in line[n]. Return NULL, or what is wrong and at which byte. valid: the line is
  * known to be UTF-8. */
 static const char *read_document(sgt_unit *u, uint8_t *line, size_t n, int valid, sgt_json_found *t)
@@ -402,7 +399,7 @@ static int add_line(sgt_unit *u, sgt_part *next, uint8_t *text, size_t n, int va
     uint8_t *line = text + bom;
     sgt_json_found t;
     int rc = SGT_OK;
-    if (is_blank(line)) {
+    if (*after_space(line) == '\n') {
         next->end = end;
         next->records++;
         return SGT_OK;

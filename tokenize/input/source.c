@@ -99,8 +99,8 @@ static int open_file(sgt_source *s, sgt_error *err)
     return rc;
 }
 
-/* Wait until a stream or filter can be read, checking at intervals whether to stop. A file can be read
- * at once, but a line of it that is skipped may take minutes. */
+/* Wait until a stream or filter can be read, checking at intervals whether to stop. A file can be
+ * read at once, but a line of it that is skipped may take minutes. */
 static int wait_bytes(const sgt_source *s, int fd, sgt_error *err)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -286,8 +286,7 @@ static int read_packed(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *e
         *n += k;
         s->out_at += k;
         if (s->out_at < s->out_size) break;
-        if (s->failure.code && err) *err = s->failure;
-        if (s->failure.code) return s->failure.code;
+        if (s->failure.code) return sgt_fail(err, s->failure.code, "%s", s->failure.text);
         if (s->ended) *end = 1;
         else unpack_more(s);
     }

@@ -27,6 +27,8 @@ static const range unchanged[] = {{0x0400, 0x0481}, {0x05D0, 0x05EA}, {0x0E01, 0
                                   {0x3041, 0x3094}, {0x30A1, 0x30FA}, {0x3400, 0x4DBF},
                                   {0x4E00, 0x9FFF}, {0xAC00, 0xD7A3}};
 
+static const char what[] = "normalized text"; /* in messages about memory */
+
 static int within(const range *r, size_t count, uint32_t cp)
 {
     for (size_t i = 0; i < count && cp >= r[i].from; i++)
@@ -46,15 +48,11 @@ void sgt_normalizer_free(sgt_normalizer *z)
     *z = (sgt_normalizer){0};
 }
 
-static int reserve(sgt_normalizer *z, size_t more, sgt_error *err)
-{
-    return sgt_reserve(&z->text, &z->room, z->used + more, 1, "normalized text", err);
-}
-
 static int append(sgt_normalizer *z, const uint8_t *s, size_t n, sgt_error *err)
 {
-    int rc = n ? reserve(z, n, err) : SGT_OK;
-    if (rc < 0 || !n) return rc;
+    if (!n) return SGT_OK;
+    const int rc = sgt_reserve(&z->text, &z->room, z->used + n, 1, what, err);
+    if (rc < 0) return rc;
     memcpy(z->text + z->used, s, n);
     z->used += n;
     return SGT_OK;
@@ -76,7 +74,7 @@ static int decompose(sgt_normalizer *z, uint32_t cp, sgt_normalize form, sgt_err
             return SGT_OK;
         }
         int rc = sgt_reserve(&z->points, &z->point_room, 2 * z->point_room + 64,
-                             2 * sizeof *z->points, "normalized text", err);
+                             2 * sizeof *z->points, what, err);
         if (rc < 0) return rc;
     }
 }
@@ -112,7 +110,7 @@ static int end_extent(sgt_normalizer *z, sgt_error *err)
     }
     utf8proc_ssize_t n =
         utf8proc_normalize_utf32(p, (utf8proc_ssize_t)z->count, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
-    int rc = reserve(z, 4 * z->count, err);
+    int rc = sgt_reserve(&z->text, &z->room, z->used + 4 * z->count, 1, what, err);
     for (utf8proc_ssize_t i = 0; i < n && !rc; i++)
         z->used += (size_t)utf8proc_encode_char(p[i], z->text + z->used);
     z->count = 0;

@@ -214,20 +214,6 @@ static int find_match(sgt_pattern *p, const sgt_splitter *s)
     return SGT_OK;
 }
 
-/* Return the offset in the caller's text of offset `to` of the matched text. */
-static size_t place_in_text(const sgt_pattern *p, const sgt_splitter *s, size_t to)
-{
-    size_t place = s->at;
-    if (!p->twin) return to;
-    for (size_t at = p->at; at < to;) {
-        uint32_t cp;
-        const size_t len = sgt_utf8_unit(s->text + place, s->n - place, &cp);
-        at += cp == SGT_UTF8_ILL_FORMED ? 3 : len;
-        place += len;
-    }
-    return place;
-}
-
 /* Do what sgt_split does. A piece is a match, or what lies before the next one. */
 static size_t split_by_pattern(sgt_splitter *s, uint32_t *ends, size_t max)
 {
@@ -235,7 +221,9 @@ static size_t split_by_pattern(sgt_splitter *s, uint32_t *ends, size_t max)
     const size_t begin = s->at;
     size_t count = 0;
     while (count < max && p->at < p->n && find_match(p, s) == SGT_OK) {
-        const size_t to = p->at < p->from ? p->from : p->to, end = place_in_text(p, s, to);
+        const size_t to = p->at < p->from ? p->from : p->to, n = to - p->at;
+        const size_t end =
+            s->at + (p->twin ? sgt_utf8_replaced_at(s->text + s->at, s->n - s->at, n) : n);
         if (end - begin >= UINT32_MAX && count) break;
         ends[count++] = end - begin >= UINT32_MAX ? UINT32_MAX : (uint32_t)(end - begin);
         p->at = to;

@@ -117,3 +117,15 @@ size_t sgt_utf8_replace(uint8_t *out, const uint8_t *s, size_t n)
     }
     return o;
 }
+
+size_t sgt_utf8_replaced_at(const uint8_t *s, size_t n, size_t to)
+{
+    size_t place = 0;
+    uint32_t cp;
+    for (size_t at = 0; at < to;) {
+        const size_t len = sgt_utf8_unit(s + place, n - place, &cp);
+        at += cp == SGT_UTF8_ILL_FORMED ? 3 : len;
+        place += len;
+    }
+    return place;
+}

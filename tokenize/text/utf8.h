@@ -45,6 +45,10 @@ size_t sgt_utf8_count_ill_formed(const uint8_t *s, size_t n, uint64_t *offsets, 
  * does not overlap s. Returns the number of bytes written. */
 size_t sgt_utf8_replace(uint8_t *out, const uint8_t *s, size_t n);
 
+/* Return the offset in s of what lies at offset `to` of the bytes that sgt_utf8_replace makes of
+ * s. */
+size_t sgt_utf8_replaced_at(const uint8_t *s, size_t n, size_t to);
+
 /* ---- levels ----
  *
  * Skips well-formed text fast, for utf8.c. */
