@@ -107,11 +107,10 @@ static int make(report *r, char **paths, const sgt_notice *notice, sgt_error *er
     if (o.json && !o.out) o.no_sample = 1; /* no page is made */
     int rc = open_runs(r, paths, notice, err);
     if (rc < 0) return rc;
-    if (o.json && !o.out) return print_json(r, NULL, 0, err);
     if (r->count == 1) sgt_path(beside, r->runs[0].path, "report.html");
-    const char *out = o.out ? o.out : beside;
-    int replaced = access(out, F_OK) == 0;
-    rc = write_page(r, out, &bytes, err);
+    const char *out = o.out ? o.out : o.json ? NULL : beside;
+    int replaced = out && access(out, F_OK) == 0;
+    if (out) rc = write_page(r, out, &bytes, err);
     if (rc == SGT_OK && o.json) rc = print_json(r, out, replaced, err);
     else if (rc == SGT_OK && !o.quiet)
         printf("%s: %zu run%s, %s%s\n", sgt_printable(name, sizeof name, out), r->count,

@@ -164,13 +164,6 @@ typedef struct candidates {
     size_t count;
 } candidates;
 
-/* An unknown word of n bytes, and the known word that it resembles the most. */
-typedef struct guess {
-    const char *word, *before;
-    size_t n, distance;
-    candidates nearest;
-} guess;
-
 static void add_candidate(candidates *c, const char *before, const char *word, size_t length)
 {
     size_t at = strlen(c->text);
@@ -217,40 +210,39 @@ static int begins_part(const char *word, size_t n, const char *in, size_t m)
     return 0;
 }
 
-/* Take the known word k if its name, k itself or a synonym, is nearer than those before: with fewer
- * slips, else the longest that begins a part of the unknown word. */
-static void weigh(guess *g, const char *name, const char *k, size_t length)
+/* Return how far an unknown word of n bytes is from the name of a known one: the slips between
+ * them, if they are few; else less, the longer the name is, if it begins a part of the word. */
+static size_t distance(const char *word, size_t n, const char *name, size_t m)
 {
-    size_t m = name == k ? length : strlen(name), most = g->n < 5 ? 2 : g->n < 8 ? 3 : 4;
-    size_t distance = count_slips(g->word, g->n, name, m);
+    size_t slips = count_slips(word, n, name, m), most = n < 5 ? 2 : n < 8 ? 3 : 4;
     /* if as many letters differ as the name has, none of it would remain */
-    if (distance >= most || distance >= m)
-        distance = m > 1 && begins_part(name, m, g->word, g->n) ? FARTHEST - m : FARTHEST;
-    if (distance >= g->distance) return;
-    g->distance = distance;
-    g->nearest = (candidates){.count = 0};
-    add_candidate(&g->nearest, g->before, k, length);
+    if (slips < most && slips < m) return slips;
+    return m > 1 && begins_part(name, m, word, n) ? FARTHEST - m : FARTHEST;
 }
 
 const char *sgt_suggest(const char *word, size_t n, const char *known, const char *before,
                         char hint[SGT_HINT])
 {
-    candidates whole = {.count = 0}, part = whole;
-    guess g = {.word = word, .before = before, .n = n, .distance = FARTHEST};
-    size_t length;
+    candidates whole = {.count = 0}, part = whole, nearest = whole;
+    size_t length, least = FARTHEST;
     hint[0] = '\0';
     for (const char *k = known; *k && n <= LONGEST_WORD; k += length + (k[length] != 0)) {
         length = strcspn(k, "|, ");
         if (length > LONGEST_WORD || !stands_for_itself(k)) continue;
         int where = n > 1 ? begins_part(word, n, k, length) : 0;
         if (where) add_candidate(where == 1 ? &whole : &part, before, k, length);
-        weigh(&g, k, k, length);
+        size_t far = distance(word, n, k, length), other;
         for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
-            if (strlen(synonyms[i][1]) == length && !memcmp(synonyms[i][1], k, length))
-                weigh(&g, synonyms[i][0], k, length);
+            if (strlen(synonyms[i][1]) == length && !memcmp(synonyms[i][1], k, length) &&
+                (other = distance(word, n, synonyms[i][0], strlen(synonyms[i][0]))) < far)
+                far = other;
+        if (far >= least) continue;
+        least = far;
+        nearest = (candidates){.count = 0};
+        add_candidate(&nearest, before, k, length);
     }
     const candidates *c = whole.count ? &whole : &part;
-    if (!c->count || c->count > MOST_CANDIDATES) c = &g.nearest;
+    if (!c->count || c->count > MOST_CANDIDATES) c = &nearest;
     if (c->count) snprintf(hint, SGT_HINT, "; did you mean %s?", c->text);
     return hint;
 }

@@ -265,12 +265,10 @@ static void add_skips(report_figure *g, const report *r)
                                   .y = b->at[k].skipped > 0 ? 1 : (double)NAN};
         if (r->runs[i].skipped > 0) skipped += r->runs[i].skipped;
     }
-    if (skipped > 0) {
-        add_key(g, "dots", r->count > 1 ? REPORT_RUNS : 0, "below: updates left out");
+    if (skipped > 0) add_key(g, "dots", r->count > 1 ? REPORT_RUNS : 0, "below: updates left out");
+    if (skipped > 0)
         add_caption(g, "%.0f update%s left out.", skipped, skipped == 1 ? " was" : "s were");
-    } else {
-        add_caption(g, "No update was left out.");
-    }
+    else add_caption(g, "No update was left out.");
 }
 
 static void complete_norm(report_figure *g, const report *r)

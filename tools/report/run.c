@@ -395,26 +395,21 @@ static void diagnose(report_run *r, totals *t, const double *v)
         advise(r, t->diagnosis.grave, "%s", line);
 }
 
-/* Compare the last validation loss with the training loss up to there. An evaluation of unknown
- * noise has at least that of one step. */
-static void judge_gap(report_run *r, const totals *t)
+/* Judge the last validation loss by the lowest, or by the training loss up to there. An evaluation
+ * of unknown noise has at least that of one step. Then judge the loader. */
+static void judge_whole(report_run *r, const totals *t)
 {
     char line[256];
     double loss, noise;
     size_t n = average_loss(&r->log, t->val_end, &loss, &noise);
     double val_noise = r->val_noise > 0 ? r->val_noise : noise * sqrt((double)n);
-    if (sgt_advice_gap(line, sizeof line, loss, noise, r->val_loss, val_noise))
-        advise(r, 0, "%s", line);
-}
-
-static void judge_whole(report_run *r, const totals *t)
-{
     if (t->later >= LATER && t->least_later > WORSE * r->best_val)
         advise(r, 0,
                "the validation loss was lowest after step %.0f (%.4g) and has risen to %.4g since: "
                "the model learns its data by heart (fewer --epochs, more data, or --dropout 0.1)",
                r->best_step, r->best_val, r->val_loss);
-    else judge_gap(r, t);
+    else if (sgt_advice_gap(line, sizeof line, loss, noise, r->val_loss, val_noise))
+        advise(r, 0, "%s", line);
     if (r->wait > WAITING && r->wait * r->seconds > AT_LEAST)
         advise(r, 0, "%.0f %% of the time went by waiting for batches: %s", 100 * r->wait,
                r->settings_known && r->settings.loader == SGT_READER_PRELOAD

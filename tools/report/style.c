@@ -125,8 +125,6 @@ static const char rules[] =
     "}\n"
     "@media (max-width: 680px) {\n"
     "main { padding: 24px 16px; }\n"
-    "h1 { font-size: 25px; }\n"
-    "h2 { margin-top: 36px; }\n"
     ".figures { grid-template-columns: minmax(0, 1fr); gap: 12px; }\n"
     "figure.large { grid-column: auto; grid-row: auto; }\n"
     ".about div { display: block; }\n"
@@ -134,9 +132,7 @@ static const char rules[] =
     ".chart.wide { display: none; }\n"
     ".chart.narrow { display: block; }\n"
     ".strip div { flex-basis: 40%; padding: 12px 14px; }\n"
-    ".strip dd { font-size: 20px; }\n"
     "th, td { padding: 7px 12px; }\n"
-    ".advice ul { padding: 2px 14px; }\n"
     "}\n"
     "@media print { body { background: none; } figure, .card { break-inside: avoid; } }\n";
 
