@@ -16,7 +16,7 @@ OWN_LIBS = $(if $(HAVE_NVCC),$(CUDA_LIB)) $(if $(MPICC),$(MPI_LIB))
 UP = $(subst $(space),/,$(patsubst %,..,$(subst /, ,$(LIBDIR)) x)) # from pkgconfig/ to PREFIX
 PC = s|@VERSION@|$(VERSION)|; s|@LIBDIR@|$(LIBDIR)|; s|@UP@|$(strip $(UP))|; s|@CODECS@|$(strip $(LD_codecs:-lsnappy=-lsnappy -lstdc++))|
 
-.PHONY: man install uninstall deb dist gpu-bundle
+.PHONY: man install uninstall gpu-bundle
 man: need-packages programs            ## rewrite the options in the manual pages from the programs' tables
 	$(Q)for p in $(PROGRAMS); do $(B)/bin/$$p --completion table | \
 	    awk -f tools/man.awk - tools/$$p.1 > $(B)/$$p.1 && cp $(B)/$$p.1 tools/$$p.1 || exit 1; done
@@ -51,10 +51,6 @@ uninstall:                             ## remove what install put there
 	    libsgt-$(l).so.$(ABI) pkgconfig/sgt-$(l).pc) $(AT)/share/man/man3/sgt_$(l).3)
 	$(Q)rm -rf $(AT)/include/sgt $(AT)/lib/sgt
 	$(Q)[ -n "$(DESTDIR)" ] || ldconfig 2> /dev/null || true
-
-deb dist:
-	@echo 'there is no make $@ any more: make install DESTDIR=DIR PREFIX=/usr lays out a package, git archive the sources' >&2
-	@exit 1
 
 ifneq ($(HAVE_NVCC),)
 gpu-bundle: need-packages programs cuda $(B)/tests/check-cuda-device

@@ -98,9 +98,3 @@ run 0 env LD_LIBRARY_PATH="$PWD/root/opt/sgt/lib/of/this-machine" ./own
 stdout_is "$expected"
 install_to LIBDIR=lib/of/this-machine uninstall
 [ -z "$(find root ! -type d)" ] || fail "uninstall left $(find root ! -type d | head -3)"
-
-# Targets that are gone say what to type.
-for target in deb dist; do
-    run 2 make -C "$ROOT" --no-print-directory $target
-    stderr_has "there is no make $target any more: make install DESTDIR=DIR PREFIX=/usr lays out a package, git archive the "
-done

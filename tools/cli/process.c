@@ -66,9 +66,8 @@ sgt_stop *sgt_catch_signals(void)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     if (pthread_create(&thread, NULL, wait_for_signals, NULL) == 0) pthread_detach(thread);
-    else
-        pthread_sigmask(SIG_UNBLOCK, &handled,
-                        NULL); /* if the thread cannot be started, use the handler after all */
+    /* if the thread cannot be started, use the handler after all */
+    else pthread_sigmask(SIG_UNBLOCK, &handled, NULL);
     return &stop;
 }
 

@@ -146,7 +146,6 @@ static void put_noise(FILE *page, double noise, const char *after)
 static void put_mean(FILE *page, const report_run *run)
 {
     char steps[48];
-    if (isnan(run->loss)) return;
     put_noise(page, run->loss_noise, " ");
     if (run->loss_steps == 1) fputs("nats, of 1 step", page);
     else
