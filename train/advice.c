@@ -215,22 +215,21 @@ static int oscillates(sgt_diagnosis *d, uint64_t step, double loss)
     return d->turns >= n && step - d->turned[d->turns % n] < SGT_SWING_STEPS;
 }
 
-/* Return the loss above which the next one is a spike. After SGT_SPIKE_STEPS steps that is
- * SGT_SPIKE_Z standard deviations above their mean. Earlier, and while the losses fall so fast that
- * their deviation says little, it is SGT_SPIKE_NOISE times the noise above `before`, the losses
- * just before, but not for a small part of these. */
-static double spike_limit(const sgt_diagnosis *d, double before)
+/* Return whether `loss` is a spike: after SGT_SPIKE_STEPS steps, SGT_SPIKE_Z standard deviations
+ * above their mean; earlier, and while the losses fall so fast that their deviation says little,
+ * SGT_SPIKE_NOISE times the noise above `before`, the losses just before, but not for a small part
+ * of these. The noise is estimated last, because that takes the longest. */
+static int is_spike(const sgt_diagnosis *d, double loss, double before)
 {
     double sum = 0, squares = 0;
-    double limit =
-        before + fmax(fmax(d->chance, SGT_SPIKE_PART * before), SGT_SPIKE_NOISE * noise(d));
-    if (d->seen < SGT_SPIKE_STEPS) return limit;
     for (size_t i = 0; i < SGT_SPIKE_STEPS; i++) sum += d->recent[i];
     double mean = sum / SGT_SPIKE_STEPS;
     for (size_t i = 0; i < SGT_SPIKE_STEPS; i++)
         squares += (d->recent[i] - mean) * (d->recent[i] - mean);
-    return fmin(limit, mean + fmax(fmax(d->chance, 0.1 * mean),
-                                   SGT_SPIKE_Z * sqrt(squares / SGT_SPIKE_STEPS)));
+    double least = fmax(fmax(d->chance, 0.1 * mean), SGT_SPIKE_Z * sqrt(squares / SGT_SPIKE_STEPS));
+    if (d->seen >= SGT_SPIKE_STEPS && loss > mean + least) return 1;
+    return loss > before + fmax(d->chance, SGT_SPIKE_PART * before) &&
+           loss > before + SGT_SPIKE_NOISE * noise(d);
 }
 
 /* Set *before and *norm to the medians of the last losses and gradient norms if `loss` or grad_norm
@@ -238,13 +237,14 @@ static double spike_limit(const sgt_diagnosis *d, double before)
 static void find_spikes(sgt_diagnosis *d, double loss, double grad_norm, double *before,
                         double *norm)
 {
-    uint64_t n = d->seen < SGT_SPIKE_STEPS ? d->seen : SGT_SPIKE_STEPS;
+    uint64_t n = d->seen < SGT_SPIKE_STEPS ? d->seen : SGT_SPIKE_STEPS, below = 0;
     *before = *norm = 0;
     if (n >= SGT_SPIKE_BEFORE) {
-        double loss_before = median_of_last(d, d->recent, SGT_SPIKE_BEFORE),
-               norm_before = median_of_last(d, d->norms, n);
-        if (n >= SGT_SPIKE_LEAST && loss > spike_limit(d, loss_before)) *before = loss_before;
-        if (grad_norm > SGT_SPIKE_NORM * norm_before) *norm = norm_before;
+        double loss_before = median_of_last(d, d->recent, SGT_SPIKE_BEFORE);
+        if (n >= SGT_SPIKE_LEAST && is_spike(d, loss, loss_before)) *before = loss_before;
+        /* of most steps this tells, without sorting, that their norm is not above the median */
+        for (uint64_t i = 0; i < n; i++) below += grad_norm > SGT_SPIKE_NORM * d->norms[i];
+        if (below > n / 2) *norm = median_of_last(d, d->norms, n);
     }
     d->norms[d->seen % SGT_SPIKE_STEPS] = grad_norm;
     d->recent[d->seen++ % SGT_SPIKE_STEPS] = loss;
