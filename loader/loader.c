@@ -133,9 +133,9 @@ static int all_different(const sgt_loader *l, sgt_error *err)
     for (uint32_t i = 0; i < l->set_count; i++)
         for (uint32_t j = 0; j < i; j++) {
             const sgt_loader_set_info *p = &l->sets[i], *q = &l->sets[j];
-            const sgt_set_shard *a = &l->set.shards[p->first_shard],
-                                *b = &l->set.shards[q->first_shard];
-            if (a->device == b->device && a->inode == b->inode && p->shards == q->shards)
+            const struct stat *a = &l->set.shards[p->first_shard].file,
+                              *b = &l->set.shards[q->first_shard].file;
+            if (a->st_dev == b->st_dev && a->st_ino == b->st_ino && p->shards == q->shards)
                 return sgt_fail(err, SGT_EUSAGE,
                                 "%s: the same set as %s (a larger weight draws more of it)",
                                 p->path, q->path);

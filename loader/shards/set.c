@@ -112,12 +112,7 @@ static int compare_listed(sgt_set_shard *h, const sgt_manifest *m, const sgt_man
 
 static int record_file(sgt_set_shard *h, int fd, sgt_error *err)
 {
-    struct stat st;
-    if (fstat(fd, &st) < 0) return sgt_fail_errno(err, "%s", h->path);
-    h->device = st.st_dev;
-    h->inode = st.st_ino;
-    h->written = st.st_mtim;
-    return SGT_OK;
+    return fstat(fd, &h->file) < 0 ? sgt_fail_errno(err, "%s", h->path) : SGT_OK;
 }
 
 /* Read a shard's header, and Megatron-LM's whole .idx, which must agree with the .bin in every
@@ -412,10 +407,10 @@ const sgt_set_shard *sgt_set_marked(const sgt_set *s)
     return NULL;
 }
 
-static int same_file(const sgt_set_shard *a, const sgt_set_shard *b)
+static int same_file(const struct stat *a, const struct stat *b)
 {
-    return a->device == b->device && a->inode == b->inode &&
-           a->written.tv_sec == b->written.tv_sec && a->written.tv_nsec == b->written.tv_nsec;
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino &&
+           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
 int sgt_set_open_shard(const sgt_set *s, uint32_t shard, sgt_error *err)
@@ -425,7 +420,7 @@ int sgt_set_open_shard(const sgt_set *s, uint32_t shard, sgt_error *err)
     int fd = sgt_shard_open(&now.head, h->path, h->raw, err);
     if (fd < 0) return fd;
     int rc = record_file(&now, fd, err);
-    if (rc == SGT_OK && (now.head.tokens != h->head.tokens || !same_file(&now, h)))
+    if (rc == SGT_OK && (now.head.tokens != h->head.tokens || !same_file(&now.file, &h->file)))
         rc = sgt_fail(err, SGT_EFORMAT,
                       "%s: written or replaced since the set was opened (open it again)", h->path);
     if (rc == SGT_OK) return fd;
@@ -436,7 +431,8 @@ int sgt_set_open_shard(const sgt_set *s, uint32_t shard, sgt_error *err)
 int sgt_set_is_cut(const sgt_set_shard *h, uint64_t *end)
 {
     struct stat st;
-    if (stat(h->path, &st) < 0 || st.st_dev != h->device || st.st_ino != h->inode) return 0;
+    if (stat(h->path, &st) < 0 || st.st_dev != h->file.st_dev || st.st_ino != h->file.st_ino)
+        return 0;
     *end = (uint64_t)st.st_size;
     return *end < sgt_shard_bytes(&h->head);
 }

@@ -5,8 +5,7 @@
 #define SGT_SET_H
 
 #include <stdint.h>
-#include <sys/types.h>
-#include <time.h>
+#include <sys/stat.h>
 
 #include "loader/base/file.h"
 #include "loader/sample/sampler.h"
@@ -19,12 +18,10 @@ typedef struct sgt_set_shard {
     sgt_shard_header head;
     uint64_t documents; /* documents that start in it, by the manifest; UINT64_MAX: unknown */
     uint32_t eot;       /* id that begins or ends a document */
-    dev_t device;       /* identity of the file, and when it was written: */
-    ino_t inode;
-    struct timespec written;
-    int raw;        /* argument `raw` of sgt_shard_open, to open the shard again */
-    uint64_t index; /* hash of Megatron-LM's .idx */
-    char *damage;   /* in a survey: the line that describes its damage; NULL: none is known */
+    struct stat file;   /* its identity, and when it was written */
+    int raw;            /* argument `raw` of sgt_shard_open, to open the shard again */
+    uint64_t index;     /* hash of Megatron-LM's .idx */
+    char *damage;       /* in a survey: the line that describes its damage; NULL: none is known */
 } sgt_set_shard;
 
 typedef struct sgt_set {

@@ -11,7 +11,7 @@ import sys
 
 BUDGET = {
     "tokenize": 12490,
-    "loader": 6901,
+    "loader": 6894,
     "train": 13831,
     "kernels": 12187,
     "tools": 13527,
