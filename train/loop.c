@@ -435,15 +435,18 @@ static uint64_t newest(const loop *l)
     return saved ? saved : l->t->state.step;
 }
 
-/* Report that step `step` could not be saved. Training continues with what is in memory: the older
+/* Report that step l->saved could not be saved. Training continues with what is in memory: the older
  * checkpoints stay, and there may be room at the next save. */
-static void go_on_unsaved(loop *l, uint64_t step, const sgt_error *why)
+static void go_on_unsaved(loop *l, int rc, const sgt_error *why)
 {
-    sgt_say(&l->t->o->warning,
-            "%s (step %llu is not saved: training goes on, and the next save tries again)",
-            why->text, (unsigned long long)step);
+    /* else another process has taken RUN over, as the next log line or save says */
+    if (rc != SGT_EUNSUPPORTED) {
+        sgt_say(&l->t->o->warning,
+                "%s (step %llu is not saved: training goes on, and the next save tries again)",
+                why->text, (unsigned long long)l->saved);
+        l->failed++;
+    }
     l->saved = newest(l);
-    l->failed++;
 }
 
 /* Look whether the last save has failed; with `wait`, wait for its end. */
@@ -451,9 +454,7 @@ static void look_at_save(loop *l, int wait)
 {
     sgt_error why;
     const int rc = l->saver ? (wait ? sgt_saver_wait : sgt_saver_check)(l->saver, &why) : SGT_OK;
-    if (rc < 0 &&
-        rc != SGT_EUNSUPPORTED) /* another process has taken RUN over: the log will say so */
-        go_on_unsaved(l, l->saved, &why);
+    if (rc < 0) go_on_unsaved(l, rc, &why);
 }
 
 /* Return the error of a save that ends the run, from that of the write. */
@@ -493,7 +494,7 @@ static int save(loop *l, uint64_t steps, int more, sgt_error *err)
     else if ((rc = sgt_saver_save(l->saver, &state, t->backend, more, err)) < 0) {
         if (rc == SGT_EUNSUPPORTED) return rc;
         if (!more || t->o->ranks) return fail_unsaved(l, steps, rc, err);
-        go_on_unsaved(l, steps, err);
+        go_on_unsaved(l, rc, err);
         rc = SGT_OK;
     }
     sgt_trace_end(t->trace, from, SGT_TRACE_LOOP, "checkpoint", "checkpoint");

@@ -330,24 +330,6 @@ static void compare_best(sgt_run *r, uint64_t step, double loss)
     r->best_loss = loss;
 }
 
-/* Find the best of the checkpoints up to step `last`. */
-static int find_best(sgt_run *r, uint64_t last, sgt_error *err)
-{
-    uint64_t *steps;
-    size_t count;
-    sgt_checkpoint_state state = {0};
-    int rc = sgt_run_steps(&steps, &count, r->path, err);
-    for (size_t i = 0; i < count && rc == SGT_OK; i++) {
-        char path[SGT_PATH];
-        step_path(path, r->path, steps[i]);
-        if (steps[i] <= last && sgt_checkpoint_read(&state, path, NULL) == SGT_OK)
-            compare_best(r, steps[i], state.val_loss);
-        sgt_checkpoint_state_free(&state);
-    }
-    free(steps);
-    return rc;
-}
-
 static int lock_run(sgt_run *r, sgt_claimant *who, sgt_error *err)
 {
     char path[SGT_PATH];
@@ -363,21 +345,25 @@ static int lock_run(sgt_run *r, sgt_claimant *who, sgt_error *err)
                               r->path);
 }
 
-/* Fail if another process has saved a complete checkpoint here since the caller looked: it must not
- * be removed. Incomplete checkpoints are skipped. */
-static int check_unchanged(const sgt_run *r, uint64_t step, sgt_error *err)
+/* Find the best of the checkpoints up to `step`. Unless `force`, fail if there is a complete one
+ * after it, which another process has saved since the caller looked: it must not be removed. */
+static int look_at_steps(sgt_run *r, uint64_t step, int force, sgt_error *err)
 {
     uint64_t *steps;
     size_t count;
     int rc = sgt_run_steps(&steps, &count, r->path, err);
-    for (size_t i = 0; i < count && rc == SGT_OK && steps[i] > step; i++) {
+    for (size_t i = 0; i < count && rc == SGT_OK; i++) {
+        sgt_checkpoint_state state = {0};
         char path[SGT_PATH];
         step_path(path, r->path, steps[i]);
-        if (sgt_checkpoint_check(path, steps[i], 1, NULL) == SGT_OK)
+        if (steps[i] <= step && sgt_checkpoint_read(&state, path, NULL) == SGT_OK)
+            compare_best(r, steps[i], state.val_loss);
+        if (steps[i] > step && !force && sgt_checkpoint_check(path, steps[i], 1, NULL) == SGT_OK)
             rc = sgt_fail(err, SGT_EUNSUPPORTED,
                           "%s: another sgt-train has just saved " STEP_NAME
                           " (the same command looks again)",
                           r->path, steps[i]);
+        sgt_checkpoint_state_free(&state);
     }
     free(steps);
     return rc;
@@ -395,12 +381,12 @@ int sgt_run_open(sgt_run **out, const char *path, uint64_t step, int force, sgt_
         rc = sgt_fail_memory(err, path);
         goto fail;
     }
-    if ((rc = lock_run(r, who, err)) < 0 || (!force && (rc = check_unchanged(r, step, err)) < 0))
+    if ((rc = lock_run(r, who, err)) < 0 || (rc = look_at_steps(r, step, force, err)) < 0 ||
+        (rc = remove_leftovers(r, err)) < 0)
         goto fail;
-    if ((rc = remove_leftovers(r, err)) < 0) goto fail;
     /* Point `latest` and `best` elsewhere before any checkpoint that they may name is removed. They
      * may be out of date if a save was killed between its renames. */
-    if ((rc = find_best(r, step, err)) < 0 || (rc = point(r, "latest", step, err)) < 0) goto fail;
+    if ((rc = point(r, "latest", step, err)) < 0) goto fail;
     rc = point(r, "best", r->best, err);
     if (rc == SGT_OK && !step) rc = remove_name(r, "memory.jsonl", err);
     /* later checkpoints are incomplete, or the run starts over */
