@@ -202,6 +202,11 @@ rows_stay 51 10 zstd-v1 plain_none 600 # what is packed
 rows_stay 10 51 fallback text 300      # the head of the second page, after which no other is found
 rows_stay 51 10 fallback text 600
 rows_stay 75 25 web text 900
+# A column beside the text is not left out.
+cp "$data/zstd-v1.parquet" torn.parquet
+patch torn.parquet 600 255
+run 1 sgt-tokenize --quiet --skip-bad --field delta_none --keep-fields plain_none torn.parquet torn-kept
+stderr_matches '^sgt-tokenize: torn.parquet: offset [0-9]+: damaged page: .*'
 # A file without its end, in a folder, is left out as a whole.
 mkdir ends
 cp "$data/web.parquet" ends/a.parquet

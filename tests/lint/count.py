@@ -15,8 +15,8 @@ BUDGET = {
     "train": 13819,
     "kernels": 12187,
     "tools": 13527,
-    "tests": 51251,
-    "manuals": 2581,
+    "tests": 51255,
+    "manuals": 2583,
     "pages": 1224,
 }
 DATA = set(
