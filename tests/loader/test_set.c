@@ -227,7 +227,7 @@ Test(set, shard_changed_while_opening)
     expect_failure(sgt_set_open_shard(&s, 1, why), SGT_EFORMAT, "%s", changed);
     sgt_set_close(&s);
     must(sgt_set_open(&s, "d", &o, why));
-    struct timespec later[2] = {s.shards[1].written, s.shards[1].written};
+    struct timespec later[2] = {s.shards[1].file.st_mtim, s.shards[1].file.st_mtim};
     later[1].tv_sec++;
     patch("d/train_000001.bin", 2000, "\1\0", 2);
     /* file times are coarse, so set a later one */
