@@ -52,10 +52,5 @@ uninstall:                             ## remove what install put there
 	$(Q)rm -rf $(AT)/include/sgt $(AT)/lib/sgt
 	$(Q)[ -n "$(DESTDIR)" ] || ldconfig 2> /dev/null || true
 
-ifneq ($(HAVE_NVCC),)
-gpu-bundle: need-packages programs cuda $(B)/tests/check-cuda-device
-	@tools/gpu-bundle.sh $(B)
-else
-gpu-bundle:                            ## what tools/gpu-check.sh needs on a machine with a GPU, in build/gpu-bundle
-	@echo 'no $(NVCC), which compiles what the bundle is for' >&2; exit 1
-endif
+gpu-bundle: $(if $(HAVE_NVCC),need-packages programs cuda $(B)/tests/check-cuda-device) ## what tools/gpu-check.sh needs on a machine with a GPU, in build/gpu-bundle
+	@$(if $(HAVE_NVCC),tools/gpu-bundle.sh $(B),echo 'no $(NVCC), which compiles what the bundle is for' >&2; exit 1)

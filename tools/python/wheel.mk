@@ -6,9 +6,7 @@
 # come from PyPI, into build/wheel-venv.
 
 W := $(B)/wheel-files
-WHEEL := $(B)/wheel
 PYTHON ?= python3
-WHEEL_PYTHON := $(abspath $(B)/wheel-venv/bin/python)
 STRIP ?= strip
 
 # $(call static,FLAGS): the linker's flags with -lNAME as the archive libNAME.a, and OpenMP's library
