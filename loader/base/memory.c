@@ -1,6 +1,6 @@
-/* memory.c: read free memory, and the limits of control groups, from the kernel's files; and arenas: one mapping, aligned
- * to 2 MiB so that the kernel can back it with huge pages. A huge page takes one page fault and one
- * TLB entry instead of 512. */
+/* memory.c: read free memory, and the limits of control groups, from the kernel's files; and
+ * arenas: one mapping, aligned to 2 MiB so that the kernel can back it with huge pages. A huge page
+ * takes one page fault and one TLB entry instead of 512. */
 #include "loader/base/memory.h"
 
 #include <assert.h>
@@ -11,9 +11,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Return the number that follows `name` at the beginning of a line of a file in `folder`; name "": of
- * the first line. Return UINT64_MAX if there is no number, as for a control group without a limit,
- * whose file says "max". */
+/* Return the number that follows `name` at the beginning of a line of a file in `folder`; name "":
+ * of the first line. Return UINT64_MAX if there is no number, as for a control group without a
+ * limit, whose file says "max". */
 static uint64_t read_in(const char *folder, const char *file, const char *name)
 {
     char path[2 * PATH_MAX], line[256];
@@ -67,9 +67,9 @@ static void note_room(limits *least, const char *folder)
     least->memory = limit;
 }
 
-/* Note how many CPUs the control group in `folder` may use: its quota of microseconds in each period,
- * rounded up. Version 2 has both numbers in one line, "150000 100000"; version 1 says -1 for "no
- * limit". */
+/* Note how many CPUs the control group in `folder` may use: its quota of microseconds in each
+ * period, rounded up. Version 2 has both numbers in one line, "150000 100000"; version 1 says -1
+ * for "no limit". */
 static void note_cpus(limits *least, const char *folder)
 {
     char quota_first[32];
@@ -86,9 +86,9 @@ static void note_cpus(limits *least, const char *folder)
 }
 
 /* Return the least limits of this process's control groups and of all groups above them, up to the
- * mount point. /proc/self/cgroup has the line "0::/path" for version 2, and for version 1 a line for
- * each mount point, "4:memory:/path" or "4:cpu,cpuacct:/path". Missing files set no bound: a container
- * may see its own group as the mount point. */
+ * mount point. /proc/self/cgroup has the line "0::/path" for version 2, and for version 1 a line
+ * for each mount point, "4:memory:/path" or "4:cpu,cpuacct:/path". Missing files set no bound: a
+ * container may see its own group as the mount point. */
 static limits read_limits(const char *root)
 {
     char path[PATH_MAX], line[PATH_MAX], folder[2 * PATH_MAX];

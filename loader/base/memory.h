@@ -31,8 +31,9 @@ typedef struct sgt_memory {
  * the page cache counts as free. A file that cannot be read sets no bound. */
 void sgt_memory_look(sgt_memory *m, const char *root);
 
-/* Return how many CPUs this process's control groups let it use, rounded up; UINT64_MAX: no limit. It
- * is the least quota of the same groups: of cpu.max (version 2) or cpu.cfs_quota_us (version 1). */
+/* Return how many CPUs this process's control groups let it use, rounded up; UINT64_MAX: no limit.
+ * It is the least quota of the same groups: of cpu.max (version 2) or cpu.cfs_quota_us (version
+ * 1). */
 uint64_t sgt_group_cpus(const char *root);
 
 /* ---- arenas ----

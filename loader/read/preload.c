@@ -64,11 +64,11 @@ static int read_bytes(int fd, char *to, size_t bytes, uint64_t at, const sgt_set
     return SGT_OK;
 }
 
-/* Check that free memory suffices for the rest of this copy, of which `filled` bytes are filled, and
- * all memory for the copies of all processes: the kernel would grant the memory and kill a process
- * when it is written. A process that begins late sees little free memory, because others have filled
- * their copies; so all copies are compared with all memory, and free memory is looked at again while
- * copies are filled. */
+/* Check that free memory suffices for the rest of this copy, of which `filled` bytes are filled,
+ * and all memory for the copies of all processes: the kernel would grant the memory and kill a
+ * process when it is written. A process that begins late sees little free memory, because others
+ * have filled their copies; so all copies are compared with all memory, and free memory is looked
+ * at again while copies are filled. */
 static int check_memory(const reader *r, uint64_t filled, sgt_error *err)
 {
     const sgt_loader_options *o = r->o;

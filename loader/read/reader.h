@@ -24,9 +24,10 @@
  * SGT_E* with *err filled in. */
 typedef struct sgt_reader_ops {
     /* A fetch asks for at most o->batch / o->ranks windows. The mix, which outlives the reader too,
-     * computes which windows a batch has. Sets *remark, a constant text, to the way in which it reads
-     * if that is not the usual one: "through the page cache". If this machine refuses what it needs,
-     * it returns SGT_EUNSUPPORTED, with the reason as the error's text; mmap replaces it then. */
+     * computes which windows a batch has. Sets *remark, a constant text, to the way in which it
+     * reads if that is not the usual one: "through the page cache". If this machine refuses what it
+     * needs, it returns SGT_EUNSUPPORTED, with the reason as the error's text; mmap replaces it
+     * then. */
     int (*open)(void **reader, const char **remark, const sgt_set *set, const sgt_loader_options *o,
                 const sgt_mix *mix, sgt_error *err);
     void (*close)(void *reader);

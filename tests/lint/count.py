@@ -14,7 +14,7 @@ BUDGET = {
     "loader": 6894,
     "train": 13819,
     "kernels": 12187,
-    "tools": 13527,
+    "tools": 13520,
     "tests": 51255,
     "manuals": 2583,
     "pages": 1224,

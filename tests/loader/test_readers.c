@@ -344,8 +344,8 @@ Test(readers, copies_of_several_processes)
                    "mmap or --loader uring, which need no memory for it)");
 }
 
-/* Other processes take the memory while a copy is filled: preload ends before the kernel has to kill
- * one of them, and mmap replaces it if it may. */
+/* Other processes take the memory while a copy is filled: preload ends before the kernel has to
+ * kill one of them, and mmap replaces it if it may. */
 Test(readers, memory_that_goes_while_a_copy_is_filled)
 {
     notices said;

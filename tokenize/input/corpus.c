@@ -457,8 +457,8 @@ static int list_path(walk *w, const char *input)
 
 /* ---- lists ---- */
 
-/* List the paths in the file called `list`, read from f. They end in newlines, or, if a NUL is among
- * the first bytes, in NULs: a path is so short that the first one's is there. */
+/* List the paths in the file called `list`, read from f. They end in newlines, or, if a NUL is
+ * among the first bytes, in NULs: a path is so short that the first one's is there. */
 static int list_paths(walk *w, const char *list, FILE *f)
 {
     char text[PATH_MAX + 2]; /* what follows in the list: room for a path and its end */

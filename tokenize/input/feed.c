@@ -424,8 +424,8 @@ static int cut_part(sgt_text_feed *f, const uint8_t *text, size_t n, size_t seen
     return SGT_OK;
 }
 
-/* Append the line that begins with the n bytes at u->text + at, which are too many, as a bad one, and
- * go on behind it if it is skipped. */
+/* Append the line that begins with the n bytes at u->text + at, which are too many, as a bad one,
+ * and go on behind it if it is skipped. */
 static int add_long_line(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, sgt_error *err)
 {
     uint8_t *text = u->text + at;

@@ -1,6 +1,6 @@
 /* json_line.c: read lines of JSON, and make documents of them. JSON is read once, from left to
- * right. A newline ends every line and is not allowed inside one. So no code here checks how much is
- * left: a newline never matches what is expected. */
+ * right. A newline ends every line and is not allowed inside one. So no code here checks how much
+ * is left: a newline never matches what is expected. */
 #include "tokenize/input/json_line.h"
 
 #include <string.h>
@@ -209,8 +209,8 @@ static int read_word(scan *c, const char *word)
     return 0;
 }
 
-/* Read NaN or Infinity, which are not JSON, but which Python's json writes. The field that was asked
- * for cannot hold them, because it may be kept as it is written. */
+/* Read NaN or Infinity, which are not JSON, but which Python's json writes. The field that was
+ * asked for cannot hold them, because it may be kept as it is written. */
 static int read_python_word(scan *c, const char *word)
 {
     return c->value && !c->value_end ? wrong(c, "expected a value") : read_word(c, word);

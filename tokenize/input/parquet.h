@@ -46,8 +46,8 @@ void sgt_parquet_close(sgt_parquet *p); /* NULL is allowed */
 void sgt_parquet_size(const sgt_parquet *p, uint64_t *rows, uint64_t *bytes);
 
 /* Append the next page, or the next rows of a page that has many, to u's text and pages; *rows is
- * their number. With --skip-bad, no page is appended for the rest of a row group in which none can be
- * found. Return 0; 1 at the end; or a negative SGT_E*. */
+ * their number. With --skip-bad, no page is appended for the rest of a row group in which none can
+ * be found. Return 0; 1 at the end; or a negative SGT_E*. */
 int sgt_parquet_next(sgt_parquet *p, sgt_unit *u, uint64_t *rows, sgt_error *err);
 
 /* Return the hash of what was read: the sum of the hashes of the metadata and of all pages before
