@@ -68,8 +68,8 @@ const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, 
  *   flat          After the warm-up, the last half of the steps is no lower than the quarter
  *                 before it: raise the lr.
  *   a spike       SGT_SPIKE_Z standard deviations above the last SGT_SPIKE_STEPS, or
- * SGT_SPIKE_NOISE times the noise, and SGT_SPIKE_PART, above the last SGT_SPIKE_BEFORE:
- *                 --skip-spikes. Swings that were reported are no spikes.
+ *                 SGT_SPIKE_NOISE times the noise, and SGT_SPIKE_PART, above the last
+ *                 SGT_SPIKE_BEFORE: --skip-spikes. Swings that were reported are no spikes.
  *   of the norm   The gradient norm is SGT_SPIKE_NORM times the median of the last
  *                 SGT_SPIKE_STEPS: --grad-clip or --skip-spikes. Neither spike is reported with
  *                 --skip-spikes; one of the loss only after SGT_SPIKE_LEAST steps, and one of the

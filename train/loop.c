@@ -53,14 +53,10 @@ typedef struct watch {
     /* spikes: updates skipped as spikes so far; row: how many of the newest updates in a row were
      * spikes */
     uint64_t spikes, row;
-    double first_loss, last_loss; /* losses of the first and of the last step of this call */
-    double recent[RECENT];        /* loss of step s in recent[s % RECENT] */
-    uint64_t steps;               /* steps of this call */
-    /* loss of the last evaluation, and how many steps the run had made then; 0: none */
-    double val_loss;
-    double val_bits_per_byte; /* the same in bits per byte of text; 0: unknown */
-    uint64_t val_step;
-    uint64_t skipped; /* updates skipped so far */
+    sgt_train_losses losses; /* all but their mean, which copy_losses fills in */
+    double last_loss;        /* loss of the last step */
+    double recent[RECENT];   /* loss of step s in recent[s % RECENT] */
+    uint64_t skipped;        /* updates skipped so far */
 } watch;
 
 static int open_events(watch *w, sgt_error *err)
@@ -117,6 +113,7 @@ static int open_diagnosis(watch *w, sgt_error *err)
 static int open_watch(watch *w, const sgt_trainer *t, sgt_error *err)
 {
     *w = (watch){.t = t,
+                 .losses = {.resumed = t->state.step},
                  .flops = sgt_flops_per_token(&t->model, t->s->seq),
                  .peak = t->backend->peak_flops,
                  .skipped = t->state.scaler.skipped,
@@ -211,33 +208,28 @@ static void watch_spikes(watch *w, const sgt_metrics *m)
 static void report_overfit(const watch *w, uint64_t steps)
 {
     if (!w->t->s->overfit || steps < 2) return;
-    if (w->last_loss < w->first_loss)
+    if (w->last_loss < w->losses.first)
         sgt_say(&w->t->o->notice, "--overfit-batch: the loss fell from %.4f to %.4f in %llu steps",
-                w->first_loss, w->last_loss, (unsigned long long)steps);
+                w->losses.first, w->last_loss, (unsigned long long)steps);
     else
         sgt_say(&w->t->o->warning,
                 "--overfit-batch: the loss went from %.4f to %.4f in %llu steps and did not fall: "
                 "look at --lr and at the data",
-                w->first_loss, w->last_loss, (unsigned long long)steps);
+                w->losses.first, w->last_loss, (unsigned long long)steps);
 }
 
 /* Set the losses of this call. For a short run, only its second half is averaged, so that the mean
  * does not include its beginning. */
 static void copy_losses(const watch *w, sgt_train_losses *out)
 {
-    uint64_t end = w->t->state.step + w->steps, n = w->steps / 2;
+    uint64_t end = w->t->state.step + w->losses.steps, n = w->losses.steps / 2;
     double sum = 0;
-    if (!n) n = w->steps;
+    if (!n) n = w->losses.steps;
     if (n > RECENT) n = RECENT;
     for (uint64_t s = end - n; s < end; s++) sum += w->recent[s % RECENT];
-    *out = (sgt_train_losses){.resumed = w->t->state.step,
-                              .steps = w->steps,
-                              .first = w->first_loss,
-                              .mean = n ? sum / (double)n : 0,
-                              .of = n,
-                              .val = w->val_loss,
-                              .val_bits_per_byte = w->val_bits_per_byte,
-                              .val_step = w->val_step};
+    *out = w->losses;
+    out->mean = n ? sum / (double)n : 0;
+    out->of = n;
 }
 
 /* Report that a file that no resume needs cannot be written, as on a full disk. */
@@ -263,14 +255,14 @@ static int report_step(watch *w, sgt_metrics *m, sgt_error *err)
         sgt_events_close(w->events);
         w->events = NULL;
     }
-    if (m->step == t->state.step) w->first_loss = m->loss;
+    if (m->step == t->state.step) w->losses.first = m->loss;
     w->last_loss = m->loss;
     w->recent[m->step % RECENT] = m->loss;
-    w->steps++;
+    w->losses.steps++;
     if (m->evaluated) {
-        w->val_loss = m->val_loss;
-        w->val_bits_per_byte = m->val_bits_per_byte;
-        w->val_step = m->step + 1;
+        w->losses.val = m->val_loss;
+        w->losses.val_bits_per_byte = m->val_bits_per_byte;
+        w->losses.val_step = m->step + 1;
     }
     if (m->advice && !(t->o->stop_diverged && w->diagnosis.diverged))
         sgt_say(&t->o->warning, "%s", m->advice);
@@ -472,12 +464,12 @@ static int fail_unsaved(const loop *l, uint64_t step, int rc, sgt_error *err)
 static int save(loop *l, uint64_t steps, int more, sgt_error *err)
 {
     sgt_trainer *t = l->t;
+    const sgt_train_losses *losses = &l->watch.losses;
     sgt_checkpoint_state state = t->state;
     state.step = steps;
     state.next_batch = steps * t->s->accum;
     state.tokens = steps * t->tokens;
-    state.val_loss =
-        l->watch.val_step == steps && isfinite(l->watch.val_loss) ? l->watch.val_loss : 0;
+    state.val_loss = losses->val_step == steps && isfinite(losses->val) ? losses->val : 0;
     double begun = (double)l->begun;
     if (!t->run && !t->o->ranks) return SGT_OK; /* steps are only measured */
     uint64_t from = sgt_trace_begin(t->trace);

@@ -25,7 +25,7 @@
 #define WORK_PREFIX ".step-" /* prefix of folders that are being written or removed */
 
 struct sgt_run {
-    char *path;
+    char path[SGT_PATH];
     int lock; /* descriptor of the folder, locked with flock */
     sgt_owner *owner;
     int log;
@@ -233,8 +233,7 @@ static int copy_lines(FILE *in, FILE *out, const char *path, uint64_t step, uint
     return ferror(in) ? sgt_fail_errno(err, "%s", path) : SGT_OK;
 }
 
-static int cut_log(const sgt_run *r, const char *path, uint64_t step, const sgt_notice *notice,
-                   sgt_error *err)
+static int cut_log(const char *path, uint64_t step, const sgt_notice *notice, sgt_error *err)
 {
     int cut = 0;
     uint64_t kept = 0;
@@ -248,16 +247,16 @@ static int cut_log(const sgt_run *r, const char *path, uint64_t step, const sgt_
     sgt_file_abandon(&out);
     if (rc == SGT_OK && kept < step)
         sgt_say(notice,
-                "%s/log.jsonl: lines of %" PRIu64 " of the %" PRIu64
+                "%s: lines of %" PRIu64 " of the %" PRIu64
                 " steps before the checkpoint are missing or damaged; the others stay",
-                r->path, step - kept, step);
+                path, step - kept, step);
     return rc;
 }
 
 static int open_log(sgt_run *r, uint64_t step, const sgt_notice *notice, sgt_error *err)
 {
     char path[SGT_PATH];
-    int rc = cut_log(r, sgt_path(path, r->path, "log.jsonl"), step, notice, err);
+    int rc = cut_log(sgt_path(path, r->path, "log.jsonl"), step, notice, err);
     /* here, because a step allocates nothing */
     if (rc == SGT_OK) rc = sgt_reserve(&r->waiting, &r->room, LINE, 1, path, err);
     if (rc < 0) return rc;
@@ -376,11 +375,7 @@ int sgt_run_open(sgt_run **out, const char *path, uint64_t step, int force, sgt_
     sgt_run *r = calloc(1, sizeof *r);
     if (!r) return sgt_fail_memory(err, path);
     r->lock = r->log = -1;
-    r->path = strdup(path);
-    if (!r->path) {
-        rc = sgt_fail_memory(err, path);
-        goto fail;
-    }
+    snprintf(r->path, sizeof r->path, "%s", path);
     if ((rc = lock_run(r, who, err)) < 0 || (rc = look_at_steps(r, step, force, err)) < 0 ||
         (rc = remove_leftovers(r, err)) < 0)
         goto fail;
@@ -406,7 +401,6 @@ void sgt_run_close(sgt_run *r)
     sgt_owner_leave(&r->owner);
     if (r->lock >= 0) close(r->lock); /* this releases the lock */
     free(r->waiting);
-    free(r->path);
     free(r);
 }
 
