@@ -68,7 +68,7 @@ const char *sgt_advice_not_finite(char *buf, size_t n, uint64_t step, double los
 const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, double val_loss,
                            double val_noise)
 {
-    double gap = val_loss - loss, noise = hypot(loss_noise, val_noise);
+    double gap = val_loss - loss, noise = sqrt(loss_noise * loss_noise + val_noise * val_noise);
     if (!(gap > SGT_GAP_NOISE * noise && gap > SGT_GAP_PART * loss)) return NULL;
     snprintf(
         buf, n,

@@ -21,7 +21,9 @@ cat > criterion/criterion.h << 'END'
     static void name(void)
 END
 cat > main.c << 'END'
+#include "loader/base/memory.h"
 #include "tests/loader/shards.h"
+uint64_t sgt_group_cpus(const char *root) { return root ? 1 : UINT64_MAX; }
 uint16_t token_at(uint32_t shard, uint64_t i) { return (uint16_t)((shard * 7919 + i * 31 + (i >> 8)) % 50257); }
 int main(void) { return 0; }
 END

@@ -117,8 +117,9 @@ int inspect_vocabulary(sgt_vocab **out, uint64_t fingerprint, const char *path, 
     sgt_error why;
     snprintf(file, sizeof file, "%.*stokenizer.json", slash ? (int)(slash + 1 - path) : 0, path);
     const char *tokenizer = fingerprint && access(file, F_OK) == 0 ? file : NULL;
-    if (sample_vocab_of_data(out, tokenizer, fingerprint, GPT2_VOCAB, &why) == SGT_OK)
-        return SGT_OK;
+    const int rc = sample_vocab_of_data(out, tokenizer, fingerprint, GPT2_VOCAB, &why);
+    if (rc == SGT_OK) return rc;
+    if (rc == SGT_ENOMEM) return sgt_fail(err, rc, "%s", why.text);
     return sgt_fail(err, SGT_EUNSUPPORTED,
                     "%s: made with a vocabulary that is not GPT-2's (fingerprint %016" PRIx64
                     "): its text is not known here (%s)",
