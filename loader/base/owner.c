@@ -136,11 +136,12 @@ int sgt_owner_lives(const char *path, sgt_claimant *who, sgt_error *err)
 {
     char mine[TEXT];
     record first, now;
-    int pid, rc, n = describe(mine, err);
-    uint64_t start;
+    char *end;
+    int rc, n = describe(mine, err);
     if (n < 0 || (rc = read_record(&first, path, err)) <= 0) return n < 0 ? n : rc;
-    const int seen = strncmp(first.text + MARK, mine + MARK, (size_t)n - MARK) == 0 &&
-                     sscanf(first.text + n, "%d %" SCNu64, &pid, &start) == 2 &&
+    const int pid = (int)strtol(first.text + n, &end, 10);
+    const uint64_t start = strtoull(end, NULL, 10);
+    const int seen = strncmp(first.text + MARK, mine + MARK, (size_t)n - MARK) == 0 && start > 0 &&
                      start_of(pid) != UNKNOWN;
     if (seen ? start_of(pid) == start : !who)
         return 1; /* another process may have its number now */
