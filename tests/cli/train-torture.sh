@@ -54,7 +54,7 @@ lines_of() { if [ -e "$1/log.jsonl" ]; then wc -l < "$1/log.jsonl"; else echo 0;
 finish() { # KIND: complete the run in one life, and compare
     eval "options=\$options$1"
     run 0 sgt-train --quiet $options --run "cut$1" --resume-or-start
-    stderr_is ''
+    ! grep -v ': the gradient norm spikes: ' .stderr || fail 'it says something'
     same_run "$1" "cut$1"
 }
 
@@ -70,7 +70,7 @@ numbers | while read -r length which; do
         sgt-train --quiet $options $(life "$(awk -v x="$which" 'BEGIN { print int(4 * x) + 1 }')") --run $cut --resume-or-start \
         > .stdout 2> .stderr || code=$?
     [ $code -ne 124 ] || code=0 # the run ended just when its time was up
-    [ ! -s .stderr ] || fail "a life said something: $(cat .stderr)"
+    ! grep -v ': the gradient norm spikes: ' .stderr || fail "a life said something: $(cat .stderr)" # the advice may
     case $code in
     137)
         kills=$((kills + 1))
