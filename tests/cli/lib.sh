@@ -123,9 +123,9 @@ killed() {
     wait $pid 2> .wait || :
 }
 
-# run_interrupted COMMAND...: start it, and interrupt it once it has a signal handler. It must exit
-# with 130 and a line that says that it was interrupted
-run_interrupted() {
+# run_terminated COMMAND...: start it, and send SIGTERM once it has a signal handler. It must exit with
+# 130
+run_terminated() {
     echo "$*" > .ran
     "$@" > .stdout 2> .stderr &
     pid=$!
@@ -133,6 +133,10 @@ run_interrupted() {
     sleep .5
     kill -TERM $pid
     ended 130 $pid
+}
+# run_interrupted COMMAND...: the same, and its only line must say that it was interrupted
+run_interrupted() {
+    run_terminated "$@"
     stdout_is ''
     stderr_matches ': interrupted$'
     stderr_lines 1

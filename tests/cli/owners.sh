@@ -131,19 +131,10 @@ run 0 on '' '' sgt-train --quiet $small --steps 3 --run run
 rm -rf run out
 mkdir -p run out/.work
 echo elsewhere | tee run/owner out/.work/owner > out/.work/lock
-interrupted() { # LINE COMMAND...
-    line=$1
-    shift
-    "$@" > .stdout 2> .stderr &
-    pid=$!
-    wait_for_handler $pid
-    sleep .5
-    kill -TERM $pid
-    ended 130 $pid
-    stderr_has "$line"
-}
-interrupted 'sgt-train: interrupted' sgt-train --quiet $small --steps 3 --run run
-interrupted 'sgt-tokenize: stopped (the same command continues it)' sgt-tokenize corpus/a out
+run_terminated sgt-train --quiet $small --steps 3 --run run
+stderr_has 'sgt-train: interrupted'
+run_terminated sgt-tokenize corpus/a out
+stderr_has 'sgt-tokenize: stopped (the same command continues it)'
 [ "$(cat run/owner out/.work/owner | xargs)" = 'elsewhere elsewhere' ] || fail 'an interrupted wait changes the file'
 
 # ---- pairs of writers that start at random delays ----
