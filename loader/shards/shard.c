@@ -36,8 +36,9 @@ const char *sgt_shard_format_name(sgt_shard_format f)
 /* Numbers in files are little-endian, like this machine. */
 void sgt_shard_pack(uint8_t bytes[SGT_SHARD_HEADER], const sgt_shard_header *h)
 {
-    const uint32_t words[OWN_WORDS] = {SGT_SHARD_MAGIC,
-                                       1,
+    const int wide = sgt_id_width(h->vocab) == 4;
+    const uint32_t words[OWN_WORDS] = {wide ? SGT_SHARD_WIDE_MAGIC : SGT_SHARD_MAGIC,
+                                       wide ? SGT_SHARD_WIDE_VERSION : SGT_SHARD_VERSION,
                                        (uint32_t)h->tokens,
                                        REVISION,
                                        h->vocab,
@@ -129,7 +130,7 @@ static int foreign_header(sgt_shard_header *h, uint64_t size, const uint8_t *hea
     memcpy(&magic, head, sizeof magic);
     if (beside < 0) return beside;
     if (!beside && raw < 0 && (rc = check_tokens(head, n, size, path, err)) < 0) return rc;
-    if (!beside && magic == SGT_SHARD_LLMC_WIDE)
+    if (!beside && magic == SGT_SHARD_WIDE_MAGIC)
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "%s: at byte 0: magic number %" PRIu32
                         ", llm.c's for 32-bit tokens: sgt reads 16-bit ones",
@@ -149,8 +150,8 @@ static int foreign_header(sgt_shard_header *h, uint64_t size, const uint8_t *hea
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: %" PRIu64 " bytes: a file of 16-bit tokens has an even number of them",
                         path, size);
-    *h = (sgt_shard_header){.tokens = size / 2,
-                            .format = beside ? SGT_SHARD_MEGATRON : SGT_SHARD_RAW};
+    *h = (sgt_shard_header){
+        .tokens = size / 2, .width = 2, .format = beside ? SGT_SHARD_MEGATRON : SGT_SHARD_RAW};
     return SGT_OK;
 }
 
@@ -204,12 +205,12 @@ static int read_header(sgt_shard_header *h, int fd, const char *path, int raw, s
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: %" PRIu64 " bytes, expected at least the header's %d: cut short", path,
                         size, SGT_SHARD_HEADER);
-    if (words[1] != 1)
+    if (words[1] != SGT_SHARD_VERSION)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: at byte 4: version %" PRIu32 ", expected 1 (16-bit tokens)", path,
                         words[1]);
 
-    sgt_shard_header got = {.tokens = words[2], .data = SGT_SHARD_HEADER};
+    sgt_shard_header got = {.tokens = words[2], .width = 2, .data = SGT_SHARD_HEADER};
     if (got.tokens > SGT_SHARD_MAX_TOKENS)
         return sgt_fail(err, SGT_EFORMAT, "%s: at byte 8: %" PRId32 " tokens", path,
                         (int32_t)got.tokens);

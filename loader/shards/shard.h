@@ -1,14 +1,15 @@
 /* shard.h: read and write one shard, and read the similar files of other programs. A shard is a
- * header of 1,024 bytes (256 little-endian int32), then 16-bit ids.
+ * header of 1,024 bytes (256 little-endian int32), then ids of 2 or 4 bytes (base/ids.h).
  *
- *   word 0  20240520                 word 4    vocabulary size (0: unknown)
- *   word 1  1                        word 5    end-of-text id
+ *   word 0  20240520; 4-byte ids:    word 4    vocabulary size (0: unknown)
+ *           20240801                 word 5    end-of-text id
+ *   word 1  1; 4-byte ids: 7
  *   word 2  tokens                   word 6-7  vocabulary fingerprint, low word first (0: unknown)
  *   word 3  header revision (sgt writes 1; 0: written by another program, only words 0-2 are valid)
  *                                  word 8-9  XXH3-64 of token bytes, low word first (0: unknown)
  *
- * Words 0-2 are llm.c's layout, so llm.c's readers, and numpy.memmap(path, '<u2', 'r',
- * offset=1024), read these files. Files of other programs:
+ * Words 0-2 are llm.c's layout, for GPT-2 and for Llama 3, so llm.c's readers, and
+ * numpy.memmap(path, '<u2' or '<u4', 'r', offset=1024), read these files. Files of other programs:
  *
  *   llm.c, modded-nanogpt   the same header with nothing after word 2
  *   Megatron-LM             no header; documents in an .idx beside it (megatron.h)
@@ -22,14 +23,16 @@
 #include <stdint.h>
 
 #include "loader/base/error.h"
+#include "loader/base/ids.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define SGT_SHARD_MAGIC 20240520
-/* magic number of llm.c's shards for Llama 3, with 32-bit ids, which are unsupported */
-#define SGT_SHARD_LLMC_WIDE 20240801
+#define SGT_SHARD_MAGIC 20240520 /* of 2-byte ids */
+#define SGT_SHARD_VERSION 1
+#define SGT_SHARD_WIDE_MAGIC 20240801 /* of 4-byte ids */
+#define SGT_SHARD_WIDE_VERSION 7
 #define SGT_SHARD_HEADER 1024 /* bytes */
 #define SGT_SHARD_RAW16 2     /* argument `raw` of sgt_shard_open */
 #define SGT_SHARD_MAX_TOKENS 2147483647u
@@ -44,6 +47,7 @@ const char *sgt_shard_format_name(sgt_shard_format f); /* "sgt", "llm.c", "raw",
 
 typedef struct sgt_shard_header {
     uint64_t tokens;
+    size_t width; /* bytes of an id */
     sgt_shard_format format;
     uint32_t revision;
     uint32_t vocab; /* 0: unknown */
@@ -56,12 +60,13 @@ typedef struct sgt_shard_header {
 /* Return the size in bytes of the whole file. */
 static inline uint64_t sgt_shard_bytes(const sgt_shard_header *h)
 {
-    return h->data + 2 * h->tokens;
+    return h->data + h->width * h->tokens;
 }
 
 /* Return whether the name of a file says that it holds ids: X.bin. */
 int sgt_shard_is_bin(const char *path);
 
+/* Make the header's bytes. The vocabulary's size decides the width of ids. */
 void sgt_shard_pack(uint8_t bytes[SGT_SHARD_HEADER], const sgt_shard_header *h);
 
 /* Open a shard, read its header and check it against the file's size. Returns the descriptor
@@ -73,11 +78,11 @@ void sgt_shard_pack(uint8_t bytes[SGT_SHARD_HEADER], const sgt_shard_header *h);
  * these, and with raw 1, a file of 32-bit or 64-bit ids is refused (SGT_EUNSUPPORTED). */
 int sgt_shard_open(sgt_shard_header *h, const char *path, int raw, sgt_error *err);
 
-/* Receives all tokens of a shard in turn, before its checksum has been compared. `see` gets ids[n],
- * of which the first is token number `first`. Reading ends if it returns a negative SGT_E*, with
+/* Receives all tokens of a shard in turn, before its checksum has been compared. `see` gets n ids of
+ * the shard's width, of which the first is token number `first`. Reading ends if it returns a negative SGT_E*, with
  * *err filled in. */
 typedef struct sgt_shard_visitor {
-    int (*see)(void *ctx, const uint16_t *ids, size_t n, uint64_t first, sgt_error *err);
+    int (*see)(void *ctx, const void *ids, size_t n, uint64_t first, sgt_error *err);
     void *ctx;
     uint64_t xxh3; /* checksum that the tokens must have; 0: the header's, if there is one */
 } sgt_shard_visitor;

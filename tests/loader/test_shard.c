@@ -42,6 +42,13 @@ Test(shard, pack_is_the_layout_of_the_design)
     sgt_shard_pack(bytes, &h);
     cr_assert_arr_eq(bytes, want, sizeof want);
     for (size_t i = sizeof want; i < sizeof bytes; i++) cr_assert_eq(bytes[i], 0);
+    /* the least vocabulary of 4-byte ids; its header differs in the words 0, 1 and 4 */
+    static const uint8_t wide[20] = {0xa1, 0xd9, 0x34, 0x01, 7, 0, 0, 0, 0x04, 0x03,
+                                     0x02, 0x01, 1,    0,    0, 0, 1, 0, 1,    0};
+    h.vocab = 65537;
+    sgt_shard_pack(bytes, &h);
+    cr_assert_arr_eq(bytes, wide, sizeof wide);
+    cr_assert_arr_eq(bytes + sizeof wide, want + sizeof wide, sizeof want - sizeof wide);
 }
 
 Test(shard, foreign_header_has_three_words)

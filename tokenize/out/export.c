@@ -104,9 +104,10 @@ typedef struct copy {
 } copy;
 
 /* Write ids, without the first one of the split. */
-static int put_ids(void *ctx, const uint16_t *ids, size_t n, uint64_t first, sgt_error *err)
+static int put_ids(void *ctx, const void *read, size_t n, uint64_t first, sgt_error *err)
 {
     copy *c = ctx;
+    const uint16_t *ids = read;
     const uint32_t eot = sgt_made_manifest(c->e->set, 0)->eot;
     const size_t skip = c->read == 0 && n > 0;
     (void)first;

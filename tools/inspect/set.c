@@ -131,7 +131,7 @@ static int has_header(const char *p, ssize_t n)
 {
     uint32_t magic = 0;
     if (n >= 4) memcpy(&magic, p, sizeof magic); /* little-endian, like this machine */
-    return magic == SGT_SHARD_MAGIC || magic == SGT_SHARD_LLMC_WIDE;
+    return magic == SGT_SHARD_MAGIC || magic == SGT_SHARD_WIDE_MAGIC;
 }
 
 int inspect_known(const char *path, sgt_error *err)

@@ -48,12 +48,12 @@ static int read_starts(checking *c, sgt_error *err)
 }
 
 /* Check that each document among these tokens begins with the end-of-text id. */
-static int check_tokens(void *ctx, const uint16_t *ids, size_t n, uint64_t first, sgt_error *err)
+static int check_tokens(void *ctx, const void *ids, size_t n, uint64_t first, sgt_error *err)
 {
     checking *c = ctx;
     const sgt_shard_header *h = &c->shard->head;
     for (size_t i; (i = c->next) < c->count && c->starts[i] < first + n; c->next++) {
-        uint16_t id = ids[c->starts[i] - first];
+        const uint32_t id = sgt_id_at(ids, h->width, c->starts[i] - first);
         if (h->vocab && id != h->eot)
             return sgt_fail(err, SGT_EFORMAT,
                             "%s: at byte %zu: document %zu starts at token %" PRIu64

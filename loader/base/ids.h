@@ -1,0 +1,22 @@
+/* ids.h: token ids in memory and in files. They take 2 bytes, or 4 if the vocabulary has more than
+ * 65,536 of them; nothing else decides that. Code for both widths takes `width`, the bytes of an id,
+ * and is inlined with a constant where speed needs it. */
+#ifndef SGT_IDS_H
+#define SGT_IDS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* most ids of a vocabulary: each fits an int32 */
+#define SGT_MOST_IDS (UINT32_C(1) << 31)
+
+/* Return the bytes of an id of a vocabulary of `vocab` ids; 0, an unknown size, counts as small. */
+static inline size_t sgt_id_width(uint32_t vocab) { return vocab > 65536 ? 4 : 2; }
+
+/* Return id i of an array. */
+static inline uint32_t sgt_id_at(const void *ids, size_t width, size_t i)
+{
+    return width == 2 ? ((const uint16_t *)ids)[i] : ((const uint32_t *)ids)[i];
+}
+
+#endif
