@@ -438,11 +438,8 @@ static int run(int (*work)(sgt_error *err))
     if (joined && joined->rank) o.quiet = 1;
     t.threads = sgt_threads(o.threads, joined ? joined->sharing : 1);
     if (rc == SGT_OK) rc = work(&err);
-    if (rc == SGT_OK) rc = sgt_flush_results(&err);
-    if (rc < 0 && joined) joined->give_up(joined, &err);
-    int code = rc < 0 ? sgt_report_failure(&program, &err) : SGT_EXIT_OK;
-    sgt_ranks_close(joined, code);
-    return code;
+    if (rc < 0 && !joined) return sgt_report_failure(&program, &err);
+    return sgt_ranks_close(joined, &program, rc, &err);
 }
 
 int main(int argc, char **argv)

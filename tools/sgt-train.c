@@ -104,14 +104,6 @@ static void show_progress(void *ctx, const sgt_metrics *m, uint64_t steps, uint6
 
 static void show_line(void *ctx, const char *line) { sgt_progress_line(ctx, line); }
 
-/* Print the failure, if there was one; leave the other ranks; return the exit code. */
-static int end(int rc, sgt_error *err, sgt_ranks *ranks)
-{
-    int code = sgt_end_program(&program, rc, err);
-    sgt_ranks_close(ranks, code);
-    return code;
-}
-
 /* Format a loss with enough digits to compare two of them: 14927, 10.79, 0.0123. */
 static const char *format_loss(char *buf, size_t n, double loss)
 {
@@ -253,12 +245,11 @@ static int estimate(const sgt_train_options *options)
     sgt_error err;
     sgt_train_estimate e;
     int rc = sgt_train_estimate_memory(&s, options, &e, &err);
-    if (rc < 0 && options->ranks) options->ranks->give_up(options->ranks, &err);
     if (rc == SGT_OK && sgt_ranks_first(options->ranks)) {
         if (o.json) rc = sgt_print_json(estimate_json(&e), 0, &err);
         else print_estimate(&e);
     }
-    return end(rc, &err, options->ranks);
+    return sgt_ranks_close(options->ranks, &program, rc, &err);
 }
 
 static void print_paths(const sgt_cuda_device *d, const sgt_cuda_versions *libraries,
@@ -500,7 +491,7 @@ static int run(sgt_train_options *options)
         if (o.json && print_json(&r, &err) < 0) rc = err.code;
     }
     sgt_training_result_free(&r);
-    return end(rc, &err, options->ranks);
+    return sgt_ranks_close(options->ranks, &program, rc, &err);
 }
 
 /* Join the other ranks, if a launcher started several. After that, ranks above 0 print nothing. */

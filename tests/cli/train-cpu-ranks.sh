@@ -140,6 +140,22 @@ training goes on, and the next save tries again\)\$"
     close small two 2e-5
 fi
 
+# ---- a save of rank 0 fails, the second or the last: rank 0 says at the end what was trained, and leaves the run ----
+if strace -o .traced true 2> /dev/null && ! is_sanitized; then
+    for step in 2 4; do
+        failing="strace -f -o .traced -P unsaved/.step-0000000$step.tmp -e trace=mkdir -e inject=mkdir:error=ENOSPC"
+        rm -rf unsaved
+        pair 1 "$failing sgt-train $talk --run unsaved --save-every 1" "sgt-train $talk --run unsaved --save-every 1"
+        grep -q INJECTED .traced || fail 'no save has failed'
+        newest=$((step == 4 ? 3 : 4))
+        stdout_matches '^tokens seen: 768$'
+        stdout_matches "^checkpoint: unsaved/step-0000000$newest\$"
+        stderr_has 'unsaved/.step-0000000'$step'.tmp: cannot make this folder: No space left on device (step '$step' is not saved: '
+        [ $step = 4 ] || stderr_has 'sgt-train: unsaved: step 4 is saved, but 1 earlier save failed'
+        absent unsaved/owner
+    done
+fi
+
 # ---- a rank that dies, or is interrupted, ends the run within 30 s; saved checkpoints stay whole ----
 ends_well cpu INT
 saves_slowly cpu

@@ -14,8 +14,8 @@ BUDGET = {
     "loader": 6911,
     "train": 13806,
     "kernels": 12187,
-    "tools": 13521,
-    "tests": 51258,
+    "tools": 13513,
+    "tests": 51272,
     "manuals": 2583,
     "pages": 1224,
 }

@@ -26,7 +26,6 @@
 #include "loader/base/clock.h"
 #include "loader/base/file.h"
 #include "loader/base/library.h"
-#include "tools/cli/options.h"
 #include "tools/cli/process.h"
 #include "tools/cli/talk.h"
 #include "tools/ranks/libsgt-mpi/mpi.h"
@@ -39,8 +38,8 @@
 /* seconds that it waits after a rank's death, because a launcher may have killed all ranks: fewer,
  * because mpirun kills the others a second after the first */
 #define DEATH_SECONDS .25
-/* seconds that another rank which has failed waits for rank 0, and that an interrupted rank 0 has for
- * freeing its resources */
+/* seconds that another rank which has failed waits for rank 0, and that a rank 0 which has failed has
+ * for freeing its resources */
 #define END_SECONDS 10
 
 /* The first message over a connection. */
@@ -66,6 +65,7 @@ typedef struct net {
     int ended; /* rank 0 only: 1: all ranks have come to their end; atomic, like r.given_up */
     /* rank 0 only: held, until the process ends, by the thread that says why all ranks end */
     pthread_mutex_t saying;
+    int code;              /* exit code of a rank 0 that has given up */
     struct pollfd lines[]; /* (2 size): what line[0] and line[1] point to */
 } net;
 enum { DATA, LIFE };
@@ -172,40 +172,34 @@ static void end_others(const net *t, int code)
         transfer(t->line[LIFE][i].fd, &n, sizeof n, SEND);
 }
 
-/* Say in rank 0 why all ranks end, and end them. */
-static _Noreturn void end_all(const net *t, const sgt_error *why, int usage)
-{
-    sgt_talk_line(t->program, why->text);
-    if (usage) fprintf(stderr, "try '%s --help'\n", t->program);
-    end_others(t, sgt_exit_code(why->code));
-    _exit(sgt_exit_code(why->code));
-}
-
-/* End all ranks if an interrupted rank 0 has not come to its end in time: a device may hang, or the
- * reader of its standard output. Other failures end the process before. */
-static _Noreturn void end_stopped(const net *t)
+/* End all ranks if a rank 0 that has given up does not come to its end in time: a device may hang, or
+ * the reader of its standard output. */
+static _Noreturn void end_late(const net *t)
 {
     nap(END_SECONDS);
-    end_others(t, SGT_EXIT_INTERRUPTED);
-    _exit(SGT_EXIT_INTERRUPTED);
+    end_others(t, t->code);
+    _exit(t->code);
 }
 
-/* End all ranks because this one fails, with one message, which rank 0 prints. Returns only in rank 0
- * after an interrupt: the program then says how far it came, and sgt_ranks_close ends the others. */
+/* End all ranks because this one fails, with one message, which rank 0 prints; after an interrupt,
+ * once the program has said how far it came. Returns only in rank 0: the program then frees what it
+ * has, and sgt_ranks_close ends the others. */
 static void give_up(sgt_ranks *r, const sgt_error *why)
 {
     net *t = (net *)r;
     sgt_error n = {.code = why->code};
     if (is_set(&r->given_up)) return;
+    t->code = sgt_exit_code(why->code);
     set(&r->given_up);
     if (r->rank) {
         snprintf(n.text, sizeof n.text, "%s", why->text);
         transfer(t->line[LIFE][0].fd, &n, sizeof n, SEND);
         nap(END_SECONDS); /* before that, rank 0 lets the watcher end this process */
-        _exit(sgt_exit_code(why->code));
+        _exit(t->code);
     }
     pthread_mutex_lock(&t->saying);
-    if (why->code != SGT_ESTOPPED) end_all(t, why, why->code == SGT_EUSAGE);
+    if (why->code != SGT_ESTOPPED) sgt_talk_line(t->program, why->text);
+    if (why->code == SGT_EUSAGE) fprintf(stderr, "try '%s --help'\n", t->program);
 }
 
 /* Watch the other ranks, in a thread of rank 0. Print the first failure of one and end all ranks,
@@ -218,7 +212,7 @@ static void *watch_others(void *ctx)
     sgt_error n, bad;
     while (!is_set(&t->r.given_up) && poll(t->line[LIFE] + 1, t->r.size - 1, 50) <= 0)
         if (is_set(&t->ended)) return NULL;
-    if (is_set(&t->r.given_up)) end_stopped(t);
+    if (is_set(&t->r.given_up)) end_late(t);
     while (!t->line[LIFE][i].revents) i++;
     int dead = transfer(t->line[LIFE][i].fd, &n, sizeof n, RECEIVE) < 0;
     n.text[sizeof n.text - 1] = 0;
@@ -226,8 +220,10 @@ static void *watch_others(void *ctx)
     else if (n.code == SGT_ESTOPPED) sgt_fail(&bad, n.code, "%s", n.text);
     else sgt_fail(&bad, n.code, "rank %u: %s", i, n.text);
     nap(dead ? DEATH_SECONDS : GRACE_SECONDS);
-    if (pthread_mutex_trylock(&t->saying) != 0) end_stopped(t);
-    end_all(t, &bad, 0);
+    if (pthread_mutex_trylock(&t->saying) != 0) end_late(t);
+    sgt_talk_line(t->program, bad.text);
+    end_others(t, sgt_exit_code(bad.code));
+    _exit(sgt_exit_code(bad.code));
 }
 
 /* Wait, in a thread of every other rank, until rank 0 says that this process ends, or has died. */
@@ -556,13 +552,16 @@ int sgt_ranks_open(sgt_ranks **out, const char *program, sgt_error *err)
     return rc;
 }
 
-void sgt_ranks_close(sgt_ranks *r, int code)
+int sgt_ranks_close(sgt_ranks *r, const sgt_program *p, int rc, sgt_error *err)
 {
     net *t = (net *)r;
-    sgt_error err;
+    if (rc >= 0) rc = sgt_flush_results(err);
+    if (r && rc >= 0) rc = barrier(r, err);
+    if (r && rc < 0) give_up(r, err);
+    int said = r && rc < 0 && rc != SGT_ESTOPPED;
+    int code = said ? sgt_exit_code(rc) : sgt_end_program(p, rc, err);
     if (r && code) end_others(t, code);
     if (r && !code) {
-        if (barrier(r, &err) < 0) give_up(r, &err);
         /* Rank 0 stops watching before it lets the others close their connections, which would be
          * deaths. */
         set(&t->ended);
@@ -571,4 +570,5 @@ void sgt_ranks_close(sgt_ranks *r, int code)
         release(t);
     }
     if (!code && mpi) mpi->close(); /* after a failure, the launcher cleans up */
+    return code;
 }

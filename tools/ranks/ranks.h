@@ -9,7 +9,7 @@
  *     if (sgt_ranks_open(&ranks, program.name, &err) < 0) goto failed;
  *     rc = work(ranks, ..., &err);
  *     ...print results...
- *     sgt_ranks_close(ranks, code);
+ *     return sgt_ranks_close(ranks, &program, rc, &err);
  *
  * A thread also watches all ranks. If a rank dies or gives up, rank 0 prints the reason in one
  * line, and all ranks end. If rank 0 itself dies, rank 1 prints that. The death of a process is
@@ -18,6 +18,7 @@
 #define SGT_TOOLS_RANKS_H
 
 #include "loader/base/ranks.h"
+#include "tools/cli/options.h"
 
 /* Return the number that a launcher gave this process; 0 if there is no launcher. Makes no
  * connection. */
@@ -29,8 +30,9 @@ uint32_t sgt_ranks_number(void);
  * launcher's variable is invalid. */
 int sgt_ranks_open(sgt_ranks **out, const char *program, sgt_error *err);
 
-/* Leave the other ranks; a program's last call. `code` is its exit code. If that is 0, wait for the
- * other ranks; if not, end them. r may be NULL. */
-void sgt_ranks_close(sgt_ranks *r, int code);
+/* Leave the other ranks; a program's last call. Returns its exit code, as sgt_end_program does for the
+ * result rc of its work. After success, wait for the other ranks; after a failure, give up, if that
+ * has not been done, and end them. r may be NULL. */
+int sgt_ranks_close(sgt_ranks *r, const sgt_program *p, int rc, sgt_error *err);
 
 #endif
