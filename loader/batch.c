@@ -238,7 +238,7 @@ static inline void prefetch_group(const uint16_t **tokens, const sgt_window *pie
 {
     if (i % group) return;
     uint32_t from = i ? i + group : 0, to = n - i > 2 * group ? i + 2 * group : n;
-    for (uint32_t k = from; k < to; k++) sgt_rows_expect(tokens[k], pieces[k].tokens);
+    for (uint32_t k = from; k < to; k++) sgt_rows_expect(tokens[k], 2 * (size_t)pieces[k].tokens);
 }
 
 /* Fail because a piece's tokens have an id outside the vocabulary. The message says which id, and
@@ -252,18 +252,18 @@ static int fail_id(const sgt_loader *l, const sgt_window *w, const uint16_t *ids
 
 /* Write the n tokens of a piece to its row, and return the largest id. A piece's last token has its
  * target in the next piece, and its first token is a target of the piece before it. */
-static uint16_t put_piece(const sgt_loader *l, const sgt_cursor *c, const sgt_loader_batch *b,
+static uint32_t put_piece(const sgt_loader *l, const sgt_cursor *c, const sgt_loader_batch *b,
                           const uint16_t *from, uint32_t n)
 {
     const sgt_output o = b->output;
     size_t size = sgt_output_bytes(o), T = l->o.seq;
     if (!sgt_output_pairs(o))
-        return l->rows->write(o, (char *)b->inputs + (c->row * (T + 1) + c->token) * size, NULL,
+        return l->rows->write(2, o, (char *)b->inputs + (c->row * (T + 1) + c->token) * size, NULL,
                               from, n);
     size_t at = c->row * T + c->token;
     if (c->token) sgt_output_put(b->targets, o, at - 1, from[0]);
     if (c->token + n <= T) sgt_output_put(b->inputs, o, at + n - 1, from[n - 1]);
-    return l->rows->write(o, (char *)b->inputs + at * size, (char *)b->targets + at * size, from,
+    return l->rows->write(2, o, (char *)b->inputs + at * size, (char *)b->targets + at * size, from,
                           n - 1);
 }
 
@@ -317,7 +317,7 @@ static int write_windows(const sgt_loader *l, const sgt_cursor *c, const sgt_loa
     char *first = b->inputs, *second = b->targets;
     for (uint32_t k = 0; k < n; k++, first += bytes) {
         if (group) prefetch_group(c->tokens, windows, k, n, group);
-        if (l->rows->write(o, first, second, c->tokens[k], ids) >= l->set.vocab)
+        if (l->rows->write(2, o, first, second, c->tokens[k], ids) >= l->set.vocab)
             return fail_id(l, &windows[k], c->tokens[k], err);
         if (sgt_output_pairs(o)) second += bytes;
     }
@@ -329,7 +329,7 @@ static int write_pieces(const sgt_loader *l, sgt_cursor *c, sgt_loader_batch *b,
                         const sgt_window *pieces, uint32_t n, sgt_error *err)
 {
     int rc = SGT_OK, torn = SGT_OK;
-    uint32_t group = l->rows == &sgt_rows_plain ? 0 : sgt_rows_group((size_t)l->o.seq + 1);
+    uint32_t group = l->rows == &sgt_rows_plain ? 0 : sgt_rows_group(2 * ((size_t)l->o.seq + 1));
     int windows = !c->rows && !b->starts;
     if (windows) rc = write_windows(l, c, b, pieces, n, group, err);
     for (uint32_t k = 0; k < n && rc == SGT_OK && !windows; k++) {

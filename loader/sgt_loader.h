@@ -268,14 +268,15 @@ typedef enum sgt_output {
     SGT_OUTPUT_U16, /* rows of T+1 ids (the default) */
     SGT_OUTPUT_I32, /* inputs and targets, as int32 */
     SGT_OUTPUT_I64, /* the same as int64, the type that PyTorch's cross_entropy needs for targets */
-    SGT_OUTPUTS     /* the number of outputs */
+    SGT_OUTPUT_I32_ROWS, /* rows of T+1 ids, as int32 */
+    SGT_OUTPUTS          /* the number of outputs */
 } sgt_output;
 
 typedef struct sgt_loader_batch {
     uint64_t index;    /* number of the batch in the run */
     sgt_output output; /* type of the ids */
     /* (local_batch, T) each: targets are the inputs shifted by one, those of padding SGT_IGNORED.
-     * With u16, inputs are rows, (local_batch, T+1), and there are no targets */
+     * Without targets, inputs are rows, (local_batch, T+1) */
     void *inputs, *targets;
     /* (local_batch): how many of a row's T+1 tokens are real, at least 1; the others are padding.
      * NULL unless the sampling is documents */

@@ -230,7 +230,7 @@ static void fetch_from(store *s, const sgt_window *windows, uint32_t n, uint64_t
     }
     for (uint32_t i = 0; i < n; i++)
         if (owns(s, &windows[i]) && (tokens[i] = find(s, &windows[i])))
-            sgt_rows_expect(tokens[i], width < EXPECTED ? width : EXPECTED);
+            sgt_rows_expect(tokens[i], 2 * (width < EXPECTED ? width : EXPECTED));
     for (uint32_t i = 0; i < n; i++)
         if (owns(s, &windows[i]) && tokens[i])
             tokens[i] = memcpy(memory + i * room, tokens[i], width * sizeof **tokens);

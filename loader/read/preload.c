@@ -111,7 +111,7 @@ static int read_piece(const reader *r, uint64_t number, sgt_error *err)
     close(fd);
     if (rc < 0 || begin >= end) return rc;
     size_t first = (size_t)(begin - data) / 2, count = (size_t)(end - begin) / 2;
-    size_t bad = first + sgt_rows_first_beyond(ids + first, count, r->set->vocab);
+    size_t bad = first + sgt_rows_first_beyond(2, ids + first, count, r->set->vocab);
     return bad == first + count ? SGT_OK : sgt_set_bad_id(r->set, shard, bad, ids[bad], err);
 }
 

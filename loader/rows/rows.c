@@ -5,40 +5,50 @@
 #include "loader/base/cpu.h"
 #include "loader/handle.h"
 
-static uint16_t largest(const uint16_t *src, size_t n)
+static uint32_t largest(size_t width, const void *src, size_t n)
 {
-    uint16_t top = 0;
-    for (size_t i = 0; i < n; i++) top = src[i] > top ? src[i] : top;
+    uint32_t top = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t id = sgt_id_at(src, width, i);
+        top = id > top ? id : top;
+    }
     return top;
 }
 
 /* Take one more id into account. The barrier keeps the compiler from vectorizing the loop. */
-static inline uint16_t larger(uint16_t top, uint16_t id)
+static inline uint32_t larger(uint32_t top, uint32_t id)
 {
     __asm__ volatile("" : "+r"(top));
     return id > top ? id : top;
 }
 
-/* The caller's output is a constant, so that the compiler makes a loop for each. */
-static inline __attribute__((always_inline)) uint16_t put_row(sgt_output o, void *first,
-                                                              void *second, const uint16_t *src,
-                                                              size_t n)
+/* The caller's width and output are constants, so that the compiler makes a loop for each pair. */
+SGT_ROWS_INLINE uint32_t put_row(size_t width, sgt_output o, void *first, void *second,
+                                 const void *src, size_t n)
 {
     const size_t pairs = (size_t)sgt_output_pairs(o);
-    uint16_t top = pairs ? src[0] : 0;
+    uint32_t top = pairs ? sgt_id_at(src, width, 0) : 0;
     for (size_t i = 0; i < n; i++) {
-        sgt_output_put(first, o, i, src[i]);
-        if (pairs) sgt_output_put(second, o, i, src[i + 1]);
-        top = larger(top, src[i + pairs]);
+        sgt_output_put(first, o, i, (int32_t)sgt_id_at(src, width, i));
+        if (pairs) sgt_output_put(second, o, i, (int32_t)sgt_id_at(src, width, i + 1));
+        top = larger(top, sgt_id_at(src, width, i + pairs));
     }
     return top;
 }
 
-static uint16_t write_row(sgt_output o, void *first, void *second, const uint16_t *src, size_t n)
+static uint32_t write_row(size_t width, sgt_output o, void *first, void *second, const void *src,
+                          size_t n)
 {
-    if (o == SGT_OUTPUT_U16) return put_row(SGT_OUTPUT_U16, first, second, src, n);
-    if (o == SGT_OUTPUT_I32) return put_row(SGT_OUTPUT_I32, first, second, src, n);
-    return put_row(SGT_OUTPUT_I64, first, second, src, n);
+    const int wide = width == 4;
+    if (o == SGT_OUTPUT_U16) return put_row(2, SGT_OUTPUT_U16, first, second, src, n);
+    if (o == SGT_OUTPUT_I32)
+        return wide ? put_row(4, SGT_OUTPUT_I32, first, second, src, n)
+                    : put_row(2, SGT_OUTPUT_I32, first, second, src, n);
+    if (o == SGT_OUTPUT_I64)
+        return wide ? put_row(4, SGT_OUTPUT_I64, first, second, src, n)
+                    : put_row(2, SGT_OUTPUT_I64, first, second, src, n);
+    return wide ? put_row(4, SGT_OUTPUT_I32_ROWS, first, second, src, n)
+                : put_row(2, SGT_OUTPUT_I32_ROWS, first, second, src, n);
 }
 
 const sgt_rows sgt_rows_plain = {"plain", largest, write_row};

@@ -1,5 +1,5 @@
-/* rows.h: the functions that turn windows of 16-bit ids into rows, and so touch every token: in
- * plain C and in vectors. All CPU levels give the same bits (tests/loader/test_rows.c). Each
+/* rows.h: the functions that turn windows of ids into rows, and so touch every token: in plain C and
+ * in vectors. All CPU levels give the same bits (tests/loader/test_rows.c). Each
  * function returns the largest id that it read, so that checking ids against the vocabulary needs
  * no second pass. Pointers need no alignment, and nothing outside the given lengths is read or
  * written. loader/NOTES.md has measurements. */
@@ -9,30 +9,38 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "loader/base/ids.h"
 #include "loader/sgt_loader.h"
 
+#define SGT_ROWS_INLINE static inline __attribute__((always_inline))
+
+/* Both take ids of `width` bytes, 2 or 4. */
 typedef struct sgt_rows {
     const char *level; /* "plain", "avx2", "avx512", "neon" */
-    uint16_t (*largest)(const uint16_t *src, size_t n);
+    uint32_t (*largest)(size_t width, const void *src, size_t n);
     /* Write a row of an output: first[i] = src[i] for i < n; if the output has targets, also
-     * second[i] = src[i + 1], which reads src[0 ... n] */
-    uint16_t (*write)(sgt_output o, void *first, void *second, const uint16_t *src, size_t n);
+     * second[i] = src[i + 1], which reads src[0 ... n]. Not SGT_OUTPUT_U16 if the width is 4 */
+    uint32_t (*write)(size_t width, sgt_output o, void *first, void *second, const void *src,
+                      size_t n);
 } sgt_rows;
 
 /* Return the bytes of an id in an output, and whether the output has inputs and targets. */
 static inline size_t sgt_output_bytes(sgt_output o)
 {
-    return o == SGT_OUTPUT_U16 ? 2 : o == SGT_OUTPUT_I32 ? 4 : 8;
+    return o == SGT_OUTPUT_U16 ? 2 : o == SGT_OUTPUT_I64 ? 8 : 4;
 }
 
-static inline int sgt_output_pairs(sgt_output o) { return o != SGT_OUTPUT_U16; }
+static inline int sgt_output_pairs(sgt_output o)
+{
+    return o == SGT_OUTPUT_I32 || o == SGT_OUTPUT_I64;
+}
 
 /* Set number i of an array of an output. */
 static inline void sgt_output_put(void *array, sgt_output o, size_t i, int32_t id)
 {
     if (o == SGT_OUTPUT_U16) ((uint16_t *)array)[i] = (uint16_t)id;
-    if (o == SGT_OUTPUT_I32) ((int32_t *)array)[i] = id;
-    if (o == SGT_OUTPUT_I64) ((int64_t *)array)[i] = id;
+    else if (o == SGT_OUTPUT_I64) ((int64_t *)array)[i] = id;
+    else ((int32_t *)array)[i] = id;
 }
 
 const sgt_rows *sgt_rows_best(void);
@@ -40,30 +48,30 @@ const sgt_rows *sgt_rows_best(void);
 const sgt_rows *sgt_rows_level(int level);
 
 /* Return the index of the first of n ids that is not below `vocab`; n if all are. */
-static inline size_t sgt_rows_first_beyond(const uint16_t *ids, size_t n, uint32_t vocab)
+static inline size_t sgt_rows_first_beyond(size_t width, const void *ids, size_t n, uint32_t vocab)
 {
     size_t i = 0;
-    if (sgt_rows_best()->largest(ids, n) < vocab) return n;
-    while (ids[i] < vocab) i++;
+    if (sgt_rows_best()->largest(width, ids, n) < vocab) return n;
+    while (sgt_id_at(ids, width, i) < vocab) i++;
     return i;
 }
 
 /* A group of windows: while one group is copied, the next one is prefetched into the L2 cache. */
 #define SGT_ROWS_GROUP 32768u /* bytes; two groups and the rows fit any L2 cache */
 
-/* Return how many windows of n ids are in a group. */
-static inline uint32_t sgt_rows_group(size_t n)
+/* Return how many windows of that many bytes are in a group. */
+static inline uint32_t sgt_rows_group(size_t bytes)
 {
-    size_t windows = SGT_ROWS_GROUP / (2 * n + 1);
+    size_t windows = SGT_ROWS_GROUP / (bytes + 1);
     return windows ? (uint32_t)windows : 1;
 }
 
 /* Prefetch a window into the L2 cache. Of a very long window prefetch only the beginning; the
  * hardware prefetcher loads the rest. */
-static inline void sgt_rows_expect(const uint16_t *src, size_t n)
+static inline void sgt_rows_expect(const void *src, size_t bytes)
 {
-    const char *p = (const char *)src;
-    size_t bytes = 2 * n < SGT_ROWS_GROUP ? 2 * n : SGT_ROWS_GROUP;
+    const char *p = src;
+    if (bytes > SGT_ROWS_GROUP) bytes = SGT_ROWS_GROUP;
     for (size_t at = 0; at < bytes; at += 64) __builtin_prefetch(p + at, 0, 2);
     __builtin_prefetch(p + bytes - 1, 0, 2);
     /* without this, gcc 12 removes calls to a function that only prefetches */

@@ -1,40 +1,47 @@
-/* rows_avx2.c: 16 ids at a time, widened by vpmovzxwd. */
-#include <stddef.h>
-#include <stdint.h>
+/* rows_avx2.c: 16 ids of 2 bytes, or 8 of 4, at a time, widened by vpmovzx. */
+#include "loader/rows/rows.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 
 typedef __m256i vec;
-#define IDS 16
 
-static inline vec load(const uint16_t *src)
-{
-    return _mm256_loadu_si256((const __m256i *)(const void *)src);
-}
-
-static inline vec max(vec a, vec b) { return _mm256_max_epu16(a, b); }
+static inline vec load(const void *src) { return _mm256_loadu_si256(src); }
 
 static inline void store(void *dst, vec v) { _mm256_storeu_si256(dst, v); }
 
-static uint16_t top_of(vec v)
+SGT_ROWS_INLINE vec max(vec a, vec b, size_t width)
 {
-    __m128i m = _mm_max_epu16(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
-    /* minpos returns the smallest of 8 values, so complement them to find the largest */
-    m = _mm_xor_si128(m, _mm_set1_epi16(-1));
-    return (uint16_t)~_mm_extract_epi16(_mm_minpos_epu16(m), 0);
+    return width == 2 ? _mm256_max_epu16(a, b) : _mm256_max_epu32(a, b);
 }
 
-/* vpmovzxwq loads its 4 ids from memory. Taking them from a vector would need shuffles. */
-static inline vec put(char *dst, const uint16_t *src, size_t size)
+SGT_ROWS_INLINE uint32_t top_of(vec v, size_t width)
+{
+    __m128i a = _mm256_castsi256_si128(v), b = _mm256_extracti128_si256(v, 1);
+    if (width == 2) {
+        /* minpos returns the smallest of 8 values, so complement them to find the largest */
+        a = _mm_xor_si128(_mm_max_epu16(a, b), _mm_set1_epi16(-1));
+        return (uint16_t)~_mm_extract_epi16(_mm_minpos_epu16(a), 0);
+    }
+    a = _mm_max_epu32(a, b);
+    a = _mm_max_epu32(a, _mm_srli_si128(a, 8));
+    return (uint32_t)_mm_cvtsi128_si32(_mm_max_epu32(a, _mm_srli_si128(a, 4)));
+}
+
+/* vpmovzx to 8 bytes loads its 4 ids from memory. Taking them from a vector would need shuffles. */
+SGT_ROWS_INLINE vec put(char *dst, const char *src, size_t width, size_t size)
 {
     vec v = load(src);
-    if (size == 2) store(dst, v);
-    if (size == 4) store(dst, _mm256_cvtepu16_epi32(_mm256_castsi256_si128(v)));
-    if (size == 4) store(dst + 32, _mm256_cvtepu16_epi32(_mm256_extracti128_si256(v, 1)));
-    for (size_t i = 0; size == 8 && i < IDS; i += 4) {
-        __m128i four = _mm_loadl_epi64((const __m128i *)(const void *)(src + i));
-        store(dst + 8 * i, _mm256_cvtepu16_epi64(four));
+    if (size == width) store(dst, v);
+    if (size == 4 && width == 2) {
+        store(dst, _mm256_cvtepu16_epi32(_mm256_castsi256_si128(v)));
+        store(dst + 32, _mm256_cvtepu16_epi32(_mm256_extracti128_si256(v, 1)));
+    }
+    for (size_t i = 0; size == 8 && i < sizeof v / width; i += 4) {
+        const void *four = src + i * width;
+        vec wide = width == 2 ? _mm256_cvtepu16_epi64(_mm_loadl_epi64(four))
+                              : _mm256_cvtepu32_epi64(_mm_loadu_si128(four));
+        store(dst + 8 * i, wide);
     }
     return v;
 }
@@ -42,6 +49,4 @@ static inline vec put(char *dst, const uint16_t *src, size_t size)
 #include "loader/rows/rows_simd.h"
 
 const sgt_rows sgt_rows_avx2 = {"avx2", largest, write_row};
-#else
-typedef int nothing_here;
 #endif

@@ -1,43 +1,47 @@
-/* rows_neon.c: NEON for aarch64, where every CPU has it: 8 ids at a time. */
-#include <stddef.h>
-#include <stdint.h>
+/* rows_neon.c: NEON for aarch64, where every CPU has it: 8 ids of 2 bytes, or 4 of 4, at a time. */
+#include "loader/rows/rows.h"
 
 #if defined(__aarch64__)
 #include <arm_neon.h>
 
 typedef uint16x8_t vec;
-#define IDS 8
 
-static inline vec load(const uint16_t *src) { return vld1q_u16(src); }
+static inline vec load(const void *src) { return vreinterpretq_u16_u8(vld1q_u8(src)); }
 
-static inline vec max(vec a, vec b) { return vmaxq_u16(a, b); }
+static inline void store(void *dst, vec v) { vst1q_u8(dst, vreinterpretq_u8_u16(v)); }
 
-static inline void store(void *dst, vec v) { vst1q_u16(dst, v); }
-
-static uint16_t top_of(vec v) { return vmaxvq_u16(v); }
-
-static inline void store_wide(void *dst, uint32x4_t v)
+SGT_ROWS_INLINE vec max(vec a, vec b, size_t width)
 {
-    uint64_t *to = dst;
-    vst1q_u64(to, vmovl_u32(vget_low_u32(v)));
-    vst1q_u64(to + 2, vmovl_high_u32(v));
+    if (width == 2) return vmaxq_u16(a, b);
+    return vreinterpretq_u16_u32(vmaxq_u32(vreinterpretq_u32_u16(a), vreinterpretq_u32_u16(b)));
 }
 
-static inline vec put(char *dst, const uint16_t *src, size_t size)
+SGT_ROWS_INLINE uint32_t top_of(vec v, size_t width)
+{
+    return width == 2 ? vmaxvq_u16(v) : vmaxvq_u32(vreinterpretq_u32_u16(v));
+}
+
+/* Store 4 ids as numbers of `size` bytes, 4 or 8. */
+SGT_ROWS_INLINE void store_four(char *dst, uint32x4_t v, size_t size)
+{
+    if (size == 4) vst1q_u8((uint8_t *)dst, vreinterpretq_u8_u32(v));
+    if (size == 8) vst1q_u8((uint8_t *)dst, vreinterpretq_u8_u64(vmovl_u32(vget_low_u32(v))));
+    if (size == 8) vst1q_u8((uint8_t *)dst + 16, vreinterpretq_u8_u64(vmovl_high_u32(v)));
+}
+
+SGT_ROWS_INLINE vec put(char *dst, const char *src, size_t width, size_t size)
 {
     vec v = load(src);
-    uint32x4_t low = vmovl_u16(vget_low_u16(v)), high = vmovl_high_u16(v);
     if (size == 2) store(dst, v);
-    if (size == 4) vst1q_u32((uint32_t *)(void *)dst, low);
-    if (size == 4) vst1q_u32((uint32_t *)(void *)(dst + 16), high);
-    if (size == 8) store_wide(dst, low);
-    if (size == 8) store_wide(dst + 32, high);
+    else if (width == 4) store_four(dst, vreinterpretq_u32_u16(v), size);
+    else {
+        store_four(dst, vmovl_u16(vget_low_u16(v)), size);
+        store_four(dst + 4 * size, vmovl_high_u16(v), size);
+    }
     return v;
 }
 
 #include "loader/rows/rows_simd.h"
 
 const sgt_rows sgt_rows_neon = {"neon", largest, write_row};
-#else
-typedef int nothing_here;
 #endif

@@ -1,56 +1,72 @@
-/* rows_simd.h: the functions of rows.h in vectors of IDS 16-bit ids, for rows_avx2.c, rows_avx512.c
- * and rows_neon.c. The including file defines vec, IDS, load, max, top_of (the largest id of a vector),
- * store, and put: write IDS ids as numbers of `size` bytes, and return them.
+/* rows_simd.h: the functions of rows.h in vectors, for rows_avx2.c, rows_avx512.c and rows_neon.c. The
+ * including file defines vec, load, store, and for ids of `width` bytes, a constant, max, top_of (the
+ * largest id of a vector), and put: write a vector's ids as numbers of `size` bytes, and return them.
  *
  * The first vector is stored at the row's beginning, the next at the following multiple of a
  * vector's bytes. So all stores but the first and the last are aligned (those of the targets too, in
- * streams). Where two of them overlap they write the same ids. Rows of fewer than IDS ids are left to
- * plain C. */
-#include "loader/rows/rows.h"
+ * streams). Where two of them overlap they write the same ids. Rows of fewer ids than a vector has are
+ * left to plain C. */
 
-#define INLINE static inline __attribute__((always_inline))
-
-/* Write ids i ... i + IDS - 1 of a row, and return those that follow them if there are targets, else
- * themselves. */
-INLINE vec put_ids(char *first, char *second, const uint16_t *src, size_t i, sgt_output o)
+/* Write the vector of ids that begins with id i of a row, and return the ids that follow each of them
+ * if there are targets, else themselves. */
+SGT_ROWS_INLINE vec put_ids(size_t width, sgt_output o, char *first, char *second, const char *src,
+                            size_t i)
 {
     const size_t size = sgt_output_bytes(o);
-    vec ids = put(first + i * size, src + i, size);
-    return sgt_output_pairs(o) ? put(second + i * size, src + i + 1, size) : ids;
+    vec ids = put(first + i * size, src + i * width, width, size);
+    if (!sgt_output_pairs(o)) return ids;
+    return put(second + i * size, src + (i + 1) * width, width, size);
 }
 
-INLINE uint16_t put_row(sgt_output o, void *first, void *second, const uint16_t *src, size_t n)
+SGT_ROWS_INLINE uint32_t put_row(size_t width, sgt_output o, void *first, void *second,
+                                 const void *src, size_t n)
 {
-    const size_t bytes = 2 * IDS, lead = bytes - ((uintptr_t)first & (bytes - 1));
-    if (n < IDS) return sgt_rows_plain.write(o, first, second, src, n);
-    vec top = max(load(src), put_ids(first, second, src, 0, o));
-    size_t i = lead / sgt_output_bytes(o);
+    const size_t bytes = sizeof(vec), ids = bytes / width, size = sgt_output_bytes(o),
+                 lead = bytes - ((uintptr_t)first & (bytes - 1));
+    if (n < ids) return sgt_rows_plain.write(width, o, first, second, src, n);
+    vec top = max(load(src), put_ids(width, o, first, second, src, 0), width);
+    size_t i = lead / size;
     /* copies: four loads, then four stores */
-    for (; o == SGT_OUTPUT_U16 && i + 4 * IDS <= n; i += 4 * IDS) {
-        char *to = (char *)first + 2 * i;
-        vec a = load(src + i), b = load(src + i + IDS);
-        vec c = load(src + i + 2 * IDS), d = load(src + i + 3 * IDS);
+    for (; size == width && !sgt_output_pairs(o) && i + 4 * ids <= n; i += 4 * ids) {
+        const char *from = (const char *)src + i * width;
+        char *to = (char *)first + i * width;
+        vec a = load(from), b = load(from + bytes);
+        vec c = load(from + 2 * bytes), d = load(from + 3 * bytes);
         store(to, a);
-        store(to + 2 * IDS, b);
-        store(to + 4 * IDS, c);
-        store(to + 6 * IDS, d);
-        top = max(top, max(max(a, b), max(c, d)));
+        store(to + bytes, b);
+        store(to + 2 * bytes, c);
+        store(to + 3 * bytes, d);
+        top = max(top, max(max(a, b, width), max(c, d, width), width), width);
     }
-    for (; i + IDS <= n; i += IDS) top = max(top, put_ids(first, second, src, i, o));
-    return top_of(max(top, put_ids(first, second, src, n - IDS, o)));
+    for (; i + ids <= n; i += ids) top = max(top, put_ids(width, o, first, second, src, i), width);
+    return top_of(max(top, put_ids(width, o, first, second, src, n - ids), width), width);
 }
 
-static uint16_t write_row(sgt_output o, void *first, void *second, const uint16_t *src, size_t n)
+static uint32_t write_row(size_t width, sgt_output o, void *first, void *second, const void *src,
+                          size_t n)
 {
-    if (o == SGT_OUTPUT_U16) return put_row(SGT_OUTPUT_U16, first, second, src, n);
-    if (o == SGT_OUTPUT_I32) return put_row(SGT_OUTPUT_I32, first, second, src, n);
-    return put_row(SGT_OUTPUT_I64, first, second, src, n);
+    const int wide = width == 4;
+    if (o == SGT_OUTPUT_U16) return put_row(2, SGT_OUTPUT_U16, first, second, src, n);
+    if (o == SGT_OUTPUT_I32)
+        return wide ? put_row(4, SGT_OUTPUT_I32, first, second, src, n)
+                    : put_row(2, SGT_OUTPUT_I32, first, second, src, n);
+    if (o == SGT_OUTPUT_I64)
+        return wide ? put_row(4, SGT_OUTPUT_I64, first, second, src, n)
+                    : put_row(2, SGT_OUTPUT_I64, first, second, src, n);
+    return wide ? put_row(4, SGT_OUTPUT_I32_ROWS, first, second, src, n)
+                : put_row(2, SGT_OUTPUT_I32_ROWS, first, second, src, n);
 }
 
-static uint16_t largest(const uint16_t *src, size_t n)
+SGT_ROWS_INLINE uint32_t largest_of(size_t width, const char *src, size_t n)
 {
-    if (n < IDS) return sgt_rows_plain.largest(src, n);
-    vec top = load(src + n - IDS);
-    for (size_t i = 0; i + IDS <= n; i += IDS) top = max(top, load(src + i));
-    return top_of(top);
+    const size_t ids = sizeof(vec) / width;
+    if (n < ids) return sgt_rows_plain.largest(width, src, n);
+    vec top = load(src + (n - ids) * width);
+    for (size_t i = 0; i + ids <= n; i += ids) top = max(top, load(src + i * width), width);
+    return top_of(top, width);
+}
+
+static uint32_t largest(size_t width, const void *src, size_t n)
+{
+    return width == 2 ? largest_of(2, src, n) : largest_of(4, src, n);
 }

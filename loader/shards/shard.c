@@ -270,7 +270,7 @@ static int verify_tokens(int fd, const sgt_shard_header *h, const char *path, ui
         int rc = sgt_pread_all(fd, ids, n, h->data + at, path, err);
         if (rc < 0) return rc;
         XXH3_64bits_update(hash, ids, n);
-        size_t bad = sgt_rows_first_beyond(ids, n / 2, vocab);
+        size_t bad = sgt_rows_first_beyond(2, ids, n / 2, vocab);
         if (bad < n / 2) return sgt_shard_bad_id(path, h, at / 2 + bad, ids[bad], vocab, err);
         if (visitor && (rc = visitor->see(visitor->ctx, ids, n / 2, at / 2, err)) < 0) return rc;
     }

@@ -24,7 +24,8 @@ cat > main.c << 'END'
 #include "loader/base/memory.h"
 #include "tests/loader/shards.h"
 uint64_t sgt_group_cpus(const char *root) { return root ? 1 : UINT64_MAX; }
-uint16_t token_at(uint32_t shard, uint64_t i) { return (uint16_t)((shard * 7919 + i * 31 + (i >> 8)) % 50257); }
+size_t id_width = 2;
+uint32_t token_at(uint32_t shard, uint64_t i) { return (uint32_t)((shard * 7919 + i * 1031 + (i >> 8)) % VOCAB); }
 int main(void) { return 0; }
 END
 run 0 $CC -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wconversion -Wshadow -Wno-unused-value -Wno-unused-parameter \

@@ -23,8 +23,8 @@ static inline int read_i32(const sgt_loader *l, sgt_cursor *c, uint64_t k, int32
 static inline int64_t id_of(const sgt_loader_batch *b, const void *array, size_t i)
 {
     if (b->output == SGT_OUTPUT_U16) return ((const uint16_t *)array)[i];
-    if (b->output == SGT_OUTPUT_I32) return ((const int32_t *)array)[i];
-    return ((const int64_t *)array)[i];
+    if (b->output == SGT_OUTPUT_I64) return ((const int64_t *)array)[i];
+    return ((const int32_t *)array)[i];
 }
 
 #endif

@@ -27,9 +27,11 @@ void leave_scratch(void)
     must(sgt_remove_tree(folder, why));
 }
 
-uint16_t token_at(uint32_t shard, uint64_t i)
+size_t id_width = 2;
+
+uint32_t token_at(uint32_t shard, uint64_t i)
 {
-    return (uint16_t)(sgt_philox_u64(shard, i, 0) % 50257);
+    return (uint32_t)(sgt_philox_u64(shard, i, 0) % VOCAB);
 }
 
 void put_bytes(const char *path, const void *p, size_t n)
@@ -41,19 +43,18 @@ void put_bytes(const char *path, const void *p, size_t n)
 static void put(const char *path, uint32_t shard, uint64_t tokens, int revision)
 {
     size_t header = revision < 0 ? 0 : SGT_SHARD_HEADER;
-    scoped_memory uint8_t *bytes = calloc(1, header + 2 * tokens + 1);
+    scoped_memory uint8_t *bytes = calloc(1, header + id_width * tokens + 1);
     cr_assert(bytes);
     for (uint64_t i = 0; i < tokens; i++) {
-        uint16_t id = token_at(shard, i);
-        bytes[header + 2 * i] = (uint8_t)id;
-        bytes[header + 2 * i + 1] = (uint8_t)(id >> 8);
+        uint32_t id = token_at(shard, i);
+        memcpy(bytes + header + id_width * i, &id, id_width); /* little-endian, like this machine */
     }
     sgt_shard_header h = {
-        .tokens = tokens, .vocab = 50257, .eot = 50256, .fingerprint = 0x123456789abcdef0};
-    h.xxh3 = XXH3_64bits(bytes + header, 2 * tokens);
+        .tokens = tokens, .vocab = VOCAB, .eot = VOCAB - 1, .fingerprint = 0x123456789abcdef0};
+    h.xxh3 = XXH3_64bits(bytes + header, id_width * tokens);
     if (revision >= 0) sgt_shard_pack(bytes, &h);
     if (revision == 0) memset(bytes + 12, 0, SGT_SHARD_HEADER - 12);
-    put_bytes(path, bytes, header + 2 * tokens);
+    put_bytes(path, bytes, header + id_width * tokens);
 }
 
 void put_shard(const char *path, uint32_t shard, uint64_t tokens) { put(path, shard, tokens, 1); }

@@ -26,8 +26,13 @@ SCOPED_STRUCT(sgt_pack, sgt_pack_free)
 void enter_scratch(void);
 void leave_scratch(void);
 
-/* Return token i of shard `shard`. It is below 50257, and no two windows are alike. */
-uint16_t token_at(uint32_t shard, uint64_t i);
+/* Bytes of an id in the shards that are written, 2 at first; and the vocabulary then, of GPT-2 or of
+ * Llama 3. */
+extern size_t id_width;
+#define VOCAB (id_width == 2 ? 50257u : 128256u)
+
+/* Return token i of shard `shard`. It is below VOCAB, and no two windows are alike. */
+uint32_t token_at(uint32_t shard, uint64_t i);
 
 /* Write shard `shard` with `tokens` tokens of token_at. put_shard writes sgt's header with its
  * checksum before them, put_foreign llm.c's header, and put_raw none. */

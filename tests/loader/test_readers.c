@@ -68,7 +68,7 @@ Test(readers, several_batches_a_call)
             must(sgt_loader_read(l, c, FIRST, 0, &i32, why));
             i32.output = SGT_OUTPUTS;
             expect_failure(sgt_loader_read(l, c, FIRST, 1, &i32, why), SGT_EUSAGE,
-                           "unknown output 3");
+                           "unknown output %d", SGT_OUTPUTS);
         }
 }
 
@@ -392,7 +392,7 @@ Test(readers, huge_shards)
             uint32_t shard;
             uint64_t at;
             sgt_loader_window(l, row, &shard, &at);
-            for (uint32_t t = 0; t <= T; t++) ids[t] = token_at(shard, at + t);
+            for (uint32_t t = 0; t <= T; t++) ids[t] = (uint16_t)token_at(shard, at + t);
             patch(sgt_loader_shard_path(l, shard), 1024 + 2 * at, ids, sizeof ids);
             far += at > 1 << 30;
         }

@@ -12,6 +12,8 @@
 #define PAGE 4096
 #define MOST 2200 /* tokens */
 
+static const char unwritten[] = "\xa5\xa5\xa5\xa5\xa5\xa5\xa5\xa5";
+
 /* Allocate a block that ends where an inaccessible page begins. */
 static char *guarded(size_t bytes)
 {
@@ -25,8 +27,14 @@ static const size_t sizes[] = {1,   2,   7,   8,   9,   15,   16,   17,   31,   
                                47,  48,  49,  63,  64,  65,   95,   96,   97,   127, 128,
                                129, 511, 512, 513, 997, 1024, 1025, 2048, 2049, 2111};
 
+/* Call `check` for each level and each width of ids. */
 static void each_level(void (*check)(const sgt_rows *))
 {
+    if (id_width == 2) {
+        id_width = 4;
+        each_level(check);
+        id_width = 2;
+    }
     int checked = 0;
     for (int level = 0; level < SGT_CPU_LEVELS; level++) {
         const sgt_rows *r = sgt_rows_level(level);
@@ -45,34 +53,50 @@ static void each_level(void (*check)(const sgt_rows *))
     cr_assert_null(sgt_rows_level((int)sgt_cpu() + 1));
 }
 
-static uint16_t wanted_top(const uint16_t *src, size_t n)
+static uint32_t wanted_top(const void *src, size_t n)
 {
-    uint16_t top = 0;
+    uint32_t top = 0;
     for (size_t i = 0; i < n; i++)
-        if (src[i] > top) top = src[i];
+        if (sgt_id_at(src, id_width, i) > top) top = sgt_id_at(src, id_width, i);
     return top;
 }
 
-static void check_copy(const sgt_rows *r)
+static void put_id(void *ids, size_t i, uint32_t id)
 {
-    char *src_end = guarded(2 * MOST + 64), *dst_end = guarded(2 * MOST + 64);
+    if (id_width == 2) ((uint16_t *)ids)[i] = (uint16_t)id;
+    else ((uint32_t *)ids)[i] = id;
+}
+
+/* Check rows without targets, whose ids take `size` bytes. */
+static void check_rows(const sgt_rows *r, sgt_output o)
+{
+    const size_t size = sgt_output_bytes(o), room = size * (MOST + 32);
+    char *src_end = guarded(id_width * MOST + 64), *dst_end = guarded(room);
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
         /* shift: tokens between the end of the source and the inaccessible page; the destination
          * ends at another distance */
         for (size_t shift = 0; shift < 33; shift++) {
-            size_t n = sizes[k];
-            uint16_t *src = (uint16_t *)(void *)src_end - n - shift,
-                     *dst = (uint16_t *)(void *)dst_end - n - 3 * shift % 32;
-            for (size_t i = 0; i < n; i++) src[i] = token_at((uint32_t)shift, i);
-            memset(dst_end - 2 * MOST - 64, 0xa5, 2 * MOST + 64);
-            cr_assert_eq(r->write(SGT_OUTPUT_U16, dst, NULL, src, n), wanted_top(src, n),
+            size_t n = sizes[k], gap = 3 * shift % 32;
+            char *src = src_end - (n + shift) * id_width, *dst = dst_end - (n + gap) * size;
+            for (size_t i = 0; i < n; i++) put_id(src, i, token_at((uint32_t)shift, i));
+            memset(dst_end - room, 0xa5, room);
+            cr_assert_eq(r->write(id_width, o, dst, NULL, src, n), wanted_top(src, n),
                          "%s, %zu ids", r->level, n);
-            cr_assert_eq(r->largest(src, n), wanted_top(src, n), "%s, %zu ids", r->level, n);
-            cr_assert_arr_eq(dst, src, 2 * n);
-            cr_assert_eq(dst[-1], 0xa5a5);
-            if (3 * shift % 32) cr_assert_eq(dst[n], 0xa5a5);
+            cr_assert_eq(r->largest(id_width, src, n), wanted_top(src, n), "%s, %zu ids", r->level,
+                         n);
+            for (size_t i = 0; i < n; i++)
+                cr_assert_eq(sgt_id_at(dst, size, i), sgt_id_at(src, id_width, i),
+                             "%s, %zu ids, shift %zu, at %zu", r->level, n, shift, i);
+            cr_assert_arr_eq(dst - size, unwritten, size);
+            if (gap) cr_assert_arr_eq(dst + n * size, unwritten, size);
         }
     }
+}
+
+static void check_copy(const sgt_rows *r)
+{
+    if (id_width == 2) check_rows(r, SGT_OUTPUT_U16);
+    check_rows(r, SGT_OUTPUT_I32_ROWS);
 }
 
 /* The id at `at` in an array of int32 or int64, whose ids take `size` bytes. */
@@ -86,21 +110,21 @@ static int64_t id_at(const char *ids, size_t at, size_t size)
  * targets are shifted against inputs within their cache lines. */
 static void check_widen_by(const sgt_rows *r, sgt_output o, int apart)
 {
-    static const char unwritten[] = "\xa5\xa5\xa5\xa5\xa5\xa5\xa5\xa5";
     size_t size = sgt_output_bytes(o), room = size * (MOST + 32);
-    char *src_end = guarded(2 * MOST + 64), *in_end = guarded(room), *to_end = guarded(room);
+    char *src_end = guarded(id_width * MOST + 64), *in_end = guarded(room), *to_end = guarded(room);
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
         for (size_t shift = 0; shift < 33; shift++) {
             size_t n = sizes[k], out = 5 * shift % 16, gap = apart ? (16 - out) % 16 : out;
-            uint16_t *src = (uint16_t *)(void *)src_end - n - 1 - shift;
+            char *src = src_end - (n + 1 + shift) * id_width;
             char *in = in_end - (n + out) * size, *to = to_end - (n + gap) * size;
-            for (size_t i = 0; i <= n; i++) src[i] = token_at((uint32_t)shift, i);
+            for (size_t i = 0; i <= n; i++) put_id(src, i, token_at((uint32_t)shift, i));
             memset(in_end - room, 0xa5, room);
             memset(to_end - room, 0xa5, room);
-            cr_assert_eq(r->write(o, in, to, src, n), wanted_top(src, n + 1), "%s, %zu ids",
-                         r->level, n);
+            cr_assert_eq(r->write(id_width, o, in, to, src, n), wanted_top(src, n + 1),
+                         "%s, %zu ids", r->level, n);
             for (size_t i = 0; i < n; i++)
-                cr_assert(id_at(in, i, size) == src[i] && id_at(to, i, size) == src[i + 1],
+                cr_assert(id_at(in, i, size) == sgt_id_at(src, id_width, i) &&
+                              id_at(to, i, size) == sgt_id_at(src, id_width, i + 1),
                           "%s, %zu ids, shift %zu, at %zu", r->level, n, shift, i);
             cr_assert_arr_eq(in - size, unwritten, size);
             cr_assert_arr_eq(to - size, unwritten, size);
@@ -122,26 +146,29 @@ static void check_widen(const sgt_rows *r)
  * id. */
 static void check_top(const sgt_rows *r)
 {
-    uint16_t src[131] = {0}, dst[131];
+    uint32_t src[131] = {0};
     int32_t in[131], to[131];
     int64_t in64[131], to64[131];
     for (size_t n = 1; n <= 130; n++) {
         for (size_t i = 0; i <= n; i++) {
-            uint16_t top = i % 2 ? 65535 : 32768;
-            src[i] = top;
-            cr_assert_eq(r->write(SGT_OUTPUT_I32, in, to, src, n), top, "%s: %zu of %zu", r->level,
-                         i, n);
-            cr_assert_eq(r->write(SGT_OUTPUT_I64, in64, to64, src, n), top, "%s: %zu of %zu",
+            uint32_t half = id_width == 2 ? 32768 : 2147483648,
+                     top = i % 2 ? half - 1 + half : half;
+            put_id(src, i, top);
+            cr_assert_eq(r->write(id_width, SGT_OUTPUT_I32, in, to, src, n), top, "%s: %zu of %zu",
                          r->level, i, n);
+            cr_assert_eq(r->write(id_width, SGT_OUTPUT_I64, in64, to64, src, n), top,
+                         "%s: %zu of %zu", r->level, i, n);
             if (i < n)
-                cr_assert(r->write(SGT_OUTPUT_U16, dst, NULL, src, n) == top &&
-                              r->largest(src, n) == top,
+                cr_assert(r->write(id_width, id_width == 2 ? SGT_OUTPUT_U16 : SGT_OUTPUT_I32_ROWS,
+                                   in, NULL, src, n) == top &&
+                              r->write(id_width, SGT_OUTPUT_I32_ROWS, in, NULL, src, n) == top &&
+                              r->largest(id_width, src, n) == top,
                           "%s: %zu of %zu", r->level, i, n);
-            src[i] = 0;
+            put_id(src, i, 0);
         }
     }
-    cr_assert_eq(r->largest(src, 0), 0);
-    cr_assert_eq(r->write(SGT_OUTPUT_U16, dst, NULL, src, 0), 0);
+    cr_assert_eq(r->largest(id_width, src, 0), 0);
+    cr_assert_eq(r->write(id_width, SGT_OUTPUT_I32_ROWS, in, NULL, src, 0), 0);
 }
 
 Test(rows, copy) { each_level(check_copy); }

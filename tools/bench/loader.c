@@ -83,7 +83,7 @@ static int is_reader(int maker) { return maker < SGT_READERS; }
 static int is_python(int maker) { return maker >= PYTHON; }
 
 /* in the order of sgt_output; bytes, in which fio is measured, have no name */
-enum { BYTES = SGT_OUTPUT_I64 + 1 };
+enum { BYTES = SGT_OUTPUTS };
 static const char *const output_words[] = {"u16", "i32", "i64", NULL};
 
 /* tests/peers/loaders.py describes these; `peer` is the name there */

@@ -178,7 +178,7 @@ static int check_ids(const inspect_set *s, uint64_t from, const uint16_t *ids, s
                      uint32_t vocab, sgt_error *err)
 {
     uint64_t at;
-    const size_t bad = sgt_rows_first_beyond(ids, n, vocab);
+    const size_t bad = sgt_rows_first_beyond(2, ids, n, vocab);
     if (bad == n) return SGT_OK;
     const sgt_set_shard *d = inspect_place(s, -1, from + bad, &at);
     return sgt_shard_bad_id(d->path, &d->head, at, ids[bad], vocab, err);
