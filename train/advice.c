@@ -21,13 +21,12 @@ sgt_lr_range sgt_advice_lr(uint64_t parameters)
                                          {774000000, 1e-4, 2e-4, 1e-4},
                                          {1500000000, 5e-5, 1e-4, 5e-5},
                                          {175000000000, 0.6e-4, 0.6e-4, 0.6e-4}};
-    size_t best = 0;
+    const sgt_lr_range *r = table, *last = r + sizeof table / sizeof *table - 1;
+    const double p = (double)parameters;
     if (parameters < SGT_LR_SMALLEST) return small_range(parameters);
-    for (size_t i = 1; i < sizeof table / sizeof *table; i++)
-        if (fabs(log((double)parameters / (double)table[i].parameters)) <
-            fabs(log((double)parameters / (double)table[best].parameters)))
-            best = i;
-    return table[best];
+    /* one is nearer by ratio than the next one up to their geometric mean */
+    while (r < last && p * p > (double)r[0].parameters * (double)r[1].parameters) r++;
+    return *r;
 }
 
 /* Return the factor of the learning rate for steps of fewer rows than `base`; it is 1 from `base`
@@ -101,10 +100,11 @@ void sgt_diagnosis_start(sgt_diagnosis *d, double lr, uint64_t tokens_per_step, 
                          .block_steps = SGT_FLAT_BLOCK};
 }
 
+/* Compare two numbers for qsort; NaN is the highest. */
 static int ascending(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    return (x > y || isnan(x)) - (x < y || isnan(y));
 }
 
 /* Sort n numbers, and return their median. */
@@ -114,20 +114,19 @@ static double median(double *of, uint64_t n)
     return of[n / 2];
 }
 
-/* Return the median of the last n values of `ring`, which is d->recent or d->norms. */
-static double median_of_last(const sgt_diagnosis *d, const double *ring, uint64_t n)
+/* Return the median of the n values of `ring`, d->recent or d->norms, before the last one. Copy them
+ * to `last`, sorted. */
+static double median_of_last(const sgt_diagnosis *d, const double *ring, double *last, uint64_t n)
 {
-    double last[SGT_SPIKE_STEPS];
-    for (uint64_t i = 0; i < n; i++) last[i] = ring[(d->seen - 1 - i) % SGT_SPIKE_STEPS];
+    for (uint64_t i = 0; i < n; i++) last[i] = ring[(d->seen - 2 - i) % SGT_SPIKE_STEPS];
     return median(last, n);
 }
 
-/* Return the mean of the last n losses (n is at most SGT_MEAN_STEPS), or NaN if one of them is
- * NaN. */
+/* Return the mean of the last n losses, or NaN if one of them is NaN. */
 static double mean_of_last(const sgt_diagnosis *d, uint64_t n)
 {
     double sum = 0;
-    for (uint64_t i = 1; i <= n; i++) sum += d->last[(d->counted - i) % SGT_MEAN_STEPS];
+    for (uint64_t i = 1; i <= n; i++) sum += d->recent[(d->seen - i) % SGT_SPIKE_STEPS];
     return sum / (double)n;
 }
 
@@ -137,11 +136,10 @@ static double mean_of_last(const sgt_diagnosis *d, uint64_t n)
  * margin, because one loss alone is uncertain: a tenth of it, or d->chance / 2 if that is more. */
 static void watch_start(sgt_diagnosis *d, uint64_t step, double loss)
 {
-    if (d->counted == 0) d->first = loss;
-    d->last[d->counted++ % SGT_MEAN_STEPS] = loss;
-    if (d->counted < SGT_MEAN_STEPS) return;
+    if (d->seen == 1) d->first = loss;
+    if (d->seen < SGT_MEAN_STEPS) return;
     d->mean = mean_of_last(d, SGT_MEAN_STEPS);
-    if (d->counted == SGT_MEAN_STEPS)
+    if (d->seen == SGT_MEAN_STEPS)
         d->start = fmin(d->mean, d->first + fmax(0.1 * d->first, d->chance / 2));
     int above =
         !isfinite(d->mean) || !(d->mean <= d->start + sqrt(2.0 / SGT_MEAN_STEPS) * d->chance);
@@ -183,11 +181,11 @@ static int rises(sgt_diagnosis *d, uint64_t step, double lr_now)
         d->lr_most = lr_now;
         d->warm = step;
     }
-    if (step > d->warm + (uint64_t)2 * SGT_RISE_WITHIN || d->counted < SGT_RISE_STEPS) return 0;
-    double *before = &d->means[d->counted % SGT_RISE_STEPS], mean = mean_of_last(d, SGT_RISE_STEPS);
+    if (step > d->warm + (uint64_t)2 * SGT_RISE_WITHIN || d->seen < SGT_RISE_STEPS) return 0;
+    double *before = &d->means[d->seen % SGT_RISE_STEPS], mean = mean_of_last(d, SGT_RISE_STEPS);
     int spiked = d->spike && step < d->spike + SGT_RISE_STEPS; /* the mean has a spike in it */
     if (step <= d->warm + SGT_RISE_WITHIN && !spiked) {
-        if (d->counted >= (uint64_t)2 * SGT_RISE_STEPS) d->low = fmin(d->low, *before);
+        if (d->seen >= (uint64_t)2 * SGT_RISE_STEPS) d->low = fmin(d->low, *before);
         record_rise(d, d->first, mean);
         record_rise(d, d->low, mean);
         *before = mean;
@@ -215,39 +213,43 @@ static int oscillates(sgt_diagnosis *d, uint64_t step, double loss)
     return d->turns >= n && step - d->turned[d->turns % n] < SGT_SWING_STEPS;
 }
 
-/* Return whether `loss` is a spike: after SGT_SPIKE_STEPS steps, SGT_SPIKE_Z standard deviations
- * above their mean; earlier, and while the losses fall so fast that their deviation says little,
- * SGT_SPIKE_NOISE times the noise above `before`, the losses just before, but not for a small part
- * of these. The noise is estimated last, because that takes the longest. */
-static int is_spike(const sgt_diagnosis *d, double loss, double before)
+/* Return whether `loss` is above d->before, the median of the losses just before it, by more than
+ * chance, four standard deviations for the number of tokens; more than twice their range, because
+ * they may fall or swing; and more than noise, which is estimated last because that takes the
+ * longest. */
+static int is_far_above(sgt_diagnosis *d, double loss)
 {
-    double sum = 0, squares = 0;
-    for (size_t i = 0; i < SGT_SPIKE_STEPS; i++) sum += d->recent[i];
-    double mean = sum / SGT_SPIKE_STEPS;
-    for (size_t i = 0; i < SGT_SPIKE_STEPS; i++)
-        squares += (d->recent[i] - mean) * (d->recent[i] - mean);
-    double least = fmax(fmax(d->chance, 0.1 * mean), SGT_SPIKE_Z * sqrt(squares / SGT_SPIKE_STEPS));
-    if (d->seen >= SGT_SPIKE_STEPS && loss > mean + least) return 1;
-    return loss > before + fmax(d->chance, SGT_SPIKE_PART * before) &&
-           loss > before + SGT_SPIKE_NOISE * noise(d);
+    double last[SGT_SPIKE_BEFORE];
+    d->before = median_of_last(d, d->recent, last, SGT_SPIKE_BEFORE);
+    double least = fmax(2 * d->chance / 3, 2 * (last[SGT_SPIKE_BEFORE - 1] - *last));
+    return loss > d->before + fmax(least, SGT_SPIKE_PART * d->before) &&
+           loss > d->before + SGT_SPIKE_NOISE * noise(d);
 }
 
-/* Set *before and *norm to the medians of the last losses and gradient norms if `loss` or grad_norm
- * is a spike above them, else to 0. Then add the two to the last ones. */
-static void find_spikes(sgt_diagnosis *d, double loss, double grad_norm, double *before,
-                        double *norm)
+/* Follow a rise of the loss. Return whether it was a spike: it is over when the loss has fallen three
+ * quarters of the way back, or with the run. One that is not over SGT_SPIKE_LASTS steps after its
+ * peak is none: the data may have changed. */
+static int was_spike(sgt_diagnosis *d, uint64_t step, double loss)
 {
-    uint64_t n = d->seen < SGT_SPIKE_STEPS ? d->seen : SGT_SPIKE_STEPS, below = 0;
-    *before = *norm = 0;
-    if (n >= SGT_SPIKE_BEFORE) {
-        double loss_before = median_of_last(d, d->recent, SGT_SPIKE_BEFORE);
-        if (n >= SGT_SPIKE_LEAST && is_spike(d, loss, loss_before)) *before = loss_before;
-        /* of most steps this tells, without sorting, that their norm is not above the median */
-        for (uint64_t i = 0; i < n; i++) below += grad_norm > SGT_SPIKE_NORM * d->norms[i];
-        if (below > n / 2) *norm = median_of_last(d, d->norms, n);
+    if (d->seen <= SGT_SPIKE_LEAST) return 0;
+    if (d->spiking ? loss > d->peak : is_far_above(d, loss)) {
+        d->spiking = 1;
+        d->spike = step;
+        d->peak = loss;
     }
-    d->norms[d->seen % SGT_SPIKE_STEPS] = grad_norm;
-    d->recent[d->seen++ % SGT_SPIKE_STEPS] = loss;
+    int over = d->spiking && (4 * loss < 3 * d->before + d->peak || d->spike == d->steps);
+    if (over || step >= d->spike + SGT_SPIKE_LASTS) d->spiking = 0;
+    return over;
+}
+
+/* Return the median of the last gradient norms if grad_norm is a spike above them, else 0. */
+static double norm_before_spike(const sgt_diagnosis *d, double grad_norm)
+{
+    double last[SGT_SPIKE_STEPS];
+    uint64_t n = d->seen < SGT_SPIKE_STEPS ? d->seen - 1 : SGT_SPIKE_STEPS - 1, below = 0;
+    /* of most steps this tells, without sorting, that their norm is not above the median */
+    for (uint64_t i = 0; i < n; i++) below += grad_norm > SGT_SPIKE_NORM * d->norms[i];
+    return n >= SGT_SPIKE_BEFORE && below > n / 2 ? median_of_last(d, d->norms, last, n) : 0;
 }
 
 /* Return the mean of blocks first .. end - 1, and set *error2 to the square of its standard
@@ -302,6 +304,8 @@ const char *sgt_diagnosis_step(sgt_diagnosis *d, char *buf, size_t n, uint64_t s
                                double grad_norm, double lr_now)
 {
     unsigned long long s = step;
+    d->norms[d->seen % SGT_SPIKE_STEPS] = grad_norm;
+    d->recent[d->seen++ % SGT_SPIKE_STEPS] = loss;
     watch_start(d, step, loss);
     const char *bad = sgt_advice_not_finite(buf, n, step, loss, grad_norm, d->lr);
     d->grave = 1;
@@ -320,12 +324,10 @@ const char *sgt_diagnosis_step(sgt_diagnosis *d, char *buf, size_t n, uint64_t s
     d->grave = 0;
     /* a run that has diverged needs only the advice to lower the rate */
     if (d->told & TOLD_DIVERGED) return NULL;
-    double before, norm;
-    find_spikes(d, loss, grad_norm, &before, &norm);
-    if (before > 0) d->spike = step;
+    double norm = norm_before_spike(d, grad_norm);
+    int spiked = was_spike(d, step, loss);
     int swings = oscillates(d, step, loss), high = rises(d, step, lr_now);
-    double flat = lr_now >= d->lr / 2 ? flat_loss(d, loss) : 0;
-    if (d->told & TOLD_HIGH) flat = 0;
+    double flat = lr_now >= d->lr / 2 && !(d->told & TOLD_HIGH) ? flat_loss(d, loss) : 0;
     if (first_time(d, TOLD_HIGH, high && !d->above))
         snprintf(
             buf, n,
@@ -343,11 +345,12 @@ const char *sgt_diagnosis_step(sgt_diagnosis *d, char *buf, size_t n, uint64_t s
                  "times (--lr %.3g to %.3g)",
                  s, d->blocks / 2 * d->block_steps, flat, 2 * d->lr, 10 * d->lr);
     else if (first_time(d, TOLD_SPIKE,
-                        before > 0 && !d->above && !d->skipping && !(d->told & TOLD_SWINGS)))
+                        spiked && !d->above && !d->skipping && !(d->told & TOLD_SWINGS)))
         snprintf(buf, n,
                  "step %llu: the loss spikes: %.4g, %.2g above the steps before: --skip-spikes %d "
                  "leaves such updates out, from step %d on",
-                 s, loss, loss - before, SGT_SPIKE_Z, SGT_SPIKE_STEPS + 1);
+                 (unsigned long long)d->spike, d->peak, d->peak - d->before, SGT_SPIKE_Z,
+                 SGT_SPIKE_STEPS + 1);
     else if (first_time(d, TOLD_NORM, norm > 0 && !d->skipping))
         snprintf(buf, n,
                  "step %llu: the gradient norm spikes: %.3g is %.0f times the median of the steps "

@@ -67,9 +67,10 @@ const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, 
  *   oscillating   SGT_SWINGS swings within SGT_SWING_STEPS steps: lower the lr 2 to 10 times.
  *   flat          After the warm-up, the last half of the steps is no lower than the quarter
  *                 before it: raise the lr.
- *   a spike       SGT_SPIKE_Z standard deviations above the last SGT_SPIKE_STEPS, or
- *                 SGT_SPIKE_NOISE times the noise, and SGT_SPIKE_PART, above the last
- *                 SGT_SPIKE_BEFORE: --skip-spikes. Swings that were reported are no spikes.
+ *   a spike       SGT_SPIKE_NOISE times the noise, SGT_SPIKE_PART, and twice their range above
+ *                 the last SGT_SPIKE_BEFORE, from where the loss falls back within SGT_SPIKE_LASTS
+ *                 steps: --skip-spikes. It is reported when it is over. Swings that were reported are no
+ *                 spikes.
  *   of the norm   The gradient norm is SGT_SPIKE_NORM times the median of the last
  *                 SGT_SPIKE_STEPS: --grad-clip or --skip-spikes. Neither spike is reported with
  *                 --skip-spikes; one of the loss only after SGT_SPIKE_LEAST steps, and one of the
@@ -87,7 +88,8 @@ const char *sgt_advice_gap(char *buf, size_t n, double loss, double loss_noise, 
 #define SGT_SPIKE_Z 6
 #define SGT_SPIKE_NOISE 7
 #define SGT_SPIKE_BEFORE 9
-#define SGT_SPIKE_PART 0.3
+#define SGT_SPIKE_PART 0.1
+#define SGT_SPIKE_LASTS 16
 #define SGT_SPIKE_NORM 10
 #define SGT_SPIKE_LEAST 20
 #define SGT_FLAT_BLOCKS 128
@@ -111,17 +113,21 @@ typedef struct sgt_diagnosis {
     int rising;
     /* turned: steps at which a swing last turned; turns: how often it did */
     uint64_t turned[2 * SGT_SWINGS], turns;
-    double recent[SGT_SPIKE_STEPS], norms[SGT_SPIKE_STEPS]; /* last losses and gradient norms */
-    uint64_t seen;
-    uint64_t spike; /* step of the last spike of the loss; 0: none */
+    /* the last losses and gradient norms, which may be NaN */
+    double recent[SGT_SPIKE_STEPS], norms[SGT_SPIKE_STEPS];
+    uint64_t seen; /* how many there were so far */
+    /* spike: step of the last peak of the loss, 0: none; before: median of the losses before it
+     * rose */
+    uint64_t spike;
+    double peak, before;
+    int spiking; /* 1: it has not fallen back from the peak */
     /* block: means of block_steps steps each; sum: of the losses in the block being filled */
     double block[SGT_FLAT_BLOCKS], sum;
     unsigned blocks, block_steps, filled;
     /* last step of the run, set by the caller after the start; 0: unknown */
     uint64_t steps;
-    double last[SGT_MEAN_STEPS]; /* losses of the last steps, which may be NaN */
     /* first: loss of the first step; start: loss at the run's start, as defined above; mean: the
-     * mean of `last` */
+     * mean of the last SGT_MEAN_STEPS */
     double first, start, mean;
     /* highest learning rate so far, and the first step with it: the end of the warm-up */
     double lr_most;
@@ -129,8 +135,7 @@ typedef struct sgt_diagnosis {
     /* means: the last means of SGT_RISE_STEPS steps; low: the lowest of earlier ones */
     double means[SGT_RISE_STEPS], low;
     double from, rise; /* largest rise so far: the loss it started from, and its amount */
-    /* counted: losses so far; above: steps in a row with `mean` above `start` */
-    uint64_t counted, above;
+    uint64_t above;    /* steps in a row with `mean` above `start` */
     /* 1: the run has diverged, as defined above */
     int diverged;
     int grave; /* 1: the last report says that the run is lost */

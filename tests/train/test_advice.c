@@ -102,6 +102,7 @@ static const char *diagnose(const curve *c, double (*norm)(uint64_t step))
     sgt_diagnosis d;
     text[0] = '\0';
     sgt_diagnosis_start(&d, 1e-3, c->tokens, c->skipping);
+    d.steps = c->steps;
     for (uint64_t s = 1; s <= c->steps; s++) {
         double lr = s <= c->warmup
                         ? 1e-3 * (double)s / (double)c->warmup
@@ -128,6 +129,19 @@ static double swinging(uint64_t s)
 }
 static double spiking(uint64_t s) { return falling(s) + (s == 700 || s == 900 ? 3 : 0); }
 static double spiking_early(uint64_t s) { return falling(s) + (s == 40 ? 3 : 0); }
+/* A fall from 10.8 to 5.2 within 300 steps, with a spike at one of them. */
+static double fall(uint64_t s) { return 5 + 5.8 * exp(-(double)s / 80); }
+static double spiking_at_21(uint64_t s) { return fall(s) + (s == 21 ? 3 : 0); }
+static double spiking_at_100(uint64_t s) { return fall(s) + (s == 100 ? 3 : 0); }
+static double spiking_at_150(uint64_t s) { return fall(s) + (s == 150 ? 3 : 0); }
+static double spiking_at_last(uint64_t s) { return fall(s) + (s == 300 ? 3 : 0); }
+static double spiking_for_10(uint64_t s)
+{
+    return falling(s) + (s < 700 || s >= 710 ? 0 : 3.5 - 0.25 * (double)(s - 700));
+}
+/* Other data, on which the loss is higher, from step 500 on, or for 50 steps. */
+static double other_data(uint64_t s) { return falling(s) + (s < 500 ? 0 : 2); }
+static double other_data_for_50(uint64_t s) { return falling(s) + (s / 50 == 10 ? 2 : 0); }
 static double level_norm(uint64_t s) { return 1 + 0 * (double)s; }
 static double norm_with_spikes(uint64_t s)
 {
@@ -210,6 +224,17 @@ static const struct {
     /* a spike while the loss still falls fast, before there are 128 steps, of few tokens */
     {{spiking_early, 100, 640, 0.38, 10, 0}, ALONE, "step 40: the loss spikes: "},
     {{spiking_early, 200, 8192, 0.05, 10, 0}, ALONE, "step 40: the loss spikes: "},
+    {{spiking_at_21, 300, 64, 0.1, 15, 0}, ALONE, "step 21: the loss spikes: "},
+    {{spiking_at_100, 300, 64, 0.15, 15, 0}, ALONE, "step 100: the loss spikes: "},
+    {{spiking_at_150, 300, 64, 0.15, 15, 0}, ALONE, "step 150: the loss spikes: "},
+    {{spiking_at_last, 300, 64, 0.15, 15, 0}, ALONE, "step 300: the loss spikes: "},
+    {{spiking_for_10, 1000, 8192, 0.05, 0, 0}, ALONE, "step 700: the loss spikes: "},
+    /* no spike: a fall, however steep, and a loss that stays high */
+    {{fall, 300, 64, 0.3, 15, 0}, SILENT, NULL},
+    {{memorizing, 400, 64, 0.3, 0, 0}, SILENT, NULL},
+    {{other_data, 1000, 8192, 0.05, 0, 0}, SILENT, NULL},
+    {{other_data, 1000, 640, 0.3, 0, 0}, SILENT, NULL},
+    {{other_data_for_50, 1000, 8192, 0.05, 0, 0}, SILENT, NULL},
     {{breaking, 300, 8192, 0.05, 0, 0},
      ALONE,
      "step 50: the loss is not a number: start again with an lr 10 times lower (--lr 0.0001); "
