@@ -13,6 +13,7 @@
 #include "tools/cli/talk.h"
 #include "tools/cli/options.h"
 #include "tools/inspect/inspect.h"
+#include "train/run/run.h"
 
 static inspect o;
 static int loader_given, sampling_given, seed_given, batch_size_given, seq_len_given, threads_given,
@@ -121,8 +122,11 @@ static int packing(void) { return o.sampling == SGT_SAMPLING_PACKED && !o.batch;
 
 static int run_one(int mix, sgt_error *err)
 {
+    char named[SGT_PATH];
+    int rc = mix ? 0 : sgt_run_named(named, o.path, err);
+    if (rc < 0) return rc;
+    if (rc) o.path = named;
     const inspect_kind k = mix ? INSPECT_SHARDS : inspect_find_kind(o.path);
-    int rc;
     if (k != INSPECT_SHARDS && (o.decode || o.batch || o.verify || o.split || o.raw))
         return sgt_fail(err, SGT_EUSAGE,
                         "%s is a %s: --verify, --decode, --batch, --split and --raw are for shards",

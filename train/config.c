@@ -97,7 +97,7 @@ const sgt_option sgt_config_rows[SGT_SETTINGS + 1] = {
     TEXT(MODEL, MODEL, model, "model", "gpt2|gpt2-medium|gpt2-large|gpt2-xl|LxCxH", "gpt2",
          "model to train: a GPT-2, or layers x channels x heads", 0, .letter = 'm'),
     TEXT(MODEL, INIT, init, "init", "DIR|FILE", "a new model",
-         "start from a Hugging Face GPT-2 directory, a checkpoint, or llm.c's model file",
+         "start from a run, a checkpoint, a Hugging Face GPT-2 directory, or llm.c's model file",
          LATER | PATH),
     COUNT(MODEL, SEQ, seq, "seq-len", "N", 1, 1 << 20, "512", "tokens per row", 0),
     WORD(MODEL, GELU, gelu, "gelu", gelus, "tanh, or what --init has",

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "train/advice.h"
 #include "loader/base/cpu.h"
@@ -37,8 +38,9 @@ static int share_text(const sgt_trainer *t, char **text, sgt_error *err)
 static int compare_ranks(const sgt_trainer *t, sgt_error *err)
 {
     sgt_ranks *r = t->o->ranks;
+    const char *init = t->init ? t->init : "";
     uint64_t mine[] = {(uint64_t)t->o->resume, t->state.data_hash, t->val != NULL, t->state.step,
-                       t->s->init ? sgt_model_parameters(&t->model) : 0},
+                       XXH3_64bits_withSeed(init, strlen(init), sgt_model_parameters(&t->model))},
              first[sizeof mine / sizeof *mine];
     char *options = NULL;
     if (!r) return SGT_OK;
@@ -168,24 +170,12 @@ static int refuse_existing(const sgt_trainer *t, sgt_error *err)
 
 /* ---- model ---- */
 
-/* If --init names a run instead of a checkpoint, replace the error by one that names the run's
- * newest checkpoint. */
-static void explain_run(const char *init, int rc, sgt_error *err)
-{
-    char config[SGT_PATH], *newest = NULL;
-    if (sgt_file_gone(sgt_path(config, init, "config.json")) &&
-        sgt_run_newest(&newest, init, 0, NULL, NULL) == SGT_OK && newest)
-        sgt_fail(err, rc, "--init %s: it is a run, not a checkpoint (its newest one is %s)", init,
-                 newest);
-    free(newest);
-}
-
 int sgt_trainer_read_shape(sgt_trainer *t, sgt_error *err)
 {
-    const char *dir = t->from ? t->from : t->s->init;
-    int rc = dir ? sgt_checkpoint_shape(&t->model, dir, err) : SGT_OK;
-    if (rc < 0 && !t->from) explain_run(dir, rc, err);
-    return rc;
+    const char *init = t->from ? NULL : t->s->init;
+    int rc = init ? sgt_run_find(&t->init, init, &t->o->warning, err) : SGT_OK;
+    const char *dir = t->from ? t->from : t->init;
+    return rc == SGT_OK && dir ? sgt_checkpoint_shape(&t->model, dir, err) : rc;
 }
 
 int sgt_trainer_model(const sgt_trainer *t, uint32_t vocab, sgt_model *m, sgt_error *err)
@@ -456,7 +446,7 @@ static int open_backend(sgt_trainer *t, sgt_error *err)
     if (rc == SGT_ENOMEM && !t->cuda) return sgt_memory_explain(t, &why, err);
     if (rc < 0) return sgt_fail(err, rc, "%s", why.text);
     if (t->from) return load_state(t, err);
-    if (t->s->init) return sgt_checkpoint_load_model(t->s->init, t->backend, &t->model, err);
+    if (t->init) return sgt_checkpoint_load_model(t->init, t->backend, &t->model, err);
     return sgt_init_parameters(t->backend, &t->model, o->seed, o->threads, err);
 }
 
@@ -556,14 +546,13 @@ static int open_run(sgt_trainer *t, sgt_error *err)
 static void report_peak(const sgt_trainer *t)
 {
     const sgt_backend *b = t->backend;
-    if (b->peak_flops > 0 && b->datasheet_flops > 0)
-        sgt_say(&t->o->detail,
-                "%s: products of matrices reach %.3g TFLOP/s, measured (mfu), of %.3g on the "
-                "datasheet (mfu_datasheet)",
-                b->peak_name, b->peak_flops / 1e12, b->datasheet_flops / 1e12);
-    else if (b->peak_flops > 0)
-        sgt_say(&t->o->detail, "%s: products of matrices reach %.3g TFLOP/s, measured (mfu)",
-                b->peak_name, b->peak_flops / 1e12);
+    char of[64] = "";
+    if (b->datasheet_flops > 0)
+        snprintf(of, sizeof of, ", of %.3g on the datasheet (mfu_datasheet)",
+                 b->datasheet_flops / 1e12);
+    if (b->peak_flops > 0)
+        sgt_say(&t->o->detail, "%s: products of matrices reach %.3g TFLOP/s, measured (mfu)%s",
+                b->peak_name, b->peak_flops / 1e12, of);
 }
 
 /* Report what bounds the threads, and the ranks. mpirun binds each rank to one core by default, so
@@ -787,4 +776,5 @@ void sgt_trainer_close(sgt_trainer *t)
     free(t->tokenizer_path);
     free(t->text_bytes);
     free(t->from);
+    free(t->init);
 }

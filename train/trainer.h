@@ -32,6 +32,7 @@ typedef struct sgt_trainer {
     uint32_t *text_bytes;
     char *tokenizer_path; /* file that `tokenizer` was read from, or NULL */
     char *from;           /* checkpoint that this run resumes from, or NULL */
+    char *init;           /* model that this run begins with, as --init says, or NULL */
     /* state of the run: that of `from` after a resume, later that of each checkpoint */
     sgt_checkpoint_state state;
     sgt_trace *trace; /* NULL: no trace */

@@ -25,8 +25,17 @@ cp .stdout first
 run 0 sgt-sample $model --quiet -p 'Hello' --tokens 20 # for a run, its newest checkpoint is used
 stderr_is ''
 same .stdout first
+run 0 sgt-sample run/latest --quiet -p 'Hello' --tokens 20 # this file stands for the checkpoint that it names
+same .stdout first
 run 0 sgt-sample run/step-00000003 --quiet -p 'Hello' --tokens 20
 ! cmp -s .stdout first || fail 'both checkpoints say the same'
+cp .stdout third
+echo step-00000003 > run/best
+run 0 sgt-sample run/best --quiet -p 'Hello' --tokens 20
+same .stdout third
+rm run/best
+run_failure 'run/best: no such file (a run has it after a checkpoint with a validation loss: --eval-every)' \
+    sgt-sample run/best
 run 0 sgt-sample run --quiet -p 'Hello' --tokens 20 --seed 2
 ! cmp -s .stdout first || fail 'both seeds say the same'
 for o in '--threads 1' '--threads 3' '--batch-size 1' '--vocab gpt2'; do

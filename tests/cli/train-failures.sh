@@ -16,16 +16,14 @@ if [ ! -e /dev/nvidia0 ]; then
     fails 'no CUDA d' --device cuda --data nowhere --init nowhere
 fi
 fails 'nowhere: No such file or directory' --device cpu --data nowhere --init nowhere-either
-fails 'nowhere/config.json: No such file or directory' --device cpu --data d --init nowhere
+fails 'nowhere: No such file or directory' --device cpu --data d --init nowhere
 
-# --init of a run names its newest checkpoint; of any other folder, the file that is missing.
+# --init of a folder names the file that is missing.
 run 0 sgt-train --quiet $small --run whole --steps 4 --save-every 2
-fails "sgt-train: --init whole: it is a run, not a checkpoint (its newest one is whole/step-00000004)" \
+run 0 sgt-train --quiet --device cpu --data d --seq-len 16 --init whole/ --estimate-memory
+rm -r whole/step-* whole/latest
+fails 'sgt-train: whole: neither a checkpoint (no config.json in it) nor a run with one in it' \
     --device cpu --data d --init whole
-fails "sgt-train: --init whole/: it is a run, not a checkpoint (its newest one is whole/step-00000004)" \
-    --device cpu --data d --init whole/ --estimate-memory
-rm -r whole/step-*
-fails 'sgt-train: whole/config.json: No such file or directory' --device cpu --data d --init whole
 
 # data
 mkdir empty

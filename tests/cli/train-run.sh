@@ -207,6 +207,7 @@ best_is() { # STEP CHECKPOINT...
     want=$(sed -n 's/^{"step":\([0-9]*\),.*"val_loss":\([0-9.]*\).*/\2 \1/p' best/log.jsonl | awk '$2 % 2 == 1' |
         sort -g | awk 'NR == 1 { print $2 + 1 }')
     [ "$want" = "$1" ] || fail "the best should be $1, not $want"
+    sed -n "s/^{\"step\":$(($1 - 1)),.*\"val_loss\":\([0-9.]*\).*/\1/p" best/log.jsonl > best.loss
     [ "$(cat best/best)" = "$(printf 'step-%08d' "$1")" ] || fail "the best is $1, not $(cat best/best)"
     shift
     [ "$(ls best | grep step | xargs)" = "$*" ] || fail "the run holds $(ls best | xargs)"
@@ -219,5 +220,50 @@ rm best/best
 run 0 $best --lr 3 --steps 16 --resume
 best_is 8 step-00000008 step-00000014 step-00000016
 run 0 sgt-inspect best
+fact latest step-00000016 best step-00000008 'best val loss' "$(cut -c 1-6 best.loss)[0-9]*" \
+    checkpoints 'step-00000008, step-00000014, step-00000016'
+run 0 sgt-inspect best --json
+awk -v a="$(field best_val_loss .stdout)" -v b="$(cat best.loss)" 'BEGIN { exit !(a > 0 && a - b < 1e-6 && b - a < 1e-6) }' ||
+    fail 'not the loss of the best checkpoint'
+
+# Both files stand for the checkpoint that they name, and the run for its newest one, where a model's path is wanted.
+from() { # MODEL
+    run 0 sgt-train --quiet --data d --device cpu --threads 1 --seq-len 16 --steps 1 --lr 0 --eval-every 0 --force \
+        --run from --init "$1"
+}
+for pair in best/best=8 best/latest=16 best=16 best/=16; do
+    from "best/step-$(printf %08d ${pair#*=})"
+    rm -rf from.want && mv from from.want
+    from ${pair%=*}
+    same from.want/step-00000001/model.safetensors from/step-00000001/model.safetensors
+    grep -q "\"init\": \"${pair%=*}\"" from/options.json || fail 'the option is not kept as it was given'
+done
+(cd best && run 0 sgt-inspect best && stdout_has './step-00000008: a GPT-2 checkpoint')
+run 0 sgt-inspect best/latest
+stdout_has 'best/step-00000016: a GPT-2 checkpoint'
+run_usage 'best/step-00000008 is a checkpoint: --verify, --decode, --batch, --split and --raw are for shards' \
+    sgt-inspect best/best --verify
+# a folder of that name is itself, though a file in it has the name
+cp -r best/step-00000014 latest
+run 0 sgt-inspect latest
+stdout_has 'latest: a GPT-2 checkpoint'
+from latest
+for text in step-00000002 ../best/step-00000008 "$(printf 'step-\033[2J')" ''; do
+    echo "$text" > best/best
+    run_failure "best/best says '$(echo "$text" | sed 's/\x1b/\\x1b/')', and there is no such checkpoint" \
+        sgt-train --quiet --data d --device cpu --run other --init best/best
+    run_failure "best/best says '$(echo "$text" | sed 's/\x1b/\\x1b/')', and there is no such checkpoint" \
+        sgt-inspect best/best
+done
+run 0 sgt-inspect best
+! grep -q best.val .stdout || fail 'a checkpoint that is not there has a loss'
+
 run 0 $best --lr 3 --steps 4 --force --eval-every 0
 absent best/best
+none='best/best: no such file (a run has it after a checkpoint with a validation loss: --eval-every)'
+run_failure "$none" sgt-train --quiet --data d --device cpu --run other --init best/best
+run_failure "$none" sgt-inspect best/best
+run_failure 'nowhere/latest: No such file or directory' sgt-inspect nowhere/latest
+absent other
+run 0 sgt-inspect best
+! grep -q best.val .stdout || fail 'a run without evaluations has a best checkpoint'

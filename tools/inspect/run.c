@@ -149,24 +149,28 @@ int inspect_run(const inspect *o, sgt_error *err)
 {
     size_t n;
     run_log l = {0};
-    char *latest = NULL, path[SGT_PATH];
+    char *latest = NULL, path[SGT_PATH], file[SGT_PATH];
+    sgt_checkpoint_state best = {0};
     json_t *steps = json_array(), *options = NULL;
     int rc = list_checkpoints(steps, o->path, err);
     if (!rc) rc = read_text(&latest, &n, sgt_path(path, o->path, "latest"), err);
     if (!rc) rc = read_log(&l, o->path, err);
     if (!rc) rc = read_object(&options, o->path, "options.json", err);
+    if (!rc && sgt_run_named(path, sgt_path(file, o->path, "best"), NULL) == 1)
+        (void)sgt_checkpoint_read(&best, path, NULL);
     if (!rc) {
         const json_t *loss = json_object_get(l.last, "loss"),
                      *val = json_object_get(l.evaluated, "val_loss"),
                      *step = json_object_get(l.evaluated, "step");
         json_t *run = json_pack(
-            "{s:s, s:o, s:I, s:O?, s:O?, s:O?, s:O?, s:o*, s:o?, s:O, s:O?}", "kind", "run", "path",
-            sgt_json_text(o->path, strlen(o->path)), "steps", (json_int_t)l.steps, "loss", loss,
-            "first_loss", json_object_get(l.first, "loss"), "val_loss", val, "val_bits_per_byte",
-            json_object_get(l.evaluated, "val_bits_per_byte"), "evaluated",
+            "{s:s, s:o, s:I, s:O?, s:O?, s:O?, s:O?, s:o*, s:o?, s:s*, s:o*, s:O, s:O?}", "kind",
+            "run", "path", sgt_json_text(o->path, strlen(o->path)), "steps", (json_int_t)l.steps,
+            "loss", loss, "first_loss", json_object_get(l.first, "loss"), "val_loss", val,
+            "val_bits_per_byte", json_object_get(l.evaluated, "val_bits_per_byte"), "evaluated",
             step ? json_integer(json_integer_value(step) + 1) : NULL, "latest",
-            latest ? sgt_json_text(latest, strcspn(latest, "\n")) : NULL, "checkpoints", steps,
-            "options", options);
+            latest ? sgt_json_text(latest, strcspn(latest, "\n")) : NULL, "best",
+            best.step ? strrchr(path, '/') + 1 : NULL, "best_val_loss",
+            best.step ? json_real(best.val_loss) : NULL, "checkpoints", steps, "options", options);
         rc = inspect_show(o, o->path,
                           json_is_null(loss) || json_is_null(val)
                               ? "a training run, whose loss is not a number"
@@ -174,6 +178,7 @@ int inspect_run(const inspect *o, sgt_error *err)
                           run, err);
     }
     free(latest);
+    sgt_checkpoint_state_free(&best);
     json_decref(l.first);
     json_decref(l.last);
     json_decref(l.evaluated);

@@ -1,9 +1,7 @@
 /* model.c: finds the model and its vocabulary. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "loader/base/file.h"
 #include "train/run/checkpoint.h"
 #include "train/run/run.h"
 #include "tools/cli/process.h"
@@ -11,23 +9,6 @@
 
 #define GPT2_VOCAB 50257
 #define GPT2_PADDED 50304 /* number to which the 50,257 rows of wte are often padded */
-
-static int find_folder(char **out, const char *path, const sgt_notice *notice, sgt_error *err)
-{
-    struct stat st;
-    *out = NULL;
-    if (stat(path, &st) < 0) return sgt_fail_errno(err, "%s", path);
-    if (S_ISDIR(st.st_mode) && !sgt_folder_has(path, "config.json")) {
-        int rc = sgt_run_newest(out, path, 0, notice, err);
-        if (rc < 0) return rc;
-        if (!*out)
-            return sgt_fail(
-                err, SGT_EFORMAT,
-                "%s: neither a checkpoint (no config.json in it) nor a run with one in it", path);
-    }
-    if (!*out && !(*out = strdup(path))) return sgt_fail_memory(err, path);
-    return SGT_OK;
-}
 
 /* Return whether there is a vocabulary beside the model, for sgt_vocab_load(path). */
 static int has_vocabulary(const char *path)
@@ -111,7 +92,7 @@ int sample_model_find(sample_model *m, const char *path, const char *vocab,
                       const sgt_notice *notice, sgt_error *err)
 {
     *m = (sample_model){0};
-    int rc = find_folder(&m->path, path, notice, err);
+    int rc = sgt_run_find(&m->path, path, notice, err);
     if (rc == SGT_OK) rc = sgt_checkpoint_shape(&m->shape, m->path, err);
     if (rc == SGT_OK) rc = find_vocab(m, vocab, err);
     return rc;

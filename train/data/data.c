@@ -219,7 +219,7 @@ static int find_eot(sgt_trainer *t, sgt_error *err)
  * deleted after a few saves. */
 static int read_tokenizer(sgt_trainer *t, sgt_error *err)
 {
-    const char *const others[] = {t->from, t->s->init};
+    const char *const others[] = {t->from, t->init};
     uint32_t sets = t->info.set_count;
     int rc = SGT_OK;
     for (uint32_t i = 0; i < sets + 2 && rc == SGT_OK && !t->tokenizer; i++) {
@@ -276,7 +276,7 @@ static sgt_loader_options loader_options(const sgt_trainer *t)
 static int compare_ids(const sgt_trainer *t, const char *path, const sgt_loader_options *o,
                        sgt_error *err)
 {
-    const char *init = t->s->init;
+    const char *init = t->init;
     sgt_error why;
     sgt_set set = {0};
     int rc = sgt_set_open(&set, path, o, NULL);
@@ -303,7 +303,7 @@ static int check_ids(const sgt_trainer *t, const sgt_loader_options *o, sgt_erro
     sgt_loader_set *sets;
     uint32_t count;
     sgt_loader_options headers = *o;
-    if (t->from || !t->s->init || !t->o->same_ids || sgt_config_examples(t->s)) return SGT_OK;
+    if (!t->init || !t->o->same_ids || sgt_config_examples(t->s)) return SGT_OK;
     int rc = parse_sets(t, &sets, &count, err);
     if (rc < 0) return rc;
     headers.split = "train";
@@ -320,7 +320,7 @@ static int open_examples(const sgt_trainer *t, sgt_examples *e, const char *path
     const sgt_config *s = t->s;
     if (!t->o->examples) return sgt_fail(err, SGT_EUNSUPPORTED, "--data %s: expected shards", path);
     /* a model whose shape could not be read is reported after the data */
-    const char *model = !t->model.vocab ? NULL : t->from ? t->from : s->init;
+    const char *model = !t->model.vocab ? NULL : t->from ? t->from : t->init;
     int rc = t->o->examples(path, model, t->model.vocab, e, err);
     if (rc < 0) return rc;
     if (t->model.vocab && t->model.vocab < e->vocab)

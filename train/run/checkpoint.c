@@ -455,12 +455,6 @@ void sgt_checkpoint_state_free(sgt_checkpoint_state *state)
 
 /* ---- the whole folder ---- */
 
-static int write_text(const char *dir, const char *name, const char *text, sgt_error *err)
-{
-    char to[SGT_PATH];
-    return sgt_file_put(sgt_path(to, dir, "%s", name), text, strlen(text), err);
-}
-
 /* most JSON values of a tokenizer.json: two for each id and merge, and the rest */
 #define MOST_VALUES ((size_t)1 << 19)
 
@@ -502,23 +496,24 @@ static int write_files(const char *dir, json_t *files, sgt_backend *b, const sgt
                        const char *tokenizer, int64_t eot, sgt_error *err)
 {
     static const char *const model_prefix[] = {"transformer."};
+    static const char *const texts[] = {"config.json", "generation_config.json", "tokenizer.json",
+                                        SGT_TOKENIZER_CONFIG};
     static const sgt_state model_state[] = {SGT_PARAMETERS};
+    char path[SGT_PATH];
     int rc;
     if ((rc = sgt_model_write_config(m, dir, eot, err)) < 0 ||
-        (rc = add_file_sum(files, dir, "config.json", err)) < 0 ||
-        (rc = add_file_sum(files, dir, "generation_config.json", err)) < 0 ||
         (rc = write_tensors(dir, "model.safetensors", files, b, m, model_state, model_prefix, 1,
                             err)) < 0 ||
         (rc = write_tensors(dir, "optimizer.safetensors", files, b, m, moment_states, moments, 2,
-                            err)) < 0 ||
-        !tokenizer)
+                            err)) < 0)
         return rc;
-    if ((rc = write_text(dir, "tokenizer.json", tokenizer, err)) < 0 ||
-        (rc = add_sum(files, "tokenizer.json", strlen(tokenizer),
-                      XXH3_64bits(tokenizer, strlen(tokenizer)), err)) < 0 ||
-        (rc = write_tokenizer_config(dir, tokenizer, eot, m->positions, err)) < 0)
+    if (tokenizer && ((rc = sgt_file_put(sgt_path(path, dir, "tokenizer.json"), tokenizer,
+                                         strlen(tokenizer), err)) < 0 ||
+                      (rc = write_tokenizer_config(dir, tokenizer, eot, m->positions, err)) < 0))
         return rc;
-    return add_file_sum(files, dir, SGT_TOKENIZER_CONFIG, err);
+    for (int i = 0; i < (tokenizer ? 4 : 2) && rc == SGT_OK; i++)
+        rc = add_file_sum(files, dir, texts[i], err);
+    return rc;
 }
 
 int sgt_checkpoint_write(const char *dir, const sgt_checkpoint_state *state, sgt_backend *b,

@@ -270,8 +270,7 @@ static int check_llmc_header(llmc_file *f, const int32_t *word, sgt_error *err)
 
 static int open_llmc(llmc_file *f, const char *path, sgt_error *err)
 {
-    uint8_t bytes[4 * WORDS];
-    int32_t word[WORDS];
+    int32_t word[WORDS]; /* little-endian, like this machine */
     struct stat st;
     *f = (llmc_file){
         .fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), .path = path, .at = HEADER};
@@ -281,12 +280,8 @@ static int open_llmc(llmc_file *f, const char *path, sgt_error *err)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: %lld bytes, and a model of llm.c's has a header of %d", path,
                         (long long)st.st_size, HEADER);
-    int rc = sgt_pread_all(f->fd, bytes, sizeof bytes, 0, path, err);
-    if (rc < 0) return rc;
-    for (size_t i = 0; i < WORDS; i++)
-        word[i] = (int32_t)((uint32_t)bytes[4 * i] | (uint32_t)bytes[4 * i + 1] << 8 |
-                            (uint32_t)bytes[4 * i + 2] << 16 | (uint32_t)bytes[4 * i + 3] << 24);
-    return check_llmc_header(f, word, err);
+    int rc = sgt_pread_all(f->fd, word, sizeof word, 0, path, err);
+    return rc < 0 ? rc : check_llmc_header(f, word, err);
 }
 
 static void close_llmc(llmc_file *f)

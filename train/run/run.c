@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -83,18 +84,30 @@ static char *step_path(char to[SGT_PATH], const char *run, uint64_t step)
     return sgt_path(to, run, STEP_NAME, step);
 }
 
-/* Warn if `latest` names a checkpoint that does not exist. If a save was killed between its two
- * renames, `latest` names an older checkpoint, which exists. */
-static void check_latest(const char *run, const sgt_notice *notice)
+int sgt_run_named(char to[SGT_PATH], const char *path, sgt_error *err)
 {
-    char *text = NULL, path[SGT_PATH], dir[SGT_PATH];
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    char *text = NULL;
     size_t n;
     uint64_t step;
-    if (sgt_file_get(&text, &n, sgt_path(path, run, "latest"), 1024, NULL) < 0) return;
+    struct stat st;
+    if ((strcmp(name, "latest") && strcmp(name, "best")) ||
+        (stat(path, &st) == 0 && !S_ISREG(st.st_mode)))
+        return 0;
+    if (*name == 'b' && sgt_file_gone(path))
+        return sgt_fail(err, SGT_EIO,
+                        "%s: no such file (a run has it after a checkpoint with a validation "
+                        "loss: --eval-every)",
+                        path);
+    int rc = sgt_file_get(&text, &n, path, 1024, err);
+    if (rc < 0) return rc;
     text[strcspn(text, "\n")] = '\0';
-    if (!is_step(text, &step) || access(step_path(dir, run, step), F_OK) < 0)
-        sgt_say(notice, "%s says '%s', and there is no such checkpoint", path, text);
+    snprintf(to, SGT_PATH, "%.*s%s", (int)(name - path), path, text);
+    if (!is_step(text, &step) || access(to, F_OK) < 0)
+        rc =
+            sgt_fail(err, SGT_EFORMAT, "%s says '%s', and there is no such checkpoint", path, text);
     free(text);
+    return rc < 0 ? rc : 1;
 }
 
 /* Return whether error rc of a check means that the checkpoint is incomplete, and not that reading
@@ -115,12 +128,13 @@ int sgt_run_newest(char **dir, const char *run, int sums, const sgt_notice *noti
 {
     uint64_t *steps;
     size_t count;
+    sgt_error why;
+    char path[SGT_PATH], to[SGT_PATH];
     int rc = sgt_run_steps(&steps, &count, run, err);
     *dir = NULL;
-    if (rc == SGT_OK) check_latest(run, notice);
+    if (rc == SGT_OK && sgt_run_named(to, sgt_path(path, run, "latest"), &why) == SGT_EFORMAT)
+        sgt_say(notice, "%s", why.text);
     for (size_t i = 0; i < count && rc == SGT_OK && !*dir; i++) {
-        sgt_error why;
-        char path[SGT_PATH];
         int bad = sgt_checkpoint_check(step_path(path, run, steps[i]), steps[i], sums, &why);
         if (bad == SGT_OK) {
             if (!(*dir = strdup(path))) rc = sgt_fail_memory(err, run);
@@ -130,6 +144,23 @@ int sgt_run_newest(char **dir, const char *run, int sums, const sgt_notice *noti
     }
     free(steps);
     return rc;
+}
+
+int sgt_run_find(char **dir, const char *path, const sgt_notice *notice, sgt_error *err)
+{
+    char named[SGT_PATH];
+    struct stat st;
+    int rc = sgt_run_named(named, path, err);
+    *dir = NULL;
+    if (rc == 0 && stat(path, &st) < 0) return sgt_fail_errno(err, "%s", path);
+    if (rc == 0 && S_ISDIR(st.st_mode) && sgt_file_gone(sgt_path(named, path, "config.json"))) {
+        rc = sgt_run_newest(dir, path, 0, notice, err);
+        if (rc == SGT_OK && !*dir)
+            rc = sgt_fail(
+                err, SGT_EFORMAT,
+                "%s: neither a checkpoint (no config.json in it) nor a run with one in it", path);
+    } else if (rc >= 0 && !(*dir = strdup(rc ? named : path))) rc = sgt_fail_memory(err, path);
+    return rc < 0 ? rc : SGT_OK;
 }
 
 /* ---- removing ---- */
@@ -376,21 +407,19 @@ int sgt_run_open(sgt_run **out, const char *path, uint64_t step, int force, sgt_
     if (!r) return sgt_fail_memory(err, path);
     r->lock = r->log = -1;
     snprintf(r->path, sizeof r->path, "%s", path);
-    if ((rc = lock_run(r, who, err)) < 0 || (rc = look_at_steps(r, step, force, err)) < 0 ||
-        (rc = remove_leftovers(r, err)) < 0)
-        goto fail;
+    rc = lock_run(r, who, err);
+    if (rc == SGT_OK) rc = look_at_steps(r, step, force, err);
+    if (rc == SGT_OK) rc = remove_leftovers(r, err);
     /* Point `latest` and `best` elsewhere before any checkpoint that they may name is removed. They
      * may be out of date if a save was killed between its renames. */
-    if ((rc = point(r, "latest", step, err)) < 0) goto fail;
-    rc = point(r, "best", r->best, err);
+    if (rc == SGT_OK) rc = point(r, "latest", step, err);
+    if (rc == SGT_OK) rc = point(r, "best", r->best, err);
     if (rc == SGT_OK && !step) rc = remove_name(r, "memory.jsonl", err);
     /* later checkpoints are incomplete, or the run starts over */
-    if (rc < 0 || (rc = remove_steps(r, step, 0, err)) < 0) goto fail;
-    if ((rc = open_log(r, step, who->notice, err)) < 0) goto fail;
-    *out = r;
-    return SGT_OK;
-fail:
-    sgt_run_close(r);
+    if (rc == SGT_OK) rc = remove_steps(r, step, 0, err);
+    if (rc == SGT_OK) rc = open_log(r, step, who->notice, err);
+    if (rc < 0) sgt_run_close(r);
+    else *out = r;
     return rc;
 }
 
@@ -455,30 +484,21 @@ int sgt_run_save(sgt_run *r, const sgt_checkpoint_state *state, sgt_backend *b, 
     sgt_path(work, r->path, WORK_PREFIX "%08" PRIu64 ".tmp", state->step);
     step_path(path, r->path, state->step);
     errno = __atomic_load_n(&r->log_error, __ATOMIC_RELAXED);
-    if (errno || fsync(r->log) < 0) {
-        rc = sgt_fail_errno(err, "%s/log.jsonl", r->path);
-        goto out;
-    }
-    if ((rc = sgt_owner_check(r->owner, err)) < 0 || (rc = sgt_remove_tree(work, err)) < 0 ||
-        (rc = sgt_make_folders(work, err)) < 0)
-        goto out;
-    if ((rc = sgt_checkpoint_write(work, state, b, m, tokenizer, eot, err)) < 0 ||
-        (rc = sgt_sync_folder(work, err)) < 0)
-        goto out;
+    rc = errno || fsync(r->log) < 0 ? sgt_fail_errno(err, "%s/log.jsonl", r->path)
+                                    : sgt_owner_check(r->owner, err);
+    if (rc == SGT_OK) rc = sgt_remove_tree(work, err);
+    if (rc == SGT_OK) rc = sgt_make_folders(work, err);
+    if (rc == SGT_OK) rc = sgt_checkpoint_write(work, state, b, m, tokenizer, eot, err);
+    if (rc == SGT_OK) rc = sgt_sync_folder(work, err);
+    if (rc == SGT_OK) rc = sgt_owner_check(r->owner, err);
     /* a checkpoint of this step exists only if it was incomplete and its steps were repeated */
-    if ((rc = sgt_owner_check(r->owner, err)) < 0 ||
-        (access(path, F_OK) == 0 && (rc = remove_step(r, state->step, err)) < 0))
-        goto out;
-    if (rename(work, path) < 0) {
-        rc = sgt_fail_errno(err, "%s", path);
-        goto out;
-    }
-    if ((rc = sgt_sync_folder(r->path, err)) < 0 || (rc = point(r, "latest", state->step, err)) < 0)
-        goto out;
-    compare_best(r, state->step, state->val_loss);
-    if (r->best == state->step && (rc = point(r, "best", r->best, err)) < 0) goto out;
-    rc = sgt_run_rotate(r, keep, err);
-out:
+    if (rc == SGT_OK && access(path, F_OK) == 0) rc = remove_step(r, state->step, err);
+    if (rc == SGT_OK && rename(work, path) < 0) rc = sgt_fail_errno(err, "%s", path);
+    if (rc == SGT_OK) rc = sgt_sync_folder(r->path, err);
+    if (rc == SGT_OK) rc = point(r, "latest", state->step, err);
+    if (rc == SGT_OK) compare_best(r, state->step, state->val_loss);
+    if (rc == SGT_OK && r->best == state->step) rc = point(r, "best", r->best, err);
+    if (rc == SGT_OK) rc = sgt_run_rotate(r, keep, err);
     /* a new owner removes what this process writes, and may write the same checkpoint */
     if (rc < 0 && sgt_owner_check(r->owner, err) < 0) rc = SGT_EUNSUPPORTED;
     else if (rc < 0) sgt_remove_tree(work, NULL);

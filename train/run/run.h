@@ -13,6 +13,7 @@
 
 #include <stdint.h>
 
+#include "loader/base/file.h"
 #include "loader/base/owner.h"
 #include "train/run/checkpoint.h"
 
@@ -21,6 +22,14 @@
  * checkpoint. With `sums`, a checkpoint with wrong checksums counts as incomplete. It is no error
  * if `run` does not exist. */
 int sgt_run_newest(char **dir, const char *run, int sums, const sgt_notice *notice, sgt_error *err);
+
+/* Find the checkpoint that a user means by `path`: a run stands for its newest complete one, as above;
+ * RUN/latest and RUN/best stand for those they name; any other path stands for itself, and must
+ * exist. *dir is malloc'd. */
+int sgt_run_find(char **dir, const char *path, const sgt_notice *notice, sgt_error *err);
+/* If `path` is the file RUN/latest or RUN/best, set `to` to the checkpoint that it names and return
+ * 1. Return 0 for any other path. */
+int sgt_run_named(char to[SGT_PATH], const char *path, sgt_error *err);
 
 /* List the steps of the checkpoints of a run, complete or not, from the last to the first. The caller
  * frees *steps. It is no error if `run` does not exist. */

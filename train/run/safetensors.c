@@ -140,7 +140,7 @@ static int read_header(sgt_safetensors *s, sgt_error *err)
 
 static int load_header(sgt_safetensors *s, sgt_error *err)
 {
-    uint8_t length[8];
+    uint64_t n; /* little-endian, like this machine */
     struct stat st;
     json_error_t why;
     int rc;
@@ -149,9 +149,8 @@ static int load_header(sgt_safetensors *s, sgt_error *err)
     if (st.st_size < 8)
         return sgt_fail(err, SGT_EFORMAT, "%s: %lld bytes are no safetensors file", s->path,
                         (long long)st.st_size);
-    if ((rc = sgt_pread_all(s->fd, length, sizeof length, 0, s->path, err)) < 0) return rc;
-    uint64_t n = 0, all = (uint64_t)st.st_size - 8;
-    for (int i = 8; i-- > 0;) n = n << 8 | length[i];
+    if ((rc = sgt_pread_all(s->fd, &n, sizeof n, 0, s->path, err)) < 0) return rc;
+    const uint64_t all = (uint64_t)st.st_size - 8;
     if (n > SGT_SAFETENSORS_MAX_HEADER || n > all)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: a header of %llu bytes in a file of %lld (at most %llu is read)",
@@ -178,22 +177,15 @@ int sgt_safetensors_open(sgt_safetensors **out, const char *path, sgt_error *err
     int rc;
     sgt_safetensors *s = calloc(1, sizeof *s);
     if (!s) return sgt_fail_memory(err, path);
-    s->fd = -1;
     s->path = strdup(path);
-    if (!s->path) {
-        rc = sgt_fail_memory(err, path);
-        goto fail;
-    }
     /* O_NONBLOCK: opening a pipe must not block */
     s->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (s->fd < 0) {
-        rc = sgt_fail_errno(err, "%s", path);
-        goto fail;
-    }
-    if ((rc = load_header(s, err)) < 0 || (rc = read_header(s, err)) < 0) goto fail;
+    if (s->fd < 0) rc = sgt_fail_errno(err, "%s", path);
+    else if (!s->path) rc = sgt_fail_memory(err, path);
+    else if ((rc = load_header(s, err)) == SGT_OK) rc = read_header(s, err);
     *out = s;
-    return SGT_OK;
-fail:
+    if (rc == SGT_OK) return SGT_OK;
+    *out = NULL;
     sgt_safetensors_close(s);
     return sgt_fail_hint(err, rc,
                          "damaged or cut short: copy it again, or take another checkpoint");
@@ -316,18 +308,16 @@ int sgt_safetensors_begin(sgt_safetensors_writer **out, const char *path, sgt_er
     w->header = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
     w->hash = XXH3_createState();
     w->room = aligned_alloc(ALIGN, ROOM);
-    if (!w->header || !w->hash || !w->room) {
-        rc = sgt_fail_memory(err, path);
-        goto fail;
+    if (!w->header || !w->hash || !w->room) rc = sgt_fail_memory(err, path);
+    else rc = sgt_file_begin(&w->file, path, err);
+    if (rc < 0) {
+        sgt_safetensors_abandon(w);
+        return rc;
     }
     XXH3_64bits_reset(w->hash);
-    if ((rc = sgt_file_begin(&w->file, path, err)) < 0) goto fail;
     set_direct(w, 1);
     *out = w;
     return SGT_OK;
-fail:
-    sgt_safetensors_abandon(w);
-    return rc;
 }
 
 int sgt_safetensors_declare(sgt_safetensors_writer *w, const char *name, const uint32_t *dim,
@@ -390,10 +380,9 @@ static int write_header(sgt_safetensors_writer *w, sgt_error *err)
     int rc;
     char *text = sgt_json_dumps(w->header, JSON_COMPACT);
     if (!text) return sgt_fail_memory(err, w->file.path);
-    size_t n = strlen(text), padded = (n + 7) / 8 * 8;
-    uint8_t length[8];
-    for (int i = 0; i < 8; i++) length[i] = (uint8_t)((uint64_t)padded >> 8 * i);
-    if ((rc = put(w, length, sizeof length, err)) == SGT_OK &&
+    const size_t n = strlen(text);
+    const uint64_t padded = (n + 7) / 8 * 8;
+    if ((rc = put(w, &padded, sizeof padded, err)) == SGT_OK &&
         (rc = put(w, text, n, err)) == SGT_OK)
         rc = put(w, "        ", padded - n, err);
     free(text);
