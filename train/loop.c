@@ -667,12 +667,9 @@ static int run_steps(loop *l, sgt_error *err)
         has_diverged(l); /* remembered, because writing the remaining log lines may change it */
     if (rc == SGT_OK) rc = finish_steps(l, done, 0, err);
     look_at_save(l, 1);
-    /* rank 0 alone knows whether saves have failed */
-    uint64_t saves[] = {l->saved, l->failed};
+    /* rank 0 alone knows whether a save has failed, and ends the others if so */
     if (rc == SGT_OK && t->o->ranks)
-        rc = t->o->ranks->broadcast(t->o->ranks, saves, sizeof saves, 0, err);
-    l->saved = saves[0];
-    l->failed = saves[1];
+        rc = t->o->ranks->broadcast(t->o->ranks, &l->saved, sizeof l->saved, 0, err);
     if (rc == SGT_OK && done > l->saved) rc = save(l, done, 0, err);
     /* no rank ends before rank 0 has saved: a launcher would then end rank 0 too */
     if (rc == SGT_OK && t->o->ranks) rc = t->o->ranks->barrier(t->o->ranks, err);

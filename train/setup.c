@@ -505,8 +505,9 @@ static void compare_schedules(const sgt_trainer *t)
     if (now->first == step)
         sgt_say(&t->o->notice,
                 "learning rate: a new schedule begins after step %" PRIu64
-                ": from %.3g to %.3g in %" PRIu64 " steps, then %s to step %" PRIu64,
-                step, now->from, now->lr, now->warmup, sgt_schedule_words[now->kind], now->steps);
+                ": from %.3g to %.3g in %" PRIu64 " step%s, then %s to step %" PRIu64,
+                step, now->from, now->lr, now->warmup, now->warmup == 1 ? "" : "s",
+                sgt_schedule_words[now->kind], now->steps);
     else if (lr > 1.05 * before)
         sgt_say(&t->o->notice,
                 "learning rate: it rises from %.3g to %.3g here, for its schedule ended at step "

@@ -14,14 +14,17 @@ few='this machine has 97 MiB of free memory'
 
 # One process: the default takes mmap if the set does not fit, in an estimate too; --loader preload is refused.
 run 0 $machine sgt-train $options --estimate-memory --json
-loader=$(sed -n 's/.*"name": "loader", "bytes": \([0-9]*\).*/\1/p' .stdout)
-check 'the set counts' test "$loader" -gt 300000000
+loader_bytes() { sed -n 's/.*"name": "loader", "bytes": \([0-9]*\).*/\1/p' .stdout; }
+check 'the set counts' test "$(loader_bytes)" -gt 300000000
+cp --sparse=always holes/train_000000.bin holes/val_000000.bin
+run 0 $machine sgt-train $options --eval-every 1 --estimate-memory --json
+check 'the validation shards do not fit beside it' test "$(loader_bytes)" -gt 300000000 -a "$(loader_bytes)" -lt 310000000
+rm holes/val_000000.bin
 echo 'MemAvailable: 100000 kB' > machine/proc/meminfo
 run 0 $machine sgt-train $options
 stderr_has "sgt-train: the set takes 287 MiB and $few: reading with mmap instead"
 run 0 $machine sgt-train $options --estimate-memory --json
-loader=$(sed -n 's/.*"name": "loader", "bytes": \([0-9]*\).*/\1/p' .stdout)
-check 'the set does not count' test "$loader" -lt 1000000
+check 'the set does not count' test "$(loader_bytes)" -lt 1000000
 refused='it cannot be preloaded (use --loader mmap or --loader uring, which need no memory for it)'
 for program in "sgt-train $options" 'sgt-inspect holes --batch 0 --batch-size 1 --seq-len 8'; do
     run_failure_about "the set takes 287 MiB and $few: $refused" $machine $program --loader preload
@@ -80,3 +83,6 @@ two 1 $machine sgt-train $options --loader preload
 stderr_is "sgt-train: $each: $refused"
 two 0 $machine sgt-train $options --loader mmap --quiet
 stderr_is ''
+two 0 $machine sgt-train $options --estimate-memory --json
+stdout_has '"available_bytes": 256000000' # a half for each
+check 'each set takes more than a half' test "$(loader_bytes)" -lt 1000000

@@ -122,5 +122,8 @@ run 0 sgt-train $small --lr 5e-4 --schedule linear --min-lr 0 --run young --resu
 ! grep -q "$new" .stderr || fail 'the schedule is the same'
 rates=$(sed -n 's/.*"lr":\([^,]*\).*/\1/p' young/log.jsonl | sed -n '41p;63p;64p' | xargs)
 [ "$rates" = '0.0005 0.0005 0.00025' ] || fail "the rates of steps 40, 62 and 63 are $rates"
+run 0 sgt-train $small --run warm --warmup 1 --steps 2
+run 0 sgt-train $small --run warm --resume --steps 4 --lr 5e-4
+stderr_has "sgt-train: $new 2: from 0.001 to 0.0005 in 1 step, then cosine to step 4"
 run 0 sgt-inspect young
 run 0 sgt-report young

@@ -173,7 +173,6 @@ run 0 sgt-train --loader preload --model 1x16x2 --seq-len 16 --steps 1 --run fou
 stderr_has 'sgt-train: data: out/ (no --data was given), 153,601 tokens in 1 shard; '
 
 # Without validation shards there is one notice (train-talk.sh), and none if no evaluation is wanted.
-rm d/val_000000.bin
 run 0 sgt-train $small --run unasked --steps 1
 grep -q validation .stderr && fail 'nobody asked for an evaluation'
 shard d/val_000000.bin 1 2 3

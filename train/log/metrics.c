@@ -125,31 +125,11 @@ uint64_t sgt_memory_resident(void)
     return strtoull(at, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Return the number in the first line of `path` that starts with `key` ("" for any line), times
- * `unit`; UINT64_MAX if there is none. */
-static uint64_t read_number(const char *path, const char *key, uint64_t unit)
-{
-    char line[256];
-    uint64_t found = UINT64_MAX;
-    FILE *f = fopen(path, "re");
-    while (f && fgets(line, sizeof line, f)) {
-        if (strncmp(line, key, strlen(key)) != 0) continue;
-        char *number = line + strlen(key), *end;
-        unsigned long long v = strtoull(number, &end, 10);
-        /* "max" is not a number, and means that there is no limit */
-        if (end > number) found = v * unit;
-        break;
-    }
-    if (f) fclose(f);
-    return found;
-}
-
-static uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
-
 uint64_t sgt_memory_total(void)
 {
-    return smaller(read_number("/proc/meminfo", "MemTotal:", 1024),
-                   read_number("/sys/fs/cgroup/memory.max", "", 1));
+    sgt_memory m;
+    sgt_memory_look(&m, NULL);
+    return m.total;
 }
 
 uint64_t sgt_memory_available(void)

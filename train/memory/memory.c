@@ -36,6 +36,13 @@ typedef struct sizing {
     uint8_t *levels;
 } sizing;
 
+/* Return the memory of this machine that is free for this rank; UINT64_MAX: unknown. */
+static uint64_t free_share(const sgt_trainer *t)
+{
+    uint64_t all = sgt_memory_available();
+    return all == UINT64_MAX ? all : all / sgt_ranks_here(t->o->ranks);
+}
+
 static uint64_t huge_pages(uint64_t bytes)
 {
     return (bytes + SGT_ARENA_PAGE - 1) / SGT_ARENA_PAGE * SGT_ARENA_PAGE;
@@ -62,12 +69,12 @@ static int measure_data(sizing *z, uint32_t *vocab, sgt_error *err)
     z->windows = info.windows_per_epoch;
     z->evaluates = val > 0;
     if (sgt_config_examples(s)) z->data = 2 * info.tokens;
-    /* mapped data is in the page cache, which the kernel can reclaim */
+    /* what does not fit is mapped: in the page cache, which the kernel can reclaim */
     else if (s->loader == SGT_READER_PRELOAD) {
-        z->data = huge_pages(2 * info.tokens) + huge_pages(2 * val);
-        if (!s->given[SGT_SET_LOADER] &&
-            z->data > sgt_memory_available() / sgt_ranks_here(z->t->o->ranks))
-            z->data = 0; /* it is mapped then */
+        const uint64_t sets[] = {huge_pages(2 * info.tokens), huge_pages(2 * val)};
+        for (int i = 0; i < 2; i++)
+            if (s->given[SGT_SET_LOADER] || z->data + sets[i] <= free_share(z->t))
+                z->data += sets[i];
     }
     if (s->sampling == SGT_SAMPLING_PACKED) z->data += 8 * info.documents; /* its plan */
     return SGT_OK;
@@ -168,8 +175,8 @@ static void find_free(sizing *z)
         uint64_t spare = d.memory / 32 < SPARE ? d.memory / 32 : SPARE;
         z->room = d.available > spare ? d.available - spare : 0;
     } else {
-        z->room = sgt_memory_available();
-        if (z->room != UINT64_MAX) z->room = z->room / 16 * 15 / sgt_ranks_here(t->o->ranks);
+        z->room = free_share(t);
+        if (z->room != UINT64_MAX) z->room = z->room / 16 * 15;
     }
 }
 
@@ -380,7 +387,7 @@ static int estimate(sgt_trainer *t, sgt_train_estimate *e, sgt_error *err)
     if ((rc = measure(&z, e, err)) < 0) return rc;
     e->model = z.o.model;
     e->device = t->cuda ? "cuda" : "cpu";
-    e->available = sgt_memory_available();
+    e->available = free_share(t);
     if (t->cuda) e->available = t->cuda->usable(&d, NULL) == SGT_OK ? d.available : UINT64_MAX;
     return SGT_OK;
 }
