@@ -114,18 +114,14 @@ int main(int argc, char **argv)
     sgt_search_wheels();
     sgt_loader_guard_sigbus(NULL); /* if this fails, reading a truncated shard ends the program */
     int first = sgt_options_parse(&program, argc, argv);
-    if (first == argc)
-        sgt_usage(&program,
-                  "expected a model: a run, a checkpoint, or a Hugging Face GPT-2 directory");
     if (argc - first == 1 && !o.data.count)
         sgt_usage(&program,
                   "expected what to evaluate it on: FILE.jsonl of questions, or --data OUT/");
-    sgt_talk talk = {program.name, o.quiet};
     eval e = {.device = o.device,
               .threads = sgt_threads(o.threads, 1),
               .quiet = o.quiet,
               .split = o.split,
-              .notice = sgt_talk_notice(&talk),
+              .notice = sgt_talk_notice(program.name, o.quiet),
               .stop = sgt_catch_signals(),
               .results = o.json ? json_array() : NULL};
     int rc = evaluate(&e, argv[first], argv + first + 1, argc - first - 1, &err);

@@ -211,9 +211,8 @@ int main(int argc, char **argv)
     const char *const *paths = (const char *const *)argv + first;
     o.layout += export_given; /* the first word is the second layout */
     check_usage(count);
-    sgt_talk talk = {program.name, o.quiet};
     o.path = argv[first];
-    o.notice = sgt_talk_notice(&talk);
+    o.notice = sgt_talk_notice(program.name, o.quiet);
     o.stop = sgt_catch_signals();
     /* if this fails, reading a truncated shard ends the program */
     sgt_loader_guard_sigbus(NULL);

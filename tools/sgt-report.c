@@ -123,12 +123,9 @@ int main(int argc, char **argv)
 {
     sgt_error err;
     int first = sgt_options_parse(&program, argc, argv), count = argc - first;
-    if (!count) sgt_usage(&program, "expected the folder of a run, as given to sgt-train --run");
     if (count > REPORT_RUNS)
         sgt_usage(&program, "one page holds %d runs at most, not %d", REPORT_RUNS, count);
-    if (o.out && !*o.out) sgt_usage(&program, "-o: expected a file's name");
-    sgt_talk talk = {program.name, o.quiet};
-    sgt_notice notice = sgt_talk_notice(&talk);
+    sgt_notice notice = sgt_talk_notice(program.name, o.quiet);
     report r = {.runs = calloc((size_t)count, sizeof *r.runs),
                 .count = (size_t)count,
                 .stop = sgt_catch_signals()};

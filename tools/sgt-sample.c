@@ -173,16 +173,12 @@ int main(int argc, char **argv)
     sgt_error err;
     sampling s = {0};
     int first = sgt_options_parse(&program, argc, argv);
-    if (first == argc)
-        sgt_usage(&program,
-                  "expected a model: a run, a checkpoint, or a Hugging Face GPT-2 directory");
     if (argc - first > 1)
         sgt_usage(&program, "one model at a time, not %d (give a prompt with --prompt)",
                   argc - first);
     check_input();
     sgt_take_cpu(&program, o.cpu);
-    sgt_talk talk = {program.name, o.quiet};
-    s.notice = sgt_talk_notice(&talk);
+    s.notice = sgt_talk_notice(program.name, o.quiet);
     s.stop = sgt_catch_signals();
     s.run.show =
         (sample_show){.json = o.json, .terminal = isatty(STDOUT_FILENO), .prompts = !o.no_prompt};

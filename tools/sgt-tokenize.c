@@ -305,9 +305,8 @@ static void print_estimate(const sgt_dry_run_result *r)
 static int estimate(sgt_error *err)
 {
     sgt_dry_run_result r;
-    sgt_talk talk = {program.name, o.quiet};
     if (!sgt_ranks_first(t.ranks)) return SGT_OK;
-    t.notice = sgt_talk_notice(&talk);
+    t.notice = sgt_talk_notice(program.name, o.quiet);
     if (!t.input_count || !can_be_out(t.out)) {
         t.input_count++;
         t.out = NULL;
@@ -446,8 +445,6 @@ int main(int argc, char **argv)
 {
     sgt_stop *stop = sgt_catch_signals();
     int first = sgt_options_parse(&program, argc, argv), count = argc - first;
-    if (!count)
-        sgt_usage(&program, "expected INPUT... and OUT (such as: sgt-tokenize corpus/ out/)");
     if (count == 1 && !o.dry_run)
         sgt_usage(&program, "expected INPUT... and OUT, got only %s (the last one is OUT)",
                   argv[first]);

@@ -286,13 +286,12 @@ static int check_paths(const char *cache, const sgt_stop *stop)
     sgt_verdicts v = {0};
     sgt_cuda_versions libraries;
     sgt_cuda_device d;
-    sgt_talk talk = {program.name, 0};
     const sgt_cuda_library *lib;
     sgt_paths_options options = {.program = "/proc/self/exe",
                                  .cache = cache,
                                  .fresh = 1,
                                  .stop = stop,
-                                 .warning = sgt_talk_notice(&talk)};
+                                 .warning = sgt_talk_notice(program.name, 0)};
     int rc = sgt_device_cuda(&lib, &d, &why), out = 0;
     if (rc < 0) sgt_fail(&err, rc, "--self-check: %s", why.text);
     else rc = sgt_paths_check(&v, lib, &options, &err);
@@ -446,12 +445,7 @@ static void parse_options(int argc, char **argv)
 {
     sgt_error err;
     sgt_config_default(&s);
-    int first = sgt_options_parse(&program, argc, argv);
-    if (first < argc)
-        sgt_usage(&program, "%s: no operands; shards are named by --data (--data %s)", argv[first],
-                  argv[first]);
-    if (!*o.run) sgt_usage(&program, "--run: needs a name");
-    if (o.profile && !*o.profile) sgt_usage(&program, "--profile: needs a name");
+    sgt_options_parse(&program, argc, argv);
     if (o.verbose && o.quiet) sgt_usage(&program, "--verbose: not together with --quiet");
     if (o.resume && o.resume_or_start)
         sgt_usage(&program, "--resume: not together with --resume-or-start, which starts where "
@@ -521,15 +515,14 @@ int main(int argc, char **argv)
     sgt_loader_guard_sigbus(NULL);
     parse_options(argc, argv);
     if (s.device != SGT_DEVICE_CPU) sgt_search_wheels();
-    sgt_talk talk = {program.name, o.quiet}, loud = {program.name, 0};
     sgt_train_options options = {.run = o.run,
                                  .resume = o.resume || o.resume_or_start,
                                  .or_start = o.resume_or_start,
                                  .force = o.force,
                                  .stop_diverged = o.stop_diverged,
-                                 .notice = sgt_talk_notice(&talk),
-                                 .detail = o.verbose ? sgt_talk_notice(&talk) : (sgt_notice){0},
-                                 .warning = sgt_talk_notice(&loud),
+                                 .notice = sgt_talk_notice(program.name, o.quiet),
+                                 .detail = sgt_talk_notice(program.name, !o.verbose),
+                                 .warning = sgt_talk_notice(program.name, 0),
                                  .command = command,
                                  .profile = o.profile,
                                  .examples = read_examples,

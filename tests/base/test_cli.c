@@ -154,7 +154,7 @@ static const sgt_option table[] = {
     {"part", .as = &rows[0], .to = &o.x, .help = "another share"},
     {0}};
 static const sgt_program program = {.name = "sgt-x",
-                                    .usage = "sgt-x",
+                                    .usage = "sgt-x [OPTION]... IN...\n       sgt-x",
                                     .about = "about",
                                     .options = table,
                                     .rows = rows,
@@ -261,23 +261,11 @@ Test(options, wrong_values_say_what_was_expected)
     }
 }
 
-Test(options, lists)
-{
-    char *p[3];
-    cr_assert_eq(sgt_split_list("a,bc", p, 3), 2);
-    cr_assert(!strcmp(p[0], "a") && !strcmp(p[1], "bc"));
-    free(p[0]);
-    free(p[1]);
-    cr_assert_eq(sgt_split_list("a,b,c,d", p, 3), -1);
-    cr_assert_eq(sgt_split_list("a,,b", p, 3), -1);
-    cr_assert_eq(sgt_split_list("", p, 3), -1);
-}
-
 Test(suggestions, a_word_with_slips_or_a_part_of_one)
 {
     static const char known[] =
         "seed|steps|batch-size|seq-len|no-tie|no-fuse|no-graphs|no-overlap|no-pad-vocab|lr|"
-        "schedule|data|FILE";
+        "schedule|data|model|FILE|OUT/";
     static const struct {
         const char *word, *says;
     } cases[] = {{"bacth-size", "; did you mean --batch-size?"},
@@ -305,11 +293,22 @@ Test(suggestions, a_word_with_slips_or_a_part_of_one)
                  {"min-learning-rate", "; did you mean --lr?"},
                  {"block_size", "; did you mean --seq-len?"},
                  {"dtype", ""}, /* a name of precision, which is not there */
+                 {"data_dir", "; did you mean --data?"},
+                 {"num-layers", "; did you mean --model LxCxH?"},
+                 {"n-layers", "; did you mean --model LxCxH?"},
+                 {"num-heats", "; did you mean --model LxCxH?"},
+                 {"num-beats", ""}, /* two errors */
+                 {"output", "; did you mean OUT/ as the last word?"},
+                 {"bacth_size=4", "; did you mean --batch-size=4?"},
+                 {"block-size=4", "; did you mean --seq-len=4?"},
+                 {"n-layer=4", "; did you mean --model LxCxH?"},
+                 {"se=4", "; did you mean --seed or --seq-len?"},
+                 {"=4", ""},
                  {"overt", ""}, /* lr begins no part of it */
                  {"batch-size-batch-size-batch-size-batch-size-batch-size", ""}};
     char hint[SGT_HINT];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        cr_assert_str_eq(sgt_suggest(cases[i].word, strlen(cases[i].word), known, "--", hint),
+        cr_assert_str_eq(sgt_suggest(cases[i].word, strcspn(cases[i].word, "="), known, "--", hint),
                          cases[i].says);
 }
 

@@ -69,7 +69,7 @@ run_failure 'in/empty.txt: no text in it: nothing to measure' sgt-bench tokenize
 mkdir none
 run_failure 'none: no file in this folder (name one that has files, or files)' sgt-bench tokenize none
 run 2 sgt-bench tokenize
-stderr_is "sgt-bench tokenize: expected INPUT...: files or folders of text, or - for standard input
+stderr_is "sgt-bench tokenize: expected INPUT... (such as: sgt-bench tokenize corpus/)
 try 'sgt-bench tokenize --help'"
 run 2 sgt-bench tokenize in --cold
 stderr_is "sgt-bench tokenize: --cold: no such option

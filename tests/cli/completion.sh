@@ -28,7 +28,8 @@ if command -v bash > /dev/null; then
     cat > offers.bash << 'END'
 source "$1.bash" || exit 1
 COMP_WORDS=("${typed-$1}" "${@:2}") COMP_CWORD=$(($# - 1))
-"_${1//-/_}"
+function=$(complete -p "$1") function=${function#complete -F }
+"${function% "$1"}"
 [ ${#COMPREPLY[@]} -eq 0 ] || printf '%s\n' "${COMPREPLY[@]}"
 END
     for program in $programs; do run 0 bash -n "$program.bash"; done

@@ -238,7 +238,7 @@ run_failure 'missing.jsonl: No such file or directory' $score missing.jsonl
 run_failure 'nowhere: No such file or directory' sgt-eval --device cpu nowhere words.jsonl
 run_usage "$curve: a vocabulary of 256 ids, which is not GPT-2's, and no tokenizer.json beside it (--vocab FILE names \
 its own)" sgt-eval --device cpu "$curve" words.jsonl
-run_usage 'expected a model: a run, a checkpoint, or a Hugging Face GPT-2 directory' sgt-eval
+run_usage 'expected RUN/ | GPT2/ | MODEL.bin [FILE.jsonl]... (such as: sgt-eval run/ --data out/)' sgt-eval
 run_usage 'expected what to evaluate it on: FILE.jsonl of questions, or --data OUT/' sgt-eval model
 run_failure '--precision tf32: no CPU has it (fp32 is as good, or --device cuda)' $score words.jsonl --precision tf32
 

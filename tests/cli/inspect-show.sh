@@ -33,7 +33,8 @@ run 0 sgt-inspect one.bin --decode 5:100 --quiet
 stdout_is '<|endoftext|>Hello'
 stderr_is ''
 run_failure 'one.bin: --decode 7:1: there is no token 7, the last is 6' sgt-inspect one.bin --decode 7:1
-for bad in '' : x 1: 1:0 1:-1 1:2:3 -1:2 1.5:2 18446744073709551615:2 99999999999999999999; do
+run_usage '--decode: needs a value (FROM:COUNT)' sgt-inspect one.bin --decode ''
+for bad in : x 1: 1:0 1:-1 1:2:3 -1:2 1.5:2 18446744073709551615:2 99999999999999999999; do
     run_usage "--decode $bad: expected a whole number, or two as in 100:20, the second at least 1" \
         sgt-inspect one.bin --decode "$bad"
 done

@@ -43,7 +43,7 @@ figure_count() { grep -c '<figure ' report.html; }
 
 # ---- messages ----
 
-run_usage 'expected the folder of a run, as given to sgt-train --run' sgt-report
+run_usage 'expected RUN/... (such as: sgt-report run/)' sgt-report
 # shellcheck disable=SC2046
 run_usage 'one page holds 24 runs at most, not 25' sgt-report $(seq 25)
 run_failure 'nowhere: No such file or directory' sgt-report nowhere
@@ -101,7 +101,7 @@ run 0 sgt-report --json plain second -o both.html
 stdout_has '{"report": "both.html", "replaced": false, "runs": ['
 mkdir second/report.html
 run_failure_like '^sgt-report: second/report.html: .* \(-o FILE puts the page elsewhere\)$' sgt-report second
-run_usage "-o: expected a file's name" sgt-report -o '' plain
+run_usage '--output: needs a value (FILE)' sgt-report -o '' plain
 rm -r second report.html plain/report.html
 
 # ---- one run ----

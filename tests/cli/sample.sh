@@ -1,7 +1,8 @@
 # sgt-sample: text from a model, its options and the ones it refuses.
 . "$ROOT/tests/cli/lib.sh"
 
-run_usage 'expected a model: a run, a checkpoint, or a Hugging Face GPT-2 directory' sgt-sample
+run_usage "expected RUN/ | RUN/step-NNNNNNNN/ | GPT2/ | MODEL.bin (such as: sgt-sample run/ --prompt 'Once upon a time')" sgt-sample
+run_usage '--model: no such option; did you mean RUN/ without an option?' sgt-sample --model run
 run_usage 'one model at a time, not 2 (give a prompt with --prompt)' sgt-sample run 'Once upon'
 run_usage '-: standard input can be used for one prompt, not 2' sgt-sample run -p - --prompt-file -
 run_usage '--temperature -1: must be from 0 to 100' sgt-sample run --temperature -1

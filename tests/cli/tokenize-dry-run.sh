@@ -106,4 +106,4 @@ run 2 sgt-tokenize --dry-run - < few.jsonl
 stderr_is 'sgt-tokenize: standard input (-) has no size to estimate tokens from'
 run 2 sgt-tokenize --dry-run --pattern 'a(b' few
 stderr_is 'sgt-tokenize: pattern: at byte 3: missing closing parenthesis'
-run_usage 'expected INPUT... and OUT (such as: sgt-tokenize corpus/ out/)' sgt-tokenize --dry-run
+run_usage 'expected INPUT... OUT/ (such as: sgt-tokenize corpus/ out/)' sgt-tokenize --dry-run

@@ -2,9 +2,16 @@
 . "$ROOT/tests/cli/lib.sh"
 
 run_usage 'OUT must be a folder, not - (./- names a folder called -)' sgt-tokenize corpus -
-run_usage 'expected INPUT... and OUT (such as: sgt-tokenize corpus/ out/)' sgt-tokenize
+run_usage 'expected INPUT... OUT/ (such as: sgt-tokenize corpus/ out/)' sgt-tokenize
 run_usage 'expected INPUT... and OUT, got only in (the last one is OUT)' sgt-tokenize in
 run_usage '--no-such-option: no such option' sgt-tokenize --no-such-option
+# Names that other programs have.
+for meant in --output:'OUT/ as the last word' -o:'OUT/ as the last word' --output_dir:'OUT/ as the last word' \
+    --input:'INPUT... without an option' --tokenizer:--vocab --model:--vocab --vocab-size:--train-vocab --vocab-file:--vocab \
+    --jobs:--threads -j:--threads --workers:--threads --num_workers:--threads --num-proc:--threads --text_key:--field \
+    --json-keys:--field --val-fraction:--split --overwrite:--force --shard_size:--shard-tokens; do
+    run_usage "${meant%%:*}: no such option; did you mean ${meant#*:}?" sgt-tokenize "${meant%%:*}" 4 in out
+done
 run_usage '--shard-tokens 0: must be from 1 to 2147483647' sgt-tokenize --shard-tokens 0 in out
 run_usage '--shard-tokens 2147483648: must be from 1 to 2147483647' sgt-tokenize --shard-tokens 2147483648 in out
 run_usage '--shard-tokens ten: not a whole number (such as 12, 512k, 1.5M)' sgt-tokenize --shard-tokens ten in out

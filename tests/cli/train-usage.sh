@@ -4,23 +4,38 @@
 data d
 
 run_usage 'no --data, and no shards in ./out (sgt-tokenize INPUT... out/ makes them)' sgt-train
-run_usage 'corpus: no operands; shards are named by --data (--data corpus)' sgt-train corpus
+run_usage 'corpus: no operands here, only options; did you mean --data corpus?' sgt-train corpus
 run_usage '--no-such-option: no such option' sgt-train --no-such-option
 run_usage '--lr fast: not a number (such as 0.1, 3e-4) or auto' sgt-train --data d --lr fast
 run_usage '--pad-id: needs --sampling documents' sgt-train --data d --pad-id 3
 run_usage 'pad-id 300: d has ids below 256' sgt-train --data d --device cpu --sampling documents --pad-id 300
 run_usage '--batch-size 1.5: not a whole number (such as 12, 512k, 1.5M) or auto' sgt-train --data d --batch-size 1.5
 run_usage '--epochs 0: must be from 1e-06 to 1000000' sgt-train --data d --epochs 0
-run_usage '--run: needs a name' sgt-train --data d --run ''
-run_usage '--profile: needs a name' sgt-train $small --steps 1 --profile ''
+run_usage '--run: needs a value (DIR)' sgt-train --data d --run ''
+run_usage '--profile: needs a value (FILE)' sgt-train $small --steps 1 --profile ''
 run_usage '--epochs 1e+06: 4799500000 steps, more than 99999999 (give --steps)' \
     sgt-train --quiet --data d --device cpu --model 1x8x1 --seq-len 16 --batch-size 2 --epochs 1000000
 run_usage '--ignore-index -1: not a whole number (such as 12, 512k, 1.5M)' sgt-train --data d --ignore-index -1
 run_usage '--memory: no such option; did you mean --memory-limit?' sgt-train --data d --memory 1G
-for meant in learning-rate:lr learning_rate=6e-4:lr lr-schedule:schedule dataset:data max-iters:steps dtype:precision \
-    gradient-accumulation-steps:grad-accum num-workers:workers out-dir:run; do
-    typed=${meant%:*}
-    run_usage "--${typed%=*}: no such option; did you mean --${meant##*:}?" sgt-train --"$typed"
+# Names that other programs have, with dashes or underscores; a value that was typed is in the suggestion.
+for meant in learning-rate:lr lr-schedule:schedule dataset:data data-dir:data dtype:precision num-workers:workers jobs:threads \
+    max_iters:steps out_dir:run block_size:seq-len context-length:seq-len evaluate-every:eval-every eval_interval:eval-every \
+    gradient_accumulation_steps:grad-accum weight_decay:weight-decay warmup_iters:warmup num_threads:threads \
+    n_layer:'model LxCxH' n_head:'model LxCxH' n_embd:'model LxCxH' num-layers:'model LxCxH' n-layers:'model LxCxH'; do
+    typed=${meant%%:*} hint="; did you mean --${meant#*:}?"
+    run_usage "--$typed: no such option$hint" sgt-train --"$typed" 4
+done
+run_usage '--learning_rate: no such option; did you mean --lr=6e-4?' sgt-train --learning_rate=6e-4
+run_usage '--n_layer: no such option; did you mean --model LxCxH?' sgt-train --n_layer=6
+run_usage '-n_layer: no such option; did you mean --model LxCxH?' sgt-train -n_layer=6
+run_usage '-threads: no such option; did you mean --threads=3?' sgt-train -threads=3
+run_usage '-t3: no such option; did you mean -t 3?' sgt-train -t3
+run_usage '-j: no such option; did you mean --threads?' sgt-train -j 3
+run_usage 'batch_size=4: no operands here, only options; did you mean --batch-size=4?' sgt-train --data d batch_size=4
+run_usage 'year=4: no operands here, only options; did you mean --data year=4?' sgt-train year=4
+for meant in 'device gpu:cuda' 'precision bfloat16:bf16' 'precision float32:fp32' 'precision float16:fp16' 'precision half:fp16'; do
+    words=$(sgt-train --completion table | awk -F '\t' -v name="${meant% *}" '$2 == name { print $4 }')
+    run_usage "--${meant%:*}: must be one of $words; did you mean ${meant#*:}?" sgt-train --data d --${meant%:*}
 done
 
 # Options that need another option (tests/train/test_settings.c has more, and every wrong value).

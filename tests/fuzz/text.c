@@ -263,8 +263,10 @@ static const sgt_option table[] = {
     {"list", 0, SGT_OPT_LIST, &o.list, "TEXT", .help = "help"},
     {"flag", 'f', SGT_OPT_FLAG, &o.flag, .help = "help"},
     {0}};
-static const sgt_program program = {
-    .name = "sgt-x", .usage = "sgt-x", .about = "x", .options = table};
+static const sgt_program program = {.name = "sgt-x",
+                                    .usage = "sgt-x [OPTION]... IN...\n       sgt-x",
+                                    .about = "x",
+                                    .options = table};
 
 /* ---- exit(), called by the code under test ---- */
 

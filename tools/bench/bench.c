@@ -64,12 +64,9 @@ int bench_run_subcommand(const sgt_command *c, int argc, char **argv)
     const bench_subcommand *s = (const bench_subcommand *)(const void *)c; /* its first member */
     sgt_error err;
     int first = sgt_options_parse(c->program, argc, argv);
-    if (first < argc && !s->operands)
-        sgt_usage(c->program, "%s: no operands here, only options", argv[first]);
-    sgt_talk talk = {c->program->name, bench.quiet};
     bench.operands = argv + first;
     bench.operand_count = (size_t)(argc - first);
-    bench.notice = sgt_talk_notice(&talk);
+    bench.notice = sgt_talk_notice(c->program->name, bench.quiet);
     bench.stop = sgt_catch_signals();
     bench.cache = sgt_cache_folder();
     int rc = s->measure(&err);
@@ -167,28 +164,25 @@ void bench_put_all(json_t *object, json_t *fields)
 int bench_words(uint32_t *chosen, const char *option, const char *list, const char *const *names,
                 sgt_error *err)
 {
-    char *pieces[BENCH_WORDS], all[160] = "", hint[SGT_HINT];
-    int n = list ? sgt_split_list(list, pieces, BENCH_WORDS) : 0, rc = SGT_OK;
-    if (list && n < 1)
-        return sgt_fail(err, SGT_EUSAGE,
-                        "--%s %s: expected one to %d words with commas between them", option, list,
-                        BENCH_WORDS);
+    char all[160] = "", hint[SGT_HINT];
     *chosen = 0;
     for (int k = 0; names[k]; k++) {
         size_t used = strlen(all);
         snprintf(all + used, sizeof all - used, "%s%s", k ? ", " : "", names[k]);
         if (!list) *chosen |= 1U << k;
     }
-    for (int i = 0; i < n; i++) {
+    size_t n = 0;
+    for (const char *at = list; at; at = at[n] ? at + n + 1 : NULL) {
         int k = 0;
-        while (names[k] && strcmp(pieces[i], names[k]) != 0) k++;
-        if (names[k]) *chosen |= 1U << k;
-        else if (rc == SGT_OK)
-            rc = sgt_fail(err, SGT_EUSAGE, "--%s %s: no such word (%s)%s", option, pieces[i], all,
-                          sgt_suggest(pieces[i], strlen(pieces[i]), all, "", hint));
-        free(pieces[i]);
+        n = strcspn(at, ",");
+        while (names[k] && (strlen(names[k]) != n || memcmp(at, names[k], n) != 0)) k++;
+        if (!names[k])
+            return sgt_fail(err, SGT_EUSAGE, "--%s %.*s: no such word (%s)%s", option,
+                            (int)(n ? n : strlen(list)), n ? at : list, all,
+                            sgt_suggest(at, n, all, "", hint));
+        *chosen |= 1U << k;
     }
-    return rc;
+    return SGT_OK;
 }
 
 /* ---- tables ---- */

@@ -53,7 +53,6 @@ extern struct bench {
 
 typedef struct bench_subcommand {
     sgt_command command; /* its `run` is bench_run_subcommand */
-    int operands;        /* 1: the subcommand takes operands, such as a folder */
     int partial;         /* 1: rows that were measured before an interrupt are shown */
     /* Measure. Returns 0, 1 if there is nothing to show, or a negative SGT_E*. */
     int (*measure)(sgt_error *err);
@@ -99,7 +98,6 @@ void bench_put_all(json_t *object, json_t *fields);
 
 /* Set bit k of *chosen if a list has names[k] among its words: all bits if the list is NULL. NULL ends
  * the names, and `option` is for messages. Return 0 or SGT_EUSAGE. */
-enum { BENCH_WORDS = 16 }; /* most words of a list, and most names */
 int bench_words(uint32_t *chosen, const char *option, const char *list, const char *const *names,
                 sgt_error *err);
 static inline int bench_has(uint32_t chosen, int k) { return chosen >> k & 1; }

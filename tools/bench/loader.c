@@ -849,9 +849,6 @@ static void show(json_t *top)
 
 static int measure(sgt_error *err)
 {
-    if (!bench.operand_count)
-        return sgt_fail(err, SGT_EUSAGE,
-                        "expected a folder of shards (sgt-tokenize INPUT... OUT/ makes one)");
     if (bench.operand_count > 1)
         return sgt_fail(err, SGT_EUSAGE, "one folder at a time, not %zu (A,B mixes two)",
                         bench.operand_count);
@@ -881,7 +878,6 @@ static void release(void)
 
 const bench_subcommand bench_loader = {
     .command = {"loader", "how fast each reader makes batches", &program, bench_run_subcommand},
-    .operands = 1,
     .measure = measure,
     .json = to_json,
     .show = show,

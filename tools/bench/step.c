@@ -90,14 +90,17 @@ static struct {
 /* Read --batch-size, one number or several. */
 static int read_batches(sgt_error *err)
 {
-    char *words[BENCH_ROWS];
-    int count = o.batches ? sgt_split_list(o.batches, words, BENCH_ROWS) : 0, bad = count < 0;
-    state.batch_count = count > 1 ? (size_t)count : 1;
-    for (int i = 0; i < count; i++) {
-        uint64_t *batch = &state.batches[i];
-        bad |= sgt_parse_count(words[i], batch) != 0 || *batch < 1 || *batch > 1 << 20;
-        free(words[i]);
+    char word[32];
+    size_t count = 0, n;
+    int bad = 0;
+    for (const char *at = o.batches; at && !bad; at = at[n] ? at + n + 1 : NULL, count++) {
+        uint64_t *batch = &state.batches[count];
+        n = strcspn(at, ",");
+        snprintf(word, sizeof word, "%.*s", (int)n, at);
+        bad = count == BENCH_ROWS || n >= sizeof word || sgt_parse_count(word, batch) < 0 ||
+              *batch < 1 || *batch > 1 << 20;
     }
+    state.batch_count = count > 1 ? count : 1;
     if (bad)
         return sgt_fail(err, SGT_EUSAGE,
                         "--batch-size %s: must be a number from 1 to 1048576, or at most %d of "

@@ -393,9 +393,6 @@ static int prepare(sgt_error *err)
 
 static int measure(sgt_error *err)
 {
-    if (!bench.operand_count)
-        return sgt_fail(err, SGT_EUSAGE,
-                        "expected INPUT...: files or folders of text, or - for standard input");
     sgt_take_cpu(&program, o.cpu);
     state.threads = sgt_threads(o.threads, 1);
     int rc = prepare(err);
@@ -479,7 +476,6 @@ static void show(json_t *top)
 
 const bench_subcommand bench_tokenize = {
     .command = {"tokenize", "how fast text becomes tokens", &program, bench_run_subcommand},
-    .operands = 1,
     .measure = measure,
     .json = to_json,
     .show = show,

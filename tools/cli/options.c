@@ -141,41 +141,60 @@ static int parse_percent(const char *s, double *out)
 
 /* ---- suggestions ---- */
 
-/* Names that other programs have for what an option does, and the option. */
-static const char *const synonyms[][2] = {{"learning-rate", "lr"},
-                                          {"block-size", "seq-len"},
-                                          {"context-length", "seq-len"},
-                                          {"dtype", "precision"},
-                                          {"gradient-accumulation", "grad-accum"},
-                                          {"max-grad-norm", "grad-clip"},
-                                          {"max-iters", "steps"},
-                                          {"eval-interval", "eval-every"},
-                                          {"save-interval", "save-every"},
-                                          {"out-dir", "run"},
-                                          {"world-size", "ranks"}};
+/* What is suggested for a name that other programs have: an option, an operand or a word, which
+ * counts if its first word is known; and those names. */
+static const char *const other_names[][2] = {
+    {"data", "data-dir data-path train-data input"},
+    {"run", "out-dir output-dir"},
+    {"steps", "max-iters iters"},
+    {"eval-every", "evaluate-every eval-interval eval-iters eval-steps"},
+    {"save-every", "save-interval save-steps"},
+    {"keep", "save-total-limit"},
+    {"model LxCxH", "n-layer n-head n-embd num-layers num-heads hidden-size d-model"},
+    {"seq-len", "block-size context-length max-length"},
+    {"grad-accum", "gradient-accumulation"},
+    {"lr", "learning-rate"},
+    {"grad-clip", "max-grad-norm"},
+    {"precision", "dtype"},
+    {"fp32", "float32"},
+    {"bf16", "bfloat16"},
+    {"fp16", "float16 half"},
+    {"cuda", "gpu"},
+    {"ranks", "world-size"},
+    {"threads", "workers jobs j num-proc"},
+    {"vocab", "tokenizer encoding model"},
+    {"train-vocab", "vocab-size"},
+    {"field", "column text-key json-keys"},
+    {"split", "val-fraction test-size"},
+    {"shard-tokens", "shard-size"},
+    {"force", "overwrite"},
+    {"INPUT... without an option", "input i"},
+    {"OUT/ as the last word", "output output-prefix output-dir out-dir out o"},
+    {"RUN/ without an option", "model checkpoint out-dir"}};
 
 /* LONGEST_WORD: most bytes of a word that is compared; FARTHEST: a distance between words beyond
  * all others; MOST_CANDIDATES: most words suggested */
 enum { LONGEST_WORD = 48, FARTHEST = 2 * LONGEST_WORD, MOST_CANDIDATES = 4 };
 
-/* Known words that an unknown one may stand for. */
+/* Words that an unknown one may stand for. */
 typedef struct candidates {
     char text[256]; /* the words, with " or " between them */
     size_t count;
+    size_t far; /* distance of the only word, if the nearest one is sought */
 } candidates;
-
-static void add_candidate(candidates *c, const char *before, const char *word, size_t length)
-{
-    size_t at = strlen(c->text);
-    if (c->count++ < MOST_CANDIDATES)
-        snprintf(c->text + at, sizeof c->text - at, "%s%s%.*s", at ? " or " : "", before,
-                 (int)length, word);
-}
 
 /* Return whether a word of a help text is typed as it is: others are placeholders, such as FILE. */
 static int stands_for_itself(const char *word)
 {
     return islower((unsigned char)*word) || isdigit((unsigned char)*word);
+}
+
+static void add_candidate(candidates *c, const char *before, const char *word, size_t length)
+{
+    size_t at = strlen(c->text);
+    if (c->count++ < MOST_CANDIDATES)
+        snprintf(c->text + at, sizeof c->text - at, "%s%s%.*s", at ? " or " : "",
+                 stands_for_itself(word) ? before : "", (int)length, word);
 }
 
 static int folded(char c) { return c == '_' ? '-' : tolower((unsigned char)c); }
@@ -210,40 +229,59 @@ static int begins_part(const char *word, size_t n, const char *in, size_t m)
     return 0;
 }
 
-/* Return how far an unknown word of n bytes is from the name of a known one: the slips between
- * them, if they are few; else less, the longer the name is, if it begins a part of the word. */
-static size_t distance(const char *word, size_t n, const char *name, size_t m)
+/* Return how far an unknown word of n bytes is from a name: the slips between them, if there are
+ * `most` or fewer; else less, the longer the name is, if it begins a part of the word. */
+static size_t distance(const char *word, size_t n, const char *name, size_t m, size_t most)
 {
-    size_t slips = count_slips(word, n, name, m), most = n < 5 ? 2 : n < 8 ? 3 : 4;
+    size_t slips = count_slips(word, n, name, m);
     /* if as many letters differ as the name has, none of it would remain */
-    if (slips < most && slips < m) return slips;
+    if (slips <= most && slips < m) return slips;
     return m > 1 && begins_part(name, m, word, n) ? FARTHEST - m : FARTHEST;
+}
+
+static void take_if_nearer(candidates *nearest, size_t far, const char *before, const char *word,
+                           size_t length)
+{
+    if (far >= nearest->far) return;
+    *nearest = (candidates){.far = far};
+    add_candidate(nearest, before, word, length);
+}
+
+/* Compare the word with the names that other programs have for the known one. With more slips,
+ * num-threads would be num-heads. */
+static void try_other_names(candidates *nearest, const char *word, size_t n, const char *before,
+                            const char *known, size_t length)
+{
+    for (size_t i = 0, m; i < sizeof other_names / sizeof *other_names; i++) {
+        const char *text = other_names[i][0], *name = other_names[i][1];
+        if (strcspn(text, " ") != length || memcmp(text, known, length) != 0) continue;
+        for (; *name; name += m + (name[m] != 0)) {
+            m = strcspn(name, " ");
+            take_if_nearer(nearest, distance(word, n, name, m, 1), before, text, strlen(text));
+        }
+    }
 }
 
 const char *sgt_suggest(const char *word, size_t n, const char *known, const char *before,
                         char hint[SGT_HINT])
 {
-    candidates whole = {.count = 0}, part = whole, nearest = whole;
-    size_t length, least = FARTHEST;
-    hint[0] = '\0';
+    candidates whole = {.count = 0}, part = whole, nearest = {.far = FARTHEST};
+    size_t length, most = n < 5 ? 1 : n < 8 ? 2 : 3;
     for (const char *k = known; *k && n <= LONGEST_WORD; k += length + (k[length] != 0)) {
         length = strcspn(k, "|, ");
-        if (length > LONGEST_WORD || !stands_for_itself(k)) continue;
-        int where = n > 1 ? begins_part(word, n, k, length) : 0;
-        if (where) add_candidate(where == 1 ? &whole : &part, before, k, length);
-        size_t far = distance(word, n, k, length), other;
-        for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
-            if (strlen(synonyms[i][1]) == length && !memcmp(synonyms[i][1], k, length) &&
-                (other = distance(word, n, synonyms[i][0], strlen(synonyms[i][0]))) < far)
-                far = other;
-        if (far >= least) continue;
-        least = far;
-        nearest = (candidates){.count = 0};
-        add_candidate(&nearest, before, k, length);
+        if (length > LONGEST_WORD) continue;
+        if (stands_for_itself(k)) {
+            int where = n > 1 ? begins_part(word, n, k, length) : 0;
+            if (where) add_candidate(where == 1 ? &whole : &part, before, k, length);
+            take_if_nearer(&nearest, distance(word, n, k, length, most), before, k, length);
+        }
+        try_other_names(&nearest, word, n, before, k, length);
     }
     const candidates *c = whole.count ? &whole : &part;
-    if (!c->count || c->count > MOST_CANDIDATES) c = &nearest;
-    if (c->count) snprintf(hint, SGT_HINT, "; did you mean %s?", c->text);
+    if (!nearest.far || !c->count || c->count > MOST_CANDIDATES) c = &nearest;
+    const char *value = word[n] == '=' && !strchr(c->text, ' ') ? word + n : "";
+    hint[0] = '\0';
+    if (c->count) snprintf(hint, SGT_HINT, "; did you mean %s%s?", c->text, value);
     return hint;
 }
 
@@ -302,7 +340,7 @@ static int set_option(const sgt_option *o, const char *value, sgt_error *err)
     char buf[SGT_OPTION_VALUE];
     sgt_option_list *list = o->to;
     int rc = SGT_OK, flag = o->kind == SGT_OPT_FLAG;
-    if (!flag && !value)
+    if (!flag && (!value || (o->kind == SGT_OPT_TEXT && !*value)))
         return sgt_fail(err, SGT_EUSAGE, "--%s: needs a value (%s)", o->name,
                         sgt_option_value(o, buf));
     if (flag && value) return sgt_fail(err, SGT_EUSAGE, "--%s: takes no value", o->name);
@@ -339,6 +377,14 @@ static int find_option(const sgt_program *p, const char *name, size_t n, char le
             return 1;
     }
     return 0;
+}
+
+/* Return what follows [OPTION]... in the usage of p, which is its operands; "" if it has none. */
+static const char *operands_of(const sgt_program *p)
+{
+    const char *at = strstr(p->usage, "[OPTION]... ");
+    at = at ? at + sizeof "[OPTION]... " - 1 : "";
+    return *at == '-' ? "" : at;
 }
 
 /* ---- messages and results for people ---- */
@@ -560,13 +606,6 @@ static void offer_values(const sgt_option *o, const char *cursor)
     if (place < sizeof places / sizeof *places) puts(places[place][1]);
 }
 
-/* Return whether p takes operands: whether they follow [OPTION]... in its usage. */
-static int has_operands(const sgt_program *p)
-{
-    const char *at = strstr(p->usage, "[OPTION]... ");
-    return at && at[sizeof "[OPTION]... " - 1] != '-';
-}
-
 static const sgt_command *find_command(const sgt_program *p, const char *word)
 {
     const sgt_command *const *c = p->commands;
@@ -596,7 +635,7 @@ static void offer_words(const sgt_program *p, int count, char **words)
                                 : !name[2] && find_option(p, NULL, 0, name[1], &o));
     if (known && o.kind != SGT_OPT_FLAG) offer_values(&o, cursor);
     else if (*cursor == '-') offer_options(p, cursor);
-    else if (has_operands(p)) puts(":f");
+    else if (*operands_of(p)) puts(":f");
     for (const sgt_command *const *c = p->commands; c && *c; c++)
         offer(cursor, 0, (*c)->name, strlen((*c)->name), (*c)->what);
 }
@@ -622,14 +661,9 @@ static void print_table(const sgt_program *p, const char *command)
 static void print_completion(const sgt_program *p, int count, char **args)
 {
     const char *form = count ? args[0] : "";
-    char name[64];
-    snprintf(name, sizeof name, "%s", p->name);
-    for (char *c = name; *c; c++)
-        if (*c == '-') *c = '_';
     if (!strcmp(form, "words") && count > 1) offer_words(p, count - 2, args + 2);
     else if (!strcmp(form, "table")) print_table(p, "-");
-    else if (!strcmp(form, "bash"))
-        printf("%s_%s() { _sgt; }\ncomplete -F _%s %s\n", bash_script, name, name, p->name);
+    else if (!strcmp(form, "bash")) printf("%scomplete -F _sgt %s\n", bash_script, p->name);
     else if (!strcmp(form, "zsh")) printf("#compdef %s\n%s", p->name, zsh_script);
     else if (!strcmp(form, "fish"))
         printf("%scomplete -c %s -f -a '(__sgt)'\n", fish_script, p->name);
@@ -638,18 +672,45 @@ static void print_completion(const sgt_program *p, int count, char **args)
 
 /* ---- a whole command line ---- */
 
-static _Noreturn void refuse_unknown(const sgt_program *p, const char *dashes, const char *name,
-                                     size_t n)
+/* Suggest an option or operand of p, as sgt_suggest does. */
+static const char *suggest_option(const sgt_program *p, const char *name, size_t n,
+                                  char hint[SGT_HINT])
 {
-    char hint[SGT_HINT], known[4096] = "";
-    size_t at = 0;
+    char known[4096];
+    const char *operands = operands_of(p);
+    size_t at = (size_t)snprintf(known, sizeof known, "%.*s help version",
+                                 (int)strcspn(operands, "\n"), operands);
     sgt_option o;
     for (size_t i = 0; sgt_option_at(p, i, &o) && at < sizeof known; i++)
         if (o.kind != SGT_OPT_HEADING)
-            at += (size_t)snprintf(known + at, sizeof known - at, "%s ", o.name);
-    if (at < sizeof known) snprintf(known + at, sizeof known - at, "help version");
+            at += (size_t)snprintf(known + at, sizeof known - at, " %s", o.name);
+    return sgt_suggest(name, n, known, "--", hint);
+}
+
+static _Noreturn void refuse_unknown(const sgt_program *p, const char *dashes, const char *name,
+                                     size_t n)
+{
+    char hint[SGT_HINT];
     sgt_usage(p, "%s%.*s: no such option%s", dashes, (int)n, name,
-              sgt_suggest(name, n, known, "--", hint));
+              suggest_option(p, name, n, hint));
+}
+
+/* Refuse operands if the program takes none: the first may be an option, typed as NAME=VALUE, or the
+ * data. Refuse to work without operands if the only form of the usage has some. */
+static void check_operands(const sgt_program *p, const char *first)
+{
+    char hint[SGT_HINT] = "";
+    const char *wanted = operands_of(p);
+    sgt_option o;
+    if (!first && *wanted && !strchr(wanted, '\n'))
+        sgt_usage(p, "expected %s (such as: %.*s)", wanted, (int)strcspn(p->examples + 2, "\n"),
+                  p->examples + 2);
+    if (!first || *wanted || p->commands) return;
+    size_t n = strcspn(first, "=");
+    if (first[n]) suggest_option(p, first, n, hint);
+    if (!*hint && find_option(p, "data", strlen("data"), 0, &o))
+        snprintf(hint, sizeof hint, "; did you mean --data %s?", first);
+    sgt_usage(p, "%s: no operands here, only options%s", first, hint);
 }
 
 /* Handle --help, --version and --completion, each of which ends the program. */
@@ -676,11 +737,9 @@ static void find_letter(const sgt_program *p, const char *arg, sgt_option *o)
     size_t n = strcspn(arg + 1, "=");
     int known = find_option(p, NULL, 0, arg[1], o);
     if (known && !arg[2]) return;
-    if (n > 1 && find_option(p, arg + 1, n, 0, &named))
-        sgt_usage(p, "%s: no such option; did you mean -%s?", arg, arg);
-    if (known && o->kind != SGT_OPT_FLAG)
+    if (known && o->kind != SGT_OPT_FLAG && !find_option(p, arg + 1, n, 0, &named))
         sgt_usage(p, "%s: no such option; did you mean -%c %s?", arg, arg[1], arg + 2);
-    refuse_unknown(p, "-", arg + 1, strlen(arg + 1));
+    refuse_unknown(p, "-", arg + 1, n);
 }
 
 /* Apply the option at argv[i] and return how many arguments it took. */
@@ -731,6 +790,7 @@ int sgt_options_parse(const sgt_program *p, int argc, char **argv)
     int first = argc - operands;
     memcpy(argv + first, kept, sizeof *kept * (size_t)operands);
     free(kept);
+    check_operands(p, operands ? argv[first] : NULL);
     return first;
 }
 
@@ -746,19 +806,4 @@ int sgt_run_command(const sgt_program *p, int argc, char **argv)
     if (first == argc) sgt_usage(p, "expected a subcommand (%s)", names);
     sgt_usage(p, "%s: no such subcommand (%s)%s", argv[first], names,
               sgt_suggest(argv[first], strlen(argv[first]), names, "", hint));
-}
-
-int sgt_split_list(const char *list, char **pieces, int max)
-{
-    int n = 0;
-    for (const char *p = list;; p++) {
-        size_t len = strcspn(p, ",");
-        if (!len || n == max || !(pieces[n] = strndup(p, len))) {
-            while (n) free(pieces[--n]);
-            return -1;
-        }
-        n++;
-        p += len;
-        if (!*p) return n;
-    }
 }

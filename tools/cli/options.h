@@ -44,11 +44,16 @@ struct sgt_command {
 };
 
 struct sgt_program {
-    const char *name;  /* "sgt-tokenize" */
-    const char *usage; /* forms of the command line, one per line; printed after "usage: " */
+    const char *name; /* "sgt-tokenize" */
+    /* Forms of the command line, one per line; printed after "usage: ". Operands follow
+     * "[OPTION]... ": if none do, the program refuses any; if there is one form, and it has some,
+     * the program refuses to run without. */
+    const char *usage;
     const char *about; /* description in a sentence or two */
     const sgt_option *options;
-    const char *examples; /* lines printed at the end of --help */
+    /* Lines printed at the end of --help, with an indentation of 2. The first is also printed if
+     * operands are missing. */
+    const char *examples;
     /* Returns the number of this process if it is one of several; only number 0 prints errors.
      * NULL: a single process. */
     uint32_t (*rank)(void);
@@ -104,17 +109,14 @@ enum { SGT_HINT = 320 }; /* bytes of a suggestion */
 /* Write a suggestion to hint, "; did you mean --batch-size?", and return hint; it is "" if no known
  * word is similar to the n bytes at `word`, which are the unknown word. `known` holds the known
  * words, separated by | or by commas and spaces. Only words that begin with a small letter or a
- * digit count; others are placeholders, such as FILE. `before` is put in front of each word. Words
- * are suggested that begin with `word`, else those with a later part that does (weight-decay for
- * "decay"), else the one with the fewest typing errors, else the longest that begins a part of
- * `word` (workers for "num-workers"). For the last two, the names that other programs have for an
- * option (learning-rate for lr) count too. */
+ * digit count; others are placeholders, such as FILE. `before` is put in front of each word. A name
+ * that other programs have (learning-rate for lr) stands for its word. Else words are suggested
+ * that begin with `word`, else those with a later part that does (weight-decay for "decay"), else
+ * the one with the fewest typing errors, else the longest that begins a part of `word` (workers for
+ * "num-workers"). For the last, and with one error, names of other programs count too, also for an
+ * operand's placeholder. If =VALUE follows the n bytes, it follows the suggestion. */
 const char *sgt_suggest(const char *word, size_t n, const char *known, const char *before,
                         char hint[SGT_HINT]);
-
-/* Split a comma-separated list into at most `max` pieces, which the caller must free. Return their
- * number, or -1 if there are too many, if one is empty, or if memory runs out. */
-int sgt_split_list(const char *list, char **pieces, int max);
 
 /* Parse all of s as a number and set *out. Return 0, or -1 if s is no such number or it does not
  * fit. sgt_parse_size also accepts a B after the suffix. */

@@ -62,13 +62,12 @@ void sgt_talk_line(const char *program, const char *line)
     sgt_put_line(stderr, "%s: %s", program, line);
 }
 
-static void print_notice(void *ctx, const char *line)
-{
-    const sgt_talk *t = ctx;
-    if (!t->quiet) sgt_talk_line(t->program, line);
-}
+static void print_notice(void *ctx, const char *line) { sgt_talk_line(ctx, line); }
 
-sgt_notice sgt_talk_notice(sgt_talk *t) { return (sgt_notice){print_notice, t}; }
+sgt_notice sgt_talk_notice(const char *program, int quiet)
+{
+    return (sgt_notice){quiet ? NULL : print_notice, (void *)(uintptr_t)program};
+}
 
 #define LEAST 16           /* fewest columns of a terminal for which lines are wrapped */
 #define INDENT ((size_t)2) /* additional columns before a line that continues another */

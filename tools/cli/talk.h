@@ -57,13 +57,9 @@ void sgt_wrapped_close(sgt_wrapped *w);
  * the line. */
 void sgt_talk_line(const char *program, const char *line);
 
-/* A notice that prints "sgt-x: line" on stderr, unless `quiet` is set. The string `program` must
- * live as long as the notice. */
-typedef struct sgt_talk {
-    const char *program;
-    int quiet;
-} sgt_talk;
-sgt_notice sgt_talk_notice(sgt_talk *t);
+/* Return a notice that prints "PROGRAM: line" on stderr, or nothing if `quiet`. The string `program`
+ * must live as long. */
+sgt_notice sgt_talk_notice(const char *program, int quiet);
 
 /* Print the n bytes at s on standard output, without those of a last character that is not complete
  * yet, unless `end` is set; return how many were printed. For a terminal, control characters except
