@@ -1,12 +1,12 @@
 """Batches: what they hold, in which order, and how a loader resumes."""
 
 import contextlib
-import importlib
 import json
 import pathlib
 import pickle
 import re
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -64,15 +64,21 @@ def test_more_copies_than_memory(load, monkeypatch, caplog, name):
     assert data.reader.startswith("preload (mmap: the set takes 1 MiB in each of 1000000000 ")
     assert caplog.messages[-1].endswith(" MiB of memory: reading with mmap instead")
     assert (data[3][0] == want[0]).all()
-    with pytest.raises(sgt.Error, match="it cannot be preloaded"):
+    with pytest.raises(sgt.Error, match=r"it cannot be preloaded \(use reader=mmap or reader=uring, which "):
         load(reader="preload")
     assert load(reader="mmap").reader == "mmap"
 
 
-@pytest.mark.parametrize("value", ["two", "-1", "0", "2.5"])
-def test_a_launcher_that_names_no_number(load, monkeypatch, value):
-    monkeypatch.setenv("LOCAL_WORLD_SIZE", value)
-    with pytest.raises(sgt.UsageError, match=f"^LOCAL_WORLD_SIZE={value}: not a number of proce"):
+@pytest.mark.parametrize("value", ["two", "-1", "0", "2.5", ""])
+@pytest.mark.parametrize("name, least", [("RANK", 0), ("WORLD_SIZE", 1), ("LOCAL_WORLD_SIZE", 1)])
+def test_a_launcher_that_names_no_number(load, monkeypatch, name, least, value):
+    for variable in "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE":
+        monkeypatch.setenv(variable, str(int(variable != "RANK")))
+    monkeypatch.setenv(name, value)
+    if value == str(least) or (not value and name.startswith("LOCAL")):
+        load()
+        return
+    with pytest.raises(sgt.UsageError, match=f"^{name}={value}: expected a whole number of at least {least}$"):
         load()
 
 
@@ -291,14 +297,25 @@ def test_packed_rows_begin_with_documents(load, folder):
         load().packing  # noqa: B018
 
 
-@pytest.mark.parametrize(
-    "word, meant",
-    [("batch_size", "batch"), ("seq_len", "seq"), ("num_threads", "threads"), ("sede", "seed"), ("unheard", None)],
+LOADERS = (
+    "batch_size:batch seq_len:seq block_size:seq context_length:seq num_threads:threads num_workers:threads loader:reader "
+    "data_dir:path shuffle:sampling world_size:ranks sede:seed unheard:"
 )
-def test_unknown_keyword(folder, word, meant):
+TOKENIZES = (
+    "output_dir:out input:inputs tokenizer:vocab num_proc:threads val_split:split test_size:split column:field "
+    "overwrite:force shard_size:shard_tokens unheard:"
+)
+
+
+@pytest.mark.parametrize(
+    "call, pair",
+    [(sgt.Loader, p) for p in LOADERS.split()] + [(partial(sgt.tokenize, "in"), p) for p in TOKENIZES.split()],
+)
+def test_unknown_keyword(tmp_path, call, pair):
+    word, _, meant = pair.partition(":")
     hint = f"; did you mean {meant}?" if meant else ""
     with pytest.raises(TypeError, match=f"^{word}: no such argument{re.escape(hint)}$"):
-        sgt.Loader(folder, **{word: 1})
+        call(tmp_path / "out", **{word: 1})
 
 
 def test_mix_and_paths(folder, load, tmp_path):
@@ -382,8 +399,3 @@ def test_indices(load):
             data.seek(wrong)
     assert data[123456789][0].shape == (4, 32)
     assert data[5:5][0].shape == (0, 4, 32)
-
-
-def test_bench_is_gone():
-    with pytest.raises(SystemExit, match="^sgt.bench is gone: type sgt-bench loader OUT/ --peer python3"):
-        importlib.import_module("sgt.bench")

@@ -2,7 +2,7 @@
 
 from collections import deque
 from ctypes import byref
-from typing import Callable, Deque, Iterable, List, Tuple, TypeVar, Union
+from typing import Callable, Deque, Iterable, List, TypeVar, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,20 +73,14 @@ class Encoders:
         self._vocab = vocab
         self._free: Deque[Encoder] = deque()
 
-    def take(self) -> Encoder:
+    def encode(self, texts: List[Text]) -> List[Ids]:
+        """Return the ids of each text."""
         try:
-            return self._free.pop()
+            encoder = self._free.pop()
         except IndexError:
-            return Encoder(self._vocab)
-
-    def give(self, encoder: Encoder) -> None:
+            encoder = Encoder(self._vocab)
+        ids = encoder.encode(texts)
         self._free.append(encoder)
-
-    def encode(self, text: Text) -> Ids:
-        """Return the ids of a text."""
-        encoder = self.take()
-        (ids,) = encoder.encode([text])
-        self.give(encoder)
         return ids
 
     def encode_all(self, texts: List[Text], threads: int) -> List[Ids]:
@@ -96,14 +90,8 @@ class Encoders:
         step = min(_GROUP, total // (8 * threads) + 1)
         cuts = np.unique(np.searchsorted(size, np.arange(step, total, step)) + 1)
         cuts = np.unique([0, *cuts, len(texts)]).tolist()
-
-        def encode(group: Tuple[int, int]) -> List[Ids]:
-            encoder = self.take()
-            ids = encoder.encode(texts[slice(*group)])
-            self.give(encoder)
-            return ids
-
-        return [ids for group in each(encode, zip(cuts, cuts[1:]), threads) for ids in group]
+        groups = (texts[a:b] for a, b in zip(cuts, cuts[1:]))
+        return [ids for group in each(self.encode, groups, threads) for ids in group]
 
 
 def each(call: Callable[[_Item], _Result], items: Iterable[_Item], threads: int) -> List[_Result]:

@@ -17,6 +17,15 @@ VERSION = 1
 _U32, _U64 = (1 << 32) - 1, (1 << 64) - 1
 
 
+def _number_in(variable: str, least: int) -> int:
+    """Return the number in a launcher's variable. Slurm's has more behind it: 4(x2),3."""
+    text = os.environ[variable]
+    number = text.replace("(", ",").partition(",")[0]
+    if not number.isdecimal() or int(number) < least:
+        raise UsageError(f"{variable}={text}: expected a whole number of at least {least}")
+    return int(number)
+
+
 def find_ranks(rank: Optional[int], ranks: Optional[int]) -> Tuple[int, int]:
     """Return rank and number of ranks: those given, else torch.distributed's, else those of
     torchrun's variables, else 0 and 1."""
@@ -26,7 +35,7 @@ def find_ranks(rank: Optional[int], ranks: Optional[int]) -> Tuple[int, int]:
         if distributed and distributed.is_available() and distributed.is_initialized():
             return distributed.get_rank(), distributed.get_world_size()
         if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
-            return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+            return _number_in("RANK", 0), _number_in("WORLD_SIZE", 1)
         return 0, 1
     if rank is None or ranks is None:
         raise UsageError("rank and ranks are given together, or neither")
@@ -37,11 +46,8 @@ def _count_copies() -> int:
     """Return how many processes of this machine open a set that this one opens: as many as the
     launcher started here, times the workers of PyTorch's DataLoader."""
     names = "LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_STEP_TASKS_PER_NODE"
-    name = next((name for name in names if os.environ.get(name)), "")
-    here = os.environ.get(name, "1").replace("(", ",").partition(",")[0]  # Slurm's: 4(x2),3
-    if not here.isdecimal() or int(here) < 1:
-        raise UsageError(f"{name}={os.environ[name]}: not a number of processes")
-    return int(here) * (find_worker()[1] or 1)
+    here = next((_number_in(name, 1) for name in names if os.environ.get(name)), 1)
+    return here * (find_worker()[1] or 1)
 
 
 def _name_of(dtype: Any) -> str:
@@ -107,13 +113,8 @@ class Loader:
     ) -> None:
         dtype = _name_of(dtype)
         rank, ranks = find_ranks(rank, ranks)
-        for name, value, names in (
-            ("sampling", sampling, c.SAMPLINGS),
-            ("reader", reader or "preload", c.READERS),
-            ("dtype", dtype, tuple(OUTPUTS)),
-            ("arrays", arrays, ("auto", "torch", "numpy")),
-        ):
-            c.index_of(name, value, names)
+        c.index_of("dtype", dtype, tuple(OUTPUTS))
+        c.index_of("arrays", arrays, ("auto", "torch", "numpy"))
         for name, number, least, most in (  # 0 would be the library's default, not an error
             ("batch", batch, 1, _U32), ("seq", seq, 1, _U32), ("ranks", ranks, 1, _U32),
             ("slots", slots, 2, 1 << 16), ("threads", threads, 1, 1024),
@@ -160,10 +161,11 @@ class Loader:
             raise UsageError(f"{os.fspath(self._path)}: the loader is closed")
         s = self._settings
         given = {
-            **s, "reader": c.READERS.index(s["reader"] or "preload"), "copies": _count_copies(),
+            **s, "reader": c.index_of("reader", s["reader"] or "preload", c.READERS),
+            "sampling": c.index_of("sampling", s["sampling"], c.SAMPLINGS),
+            "copies": _count_copies(),
             "may_map": not s["reader"], "split": c.text_of("split", s["split"]),
-            "sampling": c.SAMPLINGS.index(s["sampling"]), "padded_by": s["pad"] is not None,
-            "pad": s["pad"] or 0,
+            "padded_by": s["pad"] is not None, "pad": s["pad"] or 0,
         }  # fmt: skip
         options = c.fill(c.LoaderOptions, notice=c.NOTICE, **given)
         data = c.path_of(self._path)

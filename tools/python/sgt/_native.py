@@ -30,7 +30,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 class Error(Exception):
     """Any failure that the C libraries report, in their message of one line. It names options as
-    the programs do: --skip-bad is skip_bad=True here, and --loader is a Loader's reader."""
+    the programs do: --skip-bad is skip_bad=True here."""
 
 
 class OutOfMemoryError(Error, MemoryError):
@@ -227,7 +227,8 @@ SAMPLINGS = _names(loader_library.sgt_sampling_name)
 def check(rc: int, error: ErrorText) -> int:
     """Return rc, or raise the exception for a negative one."""
     if rc < 0:
-        raise CLASSES.get(rc, Error)(error.text.decode("utf-8", "replace"))
+        text = error.text.decode("utf-8", "replace").replace("--loader ", "reader=")
+        raise CLASSES.get(rc, Error)(text)
     return rc
 
 
@@ -308,16 +309,35 @@ def fill(struct: Type[S], **given: Any) -> S:
     return struct(**given)
 
 
+# What other packages and programs call an argument.
+OTHER_NAMES = {
+    "path": "data data_dir dataset folder",
+    "seq": "block_size context_length max_length sequence_length seqlen",
+    "sampling": "shuffle",
+    "ranks": "world_size",
+    "reader": "loader",
+    "threads": "workers num_workers num_proc jobs",
+    "inputs": "input files",
+    "out": "output output_dir",
+    "vocab": "tokenizer encoding model",
+    "field": "column text_key",
+    "split": "val_fraction test_size",
+    "shard_tokens": "shard_size",
+    "force": "overwrite",
+}
+
+
 def suggests(function: F) -> F:
     """Let the error of an unknown keyword name the one that it may stand for."""
     names = list(inspect.signature(function).parameters)
+    meant = {w: name for name in names for w in (name, *OTHER_NAMES.get(name, "").split())}
 
     @functools.wraps(function)
     def call(*args: Any, **given: Any) -> Any:
         for word in given.keys() - names:
             inside = [name for name in names if name in word.split("_")]
-            near = inside or difflib.get_close_matches(word, names, 1)
-            hint = f"; did you mean {near[-1]}?" if near else ""
+            near = inside or difflib.get_close_matches(word, meant, 1, 0.7)
+            hint = f"; did you mean {meant[near[-1]]}?" if near else ""
             raise TypeError(f"{word}: no such argument{hint}")
         return function(*args, **given)
 

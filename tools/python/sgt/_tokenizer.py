@@ -4,7 +4,7 @@ for the completion of a text that is being typed."""
 import ctypes
 import os
 from ctypes import byref, c_size_t, c_void_p
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import (
     AbstractSet,
     Any,
@@ -55,7 +55,7 @@ class Tokenizer:
         return f"sgt.Tokenizer({self._path!r})"
 
     def __reduce__(self) -> Tuple[Any, ...]:
-        return _load, (self._path, self._pattern)
+        return partial(Tokenizer, pattern=self._pattern), (self._path,)
 
     @property
     def name(self) -> str:
@@ -95,7 +95,7 @@ class Tokenizer:
 
     def encode_ordinary(self, text: Text) -> Ids:
         """Return the ids of the text, uint16. A literal <|endoftext|> in it is plain text."""
-        return self._encoders.encode(text)
+        return self._encoders.encode([text])[0]
 
     def encode(
         self,
@@ -217,18 +217,9 @@ class Tokenizer:
         call(library.sgt_vocab_save, self._vocab.pointer, path_of(folder))
 
 
-def _load(path: str, pattern: Optional[str]) -> Tokenizer:
-    return Tokenizer(path, pattern=pattern)
-
-
-_gpt2: Optional[Tokenizer] = None
-
-
+@cache
 def _default() -> Tokenizer:
-    global _gpt2
-    if _gpt2 is None:
-        _gpt2 = Tokenizer()
-    return _gpt2
+    return Tokenizer()
 
 
 def encode(text: Text) -> Ids:
