@@ -328,11 +328,11 @@ static int add_example(reading *r, const json_t *prompt, const json_t *completio
     if (rc < 0) return rc;
     if (f->count - start > UINT32_MAX)
         return sample_lines_fail(f, "a prompt of %zu tokens", f->count - start);
-    if (f->count == start) f->tokens[f->count++] = (uint16_t)e->eot;
+    if (f->count == start) f->tokens[f->count++] = (int32_t)e->eot;
     e->learnt[e->count] = (uint32_t)(f->count - start);
     rc = sample_lines_encode(f, json_string_value(completion), json_string_length(completion));
     if (rc < 0) return rc;
-    f->tokens[f->count++] = (uint16_t)e->eot;
+    f->tokens[f->count++] = (int32_t)e->eot;
     e->starts[e->count++] = start;
     e->starts[e->count] = f->count;
     return SGT_OK;

@@ -317,9 +317,9 @@ static inline sgt_recompute sgt_recompute_at(const sgt_backend_options *o, size_
 }
 
 typedef struct sgt_batch {
-    const uint16_t *tokens; /* (batch, T + 1) */
-    /* (batch, T), where a negative target has no loss; NULL: the target is the next token */
-    const int32_t *targets;
+    /* (batch, T) each: the tokens, and the token after each; a negative target has no loss */
+    const int32_t *inputs;
+    int32_t *targets;
     /* (batch, T), with document_mask: index in the row of the first token of each position's
      * document. NULL: the backend finds documents by the id `eot`. It is read before the call
      * returns. */
@@ -339,7 +339,7 @@ static inline void sgt_batch_starts(const sgt_batch *rows, size_t batch, size_t 
     if (rows->starts) memcpy(starts, rows->starts, batch * T * sizeof *starts);
     for (size_t i = 0; i < batch * T && !rows->starts; i++) {
         size_t t = i % T;
-        starts[i] = rows->tokens[i / T * (T + 1) + t] == eot ? (int32_t)t : t ? starts[i - 1] : 0;
+        starts[i] = rows->inputs[i] == eot ? (int32_t)t : t ? starts[i - 1] : 0;
     }
 }
 

@@ -285,9 +285,8 @@ typedef struct loop {
     float *losses; /* (local rows, T): loss of each target of an evaluation; NULL: not wanted */
     sgt_metrics ring[RING]; /* numbers for the log line of step s, in ring[s % RING] */
     double began[RING];
-    int32_t *targets; /* (local rows, T): targets of an evaluation's last batch */
-    uint64_t next;    /* first step whose line is not written */
-    double mark;      /* time at which the last evaluation, save or step ended */
+    uint64_t next; /* first step whose line is not written */
+    double mark;   /* time at which the last evaluation, save or step ended */
     uint64_t val_tokens;
     /* saved: step of the last save that was begun and has not failed; failed: saves that failed */
     uint64_t saved, failed;
@@ -316,20 +315,14 @@ static int over_ranks(const loop *l, double *x, size_t n, sgt_error *err)
 
 /* ---- evaluation ---- */
 
-/* Return target i of `rows`; negative: it has no loss. */
-static int32_t target_of(const sgt_batch *rows, size_t T, size_t i)
-{
-    return rows->targets ? rows->targets[i] : rows->tokens[i / T * (T + 1) + i % T + 1];
-}
-
 /* Add the losses of the targets that stand for text. The backend has stored them in l->losses. */
 static void add_text(const loop *l, const sgt_batch *rows, sgt_text_loss *text)
 {
     const sgt_trainer *t = l->t;
     const sgt_config *config = t->s;
-    size_t T = config->seq, n = t->info.local_batch * T;
+    size_t n = t->info.local_batch * config->seq;
     for (size_t i = 0; i < n; i++) {
-        int32_t target = target_of(rows, T, i);
+        int32_t target = rows->targets[i];
         if (target < 0 || (uint64_t)target == config->ignore) continue;
         sgt_text_loss_add(text, t->text_bytes, target, l->losses[i]);
     }
@@ -337,7 +330,7 @@ static void add_text(const loop *l, const sgt_batch *rows, sgt_text_loss *text)
 
 /* Take the losses from rows of batch k that an evaluation does not have, so that its rows do not
  * depend on the size of a batch. */
-static void cut_rows(const loop *l, uint64_t k, sgt_batch *rows)
+static void cut_rows(const loop *l, uint64_t k, const sgt_batch *rows)
 {
     const sgt_trainer *t = l->t;
     size_t T = t->s->seq, n = t->info.local_batch * T;
@@ -345,8 +338,7 @@ static void cut_rows(const loop *l, uint64_t k, sgt_batch *rows)
     if (first + t->s->batch <= t->eval_rows) return;
     if (t->o->ranks) first += t->o->ranks->rank;
     for (size_t i = 0; i < n; i++)
-        l->targets[i] = first + i / T * ranks < t->eval_rows ? target_of(rows, T, i) : SGT_IGNORED;
-    rows->targets = l->targets;
+        if (first + i / T * ranks >= t->eval_rows) rows->targets[i] = SGT_IGNORED;
 }
 
 static int evaluate(loop *l, sgt_metrics *m, sgt_error *err)
@@ -496,15 +488,14 @@ static int save(loop *l, uint64_t steps, int more, sgt_error *err)
 
 /* ---- a step ---- */
 
-/* Count the documents that begin in `rows`. A padded row (these have targets) is one document. */
+/* Count the documents that begin in `rows`. A padded row is one document. */
 static void count_documents(loop *l, const sgt_batch *rows)
 {
     const sgt_trainer *t = l->t;
-    size_t T = t->s->seq, n = t->info.local_batch;
-    if (rows->targets) l->begun += n;
-    if (rows->targets || t->eot < 0) return;
-    for (size_t b = 0; b < n; b++)
-        for (size_t i = 0; i < T; i++) l->begun += rows->tokens[b * (T + 1) + i] == t->eot;
+    size_t n = t->info.local_batch;
+    if (t->info.padded) l->begun += n;
+    if (t->info.padded || t->eot < 0) return;
+    for (size_t i = 0; i < n * t->s->seq; i++) l->begun += rows->inputs[i] == t->eot;
 }
 
 /* Report it once if steps wait for the pages of mapped shards, because their file system takes
@@ -705,8 +696,7 @@ static int open_feed(loop *l, sgt_error *err)
     sgt_feed_options val = {.count = t->eval_rows, .now = 1, .starts = o.starts};
     size_t n = (size_t)t->info.local_batch * config->seq;
     val.examples = t->val_examples.count ? &t->val_examples : NULL;
-    if (!(l->targets = calloc(n, sizeof *l->targets)) ||
-        (t->text_bytes && !(l->losses = calloc(n, sizeof *l->losses))))
+    if (t->text_bytes && !(l->losses = calloc(n, sizeof *l->losses)))
         return sgt_fail_memory(err, NULL);
     return sgt_feed_open(&l->val, t->val, &val, err);
 }
@@ -800,7 +790,6 @@ static int run(sgt_trainer *t, sgt_training_result *r, sgt_error *err)
     sgt_feed_close(l.feed);
     sgt_feed_close(l.val);
     free(l.losses);
-    free(l.targets);
     return rc;
 }
 

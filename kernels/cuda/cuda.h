@@ -84,9 +84,9 @@ void sgt_cuda_embed(sgt_cuda_stream s, sgt_cuda_type type, void *out, const int3
 
 /* Compute the permutation that sorts ids and keeps the order of equal ids: sorted[i] =
  * ids[order[i]].
- *   n numbers each, 0 <= ids < 65536; scratch: sgt_cuda_embed_sort_scratch(n) bytes */
+ *   n numbers each, 0 <= ids < V; scratch: sgt_cuda_embed_sort_scratch(n) bytes */
 void sgt_cuda_embed_sort(sgt_cuda_stream s, int32_t *sorted, int32_t *order, const int32_t *ids,
-                         size_t n, void *scratch);
+                         size_t V, size_t n, void *scratch);
 size_t sgt_cuda_embed_sort_scratch(size_t n);
 
 /* dwte[ids[i]] += dout[i], dwpe[i % T] += dout[i]
@@ -248,11 +248,10 @@ void sgt_cuda_attention_tiled_backward(sgt_cuda_stream s, sgt_cuda_type type, vo
                                        const sgt_cuda_documents *documents);
 int sgt_cuda_attention_tiled_serves(size_t D);
 
-/* Widen the loader's rows: inputs[b][t] = rows[b][t]; targets[b][t] = given[b][t] if `given` is not
- * NULL, else rows[b][t + 1]. A target equal to `ignore` becomes -1.
- *   rows (B, T+1), inputs, targets, given (B, T) */
-void sgt_cuda_widen_rows(sgt_cuda_stream s, int32_t *inputs, int32_t *targets, const uint16_t *rows,
-                         const int32_t *given, size_t B, size_t T, int32_t ignore);
+/* Copy a batch's inputs and targets. A target equal to `ignore` becomes -1.
+ *   batch (2, n): inputs, then targets; inputs, targets (n) */
+void sgt_cuda_take_batch(sgt_cuda_stream s, int32_t *inputs, int32_t *targets, const int32_t *batch,
+                         size_t n, int32_t ignore);
 
 /* Begin a micro-step: set micro_scale, dlogits_scale and the place from launch arguments, which
  * reach a CUDA graph without a copy. All micro-steps of a step have the same micro_scale, because

@@ -1,5 +1,5 @@
-// data.cu: converts the loader's 16-bit rows to the model's inputs and targets, finds where
-// documents begin and end, and applies dropout as a separate kernel.
+// data.cu: takes a batch's inputs and targets over, finds where documents begin and end, and applies
+// dropout as a separate kernel.
 #include "kernels/cuda/dropout.cuh"
 
 using namespace sgt;
@@ -7,23 +7,21 @@ using namespace sgt;
 enum { THREADS = 256 };
 
 __global__ void __launch_bounds__(THREADS)
-    widen_kernel(int32_t *inputs, int32_t *targets, const uint16_t *rows, const int32_t *given,
-                 size_t n, size_t T, int32_t ignore)
+    take_kernel(int32_t *inputs, int32_t *targets, const int32_t *batch, size_t n, int32_t ignore)
 {
     size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
     if (i >= n) return;
-    const uint16_t *at = rows + i / T * (T + 1) + i % T;
-    int32_t target = given ? given[i] : at[1];
-    inputs[i] = at[0];
+    int32_t target = batch[n + i];
+    inputs[i] = batch[i];
     targets[i] = target == ignore ? -1 : target;
 }
 
-void sgt_cuda_widen_rows(sgt_cuda_stream s, int32_t *inputs, int32_t *targets, const uint16_t *rows,
-                         const int32_t *given, size_t B, size_t T, int32_t ignore)
+void sgt_cuda_take_batch(sgt_cuda_stream s, int32_t *inputs, int32_t *targets, const int32_t *batch,
+                         size_t n, int32_t ignore)
 {
-    if (B * T == 0) return;
-    DEV_LAUNCH(widen_kernel, dim3(blocks_for(B * T, THREADS)), dim3(THREADS), 0, s, inputs, targets,
-               rows, given, B * T, T, ignore);
+    if (n == 0) return;
+    DEV_LAUNCH(take_kernel, dim3(blocks_for(n, THREADS)), dim3(THREADS), 0, s, inputs, targets,
+               batch, n, ignore);
 }
 
 // Return, for each lane's position, the maximum of `at` from the row's start up to that position. A

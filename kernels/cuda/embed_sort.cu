@@ -1,5 +1,5 @@
 // embed_sort.cu: sorts the positions of a batch by token and keeps the order of equal tokens: a
-// radix sort of 16-bit numbers in two passes of 8 bits. A pass is two kernels. In the first, each
+// radix sort of numbers below V in passes of 8 bits, two or more. A pass is two kernels. In the first, each
 // block counts its digits. In the second, each block computes from all counts the destinations of
 // its numbers, and writes them. A warp has consecutive numbers and processes them 32 at a time, so
 // the order of equal numbers does not depend on which thread is first.
@@ -127,17 +127,24 @@ size_t sgt_cuda_embed_sort_scratch(size_t n)
 }
 
 void sgt_cuda_embed_sort(sgt_cuda_stream s, int32_t *sorted, int32_t *order, const int32_t *ids,
-                         size_t n, void *scratch)
+                         size_t V, size_t n, void *scratch)
 {
     if (n == 0) return;
     uint32_t *counts = (uint32_t *)scratch;
     int32_t *half = (int32_t *)(counts + MOST_BLOCKS * DIGITS);
     int each = (int)blocks_for(n, MOST_BLOCKS * THREADS) * 32;
     dim3 grid(blocks_for(n, (size_t)each * WARPS)), block(THREADS);
-    Pass passes[] = {{half, half + n, ids, NULL, counts, (int)n, each, 0},
-                     {sorted, order, half, half + n, counts, (int)n, each, 8}};
-    for (const Pass &a : passes) {
+    Pass a = {half, half + n, ids, NULL, counts, (int)n, each, 0};
+    int bits = 16;
+    while (V > (size_t)1 << bits) bits += 8;
+    for (; a.shift < bits; a.shift += 8) {
+        // the last pass writes to sorted and order
+        bool aside = (bits - a.shift) / 8 % 2 == 0;
+        a.to_ids = aside ? half : sorted;
+        a.to_places = aside ? half + n : order;
         DEV_LAUNCH(sort_count_kernel, grid, block, 0, s, a);
         DEV_LAUNCH(sort_place_kernel, grid, block, 0, s, a);
+        a.ids = a.to_ids;
+        a.places = a.to_places;
     }
 }

@@ -1,5 +1,5 @@
 /* cuda_cases_embed.cpp: embeddings on the device, the sort of ids for their gradient, sums over
- * rows, and widening of rows to ids and targets. */
+ * rows, and a batch's inputs and targets. */
 #include <algorithm>
 
 #include "tests/kernels/cuda_types.h"
@@ -11,7 +11,7 @@ struct shape {
 /* A small vocabulary V gives long runs of one id in the sorted ids, over several chunks of 64. Some
  * n are below T, some are no multiple of it. */
 static const shape shapes[] = {{1, 4, 8, 10},   {63, 64, 5, 1},      {65, 16, 8, 1},
-                               {64, 16, 8, 3},  {65, 16, 24, 65536}, {200, 50, 16, 2},
+                               {64, 16, 8, 3},  {65, 16, 24, 70001}, {200, 50, 16, 2},
                                {257, 64, 7, 1}, {640, 64, 8, 5},     {300, 100, 264, 40}};
 
 template <class T> static void forward(check *t)
@@ -38,15 +38,15 @@ template <class T> static void forward(check *t)
 CUDA_CASE(cuda_embed_sort)
 {
     for (size_t n : {(size_t)1, (size_t)255, (size_t)256, (size_t)3001, (size_t)33003})
-        for (int32_t V : {1, 5, 1000, 65536}) {
+        for (int32_t V : {1, 5, 1000, 65536, 1 << 20, 1 << 30}) {
             int32_t *ids = cuda_copy<int32_t>(t, check_ids(t, n, V), n),
                     *sorted = cuda_output<int32_t>(t, n);
             int32_t *order = cuda_output<int32_t>(t, n), *want = cuda_output<int32_t>(t, n);
-            for (size_t i = 0; i < n && V == 65536; i++)
+            for (size_t i = 0; i < n && V >= 65536; i++)
                 ids[i] = ids[i] / 4096 * 4096 + (int32_t)(i % 3);
             char *scratch = cuda_output<char>(t, sgt_cuda_embed_sort_scratch(n));
             check_at(t, "n %zu, V %d", n, V);
-            sgt_cuda_embed_sort(0, sorted, order, ids, n, scratch);
+            sgt_cuda_embed_sort(0, sorted, order, ids, (size_t)V, n, scratch);
             for (size_t i = 0; i < n; i++) want[i] = (int32_t)i;
             std::stable_sort(want, want + n, [&](int32_t a, int32_t b) { return ids[a] < ids[b]; });
             cuda_sync(t);
@@ -83,7 +83,7 @@ template <class T> static void backward(check *t)
         for (int i = 0; i < 2; i++)
             for (size_t j = 0; j < sizes[i]; j++) bound[i][j] *= 2 * (double)(n + 1) * UNIT;
         check_at(t, "n %zu, T %zu, C %zu, V %zu", n, s.T, C, V);
-        sgt_cuda_embed_sort(0, sorted, order, ids, n,
+        sgt_cuda_embed_sort(0, sorted, order, ids, V, n,
                             cuda_output<char>(t, sgt_cuda_embed_sort_scratch(n)));
         sgt_cuda_embed_backward(0, Type<T>::id, got[0], got[1], sorted, order, dout, n, s.T, C,
                                 cuda_output<char>(t, sgt_cuda_embed_backward_scratch(n, C)));
@@ -121,32 +121,23 @@ template <class T> static void bias(check *t)
 
 CUDA_CASES_BY_TYPE(cuda_bias_backward, bias)
 
-/* Targets are given, or else they are the next tokens. */
-CUDA_CASE(cuda_widen_rows)
+CUDA_CASE(cuda_take_batch)
 {
-    for (size_t B : {0, 1, 3})
-        for (size_t T : {1, 7, 64, 300})
-            for (bool apart : {false, true}) {
-                size_t n = B * T;
-                int32_t *inputs = cuda_output<int32_t>(t, n), *targets = cuda_output<int32_t>(t, n);
-                int32_t *given = cuda_output<int32_t>(t, n);
-                uint16_t *rows = cuda_output<uint16_t>(t, B * (T + 1));
-                for (size_t i = 0; i < B * (T + 1); i++)
-                    rows[i] = (uint16_t)(i % 5 ? check_number(t, 65536) : 50256);
-                for (size_t i = 0; i < n; i++)
-                    given[i] = i % 3 ? (int32_t)check_number(t, 65536) - 1 : 50256;
-                check_at(t, "B %zu, T %zu%s", B, T, apart ? ", targets given" : "");
-                sgt_cuda_widen_rows(0, inputs, targets, rows, apart ? given : NULL, B, T, 50256);
-                cuda_sync(t);
-                for (size_t i = 0; i < n; i++) {
-                    const uint16_t *row = rows + i / T * (T + 1) + i % T;
-                    int32_t target = apart ? given[i] : row[1];
-                    if (target == 50256) target = -1;
-                    if (inputs[i] != row[0] || targets[i] != target)
-                        check_fail(t, "%zu is %d and %d, not %d and %d", i, inputs[i], targets[i],
-                                   row[0], target);
-                }
-            }
+    for (size_t n : {0, 1, 7, 64, 257, 900}) {
+        int32_t *inputs = cuda_output<int32_t>(t, n), *targets = cuda_output<int32_t>(t, n);
+        int32_t *batch = cuda_output<int32_t>(t, 2 * n);
+        for (size_t i = 0; i < 2 * n; i++)
+            batch[i] = i % 5 ? (int32_t)check_number(t, 1 << 20) - 1 : 50256;
+        check_at(t, "n %zu", n);
+        sgt_cuda_take_batch(0, inputs, targets, batch, n, 50256);
+        cuda_sync(t);
+        for (size_t i = 0; i < n; i++) {
+            int32_t target = batch[n + i] == 50256 ? -1 : batch[n + i];
+            if (inputs[i] != batch[i] || targets[i] != target)
+                check_fail(t, "%zu is %d and %d, not %d and %d", i, inputs[i], targets[i], batch[i],
+                           target);
+        }
+    }
 }
 
 /* Documents that begin at both ends of a row, and at both ends of the 32 tokens that a warp checks

@@ -201,9 +201,9 @@ def label(launch):
 
 def tokens_of(launches, work):
     """Those that the step's rows bring."""
-    tokens = sum(names_of(l, work["widen_kernel"][0])["n"] for l in launches if l.kind == "kernel"
-                 and l.name == "widen_kernel")
-    return tokens or fail("no tokens: widen_kernel is not in the list")
+    tokens = sum(names_of(l, work["take_kernel"][0])["n"] for l in launches if l.kind == "kernel"
+                 and l.name == "take_kernel")
+    return tokens or fail("no tokens: take_kernel is not in the list")
 
 
 def show(launches, work, code):

@@ -30,12 +30,13 @@ static double gradient_bound(const step_check *s, const fixture *f)
     return 12 * sqrt(f->model.layers) * unit_of(s->precision);
 }
 
-static void check_gradients(step_check *s, const fixture *f, sgt_backend *b, float scale)
+/* Compare gradients with the fixture's, of model m. */
+static void check_gradients(step_check *s, const fixture *f, const sgt_model *m, float *g)
 {
-    scoped_memory float *g = flat_state(b, &f->model, SGT_GRADIENTS);
-    for (size_t i = 0; i < sgt_model_tensors(&f->model); i++) {
+    const float scale = s->precision == SGT_PRECISION_FP16 ? 65536 : 1;
+    for (size_t i = 0; i < sgt_model_tensors(m); i++) {
         sgt_tensor t;
-        sgt_model_tensor(&f->model, i, &t);
+        sgt_model_tensor(m, i, &t);
         for (size_t j = 0; j < t.count; j++) g[t.offset + j] /= scale;
         double e = relative_l2(g + t.offset, f->grads + t.offset, t.count);
         expect(s, e <= gradient_bound(s, f), "gradient of %s: relative error %g, at most %g",
@@ -64,7 +65,10 @@ void expect_pytorch(step_check *s, const char *name, sgt_gelu_kind gelu,
     scoped(sgt_backend) *b = open_fixture(s, &f, changes, f.batch);
     for (uint32_t k = 0; k < f.steps; k++) {
         fixture_micro_step_of(&f, b, k, 0, 0, f.batch, 1.0 / (f.batch * f.seq));
-        if (k == 0) check_gradients(s, &f, b, s->precision == SGT_PRECISION_FP16 ? 65536 : 1);
+        if (k == 0) {
+            scoped_memory float *g = flat_state(b, &f.model, SGT_GRADIENTS);
+            check_gradients(s, &f, &f.model, g);
+        }
         if (b->update(b, k, f.lr, &err) < 0 || b->metrics(b, k, &m, &err) < 0)
             expect(s, 0, "%s", err.text);
         expect_pytorch_step(s, &f, k, &m);
@@ -83,6 +87,62 @@ void as_pytorch(step_check *s)
         snprintf(s->at, sizeof s->at, "%s", shapes[i].name);
         expect_pytorch(s, shapes[i].name, shapes[i].gelu, NULL);
     }
+}
+
+/* Add the copies of each row of wte's gradient up, in the layout of the model `to`. */
+static float *folded(const float *g, const sgt_model *of, const sgt_model *to)
+{
+    float *sums = calloc(sgt_model_floats(to), sizeof *sums);
+    for (size_t i = 0; i < sgt_model_tensors(to); i++) {
+        sgt_tensor large, small;
+        sgt_model_tensor(of, i, &large);
+        sgt_model_tensor(to, i, &small);
+        for (size_t j = 0; j < small.count; j++) {
+            double sum = 0;
+            for (size_t k = j; k < large.count; k += small.count)
+                sum += (double)g[large.offset + k];
+            sums[small.offset + j] = (float)sum;
+        }
+    }
+    return sums;
+}
+
+/* Check ids above 2^16: a model whose vocabulary repeats that of the fixture. The copies of a row of
+ * wte have the same logits, so the loss is larger by the logarithm of their number, and the
+ * gradients of the copies add up to that of the row. */
+static void large_vocabulary(step_check *s)
+{
+    enum { COPIES = 401 }; /* of 251 ids */
+    scoped(fixture) f;
+    sgt_error err = {0};
+    double loss = 0;
+    uint64_t n = 0;
+    fixture_load(&f, "odd_tanh", SGT_GELU_TANH);
+    sgt_model small = f.model;
+    f.model.vocab *= COPIES;
+    float *initial = calloc(sgt_model_floats(&f.model), sizeof *initial);
+    for (size_t i = 0; i < sgt_model_tensors(&small); i++) {
+        sgt_tensor from, to;
+        sgt_model_tensor(&small, i, &from);
+        sgt_model_tensor(&f.model, i, &to);
+        for (size_t j = 0; j < to.count; j++)
+            initial[to.offset + j] = f.initial[from.offset + j % from.count];
+    }
+    free(f.initial);
+    f.initial = initial;
+    for (uint32_t i = 0; i < f.batch * f.seq; i++) {
+        f.x[i] += (int32_t)(small.vocab * (i * 37 % COPIES));
+        f.y[i] += (int32_t)(small.vocab * (i * 101 % COPIES));
+    }
+    snprintf(s->at, sizeof s->at, "%u ids", f.model.vocab);
+    scoped(sgt_backend) *b = open_fixture(s, &f, NULL, f.batch);
+    sgt_batch rows = {.inputs = f.x, .targets = f.y};
+    expect(s, b->eval(b, &rows, &loss, &n, &err) == 0, "%s", err.text);
+    expect_near(s, loss / (double)n - log(COPIES), f.loss[0], 1, 1);
+    fixture_micro_step_of(&f, b, 0, 0, 0, f.batch, 1.0 / (f.batch * f.seq));
+    scoped_memory float *g = flat_state(b, &f.model, SGT_GRADIENTS),
+                        *sums = folded(g, &f.model, &small);
+    check_gradients(s, &f, &small, sums);
 }
 
 /* ---- against itself ---- */
@@ -241,7 +301,7 @@ static void targets(step_check *s)
     float *losses = malloc(n * sizeof *losses);
     uint8_t *greedy = malloc(n);
     double sum = 0;
-    sgt_batch rows = {.tokens = f.tokens, .targets = f.y, .losses = losses, .greedy = greedy};
+    sgt_batch rows = {.inputs = f.x, .targets = f.y, .losses = losses, .greedy = greedy};
     memset(greedy, 7, n);
     expect(s, b->eval(b, &rows, &loss, &counted, &err) == 0, "%s", err.text);
     for (size_t i = 0; i < n; i++) {
@@ -306,7 +366,7 @@ static void one_token(step_check *s)
         for (int one = 0; one < 2; one++) {
             for (uint32_t i = 0; i < f.batch * f.seq; i++) f.y[i] = i % f.seq ? -1 : f.y[i];
             for (uint32_t r = 0; one && r < f.batch; r++)
-                f.tokens[2 * r] = (uint16_t)f.x[r * f.seq], f.y[r] = f.y[r * f.seq];
+                f.x[r] = f.x[r * f.seq], f.y[r] = f.y[r * f.seq];
             f.seq = one ? 1 : f.seq;
             sgt_backend_options o = fixture_options(s, &f, f.batch);
             o.attention = naive ? SGT_ATTENTION_NAIVE : SGT_ATTENTION_AUTO;
@@ -415,6 +475,7 @@ static void overflow(step_check *s)
 
 const step_case step_cases[] = {
     {"as_pytorch", as_pytorch, ALL, 0, 0},
+    {"large_vocabulary", large_vocabulary, ALL, 0, 0},
     {"curve", curve_plain, ALL, 0, 0},
     {"curve_odd", curve_odd, ALL, 0, 0},
     {"curve_deep", curve_deep, ALL, 0, 0},

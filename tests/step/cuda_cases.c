@@ -122,7 +122,7 @@ void waits(step_check *s)
            (unsigned long long)(n.graph_runs - before.graph_runs));
     expect(s, n.launches - before.launches == STEPS * (2 * MICRO + 1),
            "%llu launches outside of graphs", (unsigned long long)(n.launches - before.launches));
-    /* two copies per micro-step, tokens and targets; one at the end of a step */
+    /* two copies per micro-step, inputs and targets; one at the end of a step */
     expect(s, n.copies - before.copies == STEPS * (2 * MICRO + 1), "%llu copies",
            (unsigned long long)(n.copies - before.copies));
 }

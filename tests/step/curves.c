@@ -15,8 +15,8 @@
 
 typedef struct curve {
     char dir[64];
-    fixture f;      /* only its model, batch and seq are used */
-    uint16_t *rows; /* (STEPS, B, T + 1): the last token of each row is the first of the next */
+    fixture f;     /* only its model, batch and seq are used */
+    int32_t *rows; /* (STEPS, 2, B, T): inputs and targets; rows follow one another */
     double loss[STEPS], norm[STEPS];
 } curve;
 
@@ -45,18 +45,19 @@ static void read_numbers(step_check *s, curve *c)
 
 static void read_rows(step_check *s, curve *c, const sgt_backend *b)
 {
-    size_t T = c->f.seq, n = (size_t)STEPS * c->f.batch;
-    scoped_memory uint16_t *ids = calloc(n * T + 1, sizeof *ids);
+    size_t N = (size_t)c->f.batch * c->f.seq, n = STEPS * N;
+    scoped_memory uint16_t *ids = calloc(n + 1, sizeof *ids);
     FILE *f = file_of(s, c, "tokens.bin");
     expect(s,
-           fseek(f, SGT_SHARD_HEADER, SEEK_SET) == 0 &&
-               fread(ids, sizeof *ids, n * T + 1, f) == n * T + 1,
+           fseek(f, SGT_SHARD_HEADER, SEEK_SET) == 0 && fread(ids, sizeof *ids, n + 1, f) == n + 1,
            "tokens.bin is too short");
     fclose(f);
-    size_t bytes = n * (T + 1) * sizeof *c->rows;
+    size_t bytes = 2 * n * sizeof *c->rows;
     c->rows = b->pinned_alloc ? b->pinned_alloc(b->pinned_ctx, bytes) : malloc(bytes);
-    for (size_t r = 0; r < n; r++)
-        memcpy(c->rows + r * (T + 1), ids + r * T, (T + 1) * sizeof *ids);
+    for (size_t i = 0; i < n; i++) {
+        int32_t *at = c->rows + 2 * N * (i / N) + i % N;
+        at[0] = ids[i], at[N] = ids[i + 1];
+    }
 }
 
 /* Errors of a run relative to the one in float64: the largest of the loss and of the norm, and the
@@ -70,7 +71,8 @@ static void one_step(step_check *s, curve *c, sgt_backend *b, unsigned k, errors
 {
     static const sgt_schedule schedule = {SGT_COSINE, 1e-3, 1e-4, 20, STEPS, 0, 0};
     size_t targets = (size_t)c->f.batch * c->f.seq;
-    sgt_batch rows = {.tokens = c->rows + (size_t)k * c->f.batch * (c->f.seq + 1)};
+    sgt_batch rows = {.inputs = c->rows + 2 * k * targets,
+                      .targets = c->rows + (2 * k + 1) * targets};
     sgt_step_metrics m = {0};
     sgt_error err;
     if (b->micro_step(b, k, 0, &rows, 1.0 / (double)targets, &err) < 0 ||

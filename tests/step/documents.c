@@ -25,9 +25,9 @@ static void two_documents(fixture *f, int other)
 {
     enum { LENGTH = 9 };
     for (uint32_t b = 0; b < f->batch; b++) {
-        uint16_t *row = f->tokens + b * (f->seq + 1);
+        int32_t *row = f->x + b * f->seq;
         for (uint32_t t = 0; t < LENGTH; t++) {
-            row[t] = (uint16_t)(b + (other ? LENGTH - 1 - t : t));
+            row[t] = (int32_t)(b + (other ? LENGTH - 1 - t : t));
             f->y[b * f->seq + t] = -1;
         }
         row[LENGTH] = 255;
@@ -55,7 +55,7 @@ static void unseen_by(step_check *s, sgt_attention attention, int masked)
              masked ? "masked" : "not masked");
     for (int other = 0; other < 2; other++) {
         two_documents(&f, other);
-        sgt_batch rows = {.tokens = f.tokens, .targets = f.y};
+        sgt_batch rows = {.inputs = f.x, .targets = f.y};
         expect(s, b->eval(b, &rows, &loss[other], &counted, &err) == 0, "%s", err.text);
         fixture_micro_step_of(&f, b, 0, 0, 0, f.batch, 1.0 / (f.batch * f.seq));
         gradients[other] = flat_state(b, &f.model, SGT_GRADIENTS);
@@ -88,7 +88,7 @@ static double gradient_of(step_check *s, sgt_attention attention, int32_t eot, i
     o.eot = eot;
     scoped(sgt_backend) *b = open_fixture(s, &f, &o, f.batch);
     two_documents(&f, 0);
-    sgt_batch rows = {.tokens = f.tokens, .targets = f.y, .starts = told ? starts : NULL};
+    sgt_batch rows = {.inputs = f.x, .targets = f.y, .starts = told ? starts : NULL};
     expect(s, b->eval(b, &rows, &loss, &counted, &err) == 0, "%s", err.text);
     expect(s, b->micro_step(b, 0, 0, &rows, 1.0 / (f.batch * f.seq), &err) == 0, "%s", err.text);
     /* micro_step has read them already, and must not read them again */

@@ -102,13 +102,9 @@ void fixture_load(fixture *f, const char *name, sgt_gelu_kind gelu)
     set_options(f, h);
     must((uint64_t)h[10] == sgt_model_parameters(&f->model), "%s: another model", path);
     free(h);
-    f->x = take(in, f->batch * f->seq, sizeof *f->x);
-    f->y = take(in, f->batch * f->seq, sizeof *f->y);
-    /* the last token of each row is not an input */
-    f->tokens = calloc(f->batch * (f->seq + 1), sizeof *f->tokens);
+    f->x = take(in, 2 * f->batch * f->seq, sizeof *f->x);
+    f->y = f->x + f->batch * f->seq;
     f->unpin = NULL;
-    for (size_t i = 0; i < (size_t)f->batch * f->seq; i++)
-        f->tokens[i / f->seq * (f->seq + 1) + i % f->seq] = (uint16_t)f->x[i];
     double *initial = read_flat(in, &f->model, 4);
     size_t n = sgt_model_floats(&f->model);
     f->initial = calloc(n, sizeof *f->initial);
@@ -143,10 +139,8 @@ void fixture_deepen(fixture *f, uint32_t layers)
 
 void fixture_free(fixture *f)
 {
-    free(f->x);
-    free(f->y);
-    if (f->unpin) f->unpin(f->pinned_ctx, f->tokens);
-    else free(f->tokens);
+    if (f->unpin) f->unpin(f->pinned_ctx, f->x);
+    else free(f->x);
     free(f->initial);
     free(f->loss);
     free(f->norm);
@@ -175,7 +169,7 @@ void fixture_micro_step_of(const fixture *f, sgt_backend *b, uint64_t step, uint
                            uint32_t first, uint32_t count, double scale)
 {
     sgt_error err;
-    sgt_batch rows = {.tokens = f->tokens + first * (f->seq + 1), .targets = f->y + first * f->seq};
+    sgt_batch rows = {.inputs = f->x + first * f->seq, .targets = f->y + first * f->seq};
     (void)count;
     must(b->micro_step(b, step, micro, &rows, scale, &err) == 0, "%s", err.text);
 }
@@ -212,13 +206,15 @@ double fixture_step(const fixture *f, sgt_backend *b, uint64_t step)
 
 void fixture_pin(fixture *f, const sgt_backend *b)
 {
-    size_t bytes = f->batch * (f->seq + 1) * sizeof *f->tokens;
+    size_t n = (size_t)f->batch * f->seq;
     if (!b->pinned_alloc || f->unpin) return;
-    uint16_t *pinned = b->pinned_alloc(b->pinned_ctx, bytes);
+    int32_t *pinned = b->pinned_alloc(b->pinned_ctx, 2 * n * sizeof *f->x);
     must(pinned, "no pinned memory");
-    memcpy(pinned, f->tokens, bytes);
-    free(f->tokens);
-    f->tokens = pinned;
+    memcpy(pinned, f->x, n * sizeof *f->x);
+    memcpy(pinned + n, f->y, n * sizeof *f->y);
+    free(f->x);
+    f->x = pinned;
+    f->y = pinned + n;
     f->unpin = b->pinned_free;
     f->pinned_ctx = b->pinned_ctx;
 }

@@ -18,9 +18,7 @@ typedef struct fixture {
     uint32_t batch, seq, steps;
     sgt_backend_options options; /* options of the recorded run, on 2 threads */
     double lr;
-    /* (B, T) each; y is not x shifted by one, so it is passed as targets beside the rows */
-    int32_t *x, *y;
-    uint16_t *tokens; /* x as rows (B, T + 1) */
+    int32_t *x, *y; /* (2, B, T): inputs and targets; y is not x shifted by one */
     void (*unpin)(void *ctx, void *p);
     void *pinned_ctx;
     float *initial;        /* in the flat layout, like the next two */

@@ -95,9 +95,9 @@ Test(config, other_models_are_refused_by_name)
         {"{\"model_type\":\"gpt2\",\"n_layer\":2,\"n_embd\":64,\"n_head\":5,\"vocab_size\":256,\"n_"
          "positions\":16}",
          "5 heads do not divide 64 channels"},
-        {"{\"model_type\":\"gpt2\",\"n_layer\":2,\"n_embd\":64,\"n_head\":4,\"vocab_size\":99999,"
+        {"{\"model_type\":\"gpt2\",\"n_layer\":2,\"n_embd\":64,\"n_head\":4,\"vocab_size\":9999999,"
          "\"n_positions\":16}",
-         "a vocabulary of 99999, must be 1 to 65536"},
+         "a vocabulary of 9999999, must be 1 to 1048576"},
         {"{\"model_type\":\"gpt2\",\"n_layer\":2,\"n_embd\":64,\"n_head\":4,\"vocab_size\":9,\"n_"
          "positions\":2000000}",
          "2000000 positions, must be 1 to 1048576"},

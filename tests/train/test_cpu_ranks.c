@@ -57,8 +57,7 @@ static int micro_steps(const job *j, sgt_backend *b, const sgt_ranks *r, uint64_
     int rc = SGT_OK;
     for (uint32_t a = 0; a < j->micro && rc == SGT_OK; a++) {
         uint32_t first = ((r ? r->rank : 0) * j->micro + a) * j->o.batch;
-        sgt_batch rows = {.tokens = f->tokens + first * (f->seq + 1),
-                          .targets = f->y + first * f->seq};
+        sgt_batch rows = {.inputs = f->x + first * f->seq, .targets = f->y + first * f->seq};
         rc = b->micro_step(b, step, a, &rows, 1.0 / (f->batch * f->seq), err);
     }
     return rc;

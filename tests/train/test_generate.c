@@ -26,7 +26,7 @@ static float *all_logits(const fixture *f, sgt_decoder *d, uint32_t step)
         size_t n = 0;
         for (uint32_t b = 0; b < B; b++)
             for (uint32_t i = t; i < t + step && i < T; i++)
-                rows[n++] = (sgt_decoder_row){b, i, (uint16_t)f->x[b * T + i], 1};
+                rows[n++] = (sgt_decoder_row){b, i, f->x[b * T + i], 1};
         cr_assert(n <= SGT_DECODER_ROWS);
         sgt_decoder_run(d, rows, n, some);
         for (size_t i = 0; i < n; i++)
@@ -67,7 +67,7 @@ static void against_the_step(const char *name, sgt_gelu_kind gelu)
     sgt_backend_options o = f.options;
     o.dropout = 0;
     scoped(sgt_backend) *b = fixture_open(&f, &o);
-    sgt_batch rows = {.tokens = f.tokens, .targets = f.y, .losses = losses};
+    sgt_batch rows = {.inputs = f.x, .targets = f.y, .losses = losses};
     double sum, mean = 0;
     uint64_t counted, count = 0;
     must(b->eval(b, &rows, &sum, &counted, why));
@@ -198,7 +198,7 @@ Test(generate, llm_c_models_too, .init = make_folder, .fini = remove_folder)
 enum { MOST = 512, PROMPTS = 40 };
 
 typedef struct heard {
-    uint16_t ids[PROMPTS][MOST];
+    int32_t ids[PROMPTS][MOST];
     size_t count[PROMPTS];
     int ended[PROMPTS];
     sgt_generate_end why[PROMPTS];
@@ -216,7 +216,7 @@ static void hear(void *ctx, const char *line)
     strcat(notices, "\n");
 }
 
-static int take_token(void *ctx, size_t prompt, uint16_t id, sgt_error *err)
+static int take_token(void *ctx, size_t prompt, int32_t id, sgt_error *err)
 {
     heard *h = ctx;
     cr_assert(prompt < PROMPTS && h->count[prompt] < MOST && !h->ended[prompt]);
@@ -254,11 +254,11 @@ static void must_generate(sgt_decoder *d, const sgt_prompt *p, size_t count, sgt
     for (size_t i = 0; i < count; i++) cr_assert_eq(h->ended[i], 1, "prompt %zu has no end", i);
 }
 
-static size_t read_ids(uint16_t *ids, const char *text)
+static size_t read_ids(int32_t *ids, const char *text)
 {
     size_t n = 0;
     for (char *end; n < MOST; text = end + 1) {
-        ids[n++] = (uint16_t)strtoul(text, &end, 10);
+        ids[n++] = (int32_t)strtol(text, &end, 10);
         if (*end != ',') break;
     }
     return n;
@@ -266,8 +266,8 @@ static size_t read_ids(uint16_t *ids, const char *text)
 
 /* Read the lines of make_sample.py for one model: prompts, and the continuations that transformers
  * gives. */
-static size_t read_greedy(const char *model, sgt_prompt *prompts, uint16_t (*in)[MOST],
-                          uint16_t (*out)[MOST], size_t *lengths)
+static size_t read_greedy(const char *model, sgt_prompt *prompts, int32_t (*in)[MOST],
+                          int32_t (*out)[MOST], size_t *lengths)
 {
     char line[4096];
     size_t count = 0;
@@ -286,7 +286,7 @@ static size_t read_greedy(const char *model, sgt_prompt *prompts, uint16_t (*in)
 
 static void as_transformers(const char *model, uint32_t sequences, int threads)
 {
-    static uint16_t in[PROMPTS][MOST], out[PROMPTS][MOST];
+    static int32_t in[PROMPTS][MOST], out[PROMPTS][MOST];
     static heard h;
     sgt_prompt prompts[PROMPTS];
     size_t lengths[PROMPTS], count = read_greedy(model, prompts, in, out, lengths);
@@ -310,9 +310,9 @@ Test(generate, greedy_is_what_transformers_has)
 }
 
 /* Make twelve prompts, of one to twelve tokens, with three samples each. */
-static void prompts_of(sgt_prompt *p, uint16_t *ids)
+static void prompts_of(sgt_prompt *p, int32_t *ids)
 {
-    for (uint16_t i = 0; i < 64; i++) ids[i] = (uint16_t)(i * 37 % 97);
+    for (int32_t i = 0; i < 64; i++) ids[i] = i * 37 % 97;
     for (size_t i = 0; i < 36; i++)
         p[i] = (sgt_prompt){.ids = ids + i, .count = 1 + i / 3, .sample = i % 3};
     for (size_t i = 0; i < 36; i++) p[i].ids = ids + i / 3;
@@ -321,7 +321,7 @@ static void prompts_of(sgt_prompt *p, uint16_t *ids)
 Test(generate, texts_do_not_depend_on_what_is_beside_them)
 {
     static heard want, got;
-    uint16_t ids[64];
+    int32_t ids[64];
     sgt_prompt p[36];
     prompts_of(p, ids);
     sgt_generate_options o = {.choice = {.temperature = 1, .top_k = 40, .top_p = 0.95, .seed = 3},
@@ -338,7 +338,7 @@ Test(generate, texts_do_not_depend_on_what_is_beside_them)
         must_generate(d, p, 36, o, &got);
         for (size_t i = 0; i < 36; i++)
             cr_expect(got.count[i] == want.count[i] && got.why[i] == want.why[i] &&
-                          !memcmp(got.ids[i], want.ids[i], want.count[i] * sizeof(uint16_t)),
+                          !memcmp(got.ids[i], want.ids[i], want.count[i] * sizeof(int32_t)),
                       "prompt %zu, %u sequences, %d threads", i, ways[w].sequences,
                       ways[w].threads);
     }
@@ -365,8 +365,8 @@ Test(generate, a_full_window_goes_on_from_its_later_half)
 {
     static heard whole, half;
     enum { WINDOW = 70, TOKENS = 150 };
-    uint16_t ids[100], all[100 + TOKENS];
-    for (uint16_t i = 0; i < 100; i++) all[i] = ids[i] = (uint16_t)(i * 53 % 97);
+    int32_t ids[100], all[100 + TOKENS];
+    for (int32_t i = 0; i < 100; i++) all[i] = ids[i] = i * 53 % 97;
     scoped(sgt_decoder) *d = load("erf", 2, 2);
     sgt_generate_options o = {.tokens = TOKENS, .eot = -1};
     cr_assert_eq(sgt_decoder_window(d), WINDOW);
@@ -376,16 +376,16 @@ Test(generate, a_full_window_goes_on_from_its_later_half)
                      "a prompt of 100 tokens: only its last 70 are used, because the model has no "
                      "more positions\n"
                      "the model's 70 positions are full: it continues from the last 35 tokens\n");
-    cr_expect_eq(memcmp(whole.ids[0], whole.ids[1], TOKENS * 2), 0,
+    cr_expect_eq(memcmp(whole.ids[0], whole.ids[1], TOKENS * 4), 0,
                  "the last 70 of a prompt of 100");
-    memcpy(all + 100, whole.ids[0], TOKENS * 2);
+    memcpy(all + 100, whole.ids[0], TOKENS * 4);
     /* 70 tokens give the first new one. The last 35 and the new one are 36. After 34 more, the
      * window is full again */
     for (size_t made = 1; made + 35 <= TOKENS; made += 35) {
         sgt_prompt rest = {.ids = all + 100 + made - 36, .count = 36};
         o.tokens = 35;
         must_generate(d, &rest, 1, o, &half);
-        cr_expect_eq(memcmp(half.ids[0], all + 100 + made, 35 * 2), 0, "after %zu tokens", made);
+        cr_expect_eq(memcmp(half.ids[0], all + 100 + made, 35 * 4), 0, "after %zu tokens", made);
     }
     sgt_decoder_close(d);
 
@@ -404,7 +404,7 @@ Test(generate, what_ends_it_early_is_said)
     static heard h;
     sgt_error err;
     sgt_stop stop = {0};
-    uint16_t ids[] = {3, 96, 97};
+    int32_t ids[] = {3, 96, 97};
     scoped(sgt_decoder) *d = load("erf", 1, 1);
     sgt_prompt p = {.ids = ids, .count = 2};
     sgt_generate_options o = {.tokens = 30, .eot = -1, .stop = &stop};

@@ -80,7 +80,7 @@ static void check_evaluation(const fixture *f, sgt_backend *b)
 {
     double loss;
     uint64_t targets;
-    sgt_batch rows = {.tokens = f->tokens, .targets = f->y};
+    sgt_batch rows = {.inputs = f->x, .targets = f->y};
     cr_assert_eq(b->eval(b, &rows, &loss, &targets, NULL), 0);
     cr_expect_eq(targets, fixture_targets(f, 0, f->batch));
     cr_expect_float_eq(loss / (double)targets, f->loss[f->steps], loss_bound(f),
@@ -415,30 +415,7 @@ Test(options, a_step_without_a_target)
         }
     }
     free(p);
-    sgt_batch rows = {.tokens = f.tokens, .targets = f.y};
+    sgt_batch rows = {.inputs = f.x, .targets = f.y};
     cr_assert_eq(b->eval(b, &rows, &loss, &targets, NULL), 0);
     cr_expect(targets == 0 && loss == 0);
-}
-
-/* Rows without explicit targets use the token after each, and the ignored id applies to them
- * too. */
-Test(options, ignored_ids_among_rows)
-{
-    scoped(fixture) f;
-    sgt_step_metrics beside, within;
-    fixture_load(&f, "options_sgd", SGT_GELU_TANH);
-    uint32_t T = f.seq;
-    for (uint32_t i = 0; i < f.batch * T; i++) f.y[i] = f.tokens[i / T * (T + 1) + i % T + 1];
-    f.options.ignore = f.y[0];
-    scoped(sgt_backend) *b = fixture_open(&f, &f.options),
-                        *rows_alone = fixture_open(&f, &f.options);
-    sgt_batch rows = {.tokens = f.tokens};
-    fixture_accumulate(&f, b, 0, f.batch);
-    fixture_finish(&f, b, 0, &beside);
-    cr_assert_eq(rows_alone->micro_step(rows_alone, 0, 0, &rows,
-                                        1.0 / fixture_targets(&f, 0, f.batch), NULL),
-                 0);
-    fixture_finish(&f, rows_alone, 0, &within);
-    cr_expect_lt(fixture_targets(&f, 0, f.batch), f.batch * T);
-    cr_expect(beside.loss == within.loss && beside.grad_norm == within.grad_norm);
 }

@@ -41,7 +41,7 @@ static double logged(const char *run, const char *field, size_t step)
 }
 
 /* Return the loss of one document alone, without padding. */
-static double alone(const uint16_t *tokens, uint32_t length)
+static double alone(const int32_t *tokens, uint32_t length)
 {
     scoped(sgt_backend) *b = NULL;
     double loss = 0;
@@ -53,7 +53,9 @@ static double alone(const uint16_t *tokens, uint32_t length)
     o.model.vocab = 256;
     must(sgt_cpu_backend_open(&b, &o, why));
     must(sgt_init_parameters(b, &o.model, 1, 1, why));
-    sgt_batch rows = {.tokens = tokens};
+    int32_t targets_of[T];
+    memcpy(targets_of, tokens + 1, (length - 1) * sizeof *tokens);
+    sgt_batch rows = {.inputs = tokens, .targets = targets_of};
     must(b->eval(b, &rows, &loss, &targets, why));
     cr_assert_eq(targets, length - 1);
     return loss;
@@ -63,18 +65,20 @@ static double alone(const uint16_t *tokens, uint32_t length)
  * targets. */
 Test(padding, a_steps_loss_is_its_documents)
 {
-    uint16_t rows[4 * (T + 1)];
+    int32_t inputs[4 * T], next[4 * T], row[T + 1];
     sgt_loader *l;
     sgt_cursor *c;
     sgt_error err;
     sgt_loader_options o = {.sampling = SGT_SAMPLING_DOCUMENTS, .batch = 4, .seq = T, .seed = 1};
     must_train(documents(2), "run", 0);
     must(sgt_loader_open(&l, in_folder("data.bin"), &o, why));
-    sgt_loader_batch b = {.inputs = rows};
+    sgt_loader_batch b = {.output = SGT_OUTPUT_I32, .inputs = inputs, .targets = next};
     cr_assert(sgt_cursor_open(&c, l, &err) == 0 && sgt_loader_read(l, c, 0, 1, &b, &err) == 0);
     double loss = 0, targets = 0;
     for (size_t r = 0; r < 4; r++) {
-        loss += alone(rows + r * (T + 1), b.lengths[r]);
+        memcpy(row, inputs + r * T, T * sizeof *row);
+        row[T] = next[r * T + T - 1];
+        loss += alone(row, b.lengths[r]);
         targets += b.lengths[r] - 1;
     }
     cr_assert_lt(targets, 4 * T, "these rows have no padding");
@@ -144,7 +148,7 @@ enum { EXAMPLES = 9 };
 static const uint32_t prompts[EXAMPLES] = {3, 1, 10, 48, 49, 60, 20, 5, 30};
 static const uint32_t completions[EXAMPLES] = {4, 1, 30, 5, 3, 9, 60, 8, 2};
 
-static uint16_t example_token(uint64_t i) { return (uint16_t)(i * 37 % 251); }
+static int32_t example_token(uint64_t i) { return (int32_t)(i * 37 % 251); }
 
 static int some_examples(const char *path, const char *model, uint32_t vocab, sgt_examples *e,
                          sgt_error *err)
@@ -181,8 +185,7 @@ Test(padding, rows_of_examples)
 {
     enum { B = 6, LOCAL = 3 };
     int seen[3 * EXAMPLES] = {0};
-    uint16_t tokens[LOCAL * (T + 1)];
-    int32_t targets[LOCAL * T];
+    int32_t inputs[LOCAL * T], targets[LOCAL * T];
     for (uint32_t rank = 0; rank < 2; rank++) {
         scoped(sgt_examples) e = {0};
         sgt_example_rows rows = {
@@ -190,15 +193,15 @@ Test(padding, rows_of_examples)
         cr_assert_eq(some_examples("some.jsonl", NULL, 0, &e, NULL), 0);
         cr_assert_eq(sgt_examples_arrange(&e, "x", &rows, NULL, NULL), 0);
         for (uint64_t k = 0; k * B < 2 * EXAMPLES; k++) { /* two epochs: each example twice */
-            sgt_examples_batch(&e, k, tokens, targets);
+            sgt_examples_batch(&e, k, inputs, targets);
             for (size_t r = 0; r < LOCAL; r++) {
                 uint64_t row = k * B + rank + r * 2,
                          i = sgt_sampler_window(&e.order, NULL, row).offset;
                 uint64_t n = prompts[i] + completions[i];
                 seen[row / EXAMPLES * EXAMPLES + i]++;
                 for (uint64_t t = 0; t <= T; t++) {
-                    uint16_t id = t < n ? example_token(e.starts[i] + t) : 99;
-                    cr_assert_eq(tokens[r * (T + 1) + t], id);
+                    int32_t id = t < n ? example_token(e.starts[i] + t) : 99;
+                    if (t < T) cr_assert_eq(inputs[r * T + t], id);
                     int32_t wanted = t >= prompts[i] && t < n ? id : SGT_IGNORED;
                     if (t)
                         cr_assert_eq(targets[r * T + t - 1], wanted, "example %lu, target %lu", i,

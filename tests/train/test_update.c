@@ -42,7 +42,7 @@ Test(update, an_evaluation_has_the_new_parameters)
         double loss[2];
         uint64_t targets;
         fixture_load(&f, names[i], SGT_GELU_TANH);
-        sgt_batch rows = {.tokens = f.tokens, .targets = f.y};
+        sgt_batch rows = {.inputs = f.x, .targets = f.y};
         for (int threads = 1; threads <= 2; threads++) {
             scoped(sgt_backend) *b = fixture_backend(&f, f.batch, threads);
             fixture_step(&f, b, 0);
@@ -71,7 +71,7 @@ Test(update, a_norm_is_that_of_finite_gradients)
     scoped(fixture) f;
     double norm[2];
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
-    sgt_batch rows = {.tokens = f.tokens, .targets = f.y};
+    sgt_batch rows = {.inputs = f.x, .targets = f.y};
     for (int large = 0; large < 2; large++) {
         sgt_step_metrics m;
         scoped(sgt_backend) *b = fixture_backend(&f, f.batch, 2);

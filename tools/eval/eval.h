@@ -31,9 +31,9 @@ typedef struct eval {
 typedef struct eval_batch {
     sgt_backend *b;
     size_t rows, seq; /* B and T */
-    uint16_t *tokens; /* (B, T + 1) */
-    int32_t *targets; /* (B, T); a negative target has no loss */
-    float *losses;    /* (B, T): losses of the targets, from eval_batch_run */
+    /* (B, T) each: the tokens, and the token after each; a negative target has no loss */
+    int32_t *inputs, *targets;
+    float *losses; /* (B, T): losses of the targets, from eval_batch_run */
     /* (B, T), from eval_batch_run: 1 if no token is likelier than the target */
     uint8_t *greedy;
 } eval_batch;

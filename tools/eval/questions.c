@@ -102,7 +102,7 @@ static int add_row(questions *s, const char *context, size_t c, const char *answ
             sgt_reserve(&s->rows, &s->row_room, s->row_count + 1, sizeof *s->rows, f->path, f->err);
     if (rc == SGT_OK) rc = sample_lines_encode(f, context, c);
     if (rc == SGT_OK && f->count == row.start)
-        f->tokens[f->count++] = (uint16_t)sgt_vocab_eot(f->vocab);
+        f->tokens[f->count++] = (int32_t)sgt_vocab_eot(f->vocab);
     size_t before = f->count;
     if (rc == SGT_OK) {
         spaced[0] = ' ';
@@ -206,13 +206,13 @@ static int read_questions(questions *s, const char *path, const sgt_vocab *v, sg
  * targets. If `row` is NULL, there are none. */
 static void put_row(eval_batch *x, size_t r, const questions *items, const answer_row *row)
 {
-    uint16_t *tokens = x->tokens + r * (x->seq + 1);
-    int32_t *targets = x->targets + r * x->seq;
-    memset(tokens, 0, (x->seq + 1) * sizeof *tokens);
-    for (size_t t = 0; t < x->seq; t++) targets[t] = -1;
-    if (!row) return;
-    memcpy(tokens, items->file.tokens + row->start, row->count * sizeof *tokens);
-    for (size_t t = row->count - row->asked; t < row->count; t++) targets[t - 1] = tokens[t];
+    int32_t *inputs = x->inputs + r * x->seq, *targets = x->targets + r * x->seq;
+    const int32_t *tokens = row ? items->file.tokens + row->start : NULL;
+    size_t n = row ? row->count : 0, first = row ? n - row->asked : 0;
+    for (size_t t = 0; t < x->seq; t++) {
+        inputs[t] = t < n ? tokens[t] : 0;
+        targets[t] = t + 1 < n && t + 1 >= first ? tokens[t + 1] : -1;
+    }
 }
 
 static void take_row(const eval_batch *x, size_t r, answer_row *row)

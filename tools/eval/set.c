@@ -32,11 +32,11 @@ int eval_batch_open(eval_batch *x, const eval *e, uint64_t rows, uint64_t seq, s
                              .notice = e->notice};
     size_t n = rows * seq;
     *x = (eval_batch){.rows = rows, .seq = seq};
-    x->tokens = calloc(n + rows, sizeof *x->tokens);
+    x->inputs = calloc(n, sizeof *x->inputs);
     x->targets = calloc(n, sizeof *x->targets);
     x->losses = calloc(n, sizeof *x->losses);
     x->greedy = calloc(n, sizeof *x->greedy);
-    if (!x->tokens || !x->targets || !x->losses || !x->greedy) return sgt_fail_memory(err, NULL);
+    if (!x->inputs || !x->targets || !x->losses || !x->greedy) return sgt_fail_memory(err, NULL);
     int rc = sgt_device_backend(&x->b, e->device, &o, err);
     return rc == SGT_OK ? sgt_checkpoint_load_model(e->model.path, x->b, &o.model, err) : rc;
 }
@@ -45,7 +45,7 @@ int eval_batch_run(eval_batch *x, const eval *e, const char *name, int greedy, s
 {
     double loss;
     uint64_t counted;
-    sgt_batch rows = {.tokens = x->tokens,
+    sgt_batch rows = {.inputs = x->inputs,
                       .targets = x->targets,
                       .losses = x->losses,
                       .greedy = greedy ? x->greedy : NULL};
@@ -56,7 +56,7 @@ int eval_batch_run(eval_batch *x, const eval *e, const char *name, int greedy, s
 void eval_batch_close(eval_batch *x)
 {
     if (x->b) x->b->close(x->b);
-    free(x->tokens);
+    free(x->inputs);
     free(x->targets);
     free(x->losses);
     free(x->greedy);
@@ -119,26 +119,18 @@ static int open_set(set *s, const eval *e, sgt_error *err)
     return SGT_OK;
 }
 
-/* Set the targets. Rows after the last window repeat the first windows, and have no targets. */
-static void put_targets(eval_batch *x, size_t windows)
-{
-    for (size_t i = 0; i < x->rows * x->seq; i++) {
-        size_t r = i / x->seq, t = i % x->seq;
-        x->targets[i] = r < windows ? x->tokens[r * (x->seq + 1) + t + 1] : -1;
-    }
-}
-
 static int run_set(set *s, eval_batch *x, const eval *e, sgt_error *err)
 {
     uint64_t all = s->info.windows_per_epoch;
     sgt_cursor *cursor = NULL;
-    sgt_loader_batch rows = {.output = SGT_OUTPUT_U16, .inputs = x->tokens};
+    sgt_loader_batch rows = {.output = SGT_OUTPUT_I32, .inputs = x->inputs, .targets = x->targets};
     sgt_progress *p = sgt_progress_new("windows", e->quiet);
     int rc = sgt_cursor_open(&cursor, s->loader, err);
     for (uint64_t k = 0, at = 0; at < all && rc == SGT_OK; k++, at += x->rows) {
         size_t windows = all - at < x->rows ? (size_t)(all - at) : x->rows;
         rc = sgt_loader_read(s->loader, cursor, k, 1, &rows, err);
-        if (rc == SGT_OK) put_targets(x, windows);
+        /* rows after the last window repeat the first windows, and have no targets */
+        for (size_t i = windows * x->seq; i < x->rows * x->seq; i++) x->targets[i] = -1;
         if (rc == SGT_OK) rc = eval_batch_run(x, e, s->path, 0, err);
         if (rc < 0) break;
         for (size_t i = 0; i < windows * x->seq; i++) {

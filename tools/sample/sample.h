@@ -50,7 +50,7 @@ typedef struct sample_lines {
     sgt_error *err;
     size_t line;   /* number of the line that is read, from 1; 0: messages name no line */
     uint64_t hash; /* XXH3 of the file */
-    uint16_t *tokens;
+    int32_t *tokens;
     size_t count, room; /* of tokens */
     sgt_encoder *encoder;
     sgt_normalizer normal;
@@ -70,7 +70,7 @@ void sample_lines_free(sample_lines *r);
 typedef struct sample_prompt {
     char *text;
     size_t bytes;
-    uint16_t *ids;
+    int32_t *ids;
     size_t count;
 } sample_prompt;
 
@@ -97,7 +97,7 @@ typedef struct sample_text {
     char *bytes;     /* text to show: the prompt, if `prompts` is set, and the generated text */
     /* begin: where the generated text begins in `bytes`; shown: bytes printed so far */
     size_t n, room, begin, shown;
-    uint16_t *ids;
+    int32_t *ids;
     size_t count, id_room;
     int ended;
     sgt_generate_end why;

@@ -71,12 +71,12 @@ static void end_line(const sample_show *s)
 
 /* ---- generation ---- */
 
-static int add_token(void *ctx, size_t text, uint16_t id, sgt_error *err)
+static int add_token(void *ctx, size_t text, int32_t id, sgt_error *err)
 {
     sample_run *r = ctx;
     sample_text *t = r->show.texts + text;
     size_t n = 0;
-    const uint8_t *bytes = sgt_vocab_token(r->model.vocab, id, &n);
+    const uint8_t *bytes = sgt_vocab_token(r->model.vocab, (uint32_t)id, &n);
     int rc = sgt_reserve(&t->ids, &t->id_room, t->count + 1, sizeof *t->ids, NULL, err);
     if (rc < 0) return rc;
     t->ids[t->count++] = id;
@@ -157,7 +157,7 @@ void sample_run_close(sample_run *s)
 
 /* ---- JSON ---- */
 
-static json_t *ids_json(const uint16_t *ids, size_t n)
+static json_t *ids_json(const int32_t *ids, size_t n)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++) json_array_append_new(list, json_integer(ids[i]));

@@ -70,9 +70,11 @@ int sample_lines_encode(sample_lines *r, const char *string, size_t n)
         rc =
             sgt_reserve(&r->tokens, &r->room, r->count + n + 2, sizeof *r->tokens, r->path, r->err);
     if (rc < 0) return rc;
-    size_t ids = sgt_encode(r->encoder, text, n, r->tokens + r->count);
+    uint16_t *narrow = (uint16_t *)(void *)(r->tokens + r->count);
+    size_t ids = sgt_encode(r->encoder, text, n, narrow);
     if (ids == SGT_ENCODE_FAILED)
         return sample_lines_fail(r, "%s", sgt_encoder_failure(r->encoder)->text);
+    for (size_t i = ids; i--;) r->tokens[r->count + i] = narrow[i];
     r->count += ids;
     return SGT_OK;
 }
@@ -130,7 +132,7 @@ int sample_prompts_encode(sample_prompts *p, const sgt_vocab *v, sgt_error *err)
     for (size_t i = 0; i < p->count && rc == SGT_OK; i++) {
         snprintf(name, sizeof name, "prompt %zu", i + 1);
         rc = sample_lines_encode(&r, p->items[i].text, p->items[i].bytes);
-        if (rc == SGT_OK && !r.count) r.tokens[r.count++] = (uint16_t)sgt_vocab_eot(v);
+        if (rc == SGT_OK && !r.count) r.tokens[r.count++] = (int32_t)sgt_vocab_eot(v);
         p->items[i].ids = r.tokens; /* the prompt takes the ids over */
         p->items[i].count = r.count;
         r.tokens = NULL;

@@ -9,18 +9,14 @@
 uint64_t sgt_cpu_load(sgt_cpu_backend *c, const sgt_batch *rows)
 {
     const sgt_cpu_shape *s = &c->shape;
-    size_t T = s->T;
     uint64_t counted = 0;
-    if (s->o.documents) sgt_batch_starts(rows, s->B, T, s->o.eot, c->buf.start);
-    for (size_t b = 0; b < s->B; b++) {
-        const uint16_t *row = rows->tokens + b * (T + 1);
-        for (size_t t = 0; t < T; t++) {
-            int32_t target = rows->targets ? rows->targets[b * T + t] : row[t + 1];
-            if (s->o.ignoring && target == s->o.ignore) target = -1;
-            c->buf.ids[b * T + t] = row[t];
-            c->buf.targets[b * T + t] = target;
-            counted += target >= 0;
-        }
+    if (s->o.documents) sgt_batch_starts(rows, s->B, s->T, s->o.eot, c->buf.start);
+    for (size_t i = 0; i < s->N; i++) {
+        int32_t target = rows->targets[i];
+        if (s->o.ignoring && target == s->o.ignore) target = -1;
+        c->buf.ids[i] = rows->inputs[i];
+        c->buf.targets[i] = target;
+        counted += target >= 0;
     }
     return counted;
 }

@@ -168,8 +168,8 @@ static void attention(sgt_cuda_backend *c, size_t i)
 static void embeddings(sgt_cuda_backend *c)
 {
     const void *dy = branch(c, 0, SGT_DROP_EMBED);
-    sgt_cuda_embed_sort(c->queue.compute, c->buf.sorted, c->buf.order, c->buf.ids, c->shape.N,
-                        c->buf.scratch);
+    sgt_cuda_embed_sort(c->queue.compute, c->buf.sorted, c->buf.order, c->buf.ids, c->shape.V,
+                        c->shape.N, c->buf.scratch);
     sgt_cuda_embed_backward(c->queue.compute, c->shape.type, c->flat.grads + c->flat.wte,
                             c->flat.grads + c->flat.wpe, c->buf.sorted, c->buf.order, dy,
                             c->shape.N, c->shape.T, c->shape.C, c->buf.scratch);

@@ -68,19 +68,16 @@ static size_t memory(const sgt_backend *b, sgt_memory_kind kinds[SGT_MEMORY_KIND
 
 /* ---- a micro-step ---- */
 
-/* Copy the targets and documents of the batch to the device, through pinned memory. */
-static void copy_targets(sgt_cuda_backend *c, sgt_cuda_stream s, const sgt_batch *rows, int slot,
-                         int32_t *staged)
+/* Copy the batch into a slot on the device; its documents, through pinned memory. */
+static void copy_batch(sgt_cuda_backend *c, sgt_cuda_stream s, const sgt_batch *rows, int slot,
+                       int32_t *staged)
 {
-    size_t bytes = c->shape.N * sizeof *staged;
-    if (rows->targets) {
-        memcpy(staged, rows->targets, bytes);
-        sgt_cuda_copy(s, c->buf.given[slot], staged, bytes);
-    }
-    if (c->o.documents) {
-        sgt_batch_starts(rows, c->shape.B, c->shape.T, c->o.eot, staged + c->shape.N);
-        sgt_cuda_copy(s, c->buf.starts[slot], staged + c->shape.N, bytes);
-    }
+    size_t N = c->shape.N, bytes = N * sizeof *rows->inputs;
+    sgt_cuda_copy(s, c->buf.batch[slot], rows->inputs, bytes);
+    sgt_cuda_copy(s, c->buf.batch[slot] + N, rows->targets, bytes);
+    if (!c->o.documents) return;
+    sgt_batch_starts(rows, c->shape.B, c->shape.T, c->o.eot, staged);
+    sgt_cuda_copy(s, c->buf.starts[slot], staged, bytes);
 }
 
 /* Copy the batch into a slot on the device, while the previous micro-step computes. */
@@ -90,19 +87,16 @@ static void copy_rows(sgt_cuda_backend *c, const sgt_batch *rows, int slot)
     sgt_cuda_stream s = c->o.no_overlap ? c->queue.compute : c->queue.copies;
     /* recorded after the micro-step before the previous one has read this slot */
     sgt_cuda_wait(s, c->queue.taken[slot]);
-    sgt_cuda_copy(s, c->buf.tokens[slot], rows->tokens,
-                  c->shape.B * (c->shape.T + 1) * sizeof *rows->tokens);
-    copy_targets(c, s, rows, slot, c->queue.staged[k % SGT_CUDA_RING]);
+    copy_batch(c, s, rows, slot, c->queue.staged[k % SGT_CUDA_RING]);
     sgt_cuda_record(c->queue.copied[k % SGT_CUDA_RING], s);
     sgt_cuda_wait(c->queue.compute, c->queue.copied[k % SGT_CUDA_RING]);
 }
 
-/* Convert the rows in a slot to the ids and targets of the micro-step that begins now. */
-static void widen_rows(sgt_cuda_backend *c, int slot, int given)
+/* Take the ids and targets of the micro-step that begins now from a slot. */
+static void take_rows(sgt_cuda_backend *c, int slot)
 {
-    int32_t ignore = c->o.ignoring ? c->o.ignore : -1;
-    sgt_cuda_widen_rows(c->queue.compute, c->buf.ids, c->buf.targets, c->buf.tokens[slot],
-                        given ? c->buf.given[slot] : NULL, c->shape.B, c->shape.T, ignore);
+    sgt_cuda_take_batch(c->queue.compute, c->buf.ids, c->buf.targets, c->buf.batch[slot],
+                        c->shape.N, c->o.ignoring ? c->o.ignore : -1);
     if (c->o.documents)
         sgt_cuda_place_documents(c->queue.compute, &c->buf.documents, c->buf.starts[slot],
                                  c->shape.B, c->shape.T);
@@ -143,7 +137,7 @@ static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_b
     sgt_cuda_begin_micro_step(c->queue.compute, c->buf.control, c->buf.place, (float)scale,
                               c->o.seed, step,
                               (uint64_t)micro * c->shape.B * c->shape.ranks + c->shape.rank);
-    widen_rows(c, slot, rows->targets != NULL);
+    take_rows(c, slot);
     sgt_cuda_record(c->queue.taken[slot], c->queue.compute);
     int rc = last ? sgt_cuda_run(c, &c->queue.last_graph, compute_last_micro_step, err)
                   : sgt_cuda_run(c, &c->queue.micro_graph, compute_micro_step, err);
@@ -175,9 +169,7 @@ static int find_greedy(sgt_cuda_backend *c, const sgt_batch *rows, sgt_error *er
 {
     size_t bytes = c->shape.V * c->shape.width;
     for (size_t i = 0; i < c->shape.N; i++) {
-        int32_t target = rows->targets
-                             ? rows->targets[i]
-                             : rows->tokens[i / c->shape.T * (c->shape.T + 1) + i % c->shape.T + 1];
+        int32_t target = rows->targets[i];
         if (target < 0 || (c->o.ignoring && target == c->o.ignore)) continue;
         sgt_cuda_copy(c->queue.compute, c->queue.staging,
                       (unsigned char *)c->buf.logits + i * c->shape.ldv * c->shape.width, bytes);
@@ -196,7 +188,8 @@ static int eval(sgt_backend *b, const sgt_batch *rows, double *loss, uint64_t *t
 {
     sgt_cuda_backend *c = (sgt_cuda_backend *)b;
     sgt_cuda_control seen;
-    size_t tokens = c->shape.B * (c->shape.T + 1) * sizeof *rows->tokens;
+    sgt_batch staged = *rows;
+    size_t bytes = c->shape.N * sizeof *rows->inputs;
     if (c->queue.open_step) return sgt_fail(err, SGT_EUSAGE, "backend: evaluation within a step");
     refresh_copy(c);
     int rc =
@@ -204,11 +197,11 @@ static int eval(sgt_backend *b, const sgt_batch *rows, double *loss, uint64_t *t
         sgt_cuda_finish(c->queue.copies, err);
     if (rc == SGT_OK) rc = sgt_cuda_finish(c->queue.compute, err);
     if (rc < 0) return rc;
-    memcpy(c->queue.staging, rows->tokens, tokens);
-    sgt_cuda_copy(c->queue.compute, c->buf.tokens[0], c->queue.staging, tokens);
-    copy_targets(c, c->queue.compute, rows, 0, c->queue.staged[0]);
+    staged.inputs = memcpy(c->queue.staging, rows->inputs, bytes);
+    staged.targets = memcpy(c->queue.staging + bytes, rows->targets, bytes);
+    copy_batch(c, c->queue.compute, &staged, 0, c->queue.staged[0]);
     sgt_cuda_zero(c->queue.compute, c->buf.eval_control, sizeof *c->buf.eval_control);
-    widen_rows(c, 0, rows->targets != NULL);
+    take_rows(c, 0);
     sgt_cuda_forward(c, 0);
     sgt_cuda_head(c, 0);
     if ((rc = sgt_cuda_read_control(c, c->buf.eval_control, err)) < 0) return rc;
@@ -314,10 +307,9 @@ static int clear_state(sgt_cuda_backend *c, sgt_error *err)
 static int open_streams(sgt_cuda_backend *c, sgt_error *err)
 {
     int rc;
-    size_t row_bytes = c->shape.B * (c->shape.T + 1) * sizeof(uint16_t),
-           beside = (c->o.documents ? 2 : 1) * c->shape.N;
+    size_t batch = 2 * c->shape.N * sizeof(int32_t);
     void *p;
-    c->queue.staging_bytes = row_bytes > STAGING ? row_bytes : STAGING;
+    c->queue.staging_bytes = batch > STAGING ? batch : STAGING;
     if ((rc = sgt_cuda_stream_new(&c->queue.compute, err)) < 0 ||
         (rc = sgt_cuda_stream_new(&c->queue.copies, err)) < 0 ||
         (rc = sgt_cuda_host_alloc(&p, c->queue.staging_bytes, err)) < 0)
@@ -335,7 +327,7 @@ static int open_streams(sgt_cuda_backend *c, sgt_error *err)
     for (int i = 0; i < SGT_CUDA_RING; i++) {
         if ((rc = sgt_cuda_event_new(&c->queue.copied[i], 0, err)) < 0 ||
             (rc = sgt_cuda_event_new(&c->queue.measured[i], 0, err)) < 0 ||
-            (rc = sgt_cuda_host_alloc(&p, beside * sizeof **c->queue.staged, err)) < 0)
+            (rc = sgt_cuda_host_alloc(&p, c->shape.N * sizeof **c->queue.staged, err)) < 0)
             return rc;
         c->queue.staged[i] = p;
     }

@@ -163,8 +163,7 @@ typedef struct sgt_cuda_buffers {
     int32_t *ids, *targets, *sorted, *order;
     /* start and end of each position's document, if attention is confined to documents */
     sgt_cuda_documents documents;
-    uint16_t *tokens[SGT_CUDA_SLOTS];
-    int32_t *given[SGT_CUDA_SLOTS]; /* (N) each: targets that the batch gives explicitly */
+    int32_t *batch[SGT_CUDA_SLOTS]; /* (2, N) each: a batch's inputs and targets */
     /* (N) each: start of each position's document, from the batch */
     int32_t *starts[SGT_CUDA_SLOTS];
     void *scratch; /* scratch memory of one kernel at a time, on `compute` */
@@ -191,10 +190,9 @@ typedef struct sgt_cuda_queue {
     sgt_cuda_control *seen;
     unsigned char *staging; /* pinned memory for copies in both directions */
     size_t staging_bytes;
-    /* pinned (N): the batch's targets; with documents, followed by N starts */
-    int32_t *staged[SGT_CUDA_RING];
-    uint64_t micro_steps;          /* micro-steps run so far */
-    uint64_t steps[SGT_CUDA_RING]; /* i: number + 1 of the step whose end is in seen[i] */
+    int32_t *staged[SGT_CUDA_RING]; /* with documents, pinned (N): the batch's starts */
+    uint64_t micro_steps;           /* micro-steps run so far */
+    uint64_t steps[SGT_CUDA_RING];  /* i: number + 1 of the step whose end is in seen[i] */
     /* 1: micro-steps were run since the last update; 2: the last micro-step of the step too */
     int open_step;
     unsigned launched_micro; /* kernels launched per micro-step */

@@ -14,18 +14,17 @@ static void attend_backward(sgt_cuda_backend *c) { sgt_cuda_attend_backward(c, 0
  * training. On zeros, GPUs draw less power and clock higher. */
 static int fill(sgt_backend *b, const sgt_backend_options *o, sgt_error *err)
 {
-    size_t n = (size_t)o->batch * ((size_t)o->seq + 1);
+    size_t n = (size_t)o->batch * o->seq;
     sgt_step_metrics m;
     int rc = sgt_init_parameters(b, &o->model, 1, o->threads, err);
-    uint16_t *tokens = rc == SGT_OK ? b->pinned_alloc(b->pinned_ctx, n * sizeof *tokens) : NULL;
-    if (rc == SGT_OK && !tokens) rc = sgt_fail(err, SGT_ENOMEM, "out of memory for the rows");
-    for (size_t i = 0; tokens && i < n; i++)
-        tokens[i] = (uint16_t)(i * 2654435761u % o->model.vocab);
-    sgt_batch rows = {.tokens = tokens};
-    if (rc == SGT_OK) rc = b->micro_step(b, 0, 0, &rows, 1.0 / ((double)o->batch * o->seq), err);
+    int32_t *ids = rc == SGT_OK ? b->pinned_alloc(b->pinned_ctx, n * sizeof *ids) : NULL;
+    if (rc == SGT_OK && !ids) rc = sgt_fail(err, SGT_ENOMEM, "out of memory for the rows");
+    for (size_t i = 0; ids && i < n; i++) ids[i] = (int32_t)(i * 2654435761u % o->model.vocab);
+    sgt_batch rows = {.inputs = ids, .targets = ids};
+    if (rc == SGT_OK) rc = b->micro_step(b, 0, 0, &rows, 1.0 / (double)n, err);
     if (rc == SGT_OK) rc = b->update(b, 0, 0, err);
     if (rc == SGT_OK) rc = b->metrics(b, 0, &m, err);
-    if (tokens) b->pinned_free(b->pinned_ctx, tokens);
+    if (ids) b->pinned_free(b->pinned_ctx, ids);
     return rc;
 }
 

@@ -271,8 +271,7 @@ static void add_data(sgt_cuda_backend *c)
         c->buf.documents.end = add_buffer(c, c->shape.N * sizeof(int32_t));
     }
     for (int i = 0; i < SGT_CUDA_SLOTS; i++) {
-        c->buf.tokens[i] = add_buffer(c, c->shape.B * (c->shape.T + 1) * sizeof(uint16_t));
-        c->buf.given[i] = add_buffer(c, c->shape.N * sizeof(int32_t));
+        c->buf.batch[i] = add_buffer(c, 2 * c->shape.N * sizeof(int32_t));
         if (c->o.documents) c->buf.starts[i] = add_buffer(c, c->shape.N * sizeof(int32_t));
     }
     c->buf.control = add_buffer(c, sizeof *c->buf.control);

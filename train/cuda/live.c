@@ -66,12 +66,11 @@ void sgt_cuda_live(sgt_cuda_backend *c)
 {
     unsigned L = layers(c), head = sgt_part_head(L), embeddings = sgt_part_embeddings(L),
              update = sgt_part_update(L);
-    const void *const always[] = {c->flat.params,      c->flat.copy,     c->flat.own_copy,
-                                  c->flat.vectors,     c->flat.grads,    c->flat.own_grads,
-                                  c->flat.m,           c->flat.v,        c->buf.control,
-                                  c->buf.eval_control, c->buf.place,     c->buf.outliers,
-                                  c->buf.tokens[0],    c->buf.tokens[1], c->buf.given[0],
-                                  c->buf.given[1],     c->buf.starts[0], c->buf.starts[1]};
+    const void *const always[] = {
+        c->flat.params,  c->flat.copy,        c->flat.own_copy, c->flat.vectors,
+        c->flat.grads,   c->flat.own_grads,   c->flat.m,        c->flat.v,
+        c->buf.control,  c->buf.eval_control, c->buf.place,     c->buf.outliers,
+        c->buf.batch[0], c->buf.batch[1],     c->buf.starts[0], c->buf.starts[1]};
     const void *const of_head[] = {c->buf.logits, c->buf.loss, c->buf.row_lse, c->buf.dln,
                                    c->buf.scratch};
     const void *const of_embeddings[] = {c->buf.sorted, c->buf.order, c->buf.scratch, c->buf.ddrop};

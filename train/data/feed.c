@@ -41,23 +41,24 @@ int sgt_examples_arrange(sgt_examples *e, const char *name, const sgt_example_ro
                             err);
 }
 
-static void make_row(const sgt_examples *e, uint64_t i, uint16_t *tokens, int32_t *targets)
+static void make_row(const sgt_examples *e, uint64_t i, int32_t *inputs, int32_t *targets)
 {
     uint64_t T = e->rows.seq, n = length_of(e, i);
-    const uint16_t *from = e->tokens + e->starts[i];
-    for (uint64_t t = 0; t <= T; t++) tokens[t] = t < n ? from[t] : (uint16_t)e->rows.pad;
-    for (uint64_t t = 0; t < T; t++)
+    const int32_t *from = e->tokens + e->starts[i];
+    for (uint64_t t = 0; t < T; t++) {
+        inputs[t] = t < n ? from[t] : (int32_t)e->rows.pad;
         targets[t] = t + 1 >= e->learnt[i] && t + 1 < n ? from[t + 1] : SGT_IGNORED;
+    }
 }
 
-void sgt_examples_batch(const sgt_examples *e, uint64_t index, uint16_t *tokens, int32_t *targets)
+void sgt_examples_batch(const sgt_examples *e, uint64_t index, int32_t *inputs, int32_t *targets)
 {
     const sgt_example_rows *r = &e->rows;
     sgt_sampler_memo memo = {0};
     uint64_t row = index * r->batch + r->rank;
-    for (uint32_t i = 0; i < r->batch / r->ranks; i++, row += r->ranks)
-        make_row(e, sgt_sampler_window(&e->order, &memo, row).offset,
-                 tokens + i * ((size_t)r->seq + 1), targets + i * (size_t)r->seq);
+    for (size_t i = 0; i < r->batch / r->ranks; i++, row += r->ranks)
+        make_row(e, sgt_sampler_window(&e->order, &memo, row).offset, inputs + i * r->seq,
+                 targets + i * r->seq);
 }
 
 void sgt_examples_free(sgt_examples *e)
@@ -82,8 +83,7 @@ typedef struct maker {
 struct sgt_feed {
     const sgt_loader *l;
     size_t rows, T;
-    int32_t *targets; /* (rows, T) if rows are padded */
-    int32_t *starts;  /* (rows, T) if requested */
+    int32_t *starts; /* (rows, T) if requested */
     sgt_feed_options o;
     uint64_t given; /* number of batches given so far */
     sgt_stream *stream;
@@ -106,33 +106,22 @@ static void free_memory(const sgt_feed *f, void *p)
     else if (p) f->o.free(f->o.ctx, p);
 }
 
-/* Set the targets of padded rows: the next token, or no target if that is padding. */
-static void set_targets(sgt_feed *f, sgt_batch *rows, const uint32_t *lengths)
-{
-    rows->targets = f->targets;
-    for (size_t b = 0; b < f->rows; b++)
-        for (size_t t = 0; t < f->T; t++)
-            f->targets[b * f->T + t] =
-                t + 1 < lengths[b] ? rows->tokens[b * (f->T + 1) + t + 1] : SGT_IGNORED;
-}
-
-static int open_targets(sgt_feed *f, sgt_error *err)
+static int open_starts(sgt_feed *f, sgt_error *err)
 {
     const sgt_examples *e = f->o.examples;
-    sgt_loader_info info = {.padded = 1};
+    sgt_loader_info info;
     if (e) info.local_batch = e->rows.batch / e->rows.ranks, info.seq = e->rows.seq;
     else sgt_loader_get_info(f->l, &info);
     f->rows = info.local_batch;
     f->T = info.seq;
-    if (info.padded) f->targets = reallocarray(NULL, f->rows, f->T * sizeof *f->targets);
     if (f->o.starts) f->starts = reallocarray(NULL, f->rows, f->T * sizeof *f->starts);
-    if ((!info.padded || f->targets) && (!f->o.starts || f->starts)) return SGT_OK;
-    return sgt_fail(err, SGT_ENOMEM, "targets of %zu rows: out of memory", f->rows);
+    return f->o.starts && !f->starts ? sgt_fail_memory(err, "starts of documents") : SGT_OK;
 }
 
 static int open_ring(sgt_feed *f, unsigned n, sgt_error *err)
 {
-    size_t bytes = f->rows * (f->T + 1) * sizeof(uint16_t);
+    size_t bytes =
+        f->l ? sgt_stream_bytes(f->l, SGT_OUTPUT_I32) : 2 * f->rows * f->T * sizeof(int32_t);
     for (unsigned i = 0; i < n; i++)
         if (!(f->ring[i] = get_memory(f, bytes)))
             return sgt_fail(err, SGT_ENOMEM, "a batch of %zu bytes: out of memory", bytes);
@@ -175,7 +164,7 @@ static int open_stream(sgt_feed *f, sgt_error *err)
 {
     sgt_stream_options o = {.first = f->o.first,
                             .count = f->o.count,
-                            .output = SGT_OUTPUT_U16,
+                            .output = SGT_OUTPUT_I32,
                             .slots = SGT_FEED_AHEAD + f->o.hold,
                             .threads = f->o.threads,
                             .buffers = f->ring,
@@ -195,7 +184,7 @@ int sgt_feed_open(sgt_feed **out, const sgt_loader *l, const sgt_feed_options *o
     if (!f) return sgt_fail_memory(err, "feed");
     f->l = l;
     f->o = *o;
-    int rc = open_targets(f, err);
+    int rc = open_starts(f, err);
     if (rc == SGT_OK)
         rc = o->now || o->cycle || o->examples ? open_now(f, err) : open_stream(f, err);
     if (rc < 0) {
@@ -211,7 +200,6 @@ void sgt_feed_close(sgt_feed *f)
     if (!f) return;
     sgt_stream_close(f->stream);
     free(f->makers);
-    free(f->targets);
     free(f->starts);
     sgt_cursor_close(f->cursor);
     for (size_t i = 0; i < sizeof f->ring / sizeof *f->ring; i++) free_memory(f, f->ring[i]);
@@ -229,11 +217,11 @@ static void release_oldest(sgt_feed *f)
 /* Make the next batch in this thread, in the ring. */
 static int make_batch(sgt_feed *f, sgt_loader_batch *b, sgt_error *err)
 {
-    uint16_t *to = f->ring[f->given % (f->o.hold + 1)];
+    int32_t *to = f->ring[f->given % (f->o.hold + 1)], *targets = to + f->rows * f->T;
     uint64_t index = f->o.cycle ? f->given % f->o.cycle : f->o.first + f->given;
-    *b = (sgt_loader_batch){.output = SGT_OUTPUT_U16, .inputs = to};
+    *b = (sgt_loader_batch){.output = SGT_OUTPUT_I32, .inputs = to, .targets = targets};
     if (f->given == f->o.count) return 1;
-    if (f->o.examples) sgt_examples_batch(f->o.examples, index, to, f->targets);
+    if (f->o.examples) sgt_examples_batch(f->o.examples, index, to, targets);
     else {
         int rc = sgt_loader_read(f->l, f->cursor, index, 1, b, err);
         if (rc < 0) return rc;
@@ -249,8 +237,7 @@ int sgt_feed_next(sgt_feed *f, sgt_batch *rows, sgt_error *err)
     int rc = f->stream ? sgt_stream_next(f->stream, b, err) : make_batch(f, b, err);
     if (rc != 0) return rc;
     f->holding += f->stream != NULL;
-    *rows = (sgt_batch){.tokens = b->inputs, .targets = f->o.examples ? f->targets : NULL};
-    if (b->lengths) set_targets(f, rows, b->lengths);
+    *rows = (sgt_batch){.inputs = b->inputs, .targets = b->targets};
     if (f->starts && b->starts) {
         sgt_loader_expand_starts(b, (uint32_t)f->rows, (uint32_t)f->T, f->starts, NULL, NULL);
         rows->starts = f->starts;

@@ -25,7 +25,7 @@
  *
  *     sgt_examples e = {...};                     // tokens, starts, learnt, count, ...
  *     if (sgt_examples_arrange(&e, path, &rows, &notice, &err) < 0) ...;
- *     sgt_examples_batch(&e, k, tokens, targets);
+ *     sgt_examples_batch(&e, k, inputs, targets);
  *     sgt_examples_free(&e);
  *
  * Row r of the run is example permute(draw(ORDER, epoch, 0), count, r mod count), with permute and
@@ -40,7 +40,7 @@ typedef struct sgt_example_rows {
 
 typedef struct sgt_examples {
     uint64_t count;
-    uint16_t *tokens; /* tokens of all examples in order: prompt, completion, end of text */
+    int32_t *tokens; /* tokens of all examples in order: prompt, completion, end of text */
     /* (count + 1): index of each example's first token, then the end; an example has at least two
      * tokens */
     uint64_t *starts;
@@ -59,9 +59,9 @@ typedef struct sgt_examples {
 int sgt_examples_arrange(sgt_examples *e, const char *name, const sgt_example_rows *rows,
                          const sgt_notice *notice, sgt_error *err);
 
-/* Write the tokens (local batch, T + 1) and targets (local batch, T) of batch `index`. Targets
- * without a loss are SGT_IGNORED. */
-void sgt_examples_batch(const sgt_examples *e, uint64_t index, uint16_t *tokens, int32_t *targets);
+/* Write the inputs and targets of batch `index`, (local batch, T) each. Targets without a loss are
+ * SGT_IGNORED. */
+void sgt_examples_batch(const sgt_examples *e, uint64_t index, int32_t *inputs, int32_t *targets);
 
 void sgt_examples_free(sgt_examples *e);
 
@@ -93,9 +93,8 @@ typedef struct sgt_feed sgt_feed;
 int sgt_feed_open(sgt_feed **out, const sgt_loader *l, const sgt_feed_options *o, sgt_error *err);
 void sgt_feed_close(sgt_feed *f); /* NULL is fine */
 
-/* Get the next batch in *rows. The feed owns the rows; the caller must not change them. Padded rows
- * have targets, which, like starts, are valid only until the next call. Return 1 after the last
- * batch. */
+/* Get the next batch in *rows. The feed owns the rows; of a batch made `now`, the caller may change
+ * the targets. Starts are valid only until the next call. Return 1 after the last batch. */
 int sgt_feed_next(sgt_feed *f, sgt_batch *rows, sgt_error *err);
 
 /* With `now`: start again at batch `first`. */

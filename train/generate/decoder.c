@@ -280,7 +280,7 @@ static void block(sgt_decoder *d, size_t l, const sgt_decoder_row *rows, size_t 
     residual(d, next, n);
 }
 
-static void widen_row(const sgt_decoder *d, float *out, uint16_t id)
+static void widen_row(const sgt_decoder *d, float *out, size_t id)
 {
     const uint16_t *row = (const uint16_t *)d->at[0] + id * d->C;
     for (size_t c = 0; c < d->C; c++) {
@@ -295,8 +295,9 @@ static void embed(sgt_decoder *d, const sgt_decoder_row *rows, size_t n)
     size_t first = tensor_of(0, SGT_LN1_W);
     for (size_t i; (i = sgt_team_next(&d->team)) < n;) {
         float *x = d->x + i * d->C;
-        if (d->o.bf16) widen_row(d, x, rows[i].id);
-        else memcpy(x, vector(d, 0) + rows[i].id * d->C, d->C * sizeof *x);
+        size_t id = (size_t)rows[i].id;
+        if (d->o.bf16) widen_row(d, x, id);
+        else memcpy(x, vector(d, 0) + id * d->C, d->C * sizeof *x);
         d->k->add(x, wpe + rows[i].position * d->C, d->C);
         d->k->layernorm(d->ln + i * d->C, d->mean + i, d->rstd + i, x, vector(d, first),
                         vector(d, first + 1), 1, d->C, d->o.model.eps);

@@ -135,10 +135,10 @@ int32_t sgt_choose(const sgt_choice *c, const float *logits, size_t n, double u,
 
 /* A sequence of the decoder, and the prompt that uses it. */
 typedef struct slot {
-    size_t prompt;    /* number of the prompt; NONE: the slot is free */
-    uint16_t *window; /* the prompt's last tokens and those generated: what the model sees */
-    size_t count;     /* tokens in the window */
-    size_t fed;       /* tokens that the decoder has processed */
+    size_t prompt;   /* number of the prompt; NONE: the slot is free */
+    int32_t *window; /* the prompt's last tokens and those generated: what the model sees */
+    size_t count;    /* tokens in the window */
+    size_t fed;      /* tokens that the decoder has processed */
     uint64_t made;
     int wanted; /* 1: the current run of the decoder computes its logits */
     int32_t chosen;
@@ -241,14 +241,14 @@ static int append_token(generating *g, slot *s, sgt_error *err)
     if (!ended) {
         s->made++;
         g->r.tokens++;
-        if (o->token) rc = o->token(o->ctx, prompt, (uint16_t)s->chosen, err);
+        if (o->token) rc = o->token(o->ctx, prompt, s->chosen, err);
     }
     if (rc == SGT_OK && (ended || s->made == o->tokens)) {
         begin_prompt(g, s);
         return o->end ? o->end(o->ctx, prompt, ended ? SGT_END_TEXT : SGT_END_TOKENS, err) : SGT_OK;
     }
     shorten_window(g, s);
-    s->window[s->count++] = (uint16_t)s->chosen;
+    s->window[s->count++] = s->chosen;
     return rc;
 }
 
@@ -281,7 +281,7 @@ static int get_memory(generating *g, sgt_error *err)
     g->rooms = malloc(g->slot_count * g->room);
     int rc = g->slots && g->logits && g->rooms ? SGT_OK : SGT_ENOMEM;
     for (size_t i = 0; i < g->slot_count && rc == SGT_OK; i++)
-        if (!(g->slots[i].window = malloc(g->window * sizeof(uint16_t)))) rc = SGT_ENOMEM;
+        if (!(g->slots[i].window = malloc(g->window * sizeof(int32_t)))) rc = SGT_ENOMEM;
     return rc < 0 ? sgt_fail(err, rc, "out of memory") : SGT_OK;
 }
 
@@ -292,8 +292,8 @@ static int check(const generating *g, sgt_error *err)
         uint32_t vocab = sgt_decoder_model(g->d)->vocab;
         if (!p->count) return sgt_fail(err, SGT_EUSAGE, "prompt %zu: it has no token", i + 1);
         for (size_t j = 0; j < p->count; j++)
-            if (p->ids[j] >= vocab)
-                return sgt_fail(err, SGT_EUSAGE, "prompt %zu: id %u, and the model has %u", i + 1,
+            if ((uint32_t)p->ids[j] >= vocab)
+                return sgt_fail(err, SGT_EUSAGE, "prompt %zu: id %d, and the model has %u", i + 1,
                                 p->ids[j], vocab);
     }
     return SGT_OK;

@@ -48,8 +48,8 @@ typedef struct sgt_decoder_options {
 typedef struct sgt_decoder_row {
     /* numbers of the sequence and the position, below the limits in the options */
     uint32_t sequence, position;
-    uint16_t id; /* token, below the model's vocab */
-    int wanted;  /* 1: return the logits of the token after this one */
+    int32_t id; /* token, below the model's vocab */
+    int wanted; /* 1: return the logits of the token after this one */
 } sgt_decoder_row;
 
 /* Open a decoder with all parameters zero. Returns SGT_ENOMEM, with how much memory is needed. */
@@ -116,7 +116,7 @@ double sgt_choose_draw(uint64_t seed, uint64_t sample, uint64_t position);
 /* ---- prompts ---- */
 
 typedef struct sgt_prompt {
-    const uint16_t *ids; /* tokens of the prompt, at least one, each below the model's vocab */
+    const int32_t *ids; /* tokens of the prompt, at least one, each below the model's vocab */
     size_t count;
     uint64_t sample; /* sample number: a prompt has another continuation for each number */
 } sgt_prompt;
@@ -133,7 +133,7 @@ typedef struct sgt_generate_options {
     const sgt_stop *stop;
     /* `token` is called with the next token of prompt number `prompt`, `end` when the prompt has
      * ended. A negative return value ends generation with that code. */
-    int (*token)(void *ctx, size_t prompt, uint16_t id, sgt_error *err);
+    int (*token)(void *ctx, size_t prompt, int32_t id, sgt_error *err);
     int (*end)(void *ctx, size_t prompt, sgt_generate_end why, sgt_error *err);
     void *ctx;
 } sgt_generate_options;

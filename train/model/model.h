@@ -23,6 +23,8 @@
 #include "loader/base/error.h"
 #include "kernels/kernels.h"
 
+#define SGT_MAX_VOCAB (1u << 20) /* most ids of a model */
+
 typedef struct sgt_model {
     uint32_t layers, channels, heads;
     uint32_t vocab;     /* rows of wte; ids are below this */

@@ -67,11 +67,11 @@ static float *state(sgt_backend *b, const sgt_model *m, sgt_state what)
 static void step(sgt_backend *b, sgt_batch *rows, const job *j, const sgt_ranks *r, uint64_t s)
 {
     sgt_error err;
-    uint16_t *tokens = (uint16_t *)rows->tokens;
+    int32_t *ids =
+        rows->targets - 1; /* each row's first token follows the last of the row before */
     for (uint32_t a = 0; a < j->o.accum; a++) {
-        for (size_t i = 0; i < ROWS * (SEQ + 1); i++)
-            tokens[i] =
-                (uint16_t)(draw(1000 + (s * MOST_RANKS + r->rank) * j->o.accum + a, i) % VOCAB);
+        for (size_t i = 0; i <= ROWS * SEQ; i++)
+            ids[i] = (int32_t)(draw(1000 + (s * MOST_RANKS + r->rank) * j->o.accum + a, i) % VOCAB);
         if (b->micro_step(b, s, a, rows, 1.0 / (ROWS * SEQ * r->size * j->o.accum), &err) < 0)
             fail("a step", err.text);
     }
@@ -85,8 +85,8 @@ static void work(void *ctx, sgt_ranks *r)
     sgt_backend *b;
     sgt_error err;
     sgt_backend_options o = j->o;
-    uint16_t tokens[ROWS * (SEQ + 1)];
-    sgt_batch rows = {.tokens = tokens};
+    int32_t ids[ROWS * SEQ + 1];
+    sgt_batch rows = {.inputs = ids, .targets = ids + 1};
     outcome *seen = &j->ranks[r->rank];
     double loss;
     uint64_t targets;
