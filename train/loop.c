@@ -701,21 +701,6 @@ static int open_feed(loop *l, sgt_error *err)
     return sgt_feed_open(&l->val, t->val, &val, err);
 }
 
-static int open_saver(loop *l, sgt_error *err)
-{
-    const sgt_trainer *t = l->t;
-    sgt_saver_options o = {.run = t->run,
-                           .model = &t->model,
-                           .optimizer = t->s->step.optim.kind,
-                           .tokenizer = t->tokenizer,
-                           .eot = t->eot,
-                           .keep = t->s->keep,
-                           .threads = sgt_trainer_threads(t),
-                           .trace = t->trace,
-                           .notice = t->o->notice};
-    return t->run ? sgt_saver_open(&l->saver, &o, err) : SGT_OK;
-}
-
 /* Fill in r->sets. If memory runs out, the list is shorter or missing; that is no error. */
 static void fill_sets(const loop *l, sgt_training_result *r)
 {
@@ -777,9 +762,11 @@ static int run(sgt_trainer *t, sgt_training_result *r, sgt_error *err)
                 "%s has completed all of its %llu steps (to continue, give a larger --steps)",
                 t->o->run, (unsigned long long)t->state.step);
         if (t->run) rc = sgt_run_rotate(t->run, t->s->keep, err);
-    } else if (rc == SGT_OK && (rc = open_saver(&l, err)) == SGT_OK &&
-               (rc = open_feed(&l, err)) == SGT_OK)
-        rc = run_steps(&l, err);
+    } else if (rc == SGT_OK) {
+        if (t->run) rc = sgt_saver_open(&l.saver, t, err);
+        if (rc == SGT_OK) rc = open_feed(&l, err);
+        if (rc == SGT_OK) rc = run_steps(&l, err);
+    }
     /* even after an error, finish a checkpoint that is being written, so that it remains */
     if (l.saver) sgt_saver_wait(l.saver, NULL);
     trace(&l, 0, 1);

@@ -168,6 +168,7 @@ static void put_parts(const sgt_model *m, const float *flat)
 {
     sgt_error err;
     sgt_safetensors_writer *w[2];
+    uint64_t bytes, sum;
     for (int i = 0; i < 2; i++)
         must(sgt_safetensors_begin(&w[i], in_folder(i ? "s/b.safetensors" : "s/a.safetensors"),
                                    why));
@@ -179,7 +180,7 @@ static void put_parts(const sgt_model *m, const float *flat)
                           : sgt_safetensors_declare(w[k % 2], t.name, t.dim, t.dims, &err);
             cr_assert_eq(rc, 0, "%s", err.text);
         }
-    for (int i = 0; i < 2; i++) must(sgt_safetensors_commit(w[i], why));
+    for (int i = 0; i < 2; i++) must(sgt_safetensors_commit(w[i], &bytes, &sum, why));
 }
 
 static void no_model(const char *index, const char *why)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "tests/expect.h"
 #include "tests/train/folder.h"
@@ -52,6 +53,8 @@ Test(safetensors, round_trip)
     sgt_safetensors_writer *w;
     uint32_t shape[] = {3, 5};
     float a[15], b[4] = {1, -2, 3e-40f, 1e38f}, got[15];
+    uint64_t bytes, sum;
+    size_t size;
     for (int i = 0; i < 15; i++) a[i] = (float)i / 7;
     must(sgt_safetensors_begin(&w, in_folder("x.safetensors"), why));
     must(sgt_safetensors_declare(w, "a", shape, 2, why));
@@ -60,7 +63,7 @@ Test(safetensors, round_trip)
     must(sgt_safetensors_write(w, a + 9, 6, why));
     cr_expect_not(exists("x.safetensors"), "it has its name before it is whole");
     must(sgt_safetensors_write(w, b, 4, why));
-    must(sgt_safetensors_commit(w, why));
+    must(sgt_safetensors_commit(w, &bytes, &sum, why));
 
     sgt_safetensors *s = open_good();
     const sgt_safetensor *t = sgt_safetensors_find(s, "a");
@@ -75,8 +78,9 @@ Test(safetensors, round_trip)
     cr_expect_eq(sgt_safetensors_read(s, t, 14, 2, got, &err), SGT_EUSAGE);
     cr_expect_null(sgt_safetensors_find(s, "c"));
     sgt_safetensors_close(s);
-    scoped_memory char *text = get_file("x.safetensors", NULL);
+    scoped_memory char *text = get_file("x.safetensors", &size);
     cr_expect_eq((unsigned char)text[0] % 8, 0, "the numbers begin at no multiple of 8");
+    cr_expect(bytes == size && sum == XXH3_64bits(text, size));
 }
 
 Test(safetensors, a_writer_holds_to_what_was_declared)
@@ -84,6 +88,7 @@ Test(safetensors, a_writer_holds_to_what_was_declared)
     sgt_error err;
     sgt_safetensors_writer *w;
     float x[4] = {0};
+    uint64_t bytes, sum;
     must(sgt_safetensors_begin(&w, in_folder("x.safetensors"), why));
     must(sgt_safetensors_declare(w, "b", (uint32_t[]){3}, 1, why));
     cr_expect_eq(sgt_safetensors_write(w, x, 4, &err), SGT_EUSAGE);
@@ -91,7 +96,7 @@ Test(safetensors, a_writer_holds_to_what_was_declared)
     must(sgt_safetensors_begin(&w, in_folder("x.safetensors"), why));
     must(sgt_safetensors_declare(w, "b", (uint32_t[]){3}, 1, why));
     must(sgt_safetensors_write(w, x, 2, why));
-    cr_expect_eq(sgt_safetensors_commit(w, &err), SGT_EUSAGE);
+    cr_expect_eq(sgt_safetensors_commit(w, &bytes, &sum, &err), SGT_EUSAGE);
     cr_expect_not(exists("x.safetensors"));
 }
 

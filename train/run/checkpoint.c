@@ -203,7 +203,7 @@ static int write_tensors(const char *dir, const char *file, json_t *files, sgt_b
                          const sgt_model *m, const sgt_state *what, const char *const *prefix,
                          int count, sgt_error *err)
 {
-    uint64_t bytes, xxh3;
+    uint64_t bytes = 0, xxh3 = 0;
     sgt_safetensors_writer *w = NULL;
     char path[SGT_PATH];
     float *buffer = malloc(PIECE * sizeof *buffer);
@@ -211,15 +211,10 @@ static int write_tensors(const char *dir, const char *file, json_t *files, sgt_b
                     : sgt_fail(err, SGT_ENOMEM, "%s/%s: out of memory", dir, file);
     for (int i = 0; i < count && rc == SGT_OK; i++) rc = declare_all(w, m, prefix[i], err);
     for (int i = 0; i < count && rc == SGT_OK; i++) rc = write_all(w, b, what[i], m, buffer, err);
-    if (rc == SGT_OK) rc = sgt_safetensors_sum(w, &bytes, &xxh3, err);
-    if (rc == SGT_OK) {
-        rc = sgt_safetensors_commit(w, err);
-        w = NULL;
-        if (rc == SGT_OK) rc = add_sum(files, file, bytes, xxh3, err);
-    }
-    sgt_safetensors_abandon(w);
+    if (rc == SGT_OK) rc = sgt_safetensors_commit(w, &bytes, &xxh3, err);
+    else sgt_safetensors_abandon(w);
     free(buffer);
-    return rc;
+    return rc == SGT_OK ? add_sum(files, file, bytes, xxh3, err) : rc;
 }
 
 /* ---- state.json ---- */

@@ -33,7 +33,8 @@ struct sgt_run {
     int log_error; /* errno of the last line; 0: all lines are written. A thread that saves reads it */
     uint64_t best; /* step of the checkpoint with the lowest validation loss; 0: none has one */
     double best_loss;
-    char *waiting; /* end of the log that is not written yet, of `waits` bytes */
+    char last[LINE]; /* last line of the log */
+    char *waiting;   /* end of the log that is not written yet, of `waits` bytes */
     size_t waits, room;
 };
 
@@ -245,8 +246,8 @@ static json_int_t line_step(const char *line, size_t n)
 
 /* Copy the complete lines of steps below `step`: the first line of each step, in rising order.
  * Other lines are damaged, or belong to steps after the checkpoint. */
-static int copy_lines(FILE *in, FILE *out, const char *path, uint64_t step, uint64_t *kept,
-                      int *cut, sgt_error *err)
+static int copy_lines(sgt_run *r, FILE *in, FILE *out, uint64_t step, uint64_t *kept, int *cut,
+                      sgt_error *err)
 {
     char line[LINE];
     size_t n;
@@ -260,11 +261,13 @@ static int copy_lines(FILE *in, FILE *out, const char *path, uint64_t step, uint
         fwrite(line, 1, n, out); /* committing it reports errors */
         last = s;
         (*kept)++;
+        snprintf(r->last, LINE, "%.*s", (int)n - 1, line);
     }
-    return ferror(in) ? sgt_fail_errno(err, "%s", path) : SGT_OK;
+    return ferror(in) ? sgt_fail_errno(err, "%s/log.jsonl", r->path) : SGT_OK;
 }
 
-static int cut_log(const char *path, uint64_t step, const sgt_notice *notice, sgt_error *err)
+static int cut_log(sgt_run *r, const char *path, uint64_t step, const sgt_notice *notice,
+                   sgt_error *err)
 {
     int cut = 0;
     uint64_t kept = 0;
@@ -272,7 +275,7 @@ static int cut_log(const char *path, uint64_t step, const sgt_notice *notice, sg
     FILE *in = NULL;
     int rc = sgt_file_gone(path) ? SGT_OK : sgt_file_lines(&in, path, err);
     if (in) rc = sgt_file_begin(&out, path, err);
-    if (in && rc == SGT_OK) rc = copy_lines(in, out.stream, path, step, &kept, &cut, err);
+    if (in && rc == SGT_OK) rc = copy_lines(r, in, out.stream, step, &kept, &cut, err);
     if (in) fclose(in);
     if (rc == SGT_OK && cut) rc = sgt_file_commit(&out, err);
     sgt_file_abandon(&out);
@@ -287,7 +290,7 @@ static int cut_log(const char *path, uint64_t step, const sgt_notice *notice, sg
 static int open_log(sgt_run *r, uint64_t step, const sgt_notice *notice, sgt_error *err)
 {
     char path[SGT_PATH];
-    int rc = cut_log(sgt_path(path, r->path, "log.jsonl"), step, notice, err);
+    int rc = cut_log(r, sgt_path(path, r->path, "log.jsonl"), step, notice, err);
     /* here, because a step allocates nothing */
     if (rc == SGT_OK) rc = sgt_reserve(&r->waiting, &r->room, LINE, 1, path, err);
     if (rc < 0) return rc;
@@ -307,6 +310,7 @@ int sgt_run_log(sgt_run *r, const char *line, sgt_error *err)
     int rc = sgt_owner_check(r->owner, err), error = 0;
     if (rc == SGT_OK) rc = sgt_reserve(&r->waiting, &r->room, r->waits + n + 1, 1, r->path, err);
     if (rc < 0) return rc;
+    memcpy(r->last, line, n + 1);
     memcpy(r->waiting + r->waits, line, n);
     r->waiting[r->waits + n] = '\n';
     r->waits += n + 1;
@@ -321,16 +325,7 @@ int sgt_run_log(sgt_run *r, const char *line, sgt_error *err)
     return SGT_OK;
 }
 
-char *sgt_run_last_line(const sgt_run *r)
-{
-    char path[SGT_PATH], line[LINE], last[LINE] = "";
-    FILE *f = NULL;
-    (void)sgt_file_lines(&f, sgt_path(path, r->path, "log.jsonl"), NULL);
-    while (f && sgt_file_line(line, LINE, f) > 0) memcpy(last, line, LINE);
-    if (f) fclose(f);
-    last[strcspn(last, "\n")] = '\0';
-    return *last ? strdup(last) : NULL;
-}
+char *sgt_run_last_line(const sgt_run *r) { return *r->last ? strdup(r->last) : NULL; }
 
 /* ---- open, save, close ---- */
 

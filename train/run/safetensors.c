@@ -401,15 +401,8 @@ int sgt_safetensors_write(sgt_safetensors_writer *w, const float *x, size_t coun
     return put(w, x, 4 * count, err);
 }
 
-int sgt_safetensors_sum(sgt_safetensors_writer *w, uint64_t *bytes, uint64_t *xxh3, sgt_error *err)
-{
-    int rc = flush(w, err);
-    *bytes = w->bytes;
-    *xxh3 = XXH3_64bits_digest(w->hash);
-    return rc;
-}
-
-int sgt_safetensors_commit(sgt_safetensors_writer *w, sgt_error *err)
+int sgt_safetensors_commit(sgt_safetensors_writer *w, uint64_t *bytes, uint64_t *xxh3,
+                           sgt_error *err)
 {
     int rc = SGT_OK;
     if (w->header) rc = write_header(w, err);
@@ -417,6 +410,8 @@ int sgt_safetensors_commit(sgt_safetensors_writer *w, sgt_error *err)
         rc = sgt_fail(err, SGT_EUSAGE, "%s: %llu bytes of %llu were written", w->file.path,
                       (unsigned long long)w->written, (unsigned long long)w->declared);
     if (rc == SGT_OK) rc = flush(w, err);
+    *bytes = w->bytes;
+    *xxh3 = XXH3_64bits_digest(w->hash);
     if (rc == SGT_OK) rc = sgt_file_commit(&w->file, err);
     sgt_safetensors_abandon(w);
     return rc;

@@ -58,11 +58,10 @@ int sgt_safetensors_begin(sgt_safetensors_writer **out, const char *path, sgt_er
 int sgt_safetensors_declare(sgt_safetensors_writer *w, const char *name, const uint32_t *dim,
                             uint32_t dims, sgt_error *err);
 int sgt_safetensors_write(sgt_safetensors_writer *w, const float *x, size_t count, sgt_error *err);
-/* Return the file's size in bytes and its XXH3-64; call it after all numbers are written, before
- * commit. */
-int sgt_safetensors_sum(sgt_safetensors_writer *w, uint64_t *bytes, uint64_t *xxh3, sgt_error *err);
-/* Finish the file and give it its name. Frees w, even on an error. */
-int sgt_safetensors_commit(sgt_safetensors_writer *w, sgt_error *err);
+/* Finish the file and give it its name; return its size in bytes and its XXH3-64. Frees w, even on an
+ * error. */
+int sgt_safetensors_commit(sgt_safetensors_writer *w, uint64_t *bytes, uint64_t *xxh3,
+                           sgt_error *err);
 /* Remove the unfinished file and free w; NULL is fine. */
 void sgt_safetensors_abandon(sgt_safetensors_writer *w);
 

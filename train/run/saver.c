@@ -19,7 +19,7 @@ typedef struct copy {
 } copy;
 
 struct sgt_saver {
-    sgt_saver_options o;
+    const sgt_trainer *t;
     copy copy;
     int states; /* number of states to copy; the others are all zeros */
     int said;   /* 1: it was reported that there is no memory for the copy */
@@ -65,15 +65,17 @@ static void prefault(char *p, size_t n, int threads)
 
 static int map_copy(sgt_saver *s, sgt_error *err)
 {
-    uint64_t need = sgt_saver_bytes(s->o.model, s->o.optimizer), available = sgt_memory_available();
+    const sgt_model *m = &s->t->model;
+    uint64_t need = sgt_saver_bytes(m, s->t->s->step.optim.kind),
+             available = sgt_memory_available();
     if (need > available)
         return sgt_fail(err, SGT_ENOMEM, "it needs %.1f GiB of memory, but only %.1f GiB is free",
                         (double)need / 0x1p30, (double)available / 0x1p30);
     int rc = sgt_arena_map(&s->copy.memory, (size_t)need, 0, err);
     if (rc < 0) return rc;
-    prefault(s->copy.memory.base, (size_t)need, s->o.threads);
+    prefault(s->copy.memory.base, (size_t)need, sgt_trainer_threads(s->t));
     for (int i = 0; i < s->states; i++)
-        s->copy.flat[i] = (float *)s->copy.memory.base + (size_t)i * sgt_model_floats(s->o.model);
+        s->copy.flat[i] = (float *)s->copy.memory.base + (size_t)i * sgt_model_floats(m);
     return SGT_OK;
 }
 
@@ -83,8 +85,8 @@ static int have_memory(sgt_saver *s)
     sgt_error why;
     if (s->copy.memory.base || map_copy(s, &why) == SGT_OK) return 1;
     if (!s->said)
-        sgt_say(&s->o.notice, "a copy of the checkpoint: %s: training waits while it is written",
-                why.text);
+        sgt_say(&s->t->o->notice,
+                "a copy of the checkpoint: %s: training waits while it is written", why.text);
     s->said = 1;
     return 0;
 }
@@ -93,16 +95,16 @@ static int have_memory(sgt_saver *s)
 
 static int write_out(sgt_saver *s, sgt_backend *from, sgt_error *err)
 {
-    const sgt_saver_options *o = &s->o;
-    return sgt_run_save(o->run, &s->state, from, o->model, o->tokenizer, o->eot, o->keep, err);
+    const sgt_trainer *t = s->t;
+    return sgt_run_save(t->run, &s->state, from, &t->model, t->tokenizer, t->eot, t->s->keep, err);
 }
 
 static void *write_copy(void *ctx)
 {
     sgt_saver *s = ctx;
-    uint64_t from = sgt_trace_begin(s->o.trace);
+    uint64_t from = sgt_trace_begin(s->t->trace);
     s->rc = write_out(s, &s->copy.calls, &s->why);
-    sgt_trace_end(s->o.trace, from, s->track, "checkpoint", "write");
+    sgt_trace_end(s->t->trace, from, s->track, "checkpoint", "write");
     __atomic_store_n(&s->written, 1, __ATOMIC_RELEASE); /* pairs with sgt_saver_check's load */
     return NULL;
 }
@@ -130,7 +132,8 @@ int sgt_saver_save(sgt_saver *s, const sgt_checkpoint_state *state, sgt_backend 
     if (rc < 0) return rc;
     s->state = *state;
     if (more && have_memory(s)) {
-        if ((rc = sgt_checkpoint_copy(s->copy.flat, s->states, b, s->o.model, err)) < 0) return rc;
+        if ((rc = sgt_checkpoint_copy(s->copy.flat, s->states, b, s->copy.model, err)) < 0)
+            return rc;
         s->written = 0;
         s->writing = pthread_create(&s->thread, NULL, write_copy, s) == 0;
         if (s->writing) return SGT_OK;
@@ -142,15 +145,15 @@ int sgt_saver_save(sgt_saver *s, const sgt_checkpoint_state *state, sgt_backend 
 
 uint64_t sgt_saver_saved(const sgt_saver *s) { return s->saved; }
 
-int sgt_saver_open(sgt_saver **out, const sgt_saver_options *o, sgt_error *err)
+int sgt_saver_open(sgt_saver **out, const sgt_trainer *t, sgt_error *err)
 {
     sgt_saver *s = calloc(1, sizeof *s);
     if (!s) return sgt_fail_memory(err, "checkpoints");
-    s->o = *o;
+    s->t = t;
     s->copy.calls.get = get;
-    s->copy.model = o->model;
-    s->states = states_of(o->optimizer);
-    s->track = o->trace ? sgt_trace_track(o->trace, SGT_TRACE_HOST, "checkpoint") : 0;
+    s->copy.model = &t->model;
+    s->states = states_of(t->s->step.optim.kind);
+    s->track = t->trace ? sgt_trace_track(t->trace, SGT_TRACE_HOST, "checkpoint") : 0;
     *out = s;
     return SGT_OK;
 }

@@ -1,7 +1,7 @@
 /* saver.h: writes checkpoints in the background while training continues.
  *
  *     sgt_saver *s;
- *     if (sgt_saver_open(&s, &options, &err) < 0) ...;
+ *     if (sgt_saver_open(&s, trainer, &err) < 0) ...;
  *     for (step ...) {
  *         if (sgt_saver_check(s, &err) < 0) ...;          // a write has failed
  *         ...
@@ -20,25 +20,12 @@
 #ifndef SGT_SAVER_H
 #define SGT_SAVER_H
 
-#include "train/run/run.h"
-#include "train/log/trace.h"
+#include "train/trainer.h"
 
 typedef struct sgt_saver sgt_saver;
 
-typedef struct sgt_saver_options {
-    sgt_run *run;
-    const sgt_model *model;
-    sgt_optim_kind optimizer;
-    const char *tokenizer; /* text of tokenizer.json, or NULL */
-    int64_t eot;           /* id of the end-of-text token; -1: unknown */
-    uint64_t keep;
-    int threads; /* threads that may copy during a save, at least 1 */
-    sgt_trace *trace;
-    sgt_notice notice; /* called if there is no memory for the copy */
-} sgt_saver_options;
-
-/* Open a saver. The objects that *o points to must live until close. */
-int sgt_saver_open(sgt_saver **out, const sgt_saver_options *o, sgt_error *err);
+/* Open a saver for t->run. If there is no memory for the copy, it tells t->o->notice. */
+int sgt_saver_open(sgt_saver **out, const sgt_trainer *t, sgt_error *err);
 void sgt_saver_close(sgt_saver *s); /* wait for the write in progress, then free s; NULL is fine */
 
 /* Return the bytes of a saver's copy of this model. */

@@ -99,9 +99,10 @@ static void train(const sgt_model *m, uint64_t from, uint64_t to)
     open_state(&now, m);
     open_state(&read, m);
     if (sgt_run_open(&run, "run", from, 1, &nobody, &err) < 0) fail("run", err.text);
-    sgt_saver_options o = {
-        .run = run, .model = m, .optimizer = SGT_ADAMW, .eot = -1, .keep = 2, .threads = 1};
-    if (sgt_saver_open(&saver, &o, &err) < 0) fail("saver", err.text);
+    sgt_config s = {.keep = 2, .threads = 1, .step.optim.kind = SGT_ADAMW};
+    const sgt_train_options o = {0};
+    const sgt_trainer t = {.run = run, .model = *m, .s = &s, .o = &o, .eot = -1};
+    if (sgt_saver_open(&saver, &t, &err) < 0) fail("saver", err.text);
     for (uint64_t step = from; step < to; step++) {
         char line[64];
         advance(&now, step + 1);
