@@ -84,7 +84,7 @@ int sgt_pipeline_check(const sgt_manifest *m, const sgt_corpus *c, const sgt_tok
                        sgt_error *err)
 {
     sgt_tokenize_result r = {0};
-    if (m->bad_lines && !m->documents)
+    if (o->skip_bad && m->bad_lines && !m->documents)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: nothing is left to tokenize: all %" PRIu64
                         " lines, rows or files are bad (without --skip-bad, one is named)",

@@ -233,7 +233,9 @@ typedef struct sgt_tokenize_options {
 typedef struct sgt_tokenize_result {
     /* bytes: bytes of the documents' text */
     uint64_t tokens, documents, bytes, files, invalid_utf8, shards;
-    uint64_t bad_lines;  /* lines, rows and rests of files left out by `skip_bad` */
+    /* lines, rows and ends of packed files left out by `skip_bad`; and what follows the last member of
+     * a gzip file, as one */
+    uint64_t bad_lines;
     uint64_t duplicates; /* documents left out by `dedup` */
     /* surrogates (\uD800 to \uDFFF) in JSONL that are not part of a pair, each replaced by
      * U+FFFD */

@@ -188,7 +188,9 @@ static void print_work(FILE *to, uint64_t bytes, uint64_t read, uint64_t files, 
 static void print_skipped(FILE *to, uint64_t files)
 {
     if (files)
-        print_things(to, "", files, "file", "files", " skipped: not plain text (see --binary)\n");
+        print_things(to, "", files, "file", "files",
+                     t.skip_bad ? " skipped: not plain text (see --binary), or Parquet cut off\n"
+                                : " skipped: not plain text (see --binary)\n");
 }
 
 /* Tell why the validation split is empty, and which --split would give one. */
@@ -211,7 +213,7 @@ static void print_summary(const char *out, const sgt_tokenize_result *r)
         const char *singular, *plural, *after;
     } counted[] = {
         {r->duplicates, "duplicate", "duplicates", " left out"},
-        {r->bad_lines, "bad line, row or file", "bad lines, rows or files", " left out"},
+        {r->bad_lines, "bad line, row or file end", "bad lines, rows or file ends", " left out"},
         {r->lone_surrogates, "lone surrogate", "lone surrogates", " in JSONL, now U+FFFD"},
         {r->eot_literals, "literal end of text", "literal ends of text",
          " in the documents, tokenized as text (with --special eot each begins a document)"},
@@ -326,16 +328,6 @@ static void show_pieces(void *ctx, uint64_t done, uint64_t total, uint64_t piece
     sgt_progress_update(ctx, done, total, 0, "counting");
 }
 
-static json_t *vocab_json(const sgt_train_result *r)
-{
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "tokens",
-                     number(r->tokens), "pieces", number(r->pieces), "distinct_pieces",
-                     number(r->distinct), "documents", number(r->documents), "bytes",
-                     number(r->bytes), "files", number(r->files), "invalid_utf8",
-                     number(r->invalid_utf8), "skipped", number(r->skipped), "seconds", r->seconds,
-                     "mb_per_s", mb_per_s(r->bytes, r->seconds));
-}
-
 /* Train a vocabulary on the inputs, write its files to OUT and print the result. Fail if there are
  * several ranks, because each would train the same one. */
 static int make_vocab(sgt_error *err)
@@ -359,7 +351,12 @@ static int make_vocab(sgt_error *err)
     if (result.tokens < o.train_vocab && !o.quiet)
         fprintf(stderr, "%s: no pair of tokens is left to merge: %u tokens, not %u\n", program.name,
                 result.tokens, (uint32_t)o.train_vocab);
-    json_t *j = vocab_json(&result);
+    json_t *j = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "tokens",
+                          number(result.tokens), "pieces", number(result.pieces), "distinct_pieces",
+                          number(result.distinct), "documents", number(result.documents), "bytes",
+                          number(result.bytes), "files", number(result.files), "invalid_utf8",
+                          number(result.invalid_utf8), "skipped", number(result.skipped), "seconds",
+                          result.seconds, "mb_per_s", mb_per_s(result.bytes, result.seconds));
     if (o.json || !j) return sgt_print_json(j, JSON_REAL_PRECISION(6), err);
     snprintf(what, sizeof what, "%u tokens from %s", result.tokens,
              sgt_format_things(pieces, sizeof pieces, result.pieces, "piece", "pieces"));

@@ -146,6 +146,17 @@ find names -type f -print0 | sort -z | run 0 sgt-tokenize --invalid-utf8 keep @-
 [ "$(paths_of out26)" = '"a\nb" "c\\xe9d", "path_bytes": "63e964"' ] || fail "names: $(paths_of out26)"
 printf 'in/a0\000\000nowhere' > list
 run_failure 'list: path 3: nowhere: No such file or directory' sgt-tokenize @list out22
+# A list in UTF-16 is named as such, with and without a byte order mark.
+printf 'in/a0\nin/B\n' > narrow
+for from in UTF-16 UTF-16LE UTF-16BE; do
+    iconv -f UTF-8 -t $from narrow > list
+    run_failure "list: $from, not UTF-8 text (iconv -f $from -t UTF-8 converts it)" sgt-tokenize @list out22
+    run_failure "@-: $from, not UTF-8 text (iconv -f $from -t UTF-8 converts it)" sgt-tokenize @- out22 < list
+done
+printf '1\0002\0003\0004\0' > list # this could be UTF-16, but the paths are there
+for i in 1 2 3 4; do echo $i > $i; done
+run 0 sgt-tokenize --quiet @list out27
+[ "$(paths_of out27)" = '"1" "2" "3" "4"' ] || fail "short names: $(paths_of out27)"
 echo > list
 run_failure 'list: no path in this list' sgt-tokenize @list out22
 run_failure 'nowhere: No such file or directory' sgt-tokenize @nowhere out22

@@ -37,7 +37,7 @@ bad() { # LINE MESSAGE
     absent out-bad
     run 0 sgt-tokenize --skip-bad bad.jsonl out-bad
     stdout_has 'out-bad: 4 tokens, 2 documents'
-    stdout_has '1 bad line, row or file left out'
+    stdout_has '1 bad line, row or file end left out'
     grep -q '"bad_lines": 1$' out-bad/manifest.json || fail "no bad line in manifest.json"
     run 0 sgt-tokenize --json --skip-bad --force --threads 1 bad.jsonl out-bad
     stdout_has '"bad_lines": 1, "lone_surrogates": 0'
@@ -57,12 +57,24 @@ bad '{"text":"a","\355\240\200":1}' 'byte 14: not UTF-8' # tests/tokenize/test_j
 # Files with byte order marks were joined, and not even with a newline between them: the command that the message names
 # mends that.
 mark='a byte order mark, where files were joined: '
-sed="sed 's/^\\xEF\\xBB\\xBF//; s/}\\xEF\\xBB\\xBF{/}\\n{/g'"
+sed="sed -E 's/^\\s*\\xEF\\xBB\\xBF//; s/}\\s*\\xEF\\xBB\\xBF\\s*(\\{|\$)/}\\n\\1/g'"
 bad '\0357\0273\0277{"text":"c"}' "byte 1: $mark$sed removes it"
 bad '{"text":"c"}\0357\0273\0277{"text":"d"}' "byte 13: $mark$sed removes it"
 sh -c "$sed bad.jsonl" > mended.jsonl
 run 0 sgt-tokenize mended.jsonl out-mended
 stdout_has 'out-mended: 8 tokens, 4 documents'
+bad ' \t\0357\0273\0277 {"text":"c"}' "byte 3: $mark$sed removes it"
+for locale in C C.UTF-8; do
+    LC_ALL=$locale sh -c "$sed bad.jsonl" > mended.jsonl
+    run 0 sgt-tokenize --force mended.jsonl out-mended
+    stdout_has 'out-mended: 6 tokens, 3 documents'
+done
+bad '{"text":"c"} \0357\0273\0277 {"text":"d"}\0357\0273\0277' "byte 14: $mark$sed removes it"
+for locale in C C.UTF-8; do
+    LC_ALL=$locale sh -c "$sed bad.jsonl" > mended.jsonl
+    run 0 sgt-tokenize --force mended.jsonl out-mended
+    stdout_has 'out-mended: 8 tokens, 4 documents'
+done
 
 # What Python's json writes beside JSON passes, unless it is asked for.
 printf '{"a":[NaN,-Infinity],"text":"a","b":Infinity}\n' > python.jsonl

@@ -44,21 +44,36 @@ run 1 sgt-tokenize plain.gz out-plain
 stderr_is "sgt-tokenize: plain.gz: offset 2: not gzip, or damaged: incorrect header check $skips"
 
 # What follows the last member, and is none, is ignored with a line, as by gzip; also a single byte, and behind zeros.
-for after in '\n' 'garbage\n' '\0\0x' '\0\037'; do
+for after in '\n' 'garbage\n' '\0\0x' '\0\037' '\037\0'; do
     { cat a.gz && printf '%b' "$after"; } > after.gz
     rm -rf out-after
     run 0 sgt-tokenize after.gz out-after
     stderr_is "sgt-tokenize: after.gz: offset $size: trailing garbage ignored: $(($(wc -c < after.gz) - size)) bytes \
 after the last member of gzip"
     same out-after/train_000000.bin out/train_000000.bin
-    run 0 sgt-tokenize --quiet --force after.gz out-after
+    stdout_has '1 bad line, row or file end left out'
+    grep -q '"bad_lines": 1$' out-after/manifest.json || fail 'what was ignored is not in manifest.json'
+    run 0 sgt-tokenize --quiet --json --force after.gz out-after
     stderr_is ''
+    stdout_has '"bad_lines": 1, '
+done
+{ printf '' | gzip && echo; } > after-empty.jsonl.gz
+run 0 sgt-tokenize --quiet after-empty.jsonl.gz out-after-empty
+# What follows the last member and begins as another one is a member that is cut off, as for gzip.
+for after in '\037\213' '\0\037\213' '\037\213\010'; do
+    { cat a.gz && printf '%b' "$after"; } > next.gz
+    run_failure "next.gz: offset $(wc -c < next.gz): cut off: the file ends in the middle of its compressed data $skips" \
+        sgt-tokenize next.gz out-next
+    run 0 sgt-tokenize --quiet --json --skip-bad next.gz out-next
+    stdout_has '"bad_lines": 1, '
+    rm -r out-next
 done
 mkdir many
 for i in 1 2 3 4 5 6 7 8; do cp after.gz many/$i.gz; done
 run 0 sgt-tokenize many out-after-many
 stderr_lines 6
 stderr_has 'sgt-tokenize: 3 more packed files with such ends'
+stdout_has '8 bad lines, rows or file ends left out'
 
 # A changed byte anywhere after the header is found. Whole shards stay, and with the repaired file
 # the run continues.
@@ -76,7 +91,7 @@ run 0 sgt-tokenize --quiet --shard-tokens 20k text flipped.gz out-flipped
 run 0 sgt-tokenize --quiet --shard-tokens 20k text flipped.gz whole
 same_folders out-flipped whole
 
-# --skip-bad keeps the text before a damaged place, and counts the rest of the file once, and of JSONL the line that it is
+# --skip-bad keeps the text before a damaged place, and counts the rest of the file once, with the line of JSONL that it is
 # in. The result is the same for any threads and ranks. Of a file without a good byte there is no document.
 lines() { # FROM TO: print so many lines of JSONL
     awk -v i="$1" -v n="$2" 'BEGIN { for (; i < n; i++) printf "{\"text\":\"%d is %d squared\"}\n", i * i, i }'
@@ -96,7 +111,7 @@ same_for_all() { # BAD: check that so many are counted, for any threads and rank
     rm -rf out-bad*
     skipping out-bad --threads 1
     cp .stderr said
-    stdout_has "$1 bad lines, rows or files left out"
+    stdout_has "$1 bad lines, rows or file ends left out"
     for t in 2 5; do
         skipping out-bad$t --threads $t
         same_folders out-bad out-bad$t
@@ -104,7 +119,7 @@ same_for_all() { # BAD: check that so many are counted, for any threads and rank
     for rank in 0 1 2; do skipping out-bad-ranks --rank $rank --ranks 3; done
     same_folders out-bad out-bad-ranks
 }
-same_for_all 4
+same_for_all 3
 cat > want << END
 sgt-tokenize: bad/1.gz: offset $((size / 2)): cut off: the file ends in the middle of its compressed data: the rest is left out
 sgt-tokenize: bad/2.jsonl.gz: offset 20000: cut off: the file ends in the middle of its compressed data: the rest is left out
@@ -122,6 +137,15 @@ run 0 sgt-tokenize --skip-bad bad out-good
 stdout_has 'complete already'
 touch bad/1.gz # another time stamp: it is read and compared
 run 0 sgt-tokenize --quiet --skip-bad bad out-good
+# A file that is cut before the end of its first line counts once, like one that is cut after it; a line that is whole but for
+# its newline is no part of what is left out.
+bytes_of() { lines 0 9000 | head -c "$1" | gzip | head -c -8; } # its checksum and its size are missing
+for cut in 1 10 24 25 26 30; do # its first line has 26 bytes
+    bytes_of $cut > cut.jsonl.gz
+    run 0 sgt-tokenize --quiet --json --skip-bad cut.jsonl.gz text "out-cut-$cut"
+    stdout_has "\"documents\": $((1 + (cut > 24))), "
+    stdout_has '"bad_lines": 1, '
+done
 run_failure "bad/3.gz: nothing is left to tokenize: all 1 lines, rows or files are bad (without --skip-bad, one is \
 named)" sgt-tokenize --quiet --skip-bad bad/3.gz out-none
 
@@ -161,5 +185,5 @@ flip bad/4.jsonl.zst 200000 255
 cp a.zst bad/6.zst
 flip bad/6.zst $(($(wc -c < a.zst) - 2)) 1
 gzip -c text > bad/5.gz
-same_for_all 5
+same_for_all 4
 grep -q 'bad/4.jsonl.zst: offset .*: the rest is left out$' said || fail "$(cat said)"

@@ -219,8 +219,23 @@ rm -rf ends-b
 run 0 sgt-tokenize --skip-bad ends ends-b
 stderr_is 'sgt-tokenize: ends/b.parquet: skipped: a Parquet file that is cut off (fetch the file again)
 sgt-tokenize: ends/c.parquet: skipped: a Parquet file that is cut off (fetch the file again)'
-stdout_has '2 files skipped'
+stdout_has '2 files skipped: not plain text (see --binary), or Parquet cut off'
 same ends-a/train_000000.bin ends-b/train_000000.bin
+# Those that have no line of their own are counted as what they are.
+for i in d e f g; do cp ends/b.parquet ends/$i.parquet; done
+run 0 sgt-tokenize --skip-bad ends ends-d
+stderr_lines 6
+stderr_has 'sgt-tokenize: 1 more file skipped: a Parquet file that is cut off (fetch the file again)'
+cp ends/b.parquet ends/h.parquet
+printf '\177ELF\2\1\1\0' > ends/prog
+run 0 sgt-tokenize --skip-bad ends ends-e
+stderr_lines 7
+stderr_has 'sgt-tokenize: 2 more files skipped: Parquet files that are cut off (fetch them again)'
+stderr_has 'sgt-tokenize: 1 more file skipped: not plain text (--binary keep takes its bytes)'
+rm ends/a.parquet
+run 1 sgt-tokenize --quiet --skip-bad ends ends-f
+stderr_is 'sgt-tokenize: ends: nothing is left to tokenize: no file is plain text or whole Parquet, 8 skipped (--filter names '\
+'a program that makes text of a format)'
 for size in 0 3 4 8 11 12 100 5000 $((size - 1)); do
     head -c "$size" zstd-v1.parquet > short.parquet
     run_failure_about 'sgt-tokenize: short.parquet: ' sgt-tokenize --quiet --field plain_none short.parquet no

@@ -10,13 +10,13 @@ import subprocess
 import sys
 
 BUDGET = {
-    "tokenize": 12491,
+    "tokenize": 12479,
     "loader": 6956,
     "train": 13687,
     "kernels": 12191,
-    "tools": 13495,
-    "tests": 51453,
-    "manuals": 2593,
+    "tools": 13493,
+    "tests": 51510,
+    "manuals": 2594,
     "pages": 1224,
 }
 DATA = set(

@@ -77,8 +77,8 @@ Test(json_line, numbers_of_python)
 Test(json_line, byte_order_marks)
 {
     static const char why[] =
-        "a byte order mark, where files were joined: sed 's/^\\xEF\\xBB\\xBF//; "
-        "s/}\\xEF\\xBB\\xBF{/}\\n{/g' removes it";
+        "a byte order mark, where files were joined: sed -E 's/^\\s*\\xEF\\xBB\\xBF//; "
+        "s/}\\s*\\xEF\\xBB\\xBF\\s*(\\{|$)/}\\n\\1/g' removes it";
     expect_bad("\xEF\xBB\xBF{\"text\":\"a\"}", 0, why);
     expect_bad("{\"text\":\"a\"}\xEF\xBB\xBF{\"text\":\"b\"}", 12, why);
     expect_text("text", "{\"text\":\"\xEF\xBB\xBF\"}", "\xEF\xBB\xBF", 3, 0);

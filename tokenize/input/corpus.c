@@ -35,6 +35,7 @@ typedef struct walk {
     struct stat out_stat;
     char *out_real;                    /* OUT with links resolved; NULL: unknown */
     int listed;                        /* this INPUT is a line of a list */
+    uint64_t more[2];                  /* skipped without a notice: not text; Parquet cut off */
     sgt_lookahead first;               /* the first bytes of the file at hand */
     size_t found[SGT_FORM_MORE];       /* number of files of each form that no name told */
     size_t first_found[SGT_FORM_MORE]; /* index of the first of them */
@@ -248,13 +249,14 @@ static int read_end(walk *w, sgt_corpus_file *f, sgt_source *s)
 }
 
 /* Leave out a file that is not text, as *w->err says, with a notice. `named`: the file itself is an
- * INPUT, so it is an error. */
-static int leave_out(walk *w, const sgt_corpus_file *f, int named)
+ * INPUT, so it is an error. cut: it is Parquet that is cut off. */
+static int leave_out(walk *w, const sgt_corpus_file *f, int named, int cut)
 {
     const sgt_error why = *w->err;
     if (named) return sgt_fail(w->err, SGT_EFORMAT, "%s: %s", f->path, why.text);
     if (w->c->skipped++ < SKIPPED_SAID)
         sgt_say(&w->o->notice, "%s: skipped: %s", f->path, why.text);
+    else w->more[cut]++;
     return 1;
 }
 
@@ -283,7 +285,7 @@ static int inspect_file(walk *w, sgt_corpus_file *f, int named)
         rc = sgt_fail(w->err, SGT_EFORMAT, "a Parquet file that is cut off (fetch the file again)");
     else if (!rc) rc = sgt_stream_form(&w->first, s, w->c, f, w->err);
     sgt_source_close(s);
-    if (rc == SGT_FORM_OTHER || (rows && rc == SGT_EFORMAT)) return leave_out(w, f, named);
+    if (rc == SGT_FORM_OTHER || (rows && rc == SGT_EFORMAT)) return leave_out(w, f, named, rows);
     if (rc < 0) return rc;
     if (rc == SGT_FORM_LINES) f->lines = 2;
     if (!w->found[rc]++) w->first_found[rc] = w->c->count;
@@ -458,16 +460,19 @@ static int list_path(walk *w, const char *input)
 /* ---- lists ---- */
 
 /* List the paths in the file called `list`, read from f. They end in newlines, or, if a NUL is
- * among the first bytes, in NULs: a path is so short that the first one's is there. */
+ * among the first bytes, in NULs: a path is so short that the first one's is there. So are those of
+ * UTF-16, by which no path is found. */
 static int list_paths(walk *w, const char *list, FILE *f)
 {
     char text[PATH_MAX + 2]; /* what follows in the list: room for a path and its end */
     size_t n = 0, number = 0, found = 0;
     int ends = '\n', rc = SGT_OK;
+    const sgt_magic *wide = NULL;
     sgt_error *err = w->err, why;
     w->err = &why;
     w->listed = 1;
     while (!rc && (n += fread(text + n, 1, sizeof text - n, f)) > 0) {
+        if (!number) wide = sgt_magic_wide((const uint8_t *)text, n, feof(f));
         if (!number && memchr(text, 0, n)) ends = 0;
         char *path = text + (number++ ? 0 : sgt_utf8_mark(text, n)),
              *end = memchr(path, ends, (size_t)(text + n - path));
@@ -489,7 +494,10 @@ static int list_paths(walk *w, const char *list, FILE *f)
     }
     w->err = err;
     w->listed = 0;
-    if (rc < 0) sgt_fail(err, rc, "%s: %s %zu: %s", list, ends ? "line" : "path", number, why.text);
+    if (rc < 0 && wide && wide->kind == SGT_MAGIC_WIDE)
+        sgt_fail(err, rc, "%s: %s, not UTF-8 text (%s)", list, wide->what, wide->hint);
+    else if (rc < 0)
+        sgt_fail(err, rc, "%s: %s %zu: %s", list, ends ? "line" : "path", number, why.text);
     else if (!feof(f)) /* the loop ended before the end of the file, so reading failed */
         rc = sgt_fail_errno(err, "%s", list);
     else if (!found) rc = sgt_fail(err, SGT_EFORMAT, "%s: no path in this list", list);
@@ -528,16 +536,19 @@ static int set_filters(sgt_corpus *c, const sgt_tokenize_options *o, sgt_error *
  * is left. */
 static int sum_up_skipped(const walk *w)
 {
-    const uint64_t n = w->c->skipped, more = n > SKIPPED_SAID ? n - SKIPPED_SAID : 0;
-    if (more)
-        sgt_say(&w->o->notice,
-                "%" PRIu64 " more file%s skipped: not plain text (--binary keep takes %s bytes)",
-                more, more == 1 ? "" : "s", more == 1 ? "its" : "their");
-    if (w->c->count || !n) return SGT_OK;
+    static const char *const why[][2] = {
+        {"s skipped: not plain text (--binary keep takes their bytes)",
+         " skipped: not plain text (--binary keep takes its bytes)"},
+        {"s skipped: Parquet files that are cut off (fetch them again)",
+         " skipped: a Parquet file that is cut off (fetch the file again)"}};
+    for (int i = 0; i < 2; i++)
+        if (w->more[i])
+            sgt_say(&w->o->notice, "%" PRIu64 " more file%s", w->more[i], why[i][w->more[i] == 1]);
+    if (w->c->count || !w->c->skipped) return SGT_OK;
     return sgt_fail(w->err, SGT_EFORMAT,
-                    "%s: nothing is left to tokenize: no file is plain text, %" PRIu64
+                    "%s: nothing is left to tokenize: no file is plain text%s, %" PRIu64
                     " skipped (--filter names a program that makes text of a format)",
-                    w->o->inputs[0], n);
+                    w->o->inputs[0], w->o->skip_bad ? " or whole Parquet" : "", w->c->skipped);
 }
 
 int sgt_corpus_list(sgt_corpus **out, const sgt_tokenize_options *o, sgt_error *err)

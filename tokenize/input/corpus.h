@@ -15,7 +15,7 @@
  * The INPUT @LIST is a file of paths, one per line, each treated like an INPUT, except that a file
  * that is not text is skipped. @- is such a list on standard input. Blank lines are skipped. A byte
  * order mark at the beginning and a CR before a newline are not part of a path. If the first 4 KiB
- * hold a NUL, paths end in NULs instead.
+ * hold a NUL, paths end in NULs instead. A list in UTF-16 or UTF-32 is an error that says so.
  *
  * Two kinds of files are left out, with a notice. Without --hidden they are names below a folder
  * that begin with a dot, and _SUCCESS, _metadata and _common_metadata. With --binary skip they are

@@ -321,20 +321,14 @@ static int begins_document(const sgt_text_feed *f, const uint8_t *text, size_t n
     return f->r.literal.divides && !current(f)->lines && begins_with(&f->r.literal, text, n);
 }
 
-/* Say what was left out of the file, which has ended. Return 1 if it was damaged. */
-static int say_left(sgt_text_feed *f)
-{
-    const sgt_error *left = sgt_source_left(f->source);
-    if (*left->text && f->left++ < LEFT_SAID) sgt_say(&f->r.o->notice, "%s", left->text);
-    return left->code < 0;
-}
-
 /* Append the part that has n bytes of text at u->text + at, and go on behind it. */
 static int add_part(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, int closes, sgt_error *err)
 {
-    const int bad = closes && say_left(f), nothing = bad && !f->offset && !n;
+    const sgt_error *left = sgt_source_left(f->source);
+    const int bad = closes && *left->text, nothing = bad && left->code && !f->offset && !n;
     /* a file without a good byte has no document, like a file of lines without a line */
     const int lines = current(f)->lines || nothing, begins = begins_document(f, u->text + at, n);
+    if (bad && f->left++ < LEFT_SAID) sgt_say(&f->r.o->notice, "%s", left->text);
     if (begins && f->offset)
         f->split = sgt_text_feed_split(current(f)->name, f->offset, f->r.o->val_fraction);
     sgt_part part = {.kind = lines ? SGT_PART_LINES : SGT_PART_TEXT,
@@ -679,7 +673,8 @@ int sgt_unit_add_record(sgt_unit *u, sgt_part *next, uint64_t position, uint64_t
 
 static int unfold_part(sgt_unit *u, const sgt_part *p, sgt_error *err)
 {
-    const int lines = p->kind == SGT_PART_LINES;
+    const int lines = p->kind == SGT_PART_LINES,
+              cut = lines && p->length && u->text[p->at + p->length - 1] != '\n';
     sgt_part next = *p;
     if (p->kind == SGT_PART_TEXT) return add_document(u, p, err);
     next.kind = lines ? SGT_PART_LINE : SGT_PART_ROW;
@@ -691,7 +686,8 @@ static int unfold_part(sgt_unit *u, const sgt_part *p, sgt_error *err)
                               : (lines ? sgt_json_records : sgt_parquet_records)(u, p, &next, err);
     next.length = 0;
     next.closes = p->closes && !rc;
-    if (next.closes) next.bad += p->bad;
+    /* a line that damage cut, and the rest of the file after it, are one */
+    if (next.closes && !(cut && next.bad)) next.bad += p->bad;
     /* before a bad row, an empty part tells where its unit begins */
     if (rc < 0 || !(next.closes || rc || next.end > next.offset)) return rc;
     const int left = sgt_unit_add_part(u, &next, err);

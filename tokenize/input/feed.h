@@ -101,8 +101,8 @@ typedef struct sgt_part {
     int split;         /* 0 train, 1 val */
     uint64_t literals; /* literal ends of text that were encoded as text */
     /* of a line or row: lines or rows that end in the part, and how many of them are bad and left
-     * out; of the last part of a damaged file, the rest of that counts as one more. As it was read,
-     * a part of lines has records 1 if it is one line that is too long */
+     * out; of the last part of a packed file whose end was left out, that counts as one more. As it
+     * was read, a part of lines has records 1 if it is one line that is too long */
     uint64_t records, bad;
     union {
         struct {

@@ -41,29 +41,26 @@ static int split_words(const char *s, char *out)
 int sgt_filter_set(sgt_filter *f, const char *said, int lines, sgt_error *err)
 {
     const char *equals = strchr(said, '='), *command = equals ? equals + 1 : "";
-    const char *ext = *said == '.' ? said + 1 : said;
+    const char *ext = *said == '.' ? said + 1 : said, *why = NULL;
     *f = (sgt_filter){.lines = lines};
-    /* the text is written to the manifest, which is JSON */
-    if (sgt_utf8_valid((const uint8_t *)said, strlen(said)) < strlen(said))
-        return sgt_fail(err, SGT_EUSAGE, "filter: \"%s\": is not UTF-8", said);
-    if (!equals || equals <= ext || memchr(said, '/', (size_t)(equals - said)))
-        return sgt_fail(err, SGT_EUSAGE,
-                        "filter: \"%s\": expected EXT=COMMAND, such as 'pdf=pdftotext {} -'", said);
     if (!strncmp(command, "text:", 5) || !strncmp(command, "jsonl:", 6)) {
         f->lines = *command == 'j';
         f->told = 1;
         command = strchr(command, ':') + 1;
     }
     f->words = malloc(strlen(command) + 1);
-    if (!f->words || asprintf(&f->ending, ".%.*s", (int)(equals - ext), ext) < 0) {
+    if (!f->words || asprintf(&f->ending, ".%.*s", equals ? (int)(equals - ext) : 0, ext) < 0) {
         f->ending = NULL;
         sgt_filter_free(f);
         return sgt_fail_memory(err, said);
     }
     f->count = split_words(command, f->words);
-    if (f->count > 0) return SGT_OK;
-    const char *why = f->count < 0 ? "an unfinished quote or backslash"
-                                   : "expected EXT=COMMAND, such as 'pdf=pdftotext {} -'";
+    /* the text is written to the manifest, which is JSON */
+    if (sgt_utf8_valid((const uint8_t *)said, strlen(said)) < strlen(said)) why = "is not UTF-8";
+    else if (!equals || equals <= ext || memchr(said, '/', (size_t)(equals - said)) || !f->count)
+        why = "expected EXT=COMMAND, such as 'pdf=pdftotext {} -'";
+    else if (f->count < 0) why = "an unfinished quote or backslash";
+    if (!why) return SGT_OK;
     sgt_filter_free(f);
     return sgt_fail(err, SGT_EUSAGE, "filter: \"%s\": %s", said, why);
 }

@@ -333,8 +333,9 @@ static const char *scan_line(scan *c, const sgt_json_path *p, uint8_t *line, uin
                              int whole)
 {
     /* removed, and with a new line for an object that follows another one */
-    static const char mark[] = "a byte order mark, where files were joined: sed "
-                               "'s/^\\xEF\\xBB\\xBF//; s/}\\xEF\\xBB\\xBF{/}\\n{/g' removes it";
+    static const char mark[] = "a byte order mark, where files were joined: sed -E "
+                               "'s/^\\s*\\xEF\\xBB\\xBF//; "
+                               "s/}\\s*\\xEF\\xBB\\xBF\\s*(\\{|$)/}\\n\\1/g' removes it";
     c->s = line;
     c->scratch = scratch;
     c->path = p;

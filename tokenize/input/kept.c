@@ -123,10 +123,9 @@ static int go_to(column *c, const sgt_corpus_file *f, uint64_t row, sgt_error *e
         c->first += c->count;
         c->count = 0;
         int rc = sgt_parquet_next(c->reader, &c->unit, &n, err);
+        if (!rc) rc = sgt_parquet_page_decode(&c->unit.pages[0], &c->unit, c->rows, f->path, err);
         if (rc == 1)
-            return sgt_fail(err, SGT_EFORMAT, "%s: row %" PRIu64 " is missing", f->path, row);
-        if (rc < 0) return rc;
-        rc = sgt_parquet_page_decode(&c->unit.pages[0], &c->unit, c->rows, f->path, err);
+            rc = sgt_fail(err, SGT_EFORMAT, "%s: row %" PRIu64 " is missing", f->path, row);
         if (rc < 0) return rc;
         c->count = n;
     }
@@ -178,24 +177,15 @@ static int put_value(sgt_kept_rows *r, column *c, uint64_t row, sgt_error *err)
 {
     const sgt_parquet_string at = c->rows[row - c->first];
     const sgt_parquet_column *kind = &c->unit.pages[0].column;
-    if (at.at == SGT_PARQUET_NULL) {
-        fputs("null", r->to);
-        return SGT_OK;
-    }
-    const uint8_t *s = c->unit.text + at.at;
-    size_t n = at.length;
-    if (kind->type != SGT_PARQUET_BYTES) {
-        put_number(r->to, kind, s);
-        return SGT_OK;
-    }
-    if (sgt_utf8_valid(s, n) < n) {
-        const int rc = sgt_unit_reserve_scratch(&c->unit, 3 * n, err);
-        if (rc < 0) return rc;
-        n = sgt_utf8_replace(c->unit.scratch, s, n);
-        s = c->unit.scratch;
-    }
-    put_string(r->to, s, n);
-    return SGT_OK;
+    const size_t n = at.length;
+    const uint8_t *s = at.at == SGT_PARQUET_NULL ? NULL : c->unit.text + at.at;
+    int rc = SGT_OK;
+    if (!s) fputs("null", r->to);
+    else if (kind->type != SGT_PARQUET_BYTES) put_number(r->to, kind, s);
+    else if (sgt_utf8_valid(s, n) == n) put_string(r->to, s, n);
+    else if ((rc = sgt_unit_reserve_scratch(&c->unit, 3 * n, err)) == 0)
+        put_string(r->to, c->unit.scratch, sgt_utf8_replace(c->unit.scratch, s, n));
+    return rc;
 }
 
 /* Set *json[*n], until the next call, to the object of a row. Rows come in ascending order. */

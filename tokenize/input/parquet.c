@@ -323,6 +323,11 @@ static int find_column(walk *w, const sgt_parquet *p, sgt_error *err)
                     w->used ? w->names : "no column here holds strings");
 }
 
+static int damaged(const sgt_parquet *p, uint64_t offset, const char *why, sgt_error *err)
+{
+    return sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": %s", p->r.file->path, offset, why);
+}
+
 /* ---- row groups ---- */
 
 /* The column's pages in a row group, as the metadata describe them. */
@@ -424,10 +429,8 @@ static int parse_meta(sgt_parquet *p, const uint8_t *bytes, size_t n, sgt_error 
     if (!bad && !rc) rc = read_groups(p, &groups, found.column, err);
     bad |= groups.cut || groups.wrong;
     if (rc < 0 || !(bad || (uint64_t)rows != p->groups[p->count].row)) return rc;
-    return sgt_fail(err, SGT_EFORMAT,
-                    "%s: offset %" PRIu64 ": damaged: these are no Parquet metadata (fetch the "
-                    "file again)",
-                    p->r.file->path, p->meta_at);
+    return damaged(p, p->meta_at, "damaged: these are no Parquet metadata (fetch the file again)",
+                   err);
 }
 
 /* ---- heads of pages ---- */
@@ -483,11 +486,6 @@ static const char *parse_head(sgt_parquet_head *h, const uint8_t *p, size_t n, i
 }
 
 /* ---- the reader ---- */
-
-static int damaged(const sgt_parquet *p, uint64_t offset, const char *why, sgt_error *err)
-{
-    return sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": %s", p->r.file->path, offset, why);
-}
 
 /* Read n bytes of the file from offset `at` on. */
 static int read_at(sgt_parquet *p, uint64_t at, uint8_t *to, size_t n, sgt_error *err)

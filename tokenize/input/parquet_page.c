@@ -299,11 +299,6 @@ int sgt_parquet_shared_new(sgt_parquet_shared **out, const sgt_parquet_page *p, 
     /* a damaged head may state any size, so only a likely one is reserved before it is needed */
     const size_t likely = h->unpacked < SGT_PARQUET_LIKELY ? h->unpacked : 0;
     if (!s) return sgt_fail_memory(err, "a page");
-    int rc = sgt_unit_reserve(&s->unit, h->packed + likely + 1, err);
-    if (rc < 0) {
-        free(s);
-        return rc;
-    }
     s->users = 1;
     s->page = *p;
     s->page.at = s->page.first = 0;
@@ -312,9 +307,11 @@ int sgt_parquet_shared_new(sgt_parquet_shared **out, const sgt_parquet_page *p, 
     sgt_parquet_shared_use(p->dictionary);
     s->unit.used = h->packed;
     pthread_mutex_init(&s->lock, NULL);
-    *packed = s->unit.text;
     *out = s;
-    return SGT_OK;
+    const int rc = sgt_unit_reserve(&s->unit, h->packed + likely + 1, err);
+    *packed = s->unit.text;
+    if (rc < 0) sgt_parquet_shared_drop(out);
+    return rc;
 }
 
 sgt_parquet_shared *sgt_parquet_shared_use(sgt_parquet_shared *s)
@@ -376,10 +373,10 @@ typedef struct decoder {
 } decoder;
 
 /* Make room for n bytes behind the unit's text, which they may move. */
-static const char *make_room(decoder *d, uint64_t n)
+static const char *make_room(sgt_unit *u, uint64_t n)
 {
     if (n > SGT_PARQUET_PAGE) return too_long;
-    return sgt_unit_reserve(d->u, d->u->used + (size_t)n, NULL) < 0 ? no_memory : NULL;
+    return sgt_unit_reserve(u, u->used + (size_t)n, NULL) < 0 ? no_memory : NULL;
 }
 
 static const char *read_plain(decoder *d, sgt_parquet_string *out, size_t n)
@@ -461,7 +458,7 @@ static const char *read_delta_strings(decoder *d, sgt_parquet_string *out, size_
     sgt_parquet_string last = {0};
     const char *why = read_lengths(d, prefix, n, &sum);
     if (!why) why = read_lengths(d, length, n, &sum);
-    if (!why) why = make_room(d, sum);
+    if (!why) why = make_room(d->u, sum);
     for (size_t i = 0; i < n && !why; i++) {
         if (prefix[i] > last.length) return "a prefix longer than the string before";
         if (length[i] > d->end - d->at) return ended;
@@ -481,7 +478,7 @@ static const char *read_delta_numbers(decoder *d, sgt_parquet_string *out, size_
     deltas all;
     if (d->p->column.type != SGT_PARQUET_INT32 && d->p->column.type != SGT_PARQUET_INT64)
         return other_encoding;
-    const char *why = make_room(d, n * width);
+    const char *why = make_room(d->u, n * width);
     const uint8_t *text = d->u->text;
     if (why) return why;
     if (open_deltas(&all, text + d->at, text + d->end) < 0 || all.left > d->p->head.rows)
@@ -500,7 +497,7 @@ static const char *read_split_numbers(decoder *d, sgt_parquet_string *out, size_
 {
     const unsigned width = sgt_parquet_width(d->p->column.type);
     const size_t size = d->end - d->at, stride = size / width;
-    const char *why = make_room(d, n * width);
+    const char *why = make_room(d->u, n * width);
     if (why) return why;
     if (size % width || stride > d->p->head.rows) return damaged_numbers;
     if (stride < n) return ended;
@@ -631,15 +628,14 @@ static const char *copy_rows(sgt_unit *u, sgt_parquet_string *rows, uint64_t cou
 {
     size_t all = 0;
     for (uint64_t i = 0; i < count && all <= SGT_PARQUET_PAGE; i++) all += rows[i].length;
-    if (all > SGT_PARQUET_PAGE) return too_long;
-    if (sgt_unit_reserve(u, u->used + all, NULL) < 0) return no_memory;
-    for (uint64_t i = 0; i < count; i++) {
+    const char *why = make_room(u, all);
+    for (uint64_t i = 0; i < count && !why; i++) {
         if (rows[i].at == SGT_PARQUET_NULL) continue;
         memcpy(u->text + u->used, strings + rows[i].at, rows[i].length);
         rows[i].at = u->used;
         u->used += rows[i].length;
     }
-    return NULL;
+    return why;
 }
 
 int sgt_parquet_page_decode(const sgt_parquet_page *p, sgt_unit *u, sgt_parquet_string *rows,

@@ -70,18 +70,14 @@ static int check_same(const sgt_source *s, sgt_error *err)
 {
     const sgt_corpus_file *f = s->file;
     struct stat st;
+    char how[80] = "its time stamp is new";
     if (fstat(s->fd, &st) < 0) return sgt_fail_errno(err, "%s", f->path);
     if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != f->size)
-        return sgt_fail(err, SGT_EIO,
-                        "%s: changed since the inputs were listed: %" PRIu64
-                        " bytes then, now %lld (start again)",
-                        f->path, f->size, (long long)st.st_size);
-    if (st.st_mtim.tv_sec != f->mtime || st.st_mtim.tv_nsec != f->nanoseconds)
-        return sgt_fail(err, SGT_EIO,
-                        "%s: changed since the inputs were listed: its time stamp is new (start "
-                        "again)",
-                        f->path);
-    return SGT_OK;
+        snprintf(how, sizeof how, "%" PRIu64 " bytes then, now %lld", f->size,
+                 (long long)st.st_size);
+    else if (st.st_mtim.tv_sec == f->mtime && st.st_mtim.tv_nsec == f->nanoseconds) return SGT_OK;
+    return sgt_fail(err, SGT_EIO, "%s: changed since the inputs were listed: %s (start again)",
+                    f->path, how);
 }
 
 static int open_file(sgt_source *s, sgt_error *err)
@@ -161,8 +157,12 @@ static int read_file(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end
 /* Return the offset in the file of the next packed byte. */
 static uint64_t packed_at(const sgt_source *s) { return s->at - (s->in_size - s->in_at); }
 
-/* Return whether what was taken for another member of gzip does not begin as one. */
-static int is_garbage(const sgt_source *s) { return s->member_end && s->gz.total_in <= 2; }
+/* Return whether what was taken for another member of gzip does not begin as one, with two bytes to
+ * which zlib has no objection. */
+static int is_garbage(const sgt_source *s)
+{
+    return s->member_end && s->gz.total_in < (s->gz.msg ? 3 : 2);
+}
 
 /* Return SGT_EFORMAT, with what the damage is, or the garbage. */
 static int damaged(const sgt_source *s, const char *kind, const char *why, sgt_error *err)
