@@ -18,12 +18,14 @@ run_usage '--epochs 1e+06: 4799500000 steps, more than 99999999 (give --steps)' 
 run_usage '--ignore-index -1: not a whole number (such as 12, 512k, 1.5M)' sgt-train --data d --ignore-index -1
 run_usage '--memory: no such option; did you mean --memory-limit?' sgt-train --data d --memory 1G
 # Names that other programs have, with dashes or underscores; a value that was typed is in the suggestion.
-for meant in learning-rate:lr lr-schedule:schedule dataset:data data-dir:data dtype:precision num-workers:workers jobs:threads \
-    max_iters:steps out_dir:run block_size:seq-len context-length:seq-len evaluate-every:eval-every eval_interval:eval-every \
-    gradient_accumulation_steps:grad-accum weight_decay:weight-decay warmup_iters:warmup num_threads:threads \
-    n_layer:'model LxCxH' n_head:'model LxCxH' n_embd:'model LxCxH' num-layers:'model LxCxH' n-layers:'model LxCxH'; do
-    typed=${meant%%:*} hint="; did you mean --${meant#*:}?"
-    run_usage "--$typed: no such option$hint" sgt-train --"$typed" 4
+for meant in learning-rate:lr lr-schedule:schedule dataset:data data-dir:data dtype:precision num-workers:workers \
+    jobs:threads num_threads:threads max_iters:steps out_dir:run output:run block_size:seq-len context-length:seq-len \
+    evaluate-every:eval-every eval_interval:eval-every gradient_accumulation_steps:grad-accum \
+    weight_decay:weight-decay warmup_iters:warmup; do
+    run_usage "--${meant%:*}: no such option; did you mean --${meant#*:}?" sgt-train --"${meant%:*}" 4
+done
+for typed in n_layer n_head n_embd num-layers n-layers layers; do
+    run_usage "--$typed: no such option; did you mean --model LxCxH?" sgt-train --$typed 4
 done
 run_usage '--learning_rate: no such option; did you mean --lr=6e-4?' sgt-train --learning_rate=6e-4
 run_usage '--n_layer: no such option; did you mean --model LxCxH?' sgt-train --n_layer=6
@@ -33,7 +35,8 @@ run_usage '-t3: no such option; did you mean -t 3?' sgt-train -t3
 run_usage '-j: no such option; did you mean --threads?' sgt-train -j 3
 run_usage 'batch_size=4: no operands here, only options; did you mean --batch-size=4?' sgt-train --data d batch_size=4
 run_usage 'year=4: no operands here, only options; did you mean --data year=4?' sgt-train year=4
-for meant in 'device gpu:cuda' 'precision bfloat16:bf16' 'precision float32:fp32' 'precision float16:fp16' 'precision half:fp16'; do
+for meant in 'device gpu:cuda' 'precision bfloat16:bf16' 'precision float32:fp32' 'precision float16:fp16' \
+    'precision half:fp16'; do
     words=$(sgt-train --completion table | awk -F '\t' -v name="${meant% *}" '$2 == name { print $4 }')
     run_usage "--${meant%:*}: must be one of $words; did you mean ${meant#*:}?" sgt-train --data d --${meant%:*}
 done

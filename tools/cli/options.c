@@ -145,12 +145,12 @@ static int parse_percent(const char *s, double *out)
  * counts if its first word is known; and those names. */
 static const char *const other_names[][2] = {
     {"data", "data-dir data-path train-data input"},
-    {"run", "out-dir output-dir"},
+    {"run", "out-dir output-dir output out"},
     {"steps", "max-iters iters"},
     {"eval-every", "evaluate-every eval-interval eval-iters eval-steps"},
     {"save-every", "save-interval save-steps"},
     {"keep", "save-total-limit"},
-    {"model LxCxH", "n-layer n-head n-embd num-layers num-heads hidden-size d-model"},
+    {"model LxCxH", "n-layer n-head n-embd num-layers num-heads layers heads hidden-size d-model"},
     {"seq-len", "block-size context-length max-length"},
     {"grad-accum", "gradient-accumulation"},
     {"lr", "learning-rate"},
